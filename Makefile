@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Thin front: everything is built by meson and tested by devtools/check.py.
+
+BUILD ?= build
+BUILD_ASAN ?= build-asan
+PREFIX ?= /usr/local
+
+.PHONY: all build demo check bench check-mutants install deps clean
+
+all: build
+
+# Installs what devtools/deps.list names and this machine lacks (needs root for that).
+deps:
+	@sh devtools/install-deps.sh
+
+build: deps
+	@test -f $(BUILD)/build.ninja || meson setup --werror --prefix $(PREFIX) $(BUILD)
+	@ninja -C $(BUILD)
+
+# Two processes on a memif link move a file tree, on a clean link and on a bad one.
+demo: build
+	@bash usertools/demo.sh $(BUILD)
+
+# Plain and ASan+UBSan build, every test in both; the last line sums up.
+check: deps
+	@/usr/bin/python3 devtools/check.py --plain $(BUILD) --asan $(BUILD_ASAN)
+
+bench: build
+	@meson test -C $(BUILD) --benchmark --verbose
+
+# Breaks one mechanism at a time; the test named in each patch must notice.
+check-mutants: deps
+	@/usr/bin/python3 devtools/check_mutants.py
+
+install: build
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD) $(BUILD_ASAN)

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""make check: a plain and an ASan+UBSan build, every test in both, one sum.
+
+Counts TAP results where a test speaks TAP, else one per test. The last line is
+"N passed, N failed, N skipped"; exit status 1 if anything failed.
+"""
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TAP_LINE = re.compile(r'^(not )?ok\b([^#]*)(?:#\s*(SKIP|TODO)\b)?', re.IGNORECASE)
+TAP_PLAN = re.compile(r'^1\.\.\d+', re.MULTILINE)
+
+Count = collections.namedtuple('Count', 'passed failed skipped')
+
+
+def build(folder, options):
+    """Configure once, compile; True if both worked."""
+    if not os.path.exists(os.path.join(folder, 'build.ninja')):
+        if subprocess.run(['meson', 'setup', '--werror', *options, folder, ROOT]).returncode != 0:
+            return False
+    return subprocess.run(['ninja', '-C', folder]).returncode == 0
+
+
+def count_tap(text):
+    passed = failed = skipped = 0
+    for line in text.splitlines():
+        match = TAP_LINE.match(line)
+        if not match:
+            continue
+        if (match.group(3) or '').upper() == 'SKIP':
+            skipped += 1
+        elif match.group(1):
+            failed += 1
+        else:
+            passed += 1
+    return Count(passed, failed, skipped)
+
+
+def count_test(entry):
+    """Results of one meson test. Its own verdict wins over what it printed."""
+    output = entry.get('stdout') or ''
+    result = entry['result']
+    tap = count_tap(output) if TAP_PLAN.search(output) else Count(0, 0, 0)
+    if result == 'SKIP':
+        return Count(0, 0, max(tap.skipped, 1))
+    if result not in ('OK', 'EXPECTEDFAIL'):
+        return tap._replace(failed=max(tap.failed, 1))
+    return tap if sum(tap) > 0 else Count(1, 0, 0)
+
+
+def run_tests(folder, options):
+    """Run meson's tests; a list of (suite, name, count, entry)."""
+    log = os.path.join(folder, 'meson-logs', 'testlog.json')
+    if os.path.exists(log):
+        os.unlink(log)
+    env = dict(os.environ, MESON_TESTTHREADS=str(os.cpu_count() or 1))
+    subprocess.run(['meson', 'test', '-C', folder, '--no-rebuild', '--print-errorlogs', *options],
+                   env=env)
+    results = []
+    if os.path.exists(log):
+        with open(log, encoding='utf-8') as lines:
+            for line in lines:
+                entry = json.loads(line)
+                suite, _, name = entry['name'].rpartition(' / ')
+                results.append((suite.rpartition(':')[2], name, count_test(entry), entry))
+    return results
+
+
+def expected_tests(folder, options):
+    """How many tests meson would run: a log cut short must not pass."""
+    out = subprocess.run(['meson', 'test', '-C', folder, '--list', '--no-rebuild', *options],
+                         stdout=subprocess.PIPE, text=True).stdout
+    return sum(' / ' in line for line in out.splitlines())
+
+
+def check_build(label, folder, setup_options, test_options, report):
+    """Build and test one variant; its Count."""
+    print(f'== {label}: build', flush=True)
+    if not build(folder, setup_options):
+        report.append(f'{label}: build failed')
+        return Count(0, 1, 0)
+    print(f'== {label}: test', flush=True)
+    results = run_tests(folder, test_options)
+    total = Count(0, 0, 0)
+    suites = collections.OrderedDict()
+    for suite, name, count, entry in results:
+        total = Count(*map(sum, zip(total, count)))
+        suites[suite] = Count(*map(sum, zip(suites.get(suite, Count(0, 0, 0)), count)))
+        if count.failed:
+            report.append(f'{label}: {suite}/{name} FAILED ({entry["result"]})')
+        elif count.skipped:
+            reason = ((entry.get('stdout') or '').strip().splitlines() or [''])[-1]
+            report.append(f'{label}: {suite}/{name} skipped {count.skipped}: {reason}')
+    missing = expected_tests(folder, test_options) - len(results)
+    if missing > 0:
+        report.append(f'{label}: {missing} tests left no result')
+        total = total._replace(failed=total.failed + missing)
+    for suite, count in suites.items():
+        report.append(f'{label}: {suite:10} {count.passed:6} passed {count.failed:4} failed '
+                      f'{count.skipped:4} skipped')
+    return total
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--plain', default='build', help='folder of the plain build')
+    parser.add_argument('--asan', default='build-asan', help='folder of the sanitizer build')
+    args = parser.parse_args()
+    os.chdir(ROOT)
+
+    report = []
+    total = check_build('plain', args.plain, [], [], report)
+    # The style of the sources does not depend on the build: judged once, above.
+    asan = check_build('asan', args.asan, ['-Db_sanitize=address,undefined'],
+                       ['--no-suite', 'style', '--timeout-multiplier', '3'], report)
+    total = Count(*map(sum, zip(total, asan)))
+    print('\n'.join(['== summary', *report]))
+    if total.passed == 0 and total.failed == 0:
+        total = total._replace(failed=1)
+    print(f'{total.passed} passed, {total.failed} failed, {total.skipped} skipped', flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A timer lies on the lowest level on which its tick and the current tick share
+ * all higher digits (a digit is 8 bits): level 0 holds the rest of the current
+ * block of 256 ticks, level 1 the later blocks of the current 65536, and so on.
+ * So lower levels are always earlier than higher ones, no slot is shared by two
+ * turns of the wheel, and where a timer lies follows from its deadline and the
+ * current tick alone: nothing of it is stored.
+ *
+ * When the tick enters a slot of a higher level, that slot is dealt out to the
+ * levels below in list order, before anything can be armed there directly. That
+ * keeps arming order within a slot. Choosing the level by distance instead, as
+ * most wheels do, would let a late arming overtake an early one.
+ *
+ * What even level 3 can't reach (the next 2^32 ticks, 73 minutes, and beyond)
+ * waits in its slot 0: the only slot that no tick of the current turn can
+ * need, because the current digit's slot is always empty.
+ */
+
+#include "san_assert.h"
+#include "san_time.h"
+#include "san_wheel.h"
+
+#define DIGIT_BITS 8
+#define DIGIT_MASK (SAN_WHEEL_SLOTS - 1)
+#define TURN_BITS  (DIGIT_BITS * SAN_WHEEL_LEVELS)
+#define NO_TICK    UINT64_MAX
+
+struct place {
+	uint32_t level;
+	uint32_t slot;
+};
+
+/** First tick that begins at or after *deadline_ns*: rounded up, so never early. */
+static uint64_t
+tick_of(uint64_t deadline_ns)
+{
+	uint64_t part = deadline_ns & ((1ULL << SAN_WHEEL_SHIFT) - 1);
+
+	return (deadline_ns >> SAN_WHEEL_SHIFT) + (part != 0);
+}
+
+static uint32_t
+digit(uint64_t tick, uint32_t level)
+{
+	return (tick >> (DIGIT_BITS * level)) & DIGIT_MASK;
+}
+
+static struct place
+place_of(const struct san_wheel *w, const struct san_timer *t)
+{
+	uint64_t tick = tick_of(t->deadline_ns);
+	uint64_t differ;
+	uint32_t level = 0;
+
+	/* What is overdue lies in the current slot, which is not left before it is empty. */
+	if (tick < w->tick)
+		tick = w->tick;
+	differ = tick ^ w->tick;
+	if (differ >> TURN_BITS != 0)
+		return (struct place){SAN_WHEEL_LEVELS - 1, 0};
+	while (differ >> (DIGIT_BITS * (level + 1)) != 0)
+		level++;
+	return (struct place){level, digit(tick, level)};
+}
+
+static void
+append(struct san_wheel *w, struct san_timer *t)
+{
+	struct place p = place_of(w, t);
+	struct san_timer ***tail = &w->tail[p.level][p.slot];
+
+	t->next = NULL;
+	t->pprev = *tail;
+	**tail = t;
+	*tail = &t->next;
+	w->occupied[p.level][p.slot >> 6] |= 1ULL << (p.slot & 63);
+}
+
+static void
+unlink_timer(struct san_wheel *w, struct san_timer *t)
+{
+	struct place p = place_of(w, t);
+
+	*t->pprev = t->next;
+	if (t->next != NULL) {
+		t->next->pprev = t->pprev;
+	} else {
+		SAN_ASSERT(w->tail[p.level][p.slot] == &t->next);
+		w->tail[p.level][p.slot] = t->pprev;
+	}
+	if (w->slot[p.level][p.slot] == NULL)
+		w->occupied[p.level][p.slot >> 6] &= ~(1ULL << (p.slot & 63));
+	t->next = NULL;
+	t->pprev = NULL;
+	w->nb_armed--;
+}
+
+/** First occupied slot from *from* on, or SAN_WHEEL_SLOTS. */
+static uint32_t
+first_occupied(const uint64_t *occupied, uint32_t from)
+{
+	uint32_t i = from >> 6;
+	uint64_t v;
+
+	if (from >= SAN_WHEEL_SLOTS)
+		return SAN_WHEEL_SLOTS;
+	v = occupied[i] & (UINT64_MAX << (from & 63));
+	while (v == 0) {
+		if (++i == SAN_WHEEL_SLOTS / 64)
+			return SAN_WHEEL_SLOTS;
+		v = occupied[i];
+	}
+	return i * 64 + (uint32_t)__builtin_ctzll(v);
+}
+
+/** Next tick, the current one included, at which a slot is due or to be dealt out. */
+static uint64_t
+next_event(const struct san_wheel *w)
+{
+	uint32_t level, slot;
+
+	if (w->nb_armed == 0)
+		return NO_TICK;
+	for (level = 0; level < SAN_WHEEL_LEVELS; level++) {
+		uint32_t from = digit(w->tick, level) + (level > 0);
+		uint32_t shift = DIGIT_BITS * level;
+
+		slot = first_occupied(w->occupied[level], from);
+		if (slot < SAN_WHEEL_SLOTS) {
+			uint64_t higher = w->tick >> (shift + DIGIT_BITS) << (shift + DIGIT_BITS);
+
+			return higher | (uint64_t)slot << shift;
+		}
+	}
+	return ((w->tick >> TURN_BITS) + 1) << TURN_BITS;
+}
+
+static void
+deal_out(struct san_wheel *w, uint32_t level, uint32_t slot)
+{
+	struct san_timer *t = w->slot[level][slot];
+
+	w->slot[level][slot] = NULL;
+	w->tail[level][slot] = &w->slot[level][slot];
+	w->occupied[level][slot >> 6] &= ~(1ULL << (slot & 63));
+	while (t != NULL) {
+		struct san_timer *next = t->next;
+
+		append(w, t);
+		t = next;
+	}
+}
+
+/** Step to *tick*, before which nothing is due or to be dealt out. */
+static void
+step_to(struct san_wheel *w, uint64_t tick)
+{
+	uint64_t differ = w->tick ^ tick;
+	uint32_t level;
+
+	w->tick = tick;
+	for (level = SAN_WHEEL_LEVELS - 1; level > 0; level--) {
+		if (differ >> (DIGIT_BITS * level) != 0)
+			deal_out(w, level, digit(tick, level));
+	}
+}
+
+void
+san_wheel_init(struct san_wheel *w, uint64_t now_ns)
+{
+	uint32_t level, slot;
+
+	*w = (struct san_wheel){.tick = now_ns >> SAN_WHEEL_SHIFT};
+	for (level = 0; level < SAN_WHEEL_LEVELS; level++) {
+		for (slot = 0; slot < SAN_WHEEL_SLOTS; slot++)
+			w->tail[level][slot] = &w->slot[level][slot];
+	}
+}
+
+void
+san_wheel_arm(struct san_wheel *w, struct san_timer *t, uint64_t deadline_ns)
+{
+	if (san_timer_is_armed(t))
+		unlink_timer(w, t);
+	t->deadline_ns = deadline_ns;
+	append(w, t);
+	w->nb_armed++;
+}
+
+void
+san_wheel_cancel(struct san_wheel *w, struct san_timer *t)
+{
+	if (san_timer_is_armed(t))
+		unlink_timer(w, t);
+}
+
+struct san_timer *
+san_wheel_poll(struct san_wheel *w, uint64_t now_ns)
+{
+	uint64_t target = now_ns >> SAN_WHEEL_SHIFT;
+
+	for (;;) {
+		struct san_timer *t = w->slot[0][digit(w->tick, 0)];
+		uint64_t next;
+
+		if (t != NULL) {
+			unlink_timer(w, t);
+			return t;
+		}
+		if (w->tick >= target)
+			return NULL;
+		next = next_event(w);
+		step_to(w, next < target ? next : target);
+	}
+}
+
+uint64_t
+san_wheel_deadline_ns(const struct san_wheel *w)
+{
+	uint64_t next = next_event(w);
+
+	/* The last turn ends where the nanoseconds do. */
+	if (next > SAN_TIME_NEVER >> SAN_WHEEL_SHIFT)
+		return SAN_TIME_NEVER;
+	return next << SAN_WHEEL_SHIFT;
+}
+
+static uint32_t
+check_slot(const struct san_wheel *w, uint32_t level, uint32_t slot)
+{
+	struct san_timer *const *link = &w->slot[level][slot];
+	bool occupied = (w->occupied[level][slot >> 6] >> (slot & 63)) & 1;
+	uint32_t n = 0;
+
+	SAN_VERIFY(occupied == (*link != NULL));
+	for (; *link != NULL; link = &(*link)->next) {
+		struct place p = place_of(w, *link);
+
+		SAN_VERIFY((*link)->pprev == link);
+		SAN_VERIFY(p.level == level && p.slot == slot);
+		n++;
+	}
+	SAN_VERIFY(w->tail[level][slot] == link);
+	return n;
+}
+
+void
+san_wheel_check(const struct san_wheel *w)
+{
+	uint32_t level, slot;
+	uint32_t n = 0;
+
+	for (level = 0; level < SAN_WHEEL_LEVELS; level++) {
+		for (slot = 0; slot < SAN_WHEEL_SLOTS; slot++)
+			n += check_slot(w, level, slot);
+	}
+	SAN_VERIFY(n == w->nb_armed);
+}

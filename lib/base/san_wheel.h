@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAN_WHEEL_H
+#define SAN_WHEEL_H
+
+/**
+ * @file
+ * Timing wheel: O(1) arm and cancel for one timer per connection, with any
+ * number of connections. Hierarchical: four levels of 256 slots; level 0 slots
+ * are 1.024 us wide (2^10 ns), each higher level 256 times wider. A timer
+ * never fires early; it fires at most one level-0 slot late when the wheel is
+ * advanced continuously. Order within one slot is arming order (deterministic).
+ *
+ * Thread rule: belongs to one lcore.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SAN_WHEEL_LEVELS 4
+#define SAN_WHEEL_SLOTS  256
+#define SAN_WHEEL_SHIFT  10
+
+/** Embedded in whatever is timed; all zero means not armed. */
+struct san_timer {
+	struct san_timer *next;
+	struct san_timer **pprev; /**< NULL: not armed */
+	uint64_t deadline_ns;
+};
+
+struct san_wheel {
+	uint64_t tick; /**< current level-0 tick: now_ns >> SAN_WHEEL_SHIFT */
+	uint32_t nb_armed;
+	struct san_timer *slot[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS];
+	struct san_timer **tail[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS];
+	uint64_t occupied[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS / 64];
+};
+
+void san_wheel_init(struct san_wheel *w, uint64_t now_ns);
+
+static inline bool
+san_timer_is_armed(const struct san_timer *t)
+{
+	return t->pprev != NULL;
+}
+
+/** Arm or re-arm for *deadline_ns*; a deadline in the past fires at the next poll. */
+void san_wheel_arm(struct san_wheel *w, struct san_timer *t, uint64_t deadline_ns);
+
+/** Cancel; harmless when not armed. */
+void san_wheel_cancel(struct san_wheel *w, struct san_timer *t);
+
+/**
+ * Advance to *now_ns* and take out one timer that is due. Call until NULL.
+ * The timer is disarmed when returned, so it can be armed again at once.
+ */
+struct san_timer *san_wheel_poll(struct san_wheel *w, uint64_t now_ns);
+
+/**
+ * When to poll next: never later than the earliest deadline (rounded up to its
+ * slot), SAN_TIME_NEVER with nothing armed. May be earlier than the earliest
+ * deadline, never in an endless loop: it is always later than the last poll.
+ */
+uint64_t san_wheel_deadline_ns(const struct san_wheel *w);
+
+/** Every invariant; aborts when one is broken. For tests. */
+void san_wheel_check(const struct san_wheel *w);
+
+#endif /* SAN_WHEEL_H */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "san_bitmap.h"
+
+/* RT-3, RT-4: places where a word, the ring, or the number itself turns over. */
+static const uint32_t bases[] = {
+	0,
+	1,
+	63,
+	64,
+	960,
+	1000,
+	1023,
+	1024,
+	0x7fffffff,
+	0xfffffc00,
+	0xffffffc1,
+	0xffffffff,
+};
+
+#define NB_BASES (sizeof(bases) / sizeof(bases[0]))
+
+static void
+san_bitmap_slot__continues_over_wrap(void **state)
+{
+	(void)state;
+	assert_int_equal(san_bitmap_slot(0xffffffff), SAN_BITMAP_BITS - 1);
+	assert_int_equal(san_bitmap_slot(0), 0);
+	assert_int_equal(san_bitmap_slot(SAN_BITMAP_BITS), 0);
+}
+
+static void
+san_bitmap_zero__clears_all(void **state)
+{
+	struct san_bitmap b;
+	uint32_t i;
+
+	(void)state;
+	memset(&b, 0xff, sizeof(b));
+	san_bitmap_zero(&b);
+	for (i = 0; i < SAN_BITMAP_BITS; i++)
+		assert_false(san_bitmap_test(&b, i));
+}
+
+static void
+san_bitmap_set__touches_one_bit(void **state)
+{
+	struct san_bitmap b;
+	size_t k;
+	uint32_t i;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		san_bitmap_zero(&b);
+		san_bitmap_set(&b, bases[k]);
+		for (i = 0; i < SAN_BITMAP_BITS; i++)
+			assert_int_equal(san_bitmap_test(&b, bases[k] + i), i == 0);
+	}
+}
+
+static void
+san_bitmap_clear__touches_one_bit(void **state)
+{
+	struct san_bitmap b;
+	size_t k;
+	uint32_t i;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		memset(&b, 0xff, sizeof(b));
+		san_bitmap_clear(&b, bases[k]);
+		for (i = 0; i < SAN_BITMAP_BITS; i++)
+			assert_int_equal(san_bitmap_test(&b, bases[k] + i), i != 0);
+	}
+}
+
+static void
+san_bitmap_get64__lowest_bit_first(void **state)
+{
+	struct san_bitmap b;
+	size_t k;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		san_bitmap_zero(&b);
+		san_bitmap_set(&b, bases[k]);
+		san_bitmap_set(&b, bases[k] + 5);
+		san_bitmap_set(&b, bases[k] + 63);
+		san_bitmap_set(&b, bases[k] + 64);
+		san_bitmap_set(&b, bases[k] - 1);
+		assert_true(san_bitmap_get64(&b, bases[k]) == (1ULL << 63 | 1ULL << 5 | 1));
+	}
+}
+
+static void
+san_bitmap_leading_ones__stops_at_hole(void **state)
+{
+	static const uint32_t lengths[] = {0, 1, 63, 64, 65, 128, 500, 1023};
+	struct san_bitmap b;
+	size_t k, l;
+	uint32_t i;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		for (l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+			memset(&b, 0xff, sizeof(b));
+			san_bitmap_clear(&b, bases[k] + lengths[l]);
+			i = san_bitmap_leading_ones(&b, bases[k], SAN_BITMAP_BITS);
+			assert_int_equal(i, lengths[l]);
+		}
+	}
+}
+
+static void
+san_bitmap_leading_ones__stops_at_max(void **state)
+{
+	struct san_bitmap b;
+
+	(void)state;
+	memset(&b, 0xff, sizeof(b));
+	assert_int_equal(san_bitmap_leading_ones(&b, 0xffffffff, 0), 0);
+	assert_int_equal(san_bitmap_leading_ones(&b, 0xffffffff, 70), 70);
+	assert_int_equal(san_bitmap_leading_ones(&b, 7, SAN_BITMAP_BITS), SAN_BITMAP_BITS);
+}
+
+static void
+san_bitmap_first_one__finds_and_stops_at_max(void **state)
+{
+	struct san_bitmap b;
+	size_t k;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		san_bitmap_zero(&b);
+		assert_int_equal(san_bitmap_first_one(&b, bases[k], 300), 300);
+		san_bitmap_set(&b, bases[k] + 200);
+		assert_int_equal(san_bitmap_first_one(&b, bases[k], 300), 200);
+		assert_int_equal(san_bitmap_first_one(&b, bases[k], 200), 200);
+		assert_int_equal(san_bitmap_first_one(&b, bases[k], 201), 200);
+		assert_int_equal(san_bitmap_first_one(&b, bases[k], 100), 100);
+		assert_int_equal(san_bitmap_first_one(&b, bases[k] + 200, 1), 0);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_bitmap_slot__continues_over_wrap),
+		cmocka_unit_test(san_bitmap_zero__clears_all),
+		cmocka_unit_test(san_bitmap_set__touches_one_bit),
+		cmocka_unit_test(san_bitmap_clear__touches_one_bit),
+		cmocka_unit_test(san_bitmap_get64__lowest_bit_first),
+		cmocka_unit_test(san_bitmap_leading_ones__stops_at_hole),
+		cmocka_unit_test(san_bitmap_leading_ones__stops_at_max),
+		cmocka_unit_test(san_bitmap_first_one__finds_and_stops_at_max),
+	};
+
+	return cmocka_run_group_tests_name("san_bitmap", tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "san_drop.h"
+
+/* RT-21: every refusal has a name of its own, fit for show, telemetry and JSON keys. */
+static void
+san_drop_name__all_different(void **state)
+{
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < SAN_DROP_MAX; i++) {
+		const char *name = san_drop_name((enum san_drop)i);
+
+		assert_non_null(name);
+		assert_true(strlen(name) > 0 && strlen(name) < 24);
+		assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz_"), strlen(name));
+		for (k = 0; k < i; k++)
+			assert_string_not_equal(name, san_drop_name((enum san_drop)k));
+	}
+}
+
+static void
+san_drop_name__stable(void **state)
+{
+	(void)state;
+	assert_string_equal(san_drop_name(SAN_DROP_NONE), "none");
+	assert_string_equal(san_drop_name(SAN_DROP_ICRC), "icrc");
+	assert_string_equal(san_drop_name(SAN_DROP_TAG), "tag");
+	assert_string_equal(san_drop_name(SAN_DROP_ACK_BEYOND), "ack_beyond");
+	assert_string_equal(san_drop_name(SAN_DROP_RED), "red");
+	assert_string_equal(san_drop_name(SAN_DROP_CM_COOKIE), "cm_cookie");
+	assert_string_equal(san_drop_name(SAN_DROP_TX_FULL), "tx_full");
+}
+
+static void
+san_drop_name__out_of_range(void **state)
+{
+	(void)state;
+	assert_string_equal(san_drop_name(SAN_DROP_MAX), "unknown");
+	assert_string_equal(san_drop_name((enum san_drop) - 1), "unknown");
+	assert_string_equal(san_drop_text(SAN_DROP_MAX), "Unknown reason.");
+}
+
+static void
+san_drop_text__a_sentence_each(void **state)
+{
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < SAN_DROP_MAX; i++) {
+		const char *text = san_drop_text((enum san_drop)i);
+
+		assert_non_null(text);
+		assert_true(text[0] >= 'A' && text[0] <= 'Z');
+		assert_int_equal(text[strlen(text) - 1], '.');
+		for (k = 0; k < i; k++)
+			assert_string_not_equal(text, san_drop_text((enum san_drop)k));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_drop_name__all_different),
+		cmocka_unit_test(san_drop_name__stable),
+		cmocka_unit_test(san_drop_name__out_of_range),
+		cmocka_unit_test(san_drop_text__a_sentence_each),
+	};
+
+	return cmocka_run_group_tests_name("san_drop", tests, NULL, NULL);
+}

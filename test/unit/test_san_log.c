@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "san_log.h"
+
+static void
+san_log_register__one_type_each(void **state)
+{
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < SAN_LOG_MAX; i++) {
+		assert_true(san_log_type[i] >= RTE_LOGTYPE_FIRST_EXT_ID);
+		assert_int_equal(rte_log_get_level((uint32_t)san_log_type[i]), RTE_LOG_NOTICE);
+		for (k = 0; k < i; k++)
+			assert_int_not_equal(san_log_type[i], san_log_type[k]);
+	}
+}
+
+static void
+san_log_register__level_by_name(void **state)
+{
+	(void)state;
+	assert_int_equal(rte_log_set_level_pattern("san.pdl", RTE_LOG_DEBUG), 0);
+	assert_int_equal(rte_log_get_level((uint32_t)san_log_type[SAN_LOG_PDL]), RTE_LOG_DEBUG);
+	assert_int_equal(rte_log_get_level((uint32_t)san_log_type[SAN_LOG_TL]), RTE_LOG_NOTICE);
+	assert_int_equal(rte_log_set_level_pattern("san.pdl", RTE_LOG_NOTICE), 0);
+}
+
+static void
+san_log__one_line_if_level_allows(void **state)
+{
+	char text[256];
+	FILE *f;
+
+	(void)state;
+	memset(text, 0, sizeof(text));
+	f = fmemopen(text, sizeof(text) - 1, "w");
+	assert_non_null(f);
+	assert_int_equal(rte_openlog_stream(f), 0);
+	SAN_LOG(CM, WARNING, "cid=%u state=%s", 7u, "open");
+	SAN_LOG(CM, DEBUG, "cid=%u", 8u);
+	SAN_LOG(TL, ERR, "done");
+	assert_int_equal(rte_openlog_stream(NULL), 0);
+	fclose(f);
+	assert_string_equal(text, "san.cm: cid=7 state=open\nsan.tl: done\n");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_log_register__one_type_each),
+		cmocka_unit_test(san_log_register__level_by_name),
+		cmocka_unit_test(san_log__one_line_if_level_allows),
+	};
+
+	return cmocka_run_group_tests_name("san_log", tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "san_seq.h"
+
+/* RT-3: later or earlier is judged mod 2^32. */
+static const struct {
+	uint32_t a, b;
+	int32_t diff;
+} table[] = {
+	/*  0 */ {0, 0, 0},
+	/*  1 */ {1, 0, 1},
+	/*  2 */ {0, 1, -1},
+	/*  3 */ {0, UINT32_MAX, 1},
+	/*  4 */ {UINT32_MAX, 0, -1},
+	/*  5 */ {1, UINT32_MAX, 2},
+	/*  6 */ {UINT32_MAX, UINT32_MAX, 0},
+	/*  7 */ {0x7fffffff, 0, INT32_MAX},
+	/*  8 */ {0, 0x7fffffff, -INT32_MAX},
+	/*  9 */ {0x80000001, 1, INT32_MIN},
+	/* 10 */ {0x80000000, 0x7fffffff, 1},
+	/* 11 */ {0x3ff, 0xfffffc00, 0x7ff},
+	/* 12 */ {0x00ffffff, 0x01000000, -1},
+};
+
+#define NB_ROWS (sizeof(table) / sizeof(table[0]))
+
+static void
+san_seq_diff__table(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NB_ROWS; i++)
+		assert_int_equal(san_seq_diff(table[i].a, table[i].b), table[i].diff);
+}
+
+static void
+san_seq_lt__agrees_with_diff(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NB_ROWS; i++) {
+		uint32_t a = table[i].a;
+		uint32_t b = table[i].b;
+
+		assert_int_equal(san_seq_lt(a, b), table[i].diff < 0);
+		assert_int_equal(san_seq_le(a, b), table[i].diff <= 0);
+		assert_int_equal(san_seq_gt(a, b), table[i].diff > 0);
+		assert_int_equal(san_seq_ge(a, b), table[i].diff >= 0);
+	}
+}
+
+static void
+san_seq_max__across_wrap(void **state)
+{
+	(void)state;
+	assert_int_equal(san_seq_max(5, 3), 5);
+	assert_int_equal(san_seq_max(3, 5), 5);
+	assert_int_equal(san_seq_max(2, 0xfffffff0), 2);
+	assert_int_equal(san_seq_max(0xfffffff0, 2), 2);
+	assert_int_equal(san_seq_max(7, 7), 7);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_seq_diff__table),
+		cmocka_unit_test(san_seq_lt__agrees_with_diff),
+		cmocka_unit_test(san_seq_max__across_wrap),
+	};
+
+	return cmocka_run_group_tests_name("san_seq", tests, NULL, NULL);
+}

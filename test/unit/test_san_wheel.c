@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "san_time.h"
+#include "san_wheel.h"
+
+#define SLOT_NS (1ULL << SAN_WHEEL_SHIFT)
+
+static struct san_wheel wheel;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	san_wheel_init(&wheel, 0);
+	return 0;
+}
+
+static void
+san_wheel_init__empty(void **state)
+{
+	(void)state;
+	san_wheel_init(&wheel, 123456789);
+	san_wheel_check(&wheel);
+	assert_null(san_wheel_poll(&wheel, 123456789 + SAN_NS_PER_S));
+	assert_true(san_wheel_deadline_ns(&wheel) == SAN_TIME_NEVER);
+}
+
+/* RT-8: a timer is never early and at most one slot late, on each level. */
+static void
+san_wheel_arm__never_early_nearly_punctual(void **state)
+{
+	static const uint64_t deadlines[] = {
+		1,
+		SLOT_NS,
+		SLOT_NS + 1,
+		255 * SLOT_NS,
+		256 * SLOT_NS,
+		257 * SLOT_NS + 3,
+		65535 * SLOT_NS,
+		65536 * SLOT_NS,
+		70000 * SLOT_NS + 1,
+		(1ULL << 24) * SLOT_NS,
+		(1ULL << 31) * SLOT_NS + 99,
+		(1ULL << 32) * SLOT_NS,
+		(5ULL << 32) * SLOT_NS + 7,
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(deadlines) / sizeof(deadlines[0]); i++) {
+		struct san_timer t = {0};
+		uint64_t at = deadlines[i];
+
+		san_wheel_init(&wheel, 0);
+		san_wheel_arm(&wheel, &t, at);
+		assert_true(san_timer_is_armed(&t));
+		assert_null(san_wheel_poll(&wheel, at - 1));
+		san_wheel_check(&wheel);
+		assert_ptr_equal(san_wheel_poll(&wheel, at + SLOT_NS - 1), &t);
+		assert_false(san_timer_is_armed(&t));
+		assert_null(san_wheel_poll(&wheel, at + SLOT_NS - 1));
+		san_wheel_check(&wheel);
+	}
+}
+
+static void
+san_wheel_arm__past_fires_at_next_poll(void **state)
+{
+	struct san_timer t = {0};
+
+	(void)state;
+	san_wheel_init(&wheel, SAN_NS_PER_S);
+	san_wheel_arm(&wheel, &t, 5);
+	san_wheel_check(&wheel);
+	assert_ptr_equal(san_wheel_poll(&wheel, SAN_NS_PER_S), &t);
+	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
+}
+
+static void
+san_wheel_arm__again_moves_it(void **state)
+{
+	struct san_timer t = {0};
+
+	(void)state;
+	san_wheel_arm(&wheel, &t, 10 * SLOT_NS);
+	san_wheel_arm(&wheel, &t, 1000 * SLOT_NS);
+	san_wheel_check(&wheel);
+	assert_null(san_wheel_poll(&wheel, 999 * SLOT_NS));
+	san_wheel_arm(&wheel, &t, 1001 * SLOT_NS);
+	assert_null(san_wheel_poll(&wheel, 1000 * SLOT_NS));
+	assert_ptr_equal(san_wheel_poll(&wheel, 1001 * SLOT_NS), &t);
+	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
+}
+
+static void
+san_wheel_arm__never_does_not_fire(void **state)
+{
+	struct san_timer t = {0};
+
+	(void)state;
+	san_wheel_arm(&wheel, &t, SAN_TIME_NEVER);
+	san_wheel_check(&wheel);
+	assert_null(san_wheel_poll(&wheel, 100000 * SAN_NS_PER_S));
+	san_wheel_check(&wheel);
+	assert_true(san_timer_is_armed(&t));
+}
+
+static void
+san_wheel_cancel__first_middle_last(void **state)
+{
+	struct san_timer t[4];
+	int victim;
+
+	(void)state;
+	for (victim = 0; victim < 4; victim++) {
+		int i;
+
+		san_wheel_init(&wheel, 0);
+		memset(t, 0, sizeof(t));
+		for (i = 0; i < 4; i++)
+			san_wheel_arm(&wheel, &t[i], 300 * SLOT_NS);
+		san_wheel_cancel(&wheel, &t[victim]);
+		san_wheel_check(&wheel);
+		assert_false(san_timer_is_armed(&t[victim]));
+		for (i = 0; i < 4; i++) {
+			if (i != victim)
+				assert_ptr_equal(san_wheel_poll(&wheel, 300 * SLOT_NS), &t[i]);
+		}
+		assert_null(san_wheel_poll(&wheel, 300 * SLOT_NS));
+	}
+}
+
+static void
+san_wheel_cancel__not_armed_is_harmless(void **state)
+{
+	struct san_timer t = {0};
+
+	(void)state;
+	san_wheel_cancel(&wheel, &t);
+	san_wheel_arm(&wheel, &t, 1);
+	san_wheel_cancel(&wheel, &t);
+	san_wheel_cancel(&wheel, &t);
+	san_wheel_check(&wheel);
+	assert_true(san_wheel_deadline_ns(&wheel) == SAN_TIME_NEVER);
+}
+
+static void
+san_wheel_poll__arming_order_within_a_slot(void **state)
+{
+	struct san_timer a = {0}, b = {0}, c = {0};
+	uint64_t at = 600 * SLOT_NS;
+
+	(void)state;
+	/* Armed from afar, from nearer, and from the same block: three levels of nearness. */
+	san_wheel_arm(&wheel, &a, at);
+	assert_null(san_wheel_poll(&wheel, 400 * SLOT_NS));
+	san_wheel_arm(&wheel, &b, at);
+	assert_null(san_wheel_poll(&wheel, 520 * SLOT_NS));
+	san_wheel_arm(&wheel, &c, at);
+	assert_ptr_equal(san_wheel_poll(&wheel, at), &a);
+	assert_ptr_equal(san_wheel_poll(&wheel, at), &b);
+	assert_ptr_equal(san_wheel_poll(&wheel, at), &c);
+}
+
+static void
+san_wheel_poll__earlier_first_after_a_stall(void **state)
+{
+	struct san_timer t[3] = {0};
+
+	(void)state;
+	san_wheel_arm(&wheel, &t[2], 70000 * SLOT_NS);
+	san_wheel_arm(&wheel, &t[0], 3 * SLOT_NS);
+	san_wheel_arm(&wheel, &t[1], 900 * SLOT_NS);
+	assert_ptr_equal(san_wheel_poll(&wheel, SAN_NS_PER_S), &t[0]);
+	assert_ptr_equal(san_wheel_poll(&wheel, SAN_NS_PER_S), &t[1]);
+	assert_ptr_equal(san_wheel_poll(&wheel, SAN_NS_PER_S), &t[2]);
+	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
+}
+
+static void
+san_wheel_deadline_ns__exact_when_near(void **state)
+{
+	struct san_timer near = {0}, far = {0};
+
+	(void)state;
+	san_wheel_arm(&wheel, &far, 5000 * SLOT_NS);
+	san_wheel_arm(&wheel, &near, 200 * SLOT_NS - 1);
+	assert_true(san_wheel_deadline_ns(&wheel) == 200 * SLOT_NS);
+	san_wheel_cancel(&wheel, &near);
+	assert_true(san_wheel_deadline_ns(&wheel) <= 5000 * SLOT_NS);
+}
+
+/* Sleeping from deadline to deadline reaches the timer in a few steps. */
+static void
+san_wheel_deadline_ns__always_advances(void **state)
+{
+	struct san_timer t = {0};
+	uint64_t at = (3ULL << 32) * SLOT_NS + 12345678 * SLOT_NS;
+	uint64_t now = 0;
+	int steps = 0;
+
+	(void)state;
+	san_wheel_arm(&wheel, &t, at);
+	while (san_wheel_poll(&wheel, now) == NULL) {
+		uint64_t next = san_wheel_deadline_ns(&wheel);
+
+		assert_true(next > now && next <= at);
+		now = next;
+		assert_true(++steps < 16);
+	}
+	assert_true(now == at);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(san_wheel_init__empty, setup),
+		cmocka_unit_test_setup(san_wheel_arm__never_early_nearly_punctual, setup),
+		cmocka_unit_test_setup(san_wheel_arm__past_fires_at_next_poll, setup),
+		cmocka_unit_test_setup(san_wheel_arm__again_moves_it, setup),
+		cmocka_unit_test_setup(san_wheel_arm__never_does_not_fire, setup),
+		cmocka_unit_test_setup(san_wheel_cancel__first_middle_last, setup),
+		cmocka_unit_test_setup(san_wheel_cancel__not_armed_is_harmless, setup),
+		cmocka_unit_test_setup(san_wheel_poll__arming_order_within_a_slot, setup),
+		cmocka_unit_test_setup(san_wheel_poll__earlier_first_after_a_stall, setup),
+		cmocka_unit_test_setup(san_wheel_deadline_ns__exact_when_near, setup),
+		cmocka_unit_test_setup(san_wheel_deadline_ns__always_advances, setup),
+	};
+
+	return cmocka_run_group_tests_name("san_wheel", tests, NULL, NULL);
+}
