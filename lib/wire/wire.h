@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WIRE_H
+#define WIRE_H
+
+/**
+ * @file
+ * The only door to packet bytes: parse and build of RT packets in host order.
+ *
+ * The byte layouts are in wire_bth.h, wire_rt.h, wire_cm.h; doc/wire.md is the
+ * authority. No state, no policy. (RT-3, RT-29, RT-31, SYS-1)
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include "san_drop.h"
+
+#define SAN_WIRE_PORT        4791 /**< UDP destination port unless configured */
+#define SAN_WIRE_VERSION     1
+#define SAN_WIRE_CID_CM      1 /**< well-known destination of CM packets */
+#define SAN_WIRE_CID_BITS    24
+#define SAN_WIRE_LENGTH_MAX  (1u << 30)                  /**< bytes of one transaction */
+#define SAN_WIRE_REQ_WORDS   4                           /**< of 64 bits: request bitmap, at most */
+#define SAN_WIRE_DATA_WORDS  16                          /**< each data bitmap, at most */
+#define SAN_WIRE_CM_PRIVATE  64                          /**< bytes in a CM message */
+#define SAN_WIRE_CM_PORTS    8                           /**< steering (design, rule 13) */
+#define SAN_WIRE_COOKIE      20                          /**< 16 bytes of MAC, 4 of time slot */
+#define SAN_WIRE_ATOMIC_LEN  16                          /**< operand, swap value */
+#define SAN_WIRE_IMM_LEN     4                           /**< in front of the data of LAST */
+#define SAN_WIRE_OVERHEAD_V4 (20 + 8 + 12 + 28 + 20 + 4) /**< IP to ICRC, the longest header */
+#define SAN_WIRE_OVERHEAD_V6 (40 + 8 + 12 + 28 + 20 + 4)
+#define SAN_WIRE_TAIL_MAX    (3 + 4) /**< behind the payload: padding to 4 bytes, ICRC */
+
+/** BTH opcodes: the manufacturer range, and CNP. */
+enum san_wire_op {
+	SAN_OP_PUSH_SLCTD_REQ = 0xC0,    /**< request window */
+	SAN_OP_PULL_REQ = 0xC1,          /**< request window */
+	SAN_OP_ATOMIC_REQ = 0xC2,        /**< request window */
+	SAN_OP_PUSH_GRNT = 0xC3,         /**< data window */
+	SAN_OP_PUSH_SLCTD_DATA = 0xC4,   /**< data window */
+	SAN_OP_PUSH_UNSLCTD_DATA = 0xC5, /**< data window */
+	SAN_OP_PULL_DATA = 0xC6,         /**< data window; atomic results too */
+	SAN_OP_ACK = 0xC7,               /**< no window */
+	SAN_OP_NACK = 0xC8,              /**< no window; refuses push data */
+	SAN_OP_RESYNC = 0xC9,            /**< in the window whose PSN it fills */
+	SAN_OP_CM = 0xCA,                /**< to SAN_WIRE_CID_CM */
+	SAN_OP_PROBE = 0xCB,             /**< no window; always answered by an ACK */
+	SAN_OP_CNP = 0x81,               /**< RoCEv2 congestion notification */
+};
+
+enum san_wire_flag {
+	SAN_F_LAST = 0x01,     /**< last packet of its push or pull piece */
+	SAN_F_WIN_DATA = 0x02, /**< RESYNC: fills the data window, not the request window */
+	SAN_F_KIND = 0x0c,     /**< enum san_wire_kind << 2; pushes only */
+	SAN_F_ALL = 0x0f,
+};
+#define SAN_F_KIND_SHIFT 2
+
+/** What a push is to its target. */
+enum san_wire_kind {
+	SAN_KIND_PUSH = 0,     /**< to address and key */
+	SAN_KIND_SEND = 1,     /**< into the next posted receive */
+	SAN_KIND_PUSH_IMM = 2, /**< to address and key, and consumes a receive; the
+				*   immediate is the first 4 payload bytes of LAST */
+};
+
+enum san_wire_atomic {
+	SAN_ATOMIC_FETCH_ADD = 1,
+	SAN_ATOMIC_CMP_SWAP = 2,
+};
+
+/** Status in PUSH_GRNT and PULL_DATA, and code of a NACK. */
+enum san_wire_status {
+	SAN_ST_OK = 0,
+	SAN_ST_RNR = 1,      /**< NACK: withdraw, wait, resend; grant: gave up waiting */
+	SAN_ST_BAD_KEY = 2,  /**< no region has this key */
+	SAN_ST_BOUNDS = 3,   /**< outside the region */
+	SAN_ST_RIGHTS = 4,   /**< the region does not allow it */
+	SAN_ST_LENGTH = 5,   /**< longer than the posted receive */
+	SAN_ST_REVOKED = 6,  /**< the region was revoked in flight */
+	SAN_ST_ALIGN = 7,    /**< atomic on an address that is no multiple of 8 */
+	SAN_ST_RESOURCE = 8, /**< no resources for it; retry may help */
+	SAN_ST_REFUSED = 9,  /**< the target's ULP refused this transaction (RT-27) */
+	SAN_ST_ABORTED = 10, /**< given up by the initiator */
+	SAN_ST_MAX
+};
+
+enum san_wire_resync {
+	SAN_RESYNC_FILL = 0,  /**< nothing is under this PSN any more */
+	SAN_RESYNC_ABORT = 1, /**< and the initiator gives the RSN up */
+};
+
+enum san_wire_oow {
+	SAN_OOW_REQ = 0x1,  /**< a request packet came beyond the window */
+	SAN_OOW_DATA = 0x2, /**< a data packet came beyond the window */
+};
+
+/** An IP address of either family; IPv4 as ::ffff:a.b.c.d. Network byte order. */
+struct san_ip {
+	uint8_t b[16];
+};
+
+static inline bool
+san_ip_is_v4(const struct san_ip *ip)
+{
+	static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+	return memcmp(ip->b, prefix, sizeof(prefix)) == 0;
+}
+
+static inline bool
+san_ip_eq(const struct san_ip *a, const struct san_ip *b)
+{
+	return memcmp(a->b, b->b, sizeof(a->b)) == 0;
+}
+
+struct san_wire_ack {
+	uint32_t serial;                          /**< newer ACK = higher serial (design, rule 2) */
+	uint32_t echo_tx;                         /**< t1: tx_time of the newest packet received */
+	uint32_t echo_rx;                         /**< t2: when it arrived; t3 is tx_time */
+	uint16_t ecn_count;                       /**< CE-marked packets received, mod 2^16 */
+	uint16_t rx_level;                        /**< receive-buffer fill, 0 empty .. 1000 full */
+	uint16_t first_win;                       /**< first window of the peer, packets */
+	uint8_t oow;                              /**< enum san_wire_oow */
+	uint8_t nb_req;                           /**< words in req[] */
+	uint8_t nb_data;                          /**< words in data_acked[] and data_rcvd[] */
+	uint64_t req[SAN_WIRE_REQ_WORDS];         /**< bit i = PSN req_ebsn + i acknowledged */
+	uint64_t data_acked[SAN_WIRE_DATA_WORDS]; /**< bit i = PSN data_ebsn + i acknowledged */
+	uint64_t data_rcvd[SAN_WIRE_DATA_WORDS];  /**< ... received (includes acknowledged) */
+};
+
+/** Everything of a packet but its payload, in host order. */
+struct san_wire_pkt {
+	uint8_t op;    /**< enum san_wire_op */
+	uint8_t flags; /**< enum san_wire_flag */
+	uint8_t round; /**< RNR round (design, rule 4) */
+	bool ackreq;   /**< BTH AckReq */
+	bool ce;       /**< parse only: arrived CE-marked */
+	bool v6;       /**< parse only */
+	uint16_t pkey;
+	uint16_t src_port;    /**< parse only (build: the path's): UDP source port, path entropy */
+	uint16_t payload_off; /**< parse only: from the start of the mbuf's data */
+	uint16_t payload_len; /**< parse only (build: the mbuf's); without the padding */
+	uint32_t dcid;
+	uint32_t tag;
+	uint32_t psn;
+	uint32_t rsn;
+	uint32_t req_ebsn;  /**< piggybacked ACK, exclusive */
+	uint32_t data_ebsn; /**< piggybacked ACK, exclusive */
+	uint32_t cmpl_rsn;  /**< message ACK: every RSN below is complete (PCB-5) */
+	uint32_t tx_time;   /**< low 32 bits of the sender's clock, ns */
+	/* extended header: which of these are meaningful depends on op */
+	uint64_t addr;                 /**< pushes, pulls, atomics: remote address */
+	uint32_t key;                  /**< pushes, pulls, atomics */
+	uint32_t length;               /**< requests, unsolicited data: of the transaction */
+	uint32_t offset;               /**< data: of the payload; grant: granted up to here */
+	uint32_t ssn;                  /**< PUSH_SLCTD_REQ, PUSH_GRNT */
+	uint32_t nack_psn;             /**< NACK: the data PSN refused */
+	uint32_t delay_us;             /**< NACK RNR: try again after */
+	uint8_t status;                /**< enum san_wire_status: grant, pull data, NACK;
+			   *   enum san_wire_resync: RESYNC; enum san_wire_atomic: ATOMIC_REQ */
+	struct san_ip src;             /**< parse only */
+	struct san_ip dst;             /**< parse only */
+	struct rte_ether_addr src_mac; /**< parse only */
+};
+
+/**
+ * What travels with a received mbuf in its private area: parsed once, read by
+ * every layer, kept while the packet is held by the reorder engine. Every mbuf
+ * pool that feeds a core has SAN_PKT_PRIV_SIZE bytes of private data.
+ */
+struct san_pkt {
+	struct san_wire_pkt w;
+	struct rte_mbuf *next; /**< chain of held packets (RT-19) */
+};
+#define SAN_PKT_PRIV_SIZE RTE_ALIGN_CEIL(sizeof(struct san_pkt), RTE_MBUF_PRIV_ALIGN)
+
+static inline struct san_pkt *
+san_pkt(struct rte_mbuf *m)
+{
+	return rte_mbuf_to_priv(m);
+}
+
+/** Addresses of a flow: filled once per connection, copied into every packet. */
+struct san_wire_path {
+	struct rte_ether_addr src_mac;
+	struct rte_ether_addr dst_mac;
+	struct san_ip src;
+	struct san_ip dst;
+	uint16_t src_port;
+	uint16_t dst_port;
+	uint8_t dscp;
+};
+
+enum san_wire_cm_msg {
+	SAN_CM_REQ = 1,    /**< without cookie: asks for one; with: asks for a connection */
+	SAN_CM_COOKIE = 2, /**< stateless answer to the first */
+	SAN_CM_REP = 3,    /**< accepted; carries the acceptor's parameters */
+	SAN_CM_RTU = 4,    /**< ready to use */
+	SAN_CM_REJ = 5,    /**< refused, with a reason */
+	SAN_CM_DREQ = 6,   /**< disconnect, after draining */
+	SAN_CM_DREP = 7,   /**< disconnected */
+	SAN_CM_RESET = 8,  /**< the CID of your packet is not (any more) what you think */
+	SAN_CM_MSG_MAX
+};
+
+/** Reasons of SAN_CM_REJ, SAN_CM_DREQ and SAN_CM_RESET. */
+enum san_wire_cm_reason {
+	SAN_CM_R_NONE = 0,
+	SAN_CM_R_NO_LISTENER = 1,
+	SAN_CM_R_REFUSED = 2, /**< by the application */
+	SAN_CM_R_RESOURCES = 3,
+	SAN_CM_R_PKEY = 4,
+	SAN_CM_R_PARAMETER = 5, /**< a parameter out of range */
+	SAN_CM_R_VERSION = 6,
+	SAN_CM_R_BACKLOG = 7,
+	SAN_CM_R_TIMEOUT = 8,
+	SAN_CM_R_STALE = 9, /**< RESET: unknown CID or tag */
+	SAN_CM_R_MAX
+};
+
+enum san_wire_cm_flag {
+	SAN_CM_F_ORDERED = 0x01,
+	SAN_CM_F_RELAXED = 0x02, /**< ordered, but places on arrival */
+	SAN_CM_F_COOKIE = 0x04,  /**< the cookie field is meaningful */
+	SAN_CM_F_ALL = 0x07,
+};
+
+/** A CM message in host order: the payload of a SAN_OP_CM packet. */
+struct san_wire_cm {
+	uint8_t msg;    /**< enum san_wire_cm_msg */
+	uint8_t flags;  /**< enum san_wire_cm_flag */
+	uint8_t reason; /**< enum san_wire_cm_reason */
+	uint8_t nb_ports;
+	uint32_t xid;     /**< chosen by the connecting side, names the attempt */
+	uint32_t src_cid; /**< the CID on which the sender of this message receives */
+	uint32_t src_tag;
+	uint32_t dst_cid; /**< what the sender knows of the other side; 0 = nothing */
+	uint32_t dst_tag;
+	uint32_t req_psn;   /**< first PSNs that the sender will use */
+	uint32_t data_psn;  /**< RESET: echo of the offending packet's PSN */
+	uint32_t first_rsn; /**< first RSN and SSN that the sender will use */
+	uint32_t features;  /**< bits, unknown ones are ignored; none yet */
+	uint16_t mtu;       /**< largest payload of a packet that the sender takes */
+	uint16_t req_win;   /**< receive windows of the sender, packets */
+	uint16_t data_win;
+	uint16_t first_win; /**< first window, PCB-1 */
+	uint16_t max_txn;   /**< N of design rule 6 */
+	uint16_t rnr_ms;    /**< how long the sender is ready to wait for receivers */
+	uint16_t keepalive_ms;
+	uint16_t private_len;
+	uint64_t service;                /**< what the connecting side asks for */
+	uint8_t cookie[SAN_WIRE_COOKIE]; /**< sent only with SAN_CM_F_COOKIE */
+	uint16_t ports[SAN_WIRE_CM_PORTS];
+	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
+};
+
+/**
+ * Parse and verify one packet, ICRC included. Reads only inside the mbuf, for
+ * any bytes; headers split over segments are pulled up when there is room.
+ *
+ * @param m
+ *   Whole Ethernet frame. Trailing Ethernet padding is trimmed on success.
+ * @param udp_port
+ *   UDP destination port of the transport, host order.
+ * @param p
+ *   Result; for SAN_OP_ACK the fixed part only, see *ack*.
+ * @param ack
+ *   Filled for SAN_OP_ACK only.
+ * @return
+ *   SAN_DROP_NONE, SAN_DROP_NOT_OURS (hand it to inet) or what is wrong.
+ */
+enum san_drop san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
+			     struct san_wire_ack *ack);
+
+/**
+ * Destination CID without judging anything else, to find the lcore that owns a
+ * packet. False: not a datagram to *udp_port*, or its headers are not contiguous.
+ */
+bool san_wire_peek_cid(const struct rte_mbuf *m, uint16_t udp_port, uint32_t *cid);
+
+/** Parse the payload of a SAN_OP_CM packet that san_wire_parse() accepted. */
+enum san_drop san_wire_parse_cm(const struct rte_mbuf *m, const struct san_wire_pkt *p,
+				struct san_wire_cm *cm);
+
+/** Bytes from the start of the Ethernet header to the payload for *op* over v4/v6. */
+uint16_t san_wire_hdr_len(uint8_t op, bool v6);
+
+/**
+ * Largest payload of a packet over a link of *mtu*: padding goes up to a multiple
+ * of 4, so that only a multiple of 4 fits for certain. (RT-31)
+ */
+static inline uint16_t
+san_wire_payload_max(uint16_t mtu, bool v6)
+{
+	uint16_t overhead = v6 ? SAN_WIRE_OVERHEAD_V6 : SAN_WIRE_OVERHEAD_V4;
+
+	return mtu > overhead ? (uint16_t)(mtu - overhead) & ~3u : 0;
+}
+
+/**
+ * Write all headers in front of the payload that *m* already holds, set
+ * lengths, IP checksum, UDP checksum 0 (both families, as RoCEv2 allows: the
+ * ICRC covers more), pad the payload to a multiple of 4 bytes, and append 4
+ * bytes for the ICRC that san_wire_seal() fills.
+ *
+ * *m* must have san_wire_hdr_len() bytes of headroom in its first segment and
+ * SAN_WIRE_TAIL_MAX of tailroom in its last, which must be our own to write to:
+ * behind an external buffer the caller chains an empty mbuf.
+ */
+void san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path,
+		    const struct san_wire_pkt *p);
+
+/** Empty mbuf → complete ACK packet (bitmaps are its payload), not yet sealed. */
+void san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
+			const struct san_wire_pkt *p, const struct san_wire_ack *ack);
+
+/** Empty mbuf → CM packet (CM message as payload), not yet sealed. */
+void san_wire_build_cm(struct rte_mbuf *m, const struct san_wire_path *path,
+		       const struct san_wire_pkt *p, const struct san_wire_cm *cm);
+
+/** Compute the ICRC over the masked pseudo header and every segment, and store it. */
+void san_wire_seal(struct rte_mbuf *m);
+
+const char *san_wire_op_name(uint8_t op);
+const char *san_wire_status_name(uint8_t status);
+const char *san_wire_cm_reason_name(uint8_t reason);
+
+#endif /* WIRE_H */

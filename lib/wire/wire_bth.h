@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WIRE_BTH_H
+#define WIRE_BTH_H
+
+/**
+ * @file
+ * Bytes up to and including the BTH: Ethernet, IP, UDP, and the InfiniBand base
+ * transport header, as RoCEv2 lays them out. (doc/wire.md, RT-31)
+ *
+ * Every structure is packed: after 14 bytes of Ethernet nothing is aligned in
+ * memory. Fields are naturally aligned counted from the BTH.
+ */
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_byteorder.h>
+#include <rte_common.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#define WIRE_BTH_TVER      0x0f /**< transport version, in byte 1 */
+#define WIRE_BTH_PAD       0x30 /**< bytes of zero between payload and ICRC */
+#define WIRE_BTH_PAD_SHIFT 4
+#define WIRE_BTH_MIGREQ    0x40
+#define WIRE_BTH_SE        0x80
+#define WIRE_BTH_FECN      0x80 /**< in resv8a */
+#define WIRE_BTH_BECN      0x40 /**< in resv8a; set in a CNP */
+#define WIRE_BTH_ACKREQ    0x80 /**< in byte 8; the other seven bits are reserved */
+#define WIRE_ICRC_LEN      4
+
+struct wire_eth {
+	uint8_t dst[6];
+	uint8_t src[6];
+	rte_be16_t type;
+} __rte_packed;
+static_assert(sizeof(struct wire_eth) == 14, "Ethernet header");
+
+struct wire_bth {
+	uint8_t opcode;
+	uint8_t bits; /**< SE, M, pad count, TVer */
+	rte_be16_t pkey;
+	uint8_t resv8a; /**< FECN, BECN, reserved; ones in the ICRC */
+	uint8_t dqp[3]; /**< destination CID */
+	uint8_t ackreq;
+	uint8_t psn[3]; /**< low 24 bits */
+} __rte_packed;
+static_assert(sizeof(struct wire_bth) == 12, "BTH");
+static_assert(offsetof(struct wire_bth, resv8a) == 4, "BTH resv8a");
+static_assert(offsetof(struct wire_bth, ackreq) == 8, "BTH AckReq");
+
+/** What stands in front of the BTH, over IPv4. */
+struct wire_front_v4 {
+	struct wire_eth eth;
+	struct rte_ipv4_hdr ip;
+	struct rte_udp_hdr udp;
+	struct wire_bth bth;
+} __rte_packed;
+static_assert(sizeof(struct wire_front_v4) == 54, "headers over IPv4");
+
+/** What stands in front of the BTH, over IPv6. */
+struct wire_front_v6 {
+	struct wire_eth eth;
+	struct rte_ipv6_hdr ip;
+	struct rte_udp_hdr udp;
+	struct wire_bth bth;
+} __rte_packed;
+static_assert(sizeof(struct wire_front_v6) == 74, "headers over IPv6");
+
+/** A CNP has nothing behind the BTH but reserved bytes. */
+struct wire_cnp {
+	uint8_t rsvd[16];
+} __rte_packed;
+static_assert(sizeof(struct wire_cnp) == 16, "CNP");
+
+static inline uint32_t
+wire_get24(const uint8_t b[3])
+{
+	return (uint32_t)b[0] << 16 | (uint32_t)b[1] << 8 | b[2];
+}
+
+static inline void
+wire_put24(uint8_t b[3], uint32_t v)
+{
+	b[0] = (uint8_t)(v >> 16);
+	b[1] = (uint8_t)(v >> 8);
+	b[2] = (uint8_t)v;
+}
+
+#endif /* WIRE_BTH_H */

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "san_assert.h"
+#include "wire_priv.h"
+
+#define HOP_LIMIT 64
+#define IP_ECT0   0x02
+#define V4_OFFSET 12 /* of an IPv4 address in struct san_ip */
+
+/** IPv4 header checksum from the path: faster than reading back what was just stored. */
+static inline rte_be16_t
+ipv4_cksum(const struct rte_ipv4_hdr *ip, uint32_t src, uint32_t dst)
+{
+	uint32_t sum = rte_cpu_to_be_16(0x4500 | ip->type_of_service);
+
+	sum += ip->total_length;
+	sum += rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
+	sum += rte_cpu_to_be_16(HOP_LIMIT << 8 | IPPROTO_UDP);
+	sum += (src & 0xffff) + (src >> 16);
+	sum += (dst & 0xffff) + (dst >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (rte_be16_t)~sum;
+}
+
+static inline void
+put_eth(struct wire_eth *eth, const struct san_wire_path *path, uint16_t type)
+{
+	memcpy(eth->dst, path->dst_mac.addr_bytes, sizeof(eth->dst));
+	memcpy(eth->src, path->src_mac.addr_bytes, sizeof(eth->src));
+	eth->type = rte_cpu_to_be_16(type);
+}
+
+static inline void
+put_udp(struct rte_udp_hdr *udp, const struct san_wire_path *path, uint16_t len)
+{
+	udp->src_port = rte_cpu_to_be_16(path->src_port);
+	udp->dst_port = rte_cpu_to_be_16(path->dst_port);
+	udp->dgram_len = rte_cpu_to_be_16(len);
+	udp->dgram_cksum = 0;
+}
+
+/** @return the BTH, still to be written. *len* counts from the UDP header. */
+static inline struct wire_bth *
+put_front_v4(struct wire_front_v4 *f, const struct san_wire_path *path, uint16_t len)
+{
+	uint32_t src, dst;
+
+	memcpy(&src, path->src.b + V4_OFFSET, sizeof(src));
+	memcpy(&dst, path->dst.b + V4_OFFSET, sizeof(dst));
+	put_eth(&f->eth, path, RTE_ETHER_TYPE_IPV4);
+	f->ip.version_ihl = RTE_IPV4_VHL_DEF;
+	f->ip.type_of_service = (uint8_t)(path->dscp << 2 | IP_ECT0);
+	f->ip.total_length = rte_cpu_to_be_16((uint16_t)(len + sizeof(f->ip)));
+	f->ip.packet_id = 0; /* never fragmented, so it means nothing (RFC 6864) */
+	f->ip.fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
+	f->ip.time_to_live = HOP_LIMIT;
+	f->ip.next_proto_id = IPPROTO_UDP;
+	f->ip.hdr_checksum = ipv4_cksum(&f->ip, src, dst);
+	f->ip.src_addr = src;
+	f->ip.dst_addr = dst;
+	put_udp(&f->udp, path, len);
+	return &f->bth;
+}
+
+static inline struct wire_bth *
+put_front_v6(struct wire_front_v6 *f, const struct san_wire_path *path, uint16_t len)
+{
+	uint32_t tc = (uint32_t)(path->dscp << 2 | IP_ECT0);
+
+	put_eth(&f->eth, path, RTE_ETHER_TYPE_IPV6);
+	/* the flow label names the path too, for switches that do not read ports */
+	f->ip.vtc_flow = rte_cpu_to_be_32(6u << 28 | tc << 20 | path->src_port);
+	f->ip.payload_len = rte_cpu_to_be_16(len);
+	f->ip.proto = IPPROTO_UDP;
+	f->ip.hop_limits = HOP_LIMIT;
+	memcpy(f->ip.src_addr, path->src.b, sizeof(f->ip.src_addr));
+	memcpy(f->ip.dst_addr, path->dst.b, sizeof(f->ip.dst_addr));
+	put_udp(&f->udp, path, len);
+	return &f->bth;
+}
+
+static inline void
+put_bth(struct wire_bth *bth, const struct san_wire_pkt *p, uint32_t pad)
+{
+	bth->opcode = p->op;
+	bth->bits = (uint8_t)(pad << WIRE_BTH_PAD_SHIFT);
+	bth->pkey = rte_cpu_to_be_16(p->pkey);
+	bth->resv8a = p->op == SAN_OP_CNP ? WIRE_BTH_BECN : 0;
+	wire_put24(bth->dqp, p->dcid);
+	bth->ackreq = p->ackreq ? WIRE_BTH_ACKREQ : 0;
+	wire_put24(bth->psn, p->psn);
+}
+
+static inline void
+put_rt(struct wire_rt *rt, const struct san_wire_pkt *p)
+{
+	rt->version = SAN_WIRE_VERSION << WIRE_RT_VERSION_SHIFT;
+	rt->flags = p->flags;
+	rt->psn_hi = (uint8_t)(p->psn >> 24);
+	rt->round = p->round;
+	rt->tag = rte_cpu_to_be_32(p->tag);
+	rt->rsn = rte_cpu_to_be_32(p->rsn);
+	rt->req_ebsn = rte_cpu_to_be_32(p->req_ebsn);
+	rt->data_ebsn = rte_cpu_to_be_32(p->data_ebsn);
+	rt->cmpl_rsn = rte_cpu_to_be_32(p->cmpl_rsn);
+	rt->tx_time = rte_cpu_to_be_32(p->tx_time);
+}
+
+static inline void
+put_remote(struct wire_remote *x, const struct san_wire_pkt *p)
+{
+	x->length = rte_cpu_to_be_32(p->length);
+	x->key = rte_cpu_to_be_32(p->key);
+	x->addr = rte_cpu_to_be_64(p->addr);
+}
+
+static inline void
+put_atomic_req(struct wire_atomic_req *x, const struct san_wire_pkt *p)
+{
+	*x = (struct wire_atomic_req){
+		.op = p->status,
+		.key = rte_cpu_to_be_32(p->key),
+		.addr = rte_cpu_to_be_64(p->addr),
+	};
+}
+
+static inline void
+put_grnt(struct wire_grnt *x, const struct san_wire_pkt *p)
+{
+	*x = (struct wire_grnt){
+		.ssn = rte_cpu_to_be_32(p->ssn),
+		.offset = rte_cpu_to_be_32(p->offset),
+		.status = p->status,
+	};
+}
+
+static inline void
+put_pull_data(struct wire_pull_data *x, const struct san_wire_pkt *p)
+{
+	*x = (struct wire_pull_data){
+		.offset = rte_cpu_to_be_32(p->offset),
+		.status = p->status,
+	};
+}
+
+static inline void
+put_nack(struct wire_nack *x, const struct san_wire_pkt *p)
+{
+	*x = (struct wire_nack){
+		.psn = rte_cpu_to_be_32(p->nack_psn),
+		.code = p->status,
+		.delay_us = rte_cpu_to_be_32(p->delay_us),
+	};
+}
+
+/** The extended header, except that of an ACK, which is not in *p*. */
+static inline void
+put_ext(void *ext, const struct san_wire_pkt *p)
+{
+	switch (p->op) {
+	case SAN_OP_PUSH_SLCTD_REQ:
+		put_remote(ext, p);
+		((struct wire_slctd_req *)ext)->ssn = rte_cpu_to_be_32(p->ssn);
+		break;
+	case SAN_OP_PULL_REQ:
+		put_remote(ext, p);
+		break;
+	case SAN_OP_ATOMIC_REQ:
+		put_atomic_req(ext, p);
+		break;
+	case SAN_OP_PUSH_GRNT:
+		put_grnt(ext, p);
+		break;
+	case SAN_OP_PUSH_SLCTD_DATA:
+		((struct wire_slctd_data *)ext)->offset = rte_cpu_to_be_32(p->offset);
+		break;
+	case SAN_OP_PUSH_UNSLCTD_DATA:
+		put_remote(ext, p);
+		((struct wire_unslctd_data *)ext)->offset = rte_cpu_to_be_32(p->offset);
+		break;
+	case SAN_OP_PULL_DATA:
+		put_pull_data(ext, p);
+		break;
+	case SAN_OP_RESYNC:
+		*(struct wire_resync *)ext = (struct wire_resync){.code = p->status};
+		break;
+	case SAN_OP_NACK:
+		put_nack(ext, p);
+		break;
+	default: /* CM and PROBE have none */
+		break;
+	}
+}
+
+/** Padding and room for the ICRC. @return bytes of padding. */
+static inline uint32_t
+put_tail(struct rte_mbuf *m)
+{
+	uint32_t pad = -rte_pktmbuf_pkt_len(m) & 3;
+	static const uint8_t zero[WIRE_ICRC_LEN];
+	char *tail = rte_pktmbuf_append(m, (uint16_t)(pad + WIRE_ICRC_LEN));
+
+	SAN_ASSERT(tail != NULL);
+	/* the last bytes are the ICRC's; writing them too makes it one store of fixed size */
+	memcpy(tail, zero, WIRE_ICRC_LEN);
+	memcpy(tail + pad, zero, WIRE_ICRC_LEN);
+	return pad;
+}
+
+/** All headers but the extended one. @return where that goes. */
+static inline void *
+put_headers(struct rte_mbuf *m, const struct san_wire_path *path, const struct san_wire_pkt *p)
+{
+	bool v6 = !san_ip_is_v4(&path->src);
+	uint16_t hdr_len = san_wire_hdr_len(p->op, v6);
+	uint32_t pad = put_tail(m);
+	char *data = rte_pktmbuf_prepend(m, hdr_len);
+	uint32_t ip_len = rte_pktmbuf_pkt_len(m) - sizeof(struct wire_eth);
+	struct wire_bth *bth;
+	struct wire_rt *rt;
+
+	SAN_ASSERT(data != NULL && hdr_len != 0 && ip_len <= UINT16_MAX);
+	if (v6)
+		bth = put_front_v6((struct wire_front_v6 *)data, path,
+				   (uint16_t)(ip_len - sizeof(struct rte_ipv6_hdr)));
+	else
+		bth = put_front_v4((struct wire_front_v4 *)data, path,
+				   (uint16_t)(ip_len - sizeof(struct rte_ipv4_hdr)));
+	put_bth(bth, p, pad);
+	rt = (struct wire_rt *)(bth + 1);
+	if (unlikely(p->op == SAN_OP_CNP)) {
+		memset(rt, 0, sizeof(struct wire_cnp));
+		return NULL;
+	}
+	put_rt(rt, p);
+	return rt + 1;
+}
+
+void
+san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path, const struct san_wire_pkt *p)
+{
+	void *ext;
+
+	SAN_ASSERT(p->op != SAN_OP_ACK);
+	ext = put_headers(m, path, p);
+	if (likely(ext != NULL))
+		put_ext(ext, p);
+}
+
+static inline uint8_t *
+put_words(uint8_t *to, const uint64_t *words, unsigned int n)
+{
+	rte_be64_t word;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		word = rte_cpu_to_be_64(words[i]);
+		memcpy(to + i * sizeof(word), &word, sizeof(word));
+	}
+	return to + n * sizeof(word);
+}
+
+void
+san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
+		   const struct san_wire_pkt *p, const struct san_wire_ack *ack)
+{
+	uint16_t len = (uint16_t)((ack->nb_req + 2 * ack->nb_data) * sizeof(uint64_t));
+	uint8_t *to = (uint8_t *)rte_pktmbuf_append(m, len);
+	struct wire_ack *x;
+
+	SAN_ASSERT(p->op == SAN_OP_ACK && to != NULL);
+	SAN_ASSERT(ack->nb_req <= SAN_WIRE_REQ_WORDS && ack->nb_data <= SAN_WIRE_DATA_WORDS);
+	to = put_words(to, ack->req, ack->nb_req);
+	to = put_words(to, ack->data_acked, ack->nb_data);
+	put_words(to, ack->data_rcvd, ack->nb_data);
+
+	x = put_headers(m, path, p);
+	x->serial = rte_cpu_to_be_32(ack->serial);
+	x->echo_tx = rte_cpu_to_be_32(ack->echo_tx);
+	x->echo_rx = rte_cpu_to_be_32(ack->echo_rx);
+	x->ecn_count = rte_cpu_to_be_16(ack->ecn_count);
+	x->rx_level = rte_cpu_to_be_16(ack->rx_level);
+	x->first_win = rte_cpu_to_be_16(ack->first_win);
+	x->bits = (uint8_t)(ack->nb_req << WIRE_ACK_NB_REQ_SHIFT | (ack->oow & WIRE_ACK_OOW));
+	x->nb_data = ack->nb_data;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "san_assert.h"
+#include "wire_cm.h"
+#include "wire_priv.h"
+
+/** What is not meaningful is sent as zero, so that no byte of our memory leaks. */
+static void
+put_cm_tail(struct wire_cm *x, const struct san_wire_cm *cm)
+{
+	unsigned int i;
+
+	memset(x->cookie, 0, sizeof(x->cookie));
+	memset(x->ports, 0, sizeof(x->ports));
+	memset(x->private_data, 0, sizeof(x->private_data));
+	if (cm->flags & SAN_CM_F_COOKIE)
+		memcpy(x->cookie, cm->cookie, sizeof(x->cookie));
+	for (i = 0; i < cm->nb_ports; i++)
+		x->ports[i] = rte_cpu_to_be_16(cm->ports[i]);
+	memcpy(x->private_data, cm->private_data, cm->private_len);
+}
+
+void
+san_wire_build_cm(struct rte_mbuf *m, const struct san_wire_path *path,
+		  const struct san_wire_pkt *p, const struct san_wire_cm *cm)
+{
+	struct wire_cm *x = (struct wire_cm *)rte_pktmbuf_append(m, sizeof(*x));
+
+	SAN_ASSERT(p->op == SAN_OP_CM && x != NULL);
+	SAN_ASSERT(cm->nb_ports <= SAN_WIRE_CM_PORTS && cm->private_len <= SAN_WIRE_CM_PRIVATE);
+	x->msg = cm->msg;
+	x->flags = cm->flags;
+	x->reason = cm->reason;
+	x->nb_ports = cm->nb_ports;
+	x->xid = rte_cpu_to_be_32(cm->xid);
+	x->src_cid = rte_cpu_to_be_32(cm->src_cid);
+	x->src_tag = rte_cpu_to_be_32(cm->src_tag);
+	x->dst_cid = rte_cpu_to_be_32(cm->dst_cid);
+	x->dst_tag = rte_cpu_to_be_32(cm->dst_tag);
+	x->req_psn = rte_cpu_to_be_32(cm->req_psn);
+	x->data_psn = rte_cpu_to_be_32(cm->data_psn);
+	x->first_rsn = rte_cpu_to_be_32(cm->first_rsn);
+	x->features = rte_cpu_to_be_32(cm->features);
+	x->mtu = rte_cpu_to_be_16(cm->mtu);
+	x->req_win = rte_cpu_to_be_16(cm->req_win);
+	x->data_win = rte_cpu_to_be_16(cm->data_win);
+	x->first_win = rte_cpu_to_be_16(cm->first_win);
+	x->max_txn = rte_cpu_to_be_16(cm->max_txn);
+	x->rnr_ms = rte_cpu_to_be_16(cm->rnr_ms);
+	x->keepalive_ms = rte_cpu_to_be_16(cm->keepalive_ms);
+	x->private_len = rte_cpu_to_be_16(cm->private_len);
+	x->service = rte_cpu_to_be_64(cm->service);
+	put_cm_tail(x, cm);
+	san_wire_build(m, path, p);
+}
+
+static bool
+is_zero(const uint8_t *b, size_t len)
+{
+	uint8_t any = 0;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		any |= b[i];
+	return any == 0;
+}
+
+/** Ports named are real, the others zero. */
+static bool
+ports_valid(const struct san_wire_cm *cm)
+{
+	unsigned int i;
+
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++) {
+		if ((i < cm->nb_ports) != (cm->ports[i] != 0))
+			return false;
+	}
+	return true;
+}
+
+static bool
+cm_valid(const struct san_wire_cm *cm)
+{
+	if (cm->msg == 0 || cm->msg >= SAN_CM_MSG_MAX || cm->reason >= SAN_CM_R_MAX)
+		return false;
+	if ((cm->flags & ~SAN_CM_F_ALL) != 0)
+		return false;
+	/* relaxed placement is a variety of ordered */
+	if ((cm->flags & SAN_CM_F_RELAXED) && !(cm->flags & SAN_CM_F_ORDERED))
+		return false;
+	if (cm->msg == SAN_CM_COOKIE && !(cm->flags & SAN_CM_F_COOKIE))
+		return false;
+	if (!(cm->flags & SAN_CM_F_COOKIE) && !is_zero(cm->cookie, sizeof(cm->cookie)))
+		return false;
+	if ((cm->src_cid | cm->dst_cid) >> SAN_WIRE_CID_BITS != 0)
+		return false;
+	if (cm->nb_ports > SAN_WIRE_CM_PORTS || !ports_valid(cm))
+		return false;
+	if (cm->private_len > SAN_WIRE_CM_PRIVATE)
+		return false;
+	return is_zero(cm->private_data + cm->private_len,
+		       (size_t)(SAN_WIRE_CM_PRIVATE - cm->private_len));
+}
+
+static void
+get_cm(const struct wire_cm *x, struct san_wire_cm *cm)
+{
+	unsigned int i;
+
+	memset(cm, 0, sizeof(*cm));
+	cm->msg = x->msg;
+	cm->flags = x->flags;
+	cm->reason = x->reason;
+	cm->nb_ports = x->nb_ports;
+	cm->xid = rte_be_to_cpu_32(x->xid);
+	cm->src_cid = rte_be_to_cpu_32(x->src_cid);
+	cm->src_tag = rte_be_to_cpu_32(x->src_tag);
+	cm->dst_cid = rte_be_to_cpu_32(x->dst_cid);
+	cm->dst_tag = rte_be_to_cpu_32(x->dst_tag);
+	cm->req_psn = rte_be_to_cpu_32(x->req_psn);
+	cm->data_psn = rte_be_to_cpu_32(x->data_psn);
+	cm->first_rsn = rte_be_to_cpu_32(x->first_rsn);
+	cm->features = rte_be_to_cpu_32(x->features);
+	cm->mtu = rte_be_to_cpu_16(x->mtu);
+	cm->req_win = rte_be_to_cpu_16(x->req_win);
+	cm->data_win = rte_be_to_cpu_16(x->data_win);
+	cm->first_win = rte_be_to_cpu_16(x->first_win);
+	cm->max_txn = rte_be_to_cpu_16(x->max_txn);
+	cm->rnr_ms = rte_be_to_cpu_16(x->rnr_ms);
+	cm->keepalive_ms = rte_be_to_cpu_16(x->keepalive_ms);
+	cm->private_len = rte_be_to_cpu_16(x->private_len);
+	cm->service = rte_be_to_cpu_64(x->service);
+	memcpy(cm->cookie, x->cookie, sizeof(cm->cookie));
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+		cm->ports[i] = rte_be_to_cpu_16(x->ports[i]);
+	memcpy(cm->private_data, x->private_data, sizeof(cm->private_data));
+}
+
+enum san_drop
+san_wire_parse_cm(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_cm *cm)
+{
+	struct wire_cm copy;
+	const struct wire_cm *x;
+
+	if (p->payload_len != sizeof(*x))
+		return SAN_DROP_CM_MALFORMED;
+	x = rte_pktmbuf_read(m, p->payload_off, sizeof(*x), &copy);
+	if (x == NULL)
+		return SAN_DROP_CM_MALFORMED;
+	get_cm(x, cm);
+	return cm_valid(cm) ? SAN_DROP_NONE : SAN_DROP_CM_MALFORMED;
+}

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "wire_priv.h"
+
+/*
+ * Order of the checks: what is needed to find the ICRC, the ICRC, then the RT
+ * headers. So a packet that the wire damaged counts as SAN_DROP_ICRC, and
+ * SAN_DROP_VERSION, _RESERVED and _FIELD tell of a peer that really sent it.
+ *
+ * Nothing is read before headers_at() has said that it is there.
+ */
+
+#define V4_OFFSET    12 /* of an IPv4 address in struct san_ip */
+#define IP_ECN_CE    0x03
+#define FRAG_OFFSET  RTE_IPV4_HDR_OFFSET_MASK
+#define FRAG_ALLOWED RTE_IPV4_HDR_DF_FLAG
+
+/** Make *n* bytes contiguous by taking them from the following segments. */
+static __rte_noinline bool
+pull_up(struct rte_mbuf *m, uint16_t n)
+{
+	struct rte_mbuf *seg;
+	uint16_t part;
+
+	/* to write behind the data of an mbuf needs that nobody else sees them */
+	if (!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1)
+		return false;
+	if (m->data_off + n > m->buf_len) {
+		/* no room behind: move what there is to the front */
+		if (n > m->buf_len)
+			return false;
+		memmove(m->buf_addr, rte_pktmbuf_mtod(m, void *), m->data_len);
+		m->data_off = 0;
+	}
+	while (m->data_len < n) {
+		seg = m->next;
+		if (rte_mbuf_refcnt_read(seg) != 1)
+			return false;
+		part = RTE_MIN((uint16_t)(n - m->data_len), seg->data_len);
+		memcpy(rte_pktmbuf_mtod_offset(m, char *, m->data_len),
+		       rte_pktmbuf_mtod(seg, char *), part);
+		m->data_len += part;
+		seg->data_len -= part;
+		seg->data_off += part;
+		if (seg->data_len == 0) {
+			m->next = seg->next;
+			m->nb_segs--;
+			rte_pktmbuf_free_seg(seg);
+		}
+	}
+	return true;
+}
+
+/** The first *n* bytes of the frame are there and contiguous. */
+static inline enum san_drop
+headers_at(struct rte_mbuf *m, uint16_t n)
+{
+	if (likely(rte_pktmbuf_data_len(m) >= n))
+		return SAN_DROP_NONE;
+	if (rte_pktmbuf_pkt_len(m) < n)
+		return SAN_DROP_SHORT;
+	return pull_up(m, n) ? SAN_DROP_NONE : SAN_DROP_SPLIT_HEADER;
+}
+
+static inline void
+ip_from_v4(struct san_ip *ip, rte_be32_t addr)
+{
+	memset(ip->b, 0, 10);
+	memset(ip->b + 10, 0xff, 2);
+	memcpy(ip->b + V4_OFFSET, &addr, sizeof(addr));
+}
+
+static inline bool
+udp_len_valid(const struct rte_udp_hdr *udp, uint32_t len)
+{
+	return rte_be_to_cpu_16(udp->dgram_len) == len &&
+		len >= sizeof(*udp) + sizeof(struct wire_bth) + WIRE_ICRC_LEN;
+}
+
+/** IPv4 and UDP header of a datagram to our port. *len*: end of it in the frame. */
+static inline enum san_drop
+check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
+{
+	uint16_t frag = rte_be_to_cpu_16(f->ip.fragment_offset);
+	uint32_t total = rte_be_to_cpu_16(f->ip.total_length);
+	uint64_t cksum = m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+
+	if (f->ip.version_ihl != RTE_IPV4_VHL_DEF || (frag & ~FRAG_ALLOWED) != 0)
+		return SAN_DROP_IP_HEADER;
+	if (total < sizeof(f->ip) || sizeof(f->eth) + total > rte_pktmbuf_pkt_len(m))
+		return SAN_DROP_SHORT;
+	if (cksum != RTE_MBUF_F_RX_IP_CKSUM_GOOD && rte_ipv4_cksum(&f->ip) != 0)
+		return SAN_DROP_IP_CHECKSUM;
+	if (!udp_len_valid(&f->udp, total - (uint32_t)sizeof(f->ip)))
+		return SAN_DROP_UDP_LENGTH;
+	*len = sizeof(f->eth) + total;
+	return SAN_DROP_NONE;
+}
+
+/** Ours as far as can be known: a later fragment has no port, inet judges it. */
+static inline enum san_drop
+claim_v4(struct rte_mbuf *m, uint16_t udp_port)
+{
+	const struct wire_front_v4 *f;
+	rte_be16_t port;
+	size_t port_at;
+	uint16_t ihl;
+	enum san_drop drop;
+
+	drop = headers_at(m, offsetof(struct wire_front_v4, udp));
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	f = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
+	ihl = rte_ipv4_hdr_len(&f->ip);
+	if (f->ip.version_ihl >> 4 != IPVERSION || ihl < sizeof(f->ip))
+		return SAN_DROP_IP_HEADER;
+	if (f->ip.next_proto_id != IPPROTO_UDP ||
+	    (rte_be_to_cpu_16(f->ip.fragment_offset) & FRAG_OFFSET) != 0)
+		return SAN_DROP_NOT_OURS;
+	drop = headers_at(m, (uint16_t)(sizeof(f->eth) + ihl + sizeof(f->udp)));
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	port_at = sizeof(f->eth) + ihl + offsetof(struct rte_udp_hdr, dst_port);
+	memcpy(&port, rte_pktmbuf_mtod_offset(m, const char *, port_at), sizeof(port));
+	return port == rte_cpu_to_be_16(udp_port) ? SAN_DROP_NONE : SAN_DROP_NOT_OURS;
+}
+
+static inline enum san_drop
+parse_v4(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t *len)
+{
+	const struct wire_front_v4 *f;
+	enum san_drop drop;
+
+	drop = claim_v4(m, udp_port);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	drop = check_v4(m, rte_pktmbuf_mtod(m, const struct wire_front_v4 *), len);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	drop = headers_at(m, sizeof(*f));
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	f = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
+	p->ce = (f->ip.type_of_service & IP_ECN_CE) == IP_ECN_CE;
+	p->src_port = rte_be_to_cpu_16(f->udp.src_port);
+	ip_from_v4(&p->src, f->ip.src_addr);
+	ip_from_v4(&p->dst, f->ip.dst_addr);
+	return SAN_DROP_NONE;
+}
+
+/** IPv6 and UDP header of a datagram to our port. *len*: end of it in the frame. */
+static inline enum san_drop
+check_v6(const struct rte_mbuf *m, const struct wire_front_v6 *f, uint32_t *len)
+{
+	uint32_t plen = rte_be_to_cpu_16(f->ip.payload_len);
+
+	*len = offsetof(struct wire_front_v6, udp) + plen;
+	if (*len > rte_pktmbuf_pkt_len(m))
+		return SAN_DROP_SHORT;
+	return udp_len_valid(&f->udp, plen) ? SAN_DROP_NONE : SAN_DROP_UDP_LENGTH;
+}
+
+static inline enum san_drop
+parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t *len)
+{
+	const struct wire_front_v6 *f;
+	enum san_drop drop;
+
+	drop = headers_at(m, offsetof(struct wire_front_v6, udp));
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	f = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
+	if (rte_be_to_cpu_32(f->ip.vtc_flow) >> 28 != 6)
+		return SAN_DROP_IP_HEADER;
+	/* extension headers too: MLD has one, and ours never do */
+	if (f->ip.proto != IPPROTO_UDP)
+		return SAN_DROP_NOT_OURS;
+	drop = headers_at(m, offsetof(struct wire_front_v6, bth));
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	f = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
+	if (f->udp.dst_port != rte_cpu_to_be_16(udp_port))
+		return SAN_DROP_NOT_OURS;
+	memcpy(p->src.b, f->ip.src_addr, sizeof(p->src.b));
+	memcpy(p->dst.b, f->ip.dst_addr, sizeof(p->dst.b));
+	/* else such a packet could pass for one of an IPv4 peer */
+	if (san_ip_is_v4(&p->src) || san_ip_is_v4(&p->dst))
+		return SAN_DROP_IP_HEADER;
+	drop = check_v6(m, f, len);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	p->v6 = true;
+	p->ce = (rte_be_to_cpu_32(f->ip.vtc_flow) >> 20 & IP_ECN_CE) == IP_ECN_CE;
+	p->src_port = rte_be_to_cpu_16(f->udp.src_port);
+	return headers_at(m, sizeof(*f));
+}
+
+/**
+ * BTH against its type. Another implementation sends a CNP: what InfiniBand
+ * leaves to it (SE, M, F, B, PSN) is not looked at there.
+ */
+static inline enum san_drop
+check_bth(const struct wire_bth *bth)
+{
+	uint8_t zero_bits = WIRE_BTH_SE | WIRE_BTH_MIGREQ;
+	uint8_t zero_resv8a = 0xff;
+
+	if ((bth->bits & WIRE_BTH_TVER) != 0)
+		return SAN_DROP_BTH;
+	if (wire_op_get(bth->opcode) == NULL) {
+		if (bth->opcode != SAN_OP_CNP)
+			return SAN_DROP_OPCODE;
+		zero_bits = 0;
+		zero_resv8a ^= WIRE_BTH_FECN | WIRE_BTH_BECN;
+	}
+	if ((bth->bits & zero_bits) != 0 || (bth->resv8a & zero_resv8a) != 0 ||
+	    (bth->ackreq & ~WIRE_BTH_ACKREQ) != 0)
+		return SAN_DROP_BTH;
+	return SAN_DROP_NONE;
+}
+
+static inline void
+get_bth(const struct wire_bth *bth, struct san_wire_pkt *p)
+{
+	p->op = bth->opcode;
+	p->pkey = rte_be_to_cpu_16(bth->pkey);
+	p->dcid = wire_get24(bth->dqp);
+	if (p->op == SAN_OP_CNP)
+		return;
+	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
+	p->psn = wire_get24(bth->psn);
+}
+
+/** Lengths: header, payload, padding, ICRC fill *len* exactly, in words of four bytes. */
+static inline enum san_drop
+parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len, uint32_t *pad)
+{
+	const struct wire_bth *bth;
+	uint16_t front, hdr_len;
+	enum san_drop drop;
+
+	front = p->v6 ? offsetof(struct wire_front_v6, bth) : offsetof(struct wire_front_v4, bth);
+	bth = rte_pktmbuf_mtod_offset(m, const struct wire_bth *, front);
+	drop = check_bth(bth);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	get_bth(bth, p);
+	*pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
+	hdr_len = san_wire_hdr_len(p->op, p->v6);
+	if (len < (uint32_t)hdr_len + WIRE_ICRC_LEN)
+		return SAN_DROP_SHORT;
+	len -= (uint32_t)hdr_len + WIRE_ICRC_LEN;
+	if (len % 4 != 0 || len < *pad)
+		return SAN_DROP_BTH;
+	p->payload_off = hdr_len;
+	p->payload_len = (uint16_t)(len - *pad);
+	return headers_at(m, hdr_len);
+}
+
+/** ICRC, and the padding in front of it. */
+static inline enum san_drop
+check_tail(const struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
+{
+	static const uint8_t zero[3];
+	uint8_t copy[SAN_WIRE_TAIL_MAX];
+	const uint8_t *tail;
+	rte_le32_t icrc;
+
+	tail = rte_pktmbuf_read(m, len - WIRE_ICRC_LEN - pad, pad + WIRE_ICRC_LEN, copy);
+	memcpy(&icrc, tail + pad, sizeof(icrc));
+	if (rte_le_to_cpu_32(icrc) != san_wire_icrc(m, v6, len - WIRE_ICRC_LEN))
+		return SAN_DROP_ICRC;
+	if (unlikely(pad != 0) && memcmp(tail, zero, pad) != 0)
+		return SAN_DROP_RESERVED;
+	return SAN_DROP_NONE;
+}
+
+static inline enum san_drop
+parse_rt(const struct wire_rt *rt, struct san_wire_pkt *p)
+{
+	if (rt->version >> WIRE_RT_VERSION_SHIFT != SAN_WIRE_VERSION)
+		return SAN_DROP_VERSION;
+	if ((rt->version & WIRE_RT_RESERVED) != 0 || (rt->flags & ~SAN_F_ALL) != 0)
+		return SAN_DROP_RESERVED;
+	p->flags = rt->flags;
+	p->round = rt->round;
+	p->psn |= (uint32_t)rt->psn_hi << 24;
+	p->tag = rte_be_to_cpu_32(rt->tag);
+	p->rsn = rte_be_to_cpu_32(rt->rsn);
+	p->req_ebsn = rte_be_to_cpu_32(rt->req_ebsn);
+	p->data_ebsn = rte_be_to_cpu_32(rt->data_ebsn);
+	p->cmpl_rsn = rte_be_to_cpu_32(rt->cmpl_rsn);
+	p->tx_time = rte_be_to_cpu_32(rt->tx_time);
+	return SAN_DROP_NONE;
+}
+
+/** Bytes of the payload that belong to the transaction: all but the immediate. */
+static inline uint32_t
+data_len(const struct san_wire_pkt *p)
+{
+	bool imm = (p->flags & (SAN_F_KIND | SAN_F_LAST)) ==
+		(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST);
+
+	return imm ? p->payload_len - (uint32_t)SAN_WIRE_IMM_LEN : p->payload_len;
+}
+
+/** Flags, payload and CID against the type. */
+static inline enum san_drop
+check_type(const struct san_wire_pkt *p)
+{
+	const struct wire_op *desc = wire_op_get(p->op);
+	uint8_t kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
+
+	if ((p->flags & ~desc->flags) != 0 || kind > SAN_KIND_PUSH_IMM)
+		return SAN_DROP_FIELD;
+	if (desc->payload != WIRE_ANY_LEN && p->payload_len != desc->payload)
+		return SAN_DROP_FIELD;
+	if (kind == SAN_KIND_PUSH_IMM && (p->flags & SAN_F_LAST) &&
+	    p->payload_len < SAN_WIRE_IMM_LEN)
+		return SAN_DROP_FIELD;
+	if (p->op == SAN_OP_CM && p->dcid != SAN_WIRE_CID_CM)
+		return SAN_DROP_FIELD;
+	return SAN_DROP_NONE;
+}
+
+static inline bool
+is_rsvd_zero(const uint8_t rsvd[3])
+{
+	return (rsvd[0] | rsvd[1] | rsvd[2]) == 0;
+}
+
+static inline enum san_drop
+parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
+{
+	p->length = rte_be_to_cpu_32(x->length);
+	p->key = rte_be_to_cpu_32(x->key);
+	p->addr = rte_be_to_cpu_64(x->addr);
+	return p->length <= SAN_WIRE_LENGTH_MAX ? SAN_DROP_NONE : SAN_DROP_FIELD;
+}
+
+static inline enum san_drop
+parse_slctd_req(const struct wire_slctd_req *x, struct san_wire_pkt *p)
+{
+	p->ssn = rte_be_to_cpu_32(x->ssn);
+	return parse_remote(&x->remote, p);
+}
+
+/** The data lie within *length*; no sum here can wrap. */
+static inline enum san_drop
+parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t length)
+{
+	p->offset = rte_be_to_cpu_32(offset);
+	if (p->offset > length || data_len(p) > length - p->offset)
+		return SAN_DROP_FIELD;
+	return SAN_DROP_NONE;
+}
+
+static inline enum san_drop
+parse_unslctd_data(const struct wire_unslctd_data *x, struct san_wire_pkt *p)
+{
+	enum san_drop drop = parse_remote(&x->remote, p);
+
+	return drop != SAN_DROP_NONE ? drop : parse_offset(x->offset, p, p->length);
+}
+
+static inline enum san_drop
+parse_atomic_req(const struct wire_atomic_req *x, struct san_wire_pkt *p)
+{
+	if (!is_rsvd_zero(x->rsvd))
+		return SAN_DROP_RESERVED;
+	p->status = x->op;
+	p->key = rte_be_to_cpu_32(x->key);
+	p->addr = rte_be_to_cpu_64(x->addr);
+	if (p->status != SAN_ATOMIC_FETCH_ADD && p->status != SAN_ATOMIC_CMP_SWAP)
+		return SAN_DROP_FIELD;
+	return SAN_DROP_NONE;
+}
+
+static inline enum san_drop
+parse_grnt(const struct wire_grnt *x, struct san_wire_pkt *p)
+{
+	if (!is_rsvd_zero(x->rsvd))
+		return SAN_DROP_RESERVED;
+	p->ssn = rte_be_to_cpu_32(x->ssn);
+	p->status = x->status;
+	if (p->status >= SAN_ST_MAX)
+		return SAN_DROP_FIELD;
+	return parse_offset(x->offset, p, SAN_WIRE_LENGTH_MAX);
+}
+
+static inline enum san_drop
+parse_pull_data(const struct wire_pull_data *x, struct san_wire_pkt *p)
+{
+	if (!is_rsvd_zero(x->rsvd))
+		return SAN_DROP_RESERVED;
+	p->status = x->status;
+	if (p->status >= SAN_ST_MAX)
+		return SAN_DROP_FIELD;
+	return parse_offset(x->offset, p, SAN_WIRE_LENGTH_MAX);
+}
+
+static inline enum san_drop
+parse_resync(const struct wire_resync *x, struct san_wire_pkt *p)
+{
+	if (!is_rsvd_zero(x->rsvd))
+		return SAN_DROP_RESERVED;
+	p->status = x->code;
+	return p->status <= SAN_RESYNC_ABORT ? SAN_DROP_NONE : SAN_DROP_FIELD;
+}
+
+static inline enum san_drop
+parse_nack(const struct wire_nack *x, struct san_wire_pkt *p)
+{
+	if (!is_rsvd_zero(x->rsvd))
+		return SAN_DROP_RESERVED;
+	p->nack_psn = rte_be_to_cpu_32(x->psn);
+	p->status = x->code;
+	p->delay_us = rte_be_to_cpu_32(x->delay_us);
+	if (p->status == SAN_ST_OK || p->status >= SAN_ST_MAX)
+		return SAN_DROP_FIELD;
+	return SAN_DROP_NONE;
+}
+
+static inline const uint8_t *
+get_words(const uint8_t *from, uint64_t *words, unsigned int n)
+{
+	rte_be64_t word;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&word, from + i * sizeof(word), sizeof(word));
+		words[i] = rte_be_to_cpu_64(word);
+	}
+	return from + n * sizeof(word);
+}
+
+/** The bitmaps; words beyond those sent are zero. */
+static inline void
+parse_bitmaps(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_ack *ack)
+{
+	uint8_t copy[(SAN_WIRE_REQ_WORDS + 2 * SAN_WIRE_DATA_WORDS) * sizeof(uint64_t)];
+	const uint8_t *words = rte_pktmbuf_read(m, p->payload_off, p->payload_len, copy);
+
+	memset(ack->req, 0, sizeof(ack->req));
+	memset(ack->data_acked, 0, sizeof(ack->data_acked));
+	memset(ack->data_rcvd, 0, sizeof(ack->data_rcvd));
+	words = get_words(words, ack->req, ack->nb_req);
+	words = get_words(words, ack->data_acked, ack->nb_data);
+	get_words(words, ack->data_rcvd, ack->nb_data);
+}
+
+static enum san_drop
+parse_ack(const struct rte_mbuf *m, const struct wire_ack *x, const struct san_wire_pkt *p,
+	  struct san_wire_ack *ack)
+{
+	if ((x->bits & WIRE_ACK_BITS_RESERVED) != 0)
+		return SAN_DROP_RESERVED;
+	ack->serial = rte_be_to_cpu_32(x->serial);
+	ack->echo_tx = rte_be_to_cpu_32(x->echo_tx);
+	ack->echo_rx = rte_be_to_cpu_32(x->echo_rx);
+	ack->ecn_count = rte_be_to_cpu_16(x->ecn_count);
+	ack->rx_level = rte_be_to_cpu_16(x->rx_level);
+	ack->first_win = rte_be_to_cpu_16(x->first_win);
+	ack->oow = x->bits & WIRE_ACK_OOW;
+	ack->nb_req = (x->bits & WIRE_ACK_NB_REQ) >> WIRE_ACK_NB_REQ_SHIFT;
+	ack->nb_data = x->nb_data;
+	if (ack->nb_req > SAN_WIRE_REQ_WORDS || ack->nb_data > SAN_WIRE_DATA_WORDS ||
+	    ack->rx_level > WIRE_ACK_LEVEL_MAX)
+		return SAN_DROP_FIELD;
+	if (p->payload_len != (ack->nb_req + 2u * ack->nb_data) * sizeof(uint64_t))
+		return SAN_DROP_FIELD;
+	parse_bitmaps(m, p, ack);
+	return SAN_DROP_NONE;
+}
+
+static inline enum san_drop
+parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
+	  struct san_wire_ack *ack)
+{
+	switch (p->op) {
+	case SAN_OP_PUSH_SLCTD_REQ:
+		return parse_slctd_req(ext, p);
+	case SAN_OP_PULL_REQ:
+		return parse_remote(ext, p);
+	case SAN_OP_ATOMIC_REQ:
+		return parse_atomic_req(ext, p);
+	case SAN_OP_PUSH_GRNT:
+		return parse_grnt(ext, p);
+	case SAN_OP_PUSH_SLCTD_DATA:
+		return parse_offset(((const struct wire_slctd_data *)ext)->offset, p,
+				    SAN_WIRE_LENGTH_MAX);
+	case SAN_OP_PUSH_UNSLCTD_DATA:
+		return parse_unslctd_data(ext, p);
+	case SAN_OP_PULL_DATA:
+		return parse_pull_data(ext, p);
+	case SAN_OP_ACK:
+		return parse_ack(m, ext, p, ack);
+	case SAN_OP_NACK:
+		return parse_nack(ext, p);
+	case SAN_OP_RESYNC:
+		return parse_resync(ext, p);
+	default: /* CM and PROBE have none */
+		return SAN_DROP_NONE;
+	}
+}
+
+/** Behind the BTH. */
+static inline enum san_drop
+parse_body(const struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
+{
+	uint32_t front = p->v6 ? sizeof(struct wire_front_v6) : sizeof(struct wire_front_v4);
+	const struct wire_rt *rt = rte_pktmbuf_mtod_offset(m, const struct wire_rt *, front);
+	static const struct wire_cnp zero;
+	enum san_drop drop;
+
+	if (unlikely(p->op == SAN_OP_CNP)) {
+		if (p->payload_len != 0)
+			return SAN_DROP_FIELD;
+		return memcmp(rt, &zero, sizeof(zero)) == 0 ? SAN_DROP_NONE : SAN_DROP_RESERVED;
+	}
+	drop = parse_rt(rt, p);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	drop = check_type(p);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	return parse_ext(m, rt + 1, p, ack);
+}
+
+/** Cut the frame to *len* bytes: what follows is Ethernet's padding. */
+static __rte_noinline void
+trim(struct rte_mbuf *m, uint32_t len)
+{
+	struct rte_mbuf *seg = m;
+	uint16_t nb_segs = 1;
+	uint32_t left = len;
+
+	while (left > seg->data_len) {
+		left -= seg->data_len;
+		seg = seg->next;
+		nb_segs++;
+	}
+	seg->data_len = (uint16_t)left;
+	rte_pktmbuf_free(seg->next);
+	seg->next = NULL;
+	m->nb_segs = nb_segs;
+	m->pkt_len = len;
+}
+
+enum san_drop
+san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
+	       struct san_wire_ack *ack)
+{
+	const struct wire_eth *eth;
+	uint32_t len, pad;
+	enum san_drop drop;
+
+	memset(p, 0, sizeof(*p));
+	drop = headers_at(m, sizeof(*eth));
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	eth = rte_pktmbuf_mtod(m, const struct wire_eth *);
+	memcpy(p->src_mac.addr_bytes, eth->src, sizeof(eth->src));
+	if (eth->type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
+		drop = parse_v4(m, udp_port, p, &len);
+	else if (eth->type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6))
+		drop = parse_v6(m, udp_port, p, &len);
+	else
+		return SAN_DROP_NOT_OURS;
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	drop = parse_bth(m, p, len, &pad);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	drop = check_tail(m, p->v6, len, pad);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	drop = parse_body(m, p, ack);
+	if (drop == SAN_DROP_NONE && unlikely(rte_pktmbuf_pkt_len(m) != len))
+		trim(m, len);
+	return drop;
+}
+
+bool
+san_wire_peek_cid(const struct rte_mbuf *m, uint16_t udp_port, uint32_t *cid)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct wire_front_v4 *v4 = (const void *)eth;
+	const struct wire_front_v6 *v6 = (const void *)eth;
+	const struct rte_udp_hdr *udp;
+	const struct wire_bth *bth;
+
+	if (rte_pktmbuf_data_len(m) >= sizeof(*v4) &&
+	    eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) &&
+	    v4->ip.version_ihl == RTE_IPV4_VHL_DEF && v4->ip.next_proto_id == IPPROTO_UDP) {
+		udp = &v4->udp;
+		bth = &v4->bth;
+	} else if (rte_pktmbuf_data_len(m) >= sizeof(*v6) &&
+		   eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&
+		   v6->ip.proto == IPPROTO_UDP) {
+		udp = &v6->udp;
+		bth = &v6->bth;
+	} else {
+		return false;
+	}
+	if (udp->dst_port != rte_cpu_to_be_16(udp_port))
+		return false;
+	*cid = wire_get24(bth->dqp);
+	return true;
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Every packet type built, read back byte by byte or parsed again. (RT-3, RT-29, RT-31, PCB-5) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "san_prng.h"
+#include "test_eal.h"
+#include "wire_bth.h"
+#include "wire_sample.h"
+
+static struct rte_mempool *pool;
+
+/** *p* as the parser must give it back for a packet on the sample path. */
+static void
+expect(struct san_wire_pkt *p, bool v6, uint16_t payload_len)
+{
+	struct san_wire_path path = wire_sample_path(v6);
+
+	p->v6 = v6;
+	p->src_port = path.src_port;
+	p->payload_off = san_wire_hdr_len(p->op, v6);
+	p->payload_len = payload_len;
+	p->src = path.src;
+	p->dst = path.dst;
+	p->src_mac = path.src_mac;
+}
+
+static void
+assert_pkt_equal(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
+{
+#define FIELD(f) assert_int_equal(a->f, b->f)
+	FIELD(op);
+	FIELD(flags);
+	FIELD(round);
+	FIELD(ackreq);
+	FIELD(ce);
+	FIELD(v6);
+	FIELD(pkey);
+	FIELD(src_port);
+	FIELD(payload_off);
+	FIELD(payload_len);
+	FIELD(dcid);
+	FIELD(tag);
+	FIELD(psn);
+	FIELD(rsn);
+	FIELD(req_ebsn);
+	FIELD(data_ebsn);
+	FIELD(cmpl_rsn);
+	FIELD(tx_time);
+	FIELD(addr);
+	FIELD(key);
+	FIELD(length);
+	FIELD(offset);
+	FIELD(ssn);
+	FIELD(nack_psn);
+	FIELD(delay_us);
+	FIELD(status);
+#undef FIELD
+	assert_memory_equal(&a->src, &b->src, sizeof(a->src));
+	assert_memory_equal(&a->dst, &b->dst, sizeof(a->dst));
+	assert_memory_equal(&a->src_mac, &b->src_mac, sizeof(a->src_mac));
+}
+
+static void
+assert_ack_equal(const struct san_wire_ack *a, const struct san_wire_ack *b)
+{
+	assert_int_equal(a->serial, b->serial);
+	assert_int_equal(a->echo_tx, b->echo_tx);
+	assert_int_equal(a->echo_rx, b->echo_rx);
+	assert_int_equal(a->ecn_count, b->ecn_count);
+	assert_int_equal(a->rx_level, b->rx_level);
+	assert_int_equal(a->first_win, b->first_win);
+	assert_int_equal(a->oow, b->oow);
+	assert_int_equal(a->nb_req, b->nb_req);
+	assert_int_equal(a->nb_data, b->nb_data);
+	assert_memory_equal(a->req, b->req, sizeof(a->req));
+	assert_memory_equal(a->data_acked, b->data_acked, sizeof(a->data_acked));
+	assert_memory_equal(a->data_rcvd, b->data_rcvd, sizeof(a->data_rcvd));
+}
+
+static void
+round_trip(const struct wire_sample *s, bool v6)
+{
+	struct rte_mbuf *m = wire_sample_build(pool, s, v6);
+	struct san_wire_pkt want = wire_sample_pkt(s);
+	struct san_wire_ack want_ack = wire_sample_ack(s);
+	struct san_wire_cm want_cm = wire_sample_cm(s);
+	struct san_wire_pkt got;
+	struct san_wire_ack ack;
+	struct san_wire_cm cm;
+	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint16_t len = s->payload;
+	unsigned int i;
+	size_t cm_size;
+
+	if (s->op == SAN_OP_ACK)
+		len = (uint16_t)((s->nb_req + 2 * s->nb_data) * 8);
+	if (s->op == SAN_OP_CM)
+		len = 164;
+	/* what a garbage result leaves behind shows */
+	memset(&got, 0xa5, sizeof(got));
+	memset(&ack, 0xa5, sizeof(ack));
+	memset(&cm, 0xa5, sizeof(cm));
+	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NONE);
+	expect(&want, v6, len);
+	assert_pkt_equal(&got, &want);
+	if (s->op == SAN_OP_ACK) {
+		assert_ack_equal(&ack, &want_ack);
+	} else if (s->op == SAN_OP_CM) {
+		assert_int_equal(san_wire_parse_cm(m, &got, &cm), SAN_DROP_NONE);
+		/* without the padding behind the last member */
+		cm_size = offsetof(struct san_wire_cm, private_data) + SAN_WIRE_CM_PRIVATE;
+		assert_memory_equal(&cm, &want_cm, cm_size);
+	} else {
+		for (i = 0; i < len; i++)
+			assert_int_equal(data[got.payload_off + i], wire_sample_byte(i));
+	}
+	/* padded to whole words, counted from the BTH */
+	assert_int_equal(rte_pktmbuf_pkt_len(m), got.payload_off + RTE_ALIGN_CEIL(len, 4) + 4);
+	rte_pktmbuf_free(m);
+}
+
+static void
+build__round_trip_v4(void **state) /* RT-31 */
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wire_samples); i++)
+		round_trip(&wire_samples[i], false);
+}
+
+static void
+build__round_trip_v6(void **state) /* RT-31 */
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wire_samples); i++)
+		round_trip(&wire_samples[i], true);
+}
+
+/* The layout of doc/wire.md, spelled out: IPv4, BTH, common header, PUSH_UNSLCTD_DATA. */
+static void
+build__bytes_of_unslctd_data(void **state) /* RT-3, RT-24, RT-29, PCB-5 */
+{
+	static const uint8_t want[] = {
+		/* Ethernet */
+		2, 0, 0, 0, 0, 0xb, 2, 0, 0, 0, 0, 0xa, 0x08, 0x00,
+		/* IPv4: DSCP 26 and ECT(0), 156 bytes, DF, TTL 64, UDP */
+		0x45, 0x6a, 0, 156, 0, 0, 0x40, 0, 64, 17, 0x21, 0xdf, 10, 1, 2, 3, 10, 1, 2, 4,
+		/* UDP, no checksum */
+		0xc0, 0xde, 0x12, 0xb7, 0, 136, 0, 0,
+		/* BTH: pad count 1, P_Key, resv8a, CID, AckReq, PSN */
+		0xc5, 0x10, 0x81, 0x23, 0, 0xab, 0xcd, 0xef, 0x80, 0xdc, 0xba, 0x98,
+		/* version, flags, PSN 31..24, round; tag; RSN */
+		0x10, 0x00, 0xfe, 0x5a, 0xc1, 0xc2, 0xc3, 0xc4, 0xd1, 0xd2, 0xd3, 0xd4,
+		/* request eBSN, data eBSN, completed RSN, tx_time */
+		0xe1, 0xe2, 0xe3, 0xe4, 0xf1, 0xf2, 0xf3, 0xf4,
+		0xb1, 0xb2, 0xb3, 0xb4, 0xa1, 0xa2, 0xa3, 0xa4,
+		/* length, key, address, offset */
+		0x12, 0x34, 0x56, 0x78, 0x91, 0x92, 0x93, 0x94,
+		0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 1, 2, 3, 4};
+	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("push_unslctd_data"), false);
+	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	(void)state;
+	assert_int_equal(san_wire_hdr_len(SAN_OP_PUSH_UNSLCTD_DATA, false), sizeof(want));
+	assert_int_equal(rte_ipv4_cksum((const struct rte_ipv4_hdr *)(data + 14)), 0);
+	assert_memory_equal(data, want, sizeof(want));
+	/* 63 bytes of payload, one of padding */
+	assert_int_equal(rte_pktmbuf_pkt_len(m), sizeof(want) + 64 + 4);
+	assert_int_equal(data[sizeof(want) + 63], 0);
+	rte_pktmbuf_free(m);
+}
+
+struct ext_row {
+	const char *name;
+	uint8_t len;
+	uint8_t bytes[20];
+};
+
+/* Extended headers, byte by byte. */
+/* clang-format off */
+static const struct ext_row ext_rows[] = {
+	{"push_slctd_req_send", 20, {0, 0, 0, 1, 0x91, 0x92, 0x93, 0x94, /* length, key */
+				     0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, /* address */
+				     0x71, 0x72, 0x73, 0x74}},
+	{"pull_req", 16, {0x12, 0x34, 0x56, 0x78, 0x91, 0x92, 0x93, 0x94,
+			  0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88}},
+	{"atomic_swap", 16, {2, 0, 0, 0, 0x91, 0x92, 0x93, 0x94,
+			     0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88}},
+	{"push_grnt", 12, {0x71, 0x72, 0x73, 0x74, 1, 2, 3, 4, 0, 0, 0, 0}},
+	{"push_grnt_rnr", 12, {0x71, 0x72, 0x73, 0x74, 0, 0, 0, 0, 1, 0, 0, 0}},
+	{"push_slctd_data_last", 4, {0, 0, 0x23, 0x45}},
+	{"pull_data_revoked", 8, {0, 0, 0, 0, 6, 0, 0, 0}},
+	{"ack_small", 20, {0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34,
+			   0x41, 0x42, 0x02, 0xee, 0x51, 0x52, 0x05, 0x01}},
+	{"ack_full", 20, {0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34,
+			  0x41, 0x42, 0x02, 0xee, 0x51, 0x52, 0x12, 0x10}},
+	{"nack_rnr", 12, {0x61, 0x62, 0x63, 0x64, 1, 0, 0, 0, 0, 5, 0x15, 0x25}},
+	{"resync_data_abort", 4, {1, 0, 0, 0}},
+	{"probe", 0, {0}},
+	{"cm_req", 0, {0}},
+};
+/* clang-format on */
+
+static void
+build__bytes_of_extended_headers(void **state)
+{
+	const struct wire_sample *s;
+	struct rte_mbuf *m;
+	unsigned int i, v6;
+	uint16_t off;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ext_rows); i++) {
+		for (v6 = 0; v6 < 2; v6++) {
+			s = wire_sample_get(ext_rows[i].name);
+			m = wire_sample_build(pool, s, v6);
+			off = v6 ? 74 + 28 : 54 + 28;
+			assert_int_equal(san_wire_hdr_len(s->op, v6), off + ext_rows[i].len);
+			assert_memory_equal(rte_pktmbuf_mtod_offset(m, uint8_t *, off),
+					    ext_rows[i].bytes, ext_rows[i].len);
+			rte_pktmbuf_free(m);
+		}
+	}
+}
+
+static void
+build__flags_byte(void **state)
+{
+	const struct wire_sample *s = wire_sample_get("push_unslctd_data_imm");
+	struct rte_mbuf *m = wire_sample_build(pool, s, false);
+
+	(void)state;
+	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[55], 0x09);
+	rte_pktmbuf_free(m);
+	m = wire_sample_build(pool, wire_sample_get("resync_data_abort"), true);
+	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[75], 0x02);
+	rte_pktmbuf_free(m);
+}
+
+static void
+build__bytes_of_v6(void **state) /* RT-31 */
+{
+	static const uint8_t want[] = {
+		2, 0, 0, 0, 0, 0xb, 2, 0, 0, 0, 0, 0xa, 0x86, 0xdd,
+		/* version 6, traffic class 0x6a, flow label = source port */
+		0x66, 0xa0, 0xc0, 0xde, 0, 8 + 12 + 28 + 4, 17, 64,
+		0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3,
+		0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 4,
+		0xc0, 0xde, 0x12, 0xb7, 0, 8 + 12 + 28 + 4, 0, 0,
+		0xcb, 0x00, 0x81, 0x23, 0, 0xab, 0xcd, 0xef, 0x80, 0xdc, 0xba, 0x98,
+		0x10, 0x00, 0xfe, 0x5a};
+	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("probe"), true);
+
+	(void)state;
+	assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *), want, sizeof(want));
+	rte_pktmbuf_free(m);
+}
+
+static void
+build__cnp_is_standard(void **state)
+{
+	static const uint8_t want[12 + 16] = {0x81, 0, 0x81, 0x23, 0x40, 0xab, 0xcd, 0xef};
+	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("cnp"), false);
+
+	(void)state;
+	assert_int_equal(rte_pktmbuf_pkt_len(m), 14 + 20 + 8 + sizeof(want) + 4);
+	assert_memory_equal(rte_pktmbuf_mtod_offset(m, uint8_t *, 42), want, sizeof(want));
+	rte_pktmbuf_free(m);
+}
+
+/* At most 92 bytes over IPv4, 112 over IPv6, from IP on and with the ICRC. (RT-31) */
+static void
+hdr_len__size_budget(void **state)
+{
+	uint16_t most_v4 = 0, most_v6 = 0;
+	int op;
+
+	(void)state;
+	for (op = 0; op < 256; op++) {
+		most_v4 = RTE_MAX(most_v4, san_wire_hdr_len((uint8_t)op, false));
+		most_v6 = RTE_MAX(most_v6, san_wire_hdr_len((uint8_t)op, true));
+	}
+	assert_int_equal(most_v4 - 14 + 4, 92);
+	assert_int_equal(most_v6 - 14 + 4, 112);
+	assert_int_equal(SAN_WIRE_OVERHEAD_V4, 92);
+	assert_int_equal(SAN_WIRE_OVERHEAD_V6, 112);
+	/* an mbuf's usual headroom takes any of them */
+	assert_true(most_v6 <= RTE_PKTMBUF_HEADROOM);
+	assert_int_equal(san_wire_hdr_len(0x04, false), 0);
+	assert_int_equal(san_wire_hdr_len(0xcc, true), 0);
+}
+
+static void
+payload_max__fits_mtu(void **state) /* RT-31: 1,024 to 9,000 */
+{
+	uint32_t mtu, n;
+	int v6;
+
+	(void)state;
+	for (mtu = 1024; mtu <= 9000; mtu++) {
+		for (v6 = 0; v6 < 2; v6++) {
+			n = san_wire_payload_max((uint16_t)mtu, v6);
+			assert_int_equal(n % 4, 0);
+			assert_in_range(mtu - n - (v6 ? 112 : 92), 0, 3);
+		}
+	}
+	assert_int_equal(san_wire_payload_max(92, false), 0);
+	assert_int_equal(san_wire_payload_max(96, false), 4);
+	assert_int_equal(san_wire_payload_max(20, true), 0);
+}
+
+/* Header, payload and tail each in mbufs of their own. */
+static void
+build__many_segments(void **state)
+{
+	struct san_wire_path path = wire_sample_path(false);
+	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("push_slctd_data"));
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct san_wire_pkt got;
+	struct san_wire_ack ack;
+	struct rte_mbuf *seg;
+	uint32_t i, n = 0, k;
+	uint8_t copy[600];
+	const uint8_t *at;
+
+	(void)state;
+	for (k = 0; k < 5; k++) {
+		seg = rte_pktmbuf_alloc(pool);
+		for (i = 0; i < 101 * (k < 4); i++)
+			*rte_pktmbuf_append(seg, 1) = (char)wire_sample_byte(n++);
+		assert_int_equal(rte_pktmbuf_chain(m, seg), 0);
+	}
+	san_wire_build(m, &path, &p);
+	san_wire_seal(m);
+	assert_int_equal(m->nb_segs, 6);
+	assert_int_equal(m->data_len, san_wire_hdr_len(p.op, false));
+	assert_int_equal(rte_pktmbuf_lastseg(m)->data_len, 4); /* 404 bytes need no padding */
+	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NONE);
+	assert_int_equal(got.payload_len, n);
+	at = rte_pktmbuf_read(m, got.payload_off, n, copy);
+	for (i = 0; i < n; i++)
+		assert_int_equal(at[i], wire_sample_byte(i));
+	rte_pktmbuf_free(m);
+}
+
+/* What a CM message does not mean is not sent: nothing of our memory leaks. */
+static void
+build_cm__unused_is_zero(void **state)
+{
+	struct san_wire_path path = wire_sample_path(false);
+	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_rep"));
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct san_wire_cm cm, got;
+	struct san_wire_pkt gotp;
+	struct san_wire_ack ack;
+	unsigned int i;
+
+	(void)state;
+	memset(&cm, 0xee, sizeof(cm));
+	cm.msg = SAN_CM_REP;
+	cm.flags = SAN_CM_F_ORDERED;
+	cm.reason = SAN_CM_R_NONE;
+	cm.nb_ports = 3;
+	cm.private_len = 5;
+	cm.src_cid = cm.dst_cid = 7;
+	san_wire_build_cm(m, &path, &p, &cm);
+	san_wire_seal(m);
+	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &gotp, &ack), SAN_DROP_NONE);
+	assert_int_equal(san_wire_parse_cm(m, &gotp, &got), SAN_DROP_NONE);
+	for (i = 0; i < SAN_WIRE_COOKIE; i++)
+		assert_int_equal(got.cookie[i], 0);
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+		assert_int_equal(got.ports[i], i < 3 ? 0xeeee : 0);
+	for (i = 0; i < SAN_WIRE_CM_PRIVATE; i++)
+		assert_int_equal(got.private_data[i], i < 5 ? 0xee : 0);
+	rte_pktmbuf_free(m);
+}
+
+/* The header checksum is right for any address, length and DSCP. */
+static void
+build__ipv4_checksum(void **state)
+{
+	struct san_wire_path path = wire_sample_path(false);
+	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("probe"));
+	const struct rte_ipv4_hdr *ip;
+	struct san_prng g;
+	struct rte_mbuf *m;
+	uint32_t i, word;
+
+	(void)state;
+	san_prng_seed(&g, 7);
+	for (i = 0; i < 20000; i++) {
+		m = rte_pktmbuf_alloc(pool);
+		word = i < 16 ? (i & 1) * UINT32_MAX : (uint32_t)san_prng_u64(&g);
+		memcpy(path.src.b + 12, &word, sizeof(word));
+		word = i < 16 ? (i >> 1 & 1) * UINT32_MAX : (uint32_t)san_prng_u64(&g);
+		memcpy(path.dst.b + 12, &word, sizeof(word));
+		path.dscp = (uint8_t)san_prng_below(&g, 64);
+		rte_pktmbuf_append(m, (uint16_t)san_prng_below(&g, 1500));
+		san_wire_build(m, &path, &p);
+		ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, 14);
+		assert_int_equal(rte_ipv4_cksum(ip), 0);
+		rte_pktmbuf_free(m);
+	}
+}
+
+static void
+names__every_value(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	assert_string_equal(san_wire_op_name(SAN_OP_PUSH_SLCTD_REQ), "PUSH_SLCTD_REQ");
+	assert_string_equal(san_wire_op_name(SAN_OP_PROBE), "PROBE");
+	assert_string_equal(san_wire_op_name(SAN_OP_CNP), "CNP");
+	assert_string_equal(san_wire_op_name(0xcc), "unknown");
+	assert_string_equal(san_wire_op_name(0), "unknown");
+	for (i = 0; i < 256; i++) {
+		assert_int_equal(strcmp(san_wire_status_name((uint8_t)i), "unknown") == 0,
+				 i >= SAN_ST_MAX);
+		assert_int_equal(strcmp(san_wire_cm_reason_name((uint8_t)i), "unknown") == 0,
+				 i >= SAN_CM_R_MAX);
+	}
+	assert_string_equal(san_wire_status_name(SAN_ST_ABORTED), "aborted");
+	assert_string_equal(san_wire_cm_reason_name(SAN_CM_R_STALE), "stale");
+}
+
+/* No test may leak an mbuf. */
+static void
+pool__nothing_leaked(void **state)
+{
+	(void)state;
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(build__round_trip_v4),
+		cmocka_unit_test(build__round_trip_v6),
+		cmocka_unit_test(build__bytes_of_unslctd_data),
+		cmocka_unit_test(build__bytes_of_extended_headers),
+		cmocka_unit_test(build__flags_byte),
+		cmocka_unit_test(build__bytes_of_v6),
+		cmocka_unit_test(build__cnp_is_standard),
+		cmocka_unit_test(hdr_len__size_budget),
+		cmocka_unit_test(payload_max__fits_mtu),
+		cmocka_unit_test(build__many_segments),
+		cmocka_unit_test(build_cm__unused_is_zero),
+		cmocka_unit_test(build__ipv4_checksum),
+		cmocka_unit_test(names__every_value),
+		cmocka_unit_test(pool__nothing_leaked),
+	};
+
+	pool = test_eal_pool("wire_build", 255, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

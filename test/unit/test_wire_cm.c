@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Connection management messages: what is refused. (RT-24) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "test_eal.h"
+#include "wire_sample.h"
+
+static struct rte_mempool *pool;
+
+struct cm_row {
+	const char *sample;
+	uint8_t off;
+	uint8_t value;
+	enum san_drop want;
+};
+
+static const struct cm_row cm_rows[] = {
+	{"cm_req", 0, 0, SAN_DROP_CM_MALFORMED}, /* message */
+	{"cm_req", 0, 9, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 0, 255, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 1, 0x08, SAN_DROP_CM_MALFORMED}, /* flags */
+	{"cm_req", 1, 0x81, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 1, SAN_CM_F_RELAXED, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 1, SAN_CM_F_ORDERED | SAN_CM_F_RELAXED, SAN_DROP_NONE},
+	{"cm_req", 1, SAN_CM_F_COOKIE, SAN_DROP_NONE},
+	{"cm_cookie", 1, 0, SAN_DROP_CM_MALFORMED},
+	{"cm_req_cookie", 1, 0, SAN_DROP_CM_MALFORMED},
+	{"cm_rej", 2, 10, SAN_DROP_CM_MALFORMED}, /* reason */
+	{"cm_rej", 2, 9, SAN_DROP_NONE},
+	{"cm_rep", 3, 9, SAN_DROP_CM_MALFORMED}, /* ports */
+	{"cm_rep", 3, 2, SAN_DROP_CM_MALFORMED},
+	{"cm_rep", 3, 4, SAN_DROP_CM_MALFORMED},
+	{"cm_rep", 84, 0x12, SAN_DROP_NONE},
+	{"cm_rep", 84 + 6, 0x12, SAN_DROP_CM_MALFORMED},
+	{"cm_rep", 8, 0x01, SAN_DROP_CM_MALFORMED}, /* CIDs of more than 24 bits */
+	{"cm_rep", 16, 0x80, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 54, 1, SAN_DROP_CM_MALFORMED}, /* private data */
+	{"cm_req", 55, 65, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 55, 64, SAN_DROP_NONE},
+	{"cm_req", 55, 7, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 100 + 8, 1, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 163, 1, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 64, 1, SAN_DROP_CM_MALFORMED}, /* cookie */
+	{"cm_req", 83, 1, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 36, 0xff, SAN_DROP_NONE}, /* unknown features */
+};
+
+static void
+parse_cm__refusals(void **state)
+{
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	struct san_wire_cm cm;
+	enum san_drop got;
+	struct rte_mbuf *m;
+	unsigned int i, v6;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(cm_rows); i++) {
+		for (v6 = 0; v6 < 2; v6++) {
+			m = wire_sample_build(pool, wire_sample_get(cm_rows[i].sample), v6);
+			*rte_pktmbuf_mtod_offset(m, uint8_t *, (v6 ? 102 : 82) + cm_rows[i].off) =
+				cm_rows[i].value;
+			san_wire_seal(m);
+			assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
+			got = san_wire_parse_cm(m, &p, &cm);
+			if (got != cm_rows[i].want)
+				fail_msg("row %u: %s", i, san_drop_name(got));
+			rte_pktmbuf_free(m);
+		}
+	}
+}
+
+static void
+parse_cm__length(void **state)
+{
+	struct san_wire_path path = wire_sample_path(false);
+	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_rtu"));
+	struct san_wire_pkt got;
+	struct san_wire_ack ack;
+	struct san_wire_cm cm;
+	struct rte_mbuf *m;
+	uint16_t len;
+
+	(void)state;
+	for (len = 0; len < 200; len++) {
+		if (len == 164)
+			continue;
+		m = rte_pktmbuf_alloc(pool);
+		memset(rte_pktmbuf_append(m, len), 1, len);
+		san_wire_build(m, &path, &p);
+		san_wire_seal(m);
+		assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NONE);
+		assert_int_equal(san_wire_parse_cm(m, &got, &cm), SAN_DROP_CM_MALFORMED);
+		rte_pktmbuf_free(m);
+	}
+}
+
+static void
+pool__nothing_leaked(void **state)
+{
+	(void)state;
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse_cm__refusals),
+		cmocka_unit_test(parse_cm__length),
+		cmocka_unit_test(pool__nothing_leaked),
+	};
+
+	pool = test_eal_pool("wire_cm", 255, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

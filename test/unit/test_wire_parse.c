@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Every reason for which the parser refuses, and what it must take. (RT-3, RT-21, RT-31) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "test_eal.h"
+#include "wire_bth.h"
+#include "wire_sample.h"
+
+static struct rte_mempool *pool;
+
+enum base {
+	ETH,
+	IP,
+	UDP,
+	BTH,
+	RT,
+	EXT,
+	PAY
+};
+
+static uint16_t
+offset_of(enum base base, uint8_t op, bool v6)
+{
+	static const uint16_t v4_at[] = {0, 14, 34, 42, 54, 82};
+	static const uint16_t v6_at[] = {0, 14, 54, 62, 74, 102};
+
+	if (base == PAY)
+		return san_wire_hdr_len(op, v6);
+	return v6 ? v6_at[base] : v4_at[base];
+}
+
+static void
+fix_cksum(struct rte_mbuf *m)
+{
+	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
+
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+}
+
+/** Parse a copy of *m* in a buffer of exactly its size, and free both. */
+static enum san_drop
+parse_exact(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
+{
+	struct rte_mbuf *exact = test_eal_exact(pool, rte_pktmbuf_mtod(m, char *),
+						rte_pktmbuf_data_len(m));
+	enum san_drop drop;
+
+	exact->ol_flags |= m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+	drop = san_wire_parse(exact, SAN_WIRE_PORT, p, ack);
+	rte_pktmbuf_free(exact);
+	rte_pktmbuf_free(m);
+	return drop;
+}
+
+static enum san_drop
+parse_drop(struct rte_mbuf *m)
+{
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+
+	return parse_exact(m, &p, &ack);
+}
+
+#define V4    0x01
+#define V6    0x02
+#define BOTH  (V4 | V6)
+#define CKSUM 0x04 /* correct the IPv4 header checksum */
+#define SEAL  0x08 /* correct the ICRC */
+
+/* One byte changed: (byte & keep) | set. */
+struct refusal {
+	const char *sample;
+	uint8_t how;
+	enum base base;
+	uint8_t off;
+	uint8_t keep;
+	uint8_t set;
+	enum san_drop want;
+};
+
+static const struct refusal refusals[] = {
+	/* for inet */
+	{"probe", BOTH, ETH, 13, 0, 0x06, SAN_DROP_NOT_OURS}, /* ARP, and 0x8606 */
+	{"probe", BOTH, ETH, 12, 0, 0x81, SAN_DROP_NOT_OURS}, /* VLAN */
+	{"probe", V4 | CKSUM, IP, 9, 0, 6, SAN_DROP_NOT_OURS},
+	{"probe", V6, IP, 6, 0, 6, SAN_DROP_NOT_OURS},
+	{"probe", V6, IP, 6, 0, 0, SAN_DROP_NOT_OURS},            /* hop-by-hop options */
+	{"probe", V6, IP, 6, 0, 44, SAN_DROP_NOT_OURS},           /* fragment */
+	{"probe", V4 | CKSUM, IP, 7, 0xff, 1, SAN_DROP_NOT_OURS}, /* later fragment */
+	{"probe", BOTH, UDP, 3, 0, 0xb8, SAN_DROP_NOT_OURS},      /* port 4792 */
+	/* IPv4 header */
+	{"probe", V4 | CKSUM, IP, 0, 0x0f, 0x50, SAN_DROP_IP_HEADER},
+	{"probe", V4, IP, 0, 0xf0, 0x04, SAN_DROP_IP_HEADER},
+	{"probe", V4, IP, 0, 0xf0, 0x00, SAN_DROP_IP_HEADER},
+	{"probe", V4 | CKSUM, IP, 6, 0xff, 0x20, SAN_DROP_IP_HEADER}, /* more fragments */
+	{"probe", V4 | CKSUM, IP, 6, 0xff, 0x80, SAN_DROP_IP_HEADER}, /* reserved */
+	{"probe", V4, IP, 10, 0xfe, 0x01, SAN_DROP_IP_CHECKSUM},
+	{"probe", V4, IP, 11, 0, 0, SAN_DROP_IP_CHECKSUM},
+	{"probe", V4, IP, 8, 0, 63, SAN_DROP_IP_CHECKSUM},
+	{"probe", V4 | CKSUM, IP, 3, 0, 73, SAN_DROP_SHORT}, /* one byte more than there is */
+	{"probe", V4 | CKSUM, IP, 2, 0, 0xff, SAN_DROP_SHORT},
+	{"probe", V4 | CKSUM, IP, 3, 0, 19, SAN_DROP_SHORT},
+	{"probe", V4 | CKSUM, IP, 3, 0, 71, SAN_DROP_UDP_LENGTH}, /* UDP beyond IP */
+	/* IPv6 header */
+	{"probe", V6, IP, 0, 0x0f, 0x40, SAN_DROP_IP_HEADER},
+	{"probe", V6, IP, 5, 0, 53, SAN_DROP_SHORT},
+	{"probe", V6, IP, 4, 0, 0xff, SAN_DROP_SHORT},
+	{"probe", V6, IP, 5, 0, 51, SAN_DROP_UDP_LENGTH},
+	{"probe", V6, IP, 5, 0, 0, SAN_DROP_UDP_LENGTH},
+	/* UDP */
+	{"probe", BOTH, UDP, 5, 0, 51, SAN_DROP_UDP_LENGTH},
+	{"probe", BOTH, UDP, 5, 0, 53, SAN_DROP_UDP_LENGTH},
+	{"probe", BOTH, UDP, 5, 0, 0, SAN_DROP_UDP_LENGTH},
+	{"probe", BOTH, UDP, 4, 0, 0xff, SAN_DROP_UDP_LENGTH},
+	/* BTH: seen before the ICRC, which would not be found with them */
+	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x01, SAN_DROP_BTH},
+	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x08, SAN_DROP_BTH},
+	{"cnp", BOTH | SEAL, BTH, 1, 0xff, 0x01, SAN_DROP_BTH},
+	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x80, SAN_DROP_BTH}, /* SE */
+	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x40, SAN_DROP_BTH}, /* MigReq */
+	{"probe", BOTH | SEAL, BTH, 1, 0xff, 0x10, SAN_DROP_BTH}, /* padding of nothing */
+	{"push_unslctd_data_empty", BOTH | SEAL, BTH, 1, 0xff, 0x30, SAN_DROP_BTH},
+	{"probe", BOTH, BTH, 4, 0, 0x80, SAN_DROP_BTH}, /* FECN */
+	{"probe", BOTH, BTH, 4, 0, 0x40, SAN_DROP_BTH}, /* BECN */
+	{"probe", BOTH, BTH, 4, 0, 0x01, SAN_DROP_BTH},
+	{"cnp", BOTH, BTH, 4, 0xff, 0x01, SAN_DROP_BTH},
+	{"probe", BOTH | SEAL, BTH, 8, 0xff, 0x01, SAN_DROP_BTH},
+	{"probe", BOTH | SEAL, BTH, 8, 0xff, 0x40, SAN_DROP_BTH},
+	{"probe", BOTH | SEAL, BTH, 0, 0, 0xcc, SAN_DROP_OPCODE},
+	{"probe", BOTH | SEAL, BTH, 0, 0, 0x04, SAN_DROP_OPCODE},
+	{"probe", BOTH | SEAL, BTH, 0, 0, SAN_OP_PULL_REQ, SAN_DROP_SHORT},
+	{"probe", BOTH | SEAL, BTH, 0, 0, SAN_OP_RESYNC, SAN_DROP_SHORT},
+	{"resync_req", BOTH | SEAL, BTH, 0, 0, SAN_OP_PULL_DATA, SAN_DROP_SHORT},
+	/* ICRC: first what it covers, then the field itself */
+	{"probe", BOTH, BTH, 3, 0, 0x24, SAN_DROP_ICRC},
+	{"probe", BOTH, BTH, 7, 0, 0xee, SAN_DROP_ICRC},
+	{"probe", BOTH, UDP, 0, 0, 0xc1, SAN_DROP_ICRC},
+	{"probe", V4 | CKSUM, IP, 15, 0, 9, SAN_DROP_ICRC},
+	{"probe", V4 | CKSUM, IP, 4, 0, 9, SAN_DROP_ICRC},
+	{"probe", V6, IP, 23, 0, 9, SAN_DROP_ICRC},
+	{"probe", BOTH, RT, 0, 0, 0x20, SAN_DROP_ICRC},
+	{"pull_data", BOTH, PAY, 200, 0, 1, SAN_DROP_ICRC},
+	{"probe", BOTH, PAY, 0, 0, 1, SAN_DROP_ICRC},
+	{"probe", BOTH, PAY, 3, 0, 1, SAN_DROP_ICRC},
+	/* RT header */
+	{"probe", BOTH | SEAL, RT, 0, 0, 0x00, SAN_DROP_VERSION},
+	{"probe", BOTH | SEAL, RT, 0, 0, 0x20, SAN_DROP_VERSION},
+	{"probe", BOTH | SEAL, RT, 0, 0, 0x90, SAN_DROP_VERSION},
+	{"probe", BOTH | SEAL, RT, 0, 0, 0x11, SAN_DROP_RESERVED},
+	{"probe", BOTH | SEAL, RT, 0, 0, 0x18, SAN_DROP_RESERVED},
+	/* reserved bytes */
+	{"atomic_add", BOTH | SEAL, EXT, 1, 0, 1, SAN_DROP_RESERVED},
+	{"atomic_add", BOTH | SEAL, EXT, 2, 0, 1, SAN_DROP_RESERVED},
+	{"atomic_add", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_RESERVED},
+	{"push_grnt", BOTH | SEAL, EXT, 9, 0, 1, SAN_DROP_RESERVED},
+	{"push_grnt", BOTH | SEAL, EXT, 11, 0, 0x80, SAN_DROP_RESERVED},
+	{"pull_data", BOTH | SEAL, EXT, 5, 0, 1, SAN_DROP_RESERVED},
+	{"pull_data", BOTH | SEAL, EXT, 7, 0, 1, SAN_DROP_RESERVED},
+	{"resync_req", BOTH | SEAL, EXT, 1, 0, 1, SAN_DROP_RESERVED},
+	{"resync_req", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_RESERVED},
+	{"nack_rnr", BOTH | SEAL, EXT, 5, 0, 1, SAN_DROP_RESERVED},
+	{"nack_rnr", BOTH | SEAL, EXT, 7, 0, 1, SAN_DROP_RESERVED},
+	{"ack_bare", BOTH | SEAL, EXT, 18, 0xff, 0x20, SAN_DROP_RESERVED},
+	{"ack_bare", BOTH | SEAL, EXT, 18, 0xff, 0x80, SAN_DROP_RESERVED},
+	{"cnp", BOTH | SEAL, BTH, 12, 0, 1, SAN_DROP_RESERVED},
+	{"cnp", BOTH | SEAL, BTH, 27, 0, 1, SAN_DROP_RESERVED},
+	{"push_slctd_data_last", BOTH | SEAL, PAY, 61, 0, 1, SAN_DROP_RESERVED}, /* padding */
+	{"push_slctd_data_last", BOTH | SEAL, PAY, 63, 0, 1, SAN_DROP_RESERVED},
+	{"pull_data_last", BOTH | SEAL, PAY, 1, 0, 1, SAN_DROP_RESERVED},
+	/* values */
+	{"push_slctd_req", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_FIELD}, /* 1 GiB and 1 */
+	{"pull_req", BOTH | SEAL, EXT, 0, 0, 0x41, SAN_DROP_FIELD},
+	{"pull_req", BOTH | SEAL, EXT, 0, 0, 0x80, SAN_DROP_FIELD},
+	{"push_unslctd_data", BOTH | SEAL, EXT, 0, 0, 0xff, SAN_DROP_FIELD},
+	{"push_unslctd_data", BOTH | SEAL, EXT, 16, 0, 0x13, SAN_DROP_FIELD}, /* offset */
+	{"push_unslctd_data", BOTH | SEAL, EXT, 16, 0, 0xff, SAN_DROP_FIELD},
+	{"push_unslctd_data_send", BOTH | SEAL, EXT, 3, 0, 61, SAN_DROP_FIELD},
+	{"push_unslctd_data_send", BOTH | SEAL, EXT, 19, 0, 1, SAN_DROP_FIELD},
+	{"push_unslctd_data_imm", BOTH | SEAL, EXT, 3, 0, 15, SAN_DROP_FIELD},
+	{"push_unslctd_data_imm", BOTH | SEAL, RT, 1, 0, 0x08, SAN_DROP_FIELD}, /* not LAST */
+	{"push_slctd_data", BOTH | SEAL, EXT, 0, 0, 0x40, SAN_DROP_FIELD},
+	{"push_slctd_data_imm", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_FIELD},
+	{"pull_data", BOTH | SEAL, EXT, 0, 0, 0x40, SAN_DROP_FIELD},
+	{"push_grnt", BOTH | SEAL, EXT, 4, 0, 0x40, SAN_DROP_FIELD},
+	{"pull_data_last", BOTH | SEAL, RT, 1, 0, 0x09, SAN_DROP_FIELD}, /* KIND */
+	{"ack_bare", BOTH | SEAL, EXT, 18, 0, 0x04, SAN_DROP_FIELD},     /* a word missing */
+	{"ack_bare", BOTH | SEAL, EXT, 19, 0, 1, SAN_DROP_FIELD},
+	{"ack_small", BOTH | SEAL, EXT, 19, 0, 0, SAN_DROP_FIELD},       /* words too many */
+	{"ack_small", BOTH | SEAL, EXT, 18, 0xe3, 0x14, SAN_DROP_FIELD}, /* 5 words */
+	{"ack_full", BOTH | SEAL, EXT, 19, 0, 17, SAN_DROP_FIELD},
+	{"ack_full", BOTH | SEAL, EXT, 19, 0, 255, SAN_DROP_FIELD},
+	{"ack_bare", BOTH | SEAL, EXT, 14, 0, 0x03, SAN_DROP_FIELD}, /* level 1006 */
+	{"cm_req", BOTH | SEAL, BTH, 7, 0, 2, SAN_DROP_FIELD},       /* not the CM's CID */
+	/* taken: what others may change on the way, or leave open in a CNP */
+	{"probe", V4 | CKSUM, IP, 8, 0, 1, SAN_DROP_NONE},
+	{"probe", V4 | CKSUM, IP, 1, 0, 0xff, SAN_DROP_NONE},
+	{"probe", V4 | CKSUM | SEAL, IP, 6, 0, 0, SAN_DROP_NONE}, /* no DF */
+	{"probe", V6, IP, 1, 0, 0xff, SAN_DROP_NONE},
+	{"probe", V6, IP, 3, 0, 0x55, SAN_DROP_NONE},
+	{"probe", V6, IP, 7, 0, 1, SAN_DROP_NONE},
+	{"probe", BOTH, UDP, 6, 0, 0x12, SAN_DROP_NONE},
+	{"cnp", BOTH, BTH, 4, 0, 0xc0, SAN_DROP_NONE},
+	{"cnp", BOTH, BTH, 4, 0, 0x00, SAN_DROP_NONE},
+	{"cnp", BOTH | SEAL, BTH, 1, 0xff, 0xc0, SAN_DROP_NONE},
+	{"cnp", BOTH | SEAL, BTH, 9, 0, 0x55, SAN_DROP_NONE},
+	{"push_unslctd_data_imm", BOTH | SEAL, RT, 0, 0, 0x10, SAN_DROP_NONE},
+	{"ack_bare", BOTH | SEAL, EXT, 14, 0, 0x00, SAN_DROP_NONE},
+};
+
+static void
+try_refusal(const struct refusal *r, bool v6)
+{
+	const struct wire_sample *s = wire_sample_get(r->sample);
+	struct rte_mbuf *m = wire_sample_build(pool, s, v6);
+	uint8_t *at = rte_pktmbuf_mtod_offset(m, uint8_t *,
+					      offset_of(r->base, s->op, v6) + r->off);
+	enum san_drop got;
+
+	*at = (uint8_t)((*at & r->keep) | r->set);
+	if ((r->how & CKSUM) && !v6)
+		fix_cksum(m);
+	if (r->how & SEAL)
+		san_wire_seal(m);
+	got = parse_drop(m);
+	if (got != r->want)
+		fail_msg("row %u (%s, v%d, byte %u of header %d): %s, not %s",
+			 (unsigned int)(r - refusals), r->sample, v6 ? 6 : 4, r->off, r->base,
+			 san_drop_name(got), san_drop_name(r->want));
+}
+
+static void
+parse__refusals(void **state) /* RT-21 */
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(refusals); i++) {
+		if (refusals[i].how & V4)
+			try_refusal(&refusals[i], false);
+		if (refusals[i].how & V6)
+			try_refusal(&refusals[i], true);
+	}
+}
+
+/* Cut off anywhere, a packet is short, and nothing behind its end is read. */
+static void
+parse__every_length_is_short(void **state)
+{
+	unsigned int i, v6;
+	struct rte_mbuf *m, *exact;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	uint16_t len;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wire_samples); i++) {
+		for (v6 = 0; v6 < 2; v6++) {
+			m = wire_sample_build(pool, &wire_samples[i], v6);
+			for (len = 0; len < rte_pktmbuf_data_len(m); len++) {
+				exact = test_eal_exact(pool, rte_pktmbuf_mtod(m, char *), len);
+				assert_int_equal(san_wire_parse(exact, SAN_WIRE_PORT, &p, &ack),
+						 SAN_DROP_SHORT);
+				rte_pktmbuf_free(exact);
+			}
+			rte_pktmbuf_free(m);
+		}
+	}
+}
+
+/* Opcode and headers of another type, length and ICRC consistent: never more than there is. */
+static void
+parse__every_opcode_on_every_length(void **state)
+{
+	struct san_wire_path path = wire_sample_path(true);
+	struct san_wire_pkt p = {.op = SAN_OP_PROBE};
+	unsigned int op, len, known, hdr_len;
+	enum san_drop drop;
+	struct rte_mbuf *m;
+
+	(void)state;
+	for (op = 0; op < 256; op++) {
+		known = (op >= 0xc0 && op <= 0xcb) || op == 0x81;
+		for (len = 0; len <= 48; len++) {
+			m = rte_pktmbuf_alloc(pool);
+			memset(rte_pktmbuf_append(m, (uint16_t)len), 0, len);
+			san_wire_build(m, &path, &p);
+			*rte_pktmbuf_mtod_offset(m, uint8_t *, 62) = (uint8_t)op;
+			san_wire_seal(m);
+			drop = parse_drop(m);
+			assert_int_equal(drop == SAN_DROP_OPCODE, !known);
+			hdr_len = san_wire_hdr_len((uint8_t)op, true);
+			if (known && RTE_ALIGN_CEIL(len, 4) + 74 + 28 < hdr_len)
+				assert_int_equal(drop, SAN_DROP_SHORT);
+		}
+	}
+}
+
+/* A length that is no multiple of four cannot be ours, whatever the pad count says. */
+static void
+parse__unpadded(void **state)
+{
+	struct rte_mbuf *m;
+	unsigned int cut, pad;
+	uint8_t *data;
+
+	(void)state;
+	for (cut = 1; cut < 4; cut++) {
+		for (pad = 0; pad < 4; pad++) {
+			m = wire_sample_build(pool, wire_sample_get("push_slctd_data"), false);
+			rte_pktmbuf_trim(m, (uint16_t)cut);
+			data = rte_pktmbuf_mtod(m, uint8_t *);
+			data[17] = (uint8_t)(data[17] - cut);
+			data[39] = (uint8_t)(data[39] - cut);
+			data[43] = (uint8_t)(pad << 4);
+			fix_cksum(m);
+			san_wire_seal(m);
+			assert_int_equal(parse_drop(m), SAN_DROP_BTH);
+		}
+	}
+}
+
+/* Flags valid for each type, by hand. */
+static const uint8_t flags_of[] = {
+	[SAN_OP_PUSH_SLCTD_REQ - 0xc0] = 0x0c,
+	[SAN_OP_PULL_REQ - 0xc0] = 0,
+	[SAN_OP_ATOMIC_REQ - 0xc0] = 0,
+	[SAN_OP_PUSH_GRNT - 0xc0] = 0,
+	[SAN_OP_PUSH_SLCTD_DATA - 0xc0] = 0x0d,
+	[SAN_OP_PUSH_UNSLCTD_DATA - 0xc0] = 0x0d,
+	[SAN_OP_PULL_DATA - 0xc0] = 0x01,
+	[SAN_OP_ACK - 0xc0] = 0,
+	[SAN_OP_NACK - 0xc0] = 0,
+	[SAN_OP_RESYNC - 0xc0] = 0x02,
+	[SAN_OP_CM - 0xc0] = 0,
+	[SAN_OP_PROBE - 0xc0] = 0};
+
+static void
+parse__every_flag_of_every_type(void **state)
+{
+	unsigned int i, flags, allowed;
+	enum san_drop want;
+	struct rte_mbuf *m;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wire_samples); i++) {
+		const struct wire_sample *s = &wire_samples[i];
+
+		/* a payload that fits all kinds, so that only the flags decide */
+		if (s->op == SAN_OP_CNP || (s->flags & SAN_F_KIND) || s->payload == 0)
+			continue;
+		allowed = flags_of[s->op - 0xc0];
+		for (flags = 0; flags < 256; flags++) {
+			m = wire_sample_build(pool, s, false);
+			*rte_pktmbuf_mtod_offset(m, uint8_t *, 55) = (uint8_t)flags;
+			san_wire_seal(m);
+			want = SAN_DROP_NONE;
+			if (flags > 0x0f)
+				want = SAN_DROP_RESERVED;
+			else if ((flags & ~allowed) != 0 || (flags & 0x0c) == 0x0c)
+				want = SAN_DROP_FIELD;
+			assert_int_equal(parse_drop(m), want);
+		}
+	}
+}
+
+static void
+parse__flags_of_types_without_payload(void **state)
+{
+	static const char *const names[] = {"push_slctd_req", "pull_req", "push_grnt", "ack_bare",
+					    "nack_rnr", "resync_req", "cm_req", "probe"};
+	const struct wire_sample *s;
+	unsigned int i, flags;
+	enum san_drop want;
+	struct rte_mbuf *m;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(names); i++) {
+		s = wire_sample_get(names[i]);
+		for (flags = 0; flags < 16; flags++) {
+			m = wire_sample_build(pool, s, true);
+			*rte_pktmbuf_mtod_offset(m, uint8_t *, 75) = (uint8_t)flags;
+			san_wire_seal(m);
+			want = (flags & ~flags_of[s->op - 0xc0]) != 0 || (flags & 0x0c) == 0x0c ?
+				SAN_DROP_FIELD :
+				SAN_DROP_NONE;
+			assert_int_equal(parse_drop(m), want);
+		}
+	}
+}
+
+struct status_row {
+	const char *name;
+	uint8_t off; /* in the extended header */
+	uint8_t first;
+	uint8_t last;
+};
+
+static const struct status_row status_rows[] = {
+	{"push_grnt", 8, 0, 10},
+	{"pull_data", 4, 0, 10},
+	{"nack_rnr", 4, 1, 10},
+	{"resync_req", 0, 0, 1},
+	{"atomic_add", 0, 1, 2},
+};
+
+static void
+parse__every_status(void **state)
+{
+	const struct status_row *r;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	enum san_drop drop;
+	struct rte_mbuf *m;
+	unsigned int i, v;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(status_rows); i++) {
+		r = &status_rows[i];
+		for (v = 0; v < 256; v++) {
+			m = wire_sample_build(pool, wire_sample_get(r->name), false);
+			*rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + r->off) = (uint8_t)v;
+			san_wire_seal(m);
+			drop = parse_exact(m, &p, &ack);
+			if (v < r->first || v > r->last) {
+				assert_int_equal(drop, SAN_DROP_FIELD);
+				continue;
+			}
+			assert_int_equal(drop, SAN_DROP_NONE);
+			assert_int_equal(p.status, v);
+		}
+	}
+}
+
+/* Types with a payload of fixed length, and with an immediate. */
+static void
+parse__payload_of_type(void **state)
+{
+	static const struct {
+		const char *name;
+		uint16_t min, max;
+	} rows[] = {
+		{"push_slctd_req", 0, 0},
+		{"pull_req", 0, 0},
+		{"atomic_add", 16, 16},
+		{"push_grnt", 0, 0},
+		{"nack_rnr", 0, 0},
+		{"resync_req", 0, 0},
+		{"cnp", 0, 0},
+		{"probe", 0, 32},
+		{"pull_data_last", 0, 32},
+		{"push_slctd_data", 0, 32},
+		{"push_unslctd_data_imm", 4, 20},
+	};
+	struct san_wire_path path = wire_sample_path(true);
+	struct san_wire_pkt p;
+	struct rte_mbuf *m;
+	unsigned int i, len;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		for (len = 0; len <= 32; len++) {
+			p = wire_sample_pkt(wire_sample_get(rows[i].name));
+			m = rte_pktmbuf_alloc(pool);
+			memset(rte_pktmbuf_append(m, (uint16_t)len), 1, len);
+			san_wire_build(m, &path, &p);
+			san_wire_seal(m);
+			assert_int_equal(parse_drop(m),
+					 len >= rows[i].min && len <= rows[i].max ?
+						 SAN_DROP_NONE :
+						 SAN_DROP_FIELD);
+		}
+	}
+}
+
+static void
+parse__mapped_address_over_v6(void **state)
+{
+	static const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, 10, 1, 2, 3};
+	struct rte_mbuf *m;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		m = wire_sample_build(pool, wire_sample_get("probe"), true);
+		memcpy(rte_pktmbuf_mtod_offset(m, char *, 14 + 8 + 16 * i), mapped, 16);
+		san_wire_seal(m);
+		assert_int_equal(parse_drop(m), SAN_DROP_IP_HEADER);
+	}
+}
+
+/* Options move the UDP header: refused on our port, inet's on any other. */
+static void
+parse__ipv4_options(void **state)
+{
+	unsigned int ours;
+	struct rte_mbuf *m;
+	uint8_t *data;
+
+	(void)state;
+	for (ours = 0; ours < 2; ours++) {
+		m = wire_sample_build(pool, wire_sample_get("probe"), false);
+		data = (uint8_t *)rte_pktmbuf_prepend(m, 4);
+		if (data == NULL)
+			abort();
+		memmove(data, data + 4, 34);
+		memset(data + 34, 1, 4); /* no operation */
+		data[14] = 0x46;
+		data[17] = (uint8_t)(data[17] + 4);
+		if (!ours)
+			data[34 + 4 + 3]++;
+		fix_cksum(m);
+		assert_int_equal(parse_drop(m), ours ? SAN_DROP_IP_HEADER : SAN_DROP_NOT_OURS);
+	}
+}
+
+static void
+parse__ce_mark(void **state)
+{
+	unsigned int v6, ecn;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	struct rte_mbuf *m;
+	uint8_t *data;
+
+	(void)state;
+	for (v6 = 0; v6 < 2; v6++) {
+		for (ecn = 0; ecn < 4; ecn++) {
+			m = wire_sample_build(pool, wire_sample_get("probe"), v6);
+			data = rte_pktmbuf_mtod(m, uint8_t *);
+			if (v6) {
+				data[15] = (uint8_t)((data[15] & 0xcf) | ecn << 4);
+			} else {
+				data[15] = (uint8_t)((data[15] & 0xfc) | ecn);
+				fix_cksum(m);
+			}
+			/* a mark on the way leaves the ICRC right */
+			assert_int_equal(parse_exact(m, &p, &ack), SAN_DROP_NONE);
+			assert_int_equal(p.ce, ecn == 3);
+		}
+	}
+}
+
+static void
+parse__checksum_offload(void **state)
+{
+	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("probe"), false);
+
+	(void)state;
+	rte_pktmbuf_mtod(m, uint8_t *)[24] ^= 0xff;
+	m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+	assert_int_equal(parse_drop(m), SAN_DROP_NONE);
+	m = wire_sample_build(pool, wire_sample_get("probe"), false);
+	rte_pktmbuf_mtod(m, uint8_t *)[24] ^= 0xff;
+	m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_BAD;
+	assert_int_equal(parse_drop(m), SAN_DROP_IP_CHECKSUM);
+}
+
+static void
+parse__another_port(void **state)
+{
+	struct san_wire_path path = wire_sample_path(false);
+	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("probe"));
+	struct san_wire_pkt got;
+	struct san_wire_ack ack;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	(void)state;
+	path.dst_port = 5000;
+	san_wire_build(m, &path, &p);
+	san_wire_seal(m);
+	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NOT_OURS);
+	assert_int_equal(san_wire_parse(m, 5000, &got, &ack), SAN_DROP_NONE);
+	rte_pktmbuf_free(m);
+}
+
+static void
+pool__nothing_leaked(void **state)
+{
+	(void)state;
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse__refusals),
+		cmocka_unit_test(parse__every_length_is_short),
+		cmocka_unit_test(parse__every_opcode_on_every_length),
+		cmocka_unit_test(parse__unpadded),
+		cmocka_unit_test(parse__every_flag_of_every_type),
+		cmocka_unit_test(parse__flags_of_types_without_payload),
+		cmocka_unit_test(parse__every_status),
+		cmocka_unit_test(parse__payload_of_type),
+		cmocka_unit_test(parse__mapped_address_over_v6),
+		cmocka_unit_test(parse__ipv4_options),
+		cmocka_unit_test(parse__ce_mark),
+		cmocka_unit_test(parse__checksum_offload),
+		cmocka_unit_test(parse__another_port),
+		cmocka_unit_test(pool__nothing_leaked),
+	};
+
+	pool = test_eal_pool("wire_parse", 255, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Packets spread over segments, and longer than IP says: wire_parse.c once more. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "test_eal.h"
+#include "wire_sample.h"
+
+static struct rte_mempool *pool;
+static struct rte_mempool *tiny; /* mbufs too small for our headers */
+
+/** Segments of *step* bytes each, of mbufs that are ours. */
+static struct rte_mbuf *
+in_pieces(const struct rte_mbuf *m, uint16_t first, uint16_t step)
+{
+	const char *data = rte_pktmbuf_mtod(m, const char *);
+	uint16_t len = rte_pktmbuf_data_len(m);
+	struct rte_mbuf *head = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *seg = head;
+	uint16_t at = 0, n;
+
+	for (n = RTE_MIN(first, len);; n = RTE_MIN(step, (uint16_t)(len - at))) {
+		memcpy(rte_pktmbuf_append(seg, n), data + at, n);
+		at += n;
+		if (seg != head)
+			assert_int_equal(rte_pktmbuf_chain(head, seg), 0);
+		if (at == len)
+			return head;
+		seg = rte_pktmbuf_alloc(pool);
+	}
+}
+
+static void
+same_result(struct rte_mbuf *whole, struct rte_mbuf *parts)
+{
+	struct san_wire_pkt a, b;
+	struct san_wire_ack ack_a = {0}, ack_b = {0};
+	struct san_wire_cm cm_a, cm_b;
+	uint16_t len = rte_pktmbuf_data_len(whole);
+	static char copy[4096];
+
+	assert_int_equal(san_wire_parse(whole, SAN_WIRE_PORT, &a, &ack_a), SAN_DROP_NONE);
+	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &b, &ack_b), SAN_DROP_NONE);
+	assert_memory_equal(&a, &b, sizeof(a));
+	assert_memory_equal(&ack_a, &ack_b, sizeof(ack_a));
+	if (a.op == SAN_OP_CM) {
+		assert_int_equal(san_wire_parse_cm(whole, &a, &cm_a), SAN_DROP_NONE);
+		assert_int_equal(san_wire_parse_cm(parts, &b, &cm_b), SAN_DROP_NONE);
+		assert_memory_equal(&cm_a, &cm_b, sizeof(cm_a));
+	}
+	rte_mbuf_sanity_check(parts, 1);
+	assert_true(parts->data_len >= b.payload_off);
+	assert_int_equal(rte_pktmbuf_pkt_len(parts), len);
+	assert_memory_equal(rte_pktmbuf_read(parts, 0, len, copy),
+			    rte_pktmbuf_mtod(whole, char *), len);
+}
+
+/* The headers are pulled up, wherever the segments end. */
+static void
+parse__split_headers(void **state)
+{
+	struct rte_mbuf *m, *parts;
+	unsigned int i, v6;
+	uint16_t at;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wire_samples); i++) {
+		for (v6 = 0; v6 < 2; v6++) {
+			m = wire_sample_build(pool, &wire_samples[i], v6);
+			for (at = 0; at < RTE_MIN(rte_pktmbuf_data_len(m), 160); at++) {
+				parts = in_pieces(m, at, 4000);
+				same_result(m, parts);
+				rte_pktmbuf_free(parts);
+				parts = in_pieces(m, at, 41);
+				same_result(m, parts);
+				rte_pktmbuf_free(parts);
+			}
+			rte_pktmbuf_free(m);
+		}
+	}
+}
+
+/* No room behind the first piece: what is there moves to the front of the mbuf. */
+static void
+parse__split_headers_without_tailroom(void **state)
+{
+	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("push_unslctd_data"), true);
+	struct rte_mbuf *parts = in_pieces(m, 40, 30);
+
+	(void)state;
+	memmove((char *)parts->buf_addr + parts->buf_len - 40, rte_pktmbuf_mtod(parts, char *), 40);
+	parts->data_off = (uint16_t)(parts->buf_len - 40);
+	same_result(m, parts);
+	rte_pktmbuf_free(parts);
+	rte_pktmbuf_free(m);
+}
+
+static void
+parse__split_header_refused(void **state)
+{
+	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("push_unslctd_data"), false);
+	const char *data = rte_pktmbuf_mtod(m, const char *);
+	uint16_t len = rte_pktmbuf_data_len(m);
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	struct rte_mbuf *parts;
+
+	(void)state;
+	/* an external buffer is not ours to write to */
+	parts = test_eal_exact(pool, data, 60);
+	rte_pktmbuf_chain(parts, test_eal_exact(pool, data + 60, (uint16_t)(len - 60)));
+	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
+	rte_pktmbuf_free(parts);
+	/* somebody else holds the first segment, then the second */
+	parts = in_pieces(m, 60, 4000);
+	rte_mbuf_refcnt_update(parts, 1);
+	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
+	rte_mbuf_refcnt_update(parts, -1);
+	rte_mbuf_refcnt_update(parts->next, 1);
+	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
+	rte_mbuf_refcnt_update(parts->next, -1);
+	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
+	rte_pktmbuf_free(parts);
+	/* a first mbuf that is too small */
+	parts = rte_pktmbuf_alloc(tiny);
+	parts->data_off = 0;
+	memcpy(rte_pktmbuf_append(parts, 60), data, 60);
+	rte_pktmbuf_chain(parts, test_eal_exact(pool, data + 60, (uint16_t)(len - 60)));
+	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
+	rte_pktmbuf_free(parts);
+	rte_pktmbuf_free(m);
+}
+
+/* A shared header is no obstacle where nothing has to move. */
+static void
+parse__shared_but_contiguous(void **state)
+{
+	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("pull_data"), false);
+	const char *data = rte_pktmbuf_mtod(m, const char *);
+	uint16_t len = rte_pktmbuf_data_len(m);
+	struct rte_mbuf *parts = test_eal_exact(pool, data, san_wire_hdr_len(SAN_OP_PULL_DATA, 0));
+	uint16_t rest;
+
+	(void)state;
+	rest = (uint16_t)(len - parts->data_len);
+	rte_pktmbuf_chain(parts, test_eal_exact(pool, data + parts->data_len, rest));
+	same_result(m, parts);
+	rte_pktmbuf_free(parts);
+	rte_pktmbuf_free(m);
+}
+
+/* Ethernet pads short frames: of the mbuf remains what IP says. */
+static void
+parse__trims_ethernet_padding(void **state)
+{
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	struct rte_mbuf *m, *parts;
+	unsigned int i, v6;
+	uint16_t len, extra;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wire_samples); i++) {
+		for (v6 = 0; v6 < 2; v6++) {
+			for (extra = 1; extra < 50; extra += 16) {
+				m = wire_sample_build(pool, &wire_samples[i], v6);
+				len = rte_pktmbuf_data_len(m);
+				memset(rte_pktmbuf_append(m, extra), 0x99, extra);
+				parts = in_pieces(m, 130, 20);
+				assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack),
+						 SAN_DROP_NONE);
+				assert_int_equal(rte_pktmbuf_pkt_len(m), len);
+				assert_int_equal(rte_pktmbuf_data_len(m), len);
+				assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack),
+						 SAN_DROP_NONE);
+				assert_int_equal(rte_pktmbuf_pkt_len(parts), len);
+				rte_mbuf_sanity_check(parts, 1);
+				rte_pktmbuf_free(parts);
+				rte_pktmbuf_free(m);
+			}
+		}
+	}
+}
+
+static void
+pool__nothing_leaked(void **state)
+{
+	(void)state;
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+	assert_int_equal(rte_mempool_in_use_count(tiny), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse__split_headers),
+		cmocka_unit_test(parse__split_headers_without_tailroom),
+		cmocka_unit_test(parse__split_header_refused),
+		cmocka_unit_test(parse__shared_but_contiguous),
+		cmocka_unit_test(parse__trims_ethernet_padding),
+		cmocka_unit_test(pool__nothing_leaked),
+	};
+
+	pool = test_eal_pool("wire_segments", 255, 2048);
+	tiny = rte_pktmbuf_pool_create("wire_tiny", 15, 0, 0, 64, SOCKET_ID_ANY);
+	if (tiny == NULL)
+		abort();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
