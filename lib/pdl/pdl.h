@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PDL_H
+#define PDL_H
+
+/**
+ * @file
+ * Packet delivery sublayer of one lcore: connections, windows, ACKs,
+ * retransmission, congestion control, PCB limits and who sends next.
+ *
+ * It knows PSNs, not what RSNs mean: what is under a PSN is a
+ * struct san_pdl_entry that the transaction sublayer fills and gets back. It
+ * calls nobody above it: the core moves packets between the two.
+ *
+ * Thread rule: everything here belongs to one lcore.
+ * (RT-1 .. RT-9, RT-17, RT-18, RT-20 .. RT-25, RT-28, RT-29, PCB-1, PCB-2, PCB-4)
+ */
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_common.h>
+
+#include "pdl_cc.h"
+#include "pdl_window.h"
+#include "san_drop.h"
+#include "san_prng.h"
+#include "san_time.h"
+#include "san_wheel.h"
+#include "wire.h"
+
+/* A CID is lcore, reuse counter, slot: 4 + 4 + 16 bits. */
+#define SAN_CID_SLOT_BITS  16
+#define SAN_CID_REUSE_BITS 4
+#define SAN_CONNS_MAX	   (1u << SAN_CID_SLOT_BITS)
+
+struct san_pdl_conf {
+	uint32_t max_conns;	 /**< connections of this lcore */
+	uint32_t max_active;	 /**< connections with something outstanding at once: txblocks */
+	uint32_t budget_pkts;	 /**< host budget of PCB-2 and PCB-4 */
+	uint8_t lcore_id;	 /**< top bits of our CIDs */
+	uint8_t max_retries;	 /**< per packet (RT-7) */
+	uint8_t ooo_distance;	 /**< a hole is resent when a PSN this far beyond it arrived */
+	uint8_t ackreq_window;	 /**< AckReq on every packet up to this window */
+	uint16_t ack_every;	 /**< packets: ACK at once after this many */
+	uint16_t quantum;	 /**< packets of one connection per scheduler visit */
+	uint8_t plb_bad_rtts;	 /**< bad round trips in a row until the path changes; 0 = never */
+	uint64_t ack_delay_ns;	 /**< coalescing time */
+	uint64_t rto_init_ns;
+	uint64_t rto_min_ns;
+	uint64_t rto_max_ns;
+	uint64_t tlp_min_ns;	 /**< tail-loss probe not before this */
+	uint64_t cid_rest_ns;	 /**< a freed CID is not reused before */
+	const struct san_pdl_cc_ops *cc;
+	struct san_pdl_cc_conf cc_conf;
+	uint64_t prng_seed;
+	uint32_t (*secret32)(void *arg); /**< tags and PSNs: arc4random or a test's generator */
+	void *secret_arg;
+	uint32_t first_psn;	 /**< tests only: with *fixed_psn*, PSNs and RSNs start here */
+	bool fixed_psn;
+};
+
+/**
+ * The defaults of doc/architecture.md. The caller sets secret32 and prng_seed,
+ * and max_conns, max_active, lcore_id where these defaults do not fit.
+ */
+void san_pdl_conf_default(struct san_pdl_conf *conf);
+
+enum san_conn_state {
+	SAN_CONN_FREE = 0,
+	SAN_CONN_SETUP,	  /**< has a CID and tag; CM packets only */
+	SAN_CONN_OPEN,	  /**< everything flows */
+	SAN_CONN_CLOSING, /**< drained and asked to end: only ACKs flow */
+};
+
+struct san_pdl_pcb {
+	uint16_t first_win; /**< what the peer's receiver allows, packets (PCB-1) */
+	uint16_t msg_limit; /**< unacknowledged messages (PCB-3) */
+	uint32_t inflight;  /**< sent, not received: requests, push and pull data */
+};
+
+struct san_pdl_rtt {
+	uint64_t srtt_ns; /**< 0: no sample yet */
+	uint64_t var_ns;
+	uint64_t min_ns;
+	uint64_t rto_ns;
+	uint8_t backoff; /**< doublings of rto_ns */
+};
+
+/** ACK policy state (RT-8, design rule 11). */
+struct san_pdl_ackst {
+	uint16_t nb_unreported; /**< packets received since the last ACK */
+	uint16_t ce_count;
+	uint8_t oow;		/**< enum san_wire_oow to report */
+	bool now;		/**< an ACK is due in this loop */
+	bool must;		/**< and no reverse packet may stand for it: duplicate, hole ... */
+	bool listed;		/**< linked into the list of owed ACKs */
+	bool echo_valid;	/**< something was received */
+	uint32_t serial;	/**< of the last dedicated ACK sent */
+	uint32_t echo_tx;	/**< newest packet's tx_time */
+	uint32_t echo_rx;
+	uint64_t deadline_ns;	/**< coalescing timer, NEVER = off */
+	uint64_t last_ns;	/**< when the last dedicated ACK went: one per RTT (RT-25) */
+};
+
+enum san_pdl_waiting {
+	SAN_WAIT_NONE = 0,
+	SAN_WAIT_BUDGET, /**< for host budget (PCB-4) */
+	SAN_WAIT_BLOCK,	 /**< for a txblock */
+};
+
+struct san_pdl_conn {
+	/* cache line 0: who it is, and flags; every packet */
+	uint32_t cid; /**< ours: the peer sends to it */
+	uint32_t tag; /**< ours: every packet to us carries it (RT-24) */
+	uint32_t dcid;
+	uint32_t dtag;
+	uint16_t slot; /**< index in every per-connection array of every layer */
+	uint16_t pkey;
+	uint16_t mtu;  /**< payload bytes per packet */
+	uint8_t state; /**< enum san_conn_state */
+	bool ordered;
+	bool relaxed;
+	bool in_ready;	    /**< on the scheduler's ready list */
+	uint8_t in_waiting; /**< enum san_pdl_waiting: on that list */
+	bool active;	    /**< counts in the host's active connections (PCB-2) */
+	bool token;	    /**< one packet of host budget is reserved for it (PCB-4) */
+	bool probe_due;	    /**< a PROBE must go: san_pdl_probe_now() */
+	bool cnp_due;	    /**< a CNP must go */
+	bool failed;	    /**< retries exhausted: the core must end it (RT-7) */
+	bool pace_wait;	    /**< pace_ns is a deadline */
+	bool tlp_done;	    /**< tail-loss probe sent, no progress since */
+	bool ackreq_owed;   /**< the next packet asks for an ACK: something was resent */
+	bool yield;	    /**< others wait for its txblock: send nothing new until drained */
+	bool peer_serial_valid;
+	bool cmpl_in_valid;
+	uint8_t rnr_round_out; /**< tl: newest RNR round seen (design, rule 4) */
+	uint32_t cmpl_out;     /**< tl: our target side's cumulative completed RSN (PCB-5) */
+	uint32_t cmpl_in;      /**< the peer's, newest seen */
+	struct san_pdl_txblock *txb; /**< NULL while nothing is outstanding */
+	/* cache line 1: sending */
+	struct san_pdl_txw tx[SAN_WIN_MAX];
+	struct san_pdl_pcb pcb;
+	uint16_t blk_sent;    /**< new packets since it got its txblock */
+	uint8_t ackreq_count; /**< packets since the last AckReq */
+	uint8_t nb_probes;    /**< unanswered PROBEs */
+	uint8_t probe_exp;    /**< doublings of the interval between PROBEs for held packets */
+	uint8_t nb_ports;
+	uint8_t port_idx;
+	uint8_t bad_rtts;
+	/* cache lines 2, 3: ACK policy, timers */
+	struct san_pdl_ackst ack;
+	struct san_timer timer;	    /**< armed for the earliest of these deadlines */
+	uint64_t rtx_deadline_ns;   /**< timeout scan: pdl_rtx */
+	uint64_t hole_deadline_ns;  /**< a hole becomes old enough */
+	uint64_t tlp_deadline_ns;   /**< tail-loss probe */
+	uint64_t pace_ns;	    /**< next paced packet not before */
+	uint64_t tl_deadline_ns;    /**< tl's own: RNR delay, grant lapse */
+	uint64_t cm_deadline_ns;    /**< cm's own: retry, keep-alive */
+	uint64_t last_rx_ns;
+	uint64_t last_tx_ns;
+	/* cache lines 4 to 6: what an ACK changes */
+	struct san_pdl_rtt rtt;
+	struct san_pdl_cc cc;
+	uint32_t peer_serial;	/**< newest ACK seen */
+	uint32_t last_echo;	/**< echo_tx of the newest sample: each counts once */
+	uint16_t peer_ecn;	/**< its ecn_count */
+	uint16_t rx_first_win;	/**< first window that our ACKs allow the peer (PCB-1); cm may set */
+	uint64_t last_ack_ns;	/**< newest dedicated ACK */
+	uint64_t probe_ns;	/**< last PROBE */
+	uint64_t cnp_ns;	/**< last CNP sent */
+	uint64_t plb_round_ns;	/**< path (RT-28): this round trip ends */
+	bool plb_sample, plb_good; /**< in this round trip: any sample, any good one */
+	/* lists */
+	TAILQ_ENTRY(san_pdl_conn) ready_link;
+	TAILQ_ENTRY(san_pdl_conn) wait_link;
+	TAILQ_ENTRY(san_pdl_conn) ack_link;
+	/* receive windows: the words near the base are touched */
+	struct san_pdl_rxw rx[SAN_WIN_MAX];
+	/* path (RT-28) */
+	struct san_wire_path path;
+	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that steer to the peer's lcore */
+	/* counters of the connection: show, telemetry */
+	uint64_t nb_tx_pkts, nb_rx_pkts, nb_tx_bytes, nb_rx_bytes;
+	uint64_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup, nb_acks_tx, nb_acks_rx;
+} __rte_cache_aligned;
+static_assert(sizeof(struct san_pdl_conn) <= 1280, "an idle connection stays below 2 KiB");
+
+TAILQ_HEAD(san_pdl_conns, san_pdl_conn);
+
+/** Per-lcore counters besides drop reasons. */
+struct san_pdl_stats {
+	uint64_t nb_rtx;	  /**< packets sent again */
+	uint64_t nb_early;	  /**< of those, for a hole (RT-22) */
+	uint64_t nb_tlp;	  /**< tail-loss probes */
+	uint64_t nb_rto;	  /**< timeouts */
+	uint64_t nb_probe_tx;
+	uint64_t nb_ack_tx, nb_ack_rx;
+	uint64_t nb_acks_piggy;	  /**< owed ACKs that a reverse packet carried */
+	uint64_t nb_path_changes; /**< RT-28 */
+	uint64_t nb_resync_tx;
+	uint64_t nb_withdrawn;	  /**< PSNs turned into RESYNC */
+	uint64_t nb_cc_cuts;
+	uint64_t nb_failed;	  /**< connections whose retries were exhausted */
+	uint64_t nb_cnp_tx, nb_cnp_rx;
+	uint64_t nb_oow;	  /**< ACKs that told of a packet beyond the peer's window */
+	uint64_t nb_budget_waits; /**< times a connection queued for host budget (PCB-4) */
+	uint64_t nb_block_waits;  /**< times a connection queued for a txblock */
+};
+
+struct san_pdl {
+	struct san_pdl_conf conf;
+	struct san_wheel wheel;
+	struct san_prng prng;
+	struct san_pdl_conn *conns;  /**< max_conns, by slot */
+	struct san_pdl_conns ready;	 /**< may have something to send */
+	struct san_pdl_conns wait;	 /**< waiting for host budget (PCB-4) */
+	struct san_pdl_conns wait_block; /**< waiting for a txblock */
+	struct san_pdl_conns acks;	 /**< owe an ACK, a PROBE or a CNP */
+	uint32_t inflight;	     /**< sum over all connections: never above budget_pkts */
+	uint32_t nb_tokens;	     /**< budget reserved for connections just woken */
+	uint16_t rx_level;	     /**< core: our receive-buffer fill, 0 .. 1000, goes into ACKs */
+	uint32_t nb_active;
+	uint32_t share;		     /**< budget_pkts / nb_active, at least 1 */
+	struct san_pdl_txblock *blocks;
+	struct san_pdl_txblock **free_blocks;
+	uint32_t nb_free_blocks;
+	uint32_t *free_slots;	     /**< ring: longest freed first */
+	uint64_t *freed_ns;
+	uint8_t *reuse;
+	uint32_t free_head, free_count;
+	uint32_t nb_conns;
+	struct san_pdl_stats stats;
+	uint64_t drops[SAN_DROP_MAX];
+	/** Entries that the last ACK retired; whoever takes them sets nb_acked to 0. */
+	uint32_t nb_acked;
+	struct san_pdl_entry acked[SAN_WIN_REQ_MAX + SAN_WIN_DATA_MAX];
+};
+
+/* ---- pdl_conn.c: connections, CIDs, tags ---- */
+
+/** Allocate everything; -ENOMEM, -EINVAL (a value out of range). */
+int san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl **out);
+void san_pdl_destroy(struct san_pdl *pdl);
+
+/** What both sides agreed on; path already filled into the connection. */
+struct san_pdl_peer {
+	uint32_t dcid, dtag;
+	uint32_t req_psn, data_psn; /**< first PSNs of the peer */
+	uint16_t mtu;		    /**< payload bytes per packet, of the path */
+	uint16_t tx_req_win, tx_data_win; /**< the peer's receive windows */
+	uint16_t first_win, msg_limit;
+	uint16_t nb_ports;
+	uint16_t ports[SAN_WIRE_CM_PORTS];
+	bool ordered, relaxed;
+};
+
+/**
+ * Take a slot, choose CID, tag and first PSNs (tx[].next), state SETUP.
+ * Receive windows get *rx_req_win* and *rx_data_win* when it opens.
+ * -ENOSPC: no slot has rested long enough.
+ */
+int san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn **out);
+/** SETUP → OPEN. */
+void san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_peer *peer,
+		       uint16_t rx_req_win, uint16_t rx_data_win, uint64_t now_ns);
+/** Release everything it holds; the CID rests. Outstanding entries are forgotten. */
+void san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** By CID; NULL if free or of another incarnation. */
+struct san_pdl_conn *san_pdl_conn_find(struct san_pdl *pdl, uint32_t cid);
+/** lcore part of a CID. */
+uint8_t san_pdl_cid_lcore(uint32_t cid);
+/** Re-arm the wheel timer for the earliest deadline of the connection. */
+void san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** Every invariant of windows, counters and lists. For tests. */
+void san_pdl_check(const struct san_pdl *pdl);
+
+/* ---- pdl_rx.c: one received packet in three steps ---- */
+
+/**
+ * Step 1: does the packet belong here? CID, state, source address, tag,
+ * P_Key — in this order, before anything changes; wrong ones are counted by
+ * the caller. Then the ACK fields are applied (retired entries are appended to
+ * pdl->acked), and the PSN is placed in its window.
+ *
+ * @param ack
+ *   For SAN_OP_ACK, otherwise NULL.
+ * @return
+ *   NONE: a packet for tl (RESYNC and NACK included), or of no window and done
+ *   (ACK, PROBE, CNP). OLD, DUPLICATE, BEYOND: its ACK part was used, an ACK is
+ *   owed, the packet is to be freed. Others: it changed nothing.
+ */
+enum san_drop san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p,
+			       const struct san_wire_ack *ack, uint64_t now_ns,
+			       struct san_pdl_conn **conn);
+
+/** tl's answer to a packet of a window. */
+enum san_verdict {
+	SAN_RX_REFUSED,	 /**< bit stays clear; no mention in ACKs (RT-33) */
+	SAN_RX_RECEIVED, /**< taken, not yet acknowledged (RT-18) */
+	SAN_RX_ACKED,	 /**< taken and acknowledged */
+};
+
+/**
+ * Step 2: record tl's verdict, update ACK policy. The window follows from p->op.
+ * Comes before the next packet of the connection is checked: a copy of this one
+ * in the same burst is then a duplicate.
+ */
+void san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		       enum san_verdict verdict, uint64_t now_ns);
+/** Later: a received PSN of the data window is placed, or its ULP-ACK came. */
+void san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64_t now_ns);
+/** Later: a received PSN of the data window was dropped after all. */
+void san_pdl_rx_revoke(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn);
+/** The window that packets of this kind travel in, or SAN_WIN_MAX for none. */
+enum san_win san_pdl_win_of(uint8_t op, uint8_t flags);
+
+/* ---- pdl_tx.c, pdl_sched.c: what goes next ---- */
+
+/** Put a connection on the ready list; harmless if there. Call after anything that may let it send. */
+void san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** True if a connection waits for its visit or owes an ACK: do not sleep. */
+bool san_pdl_has_work(const struct san_pdl *pdl);
+/** Next connection that may have something to send, taken off the list; NULL: none. */
+struct san_pdl_conn *san_pdl_sched_next(struct san_pdl *pdl, uint64_t now_ns);
+
+/** How many new packets may go now. */
+struct san_pdl_room {
+	uint16_t nb_req;    /**< room in the request window */
+	uint16_t nb_data;   /**< room in the data window */
+	uint16_t nb_credit; /**< virtual window, congestion window, pacing, host budget:
+			     *   for all but grants and RESYNC */
+};
+/**
+ * Room of *c* for new packets; takes a txblock if it has none (all zero when
+ * the pool is empty). When only the host budget holds it back, the connection
+ * is queued for budget; when only pacing does, its timer is armed: it will
+ * come back by itself. In all other cases an ACK or a post brings it back.
+ */
+void san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
+		     struct san_pdl_room *room);
+/** A new packet: assign the next PSN of its window and remember it. e->psn is set. */
+void san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
+		       uint64_t now_ns);
+/**
+ * Lowest lost PSN that may go again now (requests first, then data), marked as
+ * sent; NULL: none. The entry stays the window's.
+ */
+struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/**
+ * Common header of any packet of the connection: CID, tag, P_Key, eBSNs, message
+ * ACK, time, AckReq; p->op is read, the rest of *p* is not touched. An owed
+ * ACK that the packet carries is cancelled. For the last packet of a visit the
+ * caller sets p->ackreq afterwards: only it knows (design, rule 11).
+ */
+void san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
+		       uint64_t now_ns);
+/** Tell the scheduler that the visit is over (always, after sched_next); *more*: it stopped for its quantum, not for lack. */
+void san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
+/** Next connection that owes an ACK or PROBE now, taken off the list; NULL: none. */
+struct san_pdl_conn *san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns);
+/**
+ * Fill all of *p*: a dedicated ACK, or a PROBE or CNP when one of those is due:
+ * then p->op says so and *ack* is unused. What else the connection owes is the
+ * next of san_pdl_ack_next().
+ */
+void san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
+		      struct san_wire_ack *ack, uint64_t now_ns);
+/** An ACK is owed at once (duplicate, overrun, ULP-ACK with AckReq ...). */
+void san_pdl_ack_now(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** A PROBE is owed at once (keep-alive, no progress). */
+void san_pdl_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c);
+
+/* ---- pdl_rtx.c: retransmission engine ---- */
+
+/**
+ * Turn unacknowledged PSNs of push data of RSN *rsn* (and, with *onward*, of
+ * every later RSN) into RESYNC(code), to be sent at once (design, rules 4, 5).
+ * Returns how many.
+ */
+uint32_t san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
+			     uint8_t code);
+/** A NACK(RESOURCE) for *psn*: resend it after *delay_ns*, same PSN. */
+void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64_t delay_ns,
+		      uint64_t now_ns);
+/** True while *psn* is assigned and not acknowledged in *win*. */
+bool san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn);
+/**
+ * The connection's timer fired: coalescing, holes, tail-loss probe, timeouts,
+ * pacing. May set c->failed. The caller re-arms with san_pdl_conn_arm().
+ */
+void san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+
+#endif /* PDL_H */

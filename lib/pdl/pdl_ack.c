@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * ACKs both ways (RT-4 .. RT-6, RT-8, RT-25, RT-33; design, rules 1, 2, 11).
+ *
+ * Out: a received packet is reported at once (AckReq, duplicate, hole, overrun,
+ * every ack_every packets) or when the coalescing timer expires. A connection
+ * that owes an ACK is on a list once, so at most one goes per burst. A reverse
+ * packet of the same loop stands for an ACK when the two bases say everything
+ * and a dedicated ACK went within the last round trip; then the entry on the
+ * list stays, owing nothing, and is skipped.
+ *
+ * In: each window's fields are judged alone. Bases and acknowledged bits are
+ * final and ORed, however late they come; received bits are a hint that only
+ * the newest serial number replaces.
+ */
+
+#include <string.h>
+
+#include "pdl_priv.h"
+
+#define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
+
+/* ---- owing ---- */
+
+void
+san_pdl_ack_list(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	if (c->ack.listed || (c->state != SAN_CONN_OPEN && c->state != SAN_CONN_CLOSING))
+		return;
+	c->ack.listed = true;
+	TAILQ_INSERT_TAIL(&pdl->acks, c, ack_link);
+}
+
+void
+san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must)
+{
+	c->ack.now = true;
+	c->ack.must |= must;
+	san_pdl_ack_list(pdl, c);
+}
+
+void
+san_pdl_ack_now(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	san_pdl_ack_owe(pdl, c, true);
+}
+
+void
+san_pdl_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	c->probe_due = true;
+	san_pdl_ack_list(pdl, c);
+}
+
+void
+san_pdl_ack_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	if (c->cnp_ns != 0 && now_ns < c->cnp_ns + CNP_INTERVAL_NS)
+		return;
+	c->cnp_ns = now_ns;
+	c->cnp_due = true;
+	san_pdl_ack_list(pdl, c);
+}
+
+void
+san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	c->ack.nb_unreported++;
+	if (c->ack.nb_unreported >= pdl->conf.ack_every) {
+		san_pdl_ack_owe(pdl, c, false);
+	} else if (c->ack.deadline_ns == SAN_TIME_NEVER) {
+		c->ack.deadline_ns = now_ns + pdl->conf.ack_delay_ns;
+		san_pdl_arm_for(pdl, c, c->ack.deadline_ns);
+	}
+}
+
+void
+san_pdl_ack_echo(struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_ns)
+{
+	/* Newest by its sending; what was overtaken on the way tells of the past. */
+	if (c->ack.echo_valid && c->ack.nb_unreported > 0 &&
+	    san_seq_lt(p->tx_time, c->ack.echo_tx))
+		return;
+	c->ack.echo_valid = true;
+	c->ack.echo_tx = p->tx_time;
+	c->ack.echo_rx = (uint32_t)now_ns;
+}
+
+static void
+settle(struct san_pdl_ackst *a)
+{
+	a->nb_unreported = 0;
+	a->now = false;
+	a->must = false;
+	a->deadline_ns = SAN_TIME_NEVER;
+}
+
+void
+san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct san_pdl_ackst *a = &c->ack;
+	uint64_t apart_ns = RTE_MAX(c->rtt.srtt_ns, pdl->conf.ack_delay_ns);
+
+	if (!a->now && a->deadline_ns == SAN_TIME_NEVER)
+		return;
+	if (a->must || a->oow != 0 || san_pdl_rxw_has_gap(&c->rx[SAN_WIN_REQ]) ||
+	    san_pdl_rxw_has_gap(&c->rx[SAN_WIN_DATA]))
+		return;
+	/* One dedicated ACK per round trip, for its echo (RT-25). */
+	if (c->rtt.srtt_ns == 0 || now_ns >= a->last_ns + apart_ns)
+		return;
+	settle(a);
+	pdl->stats.nb_acks_piggy++;
+}
+
+void
+san_pdl_ack_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	if (now_ns < c->ack.deadline_ns)
+		return;
+	c->ack.deadline_ns = SAN_TIME_NEVER;
+	san_pdl_ack_owe(pdl, c, false);
+}
+
+struct san_pdl_conn *
+san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns)
+{
+	struct san_pdl_conn *c;
+
+	(void)now_ns;
+	while ((c = TAILQ_FIRST(&pdl->acks)) != NULL) {
+		TAILQ_REMOVE(&pdl->acks, c, ack_link);
+		c->ack.listed = false;
+		if (c->ack.now || c->probe_due || c->cnp_due)
+			return c;
+	}
+	return NULL;
+}
+
+/* ---- filling ---- */
+
+static uint8_t
+words_of(const struct san_pdl_rxw *w)
+{
+	return (uint8_t)((w->high - w->base + 63) / 64);
+}
+
+static void
+fill_bitmaps(const struct san_pdl_conn *c, struct san_wire_ack *ack)
+{
+	const struct san_pdl_rxw *req = &c->rx[SAN_WIN_REQ];
+	const struct san_pdl_rxw *data = &c->rx[SAN_WIN_DATA];
+	uint32_t i;
+
+	ack->nb_req = words_of(req);
+	ack->nb_data = words_of(data);
+	for (i = 0; i < ack->nb_req; i++)
+		ack->req[i] = san_bitmap_get64(&req->acked, req->base + 64 * i);
+	for (i = 0; i < ack->nb_data; i++) {
+		ack->data_acked[i] = san_bitmap_get64(&data->acked, data->base + 64 * i);
+		ack->data_rcvd[i] = san_bitmap_get64(&data->rcvd, data->base + 64 * i);
+	}
+}
+
+static void
+fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, uint64_t now_ns)
+{
+	struct san_pdl_ackst *a = &c->ack;
+
+	ack->serial = ++a->serial;
+	ack->echo_tx = a->echo_valid ? a->echo_tx : 0;
+	ack->echo_rx = a->echo_valid ? a->echo_rx : 0;
+	ack->ecn_count = a->ce_count;
+	ack->rx_level = pdl->rx_level;
+	ack->first_win = c->rx_first_win;
+	ack->oow = a->oow;
+	fill_bitmaps(c, ack);
+	a->oow = 0;
+	a->last_ns = now_ns;
+	settle(a);
+	c->nb_acks_tx++;
+	pdl->stats.nb_ack_tx++;
+}
+
+static void
+fill_probe(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	c->probe_due = false;
+	c->probe_ns = now_ns;
+	if (c->nb_probes < UINT8_MAX)
+		c->nb_probes++;
+	pdl->stats.nb_probe_tx++;
+}
+
+void
+san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
+		 struct san_wire_ack *ack, uint64_t now_ns)
+{
+	memset(p, 0, sizeof(*p));
+	if (c->cnp_due) {
+		p->op = SAN_OP_CNP;
+		c->cnp_due = false;
+		pdl->stats.nb_cnp_tx++;
+	} else if (c->probe_due) {
+		p->op = SAN_OP_PROBE;
+		fill_probe(pdl, c, now_ns);
+	} else {
+		p->op = SAN_OP_ACK;
+		fill_ack(pdl, c, ack, now_ns);
+	}
+	p->psn = c->tx[SAN_WIN_DATA].next;
+	san_pdl_tx_header(pdl, c, p, now_ns);
+	if (c->ack.now || c->probe_due || c->cnp_due)
+		san_pdl_ack_list(pdl, c);
+}
+
+/* ---- applying (RT-6) ---- */
+
+/* What one window of an ACK changes. */
+struct report {
+	uint32_t ebsn;
+	const uint64_t *acked; /* bit i: ebsn + i */
+	const uint64_t *rcvd;  /* NULL: hints stay as they are */
+	uint32_t nb_words;
+	uint32_t nb_new;     /* out: packets newly received or acknowledged */
+	uint32_t nb_retired; /* out */
+	bool revoked;	     /* out: a hint was taken back */
+};
+
+static void
+retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+       struct report *r)
+{
+	r->nb_new += !san_bitmap_test(&c->txb->rcvd[win], psn);
+	r->nb_retired++;
+	san_pdl_rtx_retire(pdl, c, win, psn);
+}
+
+/* Hints of 64 PSNs from *psn* on become *word*; bits outside *mask* mean nothing. */
+static void
+apply_hints(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+	    uint64_t word, uint64_t mask, struct report *r)
+{
+	uint64_t old = san_bitmap_get64(&c->txb->rcvd[win], psn);
+	uint64_t add, gone;
+
+	mask &= ~san_bitmap_get64(&c->txb->acked[win], psn);
+	for (add = word & ~old & mask; add != 0; add &= add - 1) {
+		uint32_t p = psn + (uint32_t)__builtin_ctzll(add);
+
+		if (san_pdl_rtx_hint(pdl, c, win, p))
+			r->nb_new++;
+	}
+	for (gone = old & ~word & mask; gone != 0; gone &= gone - 1) {
+		san_pdl_rtx_unhint(pdl, c, win, psn + (uint32_t)__builtin_ctzll(gone));
+		r->revoked = true;
+	}
+}
+
+static uint64_t
+mask_below(uint32_t nb_bits)
+{
+	return nb_bits >= 64 ? UINT64_MAX : (1ULL << nb_bits) - 1;
+}
+
+static void
+apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct report *r)
+{
+	struct san_pdl_txw *w = &c->tx[win];
+	uint32_t left = w->next - r->ebsn; /* bits beyond NSN mean nothing */
+	uint32_t reach = w->high - r->ebsn; /* no hint is set from here on */
+	uint32_t i, off;
+
+	for (i = 0, off = 0; off < left && (i < r->nb_words || (r->rcvd != NULL && off < reach));
+	     i++, off += 64) {
+		uint64_t mask = mask_below(left - off);
+		uint64_t acked = i < r->nb_words ? r->acked[i] & mask : 0;
+		uint64_t rcvd = i < r->nb_words && r->rcvd != NULL ? r->rcvd[i] & mask : 0;
+		uint64_t news = acked & ~san_bitmap_get64(&c->txb->acked[win], r->ebsn + off);
+
+		if ((acked | rcvd) != 0)
+			w->high = san_seq_max(w->high, r->ebsn + off + 64 -
+							       __builtin_clzll(acked | rcvd));
+		for (; news != 0; news &= news - 1)
+			retire(pdl, c, win, r->ebsn + off + (uint32_t)__builtin_ctzll(news), r);
+		if (r->rcvd != NULL)
+			apply_hints(pdl, c, win, r->ebsn + off, rcvd, mask, r);
+	}
+}
+
+/* False: eBSN beyond NSN, nothing changed. */
+static bool
+apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct report *r)
+{
+	struct san_pdl_txw *w = &c->tx[win];
+	uint32_t psn;
+
+	if (san_seq_lt(r->ebsn, w->base))
+		return true; /* older than ours: ignored */
+	if (r->ebsn - w->base > w->next - w->base)
+		return false;
+	if (w->base == w->next)
+		return true;
+	for (psn = w->base; psn != r->ebsn; psn++) {
+		if (!san_bitmap_test(&c->txb->acked[win], psn))
+			retire(pdl, c, win, psn, r);
+	}
+	w->high = san_seq_max(w->high, r->ebsn);
+	apply_words(pdl, c, win, r);
+	san_pdl_txw_slide(w, c->txb, win);
+	return true;
+}
+
+/* The part of a dedicated ACK that is not about windows; true: the newest so far. */
+static bool
+apply_newest(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_ack *ack,
+	     struct san_pdl_cc_sample *s)
+{
+	if (c->peer_serial_valid && san_seq_le(ack->serial, c->peer_serial))
+		return false;
+	c->peer_serial_valid = true;
+	c->peer_serial = ack->serial;
+	c->nb_probes = 0;
+	c->last_ack_ns = s->now_ns;
+	c->pcb.first_win = RTE_MAX(ack->first_win, SAN_WIN_MIN);
+	s->nb_ce = (uint16_t)(ack->ecn_count - c->peer_ecn);
+	c->peer_ecn = ack->ecn_count;
+	s->rx_level = ack->rx_level;
+	pdl->stats.nb_oow += ack->oow != 0;
+	return true;
+}
+
+static void
+feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s, bool lost)
+{
+	const struct san_pdl_conf *conf = &pdl->conf;
+	struct san_pdl_cc *cc = &c->cc;
+	uint32_t cuts = cc->nb_cuts;
+
+	/* Before the first round trip is known: long enough to cut once only. */
+	s->rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : conf->rto_init_ns;
+	cc->ops->on_ack(cc, &conf->cc_conf, s);
+	if (lost)
+		cc->ops->on_loss(cc, &conf->cc_conf, s->rtt_ns, s->now_ns);
+	pdl->stats.nb_cc_cuts += cc->nb_cuts - cuts;
+	if (s->delay_ns != 0 || s->nb_ce != 0)
+		san_pdl_plb_sample(pdl, c, s->delay_ns, s->nb_ce != 0, s->now_ns);
+}
+
+static void
+conclude(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r, bool newest,
+	 struct san_pdl_cc_sample *s)
+{
+	uint32_t nb_lost = 0, news;
+
+	s->nb_acked = r[SAN_WIN_REQ].nb_new + r[SAN_WIN_DATA].nb_new;
+	news = s->nb_acked + r[SAN_WIN_REQ].nb_retired + r[SAN_WIN_DATA].nb_retired;
+	if (news != 0)
+		san_pdl_rtx_progress(pdl, c, s->now_ns);
+	if (s->nb_acked != 0 || s->delay_ns != 0)
+		nb_lost = san_pdl_rtx_holes(pdl, c, s->delay_ns != 0, s->now_ns);
+	if (newest || s->nb_acked != 0)
+		feed_cc(pdl, c, s, nb_lost != 0);
+	if (news != 0 || nb_lost != 0 || r[SAN_WIN_DATA].revoked)
+		san_pdl_kick(pdl, c);
+	san_pdl_pcb_return_block(pdl, c);
+	san_pdl_pcb_wake(pdl);
+}
+
+void
+san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		  const struct san_wire_ack *ack, uint64_t now_ns)
+{
+	struct report r[SAN_WIN_MAX] = {{.ebsn = p->req_ebsn}, {.ebsn = p->data_ebsn}};
+	struct san_pdl_cc_sample s = {.now_ns = now_ns};
+	uint64_t rtt_ns;
+	bool ok, newest = false;
+
+	/* Most packets of a one-way stream have nothing to tell. */
+	if (ack == NULL && p->req_ebsn == c->tx[SAN_WIN_REQ].base &&
+	    p->data_ebsn == c->tx[SAN_WIN_DATA].base)
+		return;
+	s.limited = 2 * (uint64_t)c->pcb.inflight * SAN_CC_ONE >= san_pdl_cc_window(&c->cc);
+	if (ack != NULL) {
+		newest = apply_newest(pdl, c, ack, &s);
+		if (newest && san_pdl_rtt_echo(&pdl->conf, c, p->tx_time, ack, now_ns, &rtt_ns,
+					       &s.delay_ns))
+			san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, c->cc.level);
+		r[SAN_WIN_REQ].acked = ack->req;
+		r[SAN_WIN_REQ].nb_words = ack->nb_req;
+		r[SAN_WIN_DATA].acked = ack->data_acked;
+		r[SAN_WIN_DATA].rcvd = newest ? ack->data_rcvd : NULL;
+		r[SAN_WIN_DATA].nb_words = ack->nb_data;
+		c->nb_acks_rx++;
+		pdl->stats.nb_ack_rx++;
+	}
+	ok = apply_window(pdl, c, SAN_WIN_REQ, &r[SAN_WIN_REQ]);
+	ok &= apply_window(pdl, c, SAN_WIN_DATA, &r[SAN_WIN_DATA]);
+	if (!ok)
+		pdl->drops[SAN_DROP_ACK_BEYOND]++;
+	conclude(pdl, c, r, newest, &s);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What the algorithms have in common, and their list (design, rule 12). */
+
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "pdl_cc.h"
+
+#define HOST_FULL 750 /* per mille of the receiver's buffers: cut */
+#define HOST_LOW  500 /* grow again */
+
+const struct san_pdl_cc_ops *
+san_pdl_cc_find(const char *name)
+{
+	static const struct san_pdl_cc_ops *const all[] = {
+		&san_pdl_cc_swift,
+		&san_pdl_cc_dcqcn,
+		&san_pdl_cc_fixed,
+	};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(all); i++) {
+		if (strcmp(all[i]->name, name) == 0)
+			return all[i];
+	}
+	return NULL;
+}
+
+bool
+san_pdl_cc_may_cut(const struct san_pdl_cc *cc, uint64_t rtt_ns, uint64_t now_ns)
+{
+	return cc->last_cut_ns == 0 || now_ns >= cc->last_cut_ns + rtt_ns;
+}
+
+void
+san_pdl_cc_cut(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint32_t keep,
+	       uint32_t floor, uint64_t now_ns)
+{
+	uint32_t window = (uint32_t)(((uint64_t)cc->window * keep) >> 16);
+
+	floor = RTE_MAX(floor, conf->window_min);
+	window = RTE_MAX(window, floor);
+	cc->window = RTE_MIN(window, cc->window);
+	cc->last_cut_ns = RTE_MAX(now_ns, 1u);
+	cc->nb_cuts++;
+}
+
+void
+san_pdl_cc_host(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
+		const struct san_pdl_cc_sample *s)
+{
+	uint32_t in_use = RTE_MAX(cc->window, SAN_CC_ONE);
+	uint32_t w = cc->host_window;
+
+	if (s->rx_level >= HOST_FULL) {
+		if (cc->host_cut_ns != 0 && s->now_ns < cc->host_cut_ns + s->rtt_ns)
+			return;
+		cc->host_cut_ns = RTE_MAX(s->now_ns, 1u);
+		/* From where it bites, not from far above; one packet keeps the level coming. */
+		w = RTE_MIN(w, in_use);
+		cc->host_window = RTE_MAX(w / 2, SAN_CC_ONE);
+	} else if (s->rx_level <= HOST_LOW && w < conf->window_max) {
+		uint64_t grown = w + (uint64_t)s->nb_acked * SAN_CC_ONE / 4;
+
+		cc->host_window = (uint32_t)RTE_MIN(grown, conf->window_max);
+	}
+}

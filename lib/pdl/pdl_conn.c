@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connections of an lcore: memory, CIDs, tags, the one wheel timer, and the
+ * check of everything (RT-1, RT-24).
+ *
+ * A CID is lcore, reuse counter, slot. Slots are taken longest freed first and
+ * rest, so that a packet of the last incarnation still under way finds nothing;
+ * after 16 reuses the tag alone tells incarnations apart.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pdl_priv.h"
+
+#define REUSE_MASK ((1u << SAN_CID_REUSE_BITS) - 1)
+#define CID_MIN	   2 /* 0 is nobody, 1 is SAN_WIRE_CID_CM */
+
+static_assert(SAN_WIRE_CID_CM < CID_MIN, "no connection has the well-known CID");
+
+void
+san_pdl_conf_default(struct san_pdl_conf *conf)
+{
+	*conf = (struct san_pdl_conf){
+		.max_conns = 1024,
+		.max_active = 1024,
+		.budget_pkts = 65536,
+		.max_retries = 12,
+		.ooo_distance = 3,
+		.ackreq_window = 2,
+		.ack_every = 10,
+		.quantum = 32,
+		.plb_bad_rtts = 5,
+		.ack_delay_ns = 8 * SAN_NS_PER_US,
+		/* A machine that stalls for milliseconds must not look like loss. */
+		.rto_init_ns = 4 * SAN_NS_PER_MS,
+		.rto_min_ns = 1 * SAN_NS_PER_MS,
+		.rto_max_ns = 200 * SAN_NS_PER_MS,
+		.tlp_min_ns = 50 * SAN_NS_PER_US,
+		.cid_rest_ns = 1 * SAN_NS_PER_S,
+		.cc = &san_pdl_cc_swift,
+		.cc_conf = {
+			.target_ns = 25 * SAN_NS_PER_US,
+			.window_init = 32 * SAN_CC_ONE,
+			.window_min = SAN_CC_ONE / 100,
+			.window_max = 1024 * SAN_CC_ONE,
+		},
+	};
+}
+
+static bool
+conf_is_valid(const struct san_pdl_conf *conf)
+{
+	const struct san_pdl_cc_conf *cc = &conf->cc_conf;
+
+	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX && conf->max_active >= 1 &&
+	       conf->budget_pkts >= 1 && conf->lcore_id < 16 && conf->ooo_distance >= 1 &&
+	       conf->ack_every >= 1 && conf->quantum >= 1 && conf->rto_min_ns > 0 &&
+	       conf->rto_init_ns > 0 && conf->rto_min_ns <= conf->rto_max_ns &&
+	       conf->rto_init_ns <= conf->rto_max_ns && conf->secret32 != NULL &&
+	       conf->cc != NULL && cc->window_min > 0 && cc->window_min <= cc->window_init &&
+	       cc->window_init <= cc->window_max && cc->target_ns > 0;
+}
+
+/* Zeroed and on a cache line. */
+static void *
+alloc_aligned(size_t size)
+{
+	void *p = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE));
+
+	if (p != NULL)
+		memset(p, 0, size);
+	return p;
+}
+
+static int
+alloc_tables(struct san_pdl *pdl)
+{
+	const struct san_pdl_conf *conf = &pdl->conf;
+
+	pdl->conns = alloc_aligned(conf->max_conns * sizeof(*pdl->conns));
+	/* calloc: the pages of blocks that are never used stay untouched. */
+	pdl->blocks = calloc(conf->max_active, sizeof(*pdl->blocks));
+	pdl->free_blocks = calloc(conf->max_active, sizeof(struct san_pdl_txblock *));
+	pdl->free_slots = calloc(conf->max_conns, sizeof(*pdl->free_slots));
+	pdl->freed_ns = calloc(conf->max_conns, sizeof(*pdl->freed_ns));
+	pdl->reuse = calloc(conf->max_conns, sizeof(*pdl->reuse));
+	if (pdl->conns == NULL || pdl->blocks == NULL || pdl->free_blocks == NULL ||
+	    pdl->free_slots == NULL || pdl->freed_ns == NULL || pdl->reuse == NULL)
+		return -ENOMEM;
+	return 0;
+}
+
+static void
+fill_pools(struct san_pdl *pdl)
+{
+	uint32_t i;
+
+	/* The first block is taken first, and so on: fewer pages are ever touched. */
+	for (i = 0; i < pdl->conf.max_active; i++)
+		pdl->free_blocks[i] = &pdl->blocks[pdl->conf.max_active - 1 - i];
+	pdl->nb_free_blocks = pdl->conf.max_active;
+	for (i = 0; i < pdl->conf.max_conns; i++) {
+		pdl->free_slots[i] = i;
+		pdl->freed_ns[i] = SAN_TIME_NEVER; /* never used: needs no rest */
+		pdl->conns[i].slot = (uint16_t)i;
+	}
+	pdl->free_count = pdl->conf.max_conns;
+}
+
+int
+san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl **out)
+{
+	struct san_pdl *pdl;
+
+	if (!conf_is_valid(conf))
+		return -EINVAL;
+	pdl = alloc_aligned(sizeof(*pdl));
+	if (pdl == NULL)
+		return -ENOMEM;
+	pdl->conf = *conf;
+	if (alloc_tables(pdl) != 0) {
+		san_pdl_destroy(pdl);
+		return -ENOMEM;
+	}
+	san_wheel_init(&pdl->wheel, now_ns);
+	san_prng_seed(&pdl->prng, conf->prng_seed);
+	TAILQ_INIT(&pdl->ready);
+	TAILQ_INIT(&pdl->wait);
+	TAILQ_INIT(&pdl->wait_block);
+	TAILQ_INIT(&pdl->acks);
+	pdl->share = conf->budget_pkts;
+	fill_pools(pdl);
+	*out = pdl;
+	return 0;
+}
+
+void
+san_pdl_destroy(struct san_pdl *pdl)
+{
+	if (pdl == NULL)
+		return;
+	free(pdl->reuse);
+	free(pdl->freed_ns);
+	free(pdl->free_slots);
+	free(pdl->free_blocks);
+	free(pdl->blocks);
+	free(pdl->conns);
+	free(pdl);
+}
+
+/* ---- CIDs ---- */
+
+uint8_t
+san_pdl_cid_lcore(uint32_t cid)
+{
+	return (uint8_t)((cid >> (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS)) & 0xf);
+}
+
+static uint32_t
+make_cid(const struct san_pdl *pdl, uint32_t slot)
+{
+	return (uint32_t)pdl->conf.lcore_id << (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS) |
+	       (uint32_t)pdl->reuse[slot] << SAN_CID_SLOT_BITS | slot;
+}
+
+static uint32_t
+next_cid(struct san_pdl *pdl, uint32_t slot)
+{
+	uint32_t cid;
+
+	do {
+		cid = make_cid(pdl, slot);
+		pdl->reuse[slot] = (pdl->reuse[slot] + 1) & REUSE_MASK;
+	} while (cid < CID_MIN);
+	return cid;
+}
+
+struct san_pdl_conn *
+san_pdl_conn_find(struct san_pdl *pdl, uint32_t cid)
+{
+	uint32_t slot = cid & (SAN_CONNS_MAX - 1);
+	struct san_pdl_conn *c;
+
+	if (slot >= pdl->conf.max_conns)
+		return NULL;
+	c = &pdl->conns[slot];
+	return c->state != SAN_CONN_FREE && c->cid == cid ? c : NULL;
+}
+
+static uint32_t
+secret_not_zero(struct san_pdl *pdl)
+{
+	uint32_t v;
+
+	do {
+		v = pdl->conf.secret32(pdl->conf.secret_arg);
+	} while (v == 0);
+	return v;
+}
+
+/* ---- life ---- */
+
+static void
+no_deadlines(struct san_pdl_conn *c)
+{
+	c->ack.deadline_ns = SAN_TIME_NEVER;
+	c->rtx_deadline_ns = SAN_TIME_NEVER;
+	c->hole_deadline_ns = SAN_TIME_NEVER;
+	c->tlp_deadline_ns = SAN_TIME_NEVER;
+	c->tl_deadline_ns = SAN_TIME_NEVER;
+	c->cm_deadline_ns = SAN_TIME_NEVER;
+}
+
+int
+san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn **out)
+{
+	const struct san_pdl_conf *conf = &pdl->conf;
+	struct san_pdl_conn *c;
+	uint32_t slot, psn[SAN_WIN_MAX];
+	uint32_t win;
+
+	if (pdl->free_count == 0)
+		return -ENOSPC;
+	slot = pdl->free_slots[pdl->free_head];
+	if (pdl->freed_ns[slot] != SAN_TIME_NEVER &&
+	    now_ns < pdl->freed_ns[slot] + conf->cid_rest_ns)
+		return -ENOSPC;
+	pdl->free_head = (pdl->free_head + 1) % conf->max_conns;
+	pdl->free_count--;
+	pdl->nb_conns++;
+	c = &pdl->conns[slot];
+	*c = (struct san_pdl_conn){.slot = (uint16_t)slot, .state = SAN_CONN_SETUP};
+	c->cid = next_cid(pdl, slot);
+	c->tag = secret_not_zero(pdl);
+	for (win = 0; win < SAN_WIN_MAX; win++) {
+		psn[win] = conf->secret32(conf->secret_arg);
+		if (conf->fixed_psn)
+			psn[win] = conf->first_psn;
+		san_pdl_txw_init(&c->tx[win], psn[win], 0);
+	}
+	san_pdl_rtt_init(&c->rtt, conf);
+	conf->cc->init(&c->cc, &conf->cc_conf);
+	no_deadlines(c);
+	*out = c;
+	return 0;
+}
+
+void
+san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_peer *peer,
+		  uint16_t rx_req_win, uint16_t rx_data_win, uint64_t now_ns)
+{
+	uint32_t req = RTE_MIN(rx_req_win, SAN_WIN_REQ_MAX);
+	uint32_t data = RTE_MIN(rx_data_win, SAN_WIN_DATA_MAX);
+
+	SAN_VERIFY(c->state == SAN_CONN_SETUP);
+	(void)pdl;
+	c->dcid = peer->dcid;
+	c->dtag = peer->dtag;
+	c->mtu = peer->mtu;
+	c->ordered = peer->ordered;
+	c->relaxed = peer->relaxed;
+	c->tx[SAN_WIN_REQ].size = RTE_MIN(peer->tx_req_win, SAN_WIN_REQ_MAX);
+	c->tx[SAN_WIN_DATA].size = RTE_MIN(peer->tx_data_win, SAN_WIN_DATA_MAX);
+	san_pdl_rxw_init(&c->rx[SAN_WIN_REQ], peer->req_psn, RTE_MAX(req, SAN_WIN_MIN));
+	san_pdl_rxw_init(&c->rx[SAN_WIN_DATA], peer->data_psn, RTE_MAX(data, SAN_WIN_MIN));
+	c->pcb.first_win = RTE_MAX(peer->first_win, SAN_WIN_MIN);
+	c->pcb.msg_limit = peer->msg_limit;
+	c->rx_first_win = (uint16_t)(c->rx[SAN_WIN_REQ].size + c->rx[SAN_WIN_DATA].size + 1);
+	c->nb_ports = (uint8_t)RTE_MIN(peer->nb_ports, SAN_WIRE_CM_PORTS);
+	memcpy(c->ports, peer->ports, c->nb_ports * sizeof(c->ports[0]));
+	if (c->nb_ports != 0)
+		c->path.src_port = c->ports[0];
+	c->last_rx_ns = now_ns;
+	c->last_tx_ns = now_ns;
+	c->state = SAN_CONN_OPEN;
+}
+
+static void
+forget_outstanding(struct san_pdl_conn *c)
+{
+	uint32_t win;
+
+	for (win = 0; win < SAN_WIN_MAX; win++)
+		san_pdl_txw_init(&c->tx[win], c->tx[win].next, c->tx[win].size);
+	if (c->txb != NULL)
+		memset(c->txb, 0, offsetof(struct san_pdl_txblock, req));
+}
+
+void
+san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	uint32_t slot = c->slot;
+	uint32_t tail = (pdl->free_head + pdl->free_count) % pdl->conf.max_conns;
+
+	SAN_VERIFY(c->state != SAN_CONN_FREE);
+	c->state = SAN_CONN_FREE; /* from here on nothing lists it again */
+	san_wheel_cancel(&pdl->wheel, &c->timer);
+	if (c->in_ready)
+		TAILQ_REMOVE(&pdl->ready, c, ready_link);
+	if (c->ack.listed)
+		TAILQ_REMOVE(&pdl->acks, c, ack_link);
+	forget_outstanding(c);
+	san_pdl_pcb_fini(pdl, c);
+	san_pdl_pcb_return_block(pdl, c);
+	*c = (struct san_pdl_conn){.slot = (uint16_t)slot};
+	pdl->free_slots[tail] = slot;
+	pdl->freed_ns[slot] = now_ns;
+	pdl->free_count++;
+	pdl->nb_conns--;
+}
+
+void
+san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	uint64_t t = c->ack.deadline_ns;
+
+	if (c->probe_due || c->cnp_due)
+		san_pdl_ack_list(pdl, c);
+	t = san_time_min(t, c->rtx_deadline_ns);
+	t = san_time_min(t, c->hole_deadline_ns);
+	t = san_time_min(t, c->tlp_deadline_ns);
+	t = san_time_min(t, c->tl_deadline_ns);
+	t = san_time_min(t, c->cm_deadline_ns);
+	if (c->pace_wait)
+		t = san_time_min(t, c->pace_ns);
+	/* One that fires for nothing costs less than to move it with every ACK. */
+	if (t != SAN_TIME_NEVER && c->state != SAN_CONN_FREE)
+		san_pdl_arm_for(pdl, c, t);
+}
+
+/* ---- check ---- */
+
+static uint32_t
+count_flight(const struct san_pdl_conn *c, enum san_win win)
+{
+	uint32_t psn, n = 0;
+
+	for (psn = c->tx[win].base; psn != c->tx[win].next; psn++)
+		n += san_bitmap_test(&c->txb->flight[win], psn);
+	return n;
+}
+
+static void
+check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+{
+	uint32_t win, flight = 0;
+
+	SAN_VERIFY(c->tag != 0 && c->cid >= CID_MIN);
+	SAN_VERIFY(c->slot == (c->cid & (SAN_CONNS_MAX - 1)));
+	SAN_VERIFY(san_pdl_cid_lcore(c->cid) == pdl->conf.lcore_id);
+	for (win = 0; win < SAN_WIN_MAX; win++) {
+		san_pdl_txw_check(&c->tx[win], c->txb, win);
+		flight += count_flight(c, win);
+		if (c->state == SAN_CONN_OPEN || c->state == SAN_CONN_CLOSING)
+			san_pdl_rxw_check(&c->rx[win]);
+	}
+	SAN_VERIFY(flight == c->pcb.inflight);
+	/* PCB-2 counts those that have unreceived packets; those that wait have queued ones. */
+	SAN_VERIFY(c->active || (flight == 0 && c->in_waiting != SAN_WAIT_BUDGET));
+	SAN_VERIFY(c->in_waiting != SAN_WAIT_BUDGET || c->txb != NULL);
+	SAN_VERIFY(c->in_waiting != SAN_WAIT_BLOCK || c->txb == NULL);
+	SAN_VERIFY(!c->token || c->in_waiting != SAN_WAIT_BUDGET);
+	SAN_VERIFY(!(c->ack.now || c->probe_due || c->cnp_due) || c->ack.listed ||
+		   c->state == SAN_CONN_SETUP);
+	/* Every deadline is covered: the timer is armed no later. */
+	SAN_VERIFY(c->rtx_deadline_ns == SAN_TIME_NEVER || c->failed ||
+		   (san_timer_is_armed(&c->timer) && c->timer.deadline_ns <= c->rtx_deadline_ns));
+	SAN_VERIFY(c->ack.deadline_ns == SAN_TIME_NEVER ||
+		   (san_timer_is_armed(&c->timer) && c->timer.deadline_ns <= c->ack.deadline_ns));
+}
+
+static void
+check_lists(const struct san_pdl *pdl)
+{
+	const struct san_pdl_conn *c;
+	uint32_t ready = 0, wait = 0, block = 0, acks = 0;
+	uint32_t i;
+
+	TAILQ_FOREACH(c, &pdl->ready, ready_link) {
+		SAN_VERIFY(c->in_ready && c->state != SAN_CONN_FREE);
+		ready++;
+	}
+	TAILQ_FOREACH(c, &pdl->wait, wait_link) {
+		SAN_VERIFY(c->in_waiting == SAN_WAIT_BUDGET);
+		wait++;
+	}
+	TAILQ_FOREACH(c, &pdl->wait_block, wait_link) {
+		SAN_VERIFY(c->in_waiting == SAN_WAIT_BLOCK);
+		block++;
+	}
+	TAILQ_FOREACH(c, &pdl->acks, ack_link) {
+		SAN_VERIFY(c->ack.listed);
+		acks++;
+	}
+	for (i = 0; i < pdl->conf.max_conns; i++) {
+		c = &pdl->conns[i];
+		ready -= c->in_ready;
+		wait -= c->in_waiting == SAN_WAIT_BUDGET;
+		block -= c->in_waiting == SAN_WAIT_BLOCK;
+		acks -= c->ack.listed;
+	}
+	SAN_VERIFY(ready == 0 && wait == 0 && block == 0 && acks == 0);
+	SAN_VERIFY(block == 0 || pdl->nb_free_blocks == 0);
+}
+
+void
+san_pdl_check(const struct san_pdl *pdl)
+{
+	uint32_t i, conns = 0, active = 0, inflight = 0, blocks = 0, tokens = 0;
+
+	for (i = 0; i < pdl->conf.max_conns; i++) {
+		const struct san_pdl_conn *c = &pdl->conns[i];
+
+		SAN_VERIFY(c->slot == i);
+		if (c->state == SAN_CONN_FREE) {
+			SAN_VERIFY(c->txb == NULL && !san_timer_is_armed(&c->timer));
+			continue;
+		}
+		check_conn(pdl, c);
+		conns++;
+		active += c->active;
+		inflight += c->pcb.inflight;
+		blocks += c->txb != NULL;
+		tokens += c->token;
+	}
+	check_lists(pdl);
+	SAN_VERIFY(conns == pdl->nb_conns && conns + pdl->free_count == pdl->conf.max_conns);
+	SAN_VERIFY(active == pdl->nb_active && tokens == pdl->nb_tokens);
+	SAN_VERIFY(blocks + pdl->nb_free_blocks == pdl->conf.max_active);
+	SAN_VERIFY(inflight == pdl->inflight);
+	/* PCB-4: never above the host's budget. */
+	SAN_VERIFY(inflight + tokens <= pdl->conf.budget_pkts);
+}

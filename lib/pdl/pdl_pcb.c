@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES: how much may be in flight (PCB-1, PCB-2, PCB-4; design, rule 7)
+ *
+ * Virtual windows share the host's budget among the active connections. With
+ * more of them than budget each still has a window of one, so the budget itself
+ * decides, first come first served: who finds none waits in a list. When budget
+ * frees, the longest waiting gets a *token*: one packet reserved for it until
+ * its next visit. While anybody waits, nobody without a token takes any. So no
+ * waiter is overtaken, and each holds the token for one visit only: what it
+ * sent leaves the sum when received, acknowledged or timed out, and then the
+ * next one's token is free. That is rotation without a timer.
+ *
+ * Txblocks (the memory of what is outstanding) are shared the same way: a block
+ * that is returned is handed to the longest waiting connection. Whoever holds
+ * one while others wait sends a quantum, then nothing new until it is drained.
+ * A connection that waits for budget keeps its block; otherwise two that have
+ * one of the two each could take turns for ever.
+ */
+
+#include "pdl_priv.h"
+
+static void
+set_active(struct san_pdl *pdl, struct san_pdl_conn *c, bool active)
+{
+	if (c->active == active)
+		return;
+	c->active = active;
+	pdl->nb_active += active ? 1 : -1;
+	pdl->share = pdl->conf.budget_pkts / (pdl->nb_active != 0 ? pdl->nb_active : 1);
+	if (pdl->share == 0)
+		pdl->share = 1;
+}
+
+uint32_t
+san_pdl_pcb_vwin(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+{
+	/* The first window is at least 2, so this is at least 1. */
+	return RTE_MIN((uint32_t)c->pcb.first_win - 1, pdl->share);
+}
+
+uint32_t
+san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+{
+	uint32_t cwnd = san_pdl_cc_window(&c->cc) / SAN_CC_ONE;
+
+	/* Below one packet the pace decides, not the window. */
+	return RTE_MIN(san_pdl_pcb_vwin(pdl, c), RTE_MAX(cwnd, 1u));
+}
+
+/* ---- host budget ---- */
+
+static void
+wait_for(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_pdl_waiting what)
+{
+	if (c->in_waiting != SAN_WAIT_NONE)
+		return;
+	c->in_waiting = (uint8_t)what;
+	if (what == SAN_WAIT_BUDGET) {
+		TAILQ_INSERT_TAIL(&pdl->wait, c, wait_link);
+		pdl->stats.nb_budget_waits++;
+		set_active(pdl, c, true); /* it has queued packets (PCB-2) */
+	} else {
+		TAILQ_INSERT_TAIL(&pdl->wait_block, c, wait_link);
+		pdl->stats.nb_block_waits++;
+	}
+}
+
+static void
+stop_waiting(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	if (c->in_waiting == SAN_WAIT_BUDGET)
+		TAILQ_REMOVE(&pdl->wait, c, wait_link);
+	else if (c->in_waiting == SAN_WAIT_BLOCK)
+		TAILQ_REMOVE(&pdl->wait_block, c, wait_link);
+	c->in_waiting = SAN_WAIT_NONE;
+}
+
+static void
+drop_token(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	if (!c->token)
+		return;
+	c->token = false;
+	pdl->nb_tokens--;
+}
+
+uint32_t
+san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	uint32_t taken = pdl->inflight + pdl->nb_tokens;
+
+	SAN_ASSERT(taken <= pdl->conf.budget_pkts);
+	if (!TAILQ_EMPTY(&pdl->wait)) {
+		if (c->token)
+			return 1;
+	} else if (taken - c->token < pdl->conf.budget_pkts) {
+		return pdl->conf.budget_pkts - taken + c->token;
+	}
+	wait_for(pdl, c, SAN_WAIT_BUDGET);
+	return 0;
+}
+
+void
+san_pdl_pcb_enter(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	drop_token(pdl, c);
+	SAN_ASSERT(pdl->inflight + pdl->nb_tokens < pdl->conf.budget_pkts);
+	pdl->inflight++;
+	c->pcb.inflight++;
+	set_active(pdl, c, true);
+}
+
+void
+san_pdl_pcb_leave(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	SAN_ASSERT(pdl->inflight > 0 && c->pcb.inflight > 0);
+	pdl->inflight--;
+	c->pcb.inflight--;
+}
+
+void
+san_pdl_pcb_wake(struct san_pdl *pdl)
+{
+	struct san_pdl_conn *c;
+
+	while ((c = TAILQ_FIRST(&pdl->wait)) != NULL &&
+	       pdl->inflight + pdl->nb_tokens < pdl->conf.budget_pkts) {
+		stop_waiting(pdl, c);
+		c->token = true;
+		pdl->nb_tokens++;
+		san_pdl_kick(pdl, c);
+	}
+}
+
+void
+san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
+{
+	drop_token(pdl, c);
+	san_pdl_pcb_return_block(pdl, c);
+	if (!more && c->pcb.inflight == 0 && c->in_waiting != SAN_WAIT_BUDGET &&
+	    !san_pdl_has_lost(c))
+		set_active(pdl, c, false);
+	san_pdl_pcb_wake(pdl);
+}
+
+void
+san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	stop_waiting(pdl, c);
+	drop_token(pdl, c);
+	pdl->inflight -= c->pcb.inflight;
+	c->pcb.inflight = 0;
+	set_active(pdl, c, false);
+	san_pdl_pcb_wake(pdl);
+}
+
+/* ---- txblocks ---- */
+
+bool
+san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	if (c->txb != NULL)
+		return true;
+	/* Nobody waits while there are free ones: returned blocks go to waiters first. */
+	if (pdl->nb_free_blocks == 0) {
+		/* Budget first would reserve what can't be used. */
+		if (c->in_waiting == SAN_WAIT_NONE)
+			wait_for(pdl, c, SAN_WAIT_BLOCK);
+		return false;
+	}
+	c->txb = pdl->free_blocks[--pdl->nb_free_blocks];
+	c->blk_sent = 0;
+	return true;
+}
+
+void
+san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	struct san_pdl_conn *next = TAILQ_FIRST(&pdl->wait_block);
+
+	if (c->txb == NULL || san_pdl_has_outstanding(c) || c->in_waiting == SAN_WAIT_BUDGET ||
+	    c->token)
+		return;
+	if (next != NULL) {
+		stop_waiting(pdl, next);
+		next->txb = c->txb;
+		next->blk_sent = 0;
+		san_pdl_kick(pdl, next);
+	} else {
+		pdl->free_blocks[pdl->nb_free_blocks++] = c->txb;
+	}
+	c->txb = NULL;
+	if (c->yield) {
+		c->yield = false;
+		san_pdl_kick(pdl, c); /* to the end of the queue */
+	}
+}

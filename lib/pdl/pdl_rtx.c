@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Retransmission engine (RT-7, RT-17, RT-20, RT-22; design, rules 2, 10, 16).
+ *
+ * Every outstanding PSN is in one of these states, held by four bits in the
+ * txblock: in flight (sent, nothing heard), reported received (a hint), lost
+ * (must go again), acknowledged (final, until the base passes). Grants and
+ * RESYNC are never in flight: they count nowhere.
+ *
+ * Timers of a connection, all on its one wheel timer:
+ *   hole_deadline_ns  a hole gets old enough to be resent
+ *   tlp_deadline_ns   silence: probe the tail, once until an ACK brings news
+ *   rtx_deadline_ns   no later than the earliest entry's due: scan for timeouts
+ * A scan looks at every outstanding entry, but runs only when one is due.
+ */
+
+#include "pdl_priv.h"
+
+#define EARLY_MAX 3 /* early resends of a PSN between two timeouts */
+
+/* ---- states of an entry ---- */
+
+void
+san_pdl_rtx_unflight(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+{
+	if (!san_bitmap_test(&c->txb->flight[win], psn))
+		return;
+	san_bitmap_clear(&c->txb->flight[win], psn);
+	san_pdl_pcb_leave(pdl, c);
+}
+
+void
+san_pdl_rtx_lose(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+{
+	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+
+	if (san_bitmap_test(&c->txb->lost[win], psn))
+		return;
+	san_pdl_rtx_unflight(pdl, c, win, psn);
+	e->state &= (uint8_t)~SAN_ENT_DEFER;
+	san_bitmap_set(&c->txb->lost[win], psn);
+	c->tx[win].nb_lost++;
+	c->tx[win].nb_lost_free += !san_pdl_is_counted(e->op);
+}
+
+void
+san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+{
+	const struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+
+	if (!san_bitmap_test(&c->txb->lost[win], psn))
+		return;
+	san_bitmap_clear(&c->txb->lost[win], psn);
+	c->tx[win].nb_lost--;
+	c->tx[win].nb_lost_free -= !san_pdl_is_counted(e->op);
+}
+
+void
+san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+{
+	san_pdl_rtx_unflight(pdl, c, win, psn);
+	san_pdl_rtx_find(c, win, psn);
+	san_bitmap_set(&c->txb->acked[win], psn);
+	SAN_VERIFY(pdl->nb_acked < RTE_DIM(pdl->acked));
+	pdl->acked[pdl->nb_acked++] = *san_pdl_txw_entry(c->txb, win, psn);
+}
+
+bool
+san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+{
+	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+
+	/*
+	 * A RESYNC that did not go yet: what was received is the data that it
+	 * replaces, in an ACK from before the target dropped it.
+	 */
+	if (e->op == SAN_OP_RESYNC && (e->state & SAN_ENT_SENT) == 0)
+		return false;
+	san_pdl_rtx_unflight(pdl, c, win, psn);
+	san_pdl_rtx_find(c, win, psn);
+	e->state &= (uint8_t)~SAN_ENT_DEFER;
+	san_bitmap_set(&c->txb->rcvd[win], psn);
+	return true;
+}
+
+void
+san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+{
+	san_bitmap_clear(&c->txb->rcvd[win], psn);
+	san_pdl_rtx_lose(pdl, c, win, psn);
+}
+
+void
+san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
+		 uint64_t now_ns)
+{
+	e->sent_ts = (uint32_t)now_ns;
+	/* A tail-loss probe does not put the timeout off (RT-7: the sum of the timeouts). */
+	if ((e->state & SAN_ENT_TAIL) == 0) {
+		uint64_t due = now_ns + san_pdl_rtt_timeout(pdl, c, e->retries);
+
+		e->due = san_pdl_tick(due);
+		c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, due);
+		san_pdl_arm_for(pdl, c, due);
+	}
+	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_SENT);
+	if (!c->tlp_done && c->rtt.srtt_ns != 0) {
+		c->tlp_deadline_ns = now_ns + san_pdl_rtt_tail_ns(pdl, c);
+		san_pdl_arm_for(pdl, c, c->tlp_deadline_ns);
+	}
+}
+
+void
+san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	c->rtt.backoff = 0;
+	c->probe_exp = 0;
+	c->tlp_done = false;
+	c->tlp_deadline_ns = SAN_TIME_NEVER;
+	if (c->rtt.srtt_ns != 0 && san_pdl_has_outstanding(c)) {
+		c->tlp_deadline_ns = now_ns + san_pdl_rtt_tail_ns(pdl, c);
+		san_pdl_arm_for(pdl, c, c->tlp_deadline_ns);
+	}
+}
+
+/* ---- holes (design, rule 10) ---- */
+
+static void
+lose_early(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e)
+{
+	e->state++; /* SAN_ENT_EARLY: the low bits */
+	c->nb_early++;
+	pdl->stats.nb_early++;
+	san_pdl_rtx_lose(pdl, c, e->win, e->psn);
+}
+
+static bool
+may_go_early(const struct san_pdl_entry *e)
+{
+	return (e->state & SAN_ENT_EARLY) < EARLY_MAX && (e->state & SAN_ENT_DEFER) == 0;
+}
+
+/* PSNs below *end* are holes: a PSN far enough beyond them was received. */
+static uint32_t
+holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t end,
+	     uint64_t now_ns)
+{
+	const struct san_pdl_txw *w = &c->tx[win];
+	uint64_t old_ns = san_pdl_rtt_hole_ns(pdl, c);
+	uint32_t psn, n = 0;
+
+	for (psn = san_pdl_txw_unreported(w, c->txb, win, w->base); san_seq_lt(psn, end);
+	     psn = san_pdl_txw_unreported(w, c->txb, win, psn + 1)) {
+		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+		uint32_t age = (uint32_t)now_ns - e->sent_ts;
+
+		if (!may_go_early(e))
+			continue;
+		if (age >= old_ns) {
+			lose_early(pdl, c, e);
+			n++;
+		} else {
+			c->hole_deadline_ns =
+				san_time_min(c->hole_deadline_ns, now_ns + old_ns - age);
+		}
+	}
+	return n;
+}
+
+/*
+ * From *psn* on nothing was received far enough beyond, but the packet that the
+ * newest ACK echoes was sent long after them and arrived: after a tail-loss
+ * probe this finds the whole tail at once, which the distance alone can't. Ends
+ * at the first that is young enough, because later PSNs rarely are older.
+ */
+static uint32_t
+holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+{
+	const struct san_pdl_txw *w = &c->tx[win];
+	uint64_t old_ns = san_pdl_rtt_hole_ns(pdl, c);
+	uint32_t n = 0;
+
+	for (psn = san_pdl_txw_unreported(w, c->txb, win, psn); psn != w->next;
+	     psn = san_pdl_txw_unreported(w, c->txb, win, psn + 1)) {
+		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+		int32_t older = san_seq_diff(c->last_echo, e->sent_ts);
+
+		if (older < 0 || (uint32_t)older < old_ns)
+			break;
+		if (!may_go_early(e))
+			continue;
+		lose_early(pdl, c, e);
+		n++;
+	}
+	return n;
+}
+
+uint32_t
+san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, uint64_t now_ns)
+{
+	uint32_t win, n = 0;
+
+	c->hole_deadline_ns = SAN_TIME_NEVER;
+	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
+		const struct san_pdl_txw *w = &c->tx[win];
+		uint32_t end = w->high - pdl->conf.ooo_distance; /* high - 1 was received */
+
+		if (san_seq_lt(w->base, end))
+			n += holes_by_psn(pdl, c, win, end, now_ns);
+		else
+			end = w->base;
+		if (echo_valid)
+			n += holes_by_echo(pdl, c, win, end);
+	}
+	if (c->hole_deadline_ns != SAN_TIME_NEVER)
+		san_pdl_arm_for(pdl, c, c->hole_deadline_ns);
+	return n;
+}
+
+/* ---- tail-loss probe ---- */
+
+static void
+probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	uint32_t win;
+
+	c->tlp_deadline_ns = SAN_TIME_NEVER;
+	if (c->tlp_done || c->txb == NULL || san_pdl_has_lost(c))
+		return;
+	for (win = 0; win < SAN_WIN_MAX; win++) {
+		const struct san_pdl_txw *w = &c->tx[win];
+		uint32_t psn = san_pdl_txw_unreported(w, c->txb, win, w->base);
+		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+
+		if (psn == w->next || (e->state & SAN_ENT_DEFER) != 0)
+			continue;
+		/* The timeout comes before an answer could. */
+		if (san_pdl_tick_ns(e->due, now_ns) < now_ns + c->rtt.srtt_ns)
+			continue;
+		e->state |= SAN_ENT_TAIL;
+		san_pdl_rtx_lose(pdl, c, win, psn);
+		c->tlp_done = true;
+		c->nb_tlp++;
+		pdl->stats.nb_tlp++;
+	}
+	if (c->tlp_done)
+		san_pdl_kick(pdl, c);
+}
+
+/* ---- timeouts (RT-7) ---- */
+
+struct scan {
+	uint64_t now_ns;
+	uint64_t next_ns; /* earliest due of what stays */
+	bool timed_out;
+	bool lost;
+};
+
+static void
+set_due(struct san_pdl_entry *e, uint64_t due_ns, struct scan *s)
+{
+	e->due = san_pdl_tick(due_ns);
+	s->next_ns = san_time_min(s->next_ns, due_ns);
+}
+
+/* One more retry; false when they are exhausted. */
+static bool
+retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e)
+{
+	if (e->retries >= pdl->conf.max_retries) {
+		pdl->stats.nb_failed += !c->failed;
+		c->failed = true;
+		return false;
+	}
+	e->retries++;
+	c->rtt.backoff = RTE_MAX(c->rtt.backoff, e->retries);
+	return true;
+}
+
+/*
+ * Reported received and no progress since: ask again rather than resend. Only
+ * silence costs a retry (design, rule 2): nothing heard for an RTO although a
+ * PROBE is out. The interval doubles, because a ULP may take its time.
+ */
+static void
+expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
+{
+	uint64_t rto_ns = c->rtt.rto_ns;
+	uint64_t wait_ns;
+
+	if ((e->state & SAN_ENT_PROBED) != 0 && c->nb_probes > 0 &&
+	    s->now_ns >= c->last_ack_ns + rto_ns && !retry(pdl, c, e))
+		return;
+	e->state |= SAN_ENT_PROBED;
+	if (!c->probe_due && s->now_ns >= c->probe_ns + rto_ns) {
+		san_pdl_probe_now(pdl, c);
+		c->probe_exp = RTE_MIN(c->probe_exp + 1, 30);
+	}
+	wait_ns = san_pdl_rtt_timeout(pdl, c, RTE_MAX(e->retries, c->probe_exp));
+	set_due(e, s->now_ns + wait_ns, s);
+}
+
+static void
+expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
+{
+	if (san_bitmap_test(&c->txb->rcvd[e->win], e->psn)) {
+		expire_held(pdl, c, e, s);
+		return;
+	}
+	if ((e->state & SAN_ENT_DEFER) == 0) {
+		if (!retry(pdl, c, e))
+			return;
+		e->state &= (uint8_t)~SAN_ENT_EARLY;
+		c->nb_rto++;
+		pdl->stats.nb_rto++;
+		s->timed_out = true;
+	}
+	s->lost = true;
+	san_pdl_rtx_lose(pdl, c, e->win, e->psn);
+}
+
+static void
+scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct scan *s)
+{
+	const struct san_pdl_txw *w = &c->tx[win];
+	uint32_t now = (uint32_t)(s->now_ns >> SAN_PDL_TICK_SHIFT);
+	uint32_t psn;
+
+	for (psn = w->base; psn != w->next && !c->failed; psn++) {
+		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+
+		if (san_bitmap_test(&c->txb->acked[win], psn) ||
+		    san_bitmap_test(&c->txb->lost[win], psn))
+			continue;
+		if (san_seq_gt(e->due, now))
+			s->next_ns = san_time_min(s->next_ns, san_pdl_tick_ns(e->due, s->now_ns));
+		else
+			expire(pdl, c, e, s);
+	}
+}
+
+static void
+scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct scan s = {.now_ns = now_ns, .next_ns = SAN_TIME_NEVER};
+	struct san_pdl_cc *cc = &c->cc;
+	uint32_t win;
+
+	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++)
+		scan_window(pdl, c, win, &s);
+	c->rtx_deadline_ns = s.next_ns;
+	if (s.timed_out) {
+		/* The packets of one window time out one by one: that is one cut. */
+		if (cc->last_cut_ns == 0 || now_ns >= cc->last_cut_ns + c->rtt.rto_ns) {
+			cc->ops->on_timeout(cc, &pdl->conf.cc_conf, now_ns);
+			pdl->stats.nb_cc_cuts++;
+		}
+		san_pdl_plb_timeout(pdl, c, now_ns);
+	}
+	if (s.lost)
+		san_pdl_kick(pdl, c);
+}
+
+void
+san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	if (c->state != SAN_CONN_OPEN && c->state != SAN_CONN_CLOSING)
+		return;
+	san_pdl_ack_on_timer(pdl, c, now_ns);
+	if (c->failed)
+		return;
+	if (c->pace_wait && now_ns >= c->pace_ns) {
+		c->pace_wait = false;
+		san_pdl_kick(pdl, c);
+	}
+	if (now_ns >= c->hole_deadline_ns && san_pdl_rtx_holes(pdl, c, false, now_ns) != 0)
+		san_pdl_kick(pdl, c);
+	if (now_ns >= c->tlp_deadline_ns)
+		probe_tail(pdl, c, now_ns);
+	if (now_ns >= c->rtx_deadline_ns)
+		scan_timeouts(pdl, c, now_ns);
+	san_pdl_pcb_wake(pdl);
+}
+
+/* ---- what the transaction sublayer asks for ---- */
+
+static void
+turn_into_resync(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint8_t code)
+{
+	/* Out of every count while it still is what it was. */
+	san_pdl_rtx_unflight(pdl, c, SAN_WIN_DATA, e->psn);
+	san_pdl_rtx_find(c, SAN_WIN_DATA, e->psn);
+	san_bitmap_clear(&c->txb->rcvd[SAN_WIN_DATA], e->psn);
+	e->op = SAN_OP_RESYNC;
+	e->flags = SAN_F_WIN_DATA;
+	e->status = code;
+	e->len = 0;
+	e->retries = 0;
+	e->state = 0;
+	san_pdl_rtx_lose(pdl, c, SAN_WIN_DATA, e->psn);
+}
+
+uint32_t
+san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
+		    uint8_t code)
+{
+	const struct san_pdl_txw *w = &c->tx[SAN_WIN_DATA];
+	uint32_t psn, n = 0;
+
+	for (psn = w->base; psn != w->next; psn++) {
+		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn);
+
+		if (san_bitmap_test(&c->txb->acked[SAN_WIN_DATA], psn))
+			continue;
+		if (e->op != SAN_OP_PUSH_SLCTD_DATA && e->op != SAN_OP_PUSH_UNSLCTD_DATA)
+			continue;
+		if (e->rsn != rsn && !(onward && san_seq_gt(e->rsn, rsn)))
+			continue;
+		turn_into_resync(pdl, c, e, code);
+		n++;
+	}
+	pdl->stats.nb_withdrawn += n;
+	if (n != 0)
+		san_pdl_kick(pdl, c);
+	san_pdl_pcb_wake(pdl);
+	return n;
+}
+
+void
+san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64_t delay_ns,
+		 uint64_t now_ns)
+{
+	struct san_pdl_entry *e;
+
+	if (!san_pdl_tx_is_outstanding(c, SAN_WIN_DATA, psn))
+		return;
+	e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn);
+	san_pdl_rtx_unflight(pdl, c, SAN_WIN_DATA, psn);
+	san_pdl_rtx_find(c, SAN_WIN_DATA, psn);
+	san_bitmap_clear(&c->txb->rcvd[SAN_WIN_DATA], psn);
+	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_DEFER);
+	e->due = san_pdl_tick(now_ns + delay_ns);
+	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, now_ns + delay_ns);
+	san_pdl_arm_for(pdl, c, c->rtx_deadline_ns);
+	san_pdl_pcb_wake(pdl);
+}
+
+bool
+san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+{
+	const struct san_pdl_txw *w = &c->tx[win];
+
+	return san_seq_ge(psn, w->base) && san_seq_lt(psn, w->next) &&
+	       !san_bitmap_test(&c->txb->acked[win], psn);
+}

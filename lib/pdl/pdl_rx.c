@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * One received packet: checks that change nothing, ACK fields, place in the
+ * window (rx_check); what the transaction sublayer decided (rx_commit, and
+ * later rx_ack or rx_revoke). (RT-5, RT-18, RT-21, RT-24, RT-29, RT-33)
+ */
+
+#include "pdl_priv.h"
+
+#define FIRST_OP SAN_OP_PUSH_SLCTD_REQ
+
+enum san_win
+san_pdl_win_of(uint8_t op, uint8_t flags)
+{
+	static const uint8_t win[] = {
+		[SAN_OP_PUSH_SLCTD_REQ - FIRST_OP] = SAN_WIN_REQ,
+		[SAN_OP_PULL_REQ - FIRST_OP] = SAN_WIN_REQ,
+		[SAN_OP_ATOMIC_REQ - FIRST_OP] = SAN_WIN_REQ,
+		[SAN_OP_PUSH_GRNT - FIRST_OP] = SAN_WIN_DATA,
+		[SAN_OP_PUSH_SLCTD_DATA - FIRST_OP] = SAN_WIN_DATA,
+		[SAN_OP_PUSH_UNSLCTD_DATA - FIRST_OP] = SAN_WIN_DATA,
+		[SAN_OP_PULL_DATA - FIRST_OP] = SAN_WIN_DATA,
+	};
+
+	if (op == SAN_OP_RESYNC)
+		return (flags & SAN_F_WIN_DATA) != 0 ? SAN_WIN_DATA : SAN_WIN_REQ;
+	return op >= FIRST_OP && op - FIRST_OP < (int)RTE_DIM(win) ? win[op - FIRST_OP] :
+								      SAN_WIN_MAX;
+}
+
+/* Does the packet belong to the connection? Changes nothing, in any case (RT-21). */
+static enum san_drop
+belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
+{
+	if (!san_ip_eq(&p->src, &c->path.dst))
+		return SAN_DROP_PEER;
+	if (p->op == SAN_OP_CNP) /* only a BTH: no tag */
+		return c->state == SAN_CONN_OPEN ? SAN_DROP_NONE : SAN_DROP_STATE;
+	if (p->tag != c->tag)
+		return SAN_DROP_TAG;
+	if (p->pkey != c->pkey)
+		return SAN_DROP_PKEY;
+	if (c->state == SAN_CONN_OPEN)
+		return SAN_DROP_NONE;
+	if (c->state == SAN_CONN_CLOSING && san_pdl_win_of(p->op, p->flags) == SAN_WIN_MAX)
+		return SAN_DROP_NONE;
+	return SAN_DROP_STATE;
+}
+
+/* RT-5: where its PSN stands. */
+static enum san_drop
+place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p, enum san_win win,
+      uint64_t now_ns)
+{
+	static const enum san_drop drop_of[] = {
+		[SAN_POS_NEW] = SAN_DROP_NONE,
+		[SAN_POS_OLD] = SAN_DROP_OLD,
+		[SAN_POS_DUPLICATE] = SAN_DROP_DUPLICATE,
+		[SAN_POS_BEYOND] = SAN_DROP_BEYOND,
+	};
+	enum san_pdl_pos pos = san_pdl_rxw_classify(&c->rx[win], p->psn);
+
+	san_pdl_ack_echo(c, p, now_ns);
+	if (p->ce) {
+		c->ack.ce_count++;
+		san_pdl_ack_cnp(pdl, c, now_ns);
+	}
+	if (pos == SAN_POS_NEW)
+		return SAN_DROP_NONE;
+	if (pos == SAN_POS_BEYOND)
+		c->ack.oow |= win == SAN_WIN_REQ ? SAN_OOW_REQ : SAN_OOW_DATA;
+	else
+		c->nb_dup++;
+	san_pdl_ack_owe(pdl, c, true);
+	return drop_of[pos];
+}
+
+static void
+on_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct san_pdl_cc *cc = &c->cc;
+	uint32_t cuts = cc->nb_cuts;
+	uint64_t rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : pdl->conf.rto_init_ns;
+
+	cc->ops->on_cnp(cc, &pdl->conf.cc_conf, rtt_ns, now_ns);
+	pdl->stats.nb_cc_cuts += cc->nb_cuts - cuts;
+	pdl->stats.nb_cnp_rx++;
+}
+
+static void
+take_header(struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_ns)
+{
+	c->last_rx_ns = now_ns;
+	c->nb_rx_pkts++;
+	c->nb_rx_bytes += p->payload_len;
+	c->cmpl_in = c->cmpl_in_valid ? san_seq_max(c->cmpl_in, p->cmpl_rsn) : p->cmpl_rsn;
+	c->cmpl_in_valid = true;
+}
+
+enum san_drop
+san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p, const struct san_wire_ack *ack,
+		 uint64_t now_ns, struct san_pdl_conn **conn)
+{
+	struct san_pdl_conn *c = san_pdl_conn_find(pdl, p->dcid);
+	enum san_drop drop;
+	enum san_win win;
+
+	*conn = c;
+	if (c == NULL)
+		return SAN_DROP_CID;
+	drop = belongs(c, p);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	if (p->op == SAN_OP_CNP) {
+		on_cnp(pdl, c, now_ns);
+		return SAN_DROP_NONE;
+	}
+	take_header(c, p, now_ns);
+	san_pdl_ack_apply(pdl, c, p, p->op == SAN_OP_ACK ? ack : NULL, now_ns);
+	win = san_pdl_win_of(p->op, p->flags);
+	if (win != SAN_WIN_MAX)
+		return place(pdl, c, p, win, now_ns);
+	if (p->op == SAN_OP_PROBE) {
+		san_pdl_ack_echo(c, p, now_ns);
+		san_pdl_ack_owe(pdl, c, true);
+	}
+	return SAN_DROP_NONE;
+}
+
+void
+san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		  enum san_verdict verdict, uint64_t now_ns)
+{
+	enum san_win win = san_pdl_win_of(p->op, p->flags);
+	struct san_pdl_rxw *w;
+	bool in_order;
+
+	if (win == SAN_WIN_MAX)
+		return;
+	w = &c->rx[win];
+	in_order = p->psn == w->high;
+	if (verdict != SAN_RX_REFUSED) {
+		san_pdl_rxw_receive(w, p->psn);
+		if (verdict == SAN_RX_ACKED)
+			san_pdl_rxw_ack(w, p->psn);
+		san_pdl_ack_coalesce(pdl, c, now_ns);
+		/* It makes a hole or fills one: the sender wants to know. */
+		if (!in_order)
+			san_pdl_ack_owe(pdl, c, true);
+	}
+	if (p->ackreq)
+		san_pdl_ack_owe(pdl, c, false);
+}
+
+void
+san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64_t now_ns)
+{
+	struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];
+
+	if (san_seq_lt(psn, w->base) || san_bitmap_test(&w->acked, psn))
+		return;
+	san_pdl_rxw_ack(w, psn);
+	/* Nothing more is held: whoever waits for this one need not wait for the timer. */
+	if (!san_pdl_rxw_has_gap(w))
+		san_pdl_ack_owe(pdl, c, false);
+	else
+		san_pdl_ack_coalesce(pdl, c, now_ns);
+}
+
+void
+san_pdl_rx_revoke(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn)
+{
+	(void)pdl;
+	san_pdl_rxw_revoke(&c->rx[SAN_WIN_DATA], psn);
+}

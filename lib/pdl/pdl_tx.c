@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a connection may send: again first, then new. First and repeated sending
+ * are alike: both yield an entry that the transaction sublayer builds a packet
+ * from (design, rule 16).
+ */
+
+#include "pdl_priv.h"
+
+/* Packets that may enter the network now; 0: something will bring it back. */
+static uint32_t
+credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	uint32_t limit = san_pdl_pcb_limit(pdl, c);
+
+	if (c->pcb.inflight >= limit || !san_pdl_sched_paced(pdl, c, now_ns))
+		return 0;
+	/* Below one packet each has its own turn. */
+	if (san_pdl_cc_window(&c->cc) < SAN_CC_ONE)
+		limit = c->pcb.inflight + 1;
+	return RTE_MIN(limit - c->pcb.inflight, san_pdl_pcb_budget(pdl, c));
+}
+
+void
+san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
+		struct san_pdl_room *room)
+{
+	*room = (struct san_pdl_room){0};
+	if (c->state != SAN_CONN_OPEN || c->failed || !san_pdl_pcb_take_block(pdl, c))
+		return;
+	room->nb_req = (uint16_t)san_pdl_txw_room(&c->tx[SAN_WIN_REQ]);
+	room->nb_data = (uint16_t)san_pdl_txw_room(&c->tx[SAN_WIN_DATA]);
+	if (!TAILQ_EMPTY(&pdl->wait_block) && c->blk_sent >= pdl->conf.quantum)
+		c->yield = true;
+	else if (room->nb_req + room->nb_data != 0)
+		room->nb_credit = (uint16_t)RTE_MIN(credit(pdl, c, now_ns), UINT16_MAX);
+}
+
+static void
+count_sent(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
+	   uint64_t now_ns)
+{
+	c->nb_tx_bytes += e->len;
+	pdl->stats.nb_resync_tx += e->op == SAN_OP_RESYNC;
+	if (!san_pdl_is_counted(e->op))
+		return;
+	san_bitmap_set(&c->txb->flight[e->win], e->psn);
+	san_pdl_pcb_enter(pdl, c);
+	san_pdl_sched_sent(pdl, c, now_ns);
+}
+
+void
+san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
+		  uint64_t now_ns)
+{
+	enum san_win win = san_pdl_win_of(e->op, e->flags);
+	struct san_pdl_txw *w;
+	struct san_pdl_entry *slot;
+
+	SAN_ASSERT(win != SAN_WIN_MAX && c->txb != NULL);
+	w = &c->tx[win];
+	SAN_ASSERT(san_pdl_txw_room(w) > 0);
+	e->win = (uint8_t)win;
+	e->psn = w->next++;
+	e->retries = 0;
+	e->state = 0;
+	c->blk_sent = (uint16_t)RTE_MIN(c->blk_sent + 1u, UINT16_MAX);
+	slot = san_pdl_txw_entry(c->txb, win, e->psn);
+	*slot = *e;
+	count_sent(pdl, c, slot, now_ns);
+	san_pdl_rtx_sent(pdl, c, slot, now_ns);
+}
+
+/*
+ * May the counted entry *e* go again? One packet of a connection always may, as
+ * far as the windows go, or a cut window would wait for ACKs that nothing brings.
+ * A timeout has waited long enough: it is not paced (RT-7).
+ */
+static bool
+may_go_again(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
+	     uint64_t now_ns)
+{
+	if (c->pcb.inflight != 0 && c->pcb.inflight >= san_pdl_pcb_limit(pdl, c))
+		return false;
+	if (e->retries == 0 && !san_pdl_sched_paced(pdl, c, now_ns))
+		return false;
+	return san_pdl_pcb_budget(pdl, c) != 0;
+}
+
+/* Lowest lost PSN of a window that may go; *blocked*: counted packets may not. */
+static struct san_pdl_entry *
+lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool *blocked,
+	    uint64_t now_ns)
+{
+	const struct san_pdl_txw *w = &c->tx[win];
+	uint32_t psn = w->base;
+
+	if (w->nb_lost == 0 || (*blocked && w->nb_lost_free == 0))
+		return NULL;
+	for (;;) {
+		struct san_pdl_entry *e;
+
+		psn += san_bitmap_first_one(&c->txb->lost[win], psn, w->next - psn);
+		if (psn == w->next)
+			return NULL;
+		e = san_pdl_txw_entry(c->txb, win, psn);
+		if (!san_pdl_is_counted(e->op))
+			return e;
+		if (!*blocked) {
+			if (may_go_again(pdl, c, e, now_ns))
+				return e;
+			*blocked = true;
+			if (w->nb_lost_free == 0)
+				return NULL;
+		}
+		psn++;
+	}
+}
+
+struct san_pdl_entry *
+san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct san_pdl_entry *e;
+	bool blocked = false;
+
+	if (!san_pdl_has_lost(c) || c->failed || c->state != SAN_CONN_OPEN)
+		return NULL;
+	e = lowest_lost(pdl, c, SAN_WIN_REQ, &blocked, now_ns);
+	if (e == NULL)
+		e = lowest_lost(pdl, c, SAN_WIN_DATA, &blocked, now_ns);
+	if (e == NULL)
+		return NULL;
+	san_pdl_rtx_find(c, e->win, e->psn);
+	if (e->state & SAN_ENT_SENT) { /* a withdrawn PSN goes as RESYNC for the first time */
+		c->nb_rtx++;
+		pdl->stats.nb_rtx++;
+	}
+	count_sent(pdl, c, e, now_ns);
+	san_pdl_rtx_sent(pdl, c, e, now_ns);
+	c->ackreq_owed = true;
+	return e;
+}
+
+/*
+ * AckReq on every packet while few are under way, on a fraction of them
+ * otherwise, on what was resent, and on the one that fills the window: nothing
+ * follows it (design, rule 11).
+ */
+static bool
+wants_ack(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	uint32_t limit = san_pdl_pcb_limit(pdl, c);
+
+	c->ackreq_count++;
+	if (!c->ackreq_owed && c->pcb.inflight > pdl->conf.ackreq_window &&
+	    c->pcb.inflight < limit && c->ackreq_count < pdl->conf.ack_every)
+		return false;
+	c->ackreq_owed = false;
+	c->ackreq_count = 0;
+	return true;
+}
+
+void
+san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
+		  uint64_t now_ns)
+{
+	p->dcid = c->dcid;
+	p->tag = c->dtag;
+	p->pkey = c->pkey;
+	p->req_ebsn = c->rx[SAN_WIN_REQ].base;
+	p->data_ebsn = c->rx[SAN_WIN_DATA].base;
+	p->cmpl_rsn = c->cmpl_out;
+	p->tx_time = (uint32_t)now_ns;
+	p->ackreq = san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX && wants_ack(pdl, c);
+	if (p->op != SAN_OP_ACK && p->op != SAN_OP_CNP)
+		san_pdl_ack_piggyback(pdl, c, now_ns);
+	c->last_tx_ns = now_ns;
+	c->nb_tx_pkts++;
+}

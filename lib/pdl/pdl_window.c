@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Windows only: where a PSN stands and how the base slides. What that means for
+ * limits and timers is in pdl_rtx.c and pdl_pcb.c.
+ */
+
+#include "pdl_priv.h"
+
+/* ---- receive window ---- */
+
+void
+san_pdl_rxw_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size)
+{
+	SAN_VERIFY(size >= SAN_WIN_MIN && size <= SAN_BITMAP_BITS);
+	w->base = psn;
+	w->high = psn;
+	w->size = size;
+	san_bitmap_zero(&w->rcvd);
+	san_bitmap_zero(&w->acked);
+}
+
+enum san_pdl_pos
+san_pdl_rxw_classify(const struct san_pdl_rxw *w, uint32_t psn)
+{
+	int32_t ahead = san_seq_diff(psn, w->base);
+
+	if (ahead < 0)
+		return SAN_POS_OLD;
+	if ((uint32_t)ahead >= w->size)
+		return SAN_POS_BEYOND;
+	return san_bitmap_test(&w->rcvd, psn) ? SAN_POS_DUPLICATE : SAN_POS_NEW;
+}
+
+void
+san_pdl_rxw_receive(struct san_pdl_rxw *w, uint32_t psn)
+{
+	SAN_ASSERT(san_pdl_rxw_classify(w, psn) == SAN_POS_NEW);
+	san_bitmap_set(&w->rcvd, psn);
+	w->high = san_seq_max(w->high, psn + 1);
+}
+
+void
+san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn)
+{
+	uint32_t n, i;
+
+	if (san_seq_lt(psn, w->base))
+		return;
+	SAN_ASSERT(psn - w->base < w->size);
+	san_bitmap_set(&w->rcvd, psn);
+	san_bitmap_set(&w->acked, psn);
+	w->high = san_seq_max(w->high, psn + 1);
+	n = san_bitmap_leading_ones(&w->acked, w->base, w->high - w->base);
+	for (i = 0; i < n; i++) {
+		san_bitmap_clear(&w->rcvd, w->base + i);
+		san_bitmap_clear(&w->acked, w->base + i);
+	}
+	w->base += n;
+}
+
+void
+san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn)
+{
+	/* Acknowledged is final (design, rule 2). */
+	if (san_seq_lt(psn, w->base) || psn - w->base >= w->size || san_bitmap_test(&w->acked, psn))
+		return;
+	san_bitmap_clear(&w->rcvd, psn);
+	while (w->high != w->base && !san_bitmap_test(&w->rcvd, w->high - 1))
+		w->high--;
+}
+
+void
+san_pdl_rxw_check(const struct san_pdl_rxw *w)
+{
+	uint32_t i;
+
+	SAN_VERIFY(w->size >= SAN_WIN_MIN && w->size <= SAN_BITMAP_BITS);
+	SAN_VERIFY(w->high - w->base <= w->size);
+	/* The base rests on a PSN that is not acknowledged; the highest bit is high - 1. */
+	SAN_VERIFY(!san_bitmap_test(&w->acked, w->base));
+	SAN_VERIFY(w->high == w->base || san_bitmap_test(&w->rcvd, w->high - 1));
+	for (i = 0; i < SAN_BITMAP_BITS; i++) {
+		bool rcvd = san_bitmap_test(&w->rcvd, w->base + i);
+
+		SAN_VERIFY(rcvd || !san_bitmap_test(&w->acked, w->base + i));
+		SAN_VERIFY(!rcvd || i < w->high - w->base);
+	}
+}
+
+/* ---- transmit window ---- */
+
+void
+san_pdl_txw_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size)
+{
+	*w = (struct san_pdl_txw){.base = psn, .next = psn, .high = psn, .size = size};
+}
+
+void
+san_pdl_txw_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win)
+{
+	uint32_t n = san_bitmap_leading_ones(&b->acked[win], w->base, w->next - w->base);
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		san_bitmap_clear(&b->acked[win], w->base + i);
+		san_bitmap_clear(&b->rcvd[win], w->base + i);
+	}
+	w->base += n;
+	w->high = san_seq_max(w->high, w->base);
+}
+
+uint32_t
+san_pdl_txw_unreported(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
+		       enum san_win win, uint32_t psn)
+{
+	while (san_seq_lt(psn, w->next)) {
+		uint64_t known = san_bitmap_get64(&b->acked[win], psn) |
+				 san_bitmap_get64(&b->rcvd[win], psn) |
+				 san_bitmap_get64(&b->lost[win], psn);
+
+		if (~known != 0) {
+			psn += (uint32_t)__builtin_ctzll(~known);
+			break;
+		}
+		psn += 64;
+	}
+	return san_seq_lt(psn, w->next) ? psn : w->next;
+}
+
+static void
+check_entry(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win,
+	    uint32_t psn, uint32_t *nb_lost, uint32_t *nb_lost_free)
+{
+	const struct san_pdl_entry *e =
+		san_pdl_txw_entry((struct san_pdl_txblock *)(uintptr_t)b, win, psn);
+	bool acked = san_bitmap_test(&b->acked[win], psn);
+	bool rcvd = san_bitmap_test(&b->rcvd[win], psn);
+	bool lost = san_bitmap_test(&b->lost[win], psn);
+	bool flight = san_bitmap_test(&b->flight[win], psn);
+	bool is_free = !san_pdl_is_counted(e->op);
+
+	SAN_VERIFY(e->psn == psn && e->win == win);
+	SAN_VERIFY(!(lost && flight));
+	SAN_VERIFY(!(acked && (lost || flight)));
+	SAN_VERIFY(!(rcvd && flight));
+	SAN_VERIFY(!(is_free && flight));
+	SAN_VERIFY(!(acked || rcvd) || san_seq_lt(psn, w->high));
+	*nb_lost += lost;
+	*nb_lost_free += lost && is_free;
+}
+
+void
+san_pdl_txw_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
+{
+	uint32_t nb_lost = 0, nb_lost_free = 0;
+	uint32_t psn;
+
+	SAN_VERIFY(san_seq_le(w->base, w->high) && san_seq_le(w->high, w->next));
+	SAN_VERIFY(w->next - w->base <= (win == SAN_WIN_REQ ? SAN_WIN_REQ_MAX : SAN_WIN_DATA_MAX));
+	if (b == NULL) {
+		SAN_VERIFY(w->base == w->next && w->nb_lost == 0 && w->nb_lost_free == 0);
+		return;
+	}
+	SAN_VERIFY(w->base == w->next || !san_bitmap_test(&b->acked[win], w->base));
+	for (psn = w->base; psn != w->next; psn++)
+		check_entry(w, b, win, psn, &nb_lost, &nb_lost_free);
+	for (; psn != w->base + SAN_BITMAP_BITS; psn++)
+		SAN_VERIFY(!san_bitmap_test(&b->acked[win], psn) &&
+			   !san_bitmap_test(&b->rcvd[win], psn) &&
+			   !san_bitmap_test(&b->lost[win], psn) &&
+			   !san_bitmap_test(&b->flight[win], psn));
+	SAN_VERIFY(nb_lost == w->nb_lost && nb_lost_free == w->nb_lost_free);
+}

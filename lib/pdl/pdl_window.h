@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PDL_WINDOW_H
+#define PDL_WINDOW_H
+
+/**
+ * @file
+ * PSN sliding windows: one receive and one transmit window for requests, one
+ * of each for data (RT-2 .. RT-6, RT-18; design, rules 1, 2, 16).
+ *
+ * The base is the lowest PSN not acknowledged. "Received" is a hint that holds
+ * back retransmission and can be revoked; "acknowledged" is final.
+ */
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "san_bitmap.h"
+
+/** The two windows of a direction (RT-2). */
+enum san_win {
+	SAN_WIN_REQ = 0,  /**< requests */
+	SAN_WIN_DATA = 1, /**< grants, push data, pull data */
+	SAN_WIN_MAX = 2
+};
+
+#define SAN_WIN_REQ_MAX	 256 /**< packets; the ACK carries as many bits */
+#define SAN_WIN_DATA_MAX SAN_BITMAP_BITS
+#define SAN_WIN_MIN	 2
+
+/** Where a PSN stands in a receive window (RT-5). */
+enum san_pdl_pos {
+	SAN_POS_NEW,
+	SAN_POS_OLD,	   /**< below the base */
+	SAN_POS_DUPLICATE, /**< bit already set */
+	SAN_POS_BEYOND,
+};
+
+struct san_pdl_rxw {
+	uint32_t base; /**< eBSN: lowest PSN not acknowledged */
+	uint32_t high; /**< one past the highest PSN received */
+	uint32_t size;
+	struct san_bitmap rcvd;	 /**< received (includes acknowledged) */
+	struct san_bitmap acked; /**< acknowledged, above the base */
+};
+
+void san_pdl_rxw_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size);
+enum san_pdl_pos san_pdl_rxw_classify(const struct san_pdl_rxw *w, uint32_t psn);
+/** NEW → received. */
+void san_pdl_rxw_receive(struct san_pdl_rxw *w, uint32_t psn);
+/** Received (or NEW) → acknowledged; slides the base over leading acknowledged bits. */
+void san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn);
+/** Received, not acknowledged → NEW again: what was held was dropped (RT-33). */
+void san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn);
+/** True if anything above the base is received, that is: there is a hole or a held packet. */
+static inline bool
+san_pdl_rxw_has_gap(const struct san_pdl_rxw *w)
+{
+	return w->high != w->base;
+}
+void san_pdl_rxw_check(const struct san_pdl_rxw *w);
+
+/**
+ * What is under an outstanding PSN: enough for whoever sent it to build it
+ * again, so that no mbuf is kept (design, rule 16). The transaction sublayer
+ * fills the first part and gets it back verbatim when the PSN must be built
+ * again and when it is acknowledged.
+ */
+struct san_pdl_entry {
+	uint32_t rsn;
+	uint32_t offset;
+	uint32_t aux;	 /**< tl: index of the transaction record; grant: SSN */
+	uint16_t len;	 /**< payload bytes */
+	uint8_t op;	 /**< enum san_wire_op */
+	uint8_t flags;	 /**< enum san_wire_flag */
+	uint8_t status;	 /**< grant status, RESYNC code */
+	/* packet delivery's own */
+	uint8_t retries;  /**< timeouts of this PSN (RT-7) */
+	uint8_t win;	  /**< enum san_win */
+	uint8_t state;	  /**< enum san_pdl_entry_state */
+	uint32_t psn;
+	uint32_t sent_ts; /**< last transmission, low 32 bits of ns: what an ACK echoes */
+	uint32_t due;	  /**< its timeout, units of 2^SAN_PDL_TICK_SHIFT ns, mod 2^32 */
+};
+static_assert(sizeof(struct san_pdl_entry) == 32, "two entries per cache line");
+
+#define SAN_PDL_TICK_SHIFT 10
+
+enum san_pdl_entry_state {
+	SAN_ENT_EARLY = 0x03,  /**< early resends since the last timeout */
+	SAN_ENT_PROBED = 0x04, /**< reported received, asked for again by PROBE (design, rule 2) */
+	SAN_ENT_DEFER = 0x08,  /**< refused for resources: goes again when due */
+	SAN_ENT_TAIL = 0x10,   /**< lost bit is from the tail-loss probe: due stays */
+	SAN_ENT_SENT = 0x20,   /**< went at least once in its present form */
+};
+
+/** Memory of the two transmit windows while anything is outstanding; from a pool. */
+struct san_pdl_txblock {
+	struct san_bitmap acked[SAN_WIN_MAX];
+	struct san_bitmap rcvd[SAN_WIN_MAX];   /**< hint of the newest ACK */
+	struct san_bitmap lost[SAN_WIN_MAX];   /**< must go (again): hole, timeout, RESYNC */
+	struct san_bitmap flight[SAN_WIN_MAX]; /**< counts in PCB-2's in-flight sum */
+	struct san_pdl_entry req[SAN_WIN_REQ_MAX];
+	struct san_pdl_entry data[SAN_WIN_DATA_MAX];
+};
+
+struct san_pdl_txw {
+	uint32_t base;	/**< lowest PSN not acknowledged */
+	uint32_t next;	/**< NSN */
+	uint32_t high;	/**< one past the highest PSN reported received, at least base */
+	uint32_t size;	/**< the peer's receive window */
+	uint32_t nb_lost;      /**< bits set in lost */
+	uint32_t nb_lost_free; /**< of those, grants and RESYNC: they need no credit */
+};
+
+static inline uint32_t
+san_pdl_txw_outstanding(const struct san_pdl_txw *w)
+{
+	return w->next - w->base;
+}
+
+static inline uint32_t
+san_pdl_txw_room(const struct san_pdl_txw *w)
+{
+	uint32_t used = san_pdl_txw_outstanding(w);
+
+	return used < w->size ? w->size - used : 0;
+}
+
+static inline struct san_pdl_entry *
+san_pdl_txw_entry(struct san_pdl_txblock *b, enum san_win win, uint32_t psn)
+{
+	return win == SAN_WIN_REQ ? &b->req[psn & (SAN_WIN_REQ_MAX - 1)] :
+				    &b->data[psn & (SAN_WIN_DATA_MAX - 1)];
+}
+
+void san_pdl_txw_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size);
+/** Slide the base over every leading acknowledged bit; clears what falls out. */
+void san_pdl_txw_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win);
+/** Lowest PSN that is neither reported nor lost, from *psn* on; w->next if none. */
+uint32_t san_pdl_txw_unreported(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
+				enum san_win win, uint32_t psn);
+void san_pdl_txw_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
+		       enum san_win win);
+
+#endif /* PDL_WINDOW_H */
