@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "san_assert.h"
+#include "ulp_priv.h"
+
+#define LOCAL_INDEX(status) ((status)-SAN_WC_ST_RETRY_EXC) /**< local outcomes, from 0 */
+
+void
+san_ulp_conf_default(struct san_ulp_conf *conf)
+{
+	*conf = (struct san_ulp_conf){
+		.max_conns = 1024,
+		.max_qps = 1024,
+		.max_cqs = 1024,
+		.max_mrs = 4096,
+		.pull_piece = 64 * 1024,
+	};
+}
+
+static bool
+is_valid(const struct san_ulp_conf *conf)
+{
+	return conf->max_conns > 0 && conf->max_conns <= SAN_CONNS_MAX && conf->max_qps > 0 &&
+		conf->max_qps <= SAN_ULP_QPS_MAX && conf->max_cqs > 0 &&
+		rte_is_power_of_2(conf->max_mrs) && conf->max_mrs <= SAN_ULP_MRS_MAX &&
+		conf->pull_piece > 0 && conf->pull_piece <= SAN_WIRE_LENGTH_MAX &&
+		conf->secret32 != NULL;
+}
+
+int
+san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
+{
+	struct san_ulp *ulp;
+	uint32_t i;
+
+	if (!is_valid(conf))
+		return -EINVAL;
+	ulp = calloc(1, sizeof(*ulp));
+	if (ulp == NULL)
+		return -ENOMEM;
+	ulp->conf = *conf;
+	ulp->mrs = calloc(conf->max_mrs, sizeof(ulp->mrs[0]));
+	ulp->cqs = calloc(conf->max_cqs, sizeof(ulp->cqs[0]));
+	ulp->qps = calloc(conf->max_qps, sizeof(ulp->qps[0]));
+	ulp->qp_of_slot = calloc(conf->max_conns, sizeof(ulp->qp_of_slot[0]));
+	if (ulp->mrs == NULL || ulp->cqs == NULL || ulp->qps == NULL || ulp->qp_of_slot == NULL) {
+		san_ulp_destroy(ulp);
+		return -ENOMEM;
+	}
+	for (i = 0; i < conf->max_conns; i++)
+		ulp->qp_of_slot[i] = SAN_ULP_NONE;
+	*out = ulp;
+	return 0;
+}
+
+void
+san_ulp_destroy(struct san_ulp *ulp)
+{
+	uint32_t i;
+
+	if (ulp == NULL)
+		return;
+	/* bound or not: there is no connection left to speak of */
+	for (i = 0; ulp->qp_of_slot != NULL && ulp->qps != NULL && i < ulp->conf.max_qps; i++) {
+		san_ulp_qp_unbind(ulp, i);
+		san_ulp_qp_destroy(ulp, i);
+	}
+	for (i = 0; ulp->cqs != NULL && i < ulp->conf.max_cqs; i++)
+		if (ulp->cqs[i] != NULL)
+			san_ulp_cq_free(ulp->cqs[i]);
+	free(ulp->qp_of_slot);
+	free(ulp->qps);
+	free(ulp->cqs);
+	free(ulp->mrs);
+	free(ulp);
+}
+
+void
+san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl, struct san_pdl *pdl)
+{
+	/* everything goes through tl, which kicks the connections itself */
+	(void)pdl;
+	ulp->tl = tl;
+}
+
+const struct san_ulp_stats *
+san_ulp_stats(const struct san_ulp *ulp)
+{
+	return &ulp->stats;
+}
+
+const char *
+san_ulp_status_name(uint8_t status)
+{
+	static const char *const local[] = {
+		[LOCAL_INDEX(SAN_WC_ST_RETRY_EXC)] = "RETRY_EXC",
+		[LOCAL_INDEX(SAN_WC_ST_FLUSHED)] = "FLUSHED",
+		[LOCAL_INDEX(SAN_WC_ST_LOCAL_LENGTH)] = "LOCAL_LENGTH",
+	};
+
+	if (status < SAN_WC_ST_RETRY_EXC)
+		return san_wire_status_name(status);
+	status = LOCAL_INDEX(status);
+	return status < RTE_DIM(local) ? local[status] : "unknown";
+}
+
+void
+san_ulp_check(const struct san_ulp *ulp)
+{
+	uint32_t nb_mrs = 0, nb_cqs = 0, nb_qps = 0;
+	const struct san_ulp_qp *qp;
+	uint32_t i;
+
+	for (i = 0; i < ulp->conf.max_mrs; i++) {
+		const struct san_ulp_mr *mr = &ulp->mrs[i];
+
+		if (!mr->used)
+			continue;
+		nb_mrs++;
+		SAN_VERIFY(mr->key != 0 && (mr->key & (ulp->conf.max_mrs - 1)) == i);
+		SAN_VERIFY(mr->gen != 0 && mr->addr != NULL && mr->len > 0);
+	}
+	SAN_VERIFY(nb_mrs == ulp->nb_mrs);
+	for (i = 0; i < ulp->conf.max_qps; i++) {
+		if (ulp->qps[i] == NULL)
+			continue;
+		nb_qps++;
+		san_ulp_qp_check(ulp, ulp->qps[i]);
+	}
+	SAN_VERIFY(nb_qps == ulp->nb_qps);
+	for (i = 0; i < ulp->conf.max_cqs; i++) {
+		if (ulp->cqs[i] == NULL)
+			continue;
+		nb_cqs++;
+		san_ulp_cq_check(ulp, ulp->cqs[i]);
+	}
+	SAN_VERIFY(nb_cqs == ulp->nb_cqs);
+	for (qp = ulp->pump_head; qp != NULL; qp = qp->pump_next)
+		SAN_VERIFY(qp->in_pump && (qp->pump_next != NULL || qp == ulp->pump_tail));
+}

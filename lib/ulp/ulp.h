@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ULP_H
+#define ULP_H
+
+/**
+ * @file
+ * The upper layer of one lcore: memory regions and keys, queue pairs,
+ * completion queues; work requests become transactions, packets become bytes
+ * in their final place (SYS-2, RT-10, RT-11, RT-14, RT-23, RT-27, RT-30).
+ *
+ * Thread rule: the lcore's own, except san_ulp_cq_poll(), which is the
+ * consuming side of a completion queue and belongs to one other thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "san_spsc.h"
+#include "san_wr.h"
+#include "tl.h"
+
+enum san_ulp_right {
+	SAN_RIGHT_PUSH = 0x1,
+	SAN_RIGHT_PULL = 0x2,
+	SAN_RIGHT_ATOMIC = 0x4,
+};
+
+struct san_ulp_conf {
+	uint32_t max_conns;
+	uint32_t max_qps;
+	uint32_t max_cqs;
+	uint32_t max_mrs;	/**< power of two */
+	uint32_t pull_piece;	/**< bytes: longer pulls go piece by piece (design, rule 6) */
+	uint32_t (*secret32)(void *arg); /**< keys */
+	void *secret_arg;
+};
+
+struct san_ulp_stats {
+	uint64_t nb_wrs, nb_wcs;
+	uint64_t nb_placed_bytes;
+	uint64_t nb_rnr;	   /**< pushReq refused: no receive or no CQ slot */
+	uint64_t nb_key_errors, nb_bounds_errors, nb_rights_errors, nb_revoked;
+};
+
+struct san_ulp;
+struct san_ulp_cq;
+
+void san_ulp_conf_default(struct san_ulp_conf *conf);
+int san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out);
+void san_ulp_destroy(struct san_ulp *ulp);
+/** The functions that tl calls; its *ulp* argument is the struct san_ulp. */
+extern const struct san_tl_ulp_ops san_ulp_tl_ops;
+/** Second half of construction: tl exists only after ulp does. */
+void san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl, struct san_pdl *pdl);
+
+/* ---- regions ---- */
+
+/**
+ * Register memory for remote access: the remote side names bytes by
+ * *base* + offset, *base* being what it is told (our address of it).
+ * -ENOSPC: no free region; -EINVAL.
+ */
+int san_ulp_mr_add(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
+		   uint16_t pkey, uint32_t *key);
+/** The key dies at once: later accesses get BAD_KEY, accesses under way REVOKED. -ENOENT. */
+int san_ulp_mr_del(struct san_ulp *ulp, uint32_t key);
+/** Regions in use. */
+uint32_t san_ulp_nb_mrs(const struct san_ulp *ulp);
+
+/* ---- queues ---- */
+
+int san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out);
+/** -EBUSY: a queue pair uses it. */
+int san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq);
+/** The consumer: at most *n* completions, oldest first. One thread per CQ. */
+uint32_t san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n);
+
+struct san_ulp_qp_conf {
+	struct san_ulp_cq *send_cq, *recv_cq;
+	uint32_t sq_depth, rq_depth; /**< powers of two */
+	uint64_t cookie;
+};
+int san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *qp);
+/** Flushes what is left. -EBUSY while bound to a connection. */
+int san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qp);
+/** The connection of *slot* is open and carries this queue pair from now on. */
+int san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qp, uint16_t slot, uint16_t pkey);
+/**
+ * It is gone (tl has completed everything): flush what was not submitted, and the receives.
+ * What is posted from now on is flushed at once, until it is bound again; receives that find
+ * their CQ full are flushed by san_ulp_pump() as it is polled.
+ */
+void san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qp);
+/** Queue pair of a slot, or UINT32_MAX. */
+uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
+uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qp);
+/** No work request under way, and after unbind no receive left to flush. */
+bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qp);
+
+/**
+ * Work requests, in order. Returns how many were taken: fewer than *n* when
+ * the send queue or its CQ has no room. Before it is bound they wait. Operation
+ * and lengths are the caller's to check.
+ */
+uint32_t san_ulp_post(struct san_ulp *ulp, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
+		      uint64_t now_ns);
+uint32_t san_ulp_post_recv(struct san_ulp *ulp, uint32_t qp, const struct san_ulp_recv *r,
+			   uint32_t n, uint64_t now_ns);
+/** Submit what waited for room in tl; once per loop. */
+void san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns);
+const struct san_ulp_stats *san_ulp_stats(const struct san_ulp *ulp);
+const char *san_ulp_status_name(uint8_t status);
+void san_ulp_check(const struct san_ulp *ulp);
+
+#endif /* ULP_H */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A key is 32 random bits, of which the lowest name the slot in the table: no
+ * search on access, and nothing to learn from one key about another. A slot in
+ * use means drawing again, rather than taking the next free one, which would
+ * make keys neighbours; only a table that is almost full does that, so that the
+ * number of draws stays bounded.
+ *
+ * Who was allowed in remembers slot and generation; each use compares the
+ * generation, so a region can go at any moment (SAN_ST_REVOKED) and nothing
+ * needs to know who is under way.
+ */
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "ulp_priv.h"
+
+#define DRAWS_MAX  64
+#define RIGHTS_ALL (SAN_RIGHT_PUSH | SAN_RIGHT_PULL | SAN_RIGHT_ATOMIC)
+
+/** May be given out: 0 means "no key", and the key that just died here must stay dead. */
+static bool
+is_fresh(const struct san_ulp *ulp, uint32_t key)
+{
+	const struct san_ulp_mr *mr = &ulp->mrs[key & (ulp->conf.max_mrs - 1)];
+
+	return key != 0 && !mr->used && mr->key != key;
+}
+
+/** The table is known not to be full. */
+static uint32_t
+draw_key(const struct san_ulp *ulp)
+{
+	uint32_t mask = ulp->conf.max_mrs - 1;
+	uint32_t key = 0;
+	uint32_t draws;
+
+	for (draws = 0; draws < DRAWS_MAX; draws++) {
+		key = ulp->conf.secret32(ulp->conf.secret_arg);
+		if (is_fresh(ulp, key))
+			return key;
+	}
+	while (ulp->mrs[key & mask].used)
+		key = (key & ~mask) | ((key + 1) & mask);
+	while (!is_fresh(ulp, key))
+		key += mask + 1;
+	return key;
+}
+
+int
+san_ulp_mr_add(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
+	       uint16_t pkey, uint32_t *key)
+{
+	struct san_ulp_mr *mr;
+
+	if (addr == NULL || len == 0 || (rights & ~RIGHTS_ALL) != 0)
+		return -EINVAL;
+	if (len > UINTPTR_MAX - (uintptr_t)addr || len > UINT64_MAX - base)
+		return -EINVAL;
+	if (ulp->nb_mrs == ulp->conf.max_mrs)
+		return -ENOSPC;
+	*key = draw_key(ulp);
+	mr = &ulp->mrs[*key & (ulp->conf.max_mrs - 1)];
+	mr->addr = addr;
+	mr->len = len;
+	mr->base = base;
+	mr->rights = rights;
+	mr->pkey = pkey;
+	mr->key = *key;
+	mr->used = true;
+	if (++mr->gen == 0)
+		mr->gen = 1;
+	ulp->nb_mrs++;
+	return 0;
+}
+
+static struct san_ulp_mr *
+find(const struct san_ulp *ulp, uint32_t key)
+{
+	struct san_ulp_mr *mr = &ulp->mrs[key & (ulp->conf.max_mrs - 1)];
+
+	return mr->used && mr->key == key ? mr : NULL;
+}
+
+int
+san_ulp_mr_del(struct san_ulp *ulp, uint32_t key)
+{
+	struct san_ulp_mr *mr = find(ulp, key);
+
+	if (mr == NULL)
+		return -ENOENT;
+	mr->used = false;
+	mr->addr = NULL;
+	ulp->nb_mrs--;
+	return 0;
+}
+
+uint32_t
+san_ulp_nb_mrs(const struct san_ulp *ulp)
+{
+	return ulp->nb_mrs;
+}
+
+uint8_t
+san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len, uint16_t pkey,
+		  enum san_ulp_right right, struct san_ulp_mr **out)
+{
+	struct san_ulp_mr *mr = find(ulp, r->key);
+
+	/* Another partition's key must not be told from one that never was (RT-29). */
+	if (mr == NULL || mr->pkey != pkey) {
+		ulp->stats.nb_key_errors++;
+		return SAN_ST_BAD_KEY;
+	}
+	/* addr + len may wrap: compare differences only */
+	if (r->addr < mr->base || r->addr - mr->base > mr->len ||
+	    len > mr->len - (r->addr - mr->base)) {
+		ulp->stats.nb_bounds_errors++;
+		return SAN_ST_BOUNDS;
+	}
+	if ((mr->rights & right) == 0) {
+		ulp->stats.nb_rights_errors++;
+		return SAN_ST_RIGHTS;
+	}
+	*out = mr;
+	return SAN_ST_OK;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * The target's side of the transactions. pushReq answers what can be answered
+ * without the data: key, partition, bounds, rights, a receive and its CQ entry.
+ * What it found is remembered in the transaction's record as indices with
+ * generations (ulp_ref, ulp_gen), never as pointers, so a region or queue that
+ * went away meanwhile is noticed and not used.
+ *
+ * Refusals that will not pass come before "not ready": a wrong key must not
+ * wait for a receive.
+ */
+
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "san_assert.h"
+#include "ulp_priv.h"
+
+#define REF_RECV_SHIFT 20
+#define REF_MR_MASK    ((1u << REF_RECV_SHIFT) - 1)
+#define GEN_MR_SHIFT   32
+_Static_assert(SAN_ULP_MRS_MAX <= 1u << REF_RECV_SHIFT, "ulp_ref");
+_Static_assert(SAN_ULP_DEPTH_MAX <= 1u << (32 - REF_RECV_SHIFT), "ulp_ref");
+
+static void
+ref_mr(const struct san_ulp *ulp, struct san_tl_rxn *r, const struct san_ulp_mr *mr)
+{
+	r->ulp_ref |= (uint32_t)(mr - ulp->mrs);
+	r->ulp_gen |= (uint64_t)mr->gen << GEN_MR_SHIFT;
+}
+
+static void
+ref_recv(struct san_tl_rxn *r, const struct san_ulp_qp *qp, const struct san_ulp_rqe *e)
+{
+	r->ulp_ref |= (uint32_t)(e - qp->rqes) << REF_RECV_SHIFT;
+	r->ulp_gen |= e->gen;
+}
+
+/** Region that the transaction was let into; NULL: revoked since (counted). */
+static const struct san_ulp_mr *
+mr_of(struct san_ulp *ulp, const struct san_tl_rxn *r)
+{
+	const struct san_ulp_mr *mr = &ulp->mrs[r->ulp_ref & REF_MR_MASK];
+
+	if (likely(mr->used && mr->gen == r->ulp_gen >> GEN_MR_SHIFT))
+		return mr;
+	ulp->stats.nb_revoked++;
+	return NULL;
+}
+
+/** Receive that the transaction took; NULL: none, or completed since. */
+static struct san_ulp_rqe *
+recv_of(const struct san_ulp_qp *qp, const struct san_tl_rxn *r)
+{
+	uint32_t at = r->ulp_ref >> REF_RECV_SHIFT;
+
+	if (qp == NULL || at >= qp->rq_depth)
+		return NULL;
+	if (qp->rqes[at].state != SAN_RQE_TAKEN || qp->rqes[at].gen != (uint32_t)r->ulp_gen)
+		return NULL;
+	return &qp->rqes[at];
+}
+
+/** Checked access to a region; nothing at all, with key 0, needs no region. */
+static uint8_t
+open_region(struct san_ulp *ulp, const struct san_ulp_qp *qp, struct san_tl_rxn *r,
+	    enum san_ulp_right right)
+{
+	struct san_ulp_mr *mr;
+	uint8_t status;
+
+	if (r->length == 0 && r->key == 0)
+		return SAN_ST_OK;
+	status = san_ulp_mr_access(ulp, r, r->length, qp->pkey, right, &mr);
+	if (status == SAN_ST_OK)
+		ref_mr(ulp, r, mr);
+	return status;
+}
+
+/* ---- receives set aside for solicited sends (design, rule 4) ---- */
+
+static bool
+reserve(void *arg, uint16_t slot)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_at(arg, slot);
+
+	if (qp == NULL || san_ulp_qp_nb_posted(qp) <= qp->nb_set_aside)
+		return false;
+	qp->nb_set_aside++;
+	return true;
+}
+
+static void
+unreserve(void *arg, uint16_t slot)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_at(arg, slot);
+
+	if (qp == NULL)
+		return;
+	SAN_ASSERT(qp->nb_set_aside > 0);
+	if (qp->nb_set_aside > 0)
+		qp->nb_set_aside--;
+}
+
+/* ---- pushes ---- */
+
+/**
+ * Take the next receive. What was set aside only keeps further solicited sends
+ * from being granted: the head of the line takes any receive, or an ordered
+ * connection could wait for itself (RT-26).
+ */
+static uint8_t
+take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
+{
+	struct san_ulp_rqe *e = san_ulp_qp_take_recv(qp);
+
+	if (e == NULL) {
+		ulp->stats.nb_rnr++;
+		return SAN_ST_RNR;
+	}
+	if (r->kind == SAN_KIND_SEND && r->length > e->room) {
+		struct san_ulp_wc wc = {
+			.op = SAN_WC_RECV,
+			.status = SAN_WC_ST_LOCAL_LENGTH,
+			.byte_len = r->length,
+		};
+
+		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
+		return SAN_ST_LENGTH;
+	}
+	ref_recv(r, qp, e);
+	return SAN_ST_OK;
+}
+
+static uint8_t
+push_req(void *arg, struct san_tl_rxn *r)
+{
+	struct san_ulp *ulp = arg;
+	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
+	uint8_t status;
+
+	r->ulp_ref = 0;
+	r->ulp_gen = 0;
+	if (unlikely(qp == NULL))
+		return SAN_ST_REFUSED;
+	/* it is at the head of the line now and needs no promise any more, whatever comes */
+	if (r->reserved) {
+		unreserve(ulp, r->slot);
+		r->reserved = false;
+	}
+	if (r->kind != SAN_KIND_SEND) {
+		status = open_region(ulp, qp, r, SAN_RIGHT_PUSH);
+		if (status != SAN_ST_OK)
+			return status;
+	}
+	if (r->kind != SAN_KIND_PUSH)
+		return take_recv(ulp, qp, r);
+	return SAN_ST_OK;
+}
+
+/** Straight to its final place: the one copy on receive. */
+static uint8_t
+copy_in(const struct san_ulp_mr *mr, uint64_t addr, const struct rte_mbuf *m, uint16_t off,
+	uint16_t len)
+{
+	uint8_t *dst = san_ulp_mr_at(mr, addr);
+	const void *src = rte_pktmbuf_read(m, off, len, dst);
+
+	if (unlikely(src == NULL))
+		return SAN_ST_LENGTH;
+	if (likely(src != dst))
+		memcpy(dst, src, len);
+	return SAN_ST_OK;
+}
+
+static uint8_t
+push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m, uint16_t off,
+	   uint16_t len)
+{
+	struct san_ulp *ulp = arg;
+	uint8_t status = SAN_ST_OK;
+
+	if (len == 0)
+		return SAN_ST_OK;
+	/* push_req let *length* bytes in, whatever this packet says */
+	if (unlikely(offset > r->length || len > r->length - offset))
+		return SAN_ST_BOUNDS;
+	if (r->kind == SAN_KIND_SEND) {
+		struct san_ulp_rqe *e = recv_of(san_ulp_qp_at(ulp, r->slot), r);
+
+		if (unlikely(e == NULL))
+			return SAN_ST_REFUSED;
+		if (san_ulp_sgl_scatter_mbuf(&e->sgl, offset, m, off, len) != len)
+			status = SAN_ST_LENGTH;
+	} else {
+		const struct san_ulp_mr *mr = mr_of(ulp, r);
+
+		if (unlikely(mr == NULL))
+			return SAN_ST_REVOKED;
+		status = copy_in(mr, r->addr + offset, m, off, len);
+	}
+	if (likely(status == SAN_ST_OK))
+		ulp->stats.nb_placed_bytes += len;
+	return status;
+}
+
+static uint8_t
+push_done(void *arg, struct san_tl_rxn *r)
+{
+	struct san_ulp *ulp = arg;
+	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
+	struct san_ulp_rqe *e;
+	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = r->length};
+
+	if (r->kind == SAN_KIND_PUSH)
+		return SAN_ST_OK;
+	e = recv_of(qp, r);
+	if (unlikely(e == NULL))
+		return SAN_ST_REFUSED;
+	if (r->kind == SAN_KIND_PUSH_IMM) {
+		wc.op = SAN_WC_RECV_PUSH_IMM;
+		wc.imm = r->imm;
+		wc.has_imm = true;
+	}
+	san_ulp_qp_complete_recv(ulp, qp, e, &wc);
+	return SAN_ST_OK;
+}
+
+static void
+push_abort(void *arg, struct san_tl_rxn *r)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_at(arg, r->slot);
+	struct san_ulp_rqe *e;
+
+	if (r->kind == SAN_KIND_PUSH)
+		return;
+	e = recv_of(qp, r);
+	if (e != NULL)
+		san_ulp_qp_return_recv(qp, e);
+	r->ulp_gen = 0;
+}
+
+/* ---- pulls and atomics ---- */
+
+static uint8_t
+pull_req(void *arg, struct san_tl_rxn *r)
+{
+	struct san_ulp *ulp = arg;
+	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
+
+	r->ulp_ref = 0;
+	r->ulp_gen = 0;
+	if (unlikely(qp == NULL))
+		return SAN_ST_REFUSED;
+	return open_region(ulp, qp, r, SAN_RIGHT_PULL);
+}
+
+static uint8_t
+pull_read(void *arg, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len)
+{
+	const struct san_ulp_mr *mr;
+
+	if (len == 0)
+		return SAN_ST_OK;
+	SAN_ASSERT(offset <= r->length && len <= r->length - offset);
+	mr = mr_of(arg, r);
+	if (unlikely(mr == NULL))
+		return SAN_ST_REVOKED;
+	memcpy(dst, san_ulp_mr_at(mr, r->addr + offset), len);
+	return SAN_ST_OK;
+}
+
+static uint8_t
+atomic(void *arg, struct san_tl_rxn *r)
+{
+	struct san_ulp *ulp = arg;
+	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
+	struct san_ulp_mr *mr;
+	uint64_t *at;
+	uint8_t status;
+
+	if (unlikely(qp == NULL))
+		return SAN_ST_REFUSED;
+	status = san_ulp_mr_access(ulp, r, SAN_ULP_ATOMIC_LEN, qp->pkey, SAN_RIGHT_ATOMIC, &mr);
+	if (status != SAN_ST_OK)
+		return status;
+	at = (uint64_t *)san_ulp_mr_at(mr, r->addr);
+	/* the program may use it too, so it must be one access for the processor as well */
+	if (r->addr % SAN_ULP_ATOMIC_LEN != 0 || (uintptr_t)at % SAN_ULP_ATOMIC_LEN != 0)
+		return SAN_ST_ALIGN;
+	if (r->op == SAN_ATOMIC_FETCH_ADD) {
+		r->result = __atomic_fetch_add(at, r->operand, __ATOMIC_SEQ_CST);
+	} else {
+		r->result = r->operand;
+		__atomic_compare_exchange_n(at, &r->result, r->swap, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	}
+	return SAN_ST_OK;
+}
+
+const struct san_tl_ulp_ops san_ulp_tl_ops = {
+	.reserve = reserve,
+	.unreserve = unreserve,
+	.push_req = push_req,
+	.push_place = push_place,
+	.push_done = push_done,
+	.push_abort = push_abort,
+	.pull_req = pull_req,
+	.pull_read = pull_read,
+	.atomic = atomic,
+	.push_fill = san_ulp_wr_fill,
+	.pull_place = san_ulp_wr_place,
+	.cmpl = san_ulp_wr_cmpl,
+	.room = san_ulp_wr_room,
+};

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ULP_PRIV_H
+#define ULP_PRIV_H
+
+/**
+ * @file
+ * What the files of this folder share: the objects behind ulp.h. One lcore
+ * touches them; only the consumer's half of a completion queue is another
+ * thread's. (SYS-2)
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "san_spsc.h"
+#include "ulp.h"
+#include "ulp_sgl.h"
+
+#define SAN_ULP_NONE       UINT32_MAX
+#define SAN_ULP_MRS_MAX    (1u << 20) /**< so that region and receive fit into ulp_ref */
+#define SAN_ULP_QPS_MAX    (1u << 20) /**< so that queue pair, entry and offset fit into a cookie */
+#define SAN_ULP_DEPTH_MAX  4096       /**< entries of a send or receive queue, likewise */
+#define SAN_ULP_CQ_MAX     (1u << 24)
+#define SAN_ULP_ATOMIC_LEN 8
+
+/** A region. Its slot in the table is part of its key. */
+struct san_ulp_mr {
+	uint8_t *addr;
+	uint64_t base; /**< what the remote side calls the first byte */
+	uint64_t len;
+	uint32_t key; /**< of the last region here: never given out twice in a row */
+	uint32_t gen; /**< counts the regions that were here; never 0 for a live one */
+	uint16_t pkey;
+	uint8_t rights;
+	bool used;
+};
+
+/**
+ * A completion queue. nb_reserved counts entries promised to work under way,
+ * so the ring can't overrun: reserved + not yet polled ≤ depth.
+ */
+struct san_ulp_cq {
+	/* cache line 0: both sides, never written again */
+	struct san_ulp_wc *ring;
+	uint32_t mask;
+	/* cache lines 1 and 2: producer's and consumer's index */
+	struct san_spsc q;
+	/* cache line 3: producer */
+	_Alignas(64) uint32_t nb_reserved;
+	uint32_t nb_qps; /**< users; a queue pair with one queue for both counts twice */
+};
+
+/** A work request in the lcore's hands: three cache lines. */
+struct san_ulp_wqe {
+	struct san_ulp_wr wr;   /**< by value, inline data included (design, rule 14) */
+	struct san_ulp_sgl sgl; /**< over wr.sge, or over *inl* */
+	struct san_ulp_sge inl; /**< the inline data as a list of one */
+	uint32_t submitted;     /**< bytes handed to tl: pulls go piece by piece */
+	uint32_t nb_out;        /**< pieces that tl has not completed */
+	uint8_t status;         /**< first error */
+	bool whole;             /**< nothing left to submit: it is off the queue */
+	bool used;
+};
+
+enum san_ulp_rqe_state {
+	SAN_RQE_FREE = 0,
+	SAN_RQE_POSTED, /**< on the receive queue */
+	SAN_RQE_TAKEN,  /**< a push is filling it; its CQ entry is reserved */
+};
+
+struct san_ulp_rqe {
+	uint64_t wr_id;
+	struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
+	struct san_ulp_sgl sgl;
+	uint64_t room; /**< bytes */
+	uint32_t seq;  /**< order of posting */
+	uint32_t gen;  /**< counts its takings; never 0 while taken */
+	uint8_t state; /**< enum san_ulp_rqe_state */
+};
+
+enum san_ulp_qp_state {
+	SAN_ULP_QP_IDLE = 0, /**< not bound: what is posted waits */
+	SAN_ULP_QP_BOUND,    /**< carried by a connection */
+	SAN_ULP_QP_ENDED,    /**< its connection is gone: everything is flushed */
+};
+
+struct san_ulp_qp {
+	uint32_t index;
+	uint16_t slot; /**< while bound */
+	uint16_t pkey;
+	uint8_t state; /**< enum san_ulp_qp_state */
+	bool blocked;  /**< tl had no room for the first of *sq*; it will call room() */
+	bool in_pump;
+	struct san_ulp_qp *pump_next;
+	struct san_ulp_cq *send_cq, *recv_cq;
+	/* send queue: what tl has not (wholly) taken, in order */
+	struct san_ulp_wqe *wqes;
+	uint16_t *sq;
+	uint16_t *sq_free;
+	uint32_t sq_head, sq_tail, sq_depth;
+	uint32_t nb_sq_free;
+	/* receive queue: posted and not taken, in order of posting */
+	struct san_ulp_rqe *rqes;
+	uint16_t *rq;
+	uint16_t *rq_free;
+	uint32_t rq_head, rq_tail, rq_depth;
+	uint32_t nb_rq_free;
+	uint32_t rq_seq;
+	uint32_t nb_set_aside; /**< receives promised to solicited sends (design, rule 4) */
+	uint64_t cookie;
+};
+
+struct san_ulp {
+	struct san_ulp_conf conf;
+	struct san_tl *tl;
+	struct san_ulp_mr *mrs;
+	uint32_t nb_mrs;
+	struct san_ulp_cq **cqs;
+	uint32_t nb_cqs;
+	struct san_ulp_qp **qps;
+	uint32_t next_qp; /**< where the search for a free index begins */
+	uint32_t nb_qps;
+	uint32_t *qp_of_slot;
+	struct san_ulp_qp *pump_head, *pump_tail;
+	struct san_ulp_stats stats;
+};
+
+/* ---- ulp_mr.c ---- */
+
+/** The region that *r* names by key, address and length, for *right*; or why not. */
+uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
+			  uint16_t pkey, enum san_ulp_right right, struct san_ulp_mr **out);
+
+/** Where byte *addr*, as the remote side calls it, lies. */
+static inline uint8_t *
+san_ulp_mr_at(const struct san_ulp_mr *mr, uint64_t addr)
+{
+	return mr->addr + (addr - mr->base);
+}
+
+/* ---- ulp_cq.c ---- */
+
+/** Promise an entry; false: full. */
+bool san_ulp_cq_reserve(struct san_ulp_cq *cq);
+/** Take the promise back: it completed silently. */
+void san_ulp_cq_unreserve(struct san_ulp_cq *cq);
+/** Use a promised entry. */
+void san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc);
+/** Invariants of one queue. */
+void san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq);
+void san_ulp_cq_free(struct san_ulp_cq *cq);
+
+/* ---- ulp_qp.c ---- */
+
+static inline struct san_ulp_qp *
+san_ulp_qp_get(const struct san_ulp *ulp, uint32_t qp)
+{
+	return qp < ulp->conf.max_qps ? ulp->qps[qp] : NULL;
+}
+
+static inline struct san_ulp_qp *
+san_ulp_qp_at(const struct san_ulp *ulp, uint16_t slot)
+{
+	return san_ulp_qp_get(ulp, san_ulp_qp_of(ulp, slot));
+}
+
+static inline uint32_t
+san_ulp_qp_nb_posted(const struct san_ulp_qp *qp)
+{
+	return qp->rq_tail - qp->rq_head;
+}
+
+/** Let san_ulp_pump() visit it. */
+void san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp);
+/** First posted receive, with an entry of its CQ reserved; NULL: none, or CQ full. */
+struct san_ulp_rqe *san_ulp_qp_take_recv(struct san_ulp_qp *qp);
+/** Undo it: the receive goes back to its place at the head of the queue. */
+void san_ulp_qp_return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e);
+/** A taken receive completes: *wc* needs op, status, byte_len, imm. */
+void san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_rqe *e,
+			      struct san_ulp_wc *wc);
+void san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
+
+/* ---- ulp_wr.c ---- */
+
+/** Submit from the head of the send queue until it is empty or tl has no room. */
+void san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns);
+/** Complete what tl was not given, in order. */
+void san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp);
+void san_ulp_wr_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst,
+		     uint16_t len);
+uint8_t san_ulp_wr_place(void *ulp, const struct san_tl_txn *t, uint32_t offset,
+			 struct rte_mbuf *m, uint16_t off, uint16_t len);
+void san_ulp_wr_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status);
+void san_ulp_wr_room(void *ulp, uint16_t slot);
+
+#endif /* ULP_PRIV_H */

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A receive keeps its place in the order of posting until it completes: taken
+ * by a push that is then aborted or refused for now (design, rules 4 and 5), it
+ * returns before all that were posted later, whichever was taken first. On an
+ * ordered connection that is the head of the queue. Queue and free list hold
+ * indices of entries, so an entry stays where it is and packets find it without
+ * a search.
+ *
+ * After the end of its connection a queue pair flushes what is there and what
+ * is still posted, so that every work request completes whatever the program
+ * and its peer did at the same time. Receives have no entry of the CQ until
+ * then; those that find it full are flushed by san_ulp_pump() as it is polled.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "san_assert.h"
+#include "san_seq.h"
+#include "ulp_priv.h"
+
+static bool
+is_depth(uint32_t depth)
+{
+	return depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
+}
+
+static void
+qp_free(struct san_ulp_qp *qp)
+{
+	free(qp->wqes);
+	free(qp->sq);
+	free(qp->sq_free);
+	free(qp->rqes);
+	free(qp->rq);
+	free(qp->rq_free);
+	free(qp);
+}
+
+static struct san_ulp_qp *
+qp_alloc(const struct san_ulp_qp_conf *conf)
+{
+	struct san_ulp_qp *qp = calloc(1, sizeof(*qp));
+	uint32_t i;
+
+	if (qp == NULL)
+		return NULL;
+	qp->send_cq = conf->send_cq;
+	qp->recv_cq = conf->recv_cq;
+	qp->cookie = conf->cookie;
+	qp->sq_depth = conf->sq_depth;
+	qp->rq_depth = conf->rq_depth;
+	qp->wqes = calloc(qp->sq_depth, sizeof(qp->wqes[0]));
+	qp->sq = calloc(qp->sq_depth, sizeof(qp->sq[0]));
+	qp->sq_free = calloc(qp->sq_depth, sizeof(qp->sq_free[0]));
+	qp->rqes = calloc(qp->rq_depth, sizeof(qp->rqes[0]));
+	qp->rq = calloc(qp->rq_depth, sizeof(qp->rq[0]));
+	qp->rq_free = calloc(qp->rq_depth, sizeof(qp->rq_free[0]));
+	if (qp->wqes == NULL || qp->sq == NULL || qp->sq_free == NULL || qp->rqes == NULL ||
+	    qp->rq == NULL || qp->rq_free == NULL) {
+		qp_free(qp);
+		return NULL;
+	}
+	/* stacks: lowest index on top */
+	for (i = 0; i < qp->sq_depth; i++)
+		qp->sq_free[i] = (uint16_t)(qp->sq_depth - 1 - i);
+	for (i = 0; i < qp->rq_depth; i++)
+		qp->rq_free[i] = (uint16_t)(qp->rq_depth - 1 - i);
+	qp->nb_sq_free = qp->sq_depth;
+	qp->nb_rq_free = qp->rq_depth;
+	return qp;
+}
+
+int
+san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *out)
+{
+	struct san_ulp_qp *qp;
+
+	if (conf->send_cq == NULL || conf->recv_cq == NULL || !is_depth(conf->sq_depth) ||
+	    !is_depth(conf->rq_depth))
+		return -EINVAL;
+	if (ulp->nb_qps == ulp->conf.max_qps)
+		return -ENOSPC;
+	qp = qp_alloc(conf);
+	if (qp == NULL)
+		return -ENOMEM;
+	/* go round, so that an index rests before it names another queue pair */
+	while (ulp->qps[ulp->next_qp] != NULL)
+		ulp->next_qp = (ulp->next_qp + 1) % ulp->conf.max_qps;
+	qp->index = ulp->next_qp;
+	ulp->next_qp = (ulp->next_qp + 1) % ulp->conf.max_qps;
+	ulp->qps[qp->index] = qp;
+	ulp->nb_qps++;
+	conf->send_cq->nb_qps++;
+	conf->recv_cq->nb_qps++;
+	*out = qp->index;
+	return 0;
+}
+
+static void
+unmark(struct san_ulp *ulp, struct san_ulp_qp *qp)
+{
+	struct san_ulp_qp **link = &ulp->pump_head;
+	struct san_ulp_qp *prev = NULL;
+
+	if (!qp->in_pump)
+		return;
+	while (*link != qp) {
+		prev = *link;
+		link = &prev->pump_next;
+	}
+	*link = qp->pump_next;
+	if (ulp->pump_tail == qp)
+		ulp->pump_tail = prev;
+	qp->in_pump = false;
+}
+
+void
+san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp)
+{
+	if (qp->in_pump)
+		return;
+	qp->in_pump = true;
+	qp->pump_next = NULL;
+	if (ulp->pump_tail != NULL)
+		ulp->pump_tail->pump_next = qp;
+	else
+		ulp->pump_head = qp;
+	ulp->pump_tail = qp;
+}
+
+uint32_t
+san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot)
+{
+	return slot < ulp->conf.max_conns ? ulp->qp_of_slot[slot] : SAN_ULP_NONE;
+}
+
+uint64_t
+san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t index)
+{
+	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+
+	return qp != NULL ? qp->cookie : 0;
+}
+
+bool
+san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t index)
+{
+	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+
+	if (qp == NULL)
+		return true;
+	if (qp->nb_sq_free < qp->sq_depth)
+		return false;
+	return qp->state != SAN_ULP_QP_ENDED || qp->nb_rq_free == qp->rq_depth;
+}
+
+int
+san_ulp_qp_bind(struct san_ulp *ulp, uint32_t index, uint16_t slot, uint16_t pkey)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+
+	if (qp == NULL || slot >= ulp->conf.max_conns)
+		return -EINVAL;
+	if (qp->state == SAN_ULP_QP_BOUND || ulp->qp_of_slot[slot] != SAN_ULP_NONE)
+		return -EBUSY;
+	/* of its last connection, something still waits for room in a CQ */
+	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, index))
+		return -EBUSY;
+	qp->state = SAN_ULP_QP_BOUND;
+	qp->slot = slot;
+	qp->pkey = pkey;
+	qp->blocked = false;
+	qp->nb_set_aside = 0;
+	ulp->qp_of_slot[slot] = index;
+	san_ulp_qp_mark(ulp, qp);
+	return 0;
+}
+
+/* ---- receives ---- */
+
+static void
+recv_release(struct san_ulp_qp *qp, struct san_ulp_rqe *e)
+{
+	e->state = SAN_RQE_FREE;
+	qp->rq_free[qp->nb_rq_free++] = (uint16_t)(e - qp->rqes);
+}
+
+struct san_ulp_rqe *
+san_ulp_qp_take_recv(struct san_ulp_qp *qp)
+{
+	struct san_ulp_rqe *e;
+
+	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_reserve(qp->recv_cq))
+		return NULL;
+	e = &qp->rqes[qp->rq[qp->rq_head++ & (qp->rq_depth - 1)]];
+	SAN_ASSERT(e->state == SAN_RQE_POSTED);
+	e->state = SAN_RQE_TAKEN;
+	if (++e->gen == 0)
+		e->gen = 1;
+	return e;
+}
+
+static void
+return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e)
+{
+	uint32_t mask = qp->rq_depth - 1;
+	uint32_t at = --qp->rq_head;
+
+	/* unordered: some may have returned before that were posted earlier */
+	for (; at + 1 != qp->rq_tail; at++) {
+		uint16_t next = qp->rq[(at + 1) & mask];
+
+		if (san_seq_lt(e->seq, qp->rqes[next].seq))
+			break;
+		qp->rq[at & mask] = next;
+	}
+	qp->rq[at & mask] = (uint16_t)(e - qp->rqes);
+	e->state = SAN_RQE_POSTED;
+}
+
+void
+san_ulp_qp_return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e)
+{
+	SAN_ASSERT(e->state == SAN_RQE_TAKEN);
+	return_recv(qp, e);
+	san_ulp_cq_unreserve(qp->recv_cq);
+}
+
+void
+san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_rqe *e,
+			 struct san_ulp_wc *wc)
+{
+	SAN_ASSERT(e->state == SAN_RQE_TAKEN);
+	wc->wr_id = e->wr_id;
+	wc->qp = qp->index;
+	san_ulp_cq_put(qp->recv_cq, wc);
+	ulp->stats.nb_wcs++;
+	recv_release(qp, e);
+}
+
+/** Complete posted receives as flushed; what finds the CQ full waits for the pump. */
+static void
+flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
+{
+	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .status = SAN_WC_ST_FLUSHED};
+	struct san_ulp_rqe *e;
+
+	while ((e = san_ulp_qp_take_recv(qp)) != NULL)
+		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
+	if (san_ulp_qp_nb_posted(qp) > 0)
+		san_ulp_qp_mark(ulp, qp);
+}
+
+/** Everything that is queued, in order: requests, then receives. */
+static void
+flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
+{
+	san_ulp_wr_flush(ulp, qp);
+	flush_recvs(ulp, qp);
+}
+
+void
+san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t index)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	uint32_t i;
+
+	if (qp == NULL || qp->state != SAN_ULP_QP_BOUND)
+		return;
+	ulp->qp_of_slot[qp->slot] = SAN_ULP_NONE;
+	qp->state = SAN_ULP_QP_ENDED;
+	qp->blocked = false;
+	qp->nb_set_aside = 0;
+	/* receives that a push was filling take part, in their place */
+	for (i = 0; i < qp->rq_depth; i++)
+		if (qp->rqes[i].state == SAN_RQE_TAKEN)
+			san_ulp_qp_return_recv(qp, &qp->rqes[i]);
+	flush(ulp, qp);
+}
+
+int
+san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t index)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	uint32_t i;
+
+	if (qp == NULL)
+		return -EINVAL;
+	if (qp->state == SAN_ULP_QP_BOUND)
+		return -EBUSY;
+	flush(ulp, qp);
+	/* what finds the CQ full goes with the queue pair */
+	for (i = qp->nb_sq_free; i < qp->sq_depth; i++)
+		san_ulp_cq_unreserve(qp->send_cq);
+	unmark(ulp, qp);
+	qp->send_cq->nb_qps--;
+	qp->recv_cq->nb_qps--;
+	ulp->qps[index] = NULL;
+	ulp->nb_qps--;
+	qp_free(qp);
+	return 0;
+}
+
+uint32_t
+san_ulp_post_recv(struct san_ulp *ulp, uint32_t index, const struct san_ulp_recv *r, uint32_t n,
+		  uint64_t now_ns)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	uint32_t i;
+
+	if (qp == NULL)
+		return 0;
+	n = RTE_MIN(n, qp->nb_rq_free);
+	for (i = 0; i < n; i++) {
+		uint16_t at = qp->rq_free[--qp->nb_rq_free];
+		struct san_ulp_rqe *e = &qp->rqes[at];
+		uint8_t nb_sge = RTE_MIN(r[i].nb_sge, (uint8_t)SAN_ULP_SGE_MAX);
+
+		e->wr_id = r[i].wr_id;
+		memcpy(e->sge, r[i].sge, nb_sge * sizeof(e->sge[0]));
+		san_ulp_sgl_init(&e->sgl, e->sge, nb_sge);
+		e->room = san_ulp_sgl_len(&e->sgl);
+		e->seq = qp->rq_seq++;
+		e->state = SAN_RQE_POSTED;
+		qp->rq[qp->rq_tail++ & (qp->rq_depth - 1)] = at;
+	}
+	if (n == 0)
+		return 0;
+	if (qp->state == SAN_ULP_QP_BOUND)
+		san_tl_on_recv_posted(ulp->tl, qp->slot, now_ns);
+	else if (qp->state == SAN_ULP_QP_ENDED)
+		flush_recvs(ulp, qp);
+	return n;
+}
+
+void
+san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns)
+{
+	struct san_ulp_qp *last = ulp->pump_tail;
+	struct san_ulp_qp *qp;
+
+	/* those marked meanwhile are for the next loop, or this one might never end */
+	do {
+		qp = ulp->pump_head;
+		if (qp == NULL)
+			return;
+		ulp->pump_head = qp->pump_next;
+		if (ulp->pump_head == NULL)
+			ulp->pump_tail = NULL;
+		qp->in_pump = false;
+		if (qp->state == SAN_ULP_QP_BOUND)
+			san_ulp_wr_submit(ulp, qp, now_ns);
+		else if (qp->state == SAN_ULP_QP_ENDED)
+			flush_recvs(ulp, qp);
+	} while (qp != last);
+}
+
+void
+san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
+{
+	uint32_t nb_queued = qp->sq_tail - qp->sq_head;
+	uint32_t nb_taken = 0;
+	uint32_t nb_used = 0;
+	uint32_t i;
+
+	SAN_VERIFY(ulp->qps[qp->index] == qp);
+	SAN_VERIFY((qp->state == SAN_ULP_QP_BOUND) ==
+		   (san_ulp_qp_of(ulp, qp->slot) == qp->index));
+	SAN_VERIFY(qp->nb_sq_free + nb_queued <= qp->sq_depth);
+	for (i = 0; i < nb_queued; i++) {
+		const struct san_ulp_wqe *e = &qp->wqes[qp->sq[(qp->sq_head + i) &
+							       (qp->sq_depth - 1)]];
+
+		SAN_VERIFY(e->used && !e->whole);
+		/* only the first may have been handed over in part */
+		SAN_VERIFY(i == 0 || (e->submitted == 0 && e->nb_out == 0));
+	}
+	for (i = 0; i < qp->sq_depth; i++)
+		nb_used += qp->wqes[i].used;
+	SAN_VERIFY(qp->nb_sq_free + nb_used == qp->sq_depth);
+	for (i = 0; i < qp->rq_depth; i++)
+		nb_taken += qp->rqes[i].state == SAN_RQE_TAKEN;
+	SAN_VERIFY(qp->nb_rq_free + san_ulp_qp_nb_posted(qp) + nb_taken == qp->rq_depth);
+	for (i = qp->rq_head; i != qp->rq_tail; i++) {
+		const struct san_ulp_rqe *e = &qp->rqes[qp->rq[i & (qp->rq_depth - 1)]];
+		const struct san_ulp_rqe *next = &qp->rqes[qp->rq[(i + 1) & (qp->rq_depth - 1)]];
+
+		SAN_VERIFY(e->state == SAN_RQE_POSTED);
+		SAN_VERIFY(i + 1 == qp->rq_tail || san_seq_lt(e->seq, next->seq));
+	}
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "ulp_sgl.h"
+
+void
+san_ulp_sgl_init(struct san_ulp_sgl *l, const struct san_ulp_sge *sge, uint32_t nb_sge)
+{
+	l->sge = sge;
+	l->nb_sge = nb_sge;
+	l->idx = 0;
+	l->start = 0;
+}
+
+uint64_t
+san_ulp_sgl_len(const struct san_ulp_sgl *l)
+{
+	uint64_t len = 0;
+	uint32_t i;
+
+	for (i = 0; i < l->nb_sge; i++)
+		len += l->sge[i].len;
+	return len;
+}
+
+/** Move to the part that holds *offset*; false: the list ends before it. */
+static bool
+seek(struct san_ulp_sgl *l, uint64_t offset)
+{
+	if (offset < l->start) {
+		l->idx = 0;
+		l->start = 0;
+	}
+	while (l->idx < l->nb_sge && offset - l->start >= l->sge[l->idx].len) {
+		l->start += l->sge[l->idx].len;
+		l->idx++;
+	}
+	return l->idx < l->nb_sge;
+}
+
+/** The contiguous bytes at *offset*, after seek(): where, and how many up to *want*. */
+static uint8_t *
+piece(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32_t *len)
+{
+	const struct san_ulp_sge *s = &l->sge[l->idx];
+	uint32_t skip = (uint32_t)(offset - l->start);
+
+	*len = RTE_MIN(want, s->len - skip);
+	return (uint8_t *)s->addr + skip;
+}
+
+uint32_t
+san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t len)
+{
+	uint32_t done = 0;
+	uint32_t n;
+
+	while (done < len && seek(l, (uint64_t)offset + done)) {
+		const uint8_t *src = piece(l, (uint64_t)offset + done, len - done, &n);
+
+		memcpy((uint8_t *)dst + done, src, n);
+		done += n;
+	}
+	return done;
+}
+
+uint32_t
+san_ulp_sgl_scatter(struct san_ulp_sgl *l, uint32_t offset, const void *src, uint32_t len)
+{
+	uint32_t done = 0;
+	uint32_t n;
+
+	while (done < len && seek(l, (uint64_t)offset + done)) {
+		uint8_t *dst = piece(l, (uint64_t)offset + done, len - done, &n);
+
+		memcpy(dst, (const uint8_t *)src + done, n);
+		done += n;
+	}
+	return done;
+}
+
+uint32_t
+san_ulp_sgl_scatter_mbuf(struct san_ulp_sgl *l, uint32_t offset, const struct rte_mbuf *m,
+			 uint16_t off, uint16_t len)
+{
+	uint32_t skip = off;
+	uint32_t done = 0;
+	uint32_t n;
+
+	for (; m != NULL && done < len; m = m->next) {
+		if (skip >= m->data_len) {
+			skip -= m->data_len;
+			continue;
+		}
+		n = RTE_MIN((uint32_t)len - done, m->data_len - skip);
+		if (san_ulp_sgl_scatter(l, offset + done,
+					rte_pktmbuf_mtod_offset(m, const void *, skip), n) != n)
+			break;
+		done += n;
+		skip = 0;
+	}
+	return done;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ULP_SGL_H
+#define ULP_SGL_H
+
+/**
+ * @file
+ * Scatter-gather lists: bytes of a transaction by their offset. A list
+ * remembers the part that it touched last, so that offsets in ascending order
+ * cost O(1) each; any other order is right too, as resends want it.
+ * (RT-10, RT-11)
+ */
+
+#include <stdint.h>
+
+#include "ulp.h"
+
+struct rte_mbuf;
+
+struct san_ulp_sgl {
+	const struct san_ulp_sge *sge;
+	uint32_t nb_sge;
+	uint32_t idx;   /**< part touched last */
+	uint64_t start; /**< offset at which it begins */
+};
+
+/** *sge* must stay where it is while the list is used. */
+void san_ulp_sgl_init(struct san_ulp_sgl *l, const struct san_ulp_sge *sge, uint32_t nb_sge);
+/** Sum of the parts. */
+uint64_t san_ulp_sgl_len(const struct san_ulp_sgl *l);
+/** Copy out of the list; returns the bytes copied, fewer than *len* at its end. */
+uint32_t san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t len);
+/** Copy into the list; likewise. */
+uint32_t san_ulp_sgl_scatter(struct san_ulp_sgl *l, uint32_t offset, const void *src,
+			     uint32_t len);
+/** Copy *len* bytes from *off* of a packet of any number of segments into the list; likewise. */
+uint32_t san_ulp_sgl_scatter_mbuf(struct san_ulp_sgl *l, uint32_t offset,
+				  const struct rte_mbuf *m, uint16_t off, uint16_t len);
+
+#endif /* ULP_SGL_H */

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A work request stays in its entry from post to completion; nothing of its
+ * payload is copied but inline data, so a resend reads it where it is (design,
+ * rule 16). The send queue holds what tl has not taken: it is submitted strictly
+ * from the head, so an ordered queue pair keeps its order (RT-14) and a long pull,
+ * handed over piece by piece (design, rule 6), holds back what was posted after it
+ * until its last piece has its RSN.
+ *
+ * The cookie that tl hands back names queue pair, entry and the piece's offset,
+ * so no callback searches.
+ */
+
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "san_assert.h"
+#include "ulp_priv.h"
+
+#define COOKIE_WQE_SHIFT 32
+#define COOKIE_QP_SHIFT  44
+#define COOKIE_WQE_MASK  (SAN_ULP_DEPTH_MAX - 1)
+_Static_assert(SAN_ULP_DEPTH_MAX <= 1u << (COOKIE_QP_SHIFT - COOKIE_WQE_SHIFT), "cookie");
+_Static_assert(SAN_ULP_QPS_MAX <= 1u << (64 - COOKIE_QP_SHIFT), "cookie");
+
+/** What each operation is to tl and to the completion queue. */
+static const struct wr_op {
+	uint8_t type;   /**< enum san_tl_type */
+	uint8_t kind;   /**< enum san_wire_kind */
+	uint8_t atomic; /**< enum san_wire_atomic */
+	uint8_t wc_op;  /**< enum san_ulp_wc_op */
+} ops[] = {
+	[SAN_WR_SEND] = {SAN_TL_PUSH, SAN_KIND_SEND, 0, SAN_WC_SEND},
+	[SAN_WR_PUSH] = {SAN_TL_PUSH, SAN_KIND_PUSH, 0, SAN_WC_PUSH},
+	[SAN_WR_PUSH_IMM] = {SAN_TL_PUSH, SAN_KIND_PUSH_IMM, 0, SAN_WC_PUSH},
+	[SAN_WR_PULL] = {SAN_TL_PULL, 0, 0, SAN_WC_PULL},
+	[SAN_WR_FETCH_ADD] = {SAN_TL_ATOMIC, 0, SAN_ATOMIC_FETCH_ADD, SAN_WC_ATOMIC},
+	[SAN_WR_CMP_SWAP] = {SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, SAN_WC_ATOMIC},
+};
+_Static_assert(RTE_DIM(ops) == SAN_WR_CMP_SWAP + 1, "one row per operation");
+
+static struct san_ulp_wqe *
+wqe_of(struct san_ulp *ulp, uint64_t cookie, struct san_ulp_qp **qp)
+{
+	struct san_ulp_wqe *e;
+
+	*qp = san_ulp_qp_get(ulp, (uint32_t)(cookie >> COOKIE_QP_SHIFT));
+	SAN_ASSERT(*qp != NULL);
+	e = &(*qp)->wqes[(cookie >> COOKIE_WQE_SHIFT) & COOKIE_WQE_MASK];
+	SAN_ASSERT(e->used && e->nb_out > 0);
+	return e;
+}
+
+static void
+finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
+{
+	if (e->status == SAN_ST_OK && (e->wr.flags & SAN_WR_SIGNALED) == 0) {
+		san_ulp_cq_unreserve(qp->send_cq);
+	} else {
+		struct san_ulp_wc wc = {
+			.wr_id = e->wr.wr_id,
+			.qp = qp->index,
+			.byte_len = e->status == SAN_ST_OK ? e->wr.length : 0,
+			.op = ops[e->wr.op].wc_op,
+			.status = e->status,
+		};
+
+		san_ulp_cq_put(qp->send_cq, &wc);
+		ulp->stats.nb_wcs++;
+	}
+	e->used = false;
+	qp->sq_free[qp->nb_sq_free++] = (uint16_t)(e - qp->wqes);
+}
+
+static void
+wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr)
+{
+	e->wr = *wr;
+	e->submitted = 0;
+	e->nb_out = 0;
+	e->status = SAN_ST_OK;
+	e->whole = false;
+	e->used = true;
+	if ((wr->flags & SAN_WR_INLINE) != 0) {
+		/* a list of one over our own copy, so that filling knows no difference */
+		e->inl.addr = e->wr.data;
+		e->inl.len = RTE_MIN(wr->inline_len, (uint8_t)SAN_ULP_INLINE_MAX);
+		e->wr.length = e->inl.len;
+		san_ulp_sgl_init(&e->sgl, &e->inl, 1);
+	} else {
+		san_ulp_sgl_init(&e->sgl, e->wr.sge,
+				 RTE_MIN(wr->nb_sge, (uint8_t)SAN_ULP_SGE_MAX));
+	}
+	if (ops[wr->op].type == SAN_TL_ATOMIC)
+		e->wr.length = SAN_ULP_ATOMIC_LEN;
+}
+
+uint32_t
+san_ulp_post(struct san_ulp *ulp, uint32_t index, const struct san_ulp_wr *wr, uint32_t n,
+	     uint64_t now_ns)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	uint32_t i;
+
+	if (qp == NULL)
+		return 0;
+	for (i = 0; i < n; i++) {
+		uint16_t at;
+
+		if (qp->nb_sq_free == 0 || !san_ulp_cq_reserve(qp->send_cq))
+			break;
+		SAN_ASSERT(wr[i].op >= SAN_WR_SEND && wr[i].op <= SAN_WR_CMP_SWAP);
+		at = qp->sq_free[--qp->nb_sq_free];
+		wqe_init(&qp->wqes[at], &wr[i]);
+		qp->sq[qp->sq_tail++ & (qp->sq_depth - 1)] = at;
+	}
+	ulp->stats.nb_wrs += i;
+	if (qp->state == SAN_ULP_QP_BOUND)
+		san_ulp_wr_submit(ulp, qp, now_ns);
+	else if (qp->state == SAN_ULP_QP_ENDED)
+		san_ulp_wr_flush(ulp, qp);
+	return i;
+}
+
+static uint8_t
+solicit_of(uint8_t flags)
+{
+	if ((flags & SAN_WR_SOLICITED) != 0)
+		return SAN_SOLICIT_ALWAYS;
+	if ((flags & SAN_WR_UNSOLICITED) != 0)
+		return SAN_SOLICIT_NEVER;
+	return SAN_SOLICIT_AUTO;
+}
+
+/** Next request of *e*: all of it, or a pull's next piece. */
+static void
+request_of(const struct san_ulp *ulp, const struct san_ulp_qp *qp, const struct san_ulp_wqe *e,
+	   struct san_tl_req *req)
+{
+	const struct wr_op *op = &ops[e->wr.op];
+
+	req->type = op->type;
+	req->kind = op->kind;
+	req->solicit = solicit_of(e->wr.flags);
+	req->op = op->atomic;
+	req->length = e->wr.length - e->submitted;
+	if (op->type == SAN_TL_PULL)
+		req->length = RTE_MIN(req->length, ulp->conf.pull_piece);
+	req->key = e->wr.rkey;
+	req->addr = e->wr.remote_addr + e->submitted;
+	req->imm = e->wr.imm;
+	req->operand = e->wr.operand;
+	req->swap = e->wr.swap;
+	req->cookie = (uint64_t)qp->index << COOKIE_QP_SHIFT |
+		(uint64_t)(e - qp->wqes) << COOKIE_WQE_SHIFT | e->submitted;
+}
+
+void
+san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
+{
+	struct san_tl_req req;
+
+	while (!qp->blocked && qp->sq_head != qp->sq_tail) {
+		struct san_ulp_wqe *e = &qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]];
+
+		request_of(ulp, qp, e, &req);
+		/* first, so that a room() from inside is not lost */
+		qp->blocked = true;
+		if (san_tl_submit(ulp->tl, qp->slot, &req, now_ns) != 0)
+			return;
+		qp->blocked = false;
+		e->nb_out++;
+		e->submitted += req.length;
+		if (e->submitted == e->wr.length) {
+			e->whole = true;
+			qp->sq_head++;
+		}
+	}
+}
+
+void
+san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
+{
+	while (qp->sq_head != qp->sq_tail) {
+		struct san_ulp_wqe *e = &qp->wqes[qp->sq[qp->sq_head++ & (qp->sq_depth - 1)]];
+
+		e->whole = true;
+		if (e->status == SAN_ST_OK)
+			e->status = SAN_WC_ST_FLUSHED;
+		if (e->nb_out == 0)
+			finish(ulp, qp, e);
+	}
+}
+
+/* ---- what tl calls ---- */
+
+void
+san_ulp_wr_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, void *dst, uint16_t len)
+{
+	struct san_ulp_qp *qp;
+	struct san_ulp_wqe *e = wqe_of(arg, t->req.cookie, &qp);
+	uint32_t n = san_ulp_sgl_gather(&e->sgl, offset, dst, len);
+
+	/* the list is the program's: shorter than it said, it must not send our memory */
+	if (unlikely(n < len))
+		memset((uint8_t *)dst + n, 0, len - n);
+}
+
+/** An atomic's old value: 8 bytes, big-endian on the wire, ours in memory. (RT-30) */
+static uint32_t
+place_result(struct san_ulp_wqe *e, struct rte_mbuf *m, uint16_t off, uint16_t len)
+{
+	rte_be64_t buf;
+	const void *p;
+	uint64_t value;
+
+	if (len != sizeof(buf))
+		return 0;
+	p = rte_pktmbuf_read(m, off, sizeof(buf), &buf);
+	if (p == NULL)
+		return 0;
+	memcpy(&buf, p, sizeof(buf));
+	value = rte_be_to_cpu_64(buf);
+	return san_ulp_sgl_scatter(&e->sgl, 0, &value, sizeof(value));
+}
+
+uint8_t
+san_ulp_wr_place(void *arg, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
+		 uint16_t off, uint16_t len)
+{
+	struct san_ulp *ulp = arg;
+	struct san_ulp_qp *qp;
+	struct san_ulp_wqe *e = wqe_of(ulp, t->req.cookie, &qp);
+	uint32_t n;
+
+	if (t->req.type == SAN_TL_ATOMIC) {
+		n = place_result(e, m, off, len);
+	} else {
+		/* never into the next piece, whatever the peer says */
+		if (offset > t->req.length || len > t->req.length - offset)
+			return SAN_ST_BOUNDS;
+		offset += (uint32_t)t->req.cookie; /* where the piece begins */
+		n = san_ulp_sgl_scatter_mbuf(&e->sgl, offset, m, off, len);
+	}
+	ulp->stats.nb_placed_bytes += n;
+	return n == len ? SAN_ST_OK : SAN_ST_LENGTH;
+}
+
+void
+san_ulp_wr_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
+{
+	struct san_ulp *ulp = arg;
+	struct san_ulp_qp *qp;
+	struct san_ulp_wqe *e = wqe_of(ulp, t->req.cookie, &qp);
+
+	e->nb_out--;
+	if (status != SAN_ST_OK && e->status == SAN_ST_OK)
+		e->status = status;
+	/* after an error no further piece is asked for; only the head can be in pieces */
+	if (e->status != SAN_ST_OK && !e->whole) {
+		SAN_ASSERT(&qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]] == e);
+		e->whole = true;
+		qp->sq_head++;
+	}
+	if (e->whole && e->nb_out == 0)
+		finish(ulp, qp, e);
+}
+
+void
+san_ulp_wr_room(void *arg, uint16_t slot)
+{
+	struct san_ulp *ulp = arg;
+	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, slot);
+
+	if (qp == NULL || !qp->blocked)
+		return;
+	qp->blocked = false;
+	san_ulp_qp_mark(ulp, qp);
+}

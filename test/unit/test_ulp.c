@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_ulp.h"
+
+static void
+san_ulp_create__refuses_bad_values(void **state)
+{
+	struct test_ulp t;
+	struct san_ulp_conf good, bad;
+	struct san_ulp *ulp;
+
+	(void)state;
+	test_ulp_conf(&t, &good);
+#define REFUSED(field, value)                                          \
+	do {                                                           \
+		bad = good;                                            \
+		bad.field = value;                                     \
+		assert_int_equal(san_ulp_create(&bad, &ulp), -EINVAL); \
+	} while (0)
+	REFUSED(max_conns, 0);
+	REFUSED(max_conns, SAN_CONNS_MAX + 1);
+	REFUSED(max_qps, 0);
+	REFUSED(max_qps, SAN_ULP_QPS_MAX + 1);
+	REFUSED(max_cqs, 0);
+	REFUSED(max_mrs, 0);
+	REFUSED(max_mrs, 24);
+	REFUSED(max_mrs, SAN_ULP_MRS_MAX * 2);
+	REFUSED(pull_piece, 0);
+	REFUSED(pull_piece, SAN_WIRE_LENGTH_MAX + 1);
+	REFUSED(secret32, NULL);
+#undef REFUSED
+}
+
+static void
+san_ulp_conf_default__is_valid(void **state)
+{
+	struct san_ulp_conf conf;
+	struct san_ulp *ulp;
+
+	(void)state;
+	san_ulp_conf_default(&conf);
+	conf.secret32 = test_secret32;
+	assert_int_equal(san_ulp_create(&conf, &ulp), 0);
+	san_ulp_check(ulp);
+	san_ulp_destroy(ulp);
+	san_ulp_destroy(NULL);
+}
+
+/* Bound, with work everywhere: nothing is left (checked by the sanitizer). */
+static void
+san_ulp_destroy__whatever_is_under_way(void **state)
+{
+	struct test_ulp t;
+	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, SAN_WR_SIGNALED);
+	uint32_t key;
+	uint8_t mem[8];
+
+	(void)state;
+	test_ulp_open(&t, 8, 8, 16);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 8, 0, SAN_RIGHT_PUSH, PKEY, &key), 0);
+	assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	fake.room = 0;
+	assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	assert_int_equal(test_post_recv(&t, 2, mem, 8), 1);
+	san_ulp_destroy(t.ulp);
+}
+
+static void
+san_ulp_status_name__all_have_one(void **state)
+{
+	uint32_t i, j;
+
+	(void)state;
+	assert_string_equal(san_ulp_status_name(SAN_ST_RNR), san_wire_status_name(SAN_ST_RNR));
+	assert_string_equal(san_ulp_status_name(SAN_WC_ST_RETRY_EXC), "RETRY_EXC");
+	assert_string_equal(san_ulp_status_name(SAN_WC_ST_FLUSHED), "FLUSHED");
+	assert_string_equal(san_ulp_status_name(SAN_WC_ST_LOCAL_LENGTH), "LOCAL_LENGTH");
+	for (i = 0; i < 256; i++) {
+		assert_non_null(san_ulp_status_name((uint8_t)i));
+		for (j = 0; j < SAN_ST_MAX && i < j; j++)
+			assert_string_not_equal(san_ulp_status_name((uint8_t)i),
+						san_ulp_status_name((uint8_t)j));
+	}
+	assert_string_equal(san_ulp_status_name(255), "unknown");
+	assert_string_equal(san_ulp_status_name(SAN_ST_MAX), "unknown");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_ulp_conf_default__is_valid),
+		cmocka_unit_test(san_ulp_create__refuses_bad_values),
+		cmocka_unit_test(san_ulp_destroy__whatever_is_under_way),
+		cmocka_unit_test(san_ulp_status_name__all_have_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

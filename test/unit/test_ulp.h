@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_ULP_H
+#define TEST_ULP_H
+
+/**
+ * @file
+ * An upper layer over a transaction sublayer that only takes notes: what was
+ * submitted, and how much it still takes. Defining the two functions of tl that
+ * ulp calls keeps the real one out of the program.
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "san_prng.h"
+#include "ulp_priv.h"
+
+#define FAKE_TXNS 16384
+#define SLOT      3 /**< connection that the tests bind to */
+#define PKEY      0x8001
+
+static struct {
+	struct san_tl_txn txns[FAKE_TXNS]; /**< as submitted */
+	uint32_t nb_txns;
+	uint32_t room;       /**< submits that still succeed */
+	uint32_t nb_refused; /**< those that did not */
+	uint32_t nb_recv_posted;
+	bool room_inside; /**< call room() from within the submit that refuses */
+	struct san_ulp *ulp;
+} fake;
+
+int
+san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns)
+{
+	struct san_tl_txn *t = &fake.txns[fake.nb_txns];
+
+	(void)tl;
+	(void)now_ns;
+	if (fake.room == 0 || fake.nb_txns == FAKE_TXNS) {
+		fake.nb_refused++;
+		if (fake.room_inside)
+			san_ulp_tl_ops.room(fake.ulp, slot);
+		return -EAGAIN;
+	}
+	fake.room--;
+	memset(t, 0, sizeof(*t));
+	t->req = *req;
+	t->slot = slot;
+	fake.nb_txns++;
+	return 0;
+}
+
+void
+san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
+{
+	(void)tl;
+	(void)now_ns;
+	assert_int_equal(slot, SLOT);
+	fake.nb_recv_posted++;
+}
+
+static inline void
+fake_cmpl(uint32_t i, uint8_t status)
+{
+	assert_true(i < fake.nb_txns);
+	san_ulp_tl_ops.cmpl(fake.ulp, &fake.txns[i], status);
+}
+
+static inline uint32_t
+test_secret32(void *arg)
+{
+	return (uint32_t)san_prng_u64(arg);
+}
+
+struct test_ulp {
+	struct san_prng prng;
+	struct san_ulp *ulp;
+	struct san_ulp_cq *send_cq, *recv_cq;
+	uint32_t qp;
+};
+
+static inline void
+test_ulp_conf(struct test_ulp *t, struct san_ulp_conf *conf)
+{
+	san_prng_seed(&t->prng, 7);
+	san_ulp_conf_default(conf);
+	conf->max_conns = 8;
+	conf->max_qps = 8;
+	conf->max_cqs = 4;
+	conf->max_mrs = 16;
+	conf->pull_piece = 1000;
+	conf->secret32 = test_secret32;
+	conf->secret_arg = &t->prng;
+}
+
+/** One queue pair, depths as given, not bound. */
+static inline void
+test_ulp_open(struct test_ulp *t, uint32_t sq_depth, uint32_t rq_depth, uint32_t cq_depth)
+{
+	struct san_ulp_conf conf;
+	struct san_ulp_qp_conf qp_conf = {.sq_depth = sq_depth, .rq_depth = rq_depth, .cookie = 77};
+
+	test_ulp_conf(t, &conf);
+	assert_int_equal(san_ulp_create(&conf, &t->ulp), 0);
+	san_ulp_set_tl(t->ulp, NULL, NULL);
+	assert_int_equal(san_ulp_cq_create(t->ulp, cq_depth, &t->send_cq), 0);
+	assert_int_equal(san_ulp_cq_create(t->ulp, cq_depth, &t->recv_cq), 0);
+	qp_conf.send_cq = t->send_cq;
+	qp_conf.recv_cq = t->recv_cq;
+	assert_int_equal(san_ulp_qp_create(t->ulp, &qp_conf, &t->qp), 0);
+	memset(&fake, 0, sizeof(fake));
+	fake.room = UINT32_MAX;
+	fake.ulp = t->ulp;
+}
+
+static inline void
+test_ulp_close(struct test_ulp *t)
+{
+	san_ulp_check(t->ulp);
+	san_ulp_destroy(t->ulp);
+}
+
+/** The usual fixture: 8 requests, 8 receives, room for 16 completions, bound. */
+static inline int
+test_ulp_setup(void **state)
+{
+	struct test_ulp *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return -1;
+	test_ulp_open(t, 8, 8, 16);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY), 0);
+	*state = t;
+	return 0;
+}
+
+static inline int
+test_ulp_teardown(void **state)
+{
+	test_ulp_close(*state);
+	free(*state);
+	return 0;
+}
+
+/** A request without payload. */
+static inline struct san_ulp_wr
+test_wr(uint8_t op, uint64_t wr_id, uint8_t flags)
+{
+	return (struct san_ulp_wr){.op = op, .wr_id = wr_id, .flags = flags};
+}
+
+static inline uint32_t
+test_post_recv(struct test_ulp *t, uint64_t wr_id, void *addr, uint32_t len)
+{
+	struct san_ulp_recv r = {.wr_id = wr_id, .nb_sge = 1, .sge = {{.addr = addr, .len = len}}};
+
+	return san_ulp_post_recv(t->ulp, t->qp, &r, 1, 0);
+}
+
+/** Exactly one completion waits: take it. */
+static inline struct san_ulp_wc
+test_poll_one(struct san_ulp_cq *cq)
+{
+	struct san_ulp_wc wc[2];
+
+	assert_int_equal(san_ulp_cq_poll(cq, wc, 2), 1);
+	return wc[0];
+}
+
+static inline void
+test_poll_none(struct san_ulp_cq *cq)
+{
+	struct san_ulp_wc wc;
+
+	assert_int_equal(san_ulp_cq_poll(cq, &wc, 1), 0);
+}
+
+/** What the target's side of tl knows of a push. */
+static inline struct san_tl_rxn
+test_push(uint8_t kind, uint32_t length, uint32_t key, uint64_t addr)
+{
+	return (struct san_tl_rxn){
+		.type = SAN_TL_PUSH,
+		.kind = kind,
+		.slot = SLOT,
+		.length = length,
+		.key = key,
+		.addr = addr,
+	};
+}
+
+#endif /* TEST_ULP_H */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <pthread.h>
+
+#include "test_ulp.h"
+
+#define DEPTH 16
+
+static void
+put(struct san_ulp_cq *cq, uint64_t wr_id)
+{
+	struct san_ulp_wc wc = {.wr_id = wr_id};
+
+	san_ulp_cq_put(cq, &wc);
+}
+
+static void
+san_ulp_cq_create__bounds(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_cq *cq;
+
+	assert_int_equal(san_ulp_cq_create(t->ulp, 0, &cq), -EINVAL);
+	assert_int_equal(san_ulp_cq_create(t->ulp, SAN_ULP_CQ_MAX + 1, &cq), -EINVAL);
+	/* two of four are there */
+	assert_int_equal(san_ulp_cq_create(t->ulp, 1, &cq), 0);
+	assert_int_equal(san_ulp_cq_create(t->ulp, 3, &cq), 0);
+	assert_int_equal(san_ulp_cq_create(t->ulp, 1, &cq), -ENOSPC);
+	assert_int_equal(san_ulp_cq_destroy(t->ulp, cq), 0);
+	assert_int_equal(san_ulp_cq_create(t->ulp, 1, &cq), 0);
+}
+
+static void
+san_ulp_cq_destroy__busy_while_used(void **state)
+{
+	struct test_ulp *t = *state;
+
+	assert_int_equal(san_ulp_cq_destroy(t->ulp, t->send_cq), -EBUSY);
+	assert_int_equal(san_ulp_cq_destroy(t->ulp, t->recv_cq), -EBUSY);
+	san_ulp_qp_unbind(t->ulp, t->qp);
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, t->qp), 0);
+	assert_int_equal(san_ulp_cq_destroy(t->ulp, t->send_cq), 0);
+	assert_int_equal(san_ulp_cq_destroy(t->ulp, t->recv_cq), 0);
+}
+
+/* A promise counts like an entry: it can't overrun (RT-23). */
+static void
+san_ulp_cq_reserve__never_beyond_depth(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_cq *cq = t->send_cq;
+	struct san_ulp_wc wc[DEPTH];
+	uint32_t i;
+
+	for (i = 0; i < DEPTH; i++)
+		assert_true(san_ulp_cq_reserve(cq));
+	assert_false(san_ulp_cq_reserve(cq));
+	for (i = 0; i < DEPTH - 1; i++)
+		put(cq, i);
+	assert_false(san_ulp_cq_reserve(cq));
+	san_ulp_cq_unreserve(cq);
+	assert_true(san_ulp_cq_reserve(cq));
+	assert_false(san_ulp_cq_reserve(cq));
+	assert_int_equal(san_ulp_cq_poll(cq, wc, 2), 2);
+	assert_true(san_ulp_cq_reserve(cq));
+	assert_true(san_ulp_cq_reserve(cq));
+	assert_false(san_ulp_cq_reserve(cq));
+	for (i = 0; i < 3; i++)
+		san_ulp_cq_unreserve(cq);
+}
+
+static void
+san_ulp_cq_poll__oldest_first_over_wrap(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_cq *cq = t->send_cq;
+	struct san_ulp_wc wc[DEPTH + 1];
+	uint64_t next_in = 0, next_out = 0;
+	uint32_t round, i, n;
+
+	/* the indices begin just below 2^32 */
+	atomic_store(&cq->q.tail, 0xfffffff5);
+	atomic_store(&cq->q.head, 0xfffffff5);
+	cq->q.head_seen = cq->q.tail_seen = 0xfffffff5;
+	for (round = 0; round < 20; round++) {
+		while (san_ulp_cq_reserve(cq))
+			put(cq, next_in++);
+		assert_int_equal(next_in - next_out, DEPTH);
+		n = san_ulp_cq_poll(cq, wc, round % DEPTH);
+		assert_int_equal(n, round % DEPTH);
+		for (i = 0; i < n; i++)
+			assert_int_equal(wc[i].wr_id, next_out++);
+	}
+	/* asked for more than there is: all of it */
+	n = (uint32_t)(next_in - next_out);
+	assert_int_equal(san_ulp_cq_poll(cq, wc, DEPTH + 1), n);
+	assert_int_equal(wc[n - 1].wr_id, next_in - 1);
+	assert_int_equal(san_ulp_cq_poll(cq, wc, DEPTH + 1), 0);
+}
+
+#define NB_ENTRIES 300000
+
+static void *
+consumer(void *arg)
+{
+	struct san_ulp_wc wc[5];
+	uint64_t next = 0;
+	uint32_t n, i;
+
+	while (next < NB_ENTRIES) {
+		n = san_ulp_cq_poll(arg, wc, 5);
+		for (i = 0; i < n; i++, next++)
+			if (wc[i].wr_id != next || wc[i].byte_len != (uint32_t)~next)
+				return (void *)1;
+		if (n == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* The application polls on a thread of its own (SYS-2). */
+static void
+san_ulp_cq_poll__from_another_thread(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_cq *cq = t->send_cq;
+	struct san_ulp_wc wc = {0};
+	pthread_t thread;
+	void *failed;
+	uint64_t i;
+
+	assert_int_equal(pthread_create(&thread, NULL, consumer, cq), 0);
+	for (i = 0; i < NB_ENTRIES; i++) {
+		while (!san_ulp_cq_reserve(cq))
+			sched_yield();
+		wc.wr_id = i;
+		wc.byte_len = (uint32_t)~i;
+		san_ulp_cq_put(cq, &wc);
+	}
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(san_ulp_cq_create__bounds),
+		TEST(san_ulp_cq_destroy__busy_while_used),
+		TEST(san_ulp_cq_reserve__never_beyond_depth),
+		TEST(san_ulp_cq_poll__oldest_first_over_wrap),
+		TEST(san_ulp_cq_poll__from_another_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_ulp.h"
+
+#define LEN  256
+#define BASE 0x10000
+
+static uint8_t mem[LEN];
+
+/* Keys in the order in which a test wants them; the last repeats. */
+static const uint32_t *script;
+static uint32_t script_left;
+
+static uint32_t
+scripted(void *arg)
+{
+	uint32_t key = *script;
+
+	(void)arg;
+	if (script_left > 1) {
+		script++;
+		script_left--;
+	}
+	return key;
+}
+
+static void
+follow(struct test_ulp *t, const uint32_t *keys, uint32_t n)
+{
+	script = keys;
+	script_left = n;
+	t->ulp->conf.secret32 = scripted;
+}
+
+static uint32_t
+add(struct test_ulp *t, uint8_t rights, uint16_t pkey)
+{
+	uint32_t key;
+
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, BASE, rights, pkey, &key), 0);
+	return key;
+}
+
+static uint8_t
+try_pull(struct test_ulp *t, uint32_t key, uint64_t addr, uint32_t length)
+{
+	struct san_tl_rxn r = {.type = SAN_TL_PULL, .slot = SLOT, .key = key, .addr = addr};
+
+	r.length = length;
+	return san_ulp_tl_ops.pull_req(t->ulp, &r);
+}
+
+static void
+san_ulp_mr_add__refuses_bad_arguments(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key;
+
+	assert_int_equal(san_ulp_mr_add(t->ulp, NULL, 1, 0, 0, PKEY, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, 0, 0, 0, PKEY, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, 0, 0x8, PKEY, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, UINT64_MAX, 0, 0, PKEY, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, UINT64_MAX - LEN + 1, 0, PKEY, &key),
+			 -EINVAL);
+	assert_int_equal(san_ulp_nb_mrs(t->ulp), 0);
+	/* right up to the end is possible */
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, UINT64_MAX - LEN, 0, PKEY, &key), 0);
+}
+
+static void
+san_ulp_mr_add__fills_the_table(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t keys[16];
+	uint32_t key, i, j;
+
+	for (i = 0; i < 16; i++) {
+		keys[i] = add(t, 0, PKEY);
+		assert_int_not_equal(keys[i], 0);
+		for (j = 0; j < i; j++)
+			assert_int_not_equal(keys[i] & 15, keys[j] & 15);
+		san_ulp_check(t->ulp);
+	}
+	assert_int_equal(san_ulp_nb_mrs(t->ulp), 16);
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, 0, 0, PKEY, &key), -ENOSPC);
+	for (i = 0; i < 16; i++)
+		assert_int_equal(san_ulp_mr_del(t->ulp, keys[i]), 0);
+	assert_int_equal(san_ulp_nb_mrs(t->ulp), 0);
+}
+
+static void
+san_ulp_mr_add__draws_again_on_collision(void **state)
+{
+	static const uint32_t keys[] = {0xaaaa0005, 0xbbbb0005, 0xcccc0006};
+	struct test_ulp *t = *state;
+
+	follow(t, keys, 3);
+	assert_int_equal(add(t, 0, PKEY), 0xaaaa0005);
+	assert_int_equal(add(t, 0, PKEY), 0xcccc0006);
+}
+
+static void
+san_ulp_mr_add__never_zero(void **state)
+{
+	static const uint32_t keys[] = {0, 0, 0x12340000};
+	static const uint32_t zeros[] = {0};
+	struct test_ulp *t = *state;
+	uint32_t i;
+
+	follow(t, keys, 3);
+	assert_int_equal(add(t, 0, PKEY), 0x12340000);
+	/* a generator that is stuck ends the search too */
+	follow(t, zeros, 1);
+	for (i = 1; i < 16; i++)
+		assert_int_not_equal(add(t, 0, PKEY), 0);
+	san_ulp_check(t->ulp);
+}
+
+static void
+san_ulp_mr_add__dead_key_stays_dead(void **state)
+{
+	static const uint32_t keys[] = {0x77770001, 0x77770001, 0x77770001, 0x88880001};
+	static const uint32_t stuck[] = {0x88880001};
+	struct test_ulp *t = *state;
+	uint32_t key;
+
+	follow(t, keys, 4);
+	key = add(t, SAN_RIGHT_PULL, PKEY);
+	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
+	assert_int_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x88880001);
+	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_BAD_KEY);
+	follow(t, stuck, 1);
+	assert_int_equal(san_ulp_mr_del(t->ulp, 0x88880001), 0);
+	assert_int_not_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x88880001);
+	assert_int_equal(try_pull(t, 0x88880001, BASE, 1), SAN_ST_BAD_KEY);
+}
+
+static void
+san_ulp_mr_del__unknown_key(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add(t, 0, PKEY);
+
+	assert_int_equal(san_ulp_mr_del(t->ulp, 0), -ENOENT);
+	assert_int_equal(san_ulp_mr_del(t->ulp, key ^ 0x10000), -ENOENT);
+	assert_int_equal(san_ulp_nb_mrs(t->ulp), 1);
+	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
+	assert_int_equal(san_ulp_mr_del(t->ulp, key), -ENOENT);
+}
+
+/* RT-27: a refusal names what was wrong. */
+static void
+san_ulp_mr_access__key_and_partition(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t mine = add(t, SAN_RIGHT_PULL, PKEY);
+	uint32_t other = add(t, SAN_RIGHT_PULL, PKEY + 1);
+
+	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_OK);
+	assert_int_equal(try_pull(t, mine ^ 0x80000000, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, 0, BASE, LEN), SAN_ST_BAD_KEY);
+	/* RT-29: another partition's region is no region at all */
+	assert_int_equal(try_pull(t, other, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(san_ulp_mr_del(t->ulp, mine), 0);
+	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_key_errors, 4);
+}
+
+static void
+san_ulp_mr_access__bounds(void **state)
+{
+	static const struct {
+		uint64_t addr;
+		uint32_t length;
+		uint8_t status;
+	} cases[] = {
+		{BASE, LEN, SAN_ST_OK},
+		{BASE, 0, SAN_ST_OK},
+		{BASE + LEN, 0, SAN_ST_OK},
+		{BASE + LEN - 1, 1, SAN_ST_OK},
+		{BASE, LEN + 1, SAN_ST_BOUNDS},
+		{BASE + 1, LEN, SAN_ST_BOUNDS},
+		{BASE + LEN, 1, SAN_ST_BOUNDS},
+		{BASE + LEN + 1, 0, SAN_ST_BOUNDS},
+		{BASE - 1, 2, SAN_ST_BOUNDS},
+		{BASE - 1, 0, SAN_ST_BOUNDS},
+		{0, 1, SAN_ST_BOUNDS},
+		{UINT64_MAX, 1, SAN_ST_BOUNDS},
+		{UINT64_MAX - 10, UINT32_MAX, SAN_ST_BOUNDS}, /* end wraps */
+		{BASE + 1, UINT32_MAX, SAN_ST_BOUNDS},
+	};
+	struct test_ulp *t = *state;
+	uint32_t key = add(t, SAN_RIGHT_PULL, PKEY);
+	uint32_t nb_bad = 0;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(try_pull(t, key, cases[i].addr, cases[i].length), cases[i].status);
+		nb_bad += cases[i].status == SAN_ST_BOUNDS;
+	}
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_bounds_errors, nb_bad);
+}
+
+static void
+san_ulp_mr_access__each_right_alone(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t rights;
+
+	for (rights = 0; rights < 8; rights++) {
+		uint32_t key;
+		struct san_tl_rxn push, pull = {.slot = SLOT, .length = 8};
+		struct san_tl_rxn atomic = {.slot = SLOT, .op = SAN_ATOMIC_FETCH_ADD};
+		uint64_t word[1] = {0};
+
+		assert_int_equal(san_ulp_mr_add(t->ulp, word, 8, 0, rights, PKEY, &key), 0);
+		push = test_push(SAN_KIND_PUSH, 8, key, 0);
+		pull.key = key;
+		atomic.key = key;
+		assert_int_equal(san_ulp_tl_ops.push_req(t->ulp, &push),
+				 rights & SAN_RIGHT_PUSH ? SAN_ST_OK : SAN_ST_RIGHTS);
+		assert_int_equal(san_ulp_tl_ops.pull_req(t->ulp, &pull),
+				 rights & SAN_RIGHT_PULL ? SAN_ST_OK : SAN_ST_RIGHTS);
+		assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &atomic),
+				 rights & SAN_RIGHT_ATOMIC ? SAN_ST_OK : SAN_ST_RIGHTS);
+		assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
+	}
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_rights_errors, 12);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(san_ulp_mr_add__refuses_bad_arguments),
+		TEST(san_ulp_mr_add__fills_the_table),
+		TEST(san_ulp_mr_add__draws_again_on_collision),
+		TEST(san_ulp_mr_add__never_zero),
+		TEST(san_ulp_mr_add__dead_key_stays_dead),
+		TEST(san_ulp_mr_del__unknown_key),
+		TEST(san_ulp_mr_access__key_and_partition),
+		TEST(san_ulp_mr_access__bounds),
+		TEST(san_ulp_mr_access__each_right_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_eal.h"
+#include "test_ulp.h"
+
+#define BASE 0x40000
+
+static struct rte_mempool *pool;
+static uint64_t words[128];
+static uint8_t *const mem = (uint8_t *)words;
+static uint8_t data[1024];
+
+static uint32_t
+add_region(struct test_ulp *t, uint8_t rights)
+{
+	uint32_t key;
+
+	memset(words, 0, sizeof(words));
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, sizeof(words), BASE, rights, PKEY, &key), 0);
+	return key;
+}
+
+/** Bytes *from* .. *from* + *len* of data[], in a packet with headers in front. */
+static uint8_t
+place(struct test_ulp *t, struct san_tl_rxn *r, uint32_t offset, uint16_t from, uint16_t len)
+{
+	struct rte_mbuf *m = test_eal_exact(pool, data, (uint16_t)(from + len));
+	uint8_t status = san_ulp_tl_ops.push_place(t->ulp, r, offset, m, from, len);
+
+	rte_pktmbuf_free(m);
+	return status;
+}
+
+static uint8_t
+push_req(struct test_ulp *t, struct san_tl_rxn *r)
+{
+	uint8_t status = san_ulp_tl_ops.push_req(t->ulp, r);
+
+	san_ulp_check(t->ulp);
+	return status;
+}
+
+/* ---- reserve ---- */
+
+/* Design, rule 4: a solicited send reserves its receive before its grant. */
+static void
+reserve__only_what_is_posted(void **state)
+{
+	struct test_ulp *t = *state;
+
+	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	test_post_recv(t, 1, mem, 8);
+	test_post_recv(t, 2, mem, 8);
+	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	san_ulp_tl_ops.unreserve(t->ulp, SLOT);
+	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT + 1));
+	san_ulp_tl_ops.unreserve(t->ulp, SLOT + 1);
+}
+
+static void
+reserve__taken_with_its_push(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND, 8, 0, 0);
+
+	test_post_recv(t, 1, mem, 8);
+	test_post_recv(t, 2, mem, 8);
+	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	r.reserved = true;
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_false(r.reserved);
+	/* one posted is left, and nothing is promised */
+	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+}
+
+/* RT-26: the head of the line takes even a promised one. */
+static void
+reserve__head_of_line_goes_first(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn first = test_push(SAN_KIND_SEND, 8, 0, 0);
+	struct san_tl_rxn later = test_push(SAN_KIND_SEND, 8, 0, 0);
+
+	test_post_recv(t, 1, mem, 8);
+	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	later.reserved = true;
+	assert_int_equal(push_req(t, &first), SAN_ST_OK);
+	assert_int_equal(push_req(t, &later), SAN_ST_RNR);
+	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	test_post_recv(t, 2, mem, 8);
+	assert_int_equal(push_req(t, &later), SAN_ST_OK);
+	test_post_recv(t, 3, mem, 8);
+	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+}
+
+/* ---- pushes ---- */
+
+/* RT-10, RT-11 */
+static void
+push__lands_in_its_region(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 300, key, BASE + 100);
+
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	/* packets of one transaction are placed as they come */
+	assert_int_equal(place(t, &r, 200, 200, 100), SAN_ST_OK);
+	assert_int_equal(place(t, &r, 0, 0, 200), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_memory_equal(mem + 100, data, 300);
+	assert_int_equal(mem[99], 0);
+	assert_int_equal(mem[400], 0);
+	test_poll_none(t->recv_cq);
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_placed_bytes, 300);
+}
+
+static void
+push_place__packet_in_segments(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 90, key, BASE);
+	struct san_tl_rxn s = test_push(SAN_KIND_SEND, 90, 0, 0);
+	struct rte_mbuf *m = test_eal_exact(pool, data, 30);
+	uint8_t buf[90] = {0};
+
+	assert_int_equal(rte_pktmbuf_chain(m, test_eal_exact(pool, data + 30, 10)), 0);
+	assert_int_equal(rte_pktmbuf_chain(m, test_eal_exact(pool, data + 40, 60)), 0);
+	test_post_recv(t, 1, buf, sizeof(buf));
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(push_req(t, &s), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_place(t->ulp, &r, 0, m, 10, 90), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_place(t->ulp, &s, 0, m, 10, 90), SAN_ST_OK);
+	assert_memory_equal(mem, data + 10, 90);
+	assert_memory_equal(buf, data + 10, 90);
+	/* shorter than it says */
+	assert_int_equal(san_ulp_tl_ops.push_place(t->ulp, &r, 0, m, 11, 90), SAN_ST_LENGTH);
+	assert_int_equal(san_ulp_tl_ops.push_place(t->ulp, &s, 0, m, 11, 90), SAN_ST_LENGTH);
+	rte_pktmbuf_free(m);
+}
+
+static void
+push_place__never_beyond_what_was_let_in(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 50, key, BASE);
+
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(place(t, &r, 0, 0, 51), SAN_ST_BOUNDS);
+	assert_int_equal(place(t, &r, 50, 0, 1), SAN_ST_BOUNDS);
+	assert_int_equal(place(t, &r, UINT32_MAX, 0, 2), SAN_ST_BOUNDS);
+	assert_int_equal(place(t, &r, 0, 0, 50), SAN_ST_OK);
+	assert_int_equal(mem[50], 0);
+}
+
+/* Region revoked in flight; a new one in its slot is another region. */
+static void
+push_place__revoked(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 50, key, BASE);
+	uint32_t i;
+
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(place(t, &r, 0, 0, 25), SAN_ST_OK);
+	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
+	assert_int_equal(place(t, &r, 25, 25, 25), SAN_ST_REVOKED);
+	for (i = 0; i < 16; i++)
+		add_region(t, SAN_RIGHT_PUSH);
+	assert_int_equal(place(t, &r, 25, 25, 25), SAN_ST_REVOKED);
+	assert_int_equal(mem[25], 0);
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_revoked, 2);
+	assert_int_equal(push_req(t, &r), SAN_ST_BAD_KEY);
+}
+
+static void
+push_req__zero_length(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 0, 0, 0);
+	struct san_tl_rxn wrong = test_push(SAN_KIND_PUSH, 0, 12345, 0);
+
+	/* nothing, nowhere: a signal needs no region */
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(place(t, &r, 0, 0, 0), SAN_ST_OK);
+	assert_int_equal(place(t, &r, 0, 0, 1), SAN_ST_BOUNDS);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(push_req(t, &wrong), SAN_ST_BAD_KEY);
+}
+
+static void
+push_req__unknown_connection(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND, 0, 0, 0);
+
+	r.slot = SLOT + 1;
+	assert_int_equal(push_req(t, &r), SAN_ST_REFUSED);
+	assert_int_equal(san_ulp_tl_ops.pull_req(t->ulp, &r), SAN_ST_REFUSED);
+	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_REFUSED);
+}
+
+/* ---- sends ---- */
+
+static void
+send__fills_the_posted_receive(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND, 70, 0, 0);
+	uint8_t a[30] = {0}, b[50] = {0};
+	struct san_ulp_recv recv = {
+		.wr_id = 9,
+		.nb_sge = 3,
+		.sge = {{a, sizeof(a), 0}, {NULL, 0, 0}, {b, sizeof(b), 0}},
+	};
+	struct san_ulp_wc wc;
+
+	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, &recv, 1, 0), 1);
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(place(t, &r, 40, 40, 30), SAN_ST_OK);
+	assert_int_equal(place(t, &r, 0, 0, 40), SAN_ST_OK);
+	test_poll_none(t->recv_cq);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_memory_equal(a, data, 30);
+	assert_memory_equal(b, data + 30, 40);
+	assert_int_equal(b[40], 0);
+	wc = test_poll_one(t->recv_cq);
+	assert_int_equal(wc.wr_id, 9);
+	assert_int_equal(wc.qp, t->qp);
+	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_int_equal(wc.byte_len, 70);
+	assert_false(wc.has_imm);
+}
+
+/* RT-23: no receive posted is "not ready", not an error. */
+static void
+send__without_receive(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND, 8, 0, 0);
+
+	assert_int_equal(push_req(t, &r), SAN_ST_RNR);
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_rnr, 1);
+	test_post_recv(t, 1, mem, 8);
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+}
+
+/* RT-23: so is a full completion queue; the receive stays posted. */
+static void
+send__without_cq_entry(void **state)
+{
+	struct test_ulp t;
+	struct san_tl_rxn r[3];
+	uint32_t i;
+
+	(void)state;
+	test_ulp_open(&t, 8, 8, 2);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	for (i = 0; i < 3; i++) {
+		test_post_recv(&t, i, mem, 8);
+		r[i] = test_push(SAN_KIND_SEND, 8, 0, 0);
+	}
+	assert_int_equal(push_req(&t, &r[0]), SAN_ST_OK);
+	assert_int_equal(push_req(&t, &r[1]), SAN_ST_OK);
+	assert_int_equal(push_req(&t, &r[2]), SAN_ST_RNR);
+	assert_int_equal(san_ulp_tl_ops.push_done(t.ulp, &r[0]), SAN_ST_OK);
+	assert_int_equal(push_req(&t, &r[2]), SAN_ST_RNR);
+	assert_int_equal(test_poll_one(t.recv_cq).wr_id, 0);
+	assert_int_equal(push_req(&t, &r[2]), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_done(t.ulp, &r[1]), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_done(t.ulp, &r[2]), SAN_ST_OK);
+	test_ulp_close(&t);
+}
+
+/* RT-27: refused alone; the receive tells its program why. */
+static void
+send__longer_than_the_receive(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND, 9, 0, 0);
+	struct san_ulp_wc wc;
+
+	test_post_recv(t, 1, mem, 8);
+	test_post_recv(t, 2, mem, 9);
+	assert_int_equal(push_req(t, &r), SAN_ST_LENGTH);
+	wc = test_poll_one(t->recv_cq);
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.status, SAN_WC_ST_LOCAL_LENGTH);
+	assert_int_equal(wc.byte_len, 9);
+	/* nothing to give back */
+	san_ulp_tl_ops.push_abort(t->ulp, &r);
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 2);
+}
+
+static void
+push_abort__gives_receive_and_cq_entry_back(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND, 8, 0, 0);
+	struct san_tl_rxn other = r;
+	uint8_t old[8] = {0};
+
+	test_post_recv(t, 1, old, 8);
+	test_post_recv(t, 2, mem, 8);
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(t->recv_cq->nb_reserved, 1);
+	san_ulp_tl_ops.push_abort(t->ulp, &r);
+	san_ulp_check(t->ulp);
+	assert_int_equal(t->recv_cq->nb_reserved, 0);
+	/* twice does nothing, even when the receive is another push's by now */
+	assert_int_equal(push_req(t, &other), SAN_ST_OK);
+	san_ulp_tl_ops.push_abort(t->ulp, &r);
+	san_ulp_check(t->ulp);
+	assert_int_equal(place(t, &r, 0, 0, 8), SAN_ST_REFUSED);
+	assert_int_equal(old[1], 0);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &other), SAN_ST_OK);
+	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 1);
+}
+
+/* ---- push with immediate ---- */
+
+static void
+push_imm__places_and_completes_a_receive(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	struct san_tl_rxn r = test_push(SAN_KIND_PUSH_IMM, 40, key, BASE + 8);
+	uint8_t untouched[4] = {0};
+	struct san_ulp_wc wc;
+
+	/* its buffer is not used, and may be too small */
+	test_post_recv(t, 3, untouched, sizeof(untouched));
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(place(t, &r, 0, 0, 40), SAN_ST_OK);
+	r.imm = 0xdeadbeef;
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_memory_equal(mem + 8, data, 40);
+	assert_int_equal(untouched[1], 0);
+	wc = test_poll_one(t->recv_cq);
+	assert_int_equal(wc.wr_id, 3);
+	assert_int_equal(wc.op, SAN_WC_RECV_PUSH_IMM);
+	assert_int_equal(wc.byte_len, 40);
+	assert_true(wc.has_imm);
+	assert_int_equal(wc.imm, 0xdeadbeef);
+}
+
+static void
+push_imm__key_before_receive(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PUSH);
+	struct san_tl_rxn r = test_push(SAN_KIND_PUSH_IMM, 40, key ^ 0x100, BASE);
+
+	/* what will never do does not wait for a receive, nor take one */
+	assert_int_equal(push_req(t, &r), SAN_ST_BAD_KEY);
+	test_post_recv(t, 3, mem, 8);
+	assert_int_equal(push_req(t, &r), SAN_ST_BAD_KEY);
+	r.key = key;
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
+	assert_int_equal(place(t, &r, 0, 0, 40), SAN_ST_REVOKED);
+	san_ulp_tl_ops.push_abort(t->ulp, &r);
+	r = test_push(SAN_KIND_PUSH_IMM, 0, 0, 0);
+	assert_int_equal(push_req(t, &r), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 3);
+}
+
+/* ---- pulls ---- */
+
+static void
+pull__reads_the_region_each_time(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PULL);
+	struct san_tl_rxn r = {.type = SAN_TL_PULL, .slot = SLOT, .length = 100, .key = key};
+	uint8_t out[100];
+
+	r.addr = BASE + 50;
+	memcpy(mem, data, sizeof(words));
+	assert_int_equal(san_ulp_tl_ops.pull_req(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.pull_read(t->ulp, &r, 60, out, 40), SAN_ST_OK);
+	assert_memory_equal(out, data + 110, 40);
+	/* bytes are read at each (re)transmission (design, rule 3) */
+	mem[110] ^= 0xff;
+	assert_int_equal(san_ulp_tl_ops.pull_read(t->ulp, &r, 60, out, 40), SAN_ST_OK);
+	assert_int_equal(out[0], data[110] ^ 0xff);
+	/* design, rule 14: only while the region is valid */
+	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
+	assert_int_equal(san_ulp_tl_ops.pull_read(t->ulp, &r, 60, out, 40), SAN_ST_REVOKED);
+	assert_int_equal(san_ulp_tl_ops.pull_read(t->ulp, &r, 100, out, 0), SAN_ST_OK);
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_revoked, 1);
+}
+
+/* ---- atomics: RT-30 ---- */
+
+static struct san_tl_rxn
+atomic_on(uint32_t key, uint64_t addr, uint8_t op, uint64_t operand)
+{
+	return (struct san_tl_rxn){
+		.type = SAN_TL_ATOMIC,
+		.slot = SLOT,
+		.op = op,
+		.key = key,
+		.addr = addr,
+		.operand = operand,
+	};
+}
+
+static void
+atomic__fetch_add(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_ATOMIC);
+	struct san_tl_rxn r = atomic_on(key, BASE + 16, SAN_ATOMIC_FETCH_ADD, 5);
+
+	words[2] = UINT64_MAX - 1;
+	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(r.result, UINT64_MAX - 1);
+	assert_int_equal(words[2], 3);
+	assert_int_equal(words[1], 0);
+	assert_int_equal(words[3], 0);
+}
+
+static void
+atomic__compare_and_swap(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_ATOMIC);
+	struct san_tl_rxn r = atomic_on(key, BASE, SAN_ATOMIC_CMP_SWAP, 10);
+
+	words[0] = 10;
+	r.swap = 20;
+	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(r.result, 10);
+	assert_int_equal(words[0], 20);
+	/* no match: the old value comes back, nothing changes */
+	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(r.result, 20);
+	assert_int_equal(words[0], 20);
+}
+
+static void
+atomic__refusals(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_ATOMIC);
+	uint32_t other = add_region(t, SAN_RIGHT_PUSH | SAN_RIGHT_PULL);
+	uint32_t skewed;
+	const struct {
+		uint32_t key;
+		uint64_t addr;
+		uint8_t status;
+	} cases[] = {
+		{key ^ 0x1000, BASE, SAN_ST_BAD_KEY},
+		{other, BASE, SAN_ST_RIGHTS},
+		{key, BASE + 4, SAN_ST_ALIGN},
+		{key, BASE + sizeof(words) - 4, SAN_ST_BOUNDS},
+		{key, BASE + sizeof(words), SAN_ST_BOUNDS},
+		{key, BASE + sizeof(words) - 8, SAN_ST_OK},
+	};
+	struct san_tl_rxn r;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		r = atomic_on(cases[i].key, cases[i].addr, SAN_ATOMIC_FETCH_ADD, 1);
+		assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), cases[i].status);
+	}
+	/* aligned by its name, but not in our memory */
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem + 1, 64, 0, SAN_RIGHT_ATOMIC, PKEY, &skewed), 0);
+	r = atomic_on(skewed, 8, SAN_ATOMIC_FETCH_ADD, 1);
+	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_ALIGN);
+	r = atomic_on(skewed, 7, SAN_ATOMIC_FETCH_ADD, 1);
+	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_ALIGN);
+	for (i = 0; i + 1 < 128; i++)
+		assert_int_equal(words[i], 0);
+	assert_int_equal(words[127], 1);
+}
+
+static int
+group_setup(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	pool = test_eal_pool("ulp_place", 255, 2048);
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(1 + i % 251);
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(reserve__only_what_is_posted),
+		TEST(reserve__taken_with_its_push),
+		TEST(reserve__head_of_line_goes_first),
+		TEST(push__lands_in_its_region),
+		TEST(push_place__packet_in_segments),
+		TEST(push_place__never_beyond_what_was_let_in),
+		TEST(push_place__revoked),
+		TEST(push_req__zero_length),
+		TEST(push_req__unknown_connection),
+		TEST(send__fills_the_posted_receive),
+		TEST(send__without_receive),
+		cmocka_unit_test(send__without_cq_entry),
+		TEST(send__longer_than_the_receive),
+		TEST(push_abort__gives_receive_and_cq_entry_back),
+		TEST(push_imm__places_and_completes_a_receive),
+		TEST(push_imm__key_before_receive),
+		TEST(pull__reads_the_region_each_time),
+		TEST(atomic__fetch_add),
+		TEST(atomic__compare_and_swap),
+		TEST(atomic__refusals),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}

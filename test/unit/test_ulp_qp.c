@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_ulp.h"
+
+static uint8_t mem[64];
+
+static struct san_tl_rxn
+send_of(uint32_t length)
+{
+	return test_push(SAN_KIND_SEND, length, 0, 0);
+}
+
+/** Post receives wr_id = first .. first + n - 1. */
+static void
+post_recvs(struct test_ulp *t, uint64_t first, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		assert_int_equal(test_post_recv(t, first + i, mem, sizeof(mem)), 1);
+}
+
+static uint8_t
+take(struct test_ulp *t, struct san_tl_rxn *r)
+{
+	*r = send_of(8);
+	return san_ulp_tl_ops.push_req(t->ulp, r);
+}
+
+/** wr_id of the receive that the next send gets, all of it arrived. */
+static uint64_t
+receive_one(struct test_ulp *t)
+{
+	struct san_tl_rxn r;
+
+	assert_int_equal(take(t, &r), SAN_ST_OK);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	return test_poll_one(t->recv_cq).wr_id;
+}
+
+static void
+expect_flushed(struct san_ulp_cq *cq, uint8_t op, uint64_t first, uint32_t n)
+{
+	struct san_ulp_wc wc[64];
+	uint32_t i;
+
+	assert_int_equal(san_ulp_cq_poll(cq, wc, 64), n);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(wc[i].wr_id, first + i);
+		assert_int_equal(wc[i].op, op);
+		assert_int_equal(wc[i].status, SAN_WC_ST_FLUSHED);
+		assert_int_equal(wc[i].byte_len, 0);
+	}
+}
+
+static void
+san_ulp_qp_create__refuses_bad_arguments(void **state)
+{
+	struct test_ulp *t = *state;
+	const struct san_ulp_qp_conf good = {t->send_cq, t->recv_cq, 4, 4, 0};
+	struct san_ulp_qp_conf bad;
+	uint32_t qp;
+
+#define REFUSED(field, value)                                                    \
+	do {                                                                     \
+		bad = good;                                                      \
+		bad.field = value;                                               \
+		assert_int_equal(san_ulp_qp_create(t->ulp, &bad, &qp), -EINVAL); \
+	} while (0)
+	REFUSED(send_cq, NULL);
+	REFUSED(recv_cq, NULL);
+	REFUSED(sq_depth, 0);
+	REFUSED(sq_depth, 3);
+	REFUSED(sq_depth, 8192);
+	REFUSED(rq_depth, 0);
+	REFUSED(rq_depth, 6);
+	REFUSED(rq_depth, 8192);
+#undef REFUSED
+}
+
+static void
+san_ulp_qp_create__up_to_max_and_rests(void **state)
+{
+	struct test_ulp *t = *state;
+	const struct san_ulp_qp_conf conf = {t->send_cq, t->send_cq, 4096, 4096, 5};
+	uint32_t qp[8], again, i;
+
+	for (i = 0; i < 7; i++)
+		assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp[i]), 0);
+	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &again), -ENOSPC);
+	assert_int_equal(san_ulp_qp_cookie(t->ulp, qp[3]), 5);
+	assert_int_equal(san_ulp_qp_cookie(t->ulp, t->qp), 77);
+	san_ulp_check(t->ulp);
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[5]), 0);
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[2]), 0);
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[2]), -EINVAL);
+	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &again), 0);
+	assert_int_equal(again, qp[2]);
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, again), 0);
+	/* not the one just freed: its number rests */
+	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &again), 0);
+	assert_int_equal(again, qp[5]);
+}
+
+static void
+san_ulp_qp_bind__one_to_one(void **state)
+{
+	struct test_ulp *t = *state;
+	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0};
+	uint32_t qp;
+
+	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp), 0);
+	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT), t->qp);
+	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), UINT32_MAX);
+	assert_int_equal(san_ulp_qp_of(t->ulp, 8), UINT32_MAX);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, SLOT, PKEY), -EBUSY);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY), -EBUSY);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, 8, PKEY), -EINVAL);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, 99, SLOT + 1, PKEY), -EINVAL);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, SLOT + 1, PKEY), 0);
+	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), qp);
+	san_ulp_qp_unbind(t->ulp, qp);
+	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), UINT32_MAX);
+	san_ulp_qp_unbind(t->ulp, qp);
+	san_ulp_qp_unbind(t->ulp, 99);
+}
+
+static void
+san_ulp_qp_bind__submits_what_waited(void **state)
+{
+	struct test_ulp t;
+	struct san_ulp_wr wr[3];
+	uint32_t i;
+
+	(void)state;
+	test_ulp_open(&t, 8, 8, 16);
+	for (i = 0; i < 3; i++)
+		wr[i] = test_wr(SAN_WR_SEND, 100 + i, SAN_WR_SIGNALED);
+	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 3, 0), 3);
+	post_recvs(&t, 1, 2);
+	san_ulp_pump(t.ulp, 0);
+	assert_int_equal(fake.nb_txns, 0);
+	assert_int_equal(fake.nb_recv_posted, 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(fake.nb_txns, 0);
+	san_ulp_pump(t.ulp, 0);
+	assert_int_equal(fake.nb_txns, 3);
+	assert_int_equal(receive_one(&t), 1);
+	for (i = 0; i < 3; i++) {
+		fake_cmpl(i, SAN_ST_OK);
+		assert_int_equal(test_poll_one(t.send_cq).wr_id, 100 + i);
+	}
+	test_ulp_close(&t);
+}
+
+static void
+san_ulp_qp_is_idle__counts_requests(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+
+	post_recvs(t, 1, 1);
+	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
+	fake.room = 0;
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_false(san_ulp_qp_is_idle(t->ulp, t->qp));
+	fake.room = 1;
+	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_ulp_pump(t->ulp, 0);
+	assert_false(san_ulp_qp_is_idle(t->ulp, t->qp));
+	fake_cmpl(0, SAN_ST_OK);
+	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
+	assert_true(san_ulp_qp_is_idle(t->ulp, 99));
+}
+
+/* RT-7: whatever was posted completes. */
+static void
+san_ulp_qp_unbind__flushes_in_order(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	struct san_tl_rxn a, b, c;
+	uint32_t i;
+
+	fake.room = 2;
+	for (i = 0; i < 6; i++) {
+		/* unsignaled: errors complete all the same */
+		wr = test_wr(SAN_WR_SEND, 100 + i, 0);
+		assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	}
+	post_recvs(t, 1, 6);
+	/* three under way, one of them gave its receive back */
+	assert_int_equal(take(t, &a), SAN_ST_OK);
+	assert_int_equal(take(t, &b), SAN_ST_OK);
+	assert_int_equal(take(t, &c), SAN_ST_OK);
+	san_ulp_tl_ops.push_abort(t->ulp, &b);
+	fake_cmpl(0, SAN_WC_ST_RETRY_EXC);
+	fake_cmpl(1, SAN_WC_ST_RETRY_EXC);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(san_ulp_cq_poll(t->send_cq, &wc, 1), 1);
+		assert_int_equal(wc.wr_id, 100 + i);
+		assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
+	}
+	san_ulp_qp_unbind(t->ulp, t->qp);
+	expect_flushed(t->send_cq, SAN_WC_SEND, 102, 4);
+	expect_flushed(t->recv_cq, SAN_WC_RECV, 1, 6);
+	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
+	/* what tl still says about them changes nothing */
+	san_ulp_tl_ops.push_abort(t->ulp, &a);
+	assert_int_not_equal(san_ulp_tl_ops.push_done(t->ulp, &c), SAN_ST_OK);
+	san_ulp_check(t->ulp);
+}
+
+static void
+san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
+{
+	struct test_ulp t;
+
+	(void)state;
+	test_ulp_open(&t, 8, 16, 4);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	post_recvs(&t, 1, 10);
+	san_ulp_qp_unbind(t.ulp, t.qp);
+	san_ulp_check(t.ulp);
+	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), -EBUSY);
+	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
+	san_ulp_pump(t.ulp, 0);
+	san_ulp_pump(t.ulp, 0);
+	expect_flushed(t.recv_cq, SAN_WC_RECV, 5, 4);
+	san_ulp_pump(t.ulp, 0);
+	expect_flushed(t.recv_cq, SAN_WC_RECV, 9, 2);
+	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	test_ulp_close(&t);
+}
+
+static void
+san_ulp_qp_unbind__later_posts_are_flushed(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 9, 0);
+
+	san_ulp_qp_unbind(t->ulp, t->qp);
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	expect_flushed(t->send_cq, SAN_WC_PUSH, 9, 1);
+	post_recvs(t, 4, 2);
+	expect_flushed(t->recv_cq, SAN_WC_RECV, 4, 2);
+	assert_int_equal(fake.nb_txns, 0);
+	/* a new connection makes it usable again */
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY), 0);
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(fake.nb_txns, 1);
+	assert_int_equal(fake.txns[0].slot, SLOT + 1);
+	fake_cmpl(0, SAN_ST_OK);
+}
+
+static void
+san_ulp_qp_destroy__busy_while_bound(void **state)
+{
+	struct test_ulp *t = *state;
+
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, t->qp), -EBUSY);
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, 99), -EINVAL);
+}
+
+static void
+san_ulp_qp_destroy__flushes_what_fits(void **state)
+{
+	struct test_ulp t;
+	struct san_ulp_wr wr[3];
+	uint32_t i;
+
+	(void)state;
+	test_ulp_open(&t, 8, 8, 4);
+	for (i = 0; i < 3; i++)
+		wr[i] = test_wr(SAN_WR_PULL, 100 + i, 0);
+	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 3, 0), 3);
+	post_recvs(&t, 1, 6);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, t.qp), 0);
+	expect_flushed(t.send_cq, SAN_WC_PULL, 100, 3);
+	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
+	san_ulp_pump(t.ulp, 0);
+	test_ulp_close(&t);
+}
+
+/** Waiting for the pump when it is destroyed: first, middle or last of the list. */
+static void
+san_ulp_qp_destroy__leaves_the_pump(void **state)
+{
+	struct test_ulp *t = *state;
+	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0};
+	uint32_t gone, i;
+
+	san_ulp_pump(t->ulp, 0);
+	for (gone = 0; gone < 3; gone++) {
+		struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+		uint32_t qp[3];
+
+		fake.nb_txns = 0;
+		for (i = 0; i < 3; i++) {
+			assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp[i]), 0);
+			assert_int_equal(san_ulp_post(t->ulp, qp[i], &wr, 1, 0), 1);
+			assert_int_equal(san_ulp_qp_bind(t->ulp, qp[i], (uint16_t)(4 + i), PKEY), 0);
+		}
+		/* unbind leaves the mark, destroy must not */
+		san_ulp_qp_unbind(t->ulp, qp[gone]);
+		assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[gone]), 0);
+		san_ulp_check(t->ulp);
+		san_ulp_pump(t->ulp, 0);
+		assert_int_equal(fake.nb_txns, 2);
+		test_poll_one(t->send_cq);
+		for (i = 0; i < 2; i++)
+			fake_cmpl(i, SAN_ST_OK);
+		for (i = 0; i < 3; i++) {
+			san_ulp_qp_unbind(t->ulp, qp[i]);
+			san_ulp_qp_destroy(t->ulp, qp[i]);
+		}
+	}
+}
+
+static void
+san_ulp_post_recv__takes_what_fits(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_recv r[10] = {{0}};
+	struct san_tl_rxn taken;
+	uint32_t i;
+
+	for (i = 0; i < 10; i++)
+		r[i].wr_id = i;
+	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 10, 0), 8);
+	assert_int_equal(fake.nb_recv_posted, 1);
+	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
+	assert_int_equal(san_ulp_post_recv(t->ulp, 99, r, 1, 0), 0);
+	assert_int_equal(fake.nb_recv_posted, 1);
+	/* one that is being filled keeps its room until it completes */
+	taken = send_of(0);
+	assert_int_equal(san_ulp_tl_ops.push_req(t->ulp, &taken), SAN_ST_OK);
+	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
+	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &taken), SAN_ST_OK);
+	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 1);
+	assert_int_equal(fake.nb_recv_posted, 2);
+}
+
+static void
+san_ulp_qp_take_recv__in_posting_order(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t round, i;
+
+	t->ulp->qps[t->qp]->rq_seq = 0xfffffffa; /* and over the wrap */
+	for (round = 0; round < 5; round++) {
+		post_recvs(t, round * 10, 5);
+		for (i = 0; i < 5; i++)
+			assert_int_equal(receive_one(t), round * 10 + i);
+	}
+}
+
+/* RT-23: a receive given back is the next to be taken (design, rules 4 and 5). */
+static void
+san_ulp_qp_return_recv__keeps_posting_order(void **state)
+{
+	static const uint8_t orders[][3] = {
+		{0, 1, 2},
+		{0, 2, 1},
+		{1, 0, 2},
+		{1, 2, 0},
+		{2, 0, 1},
+		{2, 1, 0},
+	};
+	struct test_ulp *t = *state;
+	uint32_t i, k;
+
+	for (i = 0; i < 6; i++) {
+		struct san_tl_rxn r[3];
+
+		post_recvs(t, 1, 5);
+		for (k = 0; k < 3; k++)
+			assert_int_equal(take(t, &r[k]), SAN_ST_OK);
+		for (k = 0; k < 3; k++) {
+			san_ulp_tl_ops.push_abort(t->ulp, &r[orders[i][k]]);
+			san_ulp_check(t->ulp);
+		}
+		for (k = 0; k < 5; k++)
+			assert_int_equal(receive_one(t), 1 + k);
+	}
+	assert_int_equal(t->recv_cq->nb_reserved, 0);
+}
+
+static void
+san_ulp_pump__visits_each_once(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+
+	fake.room = 0;
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	/* a tl that calls room() from inside the refusal must not spin the pump */
+	fake.room_inside = true;
+	fake.nb_refused = 0;
+	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_ulp_pump(t->ulp, 0);
+	assert_int_equal(fake.nb_refused, 1);
+	/* ... nor be forgotten */
+	san_ulp_pump(t->ulp, 0);
+	assert_int_equal(fake.nb_refused, 2);
+	fake.room = 1;
+	san_ulp_pump(t->ulp, 0);
+	assert_int_equal(fake.nb_txns, 1);
+	fake_cmpl(0, SAN_ST_OK);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(san_ulp_qp_create__refuses_bad_arguments),
+		TEST(san_ulp_qp_create__up_to_max_and_rests),
+		TEST(san_ulp_qp_bind__one_to_one),
+		cmocka_unit_test(san_ulp_qp_bind__submits_what_waited),
+		TEST(san_ulp_qp_is_idle__counts_requests),
+		TEST(san_ulp_qp_unbind__flushes_in_order),
+		cmocka_unit_test(san_ulp_qp_unbind__full_cq_is_flushed_by_pump),
+		TEST(san_ulp_qp_unbind__later_posts_are_flushed),
+		TEST(san_ulp_qp_destroy__busy_while_bound),
+		cmocka_unit_test(san_ulp_qp_destroy__flushes_what_fits),
+		TEST(san_ulp_qp_destroy__leaves_the_pump),
+		TEST(san_ulp_post_recv__takes_what_fits),
+		TEST(san_ulp_qp_take_recv__in_posting_order),
+		TEST(san_ulp_qp_return_recv__keeps_posting_order),
+		TEST(san_ulp_pump__visits_each_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

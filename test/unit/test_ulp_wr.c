@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <rte_byteorder.h>
+
+#include "test_eal.h"
+#include "test_ulp.h"
+
+static struct rte_mempool *pool;
+
+static void
+post(struct test_ulp *t, const struct san_ulp_wr *wr)
+{
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, wr, 1, 0), 1);
+	san_ulp_check(t->ulp);
+}
+
+/** A request over *len* bytes of *buf*, in as many parts as *parts* says, equally long. */
+static struct san_ulp_wr
+wr_over(uint8_t op, uint64_t wr_id, uint8_t *buf, uint32_t len, uint8_t parts)
+{
+	struct san_ulp_wr wr = test_wr(op, wr_id, SAN_WR_SIGNALED);
+	uint8_t i;
+
+	wr.length = len;
+	wr.nb_sge = parts;
+	for (i = 0; i < parts; i++) {
+		wr.sge[i].addr = buf + i * (len / parts);
+		wr.sge[i].len = i + 1 < parts ? len / parts : len - i * (len / parts);
+	}
+	return wr;
+}
+
+static uint8_t
+place(struct test_ulp *t, uint32_t i, uint32_t offset, const void *data, uint16_t len)
+{
+	struct rte_mbuf *m = test_eal_exact(pool, data, len);
+	uint8_t status = san_ulp_tl_ops.pull_place(t->ulp, &fake.txns[i], offset, m, 0, len);
+
+	rte_pktmbuf_free(m);
+	return status;
+}
+
+static void
+count_up(uint8_t *p, uint32_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		p[i] = (uint8_t)(i * 7 + (i >> 8));
+}
+
+/* RT-10, RT-11, RT-30: what each operation becomes. */
+static void
+san_ulp_post__maps_each_operation(void **state)
+{
+	static const struct {
+		uint8_t op, type, kind, atomic, wc_op;
+		uint32_t length;
+	} cases[] = {
+		{SAN_WR_SEND, SAN_TL_PUSH, SAN_KIND_SEND, 0, SAN_WC_SEND, 40},
+		{SAN_WR_PUSH, SAN_TL_PUSH, SAN_KIND_PUSH, 0, SAN_WC_PUSH, 40},
+		{SAN_WR_PUSH_IMM, SAN_TL_PUSH, SAN_KIND_PUSH_IMM, 0, SAN_WC_PUSH, 40},
+		{SAN_WR_PULL, SAN_TL_PULL, 0, 0, SAN_WC_PULL, 40},
+		{SAN_WR_FETCH_ADD, SAN_TL_ATOMIC, 0, SAN_ATOMIC_FETCH_ADD, SAN_WC_ATOMIC, 8},
+		{SAN_WR_CMP_SWAP, SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, SAN_WC_ATOMIC, 8},
+	};
+	struct test_ulp *t = *state;
+	uint8_t buf[40];
+	uint32_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct san_ulp_wr wr = wr_over(cases[i].op, 50 + i, buf, 40, 1);
+		const struct san_tl_req *req = &fake.txns[i].req;
+		struct san_ulp_wc wc;
+
+		wr.remote_addr = 0x1122334455667788;
+		wr.rkey = 0xfeed;
+		wr.imm = 0xcafe;
+		wr.operand = 1000;
+		wr.swap = 2000;
+		post(t, &wr);
+		assert_int_equal(fake.nb_txns, i + 1);
+		assert_int_equal(req->type, cases[i].type);
+		assert_int_equal(req->kind, cases[i].kind);
+		assert_int_equal(req->op, cases[i].atomic);
+		assert_int_equal(req->solicit, SAN_SOLICIT_AUTO);
+		assert_int_equal(req->length, cases[i].length);
+		assert_int_equal(req->addr, 0x1122334455667788);
+		assert_int_equal(req->key, 0xfeed);
+		assert_int_equal(req->imm, 0xcafe);
+		assert_int_equal(req->operand, 1000);
+		assert_int_equal(req->swap, 2000);
+		fake_cmpl(i, SAN_ST_OK);
+		wc = test_poll_one(t->send_cq);
+		assert_int_equal(wc.wr_id, 50 + i);
+		assert_int_equal(wc.qp, t->qp);
+		assert_int_equal(wc.op, cases[i].wc_op);
+		assert_int_equal(wc.status, SAN_ST_OK);
+		assert_int_equal(wc.byte_len, cases[i].length);
+	}
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_wrs, 6);
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_wcs, 6);
+}
+
+/* RT-12: the caller can force either. */
+static void
+san_ulp_post__solicited_by_flag(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 1, SAN_WR_SOLICITED);
+
+	post(t, &wr);
+	wr.flags = SAN_WR_UNSOLICITED;
+	post(t, &wr);
+	assert_int_equal(fake.txns[0].req.solicit, SAN_SOLICIT_ALWAYS);
+	assert_int_equal(fake.txns[1].req.solicit, SAN_SOLICIT_NEVER);
+	fake_cmpl(0, SAN_ST_OK);
+	fake_cmpl(1, SAN_ST_OK);
+}
+
+static void
+san_ulp_post__unsignaled_success_is_silent(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	/* far more than the queues hold: each gives its entry back */
+	for (i = 0; i < 100; i++) {
+		post(t, &wr);
+		fake_cmpl(i, SAN_ST_OK);
+	}
+	test_poll_none(t->send_cq);
+	post(t, &wr);
+	fake_cmpl(100, SAN_ST_BOUNDS);
+	wc = test_poll_one(t->send_cq);
+	assert_int_equal(wc.status, SAN_ST_BOUNDS);
+	assert_int_equal(wc.byte_len, 0);
+}
+
+static void
+san_ulp_post__takes_what_the_queue_holds(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr[10];
+	uint32_t i;
+
+	for (i = 0; i < 10; i++)
+		wr[i] = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, wr, 10, 0), 8);
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, wr, 10, 0), 0);
+	assert_int_equal(san_ulp_post(t->ulp, 99, wr, 10, 0), 0);
+	/* a completion frees an entry of the send queue, polled or not */
+	fake_cmpl(0, SAN_ST_OK);
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, wr, 10, 0), 1);
+	san_ulp_check(t->ulp);
+	for (i = 1; i < 9; i++)
+		fake_cmpl(i, SAN_ST_OK);
+}
+
+/* A full CQ stops posting, never a completion. */
+static void
+san_ulp_post__takes_what_the_cq_holds(void **state)
+{
+	struct test_ulp t;
+	struct san_ulp_wr wr[8];
+	struct san_ulp_wc wc[8];
+	uint32_t i;
+
+	(void)state;
+	test_ulp_open(&t, 8, 8, 4);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	for (i = 0; i < 8; i++)
+		wr[i] = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
+	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 8, 0), 4);
+	for (i = 0; i < 4; i++)
+		fake_cmpl(i, SAN_ST_OK);
+	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 8, 0), 0);
+	assert_int_equal(san_ulp_cq_poll(t.send_cq, wc, 3), 3);
+	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 8, 0), 3);
+	for (i = 4; i < 7; i++)
+		fake_cmpl(i, SAN_ST_OK);
+	test_ulp_close(&t);
+}
+
+static void
+san_ulp_post__deepest_queue(void **state)
+{
+	struct test_ulp t;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	(void)state;
+	test_ulp_open(&t, 4096, 4096, 4096);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	for (i = 0; i < 4096; i++) {
+		wr = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
+		assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	}
+	assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 0);
+	/* unordered connections complete in any order */
+	for (i = 4096; i-- > 0;) {
+		fake_cmpl(i, SAN_ST_OK);
+		assert_int_equal(san_ulp_cq_poll(t.send_cq, &wc, 1), 1);
+		assert_int_equal(wc.wr_id, i);
+	}
+	test_ulp_close(&t);
+}
+
+/* RT-14: requests reach tl in the order in which they were posted. */
+static void
+san_ulp_wr_submit__waits_in_order(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr;
+	uint32_t i;
+
+	fake.room = 2;
+	for (i = 0; i < 4; i++) {
+		wr = test_wr(SAN_WR_PUSH, i, SAN_WR_SIGNALED);
+		wr.remote_addr = i;
+		post(t, &wr);
+	}
+	assert_int_equal(fake.nb_txns, 2);
+	/* tl was asked once; from then on it is up to room() */
+	assert_int_equal(fake.nb_refused, 1);
+	san_ulp_pump(t->ulp, 0);
+	assert_int_equal(fake.nb_refused, 1);
+	fake.room = 1;
+	san_ulp_tl_ops.room(t->ulp, SLOT);
+	assert_int_equal(fake.nb_txns, 2); /* not from inside the callback */
+	san_ulp_pump(t->ulp, 0);
+	assert_int_equal(fake.nb_txns, 3);
+	fake.room = 5;
+	san_ulp_tl_ops.room(t->ulp, SLOT);
+	/* a post in between does not overtake */
+	wr.remote_addr = 4;
+	post(t, &wr);
+	assert_int_equal(fake.nb_txns, 5);
+	san_ulp_pump(t->ulp, 0);
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(fake.txns[i].req.addr, i);
+		fake_cmpl(i, SAN_ST_OK);
+	}
+	san_ulp_tl_ops.room(t->ulp, SLOT + 1); /* nobody there: harmless */
+}
+
+/* Design, rule 6: a long pull goes piece by piece and completes with the last. */
+static void
+san_ulp_wr_submit__splits_long_pulls(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[2500], data[2500];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 4);
+	struct san_ulp_wr next = test_wr(SAN_WR_SEND, 6, SAN_WR_SIGNALED);
+	uint32_t i;
+
+	count_up(data, sizeof(data));
+	memset(buf, 0, sizeof(buf));
+	wr.remote_addr = 0x5000;
+	fake.room = 2;
+	post(t, &wr);
+	post(t, &next);
+	assert_int_equal(fake.nb_txns, 2);
+	fake.room = 2;
+	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_ulp_pump(t->ulp, 0);
+	assert_int_equal(fake.nb_txns, 4);
+	assert_int_equal(fake.txns[3].req.kind, SAN_KIND_SEND);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(fake.txns[i].req.addr, 0x5000 + i * 1000);
+		assert_int_equal(fake.txns[i].req.length, i < 2 ? 1000 : 500);
+	}
+	/* pieces and packets in any order */
+	assert_int_equal(place(t, 2, 0, data + 2000, 500), SAN_ST_OK);
+	assert_int_equal(place(t, 0, 600, data + 600, 400), SAN_ST_OK);
+	assert_int_equal(place(t, 1, 0, data + 1000, 1000), SAN_ST_OK);
+	assert_int_equal(place(t, 0, 0, data, 600), SAN_ST_OK);
+	assert_memory_equal(buf, data, sizeof(buf));
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_placed_bytes, 2500);
+	fake_cmpl(0, SAN_ST_OK);
+	fake_cmpl(2, SAN_ST_OK);
+	test_poll_none(t->send_cq);
+	fake_cmpl(1, SAN_ST_OK);
+	assert_int_equal(test_poll_one(t->send_cq).byte_len, 2500);
+	fake_cmpl(3, SAN_ST_OK);
+}
+
+static void
+san_ulp_wr_submit__pull_of_a_whole_piece(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[2000];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, 1000, 1);
+
+	post(t, &wr);
+	assert_int_equal(fake.nb_txns, 1);
+	wr = wr_over(SAN_WR_PULL, 6, buf, 2000, 1);
+	post(t, &wr);
+	assert_int_equal(fake.nb_txns, 3);
+	assert_int_equal(fake.txns[2].req.length, 1000);
+	fake_cmpl(0, SAN_ST_OK);
+	fake_cmpl(1, SAN_ST_OK);
+	fake_cmpl(2, SAN_ST_OK);
+}
+
+static void
+san_ulp_wr_cmpl__first_error_of_the_pieces(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[3000];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wc wc;
+
+	post(t, &wr);
+	fake_cmpl(0, SAN_ST_OK);
+	fake_cmpl(1, SAN_ST_REVOKED);
+	test_poll_none(t->send_cq);
+	fake_cmpl(2, SAN_ST_BAD_KEY);
+	wc = test_poll_one(t->send_cq);
+	assert_int_equal(wc.status, SAN_ST_REVOKED);
+	assert_int_equal(wc.byte_len, 0);
+}
+
+/* After an error nothing more is asked for, and what was behind it goes on. */
+static void
+san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[5000];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr next = test_wr(SAN_WR_SEND, 6, SAN_WR_SIGNALED);
+
+	fake.room = 2;
+	post(t, &wr);
+	post(t, &next);
+	fake_cmpl(0, SAN_ST_RIGHTS);
+	san_ulp_check(t->ulp);
+	test_poll_none(t->send_cq);
+	fake.room = 10;
+	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_ulp_pump(t->ulp, 0);
+	assert_int_equal(fake.nb_txns, 3);
+	assert_int_equal(fake.txns[2].req.kind, SAN_KIND_SEND);
+	fake_cmpl(1, SAN_ST_RIGHTS);
+	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_RIGHTS);
+	fake_cmpl(2, SAN_ST_OK);
+	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
+}
+
+static void
+san_ulp_wr_flush__pull_in_pieces(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[5000];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+
+	fake.room = 2;
+	post(t, &wr);
+	fake_cmpl(0, SAN_ST_OK);
+	fake_cmpl(1, SAN_ST_OK);
+	test_poll_none(t->send_cq);
+	san_ulp_qp_unbind(t->ulp, t->qp);
+	assert_int_equal(test_poll_one(t->send_cq).status, SAN_WC_ST_FLUSHED);
+}
+
+static void
+san_ulp_wr_fill__gathers_any_offset(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[1001], out[1001];
+	struct san_ulp_wr wr;
+	uint32_t offset;
+
+	count_up(buf, sizeof(buf));
+	wr = wr_over(SAN_WR_PUSH, 1, buf, sizeof(buf), 4);
+	post(t, &wr);
+	/* first time in order, then a resend of the middle, then all at once */
+	for (offset = 0; offset < 1001; offset += 77) {
+		uint16_t len = (uint16_t)RTE_MIN(77u, 1001 - offset);
+
+		san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], offset, out + offset, len);
+	}
+	assert_memory_equal(out, buf, sizeof(buf));
+	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 240, out, 300);
+	assert_memory_equal(out, buf + 240, 300);
+	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 0, out, 1001);
+	assert_memory_equal(out, buf, sizeof(buf));
+	fake_cmpl(0, SAN_ST_OK);
+}
+
+/* Design, rule 14: inline data is kept by value. */
+static void
+san_ulp_wr_fill__inline_by_value(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, SAN_WR_INLINE);
+	uint8_t want[SAN_ULP_INLINE_MAX], out[SAN_ULP_INLINE_MAX];
+
+	wr.inline_len = SAN_ULP_INLINE_MAX;
+	wr.length = SAN_ULP_INLINE_MAX;
+	count_up(wr.data, SAN_ULP_INLINE_MAX);
+	memcpy(want, wr.data, sizeof(want));
+	post(t, &wr);
+	memset(&wr, 0xee, sizeof(wr));
+	assert_int_equal(fake.txns[0].req.length, SAN_ULP_INLINE_MAX);
+	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 0, out, sizeof(out));
+	assert_memory_equal(out, want, sizeof(out));
+	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 10, out, 20);
+	assert_memory_equal(out, want + 10, 20);
+	fake_cmpl(0, SAN_ST_OK);
+}
+
+/* A list shorter than its request sends zeros, not what lies behind it. */
+static void
+san_ulp_wr_fill__short_list(void **state)
+{
+	static const uint8_t zeros[8];
+	struct test_ulp *t = *state;
+	uint8_t buf[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[16];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PUSH, 1, buf, sizeof(buf), 1);
+
+	wr.length = 16;
+	post(t, &wr);
+	memset(out, 0xff, sizeof(out));
+	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 0, out, 16);
+	assert_memory_equal(out, buf, 8);
+	assert_memory_equal(out + 8, zeros, 8);
+	fake_cmpl(0, SAN_ST_OK);
+}
+
+static void
+san_ulp_post__zero_length(void **state)
+{
+	static const uint8_t ops[] = {SAN_WR_SEND, SAN_WR_PUSH, SAN_WR_PUSH_IMM, SAN_WR_PULL};
+	struct test_ulp *t = *state;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(ops); i++) {
+		struct san_ulp_wr wr = test_wr(ops[i], i, SAN_WR_SIGNALED);
+
+		post(t, &wr);
+		assert_int_equal(fake.nb_txns, i + 1);
+		assert_int_equal(fake.txns[i].req.length, 0);
+		san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[i], 0, NULL, 0);
+		fake_cmpl(i, SAN_ST_OK);
+		assert_int_equal(test_poll_one(t->send_cq).byte_len, 0);
+	}
+}
+
+static void
+san_ulp_wr_place__stays_inside(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[2000] = {0}, data[100];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+
+	memset(data, 0xaa, sizeof(data));
+	post(t, &wr);
+	/* piece 0 may not touch piece 1's bytes */
+	assert_int_equal(place(t, 0, 950, data, 51), SAN_ST_BOUNDS);
+	assert_int_equal(place(t, 0, 1001, data, 1), SAN_ST_BOUNDS);
+	assert_int_equal(place(t, 0, UINT32_MAX, data, 2), SAN_ST_BOUNDS);
+	assert_int_equal(buf[950], 0);
+	assert_int_equal(place(t, 0, 950, data, 50), SAN_ST_OK);
+	assert_int_equal(buf[999], 0xaa);
+	assert_int_equal(buf[1000], 0);
+	fake_cmpl(0, SAN_ST_OK);
+	fake_cmpl(1, SAN_ST_OK);
+}
+
+static void
+san_ulp_wr_place__list_too_short(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[10] = {0}, data[20] = {0};
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+
+	wr.length = 20;
+	post(t, &wr);
+	assert_int_equal(place(t, 0, 0, data, 20), SAN_ST_LENGTH);
+	fake_cmpl(0, SAN_ST_LENGTH);
+}
+
+/* RT-30: big-endian on the wire, the host's order in memory. */
+static void
+san_ulp_wr_place__atomic_result(void **state)
+{
+	struct test_ulp *t = *state;
+	static const uint8_t wire[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+	uint64_t result = 0;
+	struct san_ulp_wr wr = wr_over(SAN_WR_FETCH_ADD, 5, (uint8_t *)&result, 8, 2);
+	struct rte_mbuf *m = test_eal_exact(pool, wire, 9);
+
+	post(t, &wr);
+	assert_int_equal(place(t, 0, 0, wire, 7), SAN_ST_LENGTH);
+	assert_int_equal(place(t, 0, 0, wire, 9), SAN_ST_LENGTH);
+	assert_int_equal(result, 0);
+	assert_int_equal(san_ulp_tl_ops.pull_place(t->ulp, &fake.txns[0], 0, m, 1, 8), SAN_ST_OK);
+	assert_int_equal(result, 0x0102030405060708);
+	/* a packet that is shorter than it says */
+	assert_int_equal(san_ulp_tl_ops.pull_place(t->ulp, &fake.txns[0], 0, m, 2, 8),
+			 SAN_ST_LENGTH);
+	rte_pktmbuf_free(m);
+	fake_cmpl(0, SAN_ST_OK);
+}
+
+static int
+group_setup(void **state)
+{
+	(void)state;
+	pool = test_eal_pool("ulp_wr", 255, 2048);
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(san_ulp_post__maps_each_operation),
+		TEST(san_ulp_post__solicited_by_flag),
+		TEST(san_ulp_post__unsignaled_success_is_silent),
+		TEST(san_ulp_post__takes_what_the_queue_holds),
+		cmocka_unit_test(san_ulp_post__takes_what_the_cq_holds),
+		cmocka_unit_test(san_ulp_post__deepest_queue),
+		TEST(san_ulp_post__zero_length),
+		TEST(san_ulp_wr_submit__waits_in_order),
+		TEST(san_ulp_wr_submit__splits_long_pulls),
+		TEST(san_ulp_wr_submit__pull_of_a_whole_piece),
+		TEST(san_ulp_wr_flush__pull_in_pieces),
+		TEST(san_ulp_wr_fill__gathers_any_offset),
+		TEST(san_ulp_wr_fill__inline_by_value),
+		TEST(san_ulp_wr_fill__short_list),
+		TEST(san_ulp_wr_place__stays_inside),
+		TEST(san_ulp_wr_place__list_too_short),
+		TEST(san_ulp_wr_place__atomic_result),
+		TEST(san_ulp_wr_cmpl__first_error_of_the_pieces),
+		TEST(san_ulp_wr_cmpl__error_ends_a_pull_in_pieces),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}
