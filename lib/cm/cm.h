@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CM_H
+#define CM_H
+
+/**
+ * @file
+ * Connection management of one lcore: REQ / COOKIE / REQ / REP / RTU, REJ,
+ * DREQ / DREP, RESET, keep-alive (RT-1, RT-23, RT-24, RT-29; design, rule 17).
+ *
+ * A peer that has not returned a cookie costs no memory, and gets no reply
+ * longer than its request. Like everything below the engine it reads no clock
+ * and sends nothing: messages to send are popped, events are popped.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pdl.h"
+#include "wire.h"
+
+#define SAN_CM_SECRET 32 /**< bytes of cookie key */
+
+enum san_cm_state {
+	SAN_CM_IDLE = 0,
+	SAN_CM_RESOLVING,       /**< connecting: waits for the neighbour's MAC address */
+	SAN_CM_REQ_SENT,        /**< connecting: REQ without cookie sent */
+	SAN_CM_REQ_COOKIE_SENT, /**< connecting: REQ with cookie sent */
+	SAN_CM_WAIT_ACCEPT,     /**< accepting: the ULP has the request */
+	SAN_CM_REP_SENT,        /**< accepting: waits for RTU or the first packet */
+	SAN_CM_ESTABLISHED,
+	SAN_CM_DRAINING,  /**< disconnect asked for; waits until nothing is outstanding */
+	SAN_CM_DREQ_SENT, /**< waits for DREP */
+	SAN_CM_TIMEWAIT,  /**< answers repeated DREQs for a while */
+	SAN_CM_STATE_MAX
+};
+
+enum san_cm_event_type {
+	SAN_CM_EV_CONNECT_REQUEST = 1, /**< accept or reject it */
+	SAN_CM_EV_ESTABLISHED,         /**< both sides */
+	SAN_CM_EV_REJECTED,            /**< connecting side; reason; slot is gone */
+	SAN_CM_EV_UNREACHABLE,         /**< connecting side: nobody answered; slot is gone */
+	SAN_CM_EV_DISCONNECTED,        /**< by the peer, by RESET, keep-alive or retries; reason;
+					*   slot is gone once the core released it */
+	SAN_CM_EV_CLOSED,              /**< our own disconnect has finished */
+};
+
+struct san_cm_event {
+	uint8_t type;   /**< enum san_cm_event_type */
+	uint8_t reason; /**< enum san_wire_cm_reason */
+	uint16_t slot;
+	uint32_t listener; /**< CONNECT_REQUEST: listener's cookie */
+	uint64_t cookie;   /**< the connection's cookie: as given to connect or accept */
+	struct san_ip peer;
+	uint16_t private_len;
+	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
+};
+
+/** What one side offers; both offers together make the connection. */
+struct san_cm_param {
+	bool ordered, relaxed; /**< the connecting side decides */
+	uint16_t pkey;
+	uint16_t mtu;               /**< payload bytes per packet: minimum of both */
+	uint16_t req_win, data_win; /**< our receive windows, packets, powers of two */
+	uint16_t first_win;         /**< >= 2 (design, rule 7) */
+	uint16_t max_txn;           /**< N: minimum of both */
+	uint16_t msg_limit;         /**< PCB-3, local */
+	uint16_t rnr_ms;
+	uint16_t keepalive_ms; /**< silence after which a PROBE goes; 0 = never */
+	uint16_t private_len;
+	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
+};
+
+struct san_cm_conf {
+	uint32_t max_conns;
+	uint16_t max_listeners;
+	uint8_t max_retries;      /**< of one CM message */
+	uint8_t keepalive_probes; /**< unanswered PROBEs until the peer counts as gone */
+	uint64_t retry_ns;        /**< doubled with every retry */
+	uint64_t cookie_slot_ns;  /**< a cookie is good for this and the next slot */
+	uint64_t drain_ns;        /**< a disconnect does not wait longer for outstanding work */
+	uint64_t timewait_ns;
+	uint32_t rate_per_ms; /**< stateless answers (COOKIE, REJ, RESET) per ms, at most */
+	uint8_t secret[SAN_CM_SECRET];
+	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (rule 13) */
+	uint16_t nb_ports;
+	struct san_wire_path path; /**< template: our MAC, dst_port, dscp */
+};
+
+struct san_cm_conn; /* cm_priv.h */
+struct san_cm;      /* cm_priv.h */
+
+/** The caller sets secret, max_conns, path and ports. */
+void san_cm_conf_default(struct san_cm_conf *conf);
+/** -EINVAL: a value out of range, max_conns not pdl's, or no secret set; -ENOMEM. */
+int san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm **out);
+void san_cm_destroy(struct san_cm *cm);
+
+/** On any of our addresses. *backlog*: requests waiting for accept. -EADDRINUSE, -ENOSPC. */
+int san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,
+		  uint32_t cookie);
+/** Every partition of it; who waits for accept is rejected. */
+void san_cm_unlisten(struct san_cm *cm, uint64_t service);
+
+/**
+ * Start connecting. Takes a slot; the outcome is an event.
+ * -ENOSPC: no slot; -EINVAL: parameter out of range (see doc/api).
+ */
+int san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
+		   uint64_t service, const struct san_cm_param *param, uint64_t cookie,
+		   uint64_t now_ns, uint16_t *slot);
+/** Answer a CONNECT_REQUEST. -ENOENT: it is gone; -EINVAL: parameter out of range, still there. */
+int san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
+		  uint64_t cookie, uint64_t now_ns);
+int san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
+		  uint16_t private_len, uint64_t now_ns);
+/** Orderly end: drain, DREQ, DREP; then EV_CLOSED. -ENOTCONN. *hard*: without draining. */
+int san_cm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns);
+
+/** The core tells whether an ESTABLISHED connection in DRAINING has drained. */
+void san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
+/** The core tells that the connection failed (RT-7): ends it with DISCONNECTED(TIMEOUT). */
+void san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns);
+enum san_cm_state san_cm_state(const struct san_cm *cm, uint16_t slot);
+const char *san_cm_state_name(enum san_cm_state s);
+
+/**
+ * One CM packet that san_wire_parse() accepted. Never keeps *m*. The caller
+ * counts the result.
+ */
+enum san_drop san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struct san_wire_pkt *p,
+			uint64_t now_ns);
+/**
+ * A packet reached a connection in SETUP (pdl said SAN_DROP_STATE, so address, tag
+ * and P_Key are right; a CNP has no tag and does not count): if it came from the
+ * peer of REP_SENT it stands for a lost RTU. True: now open, check again.
+ */
+bool san_cm_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
+/** A packet for an unknown CID or wrong tag: answer with a rate-limited RESET. */
+void san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns);
+
+/** Parameters agreed on, valid from ESTABLISHED (for tl and pdl). NULL: not open. */
+struct san_cm_agreed {
+	struct san_pdl_peer pdl;
+	uint16_t rx_req_win, rx_data_win;
+	uint32_t first_rsn_tx, first_rsn_rx;
+	uint16_t n_tx, n_rx;
+	uint16_t rnr_tx_ms, rnr_rx_ms;
+};
+const struct san_cm_agreed *san_cm_agreed(const struct san_cm *cm, uint16_t slot);
+
+/**
+ * Next message to send. Its path has the peer's IP, and its MAC if already known, else
+ * zero: then resolve, tell san_cm_resolved(), and take the next; this one comes again.
+ */
+bool san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pkt *p,
+		    struct san_wire_cm *msg, uint64_t now_ns);
+/** The neighbour answered: fill MACs of connections to *ip* that lack one, send what waits. */
+void san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,
+		     uint64_t now_ns);
+/** Next event; false: none. */
+bool san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev);
+/** The connection's timer fired: retries, keep-alive, time-wait, drain limit. */
+void san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
+/**
+ * The core has released the slot in every other layer: cm frees it and the CID.
+ * To be called after DISCONNECTED and CLOSED, and only then.
+ */
+void san_cm_release(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
+uint64_t san_cm_nb_half_open(const struct san_cm *cm);
+void san_cm_check(const struct san_cm *cm);
+
+/** Drops that no call returned, by enum san_drop: answers over the rate limit. */
+const uint64_t *san_cm_drops(const struct san_cm *cm);
+
+#endif /* CM_H */

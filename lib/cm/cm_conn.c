@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connection records: create and destroy, slots, the hash from the peer's CID
+ * to ours, events. (RT-1, RT-24)
+ *
+ * A slot is one index for all layers, given out by packet delivery. A record
+ * that accepted lives on for a while as a ghost after its release: it holds no
+ * slot, CID or timer, only knows a REQ that the network delivers late, so that
+ * this does not become a second connection. Whoever gets the slot next
+ * overwrites it.
+ *
+ * The hash is needed where the peer's message can't name our CID: a repeated
+ * REQ, and RESET, which echoes what our packet carried.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <sodium.h>
+
+#include "cm_priv.h"
+#include "san_assert.h"
+
+static_assert(CM_HASH_KEY == crypto_shorthash_KEYBYTES, "key of the hash");
+static_assert((int)SAN_CM_EV_CLOSED < 8, "events fit their bits");
+
+void
+san_cm_conf_default(struct san_cm_conf *conf)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->max_conns = 1024;
+	conf->max_listeners = 64;
+	conf->max_retries = 7;
+	conf->keepalive_probes = 5;
+	conf->retry_ns = 20 * SAN_NS_PER_MS;
+	conf->cookie_slot_ns = 4 * SAN_NS_PER_S;
+	conf->drain_ns = 5 * SAN_NS_PER_S;
+	conf->timewait_ns = 8 * SAN_NS_PER_S; /* two cookie slots: so old a REQ can be */
+	conf->rate_per_ms = 100;
+	conf->path.dst_port = SAN_WIRE_PORT;
+}
+
+static bool
+is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
+{
+	static const uint8_t no_secret[SAN_CM_SECRET];
+
+	/* a cookie under a key that everybody knows protects nothing */
+	if (memcmp(conf->secret, no_secret, sizeof(no_secret)) == 0)
+		return false;
+	return conf->max_conns != 0 && conf->max_conns == pdl->conf.max_conns &&
+		conf->max_retries <= CM_RETRIES_MAX && conf->keepalive_probes != 0 &&
+		conf->retry_ns != 0 && conf->retry_ns <= 60 * SAN_NS_PER_S &&
+		conf->cookie_slot_ns != 0 && conf->rate_per_ms != 0 &&
+		conf->nb_ports <= SAN_WIRE_CM_PORTS && conf->path.dst_port != 0;
+}
+
+static int
+alloc_tables(struct san_cm *cm)
+{
+	uint32_t nb_buckets = rte_align32pow2(cm->conf.max_conns);
+	uint32_t i;
+
+	cm->conns = calloc(cm->conf.max_conns, sizeof(*cm->conns));
+	cm->listeners = calloc(RTE_MAX(cm->conf.max_listeners, 1), sizeof(*cm->listeners));
+	cm->buckets = calloc(nb_buckets, sizeof(*cm->buckets));
+	cm->out = calloc(CM_OUT_MAX, sizeof(*cm->out));
+	if (cm->conns == NULL || cm->listeners == NULL || cm->buckets == NULL || cm->out == NULL)
+		return -ENOMEM;
+	for (i = 0; i < cm->conf.max_conns; i++) {
+		cm->conns[i].slot = (uint16_t)i;
+		cm->conns[i].listener = CM_NO_LISTENER;
+	}
+	for (i = 0; i < nb_buckets; i++)
+		cm->buckets[i] = CM_NO_SLOT;
+	cm->bucket_mask = nb_buckets - 1;
+	return 0;
+}
+
+int
+san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm **out)
+{
+	static const uint8_t purpose[] = "hash of (peer, CID)";
+	struct san_cm *cm;
+	int rc;
+
+	if (!is_conf_valid(conf, pdl))
+		return -EINVAL;
+	cm = calloc(1, sizeof(*cm));
+	if (cm == NULL)
+		return -ENOMEM;
+	cm->conf = *conf;
+	cm->pdl = pdl;
+	TAILQ_INIT(&cm->tx);
+	TAILQ_INIT(&cm->ev);
+	TAILQ_INIT(&cm->resolving);
+	rc = alloc_tables(cm);
+	if (rc != 0) {
+		san_cm_destroy(cm);
+		return rc;
+	}
+	/* peers choose the CIDs: without a key they could choose one bucket */
+	crypto_generichash(cm->hash_key, sizeof(cm->hash_key), purpose, sizeof(purpose),
+			   conf->secret, sizeof(conf->secret));
+	*out = cm;
+	return 0;
+}
+
+void
+san_cm_destroy(struct san_cm *cm)
+{
+	if (cm == NULL)
+		return;
+	free(cm->out);
+	free(cm->buckets);
+	free(cm->listeners);
+	free(cm->conns);
+	sodium_memzero(cm, sizeof(*cm));
+	free(cm);
+}
+
+/* ---- hash ---- */
+
+static uint32_t *
+bucket_of(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid)
+{
+	uint8_t in[sizeof(peer->b) + sizeof(peer_cid)];
+	uint8_t h[crypto_shorthash_BYTES];
+
+	memcpy(in, peer->b, sizeof(peer->b));
+	memcpy(in + sizeof(peer->b), &peer_cid, sizeof(peer_cid));
+	crypto_shorthash(h, in, sizeof(in), cm->hash_key);
+	return &cm->buckets[((uint32_t)h[0] | (uint32_t)h[1] << 8 | (uint32_t)h[2] << 16) &
+			    cm->bucket_mask];
+}
+
+struct san_cm_conn *
+san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid,
+		 uint32_t peer_tag)
+{
+	uint32_t slot = *bucket_of(cm, peer, peer_cid);
+
+	while (slot != CM_NO_SLOT) {
+		struct san_cm_conn *c = &cm->conns[slot];
+
+		if (c->peer_cid == peer_cid && c->peer_tag == peer_tag &&
+		    san_ip_eq(&c->peer, peer))
+			return c;
+		slot = c->hash_next;
+	}
+	return NULL;
+}
+
+void
+san_cm_hash_add(struct san_cm *cm, struct san_cm_conn *c)
+{
+	uint32_t *bucket = bucket_of(cm, &c->peer, c->peer_cid);
+
+	SAN_ASSERT(!c->in_hash);
+	c->hash_next = *bucket;
+	*bucket = c->slot;
+	c->in_hash = true;
+}
+
+void
+san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c)
+{
+	uint32_t *link;
+
+	if (!c->in_hash)
+		return;
+	link = bucket_of(cm, &c->peer, c->peer_cid);
+	while (*link != c->slot)
+		link = &cm->conns[*link].hash_next;
+	*link = c->hash_next;
+	c->in_hash = false;
+}
+
+/* ---- slots ---- */
+
+/** The path until the peer has told its ports: any of the entropy range. (rule 13) */
+static void
+set_path(struct san_cm *cm, struct san_wire_path *path, const struct san_ip *local,
+	 const struct san_ip *peer)
+{
+	*path = cm->conf.path;
+	path->src = *local;
+	path->dst = *peer;
+	memset(&path->dst_mac, 0, sizeof(path->dst_mac));
+	path->src_port = (uint16_t)(49152 + san_prng_below(&cm->pdl->prng, 16384));
+}
+
+int
+san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
+		uint16_t pkey, uint64_t now_ns, struct san_cm_conn **out)
+{
+	struct san_pdl_conn *pc;
+	struct san_cm_conn *c;
+	uint16_t slot;
+	int rc;
+
+	rc = san_pdl_conn_add(cm->pdl, now_ns, &pc);
+	if (rc != 0)
+		return rc;
+	slot = pc->slot;
+	c = &cm->conns[slot];
+	san_cm_hash_del(cm, c);
+	memset(c, 0, sizeof(*c));
+	c->slot = slot;
+	c->listener = CM_NO_LISTENER;
+	c->hash_next = CM_NO_SLOT;
+	c->peer = *peer;
+	set_path(cm, &pc->path, local, peer);
+	pc->pkey = pkey;
+	pc->cm_deadline_ns = SAN_TIME_NEVER;
+	*out = c;
+	return 0;
+}
+
+void
+san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, uint64_t now_ns)
+{
+	/* the state machine let go of it, so no counter speaks of it any more */
+	SAN_ASSERT(c->state == SAN_CM_IDLE || c->state == SAN_CM_TIMEWAIT);
+	san_cm_tx_del(cm, c);
+	if (c->in_ev) {
+		TAILQ_REMOVE(&cm->ev, c, ev_link);
+		c->in_ev = false;
+		c->events = 0;
+	}
+	c->is_agreed = false;
+	c->is_ghost = ghost_ns != 0 && c->passive && c->in_hash;
+	if (c->is_ghost) {
+		c->state = SAN_CM_TIMEWAIT;
+		c->expires_ns = now_ns + ghost_ns;
+	} else {
+		san_cm_hash_del(cm, c);
+		c->state = SAN_CM_IDLE;
+	}
+	san_pdl_conn_del(cm->pdl, cm_pdl_conn(cm, c), now_ns);
+}
+
+void
+san_cm_release(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
+{
+	struct san_cm_conn *c;
+
+	cm->now_ns = now_ns;
+	if (slot >= cm->conf.max_conns)
+		return;
+	c = &cm->conns[slot];
+	/* before TIMEWAIT somebody still counts on it: end it first */
+	if (c->state != SAN_CM_TIMEWAIT || c->is_ghost)
+		return;
+	san_cm_conn_free(cm, c, cm->conf.timewait_ns, now_ns);
+}
+
+void
+san_cm_resolving_add(struct san_cm *cm, struct san_cm_conn *c)
+{
+	SAN_ASSERT(!c->in_resolving);
+	c->in_resolving = true;
+	TAILQ_INSERT_TAIL(&cm->resolving, c, resolving_link);
+}
+
+void
+san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c)
+{
+	if (!c->in_resolving)
+		return;
+	c->in_resolving = false;
+	TAILQ_REMOVE(&cm->resolving, c, resolving_link);
+}
+
+void
+san_cm_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t deadline_ns)
+{
+	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+
+	pc->cm_deadline_ns = deadline_ns;
+	san_pdl_conn_arm(cm->pdl, pc);
+}
+
+/* ---- events ---- */
+
+/*
+ * Of each type a connection has at most one, and they come in the order of
+ * their numbers: request, established, one final event. So bits and one list
+ * hold them all, whatever a peer does.
+ */
+void
+san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type)
+{
+	SAN_ASSERT(c->events >> type == 0);
+	c->events |= (uint8_t)(1u << type);
+	if (c->in_ev)
+		return;
+	c->in_ev = true;
+	TAILQ_INSERT_TAIL(&cm->ev, c, ev_link);
+}
+
+static void
+fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
+{
+	memset(ev, 0, sizeof(*ev));
+	ev->slot = c->slot;
+	ev->cookie = c->cookie;
+	ev->peer = c->peer;
+	ev->type = (uint8_t)__builtin_ctz(c->events);
+	if (ev->type == SAN_CM_EV_CONNECT_REQUEST)
+		ev->listener = cm->listeners[c->listener].cookie;
+	else if (ev->type != SAN_CM_EV_ESTABLISHED)
+		ev->reason = c->reason;
+	if (ev->type <= SAN_CM_EV_REJECTED) {
+		ev->private_len = c->peer_private_len;
+		memcpy(ev->private_data, c->peer_private, sizeof(ev->private_data));
+	}
+}
+
+bool
+san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
+{
+	struct san_cm_conn *c = TAILQ_FIRST(&cm->ev);
+
+	if (c == NULL)
+		return false;
+	fill_event(cm, c, ev);
+	c->events &= (uint8_t)(c->events - 1);
+	if (c->events == 0) {
+		TAILQ_REMOVE(&cm->ev, c, ev_link);
+		c->in_ev = false;
+	}
+	/* these never were open: no other layer has anything to release */
+	if (ev->type == SAN_CM_EV_REJECTED || ev->type == SAN_CM_EV_UNREACHABLE)
+		san_cm_conn_free(cm, c, 0, cm->now_ns);
+	return true;
+}
+
+/* ---- for others to look at ---- */
+
+enum san_cm_state
+san_cm_state(const struct san_cm *cm, uint16_t slot)
+{
+	if (slot >= cm->conf.max_conns || cm->conns[slot].is_ghost)
+		return SAN_CM_IDLE;
+	return (enum san_cm_state)cm->conns[slot].state;
+}
+
+const struct san_cm_agreed *
+san_cm_agreed(const struct san_cm *cm, uint16_t slot)
+{
+	if (slot >= cm->conf.max_conns || !cm->conns[slot].is_agreed)
+		return NULL;
+	return &cm->conns[slot].agreed;
+}
+
+uint64_t
+san_cm_nb_half_open(const struct san_cm *cm)
+{
+	return cm->nb_half_open;
+}
+
+const uint64_t *
+san_cm_drops(const struct san_cm *cm)
+{
+	return cm->drops;
+}
+
+static void
+check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
+{
+	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	bool live = c->state != SAN_CM_IDLE && !c->is_ghost;
+
+	SAN_VERIFY(c->state < SAN_CM_STATE_MAX);
+	SAN_VERIFY((pc->state != SAN_CONN_FREE) == live);
+	SAN_VERIFY(!c->is_ghost || (c->state == SAN_CM_TIMEWAIT && c->in_hash && c->passive));
+	SAN_VERIFY(live || !(c->in_tx || c->in_ev || c->in_resolving || c->is_agreed));
+	SAN_VERIFY(c->in_ev == (c->events != 0));
+	SAN_VERIFY(c->in_resolving == (c->state == SAN_CM_RESOLVING));
+	SAN_VERIFY((c->state == SAN_CM_WAIT_ACCEPT) == (c->listener != CM_NO_LISTENER));
+	SAN_VERIFY(c->retries <= cm->conf.max_retries);
+	SAN_VERIFY(c->probes <= cm->conf.keepalive_probes);
+	if (!c->in_hash)
+		return;
+	SAN_VERIFY(san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag) != NULL);
+}
+
+void
+san_cm_check(const struct san_cm *cm)
+{
+	uint64_t nb_half_open = 0, nb_live = 0, nb_waiting = 0, nb_listed = 0;
+	const struct san_cm_conn *c;
+	uint32_t i;
+
+	for (i = 0; i < cm->conf.max_conns; i++) {
+		c = &cm->conns[i];
+		SAN_VERIFY(c->slot == i);
+		check_conn(cm, c);
+		nb_live += c->state != SAN_CM_IDLE && !c->is_ghost;
+		nb_waiting += c->state == SAN_CM_WAIT_ACCEPT;
+		nb_half_open += c->state == SAN_CM_WAIT_ACCEPT || c->state == SAN_CM_REP_SENT;
+		nb_listed += (uint64_t)c->in_tx + c->in_ev + c->in_resolving;
+	}
+	for (i = 0; i < cm->conf.max_listeners; i++) {
+		SAN_VERIFY(cm->listeners[i].nb_waiting <= cm->listeners[i].backlog);
+		nb_waiting -= cm->listeners[i].nb_waiting;
+	}
+	TAILQ_FOREACH(c, &cm->tx, tx_link)
+		nb_listed--;
+	TAILQ_FOREACH(c, &cm->ev, ev_link)
+		nb_listed--;
+	TAILQ_FOREACH(c, &cm->resolving, resolving_link)
+		nb_listed--;
+	SAN_VERIFY(nb_waiting == 0 && nb_listed == 0);
+	SAN_VERIFY(nb_half_open == cm->nb_half_open);
+	SAN_VERIFY(nb_live == cm->pdl->nb_conns);
+	SAN_VERIFY(cm->out_tail - cm->out_head <= CM_OUT_MAX);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The cookie that a half-open peer must return before it costs any memory: a
+ * keyed BLAKE2b over everything that both REQs must have in common, and the
+ * number of a time slot in clear. (RT-24; design, rule 17)
+ *
+ * The fields are written out one by one: the bytes of a struct would bring its
+ * padding into the MAC.
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "cm_priv.h"
+#include "san_assert.h"
+
+#define COOKIE_MAC   16
+#define COOKIE_INPUT 320
+
+static_assert(COOKIE_MAC + sizeof(uint32_t) == SAN_WIRE_COOKIE, "cookie = MAC + time slot");
+static_assert(COOKIE_MAC >= crypto_generichash_BYTES_MIN, "MAC length");
+static_assert(SAN_CM_SECRET >= crypto_generichash_KEYBYTES_MIN &&
+		      SAN_CM_SECRET <= crypto_generichash_KEYBYTES_MAX,
+	      "key length");
+
+struct writer {
+	uint8_t buf[COOKIE_INPUT];
+	uint32_t len;
+};
+
+static void
+put_bytes(struct writer *w, const void *data, uint32_t n)
+{
+	SAN_ASSERT(w->len + n <= sizeof(w->buf));
+	memcpy(w->buf + w->len, data, n);
+	w->len += n;
+}
+
+static void
+put32(struct writer *w, uint32_t v)
+{
+	const uint8_t b[4] = {(uint8_t)(v >> 24), (uint8_t)(v >> 16), (uint8_t)(v >> 8),
+			      (uint8_t)v};
+
+	put_bytes(w, b, sizeof(b));
+}
+
+static void
+put_request(struct writer *w, const struct san_wire_cm *msg)
+{
+	unsigned int i;
+
+	put32(w, (uint32_t)(msg->flags & ~SAN_CM_F_COOKIE) << 8 | msg->nb_ports);
+	put32(w, msg->xid);
+	put32(w, msg->src_cid);
+	put32(w, msg->src_tag);
+	put32(w, msg->req_psn);
+	put32(w, msg->data_psn);
+	put32(w, msg->first_rsn);
+	put32(w, msg->features);
+	put32(w, (uint32_t)msg->mtu << 16 | msg->first_win);
+	put32(w, (uint32_t)msg->req_win << 16 | msg->data_win);
+	put32(w, (uint32_t)msg->max_txn << 16 | msg->rnr_ms);
+	put32(w, (uint32_t)msg->keepalive_ms << 16 | msg->private_len);
+	put32(w, (uint32_t)(msg->service >> 32));
+	put32(w, (uint32_t)msg->service);
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+		put32(w, i < msg->nb_ports ? msg->ports[i] : 0);
+	put_bytes(w, msg->private_data, SAN_WIRE_CM_PRIVATE);
+}
+
+static void
+make(const struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+     uint32_t time_slot, uint8_t cookie[SAN_WIRE_COOKIE])
+{
+	struct writer w;
+
+	w.len = 0;
+	put32(&w, time_slot);
+	put_bytes(&w, p->src.b, sizeof(p->src.b));
+	put_bytes(&w, p->dst.b, sizeof(p->dst.b));
+	put32(&w, (uint32_t)p->src_port << 16 | p->pkey);
+	put_request(&w, msg);
+	crypto_generichash(cookie, COOKIE_MAC, w.buf, w.len, cm->conf.secret,
+			   sizeof(cm->conf.secret));
+	cookie[COOKIE_MAC] = (uint8_t)(time_slot >> 24);
+	cookie[COOKIE_MAC + 1] = (uint8_t)(time_slot >> 16);
+	cookie[COOKIE_MAC + 2] = (uint8_t)(time_slot >> 8);
+	cookie[COOKIE_MAC + 3] = (uint8_t)time_slot;
+}
+
+static uint32_t
+slot_of(const struct san_cm *cm, uint64_t now_ns)
+{
+	return (uint32_t)(now_ns / cm->conf.cookie_slot_ns);
+}
+
+void
+san_cm_cookie_make(const struct san_cm *cm, const struct san_wire_pkt *p,
+		   const struct san_wire_cm *msg, uint64_t now_ns, uint8_t cookie[SAN_WIRE_COOKIE])
+{
+	make(cm, p, msg, slot_of(cm, now_ns), cookie);
+}
+
+bool
+san_cm_cookie_valid(const struct san_cm *cm, const struct san_wire_pkt *p,
+		    const struct san_wire_cm *msg, uint64_t now_ns)
+{
+	const uint8_t *t = msg->cookie + COOKIE_MAC;
+	uint8_t want[SAN_WIRE_COOKIE];
+	uint32_t time_slot;
+
+	time_slot = (uint32_t)t[0] << 24 | (uint32_t)t[1] << 16 | (uint32_t)t[2] << 8 | t[3];
+	/* the age first: a flood of old cookies costs no MAC */
+	if (slot_of(cm, now_ns) - time_slot > 1)
+		return false;
+	make(cm, p, msg, time_slot, want);
+	return sodium_memcmp(want, msg->cookie, sizeof(want)) == 0;
+}

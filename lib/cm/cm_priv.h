@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CM_PRIV_H
+#define CM_PRIV_H
+
+/**
+ * @file
+ * What the files of this folder share: the connection record, the inputs of
+ * the state machine, lists, the ring of stateless answers. (design, rule 17)
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_ether.h>
+
+#include "cm.h"
+
+#define CM_NO_SLOT     UINT32_MAX
+#define CM_NO_LISTENER UINT16_MAX
+#define CM_OUT_MAX     256 /**< answers that wait for the next burst, power of two */
+#define CM_RETRIES_MAX 20  /**< doublings of retry_ns that stay far below 2^64 */
+#define CM_HASH_KEY    16  /**< bytes, crypto_shorthash */
+#define CM_MTU_MIN     64  /**< payload bytes: far below any link's, but no nonsense */
+
+/** What can happen to a connection. */
+enum cm_input {
+	CM_IN_CONNECT,  /**< our ULP connects */
+	CM_IN_RESOLVED, /**< the peer's MAC address is known */
+	CM_IN_REQUEST,  /**< REQ with a good cookie: the first, or again */
+	CM_IN_COOKIE,
+	CM_IN_REP,
+	CM_IN_RTU, /**< RTU, or a packet that stands for it */
+	CM_IN_REJ,
+	CM_IN_DREQ,
+	CM_IN_DREP,
+	CM_IN_RESET,     /**< one that counts */
+	CM_IN_ACCEPT,    /**< our ULP accepts */
+	CM_IN_REJECT,    /**< our ULP rejects */
+	CM_IN_CLOSE,     /**< our ULP disconnects */
+	CM_IN_CLOSE_NOW, /**< ... and does not wait */
+	CM_IN_DRAINED,   /**< nothing is outstanding any more */
+	CM_IN_FAILED,    /**< packet delivery or keep-alive gave up */
+	CM_IN_EXPIRED,   /**< retries exhausted, or a limit of waiting */
+	CM_IN_MAX
+};
+
+/** One input with what belongs to it; the rest is zero. */
+struct cm_step {
+	enum cm_input in;
+	uint8_t reason; /**< REJECT, FAILED: enum san_wire_cm_reason */
+	const struct san_wire_pkt *pkt;
+	const struct san_wire_cm *msg;
+	uint64_t now_ns;
+};
+
+struct san_cm_conn {
+	uint8_t state;   /**< enum san_cm_state */
+	uint8_t retries; /**< of the message in *own* */
+	uint8_t probes;  /**< PROBEs without an answer */
+	uint8_t events;  /**< bit t: event of type t waits */
+	uint8_t reason;  /**< of the final event; of the REJ that a repeated REQ gets */
+	bool passive;    /**< accepting side */
+	bool is_agreed;  /**< *agreed* is complete */
+	bool is_ghost;   /**< released; kept to know repeated REQs until the slot is reused */
+	bool is_refused; /**< by our ULP: *own* is the REJ */
+	bool in_tx, in_ev, in_resolving, in_hash;
+	uint16_t slot;
+	uint16_t listener; /**< WAIT_ACCEPT: index */
+	uint16_t peer_private_len;
+	uint32_t hash_next; /**< slot, or CM_NO_SLOT */
+	TAILQ_ENTRY(san_cm_conn)
+	tx_link;
+	TAILQ_ENTRY(san_cm_conn)
+	ev_link;
+	TAILQ_ENTRY(san_cm_conn)
+	resolving_link;
+	uint64_t cookie; /**< the ULP's */
+	uint64_t keepalive_ns;
+	uint64_t probe_seen_ns;      /**< last_rx_ns when the last keep-alive PROBE was asked for */
+	uint64_t expires_ns;         /**< of a ghost */
+	uint32_t peer_cid, peer_tag; /**< where we send to; 0 = not yet known */
+	struct san_ip peer;
+	struct san_wire_cm own;      /**< our parameters; own.msg is the message sent last */
+	struct san_cm_agreed agreed; /**< the peer's offer until *is_agreed* */
+	uint8_t peer_private[SAN_WIRE_CM_PRIVATE];
+};
+
+TAILQ_HEAD(cm_conn_list, san_cm_conn);
+
+struct cm_listener {
+	bool used;
+	uint16_t pkey;
+	uint16_t backlog;
+	uint16_t nb_waiting; /**< connections in WAIT_ACCEPT */
+	uint32_t cookie;
+	uint64_t service;
+};
+
+/** An answer that belongs to no connection. */
+struct cm_out {
+	struct san_wire_path path;
+	uint16_t pkey;
+	struct san_wire_cm msg;
+};
+
+struct san_cm {
+	struct san_cm_conf conf;
+	struct san_pdl *pdl;
+	struct san_cm_conn *conns; /**< by slot, parallel to pdl->conns */
+	struct cm_listener *listeners;
+	uint32_t *buckets; /**< (peer, its CID) → slot, chained */
+	uint32_t bucket_mask;
+	uint8_t hash_key[CM_HASH_KEY];
+	struct cm_conn_list tx;        /**< have a message to send */
+	struct cm_conn_list ev;        /**< have events */
+	struct cm_conn_list resolving; /**< lack a MAC address */
+	struct cm_out *out;
+	uint32_t out_head, out_tail;
+	uint64_t credit;    /**< rate limit: millionths of an answer */
+	uint64_t credit_ns; /**< when it was filled last */
+	uint64_t now_ns;    /**< of the latest call, for those without a time */
+	uint64_t nb_half_open;
+	uint64_t drops[SAN_DROP_MAX];
+};
+
+static inline struct san_pdl_conn *
+cm_pdl_conn(const struct san_cm *cm, const struct san_cm_conn *c)
+{
+	return &cm->pdl->conns[c->slot];
+}
+
+/** The source port that steers to the sender's lcore, if it told one. (rule 13) */
+static inline uint16_t
+cm_reply_port(const struct san_wire_pkt *p, const struct san_wire_cm *msg)
+{
+	return msg->nb_ports != 0 ? msg->ports[0] : p->src_port;
+}
+
+/* ---- cm_fsm.c ---- */
+
+/** Feed the state machine. False: this input means nothing in this state. */
+bool san_cm_fsm_step(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s);
+
+/* ---- cm_conn.c ---- */
+
+/** Take a slot and set up both records; -ENOSPC. */
+int san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
+		    uint16_t pkey, uint64_t now_ns, struct san_cm_conn **out);
+/** Give slot and CID back; *ghost_ns*: for so long, know the peer's REQ as an old one. */
+void san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns,
+		      uint64_t now_ns);
+/** By the peer's address, CID and tag; NULL: none. */
+struct san_cm_conn *san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer,
+				     uint32_t peer_cid, uint32_t peer_tag);
+void san_cm_hash_add(struct san_cm *cm, struct san_cm_conn *c);
+void san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c);
+void san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type);
+void san_cm_resolving_add(struct san_cm *cm, struct san_cm_conn *c);
+void san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c);
+/** Wake the connection at *deadline_ns*; SAN_TIME_NEVER: not any more. */
+void san_cm_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t deadline_ns);
+
+/* ---- cm_tx.c ---- */
+
+/** Send c->own with the next burst. */
+void san_cm_tx_add(struct san_cm *cm, struct san_cm_conn *c);
+void san_cm_tx_del(struct san_cm *cm, struct san_cm_conn *c);
+/** Send *msg* from *src_port* to where *p* came from. False: the ring is full. */
+bool san_cm_tx_reply(struct san_cm *cm, const struct san_wire_pkt *p, uint16_t src_port,
+		     const struct san_wire_cm *msg);
+/** Send *msg* to the peer of *c*, whatever becomes of *c*. */
+void san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c,
+			const struct san_wire_cm *msg);
+/** May one more stateless answer go? Takes it from the budget. */
+bool san_cm_rate_take(struct san_cm *cm, uint64_t now_ns);
+
+/* ---- cm_listen.c ---- */
+
+/** NULL: *reason* says why not. */
+struct cm_listener *san_cm_listener_find(struct san_cm *cm, uint64_t service, uint16_t pkey,
+					 uint8_t *reason);
+
+/* ---- cm_rx.c ---- */
+
+/** What our ULP offers is in range. */
+bool san_cm_param_valid(const struct san_cm_param *param);
+
+/* ---- cm_cookie.c ---- */
+
+/** Fill *cookie* for the REQ *msg* that came with *p*. */
+void san_cm_cookie_make(const struct san_cm *cm, const struct san_wire_pkt *p,
+			const struct san_wire_cm *msg, uint64_t now_ns,
+			uint8_t cookie[SAN_WIRE_COOKIE]);
+/** Is msg->cookie ours, for just this REQ, and not too old? */
+bool san_cm_cookie_valid(const struct san_cm *cm, const struct san_wire_pkt *p,
+			 const struct san_wire_cm *msg, uint64_t now_ns);
+
+/* ---- cm_keepalive.c ---- */
+
+/** Start watching an open connection. */
+void san_cm_keepalive_start(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns);
+/** Its timer fired. False: the peer is gone. */
+bool san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns);
+
+#endif /* CM_PRIV_H */

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Received messages: to whom they belong, whether they count, and the answers
+ * that need no connection. What they do to a connection is cm_fsm.c. (RT-24,
+ * RT-29; design, rule 17)
+ *
+ * A message that names our CID must bring our tag, come from our peer's address,
+ * in our partition, and (where it has them) with the peer's CID, tag and the xid of
+ * the attempt. RESET can't name our CID: it echoes what our packet carried.
+ */
+
+#include <string.h>
+
+#include "cm_priv.h"
+
+/** An answer that needs no state: what the sender must recognise, turned around. */
+static enum san_drop
+answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+       struct san_wire_cm *reply, uint64_t now_ns)
+{
+	if (!san_cm_rate_take(cm, now_ns))
+		return SAN_DROP_CM_RATE;
+	reply->xid = msg->xid;
+	reply->src_cid = msg->dst_cid;
+	reply->src_tag = msg->dst_tag;
+	reply->dst_cid = msg->src_cid;
+	reply->dst_tag = msg->src_tag;
+	if (!san_cm_tx_reply(cm, p, cm_reply_port(p, msg), reply))
+		return SAN_DROP_CM_RATE;
+	return SAN_DROP_NONE;
+}
+
+static enum san_drop
+answer_rej(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	   uint8_t reason, uint64_t now_ns)
+{
+	struct san_wire_cm rej = {.msg = SAN_CM_REJ, .reason = reason};
+
+	return answer(cm, p, msg, &rej, now_ns);
+}
+
+static enum san_drop
+answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	      uint64_t now_ns)
+{
+	struct san_wire_cm reply = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
+
+	/* before the MAC, which costs more than anything else here */
+	if (cm->out_tail - cm->out_head == CM_OUT_MAX)
+		return SAN_DROP_CM_RATE;
+	san_cm_cookie_make(cm, p, msg, now_ns, reply.cookie);
+	return answer(cm, p, msg, &reply, now_ns);
+}
+
+/* ---- REQ ---- */
+
+static bool
+is_window(uint16_t win, uint32_t max)
+{
+	return win >= SAN_WIN_MIN && win <= max && (win & (win - 1)) == 0;
+}
+
+/** The parameters of a REQ or REP are such as a peer can have. (rule 7: first window >= 2) */
+static bool
+is_offer_valid(const struct san_wire_cm *msg)
+{
+	return is_window(msg->req_win, SAN_WIN_REQ_MAX) &&
+		is_window(msg->data_win, SAN_WIN_DATA_MAX) && msg->first_win >= SAN_WIN_MIN &&
+		msg->max_txn != 0 && msg->mtu >= CM_MTU_MIN;
+}
+
+bool
+san_cm_param_valid(const struct san_cm_param *param)
+{
+	struct san_wire_cm offer = {
+		.req_win = param->req_win,
+		.data_win = param->data_win,
+		.first_win = param->first_win,
+		.max_txn = param->max_txn,
+		.mtu = param->mtu,
+	};
+
+	return is_offer_valid(&offer) && param->private_len <= SAN_WIRE_CM_PRIVATE &&
+		param->msg_limit != 0 && (param->ordered || !param->relaxed);
+}
+
+/** What the peer offers, kept until both offers make the agreement. */
+static void
+keep_offer(struct san_cm_conn *c, const struct san_wire_cm *msg)
+{
+	struct san_cm_agreed *a = &c->agreed;
+
+	c->peer_cid = msg->src_cid;
+	c->peer_tag = msg->src_tag;
+	c->own.dst_cid = msg->src_cid;
+	c->own.dst_tag = msg->src_tag;
+	a->pdl.dcid = msg->src_cid;
+	a->pdl.dtag = msg->src_tag;
+	a->pdl.req_psn = msg->req_psn;
+	a->pdl.data_psn = msg->data_psn;
+	a->pdl.mtu = msg->mtu;
+	a->pdl.tx_req_win = msg->req_win;
+	a->pdl.tx_data_win = msg->data_win;
+	a->pdl.first_win = msg->first_win;
+	a->pdl.nb_ports = msg->nb_ports;
+	memcpy(a->pdl.ports, msg->ports, sizeof(a->pdl.ports));
+	a->first_rsn_rx = msg->first_rsn;
+	a->n_tx = msg->max_txn;
+	a->rnr_rx_ms = msg->rnr_ms;
+	c->peer_private_len = msg->private_len;
+	memcpy(c->peer_private, msg->private_data, sizeof(c->peer_private));
+}
+
+/** A new connection from a REQ whose sender is where it says it is. */
+static enum san_drop
+add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
+{
+	const struct san_wire_cm *msg = s->msg;
+	const struct san_wire_pkt *p = s->pkt;
+	struct san_cm_conn *c;
+
+	if (l->nb_waiting >= l->backlog)
+		return answer_rej(cm, p, msg, SAN_CM_R_BACKLOG, s->now_ns);
+	if (san_cm_conn_add(cm, &p->dst, &p->src, p->pkey, s->now_ns, &c) != 0)
+		return answer_rej(cm, p, msg, SAN_CM_R_RESOURCES, s->now_ns);
+	c->passive = true;
+	c->listener = (uint16_t)(l - cm->listeners);
+	cm_pdl_conn(cm, c)->path.dst_mac = p->src_mac;
+	cm_pdl_conn(cm, c)->path.src_port = cm_reply_port(p, msg);
+	keep_offer(c, msg);
+	c->agreed.pdl.ordered = (msg->flags & SAN_CM_F_ORDERED) != 0;
+	c->agreed.pdl.relaxed = (msg->flags & SAN_CM_F_RELAXED) != 0;
+	c->own.xid = msg->xid;
+	c->own.flags = msg->flags & (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED);
+	san_cm_hash_add(cm, c);
+	san_cm_fsm_step(cm, c, s);
+	return SAN_DROP_NONE;
+}
+
+/** The connection that an earlier copy of this REQ made. */
+static struct san_cm_conn *
+find_attempt(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	     uint64_t now_ns)
+{
+	struct san_cm_conn *c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag);
+
+	if (c == NULL || !c->passive || c->own.xid != msg->xid)
+		return NULL;
+	return c->is_ghost && now_ns >= c->expires_ns ? NULL : c;
+}
+
+static enum san_drop
+rx_req(struct san_cm *cm, const struct cm_step *s)
+{
+	const struct san_wire_cm *msg = s->msg;
+	const struct san_wire_pkt *p = s->pkt;
+	struct san_cm_conn *c;
+	struct cm_listener *l;
+	uint8_t reason;
+
+	if (msg->flags & SAN_CM_F_COOKIE) {
+		if (!san_cm_cookie_valid(cm, p, msg, s->now_ns)) {
+			/* perhaps only grown old in a long wait for accept: a fresh one helps */
+			answer_cookie(cm, p, msg, s->now_ns);
+			return SAN_DROP_CM_COOKIE;
+		}
+		c = find_attempt(cm, p, msg, s->now_ns);
+		if (c != NULL)
+			return san_cm_fsm_step(cm, c, s) ? SAN_DROP_NONE : SAN_DROP_CM_STALE;
+	}
+	l = san_cm_listener_find(cm, msg->service, p->pkey, &reason);
+	if (l == NULL) {
+		answer_rej(cm, p, msg, reason, s->now_ns);
+		return reason == SAN_CM_R_PKEY ? SAN_DROP_PKEY : SAN_DROP_NONE;
+	}
+	if (!is_offer_valid(msg))
+		return answer_rej(cm, p, msg, SAN_CM_R_PARAMETER, s->now_ns);
+	if (!(msg->flags & SAN_CM_F_COOKIE))
+		return answer_cookie(cm, p, msg, s->now_ns);
+	return add_request(cm, l, s);
+}
+
+/* ---- messages to a connection ---- */
+
+static bool
+is_from_peer(const struct san_pdl_conn *pc, const struct san_wire_pkt *p)
+{
+	return san_ip_eq(&p->src, &pc->path.dst) && san_ip_eq(&p->dst, &pc->path.src);
+}
+
+/** Find the connection that *msg* names, check that it may. */
+static enum san_drop
+find_conn(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	  struct san_cm_conn **out)
+{
+	struct san_pdl_conn *pc = san_pdl_conn_find(cm->pdl, msg->dst_cid);
+	struct san_cm_conn *c;
+
+	*out = NULL;
+	if (pc == NULL)
+		return SAN_DROP_CM_STALE;
+	if (pc->tag != msg->dst_tag)
+		return SAN_DROP_TAG;
+	if (!is_from_peer(pc, p))
+		return SAN_DROP_PEER;
+	if (pc->pkey != p->pkey)
+		return SAN_DROP_PKEY;
+	c = &cm->conns[pc->slot];
+	if (c->own.xid != msg->xid)
+		return SAN_DROP_CM_STALE;
+	/* what the peer told us of itself it must tell again */
+	if (c->peer_tag != 0 && msg->src_tag != 0 &&
+	    (c->peer_tag != msg->src_tag || c->peer_cid != msg->src_cid))
+		return SAN_DROP_CM_STALE;
+	*out = c;
+	return SAN_DROP_NONE;
+}
+
+/** The acceptor's offer completes the agreement, or ends the attempt. */
+static bool
+rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
+{
+	struct cm_step end = *s;
+
+	if (c->state == SAN_CM_REQ_COOKIE_SENT) {
+		if (!is_offer_valid(s->msg)) {
+			end.in = CM_IN_REJ;
+			end.reason = SAN_CM_R_PARAMETER;
+			answer_rej(cm, s->pkt, s->msg, SAN_CM_R_PARAMETER, s->now_ns);
+			return san_cm_fsm_step(cm, c, &end);
+		}
+		keep_offer(c, s->msg);
+	}
+	return san_cm_fsm_step(cm, c, s);
+}
+
+static enum san_drop
+rx_named(struct san_cm *cm, const struct cm_step *s)
+{
+	const struct san_wire_cm *msg = s->msg;
+	struct san_wire_cm drep = {.msg = SAN_CM_DREP};
+	struct san_cm_conn *c;
+	enum san_drop drop;
+	bool taken;
+
+	drop = find_conn(cm, s->pkt, msg, &c);
+	/* the other side must not wait for what we no longer know */
+	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_REP)
+		answer_rej(cm, s->pkt, msg, SAN_CM_R_STALE, s->now_ns);
+	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_DREQ)
+		answer(cm, s->pkt, msg, &drep, s->now_ns);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	taken = msg->msg == SAN_CM_REP ? rx_rep(cm, c, s) : san_cm_fsm_step(cm, c, s);
+	return taken ? SAN_DROP_NONE : SAN_DROP_CM_STALE;
+}
+
+/* ---- RESET ---- */
+
+/** Did we send what this RESET complains about? */
+static bool
+is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struct cm_step *s)
+{
+	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+
+	if (c->is_ghost || !is_from_peer(pc, s->pkt) || pc->pkey != s->pkt->pkey)
+		return false;
+	if (c->state == SAN_CM_DREQ_SENT)
+		return true;
+	if (!c->is_agreed)
+		return false;
+	return san_pdl_tx_is_outstanding(pc, SAN_WIN_REQ, s->msg->data_psn) ||
+		san_pdl_tx_is_outstanding(pc, SAN_WIN_DATA, s->msg->data_psn);
+}
+
+static enum san_drop
+rx_reset(struct san_cm *cm, const struct cm_step *s)
+{
+	struct san_cm_conn *c;
+
+	c = san_cm_hash_find(cm, &s->pkt->src, s->msg->src_cid, s->msg->src_tag);
+	if (c == NULL || !is_reset_valid(cm, c, s))
+		return SAN_DROP_RESET_STALE;
+	return san_cm_fsm_step(cm, c, s) ? SAN_DROP_NONE : SAN_DROP_RESET_STALE;
+}
+
+static bool
+is_multicast(const struct san_ip *ip)
+{
+	if (san_ip_is_v4(ip))
+		return ip->b[12] >= 224; /* and reserved, and broadcast */
+	return ip->b[0] == 0xff;
+}
+
+void
+san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns)
+{
+	struct san_wire_cm reset = {.msg = SAN_CM_RESET, .reason = SAN_CM_R_STALE};
+
+	cm->now_ns = now_ns;
+	/* neither is ever answered, so no two sides can answer each other for ever */
+	if (p->op == SAN_OP_CM || p->op == SAN_OP_NACK || p->op == SAN_OP_CNP ||
+	    is_multicast(&p->src))
+		return;
+	reset.src_cid = p->dcid;
+	reset.src_tag = p->tag;
+	reset.data_psn = p->psn;
+	if (!san_cm_rate_take(cm, now_ns) || !san_cm_tx_reply(cm, p, p->src_port, &reset))
+		cm->drops[SAN_DROP_CM_RATE]++;
+}
+
+/* ---- any message ---- */
+
+static const enum cm_input input_of[SAN_CM_MSG_MAX] = {
+	[SAN_CM_REQ] = CM_IN_REQUEST,
+	[SAN_CM_COOKIE] = CM_IN_COOKIE,
+	[SAN_CM_REP] = CM_IN_REP,
+	[SAN_CM_RTU] = CM_IN_RTU,
+	[SAN_CM_REJ] = CM_IN_REJ,
+	[SAN_CM_DREQ] = CM_IN_DREQ,
+	[SAN_CM_DREP] = CM_IN_DREP,
+	[SAN_CM_RESET] = CM_IN_RESET,
+};
+
+enum san_drop
+san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struct san_wire_pkt *p,
+	  uint64_t now_ns)
+{
+	struct san_wire_cm msg;
+	struct cm_step s = {.pkt = p, .msg = &msg, .now_ns = now_ns};
+	enum san_drop drop;
+
+	cm->now_ns = now_ns;
+	drop = san_wire_parse_cm(m, p, &msg);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	if (is_multicast(&p->src))
+		return SAN_DROP_PEER;
+	s.in = input_of[msg.msg];
+	s.reason = msg.reason;
+	if (msg.msg == SAN_CM_REQ)
+		return rx_req(cm, &s);
+	if (msg.msg == SAN_CM_RESET)
+		return rx_reset(cm, &s);
+	return rx_named(cm, &s);
+}
+
+bool
+san_cm_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
+{
+	const struct cm_step s = {.in = CM_IN_RTU, .now_ns = now_ns};
+
+	cm->now_ns = now_ns;
+	if (slot >= cm->conf.max_conns || cm->conns[slot].state != SAN_CM_REP_SENT)
+		return false;
+	return san_cm_fsm_step(cm, &cm->conns[slot], &s);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Addresses from and to text. (RT-31) */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "inet_priv.h"
+
+/** Digits only, at most *max*. */
+static int
+parse_prefix(const char *text, unsigned int max, unsigned int *out)
+{
+	unsigned int v = 0;
+
+	if (*text == '\0' || strlen(text) > 3)
+		return -EINVAL;
+	for (; *text != '\0'; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		v = v * 10 + (unsigned int)(*text - '0');
+	}
+	if (v > max)
+		return -EINVAL;
+	*out = v;
+	return 0;
+}
+
+int
+san_inet_parse(const char *text, struct san_inet_addr *out)
+{
+	const char *slash = strchr(text, '/');
+	size_t len = slash != NULL ? (size_t)(slash - text) : strlen(text);
+	char host[INET6_ADDRSTRLEN];
+	unsigned int bits, prefix;
+	struct in_addr v4;
+	struct san_ip ip;
+
+	if (len >= sizeof(host))
+		return -EINVAL;
+	memcpy(host, text, len);
+	host[len] = '\0';
+	if (inet_pton(AF_INET, host, &v4) == 1) {
+		inet_from_v4(&ip, &v4);
+		bits = 32;
+	} else if (inet_pton(AF_INET6, host, ip.b) == 1 && !san_ip_is_v4(&ip)) {
+		/* an IPv4 address in IPv6 clothes would not say what its prefix counts */
+		bits = 128;
+	} else {
+		return -EINVAL;
+	}
+	prefix = bits;
+	if (slash != NULL && parse_prefix(slash + 1, bits, &prefix) != 0)
+		return -EINVAL;
+	out->ip = ip;
+	out->prefix_len = (uint8_t)(128 - bits + prefix);
+	return 0;
+}
+
+const char *
+san_inet_text(const struct san_ip *ip, char buf[SAN_INET_TEXT])
+{
+	bool v4 = san_ip_is_v4(ip);
+
+	if (inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? ip->b + INET_V4_OFF : ip->b, buf,
+		      SAN_INET_TEXT) == NULL)
+		buf[0] = '\0';
+	return buf;
+}

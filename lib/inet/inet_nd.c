@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Neighbour discovery for IPv6: solicitation and advertisement (RFC 4861, 7.1 and
+ * 7.2). No router discovery, no redirects: the gateway is configured, and whoever
+ * sends us elsewhere is not believed. (RT-31)
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "inet_priv.h"
+
+#define ND_MAX       256 /* bytes of a message that we read: two options are usual, 8 bytes each */
+#define ND_SOLICIT   135
+#define ND_ADVERT    136
+#define ND_OPT_SLLA  1 /* source link-layer address */
+#define ND_OPT_TLLA  2 /* target link-layer address */
+#define ND_SOLICITED 0x40
+#define ND_OVERRIDE  0x20
+#define IPPROTO_ND   58
+
+struct nd_msg {
+	uint8_t type;
+	uint8_t code;
+	rte_be16_t cksum;
+	uint8_t flags; /* advertisement: router, solicited, override */
+	uint8_t rsvd[3];
+	uint8_t target[16];
+} __rte_packed;
+static_assert(sizeof(struct nd_msg) == 24, "neighbour message");
+
+struct nd_opt {
+	uint8_t type;
+	uint8_t len; /* in units of 8 bytes, this header included */
+	uint8_t mac[RTE_ETHER_ADDR_LEN];
+} __rte_packed;
+static_assert(sizeof(struct nd_opt) == 8, "link-layer address option");
+
+/** A message of ours, behind the Ethernet header. */
+struct nd_packet {
+	struct rte_ipv6_hdr ip;
+	struct nd_msg msg;
+	struct nd_opt opt;
+} __rte_packed;
+
+uint16_t
+san_inet_cksum_v6(const struct rte_mbuf *m, const struct rte_ipv6_hdr *ip, uint32_t off,
+		  uint32_t len)
+{
+	uint32_t sum;
+	uint16_t raw;
+
+	if (rte_raw_cksum_mbuf(m, off, len, &raw) != 0)
+		return 0;
+	sum = (uint32_t)raw + rte_ipv6_phdr_cksum(ip, 0);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/** ff02::1:ffXX:XXXX, on which the owner of *ip* listens. */
+static void
+solicited_node(uint8_t group[16], const struct san_ip *ip)
+{
+	static const uint8_t prefix[13] = {0xff, 2, [11] = 1, [12] = 0xff};
+
+	memcpy(group, prefix, sizeof(prefix));
+	memcpy(group + 13, ip->b + 13, 3);
+}
+
+static void
+multicast_mac(struct rte_ether_addr *mac, const uint8_t group[16])
+{
+	mac->addr_bytes[0] = 0x33;
+	mac->addr_bytes[1] = 0x33;
+	memcpy(mac->addr_bytes + 2, group + 12, 4);
+}
+
+struct nd_out {
+	uint8_t type;
+	uint8_t flags;
+	struct rte_ether_addr mac;
+	uint8_t dst[16];
+	const struct san_ip *src;
+	const struct san_ip *target;
+};
+
+static void
+put_nd(struct san_inet *in, const struct nd_out *o)
+{
+	struct rte_mbuf *m = san_inet_out_alloc(in);
+	struct rte_ether_hdr *eth;
+	struct nd_packet *x;
+
+	if (m == NULL)
+		return; /* they ask again, and so do we */
+	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(*x));
+	if (eth == NULL) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	eth->dst_addr = o->mac;
+	eth->src_addr = in->conf.mac;
+	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	x = (struct nd_packet *)(eth + 1);
+	memset(x, 0, sizeof(*x));
+	x->ip.vtc_flow = RTE_BE32(6u << 28);
+	x->ip.payload_len = RTE_BE16(sizeof(x->msg) + sizeof(x->opt));
+	x->ip.proto = IPPROTO_ND;
+	x->ip.hop_limits = INET_HOPS_ND;
+	memcpy(x->ip.src_addr, o->src->b, sizeof(x->ip.src_addr));
+	memcpy(x->ip.dst_addr, o->dst, sizeof(x->ip.dst_addr));
+	x->msg.type = o->type;
+	x->msg.flags = o->flags;
+	memcpy(x->msg.target, o->target->b, sizeof(x->msg.target));
+	x->opt.type = o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
+	x->opt.len = 1;
+	memcpy(x->opt.mac, in->conf.mac.addr_bytes, sizeof(x->opt.mac));
+	x->msg.cksum = (uint16_t)~san_inet_cksum_v6(m, &x->ip, INET_ETH_LEN + sizeof(x->ip),
+						    sizeof(x->msg) + sizeof(x->opt));
+	san_inet_out_add(in, m);
+}
+
+void
+san_inet_nd_ask(struct san_inet *in, const struct san_ip *target, const struct rte_ether_addr *mac)
+{
+	struct nd_out o = {.type = ND_SOLICIT, .target = target};
+	struct san_ip src;
+
+	if (san_inet_source(in, target, &src) != 0)
+		return;
+	o.src = &src;
+	if (mac != NULL) {
+		o.mac = *mac;
+		memcpy(o.dst, target->b, sizeof(o.dst));
+	} else {
+		solicited_node(o.dst, target);
+		multicast_mac(&o.mac, o.dst);
+	}
+	put_nd(in, &o);
+}
+
+/** The link-layer address option *type*. False: the options are malformed. */
+static bool
+parse_options(const uint8_t *opt, uint32_t len, uint8_t type, const uint8_t **mac)
+{
+	*mac = NULL;
+	while (len != 0) {
+		if (len < 8 || opt[1] == 0 || opt[1] * 8u > len)
+			return false;
+		if (opt[0] == type && opt[1] == 1)
+			*mac = opt + 2;
+		len -= opt[1] * 8u;
+		opt += opt[1] * 8u;
+	}
+	return true;
+}
+
+/** Somebody asks for one of our addresses. */
+static enum san_drop
+rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_hdr *ip,
+	   const struct san_ip *target, const uint8_t *slla)
+{
+	static const uint8_t all_nodes[16] = {0xff, 2, [15] = 1};
+	struct inet_claim claim = {.create = true, .override = true};
+	struct nd_out o = {
+		.type = ND_ADVERT,
+		.flags = ND_OVERRIDE,
+		.src = target,
+		.target = target,
+	};
+	uint8_t group[16];
+
+	if (!san_inet_is_local(in, target))
+		return SAN_DROP_INET_UNWANTED;
+	solicited_node(group, target);
+	memcpy(claim.ip.b, ip->src_addr, sizeof(claim.ip.b));
+	if (inet_is_zero(&claim.ip)) {
+		/* somebody wants our address for itself: everybody shall know that it is taken */
+		if (slla != NULL || memcmp(ip->dst_addr, group, sizeof(group)) != 0)
+			return SAN_DROP_INET_MALFORMED;
+		memcpy(o.dst, all_nodes, sizeof(o.dst));
+		multicast_mac(&o.mac, all_nodes);
+		put_nd(in, &o);
+		return SAN_DROP_NONE;
+	}
+	claim.mac = rx->eth.src_addr;
+	if (slla != NULL)
+		memcpy(claim.mac.addr_bytes, slla, RTE_ETHER_ADDR_LEN);
+	if (!inet_is_unicast(&claim.ip) || !rte_is_valid_assigned_ether_addr(&claim.mac))
+		return SAN_DROP_INET_MALFORMED;
+	san_inet_neigh_learn(in, rx, &claim);
+	o.flags |= ND_SOLICITED;
+	o.mac = claim.mac;
+	memcpy(o.dst, claim.ip.b, sizeof(o.dst));
+	put_nd(in, &o);
+	return SAN_DROP_NONE;
+}
+
+static enum san_drop
+rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_hdr *ip,
+	  const struct nd_msg *msg, const uint8_t *tlla)
+{
+	struct inet_claim claim = {.override = (msg->flags & ND_OVERRIDE) != 0};
+
+	if (ip->dst_addr[0] == 0xff && (msg->flags & ND_SOLICITED))
+		return SAN_DROP_INET_MALFORMED;
+	memcpy(claim.ip.b, msg->target, sizeof(claim.ip.b));
+	if (tlla != NULL) {
+		memcpy(claim.mac.addr_bytes, tlla, RTE_ETHER_ADDR_LEN);
+		san_inet_neigh_learn(in, rx, &claim);
+	} else if (msg->flags & ND_SOLICITED) {
+		/* asked alone, it need not tell what we know */
+		san_inet_neigh_confirm(in, &claim.ip, rx->now_ns);
+	}
+	return SAN_DROP_NONE;
+}
+
+enum san_drop
+san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_hdr *ip,
+	       uint8_t type, uint32_t len)
+{
+	uint8_t copy[ND_MAX];
+	const uint8_t *data;
+	const struct nd_msg *msg;
+	const uint8_t *mac;
+	struct san_ip target;
+	uint8_t opt_type;
+
+	if (type != ND_SOLICIT && type != ND_ADVERT)
+		return SAN_DROP_INET_UNWANTED;
+	if (ip->hop_limits != INET_HOPS_ND || len < sizeof(*msg) || len > sizeof(copy))
+		return SAN_DROP_INET_MALFORMED;
+	data = rte_pktmbuf_read(rx->m, INET_ETH_LEN + sizeof(*ip), len, copy);
+	if (data == NULL)
+		return SAN_DROP_INET_MALFORMED;
+	msg = (const struct nd_msg *)data;
+	opt_type = type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
+	if (msg->code != 0 ||
+	    !parse_options(data + sizeof(*msg), len - (uint32_t)sizeof(*msg), opt_type, &mac))
+		return SAN_DROP_INET_MALFORMED;
+	memcpy(target.b, msg->target, sizeof(target.b));
+	/* an IPv4 neighbour is ARP's */
+	if (!inet_is_unicast(&target) || san_ip_is_v4(&target))
+		return SAN_DROP_INET_MALFORMED;
+	if (type == ND_SOLICIT)
+		return rx_solicit(in, rx, ip, &target, mac);
+	return rx_advert(in, rx, ip, msg, mac);
+}
