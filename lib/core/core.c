@@ -1,0 +1,796 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The whole protocol of one lcore. This file only moves things between the
+ * layers: what a packet means is in pdl (PSNs), tl (transactions), ulp (bytes)
+ * and cm (connections); none of them calls another upwards except tl its ULP.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+#include "san_assert.h"
+
+#define PREFETCH_AHEAD 4 /* packets: about one header's memory latency of parsing */
+#define NO_SLOT	       UINT32_MAX
+
+struct san_core {
+	struct san_core_conf conf;
+	struct san_pdl *pdl;
+	struct san_tl *tl;
+	struct san_cm *cm;
+	struct san_ulp *ulp;
+	struct san_inet *inet;
+	struct san_death_row death;
+	struct san_wire_ack acks[SAN_CORE_BURST]; /* of the burst being received */
+	struct san_wire_ack ack_out;		  /* of the ACK being built */
+	struct san_wire_cm cm_out;
+	uint32_t *slot_of_qp; /* NO_SLOT: not connecting or connected */
+	uint16_t *draining;   /* slots whose disconnect waits for outstanding work */
+	uint32_t nb_draining;
+	struct san_core_event *events; /* ring */
+	uint32_t ev_mask, ev_head, ev_tail;
+	uint64_t inet_deadline_ns;
+	uint64_t drops[SAN_DROP_MAX];
+};
+
+/* ---- construction ---- */
+
+void
+san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t mtu)
+{
+	memset(conf, 0, sizeof(*conf));
+	san_pdl_conf_default(&conf->pdl);
+	san_tl_conf_default(&conf->tl);
+	san_cm_conf_default(&conf->cm);
+	san_ulp_conf_default(&conf->ulp);
+	san_inet_conf_default(&conf->inet);
+	conf->pdl.max_conns = max_conns;
+	conf->pdl.max_active = max_conns < conf->pdl.max_active ? max_conns : conf->pdl.max_active;
+	conf->ulp.max_qps = max_conns;
+	conf->udp_port = SAN_WIRE_PORT;
+	conf->mtu = mtu;
+}
+
+static uint32_t
+pow2_above(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+static int
+alloc_tables(struct san_core *core)
+{
+	uint32_t nb_events = pow2_above(4 * core->conf.pdl.max_conns + 16);
+	uint32_t i;
+
+	core->slot_of_qp = calloc(core->conf.ulp.max_qps, sizeof(*core->slot_of_qp));
+	core->draining = calloc(core->conf.pdl.max_conns, sizeof(*core->draining));
+	core->events = calloc(nb_events, sizeof(*core->events));
+	if (core->slot_of_qp == NULL || core->draining == NULL || core->events == NULL)
+		return -ENOMEM;
+	for (i = 0; i < core->conf.ulp.max_qps; i++)
+		core->slot_of_qp[i] = NO_SLOT;
+	core->ev_mask = nb_events - 1;
+	return 0;
+}
+
+static int
+create_layers(struct san_core *core, uint64_t now_ns)
+{
+	struct san_core_conf *conf = &core->conf;
+	int rc;
+
+	rc = san_pdl_create(&conf->pdl, now_ns, &core->pdl);
+	if (rc != 0)
+		return rc;
+	conf->ulp.max_conns = conf->pdl.max_conns;
+	rc = san_ulp_create(&conf->ulp, &core->ulp);
+	if (rc != 0)
+		return rc;
+	conf->tl.max_conns = conf->pdl.max_conns;
+	conf->tl.ops = &san_ulp_tl_ops;
+	conf->tl.ulp = core->ulp;
+	rc = san_tl_create(&conf->tl, core->pdl, &core->death, &core->tl);
+	if (rc != 0)
+		return rc;
+	san_ulp_set_tl(core->ulp, core->tl, core->pdl);
+	conf->cm.max_conns = conf->pdl.max_conns;
+	rc = san_cm_create(&conf->cm, core->pdl, &core->cm);
+	if (rc != 0)
+		return rc;
+	conf->inet.pool = conf->pool;
+	return san_inet_create(&conf->inet, &core->inet);
+}
+
+int
+san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_core **out)
+{
+	struct san_core *core;
+	int rc;
+
+	if (conf->mtu < 1024 || conf->mtu > 9000 || conf->pool == NULL)
+		return -EINVAL;
+	core = aligned_alloc(64, RTE_ALIGN_CEIL(sizeof(*core), 64));
+	if (core == NULL)
+		return -ENOMEM;
+	memset(core, 0, sizeof(*core));
+	core->conf = *conf;
+	rc = alloc_tables(core);
+	if (rc == 0)
+		rc = create_layers(core, now_ns);
+	if (rc != 0) {
+		san_core_destroy(core);
+		return rc;
+	}
+	*out = core;
+	return 0;
+}
+
+void
+san_core_destroy(struct san_core *core)
+{
+	uint32_t slot;
+
+	if (core == NULL)
+		return;
+	for (slot = 0; core->tl != NULL && slot < core->conf.pdl.max_conns; slot++)
+		san_tl_conn_close(core->tl, (uint16_t)slot, SAN_WC_ST_FLUSHED, 0);
+	san_death_flush(&core->death);
+	if (core->inet != NULL)
+		san_inet_destroy(core->inet);
+	if (core->cm != NULL)
+		san_cm_destroy(core->cm);
+	if (core->tl != NULL)
+		san_tl_destroy(core->tl);
+	if (core->ulp != NULL)
+		san_ulp_destroy(core->ulp);
+	if (core->pdl != NULL)
+		san_pdl_destroy(core->pdl);
+	free(core->events);
+	free(core->draining);
+	free(core->slot_of_qp);
+	free(core);
+}
+
+/* ---- connection events: from cm to the other layers, then to the owner ---- */
+
+static void
+event_add(struct san_core *core, const struct san_cm_event *cev, enum san_core_event_type type)
+{
+	struct san_core_event *ev = &core->events[core->ev_tail & core->ev_mask];
+
+	/* sized for every connection's few events; an owner that polls can't fill it */
+	if (core->ev_tail - core->ev_head > core->ev_mask)
+		return;
+	core->ev_tail++;
+	ev->type = (uint8_t)type;
+	ev->reason = cev->reason;
+	ev->slot = cev->slot;
+	ev->qp = type == SAN_EV_CONNECT_REQUEST ? UINT32_MAX : (uint32_t)cev->cookie;
+	ev->listener = cev->listener;
+	ev->peer = cev->peer;
+	ev->private_len = cev->private_len;
+	memcpy(ev->private_data, cev->private_data, sizeof(ev->private_data));
+}
+
+static void
+conn_established(struct san_core *core, const struct san_cm_event *cev)
+{
+	const struct san_cm_agreed *a = san_cm_agreed(core->cm, cev->slot);
+	const struct san_tl_peer peer = {
+		.ordered = a->pdl.ordered,
+		.relaxed = a->pdl.relaxed,
+		.first_rsn_tx = a->first_rsn_tx,
+		.first_rsn_rx = a->first_rsn_rx,
+		.n_tx = a->n_tx,
+		.n_rx = a->n_rx,
+		.rnr_tx_ms = a->rnr_tx_ms,
+		.rnr_rx_ms = a->rnr_rx_ms,
+	};
+
+	san_tl_conn_open(core->tl, cev->slot, &peer);
+	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot,
+			core->pdl->conns[cev->slot].pkey);
+	event_add(core, cev, SAN_EV_ESTABLISHED);
+}
+
+static void
+draining_remove(struct san_core *core, uint16_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < core->nb_draining; i++) {
+		if (core->draining[i] == slot) {
+			core->draining[i] = core->draining[--core->nb_draining];
+			return;
+		}
+	}
+}
+
+/* The connection is over: every request completes before the owner hears of it. */
+static void
+conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns)
+{
+	uint32_t qp = (uint32_t)cev->cookie;
+	uint8_t status = cev->reason == SAN_CM_R_TIMEOUT ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED;
+
+	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
+	draining_remove(core, cev->slot);
+	san_ulp_qp_unbind(core->ulp, qp);
+	core->slot_of_qp[qp] = NO_SLOT;
+	san_cm_release(core->cm, cev->slot, now_ns);
+	event_add(core, cev, SAN_EV_DISCONNECTED);
+}
+
+static void
+handle_cm_events(struct san_core *core, uint64_t now_ns)
+{
+	struct san_cm_event cev;
+
+	while (san_cm_event_next(core->cm, &cev)) {
+		switch (cev.type) {
+		case SAN_CM_EV_CONNECT_REQUEST:
+			event_add(core, &cev, SAN_EV_CONNECT_REQUEST);
+			break;
+		case SAN_CM_EV_ESTABLISHED:
+			conn_established(core, &cev);
+			break;
+		case SAN_CM_EV_REJECTED:
+		case SAN_CM_EV_UNREACHABLE:
+			core->slot_of_qp[cev.cookie] = NO_SLOT;
+			event_add(core, &cev, cev.type == SAN_CM_EV_REJECTED ? SAN_EV_REJECTED :
+									       SAN_EV_UNREACHABLE);
+			break;
+		default:
+			conn_over(core, &cev, now_ns);
+			break;
+		}
+	}
+}
+
+bool
+san_core_poll_event(struct san_core *core, struct san_core_event *ev)
+{
+	if (core->ev_head == core->ev_tail)
+		return false;
+	*ev = core->events[core->ev_head++ & core->ev_mask];
+	return true;
+}
+
+/* ---- receive ---- */
+
+/* What an ACK retired belongs to transactions; what it completed, to their count. */
+static void
+apply_acked(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct san_pdl *pdl = core->pdl;
+
+	san_tl_on_cmpl_in(core->tl, c->slot);
+	if (pdl->nb_acked != 0) {
+		san_tl_on_acked(core->tl, c->slot, pdl->acked, pdl->nb_acked, now_ns);
+		pdl->nb_acked = 0;
+	}
+	san_pdl_kick(pdl, c);
+}
+
+static enum san_drop
+rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ack *ack,
+	     uint64_t now_ns)
+{
+	struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_pdl_conn *c = NULL;
+	enum san_drop drop;
+
+	drop = san_pdl_rx_check(core->pdl, p, ack, now_ns, &c);
+	if (drop == SAN_DROP_STATE && p->op != SAN_OP_CNP &&
+	    san_cm_implicit_rtu(core->cm, c->slot, now_ns)) {
+		handle_cm_events(core, now_ns);
+		drop = san_pdl_rx_check(core->pdl, p, ack, now_ns, &c);
+	}
+	if (drop == SAN_DROP_CID || drop == SAN_DROP_TAG)
+		san_cm_answer_reset(core->cm, p, now_ns);
+	if (drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE ||
+	    drop == SAN_DROP_BEYOND)
+		apply_acked(core, c, now_ns);
+	if (drop == SAN_DROP_NONE &&
+	    (p->op == SAN_OP_NACK || san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX)) {
+		drop = san_tl_rx(core->tl, c, m, now_ns);
+		san_pdl_kick(core->pdl, c);
+	} else {
+		san_death_add(&core->death, m);
+	}
+	if (c != NULL)
+		san_pdl_conn_arm(core->pdl, c);
+	return drop;
+}
+
+static enum san_drop
+rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
+{
+	struct rte_ether_addr mac;
+	struct san_ip learned;
+	enum san_drop drop;
+
+	memset(&learned, 0, sizeof(learned));
+	drop = san_inet_rx(core->inet, m, now_ns, &learned, &mac);
+	if (drop == SAN_DROP_NONE && (learned.b[0] | learned.b[12]) != 0)
+		san_cm_resolved(core->cm, &learned, &mac, now_ns);
+	san_death_add(&core->death, m);
+	return drop;
+}
+
+static enum san_drop
+rx_packet(struct san_core *core, struct rte_mbuf *m, enum san_drop parsed,
+	  const struct san_wire_ack *ack, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	enum san_drop drop = parsed;
+
+	if (parsed == SAN_DROP_NOT_OURS)
+		return rx_inet(core, m, now_ns);
+	if (parsed == SAN_DROP_NONE && !san_inet_is_local(core->inet, &p->dst))
+		drop = SAN_DROP_NOT_FOR_US;
+	if (drop != SAN_DROP_NONE) {
+		san_death_add(&core->death, m);
+		return drop;
+	}
+	if (p->op != SAN_OP_CM)
+		return rx_transport(core, m, p->op == SAN_OP_ACK ? ack : NULL, now_ns);
+	drop = san_cm_rx(core->cm, m, p, now_ns);
+	handle_cm_events(core, now_ns);
+	san_death_add(&core->death, m);
+	return drop;
+}
+
+static void
+rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	enum san_drop parsed[SAN_CORE_BURST];
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		if (i + PREFETCH_AHEAD < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH_AHEAD], void *));
+		parsed[i] = san_wire_parse(pkts[i], core->conf.udp_port, &san_pkt(pkts[i])->w,
+					   &core->acks[i]);
+	}
+	for (i = 0; i < n; i++)
+		core->drops[rx_packet(core, pkts[i], parsed[i], &core->acks[i], now_ns)]++;
+}
+
+void
+san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	uint16_t done;
+
+	for (done = 0; done < n; done += SAN_CORE_BURST)
+		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
+	san_death_flush(&core->death);
+}
+
+/* ---- transmit ---- */
+
+static struct rte_mbuf *
+alloc_mbuf(struct san_core *core)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(core->conf.pool);
+
+	if (m == NULL)
+		core->drops[SAN_DROP_NO_MBUF]++;
+	return m;
+}
+
+/*
+ * The next packet of a visit: what must go again first, then what is new.
+ * False: there is none. *room* is asked for once, when nothing must go again.
+ */
+static bool
+next_entry(struct san_core *core, struct san_pdl_conn *c, struct san_pdl_room *room, bool *has_room,
+	   struct san_pdl_entry *e, uint64_t now_ns)
+{
+	struct san_pdl_entry *again = *has_room ? NULL : san_pdl_tx_again(core->pdl, c, now_ns);
+
+	if (again != NULL) {
+		*e = *again;
+		return true;
+	}
+	if (!*has_room)
+		san_pdl_tx_room(core->pdl, c, now_ns, room);
+	*has_room = true;
+	memset(e, 0, sizeof(*e));
+	if (!san_tl_tx_next(core->tl, c, room, e, now_ns))
+		return false;
+	san_pdl_tx_assign(core->pdl, c, e, now_ns);
+	san_tl_tx_assigned(core->tl, c, e, now_ns);
+	return true;
+}
+
+/* One connection's visit. A packet's headers wait for the next, because the last asks for an ACK. */
+static uint16_t
+tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, uint16_t n,
+	uint64_t now_ns)
+{
+	uint16_t k, quantum = RTE_MIN(n, core->conf.pdl.quantum);
+	struct san_pdl_room room;
+	struct san_pdl_entry e;
+	struct san_wire_pkt p;
+	struct rte_mbuf *m;
+	bool has_room = false, more = true;
+
+	for (k = 0; k < quantum; k++) {
+		m = alloc_mbuf(core);
+		if (m == NULL)
+			break;
+		if (!next_entry(core, c, &room, &has_room, &e, now_ns)) {
+			rte_pktmbuf_free(m);
+			more = false;
+			break;
+		}
+		if (k > 0)
+			san_wire_build(pkts[k - 1], &c->path, &p);
+		memset(&p, 0, sizeof(p));
+		san_tl_tx_fill(core->tl, c, &e, m, &p);
+		p.psn = e.psn;
+		san_pdl_tx_header(core->pdl, c, &p, now_ns);
+		pkts[k] = m;
+	}
+	if (k > 0) {
+		p.ackreq |= !more;
+		san_wire_build(pkts[k - 1], &c->path, &p);
+	}
+	san_pdl_tx_end(core->pdl, c, more);
+	san_pdl_conn_arm(core->pdl, c);
+	return k;
+}
+
+static uint16_t
+tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	struct san_pdl_conn *c;
+	uint16_t k = 0, sent;
+
+	while (k < n && (c = san_pdl_sched_next(core->pdl, now_ns)) != NULL) {
+		sent = tx_conn(core, c, &pkts[k], n - k, now_ns);
+		k += sent;
+		if (sent == 0 && rte_mempool_empty(core->conf.pool))
+			break; /* every other connection would find none either */
+	}
+	return k;
+}
+
+static uint16_t
+tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	struct san_pdl_conn *c;
+	struct san_wire_pkt p;
+	uint16_t k = 0;
+
+	while (k < n && (pkts[k] = alloc_mbuf(core)) != NULL) {
+		c = san_pdl_ack_next(core->pdl, now_ns);
+		if (c == NULL) {
+			rte_pktmbuf_free(pkts[k]);
+			break;
+		}
+		memset(&p, 0, sizeof(p));
+		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
+		if (p.op == SAN_OP_ACK)
+			san_wire_build_ack(pkts[k], &c->path, &p, &core->ack_out);
+		else
+			san_wire_build(pkts[k], &c->path, &p);
+		san_pdl_conn_arm(core->pdl, c);
+		k++;
+	}
+	return k;
+}
+
+static uint16_t
+tx_nacks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	struct san_wire_pkt p;
+	uint16_t slot, k = 0;
+
+	memset(&p, 0, sizeof(p));
+	while (k < n && san_tl_nack_next(core->tl, &slot, &p)) {
+		struct san_pdl_conn *c = &core->pdl->conns[slot];
+
+		pkts[k] = alloc_mbuf(core);
+		if (pkts[k] == NULL)
+			break; /* a NACK may be lost: the next refused packet brings another */
+		san_pdl_tx_header(core->pdl, c, &p, now_ns);
+		san_wire_build(pkts[k], &c->path, &p);
+		memset(&p, 0, sizeof(p));
+		k++;
+	}
+	return k;
+}
+
+static uint16_t
+tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	uint16_t k = 0;
+
+	while (k < n) {
+		memset(&p, 0, sizeof(p));
+		if (!san_cm_tx_next(core->cm, &path, &p, &core->cm_out, now_ns))
+			break;
+		if (rte_is_zero_ether_addr(&path.dst_mac)) {
+			if (san_inet_resolve(core->inet, &path.dst, now_ns, &path.dst_mac) != 0)
+				continue; /* its answer, or the next retry, brings it back */
+			san_cm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);
+		}
+		pkts[k] = alloc_mbuf(core);
+		if (pkts[k] == NULL)
+			break;
+		san_wire_build_cm(pkts[k], &path, &p, &core->cm_out);
+		k++;
+	}
+	return k;
+}
+
+uint16_t
+san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	uint16_t nb_inet, i, k;
+
+	san_ulp_pump(core->ulp, now_ns);
+	nb_inet = san_inet_tx_burst(core->inet, pkts, n);
+	k = nb_inet;
+	k += tx_cm(core, &pkts[k], n - k, now_ns);
+	k += tx_nacks(core, &pkts[k], n - k, now_ns);
+	/* data first, because it carries ACKs; a quarter stays for those that it can't carry */
+	k += tx_data(core, &pkts[k], (n - k) - (n - k) / 4, now_ns);
+	k += tx_acks(core, &pkts[k], n - k, now_ns);
+	for (i = nb_inet; i < k; i++)
+		san_wire_seal(pkts[i]);
+	return k;
+}
+
+/* ---- time ---- */
+
+static void
+on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	san_pdl_on_timer(core->pdl, c, now_ns);
+	if (c->failed)
+		san_cm_failed(core->cm, c->slot, SAN_CM_R_TIMEOUT, now_ns);
+	else
+		san_tl_on_timer(core->tl, c, now_ns);
+	san_cm_on_timer(core->cm, c->slot, now_ns);
+	handle_cm_events(core, now_ns);
+	if (c->state != SAN_CONN_FREE)
+		san_pdl_conn_arm(core->pdl, c);
+}
+
+static void
+check_draining(struct san_core *core, uint64_t now_ns)
+{
+	uint32_t i = 0;
+
+	while (i < core->nb_draining) {
+		uint16_t slot = core->draining[i];
+		uint32_t qp = san_ulp_qp_of(core->ulp, slot);
+
+		if (san_tl_is_drained(core->tl, slot) &&
+		    (qp == UINT32_MAX || san_ulp_qp_is_idle(core->ulp, qp))) {
+			core->draining[i] = core->draining[--core->nb_draining];
+			san_cm_drained(core->cm, slot, now_ns);
+		} else {
+			i++;
+		}
+	}
+}
+
+void
+san_core_tick(struct san_core *core, uint64_t now_ns)
+{
+	struct san_timer *t;
+
+	while ((t = san_wheel_poll(&core->pdl->wheel, now_ns)) != NULL)
+		on_timer(core, container_of(t, struct san_pdl_conn, timer), now_ns);
+	san_tl_tick(core->tl, now_ns);
+	if (core->nb_draining != 0)
+		check_draining(core, now_ns);
+	handle_cm_events(core, now_ns);
+	if (now_ns >= core->inet_deadline_ns)
+		core->inet_deadline_ns = san_inet_tick(core->inet, now_ns);
+	san_death_flush(&core->death);
+}
+
+uint64_t
+san_core_deadline_ns(const struct san_core *core)
+{
+	if (san_pdl_has_work(core->pdl) || core->nb_draining != 0)
+		return 0;
+	return san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
+}
+
+/* ---- work and connections ---- */
+
+uint32_t
+san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
+	      uint64_t now_ns)
+{
+	return san_ulp_post(core->ulp, qp, wr, n, now_ns);
+}
+
+uint32_t
+san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
+		   uint64_t now_ns)
+{
+	return san_ulp_post_recv(core->ulp, qp, r, n, now_ns);
+}
+
+int
+san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
+		uint32_t cookie)
+{
+	return san_cm_listen(core->cm, service, pkey, backlog, cookie);
+}
+
+void
+san_core_unlisten(struct san_core *core, uint64_t service)
+{
+	san_cm_unlisten(core->cm, service);
+}
+
+/* Payload bytes of a packet: a multiple of 4, so that only the last one is padded. */
+static uint16_t
+payload_mtu(const struct san_core *core, bool v4)
+{
+	return (uint16_t)((core->conf.mtu - (v4 ? SAN_WIRE_OVERHEAD_V4 : SAN_WIRE_OVERHEAD_V6)) & ~3);
+}
+
+int
+san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, uint64_t service,
+		 const struct san_cm_param *param, uint64_t now_ns)
+{
+	struct san_cm_param own = *param;
+	struct san_ip local;
+	uint16_t slot;
+	int rc;
+
+	if (core->slot_of_qp[qp] != NO_SLOT)
+		return -EISCONN;
+	rc = san_inet_source(core->inet, peer, &local);
+	if (rc != 0)
+		return rc;
+	own.mtu = payload_mtu(core, san_ip_is_v4(peer));
+	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
+	if (rc == 0)
+		core->slot_of_qp[qp] = slot;
+	return rc;
+}
+
+int
+san_core_accept(struct san_core *core, uint16_t slot, uint32_t qp,
+		const struct san_cm_param *param, uint64_t now_ns)
+{
+	struct san_cm_param own = *param;
+	int rc;
+
+	if (core->slot_of_qp[qp] != NO_SLOT)
+		return -EISCONN;
+	if (slot >= core->conf.pdl.max_conns)
+		return -ENOENT;
+	own.mtu = payload_mtu(core, san_ip_is_v4(&core->pdl->conns[slot].path.dst));
+	rc = san_cm_accept(core->cm, slot, &own, qp, now_ns);
+	if (rc == 0)
+		core->slot_of_qp[qp] = slot;
+	return rc;
+}
+
+int
+san_core_reject(struct san_core *core, uint16_t slot, const void *private_data,
+		uint16_t private_len, uint64_t now_ns)
+{
+	return san_cm_reject(core->cm, slot, SAN_CM_R_REFUSED, private_data, private_len, now_ns);
+}
+
+int
+san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
+{
+	uint32_t slot = core->slot_of_qp[qp];
+	int rc;
+
+	if (slot == NO_SLOT)
+		return -ENOTCONN;
+	rc = san_cm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
+	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING) {
+		draining_remove(core, (uint16_t)slot);
+		core->draining[core->nb_draining++] = (uint16_t)slot;
+	}
+	handle_cm_events(core, now_ns);
+	return rc;
+}
+
+void
+san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
+{
+	uint32_t slot = core->slot_of_qp[qp];
+
+	if (slot == NO_SLOT)
+		return;
+	/* one of the two ends it at once: what never was open, or what was */
+	san_cm_failed(core->cm, (uint16_t)slot, SAN_CM_R_NONE, now_ns);
+	if (san_cm_state(core->cm, (uint16_t)slot) != SAN_CM_TIMEWAIT)
+		san_cm_disconnect(core->cm, (uint16_t)slot, true, now_ns);
+	handle_cm_events(core, now_ns);
+}
+
+/* ---- for owners that configure and show ---- */
+
+struct san_ulp *
+san_core_ulp(struct san_core *core)
+{
+	return core->ulp;
+}
+
+struct san_pdl *
+san_core_pdl(struct san_core *core)
+{
+	return core->pdl;
+}
+
+struct san_tl *
+san_core_tl(struct san_core *core)
+{
+	return core->tl;
+}
+
+struct san_cm *
+san_core_cm(struct san_core *core)
+{
+	return core->cm;
+}
+
+void
+san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX])
+{
+	const uint64_t *cm = san_cm_drops(core->cm);
+	int i;
+
+	for (i = 0; i < SAN_DROP_MAX; i++)
+		drops[i] = core->drops[i] + core->pdl->drops[i] + core->tl->drops[i] + cm[i];
+}
+
+int
+san_core_owner(struct rte_mbuf *m, uint16_t udp_port)
+{
+	uint32_t cid;
+
+	if (!san_wire_peek_cid(m, udp_port, &cid))
+		return -1;
+	return san_pdl_cid_lcore(cid);
+}
+
+void
+san_core_check(const struct san_core *core)
+{
+	san_wheel_check(&core->pdl->wheel);
+	san_pdl_check(core->pdl);
+	san_tl_check(core->tl);
+	san_cm_check(core->cm);
+	san_ulp_check(core->ulp);
+	SAN_VERIFY(core->death.n == 0);
+	SAN_VERIFY(core->nb_draining <= core->conf.pdl.max_conns);
+}
+
+uint64_t
+san_core_leaks(const struct san_core *core)
+{
+	const struct san_tl *tl = core->tl;
+	const struct san_pdl *pdl = core->pdl;
+
+	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_active - pdl->nb_free_blocks) +
+	       (tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
+	       tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->lapsed_used +
+	       san_ulp_nb_mrs(core->ulp);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CORE_H
+#define CORE_H
+
+/**
+ * @file
+ * One lcore's whole protocol instance, sans-I/O: packets and time go in,
+ * packets and events come out (SYS-1, SYS-2). It reads no clock, makes no
+ * system call and calls no application; two runs with the same inputs are
+ * identical bit by bit.
+ *
+ * The five calls for packets and time: san_core_rx_burst(), _tx_burst(),
+ * _tick(), _deadline_ns(), _poll_event(). Work enters by san_core_post() and
+ * san_core_post_recv(), everything else by the calls below them. It is one
+ * object of one thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm.h"
+#include "inet.h"
+#include "pdl.h"
+#include "tl.h"
+#include "ulp.h"
+
+#define SAN_CORE_BURST 32
+
+struct san_core_conf {
+	struct san_pdl_conf pdl;
+	struct san_tl_conf tl; /**< ops and ulp are set by the core */
+	struct san_cm_conf cm; /**< path and ports are the owner's; max_conns follows pdl */
+	struct san_ulp_conf ulp;
+	struct san_inet_conf inet;
+	uint16_t udp_port;
+	uint16_t mtu;		  /**< of IP on the link: bounds the payload (RT-31) */
+	struct rte_mempool *pool; /**< for packets built here; see SAN_PKT_PRIV_SIZE */
+};
+
+enum san_core_event_type {
+	SAN_EV_CONNECT_REQUEST = 1, /**< answer with accept or reject */
+	SAN_EV_ESTABLISHED,
+	SAN_EV_REJECTED,
+	SAN_EV_UNREACHABLE,
+	SAN_EV_DISCONNECTED, /**< the queue pair's work is completed; it may be destroyed */
+};
+
+struct san_core_event {
+	uint8_t type;	/**< enum san_core_event_type */
+	uint8_t reason; /**< enum san_wire_cm_reason */
+	uint16_t slot;	/**< CONNECT_REQUEST: names the request */
+	uint32_t qp;	/**< others */
+	uint32_t listener;
+	struct san_ip peer;
+	uint16_t private_len;
+	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
+};
+
+struct san_core;
+
+/** Every default for *max_conns* connections over a link with *mtu* (IP bytes). */
+void san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t mtu);
+/** -EINVAL: a value out of range; -ENOMEM. */
+int san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_core **out);
+void san_core_destroy(struct san_core *core);
+
+/** mbufs are the core's from here on. */
+void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns);
+/** At most *n* packets to send, the caller's from here on. 0: nothing to send now. */
+uint16_t san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n,
+			   uint64_t now_ns);
+/** Run timers that are due. */
+void san_core_tick(struct san_core *core, uint64_t now_ns);
+/** When tick must be called next; SAN_TIME_NEVER: when something else happens. */
+uint64_t san_core_deadline_ns(const struct san_core *core);
+bool san_core_poll_event(struct san_core *core, struct san_core_event *ev);
+
+/* ---- work: see ulp.h ---- */
+uint32_t san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
+		       uint64_t now_ns);
+uint32_t san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv *r,
+			    uint32_t n, uint64_t now_ns);
+
+/* ---- connections ---- */
+int san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
+		    uint32_t cookie);
+void san_core_unlisten(struct san_core *core, uint64_t service);
+/** Connect *qp*. The outcome is an event. -EADDRNOTAVAIL: no address of that family; see cm. */
+int san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
+		     uint64_t service, const struct san_cm_param *param, uint64_t now_ns);
+int san_core_accept(struct san_core *core, uint16_t slot, uint32_t qp,
+		    const struct san_cm_param *param, uint64_t now_ns);
+int san_core_reject(struct san_core *core, uint16_t slot, const void *private_data,
+		    uint16_t private_len, uint64_t now_ns);
+/** Drain, then end; *hard*: end now. Completes with SAN_EV_DISCONNECTED. -ENOTCONN. */
+int san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
+/**
+ * End now, for a queue pair that goes: on return nothing of its work is left, and
+ * its memory is not touched any more. The peer is told once. Harmless without a
+ * connection.
+ */
+void san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns);
+
+/* ---- layers, for owners that configure and show ---- */
+struct san_ulp *san_core_ulp(struct san_core *core);
+struct san_pdl *san_core_pdl(struct san_core *core);
+struct san_tl *san_core_tl(struct san_core *core);
+struct san_cm *san_core_cm(struct san_core *core);
+
+/** Drops by reason, summed over the layers. */
+void san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX]);
+/** CID's lcore, for a received RT packet; -1: not one. Reads only the mbuf. (SYS-1) */
+int san_core_owner(struct rte_mbuf *m, uint16_t udp_port);
+/** Every invariant of every layer. For tests. */
+void san_core_check(const struct san_core *core);
+/**
+ * What teardown must leave behind: nothing. 0, or the number of connections,
+ * records, regions, CAM entries and held mbufs still in use.
+ */
+uint64_t san_core_leaks(const struct san_core *core);
+
+#endif /* CORE_H */
