@@ -319,6 +319,7 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 
 	memset(&learned, 0, sizeof(learned));
 	drop = san_inet_rx(core->inet, m, now_ns, &learned, &mac);
+	core->inet_deadline_ns = 0;
 	if (drop == SAN_DROP_NONE && (learned.b[0] | learned.b[12]) != 0)
 		san_cm_resolved(core->cm, &learned, &mac, now_ns);
 	san_death_add(&core->death, m);
@@ -371,6 +372,8 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 	for (done = 0; done < n; done += SAN_CORE_BURST)
 		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
+	/* what fills up at a slow receiver is the reorder buffer: peers slow down by it (rule 12) */
+	core->pdl->rx_level = (uint16_t)(core->tl->nb_held * 1000ULL / core->conf.tl.max_held);
 	san_death_flush(&core->death);
 }
 
@@ -522,6 +525,7 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 		if (!san_cm_tx_next(core->cm, &path, &p, &core->cm_out, now_ns))
 			break;
 		if (rte_is_zero_ether_addr(&path.dst_mac)) {
+			core->inet_deadline_ns = 0; /* a request has a timer of its own */
 			if (san_inet_resolve(core->inet, &path.dst, now_ns, &path.dst_mac) != 0)
 				continue; /* its answer, or the next retry, brings it back */
 			san_cm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);

@@ -33,31 +33,31 @@
 /* A CID is lcore, reuse counter, slot: 4 + 4 + 16 bits. */
 #define SAN_CID_SLOT_BITS  16
 #define SAN_CID_REUSE_BITS 4
-#define SAN_CONNS_MAX	   (1u << SAN_CID_SLOT_BITS)
+#define SAN_CONNS_MAX      (1u << SAN_CID_SLOT_BITS)
 
 struct san_pdl_conf {
-	uint32_t max_conns;	 /**< connections of this lcore */
-	uint32_t max_active;	 /**< connections with something outstanding at once: txblocks */
-	uint32_t budget_pkts;	 /**< host budget of PCB-2 and PCB-4 */
-	uint8_t lcore_id;	 /**< top bits of our CIDs */
-	uint8_t max_retries;	 /**< per packet (RT-7) */
-	uint8_t ooo_distance;	 /**< a hole is resent when a PSN this far beyond it arrived */
-	uint8_t ackreq_window;	 /**< AckReq on every packet up to this window */
-	uint16_t ack_every;	 /**< packets: ACK at once after this many */
-	uint16_t quantum;	 /**< packets of one connection per scheduler visit */
-	uint8_t plb_bad_rtts;	 /**< bad round trips in a row until the path changes; 0 = never */
-	uint64_t ack_delay_ns;	 /**< coalescing time */
+	uint32_t max_conns;    /**< connections of this lcore */
+	uint32_t max_active;   /**< connections with something outstanding at once: txblocks */
+	uint32_t budget_pkts;  /**< host budget of PCB-2 and PCB-4 */
+	uint8_t lcore_id;      /**< top bits of our CIDs */
+	uint8_t max_retries;   /**< per packet (RT-7) */
+	uint8_t ooo_distance;  /**< a hole is resent when a PSN this far beyond it arrived */
+	uint8_t ackreq_window; /**< AckReq on every packet up to this window */
+	uint16_t ack_every;    /**< packets: ACK at once after this many */
+	uint16_t quantum;      /**< packets of one connection per scheduler visit */
+	uint8_t plb_bad_rtts;  /**< bad round trips in a row until the path changes; 0 = never */
+	uint64_t ack_delay_ns; /**< coalescing time */
 	uint64_t rto_init_ns;
 	uint64_t rto_min_ns;
 	uint64_t rto_max_ns;
-	uint64_t tlp_min_ns;	 /**< tail-loss probe not before this */
-	uint64_t cid_rest_ns;	 /**< a freed CID is not reused before */
+	uint64_t tlp_min_ns;  /**< tail-loss probe not before this */
+	uint64_t cid_rest_ns; /**< a freed CID is not reused before */
 	const struct san_pdl_cc_ops *cc;
 	struct san_pdl_cc_conf cc_conf;
 	uint64_t prng_seed;
 	uint32_t (*secret32)(void *arg); /**< tags and PSNs: arc4random or a test's generator */
 	void *secret_arg;
-	uint32_t first_psn;	 /**< tests only: with *fixed_psn*, PSNs and RSNs start here */
+	uint32_t first_psn; /**< tests only: with *fixed_psn*, PSNs and RSNs start here */
 	bool fixed_psn;
 };
 
@@ -69,8 +69,8 @@ void san_pdl_conf_default(struct san_pdl_conf *conf);
 
 enum san_conn_state {
 	SAN_CONN_FREE = 0,
-	SAN_CONN_SETUP,	  /**< has a CID and tag; CM packets only */
-	SAN_CONN_OPEN,	  /**< everything flows */
+	SAN_CONN_SETUP,   /**< has a CID and tag; CM packets only */
+	SAN_CONN_OPEN,    /**< everything flows */
 	SAN_CONN_CLOSING, /**< drained and asked to end: only ACKs flow */
 };
 
@@ -92,22 +92,22 @@ struct san_pdl_rtt {
 struct san_pdl_ackst {
 	uint16_t nb_unreported; /**< packets received since the last ACK */
 	uint16_t ce_count;
-	uint8_t oow;		/**< enum san_wire_oow to report */
-	bool now;		/**< an ACK is due in this loop */
-	bool must;		/**< and no reverse packet may stand for it: duplicate, hole ... */
-	bool listed;		/**< linked into the list of owed ACKs */
-	bool echo_valid;	/**< something was received */
-	uint32_t serial;	/**< of the last dedicated ACK sent */
-	uint32_t echo_tx;	/**< newest packet's tx_time */
+	uint8_t oow;      /**< enum san_wire_oow to report */
+	bool now;         /**< an ACK is due in this loop */
+	bool must;        /**< and no reverse packet may stand for it: duplicate, hole ... */
+	bool listed;      /**< linked into the list of owed ACKs */
+	bool echo_valid;  /**< something was received */
+	uint32_t serial;  /**< of the last dedicated ACK sent */
+	uint32_t echo_tx; /**< newest packet's tx_time */
 	uint32_t echo_rx;
-	uint64_t deadline_ns;	/**< coalescing timer, NEVER = off */
-	uint64_t last_ns;	/**< when the last dedicated ACK went: one per RTT (RT-25) */
+	uint64_t deadline_ns; /**< coalescing timer, NEVER = off */
+	uint64_t last_ns;     /**< when the last dedicated ACK went: one per RTT (RT-25) */
 };
 
 enum san_pdl_waiting {
 	SAN_WAIT_NONE = 0,
 	SAN_WAIT_BUDGET, /**< for host budget (PCB-4) */
-	SAN_WAIT_BLOCK,	 /**< for a txblock */
+	SAN_WAIT_BLOCK,  /**< for a txblock */
 };
 
 struct san_pdl_conn {
@@ -122,22 +122,22 @@ struct san_pdl_conn {
 	uint8_t state; /**< enum san_conn_state */
 	bool ordered;
 	bool relaxed;
-	bool in_ready;	    /**< on the scheduler's ready list */
+	bool in_ready;      /**< on the scheduler's ready list */
 	uint8_t in_waiting; /**< enum san_pdl_waiting: on that list */
-	bool active;	    /**< counts in the host's active connections (PCB-2) */
-	bool token;	    /**< one packet of host budget is reserved for it (PCB-4) */
-	bool probe_due;	    /**< a PROBE must go: san_pdl_probe_now() */
-	bool cnp_due;	    /**< a CNP must go */
-	bool failed;	    /**< retries exhausted: the core must end it (RT-7) */
-	bool pace_wait;	    /**< pace_ns is a deadline */
-	bool tlp_done;	    /**< tail-loss probe sent, no progress since */
+	bool active;        /**< counts in the host's active connections (PCB-2) */
+	bool token;         /**< one packet of host budget is reserved for it (PCB-4) */
+	bool probe_due;     /**< a PROBE must go: san_pdl_probe_now() */
+	bool cnp_due;       /**< a CNP must go */
+	bool failed;        /**< retries exhausted: the core must end it (RT-7) */
+	bool pace_wait;     /**< pace_ns is a deadline */
+	bool tlp_done;      /**< tail-loss probe sent, no progress since */
 	bool ackreq_owed;   /**< the next packet asks for an ACK: something was resent */
-	bool yield;	    /**< others wait for its txblock: send nothing new until drained */
+	bool yield;         /**< others wait for its txblock: send nothing new until drained */
 	bool peer_serial_valid;
 	bool cmpl_in_valid;
-	uint8_t rnr_round_out; /**< tl: newest RNR round seen (design, rule 4) */
-	uint32_t cmpl_out;     /**< tl: our target side's cumulative completed RSN (PCB-5) */
-	uint32_t cmpl_in;      /**< the peer's, newest seen */
+	uint8_t rnr_round_out;       /**< tl: newest RNR round seen (design, rule 4) */
+	uint32_t cmpl_out;           /**< tl: our target side's cumulative completed RSN (PCB-5) */
+	uint32_t cmpl_in;            /**< the peer's, newest seen */
 	struct san_pdl_txblock *txb; /**< NULL while nothing is outstanding */
 	/* cache line 1: sending */
 	struct san_pdl_txw tx[SAN_WIN_MAX];
@@ -151,31 +151,34 @@ struct san_pdl_conn {
 	uint8_t bad_rtts;
 	/* cache lines 2, 3: ACK policy, timers */
 	struct san_pdl_ackst ack;
-	struct san_timer timer;	    /**< armed for the earliest of these deadlines */
-	uint64_t rtx_deadline_ns;   /**< timeout scan: pdl_rtx */
-	uint64_t hole_deadline_ns;  /**< a hole becomes old enough */
-	uint64_t tlp_deadline_ns;   /**< tail-loss probe */
-	uint64_t pace_ns;	    /**< next paced packet not before */
-	uint64_t tl_deadline_ns;    /**< tl's own: RNR delay, grant lapse */
-	uint64_t cm_deadline_ns;    /**< cm's own: retry, keep-alive */
+	struct san_timer timer;    /**< armed for the earliest of these deadlines */
+	uint64_t rtx_deadline_ns;  /**< timeout scan: pdl_rtx */
+	uint64_t hole_deadline_ns; /**< a hole becomes old enough */
+	uint64_t tlp_deadline_ns;  /**< tail-loss probe */
+	uint64_t pace_ns;          /**< next paced packet not before */
+	uint64_t tl_deadline_ns;   /**< tl's own: RNR delay, grant lapse */
+	uint64_t cm_deadline_ns;   /**< cm's own: retry, keep-alive */
 	uint64_t last_rx_ns;
 	uint64_t last_tx_ns;
 	/* cache lines 4 to 6: what an ACK changes */
 	struct san_pdl_rtt rtt;
 	struct san_pdl_cc cc;
-	uint32_t peer_serial;	/**< newest ACK seen */
-	uint32_t last_echo;	/**< echo_tx of the newest sample: each counts once */
-	uint16_t peer_ecn;	/**< its ecn_count */
-	uint16_t rx_first_win;	/**< first window that our ACKs allow the peer (PCB-1); cm may set */
-	uint64_t last_ack_ns;	/**< newest dedicated ACK */
-	uint64_t probe_ns;	/**< last PROBE */
-	uint64_t cnp_ns;	/**< last CNP sent */
-	uint64_t plb_round_ns;	/**< path (RT-28): this round trip ends */
+	uint32_t peer_serial;      /**< newest ACK seen */
+	uint32_t last_echo;        /**< echo_tx of the newest sample: each counts once */
+	uint16_t peer_ecn;         /**< its ecn_count */
+	uint16_t rx_first_win;     /**< the first window in our ACKs; cm may set it (PCB-1) */
+	uint64_t last_ack_ns;      /**< newest dedicated ACK */
+	uint64_t probe_ns;         /**< last PROBE */
+	uint64_t cnp_ns;           /**< last CNP sent */
+	uint64_t plb_round_ns;     /**< path (RT-28): this round trip ends */
 	bool plb_sample, plb_good; /**< in this round trip: any sample, any good one */
 	/* lists */
-	TAILQ_ENTRY(san_pdl_conn) ready_link;
-	TAILQ_ENTRY(san_pdl_conn) wait_link;
-	TAILQ_ENTRY(san_pdl_conn) ack_link;
+	TAILQ_ENTRY(san_pdl_conn)
+	ready_link;
+	TAILQ_ENTRY(san_pdl_conn)
+	wait_link;
+	TAILQ_ENTRY(san_pdl_conn)
+	ack_link;
 	/* receive windows: the words near the base are touched */
 	struct san_pdl_rxw rx[SAN_WIN_MAX];
 	/* path (RT-28) */
@@ -191,20 +194,20 @@ TAILQ_HEAD(san_pdl_conns, san_pdl_conn);
 
 /** Per-lcore counters besides drop reasons. */
 struct san_pdl_stats {
-	uint64_t nb_rtx;	  /**< packets sent again */
-	uint64_t nb_early;	  /**< of those, for a hole (RT-22) */
-	uint64_t nb_tlp;	  /**< tail-loss probes */
-	uint64_t nb_rto;	  /**< timeouts */
+	uint64_t nb_rtx;   /**< packets sent again */
+	uint64_t nb_early; /**< of those, for a hole (RT-22) */
+	uint64_t nb_tlp;   /**< tail-loss probes */
+	uint64_t nb_rto;   /**< timeouts */
 	uint64_t nb_probe_tx;
 	uint64_t nb_ack_tx, nb_ack_rx;
-	uint64_t nb_acks_piggy;	  /**< owed ACKs that a reverse packet carried */
+	uint64_t nb_acks_piggy;   /**< owed ACKs that a reverse packet carried */
 	uint64_t nb_path_changes; /**< RT-28 */
 	uint64_t nb_resync_tx;
-	uint64_t nb_withdrawn;	  /**< PSNs turned into RESYNC */
+	uint64_t nb_withdrawn; /**< PSNs turned into RESYNC */
 	uint64_t nb_cc_cuts;
-	uint64_t nb_failed;	  /**< connections whose retries were exhausted */
+	uint64_t nb_failed; /**< connections whose retries were exhausted */
 	uint64_t nb_cnp_tx, nb_cnp_rx;
-	uint64_t nb_oow;	  /**< ACKs that told of a packet beyond the peer's window */
+	uint64_t nb_oow;          /**< ACKs that told of a packet beyond the peer's window */
 	uint64_t nb_budget_waits; /**< times a connection queued for host budget (PCB-4) */
 	uint64_t nb_block_waits;  /**< times a connection queued for a txblock */
 };
@@ -213,20 +216,20 @@ struct san_pdl {
 	struct san_pdl_conf conf;
 	struct san_wheel wheel;
 	struct san_prng prng;
-	struct san_pdl_conn *conns;  /**< max_conns, by slot */
-	struct san_pdl_conns ready;	 /**< may have something to send */
-	struct san_pdl_conns wait;	 /**< waiting for host budget (PCB-4) */
+	struct san_pdl_conn *conns;      /**< max_conns, by slot */
+	struct san_pdl_conns ready;      /**< may have something to send */
+	struct san_pdl_conns wait;       /**< waiting for host budget (PCB-4) */
 	struct san_pdl_conns wait_block; /**< waiting for a txblock */
-	struct san_pdl_conns acks;	 /**< owe an ACK, a PROBE or a CNP */
-	uint32_t inflight;	     /**< sum over all connections: never above budget_pkts */
-	uint32_t nb_tokens;	     /**< budget reserved for connections just woken */
-	uint16_t rx_level;	     /**< core: our receive-buffer fill, 0 .. 1000, goes into ACKs */
+	struct san_pdl_conns acks;       /**< owe an ACK, a PROBE or a CNP */
+	uint32_t inflight;               /**< sum over all connections: never above budget_pkts */
+	uint32_t nb_tokens;              /**< budget reserved for connections just woken */
+	uint16_t rx_level;               /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
 	uint32_t nb_active;
-	uint32_t share;		     /**< budget_pkts / nb_active, at least 1 */
+	uint32_t share; /**< budget_pkts / nb_active, at least 1 */
 	struct san_pdl_txblock *blocks;
 	struct san_pdl_txblock **free_blocks;
 	uint32_t nb_free_blocks;
-	uint32_t *free_slots;	     /**< ring: longest freed first */
+	uint32_t *free_slots; /**< ring: longest freed first */
 	uint64_t *freed_ns;
 	uint8_t *reuse;
 	uint32_t free_head, free_count;
@@ -247,8 +250,8 @@ void san_pdl_destroy(struct san_pdl *pdl);
 /** What both sides agreed on; path already filled into the connection. */
 struct san_pdl_peer {
 	uint32_t dcid, dtag;
-	uint32_t req_psn, data_psn; /**< first PSNs of the peer */
-	uint16_t mtu;		    /**< payload bytes per packet, of the path */
+	uint32_t req_psn, data_psn;       /**< first PSNs of the peer */
+	uint16_t mtu;                     /**< payload bytes per packet, of the path */
 	uint16_t tx_req_win, tx_data_win; /**< the peer's receive windows */
 	uint16_t first_win, msg_limit;
 	uint16_t nb_ports;
@@ -297,9 +300,9 @@ enum san_drop san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p,
 
 /** tl's answer to a packet of a window. */
 enum san_verdict {
-	SAN_RX_REFUSED,	 /**< bit stays clear; no mention in ACKs (RT-33) */
+	SAN_RX_REFUSED,  /**< bit stays clear; no mention in ACKs (RT-33) */
 	SAN_RX_RECEIVED, /**< taken, not yet acknowledged (RT-18) */
-	SAN_RX_ACKED,	 /**< taken and acknowledged */
+	SAN_RX_ACKED,    /**< taken and acknowledged */
 };
 
 /**
@@ -318,7 +321,7 @@ enum san_win san_pdl_win_of(uint8_t op, uint8_t flags);
 
 /* ---- pdl_tx.c, pdl_sched.c: what goes next ---- */
 
-/** Put a connection on the ready list; harmless if there. Call after anything that may let it send. */
+/** Put a connection on the ready list. Call after anything that may let it send; harmless. */
 void san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** True if a connection waits for its visit or owes an ACK: do not sleep. */
 bool san_pdl_has_work(const struct san_pdl *pdl);
@@ -347,7 +350,8 @@ void san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_p
  * Lowest lost PSN that may go again now (requests first, then data), marked as
  * sent; NULL: none. The entry stays the window's.
  */
-struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c,
+				       uint64_t now_ns);
 /**
  * Common header of any packet of the connection: CID, tag, P_Key, eBSNs, message
  * ACK, time, AckReq; p->op is read, the rest of *p* is not touched. An owed
@@ -356,7 +360,10 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  */
 void san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		       uint64_t now_ns);
-/** Tell the scheduler that the visit is over (always, after sched_next); *more*: it stopped for its quantum, not for lack. */
+/**
+ * The visit is over: always after san_pdl_sched_next(). *more*: it stopped for
+ * its quantum, not for lack.
+ */
 void san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
 /** Next connection that owes an ACK or PROBE now, taken off the list; NULL: none. */
 struct san_pdl_conn *san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns);

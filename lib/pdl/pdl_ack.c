@@ -225,7 +225,8 @@ struct report {
 	uint32_t nb_words;
 	uint32_t nb_new;     /* out: packets newly received or acknowledged */
 	uint32_t nb_retired; /* out */
-	bool revoked;	     /* out: a hint was taken back */
+	uint64_t now_ns;
+	bool revoked; /* out: a hint was taken back */
 };
 
 static void
@@ -249,7 +250,7 @@ apply_hints(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint3
 	for (add = word & ~old & mask; add != 0; add &= add - 1) {
 		uint32_t p = psn + (uint32_t)__builtin_ctzll(add);
 
-		if (san_pdl_rtx_hint(pdl, c, win, p))
+		if (san_pdl_rtx_hint(pdl, c, win, p, r->now_ns))
 			r->nb_new++;
 	}
 	for (gone = old & ~word & mask; gone != 0; gone &= gone - 1) {
@@ -268,7 +269,7 @@ static void
 apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct report *r)
 {
 	struct san_pdl_txw *w = &c->tx[win];
-	uint32_t left = w->next - r->ebsn; /* bits beyond NSN mean nothing */
+	uint32_t left = w->next - r->ebsn;  /* bits beyond NSN mean nothing */
 	uint32_t reach = w->high - r->ebsn; /* no hint is set from here on */
 	uint32_t i, off;
 
@@ -279,9 +280,11 @@ apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 		uint64_t rcvd = i < r->nb_words && r->rcvd != NULL ? r->rcvd[i] & mask : 0;
 		uint64_t news = acked & ~san_bitmap_get64(&c->txb->acked[win], r->ebsn + off);
 
-		if ((acked | rcvd) != 0)
-			w->high = san_seq_max(w->high, r->ebsn + off + 64 -
-							       __builtin_clzll(acked | rcvd));
+		if ((acked | rcvd) != 0) {
+			uint32_t top = off + 64 - (uint32_t)__builtin_clzll(acked | rcvd);
+
+			w->high = san_seq_max(w->high, r->ebsn + top);
+		}
 		for (; news != 0; news &= news - 1)
 			retire(pdl, c, win, r->ebsn + off + (uint32_t)__builtin_ctzll(news), r);
 		if (r->rcvd != NULL)
@@ -332,6 +335,17 @@ apply_newest(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_
 }
 
 static void
+apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
+	   const struct san_wire_ack *ack, struct san_pdl_cc_sample *s)
+{
+	const struct san_pdl_conf *conf = &pdl->conf;
+	uint64_t rtt_ns;
+
+	if (san_pdl_rtt_echo(conf, c, tx_time, ack, s->now_ns, &rtt_ns, &s->delay_ns))
+		san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
+}
+
+static void
 feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s, bool lost)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
@@ -372,9 +386,11 @@ void
 san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		  const struct san_wire_ack *ack, uint64_t now_ns)
 {
-	struct report r[SAN_WIN_MAX] = {{.ebsn = p->req_ebsn}, {.ebsn = p->data_ebsn}};
+	struct report r[SAN_WIN_MAX] = {
+		[SAN_WIN_REQ] = {.ebsn = p->req_ebsn, .now_ns = now_ns},
+		[SAN_WIN_DATA] = {.ebsn = p->data_ebsn, .now_ns = now_ns},
+	};
 	struct san_pdl_cc_sample s = {.now_ns = now_ns};
-	uint64_t rtt_ns;
 	bool ok, newest = false;
 
 	/* Most packets of a one-way stream have nothing to tell. */
@@ -384,9 +400,8 @@ san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	s.limited = 2 * (uint64_t)c->pcb.inflight * SAN_CC_ONE >= san_pdl_cc_window(&c->cc);
 	if (ack != NULL) {
 		newest = apply_newest(pdl, c, ack, &s);
-		if (newest && san_pdl_rtt_echo(&pdl->conf, c, p->tx_time, ack, now_ns, &rtt_ns,
-					       &s.delay_ns))
-			san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, c->cc.level);
+		if (newest)
+			apply_echo(pdl, c, p->tx_time, ack, &s);
 		r[SAN_WIN_REQ].acked = ack->req;
 		r[SAN_WIN_REQ].nb_words = ack->nb_req;
 		r[SAN_WIN_DATA].acked = ack->data_acked;

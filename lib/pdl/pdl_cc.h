@@ -18,30 +18,30 @@
 /** What one ACK tells. */
 struct san_pdl_cc_sample {
 	uint64_t now_ns;
-	uint64_t rtt_ns;     /**< smoothed round trip, host delay included; 0 = no sample yet */
-	uint64_t delay_ns;   /**< fabric delay of this sample; 0 = none in this ACK */
-	uint32_t nb_acked;   /**< packets newly received or acknowledged */
-	uint32_t nb_ce;	     /**< of those, CE-marked, as the peer counts */
-	uint16_t rx_level;   /**< receiver's buffer level, 0 .. 1000 */
-	bool limited;	     /**< at least half the window was in use */
+	uint64_t rtt_ns;   /**< smoothed round trip, host delay included; 0 = no sample yet */
+	uint64_t delay_ns; /**< fabric delay of this sample; 0 = none in this ACK */
+	uint32_t nb_acked; /**< packets newly received or acknowledged */
+	uint32_t nb_ce;    /**< of those, CE-marked, as the peer counts */
+	uint16_t rx_level; /**< receiver's buffer level, 0 .. 1000 */
+	bool limited;      /**< at least half the window was in use */
 };
 
 struct san_pdl_cc_conf {
-	uint64_t target_ns;    /**< base target delay */
-	uint32_t window_init;  /**< Q16 packets */
-	uint32_t window_min;   /**< Q16 packets, may be below one: paced */
-	uint32_t window_max;   /**< Q16 packets */
+	uint64_t target_ns;   /**< base target delay */
+	uint32_t window_init; /**< Q16 packets */
+	uint32_t window_min;  /**< Q16 packets, may be below one: paced */
+	uint32_t window_max;  /**< Q16 packets */
 };
 
 struct san_pdl_cc {
 	const struct san_pdl_cc_ops *ops;
-	uint32_t window;	/**< congestion window, Q16 packets */
-	uint32_t host_window;	/**< second window: the receiver's host, Q16 packets */
-	uint32_t level;		/**< congestion level, 0 .. 255: RT-12's C */
+	uint32_t window;      /**< congestion window, Q16 packets */
+	uint32_t host_window; /**< second window: the receiver's host, Q16 packets */
+	uint32_t level;       /**< congestion level, 0 .. 255: RT-12's C */
 	uint32_t nb_cuts;
 	uint64_t last_cut_ns;
 	uint64_t host_cut_ns;
-	uint64_t priv[5];	/**< the algorithm's own */
+	uint64_t priv[5]; /**< the algorithm's own */
 };
 
 struct san_pdl_cc_ops {

@@ -13,15 +13,15 @@
 
 #include "pdl_cc.h"
 
-#define ALPHA	  priv[0] /* Q16 */
-#define GOAL	  priv[1] /* window before the last cut, Q16 packets */
+#define ALPHA     priv[0] /* Q16 */
+#define GOAL      priv[1] /* window before the last cut, Q16 packets */
 #define ROUND_END priv[2]
-#define QUIET	  priv[3] /* round trips since the last cut */
+#define QUIET     priv[3] /* round trips since the last cut */
 
-#define G_SHIFT	    4 /* alpha's gain: 1/16 */
-#define RECOVER	    5 /* quiet round trips that only lead back */
-#define HYPER	    10
-#define HYPER_PKTS  5
+#define G_SHIFT    4 /* alpha's gain: 1/16 */
+#define RECOVER    5 /* quiet round trips that only lead back */
+#define HYPER      10
+#define HYPER_PKTS 5
 
 static void
 dcqcn_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)

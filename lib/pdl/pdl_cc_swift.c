@@ -29,11 +29,11 @@
 #include "pdl_cc.h"
 
 #define ROUND_END priv[0] /* when this round trip's minimum is complete */
-#define MIN_NOW	  priv[1] /* smallest delay of this round trip, 0 = none */
-#define MIN_1	  priv[2] /* of the last one */
-#define MIN_2	  priv[3] /* of the one before */
+#define MIN_NOW   priv[1] /* smallest delay of this round trip, 0 = none */
+#define MIN_1     priv[2] /* of the last one */
+#define MIN_2     priv[3] /* of the one before */
 
-#define BETA	      52429u /* 0.8 in Q16: cut per relative excess */
+#define BETA          52429u /* 0.8 in Q16: cut per relative excess */
 #define KEEP_HALF     32768u /* 0.5: the deepest cut */
 #define KEEP_LOSS     57344u /* 7/8: a loss without delay is rarely congestion */
 #define STALL_TARGETS 32     /* delay beyond this many targets is a host, not a fabric */

@@ -16,7 +16,7 @@
 #include "pdl_priv.h"
 
 #define REUSE_MASK ((1u << SAN_CID_REUSE_BITS) - 1)
-#define CID_MIN	   2 /* 0 is nobody, 1 is SAN_WIRE_CID_CM */
+#define CID_MIN    2 /* 0 is nobody, 1 is SAN_WIRE_CID_CM */
 
 static_assert(SAN_WIRE_CID_CM < CID_MIN, "no connection has the well-known CID");
 
@@ -56,12 +56,12 @@ conf_is_valid(const struct san_pdl_conf *conf)
 	const struct san_pdl_cc_conf *cc = &conf->cc_conf;
 
 	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX && conf->max_active >= 1 &&
-	       conf->budget_pkts >= 1 && conf->lcore_id < 16 && conf->ooo_distance >= 1 &&
-	       conf->ack_every >= 1 && conf->quantum >= 1 && conf->rto_min_ns > 0 &&
-	       conf->rto_init_ns > 0 && conf->rto_min_ns <= conf->rto_max_ns &&
-	       conf->rto_init_ns <= conf->rto_max_ns && conf->secret32 != NULL &&
-	       conf->cc != NULL && cc->window_min > 0 && cc->window_min <= cc->window_init &&
-	       cc->window_init <= cc->window_max && cc->target_ns > 0;
+		conf->budget_pkts >= 1 && conf->lcore_id < 16 && conf->ooo_distance >= 1 &&
+		conf->ack_every >= 1 && conf->quantum >= 1 && conf->rto_min_ns > 0 &&
+		conf->rto_init_ns > 0 && conf->rto_min_ns <= conf->rto_max_ns &&
+		conf->rto_init_ns <= conf->rto_max_ns && conf->secret32 != NULL &&
+		conf->cc != NULL && cc->window_min > 0 && cc->window_min <= cc->window_init &&
+		cc->window_init <= cc->window_max && cc->target_ns > 0;
 }
 
 /* Zeroed and on a cache line. */
@@ -163,7 +163,7 @@ static uint32_t
 make_cid(const struct san_pdl *pdl, uint32_t slot)
 {
 	return (uint32_t)pdl->conf.lcore_id << (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS) |
-	       (uint32_t)pdl->reuse[slot] << SAN_CID_SLOT_BITS | slot;
+		(uint32_t)pdl->reuse[slot] << SAN_CID_SLOT_BITS | slot;
 }
 
 static uint32_t
@@ -333,13 +333,22 @@ san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 
 /* ---- check ---- */
 
+/* In flight; and whatever is neither acknowledged nor lost has a scan ahead of it. */
 static uint32_t
-count_flight(const struct san_pdl_conn *c, enum san_win win)
+check_outstanding(const struct san_pdl_conn *c, enum san_win win)
 {
 	uint32_t psn, n = 0;
 
-	for (psn = c->tx[win].base; psn != c->tx[win].next; psn++)
+	for (psn = c->tx[win].base; psn != c->tx[win].next; psn++) {
+		const struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+
 		n += san_bitmap_test(&c->txb->flight[win], psn);
+		if (san_bitmap_test(&c->txb->acked[win], psn) ||
+		    san_bitmap_test(&c->txb->lost[win], psn) || c->failed)
+			continue;
+		SAN_VERIFY(c->rtx_deadline_ns != SAN_TIME_NEVER);
+		SAN_VERIFY(san_seq_le(san_pdl_tick(c->rtx_deadline_ns), e->due));
+	}
 	return n;
 }
 
@@ -353,7 +362,7 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	SAN_VERIFY(san_pdl_cid_lcore(c->cid) == pdl->conf.lcore_id);
 	for (win = 0; win < SAN_WIN_MAX; win++) {
 		san_pdl_txw_check(&c->tx[win], c->txb, win);
-		flight += count_flight(c, win);
+		flight += check_outstanding(c, win);
 		if (c->state == SAN_CONN_OPEN || c->state == SAN_CONN_CLOSING)
 			san_pdl_rxw_check(&c->rx[win]);
 	}

@@ -55,8 +55,8 @@ static inline bool
 san_pdl_has_outstanding(const struct san_pdl_conn *c)
 {
 	return san_pdl_txw_outstanding(&c->tx[SAN_WIN_REQ]) +
-		       san_pdl_txw_outstanding(&c->tx[SAN_WIN_DATA]) !=
-	       0;
+		san_pdl_txw_outstanding(&c->tx[SAN_WIN_DATA]) !=
+		0;
 }
 
 /* ---- pdl_ack.c ---- */
@@ -92,7 +92,8 @@ void san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn);
 void san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 			uint32_t psn);
 /** Reported received by the newest ACK: true if that is news. */
-bool san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn);
+bool san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		      uint64_t now_ns);
 /** No longer reported received: goes again (design, rule 2). */
 void san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 			uint32_t psn);

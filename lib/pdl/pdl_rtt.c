@@ -83,7 +83,7 @@ san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint32
 		 uint64_t *delay_ns)
 {
 	uint32_t total = (uint32_t)now_ns - ack->echo_tx; /* t4 - t1 */
-	uint32_t hold = tx_time - ack->echo_rx;		  /* t3 - t2 */
+	uint32_t hold = tx_time - ack->echo_rx;           /* t3 - t2 */
 
 	/* Each packet counts once: one late packet echoed twice is not a run. */
 	if (ack->echo_tx == c->last_echo)

@@ -66,8 +66,20 @@ san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 	pdl->acked[pdl->nb_acked++] = *san_pdl_txw_entry(c->txb, win, psn);
 }
 
+/* Due after its timeout from now on; before that no scan is needed for it. */
+static void
+start_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
+{
+	uint64_t due_ns = now_ns + san_pdl_rtt_timeout(pdl, c, e->retries);
+
+	e->due = san_pdl_tick(due_ns);
+	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, due_ns);
+	san_pdl_arm_for(pdl, c, due_ns);
+}
+
 bool
-san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		 uint64_t now_ns)
 {
 	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 
@@ -77,6 +89,9 @@ san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	 */
 	if (e->op == SAN_OP_RESYNC && (e->state & SAN_ENT_SENT) == 0)
 		return false;
+	/* While lost it may have become overdue, and no scan watches those. */
+	if (san_bitmap_test(&c->txb->lost[win], psn))
+		start_timeout(pdl, c, e, now_ns);
 	san_pdl_rtx_unflight(pdl, c, win, psn);
 	san_pdl_rtx_find(c, win, psn);
 	e->state &= (uint8_t)~SAN_ENT_DEFER;
@@ -97,14 +112,15 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 {
 	e->sent_ts = (uint32_t)now_ns;
 	/* A tail-loss probe does not put the timeout off (RT-7: the sum of the timeouts). */
-	if ((e->state & SAN_ENT_TAIL) == 0) {
-		uint64_t due = now_ns + san_pdl_rtt_timeout(pdl, c, e->retries);
-
-		e->due = san_pdl_tick(due);
-		c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, due);
-		san_pdl_arm_for(pdl, c, due);
-	}
+	if ((e->state & SAN_ENT_TAIL) == 0 || san_seq_le(e->due, san_pdl_tick(now_ns)))
+		start_timeout(pdl, c, e, now_ns);
 	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_SENT);
+	if ((e->state & SAN_ENT_EARLY) != 0) { /* a hole that may still be one in an RTT */
+		uint64_t again_ns = now_ns + san_pdl_rtt_hole_ns(pdl, c);
+
+		c->hole_deadline_ns = san_time_min(c->hole_deadline_ns, again_ns);
+		san_pdl_arm_for(pdl, c, again_ns);
+	}
 	if (!c->tlp_done && c->rtt.srtt_ns != 0) {
 		c->tlp_deadline_ns = now_ns + san_pdl_rtt_tail_ns(pdl, c);
 		san_pdl_arm_for(pdl, c, c->tlp_deadline_ns);
@@ -330,11 +346,12 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 	for (psn = w->base; psn != w->next && !c->failed; psn++) {
 		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 
-		if (san_bitmap_test(&c->txb->acked[win], psn) ||
-		    san_bitmap_test(&c->txb->lost[win], psn))
+		if (san_bitmap_test(&c->txb->acked[win], psn))
 			continue;
 		if (san_seq_gt(e->due, now))
 			s->next_ns = san_time_min(s->next_ns, san_pdl_tick_ns(e->due, s->now_ns));
+		else if (san_bitmap_test(&c->txb->lost[win], psn))
+			continue; /* overdue and waiting to go: its timer starts then */
 		else
 			expire(pdl, c, e, s);
 	}
@@ -452,5 +469,5 @@ san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32
 	const struct san_pdl_txw *w = &c->tx[win];
 
 	return san_seq_ge(psn, w->base) && san_seq_lt(psn, w->next) &&
-	       !san_bitmap_test(&c->txb->acked[win], psn);
+		!san_bitmap_test(&c->txb->acked[win], psn);
 }

@@ -116,8 +116,8 @@ san_pdl_txw_unreported(const struct san_pdl_txw *w, const struct san_pdl_txblock
 {
 	while (san_seq_lt(psn, w->next)) {
 		uint64_t known = san_bitmap_get64(&b->acked[win], psn) |
-				 san_bitmap_get64(&b->rcvd[win], psn) |
-				 san_bitmap_get64(&b->lost[win], psn);
+			san_bitmap_get64(&b->rcvd[win], psn) |
+			san_bitmap_get64(&b->lost[win], psn);
 
 		if (~known != 0) {
 			psn += (uint32_t)__builtin_ctzll(~known);

@@ -24,14 +24,14 @@ enum san_win {
 	SAN_WIN_MAX = 2
 };
 
-#define SAN_WIN_REQ_MAX	 256 /**< packets; the ACK carries as many bits */
+#define SAN_WIN_REQ_MAX  256 /**< packets; the ACK carries as many bits */
 #define SAN_WIN_DATA_MAX SAN_BITMAP_BITS
-#define SAN_WIN_MIN	 2
+#define SAN_WIN_MIN      2
 
 /** Where a PSN stands in a receive window (RT-5). */
 enum san_pdl_pos {
 	SAN_POS_NEW,
-	SAN_POS_OLD,	   /**< below the base */
+	SAN_POS_OLD,       /**< below the base */
 	SAN_POS_DUPLICATE, /**< bit already set */
 	SAN_POS_BEYOND,
 };
@@ -40,7 +40,7 @@ struct san_pdl_rxw {
 	uint32_t base; /**< eBSN: lowest PSN not acknowledged */
 	uint32_t high; /**< one past the highest PSN received */
 	uint32_t size;
-	struct san_bitmap rcvd;	 /**< received (includes acknowledged) */
+	struct san_bitmap rcvd;  /**< received (includes acknowledged) */
 	struct san_bitmap acked; /**< acknowledged, above the base */
 };
 
@@ -69,18 +69,18 @@ void san_pdl_rxw_check(const struct san_pdl_rxw *w);
 struct san_pdl_entry {
 	uint32_t rsn;
 	uint32_t offset;
-	uint32_t aux;	 /**< tl: index of the transaction record; grant: SSN */
-	uint16_t len;	 /**< payload bytes */
-	uint8_t op;	 /**< enum san_wire_op */
-	uint8_t flags;	 /**< enum san_wire_flag */
-	uint8_t status;	 /**< grant status, RESYNC code */
+	uint32_t aux;   /**< tl: index of the transaction record; grant: SSN */
+	uint16_t len;   /**< payload bytes */
+	uint8_t op;     /**< enum san_wire_op */
+	uint8_t flags;  /**< enum san_wire_flag */
+	uint8_t status; /**< grant status, RESYNC code */
 	/* packet delivery's own */
-	uint8_t retries;  /**< timeouts of this PSN (RT-7) */
-	uint8_t win;	  /**< enum san_win */
-	uint8_t state;	  /**< enum san_pdl_entry_state */
+	uint8_t retries; /**< timeouts of this PSN (RT-7) */
+	uint8_t win;     /**< enum san_win */
+	uint8_t state;   /**< enum san_pdl_entry_state */
 	uint32_t psn;
 	uint32_t sent_ts; /**< last transmission, low 32 bits of ns: what an ACK echoes */
-	uint32_t due;	  /**< its timeout, units of 2^SAN_PDL_TICK_SHIFT ns, mod 2^32 */
+	uint32_t due;     /**< its timeout, units of 2^SAN_PDL_TICK_SHIFT ns, mod 2^32 */
 };
 static_assert(sizeof(struct san_pdl_entry) == 32, "two entries per cache line");
 
@@ -105,10 +105,10 @@ struct san_pdl_txblock {
 };
 
 struct san_pdl_txw {
-	uint32_t base;	/**< lowest PSN not acknowledged */
-	uint32_t next;	/**< NSN */
-	uint32_t high;	/**< one past the highest PSN reported received, at least base */
-	uint32_t size;	/**< the peer's receive window */
+	uint32_t base;         /**< lowest PSN not acknowledged */
+	uint32_t next;         /**< NSN */
+	uint32_t high;         /**< one past the highest PSN reported received, at least base */
+	uint32_t size;         /**< the peer's receive window */
 	uint32_t nb_lost;      /**< bits set in lost */
 	uint32_t nb_lost_free; /**< of those, grants and RESYNC: they need no credit */
 };

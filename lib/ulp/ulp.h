@@ -19,6 +19,8 @@
 #include "san_wr.h"
 #include "tl.h"
 
+#define SAN_ULP_DEPTH_MAX 4096 /**< entries of a send or receive queue: cookies name them */
+
 enum san_ulp_right {
 	SAN_RIGHT_PUSH = 0x1,
 	SAN_RIGHT_PULL = 0x2,
@@ -96,6 +98,8 @@ uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
 uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qp);
 /** No work request under way, and after unbind no receive left to flush. */
 bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qp);
+/** Does a work request or receive that has not completed name *lkey*? Looks at all of them. */
+bool san_ulp_names_lkey(const struct san_ulp *ulp, uint32_t lkey);
 
 /**
  * Work requests, in order. Returns how many were taken: fewer than *n* when

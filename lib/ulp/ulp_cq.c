@@ -80,7 +80,7 @@ san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
 	uint32_t first;
 
 	if (count < n) {
-		/* pairs with the release in san_spsc_push(); a program that asks for all gets all */
+		/* pairs with the release in san_spsc_push(): who asks for all gets all */
 		cq->q.tail_seen = atomic_load_explicit(&cq->q.tail, memory_order_acquire);
 		count = cq->q.tail_seen - head;
 	}

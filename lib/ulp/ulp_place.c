@@ -242,7 +242,6 @@ push_abort(void *arg, struct san_tl_rxn *r)
 	e = recv_of(qp, r);
 	if (e != NULL)
 		san_ulp_qp_return_recv(qp, e);
-	r->ulp_gen = 0;
 }
 
 /* ---- pulls and atomics ---- */

@@ -19,7 +19,6 @@
 #define SAN_ULP_NONE       UINT32_MAX
 #define SAN_ULP_MRS_MAX    (1u << 20) /**< so that region and receive fit into ulp_ref */
 #define SAN_ULP_QPS_MAX    (1u << 20) /**< so that queue pair, entry and offset fit into a cookie */
-#define SAN_ULP_DEPTH_MAX  4096       /**< entries of a send or receive queue, likewise */
 #define SAN_ULP_CQ_MAX     (1u << 24)
 #define SAN_ULP_ATOMIC_LEN 8
 

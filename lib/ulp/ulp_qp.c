@@ -309,6 +309,43 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t index)
 	return 0;
 }
 
+/** Through the list in use: the parts of an inline request are its data. */
+static bool
+sgl_names_lkey(const struct san_ulp_sgl *l, uint32_t lkey)
+{
+	uint32_t i;
+
+	for (i = 0; i < l->nb_sge; i++)
+		if (l->sge[i].lkey == lkey)
+			return true;
+	return false;
+}
+
+static bool
+qp_names_lkey(const struct san_ulp_qp *qp, uint32_t lkey)
+{
+	uint32_t i;
+
+	for (i = 0; i < qp->sq_depth; i++)
+		if (qp->wqes[i].used && sgl_names_lkey(&qp->wqes[i].sgl, lkey))
+			return true;
+	for (i = 0; i < qp->rq_depth; i++)
+		if (qp->rqes[i].state != SAN_RQE_FREE && sgl_names_lkey(&qp->rqes[i].sgl, lkey))
+			return true;
+	return false;
+}
+
+bool
+san_ulp_names_lkey(const struct san_ulp *ulp, uint32_t lkey)
+{
+	uint32_t i;
+
+	for (i = 0; i < ulp->conf.max_qps; i++)
+		if (ulp->qps[i] != NULL && qp_names_lkey(ulp->qps[i], lkey))
+			return true;
+	return false;
+}
+
 uint32_t
 san_ulp_post_recv(struct san_ulp *ulp, uint32_t index, const struct san_ulp_recv *r, uint32_t n,
 		  uint64_t now_ns)

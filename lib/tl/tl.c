@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The whole of the sublayer: memory, opening and closing of connections, and
+ * who gets a packet that came, a packet to send, or the time.
+ *
+ * Timers of a connection, all on tl_deadline_ns of its pdl connection: the delay
+ * of an RNR; a solicited send that waits for a receive; a pull that the ULP was
+ * not ready for; while somebody waits for budget, the lapse of an unused grant.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tl_priv.h"
+
+#define CLAIMS_PER_CONN 2 /* see tl_record.c */
+
+/* ---- construction ---- */
+
+void
+san_tl_conf_default(struct san_tl_conf *conf)
+{
+	*conf = (struct san_tl_conf){
+		.max_conns = 1024,
+		.max_txns = 16384,
+		.max_rxns = 16384,
+		.budget_bytes = 4u << 20,
+		.lapsed_bytes = 4u << 20,
+		.grant_bytes = 64u << 10,
+		.solicit_len = 8u << 10,
+		.solicit_level = 192,
+		.policy = SAN_GRANT_RR,
+		.max_held = 2048,
+		.max_held_conn = 512,
+		.rnr_delay_us = 100,
+	};
+}
+
+static bool
+conf_is_valid(const struct san_tl_conf *conf)
+{
+	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX && conf->max_txns >= 1 &&
+		conf->budget_bytes >= 1 && conf->budget_bytes <= INT32_MAX &&
+		conf->lapsed_bytes <= INT32_MAX && conf->grant_bytes >= 1 &&
+		conf->policy <= SAN_GRANT_SRPT && conf->cam != NULL && conf->ops != NULL;
+}
+
+static int
+alloc_pools(struct san_tl *tl)
+{
+	const struct san_tl_conf *conf = &tl->conf;
+	uint32_t nb_rings = RTE_MIN(conf->max_conns, conf->max_txns);
+
+	tl->conns = calloc(conf->max_conns, sizeof(*tl->conns));
+	tl->txns = calloc(conf->max_txns, sizeof(*tl->txns));
+	tl->free_txns = calloc(conf->max_txns, sizeof(struct san_tl_txn *));
+	tl->rxns = calloc(conf->max_rxns, sizeof(*tl->rxns));
+	tl->free_rxns = calloc(conf->max_rxns, sizeof(struct san_tl_rxn *));
+	tl->rings = calloc((size_t)nb_rings * SAN_TL_N_MAX, sizeof(struct san_tl_txn *));
+	tl->free_rings = calloc(nb_rings, sizeof(struct san_tl_txn **));
+	if (tl->conns == NULL || tl->txns == NULL || tl->free_txns == NULL || tl->rxns == NULL ||
+	    tl->free_rxns == NULL || tl->rings == NULL || tl->free_rings == NULL)
+		return -ENOMEM;
+	/* from the end, so that the first ones are taken first */
+	while (tl->nb_free_txns < conf->max_txns) {
+		tl->free_txns[tl->nb_free_txns] = &tl->txns[conf->max_txns - 1 - tl->nb_free_txns];
+		tl->nb_free_txns++;
+	}
+	while (tl->nb_free_rxns < conf->max_rxns) {
+		tl->free_rxns[tl->nb_free_rxns] = &tl->rxns[conf->max_rxns - 1 - tl->nb_free_rxns];
+		tl->nb_free_rxns++;
+	}
+	while (tl->nb_free_rings < nb_rings) {
+		size_t ring = nb_rings - 1 - tl->nb_free_rings;
+
+		tl->free_rings[tl->nb_free_rings++] = &tl->rings[ring * SAN_TL_N_MAX];
+	}
+	return 0;
+}
+
+int
+san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_death_row *death,
+	      struct san_tl **out)
+{
+	struct san_tl *tl;
+	uint32_t slot;
+
+	if (!conf_is_valid(conf))
+		return -EINVAL;
+	tl = calloc(1, sizeof(*tl));
+	if (tl == NULL)
+		return -ENOMEM;
+	tl->conf = *conf;
+	/* every connection's claims must be good, however few records were asked for */
+	tl->conf.max_rxns = RTE_MAX(conf->max_rxns, CLAIMS_PER_CONN * conf->max_conns);
+	tl->conf.grant_bytes = RTE_MIN(conf->grant_bytes, conf->budget_bytes);
+	tl->pdl = pdl;
+	tl->death = death;
+	san_cam_init(&tl->cam, conf->cam, conf->engine);
+	TAILQ_INIT(&tl->admit);
+	TAILQ_INIT(&tl->want);
+	TAILQ_INIT(&tl->charges);
+	if (alloc_pools(tl) != 0) {
+		san_tl_destroy(tl);
+		return -ENOMEM;
+	}
+	for (slot = 0; slot < conf->max_conns; slot++)
+		tl->conns[slot].slot = (uint16_t)slot;
+	*out = tl;
+	return 0;
+}
+
+void
+san_tl_destroy(struct san_tl *tl)
+{
+	if (tl == NULL)
+		return;
+	free(tl->free_rings);
+	free(tl->rings);
+	free(tl->free_rxns);
+	free(tl->rxns);
+	free(tl->free_txns);
+	free(tl->txns);
+	free(tl->conns);
+	free(tl);
+}
+
+/* ---- connections ---- */
+
+void
+san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *peer)
+{
+	struct san_pdl_conn *c = &tl->pdl->conns[slot];
+	struct san_tl_conn *tc = &tl->conns[slot];
+	uint32_t tx = peer->first_rsn_tx, rx = peer->first_rsn_rx;
+
+	SAN_VERIFY(!tc->open);
+	*tc = (struct san_tl_conn){
+		.peer = *peer,
+		.slot = slot,
+		.open = true,
+		.rsn_base = tx,
+		.rsn_next = tx,
+		.ssn_base = tx,
+		.ssn_next = tx,
+		.adm_rsn = tx,
+		.req_rsn = tx,
+		.data_rsn = tx,
+		.msg_rsn = tx,
+		.rx_base = rx,
+		.rx_ssn = rx,
+		.ssn_queued = rx,
+	};
+	tc->peer.n_tx = RTE_MIN(RTE_MAX(peer->n_tx, 1), SAN_TL_N_MAX);
+	tc->peer.n_rx = RTE_MIN(RTE_MAX(peer->n_rx, 1), SAN_TL_N_MAX);
+	tc->peer.relaxed = peer->relaxed && peer->ordered;
+	TAILQ_INIT(&tc->ready);
+	TAILQ_INIT(&tc->wait);
+	TAILQ_INIT(&tc->aborts);
+	TAILQ_INIT(&tc->rxns);
+	TAILQ_INIT(&tc->grants);
+	TAILQ_INIT(&tc->out);
+	TAILQ_INIT(&tc->pulls);
+	TAILQ_INIT(&tc->retry);
+	tl->nb_claims += CLAIMS_PER_CONN;
+	c->cmpl_out = rx;
+	c->rnr_round_out = 0;
+	c->tl_deadline_ns = SAN_TIME_NEVER;
+}
+
+void
+san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[slot];
+
+	if (!tc->open)
+		return;
+	tc->draining = true;
+	san_tl_ini_close(tl, tc, status);
+	san_tl_tgt_close(tl, tc);
+	tc->open = false;
+	tl->nb_claims -= CLAIMS_PER_CONN;
+	tl->pdl->conns[slot].tl_deadline_ns = SAN_TIME_NEVER;
+	/* what it had is for others now */
+	san_tl_wake(tl);
+	san_tl_admit_run(tl, now_ns);
+}
+
+bool
+san_tl_is_drained(const struct san_tl *tl, uint16_t slot)
+{
+	const struct san_tl_conn *tc = &tl->conns[slot];
+
+	return !tc->open || (tc->rsn_base == tc->rsn_next && tc->nb_rxns == 0);
+}
+
+/* ---- helpers of every file ---- */
+
+enum san_drop
+san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+	      enum san_verdict verdict, enum san_drop drop, uint64_t now_ns)
+{
+	san_pdl_rx_commit(tl->pdl, c, &san_pkt(m)->w, verdict, now_ns);
+	san_death_add(tl->death, m);
+	return drop;
+}
+
+void
+san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns)
+{
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+
+	if (at_ns >= c->tl_deadline_ns)
+		return;
+	c->tl_deadline_ns = at_ns;
+	san_pdl_conn_arm(tl->pdl, c);
+}
+
+void
+san_tl_wake(struct san_tl *tl)
+{
+	struct san_tl_conn *tc = TAILQ_FIRST(&tl->want);
+
+	/* one at a time: whoever finds nothing lists itself again, at the end */
+	if (tc == NULL || tl->nb_free_txns == 0)
+		return;
+	TAILQ_REMOVE(&tl->want, tc, want_link);
+	tc->want &= (uint8_t)~SAN_WANT_POOL;
+	tl->conf.ops->room(tl->conf.ulp, tc->slot);
+}
+
+/* ---- packets in ---- */
+
+enum san_drop
+san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	enum san_drop drop;
+
+	if (unlikely(!tl->conns[c->slot].open))
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_STATE, now_ns);
+	switch (san_pkt(m)->w.op) {
+	case SAN_OP_PUSH_UNSLCTD_DATA:
+	case SAN_OP_PUSH_SLCTD_DATA:
+		drop = san_tl_rx_push(tl, c, m, now_ns);
+		break;
+	case SAN_OP_PUSH_SLCTD_REQ:
+	case SAN_OP_PULL_REQ:
+	case SAN_OP_ATOMIC_REQ:
+		drop = san_tl_rx_request(tl, c, m, now_ns);
+		break;
+	case SAN_OP_PUSH_GRNT:
+		drop = san_tl_rx_grant(tl, c, m, now_ns);
+		break;
+	case SAN_OP_PULL_DATA:
+		drop = san_tl_rx_pull_data(tl, c, m, now_ns);
+		break;
+	case SAN_OP_RESYNC:
+		drop = san_tl_rx_resync(tl, c, m, now_ns);
+		break;
+	case SAN_OP_NACK:
+		drop = san_tl_rx_nack(tl, c, m, now_ns);
+		break;
+	default:
+		drop = san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_OPCODE, now_ns);
+		break;
+	}
+	if (tl->nb_admit != 0)
+		san_tl_admit_run(tl, now_ns);
+	return drop;
+}
+
+/* ---- packets out ---- */
+
+bool
+san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
+	       struct san_pdl_entry *e, uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	uint32_t i;
+
+	if (!tc->open)
+		return false;
+	/* these need window room only (design, rule 7) */
+	if (room->nb_data != 0 && (san_tl_next_abort(tc, e) || san_tl_next_grant(tl, tc, e))) {
+		room->nb_data--;
+		return true;
+	}
+	if (room->nb_credit == 0)
+		return false;
+	if (tc->adm_rsn != tc->rsn_next)
+		san_tl_admit_msgs(tl, c);
+	if (room->nb_req != 0 && san_tl_next_request(tl, c, e)) {
+		room->nb_req--;
+		room->nb_credit--;
+		return true;
+	}
+	for (i = 0; room->nb_data != 0 && i < 2; i++) {
+		bool pull = tc->turn;
+
+		tc->turn = !pull;
+		if (pull ? san_tl_next_pull(tl, c, e) : san_tl_next_push(tl, c, e, now_ns)) {
+			room->nb_data--;
+			room->nb_credit--;
+			return true;
+		}
+	}
+	return false;
+}
+
+void
+san_tl_tx_assigned(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
+		   uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+
+	switch (e->op) {
+	case SAN_OP_RESYNC:
+		san_tl_abort_assigned(tl, tc, e);
+		break;
+	case SAN_OP_PUSH_GRNT:
+		san_tl_grant_assigned(tl, tc, e, now_ns);
+		break;
+	case SAN_OP_PULL_DATA:
+		san_tl_pull_assigned(tl, tc, e);
+		break;
+	case SAN_OP_PUSH_SLCTD_DATA:
+	case SAN_OP_PUSH_UNSLCTD_DATA:
+		san_tl_push_assigned(tl, tc, e);
+		break;
+	default:
+		san_tl_request_assigned(tl, tc, e);
+		break;
+	}
+}
+
+void
+san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
+	       struct rte_mbuf *m, struct san_wire_pkt *p)
+{
+	const struct san_tl_conn *tc = &tl->conns[c->slot];
+
+	p->op = e->op;
+	p->flags = e->flags;
+	p->rsn = e->rsn;
+	if (unlikely(!tc->open)) { /* it is being released: what was under the PSN is gone */
+		san_tl_fill_empty(e, p);
+		return;
+	}
+	switch (e->op) {
+	case SAN_OP_RESYNC:
+		p->status = e->status;
+		break;
+	case SAN_OP_PUSH_GRNT:
+		p->ssn = e->aux;
+		p->offset = e->offset;
+		p->status = e->status;
+		break;
+	case SAN_OP_PULL_DATA:
+		san_tl_pull_fill(tl, e, m, p);
+		break;
+	case SAN_OP_PUSH_SLCTD_DATA:
+	case SAN_OP_PUSH_UNSLCTD_DATA:
+		san_tl_push_fill(tl, c, tc, e, m, p);
+		break;
+	default:
+		san_tl_request_fill(tl, tc, e, m, p);
+		break;
+	}
+}
+
+/* ---- time ---- */
+
+void
+san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+
+	if (!tc->open || now_ns < c->tl_deadline_ns)
+		return;
+	c->tl_deadline_ns = SAN_TIME_NEVER;
+	san_tl_rnr_timer(tl, tc, now_ns);
+	san_tl_deadline(tl, tc, san_tl_rnr_due_ns(tc));
+	san_tl_grant_wait_end(tl, tc, false, now_ns);
+	san_tl_retry_pulls(tl, tc, now_ns);
+	if (tc->want & SAN_WANT_POOL)
+		san_tl_deadline(tl, tc,
+				RTE_MAX(san_tl_lapse_due_ns(tl), now_ns + SAN_TL_LAPSE_MIN_NS));
+	/* lapsed grants make room for those that wait: in the tick that follows */
+}
+
+void
+san_tl_tick(struct san_tl *tl, uint64_t now_ns)
+{
+	san_tl_lapse(tl, now_ns);
+	if (!TAILQ_EMPTY(&tl->want))
+		san_tl_wake(tl);
+	if (tl->nb_admit != 0)
+		san_tl_admit_run(tl, now_ns);
+}
+
+void
+san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[slot];
+
+	if (!tc->open || !tc->grant_wait)
+		return;
+	san_tl_grant_wait_end(tl, tc, true, now_ns);
+	san_tl_admit_run(tl, now_ns);
+}
+
+/* ---- check ---- */
+
+static void
+check_conn(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	const struct san_tl_txn *t;
+	uint32_t rsn, charged = 0;
+	const struct san_tl_rxn *r;
+
+	san_tl_ini_check(tl, tc);
+	san_tl_tgt_check(tl, tc);
+	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		charged += t != NULL ? t->charge.charged : 0;
+	}
+	TAILQ_FOREACH(r, &tc->rxns, all_link)
+		charged += r->charge.charged;
+	SAN_VERIFY(charged == tc->charged);
+}
+
+static void
+check_charges(const struct san_tl *tl)
+{
+	const struct san_tl_charge *ch;
+	uint64_t charged = 0;
+
+	TAILQ_FOREACH(ch, &tl->charges, link) {
+		SAN_VERIFY(ch->listed && ch->charged != 0);
+		charged += ch->charged;
+	}
+	SAN_VERIFY(charged == tl->budget_used);
+	SAN_VERIFY(tl->budget_used <= tl->conf.budget_bytes);
+	SAN_VERIFY(tl->lapsed_used <= tl->conf.lapsed_bytes);
+}
+
+void
+san_tl_check(const struct san_tl *tl)
+{
+	uint32_t nb_txns = 0, nb_rxns = 0, nb_held = 0, nb_cam = 0, nb_claims = 0, nb_admit = 0;
+	uint32_t slot;
+
+	for (slot = 0; slot < tl->conf.max_conns; slot++) {
+		const struct san_tl_conn *tc = &tl->conns[slot];
+
+		SAN_VERIFY(tc->slot == slot);
+		if (!tc->open) {
+			SAN_VERIFY(tc->nb_txns == 0 && tc->nb_rxns == 0 && tc->nb_held == 0);
+			continue;
+		}
+		check_conn(tl, tc);
+		nb_txns += tc->nb_txns;
+		nb_rxns += tc->nb_rxns;
+		nb_held += tc->nb_held;
+		nb_cam += tc->nb_cam_grant + tc->nb_cam_cmpl + tc->nb_ahead + tc->nb_solicit +
+			tc->nb_refused;
+		nb_claims += (tc->cur == NULL) + (tc->nb_pulling == 0);
+		nb_admit += tc->in_admit;
+	}
+	check_charges(tl);
+	SAN_VERIFY(nb_txns + tl->nb_free_txns == tl->conf.max_txns);
+	SAN_VERIFY(nb_rxns + tl->nb_free_rxns == tl->conf.max_rxns);
+	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held);
+	SAN_VERIFY(nb_cam == tl->cam.nb_used);
+	/* RT-26: every head of line finds its record */
+	SAN_VERIFY(nb_claims == tl->nb_claims && tl->nb_free_rxns >= tl->nb_claims);
+	SAN_VERIFY(nb_admit == tl->nb_admit);
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TL_H
+#define TL_H
+
+/**
+ * @file
+ * Transaction sublayer of one lcore: pushes, pulls and atomics with their RSN
+ * and SSN, as initiator and as target; order, grants, admission, refusals.
+ *
+ * Upward it speaks the interface of the source document: pushReq and pullReq
+ * enter by san_tl_submit(); pushReq, pullReq, ULP-ACK, pullResp and pushCmpl
+ * towards the ULP are the functions of struct san_tl_ulp_ops.
+ *
+ * Thread rule: everything here belongs to one lcore.
+ * (RT-10 .. RT-20, RT-23, RT-26, RT-27, RT-30, RT-32, RT-33, PCB-3, PCB-5)
+ */
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "pdl.h"
+#include "tl_reorder.h"
+#include "wire.h"
+
+#define SAN_TL_N_MAX 256 /**< N of design rule 6: transactions of a connection at once */
+
+/** mbufs that the core frees in bulk at the end of a burst; when full it frees at once. */
+#define SAN_DEATH_ROW 512
+struct san_death_row {
+	uint32_t n;
+	struct rte_mbuf *m[SAN_DEATH_ROW];
+};
+
+static inline void
+san_death_flush(struct san_death_row *d)
+{
+	rte_pktmbuf_free_bulk(d->m, d->n);
+	d->n = 0;
+}
+
+static inline void
+san_death_add(struct san_death_row *d, struct rte_mbuf *m)
+{
+	if (d->n == SAN_DEATH_ROW)
+		san_death_flush(d);
+	d->m[d->n++] = m;
+}
+
+enum san_tl_type {
+	SAN_TL_PUSH = 1,
+	SAN_TL_PULL = 2,
+	SAN_TL_ATOMIC = 3,
+};
+
+/** How a push goes (RT-12). */
+enum san_tl_solicit {
+	SAN_SOLICIT_AUTO = 0,
+	SAN_SOLICIT_ALWAYS = 1,
+	SAN_SOLICIT_NEVER = 2,
+};
+
+/** A request of the initiator's ULP: pushReq, pullReq. */
+struct san_tl_req {
+	uint8_t type;    /**< enum san_tl_type */
+	uint8_t kind;    /**< pushes: enum san_wire_kind */
+	uint8_t solicit; /**< pushes: enum san_tl_solicit */
+	uint8_t op;      /**< atomics: enum san_wire_atomic */
+	uint32_t length; /**< bytes; push with immediate: without the immediate */
+	uint32_t key;
+	uint64_t addr;
+	uint32_t imm;     /**< push with immediate, host order */
+	uint64_t operand; /**< atomics: addend or compare value */
+	uint64_t swap;
+	uint64_t cookie; /**< the ULP's, handed back in its callbacks */
+};
+
+enum san_txn_state {
+	SAN_TXN_FREE = 0,
+	SAN_TXN_POSTED,   /**< has RSN (and SSN), nothing sent */
+	SAN_TXN_SENDING,  /**< some of it has PSNs */
+	SAN_TXN_SENT,     /**< all of it has PSNs; waits for ACKs or pull data */
+	SAN_TXN_ABORTING, /**< refused or given up; waits for its PSNs to be resynchronised */
+	SAN_TXN_DONE,     /**< finished, waits for its turn to be reported */
+};
+
+/**
+ * What one transaction may still bring in, and which budget counts it (RT-13;
+ * design, rule 6). charged + lapsed is at most what was granted or asked for
+ * and did not arrive.
+ */
+struct san_tl_charge {
+	uint32_t charged;   /**< bytes in budget_used */
+	uint32_t lapsed;    /**< bytes in lapsed_used */
+	uint64_t since_ns;  /**< last granted, or last arrival */
+	uint64_t queued_ns; /**< since_ns when it was put on its list */
+	uint16_t slot;      /**< connection */
+	bool listed;
+	TAILQ_ENTRY(san_tl_charge)
+	link;
+};
+TAILQ_HEAD(san_tl_charges, san_tl_charge);
+
+/** The list of its connection that an initiator's record is on. */
+enum san_txn_list {
+	SAN_TXN_LIST_NONE = 0,
+	SAN_TXN_LIST_READY, /**< unordered: has push data to send */
+	SAN_TXN_LIST_WAIT,  /**< unordered: refused for now, until wait_ns */
+	SAN_TXN_LIST_ABORT, /**< RESYNC(abort) to send */
+};
+
+/** Initiator's record of a transaction. */
+struct san_tl_txn {
+	struct san_tl_req req;
+	uint32_t rsn;
+	uint32_t ssn;        /**< solicited pushes */
+	uint32_t sent;       /**< next byte of push data to be given a PSN */
+	uint32_t granted;    /**< solicited: may send up to here */
+	uint32_t placed;     /**< pulls: bytes received and placed */
+	uint32_t nb_unacked; /**< push data and abort PSNs outstanding, withdrawn ones too */
+	uint16_t slot;       /**< connection */
+	uint8_t state;       /**< enum san_txn_state */
+	uint8_t status;      /**< enum san_wire_status, final */
+	uint8_t round;       /**< unordered: of the last refusal, echoed in its data */
+	uint8_t list;        /**< enum san_txn_list */
+	bool solicited;
+	bool req_sent; /**< the request has a PSN */
+	bool req_acked;
+	bool last_sent;   /**< LAST has a PSN */
+	bool last_acked;  /**< LAST was acknowledged: it happened, whatever comes later */
+	bool msg_counted; /**< in the count of PCB-3 */
+	bool unwanted;	     /**< to be given up, should it come to wait for the target */
+	bool aborted;	     /**< RESYNC(abort) must go or went */
+	bool abort_acked;
+	bool in_cam;           /**< its grant is in the CAM: ahead of the base SSN */
+	uint64_t rnr_since_ns; /**< first RNR in a row; 0 = none */
+	uint64_t wait_ns;
+	struct san_tl_charge charge; /**< pulls */
+	TAILQ_ENTRY(san_tl_txn)
+	link;
+};
+TAILQ_HEAD(san_tl_txns, san_tl_txn);
+
+enum san_rxn_state {
+	SAN_RXN_FREE = 0,
+	SAN_RXN_AHEAD,   /**< the ULP does not know it: packets are held, or it waits */
+	SAN_RXN_ACTIVE,  /**< the ULP knows it; data is placed as it comes */
+	SAN_RXN_PULLING, /**< pull or atomic executed; its data is on the way */
+	SAN_RXN_REFUSED, /**< refused before its turn; finished when the base reaches it */
+	SAN_RXN_ABORTED, /**< given up by the initiator, likewise */
+};
+
+/** The queue of its connection that a target's record is on. */
+enum san_rxn_queue {
+	SAN_RXN_QUEUE_NONE = 0,
+	SAN_RXN_QUEUE_GRANT, /**< solicited: not fully granted */
+	SAN_RXN_QUEUE_PULL,  /**< executed, with bytes to send */
+	SAN_RXN_QUEUE_RETRY, /**< pull or atomic that the ULP was not ready for */
+};
+
+/** Target's record of a transaction. */
+struct san_tl_rxn {
+	/* what the ULP reads */
+	uint8_t type;   /**< enum san_tl_type */
+	uint8_t kind;   /**< enum san_wire_kind */
+	uint8_t op;     /**< atomics */
+	uint8_t status; /**< refusal */
+	uint16_t slot;  /**< connection */
+	uint8_t state;  /**< enum san_rxn_state */
+	bool solicited;
+	uint32_t length; /**< bytes, without an immediate; pushes: known from any packet */
+	uint32_t key;
+	uint64_t addr;
+	uint32_t imm;     /**< valid in push_done of a push with immediate */
+	uint32_t ulp_ref; /**< the ULP's: region, receive entry; set in its callbacks */
+	uint64_t ulp_gen;
+	uint64_t operand, swap, result; /**< atomics, host order */
+	bool reserved;                  /**< a receive is set aside for it; push_req may use and clear it */
+	/* tl's own */
+	bool begun;      /**< the ULP accepted it (push_req said OK) */
+	bool seen_last;  /**< LAST arrived: held or placed */
+	bool has_last;   /**< LAST is placed and waits for the ULP-ACK */
+	bool in_cam;     /**< under SAN_CAM_REQUEST */
+	bool in_cam_ssn; /**< under SAN_CAM_SOLICIT */
+	bool in_out;     /**< a grant is decided and has no PSN */
+	bool deferred;   /**< counted as one that waited for budget */
+	uint8_t queue;   /**< enum san_rxn_queue */
+	uint32_t rsn;
+	uint32_t ssn;
+	uint32_t received; /**< bytes placed */
+	uint32_t arrived;  /**< bytes placed or held */
+	uint32_t granted;
+	uint32_t pull_sent;  /**< pulls: next byte to be given a PSN */
+	uint32_t nb_unacked; /**< pulls: PULL_DATA outstanding */
+	uint32_t last_psn;   /**< PSN of LAST, acknowledged with the ULP-ACK */
+	uint64_t since_ns;   /**< waits since: for a receive, or for the ULP to be ready */
+	struct rte_mbuf *held_head, *held_tail;
+	struct san_tl_charge charge;
+	TAILQ_ENTRY(san_tl_rxn)
+	all_link;
+	TAILQ_ENTRY(san_tl_rxn)
+	queue_link;
+	TAILQ_ENTRY(san_tl_rxn)
+	out_link;
+};
+TAILQ_HEAD(san_tl_rxns, san_tl_rxn);
+
+/**
+ * The ULP as the transaction sublayer sees it. Statuses are enum
+ * san_wire_status; SAN_ST_RNR means "not now". All calls come from the lcore
+ * that owns both; none may block or call back into tl.
+ */
+struct san_tl_ulp_ops {
+	/* ---- target ---- */
+	/** Is there a receive that could be set aside for a solicited send? Sets it aside. */
+	bool (*reserve)(void *ulp, uint16_t slot);
+	void (*unreserve)(void *ulp, uint16_t slot);
+	/**
+	 * pushReq: check key, bounds, rights; take a receive and a CQ slot where due.
+	 * Places nothing. With r->reserved the receive set aside is its own: used or
+	 * given back, r->reserved is cleared then.
+	 */
+	uint8_t (*push_req)(void *ulp, struct san_tl_rxn *r);
+	/** Place *len* payload bytes, from *off* in *m*, at *offset* of the transaction. */
+	uint8_t (*push_place)(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
+			      uint16_t off, uint16_t len);
+	/** All of it is placed. The return value is the ULP-ACK: OK or a refusal. */
+	uint8_t (*push_done)(void *ulp, struct san_tl_rxn *r);
+	/**
+	 * push_req said OK and it will not be finished, be it that push_place or
+	 * push_done refused: what push_req took returns to the head of its queues.
+	 */
+	void (*push_abort)(void *ulp, struct san_tl_rxn *r);
+	/** pullReq: the return value is ULP-ACK and pullResp. */
+	uint8_t (*pull_req)(void *ulp, struct san_tl_rxn *r);
+	/** Copy bytes of a pull into *dst*; not OK: revoked meanwhile. Repeatable. */
+	uint8_t (*pull_read)(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len);
+	/** Execute once; r->result gets the old value. */
+	uint8_t (*atomic)(void *ulp, struct san_tl_rxn *r);
+	/* ---- initiator ---- */
+	/** Copy push payload into *dst*. Repeatable. */
+	void (*push_fill)(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst, uint16_t len);
+	/** Place pull data or an atomic's old value (8 bytes, big-endian: as it came). */
+	uint8_t (*pull_place)(void *ulp, const struct san_tl_txn *t, uint32_t offset,
+			      struct rte_mbuf *m, uint16_t off, uint16_t len);
+	/** pushCmpl and its kin: exactly one per submitted request, in RSN order if ordered. */
+	void (*cmpl)(void *ulp, const struct san_tl_txn *t, uint8_t status);
+	/** A submit that got -EAGAIN may succeed now. */
+	void (*room)(void *ulp, uint16_t slot);
+};
+
+enum san_tl_policy {
+	SAN_GRANT_RR = 0,   /**< round-robin over connections */
+	SAN_GRANT_SRPT = 1, /**< shortest remaining first, over connections (RT-16) */
+};
+
+struct san_tl_conf {
+	uint32_t max_conns;
+	uint32_t max_txns;      /**< initiator records of the lcore */
+	uint32_t max_rxns;      /**< target records of the lcore */
+	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not received (RT-13) */
+	uint32_t lapsed_bytes;  /**< bound of lapsed grants */
+	uint32_t grant_bytes;   /**< largest single grant step */
+	uint32_t solicit_len;   /**< L of RT-12 */
+	uint8_t solicit_level;  /**< C of RT-12, 0 .. 255; 0 = never by congestion */
+	uint8_t policy;         /**< enum san_tl_policy */
+	uint32_t max_held;      /**< mbufs held by the reorder engine on this lcore */
+	uint32_t max_held_conn; /**< ... by one connection */
+	uint32_t rnr_delay_us;  /**< told to the sender of what is not ready */
+	struct rte_hash *cam;
+	uint32_t engine; /**< id in CAM keys */
+	const struct san_tl_ulp_ops *ops;
+	void *ulp;
+};
+
+void san_tl_conf_default(struct san_tl_conf *conf);
+
+/** What cm agreed on, for tl. */
+struct san_tl_peer {
+	bool ordered, relaxed;
+	uint32_t first_rsn_tx; /**< our first RSN and SSN */
+	uint32_t first_rsn_rx; /**< the peer's */
+	uint16_t n_tx;         /**< RSNs that we may use beyond the oldest unfinished */
+	uint16_t n_rx;         /**< ... the peer may use */
+	uint16_t rnr_tx_ms;    /**< how long we try against a receiver that is not ready */
+	uint16_t rnr_rx_ms;    /**< how long the peer does */
+};
+
+/** Why a submit of the connection got -EAGAIN. */
+enum san_tl_want {
+	SAN_WANT_OWN = 0x1,  /**< its own bounds: one of its transactions must finish */
+	SAN_WANT_POOL = 0x2, /**< a record, or budget: listed in tl->want */
+};
+
+struct san_tl_conn {
+	struct san_tl_peer peer;
+	uint16_t slot;
+	bool open;
+	bool draining; /**< no new submit */
+	/* initiator */
+	bool turn;    /**< pull data is next, if there is both */
+	uint8_t want; /**< enum san_tl_want */
+	uint16_t nb_txns;
+	uint32_t rsn_base; /**< oldest unfinished: next to be reported when ordered */
+	uint32_t rsn_next;
+	uint64_t nb_issued; /**< RSNs ever used: tells one never used from one finished */
+	uint32_t ssn_base;  /**< ordered: lowest not fully granted */
+	uint32_t ssn_next;
+	uint32_t adm_rsn;         /**< next RSN to enter the count of PCB-3: always in RSN order */
+	uint32_t req_rsn;         /**< next RSN whose request may go */
+	uint32_t data_rsn;        /**< next RSN whose push data may go (ordered) */
+	uint32_t msg_rsn;         /**< ordered: lowest RSN not message-acknowledged */
+	uint32_t nb_msgs;         /**< unacknowledged messages (PCB-3) */
+	uint16_t nb_pulls;        /**< pull pieces outstanding */
+	uint16_t nb_cam_grant;    /**< grants in the CAM */
+	uint16_t nb_cam_cmpl;     /**< finished transactions in the CAM */
+	uint16_t nb_cmpl_lost;    /**< finished, but the CAM had no space */
+	uint16_t nb_ssn_dead;     /**< SSNs of transactions that ended before they were granted */
+	uint32_t rnr_rsn_tx;      /**< ordered: what the last RNR refused */
+	uint64_t rnr_until_ns;    /**< ordered: push data waits until then; 0 = no */
+	struct san_tl_txn **txns; /**< by RSN mod SAN_TL_N_MAX; from a pool while in use */
+	struct san_tl_txns ready; /**< unordered push data */
+	struct san_tl_txns wait;
+	struct san_tl_txns aborts;
+	TAILQ_ENTRY(san_tl_conn)
+	want_link;
+	/* target */
+	uint32_t rx_base;    /**< lowest unfinished RSN of the peer */
+	uint32_t rx_ssn;     /**< lowest SSN not fully granted */
+	uint32_t ssn_queued; /**< ordered: next SSN to join the grant queue */
+	uint32_t rnr_rsn;    /**< ordered: what our last RNR refused, and everything above */
+	uint8_t rnr_round;   /**< ordered: of our last RNR */
+	bool rnr_valid;      /**< there was one */
+	bool grant_wait;     /**< the head of the grant queue waits for a receive */
+	bool in_admit;
+	uint16_t nb_rxns; /**< records in use */
+	uint16_t nb_pulling;
+	uint16_t nb_ahead;         /**< records in the CAM */
+	uint16_t nb_solicit;       /**< SSNs in the CAM */
+	uint16_t nb_refused;       /**< statuses in the CAM */
+	uint32_t nb_held;          /**< mbufs held */
+	uint32_t charged;          /**< of budget_used */
+	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
+	struct san_tl_rxns rxns;   /**< all records */
+	struct san_tl_rxns grants; /**< requests in SSN order, to be granted */
+	struct san_tl_rxns out;    /**< grants decided, not yet given a PSN */
+	struct san_tl_rxns pulls;  /**< executed pulls with bytes to send */
+	struct san_tl_rxns retry;  /**< pulls and atomics that the ULP was not ready for */
+	uint64_t retry_ns;
+	TAILQ_ENTRY(san_tl_conn)
+	admit_link;
+	/* target, unordered: by RSN mod SAN_TL_N_MAX */
+	uint64_t fin[SAN_TL_N_MAX / 64]; /**< finished RSNs above rx_base */
+	uint8_t round[SAN_TL_N_MAX];     /**< of the last refusal of each unfinished RSN */
+};
+static_assert(sizeof(struct san_tl_conn) <= 768, "an idle connection stays below 2 KiB");
+TAILQ_HEAD(san_tl_conns, san_tl_conn);
+
+struct san_tl_stats {
+	uint64_t nb_push_slctd, nb_push_unslctd, nb_pulls, nb_atomics; /**< initiated */
+	uint64_t nb_served;                                            /**< transactions finished as target */
+	uint64_t nb_grants;                                            /**< PUSH_GRNT decided */
+	uint64_t nb_grants_deferred;                                   /**< requests that had to wait for budget */
+	uint64_t nb_grants_lapsed;
+	uint64_t nb_rnr_tx, nb_rnr_rx;
+	uint64_t nb_refused; /**< completed in error, as target */
+	uint64_t nb_resync_rx;
+	uint64_t nb_aborts;
+	uint64_t nb_red;           /**< packets refused in the red zone */
+	uint64_t nb_finished_data; /**< discarded content of finished transactions */
+	uint64_t nb_nacks_lost;    /**< no room for them; the packet's next copy brings another */
+	uint64_t budget_high;      /**< high-water mark of budget_used */
+};
+
+/** A NACK that must go. */
+struct san_tl_nack {
+	uint32_t cid; /**< so that none reaches a later connection of the slot */
+	uint16_t slot;
+	uint8_t code; /**< enum san_wire_status */
+	uint8_t round;
+	uint32_t psn, rsn, delay_us;
+};
+#define SAN_TL_NACKS 512 /**< power of two */
+
+struct san_tl {
+	struct san_tl_conf conf; /**< pool sizes as they came to be */
+	struct san_pdl *pdl;
+	struct san_death_row *death;
+	struct san_cam cam;
+	struct san_tl_conn *conns; /**< by slot */
+	struct san_tl_txn *txns;
+	struct san_tl_txn **free_txns;
+	uint32_t nb_free_txns;
+	struct san_tl_rxn *rxns;
+	struct san_tl_rxn **free_rxns;
+	uint32_t nb_free_rxns;
+	uint32_t nb_claims;        /**< free records promised to heads of line (RT-26) */
+	struct san_tl_rxn scratch; /**< of a push that is over within its only packet */
+	struct san_tl_txn **rings; /**< blocks of SAN_TL_N_MAX pointers for conns in use */
+	struct san_tl_txn ***free_rings;
+	uint32_t nb_free_rings;
+	uint32_t budget_used; /**< granted not received, and pulled not received */
+	uint32_t lapsed_used;
+	uint32_t nb_held;
+	uint32_t nb_admit;
+	struct san_tl_conns admit;     /**< connections with something to grant */
+	struct san_tl_conns want;      /**< connections whose submit found a pool or the budget empty */
+	struct san_tl_charges charges; /**< longest unused first */
+	uint32_t nack_head, nack_tail;
+	struct san_tl_nack nacks[SAN_TL_NACKS];
+	struct san_tl_stats stats;
+	uint64_t drops[SAN_DROP_MAX]; /**< packets that were held and given up later */
+};
+
+/** Allocate everything; -EINVAL (a value out of range), -ENOMEM. */
+int san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_death_row *death,
+		  struct san_tl **out);
+void san_tl_destroy(struct san_tl *tl);
+void san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *peer);
+/**
+ * End: every outstanding request completes with *status* (in RSN order), every
+ * record, grant, charge and held mbuf is released. Harmless if not open.
+ */
+void san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now_ns);
+/** Nothing outstanding as initiator, nothing unfinished as target: may disconnect. */
+bool san_tl_is_drained(const struct san_tl *tl, uint16_t slot);
+
+/* ---- tl_initiator.c ---- */
+
+/**
+ * pushReq or pullReq. Registered under its RSN (and SSN) before anything is sent.
+ * -EAGAIN: N, records or pull budget exhausted; ops->room tells when to retry.
+ * -ENOTCONN: not open or draining. Kicks the connection.
+ */
+int san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns);
+/** Packet delivery retired these (any mix of both sides' packets). */
+void san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e, uint32_t n,
+		     uint64_t now_ns);
+/** A piggybacked or dedicated message ACK may have moved c->cmpl_in. */
+void san_tl_on_cmpl_in(struct san_tl *tl, uint16_t slot);
+/**
+ * Give one request up: RESYNC(abort); it completes with SAN_ST_ABORTED, or with
+ * what became of it if it was too late: a push that is sent to its end is not
+ * called back, unless the target is not ready for it. -ENOENT.
+ */
+int san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns);
+
+/* ---- receive: tl_target.c and tl_initiator.c by opcode ---- */
+
+/**
+ * One packet that san_pdl_rx_check() passed (any window's packet, or NACK).
+ * Decides, tells pdl by san_pdl_rx_commit(), and disposes of *m* (kept, or put
+ * on the death row). Returns what the packet ends in; the caller counts it.
+ */
+enum san_drop san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			uint64_t now_ns);
+
+/* ---- transmit ---- */
+
+/**
+ * Next new packet of the connection that fits into *room*, by kind: RESYNC and
+ * grants, requests, then push and pull data in turn; room is reduced by it.
+ * False: nothing to send now. The entry is not yet assigned.
+ */
+bool san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
+		    struct san_pdl_entry *e, uint64_t now_ns);
+/** *e* got its PSN: advance the transaction. */
+void san_tl_tx_assigned(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
+			uint64_t now_ns);
+/**
+ * Build extended header fields and payload of an entry, for the first time or
+ * again: p's op, flags, rsn ... are set, payload is appended to *m* behind
+ * *m*'s data start (headroom for headers is there). A pull whose region was
+ * revoked becomes PULL_DATA with a status and no payload.
+ */
+void san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
+		    struct rte_mbuf *m, struct san_wire_pkt *p);
+
+/** NACKs that the last packets asked for: pop one; false: none. Rate-limited by construction: one per refused packet. */
+bool san_tl_nack_next(struct san_tl *tl, uint16_t *slot, struct san_wire_pkt *p);
+
+/* ---- time ---- */
+
+/** RNR delay over, solicited send waited too long for a receive, ... of one connection. */
+void san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns);
+/** Once per loop: lapse old grants, hand out budget that became free. */
+void san_tl_tick(struct san_tl *tl, uint64_t now_ns);
+/** A receive was posted on the connection: a waiting solicited send may be granted. */
+void san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns);
+/** Every invariant. For tests. */
+void san_tl_check(const struct san_tl *tl);
+
+#endif /* TL_H */

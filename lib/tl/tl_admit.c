@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Incast (RT-13; design, rule 6): how much may be on its way to this lcore.
+ *
+ *   budget_used  granted or pulled, not arrived: at most budget_bytes, at every step
+ *   lapsed_used  the same, but unused for 4 RTT: at most lapsed_bytes
+ *
+ * A grant stays valid when it lapses: its bytes only change the account. With
+ * nothing charged at all one grant always goes, whatever a quarter of the budget
+ * is; so every head of line is granted within a bounded time.
+ *
+ * Choice is between connections (round-robin or shortest remaining first), never
+ * within one: there the order of the SSNs decides (RT-16).
+ */
+
+#include "tl_priv.h"
+
+#define LAPSE_RTTS      4
+#define GRANT_MIN_BYTES 1024 /* less room than this is not worth a look at who could use it */
+#define SRPT_LOOK       64   /* connections compared: the choice costs no more with thousands */
+#define MISSES_MAX      8    /* at most four can hold a quarter of the budget each */
+
+/* ---- accounts ---- */
+
+uint32_t
+san_tl_budget_room(const struct san_tl *tl)
+{
+	return tl->conf.budget_bytes - tl->budget_used;
+}
+
+static void
+list_tail(struct san_tl *tl, struct san_tl_charge *ch)
+{
+	if (ch->listed)
+		TAILQ_REMOVE(&tl->charges, ch, link);
+	ch->listed = true;
+	ch->queued_ns = ch->since_ns;
+	TAILQ_INSERT_TAIL(&tl->charges, ch, link);
+}
+
+static void
+unlist(struct san_tl *tl, struct san_tl_charge *ch)
+{
+	if (!ch->listed)
+		return;
+	ch->listed = false;
+	TAILQ_REMOVE(&tl->charges, ch, link);
+}
+
+void
+san_tl_charge(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_charge *ch, uint32_t bytes,
+	      uint64_t now_ns)
+{
+	if (bytes == 0)
+		return;
+	SAN_ASSERT(bytes <= san_tl_budget_room(tl));
+	ch->charged += bytes;
+	ch->since_ns = now_ns;
+	tc->charged += bytes;
+	tl->budget_used += bytes;
+	tl->stats.budget_high = RTE_MAX(tl->stats.budget_high, tl->budget_used);
+	list_tail(tl, ch);
+}
+
+static void
+uncharge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
+{
+	if (bytes == 0)
+		return;
+	ch->charged -= bytes;
+	tl->conns[ch->slot].charged -= bytes;
+	tl->budget_used -= bytes;
+	if (ch->charged == 0)
+		unlist(tl, ch);
+}
+
+void
+san_tl_charge_arrive(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
+{
+	/* what was granted first arrives first, and lapsed first */
+	uint32_t lapsed = RTE_MIN(bytes, ch->lapsed);
+
+	ch->since_ns = now_ns;
+	ch->lapsed -= lapsed;
+	tl->lapsed_used -= lapsed;
+	uncharge(tl, ch, RTE_MIN(bytes - lapsed, ch->charged));
+}
+
+void
+san_tl_charge_again(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
+{
+	uint32_t room = tl->conf.lapsed_bytes - tl->lapsed_used;
+
+	bytes = RTE_MIN(bytes, room);
+	ch->lapsed += bytes;
+	tl->lapsed_used += bytes;
+}
+
+void
+san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch)
+{
+	tl->lapsed_used -= ch->lapsed;
+	ch->lapsed = 0;
+	uncharge(tl, ch, ch->charged);
+}
+
+/* ---- lapsing ---- */
+
+static uint64_t
+lapse_ns(const struct san_tl *tl, const struct san_tl_charge *ch)
+{
+	uint64_t rtt_ns = tl->pdl->conns[ch->slot].rtt.srtt_ns;
+
+	return RTE_MAX(LAPSE_RTTS * rtt_ns, SAN_TL_LAPSE_MIN_NS);
+}
+
+uint64_t
+san_tl_lapse_due_ns(const struct san_tl *tl)
+{
+	const struct san_tl_charge *ch = TAILQ_FIRST(&tl->charges);
+
+	return ch != NULL ? ch->queued_ns + lapse_ns(tl, ch) : SAN_TIME_NEVER;
+}
+
+void
+san_tl_lapse(struct san_tl *tl, uint64_t now_ns)
+{
+	struct san_tl_charge *ch;
+	uint32_t bytes;
+
+	while ((ch = TAILQ_FIRST(&tl->charges)) != NULL &&
+	       now_ns >= ch->queued_ns + lapse_ns(tl, ch)) {
+		if (ch->since_ns != ch->queued_ns) { /* it was used meanwhile */
+			list_tail(tl, ch);
+			continue;
+		}
+		bytes = RTE_MIN(ch->charged, tl->conf.lapsed_bytes - tl->lapsed_used);
+		if (bytes == 0)
+			return;
+		ch->lapsed += bytes;
+		tl->lapsed_used += bytes;
+		tl->stats.nb_grants_lapsed++;
+		uncharge(tl, ch, bytes);
+	}
+}
+
+/* ---- whom to grant ---- */
+
+void
+san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
+{
+	if (tc->in_admit == in)
+		return;
+	tc->in_admit = in;
+	if (in) {
+		TAILQ_INSERT_TAIL(&tl->admit, tc, admit_link);
+		tl->nb_admit++;
+	} else {
+		TAILQ_REMOVE(&tl->admit, tc, admit_link);
+		tl->nb_admit--;
+	}
+}
+
+static uint32_t
+remaining(const struct san_tl_conn *tc)
+{
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+
+	return r->length - r->granted;
+}
+
+static struct san_tl_conn *
+pick(struct san_tl *tl, bool missed)
+{
+	struct san_tl_conn *tc, *best = TAILQ_FIRST(&tl->admit);
+	uint32_t n = 0;
+
+	/* the shortest could not be granted: it must not hide the others */
+	if (tl->conf.policy == SAN_GRANT_RR || missed)
+		return best;
+	TAILQ_FOREACH(tc, &tl->admit, admit_link) {
+		if (remaining(tc) < remaining(best))
+			best = tc;
+		if (++n == SRPT_LOOK)
+			break;
+	}
+	return best;
+}
+
+/*
+ * Bytes that the head of the queue of *tc* may be granted now; 0: it must wait.
+ * Whole packets, unless it is the end of the transaction.
+ */
+static uint32_t
+step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	uint32_t want = RTE_MIN(remaining(tc), tl->conf.grant_bytes);
+	uint32_t mtu = RTE_MAX(tl->pdl->conns[tc->slot].mtu, 1);
+	uint32_t step = RTE_MIN(want, san_tl_budget_room(tl));
+	uint32_t quarter = tl->conf.budget_bytes / 4;
+
+	if (tl->budget_used != 0 && tl->nb_admit > 1)
+		step = RTE_MIN(step, tc->charged < quarter ? quarter - tc->charged : 0);
+	if (step == remaining(tc) || (tl->budget_used == 0 && step < mtu))
+		return step;
+	return step - step % mtu;
+}
+
+void
+san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
+{
+	struct san_tl_conn *tc;
+	uint32_t misses = 0;
+	uint32_t step;
+
+	while (tl->nb_admit > misses && misses < MISSES_MAX) {
+		if (tl->budget_used != 0 &&
+		    san_tl_budget_room(tl) < RTE_MIN(tl->conf.budget_bytes / 4, GRANT_MIN_BYTES))
+			break;
+		tc = pick(tl, misses != 0);
+		step = step_of(tl, tc);
+		/* to the end of the list, whatever comes of it: round-robin */
+		san_tl_admit_list(tl, tc, false);
+		if (step != 0 && san_tl_grant_one(tl, tc, step, now_ns))
+			misses = 0;
+		else
+			misses++;
+		san_tl_admit_list(tl, tc, !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait);
+	}
+	/* whoever waits is woken when an unused grant lapses, if nothing else comes before */
+	tc = TAILQ_FIRST(&tl->admit);
+	if (tc != NULL)
+		san_tl_deadline(tl, tc, RTE_MAX(san_tl_lapse_due_ns(tl), now_ns + SAN_TL_LAPSE_MIN_NS));
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Refusals and how a hole in the PSN space is filled (RT-23, RT-27, RT-33;
+ * design, rules 4 and 5). NACKs refuse push data only; they are unreliable, and
+ * the next copy of the refused packet brings another one.
+ *
+ * RNR. The target drops what it has of RSN r (ordered: and above) and counts a
+ * round; whatever was sent in an older round is refused with the same NACK. The
+ * initiator turns the PSNs into RESYNC, waits, and sends the data again under new
+ * PSNs, echoing the round. On an ordered connection the round is the connection's;
+ * on an unordered one each RSN counts its own, because nothing else is refused.
+ *
+ * No record (unordered): refused in the same way with SAN_ST_RESOURCE. To resend
+ * under the same PSN, as on ordered connections, could fill the window with
+ * packets that wait for records, whose transactions wait for the window (RT-26).
+ *
+ * Complete-in-error. The target is done with the RSN at once and remembers its
+ * status in the CAM while the initiator can still ask; every packet of it is
+ * answered with that status. The initiator turns the PSNs into RESYNC.
+ *
+ * Abort. RESYNC(abort) finishes the RSN at the target, even if nothing else of it
+ * ever arrived. The request of a solicited push goes all the same, or the target
+ * would miss its SSN for ever. A push is given up only before its LAST has a PSN:
+ * what is on its way stays what it is (the target may hold it, and a RESYNC under
+ * the same PSN would be a duplicate), and an acknowledged LAST keeps its meaning.
+ *
+ * On an ordered connection RESYNC(abort) has its place among the data as LAST
+ * would (design, rule 3), and waits until the RSN is the oldest unfinished one:
+ * then the target can always take it. Ahead of its base it would need a record
+ * there, and PSNs that wait for records fill the window that lower RSNs need
+ * (RT-26).
+ */
+
+#include "tl_priv.h"
+
+#define RESOURCE_DELAY_MAX_NS (10 * SAN_NS_PER_MS)
+
+/* ---- NACKs out ---- */
+
+void
+san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
+	    uint8_t code)
+{
+	bool wait = code == SAN_ST_RNR || code == SAN_ST_RESOURCE;
+	struct san_tl_nack *n;
+
+	if (tl->nack_tail - tl->nack_head == SAN_TL_NACKS) {
+		tl->stats.nb_nacks_lost++;
+		return;
+	}
+	n = &tl->nacks[tl->nack_tail++ & (SAN_TL_NACKS - 1)];
+	*n = (struct san_tl_nack){
+		.cid = tl->pdl->conns[tc->slot].cid,
+		.slot = tc->slot,
+		.code = code,
+		.round = tc->peer.ordered ? tc->rnr_round : tc->round[SAN_TL_SLOT(rsn)],
+		.psn = psn,
+		.rsn = rsn,
+		.delay_us = wait ? tl->conf.rnr_delay_us : 0,
+	};
+}
+
+bool
+san_tl_nack_next(struct san_tl *tl, uint16_t *slot, struct san_wire_pkt *p)
+{
+	while (tl->nack_head != tl->nack_tail) {
+		const struct san_tl_nack *n = &tl->nacks[tl->nack_head++ & (SAN_TL_NACKS - 1)];
+
+		if (!tl->conns[n->slot].open || tl->pdl->conns[n->slot].cid != n->cid)
+			continue;
+		*slot = n->slot;
+		p->op = SAN_OP_NACK;
+		p->flags = 0;
+		p->rsn = n->rsn;
+		p->round = n->round;
+		p->status = n->code;
+		p->nack_psn = n->psn;
+		p->delay_us = n->delay_us;
+		return true;
+	}
+	return false;
+}
+
+/* ---- target: not ready ---- */
+
+bool
+san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p)
+{
+	if (tc->peer.ordered)
+		return tc->rnr_valid && san_seq_ge(p->rsn, tc->rnr_rsn) &&
+			p->round != tc->rnr_round;
+	return p->round != tc->round[SAN_TL_SLOT(p->rsn)];
+}
+
+/* Everything of the push comes again, under new PSNs. */
+static void
+reset_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+{
+	uint32_t arrived = r->arrived;
+
+	if (r->begun)
+		tl->conf.ops->push_abort(tl->conf.ulp, r);
+	if (r == &tl->scratch)
+		return;
+	san_tl_held_drop(tl, tc, r, false, SAN_DROP_RNR, now_ns);
+	if (r->has_last)
+		san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);
+	r->state = SAN_RXN_AHEAD;
+	r->begun = false;
+	r->seen_last = false;
+	r->has_last = false;
+	r->received = 0;
+	r->arrived = 0;
+	if (r->solicited) {
+		/* it stays granted */
+		san_tl_charge_again(tl, &r->charge, arrived);
+		return;
+	}
+	san_tl_rxn_detach(tl, tc, r);
+	san_tl_rxn_free(tl, tc, r);
+}
+
+void
+san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
+	   uint64_t now_ns)
+{
+	uint32_t rsn = r->rsn;
+	struct san_tl_rxn *next;
+
+	tl->stats.nb_rnr_tx++;
+	if (!tc->peer.ordered || r == &tl->scratch)
+		reset_push(tl, tc, r, now_ns);
+	if (!tc->peer.ordered) {
+		tc->round[SAN_TL_SLOT(rsn)]++;
+	} else {
+		tc->rnr_round++;
+		tc->rnr_rsn = rsn;
+		tc->rnr_valid = true;
+		for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
+			next = TAILQ_NEXT(r, all_link);
+			if (r->type == SAN_TL_PUSH && san_seq_ge(r->rsn, rsn) &&
+			    (r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE))
+				reset_push(tl, tc, r, now_ns);
+		}
+	}
+	san_tl_nack(tl, tc, psn, rsn, SAN_ST_RNR);
+}
+
+void
+san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn)
+{
+	if (!tc->peer.ordered)
+		tc->round[SAN_TL_SLOT(rsn)]++;
+	san_tl_nack(tl, tc, psn, rsn, SAN_ST_RESOURCE);
+}
+
+/* ---- target: completed in error ---- */
+
+bool
+san_tl_refused_add(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+{
+	int rc = san_cam_add(&tl->cam, tl->pdl->conns[tc->slot].cid, SAN_CAM_REFUSED, rsn,
+			     (void *)(uintptr_t)code);
+
+	if (rc == 0) {
+		tc->nb_refused++;
+		tl->stats.nb_refused++;
+	}
+	return rc != -ENOSPC;
+}
+
+uint8_t
+san_tl_refused_find(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t rsn)
+{
+	if (tc->nb_refused == 0)
+		return SAN_ST_OK;
+	return (uint8_t)(uintptr_t)san_cam_find(&tl->cam, tl->pdl->conns[tc->slot].cid,
+						SAN_CAM_REFUSED, rsn);
+}
+
+static void
+refused_forget(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+{
+	if (san_cam_take(&tl->cam, tl->pdl->conns[tc->slot].cid, SAN_CAM_REFUSED, rsn) != NULL)
+		tc->nb_refused--;
+}
+
+void
+san_tl_refused_expire(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	/* while rsn is unfinished there, no RSN from rsn + N on is used */
+	if (tc->nb_refused != 0)
+		refused_forget(tl, tc, tc->rx_base - tc->peer.n_rx - 1);
+}
+
+void
+san_tl_refused_clear(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	uint32_t rsn = tc->rx_base - tc->peer.n_rx - 1;
+
+	for (; tc->nb_refused != 0; rsn++)
+		refused_forget(tl, tc, rsn);
+}
+
+/* ---- target: RESYNC ---- */
+
+static void
+abort_record(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+{
+	san_tl_held_drop(tl, tc, r, true, SAN_DROP_ABORTED, now_ns);
+	if (r->has_last)
+		san_pdl_rx_ack(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn, now_ns);
+	if (r->begun)
+		tl->conf.ops->push_abort(tl->conf.ulp, r);
+	if (r->reserved)
+		tl->conf.ops->unreserve(tl->conf.ulp, tc->slot);
+	r->begun = false;
+	r->has_last = false;
+	r->reserved = false;
+	r->state = SAN_RXN_ABORTED;
+	san_tl_ssn_leave(tl, tc, r);
+	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+	san_tl_rxn_out(tl, tc, r, false);
+	san_tl_charge_release(tl, &r->charge);
+	if (!san_tl_in_turn(tc, r->rsn))
+		return;
+	san_tl_rxn_detach(tl, tc, r);
+	san_tl_rxn_free(tl, tc, r);
+}
+
+/* False: no record to remember it by. */
+static bool
+abort_rsn(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint64_t now_ns)
+{
+	struct san_tl_rxn *r = san_tl_rxn_find(tl, tc, rsn);
+
+	if (r != NULL) {
+		abort_record(tl, tc, r, now_ns);
+	} else if (!san_tl_in_turn(tc, rsn)) {
+		r = san_tl_rxn_new(tl, tc, rsn);
+		if (r == NULL)
+			return false;
+		r->state = SAN_RXN_ABORTED;
+	}
+	if (san_tl_in_turn(tc, rsn))
+		san_tl_rsn_finish(tl, tc, rsn);
+	return true;
+}
+
+enum san_drop
+san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	enum san_drop drop = SAN_DROP_NONE;
+	enum san_verdict verdict = SAN_RX_ACKED;
+
+	tl->stats.nb_resync_rx++;
+	if (p->status == SAN_RESYNC_ABORT) {
+		if (san_tl_is_finished(tc, p->rsn)) {
+			san_tl_pull_cancel(tl, tc, p->rsn);
+		} else if (p->rsn - tc->rx_base >= tc->peer.n_rx) {
+			verdict = SAN_RX_REFUSED;
+			drop = SAN_DROP_RSN;
+		} else if (!abort_rsn(tl, tc, p->rsn, now_ns)) {
+			verdict = SAN_RX_REFUSED;
+			drop = SAN_DROP_NO_TXN;
+		}
+	}
+	drop = san_tl_settle(tl, c, m, verdict, drop, now_ns);
+	san_tl_run_base(tl, tc, now_ns);
+	return drop;
+}
+
+/* ---- initiator: NACKs in ---- */
+
+/* All of it goes again, from the first byte. */
+static void
+rewind_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	t->sent = 0;
+	t->last_sent = false;
+	t->state = t->req_sent ? SAN_TXN_SENDING : SAN_TXN_POSTED;
+	if (t->unwanted)
+		san_tl_txn_abort(tl, tc, t, SAN_ST_ABORTED);
+}
+
+static bool
+is_live_push(const struct san_tl_txn *t)
+{
+	return t != NULL && t->req.type == SAN_TL_PUSH && t->state != SAN_TXN_ABORTING &&
+		t->state != SAN_TXN_DONE;
+}
+
+/*
+ * From *rsn* on, whatever became of the transaction itself: it may be given up or
+ * even gone, and those above are refused all the same.
+ */
+static void
+wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t round,
+	     uint64_t until_ns)
+{
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct san_tl_txn *t;
+	uint32_t i;
+
+	c->rnr_round_out = round;
+	san_pdl_tx_withdraw(tl->pdl, c, rsn, true, SAN_RESYNC_FILL);
+	for (i = san_seq_max(rsn, tc->rsn_base); i != tc->rsn_next; i++) {
+		t = san_tl_txn_at(tc, i);
+		if (is_live_push(t))
+			rewind_push(tl, tc, t);
+	}
+	if (san_seq_gt(tc->data_rsn, rsn))
+		tc->data_rsn = san_seq_max(rsn, tc->rsn_base);
+	tc->rnr_rsn_tx = rsn;
+	tc->rnr_until_ns = RTE_MAX(until_ns, 1u);
+	san_tl_deadline(tl, tc, tc->rnr_until_ns);
+}
+
+static void
+wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t round,
+	       uint64_t until_ns)
+{
+	t->round = round;
+	san_pdl_tx_withdraw(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
+	if (is_live_push(t))
+		rewind_push(tl, tc, t);
+	if (!is_live_push(t))
+		return; /* given up: its place in the window was all that it needed */
+	t->wait_ns = until_ns;
+	san_tl_txn_list(tc, t, SAN_TXN_LIST_WAIT);
+	san_tl_deadline(tl, tc, until_ns);
+}
+
+static uint64_t
+rnr_limit_ns(const struct san_tl_conn *tc, const struct san_tl_txn *t)
+{
+	return t->rnr_since_ns + tc->peer.rnr_tx_ms * SAN_NS_PER_MS;
+}
+
+/* RNR, or no record: withdraw, wait, send again. *t* may be NULL on ordered ones only. */
+static enum san_drop
+on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+	   const struct san_wire_pkt *p, uint64_t now_ns)
+{
+	uint8_t known = tc->peer.ordered ? san_tl_pdl_conn(tl, tc)->rnr_round_out : t->round;
+	uint64_t until_ns = now_ns + p->delay_us * SAN_NS_PER_US;
+
+	if ((int8_t)(p->round - known) <= 0)
+		return SAN_DROP_NACK_STALE;
+	tl->stats.nb_rnr_rx += p->status == SAN_ST_RNR;
+	if (p->status == SAN_ST_RNR && is_live_push(t)) {
+		if (t->rnr_since_ns == 0)
+			t->rnr_since_ns = RTE_MAX(now_ns, 1u);
+		until_ns = RTE_MIN(until_ns, rnr_limit_ns(tc, t));
+	} else {
+		until_ns = RTE_MIN(until_ns, now_ns + RESOURCE_DELAY_MAX_NS);
+	}
+	if (tc->peer.ordered)
+		wait_ordered(tl, tc, p->rsn, p->round, until_ns);
+	else
+		wait_unordered(tl, tc, t, p->round, until_ns);
+	san_tl_rnr_timer(tl, tc, now_ns);
+	return SAN_DROP_NONE;
+}
+
+static void
+on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
+{
+	/* the target is done with it: an abort that did not go need not go */
+	if (t->list == SAN_TXN_LIST_ABORT)
+		t->aborted = false;
+	t->status = status;
+	t->state = SAN_TXN_ABORTING;
+	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	san_pdl_tx_withdraw(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
+	san_tl_txn_settle(tl, tc, t);
+}
+
+static enum san_drop
+take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
+	const struct san_pdl_entry *e;
+	uint64_t delay_ns;
+
+	/* design, rule 17: it must be about something that really is on the way */
+	if (!san_pdl_tx_is_outstanding(c, SAN_WIN_DATA, p->nack_psn))
+		return SAN_DROP_NACK_STALE;
+	e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, p->nack_psn);
+	if (!san_tl_is_push_data(e->op))
+		return SAN_DROP_NACK_STALE;
+	/* the RNR of an ordered connection names the first RSN, the PSN may be of a later one */
+	if (tc->peer.ordered && p->status == SAN_ST_RNR)
+		return san_seq_ge(e->rsn, p->rsn) ?
+			on_not_now(tl, tc, t, p, now_ns) :
+			SAN_DROP_NACK_STALE;
+	if (e->rsn != p->rsn || t == NULL)
+		return SAN_DROP_NACK_STALE;
+	if (p->status == SAN_ST_RNR || p->status == SAN_ST_RESOURCE) {
+		if (!tc->peer.ordered)
+			return on_not_now(tl, tc, t, p, now_ns);
+		delay_ns = RTE_MIN(p->delay_us * SAN_NS_PER_US, RESOURCE_DELAY_MAX_NS);
+		san_pdl_tx_defer(tl->pdl, c, p->nack_psn, delay_ns, now_ns);
+		return SAN_DROP_NONE;
+	}
+	on_refused(tl, tc, t, p->status);
+	return SAN_DROP_NONE;
+}
+
+enum san_drop
+san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	enum san_drop drop = take_nack(tl, c, &san_pkt(m)->w, now_ns);
+
+	san_death_add(tl->death, m);
+	return drop;
+}
+
+/* ---- initiator: the delay is over ---- */
+
+static void
+resume_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	struct san_tl_txn *t = san_tl_txn_at(tc, tc->rnr_rsn_tx);
+
+	if (tc->rnr_until_ns == 0 || now_ns < tc->rnr_until_ns)
+		return;
+	tc->rnr_until_ns = 0;
+	if (is_live_push(t) && t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
+		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
+	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+}
+
+void
+san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	struct san_tl_txn *t, *next;
+
+	resume_ordered(tl, tc, now_ns);
+	for (t = TAILQ_FIRST(&tc->wait); t != NULL; t = next) {
+		next = TAILQ_NEXT(t, link);
+		if (now_ns < t->wait_ns)
+			continue;
+		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+		if (t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
+			san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
+		else
+			san_tl_txn_ready(tc, t);
+		san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+	}
+}
+
+uint64_t
+san_tl_rnr_due_ns(const struct san_tl_conn *tc)
+{
+	uint64_t due_ns = tc->rnr_until_ns != 0 ? tc->rnr_until_ns : SAN_TIME_NEVER;
+	const struct san_tl_txn *t;
+
+	TAILQ_FOREACH(t, &tc->wait, link)
+		due_ns = san_time_min(due_ns, t->wait_ns);
+	return due_ns;
+}
+
+/* ---- initiator: giving up ---- */
+
+void
+san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
+{
+	if (t->state == SAN_TXN_ABORTING || t->state == SAN_TXN_DONE)
+		return;
+	if (t->last_sent) {
+		t->unwanted = true;
+		return;
+	}
+	tl->stats.nb_aborts++;
+	t->status = status;
+	t->state = SAN_TXN_ABORTING;
+	t->aborted = true;
+	san_tl_charge_release(tl, &t->charge);
+	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	/* the request goes first, for its SSN */
+	if (!t->solicited || t->req_sent)
+		san_tl_txn_list(tc, t, SAN_TXN_LIST_ABORT);
+	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+}
+
+int
+san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[slot];
+	struct san_tl_txn *t;
+	uint32_t rsn;
+
+	(void)now_ns;
+	if (!tc->open)
+		return -ENOENT;
+	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		if (t == NULL || t->req.cookie != cookie || t->state == SAN_TXN_DONE)
+			continue;
+		san_tl_txn_abort(tl, tc, t, SAN_ST_ABORTED);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+bool
+san_tl_next_abort(struct san_tl_conn *tc, struct san_pdl_entry *e)
+{
+	const struct san_tl_txn *t = TAILQ_FIRST(&tc->aborts);
+
+	/* ordered: when it is the oldest, or the target would need a record to accept it */
+	if (t != NULL && tc->peer.ordered)
+		t = san_tl_txn_at(tc, tc->rsn_base);
+	if (t == NULL || t->list != SAN_TXN_LIST_ABORT)
+		return false;
+	e->op = SAN_OP_RESYNC;
+	e->flags = SAN_F_WIN_DATA;
+	e->status = SAN_RESYNC_ABORT;
+	e->rsn = t->rsn;
+	return true;
+}
+
+void
+san_tl_abort_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
+{
+	struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
+
+	(void)tl;
+	t->nb_unacked++;
+	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TL_PRIV_H
+#define TL_PRIV_H
+
+/**
+ * @file
+ * What the files of lib/tl share and nobody else sees.
+ */
+
+#include "san_assert.h"
+#include "san_seq.h"
+#include "tl.h"
+
+#define SAN_TL_SLOT(rsn)    ((rsn) & (SAN_TL_N_MAX - 1))
+#define SAN_TL_LAPSE_MIN_NS (100 * SAN_NS_PER_US) /**< a charge never lapses earlier */
+
+/* ---- small helpers ---- */
+
+static inline struct san_pdl_conn *
+san_tl_pdl_conn(struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return &tl->pdl->conns[tc->slot];
+}
+
+/** Initiator's live record of *rsn*, or NULL. */
+static inline struct san_tl_txn *
+san_tl_txn_at(const struct san_tl_conn *tc, uint32_t rsn)
+{
+	struct san_tl_txn *t = tc->txns != NULL ? tc->txns[SAN_TL_SLOT(rsn)] : NULL;
+
+	return t != NULL && t->rsn == rsn ? t : NULL;
+}
+
+/** Was *rsn* ever used by us? (RT-32) */
+static inline bool
+san_tl_was_issued(const struct san_tl_conn *tc, uint32_t rsn)
+{
+	uint32_t age = tc->rsn_next - rsn;
+
+	return age != 0 && age < (1u << 31) && age <= tc->nb_issued;
+}
+
+static inline uint8_t
+san_tl_kind(const struct san_wire_pkt *p)
+{
+	return (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
+}
+
+static inline bool
+san_tl_is_push_data(uint8_t op)
+{
+	return op == SAN_OP_PUSH_SLCTD_DATA || op == SAN_OP_PUSH_UNSLCTD_DATA;
+}
+
+/** Bytes of an immediate in a packet with these flags. */
+static inline uint16_t
+san_tl_imm_len(uint8_t flags)
+{
+	return (flags & (SAN_F_KIND | SAN_F_LAST)) ==
+			(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST) ?
+		SAN_WIRE_IMM_LEN :
+		0;
+}
+
+/** Bytes of push data in a packet: its payload without the immediate. */
+static inline uint32_t
+san_tl_data_len(const struct san_wire_pkt *p)
+{
+	return p->payload_len - (uint32_t)san_tl_imm_len(p->flags);
+}
+
+/** Its turn on this connection: nothing has to wait for anything below it. */
+static inline bool
+san_tl_in_turn(const struct san_tl_conn *tc, uint32_t rsn)
+{
+	return !tc->peer.ordered || rsn == tc->rx_base;
+}
+
+/* ---- tl.c ---- */
+
+/** Tell pdl, dispose of *m*, hand the reason through. */
+enum san_drop san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			    enum san_verdict verdict, enum san_drop drop, uint64_t now_ns);
+/** The connection's timer must fire no later than *at_ns*. */
+void san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns);
+/** Something that submit or grants may have waited for came back. */
+void san_tl_wake(struct san_tl *tl);
+
+/* ---- tl_initiator.c ---- */
+
+/** What may go as soon as a PSN and room are there. */
+bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
+bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e,
+		      uint64_t now_ns);
+void san_tl_request_assigned(struct san_tl *tl, struct san_tl_conn *tc,
+			     const struct san_pdl_entry *e);
+void san_tl_push_assigned(struct san_tl *tl, struct san_tl_conn *tc,
+			  const struct san_pdl_entry *e);
+void san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc,
+			 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
+void san_tl_push_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_tl_conn *tc,
+		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
+/** A packet that only fills the PSN of *e*. */
+void san_tl_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p);
+/** Transactions enter the count of PCB-3 while there is room. */
+void san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c);
+enum san_drop san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				  uint64_t now_ns);
+/** Finished with *status*: reported now, or when its turn comes. *t* may be gone afterwards. */
+void san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+		       uint8_t status);
+/** Finish it if nothing of it is outstanding any more. */
+void san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+void san_tl_txn_list(struct san_tl_conn *tc, struct san_tl_txn *t, enum san_txn_list list);
+/** Unordered: list it as ready if it has data to send. */
+void san_tl_txn_ready(struct san_tl_conn *tc, struct san_tl_txn *t);
+/** Has it push data that may be sent now, as far as grants go? */
+bool san_tl_txn_can_send(const struct san_tl_txn *t);
+/** Complete everything with *status*. */
+void san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status);
+void san_tl_ini_check(const struct san_tl *tl, const struct san_tl_conn *tc);
+
+/* ---- tl_target.c ---- */
+
+enum san_drop san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			     uint64_t now_ns);
+enum san_drop san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				uint64_t now_ns);
+/** Finished, as far as order goes: below the base, or (unordered) marked. */
+bool san_tl_is_finished(const struct san_tl_conn *tc, uint32_t rsn);
+/** Record of an unfinished RSN, or NULL. */
+struct san_tl_rxn *san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
+/** RSN is finished: move the base, or mark it. Its record is gone already. */
+void san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
+/** The base has a new record, or its record a new state: do what can be done in order. */
+void san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** Pulls and atomics that wait for the ULP, again. */
+void san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+bool san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
+void san_tl_pull_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e);
+void san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mbuf *m,
+		      struct san_wire_pkt *p);
+/** The initiator gave up a pull that was executed: send no more of it. */
+void san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
+void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
+		       uint64_t now_ns);
+/** Release every record, CAM entry and held mbuf. */
+void san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc);
+
+/* ---- tl_record.c ---- */
+
+/**
+ * A zeroed record of RSN *rsn*: as c->cur when it is the base (then there always
+ * is one), else in the CAM. NULL: none free, or the CAM is full (design, rule 8).
+ */
+struct san_tl_rxn *san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
+/** No longer the record of its RSN: neither cur nor in the CAM. */
+void san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+/** Back to the pool, off every list; nothing may be held. */
+void san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+void san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+/** May the base's record stay in use after the base has passed it? */
+bool san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
+void san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change);
+void san_tl_rxn_queue(struct san_tl_conn *tc, struct san_tl_rxn *r, enum san_rxn_queue queue);
+void san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in);
+/** Red zone: only the head of the line is admitted (design, rule 8). */
+bool san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc);
+void san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		      struct rte_mbuf *m);
+struct rte_mbuf *san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+/** Give up what is held: *ack* its PSNs, or revoke them. Counts *reason*. */
+void san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,
+		      enum san_drop reason, uint64_t now_ns);
+
+/* ---- tl_solicit.c ---- */
+
+enum san_drop san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			      uint64_t now_ns);
+/** The transaction of *t* ended: its SSN holds up no other. */
+void san_tl_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+/** May SSN *ssn* come now? */
+bool san_tl_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn);
+/** Request with *ssn* arrived; NULL: its transaction is over already. False: CAM full. */
+bool san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, struct san_tl_rxn *r);
+/** It is over before its turn among the SSNs. */
+void san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+/** Decide one grant for the head of the queue; false: it must wait. */
+bool san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns);
+/** A receive was posted, or the wait for one lasted too long. */
+void san_tl_grant_wait_end(struct san_tl *tl, struct san_tl_conn *tc, bool posted, uint64_t now_ns);
+bool san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e);
+void san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc,
+			   const struct san_pdl_entry *e, uint64_t now_ns);
+
+/* ---- tl_admit.c ---- */
+
+uint32_t san_tl_budget_room(const struct san_tl *tl);
+void san_tl_charge(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_charge *ch,
+		   uint32_t bytes, uint64_t now_ns);
+/** *bytes* of it arrived. */
+void san_tl_charge_arrive(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
+			  uint64_t now_ns);
+/** *bytes* that arrived were dropped and will come again: as far as fits, among the lapsed. */
+void san_tl_charge_again(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);
+void san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch);
+/** What was unused for 4 RTT leaves the budget (design, rule 6). */
+void san_tl_lapse(struct san_tl *tl, uint64_t now_ns);
+/** When the longest unused grant lapses; NEVER: none. */
+uint64_t san_tl_lapse_due_ns(const struct san_tl *tl);
+void san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in);
+/** Grant while the budget lasts. */
+void san_tl_admit_run(struct san_tl *tl, uint64_t now_ns);
+
+/* ---- tl_nack.c ---- */
+
+void san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
+		 uint8_t code);
+enum san_drop san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			     uint64_t now_ns);
+enum san_drop san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			       uint64_t now_ns);
+/** Was it sent before the initiator knew of our last RNR? (design, rule 4) */
+bool san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p);
+/** RNR for the RSN of *r*: drop what is held and placed of it (ordered: and above). */
+void san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
+		uint64_t now_ns);
+/** Unordered, no record for *rsn*: withdraw it, or its PSNs would fill the window. */
+void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn);
+/** Remember the status of a push completed in error; false: no space in the CAM. */
+bool san_tl_refused_add(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
+/** Its status, 0: none. */
+uint8_t san_tl_refused_find(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t rsn);
+/** The base moved on: forget what no initiator can still ask for. */
+void san_tl_refused_expire(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_refused_clear(struct san_tl *tl, struct san_tl_conn *tc);
+/** Give *t* up with *status*. */
+void san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+		      uint8_t status);
+bool san_tl_next_abort(struct san_tl_conn *tc, struct san_pdl_entry *e);
+void san_tl_abort_assigned(struct san_tl *tl, struct san_tl_conn *tc,
+			   const struct san_pdl_entry *e);
+/** The delay of an RNR may be over. */
+void san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** When it will be; NEVER: none. */
+uint64_t san_tl_rnr_due_ns(const struct san_tl_conn *tc);
+
+#endif /* TL_PRIV_H */

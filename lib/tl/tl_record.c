@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The target's records and the packets held in them (RT-19, RT-26; design, rule 8).
+ *
+ * Every open connection has a claim on two records: one for its head of line,
+ * the base RSN, and one for a pull or atomic that the base has passed and whose
+ * data is on the way. So the base always moves: a push at the base has its
+ * record, and a pull either finds one or waits for another pull of the same
+ * connection, whose data needs nothing that is scarce. What is free beyond the
+ * claims serves whatever comes out of order.
+ */
+
+#include "tl_priv.h"
+
+/* ---- claims ---- */
+
+void
+san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	tl->nb_claims -= tc->cur == NULL;
+	tc->cur = r;
+	tl->nb_claims += tc->cur == NULL;
+}
+
+void
+san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change)
+{
+	tl->nb_claims -= tc->nb_pulling == 0;
+	tc->nb_pulling = (uint16_t)(tc->nb_pulling + change);
+	tl->nb_claims += tc->nb_pulling == 0;
+}
+
+bool
+san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return tc->nb_pulling == 0 || tl->nb_free_rxns > tl->nb_claims;
+}
+
+/* ---- life of a record ---- */
+
+static struct san_tl_rxn *
+rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+{
+	struct san_tl_rxn *r = tl->free_rxns[--tl->nb_free_rxns];
+
+	*r = (struct san_tl_rxn){
+		.slot = tc->slot,
+		.state = SAN_RXN_AHEAD,
+		.rsn = rsn,
+		.charge.slot = tc->slot,
+	};
+	TAILQ_INSERT_TAIL(&tc->rxns, r, all_link);
+	tc->nb_rxns++;
+	return r;
+}
+
+struct san_tl_rxn *
+san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+{
+	struct san_tl_rxn *r;
+
+	if (rsn == tc->rx_base) {
+		SAN_ASSERT(tc->cur == NULL && tl->nb_free_rxns > 0);
+		r = rxn_take(tl, tc, rsn);
+		san_tl_set_cur(tl, tc, r);
+		return r;
+	}
+	if (tl->nb_free_rxns <= tl->nb_claims)
+		return NULL;
+	r = rxn_take(tl, tc, rsn);
+	if (san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn, r) != 0) {
+		san_tl_rxn_free(tl, tc, r);
+		return NULL;
+	}
+	r->in_cam = true;
+	tc->nb_ahead++;
+	return r;
+}
+
+void
+san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	if (tc->cur == r) {
+		san_tl_set_cur(tl, tc, NULL);
+	} else if (r->in_cam) {
+		san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, r->rsn);
+		r->in_cam = false;
+		tc->nb_ahead--;
+	}
+}
+
+void
+san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	if (r == &tl->scratch)
+		return;
+	SAN_ASSERT(r->held_head == NULL && tc->cur != r && !r->in_cam);
+	san_tl_ssn_leave(tl, tc, r);
+	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+	san_tl_rxn_out(tl, tc, r, false);
+	san_tl_charge_release(tl, &r->charge);
+	if (r->reserved)
+		tl->conf.ops->unreserve(tl->conf.ulp, tc->slot);
+	TAILQ_REMOVE(&tc->rxns, r, all_link);
+	tc->nb_rxns--;
+	r->state = SAN_RXN_FREE;
+	tl->free_rxns[tl->nb_free_rxns++] = r;
+}
+
+/* ---- queues ---- */
+
+static struct san_tl_rxns *
+queue_of(struct san_tl_conn *tc, uint8_t queue)
+{
+	switch (queue) {
+	case SAN_RXN_QUEUE_GRANT:
+		return &tc->grants;
+	case SAN_RXN_QUEUE_PULL:
+		return &tc->pulls;
+	case SAN_RXN_QUEUE_RETRY:
+		return &tc->retry;
+	default:
+		return NULL;
+	}
+}
+
+void
+san_tl_rxn_queue(struct san_tl_conn *tc, struct san_tl_rxn *r, enum san_rxn_queue queue)
+{
+	if (r->queue == queue)
+		return;
+	if (r->queue != SAN_RXN_QUEUE_NONE)
+		TAILQ_REMOVE(queue_of(tc, r->queue), r, queue_link);
+	r->queue = (uint8_t)queue;
+	if (queue != SAN_RXN_QUEUE_NONE)
+		TAILQ_INSERT_TAIL(queue_of(tc, r->queue), r, queue_link);
+}
+
+void
+san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in)
+{
+	if (r->in_out == in)
+		return;
+	r->in_out = in;
+	if (in) {
+		TAILQ_INSERT_TAIL(&tc->out, r, out_link);
+		san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+	} else {
+		TAILQ_REMOVE(&tc->out, r, out_link);
+	}
+}
+
+/* ---- held packets ---- */
+
+bool
+san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return tl->nb_held >= tl->conf.max_held || tc->nb_held >= tl->conf.max_held_conn;
+}
+
+void
+san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		 struct rte_mbuf *m)
+{
+	san_pkt(m)->next = NULL;
+	if (r->held_head == NULL)
+		r->held_head = m;
+	else
+		san_pkt(r->held_tail)->next = m;
+	r->held_tail = m;
+	tl->nb_held++;
+	tc->nb_held++;
+}
+
+struct rte_mbuf *
+san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	struct rte_mbuf *m = r->held_head;
+
+	if (m == NULL)
+		return NULL;
+	r->held_head = san_pkt(m)->next;
+	tl->nb_held--;
+	tc->nb_held--;
+	return m;
+}
+
+void
+san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,
+		 enum san_drop reason, uint64_t now_ns)
+{
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct rte_mbuf *m;
+
+	while ((m = san_tl_held_pop(tl, tc, r)) != NULL) {
+		if (ack)
+			san_pdl_rx_ack(tl->pdl, c, san_pkt(m)->w.psn, now_ns);
+		else
+			san_pdl_rx_revoke(tl->pdl, c, san_pkt(m)->w.psn);
+		tl->drops[reason]++;
+		san_death_add(tl->death, m);
+	}
+}
+
+/* ---- the end, and check ---- */
+
+void
+san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct san_tl_rxn *r;
+	uint32_t ssn;
+
+	while ((r = TAILQ_FIRST(&tc->rxns)) != NULL) {
+		san_tl_held_drop(tl, tc, r, false, SAN_DROP_STATE, 0);
+		if (r->begun)
+			tl->conf.ops->push_abort(tl->conf.ulp, r);
+		if (r->state == SAN_RXN_PULLING)
+			san_tl_set_pulling(tl, tc, -1);
+		san_tl_rxn_detach(tl, tc, r);
+		san_tl_rxn_free(tl, tc, r);
+	}
+	/* SSNs whose transactions were over before their turn */
+	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
+		tc->nb_solicit -=
+			san_cam_take(&tl->cam, c->cid, SAN_CAM_SOLICIT, ssn) != NULL;
+	san_tl_refused_clear(tl, tc);
+	san_tl_admit_list(tl, tc, false);
+}
+
+static void
+check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_rxn *r)
+{
+	bool ahead = san_seq_gt(r->rsn, tc->rx_base);
+
+	SAN_VERIFY(r->state != SAN_RXN_FREE && r->slot == tc->slot);
+	SAN_VERIFY(r->received <= r->arrived && r->arrived <= r->length);
+	SAN_VERIFY(r->granted <= r->length);
+	SAN_VERIFY((uint64_t)r->charge.charged + r->charge.lapsed <= r->granted);
+	if (r->state == SAN_RXN_PULLING) {
+		SAN_VERIFY(!r->in_cam && tc->cur != r);
+		SAN_VERIFY(r->nb_unacked != 0 || r->queue == SAN_RXN_QUEUE_PULL);
+		return;
+	}
+	/* whatever is not over is found by its RSN */
+	SAN_VERIFY(ahead ? r->in_cam : tc->cur == r);
+	SAN_VERIFY(!ahead || r->rsn - tc->rx_base < tc->peer.n_rx);
+	/* nothing of the base waits, and nothing at all on an unordered connection */
+	SAN_VERIFY(r->held_head == NULL || (ahead && tc->peer.ordered));
+	SAN_VERIFY(r->held_head == NULL || tl->nb_held != 0);
+	SAN_VERIFY(r->queue != SAN_RXN_QUEUE_GRANT || r->granted < r->length);
+}
+
+void
+san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	uint32_t nb = 0, nb_ahead = 0, nb_pulling = 0, nb_held = 0, charged = 0;
+	const struct san_tl_rxn *r;
+	struct rte_mbuf *m;
+
+	TAILQ_FOREACH(r, &tc->rxns, all_link) {
+		check_record(tl, tc, r);
+		for (m = r->held_head; m != NULL; m = san_pkt(m)->next)
+			nb_held++;
+		nb++;
+		nb_ahead += r->in_cam;
+		nb_pulling += r->state == SAN_RXN_PULLING;
+		charged += r->charge.charged;
+	}
+	SAN_VERIFY(nb == tc->nb_rxns && nb_ahead == tc->nb_ahead && nb_pulling == tc->nb_pulling);
+	SAN_VERIFY(nb_held == tc->nb_held && nb_held <= tl->conf.max_held_conn);
+	SAN_VERIFY(charged <= tc->charged);
+	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
+	SAN_VERIFY(!tc->grant_wait || (!tc->in_admit && !TAILQ_EMPTY(&tc->grants)));
+	SAN_VERIFY(tc->grant_wait || tc->in_admit == !TAILQ_EMPTY(&tc->grants));
+	r = TAILQ_FIRST(&tc->grants);
+	if (tc->peer.ordered)
+		SAN_VERIFY(tc->rx_ssn == (r != NULL ? r->ssn : tc->ssn_queued));
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+
+#include <rte_hash.h>
+#include <rte_hash_crc.h>
+
+#include "san_assert.h"
+#include "tl_reorder.h"
+
+/** 16 bytes, for which rte_hash has a comparison of its own; no hidden padding. */
+struct cam_key {
+	uint32_t engine;
+	uint32_t cid;
+	uint32_t kind;
+	uint32_t seq;
+};
+static_assert(sizeof(struct cam_key) == 16, "CAM key");
+
+struct rte_hash *
+san_cam_table_create(const char *name, uint32_t entries, int socket_id)
+{
+	const struct rte_hash_parameters params = {
+		.name = name,
+		.entries = entries,
+		.key_len = sizeof(struct cam_key),
+		.hash_func = rte_hash_crc,
+		.hash_func_init_val = 0,
+		.socket_id = socket_id,
+		/* else two full buckets reject while the table is half empty */
+		.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE,
+	};
+
+	return rte_hash_create(&params);
+}
+
+void
+san_cam_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine)
+{
+	*cam = (struct san_cam){.hash = table, .engine = engine};
+}
+
+static inline struct cam_key
+make_key(const struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
+{
+	return (struct cam_key){
+		.engine = cam->engine,
+		.cid = cid,
+		.kind = kind,
+		.seq = seq,
+	};
+}
+
+int
+san_cam_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq, void *value)
+{
+	struct cam_key key = make_key(cam, cid, kind, seq);
+	hash_sig_t sig = rte_hash_hash(cam->hash, &key);
+
+	SAN_ASSERT(value != NULL);
+	if (rte_hash_lookup_with_hash(cam->hash, &key, sig) >= 0)
+		return -EEXIST;
+	if (rte_hash_add_key_with_hash_data(cam->hash, &key, sig, value) != 0) {
+		cam->nb_rejects++;
+		return -ENOSPC;
+	}
+	cam->nb_inserts++;
+	cam->nb_used++;
+	if (cam->nb_used > cam->nb_high)
+		cam->nb_high = cam->nb_used;
+	return 0;
+}
+
+void *
+san_cam_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
+{
+	struct cam_key key = make_key(cam, cid, kind, seq);
+	void *value;
+
+	cam->nb_lookups++;
+	if (rte_hash_lookup_data(cam->hash, &key, &value) < 0)
+		return NULL;
+	cam->nb_hits++;
+	return value;
+}
+
+void *
+san_cam_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
+{
+	struct cam_key key = make_key(cam, cid, kind, seq);
+	hash_sig_t sig = rte_hash_hash(cam->hash, &key);
+	void *value;
+
+	cam->nb_lookups++;
+	if (rte_hash_lookup_with_hash_data(cam->hash, &key, sig, &value) < 0)
+		return NULL;
+	cam->nb_hits++;
+	cam->nb_used--;
+	rte_hash_del_key_with_hash(cam->hash, &key, sig);
+	return value;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Solicited pushes: SSN order on both sides (RT-10, RT-16, RT-19; figures 8B, 11).
+ *
+ * Target, ordered: a request joins the grant queue when its SSN is next; one that
+ * comes early waits in the CAM. Unordered: it joins as it comes. The head of the
+ * queue is granted step by step; rx_ssn moves when it is granted fully.
+ *
+ * Initiator: a grant names RSN and SSN, and its cumulative offset is kept in the
+ * transaction, the maximum wins. That data goes in RSN order is the scheduler's
+ * doing (san_tl_next_push()); the base SSN, and the CAM for grants ahead of it,
+ * keep the account of what is granted in order.
+ */
+
+#include "tl_priv.h"
+
+/* ---- initiator ---- */
+
+static bool
+is_dead_ssn(const struct san_tl_conn *tc, uint32_t ssn)
+{
+	uint32_t rsn;
+
+	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
+		const struct san_tl_txn *t = san_tl_txn_at(tc, rsn);
+
+		if (t != NULL && t->solicited && t->ssn == ssn && t->state != SAN_TXN_DONE)
+			return false;
+	}
+	return true;
+}
+
+/* The base SSN is granted or dead: so may be those after it. */
+static void
+ssn_advance(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
+	struct san_tl_txn *t;
+
+	tc->ssn_base++;
+	while (tc->ssn_base != tc->ssn_next) {
+		t = NULL;
+		if (tc->nb_cam_grant != 0)
+			t = san_cam_take(&tl->cam, cid, SAN_CAM_GRANT, tc->ssn_base);
+		if (t != NULL) {
+			tc->nb_cam_grant--;
+			t->in_cam = false;
+			if (t->granted < t->req.length)
+				return;
+		} else if (tc->nb_ssn_dead != 0 && is_dead_ssn(tc, tc->ssn_base)) {
+			tc->nb_ssn_dead--;
+		} else {
+			return;
+		}
+		tc->ssn_base++;
+	}
+}
+
+void
+san_tl_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	if (!t->solicited || !tc->peer.ordered || san_seq_lt(t->ssn, tc->ssn_base))
+		return;
+	if (t->in_cam) {
+		san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT, t->ssn);
+		t->in_cam = false;
+		tc->nb_cam_grant--;
+	}
+	if (t->ssn == tc->ssn_base)
+		ssn_advance(tl, tc);
+	else
+		tc->nb_ssn_dead++;
+}
+
+/* False: the CAM has no space for a grant ahead of the base (design, rule 8). */
+static bool
+take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t offset)
+{
+	if (!tc->peer.ordered || san_seq_lt(t->ssn, tc->ssn_base)) {
+		t->granted = RTE_MAX(t->granted, offset);
+	} else if (t->ssn == tc->ssn_base) {
+		t->granted = RTE_MAX(t->granted, offset);
+		if (t->granted == t->req.length)
+			ssn_advance(tl, tc);
+	} else {
+		if (!t->in_cam) {
+			if (san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT,
+					t->ssn, t) != 0)
+				return false;
+			t->in_cam = true;
+			tc->nb_cam_grant++;
+		}
+		t->granted = RTE_MAX(t->granted, offset);
+	}
+	return true;
+}
+
+enum san_drop
+san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
+
+	if (t == NULL || t->state == SAN_TXN_DONE || t->state == SAN_TXN_ABORTING) {
+		if (t == NULL && !san_tl_was_issued(tc, p->rsn))
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
+		tl->stats.nb_finished_data++;
+		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
+	}
+	if (!t->solicited || t->ssn != p->ssn || !t->req_sent)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
+	if (p->offset > t->req.length)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
+	if (p->status != SAN_ST_OK) {
+		/* reliable, so this is the end; nothing was granted before (design, rule 5) */
+		t->status = p->status;
+		t->state = SAN_TXN_ABORTING;
+		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+		san_pdl_tx_withdraw(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
+		san_tl_txn_settle(tl, tc, t);
+		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
+	}
+	if (!take_grant(tl, tc, t, p->offset))
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+	san_tl_txn_ready(tc, t);
+	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
+}
+
+/* ---- target: order of requests ---- */
+
+bool
+san_tl_ssn_valid(const struct san_tl_conn *tc, uint32_t ssn)
+{
+	int32_t ahead = san_seq_diff(ssn, tc->ssn_queued);
+
+	/* each SSN comes once; no more of them than RSNs can be under way */
+	return !tc->peer.ordered || (ahead >= 0 && ahead < tc->peer.n_rx);
+}
+
+static void
+join_queue(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_GRANT);
+	if (!tc->grant_wait)
+		san_tl_admit_list(tl, tc, true);
+}
+
+/* Lowest SSN not fully granted: the head of the queue, or the next to join it. */
+static void
+update_rx_ssn(struct san_tl_conn *tc)
+{
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+
+	tc->rx_ssn = r != NULL ? r->ssn : tc->ssn_queued;
+}
+
+/* An SSN without a transaction any more: a value that is no record. */
+static void *
+no_record(struct san_tl *tl)
+{
+	return &tl->scratch;
+}
+
+bool
+san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, struct san_tl_rxn *r)
+{
+	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
+	void *value = r != NULL ? r : no_record(tl);
+
+	if (!tc->peer.ordered) {
+		if (r != NULL)
+			join_queue(tl, tc, r);
+		return true;
+	}
+	if (ssn != tc->ssn_queued) {
+		if (san_cam_add(&tl->cam, cid, SAN_CAM_SOLICIT, ssn, value) != 0)
+			return false;
+		tc->nb_solicit++;
+		if (r != NULL)
+			r->in_cam_ssn = true;
+		return true;
+	}
+	while (value != NULL) {
+		if (value != no_record(tl)) {
+			r = value;
+			r->in_cam_ssn = false;
+			join_queue(tl, tc, r);
+		}
+		tc->ssn_queued++;
+		value = NULL;
+		if (tc->nb_solicit != 0)
+			value = san_cam_take(&tl->cam, cid, SAN_CAM_SOLICIT, tc->ssn_queued);
+		tc->nb_solicit -= value != NULL;
+	}
+	update_rx_ssn(tc);
+	return true;
+}
+
+void
+san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
+	int rc;
+
+	if (r->in_cam_ssn) {
+		/* its number must still be counted when its turn comes; the place just freed is there */
+		san_cam_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
+		rc = san_cam_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, no_record(tl));
+		SAN_VERIFY(rc == 0);
+		r->in_cam_ssn = false;
+	} else if (r->queue == SAN_RXN_QUEUE_GRANT) {
+		if (TAILQ_FIRST(&tc->grants) == r)
+			tc->grant_wait = false;
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+		san_tl_admit_list(tl, tc, !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait);
+		update_rx_ssn(tc);
+	}
+}
+
+/* ---- target: grants ---- */
+
+/* A receive is set aside before the grant (design, rule 4). */
+static bool
+has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+{
+	if (r->kind == SAN_KIND_PUSH || r->granted != 0)
+		return true;
+	r->reserved = tl->conf.ops->reserve(tl->conf.ulp, tc->slot);
+	if (r->reserved)
+		return true;
+	if (r->since_ns == 0)
+		r->since_ns = now_ns;
+	tc->grant_wait = true;
+	san_tl_deadline(tl, tc, r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS);
+	return false;
+}
+
+bool
+san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns)
+{
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+
+	if (!has_receive(tl, tc, r, now_ns))
+		return false;
+	r->granted += step;
+	san_tl_charge(tl, tc, &r->charge, step, now_ns);
+	tl->stats.nb_grants++;
+	san_tl_rxn_out(tl, tc, r, true);
+	if (r->granted == r->length) {
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+		update_rx_ssn(tc);
+	}
+	return true;
+}
+
+/* After the initiator's RNR time it is refused, reliably (design, rules 4 and 5). */
+static void
+refuse_head(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+
+	r->state = SAN_RXN_REFUSED;
+	r->status = SAN_ST_RNR;
+	tl->stats.nb_refused++;
+	san_tl_ssn_leave(tl, tc, r);
+	san_tl_rxn_out(tl, tc, r, true);
+}
+
+void
+san_tl_grant_wait_end(struct san_tl *tl, struct san_tl_conn *tc, bool posted, uint64_t now_ns)
+{
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+	uint64_t until_ns;
+
+	if (!tc->grant_wait)
+		return;
+	until_ns = r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS;
+	if (posted) {
+		tc->grant_wait = false;
+		san_tl_admit_list(tl, tc, true);
+	} else if (now_ns >= until_ns) {
+		refuse_head(tl, tc);
+	} else {
+		san_tl_deadline(tl, tc, until_ns);
+	}
+}
+
+bool
+san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e)
+{
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->out);
+
+	(void)tl;
+	if (r == NULL)
+		return false;
+	e->op = SAN_OP_PUSH_GRNT;
+	e->rsn = r->rsn;
+	e->aux = r->ssn;
+	e->offset = r->granted;
+	e->status = r->state == SAN_RXN_REFUSED ? r->status : SAN_ST_OK;
+	return true;
+}
+
+void
+san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
+		      uint64_t now_ns)
+{
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->out);
+
+	SAN_ASSERT(r != NULL && r->rsn == e->rsn);
+	(void)e;
+	san_tl_rxn_out(tl, tc, r, false);
+	if (r->state != SAN_RXN_REFUSED)
+		return;
+	/* its answer is on the way: it may be finished in its turn */
+	if (!tc->peer.ordered) {
+		uint32_t rsn = r->rsn;
+
+		san_tl_rxn_detach(tl, tc, r);
+		san_tl_rxn_free(tl, tc, r);
+		san_tl_rsn_finish(tl, tc, rsn);
+	} else if (tc->cur == r) {
+		san_tl_run_base(tl, tc, now_ns);
+	}
+}

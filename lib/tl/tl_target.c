@@ -1,0 +1,762 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The target: what the peer asked for, exactly once and in its order (RT-10,
+ * RT-11, RT-14, RT-15, RT-18, RT-19, RT-30, RT-32; design, rules 1, 3, 14, 15).
+ *
+ * A packet of the base RSN (unordered: of any unfinished RSN) is done at once. On
+ * an ordered connection one of a later RSN is held in that RSN's record, which
+ * lies in the CAM; when the base gets there the record is taken out, what it
+ * holds is done in the order of arrival, and so on until a look-up misses. A
+ * push that is the base and comes in one packet needs no record of the pool and
+ * no look-up.
+ *
+ * Push data is acknowledged when it is placed; LAST when all of it is placed and
+ * the ULP has acknowledged. A pull or atomic is finished for the order when it
+ * was executed; its record lives on until its data is acknowledged.
+ */
+
+#include "tl_priv.h"
+
+/** What became of one packet of push data. */
+enum put {
+	PUT_PLACED = 0, /**< placed; more is to come */
+	PUT_WAIT,       /**< LAST is placed and waits for its turn or for the rest */
+	PUT_FINISHED,   /**< that was all, and the ULP acknowledged */
+	PUT_RNR,        /**< not now: neither this packet nor the rest */
+	PUT_ERROR,      /**< completed in error */
+	PUT_HOLD,       /**< ahead of its turn: try again when the base gets there */
+};
+
+/* ---- order ---- */
+
+static inline bool
+fin_test(const struct san_tl_conn *tc, uint32_t rsn)
+{
+	return (tc->fin[SAN_TL_SLOT(rsn) / 64] >> (rsn & 63)) & 1;
+}
+
+bool
+san_tl_is_finished(const struct san_tl_conn *tc, uint32_t rsn)
+{
+	if (san_seq_lt(rsn, tc->rx_base))
+		return true;
+	return !tc->peer.ordered && rsn - tc->rx_base < SAN_TL_N_MAX && fin_test(tc, rsn);
+}
+
+struct san_tl_rxn *
+san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+{
+	if (rsn == tc->rx_base)
+		return tc->cur;
+	if (tc->nb_ahead == 0)
+		return NULL;
+	return san_cam_find(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn);
+}
+
+/* The base is finished: the next RSN's turn. */
+static void
+base_next(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct san_tl_rxn *r = NULL;
+
+	SAN_ASSERT(tc->cur == NULL);
+	tc->rx_base++;
+	c->cmpl_out = tc->rx_base;
+	san_tl_refused_expire(tl, tc);
+	if (tc->nb_ahead != 0)
+		r = san_cam_take(&tl->cam, c->cid, SAN_CAM_REQUEST, tc->rx_base);
+	if (r == NULL)
+		return;
+	r->in_cam = false;
+	tc->nb_ahead--;
+	san_tl_set_cur(tl, tc, r);
+}
+
+void
+san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+{
+	tl->stats.nb_served++;
+	if (tc->peer.ordered) {
+		SAN_ASSERT(rsn == tc->rx_base);
+		base_next(tl, tc);
+		return;
+	}
+	tc->round[SAN_TL_SLOT(rsn)] = 0;
+	tc->fin[SAN_TL_SLOT(rsn) / 64] |= 1ULL << (rsn & 63);
+	while (fin_test(tc, tc->rx_base)) {
+		tc->fin[SAN_TL_SLOT(tc->rx_base) / 64] &= ~(1ULL << (tc->rx_base & 63));
+		base_next(tl, tc);
+	}
+}
+
+/* ---- one packet of push data ---- */
+
+/* Completed in error (RT-27). Without space to remember it by: not now. */
+static enum put
+refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn, uint8_t code)
+{
+	/* those two mean "not now" on the wire, and whoever says them here means never */
+	if (code == SAN_ST_RNR || code == SAN_ST_RESOURCE)
+		code = SAN_ST_REFUSED;
+	if (!san_tl_refused_add(tl, tc, r->rsn, code))
+		return san_tl_in_turn(tc, r->rsn) ? PUT_RNR : PUT_HOLD;
+	r->status = code;
+	r->state = SAN_RXN_REFUSED;
+	san_tl_nack(tl, tc, psn, r->rsn, code);
+	return PUT_ERROR;
+}
+
+/* pushReq, with the first packet of the RSN. */
+static enum put
+begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn)
+{
+	uint8_t status = tl->conf.ops->push_req(tl->conf.ulp, r);
+
+	if (status == SAN_ST_RNR)
+		return san_tl_in_turn(tc, r->rsn) ? PUT_RNR : PUT_HOLD;
+	if (status != SAN_ST_OK)
+		return refuse(tl, tc, r, psn, status);
+	r->begun = true;
+	r->state = SAN_RXN_ACTIVE;
+	return PUT_PLACED;
+}
+
+/* Everything is placed and it is its turn: ask for the ULP-ACK. */
+static enum put
+complete(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	uint8_t status = tl->conf.ops->push_done(tl->conf.ulp, r);
+
+	if (status != SAN_ST_OK)
+		return refuse(tl, tc, r, r->last_psn, status);
+	return PUT_FINISHED;
+}
+
+static void
+get_imm(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	rte_be32_t copy;
+	const void *imm = rte_pktmbuf_read(m, p->payload_off, sizeof(copy), &copy);
+
+	if (imm != NULL)
+		memcpy(&copy, imm, sizeof(copy));
+	r->imm = rte_be_to_cpu_32(copy);
+}
+
+static enum put
+put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, struct rte_mbuf *m)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	uint16_t imm_len = san_tl_imm_len(p->flags);
+	uint16_t len = p->payload_len - imm_len;
+	enum put out;
+	uint8_t status;
+
+	if (!r->begun) {
+		out = begin(tl, tc, r, p->psn);
+		if (out != PUT_PLACED)
+			return out;
+	}
+	if (len != 0) {
+		status = tl->conf.ops->push_place(tl->conf.ulp, r, p->offset, m,
+						  p->payload_off + imm_len, len);
+		if (unlikely(status != SAN_ST_OK))
+			return refuse(tl, tc, r, p->psn, status);
+	}
+	r->received += len;
+	if (p->flags & SAN_F_LAST) {
+		r->has_last = true;
+		r->last_psn = p->psn;
+		if (imm_len != 0)
+			get_imm(r, m, p);
+	}
+	if (r->has_last && r->received == r->length && san_tl_in_turn(tc, r->rsn))
+		return complete(tl, tc, r);
+	return p->flags & SAN_F_LAST ? PUT_WAIT : PUT_PLACED;
+}
+
+/* ---- and what follows from it ---- */
+
+static void
+finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	uint32_t rsn = r->rsn;
+
+	if (r != &tl->scratch) {
+		san_tl_rxn_detach(tl, tc, r);
+		san_tl_rxn_free(tl, tc, r);
+	}
+	san_tl_rsn_finish(tl, tc, rsn);
+}
+
+/*
+ * What is left of a refused push. Nothing of it stays reported as received: the
+ * initiator's RESYNC must get through to these PSNs.
+ */
+static void
+drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
+	     uint64_t now_ns)
+{
+	if (r->begun)
+		tl->conf.ops->push_abort(tl->conf.ulp, r);
+	r->begun = false;
+	if (r != &tl->scratch) {
+		if (r->has_last && r->last_psn != psn)
+			san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);
+		r->has_last = false;
+		san_tl_held_drop(tl, tc, r, false, SAN_DROP_ABORTED, now_ns);
+		san_tl_ssn_leave(tl, tc, r);
+		san_tl_rxn_out(tl, tc, r, false);
+		san_tl_charge_release(tl, &r->charge);
+	}
+	if (san_tl_in_turn(tc, r->rsn))
+		finish_push(tl, tc, r);
+}
+
+/* Verdict on the packet's PSN: now, or (it was held) later. */
+static void
+answer(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_verdict verdict,
+       bool fresh, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+
+	if (fresh)
+		san_pdl_rx_commit(tl->pdl, c, p, verdict, now_ns);
+	else if (verdict == SAN_RX_ACKED)
+		san_pdl_rx_ack(tl->pdl, c, p->psn, now_ns);
+	else if (verdict == SAN_RX_REFUSED)
+		san_pdl_rx_revoke(tl->pdl, c, p->psn);
+	san_death_add(tl->death, m);
+}
+
+static enum san_drop
+conclude(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, struct rte_mbuf *m,
+	 enum put out, bool fresh, uint64_t now_ns)
+{
+	static const struct {
+		enum san_verdict verdict;
+		enum san_drop drop;
+	} table[] = {
+		[PUT_PLACED] = {SAN_RX_ACKED, SAN_DROP_NONE},
+		[PUT_WAIT] = {SAN_RX_RECEIVED, SAN_DROP_NONE},
+		[PUT_FINISHED] = {SAN_RX_ACKED, SAN_DROP_NONE},
+		[PUT_RNR] = {SAN_RX_REFUSED, SAN_DROP_RNR},
+		[PUT_ERROR] = {SAN_RX_REFUSED, SAN_DROP_ABORTED},
+	};
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	uint32_t psn = san_pkt(m)->w.psn;
+
+	answer(tl, c, m, table[out].verdict, fresh, now_ns);
+	if (!fresh && table[out].drop != SAN_DROP_NONE)
+		tl->drops[table[out].drop]++;
+	switch (out) {
+	case PUT_FINISHED:
+		if (r->last_psn != psn)
+			san_pdl_rx_ack(tl->pdl, c, r->last_psn, now_ns);
+		finish_push(tl, tc, r);
+		break;
+	case PUT_RNR:
+		san_tl_rnr(tl, tc, r, psn, now_ns);
+		break;
+	case PUT_ERROR:
+		drop_refused(tl, tc, r, psn, now_ns);
+		break;
+	default:
+		break;
+	}
+	return table[out].drop;
+}
+
+/* ---- push data from the network ---- */
+
+static void
+set_push(struct san_tl_rxn *r, const struct san_wire_pkt *p)
+{
+	r->type = SAN_TL_PUSH;
+	r->kind = san_tl_kind(p);
+	r->length = p->length;
+	r->key = p->key;
+	r->addr = p->addr;
+}
+
+/* A push that comes in one packet and in its turn: nothing of it has to be remembered. */
+static struct san_tl_rxn *
+use_scratch(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
+{
+	struct san_tl_rxn *r = &tl->scratch;
+
+	set_push(r, p);
+	r->slot = tc->slot;
+	r->rsn = p->rsn;
+	r->state = SAN_RXN_AHEAD;
+	r->status = SAN_ST_OK;
+	r->begun = false;
+	r->reserved = false;
+	r->has_last = false;
+	r->seen_last = false;
+	r->received = 0;
+	r->arrived = 0;
+	return r;
+}
+
+/* The packet says the same as those before it, and nothing that was not granted or came already. */
+static bool
+matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
+{
+	uint32_t len = san_tl_data_len(p);
+
+	if (r->type != SAN_TL_PUSH || r->kind != san_tl_kind(p) ||
+	    r->solicited != (p->op == SAN_OP_PUSH_SLCTD_DATA))
+		return false;
+	if (p->offset > r->length || len > r->length - p->offset || len > r->length - r->arrived)
+		return false;
+	if ((p->flags & SAN_F_LAST) && (r->seen_last || p->offset + len != r->length))
+		return false;
+	if (r->solicited)
+		return p->offset + len <= r->granted;
+	return r->length == p->length && r->key == p->key && r->addr == p->addr;
+}
+
+static void
+arrive(struct san_tl *tl, struct san_tl_rxn *r, const struct san_wire_pkt *p, uint64_t now_ns)
+{
+	uint32_t len = san_tl_data_len(p);
+
+	r->arrived += len;
+	r->seen_last |= (p->flags & SAN_F_LAST) != 0;
+	if (r->solicited)
+		san_tl_charge_arrive(tl, &r->charge, len, now_ns);
+}
+
+static enum san_drop
+refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_drop drop,
+	   uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+
+	tl->stats.nb_red++;
+	san_tl_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn);
+	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
+}
+
+/* Of a finished transaction: acknowledged and discarded, unless it was completed in error (RT-32). */
+static enum san_drop
+push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	uint8_t code = san_tl_refused_find(tl, tc, p->rsn);
+
+	if (code != SAN_ST_OK) {
+		san_tl_nack(tl, tc, p->psn, p->rsn, code);
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ABORTED, now_ns);
+	}
+	tl->stats.nb_finished_data++;
+	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
+}
+
+/* A record for the packet; NULL: *drop* says why not. */
+static struct san_tl_rxn *
+record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p,
+	   enum san_drop *drop)
+{
+	bool in_turn = san_tl_in_turn(tc, p->rsn);
+	uint32_t len = san_tl_data_len(p);
+	struct san_tl_rxn *r;
+
+	*drop = SAN_DROP_RANGE;
+	/* never granted; or LAST, and yet more behind it */
+	if (p->op == SAN_OP_PUSH_SLCTD_DATA ||
+	    ((p->flags & SAN_F_LAST) && p->offset + len != p->length))
+		return NULL;
+	if (in_turn && (p->flags & SAN_F_LAST) && len == p->length)
+		return use_scratch(tl, tc, p);
+	*drop = SAN_DROP_RED;
+	if (!in_turn && san_tl_is_red(tl, tc))
+		return NULL;
+	*drop = SAN_DROP_NO_TXN;
+	r = san_tl_rxn_new(tl, tc, p->rsn);
+	if (r != NULL)
+		set_push(r, p);
+	return r;
+}
+
+static enum san_drop
+put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, struct rte_mbuf *m,
+	    uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	enum put out = PUT_HOLD;
+
+	if (san_tl_in_turn(tc, p->rsn) || (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
+		out = put_packet(tl, tc, r, m);
+	if (out != PUT_HOLD) {
+		arrive(tl, r, p, now_ns);
+		return conclude(tl, tc, r, m, out, true, now_ns);
+	}
+	if (san_tl_is_red(tl, tc))
+		return refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
+	arrive(tl, r, p, now_ns);
+	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
+	san_tl_held_push(tl, tc, r, m);
+	return SAN_DROP_NONE;
+}
+
+enum san_drop
+san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_rxn *r;
+	enum san_drop drop;
+
+	if (san_tl_is_finished(tc, p->rsn))
+		return push_over(tl, c, m, now_ns);
+	if (p->rsn - tc->rx_base >= tc->peer.n_rx)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
+	if (unlikely(san_tl_is_old_round(tc, p))) {
+		san_tl_nack(tl, tc, p->psn, tc->peer.ordered ? tc->rnr_rsn : p->rsn, SAN_ST_RNR);
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ROUND, now_ns);
+	}
+	r = san_tl_rxn_find(tl, tc, p->rsn);
+	if (r == NULL) {
+		r = record_for(tl, tc, p, &drop);
+		if (r == NULL)
+			return drop == SAN_DROP_RANGE ?
+				san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns) :
+				refuse_red(tl, c, m, drop, now_ns);
+	} else if (r->state == SAN_RXN_ABORTED) {
+		return push_over(tl, c, m, now_ns);
+	} else if (r->state == SAN_RXN_REFUSED) {
+		san_tl_nack(tl, tc, p->psn, p->rsn, r->status);
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ABORTED, now_ns);
+	} else if (!matches(r, p)) {
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
+	}
+	drop = put_or_hold(tl, c, r, m, now_ns);
+	if (tc->cur != NULL)
+		san_tl_run_base(tl, tc, now_ns);
+	return drop;
+}
+
+/* ---- the base moves ---- */
+
+/* A pull or atomic is due: true if it was executed, so that the base may move. */
+static bool
+execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+{
+	const struct san_tl_ulp_ops *ops = tl->conf.ops;
+	uint8_t status;
+
+	/* else it waits for another pull of this connection: see tl_record.c */
+	if (r == tc->cur && !san_tl_can_pull(tl, tc))
+		return false;
+	if (r->since_ns == 0)
+		r->since_ns = RTE_MAX(now_ns, 1u);
+	status = r->type == SAN_TL_PULL ? ops->pull_req(tl->conf.ulp, r) :
+					  ops->atomic(tl->conf.ulp, r);
+	/* RNR of a pull is retried here, for as long as the initiator would (design, rule 5) */
+	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
+		tc->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
+		san_tl_deadline(tl, tc, tc->retry_ns);
+		return false;
+	}
+	if (status != SAN_ST_OK)
+		tl->stats.nb_refused++;
+	r->status = status;
+	r->state = SAN_RXN_PULLING;
+	if (r->type == SAN_TL_ATOMIC)
+		r->length = sizeof(r->result);
+	san_tl_rxn_detach(tl, tc, r);
+	san_tl_set_pulling(tl, tc, 1);
+	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_PULL);
+	san_tl_rsn_finish(tl, tc, r->rsn);
+	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+	return true;
+}
+
+/* What the base's push holds, in the order of arrival; true if it is finished. */
+static bool
+replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+{
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	uint32_t base = tc->rx_base;
+	struct rte_mbuf *m;
+	enum put out;
+
+	while (tc->cur == r && (m = san_tl_held_pop(tl, tc, r)) != NULL) {
+		out = put_packet(tl, tc, r, m);
+		conclude(tl, tc, r, m, out, false, now_ns);
+	}
+	if (tc->cur != r || !r->has_last || r->received != r->length)
+		return tc->rx_base != base;
+	/* relaxed: all of it was placed ahead of its turn */
+	out = complete(tl, tc, r);
+	if (out == PUT_FINISHED) {
+		san_pdl_rx_ack(tl->pdl, c, r->last_psn, now_ns);
+		finish_push(tl, tc, r);
+		return true;
+	}
+	if (out == PUT_RNR) {
+		san_tl_rnr(tl, tc, r, r->last_psn, now_ns);
+		return false;
+	}
+	drop_refused(tl, tc, r, r->last_psn + 1, now_ns);
+	return true;
+}
+
+void
+san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	struct san_tl_rxn *r;
+	bool moved = true;
+
+	while (moved && (r = tc->cur) != NULL) {
+		switch (r->state) {
+		case SAN_RXN_REFUSED:
+		case SAN_RXN_ABORTED:
+			/* a refusing grant goes first: the record is all that knows of it */
+			moved = !r->in_out;
+			if (moved)
+				finish_push(tl, tc, r);
+			break;
+		default:
+			if (r->type == SAN_TL_PUSH)
+				moved = replay(tl, tc, r, now_ns);
+			else
+				moved = r->queue != SAN_RXN_QUEUE_RETRY &&
+					execute(tl, tc, r, now_ns);
+			break;
+		}
+	}
+}
+
+void
+san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	struct san_tl_rxn *r, *last = TAILQ_LAST(&tc->retry, san_tl_rxns);
+
+	if (last == NULL)
+		return;
+	if (now_ns < tc->retry_ns) {
+		san_tl_deadline(tl, tc, tc->retry_ns);
+		return;
+	}
+	do {
+		r = TAILQ_FIRST(&tc->retry);
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+		execute(tl, tc, r, now_ns);
+	} while (r != last);
+	san_tl_run_base(tl, tc, now_ns);
+}
+
+/* ---- requests from the network ---- */
+
+/* Of a transaction that is over: taken, but its SSN must be counted. */
+static enum san_drop
+request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+
+	if (p->op == SAN_OP_PUSH_SLCTD_REQ) {
+		if (!san_tl_ssn_valid(tc, p->ssn))
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
+		if (!san_tl_ssn_join(tl, tc, p->ssn, NULL))
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+	}
+	tl->stats.nb_finished_data++;
+	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
+}
+
+static enum san_drop
+rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_rxn *r;
+
+	if (!san_tl_ssn_valid(tc, p->ssn))
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
+	/* there would be nothing to grant; no initiator asks for that */
+	if (p->length == 0)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
+	r = san_tl_rxn_new(tl, tc, p->rsn);
+	if (r == NULL)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_NO_TXN, now_ns);
+	set_push(r, p);
+	r->solicited = true;
+	r->ssn = p->ssn;
+	if (!san_tl_ssn_join(tl, tc, p->ssn, r)) {
+		san_tl_rxn_detach(tl, tc, r);
+		san_tl_rxn_free(tl, tc, r);
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+	}
+	san_tl_admit_run(tl, now_ns);
+	if (r->granted == 0 && !tc->grant_wait) {
+		r->deferred = true;
+		tl->stats.nb_grants_deferred++;
+	}
+	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
+}
+
+static void
+set_pull(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	rte_be64_t copy[2] = {0, 0};
+	const void *args;
+
+	r->key = p->key;
+	r->addr = p->addr;
+	if (p->op == SAN_OP_PULL_REQ) {
+		r->type = SAN_TL_PULL;
+		r->length = p->length;
+		return;
+	}
+	r->type = SAN_TL_ATOMIC;
+	r->op = p->status;
+	args = rte_pktmbuf_read(m, p->payload_off, sizeof(copy), copy);
+	if (args != NULL)
+		memcpy(copy, args, sizeof(copy));
+	r->operand = rte_be_to_cpu_64(copy[0]);
+	r->swap = rte_be_to_cpu_64(copy[1]);
+}
+
+static enum san_drop
+rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_rxn *r = NULL;
+
+	/* one that acknowledges nothing must not use up everybody's records */
+	if (tc->nb_rxns < 2 * tc->peer.n_rx)
+		r = san_tl_rxn_new(tl, tc, p->rsn);
+	if (r == NULL)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_NO_TXN, now_ns);
+	set_pull(r, m, p);
+	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))
+		execute(tl, tc, r, now_ns);
+	san_tl_run_base(tl, tc, now_ns);
+	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
+}
+
+enum san_drop
+san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	const struct san_tl_rxn *r;
+
+	if (san_tl_is_finished(tc, p->rsn))
+		return request_over(tl, c, m, now_ns);
+	if (p->rsn - tc->rx_base >= tc->peer.n_rx)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
+	r = san_tl_rxn_find(tl, tc, p->rsn);
+	if (r != NULL && r->state == SAN_RXN_ABORTED)
+		return request_over(tl, c, m, now_ns);
+	if (r != NULL) /* an RSN is asked for once */
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
+	if (p->op == SAN_OP_PUSH_SLCTD_REQ)
+		return rx_solicit(tl, c, m, now_ns);
+	return rx_pull(tl, c, m, now_ns);
+}
+
+/* ---- pull data out ---- */
+
+bool
+san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
+{
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tl->conns[c->slot].pulls);
+	uint32_t left;
+
+	if (r == NULL)
+		return false;
+	left = r->length - r->pull_sent;
+	e->op = SAN_OP_PULL_DATA;
+	e->rsn = r->rsn;
+	e->aux = (uint32_t)(r - tl->rxns);
+	e->offset = r->pull_sent;
+	e->status = r->status;
+	if (r->status != SAN_ST_OK)
+		left = 0;
+	e->len = (uint16_t)RTE_MIN(left, c->mtu);
+	e->flags = e->len == left ? SAN_F_LAST : 0;
+	return true;
+}
+
+void
+san_tl_pull_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
+{
+	struct san_tl_rxn *r = &tl->rxns[e->aux];
+
+	r->pull_sent += e->len;
+	r->nb_unacked++;
+	if (e->flags & SAN_F_LAST)
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+}
+
+void
+san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mbuf *m,
+		 struct san_wire_pkt *p)
+{
+	struct san_tl_rxn *r = &tl->rxns[e->aux];
+	rte_be64_t result;
+	void *dst;
+
+	p->offset = e->offset;
+	p->status = e->status;
+	if (e->len == 0)
+		return;
+	dst = rte_pktmbuf_append(m, e->len);
+	SAN_VERIFY(dst != NULL);
+	if (r->type == SAN_TL_ATOMIC) {
+		result = rte_cpu_to_be_64(r->result);
+		memcpy(dst, &result, sizeof(result));
+		return;
+	}
+	p->status = tl->conf.ops->pull_read(tl->conf.ulp, r, e->offset, dst, e->len);
+	if (unlikely(p->status != SAN_ST_OK)) /* revoked meanwhile (design, rule 14) */
+		rte_pktmbuf_trim(m, e->len);
+}
+
+static void
+pull_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	if (r->nb_unacked != 0 || r->queue == SAN_RXN_QUEUE_PULL)
+		return;
+	san_tl_set_pulling(tl, tc, -1);
+	san_tl_rxn_free(tl, tc, r);
+}
+
+void
+san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
+		  uint64_t now_ns)
+{
+	struct san_tl_rxn *r = &tl->rxns[e->aux];
+
+	SAN_ASSERT(r->state == SAN_RXN_PULLING && r->rsn == e->rsn && r->nb_unacked > 0);
+	r->nb_unacked--;
+	pull_settle(tl, tc, r);
+	/* a pull at the base may have waited for the record */
+	if (tc->cur != NULL)
+		san_tl_run_base(tl, tc, now_ns);
+}
+
+void
+san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+{
+	struct san_tl_rxn *r;
+
+	TAILQ_FOREACH(r, &tc->pulls, queue_link) {
+		if (r->rsn != rsn)
+			continue;
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+		pull_settle(tl, tc, r);
+		return;
+	}
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RT-26: no deadlock with any amount of buffers above the minimum, whatever
+ * is lost. The arguments are in doc/deadlock.md; here is what tries them.
+ */
+
+#include "pair.h"
+#include "san_prng.h"
+
+#define CHUNK 20000 /* bytes per operation: solicited by default, several packets */
+
+/* Both sides post a mix of everything at once; everything must complete, in order. */
+static void
+mixed_both_ways(struct pair *p, uint32_t nb_ops, uint64_t seed, bool ordered)
+{
+	static const enum san_ulp_op ops[] = {SAN_WR_SEND, SAN_WR_PUSH, SAN_WR_PULL, SAN_WR_PUSH_IMM};
+	struct san_prng g;
+	struct san_ulp_wc wc;
+	uint64_t next[2] = {0, 0};
+	uint32_t i, side;
+
+	san_prng_seed(&g, seed);
+	for (side = 0; side < 2; side++)
+		for (i = 0; i < nb_ops; i++)
+			world_post_recv(p->w, side ? p->qa : p->qb, p->a + CHUNK, CHUNK, i);
+	for (i = 0; i < nb_ops; i++) {
+		for (side = 0; side < 2; side++) {
+			static const uint8_t ways[] = {0, SAN_WR_SOLICITED, SAN_WR_UNSOLICITED};
+
+			pair_post(p, side, ops[san_prng_below(&g, RTE_DIM(ops))], 0,
+				  san_prng_below(&g, CHUNK), i, ways[san_prng_below(&g, 3)]);
+		}
+	}
+	for (i = 0; i < nb_ops; i++) {
+		for (side = 0; side < 2; side++) {
+			assert_int_equal(pair_wait(p, side, false, &wc), SAN_ST_OK);
+			if (ordered) /* RT-14: completions in posting order */
+				assert_int_equal(wc.wr_id, next[side]++);
+		}
+	}
+}
+
+static void
+small_windows(uint16_t win, bool bad, bool ordered)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct pair p;
+
+	world_conf_default(&conf);
+	if (bad)
+		world_conf_bad_link(&conf, win);
+	world_param_default(&param);
+	param.ordered = ordered;
+	param.req_win = win;
+	param.data_win = win;
+	param.first_win = win;
+	pair_open_param(&p, &conf, &param, &param, 3 * CHUNK);
+	mixed_both_ways(&p, 60, win, ordered);
+	pair_close(&p);
+}
+
+static void
+sim_deadlock__window_of_two_both_ways(void **state)
+{
+	(void)state;
+	small_windows(2, false, true);
+	small_windows(2, true, true);
+	small_windows(2, false, false);
+	small_windows(2, true, false);
+}
+
+static void
+sim_deadlock__mixes_on_a_bad_link(void **state)
+{
+	(void)state;
+	small_windows(64, true, true);
+	small_windows(64, true, false);
+}
+
+static void
+tune_minimum(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->tl.max_txns = 4;
+	conf->tl.max_rxns = 2 * conf->pdl.max_conns + 2;
+	conf->tl.max_held = 8;
+	conf->tl.max_held_conn = 4;
+	conf->tl.budget_bytes = 4096;
+	conf->tl.lapsed_bytes = 4096;
+	conf->tl.grant_bytes = 2048;
+	conf->pdl.max_active = 2;
+	conf->pdl.budget_pkts = 4;
+}
+
+static void
+sim_deadlock__minimum_pools(void **state)
+{
+	struct world_conf conf;
+	struct pair p;
+	int bad;
+
+	(void)state;
+	for (bad = 0; bad < 2; bad++) {
+		world_conf_default(&conf);
+		if (bad)
+			world_conf_bad_link(&conf, 5);
+		conf.max_conns = 2;
+		conf.tune = tune_minimum;
+		pair_open(&p, &conf, true, 3 * CHUNK);
+		mixed_both_ways(&p, 40, 77, true);
+		pair_close(&p);
+	}
+}
+
+/* RT-23, rule 4: a send waits for a receive that comes only after the other direction is done. */
+static void
+sim_deadlock__no_receive_until_own_push_done(void **state)
+{
+	static const uint8_t ways[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ways); i++) {
+		world_conf_default(&conf);
+		pair_open(&p, &conf, true, 3 * CHUNK);
+		for (k = 0; k < 20; k++)
+			pair_post(&p, true, SAN_WR_SEND, 0, CHUNK, k, ways[i]);
+		world_run_for(p.w, 5 * SAN_NS_PER_MS);
+		pair_post(&p, false, SAN_WR_PUSH, 0, CHUNK, 1, ways[i]);
+		pair_post(&p, false, SAN_WR_PULL, 0, CHUNK, 2, 0);
+		assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+		assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+		for (k = 0; k < 20; k++)
+			world_post_recv(p.w, p.qb, p.b, CHUNK, k);
+		for (k = 0; k < 20; k++) {
+			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+			assert_int_equal(wc.wr_id, k);
+			assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
+			assert_int_equal(wc.wr_id, k);
+			assert_int_equal(wc.byte_len, CHUNK);
+		}
+		pair_close(&p);
+	}
+}
+
+/* Drops the first copy of every distinct packet of one kind. */
+struct drop_once {
+	uint8_t op;
+	uint32_t nb;
+	uint32_t seen[65536];
+};
+
+static int
+drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	struct drop_once *d = arg;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	uint32_t id, i;
+
+	(void)w;
+	(void)from;
+	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE || p.op != d->op)
+		return 1;
+	/* an ACK is identified by what it says, others by their number */
+	id = p.op == SAN_OP_ACK ? p.data_ebsn * 31 + p.req_ebsn :
+	     p.op == SAN_OP_NACK ? p.nack_psn * 31 + p.round : p.psn;
+	id = id * 2 + to;
+	for (i = 0; i < d->nb; i++)
+		if (d->seen[i] == id)
+			return 1;
+	d->seen[d->nb++ % RTE_DIM(d->seen)] = id;
+	return 0;
+}
+
+/* RT-20: each packet of a kind lost once, always; still exactly once and no hang. */
+static void
+lost_once(uint8_t op, bool ordered)
+{
+	struct drop_once *d = calloc(1, sizeof(*d));
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	unsigned int k;
+
+	d->op = op;
+	world_conf_default(&conf);
+	pair_open(&p, &conf, ordered, 3 * CHUNK);
+	p.w->filter = drop_first_of_kind;
+	p.w->filter_arg = d;
+	/* sends that meet no receive at first, for the NACKs */
+	for (k = 0; k < 5; k++)
+		pair_post(&p, true, SAN_WR_SEND, 0, 3000, k, SAN_WR_UNSOLICITED);
+	world_run_for(p.w, 3 * SAN_NS_PER_MS);
+	for (k = 0; k < 5; k++)
+		world_post_recv(p.w, p.qb, p.b, CHUNK, 1000 + k);
+	for (k = 0; k < 5; k++)
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	mixed_both_ways(&p, 30, op, ordered);
+	if (d->nb == 0)
+		fail_msg("no packet of type %s", san_wire_op_name(op));
+	pair_close(&p);
+	free(d);
+}
+
+static void
+sim_deadlock__each_packet_lost_once(void **state)
+{
+	static const uint8_t ops[] = {
+		SAN_OP_ACK, SAN_OP_PUSH_GRNT, SAN_OP_NACK, SAN_OP_RESYNC, SAN_OP_PULL_DATA,
+		SAN_OP_PUSH_SLCTD_REQ, SAN_OP_PULL_REQ, SAN_OP_PUSH_SLCTD_DATA,
+		SAN_OP_PUSH_UNSLCTD_DATA,
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ops); i++) {
+		lost_once(ops[i], true);
+		if (ops[i] != SAN_OP_NACK && ops[i] != SAN_OP_RESYNC)
+			lost_once(ops[i], false);
+	}
+}
+
+static void
+sim_deadlock__1gib_through_64_packets(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.mtu = 9000;
+	world_param_default(&param);
+	param.data_win = 64;
+	param.first_win = 64;
+	pair_open_param(&p, &conf, &param, &param, SAN_WIRE_LENGTH_MAX);
+	p.w->check = false;
+	world_pattern(p.a, p.len, 3);
+	pair_post(&p, true, SAN_WR_PUSH, 0, SAN_WIRE_LENGTH_MAX, 1, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(memcmp(p.a, p.b, p.len), 0);
+	memset(p.a, 0, p.len);
+	pair_post(&p, true, SAN_WR_PULL, 0, SAN_WIRE_LENGTH_MAX, 2, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(memcmp(p.a, p.b, p.len), 0);
+	pair_close(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_deadlock__window_of_two_both_ways),
+		cmocka_unit_test(sim_deadlock__mixes_on_a_bad_link),
+		cmocka_unit_test(sim_deadlock__minimum_pools),
+		cmocka_unit_test(sim_deadlock__no_receive_until_own_push_done),
+		cmocka_unit_test(sim_deadlock__each_packet_lost_once),
+		cmocka_unit_test(sim_deadlock__1gib_through_64_packets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

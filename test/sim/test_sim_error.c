@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes wrong gets its documented status, in bounded virtual time, and the rest goes on. */
+
+#include "pair.h"
+
+#define LEN 65536
+
+static void
+open_default(struct pair *p, bool ordered)
+{
+	struct world_conf conf;
+
+	world_conf_default(&conf);
+	pair_open(p, &conf, ordered, LEN);
+}
+
+static void
+post_raw(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr, uint32_t key, uint8_t flags)
+{
+	struct san_ulp_wr wr;
+
+	world_wr(&wr, op, p->a, len, raddr, key, 9, flags);
+	world_post(p->w, p->qa, &wr);
+}
+
+/* The refused one completes with *status*; its neighbours succeed, in order (RT-27). */
+static void
+refused_between_good_ones(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr,
+			  uint32_t key, uint8_t flags, uint8_t status)
+{
+	struct san_ulp_wc wc;
+
+	pair_post(p, true, SAN_WR_PUSH, 0, 3000, 1, 0);
+	post_raw(p, op, len, raddr, key, flags);
+	pair_post(p, true, SAN_WR_PUSH, 0, 3000, 2, 0);
+	pair_post(p, true, SAN_WR_PULL, 0, 3000, 3, 0);
+	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(pair_wait(p, true, false, &wc), status);
+	assert_int_equal(wc.wr_id, 9);
+	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(wc.wr_id, 2);
+	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(wc.wr_id, 3);
+	assert_false(p->w->qp[p->qa].disconnected);
+}
+
+static void
+sim_error__bad_key_bounds_rights(void **state)
+{
+	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL, SAN_WR_FETCH_ADD};
+	static const uint8_t ways[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	uint32_t ro;
+	struct pair p;
+	unsigned int i, k;
+
+	(void)state;
+	open_default(&p, true);
+	for (i = 0; i < RTE_DIM(ops); i++) {
+		for (k = 0; k < RTE_DIM(ways); k++) {
+			uint64_t b = (uint64_t)(uintptr_t)p.b;
+			uint32_t len = ops[i] == SAN_WR_FETCH_ADD ? 8 : 5000;
+
+			if (ops[i] != SAN_WR_PUSH && k > 0)
+				continue;
+			refused_between_good_ones(&p, ops[i], len, b, p.kb ^ 0x40000000, ways[k],
+						  SAN_ST_BAD_KEY);
+			refused_between_good_ones(&p, ops[i], len, b + LEN - len + 8, p.kb, ways[k],
+						  SAN_ST_BOUNDS);
+			refused_between_good_ones(&p, ops[i], len, UINT64_MAX - 7, p.kb, ways[k],
+						  SAN_ST_BOUNDS);
+			ro = world_mr(p.w, 1, p.b, LEN, 0);
+			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_RIGHTS);
+			world_mr_del(p.w, 1, ro);
+			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_BAD_KEY);
+		}
+	}
+	refused_between_good_ones(&p, SAN_WR_FETCH_ADD, 8, (uint64_t)(uintptr_t)p.b + 4, p.kb, 0,
+				  SAN_ST_ALIGN);
+	pair_close(&p);
+}
+
+static void
+sim_error__send_longer_than_receive(void **state)
+{
+	static const uint8_t ways[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	struct san_ulp_wc wc;
+	struct pair p;
+	unsigned int k;
+
+	(void)state;
+	open_default(&p, true);
+	for (k = 0; k < RTE_DIM(ways); k++) {
+		memset(p.b, 0, LEN);
+		memset(p.a, 1, LEN);
+		world_post_recv(p.w, p.qb, p.b, 100, 1);
+		world_post_recv(p.w, p.qb, p.b, 5000, 2);
+		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k]);
+		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k]);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_LENGTH);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		assert_int_equal(pair_wait(&p, false, true, &wc), SAN_WC_ST_LOCAL_LENGTH);
+		assert_int_equal(wc.wr_id, 1);
+		assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
+		assert_int_equal(wc.wr_id, 2);
+	}
+	pair_close(&p);
+}
+
+/* RT-23: no receive for longer than the initiator waits. */
+static void
+sim_error__rnr_exceeded(void **state)
+{
+	static const uint8_t ways[] = {SAN_WR_UNSOLICITED, SAN_WR_SOLICITED};
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	uint64_t start;
+	struct pair p;
+	unsigned int k;
+
+	(void)state;
+	for (k = 0; k < 2 * RTE_DIM(ways); k++) {
+		world_conf_default(&conf);
+		world_param_default(&param);
+		param.rnr_ms = 50;
+		param.ordered = k < 2;
+		pair_open_param(&p, &conf, &param, &param, LEN);
+		start = p.w->now_ns;
+		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_RNR);
+		assert_in_range(p.w->now_ns - start, 50 * SAN_NS_PER_MS, 80 * SAN_NS_PER_MS);
+		/* the connection lives, and the next one finds its receive */
+		world_post_recv(p.w, p.qb, p.b, 5000, 1);
+		post_raw(&p, SAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		pair_close(&p);
+	}
+}
+
+/* A full completion queue is a receiver that is not ready; emptied, everything goes on. */
+static void
+sim_error__rnr_recovers(void **state)
+{
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	unsigned int i, ordered;
+
+	(void)state;
+	for (ordered = 0; ordered < 2; ordered++) {
+		world_conf_bad_link(&conf, 8);
+		pair_open(&p, &conf, ordered, LEN);
+		for (i = 0; i < 50; i++)
+			post_raw(&p, SAN_WR_SEND, 2000, 0, 0, 0);
+		for (i = 0; i < 50; i++) {
+			world_run_for(p.w, 300 * SAN_NS_PER_US);
+			world_post_recv(p.w, p.qb, p.b, 2000, i);
+		}
+		for (i = 0; i < 50; i++) {
+			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+			assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
+		}
+		assert_true(san_core_tl(p.w->node[0].core)->stats.nb_rnr_rx > 0);
+		assert_true(san_core_tl(p.w->node[1].core)->stats.nb_resync_rx > 0);
+		pair_close(&p);
+	}
+}
+
+static void
+sim_error__region_revoked_in_flight(void **state)
+{
+	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint8_t *big;
+	unsigned int i;
+	uint32_t key;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ops); i++) {
+		world_conf_default(&conf);
+		conf.link.mbps = 1000;
+		pair_open(&p, &conf, true, 1 << 20);
+		big = malloc(1 << 20);
+		key = world_mr(p.w, 1, big, 1 << 20, PAIR_ALL);
+		post_raw(&p, ops[i], 1 << 20, (uint64_t)(uintptr_t)big, key, 0);
+		world_run_for(p.w, SAN_NS_PER_MS); /* of about 9 */
+		world_mr_del(p.w, 1, key);
+		free(big); /* a sanitizer would see any later access */
+		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_BAD_KEY);
+		pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 2, 0);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		pair_close(&p);
+	}
+}
+
+/* RT-7: the peer is gone; everything completes within the sum of the timeouts + 10 %. */
+static void
+sim_error__peer_vanishes(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct san_pdl *pdl;
+	uint64_t start, sum, rto;
+	struct pair p;
+	unsigned int i;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&param);
+	param.keepalive_ms = 0;
+	pair_open_param(&p, &conf, &param, &param, LEN);
+	pair_post(&p, true, SAN_WR_PUSH, 0, 100, 0, 0); /* an RTT sample */
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	pdl = san_core_pdl(p.w->node[0].core);
+	world_node_kill(p.w, 1);
+	start = p.w->now_ns;
+	for (i = 0; i < 10; i++)
+		pair_post(&p, true, i & 1 ? SAN_WR_PULL : SAN_WR_PUSH, 0, 3000, i, 0);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_WC_ST_RETRY_EXC);
+		assert_int_equal(wc.wr_id, i);
+	}
+	/* the longest that all timeouts may take: initial value, doubled up to the maximum */
+	for (sum = 0, rto = pdl->conf.rto_init_ns * 4, i = 0; i <= pdl->conf.max_retries; i++) {
+		sum += rto;
+		rto = rto * 2 < pdl->conf.rto_max_ns ? rto * 2 : pdl->conf.rto_max_ns;
+	}
+	assert_true(p.w->now_ns - start <= sum + sum / 10);
+	world_run_for(p.w, SAN_NS_PER_S);
+	assert_true(p.w->qp[p.qa].disconnected);
+	assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_TIMEOUT);
+	pair_close(&p);
+}
+
+/* RT-24: silence alone is noticed, too. */
+static void
+sim_error__keepalive_notices(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct pair p;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&param);
+	param.keepalive_ms = 100;
+	pair_open_param(&p, &conf, &param, &param, LEN);
+	world_run_for(p.w, 5 * SAN_NS_PER_S);
+	assert_false(p.w->qp[p.qa].disconnected); /* answered PROBEs keep it */
+	world_node_kill(p.w, 1);
+	world_run_for(p.w, 5 * SAN_NS_PER_S);
+	assert_true(p.w->qp[p.qa].disconnected);
+	pair_close(&p);
+}
+
+/* RT-24: a restarted peer answers with RESET; the old incarnation ends, a new one works. */
+static void
+sim_error__peer_restarts(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	uint32_t q0, q1;
+	struct pair p;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&param);
+	pair_open_param(&p, &conf, &param, &param, LEN);
+	world_node_kill(p.w, 1);
+	world_node_start(p.w, 1);
+	pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 0, 0);
+	assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	world_run_for(p.w, SAN_NS_PER_S);
+	assert_true(p.w->qp[p.qa].disconnected);
+	assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_STALE);
+	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
+	world_connect(p.w, 0, 1, &param, &param, &q0, &q1);
+	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
+	p.qa = q0;
+	p.qb = q1;
+	pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 0, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	pair_close(&p);
+}
+
+static void
+sim_error__nobody_there(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ip ip;
+	struct world *w;
+	uint32_t q;
+
+	(void)state;
+	world_conf_default(&conf);
+	w = world_create(&conf);
+	world_param_default(&param);
+	world_ip(w, 1, &ip);
+	q = world_qp_create(w, 0);
+	assert_int_equal(san_core_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns), 0);
+	world_run_for(w, 5 * SAN_NS_PER_S);
+	assert_true(w->qp[q].rejected);
+	assert_int_equal(w->qp[q].reason, SAN_CM_R_NO_LISTENER);
+	q = world_qp_create(w, 0);
+	ip.b[15] = 99; /* no such host */
+	assert_int_equal(san_core_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns), 0);
+	world_run_for(w, 60 * SAN_NS_PER_S);
+	assert_true(w->qp[q].unreachable);
+	world_destroy(w);
+}
+
+/* RT-29: another partition's request is refused, another partition's packet is counted. */
+static void
+sim_error__partition(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ip ip;
+	struct world *w;
+	uint32_t q;
+
+	(void)state;
+	world_conf_default(&conf);
+	w = world_create(&conf);
+	world_param_default(&param);
+	assert_int_equal(san_core_listen(w->node[1].core, 7, 0x8001, 4, 0), 0);
+	world_ip(w, 1, &ip);
+	q = world_qp_create(w, 0);
+	param.pkey = 0x8002;
+	assert_int_equal(san_core_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns), 0);
+	world_run_for(w, 5 * SAN_NS_PER_S);
+	assert_true(w->qp[q].rejected);
+	assert_int_equal(w->qp[q].reason, SAN_CM_R_PKEY);
+	world_destroy(w);
+}
+
+/* Packets of a live connection with one field forged: each changes only its counter (RT-21, RT-24). */
+struct forge {
+	enum san_drop want;
+	bool done;
+};
+
+static void
+forge_field(struct san_wire_pkt *p, enum san_drop want)
+{
+	switch (want) {
+	case SAN_DROP_CID:
+		p->dcid ^= 0x10;
+		break;
+	case SAN_DROP_TAG:
+		p->tag ^= 1;
+		break;
+	case SAN_DROP_PKEY:
+		p->pkey ^= 1;
+		break;
+	case SAN_DROP_BEYOND:
+		p->psn += 5000;
+		break;
+	case SAN_DROP_ACK_BEYOND:
+		p->data_ebsn += 5000;
+		break;
+	default:
+		break;
+	}
+}
+
+static int
+forge_copy(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	struct forge *f = arg;
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	struct rte_mbuf *copy;
+
+	if (f->done || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
+	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+		return 1;
+	f->done = true;
+	memset(&path, 0, sizeof(path));
+	path.src = p.src;
+	path.dst = p.dst;
+	if (f->want == SAN_DROP_PEER)
+		path.src.b[15] += 7;
+	path.src_port = p.src_port;
+	path.dst_port = SAN_WIRE_PORT;
+	path.dst_mac = rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr;
+	copy = rte_pktmbuf_copy(m, w->pool, p.payload_off, p.payload_len);
+	assert_non_null(copy);
+	forge_field(&p, f->want);
+	san_wire_build(copy, &path, &p);
+	san_wire_seal(copy);
+	san_core_rx_burst(w->node[to].core, &copy, 1, w->now_ns);
+	return 1;
+}
+
+static void
+sim_error__forged_packets(void **state)
+{
+	static const enum san_drop wants[] = {SAN_DROP_CID, SAN_DROP_TAG, SAN_DROP_PKEY, SAN_DROP_PEER,
+					      SAN_DROP_BEYOND, SAN_DROP_ACK_BEYOND};
+	uint64_t drops[SAN_DROP_MAX];
+	struct san_ulp_wc wc;
+	struct forge f;
+	struct pair p;
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wants); i++) {
+		open_default(&p, true);
+		f.want = wants[i];
+		f.done = false;
+		p.w->filter = forge_copy;
+		p.w->filter_arg = &f;
+		for (k = 0; k < 10; k++)
+			pair_post(&p, true, SAN_WR_PUSH, 0, 1000, k, 0);
+		for (k = 0; k < 10; k++)
+			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		assert_true(f.done);
+		san_core_drops(p.w->node[1].core, drops);
+		assert_int_equal(drops[wants[i]], 1);
+		world_run_for(p.w, 10 * SAN_NS_PER_MS);
+		assert_false(p.w->qp[p.qa].disconnected);
+		pair_close(&p);
+	}
+}
+
+/* Disconnect drains: what was posted before completes first, on both sides (rule 17). */
+static void
+sim_error__disconnect_drains(void **state)
+{
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	unsigned int k;
+
+	(void)state;
+	world_conf_bad_link(&conf, 12);
+	pair_open(&p, &conf, true, LEN);
+	for (k = 0; k < 50; k++)
+		pair_post(&p, true, k & 1 ? SAN_WR_PULL : SAN_WR_PUSH, 0, 30000, k, 0);
+	world_disconnect(p.w, p.qa, p.qb);
+	for (k = 0; k < 50; k++) {
+		assert_int_equal(san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1), 1);
+		assert_int_equal(wc.status, SAN_ST_OK);
+	}
+	pair_close(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_error__bad_key_bounds_rights),
+		cmocka_unit_test(sim_error__send_longer_than_receive),
+		cmocka_unit_test(sim_error__rnr_exceeded),
+		cmocka_unit_test(sim_error__rnr_recovers),
+		cmocka_unit_test(sim_error__region_revoked_in_flight),
+		cmocka_unit_test(sim_error__peer_vanishes),
+		cmocka_unit_test(sim_error__keepalive_notices),
+		cmocka_unit_test(sim_error__peer_restarts),
+		cmocka_unit_test(sim_error__nobody_there),
+		cmocka_unit_test(sim_error__partition),
+		cmocka_unit_test(sim_error__forged_packets),
+		cmocka_unit_test(sim_error__disconnect_drains),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

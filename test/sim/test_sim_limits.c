@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits that hold at every step: incast budget, PCB windows, message limits, congestion, paths. */
+
+#include "pair.h"
+
+#define SENDERS 32
+
+static uint64_t
+granted_not_received(const struct san_tl *tl)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < tl->conf.max_rxns; i++)
+		if (tl->rxns[i].state != SAN_RXN_FREE && tl->rxns[i].solicited)
+			sum += tl->rxns[i].granted - tl->rxns[i].received;
+	return sum;
+}
+
+static void
+tune_incast(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->tl.budget_bytes = 128 * 1024;
+	conf->tl.lapsed_bytes = 64 * 1024;
+}
+
+/* RT-13: many to one through a small switch queue; bounded at every step, all are served. */
+static void
+sim_limits__incast(void **state)
+{
+	uint32_t qa[SENDERS], qb, i, done = 0;
+	uint64_t end, worst = 0, key;
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	const struct san_tl *tl;
+	uint8_t *src, *dst;
+	struct world *w;
+	const uint32_t len = 200000;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.nb_nodes = SENDERS + 1;
+	conf.max_conns = SENDERS;
+	conf.nb_mbufs = 32768;
+	conf.link.mbps = 10000;
+	conf.link.queue_pkts = 300;
+	conf.tune = tune_incast;
+	w = world_create(&conf);
+	w->check = false;
+	world_param_default(&param);
+	src = malloc(len);
+	dst = calloc(SENDERS, len);
+	world_pattern(src, len, 5);
+	key = world_mr(w, 0, dst, (uint64_t)SENDERS * len, SAN_RIGHT_PUSH);
+	for (i = 0; i < SENDERS; i++)
+		world_connect(w, i + 1, 0, &param, &param, &qa[i], &qb);
+	for (i = 0; i < SENDERS; i++) {
+		world_wr(&wr, SAN_WR_PUSH, src, len, (uint64_t)(uintptr_t)(dst + i * len),
+			 (uint32_t)key, i, SAN_WR_SOLICITED);
+		world_post(w, qa[i], &wr);
+	}
+	tl = san_core_tl(w->node[0].core);
+	end = w->now_ns + PAIR_LIMIT;
+	while (done < SENDERS) {
+		uint64_t g;
+
+		assert_true(w->now_ns < end);
+		world_step(w);
+		assert_true(tl->budget_used <= conf.link.queue_pkts * 2000 && tl->budget_used <= 128 * 1024);
+		assert_true(tl->lapsed_used <= 64 * 1024);
+		g = granted_not_received(tl);
+		assert_true(g <= 192 * 1024);
+		worst = g > worst ? g : worst;
+		for (i = 0; i < SENDERS; i++) {
+			if (san_ulp_cq_poll(w->qp[qa[i]].send_cq, &wc, 1) == 1) {
+				assert_int_equal(wc.status, SAN_ST_OK);
+				done++;
+			}
+		}
+	}
+	assert_true(worst > 64 * 1024); /* the budget is used, too */
+	assert_true(tl->stats.nb_grants_deferred > 0);
+	assert_int_equal(w->node[0].nb_lost, 0); /* admission kept the queue from overflowing */
+	for (i = 0; i < SENDERS; i++)
+		assert_true(world_pattern_ok(dst + i * len, len, 5));
+	for (i = 0; i < SENDERS; i++)
+		world_disconnect(w, qa[i], qa[i] + 1);
+	world_mr_del(w, 0, (uint32_t)key);
+	world_destroy(w);
+	free(src);
+	free(dst);
+}
+
+/* PCB-2, PCB-3, PCB-5: never more in flight than the virtual window, nor messages than the limit. */
+static void
+sim_limits__virtual_window_and_message_limit(void **state)
+{
+	struct san_cm_param pa, pb;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	uint32_t nb_done = 0, high_pkts = 0, high_msgs = 0;
+	struct pair p;
+	uint64_t end;
+	unsigned int i;
+
+	(void)state;
+	world_conf_bad_link(&conf, 6);
+	world_param_default(&pa);
+	world_param_default(&pb);
+	pa.msg_limit = 5;
+	pb.first_win = 11; /* virtual window: 10 */
+	pair_open_param(&p, &conf, &pa, &pb, 65536);
+	for (i = 0; i < 100; i++)
+		pair_post(&p, true, i % 3 ? SAN_WR_PUSH : SAN_WR_PULL, 0, 5000, i, 0);
+	end = p.w->now_ns + PAIR_LIMIT;
+	while (nb_done < 100) {
+		struct san_pdl_conn *c = pair_conn(&p, true);
+		struct san_tl_conn *t = &san_core_tl(p.w->node[0].core)->conns[c->slot];
+
+		assert_true(p.w->now_ns < end);
+		world_step(p.w);
+		assert_true(c->pcb.inflight <= 10);
+		assert_true(t->nb_msgs <= 5);
+		high_pkts = RTE_MAX(high_pkts, c->pcb.inflight);
+		high_msgs = RTE_MAX(high_msgs, t->nb_msgs);
+		while (san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1) == 1) {
+			assert_int_equal(wc.status, SAN_ST_OK);
+			nb_done++;
+		}
+	}
+	assert_int_equal(high_msgs, 5);
+	assert_true(high_pkts >= 9);
+	pair_close(&p);
+}
+
+/* RT-9: delay at four times the target halves the window and raises the RTO; relief restores both. */
+static void
+sim_limits__congestion_and_relief(void **state)
+{
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t before, during, after, i;
+	uint64_t rto_before, rto_during, rto_after;
+	struct san_pdl_conn *c;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.link.mbps = 40000;
+	conf.link.delay_ns = 5000;
+	pair_open(&p, &conf, true, 1 << 20);
+	c = pair_conn(&p, true);
+	for (i = 0; i < 20; i++) {
+		pair_post(&p, true, SAN_WR_PUSH, 0, 200000, i, SAN_WR_UNSOLICITED);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	}
+	before = san_pdl_cc_window(&c->cc);
+	rto_before = c->rtt.rto_ns;
+	p.w->node[1].link.delay_ns = 1000 * SAN_NS_PER_US;
+	for (i = 0; i < 20; i++) {
+		pair_post(&p, true, SAN_WR_PUSH, 0, 200000, i, SAN_WR_UNSOLICITED);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	}
+	during = san_pdl_cc_window(&c->cc);
+	rto_during = c->rtt.rto_ns;
+	p.w->node[1].link.delay_ns = 5000;
+	for (i = 0; i < 200; i++) {
+		pair_post(&p, true, SAN_WR_PUSH, 0, 200000, i, SAN_WR_UNSOLICITED);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	}
+	after = san_pdl_cc_window(&c->cc);
+	rto_after = c->rtt.rto_ns;
+	assert_true(during * 2 <= before);
+	assert_true(rto_during > rto_before);
+	assert_true(after >= 2 * during);
+	assert_true(rto_after < rto_during);
+	pair_close(&p);
+}
+
+/* RT-28: one path (UDP source port) is bad; the connection leaves it. */
+static int
+drop_port(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	const uint16_t *bad = arg;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+
+	(void)to;
+	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+		return 1;
+	return p.src_port == *bad && p.op != SAN_OP_CM && san_prng_below(&w->prng, 100) < 60 ? 0 : 1;
+}
+
+static void
+sim_limits__path_change(void **state)
+{
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint16_t bad;
+	unsigned int i;
+
+	(void)state;
+	world_conf_default(&conf);
+	pair_open(&p, &conf, true, 1 << 20);
+	bad = pair_conn(&p, true)->path.src_port;
+	p.w->filter = drop_port;
+	p.w->filter_arg = &bad;
+	for (i = 0; i < 50; i++) {
+		pair_post(&p, true, SAN_WR_PUSH, 0, 100000, i, 0);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	}
+	assert_true(san_core_pdl(p.w->node[0].core)->stats.nb_path_changes > 0);
+	assert_int_not_equal(pair_conn(&p, true)->path.src_port, bad);
+	pair_close(&p);
+}
+
+/* RT-22: loss is made good before the timeout: holes by the bitmap, tails by the probe. */
+static int
+drop_sometimes(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	uint32_t *n = arg;
+
+	(void)w;
+	(void)to;
+	if (from != 0 || m->pkt_len < 500)
+		return 1;
+	return ++*n % 50 == 0 ? 0 : 1;
+}
+
+static void
+sim_limits__timeout_is_the_last_resort(void **state)
+{
+	struct world_conf conf;
+	struct san_pdl *pdl;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t n = 0;
+	unsigned int i;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.link.mbps = 40000;
+	pair_open(&p, &conf, true, 1 << 20);
+	p.w->filter = drop_sometimes;
+	p.w->filter_arg = &n;
+	for (i = 0; i < 100; i++) {
+		pair_post(&p, true, SAN_WR_PUSH, 0, 50000 + i, i, SAN_WR_UNSOLICITED);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	}
+	pdl = san_core_pdl(p.w->node[0].core);
+	assert_true(pdl->stats.nb_early > 20);
+	assert_true(pdl->stats.nb_tlp > 0);
+	assert_true(pdl->stats.nb_rto * 10 < pdl->stats.nb_early);
+	pair_close(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_limits__incast),
+		cmocka_unit_test(sim_limits__virtual_window_and_message_limit),
+		cmocka_unit_test(sim_limits__congestion_and_relief),
+		cmocka_unit_test(sim_limits__path_change),
+		cmocka_unit_test(sim_limits__timeout_is_the_last_resort),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RT-14, RT-15: order where promised, independence where not; exactly once under any faults; RT-3: wrap. */
+
+#include "pair.h"
+
+#define NB  300
+#define LEN 4000 /* bytes per send: three packets */
+
+static void
+tune_wrap(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)arg;
+	conf->pdl.fixed_psn = true;
+	conf->pdl.first_psn = 0xffffff00u + node;
+}
+
+/* Sends carry their number; each must arrive once, with its bytes, in order if ordered. */
+static void
+numbered_sends(const struct world_conf *conf, bool ordered)
+{
+	static bool seen[NB];
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t i, nb_posted = 0, nb_done = 0, nb_rcvd = 0;
+	uint64_t end;
+
+	memset(seen, 0, sizeof(seen));
+	pair_open(&p, conf, ordered, (uint64_t)NB * LEN);
+	for (i = 0; i < NB; i++)
+		world_pattern(p.a + i * LEN, LEN, i * 1000);
+	for (i = 0; i < 200; i++)
+		world_post_recv(p.w, p.qb, p.b + i * LEN, LEN, i);
+	end = p.w->now_ns + PAIR_LIMIT;
+	while (nb_done < NB || nb_rcvd < NB) {
+		assert_true(p.w->now_ns < end);
+		while (nb_posted < NB) {
+			struct san_ulp_wr wr;
+
+			world_wr(&wr, SAN_WR_SEND, p.a + nb_posted * LEN, LEN, 0, 0, nb_posted, 0);
+			if (!world_try_post(p.w, p.qa, &wr))
+				break;
+			nb_posted++;
+		}
+		world_step(p.w);
+		while (san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1)) {
+			assert_int_equal(wc.status, SAN_ST_OK);
+			if (ordered)
+				assert_int_equal(wc.wr_id, nb_done);
+			nb_done++;
+		}
+		while (san_ulp_cq_poll(p.w->qp[p.qb].recv_cq, &wc, 1)) {
+			uint8_t *buf = p.b + wc.wr_id * LEN;
+
+			assert_int_equal(wc.byte_len, LEN);
+			/* which send is it? its bytes tell */
+			for (i = ordered ? nb_rcvd : 0; i < NB && !world_pattern_ok(buf, LEN, i * 1000); i++)
+				assert_false(ordered);
+			assert_true(i < NB);
+			assert_false(seen[i]);
+			seen[i] = true;
+			nb_rcvd++;
+			if (nb_rcvd + 200 <= NB)
+				world_post_recv(p.w, p.qb, p.b + (nb_rcvd + 199) * LEN, LEN, nb_rcvd + 199);
+		}
+	}
+	/* nothing comes twice */
+	world_run_for(p.w, SAN_NS_PER_S);
+	assert_int_equal(san_ulp_cq_poll(p.w->qp[p.qb].recv_cq, &wc, 1), 0);
+	if (conf->link.drop_ppm != 0)
+		assert_true(san_core_pdl(p.w->node[0].core)->stats.nb_rtx > 0);
+	if (ordered && conf->link.reorder_ppm != 0)
+		assert_true(san_core_tl(p.w->node[1].core)->cam.nb_inserts > 0); /* RT-19 */
+	pair_close(&p);
+}
+
+static void
+sim_order__exactly_once_in_order(void **state)
+{
+	static const uint32_t drops[] = {0, 1000, 10000, 50000, 200000};
+	struct world_conf conf;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(drops); i++) {
+		world_conf_bad_link(&conf, 20 + i);
+		conf.link.drop_ppm = drops[i];
+		numbered_sends(&conf, true);
+		numbered_sends(&conf, false);
+	}
+}
+
+static void
+sim_order__numbers_wrap(void **state)
+{
+	struct world_conf conf;
+
+	(void)state;
+	world_conf_bad_link(&conf, 31); /* RT-3 */
+	conf.tune = tune_wrap;
+	numbered_sends(&conf, true);
+	numbered_sends(&conf, false);
+	world_conf_default(&conf);
+	conf.tune = tune_wrap;
+	numbered_sends(&conf, true);
+}
+
+/* Drops every packet of one RSN until told otherwise. */
+struct hold_rsn {
+	uint32_t rsn;
+	bool armed, hold;
+};
+
+static int
+hold_one_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	struct hold_rsn *h = arg;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+
+	(void)w;
+	(void)to;
+	if (from != 0 || !h->hold || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
+	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+		return 1;
+	if (!h->armed) {
+		h->rsn = p.rsn;
+		h->armed = true;
+	}
+	return p.rsn == h->rsn ? 0 : 1;
+}
+
+/* RT-15: one transaction's packets are lost; no other is delayed by it. */
+static void
+sim_order__unordered_waits_for_nothing(void **state)
+{
+	struct hold_rsn h = {.hold = true};
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	uint64_t start;
+	struct pair p;
+	uint32_t i;
+
+	(void)state;
+	world_conf_default(&conf);
+	pair_open(&p, &conf, false, 65536);
+	p.w->filter = hold_one_rsn;
+	p.w->filter_arg = &h;
+	start = p.w->now_ns;
+	for (i = 0; i < 20; i++)
+		pair_post(&p, true, SAN_WR_PUSH, 0, 1000, i, 0);
+	for (i = 1; i < 20; i++) {
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		assert_int_not_equal(wc.wr_id, 0);
+	}
+	/* well below any timeout: some round trips */
+	assert_true(p.w->now_ns - start < 200 * SAN_NS_PER_US);
+	h.hold = false;
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(wc.wr_id, 0);
+	pair_close(&p);
+}
+
+/* RT-14: the same on an ordered connection: nothing overtakes. */
+static void
+sim_order__ordered_waits(void **state)
+{
+	struct hold_rsn h = {.hold = true};
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t i;
+
+	(void)state;
+	world_conf_default(&conf);
+	pair_open(&p, &conf, true, 65536);
+	p.w->filter = hold_one_rsn;
+	p.w->filter_arg = &h;
+	memset(p.a, 0x55, 65536);
+	for (i = 0; i < 20; i++)
+		pair_post(&p, true, SAN_WR_PUSH, i * 1000, 1000, i, 0);
+	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
+	assert_int_equal(p.b[1000], 0); /* not placed either: no relaxed placement here */
+	h.hold = false;
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		assert_int_equal(wc.wr_id, i);
+	}
+	pair_close(&p);
+}
+
+/* Design, rule 3: relaxed placement places on arrival, completes in order. */
+static void
+sim_order__relaxed_places_early(void **state)
+{
+	struct hold_rsn h = {.hold = true};
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t i;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&param);
+	param.relaxed = true;
+	pair_open_param(&p, &conf, &param, &param, 65536);
+	p.w->filter = hold_one_rsn;
+	p.w->filter_arg = &h;
+	memset(p.a, 0x55, 65536);
+	for (i = 0; i < 20; i++)
+		pair_post(&p, true, SAN_WR_PUSH, i * 3000, 3000, i, 0);
+	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
+	assert_int_equal(p.b[3000], 0x55);
+	assert_int_equal(p.b[0], 0);
+	h.hold = false;
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		assert_int_equal(wc.wr_id, i);
+	}
+	pair_close(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_order__exactly_once_in_order),
+		cmocka_unit_test(sim_order__numbers_wrap),
+		cmocka_unit_test(sim_order__unordered_waits_for_nothing),
+		cmocka_unit_test(sim_order__ordered_waits),
+		cmocka_unit_test(sim_order__relaxed_places_early),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_errno.h>
+#include <rte_ether.h>
+#include <rte_hash.h>
+#include <rte_ip.h>
+
+#include "san_assert.h"
+#define TEST_EAL_MB "512"
+#include "unit/test_eal.h"
+#include "world.h"
+
+#define MAC_LAST 5
+
+static uint32_t
+secret32(void *arg)
+{
+	return (uint32_t)san_prng_u64(arg);
+}
+
+void
+world_conf_default(struct world_conf *conf)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->nb_nodes = 2;
+	conf->seed = 1;
+	conf->max_conns = 16;
+	conf->mtu = 1500;
+	conf->nb_mbufs = 8192;
+	conf->sq_depth = 256;
+	conf->rq_depth = 256;
+	conf->link.delay_ns = 2000;
+	conf->link.reorder_ns = 20000;
+}
+
+void
+world_ip(const struct world *w, uint32_t node, struct san_ip *ip)
+{
+	struct san_inet_addr a;
+	char text[64];
+
+	snprintf(text, sizeof(text), w->conf.ipv6 ? "fd00::%x/64" : "10.0.0.%u/24", node + 1);
+	SAN_VERIFY(san_inet_parse(text, &a) == 0);
+	*ip = a.ip;
+}
+
+static void
+node_conf(struct world *w, uint32_t node, struct san_core_conf *conf)
+{
+	static const struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 0}};
+	uint32_t i;
+
+	san_core_conf_default(conf, w->conf.max_conns, w->conf.mtu);
+	conf->pool = w->pool;
+	conf->pdl.secret32 = secret32;
+	conf->pdl.secret_arg = &w->prng;
+	conf->ulp.secret32 = secret32;
+	conf->ulp.secret_arg = &w->prng;
+	conf->pdl.prng_seed = san_prng_u64(&w->prng);
+	conf->tl.cam = w->cam;
+	conf->tl.engine = w->nb_engines++;
+	for (i = 0; i < SAN_CM_SECRET; i++)
+		conf->cm.secret[i] = (uint8_t)san_prng_u64(&w->prng);
+	conf->inet.mac = mac;
+	conf->inet.mac.addr_bytes[MAC_LAST] = (uint8_t)node;
+	conf->inet.nb_addrs = 1;
+	world_ip(w, node, &conf->inet.addrs[0].ip);
+	conf->inet.addrs[0].prefix_len = w->conf.ipv6 ? 64 : 96 + 24;
+	conf->cm.path.src_mac = conf->inet.mac;
+	conf->cm.path.dst_port = SAN_WIRE_PORT;
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+		conf->cm.ports[i] = (uint16_t)(50000 + i);
+	conf->cm.nb_ports = SAN_WIRE_CM_PORTS;
+	if (w->conf.tune != NULL)
+		w->conf.tune(conf, node, w->conf.tune_arg);
+}
+
+void
+world_node_start(struct world *w, uint32_t node)
+{
+	struct san_core_conf conf;
+	int rc;
+
+	node_conf(w, node, &conf);
+	rc = san_core_create(&conf, w->now_ns, &w->node[node].core);
+	if (rc != 0)
+		fprintf(stderr, "san_core_create: %s\n", strerror(-rc));
+	SAN_VERIFY(rc == 0);
+}
+
+void
+world_node_kill(struct world *w, uint32_t node)
+{
+	san_core_destroy(w->node[node].core);
+	w->node[node].core = NULL;
+}
+
+struct world *
+world_create(const struct world_conf *conf)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	static unsigned int nb_worlds;
+	char name[32];
+	uint32_t i;
+
+	SAN_VERIFY(w != NULL && conf->nb_nodes <= WORLD_NODES);
+	test_eal_init();
+	w->conf = *conf;
+	w->now_ns = SAN_NS_PER_S; /* not zero: zero often means "never" by accident */
+	w->check = true;
+	san_prng_seed(&w->prng, conf->seed);
+	snprintf(name, sizeof(name), "world%u", nb_worlds);
+	w->pool = rte_pktmbuf_pool_create(name, conf->nb_mbufs, 0, SAN_PKT_PRIV_SIZE,
+					  (uint16_t)(RTE_PKTMBUF_HEADROOM + conf->mtu + 64),
+					  SOCKET_ID_ANY);
+	SAN_VERIFY(w->pool != NULL);
+	snprintf(name, sizeof(name), "cam%u", nb_worlds++);
+	w->cam = san_cam_table_create(name, 16384, SOCKET_ID_ANY);
+	SAN_VERIFY(w->cam != NULL);
+	w->max_heap = conf->nb_mbufs + 1;
+	w->heap = calloc(w->max_heap, sizeof(*w->heap));
+	SAN_VERIFY(w->heap != NULL);
+	for (i = 0; i < conf->nb_nodes; i++) {
+		w->node[i].link = conf->link;
+		world_param_default(&w->node[i].param);
+		world_node_start(w, i);
+	}
+	return w;
+}
+
+/* ---- events in order of time, then of creation ---- */
+
+static bool
+before(const struct world_event *a, const struct world_event *b)
+{
+	return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order);
+}
+
+static void
+heap_push(struct world *w, struct world_event ev)
+{
+	uint32_t i = w->nb_heap++;
+
+	SAN_VERIFY(w->nb_heap <= w->max_heap);
+	while (i > 0 && before(&ev, &w->heap[(i - 1) / 2])) {
+		w->heap[i] = w->heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	w->heap[i] = ev;
+}
+
+static struct world_event
+heap_pop(struct world *w)
+{
+	struct world_event top = w->heap[0], last = w->heap[--w->nb_heap];
+	uint32_t i = 0, kid;
+
+	while ((kid = 2 * i + 1) < w->nb_heap) {
+		if (kid + 1 < w->nb_heap && before(&w->heap[kid + 1], &w->heap[kid]))
+			kid++;
+		if (!before(&w->heap[kid], &last))
+			break;
+		w->heap[i] = w->heap[kid];
+		i = kid;
+	}
+	w->heap[i] = last;
+	return top;
+}
+
+/* ---- the network ---- */
+
+static bool
+chance(struct world *w, uint32_t ppm)
+{
+	return ppm != 0 && san_prng_below(&w->prng, 1000000) < ppm;
+}
+
+/* CE in the IP header, checksum mended: what a switch does. */
+static void
+mark_ce(struct rte_mbuf *m)
+{
+	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	struct rte_ipv4_hdr *v4 = (void *)(eth + 1);
+	struct rte_ipv6_hdr *v6 = (void *)(eth + 1);
+
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
+		v4->type_of_service |= 3;
+		v4->hdr_checksum = 0;
+		v4->hdr_checksum = rte_ipv4_cksum(v4);
+	} else if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
+		v6->vtc_flow |= rte_cpu_to_be_32(3u << 20);
+	}
+}
+
+static void
+corrupt(struct world *w, struct rte_mbuf *m)
+{
+	uint32_t bit = san_prng_below(&w->prng, m->data_len * 8);
+
+	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+}
+
+/* One copy into the output queue of *to*. */
+static void
+enqueue(struct world *w, uint32_t to, struct rte_mbuf *m)
+{
+	struct world_node *n = &w->node[to];
+	struct world_event ev = {.order = w->order++, .to = to, .m = m};
+	uint64_t at = w->now_ns;
+
+	if (n->link.down || chance(w, n->link.drop_ppm) ||
+	    (n->link.queue_pkts != 0 && n->nb_queued >= n->link.queue_pkts)) {
+		n->nb_lost++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	if (n->link.mark_pkts != 0 && n->nb_queued >= n->link.mark_pkts)
+		mark_ce(m);
+	if (chance(w, n->link.corrupt_ppm))
+		corrupt(w, m);
+	if (n->link.mbps != 0) {
+		at = n->busy_ns > at ? n->busy_ns : at;
+		at += (uint64_t)(m->pkt_len + 24) * 8 * 1000 / n->link.mbps;
+		n->busy_ns = at;
+	}
+	ev.at_ns = at + n->link.delay_ns;
+	if (chance(w, n->link.reorder_ppm))
+		ev.at_ns += san_prng_below(&w->prng, (uint32_t)n->link.reorder_ns);
+	n->nb_queued++;
+	heap_push(w, ev);
+}
+
+static void
+send_copies(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m)
+{
+	int copies = w->filter != NULL ? w->filter(w, from, to, m, w->filter_arg) : 1;
+
+	copies += chance(w, w->node[to].link.dup_ppm);
+	for (; copies > 0; copies--) {
+		struct rte_mbuf *copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+
+		if (copy == NULL)
+			break;
+		enqueue(w, to, copy);
+	}
+}
+
+static void
+transmit(struct world *w, uint32_t from, struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	uint32_t to = eth->dst_addr.addr_bytes[MAC_LAST];
+
+	if (rte_is_multicast_ether_addr(&eth->dst_addr)) {
+		for (to = 0; to < w->conf.nb_nodes; to++)
+			if (to != from)
+				send_copies(w, from, to, m);
+	} else if (to < w->conf.nb_nodes) {
+		send_copies(w, from, to, m);
+	}
+	rte_pktmbuf_free(m);
+}
+
+static void
+trace(struct world *w, const struct world_event *ev)
+{
+	const uint8_t *b = rte_pktmbuf_mtod(ev->m, const uint8_t *);
+	uint64_t h = w->hash ^ ev->at_ns ^ ((uint64_t)ev->to << 56);
+	uint32_t i;
+
+	for (i = 0; i < ev->m->data_len; i++)
+		h = (h ^ b[i]) * 0x100000001b3ULL;
+	w->hash = h;
+}
+
+/* ---- one step ---- */
+
+static struct world_qp *
+find_qp(struct world *w, uint32_t node, uint32_t qp)
+{
+	uint32_t i;
+
+	/* the newest: a restarted node uses the same numbers again */
+	for (i = w->nb_qps; i-- > 0;)
+		if (w->qp[i].node == node && w->qp[i].qp == qp)
+			return &w->qp[i];
+	return NULL;
+}
+
+static void
+take_events(struct world *w, uint32_t node)
+{
+	struct world_node *n = &w->node[node];
+	struct san_core_event ev;
+	struct world_qp *q;
+
+	while (san_core_poll_event(n->core, &ev)) {
+		if (ev.type == SAN_EV_CONNECT_REQUEST) {
+			n->has_request = true;
+			n->request = ev;
+			if (n->accept) {
+				uint32_t i = world_qp_create(w, node);
+
+				SAN_VERIFY(san_core_accept(n->core, ev.slot, w->qp[i].qp,
+							   &n->param, w->now_ns) == 0);
+			}
+			continue;
+		}
+		q = find_qp(w, node, ev.qp);
+		if (q == NULL)
+			continue;
+		q->reason = ev.reason;
+		q->established |= ev.type == SAN_EV_ESTABLISHED;
+		q->disconnected |= ev.type == SAN_EV_DISCONNECTED;
+		q->rejected |= ev.type == SAN_EV_REJECTED;
+		q->unreachable |= ev.type == SAN_EV_UNREACHABLE;
+	}
+}
+
+static void
+run_node(struct world *w, uint32_t node)
+{
+	struct world_node *n = &w->node[node];
+	struct rte_mbuf *pkts[SAN_CORE_BURST];
+	uint16_t i, k;
+
+	if (n->core == NULL || w->now_ns < n->paused_until_ns)
+		return;
+	san_core_tick(n->core, w->now_ns);
+	while ((k = san_core_tx_burst(n->core, pkts, SAN_CORE_BURST, w->now_ns)) != 0)
+		for (i = 0; i < k; i++)
+			transmit(w, node, pkts[i]);
+	take_events(w, node);
+	if (w->check)
+		san_core_check(n->core);
+}
+
+static uint64_t
+node_deadline(const struct world *w, const struct world_node *n)
+{
+	uint64_t at;
+
+	if (n->core == NULL)
+		return SAN_TIME_NEVER;
+	at = san_core_deadline_ns(n->core);
+	if (at < n->paused_until_ns)
+		at = n->paused_until_ns;
+	/* a node that could not send although it wants to is asked again a little later */
+	return at > w->now_ns ? at : w->now_ns + 1000;
+}
+
+static void
+deliver(struct world *w, struct world_event ev)
+{
+	struct world_node *n = &w->node[ev.to];
+
+	n->nb_queued--;
+	if (n->core == NULL) {
+		rte_pktmbuf_free(ev.m);
+		return;
+	}
+	if (ev.at_ns < n->paused_until_ns) {
+		ev.at_ns = n->paused_until_ns;
+		n->nb_queued++;
+		heap_push(w, ev);
+		return;
+	}
+	trace(w, &ev);
+	n->nb_rx++;
+	san_core_rx_burst(n->core, &ev.m, 1, w->now_ns);
+	if (w->check)
+		san_core_check(n->core);
+}
+
+void
+world_step(struct world *w)
+{
+	uint64_t next = SAN_TIME_NEVER;
+	uint32_t i;
+
+	for (i = 0; i < w->conf.nb_nodes; i++)
+		run_node(w, i);
+	for (i = 0; i < w->conf.nb_nodes; i++)
+		next = san_time_min(next, node_deadline(w, &w->node[i]));
+	if (w->nb_heap != 0)
+		next = san_time_min(next, w->heap[0].at_ns);
+	if (next == SAN_TIME_NEVER)
+		next = w->now_ns + SAN_NS_PER_MS;
+	w->now_ns = next > w->now_ns ? next : w->now_ns;
+	while (w->nb_heap != 0 && w->heap[0].at_ns <= w->now_ns)
+		deliver(w, heap_pop(w));
+	for (i = 0; i < w->conf.nb_nodes; i++)
+		run_node(w, i);
+	w->nb_steps++;
+}
+
+void
+world_run_for(struct world *w, uint64_t ns)
+{
+	uint64_t end = w->now_ns + ns;
+
+	while (w->now_ns < end)
+		world_step(w);
+}
+
+bool
+world_run_until(struct world *w, bool (*done)(struct world *w, void *arg), void *arg,
+		uint64_t limit_ns)
+{
+	uint64_t end = w->now_ns + limit_ns;
+
+	while (!done(w, arg)) {
+		if (w->now_ns >= end)
+			return false;
+		world_step(w);
+	}
+	return true;
+}
+
+/* ---- connections ---- */
+
+void
+world_param_default(struct san_cm_param *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->ordered = true;
+	p->pkey = 0xffff;
+	p->req_win = 64;
+	p->data_win = 512;
+	p->first_win = 512;
+	p->max_txn = 128;
+	p->msg_limit = 128;
+	p->rnr_ms = 1000;
+	p->keepalive_ms = 1000;
+}
+
+uint32_t
+world_qp_create(struct world *w, uint32_t node)
+{
+	struct san_ulp *ulp = san_core_ulp(w->node[node].core);
+	uint32_t i = w->nb_qps++;
+	struct world_qp *q = &w->qp[i];
+	struct san_ulp_qp_conf conf;
+
+	SAN_VERIFY(i < WORLD_QPS);
+	memset(q, 0, sizeof(*q));
+	q->node = node;
+	SAN_VERIFY(san_ulp_cq_create(ulp, w->conf.sq_depth * 2, &q->send_cq) == 0);
+	SAN_VERIFY(san_ulp_cq_create(ulp, w->conf.rq_depth * 2, &q->recv_cq) == 0);
+	memset(&conf, 0, sizeof(conf));
+	conf.send_cq = q->send_cq;
+	conf.recv_cq = q->recv_cq;
+	conf.sq_depth = w->conf.sq_depth;
+	conf.rq_depth = w->conf.rq_depth;
+	SAN_VERIFY(san_ulp_qp_create(ulp, &conf, &q->qp) == 0);
+	return i;
+}
+
+struct both {
+	uint32_t a, b;
+};
+
+static bool
+both_established(struct world *w, void *arg)
+{
+	struct both *q = arg;
+
+	return w->qp[q->a].established && w->nb_qps > q->b && w->qp[q->b].established;
+}
+
+static bool
+both_disconnected(struct world *w, void *arg)
+{
+	struct both *q = arg;
+
+	return w->qp[q->a].disconnected && w->qp[q->b].disconnected;
+}
+
+void
+world_connect(struct world *w, uint32_t a, uint32_t b, const struct san_cm_param *pa,
+	      const struct san_cm_param *pb, uint32_t *qa, uint32_t *qb)
+{
+	struct both both;
+	struct san_ip ip;
+	int rc;
+
+	rc = san_core_listen(w->node[b].core, 7, pb->pkey, 16, 0);
+	SAN_VERIFY(rc == 0 || rc == -EADDRINUSE);
+	w->node[b].accept = true;
+	w->node[b].param = *pb;
+	both.a = world_qp_create(w, a);
+	both.b = w->nb_qps;
+	world_ip(w, b, &ip);
+	rc = san_core_connect(w->node[a].core, w->qp[both.a].qp, &ip, 7, pa, w->now_ns);
+	SAN_VERIFY(rc == 0);
+	SAN_VERIFY(world_run_until(w, both_established, &both, 20 * SAN_NS_PER_S));
+	*qa = both.a;
+	*qb = both.b;
+}
+
+void
+world_disconnect(struct world *w, uint32_t qa, uint32_t qb)
+{
+	struct both both = {qa, qb};
+
+	SAN_VERIFY(san_core_disconnect(w->node[w->qp[qa].node].core, w->qp[qa].qp, false,
+				       w->now_ns) == 0);
+	SAN_VERIFY(world_run_until(w, both_disconnected, &both, 60 * SAN_NS_PER_S));
+}
+
+void
+world_qp_destroy(struct world *w, uint32_t q)
+{
+	struct world_qp *p = &w->qp[q];
+	struct san_ulp *ulp;
+
+	if (w->node[p->node].core == NULL || p->send_cq == NULL)
+		return;
+	ulp = san_core_ulp(w->node[p->node].core);
+	SAN_VERIFY(san_ulp_qp_destroy(ulp, p->qp) == 0);
+	SAN_VERIFY(san_ulp_cq_destroy(ulp, p->send_cq) == 0);
+	SAN_VERIFY(san_ulp_cq_destroy(ulp, p->recv_cq) == 0);
+	p->send_cq = NULL;
+}
+
+void
+world_destroy(struct world *w)
+{
+	uint32_t i;
+
+	/* time-wait and CID rest end; packets under way arrive */
+	world_run_for(w, 10 * SAN_NS_PER_S);
+	for (i = 0; i < w->nb_qps; i++)
+		world_qp_destroy(w, i);
+	for (i = 0; i < w->conf.nb_nodes; i++) {
+		if (w->node[i].core == NULL)
+			continue;
+		SAN_VERIFY(san_core_leaks(w->node[i].core) == 0);
+		san_core_destroy(w->node[i].core);
+	}
+	while (w->nb_heap != 0)
+		rte_pktmbuf_free(heap_pop(w).m);
+	SAN_VERIFY(rte_hash_count(w->cam) == 0);
+	SAN_VERIFY(rte_mempool_avail_count(w->pool) == w->conf.nb_mbufs);
+	rte_hash_free(w->cam);
+	rte_mempool_free(w->pool);
+	free(w->heap);
+	free(w);
+}
+
+/* ---- work ---- */
+
+void
+world_wr(struct san_ulp_wr *wr, enum san_ulp_op op, void *buf, uint32_t len, uint64_t raddr,
+	 uint32_t rkey, uint64_t wr_id, uint8_t flags)
+{
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = wr_id;
+	wr->op = (uint8_t)op;
+	wr->flags = flags | SAN_WR_SIGNALED;
+	wr->length = len;
+	wr->nb_sge = len != 0;
+	wr->sge[0].addr = buf;
+	wr->sge[0].len = len;
+	wr->remote_addr = raddr;
+	wr->rkey = rkey;
+}
+
+bool
+world_try_post(struct world *w, uint32_t q, const struct san_ulp_wr *wr)
+{
+	return san_core_post(w->node[w->qp[q].node].core, w->qp[q].qp, wr, 1, w->now_ns) == 1;
+}
+
+void
+world_post(struct world *w, uint32_t q, const struct san_ulp_wr *wr)
+{
+	uint64_t end = w->now_ns + 60 * SAN_NS_PER_S;
+
+	while (!world_try_post(w, q, wr)) {
+		SAN_VERIFY(w->now_ns < end);
+		world_step(w);
+	}
+}
+
+void
+world_post_recv(struct world *w, uint32_t q, void *buf, uint32_t len, uint64_t wr_id)
+{
+	struct san_ulp_recv r = {.wr_id = wr_id, .nb_sge = len != 0};
+
+	r.sge[0].addr = buf;
+	r.sge[0].len = len;
+	SAN_VERIFY(san_core_post_recv(w->node[w->qp[q].node].core, w->qp[q].qp, &r, 1,
+				      w->now_ns) == 1);
+}
+
+bool
+world_wait(struct world *w, uint32_t q, bool recv, struct san_ulp_wc *wc, uint64_t limit_ns)
+{
+	uint64_t end = w->now_ns + limit_ns;
+
+	while (san_ulp_cq_poll(recv ? w->qp[q].recv_cq : w->qp[q].send_cq, wc, 1) == 0) {
+		if (w->now_ns >= end)
+			return false;
+		world_step(w);
+	}
+	w->qp[q].nb_done++;
+	return true;
+}
+
+uint32_t
+world_mr(struct world *w, uint32_t node, void *addr, uint64_t len, uint8_t rights)
+{
+	uint32_t key;
+
+	SAN_VERIFY(san_ulp_mr_add(san_core_ulp(w->node[node].core), addr, len,
+				  (uint64_t)(uintptr_t)addr, rights, 0xffff, &key) == 0);
+	return key;
+}
+
+void
+world_mr_del(struct world *w, uint32_t node, uint32_t key)
+{
+	SAN_VERIFY(san_ulp_mr_del(san_core_ulp(w->node[node].core), key) == 0);
+}
+
+void
+world_pattern(uint8_t *buf, uint64_t len, uint64_t seed)
+{
+	uint64_t i;
+
+	for (i = 0; i < len; i++)
+		buf[i] = (uint8_t)((i + seed) * 0x9e3779b97f4a7c15ULL >> 56);
+}
+
+bool
+world_pattern_ok(const uint8_t *buf, uint64_t len, uint64_t seed)
+{
+	uint64_t i;
+
+	for (i = 0; i < len; i++)
+		if (buf[i] != (uint8_t)((i + seed) * 0x9e3779b97f4a7c15ULL >> 56))
+			return false;
+	return true;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WORLD_H
+#define WORLD_H
+
+/**
+ * @file
+ * Several protocol cores in one process and in virtual time, joined by a
+ * switch with one finite output queue per host. The shipped code runs
+ * unchanged; only packets and time are ours, so every run repeats from its
+ * seed and every time limit can be asserted exactly.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core.h"
+#include "san_prng.h"
+
+#define WORLD_NODES 40
+#define WORLD_QPS   512
+
+/** What the path to a host does to packets. Rates in millionths. */
+struct world_link {
+	uint32_t drop_ppm, dup_ppm, reorder_ppm, corrupt_ppm;
+	uint64_t delay_ns;	/**< propagation */
+	uint64_t reorder_ns;	/**< a reordered packet comes later by up to this */
+	uint32_t mbps;		/**< 0: no serialisation */
+	uint32_t queue_pkts;	/**< 0: endless */
+	uint32_t mark_pkts;	/**< CE above this many queued; 0: never */
+	bool down;
+};
+
+struct world;
+
+/**
+ * Looks at every packet on its way; returns how many copies arrive (0 drops,
+ * 1 is normal). May be NULL.
+ */
+typedef int (*world_filter)(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m,
+			    void *arg);
+
+struct world_qp {
+	uint32_t node;
+	uint32_t qp;
+	struct san_ulp_cq *send_cq, *recv_cq;
+	bool established, disconnected, rejected, unreachable;
+	uint8_t reason;
+	uint64_t nb_done; /**< completions seen by world_poll() */
+};
+
+struct world_node {
+	struct san_core *core; /**< NULL: dead */
+	struct world_link link; /**< towards this node */
+	uint64_t busy_ns;	/**< its output port is busy until then */
+	uint64_t paused_until_ns;
+	uint32_t nb_queued;
+	uint64_t nb_rx, nb_lost;
+	bool accept;		/**< take every connect request with qp_conf and param */
+	bool has_request;
+	struct san_core_event request;
+	struct san_cm_param param;
+};
+
+struct world_event {
+	uint64_t at_ns;
+	uint64_t order;
+	uint32_t to;
+	struct rte_mbuf *m;
+};
+
+struct world_conf {
+	uint32_t nb_nodes;
+	uint64_t seed;
+	uint32_t max_conns; /**< per node */
+	uint16_t mtu;
+	bool ipv6;
+	uint32_t nb_mbufs;
+	uint32_t sq_depth, rq_depth;
+	struct world_link link;
+	/** Change a node's configuration before it is created; may be NULL. */
+	void (*tune)(struct san_core_conf *conf, uint32_t node, void *arg);
+	void *tune_arg;
+};
+
+struct world {
+	struct world_conf conf;
+	uint64_t now_ns;
+	struct san_prng prng;
+	struct rte_mempool *pool;
+	struct rte_hash *cam;
+	uint32_t nb_engines;
+	struct world_node node[WORLD_NODES];
+	struct world_qp qp[WORLD_QPS];
+	uint32_t nb_qps;
+	struct world_event *heap;
+	uint32_t nb_heap, max_heap;
+	uint64_t order;
+	uint64_t nb_steps;
+	uint64_t hash; /**< of every packet's destination, time and bytes */
+	world_filter filter;
+	void *filter_arg;
+	bool check; /**< every invariant after every step */
+};
+
+void world_conf_default(struct world_conf *conf);
+struct world *world_create(const struct world_conf *conf);
+/** Asserts that nothing has leaked: records, CAM entries, mbufs. */
+void world_destroy(struct world *w);
+void world_node_start(struct world *w, uint32_t node);
+/** The process is gone, without a word. */
+void world_node_kill(struct world *w, uint32_t node);
+void world_ip(const struct world *w, uint32_t node, struct san_ip *ip);
+
+void world_param_default(struct san_cm_param *p);
+/** A queue pair with its own CQs; index into w->qp. */
+uint32_t world_qp_create(struct world *w, uint32_t node);
+/** Connect a new queue pair of *a* to one that *b* makes; runs until established. */
+void world_connect(struct world *w, uint32_t a, uint32_t b, const struct san_cm_param *pa,
+		   const struct san_cm_param *pb, uint32_t *qa, uint32_t *qb);
+/** Orderly end from *qa*, until both sides are disconnected. */
+void world_disconnect(struct world *w, uint32_t qa, uint32_t qb);
+void world_qp_destroy(struct world *w, uint32_t q);
+
+/** One event: the next packet or timer, then everything that follows at that time. */
+void world_step(struct world *w);
+void world_run_for(struct world *w, uint64_t ns);
+/** Until *done* or the limit; returns whether done. */
+bool world_run_until(struct world *w, bool (*done)(struct world *w, void *arg), void *arg,
+		     uint64_t limit_ns);
+
+/** Post one request; retries while the queue is full, in virtual time. */
+void world_post(struct world *w, uint32_t q, const struct san_ulp_wr *wr);
+bool world_try_post(struct world *w, uint32_t q, const struct san_ulp_wr *wr);
+void world_post_recv(struct world *w, uint32_t q, void *buf, uint32_t len, uint64_t wr_id);
+/** Next completion of either queue; runs the world until there is one or the limit passes. */
+bool world_wait(struct world *w, uint32_t q, bool recv, struct san_ulp_wc *wc, uint64_t limit_ns);
+void world_wr(struct san_ulp_wr *wr, enum san_ulp_op op, void *buf, uint32_t len, uint64_t raddr,
+	      uint32_t rkey, uint64_t wr_id, uint8_t flags);
+uint32_t world_mr(struct world *w, uint32_t node, void *addr, uint64_t len, uint8_t rights);
+void world_mr_del(struct world *w, uint32_t node, uint32_t key);
+
+/** Bytes that depend on seed and position only. */
+void world_pattern(uint8_t *buf, uint64_t len, uint64_t seed);
+bool world_pattern_ok(const uint8_t *buf, uint64_t len, uint64_t seed);
+
+#endif /* WORLD_H */
