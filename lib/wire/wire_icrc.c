@@ -6,51 +6,73 @@
 #include "wire_priv.h"
 
 /*
- * The ICRC begins with eight bytes of ones in place of the InfiniBand LRH. Their
- * CRC is a constant; the unit test recomputes it.
+ * The ICRC begins with eight bytes of ones in place of the InfiniBand LRH; then
+ * what a router may change counts as ones. Below, the bits to set, from eight bytes
+ * before the IP header to the BTH: the Ethernet header's end becomes the LRH, and
+ * over IPv4 it makes a whole number of vector registers.
  */
-#define ICRC_AFTER_LRH 0x2144df1cu
+#define LRH_LEN 8
 
-/*
- * What a router may change counts as ones: from the IP header to the BTH, the
- * bits to set. Offsets count from the IP header.
- */
-static const uint8_t mask_v4[sizeof(struct wire_front_v4) - sizeof(struct wire_eth)] = {
-	[1] = 0xff,  /* DSCP, ECN */
-	[8] = 0xff,  /* TTL */
-	[10] = 0xff, /* header checksum */
-	[11] = 0xff,
-	[26] = 0xff, /* UDP checksum */
-	[27] = 0xff,
-	[32] = 0xff, /* BTH resv8a */
+static const uint8_t mask_v4[LRH_LEN + sizeof(struct wire_front_v4) - sizeof(struct wire_eth)] = {
+	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+	[LRH_LEN + 1] = 0xff,  /* DSCP, ECN */
+	[LRH_LEN + 8] = 0xff,  /* TTL */
+	[LRH_LEN + 10] = 0xff, /* header checksum */
+	[LRH_LEN + 11] = 0xff,
+	[LRH_LEN + 26] = 0xff, /* UDP checksum */
+	[LRH_LEN + 27] = 0xff,
+	[LRH_LEN + 32] = 0xff /* BTH resv8a */
 };
 
-static const uint8_t mask_v6[sizeof(struct wire_front_v6) - sizeof(struct wire_eth)] = {
-	[0] = 0x0f, /* traffic class, flow label */
-	[1] = 0xff,
-	[2] = 0xff,
-	[3] = 0xff,
-	[7] = 0xff,  /* hop limit */
-	[46] = 0xff, /* UDP checksum */
-	[47] = 0xff,
-	[52] = 0xff, /* BTH resv8a */
+static const uint8_t mask_v6[LRH_LEN + sizeof(struct wire_front_v6) - sizeof(struct wire_eth)] = {
+	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+	[LRH_LEN + 0] = 0x0f, /* traffic class, flow label */
+	[LRH_LEN + 1] = 0xff,
+	[LRH_LEN + 2] = 0xff,
+	[LRH_LEN + 3] = 0xff,
+	[LRH_LEN + 7] = 0xff,  /* hop limit */
+	[LRH_LEN + 46] = 0xff, /* UDP checksum */
+	[LRH_LEN + 47] = 0xff,
+	[LRH_LEN + 52] = 0xff /* BTH resv8a */
 };
 
-/** CRC of ones, then of *len* bytes from the IP header on, masked; a word at a time. */
+/** CRC of *len* bytes of the frame, masked; a loop that compilers turn into vector code. */
 static inline uint32_t
-crc_front(const uint8_t *ip, const uint8_t *mask, uint32_t len)
+crc_front(const uint8_t *lrh, const uint8_t *mask, uint32_t len)
 {
-	uint32_t pseudo[sizeof(mask_v6) / sizeof(uint32_t)];
+	uint32_t pseudo[sizeof(mask_v6) / sizeof(uint32_t)] __rte_aligned(16);
 	uint32_t i, bits, word;
 
 	static_assert(sizeof(mask_v4) % sizeof(word) == 0, "whole words");
 	static_assert(sizeof(mask_v6) % sizeof(word) == 0, "whole words");
 	for (i = 0; i < len / sizeof(word); i++) {
-		memcpy(&word, ip + i * sizeof(word), sizeof(word));
+		memcpy(&word, lrh + i * sizeof(word), sizeof(word));
 		memcpy(&bits, mask + i * sizeof(word), sizeof(word));
 		pseudo[i] = word | bits;
 	}
-	return crc32_gzip_refl(ICRC_AFTER_LRH, (const uint8_t *)pseudo, len);
+	return crc32_gzip_refl(0, (const uint8_t *)pseudo, len);
+}
+
+#ifdef RTE_ARCH_X86
+static __attribute__((target("avx"))) void
+clear_upper(void)
+{
+	__builtin_ia32_vzeroupper();
+}
+#endif
+
+/*
+ * ISA-L leaves the upper halves of the vector registers in use, and then every SSE
+ * instruction of the program that follows is slow: sealing 1408 bytes took 183 ns,
+ * with this 54.
+ */
+static inline void
+leave_vector_code(void)
+{
+#ifdef RTE_ARCH_X86
+	if (__builtin_cpu_supports("avx"))
+		clear_upper();
+#endif
 }
 
 uint32_t
@@ -58,9 +80,9 @@ san_wire_icrc(const struct rte_mbuf *m, bool v6, uint32_t len)
 {
 	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
 	uint32_t off = v6 ? sizeof(struct wire_front_v6) : sizeof(struct wire_front_v4);
-	const uint8_t *ip = data + sizeof(struct wire_eth);
-	uint32_t crc = v6 ? crc_front(ip, mask_v6, sizeof(mask_v6)) :
-			    crc_front(ip, mask_v4, sizeof(mask_v4));
+	const uint8_t *lrh = data + sizeof(struct wire_eth) - LRH_LEN;
+	uint32_t crc = v6 ? crc_front(lrh, mask_v6, sizeof(mask_v6)) :
+			    crc_front(lrh, mask_v4, sizeof(mask_v4));
 	uint32_t n = RTE_MIN((uint32_t)rte_pktmbuf_data_len(m), len);
 
 	crc = crc32_gzip_refl(crc, data + off, n - off);
@@ -69,6 +91,7 @@ san_wire_icrc(const struct rte_mbuf *m, bool v6, uint32_t len)
 		n = RTE_MIN((uint32_t)rte_pktmbuf_data_len(m), len);
 		crc = crc32_gzip_refl(crc, rte_pktmbuf_mtod(m, const uint8_t *), n);
 	}
+	leave_vector_code();
 	return crc;
 }
 

@@ -19,6 +19,11 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+/** Memory of EAL, megabytes; a test that needs more defines it before. */
+#ifndef TEST_EAL_MB
+#define TEST_EAL_MB "64"
+#endif
+
 /** Start EAL once; the affinity that it sets is undone, tests share the CPUs. */
 static inline void
 test_eal_init(void)
@@ -30,7 +35,7 @@ test_eal_init(void)
 		"--no-shconf",
 		"--no-telemetry",
 		"-m",
-		"64",
+		TEST_EAL_MB,
 		"--log-level=4",
 	};
 	char *argv[RTE_DIM(args) + 1] = {NULL};

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "san_prng.h"
 #include "test_eal.h"
 #include "wire_bth.h"
 #include "wire_sample.h"
@@ -563,6 +564,31 @@ parse__checksum_offload(void **state)
 	assert_int_equal(parse_drop(m), SAN_DROP_IP_CHECKSUM);
 }
 
+/* Our own sum of the header against DPDK's, for any addresses. */
+static void
+parse__ipv4_checksum(void **state)
+{
+	struct san_prng g;
+	struct rte_mbuf *m;
+	uint64_t word;
+	uint32_t i;
+	uint8_t *ip;
+
+	(void)state;
+	san_prng_seed(&g, 11);
+	for (i = 0; i < 20000; i++) {
+		m = wire_sample_build(pool, wire_sample_get("probe"), false);
+		ip = rte_pktmbuf_mtod_offset(m, uint8_t *, 14);
+		word = i < 4 ? 0 - (uint64_t)(i & 1) : san_prng_u64(&g);
+		memcpy(ip + 12, &word, sizeof(word));
+		fix_cksum(m);
+		if (i & 1)
+			ip[10 + (i >> 1 & 1)] ^= (uint8_t)(1u << san_prng_below(&g, 8));
+		/* the addresses are not those that the ICRC was made for */
+		assert_int_equal(parse_drop(m), i & 1 ? SAN_DROP_IP_CHECKSUM : SAN_DROP_ICRC);
+	}
+}
+
 static void
 parse__another_port(void **state)
 {
@@ -604,6 +630,7 @@ main(void)
 		cmocka_unit_test(parse__ipv4_options),
 		cmocka_unit_test(parse__ce_mark),
 		cmocka_unit_test(parse__checksum_offload),
+		cmocka_unit_test(parse__ipv4_checksum),
 		cmocka_unit_test(parse__another_port),
 		cmocka_unit_test(pool__nothing_leaked),
 	};

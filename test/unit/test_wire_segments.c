@@ -112,8 +112,9 @@ parse__split_header_refused(void **state)
 	struct rte_mbuf *parts;
 
 	(void)state;
-	/* an external buffer is not ours to write to */
-	parts = test_eal_exact(pool, data, 60);
+	/* an external buffer is not ours to write to, even with room behind the data */
+	parts = test_eal_exact(pool, data, len);
+	rte_pktmbuf_trim(parts, (uint16_t)(len - 60));
 	rte_pktmbuf_chain(parts, test_eal_exact(pool, data + 60, (uint16_t)(len - 60)));
 	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
 	rte_pktmbuf_free(parts);
