@@ -140,9 +140,9 @@ bucket_of(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid)
 
 struct san_cm_conn *
 san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid,
-		 uint32_t peer_tag)
+		 uint32_t peer_tag, const struct san_cm_conn *after)
 {
-	uint32_t slot = *bucket_of(cm, peer, peer_cid);
+	uint32_t slot = after != NULL ? after->hash_next : *bucket_of(cm, peer, peer_cid);
 
 	while (slot != CM_NO_SLOT) {
 		struct san_cm_conn *c = &cm->conns[slot];
@@ -375,6 +375,7 @@ check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 {
 	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
 	bool live = c->state != SAN_CM_IDLE && !c->is_ghost;
+	const struct san_cm_conn *found = NULL;
 
 	SAN_VERIFY(c->state < SAN_CM_STATE_MAX);
 	SAN_VERIFY((pc->state != SAN_CONN_FREE) == live);
@@ -387,7 +388,10 @@ check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 	SAN_VERIFY(c->probes <= cm->conf.keepalive_probes);
 	if (!c->in_hash)
 		return;
-	SAN_VERIFY(san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag) != NULL);
+	do {
+		found = san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag, found);
+		SAN_VERIFY(found != NULL);
+	} while (found != c);
 }
 
 void

@@ -376,16 +376,17 @@ act_ended(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 act_lost(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	finish(cm, c, SAN_CM_EV_DISCONNECTED,
-	       s->in == CM_IN_EXPIRED ? SAN_CM_R_TIMEOUT : s->reason);
+	finish(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
 }
 
 /* Perhaps only one direction is dead: a peer that hears this needs not find out itself. */
 static void
 act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	farewell(cm, c, SAN_CM_DREQ, s->reason);
-	finish(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
+	uint8_t reason = s->in == CM_IN_EXPIRED ? SAN_CM_R_TIMEOUT : s->reason;
+
+	farewell(cm, c, SAN_CM_DREQ, reason);
+	finish(cm, c, SAN_CM_EV_DISCONNECTED, reason);
 }
 
 /* ---- the table ---- */
@@ -438,7 +439,7 @@ static const struct cm_rule rules[][CM_IN_MAX] = {
 		[CM_IN_CLOSE] = {SAN_CM_DREQ_SENT, act_dreq},
 		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT, act_dreq},
 		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, act_failed},
-		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, act_lost},
+		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, act_failed},
 	},
 	[SAN_CM_ESTABLISHED] = {
 		[CM_IN_REQUEST] = {SAN_CM_ESTABLISHED, act_rep_again},

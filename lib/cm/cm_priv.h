@@ -150,9 +150,10 @@ int san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct 
 /** Give slot and CID back; *ghost_ns*: for so long, know the peer's REQ as an old one. */
 void san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns,
 		      uint64_t now_ns);
-/** By the peer's address, CID and tag; NULL: none. */
+/** By the peer's address, CID and tag; *after* one of them the next, NULL: the first. */
 struct san_cm_conn *san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer,
-				     uint32_t peer_cid, uint32_t peer_tag);
+				     uint32_t peer_cid, uint32_t peer_tag,
+				     const struct san_cm_conn *after);
 void san_cm_hash_add(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type);

@@ -143,11 +143,14 @@ static struct san_cm_conn *
 find_attempt(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	     uint64_t now_ns)
 {
-	struct san_cm_conn *c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag);
+	struct san_cm_conn *c = NULL;
 
-	if (c == NULL || !c->passive || c->own.xid != msg->xid)
-		return NULL;
-	return c->is_ghost && now_ns >= c->expires_ns ? NULL : c;
+	do {
+		c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag, c);
+		if (c == NULL)
+			return NULL;
+	} while (!c->passive || c->own.xid != msg->xid || (c->is_ghost && now_ns >= c->expires_ns));
+	return c;
 }
 
 static enum san_drop
@@ -277,11 +280,13 @@ is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struc
 static enum san_drop
 rx_reset(struct san_cm *cm, const struct cm_step *s)
 {
-	struct san_cm_conn *c;
+	struct san_cm_conn *c = NULL;
 
-	c = san_cm_hash_find(cm, &s->pkt->src, s->msg->src_cid, s->msg->src_tag);
-	if (c == NULL || !is_reset_valid(cm, c, s))
-		return SAN_DROP_RESET_STALE;
+	do {
+		c = san_cm_hash_find(cm, &s->pkt->src, s->msg->src_cid, s->msg->src_tag, c);
+		if (c == NULL)
+			return SAN_DROP_RESET_STALE;
+	} while (!is_reset_valid(cm, c, s));
 	return san_cm_fsm_step(cm, c, s) ? SAN_DROP_NONE : SAN_DROP_RESET_STALE;
 }
 

@@ -645,13 +645,6 @@ san_core_unlisten(struct san_core *core, uint64_t service)
 	san_cm_unlisten(core->cm, service);
 }
 
-/* Payload bytes of a packet: a multiple of 4, so that only the last one is padded. */
-static uint16_t
-payload_mtu(const struct san_core *core, bool v4)
-{
-	return (uint16_t)((core->conf.mtu - (v4 ? SAN_WIRE_OVERHEAD_V4 : SAN_WIRE_OVERHEAD_V6)) & ~3);
-}
-
 int
 san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, uint64_t service,
 		 const struct san_cm_param *param, uint64_t now_ns)
@@ -666,7 +659,7 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	rc = san_inet_source(core->inet, peer, &local);
 	if (rc != 0)
 		return rc;
-	own.mtu = payload_mtu(core, san_ip_is_v4(peer));
+	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
 	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
 	if (rc == 0)
 		core->slot_of_qp[qp] = slot;
@@ -684,7 +677,8 @@ san_core_accept(struct san_core *core, uint16_t slot, uint32_t qp,
 		return -EISCONN;
 	if (slot >= core->conf.pdl.max_conns)
 		return -ENOENT;
-	own.mtu = payload_mtu(core, san_ip_is_v4(&core->pdl->conns[slot].path.dst));
+	own.mtu = san_wire_payload_max(core->conf.mtu,
+				       !san_ip_is_v4(&core->pdl->conns[slot].path.dst));
 	rc = san_cm_accept(core->cm, slot, &own, qp, now_ns);
 	if (rc == 0)
 		core->slot_of_qp[qp] = slot;

@@ -131,6 +131,9 @@ struct san_pdl_conn {
 	bool failed;        /**< retries exhausted: the core must end it (RT-7) */
 	bool pace_wait;     /**< pace_ns is a deadline */
 	bool tlp_done;      /**< tail-loss probe sent, no progress since */
+	bool again_data;    /**< of lost requests and pull data, the latter went last */
+	bool new_turn;      /**< a refused request left its turn to new packets */
+	bool turn_left;     /**< in this visit */
 	bool ackreq_owed;   /**< the next packet asks for an ACK: something was resent */
 	bool yield;         /**< others wait for its txblock: send nothing new until drained */
 	bool peer_serial_valid;
@@ -347,8 +350,9 @@ void san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 void san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		       uint64_t now_ns);
 /**
- * Lowest lost PSN that may go again now (requests first, then data), marked as
- * sent; NULL: none. The entry stays the window's.
+ * A lost PSN that may go again now, marked as sent; NULL: none, or it is the
+ * turn of what is new. Lowest PSN of each window first, and of the two windows
+ * the lower RSN. The entry stays the window's.
  */
 struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c,
 				       uint64_t now_ns);

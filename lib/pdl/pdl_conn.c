@@ -27,7 +27,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.max_conns = 1024,
 		.max_active = 1024,
 		.budget_pkts = 65536,
-		.max_retries = 12,
+		.max_retries = 20, /* with the RTOs below some 6 s: a host that is not scheduled is not dead */
 		.ooo_distance = 3,
 		.ackreq_window = 2,
 		.ack_every = 10,
@@ -37,7 +37,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		/* A machine that stalls for milliseconds must not look like loss. */
 		.rto_init_ns = 4 * SAN_NS_PER_MS,
 		.rto_min_ns = 1 * SAN_NS_PER_MS,
-		.rto_max_ns = 200 * SAN_NS_PER_MS,
+		.rto_max_ns = 500 * SAN_NS_PER_MS,
 		.tlp_min_ns = 50 * SAN_NS_PER_US,
 		.cid_rest_ns = 1 * SAN_NS_PER_S,
 		.cc = &san_pdl_cc_swift,
@@ -442,4 +442,5 @@ san_pdl_check(const struct san_pdl *pdl)
 	SAN_VERIFY(inflight == pdl->inflight);
 	/* PCB-4: never above the host's budget. */
 	SAN_VERIFY(inflight + tokens <= pdl->conf.budget_pkts);
+	SAN_VERIFY(TAILQ_EMPTY(&pdl->wait) || inflight + tokens == pdl->conf.budget_pkts);
 }

@@ -92,14 +92,13 @@ san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
 	uint32_t taken = pdl->inflight + pdl->nb_tokens;
 
 	SAN_ASSERT(taken <= pdl->conf.budget_pkts);
-	if (!TAILQ_EMPTY(&pdl->wait)) {
-		if (c->token)
-			return 1;
-	} else if (taken - c->token < pdl->conf.budget_pkts) {
-		return pdl->conf.budget_pkts - taken + c->token;
+	/* While anybody waits, all of it is in flight or a token: nobody is overtaken. */
+	SAN_ASSERT(TAILQ_EMPTY(&pdl->wait) || taken == pdl->conf.budget_pkts);
+	if (taken - c->token == pdl->conf.budget_pkts) {
+		wait_for(pdl, c, SAN_WAIT_BUDGET);
+		return 0;
 	}
-	wait_for(pdl, c, SAN_WAIT_BUDGET);
-	return 0;
+	return pdl->conf.budget_pkts - taken + c->token;
 }
 
 void

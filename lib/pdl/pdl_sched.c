@@ -44,8 +44,10 @@ void
 san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
 {
 	san_pdl_pcb_end(pdl, c, more);
-	if (more)
+	/* what left its turn to new packets has the next one */
+	if (more || c->turn_left)
 		san_pdl_kick(pdl, c);
+	c->turn_left = false;
 }
 
 bool

@@ -118,6 +118,39 @@ lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool 
 	}
 }
 
+/*
+ * Which of the two windows goes first? Of what is ours the lower RSN (RT-20,
+ * RT-26); our pull data answers the other side's RSNs, so there they take turns:
+ * a request that the peer has no record for must not starve what frees records.
+ */
+static struct san_pdl_entry *
+choose(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *data)
+{
+	if (req == NULL || data == NULL)
+		return req != NULL ? req : data;
+	if (!san_pdl_is_counted(data->op))
+		return data;
+	if (data->op != SAN_OP_PULL_DATA)
+		return san_seq_lt(req->rsn, data->rsn) ? req : data;
+	c->again_data = !c->again_data;
+	return c->again_data ? data : req;
+}
+
+/*
+ * Likewise what is new: with room for one packet only, requests that the peer
+ * refuses again and again leave every other turn to it.
+ */
+static bool
+leave_turn(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e)
+{
+	if (e->win != SAN_WIN_REQ || e->retries == 0 ||
+	    c->pcb.inflight + 1 < san_pdl_pcb_limit(pdl, c))
+		return false;
+	c->new_turn = !c->new_turn;
+	c->turn_left = c->new_turn;
+	return c->new_turn;
+}
+
 struct san_pdl_entry *
 san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
@@ -127,9 +160,8 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	if (!san_pdl_has_lost(c) || c->failed || c->state != SAN_CONN_OPEN)
 		return NULL;
 	e = lowest_lost(pdl, c, SAN_WIN_REQ, &blocked, now_ns);
-	if (e == NULL)
-		e = lowest_lost(pdl, c, SAN_WIN_DATA, &blocked, now_ns);
-	if (e == NULL)
+	e = choose(c, e, lowest_lost(pdl, c, SAN_WIN_DATA, &blocked, now_ns));
+	if (e == NULL || leave_turn(pdl, c, e))
 		return NULL;
 	san_pdl_rtx_find(c, e->win, e->psn);
 	if (e->state & SAN_ENT_SENT) { /* a withdrawn PSN goes as RESYNC for the first time */

@@ -93,6 +93,29 @@ san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 	return p->round != tc->round[SAN_TL_SLOT(p->rsn)];
 }
 
+/*
+ * Unordered: the next round of *rsn*. Odd rounds are for lack of a record, even
+ * ones RNR, so that a repeated NACK says the same as the first.
+ */
+static void
+next_round(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+{
+	uint8_t *round = &tc->round[SAN_TL_SLOT(rsn)];
+	uint8_t odd = code == SAN_ST_RESOURCE;
+
+	*round += (*round & 1) == odd ? 2 : 1;
+}
+
+void
+san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
+{
+	if (tc->peer.ordered)
+		san_tl_nack(tl, tc, p->psn, tc->rnr_rsn, SAN_ST_RNR);
+	else
+		san_tl_nack(tl, tc, p->psn, p->rsn,
+			    tc->round[SAN_TL_SLOT(p->rsn)] & 1 ? SAN_ST_RESOURCE : SAN_ST_RNR);
+}
+
 /* Everything of the push comes again, under new PSNs. */
 static void
 reset_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
@@ -132,7 +155,7 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 	if (!tc->peer.ordered || r == &tl->scratch)
 		reset_push(tl, tc, r, now_ns);
 	if (!tc->peer.ordered) {
-		tc->round[SAN_TL_SLOT(rsn)]++;
+		next_round(tc, rsn, SAN_ST_RNR);
 	} else {
 		tc->rnr_round++;
 		tc->rnr_rsn = rsn;
@@ -151,7 +174,7 @@ void
 san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn)
 {
 	if (!tc->peer.ordered)
-		tc->round[SAN_TL_SLOT(rsn)]++;
+		next_round(tc, rsn, SAN_ST_RESOURCE);
 	san_tl_nack(tl, tc, psn, rsn, SAN_ST_RESOURCE);
 }
 

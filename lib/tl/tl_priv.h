@@ -223,6 +223,9 @@ enum san_drop san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct
 			       uint64_t now_ns);
 /** Was it sent before the initiator knew of our last RNR? (design, rule 4) */
 bool san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p);
+/** For such a packet, which is refused, the NACK again. */
+void san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc,
+			const struct san_wire_pkt *p);
 /** RNR for the RSN of *r*: drop what is held and placed of it (ordered: and above). */
 void san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
 		uint64_t now_ns);

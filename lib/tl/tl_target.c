@@ -418,7 +418,7 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 	if (p->rsn - tc->rx_base >= tc->peer.n_rx)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
 	if (unlikely(san_tl_is_old_round(tc, p))) {
-		san_tl_nack(tl, tc, p->psn, tc->peer.ordered ? tc->rnr_rsn : p->rsn, SAN_ST_RNR);
+		san_tl_repeat_nack(tl, tc, p);
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ROUND, now_ns);
 	}
 	r = san_tl_rxn_find(tl, tc, p->rsn);
