@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The port arguments: words "key=value", one table. A wrong one is refused with
+ * its key, its value, and what would be right.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "dpdk_priv.h"
+#include "san_log.h"
+
+#define CONNS_DEFAULT   1024
+#define MTU_DEFAULT     1500
+#define MTU_MIN         1280 /* IPv6 wants it (RT-31) */
+#define MTU_MAX         9000
+#define WINDOW_DEFAULT  512
+#define MAX_TXN_DEFAULT 256
+#define RNR_MS_DEFAULT  10000
+#define KEEPALIVE_MS    1000
+#define PKEY_DEFAULT    0xffff
+#define IMPAIR_SEED     1
+#define CONF(f)         offsetof(struct dpdk_conf, f), sizeof(((struct dpdk_conf *)0)->f)
+#define CORE(f)         CONF(engine.core.f)
+#define US              SAN_NS_PER_US
+#define MS              SAN_NS_PER_MS
+
+/** Numbers: a range, and what one unit of the argument is in the field. */
+static const struct number {
+	const char *key;
+	size_t offset, size;
+	uint64_t min, max;
+	uint64_t unit;
+} numbers[] = {
+	{"conns", CORE(pdl.max_conns), 1, SAN_CONNS_MAX, 1},
+	{"mtu", CORE(mtu), MTU_MIN, MTU_MAX, 1},
+	{"pool", CONF(engine.pool_size), 64, 1u << 24, 1},
+	{"rxd", CONF(engine.nb_rxd), 32, 32768, 1},
+	{"txd", CONF(engine.nb_txd), 32, 32768, 1},
+	{"sleep_us", CONF(engine.sleep_max_us), 1, 1000, 1},
+	{"udp_port", CORE(udp_port), 1, 65535, 1},
+	{"dscp", CORE(cm.path.dscp), 0, 63, 1},
+	/* packet delivery */
+	{"active", CORE(pdl.max_active), 1, SAN_CONNS_MAX, 1},
+	{"budget", CORE(pdl.budget_pkts), 1, 1u << 24, 1},
+	{"retries", CORE(pdl.max_retries), 1, 255, 1},
+	{"ooo", CORE(pdl.ooo_distance), 1, 255, 1},
+	{"ackreq_window", CORE(pdl.ackreq_window), 0, 255, 1},
+	{"ack_every", CORE(pdl.ack_every), 1, 65535, 1},
+	{"ack_delay_us", CORE(pdl.ack_delay_ns), 0, 1000000, US},
+	{"quantum", CORE(pdl.quantum), 1, 65535, 1},
+	{"plb", CORE(pdl.plb_bad_rtts), 0, 255, 1},
+	{"rto_us", CORE(pdl.rto_init_ns), 1, 60000000, US},
+	{"rto_min_us", CORE(pdl.rto_min_ns), 1, 60000000, US},
+	{"rto_max_us", CORE(pdl.rto_max_ns), 1, 60000000, US},
+	{"tlp_us", CORE(pdl.tlp_min_ns), 1, 60000000, US},
+	{"cid_rest_ms", CORE(pdl.cid_rest_ns), 0, 60000, MS},
+	{"target_us", CORE(pdl.cc_conf.target_ns), 1, 1000000, US},
+	{"cwnd_min", CORE(pdl.cc_conf.window_min), 1, 100, SAN_CC_ONE / 100},
+	{"cwnd", CORE(pdl.cc_conf.window_init), 1, 16384, SAN_CC_ONE},
+	{"cwnd_max", CORE(pdl.cc_conf.window_max), 1, 16384, SAN_CC_ONE},
+	/* transactions */
+	{"txns", CORE(tl.max_txns), 1, 1u << 24, 1},
+	{"rxns", CORE(tl.max_rxns), 1, 1u << 24, 1},
+	{"incast", CORE(tl.budget_bytes), 1, UINT32_MAX, 1},
+	{"lapsed", CORE(tl.lapsed_bytes), 0, UINT32_MAX, 1},
+	{"grant", CORE(tl.grant_bytes), 1, UINT32_MAX, 1},
+	{"solicit", CORE(tl.solicit_len), 0, UINT32_MAX, 1},
+	{"level", CORE(tl.solicit_level), 0, 255, 1},
+	{"held", CORE(tl.max_held), 1, 1u << 24, 1},
+	{"held_conn", CORE(tl.max_held_conn), 1, 1u << 24, 1},
+	{"rnr_delay_us", CORE(tl.rnr_delay_us), 1, 1000000, 1},
+	{"pull_piece", CORE(ulp.pull_piece), 1, SAN_WIRE_LENGTH_MAX, 1},
+	{"regions", CORE(ulp.max_mrs), 1, 1u << 20, 1},
+	{"cqs", CORE(ulp.max_cqs), 1, 1u << 20, 1},
+	/* connection management */
+	{"cm_retry_ms", CORE(cm.retry_ns), 1, 60000, MS},
+	{"cm_retries", CORE(cm.max_retries), 1, 255, 1},
+	{"cm_drain_ms", CORE(cm.drain_ns), 1, 600000, MS},
+	{"cm_rate", CORE(cm.rate_per_ms), 1, 1000000, 1},
+	{"keepalive_probes", CORE(cm.keepalive_probes), 1, 255, 1},
+	/* defaults of connections */
+	{"window", CONF(param.window), SAN_WIN_MIN, SAN_WIN_DATA_MAX, 1},
+	{"first_window", CONF(param.first_window), SAN_WIN_MIN, SAN_WIN_DATA_MAX, 1},
+	{"max_txn", CONF(param.max_txn), 1, SAN_TL_N_MAX, 1},
+	{"msg_limit", CONF(param.msg_limit), 1, 65535, 1},
+	{"rnr_ms", CONF(param.rnr_ms), 1, 65535, 1},
+	{"keepalive_ms", CONF(param.keepalive_ms), 1, 65535, 1},
+	{"pkey", CONF(param.pkey), 1, 65535, 1},
+	/* tests */
+	{"seed", CONF(engine.secret_seed), 0, UINT64_MAX, 1},
+	{"first_psn", CORE(pdl.first_psn), 0, UINT32_MAX, 1},
+};
+
+/* ---- values ---- */
+
+/* 123, 0x7b, 64k, 1M, 1G. */
+static bool
+parse_number(const char *text, uint64_t *out)
+{
+	static const char suffixes[] = "kMG";
+	const char *suffix;
+	char *end;
+	uint64_t v;
+
+	if (text[0] < '0' || text[0] > '9') /* no sign, no blank */
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	if (errno != 0)
+		return false;
+	if (*end != '\0') {
+		suffix = strchr(suffixes, *end);
+		if (suffix == NULL || end[1] != '\0')
+			return false;
+		for (; suffix >= suffixes; suffix--) {
+			if (v > UINT64_MAX / 1024)
+				return false;
+			v *= 1024;
+		}
+	}
+	*out = v;
+	return true;
+}
+
+static void
+store(void *to, size_t size, uint64_t v)
+{
+	switch (size) {
+	case sizeof(uint8_t):
+		*(uint8_t *)to = (uint8_t)v;
+		break;
+	case sizeof(uint16_t):
+		*(uint16_t *)to = (uint16_t)v;
+		break;
+	case sizeof(uint32_t):
+		*(uint32_t *)to = (uint32_t)v;
+		break;
+	default:
+		*(uint64_t *)to = v;
+		break;
+	}
+}
+
+static int
+set_number(struct dpdk_conf *conf, const struct number *num, const char *value,
+	   const struct rtsan_host *host)
+{
+	uint64_t v;
+
+	if (!parse_number(value, &v))
+		return host->fail(-EINVAL, "%s=%s: not a number", num->key, value);
+	if (v < num->min || v > num->max)
+		return host->fail(-EINVAL, "%s=%s: must be %" PRIu64 " to %" PRIu64, num->key,
+				  value, num->min, num->max);
+	store((uint8_t *)conf + num->offset, num->size, v * num->unit);
+	return 0;
+}
+
+typedef int (*set_fn)(struct dpdk_conf *conf, const char *key, const char *value,
+		      const struct rtsan_host *host);
+
+static int
+set_ip(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+{
+	struct san_inet_conf *inet = &conf->engine.core.inet;
+
+	if (inet->nb_addrs == RTE_DIM(inet->addrs))
+		return host->fail(-EINVAL, "%s=%s: at most %zu addresses", key, value,
+				  RTE_DIM(inet->addrs));
+	if (san_inet_parse(value, &inet->addrs[inet->nb_addrs]) != 0)
+		return host->fail(-EINVAL, "%s=%s: not an address", key, value);
+	inet->nb_addrs++;
+	return 0;
+}
+
+static int
+set_gw(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+{
+	struct san_inet_conf *inet = &conf->engine.core.inet;
+	struct san_inet_addr addr;
+
+	if (strchr(value, '/') != NULL || san_inet_parse(value, &addr) != 0)
+		return host->fail(-EINVAL, "%s=%s: not an address", key, value);
+	if (san_ip_is_v4(&addr.ip))
+		inet->gateway_v4 = addr.ip;
+	else
+		inet->gateway_v6 = addr.ip;
+	return 0;
+}
+
+static int
+set_text(char *to, size_t size, const char *key, const char *value, const struct rtsan_host *host)
+{
+	if (value[0] == '\0' || strlen(value) >= size)
+		return host->fail(-EINVAL, "%s=%s: 1 to %zu characters", key, value, size - 1);
+	strcpy(to, value);
+	return 0;
+}
+
+static int
+set_port(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+{
+	return set_text(conf->port, sizeof(conf->port), key, value, host);
+}
+
+static int
+set_capture(struct dpdk_conf *conf, const char *key, const char *value,
+	    const struct rtsan_host *host)
+{
+	return set_text(conf->capture, sizeof(conf->capture), key, value, host);
+}
+
+/* Index of *value* among *n* names, or -EINVAL with all of them in the text. */
+static int
+choose(const char *key, const char *value, const char *const *names, int n,
+       const struct rtsan_host *host)
+{
+	char all[128] = "";
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (strcmp(value, names[i]) == 0)
+			return i;
+		strcat(all, i == 0 ? "" : ", ");
+		strcat(all, names[i]);
+	}
+	return host->fail(-EINVAL, "%s=%s: one of %s", key, value, all);
+}
+
+static int
+set_poll(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+{
+	static const char *const names[] = {"caller", "lcore"};
+	int i = choose(key, value, names, RTE_DIM(names), host);
+
+	conf->engine.own_lcore = i == 1;
+	return i < 0 ? i : 0;
+}
+
+static int
+set_idle(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+{
+	static const char *const names[] = {
+		[SAN_IDLE_AUTO] = "auto",
+		[SAN_IDLE_POLL] = "poll",
+		[SAN_IDLE_PAUSE] = "pause",
+		[SAN_IDLE_YIELD] = "yield",
+		[SAN_IDLE_SLEEP] = "sleep",
+	};
+	int i = choose(key, value, names, RTE_DIM(names), host);
+
+	conf->engine.idle = (uint8_t)i;
+	return i < 0 ? i : 0;
+}
+
+static int
+set_cc(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+{
+	static const char *const names[] = {"swift", "dcqcn", "fixed"};
+	int i = choose(key, value, names, RTE_DIM(names), host);
+
+	if (i >= 0)
+		conf->engine.core.pdl.cc = san_pdl_cc_find(value);
+	return i < 0 ? i : 0;
+}
+
+static int
+set_policy(struct dpdk_conf *conf, const char *key, const char *value,
+	   const struct rtsan_host *host)
+{
+	static const char *const names[] = {[SAN_GRANT_RR] = "rr", [SAN_GRANT_SRPT] = "srpt"};
+	int i = choose(key, value, names, RTE_DIM(names), host);
+
+	conf->engine.core.tl.policy = (uint8_t)i;
+	return i < 0 ? i : 0;
+}
+
+static int
+set_impair(struct dpdk_conf *conf, const char *key, const char *value,
+	   const struct rtsan_host *host)
+{
+	struct san_engine_impair_conf *engine;
+	struct rtsan_dpdk_impair impair;
+	const char *why;
+	int rc = dpdk_conf_impair(value, &impair, &why);
+
+	if (rc != 0)
+		return host->fail(rc, "%s=%s: %s", key, value, why);
+	engine = strcmp(key, "impair_tx") == 0 ? &conf->engine.impair_tx : &conf->engine.impair_rx;
+	return dpdk_conf_impair_engine(&impair, engine);
+}
+
+static const struct word {
+	const char *key;
+	set_fn set;
+} words_of[] = {
+	{"ip", set_ip},
+	{"ip6", set_ip},
+	{"gw", set_gw},
+	{"port", set_port},
+	{"poll", set_poll},
+	{"idle", set_idle},
+	{"cc", set_cc},
+	{"policy", set_policy},
+	{"impair_tx", set_impair},
+	{"impair_rx", set_impair},
+	{"capture", set_capture},
+};
+
+/* ---- the whole ---- */
+
+static int
+set_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host)
+{
+	const char *value = strchr(word, '=');
+	char key[32];
+	size_t i;
+
+	if (value == NULL || value == word || (size_t)(value - word) >= sizeof(key))
+		return host->fail(-EINVAL, "\"%s\": not key=value", word);
+	memcpy(key, word, (size_t)(value - word));
+	key[value - word] = '\0';
+	value++;
+	for (i = 0; i < RTE_DIM(numbers); i++)
+		if (strcmp(key, numbers[i].key) == 0)
+			return set_number(conf, &numbers[i], value, host);
+	for (i = 0; i < RTE_DIM(words_of); i++)
+		if (strcmp(key, words_of[i].key) == 0)
+			return words_of[i].set(conf, key, value, host);
+	return host->fail(-EINVAL, "%s: unknown argument", key);
+}
+
+static bool
+is_given(const char *key, char *const *words, int nb_words)
+{
+	size_t len = strlen(key);
+	int i;
+
+	for (i = 0; i < nb_words; i++)
+		if (strncmp(words[i], key, len) == 0 && words[i][len] == '=')
+			return true;
+	return false;
+}
+
+/*
+ * An engine that sleeps is late by its sleep, at either end, and that is no
+ * congestion: the target allows for it, and the window is never paced below a
+ * packet, which would turn each sleep into hundreds.
+ */
+static void
+derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
+{
+	struct san_pdl_cc_conf *cc = &conf->engine.core.pdl.cc_conf;
+
+	if (conf->engine.idle != SAN_IDLE_SLEEP)
+		return;
+	if (!is_given("target_us", words, nb_words))
+		cc->target_ns += 4 * conf->engine.sleep_max_us * US;
+	if (!is_given("cwnd_min", words, nb_words))
+		cc->window_min = SAN_CC_ONE;
+}
+
+/* What follows from other values unless it was given itself. */
+static int
+derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rtsan_host *host)
+{
+	struct san_core_conf *core = &conf->engine.core;
+	const struct san_pdl_conf *pdl = &core->pdl;
+	uint32_t need;
+
+	if (core->inet.nb_addrs == 0)
+		return host->fail(-EINVAL, "ip= is missing: the port needs an address");
+	derive_sleep(conf, words, nb_words);
+	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
+	core->ulp.max_qps = core->pdl.max_conns;
+	if (!is_given("active", words, nb_words))
+		core->pdl.max_active = RTE_MIN(core->pdl.max_active, core->pdl.max_conns);
+	if (!is_given("first_window", words, nb_words))
+		conf->param.first_window = conf->param.window;
+	if (!is_given("msg_limit", words, nb_words))
+		conf->param.msg_limit = conf->param.max_txn;
+	core->pdl.fixed_psn = is_given("first_psn", words, nb_words);
+	if (pdl->rto_min_ns > pdl->rto_init_ns || pdl->rto_init_ns > pdl->rto_max_ns)
+		return host->fail(-EINVAL, "rto_min_us <= rto_us <= rto_max_us does not hold");
+	if (pdl->cc_conf.window_init > pdl->cc_conf.window_max)
+		return host->fail(-EINVAL, "cwnd is above cwnd_max");
+	if (core->tl.max_held_conn > core->tl.max_held)
+		core->tl.max_held_conn = core->tl.max_held;
+	need = san_engine_pool_min(&conf->engine);
+	if (!is_given("pool", words, nb_words))
+		conf->engine.pool_size = RTE_MAX(conf->engine.pool_size, need);
+	if (conf->engine.pool_size < need)
+		return host->fail(-EINVAL, "pool=%u: at least %u for held=%u, rxd=%u, txd=%u",
+				  conf->engine.pool_size, need, core->tl.max_held,
+				  conf->engine.nb_rxd, conf->engine.nb_txd);
+	return 0;
+}
+
+int
+dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
+	       const struct rtsan_host *host)
+{
+	int i, rc;
+
+	memset(conf, 0, sizeof(*conf));
+	san_engine_conf_default(&conf->engine, CONNS_DEFAULT, MTU_DEFAULT);
+	strcpy(conf->port, "0");
+	conf->param.window = WINDOW_DEFAULT;
+	conf->param.max_txn = MAX_TXN_DEFAULT;
+	conf->param.rnr_ms = RNR_MS_DEFAULT;
+	conf->param.keepalive_ms = KEEPALIVE_MS;
+	conf->param.pkey = PKEY_DEFAULT;
+	for (i = 0; i < nb_words; i++) {
+		rc = set_word(conf, words[i], host);
+		if (rc != 0)
+			return rc;
+	}
+	return derive(conf, words, nb_words, host);
+}
+
+/* ---- impairment ---- */
+
+static bool
+parse_probability(const char *text, double *out)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	*out = v;
+	return end != text && *end == '\0' && v >= 0 && v <= 1; /* NaN fails both */
+}
+
+static int
+impair_word(const char *key, const char *value, struct rtsan_dpdk_impair *out, const char **why)
+{
+	const struct {
+		const char *key;
+		double *to;
+	} rates[] = {
+		{"drop", &out->drop},
+		{"dup", &out->duplicate},
+		{"reorder", &out->reorder},
+		{"corrupt", &out->corrupt},
+		{"ecn", &out->ecn},
+	};
+	uint64_t v;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(rates); i++) {
+		if (strcmp(key, rates[i].key) != 0)
+			continue;
+		*why = "a probability is 0 to 1";
+		return parse_probability(value, rates[i].to) ? 0 : -EINVAL;
+	}
+	*why = "known are drop, dup, reorder, corrupt, ecn, delay, seed";
+	if (strcmp(key, "delay") != 0 && strcmp(key, "seed") != 0)
+		return -EINVAL;
+	*why = "delay is microseconds, at most 10 s; seed a number";
+	if (!parse_number(value, &v))
+		return -EINVAL;
+	if (key[0] == 's') {
+		out->seed = v;
+		return 0;
+	}
+	out->delay_us = (uint32_t)v;
+	return v <= 10000000 ? 0 : -EINVAL;
+}
+
+int
+dpdk_conf_impair(const char *text, struct rtsan_dpdk_impair *out, const char **why)
+{
+	char buf[DPDK_WORD_MAX], *save = NULL, *word, *value;
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	out->seed = IMPAIR_SEED;
+	*why = "too long";
+	if (strlen(text) >= sizeof(buf))
+		return -EINVAL;
+	strcpy(buf, text);
+	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
+		*why = "not key=value,key=value";
+		value = strchr(word, '=');
+		if (value == NULL)
+			return -EINVAL;
+		*value++ = '\0';
+		rc = impair_word(word, value, out, why);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+to_fixed(double p, uint64_t *out)
+{
+	if (!(p >= 0 && p <= 1))
+		return -EINVAL;
+	*out = (uint64_t)(p * (double)SAN_IMPAIR_ALWAYS);
+	return 0;
+}
+
+int
+dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in, struct san_engine_impair_conf *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->delay_ns = in->delay_us * SAN_NS_PER_US;
+	out->seed = in->seed;
+	if (to_fixed(in->drop, &out->drop) != 0 ||
+	    to_fixed(in->duplicate, &out->duplicate) != 0 ||
+	    to_fixed(in->reorder, &out->reorder) != 0 ||
+	    to_fixed(in->corrupt, &out->corrupt) != 0 || to_fixed(in->ecn, &out->ecn) != 0)
+		return -EINVAL;
+	return 0;
+}

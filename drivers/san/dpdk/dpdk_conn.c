@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connections: from the words of rtsan.h to those of the core, and back.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "dpdk_priv.h"
+
+#define FIRST_WINDOW_MIN 2 /* design, rule 7 */
+
+static_assert((int)RTSAN_EV_CONNECT_REQUEST == (int)SAN_EV_CONNECT_REQUEST, "passed through");
+static_assert((int)RTSAN_EV_ESTABLISHED == (int)SAN_EV_ESTABLISHED, "passed through");
+static_assert((int)RTSAN_EV_REJECTED == (int)SAN_EV_REJECTED, "passed through");
+static_assert((int)RTSAN_EV_UNREACHABLE == (int)SAN_EV_UNREACHABLE, "passed through");
+static_assert((int)RTSAN_EV_DISCONNECTED == (int)SAN_EV_DISCONNECTED, "passed through");
+static_assert((int)RTSAN_R_NO_LISTENER == (int)SAN_CM_R_NO_LISTENER, "passed through");
+static_assert((int)RTSAN_R_TIMEOUT == (int)SAN_CM_R_TIMEOUT, "passed through");
+static_assert((int)RTSAN_R_STALE == (int)SAN_CM_R_STALE, "passed through");
+static_assert(RTSAN_PRIVATE_MAX == SAN_WIRE_CM_PRIVATE, "a message carries as many");
+
+struct conn_call {
+	uint64_t service;
+	uint32_t qp;
+	uint32_t cookie;
+	uint16_t pkey, backlog, slot;
+	struct san_ip peer;
+	struct san_cm_param param;
+	const void *data;
+	uint16_t len;
+};
+
+static int
+do_listen(struct san_engine *e, void *arg)
+{
+	const struct conn_call *call = arg;
+
+	return san_core_listen(san_engine_core(e), call->service, call->pkey, call->backlog,
+			       call->cookie);
+}
+
+int
+dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct conn_call call = {
+		.service = service,
+		.pkey = pkey != 0 ? pkey : ctx->param.pkey,
+		.backlog = backlog,
+		.cookie = cookie,
+	};
+
+	return san_engine_call(ctx->engine, do_listen, &call);
+}
+
+static int
+do_unlisten(struct san_engine *e, void *arg)
+{
+	san_core_unlisten(san_engine_core(e), *(const uint64_t *)arg);
+	return 0;
+}
+
+void
+dpdk_unlisten(void *priv, uint64_t service)
+{
+	const struct dpdk_ctx *ctx = priv;
+
+	san_engine_call(ctx->engine, do_unlisten, &service);
+}
+
+/* *param* (or NULL) over the context's defaults, in the core's words. */
+static int
+fill_param(const struct dpdk_ctx *ctx, const struct rtsan_conn_param *param,
+	   struct san_cm_param *out)
+{
+	static const struct rtsan_conn_param none;
+	const struct rtsan_conn_param *p = param != NULL ? param : &none, *d = &ctx->param;
+	uint16_t window = p->window != 0 ? p->window : d->window;
+	uint16_t first = p->first_window != 0 ? p->first_window :
+		p->window != 0                ? window :
+						d->first_window;
+
+	if (window < SAN_WIN_MIN || window > SAN_WIN_DATA_MAX)
+		return ctx->host->fail(-EINVAL, "window %u: must be %u to %u", window, SAN_WIN_MIN,
+				       SAN_WIN_DATA_MAX);
+	if (first < FIRST_WINDOW_MIN)
+		return ctx->host->fail(-EINVAL, "first_window %u: at least %u", first,
+				       FIRST_WINDOW_MIN);
+	memset(out, 0, sizeof(*out));
+	out->ordered = p->order != RTSAN_UNORDERED;
+	out->relaxed = p->order == RTSAN_RELAXED;
+	out->pkey = p->pkey != 0 ? p->pkey : d->pkey;
+	out->data_win = (uint16_t)rte_align32pow2(window);
+	out->req_win = (uint16_t)RTE_MIN(out->data_win, (uint16_t)SAN_WIN_REQ_MAX);
+	out->first_win = first;
+	out->max_txn = p->max_txn != 0 ? p->max_txn : d->max_txn;
+	out->msg_limit = p->msg_limit != 0 ? p->msg_limit :
+		p->max_txn != 0            ? p->max_txn :
+					     d->msg_limit;
+	out->rnr_ms = p->rnr_ms != 0 ? p->rnr_ms : d->rnr_ms;
+	out->keepalive_ms = p->keepalive_ms != 0 ? p->keepalive_ms : d->keepalive_ms;
+	if (out->max_txn > SAN_TL_N_MAX)
+		return ctx->host->fail(-EINVAL, "max_txn %u: at most %u", out->max_txn,
+				       SAN_TL_N_MAX);
+	out->private_len = p->private_len;
+	if (p->private_len != 0)
+		memcpy(out->private_data, p->private_data, p->private_len);
+	return 0;
+}
+
+static int
+do_connect(struct san_engine *e, void *arg)
+{
+	const struct conn_call *call = arg;
+
+	return san_core_connect(san_engine_core(e), call->qp, &call->peer, call->service,
+				&call->param, san_engine_now_ns(e));
+}
+
+int
+dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
+	     const struct rtsan_conn_param *param)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct conn_call call = {.qp = qp, .service = service};
+	struct san_inet_addr addr;
+	int rc;
+
+	if (strchr(peer, '/') != NULL || san_inet_parse(peer, &addr) != 0)
+		return ctx->host->fail(-EINVAL, "connect: \"%s\" is not an address", peer);
+	call.peer = addr.ip;
+	rc = fill_param(ctx, param, &call.param);
+	if (rc != 0)
+		return rc;
+	rc = san_engine_call(ctx->engine, do_connect, &call);
+	if (rc == -EADDRNOTAVAIL)
+		return ctx->host->fail(rc, "connect: no address of our own to talk to %s", peer);
+	return rc;
+}
+
+static int
+do_accept(struct san_engine *e, void *arg)
+{
+	const struct conn_call *call = arg;
+
+	return san_core_accept(san_engine_core(e), call->slot, call->qp, &call->param,
+			       san_engine_now_ns(e));
+}
+
+int
+dpdk_accept(void *priv, uint32_t request, uint32_t qp, const struct rtsan_conn_param *param)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct conn_call call = {.qp = qp, .slot = (uint16_t)request};
+	int rc;
+
+	if (request > UINT16_MAX)
+		return -ENOENT;
+	rc = fill_param(ctx, param, &call.param);
+	return rc != 0 ? rc : san_engine_call(ctx->engine, do_accept, &call);
+}
+
+static int
+do_reject(struct san_engine *e, void *arg)
+{
+	const struct conn_call *call = arg;
+
+	return san_core_reject(san_engine_core(e), call->slot, call->data, call->len,
+			       san_engine_now_ns(e));
+}
+
+int
+dpdk_reject(void *priv, uint32_t request, const void *data, uint16_t len)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct conn_call call = {.slot = (uint16_t)request, .data = data, .len = len};
+
+	if (request > UINT16_MAX)
+		return -ENOENT;
+	return san_engine_call(ctx->engine, do_reject, &call);
+}
+
+static int
+do_disconnect(struct san_engine *e, void *arg)
+{
+	return san_core_disconnect(san_engine_core(e), *(const uint32_t *)arg, false,
+				   san_engine_now_ns(e));
+}
+
+int
+dpdk_disconnect(void *priv, uint32_t qp)
+{
+	const struct dpdk_ctx *ctx = priv;
+
+	return san_engine_call(ctx->engine, do_disconnect, &qp);
+}
+
+int
+dpdk_event_poll(void *priv, struct rtsan_provider_event *ev)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct san_core_event core;
+	char text[SAN_INET_TEXT];
+
+	if (!san_engine_event(ctx->engine, &core))
+		return san_engine_is_gone(ctx->engine) ? -EIO : 0;
+	memset(ev, 0, sizeof(*ev));
+	ev->qp = core.qp;
+	ev->listener = core.listener;
+	ev->ev.type = core.type;
+	ev->ev.reason = core.reason;
+	ev->ev.request = core.slot;
+	ev->ev.private_len = RTE_MIN(core.private_len, (uint16_t)RTSAN_PRIVATE_MAX);
+	memcpy(ev->ev.private_data, core.private_data, ev->ev.private_len);
+	snprintf(ev->ev.peer, sizeof(ev->ev.peer), "%s", san_inet_text(&core.peer, text));
+	return 1;
+}

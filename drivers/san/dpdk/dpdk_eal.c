@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * EAL starts once in a process and, in practice, never again. So it stays when a
+ * context is closed, and a later context may use it with the same arguments. The
+ * port's device does go, and with it sockets and rings that a peer could see; it
+ * is probed again when the next context opens.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include "dpdk_priv.h"
+
+#define DEVICE_ARGS 512
+
+static bool started;
+static char *started_args;
+static struct {
+	char bus[32];
+	char name[RTE_DEV_NAME_MAX_LEN];
+	char args[DEVICE_ARGS];
+} removed; /* name is empty: none */
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n';
+}
+
+/* One word from *text* into *to*; NULL: it does not end, or does not fit. */
+static const char *
+take_word(const char *text, char **to, const char *end)
+{
+	char quote = '\0', *at = *to;
+
+	for (; *text != '\0' && (quote != '\0' || !is_blank(*text)); text++) {
+		if (quote == '\0' && (*text == '\'' || *text == '"')) {
+			quote = *text;
+			continue;
+		}
+		if (*text == quote) {
+			quote = '\0';
+			continue;
+		}
+		if (at + 1 >= end)
+			return NULL;
+		*at++ = *text;
+	}
+	if (quote != '\0' || at >= end)
+		return NULL;
+	*at++ = '\0';
+	*to = at;
+	return text;
+}
+
+int
+dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max)
+{
+	char *at = buf;
+	int n = 0;
+
+	for (;;) {
+		while (is_blank(*text))
+			text++;
+		if (*text == '\0')
+			return n;
+		if (n == max)
+			return -E2BIG;
+		words[n] = at;
+		text = take_word(text, &at, buf + size);
+		if (text == NULL)
+			return -EINVAL;
+		n++;
+	}
+}
+
+/* All arguments in one string, to compare with those that EAL started with. */
+static char *
+join(int argc, char *const *argv)
+{
+	size_t len = 1;
+	char *s;
+	int i;
+
+	for (i = 0; i < argc; i++)
+		len += strlen(argv[i]) + 1;
+	s = calloc(1, len);
+	for (i = 0; s != NULL && i < argc; i++) {
+		strcat(s, argv[i]);
+		strcat(s, "\n");
+	}
+	return s;
+}
+
+static int
+start_again(const char *args, const struct rtsan_host *host)
+{
+	uint16_t port_id;
+
+	if (strcmp(args, started_args) != 0)
+		return host->fail(-EINVAL, "EAL runs with other arguments; it starts only once");
+	if (removed.name[0] == '\0' || rte_eth_dev_get_port_by_name(removed.name, &port_id) == 0)
+		return 0;
+	if (rte_eal_hotplug_add(removed.bus, removed.name, removed.args) != 0)
+		return host->fail(-ENODEV, "device %s did not come back: %s", removed.name,
+				  rte_strerror(rte_errno));
+	return 0;
+}
+
+static void
+cleanup(void)
+{
+	dpdk_ctx_halt();
+	rte_eal_cleanup();
+}
+
+int
+dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
+{
+	char *args = join(argc, argv);
+	char *copy[DPDK_ARGS_MAX + 1] = {NULL};
+	int rc, i;
+
+	if (args == NULL || argc > DPDK_ARGS_MAX) {
+		free(args);
+		return host->fail(-EINVAL, "too many EAL arguments");
+	}
+	if (started) {
+		rc = start_again(args, host);
+		free(args);
+		return rc;
+	}
+	for (i = 0; i < argc; i++)
+		copy[i] = argv[i]; /* EAL changes their order */
+	if (rte_eal_init(argc, copy) < 0) {
+		free(args);
+		return host->fail(rte_errno == ENOMEM ? -ENOMEM : -EINVAL,
+				  "EAL does not start: %s; its own message says more",
+				  rte_strerror(rte_errno));
+	}
+	started = true;
+	started_args = args;
+	atexit(cleanup);
+	return 0;
+}
+
+struct rte_device *
+dpdk_eal_device(uint16_t port_id)
+{
+	struct rte_eth_dev_info info;
+
+	if (rte_eth_dev_info_get(port_id, &info) != 0)
+		return NULL;
+	return (struct rte_device *)(uintptr_t)info.device;
+}
+
+void
+dpdk_eal_remove(struct rte_device *dev)
+{
+	const struct rte_devargs *args;
+
+	if (dev == NULL)
+		return;
+	args = rte_dev_devargs(dev);
+	snprintf(removed.bus, sizeof(removed.bus), "%s", rte_bus_name(rte_dev_bus(dev)));
+	snprintf(removed.name, sizeof(removed.name), "%s", rte_dev_name(dev));
+	snprintf(removed.args, sizeof(removed.args), "%s",
+		 args != NULL && args->args != NULL ? args->args : "");
+	rte_dev_remove(dev);
+}

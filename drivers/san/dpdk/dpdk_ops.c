@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The provider's functions: each is a call on the engine's side of the fence,
+ * except the two of the data path, which go straight to rings (SYS-2).
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+
+#include "dpdk_priv.h"
+#include "san_log.h"
+
+static_assert((int)RTSAN_REMOTE_PUSH == (int)SAN_RIGHT_PUSH, "rights are passed through");
+static_assert((int)RTSAN_REMOTE_PULL == (int)SAN_RIGHT_PULL, "rights are passed through");
+static_assert((int)RTSAN_REMOTE_ATOMIC == (int)SAN_RIGHT_ATOMIC, "rights are passed through");
+
+/* ---- open, close ---- */
+
+static _Atomic bool claimed;
+static struct dpdk_ctx *opened;
+
+int
+dpdk_ctx_claim(const struct rtsan_host *host)
+{
+	if (atomic_exchange(&claimed, true))
+		return host->fail(-EBUSY, "a context is open: one EAL per process");
+	return 0;
+}
+
+void
+dpdk_ctx_unclaim(void)
+{
+	atomic_store(&claimed, false);
+}
+
+static int
+find_port(const char *name, uint16_t *port_id, const struct rtsan_host *host)
+{
+	char *end;
+	unsigned long n = strtoul(name, &end, 10);
+
+	if (name[0] >= '0' && name[0] <= '9' && *end == '\0') {
+		*port_id = (uint16_t)n;
+		if (n < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(*port_id))
+			return 0;
+	} else if (rte_eth_dev_get_port_by_name(name, port_id) == 0) {
+		return 0;
+	}
+	return host->fail(-ENODEV, "port=%s: no such port; DPDK found %u, see --vdev and --allow",
+			  name, rte_eth_dev_count_avail());
+}
+
+static int
+find_lcore(struct dpdk_conf *conf, const struct rtsan_host *host)
+{
+	if (!conf->engine.own_lcore)
+		return 0;
+	conf->engine.lcore = rte_get_next_lcore(UINT32_MAX, 1, 0);
+	if (conf->engine.lcore >= RTE_MAX_LCORE)
+		return host->fail(-EINVAL,
+				  "poll=lcore: EAL has no worker lcore; try --lcores=0@0,1@1");
+	return 0;
+}
+
+static int
+make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_ctx *ctx)
+{
+	struct rte_device *dev = dpdk_eal_device(conf->engine.port_id);
+	const char *why = "";
+	int rc = san_engine_create(&conf->engine, &ctx->engine, &why);
+
+	if (rc != 0) {
+		/* the engine closed the port; its device must be fresh for the next try */
+		dpdk_eal_remove(dev);
+		return host->fail(rc, "port %s: %s (%s)", conf->port, why, strerror(-rc));
+	}
+	if (conf->capture[0] == '\0')
+		return 0;
+	rc = san_engine_capture(ctx->engine, conf->capture);
+	if (rc != 0) {
+		san_engine_destroy(ctx->engine);
+		dpdk_eal_remove(dev);
+		return host->fail(rc, "capture=%s: %s", conf->capture, strerror(-rc));
+	}
+	return 0;
+}
+
+int
+dpdk_ctx_open(char *const *words, int nb_words, const struct rtsan_host *host,
+	      struct dpdk_ctx **out)
+{
+	struct dpdk_conf *conf = malloc(sizeof(*conf));
+	struct dpdk_ctx *ctx = calloc(1, sizeof(*ctx));
+	int rc = -ENOMEM;
+
+	if (conf == NULL || ctx == NULL)
+		goto fail;
+	rc = dpdk_conf_read(conf, words, nb_words, host);
+	if (rc == 0)
+		rc = find_port(conf->port, &conf->engine.port_id, host);
+	if (rc == 0)
+		rc = find_lcore(conf, host);
+	if (rc == 0)
+		rc = make_engine(conf, host, ctx);
+	if (rc != 0)
+		goto fail;
+	ctx->host = host;
+	ctx->param = conf->param;
+	ctx->max_qps = conf->engine.core.ulp.max_qps;
+	ctx->max_cqs = conf->engine.core.ulp.max_cqs;
+	ctx->max_mrs = conf->engine.core.ulp.max_mrs;
+	free(conf);
+	opened = ctx;
+	*out = ctx;
+	return 0;
+
+fail:
+	free(ctx);
+	free(conf);
+	return rc;
+}
+
+void
+dpdk_ctx_close(struct dpdk_ctx *ctx)
+{
+	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->engine)->port_id);
+
+	opened = NULL;
+	san_engine_destroy(ctx->engine);
+	dpdk_eal_remove(dev);
+	free(ctx);
+	dpdk_ctx_unclaim();
+}
+
+void
+dpdk_ctx_halt(void)
+{
+	if (opened != NULL)
+		san_engine_halt(opened->engine);
+}
+
+static int
+op_open(const char *args, const struct rtsan_host *host, void **priv)
+{
+	char buf[DPDK_WORD_MAX * 8], *words[DPDK_ARGS_MAX];
+	static char name[] = "rtsan";
+	struct dpdk_ctx *ctx;
+	int n, eal, rc;
+
+	words[0] = name;
+	n = dpdk_eal_split(args, buf, sizeof(buf), &words[1], DPDK_ARGS_MAX - 1);
+	if (n < 0)
+		return host->fail(n == -E2BIG ? -EINVAL : n, "spec: too long, or a quote is open");
+	n++;
+	for (eal = 1; eal < n && strcmp(words[eal], "--") != 0; eal++)
+		;
+	if (eal == n)
+		return host->fail(-EINVAL, "spec: \"--\" between EAL arguments and port arguments "
+					   "is missing");
+	rc = dpdk_ctx_claim(host);
+	if (rc != 0)
+		return rc;
+	rc = dpdk_eal_start(eal, words, host);
+	if (rc == 0)
+		rc = dpdk_ctx_open(&words[eal + 1], n - eal - 1, host, &ctx);
+	if (rc != 0) {
+		dpdk_ctx_unclaim();
+		return rc;
+	}
+	*priv = ctx;
+	return 0;
+}
+
+static void
+op_close(void *priv)
+{
+	dpdk_ctx_close(priv);
+}
+
+static int
+op_progress(void *priv)
+{
+	const struct dpdk_ctx *ctx = priv;
+
+	return san_engine_progress(ctx->engine);
+}
+
+static void
+op_query(void *priv, struct rtsan_caps *caps)
+{
+	const struct dpdk_ctx *ctx = priv;
+
+	*caps = (struct rtsan_caps){
+		.max_qps = ctx->max_qps,
+		.max_cqs = ctx->max_cqs,
+		.max_mrs = ctx->max_mrs,
+		.max_wr = SAN_ULP_DEPTH_MAX,
+		.max_sge = RTSAN_SGE_MAX,
+		.max_inline = RTSAN_INLINE_MAX,
+		.max_msg = RTSAN_LENGTH_MAX,
+		.has_mr_reg = true,
+		.has_unordered = true,
+		.provider = "dpdk",
+	};
+}
+
+/* ---- regions ---- */
+
+struct mr_call {
+	const struct dpdk_ctx *ctx;
+	void *addr;
+	size_t length;
+	uint32_t access;
+	uint32_t rkey, lkey;
+};
+
+static int
+do_mr_add(struct san_engine *e, void *arg)
+{
+	struct mr_call *call = arg;
+
+	return san_ulp_mr_add(san_core_ulp(san_engine_core(e)), call->addr, call->length,
+			      (uintptr_t)call->addr, (uint8_t)call->access, call->ctx->param.pkey,
+			      &call->rkey);
+}
+
+static int
+op_mr_add(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct mr_call call = {.ctx = ctx, .addr = addr, .length = length, .access = access};
+	int rc = san_engine_call(ctx->engine, do_mr_add, &call);
+
+	*rkey = call.rkey;
+	return rc;
+}
+
+static int
+do_mr_del(struct san_engine *e, void *arg)
+{
+	const struct mr_call *call = arg;
+
+	if (san_engine_names_lkey(e, call->lkey))
+		return -EBUSY;
+	return san_ulp_mr_del(san_core_ulp(san_engine_core(e)), call->rkey);
+}
+
+static int
+op_mr_del(void *priv, uint32_t rkey, uint32_t lkey)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct mr_call call = {.rkey = rkey, .lkey = lkey};
+
+	return san_engine_call(ctx->engine, do_mr_del, &call);
+}
+
+/* ---- completion queues ---- */
+
+struct cq_call {
+	uint32_t depth;
+	struct san_ulp_cq *cq;
+};
+
+static int
+do_cq_create(struct san_engine *e, void *arg)
+{
+	struct cq_call *call = arg;
+
+	return san_ulp_cq_create(san_core_ulp(san_engine_core(e)), call->depth, &call->cq);
+}
+
+static int
+op_cq_create(void *priv, uint32_t depth, void **cq)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct cq_call call = {.depth = depth};
+	int rc = san_engine_call(ctx->engine, do_cq_create, &call);
+
+	*cq = call.cq;
+	return rc;
+}
+
+static int
+do_cq_destroy(struct san_engine *e, void *arg)
+{
+	return san_ulp_cq_destroy(san_core_ulp(san_engine_core(e)), arg);
+}
+
+static int
+op_cq_destroy(void *priv, void *cq)
+{
+	const struct dpdk_ctx *ctx = priv;
+
+	return san_engine_call(ctx->engine, do_cq_destroy, cq);
+}
+
+static int
+op_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
+{
+	return (int)san_ulp_cq_poll(cq, wc, (uint32_t)n);
+}
+
+/* ---- queue pairs ---- */
+
+struct qp_call {
+	struct san_wq *wq;
+	struct san_ulp_qp_conf conf;
+	uint32_t qp;
+};
+
+static int
+do_qp_create(struct san_engine *e, void *arg)
+{
+	struct qp_call *call = arg;
+
+	return san_engine_qp_add(e, call->wq, &call->conf, &call->qp);
+}
+
+static int
+op_qp_create(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct qp_call call = {
+		.wq = conf->wq,
+		.conf = {
+			.send_cq = conf->send_cq,
+			.recv_cq = conf->recv_cq,
+			.sq_depth = conf->sq_depth,
+			.rq_depth = conf->rq_depth,
+		},
+	};
+	int rc = san_engine_call(ctx->engine, do_qp_create, &call);
+
+	*qp = call.qp;
+	if (rc == -ENOSPC)
+		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
+				       ctx->max_qps);
+	return rc;
+}
+
+static int
+do_qp_destroy(struct san_engine *e, void *arg)
+{
+	san_engine_qp_del(e, *(const uint32_t *)arg);
+	return 0;
+}
+
+static void
+op_qp_destroy(void *priv, uint32_t qp)
+{
+	const struct dpdk_ctx *ctx = priv;
+
+	san_engine_call(ctx->engine, do_qp_destroy, &qp);
+}
+
+static void
+op_doorbell(void *priv, uint32_t qp)
+{
+	const struct dpdk_ctx *ctx = priv;
+
+	san_engine_doorbell(ctx->engine, qp);
+}
+
+static const struct rtsan_provider_ops ops = {
+	.open = op_open,
+	.close = op_close,
+	.progress = op_progress,
+	.query = op_query,
+	.mr_add = op_mr_add,
+	.mr_del = op_mr_del,
+	.cq_create = op_cq_create,
+	.cq_destroy = op_cq_destroy,
+	.cq_poll = op_cq_poll,
+	.qp_create = op_qp_create,
+	.qp_destroy = op_qp_destroy,
+	.doorbell = op_doorbell,
+	.listen = dpdk_listen,
+	.unlisten = dpdk_unlisten,
+	.connect = dpdk_connect,
+	.accept = dpdk_accept,
+	.reject = dpdk_reject,
+	.disconnect = dpdk_disconnect,
+	.event_poll = dpdk_event_poll,
+};
+
+const struct rtsan_provider rtsan_provider_dpdk = {
+	.abi = RTSAN_PROVIDER_ABI,
+	.name = "dpdk",
+	.ops = &ops,
+};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DPDK_PRIV_H
+#define DPDK_PRIV_H
+
+/**
+ * @file
+ * What the files of the embedded provider share.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine.h"
+#include "rtsan_dpdk.h"
+#include "rtsan_provider.h"
+
+#define DPDK_PATH_MAX 256
+#define DPDK_ARGS_MAX 128 /* words of a spec */
+#define DPDK_WORD_MAX 512
+
+/** The port arguments, as read. */
+struct dpdk_conf {
+	struct san_engine_conf engine;
+	char port[64];                 /**< number or name */
+	char capture[DPDK_PATH_MAX];   /**< empty: none */
+	struct rtsan_conn_param param; /**< defaults of connections */
+};
+
+/** An open context. */
+struct dpdk_ctx {
+	struct san_engine *engine;
+	const struct rtsan_host *host;
+	struct rtsan_conn_param param;
+	uint32_t max_qps, max_cqs, max_mrs;
+};
+
+extern const struct rtsan_provider rtsan_provider_dpdk;
+
+/* ---- dpdk_conf.c ---- */
+
+/** Read "key=value" words. -EINVAL with a text by *host*. */
+int dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
+		   const struct rtsan_host *host);
+/** "drop=0.01,dup=..." ; *why* is set on error. */
+int dpdk_conf_impair(const char *text, struct rtsan_dpdk_impair *out, const char **why);
+/** As the engine wants it. -EINVAL: a probability is none. */
+int dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
+			    struct san_engine_impair_conf *out);
+
+/* ---- dpdk_eal.c ---- */
+
+/**
+ * Split *text* into words at blanks; '...' and "..." keep blanks together.
+ * Words lie in *buf*. The number, or -EINVAL, -E2BIG.
+ */
+int dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max);
+/** Start EAL, or find it running with the same arguments. */
+int dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host);
+/** The device behind a port: taken away by dpdk_eal_remove(), brought back by dpdk_eal_start(). */
+struct rte_device;
+struct rte_device *dpdk_eal_device(uint16_t port_id);
+void dpdk_eal_remove(struct rte_device *dev);
+
+/* ---- dpdk_ops.c ---- */
+
+/** Everything but EAL: engine and context from port arguments. */
+int dpdk_ctx_open(char *const *words, int nb_words, const struct rtsan_host *host,
+		  struct dpdk_ctx **out);
+void dpdk_ctx_close(struct dpdk_ctx *ctx);
+/** The process ends with a context open. */
+void dpdk_ctx_halt(void);
+/** One context per process: -EBUSY, or 0 and it is claimed. */
+int dpdk_ctx_claim(const struct rtsan_host *host);
+void dpdk_ctx_unclaim(void);
+
+/* ---- dpdk_conn.c ---- */
+
+int dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie);
+void dpdk_unlisten(void *priv, uint64_t service);
+int dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
+		 const struct rtsan_conn_param *param);
+int dpdk_accept(void *priv, uint32_t request, uint32_t qp, const struct rtsan_conn_param *param);
+int dpdk_reject(void *priv, uint32_t request, const void *data, uint16_t len);
+int dpdk_disconnect(void *priv, uint32_t qp);
+int dpdk_event_poll(void *priv, struct rtsan_provider_event *ev);
+
+#endif /* DPDK_PRIV_H */

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * rtsan_dpdk.h: what tools want beyond rtsan.h. Every function takes a context
+ * and finds out whether it is this provider's.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "dpdk_priv.h"
+
+static_assert((int)RTSAN_SHOW_PORT == (int)SAN_SHOW_PORT, "passed through");
+static_assert((int)RTSAN_SHOW_CONN == (int)SAN_SHOW_CONN, "passed through");
+static_assert((int)RTSAN_SHOW_STATS == (int)SAN_SHOW_STATS, "passed through");
+static_assert((int)RTSAN_SHOW_CAM == (int)SAN_SHOW_CAM, "passed through");
+static_assert((int)RTSAN_SHOW_DROPS == (int)SAN_SHOW_DROPS, "passed through");
+static_assert(sizeof(struct rtsan_dpdk_counter) == sizeof(struct san_engine_counter) &&
+		      offsetof(struct rtsan_dpdk_counter, value) ==
+			      offsetof(struct san_engine_counter, value),
+	      "passed through");
+
+static struct san_engine *
+engine_of(const struct rtsan_ctx *ctx)
+{
+	const struct dpdk_ctx *c =
+		ctx != NULL ? rtsan_provider_priv(ctx, &rtsan_provider_dpdk) : NULL;
+
+	return c != NULL ? c->engine : NULL;
+}
+
+int
+rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx)
+{
+	const struct rtsan_host *host = rtsan_provider_host();
+	char buf[DPDK_WORD_MAX * 8], *words[DPDK_ARGS_MAX];
+	struct dpdk_ctx *c;
+	int n, rc;
+
+	if (argc < 1 || argv == NULL || conf == NULL || ctx == NULL)
+		return host->fail(-EINVAL, "rtsan_dpdk_open: an argument is missing");
+	n = dpdk_eal_split(conf, buf, sizeof(buf), words, DPDK_ARGS_MAX);
+	if (n < 0)
+		return host->fail(-EINVAL, "port arguments: too long, or a quote is open");
+	rc = dpdk_ctx_claim(host);
+	if (rc != 0)
+		return rc;
+	rc = dpdk_eal_start(argc, argv, host);
+	if (rc == 0)
+		rc = dpdk_ctx_open(words, n, host, &c);
+	if (rc != 0) {
+		dpdk_ctx_unclaim();
+		return rc;
+	}
+	rc = rtsan_provider_attach(&rtsan_provider_dpdk, c, ctx);
+	if (rc != 0)
+		dpdk_ctx_close(c);
+	return rc;
+}
+
+int
+rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_impair *impair)
+{
+	struct san_engine *e = engine_of(ctx);
+	struct san_engine_impair_conf conf;
+
+	if (e == NULL)
+		return -EINVAL;
+	if (impair == NULL)
+		return san_engine_impair(e, tx, NULL);
+	if (dpdk_conf_impair_engine(impair, &conf) != 0)
+		return rtsan_provider_host()->fail(-EINVAL, "impairment: a probability is 0 to 1");
+	return san_engine_impair(e, tx, &conf);
+}
+
+int
+rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
+{
+	const char *why;
+	int rc = dpdk_conf_impair(text, out, &why);
+
+	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "%s: %s", text, why);
+}
+
+void
+rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f)
+{
+	struct san_engine *e = engine_of(ctx);
+
+	if (e != NULL)
+		san_engine_show(e, (enum san_engine_show)what, f);
+}
+
+int
+rtsan_dpdk_counters(struct rtsan_ctx *ctx, struct rtsan_dpdk_counter *c, int max)
+{
+	struct san_engine *e = engine_of(ctx);
+
+	return e != NULL ? san_engine_counters(e, (struct san_engine_counter *)c, max) : -EINVAL;
+}
+
+uint64_t
+rtsan_dpdk_leaks(struct rtsan_ctx *ctx)
+{
+	struct san_engine *e = engine_of(ctx);
+
+	return e != NULL ? san_engine_leaks(e) : 0;
+}
+
+int
+rtsan_dpdk_capture(struct rtsan_ctx *ctx, const char *file)
+{
+	struct san_engine *e = engine_of(ctx);
+
+	return e != NULL ? san_engine_capture(e, file) : -EINVAL;
+}

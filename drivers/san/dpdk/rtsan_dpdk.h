@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RTSAN_DPDK_H
+#define RTSAN_DPDK_H
+
+/**
+ * @file
+ * What the embedded DPDK provider offers beyond rtsan.h: opening from argv,
+ * impairment, counters. For tools like sanbench; link with librtsan-dpdk.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "rtsan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * rtsan_open() from separate arguments.
+ *
+ * @param argc, argv
+ *   EAL arguments, argv[0] included, up to the end.
+ * @param conf
+ *   Port arguments, as after "--" in the spec of rtsan_open():
+ *   "ip=10.0.0.1/24 ip6=fd00::1/64 port=0 mtu=1500 poll=caller|lcore
+ *   idle=poll|yield|sleep cc=swift ...", separated by blanks; see rtsan-dpdk(7).
+ */
+int rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx);
+
+/** Faults that the port adds to each direction: probabilities 0 to 1, from a seed. */
+struct rtsan_dpdk_impair {
+	double drop, duplicate, reorder, corrupt, ecn; /**< of packets */
+	uint32_t delay_us;                             /**< added to every packet */
+	uint64_t seed;
+};
+/** Set impairment; *tx*: before transmission, else after reception. NULL: off. -EINVAL. */
+int rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_impair *impair);
+/** "drop=0.01,dup=0.01,reorder=0.05,delay=100,corrupt=0.001,ecn=0.1,seed=7" → *out*. -EINVAL. */
+int rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out);
+
+enum rtsan_dpdk_show {
+	RTSAN_SHOW_PORT,
+	RTSAN_SHOW_CONN,
+	RTSAN_SHOW_STATS,
+	RTSAN_SHOW_CAM,
+	RTSAN_SHOW_DROPS,
+};
+/** Print for people. */
+void rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f);
+
+/** A counter by name ("rtx", "early", "tlp", "rto", "cam_inserts", "drop_icrc" ...). */
+struct rtsan_dpdk_counter {
+	const char *name;
+	uint64_t value;
+};
+/** All counters; returns how many there are, fills at most *max*. */
+int rtsan_dpdk_counters(struct rtsan_ctx *ctx, struct rtsan_dpdk_counter *c, int max);
+/** Things that teardown should have released and did not; 0 is right. */
+uint64_t rtsan_dpdk_leaks(struct rtsan_ctx *ctx);
+/** Write every packet of the port to a pcapng file until NULL is given. 0 or -errno. */
+int rtsan_dpdk_capture(struct rtsan_ctx *ctx, const char *file);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RTSAN_DPDK_H */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ex.h"
+
+#define PATIENCE_NS 30000000000ULL /* without any event or completion */
+
+void
+ex_die(const struct ex *ex, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "%s: ", ex->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\n");
+	exit(1);
+}
+
+uint64_t
+ex_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t
+ex_checksum(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	uint64_t h = 0xcbf29ce484222325;
+
+	while (len-- != 0)
+		h = (h ^ *p++) * 0x100000001b3;
+	return h;
+}
+
+void
+ex_open(struct ex *ex, const char *name, const char *spec)
+{
+	struct rtsan_qp_attr attr = {.sq_depth = EX_DEPTH, .rq_depth = EX_DEPTH};
+
+	ex->name = name;
+	if (rtsan_open(spec, &ex->ctx) != 0 ||
+	    rtsan_cq_create(ex->ctx, 4 * EX_DEPTH, &ex->cq) != 0)
+		ex_die(ex, "%s", rtsan_error());
+	attr.send_cq = ex->cq;
+	attr.recv_cq = ex->cq;
+	if (rtsan_qp_create(ex->ctx, &attr, &ex->qp) != 0)
+		ex_die(ex, "%s", rtsan_error());
+}
+
+void
+ex_close(struct ex *ex)
+{
+	rtsan_qp_destroy(ex->qp);
+	rtsan_cq_destroy(ex->cq);
+	rtsan_close(ex->ctx);
+}
+
+/* ---- connections ---- */
+
+static void
+wait_event(struct ex *ex, enum rtsan_event_type want)
+{
+	uint64_t until = ex_now_ns() + PATIENCE_NS;
+	int rc;
+
+	while ((rc = rtsan_event_poll(ex->ctx, &ex->ev)) == 0)
+		if (ex_now_ns() > until)
+			ex_die(ex, "nothing happens");
+	if (rc < 0)
+		ex_die(ex, "%s", rtsan_error());
+	if (ex->ev.type != want)
+		ex_die(ex, "event %u instead of %u: %s", ex->ev.type, want,
+		       rtsan_reason_text(ex->ev.reason));
+}
+
+void
+ex_listen(struct ex *ex)
+{
+	struct rtsan_listener *listener;
+
+	if (rtsan_listen(ex->ctx, EX_SERVICE, 0, 1, &listener) != 0)
+		ex_die(ex, "%s", rtsan_error());
+	wait_event(ex, RTSAN_EV_CONNECT_REQUEST);
+}
+
+void
+ex_accept(struct ex *ex, const void *data, uint16_t len)
+{
+	struct rtsan_conn_param param = {.private_data = data, .private_len = len};
+
+	if (rtsan_accept(ex->ctx, ex->ev.request, ex->qp, &param) != 0)
+		ex_die(ex, "%s", rtsan_error());
+	wait_event(ex, RTSAN_EV_ESTABLISHED);
+}
+
+void
+ex_connect(struct ex *ex, const char *peer, const void *data, uint16_t len)
+{
+	struct rtsan_conn_param param = {.private_data = data, .private_len = len};
+
+	if (rtsan_connect(ex->qp, peer, EX_SERVICE, &param) != 0)
+		ex_die(ex, "%s", rtsan_error());
+	wait_event(ex, RTSAN_EV_ESTABLISHED);
+}
+
+void
+ex_disconnect(struct ex *ex)
+{
+	if (rtsan_disconnect(ex->qp) != 0)
+		ex_die(ex, "%s", rtsan_error());
+	wait_event(ex, RTSAN_EV_DISCONNECTED);
+}
+
+void
+ex_wait_disconnect(struct ex *ex)
+{
+	wait_event(ex, RTSAN_EV_DISCONNECTED);
+}
+
+/* ---- work ---- */
+
+struct rtsan_mr *
+ex_alloc(struct ex *ex, size_t len, uint32_t access)
+{
+	struct rtsan_mr *mr;
+
+	if (rtsan_mr_alloc(ex->ctx, len, access, &mr) != 0)
+		ex_die(ex, "%s", rtsan_error());
+	return mr;
+}
+
+struct rtsan_sge
+ex_sge(const struct rtsan_mr *mr, size_t off, size_t len)
+{
+	return (struct rtsan_sge){
+		.addr = (uint8_t *)rtsan_mr_addr(mr) + off,
+		.length = (uint32_t)len,
+		.lkey = rtsan_mr_lkey(mr),
+	};
+}
+
+void
+ex_post_recv(struct ex *ex, uint64_t id, struct rtsan_sge sge)
+{
+	struct rtsan_recv_wr wr = {.wr_id = id, .sge = &sge, .nb_sge = 1};
+
+	if (rtsan_post_recv(ex->qp, &wr, 1) != 1)
+		ex_die(ex, "%s", rtsan_error());
+}
+
+void
+ex_post_send(struct ex *ex, const struct rtsan_send_wr *wr)
+{
+	if (rtsan_post_send(ex->qp, wr, 1) != 1)
+		ex_die(ex, "%s", rtsan_error());
+}
+
+void
+ex_wait(struct ex *ex, struct rtsan_wc *wc)
+{
+	uint64_t until = 0;
+
+	while (rtsan_cq_poll(ex->cq, wc, 1) == 0) {
+		if (until == 0)
+			until = ex_now_ns() + PATIENCE_NS;
+		else if (ex_now_ns() > until)
+			ex_die(ex, "no completion comes");
+	}
+	if (wc->status != RTSAN_WC_SUCCESS)
+		ex_die(ex, "request %llu failed: %s", (unsigned long long)wc->wr_id,
+		       rtsan_status_text(wc->status));
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_H
+#define ENGINE_H
+
+/**
+ * @file
+ * One lcore's engine: a port, a core, and the loop between them (SYS-1).
+ *
+ * It is the owner of a core: it reads the clock, polls and feeds the port,
+ * takes work out of the rings of applications' threads, and runs what must
+ * happen on the lcore's side on their behalf. It knows no protocol rules.
+ *
+ * Thread rule: san_engine_progress() and the lcore's loop are the same thing in
+ * two hands, never at once. san_engine_call() may be used by any thread when
+ * the engine has its lcore, else by the one that calls san_engine_progress().
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core.h"
+#include "engine_impair.h"
+#include "san_wr.h"
+
+enum san_engine_idle_policy {
+	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, else poll */
+	SAN_IDLE_POLL,
+	SAN_IDLE_PAUSE, /**< poll with the processor's pause instruction */
+	SAN_IDLE_YIELD, /**< sched_yield() when idle */
+	SAN_IDLE_SLEEP, /**< short sleeps when idle: next deadline, at most sleep_max_us */
+	SAN_IDLE_MAX
+};
+
+struct san_engine_conf {
+	/** Protocol values. Of pool, mac, path, ports, secrets, cam the engine takes care. */
+	struct san_core_conf core;
+	uint16_t port_id;
+	uint16_t nb_rxd, nb_txd; /**< as near as the port can */
+	uint32_t pool_size;      /**< mbufs; see san_engine_pool_min() */
+	bool own_lcore;          /**< runs on *lcore*, else the caller polls */
+	uint32_t lcore;
+	uint8_t idle; /**< enum san_engine_idle_policy */
+	uint32_t sleep_max_us;
+	struct san_engine_impair_conf impair_tx, impair_rx;
+	uint64_t secret_seed; /**< tests only: keys and tags from a seed; 0 = arc4random */
+};
+
+struct san_engine;
+
+void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns, uint16_t mtu);
+/** Mbufs that *conf* needs at least, so that no layer can starve another (RT-26). */
+uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
+
+/**
+ * Take the port, make the core, start the lcore.
+ *
+ * @param why
+ *   What is wrong, on error.
+ * @return
+ *   0, -EINVAL, -ENODEV, -ENOMEM or what the port said.
+ */
+int san_engine_create(const struct san_engine_conf *conf, struct san_engine **out,
+		      const char **why);
+/** Tell peers of connections still open, stop, release everything; the port is closed. */
+void san_engine_destroy(struct san_engine *e);
+
+/** The process ends without closing: leave the port to EAL's own cleaning up, memory as it is. */
+void san_engine_halt(struct san_engine *e);
+
+/** One round if the caller polls: packets handled, 0, -EIO (the port is gone). */
+int san_engine_progress(struct san_engine *e);
+
+typedef int (*san_engine_fn)(struct san_engine *e, void *arg);
+/** Run *fn* where the core lives, wait, return what it returns. */
+int san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg);
+/** For *fn*. */
+struct san_core *san_engine_core(struct san_engine *e);
+uint64_t san_engine_now_ns(struct san_engine *e);
+const struct san_engine_conf *san_engine_conf_of(const struct san_engine *e);
+
+/* ---- queue pairs: call these by san_engine_call() ---- */
+
+int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, const struct san_ulp_qp_conf *conf,
+		      uint32_t *qp);
+/** Its connection ends; *wq* and the memory of its work are not touched any more. */
+void san_engine_qp_del(struct san_engine *e, uint32_t qp);
+/** Does posted work name *lkey*? */
+bool san_engine_names_lkey(const struct san_engine *e, uint32_t lkey);
+
+/* ---- any thread ---- */
+
+/** There are new entries in the work queues of *qp*. */
+void san_engine_doorbell(struct san_engine *e, uint32_t qp);
+/** Next connection event; one thread at a time. */
+bool san_engine_event(struct san_engine *e, struct san_core_event *ev);
+bool san_engine_is_gone(const struct san_engine *e);
+/** *tx*: before transmission, else after reception. NULL: off. */
+int san_engine_impair(struct san_engine *e, bool tx, const struct san_engine_impair_conf *conf);
+/** Write every packet of the port to *file* (pcapng) until NULL is given. 0 or -errno. */
+int san_engine_capture(struct san_engine *e, const char *file);
+
+/* ---- engine_show.c ---- */
+
+enum san_engine_show {
+	SAN_SHOW_PORT,
+	SAN_SHOW_CONN,
+	SAN_SHOW_STATS,
+	SAN_SHOW_CAM,
+	SAN_SHOW_DROPS,
+};
+
+struct san_engine_counter {
+	const char *name;
+	uint64_t value;
+};
+
+void san_engine_show(struct san_engine *e, enum san_engine_show what, FILE *f);
+/** All counters; returns how many there are, fills at most *max*. */
+int san_engine_counters(struct san_engine *e, struct san_engine_counter *c, int max);
+uint64_t san_engine_leaks(struct san_engine *e);
+
+#endif /* ENGINE_H */

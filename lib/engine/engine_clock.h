@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ENGINE_CLOCK_H
+#define ENGINE_CLOCK_H
+
+/**
+ * @file
+ * Nanoseconds from the time stamp counter, calibrated against CLOCK_MONOTONIC
+ * when it starts; CLOCK_MONOTONIC itself where the counter stops or changes its
+ * rate. Never runs backwards, whatever the counter does on another CPU.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+#include <rte_pause.h>
+
+#include "san_time.h"
+
+struct san_engine_clock {
+	bool is_tsc;
+	uint32_t mult; /**< ns per tick, 0.32 fixed point: counters below 1 GHz are not used */
+	uint64_t tsc0;
+	uint64_t ns0;
+	uint64_t last_ns;
+};
+
+static inline uint64_t
+san_engine_clock_monotonic(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SAN_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/** Takes some milliseconds. */
+void san_engine_clock_init(struct san_engine_clock *c);
+
+/** Now; once per loop. */
+static inline uint64_t
+san_engine_clock_now(struct san_engine_clock *c)
+{
+	uint64_t d, ns;
+
+	if (likely(c->is_tsc)) {
+		d = rte_rdtsc() - c->tsc0;
+		if (unlikely((int64_t)d < 0)) /* another CPU's counter, a little behind */
+			return c->last_ns;
+		/* in two halves: the product of all of it would not fit */
+		ns = c->ns0 + (d >> 32) * c->mult + ((d & UINT32_MAX) * c->mult >> 32);
+	} else {
+		ns = san_engine_clock_monotonic();
+	}
+	if (ns > c->last_ns)
+		c->last_ns = ns;
+	return c->last_ns;
+}
+
+#endif /* ENGINE_CLOCK_H */

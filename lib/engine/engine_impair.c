@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * Every packet draws the same number of random values, whatever becomes of it,
+ * so that one fault's rate does not shift the others' sequence.
+ *
+ * Corruption leaves the Ethernet header alone, and frames that are not IP: what
+ * a link breaks there its frame check sequence finds before a port hands it up.
+ * IP and above is what the ICRC must find (RT-3).
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+
+#include "engine_impair.h"
+#include "san_time.h"
+
+#define REORDER_MIN_NS  (20 * SAN_NS_PER_US) /* long enough for a burst to overtake */
+#define REORDER_SPAN_NS (80 * SAN_NS_PER_US)
+#define TOS_ECN_MASK    0x03
+#define TOS_ECN_CE      0x03
+#define IPV6_ECN_SHIFT  4 /* in the second byte of the header */
+
+int
+san_engine_impair_init(struct san_engine_impair *im, uint32_t max_held)
+{
+	memset(im, 0, sizeof(*im));
+	im->held = calloc(max_held, sizeof(*im->held));
+	if (im->held == NULL)
+		return -ENOMEM;
+	im->max_held = max_held;
+	return 0;
+}
+
+void
+san_engine_impair_fini(struct san_engine_impair *im)
+{
+	uint32_t i;
+
+	for (i = 0; i < im->nb_held; i++)
+		rte_pktmbuf_free(im->held[i].m);
+	free(im->held);
+	memset(im, 0, sizeof(*im));
+}
+
+int
+san_engine_impair_set(struct san_engine_impair *im, const struct san_engine_impair_conf *conf)
+{
+	if (conf == NULL) {
+		im->on = false;
+		return 0;
+	}
+	if (conf->drop > SAN_IMPAIR_ALWAYS || conf->duplicate > SAN_IMPAIR_ALWAYS ||
+	    conf->reorder > SAN_IMPAIR_ALWAYS || conf->corrupt > SAN_IMPAIR_ALWAYS ||
+	    conf->ecn > SAN_IMPAIR_ALWAYS)
+		return -EINVAL;
+	im->conf = *conf;
+	san_prng_seed(&im->prng, conf->seed);
+	im->on = (conf->drop | conf->duplicate | conf->reorder | conf->corrupt | conf->ecn |
+		  conf->delay_ns) != 0;
+	return 0;
+}
+
+/* ---- the heap ---- */
+
+static bool
+is_before(const struct san_engine_impair_held *a, const struct san_engine_impair_held *b)
+{
+	return a->release_ns != b->release_ns ? a->release_ns < b->release_ns : a->seq < b->seq;
+}
+
+static void
+hold(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t release_ns)
+{
+	struct san_engine_impair_held h = {.release_ns = release_ns, .seq = im->seq++, .m = m};
+	uint32_t i = im->nb_held, parent;
+
+	if (im->nb_held == im->max_held) {
+		im->stats.nb_overflow++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	im->nb_held++;
+	for (; i != 0; i = parent) {
+		parent = (i - 1) / 2;
+		if (!is_before(&h, &im->held[parent]))
+			break;
+		im->held[i] = im->held[parent];
+	}
+	im->held[i] = h;
+}
+
+static struct rte_mbuf *
+release(struct san_engine_impair *im)
+{
+	struct rte_mbuf *m = im->held[0].m;
+	struct san_engine_impair_held last = im->held[--im->nb_held];
+	uint32_t i = 0, child;
+
+	for (; (child = 2 * i + 1) < im->nb_held; i = child) {
+		if (child + 1 < im->nb_held && is_before(&im->held[child + 1], &im->held[child]))
+			child++;
+		if (!is_before(&im->held[child], &last))
+			break;
+		im->held[i] = im->held[child];
+	}
+	im->held[i] = last;
+	return m;
+}
+
+/* ---- the faults ---- */
+
+static rte_be16_t
+ether_type(const struct rte_mbuf *m)
+{
+	if (m->data_len < sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv4_hdr))
+		return 0;
+	return rte_pktmbuf_mtod(m, const struct rte_ether_hdr *)->ether_type;
+}
+
+static bool
+is_ip(const struct rte_mbuf *m)
+{
+	rte_be16_t type = ether_type(m);
+
+	return type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ||
+		type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
+}
+
+/* A copy that nobody else can see; *m* stays if there is no mbuf for one. */
+static struct rte_mbuf *
+private_copy(struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
+
+	if (copy != NULL)
+		rte_pktmbuf_free(m);
+	return copy;
+}
+
+static struct rte_mbuf *
+corrupt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t where)
+{
+	struct rte_mbuf *copy, *seg;
+	uint32_t bit, byte;
+
+	if (!is_ip(m))
+		return m;
+	copy = private_copy(m);
+	if (copy == NULL)
+		return m;
+	bit = (uint32_t)(where % (8 * (copy->pkt_len - sizeof(struct rte_ether_hdr))));
+	byte = (uint32_t)sizeof(struct rte_ether_hdr) + bit / 8;
+	for (seg = copy; byte >= seg->data_len; seg = seg->next)
+		byte -= seg->data_len;
+	*rte_pktmbuf_mtod_offset(seg, uint8_t *, byte) ^= (uint8_t)(1u << bit % 8);
+	im->stats.nb_corrupted++;
+	return copy;
+}
+
+/* Congestion experienced, where the sender said that it understands. */
+static void
+mark(struct san_engine_impair *im, struct rte_mbuf *m)
+{
+	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, sizeof(struct rte_ether_hdr));
+
+	if (ether_type(m) == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
+		struct rte_ipv4_hdr *v4 = (struct rte_ipv4_hdr *)ip;
+
+		if ((v4->type_of_service & TOS_ECN_MASK) == 0)
+			return;
+		v4->type_of_service |= TOS_ECN_CE;
+		v4->hdr_checksum = 0;
+		v4->hdr_checksum = rte_ipv4_cksum(v4);
+	} else if (is_ip(m)) {
+		if ((ip[1] & TOS_ECN_MASK << IPV6_ECN_SHIFT) == 0)
+			return;
+		ip[1] |= TOS_ECN_CE << IPV6_ECN_SHIFT;
+	} else {
+		return;
+	}
+	im->stats.nb_marked++;
+}
+
+static bool
+happens(struct san_prng *g, uint64_t probability)
+{
+	return (san_prng_u64(g) >> 32) < probability;
+}
+
+static void
+impair_one(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_engine_impair_conf *conf = &im->conf;
+	bool drop = happens(&im->prng, conf->drop);
+	bool duplicate = happens(&im->prng, conf->duplicate);
+	bool reorder = happens(&im->prng, conf->reorder);
+	bool broken = happens(&im->prng, conf->corrupt);
+	bool marked = happens(&im->prng, conf->ecn);
+	uint64_t late_ns = REORDER_MIN_NS + san_prng_below(&im->prng, REORDER_SPAN_NS);
+	uint64_t where = san_prng_u64(&im->prng);
+	uint64_t release_ns = now_ns + conf->delay_ns;
+	struct rte_mbuf *copy;
+
+	if (drop) {
+		im->stats.nb_dropped++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	copy = duplicate ? rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX) : NULL;
+	if (marked)
+		mark(im, m);
+	if (broken)
+		m = corrupt(im, m, where);
+	if (reorder)
+		im->stats.nb_reordered++;
+	hold(im, m, reorder ? release_ns + late_ns : release_ns);
+	if (copy != NULL) {
+		im->stats.nb_duplicated++;
+		hold(im, copy, release_ns);
+	}
+}
+
+uint16_t
+san_engine_impair_run(struct san_engine_impair *im, struct rte_mbuf **in, uint16_t n,
+		      struct rte_mbuf **out, uint16_t max, uint64_t now_ns)
+{
+	uint16_t i, k = 0;
+
+	for (i = 0; i < n; i++) {
+		if (im->on)
+			impair_one(im, in[i], now_ns);
+		else
+			hold(im, in[i], now_ns);
+	}
+	while (k < max && im->nb_held != 0 && im->held[0].release_ns <= now_ns)
+		out[k++] = release(im);
+	return k;
+}
+
+uint64_t
+san_engine_impair_deadline_ns(const struct san_engine_impair *im)
+{
+	return im->nb_held != 0 ? im->held[0].release_ns : SAN_TIME_NEVER;
+}

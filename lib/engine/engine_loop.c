@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The lcore's loop, run to completion (SYS-1): requests of applications, packets
+ * in, timers, packets out. One clock read per round.
+ */
+
+#include <errno.h>
+#include <sched.h>
+
+#include <rte_pause.h>
+
+#include "engine_priv.h"
+
+#define BELL_BURST       32
+#define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* longer than a peer's process is descheduled */
+
+/* ---- requests ---- */
+
+struct engine_call {
+	san_engine_fn fn;
+	void *arg;
+	int rc;
+	_Atomic bool done;
+};
+
+static uint32_t
+do_calls(struct san_engine *e)
+{
+	struct engine_call *c;
+	uint32_t n = 0;
+
+	while (rte_ring_dequeue(e->calls, (void **)&c) == 0) {
+		c->rc = c->fn(e, c->arg);
+		n++;
+		/* pairs with the acquire in san_engine_call(); *c* is the caller's from here on */
+		atomic_store_explicit(&c->done, true, memory_order_release);
+	}
+	e->stats.nb_calls += n;
+	return n;
+}
+
+int
+san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg)
+{
+	struct engine_call c = {.fn = fn, .arg = arg, .done = false};
+	unsigned int spins = 0;
+
+	if (!e->launched) {
+		e->now_ns = san_engine_clock_now(&e->clock);
+		return fn(e, arg);
+	}
+	while (rte_ring_enqueue(e->calls, &c) != 0)
+		sched_yield();
+	while (!atomic_load_explicit(&c.done, memory_order_acquire)) {
+		if (++spins < 1000)
+			rte_pause();
+		else
+			sched_yield();
+	}
+	return c.rc;
+}
+
+/* Hand over what is in the rings of one queue pair. False: some of it was not taken. */
+static bool
+drain_qp(struct san_engine *e, uint32_t qp, struct san_wq *wq)
+{
+	uint32_t head, n, taken;
+
+	while ((n = san_spsc_count(&wq->rq, &head)) != 0) {
+		head &= wq->rq.mask;
+		n = RTE_MIN(n, wq->rq.mask + 1 - head);
+		taken = san_core_post_recv(e->core, qp, &wq->rqe[head], n, e->now_ns);
+		san_spsc_pop(&wq->rq, taken);
+		if (taken < n)
+			break;
+	}
+	while ((n = san_spsc_count(&wq->sq, &head)) != 0) {
+		head &= wq->sq.mask;
+		n = RTE_MIN(n, wq->sq.mask + 1 - head);
+		taken = san_core_post(e->core, qp, &wq->sqe[head], n, e->now_ns);
+		san_spsc_pop(&wq->sq, taken);
+		if (taken < n)
+			return false;
+	}
+	return san_spsc_count(&wq->rq, &head) == 0;
+}
+
+static void
+visit(struct san_engine *e, uint32_t qp)
+{
+	struct san_engine_qp *q = &e->qps[qp];
+
+	if (q->wq == NULL || drain_qp(e, qp, q->wq) || q->again)
+		return;
+	q->again = true;
+	e->again[e->nb_again++] = qp;
+}
+
+static uint32_t
+do_bells(struct san_engine *e)
+{
+	void *bells[BELL_BURST];
+	uint32_t i, n, before = e->nb_again;
+
+	/* those whose queues were full: each is tried once a round */
+	e->nb_again = 0;
+	for (i = 0; i < before; i++) {
+		e->qps[e->again[i]].again = false;
+		visit(e, e->again[i]);
+	}
+	n = rte_ring_dequeue_burst(e->bells, bells, BELL_BURST, NULL);
+	for (i = 0; i < n; i++) {
+		uint32_t qp = (uint32_t)(uintptr_t)bells[i];
+
+		if (e->qps[qp].wq != NULL)
+			/* pairs with the exchange in san_engine_doorbell(): what rang is seen */
+			atomic_exchange(&e->qps[qp].wq->rung, false);
+		visit(e, qp);
+	}
+	e->stats.nb_bells += n;
+	return n;
+}
+
+void
+san_engine_doorbell(struct san_engine *e, uint32_t qp)
+{
+	/* an index is in the ring at most once, so there is always room */
+	if (!atomic_exchange(&e->qps[qp].wq->rung, true))
+		rte_ring_enqueue(e->bells, (void *)(uintptr_t)qp);
+}
+
+/* ---- packets ---- */
+
+static uint16_t
+rx(struct san_engine *e)
+{
+	struct rte_mbuf *in[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = in;
+	uint16_t nb_in = rte_eth_rx_burst(e->port_id, 0, in, ENGINE_BURST);
+	uint16_t n = nb_in;
+
+	e->stats.nb_rx += nb_in;
+	if (unlikely(e->capturing))
+		san_engine_capture_pkts(e, in, nb_in, false);
+	if (unlikely(san_engine_impair_is_on(&e->impair_rx))) {
+		n = san_engine_impair_run(&e->impair_rx, in, nb_in, out, ENGINE_OUT_MAX, e->now_ns);
+		pkts = out;
+	}
+	if (n != 0)
+		san_core_rx_burst(e->core, pkts, n, e->now_ns);
+	return nb_in;
+}
+
+/*
+ * What the port did not take is the engine's until it does, or until waiting is
+ * pointless: a dead link must look like loss, or timers that count losses would
+ * wait for the port for ever (RT-7).
+ */
+static void
+send_backlog(struct san_engine *e)
+{
+	uint16_t i, sent = rte_eth_tx_burst(e->port_id, 0, e->backlog, e->nb_backlog);
+
+	e->stats.nb_tx += sent;
+	e->nb_backlog -= sent;
+	for (i = 0; i < e->nb_backlog; i++)
+		e->backlog[i] = e->backlog[sent + i];
+	if (sent != 0) {
+		e->backlog_ns = e->now_ns;
+	} else if (e->now_ns - e->backlog_ns > BACKLOG_STUCK_NS || !san_engine_port_is_up(e)) {
+		rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
+		e->drops[SAN_DROP_TX_FULL] += e->nb_backlog;
+		e->nb_backlog = 0;
+	}
+}
+
+static uint16_t
+tx(struct san_engine *e)
+{
+	struct rte_mbuf *core[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = core;
+	uint16_t n, sent, i;
+
+	if (e->nb_backlog != 0) {
+		send_backlog(e);
+		if (e->nb_backlog != 0)
+			return 0;
+	}
+	n = san_core_tx_burst(e->core, core, ENGINE_BURST, e->now_ns);
+	if (unlikely(san_engine_impair_is_on(&e->impair_tx))) {
+		n = san_engine_impair_run(&e->impair_tx, core, n, out, ENGINE_OUT_MAX, e->now_ns);
+		pkts = out;
+	}
+	if (n == 0)
+		return 0;
+	if (unlikely(e->capturing))
+		san_engine_capture_pkts(e, pkts, n, true);
+	sent = rte_eth_tx_burst(e->port_id, 0, pkts, n);
+	e->stats.nb_tx += sent;
+	if (unlikely(sent < n)) {
+		e->stats.nb_backlogged += n - sent;
+		e->backlog_ns = e->now_ns;
+		for (i = sent; i < n; i++)
+			e->backlog[e->nb_backlog++] = pkts[i];
+	}
+	return n;
+}
+
+/* ---- events ---- */
+
+static void
+give_events(struct san_engine *e)
+{
+	uint32_t tail;
+
+	while (san_spsc_room(&e->event_q, &tail) != 0 &&
+	       san_core_poll_event(e->core, &e->events[tail & e->event_q.mask]))
+		san_spsc_push(&e->event_q, 1);
+}
+
+bool
+san_engine_event(struct san_engine *e, struct san_core_event *ev)
+{
+	uint32_t head;
+
+	if (san_spsc_count(&e->event_q, &head) == 0)
+		return false;
+	*ev = e->events[head & e->event_q.mask];
+	san_spsc_pop(&e->event_q, 1);
+	return true;
+}
+
+/* ---- the loop ---- */
+
+uint32_t
+san_engine_loop_once(struct san_engine *e)
+{
+	uint32_t work = 0;
+
+	e->now_ns = san_engine_clock_now(&e->clock);
+	if (e->launched)
+		work += do_calls(e);
+	work += do_bells(e);
+	if (unlikely(atomic_load_explicit(&e->gone, memory_order_relaxed)))
+		return work;
+	work += rx(e);
+	san_core_tick(e->core, e->now_ns);
+	work += tx(e);
+	give_events(e);
+	e->stats.nb_loops++;
+	return work;
+}
+
+int
+san_engine_loop_main(void *arg)
+{
+	struct san_engine *e = arg;
+
+	while (!atomic_load_explicit(&e->stop, memory_order_relaxed))
+		san_engine_idle_after(e, san_engine_loop_once(e));
+	/* nobody waits for an answer for ever */
+	do_calls(e);
+	return 0;
+}
+
+int
+san_engine_progress(struct san_engine *e)
+{
+	uint32_t work;
+
+	if (san_engine_is_gone(e))
+		return -EIO;
+	if (e->launched) {
+		/* whoever waits here on the lcore's CPU keeps it from what is waited for */
+		if (e->idle == SAN_IDLE_YIELD)
+			sched_yield();
+		return 0;
+	}
+	work = san_engine_loop_once(e);
+	san_engine_idle_after(e, work);
+	return (int)work;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A port as the engine needs it: one receive and one transmit queue, frames of
+ * the MTU in one mbuf. What else a port can do is probed and used, but nothing is
+ * required that memif or af_packet lack (SYS-1).
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine_priv.h"
+#include "san_log.h"
+
+#define MTU_DEFAULT   1500
+#define ROOM_MIN      2048 /* several drivers refuse less */
+#define CACHE_MAX     256
+#define LINK_EVERY_NS (1 * SAN_NS_PER_MS)
+#define VLAN_ROOM     8
+
+/* Room for the largest frame, in one mbuf: memif breaks chains (DPDK 22.11). */
+static uint16_t
+data_room(uint16_t mtu)
+{
+	uint32_t frame = mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN + VLAN_ROOM;
+
+	return (uint16_t)(RTE_PKTMBUF_HEADROOM +
+			  RTE_ALIGN_CEIL(RTE_MAX(frame, (uint32_t)ROOM_MIN), 64));
+}
+
+uint32_t
+san_engine_pool_min(const struct san_engine_conf *conf)
+{
+	/*
+	 * Held twice, so that what the reorder engine holds can't be all there is; both
+	 * rings full; and what is in hand: a burst each way, the backlog, the death row.
+	 */
+	return 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd + 2 * ENGINE_BURST +
+		ENGINE_OUT_MAX + SAN_DEATH_ROW;
+}
+
+static int
+make_pool(struct san_engine *e, int socket)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	uint32_t cache = RTE_MIN(e->conf.pool_size / 16, (uint32_t)CACHE_MAX);
+
+	snprintf(name, sizeof(name), "san_pkt_%u", e->conf.port_id);
+	e->pool = rte_pktmbuf_pool_create(name, e->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
+					  data_room(e->conf.core.mtu), socket);
+	return e->pool != NULL ? 0 : -ENOMEM;
+}
+
+static void
+probe(struct san_engine *e, const struct rte_eth_dev_info *info)
+{
+	struct san_engine_port *p = &e->port;
+
+	p->driver = info->driver_name;
+	p->rx_capa = info->rx_offload_capa;
+	p->tx_capa = info->tx_offload_capa;
+	p->reta_size = info->reta_size;
+	p->rss_capa = info->flow_type_rss_offloads;
+	/* one pool, never shared: a driver may free in bulk without looking */
+	p->tx_offloads = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	p->rx_offloads = info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+}
+
+/*
+ * Largest MTU that the port lets itself be told. memif's is 1500, but it carries
+ * larger frames where both sides have buffers for them.
+ */
+static uint16_t
+declarable_mtu(const struct rte_eth_dev_info *info, uint16_t mtu)
+{
+	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+	uint32_t max = info->max_mtu;
+
+	if (info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu)
+		overhead = info->max_rx_pktlen - info->max_mtu;
+	if (info->max_rx_pktlen != 0)
+		max = RTE_MIN(max, info->max_rx_pktlen - overhead);
+	if (mtu <= max)
+		return RTE_MAX(mtu, info->min_mtu);
+	return (uint16_t)RTE_MIN(max, (uint32_t)MTU_DEFAULT);
+}
+
+static int
+on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
+{
+	struct san_engine *e = arg;
+
+	(void)port_id;
+	(void)type;
+	(void)ret;
+	atomic_store(&e->gone, true);
+	return 0;
+}
+
+static int
+configure(struct san_engine *e, const struct rte_eth_dev_info *info, const char **why)
+{
+	struct san_engine_port *p = &e->port;
+	struct rte_eth_conf conf = {0};
+	struct rte_eth_rxconf rxconf = info->default_rxconf;
+	struct rte_eth_txconf txconf = info->default_txconf;
+	int socket = rte_eth_dev_socket_id(p->id);
+	int rc;
+
+	conf.rxmode.mtu = p->declared;
+	conf.rxmode.offloads = p->rx_offloads;
+	conf.txmode.offloads = p->tx_offloads;
+	*why = "the port refuses its configuration";
+	rc = rte_eth_dev_configure(p->id, 1, 1, &conf);
+	if (rc != 0)
+		return rc;
+	*why = "the port refuses its queues";
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->nb_rxd, &p->nb_txd);
+	if (rc != 0 && rc != -ENOTSUP)
+		return rc;
+	rxconf.offloads = p->rx_offloads;
+	txconf.offloads = p->tx_offloads;
+	rc = rte_eth_rx_queue_setup(p->id, 0, p->nb_rxd, (unsigned int)socket, &rxconf, e->pool);
+	if (rc == 0)
+		rc = rte_eth_tx_queue_setup(p->id, 0, p->nb_txd, (unsigned int)socket, &txconf);
+	return rc;
+}
+
+static void
+set_mtu(struct san_engine_port *p)
+{
+	uint16_t mtu = 0;
+
+	/* a kernel device behind the port may have another one; not every driver can tell it */
+	if (rte_eth_dev_get_mtu(p->id, &mtu) == 0 && mtu != p->declared &&
+	    rte_eth_dev_set_mtu(p->id, p->declared) != 0)
+		SAN_LOG(ENGINE, NOTICE, "port=%u mtu=%u port_mtu=%u", p->id, p->mtu, mtu);
+	if (p->declared != p->mtu)
+		SAN_LOG(ENGINE, INFO, "port=%u mtu=%u declared=%u: both sides need buffers for it",
+			p->id, p->mtu, p->declared);
+}
+
+static int
+start(struct san_engine *e, const char **why)
+{
+	struct san_engine_port *p = &e->port;
+	int rc;
+
+	set_mtu(p);
+	*why = "the port does not start";
+	rc = rte_eth_dev_start(p->id);
+	if (rc != 0)
+		return rc;
+	p->started = true;
+	rte_eth_dev_callback_register(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, e);
+	/* neighbour discovery is multicast; a driver without the switch receives it anyway */
+	rte_eth_allmulticast_enable(p->id);
+	*why = "the port has no MAC address";
+	return rte_eth_macaddr_get(p->id, &p->mac);
+}
+
+int
+san_engine_port_open(struct san_engine *e, const char **why)
+{
+	struct san_engine_port *p = &e->port;
+	struct rte_eth_dev_info info;
+	int rc;
+
+	p->id = e->port_id;
+	p->mtu = e->conf.core.mtu;
+	p->nb_rxd = e->conf.nb_rxd;
+	p->nb_txd = e->conf.nb_txd;
+	*why = "no such port";
+	if (!rte_eth_dev_is_valid_port(p->id))
+		return -ENODEV;
+	*why = "the port says nothing about itself";
+	rc = rte_eth_dev_info_get(p->id, &info);
+	if (rc != 0)
+		return rc;
+	rte_eth_dev_get_name_by_port(p->id, p->name);
+	probe(e, &info);
+	p->declared = declarable_mtu(&info, p->mtu);
+	*why = "no memory for packet buffers: lower pool=, or raise -m";
+	rc = make_pool(e, rte_eth_dev_socket_id(p->id));
+	if (rc == 0)
+		rc = configure(e, &info, why);
+	if (rc == 0)
+		rc = start(e, why);
+	if (rc == 0)
+		SAN_LOG(ENGINE, INFO, "port=%u name=%s driver=%s mtu=%u", p->id, p->name, p->driver,
+			p->mtu);
+	return rc;
+}
+
+void
+san_engine_port_close(struct san_engine *e)
+{
+	struct san_engine_port *p = &e->port;
+
+	if (rte_eth_dev_is_valid_port(p->id)) {
+		if (p->started) {
+			rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV,
+							on_removed, e);
+			rte_eth_dev_stop(p->id);
+		}
+		rte_eth_dev_close(p->id);
+	}
+	p->started = false;
+	/* only now: the port's rings held some of its buffers */
+	rte_mempool_free(e->pool);
+	e->pool = NULL;
+}
+
+bool
+san_engine_port_is_up(struct san_engine *e)
+{
+	struct rte_eth_link link = {0};
+
+	if (e->now_ns - e->link_ns < LINK_EVERY_NS)
+		return true; /* asking may be a system call; a dead link is noticed soon enough */
+	e->link_ns = e->now_ns;
+	if (rte_eth_link_get_nowait(e->port_id, &link) != 0)
+		return true; /* this port does not tell */
+	return link.link_status == RTE_ETH_LINK_UP;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RTSAN_H
+#define RTSAN_H
+
+/**
+ * @file
+ * librtsan: RDMA semantics over any DPDK port. The one public header.
+ *
+ * Whoever knows libibverbs and librdmacm finds the same things under shorter
+ * names: contexts, memory regions, queue pairs, completion queues, work
+ * requests, connection events. What differs:
+ * - Connection set-up is part of the library; there is no separate rdma_cm.
+ * - A request that the target refuses completes in error and the connection
+ *   lives on (RT-27); only a vanished peer ends it.
+ * - A queue pair may be unordered: nothing waits for anything else (RT-15).
+ *
+ * Numbers are in host byte order, sizes in bytes, unless said otherwise.
+ * Functions return 0 or a negative errno; posting and polling return counts.
+ *
+ * Thread rule: a context whose engine the caller polls (the default) belongs
+ * to one thread. With an engine on its own lcore, each queue pair and each
+ * completion queue belongs to one thread at a time, and all other calls may be
+ * made from any thread. (SYS-2)
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RTSAN_SGE_MAX     4          /**< scatter-gather elements of a work request */
+#define RTSAN_INLINE_MAX  64         /**< bytes that RTSAN_WR_INLINE copies */
+#define RTSAN_PRIVATE_MAX 64         /**< private data of connection set-up */
+#define RTSAN_LENGTH_MAX  (1u << 30) /**< bytes of one work request */
+
+struct rtsan_ctx;
+struct rtsan_cq;
+struct rtsan_qp;
+struct rtsan_mr;
+struct rtsan_listener;
+
+/* ------------------------------------------------------------ contexts -- */
+
+/**
+ * Open a context on a provider.
+ *
+ * @param spec
+ *   "dpdk:<EAL arguments> -- <port arguments>": the engine in this process, on
+ *   DPDK ports; librtsan-dpdk.so is loaded by name. See rtsan-dpdk(7).
+ * @param ctx
+ *   Result; close it with rtsan_close().
+ * @return
+ *   0 or a negative errno; rtsan_error() says what and where.
+ *   - -EINVAL: malformed spec, unknown argument or bad value.
+ *   - -ENOENT: the provider's library is not installed.
+ *   - -ENODEV: no port.
+ *   - -EBUSY: a context of this provider is open already (one EAL per process).
+ *   - -ENOMEM
+ */
+int rtsan_open(const char *spec, struct rtsan_ctx **ctx);
+
+/**
+ * Close: ends every connection without draining, releases everything that was
+ * made from the context. Queue pairs, regions and events are invalid after it.
+ */
+void rtsan_close(struct rtsan_ctx *ctx);
+
+/** Text for the last failure of this thread: what was wrong, and where. Never NULL. */
+const char *rtsan_error(void);
+
+/**
+ * Let the engine work: one round of receive, timers, transmit. Does nothing
+ * when the engine has its own lcore. rtsan_cq_poll() and rtsan_event_poll()
+ * do it by themselves when they would return nothing.
+ *
+ * @return
+ *   Packets handled, 0 when idle, or -EIO when the port is gone.
+ */
+int rtsan_progress(struct rtsan_ctx *ctx);
+
+/** What the provider can do and how large things may be. */
+struct rtsan_caps {
+	uint32_t max_qps, max_cqs, max_mrs;
+	uint32_t max_wr; /**< depth of a send or receive queue, at most */
+	uint32_t max_sge;
+	uint32_t max_inline;
+	uint64_t max_msg; /**< bytes of one work request */
+	bool has_mr_reg;  /**< rtsan_mr_reg() works */
+	bool has_unordered;
+	char provider[32];
+};
+/** Fill *caps*. 0. */
+int rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps);
+
+/* ------------------------------------------------------ memory regions -- */
+
+/** What a remote side may do with a region. Local use needs no right. */
+enum rtsan_access {
+	RTSAN_REMOTE_PUSH = 0x1,
+	RTSAN_REMOTE_PULL = 0x2,
+	RTSAN_REMOTE_ATOMIC = 0x4,
+};
+
+/**
+ * Allocate memory and register it. Works with every provider.
+ *
+ * @param length
+ *   Bytes, at least 1; rounded up to pages.
+ * @param access
+ *   enum rtsan_access, or 0 for local use only.
+ * @return
+ *   0, -EINVAL, -ENOMEM, -ENOSPC (no more regions).
+ */
+int rtsan_mr_alloc(struct rtsan_ctx *ctx, size_t length, uint32_t access, struct rtsan_mr **mr);
+
+/**
+ * Map *length* bytes of a memfd from *offset* (page aligned) on, and register
+ * them. The descriptor stays the caller's.
+ *
+ * @return
+ *   0, -EINVAL, -EBADF, -ENOMEM, -ENOSPC.
+ */
+int rtsan_mr_import(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint32_t access,
+		    struct rtsan_mr **mr);
+
+/**
+ * Register memory of the caller's. It stays the caller's and must stay mapped
+ * until rtsan_mr_dereg() has returned.
+ *
+ * @return
+ *   0, -EINVAL, -ENOSPC; -ENOTSUP with a provider in another process: use
+ *   rtsan_mr_alloc() or rtsan_mr_import().
+ */
+int rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
+		 struct rtsan_mr **mr);
+
+/**
+ * Revoke and release. The key dies before this returns: accesses under way
+ * complete in error at the peer, nothing is placed or read afterwards.
+ * Memory of rtsan_mr_alloc() and rtsan_mr_import() is unmapped.
+ * -EBUSY: posted work of this process still names the region.
+ */
+int rtsan_mr_dereg(struct rtsan_mr *mr);
+
+/** Its first byte, in this process. */
+void *rtsan_mr_addr(const struct rtsan_mr *mr);
+/** Its bytes, as asked for. */
+size_t rtsan_mr_length(const struct rtsan_mr *mr);
+/** Key for scatter-gather elements of this process. */
+uint32_t rtsan_mr_lkey(const struct rtsan_mr *mr);
+/** Key for the peer, which names a byte by this process's address of it and this key. */
+uint32_t rtsan_mr_rkey(const struct rtsan_mr *mr);
+
+/* --------------------------------------------------- completion queues -- */
+
+enum rtsan_wc_opcode {
+	RTSAN_WC_SEND = 1,
+	RTSAN_WC_PUSH = 2,
+	RTSAN_WC_PULL = 3,
+	RTSAN_WC_ATOMIC = 4,
+	RTSAN_WC_RECV = 5,
+	RTSAN_WC_RECV_PUSH_IMM = 6, /**< a push with immediate consumed a receive */
+};
+
+/** How a work request ended. Each is one cause; rtsan_status_text() explains. */
+enum rtsan_wc_status {
+	RTSAN_WC_SUCCESS = 0,
+	RTSAN_WC_RNR_RETRY_EXC = 1, /**< the peer posted no receive in time */
+	RTSAN_WC_REM_KEY = 2,       /**< the peer has no region with that key */
+	RTSAN_WC_REM_BOUNDS = 3,    /**< outside the peer's region */
+	RTSAN_WC_REM_RIGHTS = 4,    /**< the peer's region does not allow it */
+	RTSAN_WC_REM_LENGTH = 5,    /**< longer than the peer's posted receive */
+	RTSAN_WC_REM_REVOKED = 6,   /**< the peer revoked the region meanwhile */
+	RTSAN_WC_REM_ALIGN = 7,     /**< atomic on an address that is no multiple of 8 */
+	RTSAN_WC_REM_RESOURCE = 8,
+	RTSAN_WC_REM_REFUSED = 9, /**< the peer's upper layer refused it */
+	RTSAN_WC_ABORTED = 10,
+	RTSAN_WC_RETRY_EXC = 64,  /**< the peer does not answer; the connection has ended */
+	RTSAN_WC_FLUSHED = 65,    /**< the connection ended first */
+	RTSAN_WC_LOC_LENGTH = 66, /**< receive: a longer message came and was refused */
+};
+
+struct rtsan_wc {
+	uint64_t wr_id;
+	struct rtsan_qp *qp;
+	uint32_t byte_len; /**< receives and pulls */
+	uint32_t imm;      /**< with has_imm */
+	uint8_t opcode;    /**< enum rtsan_wc_opcode */
+	uint8_t status;    /**< enum rtsan_wc_status */
+	bool has_imm;
+};
+
+/**
+ * Make a completion queue.
+ *
+ * @param depth
+ *   Completions it holds, 1 to max_wr * 2. Work that finds it full waits.
+ * @return
+ *   0, -EINVAL, -ENOMEM, -ENOSPC (no more of them).
+ */
+int rtsan_cq_create(struct rtsan_ctx *ctx, uint32_t depth, struct rtsan_cq **cq);
+/**
+ * Destroy a completion queue, with what was not polled.
+ *
+ * @return
+ *   0, or -EBUSY: a queue pair uses it; nothing has changed.
+ */
+int rtsan_cq_destroy(struct rtsan_cq *cq);
+/**
+ * Take completions, oldest first. Never blocks. A CQ never overruns: posting
+ * reserves the entry. One thread per CQ.
+ *
+ * @return
+ *   Number in *wc*, 0 to *n*.
+ */
+int rtsan_cq_poll(struct rtsan_cq *cq, struct rtsan_wc *wc, int n);
+/** Short name of a completion's status, for programs and logs. Never NULL. */
+const char *rtsan_status_name(uint8_t status);
+/** What a completion's status means, for people. Never NULL. */
+const char *rtsan_status_text(uint8_t status);
+
+/* --------------------------------------------------------- queue pairs -- */
+
+struct rtsan_qp_attr {
+	struct rtsan_cq *send_cq;
+	struct rtsan_cq *recv_cq;
+	uint32_t sq_depth; /**< 0: 128 */
+	uint32_t rq_depth; /**< 0: 128 */
+	void *context;     /**< handed back by rtsan_qp_context() */
+};
+/**
+ * Make a queue pair. Its queues are *sq_depth* and *rq_depth* deep, rounded up to
+ * powers of two.
+ *
+ * @return
+ *   0, -EINVAL, -ENOMEM, -ENOSPC (no more of them).
+ */
+int rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **qp);
+/**
+ * Destroy a queue pair. Ends its connection at once if there is one; completions
+ * not polled are lost. Memory of its work requests is free on return.
+ */
+void rtsan_qp_destroy(struct rtsan_qp *qp);
+/** *context* of the queue pair's attributes. */
+void *rtsan_qp_context(const struct rtsan_qp *qp);
+
+/* --------------------------------------------------------- connections -- */
+
+enum rtsan_order {
+	RTSAN_ORDERED = 0,   /**< executed and completed in posting order (RT-14) */
+	RTSAN_UNORDERED = 1, /**< exactly once, in any order (RT-15) */
+	RTSAN_RELAXED = 2,   /**< ordered, but pushes are placed as they arrive */
+};
+
+/** Zero means the default. */
+struct rtsan_conn_param {
+	uint8_t order;         /**< enum rtsan_order; the connecting side's counts */
+	uint16_t pkey;         /**< partition; default 0xffff (RT-29) */
+	uint16_t window;       /**< packets that we are ready to receive; default 512 */
+	uint16_t first_window; /**< packets that the peer may have in flight; default: window */
+	uint16_t max_txn;      /**< transactions under way; default 256 */
+	uint16_t msg_limit;    /**< unacknowledged messages (PCB-3); default: max_txn */
+	uint16_t rnr_ms;       /**< patience with a receiver that is not ready; default 10000 */
+	uint16_t keepalive_ms; /**< default 1000 */
+	const void *private_data;
+	uint16_t private_len; /**< at most RTSAN_PRIVATE_MAX */
+};
+
+enum rtsan_event_type {
+	RTSAN_EV_CONNECT_REQUEST = 1, /**< accept or reject it */
+	RTSAN_EV_ESTABLISHED = 2,
+	RTSAN_EV_REJECTED = 3,     /**< by the peer; *reason* */
+	RTSAN_EV_UNREACHABLE = 4,  /**< nobody answered */
+	RTSAN_EV_DISCONNECTED = 5, /**< the connection is over and all its work completed */
+};
+
+enum rtsan_reason {
+	RTSAN_R_NONE = 0,
+	RTSAN_R_NO_LISTENER = 1,
+	RTSAN_R_REFUSED = 2, /**< by the peer's application */
+	RTSAN_R_RESOURCES = 3,
+	RTSAN_R_PKEY = 4,
+	RTSAN_R_PARAMETER = 5,
+	RTSAN_R_VERSION = 6,
+	RTSAN_R_BACKLOG = 7,
+	RTSAN_R_TIMEOUT = 8, /**< it vanished */
+	RTSAN_R_STALE = 9,   /**< it restarted */
+};
+
+struct rtsan_event {
+	uint8_t type;   /**< enum rtsan_event_type */
+	uint8_t reason; /**< enum rtsan_reason */
+	uint16_t private_len;
+	uint32_t request;                /**< CONNECT_REQUEST: for accept or reject */
+	struct rtsan_qp *qp;             /**< others */
+	struct rtsan_listener *listener; /**< CONNECT_REQUEST */
+	char peer[48];                   /**< the peer's address, text */
+	uint8_t private_data[RTSAN_PRIVATE_MAX];
+};
+
+/** Next connection event, if any: 1, 0 (none), or -EIO. Never blocks. */
+int rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev);
+/** What an event's reason means, for people. Never NULL. */
+const char *rtsan_reason_text(uint8_t reason);
+
+/**
+ * Listen for connection requests; each is an event.
+ *
+ * @param service
+ *   Any number; the connecting side names it.
+ * @param pkey
+ *   Partition; 0: the context's.
+ * @param backlog
+ *   Requests that may wait for rtsan_accept(), at least 1.
+ * @return
+ *   0, -EADDRINUSE, -EINVAL, -ENOSPC.
+ */
+int rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t backlog,
+		 struct rtsan_listener **listener);
+/** Stop listening; requests that wait are forgotten, connections stay. */
+void rtsan_listener_destroy(struct rtsan_listener *listener);
+/**
+ * Connect; the outcome is an event: ESTABLISHED, REJECTED or UNREACHABLE.
+ * Receives may be posted before, and should be.
+ *
+ * @param peer
+ *   IPv4 or IPv6 address, text.
+ * @return
+ *   0, -EINVAL, -EADDRNOTAVAIL (no address of that family), -ENOSPC,
+ *   -EISCONN.
+ */
+int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
+		  const struct rtsan_conn_param *param);
+/**
+ * Accept a request; the outcome is an event: ESTABLISHED or DISCONNECTED.
+ * Receives should be posted before.
+ *
+ * @param request
+ *   Of the event CONNECT_REQUEST.
+ * @param param
+ *   May be NULL: all defaults.
+ * @return
+ *   0, -EINVAL, or
+ *   - -ENOENT: the request is gone: its peer gave up.
+ *   - -EISCONN: the queue pair has a connection.
+ */
+int rtsan_accept(struct rtsan_ctx *ctx, uint32_t request, struct rtsan_qp *qp,
+		 const struct rtsan_conn_param *param);
+/**
+ * Refuse a request; the peer gets REJECTED with RTSAN_R_REFUSED and the private data.
+ *
+ * @return
+ *   0, -EINVAL, -ENOENT (the request is gone).
+ */
+int rtsan_reject(struct rtsan_ctx *ctx, uint32_t request, const void *private_data,
+		 uint16_t private_len);
+/** Orderly end: what is posted finishes first; the outcome is RTSAN_EV_DISCONNECTED. -ENOTCONN. */
+int rtsan_disconnect(struct rtsan_qp *qp);
+
+/* -------------------------------------------------------- work requests -- */
+
+struct rtsan_sge {
+	void *addr;
+	uint32_t length;
+	uint32_t lkey; /**< of the region it lies in; 0: not registered (where has_mr_reg) */
+};
+
+enum rtsan_wr_opcode {
+	RTSAN_WR_SEND = 1,      /**< into the peer's next posted receive */
+	RTSAN_WR_PUSH = 2,      /**< into the peer's memory (RDMA write) */
+	RTSAN_WR_PUSH_IMM = 3,  /**< and consume a receive with 32 bits */
+	RTSAN_WR_PULL = 4,      /**< from the peer's memory (RDMA read) */
+	RTSAN_WR_FETCH_ADD = 5, /**< on 8 bytes; the old value lands in sge[0] (RT-30) */
+	RTSAN_WR_CMP_SWAP = 6,
+};
+
+enum rtsan_wr_flags {
+	RTSAN_WR_SIGNALED = 0x1,    /**< wants a completion; errors always complete */
+	RTSAN_WR_INLINE = 0x2,      /**< payload is copied now, at most RTSAN_INLINE_MAX */
+	RTSAN_WR_SOLICITED = 0x4,   /**< ask for a grant first, whatever the size (RT-12) */
+	RTSAN_WR_UNSOLICITED = 0x8, /**< never ask */
+};
+
+struct rtsan_send_wr {
+	uint64_t wr_id;
+	uint8_t opcode; /**< enum rtsan_wr_opcode */
+	uint8_t flags;  /**< enum rtsan_wr_flags */
+	uint8_t nb_sge; /**< 0 to RTSAN_SGE_MAX */
+	uint32_t imm;
+	const struct rtsan_sge *sge;
+	uint64_t remote_addr;
+	uint32_t rkey;
+	uint64_t operand; /**< addend, or the value to compare with */
+	uint64_t swap;
+};
+
+struct rtsan_recv_wr {
+	uint64_t wr_id;
+	const struct rtsan_sge *sge;
+	uint8_t nb_sge;
+};
+
+/**
+ * Post work requests to the send queue. Never blocks. (RT-10, RT-11, SYS-2)
+ *
+ * @param qp
+ *   Queue pair; before it is connected they wait. One thread at a time per QP.
+ * @param wr
+ *   Requests; copied, reusable on return. Memory named by an SGE stays the
+ *   caller's and must not change until its completion is polled.
+ * @param nb_wr
+ *   Entries in *wr*.
+ * @return
+ *   Number posted, from wr[0] on; fewer than *nb_wr*: queue full, poll the CQ,
+ *   or wr[n] is malformed (post it alone to learn why).
+ *   - -EINVAL: wr[0] is malformed or outside its region; nothing posted.
+ *   - -ENOTCONN: the connection has ended; destroy the QP or reconnect.
+ */
+int rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr);
+
+/** Post receives; like rtsan_post_send(). They are consumed in order. */
+int rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr);
+
+/** Version of the library, "0.1.0". */
+const char *rtsan_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RTSAN_H */

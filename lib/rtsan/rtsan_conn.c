@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rtsan_priv.h"
+
+static int
+check_param(const struct rtsan_conn_param *param)
+{
+	if (param == NULL)
+		return 0;
+	if (param->order > RTSAN_RELAXED)
+		return rtsan_fail(-EINVAL, "connection: order %u is unknown", param->order);
+	if (param->private_len > RTSAN_PRIVATE_MAX)
+		return rtsan_fail(-EINVAL, "connection: private data of %u bytes, at most %u",
+				  param->private_len, RTSAN_PRIVATE_MAX);
+	if (param->private_len != 0 && param->private_data == NULL)
+		return rtsan_fail(-EINVAL, "connection: private_len %u, but no private_data",
+				  param->private_len);
+	return 0;
+}
+
+int
+rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t backlog,
+	     struct rtsan_listener **out)
+{
+	struct rtsan_listener *listener;
+	int rc;
+
+	if (out == NULL || backlog == 0)
+		return rtsan_fail(-EINVAL, "listen: backlog must be at least 1");
+	listener = calloc(1, sizeof(*listener));
+	if (listener == NULL)
+		return rtsan_fail(-ENOMEM, "listen: no memory");
+	listener->ctx = ctx;
+	listener->service = service;
+	pthread_mutex_lock(&ctx->lock);
+	listener->cookie = ++ctx->listener_cookie;
+	rtsan_error_clear();
+	rc = ctx->ops->listen(ctx->priv, service, pkey, backlog, listener->cookie);
+	if (rc == 0)
+		LIST_INSERT_HEAD(&ctx->listeners, listener, link);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc != 0) {
+		free(listener);
+		return rtsan_fail_else(rc, "listen");
+	}
+	*out = listener;
+	return 0;
+}
+
+void
+rtsan_listener_destroy(struct rtsan_listener *listener)
+{
+	struct rtsan_ctx *ctx;
+
+	if (listener == NULL)
+		return;
+	ctx = listener->ctx;
+	pthread_mutex_lock(&ctx->lock);
+	ctx->ops->unlisten(ctx->priv, listener->service);
+	LIST_REMOVE(listener, link);
+	pthread_mutex_unlock(&ctx->lock);
+	free(listener);
+}
+
+int
+rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
+	      const struct rtsan_conn_param *param)
+{
+	int rc = check_param(param);
+
+	if (rc != 0)
+		return rc;
+	if (peer == NULL)
+		return rtsan_fail(-EINVAL, "connect: no address");
+	rtsan_error_clear();
+	rc = qp->ctx->ops->connect(qp->ctx->priv, qp->index, peer, service, param);
+	if (rc == 0)
+		atomic_store(&qp->ended, false);
+	return rtsan_fail_else(rc, "connect");
+}
+
+int
+rtsan_accept(struct rtsan_ctx *ctx, uint32_t request, struct rtsan_qp *qp,
+	     const struct rtsan_conn_param *param)
+{
+	int rc = check_param(param);
+
+	if (rc != 0)
+		return rc;
+	if (qp == NULL || qp->ctx != ctx)
+		return rtsan_fail(-EINVAL, "accept: queue pair of another context");
+	rtsan_error_clear();
+	rc = ctx->ops->accept(ctx->priv, request, qp->index, param);
+	if (rc == 0)
+		atomic_store(&qp->ended, false);
+	return rtsan_fail_else(rc, "accept");
+}
+
+int
+rtsan_reject(struct rtsan_ctx *ctx, uint32_t request, const void *private_data,
+	     uint16_t private_len)
+{
+	if (private_len > RTSAN_PRIVATE_MAX || (private_len != 0 && private_data == NULL))
+		return rtsan_fail(-EINVAL, "reject: private data of %u bytes, at most %u",
+				  private_len, RTSAN_PRIVATE_MAX);
+	rtsan_error_clear();
+	return rtsan_fail_else(ctx->ops->reject(ctx->priv, request, private_data, private_len),
+			       "reject");
+}
+
+int
+rtsan_disconnect(struct rtsan_qp *qp)
+{
+	rtsan_error_clear();
+	return rtsan_fail_else(qp->ctx->ops->disconnect(qp->ctx->priv, qp->index), "disconnect");
+}
+
+/* ---- events ---- */
+
+/* Puts the objects in. False: they are gone, and with them the reason to tell. */
+static bool
+resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe, struct rtsan_event *ev)
+{
+	struct rtsan_listener *listener;
+	struct rtsan_qp *qp;
+
+	*ev = pe->ev;
+	ev->qp = NULL;
+	ev->listener = NULL;
+	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
+		LIST_FOREACH(listener, &ctx->listeners, link)
+			if (listener->cookie == pe->listener)
+				ev->listener = listener;
+		return ev->listener != NULL;
+	}
+	qp = pe->qp < ctx->caps.max_qps ? atomic_load(&ctx->qps[pe->qp]) : NULL;
+	if (qp == NULL)
+		return false;
+	ev->qp = qp;
+	if (ev->type == RTSAN_EV_DISCONNECTED)
+		atomic_store(&qp->ended, true);
+	return true;
+}
+
+int
+rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
+{
+	struct rtsan_provider_event pe;
+	bool worked = false;
+	int rc;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (;;) {
+		rc = ctx->ops->event_poll(ctx->priv, &pe);
+		if (rc == 0 && !worked) {
+			worked = true;
+			if (ctx->ops->progress(ctx->priv) >= 0)
+				continue;
+			rc = -EIO;
+		}
+		if (rc <= 0 || resolve(ctx, &pe, ev))
+			break;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc < 0 ? rtsan_fail(rc, "the port is gone") : rc;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rtsan_priv.h"
+
+static_assert((int)RTSAN_WC_SEND == (int)SAN_WC_SEND, "opcodes are passed through");
+static_assert((int)RTSAN_WC_PUSH == (int)SAN_WC_PUSH, "opcodes are passed through");
+static_assert((int)RTSAN_WC_PULL == (int)SAN_WC_PULL, "opcodes are passed through");
+static_assert((int)RTSAN_WC_ATOMIC == (int)SAN_WC_ATOMIC, "opcodes are passed through");
+static_assert((int)RTSAN_WC_RECV == (int)SAN_WC_RECV, "opcodes are passed through");
+static_assert((int)RTSAN_WC_RECV_PUSH_IMM == (int)SAN_WC_RECV_PUSH_IMM, "passed through");
+static_assert((int)RTSAN_WC_RETRY_EXC == (int)SAN_WC_ST_RETRY_EXC, "statuses are passed through");
+static_assert((int)RTSAN_WC_FLUSHED == (int)SAN_WC_ST_FLUSHED, "statuses are passed through");
+static_assert((int)RTSAN_WC_LOC_LENGTH == (int)SAN_WC_ST_LOCAL_LENGTH, "passed through");
+
+int
+rtsan_cq_create(struct rtsan_ctx *ctx, uint32_t depth, struct rtsan_cq **out)
+{
+	struct rtsan_cq *cq;
+	int rc;
+
+	if (out == NULL || depth == 0 || depth > 2 * ctx->caps.max_wr)
+		return rtsan_fail(-EINVAL, "completion queue: depth %u, 1 to %u", depth,
+				  2 * ctx->caps.max_wr);
+	cq = calloc(1, sizeof(*cq));
+	if (cq == NULL)
+		return rtsan_fail(-ENOMEM, "completion queue: no memory");
+	cq->ctx = ctx;
+	pthread_mutex_lock(&ctx->lock);
+	rtsan_error_clear();
+	rc = ctx->ops->cq_create(ctx->priv, depth, &cq->priv);
+	if (rc == 0)
+		LIST_INSERT_HEAD(&ctx->cqs, cq, link);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc != 0) {
+		free(cq);
+		return rtsan_fail_else(rc, "completion queue");
+	}
+	*out = cq;
+	return 0;
+}
+
+int
+rtsan_cq_destroy(struct rtsan_cq *cq)
+{
+	struct rtsan_ctx *ctx = cq->ctx;
+	int rc;
+
+	pthread_mutex_lock(&ctx->lock);
+	rc = ctx->ops->cq_destroy(ctx->priv, cq->priv);
+	if (rc == 0)
+		LIST_REMOVE(cq, link);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc != 0)
+		return rtsan_fail(rc, "completion queue: a queue pair uses it");
+	free(cq);
+	return 0;
+}
+
+/* One batch. Completions of queue pairs that were destroyed meanwhile are lost, as promised. */
+static int
+take(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)
+{
+	const struct rtsan_ctx *ctx = cq->ctx;
+	struct san_ulp_wc raw[RTSAN_POLL_MAX];
+	int got = ctx->ops->cq_poll(cq->priv, raw, n < RTSAN_POLL_MAX ? n : RTSAN_POLL_MAX);
+	int i, k = 0;
+
+	for (i = 0; i < got; i++) {
+		struct rtsan_qp *qp = atomic_load_explicit(&ctx->qps[raw[i].qp],
+							   memory_order_relaxed);
+
+		if (qp == NULL || (qp->send_cq != cq && qp->recv_cq != cq))
+			continue;
+		wc[k].wr_id = raw[i].wr_id;
+		wc[k].qp = qp;
+		wc[k].byte_len = raw[i].byte_len;
+		wc[k].imm = raw[i].imm;
+		wc[k].opcode = raw[i].op;
+		wc[k].status = raw[i].status;
+		wc[k].has_imm = raw[i].has_imm;
+		k++;
+	}
+	return k;
+}
+
+int
+rtsan_cq_poll(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)
+{
+	int k, got;
+
+	if (n <= 0)
+		return 0;
+	k = take(cq, wc, n);
+	if (k == 0) {
+		cq->ctx->ops->progress(cq->ctx->priv);
+		k = take(cq, wc, n);
+	}
+	while (k != 0 && k < n && k % RTSAN_POLL_MAX == 0) {
+		got = take(cq, &wc[k], n - k);
+		if (got == 0)
+			break;
+		k += got;
+	}
+	return k;
+}

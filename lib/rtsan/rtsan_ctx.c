@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rtsan_priv.h"
+
+#define NAME_MAX_LEN 31
+#define MRS_MAX      (1u << 20)
+
+const char *
+rtsan_version(void)
+{
+	return RTSAN_VERSION;
+}
+
+/* ---- providers ---- */
+
+static const struct rtsan_host host = {.fail = rtsan_fail};
+
+const struct rtsan_host *
+rtsan_provider_host(void)
+{
+	return &host;
+}
+
+void *
+rtsan_provider_priv(const struct rtsan_ctx *ctx, const struct rtsan_provider *provider)
+{
+	return ctx->provider == provider ? ctx->priv : NULL;
+}
+
+/* Default path first; an environment variable is for what is not installed there. */
+static void *
+load(const char *name)
+{
+	const char *dir = secure_getenv("RTSAN_PROVIDER_PATH");
+	char file[NAME_MAX_LEN + 32], path[4096], first[256];
+	void *dl;
+
+	snprintf(file, sizeof(file), "librtsan-%s.so", name);
+	dl = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	if (dl != NULL)
+		return dl;
+	snprintf(first, sizeof(first), "%s", dlerror());
+	if (dir != NULL && dir[0] != '\0') {
+		snprintf(path, sizeof(path), "%s/%s", dir, file);
+		dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (dl != NULL)
+			return dl;
+		snprintf(first, sizeof(first), "%s", dlerror());
+	}
+	rtsan_fail(-ENOENT, "provider \"%s\": %s", name, first);
+	return NULL;
+}
+
+/*
+ * The object stays loaded for the life of the process: DPDK has threads and
+ * exit handlers of its own, which outlive a context.
+ */
+static int
+find_provider(const char *name, const struct rtsan_provider **out)
+{
+	char symbol[sizeof(RTSAN_PROVIDER_SYM) + NAME_MAX_LEN];
+	const struct rtsan_provider *p;
+	void *dl = load(name);
+
+	if (dl == NULL)
+		return -ENOENT;
+	snprintf(symbol, sizeof(symbol), RTSAN_PROVIDER_SYM "%s", name);
+	p = dlsym(dl, symbol);
+	if (p == NULL || p->abi != RTSAN_PROVIDER_ABI) {
+		rtsan_fail(-ENOENT, "provider \"%s\": librtsan-%s.so %s", name, name,
+			   p == NULL ? "has no symbol of that name" : "is of another version");
+		dlclose(dl);
+		return -ENOENT;
+	}
+	*out = p;
+	return 0;
+}
+
+/* ---- contexts ---- */
+
+static int
+alloc_tables(struct rtsan_ctx *ctx)
+{
+	uint32_t n = ctx->caps.max_mrs < MRS_MAX ? ctx->caps.max_mrs : MRS_MAX;
+
+	ctx->caps.max_mrs = n;
+	while ((1u << ctx->lkey_bits) < n)
+		ctx->lkey_bits++;
+	ctx->mrs = calloc(n, sizeof(*ctx->mrs));
+	ctx->qps = calloc(ctx->caps.max_qps, sizeof(*ctx->qps));
+	return ctx->mrs == NULL || ctx->qps == NULL ? -ENOMEM : 0;
+}
+
+static void
+free_ctx(struct rtsan_ctx *ctx)
+{
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx->qps);
+	free(ctx->mrs);
+	free(ctx);
+}
+
+int
+rtsan_provider_attach(const struct rtsan_provider *provider, void *priv, struct rtsan_ctx **out)
+{
+	struct rtsan_ctx *ctx = calloc(1, sizeof(*ctx));
+
+	if (ctx == NULL)
+		return rtsan_fail(-ENOMEM, "no memory for a context");
+	ctx->provider = provider;
+	ctx->ops = provider->ops;
+	ctx->priv = priv;
+	pthread_mutex_init(&ctx->lock, NULL);
+	LIST_INIT(&ctx->cqs);
+	LIST_INIT(&ctx->listeners);
+	ctx->ops->query(priv, &ctx->caps);
+	if (alloc_tables(ctx) != 0) {
+		free_ctx(ctx);
+		return rtsan_fail(-ENOMEM, "no memory for the tables of a context");
+	}
+	*out = ctx;
+	return 0;
+}
+
+static int
+split_spec(const char *spec, char name[NAME_MAX_LEN + 1], const char **args)
+{
+	const char *colon = spec != NULL ? strchr(spec, ':') : NULL;
+	size_t i, len;
+
+	if (colon == NULL)
+		return rtsan_fail(-EINVAL, "spec: \"%s\" has no \"provider:\" in front",
+				  spec != NULL ? spec : "");
+	len = (size_t)(colon - spec);
+	if (len == 0 || len > NAME_MAX_LEN)
+		return rtsan_fail(-EINVAL, "spec: \"%s\": name of the provider: 1 to %d characters",
+				  spec, NAME_MAX_LEN);
+	for (i = 0; i < len; i++) /* nothing that could be a path */
+		if (!isalnum((unsigned char)spec[i]) && spec[i] != '_')
+			return rtsan_fail(-EINVAL, "spec: \"%.*s\" is not the name of a provider",
+					  (int)len, spec);
+	memcpy(name, spec, len);
+	name[len] = '\0';
+	*args = colon + 1;
+	return 0;
+}
+
+int
+rtsan_open(const char *spec, struct rtsan_ctx **ctx)
+{
+	const struct rtsan_provider *provider;
+	char name[NAME_MAX_LEN + 1];
+	const char *args = NULL;
+	void *priv;
+	int rc;
+
+	if (ctx == NULL)
+		return rtsan_fail(-EINVAL, "rtsan_open: no place for the context");
+	rc = split_spec(spec, name, &args);
+	if (rc != 0)
+		return rc;
+	rc = find_provider(name, &provider);
+	if (rc != 0)
+		return rc;
+	rtsan_error_clear();
+	rc = provider->ops->open(args, &host, &priv);
+	if (rc != 0)
+		return rtsan_fail_else(rc, "rtsan_open");
+	rc = rtsan_provider_attach(provider, priv, ctx);
+	if (rc != 0)
+		provider->ops->close(priv);
+	return rc;
+}
+
+void
+rtsan_close(struct rtsan_ctx *ctx)
+{
+	struct rtsan_listener *listener;
+	struct rtsan_qp *qp;
+	struct rtsan_cq *cq;
+	uint32_t i;
+
+	if (ctx == NULL)
+		return;
+	while ((listener = LIST_FIRST(&ctx->listeners)) != NULL)
+		rtsan_listener_destroy(listener);
+	for (i = 0; i < ctx->caps.max_qps; i++) {
+		qp = atomic_load(&ctx->qps[i]);
+		if (qp != NULL)
+			rtsan_qp_destroy(qp);
+	}
+	while ((cq = LIST_FIRST(&ctx->cqs)) != NULL)
+		if (rtsan_cq_destroy(cq) != 0)
+			break;
+	/* from here on nothing arrives: the provider's close ends every access to memory */
+	ctx->ops->close(ctx->priv);
+	while ((cq = LIST_FIRST(&ctx->cqs)) != NULL) {
+		LIST_REMOVE(cq, link);
+		free(cq);
+	}
+	for (i = 0; i < ctx->caps.max_mrs; i++)
+		if (atomic_load(&ctx->mrs[i].lkey) != 0)
+			rtsan_mr_release(&ctx->mrs[i]);
+	free_ctx(ctx);
+}
+
+int
+rtsan_progress(struct rtsan_ctx *ctx)
+{
+	return ctx->ops->progress(ctx->priv);
+}
+
+int
+rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps)
+{
+	*caps = ctx->caps;
+	return 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Why something failed, for people: one text per thread, kept until the next
+ * failure, because an errno names the kind of mistake but not the argument.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rtsan_priv.h"
+
+#define ERROR_MAX 512
+
+static _Thread_local char error_text[ERROR_MAX];
+static _Thread_local bool error_set;
+
+int
+rtsan_fail(int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(error_text, sizeof(error_text), fmt, ap);
+	va_end(ap);
+	error_set = true;
+	return rc;
+}
+
+void
+rtsan_error_clear(void)
+{
+	error_set = false;
+}
+
+int
+rtsan_fail_else(int rc, const char *what)
+{
+	if (rc < 0 && !error_set)
+		rtsan_fail(rc, "%s: %s", what, strerror(-rc));
+	return rc;
+}
+
+const char *
+rtsan_error(void)
+{
+	return error_text[0] != '\0' ? error_text : "no error";
+}
+
+static const char *const status_names[] = {
+	[RTSAN_WC_SUCCESS] = "success",
+	[RTSAN_WC_RNR_RETRY_EXC] = "rnr_retry_exceeded",
+	[RTSAN_WC_REM_KEY] = "remote_key",
+	[RTSAN_WC_REM_BOUNDS] = "remote_bounds",
+	[RTSAN_WC_REM_RIGHTS] = "remote_rights",
+	[RTSAN_WC_REM_LENGTH] = "remote_length",
+	[RTSAN_WC_REM_REVOKED] = "remote_revoked",
+	[RTSAN_WC_REM_ALIGN] = "remote_align",
+	[RTSAN_WC_REM_RESOURCE] = "remote_resource",
+	[RTSAN_WC_REM_REFUSED] = "remote_refused",
+	[RTSAN_WC_ABORTED] = "aborted",
+	[RTSAN_WC_RETRY_EXC] = "retry_exceeded",
+	[RTSAN_WC_FLUSHED] = "flushed",
+	[RTSAN_WC_LOC_LENGTH] = "local_length",
+};
+
+static const char *const status_texts[] = {
+	[RTSAN_WC_SUCCESS] = "done",
+	[RTSAN_WC_RNR_RETRY_EXC] = "the peer posted no receive in time",
+	[RTSAN_WC_REM_KEY] = "the peer has no region with that key",
+	[RTSAN_WC_REM_BOUNDS] = "outside the peer's region",
+	[RTSAN_WC_REM_RIGHTS] = "the peer's region does not allow it",
+	[RTSAN_WC_REM_LENGTH] = "longer than the receive that the peer had posted",
+	[RTSAN_WC_REM_REVOKED] = "the peer revoked the region meanwhile",
+	[RTSAN_WC_REM_ALIGN] = "atomic on an address that is no multiple of 8",
+	[RTSAN_WC_REM_RESOURCE] = "the peer had no resources for it",
+	[RTSAN_WC_REM_REFUSED] = "the peer's upper layer refused it",
+	[RTSAN_WC_ABORTED] = "given up on this side",
+	[RTSAN_WC_RETRY_EXC] = "the peer does not answer; the connection has ended",
+	[RTSAN_WC_FLUSHED] = "the connection ended first",
+	[RTSAN_WC_LOC_LENGTH] = "a message longer than this receive came and was refused",
+};
+
+static const char *const reason_texts[] = {
+	[RTSAN_R_NONE] = "no reason given",
+	[RTSAN_R_NO_LISTENER] = "nobody listens for that service",
+	[RTSAN_R_REFUSED] = "refused by the peer's application",
+	[RTSAN_R_RESOURCES] = "the peer has no resources for another connection",
+	[RTSAN_R_PKEY] = "the listener is in another partition",
+	[RTSAN_R_PARAMETER] = "a connection parameter is out of the peer's range",
+	[RTSAN_R_VERSION] = "the peer speaks another version of the protocol",
+	[RTSAN_R_BACKLOG] = "too many requests wait at the peer's listener",
+	[RTSAN_R_TIMEOUT] = "the peer does not answer any more",
+	[RTSAN_R_STALE] = "the peer restarted and knows nothing of the connection",
+};
+
+#define LOOKUP(table, i) \
+	((i) < sizeof(table) / sizeof((table)[0]) && (table)[i] != NULL ? (table)[i] : "unknown")
+
+const char *
+rtsan_status_name(uint8_t status)
+{
+	return LOOKUP(status_names, status);
+}
+
+const char *
+rtsan_status_text(uint8_t status)
+{
+	return LOOKUP(status_texts, status);
+}
+
+const char *
+rtsan_reason_text(uint8_t reason)
+{
+	return LOOKUP(reason_texts, reason);
+}

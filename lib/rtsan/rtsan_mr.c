@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A region of ours is always a memfd, so that a provider in another process can
+ * be given it; memory that the application brings works only in one process.
+ *
+ * An lkey is place and generation: posting finds the range without a search,
+ * and a key from before a deregistration does not fit any more. No counter is
+ * kept per region while work is under way: whether posted work still names one
+ * is asked once, when it is deregistered, of who has that work.
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rtsan_priv.h"
+
+#define ACCESS_ALL (RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC)
+
+static size_t
+page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Whole pages, or 0 if there are no so many bytes. */
+static size_t
+whole_pages(size_t length)
+{
+	size_t page = page_size();
+
+	return length > SSIZE_MAX - page ? 0 : (length + page - 1) & ~(page - 1);
+}
+
+static int
+check_args(size_t length, uint32_t access, struct rtsan_mr **mr)
+{
+	if (mr == NULL)
+		return rtsan_fail(-EINVAL, "region: no place for the result");
+	if (whole_pages(length) == 0)
+		return rtsan_fail(-EINVAL, "region: length %zu", length);
+	if ((access & ~(uint32_t)ACCESS_ALL) != 0)
+		return rtsan_fail(-EINVAL, "region: access 0x%x has unknown bits", access);
+	return 0;
+}
+
+/* A free place, locked out for others by the context's lock. */
+static struct rtsan_mr *
+find_place(struct rtsan_ctx *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < ctx->caps.max_mrs; i++) {
+		struct rtsan_mr *mr = &ctx->mrs[(ctx->mr_next + i) % ctx->caps.max_mrs];
+
+		if (atomic_load(&mr->lkey) == 0) {
+			ctx->mr_next = (uint32_t)(mr - ctx->mrs) + 1;
+			return mr;
+		}
+	}
+	return NULL;
+}
+
+static int
+mr_add(struct rtsan_ctx *ctx, void *addr, size_t length, size_t map_size, uint32_t access,
+       struct rtsan_mr **out)
+{
+	struct rtsan_mr *mr;
+	uint32_t gen_mask = UINT32_MAX >> ctx->lkey_bits;
+	int rc;
+
+	pthread_mutex_lock(&ctx->lock);
+	mr = find_place(ctx);
+	if (mr == NULL) {
+		pthread_mutex_unlock(&ctx->lock);
+		return rtsan_fail(-ENOSPC, "region: all %u are in use", ctx->caps.max_mrs);
+	}
+	rtsan_error_clear();
+	rc = ctx->ops->mr_add(ctx->priv, addr, length, access, &mr->rkey);
+	if (rc == 0) {
+		mr->ctx = ctx;
+		mr->addr = (uintptr_t)addr;
+		mr->length = length;
+		mr->map_size = map_size;
+		mr->mapped = map_size != 0;
+		mr->gen = (mr->gen + 1) & gen_mask;
+		if (mr->gen == 0)
+			mr->gen = 1;
+		/* pairs with the acquire in rtsan_mr_check(): the range is written */
+		atomic_store_explicit(&mr->lkey,
+				      mr->gen << ctx->lkey_bits | (uint32_t)(mr - ctx->mrs),
+				      memory_order_release);
+		*out = mr;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rtsan_fail_else(rc, "region");
+}
+
+static int
+map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint32_t access,
+	    struct rtsan_mr **out)
+{
+	size_t size = whole_pages(length);
+	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	int rc;
+
+	if (addr == MAP_FAILED)
+		return rtsan_fail(errno == ENOMEM ? -ENOMEM : -EBADF,
+				  "region: mmap of %zu bytes: %s", size, strerror(errno));
+	rc = mr_add(ctx, addr, length, size, access, out);
+	if (rc != 0)
+		munmap(addr, size);
+	return rc;
+}
+
+int
+rtsan_mr_alloc(struct rtsan_ctx *ctx, size_t length, uint32_t access, struct rtsan_mr **mr)
+{
+	int rc = check_args(length, access, mr);
+	int fd;
+
+	if (rc != 0)
+		return rc;
+	fd = memfd_create("rtsan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return rtsan_fail(-ENOMEM, "region: memfd: %s", strerror(errno));
+	if (ftruncate(fd, (off_t)whole_pages(length)) != 0)
+		rc = rtsan_fail(-ENOMEM, "region: memfd of %zu bytes: %s", length, strerror(errno));
+	else
+		rc = map_and_add(ctx, fd, 0, length, access, mr);
+	close(fd);
+	return rc;
+}
+
+int
+rtsan_mr_import(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint32_t access,
+		struct rtsan_mr **mr)
+{
+	int rc = check_args(length, access, mr);
+	struct stat st;
+
+	if (rc != 0)
+		return rc;
+	if (offset % page_size() != 0)
+		return rtsan_fail(-EINVAL, "region: offset %llu is no multiple of a page",
+				  (unsigned long long)offset);
+	if (fstat(fd, &st) != 0)
+		return rtsan_fail(-EBADF, "region: descriptor %d: %s", fd, strerror(errno));
+	/* a page beyond the end of the file would be SIGBUS, at a time of the peer's choice */
+	if (offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
+		return rtsan_fail(-EINVAL, "region: descriptor %d has %lld bytes, not %llu + %zu",
+				  fd, (long long)st.st_size, (unsigned long long)offset, length);
+	return map_and_add(ctx, fd, offset, length, access, mr);
+}
+
+int
+rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
+	     struct rtsan_mr **mr)
+{
+	int rc = check_args(length, access, mr);
+
+	if (rc != 0)
+		return rc;
+	if (!ctx->caps.has_mr_reg)
+		return rtsan_fail(-ENOTSUP, "region: provider \"%s\" works in another process and "
+					    "can't see this memory: use rtsan_mr_alloc() or "
+					    "rtsan_mr_import()",
+				  ctx->caps.provider);
+	if (addr == NULL || (uintptr_t)addr > UINTPTR_MAX - length)
+		return rtsan_fail(-EINVAL, "region: address %p, length %zu", addr, length);
+	return mr_add(ctx, addr, length, 0, access, mr);
+}
+
+void
+rtsan_mr_release(struct rtsan_mr *mr)
+{
+	atomic_store(&mr->lkey, 0);
+	if (mr->mapped)
+		munmap((void *)mr->addr, mr->map_size);
+	mr->mapped = false;
+}
+
+int
+rtsan_mr_dereg(struct rtsan_mr *mr)
+{
+	struct rtsan_ctx *ctx = mr->ctx;
+	uint32_t lkey = atomic_load(&mr->lkey);
+	int rc;
+
+	if (lkey == 0)
+		return rtsan_fail(-EINVAL, "region: deregistered before");
+	pthread_mutex_lock(&ctx->lock);
+	rtsan_error_clear();
+	rc = ctx->ops->mr_del(ctx->priv, mr->rkey, lkey);
+	if (rc == 0)
+		rtsan_mr_release(mr);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc == -EBUSY)
+		return rtsan_fail(rc, "region: posted work still names it");
+	return rtsan_fail_else(rc, "region");
+}
+
+int
+rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, uint32_t lkey,
+	       const char **why)
+{
+	uint32_t place = lkey & ((1u << ctx->lkey_bits) - 1);
+	uintptr_t a = (uintptr_t)addr;
+	const struct rtsan_mr *mr;
+
+	if (lkey == 0) {
+		*why = "memory that is not registered";
+		return ctx->caps.has_mr_reg ? 0 : -EINVAL;
+	}
+	*why = "no region has this lkey";
+	if (place >= ctx->caps.max_mrs)
+		return -EINVAL;
+	mr = &ctx->mrs[place];
+	/* pairs with the release in mr_add() */
+	if (atomic_load_explicit(&mr->lkey, memory_order_acquire) != lkey)
+		return -EINVAL;
+	*why = "outside its region";
+	if (a < mr->addr || a - mr->addr > mr->length || len > mr->length - (a - mr->addr))
+		return -EINVAL;
+	return 0;
+}
+
+void *
+rtsan_mr_addr(const struct rtsan_mr *mr)
+{
+	return (void *)mr->addr;
+}
+
+size_t
+rtsan_mr_length(const struct rtsan_mr *mr)
+{
+	return mr->length;
+}
+
+uint32_t
+rtsan_mr_lkey(const struct rtsan_mr *mr)
+{
+	return atomic_load_explicit(&mr->lkey, memory_order_relaxed);
+}
+
+uint32_t
+rtsan_mr_rkey(const struct rtsan_mr *mr)
+{
+	return mr->rkey;
+}

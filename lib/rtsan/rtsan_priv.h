@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RTSAN_PRIV_H
+#define RTSAN_PRIV_H
+
+/**
+ * @file
+ * The objects behind rtsan.h. Control calls lock the context; posting and
+ * polling take no lock, because what they look up has a fixed place: the lkey
+ * table and the table of queue pairs never move while the context lives. (SYS-2)
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "rtsan_provider.h"
+
+#define RTSAN_POLL_MAX 64 /* completions that are taken at once */
+
+/** A place in the lkey table. */
+struct rtsan_mr {
+	struct rtsan_ctx *ctx;
+	_Atomic uint32_t lkey; /**< 0: free; written last: if it matches, the range is right */
+	uint32_t gen;          /**< counts the regions that were here; upper part of the lkey */
+	uint32_t rkey;
+	bool mapped; /**< by us: unmap it */
+	uintptr_t addr;
+	size_t length;   /**< as asked for */
+	size_t map_size; /**< whole pages */
+};
+
+struct rtsan_cq {
+	struct rtsan_ctx *ctx;
+	void *priv; /**< the provider's */
+	LIST_ENTRY(rtsan_cq)
+	link;
+};
+
+struct rtsan_listener {
+	struct rtsan_ctx *ctx;
+	uint64_t service;
+	uint32_t cookie;
+	LIST_ENTRY(rtsan_listener)
+	link;
+};
+
+struct rtsan_qp {
+	struct san_wq wq;
+	struct rtsan_ctx *ctx;
+	struct rtsan_cq *send_cq, *recv_cq;
+	void *context;
+	uint32_t index;
+	_Atomic bool ended; /**< the connection is over, as the application has been told */
+};
+
+struct rtsan_ctx {
+	const struct rtsan_provider *provider;
+	const struct rtsan_provider_ops *ops;
+	void *priv;
+	struct rtsan_caps caps;
+	pthread_mutex_t lock;            /**< the tables and lists below, except look-ups */
+	struct rtsan_mr *mrs;            /**< caps.max_mrs */
+	uint32_t lkey_bits;              /**< lower part of an lkey: place in *mrs* */
+	uint32_t mr_next;                /**< where the search for a free place begins */
+	_Atomic(struct rtsan_qp *) *qps; /**< caps.max_qps, by the provider's index */
+	LIST_HEAD(, rtsan_cq)
+	cqs;
+	LIST_HEAD(, rtsan_listener)
+	listeners;
+	uint32_t listener_cookie;
+};
+
+/** Keep a text for rtsan_error(), return *rc*. */
+int rtsan_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/** If *rc* is an error whose text nobody has set since rtsan_error_clear(), set this one. */
+int rtsan_fail_else(int rc, const char *what);
+void rtsan_error_clear(void);
+
+/** May *len* bytes from *addr* be used under *lkey*? 0 or -EINVAL, with the reason in *why*. */
+int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, uint32_t lkey,
+		   const char **why);
+/** Release a region without asking the provider: the context is going. */
+void rtsan_mr_release(struct rtsan_mr *mr);
+
+#endif /* RTSAN_PRIV_H */

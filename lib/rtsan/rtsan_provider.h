@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RTSAN_PROVIDER_H
+#define RTSAN_PROVIDER_H
+
+/**
+ * @file
+ * What stands behind rtsan.h. A provider is a shared object "librtsan-<name>.so"
+ * that exports one symbol, `const struct rtsan_provider rtsan_provider_<name>`;
+ * librtsan loads it by the name in front of the colon of rtsan_open()'s spec.
+ *
+ * The data path crosses here in two places only: struct san_wq (work requests,
+ * checked by librtsan) with one doorbell per posting call, and cq_poll. (SYS-2, RT-10)
+ *
+ * Provider functions return 0 or -errno. Where a person can do something about a
+ * failure they say what by host->fail(). librtsan serialises nothing: a provider
+ * keeps the thread rule of rtsan.h itself.
+ */
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rtsan.h"
+#include "san_wr.h"
+
+/** Changes whenever a struct of this file or san_wr.h does. */
+#define RTSAN_PROVIDER_ABI 1
+#define RTSAN_PROVIDER_SYM "rtsan_provider_"
+
+/** What librtsan lends to a provider. */
+struct rtsan_host {
+	/** Keep a text for rtsan_error(), return *rc*. */
+	int (*fail)(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+};
+
+/** An event as the provider knows it: librtsan puts the objects in. */
+struct rtsan_provider_event {
+	struct rtsan_event ev; /**< qp and listener not set */
+	uint32_t qp;           /**< index, or UINT32_MAX */
+	uint32_t listener;     /**< cookie of listen */
+};
+
+struct rtsan_provider_qp {
+	struct san_wq *wq; /**< valid until qp_destroy has returned */
+	void *send_cq, *recv_cq;
+	uint32_t sq_depth, rq_depth; /**< powers of two */
+};
+
+struct rtsan_provider_ops {
+	/** *args*: the spec behind the colon. */
+	int (*open)(const char *args, const struct rtsan_host *host, void **priv);
+	void (*close)(void *priv);
+	int (*progress)(void *priv);
+	void (*query)(void *priv, struct rtsan_caps *caps);
+
+	/** Remote access to memory of this process, which must stay mapped until mr_del. */
+	int (*mr_add)(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey);
+	/** The key dies. -EBUSY: posted work names *lkey*; nothing has changed. */
+	int (*mr_del)(void *priv, uint32_t rkey, uint32_t lkey);
+
+	int (*cq_create)(void *priv, uint32_t depth, void **cq);
+	int (*cq_destroy)(void *priv, void *cq);
+	int (*cq_poll)(void *cq, struct san_ulp_wc *wc, int n);
+
+	int (*qp_create)(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp);
+	/** Ends the connection; memory of posted work is not touched any more on return. */
+	void (*qp_destroy)(void *priv, uint32_t qp);
+	/** New entries are in the work queues of *qp*. */
+	void (*doorbell)(void *priv, uint32_t qp);
+
+	int (*listen)(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
+		      uint32_t cookie);
+	void (*unlisten)(void *priv, uint64_t service);
+	int (*connect)(void *priv, uint32_t qp, const char *peer, uint64_t service,
+		       const struct rtsan_conn_param *param);
+	int (*accept)(void *priv, uint32_t request, uint32_t qp,
+		      const struct rtsan_conn_param *param);
+	int (*reject)(void *priv, uint32_t request, const void *data, uint16_t len);
+	int (*disconnect)(void *priv, uint32_t qp);
+	/** 1, 0 or -EIO. */
+	int (*event_poll)(void *priv, struct rtsan_provider_event *ev);
+};
+
+struct rtsan_provider {
+	uint32_t abi; /**< RTSAN_PROVIDER_ABI; first, so that it can be checked whatever follows */
+	const char *name;
+	const struct rtsan_provider_ops *ops;
+};
+
+/* ---- exported by librtsan for what providers offer beyond rtsan.h ---- */
+
+/** Make a context around an instance that the provider opened itself. -ENOMEM: not closed. */
+int rtsan_provider_attach(const struct rtsan_provider *provider, void *priv,
+			  struct rtsan_ctx **ctx);
+/** The instance behind *ctx*, if it is *provider*'s, else NULL. */
+void *rtsan_provider_priv(const struct rtsan_ctx *ctx, const struct rtsan_provider *provider);
+/** The host functions of this librtsan. */
+const struct rtsan_host *rtsan_provider_host(void);
+
+#endif /* RTSAN_PROVIDER_H */

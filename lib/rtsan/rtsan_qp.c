@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Posting: a work request is checked here, once, and written straight into its
+ * entry of the ring that the lcore reads; then the bell rings once per call.
+ * Nothing behind the ring checks an application's pointers again. (SYS-2, RT-10)
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rtsan_priv.h"
+
+#define DEPTH_DEFAULT 128
+#define FLAGS_ALL \
+	(RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED)
+#define ATOMIC_LEN 8
+
+static_assert(RTSAN_SGE_MAX == SAN_ULP_SGE_MAX, "the ring's entry holds as many");
+static_assert(RTSAN_INLINE_MAX == SAN_ULP_INLINE_MAX, "the ring's entry holds as many");
+static_assert((int)RTSAN_WR_SEND == (int)SAN_WR_SEND, "opcodes are passed through");
+static_assert((int)RTSAN_WR_PUSH == (int)SAN_WR_PUSH, "opcodes are passed through");
+static_assert((int)RTSAN_WR_PUSH_IMM == (int)SAN_WR_PUSH_IMM, "opcodes are passed through");
+static_assert((int)RTSAN_WR_PULL == (int)SAN_WR_PULL, "opcodes are passed through");
+static_assert((int)RTSAN_WR_FETCH_ADD == (int)SAN_WR_FETCH_ADD, "opcodes are passed through");
+static_assert((int)RTSAN_WR_CMP_SWAP == (int)SAN_WR_CMP_SWAP, "opcodes are passed through");
+static_assert((int)RTSAN_WR_SIGNALED == (int)SAN_WR_SIGNALED, "flags are passed through");
+static_assert((int)RTSAN_WR_INLINE == (int)SAN_WR_INLINE, "flags are passed through");
+static_assert((int)RTSAN_WR_SOLICITED == (int)SAN_WR_SOLICITED, "flags are passed through");
+static_assert((int)RTSAN_WR_UNSOLICITED == (int)SAN_WR_UNSOLICITED, "flags are passed through");
+
+/* ---- create, destroy ---- */
+
+static uint32_t
+pow2_above(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+static int
+alloc_rings(struct rtsan_qp *qp, uint32_t sq_depth, uint32_t rq_depth)
+{
+	qp->wq.sqe = aligned_alloc(64, sq_depth * sizeof(*qp->wq.sqe));
+	qp->wq.rqe = aligned_alloc(64, (rq_depth * sizeof(*qp->wq.rqe) + 63) & ~(size_t)63);
+	if (qp->wq.sqe == NULL || qp->wq.rqe == NULL)
+		return -ENOMEM;
+	san_spsc_init(&qp->wq.sq, sq_depth);
+	san_spsc_init(&qp->wq.rq, rq_depth);
+	atomic_init(&qp->wq.rung, false);
+	return 0;
+}
+
+static void
+free_qp(struct rtsan_qp *qp)
+{
+	free(qp->wq.sqe);
+	free(qp->wq.rqe);
+	free(qp);
+}
+
+static int
+check_attr(const struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr)
+{
+	if (attr == NULL || attr->send_cq == NULL || attr->recv_cq == NULL)
+		return rtsan_fail(-EINVAL, "queue pair: needs a send_cq and a recv_cq");
+	if (attr->send_cq->ctx != ctx || attr->recv_cq->ctx != ctx)
+		return rtsan_fail(-EINVAL, "queue pair: completion queue of another context");
+	if (attr->sq_depth > ctx->caps.max_wr || attr->rq_depth > ctx->caps.max_wr)
+		return rtsan_fail(-EINVAL, "queue pair: depths %u, %u, at most %u", attr->sq_depth,
+				  attr->rq_depth, ctx->caps.max_wr);
+	return 0;
+}
+
+int
+rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **out)
+{
+	struct rtsan_provider_qp conf = {0};
+	struct rtsan_qp *qp;
+	int rc = check_attr(ctx, attr);
+
+	if (rc != 0)
+		return rc;
+	qp = aligned_alloc(64, (sizeof(*qp) + 63) & ~(size_t)63);
+	if (qp == NULL)
+		return rtsan_fail(-ENOMEM, "queue pair: no memory");
+	memset(qp, 0, sizeof(*qp));
+	conf.sq_depth = pow2_above(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
+	conf.rq_depth = pow2_above(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
+	if (alloc_rings(qp, conf.sq_depth, conf.rq_depth) != 0) {
+		free_qp(qp);
+		return rtsan_fail(-ENOMEM, "queue pair: no memory");
+	}
+	qp->ctx = ctx;
+	qp->context = attr->context;
+	qp->send_cq = attr->send_cq;
+	qp->recv_cq = attr->recv_cq;
+	conf.wq = &qp->wq;
+	conf.send_cq = qp->send_cq->priv;
+	conf.recv_cq = qp->recv_cq->priv;
+	pthread_mutex_lock(&ctx->lock);
+	rtsan_error_clear();
+	rc = ctx->ops->qp_create(ctx->priv, &conf, &qp->index);
+	if (rc == 0)
+		atomic_store(&ctx->qps[qp->index], qp);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc != 0) {
+		free_qp(qp);
+		return rtsan_fail_else(rc, "queue pair");
+	}
+	*out = qp;
+	return 0;
+}
+
+void
+rtsan_qp_destroy(struct rtsan_qp *qp)
+{
+	struct rtsan_ctx *ctx;
+
+	if (qp == NULL)
+		return;
+	ctx = qp->ctx;
+	pthread_mutex_lock(&ctx->lock);
+	atomic_store(&ctx->qps[qp->index], NULL);
+	ctx->ops->qp_destroy(ctx->priv, qp->index);
+	pthread_mutex_unlock(&ctx->lock);
+	free_qp(qp);
+}
+
+void *
+rtsan_qp_context(const struct rtsan_qp *qp)
+{
+	return qp->context;
+}
+
+/* ---- posting ---- */
+
+static int
+check_sges(const struct rtsan_qp *qp, const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t *length)
+{
+	const char *why;
+	uint8_t i;
+
+	*length = 0;
+	if (nb_sge > RTSAN_SGE_MAX)
+		return rtsan_fail(-EINVAL, "nb_sge %u, at most %u", nb_sge, RTSAN_SGE_MAX);
+	if (nb_sge != 0 && sge == NULL)
+		return rtsan_fail(-EINVAL, "nb_sge %u, but no sge", nb_sge);
+	for (i = 0; i < nb_sge; i++) {
+		*length += sge[i].length;
+		if (sge[i].length != 0 && sge[i].addr == NULL)
+			return rtsan_fail(-EINVAL, "sge[%u]: no address", i);
+		if (rtsan_mr_check(qp->ctx, sge[i].addr, sge[i].length, sge[i].lkey, &why) != 0)
+			return rtsan_fail(-EINVAL, "sge[%u]: %p, %u bytes, lkey 0x%x: %s", i,
+					  sge[i].addr, sge[i].length, sge[i].lkey, why);
+	}
+	return 0;
+}
+
+/* Inline data is copied now: it needs no region, only an address. */
+static int
+check_inline(const struct rtsan_send_wr *wr, uint64_t *length)
+{
+	uint8_t i;
+
+	*length = 0;
+	if (wr->opcode > RTSAN_WR_PUSH_IMM)
+		return rtsan_fail(-EINVAL, "RTSAN_WR_INLINE is for sends and pushes");
+	if (wr->nb_sge > RTSAN_SGE_MAX || (wr->nb_sge != 0 && wr->sge == NULL))
+		return rtsan_fail(-EINVAL, "nb_sge %u, at most %u", wr->nb_sge, RTSAN_SGE_MAX);
+	for (i = 0; i < wr->nb_sge; i++) {
+		*length += wr->sge[i].length;
+		if (wr->sge[i].length != 0 && wr->sge[i].addr == NULL)
+			return rtsan_fail(-EINVAL, "sge[%u]: no address", i);
+	}
+	if (*length > RTSAN_INLINE_MAX)
+		return rtsan_fail(-EINVAL, "%llu bytes inline, at most %u",
+				  (unsigned long long)*length, RTSAN_INLINE_MAX);
+	return 0;
+}
+
+static int
+check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *length)
+{
+	bool atomic = wr->opcode == RTSAN_WR_FETCH_ADD || wr->opcode == RTSAN_WR_CMP_SWAP;
+	int rc;
+
+	if (wr->opcode < RTSAN_WR_SEND || wr->opcode > RTSAN_WR_CMP_SWAP)
+		return rtsan_fail(-EINVAL, "opcode %u is unknown", wr->opcode);
+	if ((wr->flags & ~FLAGS_ALL) != 0)
+		return rtsan_fail(-EINVAL, "flags 0x%x has unknown bits", wr->flags);
+	if ((wr->flags & RTSAN_WR_SOLICITED) != 0 && (wr->flags & RTSAN_WR_UNSOLICITED) != 0)
+		return rtsan_fail(-EINVAL, "flags: solicited and unsolicited");
+	if ((wr->flags & RTSAN_WR_INLINE) != 0)
+		rc = check_inline(wr, length);
+	else
+		rc = check_sges(qp, wr->sge, wr->nb_sge, length);
+	if (rc != 0)
+		return rc;
+	if (*length > RTSAN_LENGTH_MAX)
+		return rtsan_fail(-EINVAL, "%llu bytes, at most %u", (unsigned long long)*length,
+				  RTSAN_LENGTH_MAX);
+	if (atomic && *length != ATOMIC_LEN)
+		return rtsan_fail(-EINVAL, "an atomic returns %d bytes, sge has %llu", ATOMIC_LEN,
+				  (unsigned long long)*length);
+	return 0;
+}
+
+static void
+copy_sges(struct san_ulp_sge *to, const struct rtsan_sge *from, uint8_t nb_sge)
+{
+	uint8_t i;
+
+	for (i = 0; i < nb_sge; i++) {
+		to[i].addr = from[i].addr;
+		to[i].len = from[i].length;
+		to[i].lkey = from[i].lkey;
+	}
+}
+
+static void
+fill_send(struct san_ulp_wr *e, const struct rtsan_send_wr *wr, uint32_t length)
+{
+	uint8_t i, at = 0;
+
+	e->wr_id = wr->wr_id;
+	e->remote_addr = wr->remote_addr;
+	e->rkey = wr->rkey;
+	e->imm = wr->imm;
+	e->op = wr->opcode;
+	e->flags = wr->flags;
+	e->length = length;
+	e->operand = wr->operand;
+	e->swap = wr->swap;
+	e->nb_sge = 0;
+	e->inline_len = 0;
+	if ((wr->flags & RTSAN_WR_INLINE) == 0) {
+		e->nb_sge = wr->nb_sge;
+		copy_sges(e->sge, wr->sge, wr->nb_sge);
+		return;
+	}
+	e->inline_len = (uint8_t)length;
+	for (i = 0; i < wr->nb_sge; i++) {
+		if (wr->sge[i].length != 0) /* an empty part may have no address */
+			memcpy(&e->data[at], wr->sge[i].addr, wr->sge[i].length);
+		at = (uint8_t)(at + wr->sge[i].length);
+	}
+}
+
+int
+rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
+{
+	struct san_spsc *q = &qp->wq.sq;
+	uint64_t length;
+	uint32_t tail, room;
+	int n, rc = 0;
+
+	if (nb_wr <= 0 || wr == NULL)
+		return rtsan_fail(-EINVAL, "post: nothing to post");
+	if (atomic_load_explicit(&qp->ended, memory_order_relaxed))
+		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
+	room = san_spsc_room(q, &tail);
+	for (n = 0; n < nb_wr; n++) {
+		rc = check_send(qp, &wr[n], &length);
+		if (rc != 0 || (uint32_t)n == room)
+			break;
+		fill_send(&qp->wq.sqe[(tail + (uint32_t)n) & q->mask], &wr[n], (uint32_t)length);
+	}
+	if (n == 0)
+		return rc;
+	san_spsc_push(q, (uint32_t)n);
+	qp->ctx->ops->doorbell(qp->ctx->priv, qp->index);
+	return n;
+}
+
+int
+rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
+{
+	struct san_spsc *q = &qp->wq.rq;
+	struct san_ulp_recv *e;
+	uint64_t length;
+	uint32_t tail, room;
+	int n, rc = 0;
+
+	if (nb_wr <= 0 || wr == NULL)
+		return rtsan_fail(-EINVAL, "post: nothing to post");
+	if (atomic_load_explicit(&qp->ended, memory_order_relaxed))
+		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
+	room = san_spsc_room(q, &tail);
+	for (n = 0; n < nb_wr; n++) {
+		rc = check_sges(qp, wr[n].sge, wr[n].nb_sge, &length);
+		if (rc != 0 || (uint32_t)n == room)
+			break;
+		e = &qp->wq.rqe[(tail + (uint32_t)n) & q->mask];
+		e->wr_id = wr[n].wr_id;
+		e->nb_sge = wr[n].nb_sge;
+		copy_sges(e->sge, wr[n].sge, wr[n].nb_sge);
+	}
+	if (n == 0)
+		return rc;
+	san_spsc_push(q, (uint32_t)n);
+	qp->ctx->ops->doorbell(qp->ctx->priv, qp->index);
+	return n;
+}
