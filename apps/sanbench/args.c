@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mode.h"
+
+/* One argument: name, what its value looks like, what it does, whether the prompt may set it. */
+struct arg {
+	const char *name;
+	const char *value; /* NULL: none */
+	const char *help;
+	bool is_setting;
+	/* NULL, or what was expected. */
+	const char *(*set)(struct bench_conf *c, const char *v);
+};
+
+/* ---- values ---- */
+
+/* A number with K, M, G (of 1024). */
+static bool
+number(const char *v, uint64_t min, uint64_t max, uint64_t *out)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	uint64_t n;
+	char *end;
+
+	if (v[0] < '0' || v[0] > '9')
+		return false;
+	errno = 0;
+	n = strtoull(v, &end, 0);
+	if (errno != 0)
+		return false;
+	unit = *end != '\0' ? strchr(units, *end & ~0x20) : NULL;
+	if (unit != NULL) {
+		if (n > UINT64_MAX >> (10 * (unit - units + 1)))
+			return false;
+		n <<= 10 * (unit - units + 1);
+		end++;
+	}
+	*out = n;
+	return *end == '\0' && n >= min && n <= max;
+}
+
+static bool
+text(char *to, size_t size, const char *v)
+{
+	return v[0] != '\0' && (size_t)snprintf(to, size, "%s", v) < size;
+}
+
+static int
+choice(const char *v, const char *const *names)
+{
+	int i;
+
+	for (i = 0; names[i] != NULL; i++)
+		if (strcmp(names[i], v) == 0)
+			return i;
+	return -1;
+}
+
+#define SET_NUMBER(fn, field, min, max, expected)                  \
+	static const char *fn(struct bench_conf *c, const char *v) \
+	{                                                          \
+		uint64_t n;                                        \
+                                                                   \
+		if (!number(v, min, max, &n))                      \
+			return expected;                           \
+		c->field = n;                                      \
+		return NULL;                                       \
+	}
+
+#define SET_FLAG(fn, field)                                        \
+	static const char *fn(struct bench_conf *c, const char *v) \
+	{                                                          \
+		if (v == NULL || strcmp(v, "on") == 0)             \
+			c->field = true;                           \
+		else if (strcmp(v, "off") == 0)                    \
+			c->field = false;                          \
+		else                                               \
+			return "on or off";                        \
+		return NULL;                                       \
+	}
+
+#define SET_TEXT(fn, field)                                        \
+	static const char *fn(struct bench_conf *c, const char *v) \
+	{                                                          \
+		return text(c->field, sizeof(c->field), v) ?       \
+			NULL :                                     \
+			"a text that is not longer";               \
+	}
+
+SET_NUMBER(set_service, service, 0, UINT64_MAX, "a number")
+SET_NUMBER(set_count, count, 1, UINT64_MAX, "a number of messages, 1 or more")
+SET_NUMBER(set_seed, seed, 0, UINT64_MAX, "a number")
+SET_NUMBER(set_rq, rq, 1, BENCH_DEPTH_MAX, "1 to 16384")
+SET_NUMBER(set_timeout, timeout_ms, 1, 3600000, "milliseconds, 1 to 3600000")
+SET_NUMBER(set_window, window, 1, 32768, "packets, 1 to 32768")
+SET_NUMBER(set_first_window, first_window, 2, 32768, "packets, 2 to 32768")
+SET_NUMBER(set_max_txn, max_txn, 1, 32768, "transactions, 1 to 32768")
+SET_NUMBER(set_msg_limit, msg_limit, 1, 32768, "messages, 1 to 32768")
+SET_NUMBER(set_pkey, pkey, 1, 0xffff, "1 to 0xffff")
+SET_NUMBER(set_rnr, rnr_ms, 1, 65535, "milliseconds, 1 to 65535")
+SET_NUMBER(set_keepalive, keepalive_ms, 1, 65535, "milliseconds, 1 to 65535")
+SET_NUMBER(set_sessions, sessions, 1, UINT32_MAX, "a number of sessions, 1 or more")
+SET_NUMBER(set_memory, memory_mib, 1, 1 << 20, "MiB, 1 to 1048576")
+SET_FLAG(set_server, server)
+SET_FLAG(set_interactive, interactive)
+SET_FLAG(set_verify, verify)
+SET_FLAG(set_imm, imm)
+SET_FLAG(set_live, live)
+SET_TEXT(set_tree, tree)
+SET_TEXT(set_out, out)
+SET_TEXT(set_capture, capture)
+SET_TEXT(set_json, json)
+SET_TEXT(set_cmdline_file, cmdline_file)
+
+static const char *
+set_connect(struct bench_conf *c, const char *v)
+{
+	struct in6_addr a;
+
+	if (inet_pton(AF_INET, v, &a) != 1 && inet_pton(AF_INET6, v, &a) != 1)
+		return "an IPv4 or IPv6 address";
+	return text(c->peer, sizeof(c->peer), v) ? NULL : "an IPv4 or IPv6 address";
+}
+
+static const char *
+set_mode(struct bench_conf *c, const char *v)
+{
+	const struct bench_mode *m = mode_by_name(v);
+
+	if (m == NULL)
+		return "send, push, pull, atomic, incast, tree-send, tree-push or tree-pull";
+	c->mode = m;
+	return NULL;
+}
+
+static const char *
+set_solicit(struct bench_conf *c, const char *v)
+{
+	static const char *const names[] = {"auto", "always", "never", NULL};
+	int i = choice(v, names);
+
+	if (i < 0)
+		return "auto, always or never";
+	c->solicit = (uint8_t)i;
+	c->has_solicit = true;
+	return NULL;
+}
+
+static const char *
+set_order(struct bench_conf *c, const char *v)
+{
+	static const char *const names[] = {"ordered", "unordered", "relaxed", NULL};
+	int i = choice(v, names);
+
+	if (i < 0)
+		return "ordered, unordered or relaxed";
+	c->order = (uint8_t)i;
+	return NULL;
+}
+
+static const char *
+set_size(struct bench_conf *c, const char *v)
+{
+	static const char expected[] = "1 to 1G-64 bytes, or MIN-MAX";
+	uint64_t min, max, limit = RTSAN_LENGTH_MAX - 64;
+	const char *dash = strchr(v, '-');
+	char first[32];
+
+	if (dash == NULL) {
+		if (!number(v, 1, limit, &min))
+			return expected;
+		max = min;
+	} else {
+		if ((size_t)(dash - v) >= sizeof(first))
+			return expected;
+		memcpy(first, v, (size_t)(dash - v));
+		first[dash - v] = '\0';
+		if (!number(first, 1, limit, &min) || !number(dash + 1, min, limit, &max))
+			return expected;
+	}
+	c->size_min = (uint32_t)min;
+	c->size_max = (uint32_t)max;
+	c->has_size = true;
+	return NULL;
+}
+
+static const char *
+set_depth(struct bench_conf *c, const char *v)
+{
+	uint64_t n;
+
+	if (!number(v, 1, BENCH_DEPTH_MAX, &n))
+		return "1 to 16384 messages under way per connection";
+	c->depth = (uint32_t)n;
+	c->has_depth = true;
+	return NULL;
+}
+
+static const char *
+set_conns(struct bench_conf *c, const char *v)
+{
+	uint64_t n;
+
+	if (!number(v, 1, BENCH_CONNS_MAX, &n))
+		return "1 to 4096 connections";
+	c->conns = (uint32_t)n;
+	c->has_conns = true;
+	return NULL;
+}
+
+static const char *
+set_duration(struct bench_conf *c, const char *v)
+{
+	char *end;
+	double s = strtod(v, &end);
+
+	if (end == v || *end != '\0' || !(s >= 0.001 && s <= 86400 * 365))
+		return "seconds, 0.001 or more";
+	c->duration_ms = (uint64_t)(s * 1000);
+	c->count = 0;
+	return NULL;
+}
+
+static const char *
+set_ip(struct bench_conf *c, const char *v)
+{
+	char addr[64];
+	struct in6_addr a;
+	bool is_v6 = strchr(v, ':') != NULL;
+	const char *slash = strchr(v, '/');
+	size_t n = slash != NULL ? (size_t)(slash - v) : strlen(v);
+	uint64_t bits;
+
+	if (c->nb_ips == BENCH_IPS_MAX)
+		return "no more than 8 addresses";
+	if (n >= sizeof(addr))
+		return "an IPv4 or IPv6 address, with /PREFIX if you like";
+	memcpy(addr, v, n);
+	addr[n] = '\0';
+	if (inet_pton(is_v6 ? AF_INET6 : AF_INET, addr, &a) != 1 ||
+	    (slash != NULL && !number(slash + 1, 0, is_v6 ? 128 : 32, &bits)))
+		return "an IPv4 or IPv6 address, with /PREFIX if you like";
+	c->ips[c->nb_ips++] = v;
+	return NULL;
+}
+
+static const char *
+set_set(struct bench_conf *c, const char *v)
+{
+	if (strchr(v, '=') == NULL || v[0] == '=' || strpbrk(v, " \t") != NULL)
+		return "KEY=VALUE without blanks";
+	if (c->nb_sets == BENCH_SETS_MAX)
+		return "no more than 64 of them";
+	c->sets[c->nb_sets++] = v;
+	return NULL;
+}
+
+static const char *
+set_poll(struct bench_conf *c, const char *v)
+{
+	if (strcmp(v, "caller") != 0 && strcmp(v, "lcore") != 0)
+		return "caller or lcore";
+	return text(c->poll, sizeof(c->poll), v) ? NULL : "caller or lcore";
+}
+
+static const char *
+set_impair(struct bench_conf *c, const char *v)
+{
+	struct rtsan_dpdk_impair spec = {.drop = 0};
+	int from = 0, to = 1, i;
+
+	if (strncmp(v, "rx:", 3) == 0)
+		to = 0;
+	else if (strncmp(v, "tx:", 3) == 0)
+		from = 1;
+	if (from == to)
+		v += 3;
+	if (strcmp(v, "off") != 0 && rtsan_dpdk_impair_parse(v, &spec) < 0)
+		return "[rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=US,seed=N, or off";
+	for (i = from; i <= to; i++) {
+		c->impair[i] = spec;
+		/* The two directions must not lose the same packets of a ping and its pong. */
+		c->impair[i].seed += (uint64_t)i;
+		c->has_impair[i] = strcmp(v, "off") != 0;
+	}
+	return NULL;
+}
+
+/* ---- the table ---- */
+
+static const struct arg args[] = {
+	{"connect", "ADDR", "be a client of the server at ADDR", true, set_connect},
+	{"server", NULL, "listen, and serve what clients want", false, set_server},
+	{"service", "N", "service number of the server (4791)", true, set_service},
+	{"mode", "MODE", "what the client does, see below", true, set_mode},
+	{"size", "N|MIN-MAX", "bytes of a message", true, set_size},
+	{"depth", "N", "messages under way per connection", true, set_depth},
+	{"conns", "N", "connections", true, set_conns},
+	{"duration", "S", "seconds of traffic (5)", true, set_duration},
+	{"count", "N", "end after N messages instead", true, set_count},
+	{"verify", NULL, "fill by position, check every byte at the other end", true, set_verify},
+	{"order", "ORDER", "ordered, unordered or relaxed connections", true, set_order},
+	{"solicit", "WHEN", "ask for grants: auto, always, never", true, set_solicit},
+	{"imm", NULL, "pushes carry an immediate and consume a receive", true, set_imm},
+	{"seed", "N", "of contents and sizes (1)", true, set_seed},
+	{"rq", "N", "server: receives per connection (twice the client's depth)", true, set_rq},
+	{"window", "N", "packets that may arrive at once", true, set_window},
+	{"first-window", "N", "packets that the peer may send at first", true, set_first_window},
+	{"max-txn", "N", "transactions under way per connection", true, set_max_txn},
+	{"msg-limit", "N", "messages not acknowledged, at most", true, set_msg_limit},
+	{"pkey", "N", "partition", true, set_pkey},
+	{"rnr-ms", "MS", "patience with a receiver that is not ready", true, set_rnr},
+	{"keepalive-ms", "MS", "silence after which a peer is probed", true, set_keepalive},
+	{"timeout", "MS", "for connecting, draining, comparing (30000)", true, set_timeout},
+	{"tree", "DIR", "tree modes: what to copy", true, set_tree},
+	{"out", "DIR", "server: where trees are written", true, set_out},
+	{"sessions", "N", "server: end after N clients", false, set_sessions},
+	{"memory", "MIB", "server: memory per client, at most (4096)", true, set_memory},
+	{"ip", "ADDR[/BITS]", "our address; may be repeated", false, set_ip},
+	{"impair", "SPEC", "faults on the port, see below", true, set_impair},
+	{"capture", "FILE", "write every packet to a pcapng file", false, set_capture},
+	{"poll", "WHO", "engine polled by the caller or its own lcore", false, set_poll},
+	{"set", "KEY=VALUE", "for the provider, see rtsan-dpdk(7); repeatable", false, set_set},
+	{"live", NULL, "rates each second", true, set_live},
+	{"json", "FILE", "write results as JSON; - is standard output", true, set_json},
+	{"interactive", NULL, "prompt", false, set_interactive},
+	{"cmdline-file", "FILE", "run the commands in FILE first", false, set_cmdline_file},
+};
+
+#define NB_ARGS (sizeof(args) / sizeof(args[0]))
+
+static const struct arg *
+arg_by_name(const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < NB_ARGS; i++)
+		if (strlen(args[i].name) == len && memcmp(args[i].name, name, len) == 0)
+			return &args[i];
+	return NULL;
+}
+
+void
+args_defaults(struct bench_conf *conf)
+{
+	*conf = (struct bench_conf){
+		.service = BENCH_SERVICE,
+		.duration_ms = 5000,
+		.seed = 1,
+		.timeout_ms = 30000,
+		.memory_mib = 4096,
+	};
+	conf->mode = &mode_push;
+}
+
+static int
+refuse(char *error, size_t size, const char *arg, const char *value, const char *expected)
+{
+	if (value != NULL)
+		snprintf(error, size, "%s %.100s: expected %s", arg, value, expected);
+	else
+		snprintf(error, size, "%.100s: %s", arg, expected);
+	return -1;
+}
+
+int
+args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size)
+{
+	const char *name, *value, *expected;
+	const struct arg *a;
+	char shown[64];
+	int i;
+
+	for (i = 0; i < argc; i++) {
+		name = strcmp(argv[i], "-i") == 0 ? "--interactive" : argv[i];
+		if (strncmp(name, "--", 2) != 0)
+			return refuse(error, size, name, NULL, "what is this? see sanbench --help");
+		name += 2;
+		value = strchr(name, '=');
+		a = arg_by_name(name, value != NULL ? (size_t)(value - name) : strlen(name));
+		if (a == NULL)
+			return refuse(error, size, argv[i], NULL, "unknown, see sanbench --help");
+		snprintf(shown, sizeof(shown), "--%s", a->name);
+		if (value != NULL)
+			value++;
+		else if (a->value != NULL)
+			value = argv[++i];
+		if (a->value != NULL && (value == NULL || i >= argc))
+			return refuse(error, size, shown, NULL, "a value is missing");
+		if (a->value == NULL && value != NULL)
+			return refuse(error, size, shown, NULL, "takes no value");
+		expected = a->set(conf, value);
+		if (expected != NULL)
+			return refuse(error, size, shown, value, expected);
+		if (strcmp(a->name, "mode") == 0)
+			conf->has_mode = true;
+	}
+	return args_finish(conf, error, size);
+}
+
+int
+args_set(struct bench_conf *conf, const char *name, const char *value, char *error, size_t size)
+{
+	const struct arg *a = arg_by_name(name, strlen(name));
+	const char *expected;
+
+	if (a == NULL || !a->is_setting)
+		return refuse(error, size, name, NULL, "no such setting");
+	expected = a->set(conf, value);
+	if (expected != NULL)
+		return refuse(error, size, name, value, expected);
+	return 0;
+}
+
+const char *
+args_prompt_names(void)
+{
+	static char names[512];
+	size_t i, n = 0;
+
+	for (i = 0; i < NB_ARGS; i++)
+		if (args[i].is_setting)
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s",
+					      n > 0 ? "#" : "", args[i].name);
+	return names;
+}
+
+int
+args_finish(struct bench_conf *conf, char *error, size_t size)
+{
+	const struct bench_mode *m = conf->mode;
+	const char *wrong;
+
+	if (!conf->has_size)
+		conf->size_min = conf->size_max = m->size;
+	if (!conf->has_depth)
+		conf->depth = m->depth;
+	if (!conf->has_conns)
+		conf->conns = m->conns;
+	if (!conf->has_solicit)
+		conf->solicit = m->solicit;
+	wrong = m->check != NULL ? m->check(conf) : NULL;
+	if (wrong == NULL && conf->peer[0] == '\0' && conf->has_mode && !conf->interactive &&
+	    conf->cmdline_file[0] == '\0' && !conf->server)
+		wrong = "--mode: where is the server? --connect ADDR";
+	if (wrong == NULL && conf->server && conf->peer[0] != '\0')
+		wrong = "--server: one process is either server or client";
+	if (wrong == NULL)
+		return 0;
+	snprintf(error, size, "%s", wrong);
+	return -1;
+}
+
+/* ---- for people ---- */
+
+void
+args_usage(FILE *f)
+{
+	char head[48];
+	size_t i;
+
+	fputs("usage: sanbench EAL-ARGUMENTS -- ARGUMENTS\n\n"
+	      "Without --server and --connect there is a prompt. Numbers may end in K, M, G.\n\n",
+	      f);
+	for (i = 0; i < NB_ARGS; i++) {
+		snprintf(head, sizeof(head), "--%s %s", args[i].name,
+			 args[i].value != NULL ? args[i].value : "");
+		fprintf(f, "  %-22s %s\n", head, args[i].help);
+	}
+	fputs("\nmodes:\n", f);
+	for (i = 0; mode_all[i] != NULL; i++)
+		fprintf(f, "  %-22s %s\n", mode_all[i]->name, mode_all[i]->help);
+	fputs("\nfaults: [rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=US,seed=N or off;\n"
+	      "without rx: or tx: in both directions. P is 0 to 1. May be repeated.\n",
+	      f);
+}
+
+void
+args_show(const struct bench_conf *conf, FILE *f)
+{
+	static const char *const orders[] = {"ordered", "unordered", "relaxed"};
+	static const char *const solicits[] = {"auto", "always", "never"};
+
+	fprintf(f, "connect %s service %" PRIu64 "\n", conf->peer[0] != '\0' ? conf->peer : "-",
+		conf->service);
+	fprintf(f, "mode %s size %u-%u depth %u conns %u\n", conf->mode->name, conf->size_min,
+		conf->size_max, conf->depth, conf->conns);
+	fprintf(f, "order %s solicit %s verify %s imm %s seed %" PRIu64 "\n", orders[conf->order],
+		solicits[conf->solicit], conf->verify ? "on" : "off", conf->imm ? "on" : "off",
+		conf->seed);
+	if (conf->count > 0)
+		fprintf(f, "count %" PRIu64 "\n", conf->count);
+	else
+		fprintf(f, "duration %.3f s\n", (double)conf->duration_ms / 1000);
+	fprintf(f, "impair rx %s tx %s\n", conf->has_impair[0] ? "on" : "off",
+		conf->has_impair[1] ? "on" : "off");
+}
+
+int
+args_port_conf(const struct bench_conf *conf, char *out, size_t size)
+{
+	size_t n = 0;
+	uint32_t i;
+
+	out[0] = '\0';
+	for (i = 0; i < conf->nb_ips && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n, "%s=%s ",
+				      strchr(conf->ips[i], ':') != NULL ? "ip6" : "ip",
+				      conf->ips[i]);
+	if (conf->poll[0] != '\0' && n < size)
+		n += (size_t)snprintf(out + n, size - n, "poll=%s ", conf->poll);
+	for (i = 0; i < conf->nb_sets && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n, "%s ", conf->sets[i]);
+	return n < size ? 0 : -1;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BENCH_H
+#define BENCH_H
+
+/**
+ * @file
+ * sanbench, the measuring and testing program (SYS-3): what its parts share.
+ *
+ * One thread runs everything in steps that never block: bench_step() handles
+ * events and completions, then gives the client and the server a turn. Batch
+ * mode and the prompt call it in their loops.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rtsan.h>
+#include <rtsan_dpdk.h>
+
+#include "content.h"
+#include "lat.h"
+
+#define BENCH_CONNS_MAX 4096
+#define BENCH_DEPTH_MAX 16384
+#define BENCH_IPS_MAX   8
+#define BENCH_SETS_MAX  64
+#define BENCH_TEXT      192 /**< an error in one line */
+#define BENCH_PORT_CONF 2048
+#define BENCH_SERVICE   4791
+
+enum bench_exit {
+	BENCH_EXIT_OK = 0,
+	BENCH_EXIT_FAILED = 1, /**< connection, verification, leak */
+	BENCH_EXIT_USAGE = 2,
+};
+
+enum bench_solicit {
+	BENCH_SOLICIT_AUTO = 0,
+	BENCH_SOLICIT_ALWAYS = 1,
+	BENCH_SOLICIT_NEVER = 2,
+};
+
+struct bench_mode;
+
+/** Everything that an argument or the prompt's "set" can choose. */
+struct bench_conf {
+	/* what to do */
+	const struct bench_mode *mode;
+	char peer[48]; /**< empty: no client */
+	bool server;
+	bool interactive;
+	char cmdline_file[256];
+	uint64_t service;
+	/* traffic */
+	uint8_t solicit; /**< enum bench_solicit */
+	uint8_t order;   /**< enum rtsan_order */
+	bool verify, imm, live;
+	bool has_mode, has_size, has_depth, has_conns, has_solicit; /**< else a default */
+	uint32_t size_min, size_max;
+	uint32_t depth, conns, rq;
+	uint64_t duration_ms, count; /**< 0: not bounded */
+	uint64_t seed;
+	uint32_t timeout_ms;
+	/* connection parameters; 0: the stack's default */
+	uint16_t window, first_window, max_txn, msg_limit, pkey;
+	uint16_t rnr_ms, keepalive_ms;
+	/* server */
+	uint32_t sessions; /**< end after so many; 0: never */
+	uint32_t memory_mib;
+	char tree[256], out[256];
+	/* port */
+	const char *ips[BENCH_IPS_MAX];
+	uint32_t nb_ips;
+	const char *sets[BENCH_SETS_MAX];
+	uint32_t nb_sets;
+	char poll[16];
+	struct rtsan_dpdk_impair impair[2]; /**< 0: rx, 1: tx */
+	bool has_impair[2];
+	char capture[256];
+	char json[256];
+};
+
+/** What the server did so far. */
+struct bench_served {
+	uint64_t sessions, failed; /**< that have ended */
+	uint64_t msgs, bytes;
+};
+
+struct bench_cq;
+struct client;
+struct server;
+
+struct bench {
+	struct bench_conf conf;
+	struct rtsan_ctx *ctx;
+	struct rtsan_caps caps;
+	struct bench_cq *cqs;  /**< list */
+	uint64_t hz;           /**< of the time stamp counter */
+	uint64_t now;          /**< its value at the start of this step */
+	struct client *client; /**< the run under way, or the last one */
+	struct server *server;
+	struct bench_served served;
+	bool has_failed;     /**< makes the exit code 1 */
+	bool is_client_told; /**< the result of the run was told */
+	bool is_quit;
+};
+
+/** How many times the operator asked to stop: 1 ends cleanly, 2 at once. */
+extern volatile int bench_stop_asked;
+
+/** One round of everything. Returns false when nothing happened. */
+bool bench_step(struct bench *b);
+/** Value of a counter of the provider, 0 if it has none of that name. */
+uint64_t bench_counter(struct bench *b, const char *name);
+/** Impairment as the settings say. */
+void bench_apply_impair(struct bench *b);
+/** Begin a run with the present settings. */
+void bench_client_start(struct bench *b);
+/** Tell about things that teardown left behind; true: nothing is left. */
+bool bench_check_leaks(struct bench *b);
+/** "sanbench: ..." in one line to stderr; sets has_failed. */
+void bench_fail(struct bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static inline uint64_t
+bench_ns(const struct bench *b, uint64_t ticks)
+{
+	return (uint64_t)((unsigned __int128)ticks * 1000000000u / b->hz);
+}
+
+static inline uint64_t
+bench_ticks_of_ms(const struct bench *b, uint64_t ms)
+{
+	return ms * b->hz / 1000;
+}
+
+/* ---- args.c ---- */
+
+void args_defaults(struct bench_conf *conf);
+/**
+ * Parse own arguments (after "--").
+ *
+ * @return
+ *   0, or -1 with *error* saying what is wrong in one line.
+ */
+int args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size);
+/** One setting by its name without dashes; for the prompt. Returns as args_parse(). */
+int args_set(struct bench_conf *conf, const char *name, const char *value, char *error,
+	     size_t size);
+/** The settings that the prompt may change, "a#b#c". */
+const char *args_prompt_names(void);
+/** Mode defaults, and what contradicts itself. Returns as args_parse(). */
+int args_finish(struct bench_conf *conf, char *error, size_t size);
+void args_usage(FILE *f);
+void args_show(const struct bench_conf *conf, FILE *f);
+/** Port arguments of rtsan_dpdk_open(). Returns -1 when they don't fit. */
+int args_port_conf(const struct bench_conf *conf, char *out, size_t size);
+
+/* ---- cmd.c ---- */
+
+/** Run the commands of a file; false: it could not be read. */
+bool cmd_run_file(struct bench *b, const char *path);
+/** Prompt until quit, end of input or a signal. */
+void cmd_prompt(struct bench *b);
+
+#endif /* BENCH_H */

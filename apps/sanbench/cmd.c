@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmdline_socket.h>
+#include <rte_cycles.h>
+
+#include "cmd.h"
+
+#define LINE_MAX_BYTES 512
+#define INPUT_MS       5 /* how often standard input is looked at while the engine runs */
+
+struct bench *cmd_bench;
+
+static cmdline_parse_ctx_t commands[] = {
+	&cmd_help,
+	&cmd_show,
+	&cmd_set,
+	&cmd_connect,
+	&cmd_listen,
+	&cmd_unlisten,
+	&cmd_start,
+	&cmd_stop,
+	&cmd_wait,
+	&cmd_sleep,
+	&cmd_impair,
+	&cmd_capture,
+	&cmd_quit,
+	NULL,
+};
+
+void
+cmd_error(struct cmdline *cl, const char *text)
+{
+	cmdline_printf(cl, "error: %s\n", text);
+	cmd_bench->has_failed = true;
+}
+
+static const char *
+parse_error(int status)
+{
+	switch (status) {
+	case CMDLINE_PARSE_AMBIGUOUS:
+		return "ambiguous command";
+	case CMDLINE_PARSE_NOMATCH:
+		return "no such command, see help";
+	default:
+		return "bad arguments, see help";
+	}
+}
+
+/* Line by line and not by cmdline_interact(), which would not tell what was wrong where. */
+bool
+cmd_run_file(struct bench *b, const char *path)
+{
+	FILE *f = fopen(path, "r");
+	struct cmdline *cl = cmdline_new(commands, "", STDIN_FILENO, STDOUT_FILENO);
+	char line[LINE_MAX_BYTES + 2];
+	uint32_t number = 0;
+	int status;
+
+	cmd_bench = b;
+	cmd_traffic_init();
+	if (f == NULL || cl == NULL)
+		bench_fail(b, "--cmdline-file %s: can't be read", path);
+	while (f != NULL && cl != NULL && !b->is_quit && bench_stop_asked == 0 &&
+	       fgets(line, LINE_MAX_BYTES, f) != NULL) {
+		number++;
+		if (line[strspn(line, " \t\r\n")] == '\0' || line[0] == '#')
+			continue;
+		line[strcspn(line, "\r\n")] = '\0';
+		/* The parser wants the end of line. */
+		strcat(line, "\n");
+		status = cmdline_parse(cl, line);
+		if (status < 0)
+			bench_fail(b, "%s:%u: %s", path, number, parse_error(status));
+	}
+	if (cl != NULL)
+		cmdline_free(cl);
+	if (f == NULL)
+		return false;
+	fclose(f);
+	return true;
+}
+
+/* Read what was typed. False: end of input, or quit. */
+static bool
+take_input(struct cmdline *cl)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	char buf[256];
+	ssize_t n;
+
+	if (poll(&in, 1, 0) <= 0)
+		return true;
+	n = read(STDIN_FILENO, buf, sizeof(buf));
+	if (n <= 0)
+		return false;
+	/* -1 after quit; other failures concern one line, which was told. */
+	cmdline_in(cl, buf, (int)n);
+	return !cmd_bench->is_quit;
+}
+
+void
+cmd_prompt(struct bench *b)
+{
+	uint64_t look_at = 0;
+	struct cmdline *cl;
+
+	cmd_bench = b;
+	cmd_traffic_init();
+	cl = cmdline_stdin_new(commands, "sanbench> ");
+	if (cl == NULL) {
+		bench_fail(b, "no prompt on this standard input");
+		return;
+	}
+	while (!b->is_quit && bench_stop_asked == 0) {
+		bench_step(b);
+		if (rte_rdtsc() < look_at)
+			continue;
+		if (!take_input(cl))
+			break;
+		look_at = rte_rdtsc() + bench_ticks_of_ms(b, INPUT_MS);
+	}
+	cmdline_stdin_exit(cl);
+	printf("\n");
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CMD_H
+#define CMD_H
+
+/** @file The prompt: commands are grouped by file, cmd.c has the list of all. */
+
+#include <cmdline.h>
+#include <cmdline_parse.h>
+#include <cmdline_parse_string.h>
+
+#include "mode.h"
+
+/** The program that commands act on: rte_cmdline has no place for it. */
+extern struct bench *cmd_bench;
+
+/* cmd_port.c */
+extern cmdline_parse_inst_t cmd_capture, cmd_impair;
+/* cmd_conn.c */
+extern cmdline_parse_inst_t cmd_listen, cmd_unlisten, cmd_connect;
+/* cmd_traffic.c */
+extern cmdline_parse_inst_t cmd_set, cmd_start, cmd_stop, cmd_wait, cmd_sleep;
+void cmd_traffic_init(void);
+/* cmd_show.c */
+extern cmdline_parse_inst_t cmd_show, cmd_help, cmd_quit;
+
+/** Print an error at the prompt and remember it for the exit code. */
+void cmd_error(struct cmdline *cl, const char *text);
+
+#endif /* CMD_H */

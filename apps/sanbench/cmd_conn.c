@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Commands on connections: whom to connect to, and listening. */
+
+#include "cmd.h"
+
+struct conn_result {
+	cmdline_fixed_string_t command;
+	cmdline_fixed_string_t peer;
+};
+
+static void
+do_listen(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	if (cmd_bench->server != NULL)
+		cmd_error(cl, "already listening");
+	else
+		server_start(cmd_bench);
+}
+
+static void
+do_unlisten(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	if (cmd_bench->server == NULL)
+		cmd_error(cl, "not listening");
+	else
+		server_stop(cmd_bench->server);
+}
+
+static void
+do_connect(void *parsed, struct cmdline *cl, void *data)
+{
+	struct conn_result *r = parsed;
+	char error[BENCH_TEXT];
+
+	(void)data;
+	if (args_set(&cmd_bench->conf, "connect", r->peer, error, sizeof(error)) < 0)
+		cmd_error(cl, error);
+}
+
+static cmdline_parse_token_string_t token_listen =
+	TOKEN_STRING_INITIALIZER(struct conn_result, command, "listen");
+static cmdline_parse_token_string_t token_unlisten =
+	TOKEN_STRING_INITIALIZER(struct conn_result, command, "unlisten");
+static cmdline_parse_token_string_t token_connect =
+	TOKEN_STRING_INITIALIZER(struct conn_result, command, "connect");
+static cmdline_parse_token_string_t token_peer =
+	TOKEN_STRING_INITIALIZER(struct conn_result, peer, NULL);
+
+cmdline_parse_inst_t cmd_listen = {
+	.f = do_listen,
+	.help_str = "listen: serve clients in the background",
+	.tokens = {(void *)&token_listen, NULL},
+};
+
+cmdline_parse_inst_t cmd_unlisten = {
+	.f = do_unlisten,
+	.help_str = "unlisten: end every session, serve no more",
+	.tokens = {(void *)&token_unlisten, NULL},
+};
+
+cmdline_parse_inst_t cmd_connect = {
+	.f = do_connect,
+	.help_str = "connect ADDR: the server of the next start",
+	.tokens = {(void *)&token_connect, (void *)&token_peer, NULL},
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Commands on the port: capture, impairment. */
+
+#include <string.h>
+
+#include "cmd.h"
+
+struct word_result {
+	cmdline_fixed_string_t command;
+	cmdline_fixed_string_t value;
+};
+
+static void
+do_capture(void *parsed, struct cmdline *cl, void *data)
+{
+	struct word_result *r = parsed;
+	bool is_off = strcmp(r->value, "off") == 0;
+
+	(void)data;
+	if (rtsan_dpdk_capture(cmd_bench->ctx, is_off ? NULL : r->value) < 0)
+		cmd_error(cl, rtsan_error());
+}
+
+static void
+do_impair(void *parsed, struct cmdline *cl, void *data)
+{
+	struct word_result *r = parsed;
+	char error[BENCH_TEXT];
+
+	(void)data;
+	if (args_set(&cmd_bench->conf, "impair", r->value, error, sizeof(error)) < 0)
+		cmd_error(cl, error);
+	else
+		bench_apply_impair(cmd_bench);
+}
+
+static cmdline_parse_token_string_t token_capture =
+	TOKEN_STRING_INITIALIZER(struct word_result, command, "capture");
+static cmdline_parse_token_string_t token_impair =
+	TOKEN_STRING_INITIALIZER(struct word_result, command, "impair");
+static cmdline_parse_token_string_t token_value =
+	TOKEN_STRING_INITIALIZER(struct word_result, value, NULL);
+
+cmdline_parse_inst_t cmd_capture = {
+	.f = do_capture,
+	.help_str = "capture FILE|off: write every packet to a pcapng file",
+	.tokens = {(void *)&token_capture, (void *)&token_value, NULL},
+};
+
+cmdline_parse_inst_t cmd_impair = {
+	.f = do_impair,
+	.help_str = "impair [rx:|tx:]SPEC|off: faults, e.g. drop=0.01,reorder=0.05,seed=7",
+	.tokens = {(void *)&token_impair, (void *)&token_value, NULL},
+};

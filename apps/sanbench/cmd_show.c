@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Commands that tell something, and quit. */
+
+#include <string.h>
+
+#include "cmd.h"
+
+struct show_result {
+	cmdline_fixed_string_t command;
+	cmdline_fixed_string_t what;
+};
+
+static const char *const shown[] = {
+	[RTSAN_SHOW_PORT] = "port",
+	[RTSAN_SHOW_CONN] = "conn",
+	[RTSAN_SHOW_STATS] = "stats",
+	[RTSAN_SHOW_CAM] = "cam",
+	[RTSAN_SHOW_DROPS] = "drops",
+};
+
+static void
+do_show(void *parsed, struct cmdline *cl, void *data)
+{
+	struct show_result *r = parsed;
+	size_t i;
+
+	(void)data;
+	for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		if (strcmp(r->what, shown[i]) == 0)
+			rtsan_dpdk_show(cmd_bench->ctx, (enum rtsan_dpdk_show)i, stdout);
+	if (strcmp(r->what, "config") == 0)
+		args_show(&cmd_bench->conf, stdout);
+	if (strcmp(r->what, "histogram") == 0) {
+		if (cmd_bench->client == NULL)
+			cmd_error(cl, "no traffic yet");
+		else
+			lat_print(&cmd_bench->client->lat, stdout);
+	}
+	fflush(stdout);
+}
+
+static void
+do_help(void *parsed, struct cmdline *cl, void *data)
+{
+	static cmdline_parse_inst_t *const all[] = {
+		&cmd_help,
+		&cmd_show,
+		&cmd_set,
+		&cmd_connect,
+		&cmd_listen,
+		&cmd_unlisten,
+		&cmd_start,
+		&cmd_stop,
+		&cmd_wait,
+		&cmd_sleep,
+		&cmd_impair,
+		&cmd_capture,
+		&cmd_quit,
+	};
+	size_t i;
+
+	(void)parsed;
+	(void)data;
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		cmdline_printf(cl, "%s\n", all[i]->help_str);
+}
+
+static void
+do_quit(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	cmd_bench->is_quit = true;
+	cmdline_quit(cl);
+}
+
+static cmdline_parse_token_string_t token_show =
+	TOKEN_STRING_INITIALIZER(struct show_result, command, "show");
+static cmdline_parse_token_string_t token_what = TOKEN_STRING_INITIALIZER(
+	struct show_result, what, "port#conn#stats#cam#drops#histogram#config");
+static cmdline_parse_token_string_t token_help =
+	TOKEN_STRING_INITIALIZER(struct show_result, command, "help");
+static cmdline_parse_token_string_t token_quit =
+	TOKEN_STRING_INITIALIZER(struct show_result, command, "quit");
+
+cmdline_parse_inst_t cmd_show = {
+	.f = do_show,
+	.help_str = "show port|conn|stats|cam|drops|histogram|config",
+	.tokens = {(void *)&token_show, (void *)&token_what, NULL},
+};
+
+cmdline_parse_inst_t cmd_help = {
+	.f = do_help,
+	.help_str = "help: this list",
+	.tokens = {(void *)&token_help, NULL},
+};
+
+cmdline_parse_inst_t cmd_quit = {
+	.f = do_quit,
+	.help_str = "quit: end what runs, and the program",
+	.tokens = {(void *)&token_quit, NULL},
+};

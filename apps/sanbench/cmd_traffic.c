@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Commands on traffic: settings, start, stop, wait. */
+
+#include <stdlib.h>
+
+#include <rte_cycles.h>
+
+#include "cmd.h"
+
+struct set_result {
+	cmdline_fixed_string_t command;
+	cmdline_fixed_string_t name;
+	cmdline_fixed_string_t value;
+};
+
+static void
+do_set(void *parsed, struct cmdline *cl, void *data)
+{
+	struct set_result *r = parsed;
+	char error[BENCH_TEXT];
+
+	(void)data;
+	if (args_set(&cmd_bench->conf, r->name, r->value, error, sizeof(error)) < 0)
+		cmd_error(cl, error);
+	else
+		bench_apply_impair(cmd_bench);
+}
+
+static void
+do_start(void *parsed, struct cmdline *cl, void *data)
+{
+	char error[BENCH_TEXT];
+
+	(void)parsed;
+	(void)data;
+	if (cmd_bench->client != NULL && cmd_bench->client->state != CLIENT_OVER)
+		cmd_error(cl, "traffic is running: stop, or wait");
+	else if (cmd_bench->conf.peer[0] == '\0')
+		cmd_error(cl, "where to? connect ADDR");
+	else if (args_finish(&cmd_bench->conf, error, sizeof(error)) < 0)
+		cmd_error(cl, error);
+	else
+		bench_client_start(cmd_bench);
+}
+
+static void
+do_stop(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	if (cmd_bench->client == NULL || cmd_bench->client->state == CLIENT_OVER)
+		cmd_error(cl, "no traffic");
+	else
+		client_stop(cmd_bench->client);
+}
+
+static void
+do_wait(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)cl;
+	(void)data;
+	while (cmd_bench->client != NULL && cmd_bench->client->state != CLIENT_OVER &&
+	       bench_stop_asked < 2)
+		bench_step(cmd_bench);
+}
+
+static void
+do_sleep(void *parsed, struct cmdline *cl, void *data)
+{
+	struct set_result *r = parsed;
+	double s = atof(r->value);
+	uint64_t until = rte_rdtsc() + (uint64_t)(s * (double)cmd_bench->hz);
+
+	(void)data;
+	if (!(s > 0 && s < 86400)) {
+		cmd_error(cl, "sleep SECONDS");
+		return;
+	}
+	while (rte_rdtsc() < until && bench_stop_asked == 0)
+		bench_step(cmd_bench);
+}
+
+static cmdline_parse_token_string_t token_set =
+	TOKEN_STRING_INITIALIZER(struct set_result, command, "set");
+static cmdline_parse_token_string_t token_name =
+	TOKEN_STRING_INITIALIZER(struct set_result, name, NULL);
+static cmdline_parse_token_string_t token_value =
+	TOKEN_STRING_INITIALIZER(struct set_result, value, NULL);
+static cmdline_parse_token_string_t token_start =
+	TOKEN_STRING_INITIALIZER(struct set_result, command, "start");
+static cmdline_parse_token_string_t token_stop =
+	TOKEN_STRING_INITIALIZER(struct set_result, command, "stop");
+static cmdline_parse_token_string_t token_wait =
+	TOKEN_STRING_INITIALIZER(struct set_result, command, "wait");
+static cmdline_parse_token_string_t token_sleep =
+	TOKEN_STRING_INITIALIZER(struct set_result, command, "sleep");
+
+void
+cmd_traffic_init(void)
+{
+	token_name.string_data.str = args_prompt_names();
+}
+
+cmdline_parse_inst_t cmd_set = {
+	.f = do_set,
+	.help_str = "set NAME VALUE: as the argument --NAME; on or off where that has no value",
+	.tokens = {(void *)&token_set, (void *)&token_name, (void *)&token_value, NULL},
+};
+
+cmdline_parse_inst_t cmd_start = {
+	.f = do_start,
+	.help_str = "start: connect and begin traffic, in the background",
+	.tokens = {(void *)&token_start, NULL},
+};
+
+cmdline_parse_inst_t cmd_stop = {
+	.f = do_stop,
+	.help_str = "stop: end traffic orderly",
+	.tokens = {(void *)&token_stop, NULL},
+};
+
+cmdline_parse_inst_t cmd_wait = {
+	.f = do_wait,
+	.help_str = "wait: until traffic has ended",
+	.tokens = {(void *)&token_wait, NULL},
+};
+
+cmdline_parse_inst_t cmd_sleep = {
+	.f = do_sleep,
+	.help_str = "sleep SECONDS: go on with what runs in the background",
+	.tokens = {(void *)&token_sleep, (void *)&token_value, NULL},
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "content.h"
+
+#define GOLDEN 0x9e3779b97f4a7c15ull
+
+uint64_t
+content_mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+uint64_t
+content_base(uint64_t seed, uint16_t conn, uint64_t msg)
+{
+	return content_mix(content_mix(seed + conn * GOLDEN) + msg * GOLDEN);
+}
+
+/* No multiplication depends on the word before, so that compilers make vectors of it. */
+static inline uint64_t
+word_at(uint64_t base, uint64_t index)
+{
+	uint64_t x = base + index * GOLDEN;
+
+	return rte_cpu_to_le_64(x ^ (x >> 32));
+}
+
+/* Bytes up to the next word boundary of the stream; 0 when *off* is on one. */
+static inline size_t
+head_len(uint64_t off, size_t len)
+{
+	size_t head = (size_t)(-off & 7);
+
+	return head < len ? head : len;
+}
+
+void
+content_fill(uint64_t base, uint64_t off, void *buf, size_t len)
+{
+	size_t head = head_len(off, len), i, words = (len - head) / 8;
+	uint8_t *p = buf;
+	uint64_t w;
+
+	w = word_at(base, off / 8);
+	memcpy(p, (uint8_t *)&w + off % 8, head);
+	p += head;
+	off += head;
+	for (i = 0; i < words; i++) {
+		w = word_at(base, off / 8 + i);
+		memcpy(p + i * 8, &w, 8);
+	}
+	w = word_at(base, off / 8 + words);
+	memcpy(p + words * 8, &w, len - head - words * 8);
+}
+
+int64_t
+content_check(uint64_t base, uint64_t off, const void *buf, size_t len)
+{
+	uint8_t expected[512];
+	const uint8_t *p = buf;
+	size_t at, n, i;
+
+	for (at = 0; at < len; at += n) {
+		n = len - at < sizeof(expected) ? len - at : sizeof(expected);
+		content_fill(base, off + at, expected, n);
+		if (memcmp(expected, p + at, n) == 0)
+			continue;
+		for (i = 0; expected[i] == p[at + i]; i++)
+			;
+		return (int64_t)(at + i);
+	}
+	return -1;
+}
+
+uint32_t
+content_size(uint64_t seed, uint16_t conn, uint64_t msg, uint32_t min, uint32_t max)
+{
+	if (min == max)
+		return min;
+	return min + (uint32_t)(content_base(~seed, conn, msg) % ((uint64_t)max - min + 1));
+}
+
+bool
+seen_add(struct seen *s, uint64_t msg)
+{
+	uint64_t bit = 1ull << (msg % 64), *word = &s->bits[msg % SEEN_WINDOW / 64];
+
+	if (msg < s->base || msg - s->base >= SEEN_WINDOW || (*word & bit) != 0)
+		return false;
+	*word |= bit;
+	s->count++;
+	while ((s->bits[s->base % SEEN_WINDOW / 64] >> (s->base % 64)) & 1) {
+		s->bits[s->base % SEEN_WINDOW / 64] &= ~(1ull << (s->base % 64));
+		s->base++;
+	}
+	return true;
+}

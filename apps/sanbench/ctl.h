@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_H
+#define CTL_H
+
+/**
+ * @file
+ * Control messages between the two ends of a run, over sends of a connection
+ * of their own, which is always ordered.
+ *
+ *   client                           server
+ *   MANIFEST ... MANIFEST_END  -->          (trees) what files there will be
+ *                              <--  READY   (trees) they can be written
+ *   PLACED(conn, n)            -->          messages below n are in their slots
+ *                              <--  DONE(conn, n)  they were looked at
+ *   CONN_END(conn, ...)        -->          how much there was, per connection
+ *   END                        -->
+ *                              <--  REPORT  what the server saw
+ */
+
+#include "net.h"
+
+#define CTL_PAYLOAD 8448 /**< an entry of a tree with the longest path and target */
+#define CTL_RX      64
+#define CTL_TX      32
+
+enum ctl_type {
+	CTL_MANIFEST = 1,
+	CTL_MANIFEST_END = 2, /**< a: entries, b: bytes of all files */
+	CTL_READY = 3,
+	CTL_PLACED = 4,   /**< index, a: messages */
+	CTL_DONE = 5,     /**< index, a: messages */
+	CTL_CONN_END = 6, /**< index, a: messages, b: bytes, c: the mode's own check */
+	CTL_END = 7,      /**< a: the mode's own check over all connections */
+	CTL_REPORT = 8,   /**< struct ctl_report */
+};
+
+struct ctl_msg {
+	uint16_t type; /**< enum ctl_type */
+	uint16_t index;
+	uint32_t len; /**< of the payload behind it */
+	uint64_t a, b, c;
+};
+
+/** What the server found. */
+struct ctl_report {
+	uint64_t errors; /**< wrong, missing or surplus messages */
+	uint64_t msgs, bytes;
+	uint64_t rtx;           /**< its own retransmissions */
+	struct lat_summary lat; /**< where the server is the one that asks (tree-pull) */
+	char text[BENCH_TEXT];  /**< first error */
+};
+
+struct ctl {
+	struct bench_qp q; /**< first, so that a bench_qp is a ctl */
+	struct rtsan_mr *mr;
+	uint8_t *rx, *tx;
+	uint32_t free_tx[CTL_TX];
+	uint32_t nb_free_tx;
+	uint8_t status; /**< first completion in error */
+	void *owner;
+	void (*on_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
+	void (*on_event)(void *owner, const struct rtsan_event *ev);
+};
+
+int ctl_open(struct bench *b, struct ctl *c);
+void ctl_close(struct ctl *c);
+/** -EAGAIN: no room now, try again in a later step; -ENOTCONN. */
+int ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
+/** Nothing that was sent is on its way any more. */
+bool ctl_is_idle(const struct ctl *c);
+
+#endif /* CTL_H */

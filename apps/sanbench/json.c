@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Results for programs. The keys are documented in doc/man/sanbench.1. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mode.h"
+
+#define COUNTERS_MAX 512
+
+static void
+put_text(FILE *f, const char *key, const char *text)
+{
+	fprintf(f, "  \"%s\": \"", key);
+	for (; *text != '\0'; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', f);
+		if ((unsigned char)*text >= 0x20)
+			fputc(*text, f);
+	}
+	fputs("\",\n", f);
+}
+
+static void
+put_number(FILE *f, const char *key, uint64_t value)
+{
+	fprintf(f, "  \"%s\": %" PRIu64 ",\n", key, value);
+}
+
+static void
+put_lat(FILE *f, const struct lat_summary *l)
+{
+	const struct {
+		const char *key;
+		uint64_t value;
+	} all[] = {
+		{"count", l->count},
+		{"mean", l->mean_ns},
+		{"min", l->min_ns},
+		{"p50", l->p50_ns},
+		{"p90", l->p90_ns},
+		{"p99", l->p99_ns},
+		{"p999", l->p999_ns},
+		{"max", l->max_ns},
+	};
+	size_t i;
+
+	fputs("  \"latency_ns\": {", f);
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		fprintf(f, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", all[i].key, all[i].value);
+	fputs("},\n", f);
+}
+
+static void
+put_counters(FILE *f, struct bench *b)
+{
+	struct rtsan_dpdk_counter *c = calloc(COUNTERS_MAX, sizeof(*c));
+	int n = 0, i;
+
+	if (c != NULL)
+		n = rtsan_dpdk_counters(b->ctx, c, COUNTERS_MAX);
+	if (n > COUNTERS_MAX)
+		n = COUNTERS_MAX;
+	fputs("  \"counters\": {", f);
+	for (i = 0; i < n; i++)
+		fprintf(f, "%s\n    \"%s\": %" PRIu64, i > 0 ? "," : "", c[i].name, c[i].value);
+	fputs("\n  }\n", f);
+	free(c);
+}
+
+static void
+put_conf(FILE *f, const struct client *c)
+{
+	static const char *const orders[] = {"ordered", "unordered", "relaxed"};
+	static const char *const solicits[] = {"auto", "always", "never"};
+
+	put_text(f, "mode", c->mode->name);
+	put_text(f, "peer", c->conf.peer);
+	put_text(f, "order", orders[c->conf.order]);
+	put_text(f, "solicit", solicits[c->conf.solicit]);
+	fprintf(f, "  \"verify\": %s,\n", c->conf.verify ? "true" : "false");
+	put_number(f, "size_min", c->conf.size_min);
+	put_number(f, "size_max", c->conf.size_max);
+	put_number(f, "depth", c->conf.depth);
+	put_number(f, "conns", c->nb_conns);
+	put_number(f, "seed", c->conf.seed);
+}
+
+static FILE *
+out_open(const char *path)
+{
+	return strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+}
+
+static int
+out_close(FILE *f)
+{
+	bool is_bad;
+
+	fputs("}\n", f);
+	is_bad = ferror(f) != 0;
+	if (f == stdout)
+		fflush(f);
+	else
+		is_bad |= fclose(f) != 0;
+	return is_bad ? -EIO : 0;
+}
+
+int
+json_write(const struct client *c, const char *path, uint64_t leaks)
+{
+	FILE *f = out_open(path);
+	double s = report_seconds(c);
+	struct lat_summary lat;
+
+	if (f == NULL)
+		return -errno;
+	lat_summarize(&c->lat, &lat);
+	if ((c->mode->flags & MODE_SERVER_PULLS) != 0)
+		lat = c->report.lat;
+	fputs("{\n", f);
+	fprintf(f, "  \"ok\": %s,\n", c->is_failed || leaks > 0 ? "false" : "true");
+	put_text(f, "error", c->error);
+	put_conf(f, c);
+	fprintf(f, "  \"seconds\": %.6f,\n", s);
+	put_number(f, "messages", c->msgs);
+	put_number(f, "bytes", c->bytes);
+	fprintf(f, "  \"gbps\": %.6f,\n", s > 0 ? (double)c->bytes * 8 / s / 1e9 : 0);
+	fprintf(f, "  \"mps\": %.6f,\n", s > 0 ? (double)c->msgs / s / 1e6 : 0);
+	put_lat(f, &lat);
+	put_number(f, "rtx", c->rtx);
+	put_number(f, "server_rtx", c->report.rtx);
+	put_number(f, "server_messages", c->report.msgs);
+	put_number(f, "server_bytes", c->report.bytes);
+	put_number(f, "server_errors", c->report.errors);
+	put_number(f, "leaks", leaks);
+	put_counters(f, c->b);
+	return out_close(f);
+}
+
+int
+json_write_server(struct bench *b, const char *path, uint64_t leaks)
+{
+	FILE *f = out_open(path);
+
+	if (f == NULL)
+		return -errno;
+	fputs("{\n", f);
+	fprintf(f, "  \"ok\": %s,\n", b->served.failed > 0 || leaks > 0 ? "false" : "true");
+	put_number(f, "sessions", b->served.sessions);
+	put_number(f, "sessions_failed", b->served.failed);
+	put_number(f, "messages", b->served.msgs);
+	put_number(f, "bytes", b->served.bytes);
+	put_number(f, "leaks", leaks);
+	put_counters(f, b);
+	return out_close(f);
+}

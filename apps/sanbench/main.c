@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "mode.h"
+
+#define COUNTERS_MAX  512
+#define LEAK_WAIT_MS  3000
+#define STOP_GRACE_MS 5000
+
+volatile int bench_stop_asked;
+
+static void
+on_signal(int signum)
+{
+	(void)signum;
+	bench_stop_asked++;
+}
+
+void
+bench_fail(struct bench *b, const char *format, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fputs("sanbench: ", stderr);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	b->has_failed = true;
+}
+
+uint64_t
+bench_counter(struct bench *b, const char *name)
+{
+	static struct rtsan_dpdk_counter c[COUNTERS_MAX];
+	int n = rtsan_dpdk_counters(b->ctx, c, COUNTERS_MAX), i;
+
+	for (i = 0; i < n && i < COUNTERS_MAX; i++)
+		if (strcmp(c[i].name, name) == 0)
+			return c[i].value;
+	return 0;
+}
+
+void
+bench_apply_impair(struct bench *b)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (rtsan_dpdk_impair(b->ctx, i == 1,
+				      b->conf.has_impair[i] ? &b->conf.impair[i] : NULL) < 0)
+			bench_fail(b, "impairment refused: %s", rtsan_error());
+}
+
+/* Connections may have to answer their peers for a moment before everything is back. */
+bool
+bench_check_leaks(struct bench *b)
+{
+	uint64_t until = rte_rdtsc() + bench_ticks_of_ms(b, LEAK_WAIT_MS), leaks;
+
+	while ((leaks = rtsan_dpdk_leaks(b->ctx)) > 0 && rte_rdtsc() < until)
+		net_poll(b);
+	if (leaks > 0)
+		bench_fail(b, "%llu things were not released", (unsigned long long)leaks);
+	return leaks == 0;
+}
+
+void
+bench_client_start(struct bench *b)
+{
+	client_free(b->client);
+	b->client = client_start(b);
+	b->is_client_told = false;
+}
+
+static void
+json_told(struct bench *b, int ret)
+{
+	if (ret < 0)
+		bench_fail(b, "--json %s: %s", b->conf.json, strerror(-ret));
+}
+
+/* A run has just ended: tell about it. Leaks count only if nothing else is open. */
+static void
+client_ended(struct bench *b)
+{
+	uint64_t leaks = 0;
+
+	b->is_client_told = true;
+	if (b->server == NULL && !bench_check_leaks(b))
+		leaks = rtsan_dpdk_leaks(b->ctx);
+	report_client(b->client, stdout);
+	if (b->conf.json[0] != '\0')
+		json_told(b, json_write(b->client, b->conf.json, leaks));
+}
+
+bool
+bench_step(struct bench *b)
+{
+	bool has_worked;
+
+	has_worked = net_poll(b) > 0;
+	if (b->server != NULL)
+		has_worked |= server_step(b->server);
+	if (b->client != NULL && !b->is_client_told) {
+		if (bench_stop_asked > 0 && b->client->state < CLIENT_CLOSE)
+			client_stop(b->client);
+		has_worked |= client_step(b->client);
+		if (b->client->state == CLIENT_OVER)
+			client_ended(b);
+	}
+	return has_worked;
+}
+
+static void
+run_server(struct bench *b)
+{
+	uint32_t sessions = b->conf.sessions;
+
+	if (server_start(b) < 0)
+		return;
+	while (bench_stop_asked == 0 && (sessions == 0 || b->served.sessions < sessions))
+		bench_step(b);
+}
+
+static void
+run_client(struct bench *b)
+{
+	uint64_t stop_by = 0;
+
+	bench_client_start(b);
+	while (b->client != NULL && !b->is_client_told && bench_stop_asked < 2) {
+		bench_step(b);
+		if (bench_stop_asked == 1 && stop_by == 0)
+			stop_by = rte_rdtsc() + bench_ticks_of_ms(b, STOP_GRACE_MS);
+		if (stop_by != 0 && rte_rdtsc() > stop_by)
+			bench_stop_asked = 2;
+	}
+}
+
+static void
+run(struct bench *b)
+{
+	const struct bench_conf *conf = &b->conf;
+	bool is_batch = conf->server || conf->peer[0] != '\0';
+
+	if (conf->cmdline_file[0] != '\0' && !cmd_run_file(b, conf->cmdline_file))
+		return;
+	if (b->is_quit)
+		return;
+	if (conf->server && conf->interactive) {
+		if (server_start(b) == 0)
+			cmd_prompt(b);
+	} else if (conf->server) {
+		run_server(b);
+	} else if (is_batch && !conf->interactive && conf->cmdline_file[0] == '\0') {
+		run_client(b);
+	} else if (conf->interactive || conf->cmdline_file[0] == '\0') {
+		cmd_prompt(b);
+	}
+}
+
+static int
+open_port(struct bench *b, int argc, char **argv)
+{
+	char conf[BENCH_PORT_CONF];
+	int ret;
+
+	if (args_port_conf(&b->conf, conf, sizeof(conf)) < 0) {
+		bench_fail(b, "port arguments are too long");
+		return -EINVAL;
+	}
+	ret = rtsan_dpdk_open(argc, argv, conf, &b->ctx);
+	if (ret < 0) {
+		bench_fail(b, "%s", rtsan_error());
+		return ret;
+	}
+	b->hz = rte_get_tsc_hz();
+	rtsan_query(b->ctx, &b->caps);
+	bench_apply_impair(b);
+	if (b->conf.capture[0] != '\0' && rtsan_dpdk_capture(b->ctx, b->conf.capture) < 0) {
+		bench_fail(b, "--capture %s: %s", b->conf.capture, rtsan_error());
+		rtsan_close(b->ctx);
+		return -EIO;
+	}
+	return 0;
+}
+
+static void
+close_port(struct bench *b)
+{
+	uint64_t leaks = 0;
+
+	client_free(b->client);
+	server_stop(b->server);
+	if (!bench_check_leaks(b))
+		leaks = rtsan_dpdk_leaks(b->ctx);
+	if (b->conf.server && b->conf.json[0] != '\0')
+		json_told(b, json_write_server(b, b->conf.json, leaks));
+	if (b->conf.capture[0] != '\0')
+		rtsan_dpdk_capture(b->ctx, NULL);
+	rtsan_close(b->ctx);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct bench b;
+	struct sigaction sa = {.sa_handler = on_signal};
+	char error[BENCH_TEXT * 2];
+	int split, ret;
+
+	for (split = 1; split < argc && strcmp(argv[split], "--") != 0; split++)
+		if (strcmp(argv[split], "--help") == 0 || strcmp(argv[split], "-h") == 0) {
+			args_usage(stdout);
+			return BENCH_EXIT_OK;
+		}
+	args_defaults(&b.conf);
+	if (args_parse(&b.conf, split < argc ? argc - split - 1 : 0, argv + split + 1, error,
+		       sizeof(error)) < 0) {
+		fprintf(stderr, "sanbench: %s\n", error);
+		return BENCH_EXIT_USAGE;
+	}
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	ret = open_port(&b, split, argv);
+	if (ret < 0)
+		return ret == -EINVAL ? BENCH_EXIT_USAGE : BENCH_EXIT_FAILED;
+	run(&b);
+	close_port(&b);
+	return b.has_failed ? BENCH_EXIT_FAILED : BENCH_EXIT_OK;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MODE_H
+#define MODE_H
+
+/**
+ * @file
+ * A mode is a table entry: what the client asks for, and what the server
+ * offers and checks. client.c and server.c do the rest for all of them.
+ */
+
+#include "client.h"
+#include "server.h"
+
+/** On the wire: in the hello. */
+enum mode_id {
+	MODE_SEND = 1,
+	MODE_PUSH = 2,
+	MODE_PULL = 3,
+	MODE_ATOMIC = 4,
+	MODE_INCAST = 5,
+	MODE_TREE_SEND = 6,
+	MODE_TREE_PUSH = 7,
+	MODE_TREE_PULL = 8,
+};
+
+enum mode_flags {
+	MODE_RECVS = 0x1,        /**< the server posts receives for the messages */
+	MODE_SLOTS = 0x2,        /**< messages land in slots of the server's region */
+	MODE_TREE = 0x4,         /**< moves a file tree */
+	MODE_SERVER_PULLS = 0x8, /**< the client offers slots, the server is the one that asks */
+	MODE_SHARED = 0x10,      /**< the session has words that all connections share */
+};
+
+struct bench_mode {
+	const char *name;
+	const char *help;
+	uint8_t id;     /**< enum mode_id */
+	uint8_t flags;  /**< enum mode_flags */
+	uint8_t rights; /**< enum rtsan_access, on the server's region; 0: it has none */
+	/* defaults where the caller chose nothing */
+	uint32_t size, depth, conns;
+	uint8_t solicit; /**< enum bench_solicit, unless chosen */
+
+	/** What is wrong with the settings, or NULL. May be absent. */
+	const char *(*check)(const struct bench_conf *conf);
+	/** Content that stays for the whole run. May be absent. */
+	void (*init)(struct client_conn *c);
+	/** Make message *i*: its bytes and its work request. 0, or -1: client_fail() was called. */
+	int (*fill)(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr,
+		    struct rtsan_sge *sge);
+	/** Message *i* completed well: NULL, or what is wrong with the result. May be absent. */
+	const char *(*complete)(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc);
+
+	/** Content of the region, before the connection is accepted. May be absent. */
+	void (*serve)(struct peer *p);
+	/** A message came in by a receive; *buf* is its buffer. With MODE_RECVS or immediates. */
+	void (*on_recv)(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf);
+	/** Message *i* is in its slot. With PLACED messages. */
+	void (*on_slot)(struct peer *p, uint64_t i, const uint8_t *slot);
+	/** The client says how much there was: compare. */
+	void (*end)(struct peer *p);
+};
+
+extern const struct bench_mode mode_send, mode_push, mode_pull, mode_atomic, mode_incast;
+extern const struct bench_mode mode_tree_send, mode_tree_push, mode_tree_pull;
+
+/** NULL-terminated, in the order of help texts. */
+extern const struct bench_mode *const mode_all[];
+const struct bench_mode *mode_by_name(const char *name);
+const struct bench_mode *mode_by_id(uint8_t id);
+
+/** Flags of a push or send as the settings want it. */
+uint8_t mode_wr_flags(const struct bench_conf *conf);
+/** The server looks at every slot, and the client waits for that before it uses it again. */
+static inline bool
+mode_has_placed(const struct bench_mode *m, uint8_t hello_flags)
+{
+	return (m->flags & MODE_SERVER_PULLS) != 0 ||
+		((m->flags & MODE_SLOTS) != 0 &&
+		 ((m->flags & MODE_TREE) != 0 || (hello_flags & HELLO_VERIFY) != 0));
+}
+
+/** Longest message as it travels: trees send a number in front of each piece. */
+static inline uint32_t
+mode_msg_max(const struct bench_mode *m, uint32_t size)
+{
+	return (m->flags & MODE_TREE) != 0 ? size + 8 : size;
+}
+
+/* ---- shared by modes that push ---- */
+
+void mode_push_init(struct client_conn *c);
+int mode_push_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr,
+		   struct rtsan_sge *sge);
+void mode_push_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf);
+void mode_push_on_slot(struct peer *p, uint64_t i, const uint8_t *slot);
+void mode_push_end(struct peer *p);
+
+#endif /* MODE_H */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Incast: many connections push long messages to one server at once, all
+ * solicited, so that its grants are what keeps them apart (RT-13).
+ */
+
+#include "mode.h"
+
+const struct bench_mode mode_incast = {
+	.name = "incast",
+	.help = "many connections push to one server at once, solicited",
+	.id = MODE_INCAST,
+	.flags = MODE_SLOTS,
+	.rights = RTSAN_REMOTE_PUSH,
+	.size = 65536,
+	.depth = 4,
+	.conns = 32,
+	.solicit = BENCH_SOLICIT_ALWAYS,
+	.init = mode_push_init,
+	.fill = mode_push_fill,
+	.on_recv = mode_push_on_recv,
+	.on_slot = mode_push_on_slot,
+	.end = mode_push_end,
+};

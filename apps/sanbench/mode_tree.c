@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A file tree from client to server, as sends, as pushes into slots of the
+ * server, or pulled by the server from slots of the client. Message *i* is the
+ * i-th piece of the stream of all files; see tree.h.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "mode.h"
+
+static const char *
+tree_check(const struct bench_conf *conf)
+{
+	if (conf->size_min != conf->size_max)
+		return "--size: trees are cut into pieces of one size";
+	if (conf->conns != 1)
+		return "--conns: a tree takes one connection";
+	if (conf->peer[0] != '\0' && conf->tree[0] == '\0')
+		return "--tree: is missing: which folder?";
+	return NULL;
+}
+
+static uint32_t
+piece_len(uint64_t total, uint64_t i, uint32_t size)
+{
+	uint64_t left = total - i * size;
+
+	return left < size ? (uint32_t)left : size;
+}
+
+/* Read piece *i* to its slot, behind *skip* bytes; its length, or 0 on failure. */
+static uint32_t
+tree_load(struct client_conn *c, uint64_t i, uint32_t skip)
+{
+	struct client *cl = c->client;
+	uint32_t len = piece_len(tree_bytes(cl->tree), i, cl->hello.size_max);
+	int ret;
+
+	ret = tree_read(cl->tree, i * cl->hello.size_max, client_slot(c, i) + skip, len);
+	if (ret < 0) {
+		client_fail(cl, "%s: %s", cl->conf.tree, strerror(-ret));
+		return 0;
+	}
+	return len;
+}
+
+static int
+tree_fill_send(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct rtsan_sge *sge)
+{
+	uint32_t len = tree_load(c, i, sizeof(i));
+
+	memcpy(client_slot(c, i), &i, sizeof(i));
+	*sge = (struct rtsan_sge){
+		.addr = client_slot(c, i),
+		.length = (uint32_t)sizeof(i) + len,
+		.lkey = rtsan_mr_lkey(c->mr),
+	};
+	*wr = (struct rtsan_send_wr){
+		.opcode = RTSAN_WR_SEND,
+		.flags = mode_wr_flags(&c->client->conf),
+		.nb_sge = 1,
+		.sge = sge,
+	};
+	return len > 0 ? 0 : -1;
+}
+
+static int
+tree_fill_push(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct rtsan_sge *sge)
+{
+	uint32_t len = tree_load(c, i, 0), size = c->client->hello.size_max;
+
+	*sge = (struct rtsan_sge){
+		.addr = client_slot(c, i),
+		.length = len,
+		.lkey = rtsan_mr_lkey(c->mr),
+	};
+	*wr = (struct rtsan_send_wr){
+		.opcode = RTSAN_WR_PUSH,
+		.flags = mode_wr_flags(&c->client->conf),
+		.nb_sge = 1,
+		.sge = sge,
+		.remote_addr = c->peer.addr + i % c->client->hello.slots * net_stride(size),
+		.rkey = c->peer.rkey,
+	};
+	return len > 0 ? 0 : -1;
+}
+
+/* Nothing to post: the server comes and takes it. */
+static int
+tree_fill_pull(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct rtsan_sge *sge)
+{
+	sge->length = tree_load(c, i, 0);
+	wr->sge = sge;
+	return sge->length > 0 ? 0 : -1;
+}
+
+static void
+write_piece(struct peer *p, uint64_t i, const uint8_t *buf, uint32_t len)
+{
+	int ret = tree_out_write(p->session->out, i * p->hello.size_max, buf, len);
+
+	if (ret < 0)
+		session_error(p->session, "piece %" PRIu64 ": %s", i, strerror(-ret));
+	p->bytes += len;
+}
+
+static void
+tree_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf)
+{
+	uint64_t i;
+
+	if (wc->byte_len <= sizeof(i)) {
+		session_error(p->session, "a piece without content");
+		return;
+	}
+	memcpy(&i, buf, sizeof(i));
+	if (!seen_add(p->seen, i)) {
+		session_error(p->session, "piece %" PRIu64 " came twice", i);
+		return;
+	}
+	write_piece(p, i, buf + sizeof(i), wc->byte_len - (uint32_t)sizeof(i));
+	p->looked = p->seen->base;
+}
+
+static void
+tree_on_slot(struct peer *p, uint64_t i, const uint8_t *slot)
+{
+	uint64_t total = tree_out_bytes(p->session->out);
+
+	if (i * p->hello.size_max >= total) {
+		session_error(p->session, "piece %" PRIu64 " is beyond the end", i);
+		return;
+	}
+	p->msgs++;
+	write_piece(p, i, slot, piece_len(total, i, p->hello.size_max));
+}
+
+static void
+tree_end(struct peer *p)
+{
+	if (p->looked != p->end_msgs || p->bytes != p->end_bytes ||
+	    p->bytes != tree_out_bytes(p->session->out))
+		session_error(p->session,
+			      "%" PRIu64 " bytes written, %" PRIu64 " sent, %" PRIu64 " announced",
+			      p->bytes, p->end_bytes, tree_out_bytes(p->session->out));
+}
+
+const struct bench_mode mode_tree_send = {
+	.name = "tree-send",
+	.help = "copy a file tree to the server by sends",
+	.id = MODE_TREE_SEND,
+	.flags = MODE_TREE | MODE_RECVS,
+	.size = 65536,
+	.depth = 16,
+	.conns = 1,
+	.check = tree_check,
+	.fill = tree_fill_send,
+	.on_recv = tree_on_recv,
+	.end = tree_end,
+};
+
+const struct bench_mode mode_tree_push = {
+	.name = "tree-push",
+	.help = "copy a file tree to the server by pushes",
+	.id = MODE_TREE_PUSH,
+	.flags = MODE_TREE | MODE_SLOTS,
+	.rights = RTSAN_REMOTE_PUSH,
+	.size = 65536,
+	.depth = 16,
+	.conns = 1,
+	.check = tree_check,
+	.fill = tree_fill_push,
+	.on_slot = tree_on_slot,
+	.end = tree_end,
+};
+
+const struct bench_mode mode_tree_pull = {
+	.name = "tree-pull",
+	.help = "copy a file tree to the server, which pulls",
+	.id = MODE_TREE_PULL,
+	.flags = MODE_TREE | MODE_SERVER_PULLS,
+	.size = 65536,
+	.depth = 16,
+	.conns = 1,
+	.check = tree_check,
+	.fill = tree_fill_pull,
+	.on_slot = tree_on_slot,
+	.end = tree_end,
+};

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "net.h"
+#include "server.h"
+
+#define POLL_BURST 64
+
+struct bench_cq {
+	struct bench_cq *next;
+	struct rtsan_cq *cq;
+	uint32_t depth, used; /**< completions that its queue pairs can have at once */
+};
+
+static struct bench_cq *
+cq_get(struct bench *b, uint32_t entries)
+{
+	struct bench_cq *cq;
+
+	for (cq = b->cqs; cq != NULL; cq = cq->next)
+		if (cq->depth - cq->used >= entries)
+			return cq;
+	cq = calloc(1, sizeof(*cq));
+	if (cq == NULL)
+		return NULL;
+	cq->depth = entries > 4096 ? entries : 4096;
+	if (cq->depth > b->caps.max_wr * 2)
+		cq->depth = b->caps.max_wr * 2;
+	if (cq->depth < entries || rtsan_cq_create(b->ctx, cq->depth, &cq->cq) < 0) {
+		free(cq);
+		return NULL;
+	}
+	cq->next = b->cqs;
+	b->cqs = cq;
+	return cq;
+}
+
+static void
+cq_put(struct bench *b, struct bench_cq *cq, uint32_t entries)
+{
+	struct bench_cq **at;
+
+	cq->used -= entries;
+	if (cq->used > 0)
+		return;
+	for (at = &b->cqs; *at != cq; at = &(*at)->next)
+		;
+	*at = cq->next;
+	rtsan_cq_destroy(cq->cq);
+	free(cq);
+}
+
+int
+net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth)
+{
+	struct rtsan_qp_attr attr = {
+		.sq_depth = sq_depth,
+		.rq_depth = rq_depth,
+		.context = q,
+	};
+	int ret;
+
+	q->b = b;
+	/* The stack may round depths up to powers of two: leave room for that. */
+	q->cq_entries = 2 * (sq_depth + rq_depth);
+	q->cq = cq_get(b, q->cq_entries);
+	if (q->cq == NULL)
+		return -ENOMEM;
+	q->cq->used += q->cq_entries;
+	attr.send_cq = q->cq->cq;
+	attr.recv_cq = q->cq->cq;
+	ret = rtsan_qp_create(b->ctx, &attr, &q->qp);
+	if (ret < 0) {
+		cq_put(b, q->cq, q->cq_entries);
+		q->cq = NULL;
+	}
+	return ret;
+}
+
+void
+net_qp_close(struct bench_qp *q)
+{
+	if (q->cq == NULL)
+		return;
+	rtsan_qp_destroy(q->qp);
+	cq_put(q->b, q->cq, q->cq_entries);
+	q->qp = NULL;
+	q->cq = NULL;
+	q->is_up = false;
+}
+
+static void
+event_to_qp(const struct rtsan_event *ev)
+{
+	struct bench_qp *q = rtsan_qp_context(ev->qp);
+
+	if (ev->type == RTSAN_EV_ESTABLISHED) {
+		q->is_up = true;
+	} else {
+		q->is_up = false;
+		q->is_over = true;
+	}
+	q->on_event(q, ev);
+}
+
+uint32_t
+net_poll(struct bench *b)
+{
+	struct rtsan_wc wc[POLL_BURST];
+	struct rtsan_event ev;
+	struct bench_cq *cq;
+	struct bench_qp *q;
+	uint32_t nb = 0;
+	int n, i;
+
+	/* Completions first: what ended a connection is told by them more exactly. */
+	for (cq = b->cqs; cq != NULL; cq = cq->next) {
+		n = rtsan_cq_poll(cq->cq, wc, POLL_BURST);
+		b->now = rte_rdtsc();
+		for (i = 0; i < n; i++) {
+			q = rtsan_qp_context(wc[i].qp);
+			q->on_wc(q, &wc[i]);
+		}
+		nb += n > 0 ? (uint32_t)n : 0;
+	}
+	while ((n = rtsan_event_poll(b->ctx, &ev)) == 1) {
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST)
+			server_on_request(b, &ev);
+		else
+			event_to_qp(&ev);
+		nb++;
+	}
+	if (n < 0 && bench_stop_asked == 0) {
+		bench_fail(b, "the port is gone: %s", rtsan_error());
+		bench_stop_asked = 2;
+	}
+	return nb;
+}
+
+void
+net_param(const struct bench_conf *conf, struct rtsan_conn_param *param, const void *private_data,
+	  size_t private_len)
+{
+	*param = (struct rtsan_conn_param){
+		.order = conf->order,
+		.pkey = conf->pkey,
+		.window = conf->window,
+		.first_window = conf->first_window,
+		.max_txn = conf->max_txn,
+		.msg_limit = conf->msg_limit,
+		.rnr_ms = conf->rnr_ms,
+		.keepalive_ms = conf->keepalive_ms,
+		.private_data = private_data,
+		.private_len = (uint16_t)private_len,
+	};
+}

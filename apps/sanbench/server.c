@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "mode.h"
+#include "server_priv.h"
+
+#define BACKLOG 1024
+
+void
+session_error(struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	if (s->report.errors++ > 0)
+		return;
+	va_start(ap, format);
+	vsnprintf(s->report.text, sizeof(s->report.text), format, ap);
+	va_end(ap);
+}
+
+void
+peer_error(struct peer *p, const char *format, ...)
+{
+	char text[BENCH_TEXT];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	session_error(p->session, "connection %u: %s", p->index, text);
+}
+
+/* ---- the client's control messages ---- */
+
+static void
+on_manifest(struct session *s, const void *payload, uint32_t len)
+{
+	char error[BENCH_TEXT];
+
+	if (s->out == NULL || s->is_manifest_done)
+		session_error(s, "a manifest out of place");
+	else if (tree_out_manifest(s->out, payload, len, error, sizeof(error)) < 0)
+		session_error(s, "%s", error);
+}
+
+static void
+on_manifest_end(struct session *s, const struct ctl_msg *msg)
+{
+	char error[BENCH_TEXT];
+
+	if (s->out == NULL || s->is_manifest_done) {
+		session_error(s, "a manifest out of place");
+		return;
+	}
+	if (tree_out_entries(s->out) != msg->a || tree_out_bytes(s->out) != msg->b)
+		session_error(s, "the manifest is incomplete");
+	else if (tree_out_make(s->out, error, sizeof(error)) < 0)
+		session_error(s, "%s", error);
+	else
+		s->is_manifest_done = true;
+}
+
+static void
+on_placed(struct session *s, const struct ctl_msg *msg)
+{
+	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
+
+	if (p == NULL || !p->is_open || !mode_has_placed(s->mode, s->hello.flags) ||
+	    (s->out != NULL && !s->is_manifest_done) || msg->a < p->placed ||
+	    msg->a - p->looked > p->hello.slots)
+		session_error(s, "the client says that impossible things are in place");
+	else
+		p->placed = msg->a;
+}
+
+static void
+on_conn_end(struct session *s, const struct ctl_msg *msg)
+{
+	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
+
+	if (p == NULL || !p->is_open) {
+		session_error(s, "the client ends a connection that it does not have");
+		return;
+	}
+	p->is_ended = true;
+	p->end_msgs = msg->a;
+	p->end_bytes = msg->b;
+	p->end_value = msg->c;
+}
+
+static void
+on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
+{
+	struct session *s = owner;
+
+	switch (msg->type) {
+	case CTL_MANIFEST:
+		on_manifest(s, payload, msg->len);
+		break;
+	case CTL_MANIFEST_END:
+		on_manifest_end(s, msg);
+		break;
+	case CTL_PLACED:
+		on_placed(s, msg);
+		break;
+	case CTL_CONN_END:
+		on_conn_end(s, msg);
+		break;
+	case CTL_END:
+		s->is_ended = true;
+		s->end_value = msg->a;
+		s->end_deadline = rte_rdtsc() + bench_ticks_of_ms(s->b, SERVER_END_MS);
+		break;
+	default:
+		session_error(s, "unknown control message %u", msg->type);
+	}
+}
+
+static void
+on_ctl_event(void *owner, const struct rtsan_event *ev)
+{
+	struct session *s = owner;
+
+	if (ev->type == RTSAN_EV_ESTABLISHED)
+		return;
+	if (!s->is_told)
+		session_error(s, "the client has gone: %s", rtsan_reason_text(ev->reason));
+	s->is_dead = true;
+}
+
+/* ---- data connections ---- */
+
+int
+peer_post_recv(struct peer *p, uint64_t i)
+{
+	struct rtsan_sge sge = {
+		.addr = p->recv_mem + i * p->recv_stride,
+		.length = mode_msg_max(p->session->mode, p->hello.size_max),
+	};
+	struct rtsan_recv_wr wr = {.wr_id = i, .sge = &sge, .nb_sge = 1};
+	int ret;
+
+	if (p->recv_mr == NULL)
+		wr.nb_sge = 0;
+	else
+		sge.lkey = rtsan_mr_lkey(p->recv_mr);
+	ret = rtsan_post_recv(p->q.qp, &wr, 1);
+	return ret == 1 ? 0 : ret < 0 ? ret :
+					-ENOBUFS;
+}
+
+static void
+on_pulled(struct peer *p, uint64_t i)
+{
+	uint32_t slot = (uint32_t)(i % p->hello.slots);
+
+	p->busy[slot] = 0;
+	lat_add(&p->session->lat, bench_ns(p->q.b, p->q.b->now - p->stamp[slot]));
+	p->session->mode->on_slot(p, i, peer_slot(p, i));
+	while (p->looked < p->next && !p->busy[p->looked % p->hello.slots])
+		p->looked++;
+}
+
+void
+peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+{
+	struct peer *p = (struct peer *)q;
+	struct session *s = p->session;
+
+	if (wc->status != RTSAN_WC_SUCCESS) {
+		if (wc->status != RTSAN_WC_FLUSHED)
+			session_error(s, "connection %u: %s: %s", p->index,
+				      rtsan_status_name(wc->status), rtsan_status_text(wc->status));
+		return;
+	}
+	if (wc->opcode == RTSAN_WC_PULL) {
+		on_pulled(p, wc->wr_id);
+		return;
+	}
+	if ((s->mode->flags & MODE_RECVS) != 0) {
+		p->msgs++;
+		if ((s->mode->flags & MODE_TREE) == 0)
+			p->bytes += wc->byte_len;
+	}
+	if (s->out != NULL && !s->is_manifest_done)
+		session_error(s, "a piece came before the manifest");
+	else
+		s->mode->on_recv(p, wc, p->recv_mem + wc->wr_id * p->recv_stride);
+	if (q->is_up)
+		peer_post_recv(p, wc->wr_id);
+}
+
+void
+peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
+{
+	struct peer *p = (struct peer *)q;
+
+	if (ev->type != RTSAN_EV_ESTABLISHED && !p->session->is_told)
+		session_error(p->session, "connection %u has ended: %s", p->index,
+			      rtsan_reason_text(ev->reason));
+}
+
+/* Ask for pieces that the client has ready. */
+static bool
+pull_pieces(struct peer *p)
+{
+	struct session *s = p->session;
+	uint32_t slot, len, size = p->hello.size_max;
+	uint64_t total = tree_out_bytes(s->out);
+	struct rtsan_sge sge;
+	struct rtsan_send_wr wr;
+	bool has_worked = false;
+
+	while (p->next < p->placed && p->next - p->looked < p->hello.depth &&
+	       p->next * size < total) {
+		slot = (uint32_t)(p->next % p->hello.slots);
+		len = total - p->next * size < size ? (uint32_t)(total - p->next * size) : size;
+		sge = (struct rtsan_sge){
+			.addr = peer_slot(p, p->next),
+			.length = len,
+			.lkey = rtsan_mr_lkey(p->mr),
+		};
+		wr = (struct rtsan_send_wr){
+			.wr_id = p->next,
+			.opcode = RTSAN_WR_PULL,
+			.flags = RTSAN_WR_SIGNALED,
+			.nb_sge = 1,
+			.sge = &sge,
+			.remote_addr = p->hello.addr + (uint64_t)slot * net_stride(size + 8),
+			.rkey = p->hello.rkey,
+		};
+		if (rtsan_post_send(p->q.qp, &wr, 1) != 1)
+			break;
+		p->busy[slot] = 1;
+		p->stamp[slot] = rte_rdtsc();
+		p->next++;
+		has_worked = true;
+	}
+	return has_worked;
+}
+
+/* Look at what is in place, and give the slots back. */
+static bool
+peer_step(struct peer *p)
+{
+	struct session *s = p->session;
+	struct ctl_msg msg = {.type = CTL_DONE, .index = p->index};
+	bool has_worked = false;
+
+	if ((s->mode->flags & MODE_SERVER_PULLS) != 0) {
+		has_worked = pull_pieces(p);
+	} else if ((s->mode->flags & MODE_SLOTS) != 0) {
+		has_worked = p->looked < p->placed;
+		for (; p->looked < p->placed; p->looked++)
+			s->mode->on_slot(p, p->looked, peer_slot(p, p->looked));
+	}
+	/* By quarters of the slots, or when the client may be waiting for the last ones. */
+	msg.a = p->looked;
+	if (p->looked == p->told ||
+	    (p->looked - p->told < (p->hello.slots + 3u) / 4 && p->looked < p->placed))
+		return has_worked;
+	if (ctl_send(&s->ctl, &msg, NULL) < 0)
+		return has_worked;
+	p->told = p->looked;
+	return true;
+}
+
+/* ---- sessions ---- */
+
+/* Messages may still be on their way from another completion queue. */
+static bool
+is_all_here(const struct session *s)
+{
+	const struct peer *p;
+	uint32_t i;
+
+	for (i = 0; i < s->hello.nb_conns; i++) {
+		p = &s->peers[i];
+		if (p->is_open && p->seen != NULL && p->seen->count < p->end_msgs)
+			return false;
+	}
+	return true;
+}
+
+static void
+compare(struct session *s)
+{
+	char error[BENCH_TEXT];
+	struct peer *p;
+	uint64_t shared;
+	uint32_t i;
+
+	for (i = 0; i < s->hello.nb_conns; i++) {
+		p = &s->peers[i];
+		if (!p->is_open || !p->is_ended) {
+			session_error(s, "connection %u was not used to its end", i);
+			continue;
+		}
+		s->mode->end(p);
+		s->report.msgs += p->end_msgs;
+		s->report.bytes += p->end_bytes;
+	}
+	if (s->shared != NULL) {
+		memcpy(&shared, rtsan_mr_addr(s->shared), sizeof(shared));
+		if (shared != s->end_value)
+			session_error(s, "the shared counter is %" PRIu64 " and not %" PRIu64,
+				      shared, s->end_value);
+	}
+	if (s->out != NULL && s->report.errors == 0 &&
+	    tree_out_finish(s->out, error, sizeof(error)) < 0)
+		session_error(s, "%s", error);
+}
+
+static void
+report(struct session *s)
+{
+	struct ctl_msg msg = {.type = CTL_REPORT, .len = sizeof(s->report)};
+
+	s->report.rtx = bench_counter(s->b, "rtx") - s->rtx_begin;
+	lat_summarize(&s->lat, &s->report.lat);
+	if (ctl_send(&s->ctl, &msg, &s->report) == 0)
+		s->is_told = true;
+}
+
+static bool
+session_step(struct session *s)
+{
+	struct ctl_msg msg = {.type = CTL_READY};
+	bool has_worked = false;
+	uint32_t i;
+
+	if (s->is_manifest_done && !s->is_ready_told && ctl_send(&s->ctl, &msg, NULL) == 0)
+		s->is_ready_told = true;
+	for (i = 0; i < s->hello.nb_conns; i++)
+		if (s->peers[i].is_open && (s->out == NULL || s->is_manifest_done))
+			has_worked |= peer_step(&s->peers[i]);
+	if (s->is_told || s->is_dead)
+		return has_worked;
+	if (s->is_ended && !s->is_compared &&
+	    (is_all_here(s) || rte_rdtsc() > s->end_deadline)) {
+		compare(s);
+		s->is_compared = true;
+	}
+	/* Errors are told at once: going on would only bury the first one. */
+	if (s->is_compared || s->report.errors > 0)
+		report(s);
+	return has_worked;
+}
+
+static void
+session_summary(const struct session *s)
+{
+	printf("server: session %u from %s, %s: %" PRIu64 " messages, %" PRIu64 " bytes, ", s->id,
+	       s->from, s->mode->name, s->report.msgs, s->report.bytes);
+	if (s->report.errors > 0)
+		printf("%" PRIu64 " errors: %s\n", s->report.errors, s->report.text);
+	else if ((s->hello.flags & HELLO_VERIFY) != 0)
+		printf("content verified, no errors\n");
+	else
+		printf("counts compared, no errors\n");
+	fflush(stdout);
+}
+
+static void
+session_count(const struct session *s)
+{
+	struct bench_served *served = &s->b->served;
+
+	served->sessions++;
+	served->msgs += s->report.msgs;
+	served->bytes += s->report.bytes;
+	if (s->report.errors > 0) {
+		served->failed++;
+		s->b->has_failed = true;
+	}
+}
+
+bool
+server_step(struct server *s)
+{
+	struct session **at = &s->sessions, *one;
+	bool has_worked = false;
+
+	while ((one = *at) != NULL) {
+		has_worked |= session_step(one);
+		if (!one->is_dead) {
+			at = &one->next;
+			continue;
+		}
+		*at = one->next;
+		session_summary(one);
+		session_count(one);
+		session_free(one);
+	}
+	return has_worked;
+}
+
+int
+server_start(struct bench *b)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int ret;
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->b = b;
+	s->on_ctl_msg = on_ctl_msg;
+	s->on_ctl_event = on_ctl_event;
+	ret = rtsan_listen(b->ctx, b->conf.service, b->conf.pkey, BACKLOG, &s->listener);
+	if (ret < 0) {
+		bench_fail(b, "can't listen: %s", rtsan_error());
+		free(s);
+		return ret;
+	}
+	b->server = s;
+	printf("server: listening on service %" PRIu64 "\n", b->conf.service);
+	fflush(stdout);
+	return 0;
+}
+
+void
+server_stop(struct server *s)
+{
+	struct session *one;
+
+	if (s == NULL)
+		return;
+	rtsan_listener_destroy(s->listener);
+	while ((one = s->sessions) != NULL) {
+		s->sessions = one->next;
+		session_free(one);
+	}
+	s->b->server = NULL;
+	free(s);
+}

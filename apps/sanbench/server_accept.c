@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A connection request becomes a session, or a data connection of one, or is refused. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "mode.h"
+#include "server_priv.h"
+
+#define SESSIONS_MAX 256
+
+static void
+peer_close(struct peer *p)
+{
+	net_qp_close(&p->q);
+	if (p->mr != NULL)
+		rtsan_mr_dereg(p->mr);
+	if (p->recv_mr != NULL)
+		rtsan_mr_dereg(p->recv_mr);
+	free(p->seen);
+	free(p->stamp);
+	free(p->busy);
+	memset(p, 0, sizeof(*p));
+}
+
+void
+session_free(struct session *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->hello.nb_conns && s->peers != NULL; i++)
+		peer_close(&s->peers[i]);
+	ctl_close(&s->ctl);
+	if (s->shared != NULL)
+		rtsan_mr_dereg(s->shared);
+	tree_out_close(s->out);
+	free(s->peers);
+	free(s);
+}
+
+static const char *
+hello_wrong(const struct rtsan_event *ev, const struct hello *h)
+{
+	const struct bench_mode *m = mode_by_id(h->mode);
+
+	if (ev->private_len < sizeof(*h) || h->magic != HELLO_MAGIC)
+		return "not a sanbench client, or of another version";
+	if (m == NULL)
+		return "this mode is unknown here";
+	if (h->size_min == 0 || h->size_min > h->size_max || h->size_max > RTSAN_LENGTH_MAX - 64 ||
+	    h->depth == 0 || h->slots < h->depth || h->slots > 2 * h->depth ||
+	    h->nb_conns == 0 || h->nb_conns > BENCH_CONNS_MAX || h->index >= h->nb_conns)
+		return "sizes or numbers are out of range";
+	if ((m->flags & MODE_TREE) != 0 && (h->size_min != h->size_max || h->nb_conns != 1))
+		return "a tree takes one size and one connection";
+	if (m->id == MODE_ATOMIC && h->size_max != 8)
+		return "atomics have 8 bytes";
+	return NULL;
+}
+
+/* Memory that an operator allows clients to make us allocate. */
+static bool
+is_affordable(struct session *s, uint64_t bytes)
+{
+	if (bytes > ((uint64_t)s->b->conf.memory_mib << 20) - s->memory)
+		return false;
+	s->memory += bytes;
+	return true;
+}
+
+static void
+session_add(struct server *srv, const struct rtsan_event *ev, const struct hello *h,
+	    const char **wrong)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	struct bench *b = srv->b;
+
+	*wrong = "out of memory";
+	if (s == NULL)
+		return;
+	s->server = srv;
+	s->b = b;
+	s->mode = mode_by_id(h->mode);
+	s->hello = *h;
+	s->id = ++srv->nb_sessions;
+	s->ctl.owner = s;
+	s->ctl.on_msg = srv->on_ctl_msg;
+	s->ctl.on_event = srv->on_ctl_event;
+	s->rtx_begin = bench_counter(b, "rtx");
+	lat_reset(&s->lat);
+	memcpy(s->from, ev->peer, sizeof(s->from));
+	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
+	if (s->peers == NULL || ctl_open(b, &s->ctl) < 0)
+		goto fail;
+	if ((s->mode->flags & MODE_SHARED) != 0 &&
+	    rtsan_mr_alloc(b->ctx, 64, s->mode->rights, &s->shared) < 0)
+		goto fail;
+	if ((s->mode->flags & MODE_TREE) != 0) {
+		*wrong = b->conf.out[0] == '\0' ? "the server takes no trees (--out)" :
+						  "the server can't write there";
+		if (b->conf.out[0] == '\0' || tree_out_open(b->conf.out, &s->out) < 0)
+			goto fail;
+	}
+	s->next = srv->sessions;
+	srv->sessions = s;
+	*wrong = NULL;
+	return;
+fail:
+	session_free(s);
+}
+
+static const char *
+accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
+{
+	struct welcome w = {.magic = HELLO_MAGIC};
+	struct rtsan_conn_param param;
+	const char *wrong;
+	struct session *s;
+	uint32_t nb = 0;
+
+	for (s = srv->sessions; s != NULL; s = s->next) {
+		if (s->hello.token == h->token)
+			return "this session exists already";
+		nb++;
+	}
+	if (nb >= SESSIONS_MAX)
+		return "too many sessions";
+	session_add(srv, ev, h, &wrong);
+	if (wrong != NULL)
+		return wrong;
+	s = srv->sessions;
+	net_param(&srv->b->conf, &param, &w, sizeof(w));
+	if (rtsan_accept(srv->b->ctx, ev->request, s->ctl.q.qp, &param) < 0) {
+		srv->sessions = s->next;
+		session_free(s);
+		return "accepting failed";
+	}
+	return NULL;
+}
+
+/* Receives: one per message that may be under way, and as many to cover our own delay. */
+static int
+peer_open_recvs(struct peer *p, uint32_t rq)
+{
+	struct session *s = p->session;
+	bool has_bytes = (s->mode->flags & MODE_RECVS) != 0;
+
+	if (!has_bytes && (p->hello.flags & HELLO_IMM) == 0)
+		return 0;
+	p->rq = rq;
+	p->seen = calloc(1, sizeof(*p->seen));
+	if (p->seen == NULL)
+		return -1;
+	if (!has_bytes)
+		return 0;
+	p->recv_stride = net_stride(mode_msg_max(s->mode, p->hello.size_max));
+	if (!is_affordable(s, (uint64_t)rq * p->recv_stride) ||
+	    rtsan_mr_alloc(s->b->ctx, (size_t)rq * p->recv_stride, 0, &p->recv_mr) < 0)
+		return -1;
+	p->recv_mem = rtsan_mr_addr(p->recv_mr);
+	return 0;
+}
+
+static int
+peer_open_slots(struct peer *p)
+{
+	struct session *s = p->session;
+	uint64_t bytes = (uint64_t)p->hello.slots * net_stride(p->hello.size_max);
+
+	if ((s->mode->flags & MODE_SERVER_PULLS) != 0) {
+		p->stamp = calloc(p->hello.slots, sizeof(*p->stamp));
+		p->busy = calloc(p->hello.slots, sizeof(*p->busy));
+		if (p->stamp == NULL || p->busy == NULL)
+			return -1;
+	} else if (s->mode->rights == 0) {
+		return 0;
+	}
+	if (!is_affordable(s, bytes) ||
+	    rtsan_mr_alloc(s->b->ctx, bytes, s->mode->rights, &p->mr) < 0)
+		return -1;
+	p->mem = rtsan_mr_addr(p->mr);
+	return 0;
+}
+
+static int
+peer_open(struct session *s, struct peer *p, const struct hello *h)
+{
+	uint32_t rq = s->b->conf.rq != 0 ? s->b->conf.rq : 2u * h->depth, i;
+	int ret = 0;
+
+	p->session = s;
+	p->hello = *h;
+	p->index = h->index;
+	p->q.on_wc = peer_on_wc;
+	p->q.on_event = peer_on_event;
+	if (peer_open_recvs(p, rq) < 0 || peer_open_slots(p) < 0 ||
+	    net_qp_open(s->b, &p->q, (s->mode->flags & MODE_SERVER_PULLS) != 0 ? h->depth : 1u,
+			p->rq > 0 ? p->rq : 1u) < 0)
+		ret = -1;
+	for (i = 0; i < p->rq && ret == 0; i++)
+		ret = peer_post_recv(p, i);
+	if (ret == 0 && s->mode->serve != NULL)
+		s->mode->serve(p);
+	if (ret < 0)
+		peer_close(p);
+	return ret;
+}
+
+static const char *
+accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
+{
+	struct welcome w = {.magic = HELLO_MAGIC};
+	struct rtsan_conn_param param;
+	struct session *s = srv->sessions;
+	struct peer *p;
+
+	while (s != NULL && s->hello.token != h->token)
+		s = s->next;
+	if (s == NULL || h->mode != s->hello.mode || h->nb_conns != s->hello.nb_conns)
+		return "no session of this kind";
+	p = &s->peers[h->index];
+	if (p->is_open)
+		return "this connection exists already";
+	if (peer_open(s, p, h) < 0)
+		return "no memory for that (--memory)";
+	if (p->mr != NULL) {
+		w.addr = (uint64_t)(uintptr_t)p->mem;
+		w.rkey = rtsan_mr_rkey(p->mr);
+	}
+	if (s->shared != NULL) {
+		w.shared_addr = (uint64_t)(uintptr_t)rtsan_mr_addr(s->shared);
+		w.shared_rkey = rtsan_mr_rkey(s->shared);
+	}
+	w.rq = p->rq;
+	net_param(&srv->b->conf, &param, &w, sizeof(w));
+	if (rtsan_accept(srv->b->ctx, ev->request, p->q.qp, &param) < 0) {
+		peer_close(p);
+		return "accepting failed";
+	}
+	p->is_open = true;
+	return NULL;
+}
+
+void
+server_on_request(struct bench *b, const struct rtsan_event *ev)
+{
+	const char *wrong = "no server here";
+	struct hello h;
+
+	memcpy(&h, ev->private_data, sizeof(h));
+	if (b->server != NULL) {
+		wrong = hello_wrong(ev, &h);
+		if (wrong == NULL)
+			wrong = h.kind == HELLO_CTL ? accept_ctl(b->server, ev, &h) :
+						      accept_data(b->server, ev, &h);
+	}
+	if (wrong != NULL)
+		rtsan_reject(b->ctx, ev->request, wrong, (uint16_t)strlen(wrong));
+}

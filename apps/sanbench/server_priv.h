@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SERVER_PRIV_H
+#define SERVER_PRIV_H
+
+/** @file What server.c (sessions at work) and server_accept.c (making them) share. */
+
+#include "server.h"
+
+#define SERVER_END_MS 5000 /**< how long messages may be missing after the client's end */
+
+struct server {
+	struct bench *b;
+	struct rtsan_listener *listener;
+	struct session *sessions;
+	uint32_t nb_sessions;
+	void (*on_ctl_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
+	void (*on_ctl_event)(void *owner, const struct rtsan_event *ev);
+};
+
+void session_free(struct session *s);
+/** Give receive *i* of the data connection to the stack. */
+int peer_post_recv(struct peer *p, uint64_t i);
+void peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
+void peer_on_event(struct bench_qp *q, const struct rtsan_event *ev);
+
+#endif /* SERVER_PRIV_H */

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tree.h"
+#include "tree_entry.h"
+
+struct tree {
+	int root;
+	struct tree_entry *entries;
+	uint32_t nb, max;
+	uint64_t bytes;
+	uint32_t open_entry; /**< whose file is open */
+	int fd;              /**< -1: none */
+	char *error;
+	size_t error_size;
+};
+
+static int
+fail(struct tree *t, const char *path, int err)
+{
+	snprintf(t->error, t->error_size, "%s: %s", path, strerror(err));
+	return -err;
+}
+
+static struct tree_entry *
+entry_add(struct tree *t)
+{
+	struct tree_entry *grown;
+
+	if (t->nb == t->max) {
+		t->max = t->max == 0 ? 256 : t->max * 2;
+		grown = realloc(t->entries, t->max * sizeof(*grown));
+		if (grown == NULL)
+			return NULL;
+		t->entries = grown;
+	}
+	memset(&t->entries[t->nb], 0, sizeof(*t->entries));
+	return &t->entries[t->nb++];
+}
+
+/* Path below the root, of *name* in folder *dir*. */
+static char *
+join(const char *dir, const char *name)
+{
+	char *path = NULL;
+
+	if (asprintf(&path, "%s%s%s", dir, dir[0] != '\0' ? "/" : "", name) < 0)
+		return NULL;
+	if (strlen(path) >= PATH_MAX) {
+		free(path);
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	return path;
+}
+
+/* One file, link or folder; the folder's content comes later. */
+static int
+list_one(struct tree *t, int dirfd, const char *dir, const char *name)
+{
+	char *path = join(dir, name), target[PATH_MAX];
+	struct tree_entry *e;
+	struct stat st;
+	ssize_t n;
+
+	if (path == NULL)
+		return fail(t, name, errno);
+	e = entry_add(t);
+	if (e == NULL) {
+		free(path);
+		return fail(t, name, ENOMEM);
+	}
+	e->path = path;
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail(t, path, errno);
+	e->mode = st.st_mode & 0777;
+	if (S_ISDIR(st.st_mode)) {
+		e->kind = TREE_DIR;
+	} else if (S_ISREG(st.st_mode)) {
+		e->kind = TREE_FILE;
+		e->size = (uint64_t)st.st_size;
+		e->offset = t->bytes;
+		t->bytes += e->size;
+	} else if (S_ISLNK(st.st_mode)) {
+		e->kind = TREE_LINK;
+		n = readlinkat(dirfd, name, target, sizeof(target) - 1);
+		if (n < 0)
+			return fail(t, path, errno);
+		e->target = strndup(target, (size_t)n);
+		if (e->target == NULL)
+			return fail(t, path, ENOMEM);
+	} else {
+		return fail(t, path, ENOTSUP);
+	}
+	return 0;
+}
+
+/* Entries of one folder, sorted, so that the same tree is always sent alike. */
+static int
+list_folder(struct tree *t, const char *dir)
+{
+	struct dirent **names;
+	int fd, n, i, ret = 0;
+
+	fd = openat(t->root, dir[0] != '\0' ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fail(t, dir, errno);
+	n = scandirat(fd, ".", &names, NULL, alphasort);
+	if (n < 0)
+		ret = fail(t, dir, errno);
+	for (i = 0; i < n; i++) {
+		if (ret == 0 && strcmp(names[i]->d_name, ".") != 0 &&
+		    strcmp(names[i]->d_name, "..") != 0)
+			ret = list_one(t, fd, dir, names[i]->d_name);
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	close(fd);
+	return ret;
+}
+
+int
+tree_open(const char *path, struct tree **out, char *error, size_t size)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+	uint32_t i;
+	int ret;
+
+	if (t == NULL)
+		return -ENOMEM;
+	t->fd = -1;
+	t->error = error;
+	t->error_size = size;
+	t->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ret = t->root < 0 ? fail(t, path, errno) : list_folder(t, "");
+	/* Breadth first: what list_folder() adds is visited when its turn comes. */
+	for (i = 0; i < t->nb && ret == 0; i++)
+		if (t->entries[i].kind == TREE_DIR)
+			ret = list_folder(t, t->entries[i].path);
+	if (ret < 0) {
+		tree_close(t);
+		return ret;
+	}
+	*out = t;
+	return 0;
+}
+
+void
+tree_close(struct tree *t)
+{
+	uint32_t i;
+
+	if (t == NULL)
+		return;
+	for (i = 0; i < t->nb; i++) {
+		free(t->entries[i].path);
+		free(t->entries[i].target);
+	}
+	free(t->entries);
+	if (t->fd >= 0)
+		close(t->fd);
+	if (t->root >= 0)
+		close(t->root);
+	free(t);
+}
+
+uint64_t
+tree_bytes(const struct tree *t)
+{
+	return t->bytes;
+}
+
+uint32_t
+tree_entries(const struct tree *t)
+{
+	return t->nb;
+}
+
+size_t
+tree_manifest(const struct tree *t, size_t *at, void *buf, size_t size)
+{
+	struct tree_record r;
+	uint8_t *p = buf;
+	const struct tree_entry *e;
+
+	for (; *at < t->nb; (*at)++) {
+		e = &t->entries[*at];
+		r = (struct tree_record){
+			.kind = e->kind,
+			.mode = e->mode,
+			.size = e->size,
+			.path_len = (uint16_t)strlen(e->path),
+			.target_len = e->target != NULL ? (uint16_t)strlen(e->target) : 0,
+		};
+		if (sizeof(r) + r.path_len + r.target_len > size - (size_t)(p - (uint8_t *)buf))
+			break;
+		memcpy(p, &r, sizeof(r));
+		p += sizeof(r);
+		memcpy(p, e->path, r.path_len);
+		p += r.path_len;
+		if (r.target_len > 0)
+			memcpy(p, e->target, r.target_len);
+		p += r.target_len;
+	}
+	return (size_t)(p - (uint8_t *)buf);
+}
+
+static int
+file_open(struct tree *t, uint32_t i)
+{
+	if (t->fd >= 0 && t->open_entry == i)
+		return 0;
+	if (t->fd >= 0)
+		close(t->fd);
+	t->fd = openat(t->root, t->entries[i].path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	t->open_entry = i;
+	return t->fd < 0 ? -errno : 0;
+}
+
+int
+tree_read(struct tree *t, uint64_t off, void *buf, size_t len)
+{
+	uint32_t i = tree_find(t->entries, t->nb, off);
+	const struct tree_entry *e;
+	uint8_t *p = buf;
+	ssize_t n;
+	int ret;
+
+	while (len > 0 && i < t->nb) {
+		e = &t->entries[i];
+		if (e->kind != TREE_FILE || off >= e->offset + e->size) {
+			i++;
+			continue;
+		}
+		ret = file_open(t, i);
+		if (ret < 0)
+			return ret;
+		n = (ssize_t)(e->offset + e->size - off < len ? e->offset + e->size - off : len);
+		n = pread(t->fd, p, (size_t)n, (off_t)(off - e->offset));
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		p += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return len > 0 ? -ERANGE : 0;
+}
