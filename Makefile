@@ -25,8 +25,10 @@ demo: build
 check: deps
 	@/usr/bin/python3 devtools/check.py --plain $(BUILD) --asan $(BUILD_ASAN)
 
+# This stack, the bare link and the kernel in turn, under ten minutes.
+# BENCH=latency|rate|bulk|wire: one figure. WRITE=1: into doc/performance.md.
 bench: build
-	@meson test -C $(BUILD) --benchmark --verbose
+	@/usr/bin/python3 test/bench/bench.py $(if $(BENCH),--only $(BENCH)) $(if $(WRITE),--write) $(BUILD)
 
 # Breaks one mechanism at a time; the test named in each patch must notice.
 check-mutants: deps

@@ -479,7 +479,8 @@ atomic__refusals(void **state)
 		assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), cases[i].status);
 	}
 	/* aligned by its name, but not in our memory */
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem + 1, 64, 0, SAN_RIGHT_ATOMIC, PKEY, &skewed), 0);
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem + 1, 64, 0, SAN_RIGHT_ATOMIC, PKEY, &skewed),
+			 0);
 	r = atomic_on(skewed, 8, SAN_ATOMIC_FETCH_ADD, 1);
 	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_ALIGN);
 	r = atomic_on(skewed, 7, SAN_ATOMIC_FETCH_ADD, 1);

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CM_NET_H
+#define CM_NET_H
+
+/**
+ * @file
+ * Two hosts, each connection management over packet delivery, and a link between
+ * them in virtual time, for the tests of lib/cm. Messages travel as bytes, through
+ * the builder and the parser; what the link does to each is the test's to say.
+ */
+
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "cm.h"
+#include "san_assert.h"
+#include "unit/test_eal.h"
+
+#define CM_NET_FLIGHTS    512
+#define CM_NET_LATENCY_NS (10 * SAN_NS_PER_US)
+#define CM_NET_SERVICE    0x1122334455667788ULL
+#define CM_NET_PKEY       0x8001
+
+struct cm_net;
+
+/** What happens to a packet on the link. */
+struct cm_fate {
+	uint8_t copies; /**< 0: lost */
+	uint64_t delay_ns[4];
+};
+
+/** *msg*: of a CM packet, else NULL. *fate* is filled for one copy after the usual time. */
+typedef void (*cm_net_hook)(struct cm_net *net, int from, const struct san_wire_pkt *p,
+			    const struct san_wire_cm *msg, struct cm_fate *fate);
+
+/** Sees each event before anything is done about it. */
+typedef void (*cm_net_on_event)(struct cm_net *net, int i, const struct san_cm_event *ev);
+
+struct cm_host {
+	struct san_pdl *pdl;
+	struct san_cm *cm;
+	struct san_prng secret;
+	struct san_ip ip;
+	struct rte_ether_addr mac;
+	struct san_cm_param param;         /**< for connect and accept */
+	bool no_accept;                    /**< leave requests to the test */
+	bool no_release;                   /**< leave released slots to the test */
+	bool no_mac;                       /**< nobody resolves addresses */
+	bool dead;                         /**< hears and says nothing */
+	uint32_t nb[SAN_CM_EV_CLOSED + 1]; /**< events by type */
+	struct san_cm_event last[SAN_CM_EV_CLOSED + 1];
+	uint32_t nb_rx[SAN_CM_MSG_MAX];
+	uint32_t nb_tx[SAN_CM_MSG_MAX];
+	uint64_t drops[SAN_DROP_MAX];
+};
+
+struct cm_flight {
+	struct rte_mbuf *m; /**< NULL: free */
+	int to;
+	uint64_t at_ns;
+	uint64_t order;
+};
+
+struct cm_net {
+	struct cm_host h[2];
+	struct rte_mempool *pool;
+	uint64_t now_ns;
+	uint64_t nb_sent;
+	cm_net_hook hook;
+	cm_net_on_event on_event;
+	uint64_t arg[4]; /**< the hook's */
+	struct cm_flight flights[CM_NET_FLIGHTS];
+};
+
+static inline uint32_t
+cm_net_secret32(void *arg)
+{
+	return (uint32_t)(san_prng_u64(arg) >> 32);
+}
+
+static inline struct san_ip
+cm_net_ip(int i, bool v6)
+{
+	struct san_ip ip = {.b = {[10] = 0xff, [11] = 0xff, 10, 0, 0, (uint8_t)(i + 1)}};
+
+	if (v6)
+		ip = (struct san_ip){.b = {0xfd, [15] = (uint8_t)(i + 1)}};
+	return ip;
+}
+
+static inline struct san_cm_param
+cm_net_param(void)
+{
+	return (struct san_cm_param){
+		.ordered = true,
+		.pkey = CM_NET_PKEY,
+		.mtu = 1408,
+		.req_win = 64,
+		.data_win = 256,
+		.first_win = 64,
+		.max_txn = 128,
+		.msg_limit = 100,
+		.rnr_ms = 500,
+		.keepalive_ms = 0,
+	};
+}
+
+static inline void
+cm_net_pdl_conf(struct cm_host *h, uint32_t max_conns, struct san_pdl_conf *conf)
+{
+	san_pdl_conf_default(conf);
+	conf->max_conns = max_conns;
+	conf->max_active = RTE_MIN(max_conns, 8u);
+	conf->secret32 = cm_net_secret32;
+	conf->secret_arg = &h->secret;
+	conf->prng_seed = 1;
+}
+
+/** Configuration of host *i*; a test may change it before cm_net_start(). */
+static inline void
+cm_net_cm_conf(const struct cm_host *h, uint32_t max_conns, struct san_cm_conf *conf)
+{
+	san_cm_conf_default(conf);
+	conf->max_conns = max_conns;
+	conf->max_listeners = 4;
+	conf->path.src_mac = h->mac;
+	conf->path.dscp = 26;
+	conf->ports[0] = (uint16_t)(50000 + h->mac.addr_bytes[5]);
+	conf->ports[1] = (uint16_t)(51000 + h->mac.addr_bytes[5]);
+	conf->nb_ports = 2;
+	memset(conf->secret, 0x40 + h->mac.addr_bytes[5], sizeof(conf->secret));
+}
+
+/** (Re)start host *i*: nothing of an earlier life is left but address and name. */
+static inline void
+cm_net_start(struct cm_net *net, int i, const struct san_pdl_conf *pdl_conf,
+	     const struct san_cm_conf *cm_conf)
+{
+	struct cm_host *h = &net->h[i];
+
+	san_cm_destroy(h->cm);
+	san_pdl_destroy(h->pdl);
+	h->cm = NULL;
+	h->pdl = NULL;
+	SAN_VERIFY(san_pdl_create(pdl_conf, net->now_ns, &h->pdl) == 0);
+	SAN_VERIFY(san_cm_create(cm_conf, h->pdl, &h->cm) == 0);
+}
+
+static inline void
+cm_net_host_init(struct cm_net *net, int i, uint32_t max_conns, bool v6)
+{
+	struct cm_host *h = &net->h[i];
+	struct san_pdl_conf pdl_conf;
+	struct san_cm_conf cm_conf;
+
+	h->ip = cm_net_ip(i, v6);
+	h->mac = (struct rte_ether_addr){{2, 0, 0, 0, 0, (uint8_t)(i + 1)}};
+	h->param = cm_net_param();
+	cm_net_pdl_conf(h, max_conns, &pdl_conf);
+	cm_net_cm_conf(h, max_conns, &cm_conf);
+	cm_net_start(net, i, &pdl_conf, &cm_conf);
+}
+
+static inline void
+cm_net_init(struct cm_net *net, struct rte_mempool *pool, uint64_t seed, uint32_t max_conns,
+	    bool v6)
+{
+	memset(net, 0, sizeof(*net));
+	net->pool = pool;
+	net->now_ns = 1000 * SAN_NS_PER_S;
+	san_prng_seed(&net->h[0].secret, seed);
+	san_prng_seed(&net->h[1].secret, ~seed);
+	cm_net_host_init(net, 0, max_conns, v6);
+	cm_net_host_init(net, 1, max_conns, v6);
+}
+
+static inline void
+cm_net_fini(struct cm_net *net)
+{
+	uint32_t i;
+
+	for (i = 0; i < CM_NET_FLIGHTS; i++)
+		rte_pktmbuf_free(net->flights[i].m);
+	for (i = 0; i < 2; i++) {
+		san_cm_destroy(net->h[i].cm);
+		san_pdl_destroy(net->h[i].pdl);
+	}
+}
+
+static inline void
+cm_net_check(const struct cm_net *net)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		san_cm_check(net->h[i].cm);
+		san_pdl_check(net->h[i].pdl);
+	}
+}
+
+/* ---- the link ---- */
+
+static inline void
+cm_net_fly(struct cm_net *net, int to, struct rte_mbuf *m, uint64_t delay_ns)
+{
+	struct cm_flight *f = net->flights;
+
+	while (f->m != NULL)
+		SAN_VERIFY(++f < net->flights + CM_NET_FLIGHTS);
+	*f = (struct cm_flight){m, to, net->now_ns + delay_ns, net->nb_sent++};
+}
+
+/** Put a packet on the link; *m* is the link's. */
+static inline void
+cm_net_send(struct cm_net *net, int from, const struct san_wire_pkt *p,
+	    const struct san_wire_cm *msg, struct rte_mbuf *m)
+{
+	struct cm_fate fate = {.copies = 1, .delay_ns = {CM_NET_LATENCY_NS}};
+	uint8_t i;
+
+	if (net->hook != NULL)
+		net->hook(net, from, p, msg, &fate);
+	if (msg != NULL)
+		net->h[from].nb_tx[msg->msg]++;
+	for (i = 0; i < fate.copies; i++)
+		cm_net_fly(net, 1 - from, rte_pktmbuf_copy(m, net->pool, 0, UINT32_MAX),
+			   fate.delay_ns[i]);
+	rte_pktmbuf_free(m);
+}
+
+static inline struct rte_mbuf *
+cm_net_mbuf(struct cm_net *net)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(net->pool);
+
+	SAN_VERIFY(m != NULL);
+	return m;
+}
+
+/** A CM packet as it comes from *path*; a test may forge any. */
+static inline struct rte_mbuf *
+cm_net_build(struct cm_net *net, const struct san_wire_path *path, const struct san_wire_pkt *p,
+	     const struct san_wire_cm *msg)
+{
+	struct rte_mbuf *m = cm_net_mbuf(net);
+
+	san_wire_build_cm(m, path, p, msg);
+	san_wire_seal(m);
+	return m;
+}
+
+static inline void
+cm_net_tx_cm(struct cm_net *net, int i)
+{
+	struct cm_host *h = &net->h[i];
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm msg;
+
+	while (san_cm_tx_next(h->cm, &path, &p, &msg, net->now_ns)) {
+		if (rte_is_zero_ether_addr(&path.dst_mac)) {
+			if (!h->no_mac)
+				san_cm_resolved(h->cm, &path.dst, &net->h[1 - i].mac,
+						net->now_ns);
+			continue;
+		}
+		SAN_VERIFY(rte_is_same_ether_addr(&path.dst_mac, &net->h[1 - i].mac));
+		cm_net_send(net, i, &p, &msg, cm_net_build(net, &path, &p, &msg));
+	}
+}
+
+/** ACKs and PROBEs. */
+static inline void
+cm_net_tx_acks(struct cm_net *net, int i)
+{
+	struct cm_host *h = &net->h[i];
+	struct san_pdl_conn *c;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	struct rte_mbuf *m;
+
+	while ((c = san_pdl_ack_next(h->pdl, net->now_ns)) != NULL) {
+		memset(&p, 0, sizeof(p));
+		memset(&ack, 0, sizeof(ack));
+		san_pdl_ack_fill(h->pdl, c, &p, &ack, net->now_ns);
+		m = cm_net_mbuf(net);
+		if (p.op == SAN_OP_ACK)
+			san_wire_build_ack(m, &c->path, &p, &ack);
+		else
+			san_wire_build(m, &c->path, &p);
+		san_wire_seal(m);
+		cm_net_send(net, i, &p, NULL, m);
+	}
+}
+
+/** One pull request from *slot* of host *i*, of which nothing else is true. */
+static inline uint32_t
+cm_net_tx_data(struct cm_net *net, int i, uint16_t slot)
+{
+	struct cm_host *h = &net->h[i];
+	struct san_pdl_conn *c = &h->pdl->conns[slot];
+	struct san_pdl_entry e = {.op = SAN_OP_PULL_REQ};
+	struct san_pdl_room room;
+	struct san_wire_pkt p;
+	struct rte_mbuf *m;
+
+	san_pdl_tx_room(h->pdl, c, net->now_ns, &room);
+	SAN_VERIFY(room.nb_req > 0);
+	san_pdl_tx_assign(h->pdl, c, &e, net->now_ns);
+	memset(&p, 0, sizeof(p));
+	p.op = SAN_OP_PULL_REQ;
+	p.psn = e.psn;
+	p.length = 1;
+	san_pdl_tx_header(h->pdl, c, &p, net->now_ns);
+	san_pdl_tx_end(h->pdl, c, false);
+	san_pdl_conn_arm(h->pdl, c);
+	m = cm_net_mbuf(net);
+	san_wire_build(m, &c->path, &p);
+	san_wire_seal(m);
+	cm_net_send(net, i, &p, NULL, m);
+	return e.psn;
+}
+
+/* ---- the hosts ---- */
+
+static inline void
+cm_net_events(struct cm_net *net, int i)
+{
+	struct cm_host *h = &net->h[i];
+	struct san_cm_event ev;
+
+	while (san_cm_event_next(h->cm, &ev)) {
+		SAN_VERIFY(ev.type >= SAN_CM_EV_CONNECT_REQUEST && ev.type <= SAN_CM_EV_CLOSED);
+		h->nb[ev.type]++;
+		h->last[ev.type] = ev;
+		if (net->on_event != NULL)
+			net->on_event(net, i, &ev);
+		if (ev.type == SAN_CM_EV_CONNECT_REQUEST && !h->no_accept)
+			san_cm_accept(h->cm, ev.slot, &h->param, 1000 + ev.slot, net->now_ns);
+		if (ev.type >= SAN_CM_EV_DISCONNECTED && !h->no_release)
+			san_cm_release(h->cm, ev.slot, net->now_ns);
+	}
+}
+
+static inline enum san_drop
+cm_net_rx_transport(struct cm_net *net, int i, struct san_wire_pkt *p,
+		    const struct san_wire_ack *ack)
+{
+	struct cm_host *h = &net->h[i];
+	struct san_pdl_conn *c = NULL;
+	enum san_drop drop;
+
+	drop = san_pdl_rx_check(h->pdl, p, ack, net->now_ns, &c);
+	if (drop == SAN_DROP_STATE && san_cm_implicit_rtu(h->cm, c->slot, net->now_ns))
+		drop = san_pdl_rx_check(h->pdl, p, ack, net->now_ns, &c);
+	if (drop == SAN_DROP_CID || drop == SAN_DROP_TAG)
+		san_cm_answer_reset(h->cm, p, net->now_ns);
+	if (drop == SAN_DROP_NONE)
+		san_pdl_rx_commit(h->pdl, c, p, SAN_RX_ACKED, net->now_ns);
+	h->pdl->nb_acked = 0;
+	if (c != NULL)
+		san_pdl_conn_arm(h->pdl, c);
+	return drop;
+}
+
+/** Host *i* receives *m*, which is freed. */
+static inline enum san_drop
+cm_net_rx(struct cm_net *net, int i, struct rte_mbuf *m)
+{
+	struct cm_host *h = &net->h[i];
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	struct san_wire_cm msg;
+	enum san_drop drop;
+
+	drop = san_wire_parse(m, SAN_WIRE_PORT, &p, &ack);
+	SAN_VERIFY(drop == SAN_DROP_NONE);
+	if (p.op == SAN_OP_CM) {
+		if (san_wire_parse_cm(m, &p, &msg) == SAN_DROP_NONE)
+			h->nb_rx[msg.msg]++;
+		drop = san_cm_rx(h->cm, m, &p, net->now_ns);
+	} else {
+		drop = cm_net_rx_transport(net, i, &p, p.op == SAN_OP_ACK ? &ack : NULL);
+	}
+	h->drops[drop]++;
+	rte_pktmbuf_free(m);
+	return drop;
+}
+
+static inline void
+cm_net_timers(struct cm_net *net, int i)
+{
+	struct cm_host *h = &net->h[i];
+	struct san_pdl_conn *c;
+	struct san_timer *t;
+
+	while ((t = san_wheel_poll(&h->pdl->wheel, net->now_ns)) != NULL) {
+		c = container_of(t, struct san_pdl_conn, timer);
+		san_pdl_on_timer(h->pdl, c, net->now_ns);
+		if (c->failed)
+			san_cm_failed(h->cm, c->slot, SAN_CM_R_TIMEOUT, net->now_ns);
+		san_cm_on_timer(h->cm, c->slot, net->now_ns);
+		if (c->state != SAN_CONN_FREE)
+			san_pdl_conn_arm(h->pdl, c);
+		cm_net_events(net, i);
+	}
+}
+
+/** The packet to arrive next, NULL: none is under way. */
+static inline struct cm_flight *
+cm_net_next_flight(struct cm_net *net)
+{
+	struct cm_flight *best = NULL;
+	uint32_t i;
+
+	for (i = 0; i < CM_NET_FLIGHTS; i++) {
+		struct cm_flight *f = &net->flights[i];
+
+		if (f->m == NULL)
+			continue;
+		if (best == NULL || f->at_ns < best->at_ns ||
+		    (f->at_ns == best->at_ns && f->order < best->order))
+			best = f;
+	}
+	return best;
+}
+
+/** Let both hosts do what they can without time passing. */
+static inline void
+cm_net_settle(struct cm_net *net)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (net->h[i].dead)
+			continue;
+		cm_net_events(net, i);
+		cm_net_timers(net, i);
+		cm_net_tx_cm(net, i);
+		cm_net_tx_acks(net, i);
+		cm_net_events(net, i);
+	}
+}
+
+/** When something happens next. */
+static inline uint64_t
+cm_net_deadline_ns(struct cm_net *net)
+{
+	struct cm_flight *f = cm_net_next_flight(net);
+	uint64_t t = f != NULL ? f->at_ns : SAN_TIME_NEVER;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!net->h[i].dead)
+			t = san_time_min(t, san_wheel_deadline_ns(&net->h[i].pdl->wheel));
+	}
+	return t;
+}
+
+/** Virtual time passes until *until_ns*. */
+static inline void
+cm_net_run_until(struct cm_net *net, uint64_t until_ns)
+{
+	struct cm_flight *f;
+	uint64_t t;
+
+	for (;;) {
+		cm_net_settle(net);
+		t = cm_net_deadline_ns(net);
+		if (t > until_ns)
+			break;
+		net->now_ns = RTE_MAX(t, net->now_ns);
+		while ((f = cm_net_next_flight(net)) != NULL && f->at_ns <= net->now_ns) {
+			struct rte_mbuf *m = f->m;
+
+			f->m = NULL;
+			if (net->h[f->to].dead) {
+				rte_pktmbuf_free(m);
+				continue;
+			}
+			cm_net_rx(net, f->to, m);
+			cm_net_settle(net);
+			cm_net_check(net);
+		}
+	}
+	net->now_ns = until_ns;
+	cm_net_check(net);
+}
+
+static inline void
+cm_net_run(struct cm_net *net, uint64_t ns)
+{
+	cm_net_run_until(net, net->now_ns + ns);
+}
+
+/* ---- what many tests begin with ---- */
+
+static inline void
+cm_net_listen(struct cm_net *net, int i)
+{
+	SAN_VERIFY(san_cm_listen(net->h[i].cm, CM_NET_SERVICE, CM_NET_PKEY, 8, 77) == 0);
+}
+
+/** Host *i* starts to connect to the other. */
+static inline uint16_t
+cm_net_connect(struct cm_net *net, int i, uint64_t cookie)
+{
+	struct cm_host *h = &net->h[i];
+	uint16_t slot = UINT16_MAX;
+
+	SAN_VERIFY(san_cm_connect(h->cm, &h->ip, &net->h[1 - i].ip, CM_NET_SERVICE, &h->param,
+				  cookie, net->now_ns, &slot) == 0);
+	return slot;
+}
+
+/** From host 0 to host 1, until both are open; returns the slots. */
+static inline void
+cm_net_open(struct cm_net *net, uint16_t slot[2])
+{
+	slot[0] = cm_net_connect(net, 0, 42);
+	cm_net_run(net, 10 * SAN_NS_PER_MS);
+	slot[1] = net->h[1].last[SAN_CM_EV_ESTABLISHED].slot;
+	SAN_VERIFY(san_cm_state(net->h[0].cm, slot[0]) == SAN_CM_ESTABLISHED);
+	SAN_VERIFY(san_cm_state(net->h[1].cm, slot[1]) == SAN_CM_ESTABLISHED);
+}
+
+/** Path of a packet that claims to come from host *from*. */
+static inline struct san_wire_path
+cm_net_path(const struct cm_net *net, int from)
+{
+	const struct cm_host *h = &net->h[from];
+
+	return (struct san_wire_path){
+		.src_mac = h->mac,
+		.dst_mac = net->h[1 - from].mac,
+		.src = h->ip,
+		.dst = net->h[1 - from].ip,
+		.src_port = 55555,
+		.dst_port = SAN_WIRE_PORT,
+	};
+}
+
+/** Host 1 - *from* receives a message forged in the name of *from*. */
+static inline enum san_drop
+cm_net_forge(struct cm_net *net, int from, const struct san_wire_cm *msg)
+{
+	struct san_wire_path path = cm_net_path(net, from);
+	struct san_wire_pkt p = {
+		.op = SAN_OP_CM,
+		.dcid = SAN_WIRE_CID_CM,
+		.pkey = CM_NET_PKEY,
+		.tag = msg->dst_tag,
+	};
+
+	return cm_net_rx(net, 1 - from, cm_net_build(net, &path, &p, msg));
+}
+
+#endif /* CM_NET_H */

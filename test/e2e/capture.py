@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tshark watching, and what its captures must show."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+from e2e import SOURCE, Failed, check
+
+LUA = os.path.join(SOURCE, 'usertools/sanstack.lua')
+CHECK_ICRC = os.path.join(SOURCE, 'usertools/check-icrc.py')
+TSHARK = ['tshark', '-X', f'lua_script:{LUA}']
+
+PUSH_SLCTD_REQ, PULL_REQ, ATOMIC_REQ, PUSH_GRNT = 0xC0, 0xC1, 0xC2, 0xC3
+PUSH_SLCTD_DATA, PUSH_UNSLCTD_DATA, PULL_DATA = 0xC4, 0xC5, 0xC6
+ACK, NACK, RESYNC, CM, PROBE = 0xC7, 0xC8, 0xC9, 0xCA, 0xCB
+
+
+class Watch:
+    """tshark on an interface; use as a context."""
+
+    def __init__(self, work, ns, name, iface='pv0'):
+        self.work, self.ns, self.iface = work, ns, iface
+        self.path = work.path(f'{name}.pcapng')
+
+    def __enter__(self):
+        # dumpcap, tshark's own capturing part: it says when it begins, and writes as it goes.
+        dumpcap = shutil.which('dumpcap') or '/usr/bin/dumpcap'
+        self.process = self.work.start('dumpcap', [
+            *self.ns.exec(), dumpcap, '-q', '-i', self.iface, '-B', '64', '-s', '0',
+            '-f', 'udp port 4791', '-w', self.path])
+        until = time.monotonic() + 20
+        while 'File:' not in self.process.err():
+            check(self.process.is_alive(), f'no capture: {self.process.tail()}')
+            check(time.monotonic() < until, 'capturing does not begin')
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_):
+        time.sleep(0.3)
+        self.process.popen.terminate()
+        self.process.wait(20)
+
+
+def fields(path, *names, display='san'):
+    """Rows of fields that tshark decodes."""
+    command = [*TSHARK, '-r', path, '-Y', display, '-T', 'fields']
+    for name in names:
+        command += ['-e', name]
+    done = subprocess.run(command, capture_output=True, text=True)
+    check(done.returncode == 0, f'tshark: {done.stderr}')
+    check('Lua' not in done.stderr, f'tshark: {done.stderr}')
+    return [line.split('\t') for line in done.stdout.splitlines()]
+
+
+def check_decodes(path):
+    """Every packet is known to the dissector and none is malformed; packets by opcode."""
+    rows = fields(path, 'san.bth.opcode')
+    found = {}
+    for (opcode,) in rows:
+        # Several transactions in one packet, or an answer in a frame of its own, repeat a field.
+        found[int(opcode.split(',')[0], 0)] = found.get(int(opcode.split(',')[0], 0), 0) + 1
+    check(rows, 'tshark sees no packet of ours')
+    all_udp = fields(path, 'frame.number', display='udp.dstport == 4791')
+    check(len(all_udp) == len(rows), f'{len(all_udp)} packets to our port, {len(rows)} decoded')
+    bad = fields(path, 'frame.number', '_ws.expert.message',
+                 display='_ws.malformed || _ws.expert.severity >= 0x600000')
+    check(not bad, f'malformed: {bad[:5]}')
+    return found
+
+
+def check_icrc(path, expected=True):
+    """Every ICRC is judged right by an independent program."""
+    done = subprocess.run([sys.executable, CHECK_ICRC, path], capture_output=True, text=True)
+    check((done.returncode == 0) == expected, f'check-icrc: {done.stdout[-500:]}{done.stderr}')
+    return done.stdout
+
+
+def icrc_tool():
+    """check-icrc.py as a module."""
+    spec = importlib.util.spec_from_file_location('check_icrc', CHECK_ICRC)
+    if spec is None:
+        raise Failed('check-icrc.py is missing')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,742 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Bad input from an application or its peer: each gets the status that rtsan.h
+ * documents, in bounded time, and the process and mostly the connection live on.
+ * (RT-7, RT-23, RT-24, RT-27, RT-29)
+ *
+ * errors server SPEC
+ * errors client SPEC PEER CASE...      prints "ok CASE" or "not ok CASE: why"
+ *
+ * The server does what the connection's private data, the number of a case, asks for.
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rtsan.h>
+
+#define SERVICE    17
+#define REGION     (1u << 20)
+#define RECV_BYTES 256
+#define NB_RECVS   8
+#define LIMIT_MS   8000 /* of any one case, unless it says otherwise */
+
+enum behaviour {
+	PLAIN = 1,     /* accept, post receives */
+	REFUSE = 2,    /* reject, with private data */
+	NOT_READY = 3, /* accept, post no receives before READY_MS */
+	REVOKE = 4,    /* accept, revoke a region REVOKE_MS later */
+	SHORT = 5,     /* accept, receives of 16 bytes */
+};
+
+#define READY_MS  1500
+#define REVOKE_MS 60
+
+/* Regions that the server offers, by the rights they have. */
+enum region {
+	ALL,
+	PULL_ONLY,
+	PUSH_ONLY,
+	NO_RIGHTS,
+	TO_REVOKE,
+	REGIONS
+};
+
+struct offer {
+	uint64_t addr[REGIONS];
+	uint32_t rkey[REGIONS];
+};
+_Static_assert(sizeof(struct offer) <= RTSAN_PRIVATE_MAX, "fits into private data");
+
+static volatile sig_atomic_t stop;
+
+static void
+on_signal(int signum)
+{
+	(void)signum;
+	stop = 1;
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void
+die(const char *what)
+{
+	fprintf(stderr, "errors: %s: %s\n", what, rtsan_error());
+	exit(1);
+}
+
+/* ---- server ---- */
+
+struct served {
+	struct served *next;
+	struct rtsan_qp *qp;
+	struct rtsan_mr *recv_mr;
+	struct rtsan_mr *revoked;
+	uint8_t behaviour;
+	uint64_t act_at;
+	bool is_over;
+};
+
+struct server {
+	struct rtsan_ctx *ctx;
+	struct rtsan_cq *cq;
+	struct rtsan_mr *mr[REGIONS];
+	struct served *list;
+};
+
+static void
+post_recvs(struct served *s, uint32_t length)
+{
+	struct rtsan_sge sge = {.lkey = rtsan_mr_lkey(s->recv_mr), .length = length};
+	struct rtsan_recv_wr wr = {.sge = &sge, .nb_sge = 1};
+	int i;
+
+	for (i = 0; i < NB_RECVS; i++) {
+		sge.addr = (uint8_t *)rtsan_mr_addr(s->recv_mr) + i * RECV_BYTES;
+		wr.wr_id = (uint64_t)i;
+		if (rtsan_post_recv(s->qp, &wr, 1) != 1)
+			die("rtsan_post_recv");
+	}
+}
+
+static void
+serve_request(struct server *srv, const struct rtsan_event *ev)
+{
+	struct rtsan_qp_attr attr = {.send_cq = srv->cq, .recv_cq = srv->cq};
+	struct offer offer;
+	struct rtsan_conn_param param = {
+		.private_data = &offer,
+		.private_len = sizeof(offer),
+	};
+	struct served *s = calloc(1, sizeof(*s));
+	int i;
+
+	if (ev->private_data[0] == REFUSE || s == NULL) {
+		rtsan_reject(srv->ctx, ev->request, "go away", 7);
+		free(s);
+		return;
+	}
+	s->behaviour = ev->private_data[0];
+	attr.context = s;
+	if (rtsan_qp_create(srv->ctx, &attr, &s->qp) < 0 ||
+	    rtsan_mr_alloc(srv->ctx, NB_RECVS * RECV_BYTES, 0, &s->recv_mr) < 0)
+		die("a connection's resources");
+	if (s->behaviour != NOT_READY)
+		post_recvs(s, s->behaviour == SHORT ? 16 : RECV_BYTES);
+	for (i = 0; i < REGIONS; i++) {
+		offer.addr[i] = (uint64_t)(uintptr_t)rtsan_mr_addr(srv->mr[i]);
+		offer.rkey[i] = rtsan_mr_rkey(srv->mr[i]);
+	}
+	if (s->behaviour == REVOKE) {
+		if (rtsan_mr_alloc(srv->ctx, REGION, RTSAN_REMOTE_PULL | RTSAN_REMOTE_PUSH,
+				   &s->revoked) < 0)
+			die("rtsan_mr_alloc");
+		offer.addr[TO_REVOKE] = (uint64_t)(uintptr_t)rtsan_mr_addr(s->revoked);
+		offer.rkey[TO_REVOKE] = rtsan_mr_rkey(s->revoked);
+	}
+	if (rtsan_accept(srv->ctx, ev->request, s->qp, &param) < 0)
+		die("rtsan_accept");
+	s->next = srv->list;
+	srv->list = s;
+}
+
+static void
+serve_act(struct server *srv)
+{
+	struct served **at = &srv->list, *s;
+
+	while ((s = *at) != NULL) {
+		if (s->act_at != 0 && now_ms() >= s->act_at) {
+			s->act_at = 0;
+			if (s->behaviour == NOT_READY)
+				post_recvs(s, RECV_BYTES);
+			if (s->behaviour == REVOKE) {
+				if (rtsan_mr_dereg(s->revoked) < 0)
+					die("rtsan_mr_dereg of a region in use by the peer");
+				s->revoked = NULL;
+			}
+		}
+		if (!s->is_over) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		rtsan_qp_destroy(s->qp);
+		rtsan_mr_dereg(s->recv_mr);
+		if (s->revoked != NULL)
+			rtsan_mr_dereg(s->revoked);
+		free(s);
+	}
+}
+
+static void
+serve_event(struct server *srv, const struct rtsan_event *ev)
+{
+	struct served *s;
+
+	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
+		serve_request(srv, ev);
+		return;
+	}
+	s = rtsan_qp_context(ev->qp);
+	if (ev->type == RTSAN_EV_ESTABLISHED)
+		s->act_at = now_ms() + (s->behaviour == NOT_READY ? READY_MS : REVOKE_MS);
+	else
+		s->is_over = true;
+}
+
+static int
+run_server(const char *spec)
+{
+	static const uint32_t rights[REGIONS] = {
+		[ALL] = RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC,
+		[PULL_ONLY] = RTSAN_REMOTE_PULL,
+		[PUSH_ONLY] = RTSAN_REMOTE_PUSH,
+		[NO_RIGHTS] = 0,
+		[TO_REVOKE] = 0,
+	};
+	struct server srv = {.ctx = NULL};
+	struct rtsan_listener *listener;
+	struct rtsan_event ev;
+	struct rtsan_wc wc;
+	int i;
+
+	if (rtsan_open(spec, &srv.ctx) < 0)
+		die("rtsan_open");
+	for (i = 0; i < REGIONS; i++)
+		if (rtsan_mr_alloc(srv.ctx, REGION, rights[i], &srv.mr[i]) < 0)
+			die("rtsan_mr_alloc");
+	if (rtsan_cq_create(srv.ctx, 4096, &srv.cq) < 0 ||
+	    rtsan_listen(srv.ctx, SERVICE, 0xffff, 16, &listener) < 0)
+		die("listening");
+	printf("listening\n");
+	fflush(stdout);
+	while (!stop) {
+		while (rtsan_cq_poll(srv.cq, &wc, 1) == 1)
+			if (wc.opcode == RTSAN_WC_RECV && wc.status != RTSAN_WC_FLUSHED) {
+				printf("receive %s\n", rtsan_status_name(wc.status));
+				fflush(stdout);
+			}
+		while (rtsan_event_poll(srv.ctx, &ev) == 1)
+			serve_event(&srv, &ev);
+		serve_act(&srv);
+	}
+	rtsan_close(srv.ctx);
+	return 0;
+}
+
+/* ---- client ---- */
+
+struct client {
+	struct rtsan_ctx *ctx;
+	struct rtsan_cq *cq;
+	struct rtsan_mr *mr;
+	struct rtsan_qp *qp;
+	const char *peer;
+	struct offer offer;
+	struct rtsan_event ev; /* last one */
+	char why[256];
+};
+
+static int
+wrong(struct client *c, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(c->why, sizeof(c->why), format, ap);
+	va_end(ap);
+	return -1;
+}
+
+/* Next event within *ms*: its type, or 0. */
+static int
+next_event(struct client *c, uint64_t ms)
+{
+	uint64_t until = now_ms() + ms;
+
+	while (now_ms() < until)
+		if (rtsan_event_poll(c->ctx, &c->ev) == 1)
+			return c->ev.type;
+	return 0;
+}
+
+/* Connect with *behaviour*: the type of the outcome. */
+static int
+connect_as(struct client *c, const char *peer, uint64_t service, uint16_t pkey, uint8_t behaviour)
+{
+	struct rtsan_qp_attr attr = {.send_cq = c->cq, .recv_cq = c->cq};
+	struct rtsan_conn_param param = {
+		.pkey = pkey,
+		.rnr_ms = 300,
+		.private_data = &behaviour,
+		.private_len = 1,
+	};
+	int type;
+
+	if (rtsan_qp_create(c->ctx, &attr, &c->qp) < 0)
+		die("rtsan_qp_create");
+	if (rtsan_connect(c->qp, peer, service, &param) < 0)
+		return wrong(c, "rtsan_connect: %s", rtsan_error());
+	type = next_event(c, LIMIT_MS);
+	if (type == RTSAN_EV_ESTABLISHED)
+		memcpy(&c->offer, c->ev.private_data, sizeof(c->offer));
+	return type;
+}
+
+static int
+connected(struct client *c, uint8_t behaviour)
+{
+	int type = connect_as(c, c->peer, SERVICE, 0, behaviour);
+
+	return type == RTSAN_EV_ESTABLISHED ? 0 : wrong(c, "no connection: event %d", type);
+}
+
+static int
+post(struct client *c, uint8_t opcode, uint32_t length, uint64_t addr, uint32_t rkey)
+{
+	struct rtsan_sge sge = {
+		.addr = rtsan_mr_addr(c->mr),
+		.length = length,
+		.lkey = rtsan_mr_lkey(c->mr),
+	};
+	struct rtsan_send_wr wr = {
+		.wr_id = 7,
+		.opcode = opcode,
+		.flags = RTSAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.sge = &sge,
+		.remote_addr = addr,
+		.rkey = rkey,
+		.operand = 1,
+	};
+
+	return rtsan_post_send(c->qp, &wr, 1);
+}
+
+/* Status of the next completion within the limit, or -1. */
+static int
+next_status(struct client *c)
+{
+	uint64_t until = now_ms() + LIMIT_MS;
+	struct rtsan_wc wc;
+
+	while (now_ms() < until)
+		if (rtsan_cq_poll(c->cq, &wc, 1) == 1)
+			return wc.status;
+	return -1;
+}
+
+/* One request must complete with *status*. */
+static int
+expect(struct client *c, uint8_t opcode, uint32_t length, uint64_t addr, uint32_t rkey, int status)
+{
+	int got;
+
+	if (post(c, opcode, length, addr, rkey) != 1)
+		return wrong(c, "opcode %u was not taken: %s", opcode, rtsan_error());
+	got = next_status(c);
+	if (got < 0)
+		return wrong(c, "opcode %u does not complete", opcode);
+	if (got != status)
+		return wrong(c, "opcode %u: %s instead of %s", opcode,
+			     rtsan_status_name((uint8_t)got),
+			     rtsan_status_name((uint8_t)status));
+	return 0;
+}
+
+/* After an error the connection goes on. (RT-27) */
+static int
+lives_on(struct client *c)
+{
+	if (expect(c, RTSAN_WR_PUSH, 5000, c->offer.addr[ALL], c->offer.rkey[ALL],
+		   RTSAN_WC_SUCCESS) < 0 ||
+	    expect(c, RTSAN_WR_PULL, 5000, c->offer.addr[ALL], c->offer.rkey[ALL],
+		   RTSAN_WC_SUCCESS) < 0)
+		return -1;
+	return expect(c, RTSAN_WR_SEND, 100, 0, 0, RTSAN_WC_SUCCESS);
+}
+
+static int
+disconnected(struct client *c)
+{
+	if (rtsan_disconnect(c->qp) < 0)
+		return wrong(c, "rtsan_disconnect: %s", rtsan_error());
+	return next_event(c, LIMIT_MS) == RTSAN_EV_DISCONNECTED ? 0 :
+								  wrong(c, "no end of connection");
+}
+
+/* ---- cases ---- */
+
+static int
+case_unreachable(struct client *c)
+{
+	int type = connect_as(c, "10.77.0.99", SERVICE, 0, PLAIN);
+
+	return type == RTSAN_EV_UNREACHABLE ? 0 : wrong(c, "event %d", type);
+}
+
+static int
+case_no_listener(struct client *c)
+{
+	int type = connect_as(c, c->peer, SERVICE + 1, 0, PLAIN);
+
+	return type == RTSAN_EV_REJECTED && c->ev.reason == RTSAN_R_NO_LISTENER ?
+		0 :
+		wrong(c, "event %d, reason %u", type, c->ev.reason);
+}
+
+static int
+case_refused(struct client *c)
+{
+	int type = connect_as(c, c->peer, SERVICE, 0, REFUSE);
+
+	if (type != RTSAN_EV_REJECTED || c->ev.reason != RTSAN_R_REFUSED)
+		return wrong(c, "event %d, reason %u", type, c->ev.reason);
+	return c->ev.private_len == 7 && memcmp(c->ev.private_data, "go away", 7) == 0 ?
+		0 :
+		wrong(c, "the peer's words did not come");
+}
+
+static int
+case_partition(struct client *c)
+{
+	int type = connect_as(c, c->peer, SERVICE, 0x8123, PLAIN);
+
+	/* Nothing of another partition is answered, or it is refused as such. */
+	return type == RTSAN_EV_UNREACHABLE ||
+			(type == RTSAN_EV_REJECTED && c->ev.reason == RTSAN_R_PKEY) ?
+		0 :
+		wrong(c, "event %d, reason %u", type, c->ev.reason);
+}
+
+static int
+case_key(struct client *c)
+{
+	uint64_t addr;
+	uint32_t key;
+
+	if (connected(c, PLAIN) < 0)
+		return -1;
+	addr = c->offer.addr[ALL];
+	key = c->offer.rkey[ALL] ^ 0x5a5a5a5a;
+	if (expect(c, RTSAN_WR_PUSH, 100, addr, key, RTSAN_WC_REM_KEY) < 0 ||
+	    expect(c, RTSAN_WR_PUSH, 100000, addr, key, RTSAN_WC_REM_KEY) < 0 ||
+	    expect(c, RTSAN_WR_PULL, 100, addr, key, RTSAN_WC_REM_KEY) < 0 ||
+	    expect(c, RTSAN_WR_FETCH_ADD, 8, addr, key, RTSAN_WC_REM_KEY) < 0 ||
+	    lives_on(c) < 0)
+		return -1;
+	return disconnected(c);
+}
+
+static int
+case_bounds(struct client *c)
+{
+	static const uint8_t ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
+	uint64_t addr;
+	uint32_t key;
+	size_t i;
+
+	if (connected(c, PLAIN) < 0)
+		return -1;
+	addr = c->offer.addr[ALL];
+	key = c->offer.rkey[ALL];
+	for (i = 0; i < sizeof(ops); i++)
+		if (expect(c, ops[i], 100, addr + REGION - 99, key, RTSAN_WC_REM_BOUNDS) < 0 ||
+		    expect(c, ops[i], 100, addr - 1, key, RTSAN_WC_REM_BOUNDS) < 0 ||
+		    expect(c, ops[i], 100000, addr + REGION - 50000, key,
+			   RTSAN_WC_REM_BOUNDS) < 0 ||
+		    expect(c, ops[i], 4096, UINT64_MAX - 100, key, RTSAN_WC_REM_BOUNDS) < 0 ||
+		    expect(c, ops[i], 100, addr + REGION - 100, key, RTSAN_WC_SUCCESS) < 0)
+			return -1;
+	if (expect(c, RTSAN_WR_FETCH_ADD, 8, addr + REGION, key, RTSAN_WC_REM_BOUNDS) < 0 ||
+	    lives_on(c) < 0)
+		return -1;
+	return disconnected(c);
+}
+
+static int
+case_rights(struct client *c)
+{
+	const struct offer *o = &c->offer;
+
+	if (connected(c, PLAIN) < 0)
+		return -1;
+	if (expect(c, RTSAN_WR_PUSH, 100, o->addr[PULL_ONLY], o->rkey[PULL_ONLY],
+		   RTSAN_WC_REM_RIGHTS) < 0 ||
+	    expect(c, RTSAN_WR_PULL, 100, o->addr[PUSH_ONLY], o->rkey[PUSH_ONLY],
+		   RTSAN_WC_REM_RIGHTS) < 0 ||
+	    expect(c, RTSAN_WR_PULL, 100, o->addr[NO_RIGHTS], o->rkey[NO_RIGHTS],
+		   RTSAN_WC_REM_RIGHTS) < 0 ||
+	    expect(c, RTSAN_WR_CMP_SWAP, 8, o->addr[PULL_ONLY], o->rkey[PULL_ONLY],
+		   RTSAN_WC_REM_RIGHTS) < 0 ||
+	    lives_on(c) < 0)
+		return -1;
+	return disconnected(c);
+}
+
+static int
+case_align(struct client *c)
+{
+	if (connected(c, PLAIN) < 0)
+		return -1;
+	if (expect(c, RTSAN_WR_FETCH_ADD, 8, c->offer.addr[ALL] + 4, c->offer.rkey[ALL],
+		   RTSAN_WC_REM_ALIGN) < 0 ||
+	    expect(c, RTSAN_WR_FETCH_ADD, 8, c->offer.addr[ALL] + 8, c->offer.rkey[ALL],
+		   RTSAN_WC_SUCCESS) < 0 ||
+	    lives_on(c) < 0)
+		return -1;
+	return disconnected(c);
+}
+
+static int
+case_too_long(struct client *c)
+{
+	if (connected(c, SHORT) < 0)
+		return -1;
+	if (expect(c, RTSAN_WR_SEND, 17, 0, 0, RTSAN_WC_REM_LENGTH) < 0 ||
+	    expect(c, RTSAN_WR_SEND, 20000, 0, 0, RTSAN_WC_REM_LENGTH) < 0 ||
+	    expect(c, RTSAN_WR_SEND, 16, 0, 0, RTSAN_WC_SUCCESS) < 0)
+		return -1;
+	return disconnected(c);
+}
+
+/* No receive for 1500 ms, patience for 300 ms. (RT-23) */
+static int
+case_not_ready(struct client *c)
+{
+	uint64_t began, took;
+
+	if (connected(c, NOT_READY) < 0)
+		return -1;
+	began = now_ms();
+	if (expect(c, RTSAN_WR_SEND, 100, 0, 0, RTSAN_WC_RNR_RETRY_EXC) < 0)
+		return -1;
+	took = now_ms() - began;
+	if (took < 200 || took > 1400)
+		return wrong(c, "gave up after %d ms", (int)took);
+	/* What needs no receive goes on meanwhile; a solicited send is refused alike. */
+	if (expect(c, RTSAN_WR_PUSH, 5000, c->offer.addr[ALL], c->offer.rkey[ALL],
+		   RTSAN_WC_SUCCESS) < 0 ||
+	    expect(c, RTSAN_WR_SEND, 200, 0, 0, RTSAN_WC_RNR_RETRY_EXC) < 0)
+		return -1;
+	while (now_ms() < began + READY_MS + 200)
+		rtsan_progress(c->ctx);
+	return lives_on(c) < 0 ? -1 : disconnected(c);
+}
+
+static int
+revoke_with(struct client *c, uint8_t opcode)
+{
+	uint64_t until = now_ms() + LIMIT_MS, addr;
+	int status = RTSAN_WC_SUCCESS, nb_good = 0;
+	uint32_t key;
+
+	if (connected(c, REVOKE) < 0)
+		return -1;
+	addr = c->offer.addr[TO_REVOKE];
+	key = c->offer.rkey[TO_REVOKE];
+	while (status == RTSAN_WC_SUCCESS && now_ms() < until) {
+		if (post(c, opcode, REGION, addr, key) != 1)
+			return wrong(c, "not taken: %s", rtsan_error());
+		status = next_status(c);
+		nb_good += status == RTSAN_WC_SUCCESS;
+	}
+	if (nb_good == 0)
+		return wrong(c, "no request came through before the region was revoked");
+	if (status < 0)
+		return wrong(c, "a request never completes");
+	if (status != RTSAN_WC_REM_REVOKED && status != RTSAN_WC_REM_KEY)
+		return wrong(c, "%s", rtsan_status_name((uint8_t)status));
+	/* From now on the key is unknown. */
+	if (expect(c, opcode, 100, addr, key, RTSAN_WC_REM_KEY) < 0 || lives_on(c) < 0)
+		return -1;
+	return disconnected(c);
+}
+
+static int
+case_revoked_push(struct client *c)
+{
+	return revoke_with(c, RTSAN_WR_PUSH);
+}
+
+static int
+case_revoked_pull(struct client *c)
+{
+	return revoke_with(c, RTSAN_WR_PULL);
+}
+
+/* What is wrong on our own side is told when it is posted. */
+static int
+case_local(struct client *c)
+{
+	struct rtsan_sge sge = {
+		.addr = rtsan_mr_addr(c->mr),
+		.length = 100,
+		.lkey = rtsan_mr_lkey(c->mr),
+	};
+	struct rtsan_send_wr wr = {.opcode = 99, .nb_sge = 1, .sge = &sge};
+	struct rtsan_mr *mr;
+
+	if (connected(c, PLAIN) < 0)
+		return -1;
+	if (rtsan_post_send(c->qp, &wr, 1) != -EINVAL)
+		return wrong(c, "an unknown opcode was taken");
+	wr.opcode = RTSAN_WR_SEND;
+	sge.length = 2 * REGION;
+	if (rtsan_post_send(c->qp, &wr, 1) != -EINVAL)
+		return wrong(c, "memory outside of its region was taken");
+	sge.length = 100;
+	sge.lkey ^= 0x33333333;
+	if (rtsan_post_send(c->qp, &wr, 1) != -EINVAL)
+		return wrong(c, "an unknown local key was taken");
+	if (rtsan_mr_alloc(c->ctx, 0, 0, &mr) != -EINVAL)
+		return wrong(c, "a region without bytes was made");
+	if (rtsan_connect(c->qp, c->peer, SERVICE, NULL) != -EISCONN)
+		return wrong(c, "connected twice");
+	if (lives_on(c) < 0 || disconnected(c) < 0)
+		return -1;
+	sge.lkey = rtsan_mr_lkey(c->mr);
+	return rtsan_post_send(c->qp, &wr, 1) == -ENOTCONN ? 0 : wrong(c, "posted to the dead");
+}
+
+/*
+ * The script kills the server in the middle: everything posted completes in
+ * error, the connection ends, and a new server can be reached. (RT-24)
+ */
+static int
+case_killed(struct client *c)
+{
+	uint64_t began, until = now_ms() + 30000;
+	int nb_posted = 0, nb_done = 0, nb_bad = 0, type = 0;
+	struct rtsan_wc wc;
+
+	if (connected(c, PLAIN) < 0)
+		return -1;
+	printf("streaming\n");
+	fflush(stdout);
+	while (type == 0 && now_ms() < until) {
+		while (nb_posted - nb_done < 16 && nb_bad == 0 &&
+		       post(c, nb_posted % 2 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 100000,
+			    c->offer.addr[ALL], c->offer.rkey[ALL]) == 1)
+			nb_posted++;
+		while (rtsan_cq_poll(c->cq, &wc, 1) == 1) {
+			nb_done++;
+			if (wc.status == RTSAN_WC_SUCCESS)
+				continue;
+			nb_bad++;
+			if (wc.status != RTSAN_WC_RETRY_EXC && wc.status != RTSAN_WC_FLUSHED)
+				return wrong(c, "status %s", rtsan_status_name(wc.status));
+		}
+		if (rtsan_event_poll(c->ctx, &c->ev) == 1)
+			type = c->ev.type;
+	}
+	if (type != RTSAN_EV_DISCONNECTED)
+		return wrong(c, "event %d", type);
+	while (rtsan_cq_poll(c->cq, &wc, 1) == 1)
+		nb_done++;
+	if (nb_done != nb_posted)
+		return wrong(c, "%d of %d requests completed", nb_done, nb_posted);
+	printf("ended\n");
+	fflush(stdout);
+	for (began = now_ms(); now_ms() < began + 30000;) {
+		rtsan_qp_destroy(c->qp);
+		if (connected(c, PLAIN) == 0)
+			return lives_on(c) < 0 ? -1 : disconnected(c);
+	}
+	return -1;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct client *c);
+} cases[] = {
+	{"unreachable", case_unreachable},
+	{"no-listener", case_no_listener},
+	{"refused", case_refused},
+	{"partition", case_partition},
+	{"key", case_key},
+	{"bounds", case_bounds},
+	{"rights", case_rights},
+	{"align", case_align},
+	{"too-long", case_too_long},
+	{"not-ready", case_not_ready},
+	{"revoked-push", case_revoked_push},
+	{"revoked-pull", case_revoked_pull},
+	{"local", case_local},
+	{"killed", case_killed},
+};
+
+static int
+run_case(struct client *c, const char *name)
+{
+	uint64_t began = now_ms();
+	size_t i;
+	int ret;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (strcmp(cases[i].name, name) == 0)
+			break;
+	if (i == sizeof(cases) / sizeof(cases[0])) {
+		printf("not ok %s: no such case\n", name);
+		return 1;
+	}
+	c->qp = NULL;
+	ret = cases[i].run(c);
+	if (c->qp != NULL)
+		rtsan_qp_destroy(c->qp);
+	if (ret == 0)
+		printf("ok %s after %d ms\n", name, (int)(now_ms() - began));
+	else
+		printf("not ok %s: %s\n", name, c->why);
+	fflush(stdout);
+	return ret == 0 ? 0 : 1;
+}
+
+static int
+run_client(const char *spec, const char *peer, char **names)
+{
+	struct client c = {.peer = peer};
+	int failed = 0;
+
+	if (rtsan_open(spec, &c.ctx) < 0)
+		die("rtsan_open");
+	if (rtsan_cq_create(c.ctx, 4096, &c.cq) < 0 ||
+	    rtsan_mr_alloc(c.ctx, REGION, 0, &c.mr) < 0)
+		die("resources");
+	for (; *names != NULL; names++)
+		failed |= run_case(&c, *names);
+	if (rtsan_mr_dereg(c.mr) < 0 || rtsan_cq_destroy(c.cq) < 0) {
+		printf("not ok end: %s\n", rtsan_error());
+		failed = 1;
+	}
+	rtsan_close(c.ctx);
+	return failed;
+}
+
+int
+main(int argc, char **argv)
+{
+	signal(SIGTERM, on_signal);
+	signal(SIGINT, on_signal);
+	if (argc == 3 && strcmp(argv[1], "server") == 0)
+		return run_server(argv[2]);
+	if (argc >= 5 && strcmp(argv[1], "client") == 0)
+		return run_client(argv[2], argv[3], argv + 4);
+	fprintf(stderr, "usage: errors server SPEC | errors client SPEC PEER CASE...\n");
+	return 2;
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bad input from applications and peers that die: the documented status, in bounded
+time, and the process lives on. (RT-7, RT-23, RT-24, RT-27, RT-29)
+"""
+
+import os
+import signal
+import sys
+import time
+
+from e2e import BUILD, SLOW, Memif, Process, Run, Server, Tests, Work, check, cpus
+
+PROGRAM = os.path.join(BUILD, 'test/e2e/errors')
+CASES = ['no-listener', 'refused', 'partition', 'key', 'bounds', 'rights', 'align', 'too-long',
+         'not-ready', 'revoked-push', 'revoked-pull', 'local', 'unreachable']
+
+
+def spec(work, link, role, own=''):
+    """The provider's spec: EAL arguments and the port's in one text."""
+    args = work.eal(cpus()[role == 'client'], link.vdev(role))
+    ip = link.server_ip if role == 'server' else link.client_ip
+    return f'dpdk:{" ".join(args)} -- ip={ip}/24 {own}'
+
+
+def start_server(work, link):
+    server = work.start('errors-server', [PROGRAM, 'server', spec(work, link, 'server')])
+    server.wait_text('listening', 60)
+    return server
+
+
+def statuses(work):
+    """Every status that an application of its own can cause; one connection each."""
+    link = Memif(work)
+    server = start_server(work, link)
+    client = work.start('errors-client', [PROGRAM, 'client', spec(work, link, 'client'),
+                                          link.server_ip, *CASES])
+    status = client.wait(120)
+    out = client.out()
+    for name in CASES:
+        check(f'\nok {name} ' in f'\n{out}', f'{name}: {client.tail()}')
+    check(status == 0, client.tail())
+    check(server.is_alive(), f'the server has died: {server.tail()}')
+    # The receiving side is told, too.
+    check('receive LOC_LENGTH' in server.out(), f'no LOC_LENGTH: {server.out()}')
+    check(server.stop() == 0, server.tail())
+
+
+def server_killed(work):
+    """SIGKILL in the middle of a transfer: everything ends with a status, in time."""
+    link = Memif(work)
+    server = start_server(work, link)
+    client = work.start('errors-client', [
+        PROGRAM, 'client', spec(work, link, 'client', 'keepalive_ms=200'), link.server_ip, 'killed'])
+    client.wait_text('streaming')
+    time.sleep(0.3)
+    server.popen.send_signal(signal.SIGKILL)
+    server.popen.wait()
+    began = time.monotonic()
+    client.wait_text('ended', 20)
+    check(time.monotonic() - began < 15 * SLOW, 'it took too long')
+    if os.path.exists(link.socket):
+        os.unlink(link.socket)
+    start_server(work, link)
+    check(client.wait(40) == 0, client.tail())
+
+
+def client_killed(work):
+    """A server goes on, releases what the dead client held, and serves the next one."""
+    link = Memif(work)
+    server = Server(link, ['--keepalive-ms', '200'])
+    for mode in ('send', 'push', 'pull', 'incast'):
+        own = ['--connect', link.server_ip, '--mode', mode, '--verify', '--duration', '600',
+               '--live', '--keepalive-ms', '200']
+        victim = Process(work, 'victim', link.program('client', own))
+        victim.wait_text('Gb/s')
+        victim.popen.send_signal(signal.SIGKILL)
+        victim.popen.wait()
+        until = time.monotonic() + 20 * SLOW
+        while server.process.out().count('the client has gone') + \
+                server.process.out().count('has ended') == 0:
+            check(time.monotonic() < until, f'{mode}: nobody notices: {server.process.tail()}')
+            time.sleep(0.1)
+        Run(link, ['--mode', mode, '--count', '200', '--verify'], 60).check_ok()
+    status, result = server.stop()
+    check(result['leaks'] == 0, f'{result["leaks"]} leaks')
+    check(status == 1 and result['sessions_failed'] == 4, f'{status}, {result["sessions_failed"]}')
+
+
+def restarted(work):
+    """A peer that restarts under the same address is a new one. (RT-24)"""
+    link = Memif(work)
+    for _ in range(3):
+        server = Server(link)
+        Run(link, ['--mode', 'push', '--count', '500', '--verify']).check_ok()
+        server.process.popen.send_signal(signal.SIGKILL)
+        server.process.popen.wait()
+        if os.path.exists(link.socket):
+            os.unlink(link.socket)
+
+
+def main():
+    tests = Tests(300)
+    with Work() as work:
+        tests.add('documented statuses', statuses, work)
+        tests.add('server killed', server_killed, work)
+        tests.add('client killed', client_killed, work)
+        tests.add('server restarted', restarted, work)
+        return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

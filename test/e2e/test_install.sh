@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What is installed is enough to build and to read: headers, libraries, pkg-config files, one
+# manual page for each public call, every port argument in rtsan-dpdk(7). (SYS-2)
+set -u
+failed=0
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$SAN_SOURCE_DIR" || exit 1
+
+fail() {
+	echo "$*"
+	failed=1
+}
+
+meson install -C "$SAN_BUILD_DIR" --no-rebuild --quiet --destdir "$dir/root" >"$dir/log" 2>&1 || {
+	cat "$dir/log"
+	exit 1
+}
+
+# ---- manual pages ----
+man3=$(find "$dir/root" -type d -name man3)
+calls=$(sed -n 's/^[[:space:]]*\(rtsan_[a-z_]*\);$/\1/p' lib/rtsan/librtsan.map \
+	drivers/san/dpdk/librtsan-dpdk.map | grep -v '^rtsan_provider_')
+[ "$(echo "$calls" | wc -l)" -ge 39 ] || fail "only $(echo "$calls" | wc -l) public calls found"
+for call in $calls; do
+	page=$man3/$call.3
+	if [ ! -s "$page" ]; then
+		fail "$call has no manual page"
+		continue
+	fi
+	grep -q "$call(" "$page" || fail "$page does not show how to call it"
+	[ "$(sed -n '/^.SH DESCRIPTION/,/^.SH /p' "$page" | wc -l)" -ge 3 ] || fail "$page: empty"
+done
+for page in rtsan.7 rtsan-dpdk.7; do
+	[ -n "$(find "$dir/root" -path "*man7/$page")" ] || fail "$page is not installed"
+done
+keys=$(sed -n 's/^	{"\([a-z_0-9]*\)", .*/\1/p' drivers/san/dpdk/dpdk_conf.c)
+[ "$(echo "$keys" | wc -l)" -ge 50 ] || fail "only $(echo "$keys" | wc -l) port arguments found"
+for key in $keys; do
+	[ "$key" = ip6 ] || grep -Eq "(^\.B[IR]? |\" ?|^\.B )$key=| $key=|^\.BR? $key=" doc/man/rtsan-dpdk.7 ||
+		fail "$key= is not in rtsan-dpdk(7)"
+done
+
+# ---- a program built from what is installed, shared and static ----
+pc=$(dirname "$(find "$dir/root" -name librtsan.pc)")
+[ -e "$pc/librtsan-dpdk.pc" ] || fail "librtsan-dpdk.pc is not installed"
+sanitize=
+[ "$SAN_SANITIZE" = 0 ] || sanitize=-fsanitize=address,undefined
+export PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$dir/root
+cflags=$(pkg-config --cflags librtsan) && libs=$(pkg-config --libs librtsan) || exit 1
+# shellcheck disable=SC2086
+{
+	cc $sanitize -o "$dir/shared" $cflags examples/pingpong.c examples/ex.c $libs ||
+		fail "does not build with the shared library"
+	cc $sanitize -o "$dir/static" $cflags examples/pingpong.c examples/ex.c \
+		"$(find "$dir/root" -name librtsan.a)" || fail "does not build with the static library"
+	echo '#include <rtsan_dpdk.h>
+	int main(void) { struct rtsan_dpdk_impair i; return rtsan_dpdk_impair_parse("drop=0.5", &i); }' |
+		cc $sanitize -o "$dir/tool" $(pkg-config --cflags librtsan-dpdk) -x c - \
+			-Wl,--allow-shlib-undefined $(pkg-config --libs librtsan-dpdk) ||
+		fail "does not build with librtsan-dpdk"
+}
+root_lib=$(dirname "$(find "$dir/root" -name librtsan.so)")
+for program in shared static; do
+	out=$(LD_LIBRARY_PATH=$root_lib "$dir/$program" client "nosuch:x" 10.0.0.1 2>&1)
+	[ $? = 1 ] && echo "$out" | grep -q librtsan-nosuch.so || fail "$program: $out"
+done
+LD_LIBRARY_PATH=$root_lib "$dir/tool" || fail "a program with librtsan-dpdk does not run"
+exit $failed

@@ -1,0 +1,225 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every mode of sanbench between two processes on memif, on clean and bad links.
+
+Each run is verified byte for byte by both ends and must leave nothing behind;
+each bad link must have caused what it is for, or the run proves nothing.
+(RT-7, RT-10 to RT-16, RT-20, RT-22, RT-23, RT-30, SYS-3)
+"""
+
+import filecmp
+import os
+import stat
+import sys
+
+from e2e import SANITIZE, Memif, Run, Server, Tests, Work, check, counter
+
+FEW = 8 if SANITIZE else 1      # how many times fewer messages with sanitizers
+
+# name: own arguments of the client, messages on a clean link
+TRAFFIC = {
+    'send': (['--mode', 'send', '--size', '1-20000'], 4000),
+    'send-small': (['--mode', 'send', '--size', '8-64', '--depth', '128'], 40000),
+    'push': (['--mode', 'push', '--size', '1-20000'], 4000),
+    'push-solicited': (['--mode', 'push', '--size', '1-50000', '--solicit', 'always'], 2000),
+    'push-unsolicited': (['--mode', 'push', '--size', '1-50000', '--solicit', 'never'], 2000),
+    'push-imm': (['--mode', 'push', '--imm', '--size', '1-20000'], 3000),
+    'push-long': (['--mode', 'push', '--size', '8M', '--depth', '2'], 16),
+    'pull': (['--mode', 'pull', '--size', '1-20000'], 4000),
+    'pull-long': (['--mode', 'pull', '--size', '4M', '--depth', '4'], 16),
+    'atomic': (['--mode', 'atomic', '--conns', '3'], 20000),
+    'incast': (['--mode', 'incast', '--conns', '24', '--size', '1-100000'], 1000),
+}
+ORDERS = ('ordered', 'unordered', 'relaxed')
+
+# name: impairment at both ends, how many times fewer messages, counters that must not be zero
+LINKS = {
+    'clean': (None, 1, []),
+    'mixed': ('drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3', 2,
+              ['rtx', 'early', 'cam_inserts', 'drop_icrc', 'drop_duplicate']),
+    'drop5': ('drop=0.05,seed=5', 4, ['rtx', 'early', 'tlp']),
+    'drop20': ('drop=0.2,seed=9', 16, ['rtx', 'early', 'tlp', 'rto', 'probes']),
+    'reorder': ('reorder=0.3,delay=20,seed=11', 4, ['cam_inserts']),
+}
+
+
+def add(counts, result):
+    for name, value in result['counters'].items():
+        counts[name] = counts.get(name, 0) + value
+
+
+def run_one(link, name, order, few, extra, counts):
+    own, count = TRAFFIC[name]
+    n = max(count // few // FEW, 12)
+    run = Run(link, [*own, '--count', str(n), '--order', order, '--verify', *extra], 90)
+    result = run.check_ok()
+    check(result['messages'] == n, f'{result["messages"]} of {n} messages')
+    check(result['server_messages'] == n, f'the server counted {result["server_messages"]}')
+    check(result['bytes'] == result['server_bytes'], 'the two sides counted other bytes')
+    check(result['latency_ns']['count'] == n, 'not every message has a latency')
+    if name == 'push-solicited':
+        check(counter(result, 'push_solicited') > n // 2, 'pushes were not solicited')
+    if name == 'push-unsolicited':
+        check(counter(result, 'push_unsolicited') >= n, 'pushes were not unsolicited')
+    add(counts, result)
+
+
+class LinkTests:
+    """One server for all the runs on one kind of link."""
+
+    def __init__(self, work, name):
+        self.work, self.name = work, name
+        self.spec, self.few, self.expected = LINKS[name]
+        self.extra = ['--impair', self.spec] if self.spec else []
+        self.counts = {}
+        self.link = self.server = None
+
+    def start(self):
+        self.link = Memif(self.work)
+        self.server = Server(self.link, self.extra)
+
+    def run(self, name, order):
+        check(self.server is not None, 'there is no server')
+        run_one(self.link, name, order, self.few, self.extra, self.counts)
+
+    def stop(self):
+        check(self.server is not None, 'there is no server')
+        status, result = self.server.stop()
+        check(result['leaks'] == 0, f'the server leaks {result["leaks"]}')
+        check(status == 0 and result['ok'], f'server: {self.server.process.tail()}')
+        add(self.counts, result)
+        for name in self.expected:
+            check(self.counts.get(name, 0) > 0, f'this link has exercised no {name}')
+        for name in ('grants', 'push_solicited', 'push_unsolicited', 'pulls', 'atomics'):
+            check(self.counts[name] > 0, f'no {name}')
+        if self.spec is None:
+            check(self.counts['drop_icrc'] == 0, 'wrong ICRCs on a clean link')
+
+
+def rnr(work):
+    """RT-23: one receive for 32 sends under way: refused, withdrawn, sent again."""
+    link = Memif(work)
+    server = Server(link, ['--rq', '1'])
+    result = Run(link, ['--mode', 'send', '--size', '1-6000', '--count', str(400 // FEW),
+                        '--verify'], 90).check_ok()
+    status, served = server.stop()
+    check(status == 0, server.process.tail())
+    check(counter(result, 'rnr_rx') > 0, 'the client met no receiver that was not ready')
+    check(counter(served, 'rnr_tx') > 0, 'the server was always ready')
+    check(counter(result, 'resync_tx') > 0, 'nothing was withdrawn')
+    check(counter(served, 'resync_rx') > 0, 'the server saw no RESYNC')
+
+
+def incast_deferred(work):
+    """RT-13: more is asked for than may be granted at once."""
+    link = Memif(work)
+    server = Server(link)
+    Run(link, ['--mode', 'incast', '--conns', '48', '--size', '1M', '--depth', '2', '--count',
+               str(192 // FEW), '--verify'], 90).check_ok()
+    status, served = server.stop()
+    check(status == 0, server.process.tail())
+    check(counter(served, 'grants') > 0, 'no grants')
+    check(counter(served, 'grants_deferred') > 0, 'every grant could go at once')
+
+
+def duration_and_live(work):
+    """Time bounds a run, and the rates of each second are told."""
+    link = Memif(work)
+    server = Server(link)
+    run = Run(link, ['--mode', 'push', '--duration', '2.5', '--live'])
+    result = run.check_ok()
+    check(2.4 < result['seconds'] < 4, f'ran {result["seconds"]} s')
+    check(run.out.count('Gb/s  ') >= 3, f'no rates each second: {run.out}')
+    check(result['rtx'] == 0 or result['rtx'] < result['messages'] / 100, 'resends on a clean link')
+    check(server.stop()[0] == 0, 'server')
+
+
+def own_lcore(work):
+    """SYS-1: the engine on an lcore of its own, at both ends."""
+    link = Memif(work)
+    own = ['--poll', 'lcore', '--set', 'idle=yield']
+    server = Server(link, own, lcores='0@0,1@0')
+    for mode in ('send', 'push', 'pull'):
+        Run(link, ['--mode', mode, '--size', '1-20000', '--count', str(1000 // FEW), '--verify',
+                   *own], lcores='0@1,1@1').check_ok()
+    check(server.stop()[0] == 0, server.process.tail())
+
+
+def make_tree(path):
+    os.makedirs(os.path.join(path, 'a/b/c'))
+    os.makedirs(os.path.join(path, 'read-only'))
+    for i, size in enumerate((0, 1, 4095, 65536, 65537, 1000003, 3 << 20)):
+        with open(os.path.join(path, 'a', f'file {i}'), 'wb') as f:
+            f.write(os.urandom(size))
+    for i in range(50):
+        with open(os.path.join(path, 'a/b/c', f's{i}'), 'wb') as f:
+            f.write(os.urandom(i * 7))
+    os.symlink('a/b', os.path.join(path, 'link'))
+    os.symlink('/nowhere/else', os.path.join(path, 'dangling'))
+    with open(os.path.join(path, 'read-only/file'), 'wb') as f:
+        f.write(b'x')
+    os.chmod(os.path.join(path, 'a/file 1'), 0o751)
+    os.chmod(os.path.join(path, 'read-only/file'), 0o400)
+    os.chmod(os.path.join(path, 'read-only'), 0o555)
+
+
+def listing(path):
+    """Everything below *path*: kind and permissions, target of links."""
+    found = {}
+    for folder, dirs, files in os.walk(path):
+        for name in dirs + files:
+            full = os.path.join(folder, name)
+            info = os.lstat(full)
+            target = os.readlink(full) if stat.S_ISLNK(info.st_mode) else ''
+            mode = 0 if target else stat.S_IMODE(info.st_mode)
+            found[os.path.relpath(full, path)] = (stat.S_IFMT(info.st_mode), mode, target)
+    return found
+
+
+def trees(work):
+    """A file tree by each kind of transaction, on a clean and on a bad link."""
+    source = work.path('tree')
+    make_tree(source)
+    for link_name in ('clean', 'mixed'):
+        extra = ['--impair', LINKS[link_name][0]] if LINKS[link_name][0] else []
+        for i, own in enumerate((['--mode', 'tree-send'], ['--mode', 'tree-pull'],
+                                 ['--mode', 'tree-send', '--order', 'unordered'],
+                                 ['--mode', 'tree-push', '--solicit', 'always'],
+                                 ['--mode', 'tree-push', '--solicit', 'never'])):
+            out = work.path(f'out-{link_name}-{i}')
+            link = Memif(work)
+            server = Server(link, ['--out', out, '--sessions', '1', *extra])
+            Run(link, [*own, '--tree', source, *extra]).check_ok()
+            check(server.process.wait(20) == 0, server.process.tail())
+            want, got = listing(source), listing(out)
+            check(want == got, f'{own}: the trees differ')
+            files = [n for n, (kind, _, _) in want.items() if kind == stat.S_IFREG]
+            _, wrong, errors = filecmp.cmpfiles(source, out, files, shallow=False)
+            check(not wrong and not errors, f'{own}: {wrong} {errors}')
+
+
+def main():
+    tests = Tests(900)
+    with Work() as work:
+        links = ['clean', 'mixed', 'drop20'] if SANITIZE else list(LINKS)
+        for link_name in links:
+            on_link = LinkTests(work, link_name)
+            tests.add(f'{link_name}: start', on_link.start)
+            for name in TRAFFIC:
+                for order in ORDERS:
+                    if order == 'relaxed' and not name.startswith('push'):
+                        continue
+                    if SANITIZE and order == 'relaxed':
+                        continue
+                    tests.add(f'{link_name}: {name}, {order}', on_link.run, name, order)
+            tests.add(f'{link_name}: counters and leaks', on_link.stop)
+        tests.add('receiver not ready', rnr, work)
+        tests.add('incast defers grants', incast_deferred, work)
+        tests.add('duration, live rates', duration_and_live, work)
+        tests.add('engine on its own lcore', own_lcore, work)
+        tests.add('trees', trees, work)
+        return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

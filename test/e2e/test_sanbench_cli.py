@@ -1,0 +1,248 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""sanbench as a program: arguments, exit codes, prompt, JSON keys, signals. (SYS-3)"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from e2e import BENCH, SLOW, SOURCE, Memif, Null, Process, Run, Server, Tests, Work, check
+
+WRONG = [
+    ['--bogus'],
+    ['extra'],
+    ['--size'],
+    ['--size', '0'],
+    ['--size', '10-5'],
+    ['--size', '2G'],
+    ['--size', '4x'],
+    ['--depth', '0'],
+    ['--depth', '-1'],
+    ['--conns', '100000'],
+    ['--mode', 'teleport'],
+    ['--order', 'sorted'],
+    ['--solicit', 'maybe'],
+    ['--duration', '0'],
+    ['--duration', 'soon'],
+    ['--count', '0'],
+    ['--ip', '10.0.0.256/24'],
+    ['--ip', '10.0.0.1/33'],
+    ['--connect', 'localhost'],
+    ['--impair', 'drop=2'],
+    ['--impair', 'drip=0.1'],
+    ['--poll', 'somebody'],
+    ['--set', 'novalue'],
+    ['--server', '--connect', '10.0.0.1'],
+    ['--server=yes'],
+    ['--mode', 'push'],
+    ['--connect', '10.0.0.1', '--mode', 'tree-push'],
+    ['--connect', '10.0.0.1', '--mode', 'atomic', '--size', '16'],
+    ['--connect', '10.0.0.1', '--mode', 'send', '--verify', '--order', 'unordered', '--size', '4'],
+]
+
+
+def run(command, seconds=30, stdin=None):
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds * SLOW,
+                          input=stdin if stdin is not None else '')
+
+
+def wrong_arguments():
+    """One clear line on standard error that names the argument, exit 2, nothing else."""
+    for own in WRONG:
+        done = run([BENCH, '--no-pci', '--', *own])
+        lines = done.stderr.splitlines()
+        check(done.returncode == 2, f'{own}: exit {done.returncode}: {done.stderr}')
+        check(len(lines) == 1 and lines[0].startswith('sanbench: '), f'{own}: {done.stderr}')
+        check(done.stdout == '', f'{own}: says {done.stdout}')
+        check(own[0].split('=')[0] in lines[0] or own[-2] in lines[0] or '--connect' in lines[0]
+              or '--tree' in lines[0] or '--size' in lines[0], f'{own}: does not say what: {lines}')
+
+
+def wrong_port_arguments(work):
+    """What only the provider knows is refused alike."""
+    for own in (['--set', 'colour=blue'], ['--set', 'mtu=many'], ['--set', 'cc=none']):
+        done = run(Null(work).program('client', own))
+        check(done.returncode == 2, f'{own}: exit {done.returncode}: {done.stderr}')
+        check(done.stderr.strip().splitlines()[-1].startswith('sanbench: '), done.stderr)
+
+
+def no_port(work):
+    """Without a port there is nothing to do."""
+    command = [BENCH, *work.eal(0, '--no-telemetry'), '--', '--ip', '10.0.0.1/24', '--server']
+    done = run(command)
+    check(done.returncode in (1, 2), f'exit {done.returncode}')
+    check('port' in done.stderr.splitlines()[-1], done.stderr)
+
+
+def usage():
+    done = run([BENCH, '--help'])
+    check(done.returncode == 0 and 'usage: sanbench' in done.stdout, done.stdout)
+    with open(os.path.join(SOURCE, 'doc/man/sanbench.1'), encoding='utf-8') as f:
+        page = f.read().replace('\\-', '-')
+    for name in re.findall(r'^  --([a-z-]+)', done.stdout, re.MULTILINE):
+        check(f'--{name}' in page, f'--{name} is not in the manual page')
+
+
+def prompt_file(work):
+    """Commands of a file: settings, a run in the background, every show."""
+    link = Memif(work)
+    server = Server(link)
+    path = work.path('commands')
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write('help\nshow config\n'
+                f'connect {link.server_ip}\n'
+                'set mode push\nset size 100-5000\nset depth 16\nset count 2000\n'
+                'set verify on\nset live off\n'
+                'impair tx:drop=0.01\n'
+                'start\nshow conn\nwait\n'
+                'impair off\n'
+                'set mode pull\nset duration 0.5\nstart\nsleep 0.2\nstop\nwait\n'
+                'show port\nshow conn\nshow stats\nshow cam\nshow drops\nshow histogram\n'
+                'show config\nquit\n')
+    done = run(link.program('client', ['--cmdline-file', path]), 60)
+    check(done.returncode == 0, f'exit {done.returncode}: {done.stdout}{done.stderr}')
+    check(done.stdout.count('content verified by both sides') == 2, done.stdout)
+    for text in ('client: push to', 'client: pull to', 'show port|conn|stats', 'up to ns',
+                 'mode pull size 100-5000 depth 16', 'duration 0.500'):
+        check(text in done.stdout, f'"{text}" is missing: {done.stdout}')
+    status, result = server.stop()
+    check(status == 0 and result['sessions'] == 2, f'server: {status} {result["sessions"]}')
+
+
+def prompt_errors(work):
+    """What is wrong at the prompt is told, and counts in the exit code."""
+    path = work.path('wrong')
+    for text, expected in (('set depth 0', 'error: depth 0: expected'),
+                           ('start', 'error: where to?'),
+                           ('stop', 'error: no traffic'),
+                           ('show histogram', 'error: no traffic yet'),
+                           ('unlisten', 'error: not listening'),
+                           ('shwo', 'no such command'),
+                           ('set', 'bad arguments')):
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(f'{text}\nquit\n')
+        done = run(Null(work).program('client', ['--cmdline-file', path]))
+        check(expected in done.stdout + done.stderr, f'{text}: {done.stdout}{done.stderr}')
+        check(done.returncode == 1, f'{text}: exit {done.returncode}')
+
+
+def prompt_input(work):
+    """A prompt on standard input; tab completes."""
+    link = Null(work)
+    command = link.program('client', [])
+    done = run(command, stdin='help\nsho\tstat\t\nquit\n')
+    check(done.returncode == 0, f'exit {done.returncode}: {done.stderr}')
+    check('set NAME VALUE' in done.stdout, done.stdout)
+    typed = re.sub(r'\x1b\[[0-9]*[A-Z]', '', done.stdout)
+    check('show stats' in typed, f'no completion: {typed}')
+    done = run(link.program('client', []), stdin='')
+    check(done.returncode == 0, 'the end of input is no error')
+
+
+def prompt_listens(work):
+    """Server commands at the prompt."""
+    path = work.path('listen')
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write('listen\nsleep 3\nunlisten\nquit\n')
+    link = Memif(work)
+    server = work.start('prompt', link.program('server', ['--cmdline-file', path]))
+    server.wait_text('listening')
+    Run(link, ['--mode', 'send', '--count', '100', '--verify']).check_ok()
+    check(server.wait(20) == 0, server.tail())
+
+
+KEYS = {'ok', 'error', 'mode', 'peer', 'order', 'solicit', 'verify', 'size_min', 'size_max', 'depth',
+        'conns', 'seed', 'seconds', 'messages', 'bytes', 'gbps', 'mps', 'latency_ns', 'rtx',
+        'server_rtx', 'server_messages', 'server_bytes', 'server_errors', 'leaks', 'counters'}
+SERVER_KEYS = {'ok', 'sessions', 'sessions_failed', 'messages', 'bytes', 'leaks', 'counters'}
+
+
+def json_keys(work):
+    """Exactly the keys that the manual page lists."""
+    link = Memif(work)
+    server = Server(link)
+    result = Run(link, ['--mode', 'send', '--count', '200', '--size', '64']).check_ok()
+    check(set(result) == KEYS, f'keys: {set(result) ^ KEYS}')
+    check(set(result['latency_ns']) == {'count', 'mean', 'min', 'p50', 'p90', 'p99', 'p999', 'max'},
+          'latency keys')
+    lat = result['latency_ns']
+    check(0 < lat['min'] <= lat['p50'] <= lat['p90'] <= lat['p99'] <= lat['p999'] <= lat['max'],
+          f'latency: {lat}')
+    check(result['messages'] == 200 and result['bytes'] == 12800, 'counts')
+    status, served = server.stop()
+    check(status == 0 and set(served) == SERVER_KEYS, f'keys: {set(served) ^ SERVER_KEYS}')
+    check(served['sessions'] == 1 and served['messages'] == 200, 'server counts')
+    with open(os.path.join(SOURCE, 'doc/man/sanbench.1'), encoding='utf-8') as f:
+        page = f.read()
+    for key in KEYS | SERVER_KEYS:
+        check(key in page, f'{key} is not in the manual page')
+
+
+def interrupted(work):
+    """SIGINT ends both sides orderly, with a result and without leaks."""
+    link = Memif(work)
+    server = Server(link)
+    path = work.path('interrupted.json')
+    client = Process(work, 'client', link.program('client', [
+        '--connect', link.server_ip, '--mode', 'push', '--verify', '--duration', '600', '--live',
+        '--json', path]))
+    client.wait_text('Gb/s')
+    client.popen.send_signal(signal.SIGINT)
+    check(client.wait(15) == 0, client.tail())
+    check('no errors' in client.out(), client.tail())
+    server.process.popen.send_signal(signal.SIGINT)
+    check(server.process.wait(15) == 0, server.process.tail())
+
+
+def unreachable(work):
+    """Nobody there: one clear line, exit 1, in bounded time."""
+    link = Null(work)
+    began = time.monotonic()
+    done = run(link.program('client', ['--connect', link.server_ip, '--mode', 'push',
+                                       '--timeout', '1500']))
+    check(done.returncode == 1, f'exit {done.returncode}: {done.stderr}')
+    last = done.stderr.strip().splitlines()[-1]
+    check(last.startswith('sanbench: ') and link.server_ip in last, done.stderr)
+    check(time.monotonic() - began < 15 * SLOW, 'it took too long')
+
+
+def refusals(work):
+    """The server says no, and why."""
+    link = Memif(work)
+    server = Server(link, ['--memory', '1'])
+    source = work.path('empty')
+    os.mkdir(source)
+    for own, expected in ((['--mode', 'tree-push', '--tree', source], 'takes no trees'),
+                          (['--mode', 'push', '--size', '4M'], 'no memory'),
+                          (['--mode', 'push', '--service', '99'], 'refused')):
+        client = Run(link, own)
+        check(client.status == 1, f'{own}: exit {client.status}')
+        check(expected in client.err, f'{own}: {client.err}')
+        check(client.json['ok'] is False and client.json['error'] != '', 'JSON')
+    check(server.process.is_alive(), 'the server has ended')
+    Run(link, ['--mode', 'push', '--count', '10']).check_ok()
+
+
+def main():
+    tests = Tests(400)
+    with Work() as work:
+        tests.add('wrong arguments', wrong_arguments)
+        tests.add('wrong port arguments', wrong_port_arguments, work)
+        tests.add('no port', no_port, work)
+        tests.add('usage', usage)
+        tests.add('commands from a file', prompt_file, work)
+        tests.add('errors at the prompt', prompt_errors, work)
+        tests.add('prompt on standard input', prompt_input, work)
+        tests.add('prompt listens', prompt_listens, work)
+        tests.add('JSON keys', json_keys, work)
+        tests.add('SIGINT', interrupted, work)
+        tests.add('unreachable server', unreachable, work)
+        tests.add('refusals', refusals, work)
+        return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Over TAP: two net_tap ports, bridged by the kernel in a namespace. (SYS-1, SYS-3)"""
+
+import os
+import sys
+
+from e2e import (SANITIZE, Link, Namespace, Run, Server, Tests, Work, check, counter,
+                 need_namespaces, skip)
+
+FEW = 4 if SANITIZE else 1
+
+
+class Tap(Link):
+    """The device of each side is made when its program starts; a bridge takes them in."""
+
+    def __init__(self, work):
+        super().__init__(work)
+        self.ns = Namespace(work, 't')
+        self.ns.run('ip', 'link', 'add', 'br0', 'type', 'bridge', 'forward_delay', '0',
+                    'mcast_snooping', '0')
+        self.ns.run('ip', 'link', 'set', 'br0', 'up')
+        # Takes in each device of ours as soon as it is there.
+        self.joiner = work.start('joiner', [*self.ns.exec(), 'bash', '-c', JOIN])
+
+    def wrap(self, role):
+        return self.ns.exec()
+
+    def vdev(self, role):
+        mac = '01' if role == 'server' else '02'
+        return f'--vdev=net_tap0,iface=t{role},mac=02:00:00:00:78:{mac}'
+
+
+JOIN = '''
+while sleep 0.05; do
+    for dev in tserver tclient; do
+        [ -e /sys/class/net/$dev ] || continue
+        [ -e /sys/class/net/$dev/master ] && continue
+        ip link set $dev master br0 up
+    done
+done
+'''
+
+
+def modes(work):
+    link = Tap(work)
+    server = Server(link)
+    for own in (['--mode', 'send'], ['--mode', 'push', '--solicit', 'always'],
+                ['--mode', 'push', '--order', 'unordered'], ['--mode', 'pull'],
+                ['--mode', 'incast', '--conns', '4']):
+        Run(link, [*own, '--size', '1-20000', '--count', str(200 // FEW), '--verify'],
+            90).check_ok()
+    result = Run(link, ['--mode', 'atomic', '--count', str(200 // FEW), '--verify'], 90).check_ok()
+    check(counter(result, 'atomics') > 0, 'no atomics')
+    status, served = server.stop()
+    check(status == 0 and served['leaks'] == 0, server.process.tail())
+
+
+def bad_link(work):
+    link = Tap(work)
+    extra = ['--impair', 'drop=0.05,dup=0.01,reorder=0.05,seed=6']
+    server = Server(link, extra)
+    result = Run(link, ['--mode', 'push', '--size', '1-20000', '--count', str(300 // FEW),
+                        '--verify', *extra], 90).check_ok()
+    check(counter(result, 'rtx') > 0, 'nothing was sent again')
+    status, served = server.stop()
+    check(status == 0 and served['leaks'] == 0, server.process.tail())
+
+
+def main():
+    need_namespaces('sysctl')
+    if not os.path.exists('/dev/net/tun'):
+        skip('there is no /dev/net/tun')
+    tests = Tests(200)
+    with Work() as work:
+        tests.add('every mode', modes, work)
+        tests.add('bad link', bad_link, work)
+        return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Over kernel devices: af_packet and af_xdp on a veth pair between two namespaces,
+IPv4 and IPv6, tshark watching. Every packet decodes, every ICRC is right.
+(SYS-1, SYS-3, RT-31)
+"""
+
+import sys
+
+import capture
+from capture import Watch, check_decodes, check_icrc
+from e2e import (SANITIZE, Namespace, Run, Server, Tests, Veth, Work, check, counter,
+                 need_namespaces, sh)
+
+FEW = 4 if SANITIZE else 1
+RUNS = [
+    ['--mode', 'send', '--size', '1-9000', '--count', '400'],
+    ['--mode', 'push', '--size', '1-30000', '--count', '300', '--solicit', 'always'],
+    ['--mode', 'push', '--size', '1-30000', '--count', '300', '--imm', '--order', 'unordered'],
+    ['--mode', 'pull', '--size', '1-20000', '--count', '300'],
+    ['--mode', 'atomic', '--count', '300'],
+    ['--mode', 'incast', '--conns', '6', '--count', '60'],
+]
+EVERY = {capture.PUSH_SLCTD_REQ, capture.PULL_REQ, capture.ATOMIC_REQ, capture.PUSH_GRNT,
+         capture.PUSH_SLCTD_DATA, capture.PUSH_UNSLCTD_DATA, capture.PULL_DATA, capture.ACK,
+         capture.CM}
+
+
+def need_xdp():
+    """Why af_xdp can't be tested, or None."""
+    with Work() as work:
+        ns = Namespace(work, 'xdp')
+        program = ('import socket\n'
+                   'try:\n    socket.socket(44, socket.SOCK_RAW, 0)\n'
+                   'except OSError as e:\n    print(e)')
+        return ns.run('/usr/bin/python3', '-c', program).strip() or None
+
+
+def run_all(link, extra=()):
+    results = []
+    for own in RUNS:
+        own = list(own)
+        at = own.index('--count') + 1
+        own[at] = str(max(int(own[at]) // FEW, 24))
+        results.append(Run(link, [*own, '--verify', *extra], 90).check_ok())
+    return results
+
+
+def drivers(work, server_driver, client_driver, v6):
+    """Everything over one pair; watched where the kernel sees packets of both directions."""
+    link = Veth(work, server_driver, client_driver, v6)
+    # Frames that af_xdp sends or takes never pass the taps of their own namespace.
+    watched = link.ns['server' if server_driver == 'af_packet' else 'client']
+    with Watch(work, watched, f'{server_driver}-{client_driver}-{v6}') as watch:
+        server = Server(link)
+        run_all(link)
+        status, served = server.stop()
+    check(status == 0 and served['leaks'] == 0, server.process.tail())
+    found = check_decodes(watch.path)
+    missing = EVERY - set(found)
+    check(not missing, f'never on the wire: {[hex(op) for op in missing]}')
+    check(f'ipv{6 if v6 else 4}={sum(found.values())} ' in check_icrc(watch.path),
+          'packets of another version of IP')
+
+
+def both_xdp(work, v6):
+    """af_xdp at both ends: no kernel tap sees these frames, our own capture does."""
+    link = Veth(work, 'af_xdp', v6=v6)
+    server = Server(link)
+    for i, own in enumerate(RUNS):
+        path = work.path(f'own-{v6}-{i}.pcapng')
+        result = Run(link, [*own, '--verify', '--capture', path], 90).check_ok()
+        found = check_decodes(path)
+        total = counter(result, 'rx_pkts') + counter(result, 'tx_pkts')
+        check(sum(found.values()) <= total, f'{sum(found.values())} packets of {total}')
+        check_icrc(path)
+    status, served = server.stop()
+    check(status == 0 and served['leaks'] == 0, server.process.tail())
+
+
+def bad_link(work, driver):
+    """Impaired at both ends: packets that were resent and refused decode, too."""
+    link = Veth(work, driver)
+    extra = ['--impair', 'drop=0.03,dup=0.02,reorder=0.05,seed=8']
+    with Watch(work, link.ns['server'], f'bad-{driver}') as watch:
+        server = Server(link, [*extra, '--rq', '2'])
+        results = run_all(link, extra)
+        status, served = server.stop()
+    check(status == 0 and served['leaks'] == 0, server.process.tail())
+    check(sum(counter(r, 'rtx') for r in results) > 0, 'nothing was sent again')
+    found = check_decodes(watch.path)
+    for op in (capture.NACK, capture.RESYNC, capture.PROBE):
+        check(op in found, f'never on the wire: {op:#x}')
+    check_icrc(watch.path)
+
+
+def corrupted(work):
+    """The judge itself: corrupt packets are found on the wire, and refused by the stack."""
+    link = Veth(work, 'af_packet')
+    with Watch(work, link.ns['server'], 'corrupt') as watch:
+        server = Server(link)
+        Run(link, ['--mode', 'push', '--size', '5000', '--count', '400', '--verify', '--impair',
+                   'tx:corrupt=0.1,seed=2'], 90).check_ok()
+        served = server.stop()[1]
+    check(counter(served, 'drop_icrc') > 0, 'no packet was refused for its ICRC')
+    check_icrc(watch.path, expected=False)
+
+
+def jumbo(work):
+    """Frames of 9000 bytes (RT-31)."""
+    link = Veth(work, 'af_packet')
+    for ns in link.ns.values():
+        ns.run('ip', 'link', 'set', 'pv0', 'mtu', '9000')
+    link.vdev = lambda role: '--vdev=net_af_packet0,iface=pv0,framesz=16384,blocksz=65536'
+    extra = ['--set', 'mtu=9000']
+    with Watch(work, link.ns['server'], 'jumbo') as watch:
+        server = Server(link, extra)
+        Run(link, ['--mode', 'push', '--size', '100000', '--count', '100', '--verify', *extra],
+            90).check_ok()
+        check(server.stop()[0] == 0, server.process.tail())
+    longest = max(int(n) for (n,) in capture.fields(watch.path, 'frame.len'))
+    check(8900 < longest <= 9014, f'the longest frame has {longest} bytes')
+    check_decodes(watch.path)
+    check_icrc(watch.path)
+
+
+def main():
+    need_namespaces('ethtool', 'tshark', 'sysctl')
+    sh('tshark', '--version')
+    no_xdp = need_xdp()
+    tests = Tests(600)
+    with Work() as work:
+        for v6 in (False, True):
+            version = 'IPv6' if v6 else 'IPv4'
+            tests.add(f'af_packet, {version}', drivers, work, 'af_packet', 'af_packet', v6)
+            if no_xdp:
+                print(f'# af_xdp left out: {no_xdp}')
+                continue
+            tests.add(f'af_xdp server, {version}', drivers, work, 'af_xdp', 'af_packet', v6)
+            tests.add(f'af_xdp client, {version}', drivers, work, 'af_packet', 'af_xdp', v6)
+            tests.add(f'af_xdp at both ends, {version}', both_xdp, work, v6)
+        tests.add('bad link', bad_link, work, 'af_packet')
+        tests.add('corruption is seen', corrupted, work)
+        tests.add('jumbo frames', jumbo, work)
+        return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef INET_HOST_H
+#define INET_HOST_H
+
+/**
+ * @file
+ * One host of lib/inet and frames for it, byte by byte, for the tests. Frames are
+ * made here without any help of the code under test; checksums are summed the slow way.
+ */
+
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+
+#include "inet.h"
+#include "inet_priv.h"
+#include "san_assert.h"
+#include "san_time.h"
+#include "unit/test_eal.h"
+
+#define FRAME_MAX 2048
+
+struct inet_host {
+	struct san_inet *in;
+	struct rte_mempool *pool;
+	uint64_t now_ns;
+	struct san_ip learned;
+	struct rte_ether_addr learned_mac;
+};
+
+static const uint8_t inet_our_mac[6] = {2, 0, 0, 0, 0, 1};
+static const uint8_t inet_peer_mac[6] = {2, 0, 0, 0, 0, 2};
+static const uint8_t inet_all_mac[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+/** A frame under construction. */
+struct inet_frame {
+	uint16_t len;
+	uint8_t b[FRAME_MAX];
+};
+
+static inline struct san_ip
+inet_ip(const char *text)
+{
+	struct san_inet_addr a;
+
+	SAN_VERIFY(san_inet_parse(text, &a) == 0);
+	return a.ip;
+}
+
+static inline void
+inet_host_conf(struct rte_mempool *pool, struct san_inet_conf *conf)
+{
+	san_inet_conf_default(conf);
+	memcpy(conf->mac.addr_bytes, inet_our_mac, sizeof(inet_our_mac));
+	conf->pool = pool;
+	conf->nb_addrs = 2;
+	SAN_VERIFY(san_inet_parse("10.0.0.1/24", &conf->addrs[0]) == 0);
+	SAN_VERIFY(san_inet_parse("fd00::1/64", &conf->addrs[1]) == 0);
+}
+
+static inline void
+inet_host_init(struct inet_host *h, struct rte_mempool *pool, const struct san_inet_conf *conf)
+{
+	memset(h, 0, sizeof(*h));
+	h->pool = pool;
+	h->now_ns = 5 * SAN_NS_PER_S;
+	SAN_VERIFY(san_inet_create(conf, &h->in) == 0);
+}
+
+/** Host *h* receives *f*, from memory of exactly its size. */
+static inline enum san_drop
+inet_host_rx(struct inet_host *h, const struct inet_frame *f)
+{
+	struct rte_mbuf *m = test_eal_exact(h->pool, f->b, f->len);
+	enum san_drop drop;
+
+	drop = san_inet_rx(h->in, m, h->now_ns, &h->learned, &h->learned_mac);
+	SAN_VERIFY(rte_mbuf_refcnt_read(m) == 1);
+	rte_pktmbuf_free(m);
+	return drop;
+}
+
+/** The next frame that *h* sends; false: none. */
+static inline bool
+inet_host_tx(struct inet_host *h, struct inet_frame *f)
+{
+	struct rte_mbuf *m;
+	const void *data;
+
+	if (san_inet_tx_burst(h->in, &m, 1) == 0)
+		return false;
+	f->len = (uint16_t)rte_pktmbuf_pkt_len(m);
+	SAN_VERIFY(f->len <= FRAME_MAX);
+	data = rte_pktmbuf_read(m, 0, f->len, f->b);
+	if (data != f->b)
+		memcpy(f->b, data, f->len);
+	rte_pktmbuf_free(m);
+	return true;
+}
+
+/* ---- building ---- */
+
+static inline void
+inet_put(struct inet_frame *f, const void *data, uint16_t n)
+{
+	SAN_VERIFY(f->len + n <= FRAME_MAX);
+	memcpy(f->b + f->len, data, n);
+	f->len += n;
+}
+
+static inline void
+inet_put8(struct inet_frame *f, uint8_t v)
+{
+	inet_put(f, &v, 1);
+}
+
+static inline void
+inet_put16(struct inet_frame *f, uint16_t v)
+{
+	inet_put8(f, (uint8_t)(v >> 8));
+	inet_put8(f, (uint8_t)v);
+}
+
+static inline uint16_t
+inet_get16(const uint8_t *b)
+{
+	return (uint16_t)(b[0] << 8 | b[1]);
+}
+
+static inline void
+inet_set16(uint8_t *b, uint16_t v)
+{
+	b[0] = (uint8_t)(v >> 8);
+	b[1] = (uint8_t)v;
+}
+
+static inline void
+inet_put_eth(struct inet_frame *f, const uint8_t dst[6], const uint8_t src[6], uint16_t type)
+{
+	f->len = 0;
+	inet_put(f, dst, 6);
+	inet_put(f, src, 6);
+	inet_put16(f, type);
+}
+
+/** Internet checksum, the slow way. */
+static inline uint16_t
+inet_sum(const uint8_t *b, uint32_t n, uint32_t start)
+{
+	uint32_t i, sum = start;
+
+	for (i = 0; i < n; i++)
+		sum += i & 1 ? b[i] : (uint32_t)b[i] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+static inline void
+inet_make_arp(struct inet_frame *f, uint16_t op, const uint8_t sha[6], const char *spa,
+	      const char *tpa)
+{
+	struct san_ip s = inet_ip(spa), t = inet_ip(tpa);
+	const uint8_t zero[6] = {0};
+
+	inet_put_eth(f, op == 1 ? inet_all_mac : inet_our_mac, sha, 0x0806);
+	inet_put16(f, 1);
+	inet_put16(f, 0x0800);
+	inet_put8(f, 6);
+	inet_put8(f, 4);
+	inet_put16(f, op);
+	inet_put(f, sha, 6);
+	inet_put(f, s.b + 12, 4);
+	inet_put(f, op == 1 ? zero : inet_our_mac, 6);
+	inet_put(f, t.b + 12, 4);
+}
+
+/** Lengths and checksums of an IPv4 frame with an ICMP message. */
+static inline void
+inet_seal_v4(struct inet_frame *f)
+{
+	uint8_t *ip = f->b + 14, *icmp = ip + 20;
+	uint16_t len = (uint16_t)(f->len - 14);
+
+	inet_set16(ip + 2, len);
+	inet_set16(ip + 10, 0);
+	inet_set16(ip + 10, inet_sum(ip, 20, 0));
+	inet_set16(icmp + 2, 0);
+	inet_set16(icmp + 2, inet_sum(icmp, len - 20u, 0));
+}
+
+static inline uint32_t
+inet_phdr_v6(const uint8_t *ip)
+{
+	uint32_t i, sum = 58u + inet_get16(ip + 4);
+
+	for (i = 8; i < 40; i += 2)
+		sum += inet_get16(ip + i);
+	return sum;
+}
+
+static inline void
+inet_seal_v6(struct inet_frame *f)
+{
+	uint8_t *ip = f->b + 14, *icmp = ip + 40;
+	uint16_t len = (uint16_t)(f->len - 54);
+
+	inet_set16(ip + 4, len);
+	inet_set16(icmp + 2, 0);
+	inet_set16(icmp + 2, inet_sum(icmp, len, inet_phdr_v6(ip)));
+}
+
+static inline bool
+inet_is_sum_right_v6(const struct inet_frame *f)
+{
+	return inet_sum(f->b + 54, f->len - 54u, inet_phdr_v6(f->b + 14)) == 0;
+}
+
+static inline void
+inet_make_echo_v4(struct inet_frame *f, const char *src, const char *dst, uint16_t n)
+{
+	static const uint8_t head[8] = {0x45, 3, 0, 0, 0x77, 0x77, 0x40, 0};
+	struct san_ip s = inet_ip(src), d = inet_ip(dst);
+	uint16_t i;
+
+	inet_put_eth(f, inet_our_mac, inet_peer_mac, 0x0800);
+	inet_put(f, head, 8);
+	inet_put8(f, 33);
+	inet_put8(f, 1);
+	inet_put16(f, 0);
+	inet_put(f, s.b + 12, 4);
+	inet_put(f, d.b + 12, 4);
+	inet_put8(f, 8);
+	inet_put8(f, 0);
+	inet_put16(f, 0);
+	inet_put16(f, 0x1234);
+	inet_put16(f, 7);
+	for (i = 0; i < n; i++)
+		inet_put8(f, (uint8_t)(i * 7));
+	inet_seal_v4(f);
+}
+
+static inline void
+inet_put_v6(struct inet_frame *f, const char *src, const char *dst, uint8_t hops)
+{
+	struct san_ip s = inet_ip(src), d = inet_ip(dst);
+	uint8_t group[6] = {0x33, 0x33, d.b[12], d.b[13], d.b[14], d.b[15]};
+
+	inet_put_eth(f, d.b[0] == 0xff ? group : inet_our_mac, inet_peer_mac, 0x86dd);
+	inet_put16(f, 0x6030);
+	inet_put16(f, 0x1234);
+	inet_put16(f, 0);
+	inet_put8(f, 58);
+	inet_put8(f, hops);
+	inet_put(f, s.b, 16);
+	inet_put(f, d.b, 16);
+}
+
+static inline void
+inet_make_echo_v6(struct inet_frame *f, const char *src, const char *dst, uint16_t n)
+{
+	uint16_t i;
+
+	inet_put_v6(f, src, dst, 33);
+	inet_put8(f, 128);
+	inet_put8(f, 0);
+	inet_put16(f, 0);
+	inet_put16(f, 0x1234);
+	inet_put16(f, 7);
+	for (i = 0; i < n; i++)
+		inet_put8(f, (uint8_t)(i * 5));
+	inet_seal_v6(f);
+}
+
+/** *type*: 135 or 136; *opt*: 0 = none, else that option with *mac*. */
+static inline void
+inet_make_nd(struct inet_frame *f, uint8_t type, const char *src, const char *dst,
+	     const char *target, uint8_t flags, uint8_t opt, const uint8_t mac[6])
+{
+	struct san_ip t = inet_ip(target);
+
+	inet_put_v6(f, src, dst, 255);
+	inet_put8(f, type);
+	inet_put8(f, 0);
+	inet_put16(f, 0);
+	inet_put8(f, flags);
+	inet_put(f, "\0\0", 3);
+	inet_put(f, t.b, 16);
+	if (opt != 0) {
+		inet_put8(f, opt);
+		inet_put8(f, 1);
+		inet_put(f, mac, 6);
+	}
+	inet_seal_v6(f);
+}
+
+#endif /* INET_HOST_H */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FAKE_PROVIDER_H
+#define FAKE_PROVIDER_H
+
+/**
+ * @file
+ * A provider without packets, for tests of librtsan: it remembers what it was
+ * asked, answers as the test tells it, and hands out what the test puts in.
+ */
+
+#include "rtsan_provider.h"
+
+#define FAKE_MAX 16
+
+struct fake_state {
+	/* told by the test */
+	int open_rc, mr_add_rc, mr_del_rc, cq_rc, cq_destroy_rc, qp_rc, conn_rc, progress_rc;
+	bool no_mr_reg;
+	struct san_ulp_wc wc[FAKE_MAX]; /**< nb_wc of them wait to be polled */
+	int nb_wc;
+	int wc_at_progress; /**< so many appear with the next progress */
+	struct rtsan_provider_event ev[FAKE_MAX];
+	int nb_ev;
+	/* told to the test */
+	char args[128];
+	struct rtsan_provider_qp qp[FAKE_MAX];
+	bool qp_used[FAKE_MAX];
+	int nb_open, nb_mrs, nb_cqs, nb_qps, nb_bells, nb_progress, nb_listeners;
+	void *mr_addr;
+	uint64_t service;
+	uint32_t cookie, last_lkey;
+	struct rtsan_conn_param param;
+	char peer[64];
+};
+
+#endif /* FAKE_PROVIDER_H */

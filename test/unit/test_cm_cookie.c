@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The cookie covers every bit that both REQs share, and ages. (RT-24; design, rule 17) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cm_net.h"
+#include "cm_priv.h"
+
+#define SLOT_NS (4 * SAN_NS_PER_S)
+
+static struct san_cm cm;
+static struct san_wire_pkt pkt;
+static struct san_wire_cm msg;
+
+static int
+setup(void **state)
+{
+	struct san_prng g;
+	unsigned int i;
+
+	(void)state;
+	san_prng_seed(&g, 5);
+	memset(&cm, 0, sizeof(cm));
+	cm.conf.cookie_slot_ns = SLOT_NS;
+	for (i = 0; i < sizeof(cm.conf.secret); i++)
+		cm.conf.secret[i] = (uint8_t)san_prng_u64(&g);
+	memset(&pkt, 0, sizeof(pkt));
+	pkt.src = cm_net_ip(0, false);
+	pkt.dst = cm_net_ip(1, false);
+	pkt.src_port = 50000;
+	pkt.pkey = 0xffff;
+	memset(&msg, 0, sizeof(msg));
+	msg.msg = SAN_CM_REQ;
+	msg.nb_ports = SAN_WIRE_CM_PORTS;
+	msg.private_len = 17;
+	return 0;
+}
+
+/** As the connecting side does it. */
+static void
+take_cookie(uint64_t now_ns)
+{
+	san_cm_cookie_make(&cm, &pkt, &msg, now_ns, msg.cookie);
+	msg.flags |= SAN_CM_F_COOKIE;
+}
+
+static bool
+is_valid(uint64_t now_ns)
+{
+	return san_cm_cookie_valid(&cm, &pkt, &msg, now_ns);
+}
+
+static void
+valid__own_cookie(void **state)
+{
+	(void)state;
+	take_cookie(5 * SLOT_NS);
+	assert_true(is_valid(5 * SLOT_NS));
+}
+
+struct field {
+	const char *name;
+	size_t off;
+	size_t len;
+	bool pkt;
+};
+
+/* clang-format off */
+#define MSG(f) {#f, offsetof(struct san_wire_cm, f), sizeof(((struct san_wire_cm *)0)->f), false}
+#define PKT(f) {#f, offsetof(struct san_wire_pkt, f), sizeof(((struct san_wire_pkt *)0)->f), true}
+
+static const struct field covered[] = {
+	PKT(src), PKT(dst), PKT(src_port), PKT(pkey),
+	MSG(nb_ports), MSG(xid), MSG(src_cid), MSG(src_tag), MSG(req_psn), MSG(data_psn),
+	MSG(first_rsn), MSG(features), MSG(mtu), MSG(req_win), MSG(data_win), MSG(first_win),
+	MSG(max_txn), MSG(rnr_ms), MSG(keepalive_ms), MSG(private_len), MSG(service),
+	MSG(cookie), MSG(ports), MSG(private_data),
+};
+/* clang-format on */
+
+/* Each bit of each field, changed, makes it worthless. */
+static void
+valid__covers_every_bit(void **state)
+{
+	uint8_t *at;
+	size_t i, bit;
+
+	(void)state;
+	take_cookie(5 * SLOT_NS);
+	for (i = 0; i < RTE_DIM(covered); i++) {
+		at = (covered[i].pkt ? (uint8_t *)&pkt : (uint8_t *)&msg) + covered[i].off;
+		for (bit = 0; bit < covered[i].len * 8; bit++) {
+			at[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			if (is_valid(5 * SLOT_NS))
+				fail_msg("%s bit %zu", covered[i].name, bit);
+			at[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		}
+	}
+	msg.flags ^= SAN_CM_F_ORDERED;
+	assert_false(is_valid(5 * SLOT_NS));
+	msg.flags ^= SAN_CM_F_ORDERED | SAN_CM_F_RELAXED;
+	assert_false(is_valid(5 * SLOT_NS));
+	msg.flags ^= SAN_CM_F_RELAXED;
+	assert_true(is_valid(5 * SLOT_NS));
+}
+
+struct age_row {
+	uint64_t made_ns;
+	uint64_t now_ns;
+	bool valid;
+};
+
+static const struct age_row ages[] = {
+	{0, 0, true},
+	{0, SLOT_NS - 1, true},
+	{0, SLOT_NS, true}, /* previous slot */
+	{0, 2 * SLOT_NS - 1, true},
+	{0, 2 * SLOT_NS, false},
+	{SLOT_NS - 1, 2 * SLOT_NS - 1, true},
+	{SLOT_NS - 1, 2 * SLOT_NS, false},
+	{SLOT_NS, SLOT_NS - 1, false}, /* from the future */
+	{7 * SLOT_NS, 1000 * SLOT_NS, false},
+	/* the number of the slot wraps at 2^32 */
+	{0xffffffffULL * SLOT_NS, 0x100000000ULL * SLOT_NS, true},
+	{0xffffffffULL * SLOT_NS, 0x100000001ULL * SLOT_NS, false},
+};
+
+static void
+valid__ages(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ages); i++) {
+		take_cookie(ages[i].made_ns);
+		if (is_valid(ages[i].now_ns) != ages[i].valid)
+			fail_msg("row %u", i);
+	}
+}
+
+/* A younger slot number on an old cookie: the MAC covers it. */
+static void
+valid__slot_is_not_free(void **state)
+{
+	(void)state;
+	take_cookie(5 * SLOT_NS);
+	msg.cookie[19]++;
+	assert_false(is_valid(6 * SLOT_NS));
+}
+
+static void
+valid__secret_matters(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	take_cookie(5 * SLOT_NS);
+	for (i = 0; i < SAN_CM_SECRET; i++) {
+		cm.conf.secret[i] ^= 1;
+		assert_false(is_valid(5 * SLOT_NS));
+		cm.conf.secret[i] ^= 1;
+	}
+	assert_true(is_valid(5 * SLOT_NS));
+}
+
+/* What is not covered: where the message goes to is in the packet, the rest is not sent. */
+static void
+valid__not_the_mac_address(void **state)
+{
+	(void)state;
+	take_cookie(5 * SLOT_NS);
+	pkt.src_mac.addr_bytes[3] ^= 1;
+	assert_true(is_valid(5 * SLOT_NS));
+}
+
+/* The same input, the same cookie: a run can be repeated. */
+static void
+make__deterministic(void **state)
+{
+	static const uint8_t slot[4] = {0, 0, 0, 5};
+	uint8_t first[SAN_WIRE_COOKIE];
+
+	(void)state;
+	take_cookie(5 * SLOT_NS);
+	memcpy(first, msg.cookie, sizeof(first));
+	assert_memory_equal(first + 16, slot, sizeof(slot));
+	take_cookie(5 * SLOT_NS + 1);
+	assert_memory_equal(first, msg.cookie, sizeof(first));
+	take_cookie(6 * SLOT_NS);
+	assert_memory_not_equal(first, msg.cookie, 16);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup(f, setup)
+	const struct CMUnitTest tests[] = {
+		TEST(valid__own_cookie),
+		TEST(valid__covers_every_bit),
+		TEST(valid__ages),
+		TEST(valid__slot_is_not_free),
+		TEST(valid__secret_matters),
+		TEST(valid__not_the_mac_address),
+		TEST(make__deterministic),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

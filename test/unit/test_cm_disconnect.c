@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The end of a connection: drain, DREQ, DREP, RESET, restart of a peer. (RT-24; cm_fsm.c) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "cm_net.h"
+
+#define MS SAN_NS_PER_MS
+
+static struct rte_mempool *pool;
+static struct cm_net net;
+static uint16_t slot[2];
+
+static int
+setup(void **state)
+{
+	(void)state;
+	cm_net_init(&net, pool, 1, 16, false);
+	cm_net_listen(&net, 1);
+	cm_net_open(&net, slot);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	cm_net_fini(&net);
+	/* no test may leak an mbuf */
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+static int
+disconnect(int i, bool hard)
+{
+	return san_cm_disconnect(net.h[i].cm, slot[i], hard, net.now_ns);
+}
+
+static void
+drained(int i)
+{
+	san_cm_drained(net.h[i].cm, slot[i], net.now_ns);
+}
+
+static enum san_cm_state
+state_of(int i)
+{
+	return san_cm_state(net.h[i].cm, slot[i]);
+}
+
+/** Each side got one final event, of this type and reason, and holds nothing. */
+static void
+assert_ended(int i, uint8_t type, uint8_t reason)
+{
+	assert_int_equal(net.h[i].nb[SAN_CM_EV_CLOSED] + net.h[i].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_int_equal(net.h[i].nb[type], 1);
+	assert_int_equal(net.h[i].last[type].reason, reason);
+	assert_int_equal(net.h[i].last[type].slot, slot[i]);
+	assert_int_equal(net.h[i].last[type].cookie, i == 0 ? 42 : 1000 + slot[i]);
+	assert_int_equal(net.h[i].pdl->nb_conns, 0);
+	assert_int_equal(san_cm_nb_half_open(net.h[i].cm), 0);
+	assert_null(san_cm_agreed(net.h[i].cm, slot[i]));
+}
+
+static void
+assert_orderly(void)
+{
+	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	assert_ended(1, SAN_CM_EV_DISCONNECTED, SAN_CM_R_NONE);
+}
+
+/** arg[0]: message type; arg[1]: how many of them are lost. */
+static void
+lose(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+     struct cm_fate *fate)
+{
+	(void)p;
+	if (msg != NULL && msg->msg == n->arg[0] && n->h[from].nb_tx[msg->msg] < n->arg[1])
+		fate->copies = 0;
+}
+
+static void
+twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+      struct cm_fate *fate)
+{
+	(void)n;
+	(void)from;
+	(void)p;
+	(void)msg;
+	fate->copies = 2;
+	fate->delay_ns[1] = 3 * CM_NET_LATENCY_NS + 1;
+}
+
+static void
+disconnect__waits_until_drained(void **state)
+{
+	(void)state;
+	assert_int_equal(disconnect(0, false), 0);
+	assert_int_equal(disconnect(0, false), 0);
+	cm_net_run(&net, 1 * SAN_NS_PER_S);
+	assert_int_equal(state_of(0), SAN_CM_DRAINING);
+	assert_int_equal(state_of(1), SAN_CM_ESTABLISHED);
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_DREQ], 0);
+	drained(0);
+	assert_int_equal(state_of(0), SAN_CM_DREQ_SENT);
+	assert_int_equal(net.h[0].pdl->conns[slot[0]].state, SAN_CONN_CLOSING);
+	cm_net_run(&net, 1 * MS);
+	assert_orderly();
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_DREQ], 1);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_DREP], 1);
+	/* nothing more goes */
+	cm_net_run(&net, 100 * SAN_NS_PER_S);
+	assert_int_equal(net.nb_sent, 7);
+}
+
+static void
+disconnect__drain_has_a_limit(void **state)
+{
+	(void)state;
+	disconnect(0, false);
+	cm_net_run(&net, 5 * SAN_NS_PER_S - 1 * MS);
+	assert_int_equal(state_of(0), SAN_CM_DRAINING);
+	cm_net_run(&net, 2 * MS);
+	assert_orderly();
+}
+
+static void
+disconnect__hard_waits_for_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(disconnect(0, true), 0);
+	cm_net_run(&net, 1 * MS);
+	assert_orderly();
+	assert_int_equal(disconnect(0, true), -ENOTCONN);
+	assert_int_equal(disconnect(1, false), -ENOTCONN);
+}
+
+static void
+disconnect__hard_after_soft(void **state)
+{
+	(void)state;
+	disconnect(0, false);
+	assert_int_equal(disconnect(0, true), 0);
+	assert_int_equal(disconnect(0, true), 0);
+	cm_net_run(&net, 1 * MS);
+	assert_orderly();
+}
+
+/* From the accepting side as well. */
+static void
+disconnect__by_the_acceptor(void **state)
+{
+	(void)state;
+	disconnect(1, true);
+	cm_net_run(&net, 1 * MS);
+	assert_ended(1, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_NONE);
+}
+
+static void
+disconnect__dreq_or_drep_lost(void **state)
+{
+	static const uint8_t lost[][2] = {
+		{SAN_CM_DREQ, 1}, {SAN_CM_DREQ, 5}, {SAN_CM_DREP, 1}, {SAN_CM_DREP, 5}};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(lost); i++) {
+		teardown(state);
+		setup(state);
+		net.hook = lose;
+		net.arg[0] = lost[i][0];
+		net.arg[1] = lost[i][1];
+		disconnect(0, true);
+		cm_net_run(&net, 2 * SAN_NS_PER_S);
+		assert_orderly();
+		assert_int_equal(net.h[0].nb_tx[SAN_CM_DREQ], lost[i][1] + 1);
+	}
+}
+
+/* The slot is held back by the core: TIMEWAIT itself answers. */
+static void
+timewait__answers_repeated_dreq(void **state)
+{
+	(void)state;
+	net.h[1].no_release = true;
+	net.hook = lose;
+	net.arg[0] = SAN_CM_DREP;
+	net.arg[1] = 3;
+	disconnect(0, true);
+	cm_net_run(&net, 2 * SAN_NS_PER_S);
+	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	assert_int_equal(state_of(1), SAN_CM_TIMEWAIT);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
+	san_cm_release(net.h[1].cm, slot[1], net.now_ns);
+	assert_orderly();
+	assert_int_equal(state_of(1), SAN_CM_IDLE);
+}
+
+static void
+disconnect__nobody_answers(void **state)
+{
+	(void)state;
+	net.h[1].dead = true;
+	disconnect(0, true);
+	cm_net_run(&net, 20 * MS * 255 + 1 * MS);
+	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_TIMEOUT);
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_DREQ], 8);
+}
+
+static void
+disconnect__everything_twice(void **state)
+{
+	(void)state;
+	net.hook = twice;
+	disconnect(0, true);
+	cm_net_run(&net, 1 * SAN_NS_PER_S);
+	assert_orderly();
+}
+
+/* Both at once, drained or not, with and without loss: one event each. */
+static void
+disconnect__simultaneous(void **state)
+{
+	unsigned int i;
+
+	for (i = 0; i < 8; i++) {
+		teardown(state);
+		setup(state);
+		net.hook = lose;
+		net.arg[0] = i & 4 ? SAN_CM_DREQ : SAN_CM_DREP;
+		net.arg[1] = 1;
+		disconnect(0, i & 1);
+		disconnect(1, i & 2);
+		if (!(i & 1))
+			drained(0);
+		cm_net_run(&net, 10 * SAN_NS_PER_S);
+		assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+		assert_ended(1, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	}
+}
+
+/* In every state before the connection is open. */
+static void
+disconnect__while_connecting(void **state)
+{
+	static const enum san_cm_state at[] = {SAN_CM_RESOLVING, SAN_CM_REQ_SENT,
+					       SAN_CM_REQ_COOKIE_SENT};
+	unsigned int i;
+	uint16_t s;
+
+	for (i = 0; i < RTE_DIM(at); i++) {
+		teardown(state);
+		cm_net_init(&net, pool, i, 16, false);
+		cm_net_listen(&net, 1);
+		net.h[0].no_mac = at[i] == SAN_CM_RESOLVING;
+		net.h[1].no_accept = true;
+		net.hook = lose;
+		net.arg[0] = SAN_CM_COOKIE;
+		net.arg[1] = at[i] == SAN_CM_REQ_SENT ? 100 : 0;
+		s = cm_net_connect(&net, 0, 42);
+		cm_net_run(&net, 1 * MS);
+		assert_int_equal(san_cm_state(net.h[0].cm, s), at[i]);
+		assert_int_equal(san_cm_disconnect(net.h[0].cm, s, i & 1, net.now_ns), 0);
+		cm_net_run(&net, 1 * MS);
+		assert_int_equal(net.h[0].nb[SAN_CM_EV_CLOSED], 1);
+		assert_int_equal(net.h[0].pdl->nb_conns, 0);
+	}
+	/* the other accepts what was withdrawn, and hears so at once */
+	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
+				       net.now_ns),
+			 0);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_STALE);
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
+}
+
+/* Accepted and at once ended again, the REP lost: for the other side it was refused. */
+static void
+disconnect__before_the_rep_arrives(void **state)
+{
+	uint16_t s;
+
+	teardown(state);
+	cm_net_init(&net, pool, 9, 16, false);
+	cm_net_listen(&net, 1);
+	net.h[1].no_accept = true;
+	net.hook = lose;
+	net.arg[0] = SAN_CM_REP;
+	net.arg[1] = 100;
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 1 * MS);
+	s = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	assert_int_equal(san_cm_accept(net.h[1].cm, s, &net.h[1].param, 7, net.now_ns), 0);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(san_cm_disconnect(net.h[1].cm, s, false, net.now_ns), 0);
+	cm_net_run(&net, 1 * SAN_NS_PER_S);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_REFUSED);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_CLOSED], 1);
+	assert_int_equal(net.h[0].pdl->nb_conns + net.h[1].pdl->nb_conns, 0);
+}
+
+/* Packet delivery gave up: one event here, and the peer is told. (RT-7) */
+static void
+failed__tells_both(void **state)
+{
+	(void)state;
+	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	cm_net_run(&net, 1 * MS);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
+	assert_ended(1, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
+}
+
+static void
+failed__while_draining(void **state)
+{
+	(void)state;
+	net.h[1].dead = true;
+	disconnect(0, false);
+	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_TIMEOUT, net.now_ns);
+	cm_net_run(&net, 1 * MS);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
+}
+
+/* ---- RESET (design, rule 17) ---- */
+
+/** A RESET as host 1 would send it for our packet *psn*. */
+static struct san_wire_cm
+reset_for(uint32_t psn)
+{
+	const struct san_pdl_conn *c = &net.h[0].pdl->conns[slot[0]];
+
+	return (struct san_wire_cm){
+		.msg = SAN_CM_RESET,
+		.reason = SAN_CM_R_STALE,
+		.src_cid = c->dcid,
+		.src_tag = c->dtag,
+		.data_psn = psn,
+	};
+}
+
+/* A peer that restarted knows nothing: our next packet ends the connection. */
+static void
+reset__after_restart_of_the_peer(void **state) /* RT-24 */
+{
+	struct san_pdl_conf pdl_conf;
+	struct san_cm_conf cm_conf;
+
+	(void)state;
+	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
+	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
+	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_net_tx_data(&net, 0, slot[0]);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_RESET], 1);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
+}
+
+/* The same with a new connection under the old CID: only the tag tells. */
+static void
+reset__new_connection_same_cid(void **state) /* RT-24 */
+{
+	struct san_pdl_conf pdl_conf;
+	struct san_cm_conf cm_conf;
+	uint32_t old_dcid = net.h[0].pdl->conns[slot[0]].dcid;
+	uint16_t other;
+
+	(void)state;
+	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
+	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
+	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_net_listen(&net, 1);
+	other = cm_net_connect(&net, 0, 43);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[0].pdl->conns[other].dcid, old_dcid);
+	cm_net_tx_data(&net, 0, slot[0]);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].drops[SAN_DROP_TAG], 1);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].slot, slot[0]);
+	assert_int_equal(san_cm_state(net.h[0].cm, other), SAN_CM_ESTABLISHED);
+	/* and the new one works */
+	cm_net_tx_data(&net, 0, other);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].drops[SAN_DROP_TAG], 1);
+}
+
+/* The peer restarts and connects: a new connection beside the old one. */
+static void
+restart__connects_anew(void **state) /* RT-24 */
+{
+	struct san_pdl_conf pdl_conf;
+	struct san_cm_conf cm_conf;
+
+	(void)state;
+	cm_net_pdl_conf(&net.h[0], 16, &pdl_conf);
+	cm_net_cm_conf(&net.h[0], 16, &cm_conf);
+	cm_net_start(&net, 0, &pdl_conf, &cm_conf);
+	cm_net_connect(&net, 0, 43);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 2);
+	assert_int_equal(net.h[1].pdl->nb_conns, 2);
+	cm_net_tx_data(&net, 1, slot[1]);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].slot, slot[1]);
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
+}
+
+struct reset_row {
+	const char *what;
+	int32_t psn; /* from the one outstanding */
+	uint32_t tag_xor;
+	uint32_t cid_xor;
+	uint8_t src_xor; /* of the address */
+	uint16_t pkey_xor;
+};
+
+/* What is wrong with it: it must change nothing but a counter. */
+static const struct reset_row stale_resets[] = {
+	{"below", -1, 0, 0, 0, 0},
+	{"never sent", 1, 0, 0, 0, 0},
+	{"far away", INT32_MIN, 0, 0, 0, 0},
+	{"tag", 0, 1, 0, 0, 0},
+	{"tag", 0, 0x80000000u, 0, 0, 0},
+	{"CID", 0, 0, 1, 0, 0},
+	{"address", 0, 0, 0, 0x80, 0},
+	{"partition", 0, 0, 0, 0, 1},
+};
+
+static void
+reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
+{
+	struct san_pdl_conn *c = &net.h[0].pdl->conns[slot[0]];
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm msg;
+	uint32_t psn;
+	unsigned int i;
+
+	(void)state;
+	net.h[1].dead = true;
+	psn = cm_net_tx_data(&net, 0, slot[0]);
+	/* else those numbers might be outstanding in the other window */
+	assert_false(san_pdl_tx_is_outstanding(c, SAN_WIN_DATA, psn));
+	for (i = 0; i < RTE_DIM(stale_resets); i++) {
+		const struct reset_row *r = &stale_resets[i];
+
+		path = cm_net_path(&net, 1);
+		path.src.b[15] ^= r->src_xor;
+		p = (struct san_wire_pkt){
+			.op = SAN_OP_CM,
+			.dcid = SAN_WIRE_CID_CM,
+			.pkey = CM_NET_PKEY ^ r->pkey_xor,
+		};
+		msg = reset_for(psn + (uint32_t)r->psn);
+		msg.src_tag ^= r->tag_xor;
+		msg.src_cid ^= r->cid_xor;
+		assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &p, &msg)),
+				 SAN_DROP_RESET_STALE);
+		assert_int_equal(state_of(0), SAN_CM_ESTABLISHED);
+		assert_true(san_pdl_tx_is_outstanding(c, SAN_WIN_REQ, psn));
+	}
+	cm_net_settle(&net);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 0);
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_RESET], 0);
+	/* and the right one does */
+	msg = reset_for(psn);
+	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
+	cm_net_settle(&net);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
+	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_RESET_STALE);
+}
+
+static void
+reset__nothing_outstanding(void **state)
+{
+	struct san_wire_cm msg = reset_for(net.h[0].pdl->conns[slot[0]].tx[SAN_WIN_REQ].next - 1);
+
+	(void)state;
+	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_RESET_STALE);
+	assert_int_equal(state_of(0), SAN_CM_ESTABLISHED);
+}
+
+/* Our packet was in the data window. */
+static void
+reset__data_window(void **state)
+{
+	struct san_pdl_conn *c = &net.h[0].pdl->conns[slot[0]];
+	struct san_pdl_entry e = {.op = SAN_OP_PUSH_UNSLCTD_DATA};
+	struct san_pdl_room room;
+	struct san_wire_cm msg;
+
+	(void)state;
+	san_pdl_tx_room(net.h[0].pdl, c, net.now_ns, &room);
+	san_pdl_tx_assign(net.h[0].pdl, c, &e, net.now_ns);
+	san_pdl_tx_end(net.h[0].pdl, c, false);
+	msg = reset_for(e.psn);
+	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
+	cm_net_settle(&net);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
+}
+
+/* We wanted to end anyway: that the peer knows nothing of it is as good as DREP. */
+static void
+reset__stands_for_drep(void **state)
+{
+	struct san_wire_cm msg;
+
+	(void)state;
+	net.h[1].dead = true;
+	disconnect(0, true);
+	cm_net_run(&net, 1 * MS);
+	msg = reset_for(0);
+	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
+	cm_net_settle(&net);
+	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+}
+
+static void
+reset__while_draining(void **state)
+{
+	struct san_wire_cm msg;
+
+	(void)state;
+	net.h[1].dead = true;
+	msg = reset_for(cm_net_tx_data(&net, 0, slot[0]));
+	disconnect(0, false);
+	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
+	cm_net_settle(&net);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_STALE);
+}
+
+/* ---- those that are not from our peer ---- */
+
+struct forged_row {
+	uint8_t msg;
+	uint32_t dst_tag_xor;
+	uint32_t src_tag_xor;
+	uint32_t xid_xor;
+	uint16_t pkey_xor;
+	uint8_t src_xor;
+	enum san_drop drop;
+};
+
+static const struct forged_row forged_rows[] = {
+	{SAN_CM_DREQ, 1, 0, 0, 0, 0, SAN_DROP_TAG},
+	{SAN_CM_DREQ, 0, 1, 0, 0, 0, SAN_DROP_CM_STALE},
+	{SAN_CM_DREQ, 0, 0, 1, 0, 0, SAN_DROP_CM_STALE},
+	{SAN_CM_DREQ, 0, 0, 0, 1, 0, SAN_DROP_PKEY},
+	{SAN_CM_DREQ, 0, 0, 0, 0, 1, SAN_DROP_PEER},
+	{SAN_CM_DREP, 1, 0, 0, 0, 0, SAN_DROP_TAG},
+	{SAN_CM_DREP, 0, 0, 0, 0, 0, SAN_DROP_CM_STALE}, /* nobody asked */
+	{SAN_CM_REJ, 0, 0, 0, 0, 0, SAN_DROP_CM_STALE},  /* too late */
+	{SAN_CM_COOKIE, 0, 0, 0, 0, 0, SAN_DROP_CM_STALE},
+	{SAN_CM_REP, 1, 0, 0, 0, 0, SAN_DROP_TAG},
+	{SAN_CM_RTU, 0, 0, 0, 0, 0, SAN_DROP_NONE}, /* changes nothing either */
+};
+
+static void
+forged__changes_nothing(void **state) /* RT-24, RT-29 */
+{
+	const struct san_cm_agreed *a = san_cm_agreed(net.h[0].cm, slot[0]);
+	const struct san_pdl_conn *c = &net.h[1].pdl->conns[slot[1]];
+	const struct san_pdl_conn *own = &net.h[0].pdl->conns[slot[0]];
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm msg;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(a->pdl.dcid, c->cid);
+	for (i = 0; i < RTE_DIM(forged_rows); i++) {
+		const struct forged_row *r = &forged_rows[i];
+
+		path = cm_net_path(&net, 0);
+		path.src.b[15] ^= (uint8_t)(r->src_xor << 4);
+		p = (struct san_wire_pkt){
+			.op = SAN_OP_CM,
+			.dcid = SAN_WIRE_CID_CM,
+			.pkey = CM_NET_PKEY ^ r->pkey_xor,
+		};
+		msg = (struct san_wire_cm){
+			.msg = r->msg,
+			.flags = r->msg == SAN_CM_COOKIE ? SAN_CM_F_COOKIE : 0,
+			.xid = (uint32_t)net.arg[3] ^ r->xid_xor,
+			.src_cid = own->cid,
+			.src_tag = own->tag ^ r->src_tag_xor,
+			.dst_cid = c->cid,
+			.dst_tag = c->tag ^ r->dst_tag_xor,
+		};
+		assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &p, &msg)), r->drop);
+		assert_int_equal(state_of(1), SAN_CM_ESTABLISHED);
+	}
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 0);
+}
+
+static void
+note_xid(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	 struct cm_fate *fate)
+{
+	(void)p;
+	(void)fate;
+	if (msg != NULL && from == 0)
+		n->arg[3] = msg->xid;
+}
+
+static int
+setup_with_xid(void **state)
+{
+	(void)state;
+	cm_net_init(&net, pool, 1, 16, false);
+	net.hook = note_xid;
+	cm_net_listen(&net, 1);
+	cm_net_open(&net, slot);
+	return 0;
+}
+
+/* A DREQ for what is long gone is answered, so that the other side need not wait. */
+static void
+dreq__for_nothing(void **state)
+{
+	struct san_wire_cm msg = {
+		.msg = SAN_CM_DREQ,
+		.xid = 5,
+		.src_cid = 3,
+		.src_tag = 4,
+		.dst_cid = 0xf00005,
+		.dst_tag = 6,
+	};
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+
+	(void)state;
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_STALE);
+	assert_true(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
+	assert_int_equal(msg.msg, SAN_CM_DREP);
+	assert_int_equal(msg.xid, 5);
+	assert_int_equal(msg.src_cid, 0xf00005);
+	assert_int_equal(msg.src_tag, 6);
+	assert_int_equal(msg.dst_cid, 3);
+	assert_int_equal(msg.dst_tag, 4);
+	assert_int_equal(p.tag, 4);
+	assert_false(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(disconnect__waits_until_drained),
+		TEST(disconnect__drain_has_a_limit),
+		TEST(disconnect__hard_waits_for_nothing),
+		TEST(disconnect__hard_after_soft),
+		TEST(disconnect__by_the_acceptor),
+		TEST(disconnect__dreq_or_drep_lost),
+		TEST(timewait__answers_repeated_dreq),
+		TEST(disconnect__nobody_answers),
+		TEST(disconnect__everything_twice),
+		TEST(disconnect__simultaneous),
+		TEST(disconnect__while_connecting),
+		TEST(disconnect__before_the_rep_arrives),
+		TEST(failed__tells_both),
+		TEST(failed__while_draining),
+		TEST(reset__after_restart_of_the_peer),
+		TEST(reset__new_connection_same_cid),
+		TEST(restart__connects_anew),
+		TEST(reset__stale_changes_nothing),
+		TEST(reset__nothing_outstanding),
+		TEST(reset__data_window),
+		TEST(reset__stands_for_drep),
+		TEST(reset__while_draining),
+		cmocka_unit_test_setup_teardown(forged__changes_nothing, setup_with_xid, teardown),
+		TEST(dreq__for_nothing),
+	};
+
+	pool = test_eal_pool("cm_disconnect", 1023, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

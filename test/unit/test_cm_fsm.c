@@ -1,0 +1,768 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The life of a connection between two hosts, message by message. (RT-1, RT-23, RT-24) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "cm_net.h"
+
+#define MS SAN_NS_PER_MS
+
+static struct rte_mempool *pool;
+static struct cm_net net;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	cm_net_init(&net, pool, 1, 16, false);
+	cm_net_listen(&net, 1);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	cm_net_fini(&net);
+	/* no test may leak an mbuf */
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+static enum san_cm_state
+state_of(int i, uint16_t slot)
+{
+	return san_cm_state(net.h[i].cm, slot);
+}
+
+static uint32_t
+nb_events(int i, enum san_cm_event_type type)
+{
+	return net.h[i].nb[type];
+}
+
+/** Nothing is left on either side. */
+static void
+assert_clean(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(net.h[i].pdl->nb_conns, 0);
+		assert_int_equal(san_cm_nb_half_open(net.h[i].cm), 0);
+	}
+}
+
+/** Both ended once, and orderly. */
+static void
+assert_ended(uint8_t type0, uint8_t type1)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(net.h[i].nb[SAN_CM_EV_CLOSED] +
+					 net.h[i].nb[SAN_CM_EV_DISCONNECTED],
+				 1);
+	}
+	assert_int_equal(net.h[0].nb[type0], 1);
+	assert_int_equal(net.h[1].nb[type1], 1);
+	assert_int_equal(net.h[0].last[type0].reason, SAN_CM_R_NONE);
+	assert_int_equal(net.h[1].last[type1].reason, SAN_CM_R_NONE);
+	assert_clean();
+}
+
+/* ---- what the link does ---- */
+
+/** arg[0]: message type; arg[1]: which of them (1 = first), 0 = all. */
+static void
+lose(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+     struct cm_fate *fate)
+{
+	(void)p;
+	if (msg != NULL && msg->msg == n->arg[0] &&
+	    (n->arg[1] == 0 || n->h[from].nb_tx[msg->msg] + 1 == n->arg[1]))
+		fate->copies = 0;
+}
+
+static void
+lose_some(uint8_t msg, uint64_t which)
+{
+	net.hook = lose;
+	net.arg[0] = msg;
+	net.arg[1] = which;
+}
+
+/** Everything arrives twice, the second time later than any answer. */
+static void
+twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+      struct cm_fate *fate)
+{
+	(void)n;
+	(void)from;
+	(void)p;
+	(void)msg;
+	fate->copies = 2;
+	fate->delay_ns[1] = 3 * CM_NET_LATENCY_NS + 1;
+}
+
+/* ---- connecting ---- */
+
+static void
+state_name__every_state(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < SAN_CM_STATE_MAX; i++)
+		assert_string_not_equal(san_cm_state_name((enum san_cm_state)i), "unknown");
+	assert_string_equal(san_cm_state_name(SAN_CM_STATE_MAX), "unknown");
+	assert_string_equal(san_cm_state_name(SAN_CM_DREQ_SENT), "dreq_sent");
+}
+
+static void
+connect__establishes_both(void **state) /* RT-1 */
+{
+	uint16_t slot[2];
+
+	(void)state;
+	net.h[0].param.private_len = 3;
+	memcpy(net.h[0].param.private_data, "abc", 3);
+	net.h[1].param.private_len = 64;
+	memset(net.h[1].param.private_data, 'x', 64);
+	cm_net_open(&net, slot);
+	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].listener, 77);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].private_len, 3);
+	assert_memory_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].private_data, "abc", 3);
+	assert_true(san_ip_eq(&net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].peer, &net.h[0].ip));
+	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].cookie, 42);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_ESTABLISHED].cookie, 1000 + slot[1]);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_len, 64);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_data[63], 'x');
+	/* REQ, COOKIE, REQ, REP, RTU, and nothing twice */
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_COOKIE], 1);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 1);
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_RTU], 1);
+	/* nothing is repeated once both are open */
+	cm_net_run(&net, 100 * SAN_NS_PER_S);
+	assert_int_equal(net.nb_sent, 5);
+}
+
+static void
+connect__agrees_on_parameters(void **state)
+{
+	struct san_cm_param *a = &net.h[0].param, *b = &net.h[1].param;
+	const struct san_pdl_conn *c[2];
+	const struct san_cm_agreed *g[2];
+	uint16_t slot[2];
+	int i;
+
+	(void)state;
+	a->mtu = 4096;
+	b->mtu = 1408;
+	a->max_txn = 32;
+	b->max_txn = 64;
+	a->req_win = 2;
+	a->data_win = 1024;
+	b->req_win = 256;
+	b->data_win = 8;
+	a->first_win = 2;
+	b->first_win = 300;
+	a->rnr_ms = 11;
+	b->rnr_ms = 22;
+	a->msg_limit = 5;
+	b->msg_limit = 6;
+	a->ordered = true;
+	a->relaxed = true;
+	b->ordered = false; /* the connecting side decides */
+	cm_net_open(&net, slot);
+	for (i = 0; i < 2; i++) {
+		c[i] = &net.h[i].pdl->conns[slot[i]];
+		g[i] = san_cm_agreed(net.h[i].cm, slot[i]);
+		assert_non_null(g[i]);
+		assert_int_equal(g[i]->pdl.mtu, 1408);
+		assert_int_equal(g[i]->n_tx, 32);
+		assert_int_equal(g[i]->n_rx, 32);
+		assert_true(g[i]->pdl.ordered && g[i]->pdl.relaxed);
+		assert_int_equal(c[i]->state, SAN_CONN_OPEN);
+		assert_int_equal(c[i]->pkey, CM_NET_PKEY);
+	}
+	for (i = 0; i < 2; i++) {
+		/* RT-1: what the other side allocated */
+		assert_int_equal(g[i]->pdl.dcid, c[1 - i]->cid);
+		assert_int_equal(g[i]->pdl.dtag, c[1 - i]->tag);
+		assert_int_equal(g[i]->pdl.req_psn, c[1 - i]->tx[SAN_WIN_REQ].next);
+		assert_int_equal(g[i]->pdl.data_psn, c[1 - i]->tx[SAN_WIN_DATA].next);
+		assert_int_equal(g[i]->first_rsn_rx, g[1 - i]->first_rsn_tx);
+		assert_int_equal(g[i]->pdl.tx_req_win, g[1 - i]->rx_req_win);
+		assert_int_equal(g[i]->pdl.tx_data_win, g[1 - i]->rx_data_win);
+		assert_int_equal(g[i]->rnr_rx_ms, g[1 - i]->rnr_tx_ms);
+		assert_int_equal(g[i]->pdl.nb_ports, 2);
+		assert_int_equal(g[i]->pdl.ports[1], 51000 + 2 - i);
+		/* design, rule 13: only ports that the peer told */
+		assert_int_equal(c[i]->path.src_port, 50000 + 2 - i);
+		assert_int_equal(c[i]->path.dscp, 26);
+		assert_true(rte_is_same_ether_addr(&c[i]->path.dst_mac, &net.h[1 - i].mac));
+	}
+	assert_int_equal(g[0]->rx_req_win, 2);
+	assert_int_equal(g[0]->rx_data_win, 1024);
+	assert_int_equal(g[0]->rnr_tx_ms, 11);
+	assert_int_equal(g[0]->pdl.msg_limit, 5);
+	assert_int_equal(g[1]->pdl.msg_limit, 6);
+	/* PCB-1: what the peer's receiver allows, and what our ACKs go on allowing */
+	assert_int_equal(g[0]->pdl.first_win, 300);
+	assert_int_equal(g[1]->pdl.first_win, 2);
+	assert_int_equal(c[0]->rx_first_win, 2);
+	assert_int_equal(c[1]->rx_first_win, 300);
+	assert_int_not_equal(g[0]->first_rsn_tx, g[1]->first_rsn_tx);
+}
+
+static void
+connect__unordered(void **state)
+{
+	uint16_t slot[2];
+
+	(void)state;
+	net.h[0].param.ordered = false;
+	net.h[1].param.ordered = true;
+	cm_net_open(&net, slot);
+	assert_false(san_cm_agreed(net.h[0].cm, slot[0])->pdl.ordered);
+	assert_false(san_cm_agreed(net.h[1].cm, slot[1])->pdl.ordered);
+}
+
+static void
+connect__fixed_sequence_numbers(void **state)
+{
+	struct san_pdl_conf pdl_conf;
+	struct san_cm_conf cm_conf;
+	uint16_t slot[2];
+
+	(void)state;
+	cm_net_pdl_conf(&net.h[0], 16, &pdl_conf);
+	cm_net_cm_conf(&net.h[0], 16, &cm_conf);
+	pdl_conf.fixed_psn = true;
+	pdl_conf.first_psn = 0xfffffffe;
+	cm_net_start(&net, 0, &pdl_conf, &cm_conf);
+	cm_net_open(&net, slot);
+	assert_int_equal(san_cm_agreed(net.h[0].cm, slot[0])->first_rsn_tx, 0xfffffffe);
+	assert_int_equal(san_cm_agreed(net.h[1].cm, slot[1])->first_rsn_rx, 0xfffffffe);
+	assert_int_equal(san_cm_agreed(net.h[1].cm, slot[1])->pdl.data_psn, 0xfffffffe);
+}
+
+static void
+connect__over_v6(void **state) /* RT-31 */
+{
+	uint16_t slot[2];
+
+	(void)state;
+	cm_net_fini(&net);
+	cm_net_init(&net, pool, 2, 16, true);
+	cm_net_listen(&net, 1);
+	cm_net_open(&net, slot);
+	assert_int_equal(net.nb_sent, 5);
+}
+
+static void
+connect__many_at_once(void **state) /* RT-1: CIDs are unique */
+{
+	uint16_t i, k;
+
+	(void)state;
+	for (i = 0; i < 8; i++)
+		cm_net_connect(&net, 0, i);
+	cm_net_run(&net, 100 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 8);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 8);
+	for (i = 0; i < 8; i++) {
+		for (k = 0; k < i; k++)
+			assert_int_not_equal(net.h[0].pdl->conns[i].cid,
+					     net.h[0].pdl->conns[k].cid);
+	}
+}
+
+/* Each side connects to the other, under the same numbers: two connections. (RT-1) */
+static void
+connect__crosswise(void **state)
+{
+	(void)state;
+	cm_net_listen(&net, 0);
+	cm_net_connect(&net, 0, 1);
+	cm_net_connect(&net, 1, 2);
+	cm_net_run(&net, 100 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 2);
+}
+
+struct param_row {
+	const char *what;
+	struct san_cm_param param;
+	int rc;
+};
+
+#define OK           .pkey = 1, .msg_limit = 1
+#define WIN(r, d, f) .req_win = r, .data_win = d, .first_win = f
+
+static const struct param_row param_rows[] = {
+	{"smallest", {OK, WIN(2, 2, 2), .mtu = 64, .max_txn = 1}, 0},
+	{"largest", {OK, WIN(256, 1024, 65535), .mtu = 65535, .max_txn = 65535}, 0},
+	{"request window", {OK, WIN(1, 2, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"request window", {OK, WIN(0, 2, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"request window", {OK, WIN(512, 2, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"request window", {OK, WIN(24, 2, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"data window", {OK, WIN(2, 1, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"data window", {OK, WIN(2, 2048, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"data window", {OK, WIN(2, 1000, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"first window", {OK, WIN(2, 2, 1), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"mtu", {OK, WIN(2, 2, 2), .mtu = 63, .max_txn = 1}, -EINVAL},
+	{"max_txn", {OK, WIN(2, 2, 2), .mtu = 64}, -EINVAL},
+	{"message limit", {WIN(2, 2, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
+	{"relaxed", {OK, WIN(2, 2, 2), .mtu = 64, .max_txn = 1, .relaxed = true}, -EINVAL},
+	{"private", {OK, WIN(2, 2, 2), .mtu = 64, .max_txn = 1, .private_len = 65}, -EINVAL},
+};
+
+static void
+connect__parameters(void **state) /* design, rule 7 */
+{
+	struct cm_host *h = &net.h[0];
+	uint16_t slot;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(param_rows); i++) {
+		assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, 1,
+						&param_rows[i].param, 0, net.now_ns, &slot),
+				 param_rows[i].rc);
+	}
+	assert_int_equal(h->pdl->nb_conns, 2);
+}
+
+static void
+connect__bad_addresses(void **state)
+{
+	static const char bad[][16] = {
+		{[10] = -1, [11] = -1},                             /* 0.0.0.0 */
+		{[10] = -1, [11] = -1, [12] = (char)224, [15] = 1}, /* multicast */
+		{[10] = -1, [11] = -1, -1, -1, -1, -1},             /* broadcast */
+		{[0] = (char)0xfd, [15] = 2},                       /* another family */
+	};
+	struct cm_host *h = &net.h[0];
+	struct san_ip v6 = cm_net_ip(0, true), ip;
+	uint16_t slot;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		memcpy(ip.b, bad[i], sizeof(ip.b));
+		assert_int_equal(san_cm_connect(h->cm, &h->ip, &ip, 1, &h->param, 0, net.now_ns,
+						&slot),
+				 -EINVAL);
+	}
+	memset(&ip, 0, sizeof(ip));
+	assert_int_equal(san_cm_connect(h->cm, &v6, &ip, 1, &h->param, 0, net.now_ns, &slot),
+			 -EINVAL);
+	ip.b[0] = 0xff;
+	assert_int_equal(san_cm_connect(h->cm, &v6, &ip, 1, &h->param, 0, net.now_ns, &slot),
+			 -EINVAL);
+	assert_int_equal(h->pdl->nb_conns, 0);
+}
+
+static void
+connect__no_slot(void **state)
+{
+	struct cm_host *h = &net.h[0];
+	uint16_t slot, i;
+
+	(void)state;
+	for (i = 0; i < 16; i++)
+		cm_net_connect(&net, 0, i);
+	assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, 1, &h->param, 0, net.now_ns,
+					&slot),
+			 -ENOSPC);
+}
+
+static void
+resolved__sends_what_waits(void **state)
+{
+	struct san_ip other = cm_net_ip(7, false);
+	uint16_t a, b;
+
+	(void)state;
+	net.h[0].no_mac = true;
+	a = cm_net_connect(&net, 0, 1);
+	b = cm_net_connect(&net, 0, 2);
+	cm_net_run(&net, 50 * MS);
+	assert_int_equal(state_of(0, a), SAN_CM_RESOLVING);
+	assert_int_equal(net.nb_sent, 0);
+	san_cm_resolved(net.h[0].cm, &other, &net.h[1].mac, net.now_ns);
+	assert_int_equal(state_of(0, a), SAN_CM_RESOLVING);
+	san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
+	assert_int_equal(state_of(0, a), SAN_CM_REQ_SENT);
+	assert_int_equal(state_of(0, b), SAN_CM_REQ_SENT);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
+}
+
+/* Somebody else resolved it and sent our REQ: the answer says where the peer is. */
+static void
+resolved__by_the_cookie(void **state)
+{
+	uint16_t slot;
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm msg;
+
+	(void)state;
+	net.h[0].no_mac = true;
+	slot = cm_net_connect(&net, 0, 1);
+	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &msg, net.now_ns));
+	assert_true(rte_is_zero_ether_addr(&path.dst_mac));
+	path.dst_mac = net.h[1].mac;
+	cm_net_send(&net, 0, &p, &msg, cm_net_build(&net, &path, &p, &msg));
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(state_of(0, slot), SAN_CM_ESTABLISHED);
+}
+
+static void
+connect__mac_never_known(void **state)
+{
+	(void)state;
+	net.h[0].no_mac = true;
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 100 * SAN_NS_PER_S);
+	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
+	assert_clean();
+}
+
+/* Each message of the handshake lost once: recovered, and established exactly once. */
+static void
+connect__each_message_lost_once(void **state)
+{
+	static const uint8_t lost[][2] = {
+		{SAN_CM_REQ, 1},
+		{SAN_CM_COOKIE, 1},
+		{SAN_CM_REQ, 2},
+		{SAN_CM_REP, 1},
+		{SAN_CM_RTU, 1},
+	};
+	uint16_t slot[2];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(lost); i++) {
+		cm_net_fini(&net);
+		cm_net_init(&net, pool, i, 16, false);
+		cm_net_listen(&net, 1);
+		lose_some(lost[i][0], lost[i][1]);
+		slot[0] = cm_net_connect(&net, 0, 42);
+		cm_net_run(&net, 15 * MS);
+		/* the first retry comes after 20 ms */
+		assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED] +
+					 net.h[1].nb[SAN_CM_EV_ESTABLISHED],
+				 lost[i][0] == SAN_CM_RTU ? 1 : 0);
+		cm_net_run(&net, 15 * MS);
+		assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+		assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+		assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+		assert_int_equal(state_of(0, slot[0]), SAN_CM_ESTABLISHED);
+		assert_int_equal(net.h[1].pdl->nb_conns, 1);
+	}
+}
+
+static void
+connect__each_message_twice(void **state)
+{
+	uint16_t slot;
+
+	(void)state;
+	net.hook = twice;
+	slot = cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 10 * SAN_NS_PER_S);
+	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
+	assert_int_equal(san_cm_disconnect(net.h[0].cm, slot, true, net.now_ns), 0);
+	cm_net_run(&net, 30 * SAN_NS_PER_S);
+	assert_ended(SAN_CM_EV_CLOSED, SAN_CM_EV_DISCONNECTED);
+}
+
+/* Data that came before the RTU stands for it. */
+static void
+implicit_rtu__opens(void **state)
+{
+	uint16_t slot;
+
+	(void)state;
+	lose_some(SAN_CM_RTU, 0);
+	slot = cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 0);
+	cm_net_tx_data(&net, 0, slot);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+	assert_int_equal(net.h[1].drops[SAN_DROP_STATE], 0);
+	/* and no REP is repeated */
+	cm_net_run(&net, 10 * SAN_NS_PER_S);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 0);
+}
+
+static void
+implicit_rtu__only_in_rep_sent(void **state)
+{
+	uint16_t slot;
+
+	(void)state;
+	slot = cm_net_connect(&net, 0, 1);
+	assert_false(san_cm_implicit_rtu(net.h[0].cm, slot, net.now_ns));
+	assert_false(san_cm_implicit_rtu(net.h[0].cm, 9999, net.now_ns));
+	net.h[1].no_accept = true;
+	cm_net_run(&net, 1 * MS);
+	slot = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	assert_false(san_cm_implicit_rtu(net.h[1].cm, slot, net.now_ns));
+	assert_int_equal(state_of(1, slot), SAN_CM_WAIT_ACCEPT);
+}
+
+/* What stood for the RTU was none, and the REP was lost: the peer still asks, and is answered. */
+static void
+implicit_rtu__by_mistake(void **state)
+{
+	uint16_t slot;
+
+	(void)state;
+	lose_some(SAN_CM_REP, 1);
+	slot = cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 1 * MS);
+	assert_true(san_cm_implicit_rtu(net.h[1].cm, net.h[1].last[1].slot, net.now_ns));
+	cm_net_run(&net, 100 * MS);
+	assert_int_equal(state_of(0, slot), SAN_CM_ESTABLISHED);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+}
+
+/* Nobody answers: retries with doubling, then one event, and nothing is left. (RT-24) */
+static void
+connect__unreachable(void **state)
+{
+	/* 20 ms * (1 + 2 + 4 ... + 128): seven retries, and the wait after the last */
+	const uint64_t patience_ns = 20 * MS * 255;
+
+	(void)state;
+	net.h[1].dead = true;
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, patience_ns - 1 * MS);
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 8);
+	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 0);
+	cm_net_run(&net, 2 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_UNREACHABLE].cookie, 42);
+	assert_clean();
+}
+
+/* ---- accepting ---- */
+
+/* The peer vanished after its request was accepted: one event, all released. (RT-24) */
+static void
+accept__peer_gone(void **state)
+{
+	(void)state;
+	net.h[1].no_accept = true;
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 1 * MS);
+	net.h[0].dead = true;
+	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
+				       net.now_ns),
+			 0);
+	cm_net_run(&net, 20 * MS * 256);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 8);
+	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 1);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_TIMEOUT);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].cookie, 7);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 0);
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
+}
+
+/* Nobody accepts: the connecting side hears that nobody answered, the other forgets it. */
+static void
+accept__never(void **state)
+{
+	(void)state;
+	net.h[1].no_accept = true;
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 1);
+	cm_net_run(&net, 30 * SAN_NS_PER_S);
+	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 0);
+	assert_clean();
+	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
+				       net.now_ns),
+			 -ENOENT);
+}
+
+/* Late, but while the peer still asks: repeated REQs are one request. */
+static void
+accept__late(void **state)
+{
+	(void)state;
+	net.h[1].no_accept = true;
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 3 * SAN_NS_PER_S);
+	assert_true(net.h[0].nb_tx[SAN_CM_REQ] > 5);
+	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
+	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
+				       net.now_ns),
+			 0);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
+	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+}
+
+static void
+accept__what_is_no_request(void **state)
+{
+	struct cm_host *h = &net.h[1];
+	struct san_cm_param bad = h->param;
+	struct san_cm_event ev;
+	uint16_t slot[2];
+
+	(void)state;
+	bad.first_win = 1;
+	cm_net_open(&net, slot);
+	assert_int_equal(san_cm_accept(h->cm, slot[1], &h->param, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_accept(h->cm, 15, &h->param, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_accept(h->cm, 16, &h->param, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_reject(h->cm, slot[1], 2, NULL, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_disconnect(h->cm, 15, false, net.now_ns), -ENOTCONN);
+	/* a request that can't be accepted so can be accepted otherwise */
+	h->no_accept = true;
+	cm_net_connect(&net, 0, 2);
+	cm_net_run(&net, 1 * MS);
+	ev = h->last[SAN_CM_EV_CONNECT_REQUEST];
+	assert_int_equal(san_cm_accept(h->cm, ev.slot, &bad, 0, net.now_ns), -EINVAL);
+	assert_int_equal(san_cm_disconnect(h->cm, ev.slot, false, net.now_ns), -ENOTCONN);
+	assert_int_equal(san_cm_accept(h->cm, ev.slot, &h->param, 0, net.now_ns), 0);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
+}
+
+static void
+reject__with_private_data(void **state)
+{
+	const struct san_cm_event *ev = &net.h[0].last[SAN_CM_EV_REJECTED];
+
+	(void)state;
+	net.h[1].no_accept = true;
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(san_cm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
+				       NULL, 65, net.now_ns),
+			 -EINVAL);
+	assert_int_equal(san_cm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED,
+				       "not today", 9, net.now_ns),
+			 0);
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
+	assert_int_equal(ev->reason, SAN_CM_R_REFUSED);
+	assert_int_equal(ev->cookie, 42);
+	assert_int_equal(ev->private_len, 9);
+	assert_memory_equal(ev->private_data, "not today", 9);
+	assert_clean();
+}
+
+/* The REJ is lost: the repeated REQ gets it again, without asking the ULP again. */
+static void
+reject__lost(void **state)
+{
+	(void)state;
+	net.h[1].no_accept = true;
+	lose_some(SAN_CM_REJ, 1);
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(san_cm_reject(net.h[1].cm, net.h[1].last[1].slot, SAN_CM_R_REFUSED, "no",
+				       2, net.now_ns),
+			 0);
+	cm_net_run(&net, 30 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_REFUSED);
+	assert_memory_equal(net.h[0].last[SAN_CM_EV_REJECTED].private_data, "no", 2);
+	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
+	assert_clean();
+}
+
+/* A REP that nobody can agree to ends the attempt on both sides. */
+static void
+rep__out_of_range(void **state)
+{
+	struct san_wire_cm rep;
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+
+	(void)state;
+	net.h[1].no_accept = true;
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 7,
+				       net.now_ns),
+			 0);
+	assert_true(san_cm_tx_next(net.h[1].cm, &path, &p, &rep, net.now_ns));
+	rep.data_win = 100;
+	cm_net_forge(&net, 1, &rep);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);
+	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 1);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_PARAMETER);
+	assert_clean();
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(state_name__every_state),
+		TEST(connect__establishes_both),
+		TEST(connect__agrees_on_parameters),
+		TEST(connect__unordered),
+		TEST(connect__fixed_sequence_numbers),
+		TEST(connect__over_v6),
+		TEST(connect__many_at_once),
+		TEST(connect__crosswise),
+		TEST(connect__parameters),
+		TEST(connect__bad_addresses),
+		TEST(connect__no_slot),
+		TEST(resolved__sends_what_waits),
+		TEST(resolved__by_the_cookie),
+		TEST(connect__mac_never_known),
+		TEST(connect__each_message_lost_once),
+		TEST(connect__each_message_twice),
+		TEST(implicit_rtu__opens),
+		TEST(implicit_rtu__only_in_rep_sent),
+		TEST(implicit_rtu__by_mistake),
+		TEST(connect__unreachable),
+		TEST(accept__peer_gone),
+		TEST(accept__never),
+		TEST(accept__late),
+		TEST(accept__what_is_no_request),
+		TEST(reject__with_private_data),
+		TEST(reject__lost),
+		TEST(rep__out_of_range),
+	};
+
+	pool = test_eal_pool("cm_fsm", 1023, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

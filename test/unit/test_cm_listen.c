@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Listeners by service and partition. (RT-29) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "cm_net.h"
+#include "cm_priv.h"
+
+#define MS SAN_NS_PER_MS
+
+static struct rte_mempool *pool;
+static struct cm_net net;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	cm_net_init(&net, pool, 1, 16, false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	cm_net_fini(&net);
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+static void
+find__service_and_partition(void **state)
+{
+	struct san_cm *cm = net.h[1].cm;
+	uint8_t reason;
+
+	(void)state;
+	assert_null(san_cm_listener_find(cm, 1, 1, &reason));
+	assert_int_equal(reason, SAN_CM_R_NO_LISTENER);
+	assert_int_equal(san_cm_listen(cm, 1, 1, 8, 11), 0);
+	assert_int_equal(san_cm_listen(cm, 1, 2, 8, 12), 0);
+	assert_int_equal(san_cm_listen(cm, 1ULL << 63 | 1, 1, 8, 13), 0);
+	assert_int_equal(san_cm_listener_find(cm, 1, 1, &reason)->cookie, 11);
+	assert_int_equal(reason, SAN_CM_R_NONE);
+	assert_int_equal(san_cm_listener_find(cm, 1, 2, &reason)->cookie, 12);
+	assert_int_equal(san_cm_listener_find(cm, 1ULL << 63 | 1, 1, &reason)->cookie, 13);
+	assert_null(san_cm_listener_find(cm, 1, 3, &reason));
+	assert_int_equal(reason, SAN_CM_R_PKEY);
+	assert_null(san_cm_listener_find(cm, 2, 1, &reason));
+	assert_int_equal(reason, SAN_CM_R_NO_LISTENER);
+}
+
+static void
+listen__twice_and_too_many(void **state)
+{
+	struct san_cm *cm = net.h[1].cm;
+	uint64_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(san_cm_listen(cm, i, 1, 8, 0), 0);
+	assert_int_equal(san_cm_listen(cm, 2, 1, 8, 0), -EADDRINUSE);
+	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), -ENOSPC);
+	san_cm_unlisten(cm, 2);
+	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), 0);
+	san_cm_unlisten(cm, 99);
+}
+
+/* Two listeners of one service: each request goes to that of its partition. */
+static void
+listen__per_partition(void **state)
+{
+	(void)state;
+	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY, 8, 1), 0);
+	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, 5, 8, 2), 0);
+	net.h[0].param.pkey = 5;
+	net.h[1].param.pkey = 5;
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].listener, 2);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+}
+
+/* Who waits for accept is refused; who is open stays. */
+static void
+unlisten__refuses_who_waits(void **state)
+{
+	uint16_t slot[2], waiting;
+
+	(void)state;
+	cm_net_listen(&net, 1);
+	cm_net_open(&net, slot);
+	net.h[1].no_accept = true;
+	cm_net_connect(&net, 0, 7);
+	cm_net_run(&net, 1 * MS);
+	waiting = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_NO_LISTENER);
+	assert_int_equal(san_cm_accept(net.h[1].cm, waiting, &net.h[1].param, 0, net.now_ns),
+			 -ENOENT);
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
+	assert_int_equal(san_cm_state(net.h[1].cm, slot[1]), SAN_CM_ESTABLISHED);
+}
+
+/* A request that the ULP has not even heard of yet. */
+static void
+unlisten__before_the_event(void **state)
+{
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm msg;
+	int i, from;
+
+	(void)state;
+	cm_net_listen(&net, 1);
+	cm_net_connect(&net, 0, 7);
+	san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
+	for (i = 0; i < 3; i++) {
+		from = i & 1;
+		assert_true(san_cm_tx_next(net.h[from].cm, &path, &p, &msg, net.now_ns));
+		cm_net_rx(&net, 1 - from, cm_net_build(&net, &path, &p, &msg));
+	}
+	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 1);
+	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE);
+	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 0);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(find__service_and_partition),
+		TEST(listen__twice_and_too_many),
+		TEST(listen__per_partition),
+		TEST(unlisten__refuses_who_waits),
+		TEST(unlisten__before_the_event),
+	};
+
+	pool = test_eal_pool("cm_listen", 255, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

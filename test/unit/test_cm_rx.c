@@ -1,0 +1,761 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Strangers: requests without and with cookies, refusals, RESET for unknown
+ * connections, floods. None of them costs memory. (RT-24, RT-29; design, rule 17)
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cm_net.h"
+
+#define MS      SAN_NS_PER_MS
+#define MILLION 1000000u
+#define XID_OFF 4 /* in the message's bytes */
+
+static struct rte_mempool *pool;
+static struct cm_net net;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	cm_net_init(&net, pool, 1, 16, false);
+	cm_net_listen(&net, 1);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	cm_net_fini(&net);
+	/* no test may leak an mbuf */
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+/** A REQ as host 0 would send it; no connection of host 0 is behind it. */
+static struct san_wire_cm
+req(uint32_t xid)
+{
+	return (struct san_wire_cm){
+		.msg = SAN_CM_REQ,
+		.flags = SAN_CM_F_ORDERED,
+		.xid = xid,
+		.src_cid = 0x123456,
+		.src_tag = 0xdeadbeef,
+		.req_psn = 100,
+		.data_psn = 200,
+		.first_rsn = 300,
+		.mtu = 1408,
+		.req_win = 64,
+		.data_win = 256,
+		.first_win = 64,
+		.max_txn = 128,
+		.service = CM_NET_SERVICE,
+	};
+}
+
+/** The only message that host 1 has to send. */
+static struct san_wire_cm
+only_answer(struct san_wire_pkt *p, struct san_wire_path *path)
+{
+	struct san_wire_path path2;
+	struct san_wire_pkt p2;
+	struct san_wire_cm msg, msg2;
+
+	assert_true(san_cm_tx_next(net.h[1].cm, path, p, &msg, net.now_ns));
+	assert_false(san_cm_tx_next(net.h[1].cm, &path2, &p2, &msg2, net.now_ns));
+	return msg;
+}
+
+static void
+assert_no_answer(void)
+{
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm msg;
+
+	assert_false(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
+}
+
+static void
+assert_nothing_kept(void)
+{
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
+	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 0);
+	cm_net_check(&net);
+}
+
+static void
+req__gets_a_cookie(void **state)
+{
+	struct san_wire_cm msg = req(7), ans;
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+
+	(void)state;
+	msg.nb_ports = 2;
+	msg.ports[0] = 50001;
+	msg.ports[1] = 50002;
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
+	ans = only_answer(&p, &path);
+	assert_int_equal(ans.msg, SAN_CM_COOKIE);
+	assert_int_equal(ans.flags, SAN_CM_F_COOKIE);
+	assert_int_equal(ans.xid, 7);
+	assert_int_equal(ans.dst_cid, 0x123456);
+	assert_int_equal(ans.dst_tag, 0xdeadbeef);
+	assert_int_equal(ans.src_cid, 0);
+	assert_int_equal(ans.private_len, 0);
+	assert_int_equal(p.tag, 0xdeadbeef);
+	assert_int_equal(p.dcid, SAN_WIRE_CID_CM);
+	assert_int_equal(p.pkey, CM_NET_PKEY);
+	/* back where it came from, steered to the sender's lcore (rule 13) */
+	assert_true(san_ip_eq(&path.dst, &net.h[0].ip));
+	assert_true(san_ip_eq(&path.src, &net.h[1].ip));
+	assert_true(rte_is_same_ether_addr(&path.dst_mac, &net.h[0].mac));
+	assert_true(rte_is_same_ether_addr(&path.src_mac, &net.h[1].mac));
+	assert_int_equal(path.src_port, 50001);
+	assert_int_equal(path.dst_port, SAN_WIRE_PORT);
+	assert_nothing_kept();
+}
+
+/* No answer to a stranger is longer than its question. */
+static void
+req__answer_is_no_longer(void **state)
+{
+	struct san_wire_cm msg = req(7), ans;
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct rte_mbuf *q, *a;
+
+	(void)state;
+	path = cm_net_path(&net, 0);
+	p = (struct san_wire_pkt){
+		.op = SAN_OP_CM, .dcid = SAN_WIRE_CID_CM, .pkey = CM_NET_PKEY};
+	q = cm_net_build(&net, &path, &p, &msg);
+	cm_net_forge(&net, 0, &msg);
+	ans = only_answer(&p, &path);
+	a = cm_net_build(&net, &path, &p, &ans);
+	assert_true(rte_pktmbuf_pkt_len(a) <= rte_pktmbuf_pkt_len(q));
+	rte_pktmbuf_free(q);
+	rte_pktmbuf_free(a);
+}
+
+/** REQ, COOKIE, REQ: what host 1 says to the second. */
+static enum san_drop
+with_cookie(struct san_wire_cm *msg)
+{
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm ans;
+
+	cm_net_forge(&net, 0, msg);
+	ans = only_answer(&p, &path);
+	assert_int_equal(ans.msg, SAN_CM_COOKIE);
+	msg->flags |= SAN_CM_F_COOKIE;
+	memcpy(msg->cookie, ans.cookie, sizeof(msg->cookie));
+	return cm_net_forge(&net, 0, msg);
+}
+
+static void
+req__with_cookie_is_a_request(void **state)
+{
+	struct san_wire_cm msg = req(7), rep, again;
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_cm_event ev;
+
+	(void)state;
+	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 1);
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
+	/* copies of it are the same request */
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
+	assert_no_answer();
+	assert_true(san_cm_event_next(net.h[1].cm, &ev));
+	assert_int_equal(ev.type, SAN_CM_EV_CONNECT_REQUEST);
+	assert_false(san_cm_event_next(net.h[1].cm, &ev));
+	/* accepted, copies get the REP again */
+	assert_int_equal(san_cm_accept(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
+	rep = only_answer(&p, &path);
+	assert_int_equal(rep.msg, SAN_CM_REP);
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
+	again = only_answer(&p, &path);
+	assert_memory_equal(&rep, &again, sizeof(rep));
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
+}
+
+/* One bit of the second REQ differs from the first: its cookie is worth nothing. */
+static void
+req__cookie_for_another_request(void **state) /* RT-24 */
+{
+	struct san_wire_cm msg = req(7);
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+
+	(void)state;
+	cm_net_forge(&net, 0, &msg);
+	msg.flags |= SAN_CM_F_COOKIE;
+	memcpy(msg.cookie, only_answer(&p, &path).cookie, sizeof(msg.cookie));
+	msg.first_win ^= 1;
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
+	assert_nothing_kept();
+	/* it may try with the right one */
+	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_COOKIE);
+	msg.first_win ^= 1;
+	msg.cookie[3] ^= 0x10;
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
+	assert_nothing_kept();
+}
+
+static void
+req__cookie_from_another_address(void **state)
+{
+	struct san_wire_cm msg = req(7);
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+
+	(void)state;
+	cm_net_forge(&net, 0, &msg);
+	msg.flags |= SAN_CM_F_COOKIE;
+	memcpy(msg.cookie, only_answer(&p, &path).cookie, sizeof(msg.cookie));
+	path = cm_net_path(&net, 0);
+	path.src.b[15] = 99;
+	p = (struct san_wire_pkt){
+		.op = SAN_OP_CM, .dcid = SAN_WIRE_CID_CM, .pkey = CM_NET_PKEY};
+	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &p, &msg)),
+			 SAN_DROP_CM_COOKIE);
+	assert_nothing_kept();
+}
+
+/* An old cookie: refused, and replaced, so that a patient peer gets through. */
+static void
+req__old_cookie(void **state)
+{
+	struct san_wire_cm msg = req(7);
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+
+	(void)state;
+	cm_net_forge(&net, 0, &msg);
+	msg.flags |= SAN_CM_F_COOKIE;
+	memcpy(msg.cookie, only_answer(&p, &path).cookie, sizeof(msg.cookie));
+	net.now_ns += 8 * SAN_NS_PER_S; /* two slots */
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
+	assert_nothing_kept();
+	memcpy(msg.cookie, only_answer(&p, &path).cookie, sizeof(msg.cookie));
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
+}
+
+/* It grows old in a long wait for accept: the connecting side takes the fresh one. */
+static void
+cookie__refreshed_while_waiting(void **state)
+{
+	struct san_pdl_conf pdl_conf;
+	struct san_cm_conf cm_conf;
+
+	(void)state;
+	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
+	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
+	cm_conf.cookie_slot_ns = 100 * MS;
+	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_net_listen(&net, 1);
+	net.h[1].no_accept = true;
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 3 * SAN_NS_PER_S);
+	assert_true(net.h[1].drops[SAN_DROP_CM_COOKIE] > 0);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+	assert_int_equal(san_cm_accept(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param, 1,
+				       net.now_ns),
+			 0);
+	cm_net_run(&net, 10 * MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+}
+
+/* A peer whose cookies are never good can't make us send at its pace. */
+static void
+cookie__no_ping_pong(void **state)
+{
+	struct san_wire_cm cookie = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm first;
+	unsigned int i;
+
+	(void)state;
+	net.h[1].dead = true;
+	cm_net_connect(&net, 0, 1);
+	san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
+	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &first, net.now_ns));
+	cookie.xid = first.xid;
+	cookie.dst_cid = first.src_cid;
+	cookie.dst_tag = first.src_tag;
+	for (i = 0; i < 100; i++) {
+		cookie.cookie[0] = (uint8_t)i;
+		cm_net_forge(&net, 1, &cookie);
+		cm_net_settle(&net);
+	}
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 1);
+}
+
+/* ---- refusals ---- */
+
+static void
+expect_rej(struct san_wire_cm *msg, enum san_drop drop, uint8_t reason)
+{
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm ans;
+	uint32_t nb = net.h[1].pdl->nb_conns;
+
+	assert_int_equal(cm_net_forge(&net, 0, msg), drop);
+	ans = only_answer(&p, &path);
+	assert_int_equal(ans.msg, SAN_CM_REJ);
+	assert_int_equal(ans.reason, reason);
+	assert_int_equal(ans.xid, msg->xid);
+	assert_int_equal(ans.dst_cid, msg->src_cid);
+	assert_int_equal(ans.dst_tag, msg->src_tag);
+	assert_int_equal(p.pkey, CM_NET_PKEY);
+	assert_int_equal(net.h[1].pdl->nb_conns, nb);
+	cm_net_check(&net);
+}
+
+static void
+rej__no_listener(void **state)
+{
+	struct san_wire_cm msg = req(7);
+
+	(void)state;
+	msg.service++;
+	expect_rej(&msg, SAN_DROP_NONE, SAN_CM_R_NO_LISTENER);
+}
+
+static void
+rej__other_partition(void **state) /* RT-29 */
+{
+	struct san_wire_cm msg = req(7);
+
+	(void)state;
+	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE);
+	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, 0x9999, 8, 1), 0);
+	expect_rej(&msg, SAN_DROP_PKEY, SAN_CM_R_PKEY);
+	/* and the same with both parts of the handshake between real hosts */
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PKEY);
+	assert_int_equal(net.h[0].pdl->nb_conns, 0);
+}
+
+static void
+rej__parameter(void **state) /* design, rule 7 */
+{
+	struct san_wire_cm bad[9];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(bad); i++)
+		bad[i] = req(i);
+	bad[0].first_win = 1;
+	bad[1].req_win = 0;
+	bad[2].req_win = 3;
+	bad[3].req_win = 512;
+	bad[4].data_win = 1;
+	bad[5].data_win = 2048;
+	bad[6].mtu = 16;
+	bad[7].max_txn = 0;
+	bad[8].data_win = 768;
+	for (i = 0; i < RTE_DIM(bad); i++)
+		expect_rej(&bad[i], SAN_DROP_NONE, SAN_CM_R_PARAMETER);
+}
+
+static void
+rej__backlog(void **state)
+{
+	struct san_wire_cm msg, ans;
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 8; i++) {
+		msg = req(i);
+		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+	}
+	msg = req(8);
+	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+	ans = only_answer(&p, &path);
+	assert_int_equal(ans.msg, SAN_CM_REJ);
+	assert_int_equal(ans.reason, SAN_CM_R_BACKLOG);
+	assert_int_equal(ans.xid, 8);
+	assert_int_equal(net.h[1].pdl->nb_conns, 8);
+	/* an old one, repeated, is still the old one */
+	msg = req(3);
+	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+	assert_no_answer();
+}
+
+static void
+rej__resources(void **state)
+{
+	struct san_wire_cm msg = req(7);
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	uint16_t i;
+
+	(void)state;
+	for (i = 0; i < 16; i++)
+		cm_net_connect(&net, 1, i);
+	while (san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns))
+		;
+	msg = req(7);
+	with_cookie(&msg);
+	msg = only_answer(&p, &path);
+	assert_int_equal(msg.msg, SAN_CM_REJ);
+	assert_int_equal(msg.reason, SAN_CM_R_RESOURCES);
+}
+
+/* Every reason reaches the connecting side, also those that only another implementation gives. */
+static void
+rej__every_reason_is_reported(void **state)
+{
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm first, rej;
+	uint8_t reason;
+
+	(void)state;
+	net.h[1].dead = true;
+	for (reason = SAN_CM_R_NO_LISTENER; reason < SAN_CM_R_MAX; reason++) {
+		cm_net_connect(&net, 0, reason);
+		san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
+		assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &first, net.now_ns));
+		rej = (struct san_wire_cm){
+			.msg = SAN_CM_REJ,
+			.reason = reason,
+			.xid = first.xid ^ 1,
+			.dst_cid = first.src_cid,
+			.dst_tag = first.src_tag,
+		};
+		assert_int_equal(cm_net_forge(&net, 1, &rej), SAN_DROP_CM_STALE);
+		rej.xid = first.xid;
+		rej.dst_tag ^= 1;
+		assert_int_equal(cm_net_forge(&net, 1, &rej), SAN_DROP_TAG);
+		rej.dst_tag ^= 1;
+		assert_int_equal(cm_net_forge(&net, 1, &rej), SAN_DROP_NONE);
+		cm_net_settle(&net);
+		assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], reason);
+		assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, reason);
+		assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].cookie, reason);
+		assert_int_equal(net.h[0].pdl->nb_conns, 0);
+		net.now_ns += 20 * SAN_NS_PER_S;
+	}
+	assert_int_equal(reason - 1, SAN_CM_R_STALE);
+}
+
+/* ---- old copies ---- */
+
+/* The network delivers a REQ after everything is over: no second connection from it. */
+static void
+ghost__late_req(void **state)
+{
+	struct san_wire_cm msg = req(7);
+	struct san_cm_event ev;
+
+	(void)state;
+	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+	assert_true(san_cm_event_next(net.h[1].cm, &ev));
+	assert_int_equal(san_cm_accept(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
+	san_cm_failed(net.h[1].cm, ev.slot, SAN_CM_R_TIMEOUT, net.now_ns);
+	cm_net_settle(&net);
+	assert_nothing_kept();
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
+	assert_nothing_kept();
+	assert_int_equal(san_cm_state(net.h[1].cm, ev.slot), SAN_CM_IDLE);
+	/* another attempt under the same CID is another connection */
+	msg.xid++;
+	msg.flags &= (uint8_t)~SAN_CM_F_COOKIE;
+	memset(msg.cookie, 0, sizeof(msg.cookie));
+	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
+}
+
+/* Slots that ghosts remember are as free as others. */
+static void
+ghost__slots_are_reused(void **state)
+{
+	struct san_wire_cm msg;
+	struct san_cm_event ev;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 100; i++) {
+		msg = req(i);
+		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+		assert_true(san_cm_event_next(net.h[1].cm, &ev));
+		assert_int_equal(san_cm_reject(net.h[1].cm, ev.slot, SAN_CM_R_REFUSED, NULL, 0,
+					       net.now_ns),
+				 0);
+		cm_net_settle(&net);
+		assert_nothing_kept();
+		net.now_ns += 100 * MS;
+	}
+}
+
+/* A REP for an attempt that was given up: the other side need not wait for its timeout. */
+static void
+rep__for_nothing(void **state)
+{
+	struct san_wire_cm msg = req(7);
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+
+	(void)state;
+	msg.msg = SAN_CM_REP;
+	msg.dst_cid = 0xf00004;
+	msg.dst_tag = 99;
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_STALE);
+	msg = only_answer(&p, &path);
+	assert_int_equal(msg.msg, SAN_CM_REJ);
+	assert_int_equal(msg.reason, SAN_CM_R_STALE);
+	assert_int_equal(msg.src_cid, 0xf00004);
+	assert_int_equal(msg.src_tag, 99);
+}
+
+/* ---- RESET ---- */
+
+static struct san_wire_pkt
+stray(uint8_t op)
+{
+	return (struct san_wire_pkt){
+		.op = op,
+		.pkey = CM_NET_PKEY,
+		.src_port = 50505,
+		.dcid = 0xabcdef,
+		.tag = 0x11223344,
+		.psn = 0xfffffffe,
+		.src = net.h[0].ip,
+		.dst = net.h[1].ip,
+		.src_mac = net.h[0].mac,
+	};
+}
+
+static void
+answer_reset__echoes(void **state)
+{
+	struct san_wire_pkt p = stray(SAN_OP_PUSH_UNSLCTD_DATA), q;
+	struct san_wire_path path;
+	struct san_wire_cm msg;
+
+	(void)state;
+	san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+	msg = only_answer(&q, &path);
+	assert_int_equal(msg.msg, SAN_CM_RESET);
+	assert_int_equal(msg.reason, SAN_CM_R_STALE);
+	assert_int_equal(msg.src_cid, 0xabcdef);
+	assert_int_equal(msg.src_tag, 0x11223344);
+	assert_int_equal(msg.data_psn, 0xfffffffe);
+	assert_int_equal(q.pkey, CM_NET_PKEY);
+	assert_true(san_ip_eq(&path.dst, &net.h[0].ip));
+	assert_true(rte_is_same_ether_addr(&path.dst_mac, &net.h[0].mac));
+}
+
+static void
+answer_reset__never_to_these(void **state)
+{
+	static const uint8_t never[] = {SAN_OP_CM, SAN_OP_NACK, SAN_OP_CNP};
+	static const uint8_t always[] = {SAN_OP_PUSH_SLCTD_REQ, SAN_OP_ACK, SAN_OP_RESYNC,
+					 SAN_OP_PROBE};
+	struct san_wire_pkt p;
+	struct san_wire_path path;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(never); i++) {
+		p = stray(never[i]);
+		san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+		assert_no_answer();
+	}
+	for (i = 0; i < RTE_DIM(always); i++) {
+		p = stray(always[i]);
+		san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+		assert_int_equal(only_answer(&p, &path).msg, SAN_CM_RESET);
+	}
+	p = stray(SAN_OP_PROBE);
+	p.src = (struct san_ip){.b = {0xff, 2, [15] = 1}};
+	san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+	assert_no_answer();
+}
+
+/* Neither RESET nor what answers nothing is answered: no two hosts talk for ever. */
+static void
+answers__are_not_answered(void **state)
+{
+	static const uint8_t types[] = {SAN_CM_COOKIE, SAN_CM_RTU, SAN_CM_REJ, SAN_CM_DREP,
+					SAN_CM_RESET};
+	struct san_wire_cm msg;
+	enum san_drop stale;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(types); i++) {
+		msg = (struct san_wire_cm){
+			.msg = types[i],
+			.flags = types[i] == SAN_CM_COOKIE ? SAN_CM_F_COOKIE : 0,
+			.dst_cid = 0xf00003,
+		};
+		stale = types[i] == SAN_CM_RESET ? SAN_DROP_RESET_STALE : SAN_DROP_CM_STALE;
+		assert_int_equal(cm_net_forge(&net, 0, &msg), stale);
+		assert_no_answer();
+	}
+}
+
+/* ---- floods ---- */
+
+static void
+put_be32(uint8_t *at, uint32_t v)
+{
+	v = rte_cpu_to_be_32(v);
+	memcpy(at, &v, sizeof(v));
+}
+
+/*
+ * A million REQs without cookie, each from another address: no connection, no
+ * half-open one, no slot, no more answers than the limit. (RT-24)
+ */
+static void
+flood__million_requests(void **state)
+{
+	struct san_wire_cm msg = req(0), ans;
+	struct san_wire_path path = cm_net_path(&net, 0);
+	struct san_wire_pkt p = {
+		.op = SAN_OP_CM, .dcid = SAN_WIRE_CID_CM, .pkey = CM_NET_PKEY};
+	struct rte_mbuf *m = cm_net_build(&net, &path, &p, &msg);
+	uint32_t in_use = rte_mempool_in_use_count(pool);
+	uint32_t i, nb_answers = 0, nb_limited = 0;
+	uint64_t begin_ns = net.now_ns;
+	struct san_wire_pkt q;
+	struct san_wire_ack ack;
+	uint8_t *bytes;
+	enum san_drop drop;
+
+	(void)state;
+	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
+	bytes = rte_pktmbuf_mtod_offset(m, uint8_t *, p.payload_off);
+	for (i = 0; i < MILLION; i++) {
+		put_be32(bytes + XID_OFF, i);
+		put_be32(p.src.b + 12, 0x0a010000 + i);
+		drop = san_cm_rx(net.h[1].cm, m, &p, net.now_ns);
+		assert_true(drop == SAN_DROP_NONE || drop == SAN_DROP_CM_RATE);
+		nb_limited += drop == SAN_DROP_CM_RATE;
+		nb_answers += san_cm_tx_next(net.h[1].cm, &path, &q, &ans, net.now_ns);
+		net.now_ns += 1000; /* a million a second */
+	}
+	rte_pktmbuf_free(m);
+	assert_int_equal(nb_answers + nb_limited, MILLION);
+	/* 100 per ms, and what the bucket held at first */
+	assert_in_range(nb_answers, 99000, 100 * ((net.now_ns - begin_ns) / MS) + 100);
+	assert_nothing_kept();
+	assert_int_equal(rte_mempool_in_use_count(pool), in_use - 1);
+	/* and who comes in earnest gets in */
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 100 * MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+}
+
+/* A flood of cookies that somebody made up is as cheap. */
+static void
+flood__wrong_cookies(void **state)
+{
+	struct san_wire_cm msg = req(0);
+	uint32_t i, slot = (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S));
+
+	(void)state;
+	msg.flags |= SAN_CM_F_COOKIE;
+	put_be32(msg.cookie + 16, slot);
+	for (i = 0; i < 10000; i++) {
+		msg.xid = i;
+		memcpy(msg.cookie, &i, sizeof(i));
+		assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
+	}
+	assert_nothing_kept();
+}
+
+static void
+flood__resets_are_limited(void **state)
+{
+	struct san_wire_pkt p = stray(SAN_OP_PROBE), q;
+	struct san_wire_path path;
+	struct san_wire_cm msg;
+	uint32_t i, n = 0;
+
+	(void)state;
+	for (i = 0; i < 100000; i++) {
+		san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+		n += san_cm_tx_next(net.h[1].cm, &path, &q, &msg, net.now_ns);
+		net.now_ns += 100;
+	}
+	/* ten milliseconds */
+	assert_in_range(n, 1000, 1100);
+	assert_int_equal(san_cm_drops(net.h[1].cm)[SAN_DROP_CM_RATE], 100000 - n);
+}
+
+static void
+rx__malformed(void **state)
+{
+	struct san_wire_cm msg = req(7);
+
+	(void)state;
+	msg.flags = SAN_CM_F_RELAXED;
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_MALFORMED);
+	msg = req(7);
+	msg.reason = SAN_CM_R_MAX;
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_MALFORMED);
+	assert_no_answer();
+	assert_nothing_kept();
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(req__gets_a_cookie),
+		TEST(req__answer_is_no_longer),
+		TEST(req__with_cookie_is_a_request),
+		TEST(req__cookie_for_another_request),
+		TEST(req__cookie_from_another_address),
+		TEST(req__old_cookie),
+		TEST(cookie__refreshed_while_waiting),
+		TEST(cookie__no_ping_pong),
+		TEST(rej__no_listener),
+		TEST(rej__other_partition),
+		TEST(rej__parameter),
+		TEST(rej__backlog),
+		TEST(rej__resources),
+		TEST(rej__every_reason_is_reported),
+		TEST(ghost__late_req),
+		TEST(ghost__slots_are_reused),
+		TEST(rep__for_nothing),
+		TEST(answer_reset__echoes),
+		TEST(answer_reset__never_to_these),
+		TEST(answers__are_not_answered),
+		TEST(flood__million_requests),
+		TEST(flood__wrong_cookies),
+		TEST(flood__resets_are_limited),
+		TEST(rx__malformed),
+	};
+
+	pool = test_eal_pool("cm_rx", 1023, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

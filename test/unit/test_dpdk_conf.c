@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dpdk_priv.h"
+
+static char text[512];
+static struct dpdk_conf conf;
+
+static int __attribute__((format(printf, 2, 3)))
+keep(int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+static const struct rtsan_host host = {.fail = keep};
+
+static int
+read_conf(const char *words)
+{
+	char buf[1024], *split[32];
+	int n = dpdk_eal_split(words, buf, sizeof(buf), split, 32);
+
+	assert_true(n >= 0);
+	text[0] = '\0';
+	return dpdk_conf_read(&conf, split, n, &host);
+}
+
+/* SYS-3: each wrong argument is refused with its key, its value and what would be right. */
+static void
+dpdk_conf_read__says_what_is_wrong(void **state)
+{
+	static const struct {
+		const char *words, *text;
+	} cases[] = {
+		{"", "ip= is missing"},
+		{"ip=10.0.0.300/24", "ip=10.0.0.300/24: not an address"},
+		{"ip=10.0.0.1/33", "ip=10.0.0.1/33: not an address"},
+		{"ip=", "ip=: not an address"},
+		{"ip=10.0.0.1/24 gw=10.0.0.1/24", "gw=10.0.0.1/24: not an address"},
+		{"ip=10.0.0.1/24 speed=9", "speed: unknown argument"},
+		{"ip=10.0.0.1/24 mtu", "\"mtu\": not key=value"},
+		{"ip=10.0.0.1/24 =5", "\"=5\": not key=value"},
+		{"ip=10.0.0.1/24 mtu=big", "mtu=big: not a number"},
+		{"ip=10.0.0.1/24 mtu=-5", "mtu=-5: not a number"},
+		{"ip=10.0.0.1/24 mtu=1500x", "mtu=1500x: not a number"},
+		{"ip=10.0.0.1/24 mtu=576", "mtu=576: must be 1280 to 9000"},
+		{"ip=10.0.0.1/24 mtu=9001", "mtu=9001: must be 1280 to 9000"},
+		{"ip=10.0.0.1/24 conns=0", "conns=0: must be 1 to 65536"},
+		{"ip=10.0.0.1/24 conns=99999999999999999999", "not a number"},
+		{"ip=10.0.0.1/24 poll=both", "poll=both: one of caller, lcore"},
+		{"ip=10.0.0.1/24 idle=nap", "idle=nap: one of auto, poll, pause, yield, sleep"},
+		{"ip=10.0.0.1/24 cc=reno", "cc=reno: one of swift, dcqcn, fixed"},
+		{"ip=10.0.0.1/24 policy=fifo", "policy=fifo: one of rr, srpt"},
+		{"ip=10.0.0.1/24 window=1", "window=1: must be 2 to"},
+		{"ip=10.0.0.1/24 port=", "port=: 1 to"},
+		{"ip=10.0.0.1/24 rto_us=1 rto_min_us=5", "rto_min_us <= rto_us"},
+		{"ip=10.0.0.1/24 cwnd=100 cwnd_max=50", "cwnd is above"},
+		{"ip=10.0.0.1/24 pool=500", "pool=500: at least"},
+		{"ip=10.0.0.1/24 impair_tx=drop=2", "impair_tx=drop=2: a probability"},
+		{"ip=10.0.0.1/24 impair_rx=loss=1", "impair_rx=loss=1: known are drop"},
+		{"ip=1.0.0.1 ip=1.0.0.2 ip=1.0.0.3 ip=1.0.0.4 ip=1.0.0.5 ip=1.0.0.6 ip=1.0.0.7 "
+		 "ip=1.0.0.8 ip=1.0.0.9",
+		 "ip=1.0.0.9: at most 8"},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(read_conf(cases[i].words), -EINVAL);
+		if (strstr(text, cases[i].text) == NULL)
+			fail_msg("%s: \"%s\"", cases[i].words, text);
+	}
+}
+
+static void
+dpdk_conf_read__values_arrive(void **state)
+{
+	const struct san_core_conf *core = &conf.engine.core;
+
+	(void)state;
+	assert_int_equal(read_conf("ip=10.0.0.1/24 ip6=fd00::1/64 gw=10.0.0.254 port=net_memif0 "
+				   "mtu=9000 poll=lcore idle=sleep cc=fixed conns=10 solicit=16k "
+				   "rto_us=500 rto_min_us=400 dscp=26 window=64 max_txn=8 "
+				   "first_psn=0xffffff00 seed=7 capture=/tmp/x.pcapng"),
+			 0);
+	assert_int_equal(core->inet.nb_addrs, 2);
+	assert_true(san_ip_is_v4(&core->inet.gateway_v4));
+	assert_string_equal(conf.port, "net_memif0");
+	assert_int_equal(core->mtu, 9000);
+	assert_true(conf.engine.own_lcore);
+	assert_int_equal(conf.engine.idle, SAN_IDLE_SLEEP);
+	assert_string_equal(core->pdl.cc->name, "fixed");
+	assert_int_equal(core->pdl.max_conns, 10);
+	assert_int_equal(core->pdl.max_active, 10);
+	assert_int_equal(core->ulp.max_qps, 10);
+	assert_int_equal(core->tl.solicit_len, 16 * 1024);
+	assert_int_equal(core->pdl.rto_init_ns, 500000);
+	assert_int_equal(core->cm.path.dscp, 26);
+	assert_int_equal(conf.param.window, 64);
+	assert_int_equal(conf.param.first_window, 64);
+	assert_int_equal(conf.param.msg_limit, 8);
+	assert_true(core->pdl.fixed_psn);
+	assert_true(core->pdl.first_psn == 0xffffff00);
+	assert_int_equal(conf.engine.secret_seed, 7);
+	assert_string_equal(conf.capture, "/tmp/x.pcapng");
+}
+
+/* RT-9: a peer that sleeps is no congestion. */
+static void
+dpdk_conf_read__sleep_is_no_congestion(void **state)
+{
+	const struct san_pdl_cc_conf *cc = &conf.engine.core.pdl.cc_conf;
+	uint64_t target_ns;
+
+	(void)state;
+	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
+	assert_true(cc->window_min < SAN_CC_ONE);
+	target_ns = cc->target_ns;
+	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep sleep_us=100"), 0);
+	assert_int_equal(cc->target_ns, target_ns + 400000);
+	assert_int_equal(cc->window_min, SAN_CC_ONE);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep target_us=30 cwnd_min=50"), 0);
+	assert_int_equal(cc->target_ns, 30000);
+	assert_int_equal(cc->window_min, SAN_CC_ONE / 100 * 50);
+}
+
+/* RT-26: the pool follows what may be held, unless it is given. */
+static void
+dpdk_conf_read__pool_covers_held(void **state)
+{
+	(void)state;
+	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
+	assert_false(conf.engine.core.pdl.fixed_psn);
+	assert_true(conf.engine.pool_size >= san_engine_pool_min(&conf.engine));
+	assert_int_equal(read_conf("ip=10.0.0.1/24 held=50000"), 0);
+	assert_true(conf.engine.pool_size > 100000);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 held=64 rxd=64 txd=64 pool=1024"), 0);
+	assert_int_equal(conf.engine.pool_size, 1024);
+	assert_int_equal(conf.engine.core.tl.max_held_conn <= 64, 1);
+}
+
+static void
+dpdk_conf_impair__values(void **state)
+{
+	struct san_engine_impair_conf fixed;
+	struct rtsan_dpdk_impair i;
+	const char *why;
+
+	(void)state;
+	assert_int_equal(dpdk_conf_impair("drop=0.01,dup=0.02,reorder=0.05,delay=100,"
+					  "corrupt=0.001,ecn=0.1,seed=7",
+					  &i, &why),
+			 0);
+	assert_true(i.drop == 0.01 && i.duplicate == 0.02 && i.reorder == 0.05);
+	assert_true(i.corrupt == 0.001 && i.ecn == 0.1);
+	assert_int_equal(i.delay_us, 100);
+	assert_int_equal(i.seed, 7);
+	assert_int_equal(dpdk_conf_impair_engine(&i, &fixed), 0);
+	assert_int_equal(fixed.drop, (uint64_t)(0.01 * 4294967296.0));
+	assert_int_equal(fixed.delay_ns, 100000);
+	i.drop = 1;
+	assert_int_equal(dpdk_conf_impair_engine(&i, &fixed), 0);
+	assert_true(fixed.drop == SAN_IMPAIR_ALWAYS);
+	i.drop = NAN;
+	assert_int_equal(dpdk_conf_impair_engine(&i, &fixed), -EINVAL);
+	i.drop = -0.1;
+	assert_int_equal(dpdk_conf_impair_engine(&i, &fixed), -EINVAL);
+}
+
+static void
+dpdk_conf_impair__wrong(void **state)
+{
+	static const char *const wrong[] = {"drop", "drop=", "drop=x", "drop=1.5",
+					    "drop=-1", "drop=nan", "foo=1", "seed=x",
+					    "delay=-1", "drop=0.1,x", "delay=1e9"};
+	struct rtsan_dpdk_impair i;
+	const char *why;
+	size_t k;
+
+	(void)state;
+	for (k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
+		why = NULL;
+		if (dpdk_conf_impair(wrong[k], &i, &why) != -EINVAL)
+			fail_msg("%s was taken", wrong[k]);
+		assert_non_null(why);
+	}
+}
+
+static void
+dpdk_eal_split__words(void **state)
+{
+	char buf[64], *w[4];
+
+	(void)state;
+	assert_int_equal(dpdk_eal_split("  a 'b c'd \"e'f\"\t", buf, sizeof(buf), w, 4), 3);
+	assert_string_equal(w[0], "a");
+	assert_string_equal(w[1], "b cd");
+	assert_string_equal(w[2], "e'f");
+	assert_int_equal(dpdk_eal_split("", buf, sizeof(buf), w, 4), 0);
+	assert_int_equal(dpdk_eal_split("''", buf, sizeof(buf), w, 4), 1);
+	assert_string_equal(w[0], "");
+	assert_int_equal(dpdk_eal_split("a b c d e", buf, sizeof(buf), w, 4), -E2BIG);
+	assert_int_equal(dpdk_eal_split("'open", buf, sizeof(buf), w, 4), -EINVAL);
+	assert_int_equal(dpdk_eal_split("abcd", buf, 4, w, 4), -EINVAL);
+	assert_int_equal(dpdk_eal_split("abc", buf, 4, w, 4), 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dpdk_conf_read__says_what_is_wrong),
+		cmocka_unit_test(dpdk_conf_read__values_arrive),
+		cmocka_unit_test(dpdk_conf_read__sleep_is_no_congestion),
+		cmocka_unit_test(dpdk_conf_read__pool_covers_held),
+		cmocka_unit_test(dpdk_conf_impair__values),
+		cmocka_unit_test(dpdk_conf_impair__wrong),
+		cmocka_unit_test(dpdk_eal_split__words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

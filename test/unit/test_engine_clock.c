@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "engine_clock.h"
+
+/* SYS-1: one reading per loop; it must agree with the system's clock and never go back. */
+static void
+san_engine_clock_now__agrees_with_monotonic(void **state)
+{
+	struct san_engine_clock c = {0};
+	uint64_t start, before, after, t, last = 0;
+
+	(void)state;
+	san_engine_clock_init(&c);
+	start = san_engine_clock_monotonic();
+	do {
+		before = san_engine_clock_monotonic();
+		t = san_engine_clock_now(&c);
+		after = san_engine_clock_monotonic();
+		assert_true(t >= last);
+		/* a tenth of a percent of what has passed, and a reading's own duration */
+		assert_true(t + (after - start) / 1000 + 20000 >= before);
+		assert_true(t <= after + (after - start) / 1000 + 20000);
+		last = t;
+	} while (after < start + 200 * SAN_NS_PER_MS);
+}
+
+static void
+san_engine_clock_now__never_back(void **state)
+{
+	struct san_engine_clock c = {.is_tsc = true, .mult = 1u << 31, .tsc0 = rte_rdtsc()};
+	uint64_t first;
+
+	(void)state;
+	c.last_ns = c.ns0 = SAN_NS_PER_S;
+	first = san_engine_clock_now(&c);
+	c.tsc0 = rte_rdtsc();
+	assert_true(san_engine_clock_now(&c) >= first);
+	first = san_engine_clock_now(&c);
+	/* as on a CPU whose counter is behind */
+	c.tsc0 = rte_rdtsc() + 1000000000;
+	assert_true(san_engine_clock_now(&c) == first);
+}
+
+/* The product of a long idle time does not fit into 64 bits at once. */
+static void
+san_engine_clock_now__long_idle(void **state)
+{
+	struct san_engine_clock c = {.is_tsc = true, .mult = 1u << 31};
+	uint64_t ticks = 3ULL << 40, ns;
+
+	(void)state;
+	c.tsc0 = rte_rdtsc() - ticks;
+	ns = san_engine_clock_now(&c);
+	assert_true(ns >= ticks / 2 && ns < ticks / 2 + SAN_NS_PER_S);
+}
+
+static void
+san_engine_clock_now__without_tsc(void **state)
+{
+	struct san_engine_clock c = {.is_tsc = false};
+	uint64_t before = san_engine_clock_monotonic();
+
+	(void)state;
+	assert_true(san_engine_clock_now(&c) >= before);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_engine_clock_now__agrees_with_monotonic),
+		cmocka_unit_test(san_engine_clock_now__never_back),
+		cmocka_unit_test(san_engine_clock_now__long_idle),
+		cmocka_unit_test(san_engine_clock_now__without_tsc),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

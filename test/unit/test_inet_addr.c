@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Addresses from and to text. (RT-31) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "inet.h"
+
+struct good_row {
+	const char *text;
+	const char *canonical;
+	uint8_t prefix_len;
+	uint8_t b[16];
+};
+
+/* clang-format off */
+#define V4(a, b, c, d) {[10] = 0xff, 0xff, a, b, c, d}
+/* clang-format on */
+
+static const struct good_row good[] = {
+	{"10.0.0.1", "10.0.0.1", 128, V4(10, 0, 0, 1)},
+	{"10.0.0.1/24", "10.0.0.1", 120, V4(10, 0, 0, 1)},
+	{"255.255.255.255/32", "255.255.255.255", 128, V4(255, 255, 255, 255)},
+	{"0.0.0.0/0", "0.0.0.0", 96, V4(0, 0, 0, 0)},
+	{"fd00::1", "fd00::1", 128, {0xfd, [15] = 1}},
+	{"fd00::1/64", "fd00::1", 64, {0xfd, [15] = 1}},
+	{"FE80:0:0:0:0:0:0:00aB/010", "fe80::ab", 10, {0xfe, 0x80, [15] = 0xab}},
+	{"::/0", "::", 0, {0}},
+	{"::1.2.3.4", "::1.2.3.4", 128, {[12] = 1, 2, 3, 4}},
+};
+
+/* clang-format off */
+static const char *const bad[] = {
+	"", "/", "/24", "10.0.0", "10.0.0.1.2", "10.0.0.256", "10.0.0.1/", "10.0.0.1/33",
+	"10.0.0.1/-1", "10.0.0.1/+1", "10.0.0.1/ 1", "10.0.0.1/1 ", " 10.0.0.1", "10.0.0.1 ",
+	"10.0.0.1/24/24", "10.0.0.1/1x", "10.0.0.1/0x8", "10.0.0.1/0000", "10.0.0.1/4294967297",
+	"fd00::1/129", "fd00::1::2", "fd00::g", "fe80::1%eth0", "::ffff:10.0.0.1",
+	"::ffff:10.0.0.1/120", "localhost", "10", "0x0a000001",
+	"1111:1111:1111:1111:1111:1111:1111:1111:1111:1111:1111:1111:1111",
+};
+/* clang-format on */
+
+static void
+parse__good(void **state)
+{
+	struct san_inet_addr a;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(good); i++) {
+		memset(&a, 0xee, sizeof(a));
+		assert_int_equal(san_inet_parse(good[i].text, &a), 0);
+		assert_memory_equal(a.ip.b, good[i].b, 16);
+		assert_int_equal(a.prefix_len, good[i].prefix_len);
+	}
+}
+
+static void
+parse__bad(void **state)
+{
+	struct san_inet_addr a;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		if (san_inet_parse(bad[i], &a) != -EINVAL)
+			fail_msg("'%s'", bad[i]);
+	}
+}
+
+static void
+text__canonical(void **state)
+{
+	char buf[SAN_INET_TEXT];
+	struct san_ip ip;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(good); i++) {
+		memcpy(ip.b, good[i].b, 16);
+		assert_ptr_equal(san_inet_text(&ip, buf), buf);
+		assert_string_equal(buf, good[i].canonical);
+	}
+	/* the longest there is */
+	memset(ip.b, 0x11, 16);
+	assert_string_equal(san_inet_text(&ip, buf), "1111:1111:1111:1111:1111:1111:1111:1111");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse__good),
+		cmocka_unit_test(parse__bad),
+		cmocka_unit_test(text__canonical),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Echo replies of both families, neighbour discovery, and what is not answered. (RT-31, SYS-1) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "inet_host.h"
+
+#define SOLICIT   135
+#define ADVERT    136
+#define SLLA      1
+#define TLLA      2
+#define OUR_GROUP "ff02::1:ff00:1"
+
+static struct rte_mempool *pool, *small;
+static struct inet_host h;
+static struct inet_frame f, out;
+
+static int
+setup(void **state)
+{
+	struct san_inet_conf conf;
+
+	(void)state;
+	inet_host_conf(pool, &conf);
+	conf.max_neighbours = 8;
+	inet_host_init(&h, pool, &conf);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_inet_destroy(h.in);
+	/* no test may leak an mbuf */
+	return (int)(rte_mempool_in_use_count(pool) + rte_mempool_in_use_count(small));
+}
+
+static int
+resolve(const char *text, struct rte_ether_addr *mac)
+{
+	struct san_ip ip = inet_ip(text);
+
+	return san_inet_resolve(h.in, &ip, h.now_ns, mac);
+}
+
+static bool
+knows(const char *text)
+{
+	struct rte_ether_addr mac;
+	bool known = resolve(text, &mac) == 0;
+
+	while (inet_host_tx(&h, &out))
+		;
+	return known;
+}
+
+static void
+assert_silent(enum san_drop want)
+{
+	enum san_drop drop = inet_host_rx(&h, &f);
+
+	assert_int_equal(drop, want);
+	assert_false(inet_host_tx(&h, &out));
+}
+
+/* ---- IPv4 ---- */
+
+static void
+echo_v4__is_answered(void **state)
+{
+	static const uint16_t sizes[] = {0, 1, 2, 17, 56, 57, 1472};
+	const uint8_t *ip = out.b + 14, *icmp = out.b + 34;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", sizes[i]);
+		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+		assert_true(inet_host_tx(&h, &out));
+		assert_int_equal(out.len, f.len);
+		assert_memory_equal(out.b, inet_peer_mac, 6);
+		assert_memory_equal(out.b + 6, inet_our_mac, 6);
+		assert_memory_equal(ip + 12, inet_ip("10.0.0.1").b + 12, 4);
+		assert_memory_equal(ip + 16, inet_ip("10.0.0.2").b + 12, 4);
+		assert_int_equal(ip[1], 0); /* not ECN-capable */
+		assert_int_equal(ip[8], 64);
+		assert_int_equal(inet_get16(ip + 2), 28 + sizes[i]);
+		assert_int_equal(inet_sum(ip, 20, 0), 0);
+		assert_int_equal(icmp[0], 0);
+		assert_int_equal(icmp[1], 0);
+		assert_int_equal(inet_sum(icmp, 8u + sizes[i], 0), 0);
+		assert_memory_equal(icmp + 4, f.b + 38, 4u + sizes[i]);
+	}
+}
+
+/* What an Ethernet pads is not part of the answer. */
+static void
+echo_v4__padding(void **state)
+{
+	(void)state;
+	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 1);
+	memset(f.b + f.len, 0xaa, 60u - f.len);
+	f.len = 60;
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_true(inet_host_tx(&h, &out));
+	assert_int_equal(out.len, 43);
+}
+
+/* Longer than an mbuf: the answer is a chain. */
+static void
+echo_v4__many_segments(void **state)
+{
+	struct san_inet_conf conf;
+
+	(void)state;
+	san_inet_destroy(h.in);
+	inet_host_conf(small, &conf);
+	inet_host_init(&h, small, &conf);
+	h.pool = pool;
+	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 1001);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_true(inet_host_tx(&h, &out));
+	assert_int_equal(out.len, f.len);
+	assert_int_equal(inet_sum(out.b + 34, out.len - 34u, 0), 0);
+	assert_memory_equal(out.b + 38, f.b + 38, f.len - 38u);
+	/* IPv6 as well */
+	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 777);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_true(inet_host_tx(&h, &out));
+	assert_true(inet_is_sum_right_v6(&out));
+}
+
+struct v4_row {
+	const char *what;
+	const char *src, *dst;
+	int at; /* -1: nothing is changed */
+	uint8_t value;
+	bool seal; /* put the checksums right again */
+	enum san_drop drop;
+};
+
+static const struct v4_row v4_rows[] = {
+	{"another host", "10.0.0.2", "10.0.0.9", -1, 0, true, SAN_DROP_NOT_FOR_US},
+	{"broadcast", "10.0.0.2", "10.0.0.255", -1, 0, true, SAN_DROP_NOT_FOR_US},
+	{"multicast", "10.0.0.2", "224.0.0.1", -1, 0, true, SAN_DROP_NOT_FOR_US},
+	{"from multicast", "224.0.0.1", "10.0.0.1", -1, 0, true, SAN_DROP_INET_MALFORMED},
+	{"from broadcast", "255.255.255.255", "10.0.0.1", -1, 0, true, SAN_DROP_INET_MALFORMED},
+	{"from nobody", "0.0.0.0", "10.0.0.1", -1, 0, true, SAN_DROP_INET_MALFORMED},
+	{"from loopback", "127.0.0.1", "10.0.0.1", -1, 0, true, SAN_DROP_INET_MALFORMED},
+	{"version", "10.0.0.2", "10.0.0.1", 14, 0x65, true, SAN_DROP_INET_MALFORMED},
+	{"header length", "10.0.0.2", "10.0.0.1", 14, 0x44, true, SAN_DROP_INET_MALFORMED},
+	{"options", "10.0.0.2", "10.0.0.1", 14, 0x46, true, SAN_DROP_INET_UNWANTED},
+	{"more fragments", "10.0.0.2", "10.0.0.1", 20, 0x20, true, SAN_DROP_INET_UNWANTED},
+	{"later fragment", "10.0.0.2", "10.0.0.1", 21, 1, true, SAN_DROP_INET_UNWANTED},
+	{"UDP", "10.0.0.2", "10.0.0.1", 23, 17, true, SAN_DROP_INET_UNWANTED},
+	{"echo reply", "10.0.0.2", "10.0.0.1", 34, 0, true, SAN_DROP_INET_UNWANTED},
+	{"unreachable", "10.0.0.2", "10.0.0.1", 34, 3, true, SAN_DROP_INET_UNWANTED},
+	{"code", "10.0.0.2", "10.0.0.1", 35, 1, true, SAN_DROP_INET_UNWANTED},
+	{"IP checksum", "10.0.0.2", "10.0.0.1", 24, 0xee, false, SAN_DROP_INET_MALFORMED},
+	{"ICMP checksum", "10.0.0.2", "10.0.0.1", 36, 0xee, false, SAN_DROP_INET_MALFORMED},
+	{"content", "10.0.0.2", "10.0.0.1", 60, 0xee, false, SAN_DROP_INET_MALFORMED},
+	{"another MAC", "10.0.0.2", "10.0.0.1", 4, 9, true, SAN_DROP_NOT_FOR_US},
+	{"multicast MAC", "10.0.0.2", "10.0.0.1", 0, 3, true, SAN_DROP_INET_UNWANTED},
+	{"type", "10.0.0.2", "10.0.0.1", 12, 0x81, true, SAN_DROP_INET_UNWANTED},
+};
+
+static void
+rx_v4__not_answered(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(v4_rows); i++) {
+		const struct v4_row *r = &v4_rows[i];
+
+		inet_make_echo_v4(&f, r->src, r->dst, 56);
+		if (r->at >= 0)
+			f.b[r->at] = r->value;
+		if (r->seal)
+			inet_seal_v4(&f);
+		if (inet_host_rx(&h, &f) != r->drop)
+			fail_msg("%s", r->what);
+		if (inet_host_tx(&h, &out))
+			fail_msg("%s is answered", r->what);
+	}
+}
+
+static void
+rx_v4__cut_off(void **state)
+{
+	uint16_t len;
+
+	(void)state;
+	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
+	for (len = 0; len < 62; len++) {
+		f.len = len;
+		assert_silent(SAN_DROP_INET_MALFORMED);
+	}
+	/* and the same with a length that says so */
+	for (len = 34; len < 42; len++) {
+		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
+		f.len = len;
+		inet_set16(f.b + 16, (uint16_t)(len - 14));
+		inet_set16(f.b + 24, 0);
+		inet_set16(f.b + 24, inet_sum(f.b + 14, 20, 0));
+		assert_silent(SAN_DROP_INET_MALFORMED);
+	}
+	for (len = 0; len < 20; len++) {
+		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
+		inet_set16(f.b + 16, len);
+		assert_silent(SAN_DROP_INET_MALFORMED);
+	}
+}
+
+static void
+echo__no_mbuf(void **state)
+{
+	static struct rte_mbuf *all[255];
+	struct rte_mbuf *m;
+	unsigned int n = 0;
+
+	(void)state;
+	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 56);
+	m = test_eal_exact(pool, f.b, f.len);
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	assert_int_equal(san_inet_rx(h.in, m, h.now_ns, NULL, NULL), SAN_DROP_NO_MBUF);
+	while (n > 0)
+		rte_pktmbuf_free(all[--n]);
+	assert_int_equal(san_inet_rx(h.in, m, h.now_ns, NULL, NULL), SAN_DROP_NONE);
+	rte_pktmbuf_free(m);
+	assert_true(inet_host_tx(&h, &out));
+}
+
+/* ---- IPv6 ---- */
+
+static void
+echo_v6__is_answered(void **state)
+{
+	static const uint16_t sizes[] = {0, 1, 2, 33, 56, 1452};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		inet_make_echo_v6(&f, "fd00::2", "fd00::1", sizes[i]);
+		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+		assert_true(inet_host_tx(&h, &out));
+		assert_int_equal(out.len, f.len);
+		assert_memory_equal(out.b, inet_peer_mac, 6);
+		assert_memory_equal(out.b + 6, inet_our_mac, 6);
+		assert_memory_equal(out.b + 14 + 8, inet_ip("fd00::1").b, 16);
+		assert_memory_equal(out.b + 14 + 24, inet_ip("fd00::2").b, 16);
+		assert_int_equal(inet_get16(out.b + 14), 0x6000); /* not ECN-capable */
+		assert_int_equal(out.b[14 + 7], 64);
+		assert_int_equal(out.b[54], 129);
+		assert_true(inet_is_sum_right_v6(&out));
+		assert_memory_equal(out.b + 58, f.b + 58, 4u + sizes[i]);
+	}
+}
+
+struct v6_row {
+	const char *what;
+	const char *src, *dst;
+	int at;
+	uint8_t value;
+	bool seal;
+	enum san_drop drop;
+};
+
+static const struct v6_row v6_rows[] = {
+	{"another host", "fd00::2", "fd00::9", -1, 0, true, SAN_DROP_NOT_FOR_US},
+	{"another group", "fd00::2", "ff02::1:ff00:2", -1, 0, true, SAN_DROP_NOT_FOR_US},
+	{"all nodes", "fd00::2", "ff02::1", -1, 0, true, SAN_DROP_INET_UNWANTED},
+	{"from multicast", "ff02::1", "fd00::1", -1, 0, true, SAN_DROP_INET_MALFORMED},
+	{"from nobody", "::", "fd00::1", -1, 0, true, SAN_DROP_INET_MALFORMED},
+	{"version", "fd00::2", "fd00::1", 14, 0x40, true, SAN_DROP_INET_MALFORMED},
+	{"UDP", "fd00::2", "fd00::1", 20, 17, true, SAN_DROP_INET_UNWANTED},
+	{"extension header", "fd00::2", "fd00::1", 20, 0, true, SAN_DROP_INET_UNWANTED},
+	{"echo reply", "fd00::2", "fd00::1", 54, 129, true, SAN_DROP_INET_UNWANTED},
+	{"router advertisement", "fd00::2", "fd00::1", 54, 134, true, SAN_DROP_INET_UNWANTED},
+	{"redirect", "fd00::2", "fd00::1", 54, 137, true, SAN_DROP_INET_UNWANTED},
+	{"code", "fd00::2", "fd00::1", 55, 1, true, SAN_DROP_INET_MALFORMED},
+	{"checksum", "fd00::2", "fd00::1", 56, 0xee, false, SAN_DROP_INET_MALFORMED},
+	{"address, not summed", "fd00::2", "fd00::1", 14 + 20, 5, false, SAN_DROP_INET_MALFORMED},
+	{"another MAC", "fd00::2", "fd00::1", 4, 9, true, SAN_DROP_NOT_FOR_US},
+};
+
+static void
+rx_v6__not_answered(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(v6_rows); i++) {
+		const struct v6_row *r = &v6_rows[i];
+
+		inet_make_echo_v6(&f, r->src, r->dst, 56);
+		if (r->at >= 0)
+			f.b[r->at] = r->value;
+		if (r->seal)
+			inet_seal_v6(&f);
+		if (inet_host_rx(&h, &f) != r->drop)
+			fail_msg("%s", r->what);
+		if (inet_host_tx(&h, &out))
+			fail_msg("%s is answered", r->what);
+	}
+}
+
+/* An IPv4 address in IPv6 clothes would pass for that IPv4 host. */
+static void
+rx_v6__mapped_address(void **state)
+{
+	struct san_ip v4 = inet_ip("10.0.0.2");
+
+	(void)state;
+	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 8);
+	memcpy(f.b + 22, v4.b, 16);
+	inet_seal_v6(&f);
+	assert_silent(SAN_DROP_INET_MALFORMED);
+	v4 = inet_ip("10.0.0.1");
+	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 8);
+	memcpy(f.b + 38, v4.b, 16);
+	inet_seal_v6(&f);
+	assert_silent(SAN_DROP_INET_MALFORMED);
+}
+
+static void
+rx_v6__cut_off(void **state)
+{
+	uint16_t len;
+
+	(void)state;
+	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 20);
+	for (len = 0; len < 82; len++) {
+		f.len = len;
+		assert_silent(SAN_DROP_INET_MALFORMED);
+	}
+	for (len = 0; len < 8; len++) {
+		inet_make_echo_v6(&f, "fd00::2", "fd00::1", 20);
+		inet_set16(f.b + 18, len);
+		assert_silent(SAN_DROP_INET_MALFORMED);
+	}
+}
+
+/* ---- neighbour discovery ---- */
+
+static void
+nd__solicit_is_sent(void **state)
+{
+	/* clang-format off */
+	static const uint8_t want[] = {
+		0x33, 0x33, 0xff, 0, 0x12, 0x34, 2, 0, 0, 0, 0, 1, 0x86, 0xdd,
+		0x60, 0, 0, 0, 0, 32, 58, 255,
+		0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+		0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0x12, 0x34,
+		135, 0,
+	};
+	/* clang-format on */
+	/* clang-format off */
+	static const uint8_t tail[] = {
+		0, 0, 0, 0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34,
+		1, 1, 2, 0, 0, 0, 0, 1,
+	};
+	/* clang-format on */
+	struct rte_ether_addr mac;
+
+	(void)state;
+	assert_int_equal(resolve("fd00::1234", &mac), -EAGAIN);
+	assert_true(inet_host_tx(&h, &out));
+	assert_int_equal(out.len, sizeof(want) + 2 + sizeof(tail));
+	assert_memory_equal(out.b, want, sizeof(want));
+	assert_memory_equal(out.b + sizeof(want) + 2, tail, sizeof(tail));
+	assert_true(inet_is_sum_right_v6(&out));
+	/* the answer */
+	inet_make_nd(&f, ADVERT, "fd00::1234", "fd00::1", "fd00::1234", 0x60, TLLA, inet_peer_mac);
+	assert_silent(SAN_DROP_NONE);
+	assert_memory_equal(h.learned.b, inet_ip("fd00::1234").b, 16);
+	assert_memory_equal(&h.learned_mac, inet_peer_mac, 6);
+	assert_int_equal(resolve("fd00::1234", &mac), 0);
+	assert_memory_equal(&mac, inet_peer_mac, 6);
+}
+
+static void
+nd__solicit_is_answered(void **state)
+{
+	/* clang-format off */
+	static const uint8_t want[] = {
+		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd,
+		0x60, 0, 0, 0, 0, 32, 58, 255,
+		0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+		0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2,
+		136, 0,
+	};
+	/* clang-format on */
+	/* clang-format off */
+	static const uint8_t tail[] = {
+		0x60, 0, 0, 0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+		2, 1, 2, 0, 0, 0, 0, 1,
+	};
+	/* clang-format on */
+	static const char *const to[] = {OUR_GROUP, "fd00::1"};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(to); i++) {
+		inet_make_nd(&f, SOLICIT, "fd00::2", to[i], "fd00::1", 0, SLLA, inet_peer_mac);
+		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+		assert_true(inet_host_tx(&h, &out));
+		assert_int_equal(out.len, sizeof(want) + 2 + sizeof(tail));
+		assert_memory_equal(out.b, want, sizeof(want));
+		assert_memory_equal(out.b + sizeof(want) + 2, tail, sizeof(tail));
+		assert_true(inet_is_sum_right_v6(&out));
+	}
+	/* who asked is known from now on */
+	assert_memory_equal(h.learned.b, inet_ip("fd00::2").b, 16);
+	assert_true(knows("fd00::2"));
+}
+
+/* Somebody wants our address for itself: everybody hears that it is taken. */
+static void
+nd__duplicate_address_detection(void **state)
+{
+	static const uint8_t all_mac[6] = {0x33, 0x33, 0, 0, 0, 1};
+	static const struct san_ip none;
+
+	(void)state;
+	inet_make_nd(&f, SOLICIT, "::", OUR_GROUP, "fd00::1", 0, 0, NULL);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_true(inet_host_tx(&h, &out));
+	assert_memory_equal(out.b, all_mac, 6);
+	assert_memory_equal(out.b + 38, inet_ip("ff02::1").b, 16);
+	assert_int_equal(out.b[58], 0x20); /* override, not solicited */
+	assert_true(inet_is_sum_right_v6(&out));
+	assert_memory_equal(h.learned.b, none.b, 16);
+	/* with an address it can't be honest */
+	inet_make_nd(&f, SOLICIT, "::", OUR_GROUP, "fd00::1", 0, SLLA, inet_peer_mac);
+	assert_silent(SAN_DROP_INET_MALFORMED);
+	inet_make_nd(&f, SOLICIT, "::", "fd00::1", "fd00::1", 0, 0, NULL);
+	assert_silent(SAN_DROP_INET_MALFORMED);
+}
+
+/* A neighbour's MAC changes only when it says so (RFC 4861, 7.2.5). */
+static void
+nd__override(void **state)
+{
+	static const uint8_t mac2[6] = {2, 0, 0, 0, 0, 9};
+	struct rte_ether_addr mac;
+
+	(void)state;
+	resolve("fd00::2", &mac);
+	inet_host_tx(&h, &out);
+	inet_make_nd(&f, ADVERT, "fd00::2", "fd00::1", "fd00::2", 0x40, TLLA, inet_peer_mac);
+	assert_silent(SAN_DROP_NONE);
+	inet_make_nd(&f, ADVERT, "fd00::2", "fd00::1", "fd00::2", 0x40, TLLA, mac2);
+	assert_silent(SAN_DROP_NONE);
+	assert_int_equal(resolve("fd00::2", &mac), 0);
+	assert_memory_equal(&mac, inet_peer_mac, 6);
+	inet_make_nd(&f, ADVERT, "fd00::2", "ff02::1", "fd00::2", 0x20, TLLA, mac2);
+	assert_silent(SAN_DROP_NONE);
+	assert_int_equal(resolve("fd00::2", &mac), 0);
+	assert_memory_equal(&mac, mac2, 6);
+}
+
+/* Asked alone, a neighbour need not tell its MAC again. */
+static void
+nd__refresh_without_option(void **state)
+{
+	struct rte_ether_addr mac;
+
+	(void)state;
+	inet_make_nd(&f, SOLICIT, "fd00::2", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
+	inet_host_rx(&h, &f);
+	assert_true(knows("fd00::2"));
+	h.now_ns += 30 * SAN_NS_PER_S;
+	san_inet_tick(h.in, h.now_ns);
+	assert_true(inet_host_tx(&h, &out));
+	assert_memory_equal(out.b, inet_peer_mac, 6);
+	assert_memory_equal(out.b + 38, inet_ip("fd00::2").b, 16);
+	inet_make_nd(&f, ADVERT, "fd00::2", "fd00::1", "fd00::2", 0x40, 0, NULL);
+	assert_silent(SAN_DROP_NONE);
+	assert_int_equal(resolve("fd00::2", &mac), 0);
+	/* confirmed: nothing is asked again for a while */
+	h.now_ns += 29 * SAN_NS_PER_S;
+	san_inet_tick(h.in, h.now_ns);
+	assert_false(inet_host_tx(&h, &out));
+}
+
+struct nd_row {
+	const char *what;
+	uint8_t type;
+	const char *src, *dst, *target;
+	uint8_t flags;
+	uint8_t opt;
+	int at;
+	uint8_t value;
+	enum san_drop drop;
+};
+
+/* Neither answered nor believed. */
+static const struct nd_row nd_rows[] = {
+	{"from beyond a router", SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, 21, 254,
+	 SAN_DROP_INET_MALFORMED},
+	{"code", SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, 55, 1,
+	 SAN_DROP_INET_MALFORMED},
+	{"multicast target", SOLICIT, "fd00::2", OUR_GROUP, "ff02::1", 0, SLLA, -1, 0,
+	 SAN_DROP_INET_MALFORMED},
+	{"another target", SOLICIT, "fd00::2", OUR_GROUP, "fd00::9", 0, SLLA, -1, 0,
+	 SAN_DROP_INET_UNWANTED},
+	{"option of length 0", SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, 79, 0,
+	 SAN_DROP_INET_MALFORMED},
+	{"option too long", SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, 79, 2,
+	 SAN_DROP_INET_MALFORMED},
+	{"multicast MAC", SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, 80, 3,
+	 SAN_DROP_INET_MALFORMED},
+	{"not asked for", ADVERT, "fd00::2", "fd00::1", "fd00::2", 0x60, TLLA, -1, 0,
+	 SAN_DROP_NONE},
+	{"solicited, to all", ADVERT, "fd00::2", "ff02::1", "fd00::2", 0x60, TLLA, -1, 0,
+	 SAN_DROP_INET_MALFORMED},
+	{"our own address", ADVERT, "fd00::2", "ff02::1", "fd00::1", 0x20, TLLA, -1, 0,
+	 SAN_DROP_NONE},
+	{"no such neighbour", ADVERT, "fd00::2", "fd00::1", "fd00::2", 0x40, 0, -1, 0,
+	 SAN_DROP_NONE},
+};
+
+static void
+nd__not_believed(void **state)
+{
+	static const struct san_ip none;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(nd_rows); i++) {
+		const struct nd_row *r = &nd_rows[i];
+
+		inet_make_nd(&f, r->type, r->src, r->dst, r->target, r->flags, r->opt,
+			     inet_peer_mac);
+		if (r->at >= 0) {
+			f.b[r->at] = r->value;
+			inet_seal_v6(&f);
+		}
+		if (inet_host_rx(&h, &f) != r->drop)
+			fail_msg("%s", r->what);
+		if (inet_host_tx(&h, &out))
+			fail_msg("%s is answered", r->what);
+		assert_memory_equal(h.learned.b, none.b, 16);
+		assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
+	}
+}
+
+/* Not on our link, so no neighbour of ours: answered, as asked, but not remembered. */
+static void
+nd__from_another_prefix(void **state)
+{
+	(void)state;
+	inet_make_nd(&f, SOLICIT, "fd77::2", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_true(inet_host_tx(&h, &out));
+	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
+}
+
+static void
+nd__long_options(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	/* unknown ones are skipped */
+	inet_make_nd(&f, SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, 14, inet_peer_mac);
+	for (i = 0; i < 2; i++) {
+		inet_put8(&f, i == 0 ? 99 : SLLA);
+		inet_put8(&f, 1);
+		inet_put(&f, inet_peer_mac, 6);
+	}
+	inet_seal_v6(&f);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_true(inet_host_tx(&h, &out));
+	assert_true(knows("fd00::2"));
+	/* but not without end */
+	for (i = 0; i < 40; i++)
+		inet_put(&f, "\x63\x01\0\0\0\0\0", 8);
+	inet_seal_v6(&f);
+	assert_silent(SAN_DROP_INET_MALFORMED);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(echo_v4__is_answered),
+		TEST(echo_v4__padding),
+		TEST(echo_v4__many_segments),
+		TEST(rx_v4__not_answered),
+		TEST(rx_v4__cut_off),
+		TEST(echo__no_mbuf),
+		TEST(echo_v6__is_answered),
+		TEST(rx_v6__not_answered),
+		TEST(rx_v6__mapped_address),
+		TEST(rx_v6__cut_off),
+		TEST(nd__solicit_is_sent),
+		TEST(nd__solicit_is_answered),
+		TEST(nd__duplicate_address_detection),
+		TEST(nd__override),
+		TEST(nd__refresh_without_option),
+		TEST(nd__not_believed),
+		TEST(nd__from_another_prefix),
+		TEST(nd__long_options),
+	};
+
+	pool = test_eal_pool("inet_icmp", 255, 2048);
+	small = test_eal_pool("inet_small", 63, 128);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pdl_pair.h"
+
+static struct pair pair;
+static struct pair_pkt k, ack;
+
+static int
+setup(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	conf.ackreq_window = 0; /* a test asks for ACKs itself */
+	pair_open(&pair, &conf, 16, 64);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* Data from side 0 that asks for nothing. */
+static struct pair_pkt
+data(void)
+{
+	struct pair_pkt d;
+
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d));
+	d.p.ackreq = false;
+	return d;
+}
+
+static enum san_drop
+arrive(const struct pair_pkt *d, enum san_verdict verdict)
+{
+	return pair_recv(&pair, 1, d, verdict);
+}
+
+static void
+forget_acked(void)
+{
+	pair.pdl[0]->nb_acked = 0;
+	pair.pdl[1]->nb_acked = 0;
+}
+
+/* ---- owing ---- */
+
+/* RT-8: without reverse traffic a packet is reported within the coalescing time. */
+static void
+san_pdl_ack_coalesce__within_its_time(void **state)
+{
+	uint64_t delay = pair.pdl[1]->conf.ack_delay_ns;
+
+	(void)state;
+	k = data();
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_false(pair_owed(&pair, 1, &ack));
+	pair_pass(&pair, delay / 2);
+	k = data();
+	arrive(&k, SAN_RX_ACKED);
+	assert_false(pair_owed(&pair, 1, &ack)); /* the second does not put it off */
+	pair_pass(&pair, delay / 2 + (1 << SAN_WHEEL_SHIFT));
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_int_equal(ack.p.op, SAN_OP_ACK);
+	assert_true(ack.p.data_ebsn == k.p.psn + 1);
+	pair_pass(&pair, 10 * delay);
+	assert_false(pair_owed(&pair, 1, &ack)); /* and once is enough */
+}
+
+static void
+san_pdl_ack_coalesce__every_so_many(void **state)
+{
+	uint16_t i;
+
+	(void)state;
+	for (i = 0; i < pair.pdl[1]->conf.ack_every; i++) {
+		assert_false(pair_owed(&pair, 1, &ack));
+		k = data();
+		arrive(&k, SAN_RX_ACKED);
+	}
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_false(pair_owed(&pair, 1, &ack));
+}
+
+/* Design, rule 11: at once when asked, but one per burst however many ask. */
+static void
+san_pdl_ack_next__one_per_burst(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		k = data();
+		k.p.ackreq = true;
+		arrive(&k, SAN_RX_ACKED);
+	}
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_false(pair_owed(&pair, 1, &ack));
+	assert_int_equal(pair.pdl[1]->stats.nb_ack_tx, 1);
+}
+
+/* RT-5: below the base → an ACK of the current base, at once; RT-8: so a lost ACK heals. */
+static void
+san_pdl_ack_next__duplicate_and_old_at_once(void **state)
+{
+	struct pair_pkt second;
+
+	(void)state;
+	k = data();
+	second = data();
+	arrive(&k, SAN_RX_ACKED);
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_OLD);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.p.data_ebsn == k.p.psn + 1);
+	arrive(&second, SAN_RX_RECEIVED);
+	assert_int_equal(arrive(&second, SAN_RX_RECEIVED), SAN_DROP_DUPLICATE);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.p.data_ebsn == k.p.psn + 1);
+	assert_int_equal(ack.ack.nb_data, 1);
+	assert_true(ack.ack.data_rcvd[0] == 1 && ack.ack.data_acked[0] == 0);
+	assert_int_equal(pair.c[1]->nb_dup, 2);
+}
+
+static void
+san_pdl_ack_next__hole_at_once(void **state)
+{
+	struct pair_pkt late, next;
+
+	(void)state;
+	late = data();
+	k = data();
+	next = data();
+	arrive(&k, SAN_RX_ACKED); /* makes the hole */
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.ack.data_acked[0] == 2 && ack.ack.data_rcvd[0] == 2);
+	arrive(&next, SAN_RX_ACKED); /* changes nothing about it */
+	assert_false(pair_owed(&pair, 1, &ack));
+	arrive(&late, SAN_RX_ACKED); /* fills it */
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.p.data_ebsn == next.p.psn + 1);
+	assert_int_equal(ack.ack.nb_data, 0);
+}
+
+/* RT-5: beyond the window → said in the next ACK, once. */
+static void
+san_pdl_ack_next__overrun_is_flagged(void **state)
+{
+	(void)state;
+	k = data();
+	k.p.psn += 64;
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_int_equal(ack.ack.oow, SAN_OOW_DATA);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_int_equal(ack.ack.oow, 0);
+	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
+}
+
+/* RT-33: a refused packet is not mentioned; AckReq is answered all the same. */
+static void
+san_pdl_ack_next__refused_is_not_mentioned(void **state)
+{
+	(void)state;
+	k = data();
+	arrive(&k, SAN_RX_REFUSED);
+	pair_pass(&pair, SAN_NS_PER_MS);
+	assert_false(pair_owed(&pair, 1, &ack));
+	k.p.ackreq = true;
+	arrive(&k, SAN_RX_REFUSED);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.p.data_ebsn == k.p.psn);
+	assert_int_equal(ack.ack.nb_data, 0);
+}
+
+/* ---- piggyback (RT-8; design, rule 11) ---- */
+
+/* Side 1 knows a round trip and has just sent a dedicated ACK. */
+static void
+give_rtt(uint64_t rtt_ns)
+{
+	san_pdl_rtt_sample(&pair.c[1]->rtt, &pair.pdl[1]->conf, rtt_ns, 0);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack));
+}
+
+static void
+san_pdl_ack_piggyback__cancels(void **state)
+{
+	struct pair_pkt back;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	k = data();
+	k.p.ackreq = true;
+	arrive(&k, SAN_RX_ACKED);
+	assert_true(pair.c[1]->ack.listed);
+	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back));
+	assert_true(back.p.data_ebsn == k.p.psn + 1);
+	assert_false(pair_owed(&pair, 1, &ack)); /* the cleared entry is skipped */
+	pair_pass(&pair, 20 * SAN_NS_PER_US);
+	assert_false(pair_owed(&pair, 1, &ack));
+	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 1);
+	/* and the other side takes it from the data packet alone */
+	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
+	forget_acked();
+}
+
+static void
+san_pdl_ack_piggyback__not_with_a_gap(void **state)
+{
+	struct pair_pkt back;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	k = data();
+	arrive(&k, SAN_RX_RECEIVED); /* held: only a bitmap can tell */
+	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
+	pair_pass(&pair, 10 * SAN_NS_PER_US);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.ack.data_rcvd[0] == 1);
+}
+
+/* RT-25: one dedicated ACK per round trip, whatever is sent back. */
+static void
+san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
+{
+	struct pair_pkt back;
+	uint64_t nb, end;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	nb = pair.pdl[1]->stats.nb_ack_tx;
+	end = pair.now + 500 * SAN_NS_PER_US;
+	while (pair.now < end) {
+		k = data();
+		arrive(&k, SAN_RX_ACKED);
+		assert_true(pair_send(&pair, 1, SAN_OP_PUSH_GRNT, 1, &back));
+		pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+		forget_acked();
+		while (pair_owed(&pair, 0, &ack)) {
+			pair_recv(&pair, 1, &ack, SAN_RX_REFUSED);
+			forget_acked();
+		}
+		while (pair_owed(&pair, 1, &ack)) {
+			pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
+			forget_acked();
+		}
+		pair_pass(&pair, 9 * SAN_NS_PER_US);
+	}
+	nb = pair.pdl[1]->stats.nb_ack_tx - nb;
+	/* the round trip shrinks with what is measured here, so more is right too */
+	assert_true(nb >= 500 / 60);
+	assert_true(pair.pdl[1]->stats.nb_acks_piggy > 0);
+}
+
+static void
+san_pdl_ack_piggyback__never_for_a_duplicate(void **state)
+{
+	struct pair_pkt back;
+
+	(void)state;
+	k = data();
+	arrive(&k, SAN_RX_ACKED);
+	give_rtt(50 * SAN_NS_PER_US);
+	arrive(&k, SAN_RX_ACKED);
+	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
+	assert_true(pair_owed(&pair, 1, &ack));
+}
+
+/* ---- filling ---- */
+
+/* RT-1: the ACK carries the CID of the side it goes to; RT-25: echo of the newest packet. */
+static void
+san_pdl_ack_fill__fields(void **state)
+{
+	struct pair_pkt old;
+	uint32_t t1, t2, serial;
+
+	(void)state;
+	old = data();
+	pair.now += 700;
+	k = data();
+	t1 = (uint32_t)pair.now;
+	pair.now += 5000;
+	k.p.ce = true;
+	arrive(&k, SAN_RX_ACKED);
+	t2 = (uint32_t)pair.now;
+	pair.now += 100;
+	arrive(&old, SAN_RX_RECEIVED); /* overtaken: the newer one stays the echo */
+	pair.pdl[1]->rx_level = 333;
+	pair.c[1]->rx_first_win = 77;
+	assert_true(pair_owed(&pair, 1, &ack)); /* CE: a CNP first */
+	assert_int_equal(ack.p.op, SAN_OP_CNP);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_int_equal(ack.p.op, SAN_OP_ACK);
+	assert_true(ack.p.dcid == pair.c[0]->cid && ack.p.tag == pair.c[0]->tag);
+	assert_true(ack.ack.echo_tx == t1 && ack.ack.echo_rx == t2);
+	assert_true(ack.p.tx_time == (uint32_t)pair.now);
+	assert_int_equal(ack.ack.ecn_count, 1);
+	assert_int_equal(ack.ack.rx_level, 333);
+	assert_int_equal(ack.ack.first_win, 77);
+	assert_false(ack.p.ackreq);
+	serial = ack.ack.serial;
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.ack.serial == serial + 1);
+}
+
+static void
+san_pdl_ack_fill__bitmaps_of_both_windows(void **state)
+{
+	struct pair_pkt req[3], d[3];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &req[i]);
+		d[i] = data();
+	}
+	arrive(&req[2], SAN_RX_ACKED);
+	arrive(&d[1], SAN_RX_ACKED);
+	arrive(&d[2], SAN_RX_RECEIVED);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.p.req_ebsn == req[0].p.psn && ack.p.data_ebsn == d[0].p.psn);
+	assert_int_equal(ack.ack.nb_req, 1);
+	assert_int_equal(ack.ack.nb_data, 1);
+	assert_true(ack.ack.req[0] == 4);
+	assert_true(ack.ack.data_acked[0] == 2 && ack.ack.data_rcvd[0] == 6);
+}
+
+static void
+san_pdl_ack_fill__probe_then_ack(void **state)
+{
+	(void)state;
+	san_pdl_probe_now(pair.pdl[1], pair.c[1]);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_int_equal(ack.p.op, SAN_OP_PROBE);
+	assert_int_equal(pair.c[1]->nb_probes, 1);
+	assert_true(pair_owed(&pair, 1, &k));
+	assert_int_equal(k.p.op, SAN_OP_ACK);
+	assert_false(pair_owed(&pair, 1, &k));
+	/* always answered, and the answer clears the count */
+	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
+	assert_true(pair_owed(&pair, 0, &k));
+	assert_int_equal(k.p.op, SAN_OP_ACK);
+	pair_recv(&pair, 1, &k, SAN_RX_REFUSED);
+	assert_int_equal(pair.c[1]->nb_probes, 0);
+}
+
+/* ---- applying (RT-4, RT-6) ---- */
+
+/* An ACK of side 1 that says nothing new; the test fills in what it needs. */
+static struct pair_pkt
+blank_ack(uint32_t serial)
+{
+	struct pair_pkt a;
+
+	memset(&a, 0, sizeof(a));
+	a.p.op = SAN_OP_ACK;
+	a.p.dcid = pair.c[0]->cid;
+	a.p.tag = pair.c[0]->tag;
+	a.p.pkey = pair.c[0]->pkey;
+	a.p.src = pair.c[0]->path.dst;
+	a.p.req_ebsn = pair.c[0]->tx[SAN_WIN_REQ].base;
+	a.p.data_ebsn = pair.c[0]->tx[SAN_WIN_DATA].base;
+	a.ack.serial = serial;
+	a.ack.first_win = 100;
+	return a;
+}
+
+static uint32_t
+hear(const struct pair_pkt *a)
+{
+	uint32_t n;
+
+	assert_int_equal(pair_recv(&pair, 0, a, SAN_RX_REFUSED), SAN_DROP_NONE);
+	n = pair.pdl[0]->nb_acked;
+	forget_acked();
+	san_pdl_check(pair.pdl[0]);
+	return n;
+}
+
+/* The source's example: eBSN 3,203 covers request PSNs <= 2 and data PSNs <= 202. */
+static void
+san_pdl_ack_apply__base_is_exclusive_and_per_window(void **state)
+{
+	struct san_pdl_txw *w = pair.c[0]->tx;
+	struct pair_pkt a;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k);
+		data();
+	}
+	a = blank_ack(1);
+	a.p.req_ebsn += 3;
+	assert_int_equal(hear(&a), 3);
+	assert_int_equal(san_pdl_txw_outstanding(&w[SAN_WIN_REQ]), 1);
+	assert_int_equal(san_pdl_txw_outstanding(&w[SAN_WIN_DATA]), 4);
+	a.ack.serial = 2;
+	a.p.data_ebsn += 2;
+	assert_int_equal(hear(&a), 2);
+	assert_int_equal(pair.c[0]->pcb.inflight, 3);
+}
+
+static void
+san_pdl_ack_apply__holes_are_released_at_once(void **state)
+{
+	struct pair_pkt a;
+	uint32_t base;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 8; i++)
+		data();
+	base = pair.c[0]->tx[SAN_WIN_DATA].base;
+	a = blank_ack(1);
+	a.ack.nb_data = 1;
+	a.ack.data_acked[0] = 0xa2; /* 1, 5, 7 */
+	a.ack.data_rcvd[0] = 0xa2;
+	assert_int_equal(hear(&a), 3);
+	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == base);
+	assert_int_equal(pair.c[0]->pcb.inflight, 5);
+	assert_int_equal(hear(&a), 0); /* once each */
+	a.ack.serial = 2;
+	a.ack.data_acked[0] = 1; /* 0: the base moves over 1, whose bit is not repeated */
+	a.ack.data_rcvd[0] = 1;
+	assert_int_equal(hear(&a), 1);
+	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == base + 2);
+}
+
+static void
+san_pdl_ack_apply__older_base_is_ignored(void **state)
+{
+	struct pair_pkt old, a;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 6; i++)
+		data();
+	old = blank_ack(5);
+	old.ack.nb_data = 1;
+	old.ack.data_acked[0] = 0x10;
+	a = blank_ack(4);
+	a.p.data_ebsn += 2;
+	assert_int_equal(hear(&a), 2);
+	assert_int_equal(hear(&old), 0); /* though its serial is newer */
+	assert_int_equal(pair.pdl[0]->drops[SAN_DROP_ACK_BEYOND], 0);
+	assert_int_equal(pair.c[0]->pcb.inflight, 4);
+}
+
+/* RT-6: eBSN beyond NSN: dropped, counted, nothing of that window changes. */
+static void
+san_pdl_ack_apply__beyond_nsn_changes_nothing(void **state)
+{
+	struct san_pdl_txw before;
+	struct pair_pkt a;
+
+	(void)state;
+	data();
+	data();
+	pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k);
+	before = pair.c[0]->tx[SAN_WIN_DATA];
+	a = blank_ack(1);
+	a.p.data_ebsn += 3;
+	a.p.req_ebsn += 1; /* the other window is judged alone */
+	a.ack.nb_data = 1;
+	a.ack.data_acked[0] = 1;
+	assert_int_equal(hear(&a), 1);
+	assert_memory_equal(&before, &pair.c[0]->tx[SAN_WIN_DATA], sizeof(before));
+	assert_int_equal(pair.pdl[0]->drops[SAN_DROP_ACK_BEYOND], 1);
+	assert_int_equal(pair.c[0]->pcb.inflight, 2);
+	/* bits beyond NSN mean nothing either */
+	a = blank_ack(2);
+	a.ack.nb_data = 1;
+	a.ack.data_acked[0] = 0xfc;
+	a.ack.data_rcvd[0] = 0xfc;
+	assert_int_equal(hear(&a), 0);
+}
+
+/* RT-33: a stale ACK part never makes the packet that carries it be ignored. */
+static void
+san_pdl_ack_apply__packet_with_bad_ack_is_taken(void **state)
+{
+	struct pair_pkt back;
+
+	(void)state;
+	data();
+	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
+	back.p.data_ebsn += 9;
+	assert_int_equal(pair_recv(&pair, 0, &back, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_int_equal(pair.pdl[0]->drops[SAN_DROP_ACK_BEYOND], 1);
+	assert_true(pair.c[0]->rx[SAN_WIN_DATA].base == back.p.psn + 1);
+}
+
+/* RT-33: and the ACK of a duplicate counts. */
+static void
+san_pdl_ack_apply__from_a_duplicate(void **state)
+{
+	struct pair_pkt back;
+
+	(void)state;
+	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
+	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+	data();
+	back.p.data_ebsn += 1;
+	assert_int_equal(pair_recv(&pair, 0, &back, SAN_RX_ACKED), SAN_DROP_OLD);
+	assert_int_equal(pair.pdl[0]->nb_acked, 1);
+	forget_acked();
+}
+
+/* RT-18; design, rule 2: received is a hint of the newest ACK, acknowledged is final. */
+static void
+san_pdl_ack_apply__hint_of_the_newest_only(void **state)
+{
+	const struct san_bitmap *rcvd;
+	struct pair_pkt a;
+	uint32_t base;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		data();
+	base = pair.c[0]->tx[SAN_WIN_DATA].base;
+	rcvd = &pair.c[0]->txb->rcvd[SAN_WIN_DATA];
+	a = blank_ack(10);
+	a.ack.nb_data = 1;
+	a.ack.data_rcvd[0] = 6;
+	assert_int_equal(hear(&a), 0); /* nothing is released */
+	assert_int_equal(pair.c[0]->pcb.inflight, 2);
+	assert_true(san_bitmap_test(rcvd, base + 1) && san_bitmap_test(rcvd, base + 2));
+	/* an older ACK that overtook nothing: its acknowledged bit counts, its hints do not */
+	a.ack.serial = 9;
+	a.ack.data_acked[0] = 8;
+	a.ack.data_rcvd[0] = 8;
+	assert_int_equal(hear(&a), 1);
+	assert_true(san_bitmap_test(rcvd, base + 1));
+	/* the newest takes one back: it goes again */
+	a.ack.serial = 11;
+	a.ack.data_acked[0] = 8;
+	a.ack.data_rcvd[0] = 8 | 4;
+	assert_int_equal(hear(&a), 0);
+	assert_false(san_bitmap_test(rcvd, base + 1));
+	assert_true(san_bitmap_test(rcvd, base + 2));
+	assert_int_equal(pair.c[0]->tx[SAN_WIN_DATA].nb_lost, 1);
+	assert_true(pair_again(&pair, 0, &k));
+	assert_true(k.p.psn == base + 1);
+}
+
+static void
+san_pdl_ack_apply__serial_wraps(void **state)
+{
+	struct pair_pkt a;
+
+	(void)state;
+	data();
+	data();
+	a = blank_ack(0xffffffff);
+	hear(&a);
+	a.ack.serial = 2;
+	a.ack.nb_data = 1;
+	a.ack.data_rcvd[0] = 2;
+	hear(&a);
+	assert_int_equal(pair.c[0]->pcb.inflight, 1);
+}
+
+/* PCB-1: the peer's receiver says how much it allows; never less than 2. */
+static void
+san_pdl_ack_apply__first_window(void **state)
+{
+	struct pair_pkt a = blank_ack(1);
+
+	(void)state;
+	a.ack.first_win = 9;
+	hear(&a);
+	assert_int_equal(pair.c[0]->pcb.first_win, 9);
+	a.ack.serial = 2;
+	a.ack.first_win = 0;
+	hear(&a);
+	assert_int_equal(pair.c[0]->pcb.first_win, 2);
+	a.ack.serial = 1; /* older: does not count */
+	a.ack.first_win = 50;
+	hear(&a);
+	assert_int_equal(pair.c[0]->pcb.first_win, 2);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(san_pdl_ack_coalesce__within_its_time),
+		T(san_pdl_ack_coalesce__every_so_many),
+		T(san_pdl_ack_next__one_per_burst),
+		T(san_pdl_ack_next__duplicate_and_old_at_once),
+		T(san_pdl_ack_next__hole_at_once),
+		T(san_pdl_ack_next__overrun_is_flagged),
+		T(san_pdl_ack_next__refused_is_not_mentioned),
+		T(san_pdl_ack_piggyback__cancels),
+		T(san_pdl_ack_piggyback__not_with_a_gap),
+		T(san_pdl_ack_piggyback__one_dedicated_per_rtt),
+		T(san_pdl_ack_piggyback__never_for_a_duplicate),
+		T(san_pdl_ack_fill__fields),
+		T(san_pdl_ack_fill__bitmaps_of_both_windows),
+		T(san_pdl_ack_fill__probe_then_ack),
+		T(san_pdl_ack_apply__base_is_exclusive_and_per_window),
+		T(san_pdl_ack_apply__holes_are_released_at_once),
+		T(san_pdl_ack_apply__older_base_is_ignored),
+		T(san_pdl_ack_apply__beyond_nsn_changes_nothing),
+		T(san_pdl_ack_apply__packet_with_bad_ack_is_taken),
+		T(san_pdl_ack_apply__from_a_duplicate),
+		T(san_pdl_ack_apply__hint_of_the_newest_only),
+		T(san_pdl_ack_apply__serial_wraps),
+		T(san_pdl_ack_apply__first_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pdl_pair.h"
+
+#define TARGET (25 * SAN_NS_PER_US)
+#define RTT    (20 * SAN_NS_PER_US)
+#define PKT(n) ((n)*SAN_CC_ONE)
+
+static const struct san_pdl_cc_conf conf = {
+	.target_ns = TARGET,
+	.window_init = PKT(32),
+	.window_min = SAN_CC_ONE / 100,
+	.window_max = PKT(256),
+};
+
+static struct san_pdl_cc cc;
+static struct san_pdl_cc_sample s;
+
+/* One round trip with *n* ACKs, all of them *delay_ns* late. */
+static void
+round_trip(uint64_t delay_ns, uint32_t n)
+{
+	uint32_t i;
+
+	s.rtt_ns = RTT;
+	s.delay_ns = delay_ns;
+	s.limited = true;
+	for (i = 0; i < n; i++) {
+		s.now_ns += RTT / n;
+		s.nb_acked = RTE_MAX(cc.window / SAN_CC_ONE / n, 1u);
+		cc.ops->on_ack(&cc, &conf, &s);
+	}
+}
+
+static void
+start(const struct san_pdl_cc_ops *ops)
+{
+	memset(&s, 0, sizeof(s));
+	s.now_ns = SAN_NS_PER_S;
+	ops->init(&cc, &conf);
+	assert_ptr_equal(cc.ops, ops);
+	assert_true(san_pdl_cc_window(&cc) == conf.window_init);
+}
+
+static void
+san_pdl_cc_find__all(void **state)
+{
+	(void)state;
+	assert_ptr_equal(san_pdl_cc_find("swift"), &san_pdl_cc_swift);
+	assert_ptr_equal(san_pdl_cc_find("dcqcn"), &san_pdl_cc_dcqcn);
+	assert_ptr_equal(san_pdl_cc_find("fixed"), &san_pdl_cc_fixed);
+	assert_null(san_pdl_cc_find("reno"));
+}
+
+/* ---- swift ---- */
+
+/* Additive increase: about one packet per round trip, and only when it is used. */
+static void
+swift__grows_below_target(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 20; i++)
+		round_trip(TARGET / 2, 8);
+	assert_in_range(cc.window, PKT(32 + 17), PKT(32 + 21));
+	assert_int_equal(cc.level, 0);
+	s.limited = false;
+	s.nb_acked = 100;
+	s.now_ns += RTT;
+	i = (int)cc.window;
+	cc.ops->on_ack(&cc, &conf, &s);
+	assert_int_equal(cc.window, i);
+	for (i = 0; i < 1000; i++)
+		round_trip(TARGET / 2, 8);
+	assert_int_equal(cc.window, conf.window_max);
+}
+
+/*
+ * RT-9: four times the target delay for ten round trips at least halves the
+ * window; the level says so; both recover.
+ */
+static void
+swift__rt9(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 5; i++)
+		round_trip(TARGET / 2, 4);
+	for (i = 0; i < 10; i++)
+		round_trip(4 * TARGET, 4);
+	assert_true(cc.window <= PKT(16));
+	assert_true(cc.level > 100);
+	for (i = 0; i < 60; i++)
+		round_trip(TARGET / 2, 4);
+	assert_true(cc.window >= PKT(32));
+	assert_int_equal(cc.level, 0);
+}
+
+/* Design, rule 12: one late sample, or one round trip of them, does not cut. */
+static void
+swift__late_sample_or_stall_does_not_cut(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 5; i++)
+		round_trip(TARGET / 2, 4);
+	round_trip(3 * SAN_NS_PER_MS, 1);
+	assert_int_equal(cc.nb_cuts, 0);
+	for (i = 0; i < 5; i++)
+		round_trip(TARGET / 2, 4);
+	round_trip(3 * SAN_NS_PER_MS, 30); /* a stall makes everything under way late */
+	assert_int_equal(cc.nb_cuts, 0);
+	assert_int_equal(cc.level, 0);
+	for (i = 0; i < 5; i++)
+		round_trip(5 * TARGET, 4); /* a run */
+	assert_true(cc.nb_cuts > 0);
+}
+
+static void
+swift__one_cut_per_rtt_at_most_half(void **state)
+{
+	uint32_t before, cuts;
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 3; i++)
+		round_trip(6 * TARGET, 4);
+	for (i = 0; i < 10; i++) {
+		before = cc.window;
+		cuts = cc.nb_cuts;
+		round_trip(6 * TARGET, 16);
+		assert_in_range(cc.nb_cuts - cuts, 0, 1);
+		assert_true(cc.window >= before / 2);
+	}
+	/* just above the target: a small cut */
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 4; i++)
+		round_trip(TARGET + TARGET / 4, 4);
+	assert_true(cc.nb_cuts > 0 && cc.window > PKT(32) * 7 / 10);
+}
+
+/* Window below one packet: down to the minimum, and up again. */
+static void
+swift__below_one_packet(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 100; i++)
+		round_trip(10 * TARGET, 1);
+	assert_int_equal(cc.window, conf.window_min);
+	for (i = 0; i < 20; i++)
+		round_trip(TARGET / 2, 1);
+	assert_true(cc.window >= PKT(2));
+}
+
+/* Delay that no fabric makes: not below where the window began; losses still are. */
+static void
+swift__host_that_does_not_run(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 100; i++)
+		round_trip(8 * SAN_NS_PER_MS, 4);
+	assert_int_equal(cc.window, conf.window_init);
+	for (i = 0; i < 10; i++) {
+		s.now_ns += RTT;
+		cc.ops->on_timeout(&cc, &conf, s.now_ns);
+	}
+	assert_true(cc.window < PKT(1));
+}
+
+static void
+swift__loss(void **state)
+{
+	uint32_t light;
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 5; i++)
+		cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* one round trip, one cut */
+	assert_int_equal(cc.nb_cuts, 1);
+	light = PKT(32) - cc.window;
+	assert_true(light > 0 && light < PKT(8));
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 3; i++)
+		round_trip(2 * TARGET, 1);
+	cc.last_cut_ns = 0;
+	i = (int)cc.window;
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + RTT); /* with delay it is congestion */
+	assert_int_equal(cc.window, i / 2);
+}
+
+/* ---- the receiver's host ---- */
+
+static void
+san_pdl_cc_host__shrinks_and_recovers(void **state)
+{
+	static const struct san_pdl_cc_ops *const ops[] = {&san_pdl_cc_swift, &san_pdl_cc_dcqcn};
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < RTE_DIM(ops); k++) {
+		start(ops[k]);
+		s.rx_level = 900;
+		round_trip(TARGET / 2, 8);
+		assert_true(san_pdl_cc_window(&cc) >= PKT(16)); /* once per round trip */
+		assert_true(san_pdl_cc_window(&cc) < PKT(32));
+		for (i = 0; i < 20; i++)
+			round_trip(TARGET / 2, 8);
+		assert_int_equal(san_pdl_cc_window(&cc), SAN_CC_ONE);
+		s.rx_level = 100;
+		for (i = 0; i < 200; i++)
+			round_trip(TARGET / 2, 8);
+		assert_true(san_pdl_cc_window(&cc) >= PKT(32));
+	}
+}
+
+/* ---- dcqcn ---- */
+
+static void
+dcqcn__marks_cut_quiet_recovers(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_dcqcn);
+	for (i = 0; i < 10; i++) {
+		s.nb_ce = 1;
+		round_trip(TARGET / 2, 4);
+	}
+	assert_in_range(cc.nb_cuts, 8, 11); /* once per round trip */
+	assert_true(cc.window <= PKT(16) && cc.level > 100);
+	s.nb_ce = 0;
+	for (i = 0; i < 200; i++)
+		round_trip(TARGET / 2, 4);
+	assert_true(cc.window >= PKT(32));
+	assert_int_equal(cc.level, 0);
+	/* alpha is small by now: a single mark cuts little */
+	i = (int)cc.window;
+	cc.ops->on_cnp(&cc, &conf, RTT, s.now_ns);
+	assert_true(cc.window < (uint32_t)i && cc.window > (uint32_t)i * 9 / 10);
+}
+
+/* ---- fixed ---- */
+
+static void
+fixed__does_not_move(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_fixed);
+	for (i = 0; i < 20; i++)
+		round_trip(10 * TARGET, 4);
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
+	cc.ops->on_timeout(&cc, &conf, s.now_ns);
+	cc.ops->on_cnp(&cc, &conf, RTT, s.now_ns);
+	assert_int_equal(san_pdl_cc_window(&cc), conf.window_init);
+}
+
+/* ---- in a connection ---- */
+
+static struct pair pair;
+static struct pair_pkt k, ack;
+
+/* One packet there and its ACK back, each way half of *rtt_ns*. */
+static void
+exchange(uint64_t rtt_ns)
+{
+	while (!pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k))
+		pair_pass(&pair, 1000); /* paced */
+	pair_pass(&pair, rtt_ns / 2);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_true(pair_owed(&pair, 1, &ack));
+	pair_pass(&pair, rtt_ns / 2);
+	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
+	pair.pdl[0]->nb_acked = 0;
+}
+
+/* RT-9 whole: window and RTO of a connection, through the ACKs' timestamps. */
+static void
+connection__rt9(void **state)
+{
+	struct san_pdl_conf pc = pair_conf();
+	struct san_pdl_conn *c;
+	uint32_t window;
+	uint64_t rto;
+	int i;
+
+	(void)state;
+	pair_open(&pair, &pc, 16, 64);
+	c = pair.c[0];
+	for (i = 0; i < 20; i++)
+		exchange(TARGET / 2);
+	window = san_pdl_cc_window(&c->cc);
+	rto = c->rtt.rto_ns;
+	assert_true(window == pc.cc_conf.window_init && rto == pc.rto_min_ns);
+	for (i = 0; i < 10; i++)
+		exchange(4 * TARGET);
+	assert_true(san_pdl_cc_window(&c->cc) <= window / 2);
+	assert_true(c->rtt.rto_ns > rto + rto / 4);
+	assert_true(pair.pdl[0]->stats.nb_cc_cuts > 0);
+	for (i = 0; i < 40; i++)
+		exchange(TARGET / 2);
+	assert_true(c->rtt.rto_ns == rto);
+	/* one packet in flight does not show that more would do: fill the window to grow it */
+	for (i = 0; i < 2000 && san_pdl_cc_window(&c->cc) < window; i++) {
+		c->cc.ops->on_ack(&c->cc, &pc.cc_conf,
+				  &(struct san_pdl_cc_sample){.now_ns = pair.now += TARGET,
+							      .rtt_ns = TARGET,
+							      .delay_ns = TARGET / 2,
+							      .nb_acked = 16,
+							      .limited = true});
+	}
+	assert_true(san_pdl_cc_window(&c->cc) >= window);
+	pair_close(&pair);
+}
+
+/* Below one packet: one per round trip / window, by the connection's timer. */
+static void
+connection__paced_below_one_packet(void **state)
+{
+	struct san_pdl_conf pc = pair_conf();
+	struct san_pdl_room room;
+	struct san_pdl_conn *c;
+	uint64_t sent_ns;
+	int i;
+
+	(void)state;
+	pair_open(&pair, &pc, 16, 64);
+	c = pair.c[0];
+	for (i = 0; i < 10; i++)
+		exchange(40 * SAN_NS_PER_US);
+	c->cc.window = SAN_CC_ONE / 4;
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	sent_ns = pair.now;
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	/* its ACK is back, nothing is in flight, and still the next has to wait */
+	assert_true(pair_report(&pair, 1));
+	pair.pdl[0]->nb_acked = 0;
+	c->cc.window = SAN_CC_ONE / 4;
+	san_pdl_tx_room(pair.pdl[0], c, pair.now, &room);
+	assert_int_equal(room.nb_credit, 0);
+	assert_true(room.nb_data > 0); /* grants may go */
+	san_pdl_tx_end(pair.pdl[0], c, false);
+	while (san_pdl_sched_next(pair.pdl[0], pair.now) != NULL)
+		continue;
+	while (!c->in_ready)
+		pair_pass(&pair, 1000);
+	assert_in_range(pair.now - sent_ns, 3 * c->rtt.srtt_ns, 5 * c->rtt.srtt_ns);
+	san_pdl_tx_room(pair.pdl[0], c, pair.now, &room);
+	assert_int_equal(room.nb_credit, 1);
+	san_pdl_tx_end(pair.pdl[0], c, false);
+	pair_close(&pair);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_pdl_cc_find__all),
+		cmocka_unit_test(swift__grows_below_target),
+		cmocka_unit_test(swift__rt9),
+		cmocka_unit_test(swift__late_sample_or_stall_does_not_cut),
+		cmocka_unit_test(swift__one_cut_per_rtt_at_most_half),
+		cmocka_unit_test(swift__below_one_packet),
+		cmocka_unit_test(swift__host_that_does_not_run),
+		cmocka_unit_test(swift__loss),
+		cmocka_unit_test(san_pdl_cc_host__shrinks_and_recovers),
+		cmocka_unit_test(dcqcn__marks_cut_quiet_recovers),
+		cmocka_unit_test(fixed__does_not_move),
+		cmocka_unit_test(connection__rt9),
+		cmocka_unit_test(connection__paced_below_one_packet),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

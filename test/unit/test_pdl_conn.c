@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <limits.h>
+
+#include "pdl_pair.h"
+
+static struct san_pdl *pdl;
+
+static void
+create(uint32_t max_conns, uint8_t lcore)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	conf.max_conns = max_conns;
+	conf.lcore_id = lcore;
+	conf.cid_rest_ns = SAN_NS_PER_S;
+	conf.fixed_psn = false;
+	san_prng_seed(&pair_secret, 3);
+	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
+}
+
+static void
+san_pdl_create__refuses_nonsense(void **state)
+{
+	struct san_pdl_conf conf;
+	struct san_pdl *out = NULL;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 13; i++) {
+		conf = pair_conf();
+		switch (i) {
+		case 0:
+			conf.max_conns = 0;
+			break;
+		case 1:
+			conf.max_conns = SAN_CONNS_MAX + 1;
+			break;
+		case 2:
+			conf.max_active = 0;
+			break;
+		case 3:
+			conf.budget_pkts = 0;
+			break;
+		case 4:
+			conf.lcore_id = 16;
+			break;
+		case 5:
+			conf.ooo_distance = 0;
+			break;
+		case 6:
+			conf.ack_every = 0;
+			break;
+		case 7:
+			conf.quantum = 0;
+			break;
+		case 8:
+			conf.rto_min_ns = conf.rto_max_ns + 1;
+			break;
+		case 9:
+			conf.secret32 = NULL;
+			break;
+		case 10:
+			conf.cc = NULL;
+			break;
+		case 11:
+			conf.cc_conf.window_min = 0;
+			break;
+		default:
+			conf.cc_conf.window_max = conf.cc_conf.window_init - 1;
+			break;
+		}
+		assert_int_equal(san_pdl_create(&conf, 0, &out), -EINVAL);
+	}
+	assert_null(out);
+	san_pdl_destroy(NULL);
+}
+
+/* RT-1: our CIDs are unique, name their lcore, and are never 0 or the well-known one. */
+static void
+san_pdl_conn_add__cids(void **state)
+{
+	struct san_pdl_conn *c;
+	uint8_t *seen;
+	uint32_t i;
+	int lcore;
+
+	(void)state;
+	for (lcore = 0; lcore < 16; lcore += 5) {
+		seen = calloc(1 << 24, 1);
+		assert_non_null(seen);
+		create(300, (uint8_t)lcore);
+		for (i = 0; i < 300; i++) {
+			assert_int_equal(san_pdl_conn_add(pdl, 0, &c), 0);
+			assert_in_range(c->cid, 2, (1 << SAN_WIRE_CID_BITS) - 1);
+			assert_int_equal(seen[c->cid]++, 0);
+			assert_int_equal(san_pdl_cid_lcore(c->cid), lcore);
+			assert_int_equal(c->state, SAN_CONN_SETUP);
+			assert_true(c->tag != 0);
+			assert_ptr_equal(san_pdl_conn_find(pdl, c->cid), c);
+		}
+		assert_int_equal(san_pdl_conn_add(pdl, 0, &c), -ENOSPC);
+		san_pdl_check(pdl);
+		san_pdl_destroy(pdl);
+		free(seen);
+	}
+}
+
+/* The low slots of lcore 0 would make CIDs 0 and 1: through all reuses they do not. */
+static void
+san_pdl_conn_add__never_0_or_1(void **state)
+{
+	struct san_pdl_conn *c;
+	uint64_t now = 0;
+	int i;
+
+	(void)state;
+	create(2, 0);
+	for (i = 0; i < 100; i++, now += SAN_NS_PER_S) {
+		assert_int_equal(san_pdl_conn_add(pdl, now, &c), 0);
+		assert_true(c->cid > 1);
+		san_pdl_conn_del(pdl, c, now);
+	}
+	san_pdl_destroy(pdl);
+}
+
+/* A freed value rests, and the longest freed is taken first. */
+static void
+san_pdl_conn_add__rests_longest_freed_first(void **state)
+{
+	struct san_pdl_conn *c[3], *d;
+	uint32_t old[3];
+	int i;
+
+	(void)state;
+	create(3, 2);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(san_pdl_conn_add(pdl, 0, &c[i]), 0);
+		old[i] = c[i]->cid;
+	}
+	san_pdl_conn_del(pdl, c[1], 1000);
+	san_pdl_conn_del(pdl, c[0], 2000);
+	san_pdl_conn_del(pdl, c[2], 3000);
+	assert_int_equal(san_pdl_conn_add(pdl, 999 + SAN_NS_PER_S, &d), -ENOSPC);
+	assert_int_equal(san_pdl_conn_add(pdl, 1000 + SAN_NS_PER_S, &d), 0);
+	assert_ptr_equal(d, c[1]);
+	assert_true(d->cid != old[1]); /* the reuse counter */
+	assert_null(san_pdl_conn_find(pdl, old[1]));
+	assert_int_equal(san_pdl_conn_add(pdl, 1000 + SAN_NS_PER_S, &d), -ENOSPC);
+	assert_int_equal(san_pdl_conn_add(pdl, 3000 + SAN_NS_PER_S, &d), 0);
+	assert_ptr_equal(d, c[0]);
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
+/* RT-24: a new tag for each incarnation, never zero, from the secret generator. */
+static uint32_t
+zero_first(void *arg)
+{
+	uint32_t *n = arg;
+
+	return (*n)++ % 3 == 0 ? 0 : *n;
+}
+
+static void
+san_pdl_conn_add__tags(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+	struct san_pdl_conn *c;
+	uint32_t calls = 0, last = 0;
+	uint64_t now = 0;
+	int i;
+
+	(void)state;
+	conf.secret32 = zero_first;
+	conf.secret_arg = &calls;
+	conf.max_conns = 1;
+	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
+	for (i = 0; i < 20; i++, now += SAN_NS_PER_S) {
+		assert_int_equal(san_pdl_conn_add(pdl, now, &c), 0);
+		assert_true(c->tag != 0 && c->tag != last);
+		last = c->tag;
+		san_pdl_conn_del(pdl, c, now);
+	}
+	san_pdl_destroy(pdl);
+}
+
+/* RT-3: random first PSNs, unless a test fixes them. */
+static void
+san_pdl_conn_add__first_psn(void **state)
+{
+	struct san_pdl_conn *a, *b;
+
+	(void)state;
+	create(4, 0);
+	san_pdl_conn_add(pdl, 0, &a);
+	san_pdl_conn_add(pdl, 0, &b);
+	assert_true(a->tx[0].next != a->tx[1].next && a->tx[0].next != b->tx[0].next);
+	pdl->conf.fixed_psn = true;
+	san_pdl_conn_add(pdl, 0, &a);
+	assert_true(a->tx[0].next == 0xfffffff8 && a->tx[1].next == 0xfffffff8);
+	san_pdl_destroy(pdl);
+}
+
+static void
+san_pdl_conn_open__takes_the_peers_terms(void **state)
+{
+	struct san_pdl_peer peer = {
+		.dcid = 77,
+		.dtag = 88,
+		.req_psn = 5,
+		.data_psn = 0xffffffff,
+		.mtu = 4000,
+		.tx_req_win = 4000,
+		.tx_data_win = 4000,
+		.first_win = 0,
+		.msg_limit = 9,
+		.nb_ports = 2,
+		.ports = {600, 601},
+	};
+	struct san_pdl_conn *c;
+
+	(void)state;
+	create(1, 0);
+	san_pdl_conn_add(pdl, 0, &c);
+	san_pdl_conn_open(pdl, c, &peer, 32, 128, 55);
+	assert_int_equal(c->state, SAN_CONN_OPEN);
+	assert_int_equal(c->dcid, 77);
+	assert_int_equal(c->dtag, 88);
+	assert_int_equal(c->mtu, 4000);
+	assert_int_equal(c->tx[SAN_WIN_REQ].size, SAN_WIN_REQ_MAX); /* what our memory holds */
+	assert_int_equal(c->tx[SAN_WIN_DATA].size, SAN_WIN_DATA_MAX);
+	assert_int_equal(c->rx[SAN_WIN_REQ].size, 32);
+	assert_true(c->rx[SAN_WIN_DATA].base == 0xffffffff);
+	assert_int_equal(c->pcb.first_win, 2); /* PCB-2: at least */
+	assert_int_equal(c->pcb.msg_limit, 9);
+	assert_int_equal(c->path.src_port, 600);
+	assert_true(c->last_rx_ns == 55);
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
+/* RT-24: whatever it had goes back, in whatever state it is. */
+static void
+san_pdl_conn_del__releases_everything(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+	struct pair pair;
+	struct pair_pkt k;
+	int i;
+
+	(void)state;
+	pair_open(&pair, &conf, 16, 64);
+	for (i = 0; i < 10; i++)
+		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_GRNT, 1, &k));
+	pair_pass(&pair, 2 * conf.rto_init_ns); /* some lost by now */
+	assert_true(san_pdl_has_lost(pair.c[0]));
+	san_pdl_probe_now(pair.pdl[0], pair.c[0]);
+	san_pdl_kick(pair.pdl[0], pair.c[0]);
+	san_pdl_conn_del(pair.pdl[0], pair.c[0], pair.now);
+	san_pdl_check(pair.pdl[0]);
+	assert_int_equal(pair.pdl[0]->nb_conns, 0);
+	assert_int_equal(pair.pdl[0]->nb_free_blocks, conf.max_active);
+	assert_int_equal(pair.pdl[0]->inflight, 0);
+	assert_false(san_pdl_has_work(pair.pdl[0]));
+	assert_true(san_wheel_deadline_ns(&pair.pdl[0]->wheel) == SAN_TIME_NEVER);
+	/* its txblock is clean for the next one */
+	san_pdl_conn_del(pair.pdl[1], pair.c[1], pair.now);
+	pair.now += SAN_NS_PER_S;
+	pair_connect(&pair, 16, 64);
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	pair_close(&pair);
+}
+
+static void
+san_pdl_conn_find__only_this_incarnation(void **state)
+{
+	struct san_pdl_conn *c;
+	uint32_t cid;
+
+	(void)state;
+	create(4, 1);
+	san_pdl_conn_add(pdl, 0, &c);
+	cid = c->cid;
+	assert_ptr_equal(san_pdl_conn_find(pdl, cid), c);
+	assert_null(san_pdl_conn_find(pdl, cid + (1 << SAN_CID_SLOT_BITS))); /* another reuse */
+	assert_null(san_pdl_conn_find(pdl, cid + (1 << 20)));                /* another lcore */
+	assert_null(san_pdl_conn_find(pdl, cid + 1));                        /* free slot */
+	assert_null(san_pdl_conn_find(pdl, cid + 4));                        /* no such slot */
+	assert_null(san_pdl_conn_find(pdl, 0));
+	assert_null(san_pdl_conn_find(pdl, SAN_WIRE_CID_CM));
+	san_pdl_conn_del(pdl, c, 0);
+	assert_null(san_pdl_conn_find(pdl, cid));
+	san_pdl_destroy(pdl);
+}
+
+/* Lazy: armed for the earliest, moved only to earlier. */
+static void
+san_pdl_conn_arm__earliest(void **state)
+{
+	struct san_pdl_conn *c;
+
+	(void)state;
+	create(1, 0);
+	san_pdl_conn_add(pdl, 0, &c);
+	san_pdl_conn_arm(pdl, c);
+	assert_false(san_timer_is_armed(&c->timer));
+	c->cm_deadline_ns = 5000000;
+	san_pdl_conn_arm(pdl, c);
+	assert_true(c->timer.deadline_ns == 5000000);
+	c->tl_deadline_ns = 3000000;
+	san_pdl_conn_arm(pdl, c);
+	assert_true(c->timer.deadline_ns == 3000000);
+	c->tl_deadline_ns = 9000000;
+	san_pdl_conn_arm(pdl, c);
+	assert_true(c->timer.deadline_ns == 3000000); /* fires for nothing, once */
+	assert_ptr_equal(san_wheel_poll(&pdl->wheel, 3100000), &c->timer);
+	san_pdl_on_timer(pdl, c, 3100000);
+	san_pdl_conn_arm(pdl, c);
+	assert_true(c->timer.deadline_ns == 5000000);
+	san_pdl_destroy(pdl);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_pdl_create__refuses_nonsense),
+		cmocka_unit_test(san_pdl_conn_add__cids),
+		cmocka_unit_test(san_pdl_conn_add__never_0_or_1),
+		cmocka_unit_test(san_pdl_conn_add__rests_longest_freed_first),
+		cmocka_unit_test(san_pdl_conn_add__tags),
+		cmocka_unit_test(san_pdl_conn_add__first_psn),
+		cmocka_unit_test(san_pdl_conn_open__takes_the_peers_terms),
+		cmocka_unit_test(san_pdl_conn_del__releases_everything),
+		cmocka_unit_test(san_pdl_conn_find__only_this_incarnation),
+		cmocka_unit_test(san_pdl_conn_arm__earliest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pdl_pair.h"
+
+#define NB_CONNS 10000
+#define PER_CONN 5 /* packets that each wants to send */
+
+/* ---- many senders without a peer: ACKs are made by the test ---- */
+
+static struct san_pdl *pdl;
+static uint64_t now;
+static uint16_t left[NB_CONNS]; /* packets not yet sent, by slot */
+static uint32_t visit_of_first[NB_CONNS];
+
+static void
+open_many(uint32_t nb, uint32_t budget, uint32_t blocks)
+{
+	struct san_pdl_conf conf = pair_conf();
+	struct san_pdl_peer peer = {
+		.dcid = 5,
+		.dtag = 6,
+		.mtu = 1024,
+		.tx_req_win = 16,
+		.tx_data_win = 64,
+		.first_win = 33,
+	};
+	uint32_t i;
+
+	now = 1000;
+	san_prng_seed(&pair_secret, 1);
+	conf.max_conns = nb;
+	conf.max_active = blocks;
+	conf.budget_pkts = budget;
+	conf.cc = &san_pdl_cc_fixed;
+	assert_int_equal(san_pdl_create(&conf, now, &pdl), 0);
+	for (i = 0; i < nb; i++) {
+		struct san_pdl_conn *c;
+
+		assert_int_equal(san_pdl_conn_add(pdl, now, &c), 0);
+		san_pdl_conn_open(pdl, c, &peer, 16, 64, now);
+		left[c->slot] = PER_CONN;
+	}
+}
+
+/* Acknowledge everything that *c* has out. */
+static void
+ack_all(struct san_pdl_conn *c)
+{
+	struct san_wire_pkt p = {
+		.req_ebsn = c->tx[SAN_WIN_REQ].next,
+		.data_ebsn = c->tx[SAN_WIN_DATA].next,
+	};
+
+	san_pdl_ack_apply(pdl, c, &p, NULL, now);
+	pdl->nb_acked = 0;
+}
+
+/* One visit as the core does it; returns packets sent. */
+static uint32_t
+visit(struct san_pdl_conn *c)
+{
+	struct san_pdl_room room;
+	uint32_t n = 0;
+
+	while (san_pdl_tx_again(pdl, c, now) != NULL)
+		n++;
+	san_pdl_tx_room(pdl, c, now, &room);
+	while (left[c->slot] > 0 && room.nb_credit > 0 && room.nb_data > 0) {
+		struct san_pdl_entry e = {.op = SAN_OP_PUSH_UNSLCTD_DATA};
+
+		san_pdl_tx_assign(pdl, c, &e, now);
+		assert_true(pdl->inflight <= pdl->conf.budget_pkts);
+		room.nb_credit--;
+		room.nb_data--;
+		left[c->slot]--;
+		n++;
+	}
+	san_pdl_tx_end(pdl, c, false);
+	return n;
+}
+
+static void
+fire(uint64_t until)
+{
+	struct san_timer *t;
+
+	while (now < until) {
+		now = san_time_min(until, san_wheel_deadline_ns(&pdl->wheel));
+		while ((t = san_wheel_poll(&pdl->wheel, now)) != NULL) {
+			struct san_pdl_conn *c = container_of(t, struct san_pdl_conn, timer);
+
+			san_pdl_on_timer(pdl, c, now);
+			san_pdl_conn_arm(pdl, c);
+		}
+	}
+}
+
+/* PCB-1, PCB-2: virtual window = max(1, min(first window - 1, share)). */
+static void
+san_pdl_pcb_vwin__formula(void **state)
+{
+	static const struct {
+		uint16_t first_win;
+		uint32_t share, vwin;
+	} rows[] = {
+		{33, 1000, 32},
+		{33, 32, 32},
+		{33, 31, 31},
+		{33, 1, 1},
+		{2, 1000, 1},
+		{3, 1, 1},
+	};
+	size_t i;
+
+	(void)state;
+	open_many(1, 1000, 1);
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		pdl->conns[0].pcb.first_win = rows[i].first_win;
+		pdl->share = rows[i].share;
+		assert_int_equal(san_pdl_pcb_vwin(pdl, &pdl->conns[0]), rows[i].vwin);
+	}
+	san_pdl_destroy(pdl);
+}
+
+/* The share is recomputed as connections become active and idle. */
+static void
+san_pdl_pcb_enter__shares_among_the_active(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	open_many(10, 20, 10);
+	assert_int_equal(pdl->share, 20);
+	for (i = 0; i < 4; i++) {
+		left[i] = 1;
+		assert_int_equal(visit(&pdl->conns[i]), 1);
+	}
+	assert_int_equal(pdl->nb_active, 4);
+	assert_int_equal(pdl->share, 5);
+	for (i = 0; i < 3; i++) {
+		ack_all(&pdl->conns[i]);
+		visit(&pdl->conns[i]);
+	}
+	assert_int_equal(pdl->nb_active, 1);
+	assert_int_equal(pdl->share, 20);
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
+/* PCB-2: both windows count together, and nothing new goes after the window was cut. */
+static void
+san_pdl_tx_room__never_above_the_virtual_window(void **state)
+{
+	struct san_pdl_entry req = {.op = SAN_OP_PULL_REQ}, grant = {.op = SAN_OP_PUSH_GRNT};
+	struct san_pdl_conn *c;
+	struct san_pdl_room room;
+
+	(void)state;
+	open_many(1, 1000, 1);
+	c = &pdl->conns[0];
+	c->pcb.first_win = 4;
+	left[0] = 2;
+	assert_int_equal(visit(c), 2);
+	san_pdl_tx_room(pdl, c, now, &room);
+	assert_int_equal(room.nb_credit, 1);
+	san_pdl_tx_assign(pdl, c, &req, now);
+	san_pdl_tx_room(pdl, c, now, &room);
+	assert_int_equal(room.nb_credit, 0);
+	assert_true(room.nb_req > 0 && room.nb_data > 0);
+	/* a grant does not count, and needs no credit (design, rule 7) */
+	san_pdl_tx_assign(pdl, c, &grant, now);
+	assert_int_equal(c->pcb.inflight, 3);
+	c->pcb.first_win = 2;
+	left[0] = 1;
+	assert_int_equal(visit(c), 0);
+	san_pdl_check(pdl);
+	ack_all(c);
+	assert_int_equal(c->pcb.inflight, 0);
+	assert_int_equal(visit(c), 1);
+	san_pdl_destroy(pdl);
+}
+
+/* PCB-4: one active connection has the whole first window, as without limits. */
+static void
+san_pdl_tx_room__one_active(void **state)
+{
+	struct san_pdl_room room;
+
+	(void)state;
+	open_many(NB_CONNS, 65536, 16);
+	left[7] = 100;
+	assert_int_equal(visit(&pdl->conns[7]), 32);
+	assert_int_equal(pdl->nb_active, 1);
+	ack_all(&pdl->conns[7]);
+	san_pdl_tx_room(pdl, &pdl->conns[7], now, &room);
+	assert_int_equal(room.nb_credit, 32);
+	san_pdl_tx_end(pdl, &pdl->conns[7], false);
+	san_pdl_destroy(pdl);
+}
+
+/*
+ * PCB-4: 10,000 active connections, a budget of 100 packets: the sum stays
+ * below it at every step, all get to send, and nobody starts a second turn
+ * before everybody had the first.
+ */
+static void
+san_pdl_pcb_wake__ten_thousand_active(void **state)
+{
+	uint32_t total = 0, visits = 0, first_turns = 0, i;
+	struct san_pdl_conn *c, *out[128];
+	uint32_t nb_out = 0;
+
+	(void)state;
+	open_many(NB_CONNS, 100, NB_CONNS);
+	memset(visit_of_first, 0, sizeof(visit_of_first));
+	for (i = 0; i < NB_CONNS; i++)
+		san_pdl_kick(pdl, &pdl->conns[i]);
+	while (total < NB_CONNS * PER_CONN) {
+		uint32_t n;
+
+		c = san_pdl_sched_next(pdl, now);
+		if (c == NULL) {
+			/* only ACKs bring anything now: oldest first */
+			assert_true(nb_out > 0);
+			c = out[0];
+			memmove(out, out + 1, --nb_out * sizeof(struct san_pdl_conn *));
+			now += 100;
+			ack_all(c);
+			continue;
+		}
+		visits++;
+		n = visit(c);
+		if (n == 0)
+			continue;
+		total += n;
+		if (visit_of_first[c->slot] == 0) {
+			visit_of_first[c->slot] = visits;
+			first_turns++;
+		} else {
+			/* a second turn only after every first: the queue is fair */
+			assert_int_equal(first_turns, NB_CONNS);
+		}
+		assert_true(nb_out < RTE_DIM(out));
+		out[nb_out++] = c;
+		if (visits % 20000 == 0)
+			san_pdl_check(pdl);
+	}
+	/* bounded: a visit or two per packet, not a search */
+	assert_true(visits < 4 * NB_CONNS * PER_CONN);
+	assert_true(pdl->stats.nb_budget_waits >= NB_CONNS);
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
+/* A token passes on when its holder makes no progress for an RTO, or has nothing to send. */
+static void
+san_pdl_pcb_wake__silent_or_idle_holder(void **state)
+{
+	struct san_pdl_conn *c;
+
+	(void)state;
+	open_many(3, 1, 3);
+	left[1] = 0; /* asks for a turn, and has nothing when it comes */
+	assert_int_equal(visit(&pdl->conns[0]), 1);
+	assert_int_equal(visit(&pdl->conns[1]), 0);
+	assert_int_equal(visit(&pdl->conns[2]), 0);
+	assert_int_equal(pdl->conns[1].in_waiting, SAN_WAIT_BUDGET);
+	assert_int_equal(pdl->conns[2].in_waiting, SAN_WAIT_BUDGET);
+	assert_null(san_pdl_sched_next(pdl, now));
+	fire(now + 2 * pdl->conf.rto_init_ns);
+	/* 0 timed out and wants to resend, but 1 and 2 waited longer */
+	while ((c = san_pdl_sched_next(pdl, now)) != NULL && c != &pdl->conns[2])
+		assert_int_equal(visit(c), 0);
+	assert_ptr_equal(c, &pdl->conns[2]);
+	assert_int_equal(visit(c), 1);
+	assert_int_equal(pdl->conns[0].in_waiting, SAN_WAIT_BUDGET);
+	san_pdl_check(pdl);
+	ack_all(&pdl->conns[2]);
+	while ((c = san_pdl_sched_next(pdl, now)) != NULL && c != &pdl->conns[0])
+		visit(c);
+	assert_ptr_equal(c, &pdl->conns[0]);
+	assert_int_equal(visit(c), 1); /* its resend */
+	assert_int_equal(c->nb_rtx, 1);
+	san_pdl_destroy(pdl);
+}
+
+/* A connection that dies returns its budget, its token and its place (RT-24). */
+static void
+san_pdl_pcb_fini__returns_everything(void **state)
+{
+	(void)state;
+	open_many(3, 1, 3);
+	visit(&pdl->conns[0]);
+	visit(&pdl->conns[1]);
+	visit(&pdl->conns[2]);
+	san_pdl_conn_del(pdl, &pdl->conns[0], now);
+	san_pdl_check(pdl);
+	assert_true(pdl->conns[1].token);
+	san_pdl_conn_del(pdl, &pdl->conns[1], now);
+	san_pdl_check(pdl);
+	assert_true(pdl->conns[2].token);
+	assert_ptr_equal(san_pdl_sched_next(pdl, now), &pdl->conns[2]);
+	assert_int_equal(visit(&pdl->conns[2]), 1);
+	san_pdl_conn_del(pdl, &pdl->conns[2], now);
+	assert_int_equal(pdl->inflight + pdl->nb_tokens + pdl->nb_active, 0);
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
+/*
+ * Fewer txblocks than connections that send: they rotate too, even when nobody
+ * ever runs out of things to send.
+ */
+static void
+san_pdl_pcb_take_block__rotates(void **state)
+{
+	uint32_t rounds, i, served = 0;
+	struct san_pdl_conn *c;
+
+	(void)state;
+	open_many(50, 1000, 4);
+	for (i = 0; i < 50; i++) {
+		left[i] = 60000;
+		san_pdl_kick(pdl, &pdl->conns[i]);
+	}
+	for (rounds = 0; rounds < 3000 && served < 50; rounds++) {
+		while ((c = san_pdl_sched_next(pdl, now)) != NULL)
+			visit(c);
+		san_pdl_check(pdl);
+		now += 1000;
+		for (i = served = 0; i < 50; i++) {
+			served += left[i] < 60000;
+			if (pdl->conns[i].txb != NULL)
+				ack_all(&pdl->conns[i]);
+		}
+	}
+	assert_int_equal(served, 50);
+	assert_true(rounds < 200);
+	assert_true(pdl->stats.nb_block_waits >= 46);
+	san_pdl_destroy(pdl);
+}
+
+/* Both scarce at once: no connection keeps one while it waits for the other for ever. */
+static void
+san_pdl_pcb_take_block__scarce_like_budget(void **state)
+{
+	uint32_t total = 0, rounds = 0, i;
+	struct san_pdl_conn *c;
+
+	(void)state;
+	open_many(40, 2, 3);
+	for (i = 0; i < 40; i++)
+		san_pdl_kick(pdl, &pdl->conns[i]);
+	while (total < 40 * PER_CONN) {
+		while ((c = san_pdl_sched_next(pdl, now)) != NULL)
+			total += visit(c);
+		san_pdl_check(pdl);
+		now += 1000;
+		for (i = 0; i < 40; i++) {
+			if (pdl->conns[i].pcb.inflight > 0)
+				ack_all(&pdl->conns[i]);
+		}
+		assert_true(++rounds < 1000);
+	}
+	san_pdl_destroy(pdl);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_pdl_pcb_vwin__formula),
+		cmocka_unit_test(san_pdl_pcb_enter__shares_among_the_active),
+		cmocka_unit_test(san_pdl_tx_room__never_above_the_virtual_window),
+		cmocka_unit_test(san_pdl_tx_room__one_active),
+		cmocka_unit_test(san_pdl_pcb_wake__ten_thousand_active),
+		cmocka_unit_test(san_pdl_pcb_wake__silent_or_idle_holder),
+		cmocka_unit_test(san_pdl_pcb_fini__returns_everything),
+		cmocka_unit_test(san_pdl_pcb_take_block__rotates),
+		cmocka_unit_test(san_pdl_pcb_take_block__scarce_like_budget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

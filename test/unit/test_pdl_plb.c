@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pdl_pair.h"
+
+#define BAD  (3 * pair.pdl[0]->conf.cc_conf.target_ns)
+#define GOOD (pair.pdl[0]->conf.cc_conf.target_ns)
+
+static struct pair pair;
+static struct san_pdl_conn *c;
+
+static int
+setup(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	pair_open(&pair, &conf, 16, 64);
+	c = pair.c[0];
+	san_pdl_rtt_sample(&c->rtt, &pair.pdl[0]->conf, 30000, 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* *rounds* round trips of three samples each. */
+static void
+samples(int rounds, uint64_t delay_ns, bool ce)
+{
+	int i;
+
+	for (i = 0; i < 3 * rounds; i++) {
+		pair.now += 10001;
+		san_pdl_plb_sample(pair.pdl[0], c, delay_ns, ce, pair.now);
+	}
+}
+
+/* RT-28: the next of the peer's ports, after the configured number of bad round trips. */
+static void
+san_pdl_plb_sample__moves_on(void **state)
+{
+	int i;
+
+	(void)state;
+	assert_int_equal(c->path.src_port, 50001);
+	samples(3, BAD, false);
+	assert_int_equal(c->path.src_port, 50001);
+	for (i = 1; i <= 5; i++) {
+		while (pair.pdl[0]->stats.nb_path_changes < (uint64_t)i) {
+			samples(1, BAD, false);
+			assert_true(c->bad_rtts < 5);
+		}
+		assert_int_equal(c->path.src_port, 50001 + i % 4);
+	}
+	assert_int_equal(c->path.dst_port, 0); /* nothing else of the path */
+}
+
+static void
+san_pdl_plb_sample__one_good_resets(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		samples(3, BAD, false);
+		samples(1, GOOD, false);
+	}
+	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
+	for (i = 0; i < 20; i++) { /* one late sample per round trip is no bad round trip */
+		samples(1, i % 2 != 0 ? BAD : GOOD, false);
+	}
+	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
+}
+
+static void
+san_pdl_plb_sample__marks_are_bad(void **state)
+{
+	(void)state;
+	samples(8, GOOD, true);
+	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 1);
+}
+
+static void
+san_pdl_plb_sample__off_or_nowhere_to_go(void **state)
+{
+	(void)state;
+	pair.pdl[0]->conf.plb_bad_rtts = 0;
+	samples(20, BAD, true);
+	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
+	pair.pdl[0]->conf.plb_bad_rtts = 5;
+	c->nb_ports = 1;
+	samples(20, BAD, true);
+	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
+	assert_int_equal(c->path.src_port, 50001);
+}
+
+/* A path on which everything is lost brings no samples: timeouts count. */
+static void
+san_pdl_plb_timeout__black_hole(void **state)
+{
+	struct pair_pkt k;
+	uint32_t sent = 1;
+
+	(void)state;
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	while (c->path.src_port == 50001) {
+		pair_pass(&pair, 100000);
+		sent += pair_again(&pair, 0, &k);
+		assert_false(c->failed);
+	}
+	assert_in_range(c->nb_rto, 5, 6);
+	assert_true(sent >= 5);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(san_pdl_plb_sample__moves_on),
+		T(san_pdl_plb_sample__one_good_resets),
+		T(san_pdl_plb_sample__marks_are_bad),
+		T(san_pdl_plb_sample__off_or_nowhere_to_go),
+		T(san_pdl_plb_timeout__black_hole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

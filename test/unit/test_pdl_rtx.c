@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pdl_pair.h"
+
+static struct pair pair;
+static struct pair_pkt k, ack;
+
+static int
+setup(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	conf.max_retries = 5;
+	conf.cc = &san_pdl_cc_fixed;
+	pair_open(&pair, &conf, 16, 64);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* One data packet, delivered and reported at once: side 0 measures a round trip. */
+static void
+exchange(uint64_t rtt_ns)
+{
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	pair_pass(&pair, rtt_ns / 2);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack));
+	pair_pass(&pair, rtt_ns / 2);
+	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
+	pair.pdl[0]->nb_acked = 0;
+}
+
+static struct pair_pkt
+send_op(uint8_t op, uint32_t rsn)
+{
+	struct pair_pkt d;
+
+	assert_true(pair_send(&pair, 0, op, rsn, &d));
+	return d;
+}
+
+/* Everything that side 1 owes reaches side 0. */
+static void
+report(void)
+{
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_report(&pair, 1));
+	pair.pdl[0]->nb_acked = 0;
+}
+
+/* ---- timeouts ---- */
+
+/*
+ * RT-7, RT-17: the same PSN each time, in-flight sum follows, the connection
+ * fails after the configured retries and within the sum of the timeouts + 10 %.
+ */
+static void
+san_pdl_on_timer__retries_exhausted(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	uint64_t start, sum = 0, rto;
+	uint32_t psn, sent = 0;
+	int i;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	rto = c->rtt.rto_ns;
+	for (i = 0; i <= 5; i++)
+		sum += RTE_MIN(rto << i, pair.pdl[0]->conf.rto_max_ns);
+	psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2).p.psn;
+	start = pair.now;
+	while (!c->failed) {
+		pair_pass(&pair, 1000);
+		if (!pair_again(&pair, 0, &k))
+			continue;
+		assert_true(k.p.psn == psn && k.p.rsn == 2 && k.p.ackreq);
+		assert_int_equal(c->pcb.inflight, 1);
+		sent++;
+		assert_true(pair.now - start < 2 * sum);
+	}
+	assert_int_equal(c->nb_rto, 5);
+	assert_int_equal(sent, 5 + c->nb_tlp); /* retries, and the one tail-loss probe */
+	assert_int_equal(c->nb_tlp, 1);
+	assert_true(pair.now - start >= sum);
+	assert_true(pair.now - start <= sum + sum / 10);
+	assert_int_equal(pair.pdl[0]->stats.nb_failed, 1);
+	assert_null(san_pdl_tx_again(pair.pdl[0], c, pair.now));
+}
+
+/* Many packets out: the first to exhaust its retries decides, not their number. */
+static void
+san_pdl_on_timer__many_outstanding_fail_as_fast(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	uint64_t start, sum = 0;
+	int i;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	for (i = 0; i <= 5; i++)
+		sum += c->rtt.rto_ns << i;
+	start = pair.now;
+	for (i = 0; i < 20; i++) {
+		send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		pair_pass(&pair, 7000);
+	}
+	while (!c->failed) {
+		pair_pass(&pair, 1000);
+		while (pair_again(&pair, 0, &k))
+			continue;
+		assert_true(pair.now - start < 2 * sum);
+	}
+	assert_true(pair.now - start <= sum + sum / 10);
+}
+
+static void
+san_pdl_on_timer__progress_resets_backoff(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	while (c->nb_rto < 2) {
+		pair_pass(&pair, 1000);
+		pair_again(&pair, 0, &k);
+	}
+	assert_int_equal(c->rtt.backoff, 2);
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	report();
+	assert_int_equal(c->rtt.backoff, 0);
+	assert_int_equal(c->pcb.inflight, 0);
+	pair_pass(&pair, SAN_NS_PER_S);
+	assert_int_equal(c->nb_rto, 2);
+}
+
+/* Requests go again before data, and each window lowest first (RT-20, RT-26). */
+static void
+san_pdl_on_timer__lowest_first(void **state)
+{
+	uint32_t req, data;
+
+	(void)state;
+	data = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1).p.psn;
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
+	req = send_op(SAN_OP_PULL_REQ, 2).p.psn;
+	pair_pass(&pair, 2 * pair.pdl[0]->conf.rto_init_ns);
+	assert_int_equal(pair.pdl[0]->inflight, 0); /* timed out: out of PCB-2's sum */
+	assert_true(pair_again(&pair, 0, &k));
+	assert_true(k.p.op == SAN_OP_PULL_REQ && k.p.psn == req);
+	assert_true(pair_again(&pair, 0, &k) && k.p.psn == data);
+	assert_true(pair_again(&pair, 0, &k) && k.p.psn == data + 1);
+	assert_false(pair_again(&pair, 0, &k));
+}
+
+/* ---- early: holes and tail (RT-22; design, rule 10) ---- */
+
+static void
+san_pdl_rtx_holes__distance_and_rtt(void **state)
+{
+	struct pair_pkt d[8];
+	int i;
+
+	(void)state;
+	exchange(100 * SAN_NS_PER_US);
+	for (i = 0; i < 5; i++)
+		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	pair_pass(&pair, 50 * SAN_NS_PER_US);
+	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
+	pair_recv(&pair, 1, &d[2], SAN_RX_ACKED);
+	report();
+	pair_pass(&pair, 40 * SAN_NS_PER_US);
+	assert_int_equal(pair.c[0]->nb_early, 0); /* too near: may be reordering */
+	pair_recv(&pair, 1, &d[3], SAN_RX_ACKED);
+	report();
+	assert_int_equal(pair.c[0]->nb_early, 0); /* far enough, not an RTT old */
+	pair_pass(&pair, 200 * SAN_NS_PER_US);
+	assert_int_equal(pair.c[0]->nb_rto, 0);
+	assert_int_equal(pair.c[0]->nb_early, 1);
+	assert_true(pair_again(&pair, 0, &k));
+	assert_true(k.p.psn == d[0].p.psn);
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	report();
+	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == d[4].p.psn);
+	assert_int_equal(pair.c[0]->nb_rto, 0);
+}
+
+/* However old, a hole that few PSNs passed is left to the timeout: reordering looks like that. */
+static void
+san_pdl_rtx_holes__too_near(void **state)
+{
+	struct pair_pkt d[4];
+	int i;
+
+	(void)state;
+	exchange(100 * SAN_NS_PER_US);
+	pair.c[0]->tlp_done = true; /* no tail-loss probe in between */
+	for (i = 0; i < 4; i++)
+		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
+	pair_recv(&pair, 1, &d[2], SAN_RX_ACKED);
+	pair_pass(&pair, 500 * SAN_NS_PER_US);
+	report();
+	assert_int_equal(pair.c[0]->nb_early, 0);
+	pair_recv(&pair, 1, &d[3], SAN_RX_ACKED);
+	report();
+	assert_int_equal(pair.c[0]->nb_early, 1);
+}
+
+/* The resend of a hole waits an RTT itself; after a few only the timeout resends. */
+static void
+san_pdl_rtx_holes__not_for_ever(void **state)
+{
+	struct pair_pkt d[5];
+	int i;
+
+	(void)state;
+	exchange(100 * SAN_NS_PER_US);
+	for (i = 0; i < 5; i++)
+		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	for (i = 1; i < 5; i++)
+		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
+	for (i = 0; i < 100 && pair.c[0]->nb_rto == 0; i++) {
+		pair_pass(&pair, 100 * SAN_NS_PER_US);
+		report();
+		while (pair_again(&pair, 0, &k))
+			assert_true(k.p.psn == d[0].p.psn);
+	}
+	assert_int_equal(pair.c[0]->nb_early, 3);
+	assert_int_equal(pair.c[0]->nb_rto, 1);
+}
+
+/* All of a tail is lost: one probe, and its ACK shows the rest, before any timeout. */
+static void
+san_pdl_on_timer__tail_loss_probe(void **state)
+{
+	struct pair_pkt d[3];
+	uint64_t lost_ns;
+	int i;
+
+	(void)state;
+	exchange(100 * SAN_NS_PER_US);
+	exchange(100 * SAN_NS_PER_US);
+	for (i = 0; i < 3; i++)
+		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	lost_ns = pair.now;
+	while (pair.c[0]->nb_tlp == 0)
+		pair_pass(&pair, 1000);
+	assert_true(pair.now - lost_ns >= 2 * pair.c[0]->rtt.srtt_ns);
+	assert_true(pair_again(&pair, 0, &k));
+	assert_true(k.p.psn == d[0].p.psn && k.p.ackreq);
+	assert_false(pair_again(&pair, 0, &k)); /* one packet, not the window */
+	pair_pass(&pair, 50 * SAN_NS_PER_US);
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	assert_true(pair_report(&pair, 1));
+	pair.pdl[0]->nb_acked = 0;
+	for (i = 1; i < 3; i++) {
+		assert_true(pair_again(&pair, 0, &k));
+		assert_true(k.p.psn == d[i].p.psn);
+		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	}
+	report();
+	assert_int_equal(pair.c[0]->nb_rto, 0);
+	assert_false(san_pdl_has_outstanding(pair.c[0]));
+}
+
+/* ---- received, not acknowledged (RT-18; design, rule 2) ---- */
+
+/* Held for longer than all timeouts together: probed for, never resent, no retry counted. */
+static void
+san_pdl_on_timer__held_and_answered(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	uint64_t end;
+	uint32_t probes = 0;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
+	report();
+	assert_int_equal(c->pcb.inflight, 0); /* leaves PCB-2's count */
+	end = pair.now + 10 * SAN_NS_PER_S;
+	while (pair.now < end) {
+		pair_pass(&pair, 20000);
+		assert_false(pair_again(&pair, 0, &k));
+		if (!pair_owed(&pair, 0, &k))
+			continue;
+		assert_int_equal(k.p.op, SAN_OP_PROBE);
+		probes++;
+		pair_recv(&pair, 1, &k, SAN_RX_REFUSED);
+		assert_true(pair_report(&pair, 1));
+	}
+	assert_false(c->failed);
+	assert_int_equal(c->nb_rto, 0);
+	assert_in_range(probes, 10, 200);
+	san_pdl_rx_ack(pair.pdl[1], pair.c[1], c->tx[SAN_WIN_DATA].base, pair.now);
+	assert_true(pair_report(&pair, 1));
+	assert_int_equal(pair.pdl[0]->nb_acked, 1);
+	assert_false(san_pdl_has_outstanding(c));
+}
+
+/* Unanswered PROBEs are retries. */
+static void
+san_pdl_on_timer__held_and_silent(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	uint64_t start, sum = 0;
+	int i;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
+	report();
+	start = pair.now;
+	for (i = 0; i <= 7; i++)
+		sum += RTE_MIN(c->rtt.rto_ns << i, pair.pdl[0]->conf.rto_max_ns);
+	while (!c->failed) {
+		pair_pass(&pair, 20000);
+		assert_false(pair_again(&pair, 0, &k));
+		pair_owed(&pair, 0, &k);
+		assert_true(pair.now - start < 2 * sum);
+	}
+	assert_true(c->nb_probes >= 5);
+}
+
+/* Dropped after all, and the answer to the PROBE says so: then it is resent. */
+static void
+san_pdl_on_timer__held_then_dropped(void **state)
+{
+	uint32_t psn;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	psn = k.p.psn;
+	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
+	report();
+	san_pdl_rx_revoke(pair.pdl[1], pair.c[1], psn);
+	while (!pair_owed(&pair, 0, &k))
+		pair_pass(&pair, 20000);
+	assert_int_equal(k.p.op, SAN_OP_PROBE);
+	assert_false(pair_again(&pair, 0, &ack));
+	pair_recv(&pair, 1, &k, SAN_RX_REFUSED);
+	assert_true(pair_report(&pair, 1));
+	assert_true(pair_again(&pair, 0, &k));
+	assert_true(k.p.psn == psn);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	report();
+	assert_false(san_pdl_has_outstanding(pair.c[0]));
+	assert_int_equal(pair.c[0]->nb_rto, 0);
+}
+
+/* ---- withdraw (RT-23, RT-27; design, rules 4, 5) ---- */
+
+static void
+san_pdl_tx_withdraw__becomes_resync_under_its_psn(void **state)
+{
+	struct pair_pkt d[6];
+	uint32_t i;
+
+	(void)state;
+	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 7);
+	d[1] = send_op(SAN_OP_PUSH_SLCTD_DATA, 8);
+	d[2] = send_op(SAN_OP_PUSH_GRNT, 8);
+	d[3] = send_op(SAN_OP_PULL_DATA, 8);
+	d[4] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 9);
+	d[5] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
+	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
+	report(); /* d[1] is acknowledged: nothing to withdraw */
+	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);
+	assert_int_equal(pair.c[0]->pcb.inflight, 3);
+	san_pdl_check(pair.pdl[0]);
+	/* onward: 9 as well, 7 not; grants and pull data are the other direction's */
+	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, true, SAN_RESYNC_FILL), 1);
+	for (i = 4; i < 6; i++) {
+		assert_true(pair_again(&pair, 0, &k));
+		assert_int_equal(k.p.op, SAN_OP_RESYNC);
+		assert_int_equal(k.p.flags, SAN_F_WIN_DATA);
+		assert_int_equal(k.p.status, SAN_RESYNC_FILL);
+		assert_true(k.p.psn == d[i].p.psn && k.p.rsn == d[i].p.rsn);
+		assert_int_equal(k.p.payload_len, 0);
+		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	}
+	assert_false(pair_again(&pair, 0, &k));
+	assert_int_equal(pair.c[0]->nb_rtx, 0);
+	assert_int_equal(pair.pdl[0]->stats.nb_resync_tx, 2);
+	assert_int_equal(pair.pdl[0]->stats.nb_withdrawn, 2);
+	report();
+	assert_int_equal(pair.c[0]->pcb.inflight, 2);
+}
+
+static void
+san_pdl_tx_withdraw__onward_wraps(void **state)
+{
+	(void)state;
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xfffffffe);
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xffffffff);
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0);
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
+	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 0xffffffff, true,
+					     SAN_RESYNC_FILL),
+			 3);
+}
+
+/* A hint from before the target dropped it must not swallow the RESYNC. */
+static void
+san_pdl_tx_withdraw__late_hint(void **state)
+{
+	struct pair_pkt late;
+
+	(void)state;
+	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
+	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &late));
+	san_pdl_rx_revoke(pair.pdl[1], pair.c[1], k.p.psn);
+	assert_int_equal(san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);
+	pair_recv(&pair, 0, &late, SAN_RX_REFUSED);
+	assert_true(pair_again(&pair, 0, &k));
+	assert_int_equal(k.p.op, SAN_OP_RESYNC);
+}
+
+/* A lost RESYNC is retransmitted like any packet. */
+static void
+san_pdl_tx_withdraw__lost_resync(void **state)
+{
+	uint32_t psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8).p.psn;
+
+	(void)state;
+	san_pdl_tx_withdraw(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_ABORT);
+	assert_true(pair_again(&pair, 0, &k));
+	pair_pass(&pair, 2 * pair.pdl[0]->conf.rto_init_ns);
+	assert_true(pair_again(&pair, 0, &k));
+	assert_true(k.p.op == SAN_OP_RESYNC && k.p.psn == psn && k.p.status == SAN_RESYNC_ABORT);
+	assert_int_equal(pair.c[0]->nb_rtx, 1);
+}
+
+/* ---- defer ---- */
+
+static void
+san_pdl_tx_defer__same_psn_after_the_delay(void **state)
+{
+	uint32_t psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8).p.psn;
+	uint64_t start = pair.now;
+
+	(void)state;
+	san_pdl_tx_defer(pair.pdl[0], pair.c[0], psn, 20 * SAN_NS_PER_MS, pair.now);
+	assert_int_equal(pair.c[0]->pcb.inflight, 0);
+	san_pdl_check(pair.pdl[0]);
+	while (!pair_again(&pair, 0, &k))
+		pair_pass(&pair, 100000);
+	assert_true(k.p.psn == psn && k.p.op == SAN_OP_PUSH_UNSLCTD_DATA);
+	assert_in_range(pair.now - start, 20 * SAN_NS_PER_MS, 21 * SAN_NS_PER_MS);
+	assert_int_equal(pair.c[0]->nb_rto, 0);                            /* no retry */
+	san_pdl_tx_defer(pair.pdl[0], pair.c[0], psn + 1, 1000, pair.now); /* not outstanding */
+	san_pdl_check(pair.pdl[0]);
+}
+
+static void
+san_pdl_tx_is_outstanding__assigned_and_not_acknowledged(void **state)
+{
+	struct pair_pkt d[2];
+	uint32_t base = pair.c[0]->tx[SAN_WIN_DATA].next;
+
+	(void)state;
+	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
+	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
+	d[1] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
+	assert_true(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
+	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_REQ, base));
+	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
+	report();
+	assert_true(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
+	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 1));
+	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 2));
+	assert_false(san_pdl_tx_is_outstanding(pair.c[0], SAN_WIN_DATA, base - 1));
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(san_pdl_on_timer__retries_exhausted),
+		T(san_pdl_on_timer__many_outstanding_fail_as_fast),
+		T(san_pdl_on_timer__progress_resets_backoff),
+		T(san_pdl_on_timer__lowest_first),
+		T(san_pdl_rtx_holes__distance_and_rtt),
+		T(san_pdl_rtx_holes__too_near),
+		T(san_pdl_rtx_holes__not_for_ever),
+		T(san_pdl_on_timer__tail_loss_probe),
+		T(san_pdl_on_timer__held_and_answered),
+		T(san_pdl_on_timer__held_and_silent),
+		T(san_pdl_on_timer__held_then_dropped),
+		T(san_pdl_tx_withdraw__becomes_resync_under_its_psn),
+		T(san_pdl_tx_withdraw__onward_wraps),
+		T(san_pdl_tx_withdraw__late_hint),
+		T(san_pdl_tx_withdraw__lost_resync),
+		T(san_pdl_tx_defer__same_psn_after_the_delay),
+		T(san_pdl_tx_is_outstanding__assigned_and_not_acknowledged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

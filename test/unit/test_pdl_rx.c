@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pdl_pair.h"
+
+static struct pair pair;
+static struct pair_pkt k;
+
+static int
+setup(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	pair_open(&pair, &conf, 16, 64);
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static void
+san_pdl_win_of__every_op(void **state)
+{
+	int op, flags;
+
+	(void)state;
+	for (op = 0; op < 256; op++) {
+		for (flags = 0; flags < 16; flags++) {
+			enum san_win win = SAN_WIN_MAX;
+
+			if (op >= SAN_OP_PUSH_SLCTD_REQ && op <= SAN_OP_ATOMIC_REQ)
+				win = SAN_WIN_REQ;
+			else if (op >= SAN_OP_PUSH_GRNT && op <= SAN_OP_PULL_DATA)
+				win = SAN_WIN_DATA;
+			else if (op == SAN_OP_RESYNC)
+				win = (flags & SAN_F_WIN_DATA) ? SAN_WIN_DATA : SAN_WIN_REQ;
+			assert_int_equal(san_pdl_win_of((uint8_t)op, (uint8_t)flags), win);
+		}
+	}
+}
+
+/*
+ * RT-21, RT-24, RT-29: what does not belong here is named, in this order, and
+ * changes nothing: neither in the connection nor in the instance.
+ */
+static void
+san_pdl_rx_check__drops_leave_state_untouched(void **state)
+{
+	static const enum san_drop want[] = {
+		SAN_DROP_CID,
+		SAN_DROP_CID,
+		SAN_DROP_PEER,
+		SAN_DROP_TAG,
+		SAN_DROP_PKEY,
+	};
+	static const uint8_t ops[] = {
+		SAN_OP_PUSH_UNSLCTD_DATA,
+		SAN_OP_ACK,
+		SAN_OP_PROBE,
+		SAN_OP_NACK,
+		SAN_OP_PULL_REQ,
+	};
+	static struct san_pdl_conn conn;
+	static struct san_pdl inst;
+	struct san_pdl_conn *c = pair.c[1];
+	size_t i, o;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(want); i++) {
+		for (o = 0; o < RTE_DIM(ops); o++) {
+			struct san_wire_pkt p = k.p;
+			struct san_pdl_conn *found;
+			enum san_drop drop;
+
+			p.op = ops[o];
+			p.ackreq = true;
+			p.ce = true;
+			p.data_ebsn += 1000;
+			switch (i) {
+			case 0:
+				p.dcid += 1;
+				break;
+			case 1:
+				p.dcid += 1 << SAN_CID_SLOT_BITS;
+				break;
+			case 2:
+				p.src.b[15] += 1;
+				p.tag++;
+				p.pkey++;
+				break;
+			case 3:
+				p.tag++;
+				p.pkey++;
+				break;
+			default:
+				p.pkey++;
+				break;
+			}
+			conn = *c;
+			inst = *pair.pdl[1];
+			drop = san_pdl_rx_check(pair.pdl[1], &p, &k.ack, pair.now, &found);
+			assert_int_equal(drop, want[i]);
+			assert_memory_equal(&conn, c, sizeof(conn));
+			assert_memory_equal(&inst, pair.pdl[1], sizeof(inst));
+			assert_ptr_equal(found, i < 2 ? NULL : c);
+		}
+	}
+}
+
+/* SETUP: only after everything else matched, so that cm can take it as RTU and ask again. */
+static void
+san_pdl_rx_check__state_comes_last(void **state)
+{
+	struct san_pdl_conn *c = pair.c[1], *found;
+	struct san_pdl_conn before;
+	struct san_wire_pkt p = k.p;
+
+	(void)state;
+	c->state = SAN_CONN_SETUP;
+	before = *c;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_STATE);
+	assert_ptr_equal(found, c);
+	p.pkey++;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_PKEY);
+	p.tag++;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_TAG);
+	assert_memory_equal(&before, c, sizeof(before));
+	c->state = SAN_CONN_OPEN;
+	p = k.p;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
+}
+
+static void
+san_pdl_rx_check__closing_lets_acks_flow(void **state)
+{
+	struct san_pdl_conn *found;
+	struct san_wire_pkt p = k.p;
+
+	(void)state;
+	pair.c[1]->state = SAN_CONN_CLOSING;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_STATE);
+	p.op = SAN_OP_PROBE;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
+	assert_true(pair_owed(&pair, 1, &k));
+	p.op = SAN_OP_NACK;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
+	pair.c[1]->state = SAN_CONN_OPEN;
+}
+
+/* A CNP has only a BTH: CID and peer must do; nothing else of it is read. */
+static void
+san_pdl_rx_check__cnp(void **state)
+{
+	struct san_wire_pkt p = {.op = SAN_OP_CNP, .dcid = k.p.dcid, .src = k.p.src};
+	uint32_t window = pair.c[1]->cc.window;
+	struct san_pdl_conn *found;
+
+	(void)state;
+	p.src.b[15]++;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_PEER);
+	assert_true(pair.c[1]->cc.window == window);
+	p.src = k.p.src;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
+	assert_true(pair.c[1]->cc.window < window);
+	assert_int_equal(pair.pdl[1]->stats.nb_cnp_rx, 1);
+	assert_int_equal(pair.pdl[1]->drops[SAN_DROP_ACK_BEYOND], 0);
+}
+
+/* RT-5 through both steps, and what is refused can come again (RT-33). */
+static void
+san_pdl_rx_commit__verdicts(void **state)
+{
+	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
+	uint32_t psn = k.p.psn;
+
+	(void)state;
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_REFUSED), SAN_DROP_NONE);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_RECEIVED), SAN_DROP_NONE);
+	assert_true(w->base == psn && w->high == psn + 1);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_DUPLICATE);
+	assert_true(w->base == psn); /* RT-18: received is not acknowledged */
+	san_pdl_rx_revoke(pair.pdl[1], pair.c[1], psn);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_true(w->base == psn + 1);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_OLD);
+	k.p.psn = w->base + w->size;
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_true(w->base == psn + 1 && w->high == psn + 1);
+}
+
+/* RT-18: LAST waits for the ULP; when it comes, and nothing else is held, the ACK goes at once. */
+static void
+san_pdl_rx_ack__late(void **state)
+{
+	struct pair_pkt second, ack;
+
+	(void)state;
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &second));
+	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
+	pair_recv(&pair, 1, &second, SAN_RX_RECEIVED);
+	pair_pass(&pair, SAN_NS_PER_MS);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.ack.data_rcvd[0] == 3 && ack.ack.data_acked[0] == 0);
+	san_pdl_rx_ack(pair.pdl[1], pair.c[1], second.p.psn, pair.now);
+	/* the first is still held: coalesced */
+	assert_false(pair_owed(&pair, 1, &ack));
+	san_pdl_rx_ack(pair.pdl[1], pair.c[1], second.p.psn, pair.now); /* again: harmless */
+	san_pdl_rx_ack(pair.pdl[1], pair.c[1], k.p.psn, pair.now);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.p.data_ebsn == second.p.psn + 1);
+}
+
+/* PCB-5: the cumulative completed RSN only moves forward, from any first value. */
+static void
+san_pdl_rx_check__message_ack(void **state)
+{
+	static const uint32_t sent[] = {0xfffffffe, 0xffffffff, 0xfffffffe, 1, 0};
+	static const uint32_t want[] = {0xfffffffe, 0xffffffff, 0xffffffff, 1, 1};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(sent); i++) {
+		k.p.cmpl_rsn = sent[i];
+		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+		assert_true(pair.c[1]->cmpl_in == want[i]);
+	}
+}
+
+/* Marked packets are counted for the sender, and answered by a CNP, not by many. */
+static void
+san_pdl_rx_check__ce(void **state)
+{
+	struct pair_pkt out;
+	uint32_t nb_cnp = 0;
+	int i;
+
+	(void)state;
+	k.p.ce = true;
+	for (i = 0; i < 10; i++) {
+		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+		while (pair_owed(&pair, 1, &out))
+			nb_cnp += out.p.op == SAN_OP_CNP;
+		pair.now += 1000;
+	}
+	assert_int_equal(nb_cnp, 1);
+	assert_int_equal(out.ack.ecn_count, 10);
+	pair.now += 60 * SAN_NS_PER_US;
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	assert_true(pair_owed(&pair, 1, &out));
+	assert_int_equal(out.p.op, SAN_OP_CNP);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(san_pdl_win_of__every_op),
+		T(san_pdl_rx_check__drops_leave_state_untouched),
+		T(san_pdl_rx_check__state_comes_last),
+		T(san_pdl_rx_check__closing_lets_acks_flow),
+		T(san_pdl_rx_check__cnp),
+		T(san_pdl_rx_commit__verdicts),
+		T(san_pdl_rx_ack__late),
+		T(san_pdl_rx_check__message_ack),
+		T(san_pdl_rx_check__ce),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pdl_pair.h"
+
+static struct pair pair;
+static struct pair_pkt k;
+static struct san_pdl *pdl;
+static struct san_pdl_conn *c;
+
+static int
+setup(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	conf.cc = &san_pdl_cc_fixed;
+	pair_open(&pair, &conf, 8, 32);
+	pdl = pair.pdl[0];
+	c = pair.c[0];
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* RT-2: two windows, each with its own room. */
+static void
+san_pdl_tx_room__per_window(void **state)
+{
+	struct san_pdl_room room;
+	int i;
+
+	(void)state;
+	san_pdl_tx_room(pdl, c, pair.now, &room);
+	assert_int_equal(room.nb_req, 8);
+	assert_int_equal(room.nb_data, 32);
+	assert_int_equal(room.nb_credit, 32); /* congestion window */
+	san_pdl_tx_end(pdl, c, false);
+	assert_null(c->txb); /* nothing was sent: it went back */
+	for (i = 0; i < 8; i++)
+		assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
+	assert_false(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
+	assert_true(pair_send(&pair, 0, SAN_OP_PULL_DATA, 1, &k));
+	san_pdl_tx_room(pdl, c, pair.now, &room);
+	assert_int_equal(room.nb_req, 0);
+	assert_int_equal(room.nb_data, 31);
+	assert_int_equal(room.nb_credit, 23);
+	san_pdl_tx_end(pdl, c, false);
+}
+
+static void
+san_pdl_tx_room__none_unless_open(void **state)
+{
+	struct san_pdl_room room;
+
+	(void)state;
+	c->state = SAN_CONN_CLOSING;
+	san_pdl_tx_room(pdl, c, pair.now, &room);
+	assert_int_equal(room.nb_req + room.nb_data + room.nb_credit, 0);
+	c->state = SAN_CONN_OPEN;
+	c->failed = true;
+	san_pdl_tx_room(pdl, c, pair.now, &room);
+	assert_int_equal(room.nb_req + room.nb_data + room.nb_credit, 0);
+	assert_null(c->txb);
+}
+
+/* RT-3, RT-17: ascending PSNs per window, across 2^32; the entry is kept as given. */
+static void
+san_pdl_tx_assign__ascending(void **state)
+{
+	struct san_pdl_entry e = {.op = SAN_OP_PUSH_SLCTD_DATA,
+				  .rsn = 3,
+				  .offset = 4,
+				  .aux = 5,
+				  .len = 6,
+				  .flags = SAN_F_LAST,
+				  .status = 7};
+	struct san_pdl_entry *kept;
+	struct san_pdl_room room;
+	uint32_t i;
+
+	(void)state;
+	san_pdl_tx_room(pdl, c, pair.now, &room);
+	for (i = 0; i < 20; i++) {
+		san_pdl_tx_assign(pdl, c, &e, pair.now);
+		assert_true(e.psn == 0xfffffff8 + i);
+	}
+	san_pdl_tx_end(pdl, c, false);
+	pair_pass(&pair, 2 * pdl->conf.rto_init_ns);
+	kept = san_pdl_tx_again(pdl, c, pair.now);
+	assert_non_null(kept);
+	assert_true(kept->psn == 0xfffffff8);
+	assert_true(kept->rsn == 3 && kept->offset == 4 && kept->aux == 5 && kept->len == 6);
+	assert_true(kept->flags == SAN_F_LAST && kept->status == 7);
+	assert_int_equal(kept->op, SAN_OP_PUSH_SLCTD_DATA);
+}
+
+/* Design, rule 7: grants and RESYNC go whatever the credit; counted ones wait, one may always. */
+static void
+san_pdl_tx_again__grants_pass_the_blocked(void **state)
+{
+	struct pair_pkt d;
+	uint32_t grant;
+
+	(void)state;
+	pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d);
+	pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d);
+	pair_send(&pair, 0, SAN_OP_PUSH_GRNT, 2, &k);
+	grant = k.p.psn;
+	pair_pass(&pair, 2 * pdl->conf.rto_init_ns);
+	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, 3);
+	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost_free, 1);
+	c->pcb.first_win = 2; /* virtual window 1 */
+	assert_true(pair_again(&pair, 0, &k) && k.p.psn == 0xfffffff8);
+	assert_true(pair_again(&pair, 0, &k));
+	assert_true(k.p.psn == grant && k.p.op == SAN_OP_PUSH_GRNT);
+	assert_false(pair_again(&pair, 0, &k));
+	assert_int_equal(c->pcb.inflight, 1);
+	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, 1);
+}
+
+/* Too many lost and a window that was cut meanwhile: one at a time, all the same. */
+static void
+san_pdl_tx_again__progress_under_a_tiny_window(void **state)
+{
+	int i, n = 0;
+
+	(void)state;
+	for (i = 0; i < 16; i++)
+		pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k);
+	pair_pass(&pair, 2 * pdl->conf.rto_init_ns);
+	c->pcb.first_win = 2;
+	while (san_pdl_has_outstanding(c)) {
+		assert_true(pair_again(&pair, 0, &k));
+		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+		san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+		pair.c[1]->rx_first_win = 2;
+		assert_true(pair_report(&pair, 1));
+		pdl->nb_acked = 0;
+		assert_true(++n <= 16);
+	}
+}
+
+static void
+san_pdl_tx_header__fields(void **state)
+{
+	struct san_wire_pkt p;
+
+	(void)state;
+	memset(&p, 0, sizeof(p));
+	p.op = SAN_OP_NACK;
+	p.psn = 4711;
+	p.round = 3;
+	c->cmpl_out = 99;
+	pair.now = 0x1234567890;
+	san_pdl_tx_header(pdl, c, &p, pair.now);
+	assert_true(p.dcid == pair.c[1]->cid && p.tag == pair.c[1]->tag); /* RT-1, RT-24 */
+	assert_int_equal(p.pkey, c->pkey);
+	assert_true(p.req_ebsn == c->rx[SAN_WIN_REQ].base);
+	assert_true(p.data_ebsn == c->rx[SAN_WIN_DATA].base);
+	assert_int_equal(p.cmpl_rsn, 99);
+	assert_int_equal(p.round, 3); /* tl's, like the rest */
+	assert_true(p.tx_time == 0x34567890);
+	assert_false(p.ackreq); /* no window: nothing to acknowledge */
+	assert_int_equal(p.psn, 4711);
+	assert_true(c->last_tx_ns == pair.now);
+}
+
+/* Design, rule 11: every packet while few are out, a fraction of many, the last of a window. */
+static void
+san_pdl_tx_header__ackreq(void **state)
+{
+	uint32_t asked = 0, last = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 32; i++) {
+		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+		asked += k.p.ackreq;
+		if (i < 2)
+			assert_true(k.p.ackreq);
+		last = k.p.ackreq;
+	}
+	assert_in_range(asked, 4, 8);
+	assert_true(last);
+	assert_false(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(san_pdl_tx_room__per_window),
+		T(san_pdl_tx_room__none_unless_open),
+		T(san_pdl_tx_assign__ascending),
+		T(san_pdl_tx_again__grants_pass_the_blocked),
+		T(san_pdl_tx_again__progress_under_a_tiny_window),
+		T(san_pdl_tx_header__fields),
+		T(san_pdl_tx_header__ackreq),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pdl_priv.h"
+
+/* ---- receive window: one numbered table per scenario, like a replay counter's ---- */
+
+struct row {
+	uint32_t psn;
+	enum san_pdl_pos pos; /* where it stands */
+	bool ack;             /* if new: acknowledged at once, else only received */
+	uint32_t base;        /* afterwards */
+};
+
+static void
+play(uint32_t first, uint32_t size, const struct row *rows, size_t n)
+{
+	struct san_pdl_rxw w;
+	size_t i;
+
+	san_pdl_rxw_init(&w, first, size);
+	for (i = 0; i < n; i++) {
+		enum san_pdl_pos pos = san_pdl_rxw_classify(&w, rows[i].psn);
+
+		if (pos != rows[i].pos)
+			fail_msg("row %zu: psn %u stands at %d", i, rows[i].psn, pos);
+		if (pos == SAN_POS_NEW && rows[i].ack)
+			san_pdl_rxw_ack(&w, rows[i].psn);
+		else if (pos == SAN_POS_NEW)
+			san_pdl_rxw_receive(&w, rows[i].psn);
+		if (w.base != rows[i].base)
+			fail_msg("row %zu: base %u", i, w.base);
+		san_pdl_rxw_check(&w);
+	}
+}
+
+/* RT-4, RT-5: window of 8 from PSN 100. */
+static void
+san_pdl_rxw_classify__rt5(void **state)
+{
+	static const struct row rows[] = {
+		/*  0 */ {99, SAN_POS_OLD, false, 100},
+		/*  1 */ {108, SAN_POS_BEYOND, false, 100},
+		/*  2 */ {107, SAN_POS_NEW, true, 100}, /* the last one inside */
+		/*  3 */ {107, SAN_POS_DUPLICATE, false, 100},
+		/*  4 */ {100, SAN_POS_NEW, true, 101},
+		/*  5 */ {100, SAN_POS_OLD, false, 101},
+		/*  6 */ {108, SAN_POS_NEW, false, 101}, /* the base moved: now inside */
+		/*  7 */ {109, SAN_POS_BEYOND, false, 101},
+		/*  8 */ {101, SAN_POS_NEW, false, 101}, /* received is not acknowledged */
+		/*  9 */ {101, SAN_POS_DUPLICATE, false, 101},
+		/* 10 */ {102, SAN_POS_NEW, true, 101},
+		/* 11 */ {103, SAN_POS_NEW, true, 101},
+		/* 12 */ {0x80000000, SAN_POS_BEYOND, false, 101},
+		/* 13 */ {0x90000000, SAN_POS_OLD, false, 101}, /* more than 2^31 ahead is behind */
+	};
+
+	(void)state;
+	play(100, 8, rows, RTE_DIM(rows));
+}
+
+/* RT-3: the same across 2^32. */
+static void
+san_pdl_rxw_classify__wraps(void **state)
+{
+	static const struct row rows[] = {
+		/*  0 */ {0xfffffffd, SAN_POS_OLD, false, 0xfffffffe},
+		/*  1 */ {2, SAN_POS_BEYOND, false, 0xfffffffe},
+		/*  2 */ {1, SAN_POS_NEW, true, 0xfffffffe},
+		/*  3 */ {0xffffffff, SAN_POS_NEW, true, 0xfffffffe},
+		/*  4 */ {0xfffffffe, SAN_POS_NEW, true, 0},
+		/*  5 */ {0xffffffff, SAN_POS_OLD, false, 0},
+		/*  6 */ {1, SAN_POS_DUPLICATE, false, 0},
+		/*  7 */ {0, SAN_POS_NEW, true, 2},
+		/*  8 */ {5, SAN_POS_NEW, true, 2},
+		/*  9 */ {6, SAN_POS_BEYOND, false, 2},
+	};
+
+	(void)state;
+	play(0xfffffffe, 4, rows, RTE_DIM(rows));
+}
+
+/* The largest window: bits are reused turn after turn, none is left behind. */
+static void
+san_pdl_rxw_ack__many_turns(void **state)
+{
+	struct san_pdl_rxw w;
+	uint32_t psn = 0xfffff000;
+	uint32_t i;
+
+	(void)state;
+	san_pdl_rxw_init(&w, psn, SAN_WIN_DATA_MAX);
+	for (i = 0; i < 5 * SAN_WIN_DATA_MAX; i += 2, psn += 2) {
+		/* pairwise swapped */
+		assert_int_equal(san_pdl_rxw_classify(&w, psn + 1), SAN_POS_NEW);
+		san_pdl_rxw_ack(&w, psn + 1);
+		assert_true(san_pdl_rxw_has_gap(&w));
+		san_pdl_rxw_ack(&w, psn);
+		assert_false(san_pdl_rxw_has_gap(&w));
+		assert_true(w.base == psn + 2);
+	}
+	san_pdl_rxw_check(&w);
+}
+
+static void
+san_pdl_rxw_ack__again_or_old_is_harmless(void **state)
+{
+	struct san_pdl_rxw w;
+
+	(void)state;
+	san_pdl_rxw_init(&w, 10, 4);
+	san_pdl_rxw_ack(&w, 11);
+	san_pdl_rxw_ack(&w, 11);
+	assert_true(w.base == 10);
+	san_pdl_rxw_ack(&w, 10);
+	assert_true(w.base == 12);
+	san_pdl_rxw_ack(&w, 10);
+	assert_true(w.base == 12 && w.high == 12);
+	san_pdl_rxw_check(&w);
+}
+
+/* RT-33: what was received and dropped again is new once more; acknowledged is final. */
+static void
+san_pdl_rxw_revoke__received_only(void **state)
+{
+	struct san_pdl_rxw w;
+
+	(void)state;
+	san_pdl_rxw_init(&w, 0xffffffff, 8);
+	san_pdl_rxw_receive(&w, 1);
+	san_pdl_rxw_ack(&w, 3);
+	san_pdl_rxw_receive(&w, 4);
+	assert_true(w.high == 5);
+	san_pdl_rxw_revoke(&w, 4);
+	assert_true(w.high == 4);
+	san_pdl_rxw_revoke(&w, 3);
+	assert_int_equal(san_pdl_rxw_classify(&w, 3), SAN_POS_DUPLICATE);
+	san_pdl_rxw_revoke(&w, 1);
+	assert_int_equal(san_pdl_rxw_classify(&w, 1), SAN_POS_NEW);
+	san_pdl_rxw_revoke(&w, 0xfffffffe); /* long gone */
+	assert_int_equal(san_pdl_rxw_classify(&w, 0xfffffffe), SAN_POS_OLD);
+	san_pdl_rxw_check(&w);
+}
+
+/* ---- transmit window ---- */
+
+static struct san_pdl_txblock block;
+
+static void
+san_pdl_txw_room__up_to_the_peers_window(void **state)
+{
+	struct san_pdl_txw w;
+
+	(void)state;
+	san_pdl_txw_init(&w, 0xfffffffe, 4);
+	assert_int_equal(san_pdl_txw_room(&w), 4);
+	w.next += 3;
+	assert_int_equal(san_pdl_txw_outstanding(&w), 3);
+	assert_int_equal(san_pdl_txw_room(&w), 1);
+	w.size = 2; /* shrunk below what is out: nothing is retracted */
+	assert_int_equal(san_pdl_txw_room(&w), 0);
+}
+
+/* RT-6: slides over leading acknowledged bits only, and clears them. */
+static void
+san_pdl_txw_slide__leading_acknowledged(void **state)
+{
+	struct san_pdl_txw w;
+
+	(void)state;
+	memset(&block, 0, sizeof(block));
+	san_pdl_txw_init(&w, 0xfffffffe, 8);
+	w.next += 6;
+	san_bitmap_set(&block.acked[SAN_WIN_REQ], 0xffffffff);
+	san_bitmap_set(&block.rcvd[SAN_WIN_REQ], 0xfffffffe); /* received does not release */
+	san_pdl_txw_slide(&w, &block, SAN_WIN_REQ);
+	assert_true(w.base == 0xfffffffe);
+	san_bitmap_set(&block.acked[SAN_WIN_REQ], 0xfffffffe);
+	san_bitmap_set(&block.acked[SAN_WIN_REQ], 1);
+	san_pdl_txw_slide(&w, &block, SAN_WIN_REQ);
+	assert_true(w.base == 0);
+	assert_false(san_bitmap_test(&block.acked[SAN_WIN_REQ], 0xfffffffe));
+	assert_false(san_bitmap_test(&block.rcvd[SAN_WIN_REQ], 0xfffffffe));
+	assert_true(san_bitmap_test(&block.acked[SAN_WIN_REQ], 1));
+}
+
+static void
+san_pdl_txw_unreported__skips_what_is_known(void **state)
+{
+	struct san_pdl_txw w;
+	uint32_t i;
+
+	(void)state;
+	memset(&block, 0, sizeof(block));
+	san_pdl_txw_init(&w, 0xffffffc0, 300);
+	w.next += 200;
+	for (i = 0; i < 70; i++)
+		san_bitmap_set(&block.acked[SAN_WIN_DATA], w.base + i);
+	for (; i < 140; i++)
+		san_bitmap_set(&block.rcvd[SAN_WIN_DATA], w.base + i);
+	san_bitmap_set(&block.lost[SAN_WIN_DATA], w.base + i);
+	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.base) == w.base + 141);
+	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.base + 150) == w.base + 150);
+	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.next) == w.next);
+	for (; i < 200; i++)
+		san_bitmap_set(&block.lost[SAN_WIN_DATA], w.base + i);
+	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.base) == w.next);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_pdl_rxw_classify__rt5),
+		cmocka_unit_test(san_pdl_rxw_classify__wraps),
+		cmocka_unit_test(san_pdl_rxw_ack__many_turns),
+		cmocka_unit_test(san_pdl_rxw_ack__again_or_old_is_harmless),
+		cmocka_unit_test(san_pdl_rxw_revoke__received_only),
+		cmocka_unit_test(san_pdl_txw_room__up_to_the_peers_window),
+		cmocka_unit_test(san_pdl_txw_slide__leading_acknowledged),
+		cmocka_unit_test(san_pdl_txw_unreported__skips_what_is_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_RTSAN_H
+#define TEST_RTSAN_H
+
+/**
+ * @file
+ * A context on the fake provider, which lies beside the test program.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_provider.h"
+#include "rtsan_priv.h"
+
+static struct rtsan_ctx *ctx;
+static struct fake_state *fake;
+
+/** Where librtsan looks after the default path. */
+static inline void
+test_rtsan_set_path(void)
+{
+	char self[PATH_MAX] = "";
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	assert_true(n > 0);
+	setenv("RTSAN_PROVIDER_PATH", dirname(self), 1);
+}
+
+static inline void
+test_rtsan_find_fake(void)
+{
+	char path[PATH_MAX];
+	void *dl;
+
+	snprintf(path, sizeof(path), "%s/librtsan-fake.so", getenv("RTSAN_PROVIDER_PATH"));
+	dl = dlopen(path, RTLD_NOW);
+	assert_non_null(dl);
+	fake = dlsym(dl, "fake_state");
+	assert_non_null(fake);
+	memset(fake, 0, sizeof(*fake));
+}
+
+static inline int
+test_rtsan_setup(void **state)
+{
+	(void)state;
+	test_rtsan_set_path();
+	test_rtsan_find_fake();
+	assert_int_equal(rtsan_open("fake:hello", &ctx), 0);
+	return 0;
+}
+
+/* Whatever a test left, closing releases it all. */
+static inline int
+test_rtsan_teardown(void **state)
+{
+	(void)state;
+	fake->cq_destroy_rc = 0;
+	rtsan_close(ctx);
+	assert_int_equal(fake->nb_open, 0);
+	assert_int_equal(fake->nb_qps, 0);
+	assert_int_equal(fake->nb_cqs, 0);
+	assert_int_equal(fake->nb_listeners, 0);
+	return 0;
+}
+
+static inline struct rtsan_qp *
+test_rtsan_qp(struct rtsan_cq **cq, uint32_t depth)
+{
+	struct rtsan_qp_attr attr = {.sq_depth = depth, .rq_depth = depth};
+	struct rtsan_qp *qp;
+
+	assert_int_equal(rtsan_cq_create(ctx, 16, cq), 0);
+	attr.send_cq = *cq;
+	attr.recv_cq = *cq;
+	assert_int_equal(rtsan_qp_create(ctx, &attr, &qp), 0);
+	return qp;
+}
+
+#define assert_error(rc, want, text)                            \
+	do {                                                    \
+		assert_int_equal(rc, want);                     \
+		if (strstr(rtsan_error(), text) == NULL)        \
+			fail_msg("\"%s\" does not have \"%s\"", \
+				 rtsan_error(), text);          \
+	} while (0)
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, test_rtsan_setup, test_rtsan_teardown)
+
+#endif /* TEST_RTSAN_H */

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_rtsan.h"
+
+static void
+rtsan_listen__arguments(void **state)
+{
+	struct rtsan_listener *listener;
+
+	(void)state;
+	assert_error(rtsan_listen(ctx, 1, 0, 0, &listener), -EINVAL, "backlog");
+	assert_error(rtsan_listen(ctx, 1, 0, 1, NULL), -EINVAL, "listen");
+	fake->conn_rc = -EADDRINUSE;
+	assert_error(rtsan_listen(ctx, 1, 0, 1, &listener), -EADDRINUSE, "in use");
+	fake->conn_rc = 0;
+	assert_int_equal(rtsan_listen(ctx, 77, 0, 1, &listener), 0);
+	assert_int_equal(fake->nb_listeners, 1);
+	rtsan_listener_destroy(listener);
+	assert_int_equal(fake->nb_listeners, 0);
+	assert_int_equal(fake->service, 77);
+	rtsan_listener_destroy(NULL);
+}
+
+static void
+rtsan_connect__arguments(void **state)
+{
+	struct rtsan_conn_param param = {.order = RTSAN_RELAXED + 1};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "order 3");
+	param.order = RTSAN_UNORDERED;
+	param.private_len = RTSAN_PRIVATE_MAX + 1;
+	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "65 bytes");
+	param.private_len = 1;
+	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "no private_data");
+	param.private_data = "x";
+	assert_error(rtsan_connect(qp, NULL, 1, &param), -EINVAL, "no address");
+	assert_int_equal(rtsan_connect(qp, "10.0.0.1", 9, &param), 0);
+	assert_string_equal(fake->peer, "10.0.0.1");
+	assert_int_equal(fake->param.order, RTSAN_UNORDERED);
+	fake->conn_rc = -EISCONN;
+	assert_error(rtsan_connect(qp, "10.0.0.1", 9, &param), -EISCONN, "connect");
+	assert_error(rtsan_disconnect(qp), -EISCONN, "disconnect");
+}
+
+static void
+rtsan_accept__arguments(void **state)
+{
+	struct rtsan_conn_param param = {.order = 9};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	assert_error(rtsan_accept(ctx, 1, qp, &param), -EINVAL, "order 9");
+	assert_error(rtsan_accept(ctx, 1, NULL, NULL), -EINVAL, "another context");
+	assert_int_equal(rtsan_accept(ctx, 1, qp, NULL), 0);
+	assert_error(rtsan_reject(ctx, 1, NULL, 5), -EINVAL, "reject");
+	assert_error(rtsan_reject(ctx, 1, "x", RTSAN_PRIVATE_MAX + 1), -EINVAL, "reject");
+	assert_int_equal(rtsan_reject(ctx, 1, NULL, 0), 0);
+	fake->conn_rc = -ENOENT;
+	assert_error(rtsan_reject(ctx, 1, "x", 1), -ENOENT, "reject");
+}
+
+static void
+rtsan_event_poll__puts_objects_in(void **state)
+{
+	struct rtsan_listener *listener;
+	struct rtsan_event ev;
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
+	assert_int_equal(rtsan_event_poll(ctx, &ev), 0);
+	assert_int_equal(fake->nb_progress, 1);
+	fake->ev[0].ev.type = RTSAN_EV_CONNECT_REQUEST;
+	fake->ev[0].ev.request = 5;
+	fake->ev[0].listener = fake->cookie;
+	fake->ev[0].qp = UINT32_MAX;
+	fake->ev[1].ev.type = RTSAN_EV_ESTABLISHED;
+	fake->ev[1].qp = qp->index;
+	fake->nb_ev = 2;
+	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
+	assert_ptr_equal(ev.listener, listener);
+	assert_null(ev.qp);
+	assert_int_equal(ev.request, 5);
+	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
+	assert_ptr_equal(ev.qp, qp);
+}
+
+/* What concerns an object that is gone is not told. */
+static void
+rtsan_event_poll__objects_gone(void **state)
+{
+	struct rtsan_event ev;
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	fake->ev[0].ev.type = RTSAN_EV_CONNECT_REQUEST;
+	fake->ev[0].listener = 99;
+	fake->ev[1].ev.type = RTSAN_EV_DISCONNECTED;
+	fake->ev[1].qp = 7;
+	fake->ev[2].ev.type = RTSAN_EV_DISCONNECTED;
+	fake->ev[2].qp = UINT32_MAX;
+	fake->ev[3].ev.type = RTSAN_EV_REJECTED;
+	fake->ev[3].qp = qp->index;
+	fake->nb_ev = 4;
+	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
+	assert_int_equal(ev.type, RTSAN_EV_REJECTED);
+	assert_int_equal(rtsan_event_poll(ctx, &ev), 0);
+	fake->progress_rc = -EIO;
+	assert_error(rtsan_event_poll(ctx, &ev), -EIO, "port");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rtsan_listen__arguments),
+		TEST(rtsan_connect__arguments),
+		TEST(rtsan_accept__arguments),
+		TEST(rtsan_event_poll__puts_objects_in),
+		TEST(rtsan_event_poll__objects_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_rtsan.h"
+
+static void
+rtsan_cq_create__depth(void **state)
+{
+	struct rtsan_cq *cq;
+
+	(void)state;
+	assert_error(rtsan_cq_create(ctx, 0, &cq), -EINVAL, "1 to 128");
+	assert_error(rtsan_cq_create(ctx, 129, &cq), -EINVAL, "depth 129");
+	assert_int_equal(rtsan_cq_create(ctx, 128, &cq), 0);
+	fake->cq_rc = -ENOSPC;
+	assert_error(rtsan_cq_create(ctx, 1, &cq), -ENOSPC, "completion queue");
+}
+
+static void
+rtsan_cq_destroy__busy(void **state)
+{
+	struct rtsan_cq *cq;
+
+	(void)state;
+	assert_int_equal(rtsan_cq_create(ctx, 1, &cq), 0);
+	fake->cq_destroy_rc = -EBUSY;
+	assert_error(rtsan_cq_destroy(cq), -EBUSY, "uses it");
+	fake->cq_destroy_rc = 0;
+	assert_int_equal(rtsan_cq_destroy(cq), 0);
+}
+
+/* SYS-2: nothing is lost or invented between the lcore's entry and the program's. */
+static void
+rtsan_cq_poll__every_field(void **state)
+{
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_wc wc[2];
+
+	(void)state;
+	fake->wc[0] = (struct san_ulp_wc){
+		.wr_id = 0x1122334455667788,
+		.qp = qp->index,
+		.byte_len = 77,
+		.imm = 0xdeadbeef,
+		.op = SAN_WC_RECV_PUSH_IMM,
+		.status = SAN_WC_ST_FLUSHED,
+		.has_imm = true,
+	};
+	fake->nb_wc = 1;
+	assert_int_equal(rtsan_cq_poll(cq, wc, 2), 1);
+	assert_true(wc[0].wr_id == 0x1122334455667788);
+	assert_ptr_equal(wc[0].qp, qp);
+	assert_int_equal(wc[0].byte_len, 77);
+	assert_true(wc[0].imm == 0xdeadbeef);
+	assert_int_equal(wc[0].opcode, RTSAN_WC_RECV_PUSH_IMM);
+	assert_int_equal(wc[0].status, RTSAN_WC_FLUSHED);
+	assert_true(wc[0].has_imm);
+	assert_int_equal(fake->nb_progress, 0);
+}
+
+static void
+rtsan_cq_poll__works_when_empty(void **state)
+{
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_wc wc;
+
+	(void)state;
+	assert_int_equal(rtsan_cq_poll(cq, &wc, 1), 0);
+	assert_int_equal(fake->nb_progress, 1);
+	fake->wc[0].qp = qp->index;
+	fake->wc_at_progress = 1;
+	assert_int_equal(rtsan_cq_poll(cq, &wc, 1), 1);
+	assert_int_equal(rtsan_cq_poll(cq, &wc, 0), 0);
+	assert_int_equal(rtsan_cq_poll(cq, &wc, -1), 0);
+}
+
+static void
+rtsan_cq_poll__queue_pair_destroyed(void **state)
+{
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_cq *other_cq;
+	struct rtsan_qp *other = test_rtsan_qp(&other_cq, 8);
+	struct rtsan_wc wc[4];
+
+	(void)state;
+	fake->wc[0].qp = qp->index;
+	fake->wc[1].qp = other->index; /* can only be of an earlier queue pair of that index */
+	fake->wc[2].qp = qp->index;
+	fake->nb_wc = 3;
+	assert_int_equal(rtsan_cq_poll(cq, wc, 4), 2);
+	fake->nb_wc = 3;
+	rtsan_qp_destroy(qp);
+	assert_int_equal(rtsan_cq_poll(cq, wc, 4), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rtsan_cq_create__depth),
+		TEST(rtsan_cq_destroy__busy),
+		TEST(rtsan_cq_poll__every_field),
+		TEST(rtsan_cq_poll__works_when_empty),
+		TEST(rtsan_cq_poll__queue_pair_destroyed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

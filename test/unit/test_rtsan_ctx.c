@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_rtsan.h"
+
+/* SYS-2: every mistake in a spec is named. */
+static void
+rtsan_open__malformed_spec(void **state)
+{
+	struct rtsan_ctx *c;
+
+	(void)state;
+	assert_error(rtsan_open("", &c), -EINVAL, "provider:");
+	assert_error(rtsan_open(NULL, &c), -EINVAL, "provider:");
+	assert_error(rtsan_open("dpdk --no-pci", &c), -EINVAL, "dpdk --no-pci");
+	assert_error(rtsan_open(":x", &c), -EINVAL, "1 to 31");
+	assert_error(rtsan_open("a123456789b123456789c123456789d123456789:x", &c), -EINVAL,
+		     "1 to 31");
+	assert_error(rtsan_open("../../tmp/evil:x", &c), -EINVAL, "not the name");
+	assert_error(rtsan_open("fake:x", NULL), -EINVAL, "no place");
+}
+
+static void
+rtsan_open__unknown_provider(void **state)
+{
+	struct rtsan_ctx *c;
+
+	(void)state;
+	assert_error(rtsan_open("nosuch:x", &c), -ENOENT, "librtsan-nosuch.so");
+	unsetenv("RTSAN_PROVIDER_PATH");
+	assert_error(rtsan_open("nosuch:x", &c), -ENOENT, "nosuch");
+}
+
+static void
+rtsan_open__other_version(void **state)
+{
+	struct rtsan_ctx *c;
+
+	(void)state;
+	assert_error(rtsan_open("old:x", &c), -ENOENT, "another version");
+}
+
+static void
+rtsan_open__no_symbol(void **state)
+{
+	struct rtsan_ctx *c;
+
+	(void)state;
+	assert_error(rtsan_open("empty:x", &c), -ENOENT, "no symbol");
+}
+
+static void
+rtsan_open__provider_says_why(void **state)
+{
+	struct rtsan_ctx *c;
+
+	(void)state;
+	fake->open_rc = -EINVAL;
+	assert_error(rtsan_open("fake:ip=300", &c), -EINVAL, "fake: ip=300 is wrong");
+	/* and where it says nothing, the errno is told */
+	fake->open_rc = -ENODEV;
+	assert_error(rtsan_open("fake:x", &c), -ENODEV, "No such device");
+}
+
+static void
+rtsan_open__passes_arguments(void **state)
+{
+	(void)state;
+	assert_string_equal(fake->args, "hello");
+	assert_int_equal(fake->nb_open, 1);
+}
+
+static void
+rtsan_close__releases_everything(void **state)
+{
+	struct rtsan_listener *listener;
+	struct rtsan_cq *cq;
+	struct rtsan_mr *mr;
+
+	(void)state;
+	test_rtsan_qp(&cq, 8);
+	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
+	assert_int_equal(rtsan_mr_alloc(ctx, 10, 0, &mr), 0);
+	rtsan_close(NULL);
+	/* the rest is the teardown, with a sanitizer's help */
+}
+
+/* A queue that can't be destroyed in order goes with its context. */
+static void
+rtsan_close__busy_queue(void **state)
+{
+	struct rtsan_cq *cq;
+
+	(void)state;
+	assert_int_equal(rtsan_cq_create(ctx, 1, &cq), 0);
+	fake->cq_destroy_rc = -EBUSY;
+	rtsan_close(ctx);
+	assert_int_equal(fake->nb_open, 0);
+	fake->nb_cqs = 0;
+	fake->cq_destroy_rc = 0;
+	assert_int_equal(rtsan_open("fake:again", &ctx), 0);
+}
+
+static void
+rtsan_query__caps(void **state)
+{
+	struct rtsan_caps caps;
+
+	(void)state;
+	assert_int_equal(rtsan_query(ctx, &caps), 0);
+	assert_string_equal(caps.provider, "fake");
+	assert_int_equal(caps.max_mrs, 4);
+}
+
+static void
+rtsan_provider_priv__other_provider(void **state)
+{
+	static const struct rtsan_provider other = {.abi = RTSAN_PROVIDER_ABI};
+
+	(void)state;
+	assert_null(rtsan_provider_priv(ctx, &other));
+	assert_ptr_equal(rtsan_provider_priv(ctx, ctx->provider), fake);
+}
+
+static void
+rtsan_version__text(void **state)
+{
+	(void)state;
+	assert_string_equal(rtsan_version(), "0.1.0");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rtsan_open__malformed_spec),
+		TEST(rtsan_open__unknown_provider),
+		TEST(rtsan_open__other_version),
+		TEST(rtsan_open__no_symbol),
+		TEST(rtsan_open__provider_says_why),
+		TEST(rtsan_open__passes_arguments),
+		TEST(rtsan_close__releases_everything),
+		TEST(rtsan_close__busy_queue),
+		TEST(rtsan_query__caps),
+		TEST(rtsan_provider_priv__other_provider),
+		TEST(rtsan_version__text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

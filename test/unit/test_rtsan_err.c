@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <pthread.h>
+
+#include "test_rtsan.h"
+
+static void *
+other_thread(void *arg)
+{
+	/* nothing has failed in this thread */
+	snprintf(arg, 64, "%s", rtsan_error());
+	rtsan_fail(-EINVAL, "the other thread's");
+	return NULL;
+}
+
+static void
+rtsan_error__per_thread(void **state)
+{
+	char text[64] = "";
+	pthread_t t;
+
+	(void)state;
+	assert_int_equal(rtsan_fail(-EBUSY, "this thread's %d", 1), -EBUSY);
+	assert_int_equal(pthread_create(&t, NULL, other_thread, text), 0);
+	pthread_join(t, NULL);
+	assert_string_equal(text, "no error");
+	assert_string_equal(rtsan_error(), "this thread's 1");
+}
+
+static void
+rtsan_fail_else__keeps_the_better_text(void **state)
+{
+	(void)state;
+	rtsan_error_clear();
+	rtsan_fail(-EINVAL, "exactly this");
+	assert_error(rtsan_fail_else(-EINVAL, "something"), -EINVAL, "exactly this");
+	rtsan_error_clear();
+	assert_error(rtsan_fail_else(-ENOSPC, "something"), -ENOSPC, "something: No space");
+	assert_int_equal(rtsan_fail_else(0, "nothing"), 0);
+}
+
+/* RT-27: each status has a name of its own and a text. */
+static void
+rtsan_status__all_named(void **state)
+{
+	static const uint8_t statuses[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 64, 65, 66};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < sizeof(statuses); i++) {
+		assert_string_not_equal(rtsan_status_name(statuses[i]), "unknown");
+		assert_string_not_equal(rtsan_status_text(statuses[i]), "unknown");
+		for (k = 0; k < i; k++)
+			assert_string_not_equal(rtsan_status_name(statuses[i]),
+						rtsan_status_name(statuses[k]));
+	}
+	assert_string_equal(rtsan_status_name(11), "unknown");
+	assert_string_equal(rtsan_status_name(67), "unknown");
+	assert_string_equal(rtsan_status_text(255), "unknown");
+}
+
+static void
+rtsan_reason__all_named(void **state)
+{
+	uint8_t r;
+
+	(void)state;
+	for (r = RTSAN_R_NONE; r <= RTSAN_R_STALE; r++)
+		assert_string_not_equal(rtsan_reason_text(r), "unknown");
+	assert_string_equal(rtsan_reason_text(RTSAN_R_STALE + 1), "unknown");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rtsan_error__per_thread),
+		cmocka_unit_test(rtsan_fail_else__keeps_the_better_text),
+		cmocka_unit_test(rtsan_status__all_named),
+		cmocka_unit_test(rtsan_reason__all_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

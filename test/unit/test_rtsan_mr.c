@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sys/mman.h>
+
+#include "test_rtsan.h"
+
+static int
+check(const void *addr, uint32_t len, uint32_t lkey)
+{
+	const char *why;
+
+	return rtsan_mr_check(ctx, addr, len, lkey, &why);
+}
+
+static void
+rtsan_mr_alloc__usable(void **state)
+{
+	struct rtsan_mr *mr;
+	uint8_t *p;
+
+	(void)state;
+	assert_int_equal(rtsan_mr_alloc(ctx, 5000, RTSAN_REMOTE_PUSH, &mr), 0);
+	p = rtsan_mr_addr(mr);
+	assert_ptr_equal(p, fake->mr_addr);
+	assert_int_equal(rtsan_mr_length(mr), 5000);
+	assert_int_equal(rtsan_mr_rkey(mr), 0x1000 + RTSAN_REMOTE_PUSH);
+	assert_int_not_equal(rtsan_mr_lkey(mr), 0);
+	memset(p, 1, 5000);
+	assert_int_equal(rtsan_mr_dereg(mr), 0);
+	assert_int_equal(fake->nb_mrs, 0);
+}
+
+static void
+rtsan_mr_alloc__bad_arguments(void **state)
+{
+	struct rtsan_mr *mr;
+
+	(void)state;
+	assert_error(rtsan_mr_alloc(ctx, 0, 0, &mr), -EINVAL, "length 0");
+	assert_error(rtsan_mr_alloc(ctx, SIZE_MAX, 0, &mr), -EINVAL, "length");
+	assert_error(rtsan_mr_alloc(ctx, 1, 0x8, &mr), -EINVAL, "0x8");
+	assert_error(rtsan_mr_alloc(ctx, 1, 0, NULL), -EINVAL, "no place");
+	assert_error(rtsan_mr_alloc(ctx, (size_t)1 << 60, 0, &mr), -ENOMEM, "region");
+}
+
+static void
+rtsan_mr_alloc__all_in_use(void **state)
+{
+	struct rtsan_mr *mr[4], *more;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(rtsan_mr_alloc(ctx, 1, 0, &mr[i]), 0);
+	assert_error(rtsan_mr_alloc(ctx, 1, 0, &more), -ENOSPC, "all 4");
+	assert_int_equal(rtsan_mr_dereg(mr[2]), 0);
+	assert_int_equal(rtsan_mr_alloc(ctx, 1, 0, &more), 0);
+}
+
+static void
+rtsan_mr_alloc__provider_refuses(void **state)
+{
+	struct rtsan_mr *mr;
+
+	(void)state;
+	fake->mr_add_rc = -ENOSPC;
+	assert_error(rtsan_mr_alloc(ctx, 1, 0, &mr), -ENOSPC, "region");
+}
+
+static void
+rtsan_mr_import__shares(void **state)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	struct rtsan_mr *mr;
+	uint8_t byte = 0;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(rtsan_mr_import(ctx, fd, 4096, 4096, 0, &mr), 0);
+	((uint8_t *)rtsan_mr_addr(mr))[7] = 42;
+	assert_int_equal(pread(fd, &byte, 1, 4096 + 7), 1);
+	assert_int_equal(byte, 42);
+	assert_error(rtsan_mr_import(ctx, fd, 100, 1, 0, &mr), -EINVAL, "multiple of a page");
+	/* a page that is not there would be SIGBUS later */
+	assert_error(rtsan_mr_import(ctx, fd, 4096, 4097, 0, &mr), -EINVAL, "has 8192 bytes");
+	assert_error(rtsan_mr_import(ctx, fd, 1 << 20, 1, 0, &mr), -EINVAL, "has 8192 bytes");
+	close(fd);
+	assert_error(rtsan_mr_import(ctx, fd, 0, 1, 0, &mr), -EBADF, "descriptor");
+}
+
+static void
+rtsan_mr_reg__callers_memory(void **state)
+{
+	static uint8_t memory[100];
+	struct rtsan_mr *mr;
+
+	(void)state;
+	assert_int_equal(rtsan_mr_reg(ctx, memory, sizeof(memory), 0, &mr), 0);
+	assert_ptr_equal(rtsan_mr_addr(mr), memory);
+	assert_int_equal(rtsan_mr_dereg(mr), 0);
+	memory[0] = 1; /* still there */
+	assert_error(rtsan_mr_reg(ctx, NULL, 1, 0, &mr), -EINVAL, "address");
+	assert_error(rtsan_mr_reg(ctx, (void *)(UINTPTR_MAX - 4), 100, 0, &mr), -EINVAL, "address");
+}
+
+static void
+rtsan_mr_reg__other_process(void **state)
+{
+	static uint8_t memory[100];
+	struct rtsan_mr *mr;
+
+	(void)state;
+	ctx->caps.has_mr_reg = false;
+	assert_error(rtsan_mr_reg(ctx, memory, 100, 0, &mr), -ENOTSUP, "rtsan_mr_alloc()");
+}
+
+/* While posted work names it, it stays as it is. */
+static void
+rtsan_mr_dereg__busy(void **state)
+{
+	struct rtsan_mr *mr;
+	uint32_t lkey;
+
+	(void)state;
+	assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &mr), 0);
+	lkey = rtsan_mr_lkey(mr);
+	fake->mr_del_rc = -EBUSY;
+	assert_error(rtsan_mr_dereg(mr), -EBUSY, "posted work");
+	assert_int_equal(fake->last_lkey, lkey);
+	assert_int_equal(check(rtsan_mr_addr(mr), 100, lkey), 0);
+	fake->mr_del_rc = 0;
+	assert_int_equal(rtsan_mr_dereg(mr), 0);
+	assert_error(rtsan_mr_dereg(mr), -EINVAL, "before");
+}
+
+static void
+rtsan_mr_check__bounds(void **state)
+{
+	struct rtsan_mr *mr;
+	uint32_t lkey;
+	uint8_t *p;
+
+	(void)state;
+	assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &mr), 0);
+	p = rtsan_mr_addr(mr);
+	lkey = rtsan_mr_lkey(mr);
+	assert_int_equal(check(p, 100, lkey), 0);
+	assert_int_equal(check(p + 100, 0, lkey), 0);
+	assert_int_equal(check(p + 50, 50, lkey), 0);
+	assert_int_equal(check(p + 50, 51, lkey), -EINVAL);
+	assert_int_equal(check(p - 1, 2, lkey), -EINVAL);
+	assert_int_equal(check(p + 101, 0, lkey), -EINVAL);
+	assert_int_equal(check(p + 1, UINT32_MAX, lkey), -EINVAL);
+	assert_int_equal(check((uint8_t *)UINTPTR_MAX, 2, lkey), -EINVAL);
+}
+
+static void
+rtsan_mr_check__wrong_key(void **state)
+{
+	struct rtsan_mr *mr, *next[4];
+	uint32_t lkey;
+	int i;
+
+	(void)state;
+	assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &mr), 0);
+	lkey = rtsan_mr_lkey(mr);
+	assert_int_equal(check(rtsan_mr_addr(mr), 1, lkey ^ 0x100), -EINVAL);
+	assert_int_equal(check(rtsan_mr_addr(mr), 1, lkey ^ 1), -EINVAL);
+	assert_int_equal(rtsan_mr_dereg(mr), 0);
+	assert_int_equal(check(rtsan_mr_addr(mr), 1, lkey), -EINVAL);
+	/* a new region in the same place has another key */
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &next[i]), 0);
+		assert_int_not_equal(rtsan_mr_lkey(next[i]), lkey);
+	}
+}
+
+static void
+rtsan_mr_check__not_registered(void **state)
+{
+	int local = 0;
+
+	(void)state;
+	assert_int_equal(check(&local, sizeof(local), 0), 0);
+	ctx->caps.has_mr_reg = false;
+	assert_int_equal(check(&local, sizeof(local), 0), -EINVAL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rtsan_mr_alloc__usable),
+		TEST(rtsan_mr_alloc__bad_arguments),
+		TEST(rtsan_mr_alloc__all_in_use),
+		TEST(rtsan_mr_alloc__provider_refuses),
+		TEST(rtsan_mr_import__shares),
+		TEST(rtsan_mr_reg__callers_memory),
+		TEST(rtsan_mr_reg__other_process),
+		TEST(rtsan_mr_dereg__busy),
+		TEST(rtsan_mr_check__bounds),
+		TEST(rtsan_mr_check__wrong_key),
+		TEST(rtsan_mr_check__not_registered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

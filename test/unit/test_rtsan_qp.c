@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_rtsan.h"
+
+static void
+rtsan_qp_create__arguments(void **state)
+{
+	struct rtsan_qp_attr attr = {0};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp;
+
+	(void)state;
+	assert_int_equal(rtsan_cq_create(ctx, 16, &cq), 0);
+	assert_error(rtsan_qp_create(ctx, NULL, &qp), -EINVAL, "send_cq");
+	attr.send_cq = cq;
+	assert_error(rtsan_qp_create(ctx, &attr, &qp), -EINVAL, "recv_cq");
+	attr.recv_cq = cq;
+	attr.sq_depth = 65;
+	assert_error(rtsan_qp_create(ctx, &attr, &qp), -EINVAL, "at most 64");
+	attr.sq_depth = 9;
+	attr.rq_depth = 64;
+	attr.context = &attr;
+	assert_int_equal(rtsan_qp_create(ctx, &attr, &qp), 0);
+	assert_int_equal(fake->qp[qp->index].sq_depth, 16);
+	assert_int_equal(fake->qp[qp->index].rq_depth, 64);
+	assert_ptr_equal(rtsan_qp_context(qp), &attr);
+	fake->qp_rc = -ENOSPC;
+	assert_error(rtsan_qp_create(ctx, &attr, &qp), -ENOSPC, "queue pair");
+	rtsan_qp_destroy(NULL);
+}
+
+/* RT-10, RT-12, RT-30: each malformed request is refused and named, and nothing is posted. */
+static void
+rtsan_post_send__malformed(void **state)
+{
+	static uint8_t buf[RTSAN_INLINE_MAX + 1];
+	struct rtsan_sge sge[RTSAN_SGE_MAX + 1] = {
+		{.addr = buf, .length = 8},
+		{.addr = buf, .length = 1u << 30},
+		{.addr = NULL, .length = 1},
+		{.addr = buf, .length = 1, .lkey = 0x12345},
+		{.addr = buf, .length = RTSAN_INLINE_MAX + 1},
+	};
+	const struct {
+		struct rtsan_send_wr wr;
+		const char *text;
+	} cases[] = {
+		{{.opcode = 0}, "opcode 0"},
+		{{.opcode = RTSAN_WR_CMP_SWAP + 1}, "opcode 7"},
+		{{.opcode = RTSAN_WR_SEND, .flags = 0x10}, "flags 0x10"},
+		{{.opcode = RTSAN_WR_PUSH, .flags = RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED},
+		 "solicited and unsolicited"},
+		{{.opcode = RTSAN_WR_SEND, .nb_sge = RTSAN_SGE_MAX + 1, .sge = sge}, "at most 4"},
+		{{.opcode = RTSAN_WR_SEND, .nb_sge = 1}, "no sge"},
+		{{.opcode = RTSAN_WR_SEND, .nb_sge = 2, .sge = sge}, "1073741832 bytes"},
+		{{.opcode = RTSAN_WR_SEND, .nb_sge = 1, .sge = &sge[2]}, "sge[0]: no address"},
+		{{.opcode = RTSAN_WR_SEND, .nb_sge = 1, .sge = &sge[3]}, "no region has this lkey"},
+		{{.opcode = RTSAN_WR_SEND, .flags = RTSAN_WR_INLINE, .nb_sge = 1, .sge = &sge[4]},
+		 "65 bytes inline"},
+		{{.opcode = RTSAN_WR_SEND, .flags = RTSAN_WR_INLINE, .nb_sge = 1, .sge = &sge[2]},
+		 "no address"},
+		{{.opcode = RTSAN_WR_PULL, .flags = RTSAN_WR_INLINE, .nb_sge = 1, .sge = sge},
+		 "for sends and pushes"},
+		{{.opcode = RTSAN_WR_FETCH_ADD, .nb_sge = 0}, "returns 8 bytes"},
+		{{.opcode = RTSAN_WR_CMP_SWAP, .nb_sge = 1, .sge = &sge[4]}, "returns 8 bytes"},
+	};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	uint32_t head;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_error(rtsan_post_send(qp, &cases[i].wr, 1), -EINVAL, cases[i].text);
+	assert_error(rtsan_post_send(qp, NULL, 1), -EINVAL, "nothing");
+	assert_error(rtsan_post_send(qp, &cases[0].wr, 0), -EINVAL, "nothing");
+	assert_int_equal(san_spsc_count(&qp->wq.sq, &head), 0);
+	assert_int_equal(fake->nb_bells, 0);
+}
+
+static void
+rtsan_post_send__every_field(void **state)
+{
+	static uint8_t a[10], b[20];
+	struct rtsan_sge sge[2] = {{.addr = a, .length = 10}, {.addr = b, .length = 20}};
+	struct rtsan_send_wr wr = {
+		.wr_id = 1,
+		.opcode = RTSAN_WR_PUSH_IMM,
+		.flags = RTSAN_WR_SIGNALED | RTSAN_WR_SOLICITED,
+		.nb_sge = 2,
+		.imm = 3,
+		.sge = sge,
+		.remote_addr = 4,
+		.rkey = 5,
+		.operand = 6,
+		.swap = 7,
+	};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	const struct san_ulp_wr *e = &qp->wq.sqe[0];
+	uint32_t head;
+
+	(void)state;
+	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
+	assert_int_equal(san_spsc_count(&qp->wq.sq, &head), 1);
+	assert_int_equal(e->wr_id, 1);
+	assert_int_equal(e->op, SAN_WR_PUSH_IMM);
+	assert_int_equal(e->flags, SAN_WR_SIGNALED | SAN_WR_SOLICITED);
+	assert_int_equal(e->nb_sge, 2);
+	assert_int_equal(e->inline_len, 0);
+	assert_int_equal(e->length, 30);
+	assert_int_equal(e->imm, 3);
+	assert_int_equal(e->remote_addr, 4);
+	assert_int_equal(e->rkey, 5);
+	assert_int_equal(e->operand, 6);
+	assert_int_equal(e->swap, 7);
+	assert_ptr_equal(e->sge[1].addr, b);
+	assert_int_equal(e->sge[1].len, 20);
+	assert_int_equal(fake->nb_bells, 1);
+}
+
+/* Inline data is copied at once, part by part; its memory is free on return. */
+static void
+rtsan_post_send__inline(void **state)
+{
+	char a[] = "abc", b[] = "defgh";
+	struct rtsan_sge sge[3] = {{.addr = a, .length = 3, .lkey = 99},
+				   {.addr = NULL, .length = 0},
+				   {.addr = b, .length = 5}};
+	struct rtsan_send_wr wr = {.opcode = RTSAN_WR_SEND,
+				   .flags = RTSAN_WR_INLINE,
+				   .nb_sge = 3,
+				   .sge = sge};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
+	memset(a, 'x', sizeof(a));
+	memset(b, 'x', sizeof(b));
+	assert_int_equal(qp->wq.sqe[0].inline_len, 8);
+	assert_int_equal(qp->wq.sqe[0].nb_sge, 0);
+	assert_memory_equal(qp->wq.sqe[0].data, "abcdefgh", 8);
+}
+
+static void
+rtsan_post_send__full_and_wrapping(void **state)
+{
+	struct rtsan_send_wr wr[10] = {{0}};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	uint32_t head, round;
+	uint64_t expect = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		wr[i].opcode = RTSAN_WR_SEND;
+	for (round = 0; round < 20; round++) {
+		for (i = 0; i < 10; i++)
+			wr[i].wr_id = expect + (uint64_t)i;
+		assert_int_equal(rtsan_post_send(qp, wr, 3), 3);
+		assert_int_equal(rtsan_post_send(qp, &wr[3], 7), 5);
+		assert_int_equal(rtsan_post_send(qp, &wr[8], 1), 0);
+		assert_int_equal(san_spsc_count(&qp->wq.sq, &head), 8);
+		for (i = 0; i < 8; i++)
+			assert_true(qp->wq.sqe[(head + (uint32_t)i) & 7].wr_id == expect++);
+		san_spsc_pop(&qp->wq.sq, 8);
+	}
+	/* those before a malformed one are posted */
+	wr[2].opcode = 99;
+	assert_int_equal(rtsan_post_send(qp, wr, 5), 2);
+	assert_int_equal(rtsan_post_send(qp, &wr[2], 1), -EINVAL);
+}
+
+static void
+rtsan_post__ended(void **state)
+{
+	struct rtsan_send_wr wr = {.opcode = RTSAN_WR_SEND};
+	struct rtsan_recv_wr recv = {0};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_event ev;
+
+	(void)state;
+	fake->ev[0].ev.type = RTSAN_EV_DISCONNECTED;
+	fake->ev[0].qp = qp->index;
+	fake->nb_ev = 1;
+	/* until the program has been told, it may post, and gets completions for it */
+	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
+	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
+	assert_error(rtsan_post_send(qp, &wr, 1), -ENOTCONN, "ended");
+	assert_error(rtsan_post_recv(qp, &recv, 1), -ENOTCONN, "ended");
+	assert_int_equal(rtsan_connect(qp, "10.0.0.1", 1, NULL), 0);
+	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
+}
+
+static void
+rtsan_post_recv__fields_and_errors(void **state)
+{
+	static uint8_t buf[10];
+	struct rtsan_sge sge = {.addr = buf, .length = 10};
+	struct rtsan_recv_wr wr = {.wr_id = 5, .sge = &sge, .nb_sge = 1};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 2);
+
+	(void)state;
+	assert_int_equal(rtsan_post_recv(qp, &wr, 1), 1);
+	assert_int_equal(qp->wq.rqe[0].wr_id, 5);
+	assert_int_equal(qp->wq.rqe[0].nb_sge, 1);
+	assert_ptr_equal(qp->wq.rqe[0].sge[0].addr, buf);
+	wr.nb_sge = 5;
+	assert_error(rtsan_post_recv(qp, &wr, 1), -EINVAL, "at most 4");
+	wr.nb_sge = 1;
+	sge.lkey = 7;
+	assert_error(rtsan_post_recv(qp, &wr, 1), -EINVAL, "lkey 0x7");
+	sge.lkey = 0;
+	assert_int_equal(rtsan_post_recv(qp, &wr, 1), 1);
+	assert_int_equal(rtsan_post_recv(qp, &wr, 1), 0);
+	assert_error(rtsan_post_recv(qp, NULL, 1), -EINVAL, "nothing");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rtsan_qp_create__arguments),
+		TEST(rtsan_post_send__malformed),
+		TEST(rtsan_post_send__every_field),
+		TEST(rtsan_post_send__inline),
+		TEST(rtsan_post_send__full_and_wrapping),
+		TEST(rtsan_post__ended),
+		TEST(rtsan_post_recv__fields_and_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
