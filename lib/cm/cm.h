@@ -118,7 +118,10 @@ int san_cm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_
 
 /** The core tells whether an ESTABLISHED connection in DRAINING has drained. */
 void san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
-/** The core tells that the connection failed (RT-7): ends it with DISCONNECTED(TIMEOUT). */
+/**
+ * The core tells that the connection failed (RT-7): from REP_SENT to DREQ_SENT it ends
+ * at once, with DISCONNECTED(reason), and the peer is told.
+ */
 void san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns);
 enum san_cm_state san_cm_state(const struct san_cm *cm, uint16_t slot);
 const char *san_cm_state_name(enum san_cm_state s);

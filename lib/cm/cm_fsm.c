@@ -138,17 +138,23 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	if (rte_is_zero_ether_addr(&pc->path.dst_mac))
 		pc->path.dst_mac = s->pkt->src_mac;
 	keep_cookie(cm, c, s);
+	c->cookie_retries = 0;
 	send(cm, c, SAN_CM_REQ, s->now_ns);
 }
 
 /*
- * Our cookie has grown old. The next retry takes the new one: sending at once
- * would let a peer that likes none of our cookies play ping-pong with us.
+ * Our cookie has grown old. Once per retry the new one goes at once, else it might be
+ * old again when its turn comes; not more often, or a peer that likes none of our
+ * cookies could play ping-pong with us.
  */
 static void
 act_fresh_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	keep_cookie(cm, c, s);
+	if (c->cookie_retries == c->retries)
+		return;
+	c->cookie_retries = c->retries;
+	san_cm_tx_add(cm, c);
 }
 
 static void

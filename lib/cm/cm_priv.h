@@ -55,15 +55,16 @@ struct cm_step {
 };
 
 struct san_cm_conn {
-	uint8_t state;   /**< enum san_cm_state */
-	uint8_t retries; /**< of the message in *own* */
-	uint8_t probes;  /**< PROBEs without an answer */
-	uint8_t events;  /**< bit t: event of type t waits */
-	uint8_t reason;  /**< of the final event; of the REJ that a repeated REQ gets */
-	bool passive;    /**< accepting side */
-	bool is_agreed;  /**< *agreed* is complete */
-	bool is_ghost;   /**< released; kept to know repeated REQs until the slot is reused */
-	bool is_refused; /**< by our ULP: *own* is the REJ */
+	uint8_t state;          /**< enum san_cm_state */
+	uint8_t retries;        /**< of the message in *own* */
+	uint8_t cookie_retries; /**< *retries* when a fresh cookie was last sent at once */
+	uint8_t probes;         /**< PROBEs without an answer */
+	uint8_t events;         /**< bit t: event of type t waits */
+	uint8_t reason;         /**< of the final event; of the REJ that a repeated REQ gets */
+	bool passive;           /**< accepting side */
+	bool is_agreed;         /**< *agreed* is complete */
+	bool is_ghost;          /**< released; kept to know repeated REQs until the slot is reused */
+	bool is_refused;        /**< by our ULP: *own* is the REJ */
 	bool in_tx, in_ev, in_resolving, in_hash;
 	uint16_t slot;
 	uint16_t listener; /**< WAIT_ACCEPT: index */

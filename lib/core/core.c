@@ -377,6 +377,12 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	san_death_flush(&core->death);
 }
 
+void
+san_core_rx_gap(struct san_core *core, uint64_t gap_ns)
+{
+	core->pdl->rx_gap_ns = gap_ns;
+}
+
 /* ---- transmit ---- */
 
 static struct rte_mbuf *

@@ -66,6 +66,12 @@ void san_core_destroy(struct san_core *core);
 
 /** mbufs are the core's from here on. */
 void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns);
+/**
+ * The port was last looked at *gap_ns* before the next san_core_rx_burst(): its
+ * packets may have waited for us so long. An owner that stalls, or has other work
+ * to do between two rounds, is then not taken for congestion (design, rule 12).
+ */
+void san_core_rx_gap(struct san_core *core, uint64_t gap_ns);
 /** At most *n* packets to send, the caller's from here on. 0: nothing to send now. */
 uint16_t san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n,
 			   uint64_t now_ns);

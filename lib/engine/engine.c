@@ -240,8 +240,7 @@ san_engine_halt(struct san_engine *e)
 {
 	stop_lcore(e);
 	san_engine_capture(e, NULL);
-	if (rte_eth_dev_is_valid_port(e->port_id))
-		rte_eth_dev_stop(e->port_id);
+	san_engine_port_shut(e);
 }
 
 void

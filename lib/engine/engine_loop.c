@@ -146,8 +146,11 @@ rx(struct san_engine *e)
 		n = san_engine_impair_run(&e->impair_rx, in, nb_in, out, ENGINE_OUT_MAX, e->now_ns);
 		pkts = out;
 	}
-	if (n != 0)
+	if (n != 0) {
+		san_core_rx_gap(e->core, e->now_ns - e->rx_ns);
 		san_core_rx_burst(e->core, pkts, n, e->now_ns);
+	}
+	e->rx_ns = e->now_ns;
 	return nb_in;
 }
 

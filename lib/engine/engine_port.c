@@ -7,8 +7,11 @@
  */
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <rte_alarm.h>
 
 #include "engine_priv.h"
 #include "san_log.h"
@@ -168,6 +171,7 @@ san_engine_port_open(struct san_engine *e, const char **why)
 	int rc;
 
 	p->id = e->port_id;
+	p->driver = "";
 	p->mtu = e->conf.core.mtu;
 	p->nb_rxd = e->conf.nb_rxd;
 	p->nb_txd = e->conf.nb_txd;
@@ -193,20 +197,51 @@ san_engine_port_open(struct san_engine *e, const char **why)
 	return rc;
 }
 
-void
-san_engine_port_close(struct san_engine *e)
+static void
+shut(struct san_engine *e)
 {
 	struct san_engine_port *p = &e->port;
 
-	if (rte_eth_dev_is_valid_port(p->id)) {
-		if (p->started) {
-			rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV,
-							on_removed, e);
-			rte_eth_dev_stop(p->id);
-		}
-		rte_eth_dev_close(p->id);
+	if (p->started) {
+		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, e);
+		rte_eth_dev_stop(p->id);
 	}
 	p->started = false;
+	rte_eth_dev_close(p->id);
+}
+
+static void
+shut_there(void *arg)
+{
+	struct san_engine *e = arg;
+
+	shut(e);
+	atomic_store(&e->port.shut, true);
+}
+
+/*
+ * memif's control channel is handled by EAL's interrupt thread. A peer that goes at
+ * the same moment as we do makes both release it (DPDK 22.11); from that thread
+ * itself there is no same moment.
+ */
+void
+san_engine_port_shut(struct san_engine *e)
+{
+	if (!rte_eth_dev_is_valid_port(e->port.id))
+		return;
+	atomic_store(&e->port.shut, false);
+	if (strcmp(e->port.driver, "net_memif") != 0 || rte_eal_alarm_set(1, shut_there, e) != 0) {
+		shut(e);
+		return;
+	}
+	while (!atomic_load(&e->port.shut))
+		sched_yield();
+}
+
+void
+san_engine_port_close(struct san_engine *e)
+{
+	san_engine_port_shut(e);
 	/* only now: the port's rings held some of its buffers */
 	rte_mempool_free(e->pool);
 	e->pool = NULL;

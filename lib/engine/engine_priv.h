@@ -37,6 +37,7 @@ struct san_engine_port {
 	uint16_t reta_size;
 	uint64_t rss_capa;
 	bool started;
+	_Atomic bool shut;
 };
 
 struct san_engine_qp {
@@ -69,6 +70,7 @@ struct san_engine {
 	uint32_t nb_again;
 	uint32_t idle_loops; /**< in a row */
 	uint64_t now_ns;
+	uint64_t rx_ns;      /* when the port was looked at last */
 	uint64_t backlog_ns; /**< when it last moved */
 	uint64_t link_ns;    /**< when the link was last asked for */
 	struct san_engine_stats stats;
@@ -109,6 +111,9 @@ void san_engine_idle_after(struct san_engine *e, uint32_t work);
 
 /** Pool, configuration, queues, start; does not wait for the link. */
 int san_engine_port_open(struct san_engine *e, const char **why);
+/** Stop and close it; what it held goes back to the pool. */
+void san_engine_port_shut(struct san_engine *e);
+/** That, and the pool. */
 void san_engine_port_close(struct san_engine *e);
 /** Asks at most once in a while. */
 bool san_engine_port_is_up(struct san_engine *e);

@@ -76,7 +76,8 @@ san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 }
 
 void
-san_pdl_ack_echo(struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_ns)
+san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		 uint64_t now_ns)
 {
 	/* Newest by its sending; what was overtaken on the way tells of the past. */
 	if (c->ack.echo_valid && c->ack.nb_unreported > 0 &&
@@ -84,7 +85,8 @@ san_pdl_ack_echo(struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t 
 		return;
 	c->ack.echo_valid = true;
 	c->ack.echo_tx = p->tx_time;
-	c->ack.echo_rx = (uint32_t)now_ns;
+	/* The earliest that it can have come: what it waited for us is no delay of the network. */
+	c->ack.echo_rx = (uint32_t)(now_ns - pdl->rx_gap_ns);
 }
 
 static void
@@ -341,8 +343,11 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 	const struct san_pdl_conf *conf = &pdl->conf;
 	uint64_t rtt_ns;
 
-	if (san_pdl_rtt_echo(conf, c, tx_time, ack, s->now_ns, &rtt_ns, &s->delay_ns))
-		san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
+	if (!san_pdl_rtt_echo(conf, c, tx_time, ack, s->now_ns, &rtt_ns, &s->delay_ns))
+		return;
+	san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
+	/* What the ACK waited for us is part of the round trip, but no delay of the network. */
+	s->delay_ns = s->delay_ns > pdl->rx_gap_ns ? s->delay_ns - pdl->rx_gap_ns : 1;
 }
 
 static void

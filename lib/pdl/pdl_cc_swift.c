@@ -14,8 +14,8 @@
  *
  * Delay far beyond what any switch can queue comes from a host that does not
  * get to run for longer than that, every time: two programs polling on one
- * CPU. Then the window goes no lower than where it started; losses and timeouts
- * still take it lower.
+ * CPU. Then the window goes no lower than where it started; losses still take it
+ * lower, timeouts to one packet.
  *
  * The target has a part for many flows on one link: it grows as the window
  * shrinks, so that flows with unequal windows meet. base / 2 / sqrt(window),
@@ -161,8 +161,11 @@ swift_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_
 static void
 swift_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t now_ns)
 {
-	/* Timeouts are further apart than round trips: each may cut. */
-	san_pdl_cc_cut(cc, conf, KEEP_HALF, 0, now_ns);
+	/*
+	 * Timeouts are further apart than round trips: each may cut. Not below one
+	 * packet: a flow that had nothing else under way would be paced to a stop.
+	 */
+	san_pdl_cc_cut(cc, conf, KEEP_HALF, SAN_CC_ONE, now_ns);
 	cc->level = RTE_MAX(cc->level, (uint32_t)LEVEL_MAX / 2);
 }
 

@@ -68,7 +68,8 @@ void san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t 
 /** A reverse packet carries the bases: cancel what it makes needless. */
 void san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** Remember the packet for the echo of the next ACK (RT-25). */
-void san_pdl_ack_echo(struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_ns);
+void san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c,
+		      const struct san_wire_pkt *p, uint64_t now_ns);
 /** The coalescing timer may have expired. */
 void san_pdl_ack_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** ACK fields of a received packet (RT-6); *ack* NULL: only the piggybacked ones. */

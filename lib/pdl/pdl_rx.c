@@ -67,7 +67,7 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 	};
 	enum san_pdl_pos pos = san_pdl_rxw_classify(&c->rx[win], p->psn);
 
-	san_pdl_ack_echo(c, p, now_ns);
+	san_pdl_ack_echo(pdl, c, p, now_ns);
 	if (p->ce) {
 		c->ack.ce_count++;
 		san_pdl_ack_cnp(pdl, c, now_ns);
@@ -128,7 +128,7 @@ san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p, const struct san_w
 	if (win != SAN_WIN_MAX)
 		return place(pdl, c, p, win, now_ns);
 	if (p->op == SAN_OP_PROBE) {
-		san_pdl_ack_echo(c, p, now_ns);
+		san_pdl_ack_echo(pdl, c, p, now_ns);
 		san_pdl_ack_owe(pdl, c, true);
 	}
 	return SAN_DROP_NONE;

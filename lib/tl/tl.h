@@ -130,8 +130,8 @@ struct san_tl_txn {
 	bool last_sent;   /**< LAST has a PSN */
 	bool last_acked;  /**< LAST was acknowledged: it happened, whatever comes later */
 	bool msg_counted; /**< in the count of PCB-3 */
-	bool unwanted;	     /**< to be given up, should it come to wait for the target */
-	bool aborted;	     /**< RESYNC(abort) must go or went */
+	bool unwanted;    /**< to be given up, should it come to wait for the target */
+	bool aborted;     /**< RESYNC(abort) must go or went */
 	bool abort_acked;
 	bool in_cam;           /**< its grant is in the CAM: ahead of the base SSN */
 	uint64_t rnr_since_ns; /**< first RNR in a row; 0 = none */
@@ -338,7 +338,7 @@ struct san_tl_conn {
 	uint16_t nb_pulling;
 	uint16_t nb_ahead;         /**< records in the CAM */
 	uint16_t nb_solicit;       /**< SSNs in the CAM */
-	uint16_t nb_refused;       /**< statuses in the CAM */
+	uint16_t nb_refused;       /**< statuses remembered in refused[] */
 	uint32_t nb_held;          /**< mbufs held */
 	uint32_t charged;          /**< of budget_used */
 	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
@@ -350,11 +350,14 @@ struct san_tl_conn {
 	uint64_t retry_ns;
 	TAILQ_ENTRY(san_tl_conn)
 	admit_link;
+	/* by RSN mod SAN_TL_N_MAX; half a byte each: status of a push completed in error, or 0 */
+	uint8_t refused[SAN_TL_N_MAX / 2];
 	/* target, unordered: by RSN mod SAN_TL_N_MAX */
 	uint64_t fin[SAN_TL_N_MAX / 64]; /**< finished RSNs above rx_base */
 	uint8_t round[SAN_TL_N_MAX];     /**< of the last refusal of each unfinished RSN */
 };
 static_assert(sizeof(struct san_tl_conn) <= 768, "an idle connection stays below 2 KiB");
+static_assert(SAN_ST_MAX <= 16, "half a byte in refused[]");
 TAILQ_HEAD(san_tl_conns, san_tl_conn);
 
 struct san_tl_stats {

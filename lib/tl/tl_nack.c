@@ -16,8 +16,8 @@
  * packets that wait for records, whose transactions wait for the window (RT-26).
  *
  * Complete-in-error. The target is done with the RSN at once and remembers its
- * status in the CAM while the initiator can still ask; every packet of it is
- * answered with that status. The initiator turns the PSNs into RESYNC.
+ * status while the initiator can still ask; every packet of it is answered with
+ * that status. The initiator turns the PSNs into RESYNC.
  *
  * Abort. RESYNC(abort) finishes the RSN at the target, even if nothing else of it
  * ever arrived. The request of a solicited push goes all the same, or the target
@@ -180,50 +180,31 @@ san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32
 
 /* ---- target: completed in error ---- */
 
-bool
-san_tl_refused_add(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+/*
+ * Remembered until the initiator can't ask any more: while RSN r is unfinished
+ * there, it uses none from r + N on, so r + N takes over the place of r. Not in
+ * the CAM: what is refused is the head of the line, and that must never wait for
+ * a place that those behind it hold (design, rule 8).
+ */
+void
+san_tl_refused_set(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 {
-	int rc = san_cam_add(&tl->cam, tl->pdl->conns[tc->slot].cid, SAN_CAM_REFUSED, rsn,
-			     (void *)(uintptr_t)code);
+	uint8_t *pair = &tc->refused[SAN_TL_SLOT(rsn) / 2];
+	unsigned int shift = (rsn & 1) * 4;
+	uint8_t old = (*pair >> shift) & 0xf;
 
-	if (rc == 0) {
-		tc->nb_refused++;
-		tl->stats.nb_refused++;
-	}
-	return rc != -ENOSPC;
+	tc->nb_refused = (uint16_t)(tc->nb_refused + (code != SAN_ST_OK) - (old != SAN_ST_OK));
+	*pair = (uint8_t)((*pair & ~(0xf << shift)) | code << shift);
 }
 
 uint8_t
-san_tl_refused_find(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t rsn)
+san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn)
 {
-	if (tc->nb_refused == 0)
+	int32_t behind = san_seq_diff(tc->rx_base, rsn);
+
+	if (tc->nb_refused == 0 || behind > SAN_TL_N_MAX)
 		return SAN_ST_OK;
-	return (uint8_t)(uintptr_t)san_cam_find(&tl->cam, tl->pdl->conns[tc->slot].cid,
-						SAN_CAM_REFUSED, rsn);
-}
-
-static void
-refused_forget(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
-{
-	if (san_cam_take(&tl->cam, tl->pdl->conns[tc->slot].cid, SAN_CAM_REFUSED, rsn) != NULL)
-		tc->nb_refused--;
-}
-
-void
-san_tl_refused_expire(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	/* while rsn is unfinished there, no RSN from rsn + N on is used */
-	if (tc->nb_refused != 0)
-		refused_forget(tl, tc, tc->rx_base - tc->peer.n_rx - 1);
-}
-
-void
-san_tl_refused_clear(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	uint32_t rsn = tc->rx_base - tc->peer.n_rx - 1;
-
-	for (; tc->nb_refused != 0; rsn++)
-		refused_forget(tl, tc, rsn);
+	return (tc->refused[SAN_TL_SLOT(rsn) / 2] >> ((rsn & 1) * 4)) & 0xf;
 }
 
 /* ---- target: RESYNC ---- */
@@ -267,7 +248,7 @@ abort_rsn(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint64_t now_
 		r->state = SAN_RXN_ABORTED;
 	}
 	if (san_tl_in_turn(tc, rsn))
-		san_tl_rsn_finish(tl, tc, rsn);
+		san_tl_rsn_finish(tl, tc, rsn, SAN_ST_OK);
 	return true;
 }
 

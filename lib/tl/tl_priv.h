@@ -130,8 +130,8 @@ enum san_drop san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struc
 bool san_tl_is_finished(const struct san_tl_conn *tc, uint32_t rsn);
 /** Record of an unfinished RSN, or NULL. */
 struct san_tl_rxn *san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
-/** RSN is finished: move the base, or mark it. Its record is gone already. */
-void san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
+/** RSN is finished with *code*: move the base, or mark it. Its record is gone already. */
+void san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
 /** The base has a new record, or its record a new state: do what can be done in order. */
 void san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** Pulls and atomics that wait for the ULP, again. */
@@ -231,13 +231,10 @@ void san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 		uint64_t now_ns);
 /** Unordered, no record for *rsn*: withdraw it, or its PSNs would fill the window. */
 void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn);
-/** Remember the status of a push completed in error; false: no space in the CAM. */
-bool san_tl_refused_add(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
-/** Its status, 0: none. */
-uint8_t san_tl_refused_find(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t rsn);
-/** The base moved on: forget what no initiator can still ask for. */
-void san_tl_refused_expire(struct san_tl *tl, struct san_tl_conn *tc);
-void san_tl_refused_clear(struct san_tl *tl, struct san_tl_conn *tc);
+/** A finished RSN was completed in error with *code*, or not at all in error (OK). */
+void san_tl_refused_set(struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
+/** Status of a finished RSN: OK, or the error that its packets are answered with. */
+uint8_t san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
 /** Give *t* up with *status*. */
 void san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		      uint8_t status);

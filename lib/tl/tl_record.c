@@ -225,7 +225,6 @@ san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
 	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
 		tc->nb_solicit -=
 			san_cam_take(&tl->cam, c->cid, SAN_CAM_SOLICIT, ssn) != NULL;
-	san_tl_refused_clear(tl, tc);
 	san_tl_admit_list(tl, tc, false);
 }
 

@@ -20,10 +20,9 @@ struct rte_hash;
 
 enum san_cam_kind {
 	SAN_CAM_REQUEST = 1, /**< target: transaction by RSN, ahead of the base or in progress */
-	SAN_CAM_REFUSED = 2, /**< target: status of a transaction completed in error, by RSN */
-	SAN_CAM_SOLICIT = 3, /**< target: solicited request by SSN, ahead of the base SSN */
-	SAN_CAM_GRANT = 4,   /**< initiator: grant by SSN, ahead of the base SSN */
-	SAN_CAM_CMPL = 5,    /**< initiator: finished transaction by RSN, ahead of the base RSN */
+	SAN_CAM_SOLICIT = 2, /**< target: solicited request by SSN, ahead of the base SSN */
+	SAN_CAM_GRANT = 3,   /**< initiator: grant by SSN, ahead of the base SSN */
+	SAN_CAM_CMPL = 4,    /**< initiator: finished transaction by RSN, ahead of the base RSN */
 };
 
 struct san_cam {

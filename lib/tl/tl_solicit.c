@@ -320,7 +320,7 @@ san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct sa
 
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
-		san_tl_rsn_finish(tl, tc, rsn);
+		san_tl_rsn_finish(tl, tc, rsn, SAN_ST_OK);
 	} else if (tc->cur == r) {
 		san_tl_run_base(tl, tc, now_ns);
 	}

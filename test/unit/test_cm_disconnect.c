@@ -247,6 +247,59 @@ disconnect__simultaneous(void **state)
 	}
 }
 
+/* The other side asks while we still drain: it is over for both. */
+static void
+disconnect__by_both_one_drains(void **state)
+{
+	(void)state;
+	disconnect(0, false);
+	disconnect(1, true);
+	cm_net_run(&net, 1 * MS);
+	assert_ended(0, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+	assert_ended(1, SAN_CM_EV_CLOSED, SAN_CM_R_NONE);
+}
+
+static void
+open_without_rtu(void **state)
+{
+	teardown(state);
+	cm_net_init(&net, pool, 3, 16, false);
+	cm_net_listen(&net, 1);
+	net.hook = lose;
+	net.arg[0] = SAN_CM_RTU;
+	net.arg[1] = 1;
+	slot[0] = cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 1 * MS);
+	slot[1] = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	assert_int_equal(state_of(0), SAN_CM_ESTABLISHED);
+	assert_int_equal(state_of(1), SAN_CM_REP_SENT);
+}
+
+/* The RTU is lost and we drain already: it is repeated nevertheless. */
+static void
+disconnect__drains_without_rtu(void **state)
+{
+	open_without_rtu(state);
+	disconnect(0, false);
+	cm_net_run(&net, 100 * MS);
+	assert_int_equal(state_of(0), SAN_CM_DRAINING);
+	assert_int_equal(state_of(1), SAN_CM_ESTABLISHED);
+	drained(0);
+	cm_net_run(&net, 1 * MS);
+	assert_orderly();
+}
+
+/* The RTU is lost and DREQ comes in its place: one event, at once. */
+static void
+disconnect__dreq_without_rtu(void **state)
+{
+	open_without_rtu(state);
+	disconnect(0, true);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 0);
+	assert_orderly();
+}
+
 /* In every state before the connection is open. */
 static void
 disconnect__while_connecting(void **state)
@@ -319,6 +372,19 @@ failed__tells_both(void **state)
 	cm_net_run(&net, 1 * MS);
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
 	assert_ended(1, SAN_CM_EV_DISCONNECTED, SAN_CM_R_TIMEOUT);
+}
+
+/* We ended it, and now have no more patience for DREP. */
+static void
+failed__while_waiting_for_drep(void **state)
+{
+	(void)state;
+	net.h[1].dead = true;
+	disconnect(0, true);
+	cm_net_run(&net, 1 * MS);
+	san_cm_failed(net.h[0].cm, slot[0], SAN_CM_R_NONE, net.now_ns);
+	cm_net_settle(&net);
+	assert_ended(0, SAN_CM_EV_DISCONNECTED, SAN_CM_R_NONE);
 }
 
 static void
@@ -669,9 +735,13 @@ main(void)
 		TEST(disconnect__nobody_answers),
 		TEST(disconnect__everything_twice),
 		TEST(disconnect__simultaneous),
+		TEST(disconnect__by_both_one_drains),
+		TEST(disconnect__drains_without_rtu),
+		TEST(disconnect__dreq_without_rtu),
 		TEST(disconnect__while_connecting),
 		TEST(disconnect__before_the_rep_arrives),
 		TEST(failed__tells_both),
+		TEST(failed__while_waiting_for_drep),
 		TEST(failed__while_draining),
 		TEST(reset__after_restart_of_the_peer),
 		TEST(reset__new_connection_same_cid),

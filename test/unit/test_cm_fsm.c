@@ -570,6 +570,31 @@ connect__unreachable(void **state)
 	assert_clean();
 }
 
+/** arg[0]: so many REQs are lost, then every REQ with a cookie. */
+static void
+lose_reqs(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	  struct cm_fate *fate)
+{
+	(void)p;
+	if (msg != NULL && msg->msg == SAN_CM_REQ &&
+	    (n->h[from].nb_tx[SAN_CM_REQ] < n->arg[0] || (msg->flags & SAN_CM_F_COOKIE)))
+		fate->copies = 0;
+}
+
+/* Each message has retries of its own: progress starts the count anew. */
+static void
+connect__retries_start_anew(void **state)
+{
+	(void)state;
+	net.hook = lose_reqs;
+	net.arg[0] = 5;
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 20 * SAN_NS_PER_S);
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 6 + 8);
+	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
+	assert_clean();
+}
+
 /* ---- accepting ---- */
 
 /* The peer vanished after its request was accepted: one event, all released. (RT-24) */
@@ -754,6 +779,7 @@ main(void)
 		TEST(implicit_rtu__only_in_rep_sent),
 		TEST(implicit_rtu__by_mistake),
 		TEST(connect__unreachable),
+		TEST(connect__retries_start_anew),
 		TEST(accept__peer_gone),
 		TEST(accept__never),
 		TEST(accept__late),

@@ -256,19 +256,25 @@ req__old_cookie(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
 
-/* It grows old in a long wait for accept: the connecting side takes the fresh one. */
 static void
-cookie__refreshed_while_waiting(void **state)
+restart_with_slot(uint64_t cookie_slot_ns)
 {
 	struct san_pdl_conf pdl_conf;
 	struct san_cm_conf cm_conf;
 
-	(void)state;
 	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
 	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
-	cm_conf.cookie_slot_ns = 100 * MS;
+	cm_conf.cookie_slot_ns = cookie_slot_ns;
 	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
 	cm_net_listen(&net, 1);
+}
+
+/* It grows old in a long wait for accept: the connecting side takes the fresh one. */
+static void
+cookie__refreshed_while_waiting(void **state)
+{
+	(void)state;
+	restart_with_slot(100 * MS);
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 3 * SAN_NS_PER_S);
@@ -280,6 +286,33 @@ cookie__refreshed_while_waiting(void **state)
 	cm_net_run(&net, 10 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+}
+
+/** Every REQ with a cookie is lost until arg[0]. */
+static void
+lose_cookies(struct cm_net *n, int from, const struct san_wire_pkt *p,
+	     const struct san_wire_cm *msg, struct cm_fate *fate)
+{
+	(void)from;
+	(void)p;
+	if (msg != NULL && msg->msg == SAN_CM_REQ && (msg->flags & SAN_CM_F_COOKIE) &&
+	    n->now_ns < n->arg[0])
+		fate->copies = 0;
+}
+
+/* It grows old before it ever arrives. */
+static void
+cookie__refreshed_on_arrival(void **state)
+{
+	(void)state;
+	net.hook = lose_cookies;
+	net.arg[0] = net.now_ns + 400 * MS;
+	restart_with_slot(100 * MS);
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 2 * SAN_NS_PER_S);
+	assert_int_equal(net.h[1].drops[SAN_DROP_CM_COOKIE], 1);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
 /* A peer whose cookies are never good can't make us send at its pace. */
@@ -306,6 +339,14 @@ cookie__no_ping_pong(void **state)
 		cm_net_settle(&net);
 	}
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 1);
+	/* one more with each retry */
+	cm_net_run(&net, 21 * MS);
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2);
+	for (i = 0; i < 100; i++) {
+		cm_net_forge(&net, 1, &cookie);
+		cm_net_settle(&net);
+	}
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 3);
 }
 
 /* ---- refusals ---- */
@@ -737,6 +778,7 @@ main(void)
 		TEST(req__cookie_from_another_address),
 		TEST(req__old_cookie),
 		TEST(cookie__refreshed_while_waiting),
+		TEST(cookie__refreshed_on_arrival),
 		TEST(cookie__no_ping_pong),
 		TEST(rej__no_listener),
 		TEST(rej__other_partition),

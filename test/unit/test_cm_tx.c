@@ -67,6 +67,11 @@ rate_take__bucket(void **state)
 	for (i = 0; i < 100; i++)
 		assert_true(san_cm_rate_take(cm, now_ns));
 	assert_false(san_cm_rate_take(cm, now_ns));
+	/* however long: nothing overflows */
+	now_ns += 1ULL << 62;
+	for (i = 0; i < 100; i++)
+		assert_true(san_cm_rate_take(cm, now_ns));
+	assert_false(san_cm_rate_take(cm, now_ns));
 }
 
 /* Asked for in the smallest steps, nothing is rounded away. */

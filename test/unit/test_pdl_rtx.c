@@ -150,23 +150,76 @@ san_pdl_on_timer__progress_resets_backoff(void **state)
 	assert_int_equal(c->nb_rto, 2);
 }
 
-/* Requests go again before data, and each window lowest first (RT-20, RT-26). */
+/* Between the windows the lower RSN goes again first, in each the lowest PSN (RT-20, RT-26). */
 static void
 san_pdl_on_timer__lowest_first(void **state)
 {
 	uint32_t req, data;
 
 	(void)state;
-	data = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1).p.psn;
+	data = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xffffffff).p.psn;
+	req = send_op(SAN_OP_PULL_REQ, 0).p.psn;
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
-	req = send_op(SAN_OP_PULL_REQ, 2).p.psn;
 	pair_pass(&pair, 2 * pair.pdl[0]->conf.rto_init_ns);
 	assert_int_equal(pair.pdl[0]->inflight, 0); /* timed out: out of PCB-2's sum */
+	assert_true(pair_again(&pair, 0, &k) && k.p.psn == data);
 	assert_true(pair_again(&pair, 0, &k));
 	assert_true(k.p.op == SAN_OP_PULL_REQ && k.p.psn == req);
-	assert_true(pair_again(&pair, 0, &k) && k.p.psn == data);
 	assert_true(pair_again(&pair, 0, &k) && k.p.psn == data + 1);
 	assert_false(pair_again(&pair, 0, &k));
+}
+
+/*
+ * Pull data answers the other side's RSNs: it takes turns with requests, so that
+ * neither starves the other. Grants need no credit and go before both.
+ */
+static void
+san_pdl_on_timer__pull_data_takes_turns(void **state)
+{
+	uint32_t nb_req = 0, nb_data = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		send_op(SAN_OP_PULL_REQ, 1);
+		send_op(SAN_OP_PULL_DATA, 1);
+	}
+	send_op(SAN_OP_PUSH_GRNT, 1);
+	pair_pass(&pair, 2 * pair.pdl[0]->conf.rto_init_ns);
+	for (i = 0; i < 8; i++) {
+		assert_true(pair_again(&pair, 0, &k));
+		nb_req += k.p.op == SAN_OP_PULL_REQ;
+		nb_data += k.p.op == SAN_OP_PULL_DATA;
+		assert_in_range(nb_data + 1 - nb_req, 0, 2);
+	}
+	while (pair_again(&pair, 0, &k))
+		continue;
+	assert_int_equal(k.p.op, SAN_OP_PUSH_GRNT); /* above the pull data in its window */
+}
+
+/* One packet of room, and requests that the peer refuses: every other turn is for new ones. */
+static void
+san_pdl_on_timer__refused_request_leaves_turns(void **state)
+{
+	uint32_t again = 0, left = 0;
+	int i;
+
+	(void)state;
+	pair.c[0]->pcb.first_win = 2;
+	send_op(SAN_OP_PULL_REQ, 1);
+	for (i = 0; i < 40 && again < 4; i++) {
+		pair_pass(&pair, 10 * SAN_NS_PER_MS);
+		if (!san_pdl_has_lost(pair.c[0]))
+			continue;
+		if (pair_again(&pair, 0, &k)) {
+			again++;
+		} else {
+			left++;
+			assert_true(pair.c[0]->in_ready); /* it comes back by itself */
+		}
+	}
+	assert_int_equal(again, 4);
+	assert_in_range(left, 3, 5);
 }
 
 /* ---- early: holes and tail (RT-22; design, rule 10) ---- */
@@ -504,6 +557,8 @@ main(void)
 		T(san_pdl_on_timer__many_outstanding_fail_as_fast),
 		T(san_pdl_on_timer__progress_resets_backoff),
 		T(san_pdl_on_timer__lowest_first),
+		T(san_pdl_on_timer__pull_data_takes_turns),
+		T(san_pdl_on_timer__refused_request_leaves_turns),
 		T(san_pdl_rtx_holes__distance_and_rtt),
 		T(san_pdl_rtx_holes__too_near),
 		T(san_pdl_rtx_holes__not_for_ever),
