@@ -15,10 +15,10 @@
 
 struct san_spsc {
 	_Alignas(64) _Atomic uint32_t tail; /**< producer: next entry to write */
-	uint32_t head_seen;		    /**< producer's copy of head */
+	uint32_t head_seen;                 /**< producer's copy of head */
 	uint32_t mask;
 	_Alignas(64) _Atomic uint32_t head; /**< consumer: next entry to read */
-	uint32_t tail_seen;		    /**< consumer's copy of tail */
+	uint32_t tail_seen;                 /**< consumer's copy of tail */
 };
 
 static inline void

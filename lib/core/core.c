@@ -13,7 +13,7 @@
 #include "san_assert.h"
 
 #define PREFETCH_AHEAD 4 /* packets: about one header's memory latency of parsing */
-#define NO_SLOT	       UINT32_MAX
+#define NO_SLOT        UINT32_MAX
 
 struct san_core {
 	struct san_core_conf conf;
@@ -24,7 +24,7 @@ struct san_core {
 	struct san_inet *inet;
 	struct san_death_row death;
 	struct san_wire_ack acks[SAN_CORE_BURST]; /* of the burst being received */
-	struct san_wire_ack ack_out;		  /* of the ACK being built */
+	struct san_wire_ack ack_out;              /* of the ACK being built */
 	struct san_wire_cm cm_out;
 	uint32_t *slot_of_qp; /* NO_SLOT: not connecting or connected */
 	uint16_t *draining;   /* slots whose disconnect waits for outstanding work */
@@ -242,10 +242,12 @@ handle_cm_events(struct san_core *core, uint64_t now_ns)
 			conn_established(core, &cev);
 			break;
 		case SAN_CM_EV_REJECTED:
+			core->slot_of_qp[cev.cookie] = NO_SLOT;
+			event_add(core, &cev, SAN_EV_REJECTED);
+			break;
 		case SAN_CM_EV_UNREACHABLE:
 			core->slot_of_qp[cev.cookie] = NO_SLOT;
-			event_add(core, &cev, cev.type == SAN_CM_EV_REJECTED ? SAN_EV_REJECTED :
-									       SAN_EV_UNREACHABLE);
+			event_add(core, &cev, SAN_EV_UNREACHABLE);
 			break;
 		default:
 			conn_over(core, &cev, now_ns);
@@ -372,7 +374,7 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 	for (done = 0; done < n; done += SAN_CORE_BURST)
 		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
-	/* what fills up at a slow receiver is the reorder buffer: peers slow down by it (rule 12) */
+	/* a slow receiver's reorder buffer fills: peers slow down by it (rule 12) */
 	core->pdl->rx_level = (uint16_t)(core->tl->nb_held * 1000ULL / core->conf.tl.max_held);
 	san_death_flush(&core->death);
 }
@@ -420,7 +422,10 @@ next_entry(struct san_core *core, struct san_pdl_conn *c, struct san_pdl_room *r
 	return true;
 }
 
-/* One connection's visit. A packet's headers wait for the next, because the last asks for an ACK. */
+/*
+ * One connection's visit. A packet's headers are written when the next is there,
+ * because the last one asks for an ACK.
+ */
 static uint16_t
 tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, uint16_t n,
 	uint64_t now_ns)
@@ -794,7 +799,7 @@ san_core_leaks(const struct san_core *core)
 	const struct san_pdl *pdl = core->pdl;
 
 	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_active - pdl->nb_free_blocks) +
-	       (tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
-	       tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->lapsed_used +
-	       san_ulp_nb_mrs(core->ulp);
+		(tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
+		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->lapsed_used +
+		san_ulp_nb_mrs(core->ulp);
 }

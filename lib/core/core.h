@@ -33,7 +33,7 @@ struct san_core_conf {
 	struct san_ulp_conf ulp;
 	struct san_inet_conf inet;
 	uint16_t udp_port;
-	uint16_t mtu;		  /**< of IP on the link: bounds the payload (RT-31) */
+	uint16_t mtu;             /**< of IP on the link: bounds the payload (RT-31) */
 	struct rte_mempool *pool; /**< for packets built here; see SAN_PKT_PRIV_SIZE */
 };
 
@@ -46,10 +46,10 @@ enum san_core_event_type {
 };
 
 struct san_core_event {
-	uint8_t type;	/**< enum san_core_event_type */
+	uint8_t type;   /**< enum san_core_event_type */
 	uint8_t reason; /**< enum san_wire_cm_reason */
-	uint16_t slot;	/**< CONNECT_REQUEST: names the request */
-	uint32_t qp;	/**< others */
+	uint16_t slot;  /**< CONNECT_REQUEST: names the request */
+	uint32_t qp;    /**< others */
 	uint32_t listener;
 	struct san_ip peer;
 	uint16_t private_len;

@@ -227,7 +227,7 @@ struct san_pdl {
 	uint32_t inflight;               /**< sum over all connections: never above budget_pkts */
 	uint32_t nb_tokens;              /**< budget reserved for connections just woken */
 	uint16_t rx_level;               /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
-	uint64_t rx_gap_ns;              /**< core: packets may have waited so long for us to look */
+	uint64_t rx_gap_ns;              /**< core: packets may have waited for us so long */
 	uint32_t nb_active;
 	uint32_t share; /**< budget_pkts / nb_active, at least 1 */
 	struct san_pdl_txblock *blocks;

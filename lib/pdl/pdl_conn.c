@@ -27,7 +27,8 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.max_conns = 1024,
 		.max_active = 1024,
 		.budget_pkts = 65536,
-		.max_retries = 20, /* with the RTOs below some 6 s: a host that is not scheduled is not dead */
+		/* With the timeouts below some 6 s: a host that is not scheduled is not dead. */
+		.max_retries = 20,
 		.ooo_distance = 3,
 		.ackreq_window = 2,
 		.ack_every = 10,

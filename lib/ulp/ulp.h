@@ -31,8 +31,8 @@ struct san_ulp_conf {
 	uint32_t max_conns;
 	uint32_t max_qps;
 	uint32_t max_cqs;
-	uint32_t max_mrs;	/**< power of two */
-	uint32_t pull_piece;	/**< bytes: longer pulls go piece by piece (design, rule 6) */
+	uint32_t max_mrs;                /**< power of two */
+	uint32_t pull_piece;             /**< bytes: longer pulls go piece by piece (design, rule 6) */
 	uint32_t (*secret32)(void *arg); /**< keys */
 	void *secret_arg;
 };
@@ -40,7 +40,7 @@ struct san_ulp_conf {
 struct san_ulp_stats {
 	uint64_t nb_wrs, nb_wcs;
 	uint64_t nb_placed_bytes;
-	uint64_t nb_rnr;	   /**< pushReq refused: no receive or no CQ slot */
+	uint64_t nb_rnr; /**< pushReq refused: no receive or no CQ slot */
 	uint64_t nb_key_errors, nb_bounds_errors, nb_rights_errors, nb_revoked;
 };
 

@@ -76,8 +76,8 @@ pair_post(struct pair *p, bool from_a, enum san_ulp_op op, uint64_t off, uint32_
 	struct san_ulp_wr wr;
 	uint8_t *own = from_a ? p->a : p->b, *other = from_a ? p->b : p->a;
 
-	world_wr(&wr, op, own + off, len, (uint64_t)(uintptr_t)(other + off), from_a ? p->kb : p->ka,
-		 wr_id, flags);
+	world_wr(&wr, op, own + off, len, (uint64_t)(uintptr_t)(other + off),
+		 from_a ? p->kb : p->ka, wr_id, flags);
 	world_post(p->w, from_a ? p->qa : p->qb, &wr);
 }
 

@@ -107,7 +107,8 @@ atomics(struct pair *p)
 static void
 all_kinds(const struct world_conf *conf, bool ordered)
 {
-	static const uint32_t sizes[] = {0, 1, 4, 8, 63, 1000, 1372, 1376, 1400, 8191, 8192, 100001};
+	static const uint32_t sizes[] = {0, 1, 4, 8, 63, 1000,
+					 1372, 1376, 1400, 8191, 8192, 100001};
 	struct pair p;
 	unsigned int i;
 

@@ -13,7 +13,8 @@
 static void
 mixed_both_ways(struct pair *p, uint32_t nb_ops, uint64_t seed, bool ordered)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_SEND, SAN_WR_PUSH, SAN_WR_PULL, SAN_WR_PUSH_IMM};
+	static const enum san_ulp_op ops[] = {SAN_WR_SEND, SAN_WR_PUSH, SAN_WR_PULL,
+					      SAN_WR_PUSH_IMM};
 	struct san_prng g;
 	struct san_ulp_wc wc;
 	uint64_t next[2] = {0, 0};
@@ -168,8 +169,9 @@ drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE || p.op != d->op)
 		return 1;
 	/* an ACK is identified by what it says, others by their number */
-	id = p.op == SAN_OP_ACK ? p.data_ebsn * 31 + p.req_ebsn :
-	     p.op == SAN_OP_NACK ? p.nack_psn * 31 + p.round : p.psn;
+	id = p.op == SAN_OP_ACK     ? p.data_ebsn * 31 + p.req_ebsn :
+		p.op == SAN_OP_NACK ? p.nack_psn * 31 + p.round :
+				      p.psn;
 	id = id * 2 + to;
 	for (i = 0; i < d->nb; i++)
 		if (d->seen[i] == id)
@@ -212,8 +214,14 @@ static void
 sim_deadlock__each_packet_lost_once(void **state)
 {
 	static const uint8_t ops[] = {
-		SAN_OP_ACK, SAN_OP_PUSH_GRNT, SAN_OP_NACK, SAN_OP_RESYNC, SAN_OP_PULL_DATA,
-		SAN_OP_PUSH_SLCTD_REQ, SAN_OP_PULL_REQ, SAN_OP_PUSH_SLCTD_DATA,
+		SAN_OP_ACK,
+		SAN_OP_PUSH_GRNT,
+		SAN_OP_NACK,
+		SAN_OP_RESYNC,
+		SAN_OP_PULL_DATA,
+		SAN_OP_PUSH_SLCTD_REQ,
+		SAN_OP_PULL_REQ,
+		SAN_OP_PUSH_SLCTD_DATA,
 		SAN_OP_PUSH_UNSLCTD_DATA,
 	};
 	unsigned int i;

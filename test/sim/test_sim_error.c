@@ -15,7 +15,8 @@ open_default(struct pair *p, bool ordered)
 }
 
 static void
-post_raw(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr, uint32_t key, uint8_t flags)
+post_raw(struct pair *p, enum san_ulp_op op, uint32_t len, uint64_t raddr, uint32_t key,
+	 uint8_t flags)
 {
 	struct san_ulp_wr wr;
 
@@ -290,6 +291,14 @@ sim_error__peer_restarts(void **state)
 }
 
 static void
+connect_to(struct world *w, uint32_t q, const struct san_ip *ip, const struct san_cm_param *param)
+{
+	int rc = san_core_connect(w->node[0].core, w->qp[q].qp, ip, 7, param, w->now_ns);
+
+	assert_int_equal(rc, 0);
+}
+
+static void
 sim_error__nobody_there(void **state)
 {
 	struct san_cm_param param;
@@ -304,13 +313,13 @@ sim_error__nobody_there(void **state)
 	world_param_default(&param);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
-	assert_int_equal(san_core_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns), 0);
+	connect_to(w, q, &ip, &param);
 	world_run_for(w, 5 * SAN_NS_PER_S);
 	assert_true(w->qp[q].rejected);
 	assert_int_equal(w->qp[q].reason, SAN_CM_R_NO_LISTENER);
 	q = world_qp_create(w, 0);
 	ip.b[15] = 99; /* no such host */
-	assert_int_equal(san_core_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns), 0);
+	connect_to(w, q, &ip, &param);
 	world_run_for(w, 60 * SAN_NS_PER_S);
 	assert_true(w->qp[q].unreachable);
 	world_destroy(w);
@@ -334,14 +343,14 @@ sim_error__partition(void **state)
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
 	param.pkey = 0x8002;
-	assert_int_equal(san_core_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns), 0);
+	connect_to(w, q, &ip, &param);
 	world_run_for(w, 5 * SAN_NS_PER_S);
 	assert_true(w->qp[q].rejected);
 	assert_int_equal(w->qp[q].reason, SAN_CM_R_PKEY);
 	world_destroy(w);
 }
 
-/* Packets of a live connection with one field forged: each changes only its counter (RT-21, RT-24). */
+/* RT-21, RT-24: packets of a live connection with one field forged change only a counter. */
 struct forge {
 	enum san_drop want;
 	bool done;
@@ -404,7 +413,8 @@ forge_copy(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 static void
 sim_error__forged_packets(void **state)
 {
-	static const enum san_drop wants[] = {SAN_DROP_CID, SAN_DROP_TAG, SAN_DROP_PKEY, SAN_DROP_PEER,
+	static const enum san_drop wants[] = {SAN_DROP_CID, SAN_DROP_TAG, SAN_DROP_PKEY,
+					      SAN_DROP_PEER,
 					      SAN_DROP_BEYOND, SAN_DROP_ACK_BEYOND};
 	uint64_t drops[SAN_DROP_MAX];
 	struct san_ulp_wc wc;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RT-14, RT-15: order where promised, independence where not; exactly once under any faults; RT-3: wrap. */
+/*
+ * Order where promised, independence where not, exactly once under any faults
+ * (RT-14, RT-15); numbers that wrap (RT-3).
+ */
 
 #include "pair.h"
 
@@ -53,14 +56,16 @@ numbered_sends(const struct world_conf *conf, bool ordered)
 
 			assert_int_equal(wc.byte_len, LEN);
 			/* which send is it? its bytes tell */
-			for (i = ordered ? nb_rcvd : 0; i < NB && !world_pattern_ok(buf, LEN, i * 1000); i++)
+			i = ordered ? nb_rcvd : 0;
+			for (; i < NB && !world_pattern_ok(buf, LEN, i * 1000); i++)
 				assert_false(ordered);
 			assert_true(i < NB);
 			assert_false(seen[i]);
 			seen[i] = true;
 			nb_rcvd++;
 			if (nb_rcvd + 200 <= NB)
-				world_post_recv(p.w, p.qb, p.b + (nb_rcvd + 199) * LEN, LEN, nb_rcvd + 199);
+				world_post_recv(p.w, p.qb, p.b + (nb_rcvd + 199) * LEN, LEN,
+						nb_rcvd + 199);
 		}
 	}
 	/* nothing comes twice */

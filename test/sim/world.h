@@ -22,11 +22,11 @@
 /** What the path to a host does to packets. Rates in millionths. */
 struct world_link {
 	uint32_t drop_ppm, dup_ppm, reorder_ppm, corrupt_ppm;
-	uint64_t delay_ns;	/**< propagation */
-	uint64_t reorder_ns;	/**< a reordered packet comes later by up to this */
-	uint32_t mbps;		/**< 0: no serialisation */
-	uint32_t queue_pkts;	/**< 0: endless */
-	uint32_t mark_pkts;	/**< CE above this many queued; 0: never */
+	uint64_t delay_ns;   /**< propagation */
+	uint64_t reorder_ns; /**< a reordered packet comes later by up to this */
+	uint32_t mbps;       /**< 0: no serialisation */
+	uint32_t queue_pkts; /**< 0: endless */
+	uint32_t mark_pkts;  /**< CE above this many queued; 0: never */
 	bool down;
 };
 
@@ -49,13 +49,13 @@ struct world_qp {
 };
 
 struct world_node {
-	struct san_core *core; /**< NULL: dead */
+	struct san_core *core;  /**< NULL: dead */
 	struct world_link link; /**< towards this node */
-	uint64_t busy_ns;	/**< its output port is busy until then */
+	uint64_t busy_ns;       /**< its output port is busy until then */
 	uint64_t paused_until_ns;
 	uint32_t nb_queued;
 	uint64_t nb_rx, nb_lost;
-	bool accept;		/**< take every connect request with qp_conf and param */
+	bool accept; /**< take every connect request with qp_conf and param */
 	bool has_request;
 	struct san_core_event request;
 	struct san_cm_param param;

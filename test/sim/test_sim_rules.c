@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rules that show in what goes over the wire and when: in which order numbers are
+ * given out (RT-16, RT-17, RT-26), which packets are refused (RT-32), when a push is
+ * solicited (RT-12), who gets the incast budget of those that are silent or gone
+ * (RT-13), what counts as complete (PCB-5), what limits cost (PCB-4).
+ */
+
+#include "pair.h"
+#include "san_seq.h"
+
+#define LEN    (1 << 16)
+#define BUDGET (16 * 1024) /* incast, so small that a push is granted in steps */
+
+static void
+tune_budget(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->tl.budget_bytes = BUDGET;
+	conf->tl.lapsed_bytes = BUDGET;
+	conf->tl.grant_bytes = BUDGET / 2;
+}
+
+/* ---- numbers, in the order in which they are first sent ---- */
+
+#define PSNS 4096
+
+struct order {
+	bool started[SAN_WIN_MAX];
+	uint32_t first[SAN_WIN_MAX], next[SAN_WIN_MAX]; /* PSNs of host 0 */
+	struct san_wire_pkt sent[SAN_WIN_MAX][PSNS];
+	bool any_ssn, any_data, any_grant;
+	uint32_t req_rsn, ssn, data_rsn, data_off;
+	uint32_t grant_psn, grant_ssn, grant_off;
+	uint32_t nb_again, nb_grants;
+};
+
+static void
+check_request(struct order *o, const struct san_wire_pkt *p, bool first)
+{
+	/* RT-17: ascending PSNs in RSN order */
+	assert_true(first || san_seq_gt(p->rsn, o->req_rsn));
+	/* RT-26; design, rule 3: before any data of this or a higher RSN */
+	assert_true(!o->any_data || san_seq_gt(p->rsn, o->data_rsn));
+	o->req_rsn = p->rsn;
+	if (p->op != SAN_OP_PUSH_SLCTD_REQ)
+		return;
+	assert_true(!o->any_ssn || p->ssn == o->ssn + 1);
+	o->ssn = p->ssn;
+	o->any_ssn = true;
+}
+
+static void
+check_data(struct order *o, const struct san_wire_pkt *p)
+{
+	if (p->op != SAN_OP_PUSH_SLCTD_DATA && p->op != SAN_OP_PUSH_UNSLCTD_DATA)
+		return;
+	/* RT-16, RT-26: pushes one after the other, in whatever order they were granted */
+	assert_true(!o->any_data || san_seq_ge(p->rsn, o->data_rsn));
+	if (o->any_data && p->rsn == o->data_rsn)
+		assert_true(p->offset > o->data_off);
+	o->data_rsn = p->rsn;
+	o->data_off = p->offset;
+	o->any_data = true;
+}
+
+static void
+check_again(struct order *o, enum san_win win, const struct san_wire_pkt *p)
+{
+	const struct san_wire_pkt *e = &o->sent[win][p->psn - o->first[win]];
+
+	/* RT-17: the same again; a finished one's PSN may be filled */
+	if (p->op != SAN_OP_RESYNC)
+		assert_true(p->op == e->op && p->ssn == e->ssn && p->offset == e->offset);
+	assert_true(p->rsn == e->rsn);
+	o->nb_again++;
+}
+
+/* Grants of host 1 in SSN order, each further than the last (RT-16). */
+static void
+check_grant(struct order *o, const struct san_wire_pkt *p)
+{
+	if (p->op != SAN_OP_PUSH_GRNT || (o->any_grant && san_seq_le(p->psn, o->grant_psn)))
+		return;
+	if (o->any_grant) {
+		assert_true(san_seq_ge(p->ssn, o->grant_ssn));
+		assert_true(p->ssn != o->grant_ssn || p->offset > o->grant_off);
+	}
+	o->any_grant = true;
+	o->grant_psn = p->psn;
+	o->grant_ssn = p->ssn;
+	o->grant_off = p->offset;
+	o->nb_grants++;
+}
+
+static int
+watch_order(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	struct order *o = arg;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+	enum san_win win;
+
+	(void)w;
+	(void)to;
+	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+		return 1;
+	if (from == 1)
+		check_grant(o, &p);
+	win = san_pdl_win_of(p.op, p.flags);
+	if (from != 0 || win == SAN_WIN_MAX)
+		return 1;
+	if (!o->started[win])
+		o->first[win] = o->next[win] = p.psn;
+	if (p.psn != o->next[win]) {
+		assert_true(san_seq_lt(p.psn, o->next[win]));
+		check_again(o, win, &p);
+		return 1;
+	}
+	if (win == SAN_WIN_REQ)
+		check_request(o, &p, !o->started[win]);
+	else
+		check_data(o, &p);
+	assert_true(o->next[win] - o->first[win] < PSNS);
+	o->sent[win][o->next[win]++ - o->first[win]] = p;
+	o->started[win] = true;
+	return 1;
+}
+
+static void
+ordered_mix(uint64_t seed)
+{
+	struct order *o = calloc(1, sizeof(*o));
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t i;
+
+	world_conf_bad_link(&conf, seed);
+	conf.tune = tune_budget;
+	conf.link.reorder_ppm = 300000;
+	pair_open(&p, &conf, true, LEN);
+	p.w->filter = watch_order;
+	p.w->filter_arg = o;
+	for (i = 0; i < 100; i++)
+		pair_post(&p, true, i % 5 == 4 ? SAN_WR_PULL : SAN_WR_PUSH, 0, 500 + 300 * (i % 60), i,
+			  i % 3 != 0 ? SAN_WR_SOLICITED : SAN_WR_UNSOLICITED);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_true(o->nb_again > 0 && o->nb_grants > 60);
+	p.w->filter = NULL;
+	pair_close(&p);
+	free(o);
+}
+
+static void
+sim_rules__numbers_in_order(void **state)
+{
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 40; seed < 46; seed++)
+		ordered_mix(seed);
+}
+
+/* ---- RT-12: solicited or not ---- */
+
+static bool
+goes_solicited(struct pair *p, uint32_t len, uint8_t flags, uint8_t level)
+{
+	const struct san_tl *tl = san_core_tl(p->w->node[0].core);
+	uint64_t before = tl->stats.nb_push_slctd, all = before + tl->stats.nb_push_unslctd;
+	struct san_ulp_wc wc;
+
+	pair_conn(p, true)->cc.level = level;
+	pair_post(p, true, SAN_WR_PUSH, 0, len, 1, flags);
+	assert_int_equal(tl->stats.nb_push_slctd + tl->stats.nb_push_unslctd, all + 1);
+	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+	return tl->stats.nb_push_slctd != before;
+}
+
+static void
+sim_rules__solicited_from_l_and_c_on(void **state)
+{
+	const struct san_tl_conf *tl;
+	struct world_conf conf;
+	struct pair p;
+	uint32_t l;
+	uint8_t c;
+
+	(void)state;
+	world_conf_default(&conf);
+	pair_open(&p, &conf, true, LEN);
+	tl = &san_core_tl(p.w->node[0].core)->conf;
+	l = tl->solicit_len;
+	c = tl->solicit_level;
+	assert_int_equal(l, 8192); /* the default */
+	assert_true(c > 0 && c < 255);
+	assert_false(goes_solicited(&p, l - 1, 0, 0));
+	assert_true(goes_solicited(&p, l, 0, 0));
+	assert_true(goes_solicited(&p, l + 1, 0, 0));
+	assert_false(goes_solicited(&p, 100, 0, c - 1));
+	assert_true(goes_solicited(&p, 100, 0, c));
+	assert_true(goes_solicited(&p, 100, 0, c + 1));
+	/* the caller can force either */
+	assert_true(goes_solicited(&p, 1, SAN_WR_SOLICITED, 0));
+	assert_false(goes_solicited(&p, l + 1, SAN_WR_UNSOLICITED, c + 1));
+	/* there is nothing to grant */
+	assert_false(goes_solicited(&p, 0, SAN_WR_SOLICITED, 255));
+	pair_close(&p);
+}
+
+/* ---- RT-32: never issued, or over ---- */
+
+struct forge {
+	uint32_t from;
+	uint8_t op;
+	uint32_t rsn_off, ssn_off; /* what is added */
+	bool hold;                 /* keep it instead of delivering it first */
+	struct rte_mbuf *copy;     /* payload */
+	struct san_wire_pkt p;
+	struct rte_ether_addr mac;
+};
+
+static void
+deliver_forged(struct world *w, struct forge *f)
+{
+	struct san_wire_path path = {
+		.dst_mac = f->mac,
+		.src = f->p.src,
+		.dst = f->p.dst,
+		.src_port = f->p.src_port,
+		.dst_port = SAN_WIRE_PORT,
+	};
+
+	san_wire_build(f->copy, &path, &f->p);
+	san_wire_seal(f->copy);
+	san_core_rx_burst(w->node[1 - f->from].core, &f->copy, 1, w->now_ns);
+}
+
+/* A forged copy of the first packet of its kind arrives before the packet. */
+static int
+forge_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	struct forge *f = arg;
+	struct san_wire_ack ack;
+
+	(void)to;
+	if (f->copy != NULL || from != f->from ||
+	    san_wire_parse(m, SAN_WIRE_PORT, &f->p, &ack) != SAN_DROP_NONE || f->p.op != f->op)
+		return 1;
+	f->mac = rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr;
+	f->copy = f->p.payload_len != 0 ?
+		rte_pktmbuf_copy(m, w->pool, f->p.payload_off, f->p.payload_len) :
+		rte_pktmbuf_alloc(w->pool);
+	assert_non_null(f->copy);
+	f->p.rsn += f->rsn_off;
+	f->p.ssn += f->ssn_off;
+	if (!f->hold)
+		deliver_forged(w, f);
+	return 1;
+}
+
+/* Its bit stays clear: the genuine packet of that PSN is no duplicate, and nothing is resent. */
+static void
+refused_leaves_bit_clear(struct forge f, enum san_drop want)
+{
+	uint64_t drops[SAN_DROP_MAX];
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+
+	world_conf_default(&conf);
+	pair_open(&p, &conf, true, LEN);
+	p.w->filter = forge_first;
+	p.w->filter_arg = &f;
+	world_pattern(p.a, LEN, 1);
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1,
+		  f.op == SAN_OP_PUSH_UNSLCTD_DATA ? SAN_WR_UNSOLICITED : SAN_WR_SOLICITED);
+	pair_post(&p, true, SAN_WR_PULL, 0, 1000, 2, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_non_null(f.copy);
+	assert_true(world_pattern_ok(p.b, LEN, 1));
+	san_core_drops(p.w->node[1 - f.from].core, drops);
+	assert_int_equal(drops[want], 1);
+	assert_int_equal(drops[SAN_DROP_DUPLICATE] + drops[SAN_DROP_OLD], 0);
+	assert_int_equal(san_core_pdl(p.w->node[f.from].core)->stats.nb_rtx, 0);
+	pair_close(&p);
+}
+
+static void
+sim_rules__never_issued_leaves_the_bit_clear(void **state)
+{
+	const uint32_t far = 1000; /* no transaction is so far ahead */
+
+	(void)state;
+	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_UNSLCTD_DATA, .rsn_off = far},
+				 SAN_DROP_RSN);
+	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_SLCTD_REQ, .rsn_off = far},
+				 SAN_DROP_RSN);
+	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PULL_REQ, .rsn_off = far}, SAN_DROP_RSN);
+	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_SLCTD_REQ, .ssn_off = far},
+				 SAN_DROP_SSN);
+	/* RT-21: grants and pull data for what was never asked */
+	refused_leaves_bit_clear((struct forge){.from = 1, .op = SAN_OP_PUSH_GRNT, .ssn_off = 1},
+				 SAN_DROP_SSN);
+	refused_leaves_bit_clear((struct forge){.from = 1, .op = SAN_OP_PUSH_GRNT, .rsn_off = far},
+				 SAN_DROP_RSN);
+	refused_leaves_bit_clear((struct forge){.from = 1, .op = SAN_OP_PULL_DATA, .rsn_off = far},
+				 SAN_DROP_RSN);
+}
+
+static void
+sim_rules__finished_is_acknowledged_and_discarded(void **state)
+{
+	struct forge f = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .hold = true};
+	uint64_t drops[SAN_DROP_MAX];
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t base;
+
+	(void)state;
+	world_conf_default(&conf);
+	pair_open(&p, &conf, true, LEN);
+	p.w->filter = forge_first;
+	p.w->filter_arg = &f;
+	memset(p.a, 0x55, LEN);
+	pair_post(&p, true, SAN_WR_PUSH, 0, 1000, 1, SAN_WR_UNSOLICITED);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	world_run_for(p.w, SAN_NS_PER_MS);
+	memset(p.b, 0, LEN);
+	base = pair_conn(&p, false)->rx[SAN_WIN_DATA].base;
+	f.p.psn = base; /* a PSN that may come */
+	deliver_forged(p.w, &f);
+	san_core_drops(p.w->node[1].core, drops);
+	assert_int_equal(drops[SAN_DROP_FINISHED], 1);
+	assert_int_equal(san_core_tl(p.w->node[1].core)->stats.nb_finished_data, 1);
+	assert_int_equal(pair_conn(&p, false)->rx[SAN_WIN_DATA].base, base + 1);
+	assert_int_equal(p.b[0], 0);
+	pair_close(&p);
+}
+
+/* ---- RT-13: budget of initiators that do not use it ---- */
+
+struct crowd {
+	struct world *w;
+	uint32_t q[2]; /* of hosts 1 and 2, connected to host 0 */
+	uint32_t peer[2];
+	uint8_t *src, *dst;
+	uint32_t key;
+};
+
+static void
+crowd_open(struct crowd *c)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	int i;
+
+	world_conf_default(&conf);
+	conf.nb_nodes = 3;
+	conf.tune = tune_budget;
+	c->w = world_create(&conf);
+	world_param_default(&param);
+	for (i = 0; i < 2; i++)
+		world_connect(c->w, (uint32_t)i + 1, 0, &param, &param, &c->q[i], &c->peer[i]);
+	c->src = malloc(LEN);
+	c->dst = calloc(2, LEN);
+	world_pattern(c->src, LEN, 6);
+	c->key = world_mr(c->w, 0, c->dst, 2 * LEN, SAN_RIGHT_PUSH);
+}
+
+static void
+crowd_push(struct crowd *c, int i)
+{
+	struct san_ulp_wr wr;
+
+	world_wr(&wr, SAN_WR_PUSH, c->src, LEN, (uint64_t)(uintptr_t)(c->dst + i * LEN), c->key, 1,
+		 SAN_WR_SOLICITED);
+	world_post(c->w, c->q[i], &wr);
+}
+
+static bool
+budget_is_full(struct world *w, void *arg)
+{
+	(void)arg;
+	return san_core_tl(w->node[0].core)->budget_used > BUDGET / 2;
+}
+
+static void
+crowd_close(struct crowd *c)
+{
+	world_mr_del(c->w, 0, c->key);
+	world_destroy(c->w);
+	free(c->src);
+	free(c->dst);
+}
+
+static void
+sim_rules__unused_grants_lapse(void **state)
+{
+	const struct san_tl *tl;
+	struct san_ulp_wc wc;
+	struct crowd c;
+
+	(void)state;
+	crowd_open(&c);
+	tl = san_core_tl(c.w->node[0].core);
+	crowd_push(&c, 0);
+	assert_true(world_run_until(c.w, budget_is_full, NULL, PAIR_LIMIT));
+	c.w->node[1].paused_until_ns = c.w->now_ns + 20 * SAN_NS_PER_MS;
+	crowd_push(&c, 1);
+	/* long before the first wakes up */
+	assert_true(world_wait(c.w, c.q[1], false, &wc, 10 * SAN_NS_PER_MS));
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_true(tl->stats.nb_grants_lapsed > 0);
+	assert_true(tl->lapsed_used > 0);
+	/* what lapsed stays valid */
+	assert_true(world_wait(c.w, c.q[0], false, &wc, PAIR_LIMIT));
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_true(world_pattern_ok(c.dst, LEN, 6) && world_pattern_ok(c.dst + LEN, LEN, 6));
+	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	world_disconnect(c.w, c.q[0], c.peer[0]);
+	world_disconnect(c.w, c.q[1], c.peer[1]);
+	crowd_close(&c);
+}
+
+static void
+sim_rules__share_of_the_dead_returns(void **state)
+{
+	const struct san_tl *tl;
+	struct san_ulp_wc wc;
+	struct crowd c;
+
+	(void)state;
+	crowd_open(&c);
+	tl = san_core_tl(c.w->node[0].core);
+	crowd_push(&c, 0);
+	assert_true(world_run_until(c.w, budget_is_full, NULL, PAIR_LIMIT));
+	world_node_kill(c.w, 1);
+	world_run_for(c.w, 30 * SAN_NS_PER_S);
+	assert_true(c.w->qp[c.peer[0]].disconnected); /* RT-24 */
+	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	crowd_push(&c, 1);
+	assert_true(world_wait(c.w, c.q[1], false, &wc, PAIR_LIMIT));
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	world_disconnect(c.w, c.q[1], c.peer[1]);
+	crowd_close(&c);
+}
+
+/* ---- PCB-5: received is not complete ---- */
+
+#define NB_MSGS 5 /* message limit */
+
+struct hold {
+	bool armed, hold;
+	uint32_t first_rsn, top_rsn;
+};
+
+static int
+hold_first_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	struct hold *h = arg;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+
+	(void)w;
+	(void)to;
+	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
+	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+		return 1;
+	if (!h->armed)
+		h->first_rsn = h->top_rsn = p.rsn;
+	h->armed = true;
+	h->top_rsn = san_seq_max(h->top_rsn, p.rsn);
+	return h->hold && p.rsn == h->first_rsn ? 0 : 1;
+}
+
+static void
+sim_rules__received_messages_still_count(void **state)
+{
+	struct hold h = {.hold = true};
+	struct san_cm_param pa, pb;
+	const struct san_pdl_conn *c;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t i;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&pa);
+	world_param_default(&pb);
+	pa.msg_limit = NB_MSGS;
+	pair_open_param(&p, &conf, &pa, &pb, LEN);
+	p.w->filter = hold_first_rsn;
+	p.w->filter_arg = &h;
+	for (i = 0; i < 20; i++)
+		pair_post(&p, true, SAN_WR_PUSH, 0, 1000, i, 0);
+	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
+	c = pair_conn(&p, true);
+	/* all but one are received, none is complete: no other may go */
+	assert_true(c->pcb.inflight <= 1);
+	assert_int_equal(san_core_tl(p.w->node[0].core)->conns[c->slot].nb_msgs, NB_MSGS);
+	assert_int_equal(h.top_rsn - h.first_rsn, NB_MSGS - 1);
+	h.hold = false;
+	for (i = 0; i < 20; i++)
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	pair_close(&p);
+}
+
+/* ---- PCB-4: one active connection pays nothing for the limits ---- */
+
+#define BIG (16u << 20)
+
+static void
+tune_no_limits(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	conf->pdl.budget_pkts = *(bool *)arg ? conf->pdl.budget_pkts : UINT32_MAX / 2;
+}
+
+static uint64_t
+time_of_push(bool limited)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	uint64_t start_ns, took_ns;
+	struct pair p;
+
+	world_conf_default(&conf);
+	conf.link.mbps = 10000;
+	conf.tune = tune_no_limits;
+	conf.tune_arg = &limited;
+	world_param_default(&param);
+	if (!limited) {
+		param.first_win = UINT16_MAX;
+		param.msg_limit = UINT16_MAX;
+	}
+	pair_open_param(&p, &conf, &param, &param, BIG);
+	p.w->check = false; /* much of the same */
+	start_ns = p.w->now_ns;
+	pair_post(&p, true, SAN_WR_PUSH, 0, BIG, 1, SAN_WR_UNSOLICITED);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	took_ns = p.w->now_ns - start_ns;
+	pair_close(&p);
+	return took_ns;
+}
+
+static void
+sim_rules__limits_cost_one_connection_nothing(void **state)
+{
+	uint64_t with_ns = time_of_push(true), without_ns = time_of_push(false);
+
+	(void)state;
+	assert_true(without_ns * 100 >= with_ns * 99);
+	/* 10 Gb/s, so it is no slowness on both sides that is compared */
+	assert_true(with_ns < (uint64_t)BIG * 8 / 8);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_rules__numbers_in_order),
+		cmocka_unit_test(sim_rules__solicited_from_l_and_c_on),
+		cmocka_unit_test(sim_rules__never_issued_leaves_the_bit_clear),
+		cmocka_unit_test(sim_rules__finished_is_acknowledged_and_discarded),
+		cmocka_unit_test(sim_rules__unused_grants_lapse),
+		cmocka_unit_test(sim_rules__share_of_the_dead_returns),
+		cmocka_unit_test(sim_rules__received_messages_still_count),
+		cmocka_unit_test(sim_rules__limits_cost_one_connection_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
