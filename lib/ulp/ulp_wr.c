@@ -152,8 +152,14 @@ request_of(const struct san_ulp *ulp, const struct san_ulp_qp *qp, const struct 
 	req->length = e->wr.length - e->submitted;
 	if (op->type == SAN_TL_PULL)
 		req->length = RTE_MIN(req->length, ulp->conf.pull_piece);
-	req->key = e->wr.rkey;
-	req->addr = e->wr.remote_addr + e->submitted;
+	/* a send names no memory of the peer: what stands in those fields must not travel */
+	if (e->wr.op != SAN_WR_SEND) {
+		req->key = e->wr.rkey;
+		req->addr = e->wr.remote_addr + e->submitted;
+	} else {
+		req->key = 0;
+		req->addr = 0;
+	}
 	req->imm = e->wr.imm;
 	req->operand = e->wr.operand;
 	req->swap = e->wr.swap;
