@@ -557,4 +557,43 @@ cm_net_forge(struct cm_net *net, int from, const struct san_wire_cm *msg)
 	return cm_net_rx(net, 1 - from, cm_net_build(net, &path, &p, msg));
 }
 
+/** A REQ as host 0 would send it; no connection of host 0 is behind it. */
+static inline struct san_wire_cm
+cm_net_req(uint32_t xid)
+{
+	return (struct san_wire_cm){
+		.msg = SAN_CM_REQ,
+		.flags = SAN_CM_F_ORDERED,
+		.xid = xid,
+		.src_cid = 0x123456,
+		.src_tag = 0xdeadbeef,
+		.req_psn = 100,
+		.data_psn = 200,
+		.first_rsn = 300,
+		.mtu = 1408,
+		.req_win = 64,
+		.data_win = 256,
+		.first_win = 64,
+		.max_txn = 128,
+		.service = CM_NET_SERVICE,
+	};
+}
+
+/** A packet from host 0 to host 1 for a connection that is not there. */
+static inline struct san_wire_pkt
+cm_net_stray(const struct cm_net *net, uint8_t op)
+{
+	return (struct san_wire_pkt){
+		.op = op,
+		.pkey = CM_NET_PKEY,
+		.src_port = 50505,
+		.dcid = 0xabcdef,
+		.tag = 0x11223344,
+		.psn = 0xfffffffe,
+		.src = net->h[0].ip,
+		.dst = net->h[1].ip,
+		.src_mac = net->h[0].mac,
+	};
+}
+
 #endif /* CM_NET_H */

@@ -63,7 +63,7 @@ struct san_cm_conn {
 	uint8_t reason;         /**< of the final event; of the REJ that a repeated REQ gets */
 	bool passive;           /**< accepting side */
 	bool is_agreed;         /**< *agreed* is complete */
-	bool is_ghost;          /**< released; kept to know repeated REQs until the slot is reused */
+	bool is_ghost;          /**< released; knows late REQs until the slot is reused */
 	bool is_refused;        /**< by our ULP: *own* is the REJ */
 	bool in_tx, in_ev, in_resolving, in_hash;
 	uint16_t slot;

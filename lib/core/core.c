@@ -9,31 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+#include "core_priv.h"
 #include "san_assert.h"
 
 #define PREFETCH_AHEAD 4 /* packets: about one header's memory latency of parsing */
-#define NO_SLOT        UINT32_MAX
-
-struct san_core {
-	struct san_core_conf conf;
-	struct san_pdl *pdl;
-	struct san_tl *tl;
-	struct san_cm *cm;
-	struct san_ulp *ulp;
-	struct san_inet *inet;
-	struct san_death_row death;
-	struct san_wire_ack acks[SAN_CORE_BURST]; /* of the burst being received */
-	struct san_wire_ack ack_out;              /* of the ACK being built */
-	struct san_wire_cm cm_out;
-	uint32_t *slot_of_qp; /* NO_SLOT: not connecting or connected */
-	uint16_t *draining;   /* slots whose disconnect waits for outstanding work */
-	uint32_t nb_draining;
-	struct san_core_event *events; /* ring */
-	uint32_t ev_mask, ev_head, ev_tail;
-	uint64_t inet_deadline_ns;
-	uint64_t drops[SAN_DROP_MAX];
-};
 
 /* ---- construction ---- */
 
@@ -158,113 +137,6 @@ san_core_destroy(struct san_core *core)
 	free(core);
 }
 
-/* ---- connection events: from cm to the other layers, then to the owner ---- */
-
-static void
-event_add(struct san_core *core, const struct san_cm_event *cev, enum san_core_event_type type)
-{
-	struct san_core_event *ev = &core->events[core->ev_tail & core->ev_mask];
-
-	/* sized for every connection's few events; an owner that polls can't fill it */
-	if (core->ev_tail - core->ev_head > core->ev_mask)
-		return;
-	core->ev_tail++;
-	ev->type = (uint8_t)type;
-	ev->reason = cev->reason;
-	ev->slot = cev->slot;
-	ev->qp = type == SAN_EV_CONNECT_REQUEST ? UINT32_MAX : (uint32_t)cev->cookie;
-	ev->listener = cev->listener;
-	ev->peer = cev->peer;
-	ev->private_len = cev->private_len;
-	memcpy(ev->private_data, cev->private_data, sizeof(ev->private_data));
-}
-
-static void
-conn_established(struct san_core *core, const struct san_cm_event *cev)
-{
-	const struct san_cm_agreed *a = san_cm_agreed(core->cm, cev->slot);
-	const struct san_tl_peer peer = {
-		.ordered = a->pdl.ordered,
-		.relaxed = a->pdl.relaxed,
-		.first_rsn_tx = a->first_rsn_tx,
-		.first_rsn_rx = a->first_rsn_rx,
-		.n_tx = a->n_tx,
-		.n_rx = a->n_rx,
-		.rnr_tx_ms = a->rnr_tx_ms,
-		.rnr_rx_ms = a->rnr_rx_ms,
-	};
-
-	san_tl_conn_open(core->tl, cev->slot, &peer);
-	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot,
-			core->pdl->conns[cev->slot].pkey);
-	event_add(core, cev, SAN_EV_ESTABLISHED);
-}
-
-static void
-draining_remove(struct san_core *core, uint16_t slot)
-{
-	uint32_t i;
-
-	for (i = 0; i < core->nb_draining; i++) {
-		if (core->draining[i] == slot) {
-			core->draining[i] = core->draining[--core->nb_draining];
-			return;
-		}
-	}
-}
-
-/* The connection is over: every request completes before the owner hears of it. */
-static void
-conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns)
-{
-	uint32_t qp = (uint32_t)cev->cookie;
-	uint8_t status = cev->reason == SAN_CM_R_TIMEOUT ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED;
-
-	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
-	draining_remove(core, cev->slot);
-	san_ulp_qp_unbind(core->ulp, qp);
-	core->slot_of_qp[qp] = NO_SLOT;
-	san_cm_release(core->cm, cev->slot, now_ns);
-	event_add(core, cev, SAN_EV_DISCONNECTED);
-}
-
-static void
-handle_cm_events(struct san_core *core, uint64_t now_ns)
-{
-	struct san_cm_event cev;
-
-	while (san_cm_event_next(core->cm, &cev)) {
-		switch (cev.type) {
-		case SAN_CM_EV_CONNECT_REQUEST:
-			event_add(core, &cev, SAN_EV_CONNECT_REQUEST);
-			break;
-		case SAN_CM_EV_ESTABLISHED:
-			conn_established(core, &cev);
-			break;
-		case SAN_CM_EV_REJECTED:
-			core->slot_of_qp[cev.cookie] = NO_SLOT;
-			event_add(core, &cev, SAN_EV_REJECTED);
-			break;
-		case SAN_CM_EV_UNREACHABLE:
-			core->slot_of_qp[cev.cookie] = NO_SLOT;
-			event_add(core, &cev, SAN_EV_UNREACHABLE);
-			break;
-		default:
-			conn_over(core, &cev, now_ns);
-			break;
-		}
-	}
-}
-
-bool
-san_core_poll_event(struct san_core *core, struct san_core_event *ev)
-{
-	if (core->ev_head == core->ev_tail)
-		return false;
-	*ev = core->events[core->ev_head++ & core->ev_mask];
-	return true;
-}
-
 /* ---- receive ---- */
 
 /* What an ACK retired belongs to transactions; what it completed, to their count. */
@@ -292,7 +164,7 @@ rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ac
 	drop = san_pdl_rx_check(core->pdl, p, ack, now_ns, &c);
 	if (drop == SAN_DROP_STATE && p->op != SAN_OP_CNP &&
 	    san_cm_implicit_rtu(core->cm, c->slot, now_ns)) {
-		handle_cm_events(core, now_ns);
+		san_core_cm_events(core, now_ns);
 		drop = san_pdl_rx_check(core->pdl, p, ack, now_ns, &c);
 	}
 	if (drop == SAN_DROP_CID || drop == SAN_DROP_TAG)
@@ -346,7 +218,7 @@ rx_packet(struct san_core *core, struct rte_mbuf *m, enum san_drop parsed,
 	if (p->op != SAN_OP_CM)
 		return rx_transport(core, m, p->op == SAN_OP_ACK ? ack : NULL, now_ns);
 	drop = san_cm_rx(core->cm, m, p, now_ns);
-	handle_cm_events(core, now_ns);
+	san_core_cm_events(core, now_ns);
 	san_death_add(&core->death, m);
 	return drop;
 }
@@ -540,6 +412,7 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 			if (san_inet_resolve(core->inet, &path.dst, now_ns, &path.dst_mac) != 0)
 				continue; /* its answer, or the next retry, brings it back */
 			san_cm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);
+			continue; /* cm queued it again, with the address */
 		}
 		pkts[k] = alloc_mbuf(core);
 		if (pkts[k] == NULL)
@@ -559,7 +432,8 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	nb_inet = san_inet_tx_burst(core->inet, pkts, n);
 	k = nb_inet;
 	k += tx_cm(core, &pkts[k], n - k, now_ns);
-	k += tx_nacks(core, &pkts[k], n - k, now_ns);
+	/* one peer's refusals leave room for everybody's data */
+	k += tx_nacks(core, &pkts[k], (n - k) / 4, now_ns);
 	/* data first, because it carries ACKs; a quarter stays for those that it can't carry */
 	k += tx_data(core, &pkts[k], (n - k) - (n - k) / 4, now_ns);
 	k += tx_acks(core, &pkts[k], n - k, now_ns);
@@ -579,28 +453,9 @@ on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 	else
 		san_tl_on_timer(core->tl, c, now_ns);
 	san_cm_on_timer(core->cm, c->slot, now_ns);
-	handle_cm_events(core, now_ns);
+	san_core_cm_events(core, now_ns);
 	if (c->state != SAN_CONN_FREE)
 		san_pdl_conn_arm(core->pdl, c);
-}
-
-static void
-check_draining(struct san_core *core, uint64_t now_ns)
-{
-	uint32_t i = 0;
-
-	while (i < core->nb_draining) {
-		uint16_t slot = core->draining[i];
-		uint32_t qp = san_ulp_qp_of(core->ulp, slot);
-
-		if (san_tl_is_drained(core->tl, slot) &&
-		    (qp == UINT32_MAX || san_ulp_qp_is_idle(core->ulp, qp))) {
-			core->draining[i] = core->draining[--core->nb_draining];
-			san_cm_drained(core->cm, slot, now_ns);
-		} else {
-			i++;
-		}
-	}
 }
 
 void
@@ -612,8 +467,8 @@ san_core_tick(struct san_core *core, uint64_t now_ns)
 		on_timer(core, container_of(t, struct san_pdl_conn, timer), now_ns);
 	san_tl_tick(core->tl, now_ns);
 	if (core->nb_draining != 0)
-		check_draining(core, now_ns);
-	handle_cm_events(core, now_ns);
+		san_core_check_draining(core, now_ns);
+	san_core_cm_events(core, now_ns);
 	if (now_ns >= core->inet_deadline_ns)
 		core->inet_deadline_ns = san_inet_tick(core->inet, now_ns);
 	san_death_flush(&core->death);
@@ -641,97 +496,6 @@ san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv
 		   uint64_t now_ns)
 {
 	return san_ulp_post_recv(core->ulp, qp, r, n, now_ns);
-}
-
-int
-san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
-		uint32_t cookie)
-{
-	return san_cm_listen(core->cm, service, pkey, backlog, cookie);
-}
-
-void
-san_core_unlisten(struct san_core *core, uint64_t service)
-{
-	san_cm_unlisten(core->cm, service);
-}
-
-int
-san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, uint64_t service,
-		 const struct san_cm_param *param, uint64_t now_ns)
-{
-	struct san_cm_param own = *param;
-	struct san_ip local;
-	uint16_t slot;
-	int rc;
-
-	if (core->slot_of_qp[qp] != NO_SLOT)
-		return -EISCONN;
-	rc = san_inet_source(core->inet, peer, &local);
-	if (rc != 0)
-		return rc;
-	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
-	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
-	if (rc == 0)
-		core->slot_of_qp[qp] = slot;
-	return rc;
-}
-
-int
-san_core_accept(struct san_core *core, uint16_t slot, uint32_t qp,
-		const struct san_cm_param *param, uint64_t now_ns)
-{
-	struct san_cm_param own = *param;
-	int rc;
-
-	if (core->slot_of_qp[qp] != NO_SLOT)
-		return -EISCONN;
-	if (slot >= core->conf.pdl.max_conns)
-		return -ENOENT;
-	own.mtu = san_wire_payload_max(core->conf.mtu,
-				       !san_ip_is_v4(&core->pdl->conns[slot].path.dst));
-	rc = san_cm_accept(core->cm, slot, &own, qp, now_ns);
-	if (rc == 0)
-		core->slot_of_qp[qp] = slot;
-	return rc;
-}
-
-int
-san_core_reject(struct san_core *core, uint16_t slot, const void *private_data,
-		uint16_t private_len, uint64_t now_ns)
-{
-	return san_cm_reject(core->cm, slot, SAN_CM_R_REFUSED, private_data, private_len, now_ns);
-}
-
-int
-san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
-{
-	uint32_t slot = core->slot_of_qp[qp];
-	int rc;
-
-	if (slot == NO_SLOT)
-		return -ENOTCONN;
-	rc = san_cm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
-	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING) {
-		draining_remove(core, (uint16_t)slot);
-		core->draining[core->nb_draining++] = (uint16_t)slot;
-	}
-	handle_cm_events(core, now_ns);
-	return rc;
-}
-
-void
-san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
-{
-	uint32_t slot = core->slot_of_qp[qp];
-
-	if (slot == NO_SLOT)
-		return;
-	/* one of the two ends it at once: what never was open, or what was */
-	san_cm_failed(core->cm, (uint16_t)slot, SAN_CM_R_NONE, now_ns);
-	if (san_cm_state(core->cm, (uint16_t)slot) != SAN_CM_TIMEWAIT)
-		san_cm_disconnect(core->cm, (uint16_t)slot, true, now_ns);
-	handle_cm_events(core, now_ns);
 }
 
 /* ---- for owners that configure and show ---- */

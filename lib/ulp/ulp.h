@@ -85,6 +85,12 @@ struct san_ulp_qp_conf {
 int san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *qp);
 /** Flushes what is left. -EBUSY while bound to a connection. */
 int san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qp);
+/**
+ * It is about to be connected (again): from now on what is posted waits for the
+ * connection. -EISCONN; -EBUSY: completions of its last connection find no room
+ * in their CQ yet.
+ */
+int san_ulp_qp_renew(struct san_ulp *ulp, uint32_t qp);
 /** The connection of *slot* is open and carries this queue pair from now on. */
 int san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qp, uint16_t slot, uint16_t pkey);
 /**

@@ -184,6 +184,22 @@ san_ulp_qp_bind(struct san_ulp *ulp, uint32_t index, uint16_t slot, uint16_t pke
 	return 0;
 }
 
+int
+san_ulp_qp_renew(struct san_ulp *ulp, uint32_t index)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+
+	if (qp == NULL)
+		return -EINVAL;
+	if (qp->state == SAN_ULP_QP_BOUND)
+		return -EISCONN;
+	/* of its last connection, something still waits for room in a CQ */
+	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, index))
+		return -EBUSY;
+	qp->state = SAN_ULP_QP_IDLE;
+	return 0;
+}
+
 /* ---- receives ---- */
 
 static void
@@ -273,9 +289,11 @@ san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t index)
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
 	uint32_t i;
 
-	if (qp == NULL || qp->state != SAN_ULP_QP_BOUND)
+	if (qp == NULL || qp->state == SAN_ULP_QP_ENDED)
 		return;
-	ulp->qp_of_slot[qp->slot] = SAN_ULP_NONE;
+	/* a connection may end before it carried anything: what waited for it completes, too */
+	if (qp->state == SAN_ULP_QP_BOUND)
+		ulp->qp_of_slot[qp->slot] = SAN_ULP_NONE;
 	qp->state = SAN_ULP_QP_ENDED;
 	qp->blocked = false;
 	qp->nb_set_aside = 0;

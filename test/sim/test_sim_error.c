@@ -464,6 +464,63 @@ sim_error__disconnect_drains(void **state)
 	pair_close(&p);
 }
 
+/* A queue pair serves again after its connection has ended: what is posted early waits. */
+static void
+sim_error__queue_pair_used_again(void **state)
+{
+	struct san_ulp_wc wc;
+	struct san_ip ip;
+	struct san_cm_param param;
+	struct pair p;
+
+	(void)state;
+	open_default(&p, true);
+	world_disconnect(p.w, p.qa, p.qb);
+	world_param_default(&param);
+	world_ip(p.w, 1, &ip);
+	p.w->qp[p.qa].established = false;
+	p.w->qp[p.qa].disconnected = false;
+	connect_to(p.w, p.qa, &ip, &param);
+	p.qb = p.w->nb_qps; /* that the other side makes */
+	pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 5, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(wc.wr_id, 5);
+	pair_close(&p);
+}
+
+/* A connection that ends before it opened completes what waited for it. */
+static void
+sim_error__ended_before_it_opened(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	struct san_ip ip;
+	struct world *w;
+	uint8_t byte = 0;
+	uint32_t q;
+
+	(void)state;
+	world_conf_default(&conf);
+	w = world_create(&conf);
+	world_param_default(&param);
+	assert_int_equal(san_core_listen(w->node[1].core, 7, 0xffff, 4, 0), 0);
+	world_ip(w, 1, &ip);
+	q = world_qp_create(w, 0);
+	connect_to(w, q, &ip, &param);
+	world_wr(&wr, SAN_WR_SEND, &byte, 1, 0, 0, 3, 0);
+	world_post(w, q, &wr);
+	world_run_for(w, SAN_NS_PER_MS);
+	assert_int_equal(san_core_disconnect(w->node[0].core, w->qp[q].qp, false, w->now_ns), 0);
+	world_run_for(w, 20 * SAN_NS_PER_S);
+	assert_true(w->qp[q].disconnected);
+	assert_true(world_wait(w, q, false, &wc, 0));
+	assert_int_equal(wc.status, SAN_WC_ST_FLUSHED);
+	assert_int_equal(wc.wr_id, 3);
+	world_destroy(w);
+}
+
 int
 main(void)
 {
@@ -480,6 +537,8 @@ main(void)
 		cmocka_unit_test(sim_error__partition),
 		cmocka_unit_test(sim_error__forged_packets),
 		cmocka_unit_test(sim_error__disconnect_drains),
+		cmocka_unit_test(sim_error__queue_pair_used_again),
+		cmocka_unit_test(sim_error__ended_before_it_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections: what cm decides reaches the other layers here, and what the owner
+ * asks for reaches cm. An established connection is open in pdl (by cm), tl and
+ * ulp; one that is over is closed in the opposite order, so that every request
+ * completes before the owner hears of it.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core_priv.h"
+
+/* ---- connection events: from cm to the other layers, then to the owner ---- */
+
+static void
+event_add(struct san_core *core, const struct san_cm_event *cev, enum san_core_event_type type)
+{
+	struct san_core_event *ev = &core->events[core->ev_tail & core->ev_mask];
+
+	/* sized for every connection's few events; an owner that polls can't fill it */
+	if (core->ev_tail - core->ev_head > core->ev_mask)
+		return;
+	core->ev_tail++;
+	ev->type = (uint8_t)type;
+	ev->reason = cev->reason;
+	ev->slot = cev->slot;
+	ev->qp = type == SAN_EV_CONNECT_REQUEST ? UINT32_MAX : (uint32_t)cev->cookie;
+	ev->listener = cev->listener;
+	ev->peer = cev->peer;
+	ev->private_len = cev->private_len;
+	memcpy(ev->private_data, cev->private_data, sizeof(ev->private_data));
+}
+
+static void
+conn_established(struct san_core *core, const struct san_cm_event *cev)
+{
+	const struct san_cm_agreed *a = san_cm_agreed(core->cm, cev->slot);
+	const struct san_tl_peer peer = {
+		.ordered = a->pdl.ordered,
+		.relaxed = a->pdl.relaxed,
+		.first_rsn_tx = a->first_rsn_tx,
+		.first_rsn_rx = a->first_rsn_rx,
+		.n_tx = a->n_tx,
+		.n_rx = a->n_rx,
+		.rnr_tx_ms = a->rnr_tx_ms,
+		.rnr_rx_ms = a->rnr_rx_ms,
+	};
+
+	san_tl_conn_open(core->tl, cev->slot, &peer);
+	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot,
+			core->pdl->conns[cev->slot].pkey);
+	event_add(core, cev, SAN_EV_ESTABLISHED);
+}
+
+static void
+draining_remove(struct san_core *core, uint16_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < core->nb_draining; i++) {
+		if (core->draining[i] == slot) {
+			core->draining[i] = core->draining[--core->nb_draining];
+			return;
+		}
+	}
+}
+
+/* The connection is over: every request completes before the owner hears of it. */
+static void
+conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns)
+{
+	uint32_t qp = (uint32_t)cev->cookie;
+	uint8_t status = cev->reason == SAN_CM_R_TIMEOUT ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED;
+
+	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
+	draining_remove(core, cev->slot);
+	san_ulp_qp_unbind(core->ulp, qp);
+	core->slot_of_qp[qp] = NO_SLOT;
+	san_cm_release(core->cm, cev->slot, now_ns);
+	event_add(core, cev, SAN_EV_DISCONNECTED);
+}
+
+void
+san_core_cm_events(struct san_core *core, uint64_t now_ns)
+{
+	struct san_cm_event cev;
+
+	while (san_cm_event_next(core->cm, &cev)) {
+		switch (cev.type) {
+		case SAN_CM_EV_CONNECT_REQUEST:
+			event_add(core, &cev, SAN_EV_CONNECT_REQUEST);
+			break;
+		case SAN_CM_EV_ESTABLISHED:
+			conn_established(core, &cev);
+			break;
+		case SAN_CM_EV_REJECTED:
+			core->slot_of_qp[cev.cookie] = NO_SLOT;
+			event_add(core, &cev, SAN_EV_REJECTED);
+			break;
+		case SAN_CM_EV_UNREACHABLE:
+			core->slot_of_qp[cev.cookie] = NO_SLOT;
+			event_add(core, &cev, SAN_EV_UNREACHABLE);
+			break;
+		default:
+			conn_over(core, &cev, now_ns);
+			break;
+		}
+	}
+}
+
+bool
+san_core_poll_event(struct san_core *core, struct san_core_event *ev)
+{
+	if (core->ev_head == core->ev_tail)
+		return false;
+	*ev = core->events[core->ev_head++ & core->ev_mask];
+	return true;
+}
+
+int
+san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
+		uint32_t cookie)
+{
+	return san_cm_listen(core->cm, service, pkey, backlog, cookie);
+}
+
+void
+san_core_unlisten(struct san_core *core, uint64_t service)
+{
+	san_cm_unlisten(core->cm, service);
+}
+
+int
+san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, uint64_t service,
+		 const struct san_cm_param *param, uint64_t now_ns)
+{
+	struct san_cm_param own = *param;
+	struct san_ip local;
+	uint16_t slot;
+	int rc;
+
+	if (core->slot_of_qp[qp] != NO_SLOT)
+		return -EISCONN;
+	rc = san_ulp_qp_renew(core->ulp, qp);
+	if (rc != 0)
+		return rc;
+	rc = san_inet_source(core->inet, peer, &local);
+	if (rc != 0)
+		return rc;
+	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
+	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
+	if (rc == 0)
+		core->slot_of_qp[qp] = slot;
+	return rc;
+}
+
+int
+san_core_accept(struct san_core *core, uint16_t slot, uint32_t qp,
+		const struct san_cm_param *param, uint64_t now_ns)
+{
+	struct san_cm_param own = *param;
+	int rc;
+
+	if (core->slot_of_qp[qp] != NO_SLOT)
+		return -EISCONN;
+	if (slot >= core->conf.pdl.max_conns)
+		return -ENOENT;
+	rc = san_ulp_qp_renew(core->ulp, qp);
+	if (rc != 0)
+		return rc;
+	own.mtu = san_wire_payload_max(core->conf.mtu,
+				       !san_ip_is_v4(&core->pdl->conns[slot].path.dst));
+	rc = san_cm_accept(core->cm, slot, &own, qp, now_ns);
+	if (rc == 0)
+		core->slot_of_qp[qp] = slot;
+	return rc;
+}
+
+int
+san_core_reject(struct san_core *core, uint16_t slot, const void *private_data,
+		uint16_t private_len, uint64_t now_ns)
+{
+	return san_cm_reject(core->cm, slot, SAN_CM_R_REFUSED, private_data, private_len, now_ns);
+}
+
+int
+san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
+{
+	uint32_t slot = core->slot_of_qp[qp];
+	int rc;
+
+	if (slot == NO_SLOT)
+		return -ENOTCONN;
+	rc = san_cm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
+	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING) {
+		draining_remove(core, (uint16_t)slot);
+		core->draining[core->nb_draining++] = (uint16_t)slot;
+	}
+	san_core_cm_events(core, now_ns);
+	return rc;
+}
+
+void
+san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
+{
+	uint32_t slot = core->slot_of_qp[qp];
+
+	if (slot == NO_SLOT)
+		return;
+	/* one of the two ends it at once: what never was open, or what was */
+	san_cm_failed(core->cm, (uint16_t)slot, SAN_CM_R_NONE, now_ns);
+	if (san_cm_state(core->cm, (uint16_t)slot) != SAN_CM_TIMEWAIT)
+		san_cm_disconnect(core->cm, (uint16_t)slot, true, now_ns);
+	san_core_cm_events(core, now_ns);
+}
+
+void
+san_core_check_draining(struct san_core *core, uint64_t now_ns)
+{
+	uint32_t i = 0;
+
+	while (i < core->nb_draining) {
+		uint16_t slot = core->draining[i];
+		uint32_t qp = san_ulp_qp_of(core->ulp, slot);
+
+		if (san_tl_is_drained(core->tl, slot) &&
+		    (qp == UINT32_MAX || san_ulp_qp_is_idle(core->ulp, qp))) {
+			core->draining[i] = core->draining[--core->nb_draining];
+			san_cm_drained(core->cm, slot, now_ns);
+		} else {
+			i++;
+		}
+	}
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CORE_PRIV_H
+#define CORE_PRIV_H
+
+/**
+ * @file
+ * What core.c (packets, time) and core_conn.c (connections) share.
+ */
+
+#include "core.h"
+
+#define NO_SLOT UINT32_MAX
+
+struct san_core {
+	struct san_core_conf conf;
+	struct san_pdl *pdl;
+	struct san_tl *tl;
+	struct san_cm *cm;
+	struct san_ulp *ulp;
+	struct san_inet *inet;
+	struct san_death_row death;
+	struct san_wire_ack acks[SAN_CORE_BURST]; /* of the burst being received */
+	struct san_wire_ack ack_out;              /* of the ACK being built */
+	struct san_wire_cm cm_out;
+	uint32_t *slot_of_qp; /* NO_SLOT: not connecting or connected */
+	uint16_t *draining;   /* slots whose disconnect waits for outstanding work */
+	uint32_t nb_draining;
+	struct san_core_event *events; /* ring */
+	uint32_t ev_mask, ev_head, ev_tail;
+	uint64_t inet_deadline_ns;
+	uint64_t drops[SAN_DROP_MAX];
+};
+
+/** Take cm's events: open and close the other layers, tell the owner. */
+void san_core_cm_events(struct san_core *core, uint64_t now_ns);
+/** Disconnects that waited for outstanding work go on when it is done. */
+void san_core_check_draining(struct san_core *core, uint64_t now_ns);
+
+#endif /* CORE_PRIV_H */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Floods of strangers: no memory, and no more answers than the limit. (RT-24; cm_rx.c, cm_tx.c) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cm_net.h"
+
+#define MS      SAN_NS_PER_MS
+#define MILLION 1000000u
+#define XID_OFF 4 /* in the message's bytes */
+
+static const struct san_wire_pkt cm_pkt = {
+	.op = SAN_OP_CM,
+	.dcid = SAN_WIRE_CID_CM,
+	.pkey = CM_NET_PKEY,
+};
+
+static struct rte_mempool *pool;
+static struct cm_net net;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	cm_net_init(&net, pool, 1, 16, false);
+	cm_net_listen(&net, 1);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	cm_net_fini(&net);
+	/* no test may leak an mbuf */
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+static void
+assert_nothing_kept(void)
+{
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
+	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 0);
+	cm_net_check(&net);
+}
+
+static void
+put_be32(uint8_t *at, uint32_t v)
+{
+	v = rte_cpu_to_be_32(v);
+	memcpy(at, &v, sizeof(v));
+}
+
+/*
+ * A million REQs without cookie, each from another address: no connection, no
+ * half-open one, no slot, no more answers than the limit. (RT-24)
+ */
+static void
+flood__million_requests(void **state)
+{
+	struct san_wire_cm msg = cm_net_req(0), ans;
+	struct san_wire_path path = cm_net_path(&net, 0);
+	struct san_wire_pkt p = cm_pkt;
+	struct rte_mbuf *m = cm_net_build(&net, &path, &p, &msg);
+	uint32_t in_use = rte_mempool_in_use_count(pool);
+	uint32_t i, nb_answers = 0, nb_limited = 0;
+	uint64_t begin_ns = net.now_ns;
+	struct san_wire_pkt q;
+	struct san_wire_ack ack;
+	uint8_t *bytes;
+	enum san_drop drop;
+
+	(void)state;
+	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
+	bytes = rte_pktmbuf_mtod_offset(m, uint8_t *, p.payload_off);
+	for (i = 0; i < MILLION; i++) {
+		put_be32(bytes + XID_OFF, i);
+		put_be32(p.src.b + 12, 0x0a010000 + i);
+		drop = san_cm_rx(net.h[1].cm, m, &p, net.now_ns);
+		assert_true(drop == SAN_DROP_NONE || drop == SAN_DROP_CM_RATE);
+		nb_limited += drop == SAN_DROP_CM_RATE;
+		nb_answers += san_cm_tx_next(net.h[1].cm, &path, &q, &ans, net.now_ns);
+		net.now_ns += 1000; /* a million a second */
+	}
+	rte_pktmbuf_free(m);
+	assert_int_equal(nb_answers + nb_limited, MILLION);
+	/* 100 per ms, and what the bucket held at first */
+	assert_in_range(nb_answers, 99000, 100 * ((net.now_ns - begin_ns) / MS) + 100);
+	assert_nothing_kept();
+	assert_int_equal(rte_mempool_in_use_count(pool), in_use - 1);
+	/* and who comes in earnest gets in */
+	cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 100 * MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+}
+
+/* A flood of cookies that somebody made up is as cheap. */
+static void
+flood__wrong_cookies(void **state)
+{
+	struct san_wire_cm msg = cm_net_req(0);
+	uint32_t i, slot = (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S));
+
+	(void)state;
+	msg.flags |= SAN_CM_F_COOKIE;
+	put_be32(msg.cookie + 16, slot);
+	for (i = 0; i < 10000; i++) {
+		msg.xid = i;
+		memcpy(msg.cookie, &i, sizeof(i));
+		assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
+	}
+	assert_nothing_kept();
+}
+
+static void
+flood__resets_are_limited(void **state)
+{
+	struct san_wire_pkt p = cm_net_stray(&net, SAN_OP_PROBE), q;
+	struct san_wire_path path;
+	struct san_wire_cm msg;
+	uint32_t i, n = 0;
+
+	(void)state;
+	for (i = 0; i < 100000; i++) {
+		san_cm_answer_reset(net.h[1].cm, &p, net.now_ns);
+		n += san_cm_tx_next(net.h[1].cm, &path, &q, &msg, net.now_ns);
+		net.now_ns += 100;
+	}
+	/* ten milliseconds */
+	assert_in_range(n, 1000, 1100);
+	assert_int_equal(san_cm_drops(net.h[1].cm)[SAN_DROP_CM_RATE], 100000 - n);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(flood__million_requests),
+		TEST(flood__wrong_cookies),
+		TEST(flood__resets_are_limited),
+	};
+
+	pool = test_eal_pool("cm_flood", 1023, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
