@@ -243,11 +243,11 @@ san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_en
 
 /* Next push with data to send on an ordered connection (design, rule 3). */
 static struct san_tl_txn *
-ordered_push(struct san_tl_conn *tc, uint64_t now_ns)
+ordered_push(struct san_tl_conn *tc)
 {
 	struct san_tl_txn *t;
 
-	if (tc->rnr_until_ns != 0 && now_ns < tc->rnr_until_ns)
+	if (tc->rnr_until_ns != 0) /* its timer ends it, and decides whether to go on */
 		return NULL;
 	for (; tc->data_rsn != tc->adm_rsn; tc->data_rsn++) {
 		t = san_tl_txn_at(tc, tc->data_rsn);
@@ -264,14 +264,13 @@ ordered_push(struct san_tl_conn *tc, uint64_t now_ns)
 }
 
 bool
-san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e,
-		 uint64_t now_ns)
+san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	const struct san_tl_txn *t;
 	uint32_t left, may, imm_len;
 
-	t = tc->peer.ordered ? ordered_push(tc, now_ns) : TAILQ_FIRST(&tc->ready);
+	t = tc->peer.ordered ? ordered_push(tc) : TAILQ_FIRST(&tc->ready);
 	if (t == NULL)
 		return false;
 	left = t->req.length - t->sent;

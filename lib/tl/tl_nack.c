@@ -287,7 +287,7 @@ rewind_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	t->last_sent = false;
 	t->state = t->req_sent ? SAN_TXN_SENDING : SAN_TXN_POSTED;
 	if (t->unwanted)
-		san_tl_txn_abort(tl, tc, t, SAN_ST_ABORTED);
+		san_tl_txn_abort(tl, tc, t, t->status);
 }
 
 static bool
@@ -476,12 +476,12 @@ san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t
 {
 	if (t->state == SAN_TXN_ABORTING || t->state == SAN_TXN_DONE)
 		return;
+	t->status = status;
 	if (t->last_sent) {
 		t->unwanted = true;
 		return;
 	}
 	tl->stats.nb_aborts++;
-	t->status = status;
 	t->state = SAN_TXN_ABORTING;
 	t->aborted = true;
 	san_tl_charge_release(tl, &t->charge);

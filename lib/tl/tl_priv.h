@@ -90,8 +90,7 @@ void san_tl_wake(struct san_tl *tl);
 
 /** What may go as soon as a PSN and room are there. */
 bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
-bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e,
-		      uint64_t now_ns);
+bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 void san_tl_request_assigned(struct san_tl *tl, struct san_tl_conn *tc,
 			     const struct san_pdl_entry *e);
 void san_tl_push_assigned(struct san_tl *tl, struct san_tl_conn *tc,

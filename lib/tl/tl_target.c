@@ -64,7 +64,6 @@ base_next(struct san_tl *tl, struct san_tl_conn *tc)
 	SAN_ASSERT(tc->cur == NULL);
 	tc->rx_base++;
 	c->cmpl_out = tc->rx_base;
-	san_tl_refused_expire(tl, tc);
 	if (tc->nb_ahead != 0)
 		r = san_cam_take(&tl->cam, c->cid, SAN_CAM_REQUEST, tc->rx_base);
 	if (r == NULL)
@@ -75,9 +74,11 @@ base_next(struct san_tl *tl, struct san_tl_conn *tc)
 }
 
 void
-san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 {
 	tl->stats.nb_served++;
+	if (unlikely(code != SAN_ST_OK || tc->nb_refused != 0))
+		san_tl_refused_set(tc, rsn, code);
 	if (tc->peer.ordered) {
 		SAN_ASSERT(rsn == tc->rx_base);
 		base_next(tl, tc);
@@ -93,15 +94,14 @@ san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 
 /* ---- one packet of push data ---- */
 
-/* Completed in error (RT-27). Without space to remember it by: not now. */
+/* Completed in error (RT-27). */
 static enum put
 refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn, uint8_t code)
 {
 	/* those two mean "not now" on the wire, and whoever says them here means never */
-	if (code == SAN_ST_RNR || code == SAN_ST_RESOURCE)
+	if (code == SAN_ST_RNR || code == SAN_ST_RESOURCE || code >= SAN_ST_MAX)
 		code = SAN_ST_REFUSED;
-	if (!san_tl_refused_add(tl, tc, r->rsn, code))
-		return san_tl_in_turn(tc, r->rsn) ? PUT_RNR : PUT_HOLD;
+	tl->stats.nb_refused++;
 	r->status = code;
 	r->state = SAN_RXN_REFUSED;
 	san_tl_nack(tl, tc, psn, r->rsn, code);
@@ -182,13 +182,14 @@ put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, stru
 static void
 finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
+	uint8_t code = r->state == SAN_RXN_REFUSED ? r->status : SAN_ST_OK;
 	uint32_t rsn = r->rsn;
 
 	if (r != &tl->scratch) {
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 	}
-	san_tl_rsn_finish(tl, tc, rsn);
+	san_tl_rsn_finish(tl, tc, rsn, code);
 }
 
 /*
@@ -347,7 +348,7 @@ push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 {
 	const struct san_wire_pkt *p = &san_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	uint8_t code = san_tl_refused_find(tl, tc, p->rsn);
+	uint8_t code = san_tl_refused_get(tc, p->rsn);
 
 	if (code != SAN_ST_OK) {
 		san_tl_nack(tl, tc, p->psn, p->rsn, code);
@@ -474,7 +475,7 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_
 	san_tl_rxn_detach(tl, tc, r);
 	san_tl_set_pulling(tl, tc, 1);
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_PULL);
-	san_tl_rsn_finish(tl, tc, r->rsn);
+	san_tl_rsn_finish(tl, tc, r->rsn, SAN_ST_OK);
 	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 	return true;
 }
@@ -500,10 +501,6 @@ replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t
 		san_pdl_rx_ack(tl->pdl, c, r->last_psn, now_ns);
 		finish_push(tl, tc, r);
 		return true;
-	}
-	if (out == PUT_RNR) {
-		san_tl_rnr(tl, tc, r, r->last_psn, now_ns);
-		return false;
 	}
 	drop_refused(tl, tc, r, r->last_psn + 1, now_ns);
 	return true;

@@ -368,8 +368,7 @@ model_judge(const struct model_txn *x, uint8_t status)
 			PROP_CHECK(x->nb_covered == x->req.length);
 		break;
 	case SAN_ST_RNR:
-		/* or the CAM had no room for the refusal: not ready to refuse */
-		PROP_CHECK(!x->executed && (x->was_rnr || x->refused || model_needs_recv(x)));
+		PROP_CHECK(!x->executed && (x->was_rnr || model_needs_recv(x)));
 		break;
 	case SAN_ST_ABORTED:
 		PROP_CHECK(x->aborted);

@@ -428,8 +428,7 @@ judge(bool closed)
 				PROP_CHECK(x->completed && !x->begun);
 				if (x->fate != FATE_OK && x->status == SAN_ST_OK)
 					PROP_CHECK(x->aborted);
-				if (x->status == SAN_ST_RNR && w.h[1 - side].cam == cams[0])
-					PROP_CHECK(w.link[i].rnr_ms < 60000);
+				PROP_CHECK(x->status != SAN_ST_RNR || w.link[i].rnr_ms < 60000);
 			}
 		}
 	}
