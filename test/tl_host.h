@@ -289,8 +289,8 @@ static inline uint64_t
 tl_host_deadline_ns(const struct tl_host *h)
 {
 	return san_pdl_has_work(h->pdl) || h->tl->nack_head != h->tl->nack_tail ?
-		       0 :
-		       san_wheel_deadline_ns(&h->pdl->wheel);
+		0 :
+		san_wheel_deadline_ns(&h->pdl->wheel);
 }
 
 /** A deep copy of a packet: a duplicate. */

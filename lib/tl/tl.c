@@ -386,8 +386,7 @@ san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 	san_tl_grant_wait_end(tl, tc, false, now_ns);
 	san_tl_retry_pulls(tl, tc, now_ns);
 	if (tc->want & SAN_WANT_POOL)
-		san_tl_deadline(tl, tc,
-				RTE_MAX(san_tl_lapse_due_ns(tl), now_ns + SAN_TL_LAPSE_MIN_NS));
+		san_tl_deadline_lapse(tl, tc, now_ns);
 	/* lapsed grants make room for those that wait: in the tick that follows */
 }
 

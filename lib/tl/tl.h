@@ -176,7 +176,7 @@ struct san_tl_rxn {
 	uint32_t ulp_ref; /**< the ULP's: region, receive entry; set in its callbacks */
 	uint64_t ulp_gen;
 	uint64_t operand, swap, result; /**< atomics, host order */
-	bool reserved;                  /**< a receive is set aside for it; push_req may use and clear it */
+	bool reserved;                  /**< a receive is set aside for it */
 	/* tl's own */
 	bool begun;      /**< the ULP accepted it (push_req said OK) */
 	bool seen_last;  /**< LAST arrived: held or placed */
@@ -235,12 +235,14 @@ struct san_tl_ulp_ops {
 	/** pullReq: the return value is ULP-ACK and pullResp. */
 	uint8_t (*pull_req)(void *ulp, struct san_tl_rxn *r);
 	/** Copy bytes of a pull into *dst*; not OK: revoked meanwhile. Repeatable. */
-	uint8_t (*pull_read)(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len);
+	uint8_t (*pull_read)(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst,
+			     uint16_t len);
 	/** Execute once; r->result gets the old value. */
 	uint8_t (*atomic)(void *ulp, struct san_tl_rxn *r);
 	/* ---- initiator ---- */
 	/** Copy push payload into *dst*. Repeatable. */
-	void (*push_fill)(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst, uint16_t len);
+	void (*push_fill)(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst,
+			  uint16_t len);
 	/** Place pull data or an atomic's old value (8 bytes, big-endian: as it came). */
 	uint8_t (*pull_place)(void *ulp, const struct san_tl_txn *t, uint32_t offset,
 			      struct rte_mbuf *m, uint16_t off, uint16_t len);
@@ -361,10 +363,12 @@ static_assert(SAN_ST_MAX <= 16, "half a byte in refused[]");
 TAILQ_HEAD(san_tl_conns, san_tl_conn);
 
 struct san_tl_stats {
-	uint64_t nb_push_slctd, nb_push_unslctd, nb_pulls, nb_atomics; /**< initiated */
-	uint64_t nb_served;                                            /**< transactions finished as target */
-	uint64_t nb_grants;                                            /**< PUSH_GRNT decided */
-	uint64_t nb_grants_deferred;                                   /**< requests that had to wait for budget */
+	/* initiated */
+	uint64_t nb_push_slctd, nb_push_unslctd, nb_pulls, nb_atomics;
+	/* as target, and both */
+	uint64_t nb_served;          /**< transactions finished as target */
+	uint64_t nb_grants;          /**< PUSH_GRNT decided */
+	uint64_t nb_grants_deferred; /**< requests that had to wait for budget */
 	uint64_t nb_grants_lapsed;
 	uint64_t nb_rnr_tx, nb_rnr_rx;
 	uint64_t nb_refused; /**< completed in error, as target */
@@ -408,7 +412,7 @@ struct san_tl {
 	uint32_t nb_held;
 	uint32_t nb_admit;
 	struct san_tl_conns admit;     /**< connections with something to grant */
-	struct san_tl_conns want;      /**< connections whose submit found a pool or the budget empty */
+	struct san_tl_conns want;      /**< submit found a pool or the budget empty */
 	struct san_tl_charges charges; /**< longest unused first */
 	uint32_t nack_head, nack_tail;
 	struct san_tl_nack nacks[SAN_TL_NACKS];
@@ -480,7 +484,10 @@ void san_tl_tx_assigned(struct san_tl *tl, struct san_pdl_conn *c, const struct 
 void san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
 		    struct rte_mbuf *m, struct san_wire_pkt *p);
 
-/** NACKs that the last packets asked for: pop one; false: none. Rate-limited by construction: one per refused packet. */
+/**
+ * NACKs that the last packets asked for: pop one; false: none. Rate-limited by
+ * construction: one per refused packet.
+ */
 bool san_tl_nack_next(struct san_tl *tl, uint16_t *slot, struct san_wire_pkt *p);
 
 /* ---- time ---- */

@@ -17,6 +17,7 @@
 #include "tl_priv.h"
 
 #define LAPSE_RTTS      4
+#define LAPSE_MIN_NS    (100 * SAN_NS_PER_US)
 #define GRANT_MIN_BYTES 1024 /* less room than this is not worth a look at who could use it */
 #define SRPT_LOOK       64   /* connections compared: the choice costs no more with thousands */
 #define MISSES_MAX      8    /* at most four can hold a quarter of the budget each */
@@ -112,15 +113,24 @@ lapse_ns(const struct san_tl *tl, const struct san_tl_charge *ch)
 {
 	uint64_t rtt_ns = tl->pdl->conns[ch->slot].rtt.srtt_ns;
 
-	return RTE_MAX(LAPSE_RTTS * rtt_ns, SAN_TL_LAPSE_MIN_NS);
+	return RTE_MAX(LAPSE_RTTS * rtt_ns, LAPSE_MIN_NS);
 }
 
-uint64_t
-san_tl_lapse_due_ns(const struct san_tl *tl)
+/* When the longest unused grant lapses; NEVER: none. */
+static uint64_t
+lapse_due_ns(const struct san_tl *tl)
 {
 	const struct san_tl_charge *ch = TAILQ_FIRST(&tl->charges);
 
 	return ch != NULL ? ch->queued_ns + lapse_ns(tl, ch) : SAN_TIME_NEVER;
+}
+
+void
+san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	uint64_t due_ns = lapse_due_ns(tl);
+
+	san_tl_deadline(tl, tc, RTE_MAX(due_ns, now_ns + LAPSE_MIN_NS));
 }
 
 void
@@ -231,5 +241,5 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 	/* whoever waits is woken when an unused grant lapses, if nothing else comes before */
 	tc = TAILQ_FIRST(&tl->admit);
 	if (tc != NULL)
-		san_tl_deadline(tl, tc, RTE_MAX(san_tl_lapse_due_ns(tl), now_ns + SAN_TL_LAPSE_MIN_NS));
+		san_tl_deadline_lapse(tl, tc, now_ns);
 }

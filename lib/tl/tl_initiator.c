@@ -49,7 +49,7 @@ want(struct san_tl *tl, struct san_tl_conn *tc, enum san_tl_want why, uint64_t n
 		if (!(tc->want & SAN_WANT_POOL))
 			TAILQ_INSERT_TAIL(&tl->want, tc, want_link);
 		/* budget comes back by arrivals, which wake; or by lapsing, which needs a timer */
-		san_tl_deadline(tl, tc, RTE_MAX(san_tl_lapse_due_ns(tl), now_ns + SAN_TL_LAPSE_MIN_NS));
+		san_tl_deadline_lapse(tl, tc, now_ns);
 	}
 	tc->want |= (uint8_t)why;
 	return -EAGAIN;
@@ -531,7 +531,7 @@ report_ordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 				t) == 0)
 			tc->nb_cam_cmpl++;
 		else
-			tc->nb_cmpl_lost++; /* a completion can't be refused: look into its record */
+			tc->nb_cmpl_lost++; /* it can't be refused: look into its record */
 		return;
 	}
 	do {

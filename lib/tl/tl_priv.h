@@ -11,8 +11,7 @@
 #include "san_seq.h"
 #include "tl.h"
 
-#define SAN_TL_SLOT(rsn)    ((rsn) & (SAN_TL_N_MAX - 1))
-#define SAN_TL_LAPSE_MIN_NS (100 * SAN_NS_PER_US) /**< a charge never lapses earlier */
+#define SAN_TL_SLOT(rsn) ((rsn) & (SAN_TL_N_MAX - 1))
 
 /* ---- small helpers ---- */
 
@@ -206,8 +205,8 @@ void san_tl_charge_again(struct san_tl *tl, struct san_tl_charge *ch, uint32_t b
 void san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch);
 /** What was unused for 4 RTT leaves the budget (design, rule 6). */
 void san_tl_lapse(struct san_tl *tl, uint64_t now_ns);
-/** When the longest unused grant lapses; NEVER: none. */
-uint64_t san_tl_lapse_due_ns(const struct san_tl *tl);
+/** The connection waits for budget: wake it when an unused grant lapses. */
+void san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 void san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in);
 /** Grant while the budget lasts. */
 void san_tl_admit_run(struct san_tl *tl, uint64_t now_ns);

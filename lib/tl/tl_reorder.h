@@ -40,7 +40,8 @@ struct san_cam {
 struct rte_hash *san_cam_table_create(const char *name, uint32_t entries, int socket_id);
 void san_cam_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine);
 /** 0, -EEXIST, or -ENOSPC (counted). */
-int san_cam_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq, void *value);
+int san_cam_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq,
+		void *value);
 /** Value, left in place; NULL: miss. */
 void *san_cam_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
 /** Value, taken out; NULL: miss. */

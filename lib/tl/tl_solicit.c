@@ -205,7 +205,7 @@ san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 	int rc;
 
 	if (r->in_cam_ssn) {
-		/* its number must still be counted when its turn comes; the place just freed is there */
+		/* its number is still counted when its turn comes; its place is free again */
 		san_cam_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
 		rc = san_cam_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, no_record(tl));
 		SAN_VERIFY(rc == 0);

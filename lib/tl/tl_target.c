@@ -342,7 +342,7 @@ refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum s
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
 
-/* Of a finished transaction: acknowledged and discarded, unless it was completed in error (RT-32). */
+/* Of a finished transaction: taken and discarded, unless it was completed in error (RT-32). */
 static enum san_drop
 push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {

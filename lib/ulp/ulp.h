@@ -32,7 +32,7 @@ struct san_ulp_conf {
 	uint32_t max_qps;
 	uint32_t max_cqs;
 	uint32_t max_mrs;                /**< power of two */
-	uint32_t pull_piece;             /**< bytes: longer pulls go piece by piece (design, rule 6) */
+	uint32_t pull_piece;             /**< bytes: longer pulls go in pieces (design, rule 6) */
 	uint32_t (*secret32)(void *arg); /**< keys */
 	void *secret_arg;
 };

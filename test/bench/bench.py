@@ -28,7 +28,7 @@ HUGEPAGES = pathlib.Path('/sys/kernel/mm/hugepages/hugepages-2048kB')
 NB_HUGEPAGES = 640
 EAL_MB = 512
 FULL_FRAME = 1514       # MTU 1500
-RUN_S = 40              # longest that one run may take
+START_S = 12            # longest that a run may take beside its traffic
 BUSY_SHARE = 0.05       # of a CPU that something else takes
 KERNEL_IP = '10.99.0.2'
 PORT = '4791'
@@ -54,10 +54,10 @@ class Runner:
         return subprocess.Popen([str(c) for c in command], text=True, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def finish(self, process, seconds):
+    def finish(self, process):
         """Output of a process that ends by itself."""
         try:
-            out, err = process.communicate(timeout=seconds)
+            out, err = process.communicate(timeout=START_S + self.ms / 1000)
         except subprocess.TimeoutExpired:
             process.kill()
             _, err = process.communicate()
@@ -72,7 +72,7 @@ class Runner:
         try:
             wait_for(ready, started[0])
             started.append(self.start(client))
-            out = self.finish(started[0 if result == 'server' else 1], RUN_S)
+            out = self.finish(started[0 if result == 'server' else 1])
             if result == 'client':
                 stop(started[0], 2)
             return out
@@ -138,7 +138,7 @@ class Runner:
 
     def alone(self, program, cpu, *what):
         command = ['taskset', '-c', cpu, self.build / 'test/bench' / program, *what]
-        return json.loads(self.finish(self.start(command), RUN_S))
+        return json.loads(self.finish(self.start(command)))
 
 
 def last_line(text):
@@ -201,7 +201,7 @@ WIRE = 'wire'   # the micro-benchmark, a table of its own
 
 
 def measure(runner, figure, rounds, ours_only):
-    """Alternate; per variant a list with one result per round, None where it failed."""
+    """Alternate; per variant a list with one result per round, ended by None if it failed."""
     _, ours, base = FIGURES[figure]
     variants = {**{('sanstack', k): f for k, f in ours.items() if k in ours_only or not ours_only},
                 **{('base', k): f for k, f in base.items()}}
@@ -210,6 +210,8 @@ def measure(runner, figure, rounds, ours_only):
     errors = []
     for i in range(rounds):
         for name in names[i % len(names):] + names[:i % len(names)]:
+            if None in results[name]:
+                continue        # it would fail again, and take long for it
             try:
                 results[name].append(variants[name](runner))
             except (RunError, OSError, ValueError) as error:
@@ -225,8 +227,7 @@ def number(x):
 
 def cell(values):
     """Median and range over the rounds."""
-    values = [v for v in values if v is not None]
-    if not values:
+    if None in values:
         return 'failed'
     if len(values) == 1:
         return number(values[0])

@@ -204,6 +204,13 @@ class Server:
         status = self.process.stop(30)
         return status, load(self.json_path, self.process)
 
+    def stop_ok(self):
+        """End it; its JSON. Nothing may have been wrong or be left behind."""
+        status, result = self.stop()
+        check(status == 0 and result['ok'], f'server ended with {status}: {self.process.tail()}')
+        check(result['leaks'] == 0, f'the server leaks {result["leaks"]}')
+        return result
+
 
 def load(path, process):
     try:
@@ -305,7 +312,7 @@ def sh(*command):
 
 class Namespace:
     def __init__(self, work, name):
-        self.name = f'{work.tag}{name}'
+        self.name = f'{work.tag}{name}{len(work.namespaces)}'
         sh('ip', 'netns', 'add', self.name)
         work.namespaces.append(self.name)
         # Router solicitations and the like would only be noise in the captures.
@@ -330,7 +337,7 @@ class Veth(Link):
         self.driver = {'server': server, 'client': client or server}
         if v6:
             self.server_ip, self.client_ip, self.bits = SERVER_IP6, CLIENT_IP6, 64
-        self.ns = {role: Namespace(work, f'{role[0]}{len(work.namespaces)}')
+        self.ns = {role: Namespace(work, role[0])
                    for role in ('server', 'client')}
         server, client = self.ns['server'], self.ns['client']
         server.run('ip', 'link', 'add', 'pv0', 'type', 'veth', 'peer', 'name', 'pv0', 'netns',
@@ -344,4 +351,6 @@ class Veth(Link):
         return self.ns[role].exec()
 
     def vdev(self, role):
-        return f'--vdev=net_{self.driver[role]}0,iface=pv0'
+        # Without the bypass, what a port sends passes the taps of its namespace, too.
+        more = ',qdisc_bypass=0' if self.driver[role] == 'af_packet' else ''
+        return f'--vdev=net_{self.driver[role]}0,iface=pv0{more}'

@@ -614,14 +614,11 @@ case_local(struct client *c)
 	return rtsan_post_send(c->qp, &wr, 1) == -ENOTCONN ? 0 : wrong(c, "posted to the dead");
 }
 
-/*
- * The script kills the server in the middle: everything posted completes in
- * error, the connection ends, and a new server can be reached. (RT-24)
- */
+/* Transfers both ways until the connection ends: everything posted has completed then. */
 static int
-case_killed(struct client *c)
+stream_to_end(struct client *c)
 {
-	uint64_t began, until = now_ms() + 30000;
+	uint64_t until = now_ms() + 30000;
 	int nb_posted = 0, nb_done = 0, nb_bad = 0, type = 0;
 	struct rtsan_wc wc;
 
@@ -653,12 +650,37 @@ case_killed(struct client *c)
 		return wrong(c, "%d of %d requests completed", nb_done, nb_posted);
 	printf("ended\n");
 	fflush(stdout);
-	for (began = now_ms(); now_ms() < began + 30000;) {
+	rtsan_qp_destroy(c->qp);
+	return 0;
+}
+
+/* The script kills the server, and nobody takes its place. (RT-24) */
+static int
+case_killed(struct client *c)
+{
+	int type;
+
+	if (stream_to_end(c) < 0)
+		return -1;
+	type = connect_as(c, c->peer, SERVICE, 0, PLAIN);
+	return type == RTSAN_EV_UNREACHABLE ? 0 : wrong(c, "event %d", type);
+}
+
+/* The script kills the server and starts another. (RT-24) */
+static int
+case_restarted(struct client *c)
+{
+	uint64_t until;
+
+	if (stream_to_end(c) < 0)
+		return -1;
+	until = now_ms() + 30000;
+	while (connected(c, PLAIN) < 0) {
+		if (now_ms() > until)
+			return -1;
 		rtsan_qp_destroy(c->qp);
-		if (connected(c, PLAIN) == 0)
-			return lives_on(c) < 0 ? -1 : disconnected(c);
 	}
-	return -1;
+	return lives_on(c) < 0 ? -1 : disconnected(c);
 }
 
 static const struct {
@@ -679,6 +701,7 @@ static const struct {
 	{"revoked-pull", case_revoked_pull},
 	{"local", case_local},
 	{"killed", case_killed},
+	{"restarted", case_restarted},
 };
 
 static int

@@ -14,11 +14,11 @@ import sys
 
 from e2e import SANITIZE, Memif, Run, Server, Tests, Work, check, counter
 
-FEW = 8 if SANITIZE else 1      # how many times fewer messages with sanitizers
+FEW = 10 if SANITIZE else 2     # how many times fewer messages with sanitizers
 
 # name: own arguments of the client, messages on a clean link
 TRAFFIC = {
-    'send': (['--mode', 'send', '--size', '1-20000'], 4000),
+    'send': (['--mode', 'send', '--size', '8-20000'], 4000),
     'send-small': (['--mode', 'send', '--size', '8-64', '--depth', '128'], 40000),
     'push': (['--mode', 'push', '--size', '1-20000'], 4000),
     'push-solicited': (['--mode', 'push', '--size', '1-50000', '--solicit', 'always'], 2000),
@@ -37,9 +37,7 @@ LINKS = {
     'clean': (None, 1, []),
     'mixed': ('drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3', 2,
               ['rtx', 'early', 'cam_inserts', 'drop_icrc', 'drop_duplicate']),
-    'drop5': ('drop=0.05,seed=5', 4, ['rtx', 'early', 'tlp']),
     'drop20': ('drop=0.2,seed=9', 16, ['rtx', 'early', 'tlp', 'rto', 'probes']),
-    'reorder': ('reorder=0.3,delay=20,seed=11', 4, ['cam_inserts']),
 }
 
 
@@ -84,9 +82,7 @@ class LinkTests:
 
     def stop(self):
         check(self.server is not None, 'there is no server')
-        status, result = self.server.stop()
-        check(result['leaks'] == 0, f'the server leaks {result["leaks"]}')
-        check(status == 0 and result['ok'], f'server: {self.server.process.tail()}')
+        result = self.server.stop_ok()
         add(self.counts, result)
         for name in self.expected:
             check(self.counts.get(name, 0) > 0, f'this link has exercised no {name}')
@@ -102,8 +98,7 @@ def rnr(work):
     server = Server(link, ['--rq', '1'])
     result = Run(link, ['--mode', 'send', '--size', '1-6000', '--count', str(400 // FEW),
                         '--verify'], 90).check_ok()
-    status, served = server.stop()
-    check(status == 0, server.process.tail())
+    served = server.stop_ok()
     check(counter(result, 'rnr_rx') > 0, 'the client met no receiver that was not ready')
     check(counter(served, 'rnr_tx') > 0, 'the server was always ready')
     check(counter(result, 'resync_tx') > 0, 'nothing was withdrawn')
@@ -116,8 +111,7 @@ def incast_deferred(work):
     server = Server(link)
     Run(link, ['--mode', 'incast', '--conns', '48', '--size', '1M', '--depth', '2', '--count',
                str(192 // FEW), '--verify'], 90).check_ok()
-    status, served = server.stop()
-    check(status == 0, server.process.tail())
+    served = server.stop_ok()
     check(counter(served, 'grants') > 0, 'no grants')
     check(counter(served, 'grants_deferred') > 0, 'every grant could go at once')
 
@@ -131,7 +125,7 @@ def duration_and_live(work):
     check(2.4 < result['seconds'] < 4, f'ran {result["seconds"]} s')
     check(run.out.count('Gb/s  ') >= 3, f'no rates each second: {run.out}')
     check(result['rtx'] == 0 or result['rtx'] < result['messages'] / 100, 'resends on a clean link')
-    check(server.stop()[0] == 0, 'server')
+    server.stop_ok()
 
 
 def own_lcore(work):
@@ -142,7 +136,7 @@ def own_lcore(work):
     for mode in ('send', 'push', 'pull'):
         Run(link, ['--mode', mode, '--size', '1-20000', '--count', str(1000 // FEW), '--verify',
                    *own], lcores='0@1,1@1').check_ok()
-    check(server.stop()[0] == 0, server.process.tail())
+    server.stop_ok()
 
 
 def make_tree(path):
@@ -201,15 +195,16 @@ def trees(work):
 def main():
     tests = Tests(900)
     with Work() as work:
-        links = ['clean', 'mixed', 'drop20'] if SANITIZE else list(LINKS)
+        links = ['mixed'] if SANITIZE else ['clean', 'mixed', 'drop20']
         for link_name in links:
             on_link = LinkTests(work, link_name)
             tests.add(f'{link_name}: start', on_link.start)
             for name in TRAFFIC:
                 for order in ORDERS:
-                    if order == 'relaxed' and not name.startswith('push'):
+                    # Placement as it comes is about pushes that arrive out of order.
+                    if order == 'relaxed' and (link_name != 'mixed' or name != 'push'):
                         continue
-                    if SANITIZE and order == 'relaxed':
+                    if SANITIZE and (link_name, order) != ('mixed', 'ordered'):
                         continue
                     tests.add(f'{link_name}: {name}, {order}', on_link.run, name, order)
             tests.add(f'{link_name}: counters and leaks', on_link.stop)

@@ -35,8 +35,12 @@ JOIN = '''
 while sleep 0.05; do
     for dev in tserver tclient; do
         [ -e /sys/class/net/$dev ] || continue
-        [ -e /sys/class/net/$dev/master ] && continue
-        ip link set $dev master br0 up
+        # The kernel's device gets the address of our port, and a bridge keeps what is for
+        # the addresses of its own ports: it must have another one.
+        case $(cat /sys/class/net/$dev/address) in
+        02:00:00:00:78:*) ip link set $dev address 02:00:00:00:79:$((RANDOM % 80 + 10)) ;;
+        esac
+        [ -e /sys/class/net/$dev/master ] || ip link set $dev master br0 up
     done
 done
 '''
@@ -52,8 +56,7 @@ def modes(work):
             90).check_ok()
     result = Run(link, ['--mode', 'atomic', '--count', str(200 // FEW), '--verify'], 90).check_ok()
     check(counter(result, 'atomics') > 0, 'no atomics')
-    status, served = server.stop()
-    check(status == 0 and served['leaks'] == 0, server.process.tail())
+    served = server.stop_ok()
 
 
 def bad_link(work):
@@ -63,8 +66,7 @@ def bad_link(work):
     result = Run(link, ['--mode', 'push', '--size', '1-20000', '--count', str(300 // FEW),
                         '--verify', *extra], 90).check_ok()
     check(counter(result, 'rtx') > 0, 'nothing was sent again')
-    status, served = server.stop()
-    check(status == 0 and served['leaks'] == 0, server.process.tail())
+    served = server.stop_ok()
 
 
 def main():

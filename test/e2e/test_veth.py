@@ -14,10 +14,10 @@ from e2e import (SANITIZE, Namespace, Run, Server, Tests, Veth, Work, check, cou
 
 FEW = 4 if SANITIZE else 1
 RUNS = [
-    ['--mode', 'send', '--size', '1-9000', '--count', '400'],
-    ['--mode', 'push', '--size', '1-30000', '--count', '300', '--solicit', 'always'],
-    ['--mode', 'push', '--size', '1-30000', '--count', '300', '--imm', '--order', 'unordered'],
-    ['--mode', 'pull', '--size', '1-20000', '--count', '300'],
+    ['--mode', 'send', '--size', '8-9000', '--count', '150'],
+    ['--mode', 'push', '--size', '1-30000', '--count', '100', '--solicit', 'always'],
+    ['--mode', 'push', '--size', '1-30000', '--count', '100', '--imm', '--order', 'unordered'],
+    ['--mode', 'pull', '--size', '1-20000', '--count', '100'],
     ['--mode', 'atomic', '--count', '300'],
     ['--mode', 'incast', '--conns', '6', '--count', '60'],
 ]
@@ -54,8 +54,7 @@ def drivers(work, server_driver, client_driver, v6):
     with Watch(work, watched, f'{server_driver}-{client_driver}-{v6}') as watch:
         server = Server(link)
         run_all(link)
-        status, served = server.stop()
-    check(status == 0 and served['leaks'] == 0, server.process.tail())
+        served = server.stop_ok()
     found = check_decodes(watch.path)
     missing = EVERY - set(found)
     check(not missing, f'never on the wire: {[hex(op) for op in missing]}')
@@ -74,8 +73,7 @@ def both_xdp(work, v6):
         total = counter(result, 'rx_pkts') + counter(result, 'tx_pkts')
         check(sum(found.values()) <= total, f'{sum(found.values())} packets of {total}')
         check_icrc(path)
-    status, served = server.stop()
-    check(status == 0 and served['leaks'] == 0, server.process.tail())
+    served = server.stop_ok()
 
 
 def bad_link(work, driver):
@@ -85,8 +83,7 @@ def bad_link(work, driver):
     with Watch(work, link.ns['server'], f'bad-{driver}') as watch:
         server = Server(link, [*extra, '--rq', '2'])
         results = run_all(link, extra)
-        status, served = server.stop()
-    check(status == 0 and served['leaks'] == 0, server.process.tail())
+        served = server.stop_ok()
     check(sum(counter(r, 'rtx') for r in results) > 0, 'nothing was sent again')
     found = check_decodes(watch.path)
     for op in (capture.NACK, capture.RESYNC, capture.PROBE):
@@ -111,13 +108,14 @@ def jumbo(work):
     link = Veth(work, 'af_packet')
     for ns in link.ns.values():
         ns.run('ip', 'link', 'set', 'pv0', 'mtu', '9000')
-    link.vdev = lambda role: '--vdev=net_af_packet0,iface=pv0,framesz=16384,blocksz=65536'
+    link.vdev = lambda role: ('--vdev=net_af_packet0,iface=pv0,qdisc_bypass=0,framesz=16384,'
+                              'blocksz=65536')
     extra = ['--set', 'mtu=9000']
     with Watch(work, link.ns['server'], 'jumbo') as watch:
         server = Server(link, extra)
         Run(link, ['--mode', 'push', '--size', '100000', '--count', '100', '--verify', *extra],
             90).check_ok()
-        check(server.stop()[0] == 0, server.process.tail())
+        server.stop_ok()
     longest = max(int(n) for (n,) in capture.fields(watch.path, 'frame.len'))
     check(8900 < longest <= 9014, f'the longest frame has {longest} bytes')
     check_decodes(watch.path)
@@ -137,7 +135,8 @@ def main():
                 print(f'# af_xdp left out: {no_xdp}')
                 continue
             tests.add(f'af_xdp server, {version}', drivers, work, 'af_xdp', 'af_packet', v6)
-            tests.add(f'af_xdp client, {version}', drivers, work, 'af_packet', 'af_xdp', v6)
+            if not v6:
+                tests.add(f'af_xdp client, {version}', drivers, work, 'af_packet', 'af_xdp', v6)
             tests.add(f'af_xdp at both ends, {version}', both_xdp, work, v6)
         tests.add('bad link', bad_link, work, 'af_packet')
         tests.add('corruption is seen', corrupted, work)

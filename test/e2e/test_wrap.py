@@ -16,10 +16,9 @@ def wrap(work, mode, order, bad):
     extra = [*START, *(BAD if bad else [])]
     server = Server(link, extra)
     count = (400 if bad else 4000) // FEW
-    result = Run(link, ['--mode', *mode, '--size', '1-9000', '--count', str(count), '--order', order,
+    result = Run(link, ['--mode', *mode, '--size', '8-9000', '--count', str(count), '--order', order,
                         '--verify', *extra], 90).check_ok()
-    status, served = server.stop()
-    check(status == 0 and served['leaks'] == 0, server.process.tail())
+    served = server.stop_ok()
     # At least 16 packets went each way, or nothing has wrapped.
     check(counter(result, 'tx_pkts') > 40 and counter(served, 'tx_pkts') > 40, 'too few packets')
     if bad:
@@ -32,7 +31,7 @@ def main():
         for mode in (['send'], ['push', '--solicit', 'always'], ['push', '--solicit', 'never'],
                      ['pull']):
             for order in ('ordered', 'unordered'):
-                for bad in (False, True):
+                for bad in (True,) if SANITIZE else (False, True):
                     name = f'{" ".join(mode)}, {order}, {"bad" if bad else "clean"} link'
                     tests.add(name, wrap, work, mode, order, bad)
         return tests.run()

@@ -27,7 +27,7 @@ enum model_fate {
 	FATE_OK,
 	FATE_REFUSE_REQ,  /**< pushReq or pullReq is refused */
 	FATE_REFUSE_DONE, /**< the ULP-ACK is a refusal */
-	FATE_REVOKE,	  /**< the region goes away half way */
+	FATE_REVOKE,      /**< the region goes away half way */
 };
 
 struct model_txn {

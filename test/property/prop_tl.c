@@ -17,10 +17,10 @@
 #include "model_tl.h"
 #include "san_time.h"
 
-#define FLIGHTS	  4096
+#define FLIGHTS   4096
 #define LIMIT_NS  (600 * SAN_NS_PER_S) /* virtual */
-#define LIMIT_RUN 3000000	       /* steps */
-#define BURST	  32
+#define LIMIT_RUN 3000000              /* steps */
+#define BURST     32
 
 struct flight {
 	uint64_t at_ns;
@@ -39,8 +39,8 @@ static struct {
 	struct flight flights[FLIGHTS];
 	uint32_t nb_flights;
 	uint32_t drop, dup, reorder; /* per 1000 */
-	uint32_t abort;		     /* per 1000 steps */
-	bool bytes;		     /* through the real packet format */
+	uint32_t abort;              /* per 1000 steps */
+	bool bytes;                  /* through the real packet format */
 	bool slow_recvs;
 	uint64_t close_ns;
 	uint64_t next_recv_ns;
@@ -71,7 +71,8 @@ draw_txn(struct model_dir *d, uint32_t id, uint32_t mix)
 	static const uint8_t codes[] = {SAN_ST_BAD_KEY, SAN_ST_BOUNDS, SAN_ST_REVOKED};
 
 	memset(x, 0, sizeof(*x));
-	x->req.type = what < 2 ? SAN_TL_PUSH : what == 2 ? SAN_TL_PULL : SAN_TL_ATOMIC;
+	x->req.type = what < 2 ? SAN_TL_PUSH : what == 2 ? SAN_TL_PULL :
+							   SAN_TL_ATOMIC;
 	x->req.addr = (uint64_t)id << 32;
 	x->req.key = (uint32_t)san_prng_u64(&w.g);
 	x->req.cookie = id;

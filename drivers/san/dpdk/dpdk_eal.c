@@ -119,11 +119,15 @@ start_again(const char *args, const struct rtsan_host *host)
 	return 0;
 }
 
+/*
+ * Not rte_eal_cleanup(): it unmaps memory that EAL's interrupt thread still looks
+ * through, because memif leaves its listener among the sources (DPDK 22.11), and
+ * the process dies of it as it ends. What it would release, the kernel does.
+ */
 static void
 cleanup(void)
 {
 	dpdk_ctx_halt();
-	rte_eal_cleanup();
 }
 
 int

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TL_PAIR_H
+#define TL_PAIR_H
+
+/**
+ * @file
+ * Two hosts with one connection (more on demand) and a ULP that does what the
+ * test told it and remembers what it was asked. Side 0 is the initiator of most
+ * tests, side 1 the target. The test carries the packets.
+ */
+
+#include "tl_host.h"
+
+#define PAIR_LOG  64
+#define PAIR_MEM  (1u << 20)
+#define PAIR_PKTS 256
+
+/** The ULP of one side. */
+struct tl_fake {
+	/* what it says */
+	uint8_t push_req, push_place, push_done, pull_req, pull_read;
+	uint32_t nb_recvs;
+	/* what it was asked */
+	uint32_t nb_push_req, nb_place, nb_done, nb_abort, nb_pull_req, nb_atomic, nb_room;
+	uint32_t nb_set_aside;
+	uint32_t done[PAIR_LOG]; /* RSNs in the order of the ULP-ACK, of pulls and atomics */
+	uint32_t imm;
+	uint64_t counter;
+	/* completions, in order */
+	uint32_t nb_cmpl;
+	uint64_t cookie[PAIR_LOG];
+	uint8_t status[PAIR_LOG];
+	uint32_t nb_pull_bytes;
+	uint64_t atomic_result;
+	uint8_t mem[PAIR_MEM];
+};
+
+static struct {
+	struct tl_host h[2];
+	struct tl_fake f[2];
+	struct san_pdl_conn *c[2];
+	uint16_t slot[2];
+	uint64_t now;
+	struct rte_mempool *pool;
+	struct rte_hash *cam[2];
+	struct tl_pkt out[PAIR_PKTS]; /* of the last pair_tx() */
+	uint32_t nb_out;
+} pair;
+
+/** What travels: byte *offset* of a push or pull. */
+static inline uint8_t
+pair_byte(uint64_t cookie, uint32_t offset)
+{
+	return (uint8_t)(cookie * 37 + offset * 3 + (offset >> 8));
+}
+
+static inline bool
+pair_reserve(void *ulp, uint16_t slot)
+{
+	struct tl_fake *f = ulp;
+
+	(void)slot;
+	if (f->nb_recvs <= f->nb_set_aside)
+		return false;
+	f->nb_set_aside++;
+	return true;
+}
+
+static inline void
+pair_unreserve(void *ulp, uint16_t slot)
+{
+	struct tl_fake *f = ulp;
+
+	(void)slot;
+	f->nb_set_aside--;
+}
+
+static inline uint8_t
+pair_push_req(void *ulp, struct san_tl_rxn *r)
+{
+	struct tl_fake *f = ulp;
+
+	f->nb_push_req++;
+	if (r->reserved) {
+		f->nb_set_aside--;
+		r->reserved = false;
+	}
+	if (f->push_req != SAN_ST_OK)
+		return f->push_req;
+	if (r->kind == SAN_KIND_PUSH)
+		return SAN_ST_OK;
+	if (f->nb_recvs == 0)
+		return SAN_ST_RNR;
+	f->nb_recvs--;
+	return SAN_ST_OK;
+}
+
+static inline uint8_t
+pair_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m, uint16_t off,
+		uint16_t len)
+{
+	struct tl_fake *f = ulp;
+	uint8_t *dst = &f->mem[r->addr + offset];
+	const void *src = rte_pktmbuf_read(m, off, len, dst);
+
+	f->nb_place++;
+	if (f->push_place != SAN_ST_OK)
+		return f->push_place;
+	SAN_VERIFY(src != NULL);
+	if (src != dst)
+		memcpy(dst, src, len);
+	return SAN_ST_OK;
+}
+
+static inline uint8_t
+pair_push_done(void *ulp, struct san_tl_rxn *r)
+{
+	struct tl_fake *f = ulp;
+
+	if (f->push_done != SAN_ST_OK)
+		return f->push_done;
+	f->done[f->nb_done++ % PAIR_LOG] = r->rsn;
+	f->imm = r->imm;
+	return SAN_ST_OK;
+}
+
+static inline void
+pair_push_abort(void *ulp, struct san_tl_rxn *r)
+{
+	struct tl_fake *f = ulp;
+
+	f->nb_abort++;
+	f->nb_recvs += r->kind != SAN_KIND_PUSH;
+}
+
+static inline uint8_t
+pair_pull_req(void *ulp, struct san_tl_rxn *r)
+{
+	struct tl_fake *f = ulp;
+
+	f->nb_pull_req++;
+	if (f->pull_req == SAN_ST_OK)
+		f->done[f->nb_done++ % PAIR_LOG] = r->rsn;
+	return f->pull_req;
+}
+
+static inline uint8_t
+pair_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len)
+{
+	struct tl_fake *f = ulp;
+
+	memcpy(dst, &f->mem[r->addr + offset], len);
+	return f->pull_read;
+}
+
+static inline uint8_t
+pair_atomic(void *ulp, struct san_tl_rxn *r)
+{
+	struct tl_fake *f = ulp;
+
+	f->nb_atomic++;
+	f->done[f->nb_done++ % PAIR_LOG] = r->rsn;
+	r->result = f->counter;
+	if (r->op == SAN_ATOMIC_FETCH_ADD)
+		f->counter += r->operand;
+	else if (f->counter == r->operand)
+		f->counter = r->swap;
+	return SAN_ST_OK;
+}
+
+static inline void
+pair_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst, uint16_t len)
+{
+	uint8_t *p = dst;
+	uint32_t i;
+
+	(void)ulp;
+	for (i = 0; i < len; i++)
+		p[i] = pair_byte(t->req.cookie, offset + i);
+}
+
+static inline uint8_t
+pair_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
+		uint16_t off, uint16_t len)
+{
+	struct tl_fake *f = ulp;
+	rte_be64_t v;
+
+	(void)offset;
+	if (t->req.type == SAN_TL_ATOMIC) {
+		memcpy(&v, rte_pktmbuf_mtod_offset(m, char *, off), sizeof(v));
+		f->atomic_result = rte_be_to_cpu_64(v);
+	}
+	f->nb_pull_bytes += len;
+	return SAN_ST_OK;
+}
+
+static inline void
+pair_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
+{
+	struct tl_fake *f = ulp;
+
+	f->cookie[f->nb_cmpl % PAIR_LOG] = t->req.cookie;
+	f->status[f->nb_cmpl++ % PAIR_LOG] = status;
+}
+
+static inline void
+pair_room(void *ulp, uint16_t slot)
+{
+	(void)slot;
+	((struct tl_fake *)ulp)->nb_room++;
+}
+
+static const struct san_tl_ulp_ops pair_ops = {
+	.reserve = pair_reserve,
+	.unreserve = pair_unreserve,
+	.push_req = pair_push_req,
+	.push_place = pair_push_place,
+	.push_done = pair_push_done,
+	.push_abort = pair_push_abort,
+	.pull_req = pair_pull_req,
+	.pull_read = pair_pull_read,
+	.atomic = pair_atomic,
+	.push_fill = pair_push_fill,
+	.pull_place = pair_pull_place,
+	.cmpl = pair_cmpl,
+	.room = pair_room,
+};
+
+/* ---- construction ---- */
+
+static inline struct tl_link
+pair_link(bool ordered)
+{
+	return (struct tl_link){
+		.ordered = ordered,
+		.req_win = 16,
+		.data_win = 64,
+		.msg_limit = 64,
+		.n = 64,
+		.mtu = 1000,
+		.rnr_ms = 1000,
+		.first_rsn = 0xfffffffc, /* wraps within a few (RT-3) */
+	};
+}
+
+static inline void
+pair_connect(const struct tl_link *l, uint16_t slot[2])
+{
+	struct tl_host *h[2] = {&pair.h[0], &pair.h[1]};
+
+	tl_host_connect(h, l, slot, pair.now);
+}
+
+/** *tl*: NULL, or what to use instead of the defaults of tl_host_conf(). */
+static inline void
+pair_open(const struct tl_link *l, const struct san_tl_conf *tl)
+{
+	struct san_pdl_conf pdl_conf;
+	struct san_tl_conf tl_conf;
+	int i;
+
+	if (pair.pool == NULL) {
+		pair.pool = tl_host_pool(1023);
+		pair.cam[0] = san_cam_table_create("pair0", 256, SOCKET_ID_ANY);
+		pair.cam[1] = san_cam_table_create("pair1", 256, SOCKET_ID_ANY);
+		SAN_VERIFY(pair.cam[0] != NULL && pair.cam[1] != NULL);
+	}
+	memset(pair.f, 0, sizeof(pair.f));
+	pair.now = 1000000;
+	pair.nb_out = 0;
+	for (i = 0; i < 2; i++) {
+		tl_host_conf(&pdl_conf, &tl_conf);
+		pdl_conf.cc = &san_pdl_cc_fixed;
+		if (tl != NULL)
+			tl_conf = *tl;
+		tl_conf.max_conns = TL_HOST_CONNS;
+		tl_conf.cam = pair.cam[i];
+		tl_conf.ops = &pair_ops;
+		tl_conf.ulp = &pair.f[i];
+		tl_host_create(&pair.h[i], (uint8_t)i, &pdl_conf, &tl_conf, pair.pool, pair.now);
+	}
+	pair_connect(l, pair.slot);
+	pair.c[0] = &pair.h[0].pdl->conns[pair.slot[0]];
+	pair.c[1] = &pair.h[1].pdl->conns[pair.slot[1]];
+}
+
+static inline void
+pair_drop_all(void)
+{
+	while (pair.nb_out > 0)
+		rte_pktmbuf_free(pair.out[--pair.nb_out].m);
+}
+
+/** Everything is released, and nothing was left behind. */
+static inline void
+pair_close(void)
+{
+	int i;
+	uint16_t slot;
+
+	pair_drop_all();
+	for (i = 0; i < 2; i++) {
+		struct san_tl *tl = pair.h[i].tl;
+
+		san_tl_check(tl);
+		san_pdl_check(pair.h[i].pdl);
+		for (slot = 0; slot < TL_HOST_CONNS; slot++)
+			san_tl_conn_close(tl, slot, SAN_ST_ABORTED, pair.now);
+		san_tl_check(tl);
+		SAN_VERIFY(tl->nb_free_txns == tl->conf.max_txns);
+		SAN_VERIFY(tl->nb_free_rxns == tl->conf.max_rxns);
+		SAN_VERIFY(tl->cam.nb_used == 0 && tl->nb_held == 0 && tl->nb_claims == 0);
+		SAN_VERIFY(tl->budget_used == 0 && tl->lapsed_used == 0);
+		SAN_VERIFY(pair.f[i].nb_set_aside == 0);
+		tl_host_destroy(&pair.h[i]);
+	}
+	SAN_VERIFY(rte_mempool_full(pair.pool));
+}
+
+/* ---- work ---- */
+
+static inline struct san_tl_conn *
+pair_tc(int side)
+{
+	return &pair.h[side].tl->conns[pair.slot[side]];
+}
+
+static inline int
+pair_submit(int side, const struct san_tl_req *req)
+{
+	return san_tl_submit(pair.h[side].tl, pair.slot[side], req, pair.now);
+}
+
+/** A push of side 0, named by *cookie*, that goes to address 4096 * cookie. */
+static inline int
+pair_push(uint64_t cookie, uint8_t kind, uint8_t solicit, uint32_t length)
+{
+	const struct san_tl_req req = {
+		.type = SAN_TL_PUSH,
+		.kind = kind,
+		.solicit = solicit,
+		.length = length,
+		.key = 77,
+		.addr = cookie * 4096,
+		.imm = 0xabcd0000 + (uint32_t)cookie,
+		.cookie = cookie,
+	};
+
+	return pair_submit(0, &req);
+}
+
+static inline int
+pair_pull(uint64_t cookie, uint32_t length)
+{
+	const struct san_tl_req req = {
+		.type = SAN_TL_PULL,
+		.length = length,
+		.key = 77,
+		.addr = cookie * 4096,
+		.cookie = cookie,
+	};
+
+	return pair_submit(0, &req);
+}
+
+static inline int
+pair_add(uint64_t cookie, uint64_t addend)
+{
+	const struct san_tl_req req = {
+		.type = SAN_TL_ATOMIC,
+		.op = SAN_ATOMIC_FETCH_ADD,
+		.operand = addend,
+		.cookie = cookie,
+	};
+
+	return pair_submit(0, &req);
+}
+
+/** RSN number *i* of side 0, from its first one on. */
+static inline uint32_t
+pair_rsn(uint32_t i)
+{
+	return pair_tc(0)->peer.first_rsn_tx + i;
+}
+
+/* ---- packets ---- */
+
+/** What *side* sends now goes to pair.out; what was there is lost. Returns how many. */
+static inline uint32_t
+pair_tx(int side)
+{
+	pair_drop_all();
+	pair.nb_out = tl_host_tx(&pair.h[side], pair.out, PAIR_PKTS, pair.now);
+	san_tl_check(pair.h[side].tl);
+	return pair.nb_out;
+}
+
+static inline struct san_wire_pkt *
+pair_pkt(uint32_t i)
+{
+	SAN_VERIFY(i < pair.nb_out);
+	return &san_pkt(pair.out[i].m)->w;
+}
+
+/** A copy of packet *i* arrives at *side*. */
+static inline enum san_drop
+pair_rx(int side, uint32_t i)
+{
+	struct tl_pkt k = pair.out[i];
+	enum san_drop drop;
+
+	SAN_VERIFY(i < pair.nb_out);
+	k.m = tl_host_copy(&pair.h[side], k.m);
+	drop = tl_host_rx(&pair.h[side], &k, pair.now);
+	san_tl_check(pair.h[side].tl);
+	san_pdl_check(pair.h[side].pdl);
+	return drop;
+}
+
+/** Index in pair.out of the *n*th packet of kind *op*, or UINT32_MAX. */
+static inline uint32_t
+pair_find(uint8_t op, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < pair.nb_out; i++)
+		if (pair_pkt(i)->op == op && n-- == 0)
+			return i;
+	return UINT32_MAX;
+}
+
+/** Everything that *side* has to send arrives. Returns how many packets. */
+static inline uint32_t
+pair_xfer(int side)
+{
+	uint32_t i, n = pair_tx(side);
+
+	for (i = 0; i < n; i++)
+		pair_rx(1 - side, i);
+	return n;
+}
+
+static inline void
+pair_tick(int side)
+{
+	SAN_VERIFY(tl_host_tick(&pair.h[side], pair.now));
+	san_tl_check(pair.h[side].tl);
+}
+
+/** Let *ns* pass on both sides, without packets. */
+static inline void
+pair_wait(uint64_t ns)
+{
+	pair.now += ns;
+	pair_tick(0);
+	pair_tick(1);
+}
+
+/** Packets and time until nobody sends for 20 ms: longer than a timeout. */
+static inline void
+pair_settle(void)
+{
+	uint64_t last = pair.now;
+
+	while (pair.now < last + 20 * SAN_NS_PER_MS) {
+		if (pair_xfer(0) + pair_xfer(1) != 0)
+			last = pair.now;
+		pair_wait(10 * SAN_NS_PER_US);
+	}
+}
+
+/** The bytes of push *cookie* are at their place. */
+static inline bool
+pair_has_bytes(uint64_t cookie, uint32_t length)
+{
+	uint32_t i;
+
+	for (i = 0; i < length; i++)
+		if (pair.f[1].mem[cookie * 4096 + i] != pair_byte(cookie, i))
+			return false;
+	return true;
+}
+
+#endif /* TL_PAIR_H */

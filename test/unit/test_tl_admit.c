@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "san_seq.h"
+#include "tl_pair.h"
+
+#define CONNS 5
+
+static uint16_t slots[CONNS][2]; /* of every connection, side 0 and side 1 */
+
+static void
+open_all(uint8_t policy)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_conf tl;
+	int i;
+
+	san_tl_conf_default(&tl);
+	tl.budget_bytes = 8000;
+	tl.lapsed_bytes = 3000;
+	tl.grant_bytes = 4000;
+	tl.policy = policy;
+	pair_open(&l, &tl);
+	slots[0][0] = pair.slot[0];
+	slots[0][1] = pair.slot[1];
+	for (i = 1; i < CONNS; i++)
+		pair_connect(&l, slots[i]);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	open_all(SAN_GRANT_RR);
+	return 0;
+}
+
+static int
+setup_srpt(void **state)
+{
+	(void)state;
+	open_all(SAN_GRANT_SRPT);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+static void
+push_on(uint32_t conn, uint64_t cookie, uint32_t length)
+{
+	const struct san_tl_req req = {
+		.type = SAN_TL_PUSH,
+		.solicit = SAN_SOLICIT_ALWAYS,
+		.length = length,
+		.addr = cookie * 16384,
+		.cookie = cookie,
+	};
+
+	assert_int_equal(san_tl_submit(pair.h[0].tl, slots[conn][0], &req, pair.now), 0);
+}
+
+static struct san_tl_conn *
+target(uint32_t conn)
+{
+	return &pair.h[1].tl->conns[slots[conn][1]];
+}
+
+/* RT-13: at every step, over all connections. */
+static void
+san_tl_admit_run__never_above_the_budget(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < CONNS; i++) {
+		push_on(i, i, 10000);
+		push_on(i, CONNS + i, 10000);
+	}
+	pair_xfer(0);
+	assert_true(tl->stats.nb_grants_deferred > 0);
+	assert_int_equal(tl->budget_used, 8000);
+	for (i = 0; i < 3000 && pair.f[0].nb_cmpl < 2 * CONNS; i++) {
+		pair_xfer(0);
+		assert_true(tl->budget_used <= 8000);
+		pair_xfer(1);
+		pair_wait(10 * SAN_NS_PER_US);
+	}
+	assert_int_equal(pair.f[0].nb_cmpl, 2 * CONNS);
+	assert_int_equal(tl->stats.budget_high, 8000);
+	pair_settle();
+	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+}
+
+/* Design, rule 6: no connection holds more than a quarter while others wait. */
+static void
+san_tl_admit_run__a_quarter_each(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	push_on(0, 0, 100000);
+	pair_xfer(0);
+	assert_int_equal(target(0)->charged, 8000); /* nobody else waits */
+	pair_xfer(1);
+	for (i = 1; i < CONNS; i++)
+		push_on(i, i, 100000);
+	pair_tx(0);
+	for (i = 0; i < pair.nb_out; i++) /* all that was granted, and the other requests */
+		pair_rx(1, i);
+	for (i = 0; i < 200; i++) {
+		pair_xfer(0);
+		pair_xfer(1);
+		pair_wait(10 * SAN_NS_PER_US);
+	}
+	for (i = 0; i < CONNS; i++)
+		assert_true(target(i)->charged <= 2000);
+}
+
+/* Shortest remaining first, over connections. */
+static void
+san_tl_admit_run__shortest_first(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < CONNS; i++)
+		push_on(i, i, 20000);
+	pair_xfer(0);
+	pair_xfer(1);
+	push_on(4, 9, 1000); /* behind the long one of its own connection: RT-16 */
+	pair_xfer(0);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, CONNS + 1);
+	push_on(0, 10, 50000);
+	pair_xfer(0); /* it has the whole budget */
+	push_on(1, 11, 9000);
+	push_on(2, 12, 1000);
+	pair_tx(0);
+	for (i = 0; i < pair.nb_out; i++)
+		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_REQ)
+			pair_rx(1, i);
+	assert_int_equal(target(1)->charged + target(2)->charged, 0);
+	pair_xfer(1);
+	pair_tx(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE); /* room for one of them */
+	assert_int_equal(target(2)->charged, 1000);
+	assert_int_equal(target(1)->charged, 0);
+}
+
+/* Design, rule 6: unused for 4 RTT it leaves the budget, and stays valid. */
+static void
+san_tl_lapse__stays_valid(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	push_on(0, 0, 2500);
+	pair_xfer(0);
+	assert_int_equal(tl->budget_used, 2500);
+	pair_wait(99 * SAN_NS_PER_US);
+	assert_int_equal(tl->budget_used, 2500);
+	pair_wait(2 * SAN_NS_PER_US);
+	assert_int_equal(tl->budget_used, 0);
+	assert_int_equal(tl->lapsed_used, 2500);
+	assert_int_equal(tl->stats.nb_grants_lapsed, 1);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(tl->lapsed_used, 0);
+}
+
+/* RT-13: lapsed grants are bounded too; what does not fit stays in the budget. */
+static void
+san_tl_lapse__bounded(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	push_on(0, 0, 8000);
+	pair_xfer(0);
+	assert_int_equal(tl->budget_used, 8000);
+	pair_wait(SAN_NS_PER_MS);
+	assert_int_equal(tl->lapsed_used, 3000);
+	assert_int_equal(tl->budget_used, 5000);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+}
+
+/* Design, rule 6: a grant that is being used does not lapse. */
+static void
+san_tl_lapse__used_meanwhile(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	push_on(0, 0, 4000);
+	pair_xfer(0);
+	pair_xfer(1);
+	pair_tx(0);
+	pair_wait(60 * SAN_NS_PER_US);
+	pair_rx(1, 0);
+	pair_wait(60 * SAN_NS_PER_US);
+	assert_int_equal(tl->budget_used, 3000);
+	pair_wait(60 * SAN_NS_PER_US);
+	assert_int_equal(tl->budget_used, 0);
+}
+
+/* RT-13: a dead connection's share returns, and is granted to those that wait. */
+static void
+san_tl_conn_close__share_returns(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	push_on(0, 0, 50000);
+	pair_xfer(0);
+	push_on(1, 1, 5000);
+	pair_xfer(0);
+	assert_int_equal(target(1)->charged, 0);
+	san_tl_conn_close(tl, slots[0][1], SAN_ST_ABORTED, pair.now);
+	assert_int_equal(target(1)->charged, 5000);
+	assert_int_equal(tl->budget_used, 5000);
+}
+
+/* Design, rule 6: pulled bytes are charged at home; one piece of a connection always goes. */
+static void
+san_tl_charge__pulls(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+
+	(void)state;
+	assert_int_equal(pair_pull(0, 5000), 0);
+	assert_int_equal(tl->budget_used, 5000);
+	assert_int_equal(pair_pull(1, 5000), -EAGAIN);
+	assert_int_equal(pair_pull(1, 3000), 0);
+	assert_int_equal(tl->budget_used, 8000);
+	assert_int_equal(pair_pull(2, 1), -EAGAIN);
+	{
+		const struct san_tl_req req = {.type = SAN_TL_PULL, .length = 9000, .cookie = 7};
+
+		/* another connection has none outstanding */
+		assert_int_equal(san_tl_submit(tl, slots[1][0], &req, pair.now), 0);
+	}
+	assert_int_equal(tl->budget_used, 8000); /* and yet never above */
+	pair_settle();
+	assert_true(pair.f[0].nb_room > 0);
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
+	assert_int_equal(pair_pull(2, 8000), 0);
+}
+
+int
+main(void)
+{
+#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_tl_admit_run__never_above_the_budget),
+		T(san_tl_admit_run__a_quarter_each),
+		U(san_tl_admit_run__shortest_first, setup_srpt),
+		T(san_tl_lapse__stays_valid),
+		T(san_tl_lapse__bounded),
+		T(san_tl_lapse__used_meanwhile),
+		T(san_tl_conn_close__share_returns),
+		T(san_tl_charge__pulls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

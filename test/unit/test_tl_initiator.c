@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "san_seq.h"
+#include "tl_pair.h"
+
+#define NEVER   SAN_SOLICIT_NEVER
+#define PUSH(n) pair_push(n, SAN_KIND_PUSH, NEVER, 100)
+
+static int
+setup(void **state)
+{
+	struct tl_link l = pair_link(true);
+
+	(void)state;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+static int
+setup_unordered(void **state)
+{
+	struct tl_link l = pair_link(false);
+
+	(void)state;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+/* N = 4, two messages at once. */
+static int
+setup_tight(void **state)
+{
+	struct tl_link l = pair_link(true);
+
+	(void)state;
+	l.n = 4;
+	l.msg_limit = 2;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+static int
+setup_few_records(void **state)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_conf tl;
+
+	(void)state;
+	san_tl_conf_default(&tl);
+	tl.max_txns = 2;
+	pair_open(&l, &tl);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+/* RT-32: it has its RSN and SSN, and is found by it, before anything is sent. */
+static void
+san_tl_submit__registered_first(void **state)
+{
+	const struct san_tl_conn *tc = pair_tc(0);
+
+	(void)state;
+	assert_int_equal(pair_push(5, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100), 0);
+	assert_int_equal(PUSH(6), 0);
+	assert_int_equal(tc->rsn_next, pair_rsn(2));
+	assert_int_equal(tc->ssn_next, pair_rsn(1));
+	assert_int_equal(tc->txns[pair_rsn(0) % SAN_TL_N_MAX]->req.cookie, 5);
+	assert_int_equal(tc->txns[pair_rsn(1) % SAN_TL_N_MAX]->req.cookie, 6);
+	assert_true(pair.c[0]->in_ready);
+	assert_int_equal(pair.c[0]->tx[SAN_WIN_REQ].next, pair.c[0]->tx[SAN_WIN_REQ].base);
+}
+
+/* RT-12: L - 1, L; C - 1, C; and the caller's word. */
+static void
+san_tl_submit__solicited_or_not(void **state)
+{
+	static const struct {
+		uint8_t solicit;
+		uint32_t length, level;
+		bool expected;
+	} table[] = {
+		{SAN_SOLICIT_AUTO, 4999, 0, false},
+		{SAN_SOLICIT_AUTO, 5000, 0, true},
+		{SAN_SOLICIT_AUTO, 4999, 99, false},
+		{SAN_SOLICIT_AUTO, 4999, 100, true},
+		{SAN_SOLICIT_AUTO, 0, 100, false}, /* nothing to grant */
+		{SAN_SOLICIT_ALWAYS, 1, 0, true},
+		{SAN_SOLICIT_NEVER, 500000, 200, false},
+	};
+	struct san_tl *tl = pair.h[0].tl;
+	uint64_t nb = 0;
+	uint32_t i;
+
+	(void)state;
+	tl->conf.solicit_len = 5000;
+	tl->conf.solicit_level = 100;
+	for (i = 0; i < RTE_DIM(table); i++) {
+		pair.c[0]->cc.level = table[i].level;
+		assert_int_equal(
+			pair_push(i, SAN_KIND_PUSH, table[i].solicit, table[i].length), 0);
+		nb += table[i].expected;
+		assert_int_equal(tl->stats.nb_push_slctd, nb);
+	}
+	assert_int_equal(tl->stats.nb_push_unslctd, RTE_DIM(table) - nb);
+}
+
+/* Design, rule 6: no RSN N beyond the oldest unfinished; told when there is room. */
+static void
+san_tl_submit__n(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(PUSH(i), 0);
+	assert_int_equal(PUSH(4), -EAGAIN);
+	assert_int_equal(pair.f[0].nb_room, 0);
+	pair_settle();
+	assert_true(pair.f[0].nb_room > 0);
+	assert_int_equal(PUSH(4), 0);
+	pair_tc(0)->draining = true;
+	assert_int_equal(PUSH(5), -ENOTCONN);
+}
+
+/* The pool is shared: another connection's end makes room. */
+static void
+san_tl_submit__pool(void **state)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_req req = {.type = SAN_TL_PUSH, .length = 10, .key = 77, .cookie = 9};
+	uint16_t slot[2];
+
+	(void)state;
+	pair_connect(&l, slot);
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(PUSH(1), 0);
+	assert_int_equal(san_tl_submit(pair.h[0].tl, slot[0], &req, pair.now), -EAGAIN);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_room, 1);
+	assert_int_equal(san_tl_submit(pair.h[0].tl, slot[0], &req, pair.now), 0);
+}
+
+/* PCB-3: no more messages than the limit, whatever the windows allow. */
+static void
+san_tl_tx_next__message_limit(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(PUSH(i), 0);
+	assert_int_equal(pair_tx(0), 2);
+	assert_int_equal(pair_tc(0)->nb_msgs, 2);
+	pair_rx(1, 0);
+	pair_rx(1, 1);
+	pair_xfer(1);
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair_tx(0), 2);
+}
+
+/* PCB-5: received is not complete: a message counts until the cumulative RSN passes it. */
+static void
+san_tl_on_cmpl_in__frees_the_count(void **state)
+{
+	struct san_tl_conn *tc = pair_tc(0);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		assert_int_equal(PUSH(i), 0);
+	assert_int_equal(pair_tx(0), 2);
+	pair_rx(1, 1); /* received and held: the first is missing */
+	pair_xfer(1);
+	assert_int_equal(tc->nb_msgs, 2);
+	pair.c[0]->cmpl_in = pair_rsn(1);
+	pair.c[0]->cmpl_in_valid = true;
+	san_tl_on_cmpl_in(pair.h[0].tl, pair.slot[0]);
+	assert_int_equal(tc->nb_msgs, 1);
+	assert_int_equal(pair.f[0].nb_cmpl, 0); /* the packet's ACK is another matter */
+	pair.c[0]->cmpl_in = pair_rsn(50);      /* never issued: nobody believes it */
+	san_tl_on_cmpl_in(pair.h[0].tl, pair.slot[0]);
+	assert_int_equal(tc->nb_msgs, 1);
+}
+
+/* Design, rule 3; RT-17: no push data before the requests below it, and all in RSN order. */
+static void
+san_tl_tx_next__rsn_order(void **state)
+{
+	struct san_pdl_room room = {.nb_req = 0, .nb_data = 9, .nb_credit = 9};
+	struct san_pdl_entry e = {0};
+
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_pull(1, 10), 0);
+	assert_int_equal(PUSH(2), 0);
+	assert_int_equal(pair_add(3, 1), 0);
+	assert_true(san_tl_tx_next(pair.h[0].tl, pair.c[0], &room, &e, pair.now));
+	assert_int_equal(e.op, SAN_OP_PUSH_UNSLCTD_DATA);
+	assert_int_equal(e.rsn, pair_rsn(0));
+	pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->last_sent = true; /* as if */
+	assert_false(san_tl_tx_next(pair.h[0].tl, pair.c[0], &room, &e, pair.now));
+	pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->last_sent = false;
+	pair_tc(0)->data_rsn = pair_rsn(0);
+	assert_int_equal(pair_tx(0), 4);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_REQ, 0))->psn + 1,
+			 pair_pkt(pair_find(SAN_OP_ATOMIC_REQ, 0))->psn);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 0))->rsn, pair_rsn(0));
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 1))->rsn, pair_rsn(2));
+}
+
+/* RT-17: again is the same packet: PSN, RSN, offset, bytes. */
+static void
+san_tl_tx_fill__again_the_same(void **state)
+{
+	struct san_wire_pkt first, *p;
+	char bytes[1000];
+
+	(void)state;
+	assert_int_equal(pair_push(3, SAN_KIND_PUSH, NEVER, 1500), 0);
+	assert_int_equal(pair_tx(0), 2);
+	first = *pair_pkt(1);
+	memcpy(bytes, rte_pktmbuf_mtod(pair.out[1].m, char *), first.payload_len);
+	do {
+		pair_wait(100 * SAN_NS_PER_US);
+	} while (pair_tx(0) < 2);
+	p = pair_pkt(1);
+	assert_int_equal(p->psn, first.psn);
+	assert_int_equal(p->rsn, first.rsn);
+	assert_int_equal(p->offset, first.offset);
+	assert_int_equal(p->length, 1500);
+	assert_int_equal(p->flags, first.flags);
+	assert_int_equal(p->payload_len, first.payload_len);
+	assert_memory_equal(bytes, rte_pktmbuf_mtod(pair.out[1].m, char *), first.payload_len);
+}
+
+/* RT-20: acknowledged when all its packets are, not when LAST is. */
+static void
+san_tl_on_acked__all_packets(void **state)
+{
+	struct san_pdl_entry e = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .rsn = pair_rsn(0)};
+
+	(void)state;
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 1500), 0);
+	assert_int_equal(pair_tx(0), 2);
+	e.flags = SAN_F_LAST;
+	san_tl_on_acked(pair.h[0].tl, pair.slot[0], &e, 1, pair.now);
+	assert_int_equal(pair.f[0].nb_cmpl, 0);
+	e.flags = 0;
+	san_tl_on_acked(pair.h[0].tl, pair.slot[0], &e, 1, pair.now);
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
+}
+
+/* RT-14, RT-19: finished ahead of its turn: reported in its turn, out of the CAM. */
+static void
+san_tl_txn_finish__in_order(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_pull(1, 100), 0);
+	assert_int_equal(pair_pull(2, 100), 0);
+	pair_tx(0);
+	for (i = 0; i < pair.nb_out; i++)
+		pair_rx(1, i);
+	pair_tx(1);
+	for (i = 0; i < 2; i++) { /* pull data, but not what acknowledges the push */
+		pair_pkt(pair_find(SAN_OP_PULL_DATA, i))->data_ebsn -= 1;
+		pair_rx(0, pair_find(SAN_OP_PULL_DATA, i));
+	}
+	assert_int_equal(pair.f[0].nb_pull_bytes, 200);
+	assert_int_equal(pair.f[0].nb_cmpl, 0);
+	assert_int_equal(pair.h[0].tl->cam.nb_used, 2);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(pair.f[0].cookie[i], i);
+}
+
+/* RT-15: unordered, it waits for nothing. */
+static void
+san_tl_txn_finish__unordered(void **state)
+{
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_pull(1, 100), 0);
+	pair_tx(0);
+	pair_rx(1, pair_find(SAN_OP_PULL_REQ, 0));
+	pair_xfer(1);
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].cookie[0], 1);
+	assert_int_equal(pair.h[0].tl->cam.nb_used, 0);
+}
+
+/* RT-11, RT-21, RT-32: pull data: what was never asked for, too much, too late. */
+static void
+san_tl_rx_pull_data__refused(void **state)
+{
+	struct san_wire_pkt *p, saved;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(pair_pull(1, 1500), 0);
+	pair_xfer(0);
+	pair_tx(1);
+	i = pair_find(SAN_OP_PULL_DATA, 0);
+	p = pair_pkt(i);
+	saved = *p;
+	p->rsn = pair_rsn(1);
+	assert_int_equal(pair_rx(0, i), SAN_DROP_RSN);
+	p->rsn = pair_rsn(0) - 1;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_RSN);
+	*p = saved;
+	p->offset = 501;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_RANGE);
+	*p = saved;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(0, pair_find(SAN_OP_PULL_DATA, 1)), SAN_DROP_NONE);
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	p->psn += 2; /* under a PSN of its own, but of a finished pull */
+	assert_int_equal(pair_rx(0, i), SAN_DROP_FINISHED);
+	assert_int_equal(pair.c[0]->rx[SAN_WIN_DATA].base, p->psn + 1);
+}
+
+/* The end of the connection completes everything, in order, with what became of it. */
+static void
+san_tl_conn_close__completes(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 5; i++)
+		assert_int_equal(i == 3 ? pair_pull(i, 100) : PUSH(i), 0);
+	pair_tx(0);
+	pair_rx(1, pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 0));
+	pair_xfer(1);
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_false(san_tl_is_drained(pair.h[0].tl, pair.slot[0]));
+	san_tl_conn_close(pair.h[0].tl, pair.slot[0], 66, pair.now);
+	assert_int_equal(pair.f[0].nb_cmpl, 5);
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(pair.f[0].cookie[i], i);
+		assert_int_equal(pair.f[0].status[i], i == 0 ? SAN_ST_OK : 66);
+	}
+	assert_true(san_tl_is_drained(pair.h[0].tl, pair.slot[0]));
+	assert_int_equal(PUSH(9), -ENOTCONN);
+	san_tl_conn_close(pair.h[0].tl, pair.slot[0], 66, pair.now); /* harmless */
+}
+
+int
+main(void)
+{
+#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_tl_submit__registered_first),
+		T(san_tl_submit__solicited_or_not),
+		U(san_tl_submit__n, setup_tight),
+		U(san_tl_submit__pool, setup_few_records),
+		U(san_tl_tx_next__message_limit, setup_tight),
+		U(san_tl_on_cmpl_in__frees_the_count, setup_tight),
+		T(san_tl_tx_next__rsn_order),
+		T(san_tl_tx_fill__again_the_same),
+		T(san_tl_on_acked__all_packets),
+		T(san_tl_txn_finish__in_order),
+		U(san_tl_txn_finish__unordered, setup_unordered),
+		T(san_tl_rx_pull_data__refused),
+		T(san_tl_conn_close__completes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "san_seq.h"
+#include "tl_pair.h"
+
+#define NEVER   SAN_SOLICIT_NEVER
+#define PUSH(n) pair_push(n, SAN_KIND_PUSH, NEVER, 100)
+#define SEND(n) pair_push(n, SAN_KIND_SEND, NEVER, 100)
+
+static int
+setup(void **state)
+{
+	struct tl_link l = pair_link(true);
+
+	(void)state;
+	l.rnr_ms = 5;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+static int
+setup_unordered(void **state)
+{
+	struct tl_link l = pair_link(false);
+
+	(void)state;
+	l.rnr_ms = 5;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+static int
+setup_few_records(void **state)
+{
+	struct tl_link l = pair_link(false);
+	struct san_tl_conf tl;
+
+	(void)state;
+	san_tl_conf_default(&tl);
+	tl.max_rxns = 1;
+	pair_open(&l, &tl);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+/* The NACK that *side* has to send; it stays in pair.out. */
+static struct san_wire_pkt *
+nack_of(int side)
+{
+	uint32_t i;
+
+	pair_tx(side);
+	i = pair_find(SAN_OP_NACK, 0);
+	assert_int_not_equal(i, UINT32_MAX);
+	return pair_pkt(i);
+}
+
+/* RT-23, RT-33; design, rule 4: withdrawn, then again under new PSNs, with the round. */
+static void
+san_tl_rnr__withdraw_and_resend(void **state)
+{
+	struct san_wire_pkt *p;
+	uint32_t i, psn;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		assert_int_equal(SEND(i), 0);
+	assert_int_equal(pair_tx(0), 3);
+	psn = pair_pkt(0)->psn;
+	assert_int_equal(pair_pkt(0)->round, 0);
+	assert_int_equal(pair_rx(1, 2), SAN_DROP_NONE); /* held */
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	/* what was held above it is dropped, and no longer reported */
+	assert_int_equal(pair.h[1].tl->nb_held, 0);
+	assert_int_equal(pair.c[1]->rx[SAN_WIN_DATA].high, psn);
+	p = nack_of(1);
+	assert_int_equal(p->status, SAN_ST_RNR);
+	assert_int_equal(p->nack_psn, psn);
+	assert_int_equal(p->rsn, pair_rsn(0));
+	assert_int_equal(p->round, 1);
+	assert_int_equal(p->delay_us, 100);
+	assert_int_equal(pair_rx(0, pair_find(SAN_OP_NACK, 0)), SAN_DROP_NONE);
+	assert_int_equal(pair_tx(0), 3);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(pair_pkt(i)->op, SAN_OP_RESYNC);
+		assert_int_equal(pair_pkt(i)->psn, psn + i);
+		assert_int_equal(pair_pkt(i)->status, SAN_RESYNC_FILL);
+		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
+	}
+	assert_int_equal(pair.c[1]->rx[SAN_WIN_DATA].base, psn + 3);
+	pair_xfer(1);
+	assert_int_equal(pair_tx(0), 0); /* not before the delay is over */
+	pair.f[1].nb_recvs = 3;
+	pair_wait(101 * SAN_NS_PER_US);
+	assert_int_equal(pair_tx(0), 3);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(pair_pkt(i)->rsn, pair_rsn(i));
+		assert_int_equal(pair_pkt(i)->psn, psn + 3 + i);
+		assert_int_equal(pair_pkt(i)->round, 1);
+		pair_rx(1, i);
+	}
+	assert_int_equal(pair.f[1].nb_done, 3);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+}
+
+/* Design, rule 4: what was sent before the RNR is refused after it, with the NACK again. */
+static void
+san_tl_is_old_round__refused_again(void **state)
+{
+	struct san_wire_pkt *p;
+
+	(void)state;
+	assert_int_equal(SEND(0), 0);
+	assert_int_equal(SEND(1), 0);
+	assert_int_equal(pair_tx(0), 2);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	pair.f[1].nb_recvs = 2; /* now it would be ready */
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_ROUND);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_ROUND);
+	assert_int_equal(pair.f[1].nb_done, 0);
+	pair_tx(1);
+	p = pair_pkt(pair_find(SAN_OP_NACK, 2));
+	assert_int_equal(p->round, 1);
+	assert_int_equal(p->rsn, pair_rsn(0)); /* the first of those refused */
+	/* the last one alone gets through */
+	assert_int_equal(pair_rx(0, pair_find(SAN_OP_NACK, 2)), SAN_DROP_NONE);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 1);
+}
+
+/* RT-20; design, rules 4 and 17: an old NACK, or one about nothing outstanding, is nothing. */
+static void
+san_tl_rx_nack__stale(void **state)
+{
+	struct san_wire_pkt *p, saved;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(SEND(0), 0);
+	pair_xfer(0);
+	p = nack_of(1);
+	saved = *p;
+	i = pair_find(SAN_OP_NACK, 0);
+	p->nack_psn += 1;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE);
+	*p = saved;
+	p->rsn += 1;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE);
+	*p = saved;
+	p->round = 0;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE);
+	*p = saved;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE); /* a duplicate */
+	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 1);
+	assert_int_equal(pair.h[0].pdl->stats.nb_withdrawn, 1);
+	p->status = SAN_ST_BAD_KEY; /* of a PSN that is RESYNC by now */
+	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE);
+}
+
+/* RT-23: RNR has a time of its own; then only this one fails, and the rest goes on. */
+static void
+san_tl_rnr_timer__gives_up(void **state)
+{
+	uint64_t start = pair.now;
+
+	(void)state;
+	assert_int_equal(SEND(0), 0);
+	assert_int_equal(PUSH(1), 0);
+	while (pair.f[0].nb_cmpl < 2) {
+		pair_xfer(0);
+		pair_xfer(1);
+		pair_wait(10 * SAN_NS_PER_US);
+	}
+	assert_int_equal(pair.f[0].status[0], SAN_ST_RNR);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
+	assert_in_range(pair.now - start, 5 * SAN_NS_PER_MS, 6 * SAN_NS_PER_MS);
+	assert_true(pair.h[1].tl->stats.nb_rnr_tx > 10);
+	assert_int_equal(pair.h[0].tl->stats.nb_aborts, 1);
+	assert_int_equal(pair.f[1].nb_done, 1);
+}
+
+/* Design, rule 4: unordered, RNR concerns its own RSN only. */
+static void
+san_tl_rnr__unordered_only_itself(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(SEND(0), 0);
+	assert_int_equal(PUSH(1), 0);
+	assert_int_equal(SEND(2), 0);
+	assert_int_equal(pair_tx(0), 3);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 2), SAN_DROP_RNR);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_ROUND);
+	pair_tx(1);
+	for (i = pair.nb_out; i > 0; i--) /* the NACKs in the wrong order: both count */
+		pair_rx(0, i - 1);
+	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 2);
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].cookie[0], 1);
+	pair.f[1].nb_recvs = 2;
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_int_equal(pair.f[1].nb_done, 3);
+}
+
+/* RT-26: unordered without a record: PSNs are withdrawn, or the window would be full of them. */
+static void
+san_tl_no_record__withdraws(void **state)
+{
+	struct san_wire_pkt *p;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 16; i++)
+		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
+	assert_int_equal(pair_tx(0), 32);
+	/* the second half of each: 14 records beyond the two that are claimed */
+	for (i = 1; i < 15; i++)
+		assert_int_equal(pair_rx(1, 2 * i + 1), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 31), SAN_DROP_NO_TXN);
+	assert_int_equal(pair_rx(1, 30), SAN_DROP_ROUND);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE); /* the head of the line */
+	p = nack_of(1);
+	assert_int_equal(p->status, SAN_ST_RESOURCE);
+	assert_int_equal(p->rsn, pair_rsn(15));
+	assert_int_equal(p->round, 1);
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(0, 1), SAN_DROP_NACK_STALE); /* says the same */
+	assert_int_equal(pair.h[0].pdl->stats.nb_withdrawn, 2);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 16);
+	assert_int_equal(pair.f[1].nb_done, 16);
+	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 0); /* that is not RNR */
+}
+
+/* RT-27: completed in error: that one fails with its status, the others do not. */
+static void
+complete_in_error__the_connection_lives(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	pair.f[1].push_req = SAN_ST_BAD_KEY;
+	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 2500), 0);
+	assert_int_equal(PUSH(1), 0);
+	assert_int_equal(pair_tx(0), 4);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_ABORTED);
+	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(1));
+	pair.f[1].push_req = SAN_ST_OK;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_ABORTED); /* each packet of it */
+	assert_int_equal(pair_rx(1, 3), SAN_DROP_NONE);
+	pair_tx(1);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_NACK, 1))->status, SAN_ST_BAD_KEY);
+	pair_settle(); /* and both NACKs were lost */
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_BAD_KEY);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
+	assert_true(pair.h[0].pdl->stats.nb_resync_tx >= 3);
+	for (i = 0; i < 64; i++) { /* N later nobody can ask for it any more */
+		assert_int_equal(PUSH(2 + i), 0);
+		if (i % 16 == 0)
+			pair_settle();
+	}
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 66);
+}
+
+/* RT-27: likewise when a region goes away half way, or the ULP-ACK is a refusal. */
+static void
+complete_in_error__late(void **state)
+{
+	(void)state;
+	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 2500), 0);
+	assert_int_equal(pair_tx(0), 3);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 2), SAN_DROP_NONE); /* LAST: received */
+	pair.f[1].push_place = SAN_ST_REVOKED;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_ABORTED);
+	assert_int_equal(pair.f[1].nb_abort, 1);
+	pair.f[1].push_place = SAN_ST_OK;
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_REVOKED);
+	pair.f[1].push_done = SAN_ST_RESOURCE; /* means "not now" on the wire */
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 1500), 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].status[1], SAN_ST_REFUSED);
+	assert_int_equal(pair.f[1].nb_done, 0);
+}
+
+/* RT-32: half a byte for each of the last N. */
+static void
+san_tl_refused_get__table(void **state)
+{
+	struct tl_pkt *k = &pair.out[0];
+	uint32_t i;
+
+	(void)state;
+	pair.f[1].push_req = SAN_ST_RIGHTS;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_tx(0), 1);
+	pair_rx(1, 0);
+	assert_int_equal(pair_tc(1)->nb_refused, 1);
+	pair.f[1].push_req = SAN_ST_OK;
+	for (i = 1; i < SAN_TL_N_MAX + 1; i++) {
+		struct san_wire_pkt *p = &san_pkt(k->m)->w;
+
+		assert_int_equal(pair_rx(1, 0), i == 1 ? SAN_DROP_ABORTED : SAN_DROP_NONE);
+		p->rsn = pair_rsn(i);
+		p->psn += i != 1;
+	}
+	assert_int_equal(pair_tc(1)->nb_refused, 1);
+	pair_rx(1, 0);
+	assert_int_equal(pair_tc(1)->nb_refused, 0); /* RSN 256 took its place */
+}
+
+/* RT-27; design, rule 5: RESYNC(abort) of what the target never heard of. */
+static void
+san_tl_rx_resync__request_never_arrived(void **state)
+{
+	struct san_wire_pkt *p;
+
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(PUSH(1), 0);
+	assert_int_equal(pair_tx(0), 2);
+	p = pair_pkt(0);
+	pair_rx(1, 1);
+	assert_int_equal(pair.f[1].nb_done, 0);
+	p->op = SAN_OP_RESYNC;
+	p->flags = SAN_F_WIN_DATA;
+	p->status = SAN_RESYNC_ABORT;
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_done, 1);
+	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(2));
+	assert_int_equal(pair.c[1]->rx[SAN_WIN_DATA].base, p->psn + 2);
+}
+
+/* Ahead of the base it is remembered until its turn; its request is taken when it comes. */
+static void
+san_tl_rx_resync__ahead(void **state)
+{
+	struct san_wire_pkt *p;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100), 0);
+	assert_int_equal(PUSH(2), 0);
+	assert_int_equal(pair_tx(0), 2); /* the third waits for the grant */
+	i = pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 0);
+	p = pair_pkt(i);
+	p->op = SAN_OP_RESYNC;
+	p->flags = SAN_F_WIN_DATA;
+	p->status = SAN_RESYNC_ABORT;
+	p->rsn = pair_rsn(1);
+	assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
+	assert_int_equal(pair_tc(1)->nb_ahead, 1);
+	assert_int_equal(pair_rx(1, pair_find(SAN_OP_PUSH_SLCTD_REQ, 0)), SAN_DROP_FINISHED);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 0);
+	assert_int_equal(pair_tc(1)->rx_ssn, pair_rsn(1)); /* its SSN is not missed */
+	p->rsn = pair_rsn(0);
+	p->psn++;
+	assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
+	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(2));
+	assert_int_equal(pair_tc(1)->nb_rxns, 0);
+}
+
+/* Design, rule 5: the initiator gives one up; those around it do not notice. */
+static void
+san_tl_abort__one_of_three(void **state)
+{
+	(void)state;
+	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), -ENOENT);
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 5000), 0);
+	assert_int_equal(PUSH(2), 0);
+	pair_tx(0); /* the first goes, and the request of the second */
+	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_ABORTED);
+	assert_int_equal(pair.f[0].status[2], SAN_ST_OK);
+	assert_int_equal(pair.f[1].nb_done, 2);
+	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->lapsed_used, 0);
+	/* the grants after it are in order: its SSN is not missed on either side */
+	assert_int_equal(pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100), 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].status[3], SAN_ST_OK);
+	assert_int_equal(pair_tc(0)->ssn_base, pair_tc(0)->ssn_next);
+}
+
+/* Sent to its end it is too late, and LAST keeps its meaning. */
+static void
+san_tl_abort__too_late(void **state)
+{
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
+	assert_int_equal(pair.f[1].nb_done, 1);
+	/* but it does not wait for a receiver that is not ready */
+	assert_int_equal(SEND(1), 0);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	pair_rx(1, 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].status[1], SAN_ST_ABORTED);
+	assert_int_equal(pair.h[1].tl->stats.nb_rnr_tx, 1);
+}
+
+/* NACKs of a connection that is gone go to nobody. */
+static void
+san_tl_nack_next__gone(void **state)
+{
+	(void)state;
+	assert_int_equal(SEND(0), 0);
+	pair_xfer(0);
+	san_tl_conn_close(pair.h[1].tl, pair.slot[1], SAN_ST_ABORTED, pair.now);
+	pair_tx(1);
+	assert_int_equal(pair_find(SAN_OP_NACK, 0), UINT32_MAX);
+}
+
+int
+main(void)
+{
+#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_tl_rnr__withdraw_and_resend),
+		T(san_tl_is_old_round__refused_again),
+		T(san_tl_rx_nack__stale),
+		T(san_tl_rnr_timer__gives_up),
+		U(san_tl_rnr__unordered_only_itself, setup_unordered),
+		U(san_tl_no_record__withdraws, setup_few_records),
+		T(complete_in_error__the_connection_lives),
+		T(complete_in_error__late),
+		T(san_tl_refused_get__table),
+		T(san_tl_rx_resync__request_never_arrived),
+		T(san_tl_rx_resync__ahead),
+		T(san_tl_abort__one_of_three),
+		T(san_tl_abort__too_late),
+		T(san_tl_nack_next__gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

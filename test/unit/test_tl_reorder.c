@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <rte_hash.h>
+
+#include "test_eal.h"
+#include "tl_reorder.h"
+
+#define ENTRIES 64
+
+static struct rte_hash *table;
+static struct san_cam cam, other;
+static int values[4 * ENTRIES];
+
+static int
+setup(void **state)
+{
+	(void)state;
+	test_eal_init();
+	table = san_cam_table_create("cam", ENTRIES, SOCKET_ID_ANY);
+	assert_non_null(table);
+	san_cam_init(&cam, table, 1);
+	san_cam_init(&other, table, 2);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	rte_hash_free(table);
+	return 0;
+}
+
+/* RT-19: what was put in under a number comes out under it, once. */
+static void
+san_cam_take__once(void **state)
+{
+	(void)state;
+	assert_null(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 100));
+	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_REQUEST, 100, &values[0]), 0);
+	assert_ptr_equal(san_cam_find(&cam, 7, SAN_CAM_REQUEST, 100), &values[0]);
+	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 100), &values[0]);
+	assert_null(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 100));
+	assert_int_equal(cam.nb_used, 0);
+	assert_int_equal(cam.nb_high, 1);
+	assert_int_equal(cam.nb_inserts, 1);
+	assert_int_equal(cam.nb_lookups, 4);
+	assert_int_equal(cam.nb_hits, 2);
+}
+
+static void
+san_cam_add__exists(void **state)
+{
+	(void)state;
+	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_GRANT, 1, &values[0]), 0);
+	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_GRANT, 1, &values[1]), -EEXIST);
+	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_GRANT, 1), &values[0]);
+}
+
+/* Design, rule 15: engine, CID, kind and number all are the key; every bit of them. */
+static void
+san_cam_find__each_part_of_the_key(void **state)
+{
+	(void)state;
+	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_REQUEST, 0xffffffff, &values[0]), 0);
+	assert_null(san_cam_find(&other, 7, SAN_CAM_REQUEST, 0xffffffff));
+	assert_null(san_cam_find(&cam, 7 | 1u << 31, SAN_CAM_REQUEST, 0xffffffff));
+	assert_null(san_cam_find(&cam, 7, SAN_CAM_SOLICIT, 0xffffffff));
+	assert_null(san_cam_find(&cam, 7, SAN_CAM_REQUEST, 0x7fffffff));
+	assert_int_equal(san_cam_add(&other, 7, SAN_CAM_REQUEST, 0xffffffff, &values[1]), 0);
+	assert_ptr_equal(san_cam_find(&cam, 7, SAN_CAM_REQUEST, 0xffffffff), &values[0]);
+	assert_ptr_equal(san_cam_take(&other, 7, SAN_CAM_REQUEST, 0xffffffff), &values[1]);
+	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 0xffffffff), &values[0]);
+}
+
+/* Design, rule 8: a full table rejects, which is counted, and works on. */
+static void
+san_cam_add__full(void **state)
+{
+	uint32_t i, n = 0;
+
+	(void)state;
+	while (san_cam_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]) == 0)
+		n++;
+	assert_in_range(n, ENTRIES, 4 * ENTRIES - 1);
+	assert_int_equal(cam.nb_rejects, 1);
+	assert_int_equal(cam.nb_used, n);
+	assert_ptr_equal(san_cam_take(&cam, 7, SAN_CAM_REQUEST, 3), &values[3]);
+	assert_int_equal(san_cam_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]), 0);
+	for (i = 0; i <= n; i++)
+		assert_true((san_cam_take(&cam, 7, SAN_CAM_REQUEST, i) != NULL) == (i != 3));
+	assert_int_equal(cam.nb_used, 0);
+	assert_int_equal(cam.nb_high, n);
+	assert_int_equal(rte_hash_count(table), 0);
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_cam_take__once),
+		T(san_cam_add__exists),
+		T(san_cam_find__each_part_of_the_key),
+		T(san_cam_add__full),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "san_seq.h"
+#include "tl_pair.h"
+
+#define SLCTD(n, kind, len) pair_push(n, kind, SAN_SOLICIT_ALWAYS, len)
+
+static int
+setup(void **state)
+{
+	struct tl_link l = pair_link(true);
+
+	(void)state;
+	l.rnr_ms = 5;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+static int
+setup_unordered(void **state)
+{
+	struct tl_link l = pair_link(false);
+
+	(void)state;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+/* Grants of 1000 bytes, one at a time. */
+static int
+setup_steps(void **state)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_conf tl;
+
+	(void)state;
+	san_tl_conf_default(&tl);
+	tl.grant_bytes = 1000;
+	tl.budget_bytes = 1000;
+	pair_open(&l, &tl);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+/* RT-10, figure 5: request, grant, data, ULP-ACK, ACK, completion. */
+static void
+solicited_push__figure_5(void **state)
+{
+	(void)state;
+	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 1500), 0);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_SLCTD_REQ);
+	assert_int_equal(pair_pkt(0)->ssn, pair_rsn(0));
+	assert_int_equal(pair_pkt(0)->length, 1500);
+	pair_rx(1, 0);
+	assert_int_equal(pair.f[1].nb_push_req, 0); /* the ULP hears of it with its data */
+	pair_tx(1);
+	assert_int_equal(pair_find(SAN_OP_PUSH_GRNT, 0), 0);
+	assert_int_equal(pair_pkt(0)->rsn, pair_rsn(0));
+	assert_int_equal(pair_pkt(0)->ssn, pair_rsn(0));
+	assert_int_equal(pair_pkt(0)->offset, 1500);
+	assert_int_equal(pair_pkt(0)->status, SAN_ST_OK);
+	pair_rx(0, 0);
+	assert_int_equal(pair_tx(0), 3); /* two, and the ACK of the grant */
+	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_SLCTD_DATA);
+	pair_rx(1, 0);
+	pair_rx(1, 1);
+	assert_int_equal(pair.f[1].nb_done, 1);
+	assert_true(pair_has_bytes(1, 1500));
+	pair_xfer(1);
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.h[1].tl->budget_used, 0);
+}
+
+/* RT-16: grants in SSN order, however the requests arrive. */
+static void
+san_tl_ssn_join__grants_in_ssn_order(void **state)
+{
+	struct san_tl_conn *tc = pair_tc(1);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 100), 0);
+	assert_int_equal(pair_tx(0), 4);
+	for (i = 3; i > 0; i--) {
+		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
+		assert_int_equal(pair.h[1].tl->stats.nb_grants, 0);
+		assert_int_equal(tc->rx_ssn, pair_rsn(0));
+	}
+	assert_int_equal(tc->nb_solicit, 3);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(tc->nb_solicit, 0);
+	assert_int_equal(tc->rx_ssn, pair_rsn(4));
+	pair_tx(1);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_GRNT, i))->ssn, pair_rsn(i));
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 4);
+}
+
+/* Unordered: granted as they come. */
+static void
+san_tl_ssn_join__unordered(void **state)
+{
+	(void)state;
+	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
+	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 100), 0);
+	assert_int_equal(pair_tx(0), 2);
+	pair_rx(1, 1);
+	pair_tx(1);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_GRNT, 0))->ssn, pair_rsn(1));
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+}
+
+/* RT-16, RT-19, figure 8B: grants out of order, data in RSN order all the same. */
+static void
+san_tl_rx_grant__data_in_rsn_order(void **state)
+{
+	struct san_tl_conn *tc = pair_tc(0);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 100), 0);
+	pair_xfer(0);
+	pair_tx(1);
+	assert_int_equal(pair_rx(0, pair_find(SAN_OP_PUSH_GRNT, 2)), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(0, pair_find(SAN_OP_PUSH_GRNT, 1)), SAN_DROP_NONE);
+	assert_int_equal(tc->nb_cam_grant, 2);
+	assert_int_equal(tc->ssn_base, pair_rsn(0));
+	i = pair_find(SAN_OP_PUSH_GRNT, 0);
+	{
+		struct tl_pkt k = pair.out[i];
+
+		k.m = tl_host_copy(&pair.h[0], k.m);
+		pair_tx(0);
+		assert_int_equal(pair_find(SAN_OP_PUSH_SLCTD_DATA, 0), UINT32_MAX);
+		assert_int_equal(tl_host_rx(&pair.h[0], &k, pair.now), SAN_DROP_NONE);
+	}
+	assert_int_equal(tc->nb_cam_grant, 0);
+	assert_int_equal(tc->ssn_base, pair_rsn(3));
+	pair_tx(0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_SLCTD_DATA, i))->rsn, pair_rsn(i));
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+}
+
+/* Design, rule 6: the offset is cumulative, the maximum wins; the base SSN moves with the last. */
+static void
+san_tl_rx_grant__maximum_wins(void **state)
+{
+	struct san_wire_pkt *p;
+	struct san_tl_conn *tc = pair_tc(0);
+
+	(void)state;
+	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
+	pair_xfer(0);
+	pair_tx(1);
+	p = pair_pkt(pair_find(SAN_OP_PUSH_GRNT, 0));
+	assert_int_equal(p->offset, 1000);
+	p->offset = 2000;
+	pair_rx(0, 0);
+	p->offset = 1000;
+	p->psn++;
+	pair_rx(0, 0);
+	assert_int_equal(tc->txns[pair_rsn(0) % SAN_TL_N_MAX]->granted, 2000);
+	assert_int_equal(tc->ssn_base, pair_rsn(0));
+	p->offset = 3000;
+	p->psn++;
+	pair_rx(0, 0);
+	assert_int_equal(tc->ssn_base, pair_rsn(1));
+}
+
+/* RT-21, RT-32: a grant that matches nothing changes nothing; one too late is taken. */
+static void
+san_tl_rx_grant__refused(void **state)
+{
+	struct san_wire_pkt *p, saved;
+
+	(void)state;
+	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100), 0);
+	pair_xfer(0);
+	pair_tx(1);
+	p = pair_pkt(0);
+	saved = *p;
+	p->rsn = pair_rsn(2);
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_RSN);
+	p->rsn = pair_rsn(1); /* not solicited */
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_SSN);
+	*p = saved;
+	p->ssn++;
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_SSN);
+	*p = saved;
+	p->offset = 101;
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_RANGE);
+	*p = saved;
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	pair_push(2, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100);
+	pair_xfer(0);
+	pair_tx(1);
+	p = pair_pkt(pair_find(SAN_OP_PUSH_GRNT, 0));
+	p->rsn = pair_rsn(0);
+	p->ssn = pair_rsn(0);
+	assert_int_equal(pair_rx(0, pair_find(SAN_OP_PUSH_GRNT, 0)), SAN_DROP_FINISHED);
+}
+
+/* RT-20: each grant lost once: it comes again, and everything completes. */
+static void
+san_tl_next_grant__lost_once(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
+	for (i = 0; i < 3; i++) {
+		pair_xfer(0);
+		do { /* until the grant is under way; it does not arrive */
+			pair_wait(10 * SAN_NS_PER_US);
+			pair_tx(1);
+		} while (pair_find(SAN_OP_PUSH_GRNT, 0) == UINT32_MAX);
+		while (pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->granted < 1000 * (i + 1)) {
+			pair_wait(10 * SAN_NS_PER_US);
+			pair_xfer(1);
+		}
+	}
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
+	assert_true(pair.h[1].pdl->stats.nb_rtx >= 3);
+}
+
+/* RT-32: data beyond what was granted is not taken. */
+static void
+solicited_data__not_granted(void **state)
+{
+	struct san_wire_pkt *p;
+
+	(void)state;
+	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
+	pair_xfer(0);
+	pair_xfer(1);
+	pair_tx(0);
+	p = pair_pkt(0);
+	assert_int_equal(p->op, SAN_OP_PUSH_SLCTD_DATA);
+	p->offset = 500;
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RANGE);
+	p->offset = 0;
+	p->rsn = pair_rsn(1); /* nothing was ever granted to it */
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RANGE);
+	p->rsn = pair_rsn(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+}
+
+/* Design, rule 4: a receive is set aside before the grant of a send. */
+static void
+san_tl_grant_one__reserves_first(void **state)
+{
+	(void)state;
+	pair.f[1].nb_recvs = 1;
+	assert_int_equal(SLCTD(0, SAN_KIND_SEND, 100), 0);
+	assert_int_equal(SLCTD(1, SAN_KIND_SEND, 100), 0);
+	pair_xfer(0);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
+	assert_int_equal(pair.f[1].nb_set_aside, 1);
+	pair_wait(3 * SAN_NS_PER_MS);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
+	pair.f[1].nb_recvs++;
+	san_tl_on_recv_posted(pair.h[1].tl, pair.slot[1], pair.now);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 2);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
+	assert_int_equal(pair.f[1].nb_recvs, 0);
+}
+
+/* Design, rules 4 and 5: after the initiator's RNR time a grant with a status, reliably. */
+static void
+san_tl_grant_wait_end__refused_in_the_end(void **state)
+{
+	uint64_t start = pair.now;
+
+	(void)state;
+	assert_int_equal(SLCTD(0, SAN_KIND_SEND, 100), 0);
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100), 0);
+	pair_xfer(0);
+	while (pair.h[1].tl->stats.nb_refused == 0)
+		pair_wait(10 * SAN_NS_PER_US);
+	assert_in_range(pair.now - start, 5 * SAN_NS_PER_MS, 6 * SAN_NS_PER_MS);
+	pair_tx(1); /* lost */
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_GRNT, 0))->status, SAN_ST_RNR);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_RNR);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_OK); /* the connection lives */
+	assert_int_equal(pair.f[1].nb_push_req, 1);
+}
+
+/* A request for an SSN that came before, or far beyond; and one for nothing. */
+static void
+san_tl_ssn_valid__each_once(void **state)
+{
+	struct san_wire_pkt *p;
+
+	(void)state;
+	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
+	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 100), 0);
+	assert_int_equal(pair_tx(0), 2);
+	pair_rx(1, 0);
+	p = pair_pkt(1);
+	p->ssn = pair_rsn(0);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_SSN);
+	p->ssn = pair_rsn(1 + 64);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_SSN);
+	p->ssn = pair_rsn(1);
+	p->length = 0;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_RANGE);
+	p->length = 100;
+	p->rsn = pair_rsn(0);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_RSN);
+	p->rsn = pair_rsn(1);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
+}
+
+int
+main(void)
+{
+#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
+	const struct CMUnitTest tests[] = {
+		T(solicited_push__figure_5),
+		T(san_tl_ssn_join__grants_in_ssn_order),
+		U(san_tl_ssn_join__unordered, setup_unordered),
+		T(san_tl_rx_grant__data_in_rsn_order),
+		U(san_tl_rx_grant__maximum_wins, setup_steps),
+		T(san_tl_rx_grant__refused),
+		U(san_tl_next_grant__lost_once, setup_steps),
+		U(solicited_data__not_granted, setup_steps),
+		T(san_tl_grant_one__reserves_first),
+		T(san_tl_grant_wait_end__refused_in_the_end),
+		T(san_tl_ssn_valid__each_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "san_seq.h"
+#include "tl_pair.h"
+
+#define NEVER   SAN_SOLICIT_NEVER
+#define ALWAYS  SAN_SOLICIT_ALWAYS
+#define PUSH(n) pair_push(n, SAN_KIND_PUSH, NEVER, 100)
+
+static int
+setup(void **state)
+{
+	struct tl_link l = pair_link(true);
+
+	(void)state;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+static int
+setup_unordered(void **state)
+{
+	struct tl_link l = pair_link(false);
+
+	(void)state;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+static int
+setup_relaxed(void **state)
+{
+	struct tl_link l = pair_link(true);
+
+	(void)state;
+	l.relaxed = true;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+/* Two records per connection and no more, four held packets. */
+static int
+setup_small(void **state)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_conf tl;
+
+	(void)state;
+	san_tl_conf_default(&tl);
+	tl.max_txns = 64;
+	tl.max_rxns = 1;
+	tl.max_held = 4;
+	tl.max_held_conn = 4;
+	pair_open(&l, &tl);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+/* RT-19; design, rule 15: in order nothing gets into the CAM, nor into a record. */
+static void
+san_tl_rx_push__in_order_no_cam(void **state)
+{
+	uint64_t i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		assert_int_equal(PUSH(i), 0);
+	pair_settle();
+	assert_int_equal(pair.f[1].nb_done, 10);
+	assert_int_equal(pair.h[1].tl->cam.nb_lookups, 0);
+	assert_int_equal(pair.h[1].tl->cam.nb_inserts, 0);
+	assert_int_equal(pair.h[0].tl->cam.nb_lookups, 0);
+	assert_int_equal(pair.f[0].nb_cmpl, 10);
+	for (i = 0; i < 10; i++) {
+		assert_true(pair_has_bytes(i, 100));
+		assert_int_equal(pair.f[0].cookie[i], i);
+	}
+}
+
+/* RT-14, RT-18, RT-19: later ones are held, received but not acknowledged, then done in order. */
+static void
+san_tl_rx_push__held_until_its_turn(void **state)
+{
+	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
+	uint32_t i, psn;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(PUSH(i), 0);
+	assert_int_equal(pair_tx(0), 4);
+	psn = pair_pkt(0)->psn;
+	for (i = 3; i > 0; i--) {
+		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
+		assert_true(san_bitmap_test(&w->rcvd, psn + i));
+		assert_false(san_bitmap_test(&w->acked, psn + i));
+	}
+	assert_int_equal(pair.f[1].nb_push_req, 0);
+	assert_int_equal(pair.h[1].tl->nb_held, 3);
+	assert_int_equal(pair.h[1].tl->cam.nb_used, 3);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_done, 4);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pair.f[1].done[i], pair_rsn(i));
+	assert_int_equal(w->base, psn + 4);
+	assert_int_equal(pair.c[1]->cmpl_out, pair_rsn(4)); /* PCB-5 */
+	assert_int_equal(pair.h[1].tl->nb_held, 0);
+}
+
+/* RT-18; design, rule 1: packet by packet as placed, LAST with the ULP-ACK. */
+static void
+san_tl_rx_push__last_waits_for_the_rest(void **state)
+{
+	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
+	uint32_t psn;
+
+	(void)state;
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 2500), 0);
+	assert_int_equal(pair_tx(0), 3);
+	psn = pair_pkt(0)->psn;
+	assert_int_equal(pair_rx(1, 2), SAN_DROP_NONE);
+	assert_false(san_bitmap_test(&w->acked, psn + 2));
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(w->base, psn + 1);
+	assert_int_equal(pair.f[1].nb_done, 0);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_done, 1);
+	assert_int_equal(w->base, psn + 3);
+	assert_true(pair_has_bytes(1, 2500));
+}
+
+/* RT-32: of a finished transaction: acknowledged, discarded, counted. */
+static void
+san_tl_rx_push__finished(void **state)
+{
+	struct san_wire_pkt *p;
+
+	(void)state;
+	assert_int_equal(PUSH(1), 0);
+	pair_settle();
+	assert_int_equal(PUSH(2), 0);
+	assert_int_equal(pair_tx(0), 1);
+	p = pair_pkt(0);
+	p->rsn = pair_rsn(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_FINISHED);
+	assert_int_equal(pair.h[1].tl->stats.nb_finished_data, 1);
+	assert_int_equal(pair.c[1]->rx[SAN_WIN_DATA].base, p->psn + 1);
+	assert_int_equal(pair.f[1].nb_done, 1);
+}
+
+/* RT-32; design, rule 6: never issued, or beyond N: its bit stays clear. */
+static void
+san_tl_rx_push__beyond_n(void **state)
+{
+	struct san_wire_pkt *p;
+
+	(void)state;
+	assert_int_equal(PUSH(1), 0);
+	assert_int_equal(pair_tx(0), 1);
+	p = pair_pkt(0);
+	p->rsn = pair_rsn(64);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RSN);
+	assert_int_equal(pair.c[1]->rx[SAN_WIN_DATA].high, p->psn);
+	p->rsn = pair_rsn(63);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	p->rsn = pair_rsn(0);
+	pair.now += 1000;
+}
+
+/* RT-21, RT-32: what was not asked for, not granted, or contradicts what came before. */
+static void
+san_tl_rx_push__out_of_range(void **state)
+{
+	struct san_wire_pkt *p, saved;
+
+	(void)state;
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 2500), 0);
+	assert_int_equal(pair_tx(0), 3);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	p = pair_pkt(1);
+	saved = *p;
+	p->length = 2400;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_RANGE);
+	*p = saved;
+	p->offset = 2000;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_RANGE);
+	*p = saved;
+	p->key = 78;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_RANGE);
+	*p = saved;
+	p->flags |= SAN_F_LAST;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_RANGE);
+	*p = saved;
+	p->op = SAN_OP_PUSH_SLCTD_DATA;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_RANGE);
+	*p = saved;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 2), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_done, 1);
+}
+
+/* RT-23, RT-26, RT-33; design, rule 8: red refuses all but the head of the line. */
+static void
+san_tl_rx_push__red_admits_the_head(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 8; i++)
+		assert_int_equal(PUSH(i), 0);
+	assert_int_equal(pair_tx(0), 8);
+	for (i = 1; i < 8; i++)
+		assert_int_equal(pair_rx(1, i), i < 5 ? SAN_DROP_NONE : SAN_DROP_RED);
+	assert_int_equal(pair.h[1].tl->stats.nb_red, 3);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_done, 5);
+	pair_settle(); /* what was refused comes again */
+	assert_int_equal(pair.f[0].nb_cmpl, 8);
+	assert_int_equal(pair.f[1].nb_done, 8);
+}
+
+/* RT-26: with every free record promised to heads of line, these still have theirs. */
+static void
+san_tl_rx_push__no_record_but_for_the_head(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	uint32_t i, nb_ok = 0;
+
+	(void)state;
+	/* two for each connection there may be; one connection claims two of them */
+	assert_int_equal(tl->conf.max_rxns, 2 * TL_HOST_CONNS);
+	tl->conf.max_held = tl->conf.max_held_conn = 100;
+	for (i = 0; i < 16; i++)
+		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
+	assert_int_equal(pair_tx(0), 32);
+	for (i = 2; i < 32; i++) {
+		enum san_drop drop = pair_rx(1, i);
+
+		assert_true(drop == SAN_DROP_NONE || drop == SAN_DROP_NO_TXN);
+		nb_ok += drop == SAN_DROP_NONE;
+	}
+	assert_int_equal(nb_ok, 2 * (2 * TL_HOST_CONNS - 2));
+	assert_int_equal(tl->nb_free_rxns, 2);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_done, 1 + 2 * TL_HOST_CONNS - 2);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 16);
+}
+
+/* RT-15: on an unordered connection each is done as it comes. */
+static void
+san_tl_rx_push__unordered(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(PUSH(i), 0);
+	assert_int_equal(pair_tx(0), 4);
+	for (i = 3; i > 0; i--) {
+		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
+		assert_int_equal(pair.f[1].done[3 - i], pair_rsn(i));
+	}
+	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(0));
+	assert_int_equal(pair_xfer(1), 1); /* an ACK: three complete */
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(4));
+	assert_int_equal(pair_tc(0)->rsn_base, pair_rsn(4));
+}
+
+/* Design, rule 3: relaxed places on arrival, and still acknowledges in order. */
+static void
+san_tl_rx_push__relaxed(void **state)
+{
+	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
+	uint32_t psn;
+
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 1500), 0);
+	assert_int_equal(pair_tx(0), 3);
+	psn = pair_pkt(0)->psn;
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 2), SAN_DROP_NONE);
+	assert_true(pair_has_bytes(1, 1500));
+	assert_true(san_bitmap_test(&w->acked, psn + 1));
+	assert_false(san_bitmap_test(&w->acked, psn + 2)); /* LAST: not before its turn */
+	assert_int_equal(pair.f[1].nb_done, 0);
+	assert_int_equal(pair.h[1].tl->nb_held, 0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_done, 2);
+	assert_int_equal(w->base, psn + 3);
+}
+
+/* The immediate is the first 4 bytes of LAST, in front of its data. */
+static void
+san_tl_rx_push__immediate(void **state)
+{
+	(void)state;
+	pair.f[1].nb_recvs = 3;
+	/* 1000, 998: 4 too many */
+	assert_int_equal(pair_push(1, SAN_KIND_PUSH_IMM, NEVER, 1998), 0);
+	assert_int_equal(pair_tx(0), 3);
+	assert_int_equal(pair_pkt(1)->payload_len, 998);
+	assert_int_equal(pair_pkt(2)->payload_len, SAN_WIRE_IMM_LEN);
+	pair_rx(1, 2);
+	pair_rx(1, 1);
+	pair_rx(1, 0);
+	assert_int_equal(pair.f[1].imm, 0xabcd0001);
+	assert_true(pair_has_bytes(1, 1998));
+	assert_int_equal(pair_push(2, SAN_KIND_PUSH_IMM, NEVER, 996), 0);
+	assert_int_equal(pair_push(3, SAN_KIND_PUSH_IMM, NEVER, 0), 0);
+	pair_settle();
+	assert_int_equal(pair.f[1].imm, 0xabcd0003);
+	assert_true(pair_has_bytes(2, 996));
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_int_equal(pair.f[1].nb_recvs, 0);
+}
+
+/* RT-30; design, rule 14: once, however often the request and the answer are lost. */
+static void
+san_tl_rx_request__atomic_once(void **state)
+{
+	(void)state;
+	pair.f[1].counter = 40;
+	assert_int_equal(pair_add(1, 2), 0);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_OLD);
+	assert_int_equal(pair_tx(1), 2); /* answer and ACK, both lost */
+	pair_settle();
+	assert_int_equal(pair.f[1].nb_atomic, 1);
+	assert_int_equal(pair.f[1].counter, 42);
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].atomic_result, 40);
+	assert_true(san_tl_is_drained(pair.h[1].tl, pair.slot[1]));
+}
+
+/* RT-14: a pull waits for the pushes below it, and holds up none above it. */
+static void
+san_tl_rx_request__pull_in_order(void **state)
+{
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(pair_pull(1, 1500), 0);
+	assert_int_equal(PUSH(2), 0);
+	assert_int_equal(pair_tx(0), 3);
+	pair_rx(1, pair_find(SAN_OP_PULL_REQ, 0));
+	pair_rx(1, pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 1));
+	assert_int_equal(pair.f[1].nb_pull_req, 0);
+	pair_rx(1, pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 0));
+	assert_int_equal(pair.f[1].nb_done, 3);
+	assert_int_equal(pair.f[1].done[1], pair_rsn(1));
+	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(3));
+	assert_false(san_tl_is_drained(pair.h[1].tl, pair.slot[1]));
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_pull_bytes, 1500);
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+}
+
+/* Design, rule 5: refused by pull data with a status, reliably. */
+static void
+san_tl_rx_request__pull_refused(void **state)
+{
+	(void)state;
+	pair.f[1].pull_req = SAN_ST_RIGHTS;
+	assert_int_equal(pair_pull(1, 1500), 0);
+	assert_int_equal(PUSH(2), 0);
+	pair_xfer(0);
+	pair_tx(1);
+	assert_int_not_equal(pair_find(SAN_OP_PULL_DATA, 0), UINT32_MAX);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_DATA, 0))->status, SAN_ST_RIGHTS);
+	pair_settle(); /* it was lost once */
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_RIGHTS);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
+	assert_int_equal(pair.f[1].nb_pull_req, 1);
+}
+
+/* Design, rule 5: RNR of a pull is retried at the target, for the initiator's RNR time. */
+static void
+san_tl_rx_request__pull_not_ready(void **state)
+{
+	(void)state;
+	pair.f[1].pull_req = SAN_ST_RNR;
+	assert_int_equal(pair_pull(1, 500), 0);
+	assert_int_equal(PUSH(2), 0);
+	pair_settle();
+	assert_true(pair.f[1].nb_pull_req > 1);
+	assert_int_equal(pair.f[1].nb_done, 0); /* the push waits for it */
+	pair.f[1].pull_req = SAN_ST_OK;
+	pair_wait(SAN_NS_PER_MS);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	pair.f[1].pull_req = SAN_ST_RNR;
+	assert_int_equal(pair_pull(3, 500), 0);
+	pair_settle();
+	pair_wait(1000 * SAN_NS_PER_MS);
+	pair_settle();
+	assert_int_equal(pair.f[0].status[2], SAN_ST_RNR);
+}
+
+/* Design, rule 14: bytes are read at each sending; a region revoked meanwhile is a status. */
+static void
+san_tl_pull_fill__revoked(void **state)
+{
+	(void)state;
+	assert_int_equal(pair_pull(1, 2500), 0);
+	pair_xfer(0);
+	pair.f[1].pull_read = SAN_ST_REVOKED;
+	pair_tx(1);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_DATA, 1))->status, SAN_ST_REVOKED);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_DATA, 1))->payload_len, 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_REVOKED);
+}
+
+/* RT-26: more pulls than records: the base waits for one of its own pulls, never for ever. */
+static void
+san_tl_run_base__pull_waits_for_a_pull(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 32; i++)
+		assert_int_equal(pair_pull(i, 3000), 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 32);
+	for (i = 0; i < 32; i++)
+		assert_int_equal(pair.f[0].status[i], SAN_ST_OK);
+}
+
+int
+main(void)
+{
+#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_tl_rx_push__in_order_no_cam),
+		T(san_tl_rx_push__held_until_its_turn),
+		T(san_tl_rx_push__last_waits_for_the_rest),
+		T(san_tl_rx_push__finished),
+		T(san_tl_rx_push__beyond_n),
+		T(san_tl_rx_push__out_of_range),
+		U(san_tl_rx_push__red_admits_the_head, setup_small),
+		U(san_tl_rx_push__no_record_but_for_the_head, setup_small),
+		U(san_tl_rx_push__unordered, setup_unordered),
+		U(san_tl_rx_push__relaxed, setup_relaxed),
+		T(san_tl_rx_push__immediate),
+		T(san_tl_rx_request__atomic_once),
+		T(san_tl_rx_request__pull_in_order),
+		T(san_tl_rx_request__pull_refused),
+		T(san_tl_rx_request__pull_not_ready),
+		T(san_tl_pull_fill__revoked),
+		U(san_tl_run_base__pull_waits_for_a_pull, setup_small),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
