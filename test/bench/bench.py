@@ -45,6 +45,7 @@ class Runner:
         self.build = pathlib.Path(args.build).resolve()
         self.tmp = pathlib.Path(args.tmp)
         self.ms = args.ms
+        self.rounds = args.rounds
         self.huge = args.huge
         self.cpus = sorted(os.sched_getaffinity(0))[:2]
 
@@ -280,10 +281,10 @@ def machine(runner):
     pages = '2 MiB hugepages' if runner.huge else 'no hugepages'
     noise = [runner.alone('bench_noise', cpu, runner.ms) for cpu in runner.cpus]
     busy = [] if all(n['share'] < BUSY_SHARE for n in noise) else [
-        '**The machine was busy with something else: trust ratios only.**']
-    return [f'{os.cpu_count()} CPUs ({model}), Linux {os.uname().release}, DPDK {dpdk}, {pages}, '
-            f'memif copy mode, {runner.ms} ms per run.  ',
-            'Stolen from a busy loop in gaps over 10 us, per CPU, just before: '
+        '- **The machine was busy with something else: these figures say little.**']
+    return [f'- {os.cpu_count()} CPUs ({model}), Linux {os.uname().release}, DPDK {dpdk}, {pages}, '
+            f'memif copy mode, {runner.rounds} rounds, {runner.ms} ms per run.',
+            '- Stolen from a busy loop in gaps over 10 us, per CPU, just before: '
             + ', '.join(f'{n["share"]:.1%} ({n["gaps_per_s"]:.0f}/s, longest '
                         f'{n["longest_us"]:.0f} us)' for n in noise) + '.', *busy, '']
 

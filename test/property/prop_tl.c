@@ -407,7 +407,8 @@ step(void)
 		for (k = 0; k < n; k++)
 			send(i, &out[k]);
 		san_tl_check(w.h[i].tl);
-		san_pdl_check(w.h[i].pdl);
+		if (chance(50)) /* it has a property test of its own, and takes its time */
+			san_pdl_check(w.h[i].pdl);
 	}
 }
 

@@ -148,7 +148,8 @@ ordered_mix(uint64_t seed)
 	p.w->filter = watch_order;
 	p.w->filter_arg = o;
 	for (i = 0; i < 100; i++)
-		pair_post(&p, true, i % 5 == 4 ? SAN_WR_PULL : SAN_WR_PUSH, 0, 500 + 300 * (i % 60), i,
+		pair_post(&p, true, i % 5 == 4 ? SAN_WR_PULL : SAN_WR_PUSH, 0,
+			  500 + 300 * (i % 60), i,
 			  i % 3 != 0 ? SAN_WR_SOLICITED : SAN_WR_UNSOLICITED);
 	for (i = 0; i < 100; i++) {
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
@@ -306,7 +307,8 @@ sim_rules__never_issued_leaves_the_bit_clear(void **state)
 				 SAN_DROP_RSN);
 	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_SLCTD_REQ, .rsn_off = far},
 				 SAN_DROP_RSN);
-	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PULL_REQ, .rsn_off = far}, SAN_DROP_RSN);
+	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PULL_REQ, .rsn_off = far},
+				 SAN_DROP_RSN);
 	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_SLCTD_REQ, .ssn_off = far},
 				 SAN_DROP_SSN);
 	/* RT-21: grants and pull data for what was never asked */
@@ -463,7 +465,7 @@ sim_rules__share_of_the_dead_returns(void **state)
 /* Loses what matches until told otherwise. */
 struct lose {
 	bool stop;
-	bool by_offset;    /* the packet at offset 0, or every packet of the first RSN */
+	bool by_offset; /* the packet at offset 0, or every packet of the first RSN */
 	bool armed;
 	uint32_t rsn;
 	uint32_t nb;
