@@ -12,7 +12,6 @@
 #include "mode.h"
 
 #define POST_BURST  32
-#define CLOSE_MS    5000
 #define RETRY_MS    100
 #define SECOND_MS   1000
 #define CLIENT_WORK (CTL_TX / 2) /* PLACED messages that may be under way at once */
@@ -33,7 +32,7 @@ enter_close(struct client *c)
 	if (c->end == 0)
 		c->end = rte_rdtsc();
 	c->rtx = bench_counter(c->b, "rtx") - c->rtx_begin;
-	enter(c, CLIENT_CLOSE, CLOSE_MS);
+	enter(c, CLIENT_CLOSE, c->conf.timeout_ms);
 	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
 		if (c->conns[i].q.is_up)
 			rtsan_disconnect(c->conns[i].q.qp);

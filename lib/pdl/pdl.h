@@ -353,7 +353,7 @@ void san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_p
 /**
  * A lost PSN that may go again now, marked as sent; NULL: none, or it is the
  * turn of what is new. Lowest PSN of each window first, and of the two windows
- * the lower RSN. The entry stays the window's.
+ * the lower RSN (ordered) or each in turn. The entry stays the window's.
  */
 struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c,
 				       uint64_t now_ns);

@@ -119,9 +119,10 @@ lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool 
 }
 
 /*
- * Which of the two windows goes first? Of what is ours the lower RSN (RT-20,
- * RT-26); our pull data answers the other side's RSNs, so there they take turns:
- * a request that the peer has no record for must not starve what frees records.
+ * Which of the two windows goes first? On an ordered connection the lower RSN
+ * (RT-20, RT-26). Otherwise, and with pull data, which answers the other side's
+ * RSNs, they take turns: a request that the peer has no record for must not
+ * starve what frees records.
  */
 static struct san_pdl_entry *
 choose(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *data)
@@ -130,7 +131,7 @@ choose(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *
 		return req != NULL ? req : data;
 	if (!san_pdl_is_counted(data->op))
 		return data;
-	if (data->op != SAN_OP_PULL_DATA)
+	if (c->ordered && data->op != SAN_OP_PULL_DATA)
 		return san_seq_lt(req->rsn, data->rsn) ? req : data;
 	c->again_data = !c->again_data;
 	return c->again_data ? data : req;

@@ -134,6 +134,7 @@ struct san_tl_txn {
 	bool aborted;     /**< RESYNC(abort) must go or went */
 	bool abort_acked;
 	bool in_cam;           /**< its grant is in the CAM: ahead of the base SSN */
+	bool ssn_lost;         /**< likewise, but the CAM had no space */
 	uint64_t rnr_since_ns; /**< first RNR in a row; 0 = none */
 	uint64_t wait_ns;
 	struct san_tl_charge charge; /**< pulls */
@@ -318,7 +319,7 @@ struct san_tl_conn {
 	uint16_t nb_cam_grant;    /**< grants in the CAM */
 	uint16_t nb_cam_cmpl;     /**< finished transactions in the CAM */
 	uint16_t nb_cmpl_lost;    /**< finished, but the CAM had no space */
-	uint16_t nb_ssn_dead;     /**< SSNs of transactions that ended before they were granted */
+	uint16_t nb_ssn_lost;     /**< granted or over ahead of ssn_base, and not in the CAM */
 	uint32_t rnr_rsn_tx;      /**< ordered: what the last RNR refused */
 	uint64_t rnr_until_ns;    /**< ordered: push data waits until then; 0 = no */
 	struct san_tl_txn **txns; /**< by RSN mod SAN_TL_N_MAX; from a pool while in use */

@@ -130,6 +130,9 @@ san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 {
 	uint64_t due_ns = lapse_due_ns(tl);
 
+	/* no room there: only an arrival can change that */
+	if (tl->lapsed_used == tl->conf.lapsed_bytes)
+		return;
 	san_tl_deadline(tl, tc, RTE_MAX(due_ns, now_ns + LAPSE_MIN_NS));
 }
 

@@ -17,44 +17,54 @@
 
 /* ---- initiator ---- */
 
-static bool
-is_dead_ssn(const struct san_tl_conn *tc, uint32_t ssn)
+/* The live transaction with SSN *ssn*; NULL: it has ended. */
+static struct san_tl_txn *
+find_ssn(const struct san_tl_conn *tc, uint32_t ssn)
 {
 	uint32_t rsn;
 
 	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
-		const struct san_tl_txn *t = san_tl_txn_at(tc, rsn);
+		struct san_tl_txn *t = san_tl_txn_at(tc, rsn);
 
 		if (t != NULL && t->solicited && t->ssn == ssn && t->state != SAN_TXN_DONE)
-			return false;
+			return t;
 	}
-	return true;
+	return NULL;
 }
 
-/* The base SSN is granted or dead: so may be those after it. */
+/* Is the base SSN, which just came to be it, granted to the end or over? */
+static bool
+is_granted(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_tl_txn *t = NULL;
+
+	if (tc->nb_cam_grant != 0)
+		t = san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT,
+				 tc->ssn_base);
+	if (t != NULL) {
+		tc->nb_cam_grant--;
+		t->in_cam = false;
+		return t->granted == t->req.length;
+	}
+	if (tc->nb_ssn_lost == 0)
+		return false;
+	/* some number is not in the CAM that would be: look among the transactions */
+	t = find_ssn(tc, tc->ssn_base);
+	if (t != NULL && !t->ssn_lost)
+		return false;
+	tc->nb_ssn_lost--;
+	if (t == NULL)
+		return true;
+	t->ssn_lost = false;
+	return t->granted == t->req.length;
+}
+
 static void
 ssn_advance(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	uint32_t cid = san_tl_pdl_conn(tl, tc)->cid;
-	struct san_tl_txn *t;
-
-	tc->ssn_base++;
-	while (tc->ssn_base != tc->ssn_next) {
-		t = NULL;
-		if (tc->nb_cam_grant != 0)
-			t = san_cam_take(&tl->cam, cid, SAN_CAM_GRANT, tc->ssn_base);
-		if (t != NULL) {
-			tc->nb_cam_grant--;
-			t->in_cam = false;
-			if (t->granted < t->req.length)
-				return;
-		} else if (tc->nb_ssn_dead != 0 && is_dead_ssn(tc, tc->ssn_base)) {
-			tc->nb_ssn_dead--;
-		} else {
-			return;
-		}
+	do {
 		tc->ssn_base++;
-	}
+	} while (tc->ssn_base != tc->ssn_next && is_granted(tl, tc));
 }
 
 void
@@ -70,30 +80,30 @@ san_tl_ssn_end(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	if (t->ssn == tc->ssn_base)
 		ssn_advance(tl, tc);
 	else
-		tc->nb_ssn_dead++;
+		tc->nb_ssn_lost += !t->ssn_lost;
 }
 
-/* False: the CAM has no space for a grant ahead of the base (design, rule 8). */
-static bool
+/*
+ * A grant is never refused: its PSN would wait in the target's data window, and
+ * the pull data that the base waits for behind it (RT-26). So without space in
+ * the CAM it is kept in the transaction alone.
+ */
+static void
 take_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t offset)
 {
-	if (!tc->peer.ordered || san_seq_lt(t->ssn, tc->ssn_base)) {
-		t->granted = RTE_MAX(t->granted, offset);
-	} else if (t->ssn == tc->ssn_base) {
-		t->granted = RTE_MAX(t->granted, offset);
+	t->granted = RTE_MAX(t->granted, offset);
+	if (!tc->peer.ordered || san_seq_lt(t->ssn, tc->ssn_base))
+		return;
+	if (t->ssn == tc->ssn_base) {
 		if (t->granted == t->req.length)
 			ssn_advance(tl, tc);
-	} else {
-		if (!t->in_cam) {
-			if (san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT,
-					t->ssn, t) != 0)
-				return false;
-			t->in_cam = true;
-			tc->nb_cam_grant++;
-		}
-		t->granted = RTE_MAX(t->granted, offset);
+	} else if (!t->in_cam && !t->ssn_lost) {
+		t->in_cam = san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_GRANT,
+					t->ssn, t) == 0;
+		t->ssn_lost = !t->in_cam;
+		tc->nb_cam_grant += t->in_cam;
+		tc->nb_ssn_lost += t->ssn_lost;
 	}
-	return true;
 }
 
 enum san_drop
@@ -122,8 +132,7 @@ san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, u
 		san_tl_txn_settle(tl, tc, t);
 		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 	}
-	if (!take_grant(tl, tc, t, p->offset))
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+	take_grant(tl, tc, t, p->offset);
 	san_tl_txn_ready(tc, t);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }

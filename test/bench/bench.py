@@ -51,35 +51,51 @@ class Runner:
 
     # ---- processes ----
 
-    def start(self, command):
-        return subprocess.Popen([str(c) for c in command], text=True, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def start(self, command, name='alone'):
+        """Output goes to files: one can look into them while the process runs."""
+        with open(self.tmp / f'{name}.out', 'wb') as out, \
+                open(self.tmp / f'{name}.err', 'wb') as err:
+            process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err)
+        process.name = name
+        return process
+
+    def output(self, process, suffix='out'):
+        return (self.tmp / f'{process.name}.{suffix}').read_text(encoding='utf-8')
+
+    def wrong(self, process, what):
+        lines = self.output(process, 'err').strip().splitlines() or ['no message']
+        return RunError(f'{process.name}: {what}: {lines[-1]}')
 
     def finish(self, process):
-        """Output of a process that ends by itself."""
+        """Last line of the output of a process that ends by itself."""
         try:
-            out, err = process.communicate(timeout=START_S + self.ms / 1000)
+            process.wait(START_S + self.ms / 1000)
         except subprocess.TimeoutExpired:
-            process.kill()
-            _, err = process.communicate()
-            raise RunError('not finished in time: ' + last_line(err)) from None
+            raise self.wrong(process, 'not finished in time') from None
         if process.returncode != 0:
-            raise RunError(f'exit code {process.returncode}: ' + last_line(err))
-        return out
+            raise self.wrong(process, f'exit code {process.returncode}')
+        return (self.output(process).strip().splitlines() or [''])[-1]
 
-    def pair(self, server, client, result, ready=None):
+    def wait_ready(self, server):
+        """Until it has printed a line: memif refuses a peer that comes before the port is up."""
+        end = time.monotonic() + START_S
+        while '\n' not in self.output(server):
+            if server.poll() is not None or time.monotonic() > end:
+                raise self.wrong(server, 'did not start')
+            time.sleep(0.01)
+
+    def pair(self, server, client, result, says_ready):
         """Run both; *result* names the one whose output counts; the other one is ended."""
-        started = [self.start(server)]
+        started = [self.start(server, 'server')]
         try:
-            wait_for(ready, started[0])
-            started.append(self.start(client))
-            out = self.finish(started[0 if result == 'server' else 1])
-            if result == 'client':
-                stop(started[0], 2)
-            return out
+            if says_ready:
+                self.wait_ready(started[0])
+            started.append(self.start(client, 'client'))
+            return self.finish(started[0 if result == 'server' else 1])
         finally:
-            for process in started:
-                stop(process, 0)
+            for process in reversed(started):
+                stop(process)
 
     # ---- this stack and the bare link: two EAL processes on memif ----
 
@@ -99,7 +115,7 @@ class Runner:
         program = self.build / program
         return self.pair([program, *self.eal('server', self.cpus[1]), '--', *server],
                          [program, *self.eal('client', self.cpus[0]), '--', *client],
-                         result, self.socket())
+                         result, True)
 
     def link(self, server, client, frame):
         """bench_link; the measuring role is the server of 'rx' and the client of 'ping'."""
@@ -113,7 +129,7 @@ class Runner:
         report = self.tmp / 'sanbench.json'
         report.unlink(missing_ok=True)
         self.memif('apps/sanbench/sanbench',
-                   ['--server', '--sessions', '1', '--ip', '10.98.0.1/24'],
+                   ['--server', '--ip', '10.98.0.1/24'],
                    ['--connect', '10.98.0.1', '--ip', '10.98.0.2/24', '--mode', mode,
                     '--size', size, '--depth', depth, '--duration', self.ms / 1000,
                     '--json', report], 'client')
@@ -132,7 +148,7 @@ class Runner:
         here = ['taskset', '-c', self.cpus[0], program]
         out = self.pair([*there, server, KERNEL_IP, PORT],
                         [*here, client, KERNEL_IP, PORT, self.ms, *what],
-                        'server' if server == 'tcp-sink' else 'client')
+                        'server' if server == 'tcp-sink' else 'client', False)
         return json.loads(out)
 
     # ---- alone on a CPU ----
@@ -142,29 +158,15 @@ class Runner:
         return json.loads(self.finish(self.start(command)))
 
 
-def last_line(text):
-    return (text.strip().splitlines() or ['no message'])[-1]
-
-
-def wait_for(path, process):
-    """Until *path* exists; without one, the client is the one that retries."""
-    end = time.monotonic() + 10
-    while path is not None and not path.exists():
-        if process.poll() is not None or time.monotonic() > end:
-            raise RunError('server: ' + last_line(process.communicate()[1]
-                                                  if process.poll() is not None else ''))
-        time.sleep(0.01)
-
-
-def stop(process, patience):
+def stop(process):
     """End a process that has had its time."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(patience)
     if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(3)
+    except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    for pipe in (process.stdout, process.stderr):
-        pipe.close()
 
 
 # Figure: name: (rows of (title, key of the result, lower is better),

@@ -6,9 +6,9 @@
  *   bench_link EAL... -- ROLE FRAME_BYTES MILLISECONDS
  *
  * Roles: "rx" counts what "tx" sends; "ping" times what "pong" returns. The
- * measuring side prints JSON and says goodbye by a longer frame. It leaves the
- * rings alone from then on: memif unmaps them from a thread of its own when the
- * peer goes, under the feet of a burst that is running.
+ * measuring side prints JSON (after "ready", as all do) and says goodbye by a
+ * longer frame. It leaves the rings alone from then on: memif unmaps them from a
+ * thread of its own when the peer goes, under the feet of a burst that is running.
  */
 
 #include <stdbool.h>
@@ -253,6 +253,8 @@ main(int argc, char **argv)
 	argv += nb_eal + 1;
 	if (link_open(&l) != 0)
 		return 1;
+	puts("ready");
+	fflush(stdout);
 	l.size = (uint16_t)atoi(argv[1]);
 	l.duration = (uint64_t)atoi(argv[2]) * l.hz / 1000;
 	alarm(60); /* whatever happens, nothing stays behind */

@@ -101,8 +101,8 @@ def changed(work, v6, names):
         server = Server(link)
         injector = work.start('inject', [*link.ns['client'].exec(), sys.executable,
                                          os.path.join(HERE, 'test_hostile.py'), '--inject', name,
-                                         '5'])
-        traffic(link, 3)
+                                         '4'])
+        traffic(link, 2)
         check(injector.wait(20) == 0, f'{name}: nothing was sent: {injector.tail()}')
         served = server.stop_ok()
         check(counter(served, CHANGES[name]) > 0, f'{name}: {CHANGES[name]} is 0')

@@ -19,7 +19,7 @@ RUNS = [
     ['--mode', 'push', '--size', '1-30000', '--count', '100', '--imm', '--order', 'unordered'],
     ['--mode', 'pull', '--size', '1-20000', '--count', '100'],
     ['--mode', 'atomic', '--count', '300'],
-    ['--mode', 'incast', '--conns', '6', '--count', '60'],
+    ['--mode', 'incast', '--conns', '6', '--size', '16000', '--count', '24'],
 ]
 EVERY = {capture.PUSH_SLCTD_REQ, capture.PULL_REQ, capture.ATOMIC_REQ, capture.PUSH_GRNT,
          capture.PUSH_SLCTD_DATA, capture.PUSH_UNSLCTD_DATA, capture.PULL_DATA, capture.ACK,
@@ -66,7 +66,7 @@ def both_xdp(work, v6):
     """af_xdp at both ends: no kernel tap sees these frames, our own capture does."""
     link = Veth(work, 'af_xdp', v6=v6)
     server = Server(link)
-    for i, own in enumerate(RUNS):
+    for i, own in enumerate(RUNS[:4]):
         path = work.path(f'own-{v6}-{i}.pcapng')
         result = Run(link, [*own, '--verify', '--capture', path], 90).check_ok()
         found = check_decodes(path)
@@ -137,7 +137,8 @@ def main():
             tests.add(f'af_xdp server, {version}', drivers, work, 'af_xdp', 'af_packet', v6)
             if not v6:
                 tests.add(f'af_xdp client, {version}', drivers, work, 'af_packet', 'af_xdp', v6)
-            tests.add(f'af_xdp at both ends, {version}', both_xdp, work, v6)
+            if not v6:
+                tests.add('af_xdp at both ends', both_xdp, work, v6)
         tests.add('bad link', bad_link, work, 'af_packet')
         tests.add('corruption is seen', corrupted, work)
         tests.add('jumbo frames', jumbo, work)

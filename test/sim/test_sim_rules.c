@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rules that show in what goes over the wire and when: in which order numbers are
- * given out (RT-16, RT-17, RT-26), which packets are refused (RT-32), when a push is
- * solicited (RT-12), who gets the incast budget of those that are silent or gone
- * (RT-13), what acknowledged and complete mean (RT-18, RT-30, PCB-5), what limits
- * cost (PCB-4).
+ * given out (RT-16, RT-17, RT-26), when a push is solicited (RT-12), who gets the
+ * incast budget of those that are silent or gone (RT-13), what counts as complete
+ * (PCB-5), what limits cost (PCB-4).
  */
 
 #include "pair.h"
@@ -218,139 +217,6 @@ sim_rules__solicited_from_l_and_c_on(void **state)
 	pair_close(&p);
 }
 
-/* ---- RT-32: never issued, or over ---- */
-
-struct forge {
-	uint32_t from;
-	uint8_t op;
-	uint32_t rsn_off, ssn_off; /* what is added */
-	bool hold;                 /* keep it instead of delivering it first */
-	struct rte_mbuf *copy;     /* payload */
-	struct san_wire_pkt p;
-	struct rte_ether_addr mac;
-};
-
-static void
-deliver_forged(struct world *w, struct forge *f)
-{
-	struct san_wire_path path = {
-		.dst_mac = f->mac,
-		.src = f->p.src,
-		.dst = f->p.dst,
-		.src_port = f->p.src_port,
-		.dst_port = SAN_WIRE_PORT,
-	};
-
-	san_wire_build(f->copy, &path, &f->p);
-	san_wire_seal(f->copy);
-	san_core_rx_burst(w->node[1 - f->from].core, &f->copy, 1, w->now_ns);
-}
-
-/* A forged copy of the first packet of its kind arrives before the packet. */
-static int
-forge_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
-{
-	struct forge *f = arg;
-	struct san_wire_ack ack;
-
-	(void)to;
-	if (f->copy != NULL || from != f->from ||
-	    san_wire_parse(m, SAN_WIRE_PORT, &f->p, &ack) != SAN_DROP_NONE || f->p.op != f->op)
-		return 1;
-	f->mac = rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr;
-	f->copy = f->p.payload_len != 0 ?
-		rte_pktmbuf_copy(m, w->pool, f->p.payload_off, f->p.payload_len) :
-		rte_pktmbuf_alloc(w->pool);
-	assert_non_null(f->copy);
-	f->p.rsn += f->rsn_off;
-	f->p.ssn += f->ssn_off;
-	if (!f->hold)
-		deliver_forged(w, f);
-	return 1;
-}
-
-/* Its bit stays clear: the genuine packet of that PSN is no duplicate, and nothing is resent. */
-static void
-refused_leaves_bit_clear(struct forge f, enum san_drop want)
-{
-	uint64_t drops[SAN_DROP_MAX];
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
-
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, LEN);
-	p.w->filter = forge_first;
-	p.w->filter_arg = &f;
-	world_pattern(p.a, LEN, 1);
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1,
-		  f.op == SAN_OP_PUSH_UNSLCTD_DATA ? SAN_WR_UNSOLICITED : SAN_WR_SOLICITED);
-	pair_post(&p, true, SAN_WR_PULL, 0, 1000, 2, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_non_null(f.copy);
-	assert_true(world_pattern_ok(p.b, LEN, 1));
-	san_core_drops(p.w->node[1 - f.from].core, drops);
-	assert_int_equal(drops[want], 1);
-	assert_int_equal(drops[SAN_DROP_DUPLICATE] + drops[SAN_DROP_OLD], 0);
-	assert_int_equal(san_core_pdl(p.w->node[f.from].core)->stats.nb_rtx, 0);
-	pair_close(&p);
-}
-
-static void
-sim_rules__never_issued_leaves_the_bit_clear(void **state)
-{
-	const uint32_t far = 1000; /* no transaction is so far ahead */
-
-	(void)state;
-	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_UNSLCTD_DATA, .rsn_off = far},
-				 SAN_DROP_RSN);
-	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_SLCTD_REQ, .rsn_off = far},
-				 SAN_DROP_RSN);
-	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PULL_REQ, .rsn_off = far},
-				 SAN_DROP_RSN);
-	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_SLCTD_REQ, .ssn_off = far},
-				 SAN_DROP_SSN);
-	/* RT-21: grants and pull data for what was never asked */
-	refused_leaves_bit_clear((struct forge){.from = 1, .op = SAN_OP_PUSH_GRNT, .ssn_off = 1},
-				 SAN_DROP_SSN);
-	refused_leaves_bit_clear((struct forge){.from = 1, .op = SAN_OP_PUSH_GRNT, .rsn_off = far},
-				 SAN_DROP_RSN);
-	refused_leaves_bit_clear((struct forge){.from = 1, .op = SAN_OP_PULL_DATA, .rsn_off = far},
-				 SAN_DROP_RSN);
-}
-
-static void
-sim_rules__finished_is_acknowledged_and_discarded(void **state)
-{
-	struct forge f = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .hold = true};
-	uint64_t drops[SAN_DROP_MAX];
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
-	uint32_t base;
-
-	(void)state;
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, LEN);
-	p.w->filter = forge_first;
-	p.w->filter_arg = &f;
-	memset(p.a, 0x55, LEN);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 1000, 1, SAN_WR_UNSOLICITED);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	world_run_for(p.w, SAN_NS_PER_MS);
-	memset(p.b, 0, LEN);
-	base = pair_conn(&p, false)->rx[SAN_WIN_DATA].base;
-	f.p.psn = base; /* a PSN that may come */
-	deliver_forged(p.w, &f);
-	san_core_drops(p.w->node[1].core, drops);
-	assert_int_equal(drops[SAN_DROP_FINISHED], 1);
-	assert_int_equal(san_core_tl(p.w->node[1].core)->stats.nb_finished_data, 1);
-	assert_int_equal(pair_conn(&p, false)->rx[SAN_WIN_DATA].base, base + 1);
-	assert_int_equal(p.b[0], 0);
-	pair_close(&p);
-}
-
 /* ---- RT-13: budget of initiators that do not use it ---- */
 
 struct crowd {
@@ -460,175 +326,6 @@ sim_rules__share_of_the_dead_returns(void **state)
 	crowd_close(&c);
 }
 
-/* ---- RT-18: what is acknowledged stays what it was ---- */
-
-/* Loses what matches until told otherwise. */
-struct lose {
-	bool stop;
-	bool by_offset; /* the packet at offset 0, or every packet of the first RSN */
-	bool armed;
-	uint32_t rsn;
-	uint32_t nb;
-};
-
-static int
-lose_some(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
-{
-	struct lose *l = arg;
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
-
-	(void)w;
-	(void)to;
-	if (l->stop || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
-		return 1;
-	if (!l->armed)
-		l->rsn = p.rsn;
-	l->armed = true;
-	if (p.rsn != l->rsn || (l->by_offset && p.offset != 0))
-		return 1;
-	l->nb++;
-	return 0;
-}
-
-/* LAST arrived and waits; then the rest is refused: the refusal is what counts. */
-static void
-sim_rules__last_waits_for_the_ulp_ack(void **state)
-{
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
-	int ordered;
-
-	(void)state;
-	for (ordered = 0; ordered < 2; ordered++) {
-		struct lose l = {.by_offset = true};
-
-		world_conf_default(&conf);
-		pair_open(&p, &conf, ordered, LEN);
-		p.w->filter = lose_some;
-		p.w->filter_arg = &l;
-		pair_post(&p, true, SAN_WR_PUSH, 0, 5000, 1, SAN_WR_UNSOLICITED);
-		assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
-		assert_true(l.nb > 0);
-		world_mr_del(p.w, 1, p.kb);
-		l.stop = true;
-		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_BAD_KEY);
-		p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
-		pair_close(&p);
-	}
-}
-
-/* What is held behind a lower RSN is not decided yet, and may still be refused. */
-static void
-sim_rules__held_is_not_acknowledged(void **state)
-{
-	struct lose l = {.by_offset = false};
-	struct world_conf conf;
-	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
-	struct pair p;
-
-	(void)state;
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, LEN);
-	p.w->filter = lose_some;
-	p.w->filter_arg = &l;
-	world_post_recv(p.w, p.qb, p.b, 100, 1);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 1000, 0, SAN_WR_UNSOLICITED);
-	world_wr(&wr, SAN_WR_PUSH, p.a, 1000, (uint64_t)(uintptr_t)p.b, p.kb ^ 0x40000000, 1, 0);
-	world_post(p.w, p.qa, &wr);
-	pair_post(&p, true, SAN_WR_SEND, 0, 1000, 2, 0);
-	pair_post(&p, true, SAN_WR_PUSH, 0, 1000, 3, 0);
-	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
-	assert_true(san_core_tl(p.w->node[1].core)->nb_held >= 3);
-	l.stop = true;
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_BAD_KEY);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_LENGTH);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(wc.wr_id, 3);
-	pair_close(&p);
-}
-
-/* ---- RT-26; design, rule 8: a full reorder buffer takes the head of the line ---- */
-
-static void
-tune_held(struct san_core_conf *conf, uint32_t node, void *arg)
-{
-	(void)node;
-	(void)arg;
-	conf->tl.max_held = 4;
-	conf->tl.max_held_conn = 4;
-}
-
-static void
-sim_rules__full_reorder_buffer_takes_the_head(void **state)
-{
-	struct lose l = {.by_offset = false};
-	const struct san_tl *tl;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
-	uint32_t i;
-
-	(void)state;
-	world_conf_default(&conf);
-	conf.tune = tune_held;
-	pair_open(&p, &conf, true, LEN);
-	tl = san_core_tl(p.w->node[1].core);
-	p.w->filter = lose_some;
-	p.w->filter_arg = &l;
-	for (i = 0; i < 20; i++)
-		pair_post(&p, true, SAN_WR_PUSH, 0, 4000, i, SAN_WR_UNSOLICITED);
-	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
-	assert_int_equal(tl->nb_held, 4);
-	assert_true(tl->stats.nb_red > 0);
-	l.stop = true;
-	for (i = 0; i < 20; i++) {
-		assert_true(world_wait(p.w, p.qa, false, &wc, SAN_NS_PER_S));
-		assert_int_equal(wc.status, SAN_ST_OK);
-	}
-	pair_close(&p);
-}
-
-/* ---- RT-30 ---- */
-
-static void
-sim_rules__atomics_happen_once(void **state)
-{
-	struct world_conf conf;
-	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
-	struct pair p;
-	uint64_t *old, *word;
-	uint32_t i, ordered;
-
-	(void)state;
-	for (ordered = 0; ordered < 2; ordered++) {
-		world_conf_bad_link(&conf, 50 + ordered);
-		conf.link.drop_ppm = 200000;
-		pair_open(&p, &conf, ordered, LEN);
-		old = (uint64_t *)p.a;
-		word = (uint64_t *)p.b;
-		for (i = 0; i < 100; i++) {
-			world_wr(&wr, SAN_WR_FETCH_ADD, &old[i], 8, (uint64_t)(uintptr_t)word, p.kb,
-				 i, 0);
-			wr.operand = 1;
-			world_post(p.w, p.qa, &wr);
-		}
-		for (i = 0; i < 100; i++)
-			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_int_equal(*word, 100);
-		for (i = 0; ordered && i < 100; i++)
-			assert_int_equal(old[i], i);
-		assert_true(san_core_pdl(p.w->node[1].core)->stats.nb_rtx > 0);
-		pair_close(&p);
-	}
-}
-
 /* ---- PCB-5: received is not complete ---- */
 
 #define NB_MSGS 5 /* message limit */
@@ -720,7 +417,7 @@ time_of_push(bool limited)
 		param.msg_limit = UINT16_MAX;
 	}
 	pair_open_param(&p, &conf, &param, &param, BIG);
-	p.w->check = false; /* much of the same */
+	p.w->check = false;
 	start_ns = p.w->now_ns;
 	pair_post(&p, true, SAN_WR_PUSH, 0, BIG, 1, SAN_WR_UNSOLICITED);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
@@ -746,14 +443,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_rules__numbers_in_order),
 		cmocka_unit_test(sim_rules__solicited_from_l_and_c_on),
-		cmocka_unit_test(sim_rules__never_issued_leaves_the_bit_clear),
-		cmocka_unit_test(sim_rules__finished_is_acknowledged_and_discarded),
 		cmocka_unit_test(sim_rules__unused_grants_lapse),
 		cmocka_unit_test(sim_rules__share_of_the_dead_returns),
-		cmocka_unit_test(sim_rules__last_waits_for_the_ulp_ack),
-		cmocka_unit_test(sim_rules__held_is_not_acknowledged),
-		cmocka_unit_test(sim_rules__full_reorder_buffer_takes_the_head),
-		cmocka_unit_test(sim_rules__atomics_happen_once),
 		cmocka_unit_test(sim_rules__received_messages_still_count),
 		cmocka_unit_test(sim_rules__limits_cost_one_connection_nothing),
 	};
