@@ -5,7 +5,7 @@ BUILD ?= build
 BUILD_ASAN ?= build-asan
 PREFIX ?= /usr/local
 
-.PHONY: all build demo check check-link bench check-mutants install deps clean
+.PHONY: all build demo check bench check-mutants install deps clean
 
 all: build
 
@@ -24,10 +24,6 @@ demo: build
 # Plain and ASan+UBSan build, every test in both; the last line sums up.
 check: deps
 	@/usr/bin/python3 devtools/check.py --plain $(BUILD) --asan $(BUILD_ASAN)
-
-# Real processes over memif, veth and TAP: wants both CPUs to itself, for minutes.
-check-link: build
-	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --suite link
 
 # This stack, the bare link and the kernel in turn, under ten minutes.
 # BENCH=latency|rate|bulk|wire: one figure. WRITE=1: into doc/performance.md.

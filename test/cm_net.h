@@ -23,6 +23,10 @@
 #define CM_NET_SERVICE    0x1122334455667788ULL
 #define CM_NET_PKEY       0x8001
 
+/* A message that nobody answers: tries, and time until it is given up (RT-24). */
+#define TRIES    14
+#define TRIES_NS ((20 + 40 + 80 + 160 + 320 + 9 * 500) * SAN_NS_PER_MS)
+
 struct cm_net;
 
 /** What happens to a packet on the link. */

@@ -18,7 +18,8 @@
 #include "pdl.h"
 #include "wire.h"
 
-#define SAN_CM_SECRET 32 /**< bytes of cookie key */
+#define SAN_CM_SECRET       32 /**< bytes of cookie key */
+#define SAN_CM_RETRY_MAX_NS (SAN_NS_PER_S / 2)
 
 enum san_cm_state {
 	SAN_CM_IDLE = 0,
@@ -75,7 +76,7 @@ struct san_cm_conf {
 	uint16_t max_listeners;
 	uint8_t max_retries;      /**< of one CM message */
 	uint8_t keepalive_probes; /**< unanswered PROBEs until the peer counts as gone */
-	uint64_t retry_ns;        /**< doubled with every retry */
+	uint64_t retry_ns;        /**< doubled with every retry, up to SAN_CM_RETRY_MAX_NS */
 	uint64_t cookie_slot_ns;  /**< a cookie is good for this and the next slot */
 	uint64_t drain_ns;        /**< a disconnect does not wait longer for outstanding work */
 	uint64_t timewait_ns;

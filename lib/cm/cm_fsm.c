@@ -10,7 +10,7 @@
  *
  * Timers, all of them in cm_deadline_ns of the connection, one at a time:
  *   RESOLVING, REQ_SENT, REQ_COOKIE_SENT, REP_SENT, DREQ_SENT
- *                 retry of own.msg: retry_ns, doubled each time, max_retries times
+ *                 retry of own.msg: retry_wait_ns(), max_retries times
  *   WAIT_ACCEPT   longer than the connecting side goes on repeating its REQ
  *   ESTABLISHED   keep-alive (cm_keepalive.c)
  *   DRAINING      drain_ns
@@ -81,13 +81,22 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 	c->retries = 0;
 }
 
+/* Doubled each time, but not for ever: many tries get through a bad link, few do not. */
+static uint64_t
+retry_wait_ns(const struct san_cm *cm, uint32_t retries)
+{
+	uint64_t most_ns = RTE_MAX(cm->conf.retry_ns, SAN_CM_RETRY_MAX_NS);
+
+	return RTE_MIN(cm->conf.retry_ns << retries, most_ns);
+}
+
 /** Send own.msg and repeat it until something else happens. */
 static void
 send(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now_ns)
 {
 	c->own.msg = msg;
 	san_cm_tx_add(cm, c);
-	san_cm_timer(cm, c, now_ns + (cm->conf.retry_ns << c->retries));
+	san_cm_timer(cm, c, now_ns + retry_wait_ns(cm, c->retries));
 }
 
 /** An answer to the peer that must go whatever becomes of the record. */
@@ -195,7 +204,9 @@ act_unreachable(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *
 static void
 act_keep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	san_cm_timer(cm, c, s->now_ns + (cm->conf.retry_ns << (cm->conf.max_retries + 1)));
+	uint32_t n = cm->conf.max_retries + 1;
+
+	san_cm_timer(cm, c, s->now_ns + n * retry_wait_ns(cm, n));
 }
 
 static void

@@ -36,6 +36,7 @@
 #define BETA          52429u /* 0.8 in Q16: cut per relative excess */
 #define KEEP_HALF     32768u /* 0.5: the deepest cut */
 #define KEEP_LOSS     57344u /* 7/8: a loss without delay is rarely congestion */
+#define FLOOR_LOSS    (4 * SAN_CC_ONE) /* below that nobody sees the next loss early */
 #define STALL_TARGETS 32     /* delay beyond this many targets is a host, not a fabric */
 #define LEVEL_MAX     (SAN_CC_LEVELS - 1)
 
@@ -154,8 +155,12 @@ swift_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_
 {
 	bool late = filtered(cc) > target_of(cc, conf);
 
-	if (san_pdl_cc_may_cut(cc, rtt_ns, now_ns))
-		san_pdl_cc_cut(cc, conf, late ? KEEP_HALF : KEEP_LOSS, 0, now_ns);
+	if (!san_pdl_cc_may_cut(cc, rtt_ns, now_ns))
+		return;
+	if (late)
+		san_pdl_cc_cut(cc, conf, KEEP_HALF, 0, now_ns);
+	else
+		san_pdl_cc_cut(cc, conf, KEEP_LOSS, FLOOR_LOSS, now_ns);
 }
 
 static void

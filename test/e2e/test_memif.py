@@ -32,12 +32,12 @@ TRAFFIC = {
 }
 ORDERS = ('ordered', 'unordered', 'relaxed')
 
-# name: impairment at both ends, how many times fewer messages, counters that must not be zero
+# name: impairment at both ends (drop20: a fifth of what each sends), how many times fewer messages, counters that must not be zero
 LINKS = {
     'clean': (None, 1, []),
     'mixed': ('drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3', 2,
               ['rtx', 'early', 'cam_inserts', 'drop_icrc', 'drop_duplicate']),
-    'drop20': ('drop=0.2,seed=9', 16, ['rtx', 'early', 'tlp', 'rto', 'probes']),
+    'drop20': ('tx:drop=0.2,seed=9', 8, ['rtx', 'early', 'tlp', 'rto', 'probes']),
 }
 
 

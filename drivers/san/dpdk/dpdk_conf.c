@@ -81,7 +81,7 @@ static const struct number {
 	{"cqs", CORE(ulp.max_cqs), 1, 1u << 20, 1},
 	/* connection management */
 	{"cm_retry_ms", CORE(cm.retry_ns), 1, 60000, MS},
-	{"cm_retries", CORE(cm.max_retries), 1, 255, 1},
+	{"cm_retries", CORE(cm.max_retries), 1, 20, 1},
 	{"cm_drain_ms", CORE(cm.drain_ns), 1, 600000, MS},
 	{"cm_rate", CORE(cm.rate_per_ms), 1, 1000000, 1},
 	{"keepalive_probes", CORE(cm.keepalive_probes), 1, 255, 1},
