@@ -55,7 +55,7 @@ local f = {
 	rsvd4 = ProtoField.uint8("san.reserved4", "Reserved", base.HEX, nil, 0x0f),
 	flags = ProtoField.uint8("san.flags", "Flags", base.HEX),
 	last = ProtoField.uint8("san.flags.last", "Last", base.DEC, nil, 0x01),
-	win_data = ProtoField.uint8("san.flags.win_data", "Fills the data window", base.DEC, nil, 0x02),
+	win_data = ProtoField.uint8("san.flags.win_data", "Data window", base.DEC, nil, 0x02),
 	kind = ProtoField.uint8("san.flags.kind", "Kind", base.DEC, kind_names, 0x0c),
 	flags_rsvd = ProtoField.uint8("san.flags.reserved", "Reserved", base.HEX, nil, 0xf0),
 	psn_hi = ProtoField.uint8("san.psn_hi", "PSN, high 8 bits", base.HEX),
@@ -79,7 +79,7 @@ local f = {
 	atomic_operand = ProtoField.uint64("san.atomic.operand", "Operand", base.HEX),
 	atomic_swap = ProtoField.uint64("san.atomic.swap", "Swap value", base.HEX),
 	resync_code = ProtoField.uint8("san.resync.code", "Code", base.DEC, resync_names),
-	nack_psn = ProtoField.uint32("san.nack.psn", "Refused data PSN", base.DEC),
+	nack_psn = ProtoField.uint32("san.nack.psn", "Refused PSN", base.DEC),
 	nack_code = ProtoField.uint8("san.nack.code", "Code", base.DEC, status_names),
 	nack_delay = ProtoField.uint32("san.nack.delay_us", "Try again after (us)", base.DEC),
 
@@ -303,7 +303,7 @@ end
 
 local flags_allowed = {
 	[0xC0] = {kind = true}, [0xC4] = {last = true, kind = true}, [0xC5] = {last = true, kind = true},
-	[0xC6] = {last = true}, [0xC9] = {win_data = true},
+	[0xC6] = {last = true}, [0xC8] = {win_data = true}, [0xC9] = {win_data = true},
 }
 
 local function add_flags(tree, range, op)

@@ -19,6 +19,14 @@
 #define SAN_ULP_SGE_MAX    4
 #define SAN_ULP_INLINE_MAX 64 /**< bytes copied with the work request */
 
+/**
+ * A queue pair's number: its place in tables, and above it how often the place
+ * was used before. So a number names one queue pair, not its successors.
+ */
+#define SAN_QPN_INDEX_BITS 16
+#define SAN_QPN_INDEX(qpn) ((qpn) & ((1u << SAN_QPN_INDEX_BITS) - 1))
+#define SAN_QPN_NONE       UINT32_MAX
+
 enum san_ulp_op {
 	SAN_WR_SEND = 1,
 	SAN_WR_PUSH = 2,
@@ -88,7 +96,7 @@ enum san_ulp_status {
 
 struct san_ulp_wc {
 	uint64_t wr_id;
-	uint32_t qp; /**< index of the queue pair */
+	uint32_t qp; /**< number of the queue pair */
 	uint32_t byte_len;
 	uint32_t imm;
 	uint8_t op;     /**< enum san_ulp_wc_op */

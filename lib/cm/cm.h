@@ -78,7 +78,7 @@ struct san_cm_conf {
 	uint8_t keepalive_probes; /**< unanswered PROBEs until the peer counts as gone */
 	uint64_t retry_ns;        /**< doubled with every retry, up to SAN_CM_RETRY_MAX_NS */
 	uint64_t cookie_slot_ns;  /**< a cookie is good for this and the next slot */
-	uint64_t drain_ns;        /**< a disconnect does not wait longer for outstanding work */
+	uint64_t drain_ns;        /**< a disconnect waits so long without progress */
 	uint64_t timewait_ns;
 	uint32_t rate_per_ms; /**< stateless answers (COOKIE, REJ, RESET) per ms, at most */
 	uint8_t secret[SAN_CM_SECRET];

@@ -13,7 +13,7 @@
  *                 retry of own.msg: retry_wait_ns(), max_retries times
  *   WAIT_ACCEPT   longer than the connecting side goes on repeating its REQ
  *   ESTABLISHED   keep-alive (cm_keepalive.c)
- *   DRAINING      drain_ns
+ *   DRAINING      drain_ns without progress
  *   TIMEWAIT      none: it ends when the core releases the slot
  *
  * An action runs after the new state is set. None frees the record except
@@ -332,19 +332,25 @@ act_open(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 /* ---- ending ---- */
 
+/* Changes with every PSN that is finished in either direction. */
+static uint32_t
+progress_of(const struct san_pdl_conn *pc)
+{
+	return pc->tx[SAN_WIN_REQ].base + pc->tx[SAN_WIN_DATA].base + pc->rx[SAN_WIN_REQ].base +
+		pc->rx[SAN_WIN_DATA].base;
+}
+
 static void
 act_drain(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
+	c->drained_to = progress_of(cm_pdl_conn(cm, c));
 	san_cm_timer(cm, c, s->now_ns + cm->conf.drain_ns);
 }
 
 static void
 act_dreq(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
-
-	if (pc->state == SAN_CONN_OPEN)
-		pc->state = SAN_CONN_CLOSING;
+	san_pdl_conn_close(cm->pdl, cm_pdl_conn(cm, c));
 	c->own.flags = 0;
 	c->own.private_len = 0;
 	send(cm, c, SAN_CM_DREQ, s->now_ns);
@@ -691,15 +697,22 @@ san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	struct cm_step s = {.in = CM_IN_EXPIRED, .now_ns = now_ns};
 	struct san_cm_conn *c = conn_at(cm, slot, now_ns);
+	const struct san_pdl_conn *pc;
 
 	/* one timer for all layers: perhaps another one's time has come */
-	if (c == NULL || c->state == SAN_CM_IDLE || now_ns < cm_pdl_conn(cm, c)->cm_deadline_ns)
+	if (c == NULL || c->state == SAN_CM_IDLE)
+		return;
+	pc = cm_pdl_conn(cm, c);
+	if (now_ns < pc->cm_deadline_ns)
 		return;
 	if (c->state == SAN_CM_ESTABLISHED) {
 		if (san_cm_keepalive_on_timer(cm, c, now_ns))
 			return;
 		s.in = CM_IN_FAILED;
 		s.reason = SAN_CM_R_TIMEOUT;
+	} else if (c->state == SAN_CM_DRAINING && progress_of(pc) != c->drained_to) {
+		act_drain(cm, c, &s);
+		return;
 	} else if (is_repeating(c->state) && c->retries < cm->conf.max_retries) {
 		c->retries++;
 		send(cm, c, c->own.msg, now_ns);

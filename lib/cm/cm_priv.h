@@ -76,7 +76,8 @@ struct san_cm_conn {
 	ev_link;
 	TAILQ_ENTRY(san_cm_conn)
 	resolving_link;
-	uint64_t cookie; /**< the ULP's */
+	uint64_t cookie;     /**< the ULP's */
+	uint32_t drained_to; /**< DRAINING: progress when its timer was set */
 	uint64_t keepalive_ns;
 	uint64_t probe_seen_ns;      /**< last_rx_ns when the last keep-alive PROBE was asked for */
 	uint64_t expires_ns;         /**< of a ghost */

@@ -46,10 +46,10 @@ enum san_core_event_type {
 };
 
 struct san_core_event {
-	uint8_t type;   /**< enum san_core_event_type */
-	uint8_t reason; /**< enum san_wire_cm_reason */
-	uint16_t slot;  /**< CONNECT_REQUEST: names the request */
-	uint32_t qp;    /**< others */
+	uint8_t type;     /**< enum san_core_event_type */
+	uint8_t reason;   /**< enum san_wire_cm_reason */
+	uint32_t qp;      /**< its number; SAN_QPN_NONE for a CONNECT_REQUEST */
+	uint64_t request; /**< CONNECT_REQUEST: for accept or reject */
 	uint32_t listener;
 	struct san_ip peer;
 	uint16_t private_len;
@@ -94,9 +94,10 @@ void san_core_unlisten(struct san_core *core, uint64_t service);
 /** Connect *qp*. The outcome is an event. -EADDRNOTAVAIL: no address of that family; see cm. */
 int san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
 		     uint64_t service, const struct san_cm_param *param, uint64_t now_ns);
-int san_core_accept(struct san_core *core, uint16_t slot, uint32_t qp,
+/** -ENOENT: the request is gone; -EISCONN, -EBUSY: see san_ulp_qp_renew(). */
+int san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 		    const struct san_cm_param *param, uint64_t now_ns);
-int san_core_reject(struct san_core *core, uint16_t slot, const void *private_data,
+int san_core_reject(struct san_core *core, uint64_t request, const void *private_data,
 		    uint16_t private_len, uint64_t now_ns);
 /** Drain, then end; *hard*: end now. Completes with SAN_EV_DISCONNECTED. -ENOTCONN. */
 int san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);

@@ -13,6 +13,21 @@
 
 /* ---- connection events: from cm to the other layers, then to the owner ---- */
 
+/* CID and tag: names this request and no later one, whatever becomes of its slot. */
+static uint64_t
+request_of(const struct san_pdl_conn *c)
+{
+	return (uint64_t)c->tag << 32 | c->cid;
+}
+
+static struct san_pdl_conn *
+find_request(const struct san_core *core, uint64_t request)
+{
+	struct san_pdl_conn *c = san_pdl_conn_find(core->pdl, (uint32_t)request);
+
+	return c != NULL && request_of(c) == request ? c : NULL;
+}
+
 static void
 event_add(struct san_core *core, const struct san_cm_event *cev, enum san_core_event_type type)
 {
@@ -24,8 +39,8 @@ event_add(struct san_core *core, const struct san_cm_event *cev, enum san_core_e
 	core->ev_tail++;
 	ev->type = (uint8_t)type;
 	ev->reason = cev->reason;
-	ev->slot = cev->slot;
-	ev->qp = type == SAN_EV_CONNECT_REQUEST ? UINT32_MAX : (uint32_t)cev->cookie;
+	ev->request = request_of(&core->pdl->conns[cev->slot]);
+	ev->qp = type == SAN_EV_CONNECT_REQUEST ? SAN_QPN_NONE : (uint32_t)cev->cookie;
 	ev->listener = cev->listener;
 	ev->peer = cev->peer;
 	ev->private_len = cev->private_len;
@@ -76,7 +91,7 @@ conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns
 	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
 	draining_remove(core, cev->slot);
 	san_ulp_qp_unbind(core->ulp, qp);
-	core->slot_of_qp[qp] = NO_SLOT;
+	core->slot_of_qp[SAN_QPN_INDEX(qp)] = NO_SLOT;
 	san_cm_release(core->cm, cev->slot, now_ns);
 	event_add(core, cev, SAN_EV_DISCONNECTED);
 }
@@ -95,11 +110,11 @@ san_core_cm_events(struct san_core *core, uint64_t now_ns)
 			conn_established(core, &cev);
 			break;
 		case SAN_CM_EV_REJECTED:
-			core->slot_of_qp[cev.cookie] = NO_SLOT;
+			core->slot_of_qp[SAN_QPN_INDEX(cev.cookie)] = NO_SLOT;
 			event_add(core, &cev, SAN_EV_REJECTED);
 			break;
 		case SAN_CM_EV_UNREACHABLE:
-			core->slot_of_qp[cev.cookie] = NO_SLOT;
+			core->slot_of_qp[SAN_QPN_INDEX(cev.cookie)] = NO_SLOT;
 			event_add(core, &cev, SAN_EV_UNREACHABLE);
 			break;
 		default:
@@ -140,7 +155,7 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	uint16_t slot;
 	int rc;
 
-	if (core->slot_of_qp[qp] != NO_SLOT)
+	if (core->slot_of_qp[SAN_QPN_INDEX(qp)] != NO_SLOT)
 		return -EISCONN;
 	rc = san_ulp_qp_renew(core->ulp, qp);
 	if (rc != 0)
@@ -151,43 +166,48 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
 	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
 	if (rc == 0)
-		core->slot_of_qp[qp] = slot;
+		core->slot_of_qp[SAN_QPN_INDEX(qp)] = slot;
 	return rc;
 }
 
 int
-san_core_accept(struct san_core *core, uint16_t slot, uint32_t qp,
+san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 		const struct san_cm_param *param, uint64_t now_ns)
 {
+	const struct san_pdl_conn *c = find_request(core, request);
 	struct san_cm_param own = *param;
 	int rc;
 
-	if (core->slot_of_qp[qp] != NO_SLOT)
+	if (core->slot_of_qp[SAN_QPN_INDEX(qp)] != NO_SLOT)
 		return -EISCONN;
-	if (slot >= core->conf.pdl.max_conns)
+	if (c == NULL)
 		return -ENOENT;
 	rc = san_ulp_qp_renew(core->ulp, qp);
 	if (rc != 0)
 		return rc;
-	own.mtu = san_wire_payload_max(core->conf.mtu,
-				       !san_ip_is_v4(&core->pdl->conns[slot].path.dst));
-	rc = san_cm_accept(core->cm, slot, &own, qp, now_ns);
+	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(&c->path.dst));
+	rc = san_cm_accept(core->cm, c->slot, &own, qp, now_ns);
 	if (rc == 0)
-		core->slot_of_qp[qp] = slot;
+		core->slot_of_qp[SAN_QPN_INDEX(qp)] = c->slot;
 	return rc;
 }
 
 int
-san_core_reject(struct san_core *core, uint16_t slot, const void *private_data,
+san_core_reject(struct san_core *core, uint64_t request, const void *private_data,
 		uint16_t private_len, uint64_t now_ns)
 {
-	return san_cm_reject(core->cm, slot, SAN_CM_R_REFUSED, private_data, private_len, now_ns);
+	const struct san_pdl_conn *c = find_request(core, request);
+
+	if (c == NULL)
+		return -ENOENT;
+	return san_cm_reject(core->cm, c->slot, SAN_CM_R_REFUSED, private_data, private_len,
+			     now_ns);
 }
 
 int
 san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
 {
-	uint32_t slot = core->slot_of_qp[qp];
+	uint32_t slot = core->slot_of_qp[SAN_QPN_INDEX(qp)];
 	int rc;
 
 	if (slot == NO_SLOT)
@@ -204,7 +224,7 @@ san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_
 void
 san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 {
-	uint32_t slot = core->slot_of_qp[qp];
+	uint32_t slot = core->slot_of_qp[SAN_QPN_INDEX(qp)];
 
 	if (slot == NO_SLOT)
 		return;
@@ -225,7 +245,7 @@ san_core_check_draining(struct san_core *core, uint64_t now_ns)
 		uint32_t qp = san_ulp_qp_of(core->ulp, slot);
 
 		if (san_tl_is_drained(core->tl, slot) &&
-		    (qp == UINT32_MAX || san_ulp_qp_is_idle(core->ulp, qp))) {
+		    (qp == SAN_QPN_NONE || san_ulp_qp_is_idle(core->ulp, qp))) {
 			core->draining[i] = core->draining[--core->nb_draining];
 			san_cm_drained(core->cm, slot, now_ns);
 		} else {

@@ -219,7 +219,7 @@ say_farewell(struct san_engine *e)
 
 	for (i = 0; i < e->conf.core.ulp.max_qps; i++)
 		if (e->qps[i].wq != NULL)
-			san_engine_qp_del(e, i);
+			san_engine_qp_del(e, e->qps[i].qpn);
 	for (i = 0; i < FAREWELL_LOOPS && !san_engine_is_gone(e); i++)
 		san_engine_loop_once(e);
 }
@@ -273,9 +273,14 @@ san_engine_qp_add(struct san_engine *e, struct san_wq *wq, const struct san_ulp_
 {
 	int rc = san_ulp_qp_create(san_core_ulp(e->core), conf, qp);
 
-	if (rc == 0)
-		e->qps[*qp].wq = wq;
-	return rc;
+	struct san_engine_qp *q;
+
+	if (rc != 0)
+		return rc;
+	q = &e->qps[SAN_QPN_INDEX(*qp)];
+	q->wq = wq;
+	q->qpn = *qp;
+	return 0;
 }
 
 void
@@ -283,7 +288,7 @@ san_engine_qp_del(struct san_engine *e, uint32_t qp)
 {
 	int rc;
 
-	e->qps[qp].wq = NULL;
+	san_engine_loop_forget(e, qp);
 	san_core_abort(e->core, qp, e->now_ns);
 	rc = san_ulp_qp_destroy(san_core_ulp(e->core), qp);
 	SAN_VERIFY(rc == 0);

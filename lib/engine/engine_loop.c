@@ -87,20 +87,36 @@ drain_qp(struct san_engine *e, uint32_t qp, struct san_wq *wq)
 }
 
 static void
-visit(struct san_engine *e, uint32_t qp)
+visit(struct san_engine *e, uint32_t index)
 {
-	struct san_engine_qp *q = &e->qps[qp];
+	struct san_engine_qp *q = &e->qps[index];
 
-	if (q->wq == NULL || drain_qp(e, qp, q->wq) || q->again)
+	if (q->wq == NULL || drain_qp(e, q->qpn, q->wq) || q->again)
 		return;
 	q->again = true;
-	e->again[e->nb_again++] = qp;
+	e->again[e->nb_again++] = index;
+}
+
+/* Returns how many rang. */
+static uint32_t
+answer_bells(struct san_engine *e)
+{
+	void *bells[BELL_BURST];
+	uint32_t i, n = rte_ring_dequeue_burst(e->bells, bells, BELL_BURST, NULL);
+
+	for (i = 0; i < n; i++) {
+		uint32_t index = (uint32_t)(uintptr_t)bells[i];
+
+		/* pairs with the exchange in san_engine_doorbell(): what rang is seen */
+		atomic_exchange(&e->qps[index].wq->rung, false);
+		visit(e, index);
+	}
+	return n;
 }
 
 static uint32_t
 do_bells(struct san_engine *e)
 {
-	void *bells[BELL_BURST];
 	uint32_t i, n, before = e->nb_again;
 
 	/* those whose queues were full: each is tried once a round */
@@ -109,15 +125,7 @@ do_bells(struct san_engine *e)
 		e->qps[e->again[i]].again = false;
 		visit(e, e->again[i]);
 	}
-	n = rte_ring_dequeue_burst(e->bells, bells, BELL_BURST, NULL);
-	for (i = 0; i < n; i++) {
-		uint32_t qp = (uint32_t)(uintptr_t)bells[i];
-
-		if (e->qps[qp].wq != NULL)
-			/* pairs with the exchange in san_engine_doorbell(): what rang is seen */
-			atomic_exchange(&e->qps[qp].wq->rung, false);
-		visit(e, qp);
-	}
+	n = answer_bells(e);
 	e->stats.nb_bells += n;
 	return n;
 }
@@ -125,9 +133,22 @@ do_bells(struct san_engine *e)
 void
 san_engine_doorbell(struct san_engine *e, uint32_t qp)
 {
+	uint32_t index = SAN_QPN_INDEX(qp);
+
 	/* an index is in the ring at most once, so there is always room */
-	if (!atomic_exchange(&e->qps[qp].wq->rung, true))
-		rte_ring_enqueue(e->bells, (void *)(uintptr_t)qp);
+	if (!atomic_exchange(&e->qps[index].wq->rung, true))
+		rte_ring_enqueue(e->bells, (void *)(uintptr_t)index);
+}
+
+void
+san_engine_loop_forget(struct san_engine *e, uint32_t qp)
+{
+	struct san_engine_qp *q = &e->qps[SAN_QPN_INDEX(qp)];
+
+	/* a bell that stayed would name its successor, and fill the ring */
+	while (answer_bells(e) != 0)
+		;
+	q->wq = NULL;
 }
 
 /* ---- packets ---- */

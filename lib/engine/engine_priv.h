@@ -42,7 +42,8 @@ struct san_engine_port {
 
 struct san_engine_qp {
 	struct san_wq *wq; /**< NULL: free, or gone */
-	bool again;        /**< listed: something is left in its rings */
+	uint32_t qpn;
+	bool again; /**< listed: something is left in its rings */
 };
 
 struct san_engine_stats {
@@ -96,6 +97,8 @@ struct san_engine {
 
 /** One round: packets and requests handled. */
 uint32_t san_engine_loop_once(struct san_engine *e);
+/** Queue pair *qp* goes: its rings are not looked at any more, its bell is taken down. */
+void san_engine_loop_forget(struct san_engine *e, uint32_t qp);
 /** The lcore's function. */
 int san_engine_loop_main(void *arg);
 

@@ -272,6 +272,8 @@ int san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn *
 /** SETUP → OPEN. */
 void san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_peer *peer,
 		       uint16_t rx_req_win, uint16_t rx_data_win, uint64_t now_ns);
+/** From OPEN to CLOSING: it sends nothing of its own any more, and waits for nothing. */
+void san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Release everything it holds; the CID rests. Outstanding entries are forgotten. */
 void san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** By CID; NULL if free or of another incarnation. */
@@ -393,9 +395,9 @@ void san_pdl_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c);
  */
 uint32_t san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
 			     uint8_t code);
-/** A NACK(RESOURCE) for *psn*: resend it after *delay_ns*, same PSN. */
-void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64_t delay_ns,
-		      uint64_t now_ns);
+/** A NACK(RESOURCE) for *psn*: resend it after *delay_ns*, same PSN. That is no retry. */
+void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		      uint64_t delay_ns, uint64_t now_ns);
 /** True while *psn* is assigned and not acknowledged in *win*. */
 bool san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn);
 /**

@@ -33,11 +33,11 @@
 #define MIN_1     priv[2] /* of the last one */
 #define MIN_2     priv[3] /* of the one before */
 
-#define BETA          52429u /* 0.8 in Q16: cut per relative excess */
-#define KEEP_HALF     32768u /* 0.5: the deepest cut */
-#define KEEP_LOSS     57344u /* 7/8: a loss without delay is rarely congestion */
+#define BETA          52429u           /* 0.8 in Q16: cut per relative excess */
+#define KEEP_HALF     32768u           /* 0.5: the deepest cut */
+#define KEEP_LOSS     57344u           /* 7/8: a loss without delay is rarely congestion */
 #define FLOOR_LOSS    (4 * SAN_CC_ONE) /* below that nobody sees the next loss early */
-#define STALL_TARGETS 32     /* delay beyond this many targets is a host, not a fabric */
+#define STALL_TARGETS 32               /* delay beyond this many targets is a host, not a fabric */
 #define LEVEL_MAX     (SAN_CC_LEVELS - 1)
 
 static void

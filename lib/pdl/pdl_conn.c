@@ -279,6 +279,16 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	c->state = SAN_CONN_OPEN;
 }
 
+void
+san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	if (c->state != SAN_CONN_OPEN)
+		return;
+	c->state = SAN_CONN_CLOSING;
+	/* it sends nothing any more: what it waits for is for those who do */
+	san_pdl_pcb_withdraw(pdl, c);
+}
+
 static void
 forget_outstanding(struct san_pdl_conn *c)
 {

@@ -145,6 +145,17 @@ san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
 }
 
 void
+san_pdl_pcb_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	stop_waiting(pdl, c);
+	drop_token(pdl, c);
+	san_pdl_pcb_return_block(pdl, c);
+	if (c->pcb.inflight == 0)
+		set_active(pdl, c, false);
+	san_pdl_pcb_wake(pdl);
+}
+
+void
 san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	stop_waiting(pdl, c);

@@ -150,6 +150,8 @@ void san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
 /** Hand freed budget to those that wait for it, longest first. */
 void san_pdl_pcb_wake(struct san_pdl *pdl);
 /** Everything of the connection returns: it is being deleted. */
+/** It won't send any more: give up what it waits for. */
+void san_pdl_pcb_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** A txblock for the connection, or false and it is queued for one. */
 bool san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c);

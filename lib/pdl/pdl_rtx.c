@@ -445,18 +445,19 @@ san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, b
 }
 
 void
-san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64_t delay_ns,
-		 uint64_t now_ns)
+san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		 uint64_t delay_ns, uint64_t now_ns)
 {
 	struct san_pdl_entry *e;
 
-	if (!san_pdl_tx_is_outstanding(c, SAN_WIN_DATA, psn))
+	if (!san_pdl_tx_is_outstanding(c, win, psn))
 		return;
-	e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn);
-	san_pdl_rtx_unflight(pdl, c, SAN_WIN_DATA, psn);
-	san_pdl_rtx_find(c, SAN_WIN_DATA, psn);
-	san_bitmap_clear(&c->txb->rcvd[SAN_WIN_DATA], psn);
+	e = san_pdl_txw_entry(c->txb, win, psn);
+	san_pdl_rtx_unflight(pdl, c, win, psn);
+	san_pdl_rtx_find(c, win, psn);
+	san_bitmap_clear(&c->txb->rcvd[win], psn);
 	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_DEFER);
+	e->retries = 0; /* the peer lives, and knows of it */
 	e->due = san_pdl_tick(now_ns + delay_ns);
 	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, now_ns + delay_ns);
 	san_pdl_arm_for(pdl, c, c->rtx_deadline_ns);

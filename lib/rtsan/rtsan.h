@@ -241,7 +241,9 @@ struct rtsan_qp_attr {
 int rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **qp);
 /**
  * Destroy a queue pair. Ends its connection at once if there is one; completions
- * not polled are lost. Memory of its work requests is free on return.
+ * not polled are lost. Memory of its work requests is free on return. Another
+ * thread that posts to it must have stopped, and one that polls its completion
+ * queues may still hold completions that name it.
  */
 void rtsan_qp_destroy(struct rtsan_qp *qp);
 /** *context* of the queue pair's attributes. */
@@ -294,7 +296,7 @@ struct rtsan_event {
 	uint8_t type;   /**< enum rtsan_event_type */
 	uint8_t reason; /**< enum rtsan_reason */
 	uint16_t private_len;
-	uint32_t request;                /**< CONNECT_REQUEST: for accept or reject */
+	uint64_t request;                /**< CONNECT_REQUEST: for accept or reject */
 	struct rtsan_qp *qp;             /**< others */
 	struct rtsan_listener *listener; /**< CONNECT_REQUEST */
 	char peer[48];                   /**< the peer's address, text */
@@ -347,7 +349,7 @@ int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
  *   - -ENOENT: the request is gone: its peer gave up.
  *   - -EISCONN: the queue pair has a connection.
  */
-int rtsan_accept(struct rtsan_ctx *ctx, uint32_t request, struct rtsan_qp *qp,
+int rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 		 const struct rtsan_conn_param *param);
 /**
  * Refuse a request; the peer gets REJECTED with RTSAN_R_REFUSED and the private data.
@@ -355,7 +357,7 @@ int rtsan_accept(struct rtsan_ctx *ctx, uint32_t request, struct rtsan_qp *qp,
  * @return
  *   0, -EINVAL, -ENOENT (the request is gone).
  */
-int rtsan_reject(struct rtsan_ctx *ctx, uint32_t request, const void *private_data,
+int rtsan_reject(struct rtsan_ctx *ctx, uint64_t request, const void *private_data,
 		 uint16_t private_len);
 /** Orderly end: what is posted finishes first; the outcome is RTSAN_EV_DISCONNECTED. -ENOTCONN. */
 int rtsan_disconnect(struct rtsan_qp *qp);

@@ -77,14 +77,14 @@ rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 	if (peer == NULL)
 		return rtsan_fail(-EINVAL, "connect: no address");
 	rtsan_error_clear();
-	rc = qp->ctx->ops->connect(qp->ctx->priv, qp->index, peer, service, param);
+	rc = qp->ctx->ops->connect(qp->ctx->priv, qp->qpn, peer, service, param);
 	if (rc == 0)
 		atomic_store(&qp->ended, false);
 	return rtsan_fail_else(rc, "connect");
 }
 
 int
-rtsan_accept(struct rtsan_ctx *ctx, uint32_t request, struct rtsan_qp *qp,
+rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 	     const struct rtsan_conn_param *param)
 {
 	int rc = check_param(param);
@@ -94,14 +94,14 @@ rtsan_accept(struct rtsan_ctx *ctx, uint32_t request, struct rtsan_qp *qp,
 	if (qp == NULL || qp->ctx != ctx)
 		return rtsan_fail(-EINVAL, "accept: queue pair of another context");
 	rtsan_error_clear();
-	rc = ctx->ops->accept(ctx->priv, request, qp->index, param);
+	rc = ctx->ops->accept(ctx->priv, request, qp->qpn, param);
 	if (rc == 0)
 		atomic_store(&qp->ended, false);
 	return rtsan_fail_else(rc, "accept");
 }
 
 int
-rtsan_reject(struct rtsan_ctx *ctx, uint32_t request, const void *private_data,
+rtsan_reject(struct rtsan_ctx *ctx, uint64_t request, const void *private_data,
 	     uint16_t private_len)
 {
 	if (private_len > RTSAN_PRIVATE_MAX || (private_len != 0 && private_data == NULL))
@@ -116,7 +116,7 @@ int
 rtsan_disconnect(struct rtsan_qp *qp)
 {
 	rtsan_error_clear();
-	return rtsan_fail_else(qp->ctx->ops->disconnect(qp->ctx->priv, qp->index), "disconnect");
+	return rtsan_fail_else(qp->ctx->ops->disconnect(qp->ctx->priv, qp->qpn), "disconnect");
 }
 
 /* ---- events ---- */
@@ -137,7 +137,7 @@ resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe, struct rts
 				ev->listener = listener;
 		return ev->listener != NULL;
 	}
-	qp = pe->qp < ctx->caps.max_qps ? atomic_load(&ctx->qps[pe->qp]) : NULL;
+	qp = rtsan_qp_find(ctx, pe->qp);
 	if (qp == NULL)
 		return false;
 	ev->qp = qp;

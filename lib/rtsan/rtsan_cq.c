@@ -60,7 +60,10 @@ rtsan_cq_destroy(struct rtsan_cq *cq)
 	return 0;
 }
 
-/* One batch. Completions of queue pairs that were destroyed meanwhile are lost, as promised. */
+/*
+ * One batch. Completions of queue pairs that were destroyed meanwhile are lost, as
+ * promised; their numbers are nobody else's. The table is read without a lock.
+ */
 static int
 take(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)
 {
@@ -70,10 +73,9 @@ take(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)
 	int i, k = 0;
 
 	for (i = 0; i < got; i++) {
-		struct rtsan_qp *qp = atomic_load_explicit(&ctx->qps[raw[i].qp],
-							   memory_order_relaxed);
+		struct rtsan_qp *qp = rtsan_qp_find(ctx, raw[i].qp);
 
-		if (qp == NULL || (qp->send_cq != cq && qp->recv_cq != cq))
+		if (qp == NULL)
 			continue;
 		wc[k].wr_id = raw[i].wr_id;
 		wc[k].qp = qp;

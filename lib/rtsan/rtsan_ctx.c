@@ -192,7 +192,7 @@ rtsan_close(struct rtsan_ctx *ctx)
 	while ((listener = LIST_FIRST(&ctx->listeners)) != NULL)
 		rtsan_listener_destroy(listener);
 	for (i = 0; i < ctx->caps.max_qps; i++) {
-		qp = atomic_load(&ctx->qps[i]);
+		qp = atomic_load(&ctx->qps[i].qp);
 		if (qp != NULL)
 			rtsan_qp_destroy(qp);
 	}

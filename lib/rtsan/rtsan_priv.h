@@ -51,8 +51,14 @@ struct rtsan_qp {
 	struct rtsan_ctx *ctx;
 	struct rtsan_cq *send_cq, *recv_cq;
 	void *context;
-	uint32_t index;
+	uint32_t qpn;
 	_Atomic bool ended; /**< the connection is over, as the application has been told */
+};
+
+/** A place in the table of queue pairs, read without the lock: see rtsan_qp_find(). */
+struct rtsan_qp_place {
+	_Atomic uint32_t qpn; /**< SAN_QPN_NONE: free */
+	_Atomic(struct rtsan_qp *) qp;
 };
 
 struct rtsan_ctx {
@@ -60,11 +66,11 @@ struct rtsan_ctx {
 	const struct rtsan_provider_ops *ops;
 	void *priv;
 	struct rtsan_caps caps;
-	pthread_mutex_t lock;            /**< the tables and lists below, except look-ups */
-	struct rtsan_mr *mrs;            /**< caps.max_mrs */
-	uint32_t lkey_bits;              /**< lower part of an lkey: place in *mrs* */
-	uint32_t mr_next;                /**< where the search for a free place begins */
-	_Atomic(struct rtsan_qp *) *qps; /**< caps.max_qps, by the provider's index */
+	pthread_mutex_t lock;       /**< the tables and lists below, except look-ups */
+	struct rtsan_mr *mrs;       /**< caps.max_mrs */
+	uint32_t lkey_bits;         /**< lower part of an lkey: place in *mrs* */
+	uint32_t mr_next;           /**< where the search for a free place begins */
+	struct rtsan_qp_place *qps; /**< caps.max_qps, by SAN_QPN_INDEX() */
 	LIST_HEAD(, rtsan_cq)
 	cqs;
 	LIST_HEAD(, rtsan_listener)
@@ -77,6 +83,9 @@ int rtsan_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)
 /** If *rc* is an error whose text nobody has set since rtsan_error_clear(), set this one. */
 int rtsan_fail_else(int rc, const char *what);
 void rtsan_error_clear(void);
+
+/** The queue pair with that number, or NULL. Takes no lock and looks into no queue pair. */
+struct rtsan_qp *rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn);
 
 /** May *len* bytes from *addr* be used under *lkey*? 0 or -EINVAL, with the reason in *why*. */
 int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, uint32_t lkey,

@@ -37,7 +37,7 @@ struct rtsan_host {
 /** An event as the provider knows it: librtsan puts the objects in. */
 struct rtsan_provider_event {
 	struct rtsan_event ev; /**< qp and listener not set */
-	uint32_t qp;           /**< index, or UINT32_MAX */
+	uint32_t qp;           /**< its number, or SAN_QPN_NONE */
 	uint32_t listener;     /**< cookie of listen */
 };
 
@@ -74,9 +74,9 @@ struct rtsan_provider_ops {
 	void (*unlisten)(void *priv, uint64_t service);
 	int (*connect)(void *priv, uint32_t qp, const char *peer, uint64_t service,
 		       const struct rtsan_conn_param *param);
-	int (*accept)(void *priv, uint32_t request, uint32_t qp,
+	int (*accept)(void *priv, uint64_t request, uint32_t qp,
 		      const struct rtsan_conn_param *param);
-	int (*reject)(void *priv, uint32_t request, const void *data, uint16_t len);
+	int (*reject)(void *priv, uint64_t request, const void *data, uint16_t len);
 	int (*disconnect)(void *priv, uint32_t qp);
 	/** 1, 0 or -EIO. */
 	int (*event_poll)(void *priv, struct rtsan_provider_event *ev);

@@ -77,6 +77,31 @@ check_attr(const struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr)
 	return 0;
 }
 
+/*
+ * The pointer is read first and written first: whoever reads the pointer of a
+ * successor can't read the number of its predecessor any more.
+ */
+struct rtsan_qp *
+rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn)
+{
+	struct rtsan_qp_place *place = &ctx->qps[SAN_QPN_INDEX(qpn)];
+	struct rtsan_qp *qp;
+
+	if (SAN_QPN_INDEX(qpn) >= ctx->caps.max_qps)
+		return NULL;
+	qp = atomic_load(&place->qp);
+	return atomic_load(&place->qpn) == qpn ? qp : NULL;
+}
+
+static void
+place_qp(struct rtsan_ctx *ctx, struct rtsan_qp *qp)
+{
+	struct rtsan_qp_place *place = &ctx->qps[SAN_QPN_INDEX(qp->qpn)];
+
+	atomic_store(&place->qp, qp);
+	atomic_store(&place->qpn, qp->qpn);
+}
+
 int
 rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **out)
 {
@@ -105,9 +130,9 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	conf.recv_cq = qp->recv_cq->priv;
 	pthread_mutex_lock(&ctx->lock);
 	rtsan_error_clear();
-	rc = ctx->ops->qp_create(ctx->priv, &conf, &qp->index);
+	rc = ctx->ops->qp_create(ctx->priv, &conf, &qp->qpn);
 	if (rc == 0)
-		atomic_store(&ctx->qps[qp->index], qp);
+		place_qp(ctx, qp);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0) {
 		free_qp(qp);
@@ -120,14 +145,17 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 void
 rtsan_qp_destroy(struct rtsan_qp *qp)
 {
+	struct rtsan_qp_place *place;
 	struct rtsan_ctx *ctx;
 
 	if (qp == NULL)
 		return;
 	ctx = qp->ctx;
 	pthread_mutex_lock(&ctx->lock);
-	atomic_store(&ctx->qps[qp->index], NULL);
-	ctx->ops->qp_destroy(ctx->priv, qp->index);
+	place = &ctx->qps[SAN_QPN_INDEX(qp->qpn)];
+	atomic_store(&place->qpn, SAN_QPN_NONE);
+	atomic_store(&place->qp, NULL);
+	ctx->ops->qp_destroy(ctx->priv, qp->qpn);
 	pthread_mutex_unlock(&ctx->lock);
 	free_qp(qp);
 }
@@ -274,7 +302,7 @@ rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 	if (n == 0)
 		return rc;
 	san_spsc_push(q, (uint32_t)n);
-	qp->ctx->ops->doorbell(qp->ctx->priv, qp->index);
+	qp->ctx->ops->doorbell(qp->ctx->priv, qp->qpn);
 	return n;
 }
 
@@ -304,6 +332,6 @@ rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
 	if (n == 0)
 		return rc;
 	san_spsc_push(q, (uint32_t)n);
-	qp->ctx->ops->doorbell(qp->ctx->priv, qp->index);
+	qp->ctx->ops->doorbell(qp->ctx->priv, qp->qpn);
 	return n;
 }

@@ -387,6 +387,7 @@ struct san_tl_nack {
 	uint16_t slot;
 	uint8_t code; /**< enum san_wire_status */
 	uint8_t round;
+	uint8_t flags; /**< enum san_wire_flag: whose PSN */
 	uint32_t psn, rsn, delay_us;
 };
 #define SAN_TL_NACKS 512 /**< power of two */

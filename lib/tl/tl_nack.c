@@ -2,8 +2,8 @@
 
 /*
  * Refusals and how a hole in the PSN space is filled (RT-23, RT-27, RT-33;
- * design, rules 4 and 5). NACKs refuse push data only; they are unreliable, and
- * the next copy of the refused packet brings another one.
+ * design, rules 4 and 5). NACKs are unreliable: the next copy of the refused
+ * packet brings another one.
  *
  * RNR. The target drops what it has of RSN r (ordered: and above) and counts a
  * round; whatever was sent in an older round is refused with the same NACK. The
@@ -14,6 +14,11 @@
  * No record (unordered): refused in the same way with SAN_ST_RESOURCE. To resend
  * under the same PSN, as on ordered connections, could fill the window with
  * packets that wait for records, whose transactions wait for the window (RT-26).
+ *
+ * A request or an abort that finds no record waits and goes again under its PSN,
+ * on every connection: what holds records needs no place in the request window to
+ * finish, and an abort is alone. The answer shows that the peer lives, so it costs
+ * no retry.
  *
  * Complete-in-error. The target is done with the RSN at once and remembers its
  * status while the initiator can still ask; every packet of it is answered with
@@ -38,9 +43,9 @@
 
 /* ---- NACKs out ---- */
 
-void
-san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
-	    uint8_t code)
+static void
+nack_add(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t flags, uint32_t psn, uint32_t rsn,
+	 uint8_t code)
 {
 	bool wait = code == SAN_ST_RNR || code == SAN_ST_RESOURCE;
 	struct san_tl_nack *n;
@@ -55,10 +60,24 @@ san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint3
 		.slot = tc->slot,
 		.code = code,
 		.round = tc->peer.ordered ? tc->rnr_round : tc->round[SAN_TL_SLOT(rsn)],
+		.flags = flags,
 		.psn = psn,
 		.rsn = rsn,
 		.delay_us = wait ? tl->conf.rnr_delay_us : 0,
 	};
+}
+
+void
+san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
+	    uint8_t code)
+{
+	nack_add(tl, tc, SAN_F_WIN_DATA, psn, rsn, code);
+}
+
+void
+san_tl_nack_request(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn)
+{
+	nack_add(tl, tc, 0, psn, rsn, SAN_ST_RESOURCE);
 }
 
 bool
@@ -71,7 +90,7 @@ san_tl_nack_next(struct san_tl *tl, uint16_t *slot, struct san_wire_pkt *p)
 			continue;
 		*slot = n->slot;
 		p->op = SAN_OP_NACK;
-		p->flags = 0;
+		p->flags = n->flags;
 		p->rsn = n->rsn;
 		p->round = n->round;
 		p->status = n->code;
@@ -270,6 +289,7 @@ san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, 
 		} else if (!abort_rsn(tl, tc, p->rsn, now_ns)) {
 			verdict = SAN_RX_REFUSED;
 			drop = SAN_DROP_NO_TXN;
+			san_tl_nack(tl, tc, p->psn, p->rsn, SAN_ST_RESOURCE);
 		}
 	}
 	drop = san_tl_settle(tl, c, m, verdict, drop, now_ns);
@@ -383,20 +403,36 @@ on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 	san_tl_txn_settle(tl, tc, t);
 }
 
+/* No record: the same packet again, later. */
+static enum san_drop
+defer(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
+      const struct san_wire_pkt *p, uint64_t now_ns)
+{
+	uint64_t delay_ns = RTE_MIN(p->delay_us * SAN_NS_PER_US, RESOURCE_DELAY_MAX_NS);
+
+	if (p->status != SAN_ST_RESOURCE || e->rsn != p->rsn)
+		return SAN_DROP_NACK_STALE;
+	/* one that fills a hole is never refused: this is about what was there before */
+	if (e->op == SAN_OP_RESYNC && e->status == SAN_RESYNC_FILL)
+		return SAN_DROP_NACK_STALE;
+	san_pdl_tx_defer(tl->pdl, c, e->win, e->psn, delay_ns, now_ns);
+	return SAN_DROP_NONE;
+}
+
 static enum san_drop
 take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_ns)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
+	enum san_win win = p->flags & SAN_F_WIN_DATA ? SAN_WIN_DATA : SAN_WIN_REQ;
 	const struct san_pdl_entry *e;
-	uint64_t delay_ns;
 
 	/* design, rule 17: it must be about something that really is on the way */
-	if (!san_pdl_tx_is_outstanding(c, SAN_WIN_DATA, p->nack_psn))
+	if (!san_pdl_tx_is_outstanding(c, win, p->nack_psn))
 		return SAN_DROP_NACK_STALE;
-	e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, p->nack_psn);
+	e = san_pdl_txw_entry(c->txb, win, p->nack_psn);
 	if (!san_tl_is_push_data(e->op))
-		return SAN_DROP_NACK_STALE;
+		return defer(tl, c, e, p, now_ns);
 	/* the RNR of an ordered connection names the first RSN, the PSN may be of a later one */
 	if (tc->peer.ordered && p->status == SAN_ST_RNR)
 		return san_seq_ge(e->rsn, p->rsn) ?
@@ -405,11 +441,8 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	if (e->rsn != p->rsn || t == NULL)
 		return SAN_DROP_NACK_STALE;
 	if (p->status == SAN_ST_RNR || p->status == SAN_ST_RESOURCE) {
-		if (!tc->peer.ordered)
-			return on_not_now(tl, tc, t, p, now_ns);
-		delay_ns = RTE_MIN(p->delay_us * SAN_NS_PER_US, RESOURCE_DELAY_MAX_NS);
-		san_pdl_tx_defer(tl->pdl, c, p->nack_psn, delay_ns, now_ns);
-		return SAN_DROP_NONE;
+		return tc->peer.ordered ? defer(tl, c, e, p, now_ns) :
+					  on_not_now(tl, tc, t, p, now_ns);
 	}
 	on_refused(tl, tc, t, p->status);
 	return SAN_DROP_NONE;

@@ -213,8 +213,12 @@ void san_tl_admit_run(struct san_tl *tl, uint64_t now_ns);
 
 /* ---- tl_nack.c ---- */
 
+/** Refuse a packet of the data window. */
 void san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
 		 uint8_t code);
+/** Refuse a request for lack of a place to remember it. */
+void san_tl_nack_request(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn,
+			 uint32_t rsn);
 enum san_drop san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			     uint64_t now_ns);
 enum san_drop san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,

@@ -553,6 +553,17 @@ san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 
 /* ---- requests from the network ---- */
 
+static enum san_drop
+request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_drop drop,
+		uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+
+	tl->stats.nb_red++;
+	san_tl_nack_request(tl, &tl->conns[c->slot], p->psn, p->rsn);
+	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
+}
+
 /* Of a transaction that is over: taken, but its SSN must be counted. */
 static enum san_drop
 request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
@@ -564,7 +575,7 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 		if (!san_tl_ssn_valid(tc, p->ssn))
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
 		if (!san_tl_ssn_join(tl, tc, p->ssn, NULL))
-			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+			return request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
 	}
 	tl->stats.nb_finished_data++;
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
@@ -584,14 +595,14 @@ rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	r = san_tl_rxn_new(tl, tc, p->rsn);
 	if (r == NULL)
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_NO_TXN, now_ns);
+		return request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	set_push(r, p);
 	r->solicited = true;
 	r->ssn = p->ssn;
 	if (!san_tl_ssn_join(tl, tc, p->ssn, r)) {
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+		return request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
 	}
 	san_tl_admit_run(tl, now_ns);
 	if (r->granted == 0 && !tc->grant_wait) {
@@ -634,7 +645,7 @@ rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t 
 	if (tc->nb_rxns < 2 * tc->peer.n_rx)
 		r = san_tl_rxn_new(tl, tc, p->rsn);
 	if (r == NULL)
-		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_NO_TXN, now_ns);
+		return request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	set_pull(r, m, p);
 	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))
 		execute(tl, tc, r, now_ns);

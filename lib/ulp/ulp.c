@@ -47,13 +47,15 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 	ulp->mrs = calloc(conf->max_mrs, sizeof(ulp->mrs[0]));
 	ulp->cqs = calloc(conf->max_cqs, sizeof(ulp->cqs[0]));
 	ulp->qps = calloc(conf->max_qps, sizeof(ulp->qps[0]));
+	ulp->qp_gens = calloc(conf->max_qps, sizeof(ulp->qp_gens[0]));
 	ulp->qp_of_slot = calloc(conf->max_conns, sizeof(ulp->qp_of_slot[0]));
-	if (ulp->mrs == NULL || ulp->cqs == NULL || ulp->qps == NULL || ulp->qp_of_slot == NULL) {
+	if (ulp->mrs == NULL || ulp->cqs == NULL || ulp->qps == NULL || ulp->qp_gens == NULL ||
+	    ulp->qp_of_slot == NULL) {
 		san_ulp_destroy(ulp);
 		return -ENOMEM;
 	}
 	for (i = 0; i < conf->max_conns; i++)
-		ulp->qp_of_slot[i] = SAN_ULP_NONE;
+		ulp->qp_of_slot[i] = SAN_QPN_NONE;
 	*out = ulp;
 	return 0;
 }
@@ -67,14 +69,17 @@ san_ulp_destroy(struct san_ulp *ulp)
 		return;
 	/* bound or not: there is no connection left to speak of */
 	for (i = 0; ulp->qp_of_slot != NULL && ulp->qps != NULL && i < ulp->conf.max_qps; i++) {
-		san_ulp_qp_unbind(ulp, i);
-		san_ulp_qp_destroy(ulp, i);
+		if (ulp->qps[i] == NULL)
+			continue;
+		san_ulp_qp_unbind(ulp, ulp->qps[i]->qpn);
+		san_ulp_qp_destroy(ulp, ulp->qps[i]->qpn);
 	}
 	for (i = 0; ulp->cqs != NULL && i < ulp->conf.max_cqs; i++)
 		if (ulp->cqs[i] != NULL)
 			san_ulp_cq_free(ulp->cqs[i]);
 	free(ulp->qp_of_slot);
 	free(ulp->qps);
+	free(ulp->qp_gens);
 	free(ulp->cqs);
 	free(ulp->mrs);
 	free(ulp);

@@ -82,28 +82,28 @@ struct san_ulp_qp_conf {
 	uint32_t sq_depth, rq_depth; /**< powers of two */
 	uint64_t cookie;
 };
-int san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *qp);
+int san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *qpn);
 /** Flushes what is left. -EBUSY while bound to a connection. */
-int san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qp);
+int san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn);
 /**
  * It is about to be connected (again): from now on what is posted waits for the
  * connection. -EISCONN; -EBUSY: completions of its last connection find no room
  * in their CQ yet.
  */
-int san_ulp_qp_renew(struct san_ulp *ulp, uint32_t qp);
+int san_ulp_qp_renew(struct san_ulp *ulp, uint32_t qpn);
 /** The connection of *slot* is open and carries this queue pair from now on. */
-int san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qp, uint16_t slot, uint16_t pkey);
+int san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey);
 /**
  * It is gone (tl has completed everything): flush what was not submitted, and the receives.
  * What is posted from now on is flushed at once, until it is bound again; receives that find
  * their CQ full are flushed by san_ulp_pump() as it is polled.
  */
-void san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qp);
-/** Queue pair of a slot, or UINT32_MAX. */
+void san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn);
+/** Queue pair of a slot, or SAN_QPN_NONE. */
 uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
-uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qp);
+uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn);
 /** No work request under way, and after unbind no receive left to flush. */
-bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qp);
+bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);
 /** Does a work request or receive that has not completed name *lkey*? Looks at all of them. */
 bool san_ulp_names_lkey(const struct san_ulp *ulp, uint32_t lkey);
 
@@ -112,9 +112,9 @@ bool san_ulp_names_lkey(const struct san_ulp *ulp, uint32_t lkey);
  * the send queue or its CQ has no room. Before it is bound they wait. Operation
  * and lengths are the caller's to check.
  */
-uint32_t san_ulp_post(struct san_ulp *ulp, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
+uint32_t san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
 		      uint64_t now_ns);
-uint32_t san_ulp_post_recv(struct san_ulp *ulp, uint32_t qp, const struct san_ulp_recv *r,
+uint32_t san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *r,
 			   uint32_t n, uint64_t now_ns);
 /** Submit what waited for room in tl; once per loop. */
 void san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns);

@@ -7,6 +7,10 @@
  * (RT-23: a receive without one is receiver-not-ready), so putting never
  * fails and a completion is never lost. The alternative, a queue that overruns
  * and fails as InfiniBand's does, makes the program count for itself.
+ *
+ * Requests reserve when they are posted, receives when a message arrives. Where
+ * both share a queue, requests leave it one entry: two programs that post requests
+ * without end would refuse each other's messages, and no request would complete.
  */
 
 #include <errno.h>
@@ -29,7 +33,7 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 		return -EINVAL;
 	if (ulp->nb_cqs == ulp->conf.max_cqs)
 		return -ENOSPC;
-	size = rte_align32pow2(depth);
+	size = rte_align32pow2(RTE_MAX(depth, 2u)); /* one for receives, one for requests */
 	cq = aligned_alloc(64, sizeof(*cq));
 	if (cq == NULL)
 		return -ENOMEM;
@@ -95,17 +99,30 @@ san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
 	return n;
 }
 
-bool
-san_ulp_cq_reserve(struct san_ulp_cq *cq)
+/* One more entry, so that *left* stay free. */
+static bool
+reserve(struct san_ulp_cq *cq, uint32_t left)
 {
-	uint32_t tail;
+	uint32_t taken = cq->nb_reserved + left, tail;
 
-	if (san_spsc_room(&cq->q, &tail) <= cq->nb_reserved &&
+	if (san_spsc_room(&cq->q, &tail) <= taken &&
 	    /* that was from the copy of the consumer's index: look again */
-	    cq->mask + 1 - san_spsc_pending(&cq->q) <= cq->nb_reserved)
+	    cq->mask + 1 - san_spsc_pending(&cq->q) <= taken)
 		return false;
 	cq->nb_reserved++;
 	return true;
+}
+
+bool
+san_ulp_cq_reserve_send(struct san_ulp_cq *cq)
+{
+	return reserve(cq, cq->nb_recv_qps != 0);
+}
+
+bool
+san_ulp_cq_reserve_recv(struct san_ulp_cq *cq)
+{
+	return reserve(cq, 0);
 }
 
 void
@@ -131,6 +148,7 @@ san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 {
 	uint32_t pending = atomic_load(&cq->q.tail) - atomic_load(&cq->q.head);
 	uint32_t nb_reserved = 0;
+	uint32_t nb_recv_qps = 0;
 	uint32_t nb_qps = 0;
 	uint32_t i;
 
@@ -147,9 +165,11 @@ san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 		}
 		if (qp->recv_cq == cq) {
 			nb_qps++;
+			nb_recv_qps++;
 			nb_reserved += qp->rq_depth - qp->nb_rq_free - san_ulp_qp_nb_posted(qp);
 		}
 	}
 	SAN_VERIFY(nb_qps == cq->nb_qps);
+	SAN_VERIFY(nb_recv_qps == cq->nb_recv_qps);
 	SAN_VERIFY(nb_reserved == cq->nb_reserved);
 }

@@ -16,9 +16,8 @@
 #include "ulp.h"
 #include "ulp_sgl.h"
 
-#define SAN_ULP_NONE       UINT32_MAX
 #define SAN_ULP_MRS_MAX    (1u << 20) /**< so that region and receive fit into ulp_ref */
-#define SAN_ULP_QPS_MAX    (1u << 20) /**< so that queue pair, entry and offset fit into a cookie */
+#define SAN_ULP_QPS_MAX    (1u << SAN_QPN_INDEX_BITS)
 #define SAN_ULP_CQ_MAX     (1u << 24)
 #define SAN_ULP_ATOMIC_LEN 8
 
@@ -46,7 +45,8 @@ struct san_ulp_cq {
 	struct san_spsc q;
 	/* cache line 3: producer */
 	_Alignas(64) uint32_t nb_reserved;
-	uint32_t nb_qps; /**< users; a queue pair with one queue for both counts twice */
+	uint32_t nb_qps;      /**< users; a queue pair with one queue for both counts twice */
+	uint32_t nb_recv_qps; /**< those of them whose receives complete here */
 };
 
 /** A work request in the lcore's hands: three cache lines. */
@@ -84,7 +84,7 @@ enum san_ulp_qp_state {
 };
 
 struct san_ulp_qp {
-	uint32_t index;
+	uint32_t qpn;
 	uint16_t slot; /**< while bound */
 	uint16_t pkey;
 	uint8_t state; /**< enum san_ulp_qp_state */
@@ -116,8 +116,9 @@ struct san_ulp {
 	uint32_t nb_mrs;
 	struct san_ulp_cq **cqs;
 	uint32_t nb_cqs;
-	struct san_ulp_qp **qps;
-	uint32_t next_qp; /**< where the search for a free index begins */
+	struct san_ulp_qp **qps; /**< by SAN_QPN_INDEX() */
+	uint16_t *qp_gens;       /**< how often each place was used before */
+	uint32_t next_qp;        /**< where the search for a free index begins */
 	uint32_t nb_qps;
 	uint32_t *qp_of_slot;
 	struct san_ulp_qp *pump_head, *pump_tail;
@@ -139,8 +140,10 @@ san_ulp_mr_at(const struct san_ulp_mr *mr, uint64_t addr)
 
 /* ---- ulp_cq.c ---- */
 
-/** Promise an entry; false: full. */
-bool san_ulp_cq_reserve(struct san_ulp_cq *cq);
+/** Promise an entry to a request; false: full, or the last one and for receives. */
+bool san_ulp_cq_reserve_send(struct san_ulp_cq *cq);
+/** Promise an entry to a receive; false: full. */
+bool san_ulp_cq_reserve_recv(struct san_ulp_cq *cq);
 /** Take the promise back: it completed silently. */
 void san_ulp_cq_unreserve(struct san_ulp_cq *cq);
 /** Use a promised entry. */
@@ -152,9 +155,12 @@ void san_ulp_cq_free(struct san_ulp_cq *cq);
 /* ---- ulp_qp.c ---- */
 
 static inline struct san_ulp_qp *
-san_ulp_qp_get(const struct san_ulp *ulp, uint32_t qp)
+san_ulp_qp_get(const struct san_ulp *ulp, uint32_t qpn)
 {
-	return qp < ulp->conf.max_qps ? ulp->qps[qp] : NULL;
+	uint32_t index = SAN_QPN_INDEX(qpn);
+	struct san_ulp_qp *qp = index < ulp->conf.max_qps ? ulp->qps[index] : NULL;
+
+	return qp != NULL && qp->qpn == qpn ? qp : NULL;
 }
 
 static inline struct san_ulp_qp *

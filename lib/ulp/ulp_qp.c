@@ -26,6 +26,8 @@
 #include "san_seq.h"
 #include "ulp_priv.h"
 
+#define QP_GENS UINT16_MAX /* so that no number is SAN_QPN_NONE */
+
 static bool
 is_depth(uint32_t depth)
 {
@@ -82,6 +84,7 @@ int
 san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *out)
 {
 	struct san_ulp_qp *qp;
+	uint32_t index;
 
 	if (conf->send_cq == NULL || conf->recv_cq == NULL || !is_depth(conf->sq_depth) ||
 	    !is_depth(conf->rq_depth))
@@ -94,13 +97,16 @@ san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint3
 	/* go round, so that an index rests before it names another queue pair */
 	while (ulp->qps[ulp->next_qp] != NULL)
 		ulp->next_qp = (ulp->next_qp + 1) % ulp->conf.max_qps;
-	qp->index = ulp->next_qp;
+	index = ulp->next_qp;
 	ulp->next_qp = (ulp->next_qp + 1) % ulp->conf.max_qps;
-	ulp->qps[qp->index] = qp;
+	qp->qpn = (uint32_t)ulp->qp_gens[index] << SAN_QPN_INDEX_BITS | index;
+	ulp->qp_gens[index] = (uint16_t)((ulp->qp_gens[index] + 1) % QP_GENS);
+	ulp->qps[index] = qp;
 	ulp->nb_qps++;
 	conf->send_cq->nb_qps++;
 	conf->recv_cq->nb_qps++;
-	*out = qp->index;
+	conf->recv_cq->nb_recv_qps++;
+	*out = qp->qpn;
 	return 0;
 }
 
@@ -139,21 +145,21 @@ san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp)
 uint32_t
 san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot)
 {
-	return slot < ulp->conf.max_conns ? ulp->qp_of_slot[slot] : SAN_ULP_NONE;
+	return slot < ulp->conf.max_conns ? ulp->qp_of_slot[slot] : SAN_QPN_NONE;
 }
 
 uint64_t
-san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t index)
+san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn)
 {
-	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 
 	return qp != NULL ? qp->cookie : 0;
 }
 
 bool
-san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t index)
+san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn)
 {
-	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 
 	if (qp == NULL)
 		return true;
@@ -163,38 +169,38 @@ san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t index)
 }
 
 int
-san_ulp_qp_bind(struct san_ulp *ulp, uint32_t index, uint16_t slot, uint16_t pkey)
+san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey)
 {
-	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 
 	if (qp == NULL || slot >= ulp->conf.max_conns)
 		return -EINVAL;
-	if (qp->state == SAN_ULP_QP_BOUND || ulp->qp_of_slot[slot] != SAN_ULP_NONE)
+	if (qp->state == SAN_ULP_QP_BOUND || ulp->qp_of_slot[slot] != SAN_QPN_NONE)
 		return -EBUSY;
 	/* of its last connection, something still waits for room in a CQ */
-	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, index))
+	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, qpn))
 		return -EBUSY;
 	qp->state = SAN_ULP_QP_BOUND;
 	qp->slot = slot;
 	qp->pkey = pkey;
 	qp->blocked = false;
 	qp->nb_set_aside = 0;
-	ulp->qp_of_slot[slot] = index;
+	ulp->qp_of_slot[slot] = qpn;
 	san_ulp_qp_mark(ulp, qp);
 	return 0;
 }
 
 int
-san_ulp_qp_renew(struct san_ulp *ulp, uint32_t index)
+san_ulp_qp_renew(struct san_ulp *ulp, uint32_t qpn)
 {
-	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 
 	if (qp == NULL)
 		return -EINVAL;
 	if (qp->state == SAN_ULP_QP_BOUND)
 		return -EISCONN;
 	/* of its last connection, something still waits for room in a CQ */
-	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, index))
+	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, qpn))
 		return -EBUSY;
 	qp->state = SAN_ULP_QP_IDLE;
 	return 0;
@@ -214,7 +220,7 @@ san_ulp_qp_take_recv(struct san_ulp_qp *qp)
 {
 	struct san_ulp_rqe *e;
 
-	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_reserve(qp->recv_cq))
+	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_reserve_recv(qp->recv_cq))
 		return NULL;
 	e = &qp->rqes[qp->rq[qp->rq_head++ & (qp->rq_depth - 1)]];
 	SAN_ASSERT(e->state == SAN_RQE_POSTED);
@@ -256,7 +262,7 @@ san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_
 {
 	SAN_ASSERT(e->state == SAN_RQE_TAKEN);
 	wc->wr_id = e->wr_id;
-	wc->qp = qp->index;
+	wc->qp = qp->qpn;
 	san_ulp_cq_put(qp->recv_cq, wc);
 	ulp->stats.nb_wcs++;
 	recv_release(qp, e);
@@ -284,16 +290,16 @@ flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 }
 
 void
-san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t index)
+san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn)
 {
-	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 	uint32_t i;
 
 	if (qp == NULL || qp->state == SAN_ULP_QP_ENDED)
 		return;
 	/* a connection may end before it carried anything: what waited for it completes, too */
 	if (qp->state == SAN_ULP_QP_BOUND)
-		ulp->qp_of_slot[qp->slot] = SAN_ULP_NONE;
+		ulp->qp_of_slot[qp->slot] = SAN_QPN_NONE;
 	qp->state = SAN_ULP_QP_ENDED;
 	qp->blocked = false;
 	qp->nb_set_aside = 0;
@@ -305,9 +311,9 @@ san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t index)
 }
 
 int
-san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t index)
+san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 {
-	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 	uint32_t i;
 
 	if (qp == NULL)
@@ -321,7 +327,8 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t index)
 	unmark(ulp, qp);
 	qp->send_cq->nb_qps--;
 	qp->recv_cq->nb_qps--;
-	ulp->qps[index] = NULL;
+	qp->recv_cq->nb_recv_qps--;
+	ulp->qps[SAN_QPN_INDEX(qpn)] = NULL;
 	ulp->nb_qps--;
 	qp_free(qp);
 	return 0;
@@ -365,10 +372,10 @@ san_ulp_names_lkey(const struct san_ulp *ulp, uint32_t lkey)
 }
 
 uint32_t
-san_ulp_post_recv(struct san_ulp *ulp, uint32_t index, const struct san_ulp_recv *r, uint32_t n,
+san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *r, uint32_t n,
 		  uint64_t now_ns)
 {
-	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 	uint32_t i;
 
 	if (qp == NULL)
@@ -426,9 +433,9 @@ san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 	uint32_t nb_used = 0;
 	uint32_t i;
 
-	SAN_VERIFY(ulp->qps[qp->index] == qp);
+	SAN_VERIFY(san_ulp_qp_get(ulp, qp->qpn) == qp);
 	SAN_VERIFY((qp->state == SAN_ULP_QP_BOUND) ==
-		   (san_ulp_qp_of(ulp, qp->slot) == qp->index));
+		   (san_ulp_qp_of(ulp, qp->slot) == qp->qpn));
 	SAN_VERIFY(qp->nb_sq_free + nb_queued <= qp->sq_depth);
 	for (i = 0; i < nb_queued; i++) {
 		const struct san_ulp_wqe *e = &qp->wqes[qp->sq[(qp->sq_head + i) &

@@ -50,7 +50,7 @@ wqe_of(struct san_ulp *ulp, uint64_t cookie, struct san_ulp_qp **qp)
 {
 	struct san_ulp_wqe *e;
 
-	*qp = san_ulp_qp_get(ulp, (uint32_t)(cookie >> COOKIE_QP_SHIFT));
+	*qp = ulp->qps[cookie >> COOKIE_QP_SHIFT];
 	SAN_ASSERT(*qp != NULL);
 	e = &(*qp)->wqes[(cookie >> COOKIE_WQE_SHIFT) & COOKIE_WQE_MASK];
 	SAN_ASSERT(e->used && e->nb_out > 0);
@@ -65,7 +65,7 @@ finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 	} else {
 		struct san_ulp_wc wc = {
 			.wr_id = e->wr.wr_id,
-			.qp = qp->index,
+			.qp = qp->qpn,
 			.byte_len = e->status == SAN_ST_OK ? e->wr.length : 0,
 			.op = ops[e->wr.op].wc_op,
 			.status = e->status,
@@ -102,10 +102,10 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr)
 }
 
 uint32_t
-san_ulp_post(struct san_ulp *ulp, uint32_t index, const struct san_ulp_wr *wr, uint32_t n,
+san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
 	     uint64_t now_ns)
 {
-	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, index);
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 	uint32_t i;
 
 	if (qp == NULL)
@@ -113,7 +113,7 @@ san_ulp_post(struct san_ulp *ulp, uint32_t index, const struct san_ulp_wr *wr, u
 	for (i = 0; i < n; i++) {
 		uint16_t at;
 
-		if (qp->nb_sq_free == 0 || !san_ulp_cq_reserve(qp->send_cq))
+		if (qp->nb_sq_free == 0 || !san_ulp_cq_reserve_send(qp->send_cq))
 			break;
 		SAN_ASSERT(wr[i].op >= SAN_WR_SEND && wr[i].op <= SAN_WR_CMP_SWAP);
 		at = qp->sq_free[--qp->nb_sq_free];
@@ -163,7 +163,7 @@ request_of(const struct san_ulp *ulp, const struct san_ulp_qp *qp, const struct 
 	req->imm = e->wr.imm;
 	req->operand = e->wr.operand;
 	req->swap = e->wr.swap;
-	req->cookie = (uint64_t)qp->index << COOKIE_QP_SHIFT |
+	req->cookie = (uint64_t)SAN_QPN_INDEX(qp->qpn) << COOKIE_QP_SHIFT |
 		(uint64_t)(e - qp->wqes) << COOKIE_WQE_SHIFT | e->submitted;
 }
 

@@ -45,7 +45,7 @@ enum san_wire_op {
 	SAN_OP_PUSH_UNSLCTD_DATA = 0xC5, /**< data window */
 	SAN_OP_PULL_DATA = 0xC6,         /**< data window; atomic results too */
 	SAN_OP_ACK = 0xC7,               /**< no window */
-	SAN_OP_NACK = 0xC8,              /**< no window; refuses push data */
+	SAN_OP_NACK = 0xC8,              /**< no window; refuses a packet of the window it names */
 	SAN_OP_RESYNC = 0xC9,            /**< in the window whose PSN it fills */
 	SAN_OP_CM = 0xCA,                /**< to SAN_WIRE_CID_CM */
 	SAN_OP_PROBE = 0xCB,             /**< no window; always answered by an ACK */
@@ -54,7 +54,7 @@ enum san_wire_op {
 
 enum san_wire_flag {
 	SAN_F_LAST = 0x01,     /**< last packet of its push or pull piece */
-	SAN_F_WIN_DATA = 0x02, /**< RESYNC: fills the data window, not the request window */
+	SAN_F_WIN_DATA = 0x02, /**< RESYNC, NACK: about the data window */
 	SAN_F_KIND = 0x0c,     /**< enum san_wire_kind << 2; pushes only */
 	SAN_F_ALL = 0x0f,
 };
@@ -159,7 +159,7 @@ struct san_wire_pkt {
 	uint32_t length;               /**< requests, unsolicited data: of the transaction */
 	uint32_t offset;               /**< data: of the payload; grant: granted up to here */
 	uint32_t ssn;                  /**< PUSH_SLCTD_REQ, PUSH_GRNT */
-	uint32_t nack_psn;             /**< NACK: the data PSN refused */
+	uint32_t nack_psn;             /**< NACK: the PSN refused */
 	uint32_t delay_us;             /**< NACK RNR: try again after */
 	uint8_t status;                /**< enum san_wire_status: grant, pull data, NACK;
 			   *   enum san_wire_resync: RESYNC; enum san_wire_atomic: ATOMIC_REQ */

@@ -51,6 +51,7 @@ const struct wire_op san_wire_ops[] = {
 	[OP_INDEX(SAN_OP_NACK)] = {
 		.name = "NACK",
 		.ext_len = sizeof(struct wire_nack),
+		.flags = SAN_F_WIN_DATA,
 	},
 	[OP_INDEX(SAN_OP_RESYNC)] = {
 		.name = "RESYNC",

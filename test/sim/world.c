@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,7 +305,11 @@ take_events(struct world *w, uint32_t node)
 			if (n->accept) {
 				uint32_t i = world_qp_create(w, node);
 
-				SAN_VERIFY(san_core_accept(n->core, ev.slot, w->qp[i].qp,
+				/* another request of that slot would have another tag */
+				SAN_VERIFY(san_core_accept(n->core, ev.request ^ 1ULL << 40,
+							   w->qp[i].qp, &n->param,
+							   w->now_ns) == -ENOENT);
+				SAN_VERIFY(san_core_accept(n->core, ev.request, w->qp[i].qp,
 							   &n->param, w->now_ns) == 0);
 			}
 			continue;

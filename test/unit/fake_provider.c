@@ -176,14 +176,14 @@ fake_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
 }
 
 static int
-fake_accept(void *priv, uint32_t request, uint32_t qp, const struct rtsan_conn_param *param)
+fake_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param)
 {
 	(void)request;
 	return fake_connect(priv, qp, "", 0, param);
 }
 
 static int
-fake_reject(void *priv, uint32_t request, const void *data, uint16_t len)
+fake_reject(void *priv, uint64_t request, const void *data, uint16_t len)
 {
 	(void)priv;
 	(void)request;

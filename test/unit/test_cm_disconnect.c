@@ -132,6 +132,25 @@ disconnect__drain_has_a_limit(void **state)
 	assert_orderly();
 }
 
+/* As long as packets are finished, work goes on. */
+static void
+disconnect__drain_goes_on_with_progress(void **state)
+{
+	struct san_pdl_rxw *w = net.h[0].pdl->conns[slot[0]].rx;
+	int i;
+
+	(void)state;
+	disconnect(0, false);
+	for (i = 0; i < 10; i++) {
+		cm_net_run(&net, 5 * SAN_NS_PER_S - 1 * MS);
+		assert_int_equal(state_of(0), SAN_CM_DRAINING);
+		w[i & 1].base++;
+		w[i & 1].high++;
+	}
+	cm_net_run(&net, 10 * SAN_NS_PER_S);
+	assert_orderly();
+}
+
 static void
 disconnect__hard_waits_for_nothing(void **state)
 {
@@ -727,6 +746,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(disconnect__waits_until_drained),
 		TEST(disconnect__drain_has_a_limit),
+		TEST(disconnect__drain_goes_on_with_progress),
 		TEST(disconnect__hard_waits_for_nothing),
 		TEST(disconnect__hard_after_soft),
 		TEST(disconnect__by_the_acceptor),

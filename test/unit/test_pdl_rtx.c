@@ -515,15 +515,16 @@ san_pdl_tx_defer__same_psn_after_the_delay(void **state)
 	uint64_t start = pair.now;
 
 	(void)state;
-	san_pdl_tx_defer(pair.pdl[0], pair.c[0], psn, 20 * SAN_NS_PER_MS, pair.now);
+	san_pdl_tx_defer(pair.pdl[0], pair.c[0], SAN_WIN_DATA, psn, 20 * SAN_NS_PER_MS, pair.now);
 	assert_int_equal(pair.c[0]->pcb.inflight, 0);
 	san_pdl_check(pair.pdl[0]);
 	while (!pair_again(&pair, 0, &k))
 		pair_pass(&pair, 100000);
 	assert_true(k.p.psn == psn && k.p.op == SAN_OP_PUSH_UNSLCTD_DATA);
 	assert_in_range(pair.now - start, 20 * SAN_NS_PER_MS, 21 * SAN_NS_PER_MS);
-	assert_int_equal(pair.c[0]->nb_rto, 0);                            /* no retry */
-	san_pdl_tx_defer(pair.pdl[0], pair.c[0], psn + 1, 1000, pair.now); /* not outstanding */
+	assert_int_equal(pair.c[0]->nb_rto, 0); /* no retry */
+	/* not outstanding */
+	san_pdl_tx_defer(pair.pdl[0], pair.c[0], SAN_WIN_DATA, psn + 1, 1000, pair.now);
 	san_pdl_check(pair.pdl[0]);
 }
 

@@ -80,7 +80,7 @@ rtsan_event_poll__puts_objects_in(void **state)
 	fake->ev[0].listener = fake->cookie;
 	fake->ev[0].qp = UINT32_MAX;
 	fake->ev[1].ev.type = RTSAN_EV_ESTABLISHED;
-	fake->ev[1].qp = qp->index;
+	fake->ev[1].qp = qp->qpn;
 	fake->nb_ev = 2;
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
 	assert_ptr_equal(ev.listener, listener);
@@ -106,7 +106,7 @@ rtsan_event_poll__objects_gone(void **state)
 	fake->ev[2].ev.type = RTSAN_EV_DISCONNECTED;
 	fake->ev[2].qp = UINT32_MAX;
 	fake->ev[3].ev.type = RTSAN_EV_REJECTED;
-	fake->ev[3].qp = qp->index;
+	fake->ev[3].qp = qp->qpn;
 	fake->nb_ev = 4;
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
 	assert_int_equal(ev.type, RTSAN_EV_REJECTED);

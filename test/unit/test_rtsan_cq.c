@@ -39,7 +39,7 @@ rtsan_cq_poll__every_field(void **state)
 	(void)state;
 	fake->wc[0] = (struct san_ulp_wc){
 		.wr_id = 0x1122334455667788,
-		.qp = qp->index,
+		.qp = qp->qpn,
 		.byte_len = 77,
 		.imm = 0xdeadbeef,
 		.op = SAN_WC_RECV_PUSH_IMM,
@@ -68,7 +68,7 @@ rtsan_cq_poll__works_when_empty(void **state)
 	(void)state;
 	assert_int_equal(rtsan_cq_poll(cq, &wc, 1), 0);
 	assert_int_equal(fake->nb_progress, 1);
-	fake->wc[0].qp = qp->index;
+	fake->wc[0].qp = qp->qpn;
 	fake->wc_at_progress = 1;
 	assert_int_equal(rtsan_cq_poll(cq, &wc, 1), 1);
 	assert_int_equal(rtsan_cq_poll(cq, &wc, 0), 0);
@@ -80,14 +80,13 @@ rtsan_cq_poll__queue_pair_destroyed(void **state)
 {
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
-	struct rtsan_cq *other_cq;
-	struct rtsan_qp *other = test_rtsan_qp(&other_cq, 8);
 	struct rtsan_wc wc[4];
 
 	(void)state;
-	fake->wc[0].qp = qp->index;
-	fake->wc[1].qp = other->index; /* can only be of an earlier queue pair of that index */
-	fake->wc[2].qp = qp->index;
+	fake->wc[0].qp = qp->qpn;
+	/* of an earlier queue pair in the same place */
+	fake->wc[1].qp = qp->qpn + (1u << SAN_QPN_INDEX_BITS);
+	fake->wc[2].qp = qp->qpn;
 	fake->nb_wc = 3;
 	assert_int_equal(rtsan_cq_poll(cq, wc, 4), 2);
 	fake->nb_wc = 3;

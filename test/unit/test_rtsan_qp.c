@@ -21,8 +21,8 @@ rtsan_qp_create__arguments(void **state)
 	attr.rq_depth = 64;
 	attr.context = &attr;
 	assert_int_equal(rtsan_qp_create(ctx, &attr, &qp), 0);
-	assert_int_equal(fake->qp[qp->index].sq_depth, 16);
-	assert_int_equal(fake->qp[qp->index].rq_depth, 64);
+	assert_int_equal(fake->qp[qp->qpn].sq_depth, 16);
+	assert_int_equal(fake->qp[qp->qpn].rq_depth, 64);
 	assert_ptr_equal(rtsan_qp_context(qp), &attr);
 	fake->qp_rc = -ENOSPC;
 	assert_error(rtsan_qp_create(ctx, &attr, &qp), -ENOSPC, "queue pair");
@@ -184,7 +184,7 @@ rtsan_post__ended(void **state)
 
 	(void)state;
 	fake->ev[0].ev.type = RTSAN_EV_DISCONNECTED;
-	fake->ev[0].qp = qp->index;
+	fake->ev[0].qp = qp->qpn;
 	fake->nb_ev = 1;
 	/* until the program has been told, it may post, and gets completions for it */
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);

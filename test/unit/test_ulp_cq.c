@@ -53,19 +53,42 @@ san_ulp_cq_reserve__never_beyond_depth(void **state)
 	uint32_t i;
 
 	for (i = 0; i < DEPTH; i++)
-		assert_true(san_ulp_cq_reserve(cq));
-	assert_false(san_ulp_cq_reserve(cq));
+		assert_true(san_ulp_cq_reserve_recv(cq));
+	assert_false(san_ulp_cq_reserve_recv(cq));
 	for (i = 0; i < DEPTH - 1; i++)
 		put(cq, i);
-	assert_false(san_ulp_cq_reserve(cq));
+	assert_false(san_ulp_cq_reserve_recv(cq));
 	san_ulp_cq_unreserve(cq);
-	assert_true(san_ulp_cq_reserve(cq));
-	assert_false(san_ulp_cq_reserve(cq));
+	assert_true(san_ulp_cq_reserve_recv(cq));
+	assert_false(san_ulp_cq_reserve_recv(cq));
 	assert_int_equal(san_ulp_cq_poll(cq, wc, 2), 2);
-	assert_true(san_ulp_cq_reserve(cq));
-	assert_true(san_ulp_cq_reserve(cq));
-	assert_false(san_ulp_cq_reserve(cq));
+	assert_true(san_ulp_cq_reserve_recv(cq));
+	assert_true(san_ulp_cq_reserve_recv(cq));
+	assert_false(san_ulp_cq_reserve_recv(cq));
 	for (i = 0; i < 3; i++)
+		san_ulp_cq_unreserve(cq);
+}
+
+/* Where both share a queue, requests can't take the entry that a receive needs (RT-26). */
+static void
+san_ulp_cq_reserve_send__leaves_one_for_receives(void **state)
+{
+	struct test_ulp *t = *state;
+	const struct san_ulp_qp_conf both = {t->send_cq, t->send_cq, 4, 4, 0};
+	struct san_ulp_cq *cq = t->send_cq;
+	uint32_t qp, i;
+
+	assert_int_equal(san_ulp_qp_create(t->ulp, &both, &qp), 0);
+	for (i = 0; i < DEPTH - 1; i++)
+		assert_true(san_ulp_cq_reserve_send(cq));
+	assert_false(san_ulp_cq_reserve_send(cq));
+	assert_true(san_ulp_cq_reserve_recv(cq));
+	assert_false(san_ulp_cq_reserve_recv(cq));
+	san_ulp_cq_unreserve(cq);
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp), 0);
+	/* nobody receives here any more */
+	assert_true(san_ulp_cq_reserve_send(cq));
+	for (i = 0; i < DEPTH; i++)
 		san_ulp_cq_unreserve(cq);
 }
 
@@ -83,7 +106,7 @@ san_ulp_cq_poll__oldest_first_over_wrap(void **state)
 	atomic_store(&cq->q.head, 0xfffffff5);
 	cq->q.head_seen = cq->q.tail_seen = 0xfffffff5;
 	for (round = 0; round < 20; round++) {
-		while (san_ulp_cq_reserve(cq))
+		while (san_ulp_cq_reserve_recv(cq))
 			put(cq, next_in++);
 		assert_int_equal(next_in - next_out, DEPTH);
 		n = san_ulp_cq_poll(cq, wc, round % DEPTH);
@@ -131,7 +154,7 @@ san_ulp_cq_poll__from_another_thread(void **state)
 
 	assert_int_equal(pthread_create(&thread, NULL, consumer, cq), 0);
 	for (i = 0; i < NB_ENTRIES; i++) {
-		while (!san_ulp_cq_reserve(cq))
+		while (!san_ulp_cq_reserve_recv(cq))
 			sched_yield();
 		wc.wr_id = i;
 		wc.byte_len = (uint32_t)~i;
@@ -150,6 +173,7 @@ main(void)
 		TEST(san_ulp_cq_create__bounds),
 		TEST(san_ulp_cq_destroy__busy_while_used),
 		TEST(san_ulp_cq_reserve__never_beyond_depth),
+		TEST(san_ulp_cq_reserve_send__leaves_one_for_receives),
 		TEST(san_ulp_cq_poll__oldest_first_over_wrap),
 		TEST(san_ulp_cq_poll__from_another_thread),
 	};

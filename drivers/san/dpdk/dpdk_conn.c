@@ -29,7 +29,8 @@ struct conn_call {
 	uint64_t service;
 	uint32_t qp;
 	uint32_t cookie;
-	uint16_t pkey, backlog, slot;
+	uint64_t request;
+	uint16_t pkey, backlog;
 	struct san_ip peer;
 	struct san_cm_param param;
 	const void *data;
@@ -149,19 +150,17 @@ do_accept(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	return san_core_accept(san_engine_core(e), call->slot, call->qp, &call->param,
+	return san_core_accept(san_engine_core(e), call->request, call->qp, &call->param,
 			       san_engine_now_ns(e));
 }
 
 int
-dpdk_accept(void *priv, uint32_t request, uint32_t qp, const struct rtsan_conn_param *param)
+dpdk_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param)
 {
 	const struct dpdk_ctx *ctx = priv;
-	struct conn_call call = {.qp = qp, .slot = (uint16_t)request};
+	struct conn_call call = {.qp = qp, .request = request};
 	int rc;
 
-	if (request > UINT16_MAX)
-		return -ENOENT;
 	rc = fill_param(ctx, param, &call.param);
 	return rc != 0 ? rc : san_engine_call(ctx->engine, do_accept, &call);
 }
@@ -171,18 +170,16 @@ do_reject(struct san_engine *e, void *arg)
 {
 	const struct conn_call *call = arg;
 
-	return san_core_reject(san_engine_core(e), call->slot, call->data, call->len,
+	return san_core_reject(san_engine_core(e), call->request, call->data, call->len,
 			       san_engine_now_ns(e));
 }
 
 int
-dpdk_reject(void *priv, uint32_t request, const void *data, uint16_t len)
+dpdk_reject(void *priv, uint64_t request, const void *data, uint16_t len)
 {
 	const struct dpdk_ctx *ctx = priv;
-	struct conn_call call = {.slot = (uint16_t)request, .data = data, .len = len};
+	struct conn_call call = {.request = request, .data = data, .len = len};
 
-	if (request > UINT16_MAX)
-		return -ENOENT;
 	return san_engine_call(ctx->engine, do_reject, &call);
 }
 
@@ -215,7 +212,7 @@ dpdk_event_poll(void *priv, struct rtsan_provider_event *ev)
 	ev->listener = core.listener;
 	ev->ev.type = core.type;
 	ev->ev.reason = core.reason;
-	ev->ev.request = core.slot;
+	ev->ev.request = core.request;
 	ev->ev.private_len = RTE_MIN(core.private_len, (uint16_t)RTSAN_PRIVATE_MAX);
 	memcpy(ev->ev.private_data, core.private_data, ev->ev.private_len);
 	snprintf(ev->ev.peer, sizeof(ev->ev.peer), "%s", san_inet_text(&core.peer, text));

@@ -79,8 +79,8 @@ int dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, u
 void dpdk_unlisten(void *priv, uint64_t service);
 int dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
 		 const struct rtsan_conn_param *param);
-int dpdk_accept(void *priv, uint32_t request, uint32_t qp, const struct rtsan_conn_param *param);
-int dpdk_reject(void *priv, uint32_t request, const void *data, uint16_t len);
+int dpdk_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param);
+int dpdk_reject(void *priv, uint64_t request, const void *data, uint16_t len);
 int dpdk_disconnect(void *priv, uint32_t qp);
 int dpdk_event_poll(void *priv, struct rtsan_provider_event *ev);
 
