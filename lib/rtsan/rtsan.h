@@ -251,6 +251,12 @@ void *rtsan_qp_context(const struct rtsan_qp *qp);
 
 /* --------------------------------------------------------- connections -- */
 
+/**
+ * In which order the target does what was posted. A pull is executed in its turn,
+ * but its bytes are read as they are sent: a later push of the same connection may
+ * already be among them. Who needs the old bytes waits for the pull's completion
+ * before posting that push (as with an RDMA read).
+ */
 enum rtsan_order {
 	RTSAN_ORDERED = 0,   /**< executed and completed in posting order (RT-14) */
 	RTSAN_UNORDERED = 1, /**< exactly once, in any order (RT-15) */

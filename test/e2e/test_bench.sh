@@ -8,7 +8,7 @@ if [ "$(nproc)" -lt 2 ]; then
 	echo "needs two CPUs"
 	exit 77
 fi
-if ! unshare --mount --net --pid --fork true; then
+if ! unshare --net --fork true; then
 	echo "needs the right to make namespaces"
 	exit 77
 fi

@@ -116,6 +116,17 @@ def incast_deferred(work):
     check(counter(served, 'grants_deferred') > 0, 'every grant could go at once')
 
 
+def path_changes(work):
+    """RT-28: a path that stays slow is left for another source port."""
+    link = Memif(work)
+    slow = ['--impair', 'rx:delay=500']
+    server = Server(link, slow)
+    result = Run(link, ['--mode', 'push', '--count', str(2000 // FEW), '--verify', *slow],
+                 90).check_ok()
+    server.stop_ok()
+    check(counter(result, 'path_changes') > 0, 'the path was never changed')
+
+
 def duration_and_live(work):
     """Time bounds a run, and the rates of each second are told."""
     link = Memif(work)
@@ -210,6 +221,7 @@ def main():
             tests.add(f'{link_name}: counters and leaks', on_link.stop)
         tests.add('receiver not ready', rnr, work)
         tests.add('incast defers grants', incast_deferred, work)
+        tests.add('path changes', path_changes, work)
         tests.add('duration, live rates', duration_and_live, work)
         tests.add('engine on its own lcore', own_lcore, work)
         tests.add('trees', trees, work)

@@ -16,7 +16,7 @@ class Tap(Link):
 
     def __init__(self, work):
         super().__init__(work)
-        self.ns = Namespace(work, 't')
+        self.ns = Namespace(work)
         self.ns.run('ip', 'link', 'add', 'br0', 'type', 'bridge', 'forward_delay', '0',
                     'mcast_snooping', '0')
         self.ns.run('ip', 'link', 'set', 'br0', 'up')
@@ -34,13 +34,16 @@ class Tap(Link):
 JOIN = '''
 while sleep 0.05; do
     for dev in tserver tclient; do
-        [ -e /sys/class/net/$dev ] || continue
+        state=$(ip -o link show dev $dev 2>/dev/null) || continue
         # The kernel's device gets the address of our port, and a bridge keeps what is for
         # the addresses of its own ports: it must have another one.
-        case $(cat /sys/class/net/$dev/address) in
-        02:00:00:00:78:*) ip link set $dev address 02:00:00:00:79:$((RANDOM % 80 + 10)) ;;
+        case $state in
+        *02:00:00:00:78:*) ip link set $dev address 02:00:00:00:79:$((RANDOM % 80 + 10)) ;;
         esac
-        [ -e /sys/class/net/$dev/master ] || ip link set $dev master br0 up
+        case $state in
+        *' master br0 '*) ;;
+        *) ip link set $dev master br0 up ;;
+        esac
     done
 done
 '''

@@ -29,7 +29,7 @@ EVERY = {capture.PUSH_SLCTD_REQ, capture.PULL_REQ, capture.ATOMIC_REQ, capture.P
 def need_xdp():
     """Why af_xdp can't be tested, or None."""
     with Work() as work:
-        ns = Namespace(work, 'xdp')
+        ns = Namespace(work)
         program = ('import socket\n'
                    'try:\n    socket.socket(44, socket.SOCK_RAW, 0)\n'
                    'except OSError as e:\n    print(e)')

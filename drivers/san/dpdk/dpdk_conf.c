@@ -18,7 +18,8 @@
 
 #define CONNS_DEFAULT   1024
 #define MTU_DEFAULT     1500
-#define MTU_MIN         1280 /* IPv6 wants it (RT-31) */
+#define MTU_MIN         1024 /* RT-31 */
+#define MTU_MIN_V6      1280 /* no link of IPv6 has less */
 #define MTU_MAX         9000
 #define WINDOW_DEFAULT  512
 #define MAX_TXN_DEFAULT 256
@@ -367,6 +368,17 @@ derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
 		cc->window_min = SAN_CC_ONE;
 }
 
+static bool
+has_v6(const struct san_inet_conf *conf)
+{
+	uint32_t i;
+
+	for (i = 0; i < conf->nb_addrs; i++)
+		if (!san_ip_is_v4(&conf->addrs[i].ip))
+			return true;
+	return false;
+}
+
 /* What follows from other values unless it was given itself. */
 static int
 derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rtsan_host *host)
@@ -377,6 +389,9 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 
 	if (core->inet.nb_addrs == 0)
 		return host->fail(-EINVAL, "ip= is missing: the port needs an address");
+	if (core->mtu < MTU_MIN_V6 && has_v6(&core->inet))
+		return host->fail(-EINVAL, "mtu=%u: at least %u with an IPv6 address", core->mtu,
+				  MTU_MIN_V6);
 	derive_sleep(conf, words, nb_words);
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
 	core->ulp.max_qps = core->pdl.max_conns;
