@@ -13,6 +13,7 @@
 #include "engine_priv.h"
 
 #define BELL_BURST       32
+#define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* asking may be a system call */
 #define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* longer than a peer's process is descheduled */
 
 /* ---- requests ---- */
@@ -153,13 +154,32 @@ san_engine_loop_forget(struct san_engine *e, uint32_t qp)
 
 /* ---- packets ---- */
 
+static bool
+may_burst(struct san_engine *e)
+{
+	/* the link is asked for only where it matters: once per round, else */
+	bool is_up = !e->gate.used || e->gate.held || san_engine_port_is_up(e);
+
+	return san_engine_gate_pass(&e->gate, is_up, e->now_ns);
+}
+
+static uint16_t
+port_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	return likely(e->may_burst) ? rte_eth_tx_burst(e->port_id, 0, pkts, n) : 0;
+}
+
 static uint16_t
 rx(struct san_engine *e)
 {
 	struct rte_mbuf *in[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = in;
-	uint16_t nb_in = rte_eth_rx_burst(e->port_id, 0, in, ENGINE_BURST);
-	uint16_t n = nb_in;
+	uint16_t nb_in, n;
 
+	if (unlikely(!e->may_burst))
+		return 0;
+	n = nb_in = rte_eth_rx_burst(e->port_id, 0, in, ENGINE_BURST);
+	if (nb_in != 0)
+		san_engine_gate_traffic(&e->gate, e->now_ns);
 	e->stats.nb_rx += nb_in;
 	if (unlikely(e->capturing))
 		san_engine_capture_pkts(e, in, nb_in, false);
@@ -175,6 +195,15 @@ rx(struct san_engine *e)
 	return nb_in;
 }
 
+static bool
+is_link_dead(struct san_engine *e)
+{
+	if (e->now_ns - e->link_ns < LINK_EVERY_NS)
+		return false; /* noticed soon enough */
+	e->link_ns = e->now_ns;
+	return !san_engine_port_is_up(e);
+}
+
 /*
  * What the port did not take is the engine's until it does, or until waiting is
  * pointless: a dead link must look like loss, or timers that count losses would
@@ -183,7 +212,7 @@ rx(struct san_engine *e)
 static void
 send_backlog(struct san_engine *e)
 {
-	uint16_t i, sent = rte_eth_tx_burst(e->port_id, 0, e->backlog, e->nb_backlog);
+	uint16_t i, sent = port_tx(e, e->backlog, e->nb_backlog);
 
 	e->stats.nb_tx += sent;
 	e->nb_backlog -= sent;
@@ -191,7 +220,7 @@ send_backlog(struct san_engine *e)
 		e->backlog[i] = e->backlog[sent + i];
 	if (sent != 0) {
 		e->backlog_ns = e->now_ns;
-	} else if (e->now_ns - e->backlog_ns > BACKLOG_STUCK_NS || !san_engine_port_is_up(e)) {
+	} else if (e->now_ns - e->backlog_ns > BACKLOG_STUCK_NS || is_link_dead(e)) {
 		rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
 		e->drops[SAN_DROP_TX_FULL] += e->nb_backlog;
 		e->nb_backlog = 0;
@@ -218,7 +247,7 @@ tx(struct san_engine *e)
 		return 0;
 	if (unlikely(e->capturing))
 		san_engine_capture_pkts(e, pkts, n, true);
-	sent = rte_eth_tx_burst(e->port_id, 0, pkts, n);
+	sent = port_tx(e, pkts, n);
 	e->stats.nb_tx += sent;
 	if (unlikely(sent < n)) {
 		e->stats.nb_backlogged += n - sent;
@@ -266,6 +295,7 @@ san_engine_loop_once(struct san_engine *e)
 	work += do_bells(e);
 	if (unlikely(atomic_load_explicit(&e->gone, memory_order_relaxed)))
 		return work;
+	e->may_burst = may_burst(e);
 	work += rx(e);
 	san_core_tick(e->core, e->now_ns);
 	work += tx(e);

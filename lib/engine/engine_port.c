@@ -16,11 +16,10 @@
 #include "engine_priv.h"
 #include "san_log.h"
 
-#define MTU_DEFAULT   1500
-#define ROOM_MIN      2048 /* several drivers refuse less */
-#define CACHE_MAX     256
-#define LINK_EVERY_NS (1 * SAN_NS_PER_MS)
-#define VLAN_ROOM     8
+#define MTU_DEFAULT 1500
+#define ROOM_MIN    2048 /* several drivers refuse less */
+#define CACHE_MAX   256
+#define VLAN_ROOM   8
 
 /* Room for the largest frame, in one mbuf: memif breaks chains (DPDK 22.11). */
 static uint16_t
@@ -163,6 +162,13 @@ start(struct san_engine *e, const char **why)
 	return rte_eth_macaddr_get(p->id, &p->mac);
 }
 
+/* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
+static bool
+is_memif(const struct san_engine *e)
+{
+	return strcmp(e->port.driver, "net_memif") == 0;
+}
+
 int
 san_engine_port_open(struct san_engine *e, const char **why)
 {
@@ -191,6 +197,8 @@ san_engine_port_open(struct san_engine *e, const char **why)
 		rc = configure(e, &info, why);
 	if (rc == 0)
 		rc = start(e, why);
+	if (rc == 0)
+		san_engine_gate_init(&e->gate, is_memif(e));
 	if (rc == 0)
 		SAN_LOG(ENGINE, INFO, "port=%u name=%s driver=%s mtu=%u", p->id, p->name, p->driver,
 			p->mtu);
@@ -227,10 +235,11 @@ shut_there(void *arg)
 void
 san_engine_port_shut(struct san_engine *e)
 {
+	san_engine_gate_fini(&e->gate);
 	if (!rte_eth_dev_is_valid_port(e->port.id))
 		return;
 	atomic_store(&e->port.shut, false);
-	if (strcmp(e->port.driver, "net_memif") != 0 || rte_eal_alarm_set(1, shut_there, e) != 0) {
+	if (!is_memif(e) || rte_eal_alarm_set(1, shut_there, e) != 0) {
 		shut(e);
 		return;
 	}
@@ -248,13 +257,10 @@ san_engine_port_close(struct san_engine *e)
 }
 
 bool
-san_engine_port_is_up(struct san_engine *e)
+san_engine_port_is_up(const struct san_engine *e)
 {
 	struct rte_eth_link link = {0};
 
-	if (e->now_ns - e->link_ns < LINK_EVERY_NS)
-		return true; /* asking may be a system call; a dead link is noticed soon enough */
-	e->link_ns = e->now_ns;
 	if (rte_eth_link_get_nowait(e->port_id, &link) != 0)
 		return true; /* this port does not tell */
 	return link.link_status == RTE_ETH_LINK_UP;

@@ -14,6 +14,7 @@
 
 #include "engine.h"
 #include "engine_clock.h"
+#include "engine_gate.h"
 
 #define ENGINE_BURST    SAN_CORE_BURST
 #define ENGINE_OUT_MAX  (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
@@ -63,6 +64,7 @@ struct san_engine {
 	uint16_t port_id;
 	uint16_t nb_backlog;
 	bool capturing;
+	bool may_burst; /**< this round */
 	_Atomic bool gone;
 	struct rte_ring *bells; /**< indices of queue pairs with new work */
 	struct rte_ring *calls;
@@ -76,6 +78,7 @@ struct san_engine {
 	uint64_t link_ns;    /**< when the link was last asked for */
 	struct san_engine_stats stats;
 	uint64_t drops[SAN_DROP_MAX];
+	struct san_engine_gate gate;
 	struct rte_mbuf *backlog[ENGINE_OUT_MAX];
 	struct san_engine_impair impair_tx, impair_rx;
 	/* connection events on their way to the application */
@@ -118,8 +121,7 @@ int san_engine_port_open(struct san_engine *e, const char **why);
 void san_engine_port_shut(struct san_engine *e);
 /** That, and the pool. */
 void san_engine_port_close(struct san_engine *e);
-/** Asks at most once in a while. */
-bool san_engine_port_is_up(struct san_engine *e);
+bool san_engine_port_is_up(const struct san_engine *e);
 
 /* ---- engine_capture.c ---- */
 

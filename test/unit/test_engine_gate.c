@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <rte_alarm.h>
+
+#include "engine_gate.h"
+#include "san_time.h"
+#include "test_eal.h"
+
+#define MS         SAN_NS_PER_MS
+#define WATCHDOG_S 10 /* real time, generous */
+
+static struct san_engine_gate gate;
+static uint64_t now;
+static _Atomic int nb_ran;
+
+/* Stands for the driver's own work in the interrupt thread. */
+static void
+probe(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nb_ran, 1);
+}
+
+static void
+probe_later(void)
+{
+	assert_int_equal(rte_eal_alarm_set(1, probe, NULL), 0);
+}
+
+static bool
+pass(bool is_up)
+{
+	return san_engine_gate_pass(&gate, is_up, now);
+}
+
+/* Rounds of the lcore until bursts may run. */
+static void
+wait_held(void)
+{
+	alarm(WATCHDOG_S);
+	while (!pass(true))
+		sched_yield();
+	alarm(0);
+}
+
+static void
+wait_ran(int n)
+{
+	alarm(WATCHDOG_S);
+	while (atomic_load(&nb_ran) < n)
+		sched_yield();
+	alarm(0);
+	assert_int_equal(atomic_load(&nb_ran), n);
+}
+
+static int
+group_setup(void **state)
+{
+	(void)state;
+	test_eal_init();
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	now = 1000 * MS;
+	atomic_store(&nb_ran, 0);
+	san_engine_gate_init(&gate, true);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_engine_gate_fini(&gate);
+	return 0;
+}
+
+static void
+gate_pass__always_if_not_used(void **state)
+{
+	struct san_engine_gate g;
+
+	(void)state;
+	san_engine_gate_init(&g, false);
+	assert_true(san_engine_gate_pass(&g, false, 1));
+	san_engine_gate_fini(&g);
+}
+
+/* SYS-1: while bursts may run, nothing else happens in the interrupt thread. */
+static void
+gate_pass__one_or_the_other(void **state)
+{
+	int round;
+
+	(void)state;
+	for (round = 1; round <= 3; round++) {
+		wait_held();
+		probe_later();
+		now += 9 * MS;
+		san_engine_gate_traffic(&gate, now);
+		now += 9 * MS;
+		usleep(20000);
+		assert_true(pass(true));
+		assert_int_equal(atomic_load(&nb_ran), round - 1);
+		now += 1 * MS; /* silence: let go, and no burst before it is held again */
+		assert_false(pass(true));
+		wait_ran(round);
+	}
+}
+
+static void
+gate_pass__not_held_for_ever(void **state)
+{
+	int i;
+
+	(void)state;
+	wait_held();
+	for (i = 1; i < 200; i++) {
+		now += 5 * MS;
+		san_engine_gate_traffic(&gate, now);
+		assert_true(pass(true));
+	}
+	now += 5 * MS;
+	san_engine_gate_traffic(&gate, now);
+	assert_false(pass(true));
+}
+
+static void
+gate_pass__free_without_a_link(void **state)
+{
+	(void)state;
+	assert_false(pass(false));
+	probe_later();
+	wait_ran(1);
+	/* the link goes while bursts run: no more of them after the silence */
+	wait_held();
+	now += 10 * MS;
+	assert_false(pass(false));
+	assert_false(pass(false));
+	probe_later();
+	wait_ran(2);
+	assert_false(pass(false));
+}
+
+static void
+gate_fini__frees_the_thread(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 50; i++) {
+		/* asked for, being held, or held */
+		if (i % 3 == 0)
+			pass(true);
+		else if (i % 3 == 1)
+			usleep(pass(true) ? 0 : 100);
+		else
+			wait_held();
+		san_engine_gate_fini(&gate);
+		probe_later();
+		wait_ran(i + 1);
+		san_engine_gate_init(&gate, true);
+	}
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(gate_pass__always_if_not_used),
+		TEST(gate_pass__one_or_the_other),
+		TEST(gate_pass__not_held_for_ever),
+		TEST(gate_pass__free_without_a_link),
+		TEST(gate_fini__frees_the_thread),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}
