@@ -310,7 +310,7 @@ pair_close(void)
 		san_tl_check(tl);
 		SAN_VERIFY(tl->nb_free_txns == tl->conf.max_txns);
 		SAN_VERIFY(tl->nb_free_rxns == tl->conf.max_rxns);
-		SAN_VERIFY(tl->cam.nb_used == 0 && tl->nb_held == 0 && tl->nb_claims == 0);
+		SAN_VERIFY(tl->cam.nb_used == 0 && tl->nb_held == 0);
 		SAN_VERIFY(tl->budget_used == 0 && tl->lapsed_used == 0);
 		SAN_VERIFY(pair.f[i].nb_set_aside == 0);
 		tl_host_destroy(&pair.h[i]);

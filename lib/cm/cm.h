@@ -100,7 +100,7 @@ void san_cm_destroy(struct san_cm *cm);
 int san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,
 		  uint32_t cookie);
 /** Every partition of it; who waits for accept is rejected. */
-void san_cm_unlisten(struct san_cm *cm, uint64_t service);
+void san_cm_unlisten(struct san_cm *cm, uint64_t service, uint16_t pkey);
 
 /**
  * Start connecting. Takes a slot; the outcome is an event.

@@ -74,12 +74,13 @@ refuse_waiting(struct san_cm *cm, uint16_t listener)
 }
 
 void
-san_cm_unlisten(struct san_cm *cm, uint64_t service)
+san_cm_unlisten(struct san_cm *cm, uint64_t service, uint16_t pkey)
 {
 	uint16_t i;
 
 	for (i = 0; i < cm->conf.max_listeners; i++) {
-		if (!cm->listeners[i].used || cm->listeners[i].service != service)
+		if (!cm->listeners[i].used || cm->listeners[i].service != service ||
+		    cm->listeners[i].pkey != pkey)
 			continue;
 		refuse_waiting(cm, i);
 		cm->listeners[i].used = false;

@@ -90,7 +90,7 @@ uint32_t san_core_post_recv(struct san_core *core, uint32_t qp, const struct san
 /* ---- connections ---- */
 int san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
 		    uint32_t cookie);
-void san_core_unlisten(struct san_core *core, uint64_t service);
+void san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey);
 /** Connect *qp*. The outcome is an event. -EADDRNOTAVAIL: no address of that family; see cm. */
 int san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
 		     uint64_t service, const struct san_cm_param *param, uint64_t now_ns);

@@ -74,7 +74,7 @@ draining_remove(struct san_core *core, uint16_t slot)
 	uint32_t i;
 
 	for (i = 0; i < core->nb_draining; i++) {
-		if (core->draining[i] == slot) {
+		if (core->draining[i].slot == slot) {
 			core->draining[i] = core->draining[--core->nb_draining];
 			return;
 		}
@@ -141,9 +141,9 @@ san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t
 }
 
 void
-san_core_unlisten(struct san_core *core, uint64_t service)
+san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey)
 {
-	san_cm_unlisten(core->cm, service);
+	san_cm_unlisten(core->cm, service, pkey);
 }
 
 int
@@ -215,7 +215,7 @@ san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_
 	rc = san_cm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
 	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING) {
 		draining_remove(core, (uint16_t)slot);
-		core->draining[core->nb_draining++] = (uint16_t)slot;
+		core->draining[core->nb_draining++] = (struct core_drain){.slot = (uint16_t)slot};
 	}
 	san_core_cm_events(core, now_ns);
 	return rc;
@@ -235,18 +235,37 @@ san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 	san_core_cm_events(core, now_ns);
 }
 
+/*
+ * Drained: no work of ours, and none of the peer's; or only the peer's for as long
+ * as a drain may go without progress. It may go on asking for ever.
+ */
+static bool
+is_drained(const struct san_core *core, struct core_drain *d, uint64_t now_ns)
+{
+	uint32_t qp = san_ulp_qp_of(core->ulp, d->slot);
+
+	if (san_tl_has_own_work(core->tl, d->slot) ||
+	    (qp != SAN_QPN_NONE && !san_ulp_qp_is_idle(core->ulp, qp))) {
+		d->idle_ns = 0;
+		return false;
+	}
+	if (d->idle_ns == 0)
+		d->idle_ns = now_ns;
+	return san_tl_is_drained(core->tl, d->slot) ||
+		now_ns >= d->idle_ns + core->conf.cm.drain_ns;
+}
+
 void
 san_core_check_draining(struct san_core *core, uint64_t now_ns)
 {
 	uint32_t i = 0;
 
 	while (i < core->nb_draining) {
-		uint16_t slot = core->draining[i];
-		uint32_t qp = san_ulp_qp_of(core->ulp, slot);
+		struct core_drain *d = &core->draining[i];
+		uint16_t slot = d->slot;
 
-		if (san_tl_is_drained(core->tl, slot) &&
-		    (qp == SAN_QPN_NONE || san_ulp_qp_is_idle(core->ulp, qp))) {
-			core->draining[i] = core->draining[--core->nb_draining];
+		if (is_drained(core, d, now_ns)) {
+			*d = core->draining[--core->nb_draining];
 			san_cm_drained(core->cm, slot, now_ns);
 		} else {
 			i++;

@@ -11,6 +11,12 @@
 
 #define NO_SLOT UINT32_MAX
 
+/** A disconnect that waits for outstanding work. */
+struct core_drain {
+	uint16_t slot;
+	uint64_t idle_ns; /**< since when only the peer has work; 0 = we have, too */
+};
+
 struct san_core {
 	struct san_core_conf conf;
 	struct san_pdl *pdl;
@@ -23,7 +29,7 @@ struct san_core {
 	struct san_wire_ack ack_out;              /* of the ACK being built */
 	struct san_wire_cm cm_out;
 	uint32_t *slot_of_qp; /* NO_SLOT: not connecting or connected */
-	uint16_t *draining;   /* slots whose disconnect waits for outstanding work */
+	struct core_drain *draining;
 	uint32_t nb_draining;
 	struct san_core_event *events; /* ring */
 	uint32_t ev_mask, ev_head, ev_tail;

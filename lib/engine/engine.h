@@ -74,6 +74,8 @@ int san_engine_progress(struct san_engine *e);
 typedef int (*san_engine_fn)(struct san_engine *e, void *arg);
 /** Run *fn* where the core lives, wait, return what it returns. */
 int san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg);
+/** Likewise from any thread, for *fn* that only reads, word by word. */
+int san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg);
 /** For *fn*. */
 struct san_core *san_engine_core(struct san_engine *e);
 uint64_t san_engine_now_ns(struct san_engine *e);

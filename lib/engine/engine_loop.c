@@ -62,6 +62,13 @@ san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg)
 	return c.rc;
 }
 
+int
+san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg)
+{
+	/* the time, too, belongs to the thread that polls */
+	return e->launched ? san_engine_call(e, fn, arg) : fn(e, arg);
+}
+
 /* Hand over what is in the rings of one queue pair. False: some of it was not taken. */
 static bool
 drain_qp(struct san_engine *e, uint32_t qp, struct san_wq *wq)

@@ -202,7 +202,7 @@ san_engine_counters(struct san_engine *e, struct san_engine_counter *c, int max)
 {
 	struct counters_call call = {.c = c, .max = max};
 
-	return san_engine_call(e, do_counters, &call);
+	return san_engine_read(e, do_counters, &call);
 }
 
 static int
@@ -217,7 +217,7 @@ san_engine_leaks(struct san_engine *e)
 {
 	uint64_t leaks = 0;
 
-	san_engine_call(e, do_leaks, &leaks);
+	san_engine_read(e, do_leaks, &leaks);
 	return leaks;
 }
 

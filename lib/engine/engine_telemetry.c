@@ -107,7 +107,7 @@ do_conns(struct san_engine *e, void *arg)
 static int
 tel_conns(struct rte_tel_data *d)
 {
-	return san_engine_call(engine, do_conns, d);
+	return san_engine_read(engine, do_conns, d);
 }
 
 static const struct command {

@@ -456,7 +456,7 @@ san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	san_pdl_rtx_unflight(pdl, c, win, psn);
 	san_pdl_rtx_find(c, win, psn);
 	san_bitmap_clear(&c->txb->rcvd[win], psn);
-	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_DEFER);
+	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_DEFER | SAN_ENT_REFUSED);
 	e->retries = 0; /* the peer lives, and knows of it */
 	e->due = san_pdl_tick(now_ns + delay_ns);
 	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, now_ns + delay_ns);

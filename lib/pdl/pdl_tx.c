@@ -144,7 +144,7 @@ choose(struct san_pdl_conn *c, struct san_pdl_entry *req, struct san_pdl_entry *
 static bool
 leave_turn(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e)
 {
-	if (e->win != SAN_WIN_REQ || e->retries == 0 ||
+	if (e->win != SAN_WIN_REQ || (e->retries == 0 && (e->state & SAN_ENT_REFUSED) == 0) ||
 	    c->pcb.inflight + 1 < san_pdl_pcb_limit(pdl, c))
 		return false;
 	c->new_turn = !c->new_turn;

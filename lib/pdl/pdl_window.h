@@ -87,11 +87,12 @@ static_assert(sizeof(struct san_pdl_entry) == 32, "two entries per cache line");
 #define SAN_PDL_TICK_SHIFT 10
 
 enum san_pdl_entry_state {
-	SAN_ENT_EARLY = 0x03,  /**< early resends since the last timeout */
-	SAN_ENT_PROBED = 0x04, /**< reported received, asked for again by PROBE (design, rule 2) */
-	SAN_ENT_DEFER = 0x08,  /**< refused for resources: goes again when due */
-	SAN_ENT_TAIL = 0x10,   /**< lost bit is from the tail-loss probe: due stays */
-	SAN_ENT_SENT = 0x20,   /**< went at least once in its present form */
+	SAN_ENT_EARLY = 0x03,   /**< early resends since the last timeout */
+	SAN_ENT_PROBED = 0x04,  /**< reported received, asked for again by PROBE (design, rule 2) */
+	SAN_ENT_DEFER = 0x08,   /**< refused for resources: goes again when due */
+	SAN_ENT_TAIL = 0x10,    /**< lost bit is from the tail-loss probe: due stays */
+	SAN_ENT_SENT = 0x20,    /**< went at least once in its present form */
+	SAN_ENT_REFUSED = 0x40, /**< was deferred before: leaves turns to what is new */
 };
 
 /** Memory of the two transmit windows while anything is outstanding; from a pool. */

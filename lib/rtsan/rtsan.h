@@ -338,7 +338,7 @@ void rtsan_listener_destroy(struct rtsan_listener *listener);
  *   IPv4 or IPv6 address, text.
  * @return
  *   0, -EINVAL, -EADDRNOTAVAIL (no address of that family), -ENOSPC,
- *   -EISCONN.
+ *   -EISCONN (it has a connection, or the event that ended it was not polled).
  */
 int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 		  const struct rtsan_conn_param *param);
@@ -353,7 +353,7 @@ int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
  * @return
  *   0, -EINVAL, or
  *   - -ENOENT: the request is gone: its peer gave up.
- *   - -EISCONN: the queue pair has a connection.
+ *   - -EISCONN: the queue pair has a connection, or the event that ended it was not polled.
  */
 int rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 		 const struct rtsan_conn_param *param);

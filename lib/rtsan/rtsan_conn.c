@@ -36,6 +36,7 @@ rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t ba
 		return rtsan_fail(-ENOMEM, "listen: no memory");
 	listener->ctx = ctx;
 	listener->service = service;
+	listener->pkey = pkey;
 	pthread_mutex_lock(&ctx->lock);
 	listener->cookie = ++ctx->listener_cookie;
 	rtsan_error_clear();
@@ -60,10 +61,33 @@ rtsan_listener_destroy(struct rtsan_listener *listener)
 		return;
 	ctx = listener->ctx;
 	pthread_mutex_lock(&ctx->lock);
-	ctx->ops->unlisten(ctx->priv, listener->service);
+	ctx->ops->unlisten(ctx->priv, listener->service, listener->pkey);
 	LIST_REMOVE(listener, link);
 	pthread_mutex_unlock(&ctx->lock);
 	free(listener);
+}
+
+/*
+ * A queue pair gets its next connection only when the end of the last one has
+ * been told: that event does not say which connection it means.
+ */
+static int
+begin(struct rtsan_qp *qp)
+{
+	rtsan_error_clear();
+	if (atomic_exchange(&qp->busy, true))
+		return rtsan_fail(-EISCONN, "the queue pair has a connection, or the event that "
+					    "ended it was not polled");
+	atomic_store(&qp->ended, false);
+	return 0;
+}
+
+static int
+began(struct rtsan_qp *qp, int rc)
+{
+	if (rc != 0)
+		atomic_store(&qp->busy, false);
+	return rc;
 }
 
 int
@@ -76,10 +100,9 @@ rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 		return rc;
 	if (peer == NULL)
 		return rtsan_fail(-EINVAL, "connect: no address");
-	rtsan_error_clear();
-	rc = qp->ctx->ops->connect(qp->ctx->priv, qp->qpn, peer, service, param);
+	rc = begin(qp);
 	if (rc == 0)
-		atomic_store(&qp->ended, false);
+		rc = began(qp, qp->ctx->ops->connect(qp->ctx->priv, qp->qpn, peer, service, param));
 	return rtsan_fail_else(rc, "connect");
 }
 
@@ -93,10 +116,9 @@ rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 		return rc;
 	if (qp == NULL || qp->ctx != ctx)
 		return rtsan_fail(-EINVAL, "accept: queue pair of another context");
-	rtsan_error_clear();
-	rc = ctx->ops->accept(ctx->priv, request, qp->qpn, param);
+	rc = begin(qp);
 	if (rc == 0)
-		atomic_store(&qp->ended, false);
+		rc = began(qp, ctx->ops->accept(ctx->priv, request, qp->qpn, param));
 	return rtsan_fail_else(rc, "accept");
 }
 
@@ -141,8 +163,11 @@ resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe, struct rts
 	if (qp == NULL)
 		return false;
 	ev->qp = qp;
+	if (ev->type == RTSAN_EV_ESTABLISHED)
+		return true;
 	if (ev->type == RTSAN_EV_DISCONNECTED)
 		atomic_store(&qp->ended, true);
+	atomic_store(&qp->busy, false);
 	return true;
 }
 

@@ -41,6 +41,7 @@ struct rtsan_cq {
 struct rtsan_listener {
 	struct rtsan_ctx *ctx;
 	uint64_t service;
+	uint16_t pkey; /**< as asked for */
 	uint32_t cookie;
 	LIST_ENTRY(rtsan_listener)
 	link;
@@ -52,6 +53,7 @@ struct rtsan_qp {
 	struct rtsan_cq *send_cq, *recv_cq;
 	void *context;
 	uint32_t qpn;
+	_Atomic bool busy;  /**< connecting or connected, as far as the application was told */
 	_Atomic bool ended; /**< the connection is over, as the application has been told */
 };
 

@@ -71,7 +71,7 @@ struct rtsan_provider_ops {
 
 	int (*listen)(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog,
 		      uint32_t cookie);
-	void (*unlisten)(void *priv, uint64_t service);
+	void (*unlisten)(void *priv, uint64_t service, uint16_t pkey);
 	int (*connect)(void *priv, uint32_t qp, const char *peer, uint64_t service,
 		       const struct rtsan_conn_param *param);
 	int (*accept)(void *priv, uint64_t request, uint32_t qp,

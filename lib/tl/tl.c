@@ -108,6 +108,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	}
 	for (slot = 0; slot < conf->max_conns; slot++)
 		tl->conns[slot].slot = (uint16_t)slot;
+	tl->nb_claims = CLAIMS_PER_CONN * conf->max_conns;
 	*out = tl;
 	return 0;
 }
@@ -164,7 +165,6 @@ san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *pee
 	TAILQ_INIT(&tc->out);
 	TAILQ_INIT(&tc->pulls);
 	TAILQ_INIT(&tc->retry);
-	tl->nb_claims += CLAIMS_PER_CONN;
 	c->cmpl_out = rx;
 	c->rnr_round_out = 0;
 	c->tl_deadline_ns = SAN_TIME_NEVER;
@@ -181,11 +181,18 @@ san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now
 	san_tl_ini_close(tl, tc, status);
 	san_tl_tgt_close(tl, tc);
 	tc->open = false;
-	tl->nb_claims -= CLAIMS_PER_CONN;
 	tl->pdl->conns[slot].tl_deadline_ns = SAN_TIME_NEVER;
 	/* what it had is for others now */
 	san_tl_wake(tl);
 	san_tl_admit_run(tl, now_ns);
+}
+
+bool
+san_tl_has_own_work(const struct san_tl *tl, uint16_t slot)
+{
+	const struct san_tl_conn *tc = &tl->conns[slot];
+
+	return tc->open && tc->rsn_base != tc->rsn_next;
 }
 
 bool
@@ -456,6 +463,7 @@ san_tl_check(const struct san_tl *tl)
 		const struct san_tl_conn *tc = &tl->conns[slot];
 
 		SAN_VERIFY(tc->slot == slot);
+		nb_claims += (tc->cur == NULL) + (tc->nb_pulling == 0);
 		if (!tc->open) {
 			SAN_VERIFY(tc->nb_txns == 0 && tc->nb_rxns == 0 && tc->nb_held == 0);
 			continue;
@@ -465,7 +473,6 @@ san_tl_check(const struct san_tl *tl)
 		nb_rxns += tc->nb_rxns;
 		nb_held += tc->nb_held;
 		nb_cam += tc->nb_cam_grant + tc->nb_cam_cmpl + tc->nb_ahead + tc->nb_solicit;
-		nb_claims += (tc->cur == NULL) + (tc->nb_pulling == 0);
 		nb_admit += tc->in_admit;
 	}
 	check_charges(tl);

@@ -96,6 +96,7 @@ struct san_tl_charge {
 	uint64_t since_ns;  /**< last granted, or last arrival */
 	uint64_t queued_ns; /**< since_ns when it was put on its list */
 	uint16_t slot;      /**< connection */
+	bool granted;       /**< of a push to us, not of a pull of ours */
 	bool listed;
 	TAILQ_ENTRY(san_tl_charge)
 	link;
@@ -344,6 +345,7 @@ struct san_tl_conn {
 	uint16_t nb_refused;       /**< statuses remembered in refused[] */
 	uint32_t nb_held;          /**< mbufs held */
 	uint32_t charged;          /**< of budget_used */
+	uint32_t lapsed;           /**< of lapsed_used, grants only */
 	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
 	struct san_tl_rxns rxns;   /**< all records */
 	struct san_tl_rxns grants; /**< requests in SSN order, to be granted */
@@ -432,6 +434,8 @@ void san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer
  * record, grant, charge and held mbuf is released. Harmless if not open.
  */
 void san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now_ns);
+/** Something outstanding as initiator. */
+bool san_tl_has_own_work(const struct san_tl *tl, uint16_t slot);
 /** Nothing outstanding as initiator, nothing unfinished as target: may disconnect. */
 bool san_tl_is_drained(const struct san_tl *tl, uint16_t slot);
 

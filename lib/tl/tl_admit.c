@@ -6,9 +6,11 @@
  *   budget_used  granted or pulled, not arrived: at most budget_bytes, at every step
  *   lapsed_used  the same, but unused for 4 RTT: at most lapsed_bytes
  *
- * A grant stays valid when it lapses: its bytes only change the account. With
- * nothing charged at all one grant always goes, whatever a quarter of the budget
- * is; so every head of line is granted within a bounded time.
+ * A grant stays valid when it lapses: its bytes only change the account. Who has
+ * some of those gets no more until it has used them: one that never sends what it
+ * asked for must not fill both accounts. With nothing charged at all one grant
+ * always goes, whatever a quarter of the budget is; so every head of line is
+ * granted within a bounded time.
  *
  * Choice is between connections (round-robin or shortest remaining first), never
  * within one: there the order of the SSNs decides (RT-16).
@@ -76,6 +78,15 @@ uncharge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 		unlist(tl, ch);
 }
 
+static void
+add_lapsed(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
+{
+	ch->lapsed = (uint32_t)(ch->lapsed + bytes);
+	if (ch->granted)
+		tl->conns[ch->slot].lapsed = (uint32_t)(tl->conns[ch->slot].lapsed + bytes);
+	tl->lapsed_used = (uint32_t)(tl->lapsed_used + bytes);
+}
+
 void
 san_tl_charge_arrive(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
 {
@@ -83,8 +94,7 @@ san_tl_charge_arrive(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes
 	uint32_t lapsed = RTE_MIN(bytes, ch->lapsed);
 
 	ch->since_ns = now_ns;
-	ch->lapsed -= lapsed;
-	tl->lapsed_used -= lapsed;
+	add_lapsed(tl, ch, -(int64_t)lapsed);
 	uncharge(tl, ch, RTE_MIN(bytes - lapsed, ch->charged));
 }
 
@@ -93,16 +103,13 @@ san_tl_charge_again(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 {
 	uint32_t room = tl->conf.lapsed_bytes - tl->lapsed_used;
 
-	bytes = RTE_MIN(bytes, room);
-	ch->lapsed += bytes;
-	tl->lapsed_used += bytes;
+	add_lapsed(tl, ch, RTE_MIN(bytes, room));
 }
 
 void
 san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch)
 {
-	tl->lapsed_used -= ch->lapsed;
-	ch->lapsed = 0;
+	add_lapsed(tl, ch, -(int64_t)ch->lapsed);
 	uncharge(tl, ch, ch->charged);
 }
 
@@ -151,8 +158,7 @@ san_tl_lapse(struct san_tl *tl, uint64_t now_ns)
 		bytes = RTE_MIN(ch->charged, tl->conf.lapsed_bytes - tl->lapsed_used);
 		if (bytes == 0)
 			return;
-		ch->lapsed += bytes;
-		tl->lapsed_used += bytes;
+		add_lapsed(tl, ch, bytes);
 		tl->stats.nb_grants_lapsed++;
 		uncharge(tl, ch, bytes);
 	}
@@ -213,6 +219,8 @@ step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 	uint32_t step = RTE_MIN(want, san_tl_budget_room(tl));
 	uint32_t quarter = tl->conf.budget_bytes / 4;
 
+	if (tc->lapsed != 0)
+		return 0;
 	if (tl->budget_used != 0 && tl->nb_admit > 1)
 		step = RTE_MIN(step, tc->charged < quarter ? quarter - tc->charged : 0);
 	if (step == remaining(tc) || (tl->budget_used == 0 && step < mtu))

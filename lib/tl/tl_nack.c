@@ -40,14 +40,14 @@
 #include "tl_priv.h"
 
 #define RESOURCE_DELAY_MAX_NS (10 * SAN_NS_PER_MS)
+#define REQUEST_DELAYS        8 /* times the delay of data: there may be many */
 
 /* ---- NACKs out ---- */
 
 static void
 nack_add(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t flags, uint32_t psn, uint32_t rsn,
-	 uint8_t code)
+	 uint8_t code, uint32_t delay_us)
 {
-	bool wait = code == SAN_ST_RNR || code == SAN_ST_RESOURCE;
 	struct san_tl_nack *n;
 
 	if (tl->nack_tail - tl->nack_head == SAN_TL_NACKS) {
@@ -63,7 +63,7 @@ nack_add(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t flags, uint32_
 		.flags = flags,
 		.psn = psn,
 		.rsn = rsn,
-		.delay_us = wait ? tl->conf.rnr_delay_us : 0,
+		.delay_us = delay_us,
 	};
 }
 
@@ -71,13 +71,15 @@ void
 san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
 	    uint8_t code)
 {
-	nack_add(tl, tc, SAN_F_WIN_DATA, psn, rsn, code);
+	bool wait = code == SAN_ST_RNR || code == SAN_ST_RESOURCE;
+
+	nack_add(tl, tc, SAN_F_WIN_DATA, psn, rsn, code, wait ? tl->conf.rnr_delay_us : 0);
 }
 
 void
 san_tl_nack_request(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn)
 {
-	nack_add(tl, tc, 0, psn, rsn, SAN_ST_RESOURCE);
+	nack_add(tl, tc, 0, psn, rsn, SAN_ST_RESOURCE, REQUEST_DELAYS * tl->conf.rnr_delay_us);
 }
 
 bool

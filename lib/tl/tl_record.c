@@ -3,7 +3,8 @@
 /*
  * The target's records and the packets held in them (RT-19, RT-26; design, rule 8).
  *
- * Every open connection has a claim on two records: one for its head of line,
+ * Every connection that there may be, open or not (it may open when everything is
+ * in use), has a claim on two records: one for its head of line,
  * the base RSN, and one for a pull or atomic that the base has passed and whose
  * data is on the way. So the base always moves: a push at the base has its
  * record, and a pull either finds one or waits for another pull of the same
@@ -48,7 +49,7 @@ rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 		.slot = tc->slot,
 		.state = SAN_RXN_AHEAD,
 		.rsn = rsn,
-		.charge.slot = tc->slot,
+		.charge = {.slot = tc->slot, .granted = true},
 	};
 	TAILQ_INSERT_TAIL(&tc->rxns, r, all_link);
 	tc->nb_rxns++;

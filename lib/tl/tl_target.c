@@ -13,7 +13,7 @@
  *
  * Push data is acknowledged when it is placed; LAST when all of it is placed and
  * the ULP has acknowledged. A pull or atomic is finished for the order when it
- * was executed; its record lives on until its data is acknowledged.
+ * was executed; its record lives on until its data is acknowledged (tl_pull.c).
  */
 
 #include "tl_priv.h"
@@ -406,6 +406,36 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 	return SAN_DROP_NONE;
 }
 
+/*
+ * A pull at the base that is not executed waits for a record, and so for pull data
+ * of ours to be acknowledged. Pushes behind it, held or refused under their PSNs,
+ * would fill the peer's data window, which its own pull data to us needs: with
+ * both sides so, nothing would move. So they get RNR, which empties the window.
+ */
+static bool
+is_behind_pull(const struct san_tl_conn *tc)
+{
+	const struct san_tl_rxn *r = tc->cur;
+
+	return tc->peer.ordered && r != NULL &&
+		(r->type == SAN_TL_PULL || r->type == SAN_TL_ATOMIC) &&
+		r->queue != SAN_RXN_QUEUE_RETRY; /* that one has its time from the initiator */
+}
+
+/* The base has just come to wait so: what is held behind it goes back, too. */
+static void
+clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	const struct san_tl_rxn *r;
+
+	TAILQ_FOREACH(r, &tc->rxns, all_link)
+		if (r->type == SAN_TL_PUSH && (r->held_head != NULL || r->has_last))
+			break;
+	if (r != NULL)
+		san_tl_rnr(tl, tc, tc->cur,
+			   r->has_last ? r->last_psn : san_pkt(r->held_head)->w.psn, now_ns);
+}
+
 enum san_drop
 san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -421,6 +451,10 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 	if (unlikely(san_tl_is_old_round(tc, p))) {
 		san_tl_repeat_nack(tl, tc, p);
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ROUND, now_ns);
+	}
+	if (unlikely(is_behind_pull(tc))) {
+		san_tl_rnr(tl, tc, tc->cur, p->psn, now_ns);
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RNR, now_ns);
 	}
 	r = san_tl_rxn_find(tl, tc, p->rsn);
 	if (r == NULL) {
@@ -453,8 +487,11 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_
 	uint8_t status;
 
 	/* else it waits for another pull of this connection: see tl_record.c */
-	if (r == tc->cur && !san_tl_can_pull(tl, tc))
+	if (r == tc->cur && !san_tl_can_pull(tl, tc)) {
+		if (tc->peer.ordered)
+			clear_behind_pull(tl, tc, now_ns);
 		return false;
+	}
 	if (r->since_ns == 0)
 		r->since_ns = RTE_MAX(now_ns, 1u);
 	status = r->type == SAN_TL_PULL ? ops->pull_req(tl->conf.ulp, r) :
@@ -672,99 +709,4 @@ san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	if (p->op == SAN_OP_PUSH_SLCTD_REQ)
 		return rx_solicit(tl, c, m, now_ns);
 	return rx_pull(tl, c, m, now_ns);
-}
-
-/* ---- pull data out ---- */
-
-bool
-san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
-{
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tl->conns[c->slot].pulls);
-	uint32_t left;
-
-	if (r == NULL)
-		return false;
-	left = r->length - r->pull_sent;
-	e->op = SAN_OP_PULL_DATA;
-	e->rsn = r->rsn;
-	e->aux = (uint32_t)(r - tl->rxns);
-	e->offset = r->pull_sent;
-	e->status = r->status;
-	if (r->status != SAN_ST_OK)
-		left = 0;
-	e->len = (uint16_t)RTE_MIN(left, c->mtu);
-	e->flags = e->len == left ? SAN_F_LAST : 0;
-	return true;
-}
-
-void
-san_tl_pull_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_rxn *r = &tl->rxns[e->aux];
-
-	r->pull_sent += e->len;
-	r->nb_unacked++;
-	if (e->flags & SAN_F_LAST)
-		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
-}
-
-void
-san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mbuf *m,
-		 struct san_wire_pkt *p)
-{
-	struct san_tl_rxn *r = &tl->rxns[e->aux];
-	rte_be64_t result;
-	void *dst;
-
-	p->offset = e->offset;
-	p->status = e->status;
-	if (e->len == 0)
-		return;
-	dst = rte_pktmbuf_append(m, e->len);
-	SAN_VERIFY(dst != NULL);
-	if (r->type == SAN_TL_ATOMIC) {
-		result = rte_cpu_to_be_64(r->result);
-		memcpy(dst, &result, sizeof(result));
-		return;
-	}
-	p->status = tl->conf.ops->pull_read(tl->conf.ulp, r, e->offset, dst, e->len);
-	if (unlikely(p->status != SAN_ST_OK)) /* revoked meanwhile (design, rule 14) */
-		rte_pktmbuf_trim(m, e->len);
-}
-
-static void
-pull_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
-{
-	if (r->nb_unacked != 0 || r->queue == SAN_RXN_QUEUE_PULL)
-		return;
-	san_tl_set_pulling(tl, tc, -1);
-	san_tl_rxn_free(tl, tc, r);
-}
-
-void
-san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
-		  uint64_t now_ns)
-{
-	struct san_tl_rxn *r = &tl->rxns[e->aux];
-
-	SAN_ASSERT(r->state == SAN_RXN_PULLING && r->rsn == e->rsn && r->nb_unacked > 0);
-	r->nb_unacked--;
-	pull_settle(tl, tc, r);
-	/* a pull at the base may have waited for the record */
-	if (tc->cur != NULL)
-		san_tl_run_base(tl, tc, now_ns);
-}
-
-void
-san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
-{
-	struct san_tl_rxn *r;
-
-	TAILQ_FOREACH(r, &tc->pulls, queue_link) {
-		if (r->rsn != rsn)
-			continue;
-		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
-		pull_settle(tl, tc, r);
-		return;
-	}
 }

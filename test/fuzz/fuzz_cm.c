@@ -335,7 +335,7 @@ do_ulp(struct input *in)
 		san_cm_release(cm, slot, now_ns);
 		break;
 	default:
-		san_cm_unlisten(cm, SERVICE);
+		san_cm_unlisten(cm, SERVICE, PKEY);
 		san_cm_listen(cm, SERVICE, PKEY, 2, 1);
 		break;
 	}

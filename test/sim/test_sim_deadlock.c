@@ -115,6 +115,106 @@ sim_deadlock__minimum_pools(void **state)
 	}
 }
 
+static void
+tune_claims_only(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->tl.max_rxns = 1; /* raised to what the connections claim */
+}
+
+/*
+ * RT-26: both sides' pulls wait for records, that is for pull data to be
+ * acknowledged; pushes behind them must not fill the window that it needs.
+ */
+static void
+sim_deadlock__pushes_behind_pulls_both_ways(void **state)
+{
+	static const uint16_t wins[] = {2, 8, 64};
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	unsigned int i, k, side;
+
+	(void)state;
+	for (i = 0; i < 2 * RTE_DIM(wins); i++) {
+		world_conf_default(&conf);
+		if (i & 1)
+			world_conf_bad_link(&conf, 11 + i);
+		conf.max_conns = 1;
+		conf.tune = tune_claims_only;
+		world_param_default(&param);
+		param.relaxed = i == 2;
+		param.data_win = param.first_win = wins[i / 2];
+		pair_open_param(&p, &conf, &param, &param, 3 * CHUNK);
+		for (k = 0; k < 6; k++) {
+			pair_post(&p, true, SAN_WR_PULL, 0, CHUNK, k, 0);
+			pair_post(&p, false, SAN_WR_PULL, 0, CHUNK, k, 0);
+		}
+		pair_post(&p, true, SAN_WR_PUSH, CHUNK, CHUNK, k, SAN_WR_UNSOLICITED);
+		pair_post(&p, false, SAN_WR_PUSH, 2 * CHUNK, CHUNK, k, SAN_WR_UNSOLICITED);
+		for (side = 0; side < 2; side++)
+			for (k = 0; k < 7; k++)
+				assert_int_equal(pair_wait(&p, side == 0, false, &wc), SAN_ST_OK);
+		pair_close(&p);
+	}
+}
+
+struct no_pull_data {
+	bool stop;
+};
+
+static int
+drop_pull_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	const struct no_pull_data *f = arg;
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+
+	(void)w;
+	(void)from;
+	(void)to;
+	return f->stop || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
+		p.op != SAN_OP_PULL_DATA;
+}
+
+/* RT-26: a connection that opens while others use all that they may has its records. */
+static void
+sim_deadlock__opens_when_records_are_scarce(void **state)
+{
+	struct no_pull_data f = {0};
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct san_ulp_wr wr;
+	uint32_t qa, qb, k;
+	struct pair p;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.max_conns = 2;
+	conf.tune = tune_claims_only;
+	pair_open(&p, &conf, true, CHUNK);
+	p.w->filter = drop_pull_data;
+	p.w->filter_arg = &f;
+	for (k = 0; k < 8; k++)
+		pair_post(&p, true, SAN_WR_PULL, 0, 100, k, 0);
+	world_run_for(p.w, 10 * SAN_NS_PER_MS);
+	world_param_default(&param);
+	world_connect(p.w, 0, 1, &param, &param, &qa, &qb);
+	world_wr(&wr, SAN_WR_PULL, p.a, 100, (uint64_t)(uintptr_t)p.b, p.kb, 99, 0);
+	world_post(p.w, qa, &wr);
+	world_run_for(p.w, 10 * SAN_NS_PER_MS);
+	f.stop = true;
+	assert_true(world_wait(p.w, qa, false, &wc, PAIR_LIMIT));
+	assert_int_equal(wc.status, SAN_ST_OK);
+	for (k = 0; k < 8; k++)
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	world_disconnect(p.w, qa, qb);
+	pair_close(&p);
+}
+
 /* RT-23, rule 4: a send waits for a receive that comes only after the other direction is done. */
 static void
 sim_deadlock__no_receive_until_own_push_done(void **state)
@@ -268,6 +368,8 @@ main(void)
 		cmocka_unit_test(sim_deadlock__window_of_two_both_ways),
 		cmocka_unit_test(sim_deadlock__mixes_on_a_bad_link),
 		cmocka_unit_test(sim_deadlock__minimum_pools),
+		cmocka_unit_test(sim_deadlock__pushes_behind_pulls_both_ways),
+		cmocka_unit_test(sim_deadlock__opens_when_records_are_scarce),
 		cmocka_unit_test(sim_deadlock__no_receive_until_own_push_done),
 		cmocka_unit_test(sim_deadlock__each_packet_lost_once),
 		cmocka_unit_test(sim_deadlock__1gib_through_64_packets),

@@ -155,9 +155,10 @@ fake_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint3
 }
 
 static void
-fake_unlisten(void *priv, uint64_t service)
+fake_unlisten(void *priv, uint64_t service, uint16_t pkey)
 {
 	(void)priv;
+	(void)pkey;
 	fake_state.service = service;
 	fake_state.nb_listeners--;
 }

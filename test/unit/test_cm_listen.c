@@ -68,9 +68,11 @@ listen__twice_and_too_many(void **state)
 		assert_int_equal(san_cm_listen(cm, i, 1, 8, 0), 0);
 	assert_int_equal(san_cm_listen(cm, 2, 1, 8, 0), -EADDRINUSE);
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), -ENOSPC);
-	san_cm_unlisten(cm, 2);
+	san_cm_unlisten(cm, 2, 7); /* not that partition's */
+	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), -ENOSPC);
+	san_cm_unlisten(cm, 2, 1);
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), 0);
-	san_cm_unlisten(cm, 99);
+	san_cm_unlisten(cm, 99, 1);
 }
 
 /* Two listeners of one service: each request goes to that of its partition. */
@@ -101,7 +103,7 @@ unlisten__refuses_who_waits(void **state)
 	cm_net_connect(&net, 0, 7);
 	cm_net_run(&net, 1 * MS);
 	waiting = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
-	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE);
+	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_NO_LISTENER);
@@ -130,7 +132,7 @@ unlisten__before_the_event(void **state)
 		cm_net_rx(&net, 1 - from, cm_net_build(&net, &path, &p, &msg));
 	}
 	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 1);
-	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE);
+	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	assert_int_equal(san_cm_nb_half_open(net.h[1].cm), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);

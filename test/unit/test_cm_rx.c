@@ -368,7 +368,7 @@ rej__other_partition(void **state) /* RT-29 */
 	struct san_wire_cm msg = cm_net_req(7);
 
 	(void)state;
-	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE);
+	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, 0x9999, 8, 1), 0);
 	expect_rej(&msg, SAN_DROP_PKEY, SAN_CM_R_PKEY);
 	/* and the same with both parts of the handshake between real hosts */

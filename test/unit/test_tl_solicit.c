@@ -281,6 +281,8 @@ san_tl_grant_one__reserves_first(void **state)
 	pair_xfer(0);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
 	assert_int_equal(pair.f[1].nb_set_aside, 1);
+	pair_xfer(1); /* the first is used */
+	pair_xfer(0);
 	pair_wait(3 * SAN_NS_PER_MS);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
 	pair.f[1].nb_recvs++;

@@ -63,16 +63,22 @@ dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint3
 static int
 do_unlisten(struct san_engine *e, void *arg)
 {
-	san_core_unlisten(san_engine_core(e), *(const uint64_t *)arg);
+	const struct conn_call *call = arg;
+
+	san_core_unlisten(san_engine_core(e), call->service, call->pkey);
 	return 0;
 }
 
 void
-dpdk_unlisten(void *priv, uint64_t service)
+dpdk_unlisten(void *priv, uint64_t service, uint16_t pkey)
 {
 	const struct dpdk_ctx *ctx = priv;
+	struct conn_call call = {
+		.service = service,
+		.pkey = pkey != 0 ? pkey : ctx->param.pkey,
+	};
 
-	san_engine_call(ctx->engine, do_unlisten, &service);
+	san_engine_call(ctx->engine, do_unlisten, &call);
 }
 
 /* *param* (or NULL) over the context's defaults, in the core's words. */

@@ -76,7 +76,7 @@ void dpdk_ctx_unclaim(void);
 /* ---- dpdk_conn.c ---- */
 
 int dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie);
-void dpdk_unlisten(void *priv, uint64_t service);
+void dpdk_unlisten(void *priv, uint64_t service, uint16_t pkey);
 int dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
 		 const struct rtsan_conn_param *param);
 int dpdk_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param);
