@@ -116,7 +116,6 @@ cm_net_pdl_conf(struct cm_host *h, uint32_t max_conns, struct san_pdl_conf *conf
 {
 	san_pdl_conf_default(conf);
 	conf->max_conns = max_conns;
-	conf->max_active = RTE_MIN(max_conns, 8u);
 	conf->secret32 = cm_net_secret32;
 	conf->secret_arg = &h->secret;
 	conf->prng_seed = 1;

@@ -42,7 +42,6 @@ pair_conf(void)
 
 	san_pdl_conf_default(&conf);
 	conf.max_conns = 4;
-	conf.max_active = 4;
 	conf.cid_rest_ns = 1000;
 	conf.secret32 = pair_secret32;
 	conf.secret_arg = &pair_secret;

@@ -66,7 +66,6 @@ tl_host_conf(struct san_pdl_conf *pdl, struct san_tl_conf *tl)
 {
 	san_pdl_conf_default(pdl);
 	pdl->max_conns = TL_HOST_CONNS;
-	pdl->max_active = TL_HOST_CONNS;
 	pdl->cid_rest_ns = 0;
 	pdl->prng_seed = 7;
 	pdl->first_psn = 0xfffffff8;

@@ -26,7 +26,6 @@ san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t m
 	san_ulp_conf_default(&conf->ulp);
 	san_inet_conf_default(&conf->inet);
 	conf->pdl.max_conns = max_conns;
-	conf->pdl.max_active = max_conns < conf->pdl.max_active ? max_conns : conf->pdl.max_active;
 	conf->ulp.max_qps = max_conns;
 	conf->udp_port = SAN_WIRE_PORT;
 	conf->mtu = mtu;
@@ -562,7 +561,7 @@ san_core_leaks(const struct san_core *core)
 	const struct san_tl *tl = core->tl;
 	const struct san_pdl *pdl = core->pdl;
 
-	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_active - pdl->nb_free_blocks) +
+	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_conns - pdl->nb_free_blocks) +
 		(tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
 		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->lapsed_used +
 		san_ulp_nb_mrs(core->ulp);

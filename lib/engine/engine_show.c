@@ -78,7 +78,6 @@ static const struct counter {
 	PDL("cnp_rx", nb_cnp_rx),
 	PDL("out_of_window", nb_oow),
 	PDL("budget_waits", nb_budget_waits),
-	PDL("block_waits", nb_block_waits),
 	TL("push_solicited", nb_push_slctd),
 	TL("push_unsolicited", nb_push_unslctd),
 	TL("pulls", nb_pulls),

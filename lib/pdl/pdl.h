@@ -37,7 +37,6 @@
 
 struct san_pdl_conf {
 	uint32_t max_conns;    /**< connections of this lcore */
-	uint32_t max_active;   /**< connections with something outstanding at once: txblocks */
 	uint32_t budget_pkts;  /**< host budget of PCB-2 and PCB-4 */
 	uint8_t lcore_id;      /**< top bits of our CIDs */
 	uint8_t max_retries;   /**< per packet (RT-7) */
@@ -63,7 +62,7 @@ struct san_pdl_conf {
 
 /**
  * The defaults of doc/architecture.md. The caller sets secret32 and prng_seed,
- * and max_conns, max_active, lcore_id where these defaults do not fit.
+ * and max_conns, lcore_id where these defaults do not fit.
  */
 void san_pdl_conf_default(struct san_pdl_conf *conf);
 
@@ -104,12 +103,6 @@ struct san_pdl_ackst {
 	uint64_t last_ns;     /**< when the last dedicated ACK went: one per RTT (RT-25) */
 };
 
-enum san_pdl_waiting {
-	SAN_WAIT_NONE = 0,
-	SAN_WAIT_BUDGET, /**< for host budget (PCB-4) */
-	SAN_WAIT_BLOCK,  /**< for a txblock */
-};
-
 struct san_pdl_conn {
 	/* cache line 0: who it is, and flags; every packet */
 	uint32_t cid; /**< ours: the peer sends to it */
@@ -122,20 +115,19 @@ struct san_pdl_conn {
 	uint8_t state; /**< enum san_conn_state */
 	bool ordered;
 	bool relaxed;
-	bool in_ready;      /**< on the scheduler's ready list */
-	uint8_t in_waiting; /**< enum san_pdl_waiting: on that list */
-	bool active;        /**< counts in the host's active connections (PCB-2) */
-	bool token;         /**< one packet of host budget is reserved for it (PCB-4) */
-	bool probe_due;     /**< a PROBE must go: san_pdl_probe_now() */
-	bool cnp_due;       /**< a CNP must go */
-	bool failed;        /**< retries exhausted: the core must end it (RT-7) */
-	bool pace_wait;     /**< pace_ns is a deadline */
-	bool tlp_done;      /**< tail-loss probe sent, no progress since */
-	bool again_data;    /**< of lost requests and pull data, the latter went last */
-	bool new_turn;      /**< a refused request left its turn to new packets */
-	bool turn_left;     /**< in this visit */
-	bool ackreq_owed;   /**< the next packet asks for an ACK: something was resent */
-	bool yield;         /**< others wait for its txblock: send nothing new until drained */
+	bool in_ready;    /**< on the scheduler's ready list */
+	bool in_wait;     /**< on the list of those that wait for host budget (PCB-4) */
+	bool active;      /**< counts in the host's active connections (PCB-2) */
+	bool token;       /**< one packet of host budget is reserved for it (PCB-4) */
+	bool probe_due;   /**< a PROBE must go: san_pdl_probe_now() */
+	bool cnp_due;     /**< a CNP must go */
+	bool failed;      /**< retries exhausted: the core must end it (RT-7) */
+	bool pace_wait;   /**< pace_ns is a deadline */
+	bool tlp_done;    /**< tail-loss probe sent, no progress since */
+	bool again_data;  /**< of lost requests and pull data, the latter went last */
+	bool new_turn;    /**< a refused request left its turn to new packets */
+	bool turn_left;   /**< in this visit */
+	bool ackreq_owed; /**< the next packet asks for an ACK: something was resent */
 	bool peer_serial_valid;
 	bool cmpl_in_valid;
 	uint8_t rnr_round_out;       /**< tl: newest RNR round seen (design, rule 4) */
@@ -145,7 +137,6 @@ struct san_pdl_conn {
 	/* cache line 1: sending */
 	struct san_pdl_txw tx[SAN_WIN_MAX];
 	struct san_pdl_pcb pcb;
-	uint16_t blk_sent;    /**< new packets since it got its txblock */
 	uint8_t ackreq_count; /**< packets since the last AckReq */
 	uint8_t nb_probes;    /**< unanswered PROBEs */
 	uint8_t probe_exp;    /**< doublings of the interval between PROBEs for held packets */
@@ -212,22 +203,20 @@ struct san_pdl_stats {
 	uint64_t nb_cnp_tx, nb_cnp_rx;
 	uint64_t nb_oow;          /**< ACKs that told of a packet beyond the peer's window */
 	uint64_t nb_budget_waits; /**< times a connection queued for host budget (PCB-4) */
-	uint64_t nb_block_waits;  /**< times a connection queued for a txblock */
 };
 
 struct san_pdl {
 	struct san_pdl_conf conf;
 	struct san_wheel wheel;
 	struct san_prng prng;
-	struct san_pdl_conn *conns;      /**< max_conns, by slot */
-	struct san_pdl_conns ready;      /**< may have something to send */
-	struct san_pdl_conns wait;       /**< waiting for host budget (PCB-4) */
-	struct san_pdl_conns wait_block; /**< waiting for a txblock */
-	struct san_pdl_conns acks;       /**< owe an ACK, a PROBE or a CNP */
-	uint32_t inflight;               /**< sum over all connections: never above budget_pkts */
-	uint32_t nb_tokens;              /**< budget reserved for connections just woken */
-	uint16_t rx_level;               /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
-	uint64_t rx_gap_ns;              /**< core: packets may have waited for us so long */
+	struct san_pdl_conn *conns; /**< max_conns, by slot */
+	struct san_pdl_conns ready; /**< may have something to send */
+	struct san_pdl_conns wait;  /**< waiting for host budget (PCB-4) */
+	struct san_pdl_conns acks;  /**< owe an ACK, a PROBE or a CNP */
+	uint32_t inflight;          /**< sum over all connections: never above budget_pkts */
+	uint32_t nb_tokens;         /**< budget reserved for connections just woken */
+	uint16_t rx_level;          /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
+	uint64_t rx_gap_ns;         /**< core: packets may have waited for us so long */
 	uint32_t nb_active;
 	uint32_t share; /**< budget_pkts / nb_active, at least 1 */
 	struct san_pdl_txblock *blocks;

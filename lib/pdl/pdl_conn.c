@@ -25,7 +25,6 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 {
 	*conf = (struct san_pdl_conf){
 		.max_conns = 1024,
-		.max_active = 1024,
 		.budget_pkts = 65536,
 		/* With the timeouts below some 6 s: a host that is not scheduled is not dead. */
 		.max_retries = 20,
@@ -56,7 +55,7 @@ conf_is_valid(const struct san_pdl_conf *conf)
 {
 	const struct san_pdl_cc_conf *cc = &conf->cc_conf;
 
-	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX && conf->max_active >= 1 &&
+	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX &&
 		conf->budget_pkts >= 1 && conf->lcore_id < 16 && conf->ooo_distance >= 1 &&
 		conf->ack_every >= 1 && conf->quantum >= 1 && conf->rto_min_ns > 0 &&
 		conf->rto_init_ns > 0 && conf->rto_min_ns <= conf->rto_max_ns &&
@@ -83,8 +82,8 @@ alloc_tables(struct san_pdl *pdl)
 
 	pdl->conns = alloc_aligned(conf->max_conns * sizeof(*pdl->conns));
 	/* calloc: the pages of blocks that are never used stay untouched. */
-	pdl->blocks = calloc(conf->max_active, sizeof(*pdl->blocks));
-	pdl->free_blocks = calloc(conf->max_active, sizeof(struct san_pdl_txblock *));
+	pdl->blocks = calloc(conf->max_conns, sizeof(*pdl->blocks));
+	pdl->free_blocks = calloc(conf->max_conns, sizeof(struct san_pdl_txblock *));
 	pdl->free_slots = calloc(conf->max_conns, sizeof(*pdl->free_slots));
 	pdl->freed_ns = calloc(conf->max_conns, sizeof(*pdl->freed_ns));
 	pdl->reuse = calloc(conf->max_conns, sizeof(*pdl->reuse));
@@ -100,9 +99,9 @@ fill_pools(struct san_pdl *pdl)
 	uint32_t i;
 
 	/* The first block is taken first, and so on: fewer pages are ever touched. */
-	for (i = 0; i < pdl->conf.max_active; i++)
-		pdl->free_blocks[i] = &pdl->blocks[pdl->conf.max_active - 1 - i];
-	pdl->nb_free_blocks = pdl->conf.max_active;
+	for (i = 0; i < pdl->conf.max_conns; i++)
+		pdl->free_blocks[i] = &pdl->blocks[pdl->conf.max_conns - 1 - i];
+	pdl->nb_free_blocks = pdl->conf.max_conns;
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		pdl->free_slots[i] = i;
 		pdl->freed_ns[i] = SAN_TIME_NEVER; /* never used: needs no rest */
@@ -130,7 +129,6 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	san_prng_seed(&pdl->prng, conf->prng_seed);
 	TAILQ_INIT(&pdl->ready);
 	TAILQ_INIT(&pdl->wait);
-	TAILQ_INIT(&pdl->wait_block);
 	TAILQ_INIT(&pdl->acks);
 	pdl->share = conf->budget_pkts;
 	fill_pools(pdl);
@@ -379,10 +377,9 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	}
 	SAN_VERIFY(flight == c->pcb.inflight);
 	/* PCB-2 counts those that have unreceived packets; those that wait have queued ones. */
-	SAN_VERIFY(c->active || (flight == 0 && c->in_waiting != SAN_WAIT_BUDGET));
-	SAN_VERIFY(c->in_waiting != SAN_WAIT_BUDGET || c->txb != NULL);
-	SAN_VERIFY(c->in_waiting != SAN_WAIT_BLOCK || c->txb == NULL);
-	SAN_VERIFY(!c->token || c->in_waiting != SAN_WAIT_BUDGET);
+	SAN_VERIFY(c->active || (flight == 0 && !c->in_wait));
+	SAN_VERIFY(!c->in_wait || c->txb != NULL);
+	SAN_VERIFY(!c->token || !c->in_wait);
 	SAN_VERIFY(!(c->ack.now || c->probe_due || c->cnp_due) || c->ack.listed ||
 		   c->state == SAN_CONN_SETUP);
 	/* Every deadline is covered: the timer is armed no later. */
@@ -396,7 +393,7 @@ static void
 check_lists(const struct san_pdl *pdl)
 {
 	const struct san_pdl_conn *c;
-	uint32_t ready = 0, wait = 0, block = 0, acks = 0;
+	uint32_t ready = 0, wait = 0, acks = 0;
 	uint32_t i;
 
 	TAILQ_FOREACH(c, &pdl->ready, ready_link) {
@@ -404,12 +401,8 @@ check_lists(const struct san_pdl *pdl)
 		ready++;
 	}
 	TAILQ_FOREACH(c, &pdl->wait, wait_link) {
-		SAN_VERIFY(c->in_waiting == SAN_WAIT_BUDGET);
+		SAN_VERIFY(c->in_wait);
 		wait++;
-	}
-	TAILQ_FOREACH(c, &pdl->wait_block, wait_link) {
-		SAN_VERIFY(c->in_waiting == SAN_WAIT_BLOCK);
-		block++;
 	}
 	TAILQ_FOREACH(c, &pdl->acks, ack_link) {
 		SAN_VERIFY(c->ack.listed);
@@ -418,12 +411,10 @@ check_lists(const struct san_pdl *pdl)
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		c = &pdl->conns[i];
 		ready -= c->in_ready;
-		wait -= c->in_waiting == SAN_WAIT_BUDGET;
-		block -= c->in_waiting == SAN_WAIT_BLOCK;
+		wait -= c->in_wait;
 		acks -= c->ack.listed;
 	}
-	SAN_VERIFY(ready == 0 && wait == 0 && block == 0 && acks == 0);
-	SAN_VERIFY(block == 0 || pdl->nb_free_blocks == 0);
+	SAN_VERIFY(ready == 0 && wait == 0 && acks == 0);
 }
 
 void
@@ -449,7 +440,7 @@ san_pdl_check(const struct san_pdl *pdl)
 	check_lists(pdl);
 	SAN_VERIFY(conns == pdl->nb_conns && conns + pdl->free_count == pdl->conf.max_conns);
 	SAN_VERIFY(active == pdl->nb_active && tokens == pdl->nb_tokens);
-	SAN_VERIFY(blocks + pdl->nb_free_blocks == pdl->conf.max_active);
+	SAN_VERIFY(blocks + pdl->nb_free_blocks == pdl->conf.max_conns);
 	SAN_VERIFY(inflight == pdl->inflight);
 	/* PCB-4: never above the host's budget. */
 	SAN_VERIFY(inflight + tokens <= pdl->conf.budget_pkts);

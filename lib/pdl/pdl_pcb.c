@@ -12,11 +12,10 @@
  * sent leaves the sum when received, acknowledged or timed out, and then the
  * next one's token is free. That is rotation without a timer.
  *
- * Txblocks (the memory of what is outstanding) are shared the same way: a block
- * that is returned is handed to the longest waiting connection. Whoever holds
- * one while others wait sends a quantum, then nothing new until it is drained.
- * A connection that waits for budget keeps its block; otherwise two that have
- * one of the two each could take turns for ever.
+ * A txblock is the memory of what is outstanding. There is one for each connection,
+ * because none may wait for another's: what a connection has outstanding may wait
+ * for what that other one sends. Only those that are used ever become memory, the
+ * one that was returned last first.
  */
 
 #include "pdl_priv.h"
@@ -52,29 +51,22 @@ san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 /* ---- host budget ---- */
 
 static void
-wait_for(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_pdl_waiting what)
+wait_for(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	if (c->in_waiting != SAN_WAIT_NONE)
+	if (c->in_wait)
 		return;
-	c->in_waiting = (uint8_t)what;
-	if (what == SAN_WAIT_BUDGET) {
-		TAILQ_INSERT_TAIL(&pdl->wait, c, wait_link);
-		pdl->stats.nb_budget_waits++;
-		set_active(pdl, c, true); /* it has queued packets (PCB-2) */
-	} else {
-		TAILQ_INSERT_TAIL(&pdl->wait_block, c, wait_link);
-		pdl->stats.nb_block_waits++;
-	}
+	c->in_wait = true;
+	TAILQ_INSERT_TAIL(&pdl->wait, c, wait_link);
+	pdl->stats.nb_budget_waits++;
+	set_active(pdl, c, true); /* it has queued packets (PCB-2) */
 }
 
 static void
 stop_waiting(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	if (c->in_waiting == SAN_WAIT_BUDGET)
+	if (c->in_wait)
 		TAILQ_REMOVE(&pdl->wait, c, wait_link);
-	else if (c->in_waiting == SAN_WAIT_BLOCK)
-		TAILQ_REMOVE(&pdl->wait_block, c, wait_link);
-	c->in_waiting = SAN_WAIT_NONE;
+	c->in_wait = false;
 }
 
 static void
@@ -95,7 +87,7 @@ san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
 	/* While anybody waits, all of it is in flight or a token: nobody is overtaken. */
 	SAN_ASSERT(TAILQ_EMPTY(&pdl->wait) || taken == pdl->conf.budget_pkts);
 	if (taken - c->token == pdl->conf.budget_pkts) {
-		wait_for(pdl, c, SAN_WAIT_BUDGET);
+		wait_for(pdl, c);
 		return 0;
 	}
 	return pdl->conf.budget_pkts - taken + c->token;
@@ -138,7 +130,7 @@ san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
 {
 	drop_token(pdl, c);
 	san_pdl_pcb_return_block(pdl, c);
-	if (!more && c->pcb.inflight == 0 && c->in_waiting != SAN_WAIT_BUDGET &&
+	if (!more && c->pcb.inflight == 0 && !c->in_wait &&
 	    !san_pdl_has_lost(c))
 		set_active(pdl, c, false);
 	san_pdl_pcb_wake(pdl);
@@ -168,42 +160,18 @@ san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c)
 
 /* ---- txblocks ---- */
 
-bool
+void
 san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	if (c->txb != NULL)
-		return true;
-	/* Nobody waits while there are free ones: returned blocks go to waiters first. */
-	if (pdl->nb_free_blocks == 0) {
-		/* Budget first would reserve what can't be used. */
-		if (c->in_waiting == SAN_WAIT_NONE)
-			wait_for(pdl, c, SAN_WAIT_BLOCK);
-		return false;
-	}
-	c->txb = pdl->free_blocks[--pdl->nb_free_blocks];
-	c->blk_sent = 0;
-	return true;
+	if (c->txb == NULL)
+		c->txb = pdl->free_blocks[--pdl->nb_free_blocks];
 }
 
 void
 san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	struct san_pdl_conn *next = TAILQ_FIRST(&pdl->wait_block);
-
-	if (c->txb == NULL || san_pdl_has_outstanding(c) || c->in_waiting == SAN_WAIT_BUDGET ||
-	    c->token)
+	if (c->txb == NULL || san_pdl_has_outstanding(c) || c->in_wait || c->token)
 		return;
-	if (next != NULL) {
-		stop_waiting(pdl, next);
-		next->txb = c->txb;
-		next->blk_sent = 0;
-		san_pdl_kick(pdl, next);
-	} else {
-		pdl->free_blocks[pdl->nb_free_blocks++] = c->txb;
-	}
+	pdl->free_blocks[pdl->nb_free_blocks++] = c->txb;
 	c->txb = NULL;
-	if (c->yield) {
-		c->yield = false;
-		san_pdl_kick(pdl, c); /* to the end of the queue */
-	}
 }

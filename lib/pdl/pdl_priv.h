@@ -153,8 +153,8 @@ void san_pdl_pcb_wake(struct san_pdl *pdl);
 /** It won't send any more: give up what it waits for. */
 void san_pdl_pcb_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** A txblock for the connection, or false and it is queued for one. */
-bool san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** A txblock for the connection, if it has none. */
+void san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Return its txblock when nothing is outstanding. */
 void san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c);
 

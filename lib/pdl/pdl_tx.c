@@ -27,13 +27,12 @@ san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 		struct san_pdl_room *room)
 {
 	*room = (struct san_pdl_room){0};
-	if (c->state != SAN_CONN_OPEN || c->failed || !san_pdl_pcb_take_block(pdl, c))
+	if (c->state != SAN_CONN_OPEN || c->failed)
 		return;
+	san_pdl_pcb_take_block(pdl, c);
 	room->nb_req = (uint16_t)san_pdl_txw_room(&c->tx[SAN_WIN_REQ]);
 	room->nb_data = (uint16_t)san_pdl_txw_room(&c->tx[SAN_WIN_DATA]);
-	if (!TAILQ_EMPTY(&pdl->wait_block) && c->blk_sent >= pdl->conf.quantum)
-		c->yield = true;
-	else if (room->nb_req + room->nb_data != 0)
+	if (room->nb_req + room->nb_data != 0)
 		room->nb_credit = (uint16_t)RTE_MIN(credit(pdl, c, now_ns), UINT16_MAX);
 }
 
@@ -65,7 +64,6 @@ san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_en
 	e->psn = w->next++;
 	e->retries = 0;
 	e->state = 0;
-	c->blk_sent = (uint16_t)RTE_MIN(c->blk_sent + 1u, UINT16_MAX);
 	slot = san_pdl_txw_entry(c->txb, win, e->psn);
 	*slot = *e;
 	count_sent(pdl, c, slot, now_ns);

@@ -89,7 +89,6 @@ setup(void)
 	now_ns = 100 * SAN_NS_PER_S;
 	san_pdl_conf_default(&pdl_conf);
 	pdl_conf.max_conns = NB_CONNS;
-	pdl_conf.max_active = 1;
 	pdl_conf.secret32 = secret32;
 	pdl_conf.secret_arg = &secret;
 	pdl_conf.cid_rest_ns = 0;

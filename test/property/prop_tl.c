@@ -143,7 +143,6 @@ draw_hosts(void)
 		pdl.max_retries = 250;
 		pdl.prng_seed = san_prng_u64(&w.g);
 		pdl.first_psn = 0xffffffff - below(100);
-		pdl.max_active = MODEL_CONNS + below(TL_HOST_CONNS - MODEL_CONNS);
 		pdl.cc = chance(500) ? &san_pdl_cc_fixed : &san_pdl_cc_swift;
 		tl.max_txns = 2 + below(chance(300) ? 4 : 300);
 		tl.max_rxns = below(chance(500) ? 20 : 300);

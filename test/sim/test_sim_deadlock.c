@@ -91,7 +91,6 @@ tune_minimum(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->tl.budget_bytes = 4096;
 	conf->tl.lapsed_bytes = 4096;
 	conf->tl.grant_bytes = 2048;
-	conf->pdl.max_active = 2;
 	conf->pdl.budget_pkts = 4;
 }
 

@@ -108,7 +108,6 @@ dpdk_conf_read__values_arrive(void **state)
 	assert_int_equal(conf.engine.idle, SAN_IDLE_SLEEP);
 	assert_string_equal(core->pdl.cc->name, "fixed");
 	assert_int_equal(core->pdl.max_conns, 10);
-	assert_int_equal(core->pdl.max_active, 10);
 	assert_int_equal(core->ulp.max_qps, 10);
 	assert_int_equal(core->tl.solicit_len, 16 * 1024);
 	assert_int_equal(core->pdl.rto_init_ns, 500000);

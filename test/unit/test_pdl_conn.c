@@ -35,7 +35,7 @@ san_pdl_create__refuses_nonsense(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 13; i++) {
+	for (i = 0; i < 12; i++) {
 		conf = pair_conf();
 		switch (i) {
 		case 0:
@@ -45,7 +45,7 @@ san_pdl_create__refuses_nonsense(void **state)
 			conf.max_conns = SAN_CONNS_MAX + 1;
 			break;
 		case 2:
-			conf.max_active = 0;
+			conf.quantum = 0;
 			break;
 		case 3:
 			conf.budget_pkts = 0;
@@ -60,18 +60,15 @@ san_pdl_create__refuses_nonsense(void **state)
 			conf.ack_every = 0;
 			break;
 		case 7:
-			conf.quantum = 0;
-			break;
-		case 8:
 			conf.rto_min_ns = conf.rto_max_ns + 1;
 			break;
-		case 9:
+		case 8:
 			conf.secret32 = NULL;
 			break;
-		case 10:
+		case 9:
 			conf.cc = NULL;
 			break;
-		case 11:
+		case 10:
 			conf.cc_conf.window_min = 0;
 			break;
 		default:
@@ -270,7 +267,7 @@ san_pdl_conn_del__releases_everything(void **state)
 	san_pdl_conn_del(pair.pdl[0], pair.c[0], pair.now);
 	san_pdl_check(pair.pdl[0]);
 	assert_int_equal(pair.pdl[0]->nb_conns, 0);
-	assert_int_equal(pair.pdl[0]->nb_free_blocks, conf.max_active);
+	assert_int_equal(pair.pdl[0]->nb_free_blocks, conf.max_conns);
 	assert_int_equal(pair.pdl[0]->inflight, 0);
 	assert_false(san_pdl_has_work(pair.pdl[0]));
 	assert_true(san_wheel_deadline_ns(&pair.pdl[0]->wheel) == SAN_TIME_NEVER);

@@ -20,7 +20,7 @@ static uint16_t left[NB_CONNS]; /* packets not yet sent, by slot */
 static uint32_t visit_of_first[NB_CONNS];
 
 static void
-open_many(uint32_t nb, uint32_t budget, uint32_t blocks)
+open_many(uint32_t nb, uint32_t budget)
 {
 	struct san_pdl_conf conf = pair_conf();
 	struct san_pdl_peer peer = {
@@ -36,7 +36,6 @@ open_many(uint32_t nb, uint32_t budget, uint32_t blocks)
 	now = 1000;
 	san_prng_seed(&pair_secret, 1);
 	conf.max_conns = nb;
-	conf.max_active = blocks;
 	conf.budget_pkts = budget;
 	conf.cc = &san_pdl_cc_fixed;
 	assert_int_equal(san_pdl_create(&conf, now, &pdl), 0);
@@ -120,7 +119,7 @@ san_pdl_pcb_vwin__formula(void **state)
 	size_t i;
 
 	(void)state;
-	open_many(1, 1000, 1);
+	open_many(1, 1000);
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		pdl->conns[0].pcb.first_win = rows[i].first_win;
 		pdl->share = rows[i].share;
@@ -136,7 +135,7 @@ san_pdl_pcb_enter__shares_among_the_active(void **state)
 	uint32_t i;
 
 	(void)state;
-	open_many(10, 20, 10);
+	open_many(10, 20);
 	assert_int_equal(pdl->share, 20);
 	for (i = 0; i < 4; i++) {
 		left[i] = 1;
@@ -163,7 +162,7 @@ san_pdl_tx_room__never_above_the_virtual_window(void **state)
 	struct san_pdl_room room;
 
 	(void)state;
-	open_many(1, 1000, 1);
+	open_many(1, 1000);
 	c = &pdl->conns[0];
 	c->pcb.first_win = 4;
 	left[0] = 2;
@@ -194,7 +193,7 @@ san_pdl_tx_room__one_active(void **state)
 	struct san_pdl_room room;
 
 	(void)state;
-	open_many(NB_CONNS, 65536, 16);
+	open_many(NB_CONNS, 65536);
 	left[7] = 100;
 	assert_int_equal(visit(&pdl->conns[7]), 32);
 	assert_int_equal(pdl->nb_active, 1);
@@ -218,7 +217,7 @@ san_pdl_pcb_wake__ten_thousand_active(void **state)
 	uint32_t nb_out = 0;
 
 	(void)state;
-	open_many(NB_CONNS, 100, NB_CONNS);
+	open_many(NB_CONNS, 100);
 	memset(visit_of_first, 0, sizeof(visit_of_first));
 	for (i = 0; i < NB_CONNS; i++)
 		san_pdl_kick(pdl, &pdl->conns[i]);
@@ -266,13 +265,13 @@ san_pdl_pcb_wake__silent_or_idle_holder(void **state)
 	struct san_pdl_conn *c;
 
 	(void)state;
-	open_many(3, 1, 3);
+	open_many(3, 1);
 	left[1] = 0; /* asks for a turn, and has nothing when it comes */
 	assert_int_equal(visit(&pdl->conns[0]), 1);
 	assert_int_equal(visit(&pdl->conns[1]), 0);
 	assert_int_equal(visit(&pdl->conns[2]), 0);
-	assert_int_equal(pdl->conns[1].in_waiting, SAN_WAIT_BUDGET);
-	assert_int_equal(pdl->conns[2].in_waiting, SAN_WAIT_BUDGET);
+	assert_true(pdl->conns[1].in_wait);
+	assert_true(pdl->conns[2].in_wait);
 	assert_null(san_pdl_sched_next(pdl, now));
 	fire(now + 2 * pdl->conf.rto_init_ns);
 	/* 0 timed out and wants to resend, but 1 and 2 waited longer */
@@ -280,7 +279,7 @@ san_pdl_pcb_wake__silent_or_idle_holder(void **state)
 		assert_int_equal(visit(c), 0);
 	assert_ptr_equal(c, &pdl->conns[2]);
 	assert_int_equal(visit(c), 1);
-	assert_int_equal(pdl->conns[0].in_waiting, SAN_WAIT_BUDGET);
+	assert_true(pdl->conns[0].in_wait);
 	san_pdl_check(pdl);
 	ack_all(&pdl->conns[2]);
 	while ((c = san_pdl_sched_next(pdl, now)) != NULL && c != &pdl->conns[0])
@@ -296,7 +295,7 @@ static void
 san_pdl_pcb_fini__returns_everything(void **state)
 {
 	(void)state;
-	open_many(3, 1, 3);
+	open_many(3, 1);
 	visit(&pdl->conns[0]);
 	visit(&pdl->conns[1]);
 	visit(&pdl->conns[2]);
@@ -314,64 +313,6 @@ san_pdl_pcb_fini__returns_everything(void **state)
 	san_pdl_destroy(pdl);
 }
 
-/*
- * Fewer txblocks than connections that send: they rotate too, even when nobody
- * ever runs out of things to send.
- */
-static void
-san_pdl_pcb_take_block__rotates(void **state)
-{
-	uint32_t rounds, i, served = 0;
-	struct san_pdl_conn *c;
-
-	(void)state;
-	open_many(50, 1000, 4);
-	for (i = 0; i < 50; i++) {
-		left[i] = 60000;
-		san_pdl_kick(pdl, &pdl->conns[i]);
-	}
-	for (rounds = 0; rounds < 3000 && served < 50; rounds++) {
-		while ((c = san_pdl_sched_next(pdl, now)) != NULL)
-			visit(c);
-		san_pdl_check(pdl);
-		now += 1000;
-		for (i = served = 0; i < 50; i++) {
-			served += left[i] < 60000;
-			if (pdl->conns[i].txb != NULL)
-				ack_all(&pdl->conns[i]);
-		}
-	}
-	assert_int_equal(served, 50);
-	assert_true(rounds < 200);
-	assert_true(pdl->stats.nb_block_waits >= 46);
-	san_pdl_destroy(pdl);
-}
-
-/* Both scarce at once: no connection keeps one while it waits for the other for ever. */
-static void
-san_pdl_pcb_take_block__scarce_like_budget(void **state)
-{
-	uint32_t total = 0, rounds = 0, i;
-	struct san_pdl_conn *c;
-
-	(void)state;
-	open_many(40, 2, 3);
-	for (i = 0; i < 40; i++)
-		san_pdl_kick(pdl, &pdl->conns[i]);
-	while (total < 40 * PER_CONN) {
-		while ((c = san_pdl_sched_next(pdl, now)) != NULL)
-			total += visit(c);
-		san_pdl_check(pdl);
-		now += 1000;
-		for (i = 0; i < 40; i++) {
-			if (pdl->conns[i].pcb.inflight > 0)
-				ack_all(&pdl->conns[i]);
-		}
-		assert_true(++rounds < 1000);
-	}
-	san_pdl_destroy(pdl);
-}
-
 int
 main(void)
 {
@@ -383,8 +324,6 @@ main(void)
 		cmocka_unit_test(san_pdl_pcb_wake__ten_thousand_active),
 		cmocka_unit_test(san_pdl_pcb_wake__silent_or_idle_holder),
 		cmocka_unit_test(san_pdl_pcb_fini__returns_everything),
-		cmocka_unit_test(san_pdl_pcb_take_block__rotates),
-		cmocka_unit_test(san_pdl_pcb_take_block__scarce_like_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,6 @@ static const struct number {
 	{"udp_port", CORE(udp_port), 1, 65535, 1},
 	{"dscp", CORE(cm.path.dscp), 0, 63, 1},
 	/* packet delivery */
-	{"active", CORE(pdl.max_active), 1, SAN_CONNS_MAX, 1},
 	{"budget", CORE(pdl.budget_pkts), 1, 1u << 24, 1},
 	{"retries", CORE(pdl.max_retries), 1, 255, 1},
 	{"ooo", CORE(pdl.ooo_distance), 1, 255, 1},
@@ -395,8 +394,6 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 	derive_sleep(conf, words, nb_words);
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
 	core->ulp.max_qps = core->pdl.max_conns;
-	if (!is_given("active", words, nb_words))
-		core->pdl.max_active = RTE_MIN(core->pdl.max_active, core->pdl.max_conns);
 	if (!is_given("first_window", words, nb_words))
 		conf->param.first_window = conf->param.window;
 	if (!is_given("msg_limit", words, nb_words))
