@@ -2,8 +2,7 @@
 /*
  * What refused, received, acknowledged and finished mean to the packets that follow:
  * a refused one leaves no trace (RT-32, RT-33), what is held or waits for the ULP may
- * still be refused (RT-18), a refusal stays one (RT-23, RT-27), and nothing happens
- * twice (RT-30).
+ * still be refused (RT-18), and nothing happens twice (RT-30).
  */
 
 #include "pair.h"
