@@ -115,6 +115,34 @@ rtsan_event_poll__objects_gone(void **state)
 	assert_error(rtsan_event_poll(ctx, &ev), -EIO, "port");
 }
 
+/* One connection at a time, and the end of each is told before the next begins. */
+static void
+rtsan_connect__after_the_end_was_told(void **state)
+{
+	struct rtsan_event ev;
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), 0);
+	assert_error(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EISCONN, "polled");
+	assert_error(rtsan_accept(ctx, 5, qp, NULL), -EISCONN, "polled");
+	fake->ev[0].ev.type = RTSAN_EV_ESTABLISHED;
+	fake->ev[1].ev.type = RTSAN_EV_DISCONNECTED;
+	fake->ev[0].qp = fake->ev[1].qp = qp->qpn;
+	fake->nb_ev = 2;
+	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
+	assert_error(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EISCONN, "polled");
+	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
+	assert_true(atomic_load(&qp->ended));
+	/* one that does not begin leaves it free */
+	fake->conn_rc = -EADDRNOTAVAIL;
+	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EADDRNOTAVAIL);
+	fake->conn_rc = 0;
+	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), 0);
+	assert_false(atomic_load(&qp->ended));
+}
+
 int
 main(void)
 {
@@ -124,6 +152,7 @@ main(void)
 		TEST(rtsan_accept__arguments),
 		TEST(rtsan_event_poll__puts_objects_in),
 		TEST(rtsan_event_poll__objects_gone),
+		TEST(rtsan_connect__after_the_end_was_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

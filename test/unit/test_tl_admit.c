@@ -199,6 +199,26 @@ san_tl_lapse__bounded(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 1);
 }
 
+/* RT-13: who does not use what was granted gets no more, so that there is something for others. */
+static void
+san_tl_lapse__no_more_until_used(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	push_on(0, 0, 2000);
+	pair_xfer(0);
+	pair_wait(SAN_NS_PER_MS);
+	assert_int_equal(tl->lapsed_used, 2000);
+	push_on(0, 1, 2000);
+	push_on(1, 2, 1000);
+	pair_xfer(0);
+	assert_int_equal(target(0)->charged, 0);
+	assert_int_equal(target(1)->charged, 1000);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+}
+
 /* Design, rule 6: a grant that is being used does not lapse. */
 static void
 san_tl_lapse__used_meanwhile(void **state)
@@ -273,6 +293,7 @@ main(void)
 		U(san_tl_admit_run__shortest_first, setup_srpt),
 		T(san_tl_lapse__stays_valid),
 		T(san_tl_lapse__bounded),
+		T(san_tl_lapse__no_more_until_used),
 		T(san_tl_lapse__used_meanwhile),
 		T(san_tl_conn_close__share_returns),
 		T(san_tl_charge__pulls),
