@@ -70,6 +70,13 @@ ex_close(struct ex *ex)
 static void
 wait_event(struct ex *ex, enum rtsan_event_type want)
 {
+	static const char *const names[] = {
+		[RTSAN_EV_CONNECT_REQUEST] = "somebody connects",
+		[RTSAN_EV_ESTABLISHED] = "connected",
+		[RTSAN_EV_REJECTED] = "refused",
+		[RTSAN_EV_UNREACHABLE] = "unreachable",
+		[RTSAN_EV_DISCONNECTED] = "disconnected",
+	};
 	uint64_t until = ex_now_ns() + PATIENCE_NS;
 	int rc;
 
@@ -79,8 +86,7 @@ wait_event(struct ex *ex, enum rtsan_event_type want)
 	if (rc < 0)
 		ex_die(ex, "%s", rtsan_error());
 	if (ex->ev.type != want)
-		ex_die(ex, "event %u instead of %u: %s", ex->ev.type, want,
-		       rtsan_reason_text(ex->ev.reason));
+		ex_die(ex, "%s: %s", names[ex->ev.type], rtsan_reason_text(ex->ev.reason));
 }
 
 void

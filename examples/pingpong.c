@@ -82,7 +82,8 @@ main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "server") == 0) {
 		ex_open(&ex, "pingpong", argv[2]);
 		server(&ex);
-	} else if ((argc == 4 || argc == 5) && strcmp(argv[1], "client") == 0) {
+	} else if ((argc == 4 || (argc == 5 && strtoull(argv[4], NULL, 0) > 0)) &&
+		   strcmp(argv[1], "client") == 0) {
 		ex_open(&ex, "pingpong", argv[2]);
 		client(&ex, argv[3], argc == 5 ? strtoull(argv[4], NULL, 0) : ROUNDS);
 	} else {

@@ -99,9 +99,9 @@ SET_NUMBER(set_count, count, 1, UINT64_MAX, "a number of messages, 1 or more")
 SET_NUMBER(set_seed, seed, 0, UINT64_MAX, "a number")
 SET_NUMBER(set_rq, rq, 1, BENCH_DEPTH_MAX, "1 to 16384")
 SET_NUMBER(set_timeout, timeout_ms, 1, 3600000, "milliseconds, 1 to 3600000")
-SET_NUMBER(set_window, window, 1, 32768, "packets, 1 to 32768")
-SET_NUMBER(set_first_window, first_window, 2, 32768, "packets, 2 to 32768")
-SET_NUMBER(set_max_txn, max_txn, 1, 32768, "transactions, 1 to 32768")
+SET_NUMBER(set_window, window, 2, 1024, "packets, 2 to 1024")
+SET_NUMBER(set_first_window, first_window, 2, 1024, "packets, 2 to 1024")
+SET_NUMBER(set_max_txn, max_txn, 1, 256, "transactions, 1 to 256")
 SET_NUMBER(set_msg_limit, msg_limit, 1, 32768, "messages, 1 to 32768")
 SET_NUMBER(set_pkey, pkey, 1, 0xffff, "1 to 0xffff")
 SET_NUMBER(set_rnr, rnr_ms, 1, 65535, "milliseconds, 1 to 65535")
@@ -347,6 +347,12 @@ arg_by_name(const char *name, size_t len)
 	return NULL;
 }
 
+bool
+args_is_ours(const char *word)
+{
+	return strncmp(word, "--", 2) == 0 && arg_by_name(word + 2, strcspn(word + 2, "=")) != NULL;
+}
+
 void
 args_defaults(struct bench_conf *conf)
 {
@@ -432,11 +438,11 @@ args_prompt_names(void)
 	return names;
 }
 
-int
-args_finish(struct bench_conf *conf, char *error, size_t size)
+/* What was not given follows from the mode. */
+static void
+from_mode(struct bench_conf *conf)
 {
 	const struct bench_mode *m = conf->mode;
-	const char *wrong;
 
 	if (!conf->has_size)
 		conf->size_min = conf->size_max = m->size;
@@ -446,6 +452,15 @@ args_finish(struct bench_conf *conf, char *error, size_t size)
 		conf->conns = m->conns;
 	if (!conf->has_solicit)
 		conf->solicit = m->solicit;
+}
+
+int
+args_finish(struct bench_conf *conf, char *error, size_t size)
+{
+	const struct bench_mode *m = conf->mode;
+	const char *wrong;
+
+	from_mode(conf);
 	wrong = m->check != NULL ? m->check(conf) : NULL;
 	if (wrong == NULL && conf->peer[0] == '\0' && conf->has_mode && !conf->interactive &&
 	    conf->cmdline_file[0] == '\0' && !conf->server)
@@ -483,11 +498,12 @@ args_usage(FILE *f)
 }
 
 void
-args_show(const struct bench_conf *conf, FILE *f)
+args_show(struct bench_conf *conf, FILE *f)
 {
 	static const char *const orders[] = {"ordered", "unordered", "relaxed"};
 	static const char *const solicits[] = {"auto", "always", "never"};
 
+	from_mode(conf);
 	fprintf(f, "connect %s service %" PRIu64 "\n", conf->peer[0] != '\0' ? conf->peer : "-",
 		conf->service);
 	fprintf(f, "mode %s size %u-%u depth %u conns %u\n", conf->mode->name, conf->size_min,

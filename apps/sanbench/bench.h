@@ -138,6 +138,8 @@ bench_ticks_of_ms(const struct bench *b, uint64_t ms)
 /* ---- args.c ---- */
 
 void args_defaults(struct bench_conf *conf);
+/** Is *word* an option of ours? (EAL would not know it.) */
+bool args_is_ours(const char *word);
 /**
  * Parse own arguments (after "--").
  *
@@ -153,7 +155,7 @@ const char *args_prompt_names(void);
 /** Mode defaults, and what contradicts itself. Returns as args_parse(). */
 int args_finish(struct bench_conf *conf, char *error, size_t size);
 void args_usage(FILE *f);
-void args_show(const struct bench_conf *conf, FILE *f);
+void args_show(struct bench_conf *conf, FILE *f);
 /** Port arguments of rtsan_dpdk_open(). Returns -1 when they don't fit. */
 int args_port_conf(const struct bench_conf *conf, char *out, size_t size);
 

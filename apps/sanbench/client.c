@@ -514,7 +514,7 @@ static void
 check_deadline(struct client *c)
 {
 	static const char *const doing[] = {
-		[CLIENT_CTL] = "connecting",
+		[CLIENT_CTL] = "nobody answered, and connecting",
 		[CLIENT_DATA] = "connecting",
 		[CLIENT_MANIFEST] = "announcing the tree",
 		[CLIENT_DRAIN] = "completing what was posted",

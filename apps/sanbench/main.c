@@ -98,7 +98,8 @@ client_ended(struct bench *b)
 	b->is_client_told = true;
 	if (b->server == NULL && !bench_check_leaks(b))
 		leaks = rtsan_dpdk_leaks(b->ctx);
-	report_client(b->client, stdout);
+	/* what is for programs stays alone on standard output */
+	report_client(b->client, strcmp(b->conf.json, "-") == 0 ? stderr : stdout);
 	if (b->conf.json[0] != '\0')
 		json_told(b, json_write(b->client, b->conf.json, leaks));
 }
@@ -217,12 +218,24 @@ main(int argc, char **argv)
 	static struct bench b;
 	struct sigaction sa = {.sa_handler = on_signal};
 	char error[BENCH_TEXT * 2];
-	int split, ret;
+	int split, ret, i;
 
-	for (split = 1; split < argc && strcmp(argv[split], "--") != 0; split++)
-		if (strcmp(argv[split], "--help") == 0 || strcmp(argv[split], "-h") == 0) {
+	for (i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			args_usage(stdout);
 			return BENCH_EXIT_OK;
+		}
+		if (strcmp(argv[i], "--version") == 0) {
+			printf("sanbench %s\n", rtsan_version());
+			return BENCH_EXIT_OK;
+		}
+	}
+	for (split = 1; split < argc && strcmp(argv[split], "--") != 0; split++)
+		if (args_is_ours(argv[split])) {
+			fprintf(stderr, "sanbench: %s: \"--\" is missing between the arguments of "
+					"EAL and those of sanbench\n",
+				argv[split]);
+			return BENCH_EXIT_USAGE;
 		}
 	args_defaults(&b.conf);
 	if (args_parse(&b.conf, split < argc ? argc - split - 1 : 0, argv + split + 1, error,

@@ -143,6 +143,13 @@ set_mtu(struct san_engine_port *p)
 			p->id, p->mtu, p->declared);
 }
 
+/* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
+static bool
+is_memif(const struct san_engine *e)
+{
+	return strcmp(e->port.driver, "net_memif") == 0;
+}
+
 static int
 start(struct san_engine *e, const char **why)
 {
@@ -150,7 +157,8 @@ start(struct san_engine *e, const char **why)
 	int rc;
 
 	set_mtu(p);
-	*why = "the port does not start";
+	*why = is_memif(e) ? "the port does not start; is the other side there first?" :
+			     "the port does not start";
 	rc = rte_eth_dev_start(p->id);
 	if (rc != 0)
 		return rc;
@@ -160,13 +168,6 @@ start(struct san_engine *e, const char **why)
 	rte_eth_allmulticast_enable(p->id);
 	*why = "the port has no MAC address";
 	return rte_eth_macaddr_get(p->id, &p->mac);
-}
-
-/* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
-static bool
-is_memif(const struct san_engine *e)
-{
-	return strcmp(e->port.driver, "net_memif") == 0;
 }
 
 int

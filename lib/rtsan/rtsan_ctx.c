@@ -54,7 +54,8 @@ load(const char *name)
 			return dl;
 		snprintf(first, sizeof(first), "%s", dlerror());
 	}
-	rtsan_fail(-ENOENT, "provider \"%s\": %s", name, first);
+	rtsan_fail(-ENOENT, "provider \"%s\": %s (RTSAN_PROVIDER_PATH names another folder)", name,
+		   first);
 	return NULL;
 }
 

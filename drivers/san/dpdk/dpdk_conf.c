@@ -104,7 +104,7 @@ static const struct number {
 static bool
 parse_number(const char *text, uint64_t *out)
 {
-	static const char suffixes[] = "kMG";
+	static const char suffixes[] = "KMG";
 	const char *suffix;
 	char *end;
 	uint64_t v;
@@ -116,7 +116,7 @@ parse_number(const char *text, uint64_t *out)
 	if (errno != 0)
 		return false;
 	if (*end != '\0') {
-		suffix = strchr(suffixes, *end);
+		suffix = strchr(suffixes, *end & ~0x20); /* either case */
 		if (suffix == NULL || end[1] != '\0')
 			return false;
 		for (; suffix >= suffixes; suffix--) {
@@ -394,6 +394,9 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 	derive_sleep(conf, words, nb_words);
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
 	core->ulp.max_qps = core->pdl.max_conns;
+	/* connections claim two each, and some must be left for what comes out of order */
+	if (!is_given("rxns", words, nb_words))
+		core->tl.max_rxns = RTE_MAX(core->tl.max_rxns, 4 * core->pdl.max_conns);
 	if (!is_given("first_window", words, nb_words))
 		conf->param.first_window = conf->param.window;
 	if (!is_given("msg_limit", words, nb_words))

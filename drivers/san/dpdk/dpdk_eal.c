@@ -151,8 +151,10 @@ dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 	if (rte_eal_init(argc, copy) < 0) {
 		free(args);
 		return host->fail(rte_errno == ENOMEM ? -ENOMEM : -EINVAL,
-				  "EAL does not start: %s; its own message says more",
-				  rte_strerror(rte_errno));
+				  "EAL does not start: %s; its own message says more%s",
+				  rte_strerror(rte_errno),
+				  rte_errno == EACCES ? " (without hugepages: --no-huge -m 512)" :
+							"");
 	}
 	started = true;
 	started_args = args;

@@ -113,5 +113,7 @@ rtsan_dpdk_capture(struct rtsan_ctx *ctx, const char *file)
 {
 	struct san_engine *e = engine_of(ctx);
 
-	return e != NULL ? san_engine_capture(e, file) : -EINVAL;
+	int rc = e != NULL ? san_engine_capture(e, file) : -EINVAL;
+
+	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "%s", strerror(-rc));
 }
