@@ -164,7 +164,7 @@ san_engine_loop_forget(struct san_engine *e, uint32_t qp)
 static bool
 may_burst(struct san_engine *e)
 {
-	/* the link is asked for only where it matters: once per round, else */
+	/* asked for only where it decides */
 	bool is_up = !e->gate.used || e->gate.held || san_engine_port_is_up(e);
 
 	return san_engine_gate_pass(&e->gate, is_up, e->now_ns);
