@@ -32,9 +32,13 @@ static void
 event_add(struct san_core *core, const struct san_cm_event *cev, enum san_core_event_type type)
 {
 	struct san_core_event *ev = &core->events[core->ev_tail & core->ev_mask];
+	uint32_t used = core->ev_tail - core->ev_head;
 
-	/* sized for every connection's few events; an owner that polls can't fill it */
-	if (core->ev_tail - core->ev_head > core->ev_mask)
+	/*
+	 * Sized for every connection's few events. Requests that nobody looks at come
+	 * without end: they must not take the place of events that somebody waits for.
+	 */
+	if (used > (type == SAN_EV_CONNECT_REQUEST ? core->ev_mask / 2 : core->ev_mask))
 		return;
 	core->ev_tail++;
 	ev->type = (uint8_t)type;
@@ -66,6 +70,17 @@ conn_established(struct san_core *core, const struct san_cm_event *cev)
 	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot,
 			core->pdl->conns[cev->slot].pkey);
 	event_add(core, cev, SAN_EV_ESTABLISHED);
+}
+
+static bool
+is_draining(const struct san_core *core, uint16_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < core->nb_draining; i++)
+		if (core->draining[i].slot == slot)
+			return true;
+	return false;
 }
 
 static void
@@ -213,10 +228,9 @@ san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_
 	if (slot == NO_SLOT)
 		return -ENOTCONN;
 	rc = san_cm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
-	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING) {
-		draining_remove(core, (uint16_t)slot);
+	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING &&
+	    !is_draining(core, (uint16_t)slot))
 		core->draining[core->nb_draining++] = (struct core_drain){.slot = (uint16_t)slot};
-	}
 	san_core_cm_events(core, now_ns);
 	return rc;
 }

@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@
 #include "san_log.h"
 
 #define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers go out */
+#define FAREWELL_NS    (20 * SAN_NS_PER_MS)
 #define IMPAIR_HELD    4096
 #define PORT_FIRST     49152 /* dynamic ports: our source ports (design, rule 13) */
 #define DESC_DEFAULT   1024
@@ -215,13 +217,21 @@ san_engine_create(const struct san_engine_conf *conf, struct san_engine **out, c
 static void
 say_farewell(struct san_engine *e)
 {
+	uint64_t until_ns;
 	uint32_t i;
 
 	for (i = 0; i < e->conf.core.ulp.max_qps; i++)
 		if (e->qps[i].wq != NULL)
 			san_engine_qp_del(e, e->qps[i].qpn);
-	for (i = 0; i < FAREWELL_LOOPS && !san_engine_is_gone(e); i++)
+	/* rounds in which the port may not be touched don't count (engine_gate.h) */
+	until_ns = san_engine_clock_now(&e->clock) + FAREWELL_NS;
+	for (i = 0; i < FAREWELL_LOOPS && e->now_ns < until_ns && !san_engine_is_gone(e);) {
 		san_engine_loop_once(e);
+		if (e->may_burst)
+			i++;
+		else
+			sched_yield();
+	}
 }
 
 static void
@@ -239,6 +249,8 @@ void
 san_engine_halt(struct san_engine *e)
 {
 	stop_lcore(e);
+	/* another thread may still poll */
+	atomic_store(&e->gone, true);
 	san_engine_capture(e, NULL);
 	san_engine_port_shut(e);
 }

@@ -72,21 +72,24 @@ rtsan_listener_destroy(struct rtsan_listener *listener)
  * been told: that event does not say which connection it means.
  */
 static int
-begin(struct rtsan_qp *qp)
+begin(struct rtsan_qp *qp, bool *was_ended)
 {
 	rtsan_error_clear();
 	if (atomic_exchange(&qp->busy, true))
 		return rtsan_fail(-EISCONN, "the queue pair has a connection, or the event that "
 					    "ended it was not polled");
-	atomic_store(&qp->ended, false);
+	/* now: an event may say that it is over before the provider returns */
+	*was_ended = atomic_exchange(&qp->ended, false);
 	return 0;
 }
 
 static int
-began(struct rtsan_qp *qp, int rc)
+began(struct rtsan_qp *qp, bool was_ended, int rc)
 {
-	if (rc != 0)
+	if (rc != 0) {
+		atomic_store(&qp->ended, was_ended);
 		atomic_store(&qp->busy, false);
+	}
 	return rc;
 }
 
@@ -94,15 +97,18 @@ int
 rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 	      const struct rtsan_conn_param *param)
 {
+	const struct rtsan_provider_ops *ops = qp->ctx->ops;
 	int rc = check_param(param);
+	bool was_ended;
 
 	if (rc != 0)
 		return rc;
 	if (peer == NULL)
 		return rtsan_fail(-EINVAL, "connect: no address");
-	rc = begin(qp);
+	rc = begin(qp, &was_ended);
 	if (rc == 0)
-		rc = began(qp, qp->ctx->ops->connect(qp->ctx->priv, qp->qpn, peer, service, param));
+		rc = began(qp, was_ended,
+			   ops->connect(qp->ctx->priv, qp->qpn, peer, service, param));
 	return rtsan_fail_else(rc, "connect");
 }
 
@@ -111,14 +117,15 @@ rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 	     const struct rtsan_conn_param *param)
 {
 	int rc = check_param(param);
+	bool was_ended;
 
 	if (rc != 0)
 		return rc;
 	if (qp == NULL || qp->ctx != ctx)
 		return rtsan_fail(-EINVAL, "accept: queue pair of another context");
-	rc = begin(qp);
+	rc = begin(qp, &was_ended);
 	if (rc == 0)
-		rc = began(qp, ctx->ops->accept(ctx->priv, request, qp->qpn, param));
+		rc = began(qp, was_ended, ctx->ops->accept(ctx->priv, request, qp->qpn, param));
 	return rtsan_fail_else(rc, "accept");
 }
 

@@ -138,6 +138,7 @@ rtsan_connect__after_the_end_was_told(void **state)
 	/* one that does not begin leaves it free */
 	fake->conn_rc = -EADDRNOTAVAIL;
 	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EADDRNOTAVAIL);
+	assert_true(atomic_load(&qp->ended));
 	fake->conn_rc = 0;
 	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), 0);
 	assert_false(atomic_load(&qp->ended));
