@@ -464,47 +464,6 @@ sim_error__disconnect_drains(void **state)
 	pair_close(&p);
 }
 
-static void
-tune_short_drain(struct san_core_conf *conf, uint32_t node, void *arg)
-{
-	(void)node;
-	(void)arg;
-	conf->cm.drain_ns = 20 * SAN_NS_PER_MS;
-}
-
-/* A peer that never stops asking can't keep a connection that we are done with. */
-static void
-sim_error__disconnect_ends_while_the_peer_pulls(void **state)
-{
-	struct world_conf conf;
-	struct world_qp *a;
-	struct san_ulp_wc wc;
-	struct pair p;
-	uint64_t begin;
-	uint32_t n;
-
-	(void)state;
-	world_conf_default(&conf);
-	conf.tune = tune_short_drain;
-	pair_open(&p, &conf, true, LEN);
-	for (n = 0; n < 20; n++)
-		pair_post(&p, false, SAN_WR_PULL, 0, LEN, n, 0);
-	world_run_for(p.w, 10 * SAN_NS_PER_US);
-	a = &p.w->qp[p.qa];
-	begin = p.w->now_ns;
-	assert_int_equal(san_core_disconnect(p.w->node[0].core, a->qp, false, begin), 0);
-	while (!a->disconnected) {
-		world_run_for(p.w, 10 * SAN_NS_PER_US);
-		while (!a->disconnected &&
-		       san_ulp_cq_poll(p.w->qp[p.qb].send_cq, &wc, 1) != 0)
-			pair_post(&p, false, SAN_WR_PULL, 0, LEN, n++, 0);
-		assert_true(p.w->now_ns < begin + SAN_NS_PER_S);
-	}
-	assert_true(p.w->now_ns >= begin + 20 * SAN_NS_PER_MS);
-	world_run_for(p.w, SAN_NS_PER_S);
-	pair_close(&p);
-}
-
 /* A queue pair serves again after its connection has ended: what is posted early waits. */
 static void
 sim_error__queue_pair_used_again(void **state)
@@ -578,7 +537,6 @@ main(void)
 		cmocka_unit_test(sim_error__partition),
 		cmocka_unit_test(sim_error__forged_packets),
 		cmocka_unit_test(sim_error__disconnect_drains),
-		cmocka_unit_test(sim_error__disconnect_ends_while_the_peer_pulls),
 		cmocka_unit_test(sim_error__queue_pair_used_again),
 		cmocka_unit_test(sim_error__ended_before_it_opened),
 	};
