@@ -414,8 +414,9 @@ defer(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
 
 	if (p->status != SAN_ST_RESOURCE || e->rsn != p->rsn)
 		return SAN_DROP_NACK_STALE;
-	/* one that fills a hole is never refused: this is about what was there before */
-	if (e->op == SAN_OP_RESYNC && e->status == SAN_RESYNC_FILL)
+	/* of the data window only pushes and aborts can want a record: this is about another time */
+	if (e->win == SAN_WIN_DATA && !san_tl_is_push_data(e->op) &&
+	    !(e->op == SAN_OP_RESYNC && e->status == SAN_RESYNC_ABORT))
 		return SAN_DROP_NACK_STALE;
 	san_pdl_tx_defer(tl->pdl, c, e->win, e->psn, delay_ns, now_ns);
 	return SAN_DROP_NONE;

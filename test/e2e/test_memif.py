@@ -32,7 +32,8 @@ TRAFFIC = {
 }
 ORDERS = ('ordered', 'unordered', 'relaxed')
 
-# name: impairment at both ends (drop20: a fifth of what each sends), how many times fewer messages, counters that must not be zero
+# name: impairment at both ends (drop20: a fifth of what each sends), how many times fewer
+# messages, counters that must not be zero
 LINKS = {
     'clean': (None, 1, []),
     'mixed': ('drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3', 2,
