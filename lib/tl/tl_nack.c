@@ -414,7 +414,7 @@ defer(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
 
 	if (p->status != SAN_ST_RESOURCE || e->rsn != p->rsn)
 		return SAN_DROP_NACK_STALE;
-	/* of the data window only pushes and aborts can want a record: this is about another time */
+	/* of the data window only pushes and aborts want a record: this is stale */
 	if (e->win == SAN_WIN_DATA && !san_tl_is_push_data(e->op) &&
 	    !(e->op == SAN_OP_RESYNC && e->status == SAN_RESYNC_ABORT))
 		return SAN_DROP_NACK_STALE;
