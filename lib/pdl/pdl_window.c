@@ -70,22 +70,26 @@ san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn)
 		w->high--;
 }
 
+static bool
+is_clear(const struct san_bitmap *b, uint32_t psn, uint32_t n)
+{
+	return san_bitmap_first_one(b, psn, n) == n;
+}
+
 void
 san_pdl_rxw_check(const struct san_pdl_rxw *w)
 {
+	uint32_t used = w->high - w->base;
 	uint32_t i;
 
 	SAN_VERIFY(w->size >= SAN_WIN_MIN && w->size <= SAN_BITMAP_BITS);
-	SAN_VERIFY(w->high - w->base <= w->size);
+	SAN_VERIFY(used <= w->size);
 	/* The base rests on a PSN that is not acknowledged; the highest bit is high - 1. */
 	SAN_VERIFY(!san_bitmap_test(&w->acked, w->base));
 	SAN_VERIFY(w->high == w->base || san_bitmap_test(&w->rcvd, w->high - 1));
-	for (i = 0; i < SAN_BITMAP_BITS; i++) {
-		bool rcvd = san_bitmap_test(&w->rcvd, w->base + i);
-
-		SAN_VERIFY(rcvd || !san_bitmap_test(&w->acked, w->base + i));
-		SAN_VERIFY(!rcvd || i < w->high - w->base);
-	}
+	for (i = 0; i < SAN_BITMAP_WORDS; i++)
+		SAN_VERIFY((w->acked.w[i] & ~w->rcvd.w[i]) == 0);
+	SAN_VERIFY(is_clear(&w->rcvd, w->high, SAN_BITMAP_BITS - used));
 }
 
 /* ---- transmit window ---- */
@@ -154,7 +158,7 @@ void
 san_pdl_txw_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
 {
 	uint32_t nb_lost = 0, nb_lost_free = 0;
-	uint32_t psn;
+	uint32_t psn, rest = SAN_BITMAP_BITS - (w->next - w->base);
 
 	SAN_VERIFY(san_seq_le(w->base, w->high) && san_seq_le(w->high, w->next));
 	SAN_VERIFY(w->next - w->base <= (win == SAN_WIN_REQ ? SAN_WIN_REQ_MAX : SAN_WIN_DATA_MAX));
@@ -165,10 +169,9 @@ san_pdl_txw_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, 
 	SAN_VERIFY(w->base == w->next || !san_bitmap_test(&b->acked[win], w->base));
 	for (psn = w->base; psn != w->next; psn++)
 		check_entry(w, b, win, psn, &nb_lost, &nb_lost_free);
-	for (; psn != w->base + SAN_BITMAP_BITS; psn++)
-		SAN_VERIFY(!san_bitmap_test(&b->acked[win], psn) &&
-			   !san_bitmap_test(&b->rcvd[win], psn) &&
-			   !san_bitmap_test(&b->lost[win], psn) &&
-			   !san_bitmap_test(&b->flight[win], psn));
+	SAN_VERIFY(is_clear(&b->acked[win], w->next, rest) &&
+		   is_clear(&b->rcvd[win], w->next, rest) &&
+		   is_clear(&b->lost[win], w->next, rest) &&
+		   is_clear(&b->flight[win], w->next, rest));
 	SAN_VERIFY(nb_lost == w->nb_lost && nb_lost_free == w->nb_lost_free);
 }

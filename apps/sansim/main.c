@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * sansim: the transport in virtual time over a simulated network. What it runs
+ * is a scenario from a file, or many drawn from seeds; see sansim(1).
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim_eal.h"
+#include "sim_report.h"
+#include "sim_swarm.h"
+#include "sim_world.h"
+
+#define ERR_MAX    512
+#define EXIT_USAGE 2
+
+enum option_id {
+	OPT_SCENARIO = 1,
+	OPT_SET,
+	OPT_SEED,
+	OPT_JSON,
+	OPT_TRACE,
+	OPT_TRACE_AT,
+	OPT_SERIES,
+	OPT_PRINT,
+	OPT_KEYS,
+	OPT_SWARM,
+	OPT_SECONDS,
+	OPT_WORKERS,
+	OPT_SWARM_SEED,
+	OPT_SHRINK,
+	OPT_HELP,
+	OPT_VERSION,
+};
+
+static const struct option options[] = {
+	{"scenario", required_argument, NULL, OPT_SCENARIO},
+	{"set", required_argument, NULL, OPT_SET},
+	{"seed", required_argument, NULL, OPT_SEED},
+	{"json", required_argument, NULL, OPT_JSON},
+	{"trace", required_argument, NULL, OPT_TRACE},
+	{"trace-at", required_argument, NULL, OPT_TRACE_AT},
+	{"series", required_argument, NULL, OPT_SERIES},
+	{"print", no_argument, NULL, OPT_PRINT},
+	{"keys", no_argument, NULL, OPT_KEYS},
+	{"swarm", required_argument, NULL, OPT_SWARM},
+	{"seconds", required_argument, NULL, OPT_SECONDS},
+	{"workers", required_argument, NULL, OPT_WORKERS},
+	{"swarm-seed", required_argument, NULL, OPT_SWARM_SEED},
+	{"shrink", no_argument, NULL, OPT_SHRINK},
+	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+	"Usage: sansim [--scenario FILE] [--set SECTION.KEY=VALUE]... [OPTION]...\n"
+	"       sansim --swarm RUNS [--seed FIRST] [--seconds S] [--workers N] [--shrink]\n"
+	"       sansim --swarm-seed SEED [--shrink] [--set ...] [OPTION]...\n"
+	"\n"
+	"Runs the transport in virtual time over a simulated network, checks every\n"
+	"invariant, and says what it saw. Exit status: 0 passed, 1 an invariant is\n"
+	"broken, 2 the command line or a scenario is wrong.\n"
+	"\n"
+	"  --scenario FILE       INI file; several add up, later ones win\n"
+	"  --set S.K=V           one key, after the files\n"
+	"  --seed N              run.seed; of a swarm, its first run's\n"
+	"  --json FILE           figures as JSON; - is standard output\n"
+	"  --series FILE         time series as CSV, every run.sample\n"
+	"  --trace FILE          packets as pcapng, in nanoseconds of virtual time\n"
+	"  --trace-at PLACE      of these links: all, host:N, spine:N, trunk (:up, :down)\n"
+	"  --print               the whole scenario as INI, and no run\n"
+	"  --keys                every key of a scenario: unit, range, meaning\n"
+	"  --swarm RUNS          so many random scenarios; 0: until the time is over\n"
+	"  --seconds S           of real time, for a swarm\n"
+	"  --workers N           processes of a swarm (the CPUs that there are)\n"
+	"  --swarm-seed SEED     the one scenario that a swarm draws from SEED\n"
+	"  --shrink              make a failing scenario smaller, and write it to a file\n"
+	"  --help, --version\n";
+
+struct args {
+	struct sim_conf conf;
+	struct sim_watch watch;
+	struct sim_swarm_conf swarm;
+	const char *json;
+	bool is_swarm, has_seed, print, shrink;
+	uint64_t seed;
+};
+
+static void
+die(const char *what)
+{
+	fprintf(stderr, "sansim: %s\n", what);
+	exit(EXIT_USAGE);
+}
+
+static uint64_t
+number(const char *option, const char *text)
+{
+	char buf[ERR_MAX];
+	char *end;
+	uint64_t v;
+
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	if (end == text || *end != '\0' || errno != 0 || *text == '-') {
+		snprintf(buf, sizeof(buf), "--%s: \"%s\" is not a number", option, text);
+		die(buf);
+	}
+	return v;
+}
+
+static void
+take(struct args *a, int id, const char *name, const char *value)
+{
+	char err[ERR_MAX];
+
+	switch (id) {
+	case OPT_SCENARIO:
+		if (sim_conf_load(&a->conf, value, err, sizeof(err)) != 0)
+			die(err);
+		break;
+	case OPT_SET:
+		if (sim_conf_set(&a->conf, value, err, sizeof(err)) != 0)
+			die(err);
+		break;
+	case OPT_SEED:
+		a->seed = number(name, value);
+		a->has_seed = true;
+		break;
+	case OPT_JSON:
+		a->json = value;
+		break;
+	case OPT_TRACE:
+		a->watch.trace_path = value;
+		break;
+	case OPT_TRACE_AT:
+		a->watch.trace_where = value;
+		break;
+	case OPT_SERIES:
+		a->watch.series_path = value;
+		break;
+	case OPT_SWARM:
+		a->swarm.nb_runs = number(name, value);
+		a->is_swarm = true;
+		break;
+	case OPT_SECONDS:
+		a->swarm.seconds = number(name, value);
+		break;
+	case OPT_WORKERS:
+		a->swarm.nb_workers = (uint32_t)number(name, value);
+		break;
+	case OPT_SWARM_SEED:
+		sim_swarm_draw(number(name, value), &a->conf);
+		break;
+	case OPT_PRINT:
+		a->print = true;
+		break;
+	case OPT_SHRINK:
+		a->shrink = true;
+		break;
+	case OPT_KEYS:
+		sim_conf_help(stdout);
+		exit(0);
+	case OPT_VERSION:
+		puts("sansim " SAN_VERSION);
+		exit(0);
+	case OPT_HELP:
+		fputs(usage, stdout);
+		exit(0);
+	default:
+		fputs("Try: sansim --help\n", stderr);
+		exit(EXIT_USAGE);
+	}
+}
+
+static void
+parse_args(struct args *a, int argc, char **argv)
+{
+	int id, index = 0;
+
+	sim_conf_default(&a->conf);
+	a->watch.trace_where = "all";
+	a->swarm.nb_workers = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	a->swarm.program = argv[0];
+	a->swarm.seed = 1;
+	while ((id = getopt_long(argc, argv, "", options, &index)) != -1)
+		take(a, id, id == '?' ? "" : options[index].name, optarg);
+	if (optind != argc)
+		die("there are no arguments but options; try: sansim --help");
+	if (a->swarm.nb_workers < 1 || a->swarm.nb_workers > 16)
+		die("--workers: 1 to 16");
+	if (a->is_swarm && a->swarm.nb_runs == 0 && a->swarm.seconds == 0)
+		die("--swarm 0 wants --seconds");
+	if (a->has_seed) {
+		a->conf.run.seed = a->seed;
+		a->swarm.seed = a->seed;
+	}
+	a->swarm.shrink = a->shrink;
+}
+
+static int
+write_json(const struct sim_world *w, const char *path)
+{
+	FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+	int rc = 0;
+
+	if (f == NULL) {
+		fprintf(stderr, "sansim: %s: %s\n", path, strerror(errno));
+		return EXIT_USAGE;
+	}
+	sim_report_json(w, f);
+	if (fflush(f) != 0 || ferror(f) || (f != stdout && fclose(f) != 0)) {
+		fprintf(stderr, "sansim: %s: %s\n", path, strerror(errno));
+		rc = 1;
+	}
+	return rc;
+}
+
+static int
+shrink(struct args *a)
+{
+	char why[ERR_MAX];
+
+	if (sim_swarm_try(&a->conf, NULL, why, sizeof(why)) == 0) {
+		fputs("sansim: this scenario does not fail\n", stderr);
+		return 1;
+	}
+	sim_swarm_shrink(&a->conf);
+	sim_conf_print(&a->conf, stdout);
+	return 0;
+}
+
+static int
+run(struct args *a)
+{
+	struct sim_world *w;
+	int rc;
+
+	sim_eal_init(sim_world_mb(&a->conf));
+	if (sim_world_create(&a->conf, &a->watch, &w) != 0)
+		return EXIT_USAGE;
+	sim_world_run(w);
+	if (a->json != NULL)
+		rc = write_json(w, a->json);
+	else
+		rc = 0;
+	if (a->json == NULL || strcmp(a->json, "-") != 0)
+		sim_report_text(w, stdout);
+	if (w->failed) {
+		fprintf(stderr, "sansim: %s\n", w->why);
+		rc = 1;
+	}
+	if (sim_world_destroy(w) != 0) {
+		fputs("sansim: the trace or series could not be written whole\n", stderr);
+		rc = 1;
+	}
+	return rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct args a;
+	char err[ERR_MAX];
+
+	parse_args(&a, argc, argv);
+	if (a.is_swarm)
+		return sim_swarm_run(&a.swarm) != 0;
+	if (sim_conf_check(&a.conf, err, sizeof(err)) != 0)
+		die(err);
+	if (a.print) {
+		sim_conf_print(&a.conf, stdout);
+		return 0;
+	}
+	return a.shrink ? shrink(&a) : run(&a);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SIM_CHECK_H
+#define SIM_CHECK_H
+
+/**
+ * @file
+ * What must never happen, one file each. A checker is told what the programs
+ * see (sim_check_note), looks at a host after its round, and judges the end of
+ * the run. It reports with sim_world_fail(); it changes nothing.
+ */
+
+#include "sim_load.h"
+#include "sim_world.h"
+
+enum sim_note_type {
+	SIM_NOTE_UP,        /**< a side's connection is established */
+	SIM_NOTE_DOWN,      /**< it ended; every request has completed */
+	SIM_NOTE_POSTED,    /**< op */
+	SIM_NOTE_COMPLETED, /**< op, wc */
+	SIM_NOTE_RECEIVED,  /**< wc; data: what arrived */
+	SIM_NOTE_LOST,      /**< op: its process died with it */
+	SIM_NOTE_RESTARTED, /**< the side's process is a new one */
+};
+
+struct sim_note {
+	enum sim_note_type type;
+	struct sim_side *side;
+	const struct sim_op *op;
+	const struct san_ulp_wc *wc;
+	const uint8_t *data;
+};
+
+/** Any function may be NULL. */
+struct sim_checker {
+	const char *name;
+	/** *state* is what the others get. -ENOMEM. */
+	int (*begin)(struct sim_world *w, void **state);
+	void (*note)(struct sim_world *w, void *state, const struct sim_note *n);
+	/** After each round of a host. */
+	void (*round)(struct sim_world *w, void *state, struct sim_host *h);
+	/** Every run.sample and after the load. */
+	void (*sample)(struct sim_world *w, void *state);
+	/** All requests have completed; connections are still open. */
+	void (*settled)(struct sim_world *w, void *state);
+	/** Connections are closed, queue pairs and regions given back. */
+	void (*end)(struct sim_world *w, void *state);
+	void (*fini)(struct sim_world *w, void *state);
+};
+
+extern const struct sim_checker sim_check_order;
+extern const struct sim_checker sim_check_bytes;
+extern const struct sim_checker sim_check_complete;
+extern const struct sim_checker sim_check_place;
+extern const struct sim_checker sim_check_grant;
+extern const struct sim_checker sim_check_pcb;
+extern const struct sim_checker sim_check_core;
+extern const struct sim_checker sim_check_leak;
+extern const struct sim_checker sim_check_progress;
+extern const struct sim_checker sim_check_fair;
+
+int sim_check_create(struct sim_world *w);
+void sim_check_destroy(struct sim_world *w);
+void sim_check_note(struct sim_world *w, const struct sim_note *n);
+void sim_check_round(struct sim_world *w, struct sim_host *h);
+void sim_check_sample(struct sim_world *w);
+void sim_check_settled(struct sim_world *w);
+void sim_check_end(struct sim_world *w);
+
+#endif /* SIM_CHECK_H */

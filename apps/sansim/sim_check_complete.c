@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Every posted request completes once, with success or with an error that has
+ * its reason (RT-7, RT-23, RT-27). That none completes twice is seen where
+ * completions are polled (sim_load_op.c).
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "sim_check.h"
+
+/* By side: requests that completed because the connection ended. */
+static int
+complete_begin(struct sim_world *w, void **state)
+{
+	*state = calloc(w->load->nb_sides, sizeof(uint64_t));
+	return *state == NULL ? -ENOMEM : 0;
+}
+
+static void
+complete_fini(struct sim_world *w, void *state)
+{
+	(void)w;
+	free(state);
+}
+
+static bool
+has_reason(struct sim_world *w, const struct sim_note *n)
+{
+	bool gone = n->op->life != sim_peer(w, n->side)->life;
+
+	switch (n->wc->status) {
+	case SAN_ST_OK:
+		return !n->op->bad;
+	case SAN_ST_BAD_KEY:
+		return n->op->bad || gone;
+	case SAN_ST_REVOKED:
+		return gone;
+	case SAN_ST_RNR:
+		return w->conf.load.recv_delay_ns != 0;
+	case SAN_WC_ST_FLUSHED:
+	case SAN_WC_ST_RETRY_EXC:
+		return true; /* the end of the connection must follow, see below */
+	default:
+		return false;
+	}
+}
+
+static void
+complete_note(struct sim_world *w, void *state, const struct sim_note *n)
+{
+	uint64_t *ended = &((uint64_t *)state)[n->side->id];
+
+	switch (n->type) {
+	case SIM_NOTE_COMPLETED:
+		if (!has_reason(w, n))
+			sim_world_fail(w, "complete", "side %u: %s request %" PRIu64
+				       "%s completed with %s", n->side->id,
+				       sim_kind_name(n->op->op - SAN_WR_SEND), n->op->seq,
+				       n->op->bad ? " of a wrong key" : "",
+				       san_ulp_status_name(n->wc->status));
+		*ended += n->wc->status >= SAN_WC_ST_RETRY_EXC;
+		break;
+	case SIM_NOTE_DOWN:
+		*ended = 0;
+		if (n->side->initiates && n->side->nb_done != n->side->nb_posted)
+			sim_world_fail(w, "complete", "side %u: connection ended before %" PRIu64
+				       " of its requests", n->side->id,
+				       n->side->nb_posted - n->side->nb_done);
+		if (n->side->nb_recvs != 0)
+			sim_world_fail(w, "complete", "side %u: %u receives were not flushed",
+				       n->side->id, n->side->nb_recvs);
+		break;
+	case SIM_NOTE_RESTARTED:
+		*ended = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+complete_settled(struct sim_world *w, void *state)
+{
+	const uint64_t *ended = state;
+	uint32_t i;
+
+	for (i = 0; i < w->load->nb_sides; i++) {
+		const struct sim_side *s = &w->load->sides[i];
+
+		if (s->initiates && s->nb_done != s->nb_posted)
+			sim_world_fail(w, "complete", "side %u: %" PRIu64 " of %" PRIu64
+				       " requests completed", i, s->nb_done, s->nb_posted);
+		if (ended[i] != 0)
+			sim_world_fail(w, "complete", "side %u: flushed, but never disconnected",
+				       i);
+	}
+}
+
+const struct sim_checker sim_check_complete = {
+	.name = "complete",
+	.begin = complete_begin,
+	.note = complete_note,
+	.settled = complete_settled,
+	.fini = complete_fini,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The invariants of every layer's own check: windows, timers, CAM, queues. They abort. */
+
+#include "sim_check.h"
+
+static void
+core_round(struct sim_world *w, void *state, struct sim_host *h)
+{
+	(void)w;
+	(void)state;
+	san_core_check(h->core);
+}
+
+const struct sim_checker sim_check_core = {
+	.name = "core",
+	.round = core_round,
+};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Teardown leaves nothing behind: no connection, record, CAM entry, region or mbuf. */
+
+#include <inttypes.h>
+
+#include <rte_hash.h>
+#include <rte_mempool.h>
+
+#include "sim_check.h"
+
+static void
+check_pool(struct sim_world *w, const char *whose, struct rte_mempool *pool)
+{
+	unsigned int used = rte_mempool_in_use_count(pool);
+
+	if (used != 0)
+		sim_world_fail(w, "leak", "%s: %u of %u mbufs in use at the end", whose, used,
+			       pool->size);
+}
+
+static void
+leak_end(struct sim_world *w, void *state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < w->nb_hosts; i++) {
+		struct sim_host *h = &w->hosts[i];
+
+		if (h->core != NULL && san_core_leaks(h->core) != 0)
+			sim_world_fail(w, "leak", "host %u: %" PRIu64 " things in use at the end",
+				       i, san_core_leaks(h->core));
+		if (h->pool != w->pool)
+			check_pool(w, "a host", h->pool);
+	}
+	if (rte_hash_count(w->cam) != 0)
+		sim_world_fail(w, "leak", "%d entries in the CAM at the end",
+			       rte_hash_count(w->cam));
+	check_pool(w, "the network", w->pool);
+}
+
+const struct sim_checker sim_check_leak = {
+	.name = "leak",
+	.end = leak_end,
+};

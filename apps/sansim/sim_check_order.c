@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Exactly once, and in order where that is promised (RT-14, RT-15, RT-30): what
+ * a target receives, what an initiator is told, and what atomics did.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "sim_check.h"
+
+enum {
+	SEQ_RECEIVABLE = 0x1, /* a send or a push with immediate */
+	SEQ_RECEIVED = 0x2,
+	SEQ_OK = 0x4,
+	SEQ_OVER = 0x8, /* completed in error, or lost with its process */
+};
+
+/* Of the requests of one side. */
+struct order {
+	uint8_t *seqs; /* by sequence number */
+	uint64_t nb_seqs;
+	uint64_t nb_received; /* highest sequence number received + 1 */
+	uint64_t nb_done;     /* highest sequence number completed + 1 */
+	uint64_t excused;     /* below that the target's process died: nobody saw what it received */
+	/* fetch-add, of the target's process */
+	uint64_t adds_from;            /* sequence numbers from here on are of this process */
+	uint64_t adds_ok, adds_doubtful; /* done for certain, and perhaps */
+	uint64_t next_old;             /* ordered: least old value that may come */
+};
+
+static int
+order_begin(struct sim_world *w, void **state)
+{
+	*state = calloc(w->load->nb_sides, sizeof(struct order));
+	return *state == NULL ? -ENOMEM : 0;
+}
+
+static void
+order_fini(struct sim_world *w, void *state)
+{
+	struct order *all = state;
+	uint32_t i;
+
+	for (i = 0; i < w->load->nb_sides; i++)
+		free(all[i].seqs);
+	free(all);
+}
+
+static void
+on_posted(struct sim_world *w, struct order *o, const struct sim_op *op)
+{
+	if (op->seq >= o->nb_seqs) {
+		uint64_t n = RTE_MAX(2 * o->nb_seqs, 64ul);
+		uint8_t *seqs = realloc(o->seqs, n);
+
+		if (seqs == NULL) {
+			sim_world_fail(w, "sansim", "out of memory");
+			return;
+		}
+		memset(&seqs[o->nb_seqs], 0, n - o->nb_seqs);
+		o->seqs = seqs;
+		o->nb_seqs = n;
+	}
+	o->seqs[op->seq] = op->op == SAN_WR_SEND || op->op == SAN_WR_PUSH_IMM ? SEQ_RECEIVABLE : 0;
+	o->adds_doubtful += op->op == SAN_WR_FETCH_ADD;
+}
+
+static void
+on_old_value(struct sim_world *w, struct order *o, const struct sim_side *s,
+	     const struct sim_op *op)
+{
+	bool add = op->op == SAN_WR_FETCH_ADD;
+
+	if (op->seq < o->adds_from)
+		return; /* of a process that died after it had answered */
+	if (s->ordered && op->result < o->next_old)
+		sim_world_fail(w, "order", "side %u: request %" PRIu64 ": atomic saw %" PRIu64
+			       ", an earlier one %" PRIu64, s->id, op->seq, op->result,
+			       o->next_old - 1);
+	if (op->result + add > o->adds_ok + o->adds_doubtful)
+		sim_world_fail(w, "order", "side %u: request %" PRIu64 ": atomic saw %" PRIu64
+			       " after %" PRIu64 " additions", s->id, op->seq, op->result,
+			       o->adds_ok + o->adds_doubtful);
+	o->next_old = RTE_MAX(o->next_old, op->result + add);
+	o->adds_ok += add;
+	o->adds_doubtful -= add;
+}
+
+static void
+on_completed(struct sim_world *w, struct order *o, const struct sim_note *n)
+{
+	const struct sim_side *s = n->side;
+	uint64_t seq = n->op->seq;
+
+	if (s->ordered && seq < o->nb_done)
+		sim_world_fail(w, "order", "side %u: request %" PRIu64 " completed after %" PRIu64,
+			       s->id, seq, o->nb_done - 1);
+	o->nb_done = RTE_MAX(o->nb_done, seq + 1);
+	o->seqs[seq] |= n->wc->status == SAN_ST_OK ? SEQ_OK : SEQ_OVER;
+	if (n->wc->status == SAN_ST_OK &&
+	    (n->op->op == SAN_WR_FETCH_ADD || n->op->op == SAN_WR_CMP_SWAP))
+		on_old_value(w, o, s, n->op);
+}
+
+/* The initiator's sequence number of what was received. */
+static uint64_t
+received_seq(const struct sim_note *n)
+{
+	uint64_t seq;
+
+	if (n->wc->op == SAN_WC_RECV_PUSH_IMM)
+		return n->wc->imm;
+	memcpy(&seq, n->data, sizeof(seq));
+	return seq;
+}
+
+static void
+on_received(struct sim_world *w, struct order *o, const struct sim_note *n)
+{
+	const struct sim_side *s = n->side;
+	uint64_t seq = received_seq(n);
+
+	if (seq >= o->nb_seqs || (o->seqs[seq] & SEQ_RECEIVABLE) == 0) {
+		sim_world_fail(w, "order", "side %u: received %" PRIu64 ", which was not sent",
+			       s->id, seq);
+		return;
+	}
+	if ((o->seqs[seq] & SEQ_RECEIVED) != 0)
+		sim_world_fail(w, "order", "side %u: received %" PRIu64 " twice", s->id, seq);
+	if (s->ordered && seq < o->nb_received)
+		sim_world_fail(w, "order", "side %u: received %" PRIu64 " after %" PRIu64, s->id,
+			       seq, o->nb_received - 1);
+	o->nb_received = RTE_MAX(o->nb_received, seq + 1);
+	o->seqs[seq] |= SEQ_RECEIVED;
+}
+
+/* The target's process is new: its counter is zero, what it had received nobody knows. */
+static void
+on_restart(struct order *o, const struct sim_side *initiator)
+{
+	o->excused = initiator->nb_posted;
+	o->adds_from = initiator->nb_posted;
+	o->adds_ok = 0;
+	o->adds_doubtful = 0;
+	o->next_old = 0;
+}
+
+static void
+order_note(struct sim_world *w, void *state, const struct sim_note *n)
+{
+	struct order *all = state;
+	struct order *own = &all[n->side->id], *peer = &all[n->side->id ^ 1];
+
+	switch (n->type) {
+	case SIM_NOTE_POSTED:
+		on_posted(w, own, n->op);
+		break;
+	case SIM_NOTE_COMPLETED:
+		on_completed(w, own, n);
+		break;
+	case SIM_NOTE_LOST:
+		own->seqs[n->op->seq] |= SEQ_OVER;
+		break;
+	case SIM_NOTE_RECEIVED:
+		on_received(w, peer, n);
+		break;
+	case SIM_NOTE_RESTARTED:
+		on_restart(peer, sim_peer(w, n->side));
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+settled_side(struct sim_world *w, struct order *o, const struct sim_side *s)
+{
+	const struct sim_side *target = sim_peer(w, s);
+	uint64_t seq, value = *target->counter;
+
+	for (seq = o->excused; seq < s->nb_posted; seq++)
+		if ((o->seqs[seq] & (SEQ_RECEIVABLE | SEQ_RECEIVED | SEQ_OK)) ==
+		    (SEQ_RECEIVABLE | SEQ_OK))
+			sim_world_fail(w, "order", "side %u: request %" PRIu64
+				       " succeeded and was not received", s->id, seq);
+	if (value < o->adds_ok || value > o->adds_ok + o->adds_doubtful)
+		sim_world_fail(w, "order", "side %u: counter is %" PRIu64 " after %" PRIu64
+			       " additions, and perhaps %" PRIu64 " more", s->id, value,
+			       o->adds_ok, o->adds_doubtful);
+}
+
+static void
+order_settled(struct sim_world *w, void *state)
+{
+	struct order *all = state;
+	uint32_t i;
+
+	for (i = 0; i < w->load->nb_sides; i++)
+		if (w->load->sides[i].initiates)
+			settled_side(w, &all[i], &w->load->sides[i]);
+}
+
+const struct sim_checker sim_check_order = {
+	.name = "order",
+	.begin = order_begin,
+	.note = order_note,
+	.settled = order_settled,
+	.fini = order_fini,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * PCB-2, PCB-3, PCB-4: packets in flight within the first window, the share of
+ * the host's budget, and that budget; messages within their limit. The share is
+ * computed anew from who is active. It is looked at where every round is.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "sim_check.h"
+
+/* Of a connection, after the last round. */
+struct before {
+	uint64_t nb_rtx;
+	uint32_t cid;
+	uint32_t inflight;
+	bool active;
+};
+
+struct pcb {
+	struct before **hosts;
+	struct san_core **cores; /* whose they are: a restart begins anew */
+};
+
+static int
+pcb_begin(struct sim_world *w, void **state)
+{
+	struct pcb *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return -ENOMEM;
+	*state = p;
+	p->hosts = calloc(w->nb_hosts, sizeof(*p->hosts));
+	p->cores = calloc(w->nb_hosts, sizeof(*p->cores));
+	return p->hosts == NULL || p->cores == NULL ? -ENOMEM : 0;
+}
+
+static void
+pcb_fini(struct sim_world *w, void *state)
+{
+	struct pcb *p = state;
+	uint32_t i;
+
+	for (i = 0; p->hosts != NULL && i < w->nb_hosts; i++)
+		free(p->hosts[i]);
+	free(p->hosts);
+	free(p->cores);
+	free(p);
+}
+
+/* Connections that were active all the time: shares were no larger than theirs. */
+static uint32_t
+nb_still_active(const struct san_pdl *pdl, const struct before *b)
+{
+	uint32_t slot, n = 0;
+
+	for (slot = 0; slot < pdl->conf.max_conns; slot++)
+		n += pdl->conns[slot].state != SAN_CONN_FREE && pdl->conns[slot].active &&
+			b[slot].active && b[slot].cid == pdl->conns[slot].cid;
+	return n;
+}
+
+static void
+check_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_conn *c,
+	   const struct before *b, uint32_t share)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	uint32_t vwin = RTE_MAX(1u, RTE_MIN(c->pcb.first_win - 1u, share));
+
+	if (tl->conns[c->slot].open && tl->conns[c->slot].nb_msgs > c->pcb.msg_limit)
+		sim_world_fail(w, "pcb", "host %u: connection %u has %u messages, limit %u", h->id,
+			       c->slot, tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
+	/* what goes again needs no room, and shrinking takes nothing back (design, rule 7) */
+	if (b->cid == c->cid && c->pcb.inflight > b->inflight && c->nb_rtx == b->nb_rtx &&
+	    c->pcb.inflight > vwin)
+		sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "
+			       "virtual window %u", h->id, c->slot, c->pcb.inflight, vwin);
+}
+
+static void
+pcb_round(struct sim_world *w, void *state, struct sim_host *h)
+{
+	struct pcb *p = state;
+	const struct san_pdl *pdl = san_core_pdl(h->core);
+	struct before *b = p->hosts[h->id];
+	uint32_t slot, share;
+
+	if (pdl->inflight > pdl->conf.budget_pkts)
+		sim_world_fail(w, "pcb", "host %u: %u packets in flight, budget %u", h->id,
+			       pdl->inflight, pdl->conf.budget_pkts);
+	if (w->conf.run.check_every != 1)
+		return;
+	if (p->cores[h->id] != h->core) {
+		free(b);
+		b = p->hosts[h->id] = calloc(pdl->conf.max_conns, sizeof(*b));
+		p->cores[h->id] = h->core;
+		if (b == NULL)
+			return;
+	}
+	share = pdl->conf.budget_pkts / RTE_MAX(1u, nb_still_active(pdl, b));
+	for (slot = 0; slot < pdl->conf.max_conns; slot++) {
+		const struct san_pdl_conn *c = &pdl->conns[slot];
+
+		if (c->state == SAN_CONN_OPEN)
+			check_conn(w, h, c, &b[slot], share);
+		b[slot] = (struct before){
+			.nb_rtx = c->nb_rtx,
+			.cid = c->cid,
+			.inflight = c->pcb.inflight,
+			.active = c->active,
+		};
+	}
+}
+
+const struct sim_checker sim_check_pcb = {
+	.name = "pcb",
+	.begin = pcb_begin,
+	.round = pcb_round,
+	.fini = pcb_fini,
+};

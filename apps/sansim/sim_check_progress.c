@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* RT-26: a connection with requests under way gets on, as long as its path works. */
+
+#include <inttypes.h>
+
+#include "sim_check.h"
+
+static void
+progress_sample(struct sim_world *w, void *state)
+{
+	uint32_t i;
+
+	(void)state;
+	if (w->nb_blocking != 0)
+		return;
+	for (i = 0; i < w->load->nb_sides; i++) {
+		const struct sim_side *s = &w->load->sides[i];
+		uint64_t since = RTE_MAX(s->last_ns, w->unblocked_ns);
+
+		if (s->nb_posted != s->nb_done && s->state == SIM_SIDE_UP &&
+		    w->now_ns > since + w->conf.run.stall_ns)
+			sim_world_fail(w, "progress", "side %u: %" PRIu64
+				       " requests under way, none completed for %" PRIu64 " ms", i,
+				       s->nb_posted - s->nb_done,
+				       (uint64_t)((w->now_ns - since) / SAN_NS_PER_MS));
+	}
+}
+
+const struct sim_checker sim_check_progress = {
+	.name = "progress",
+	.sample = progress_sample,
+};

@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * One table of keys is the reader, the writer, the range check and the manual.
+ * To add a key: a field in sim_conf.h and a line here.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cfgfile.h>
+#include <rte_common.h>
+
+#include "pdl_window.h"
+#include "san_time.h"
+#include "sim_conf.h"
+#include "tl.h"
+
+#define US          SAN_NS_PER_US
+#define MS          SAN_NS_PER_MS
+#define SEC         SAN_NS_PER_S
+#define ALWAYS      (3600 * SEC)
+#define FAULT_WORD  "fault."
+#define MTU_DEFAULT 4096
+#define TEXT_MAX    160
+
+enum key_type {
+	KEY_NUMBER,
+	KEY_TIME, /* ns, us, ms, s */
+	KEY_SIZE, /* B, KiB, MiB, GiB */
+	KEY_RATE, /* Mb/s, Gb/s; kept in Mb/s */
+	KEY_PART, /* 0.01 or 1 %; kept in millionths */
+	KEY_BOOL,
+	KEY_WORD, /* one of a list */
+};
+
+struct key {
+	const char *section, *name;
+	enum key_type type;
+	size_t offset, size;
+	uint64_t min, max;
+	const char *const *words;
+	const char *help;
+};
+
+static const char *const topo_words[] = {
+	[SIM_TOPO_PAIR] = "pair",
+	[SIM_TOPO_STAR] = "star",
+	[SIM_TOPO_DUMBBELL] = "dumbbell",
+	[SIM_TOPO_LEAF_SPINE] = "leaf-spine",
+	[SIM_TOPO_MAX] = NULL,
+};
+
+static const char *const cc_words[] = {
+	[SIM_CC_SWIFT] = "swift",
+	[SIM_CC_DCQCN] = "dcqcn",
+	[SIM_CC_FIXED] = "fixed",
+	[SIM_CC_MAX] = NULL,
+};
+
+static const char *const recovery_words[] = {
+	[SIM_RECOVERY_SELECTIVE] = "selective",
+	[SIM_RECOVERY_GO_BACK_N] = "go-back-n",
+	[SIM_RECOVERY_MAX] = NULL,
+};
+
+static const char *const policy_words[] = {
+	[SIM_POLICY_RR] = "round-robin",
+	[SIM_POLICY_SRPT] = "shortest",
+	[SIM_POLICY_MAX] = NULL,
+};
+
+static const char *const pattern_words[] = {
+	[SIM_PATTERN_PAIRS] = "pairs",
+	[SIM_PATTERN_INCAST] = "incast",
+	[SIM_PATTERN_FAN] = "fan",
+	[SIM_PATTERN_ACROSS] = "across",
+	[SIM_PATTERN_RANDOM] = "random",
+	[SIM_PATTERN_PERMUTATION] = "permutation",
+	[SIM_PATTERN_MAX] = NULL,
+};
+
+static const char *const solicit_words[] = {
+	[SIM_SOLICIT_AUTO] = "auto",
+	[SIM_SOLICIT_ALWAYS] = "always",
+	[SIM_SOLICIT_NEVER] = "never",
+	[SIM_SOLICIT_MAX] = NULL,
+};
+
+static const char *const fault_words[] = {
+	[SIM_FAULT_NONE] = "none",
+	[SIM_FAULT_LOSS] = "loss",
+	[SIM_FAULT_BURST] = "burst",
+	[SIM_FAULT_FLOW] = "flow",
+	[SIM_FAULT_REORDER] = "reorder",
+	[SIM_FAULT_DUPLICATE] = "duplicate",
+	[SIM_FAULT_CORRUPT] = "corrupt",
+	[SIM_FAULT_DOWN] = "down",
+	[SIM_FAULT_PAUSE] = "pause",
+	[SIM_FAULT_RESTART] = "restart",
+	[SIM_FAULT_MAX] = NULL,
+};
+
+static const char *const kind_words[SIM_KINDS] = {
+	"send",
+	"push",
+	"push-imm",
+	"pull",
+	"fetch-add",
+	"cmp-swap",
+};
+
+#define AT(f)           offsetof(struct sim_conf, f), sizeof(((struct sim_conf *)0)->f)
+#define NUM(f, lo, hi)  KEY_NUMBER, AT(f), lo, hi, NULL
+#define TIME(f, lo, hi) KEY_TIME, AT(f), lo, hi, NULL
+#define SIZE(f, lo, hi) KEY_SIZE, AT(f), lo, hi, NULL
+#define RATE(f, lo)     KEY_RATE, AT(f), lo, 1600000, NULL
+#define PART(f)         KEY_PART, AT(f), 0, SIM_PPM, NULL
+#define BOOL(f)         KEY_BOOL, AT(f), 0, 1, NULL
+#define WORD(f, w)      KEY_WORD, AT(f), 0, RTE_DIM(w) - 2, w
+#define DEFAULT         "; 0: the stack's default"
+
+static const struct key keys[] = {
+	{"run", "seed", NUM(run.seed, 0, UINT64_MAX), "of everything that is drawn"},
+	{"run", "warmup", TIME(run.warmup_ns, 0, ALWAYS), "of the load, not measured"},
+	{"run", "duration", TIME(run.duration_ns, 1, ALWAYS), "requests are posted for so long"},
+	{"run", "settle", TIME(run.settle_ns, 1, ALWAYS), "then everything must complete within"},
+	{"run", "stall", TIME(run.stall_ns, 1, ALWAYS), "no progress for so long is an error"},
+	{"run", "sample", TIME(run.sample_ns, 0, ALWAYS), "interval of time series; 0: none"},
+	{"run", "check-every", NUM(run.check_every, 0, UINT32_MAX),
+	 "rounds of a host between looks at all its invariants; 0: never"},
+	{"run", "jain-min", PART(run.jain_min_ppm), "least Jain index of the connections; 0: any"},
+	{"topology", "type", WORD(topo.type, topo_words), "of the network"},
+	{"topology", "hosts", NUM(topo.hosts, 2, 65535), "in all"},
+	{"topology", "leaves", NUM(topo.leaves, 1, 1024), "leaf-spine: switches with hosts"},
+	{"topology", "spines", NUM(topo.spines, 1, 256), "leaf-spine: paths between leaves"},
+	{"link", "rate", RATE(edge.rate_mbps, 1), "of a host's cable"},
+	{"link", "delay", TIME(edge.delay_ns, 0, SEC), "propagation, one way"},
+	{"link", "buffer", SIZE(edge.buffer_bytes, 2048, 1u << 31), "a switch's queue to a host"},
+	{"link", "mark", SIZE(edge.mark_bytes, 0, 1u << 31), "CE with more queued; 0: never"},
+	{"core", "rate", RATE(core.rate_mbps, 0), "between switches; 0: all as [link]"},
+	{"core", "delay", TIME(core.delay_ns, 0, SEC), "propagation, one way"},
+	{"core", "buffer", SIZE(core.buffer_bytes, 0, 1u << 31), "a switch's queue to a switch"},
+	{"core", "mark", SIZE(core.mark_bytes, 0, 1u << 31), "CE with more queued; 0: never"},
+	{"host", "ipv6", BOOL(host.ipv6), "addresses"},
+	{"host", "mtu", NUM(host.mtu, 1024, 9000), "IP bytes of a packet"},
+	{"host", "cc", WORD(host.cc, cc_words), "congestion control"},
+	{"host", "recovery", WORD(host.recovery, recovery_words), "retransmission engine"},
+	{"host", "policy", WORD(host.policy, policy_words), "whom to grant first"},
+	{"host", "poll", TIME(host.poll_ns, 0, SEC), "a round of the polling loop takes"},
+	{"host", "clock-drift", PART(host.clock_ppm_range), "clocks are wrong by at most"},
+	{"host", "rx-ring", NUM(host.rx_ring, 32, 65536), "packets that wait for a host"},
+	{"host", "nic-queue", SIZE(host.nic_bytes, 1024, 1u << 24), "a host's own queue"},
+	{"host", "mbufs", NUM(host.mbufs, 0, 1u << 20), "of each host; 0: common, enough"},
+	{"host", "cam", NUM(host.cam, 0, 1u << 24), "entries of the CAM; 0: enough"},
+	{"host", "req-window", NUM(host.req_win, SAN_WIN_MIN, SAN_WIN_REQ_MAX), "packets"},
+	{"host", "data-window", NUM(host.data_win, SAN_WIN_MIN, SAN_WIN_DATA_MAX), "packets"},
+	{"host", "first-window", NUM(host.first_win, SAN_WIN_MIN, SAN_WIN_DATA_MAX), "packets"},
+	{"host", "max-txn", NUM(host.max_txn, 1, SAN_TL_N_MAX), "transactions of a connection"},
+	{"host", "msg-limit", NUM(host.msg_limit, 1, UINT16_MAX), "unacknowledged messages"},
+	{"host", "rnr-ms", NUM(host.rnr_ms, 1, UINT16_MAX), "ms to try a receiver not ready"},
+	{"host", "keepalive-ms", NUM(host.keepalive_ms, 0, UINT16_MAX), "ms of silence; 0: never"},
+	{"host", "budget", NUM(host.budget_pkts, 0, 1u << 24), "packets in flight" DEFAULT},
+	{"host", "incast", SIZE(host.incast_bytes, 0, 1u << 31), "granted, not here" DEFAULT},
+	{"host", "lapsed", SIZE(host.lapsed_bytes, 0, 1u << 31), "lapsed grants" DEFAULT},
+	{"host", "grant", SIZE(host.grant_bytes, 0, 1u << 31), "one grant" DEFAULT},
+	{"host", "solicit", SIZE(host.solicit_len, 0, 1u << 31), "solicited from here" DEFAULT},
+	{"host", "solicit-level", NUM(host.solicit_level, 0, 256),
+	 "congestion + 1 from which all is solicited" DEFAULT},
+	{"host", "txns", NUM(host.max_txns, 0, 1u << 20), "records of initiators" DEFAULT},
+	{"host", "rxns", NUM(host.max_rxns, 0, 1u << 20), "records of targets" DEFAULT},
+	{"host", "held", NUM(host.max_held, 0, 1u << 20), "mbufs held for order" DEFAULT},
+	{"host", "held-conn", NUM(host.max_held_conn, 0, 1u << 20), "by a connection" DEFAULT},
+	{"host", "pull-piece", SIZE(host.pull_piece, 0, 1u << 30), "of a long pull" DEFAULT},
+	{"host", "cwnd", NUM(host.cwnd, 0, 1024), "first congestion window" DEFAULT},
+	{"host", "cwnd-max", NUM(host.cwnd_max, 0, 16384), "largest" DEFAULT},
+	{"host", "ack-every", NUM(host.ack_every, 0, 65535), "packets" DEFAULT},
+	{"host", "ooo", NUM(host.ooo_distance, 0, 255), "reordering allowance" DEFAULT},
+	{"host", "retries", NUM(host.max_retries, 0, 255), "of a packet" DEFAULT},
+	{"host", "plb", NUM(host.plb_bad_rtts, 0, 256),
+	 "bad round trips + 1 until the path changes; 1: never" DEFAULT},
+	{"host", "target", TIME(host.target_ns, 0, SEC), "delay of Swift" DEFAULT},
+	{"host", "rto", TIME(host.rto_init_ns, 0, 60 * SEC), "first timeout" DEFAULT},
+	{"host", "rto-min", TIME(host.rto_min_ns, 0, 60 * SEC), "timeout" DEFAULT},
+	{"host", "rto-max", TIME(host.rto_max_ns, 0, 60 * SEC), "timeout" DEFAULT},
+	{"host", "tlp", TIME(host.tlp_min_ns, 0, 60 * SEC), "tail-loss probe" DEFAULT},
+	{"host", "ack-delay", TIME(host.ack_delay_ns, 0, SEC), "coalescing" DEFAULT},
+	{"host", "cm-retry", TIME(host.cm_retry_ns, 0, 60 * SEC), "of set-up" DEFAULT},
+	{"host", "cm-drain", TIME(host.cm_drain_ns, 0, 600 * SEC), "of an end" DEFAULT},
+	{"host", "timewait", TIME(host.cm_timewait_ns, 0, 600 * SEC), "after an end" DEFAULT},
+	{"host", "cid-rest", TIME(host.cid_rest_ns, 0, 60 * SEC), "of a number" DEFAULT},
+	{"load", "pattern", WORD(load.pattern, pattern_words), "who talks to whom"},
+	{"load", "connections", NUM(load.connections, 1, 1u << 20), "in all"},
+	{"load", "unordered", PART(load.unordered_ppm), "share of unordered connections"},
+	{"load", "relaxed", BOOL(load.relaxed), "ordered connections place on arrival"},
+	{"load", "both-ways", BOOL(load.both_ways), "the accepting side initiates, too"},
+	{"load", "solicit", WORD(load.solicit, solicit_words), "pushes wait for grants"},
+	{"load", "send", NUM(load.weights[0], 0, 1000), "weight of the kind"},
+	{"load", "push", NUM(load.weights[1], 0, 1000), "weight of the kind"},
+	{"load", "push-imm", NUM(load.weights[2], 0, 1000), "weight of the kind"},
+	{"load", "pull", NUM(load.weights[3], 0, 1000), "weight of the kind"},
+	{"load", "fetch-add", NUM(load.weights[4], 0, 1000), "weight of the kind"},
+	{"load", "cmp-swap", NUM(load.weights[5], 0, 1000), "weight of the kind"},
+	{"load", "size-min", SIZE(load.size_min, 1, 1u << 28), "of a request"},
+	{"load", "size-max", SIZE(load.size_max, 1, 1u << 28), "of a request"},
+	{"load", "depth", NUM(load.depth, 1, 1024), "requests of a connection at once"},
+	{"load", "ops", NUM(load.ops, 0, UINT32_MAX), "requests of each side; 0: no end"},
+	{"load", "start-step", TIME(load.start_step_ns, 0, SEC), "each next one starts later by"},
+	{"load", "stop-step", TIME(load.stop_step_ns, 0, SEC), "each next one stops earlier by"},
+	{"load", "recv-delay", TIME(load.recv_delay_ns, 0, SEC), "receives come late by up to"},
+	{"load", "bad-key", PART(load.bad_ppm), "requests with a wrong key"},
+	{"load", "revoke", TIME(load.revoke_ns, 0, ALWAYS), "regions live about so long; 0: on"},
+	{"load", "reconnect", BOOL(load.reconnect), "what broke is connected again"},
+};
+
+#undef AT
+#define AT(f) offsetof(struct sim_fault_conf, f), sizeof(((struct sim_fault_conf *)0)->f)
+
+static const struct key fault_keys[] = {
+	{"fault", "kind", WORD(kind, fault_words), "what happens"},
+	{"fault", "at", TIME(at_ns, 0, ALWAYS), "after the load starts"},
+	{"fault", "for", TIME(for_ns, 0, ALWAYS), "0: to the end"},
+	{"fault", "rate", PART(rate_ppm), "of packets, or of flows"},
+	{"fault", "arg", TIME(arg_ns, 0, SEC), "reorder, duplicate: later by up to"},
+};
+
+const char *
+sim_topo_name(uint8_t type)
+{
+	return topo_words[type];
+}
+
+const char *
+sim_fault_name(uint8_t kind)
+{
+	return fault_words[kind];
+}
+
+const char *
+sim_kind_name(uint32_t kind)
+{
+	return kind_words[kind];
+}
+
+void
+sim_conf_default(struct sim_conf *conf)
+{
+	*conf = (struct sim_conf){
+		.run = {.seed = 1,
+			.duration_ns = 10 * MS,
+			.settle_ns = 30 * SEC,
+			.stall_ns = 10 * SEC,
+			.check_every = 64},
+		.topo = {.type = SIM_TOPO_PAIR, .hosts = 2, .leaves = 2, .spines = 2},
+		.edge = {.rate_mbps = 100000, .delay_ns = US, .buffer_bytes = 4 << 20},
+		.host = {.mtu = MTU_DEFAULT,
+			 .rx_ring = 1024,
+			 .nic_bytes = 32 << 10,
+			 .req_win = 256,
+			 .data_win = 1024,
+			 .first_win = 1024,
+			 .max_txn = 256,
+			 .msg_limit = 256,
+			 .rnr_ms = 10000,
+			 .keepalive_ms = 1000},
+		.load = {.connections = 1,
+			 .weights = {0, 1},
+			 .size_min = 64 << 10,
+			 .size_max = 64 << 10,
+			 .depth = 16},
+	};
+}
+
+/* ---- values ---- */
+
+static const struct unit {
+	enum key_type type;
+	const char *name;
+	uint64_t factor;
+} units[] = {
+	{KEY_TIME, "ns", 1},
+	{KEY_TIME, "us", US},
+	{KEY_TIME, "ms", MS},
+	{KEY_TIME, "s", SEC},
+	{KEY_SIZE, "", 1},
+	{KEY_SIZE, "B", 1},
+	{KEY_SIZE, "KiB", 1 << 10},
+	{KEY_SIZE, "MiB", 1 << 20},
+	{KEY_SIZE, "GiB", 1 << 30},
+	{KEY_RATE, "Mb/s", 1},
+	{KEY_RATE, "Gb/s", 1000},
+	{KEY_PART, "", SIM_PPM},
+	{KEY_PART, "%", SIM_PPM / 100},
+	{KEY_NUMBER, "", 1},
+};
+
+/* "1.5 us": the digits behind the point count as far as the unit has them. */
+static bool
+parse_quantity(const struct key *k, const char *text, uint64_t *out)
+{
+	uint64_t whole, part = 0, scale = 1;
+	char *end;
+	size_t i;
+
+	errno = 0;
+	whole = strtoull(text, &end, 10);
+	if (end == text || errno != 0 || *text == '-')
+		return false;
+	if (*end == '.' && k->type != KEY_NUMBER)
+		for (end++; *end >= '0' && *end <= '9' && scale < SEC; end++, scale *= 10)
+			part = part * 10 + (uint64_t)(*end - '0');
+	while (*end == ' ')
+		end++;
+	if (whole == 0 && part == 0 && *end == '\0') {
+		*out = 0; /* zero of anything */
+		return true;
+	}
+	for (i = 0; i < RTE_DIM(units); i++) {
+		if (units[i].type != k->type || strcmp(units[i].name, end) != 0)
+			continue;
+		if (whole > UINT64_MAX / units[i].factor)
+			return false;
+		*out = whole * units[i].factor + part * units[i].factor / scale;
+		return true;
+	}
+	return false;
+}
+
+static bool
+parse_word(const struct key *k, const char *text, uint64_t *out)
+{
+	uint64_t i;
+
+	for (i = 0; i <= k->max; i++) {
+		if (strcmp(k->words[i], text) == 0) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+parse_value(const struct key *k, const char *text, uint64_t *out)
+{
+	static const char *const bools[] = {"no", "yes"};
+	const struct key word = {.words = bools, .max = 1};
+
+	if (k->type == KEY_WORD)
+		return parse_word(k, text, out);
+	if (k->type == KEY_BOOL)
+		return parse_word(&word, text, out);
+	return parse_quantity(k, text, out) && *out >= k->min && *out <= k->max;
+}
+
+/* The largest unit that says it exactly. */
+static void
+format_value(const struct key *k, uint64_t v, char *buf, size_t len)
+{
+	const struct unit *best = NULL;
+	size_t i;
+
+	if (k->type == KEY_WORD || k->type == KEY_BOOL) {
+		snprintf(buf, len, "%s",
+			 k->type == KEY_WORD ? k->words[v] :
+				 v != 0      ? "yes" :
+					       "no");
+		return;
+	}
+	if (k->type == KEY_PART) {
+		snprintf(buf, len, "%" PRIu64 ".%06" PRIu64, v / SIM_PPM, v % SIM_PPM);
+		return;
+	}
+	for (i = 0; i < RTE_DIM(units); i++)
+		if (units[i].type == k->type && v % units[i].factor == 0)
+			best = &units[i];
+	if (v == 0 || best == NULL)
+		snprintf(buf, len, "%" PRIu64, v);
+	else
+		snprintf(buf, len, "%" PRIu64 "%s%s", v / best->factor,
+			 best->name[0] != '\0' ? " " : "", best->name);
+}
+
+static uint64_t
+get_field(const void *base, const struct key *k)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, (const char *)base + k->offset, k->size); /* little-endian, as DPDK's x86 */
+	return v;
+}
+
+static void
+explain(const struct key *k, char *buf, size_t len)
+{
+	char lo[TEXT_MAX / 4], hi[TEXT_MAX / 4];
+	size_t used = 0;
+	uint64_t i;
+
+	if (k->type == KEY_BOOL) {
+		snprintf(buf, len, "yes or no");
+	} else if (k->type == KEY_WORD) {
+		for (i = 0; i <= k->max && used < len; i++)
+			used += (size_t)snprintf(&buf[used], len - used, "%s%s", i > 0 ? ", " : "",
+						 k->words[i]);
+	} else {
+		format_value(k, k->min, lo, sizeof(lo));
+		format_value(k, k->max, hi, sizeof(hi));
+		snprintf(buf, len, "%s to %s", lo, hi);
+	}
+}
+
+static int
+set_field(void *base, const struct key *k, const char *text, char *err, size_t err_len)
+{
+	char right[TEXT_MAX];
+	uint64_t v;
+
+	if (!parse_value(k, text, &v)) {
+		explain(k, right, sizeof(right));
+		snprintf(err, err_len, "%s.%s: \"%s\" is not %s", k->section, k->name, text, right);
+		return -EINVAL;
+	}
+	memcpy((char *)base + k->offset, &v, k->size);
+	return 0;
+}
+
+/* ---- keys ---- */
+
+static const struct key *
+find_key(const struct key *table, size_t n, const char *section, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(table[i].section, section) == 0 && strcmp(table[i].name, name) == 0)
+			return &table[i];
+	return NULL;
+}
+
+static struct sim_fault_conf *
+find_fault(struct sim_conf *conf, const char *name)
+{
+	struct sim_fault_conf *f;
+	uint32_t i;
+
+	for (i = 0; i < conf->nb_faults; i++)
+		if (strcmp(conf->faults[i].name, name) == 0)
+			return &conf->faults[i];
+	if (conf->nb_faults == SIM_FAULTS_MAX || strlen(name) >= SIM_NAME_MAX)
+		return NULL;
+	f = &conf->faults[conf->nb_faults++];
+	*f = (struct sim_fault_conf){.where = "all"};
+	snprintf(f->name, sizeof(f->name), "%s", name);
+	return f;
+}
+
+static int
+set_fault(struct sim_conf *conf, const char *fault, const char *name, const char *value, char *err,
+	  size_t err_len)
+{
+	struct sim_fault_conf *f = find_fault(conf, fault);
+	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault", name);
+
+	if (f == NULL) {
+		snprintf(err, err_len, "fault.%s: more than %d faults, or a name of %d letters",
+			 fault, SIM_FAULTS_MAX, SIM_NAME_MAX);
+		return -EINVAL;
+	}
+	if (k != NULL)
+		return set_field(f, k, value, err, err_len);
+	if (strcmp(name, "where") != 0 || strlen(value) >= sizeof(f->where)) {
+		snprintf(err, err_len, "fault.%s: unknown key \"%s\"", fault, name);
+		return -EINVAL;
+	}
+	snprintf(f->where, sizeof(f->where), "%s", value);
+	return 0;
+}
+
+static int
+set(struct sim_conf *conf, const char *section, const char *name, const char *value, char *err,
+    size_t err_len)
+{
+	const struct key *k;
+
+	if (strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0)
+		return set_fault(conf, section + strlen(FAULT_WORD), name, value, err, err_len);
+	k = find_key(keys, RTE_DIM(keys), section, name);
+	if (k == NULL) {
+		snprintf(err, err_len, "unknown key \"%s\" in [%s]", name, section);
+		return -EINVAL;
+	}
+	return set_field(conf, k, value, err, err_len);
+}
+
+int
+sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
+{
+	char buf[TEXT_MAX];
+	char *value, *name;
+
+	if (snprintf(buf, sizeof(buf), "%s", word) >= (int)sizeof(buf) ||
+	    (value = strchr(buf, '=')) == NULL) {
+		snprintf(err, err_len, "\"%s\" is not section.key=value", word);
+		return -EINVAL;
+	}
+	*value++ = '\0';
+	name = strrchr(buf, '.');
+	if (name == NULL) {
+		snprintf(err, err_len, "\"%s\" is not section.key=value", word);
+		return -EINVAL;
+	}
+	*name++ = '\0';
+	return set(conf, buf, name, value, err, err_len);
+}
+
+/* ---- files ---- */
+
+/* The cfgfile library does not keep lines: the first that looks like it. */
+static unsigned int
+find_line(const char *path, const char *section, const char *name)
+{
+	char line[TEXT_MAX], want[TEXT_MAX];
+	unsigned int n = 0;
+	bool inside = false;
+	FILE *f = fopen(path, "r");
+
+	if (f == NULL)
+		return 0;
+	snprintf(want, sizeof(want), "[%s]", section);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		const char *p = line + strspn(line, " \t");
+
+		n++;
+		if (*p == '[')
+			inside = strncmp(p, want, strlen(want)) == 0;
+		if (inside && (name[0] == '\0' ||
+			       (strncmp(p, name, strlen(name)) == 0 &&
+				strchr("= \t", p[strlen(name)]) != NULL)))
+			break;
+	}
+	fclose(f);
+	return n;
+}
+
+static int
+load_section(struct sim_conf *conf, struct rte_cfgfile *file, const char *section, const char *path,
+	     char *err, size_t err_len)
+{
+	int i, n = rte_cfgfile_section_num_entries(file, section);
+	struct rte_cfgfile_entry *e = calloc((size_t)RTE_MAX(n, 1), sizeof(*e));
+	char why[TEXT_MAX * 2];
+	int rc = 0;
+
+	if (e == NULL)
+		return -ENOMEM;
+	rte_cfgfile_section_entries(file, section, e, n);
+	for (i = 0; i < n && rc == 0; i++) {
+		rc = set(conf, section, e[i].name, e[i].value, why, sizeof(why));
+		if (rc != 0)
+			snprintf(err, err_len, "%s:%u: %s", path,
+				 find_line(path, section, e[i].name), why);
+	}
+	free(e);
+	return rc;
+}
+
+static int
+load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path, char *err,
+	      size_t err_len)
+{
+	int i, rc = 0, n = rte_cfgfile_num_sections(file, NULL, 0);
+	char (*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
+	char **list = calloc((size_t)RTE_MAX(n, 1), sizeof(*list));
+
+	if (names == NULL || list == NULL) {
+		free(names);
+		free(list);
+		return -ENOMEM;
+	}
+	for (i = 0; i < n; i++)
+		list[i] = names[i];
+	rte_cfgfile_sections(file, list, n);
+	for (i = 0; i < n && rc == 0; i++)
+		rc = load_section(conf, file, list[i], path, err, err_len);
+	free(names);
+	free(list);
+	return rc;
+}
+
+int
+sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len)
+{
+	struct rte_cfgfile_parameters params = {.comment_character = '#'};
+	struct rte_cfgfile *file;
+	FILE *probe = fopen(path, "r");
+	int rc;
+
+	if (probe == NULL) {
+		rc = -errno;
+		snprintf(err, err_len, "%s: %s", path, strerror(-rc));
+		return rc;
+	}
+	fclose(probe);
+	file = rte_cfgfile_load_with_params(path, 0, &params);
+	if (file == NULL) {
+		snprintf(err, err_len, "%s: not an INI file: [section], key = value, # comment",
+			 path);
+		return -EINVAL;
+	}
+	rc = load_sections(conf, file, path, err, err_len);
+	rte_cfgfile_close(file);
+	return rc;
+}
+
+/* ---- together ---- */
+
+static int
+refuse(char *err, size_t err_len, const char *why)
+{
+	snprintf(err, err_len, "%s", why);
+	return -EINVAL;
+}
+
+static uint32_t
+sum_weights(const struct sim_load_conf *load)
+{
+	uint32_t i, sum = 0;
+
+	for (i = 0; i < SIM_KINDS; i++)
+		sum += load->weights[i];
+	return sum;
+}
+
+int
+sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
+{
+	if (conf->core.rate_mbps == 0)
+		conf->core = conf->edge;
+	if (conf->core.buffer_bytes == 0)
+		conf->core.buffer_bytes = conf->edge.buffer_bytes;
+	if (conf->topo.type == SIM_TOPO_PAIR && conf->topo.hosts != 2)
+		return refuse(err, err_len, "topology.hosts: a pair has 2");
+	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > conf->topo.hosts)
+		return refuse(err, err_len, "topology.leaves: more leaves than hosts");
+	if (conf->load.size_min > conf->load.size_max)
+		return refuse(err, err_len, "load.size-min: larger than size-max");
+	if (sum_weights(&conf->load) == 0)
+		return refuse(err, err_len, "load: no kind has a weight");
+	if (conf->run.warmup_ns >= conf->run.duration_ns)
+		return refuse(err, err_len, "run.warmup: not below the duration");
+	if (conf->host.ipv6 && conf->host.mtu < 1280)
+		return refuse(err, err_len, "host.mtu: no link of IPv6 has less than 1280");
+	if (conf->host.nic_bytes < conf->host.mtu)
+		return refuse(err, err_len, "host.nic-queue: less than a packet");
+	return 0;
+}
+
+/* ---- writing ---- */
+
+void
+sim_conf_print(const struct sim_conf *conf, FILE *out)
+{
+	const char *section = "";
+	char text[TEXT_MAX];
+	size_t i;
+	uint32_t f;
+
+	for (i = 0; i < RTE_DIM(keys); i++) {
+		if (strcmp(section, keys[i].section) != 0)
+			fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", keys[i].section);
+		section = keys[i].section;
+		format_value(&keys[i], get_field(conf, &keys[i]), text, sizeof(text));
+		fprintf(out, "%s = %s\n", keys[i].name, text);
+	}
+	for (f = 0; f < conf->nb_faults; f++) {
+		fprintf(out, "\n[fault.%s]\nwhere = %s\n", conf->faults[f].name,
+			conf->faults[f].where);
+		for (i = 0; i < RTE_DIM(fault_keys); i++) {
+			format_value(&fault_keys[i], get_field(&conf->faults[f], &fault_keys[i]),
+				     text, sizeof(text));
+			fprintf(out, "%s = %s\n", fault_keys[i].name, text);
+		}
+	}
+}
+
+static void
+help_keys(FILE *out, const struct key *table, size_t n, const void *defaults)
+{
+	char range[TEXT_MAX], text[TEXT_MAX];
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		explain(&table[i], range, sizeof(range));
+		format_value(&table[i], get_field(defaults, &table[i]), text, sizeof(text));
+		fprintf(out, "%s.%s = %s\n\t%s (%s)\n", table[i].section, table[i].name, text,
+			table[i].help, range);
+	}
+}
+
+void
+sim_conf_help(FILE *out)
+{
+	static const struct sim_fault_conf no_fault;
+	struct sim_conf conf;
+
+	sim_conf_default(&conf);
+	help_keys(out, keys, RTE_DIM(keys), &conf);
+	fprintf(out, "Sections [fault.NAME], as many as %d:\n", SIM_FAULTS_MAX);
+	help_keys(out, fault_keys, RTE_DIM(fault_keys), &no_fault);
+	fputs("fault.where = all\n\tall, host:N, spine:N, trunk; with :up only from there, with "
+	      ":down only to there\n",
+	      out);
+}

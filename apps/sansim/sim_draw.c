@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A scenario from a seed. Most of what is drawn is ordinary, so that the load
+ * gets somewhere; each run is made nasty in a few ways of its own, because a run
+ * that is nasty in all ways shows only the nastiest.
+ */
+
+#include <inttypes.h>
+
+#include <rte_common.h>
+
+#include "san_prng.h"
+#include "san_time.h"
+#include "sim_swarm.h"
+
+#define US SAN_NS_PER_US
+#define MS SAN_NS_PER_MS
+
+static uint32_t
+below(struct san_prng *g, uint32_t n)
+{
+	return san_prng_below(g, n);
+}
+
+static bool
+one_in(struct san_prng *g, uint32_t n)
+{
+	return below(g, n) == 0;
+}
+
+/* From *lo* to *hi*, each power of two as often as the next. */
+static uint64_t
+spread(struct san_prng *g, uint64_t lo, uint64_t hi)
+{
+	uint32_t octaves = 0;
+	uint64_t from;
+
+	while (lo << (octaves + 1) <= hi)
+		octaves++;
+	from = lo << below(g, octaves + 1);
+	return RTE_MIN(hi, from + san_prng_u64(g) % from);
+}
+
+static uint32_t
+power(struct san_prng *g, uint32_t lo, uint32_t hi)
+{
+	return 1u << (lo + below(g, hi - lo + 1));
+}
+
+static void
+draw_network(struct san_prng *g, struct sim_conf *c)
+{
+	static const uint8_t types[] = {
+		SIM_TOPO_PAIR, SIM_TOPO_PAIR, SIM_TOPO_PAIR, SIM_TOPO_STAR,
+		SIM_TOPO_STAR, SIM_TOPO_DUMBBELL, SIM_TOPO_LEAF_SPINE, SIM_TOPO_LEAF_SPINE,
+	};
+	static const uint32_t rates[] = {100, 1000, 10000, 25000, 100000};
+
+	c->topo.type = types[below(g, RTE_DIM(types))];
+	c->topo.hosts = c->topo.type == SIM_TOPO_PAIR ? 2 : 2 + below(g, 9);
+	c->topo.leaves = 1 + below(g, RTE_MIN(3u, c->topo.hosts));
+	c->topo.spines = 1 + below(g, 4);
+	c->edge.rate_mbps = rates[below(g, RTE_DIM(rates))];
+	c->edge.delay_ns = spread(g, 100, 50 * US);
+	c->edge.buffer_bytes = (uint32_t)spread(g, 16 << 10, 4 << 20);
+	c->edge.mark_bytes = one_in(g, 2) ? c->edge.buffer_bytes / 4 : 0;
+	c->core = c->edge;
+	if (one_in(g, 3))
+		c->core.rate_mbps = RTE_MAX(100u, c->edge.rate_mbps / (1 + below(g, 4)));
+}
+
+static void
+draw_host(struct san_prng *g, struct sim_host_conf *h)
+{
+	static const uint16_t mtus[] = {1500, 1500, 4096, 9000, 1280, 1024};
+
+	h->mtu = mtus[below(g, RTE_DIM(mtus))];
+	h->ipv6 = h->mtu >= 1280 && one_in(g, 4);
+	h->cc = (uint8_t)(one_in(g, 2) ? SIM_CC_SWIFT : below(g, SIM_CC_MAX));
+	h->policy = (uint8_t)below(g, SIM_POLICY_MAX);
+	h->poll_ns = one_in(g, 2) ? 0 : spread(g, 100, 20 * US);
+	h->clock_ppm_range = one_in(g, 3) ? 1 + below(g, 200) : 0;
+	h->rx_ring = power(g, 5, 10);
+	h->req_win = (uint16_t)(one_in(g, 2) ? 64 : power(g, 1, 8));
+	h->data_win = (uint16_t)(one_in(g, 2) ? 512 : power(g, 1, 10));
+	h->first_win = (uint16_t)(one_in(g, 2) ? 512 : 2 + below(g, 1023));
+	h->max_txn = (uint16_t)(one_in(g, 2) ? 128 : 1 + below(g, 256));
+	h->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + below(g, 256));
+	h->nic_bytes = (uint32_t)spread(g, 16 << 10, 256 << 10);
+	h->keepalive_ms = (uint16_t)(100 + below(g, 2000));
+	if (one_in(g, 4))
+		h->ooo_distance = 1 + below(g, 64);
+	if (one_in(g, 4))
+		h->ack_every = 1 + below(g, 64);
+}
+
+/* One or two pools near their minimum. */
+static void
+draw_tiny(struct san_prng *g, struct sim_host_conf *h)
+{
+	uint32_t n = 1 + below(g, 2);
+
+	for (; n > 0; n--) {
+		switch (below(g, 9)) {
+		case 0:
+			h->budget_pkts = 1 + below(g, 32);
+			break;
+		case 1:
+			h->incast_bytes = (uint32_t)spread(g, 2048, 256 << 10);
+			h->grant_bytes = (uint32_t)spread(g, 1024, h->incast_bytes);
+			break;
+		case 2:
+			h->lapsed_bytes = (uint32_t)spread(g, 2048, 256 << 10);
+			break;
+		case 3:
+			h->max_txns = 1 + below(g, 16);
+			break;
+		case 4:
+			h->max_rxns = 1 + below(g, 16);
+			break;
+		case 5:
+			h->max_held = 4 + below(g, 64);
+			h->max_held_conn = 1 + below(g, h->max_held);
+			break;
+		case 6:
+			h->cam = 8 + below(g, 256);
+			break;
+		case 7:
+			h->mbufs = 256 + below(g, 1024);
+			h->max_held = RTE_MIN(64u, h->mbufs / 8);
+			h->max_held_conn = h->max_held / 2;
+			break;
+		default:
+			h->pull_piece = (uint32_t)spread(g, 1024, 64 << 10);
+			break;
+		}
+	}
+}
+
+static void
+draw_load(struct san_prng *g, struct sim_conf *c)
+{
+	struct sim_load_conf *l = &c->load;
+	uint64_t bytes;
+	uint32_t i;
+
+	l->pattern = (uint8_t)(one_in(g, 4) ? SIM_PATTERN_INCAST : SIM_PATTERN_RANDOM);
+	l->connections = 1 + below(g, one_in(g, 4) ? 32 : 6);
+	l->unordered_ppm = below(g, 3) * (SIM_PPM / 2);
+	l->relaxed = one_in(g, 8);
+	l->both_ways = one_in(g, 2);
+	l->solicit = (uint8_t)below(g, SIM_SOLICIT_MAX);
+	for (i = 0; i < SIM_KINDS; i++)
+		l->weights[i] = one_in(g, 2) ? 0 : 1 + below(g, 9);
+	l->weights[below(g, SIM_KINDS)] += 5;
+	l->size_min = (uint32_t)spread(g, 1, 4096);
+	l->size_max = (uint32_t)spread(g, l->size_min, 256 << 10);
+	l->depth = (uint32_t)spread(g, 1, 64);
+	l->ops = spread(g, 4, 300);
+	/* a run takes about as long as its bytes do */
+	bytes = 32ull << 20;
+	if (c->edge.rate_mbps <= 1000)
+		bytes >>= 3;
+	while (l->ops > 4 && l->ops * l->connections * (l->size_max / 3 + 64) > bytes)
+		l->ops /= 2;
+	l->start_step_ns = one_in(g, 2) ? 0 : spread(g, 100, MS);
+	l->recv_delay_ns = one_in(g, 4) ? spread(g, US, 5 * MS) : 0;
+	l->bad_ppm = one_in(g, 5) ? SIM_PPM / 20 : 0;
+	l->revoke_ns = one_in(g, 6) ? spread(g, 100 * US, 20 * MS) : 0;
+	l->reconnect = true;
+}
+
+static void
+draw_place(struct san_prng *g, const struct sim_conf *c, struct sim_fault_conf *f)
+{
+	static const char *const ways[] = {"", ":up", ":down"};
+	const char *way = ways[below(g, RTE_DIM(ways))];
+
+	if (f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART)
+		snprintf(f->where, sizeof(f->where), "host:%u", below(g, c->topo.hosts));
+	else if (one_in(g, 2))
+		snprintf(f->where, sizeof(f->where), "all%s", "");
+	else if (c->topo.type == SIM_TOPO_LEAF_SPINE && one_in(g, 2))
+		snprintf(f->where, sizeof(f->where), "spine:%u%s", below(g, c->topo.spines), way);
+	else if (c->topo.type == SIM_TOPO_DUMBBELL && one_in(g, 2))
+		snprintf(f->where, sizeof(f->where), "trunk%s", way);
+	else
+		snprintf(f->where, sizeof(f->where), "host:%u%s", below(g, c->topo.hosts), way);
+}
+
+static void
+draw_fault(struct san_prng *g, struct sim_conf *c)
+{
+	struct sim_fault_conf *f = &c->faults[c->nb_faults];
+
+	*f = (struct sim_fault_conf){.kind = (uint8_t)(1 + below(g, SIM_FAULT_MAX - 1))};
+	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+	draw_place(g, c, f);
+	f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
+	f->for_ns = spread(g, 10 * US, one_in(g, 8) ? 8 * SAN_NS_PER_S : 100 * MS);
+	f->rate_ppm = (uint32_t)spread(g, 1000, SIM_PPM / 5);
+	if (f->kind == SIM_FAULT_FLOW)
+		f->rate_ppm = SIM_PPM / (2 + below(g, 8));
+	f->arg_ns = spread(g, US, MS);
+}
+
+void
+sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
+{
+	struct san_prng g;
+	uint32_t n;
+
+	sim_conf_default(conf);
+	san_prng_seed(&g, seed);
+	conf->run.seed = san_prng_u64(&g) >> 1;
+	conf->run.check_every = 1;
+	conf->run.duration_ns = 500 * MS;
+	conf->run.settle_ns = 60 * SAN_NS_PER_S;
+	conf->run.stall_ns = 15 * SAN_NS_PER_S;
+	draw_network(&g, conf);
+	draw_host(&g, &conf->host);
+	if (one_in(&g, 3))
+		draw_tiny(&g, &conf->host);
+	draw_load(&g, conf);
+	for (n = below(&g, 5); n > 0; n--)
+		draw_fault(&g, conf);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What goes wrong, when and where. Faults of links add up; each takes back what
+ * it added when it ends.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_world.h"
+
+#define BLOCKING_PPM (SIM_PPM / 5) /* beyond that connections may rightly give up */
+
+/* May connections stand still, or break, while it lasts? */
+static bool
+is_blocking(const struct sim_fault_conf *f)
+{
+	switch (f->kind) {
+	case SIM_FAULT_DOWN:
+	case SIM_FAULT_FLOW:
+	case SIM_FAULT_PAUSE:
+	case SIM_FAULT_RESTART:
+		return true;
+	default:
+		return f->rate_ppm > BLOCKING_PPM;
+	}
+}
+
+static bool
+is_of_host(const struct sim_fault_conf *f)
+{
+	return f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART;
+}
+
+static struct sim_host *
+host_of(struct sim_world *w, const struct sim_fault_conf *f)
+{
+	unsigned int id;
+
+	if (sscanf(f->where, "host:%u", &id) != 1 || id >= w->nb_hosts)
+		return NULL;
+	return &w->hosts[id];
+}
+
+static void
+change(uint32_t *field, uint32_t by, bool begins)
+{
+	*field += begins ? by : -by;
+}
+
+static void
+change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
+{
+	struct sim_link_fault *lf = &l->fault;
+
+	switch (f->kind) {
+	case SIM_FAULT_LOSS:
+		change(&lf->loss_ppm, f->rate_ppm, begins);
+		break;
+	case SIM_FAULT_BURST:
+		change(&lf->burst_ppm, f->rate_ppm, begins);
+		break;
+	case SIM_FAULT_FLOW:
+		change(&lf->flow_ppm, f->rate_ppm, begins);
+		break;
+	case SIM_FAULT_REORDER:
+		change(&lf->reorder_ppm, f->rate_ppm, begins);
+		lf->reorder_ns = f->arg_ns;
+		break;
+	case SIM_FAULT_DUPLICATE:
+		change(&lf->dup_ppm, f->rate_ppm, begins);
+		lf->dup_ns = f->arg_ns;
+		break;
+	case SIM_FAULT_CORRUPT:
+		change(&lf->corrupt_ppm, f->rate_ppm, begins);
+		break;
+	case SIM_FAULT_DOWN:
+		change(&lf->nb_down, 1, begins);
+		break;
+	default:
+		break;
+	}
+	l->faulty = (lf->loss_ppm | lf->burst_ppm | lf->flow_ppm | lf->reorder_ppm | lf->dup_ppm |
+		     lf->corrupt_ppm | lf->nb_down) != 0;
+}
+
+static void
+pause_host(struct sim_world *w, struct sim_host *h, const struct sim_fault_conf *f, bool begins)
+{
+	h->nb_paused += begins ? 1 : -1;
+	if (h->nb_paused != 0)
+		return;
+	h->held_ns = f->for_ns;
+	sim_host_wake(w, h);
+}
+
+static void
+restart_host(struct sim_world *w, struct sim_host *h, bool begins)
+{
+	int rc;
+
+	if (begins) {
+		sim_host_kill(w, h);
+	} else if (h->core == NULL) {
+		rc = sim_host_start(w, h);
+		if (rc != 0)
+			sim_world_fail(w, "sansim", "host %u: %s", h->id, strerror(-rc));
+		sim_host_wake(w, h);
+	}
+}
+
+void
+sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
+{
+	const struct sim_fault_conf *f = &w->conf.faults[fault];
+	struct sim_link *l;
+	uint32_t i = 0;
+
+	if (begins == w->fault_active[fault] || (begins && w->faults_over))
+		return; /* it has ended with all others */
+	w->fault_active[fault] = begins;
+	if (is_blocking(f)) {
+		w->nb_blocking += begins ? 1 : -1;
+		w->unblocked_ns = w->now_ns;
+	}
+	w->stats.nb_faults += begins;
+	if (f->kind == SIM_FAULT_PAUSE)
+		pause_host(w, host_of(w, f), f, begins);
+	else if (f->kind == SIM_FAULT_RESTART)
+		restart_host(w, host_of(w, f), begins);
+	else
+		while ((l = sim_topo_match(w, f->where, &i)) != NULL)
+			change_link(l, f, begins);
+}
+
+int
+sim_fault_create(struct sim_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->conf.nb_faults; i++) {
+		const struct sim_fault_conf *f = &w->conf.faults[i];
+
+		if (is_of_host(f) ? host_of(w, f) == NULL : !sim_topo_is_place(w, f->where)) {
+			fprintf(stderr, "sansim: fault.%s.where: \"%s\" is not %s\n", f->name,
+				f->where,
+				is_of_host(f) ? "a host" : "a place of this topology");
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+void
+sim_fault_arm(struct sim_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->conf.nb_faults; i++) {
+		const struct sim_fault_conf *f = &w->conf.faults[i];
+
+		sim_world_at(w, w->now_ns + f->at_ns, SIM_EV_FAULT, i, 1, NULL);
+		if (f->for_ns != 0)
+			sim_world_at(w, w->now_ns + f->at_ns + f->for_ns, SIM_EV_FAULT, i, 0, NULL);
+	}
+}
+
+void
+sim_fault_end(struct sim_world *w)
+{
+	uint32_t i;
+
+	w->faults_over = true;
+	for (i = 0; i < w->conf.nb_faults; i++)
+		if (w->fault_active[i] && w->conf.faults[i].kind != SIM_FAULT_RESTART)
+			sim_fault_event(w, i, false);
+}

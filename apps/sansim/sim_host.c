@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A host: one engine on its own clock, behind a receive ring, with a loop that
+ * takes a while for each round. What the engine hands out goes to the host's
+ * port as long as that has little queued, as a driver does it.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_hash.h>
+#include <rte_mbuf.h>
+
+#include "san_assert.h"
+#include "sim_check.h"
+#include "sim_load.h"
+#include "sim_world.h"
+
+#define EPOCH_NS   SAN_NS_PER_S /* not zero: zero often means "never" by accident */
+#define RETRY_NS   SAN_NS_PER_US
+#define DRAIN_NS   (20 * SAN_NS_PER_US)
+#define PREFIX_V4  (96 + 8)
+#define PREFIX_V6  64
+#define PORT_FIRST 50000
+#define QUEUE_SLOT 32 /* QP table entries beyond the connections */
+
+static uint32_t
+secret32(void *arg)
+{
+	return (uint32_t)san_prng_u64(arg);
+}
+
+void
+sim_host_ip(const struct sim_world *w, uint32_t id, struct san_ip *ip)
+{
+	uint32_t n = rte_cpu_to_be_32((w->conf.host.ipv6 ? 0u : 10u << 24) + id + 1);
+
+	memset(ip, 0, sizeof(*ip));
+	if (w->conf.host.ipv6)
+		ip->b[0] = 0xfd;
+	else
+		ip->b[10] = ip->b[11] = 0xff;
+	memcpy(&ip->b[12], &n, sizeof(n));
+}
+
+uint64_t
+sim_host_clock(const struct sim_host *h, uint64_t now_ns)
+{
+	int64_t drift = (int64_t)now_ns / 1000 * h->drift_ppm / 1000;
+
+	return EPOCH_NS + now_ns + (uint64_t)drift;
+}
+
+/* When its clock will show *clock_ns*, or a little later. */
+static uint64_t
+when(const struct sim_host *h, uint64_t now_ns, uint64_t clock_ns)
+{
+	uint64_t ahead = clock_ns - sim_host_clock(h, now_ns);
+
+	if (h->drift_ppm == 0)
+		return now_ns + ahead;
+	return now_ns + ahead + ahead / SIM_PPM * (uint64_t)labs(h->drift_ppm) + 2000;
+}
+
+/* ---- a process begins and ends ---- */
+
+#define SET(field, value)                  \
+	do {                               \
+		if ((value) != 0)          \
+			(field) = (value); \
+	} while (0)
+
+static void
+tune_pdl(struct san_pdl_conf *pdl, const struct sim_host_conf *hc)
+{
+	static const struct san_pdl_cc_ops *const cc[] = {
+		[SIM_CC_SWIFT] = &san_pdl_cc_swift,
+		[SIM_CC_DCQCN] = &san_pdl_cc_dcqcn,
+		[SIM_CC_FIXED] = &san_pdl_cc_fixed,
+	};
+
+	pdl->cc = cc[hc->cc];
+	SET(pdl->budget_pkts, hc->budget_pkts);
+	SET(pdl->cc_conf.target_ns, hc->target_ns);
+	SET(pdl->cc_conf.window_max, hc->cwnd_max * SAN_CC_ONE);
+	SET(pdl->cc_conf.window_init, hc->cwnd * SAN_CC_ONE);
+	pdl->cc_conf.window_init = RTE_MIN(pdl->cc_conf.window_init, pdl->cc_conf.window_max);
+	SET(pdl->ack_every, (uint16_t)hc->ack_every);
+	SET(pdl->ooo_distance, (uint8_t)hc->ooo_distance);
+	SET(pdl->max_retries, (uint8_t)hc->max_retries);
+	SET(pdl->rto_init_ns, hc->rto_init_ns);
+	SET(pdl->rto_min_ns, hc->rto_min_ns);
+	SET(pdl->rto_max_ns, hc->rto_max_ns);
+	SET(pdl->tlp_min_ns, hc->tlp_min_ns);
+	SET(pdl->ack_delay_ns, hc->ack_delay_ns);
+	SET(pdl->cid_rest_ns, hc->cid_rest_ns);
+	if (hc->plb_bad_rtts != 0)
+		pdl->plb_bad_rtts = (uint8_t)(hc->plb_bad_rtts - 1);
+}
+
+static void
+tune_tl(struct san_tl_conf *tl, const struct sim_host_conf *hc)
+{
+	static const enum san_tl_policy policy[] = {
+		[SIM_POLICY_RR] = SAN_GRANT_RR,
+		[SIM_POLICY_SRPT] = SAN_GRANT_SRPT,
+	};
+
+	tl->policy = (uint8_t)policy[hc->policy];
+	SET(tl->budget_bytes, hc->incast_bytes);
+	SET(tl->lapsed_bytes, hc->lapsed_bytes);
+	SET(tl->grant_bytes, hc->grant_bytes);
+	SET(tl->solicit_len, hc->solicit_len);
+	if (hc->solicit_level != 0)
+		tl->solicit_level = (uint8_t)(hc->solicit_level - 1);
+	SET(tl->max_txns, hc->max_txns);
+	SET(tl->max_rxns, hc->max_rxns);
+	SET(tl->max_held, hc->max_held);
+	SET(tl->max_held_conn, hc->max_held_conn);
+}
+
+static void
+set_addresses(const struct sim_world *w, const struct sim_host *h, struct san_core_conf *conf)
+{
+	uint32_t i, id = rte_cpu_to_be_32(h->id);
+
+	conf->inet.mac.addr_bytes[0] = 2;
+	memcpy(&conf->inet.mac.addr_bytes[2], &id, sizeof(id));
+	conf->inet.nb_addrs = 1;
+	sim_host_ip(w, h->id, &conf->inet.addrs[0].ip);
+	conf->inet.addrs[0].prefix_len = w->conf.host.ipv6 ? PREFIX_V6 : PREFIX_V4;
+	conf->cm.path.src_mac = conf->inet.mac;
+	conf->cm.nb_ports = SAN_WIRE_CM_PORTS;
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+		conf->cm.ports[i] = (uint16_t)(PORT_FIRST + i);
+}
+
+static void
+fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
+{
+	const struct sim_host_conf *hc = &w->conf.host;
+	uint32_t i, nb_conns = sim_load_conns_of(w, h->id);
+
+	/* beyond its own: a CID that rests, a request that comes twice, one in time-wait */
+	san_core_conf_default(conf, 2 * nb_conns + QUEUE_SLOT, hc->mtu);
+	conf->pool = h->pool;
+	conf->pdl.secret32 = secret32;
+	conf->pdl.secret_arg = &w->prng;
+	conf->ulp.secret32 = secret32;
+	conf->ulp.secret_arg = &w->prng;
+	conf->pdl.prng_seed = san_prng_u64(&w->prng);
+	for (i = 0; i < SAN_CM_SECRET; i++)
+		conf->cm.secret[i] = (uint8_t)san_prng_u64(&w->prng);
+	conf->tl.cam = w->cam;
+	conf->tl.engine = w->nb_engines++;
+	conf->tl.max_txns = RTE_MIN(conf->tl.max_txns, nb_conns * w->conf.load.depth * 4 + 64);
+	conf->tl.max_rxns = RTE_MIN(conf->tl.max_rxns, nb_conns * w->conf.load.depth * 4 + 64);
+	conf->ulp.max_mrs = rte_align32pow2(2 * nb_conns + 2);
+	conf->ulp.max_cqs = 2;
+	conf->inet.max_neighbours = RTE_MAX(conf->inet.max_neighbours, 2 * nb_conns);
+	SET(conf->ulp.pull_piece, hc->pull_piece);
+	SET(conf->cm.retry_ns, hc->cm_retry_ns);
+	SET(conf->cm.drain_ns, hc->cm_drain_ns);
+	SET(conf->cm.timewait_ns, hc->cm_timewait_ns);
+	tune_pdl(&conf->pdl, hc);
+	tune_tl(&conf->tl, hc);
+	set_addresses(w, h, conf);
+}
+
+int
+sim_host_start(struct sim_world *w, struct sim_host *h)
+{
+	struct san_core_conf conf;
+	uint32_t nb_cqes = sim_load_cqes_of(w, h->id);
+	int rc;
+
+	fill_conf(w, h, &conf);
+	h->side_of_qp = calloc(conf.ulp.max_qps, sizeof(*h->side_of_qp));
+	if (h->side_of_qp == NULL)
+		return -ENOMEM;
+	rc = san_core_create(&conf, sim_host_clock(h, w->now_ns), &h->core);
+	if (rc != 0)
+		return rc;
+	h->nb_starts++;
+	rc = san_ulp_cq_create(san_core_ulp(h->core), nb_cqes, &h->send_cq);
+	if (rc == 0)
+		rc = san_ulp_cq_create(san_core_ulp(h->core), nb_cqes, &h->recv_cq);
+	if (rc == 0)
+		rc = sim_load_host_up(w, h);
+	return rc;
+}
+
+static void
+drop_ring(struct sim_host *h)
+{
+	while (h->rx_head != h->rx_tail)
+		rte_pktmbuf_free(h->rx[h->rx_head++ & h->rx_mask]);
+}
+
+void
+sim_host_kill(struct sim_world *w, struct sim_host *h)
+{
+	if (h->core == NULL)
+		return;
+	sim_load_host_down(w, h);
+	drop_ring(h);
+	san_core_destroy(h->core);
+	h->core = NULL;
+	free(h->side_of_qp);
+	h->side_of_qp = NULL;
+}
+
+int
+sim_host_create(struct sim_world *w, uint32_t id)
+{
+	struct sim_host *h = &w->hosts[id];
+	uint64_t range = w->conf.host.clock_ppm_range;
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	h->id = id;
+	h->run_at_ns = SAN_TIME_NEVER;
+	h->drift_ppm = (int64_t)san_prng_below(&w->prng, (uint32_t)(2 * range + 1)) - (int64_t)range;
+	h->rx_mask = rte_align32pow2(w->conf.host.rx_ring) - 1;
+	h->rx = calloc(h->rx_mask + 1, sizeof(struct rte_mbuf *));
+	if (h->rx == NULL)
+		return -ENOMEM;
+	h->pool = w->pool;
+	if (w->conf.host.mbufs != 0) {
+		snprintf(name, sizeof(name), "host%u", id);
+		h->pool = rte_pktmbuf_pool_create(name, w->conf.host.mbufs, 0, SAN_PKT_PRIV_SIZE,
+						  (uint16_t)(RTE_PKTMBUF_HEADROOM +
+							     w->conf.host.mtu + 64),
+						  SOCKET_ID_ANY);
+		if (h->pool == NULL)
+			return -ENOMEM;
+	}
+	return sim_host_start(w, h);
+}
+
+void
+sim_host_destroy(struct sim_world *w, struct sim_host *h)
+{
+	if (h->rx != NULL)
+		drop_ring(h);
+	sim_host_kill(w, h);
+	if (h->pool != w->pool)
+		rte_mempool_free(h->pool);
+	free(h->rx);
+}
+
+/* ---- its loop ---- */
+
+static void
+plan(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
+{
+	if (at_ns >= h->run_at_ns)
+		return;
+	h->run_at_ns = at_ns;
+	sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
+}
+
+void
+sim_host_wake(struct sim_world *w, struct sim_host *h)
+{
+	uint64_t round_ns = h->last_run_ns + w->conf.host.poll_ns;
+
+	if (h->core != NULL && h->nb_paused == 0)
+		plan(w, h, RTE_MAX(round_ns, w->now_ns));
+}
+
+/* A driver fills its ring from its own pool; a common one needs no copy. */
+static struct rte_mbuf *
+into_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy;
+
+	if (h->pool == w->pool && m->pool == w->pool)
+		return m;
+	copy = rte_pktmbuf_copy(m, h->pool, 0, UINT32_MAX);
+	if (copy == NULL)
+		h->nb_rx_nombuf++;
+	rte_pktmbuf_free(m);
+	return copy;
+}
+
+void
+sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
+{
+	if (h->core == NULL || h->rx_tail - h->rx_head > h->rx_mask) {
+		h->nb_rx_full += h->core != NULL;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	m = into_pool(w, h, m);
+	if (m == NULL)
+		return;
+	h->rx[h->rx_tail++ & h->rx_mask] = m;
+	sim_host_wake(w, h);
+}
+
+static void
+receive(struct sim_host *h, uint64_t now_ns)
+{
+	struct rte_mbuf *pkts[SAN_CORE_BURST];
+
+	while (h->rx_head != h->rx_tail) {
+		uint16_t n = 0;
+
+		while (n < SAN_CORE_BURST && h->rx_head != h->rx_tail)
+			pkts[n++] = h->rx[h->rx_head++ & h->rx_mask];
+		san_core_rx_burst(h->core, pkts, n, now_ns);
+	}
+}
+
+/* Packets may go to other hosts while their sender's pool must stay its own. */
+static struct rte_mbuf *
+out_of_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy;
+
+	if (h->pool == w->pool)
+		return m;
+	copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+	rte_pktmbuf_free(m);
+	return copy;
+}
+
+/* True: it may have more, but its port has enough for now. */
+static bool
+transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
+{
+	struct sim_link *l = sim_topo_uplink(w, h->id);
+	struct rte_mbuf *pkts[SAN_CORE_BURST];
+	uint64_t queued;
+	uint16_t i, k, n;
+
+	while ((queued = sim_link_backlog(l, w->now_ns)) < w->conf.host.nic_bytes) {
+		uint64_t room = (w->conf.host.nic_bytes - queued) / w->conf.host.mtu;
+
+		n = (uint16_t)RTE_MIN(RTE_MAX(room, 4u), (uint64_t)SAN_CORE_BURST);
+		k = san_core_tx_burst(h->core, pkts, n, now_ns);
+		for (i = 0; i < k; i++) {
+			struct rte_mbuf *m = out_of_pool(w, h, pkts[i]);
+
+			if (m != NULL)
+				sim_link_send(w, l, m);
+		}
+		if (k == 0)
+			return false;
+	}
+	return true;
+}
+
+static void
+plan_next(struct sim_world *w, struct sim_host *h, bool port_full, uint64_t clock_ns)
+{
+	uint64_t at_ns = san_core_deadline_ns(h->core);
+	uint64_t round_ns = w->now_ns + w->conf.host.poll_ns;
+
+	if (at_ns == SAN_TIME_NEVER && !port_full)
+		return;
+	if (port_full) /* half of what is queued will be gone */
+		at_ns = w->now_ns +
+			(uint64_t)w->conf.host.nic_bytes * 4000 / w->conf.edge.rate_mbps;
+	else if (at_ns <= clock_ns) /* it wants to and can't: a pool is empty; or it drains */
+		at_ns = w->now_ns +
+			(san_pdl_has_work(san_core_pdl(h->core)) ? RETRY_NS : DRAIN_NS);
+	else
+		at_ns = when(h, w->now_ns, at_ns);
+	plan(w, h, RTE_MAX(at_ns, round_ns));
+}
+
+void
+sim_host_round(struct sim_world *w, struct sim_host *h)
+{
+	uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+	bool port_full;
+
+	h->run_at_ns = SAN_TIME_NEVER;
+	if (h->core == NULL || h->nb_paused != 0)
+		return;
+	san_core_rx_gap(h->core, w->conf.host.poll_ns + h->held_ns);
+	h->held_ns = 0;
+	receive(h, clock_ns);
+	san_core_tick(h->core, clock_ns);
+	sim_load_round(w, h);
+	port_full = transmit(w, h, clock_ns);
+	h->inflight_high = RTE_MAX(h->inflight_high, san_core_pdl(h->core)->inflight);
+	sim_load_round(w, h);
+	h->last_run_ns = w->now_ns;
+	h->nb_rounds++;
+	sim_check_round(w, h);
+	plan_next(w, h, port_full, clock_ns);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The programs as a whole: who talks to whom, their memory, their beginning and
+ * end. Connections are in sim_load_conn.c, requests in sim_load_op.c.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "san_assert.h"
+#include "sim_check.h"
+#include "sim_load.h"
+
+#define LISTEN_SERVICE 1
+#define PKEY           0xffff
+#define BLOCK_EXTRA    65536 /* different slices of the longest request */
+
+/* ---- who talks to whom ---- */
+
+static void
+draw_pair(struct sim_world *w, uint32_t conn, uint32_t *from, uint32_t *to)
+{
+	uint32_t n = w->nb_hosts, half = n / 2;
+
+	switch (w->conf.load.pattern) {
+	case SIM_PATTERN_INCAST:
+		*from = 1 + conn % (n - 1);
+		*to = 0;
+		break;
+	case SIM_PATTERN_FAN:
+		*from = 0;
+		*to = 1 + conn % (n - 1);
+		break;
+	case SIM_PATTERN_ACROSS:
+		*from = conn % half;
+		*to = half + conn % half;
+		break;
+	case SIM_PATTERN_RANDOM:
+		*from = san_prng_below(&w->prng, n);
+		*to = (*from + 1 + san_prng_below(&w->prng, n - 1)) % n;
+		break;
+	case SIM_PATTERN_PERMUTATION:
+		*from = conn % n;
+		*to = (conn + 1) % n;
+		break;
+	default:
+		*from = 2 * (conn % half);
+		*to = *from + 1;
+		break;
+	}
+}
+
+static int
+alloc_side(struct sim_world *w, struct sim_side *s)
+{
+	const struct sim_load_conf *lc = &w->conf.load;
+	struct sim_side *target = sim_peer(w, s);
+	uint32_t i;
+
+	if (!s->initiates)
+		return 0;
+	s->ops = calloc(lc->depth, sizeof(*s->ops));
+	s->free = calloc(lc->depth, sizeof(*s->free));
+	s->own = lc->weights[SAN_WR_PULL - SAN_WR_SEND] == 0 ?
+		NULL :
+		calloc(lc->depth, w->load->slot_bytes + SIM_GUARD);
+	target->region = malloc(sim_region_bytes(w));
+	target->counter = calloc(1, sizeof(*target->counter));
+	target->recv = lc->weights[SAN_WR_SEND - SAN_WR_SEND] == 0 ?
+		NULL :
+		malloc((size_t)lc->depth * (w->load->slot_bytes + SIM_HEADER));
+	if (s->ops == NULL || s->free == NULL || target->region == NULL || target->counter == NULL)
+		return -ENOMEM;
+	memset(target->region, SIM_GUARD_BYTE, sim_region_bytes(w));
+	for (i = 0; i < lc->depth; i++)
+		s->free[s->nb_free++] = (uint16_t)(lc->depth - 1 - i);
+	return 0;
+}
+
+static int
+create_conn(struct sim_world *w, uint32_t conn)
+{
+	struct sim_load *ld = w->load;
+	struct sim_side *a = &ld->sides[2 * conn], *b = a + 1;
+	bool ordered = !sim_chance(w, w->conf.load.unordered_ppm);
+	int rc;
+
+	*a = (struct sim_side){.id = 2 * conn, .qp = SAN_QPN_NONE, .ordered = ordered};
+	*b = (struct sim_side){.id = 2 * conn + 1, .qp = SAN_QPN_NONE, .ordered = ordered};
+	draw_pair(w, conn, &a->host, &b->host);
+	a->initiates = true;
+	b->initiates = w->conf.load.both_ways;
+	rc = alloc_side(w, a);
+	return rc != 0 ? rc : alloc_side(w, b);
+}
+
+int
+sim_load_create(struct sim_world *w)
+{
+	const struct sim_load_conf *lc = &w->conf.load;
+	struct sim_load *ld = calloc(1, sizeof(*ld));
+	uint32_t i;
+	int rc = 0;
+
+	if (ld == NULL)
+		return -ENOMEM;
+	w->load = ld;
+	app_hist_reset(&ld->hist);
+	san_prng_seed(&ld->prng, san_prng_u64(&w->prng));
+	ld->slot_bytes = RTE_ALIGN_CEIL(RTE_MAX(lc->size_max, (uint32_t)SIM_HEADER), 64u);
+	ld->block_bytes = ld->slot_bytes + BLOCK_EXTRA;
+	ld->block = malloc(ld->block_bytes);
+	ld->rkey_block = calloc(w->nb_hosts, sizeof(*ld->rkey_block));
+	ld->nb_sides = SIM_SIDES * lc->connections;
+	ld->sides = calloc(ld->nb_sides, sizeof(*ld->sides));
+	if (ld->block == NULL || ld->rkey_block == NULL || ld->sides == NULL)
+		return -ENOMEM;
+	for (i = 0; i + 8 <= ld->block_bytes; i += 8) {
+		uint64_t v = san_prng_u64(&ld->prng);
+
+		memcpy(&ld->block[i], &v, sizeof(v));
+	}
+	for (i = 0; i < lc->connections && rc == 0; i++)
+		rc = create_conn(w, i);
+	return rc;
+}
+
+void
+sim_load_destroy(struct sim_world *w)
+{
+	struct sim_load *ld = w->load;
+	uint32_t i;
+
+	if (ld == NULL)
+		return;
+	for (i = 0; ld->sides != NULL && i < ld->nb_sides; i++) {
+		free(ld->sides[i].ops);
+		free(ld->sides[i].free);
+		free(ld->sides[i].own);
+		free(ld->sides[i].region);
+		free(ld->sides[i].counter);
+		free(ld->sides[i].recv);
+	}
+	free(ld->sides);
+	free(ld->rkey_block);
+	free(ld->block);
+	free(ld);
+	w->load = NULL;
+}
+
+uint32_t
+sim_load_conns_of(const struct sim_world *w, uint32_t host)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < w->load->nb_sides; i++)
+		n += w->load->sides[i].host == host;
+	return n;
+}
+
+uint32_t
+sim_load_cqes_of(const struct sim_world *w, uint32_t host)
+{
+	return (sim_load_conns_of(w, host) + 1) * 2 * w->conf.load.depth;
+}
+
+/* ---- processes ---- */
+
+void
+sim_load_new_life(struct sim_world *w, struct sim_side *s)
+{
+	uint32_t i;
+
+	s->life++;
+	if (s->region == NULL)
+		return;
+	for (i = 0; i < w->conf.load.depth; i++)
+		memset(sim_slot(w, s, i), SIM_POISON_BYTE, w->load->slot_bytes);
+}
+
+void
+sim_load_register(struct sim_world *w, struct sim_side *s)
+{
+	struct san_ulp *ulp = san_core_ulp(w->hosts[s->host].core);
+	uint64_t base = ((uint64_t)s->id + 1) << 36;
+	int rc;
+
+	if (s->region == NULL)
+		return;
+	/* without the outermost guards: those are nobody's */
+	rc = san_ulp_mr_add(ulp, s->region + SIM_GUARD, sim_region_bytes(w) - 2 * SIM_GUARD,
+			    base + SIM_GUARD, SAN_RIGHT_PUSH, PKEY, &s->rkey);
+	if (rc == 0)
+		rc = san_ulp_mr_add(ulp, s->counter, sizeof(*s->counter), base, SAN_RIGHT_ATOMIC,
+				    PKEY, &s->rkey_atomic);
+	SAN_VERIFY(rc == 0);
+}
+
+void
+sim_load_deregister(struct sim_world *w, struct sim_side *s)
+{
+	struct san_ulp *ulp = san_core_ulp(w->hosts[s->host].core);
+
+	if (s->region == NULL)
+		return;
+	SAN_VERIFY(san_ulp_mr_del(ulp, s->rkey) == 0);
+	SAN_VERIFY(san_ulp_mr_del(ulp, s->rkey_atomic) == 0);
+}
+
+static int
+create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s)
+{
+	uint32_t depth = rte_align32pow2(RTE_MAX(w->conf.load.depth, 2u));
+	const struct san_ulp_qp_conf conf = {
+		.send_cq = h->send_cq,
+		.recv_cq = h->recv_cq,
+		.sq_depth = depth,
+		.rq_depth = depth,
+	};
+	int rc = san_ulp_qp_create(san_core_ulp(h->core), &conf, &s->qp);
+
+	if (rc == 0)
+		h->side_of_qp[SAN_QPN_INDEX(s->qp)] = s->id;
+	return rc;
+}
+
+int
+sim_load_host_up(struct sim_world *w, struct sim_host *h)
+{
+	struct sim_load *ld = w->load;
+	uint32_t i;
+	int rc;
+
+	rc = san_core_listen(h->core, LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
+	if (rc == 0)
+		rc = san_ulp_mr_add(san_core_ulp(h->core), ld->block, ld->block_bytes, 0,
+				    SAN_RIGHT_PULL, PKEY, &ld->rkey_block[h->id]);
+	for (i = 0; i < ld->nb_sides && rc == 0; i++) {
+		struct sim_side *s = &ld->sides[i];
+
+		if (s->host != h->id)
+			continue;
+		rc = create_qp(w, h, s);
+		if (s->counter != NULL)
+			*s->counter = 0;
+		sim_load_new_life(w, s);
+		sim_load_register(w, s);
+		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_RESTARTED, .side = s});
+		if (s->state != SIM_SIDE_OVER && (i & 1) == 0)
+			sim_world_at(w, w->now_ns, SIM_EV_LOAD, i, SIM_LOAD_CONNECT, NULL);
+	}
+	return rc;
+}
+
+static void
+lose_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = s, .op = op});
+	op->state = SIM_OP_FREE;
+	s->free[s->nb_free++] = op->slot;
+	s->nb_done++;
+	s->nb_failed++;
+	w->load->nb_pending--;
+}
+
+void
+sim_load_host_down(struct sim_world *w, struct sim_host *h)
+{
+	struct sim_load *ld = w->load;
+	uint32_t i, k;
+
+	for (i = 0; i < ld->nb_sides; i++) {
+		struct sim_side *s = &ld->sides[i];
+
+		if (s->host != h->id)
+			continue;
+		for (k = 0; s->initiates && k < w->conf.load.depth; k++)
+			if (s->ops[k].state == SIM_OP_POSTED)
+				lose_op(w, s, &s->ops[k]);
+		ld->nb_up -= s->state == SIM_SIDE_UP || s->state == SIM_SIDE_END;
+		s->qp = SAN_QPN_NONE;
+		s->nb_recvs = 0;
+		if (s->state != SIM_SIDE_OVER)
+			s->state = SIM_SIDE_IDLE;
+		sim_load_new_life(w, s);
+	}
+}
+
+/* ---- beginning and end of the load ---- */
+
+static void
+plan_revocation(struct sim_world *w, const struct sim_side *s)
+{
+	uint64_t after = w->conf.load.revoke_ns;
+
+	if (after == 0 || s->region == NULL)
+		return;
+	after = after / 2 + san_prng_u64(&w->load->prng) % after;
+	sim_world_at(w, w->now_ns + after, SIM_EV_LOAD, s->id, SIM_LOAD_REVOKE, NULL);
+}
+
+static void
+revoke(struct sim_world *w, struct sim_side *s)
+{
+	if (w->load->ending)
+		return;
+	if (w->hosts[s->host].core != NULL) {
+		sim_load_deregister(w, s);
+		sim_load_new_life(w, s);
+		sim_load_register(w, s);
+	}
+	plan_revocation(w, s);
+}
+
+void
+sim_load_start(struct sim_world *w)
+{
+	const struct sim_load_conf *lc = &w->conf.load;
+	struct sim_load *ld = w->load;
+	uint32_t i;
+
+	ld->started = true;
+	for (i = 0; i < ld->nb_sides; i++) {
+		struct sim_side *s = &ld->sides[i];
+
+		plan_revocation(w, s);
+		if (!s->initiates)
+			continue;
+		s->start_ns = w->now_ns + (uint64_t)(i / SIM_SIDES) * lc->start_step_ns;
+		s->stop_ns = w->now_ns + w->conf.run.duration_ns -
+			RTE_MIN((uint64_t)(i / SIM_SIDES) * lc->stop_step_ns,
+				w->conf.run.duration_ns);
+		s->counted = lc->ops != 0 && s->state != SIM_SIDE_OVER;
+		ld->nb_todo += s->counted;
+		sim_world_at(w, s->start_ns, SIM_EV_LOAD, i, SIM_LOAD_POST, NULL);
+	}
+}
+
+void
+sim_load_stop(struct sim_world *w)
+{
+	w->load->ending = true;
+}
+
+void
+sim_load_todo_done(struct sim_world *w, struct sim_side *s)
+{
+	w->load->nb_todo -= s->counted;
+	s->counted = false;
+}
+
+bool
+sim_load_is_done(const struct sim_world *w)
+{
+	const struct sim_load *ld = w->load;
+
+	return ld->nb_pending == 0 && (ld->ending || (w->conf.load.ops != 0 && ld->nb_todo == 0));
+}
+
+void
+sim_load_round(struct sim_world *w, struct sim_host *h)
+{
+	sim_load_events(w, h);
+	sim_load_completions(w, h);
+}
+
+void
+sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg)
+{
+	struct sim_side *s = &w->load->sides[side];
+
+	if (what == SIM_LOAD_REVOKE)
+		revoke(w, s);
+	if (s->qp == SAN_QPN_NONE)
+		return; /* its process is gone */
+	if (what == SIM_LOAD_CONNECT)
+		sim_load_connect(w, s);
+	else if (what == SIM_LOAD_POST)
+		sim_load_post(w, s);
+	else if (what == SIM_LOAD_RECV)
+		sim_load_post_recv(w, s, (uintptr_t)arg & UINT16_MAX, (uint32_t)((uintptr_t)arg >> 16));
+	sim_host_wake(w, &w->hosts[s->host]);
+}
+
+void
+sim_load_release(struct sim_world *w)
+{
+	struct sim_load *ld = w->load;
+	uint32_t i;
+
+	for (i = 0; i < ld->nb_sides; i++) {
+		struct sim_side *s = &ld->sides[i];
+		struct sim_host *h = &w->hosts[s->host];
+		int rc;
+
+		if (h->core == NULL || s->qp == SAN_QPN_NONE)
+			continue;
+		rc = san_ulp_qp_destroy(san_core_ulp(h->core), s->qp);
+		if (rc != 0)
+			sim_world_fail(w, "leak", "side %u: qp_destroy: %s", i, strerror(-rc));
+		s->qp = SAN_QPN_NONE;
+		sim_load_deregister(w, s);
+	}
+	for (i = 0; i < w->nb_hosts; i++)
+		if (w->hosts[i].core != NULL)
+			san_ulp_mr_del(san_core_ulp(w->hosts[i].core), ld->rkey_block[i]);
+}

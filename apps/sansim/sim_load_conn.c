@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Life of the programs' connections. The side that connects says in its private
+ * data which connection it means; the side that accepts refuses while its own
+ * end of an earlier one is still there, and is asked again a little later.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "san_assert.h"
+#include "sim_check.h"
+#include "sim_load.h"
+
+#define SERVICE     1
+#define PKEY        0xffff
+#define RETRY_MIN   (2 * SAN_NS_PER_MS)
+#define RETRY_RANGE (8 * (uint32_t)SAN_NS_PER_MS)
+
+static void
+fill_param(const struct sim_world *w, const struct sim_side *s, struct san_cm_param *p)
+{
+	const struct sim_host_conf *hc = &w->conf.host;
+
+	*p = (struct san_cm_param){
+		.ordered = s->ordered,
+		.relaxed = s->ordered && w->conf.load.relaxed,
+		.pkey = PKEY,
+		.req_win = hc->req_win,
+		.data_win = hc->data_win,
+		.first_win = hc->first_win,
+		.max_txn = hc->max_txn,
+		.msg_limit = hc->msg_limit,
+		.rnr_ms = hc->rnr_ms,
+		.keepalive_ms = hc->keepalive_ms,
+		.private_len = sizeof(s->id),
+	};
+	memcpy(p->private_data, &s->id, sizeof(s->id));
+}
+
+static void
+retry_later(struct sim_world *w, const struct sim_side *s)
+{
+	sim_world_at(w, w->now_ns + RETRY_MIN + san_prng_below(&w->load->prng, RETRY_RANGE),
+		     SIM_EV_LOAD, s->id, SIM_LOAD_CONNECT, NULL);
+}
+
+static void
+over(struct sim_world *w, struct sim_side *s)
+{
+	if (s->state == SIM_SIDE_OVER)
+		return;
+	s->state = SIM_SIDE_OVER;
+	w->load->nb_over++;
+	sim_load_todo_done(w, s);
+}
+
+void
+sim_load_connect(struct sim_world *w, struct sim_side *s)
+{
+	struct sim_host *h = &w->hosts[s->host];
+	uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+	struct san_cm_param param;
+	struct san_ip peer;
+	int rc;
+
+	if (s->state != SIM_SIDE_IDLE)
+		return;
+	if (w->load->ending) {
+		over(w, s);
+		return;
+	}
+	fill_param(w, s, &param);
+	sim_host_ip(w, sim_peer(w, s)->host, &peer);
+	rc = san_core_connect(h->core, s->qp, &peer, SERVICE, &param, clock_ns);
+	if (rc == 0) {
+		s->state = SIM_SIDE_CONNECT;
+		sim_load_post_recvs(w, s);
+	} else if (rc == -EBUSY || rc == -ENOSPC || rc == -EISCONN) {
+		retry_later(w, s);
+	} else {
+		sim_world_fail(w, "complete", "side %u: connect: %s", s->id, strerror(-rc));
+	}
+}
+
+static void
+on_request(struct sim_world *w, struct sim_host *h, const struct san_core_event *ev)
+{
+	uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+	struct san_cm_param param;
+	struct sim_side *s;
+	uint32_t id = UINT32_MAX;
+	int rc = -EINVAL;
+
+	if (ev->private_len == sizeof(id))
+		memcpy(&id, ev->private_data, sizeof(id));
+	id ^= 1;
+	if (id >= w->load->nb_sides || w->load->sides[id].host != h->id) {
+		sim_world_fail(w, "bytes", "host %u: a request for side %u", h->id, id);
+		return;
+	}
+	s = &w->load->sides[id];
+	if (s->state == SIM_SIDE_IDLE && s->qp != SAN_QPN_NONE && !w->load->ending) {
+		fill_param(w, s, &param);
+		rc = san_core_accept(h->core, ev->request, s->qp, &param, clock_ns);
+	}
+	if (rc == 0) {
+		s->state = SIM_SIDE_CONNECT;
+		sim_load_post_recvs(w, s);
+	} else if (rc != -ENOENT) {
+		san_core_reject(h->core, ev->request, NULL, 0, clock_ns);
+	}
+}
+
+static void
+on_up(struct sim_world *w, struct sim_side *s)
+{
+	s->state = SIM_SIDE_UP;
+	w->load->nb_up++;
+	w->stats.nb_conns++;
+	s->last_ns = w->now_ns;
+	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_UP, .side = s});
+	sim_load_post(w, s);
+}
+
+/* Not established, or not any more. */
+static void
+on_down(struct sim_world *w, struct sim_side *s, bool was_up)
+{
+	bool wanted = s->state == SIM_SIDE_END;
+
+	/* what the engine reported first: completions come before the event */
+	sim_load_completions(w, &w->hosts[s->host]);
+	if (was_up) {
+		w->load->nb_up -= s->state == SIM_SIDE_UP || s->state == SIM_SIDE_END;
+		w->stats.nb_broken += !wanted && !w->load->ending;
+		sim_load_new_life(w, s);
+		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_DOWN, .side = s});
+	}
+	s->state = SIM_SIDE_IDLE;
+	if (wanted || w->load->ending || (was_up && !w->conf.load.reconnect))
+		over(w, s);
+	else if ((s->id & 1) == 0)
+		retry_later(w, s);
+}
+
+void
+sim_load_events(struct sim_world *w, struct sim_host *h)
+{
+	struct san_core_event ev;
+	struct sim_side *s;
+
+	while (san_core_poll_event(h->core, &ev)) {
+		if (ev.type == SAN_EV_CONNECT_REQUEST) {
+			on_request(w, h, &ev);
+			continue;
+		}
+		s = &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(ev.qp)]];
+		if (s->qp != ev.qp) {
+			sim_world_fail(w, "complete", "host %u: event %u of queue pair %#x", h->id,
+				       ev.type, ev.qp);
+			return;
+		}
+		if (ev.type == SAN_EV_ESTABLISHED)
+			on_up(w, s);
+		else
+			on_down(w, s, ev.type == SAN_EV_DISCONNECTED);
+	}
+}
+
+/* The other end knows nothing of this connection: it will not end it. */
+static bool
+is_alone(struct sim_world *w, const struct sim_side *s)
+{
+	const struct sim_side *peer = sim_peer(w, s);
+
+	return peer->state != SIM_SIDE_UP && peer->state != SIM_SIDE_END;
+}
+
+void
+sim_load_disconnect_all(struct sim_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->load->nb_sides; i++) {
+		struct sim_side *s = &w->load->sides[i];
+		struct sim_host *h = &w->hosts[s->host];
+		uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+
+		if (h->core == NULL || s->state == SIM_SIDE_IDLE) {
+			over(w, s);
+		} else if (s->state == SIM_SIDE_CONNECT) {
+			san_core_abort(h->core, s->qp, clock_ns);
+			sim_host_wake(w, h);
+		} else if (s->state == SIM_SIDE_UP && ((i & 1) == 0 || is_alone(w, s))) {
+			s->state = SIM_SIDE_END;
+			san_core_disconnect(h->core, s->qp, is_alone(w, s), clock_ns);
+			sim_host_wake(w, h);
+		}
+	}
+}

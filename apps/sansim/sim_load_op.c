@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Requests: drawn, posted, completed; receives posted and filled.
+ */
+
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "san_assert.h"
+#include "sim_check.h"
+#include "sim_load.h"
+
+#define SLOT_BITS  16
+#define POLL_BATCH 32
+#define BAD_KEY    0x5a5a5a5a
+
+/* ---- drawing ---- */
+
+static uint8_t
+draw_kind(struct sim_world *w)
+{
+	const uint32_t *weights = w->conf.load.weights;
+	uint32_t i, sum = 0, pick;
+
+	for (i = 0; i < SIM_KINDS; i++)
+		sum += weights[i];
+	pick = san_prng_below(&w->load->prng, sum);
+	for (i = 0; pick >= weights[i]; i++)
+		pick -= weights[i];
+	return (uint8_t)(SAN_WR_SEND + i);
+}
+
+/* Log-uniform: every order of magnitude as often as the next. */
+static uint32_t
+draw_size(struct sim_world *w)
+{
+	uint32_t lo = w->conf.load.size_min, hi = w->conf.load.size_max;
+	uint32_t octaves = 0, from;
+
+	if (lo == hi)
+		return lo;
+	while (octaves < 31 && (uint64_t)lo << (octaves + 1) <= hi)
+		octaves++;
+	from = lo << san_prng_below(&w->load->prng, octaves + 1);
+	return RTE_MIN(hi, from + san_prng_below(&w->load->prng, from));
+}
+
+static bool
+is_atomic(const struct sim_op *op)
+{
+	return op->op == SAN_WR_FETCH_ADD || op->op == SAN_WR_CMP_SWAP;
+}
+
+static struct sim_op *
+draw_op(struct sim_world *w, struct sim_side *s)
+{
+	struct sim_load *ld = w->load;
+	struct sim_op *op;
+	uint16_t slot = s->free[--s->nb_free];
+
+	op = &s->ops[slot];
+	*op = (struct sim_op){
+		.seq = s->nb_posted++,
+		.posted_ns = w->now_ns,
+		.life = sim_peer(w, s)->life,
+		.slot = slot,
+		.state = SIM_OP_POSTED,
+		.op = draw_kind(w),
+	};
+	op->len = is_atomic(op) ? sizeof(uint64_t) : draw_size(w);
+	if (op->op == SAN_WR_SEND)
+		op->len = RTE_MAX(op->len, (uint32_t)SIM_HEADER);
+	op->slice = san_prng_below(&ld->prng, ld->block_bytes - ld->slot_bytes);
+	op->bad = op->op != SAN_WR_SEND && w->conf.load.bad_ppm != 0 &&
+		san_prng_below(&ld->prng, SIM_PPM) < w->conf.load.bad_ppm;
+	return op;
+}
+
+/* ---- posting ---- */
+
+/* In one to three parts; where they meet is drawn. */
+static void
+fill_parts(struct sim_world *w, struct san_ulp_wr *wr, uint8_t *at, uint32_t len)
+{
+	uint32_t parts = 1 + san_prng_below(&w->load->prng, 3);
+
+	while (len > 0) {
+		bool last = --parts == 0 || len == 1;
+		uint32_t n = last ? len : 1 + san_prng_below(&w->load->prng, len - 1);
+
+		wr->sge[wr->nb_sge++] = (struct san_ulp_sge){.addr = at, .len = n};
+		at += n;
+		len -= n;
+		if (last)
+			return;
+	}
+}
+
+static void
+fill_send(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_ulp_wr *wr)
+{
+	(void)s;
+	op->header[0] = op->seq;
+	op->header[1] = (uint64_t)op->slice << 32 | op->len;
+	wr->sge[wr->nb_sge++] = (struct san_ulp_sge){.addr = op->header, .len = SIM_HEADER};
+	fill_parts(w, wr, w->load->block + op->slice, op->len - SIM_HEADER);
+}
+
+static void
+fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_ulp_wr *wr)
+{
+	static const uint8_t solicit[] = {
+		[SIM_SOLICIT_AUTO] = 0,
+		[SIM_SOLICIT_ALWAYS] = SAN_WR_SOLICITED,
+		[SIM_SOLICIT_NEVER] = SAN_WR_UNSOLICITED,
+	};
+	const struct sim_side *peer = sim_peer(w, s);
+
+	*wr = (struct san_ulp_wr){
+		.wr_id = op->seq << SLOT_BITS | op->slot,
+		.op = op->op,
+		.flags = SAN_WR_SIGNALED | solicit[w->conf.load.solicit],
+		.length = op->len,
+		.remote_addr = sim_remote(w, peer, op->slot),
+		.rkey = peer->rkey,
+		.imm = (uint32_t)op->seq,
+	};
+	switch (op->op) {
+	case SAN_WR_SEND:
+		fill_send(w, s, op, wr);
+		break;
+	case SAN_WR_PULL:
+		wr->remote_addr = op->slice;
+		wr->rkey = w->load->rkey_block[peer->host];
+		memset(sim_own(w, s, op->slot) + op->len, SIM_GUARD_BYTE, SIM_GUARD);
+		fill_parts(w, wr, sim_own(w, s, op->slot), op->len);
+		break;
+	case SAN_WR_FETCH_ADD:
+	case SAN_WR_CMP_SWAP:
+		wr->remote_addr = (uint64_t)(peer->id + 1) << 36;
+		wr->rkey = peer->rkey_atomic;
+		wr->operand = op->op == SAN_WR_FETCH_ADD ? 1 : UINT64_MAX; /* never equal */
+		wr->sge[wr->nb_sge++] =
+			(struct san_ulp_sge){.addr = &op->result, .len = sizeof(op->result)};
+		break;
+	default:
+		fill_parts(w, wr, w->load->block + op->slice, op->len);
+		break;
+	}
+	if (op->bad)
+		wr->rkey ^= BAD_KEY;
+}
+
+static bool
+may_post(const struct sim_world *w, const struct sim_side *s)
+{
+	const struct sim_load *ld = w->load;
+
+	return ld->started && !ld->ending && s->initiates && s->state == SIM_SIDE_UP &&
+		w->now_ns >= s->start_ns && w->now_ns < s->stop_ns && s->nb_free > 0 &&
+		(w->conf.load.ops == 0 || s->nb_posted < w->conf.load.ops);
+}
+
+void
+sim_load_post(struct sim_world *w, struct sim_side *s)
+{
+	struct sim_host *h = &w->hosts[s->host];
+	uint64_t clock_ns = sim_host_clock(h, w->now_ns);
+	struct san_ulp_wr wr;
+	struct sim_op *op;
+
+	while (may_post(w, s)) {
+		if (s->nb_done == s->nb_posted)
+			s->last_ns = w->now_ns;
+		op = draw_op(w, s);
+		fill_wr(w, s, op, &wr);
+		w->load->nb_pending++;
+		w->stats.nb_ops++;
+		sim_check_note(w,
+			       &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
+		if (san_core_post(h->core, s->qp, &wr, 1, clock_ns) != 1)
+			sim_world_fail(w, "complete", "side %u: a request is not taken", s->id);
+	}
+	if (w->conf.load.ops != 0 && s->nb_posted == w->conf.load.ops)
+		sim_load_todo_done(w, s);
+}
+
+/* ---- receives ---- */
+
+static size_t
+recv_bytes(const struct sim_world *w)
+{
+	return w->load->slot_bytes + SIM_HEADER;
+}
+
+void
+sim_load_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t epoch)
+{
+	struct sim_host *h = &w->hosts[s->host];
+	struct san_ulp_recv r = {.wr_id = slot};
+
+	if (epoch != s->recv_epoch || s->state == SIM_SIDE_IDLE || s->state == SIM_SIDE_OVER)
+		return; /* it is posted with all others when there is a connection again */
+	if (s->recv != NULL) {
+		r.nb_sge = 1;
+		r.sge[0].addr = s->recv + slot * recv_bytes(w);
+		r.sge[0].len = (uint32_t)recv_bytes(w);
+	}
+	if (san_core_post_recv(h->core, s->qp, &r, 1, sim_host_clock(h, w->now_ns)) != 1)
+		sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
+	else
+		s->nb_recvs++;
+}
+
+void
+sim_load_post_recvs(struct sim_world *w, struct sim_side *s)
+{
+	uint32_t i;
+
+	/* receives of an attempt that came to nothing are still posted, all or none */
+	if (s->region == NULL || s->nb_recvs != 0)
+		return;
+	s->recv_epoch++;
+	for (i = 0; i < w->conf.load.depth; i++)
+		sim_load_post_recv(w, s, i, s->recv_epoch);
+}
+
+static void
+on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
+{
+	uint32_t slot = (uint32_t)wc->wr_id;
+	uint64_t delay = w->conf.load.recv_delay_ns;
+
+	s->nb_recvs--;
+	if (wc->status == SAN_WC_ST_FLUSHED)
+		return;
+	sim_check_note(w, &(struct sim_note){
+				  .type = SIM_NOTE_RECEIVED,
+				  .side = s,
+				  .wc = wc,
+				  .data = s->recv == NULL ? NULL : s->recv + slot * recv_bytes(w),
+			  });
+	if (delay == 0) {
+		sim_load_post_recv(w, s, slot, s->recv_epoch);
+		return;
+	}
+	delay = 1 + san_prng_u64(&w->load->prng) % delay;
+	sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
+		     (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS | slot));
+}
+
+/* ---- completions ---- */
+
+static bool
+is_measured(const struct sim_world *w)
+{
+	uint64_t at = w->now_ns - w->load_ns;
+
+	return w->conf.load.ops != 0 ||
+		(at >= w->conf.run.warmup_ns && at <= w->conf.run.duration_ns);
+}
+
+static void
+on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
+{
+	uint32_t slot = wc->wr_id & ((1u << SLOT_BITS) - 1);
+	struct sim_op *op;
+
+	if (!s->initiates || slot >= w->conf.load.depth ||
+	    s->ops[slot].state != SIM_OP_POSTED ||
+	    s->ops[slot].seq != wc->wr_id >> SLOT_BITS) {
+		sim_world_fail(w, "complete", "side %u: completion of %#lx, which is not posted",
+			       s->id, (unsigned long)wc->wr_id);
+		return;
+	}
+	op = &s->ops[slot];
+	sim_check_note(w, &(struct sim_note){
+				  .type = SIM_NOTE_COMPLETED,
+				  .side = s,
+				  .op = op,
+				  .wc = wc,
+			  });
+	if (wc->status == SAN_ST_OK && is_measured(w)) {
+		s->bytes_done += op->len;
+		s->ops_done++;
+		app_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
+	}
+	if (wc->status != SAN_ST_OK) {
+		s->nb_failed++;
+		w->stats.nb_ops_failed++;
+	}
+	w->longest_silence_ns = RTE_MAX(w->longest_silence_ns, w->now_ns - s->last_ns);
+	s->nb_done++;
+	s->last_ns = w->now_ns;
+	w->load->last_done_ns = w->now_ns;
+	w->load->nb_pending--;
+	/* the target's slot is for the next one */
+	if (op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM)
+		memset(sim_slot(w, sim_peer(w, s), slot), SIM_POISON_BYTE, op->len);
+	op->state = SIM_OP_FREE;
+	s->free[s->nb_free++] = (uint16_t)slot;
+}
+
+void
+sim_load_completions(struct sim_world *w, struct sim_host *h)
+{
+	struct san_ulp_wc wc[POLL_BATCH];
+	uint32_t i, n;
+
+	while ((n = san_ulp_cq_poll(h->recv_cq, wc, POLL_BATCH)) != 0)
+		for (i = 0; i < n && !w->failed; i++)
+			on_recv(w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]],
+				&wc[i]);
+	while ((n = san_ulp_cq_poll(h->send_cq, wc, POLL_BATCH)) != 0) {
+		for (i = 0; i < n && !w->failed; i++)
+			on_done(w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]],
+				&wc[i]);
+		for (i = 0; i < n && !w->failed; i++)
+			sim_load_post(w,
+				      &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]]);
+	}
+}

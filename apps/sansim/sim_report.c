@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "sim_jain.h"
+#include "sim_load.h"
+#include "sim_report.h"
+
+#define SERIES_FLOWS 64
+
+/** A figure: its key, and how it is got. */
+struct figure {
+	const char *key;
+	uint64_t value;
+};
+
+uint32_t
+sim_report_jain(const struct sim_world *w)
+{
+	const struct sim_load *ld = w->load;
+	uint64_t *x = calloc(ld->nb_sides, sizeof(*x));
+	uint32_t i, n = 0, jain = 0;
+
+	if (x == NULL)
+		return 0;
+	for (i = 0; i < ld->nb_sides; i++)
+		if (ld->sides[i].initiates)
+			x[n++] = ld->sides[i].bytes_done;
+	jain = sim_jain_ppm(x, n);
+	free(x);
+	return jain;
+}
+
+static uint64_t
+measured_ns(const struct sim_world *w)
+{
+	const struct sim_load *ld = w->load;
+
+	if (w->conf.load.ops != 0)
+		return ld->last_done_ns > w->load_ns ? ld->last_done_ns - w->load_ns : 1;
+	return w->conf.run.duration_ns - w->conf.run.warmup_ns;
+}
+
+struct sums {
+	struct san_pdl_stats pdl;
+	struct san_tl_stats tl;
+	uint64_t cam_high, cam_inserts, cam_rejects, inflight_high, held_high;
+	uint64_t queue_high, queue_full, lost, marked, pkts, bytes;
+	uint64_t side_min, side_max; /* bytes of the slowest and fastest initiator */
+};
+
+static void
+sum_host(struct sums *s, const struct sim_host *h)
+{
+	const struct san_pdl *pdl = san_core_pdl(h->core);
+	const struct san_tl *tl = san_core_tl(h->core);
+
+	s->pdl.nb_rtx += pdl->stats.nb_rtx;
+	s->pdl.nb_early += pdl->stats.nb_early;
+	s->pdl.nb_tlp += pdl->stats.nb_tlp;
+	s->pdl.nb_rto += pdl->stats.nb_rto;
+	s->pdl.nb_failed += pdl->stats.nb_failed;
+	s->pdl.nb_ack_tx += pdl->stats.nb_ack_tx;
+	s->pdl.nb_path_changes += pdl->stats.nb_path_changes;
+	s->pdl.nb_cc_cuts += pdl->stats.nb_cc_cuts;
+	s->pdl.nb_budget_waits += pdl->stats.nb_budget_waits;
+	s->tl.nb_grants += tl->stats.nb_grants;
+	s->tl.nb_grants_lapsed += tl->stats.nb_grants_lapsed;
+	s->tl.nb_rnr_tx += tl->stats.nb_rnr_tx;
+	s->tl.nb_red += tl->stats.nb_red;
+	s->tl.budget_high = RTE_MAX(s->tl.budget_high, tl->stats.budget_high);
+	s->cam_high = RTE_MAX(s->cam_high, tl->cam.nb_high);
+	s->cam_inserts += tl->cam.nb_inserts;
+	s->cam_rejects += tl->cam.nb_rejects;
+	s->inflight_high = RTE_MAX(s->inflight_high, h->inflight_high);
+}
+
+static void
+sum_up(const struct sim_world *w, struct sums *s)
+{
+	const struct sim_load *ld = w->load;
+	uint32_t i;
+
+	*s = (struct sums){.side_min = UINT64_MAX};
+	for (i = 0; i < w->nb_hosts; i++)
+		if (w->hosts[i].core != NULL)
+			sum_host(s, &w->hosts[i]);
+	for (i = 0; i < w->nb_links; i++) {
+		const struct sim_link *l = &w->links[i];
+
+		s->pkts += l->nb_pkts;
+		s->bytes += l->nb_bytes;
+		s->queue_full += l->nb_full;
+		s->lost += l->nb_lost;
+		s->marked += l->nb_marked;
+		if (l->from >= w->nb_hosts)
+			s->queue_high = RTE_MAX(s->queue_high, l->high_bytes);
+	}
+	for (i = 0; i < ld->nb_sides; i++) {
+		if (!ld->sides[i].initiates)
+			continue;
+		s->side_min = RTE_MIN(s->side_min, ld->sides[i].bytes_done);
+		s->side_max = RTE_MAX(s->side_max, ld->sides[i].bytes_done);
+	}
+}
+
+static uint64_t
+sum_bytes(const struct sim_world *w)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->load->nb_sides; i++)
+		sum += w->load->sides[i].bytes_done;
+	return sum;
+}
+
+static void
+put(FILE *out, const struct figure *f, size_t n, const char *fmt, const char *between)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		fputs(i > 0 ? between : "", out);
+		fprintf(out, fmt, f[i].key, f[i].value);
+	}
+}
+
+static size_t
+collect(const struct sim_world *w, struct figure *f)
+{
+	struct app_hist_summary c;
+	uint64_t ns = measured_ns(w), bytes = sum_bytes(w);
+	struct sums s;
+	size_t n = 0;
+
+	sum_up(w, &s);
+	app_hist_summarize(&w->load->hist, &c);
+#define PUT(k, v) f[n++] = (struct figure){k, v}
+	PUT("seed", w->conf.run.seed);
+	PUT("events", w->stats.nb_events);
+	PUT("virtual_ns", w->now_ns);
+	PUT("measured_ns", ns);
+	PUT("connections", w->stats.nb_conns / 2);
+	PUT("broken", w->stats.nb_broken);
+	PUT("faults", w->stats.nb_faults);
+	PUT("ops", w->stats.nb_ops);
+	PUT("ops_failed", w->stats.nb_ops_failed);
+	PUT("bytes", bytes);
+	PUT("goodput_mbps", bytes * 8000 / ns);
+	PUT("jain_ppm", sim_report_jain(w));
+	PUT("side_bytes_min", s.side_min == UINT64_MAX ? 0 : s.side_min);
+	PUT("side_bytes_max", s.side_max);
+	PUT("completion_mean_ns", c.mean_ns);
+	PUT("completion_min_ns", c.min_ns);
+	PUT("completion_p50_ns", c.p50_ns);
+	PUT("completion_p99_ns", c.p99_ns);
+	PUT("completion_p999_ns", c.p999_ns);
+	PUT("completion_max_ns", c.max_ns);
+	PUT("last_completion_ns",
+	    w->load->last_done_ns > w->load_ns ? w->load->last_done_ns - w->load_ns : 0);
+	PUT("longest_silence_ns", w->longest_silence_ns);
+	PUT("packets", s.pkts);
+	PUT("wire_bytes", s.bytes);
+	PUT("switch_drops", s.queue_full);
+	PUT("fault_drops", s.lost);
+	PUT("marked", s.marked);
+	PUT("queue_high_bytes", s.queue_high);
+	PUT("retransmissions", s.pdl.nb_rtx);
+	PUT("early", s.pdl.nb_early);
+	PUT("tail_probes", s.pdl.nb_tlp);
+	PUT("timeouts", s.pdl.nb_rto);
+	PUT("retries_exceeded", s.pdl.nb_failed);
+	PUT("acks", s.pdl.nb_ack_tx);
+	PUT("path_changes", s.pdl.nb_path_changes);
+	PUT("cc_cuts", s.pdl.nb_cc_cuts);
+	PUT("inflight_high_pkts", s.inflight_high);
+	PUT("budget_waits", s.pdl.nb_budget_waits);
+	PUT("grants", s.tl.nb_grants);
+	PUT("grants_lapsed", s.tl.nb_grants_lapsed);
+	PUT("grant_high_bytes", s.tl.budget_high);
+	PUT("rnr", s.tl.nb_rnr_tx);
+	PUT("red_zone", s.tl.nb_red);
+	PUT("cam_high", s.cam_high);
+	PUT("cam_inserts", s.cam_inserts);
+	PUT("cam_rejects", s.cam_rejects);
+#undef PUT
+	return n;
+}
+
+void
+sim_report_text(const struct sim_world *w, FILE *out)
+{
+	struct figure f[64];
+
+	put(out, f, collect(w, f), "%-24s %" PRIu64, "\n");
+	fprintf(out, "\n%-24s %016" PRIx64 "\n", "trace_hash", w->hash);
+	if (w->failed)
+		fprintf(out, "%-24s %s\n", "failed", w->why);
+}
+
+void
+sim_report_json(const struct sim_world *w, FILE *out)
+{
+	struct figure f[64];
+
+	fputs("{", out);
+	put(out, f, collect(w, f), "\"%s\": %" PRIu64, ", ");
+	fprintf(out, ", \"trace_hash\": \"%016" PRIx64 "\", \"failed\": %s}\n", w->hash,
+		w->failed ? "true" : "false");
+}
+
+/* ---- time series ---- */
+
+static uint64_t
+queued_most(const struct sim_world *w)
+{
+	uint64_t most = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->nb_links; i++)
+		if (w->links[i].from >= w->nb_hosts)
+			most = RTE_MAX(most, sim_link_backlog(&w->links[i], w->now_ns));
+	return most;
+}
+
+static void
+series_head(const struct sim_world *w)
+{
+	uint32_t i;
+
+	fputs("time_ns,queue_bytes,bytes,inflight,cam", w->series);
+	for (i = 0; i < RTE_MIN(w->conf.load.connections, (uint32_t)SERIES_FLOWS); i++)
+		fprintf(w->series, ",flow%u", i);
+	fputc('\n', w->series);
+}
+
+void
+sim_report_series(struct sim_world *w)
+{
+	const struct sim_load *ld = w->load;
+	uint64_t inflight = 0, cam = 0;
+	uint32_t i;
+
+	if (ftell(w->series) == 0)
+		series_head(w);
+	for (i = 0; i < w->nb_hosts; i++) {
+		if (w->hosts[i].core == NULL)
+			continue;
+		inflight += san_core_pdl(w->hosts[i].core)->inflight;
+		cam += san_core_tl(w->hosts[i].core)->cam.nb_used;
+	}
+	fprintf(w->series, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+		w->now_ns - w->load_ns, queued_most(w), sum_bytes(w), inflight, cam);
+	for (i = 0; i < RTE_MIN(w->conf.load.connections, (uint32_t)SERIES_FLOWS); i++)
+		fprintf(w->series, ",%" PRIu64,
+			ld->sides[SIM_SIDES * i].bytes_done);
+	fputc('\n', w->series);
+}

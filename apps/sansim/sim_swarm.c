@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "san_time.h"
+#include "sim_eal.h"
+#include "sim_swarm.h"
+#include "sim_world.h"
+
+#define WORKERS_MAX   16
+#define RUN_SECONDS   120 /* of real time: a run that takes longer does not end */
+#define SHRINK_ROUNDS 4
+
+/** What a worker says of a run; less than PIPE_BUF, so that it comes whole. */
+struct verdict {
+	uint64_t index;
+	uint64_t nb_events, nb_faults, nb_ops, nb_broken;
+	bool failed;
+	char why[256];
+};
+
+struct worker {
+	pid_t pid;
+	int fd;           /* verdicts */
+	uint64_t next;    /* its run now */
+	uint64_t since_s; /* when that began */
+	bool open;
+};
+
+struct campaign {
+	const struct sim_swarm_conf *conf;
+	struct worker workers[WORKERS_MAX];
+	struct sim_swarm_sum sum;
+	uint64_t began_s;
+};
+
+static uint64_t
+seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec;
+}
+
+/* ---- in a worker ---- */
+
+static void
+run_one(const struct sim_conf *conf, struct verdict *v)
+{
+	static const struct sim_watch no_watch;
+	struct sim_world *w;
+
+	if (sim_world_create(conf, &no_watch, &w) != 0) {
+		v->failed = true;
+		snprintf(v->why, sizeof(v->why), "the simulation could not be built");
+		return;
+	}
+	sim_world_run(w);
+	v->failed = w->failed;
+	v->nb_events = w->stats.nb_events;
+	v->nb_faults = w->stats.nb_faults;
+	v->nb_ops = w->stats.nb_ops;
+	v->nb_broken = w->stats.nb_broken;
+	snprintf(v->why, sizeof(v->why), "%.*s", (int)sizeof(v->why) - 1, w->why);
+	sim_world_destroy(w);
+}
+
+/* A child that tells its verdicts to the returned descriptor. */
+static pid_t
+spawn(int *fd)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe(ends) != 0)
+		return -1;
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		*fd = ends[1];
+		sim_eal_init(SIM_EAL_SWARM_MB);
+		return 0;
+	}
+	close(ends[1]);
+	*fd = ends[0];
+	if (pid < 0)
+		close(ends[0]);
+	return pid;
+}
+
+static void
+work(const struct sim_swarm_conf *conf, int fd, uint64_t next)
+{
+	struct sim_conf run;
+
+	for (; conf->nb_runs == 0 || next < conf->nb_runs; next += conf->nb_workers) {
+		struct verdict v = {.index = next};
+
+		sim_swarm_draw(conf->seed + next, &run);
+		run_one(&run, &v);
+		if (write(fd, &v, sizeof(v)) != sizeof(v))
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- one run, for shrinking and for the command line ---- */
+
+static int
+reap(pid_t pid, int fd, struct verdict *v)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int status;
+
+	if (poll(&p, 1, RUN_SECONDS * 1000) == 0) {
+		kill(pid, SIGKILL);
+		snprintf(v->why, sizeof(v->why), "the run does not end");
+	} else if (read(fd, v, sizeof(*v)) != sizeof(*v)) {
+		snprintf(v->why, sizeof(v->why), "the process died; see above");
+	}
+	close(fd);
+	waitpid(pid, &status, 0);
+	return v->failed ? -EIO : 0;
+}
+
+int
+sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len)
+{
+	struct verdict v = {.failed = true};
+	struct sim_conf own = *conf;
+	pid_t pid;
+	int fd, rc;
+
+	rc = sim_conf_check(&own, why, len);
+	if (rc != 0)
+		return 0; /* not a scenario: nothing fails */
+	pid = spawn(&fd);
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		v.failed = false;
+		run_one(&own, &v);
+		_exit(write(fd, &v, sizeof(v)) == sizeof(v) ? 0 : 1);
+	}
+	rc = reap(pid, fd, &v);
+	snprintf(why, len, "%s", v.why);
+	if (sum != NULL) {
+		sum->nb_runs++;
+		sum->nb_failed += rc != 0;
+		sum->nb_events += v.nb_events;
+		sum->nb_faults += v.nb_faults;
+		sum->nb_ops += v.nb_ops;
+	}
+	return rc;
+}
+
+/* ---- shrinking ---- */
+
+static bool
+still_fails(const struct sim_conf *conf)
+{
+	char why[256];
+	int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
+	bool fails;
+
+	dup2(null, STDERR_FILENO);
+	fails = sim_swarm_try(conf, NULL, why, sizeof(why)) != 0;
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(null);
+	return fails;
+}
+
+static bool
+drop_fault(struct sim_conf *c, uint32_t i)
+{
+	struct sim_conf less = *c;
+
+	if (i >= less.nb_faults)
+		return false;
+	less.nb_faults--;
+	memmove(&less.faults[i], &less.faults[i + 1],
+		(less.nb_faults - i) * sizeof(less.faults[0]));
+	if (!still_fails(&less))
+		return false;
+	*c = less;
+	return true;
+}
+
+/* Each takes something away; false: there is nothing of it. */
+static bool
+less_ops(struct sim_conf *c)
+{
+	c->load.ops /= 2;
+	return c->load.ops != 0;
+}
+
+static bool
+less_connections(struct sim_conf *c)
+{
+	c->load.connections /= 2;
+	return c->load.connections != 0;
+}
+
+static bool
+less_depth(struct sim_conf *c)
+{
+	c->load.depth /= 2;
+	return c->load.depth != 0;
+}
+
+static bool
+less_bytes(struct sim_conf *c)
+{
+	c->load.size_max /= 2;
+	return c->load.size_max >= c->load.size_min;
+}
+
+static bool
+one_way(struct sim_conf *c)
+{
+	bool was = c->load.both_ways;
+
+	c->load.both_ways = false;
+	return was;
+}
+
+static bool
+as_pair(struct sim_conf *c)
+{
+	bool was = c->topo.type != SIM_TOPO_PAIR;
+
+	c->topo.type = SIM_TOPO_PAIR;
+	c->topo.hosts = 2;
+	return was;
+}
+
+static bool
+less_hosts(struct sim_conf *c)
+{
+	if (c->topo.type == SIM_TOPO_PAIR || c->topo.hosts < 3)
+		return false;
+	c->topo.hosts = RTE_MAX(2u, c->topo.hosts / 2);
+	c->topo.leaves = RTE_MIN(c->topo.leaves, c->topo.hosts);
+	return true;
+}
+
+static bool
+plain_clock(struct sim_conf *c)
+{
+	bool was = c->host.clock_ppm_range + c->host.poll_ns != 0;
+
+	c->host.clock_ppm_range = 0;
+	c->host.poll_ns = 0;
+	return was;
+}
+
+static bool
+no_side_shows(struct sim_conf *c)
+{
+	bool was = c->load.revoke_ns + c->load.recv_delay_ns + c->load.bad_ppm +
+			c->load.start_step_ns !=
+		0;
+
+	c->load.revoke_ns = c->load.recv_delay_ns = c->load.start_step_ns = 0;
+	c->load.bad_ppm = 0;
+	return was;
+}
+
+static bool
+all_ordered(struct sim_conf *c)
+{
+	bool was = c->load.unordered_ppm != 0;
+
+	c->load.unordered_ppm = 0;
+	return was;
+}
+
+static bool
+drop_kind(struct sim_conf *c, uint32_t kind)
+{
+	struct sim_conf less = *c;
+
+	less.load.weights[kind] = 0;
+	if (c->load.weights[kind] == 0 || !still_fails(&less))
+		return false;
+	*c = less;
+	return true;
+}
+
+void
+sim_swarm_shrink(struct sim_conf *conf)
+{
+	static bool (*const steps[])(struct sim_conf *) = {
+		less_connections, less_ops, less_hosts, as_pair, less_depth,
+		less_bytes, one_way, plain_clock, no_side_shows, all_ordered,
+	};
+	bool changed = true;
+	uint32_t round, i;
+
+	for (round = 0; changed && round < SHRINK_ROUNDS; round++) {
+		changed = false;
+		for (i = conf->nb_faults; i-- > 0;)
+			changed |= drop_fault(conf, i);
+		for (i = 0; i < SIM_KINDS; i++)
+			changed |= drop_kind(conf, i);
+		for (i = 0; i < RTE_DIM(steps); i++) {
+			struct sim_conf less = *conf;
+
+			while (steps[i](&less) && still_fails(&less)) {
+				*conf = less;
+				changed = true;
+			}
+		}
+	}
+}
+
+/* ---- the campaign ---- */
+
+static void
+report_failure(struct campaign *c, uint64_t index, const char *why)
+{
+	struct sim_conf conf;
+	FILE *f;
+
+	c->sum.nb_failed++;
+	printf("FAILED: %s\n  repeat: %s --swarm-seed %" PRIu64 "\n", why, c->conf->program,
+	       c->conf->seed + index);
+	if (c->conf->seeds != NULL && (f = fopen(c->conf->seeds, "a")) != NULL) {
+		fprintf(f, "%" PRIu64 "\n", c->conf->seed + index);
+		fclose(f);
+	}
+	if (c->conf->shrink) {
+		char path[64];
+
+		sim_swarm_draw(c->conf->seed + index, &conf);
+		sim_swarm_shrink(&conf);
+		snprintf(path, sizeof(path), "sansim-%" PRIu64 ".ini", c->conf->seed + index);
+		f = fopen(path, "w");
+		if (f != NULL) {
+			sim_conf_print(&conf, f);
+			fclose(f);
+			printf("  shorter: %s --scenario %s\n", c->conf->program, path);
+		}
+	}
+	fflush(stdout);
+}
+
+static bool
+is_time_over(const struct campaign *c)
+{
+	return c->conf->seconds != 0 && seconds() - c->began_s >= c->conf->seconds;
+}
+
+static bool
+start_worker(struct campaign *c, struct worker *wk, uint64_t next)
+{
+	wk->open = false;
+	if ((c->conf->nb_runs != 0 && next >= c->conf->nb_runs) || is_time_over(c))
+		return true;
+	wk->next = next;
+	wk->since_s = seconds();
+	wk->pid = spawn(&wk->fd);
+	if (wk->pid == 0)
+		work(c->conf, wk->fd, next);
+	wk->open = wk->pid > 0;
+	return wk->open;
+}
+
+static void
+stop_worker(struct worker *wk)
+{
+	int status;
+
+	kill(wk->pid, SIGKILL);
+	waitpid(wk->pid, &status, 0);
+	close(wk->fd);
+	wk->open = false;
+}
+
+static void
+take_verdict(struct campaign *c, struct worker *wk)
+{
+	struct verdict v;
+	bool more = read(wk->fd, &v, sizeof(v)) == sizeof(v);
+
+	if (!more) {
+		uint64_t next = wk->next;
+		bool done = c->conf->nb_runs != 0 && next >= c->conf->nb_runs;
+
+		stop_worker(wk);
+		if (done)
+			return;
+		c->sum.nb_runs++;
+		report_failure(c, next, "the process died; see above");
+		start_worker(c, wk, next + c->conf->nb_workers);
+		return;
+	}
+	wk->next = v.index + c->conf->nb_workers;
+	wk->since_s = seconds();
+	c->sum.nb_runs++;
+	c->sum.nb_events += v.nb_events;
+	c->sum.nb_faults += v.nb_faults;
+	c->sum.nb_ops += v.nb_ops;
+	c->sum.nb_broken += v.nb_broken;
+	if (v.failed)
+		report_failure(c, v.index, v.why);
+}
+
+static void
+watch_hang(struct campaign *c, struct worker *wk)
+{
+	uint64_t next = wk->next;
+
+	if (seconds() - wk->since_s < RUN_SECONDS)
+		return;
+	stop_worker(wk);
+	c->sum.nb_runs++;
+	report_failure(c, next, "the run does not end");
+	start_worker(c, wk, next + c->conf->nb_workers);
+}
+
+static bool
+wait_some(struct campaign *c)
+{
+	struct pollfd p[WORKERS_MAX];
+	uint32_t i, n = 0;
+
+	for (i = 0; i < c->conf->nb_workers; i++) {
+		p[i] = (struct pollfd){.fd = c->workers[i].open ? c->workers[i].fd : -1,
+				       .events = POLLIN};
+		n += c->workers[i].open;
+	}
+	if (n == 0)
+		return false;
+	poll(p, c->conf->nb_workers, 1000);
+	for (i = 0; i < c->conf->nb_workers; i++) {
+		if (!c->workers[i].open)
+			continue;
+		if (p[i].revents != 0)
+			take_verdict(c, &c->workers[i]);
+		else
+			watch_hang(c, &c->workers[i]);
+		if (c->workers[i].open && is_time_over(c))
+			stop_worker(&c->workers[i]);
+	}
+	return true;
+}
+
+uint64_t
+sim_swarm_run(const struct sim_swarm_conf *conf)
+{
+	struct campaign c = {.conf = conf, .began_s = seconds()};
+	uint32_t i;
+
+	for (i = 0; i < conf->nb_workers; i++)
+		start_worker(&c, &c.workers[i], i);
+	while (wait_some(&c))
+		;
+	printf("%" PRIu64 " runs, %" PRIu64 " failed, %" PRIu64 " packet events, %" PRIu64
+	       " faults, %" PRIu64 " requests, %" PRIu64 " connections broken, %" PRIu64 " s\n",
+	       c.sum.nb_runs, c.sum.nb_failed, c.sum.nb_events, c.sum.nb_faults, c.sum.nb_ops,
+	       c.sum.nb_broken, seconds() - c.began_s);
+	return c.sum.nb_failed;
+}

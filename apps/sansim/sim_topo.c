@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Who is connected with whom. Links are numbered so that none has to be
+ * searched: host h sends on 2h and receives on 2h + 1 (a pair shares one
+ * cable); behind those come the cables between switches, each two links.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_arp.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+
+#include "sim_world.h"
+
+#define ND_TARGET 8 /* of a neighbour solicitation: its target behind the ICMPv6 header */
+
+/* ---- building ---- */
+
+static void
+add_link(struct sim_world *w, const struct sim_link_conf *conf, uint32_t from, uint32_t to)
+{
+	struct sim_link *l = &w->links[w->nb_links];
+
+	*l = (struct sim_link){
+		.conf = conf,
+		.id = w->nb_links++,
+		.from = from,
+		.to = to,
+		.trace_if = -1,
+		/* a host's own queue is bounded by its loop (sim_host.c), not by drops */
+		.buffer_bytes = from < w->nb_hosts ? UINT32_MAX : conf->buffer_bytes,
+	};
+}
+
+static void
+add_cable(struct sim_world *w, const struct sim_link_conf *conf, uint32_t a, uint32_t b)
+{
+	add_link(w, conf, a, b);
+	add_link(w, conf, b, a);
+}
+
+static uint32_t
+hosts_per_edge(const struct sim_world *w)
+{
+	uint32_t edges = w->conf.topo.type == SIM_TOPO_DUMBBELL ? 2 : w->conf.topo.leaves;
+
+	return (w->nb_hosts + edges - 1) / edges;
+}
+
+/* The switch that a host hangs on, counted from 0. */
+static uint32_t
+edge_of(const struct sim_world *w, uint32_t host)
+{
+	return w->conf.topo.type == SIM_TOPO_STAR ? 0 : host / hosts_per_edge(w);
+}
+
+int
+sim_topo_create(struct sim_world *w)
+{
+	static const uint32_t switches[] = {
+		[SIM_TOPO_PAIR] = 0,
+		[SIM_TOPO_STAR] = 1,
+		[SIM_TOPO_DUMBBELL] = 2,
+	};
+	const struct sim_topo_conf *t = &w->conf.topo;
+	uint32_t i, k, first = t->hosts;
+
+	w->nb_hosts = t->hosts;
+	w->nb_switches = t->type == SIM_TOPO_LEAF_SPINE ? t->leaves + t->spines : switches[t->type];
+	w->links = calloc(2 * (t->hosts + 1 + (size_t)t->leaves * t->spines), sizeof(*w->links));
+	if (w->links == NULL)
+		return -ENOMEM;
+	if (t->type == SIM_TOPO_PAIR) {
+		add_cable(w, &w->conf.edge, 0, 1);
+		return 0;
+	}
+	for (i = 0; i < t->hosts; i++)
+		add_cable(w, &w->conf.edge, i, first + edge_of(w, i));
+	if (t->type == SIM_TOPO_DUMBBELL)
+		add_cable(w, &w->conf.core, first, first + 1);
+	if (t->type == SIM_TOPO_LEAF_SPINE)
+		for (i = 0; i < t->leaves; i++)
+			for (k = 0; k < t->spines; k++)
+				add_cable(w, &w->conf.core, first + i, first + t->leaves + k);
+	return 0;
+}
+
+struct sim_link *
+sim_topo_uplink(struct sim_world *w, uint32_t host)
+{
+	return &w->links[w->conf.topo.type == SIM_TOPO_PAIR ? host : 2 * host];
+}
+
+/* ---- forwarding ---- */
+
+/*
+ * Whom a packet is for. A question for a neighbour goes to the one that is asked
+ * for, as in fabrics that suppress floods: thousands of hosts need no copy.
+ */
+static uint32_t
+destination(const struct sim_world *w, const struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const uint8_t *ip = (const uint8_t *)(eth + 1);
+	uint32_t id;
+
+	if (!rte_is_multicast_ether_addr(&eth->dst_addr)) {
+		memcpy(&id, &eth->dst_addr.addr_bytes[2], sizeof(id));
+		return rte_be_to_cpu_32(id);
+	}
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP)) {
+		id = ((const struct rte_arp_hdr *)(const void *)ip)->arp_data.arp_tip;
+		return (rte_be_to_cpu_32(id) & 0xffffff) - 1;
+	}
+	if (m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + ND_TARGET + 16)
+		return w->nb_hosts;
+	memcpy(&id, ip + sizeof(struct rte_ipv6_hdr) + ND_TARGET + 12, sizeof(id));
+	return rte_be_to_cpu_32(id) - 1;
+}
+
+/* Of the equal ways from *sw* to *host* the one of the packet's flow. */
+static struct sim_link *
+route(struct sim_world *w, uint32_t sw, uint32_t host, const struct rte_mbuf *m)
+{
+	const struct sim_topo_conf *t = &w->conf.topo;
+	uint32_t own = sw - w->nb_hosts, want = edge_of(w, host);
+	uint32_t trunks = 2 * w->nb_hosts;
+
+	if (own == want)
+		return &w->links[2 * host + 1];
+	if (t->type == SIM_TOPO_DUMBBELL)
+		return &w->links[trunks + own];
+	if (own >= t->leaves) /* a spine: down to the host's leaf */
+		return &w->links[trunks + 2 * (want * t->spines + own - t->leaves) + 1];
+	return &w->links[trunks + 2 * (own * t->spines + sim_pkt_flow(m) % t->spines)];
+}
+
+void
+sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
+{
+	uint32_t host;
+
+	if (l->to < w->nb_hosts) {
+		sim_host_rx(w, &w->hosts[l->to], m);
+		return;
+	}
+	host = destination(w, m); /* of a corrupted packet that may be anybody */
+	if (host >= w->nb_hosts) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	sim_link_send(w, route(w, l->to, host, m), m);
+}
+
+/* ---- places ---- */
+
+struct place {
+	uint32_t first, last; /* nodes */
+	bool from, to;        /* links from them, links to them */
+	bool trunk;           /* only between switches */
+};
+
+static bool
+parse_place(const struct sim_world *w, const char *where, struct place *p)
+{
+	const struct sim_topo_conf *t = &w->conf.topo;
+	const char *dir = strrchr(where, ':');
+	unsigned int n;
+
+	*p = (struct place){.last = w->nb_hosts + w->nb_switches - 1, .from = true, .to = true};
+	if (dir != NULL && (strcmp(dir, ":up") == 0 || strcmp(dir, ":down") == 0)) {
+		p->from = dir[1] == 'u';
+		p->to = !p->from;
+	}
+	if (strcmp(where, "all") == 0)
+		return true;
+	if (sscanf(where, "host:%u", &n) == 1 && n < w->nb_hosts) {
+		p->first = p->last = n;
+		return true;
+	}
+	if (t->type == SIM_TOPO_LEAF_SPINE && sscanf(where, "spine:%u", &n) == 1 && n < t->spines) {
+		p->first = p->last = w->nb_hosts + t->leaves + n;
+		return true;
+	}
+	if (t->type == SIM_TOPO_DUMBBELL && strncmp(where, "trunk", 5) == 0) {
+		p->first = p->last = w->nb_hosts;
+		p->trunk = true;
+		return true;
+	}
+	return false;
+}
+
+bool
+sim_topo_is_place(const struct sim_world *w, const char *where)
+{
+	struct place p;
+
+	return parse_place(w, where, &p);
+}
+
+struct sim_link *
+sim_topo_match(struct sim_world *w, const char *where, uint32_t *i)
+{
+	struct place p;
+
+	if (!parse_place(w, where, &p))
+		return NULL;
+	while (*i < w->nb_links) {
+		struct sim_link *l = &w->links[(*i)++];
+
+		if (p.trunk && (l->from < w->nb_hosts || l->to < w->nb_hosts))
+			continue;
+		if ((p.from && l->from >= p.first && l->from <= p.last) ||
+		    (p.to && l->to >= p.first && l->to <= p.last))
+			return l;
+	}
+	return NULL;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The loop, and the life of a run: build, connect, load, settle, disconnect,
+ * look at what is left.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_hash.h>
+#include <rte_mbuf.h>
+
+#include "sim_check.h"
+#include "sim_load.h"
+#include "sim_report.h"
+#include "sim_world.h"
+
+#define CONNECT_LIMIT_NS (60 * SAN_NS_PER_S)
+#define LOOK_NS          (100 * SAN_NS_PER_US) /* between looks whether a phase is over */
+#define QUIET_NS         (20 * SAN_NS_PER_S) /* time-wait and resting numbers end */
+#define MBUFS_MIN        4096
+#define MBUFS_MAX        262144
+#define CAM_ENTRIES      65536
+#define MBUF_CACHE       256
+
+enum sample_port {
+	SAMPLE_SERIES,
+	SAMPLE_PROGRESS,
+};
+
+void
+sim_world_fail(struct sim_world *w, const char *check, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (w->failed)
+		return;
+	w->failed = true;
+	n = snprintf(w->why, sizeof(w->why), "%s: at %.9f s: ", check, (double)w->now_ns / 1e9);
+	va_start(ap, fmt);
+	vsnprintf(&w->why[n], sizeof(w->why) - (size_t)n, fmt, ap);
+	va_end(ap);
+}
+
+void
+sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
+	     uint16_t port, void *arg)
+{
+	sim_events_push(&w->events, &(struct sim_event){
+					    .at_ns = at_ns,
+					    .arg = arg,
+					    .obj = obj,
+					    .kind = (uint16_t)kind,
+					    .port = port,
+				    });
+}
+
+/* ---- one event ---- */
+
+static uint64_t
+mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
+	return h ^ (h >> 32);
+}
+
+/* Where, when, and what: headers, and the ICRC at the end, which covers the rest. */
+static void
+trace_hash(struct sim_world *w, const struct sim_event *ev)
+{
+	const struct rte_mbuf *m = ev->arg;
+	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint64_t h = mix(mix(w->hash, ev->at_ns), (uint64_t)ev->obj << 32 | m->data_len), v;
+	uint32_t i, end = RTE_MIN(m->data_len, 96u);
+
+	for (i = 0; i + sizeof(v) <= end; i += sizeof(v)) {
+		memcpy(&v, &b[i], sizeof(v));
+		h = mix(h, v);
+	}
+	memcpy(&v, &b[m->data_len - sizeof(v)], sizeof(v));
+	w->hash = mix(h, v);
+}
+
+static void
+on_sample(struct sim_world *w, uint16_t port)
+{
+	uint64_t every = port == SAMPLE_SERIES ? w->conf.run.sample_ns : w->conf.run.stall_ns / 4;
+
+	if (port == SAMPLE_SERIES)
+		sim_report_series(w);
+	else
+		sim_check_sample(w);
+	if (!w->load->ending || w->load->nb_pending != 0)
+		sim_world_at(w, w->now_ns + RTE_MAX(every, 1u), SIM_EV_SAMPLE, 0, port, NULL);
+}
+
+bool
+sim_world_step(struct sim_world *w, uint64_t end_ns)
+{
+	struct sim_event ev;
+
+	if (w->failed || sim_events_next_ns(&w->events) > end_ns) {
+		w->now_ns = w->failed ? w->now_ns : end_ns;
+		return false;
+	}
+	sim_events_pop(&w->events, &ev);
+	w->now_ns = ev.at_ns;
+	switch (ev.kind) {
+	case SIM_EV_ARRIVE:
+		w->stats.nb_events++;
+		trace_hash(w, &ev);
+		sim_topo_arrive(w, &w->links[ev.obj], ev.arg);
+		break;
+	case SIM_EV_HOST:
+		if (w->hosts[ev.obj].run_at_ns == ev.at_ns)
+			sim_host_round(w, &w->hosts[ev.obj]);
+		break;
+	case SIM_EV_FAULT:
+		sim_fault_event(w, ev.obj, ev.port != 0);
+		break;
+	case SIM_EV_LOAD:
+		sim_load_event(w, ev.obj, ev.port, ev.arg);
+		break;
+	case SIM_EV_SAMPLE:
+		on_sample(w, ev.port);
+		break;
+	}
+	return true;
+}
+
+/* ---- a run ---- */
+
+static bool
+all_up(const struct sim_world *w)
+{
+	return w->load->nb_up + w->load->nb_over >= w->load->nb_sides;
+}
+
+static bool
+all_over(const struct sim_world *w)
+{
+	return w->load->nb_over == w->load->nb_sides;
+}
+
+/* Until *done* or the time; whether it is done. */
+static bool
+run_until(struct sim_world *w, bool (*done)(const struct sim_world *w), uint64_t end_ns)
+{
+	while (!done(w) && !w->failed && w->now_ns < end_ns) {
+		uint64_t look_ns = RTE_MIN(w->now_ns + LOOK_NS, end_ns);
+		uint64_t next_ns = sim_events_next_ns(&w->events);
+
+		if (next_ns > look_ns) /* nothing happens meanwhile */
+			look_ns = RTE_MIN(next_ns, end_ns);
+		while (sim_world_step(w, look_ns))
+			;
+	}
+	return done(w);
+}
+
+static bool
+never(const struct sim_world *w)
+{
+	(void)w;
+	return false;
+}
+
+static void
+start_load(struct sim_world *w)
+{
+	w->load_ns = w->now_ns;
+	w->unblocked_ns = w->now_ns;
+	sim_load_start(w);
+	sim_fault_arm(w);
+	if (w->series != NULL && w->conf.run.sample_ns != 0)
+		sim_world_at(w, w->now_ns, SIM_EV_SAMPLE, 0, SAMPLE_SERIES, NULL);
+	sim_world_at(w, w->now_ns, SIM_EV_SAMPLE, 0, SAMPLE_PROGRESS, NULL);
+}
+
+void
+sim_world_run(struct sim_world *w)
+{
+	if (!run_until(w, all_up, w->now_ns + CONNECT_LIMIT_NS))
+		sim_world_fail(w, "progress", "%u of %u sides connected", w->load->nb_up,
+			       w->load->nb_sides);
+	start_load(w);
+	run_until(w, sim_load_is_done, w->now_ns + w->conf.run.duration_ns);
+	sim_load_stop(w);
+	sim_fault_end(w);
+	if (!run_until(w, sim_load_is_done, w->now_ns + w->conf.run.settle_ns))
+		sim_world_fail(w, "progress", "%lu requests do not complete",
+			       (unsigned long)w->load->nb_pending);
+	sim_check_settled(w);
+	sim_load_disconnect_all(w);
+	if (!run_until(w, all_over, w->now_ns + w->conf.run.settle_ns))
+		sim_world_fail(w, "progress", "%u of %u sides do not end",
+			       w->load->nb_sides - w->load->nb_over, w->load->nb_sides);
+	run_until(w, never, w->now_ns + QUIET_NS);
+	if (w->failed)
+		return;
+	sim_load_release(w);
+	sim_check_end(w);
+}
+
+/* ---- building ---- */
+
+static uint32_t
+nb_mbufs(const struct sim_conf *conf)
+{
+	uint64_t n = MBUFS_MIN + (uint64_t)conf->topo.hosts * 64 + conf->load.connections * 16ull +
+		2ull * conf->edge.buffer_bytes / conf->host.mtu;
+
+	return (uint32_t)RTE_MIN(n, (uint64_t)MBUFS_MAX);
+}
+
+uint32_t
+sim_world_mb(const struct sim_conf *conf)
+{
+	uint64_t own = (uint64_t)conf->host.mbufs * conf->topo.hosts;
+	uint64_t cam = conf->host.cam != 0 ? conf->host.cam : CAM_ENTRIES;
+
+	return (uint32_t)(128 + (nb_mbufs(conf) + own) * (conf->host.mtu + 1024ull) / 1000000 +
+			  cam / 4096);
+}
+
+static int
+create_pools(struct sim_world *w)
+{
+	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
+
+	w->pool = rte_pktmbuf_pool_create("network", nb_mbufs(&w->conf), MBUF_CACHE, SAN_PKT_PRIV_SIZE,
+					  (uint16_t)(RTE_PKTMBUF_HEADROOM + w->conf.host.mtu + 64),
+					  SOCKET_ID_ANY);
+	w->cam = san_cam_table_create("cam", cam, SOCKET_ID_ANY);
+	if (w->pool == NULL || w->cam == NULL)
+		return -ENOMEM;
+	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
+	return w->hosts == NULL ? -ENOMEM : 0;
+}
+
+static int
+open_watch(struct sim_world *w, const struct sim_watch *watch)
+{
+	struct sim_link *l;
+	uint32_t i = 0;
+	char name[32];
+	int rc;
+
+	if (watch->series_path != NULL) {
+		w->series = fopen(watch->series_path, "w");
+		if (w->series == NULL)
+			return -errno;
+	}
+	if (watch->trace_path == NULL)
+		return 0;
+	rc = sim_trace_open(watch->trace_path, &w->trace);
+	if (rc != 0)
+		return rc;
+	while ((l = sim_topo_match(w, watch->trace_where, &i)) != NULL) {
+		snprintf(name, sizeof(name), "%u-%u", l->from, l->to);
+		l->trace_if = sim_trace_interface(w->trace, name, 0);
+	}
+	return 0;
+}
+
+static int
+build(struct sim_world *w, const struct sim_watch *watch)
+{
+	uint32_t i;
+	int rc;
+
+	rc = sim_topo_create(w);
+	if (rc == 0)
+		rc = create_pools(w);
+	if (rc == 0)
+		rc = sim_fault_create(w);
+	if (rc == 0)
+		rc = open_watch(w, watch);
+	if (rc == 0)
+		rc = sim_load_create(w);
+	if (rc == 0)
+		rc = sim_check_create(w);
+	for (i = 0; i < w->nb_hosts && rc == 0; i++)
+		rc = sim_host_create(w, i);
+	return rc;
+}
+
+int
+sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
+		 struct sim_world **out)
+{
+	struct sim_world *w = calloc(1, sizeof(*w));
+	int rc;
+
+	if (w == NULL)
+		return -ENOMEM;
+	w->conf = *conf;
+	san_prng_seed(&w->prng, conf->run.seed);
+	sim_events_init(&w->events);
+	rc = build(w, watch);
+	if (rc != 0) {
+		fprintf(stderr, "sansim: %s\n", strerror(-rc));
+		sim_world_destroy(w);
+		return rc;
+	}
+	*out = w;
+	return 0;
+}
+
+static int
+close_watch(struct sim_world *w)
+{
+	int rc = 0;
+
+	if (w->trace != NULL)
+		rc = sim_trace_close(w->trace);
+	if (w->series != NULL && (fflush(w->series) != 0 || ferror(w->series)))
+		rc = -EIO;
+	if (w->series != NULL)
+		fclose(w->series);
+	return rc;
+}
+
+int
+sim_world_destroy(struct sim_world *w)
+{
+	struct sim_event ev;
+	uint32_t i;
+	int rc = close_watch(w);
+
+	for (i = 0; w->hosts != NULL && i < w->nb_hosts; i++)
+		sim_host_destroy(w, &w->hosts[i]);
+	while (sim_events_pop(&w->events, &ev))
+		if (ev.kind == SIM_EV_ARRIVE)
+			rte_pktmbuf_free(ev.arg);
+	sim_events_fini(&w->events);
+	sim_check_destroy(w);
+	sim_load_destroy(w);
+	free(w->hosts);
+	free(w->links);
+	rte_hash_free(w->cam);
+	rte_mempool_free(w->pool);
+	free(w);
+	return rc;
+}
