@@ -79,12 +79,17 @@ struct san_pdl_pcb {
 	uint32_t inflight;  /**< sent, not received: requests, push and pull data */
 };
 
+#define SAN_PDL_SIZES 2 /**< classes of packets that a slow link tells apart */
+
 struct san_pdl_rtt {
 	uint64_t srtt_ns; /**< 0: no sample yet */
 	uint64_t var_ns;
 	uint64_t min_ns;
 	uint64_t rto_ns;
 	uint8_t backoff; /**< doublings of rto_ns */
+	/* least fabric delay, 0 = none: of small packets, of large ones; lately, and before */
+	uint32_t base_ns[SAN_PDL_SIZES], base_old_ns[SAN_PDL_SIZES];
+	uint64_t base_end_ns;
 };
 
 /** ACK policy state (RT-8, design rule 11). */
@@ -352,10 +357,10 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  * Common header of any packet of the connection: CID, tag, P_Key, eBSNs, message
  * ACK, time, AckReq; p->op is read, the rest of *p* is not touched. An owed
  * ACK that the packet carries is cancelled. For the last packet of a visit the
- * caller sets p->ackreq afterwards: only it knows (design, rule 11).
+ * caller sets p->ackreq afterwards: only it knows (design, rule 11). *payload*: bytes.
  */
 void san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
-		       uint64_t now_ns);
+		       uint16_t payload, uint64_t now_ns);
 /**
  * The visit is over: always after san_pdl_sched_next(). *more*: it stopped for
  * its quantum, not for lack.

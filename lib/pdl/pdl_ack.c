@@ -212,7 +212,7 @@ san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pk
 		fill_ack(pdl, c, ack, now_ns);
 	}
 	p->psn = c->tx[SAN_WIN_DATA].next;
-	san_pdl_tx_header(pdl, c, p, now_ns);
+	san_pdl_tx_header(pdl, c, p, 0, now_ns);
 	if (c->ack.now || c->probe_due || c->cnp_due)
 		san_pdl_ack_list(pdl, c);
 }
@@ -348,6 +348,7 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 	san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
 	/* What the ACK waited for us is part of the round trip, but no delay of the network. */
 	s->delay_ns = s->delay_ns > pdl->rx_gap_ns ? s->delay_ns - pdl->rx_gap_ns : 1;
+	s->delay_ns = san_pdl_rtt_weigh(conf, &c->rtt, ack->echo_tx, s->delay_ns, s->now_ns);
 }
 
 static void

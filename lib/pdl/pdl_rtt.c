@@ -8,12 +8,23 @@
  * = now: fabric delay = (t4 - t1) - (t3 - t2). The round trip that timeouts
  * build on is that plus the ACK delay, but no more of it than coalescing
  * explains: an ACK that waited for a slow ULP says nothing about the network.
+ *
+ * A target delay is for fabrics, where the path itself takes little of it. On a
+ * longer path, or a slow one, where a large packet alone takes longer to send,
+ * every sample would be above the target and the window end at its minimum. So
+ * the least delay of the last 10 to 20 s counts as the path's, for small packets
+ * and large ones each their own, and what is above counts in proportion to it.
+ * Where the path's part is below 4/5 of the target nothing changes: there flows
+ * that join a standing queue, and take it for the path, gain nothing by it.
  */
 
 #include "pdl_priv.h"
 
 #define SRTT_SHIFT   3 /* new sample counts 1/8 */
 #define VAR_SHIFT    2 /* and 1/4 in the variation */
+#define BASE_NS      (10 * SAN_NS_PER_S)
+#define NEAR(target) ((target) - (target) / 5) /* a path up to here is a short one */
+#define QUEUE_SHARE  8                         /* queue of a long path: a part of its delay */
 #define JITTER_SHIFT 4 /* a timeout is up to 1/16 longer, so that flows fall out of step */
 
 static void
@@ -95,4 +106,44 @@ san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint32
 	*delay_ns = hold < total ? total - hold : 1;
 	*rtt_ns = *delay_ns + RTE_MIN((uint64_t)hold, 2 * conf->ack_delay_ns);
 	return true;
+}
+
+uint32_t
+san_pdl_rtt_stamp(const struct san_pdl_conn *c, uint16_t payload, uint64_t now_ns)
+{
+	return ((uint32_t)now_ns & ~1u) | (payload >= c->mtu / 2);
+}
+
+static uint32_t
+min_known(uint32_t a, uint32_t b)
+{
+	return a == 0 || b == 0 ? a | b : RTE_MIN(a, b);
+}
+
+static uint32_t
+base_add(struct san_pdl_rtt *r, uint32_t size, uint32_t delay_ns, uint64_t now_ns)
+{
+	uint32_t i;
+
+	if (now_ns >= r->base_end_ns) {
+		r->base_end_ns = now_ns + BASE_NS;
+		for (i = 0; i < SAN_PDL_SIZES; i++) {
+			r->base_old_ns[i] = r->base_ns[i];
+			r->base_ns[i] = 0;
+		}
+	}
+	r->base_ns[size] = min_known(r->base_ns[size], delay_ns);
+	return min_known(r->base_ns[size], r->base_old_ns[size]);
+}
+
+uint64_t
+san_pdl_rtt_weigh(const struct san_pdl_conf *conf, struct san_pdl_rtt *r, uint32_t echo_tx,
+		  uint64_t delay_ns, uint64_t now_ns)
+{
+	uint64_t target = conf->cc_conf.target_ns, near = NEAR(target);
+	uint32_t base = base_add(r, echo_tx & 1, (uint32_t)RTE_MIN(delay_ns, UINT32_MAX), now_ns);
+
+	if (base <= near)
+		return delay_ns;
+	return near + (delay_ns - base) * (target - near) / RTE_MAX(target - near, base / QUEUE_SHARE);
 }
