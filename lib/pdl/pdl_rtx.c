@@ -106,6 +106,16 @@ san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 	san_pdl_rtx_lose(pdl, c, win, psn);
 }
 
+/* Silence for a while from now on: the tail is probed. */
+static void
+watch_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	if (c->rtt.srtt_ns == 0 || san_pdl_goes_back(pdl))
+		return;
+	c->tlp_deadline_ns = now_ns + san_pdl_rtt_tail_ns(pdl, c);
+	san_pdl_arm_for(pdl, c, c->tlp_deadline_ns);
+}
+
 void
 san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		 uint64_t now_ns)
@@ -121,10 +131,8 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 		c->hole_deadline_ns = san_time_min(c->hole_deadline_ns, again_ns);
 		san_pdl_arm_for(pdl, c, again_ns);
 	}
-	if (!c->tlp_done && c->rtt.srtt_ns != 0) {
-		c->tlp_deadline_ns = now_ns + san_pdl_rtt_tail_ns(pdl, c);
-		san_pdl_arm_for(pdl, c, c->tlp_deadline_ns);
-	}
+	if (!c->tlp_done)
+		watch_tail(pdl, c, now_ns);
 }
 
 void
@@ -134,10 +142,8 @@ san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 	c->probe_exp = 0;
 	c->tlp_done = false;
 	c->tlp_deadline_ns = SAN_TIME_NEVER;
-	if (c->rtt.srtt_ns != 0 && san_pdl_has_outstanding(c)) {
-		c->tlp_deadline_ns = now_ns + san_pdl_rtt_tail_ns(pdl, c);
-		san_pdl_arm_for(pdl, c, c->tlp_deadline_ns);
-	}
+	if (san_pdl_has_outstanding(c))
+		watch_tail(pdl, c, now_ns);
 }
 
 /* ---- holes (design, rule 10) ---- */
@@ -218,6 +224,8 @@ san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, 
 	uint32_t win, n = 0;
 
 	c->hole_deadline_ns = SAN_TIME_NEVER;
+	if (san_pdl_goes_back(pdl))
+		return 0;
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
 		uint32_t end = w->high - pdl->conf.ooo_distance; /* high - 1 was received */
@@ -343,6 +351,8 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 	uint32_t now = (uint32_t)(s->now_ns >> SAN_PDL_TICK_SHIFT);
 	uint32_t psn;
 
+	if (san_pdl_goes_back(pdl))
+		s->lost |= san_pdl_gbn_line_up(pdl, c, win, s->now_ns);
 	for (psn = w->base; psn != w->next && !c->failed; psn++) {
 		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 
@@ -445,14 +455,11 @@ san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, b
 }
 
 void
-san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-		 uint64_t delay_ns, uint64_t now_ns)
+san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		  uint64_t delay_ns, uint64_t now_ns)
 {
-	struct san_pdl_entry *e;
+	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 
-	if (!san_pdl_tx_is_outstanding(c, win, psn))
-		return;
-	e = san_pdl_txw_entry(c->txb, win, psn);
 	san_pdl_rtx_unflight(pdl, c, win, psn);
 	san_pdl_rtx_find(c, win, psn);
 	san_bitmap_clear(&c->txb->rcvd[win], psn);
@@ -462,6 +469,17 @@ san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, now_ns + delay_ns);
 	san_pdl_arm_for(pdl, c, c->rtx_deadline_ns);
 	san_pdl_pcb_wake(pdl);
+}
+
+void
+san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		 uint64_t delay_ns, uint64_t now_ns)
+{
+	if (!san_pdl_tx_is_outstanding(c, win, psn))
+		return;
+	san_pdl_rtx_defer(pdl, c, win, psn, delay_ns, now_ns);
+	if (san_pdl_goes_back(pdl))
+		san_pdl_gbn_defer_rest(pdl, c, win, psn, delay_ns, now_ns);
 }
 
 bool

@@ -73,7 +73,7 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		san_pdl_ack_cnp(pdl, c, now_ns);
 	}
 	if (pos == SAN_POS_NEW)
-		return SAN_DROP_NONE;
+		return san_pdl_goes_back(pdl) ? san_pdl_gbn_place(pdl, c, p, win) : SAN_DROP_NONE;
 	if (pos == SAN_POS_BEYOND)
 		c->ack.oow |= win == SAN_WIN_REQ ? SAN_OOW_REQ : SAN_OOW_DATA;
 	else

@@ -5,7 +5,8 @@
  * time, against a plain list (RT-2 .. RT-8, RT-17, RT-18, RT-20, RT-22, RT-33,
  * PCB-2): everything sent is acknowledged to its sender exactly once, whatever
  * the target holds, refuses, drops again or makes withdraw; afterwards nothing
- * is in flight, no block is taken, and nobody waits.
+ * is in flight, no block is taken, and nobody waits. Every eighth run goes back N:
+ * then, moreover, each window is taken in order.
  */
 
 #include "prop.h"
@@ -32,6 +33,7 @@ static struct san_prng rnd;
 static uint32_t to_send[2];
 static uint32_t loss, dup, late, refuse, hold, drop_held, withdraw; /* per mille */
 static uint32_t next_rsn[2];
+static bool goes_back;
 
 static bool
 chance(uint32_t per_mille)
@@ -120,6 +122,21 @@ decide(const struct san_wire_pkt *p)
 	return SAN_RX_ACKED;
 }
 
+/* RT-5: what the receiver has not got; with go-back-N, the first of that. */
+static bool
+is_wanted(struct model_rtx *m, uint32_t psn)
+{
+	uint32_t i = psn - m->first_psn;
+
+	if (m->item[i].acked || m->item[i].held)
+		return false;
+	while (goes_back && i-- > 0) {
+		if (!m->item[i].acked && !m->item[i].held)
+			return false;
+	}
+	return true;
+}
+
 static void
 arrive(const struct flying *f)
 {
@@ -136,9 +153,9 @@ arrive(const struct flying *f)
 	}
 	it = model_rtx_item(&model[1 - to][win], f->k.p.psn);
 	PROP_CHECK(it != NULL && it->rsn == f->k.p.rsn);
-	/* RT-5: taken exactly when the receiver has not got it. */
-	PROP_CHECK((drop == SAN_DROP_NONE) == (!it->acked && !it->held));
-	PROP_CHECK(drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE);
+	PROP_CHECK((drop == SAN_DROP_NONE) == is_wanted(&model[1 - to][win], f->k.p.psn));
+	PROP_CHECK(drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE ||
+		   (goes_back && drop == SAN_DROP_ORDER));
 	if (drop != SAN_DROP_NONE || verdict == SAN_RX_REFUSED)
 		return;
 	it->held = verdict == SAN_RX_RECEIVED;
@@ -303,6 +320,8 @@ setup(uint64_t seed)
 	withdraw = san_prng_below(&rnd, 3) * 10;
 	conf.first_psn = 0u - san_prng_below(&rnd, 300);
 	conf.max_retries = 30;
+	goes_back = seed / 3 % 8 == 0;
+	conf.recovery = goes_back ? SAN_RECOVER_GO_BACK_N : SAN_RECOVER_SELECTIVE;
 	conf.budget_pkts = chance(300) ? 1 + san_prng_below(&rnd, 20) : 65536;
 	conf.cc = san_pdl_cc_find((const char *[]){"swift", "dcqcn", "fixed"}[seed % 3]);
 	pair_open(&pair, &conf, windows[san_prng_below(&rnd, 5)], windows[san_prng_below(&rnd, 5)]);
@@ -380,6 +399,7 @@ run(uint64_t seed)
 		PROP_CHECK(pdl->nb_free_blocks == pdl->conf.max_conns);
 		PROP_CHECK(!san_pdl_has_work(pdl) && nb_air == 0);
 		PROP_CHECK(pdl->drops[SAN_DROP_ACK_BEYOND] == 0);
+		PROP_CHECK(!goes_back || pdl->stats.nb_early + pdl->stats.nb_tlp == 0);
 	}
 	pair_close(&pair);
 }

@@ -35,7 +35,7 @@ san_pdl_create__refuses_nonsense(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 12; i++) {
+	for (i = 0; i < 13; i++) {
 		conf = pair_conf();
 		switch (i) {
 		case 0:
@@ -70,6 +70,9 @@ san_pdl_create__refuses_nonsense(void **state)
 			break;
 		case 10:
 			conf.cc_conf.window_min = 0;
+			break;
+		case 11:
+			conf.recovery = SAN_RECOVER_GO_BACK_N + 1;
 			break;
 		default:
 			conf.cc_conf.window_max = conf.cc_conf.window_init - 1;

@@ -95,6 +95,27 @@ san_pdl_rtt_timeout__backoff_and_jitter(void **state)
 	assert_true(san_pdl_rtt_timeout(pdl, c, 0) >= 8 * c->rtt.rto_ns);
 }
 
+/* All three alike: a fixed timeout, whatever is measured and however often it expired. */
+static void
+san_pdl_rtt_timeout__fixed(void **state)
+{
+	struct san_pdl *pdl = pair.pdl[0];
+	struct san_pdl_conn *c = pair.c[0];
+	const uint64_t fixed_ns = 5 * SAN_NS_PER_MS;
+	uint64_t t;
+	int i;
+
+	(void)state;
+	pdl->conf.rto_init_ns = pdl->conf.rto_min_ns = pdl->conf.rto_max_ns = fixed_ns;
+	san_pdl_rtt_init(&c->rtt, &pdl->conf);
+	for (i = 0; i < 200; i++) {
+		t = san_pdl_rtt_timeout(pdl, c, (uint8_t)i);
+		assert_true(t >= fixed_ns && t < fixed_ns + fixed_ns / 16);
+		san_pdl_rtt_sample(&c->rtt, &pdl->conf, 1000ULL << (i % 24), (uint32_t)i);
+		c->rtt.backoff = (uint8_t)i;
+	}
+}
+
 static bool
 echo(uint32_t t1, uint32_t t2, uint32_t t3, uint64_t t4, uint64_t *rtt, uint64_t *delay)
 {
@@ -151,6 +172,7 @@ main(void)
 		T(san_pdl_rtt_sample__smooths),
 		T(san_pdl_rtt_sample__level_raises_rto),
 		T(san_pdl_rtt_timeout__backoff_and_jitter),
+		T(san_pdl_rtt_timeout__fixed),
 		T(san_pdl_rtt_echo__fabric_delay),
 		T(san_pdl_rtt_echo__long_hold_is_left_out),
 		T(san_pdl_rtt_echo__each_packet_once),
