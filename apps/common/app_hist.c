@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "app_hist.h"
+
+static uint32_t
+bucket_of(uint64_t ns)
+{
+	uint32_t power, step;
+
+	if (ns < APP_HIST_STEPS)
+		return (uint32_t)ns;
+	power = 63 - (uint32_t)__builtin_clzll(ns) - APP_HIST_STEP_BITS;
+	step = (uint32_t)(ns >> power) - APP_HIST_STEPS;
+	/* Values below APP_HIST_STEPS fill power 0; each later power has as many buckets. */
+	return (power + 1) * APP_HIST_STEPS + step;
+}
+
+/* Largest value that lands in the bucket; in the very last one 2^64 wraps to what it should. */
+static uint64_t
+bucket_top(uint32_t bucket)
+{
+	uint32_t power = bucket / APP_HIST_STEPS, step = bucket % APP_HIST_STEPS;
+
+	if (power == 0)
+		return step;
+	return ((uint64_t)(APP_HIST_STEPS + step + 1) << (power - 1)) - 1;
+}
+
+void
+app_hist_reset(struct app_hist *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->min_ns = UINT64_MAX;
+}
+
+void
+app_hist_add(struct app_hist *h, uint64_t ns)
+{
+	h->count++;
+	h->sum_ns += ns;
+	if (ns < h->min_ns)
+		h->min_ns = ns;
+	if (ns > h->max_ns)
+		h->max_ns = ns;
+	h->bucket[bucket_of(ns)]++;
+}
+
+void
+app_hist_merge(struct app_hist *h, const struct app_hist *other)
+{
+	uint32_t i;
+
+	h->count += other->count;
+	h->sum_ns += other->sum_ns;
+	if (other->min_ns < h->min_ns)
+		h->min_ns = other->min_ns;
+	if (other->max_ns > h->max_ns)
+		h->max_ns = other->max_ns;
+	for (i = 0; i < APP_HIST_BUCKETS; i++)
+		h->bucket[i] += other->bucket[i];
+}
+
+uint64_t
+app_hist_percentile(const struct app_hist *h, uint32_t per_10000)
+{
+	uint64_t rank, seen = 0;
+	uint32_t i;
+
+	if (h->count == 0)
+		return 0;
+	if (per_10000 >= 10000)
+		return h->max_ns;
+	rank = (h->count * per_10000 + 9999) / 10000;
+	if (rank == 0)
+		rank = 1;
+	for (i = 0; i < APP_HIST_BUCKETS; i++) {
+		seen += h->bucket[i];
+		if (seen >= rank)
+			break;
+	}
+	return bucket_top(i) < h->max_ns ? bucket_top(i) : h->max_ns;
+}
+
+void
+app_hist_summarize(const struct app_hist *h, struct app_hist_summary *out)
+{
+	out->count = h->count;
+	out->mean_ns = h->count ? h->sum_ns / h->count : 0;
+	out->min_ns = h->count ? h->min_ns : 0;
+	out->p50_ns = app_hist_percentile(h, 5000);
+	out->p90_ns = app_hist_percentile(h, 9000);
+	out->p99_ns = app_hist_percentile(h, 9900);
+	out->p999_ns = app_hist_percentile(h, 9990);
+	out->max_ns = h->max_ns;
+}
+
+void
+app_hist_print(const struct app_hist *h, FILE *f)
+{
+	uint64_t below = 0, n;
+	uint32_t power, i;
+
+	fprintf(f, "%14s %12s %9s\n", "up to ns", "samples", "share");
+	for (power = 0; power < APP_HIST_POWERS; power++) {
+		n = 0;
+		for (i = 0; i < APP_HIST_STEPS; i++)
+			n += h->bucket[power * APP_HIST_STEPS + i];
+		if (n == 0)
+			continue;
+		below += n;
+		fprintf(f, "%14" PRIu64 " %12" PRIu64 " %8.4f%%\n",
+			bucket_top((power + 1) * APP_HIST_STEPS - 1), n,
+			100.0 * (double)below / (double)h->count);
+	}
+	fprintf(f, "%14s %12" PRIu64 "\n", "all", h->count);
+}
