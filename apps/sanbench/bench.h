@@ -19,8 +19,8 @@
 #include <rtsan.h>
 #include <rtsan_dpdk.h>
 
+#include "app_hist.h"
 #include "content.h"
-#include "lat.h"
 
 #define BENCH_CONNS_MAX 4096
 #define BENCH_DEPTH_MAX 16384

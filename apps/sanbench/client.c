@@ -150,9 +150,9 @@ complete(struct client_conn *conn, uint64_t i, const struct rtsan_wc *wc)
 		wrong = c->mode->complete(conn, i, wc);
 	if (wrong != NULL)
 		client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->index, i, wrong);
-	lat_add(&c->lat, ns);
+	app_hist_add(&c->lat, ns);
 	if (c->conf.live)
-		lat_add(&c->lat_second, ns);
+		app_hist_add(&c->lat_second, ns);
 	conn->busy[slot] = 0;
 	while (conn->lowest < conn->next && !conn->busy[conn->lowest % c->hello.slots])
 		conn->lowest++;
@@ -613,8 +613,8 @@ client_start(struct bench *b)
 	c->ctl.owner = c;
 	c->ctl.on_msg = on_ctl_msg;
 	c->ctl.on_event = on_ctl_event;
-	lat_reset(&c->lat);
-	lat_reset(&c->lat_second);
+	app_hist_reset(&c->lat);
+	app_hist_reset(&c->lat_second);
 	make_hello(c);
 	c->stride = net_stride(mode_msg_max(c->mode, c->conf.size_max));
 	c->rtx_begin = bench_counter(b, "rtx");

@@ -63,7 +63,7 @@ struct client {
 	uint64_t shared;     /**< atomics: additions to the shared word */
 	uint64_t begin, end; /**< of the traffic, ticks */
 	uint64_t msgs, bytes, rtx_begin, rtx;
-	struct lat lat, lat_second; /**< all, and since the last live line */
+	struct app_hist lat, lat_second; /**< all, and since the last live line */
 	uint64_t live_at, live_msgs, live_bytes, live_rtx;
 	struct ctl_report report;
 	char error[BENCH_TEXT];

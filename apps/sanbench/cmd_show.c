@@ -35,7 +35,7 @@ do_show(void *parsed, struct cmdline *cl, void *data)
 		if (cmd_bench->client == NULL)
 			cmd_error(cl, "no traffic yet");
 		else
-			lat_print(&cmd_bench->client->lat, stdout);
+			app_hist_print(&cmd_bench->client->lat, stdout);
 	}
 	fflush(stdout);
 }

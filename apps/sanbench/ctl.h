@@ -45,9 +45,9 @@ struct ctl_msg {
 struct ctl_report {
 	uint64_t errors; /**< wrong, missing or surplus messages */
 	uint64_t msgs, bytes;
-	uint64_t rtx;           /**< its own retransmissions */
-	struct lat_summary lat; /**< where the server is the one that asks (tree-pull) */
-	char text[BENCH_TEXT];  /**< first error */
+	uint64_t rtx;                /**< its own retransmissions */
+	struct app_hist_summary lat; /**< where the server is the one that asks (tree-pull) */
+	char text[BENCH_TEXT];       /**< first error */
 };
 
 struct ctl {

@@ -31,7 +31,7 @@ put_number(FILE *f, const char *key, uint64_t value)
 }
 
 static void
-put_lat(FILE *f, const struct lat_summary *l)
+put_lat(FILE *f, const struct app_hist_summary *l)
 {
 	const struct {
 		const char *key;
@@ -114,11 +114,11 @@ json_write(const struct client *c, const char *path, uint64_t leaks)
 {
 	FILE *f = out_open(path);
 	double s = report_seconds(c);
-	struct lat_summary lat;
+	struct app_hist_summary lat;
 
 	if (f == NULL)
 		return -errno;
-	lat_summarize(&c->lat, &lat);
+	app_hist_summarize(&c->lat, &lat);
 	if ((c->mode->flags & MODE_SERVER_PULLS) != 0)
 		lat = c->report.lat;
 	fputs("{\n", f);

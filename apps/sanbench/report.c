@@ -29,10 +29,10 @@ report_live(struct client *c)
 	       (double)(now - c->begin) / (double)c->b->hz,
 	       (double)(c->bytes - c->live_bytes) * 8 / took / 1e9,
 	       (double)(c->msgs - c->live_msgs) / took / 1e6,
-	       (double)lat_percentile(&c->lat_second, 5000) / 1e3,
-	       (double)lat_percentile(&c->lat_second, 9900) / 1e3, rtx - c->live_rtx);
+	       (double)app_hist_percentile(&c->lat_second, 5000) / 1e3,
+	       (double)app_hist_percentile(&c->lat_second, 9900) / 1e3, rtx - c->live_rtx);
 	fflush(stdout);
-	lat_reset(&c->lat_second);
+	app_hist_reset(&c->lat_second);
 	c->live_at = now + second;
 	c->live_bytes = c->bytes;
 	c->live_msgs = c->msgs;
@@ -40,7 +40,7 @@ report_live(struct client *c)
 }
 
 static void
-print_latency(const struct lat_summary *l, FILE *f)
+print_latency(const struct app_hist_summary *l, FILE *f)
 {
 	fprintf(f, "  latency us: p50 %.2f  p90 %.2f  p99 %.2f  p99.9 %.2f  max %.2f  mean %.2f\n",
 		(double)l->p50_ns / 1e3, (double)l->p90_ns / 1e3, (double)l->p99_ns / 1e3,
@@ -52,7 +52,7 @@ report_client(const struct client *c, FILE *f)
 {
 	static const char *const orders[] = {"ordered", "unordered", "relaxed"};
 	double s = report_seconds(c);
-	struct lat_summary lat;
+	struct app_hist_summary lat;
 
 	fprintf(f, "client: %s to %s, %u connection%s, ", c->mode->name, c->conf.peer, c->nb_conns,
 		c->nb_conns == 1 ? "" : "s");
@@ -71,7 +71,7 @@ report_client(const struct client *c, FILE *f)
 	if ((c->mode->flags & MODE_SERVER_PULLS) != 0)
 		lat = c->report.lat;
 	else
-		lat_summarize(&c->lat, &lat);
+		app_hist_summarize(&c->lat, &lat);
 	print_latency(&lat, f);
 	fprintf(f, "  retransmissions: %" PRIu64 " here, %" PRIu64 " at the server\n", c->rtx,
 		c->report.rtx);

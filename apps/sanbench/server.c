@@ -162,7 +162,7 @@ on_pulled(struct peer *p, uint64_t i)
 	uint32_t slot = (uint32_t)(i % p->hello.slots);
 
 	p->busy[slot] = 0;
-	lat_add(&p->session->lat, bench_ns(p->q.b, p->q.b->now - p->stamp[slot]));
+	app_hist_add(&p->session->lat, bench_ns(p->q.b, p->q.b->now - p->stamp[slot]));
 	p->session->mode->on_slot(p, i, peer_slot(p, i));
 	while (p->looked < p->next && !p->busy[p->looked % p->hello.slots])
 		p->looked++;
@@ -324,7 +324,7 @@ report(struct session *s)
 	struct ctl_msg msg = {.type = CTL_REPORT, .len = sizeof(s->report)};
 
 	s->report.rtx = bench_counter(s->b, "rtx") - s->rtx_begin;
-	lat_summarize(&s->lat, &s->report.lat);
+	app_hist_summarize(&s->lat, &s->report.lat);
 	if (ctl_send(&s->ctl, &msg, &s->report) == 0)
 		s->is_told = true;
 }

@@ -56,7 +56,7 @@ struct session {
 	uint64_t end_value;
 	uint64_t end_deadline; /**< until when missing messages may still be polled */
 	uint64_t rtx_begin;
-	struct lat lat;
+	struct app_hist lat;
 	struct ctl_report report;
 };
 

@@ -90,7 +90,7 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	s->ctl.on_msg = srv->on_ctl_msg;
 	s->ctl.on_event = srv->on_ctl_event;
 	s->rtx_begin = bench_counter(b, "rtx");
-	lat_reset(&s->lat);
+	app_hist_reset(&s->lat);
 	memcpy(s->from, ev->peer, sizeof(s->from));
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
 	if (s->peers == NULL || ctl_open(b, &s->ctl) < 0)

@@ -5,6 +5,10 @@
  * two neighbouring cache lines. Whatever sinks or rises moves as a hole, so that
  * each event on its way is written once.
  *
+ * What an event does is mostly to push another one, soon. So a pop leaves the root
+ * vacant and the next push sinks from there, a few levels; only if another pop comes
+ * first, the last event is taken to the root and sinks all the way.
+ *
  * Slots: the root is 3, the children of s begin at 4(s - 2), the parent of s is
  * s / 4 + 2. Slots not in use hold the greatest key, so that a group always has
  * four children and the least of them is found without a branch.
@@ -26,7 +30,7 @@
 #define FIRST_CHILD(s) (CHILDREN * ((s)-2))
 #define PARENT(s)      ((s) / CHILDREN + 2)
 
-/* From here on the heap is larger than the first cache: fetch grandchildren ahead. */
+/* A mebibyte, more than the near caches are sure to hold: fetch grandchildren ahead. */
 #define PREFETCH_SLOTS 32768u
 
 static inline bool
@@ -183,7 +187,7 @@ sim_events_check(const struct sim_events *q)
 	SAN_VERIFY(q->nb_slots % CHILDREN == 0);
 	for (s = SIM_EVENTS_ROOT; s < q->end; s++) {
 		SAN_VERIFY(q->slot[s].order < q->order);
-		/* What was popped last is still in the vacant root, and before all others. */
+		/* A vacant root still shows what was popped, which was before all others. */
 		if (s != SIM_EVENTS_ROOT)
 			SAN_VERIFY(is_before(&q->slot[PARENT(s)], &q->slot[s]));
 	}

@@ -62,8 +62,7 @@ void sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool 
  *
  * @return
  *   0: every byte was written. Else the negative errno of the first write that
- *   failed, however long ago (-ENOSPC: disk full); the file ends somewhere
- *   before that packet.
+ *   failed, however long ago (-ENOSPC: disk full); the file breaks off there.
  */
 int sim_trace_close(struct sim_trace *t);
 

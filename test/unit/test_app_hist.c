@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "app_hist.h"
+#include "san_prng.h"
+
+static struct app_hist hist, other;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	app_hist_reset(&hist);
+	app_hist_reset(&other);
+	return 0;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a;
+	uint64_t y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The value whose rank is that share of n, rounded up. */
+static uint64_t
+exact(const uint64_t *sorted, uint64_t n, uint32_t per_10000)
+{
+	uint64_t rank = (n * per_10000 + 9999) / 10000;
+
+	return sorted[rank > 0 ? rank - 1 : 0];
+}
+
+static void
+app_hist_reset__empty(void **state)
+{
+	static const struct app_hist_summary none;
+	struct app_hist_summary s;
+
+	(void)state;
+	app_hist_add(&hist, 5);
+	app_hist_reset(&hist);
+	app_hist_summarize(&hist, &s);
+	assert_memory_equal(&s, &none, sizeof(s));
+	assert_true(app_hist_percentile(&hist, 10000) == 0);
+}
+
+static void
+app_hist_add__below_64_exact(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 1; i <= 50; i++)
+		app_hist_add(&hist, i);
+	for (i = 1; i <= 50; i++)
+		assert_true(app_hist_percentile(&hist, i * 200) == i);
+	assert_true(app_hist_percentile(&hist, 0) == 1);
+}
+
+/* Every power of two and its neighbours, alone below the largest value. */
+static void
+app_hist_add__right_within_a_64th(void **state)
+{
+	uint32_t bit;
+	int step;
+
+	(void)state;
+	for (bit = 1; bit < 64; bit++) {
+		for (step = -1; step <= 1; step++) {
+			uint64_t ns = (1ULL << bit) + (uint64_t)step;
+			uint64_t got;
+
+			app_hist_reset(&hist);
+			app_hist_add(&hist, ns);
+			app_hist_add(&hist, UINT64_MAX);
+			got = app_hist_percentile(&hist, 5000);
+			assert_true(got >= ns);
+			assert_true(got - ns <= ns / 64);
+		}
+	}
+}
+
+static void
+app_hist_add__largest_value(void **state)
+{
+	struct app_hist_summary s;
+
+	(void)state;
+	app_hist_add(&hist, UINT64_MAX);
+	app_hist_summarize(&hist, &s);
+	assert_true(s.min_ns == UINT64_MAX && s.mean_ns == UINT64_MAX);
+	assert_true(s.p50_ns == UINT64_MAX && s.max_ns == UINT64_MAX);
+	assert_true(hist.bucket[APP_HIST_BUCKETS - 1] == 1);
+}
+
+static void
+app_hist_merge__as_if_added(void **state)
+{
+	static struct app_hist all;
+	struct san_prng g;
+	uint32_t i;
+
+	(void)state;
+	san_prng_seed(&g, 1);
+	app_hist_reset(&all);
+	for (i = 0; i < 1000; i++) {
+		uint64_t ns = san_prng_below(&g, 1000000);
+
+		app_hist_add(&all, ns);
+		app_hist_add(i % 3 == 0 ? &hist : &other, ns);
+	}
+	app_hist_merge(&hist, &other);
+	assert_memory_equal(&hist, &all, sizeof(all));
+	/* Nothing changes nothing. */
+	app_hist_reset(&other);
+	app_hist_merge(&hist, &other);
+	assert_memory_equal(&hist, &all, sizeof(all));
+	app_hist_merge(&other, &hist);
+	assert_memory_equal(&other, &all, sizeof(all));
+}
+
+static void
+app_hist_percentile__like_a_sorted_list(void **state)
+{
+	enum {
+		NB = 10000
+	};
+	static const uint32_t shares[] = {0, 1, 50, 2500, 5000, 9000, 9900, 9990, 9999, 10000};
+	static uint64_t ns[NB];
+	struct san_prng g;
+	size_t i;
+
+	(void)state;
+	san_prng_seed(&g, 2);
+	for (i = 0; i < NB; i++) {
+		/* From nanoseconds to seconds, each order of magnitude as often. */
+		ns[i] = san_prng_u64(&g) >> (34 + san_prng_below(&g, 30));
+		app_hist_add(&hist, ns[i]);
+	}
+	qsort(ns, NB, sizeof(ns[0]), compare);
+	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		uint64_t want = exact(ns, NB, shares[i]);
+		uint64_t got = app_hist_percentile(&hist, shares[i]);
+
+		assert_true(got >= want);
+		assert_true(got - want <= want / 64);
+	}
+	assert_true(app_hist_percentile(&hist, 10000) == ns[NB - 1]);
+	assert_true(app_hist_percentile(&hist, 20000) == ns[NB - 1]);
+}
+
+static void
+app_hist_summarize__every_figure(void **state)
+{
+	struct app_hist_summary s;
+	uint32_t i;
+
+	(void)state;
+	for (i = 1; i <= 1000; i++)
+		app_hist_add(&hist, i);
+	app_hist_summarize(&hist, &s);
+	assert_true(s.count == 1000);
+	assert_true(s.mean_ns == 500); /* 500.5 */
+	assert_true(s.min_ns == 1 && s.max_ns == 1000);
+	/* Tops of steps of 4 and of 8. */
+	assert_true(s.p50_ns == 503 && s.p90_ns == 903 && s.p99_ns == 991 && s.p999_ns == 999);
+}
+
+static void
+app_hist_print__a_line_per_power(void **state)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f;
+
+	(void)state;
+	app_hist_add(&hist, 0);
+	app_hist_add(&hist, 63);
+	app_hist_add(&hist, 64);
+	app_hist_add(&hist, 1000);
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	app_hist_print(&hist, f);
+	assert_int_equal(fclose(f), 0);
+	assert_string_equal(text,
+			    "      up to ns      samples     share\n"
+			    "            63            2  50.0000%\n"
+			    "           127            1  75.0000%\n"
+			    "          1023            1 100.0000%\n"
+			    "           all            4\n");
+	free(text);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(app_hist_reset__empty, setup),
+		cmocka_unit_test_setup(app_hist_add__below_64_exact, setup),
+		cmocka_unit_test_setup(app_hist_add__right_within_a_64th, setup),
+		cmocka_unit_test_setup(app_hist_add__largest_value, setup),
+		cmocka_unit_test_setup(app_hist_merge__as_if_added, setup),
+		cmocka_unit_test_setup(app_hist_percentile__like_a_sorted_list, setup),
+		cmocka_unit_test_setup(app_hist_summarize__every_figure, setup),
+		cmocka_unit_test_setup(app_hist_print__a_line_per_power, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
