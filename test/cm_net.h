@@ -316,7 +316,7 @@ cm_net_tx_data(struct cm_net *net, int i, uint16_t slot)
 	p.op = SAN_OP_PULL_REQ;
 	p.psn = e.psn;
 	p.length = 1;
-	san_pdl_tx_header(h->pdl, c, &p, 0, net->now_ns);
+	san_pdl_tx_header(h->pdl, c, &p, net->now_ns);
 	san_pdl_tx_end(h->pdl, c, false);
 	san_pdl_conn_arm(h->pdl, c);
 	m = cm_net_mbuf(net);

@@ -126,7 +126,7 @@ pair_build(struct pair *t, int side, const struct san_pdl_entry *e, struct pair_
 	k->p.psn = e->psn;
 	k->p.offset = e->offset;
 	k->p.payload_len = e->len;
-	san_pdl_tx_header(t->pdl[side], t->c[side], &k->p, 0, t->now);
+	san_pdl_tx_header(t->pdl[side], t->c[side], &k->p, t->now);
 	k->p.src = t->c[side]->path.src;
 }
 

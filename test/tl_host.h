@@ -197,7 +197,7 @@ tl_host_tx_conn(struct tl_host *h, struct san_pdl_conn *c, struct tl_pkt *out, u
 		out[k].m = tl_host_mbuf(h);
 		san_tl_tx_fill(h->tl, c, &e, out[k].m, &p);
 		p.psn = e.psn;
-		san_pdl_tx_header(h->pdl, c, &p, 0, now_ns);
+		san_pdl_tx_header(h->pdl, c, &p, now_ns);
 		tl_host_finish(h, c, &p, &out[k]);
 	}
 	san_pdl_tx_end(h->pdl, c, k == n);
@@ -218,7 +218,7 @@ tl_host_tx(struct tl_host *h, struct tl_pkt *out, uint32_t n, uint64_t now_ns)
 	while (k < n && san_tl_nack_next(h->tl, &slot, &p)) {
 		c = &h->pdl->conns[slot];
 		out[k].m = tl_host_mbuf(h);
-		san_pdl_tx_header(h->pdl, c, &p, 0, now_ns);
+		san_pdl_tx_header(h->pdl, c, &p, now_ns);
 		tl_host_finish(h, c, &p, &out[k++]);
 		memset(&p, 0, sizeof(p));
 	}

@@ -73,16 +73,20 @@ when(const struct sim_host *h, uint64_t now_ns, uint64_t clock_ns)
 	} while (0)
 
 static void
-tune_pdl(struct san_pdl_conf *pdl, const struct sim_host_conf *hc)
+tune_pdl(const struct sim_world *w, struct san_pdl_conf *pdl)
 {
 	static const struct san_pdl_cc_ops *const cc[] = {
 		[SIM_CC_SWIFT] = &san_pdl_cc_swift,
 		[SIM_CC_DCQCN] = &san_pdl_cc_dcqcn,
 		[SIM_CC_FIXED] = &san_pdl_cc_fixed,
 	};
+	const struct sim_host_conf *hc = &w->conf.host;
 
 	pdl->cc = cc[hc->cc];
+	pdl->recovery = hc->recovery == SIM_RECOVERY_GO_BACK_N ? SAN_RECOVER_GO_BACK_N :
+								 SAN_RECOVER_SELECTIVE;
 	SET(pdl->budget_pkts, hc->budget_pkts);
+	pdl->link_mbps = w->conf.edge.rate_mbps;
 	SET(pdl->cc_conf.target_ns, hc->target_ns);
 	SET(pdl->cc_conf.window_max, hc->cwnd_max * SAN_CC_ONE);
 	SET(pdl->cc_conf.window_init, hc->cwnd * SAN_CC_ONE);
@@ -164,7 +168,7 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 	SET(conf->cm.retry_ns, hc->cm_retry_ns);
 	SET(conf->cm.drain_ns, hc->cm_drain_ns);
 	SET(conf->cm.timewait_ns, hc->cm_timewait_ns);
-	tune_pdl(&conf->pdl, hc);
+	tune_pdl(w, &conf->pdl);
 	tune_tl(&conf->tl, hc);
 	set_addresses(w, h, conf);
 }

@@ -169,9 +169,26 @@ never(const struct sim_world *w)
 	return false;
 }
 
+/* What connecting cost is not what is measured. */
+static void
+clear_counters(struct sim_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->nb_links; i++) {
+		struct sim_link *l = &w->links[i];
+
+		l->nb_pkts = l->nb_bytes = l->nb_full = l->nb_lost = l->nb_marked = 0;
+		l->high_bytes = 0;
+	}
+	for (i = 0; i < w->nb_hosts; i++)
+		w->hosts[i].inflight_high = 0;
+}
+
 static void
 start_load(struct sim_world *w)
 {
+	clear_counters(w);
 	w->load_ns = w->now_ns;
 	w->unblocked_ns = w->now_ns;
 	sim_load_start(w);

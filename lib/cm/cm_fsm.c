@@ -138,6 +138,18 @@ keep_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	c->own.flags |= SAN_CM_F_COOKIE;
 }
 
+/*
+ * The answer to what was sent once: so long is the path. Only of what the other side answers
+ * by itself: a REP waited for its ULP.
+ */
+static void
+measure_path(const struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
+{
+	if (c->asked_ns != 0)
+		san_pdl_conn_path(cm->pdl, cm_pdl_conn(cm, c), now_ns - c->asked_ns);
+	c->asked_ns = 0;
+}
+
 static void
 act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -146,6 +158,7 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	/* the answer was quicker than whoever resolves addresses */
 	if (rte_is_zero_ether_addr(&pc->path.dst_mac))
 		pc->path.dst_mac = s->pkt->src_mac;
+	measure_path(cm, c, s->now_ns);
 	keep_cookie(cm, c, s);
 	c->cookie_retries = 0;
 	send(cm, c, SAN_CM_REQ, s->now_ns);
@@ -327,6 +340,7 @@ static void
 act_open(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	san_cm_tx_del(cm, c);
+	measure_path(cm, c, s->now_ns);
 	open_conn(cm, c, s);
 }
 

@@ -129,5 +129,7 @@ san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pk
 	*path = pc->path;
 	*msg = c->own;
 	fill_pkt(p, pc->pkey, msg, now_ns);
+	/* a message sent twice has an answer that may be to either */
+	c->asked_ns = c->retries == 0 ? now_ns : 0;
 	return true;
 }

@@ -322,7 +322,7 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 		memset(&p, 0, sizeof(p));
 		san_tl_tx_fill(core->tl, c, &e, m, &p);
 		p.psn = e.psn;
-		san_pdl_tx_header(core->pdl, c, &p, e.len, now_ns);
+		san_pdl_tx_header(core->pdl, c, &p, now_ns);
 		pkts[k] = m;
 	}
 	if (k > 0) {
@@ -387,7 +387,7 @@ tx_nacks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now
 		pkts[k] = alloc_mbuf(core);
 		if (pkts[k] == NULL)
 			break; /* a NACK may be lost: the next refused packet brings another */
-		san_pdl_tx_header(core->pdl, c, &p, 0, now_ns);
+		san_pdl_tx_header(core->pdl, c, &p, now_ns);
 		san_wire_build(pkts[k], &c->path, &p);
 		memset(&p, 0, sizeof(p));
 		k++;

@@ -118,6 +118,7 @@ make_core(struct san_engine *e)
 
 	set_secrets(e);
 	core->pool = e->pool;
+	core->pdl.link_mbps = san_engine_port_mbps(e);
 	core->inet.mac = e->port.mac;
 	core->cm.path.src_mac = e->port.mac;
 	core->cm.path.dst_port = core->udp_port;

@@ -257,6 +257,17 @@ san_engine_port_close(struct san_engine *e)
 	e->pool = NULL;
 }
 
+uint32_t
+san_engine_port_mbps(const struct san_engine *e)
+{
+	struct rte_eth_link link = {0};
+
+	if (rte_eth_link_get_nowait(e->port_id, &link) != 0 ||
+	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
+		return 0;
+	return link.link_speed;
+}
+
 bool
 san_engine_port_is_up(const struct san_engine *e)
 {

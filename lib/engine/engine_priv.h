@@ -121,6 +121,8 @@ int san_engine_port_open(struct san_engine *e, const char **why);
 void san_engine_port_shut(struct san_engine *e);
 /** That, and the pool. */
 void san_engine_port_close(struct san_engine *e);
+/** Link speed; 0: the port does not tell. */
+uint32_t san_engine_port_mbps(const struct san_engine *e);
 bool san_engine_port_is_up(const struct san_engine *e);
 
 /* ---- engine_capture.c ---- */

@@ -52,6 +52,7 @@ struct san_pdl_conf {
 	uint16_t quantum;      /**< packets of one connection per scheduler visit */
 	uint8_t plb_bad_rtts;  /**< bad round trips in a row until the path changes; 0 = never */
 	uint8_t recovery;      /**< enum san_pdl_recovery */
+	uint32_t link_mbps;    /**< of our port; 0 = unknown: packets take no time */
 	uint64_t ack_delay_ns; /**< coalescing time */
 	uint64_t rto_init_ns;
 	uint64_t rto_min_ns;
@@ -86,17 +87,15 @@ struct san_pdl_pcb {
 	uint32_t inflight;  /**< sent, not received: requests, push and pull data */
 };
 
-#define SAN_PDL_SIZES 2 /**< classes of packets that a slow link tells apart */
-
 struct san_pdl_rtt {
 	uint64_t srtt_ns; /**< 0: no sample yet */
 	uint64_t var_ns;
 	uint64_t min_ns;
 	uint64_t rto_ns;
 	uint8_t backoff; /**< doublings of rto_ns */
-	/* least fabric delay, 0 = none: of small packets, of large ones; lately, and before */
-	uint32_t base_ns[SAN_PDL_SIZES], base_old_ns[SAN_PDL_SIZES];
-	uint64_t base_end_ns;
+	uint64_t base_ns;     /**< what the path takes without a queue, as far as known; 0 = not */
+	uint64_t rest_ns;     /**< congestion window at its minimum since; 0 = it is not */
+	uint64_t rest_min_ns; /**< least delay since then */
 };
 
 /** ACK policy state (RT-8, design rule 11). */
@@ -135,7 +134,7 @@ struct san_pdl_conn {
 	bool cnp_due;     /**< a CNP must go */
 	bool failed;      /**< retries exhausted: the core must end it (RT-7) */
 	bool pace_wait;   /**< pace_ns is a deadline */
-	bool tlp_done;    /**< tail-loss probe sent, no progress since */
+	uint8_t nb_tails; /**< tail-loss probes sent, no progress since */
 	bool again_data;  /**< of lost requests and pull data, the latter went last */
 	bool new_turn;    /**< a refused request left its turn to new packets */
 	bool turn_left;   /**< in this visit */
@@ -331,6 +330,8 @@ enum san_win san_pdl_win_of(uint8_t op, uint8_t flags);
 
 /** Put a connection on the ready list. Call after anything that may let it send; harmless. */
 void san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** The handshake went there and back in *rtt_ns*: the first sample of its round trip. */
+void san_pdl_conn_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns);
 /** True if a connection waits for its visit or owes an ACK: do not sleep. */
 bool san_pdl_has_work(const struct san_pdl *pdl);
 /** Next connection that may have something to send, taken off the list; NULL: none. */
@@ -365,10 +366,10 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  * Common header of any packet of the connection: CID, tag, P_Key, eBSNs, message
  * ACK, time, AckReq; p->op is read, the rest of *p* is not touched. An owed
  * ACK that the packet carries is cancelled. For the last packet of a visit the
- * caller sets p->ackreq afterwards: only it knows (design, rule 11). *payload*: bytes.
+ * caller sets p->ackreq afterwards: only it knows (design, rule 11).
  */
 void san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
-		       uint16_t payload, uint64_t now_ns);
+		       uint64_t now_ns);
 /**
  * The visit is over: always after san_pdl_sched_next(). *more*: it stopped for
  * its quantum, not for lack.

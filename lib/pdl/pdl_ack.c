@@ -212,7 +212,7 @@ san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pk
 		fill_ack(pdl, c, ack, now_ns);
 	}
 	p->psn = c->tx[SAN_WIN_DATA].next;
-	san_pdl_tx_header(pdl, c, p, 0, now_ns);
+	san_pdl_tx_header(pdl, c, p, now_ns);
 	if (c->ack.now || c->probe_due || c->cnp_due)
 		san_pdl_ack_list(pdl, c);
 }
@@ -348,11 +348,11 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 	san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
 	/* What the ACK waited for us is part of the round trip, but no delay of the network. */
 	s->delay_ns = s->delay_ns > pdl->rx_gap_ns ? s->delay_ns - pdl->rx_gap_ns : 1;
-	s->delay_ns = san_pdl_rtt_weigh(conf, &c->rtt, ack->echo_tx, s->delay_ns, s->now_ns);
+	s->delay_ns = san_pdl_rtt_weigh(conf, c, s->delay_ns, s->now_ns);
 }
 
 static void
-feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s, bool lost)
+feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
 	struct san_pdl_cc *cc = &c->cc;
@@ -361,7 +361,7 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 	/* Before the first round trip is known: long enough to cut once only. */
 	s->rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : conf->rto_init_ns;
 	cc->ops->on_ack(cc, &conf->cc_conf, s);
-	if (lost)
+	if (s->nb_lost != 0)
 		cc->ops->on_loss(cc, &conf->cc_conf, s->rtt_ns, s->now_ns);
 	pdl->stats.nb_cc_cuts += cc->nb_cuts - cuts;
 	if (s->delay_ns != 0 || s->nb_ce != 0)
@@ -372,17 +372,17 @@ static void
 conclude(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r, bool newest,
 	 struct san_pdl_cc_sample *s)
 {
-	uint32_t nb_lost = 0, news;
+	uint32_t news;
 
 	s->nb_acked = r[SAN_WIN_REQ].nb_new + r[SAN_WIN_DATA].nb_new;
 	news = s->nb_acked + r[SAN_WIN_REQ].nb_retired + r[SAN_WIN_DATA].nb_retired;
 	if (news != 0)
 		san_pdl_rtx_progress(pdl, c, s->now_ns);
 	if (s->nb_acked != 0 || s->delay_ns != 0)
-		nb_lost = san_pdl_rtx_holes(pdl, c, s->delay_ns != 0, s->now_ns);
+		s->nb_lost = san_pdl_rtx_holes(pdl, c, s->delay_ns != 0, s->now_ns);
 	if (newest || s->nb_acked != 0)
-		feed_cc(pdl, c, s, nb_lost != 0);
-	if (news != 0 || nb_lost != 0 || r[SAN_WIN_DATA].revoked)
+		feed_cc(pdl, c, s);
+	if (news != 0 || s->nb_lost != 0 || r[SAN_WIN_DATA].revoked)
 		san_pdl_kick(pdl, c);
 	san_pdl_pcb_return_block(pdl, c);
 	san_pdl_pcb_wake(pdl);

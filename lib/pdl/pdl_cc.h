@@ -21,6 +21,7 @@ struct san_pdl_cc_sample {
 	uint64_t rtt_ns;   /**< smoothed round trip, host delay included; 0 = no sample yet */
 	uint64_t delay_ns; /**< fabric delay of this sample; 0 = none in this ACK */
 	uint32_t nb_acked; /**< packets newly received or acknowledged */
+	uint32_t nb_lost;  /**< packets newly taken for lost */
 	uint32_t nb_ce;    /**< of those, CE-marked, as the peer counts */
 	uint16_t rx_level; /**< receiver's buffer level, 0 .. 1000 */
 	bool limited;      /**< at least half the window was in use */

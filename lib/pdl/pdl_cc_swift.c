@@ -17,6 +17,10 @@
  * CPU. Then the window goes no lower than where it started; losses still take it
  * lower, timeouts to one packet.
  *
+ * Loss without delay is a bad link, a policer, or a switch with hardly any
+ * buffer. A bad link gets no better by sending less, so a share of losses that
+ * such links have is let pass; above it the window shrinks a little per round trip.
+ *
  * The target has a part for many flows on one link: it grows as the window
  * shrinks, so that flows with unequal windows meet. base / 2 / sqrt(window),
  * the root taken as a power of two.
@@ -32,10 +36,13 @@
 #define MIN_NOW   priv[1] /* smallest delay of this round trip, 0 = none */
 #define MIN_1     priv[2] /* of the last one */
 #define MIN_2     priv[3] /* of the one before */
+#define LOSS      priv[4] /* share of packets lost lately, Q16 */
 
 #define BETA          52429u           /* 0.8 in Q16: cut per relative excess */
 #define KEEP_HALF     32768u           /* 0.5: the deepest cut */
-#define KEEP_LOSS     57344u           /* 7/8: a loss without delay is rarely congestion */
+#define KEEP_LOSS     57344u           /* 7/8: much loss, but no delay */
+#define LOSS_SHIFT    8                /* the share is over about so many packets, as power of 2 */
+#define LOSS_NOISE    (65536u / 12)    /* up to here it is a bad link, not congestion */
 #define FLOOR_LOSS    (4 * SAN_CC_ONE) /* below that nobody sees the next loss early */
 #define STALL_TARGETS 32               /* delay beyond this many targets is a host, not a fabric */
 #define LEVEL_MAX     (SAN_CC_LEVELS - 1)
@@ -79,6 +86,15 @@ filter_add(struct san_pdl_cc *cc, const struct san_pdl_cc_sample *s)
 	cc->MIN_1 = cc->MIN_NOW;
 	cc->MIN_NOW = s->delay_ns;
 	cc->ROUND_END = s->now_ns + s->rtt_ns;
+}
+
+static void
+loss_add(struct san_pdl_cc *cc, const struct san_pdl_cc_sample *s)
+{
+	uint64_t n = s->nb_acked + s->nb_lost;
+
+	cc->LOSS -= RTE_MIN((cc->LOSS * n) >> LOSS_SHIFT, cc->LOSS);
+	cc->LOSS += ((uint64_t)s->nb_lost << 16) >> LOSS_SHIFT;
 }
 
 static uint64_t
@@ -135,6 +151,7 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	uint64_t delay;
 
 	san_pdl_cc_host(cc, conf, s);
+	loss_add(cc, s);
 	if (s->delay_ns != 0)
 		filter_add(cc, s);
 	delay = filtered(cc);
@@ -159,7 +176,7 @@ swift_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_
 		return;
 	if (late)
 		san_pdl_cc_cut(cc, conf, KEEP_HALF, 0, now_ns);
-	else
+	else if (cc->LOSS > LOSS_NOISE)
 		san_pdl_cc_cut(cc, conf, KEEP_LOSS, FLOOR_LOSS, now_ns);
 }
 

@@ -147,13 +147,12 @@ uint64_t san_pdl_rtt_timeout(struct san_pdl *pdl, const struct san_pdl_conn *c, 
 uint64_t san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** Silence after which the tail is probed. */
 uint64_t san_pdl_rtt_tail_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
-/** Our time in a packet; its lowest bit says whether the packet is large. */
-uint32_t san_pdl_rtt_stamp(const struct san_pdl_conn *c, uint16_t payload, uint64_t now_ns);
 /**
- * A fabric delay as congestion control is to see it: as it is where the path
- * alone stays below the target, and as if it did where it does not.
+ * A fabric delay as congestion control is to see it: without what a packet takes on
+ * slow links, and, on a path that alone is about as long as the target, without what
+ * the path takes.
  */
-uint64_t san_pdl_rtt_weigh(const struct san_pdl_conf *conf, struct san_pdl_rtt *r, uint32_t echo_tx,
+uint64_t san_pdl_rtt_weigh(const struct san_pdl_conf *conf, struct san_pdl_conn *c,
 			   uint64_t delay_ns, uint64_t now_ns);
 /**
  * Round trip and fabric delay from the echo of an ACK (RT-25). False: no new

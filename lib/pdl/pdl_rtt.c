@@ -10,21 +10,25 @@
  * explains: an ACK that waited for a slow ULP says nothing about the network.
  *
  * A target delay is for fabrics, where the path itself takes little of it. On a
- * longer path, or a slow one, where a large packet alone takes longer to send,
- * every sample would be above the target and the window end at its minimum. So
- * the least delay of the last 10 to 20 s counts as the path's, for small packets
- * and large ones each their own, and what is above counts in proportion to it.
- * Where the path's part is below 4/5 of the target nothing changes: there flows
- * that join a standing queue, and take it for the path, gain nothing by it.
+ * longer path every sample would be above it, and the window end at its minimum.
+ * So what the path takes without a queue does not count. The handshake measured it,
+ * and any packet that was quicker. Nothing later may raise it: flows that join a
+ * standing queue would take that for the path, and build the next one on top. But
+ * a path that became longer brings the window to its minimum and leaves it there;
+ * after a second of that, what it takes then is the path.
+ *
+ * A packet also takes time to be sent, at each hop again. On a fast link that is
+ * nothing; on a slow one it is no queue either.
  */
 
 #include "pdl_priv.h"
 
 #define SRTT_SHIFT   3 /* new sample counts 1/8 */
 #define VAR_SHIFT    2 /* and 1/4 in the variation */
-#define BASE_NS      (10 * SAN_NS_PER_S)
-#define NEAR(target) ((target) - (target) / 5) /* a path up to here is a short one */
-#define QUEUE_SHARE  8                         /* queue of a long path: a part of its delay */
+#define HOPS         4                         /* each sends a packet anew */
+#define OVERHEAD     256                       /* bytes: headers, and the ACK on its way back */
+#define NEAR(target) ((target) - (target) / 5) /* what the path may take of it, and a queue not */
+#define REST_NS      SAN_NS_PER_S
 #define JITTER_SHIFT 4 /* a timeout is up to 1/16 longer, so that flows fall out of step */
 
 static void
@@ -108,42 +112,57 @@ san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint32
 	return true;
 }
 
-uint32_t
-san_pdl_rtt_stamp(const struct san_pdl_conn *c, uint16_t payload, uint64_t now_ns)
+static uint64_t
+send_time_ns(const struct san_pdl_conf *conf, const struct san_pdl_conn *c)
 {
-	return ((uint32_t)now_ns & ~1u) | (payload >= c->mtu / 2);
+	uint32_t bytes = HOPS * (c->mtu + OVERHEAD);
+
+	return conf->link_mbps == 0 ? 0 : bytes * 8000ULL / conf->link_mbps;
 }
 
-static uint32_t
-min_known(uint32_t a, uint32_t b)
+static void
+lower_base(struct san_pdl_rtt *r, uint64_t delay_ns)
 {
-	return a == 0 || b == 0 ? a | b : RTE_MIN(a, b);
+	if (r->base_ns == 0 || delay_ns < r->base_ns)
+		r->base_ns = RTE_MAX(delay_ns, 1u);
 }
 
-static uint32_t
-base_add(struct san_pdl_rtt *r, uint32_t size, uint32_t delay_ns, uint64_t now_ns)
+void
+san_pdl_conn_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns)
 {
-	uint32_t i;
+	lower_base(&c->rtt, rtt_ns);
+	san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, 0);
+}
 
-	if (now_ns >= r->base_end_ns) {
-		r->base_end_ns = now_ns + BASE_NS;
-		for (i = 0; i < SAN_PDL_SIZES; i++) {
-			r->base_old_ns[i] = r->base_ns[i];
-			r->base_ns[i] = 0;
-		}
+/* The window can't be smaller, and delays stay: is that the path now? */
+static void
+watch_rest(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t delay_ns,
+	   uint64_t now_ns)
+{
+	struct san_pdl_rtt *r = &c->rtt;
+
+	if (c->cc.window > conf->cc_conf.window_min) {
+		r->rest_ns = 0;
+	} else if (r->rest_ns == 0) {
+		r->rest_ns = now_ns;
+		r->rest_min_ns = delay_ns;
+	} else {
+		r->rest_min_ns = RTE_MIN(r->rest_min_ns, delay_ns);
+		if (now_ns < r->rest_ns + REST_NS)
+			return;
+		r->base_ns = r->rest_min_ns;
+		r->rest_ns = 0;
 	}
-	r->base_ns[size] = min_known(r->base_ns[size], delay_ns);
-	return min_known(r->base_ns[size], r->base_old_ns[size]);
 }
 
 uint64_t
-san_pdl_rtt_weigh(const struct san_pdl_conf *conf, struct san_pdl_rtt *r, uint32_t echo_tx,
-		  uint64_t delay_ns, uint64_t now_ns)
+san_pdl_rtt_weigh(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t delay_ns,
+		  uint64_t now_ns)
 {
-	uint64_t target = conf->cc_conf.target_ns, near = NEAR(target);
-	uint32_t base = base_add(r, echo_tx & 1, (uint32_t)RTE_MIN(delay_ns, UINT32_MAX), now_ns);
+	uint64_t near = NEAR(conf->cc_conf.target_ns), path;
 
-	if (base <= near)
-		return delay_ns;
-	return near + (delay_ns - base) * (target - near) / RTE_MAX(target - near, base / QUEUE_SHARE);
+	watch_rest(conf, c, delay_ns, now_ns);
+	lower_base(&c->rtt, delay_ns);
+	path = send_time_ns(conf, c) + RTE_MAX(c->rtt.base_ns, near) - near;
+	return delay_ns > path ? delay_ns - path : 1;
 }

@@ -10,13 +10,14 @@
  *
  * Timers of a connection, all on its one wheel timer:
  *   hole_deadline_ns  a hole gets old enough to be resent
- *   tlp_deadline_ns   silence: probe the tail, once until an ACK brings news
+ *   tlp_deadline_ns   silence: probe the tail, a few times until an ACK brings news
  *   rtx_deadline_ns   no later than the earliest entry's due: scan for timeouts
  * A scan looks at every outstanding entry, but runs only when one is due.
  */
 
 #include "pdl_priv.h"
 
+#define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence: a probe may be lost */
 #define EARLY_MAX 3 /* early resends of a PSN between two timeouts */
 
 /* ---- states of an entry ---- */
@@ -112,7 +113,7 @@ watch_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	if (c->rtt.srtt_ns == 0 || san_pdl_goes_back(pdl))
 		return;
-	c->tlp_deadline_ns = now_ns + san_pdl_rtt_tail_ns(pdl, c);
+	c->tlp_deadline_ns = now_ns + (san_pdl_rtt_tail_ns(pdl, c) << c->nb_tails);
 	san_pdl_arm_for(pdl, c, c->tlp_deadline_ns);
 }
 
@@ -131,7 +132,7 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 		c->hole_deadline_ns = san_time_min(c->hole_deadline_ns, again_ns);
 		san_pdl_arm_for(pdl, c, again_ns);
 	}
-	if (!c->tlp_done)
+	if (c->nb_tails < TAILS_MAX)
 		watch_tail(pdl, c, now_ns);
 }
 
@@ -140,7 +141,7 @@ san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 {
 	c->rtt.backoff = 0;
 	c->probe_exp = 0;
-	c->tlp_done = false;
+	c->nb_tails = 0;
 	c->tlp_deadline_ns = SAN_TIME_NEVER;
 	if (san_pdl_has_outstanding(c))
 		watch_tail(pdl, c, now_ns);
@@ -247,10 +248,11 @@ san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, 
 static void
 probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
+	bool found = false;
 	uint32_t win;
 
 	c->tlp_deadline_ns = SAN_TIME_NEVER;
-	if (c->tlp_done || c->txb == NULL || san_pdl_has_lost(c))
+	if (c->nb_tails >= TAILS_MAX || c->txb == NULL || san_pdl_has_lost(c))
 		return;
 	for (win = 0; win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
@@ -264,11 +266,12 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 			continue;
 		e->state |= SAN_ENT_TAIL;
 		san_pdl_rtx_lose(pdl, c, win, psn);
-		c->tlp_done = true;
+		found = true;
 		c->nb_tlp++;
 		pdl->stats.nb_tlp++;
 	}
-	if (c->tlp_done)
+	c->nb_tails += found;
+	if (found)
 		san_pdl_kick(pdl, c);
 }
 

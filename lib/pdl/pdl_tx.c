@@ -195,7 +195,7 @@ wants_ack(struct san_pdl *pdl, struct san_pdl_conn *c)
 
 void
 san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
-		  uint16_t payload, uint64_t now_ns)
+		  uint64_t now_ns)
 {
 	p->dcid = c->dcid;
 	p->tag = c->dtag;
@@ -203,7 +203,7 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 	p->req_ebsn = c->rx[SAN_WIN_REQ].base;
 	p->data_ebsn = c->rx[SAN_WIN_DATA].base;
 	p->cmpl_rsn = c->cmpl_out;
-	p->tx_time = san_pdl_rtt_stamp(c, payload, now_ns);
+	p->tx_time = (uint32_t)now_ns;
 	p->ackreq = san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX && wants_ack(pdl, c);
 	if (p->op != SAN_OP_ACK && p->op != SAN_OP_CNP)
 		san_pdl_ack_piggyback(pdl, c, now_ns);

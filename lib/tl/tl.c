@@ -26,7 +26,7 @@ san_tl_conf_default(struct san_tl_conf *conf)
 		.max_conns = 1024,
 		.max_txns = 16384,
 		.max_rxns = 16384,
-		.budget_bytes = 4u << 20,
+		.budget_bytes = 512u << 10, /* below what a port of a common switch can queue */
 		.lapsed_bytes = 16u << 20,
 		.grant_bytes = 64u << 10,
 		.solicit_len = 8u << 10,

@@ -261,7 +261,7 @@ san_pdl_rtx_holes__too_near(void **state)
 
 	(void)state;
 	exchange(100 * SAN_NS_PER_US);
-	pair.c[0]->tlp_done = true; /* no tail-loss probe in between */
+	pair.c[0]->nb_tails = UINT8_MAX; /* no tail-loss probe in between */
 	for (i = 0; i < 4; i++)
 		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);

@@ -165,7 +165,7 @@ san_pdl_tx_header__fields(void **state)
 	p.round = 3;
 	c->cmpl_out = 99;
 	pair.now = 0x1234567890;
-	san_pdl_tx_header(pdl, c, &p, 0, pair.now);
+	san_pdl_tx_header(pdl, c, &p, pair.now);
 	assert_true(p.dcid == pair.c[1]->cid && p.tag == pair.c[1]->tag); /* RT-1, RT-24 */
 	assert_int_equal(p.pkey, c->pkey);
 	assert_true(p.req_ebsn == c->rx[SAN_WIN_REQ].base);
