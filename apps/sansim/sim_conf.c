@@ -537,9 +537,7 @@ find_line(const char *path, const char *section, const char *name)
 		n++;
 		if (*p == '[')
 			inside = strncmp(p, want, strlen(want)) == 0;
-		if (inside && (name[0] == '\0' ||
-			       (strncmp(p, name, strlen(name)) == 0 &&
-				strchr("= \t", p[strlen(name)]) != NULL)))
+		if (inside && (name[0] == '\0' || (strncmp(p, name, strlen(name)) == 0 && strchr("= \t", p[strlen(name)]) != NULL)))
 			break;
 	}
 	fclose(f);
@@ -573,7 +571,7 @@ load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path,
 	      size_t err_len)
 {
 	int i, rc = 0, n = rte_cfgfile_num_sections(file, NULL, 0);
-	char (*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
+	char(*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
 	char **list = calloc((size_t)RTE_MAX(n, 1), sizeof(*list));
 
 	if (names == NULL || list == NULL) {

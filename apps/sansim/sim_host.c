@@ -225,7 +225,8 @@ sim_host_create(struct sim_world *w, uint32_t id)
 
 	h->id = id;
 	h->run_at_ns = SAN_TIME_NEVER;
-	h->drift_ppm = (int64_t)san_prng_below(&w->prng, (uint32_t)(2 * range + 1)) - (int64_t)range;
+	h->drift_ppm = san_prng_below(&w->prng, (uint32_t)(2 * range + 1));
+	h->drift_ppm -= (int64_t)range;
 	h->rx_mask = rte_align32pow2(w->conf.host.rx_ring) - 1;
 	h->rx = calloc(h->rx_mask + 1, sizeof(struct rte_mbuf *));
 	if (h->rx == NULL)

@@ -66,15 +66,13 @@ mix(uint64_t h, uint64_t v)
 	return h ^ (h >> 29);
 }
 
-
 uint64_t
 sim_pkt_flow(const struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const uint8_t *ip = (const uint8_t *)(eth + 1);
 	bool v6 = eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
-	const uint8_t *addr = ip + (v6 ? offsetof(struct rte_ipv6_hdr, src_addr) :
-					 offsetof(struct rte_ipv4_hdr, src_addr));
+	const uint8_t *addr = ip + (v6 ? offsetof(struct rte_ipv6_hdr, src_addr) : offsetof(struct rte_ipv4_hdr, src_addr));
 	const uint8_t *udp = ip + (v6 ? sizeof(struct rte_ipv6_hdr) : sizeof(struct rte_ipv4_hdr));
 	uint32_t i, nb_words = v6 ? 8 : 2;
 	uint64_t h = 0;

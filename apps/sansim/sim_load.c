@@ -382,7 +382,8 @@ sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg)
 	else if (what == SIM_LOAD_POST)
 		sim_load_post(w, s);
 	else if (what == SIM_LOAD_RECV)
-		sim_load_post_recv(w, s, (uintptr_t)arg & UINT16_MAX, (uint32_t)((uintptr_t)arg >> 16));
+		sim_load_post_recv(w, s, (uintptr_t)arg & UINT16_MAX,
+				   (uint32_t)((uintptr_t)arg >> 16));
 	sim_host_wake(w, &w->hosts[s->host]);
 }
 

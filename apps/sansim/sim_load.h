@@ -30,15 +30,15 @@ enum sim_op_state {
 struct sim_op {
 	uint64_t seq; /**< of its side, from 0 on */
 	uint64_t posted_ns;
-	uint64_t result;  /**< atomics: old value */
+	uint64_t result;                 /**< atomics: old value */
 	uint64_t header[SIM_HEADER / 8]; /**< sends: sequence number; slice and length */
-	uint32_t slice;   /**< offset in the block of content */
+	uint32_t slice;                  /**< offset in the block of content */
 	uint32_t len;
-	uint32_t life;    /**< of the target when it was posted */
-	uint16_t slot;    /**< its place in side->ops and in the target's region */
-	uint8_t op;       /**< enum san_ulp_op */
-	uint8_t state;    /**< enum sim_op_state */
-	bool bad;         /**< posted with a wrong key: must be refused */
+	uint32_t life; /**< of the target when it was posted */
+	uint16_t slot; /**< its place in side->ops and in the target's region */
+	uint8_t op;    /**< enum san_ulp_op */
+	uint8_t state; /**< enum sim_op_state */
+	bool bad;      /**< posted with a wrong key: must be refused */
 };
 
 /** Life of a connection as the programs see it. */
@@ -46,8 +46,8 @@ enum sim_side_state {
 	SIM_SIDE_IDLE,    /**< no queue pair connected; the connecting side may try */
 	SIM_SIDE_CONNECT, /**< asked for */
 	SIM_SIDE_UP,
-	SIM_SIDE_END,     /**< orderly end asked for */
-	SIM_SIDE_OVER,    /**< ended, for good */
+	SIM_SIDE_END,  /**< orderly end asked for */
+	SIM_SIDE_OVER, /**< ended, for good */
 };
 
 struct sim_side {
@@ -76,7 +76,7 @@ struct sim_side {
 	uint32_t rkey, rkey_atomic;
 	uint32_t nb_recvs;   /**< posted */
 	uint32_t recv_epoch; /**< changes when all of them are posted */
-	uint8_t *recv;     /**< load.depth receives */
+	uint8_t *recv;       /**< load.depth receives */
 };
 
 struct sim_load {

@@ -305,8 +305,16 @@ void
 sim_swarm_shrink(struct sim_conf *conf)
 {
 	static bool (*const steps[])(struct sim_conf *) = {
-		less_connections, less_ops, less_hosts, as_pair, less_depth,
-		less_bytes, one_way, plain_clock, no_side_shows, all_ordered,
+		less_connections,
+		less_ops,
+		less_hosts,
+		as_pair,
+		less_depth,
+		less_bytes,
+		one_way,
+		plain_clock,
+		no_side_shows,
+		all_ordered,
 	};
 	bool changed = true;
 	uint32_t round, i;

@@ -20,7 +20,7 @@
 
 #define CONNECT_LIMIT_NS (60 * SAN_NS_PER_S)
 #define LOOK_NS          (100 * SAN_NS_PER_US) /* between looks whether a phase is over */
-#define QUIET_NS         (20 * SAN_NS_PER_S) /* time-wait and resting numbers end */
+#define QUIET_NS         (20 * SAN_NS_PER_S)   /* time-wait and resting numbers end */
 #define MBUFS_MIN        4096
 #define MBUFS_MAX        262144
 #define CAM_ENTRIES      65536
@@ -249,7 +249,8 @@ create_pools(struct sim_world *w)
 {
 	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
 
-	w->pool = rte_pktmbuf_pool_create("network", nb_mbufs(&w->conf), MBUF_CACHE, SAN_PKT_PRIV_SIZE,
+	w->pool = rte_pktmbuf_pool_create("network", nb_mbufs(&w->conf), MBUF_CACHE,
+					  SAN_PKT_PRIV_SIZE,
 					  (uint16_t)(RTE_PKTMBUF_HEADROOM + w->conf.host.mtu + 64),
 					  SOCKET_ID_ANY);
 	w->cam = san_cam_table_create("cam", cam, SOCKET_ID_ANY);

@@ -278,8 +278,6 @@ open_conn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	struct san_cm_agreed *a = &c->agreed;
 
 	c->is_agreed = true;
-	if (a->pdl.nb_ports != 0)
-		pc->path.src_port = a->pdl.ports[0];
 	san_pdl_conn_open(cm->pdl, pc, &a->pdl, a->rx_req_win, a->rx_data_win, s->now_ns);
 	pc->rx_first_win = c->own.first_win;
 	san_cm_keepalive_start(cm, c, s->now_ns);
