@@ -146,6 +146,7 @@ static const struct key keys[] = {
 	{"core", "buffer", SIZE(core.buffer_bytes, 0, 1u << 31), "a switch's queue to a switch"},
 	{"core", "mark", SIZE(core.mark_bytes, 0, 1u << 31), "CE with more queued; 0: never"},
 	{"host", "ipv6", BOOL(host.ipv6), "addresses"},
+	{"host", "wrap", BOOL(host.wrap), "sequence numbers start shortly before 2^32"},
 	{"host", "mtu", NUM(host.mtu, 1024, 9000), "IP bytes of a packet"},
 	{"host", "cc", WORD(host.cc, cc_words), "congestion control"},
 	{"host", "recovery", WORD(host.recovery, recovery_words), "retransmission engine"},

@@ -65,6 +65,7 @@ enum sim_policy {
 /** What every host is given; zero of a number: the stack's default. */
 struct sim_host_conf {
 	bool ipv6;
+	bool wrap; /**< sequence numbers start shortly before 2^32 */
 	uint16_t mtu;
 	uint8_t cc;               /**< enum sim_cc */
 	uint8_t recovery;         /**< enum sim_recovery */

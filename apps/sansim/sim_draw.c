@@ -95,6 +95,9 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 	h->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + below(g, 256));
 	h->nic_bytes = (uint32_t)spread(g, 16 << 10, 256 << 10);
 	h->keepalive_ms = (uint16_t)(100 + below(g, 2000));
+	h->wrap = one_in(g, 5);
+	if (one_in(g, 12))
+		h->recovery = SIM_RECOVERY_GO_BACK_N;
 	if (one_in(g, 4))
 		h->ooo_distance = 1 + below(g, 64);
 	if (one_in(g, 4))
@@ -226,7 +229,7 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 	conf->run.stall_ns = 15 * SAN_NS_PER_S;
 	draw_network(&g, conf);
 	draw_host(&g, &conf->host);
-	if (one_in(&g, 3))
+	if (one_in(&g, 2))
 		draw_tiny(&g, &conf->host);
 	draw_load(&g, conf);
 	for (n = below(&g, 5); n > 0; n--)
