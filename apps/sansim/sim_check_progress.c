@@ -26,7 +26,17 @@ progress_sample(struct sim_world *w, void *state)
 	}
 }
 
+static void
+progress_settled(struct sim_world *w, void *state)
+{
+	(void)state;
+	if (w->conf.run.silence_max_ns != 0 && w->longest_silence_ns > w->conf.run.silence_max_ns)
+		sim_world_fail(w, "progress", "a side stood still for %" PRIu64 " us",
+			       (uint64_t)(w->longest_silence_ns / SAN_NS_PER_US));
+}
+
 const struct sim_checker sim_check_progress = {
 	.name = "progress",
 	.sample = progress_sample,
+	.settled = progress_settled,
 };

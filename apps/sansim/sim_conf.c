@@ -129,6 +129,8 @@ static const struct key keys[] = {
 	{"run", "duration", TIME(run.duration_ns, 1, ALWAYS), "requests are posted for so long"},
 	{"run", "settle", TIME(run.settle_ns, 1, ALWAYS), "then everything must complete within"},
 	{"run", "stall", TIME(run.stall_ns, 1, ALWAYS), "no progress for so long is an error"},
+	{"run", "silence-max", TIME(run.silence_max_ns, 0, ALWAYS),
+	 "no progress for so long is an error in spite of faults; 0: any"},
 	{"run", "sample", TIME(run.sample_ns, 0, ALWAYS), "interval of time series; 0: none"},
 	{"run", "check-every", NUM(run.check_every, 0, UINT32_MAX),
 	 "rounds of a host between looks at all its invariants; 0: never"},

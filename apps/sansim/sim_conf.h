@@ -154,6 +154,7 @@ struct sim_run_conf {
 	uint64_t warmup_ns;    /**< of the load, not measured */
 	uint64_t duration_ns;  /**< requests are posted for so long */
 	uint64_t settle_ns;    /**< then everything must complete within this */
+	uint64_t silence_max_ns; /**< between completions of a busy side, whatever the faults; 0: any */
 	uint64_t stall_ns;     /**< a connection without progress for so long is broken */
 	uint64_t sample_ns;    /**< of time series and Jain's index; 0: none */
 	uint32_t check_every;  /**< all invariants of a host after so many of its rounds; 0: never */

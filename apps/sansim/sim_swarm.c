@@ -347,10 +347,6 @@ report_failure(struct campaign *c, uint64_t index, const char *why)
 	c->sum.nb_failed++;
 	printf("FAILED: %s\n  repeat: %s --swarm-seed %" PRIu64 "\n", why, c->conf->program,
 	       c->conf->seed + index);
-	if (c->conf->seeds != NULL && (f = fopen(c->conf->seeds, "a")) != NULL) {
-		fprintf(f, "%" PRIu64 "\n", c->conf->seed + index);
-		fclose(f);
-	}
 	if (c->conf->shrink) {
 		char path[64];
 

@@ -18,7 +18,6 @@ struct sim_swarm_conf {
 	uint32_t nb_workers;
 	bool shrink;
 	const char *program; /**< for the command line that repeats a run */
-	const char *seeds;   /**< a file of seeds to run before, and to add failing ones to; NULL */
 };
 
 /** What many runs amount to. */
