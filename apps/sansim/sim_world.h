@@ -156,8 +156,6 @@ sim_chance(struct sim_world *w, uint32_t ppm)
 void sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m);
 /** Bytes queued now, the one being sent included. */
 uint64_t sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
-/** What ECMP looks at: addresses and UDP source port, as a number. */
-uint64_t sim_pkt_flow(const struct rte_mbuf *m);
 
 /* ---- sim_topo.c ---- */
 
