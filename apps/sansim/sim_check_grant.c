@@ -34,7 +34,10 @@ grant_round(struct sim_world *w, void *state, struct sim_host *h)
 	}
 	if (granted - RTE_MIN(granted, lapsed) > tl->conf.budget_bytes ||
 	    tl->budget_used > tl->conf.budget_bytes)
-		sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes granted, %" PRIu64 " of them lapsed, %u counted; the budget is %u", h->id, granted,
+		sim_world_fail(w, "grant",
+			       "host %u: granted %" PRIu64 " bytes, %" PRIu64
+			       " lapsed, %u counted; the budget is %u",
+			       h->id, granted,
 			       lapsed, tl->budget_used, tl->conf.budget_bytes);
 	if (lapsed > tl->conf.lapsed_bytes || tl->lapsed_used > tl->conf.lapsed_bytes)
 		sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes lapsed, %u counted; the "

@@ -522,6 +522,14 @@ sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
 
 /* ---- files ---- */
 
+static bool
+is_key(const char *line, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(line, name, n) == 0 && strchr("= \t", line[n]) != NULL;
+}
+
 /* The cfgfile library does not keep lines: the first that looks like it. */
 static unsigned int
 find_line(const char *path, const char *section, const char *name)
@@ -540,7 +548,7 @@ find_line(const char *path, const char *section, const char *name)
 		n++;
 		if (*p == '[')
 			inside = strncmp(p, want, strlen(want)) == 0;
-		if (inside && (name[0] == '\0' || (strncmp(p, name, strlen(name)) == 0 && strchr("= \t", p[strlen(name)]) != NULL)))
+		if (inside && (name[0] == '\0' || is_key(p, name)))
 			break;
 	}
 	fclose(f);

@@ -70,7 +70,7 @@ struct sim_host_conf {
 	uint8_t cc;               /**< enum sim_cc */
 	uint8_t recovery;         /**< enum sim_recovery */
 	uint8_t policy;           /**< enum sim_policy: whom to grant first */
-	uint64_t poll_ns;         /**< a poll-mode loop takes so long: packets wait for the next round */
+	uint64_t poll_ns;         /**< a round of the polling loop: packets wait for the next */
 	uint64_t clock_ppm_range; /**< clocks run wrong by up to this */
 	uint32_t rx_ring;         /**< packets that wait for a host that does not run */
 	uint32_t nic_bytes;       /**< bytes that a host queues on its own port at once */
@@ -151,14 +151,14 @@ struct sim_fault_conf {
 
 struct sim_run_conf {
 	uint64_t seed;
-	uint64_t warmup_ns;    /**< of the load, not measured */
-	uint64_t duration_ns;  /**< requests are posted for so long */
-	uint64_t settle_ns;    /**< then everything must complete within this */
-	uint64_t silence_max_ns; /**< between completions of a busy side, whatever the faults; 0: any */
-	uint64_t stall_ns;     /**< a connection without progress for so long is broken */
-	uint64_t sample_ns;    /**< of time series and Jain's index; 0: none */
-	uint32_t check_every;  /**< all invariants of a host after so many of its rounds; 0: never */
-	uint32_t jain_min_ppm; /**< least fairness in the measured time; 0: not checked */
+	uint64_t warmup_ns;      /**< of the load, not measured */
+	uint64_t duration_ns;    /**< requests are posted for so long */
+	uint64_t settle_ns;      /**< then everything must complete within this */
+	uint64_t stall_ns;       /**< a connection without progress for so long is broken */
+	uint64_t silence_max_ns; /**< likewise, whatever the faults; 0: any */
+	uint64_t sample_ns;      /**< of time series and Jain's index; 0: none */
+	uint32_t check_every;    /**< look at a host after so many rounds; 0: never */
+	uint32_t jain_min_ppm;   /**< least fairness in the measured time; 0: not checked */
 };
 
 struct sim_conf {
