@@ -57,6 +57,7 @@ struct sim_side {
 	uint8_t state; /**< enum sim_side_state */
 	bool ordered;
 	bool initiates;
+	struct sim_side *next; /**< of the same host */
 	/* as initiator */
 	uint64_t start_ns, stop_ns; /**< posts in between */
 	uint64_t nb_posted;         /**< next sequence number */
@@ -85,7 +86,8 @@ struct sim_load {
 	uint32_t slot_bytes; /**< largest request, rounded up */
 	uint8_t *block;      /**< content */
 	uint32_t block_bytes;
-	uint32_t *rkey_block; /**< by host: pulls */
+	struct sim_side **of_host; /**< by host: its sides, linked */
+	uint32_t *rkey_block;      /**< by host: pulls */
 	struct san_prng prng;
 	uint32_t nb_up;      /**< sides that are connected */
 	uint32_t nb_over;    /**< sides that will not be again */
