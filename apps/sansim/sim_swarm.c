@@ -19,7 +19,7 @@
 #include "sim_world.h"
 
 #define WORKERS_MAX   16
-#define RUN_SECONDS   120 /* of real time: a run that takes longer does not end */
+#define RUN_SECONDS   600 /* of real time: a run that takes longer does not end */
 #define SHRINK_ROUNDS 4
 
 /** What a worker says of a run; less than PIPE_BUF, so that it comes whole. */
