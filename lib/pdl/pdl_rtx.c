@@ -17,7 +17,7 @@
 
 #include "pdl_priv.h"
 
-#define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence: a probe may be lost */
+#define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence: one may be lost */
 #define EARLY_MAX 3 /* early resends of a PSN between two timeouts */
 
 /* ---- states of an entry ---- */
