@@ -23,14 +23,14 @@
 
 #include "pdl_priv.h"
 
-#define SRTT_SHIFT   3                         /* new sample counts 1/8 */
-#define VAR_SHIFT    2                         /* and 1/4 in the variation */
-#define HOPS         4                         /* each sends a packet anew */
-#define OVERHEAD     256                       /* bytes: headers, and the ACK on its way back */
-#define NEAR(target) ((target) - (target) / 5) /* what the path may take of it, and a queue not */
-#define REST_NS      SAN_NS_PER_S
+#define SRTT_SHIFT    3                         /* new sample counts 1/8 */
+#define VAR_SHIFT     2                         /* and 1/4 in the variation */
+#define HOPS          4                         /* each sends a packet anew */
+#define OVERHEAD      256                       /* bytes: headers, and the ACK on its way back */
+#define NEAR(target)  ((target) - (target) / 5) /* what the path may take of it, and a queue not */
+#define REST_NS       SAN_NS_PER_S
 #define HANDSHAKE_MAX 10 /* first timeouts */
-#define JITTER_SHIFT 4 /* a timeout is up to 1/16 longer, so that flows fall out of step */
+#define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows fall out of step */
 
 static void
 set_rto(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint32_t level)
