@@ -17,6 +17,7 @@
 #include "pdl_window.h"
 #include "san_time.h"
 #include "sim_conf.h"
+#include "sim_ini.h"
 #include "tl.h"
 
 #define US          SAN_NS_PER_US
@@ -519,33 +520,6 @@ sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
 
 /* ---- files ---- */
 
-/* The cfgfile library does not keep lines: the first that looks like it. */
-static unsigned int
-find_line(const char *path, const char *section, const char *name)
-{
-	char line[TEXT_MAX], want[TEXT_MAX];
-	unsigned int n = 0;
-	bool inside = false;
-	FILE *f = fopen(path, "r");
-
-	if (f == NULL)
-		return 0;
-	snprintf(want, sizeof(want), "[%s]", section);
-	while (fgets(line, sizeof(line), f) != NULL) {
-		const char *p = line + strspn(line, " \t");
-
-		n++;
-		if (*p == '[')
-			inside = strncmp(p, want, strlen(want)) == 0;
-		if (inside && (name[0] == '\0' ||
-			       (strncmp(p, name, strlen(name)) == 0 &&
-				strchr("= \t", p[strlen(name)]) != NULL)))
-			break;
-	}
-	fclose(f);
-	return n;
-}
-
 static int
 load_section(struct sim_conf *conf, struct rte_cfgfile *file, const char *section, const char *path,
 	     char *err, size_t err_len)
@@ -559,20 +533,42 @@ load_section(struct sim_conf *conf, struct rte_cfgfile *file, const char *sectio
 		return -ENOMEM;
 	rte_cfgfile_section_entries(file, section, e, n);
 	for (i = 0; i < n && rc == 0; i++) {
+		int k, before = 0;
+
 		rc = set(conf, section, e[i].name, e[i].value, why, sizeof(why));
+		for (k = 0; k < i; k++)
+			before += strcmp(e[k].name, e[i].name) == 0;
 		if (rc != 0)
 			snprintf(err, err_len, "%s:%u: %s", path,
-				 find_line(path, section, e[i].name), why);
+				 sim_ini_line(path, section, e[i].name, before), why);
 	}
 	free(e);
 	return rc;
+}
+
+/* The cfgfile library would give the first one's keys for each. */
+static int
+check_twice(char *const *sections, int n, const char *path, char *err, size_t err_len)
+{
+	int i, k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < i; k++) {
+			if (strcmp(sections[i], sections[k]) != 0)
+				continue;
+			snprintf(err, err_len, "%s:%u: [%s] is there already", path,
+				 sim_ini_line(path, sections[i], NULL, 1), sections[i]);
+			return -EINVAL;
+		}
+	}
+	return 0;
 }
 
 static int
 load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path, char *err,
 	      size_t err_len)
 {
-	int i, rc = 0, n = rte_cfgfile_num_sections(file, NULL, 0);
+	int i, rc, n = rte_cfgfile_num_sections(file, NULL, 0);
 	char (*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
 	char **list = calloc((size_t)RTE_MAX(n, 1), sizeof(*list));
 
@@ -584,6 +580,7 @@ load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path,
 	for (i = 0; i < n; i++)
 		list[i] = names[i];
 	rte_cfgfile_sections(file, list, n);
+	rc = check_twice(list, n, path, err, err_len);
 	for (i = 0; i < n && rc == 0; i++)
 		rc = load_section(conf, file, list[i], path, err, err_len);
 	free(names);
@@ -596,15 +593,10 @@ sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len
 {
 	struct rte_cfgfile_parameters params = {.comment_character = '#'};
 	struct rte_cfgfile *file;
-	FILE *probe = fopen(path, "r");
-	int rc;
+	int rc = sim_ini_check(path, err, err_len);
 
-	if (probe == NULL) {
-		rc = -errno;
-		snprintf(err, err_len, "%s: %s", path, strerror(-rc));
+	if (rc != 0)
 		return rc;
-	}
-	fclose(probe);
 	file = rte_cfgfile_load_with_params(path, 0, &params);
 	if (file == NULL) {
 		snprintf(err, err_len, "%s: not an INI file: [section], key = value, # comment",
