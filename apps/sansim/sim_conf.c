@@ -303,29 +303,33 @@ static bool
 parse_quantity(const struct key *k, const char *text, uint64_t *out)
 {
 	uint64_t whole, part = 0, scale = 1;
+	bool is_zero;
 	char *end;
 	size_t i;
 
 	errno = 0;
 	whole = strtoull(text, &end, 10);
-	if (end == text || errno != 0 || *text == '-')
+	if (*text < '0' || *text > '9' || errno != 0)
 		return false;
 	if (*end == '.' && k->type != KEY_NUMBER)
 		for (end++; *end >= '0' && *end <= '9' && scale < SEC; end++, scale *= 10)
 			part = part * 10 + (uint64_t)(*end - '0');
 	while (*end == ' ')
 		end++;
-	if (whole == 0 && part == 0 && *end == '\0') {
-		*out = 0; /* zero of anything */
+	is_zero = whole == 0 && part == 0;
+	if (is_zero && *end == '\0') {
+		*out = 0; /* of anything */
 		return true;
 	}
 	for (i = 0; i < RTE_DIM(units); i++) {
 		if (units[i].type != k->type || strcmp(units[i].name, end) != 0)
 			continue;
-		if (whole > UINT64_MAX / units[i].factor)
+		part = part * units[i].factor / scale;
+		if (whole > (UINT64_MAX - part) / units[i].factor)
 			return false;
-		*out = whole * units[i].factor + part * units[i].factor / scale;
-		return true;
+		*out = whole * units[i].factor + part;
+		/* a little is not nothing, which often means "default" */
+		return is_zero == (*out == 0);
 	}
 	return false;
 }
