@@ -5,6 +5,7 @@
  * To add a key: a field in sim_conf.h and a line here.
  */
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -419,14 +420,15 @@ explain(const struct key *k, char *buf, size_t len)
 }
 
 static int
-set_field(void *base, const struct key *k, const char *text, char *err, size_t err_len)
+set_field(void *base, const struct key *k, const char *section, const char *text, char *err,
+	  size_t err_len)
 {
 	char right[TEXT_MAX];
 	uint64_t v;
 
 	if (!parse_value(k, text, &v)) {
 		explain(k, right, sizeof(right));
-		snprintf(err, err_len, "%s.%s: \"%s\" is not %s", k->section, k->name, text, right);
+		snprintf(err, err_len, "%s.%s: \"%s\" is not %s", section, k->name, text, right);
 		return -EINVAL;
 	}
 	memcpy((char *)base + k->offset, &v, k->size);
@@ -446,6 +448,18 @@ find_key(const struct key *table, size_t n, const char *section, const char *nam
 	return NULL;
 }
 
+/* What can be written into a file and read again. */
+static bool
+is_name(const char *text, const char *beside)
+{
+	size_t i;
+
+	for (i = 0; text[i] != '\0'; i++)
+		if (!isalnum((unsigned char)text[i]) && strchr(beside, text[i]) == NULL)
+			return false;
+	return i > 0 && i < SIM_NAME_MAX;
+}
+
 static struct sim_fault_conf *
 find_fault(struct sim_conf *conf, const char *name)
 {
@@ -455,7 +469,7 @@ find_fault(struct sim_conf *conf, const char *name)
 	for (i = 0; i < conf->nb_faults; i++)
 		if (strcmp(conf->faults[i].name, name) == 0)
 			return &conf->faults[i];
-	if (conf->nb_faults == SIM_FAULTS_MAX || strlen(name) >= SIM_NAME_MAX)
+	if (conf->nb_faults == SIM_FAULTS_MAX || !is_name(name, "-_."))
 		return NULL;
 	f = &conf->faults[conf->nb_faults++];
 	*f = (struct sim_fault_conf){.where = "all"};
@@ -464,25 +478,38 @@ find_fault(struct sim_conf *conf, const char *name)
 }
 
 static int
-set_fault(struct sim_conf *conf, const char *fault, const char *name, const char *value, char *err,
-	  size_t err_len)
+set_where(struct sim_fault_conf *f, const char *value, char *err, size_t err_len)
 {
-	struct sim_fault_conf *f = find_fault(conf, fault);
-	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault", name);
-
-	if (f == NULL) {
-		snprintf(err, err_len, "fault.%s: more than %d faults, or a name of %d letters",
-			 fault, SIM_FAULTS_MAX, SIM_NAME_MAX);
-		return -EINVAL;
-	}
-	if (k != NULL)
-		return set_field(f, k, value, err, err_len);
-	if (strcmp(name, "where") != 0 || strlen(value) >= sizeof(f->where)) {
-		snprintf(err, err_len, "fault.%s: unknown key \"%s\"", fault, name);
+	if (!is_name(value, ":")) { /* whether it is one of the topology is seen when that is built */
+		snprintf(err, err_len, "fault.%s.where: \"%s\" is not all, host:N, spine:N, trunk, "
+				       "with :up or :down",
+			 f->name, value);
 		return -EINVAL;
 	}
 	snprintf(f->where, sizeof(f->where), "%s", value);
 	return 0;
+}
+
+static int
+set_fault(struct sim_conf *conf, const char *section, const char *name, const char *value, char *err,
+	  size_t err_len)
+{
+	struct sim_fault_conf *f = find_fault(conf, section + strlen(FAULT_WORD));
+	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault", name);
+
+	if (f == NULL) {
+		snprintf(err, err_len, "%s: more than %d faults, or a name not of 1 to %d letters, "
+				       "digits, -, _ or .",
+			 section, SIM_FAULTS_MAX, SIM_NAME_MAX - 1);
+		return -EINVAL;
+	}
+	if (k != NULL)
+		return set_field(f, k, section, value, err, err_len);
+	if (strcmp(name, "where") == 0)
+		return set_where(f, value, err, err_len);
+	snprintf(err, err_len, "%s: unknown key \"%s\"; there are kind, where, at, for, rate, arg",
+		 section, name);
+	return -EINVAL;
 }
 
 static int
@@ -492,13 +519,14 @@ set(struct sim_conf *conf, const char *section, const char *name, const char *va
 	const struct key *k;
 
 	if (strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0)
-		return set_fault(conf, section + strlen(FAULT_WORD), name, value, err, err_len);
+		return set_fault(conf, section, name, value, err, err_len);
 	k = find_key(keys, RTE_DIM(keys), section, name);
 	if (k == NULL) {
-		snprintf(err, err_len, "unknown key \"%s\" in [%s]", name, section);
+		snprintf(err, err_len, "unknown key \"%s\" in [%s]; sansim --keys lists all", name,
+			 section);
 		return -EINVAL;
 	}
-	return set_field(conf, k, value, err, err_len);
+	return set_field(conf, k, section, value, err, err_len);
 }
 
 int
@@ -573,7 +601,7 @@ load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path,
 	      size_t err_len)
 {
 	int i, rc, n = rte_cfgfile_num_sections(file, NULL, 0);
-	char (*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
+	char(*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
 	char **list = calloc((size_t)RTE_MAX(n, 1), sizeof(*list));
 
 	if (names == NULL || list == NULL) {
