@@ -38,8 +38,9 @@ static struct sim_host *
 host_of(struct sim_world *w, const struct sim_fault_conf *f)
 {
 	unsigned int id;
+	char more; /* as a direction, which a host has not */
 
-	if (sscanf(f->where, "host:%u", &id) != 1 || id >= w->nb_hosts)
+	if (sscanf(f->where, "host:%u%c", &id, &more) != 1 || id >= w->nb_hosts)
 		return NULL;
 	return &w->hosts[id];
 }
