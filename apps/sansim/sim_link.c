@@ -16,7 +16,7 @@
 
 #define FRAME_EXTRA 24 /* preamble, frame check sequence, gap: bytes of time on the cable */
 #define PS_PER_NS   1000
-#define BURST_STAYS (SIM_PPM - SIM_PPM / 8) /* runs of eight on average */
+#define BURST       8 /* packets of a run, on average */
 
 static uint64_t
 byte_ps(const struct sim_link *l, uint64_t bytes)
@@ -90,6 +90,20 @@ sim_pkt_flow(const struct rte_mbuf *m)
 	return mix(h, (uint64_t)udp[0] << 8 | udp[1]);
 }
 
+/* Begins and ends so that the share of the rate is in bursts, up to BURST / (BURST + 1). */
+static bool
+is_in_burst(struct sim_world *w, const struct sim_link_fault *f)
+{
+	uint64_t left = SIM_PPM - RTE_MIN(f->burst_ppm, SIM_PPM), begins;
+
+	if (left == 0)
+		return true;
+	if (f->in_burst)
+		return sim_chance(w, SIM_PPM - SIM_PPM / BURST);
+	begins = (uint64_t)f->burst_ppm * SIM_PPM / (BURST * left);
+	return sim_chance(w, (uint32_t)RTE_MIN(begins, (uint64_t)SIM_PPM));
+}
+
 static bool
 is_lost(struct sim_world *w, struct sim_link *l, const struct rte_mbuf *m)
 {
@@ -98,7 +112,7 @@ is_lost(struct sim_world *w, struct sim_link *l, const struct rte_mbuf *m)
 	if (f->nb_down != 0 || sim_chance(w, f->loss_ppm))
 		return true;
 	if (f->burst_ppm != 0) {
-		f->in_burst = sim_chance(w, f->in_burst ? BURST_STAYS : f->burst_ppm / 8);
+		f->in_burst = is_in_burst(w, f);
 		if (f->in_burst)
 			return true;
 	}
