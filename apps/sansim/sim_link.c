@@ -66,15 +66,13 @@ mix(uint64_t h, uint64_t v)
 	return h ^ (h >> 29);
 }
 
-
 uint64_t
 sim_pkt_flow(const struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	const uint8_t *ip = (const uint8_t *)(eth + 1);
 	bool v6 = eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
-	const uint8_t *addr = ip + (v6 ? offsetof(struct rte_ipv6_hdr, src_addr) :
-					 offsetof(struct rte_ipv4_hdr, src_addr));
+	const uint8_t *addr = ip + (v6 ? offsetof(struct rte_ipv6_hdr, src_addr) : offsetof(struct rte_ipv4_hdr, src_addr));
 	const uint8_t *udp = ip + (v6 ? sizeof(struct rte_ipv6_hdr) : sizeof(struct rte_ipv4_hdr));
 	uint32_t i, nb_words = v6 ? 8 : 2;
 	uint64_t h = 0;
@@ -128,6 +126,12 @@ trace(struct sim_world *w, const struct sim_link *l, const struct rte_mbuf *m, u
 				 rte_pktmbuf_mtod(m, const void *), m->data_len, comment);
 }
 
+static uint64_t
+draw_delay(struct sim_world *w, uint64_t most_ns)
+{
+	return san_prng_below(&w->prng, (uint32_t)RTE_MIN(most_ns, UINT32_MAX - 1ull) + 1);
+}
+
 /* On the cable, with what goes wrong there; *at_ns*: when its last bit arrives. */
 static void
 carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
@@ -145,8 +149,7 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 	if (sim_chance(w, f->dup_ppm) &&
 	    (copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX)) != NULL) {
 		w->stats.nb_faults++;
-		sim_world_at(w, at_ns + san_prng_below(&w->prng, (uint32_t)f->dup_ns + 1),
-			     SIM_EV_ARRIVE, l->id, 0, copy);
+		sim_world_at(w, at_ns + draw_delay(w, f->dup_ns), SIM_EV_ARRIVE, l->id, 0, copy);
 	}
 	if (sim_chance(w, f->corrupt_ppm)) {
 		w->stats.nb_faults++;
@@ -154,7 +157,7 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 	}
 	if (sim_chance(w, f->reorder_ppm)) {
 		w->stats.nb_faults++;
-		at_ns += san_prng_below(&w->prng, (uint32_t)f->reorder_ns + 1);
+		at_ns += draw_delay(w, f->reorder_ns);
 	}
 	trace(w, l, m, at_ns, NULL);
 	sim_world_at(w, at_ns, SIM_EV_ARRIVE, l->id, 0, m);
