@@ -27,6 +27,7 @@ struct verdict {
 	uint64_t index;
 	uint64_t nb_events, nb_faults, nb_ops, nb_broken;
 	bool failed;
+	bool unbuilt; /* it did not even begin */
 	char why[256];
 };
 
@@ -63,7 +64,7 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 	struct sim_world *w;
 
 	if (sim_world_create(conf, &no_watch, &w) != 0) {
-		v->failed = true;
+		v->failed = v->unbuilt = true;
 		snprintf(v->why, sizeof(v->why), "the simulation could not be built");
 		return;
 	}
@@ -133,6 +134,8 @@ reap(pid_t pid, int fd, struct verdict *v)
 	}
 	close(fd);
 	waitpid(pid, &status, 0);
+	if (v->unbuilt)
+		return -EINVAL;
 	return v->failed ? -EIO : 0;
 }
 
@@ -177,7 +180,7 @@ still_fails(const struct sim_conf *conf)
 	bool fails;
 
 	dup2(null, STDERR_FILENO);
-	fails = sim_swarm_try(conf, NULL, why, sizeof(why)) != 0;
+	fails = sim_swarm_try(conf, NULL, why, sizeof(why)) == -EIO;
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(null);
