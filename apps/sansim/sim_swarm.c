@@ -80,7 +80,7 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 
 /* A child that tells its verdicts to the returned descriptor. */
 static pid_t
-spawn(int *fd)
+spawn(int *fd, uint32_t mb)
 {
 	int ends[2];
 	pid_t pid;
@@ -92,7 +92,7 @@ spawn(int *fd)
 	if (pid == 0) {
 		close(ends[0]);
 		*fd = ends[1];
-		sim_eal_init(SIM_EAL_SWARM_MB);
+		sim_eal_init(mb);
 		return 0;
 	}
 	close(ends[1]);
@@ -150,7 +150,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 	rc = sim_conf_check(&own, why, len);
 	if (rc != 0)
 		return 0; /* not a scenario: nothing fails */
-	pid = spawn(&fd);
+	pid = spawn(&fd, RTE_MAX(sim_world_mb(conf), (uint32_t)SIM_EAL_SWARM_MB));
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
@@ -166,6 +166,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 		sum->nb_events += v.nb_events;
 		sum->nb_faults += v.nb_faults;
 		sum->nb_ops += v.nb_ops;
+		sum->nb_broken += v.nb_broken;
 	}
 	return rc;
 }
@@ -376,7 +377,7 @@ start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 		return true;
 	wk->next = next;
 	wk->since_s = seconds();
-	wk->pid = spawn(&wk->fd);
+	wk->pid = spawn(&wk->fd, SIM_EAL_SWARM_MB);
 	if (wk->pid == 0)
 		work(c->conf, wk->fd, next);
 	wk->open = wk->pid > 0;
