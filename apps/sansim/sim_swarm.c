@@ -25,7 +25,7 @@
 /** What a worker says of a run; less than PIPE_BUF, so that it comes whole. */
 struct verdict {
 	uint64_t index;
-	uint64_t nb_events, nb_faults, nb_ops, nb_broken;
+	uint64_t nb_events, nb_faults, nb_ops, nb_broken, hash;
 	bool failed;
 	bool unbuilt; /* it did not even begin */
 	char why[256];
@@ -74,6 +74,7 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 	v->nb_faults = w->stats.nb_faults;
 	v->nb_ops = w->stats.nb_ops;
 	v->nb_broken = w->stats.nb_broken;
+	v->hash = w->hash;
 	snprintf(v->why, sizeof(v->why), "%.*s", (int)sizeof(v->why) - 1, w->why);
 	sim_world_destroy(w);
 }
@@ -167,6 +168,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 		sum->nb_faults += v.nb_faults;
 		sum->nb_ops += v.nb_ops;
 		sum->nb_broken += v.nb_broken;
+		sum->hash += v.hash;
 	}
 	return rc;
 }
@@ -309,8 +311,16 @@ void
 sim_swarm_shrink(struct sim_conf *conf)
 {
 	static bool (*const steps[])(struct sim_conf *) = {
-		less_connections, less_ops, less_hosts, as_pair, less_depth,
-		less_bytes, one_way, plain_clock, no_side_shows, all_ordered,
+		less_connections,
+		less_ops,
+		less_hosts,
+		as_pair,
+		less_depth,
+		less_bytes,
+		one_way,
+		plain_clock,
+		no_side_shows,
+		all_ordered,
 	};
 	bool changed = true;
 	uint32_t round, i;
@@ -369,19 +379,22 @@ is_time_over(const struct campaign *c)
 	return c->conf->seconds != 0 && seconds() - c->began_s >= c->conf->seconds;
 }
 
-static bool
+static void
 start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 {
 	wk->open = false;
 	if ((c->conf->nb_runs != 0 && next >= c->conf->nb_runs) || is_time_over(c))
-		return true;
+		return;
 	wk->next = next;
 	wk->since_s = seconds();
 	wk->pid = spawn(&wk->fd, SIM_EAL_SWARM_MB);
 	if (wk->pid == 0)
 		work(c->conf, wk->fd, next);
 	wk->open = wk->pid > 0;
-	return wk->open;
+	if (!wk->open) {
+		fprintf(stderr, "sansim: no process for a run: %s\n", strerror(errno));
+		c->sum.nb_failed++;
+	}
 }
 
 static void
@@ -420,6 +433,7 @@ take_verdict(struct campaign *c, struct worker *wk)
 	c->sum.nb_faults += v.nb_faults;
 	c->sum.nb_ops += v.nb_ops;
 	c->sum.nb_broken += v.nb_broken;
+	c->sum.hash += v.hash;
 	if (v.failed)
 		report_failure(c, v.index, v.why);
 }
@@ -475,8 +489,9 @@ sim_swarm_run(const struct sim_swarm_conf *conf)
 	while (wait_some(&c))
 		;
 	printf("%" PRIu64 " runs, %" PRIu64 " failed, %" PRIu64 " packet events, %" PRIu64
-	       " faults, %" PRIu64 " requests, %" PRIu64 " connections broken, %" PRIu64 " s\n",
+	       " faults, %" PRIu64 " requests, %" PRIu64 " connections broken, trace hash %016" PRIx64
+	       ", %" PRIu64 " s\n",
 	       c.sum.nb_runs, c.sum.nb_failed, c.sum.nb_events, c.sum.nb_faults, c.sum.nb_ops,
-	       c.sum.nb_broken, seconds() - c.began_s);
+	       c.sum.nb_broken, c.sum.hash, seconds() - c.began_s);
 	return c.sum.nb_failed;
 }

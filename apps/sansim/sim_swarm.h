@@ -24,6 +24,7 @@ struct sim_swarm_conf {
 /** What many runs amount to. */
 struct sim_swarm_sum {
 	uint64_t nb_runs, nb_failed, nb_events, nb_faults, nb_ops, nb_broken;
+	uint64_t hash; /**< sum of the runs' trace hashes: in whatever order they ran */
 };
 
 /** The scenario of a seed: always the same one. */
