@@ -285,6 +285,10 @@ run(struct args *a)
 		rc = 0;
 	if (a->json == NULL || strcmp(a->json, "-") != 0)
 		sim_report_text(w, stdout);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		perror("sansim: standard output");
+		rc = 1;
+	}
 	if (w->failed) {
 		fprintf(stderr, "sansim: %s\n", w->why);
 		print_repeat(a->argv);

@@ -276,28 +276,44 @@ create_pools(struct sim_world *w)
 }
 
 static int
-open_watch(struct sim_world *w, const struct sim_watch *watch)
+open_trace(struct sim_world *w, const struct sim_watch *watch)
 {
 	struct sim_link *l;
 	uint32_t i = 0;
 	char name[32];
 	int rc;
 
-	if (watch->series_path != NULL) {
-		w->series = fopen(watch->series_path, "w");
-		if (w->series == NULL)
-			return -errno;
+	if (!sim_topo_is_place(w, watch->trace_where)) {
+		fprintf(stderr, "sansim: --trace-at: \"%s\" is not a place of this topology\n",
+			watch->trace_where);
+		return -EINVAL;
 	}
-	if (watch->trace_path == NULL)
-		return 0;
 	rc = sim_trace_open(watch->trace_path, &w->trace);
-	if (rc != 0)
+	if (rc != 0) {
+		fprintf(stderr, "sansim: %s: %s\n", watch->trace_path, strerror(-rc));
 		return rc;
+	}
 	while ((l = sim_topo_match(w, watch->trace_where, &i)) != NULL) {
 		snprintf(name, sizeof(name), "%u-%u", l->from, l->to);
 		l->trace_if = sim_trace_interface(w->trace, name, 0);
 	}
 	return 0;
+}
+
+static int
+open_watch(struct sim_world *w, const struct sim_watch *watch)
+{
+	int rc = 0;
+
+	if (watch->series_path != NULL) {
+		w->series = fopen(watch->series_path, "w");
+		if (w->series == NULL) {
+			rc = -errno;
+			fprintf(stderr, "sansim: %s: %s\n", watch->series_path, strerror(-rc));
+			return rc;
+		}
+	}
+	return watch->trace_path == NULL ? 0 : open_trace(w, watch);
 }
 
 static int
@@ -336,7 +352,7 @@ sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 	sim_events_init(&w->events);
 	rc = build(w, watch);
 	if (rc != 0) {
-		fprintf(stderr, "sansim: %s\n", strerror(-rc));
+		fprintf(stderr, "sansim: the simulation could not be built: %s\n", strerror(-rc));
 		sim_world_destroy(w);
 		return rc;
 	}
