@@ -57,8 +57,8 @@ complete_note(struct sim_world *w, void *state, const struct sim_note *n)
 	switch (n->type) {
 	case SIM_NOTE_COMPLETED:
 		if (!has_reason(w, n))
-			sim_world_fail(w, "complete", "side %u: %s request %" PRIu64
-				       "%s completed with %s", n->side->id,
+			sim_world_fail(w, "complete",
+				       "side %u: %s %" PRIu64 "%s completed with %s", n->side->id,
 				       sim_kind_name(n->op->op - SAN_WR_SEND), n->op->seq,
 				       n->op->bad ? " of a wrong key" : "",
 				       san_ulp_status_name(n->wc->status));
@@ -67,8 +67,8 @@ complete_note(struct sim_world *w, void *state, const struct sim_note *n)
 	case SIM_NOTE_DOWN:
 		*ended = 0;
 		if (n->side->initiates && n->side->nb_done != n->side->nb_posted)
-			sim_world_fail(w, "complete", "side %u: connection ended before %" PRIu64
-				       " of its requests", n->side->id,
+			sim_world_fail(w, "complete",
+				       "side %u: ended before %" PRIu64 " requests", n->side->id,
 				       n->side->nb_posted - n->side->nb_done);
 		if (n->side->nb_recvs != 0)
 			sim_world_fail(w, "complete", "side %u: %u receives were not flushed",
@@ -92,8 +92,9 @@ complete_settled(struct sim_world *w, void *state)
 		const struct sim_side *s = &w->load->sides[i];
 
 		if (s->initiates && s->nb_done != s->nb_posted)
-			sim_world_fail(w, "complete", "side %u: %" PRIu64 " of %" PRIu64
-				       " requests completed", i, s->nb_done, s->nb_posted);
+			sim_world_fail(w, "complete",
+				       "side %u: %" PRIu64 " of %" PRIu64 " requests completed", i,
+				       s->nb_done, s->nb_posted);
 		if (ended[i] != 0)
 			sim_world_fail(w, "complete", "side %u: flushed, but never disconnected",
 				       i);

@@ -22,8 +22,7 @@ grant_round(struct sim_world *w, void *state, struct sim_host *h)
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
 		if (!tl->conns[slot].open)
 			continue;
-		TAILQ_FOREACH(r, &tl->conns[slot].rxns, all_link)
-		{
+		TAILQ_FOREACH(r, &tl->conns[slot].rxns, all_link) {
 			uint32_t due = r->granted > r->arrived ? r->granted - r->arrived : 0;
 
 			if (!r->solicited || r->state == SAN_RXN_REFUSED ||
@@ -35,12 +34,15 @@ grant_round(struct sim_world *w, void *state, struct sim_host *h)
 	}
 	if (granted - RTE_MIN(granted, lapsed) > tl->conf.budget_bytes ||
 	    tl->budget_used > tl->conf.budget_bytes)
-		sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes granted, %" PRIu64
-			       " of them lapsed, %u counted; the budget is %u", h->id, granted,
+		sim_world_fail(w, "grant",
+			       "host %u: granted %" PRIu64 " bytes, %" PRIu64
+			       " lapsed, %u counted; the budget is %u",
+			       h->id, granted,
 			       lapsed, tl->budget_used, tl->conf.budget_bytes);
 	if (lapsed > tl->conf.lapsed_bytes || tl->lapsed_used > tl->conf.lapsed_bytes)
 		sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes lapsed, %u counted; the "
-			       "bound is %u", h->id, lapsed, tl->lapsed_used,
+					   "bound is %u",
+			       h->id, lapsed, tl->lapsed_used,
 			       tl->conf.lapsed_bytes);
 }
 

@@ -27,11 +27,11 @@ struct order {
 	uint64_t nb_seqs;
 	uint64_t nb_received; /* highest sequence number received + 1 */
 	uint64_t nb_done;     /* highest sequence number completed + 1 */
-	uint64_t excused;     /* below that the target's process died: nobody saw what it received */
+	uint64_t excused;     /* below that the target's process died, and nobody saw */
 	/* fetch-add, of the target's process */
-	uint64_t adds_from;            /* sequence numbers from here on are of this process */
+	uint64_t adds_from;              /* sequence numbers from here on are of this process */
 	uint64_t adds_ok, adds_doubtful; /* done for certain, and perhaps */
-	uint64_t next_old;             /* ordered: least old value that may come */
+	uint64_t next_old;               /* ordered: least old value that may come */
 };
 
 static int
@@ -80,12 +80,15 @@ on_old_value(struct sim_world *w, struct order *o, const struct sim_side *s,
 	if (op->seq < o->adds_from)
 		return; /* of a process that died after it had answered */
 	if (s->ordered && op->result < o->next_old)
-		sim_world_fail(w, "order", "side %u: request %" PRIu64 ": atomic saw %" PRIu64
-			       ", an earlier one %" PRIu64, s->id, op->seq, op->result,
+		sim_world_fail(w, "order",
+			       "side %u: atomic %" PRIu64 " saw %" PRIu64 " after %" PRIu64, s->id,
+			       op->seq, op->result,
 			       o->next_old - 1);
 	if (op->result + add > o->adds_ok + o->adds_doubtful)
-		sim_world_fail(w, "order", "side %u: request %" PRIu64 ": atomic saw %" PRIu64
-			       " after %" PRIu64 " additions", s->id, op->seq, op->result,
+		sim_world_fail(w, "order",
+			       "side %u: atomic %" PRIu64 " saw %" PRIu64 " of %" PRIu64
+			       " additions",
+			       s->id, op->seq, op->result,
 			       o->adds_ok + o->adds_doubtful);
 	o->next_old = RTE_MAX(o->next_old, op->result + add);
 	o->adds_ok += add;
@@ -187,11 +190,14 @@ settled_side(struct sim_world *w, struct order *o, const struct sim_side *s)
 	for (seq = o->excused; seq < s->nb_posted; seq++)
 		if ((o->seqs[seq] & (SEQ_RECEIVABLE | SEQ_RECEIVED | SEQ_OK)) ==
 		    (SEQ_RECEIVABLE | SEQ_OK))
-			sim_world_fail(w, "order", "side %u: request %" PRIu64
-				       " succeeded and was not received", s->id, seq);
+			sim_world_fail(w, "order",
+				       "side %u: %" PRIu64 " succeeded and was not received", s->id,
+				       seq);
 	if (value < o->adds_ok || value > o->adds_ok + o->adds_doubtful)
-		sim_world_fail(w, "order", "side %u: counter is %" PRIu64 " after %" PRIu64
-			       " additions, and perhaps %" PRIu64 " more", s->id, value,
+		sim_world_fail(w, "order",
+			       "side %u: counter %" PRIu64 ", additions %" PRIu64
+			       ", perhaps %" PRIu64 " more",
+			       s->id, value,
 			       o->adds_ok, o->adds_doubtful);
 }
 

@@ -78,7 +78,8 @@ check_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_c
 	if (b->cid == c->cid && c->pcb.inflight > b->inflight && c->nb_rtx == b->nb_rtx &&
 	    c->pcb.inflight > vwin)
 		sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "
-			       "virtual window %u", h->id, c->slot, c->pcb.inflight, vwin);
+					 "virtual window %u",
+			       h->id, c->slot, c->pcb.inflight, vwin);
 }
 
 static void

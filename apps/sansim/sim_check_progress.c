@@ -20,14 +20,26 @@ progress_sample(struct sim_world *w, void *state)
 
 		if (s->nb_posted != s->nb_done && s->state == SIM_SIDE_UP &&
 		    w->now_ns > since + w->conf.run.stall_ns)
-			sim_world_fail(w, "progress", "side %u: %" PRIu64
-				       " requests under way, none completed for %" PRIu64 " ms", i,
+			sim_world_fail(w, "progress",
+				       "side %u: of %" PRIu64 " requests none is done for %" PRIu64
+				       " ms",
+				       i,
 				       s->nb_posted - s->nb_done,
 				       (uint64_t)((w->now_ns - since) / SAN_NS_PER_MS));
 	}
 }
 
+static void
+progress_settled(struct sim_world *w, void *state)
+{
+	(void)state;
+	if (w->conf.run.silence_max_ns != 0 && w->longest_silence_ns > w->conf.run.silence_max_ns)
+		sim_world_fail(w, "progress", "a side stood still for %" PRIu64 " us",
+			       (uint64_t)(w->longest_silence_ns / SAN_NS_PER_US));
+}
+
 const struct sim_checker sim_check_progress = {
 	.name = "progress",
 	.sample = progress_sample,
+	.settled = progress_settled,
 };

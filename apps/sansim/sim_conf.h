@@ -65,11 +65,12 @@ enum sim_policy {
 /** What every host is given; zero of a number: the stack's default. */
 struct sim_host_conf {
 	bool ipv6;
+	bool wrap; /**< sequence numbers start shortly before 2^32 */
 	uint16_t mtu;
-	uint8_t cc;       /**< enum sim_cc */
-	uint8_t recovery; /**< enum sim_recovery */
-	uint8_t policy;   /**< enum sim_policy: whom to grant first */
-	uint64_t poll_ns; /**< a poll-mode loop takes so long: packets wait for the next round */
+	uint8_t cc;               /**< enum sim_cc */
+	uint8_t recovery;         /**< enum sim_recovery */
+	uint8_t policy;           /**< enum sim_policy: whom to grant first */
+	uint64_t poll_ns;         /**< a round of the polling loop: packets wait for the next */
 	uint64_t clock_ppm_range; /**< clocks run wrong by up to this */
 	uint32_t rx_ring;         /**< packets that wait for a host that does not run */
 	uint32_t nic_bytes;       /**< bytes that a host queues on its own port at once */
@@ -110,8 +111,8 @@ struct sim_load_conf {
 	uint8_t solicit; /**< enum sim_solicit */
 	bool both_ways;  /**< the accepting side initiates as well */
 	bool relaxed;
-	uint32_t connections;       /**< in all */
-	uint32_t unordered_ppm;     /**< share of connections that are unordered */
+	uint32_t connections;        /**< in all */
+	uint32_t unordered_ppm;      /**< share of connections that are unordered */
 	uint32_t weights[SIM_KINDS]; /**< of send, push, push-imm, pull, fetch-add, cmp-swap */
 	uint32_t size_min, size_max; /**< bytes, log-uniform */
 	uint32_t depth;              /**< requests of a connection at once */
@@ -141,7 +142,7 @@ enum sim_fault_kind {
 struct sim_fault_conf {
 	char name[SIM_NAME_MAX];
 	uint8_t kind;             /**< enum sim_fault_kind */
-	char where[SIM_NAME_MAX]; /**< all, host:N, spine:N, trunk; :up (from it) or :down (to it) */
+	char where[SIM_NAME_MAX]; /**< all, host:N, spine:N, trunk; :up or :down */
 	uint64_t at_ns;           /**< after the load starts */
 	uint64_t for_ns;          /**< 0: to the end of the run */
 	uint32_t rate_ppm;
@@ -150,13 +151,14 @@ struct sim_fault_conf {
 
 struct sim_run_conf {
 	uint64_t seed;
-	uint64_t warmup_ns;   /**< of the load, not measured */
-	uint64_t duration_ns; /**< requests are posted for so long */
-	uint64_t settle_ns;   /**< then everything must complete within this */
-	uint64_t stall_ns;    /**< a connection without progress for so long is broken */
-	uint64_t sample_ns;   /**< of time series and Jain's index; 0: none */
-	uint32_t check_every; /**< all invariants of a host after so many of its rounds; 0: never */
-	uint32_t jain_min_ppm; /**< least fairness in the measured time; 0: not checked */
+	uint64_t warmup_ns;      /**< of the load, not measured */
+	uint64_t duration_ns;    /**< requests are posted for so long */
+	uint64_t settle_ns;      /**< then everything must complete within this */
+	uint64_t stall_ns;       /**< a connection without progress for so long is broken */
+	uint64_t silence_max_ns; /**< likewise, whatever the faults; 0: any */
+	uint64_t sample_ns;      /**< of time series and Jain's index; 0: none */
+	uint32_t check_every;    /**< look at a host after so many rounds; 0: never */
+	uint32_t jain_min_ppm;   /**< least fairness in the measured time; 0: not checked */
 };
 
 struct sim_conf {

@@ -52,8 +52,14 @@ static void
 draw_network(struct san_prng *g, struct sim_conf *c)
 {
 	static const uint8_t types[] = {
-		SIM_TOPO_PAIR, SIM_TOPO_PAIR, SIM_TOPO_PAIR, SIM_TOPO_STAR,
-		SIM_TOPO_STAR, SIM_TOPO_DUMBBELL, SIM_TOPO_LEAF_SPINE, SIM_TOPO_LEAF_SPINE,
+		SIM_TOPO_PAIR,
+		SIM_TOPO_PAIR,
+		SIM_TOPO_PAIR,
+		SIM_TOPO_STAR,
+		SIM_TOPO_STAR,
+		SIM_TOPO_DUMBBELL,
+		SIM_TOPO_LEAF_SPINE,
+		SIM_TOPO_LEAF_SPINE,
 	};
 	static const uint32_t rates[] = {100, 1000, 10000, 25000, 100000};
 
@@ -89,6 +95,9 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 	h->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + below(g, 256));
 	h->nic_bytes = (uint32_t)spread(g, 16 << 10, 256 << 10);
 	h->keepalive_ms = (uint16_t)(100 + below(g, 2000));
+	h->wrap = one_in(g, 5);
+	if (one_in(g, 12))
+		h->recovery = SIM_RECOVERY_GO_BACK_N;
 	if (one_in(g, 4))
 		h->ooo_distance = 1 + below(g, 64);
 	if (one_in(g, 4))
@@ -214,15 +223,16 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 	sim_conf_default(conf);
 	san_prng_seed(&g, seed);
 	conf->run.seed = san_prng_u64(&g) >> 1;
-	conf->run.check_every = 1;
 	conf->run.duration_ns = 500 * MS;
 	conf->run.settle_ns = 60 * SAN_NS_PER_S;
 	conf->run.stall_ns = 15 * SAN_NS_PER_S;
 	draw_network(&g, conf);
 	draw_host(&g, &conf->host);
-	if (one_in(&g, 3))
+	if (one_in(&g, 2))
 		draw_tiny(&g, &conf->host);
 	draw_load(&g, conf);
+	/* looking at everything takes its time: at each round where there is little */
+	conf->run.check_every = conf->load.connections > 6 ? 8 : 1;
 	for (n = below(&g, 5); n > 0; n--)
 		draw_fault(&g, conf);
 }

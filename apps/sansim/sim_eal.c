@@ -15,8 +15,15 @@ sim_eal_init(uint32_t mb)
 {
 	char size[16];
 	char *argv[] = {
-		"sansim", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry",
-		"--log-level=4", "-m", size, NULL,
+		"sansim",
+		"--no-huge",
+		"--no-pci",
+		"--no-shconf",
+		"--no-telemetry",
+		"--log-level=4",
+		"-m",
+		size,
+		NULL,
 	};
 	cpu_set_t cpus;
 

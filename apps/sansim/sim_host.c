@@ -24,6 +24,7 @@
 #define PREFIX_V4  (96 + 8)
 #define PREFIX_V6  64
 #define PORT_FIRST 50000
+#define WRAP_AFTER 40 /* packets, and requests */
 #define QUEUE_SLOT 32 /* QP table entries beyond the connections */
 
 static uint32_t
@@ -85,6 +86,8 @@ tune_pdl(const struct sim_world *w, struct san_pdl_conf *pdl)
 	pdl->cc = cc[hc->cc];
 	pdl->recovery = hc->recovery == SIM_RECOVERY_GO_BACK_N ? SAN_RECOVER_GO_BACK_N :
 								 SAN_RECOVER_SELECTIVE;
+	pdl->fixed_psn = hc->wrap;
+	pdl->first_psn = 0u - WRAP_AFTER;
 	SET(pdl->budget_pkts, hc->budget_pkts);
 	pdl->link_mbps = w->conf.edge.rate_mbps;
 	SET(pdl->cc_conf.target_ns, hc->target_ns);
@@ -225,7 +228,8 @@ sim_host_create(struct sim_world *w, uint32_t id)
 
 	h->id = id;
 	h->run_at_ns = SAN_TIME_NEVER;
-	h->drift_ppm = (int64_t)san_prng_below(&w->prng, (uint32_t)(2 * range + 1)) - (int64_t)range;
+	h->drift_ppm = san_prng_below(&w->prng, (uint32_t)(2 * range + 1));
+	h->drift_ppm -= (int64_t)range;
 	h->rx_mask = rte_align32pow2(w->conf.host.rx_ring) - 1;
 	h->rx = calloc(h->rx_mask + 1, sizeof(struct rte_mbuf *));
 	if (h->rx == NULL)

@@ -7,11 +7,9 @@
  * used its time on the cable.
  */
 
-#include <rte_ether.h>
-#include <rte_ip.h>
 #include <rte_mbuf.h>
-#include <rte_udp.h>
 
+#include "sim_pkt.h"
 #include "sim_world.h"
 
 #define FRAME_EXTRA 24 /* preamble, frame check sequence, gap: bytes of time on the cable */
@@ -32,60 +30,6 @@ sim_link_backlog(const struct sim_link *l, uint64_t now_ns)
 	if (l->busy_ps <= now_ps)
 		return 0;
 	return (l->busy_ps - now_ps) * l->conf->rate_mbps / (8 * (uint64_t)SIM_PPM);
-}
-
-/* CE in the IP header, checksum mended: what a switch does. */
-static void
-mark_ce(struct rte_mbuf *m)
-{
-	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
-	struct rte_ipv4_hdr *v4 = (void *)(eth + 1);
-	struct rte_ipv6_hdr *v6 = (void *)(eth + 1);
-
-	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
-		v4->type_of_service |= 3;
-		v4->hdr_checksum = 0;
-		v4->hdr_checksum = rte_ipv4_cksum(v4);
-	} else if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
-		v6->vtc_flow |= rte_cpu_to_be_32(3u << 20);
-	}
-}
-
-static void
-flip_bit(struct sim_world *w, struct rte_mbuf *m)
-{
-	uint32_t bit = san_prng_below(&w->prng, m->data_len * 8u);
-
-	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << (bit % 8));
-}
-
-static uint64_t
-mix(uint64_t h, uint64_t v)
-{
-	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
-	return h ^ (h >> 29);
-}
-
-uint64_t
-sim_pkt_flow(const struct rte_mbuf *m)
-{
-	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	const uint8_t *ip = (const uint8_t *)(eth + 1);
-	bool v6 = eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
-	const uint8_t *addr = ip + (v6 ? offsetof(struct rte_ipv6_hdr, src_addr) : offsetof(struct rte_ipv4_hdr, src_addr));
-	const uint8_t *udp = ip + (v6 ? sizeof(struct rte_ipv6_hdr) : sizeof(struct rte_ipv4_hdr));
-	uint32_t i, nb_words = v6 ? 8 : 2;
-	uint64_t h = 0;
-	uint32_t word;
-
-	/* a corrupted frame may say that it is what it is too short for */
-	if (m->data_len < (size_t)(udp - (const uint8_t *)eth) + sizeof(struct rte_udp_hdr))
-		return 0;
-	for (i = 0; i < nb_words; i++) {
-		memcpy(&word, &addr[i * sizeof(word)], sizeof(word));
-		h = mix(h, word);
-	}
-	return mix(h, (uint64_t)udp[0] << 8 | udp[1]);
 }
 
 /* Begins and ends so that the share of the rate is in bursts, up to BURST / (BURST + 1). */
@@ -153,7 +97,7 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 	}
 	if (sim_chance(w, f->corrupt_ppm)) {
 		w->stats.nb_faults++;
-		flip_bit(w, m);
+		sim_pkt_flip_bit(m, &w->prng);
 	}
 	if (sim_chance(w, f->reorder_ppm)) {
 		w->stats.nb_faults++;
@@ -176,7 +120,7 @@ sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 		return;
 	}
 	if (l->conf->mark_bytes != 0 && queued > l->conf->mark_bytes) {
-		mark_ce(m);
+		sim_pkt_mark_ce(m);
 		l->nb_marked++;
 	}
 	l->busy_ps = (l->busy_ps > now_ps ? l->busy_ps : now_ps) +

@@ -95,7 +95,23 @@ create_conn(struct sim_world *w, uint32_t conn)
 	a->initiates = true;
 	b->initiates = w->conf.load.both_ways;
 	rc = alloc_side(w, a);
-	return rc != 0 ? rc : alloc_side(w, b);
+	if (rc == 0)
+		rc = alloc_side(w, b);
+	return rc;
+}
+
+/* Each host's sides, in the order of their numbers. */
+static void
+link_hosts(struct sim_load *ld)
+{
+	uint32_t i;
+
+	for (i = ld->nb_sides; i-- > 0;) {
+		struct sim_side *s = &ld->sides[i];
+
+		s->next = ld->of_host[s->host];
+		ld->of_host[s->host] = s;
+	}
 }
 
 int
@@ -115,9 +131,10 @@ sim_load_create(struct sim_world *w)
 	ld->block_bytes = ld->slot_bytes + BLOCK_EXTRA;
 	ld->block = malloc(ld->block_bytes);
 	ld->rkey_block = calloc(w->nb_hosts, sizeof(*ld->rkey_block));
+	ld->of_host = calloc(w->nb_hosts, sizeof(struct sim_side *));
 	ld->nb_sides = SIM_SIDES * lc->connections;
 	ld->sides = calloc(ld->nb_sides, sizeof(*ld->sides));
-	if (ld->block == NULL || ld->rkey_block == NULL || ld->sides == NULL)
+	if (ld->block == NULL || ld->rkey_block == NULL || ld->of_host == NULL || ld->sides == NULL)
 		return -ENOMEM;
 	for (i = 0; i + 8 <= ld->block_bytes; i += 8) {
 		uint64_t v = san_prng_u64(&ld->prng);
@@ -126,6 +143,8 @@ sim_load_create(struct sim_world *w)
 	}
 	for (i = 0; i < lc->connections && rc == 0; i++)
 		rc = create_conn(w, i);
+	if (rc == 0)
+		link_hosts(ld);
 	return rc;
 }
 
@@ -146,6 +165,7 @@ sim_load_destroy(struct sim_world *w)
 		free(ld->sides[i].recv);
 	}
 	free(ld->sides);
+	free(ld->of_host);
 	free(ld->rkey_block);
 	free(ld->block);
 	free(ld);
@@ -155,10 +175,11 @@ sim_load_destroy(struct sim_world *w)
 uint32_t
 sim_load_conns_of(const struct sim_world *w, uint32_t host)
 {
-	uint32_t i, n = 0;
+	const struct sim_side *s;
+	uint32_t n = 0;
 
-	for (i = 0; i < w->load->nb_sides; i++)
-		n += w->load->sides[i].host == host;
+	for (s = w->load->of_host[host]; s != NULL; s = s->next)
+		n++;
 	return n;
 }
 
@@ -232,26 +253,22 @@ int
 sim_load_host_up(struct sim_world *w, struct sim_host *h)
 {
 	struct sim_load *ld = w->load;
-	uint32_t i;
+	struct sim_side *s;
 	int rc;
 
 	rc = san_core_listen(h->core, LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
 	if (rc == 0)
 		rc = san_ulp_mr_add(san_core_ulp(h->core), ld->block, ld->block_bytes, 0,
 				    SAN_RIGHT_PULL, PKEY, &ld->rkey_block[h->id]);
-	for (i = 0; i < ld->nb_sides && rc == 0; i++) {
-		struct sim_side *s = &ld->sides[i];
-
-		if (s->host != h->id)
-			continue;
+	for (s = ld->of_host[h->id]; s != NULL && rc == 0; s = s->next) {
 		rc = create_qp(w, h, s);
 		if (s->counter != NULL)
 			*s->counter = 0;
 		sim_load_new_life(w, s);
 		sim_load_register(w, s);
 		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_RESTARTED, .side = s});
-		if (s->state != SIM_SIDE_OVER && (i & 1) == 0)
-			sim_world_at(w, w->now_ns, SIM_EV_LOAD, i, SIM_LOAD_CONNECT, NULL);
+		if (s->state != SIM_SIDE_OVER && (s->id & 1) == 0)
+			sim_world_at(w, w->now_ns, SIM_EV_LOAD, s->id, SIM_LOAD_CONNECT, NULL);
 	}
 	return rc;
 }
@@ -271,13 +288,10 @@ void
 sim_load_host_down(struct sim_world *w, struct sim_host *h)
 {
 	struct sim_load *ld = w->load;
-	uint32_t i, k;
+	struct sim_side *s;
+	uint32_t k;
 
-	for (i = 0; i < ld->nb_sides; i++) {
-		struct sim_side *s = &ld->sides[i];
-
-		if (s->host != h->id)
-			continue;
+	for (s = ld->of_host[h->id]; s != NULL; s = s->next) {
 		for (k = 0; s->initiates && k < w->conf.load.depth; k++)
 			if (s->ops[k].state == SIM_OP_POSTED)
 				lose_op(w, s, &s->ops[k]);
@@ -382,7 +396,8 @@ sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg)
 	else if (what == SIM_LOAD_POST)
 		sim_load_post(w, s);
 	else if (what == SIM_LOAD_RECV)
-		sim_load_post_recv(w, s, (uintptr_t)arg & UINT16_MAX, (uint32_t)((uintptr_t)arg >> 16));
+		sim_load_post_recv(w, s, (uintptr_t)arg & UINT16_MAX,
+				   (uint32_t)((uintptr_t)arg >> 16));
 	sim_host_wake(w, &w->hosts[s->host]);
 }
 

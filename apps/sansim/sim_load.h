@@ -30,15 +30,15 @@ enum sim_op_state {
 struct sim_op {
 	uint64_t seq; /**< of its side, from 0 on */
 	uint64_t posted_ns;
-	uint64_t result;  /**< atomics: old value */
+	uint64_t result;                 /**< atomics: old value */
 	uint64_t header[SIM_HEADER / 8]; /**< sends: sequence number; slice and length */
-	uint32_t slice;   /**< offset in the block of content */
+	uint32_t slice;                  /**< offset in the block of content */
 	uint32_t len;
-	uint32_t life;    /**< of the target when it was posted */
-	uint16_t slot;    /**< its place in side->ops and in the target's region */
-	uint8_t op;       /**< enum san_ulp_op */
-	uint8_t state;    /**< enum sim_op_state */
-	bool bad;         /**< posted with a wrong key: must be refused */
+	uint32_t life; /**< of the target when it was posted */
+	uint16_t slot; /**< its place in side->ops and in the target's region */
+	uint8_t op;    /**< enum san_ulp_op */
+	uint8_t state; /**< enum sim_op_state */
+	bool bad;      /**< posted with a wrong key: must be refused */
 };
 
 /** Life of a connection as the programs see it. */
@@ -46,8 +46,8 @@ enum sim_side_state {
 	SIM_SIDE_IDLE,    /**< no queue pair connected; the connecting side may try */
 	SIM_SIDE_CONNECT, /**< asked for */
 	SIM_SIDE_UP,
-	SIM_SIDE_END,     /**< orderly end asked for */
-	SIM_SIDE_OVER,    /**< ended, for good */
+	SIM_SIDE_END,  /**< orderly end asked for */
+	SIM_SIDE_OVER, /**< ended, for good */
 };
 
 struct sim_side {
@@ -57,6 +57,7 @@ struct sim_side {
 	uint8_t state; /**< enum sim_side_state */
 	bool ordered;
 	bool initiates;
+	struct sim_side *next; /**< of the same host */
 	/* as initiator */
 	uint64_t start_ns, stop_ns; /**< posts in between */
 	uint64_t nb_posted;         /**< next sequence number */
@@ -77,7 +78,7 @@ struct sim_side {
 	uint32_t rkey, rkey_atomic;
 	uint32_t nb_recvs;   /**< posted */
 	uint32_t recv_epoch; /**< changes when all of them are posted */
-	uint8_t *recv;     /**< load.depth receives */
+	uint8_t *recv;       /**< load.depth receives */
 };
 
 struct sim_load {
@@ -86,7 +87,8 @@ struct sim_load {
 	uint32_t slot_bytes; /**< largest request, rounded up */
 	uint8_t *block;      /**< content */
 	uint32_t block_bytes;
-	uint32_t *rkey_block; /**< by host: pulls */
+	struct sim_side **of_host; /**< by host: its sides, linked */
+	uint32_t *rkey_block;      /**< by host: pulls */
 	struct san_prng prng;
 	uint32_t nb_up;      /**< sides that are connected */
 	uint32_t nb_over;    /**< sides that will not be again */

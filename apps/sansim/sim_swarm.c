@@ -19,7 +19,7 @@
 #include "sim_world.h"
 
 #define WORKERS_MAX   16
-#define RUN_SECONDS   120 /* of real time: a run that takes longer does not end */
+#define RUN_SECONDS   600 /* of real time: a run that takes longer does not end */
 #define SHRINK_ROUNDS 4
 
 /** What a worker says of a run; less than PIPE_BUF, so that it comes whole. */
@@ -353,10 +353,6 @@ report_failure(struct campaign *c, uint64_t index, const char *why)
 	c->sum.nb_failed++;
 	printf("FAILED: %s\n  repeat: %s --swarm-seed %" PRIu64 "\n", why, c->conf->program,
 	       c->conf->seed + index);
-	if (c->conf->seeds != NULL && (f = fopen(c->conf->seeds, "a")) != NULL) {
-		fprintf(f, "%" PRIu64 "\n", c->conf->seed + index);
-		fclose(f);
-	}
 	if (c->conf->shrink) {
 		char path[64];
 

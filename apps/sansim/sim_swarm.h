@@ -12,13 +12,12 @@
 #include "sim_conf.h"
 
 struct sim_swarm_conf {
-	uint64_t seed;       /**< of the first run; the next has the next */
-	uint64_t nb_runs;    /**< 0: until the time is over */
-	uint64_t seconds;    /**< of real time; 0: until the runs are over */
+	uint64_t seed;    /**< of the first run; the next has the next */
+	uint64_t nb_runs; /**< 0: until the time is over */
+	uint64_t seconds; /**< of real time; 0: until the runs are over */
 	uint32_t nb_workers;
 	bool shrink;
 	const char *program; /**< for the command line that repeats a run */
-	const char *seeds;   /**< a file of seeds to run before, and to add failing ones to; NULL */
 };
 
 /** What many runs amount to. */

@@ -16,6 +16,7 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
+#include "sim_pkt.h"
 #include "sim_world.h"
 
 #define ND_TARGET 8 /* of a neighbour solicitation: its target behind the ICMPv6 header */

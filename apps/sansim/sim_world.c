@@ -15,12 +15,13 @@
 
 #include "sim_check.h"
 #include "sim_load.h"
+#include "sim_pkt.h"
 #include "sim_report.h"
 #include "sim_world.h"
 
 #define CONNECT_LIMIT_NS (60 * SAN_NS_PER_S)
 #define LOOK_NS          (100 * SAN_NS_PER_US) /* between looks whether a phase is over */
-#define QUIET_NS         (20 * SAN_NS_PER_S) /* time-wait and resting numbers end */
+#define QUIET_NS         (20 * SAN_NS_PER_S)   /* time-wait and resting numbers end */
 #define MBUFS_MIN        4096
 #define MBUFS_MAX        262144
 #define CAM_ENTRIES      65536
@@ -62,30 +63,6 @@ sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint
 
 /* ---- one event ---- */
 
-static uint64_t
-mix(uint64_t h, uint64_t v)
-{
-	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
-	return h ^ (h >> 32);
-}
-
-/* Where, when, and what: headers, and the ICRC at the end, which covers the rest. */
-static void
-trace_hash(struct sim_world *w, const struct sim_event *ev)
-{
-	const struct rte_mbuf *m = ev->arg;
-	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint64_t h = mix(mix(w->hash, ev->at_ns), (uint64_t)ev->obj << 32 | m->data_len), v;
-	uint32_t i, end = RTE_MIN(m->data_len, 96u);
-
-	for (i = 0; i + sizeof(v) <= end; i += sizeof(v)) {
-		memcpy(&v, &b[i], sizeof(v));
-		h = mix(h, v);
-	}
-	memcpy(&v, &b[m->data_len - sizeof(v)], sizeof(v));
-	w->hash = mix(h, v);
-}
-
 static void
 on_sample(struct sim_world *w, uint16_t port)
 {
@@ -113,7 +90,7 @@ sim_world_step(struct sim_world *w, uint64_t end_ns)
 	switch (ev.kind) {
 	case SIM_EV_ARRIVE:
 		w->stats.nb_events++;
-		trace_hash(w, &ev);
+		w->hash = sim_pkt_hash(w->hash, ev.at_ns, ev.obj, ev.arg);
 		sim_topo_arrive(w, &w->links[ev.obj], ev.arg);
 		break;
 	case SIM_EV_HOST:
@@ -266,8 +243,8 @@ create_pools(struct sim_world *w)
 {
 	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
 
-	w->pool = rte_pktmbuf_pool_create("network", nb_mbufs(&w->conf), MBUF_CACHE, SAN_PKT_PRIV_SIZE,
-					  mbuf_room(&w->conf), SOCKET_ID_ANY);
+	w->pool = rte_pktmbuf_pool_create("network", nb_mbufs(&w->conf), MBUF_CACHE,
+					  SAN_PKT_PRIV_SIZE, mbuf_room(&w->conf), SOCKET_ID_ANY);
 	w->cam = san_cam_table_create("cam", cam, SOCKET_ID_ANY);
 	if (w->pool == NULL || w->cam == NULL)
 		return -ENOMEM;

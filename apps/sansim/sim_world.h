@@ -60,28 +60,28 @@ struct sim_link {
 	bool faulty; /**< any of them */
 	/* what happened */
 	uint64_t nb_pkts, nb_bytes;
-	uint64_t nb_full;  /**< dropped: no room in the queue */
-	uint64_t nb_lost;  /**< dropped by a fault */
+	uint64_t nb_full; /**< dropped: no room in the queue */
+	uint64_t nb_lost; /**< dropped by a fault */
 	uint64_t nb_marked;
 	uint64_t high_bytes; /**< most that was queued */
 };
 
 struct sim_host {
 	uint32_t id;
-	uint32_t nb_starts;      /**< 1: the first process */
-	struct san_core *core;   /**< NULL: dead */
+	uint32_t nb_starts;    /**< 1: the first process */
+	struct san_core *core; /**< NULL: dead */
 	struct rte_mempool *pool;
 	struct san_ulp_cq *send_cq, *recv_cq;
-	uint32_t *side_of_qp;    /**< by SAN_QPN_INDEX */
-	uint32_t nb_paused;      /**< faults that hold it */
+	uint32_t *side_of_qp; /**< by SAN_QPN_INDEX */
+	uint32_t nb_paused;   /**< faults that hold it */
 	int64_t drift_ppm;
-	uint64_t run_at_ns;      /**< its next round; SAN_TIME_NEVER: none */
+	uint64_t run_at_ns; /**< its next round; SAN_TIME_NEVER: none */
 	uint64_t last_run_ns;
-	uint64_t held_ns;        /**< its last pause: packets may have waited so long */
-	struct rte_mbuf **rx;    /**< ring of what arrived */
+	uint64_t held_ns;     /**< its last pause: packets may have waited so long */
+	struct rte_mbuf **rx; /**< ring of what arrived */
 	uint32_t rx_mask, rx_head, rx_tail;
-	uint64_t nb_rx_full;     /**< ring full */
-	uint64_t nb_rx_nombuf;   /**< its pool was empty */
+	uint64_t nb_rx_full;   /**< ring full */
+	uint64_t nb_rx_nombuf; /**< its pool was empty */
 	uint64_t nb_rounds;
 	uint32_t inflight_high;
 };
@@ -115,7 +115,7 @@ struct sim_world {
 	bool faults_over;      /**< none begins any more */
 	uint32_t nb_blocking;  /**< active faults under which no progress is asked for */
 	uint64_t unblocked_ns; /**< since when there is none */
-	FILE *series; /**< time series, CSV; NULL: none */
+	FILE *series;          /**< time series, CSV; NULL: none */
 	bool series_begun;
 	bool failed;
 	char why[512]; /**< the first violation */
@@ -157,8 +157,6 @@ sim_chance(struct sim_world *w, uint32_t ppm)
 void sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m);
 /** Bytes queued now, the one being sent included. */
 uint64_t sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
-/** What ECMP looks at: addresses and UDP source port, as a number. */
-uint64_t sim_pkt_flow(const struct rte_mbuf *m);
 
 /* ---- sim_topo.c ---- */
 

@@ -95,6 +95,8 @@ static void
 send(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now_ns)
 {
 	c->own.msg = msg;
+	if (c->retries == 0)
+		c->asked_ns = 0;
 	san_cm_tx_add(cm, c);
 	san_cm_timer(cm, c, now_ns + retry_wait_ns(cm, c->retries));
 }
@@ -140,14 +142,13 @@ keep_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 /*
  * The answer to what was sent once: so long is the path. Only of what the other side answers
- * by itself: a REP waited for its ULP.
+ * by itself: a REP waited for its ULP, and so did a request that stands for an RTU.
  */
 static void
-measure_path(const struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
+measure_path(const struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	if (c->asked_ns != 0)
-		san_pdl_conn_path(cm->pdl, cm_pdl_conn(cm, c), now_ns - c->asked_ns);
-	c->asked_ns = 0;
+	if (s->msg != NULL && c->asked_ns != 0 && c->asked_ns != SAN_TIME_NEVER)
+		san_pdl_conn_path(cm->pdl, cm_pdl_conn(cm, c), s->now_ns - c->asked_ns);
 }
 
 static void
@@ -158,7 +159,7 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	/* the answer was quicker than whoever resolves addresses */
 	if (rte_is_zero_ether_addr(&pc->path.dst_mac))
 		pc->path.dst_mac = s->pkt->src_mac;
-	measure_path(cm, c, s->now_ns);
+	measure_path(cm, c, s);
 	keep_cookie(cm, c, s);
 	c->cookie_retries = 0;
 	send(cm, c, SAN_CM_REQ, s->now_ns);
@@ -278,8 +279,6 @@ open_conn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	struct san_cm_agreed *a = &c->agreed;
 
 	c->is_agreed = true;
-	if (a->pdl.nb_ports != 0)
-		pc->path.src_port = a->pdl.ports[0];
 	san_pdl_conn_open(cm->pdl, pc, &a->pdl, a->rx_req_win, a->rx_data_win, s->now_ns);
 	pc->rx_first_win = c->own.first_win;
 	san_cm_keepalive_start(cm, c, s->now_ns);
@@ -340,7 +339,7 @@ static void
 act_open(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	san_cm_tx_del(cm, c);
-	measure_path(cm, c, s->now_ns);
+	measure_path(cm, c, s);
 	open_conn(cm, c, s);
 }
 

@@ -79,7 +79,7 @@ struct san_cm_conn {
 	uint64_t cookie;     /**< the ULP's */
 	uint32_t drained_to; /**< DRAINING: progress when its timer was set */
 	uint64_t keepalive_ns;
-	uint64_t asked_ns;           /**< the message in *own* went for the first time; 0: again */
+	uint64_t asked_ns;           /**< when *own* went; 0: not yet, SAN_TIME_NEVER: repeatedly */
 	uint64_t probe_seen_ns;      /**< last_rx_ns when the last keep-alive PROBE was asked for */
 	uint64_t expires_ns;         /**< of a ghost */
 	uint32_t peer_cid, peer_tag; /**< where we send to; 0 = not yet known */

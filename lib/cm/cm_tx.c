@@ -130,6 +130,6 @@ san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pk
 	*msg = c->own;
 	fill_pkt(p, pc->pkey, msg, now_ns);
 	/* a message sent twice has an answer that may be to either */
-	c->asked_ns = c->retries == 0 ? now_ns : 0;
+	c->asked_ns = c->asked_ns == 0 ? now_ns : SAN_TIME_NEVER;
 	return true;
 }

@@ -92,7 +92,7 @@ struct san_pdl_rtt {
 	uint64_t var_ns;
 	uint64_t min_ns;
 	uint64_t rto_ns;
-	uint8_t backoff; /**< doublings of rto_ns */
+	uint8_t backoff;      /**< doublings of rto_ns */
 	uint64_t base_ns;     /**< what the path takes without a queue, as far as known; 0 = not */
 	uint64_t rest_ns;     /**< congestion window at its minimum since; 0 = it is not */
 	uint64_t rest_min_ns; /**< least delay since then */
@@ -153,7 +153,9 @@ struct san_pdl_conn {
 	uint8_t probe_exp;    /**< doublings of the interval between PROBEs for held packets */
 	uint8_t nb_ports;
 	uint8_t port_idx;
-	uint8_t bad_rtts;
+	uint8_t nb_copies; /**< packets that had come before, since something new came */
+	uint16_t bad_rtts;
+	uint16_t plb_wait; /**< bad round trips beyond the configured number, for a change */
 	/* cache lines 2, 3: ACK policy, timers */
 	struct san_pdl_ackst ack;
 	struct san_timer timer;    /**< armed for the earliest of these deadlines */

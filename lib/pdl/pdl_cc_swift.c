@@ -42,7 +42,7 @@
 #define KEEP_HALF     32768u           /* 0.5: the deepest cut */
 #define KEEP_LOSS     57344u           /* 7/8: much loss, but no delay */
 #define LOSS_SHIFT    8                /* the share is over about so many packets, as power of 2 */
-#define LOSS_NOISE    (65536u / 12)    /* up to here it is a bad link, not congestion */
+#define LOSS_NOISE    (65536u / 10)    /* up to here it is a bad link, not congestion */
 #define FLOOR_LOSS    (4 * SAN_CC_ONE) /* below that nobody sees the next loss early */
 #define STALL_TARGETS 32               /* delay beyond this many targets is a host, not a fabric */
 #define LEVEL_MAX     (SAN_CC_LEVELS - 1)
@@ -93,8 +93,11 @@ loss_add(struct san_pdl_cc *cc, const struct san_pdl_cc_sample *s)
 {
 	uint64_t n = s->nb_acked + s->nb_lost;
 
-	cc->LOSS -= RTE_MIN((cc->LOSS * n) >> LOSS_SHIFT, cc->LOSS);
-	cc->LOSS += ((uint64_t)s->nb_lost << 16) >> LOSS_SHIFT;
+	if (n >= 1u << LOSS_SHIFT) /* rare: one report of everything */
+		cc->LOSS = ((uint64_t)s->nb_lost << 16) / n;
+	else
+		cc->LOSS += (((uint64_t)s->nb_lost << 16) >> LOSS_SHIFT) -
+			((cc->LOSS * n) >> LOSS_SHIFT);
 }
 
 static uint64_t

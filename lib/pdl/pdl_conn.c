@@ -271,8 +271,10 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	c->rx_first_win = (uint16_t)(c->rx[SAN_WIN_REQ].size + c->rx[SAN_WIN_DATA].size + 1);
 	c->nb_ports = (uint8_t)RTE_MIN(peer->nb_ports, SAN_WIRE_CM_PORTS);
 	memcpy(c->ports, peer->ports, c->nb_ports * sizeof(c->ports[0]));
-	if (c->nb_ports != 0)
-		c->path.src_port = c->ports[0];
+	if (c->nb_ports != 0) {
+		c->port_idx = (uint8_t)(c->slot % c->nb_ports); /* not all on one path */
+		c->path.src_port = c->ports[c->port_idx];
+	}
 	c->last_rx_ns = now_ns;
 	c->last_tx_ns = now_ns;
 	c->state = SAN_CONN_OPEN;

@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A path that stays bad is left for the next of the peer's source ports, so that
- * switches hash the connection elsewhere (RT-28; design, rules 12, 13). A round
- * trip is bad if it brought samples and no good one, or if a packet timed out
- * in it; several in a row change the path.
+ * A bad path is left for the next of the peer's source ports, so that switches
+ * hash the connection elsewhere (RT-28; design, rules 12, 13). Three signs:
+ *
+ * Congestion that stays. A round trip is bad if it brought samples and no good
+ * one; several in a row change the path. Each change doubles how many it takes
+ * for the next, and good round trips bring that down again: where all paths are
+ * full, moving about makes it worse for everybody.
+ *
+ * A timeout: after several probes of the tail nothing came back at all.
+ *
+ * Copies and nothing new, twice: the peer does not hear our ACKs. It may be our
+ * path that is broken, and the sender of ACKs has no timeouts to tell.
  */
 
 #include "pdl_priv.h"
+
+#define WAIT_MAX 1024 /* bad round trips */
+#define COPIES   2
 
 static void
 change_path(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	c->bad_rtts = 0;
+	c->nb_copies = 0;
 	if (c->nb_ports < 2)
 		return;
 	c->port_idx = (uint8_t)((c->port_idx + 1) % c->nb_ports);
@@ -21,15 +33,20 @@ change_path(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 static void
-end_round(struct san_pdl *pdl, struct san_pdl_conn *c, bool bad, uint64_t now_ns)
+end_round(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
+	bool good = c->plb_good;
+
 	c->plb_round_ns = now_ns + c->rtt.srtt_ns;
 	c->plb_sample = false;
 	c->plb_good = false;
-	if (!bad)
+	if (good) {
 		c->bad_rtts = 0;
-	else if (++c->bad_rtts >= pdl->conf.plb_bad_rtts)
+		c->plb_wait -= c->plb_wait > 0;
+	} else if (++c->bad_rtts >= pdl->conf.plb_bad_rtts + c->plb_wait) {
+		c->plb_wait = (uint16_t)RTE_MIN(2u * c->bad_rtts, WAIT_MAX);
 		change_path(pdl, c);
+	}
 }
 
 void
@@ -39,15 +56,21 @@ san_pdl_plb_sample(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t delay_n
 	if (pdl->conf.plb_bad_rtts == 0)
 		return;
 	if (now_ns >= c->plb_round_ns && c->plb_sample)
-		end_round(pdl, c, !c->plb_good, now_ns);
+		end_round(pdl, c, now_ns);
 	c->plb_sample = true;
 	c->plb_good |= !ce_marked && delay_ns <= 2 * pdl->conf.cc_conf.target_ns;
 }
 
 void
-san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	if (pdl->conf.plb_bad_rtts == 0 || now_ns < c->plb_round_ns)
-		return;
-	end_round(pdl, c, true, now_ns);
+	if (pdl->conf.plb_bad_rtts != 0)
+		change_path(pdl, c);
+}
+
+void
+san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	if (pdl->conf.plb_bad_rtts != 0 && ++c->nb_copies >= COPIES)
+		change_path(pdl, c);
 }

@@ -167,8 +167,10 @@ bool san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, u
 /** *delay_ns* 0: the ACK had no sample, only CE marks. */
 void san_pdl_plb_sample(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t delay_ns,
 			bool ce_marked, uint64_t now_ns);
-/** A timeout is a bad round trip by itself. */
-void san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** A packet timed out: nothing comes back on this path. */
+void san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** A packet came that had come before; what is new sets c->nb_copies to 0. */
+void san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 /* ---- pdl_pcb.c ---- */
 

@@ -23,8 +23,8 @@
 
 #include "pdl_priv.h"
 
-#define SRTT_SHIFT   3 /* new sample counts 1/8 */
-#define VAR_SHIFT    2 /* and 1/4 in the variation */
+#define SRTT_SHIFT   3                         /* new sample counts 1/8 */
+#define VAR_SHIFT    2                         /* and 1/4 in the variation */
 #define HOPS         4                         /* each sends a packet anew */
 #define OVERHEAD     256                       /* bytes: headers, and the ACK on its way back */
 #define NEAR(target) ((target) - (target) / 5) /* what the path may take of it, and a queue not */

@@ -17,7 +17,7 @@
 
 #include "pdl_priv.h"
 
-#define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence: a probe may be lost */
+#define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence */
 #define EARLY_MAX 3 /* early resends of a PSN between two timeouts */
 
 /* ---- states of an entry ---- */
@@ -386,7 +386,7 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 			cc->ops->on_timeout(cc, &pdl->conf.cc_conf, now_ns);
 			pdl->stats.nb_cc_cuts++;
 		}
-		san_pdl_plb_timeout(pdl, c, now_ns);
+		san_pdl_plb_timeout(pdl, c);
 	}
 	if (s.lost)
 		san_pdl_kick(pdl, c);

@@ -72,12 +72,16 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		c->ack.ce_count++;
 		san_pdl_ack_cnp(pdl, c, now_ns);
 	}
-	if (pos == SAN_POS_NEW)
+	if (pos == SAN_POS_NEW) {
+		c->nb_copies = 0;
 		return san_pdl_goes_back(pdl) ? san_pdl_gbn_place(pdl, c, p, win) : SAN_DROP_NONE;
-	if (pos == SAN_POS_BEYOND)
+	}
+	if (pos == SAN_POS_BEYOND) {
 		c->ack.oow |= win == SAN_WIN_REQ ? SAN_OOW_REQ : SAN_OOW_DATA;
-	else
+	} else {
 		c->nb_dup++;
+		san_pdl_plb_copy(pdl, c);
+	}
 	san_pdl_ack_owe(pdl, c, true);
 	return drop_of[pos];
 }

@@ -181,6 +181,100 @@ sim_limits__congestion_and_relief(void **state)
 	pair_close(&p);
 }
 
+#define PUSH_LEN    100000
+#define PUSH_DEPTH  16
+#define NB_WARM     20
+#define NB_MEASURED 400
+
+/* Payload bits per microsecond, once it runs; so much at once that no hole keeps it waiting. */
+static uint64_t
+goodput_mbps(struct pair *p)
+{
+	struct san_ulp_wc wc;
+	uint64_t start_ns = 0;
+	uint32_t i;
+
+	for (i = 0; i < NB_WARM + NB_MEASURED + PUSH_DEPTH; i++) {
+		if (i >= PUSH_DEPTH)
+			assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+		if (i == NB_WARM + PUSH_DEPTH)
+			start_ns = p->w->now_ns;
+		if (i < NB_WARM + NB_MEASURED)
+			pair_post(p, true, SAN_WR_PUSH, 0, PUSH_LEN, i, SAN_WR_UNSOLICITED);
+	}
+	return NB_MEASURED * PUSH_LEN * 8000ULL / (p->w->now_ns - start_ns);
+}
+
+static void
+tune_link(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	conf->pdl.link_mbps = ((const struct world_conf *)arg)->link.mbps;
+}
+
+static void
+open_link(struct pair *p, struct world_conf *conf, uint32_t mbps, uint64_t delay_ns)
+{
+	world_conf_default(conf);
+	conf->link.mbps = mbps;
+	conf->link.delay_ns = delay_ns;
+	conf->tune = tune_link;
+	conf->tune_arg = conf;
+	pair_open(p, conf, true, 1 << 20);
+	p->w->check = false;
+}
+
+/* RT-9: a round trip of 16 target delays is a path and no congestion, nor is a slow link. */
+static void
+sim_limits__long_path(void **state)
+{
+	struct world_conf conf;
+	struct pair p;
+
+	(void)state;
+	open_link(&p, &conf, 1000, 200 * SAN_NS_PER_US);
+	assert_true(goodput_mbps(&p) > 800);
+	pair_close(&p);
+}
+
+/* RT-9: a path that becomes that long ends the window, but not for ever. */
+static void
+sim_limits__path_becomes_long(void **state)
+{
+	struct world_conf conf;
+	struct pair p;
+
+	(void)state;
+	open_link(&p, &conf, 1000, 5 * SAN_NS_PER_US);
+	assert_true(goodput_mbps(&p) > 800);
+	p.w->node[0].link.delay_ns = 200 * SAN_NS_PER_US;
+	p.w->node[1].link.delay_ns = 200 * SAN_NS_PER_US;
+	assert_true(goodput_mbps(&p) > 800);
+	pair_close(&p);
+}
+
+/* RT-22: losses without delay cost little more than what was lost. */
+static void
+sim_limits__random_loss(void **state)
+{
+	uint64_t clean, lossy;
+	struct world_conf conf;
+	struct pair p;
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= 3; seed++) {
+		open_link(&p, &conf, 40000, 5 * SAN_NS_PER_US);
+		san_prng_seed(&p.w->prng, seed);
+		clean = goodput_mbps(&p);
+		p.w->node[1].link.drop_ppm = 50000;
+		lossy = goodput_mbps(&p);
+		assert_true(clean > 34000);
+		assert_true(lossy * 100 > clean * 85);
+		pair_close(&p);
+	}
+}
+
 /* RT-28: one path (UDP source port) is bad; the connection leaves it. */
 static int
 drop_port(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
@@ -268,6 +362,9 @@ main(void)
 		cmocka_unit_test(sim_limits__incast),
 		cmocka_unit_test(sim_limits__virtual_window_and_message_limit),
 		cmocka_unit_test(sim_limits__congestion_and_relief),
+		cmocka_unit_test(sim_limits__long_path),
+		cmocka_unit_test(sim_limits__path_becomes_long),
+		cmocka_unit_test(sim_limits__random_loss),
 		cmocka_unit_test(sim_limits__path_change),
 		cmocka_unit_test(sim_limits__timeout_is_the_last_resort),
 	};

@@ -10,6 +10,7 @@
 #include <rte_ip.h>
 
 #include "san_assert.h"
+#include "sim_pkt.h"
 #define TEST_EAL_MB "512"
 #include "unit/test_eal.h"
 #include "world.h"
@@ -121,54 +122,13 @@ world_create(const struct world_conf *conf)
 	snprintf(name, sizeof(name), "cam%u", nb_worlds++);
 	w->cam = san_cam_table_create(name, 16384, SOCKET_ID_ANY);
 	SAN_VERIFY(w->cam != NULL);
-	w->max_heap = conf->nb_mbufs + 1;
-	w->heap = calloc(w->max_heap, sizeof(*w->heap));
-	SAN_VERIFY(w->heap != NULL);
+	sim_events_init(&w->events);
 	for (i = 0; i < conf->nb_nodes; i++) {
 		w->node[i].link = conf->link;
 		world_param_default(&w->node[i].param);
 		world_node_start(w, i);
 	}
 	return w;
-}
-
-/* ---- events in order of time, then of creation ---- */
-
-static bool
-before(const struct world_event *a, const struct world_event *b)
-{
-	return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order);
-}
-
-static void
-heap_push(struct world *w, struct world_event ev)
-{
-	uint32_t i = w->nb_heap++;
-
-	SAN_VERIFY(w->nb_heap <= w->max_heap);
-	while (i > 0 && before(&ev, &w->heap[(i - 1) / 2])) {
-		w->heap[i] = w->heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	w->heap[i] = ev;
-}
-
-static struct world_event
-heap_pop(struct world *w)
-{
-	struct world_event top = w->heap[0], last = w->heap[--w->nb_heap];
-	uint32_t i = 0, kid;
-
-	while ((kid = 2 * i + 1) < w->nb_heap) {
-		if (kid + 1 < w->nb_heap && before(&w->heap[kid + 1], &w->heap[kid]))
-			kid++;
-		if (!before(&w->heap[kid], &last))
-			break;
-		w->heap[i] = w->heap[kid];
-		i = kid;
-	}
-	w->heap[i] = last;
-	return top;
 }
 
 /* ---- the network ---- */
@@ -179,37 +139,12 @@ chance(struct world *w, uint32_t ppm)
 	return ppm != 0 && san_prng_below(&w->prng, 1000000) < ppm;
 }
 
-/* CE in the IP header, checksum mended: what a switch does. */
-static void
-mark_ce(struct rte_mbuf *m)
-{
-	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
-	struct rte_ipv4_hdr *v4 = (void *)(eth + 1);
-	struct rte_ipv6_hdr *v6 = (void *)(eth + 1);
-
-	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
-		v4->type_of_service |= 3;
-		v4->hdr_checksum = 0;
-		v4->hdr_checksum = rte_ipv4_cksum(v4);
-	} else if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
-		v6->vtc_flow |= rte_cpu_to_be_32(3u << 20);
-	}
-}
-
-static void
-corrupt(struct world *w, struct rte_mbuf *m)
-{
-	uint32_t bit = san_prng_below(&w->prng, m->data_len * 8);
-
-	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << (bit % 8));
-}
-
 /* One copy into the output queue of *to*. */
 static void
 enqueue(struct world *w, uint32_t to, struct rte_mbuf *m)
 {
 	struct world_node *n = &w->node[to];
-	struct world_event ev = {.order = w->order++, .to = to, .m = m};
+	struct sim_event ev = {.obj = to, .arg = m};
 	uint64_t at = w->now_ns;
 
 	if (n->link.down || chance(w, n->link.drop_ppm) ||
@@ -219,9 +154,9 @@ enqueue(struct world *w, uint32_t to, struct rte_mbuf *m)
 		return;
 	}
 	if (n->link.mark_pkts != 0 && n->nb_queued >= n->link.mark_pkts)
-		mark_ce(m);
+		sim_pkt_mark_ce(m);
 	if (chance(w, n->link.corrupt_ppm))
-		corrupt(w, m);
+		sim_pkt_flip_bit(m, &w->prng);
 	if (n->link.mbps != 0) {
 		at = n->busy_ns > at ? n->busy_ns : at;
 		at += (uint64_t)(m->pkt_len + 24) * 8 * 1000 / n->link.mbps;
@@ -231,7 +166,7 @@ enqueue(struct world *w, uint32_t to, struct rte_mbuf *m)
 	if (chance(w, n->link.reorder_ppm))
 		ev.at_ns += san_prng_below(&w->prng, (uint32_t)n->link.reorder_ns);
 	n->nb_queued++;
-	heap_push(w, ev);
+	sim_events_push(&w->events, &ev);
 }
 
 static void
@@ -263,18 +198,6 @@ transmit(struct world *w, uint32_t from, struct rte_mbuf *m)
 		send_copies(w, from, to, m);
 	}
 	rte_pktmbuf_free(m);
-}
-
-static void
-trace(struct world *w, const struct world_event *ev)
-{
-	const uint8_t *b = rte_pktmbuf_mtod(ev->m, const uint8_t *);
-	uint64_t h = w->hash ^ ev->at_ns ^ ((uint64_t)ev->to << 56);
-	uint32_t i;
-
-	for (i = 0; i < ev->m->data_len; i++)
-		h = (h ^ b[i]) * 0x100000001b3ULL;
-	w->hash = h;
 }
 
 /* ---- one step ---- */
@@ -358,24 +281,25 @@ node_deadline(const struct world *w, const struct world_node *n)
 }
 
 static void
-deliver(struct world *w, struct world_event ev)
+deliver(struct world *w, struct sim_event *ev)
 {
-	struct world_node *n = &w->node[ev.to];
+	struct world_node *n = &w->node[ev->obj];
+	struct rte_mbuf *m = ev->arg;
 
 	n->nb_queued--;
 	if (n->core == NULL) {
-		rte_pktmbuf_free(ev.m);
+		rte_pktmbuf_free(m);
 		return;
 	}
-	if (ev.at_ns < n->paused_until_ns) {
-		ev.at_ns = n->paused_until_ns;
+	if (ev->at_ns < n->paused_until_ns) {
+		ev->at_ns = n->paused_until_ns;
 		n->nb_queued++;
-		heap_push(w, ev);
+		sim_events_push(&w->events, ev);
 		return;
 	}
-	trace(w, &ev);
+	w->hash = sim_pkt_hash(w->hash, ev->at_ns, ev->obj, m);
 	n->nb_rx++;
-	san_core_rx_burst(n->core, &ev.m, 1, w->now_ns);
+	san_core_rx_burst(n->core, &m, 1, w->now_ns);
 	if (w->check)
 		san_core_check(n->core);
 }
@@ -384,19 +308,19 @@ void
 world_step(struct world *w)
 {
 	uint64_t next = SAN_TIME_NEVER;
+	struct sim_event ev;
 	uint32_t i;
 
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		next = san_time_min(next, node_deadline(w, &w->node[i]));
-	if (w->nb_heap != 0)
-		next = san_time_min(next, w->heap[0].at_ns);
+	next = san_time_min(next, sim_events_next_ns(&w->events));
 	if (next == SAN_TIME_NEVER)
 		next = w->now_ns + SAN_NS_PER_MS;
 	w->now_ns = next > w->now_ns ? next : w->now_ns;
-	while (w->nb_heap != 0 && w->heap[0].at_ns <= w->now_ns)
-		deliver(w, heap_pop(w));
+	while (sim_events_next_ns(&w->events) <= w->now_ns && sim_events_pop(&w->events, &ev))
+		deliver(w, &ev);
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
 	w->nb_steps++;
@@ -534,6 +458,7 @@ world_qp_destroy(struct world *w, uint32_t q)
 void
 world_destroy(struct world *w)
 {
+	struct sim_event ev;
 	uint32_t i;
 
 	/* time-wait and CID rest end; packets under way arrive */
@@ -546,13 +471,13 @@ world_destroy(struct world *w)
 		SAN_VERIFY(san_core_leaks(w->node[i].core) == 0);
 		san_core_destroy(w->node[i].core);
 	}
-	while (w->nb_heap != 0)
-		rte_pktmbuf_free(heap_pop(w).m);
+	while (sim_events_pop(&w->events, &ev))
+		rte_pktmbuf_free(ev.arg);
+	sim_events_fini(&w->events);
 	SAN_VERIFY(rte_hash_count(w->cam) == 0);
 	SAN_VERIFY(rte_mempool_avail_count(w->pool) == w->conf.nb_mbufs);
 	rte_hash_free(w->cam);
 	rte_mempool_free(w->pool);
-	free(w->heap);
 	free(w);
 }
 

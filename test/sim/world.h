@@ -15,6 +15,7 @@
 
 #include "core.h"
 #include "san_prng.h"
+#include "sim_event.h"
 
 #define WORLD_NODES 40
 #define WORLD_QPS   512
@@ -61,13 +62,6 @@ struct world_node {
 	struct san_cm_param param;
 };
 
-struct world_event {
-	uint64_t at_ns;
-	uint64_t order;
-	uint32_t to;
-	struct rte_mbuf *m;
-};
-
 struct world_conf {
 	uint32_t nb_nodes;
 	uint64_t seed;
@@ -92,9 +86,7 @@ struct world {
 	struct world_node node[WORLD_NODES];
 	struct world_qp qp[WORLD_QPS];
 	uint32_t nb_qps;
-	struct world_event *heap;
-	uint32_t nb_heap, max_heap;
-	uint64_t order;
+	struct sim_events events;
 	uint64_t nb_steps;
 	uint64_t hash; /**< of every packet's destination, time and bytes */
 	world_filter filter;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What is sent, how often, and how much of it at most. (design, rule 17) */
+/* What is sent, how often, how much at most, and how long its answer took. (design, rule 17) */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -186,6 +186,175 @@ farewell__ring_is_full(void **state)
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 }
 
+/* ---- the path, as the handshake measures it ---- */
+
+#define US     SAN_NS_PER_US
+#define RTT_NS (2 * CM_NET_LATENCY_NS)
+
+/* What packet delivery of host *i* was told of its only connection's path, 0: nothing. */
+static uint64_t
+path_ns(int i)
+{
+	const struct san_pdl *pdl = net.h[i].pdl;
+	uint32_t slot;
+
+	assert_int_equal(pdl->nb_conns, 1);
+	for (slot = 0; pdl->conns[slot].state == SAN_CONN_FREE; slot++)
+		continue;
+	assert_true(pdl->conns[slot].rtt.srtt_ns == pdl->conns[slot].rtt.base_ns);
+	return pdl->conns[slot].rtt.base_ns;
+}
+
+/** arg[0]: message type, the first of which gets copies arg[1], delays arg[2] and arg[3]. */
+static void
+treat_first(struct cm_net *n, int from, const struct san_wire_pkt *p,
+	    const struct san_wire_cm *m, struct cm_fate *fate)
+{
+	(void)p;
+	if (m == NULL || m->msg != n->arg[0] || n->h[from].nb_tx[m->msg] != 0)
+		return;
+	fate->copies = (uint8_t)n->arg[1];
+	fate->delay_ns[0] = n->arg[2];
+	fate->delay_ns[1] = n->arg[3];
+}
+
+static void
+open_treating(uint8_t type, uint8_t copies, uint64_t delay0_ns, uint64_t delay1_ns)
+{
+	cm_net_listen(&net, 1);
+	net.hook = treat_first;
+	net.arg[0] = type;
+	net.arg[1] = copies;
+	net.arg[2] = delay0_ns;
+	net.arg[3] = delay1_ns;
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 500 * MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+}
+
+/* The connecting side by its REQ and the COOKIE, the other by its REP and the RTU. */
+static void
+measure_path__by_cookie_and_rtu(void **state)
+{
+	(void)state;
+	open_treating(SAN_CM_COOKIE, 1, 3 * CM_NET_LATENCY_NS, 0);
+	assert_int_equal(path_ns(0), 4 * CM_NET_LATENCY_NS);
+	assert_int_equal(path_ns(1), RTT_NS);
+}
+
+static void
+measure_path__by_a_late_rtu(void **state)
+{
+	(void)state;
+	open_treating(SAN_CM_RTU, 1, 5 * CM_NET_LATENCY_NS, 0);
+	assert_int_equal(path_ns(0), RTT_NS);
+	assert_int_equal(path_ns(1), 6 * CM_NET_LATENCY_NS);
+}
+
+/* A REP is late because its ULP is. */
+static void
+measure_path__not_by_rep(void **state)
+{
+	uint16_t slot;
+
+	(void)state;
+	cm_net_listen(&net, 1);
+	net.h[1].no_accept = true;
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 5 * MS);
+	slot = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	assert_int_equal(san_cm_accept(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns), 0);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2); /* without and with the cookie */
+	assert_int_equal(path_ns(0), RTT_NS);
+	assert_int_equal(path_ns(1), RTT_NS);
+}
+
+/* Karn: what was sent again has an answer that may be to either. */
+static void
+measure_path__not_of_what_was_lost(void **state)
+{
+	static const struct {
+		uint8_t msg;
+		uint64_t path_ns[2];
+	} cases[] = {
+		{SAN_CM_REQ, {0, RTT_NS}},
+		{SAN_CM_COOKIE, {0, RTT_NS}},
+		{SAN_CM_REP, {RTT_NS, 0}},
+		{SAN_CM_RTU, {RTT_NS, 0}},
+	};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		open_treating(cases[i].msg, 0, 0, 0);
+		assert_int_equal(path_ns(0), cases[i].path_ns[0]);
+		assert_int_equal(path_ns(1), cases[i].path_ns[1]);
+		assert_int_equal(teardown(state), 0);
+		setup(state);
+	}
+}
+
+/* The first REQ was only late: 25 ms, of which a measurement from the second would be 5. */
+static void
+measure_path__not_of_a_retry(void **state)
+{
+	(void)state;
+	open_treating(SAN_CM_COOKIE, 1, 25 * MS, 0);
+	assert_true(net.h[0].nb_tx[SAN_CM_REQ] > 2);
+	assert_int_equal(path_ns(0), 0);
+	assert_int_equal(path_ns(1), RTT_NS);
+}
+
+/** The REQ that brings the cookie arrives twice, and so the REP goes twice. */
+static void
+request_twice(struct cm_net *n, int from, const struct san_wire_pkt *p,
+	      const struct san_wire_cm *m, struct cm_fate *fate)
+{
+	(void)n;
+	(void)from;
+	(void)p;
+	if (m == NULL || m->msg != SAN_CM_REQ || (m->flags & SAN_CM_F_COOKIE) == 0)
+		return;
+	fate->copies = 2;
+	fate->delay_ns[1] = fate->delay_ns[0] + 15 * US;
+}
+
+/* The RTU answers the first of two REPs, 5 us after the second. */
+static void
+measure_path__not_of_a_repeated_answer(void **state)
+{
+	(void)state;
+	cm_net_listen(&net, 1);
+	net.hook = request_twice;
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 2);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_int_equal(path_ns(0), RTT_NS);
+	assert_int_equal(path_ns(1), 0);
+}
+
+/* A request that stands for the RTU came when there was something to ask for. */
+static void
+measure_path__not_by_implicit_rtu(void **state)
+{
+	uint16_t slot;
+
+	(void)state;
+	cm_net_listen(&net, 1);
+	net.hook = treat_first;
+	net.arg[0] = SAN_CM_RTU;
+	slot = cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, 1 * MS);
+	cm_net_tx_data(&net, 0, slot);
+	cm_net_run(&net, 1 * MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 1);
+	assert_int_equal(path_ns(1), 0);
+}
+
 int
 main(void)
 {
@@ -197,6 +366,13 @@ main(void)
 		TEST(tx_next__retries_double),
 		TEST(reply__ring_is_full),
 		TEST(farewell__ring_is_full),
+		TEST(measure_path__by_cookie_and_rtu),
+		TEST(measure_path__by_a_late_rtu),
+		TEST(measure_path__not_by_rep),
+		TEST(measure_path__not_of_what_was_lost),
+		TEST(measure_path__not_of_a_retry),
+		TEST(measure_path__not_of_a_repeated_answer),
+		TEST(measure_path__not_by_implicit_rtu),
 	};
 
 	pool = test_eal_pool("cm_tx", 1023, 2048);

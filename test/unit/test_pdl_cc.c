@@ -187,26 +187,130 @@ swift__host_that_does_not_run(void **state)
 	assert_int_equal(cc.window, PKT(1));
 }
 
+/* What one report tells: so many arrived, so many are taken for lost. */
 static void
-swift__loss(void **state)
+told(uint32_t nb_acked, uint32_t nb_lost)
 {
-	uint32_t light;
+	s.rtt_ns = RTT;
+	s.nb_acked = nb_acked;
+	s.nb_lost = nb_lost;
+	cc.ops->on_ack(&cc, &conf, &s);
+	if (nb_lost != 0)
+		cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
+}
+
+/* *n* packets, a microsecond apart, each *period*th of them lost; no delay to speak of. */
+static void
+lose_each(uint32_t period, uint32_t n)
+{
+	uint32_t i;
+
+	s.delay_ns = TARGET / 2;
+	s.limited = false;
+	for (i = 1; i <= n; i++) {
+		s.now_ns += SAN_NS_PER_US;
+		told(i % period != 0, i % period == 0);
+	}
+}
+
+/* A bad link gets no better by sending less: up to 1 of 10, over about 256 packets. */
+static void
+swift__loss_up_to_a_share_is_noise(void **state)
+{
+	struct san_prng prng;
+	uint32_t i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	told(1, 0);
+	told(0, 25); /* of 256 */
+	assert_int_equal(cc.nb_cuts, 0);
+	start(&san_pdl_cc_swift);
+	lose_each(20, 100000);
+	assert_int_equal(cc.nb_cuts, 0);
+	lose_each(11, 100000);
+	assert_int_equal(cc.nb_cuts, 0);
+	start(&san_pdl_cc_swift);
+	san_prng_seed(&prng, 5);
+	for (i = 0; i < 1000000; i++) {
+		bool lost = san_prng_below(&prng, 100) < 5;
+
+		s.now_ns += SAN_NS_PER_US;
+		told(!lost, lost);
+	}
+	/* 26 of 256 happens to a 5 % link, too, but hardly ever */
+	assert_true(cc.nb_cuts < 20);
+}
+
+static void
+swift__loss_above_the_share(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	told(0, 26); /* of 256 */
+	for (i = 0; i < 5; i++)
+		cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* one round trip, one cut */
+	assert_int_equal(cc.nb_cuts, 1);
+	assert_int_equal(cc.window, PKT(28)); /* 7/8 */
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + RTT - 1);
+	assert_int_equal(cc.window, PKT(28));
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + RTT);
+	assert_int_equal(cc.window, PKT(49) / 2);
+	start(&san_pdl_cc_swift);
+	lose_each(9, 100000);
+	assert_true(cc.nb_cuts > 0);
+}
+
+/* 20 %: once per round trip, down to where the next loss is still seen early; later forgotten. */
+static void
+swift__much_loss_cuts_once_per_rtt(void **state)
+{
+	uint32_t i, cuts, window;
+	uint64_t cut_ns = 0;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 0; i < 400; i++) { /* 2000 packets, 100 round trips */
+		cuts = cc.nb_cuts;
+		window = cc.window;
+		lose_each(5, 5);
+		if (cc.nb_cuts == cuts)
+			continue;
+		assert_int_equal(cc.nb_cuts, cuts + 1);
+		assert_int_equal(cc.window, RTE_MAX((uint64_t)window * 7 / 8, PKT(4)));
+		assert_true(cut_ns == 0 || s.now_ns == cut_ns + RTT);
+		cut_ns = s.now_ns;
+	}
+	assert_in_range(cc.nb_cuts, 90, 95); /* the first when the share is known */
+	assert_int_equal(cc.window, PKT(4));
+	cuts = cc.nb_cuts;
+	told(1000, 0);
+	lose_each(20, 10000);
+	assert_int_equal(cc.nb_cuts, cuts);
+}
+
+/* With delay it is congestion, be it one packet of many. */
+static void
+swift__loss_with_delay_halves(void **state)
+{
+	uint32_t window;
 	int i;
 
 	(void)state;
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 5; i++)
-		cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* one round trip, one cut */
-	assert_int_equal(cc.nb_cuts, 1);
-	light = PKT(32) - cc.window;
-	assert_true(light > 0 && light < PKT(8));
-	start(&san_pdl_cc_swift);
 	for (i = 0; i < 3; i++)
 		round_trip(2 * TARGET, 1);
 	cc.last_cut_ns = 0;
-	i = (int)cc.window;
-	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + RTT); /* with delay it is congestion */
-	assert_int_equal(cc.window, i / 2);
+	window = cc.window;
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + RTT);
+	assert_int_equal(cc.window, window / 2);
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + 2 * RTT - 1);
+	assert_int_equal(cc.window, window / 2);
+	cc.window = PKT(4);
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + 2 * RTT);
+	assert_int_equal(cc.window, PKT(2));
 }
 
 /* ---- the receiver's host ---- */
@@ -336,6 +440,51 @@ connection__rt9(void **state)
 	pair_close(&pair);
 }
 
+/* The handshake took as long: what the path takes cuts nothing, a queue on top of it does. */
+static void
+connection__long_path_is_no_queue(void **state)
+{
+	const uint64_t path_ns = 400 * SAN_NS_PER_US;
+	struct san_pdl_conf pc = pair_conf();
+	struct san_pdl_conn *c;
+	int i;
+
+	(void)state;
+	pair_open(&pair, &pc, 16, 64);
+	c = pair.c[0];
+	san_pdl_conn_path(pair.pdl[0], c, path_ns);
+	assert_true(c->rtt.srtt_ns == path_ns);
+	for (i = 0; i < 50; i++)
+		exchange(path_ns);
+	assert_int_equal(c->cc.nb_cuts, 0);
+	assert_int_equal(san_pdl_cc_window(&c->cc), pc.cc_conf.window_init);
+	for (i = 0; i < 10; i++)
+		exchange(path_ns + 3 * TARGET);
+	assert_true(c->cc.nb_cuts > 0);
+	pair_close(&pair);
+}
+
+/* A short handshake, and then a queue that others built: it is not the path. */
+static void
+connection__joins_a_standing_queue(void **state)
+{
+	const uint64_t queue_ns = 400 * SAN_NS_PER_US;
+	struct san_pdl_conf pc = pair_conf();
+	struct san_pdl_conn *c;
+	int i;
+
+	(void)state;
+	pair_open(&pair, &pc, 16, 64);
+	c = pair.c[0];
+	san_pdl_conn_path(pair.pdl[0], c, 10 * SAN_NS_PER_US);
+	for (i = 0; i < 12; i++)
+		exchange(queue_ns);
+	assert_true(c->cc.nb_cuts >= 6);
+	assert_true(san_pdl_cc_window(&c->cc) < SAN_CC_ONE);
+	assert_true(c->rtt.base_ns == 10 * SAN_NS_PER_US);
+	pair_close(&pair);
+}
+
 /* Below one packet: one per round trip / window, by the connection's timer. */
 static void
 connection__paced_below_one_packet(void **state)
@@ -385,11 +534,16 @@ main(void)
 		cmocka_unit_test(swift__one_cut_per_rtt_at_most_half),
 		cmocka_unit_test(swift__below_one_packet),
 		cmocka_unit_test(swift__host_that_does_not_run),
-		cmocka_unit_test(swift__loss),
+		cmocka_unit_test(swift__loss_up_to_a_share_is_noise),
+		cmocka_unit_test(swift__loss_above_the_share),
+		cmocka_unit_test(swift__much_loss_cuts_once_per_rtt),
+		cmocka_unit_test(swift__loss_with_delay_halves),
 		cmocka_unit_test(san_pdl_cc_host__shrinks_and_recovers),
 		cmocka_unit_test(dcqcn__marks_cut_quiet_recovers),
 		cmocka_unit_test(fixed__does_not_move),
 		cmocka_unit_test(connection__rt9),
+		cmocka_unit_test(connection__long_path_is_no_queue),
+		cmocka_unit_test(connection__joins_a_standing_queue),
 		cmocka_unit_test(connection__paced_below_one_packet),
 	};
 

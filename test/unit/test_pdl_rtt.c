@@ -163,6 +163,177 @@ san_pdl_rtt_echo__each_packet_once(void **state)
 	assert_false(echo(90, 0, 0x90000000, 95000, &rtt, &delay)); /* hold is nonsense */
 }
 
+/* ---- what congestion control gets to see ---- */
+
+#define US SAN_NS_PER_US
+
+static uint64_t
+weigh(uint64_t delay_ns)
+{
+	return san_pdl_rtt_weigh(&pair.pdl[0]->conf, pair.c[0], delay_ns, pair.now);
+}
+
+/* The handshake took so long; whatever was known before is forgotten. */
+static void
+path(uint64_t rtt_ns)
+{
+	san_pdl_rtt_init(&pair.c[0]->rtt, &pair.pdl[0]->conf);
+	san_pdl_conn_path(pair.pdl[0], pair.c[0], rtt_ns);
+}
+
+static void
+san_pdl_conn_path__first_sample(void **state)
+{
+	const struct san_pdl_rtt *r = &pair.c[0]->rtt;
+
+	(void)state;
+	path(300 * US);
+	assert_true(r->base_ns == 300 * US && r->srtt_ns == 300 * US && r->min_ns == 300 * US);
+	path(0); /* a clock that stood still: 0 means unknown */
+	assert_true(r->base_ns == 1 && r->srtt_ns == 1);
+}
+
+/* A path up to 4/5 of the target (25 us) is what the target is made for. */
+static void
+san_pdl_rtt_weigh__short_path(void **state)
+{
+	uint64_t ns;
+
+	(void)state;
+	path(20 * US);
+	for (ns = 20 * US; ns < SAN_NS_PER_MS; ns += 777)
+		assert_true(weigh(ns) == ns);
+	for (ns = 20 * US; ns > 0; ns -= 500)
+		assert_true(weigh(ns) == ns);
+	/* no handshake was measured: the first sample stands for it */
+	san_pdl_rtt_init(&pair.c[0]->rtt, &pair.pdl[0]->conf);
+	assert_true(weigh(7 * US) == 7 * US);
+	assert_true(weigh(90 * US) == 90 * US);
+}
+
+/* Beyond that only the queue counts, on top of 4/5 of the target. */
+static void
+san_pdl_rtt_weigh__long_path(void **state)
+{
+	(void)state;
+	path(20 * US + 1);
+	assert_true(weigh(20 * US + 1) == 20 * US);
+	assert_true(weigh(30 * US) == 30 * US - 1);
+	path(400 * US);
+	assert_true(weigh(400 * US) == 20 * US);
+	assert_true(weigh(407 * US) == 27 * US);
+	assert_true(weigh(9 * SAN_NS_PER_MS) == 9 * SAN_NS_PER_MS - 380 * US);
+}
+
+/* The least that was seen is the path. No later sample raises it, however many there are. */
+static void
+san_pdl_rtt_weigh__samples_only_lower_the_base(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	path(400 * US);
+	assert_true(weigh(390 * US) == 20 * US);
+	assert_true(weigh(400 * US) == 30 * US);
+	for (i = 0; i < 10000; i++) {
+		pair.now += SAN_NS_PER_MS;
+		assert_true(weigh(800 * US) == 430 * US);
+	}
+	assert_true(pair.c[0]->rtt.base_ns == 390 * US);
+	assert_true(weigh(12 * US) == 12 * US);
+	assert_true(weigh(400 * US) == 400 * US);
+}
+
+/* Four hops send 1024 + 256 bytes, each at 1 Gb/s: 40.96 us that are no queue. */
+static void
+san_pdl_rtt_weigh__slow_link(void **state)
+{
+	(void)state;
+	assert_int_equal(pair.c[0]->mtu, 1024);
+	pair.pdl[0]->conf.link_mbps = 1000;
+	path(10 * US);
+	assert_true(weigh(100 * US) == 59040);
+	path(400 * US); /* both */
+	assert_true(weigh(500 * US) == 79040);
+	pair.pdl[0]->conf.link_mbps = 100000;
+	path(10 * US);
+	assert_true(weigh(100 * US) == 100 * US - 409);
+}
+
+/* 0 would mean that there is no sample. */
+static void
+san_pdl_rtt_weigh__never_0(void **state)
+{
+	static const uint32_t mbps[] = {0, 1, 1000, 400000};
+	uint64_t ns;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(mbps); i++) {
+		pair.pdl[0]->conf.link_mbps = mbps[i];
+		path(SAN_NS_PER_MS);
+		for (ns = SAN_NS_PER_MS; ns > 0; ns /= 3)
+			assert_true(weigh(ns) >= 1);
+		path(SAN_NS_PER_MS);
+		assert_true(weigh(1) == 1);
+	}
+	assert_true(weigh(1) == 1);
+}
+
+/*
+ * The path became longer: the window goes to its minimum, and after 1 s there the
+ * least delay of that second is the path.
+ */
+static void
+san_pdl_rtt_weigh__learned_anew(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	uint64_t start;
+
+	(void)state;
+	path(10 * US);
+	c->cc.window = pair.pdl[0]->conf.cc_conf.window_min;
+	start = pair.now;
+	assert_true(weigh(500 * US) == 500 * US);
+	pair.now = start + SAN_NS_PER_S / 2;
+	assert_true(weigh(480 * US) == 480 * US);
+	pair.now = start + SAN_NS_PER_S - 1;
+	assert_true(weigh(500 * US) == 500 * US);
+	pair.now++;
+	assert_true(weigh(500 * US) == 40 * US);
+	assert_true(c->rtt.base_ns == 480 * US);
+	/* still at its minimum: the next second tells about the next change */
+	pair.now += SAN_NS_PER_US;
+	assert_true(weigh(900 * US) == 440 * US);
+	pair.now += SAN_NS_PER_S - 1;
+	assert_true(weigh(900 * US) == 440 * US);
+	pair.now++;
+	assert_true(weigh(900 * US) == 20 * US);
+}
+
+/* Any growth in between: it is a queue that comes and goes. */
+static void
+san_pdl_rtt_weigh__not_learned_while_it_grows(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	const uint32_t min = pair.pdl[0]->conf.cc_conf.window_min;
+	uint32_t i;
+
+	(void)state;
+	path(10 * US);
+	c->cc.window = min + 1;
+	for (i = 0; i < 50; i++) {
+		pair.now += SAN_NS_PER_S / 10;
+		assert_true(weigh(500 * US) == 500 * US);
+	}
+	for (i = 0; i < 50; i++) {
+		c->cc.window = i % 10 == 9 ? min + 1 : min;
+		pair.now += SAN_NS_PER_S / 10;
+		assert_true(weigh(500 * US) == 500 * US);
+	}
+	assert_true(c->rtt.base_ns == 10 * US);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -176,6 +347,14 @@ main(void)
 		T(san_pdl_rtt_echo__fabric_delay),
 		T(san_pdl_rtt_echo__long_hold_is_left_out),
 		T(san_pdl_rtt_echo__each_packet_once),
+		T(san_pdl_conn_path__first_sample),
+		T(san_pdl_rtt_weigh__short_path),
+		T(san_pdl_rtt_weigh__long_path),
+		T(san_pdl_rtt_weigh__samples_only_lower_the_base),
+		T(san_pdl_rtt_weigh__slow_link),
+		T(san_pdl_rtt_weigh__never_0),
+		T(san_pdl_rtt_weigh__learned_anew),
+		T(san_pdl_rtt_weigh__not_learned_while_it_grows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,8 +95,8 @@ san_pdl_on_timer__retries_exhausted(void **state)
 		assert_true(pair.now - start < 2 * sum);
 	}
 	assert_int_equal(c->nb_rto, 5);
-	assert_int_equal(sent, 5 + c->nb_tlp); /* retries, and the one tail-loss probe */
-	assert_int_equal(c->nb_tlp, 1);
+	assert_int_equal(sent, 5 + 4); /* retries, and all the tail-loss probes that there are */
+	assert_int_equal(c->nb_tlp, 4);
 	assert_true(pair.now - start >= sum);
 	assert_true(pair.now - start <= sum + sum / 10);
 	assert_int_equal(pair.pdl[0]->stats.nb_failed, 1);
@@ -333,6 +333,92 @@ san_pdl_on_timer__tail_loss_probe(void **state)
 	assert_false(san_pdl_has_outstanding(pair.c[0]));
 }
 
+/* Until another tail-loss probe: how long that took. The probe is *k*, and does not arrive. */
+static uint64_t
+until_probe(void)
+{
+	uint64_t start = pair.now;
+	uint32_t n = pair.c[0]->nb_tlp;
+
+	while (pair.c[0]->nb_tlp == n) {
+		assert_true(pair.now - start < SAN_NS_PER_S);
+		pair_pass(&pair, 100);
+	}
+	assert_int_equal(pair.c[0]->nb_tlp, n + 1);
+	assert_true(pair_again(&pair, 0, &k));
+	assert_true(k.p.ackreq);
+	assert_false(pair_again(&pair, 0, &ack));
+	return pair.now - start;
+}
+
+/* Timeouts far away, a round trip of 100 us. */
+static void
+begin_tails(void)
+{
+	pair.pdl[0]->conf.rto_min_ns = 100 * SAN_NS_PER_MS;
+	exchange(100 * SAN_NS_PER_US);
+	assert_true(pair.c[0]->rtt.rto_ns == 100 * SAN_NS_PER_MS);
+	assert_true(san_pdl_rtt_tail_ns(pair.pdl[0], pair.c[0]) == 200 * SAN_NS_PER_US);
+}
+
+/* A probe that is lost is not the end: four in a row, each after twice the silence. */
+static void
+san_pdl_on_timer__tail_probes_get_lost(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	uint64_t wait_ns;
+	uint32_t psn, i;
+
+	(void)state;
+	begin_tails();
+	psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2).p.psn;
+	for (i = 0; i < 4; i++) {
+		wait_ns = until_probe();
+		assert_true(k.p.psn == psn);
+		assert_in_range(wait_ns, 200 * SAN_NS_PER_US << i, 202 * SAN_NS_PER_US << i);
+		assert_int_equal(c->nb_rto, 0);
+	}
+	/* then it is the timeout's, and that begins no new row */
+	while (c->nb_rto < 2) {
+		pair_pass(&pair, 100 * SAN_NS_PER_US);
+		pair_again(&pair, 0, &k);
+	}
+	assert_int_equal(c->nb_tlp, 4);
+}
+
+/* News of any packet: the row begins anew, for what is left and for what is sent then. */
+static void
+san_pdl_rtx_progress__resets_tail_probes(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	struct pair_pkt d;
+	uint64_t tail_ns;
+	uint32_t i;
+
+	(void)state;
+	begin_tails();
+	d = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	for (i = 0; i < 4; i++)
+		until_probe();
+	assert_int_equal(c->nb_tails, 4);
+	pair_recv(&pair, 1, &d, SAN_RX_ACKED); /* late, but not lost */
+	report();
+	assert_int_equal(c->nb_tails, 0);
+	for (i = 0; i < 4; i++) {
+		tail_ns = san_pdl_rtt_tail_ns(pair.pdl[0], c) << i;
+		assert_in_range(until_probe(), tail_ns, tail_ns + tail_ns / 100);
+		assert_true(k.p.psn == d.p.psn + 1);
+	}
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	report();
+	assert_false(san_pdl_has_outstanding(c));
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 3);
+	tail_ns = san_pdl_rtt_tail_ns(pair.pdl[0], c);
+	assert_in_range(until_probe(), tail_ns, tail_ns + tail_ns / 100);
+	assert_int_equal(c->nb_rto, 0);
+}
+
 /* ---- received, not acknowledged (RT-18; design, rule 2) ---- */
 
 /* Held for longer than all timeouts together: probed for, never resent, no retry counted. */
@@ -564,6 +650,8 @@ main(void)
 		T(san_pdl_rtx_holes__too_near),
 		T(san_pdl_rtx_holes__not_for_ever),
 		T(san_pdl_on_timer__tail_loss_probe),
+		T(san_pdl_on_timer__tail_probes_get_lost),
+		T(san_pdl_rtx_progress__resets_tail_probes),
 		T(san_pdl_on_timer__held_and_answered),
 		T(san_pdl_on_timer__held_and_silent),
 		T(san_pdl_on_timer__held_then_dropped),

@@ -417,7 +417,7 @@ sim_check_progress__stops(void **state)
 	connect_all();
 	cut_all();
 	sim_world_run(w);
-	assert_fails("progress", "requests under way, none completed for");
+	assert_fails("progress", "of 16 requests none is done");
 	assert_true(w->now_ns < w->load_ns + 20 * MS);
 }
 
@@ -429,6 +429,23 @@ sim_check_progress__faults_excuse(void **state)
 	ran(WORDS("run.stall=2 s", "run.duration=10 s", "fault.f.kind=down", "fault.f.for=5 s",
 		  "fault.f.at=1 ms", "load.reconnect=yes", "link.rate=10 Mb/s"));
 	assert_true(w->longest_silence_ns > 1000 * MS);
+}
+
+/* Less than a stall can be too much: what a scenario asks for. */
+static void
+sim_check_progress__silence(void **state)
+{
+#define SILENT                                                                            \
+	"run.duration=20 ms", "fault.f.kind=down", "fault.f.for=5 ms", "fault.f.at=1 ms", \
+		"load.reconnect=yes"
+
+	(void)state;
+	ran(WORDS(SILENT, "run.silence-max=1 s"));
+	assert_true(w->longest_silence_ns > 5 * MS);
+	sim_world_destroy(w);
+	world(WORDS(SILENT, "run.silence-max=5 ms"));
+	sim_world_run(w);
+	assert_fails("progress", "stood still");
 }
 
 static void
@@ -537,6 +554,7 @@ main(void)
 		CASE(sim_check_round__as_often_as_asked_for),
 		CASE(sim_check_progress__stops),
 		CASE(sim_check_progress__faults_excuse),
+		CASE(sim_check_progress__silence),
 		CASE(sim_check_progress__never_connects),
 		CASE(sim_check_progress__does_not_settle),
 		CASE(sim_check_progress__does_not_end),

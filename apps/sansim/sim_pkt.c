@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <stddef.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "sim_pkt.h"
+
+#define HASHED_BYTES 96u /* of the headers */
+
+static uint64_t
+mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
+	return h ^ (h >> 29);
+}
+
+uint64_t
+sim_pkt_flow(const struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const uint8_t *ip = (const uint8_t *)(eth + 1);
+	bool v6 = eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
+	size_t addr = v6 ? offsetof(struct rte_ipv6_hdr, src_addr) :
+			   offsetof(struct rte_ipv4_hdr, src_addr);
+	size_t udp = v6 ? sizeof(struct rte_ipv6_hdr) : sizeof(struct rte_ipv4_hdr);
+	uint64_t h = 0;
+	uint32_t word;
+
+	/* a corrupted frame may say that it is what it is too short for */
+	if (m->data_len < sizeof(*eth) + udp + sizeof(struct rte_udp_hdr))
+		return 0;
+	for (; addr < udp; addr += sizeof(word)) {
+		memcpy(&word, &ip[addr], sizeof(word));
+		h = mix(h, word);
+	}
+	return mix(h, (uint64_t)ip[udp] << 8 | ip[udp + 1]);
+}
+
+void
+sim_pkt_mark_ce(struct rte_mbuf *m)
+{
+	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	struct rte_ipv4_hdr *v4 = (void *)(eth + 1);
+	struct rte_ipv6_hdr *v6 = (void *)(eth + 1);
+
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
+		v4->type_of_service |= 3;
+		v4->hdr_checksum = 0;
+		v4->hdr_checksum = rte_ipv4_cksum(v4);
+	} else if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
+		v6->vtc_flow |= rte_cpu_to_be_32(3u << 20);
+	}
+}
+
+void
+sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng)
+{
+	uint32_t bit = san_prng_below(prng, m->data_len * 8u);
+
+	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+}
+
+uint64_t
+sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m)
+{
+	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t i, end = RTE_MIN(m->data_len, HASHED_BYTES);
+	uint64_t h = mix(mix(hash, at_ns), (uint64_t)where << 32 | m->data_len), v;
+
+	for (i = 0; i + sizeof(v) <= end; i += sizeof(v)) {
+		memcpy(&v, &b[i], sizeof(v));
+		h = mix(h, v);
+	}
+	if (m->data_len < sizeof(v))
+		return h;
+	memcpy(&v, &b[m->data_len - sizeof(v)], sizeof(v));
+	return mix(h, v);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SIM_PKT_H
+#define SIM_PKT_H
+
+/**
+ * @file
+ * What a network sees of a packet, and does to it. Reads only inside the mbuf,
+ * for any bytes: the packet may have been corrupted before.
+ */
+
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#include "san_prng.h"
+
+/** What ECMP looks at, as a number: both addresses and the UDP source port. */
+uint64_t sim_pkt_flow(const struct rte_mbuf *m);
+/** CE in the IP header, checksum mended: what a switch does. */
+void sim_pkt_mark_ce(struct rte_mbuf *m);
+/** One bit, anywhere. */
+void sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
+/**
+ * Fold an arrival into a trace's hash: when, where, and what. Of the content
+ * that is the headers, and the end, where the ICRC is, which covers the rest.
+ */
+uint64_t sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m);
+
+#endif /* SIM_PKT_H */
