@@ -11,13 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "sim_eal.h"
 #include "sim_report.h"
 #include "sim_swarm.h"
 #include "sim_world.h"
 
-#define ERR_MAX    512
-#define EXIT_USAGE 2
+#define ERR_MAX     512
+#define EXIT_USAGE  2
+#define WORKERS_MAX 16
 
 enum option_id {
 	OPT_SCENARIO = 1,
@@ -90,6 +93,7 @@ struct args {
 	const char *json;
 	bool is_swarm, has_seed, print, shrink;
 	uint64_t seed;
+	char **argv;
 };
 
 static void
@@ -153,7 +157,7 @@ take(struct args *a, int id, const char *name, const char *value)
 		a->swarm.seconds = number(name, value);
 		break;
 	case OPT_WORKERS:
-		a->swarm.nb_workers = (uint32_t)number(name, value);
+		a->swarm.nb_workers = (uint32_t)RTE_MIN(number(name, value), UINT32_MAX);
 		break;
 	case OPT_SWARM_SEED:
 		sim_swarm_draw(number(name, value), &a->conf);
@@ -186,15 +190,18 @@ parse_args(struct args *a, int argc, char **argv)
 
 	sim_conf_default(&a->conf);
 	a->watch.trace_where = "all";
-	a->swarm.nb_workers = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	a->swarm.nb_workers = (uint32_t)RTE_MIN(sysconf(_SC_NPROCESSORS_ONLN), WORKERS_MAX);
+	a->argv = argv;
 	a->swarm.program = argv[0];
 	a->swarm.seed = 1;
 	while ((id = getopt_long(argc, argv, "", options, &index)) != -1)
 		take(a, id, id == '?' ? "" : options[index].name, optarg);
 	if (optind != argc)
 		die("there are no arguments but options; try: sansim --help");
-	if (a->swarm.nb_workers < 1 || a->swarm.nb_workers > 16)
+	if (a->swarm.nb_workers < 1 || a->swarm.nb_workers > WORKERS_MAX)
 		die("--workers: 1 to 16");
+	if (a->watch.series_path != NULL && a->conf.run.sample_ns == 0)
+		die("--series wants run.sample, the time between its lines");
 	if (a->is_swarm && a->swarm.nb_runs == 0 && a->swarm.seconds == 0)
 		die("--swarm 0 wants --seconds");
 	if (a->has_seed) {
@@ -236,6 +243,32 @@ shrink(struct args *a)
 	return 0;
 }
 
+/* The command line as a shell takes it. */
+static void
+print_repeat(char *const *argv)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+				    "%+,-./:=@_";
+	const char *p;
+
+	fputs("  repeat:", stderr);
+	for (; *argv != NULL; argv++) {
+		fputc(' ', stderr);
+		if (**argv != '\0' && strspn(*argv, plain) == strlen(*argv)) {
+			fputs(*argv, stderr);
+			continue;
+		}
+		fputc('\'', stderr);
+		for (p = *argv; *p != '\0'; p++)
+			if (*p == '\'')
+				fputs("'\\''", stderr);
+			else
+				fputc(*p, stderr);
+		fputc('\'', stderr);
+	}
+	fputc('\n', stderr);
+}
+
 static int
 run(struct args *a)
 {
@@ -252,8 +285,13 @@ run(struct args *a)
 		rc = 0;
 	if (a->json == NULL || strcmp(a->json, "-") != 0)
 		sim_report_text(w, stdout);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		perror("sansim: standard output");
+		rc = 1;
+	}
 	if (w->failed) {
 		fprintf(stderr, "sansim: %s\n", w->why);
+		print_repeat(a->argv);
 		rc = 1;
 	}
 	if (sim_world_destroy(w) != 0) {

@@ -74,7 +74,8 @@ sim_check_round(struct sim_world *w, struct sim_host *h)
 
 	if (every == 0 || h->nb_rounds % every != 0)
 		return;
-	for (i = 0; i < RTE_DIM(checkers); i++)
+	/* what failed is told, before the core's own check aborts over it */
+	for (i = 0; i < RTE_DIM(checkers) && !w->failed; i++)
 		if (checkers[i]->round != NULL)
 			checkers[i]->round(w, w->checks->state[i], h);
 }

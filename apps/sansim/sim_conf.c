@@ -5,6 +5,7 @@
  * To add a key: a field in sim_conf.h and a line here.
  */
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include "pdl_window.h"
 #include "san_time.h"
 #include "sim_conf.h"
+#include "sim_ini.h"
 #include "tl.h"
 
 #define US          SAN_NS_PER_US
@@ -305,29 +307,33 @@ static bool
 parse_quantity(const struct key *k, const char *text, uint64_t *out)
 {
 	uint64_t whole, part = 0, scale = 1;
+	bool is_zero;
 	char *end;
 	size_t i;
 
 	errno = 0;
 	whole = strtoull(text, &end, 10);
-	if (end == text || errno != 0 || *text == '-')
+	if (*text < '0' || *text > '9' || errno != 0)
 		return false;
 	if (*end == '.' && k->type != KEY_NUMBER)
 		for (end++; *end >= '0' && *end <= '9' && scale < SEC; end++, scale *= 10)
 			part = part * 10 + (uint64_t)(*end - '0');
 	while (*end == ' ')
 		end++;
-	if (whole == 0 && part == 0 && *end == '\0') {
-		*out = 0; /* zero of anything */
+	is_zero = whole == 0 && part == 0;
+	if (is_zero && *end == '\0') {
+		*out = 0; /* of anything */
 		return true;
 	}
 	for (i = 0; i < RTE_DIM(units); i++) {
 		if (units[i].type != k->type || strcmp(units[i].name, end) != 0)
 			continue;
-		if (whole > UINT64_MAX / units[i].factor)
+		part = part * units[i].factor / scale;
+		if (whole > (UINT64_MAX - part) / units[i].factor)
 			return false;
-		*out = whole * units[i].factor + part * units[i].factor / scale;
-		return true;
+		*out = whole * units[i].factor + part;
+		/* a little is not nothing, which often means "default" */
+		return is_zero == (*out == 0);
 	}
 	return false;
 }
@@ -417,14 +423,15 @@ explain(const struct key *k, char *buf, size_t len)
 }
 
 static int
-set_field(void *base, const struct key *k, const char *text, char *err, size_t err_len)
+set_field(void *base, const struct key *k, const char *section, const char *text, char *err,
+	  size_t err_len)
 {
 	char right[TEXT_MAX];
 	uint64_t v;
 
 	if (!parse_value(k, text, &v)) {
 		explain(k, right, sizeof(right));
-		snprintf(err, err_len, "%s.%s: \"%s\" is not %s", k->section, k->name, text, right);
+		snprintf(err, err_len, "%s.%s: \"%s\" is not %s", section, k->name, text, right);
 		return -EINVAL;
 	}
 	memcpy((char *)base + k->offset, &v, k->size);
@@ -444,6 +451,18 @@ find_key(const struct key *table, size_t n, const char *section, const char *nam
 	return NULL;
 }
 
+/* What can be written into a file and read again. */
+static bool
+is_name(const char *text, const char *beside)
+{
+	size_t i;
+
+	for (i = 0; text[i] != '\0'; i++)
+		if (!isalnum((unsigned char)text[i]) && strchr(beside, text[i]) == NULL)
+			return false;
+	return i > 0 && i < SIM_NAME_MAX;
+}
+
 static struct sim_fault_conf *
 find_fault(struct sim_conf *conf, const char *name)
 {
@@ -453,7 +472,7 @@ find_fault(struct sim_conf *conf, const char *name)
 	for (i = 0; i < conf->nb_faults; i++)
 		if (strcmp(conf->faults[i].name, name) == 0)
 			return &conf->faults[i];
-	if (conf->nb_faults == SIM_FAULTS_MAX || strlen(name) >= SIM_NAME_MAX)
+	if (conf->nb_faults == SIM_FAULTS_MAX || !is_name(name, "-_."))
 		return NULL;
 	f = &conf->faults[conf->nb_faults++];
 	*f = (struct sim_fault_conf){.where = "all"};
@@ -462,25 +481,38 @@ find_fault(struct sim_conf *conf, const char *name)
 }
 
 static int
-set_fault(struct sim_conf *conf, const char *fault, const char *name, const char *value, char *err,
-	  size_t err_len)
+set_where(struct sim_fault_conf *f, const char *value, char *err, size_t err_len)
 {
-	struct sim_fault_conf *f = find_fault(conf, fault);
-	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault", name);
-
-	if (f == NULL) {
-		snprintf(err, err_len, "fault.%s: more than %d faults, or a name of %d letters",
-			 fault, SIM_FAULTS_MAX, SIM_NAME_MAX);
-		return -EINVAL;
-	}
-	if (k != NULL)
-		return set_field(f, k, value, err, err_len);
-	if (strcmp(name, "where") != 0 || strlen(value) >= sizeof(f->where)) {
-		snprintf(err, err_len, "fault.%s: unknown key \"%s\"", fault, name);
+	if (!is_name(value, ":")) { /* whether it is one of the topology is seen when that is built */
+		snprintf(err, err_len, "fault.%s.where: \"%s\" is not all, host:N, spine:N, trunk, "
+				       "with :up or :down",
+			 f->name, value);
 		return -EINVAL;
 	}
 	snprintf(f->where, sizeof(f->where), "%s", value);
 	return 0;
+}
+
+static int
+set_fault(struct sim_conf *conf, const char *section, const char *name, const char *value, char *err,
+	  size_t err_len)
+{
+	struct sim_fault_conf *f = find_fault(conf, section + strlen(FAULT_WORD));
+	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault", name);
+
+	if (f == NULL) {
+		snprintf(err, err_len, "%s: more than %d faults, or a name not of 1 to %d letters, "
+				       "digits, -, _ or .",
+			 section, SIM_FAULTS_MAX, SIM_NAME_MAX - 1);
+		return -EINVAL;
+	}
+	if (k != NULL)
+		return set_field(f, k, section, value, err, err_len);
+	if (strcmp(name, "where") == 0)
+		return set_where(f, value, err, err_len);
+	snprintf(err, err_len, "%s: unknown key \"%s\"; there are kind, where, at, for, rate, arg",
+		 section, name);
+	return -EINVAL;
 }
 
 static int
@@ -490,13 +522,14 @@ set(struct sim_conf *conf, const char *section, const char *name, const char *va
 	const struct key *k;
 
 	if (strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0)
-		return set_fault(conf, section + strlen(FAULT_WORD), name, value, err, err_len);
+		return set_fault(conf, section, name, value, err, err_len);
 	k = find_key(keys, RTE_DIM(keys), section, name);
 	if (k == NULL) {
-		snprintf(err, err_len, "unknown key \"%s\" in [%s]", name, section);
+		snprintf(err, err_len, "unknown key \"%s\" in [%s]; sansim --keys lists all", name,
+			 section);
 		return -EINVAL;
 	}
-	return set_field(conf, k, value, err, err_len);
+	return set_field(conf, k, section, value, err, err_len);
 }
 
 int
@@ -522,39 +555,6 @@ sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
 
 /* ---- files ---- */
 
-static bool
-is_key(const char *line, const char *name)
-{
-	size_t n = strlen(name);
-
-	return strncmp(line, name, n) == 0 && strchr("= \t", line[n]) != NULL;
-}
-
-/* The cfgfile library does not keep lines: the first that looks like it. */
-static unsigned int
-find_line(const char *path, const char *section, const char *name)
-{
-	char line[TEXT_MAX], want[TEXT_MAX];
-	unsigned int n = 0;
-	bool inside = false;
-	FILE *f = fopen(path, "r");
-
-	if (f == NULL)
-		return 0;
-	snprintf(want, sizeof(want), "[%s]", section);
-	while (fgets(line, sizeof(line), f) != NULL) {
-		const char *p = line + strspn(line, " \t");
-
-		n++;
-		if (*p == '[')
-			inside = strncmp(p, want, strlen(want)) == 0;
-		if (inside && (name[0] == '\0' || is_key(p, name)))
-			break;
-	}
-	fclose(f);
-	return n;
-}
-
 static int
 load_section(struct sim_conf *conf, struct rte_cfgfile *file, const char *section, const char *path,
 	     char *err, size_t err_len)
@@ -568,20 +568,42 @@ load_section(struct sim_conf *conf, struct rte_cfgfile *file, const char *sectio
 		return -ENOMEM;
 	rte_cfgfile_section_entries(file, section, e, n);
 	for (i = 0; i < n && rc == 0; i++) {
+		int k, before = 0;
+
 		rc = set(conf, section, e[i].name, e[i].value, why, sizeof(why));
+		for (k = 0; k < i; k++)
+			before += strcmp(e[k].name, e[i].name) == 0;
 		if (rc != 0)
 			snprintf(err, err_len, "%s:%u: %s", path,
-				 find_line(path, section, e[i].name), why);
+				 sim_ini_line(path, section, e[i].name, before), why);
 	}
 	free(e);
 	return rc;
+}
+
+/* The cfgfile library would give the first one's keys for each. */
+static int
+check_twice(char *const *sections, int n, const char *path, char *err, size_t err_len)
+{
+	int i, k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < i; k++) {
+			if (strcmp(sections[i], sections[k]) != 0)
+				continue;
+			snprintf(err, err_len, "%s:%u: [%s] is there already", path,
+				 sim_ini_line(path, sections[i], NULL, 1), sections[i]);
+			return -EINVAL;
+		}
+	}
+	return 0;
 }
 
 static int
 load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path, char *err,
 	      size_t err_len)
 {
-	int i, rc = 0, n = rte_cfgfile_num_sections(file, NULL, 0);
+	int i, rc, n = rte_cfgfile_num_sections(file, NULL, 0);
 	char(*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
 	char **list = calloc((size_t)RTE_MAX(n, 1), sizeof(*list));
 
@@ -593,6 +615,7 @@ load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path,
 	for (i = 0; i < n; i++)
 		list[i] = names[i];
 	rte_cfgfile_sections(file, list, n);
+	rc = check_twice(list, n, path, err, err_len);
 	for (i = 0; i < n && rc == 0; i++)
 		rc = load_section(conf, file, list[i], path, err, err_len);
 	free(names);
@@ -605,15 +628,10 @@ sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len
 {
 	struct rte_cfgfile_parameters params = {.comment_character = '#'};
 	struct rte_cfgfile *file;
-	FILE *probe = fopen(path, "r");
-	int rc;
+	int rc = sim_ini_check(path, err, err_len);
 
-	if (probe == NULL) {
-		rc = -errno;
-		snprintf(err, err_len, "%s: %s", path, strerror(-rc));
+	if (rc != 0)
 		return rc;
-	}
-	fclose(probe);
 	file = rte_cfgfile_load_with_params(path, 0, &params);
 	if (file == NULL) {
 		snprintf(err, err_len, "%s: not an INI file: [section], key = value, # comment",

@@ -38,8 +38,9 @@ static struct sim_host *
 host_of(struct sim_world *w, const struct sim_fault_conf *f)
 {
 	unsigned int id;
+	char more; /* as a direction, which a host has not */
 
-	if (sscanf(f->where, "host:%u", &id) != 1 || id >= w->nb_hosts)
+	if (sscanf(f->where, "host:%u%c", &id, &more) != 1 || id >= w->nb_hosts)
 		return NULL;
 	return &w->hosts[id];
 }
@@ -67,11 +68,11 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 		break;
 	case SIM_FAULT_REORDER:
 		change(&lf->reorder_ppm, f->rate_ppm, begins);
-		lf->reorder_ns = f->arg_ns;
+		lf->reorder_ns += begins ? f->arg_ns : -f->arg_ns;
 		break;
 	case SIM_FAULT_DUPLICATE:
 		change(&lf->dup_ppm, f->rate_ppm, begins);
-		lf->dup_ns = f->arg_ns;
+		lf->dup_ns += begins ? f->arg_ns : -f->arg_ns;
 		break;
 	case SIM_FAULT_CORRUPT:
 		change(&lf->corrupt_ppm, f->rate_ppm, begins);

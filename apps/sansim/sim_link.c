@@ -14,7 +14,7 @@
 
 #define FRAME_EXTRA 24 /* preamble, frame check sequence, gap: bytes of time on the cable */
 #define PS_PER_NS   1000
-#define BURST_STAYS (SIM_PPM - SIM_PPM / 8) /* runs of eight on average */
+#define BURST       8 /* packets of a run, on average */
 
 static uint64_t
 byte_ps(const struct sim_link *l, uint64_t bytes)
@@ -32,6 +32,20 @@ sim_link_backlog(const struct sim_link *l, uint64_t now_ns)
 	return (l->busy_ps - now_ps) * l->conf->rate_mbps / (8 * (uint64_t)SIM_PPM);
 }
 
+/* Begins and ends so that the share of the rate is in bursts, up to BURST / (BURST + 1). */
+static bool
+is_in_burst(struct sim_world *w, const struct sim_link_fault *f)
+{
+	uint64_t left = SIM_PPM - RTE_MIN(f->burst_ppm, SIM_PPM), begins;
+
+	if (left == 0)
+		return true;
+	if (f->in_burst)
+		return sim_chance(w, SIM_PPM - SIM_PPM / BURST);
+	begins = (uint64_t)f->burst_ppm * SIM_PPM / (BURST * left);
+	return sim_chance(w, (uint32_t)RTE_MIN(begins, (uint64_t)SIM_PPM));
+}
+
 static bool
 is_lost(struct sim_world *w, struct sim_link *l, const struct rte_mbuf *m)
 {
@@ -40,7 +54,7 @@ is_lost(struct sim_world *w, struct sim_link *l, const struct rte_mbuf *m)
 	if (f->nb_down != 0 || sim_chance(w, f->loss_ppm))
 		return true;
 	if (f->burst_ppm != 0) {
-		f->in_burst = sim_chance(w, f->in_burst ? BURST_STAYS : f->burst_ppm / 8);
+		f->in_burst = is_in_burst(w, f);
 		if (f->in_burst)
 			return true;
 	}
@@ -54,6 +68,12 @@ trace(struct sim_world *w, const struct sim_link *l, const struct rte_mbuf *m, u
 	if (l->trace_if >= 0)
 		sim_trace_packet(w->trace, (uint32_t)l->trace_if, at_ns, true,
 				 rte_pktmbuf_mtod(m, const void *), m->data_len, comment);
+}
+
+static uint64_t
+draw_delay(struct sim_world *w, uint64_t most_ns)
+{
+	return san_prng_below(&w->prng, (uint32_t)RTE_MIN(most_ns, UINT32_MAX - 1ull) + 1);
 }
 
 /* On the cable, with what goes wrong there; *at_ns*: when its last bit arrives. */
@@ -73,8 +93,7 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 	if (sim_chance(w, f->dup_ppm) &&
 	    (copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX)) != NULL) {
 		w->stats.nb_faults++;
-		sim_world_at(w, at_ns + san_prng_below(&w->prng, (uint32_t)f->dup_ns + 1),
-			     SIM_EV_ARRIVE, l->id, 0, copy);
+		sim_world_at(w, at_ns + draw_delay(w, f->dup_ns), SIM_EV_ARRIVE, l->id, 0, copy);
 	}
 	if (sim_chance(w, f->corrupt_ppm)) {
 		w->stats.nb_faults++;
@@ -82,7 +101,7 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 	}
 	if (sim_chance(w, f->reorder_ppm)) {
 		w->stats.nb_faults++;
-		at_ns += san_prng_below(&w->prng, (uint32_t)f->reorder_ns + 1);
+		at_ns += draw_delay(w, f->reorder_ns);
 	}
 	trace(w, l, m, at_ns, NULL);
 	sim_world_at(w, at_ns, SIM_EV_ARRIVE, l->id, 0, m);

@@ -66,6 +66,7 @@ struct sim_side {
 	uint64_t bytes_done, ops_done; /**< succeeded in the measured time */
 	uint64_t last_ns;              /**< last completion, or first post after idleness */
 	bool counted;                  /**< in load->nb_todo */
+	bool flushed;                  /**< its connection has ended: nothing more is posted */
 	uint16_t nb_free;
 	uint16_t *free;     /**< slots */
 	struct sim_op *ops; /**< load.depth */

@@ -117,6 +117,7 @@ static void
 on_up(struct sim_world *w, struct sim_side *s)
 {
 	s->state = SIM_SIDE_UP;
+	s->flushed = false;
 	w->load->nb_up++;
 	w->stats.nb_conns++;
 	s->last_ns = w->now_ns;

@@ -159,7 +159,7 @@ may_post(const struct sim_world *w, const struct sim_side *s)
 	const struct sim_load *ld = w->load;
 
 	return ld->started && !ld->ending && s->initiates && s->state == SIM_SIDE_UP &&
-		w->now_ns >= s->start_ns && w->now_ns < s->stop_ns && s->nb_free > 0 &&
+		!s->flushed && w->now_ns >= s->start_ns && w->now_ns < s->stop_ns && s->nb_free > 0 &&
 		(w->conf.load.ops == 0 || s->nb_posted < w->conf.load.ops);
 }
 
@@ -287,6 +287,8 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 		s->ops_done++;
 		app_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
 	}
+	/* completions come before the event that says so; what is posted now is flushed at once */
+	s->flushed |= wc->status >= SAN_WC_ST_RETRY_EXC;
 	if (wc->status != SAN_ST_OK) {
 		s->nb_failed++;
 		w->stats.nb_ops_failed++;

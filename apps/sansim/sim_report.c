@@ -245,8 +245,9 @@ sim_report_series(struct sim_world *w)
 	uint64_t inflight = 0, cam = 0;
 	uint32_t i;
 
-	if (ftell(w->series) == 0)
+	if (!w->series_begun)
 		series_head(w);
+	w->series_begun = true;
 	for (i = 0; i < w->nb_hosts; i++) {
 		if (w->hosts[i].core == NULL)
 			continue;

@@ -25,8 +25,9 @@
 /** What a worker says of a run; less than PIPE_BUF, so that it comes whole. */
 struct verdict {
 	uint64_t index;
-	uint64_t nb_events, nb_faults, nb_ops, nb_broken;
+	uint64_t nb_events, nb_faults, nb_ops, nb_broken, hash;
 	bool failed;
+	bool unbuilt; /* it did not even begin */
 	char why[256];
 };
 
@@ -63,7 +64,7 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 	struct sim_world *w;
 
 	if (sim_world_create(conf, &no_watch, &w) != 0) {
-		v->failed = true;
+		v->failed = v->unbuilt = true;
 		snprintf(v->why, sizeof(v->why), "the simulation could not be built");
 		return;
 	}
@@ -73,13 +74,14 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 	v->nb_faults = w->stats.nb_faults;
 	v->nb_ops = w->stats.nb_ops;
 	v->nb_broken = w->stats.nb_broken;
+	v->hash = w->hash;
 	snprintf(v->why, sizeof(v->why), "%.*s", (int)sizeof(v->why) - 1, w->why);
 	sim_world_destroy(w);
 }
 
 /* A child that tells its verdicts to the returned descriptor. */
 static pid_t
-spawn(int *fd)
+spawn(int *fd, uint32_t mb)
 {
 	int ends[2];
 	pid_t pid;
@@ -91,7 +93,7 @@ spawn(int *fd)
 	if (pid == 0) {
 		close(ends[0]);
 		*fd = ends[1];
-		sim_eal_init(SIM_EAL_SWARM_MB);
+		sim_eal_init(mb);
 		return 0;
 	}
 	close(ends[1]);
@@ -133,6 +135,8 @@ reap(pid_t pid, int fd, struct verdict *v)
 	}
 	close(fd);
 	waitpid(pid, &status, 0);
+	if (v->unbuilt)
+		return -EINVAL;
 	return v->failed ? -EIO : 0;
 }
 
@@ -147,7 +151,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 	rc = sim_conf_check(&own, why, len);
 	if (rc != 0)
 		return 0; /* not a scenario: nothing fails */
-	pid = spawn(&fd);
+	pid = spawn(&fd, RTE_MAX(sim_world_mb(conf), (uint32_t)SIM_EAL_SWARM_MB));
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
@@ -163,6 +167,8 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 		sum->nb_events += v.nb_events;
 		sum->nb_faults += v.nb_faults;
 		sum->nb_ops += v.nb_ops;
+		sum->nb_broken += v.nb_broken;
+		sum->hash += v.hash;
 	}
 	return rc;
 }
@@ -177,7 +183,7 @@ still_fails(const struct sim_conf *conf)
 	bool fails;
 
 	dup2(null, STDERR_FILENO);
-	fails = sim_swarm_try(conf, NULL, why, sizeof(why)) != 0;
+	fails = sim_swarm_try(conf, NULL, why, sizeof(why)) == -EIO;
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(null);
@@ -369,19 +375,22 @@ is_time_over(const struct campaign *c)
 	return c->conf->seconds != 0 && seconds() - c->began_s >= c->conf->seconds;
 }
 
-static bool
+static void
 start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 {
 	wk->open = false;
 	if ((c->conf->nb_runs != 0 && next >= c->conf->nb_runs) || is_time_over(c))
-		return true;
+		return;
 	wk->next = next;
 	wk->since_s = seconds();
-	wk->pid = spawn(&wk->fd);
+	wk->pid = spawn(&wk->fd, SIM_EAL_SWARM_MB);
 	if (wk->pid == 0)
 		work(c->conf, wk->fd, next);
 	wk->open = wk->pid > 0;
-	return wk->open;
+	if (!wk->open) {
+		fprintf(stderr, "sansim: no process for a run: %s\n", strerror(errno));
+		c->sum.nb_failed++;
+	}
 }
 
 static void
@@ -420,6 +429,7 @@ take_verdict(struct campaign *c, struct worker *wk)
 	c->sum.nb_faults += v.nb_faults;
 	c->sum.nb_ops += v.nb_ops;
 	c->sum.nb_broken += v.nb_broken;
+	c->sum.hash += v.hash;
 	if (v.failed)
 		report_failure(c, v.index, v.why);
 }
@@ -475,8 +485,9 @@ sim_swarm_run(const struct sim_swarm_conf *conf)
 	while (wait_some(&c))
 		;
 	printf("%" PRIu64 " runs, %" PRIu64 " failed, %" PRIu64 " packet events, %" PRIu64
-	       " faults, %" PRIu64 " requests, %" PRIu64 " connections broken, %" PRIu64 " s\n",
+	       " faults, %" PRIu64 " requests, %" PRIu64 " connections broken, trace hash %016" PRIx64
+	       ", %" PRIu64 " s\n",
 	       c.sum.nb_runs, c.sum.nb_failed, c.sum.nb_events, c.sum.nb_faults, c.sum.nb_ops,
-	       c.sum.nb_broken, seconds() - c.began_s);
+	       c.sum.nb_broken, c.sum.hash, seconds() - c.began_s);
 	return c.sum.nb_failed;
 }

@@ -23,11 +23,15 @@ struct sim_swarm_conf {
 /** What many runs amount to. */
 struct sim_swarm_sum {
 	uint64_t nb_runs, nb_failed, nb_events, nb_faults, nb_ops, nb_broken;
+	uint64_t hash; /**< sum of the runs' trace hashes: in whatever order they ran */
 };
 
 /** The scenario of a seed: always the same one. */
 void sim_swarm_draw(uint64_t seed, struct sim_conf *conf);
-/** One run in a process of its own. 0: passed; else what failed is in *why*. */
+/**
+ * One run in a process of its own. 0: passed, or not a scenario; -EIO: it failed;
+ * -EINVAL: it could not be built, a place of a fault is none; what is in *why*.
+ */
 int sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len);
 /** Make a failing scenario smaller while it still fails. */
 void sim_swarm_shrink(struct sim_conf *conf);

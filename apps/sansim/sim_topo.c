@@ -6,6 +6,7 @@
  * cable); behind those come the cables between switches, each two links.
  */
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,29 +167,48 @@ struct place {
 	bool trunk;           /* only between switches */
 };
 
+/* "word:N" and nothing else, N below *end*. */
+static bool
+parse_number(const char *text, const char *word, uint32_t end, uint32_t *n)
+{
+	size_t len = strlen(word);
+	char *rest;
+	uint64_t v;
+
+	if (strncmp(text, word, len) != 0 || text[len] != ':' || !isdigit((uint8_t)text[len + 1]))
+		return false;
+	v = strtoull(&text[len + 1], &rest, 10);
+	*n = (uint32_t)v;
+	return *rest == '\0' && v < end;
+}
+
 static bool
 parse_place(const struct sim_world *w, const char *where, struct place *p)
 {
 	const struct sim_topo_conf *t = &w->conf.topo;
 	const char *dir = strrchr(where, ':');
-	unsigned int n;
+	char name[SIM_NAME_MAX];
+	uint32_t n;
 
 	*p = (struct place){.last = w->nb_hosts + w->nb_switches - 1, .from = true, .to = true};
+	if (strcmp(where, "all") == 0)
+		return true;
 	if (dir != NULL && (strcmp(dir, ":up") == 0 || strcmp(dir, ":down") == 0)) {
 		p->from = dir[1] == 'u';
 		p->to = !p->from;
+	} else {
+		dir = where + strlen(where);
 	}
-	if (strcmp(where, "all") == 0)
-		return true;
-	if (sscanf(where, "host:%u", &n) == 1 && n < w->nb_hosts) {
+	snprintf(name, sizeof(name), "%.*s", (int)(dir - where), where);
+	if (parse_number(name, "host", w->nb_hosts, &n)) {
 		p->first = p->last = n;
 		return true;
 	}
-	if (t->type == SIM_TOPO_LEAF_SPINE && sscanf(where, "spine:%u", &n) == 1 && n < t->spines) {
+	if (t->type == SIM_TOPO_LEAF_SPINE && parse_number(name, "spine", t->spines, &n)) {
 		p->first = p->last = w->nb_hosts + t->leaves + n;
 		return true;
 	}
-	if (t->type == SIM_TOPO_DUMBBELL && strncmp(where, "trunk", 5) == 0) {
+	if (t->type == SIM_TOPO_DUMBBELL && strcmp(name, "trunk") == 0) {
 		p->first = p->last = w->nb_hosts;
 		p->trunk = true;
 		return true;

@@ -26,6 +26,7 @@
 #define MBUFS_MAX        262144
 #define CAM_ENTRIES      65536
 #define MBUF_CACHE       256
+#define PAGE_BYTES       4096ull
 
 enum sample_port {
 	SAMPLE_SERIES,
@@ -211,14 +212,30 @@ nb_mbufs(const struct sim_conf *conf)
 	return (uint32_t)RTE_MIN(n, (uint64_t)MBUFS_MAX);
 }
 
+static uint16_t
+mbuf_room(const struct sim_conf *conf)
+{
+	return (uint16_t)(RTE_PKTMBUF_HEADROOM + conf->host.mtu + 64);
+}
+
+/* Without hugepages no mbuf lies across pages that it could do without. */
+static uint64_t
+mbuf_bytes(const struct sim_conf *conf)
+{
+	uint64_t n = RTE_CACHE_LINE_SIZE + sizeof(struct rte_mbuf) + SAN_PKT_PRIV_SIZE +
+		mbuf_room(conf) + RTE_CACHE_LINE_SIZE;
+
+	return n > PAGE_BYTES ? RTE_ALIGN_CEIL(n, PAGE_BYTES) : PAGE_BYTES / (PAGE_BYTES / n);
+}
+
 uint32_t
 sim_world_mb(const struct sim_conf *conf)
 {
 	uint64_t own = (uint64_t)conf->host.mbufs * conf->topo.hosts;
 	uint64_t cam = conf->host.cam != 0 ? conf->host.cam : CAM_ENTRIES;
+	uint64_t mbufs = (nb_mbufs(conf) + own) * (mbuf_bytes(conf) + 16); /* and in its ring */
 
-	return (uint32_t)(128 + (nb_mbufs(conf) + own) * (conf->host.mtu + 1024ull) / 1000000 +
-			  cam / 4096);
+	return (uint32_t)(128 + mbufs / 1000000 + cam / 4096);
 }
 
 static int
@@ -227,9 +244,7 @@ create_pools(struct sim_world *w)
 	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
 
 	w->pool = rte_pktmbuf_pool_create("network", nb_mbufs(&w->conf), MBUF_CACHE,
-					  SAN_PKT_PRIV_SIZE,
-					  (uint16_t)(RTE_PKTMBUF_HEADROOM + w->conf.host.mtu + 64),
-					  SOCKET_ID_ANY);
+					  SAN_PKT_PRIV_SIZE, mbuf_room(&w->conf), SOCKET_ID_ANY);
 	w->cam = san_cam_table_create("cam", cam, SOCKET_ID_ANY);
 	if (w->pool == NULL || w->cam == NULL)
 		return -ENOMEM;
@@ -238,28 +253,44 @@ create_pools(struct sim_world *w)
 }
 
 static int
-open_watch(struct sim_world *w, const struct sim_watch *watch)
+open_trace(struct sim_world *w, const struct sim_watch *watch)
 {
 	struct sim_link *l;
 	uint32_t i = 0;
 	char name[32];
 	int rc;
 
-	if (watch->series_path != NULL) {
-		w->series = fopen(watch->series_path, "w");
-		if (w->series == NULL)
-			return -errno;
+	if (!sim_topo_is_place(w, watch->trace_where)) {
+		fprintf(stderr, "sansim: --trace-at: \"%s\" is not a place of this topology\n",
+			watch->trace_where);
+		return -EINVAL;
 	}
-	if (watch->trace_path == NULL)
-		return 0;
 	rc = sim_trace_open(watch->trace_path, &w->trace);
-	if (rc != 0)
+	if (rc != 0) {
+		fprintf(stderr, "sansim: %s: %s\n", watch->trace_path, strerror(-rc));
 		return rc;
+	}
 	while ((l = sim_topo_match(w, watch->trace_where, &i)) != NULL) {
 		snprintf(name, sizeof(name), "%u-%u", l->from, l->to);
 		l->trace_if = sim_trace_interface(w->trace, name, 0);
 	}
 	return 0;
+}
+
+static int
+open_watch(struct sim_world *w, const struct sim_watch *watch)
+{
+	int rc = 0;
+
+	if (watch->series_path != NULL) {
+		w->series = fopen(watch->series_path, "w");
+		if (w->series == NULL) {
+			rc = -errno;
+			fprintf(stderr, "sansim: %s: %s\n", watch->series_path, strerror(-rc));
+			return rc;
+		}
+	}
+	return watch->trace_path == NULL ? 0 : open_trace(w, watch);
 }
 
 static int
@@ -298,7 +329,7 @@ sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 	sim_events_init(&w->events);
 	rc = build(w, watch);
 	if (rc != 0) {
-		fprintf(stderr, "sansim: %s\n", strerror(-rc));
+		fprintf(stderr, "sansim: the simulation could not be built: %s\n", strerror(-rc));
 		sim_world_destroy(w);
 		return rc;
 	}

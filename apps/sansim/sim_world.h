@@ -116,6 +116,7 @@ struct sim_world {
 	uint32_t nb_blocking;  /**< active faults under which no progress is asked for */
 	uint64_t unblocked_ns; /**< since when there is none */
 	FILE *series;          /**< time series, CSV; NULL: none */
+	bool series_begun;
 	bool failed;
 	char why[512]; /**< the first violation */
 };

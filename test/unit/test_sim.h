@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_SIM_H
+#define TEST_SIM_H
+
+/**
+ * @file
+ * Simulated networks for tests: scenarios from words, a network without
+ * programs, frames to send through it.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_arp.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
+
+#define TEST_EAL_MB "512"
+#include "test_eal.h"
+
+#include "sim_world.h"
+
+#define TEST_SIM_MBUFS 8191
+#define TEST_SIM_ROOM  2048
+
+/** The default scenario with these words ("section.key=value", NULL at the end), checked. */
+static inline void
+test_sim_conf(struct sim_conf *conf, const char *const *words)
+{
+	char err[512];
+
+	sim_conf_default(conf);
+	for (; *words != NULL; words++)
+		if (sim_conf_set(conf, *words, err, sizeof(err)) != 0)
+			fail_msg("%s", err);
+	if (sim_conf_check(conf, err, sizeof(err)) != 0)
+		fail_msg("%s", err);
+}
+
+/** Links and switches of a scenario; what reaches a host is freed there. */
+static inline struct sim_world *
+test_sim_network(const char *const *words)
+{
+	struct sim_world *w = calloc(1, sizeof(*w));
+	static unsigned int nb_pools; /* one that a failed test left is in nobody's way */
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	assert_non_null(w);
+	test_sim_conf(&w->conf, words);
+	san_prng_seed(&w->prng, w->conf.run.seed);
+	sim_events_init(&w->events);
+	assert_int_equal(sim_topo_create(w), 0);
+	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
+	assert_non_null(w->hosts);
+	snprintf(name, sizeof(name), "network%u", nb_pools++);
+	w->pool = test_eal_pool(name, TEST_SIM_MBUFS, TEST_SIM_ROOM);
+	return w;
+}
+
+/** Every mbuf must have come back. */
+static inline void
+test_sim_network_free(struct sim_world *w)
+{
+	struct sim_event ev;
+
+	while (sim_events_pop(&w->events, &ev))
+		if (ev.kind == SIM_EV_ARRIVE)
+			rte_pktmbuf_free(ev.arg);
+	assert_int_equal(rte_mempool_in_use_count(w->pool), 0);
+	rte_mempool_free(w->pool);
+	sim_events_fini(&w->events);
+	free(w->hosts);
+	free(w->links);
+	free(w);
+}
+
+/** A UDP datagram between hosts, *len* bytes with all headers, which are right. */
+static inline struct rte_mbuf *
+test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, uint16_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+	struct rte_ether_hdr *eth;
+	struct rte_udp_hdr *udp;
+	struct san_ip src, dst;
+	uint32_t id = rte_cpu_to_be_32(to);
+	uint16_t i;
+
+	assert_non_null(m);
+	eth = (void *)rte_pktmbuf_append(m, len);
+	assert_non_null(eth);
+	for (i = 0; i < len; i++)
+		((uint8_t *)eth)[i] = (uint8_t)(i * 7 + port);
+	memset(eth, 0, sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + sizeof(*udp));
+	eth->src_addr.addr_bytes[0] = eth->dst_addr.addr_bytes[0] = 2;
+	memcpy(&eth->dst_addr.addr_bytes[2], &id, sizeof(id));
+	sim_host_ip(w, from, &src);
+	sim_host_ip(w, to, &dst);
+	if (w->conf.host.ipv6) {
+		struct rte_ipv6_hdr *ip = (void *)(eth + 1);
+
+		eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
+		ip->vtc_flow = rte_cpu_to_be_32(6u << 28 | 2u << 20);
+		ip->payload_len = rte_cpu_to_be_16((uint16_t)(len - sizeof(*eth) - sizeof(*ip)));
+		ip->proto = 17;
+		ip->hop_limits = 64;
+		memcpy(ip->src_addr, src.b, sizeof(ip->src_addr));
+		memcpy(ip->dst_addr, dst.b, sizeof(ip->dst_addr));
+		udp = (void *)(ip + 1);
+	} else {
+		struct rte_ipv4_hdr *ip = (void *)(eth + 1);
+
+		eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4);
+		ip->version_ihl = 0x45;
+		ip->type_of_service = 2;
+		ip->total_length = rte_cpu_to_be_16((uint16_t)(len - sizeof(*eth)));
+		ip->time_to_live = 64;
+		ip->next_proto_id = 17;
+		memcpy(&ip->src_addr, &src.b[12], sizeof(ip->src_addr));
+		memcpy(&ip->dst_addr, &dst.b[12], sizeof(ip->dst_addr));
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+		udp = (void *)(ip + 1);
+	}
+	udp->src_port = rte_cpu_to_be_16(port);
+	udp->dst_port = rte_cpu_to_be_16(4791);
+	return m;
+}
+
+/** The next packet at the end of a link, and when; NULL: there is none. The caller's. */
+static inline struct rte_mbuf *
+test_sim_arrival(struct sim_world *w, struct sim_link **l)
+{
+	struct sim_event ev;
+
+	if (!sim_events_pop(&w->events, &ev))
+		return NULL;
+	assert_int_equal(ev.kind, SIM_EV_ARRIVE);
+	assert_true(ev.at_ns >= w->now_ns);
+	w->now_ns = ev.at_ns;
+	*l = &w->links[ev.obj];
+	return ev.arg;
+}
+
+/* ---- whole worlds ---- */
+
+/** A world with its programs, every invariant looked at after every round; EAL is there. */
+static inline void
+test_sim_world(struct sim_world **w, const char *const *words)
+{
+	static const struct sim_watch no_watch;
+	struct sim_conf conf;
+
+	test_sim_conf(&conf, words);
+	conf.run.check_every = 1;
+	assert_int_equal(sim_world_create(&conf, &no_watch, w), 0);
+}
+
+static inline void
+test_sim_assert_fine(const struct sim_world *w)
+{
+	if (w->failed)
+		fail_msg("%s", w->why);
+}
+
+/** The checker of this name failed, and said this. */
+static inline void
+test_sim_assert_fails(const struct sim_world *w, const char *check, const char *text)
+{
+	size_t len = strlen(check);
+
+	if (!w->failed)
+		fail_msg("%s does not notice", check);
+	if (strncmp(w->why, check, len) != 0 || w->why[len] != ':' || strstr(w->why, text) == NULL)
+		fail_msg("\"%s\" is not of %s, \"%s\"", w->why, check, text);
+}
+
+#endif /* TEST_SIM_H */

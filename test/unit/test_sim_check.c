@@ -1,0 +1,735 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Checkers that are told what programs see, or look at their memory: each
+ * notices what a correct transport never does. The others are in
+ * test_sim_check_run.c.
+ */
+
+#include "test_sim.h"
+
+#include "sim_check.h"
+
+#define MS         SAN_NS_PER_MS
+#define LEN        1000
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static struct sim_world *w;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	test_eal_init();
+	w = NULL;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (w != NULL)
+		sim_world_destroy(w);
+	return 0;
+}
+
+/* Two hosts, one connection; sides 0 and 1. Nothing has been said yet. */
+static void
+world(const char *const *words)
+{
+	test_sim_world(&w, words);
+}
+
+static void
+assert_fails(const char *check, const char *text)
+{
+	test_sim_assert_fails(w, check, text);
+}
+
+static void
+assert_fine(void)
+{
+	test_sim_assert_fine(w);
+}
+
+/* ---- what checkers are told ---- */
+
+static struct sim_side *
+side(uint32_t id)
+{
+	return &w->load->sides[id];
+}
+
+static void
+note(enum sim_note_type type, uint32_t id)
+{
+	sim_check_note(w, &(struct sim_note){.type = type, .side = side(id)});
+}
+
+static struct sim_op *
+post_from(uint32_t id, uint8_t kind, uint32_t len)
+{
+	struct sim_side *s = side(id);
+	uint16_t slot = s->free[--s->nb_free];
+	struct sim_op *op = &s->ops[slot];
+
+	*op = (struct sim_op){
+		.seq = s->nb_posted++,
+		.life = sim_peer(w, s)->life,
+		.slot = slot,
+		.state = SIM_OP_POSTED,
+		.op = kind,
+		.len = len,
+		.slice = 100 + slot,
+	};
+	if (s->own != NULL)
+		memset(sim_own(w, s, slot) + len, SIM_GUARD_BYTE, SIM_GUARD);
+	w->load->nb_pending++;
+	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
+	return op;
+}
+
+static struct sim_op *
+post(uint8_t kind)
+{
+	return post_from(0, kind, kind >= SAN_WR_FETCH_ADD ? sizeof(uint64_t) : LEN);
+}
+
+/* What a correct target does with a push, a correct initiator with a pull. */
+static uint8_t *
+place(const struct sim_op *op)
+{
+	uint8_t *at = op->op == SAN_WR_PULL ? sim_own(w, side(0), op->slot) :
+					      sim_slot(w, side(1), op->slot);
+
+	memcpy(at, w->load->block + op->slice, op->len);
+	return at;
+}
+
+static void
+complete(struct sim_op *op, uint8_t status)
+{
+	struct sim_side *s = side(0);
+	struct san_ulp_wc wc = {.status = status};
+
+	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_COMPLETED, .side = s, .op = op, .wc = &wc});
+	s->nb_done++;
+	w->load->nb_pending--;
+	if (op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM)
+		memset(sim_slot(w, side(1), op->slot), SIM_POISON_BYTE, op->len);
+	op->state = SIM_OP_FREE;
+}
+
+static void
+complete_atomic(struct sim_op *op, uint64_t old)
+{
+	op->result = old;
+	complete(op, SAN_ST_OK);
+}
+
+/* A send as its target sees it: sequence number, slice and length, content. */
+static uint8_t *
+arrived(const struct sim_op *op)
+{
+	static uint8_t data[LEN];
+	const uint64_t header[2] = {op->seq, (uint64_t)op->slice << 32 | op->len};
+
+	memcpy(data, header, sizeof(header));
+	memcpy(data + sizeof(header), w->load->block + op->slice, op->len - sizeof(header));
+	return data;
+}
+
+static void
+receive_bytes(const uint8_t *data, uint32_t len)
+{
+	const struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = len};
+
+	sim_check_note(w, &(struct sim_note){
+				  .type = SIM_NOTE_RECEIVED,
+				  .side = side(1),
+				  .wc = &wc,
+				  .data = data,
+			  });
+}
+
+static void
+receive(const struct sim_op *op)
+{
+	const struct san_ulp_wc wc = {.op = SAN_WC_RECV_PUSH_IMM, .imm = (uint32_t)op->seq};
+
+	if (op->op == SAN_WR_SEND)
+		receive_bytes(arrived(op), op->len);
+	else
+		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_RECEIVED, .side = side(1), .wc = &wc});
+}
+
+#define ALL_KINDS                                                                           \
+	"load.send=1", "load.push=1", "load.push-imm=1", "load.pull=1", "load.fetch-add=1", \
+		"load.cmp-swap=1", "load.size-max=1000", "load.size-min=1000"
+
+static void
+talkers(void)
+{
+	world(WORDS(ALL_KINDS));
+}
+
+static void
+talkers_unordered(void)
+{
+	world(WORDS(ALL_KINDS, "load.unordered=1"));
+}
+
+/* Told of what is right, nobody complains: the rest of the tests differ in one thing each. */
+static void
+sim_check_note__what_is_right(void **state)
+{
+	struct sim_op *op[8];
+	uint32_t i;
+
+	(void)state;
+	talkers();
+	for (i = 0; i < 8; i++)
+		op[i] = post((uint8_t)(SAN_WR_SEND + i % SIM_KINDS));
+	for (i = 0; i < 8; i++) {
+		if (op[i]->op == SAN_WR_PUSH || op[i]->op == SAN_WR_PUSH_IMM ||
+		    op[i]->op == SAN_WR_PULL)
+			place(op[i]);
+		if (op[i]->op == SAN_WR_SEND || op[i]->op == SAN_WR_PUSH_IMM)
+			receive(op[i]);
+		if (op[i]->op == SAN_WR_FETCH_ADD)
+			complete_atomic(op[i], (*side(1)->counter)++);
+		else if (op[i]->op == SAN_WR_CMP_SWAP)
+			complete_atomic(op[i], *side(1)->counter);
+		else
+			complete(op[i], SAN_ST_OK);
+		assert_fine();
+	}
+	note(SIM_NOTE_DOWN, 0);
+	sim_check_sample(w);
+	sim_check_settled(w);
+	assert_fine();
+}
+
+/* ---- order ---- */
+
+static void
+sim_check_order__received_twice(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers_unordered();
+	op = post(SAN_WR_SEND);
+	receive(op);
+	assert_fine();
+	receive(op);
+	assert_fails("order", "side 1: received 0 twice");
+}
+
+static void
+sim_check_order__push_imm_twice(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers_unordered();
+	op = post(SAN_WR_PUSH_IMM);
+	place(op);
+	receive(op);
+	assert_fine();
+	receive(op);
+	assert_fails("order", "received 0 twice");
+}
+
+static void
+sim_check_order__received_out_of_order(void **state)
+{
+	struct sim_op *first, *second;
+
+	(void)state;
+	talkers();
+	first = post(SAN_WR_SEND);
+	second = post(SAN_WR_SEND);
+	receive(second);
+	assert_fine();
+	receive(first);
+	assert_fails("order", "received 0 after 1");
+}
+
+static void
+sim_check_order__unordered_may(void **state)
+{
+	struct sim_op *first, *second;
+
+	(void)state;
+	talkers_unordered();
+	first = post(SAN_WR_SEND);
+	second = post(SAN_WR_SEND);
+	receive(second);
+	receive(first);
+	complete(second, SAN_ST_OK);
+	complete(first, SAN_ST_OK);
+	sim_check_settled(w);
+	assert_fine();
+}
+
+static void
+sim_check_order__received_what_was_not_sent(void **state)
+{
+	struct sim_op op = {.seq = 5, .op = SAN_WR_SEND, .len = LEN};
+
+	(void)state;
+	talkers();
+	post(SAN_WR_SEND);
+	receive(&op);
+	assert_fails("order", "received 5, which was not sent");
+}
+
+static void
+sim_check_order__received_what_has_no_receive(void **state)
+{
+	struct sim_op op;
+
+	(void)state;
+	talkers();
+	op = *post(SAN_WR_PUSH);
+	op.op = SAN_WR_SEND;
+	receive(&op);
+	assert_fails("order", "received 0, which was not sent");
+}
+
+static void
+sim_check_order__completed_out_of_order(void **state)
+{
+	struct sim_op *first, *second;
+
+	(void)state;
+	talkers();
+	first = post(SAN_WR_SEND);
+	second = post(SAN_WR_SEND);
+	complete(second, SAN_ST_OK);
+	assert_fine();
+	complete(first, SAN_ST_OK);
+	assert_fails("order", "request 0 completed after 1");
+}
+
+static void
+sim_check_order__succeeded_and_not_received(void **state)
+{
+	(void)state;
+	talkers();
+	complete(post(SAN_WR_SEND), SAN_ST_OK);
+	assert_fine();
+	sim_check_settled(w);
+	assert_fails("order", "succeeded and was not received");
+}
+
+/* What failed may have been received or not; what a process took with it, too. */
+static void
+sim_check_order__excuses(void **state)
+{
+	(void)state;
+	talkers();
+	complete(post(SAN_WR_SEND), SAN_ST_OK);
+	*side(1)->counter = 0;
+	note(SIM_NOTE_RESTARTED, 1);
+	complete(post(SAN_WR_SEND), SAN_WC_ST_FLUSHED);
+	note(SIM_NOTE_DOWN, 0);
+	sim_check_settled(w);
+	assert_fine();
+}
+
+static void
+sim_check_order__lost_is_not_completed(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_SEND);
+	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = side(0), .op = op});
+	side(0)->nb_done++;
+	sim_check_settled(w);
+	assert_fine();
+}
+
+static void
+sim_check_order__addition_twice(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_FETCH_ADD);
+	*side(1)->counter = 2;
+	complete_atomic(op, 0);
+	assert_fine();
+	sim_check_settled(w);
+	assert_fails("order", "counter");
+}
+
+static void
+sim_check_order__addition_lost(void **state)
+{
+	(void)state;
+	talkers();
+	complete_atomic(post(SAN_WR_FETCH_ADD), 0);
+	sim_check_settled(w);
+	assert_fails("order", "counter");
+}
+
+static void
+sim_check_order__atomic_sees_the_past(void **state)
+{
+	struct sim_op *first, *second;
+
+	(void)state;
+	talkers();
+	first = post(SAN_WR_FETCH_ADD);
+	second = post(SAN_WR_CMP_SWAP);
+	complete_atomic(first, 0);
+	assert_fine();
+	complete_atomic(second, 0);
+	assert_fails("order", "saw 0 after 0");
+}
+
+static void
+sim_check_order__atomic_sees_the_future(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers_unordered();
+	op = post(SAN_WR_FETCH_ADD);
+	complete_atomic(op, 1);
+	assert_fails("order", "saw 1 of 1");
+}
+
+/* ---- bytes ---- */
+
+static void
+sim_check_bytes__push(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_PUSH);
+	place(op)[LEN - 1] ^= 1;
+	complete(op, SAN_ST_OK);
+	assert_fails("bytes", "push of 1000 bytes: byte 999");
+}
+
+static void
+sim_check_bytes__push_not_placed(void **state)
+{
+	(void)state;
+	talkers();
+	complete(post(SAN_WR_PUSH), SAN_ST_OK);
+	assert_fails("bytes", "push of 1000 bytes: byte 0 is 0xee");
+}
+
+static void
+sim_check_bytes__pull(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_PULL);
+	place(op)[500] ^= 0x80;
+	complete(op, SAN_ST_OK);
+	assert_fails("bytes", "pull of 1000 bytes: byte 500");
+}
+
+/* It is looked at when the target is told, before the initiator knows. */
+static void
+sim_check_bytes__push_imm(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_PUSH_IMM);
+	place(op)[0] ^= 1;
+	receive(op);
+	assert_fails("bytes", "push with immediate of 1000 bytes: byte 0");
+}
+
+static void
+sim_check_bytes__send(void **state)
+{
+	uint8_t *data;
+
+	(void)state;
+	talkers();
+	data = arrived(post(SAN_WR_SEND));
+	data[SIM_HEADER] ^= 1;
+	receive_bytes(data, LEN);
+	assert_fails("bytes", "send of 984 bytes: byte 0");
+}
+
+static void
+sim_check_bytes__send_of_another_length(void **state)
+{
+	uint8_t *data;
+
+	(void)state;
+	talkers();
+	data = arrived(post(SAN_WR_SEND));
+	receive_bytes(data, LEN - 1);
+	assert_fails("bytes", "a send of 999 bytes says 1000");
+}
+
+static void
+sim_check_bytes__send_without_header(void **state)
+{
+	(void)state;
+	talkers();
+	receive_bytes(arrived(post(SAN_WR_SEND)), SIM_HEADER - 1);
+	assert_fails("bytes", "a send of 15 bytes");
+}
+
+/* What did not succeed, or went to a target that is gone, has no bytes to compare. */
+static void
+sim_check_bytes__not_of_what_failed(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	complete(post(SAN_WR_PUSH), SAN_WC_ST_FLUSHED);
+	complete(post(SAN_WR_PULL), SAN_WC_ST_FLUSHED);
+	op = post(SAN_WR_PUSH);
+	sim_load_new_life(w, side(1));
+	complete(op, SAN_ST_OK);
+	assert_fine();
+}
+
+/* ---- complete ---- */
+
+static void
+sim_check_complete__statuses_have_reasons(void **state)
+{
+	static const uint8_t never[] = {
+		SAN_ST_RNR,
+		SAN_ST_BAD_KEY,
+		SAN_ST_BOUNDS,
+		SAN_ST_RIGHTS,
+		SAN_ST_LENGTH,
+		SAN_ST_REVOKED,
+		SAN_ST_ALIGN,
+		SAN_ST_RESOURCE,
+		SAN_ST_REFUSED,
+		SAN_ST_ABORTED,
+		SAN_WC_ST_LOCAL_LENGTH,
+	};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(never); i++) {
+		talkers();
+		complete(post(SAN_WR_PULL), never[i]);
+		assert_fails("complete", "pull 0 completed with");
+		sim_world_destroy(w);
+		w = NULL;
+	}
+}
+
+static void
+sim_check_complete__statuses_with_reasons(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	world(WORDS(ALL_KINDS, "load.recv-delay=1 ms"));
+	complete(post(SAN_WR_SEND), SAN_ST_RNR);
+	op = post(SAN_WR_PUSH);
+	op->bad = true;
+	complete(op, SAN_ST_BAD_KEY);
+	op = post(SAN_WR_PUSH);
+	sim_load_new_life(w, side(1));
+	complete(op, SAN_ST_REVOKED);
+	op = post(SAN_WR_PUSH);
+	sim_load_new_life(w, side(1));
+	complete(op, SAN_ST_BAD_KEY);
+	assert_fine();
+}
+
+static void
+sim_check_complete__wrong_key_succeeds(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_FETCH_ADD);
+	op->bad = true;
+	*side(1)->counter = 1;
+	complete_atomic(op, 0);
+	assert_fails("complete", "of a wrong key completed with");
+}
+
+static void
+sim_check_complete__flushed_and_still_connected(void **state)
+{
+	(void)state;
+	talkers();
+	complete(post(SAN_WR_PUSH), SAN_WC_ST_RETRY_EXC);
+	assert_fine();
+	sim_check_settled(w);
+	assert_fails("complete", "flushed, but never disconnected");
+}
+
+static void
+sim_check_complete__ends_before_its_requests(void **state)
+{
+	(void)state;
+	talkers();
+	post(SAN_WR_PUSH);
+	note(SIM_NOTE_DOWN, 0);
+	assert_fails("complete", "ended before 1");
+}
+
+static void
+sim_check_complete__receives_not_flushed(void **state)
+{
+	(void)state;
+	talkers();
+	side(1)->nb_recvs = 3;
+	note(SIM_NOTE_DOWN, 1);
+	side(1)->nb_recvs = 0;
+	assert_fails("complete", "3 receives were not flushed");
+}
+
+static void
+sim_check_complete__never_completes(void **state)
+{
+	(void)state;
+	talkers();
+	post(SAN_WR_PUSH);
+	complete(post(SAN_WR_SEND), SAN_WC_ST_FLUSHED);
+	sim_check_settled(w);
+	assert_fails("complete", "1 of 2 requests completed");
+}
+
+/* ---- place ---- */
+
+static void
+sim_check_place__before_and_behind(void **state)
+{
+	static const struct {
+		int at; /* from the first byte of the slot on */
+		const char *text;
+	} cases[] = {
+		{-1, "bytes around slot"},
+		{-SIM_GUARD, "bytes around slot"},
+		{LEN, "bytes of slot"}, /* of the slot, not of the request */
+		{1023, "bytes of slot"},
+		{1024, "bytes around slot"},
+		{1024 + SIM_GUARD - 1, "bytes around slot"},
+	};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		struct sim_op *op;
+
+		talkers();
+		assert_int_equal(w->load->slot_bytes, 1024);
+		op = post(SAN_WR_PUSH);
+		place(op)[cases[i].at] ^= 1;
+		complete(op, SAN_ST_OK);
+		assert_fails("place", cases[i].text);
+		sim_world_destroy(w);
+		w = NULL;
+	}
+}
+
+/* A push whose key is not good places nothing, whatever it is told. */
+static void
+sim_check_place__without_a_right_to(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_PUSH);
+	op->bad = true;
+	place(op);
+	complete(op, SAN_ST_BAD_KEY);
+	assert_fails("place", "written without a right to");
+}
+
+static void
+sim_check_place__after_the_key_was_revoked(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_PUSH);
+	sim_load_new_life(w, side(1));
+	*sim_slot(w, side(1), op->slot) = 0;
+	complete(op, SAN_ST_REVOKED);
+	assert_fails("place", "written without a right to");
+}
+
+static void
+sim_check_place__behind_a_pull(void **state)
+{
+	struct sim_op *op;
+
+	(void)state;
+	talkers();
+	op = post(SAN_WR_PULL);
+	place(op)[LEN] ^= 1;
+	complete(op, SAN_ST_OK);
+	assert_fails("place", "pull 0: bytes behind it written");
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(sim_check_note__what_is_right),
+		CASE(sim_check_order__received_twice),
+		CASE(sim_check_order__push_imm_twice),
+		CASE(sim_check_order__received_out_of_order),
+		CASE(sim_check_order__unordered_may),
+		CASE(sim_check_order__received_what_was_not_sent),
+		CASE(sim_check_order__received_what_has_no_receive),
+		CASE(sim_check_order__completed_out_of_order),
+		CASE(sim_check_order__succeeded_and_not_received),
+		CASE(sim_check_order__excuses),
+		CASE(sim_check_order__lost_is_not_completed),
+		CASE(sim_check_order__addition_twice),
+		CASE(sim_check_order__addition_lost),
+		CASE(sim_check_order__atomic_sees_the_past),
+		CASE(sim_check_order__atomic_sees_the_future),
+		CASE(sim_check_bytes__push),
+		CASE(sim_check_bytes__push_not_placed),
+		CASE(sim_check_bytes__pull),
+		CASE(sim_check_bytes__push_imm),
+		CASE(sim_check_bytes__send),
+		CASE(sim_check_bytes__send_of_another_length),
+		CASE(sim_check_bytes__send_without_header),
+		CASE(sim_check_bytes__not_of_what_failed),
+		CASE(sim_check_complete__statuses_have_reasons),
+		CASE(sim_check_complete__statuses_with_reasons),
+		CASE(sim_check_complete__wrong_key_succeeds),
+		CASE(sim_check_complete__flushed_and_still_connected),
+		CASE(sim_check_complete__ends_before_its_requests),
+		CASE(sim_check_complete__receives_not_flushed),
+		CASE(sim_check_complete__never_completes),
+		CASE(sim_check_place__before_and_behind),
+		CASE(sim_check_place__without_a_right_to),
+		CASE(sim_check_place__after_the_key_was_revoked),
+		CASE(sim_check_place__behind_a_pull),
+	};
+
+	return cmocka_run_group_tests_name("sim_check", tests, NULL, NULL);
+}

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Checkers that look at engines, and at a run as a whole: a load runs, and then
+ * a record is tampered with, something is kept, or time is short.
+ */
+
+#include "test_sim.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim_check.h"
+#include "ulp_priv.h"
+
+#define MS         SAN_NS_PER_MS
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static struct sim_world *w;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	test_eal_init();
+	w = NULL;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (w != NULL)
+		sim_world_destroy(w);
+	return 0;
+}
+
+/* Two hosts, one connection; sides 0 and 1. Nothing has been said yet. */
+static void
+world(const char *const *words)
+{
+	test_sim_world(&w, words);
+}
+
+static void
+assert_fails(const char *check, const char *text)
+{
+	test_sim_assert_fails(w, check, text);
+}
+
+static void
+assert_fine(void)
+{
+	test_sim_assert_fine(w);
+}
+
+static struct sim_side *
+side(uint32_t id)
+{
+	return &w->load->sides[id];
+}
+
+/* ---- with a load that runs ---- */
+
+static void
+connect_all(void)
+{
+	while (w->load->nb_up < w->load->nb_sides)
+		assert_true(sim_world_step(w, 60 * SAN_NS_PER_S));
+}
+
+static void
+run_ns(uint64_t ns)
+{
+	uint64_t end_ns = w->now_ns + ns;
+
+	while (sim_world_step(w, end_ns))
+		;
+	assert_fine();
+}
+
+static void
+load_for(const char *const *words, uint64_t ns)
+{
+	world(words);
+	connect_all();
+	w->load_ns = w->unblocked_ns = w->now_ns;
+	sim_load_start(w);
+	sim_fault_arm(w);
+	run_ns(ns);
+	assert_true(w->load->nb_pending > 0);
+}
+
+static void
+sim_check_complete__completed_twice(void **state)
+{
+	struct san_ulp_wc wc = {.op = SAN_WC_PUSH};
+	struct sim_side *s;
+
+	(void)state;
+	load_for(WORDS("load.depth=4"), MS);
+	s = side(0);
+	wc.qp = s->qp;
+	wc.wr_id = (s->nb_posted - 10) << 16 | s->ops[0].slot;
+	assert_true(san_ulp_cq_reserve_send(w->hosts[0].send_cq));
+	san_ulp_cq_put(w->hosts[0].send_cq, &wc);
+	sim_load_completions(w, &w->hosts[0]);
+	assert_fails("complete", "which is not posted");
+}
+
+/* ---- place, leak: after the end ---- */
+
+static void
+ran(const char *const *words)
+{
+	world(words);
+	sim_world_run(w);
+	assert_fine();
+	assert_true(w->stats.nb_ops > 0);
+}
+
+#define SHORT "run.duration=100 us"
+
+static void
+sim_check_place__after_the_end(void **state)
+{
+	(void)state;
+	ran(WORDS(SHORT));
+	sim_check_end(w);
+	assert_fine();
+	sim_slot(w, side(1), 3)[0] = 0;
+	sim_check_end(w);
+	assert_fails("place", "side 1: bytes of slot 3 written after the end");
+}
+
+static void
+sim_check_leak__mbuf(void **state)
+{
+	struct rte_mbuf *m;
+
+	(void)state;
+	ran(WORDS(SHORT));
+	m = rte_pktmbuf_alloc(w->pool);
+	sim_check_end(w);
+	rte_pktmbuf_free(m);
+	assert_fails("leak", "the network: 1 of");
+}
+
+static void
+sim_check_leak__mbuf_of_a_host(void **state)
+{
+	struct rte_mbuf *m;
+
+	(void)state;
+	ran(WORDS(SHORT, "host.mbufs=1000"));
+	m = rte_pktmbuf_alloc(w->hosts[1].pool);
+	sim_check_end(w);
+	rte_pktmbuf_free(m);
+	assert_fails("leak", "host");
+}
+
+static void
+sim_check_leak__region(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	ran(WORDS(SHORT));
+	assert_int_equal(san_ulp_mr_add(san_core_ulp(w->hosts[1].core), &key, sizeof(key), 0,
+					SAN_RIGHT_PUSH, 1, &key),
+			 0);
+	sim_check_end(w);
+	assert_fails("leak", "host 1: 1 things in use");
+}
+
+static void
+sim_check_leak__entry_of_a_host_that_died(void **state)
+{
+	struct san_cam cam;
+	int thing;
+
+	(void)state;
+	ran(WORDS(SHORT));
+	san_cam_init(&cam, w->cam, 1000);
+	assert_int_equal(san_cam_add(&cam, 1, SAN_CAM_REQUEST, 1, &thing), 0);
+	sim_check_end(w);
+	assert_fails("leak", "1 entries in the CAM");
+}
+
+static void
+sim_check_leak__queue_pair_in_use(void **state)
+{
+	(void)state;
+	world(WORDS(SHORT));
+	connect_all();
+	sim_load_release(w);
+	assert_fails("leak", "qp_destroy");
+}
+
+/* ---- grant ---- */
+
+static struct san_tl_rxn *
+granted_record(struct san_tl *tl)
+{
+	struct san_tl_rxn *r;
+	uint32_t slot;
+
+	for (slot = 0; slot < tl->conf.max_conns; slot++) {
+		if (!tl->conns[slot].open)
+			continue;
+		TAILQ_FOREACH(r, &tl->conns[slot].rxns, all_link)
+			if (r->solicited && r->granted > r->arrived)
+				return r;
+	}
+	return NULL;
+}
+
+static struct san_tl *
+granting(void)
+{
+	load_for(WORDS("load.solicit=always", "load.size-min=1 MiB", "load.size-max=1 MiB"), MS);
+	sim_check_round(w, &w->hosts[1]);
+	assert_fine();
+	return san_core_tl(w->hosts[1].core);
+}
+
+static void
+sim_check_grant__records_above_the_budget(void **state)
+{
+	struct san_tl *tl = granting();
+	struct san_tl_rxn *r = granted_record(tl);
+
+	(void)state;
+	assert_non_null(r);
+	r->granted += tl->conf.budget_bytes;
+	sim_check_round(w, &w->hosts[1]);
+	assert_fails("grant", "host 1: ");
+}
+
+static void
+sim_check_grant__lapsed_records_above_their_bound(void **state)
+{
+	struct san_tl *tl = granting();
+	struct san_tl_rxn *r = granted_record(tl);
+
+	(void)state;
+	assert_non_null(r);
+	r->charge.lapsed = tl->conf.lapsed_bytes + 1;
+	sim_check_round(w, &w->hosts[1]);
+	assert_fails("grant", "lapsed");
+}
+
+static void
+sim_check_grant__counters(void **state)
+{
+	struct san_tl *tl = granting();
+
+	(void)state;
+	tl->budget_used = tl->conf.budget_bytes + 1;
+	sim_check_round(w, &w->hosts[1]);
+	assert_fails("grant", "the budget is");
+	sim_world_destroy(w);
+	w = NULL;
+	tl = granting();
+	tl->lapsed_used = tl->conf.lapsed_bytes + 1;
+	sim_check_round(w, &w->hosts[1]);
+	assert_fails("grant", "the bound is");
+}
+
+/* ---- pcb ---- */
+
+static void
+sim_check_pcb__budget(void **state)
+{
+	struct san_pdl *pdl;
+
+	(void)state;
+	load_for(WORDS("load.depth=4"), MS);
+	pdl = san_core_pdl(w->hosts[0].core);
+	pdl->inflight = pdl->conf.budget_pkts + 1;
+	sim_check_round(w, &w->hosts[0]);
+	assert_fails("pcb", "packets in flight, budget");
+}
+
+static void
+sim_check_pcb__messages(void **state)
+{
+	struct san_tl *tl;
+	uint32_t slot = 0;
+
+	(void)state;
+	load_for(WORDS("load.depth=4", "host.msg-limit=7"), MS);
+	tl = san_core_tl(w->hosts[0].core);
+	while (!tl->conns[slot].open)
+		slot++;
+	tl->conns[slot].nb_msgs = 8;
+	sim_check_round(w, &w->hosts[0]);
+	assert_fails("pcb", "has 8 messages, limit 7");
+}
+
+static struct san_pdl_conn *
+open_conn(uint32_t host)
+{
+	struct san_pdl *pdl = san_core_pdl(w->hosts[host].core);
+	uint32_t slot = 0;
+
+	while (pdl->conns[slot].state != SAN_CONN_OPEN)
+		slot++;
+	return &pdl->conns[slot];
+}
+
+static void
+sim_check_pcb__virtual_window(void **state)
+{
+	struct san_pdl_conn *c;
+
+	(void)state;
+	load_for(WORDS("load.depth=4", "host.first-window=10"), MS);
+	c = open_conn(0);
+	assert_true(c->pcb.inflight <= 9);
+	c->pcb.inflight = 10;
+	sim_check_round(w, &w->hosts[0]);
+	assert_fails("pcb", "10 packets in flight, virtual window 9");
+}
+
+/* What goes again needs no room. */
+static void
+sim_check_pcb__retransmissions_may(void **state)
+{
+	struct san_pdl_conn *c;
+	void *own;
+
+	(void)state;
+	load_for(WORDS("load.depth=4", "host.first-window=10"), MS);
+	assert_int_equal(sim_check_pcb.begin(w, &own), 0);
+	sim_check_pcb.round(w, own, &w->hosts[0]);
+	c = open_conn(0);
+	c->pcb.inflight = 10;
+	c->nb_rtx++;
+	sim_check_pcb.round(w, own, &w->hosts[0]);
+	assert_fine();
+	/* shrinking takes nothing back either: it must not grow */
+	sim_check_pcb.round(w, own, &w->hosts[0]);
+	assert_fine();
+	c->pcb.inflight = 11;
+	sim_check_pcb.round(w, own, &w->hosts[0]);
+	assert_fails("pcb", "11 packets in flight");
+	sim_check_pcb.fini(w, own);
+}
+
+/* ---- core ---- */
+
+/* It aborts, as the shipped assertions do. */
+static void
+sim_check_core__aborts(void **state)
+{
+	int status, null;
+	pid_t pid;
+
+	(void)state;
+	load_for(WORDS("load.depth=4"), MS);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		null = open("/dev/null", O_WRONLY);
+		dup2(null, STDERR_FILENO);
+		san_core_pdl(w->hosts[0].core)->nb_active++;
+		sim_check_round(w, &w->hosts[0]);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	sim_check_round(w, &w->hosts[0]); /* here it is as it was */
+	assert_fine();
+}
+
+static void
+sim_check_round__as_often_as_asked_for(void **state)
+{
+	(void)state;
+	load_for(WORDS("load.depth=4"), MS);
+	san_core_pdl(w->hosts[0].core)->inflight += 1u << 20;
+	w->conf.run.check_every = 0;
+	sim_check_round(w, &w->hosts[0]);
+	assert_fine();
+	w->conf.run.check_every = 10;
+	w->hosts[0].nb_rounds = 19;
+	sim_check_round(w, &w->hosts[0]);
+	assert_fine();
+	w->hosts[0].nb_rounds = 20;
+	sim_check_round(w, &w->hosts[0]);
+	assert_fails("pcb", "in flight");
+}
+
+/* ---- progress ---- */
+
+static void
+cut_all(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->nb_links; i++) {
+		w->links[i].fault.nb_down = 1;
+		w->links[i].faulty = true;
+	}
+}
+
+/* Everything is lost and no fault says so: as if the protocol had stopped. */
+static void
+sim_check_progress__stops(void **state)
+{
+	(void)state;
+	world(WORDS("run.stall=10 ms", "run.duration=100 ms"));
+	connect_all();
+	cut_all();
+	sim_world_run(w);
+	assert_fails("progress", "of 16 requests none is done");
+	assert_true(w->now_ns < w->load_ns + 20 * MS);
+}
+
+/* The same as a fault, and longer than what is asked for without one. */
+static void
+sim_check_progress__faults_excuse(void **state)
+{
+	(void)state;
+	ran(WORDS("run.stall=2 s", "run.duration=10 s", "fault.f.kind=down", "fault.f.for=5 s",
+		  "fault.f.at=1 ms", "load.reconnect=yes", "link.rate=10 Mb/s"));
+	assert_true(w->longest_silence_ns > 1000 * MS);
+}
+
+/* Less than a stall can be too much: what a scenario asks for. */
+static void
+sim_check_progress__silence(void **state)
+{
+#define SILENT                                                                            \
+	"run.duration=20 ms", "fault.f.kind=down", "fault.f.for=5 ms", "fault.f.at=1 ms", \
+		"load.reconnect=yes"
+
+	(void)state;
+	ran(WORDS(SILENT, "run.silence-max=1 s"));
+	assert_true(w->longest_silence_ns > 5 * MS);
+	sim_world_destroy(w);
+	world(WORDS(SILENT, "run.silence-max=5 ms"));
+	sim_world_run(w);
+	assert_fails("progress", "stood still");
+}
+
+static void
+sim_check_progress__never_connects(void **state)
+{
+	(void)state;
+	world(WORDS(SHORT));
+	cut_all();
+	sim_world_run(w);
+	assert_fails("progress", "0 of 2 sides connected");
+}
+
+static void
+sim_check_progress__does_not_settle(void **state)
+{
+	(void)state;
+	world(WORDS("link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms"));
+	sim_world_run(w);
+	assert_fails("progress", "requests do not complete");
+}
+
+static void
+sim_check_progress__does_not_end(void **state)
+{
+	(void)state;
+	world(WORDS(SHORT, "load.ops=1", "run.settle=10 ns", "link.delay=100 us",
+		    "run.duration=100 ms"));
+	sim_world_run(w);
+	assert_fails("progress", "sides do not end");
+}
+
+/* ---- fair ---- */
+
+#define UNFAIR                                                                                 \
+	"topology.type=star", "topology.hosts=3", "load.pattern=incast", "load.connections=2", \
+		"run.duration=2 ms", "load.start-step=1 ms"
+
+static void
+sim_check_fair__less_than_asked_for(void **state)
+{
+	(void)state;
+	world(WORDS(UNFAIR, "run.jain-min=1"));
+	sim_world_run(w);
+	assert_fails("fair", "asked for are 1000000");
+}
+
+static void
+sim_check_fair__enough(void **state)
+{
+	(void)state;
+	ran(WORDS(UNFAIR, "run.jain-min=0.51"));
+	sim_world_destroy(w);
+	ran(WORDS(UNFAIR));
+}
+
+/* ---- all of them ---- */
+
+/* The first violation is the one that is told, and a run ends with it. */
+static void
+sim_world_fail__first_one_wins(void **state)
+{
+	(void)state;
+	load_for(WORDS("load.depth=4"), MS);
+	w->now_ns = 1234567;
+	sim_world_fail(w, "one", "%s %d", "first", 1);
+	sim_world_fail(w, "two", "second");
+	assert_string_equal(w->why, "one: at 0.001234567 s: first 1");
+	assert_false(sim_world_step(w, UINT64_MAX - 1));
+	assert_int_equal(w->now_ns, 1234567);
+}
+
+static void
+sim_world_fail__long(void **state)
+{
+	char text[2 * sizeof(w->why)];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	world(WORDS(SHORT));
+	sim_world_fail(w, "long", "%s", text);
+	assert_int_equal(strlen(w->why), sizeof(w->why) - 1);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(sim_check_complete__completed_twice),
+		CASE(sim_check_place__after_the_end),
+		CASE(sim_check_leak__mbuf),
+		CASE(sim_check_leak__mbuf_of_a_host),
+		CASE(sim_check_leak__region),
+		CASE(sim_check_leak__entry_of_a_host_that_died),
+		CASE(sim_check_leak__queue_pair_in_use),
+		CASE(sim_check_grant__records_above_the_budget),
+		CASE(sim_check_grant__lapsed_records_above_their_bound),
+		CASE(sim_check_grant__counters),
+		CASE(sim_check_pcb__budget),
+		CASE(sim_check_pcb__messages),
+		CASE(sim_check_pcb__virtual_window),
+		CASE(sim_check_pcb__retransmissions_may),
+		CASE(sim_check_core__aborts),
+		CASE(sim_check_round__as_often_as_asked_for),
+		CASE(sim_check_progress__stops),
+		CASE(sim_check_progress__faults_excuse),
+		CASE(sim_check_progress__silence),
+		CASE(sim_check_progress__never_connects),
+		CASE(sim_check_progress__does_not_settle),
+		CASE(sim_check_progress__does_not_end),
+		CASE(sim_check_fair__less_than_asked_for),
+		CASE(sim_check_fair__enough),
+		CASE(sim_world_fail__first_one_wins),
+		CASE(sim_world_fail__long),
+	};
+
+	return cmocka_run_group_tests_name("sim_check_run", tests, NULL, NULL);
+}

@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* One direction of a cable: time, queue, marks, and what faults do to packets. */
+
+#include "test_sim.h"
+
+#define EXTRA   24 /* bytes of time on the cable beside the frame */
+#define LEN     1476
+#define ON_WIRE (LEN + EXTRA)
+#define MANY    20000
+#define US      SAN_NS_PER_US
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define PAIR(...)  test_sim_network(WORDS("link.rate=100 Gb/s", "link.delay=1 us", ##__VA_ARGS__))
+/* A switch's port, which has a buffer: link 1 is the one to host 0. */
+#define STAR(...) PAIR("topology.type=star", ##__VA_ARGS__)
+#define PORT      1
+
+static struct rte_mbuf *
+frame(struct sim_world *w)
+{
+	return test_sim_frame(w, 1, 0, 50000, LEN);
+}
+
+static void
+send_n(struct sim_world *w, struct sim_link *l, uint32_t n)
+{
+	for (; n > 0; n--)
+		sim_link_send(w, l, frame(w));
+}
+
+/* When the next one arrives; SAN_TIME_NEVER: none. It is freed. */
+static uint64_t
+arrival_ns(struct sim_world *w)
+{
+	uint64_t was_ns = w->now_ns, at_ns;
+	struct sim_link *l;
+	struct rte_mbuf *m = test_sim_arrival(w, &l);
+
+	if (m == NULL)
+		return SAN_TIME_NEVER;
+	rte_pktmbuf_free(m);
+	at_ns = w->now_ns;
+	w->now_ns = was_ns;
+	return at_ns;
+}
+
+/* ---- time ---- */
+
+static void
+sim_link_send__serialisation(void **state)
+{
+	struct sim_world *w = PAIR(NULL);
+	struct sim_link *l = &w->links[0];
+
+	(void)state;
+	w->now_ns = 5000;
+	send_n(w, l, 2);
+	w->now_ns = 5100;
+	send_n(w, l, 1); /* behind the two */
+	w->now_ns = 90000;
+	send_n(w, l, 1); /* an idle cable */
+	w->now_ns = 0;
+	assert_int_equal(arrival_ns(w), 5000 + 120 + 1000);
+	assert_int_equal(arrival_ns(w), 5000 + 240 + 1000);
+	assert_int_equal(arrival_ns(w), 5000 + 360 + 1000);
+	assert_int_equal(arrival_ns(w), 90000 + 120 + 1000);
+	assert_int_equal(arrival_ns(w), SAN_TIME_NEVER);
+	assert_int_equal(l->nb_pkts, 4);
+	assert_int_equal(l->nb_bytes, 4 * ON_WIRE);
+	/* the other direction has its own time */
+	send_n(w, &w->links[1], 1);
+	assert_int_equal(arrival_ns(w), 120 + 1000);
+	test_sim_network_free(w);
+}
+
+/* Whatever the rate, a thousand packets take as long as their bits: within a nanosecond. */
+static void
+sim_link_send__rates(void **state)
+{
+	static const struct {
+		const char *word;
+		double mbps;
+	} rates[] = {
+		{"link.rate=1 Mb/s", 1},
+		{"link.rate=7 Mb/s", 7},
+		{"link.rate=999 Mb/s", 999},
+		{"link.rate=25 Gb/s", 25000},
+		{"link.rate=400 Gb/s", 400000},
+		{"link.rate=1333331 Mb/s", 1333331},
+		{"link.rate=1600 Gb/s", 1600000},
+	};
+	uint32_t i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(rates); i++) {
+		struct sim_world *w = PAIR(rates[i].word, "link.delay=0");
+		uint64_t last_ns = 0;
+		double want_ns = 0;
+
+		for (k = 0; k < 1000; k++) {
+			sim_link_send(w, &w->links[0],
+				      test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
+			want_ns += (64 + k + EXTRA) * 8 * 1000 / rates[i].mbps;
+		}
+		for (k = 0; k < 1000; k++)
+			last_ns = arrival_ns(w);
+		assert_true(__builtin_fabs((double)last_ns - want_ns) <= 1 + 1e-9 * want_ns);
+		test_sim_network_free(w);
+	}
+}
+
+/* ---- queue ---- */
+
+static void
+sim_link_send__drops_beyond_the_buffer(void **state)
+{
+	struct sim_world *w = STAR("link.buffer=7476"); /* four on the wire and one more */
+	struct sim_link *l = &w->links[PORT];
+
+	(void)state;
+	send_n(w, l, 6);
+	assert_int_equal(l->nb_full, 1);
+	assert_int_equal(l->nb_pkts, 5);
+	assert_int_equal(l->high_bytes, 5 * ON_WIRE);
+	/* the next has room when one is gone, and not a moment before */
+	w->now_ns = 119;
+	send_n(w, l, 1);
+	assert_int_equal(l->nb_full, 2);
+	w->now_ns = 120;
+	send_n(w, l, 2);
+	assert_int_equal(l->nb_full, 3);
+	assert_int_equal(l->nb_pkts, 6);
+	test_sim_network_free(w);
+
+	w = STAR("link.buffer=7475");
+	send_n(w, &w->links[PORT], 6);
+	assert_int_equal(w->links[PORT].nb_full, 2);
+	/* a small one goes where a large one does not */
+	sim_link_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
+	assert_int_equal(w->links[PORT].nb_full, 2);
+	test_sim_network_free(w);
+}
+
+/* A host's own queue is bounded by its loop. */
+static void
+sim_link_send__hosts_do_not_drop(void **state)
+{
+	struct sim_world *w = STAR("link.buffer=2 KiB");
+
+	(void)state;
+	send_n(w, sim_topo_uplink(w, 1), 1000);
+	assert_int_equal(sim_topo_uplink(w, 1)->nb_full, 0);
+	assert_int_equal(sim_topo_uplink(w, 1)->nb_pkts, 1000);
+	test_sim_network_free(w);
+}
+
+static void
+sim_link_backlog__drains_at_the_rate(void **state)
+{
+	struct sim_world *w = STAR(NULL);
+	struct sim_link *l = &w->links[PORT];
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(sim_link_backlog(l, 0), 0);
+	send_n(w, l, 10);
+	for (i = 0; i <= 10; i++)
+		assert_int_equal(sim_link_backlog(l, 120 * i), (10 - i) * ON_WIRE);
+	assert_int_equal(sim_link_backlog(l, 40), 10 * ON_WIRE - 500);
+	assert_int_equal(sim_link_backlog(l, 1200), 0);
+	assert_int_equal(sim_link_backlog(l, 1000000000), 0);
+	assert_int_equal(l->high_bytes, 10 * ON_WIRE);
+	test_sim_network_free(w);
+}
+
+/* ---- marks ---- */
+
+static uint8_t
+ecn_of(const struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct rte_ipv4_hdr *v4 = (const void *)(eth + 1);
+	const struct rte_ipv6_hdr *v6 = (const void *)(eth + 1);
+
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
+		/* the sum over a header with a right checksum is all ones */
+		assert_int_equal(rte_raw_cksum(v4, sizeof(*v4)), 0xffff);
+		return v4->type_of_service & 3;
+	}
+	return rte_be_to_cpu_32(v6->vtc_flow) >> 20 & 3;
+}
+
+static void
+marks(const char *ipv6)
+{
+	struct sim_world *w = STAR("link.mark=3000", ipv6);
+	struct sim_link *l = &w->links[PORT];
+	struct rte_mbuf *m;
+	uint32_t i;
+
+	send_n(w, l, 6);
+	for (i = 0; i < 6; i++) {
+		/* marked when more than two others were queued */
+		m = test_sim_arrival(w, &l);
+		assert_int_equal(ecn_of(m), i > 2 ? 3 : 2);
+		rte_pktmbuf_free(m);
+	}
+	assert_int_equal(l->nb_marked, 3);
+	assert_int_equal(l->nb_lost + l->nb_full, 0);
+	test_sim_network_free(w);
+}
+
+static void
+sim_link_send__marks_beyond_the_threshold(void **state)
+{
+	(void)state;
+	marks("host.ipv6=no");
+	marks("host.ipv6=yes");
+}
+
+static void
+sim_link_send__marks_nothing_else(void **state)
+{
+	struct sim_world *w = STAR("link.mark=1");
+	struct sim_link *l = &w->links[PORT];
+	struct rte_mbuf *m;
+	uint8_t was[LEN];
+	uint32_t i;
+
+	(void)state;
+	send_n(w, l, 1);
+	m = frame(w);
+	memcpy(was, rte_pktmbuf_mtod(m, void *), LEN);
+	sim_link_send(w, l, m);
+	m = frame(w); /* ARP has no such bits */
+	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
+		rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
+	sim_link_send(w, l, m);
+	arrival_ns(w);
+	m = test_sim_arrival(w, &l);
+	for (i = 0; i < LEN; i++)
+		/* type of service and checksum */
+		assert_true(rte_pktmbuf_mtod(m, uint8_t *)[i] == was[i] || i == 15 || i == 24 ||
+			    i == 25);
+	rte_pktmbuf_free(m);
+	m = test_sim_arrival(w, &l);
+	assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *) + 14, &was[14], LEN - 14);
+	rte_pktmbuf_free(m);
+	test_sim_network_free(w);
+}
+
+static void
+sim_link_send__no_threshold_no_marks(void **state)
+{
+	struct sim_world *w = STAR("link.mark=0");
+
+	(void)state;
+	send_n(w, &w->links[PORT], 100);
+	assert_int_equal(w->links[PORT].nb_marked, 0);
+	test_sim_network_free(w);
+}
+
+/* ---- faults ---- */
+
+/* Send one after the other has arrived; which were lost, as a string of digits. */
+static uint32_t
+lose(struct sim_world *w, uint32_t n, char *which)
+{
+	uint32_t i, lost = 0;
+
+	for (i = 0; i < n; i++) {
+		bool is_lost;
+
+		sim_link_send(w, &w->links[0], frame(w));
+		is_lost = arrival_ns(w) == SAN_TIME_NEVER;
+		lost += is_lost;
+		w->now_ns += 200;
+		if (which != NULL)
+			which[i] = is_lost ? '1' : '0';
+	}
+	assert_int_equal(w->links[0].nb_lost, lost);
+	assert_int_equal(w->stats.nb_faults, lost + 1); /* and the fault itself */
+	return lost;
+}
+
+/* *n* of *all*, each with probability *p*: within four standard deviations. */
+static void
+assert_share(uint32_t n, uint32_t all, double p)
+{
+	double off = n - all * p;
+
+	if (off * off > 16 * all * p * (1 - p))
+		fail_msg("%u of %u, not %f", n, all, p);
+}
+
+static struct sim_world *
+with_fault(const char *kind, const char *rate, const char *more)
+{
+	char words[2][64];
+	struct sim_world *w;
+
+	snprintf(words[0], sizeof(words[0]), "fault.f.kind=%s", kind);
+	snprintf(words[1], sizeof(words[1]), "fault.f.rate=%s", rate);
+	w = PAIR(words[0], words[1], more);
+	sim_fault_event(w, 0, true);
+	return w;
+}
+
+static void
+sim_link_send__loss_rate(void **state)
+{
+	static const struct {
+		const char *rate;
+		double p;
+	} rates[] = {{"0.1 %", 0.001}, {"1 %", 0.01}, {"20 %", 0.2}, {"50 %", 0.5}, {"99 %", 0.99}};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(rates); i++) {
+		struct sim_world *w = with_fault("loss", rates[i].rate, NULL);
+
+		assert_share(lose(w, MANY, NULL), MANY, rates[i].p);
+		test_sim_network_free(w);
+	}
+}
+
+static void
+sim_link_send__loss_of_all_and_none(void **state)
+{
+	struct sim_world *w = with_fault("loss", "1", NULL);
+
+	(void)state;
+	assert_int_equal(lose(w, 1000, NULL), 1000);
+	test_sim_network_free(w);
+	w = with_fault("loss", "0", NULL);
+	assert_int_equal(lose(w, 1000, NULL), 0);
+	test_sim_network_free(w);
+}
+
+/* The same seed loses the same packets, another one others. */
+static void
+sim_link_send__loss_follows_from_the_seed(void **state)
+{
+	char which[3][1001] = {""};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		struct sim_world *w =
+			with_fault("loss", "30 %", i < 2 ? "run.seed=5" : "run.seed=6");
+
+		lose(w, 1000, which[i]);
+		test_sim_network_free(w);
+	}
+	assert_string_equal(which[0], which[1]);
+	assert_string_not_equal(which[0], which[2]);
+}
+
+static void
+sim_link_send__burst_rate_and_length(void **state)
+{
+	static const struct {
+		const char *rate;
+		double p;
+	} rates[] = {{"1 %", 0.01}, {"10 %", 0.1}, {"50 %", 0.5}};
+	static char which[10 * MANY + 1];
+	uint32_t i, k, runs;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(rates); i++) {
+		struct sim_world *w = with_fault("burst", rates[i].rate, NULL);
+		uint32_t n = lose(w, 10 * MANY, which);
+		double length;
+
+		for (k = 1, runs = which[0] == '1'; k < 10 * MANY; k++)
+			runs += which[k] == '1' && which[k - 1] == '0';
+		length = (double)n / runs;
+		assert_true(__builtin_fabs(n / (10.0 * MANY) - rates[i].p) < 0.15 * rates[i].p);
+		assert_true(length > 7.2 && length < 8.8);
+		test_sim_network_free(w);
+	}
+}
+
+static void
+sim_link_send__burst_of_all(void **state)
+{
+	struct sim_world *w = with_fault("burst", "1", NULL);
+
+	(void)state;
+	assert_int_equal(lose(w, 1000, NULL), 1000);
+	test_sim_network_free(w);
+}
+
+/* A flow is lost whole, or not at all. */
+static void
+sim_link_send__flows(void **state)
+{
+	struct sim_world *w = with_fault("flow", "30 %", NULL);
+	uint32_t port, k, lost, flows = 0;
+
+	(void)state;
+	for (port = 0; port < 5000; port++) {
+		for (k = lost = 0; k < 4; k++) {
+			uint16_t len = (uint16_t)(100 + 50 * k);
+
+			sim_link_send(w, &w->links[0],
+				      test_sim_frame(w, 0, 1, (uint16_t)(40000 + port), len));
+			lost += arrival_ns(w) == SAN_TIME_NEVER;
+			w->now_ns += 100;
+		}
+		assert_true(lost == 0 || lost == 4);
+		flows += lost == 4;
+	}
+	assert_in_range(flows, 1500 - 160, 1500 + 160);
+	test_sim_network_free(w);
+}
+
+static void
+sim_link_send__down(void **state)
+{
+	struct sim_world *w = with_fault("down", "0", "fault.f.where=host:0:up");
+
+	(void)state;
+	assert_int_equal(lose(w, 100, NULL), 100);
+	/* the way back works */
+	sim_link_send(w, &w->links[1], frame(w));
+	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
+	assert_false(w->links[1].faulty);
+	sim_fault_event(w, 0, false);
+	assert_false(w->links[0].faulty);
+	sim_link_send(w, &w->links[0], frame(w));
+	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
+	test_sim_network_free(w);
+}
+
+static void
+sim_link_send__duplicate(void **state)
+{
+	struct sim_world *w = with_fault("duplicate", "1", "fault.f.arg=5 us");
+	uint64_t late_ns, latest_ns = 0, earliest_ns = UINT64_MAX;
+	struct rte_mbuf *m[2];
+	struct sim_link *l;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2000; i++) {
+		uint64_t sent_ns = w->now_ns;
+
+		sim_link_send(w, &w->links[0], frame(w));
+		m[0] = test_sim_arrival(w, &l);
+		assert_int_equal(w->now_ns, sent_ns + 1120);
+		m[1] = test_sim_arrival(w, &l);
+		assert_non_null(m[1]);
+		late_ns = w->now_ns - sent_ns - 1120;
+		latest_ns = RTE_MAX(latest_ns, late_ns);
+		earliest_ns = RTE_MIN(earliest_ns, late_ns);
+		assert_int_equal(m[0]->pkt_len, LEN);
+		assert_int_equal(m[1]->pkt_len, LEN);
+		assert_memory_equal(rte_pktmbuf_mtod(m[0], void *), rte_pktmbuf_mtod(m[1], void *),
+				    LEN);
+		rte_pktmbuf_free(m[0]);
+		rte_pktmbuf_free(m[1]);
+		assert_int_equal(arrival_ns(w), SAN_TIME_NEVER);
+	}
+	assert_in_range(latest_ns, 4900, 5000);
+	assert_in_range(earliest_ns, 0, 100);
+	assert_int_equal(w->links[0].nb_lost, 0);
+	test_sim_network_free(w);
+}
+
+static void
+sim_link_send__reorder(void **state)
+{
+	struct sim_world *w = with_fault("reorder", "30 %", "fault.f.arg=7 us");
+	uint64_t latest_ns = 0;
+	uint32_t i, late = 0;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		uint64_t at_ns;
+
+		sim_link_send(w, &w->links[0], frame(w));
+		at_ns = arrival_ns(w) - w->now_ns;
+		assert_in_range(at_ns, 1120, 1120 + 7000);
+		late += at_ns != 1120;
+		latest_ns = RTE_MAX(latest_ns, at_ns);
+		w->now_ns += 10 * US;
+	}
+	assert_true(latest_ns > 1120 + 6900);
+	assert_share(late, MANY, 0.3);
+	test_sim_network_free(w);
+}
+
+static void
+sim_link_send__corruption_of_one_bit(void **state)
+{
+	struct sim_world *w = with_fault("corrupt", "1", NULL);
+	uint32_t i, k, bytes[LEN] = {0}, touched = 0;
+	struct rte_mbuf *m, *want = frame(w);
+	struct sim_link *l;
+
+	(void)state;
+	for (i = 0; i < 5000; i++) {
+		uint32_t bits = 0;
+
+		sim_link_send(w, &w->links[0], frame(w));
+		m = test_sim_arrival(w, &l);
+		assert_int_equal(m->pkt_len, LEN);
+		for (k = 0; k < LEN; k++) {
+			uint8_t diff = rte_pktmbuf_mtod(m, uint8_t *)[k] ^
+				rte_pktmbuf_mtod(want, uint8_t *)[k];
+
+			bits += (uint32_t)__builtin_popcount(diff);
+			bytes[k] += diff != 0;
+		}
+		assert_int_equal(bits, 1);
+		rte_pktmbuf_free(m);
+	}
+	/* anywhere in the frame */
+	for (k = 0; k < LEN; k++)
+		touched += bytes[k] != 0;
+	assert_true(touched > LEN * 9 / 10);
+	rte_pktmbuf_free(want);
+	test_sim_network_free(w);
+}
+
+/* ---- sim_fault.c on links ---- */
+
+/* Faults add up; each takes back what it added, in whatever order they end. */
+static void
+sim_fault_event__add_up(void **state)
+{
+	struct sim_world *w = PAIR("fault.a.kind=loss", "fault.a.rate=10 %", "fault.b.kind=loss",
+				   "fault.b.rate=20 %", "fault.b.where=host:0:up",
+				   "fault.c.kind=down", "fault.d.kind=down");
+	const struct sim_link_fault *f = &w->links[0].fault;
+
+	(void)state;
+	sim_fault_event(w, 0, true);
+	sim_fault_event(w, 1, true);
+	sim_fault_event(w, 1, true); /* is there already */
+	assert_int_equal(f->loss_ppm, 300000);
+	assert_int_equal(w->links[1].fault.loss_ppm, 100000);
+	sim_fault_event(w, 2, true);
+	sim_fault_event(w, 3, true);
+	assert_int_equal(f->nb_down, 2);
+	sim_fault_event(w, 2, false);
+	assert_int_equal(f->nb_down, 1);
+	sim_fault_event(w, 0, false);
+	assert_int_equal(f->loss_ppm, 200000);
+	sim_fault_end(w);
+	assert_int_equal(f->loss_ppm | f->nb_down, 0);
+	assert_false(w->links[0].faulty);
+	assert_false(w->links[1].faulty);
+	/* and none begins any more */
+	sim_fault_event(w, 0, true);
+	assert_int_equal(f->loss_ppm, 0);
+	test_sim_network_free(w);
+}
+
+/* What two of them delay is not what the one that ended last said. */
+static void
+sim_fault_event__delays_of_several(void **state)
+{
+	struct sim_world *w =
+		PAIR("fault.a.kind=reorder", "fault.a.rate=10 %", "fault.a.arg=9 us",
+		     "fault.b.kind=reorder", "fault.b.rate=90 %", "fault.b.arg=1 us",
+		     "fault.c.kind=duplicate", "fault.c.rate=90 %", "fault.c.arg=2 us",
+		     "fault.d.kind=duplicate", "fault.d.rate=90 %", "fault.d.arg=3 us");
+	const struct sim_link_fault *f = &w->links[0].fault;
+
+	(void)state;
+	sim_fault_event(w, 0, true);
+	sim_fault_event(w, 1, true);
+	assert_true(f->reorder_ns >= 9 * US);
+	sim_fault_event(w, 0, false);
+	assert_int_equal(f->reorder_ns, 1 * US);
+	assert_int_equal(f->reorder_ppm, 900000);
+	sim_fault_event(w, 2, true);
+	sim_fault_event(w, 3, true);
+	sim_fault_event(w, 3, false);
+	assert_int_equal(f->dup_ns, 2 * US);
+	sim_fault_end(w);
+	assert_false(w->links[0].faulty);
+	test_sim_network_free(w);
+}
+
+/* Under which of them connections may stand still. */
+static void
+sim_fault_event__blocking(void **state)
+{
+	static const struct {
+		const char *kind, *rate;
+		bool blocks;
+	} cases[] = {
+		{"loss", "20 %", false},
+		{"loss", "21 %", true},
+		{"burst", "1 %", false},
+		{"reorder", "5 %", false},
+		{"corrupt", "90 %", true},
+		{"flow", "1 %", true},
+		{"duplicate", "5 %", false},
+		{"down", "0", true},
+	};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		struct sim_world *w = with_fault(cases[i].kind, cases[i].rate, NULL);
+
+		assert_int_equal(w->nb_blocking, cases[i].blocks);
+		w->now_ns = 77;
+		sim_fault_event(w, 0, false);
+		assert_int_equal(w->nb_blocking, 0);
+		assert_int_equal(w->unblocked_ns, cases[i].blocks ? 77 : 0);
+		test_sim_network_free(w);
+	}
+}
+
+static void
+sim_fault_create__wrong_places(void **state)
+{
+	static const struct {
+		const char *kind, *where;
+		bool fine;
+	} cases[] = {
+		{"loss", "all", true},
+		{"loss", "host:1:up", true},
+		{"loss", "host:2", false},
+		{"loss", "trunk", false},
+		{"pause", "host:1", true},
+		{"pause", "all", false},
+		{"restart", "host:0", true},
+		{"restart", "host:2", false},
+		{"pause", "host:1:up", false},
+		{"pause", "host:1x", false},
+		{"restart", "spine:0", false},
+	};
+	char kind[64], where[64];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		struct sim_world *w;
+
+		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
+		snprintf(where, sizeof(where), "fault.f.where=%s", cases[i].where);
+		w = PAIR(kind, where);
+		if (sim_fault_create(w) != (cases[i].fine ? 0 : -EINVAL))
+			fail_msg("%s %s", kind, where);
+		test_sim_network_free(w);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_link_send__serialisation),
+		cmocka_unit_test(sim_link_send__rates),
+		cmocka_unit_test(sim_link_send__drops_beyond_the_buffer),
+		cmocka_unit_test(sim_link_send__hosts_do_not_drop),
+		cmocka_unit_test(sim_link_backlog__drains_at_the_rate),
+		cmocka_unit_test(sim_link_send__marks_beyond_the_threshold),
+		cmocka_unit_test(sim_link_send__marks_nothing_else),
+		cmocka_unit_test(sim_link_send__no_threshold_no_marks),
+		cmocka_unit_test(sim_link_send__loss_rate),
+		cmocka_unit_test(sim_link_send__loss_of_all_and_none),
+		cmocka_unit_test(sim_link_send__loss_follows_from_the_seed),
+		cmocka_unit_test(sim_link_send__burst_rate_and_length),
+		cmocka_unit_test(sim_link_send__burst_of_all),
+		cmocka_unit_test(sim_link_send__flows),
+		cmocka_unit_test(sim_link_send__down),
+		cmocka_unit_test(sim_link_send__duplicate),
+		cmocka_unit_test(sim_link_send__reorder),
+		cmocka_unit_test(sim_link_send__corruption_of_one_bit),
+		cmocka_unit_test(sim_fault_event__add_up),
+		cmocka_unit_test(sim_fault_event__delays_of_several),
+		cmocka_unit_test(sim_fault_event__blocking),
+		cmocka_unit_test(sim_fault_create__wrong_places),
+	};
+
+	return cmocka_run_group_tests_name("sim_link", tests, NULL, NULL);
+}

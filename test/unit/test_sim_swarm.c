@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Scenarios from seeds, runs in processes of their own, and shrinking. EAL is
+ * started in those processes only, but for the last test.
+ */
+
+#include "test_sim.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "sim_swarm.h"
+
+#define SEEDS      2000
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static struct sim_conf conf;
+static char err[512];
+
+/* A scenario as text, to be freed. */
+static char *
+print(const struct sim_conf *c)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	sim_conf_print(c, f);
+	fclose(f);
+	return text;
+}
+
+/* What is said of runs that are meant to fail is of no interest. */
+static int
+try_quietly(const struct sim_conf *c, struct sim_swarm_sum *sum)
+{
+	int rc, saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
+
+	dup2(null, STDERR_FILENO);
+	rc = sim_swarm_try(c, sum, err, sizeof(err));
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(null);
+	return rc;
+}
+
+/* ---- scenarios of seeds ---- */
+
+static void
+sim_swarm_draw__seed_decides(void **state)
+{
+	uint64_t seed;
+	uint32_t same = 0;
+
+	(void)state;
+	for (seed = 0; seed < 200; seed++) {
+		char *text[3];
+
+		memset(&conf, 0xff, sizeof(conf));
+		sim_swarm_draw(seed, &conf);
+		text[0] = print(&conf);
+		memset(&conf, 0x5a, sizeof(conf));
+		sim_swarm_draw(seed, &conf);
+		text[1] = print(&conf);
+		assert_string_equal(text[0], text[1]);
+		sim_swarm_draw(seed + 1, &conf);
+		text[2] = print(&conf);
+		same += strcmp(text[0], text[2]) == 0;
+		free(text[0]);
+		free(text[1]);
+		free(text[2]);
+	}
+	assert_int_equal(same, 0);
+}
+
+/* As far as it can be seen before it is run. */
+static void
+assert_is_scenario(uint64_t seed)
+{
+	struct sim_world w = {.conf = conf};
+	struct sim_fault_conf *f;
+
+	if (sim_conf_check(&conf, err, sizeof(err)) != 0)
+		fail_msg("seed %lu: %s", (unsigned long)seed, err);
+	assert_int_equal(sim_topo_create(&w), 0);
+	w.hosts = calloc(w.nb_hosts, sizeof(*w.hosts));
+	assert_non_null(w.hosts);
+	assert_int_equal(sim_fault_create(&w), 0);
+	for (f = conf.faults; f < &conf.faults[conf.nb_faults]; f++)
+		assert_in_range(f->kind, SIM_FAULT_NONE + 1, SIM_FAULT_MAX - 1);
+	assert_in_range(conf.load.ops, 1, 300);
+	free(w.hosts);
+	free(w.links);
+}
+
+static void
+sim_swarm_draw__scenarios_are_right(void **state)
+{
+	uint32_t topo[SIM_TOPO_MAX] = {0}, fault[SIM_FAULT_MAX] = {0}, kind[SIM_KINDS] = {0};
+	uint32_t cc[SIM_CC_MAX] = {0}, i;
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= SEEDS; seed++) {
+		sim_swarm_draw(seed, &conf);
+		assert_is_scenario(seed);
+		topo[conf.topo.type]++;
+		cc[conf.host.cc]++;
+		for (i = 0; i < conf.nb_faults; i++)
+			fault[conf.faults[i].kind]++;
+		for (i = 0; i < SIM_KINDS; i++)
+			kind[i] += conf.load.weights[i] != 0;
+	}
+	for (i = 0; i < SIM_TOPO_MAX; i++)
+		assert_true(topo[i] > SEEDS / 20);
+	for (i = 0; i < SIM_CC_MAX; i++)
+		assert_true(cc[i] > SEEDS / 20);
+	for (i = 1; i < SIM_FAULT_MAX; i++)
+		assert_true(fault[i] > SEEDS / 20);
+	for (i = 0; i < SIM_KINDS; i++)
+		assert_true(kind[i] > SEEDS / 4);
+}
+
+/* What a swarm prints of a run repeats it: written and read, a scenario is the same. */
+static void
+sim_swarm_draw__scenarios_can_be_written(void **state)
+{
+	char path[] = "/tmp/test_sim_swarm.XXXXXX";
+	int fd = mkstemp(path);
+	uint64_t seed;
+
+	(void)state;
+	assert_true(fd >= 0);
+	for (seed = 1; seed <= 300; seed++) {
+		char *want, *got;
+		FILE *f = fopen(path, "w");
+
+		sim_swarm_draw(seed, &conf);
+		want = print(&conf);
+		fputs(want, f);
+		fclose(f);
+		sim_conf_default(&conf);
+		if (sim_conf_load(&conf, path, err, sizeof(err)) != 0)
+			fail_msg("%s", err);
+		got = print(&conf);
+		assert_string_equal(got, want);
+		free(got);
+		free(want);
+	}
+	close(fd);
+	unlink(path);
+}
+
+/* ---- one run ---- */
+
+static void
+sim_swarm_try__passes(void **state)
+{
+	struct sim_swarm_sum sum = {0}, again = {0};
+
+	(void)state;
+	test_sim_conf(&conf, WORDS("run.duration=100 us", "fault.f.kind=loss", "fault.f.rate=1 %"));
+	assert_int_equal(sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
+	assert_string_equal(err, "");
+	assert_int_equal(sum.nb_runs, 1);
+	assert_int_equal(sum.nb_failed, 0);
+	assert_int_equal(sum.nb_broken, 0);
+	assert_true(sum.nb_events > 100 && sum.nb_ops > 10 && sum.nb_faults > 1);
+	/* each in a process of its own, and all the same */
+	assert_int_equal(sim_swarm_try(&conf, &again, err, sizeof(err)), 0);
+	assert_memory_equal(&again, &sum, sizeof(sum));
+	assert_int_equal(sim_swarm_try(&conf, &again, err, sizeof(err)), 0);
+	assert_int_equal(again.nb_runs, 2);
+	assert_int_equal(again.nb_events, 2 * sum.nb_events);
+	assert_int_equal(again.hash, 2 * sum.hash);
+	assert_int_equal(sim_swarm_try(&conf, NULL, err, sizeof(err)), 0);
+}
+
+static void
+sim_swarm_try__counts_what_broke(void **state)
+{
+	struct sim_swarm_sum sum = {0};
+
+	(void)state;
+	test_sim_conf(&conf, WORDS("run.duration=20 ms", "fault.f.kind=restart", "fault.f.where=host:1", "fault.f.at=1 ms", "fault.f.for=1 ms", "load.reconnect=yes"));
+	assert_int_equal(sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
+	assert_int_not_equal(sum.nb_broken, 0);
+}
+
+static void
+sim_swarm_try__fails(void **state)
+{
+	struct sim_swarm_sum sum = {0};
+
+	(void)state;
+	test_sim_conf(&conf, WORDS("link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms"));
+	assert_int_equal(try_quietly(&conf, &sum), -EIO);
+	assert_non_null(strstr(err, "progress: "));
+	assert_int_equal(sum.nb_failed, 1);
+}
+
+/* It is not the transport's fault. */
+static void
+sim_swarm_try__no_scenario(void **state)
+{
+	(void)state;
+	sim_conf_default(&conf);
+	conf.load.weights[1] = 0;
+	assert_int_equal(try_quietly(&conf, NULL), 0);
+	test_sim_conf(&conf, WORDS("fault.f.kind=pause", "fault.f.where=host:2"));
+	assert_int_equal(try_quietly(&conf, NULL), -EINVAL);
+	assert_non_null(strstr(err, "could not be built"));
+}
+
+/* Ones that need more memory than what a swarm draws. */
+static void
+sim_swarm_try__large(void **state)
+{
+	(void)state;
+	test_sim_conf(&conf, WORDS("topology.type=star", "topology.hosts=40", "host.mbufs=1000", "host.mtu=9000", "run.duration=10 us"));
+	assert_true(sim_world_mb(&conf) > 512);
+	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
+		fail_msg("%s", err);
+	test_sim_conf(&conf, WORDS("host.mtu=1500", "link.buffer=100 MiB", "run.duration=10 us"));
+	assert_true(sim_world_mb(&conf) > 512);
+	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
+		fail_msg("%s", err);
+}
+
+/* ---- shrinking ---- */
+
+/* Several things to take away; what is short is the time to settle, which stays. */
+#define FAILING                                                                            \
+	"link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms", "topology.type=star", \
+		"topology.hosts=6", "load.pattern=random", "load.connections=8",           \
+		"load.both-ways=yes", "load.send=1", "load.pull=1", "load.unordered=50 %", \
+		"load.bad-key=1 %", "host.poll=1 us", "host.clock-drift=0.0001", "load.ops=64"
+
+static void
+sim_swarm_shrink__smaller_and_still_failing(void **state)
+{
+	uint32_t i, kinds = 0;
+
+	(void)state;
+	test_sim_conf(&conf, WORDS(FAILING, "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=pause", "fault.b.where=host:5", "fault.b.for=10 us"));
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	sim_swarm_shrink(&conf);
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "progress: "));
+	assert_int_equal(conf.nb_faults, 0);
+	assert_int_equal(conf.topo.hosts, 2);
+	assert_int_equal(conf.topo.type, SIM_TOPO_PAIR);
+	assert_int_equal(conf.load.connections, 1);
+	assert_int_equal(conf.load.depth, 1);
+	assert_int_equal(conf.load.ops, 1);
+	assert_int_equal(conf.load.unordered_ppm + conf.load.bad_ppm + conf.host.poll_ns +
+				 conf.host.clock_ppm_range + conf.load.both_ways,
+			 0);
+	for (i = 0; i < SIM_KINDS; i++)
+		kinds += conf.load.weights[i] != 0;
+	assert_int_equal(kinds, 1);
+	/* what makes it fail is still there */
+	assert_int_equal(conf.run.settle_ns, SAN_NS_PER_MS);
+	assert_int_equal(conf.edge.rate_mbps, 10);
+}
+
+/* A fault that is needed stays, and so do the hosts that it names. */
+static void
+sim_swarm_shrink__keeps_what_it_needs(void **state)
+{
+	(void)state;
+	/* who talks to host 5 hears nothing, and gives up later than this run waits */
+	test_sim_conf(&conf, WORDS("topology.type=star", "topology.hosts=8", "load.connections=8", "load.pattern=permutation", "load.ops=2", "run.settle=1 s", "run.duration=5 ms", "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=restart", "fault.b.where=host:5", "fault.b.for=30 s", "fault.c.kind=pause", "fault.c.where=host:7", "fault.c.for=1 us"));
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	sim_swarm_shrink(&conf);
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_int_equal(conf.nb_faults, 1);
+	assert_string_equal(conf.faults[0].name, "b");
+	assert_in_range(conf.topo.hosts, 6, 8);
+	assert_int_equal(conf.load.ops, 1);
+}
+
+/* What fails for an unfair share must keep two that share. */
+static void
+sim_swarm_shrink__unfair(void **state)
+{
+	(void)state;
+	test_sim_conf(&conf, WORDS("topology.type=star", "topology.hosts=5", "load.pattern=incast", "load.connections=4", "run.duration=400 us", "load.stop-step=100 us", "run.jain-min=1", "load.size-max=4 KiB", "load.size-min=4 KiB"));
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "fair: "));
+	sim_swarm_shrink(&conf);
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "fair: "));
+	assert_int_equal(conf.load.connections, 2);
+}
+
+/* ---- determinism ---- */
+
+/* A process of its own, or one that ran others before: the same packets at the same times. */
+static void
+sim_swarm_try__same_as_alone(void **state)
+{
+	static const struct sim_watch no_watch;
+	static struct sim_conf confs[6];
+	struct sim_swarm_sum sum[6] = {{0}};
+	struct sim_world *w;
+	uint32_t i, again;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		sim_swarm_draw(1000 + i, &confs[i]);
+		assert_int_equal(sim_conf_check(&confs[i], err, sizeof(err)), 0);
+		if (sim_swarm_try(&confs[i], &sum[i], err, sizeof(err)) != 0)
+			fail_msg("seed %u: %s", 1000 + i, err);
+	}
+	test_eal_init(); /* no process of its own from here on */
+	for (again = 0; again < 2; again++) {
+		for (i = 0; i < 6; i++) {
+			assert_int_equal(sim_world_create(&confs[i], &no_watch, &w), 0);
+			sim_world_run(w);
+			test_sim_assert_fine(w);
+			assert_int_equal(w->hash, sum[i].hash);
+			assert_int_equal(w->stats.nb_events, sum[i].nb_events);
+			assert_int_equal(sim_world_destroy(w), 0);
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_swarm_draw__seed_decides),
+		cmocka_unit_test(sim_swarm_draw__scenarios_are_right),
+		cmocka_unit_test(sim_swarm_draw__scenarios_can_be_written),
+		cmocka_unit_test(sim_swarm_try__passes),
+		cmocka_unit_test(sim_swarm_try__counts_what_broke),
+		cmocka_unit_test(sim_swarm_try__fails),
+		cmocka_unit_test(sim_swarm_try__no_scenario),
+		cmocka_unit_test(sim_swarm_try__large),
+		cmocka_unit_test(sim_swarm_shrink__smaller_and_still_failing),
+		cmocka_unit_test(sim_swarm_shrink__keeps_what_it_needs),
+		cmocka_unit_test(sim_swarm_shrink__unfair),
+		cmocka_unit_test(sim_swarm_try__same_as_alone),
+	};
+
+	return cmocka_run_group_tests_name("sim_swarm", tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Topologies: everybody reaches everybody, by the ways that there are. */
+
+#include "test_sim.h"
+
+#define PORTS 64
+#define LEN   200
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+struct shape {
+	const char *type, *hosts, *leaves, *spines;
+};
+
+static const struct shape shapes[] = {
+	{"pair", "2", "2", "2"},
+	{"star", "2", "2", "2"},
+	{"star", "7", "2", "2"},
+	{"dumbbell", "2", "2", "2"},
+	{"dumbbell", "5", "2", "2"},
+	{"dumbbell", "8", "2", "2"},
+	{"leaf-spine", "2", "1", "1"},
+	{"leaf-spine", "2", "2", "3"},
+	{"leaf-spine", "6", "1", "2"},
+	{"leaf-spine", "7", "3", "2"},
+	{"leaf-spine", "6", "5", "2"},
+	{"leaf-spine", "5", "5", "3"},
+	{"leaf-spine", "16", "4", "4"},
+};
+
+static struct sim_world *
+network(const struct shape *s, const char *more)
+{
+	char words[5][64];
+
+	snprintf(words[0], sizeof(words[0]), "topology.type=%s", s->type);
+	snprintf(words[1], sizeof(words[1]), "topology.hosts=%s", s->hosts);
+	snprintf(words[2], sizeof(words[2]), "topology.leaves=%s", s->leaves);
+	snprintf(words[3], sizeof(words[3]), "topology.spines=%s", s->spines);
+	return test_sim_network(WORDS(words[0], words[1], words[2], words[3], more));
+}
+
+/* ---- structure ---- */
+
+static void
+sim_topo_create__links_both_ways(void **state)
+{
+	uint32_t i, k, s;
+
+	(void)state;
+	for (s = 0; s < RTE_DIM(shapes); s++) {
+		struct sim_world *w = network(&shapes[s], NULL);
+
+		for (i = 0; i < w->nb_links; i++) {
+			const struct sim_link *l = &w->links[i], *back = &w->links[i ^ 1];
+			bool at_host = l->from < w->nb_hosts || l->to < w->nb_hosts;
+
+			assert_int_equal(l->id, i);
+			assert_true(l->from < w->nb_hosts + w->nb_switches);
+			assert_int_equal(l->from, back->to);
+			assert_int_equal(l->to, back->from);
+			assert_int_not_equal(l->from, l->to);
+			assert_ptr_equal(l->conf, at_host ? &w->conf.edge : &w->conf.core);
+			for (k = 0; k < i; k++)
+				assert_false(w->links[k].from == l->from && w->links[k].to == l->to);
+		}
+		for (i = 0; i < w->nb_hosts; i++)
+			assert_int_equal(sim_topo_uplink(w, i)->from, i);
+		test_sim_network_free(w);
+	}
+}
+
+/* ---- forwarding ---- */
+
+/* Send from a host; where it comes out, over how many links; the spine, if it saw one. */
+static uint32_t
+walk(struct sim_world *w, uint32_t from, struct rte_mbuf *m, uint32_t *hops, uint32_t *spine)
+{
+	struct sim_link *l;
+
+	*hops = 0;
+	*spine = UINT32_MAX;
+	sim_link_send(w, sim_topo_uplink(w, from), m);
+	while ((m = test_sim_arrival(w, &l)) != NULL) {
+		(*hops)++;
+		assert_true(*hops < 10);
+		if (l->to < w->nb_hosts) {
+			rte_pktmbuf_free(m);
+			return l->to;
+		}
+		if (l->to >= w->nb_hosts + w->conf.topo.leaves)
+			*spine = l->to - w->nb_hosts - w->conf.topo.leaves;
+		sim_topo_arrive(w, l, m);
+	}
+	return UINT32_MAX;
+}
+
+static uint32_t
+expected_hops(const struct sim_world *w, uint32_t from, uint32_t to)
+{
+	const struct sim_topo_conf *t = &w->conf.topo;
+	uint32_t edges = t->type == SIM_TOPO_DUMBBELL ? 2 : t->leaves;
+	uint32_t each = (t->hosts + edges - 1) / edges;
+
+	if (t->type == SIM_TOPO_PAIR)
+		return 1;
+	if (t->type == SIM_TOPO_STAR || from / each == to / each)
+		return 2;
+	return t->type == SIM_TOPO_DUMBBELL ? 3 : 4;
+}
+
+static void
+everybody_reaches_everybody(struct sim_world *w)
+{
+	uint32_t from, to, port, hops, spine;
+
+	for (from = 0; from < w->nb_hosts; from++) {
+		for (to = 0; to < w->nb_hosts; to++) {
+			if (from == to)
+				continue;
+			for (port = 0; port < 4; port++) {
+				struct rte_mbuf *m =
+					test_sim_frame(w, from, to, (uint16_t)(50000 + port), LEN);
+
+				assert_int_equal(walk(w, from, m, &hops, &spine), to);
+				assert_int_equal(hops, expected_hops(w, from, to));
+			}
+		}
+	}
+}
+
+static void
+sim_topo_arrive__everybody_reaches_everybody(void **state)
+{
+	uint32_t s;
+
+	(void)state;
+	for (s = 0; s < RTE_DIM(shapes); s++) {
+		struct sim_world *w = network(&shapes[s], NULL);
+
+		everybody_reaches_everybody(w);
+		test_sim_network_free(w);
+		w = network(&shapes[s], "host.ipv6=yes");
+		everybody_reaches_everybody(w);
+		test_sim_network_free(w);
+	}
+}
+
+/* A question for a neighbour goes to the one that is asked for, and to nobody else. */
+static void
+sim_topo_arrive__arp(void **state)
+{
+	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
+	uint32_t to, hops, spine;
+
+	(void)state;
+	for (to = 1; to < w->nb_hosts; to++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+		struct rte_ether_hdr *eth =
+			(void *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(struct rte_arp_hdr));
+		struct rte_arp_hdr *arp = (void *)(eth + 1);
+		struct san_ip ip;
+
+		memset(eth, 0, m->data_len);
+		memset(&eth->dst_addr, 0xff, sizeof(eth->dst_addr));
+		eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
+		sim_host_ip(w, to, &ip);
+		memcpy(&arp->arp_data.arp_tip, &ip.b[12], sizeof(arp->arp_data.arp_tip));
+		assert_int_equal(walk(w, 0, m, &hops, &spine), to);
+	}
+	test_sim_network_free(w);
+}
+
+static void
+sim_topo_arrive__neighbour_solicitation(void **state)
+{
+	struct sim_world *w = network(&(struct shape){"star", "7", "2", "2"}, "host.ipv6=yes");
+	uint32_t to, hops, spine;
+
+	(void)state;
+	for (to = 1; to < w->nb_hosts; to++) {
+		struct rte_mbuf *m = test_sim_frame(w, 0, to, 0, 14 + 40 + 24 + 8);
+		struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+		struct san_ip ip;
+
+		memcpy(&eth->dst_addr, "\x33\x33\xff\0\0", sizeof(eth->dst_addr) - 1);
+		sim_host_ip(w, to, &ip);
+		memcpy((uint8_t *)(eth + 1) + sizeof(struct rte_ipv6_hdr) + 8, ip.b, sizeof(ip.b));
+		assert_int_equal(walk(w, 0, m, &hops, &spine), to);
+	}
+	test_sim_network_free(w);
+}
+
+/* What a flipped bit may make of an address: for nobody, and so nobody's. */
+static void
+sim_topo_arrive__nobodys_packets(void **state)
+{
+	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
+	uint32_t hops, spine, bit;
+	struct rte_mbuf *m;
+
+	(void)state;
+	assert_int_equal(walk(w, 0, test_sim_frame(w, 0, 7, 1, LEN), &hops, &spine), UINT32_MAX);
+	assert_int_equal(walk(w, 0, test_sim_frame(w, 0, UINT32_MAX, 1, LEN), &hops, &spine),
+			 UINT32_MAX);
+	/* whichever bit it is, it comes out somewhere or nowhere, and is given back */
+	for (bit = 0; bit < 60 * 8; bit++) {
+		m = test_sim_frame(w, 0, 6, 1, 60);
+		rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		walk(w, 0, m, &hops, &spine);
+	}
+	test_sim_network_free(w);
+}
+
+/* ---- ECMP ---- */
+
+static void
+ports_over_spines(struct sim_world *w, uint32_t from, uint32_t to)
+{
+	uint32_t used[4] = {0}, port, again, hops, spine, first;
+
+	for (port = 0; port < PORTS; port++) {
+		first = UINT32_MAX;
+		for (again = 0; again < 3; again++) {
+			uint16_t len = (uint16_t)(LEN + 64 * again); /* not its length */
+			struct rte_mbuf *m =
+				test_sim_frame(w, from, to, (uint16_t)(50000 + port), len);
+
+			assert_int_equal(walk(w, from, m, &hops, &spine), to);
+			assert_true(spine < 4);
+			assert_true(first == UINT32_MAX || first == spine);
+			first = spine;
+		}
+		used[first]++;
+	}
+	for (spine = 0; spine < 4; spine++)
+		assert_in_range(used[spine], PORTS / 16, PORTS / 2);
+}
+
+static void
+sim_topo_arrive__flows_over_spines(void **state)
+{
+	static const struct shape shape = {"leaf-spine", "8", "2", "4"};
+	struct sim_world *w = network(&shape, NULL);
+
+	(void)state;
+	ports_over_spines(w, 0, 4);
+	ports_over_spines(w, 4, 0);
+	ports_over_spines(w, 3, 7);
+	test_sim_network_free(w);
+	w = network(&shape, "host.ipv6=yes");
+	ports_over_spines(w, 0, 4);
+	test_sim_network_free(w);
+}
+
+/* ---- places ---- */
+
+/* Links of a place as "from-to", in order. */
+static void
+assert_place(struct sim_world *w, const char *where, const char *want)
+{
+	char got[512] = "";
+	struct sim_link *l;
+	uint32_t i = 0;
+
+	assert_true(sim_topo_is_place(w, where));
+	while ((l = sim_topo_match(w, where, &i)) != NULL)
+		snprintf(&got[strlen(got)], sizeof(got) - strlen(got), " %u-%u", l->from, l->to);
+	if (strcmp(got, want) != 0)
+		fail_msg("%s is%s, not%s", where, got, want);
+}
+
+static void
+sim_topo_match__places(void **state)
+{
+	struct sim_world *w = network(&(struct shape){"pair", "2", "2", "2"}, NULL);
+
+	(void)state;
+	assert_place(w, "all", " 0-1 1-0");
+	assert_place(w, "host:0", " 0-1 1-0");
+	assert_place(w, "host:0:up", " 0-1");
+	assert_place(w, "host:0:down", " 1-0");
+	test_sim_network_free(w);
+	w = network(&(struct shape){"star", "3", "2", "2"}, NULL);
+	assert_place(w, "all", " 0-3 3-0 1-3 3-1 2-3 3-2");
+	assert_place(w, "host:2", " 2-3 3-2");
+	assert_place(w, "host:2:up", " 2-3");
+	assert_place(w, "host:2:down", " 3-2");
+	test_sim_network_free(w);
+	w = network(&(struct shape){"dumbbell", "2", "2", "2"}, NULL);
+	assert_place(w, "all", " 0-2 2-0 1-3 3-1 2-3 3-2");
+	assert_place(w, "trunk", " 2-3 3-2");
+	assert_place(w, "trunk:up", " 2-3");
+	assert_place(w, "trunk:down", " 3-2");
+	test_sim_network_free(w);
+	w = network(&(struct shape){"leaf-spine", "2", "2", "2"}, NULL);
+	assert_place(w, "all", " 0-2 2-0 1-3 3-1 2-4 4-2 2-5 5-2 3-4 4-3 3-5 5-3");
+	assert_place(w, "host:1:down", " 3-1");
+	assert_place(w, "spine:0", " 2-4 4-2 3-4 4-3");
+	assert_place(w, "spine:1:up", " 5-2 5-3");
+	assert_place(w, "spine:1:down", " 2-5 3-5");
+	test_sim_network_free(w);
+}
+
+static void
+sim_topo_match__no_places(void **state)
+{
+	static const char *const wrong[] = {
+		"",
+		"al",
+		"all2",
+		"ALL",
+		"host",
+		"host:",
+		"host:9",
+		"host:x",
+		"host:1x",
+		"host:-1",
+		"host:1:sideways",
+		"host:1:up:up",
+		"host:1:upp",
+		"host:4294967296",
+		"nobody",
+		":up",
+		"spine",
+		"spine:2",
+		"spine:0x",
+		"spine:0:left",
+		"trunk",
+		"trunk:up",
+		"leaf:0",
+		"0-2",
+	};
+	struct sim_world *w = network(&(struct shape){"leaf-spine", "4", "2", "2"}, NULL);
+	uint32_t i, n;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wrong); i++) {
+		if (sim_topo_is_place(w, wrong[i]))
+			fail_msg("\"%s\" is a place", wrong[i]);
+		n = 0;
+		assert_null(sim_topo_match(w, wrong[i], &n));
+	}
+	test_sim_network_free(w);
+	w = network(&(struct shape){"dumbbell", "4", "2", "2"}, NULL);
+	assert_false(sim_topo_is_place(w, "spine:0"));
+	assert_false(sim_topo_is_place(w, "trunks"));
+	assert_false(sim_topo_is_place(w, "trunk:0"));
+	test_sim_network_free(w);
+	w = network(&(struct shape){"star", "4", "2", "2"}, NULL);
+	assert_false(sim_topo_is_place(w, "spine:0"));
+	assert_false(sim_topo_is_place(w, "trunk"));
+	test_sim_network_free(w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_topo_create__links_both_ways),
+		cmocka_unit_test(sim_topo_arrive__everybody_reaches_everybody),
+		cmocka_unit_test(sim_topo_arrive__arp),
+		cmocka_unit_test(sim_topo_arrive__neighbour_solicitation),
+		cmocka_unit_test(sim_topo_arrive__nobodys_packets),
+		cmocka_unit_test(sim_topo_arrive__flows_over_spines),
+		cmocka_unit_test(sim_topo_match__places),
+		cmocka_unit_test(sim_topo_match__no_places),
+	};
+
+	return cmocka_run_group_tests_name("sim_topo", tests, NULL, NULL);
+}
