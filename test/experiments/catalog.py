@@ -627,7 +627,8 @@ class Slow(Experiment):
     def runs(self):
         for delay in self.DELAYS_US:
             for rate, mbps in self.RATES.items():
-                yield self.run(f'{delay} us', mbps, {'link.rate': rate, 'link.delay': f'{delay} us'},
+                sets = {'link.rate': rate, 'link.delay': f'{delay} us'}
+                yield self.run(f'{delay} us', mbps, sets,
                                cost=12 if mbps == 100000 and delay == 1 else 1)
 
     def derive(self, run, conf, figures, series):
