@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make check: a plain and an ASan+UBSan build, every test in both, one sum.
 
-Counts TAP results where a test speaks TAP, else one per test. The last line is
+Counts TAP results where a test speaks TAP, else one per test; and one for the
+simulations of both builds being the same packet by packet. The last line is
 "N passed, N failed"; exit status 1 if anything failed.
 """
 
@@ -16,6 +17,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TAP_LINE = re.compile(r'^(not )?ok\b([^#]*)(?:#\s*(SKIP|TODO)\b)?', re.IGNORECASE)
+HASHES = 'test/sim/hashes.txt'     # in each build's folder, by test/sim/test_sansim.py
 TAP_PLAN = re.compile(r'^1\.\.\d+', re.MULTILINE)
 
 Count = collections.namedtuple('Count', 'passed failed skipped')
@@ -109,6 +111,33 @@ def check_build(label, folder, setup_options, test_options, report):
     return total
 
 
+def forget_hashes(folders):
+    for folder in folders:
+        path = os.path.join(folder, HASHES)
+        if os.path.exists(path):
+            os.unlink(path)
+
+
+def compare_hashes(folders, report):
+    """Trace hashes of the same scenarios, however the program was built; their Count."""
+    hashes = []
+    for folder in folders:
+        path = os.path.join(folder, HASHES)
+        lines = []
+        if os.path.exists(path):
+            with open(path, encoding='utf-8') as f:
+                lines = f.read().splitlines()
+        else:
+            report.append(f'determinism: {path} is not there')
+        hashes.append(set(lines))
+    differ = sorted({line.split()[0] for line in hashes[0] ^ hashes[1]})
+    if differ or not hashes[0]:
+        report.append(f'determinism: FAILED: {" ".join(differ) or "nothing to compare"}')
+        return Count(0, 1, 0)
+    report.append(f'determinism: debug and release give the same hashes ({len(hashes[0])} runs)')
+    return Count(1, 0, 0)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--plain', default='build', help='folder of the plain build')
@@ -117,11 +146,13 @@ def main():
     os.chdir(ROOT)
 
     report = []
+    forget_hashes([args.plain, args.asan])
     total = check_build('plain', args.plain, [], [], report)
     # The style of the sources does not depend on the build: judged once, above.
     asan = check_build('asan', args.asan, ['-Db_sanitize=address,undefined'],
                        ['--no-suite', 'style', '--timeout-multiplier', '3'], report)
-    total = Count(*map(sum, zip(total, asan)))
+    same = compare_hashes([args.plain, args.asan], report)
+    total = Count(*map(sum, zip(total, asan, same)))
     print('\n'.join(['== summary', *report]))
     if total.passed == 0 and total.failed == 0:
         total = total._replace(failed=1)

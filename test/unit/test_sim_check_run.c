@@ -431,14 +431,14 @@ sim_check_progress__faults_excuse(void **state)
 	assert_true(w->longest_silence_ns > 1000 * MS);
 }
 
-/* Less than a stall can be too much: what a scenario asks for. */
-static void
-sim_check_progress__silence(void **state)
-{
 #define SILENT                                                                            \
 	"run.duration=20 ms", "fault.f.kind=down", "fault.f.for=5 ms", "fault.f.at=1 ms", \
 		"load.reconnect=yes"
 
+/* Less than a stall can be too much: what a scenario asks for. */
+static void
+sim_check_progress__silence(void **state)
+{
 	(void)state;
 	ran(WORDS(SILENT, "run.silence-max=1 s"));
 	assert_true(w->longest_silence_ns > 5 * MS);
