@@ -68,7 +68,7 @@ on_posted(struct sim_world *w, struct order *o, const struct sim_op *op)
 		o->nb_seqs = n;
 	}
 	o->seqs[op->seq] = op->op == SAN_WR_SEND || op->op == SAN_WR_PUSH_IMM ? SEQ_RECEIVABLE : 0;
-	o->adds_doubtful += op->op == SAN_WR_FETCH_ADD;
+	o->adds_doubtful += op->op == SAN_WR_FETCH_ADD && !op->bad; /* a wrong key adds nothing */
 }
 
 static void

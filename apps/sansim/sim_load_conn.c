@@ -130,16 +130,17 @@ static void
 on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 {
 	bool wanted = s->state == SIM_SIDE_END;
+	bool counted = s->state == SIM_SIDE_UP || wanted;
 
-	/* what the engine reported first: completions come before the event */
+	/* what the engine reported first: completions come before the event; none leads to a post */
+	s->state = SIM_SIDE_IDLE;
 	sim_load_completions(w, &w->hosts[s->host]);
 	if (was_up) {
-		w->load->nb_up -= s->state == SIM_SIDE_UP || s->state == SIM_SIDE_END;
+		w->load->nb_up -= counted;
 		w->stats.nb_broken += !wanted && !w->load->ending;
 		sim_load_new_life(w, s);
 		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_DOWN, .side = s});
 	}
-	s->state = SIM_SIDE_IDLE;
 	if (wanted || w->load->ending || (was_up && !w->conf.load.reconnect))
 		over(w, s);
 	else if ((s->id & 1) == 0)
