@@ -5,7 +5,7 @@ BUILD ?= build
 BUILD_ASAN ?= build-asan
 PREFIX ?= /usr/local
 
-.PHONY: all build demo check bench check-mutants install deps clean
+.PHONY: all build demo check bench experiments soak check-mutants install deps clean
 
 all: build
 
@@ -29,6 +29,23 @@ check: deps
 # BENCH=latency|rate|bulk|wire: one figure. WRITE=1: into doc/performance.md.
 bench: build
 	@/usr/bin/python3 test/bench/bench.py $(if $(BENCH),--only $(BENCH)) $(if $(WRITE),--write) $(BUILD)
+
+# The transport in virtual time: tables and plots in $(BUILD)/experiments, five minutes.
+# EXPERIMENT=loss|reorder|...: one of them. WRITE=1: into doc/experiments.md.
+experiments: build
+	@/usr/bin/python3 test/experiments/experiments.py $(if $(EXPERIMENT),--only $(EXPERIMENT)) \
+		$(if $(WRITE),--write) $(BUILD)
+
+# Random scenarios under every invariant for SECONDS_, from SEED (the date) on. What
+# fails is made smaller, and left beside the log.
+SECONDS_ ?= 3600
+SEED ?= $(shell date +%Y%m%d)000000
+soak: build
+	@mkdir -p $(BUILD)/soak
+	@echo "seeds from $(SEED) on, $(SECONDS_) s, log in $(BUILD)/soak/$(SEED).log"
+	@cd $(BUILD)/soak && $(abspath $(BUILD))/apps/sansim/sansim --swarm 0 --seed $(SEED) \
+		--seconds $(SECONDS_) --shrink >$(SEED).log 2>&1; \
+		status=$$?; tail -n 20 $(SEED).log; exit $$status
 
 # Breaks one mechanism at a time; the test named in each patch must notice.
 check-mutants: deps

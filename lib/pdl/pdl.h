@@ -177,6 +177,8 @@ struct san_pdl_conn {
 	uint64_t last_ack_ns;      /**< newest dedicated ACK */
 	uint64_t probe_ns;         /**< last PROBE */
 	uint64_t cnp_ns;           /**< last CNP sent */
+	uint32_t copy_serial;      /**< our newest ACK when a copy came last */
+	uint32_t nb_timer_lost;    /**< holes that a timer found since the last ACK */
 	uint64_t plb_round_ns;     /**< path (RT-28): this round trip ends */
 	bool plb_sample, plb_good; /**< in this round trip: any sample, any good one */
 	/* lists */

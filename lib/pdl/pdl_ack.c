@@ -341,12 +341,17 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 	   const struct san_wire_ack *ack, struct san_pdl_cc_sample *s)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
-	uint64_t rtt_ns;
+	uint64_t rtt_ns, prompt_ns = 2 * conf->ack_delay_ns;
 
 	if (!san_pdl_rtt_echo(conf, c, tx_time, ack, s->now_ns, &rtt_ns, &s->delay_ns))
 		return;
 	san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
-	/* What the ACK waited for us is part of the round trip, but no delay of the network. */
+	/*
+	 * What the ACK waited for us is part of the round trip, but no delay of the network.
+	 * Where either side was held up, what is left of the sample may be far too little.
+	 */
+	if (rtt_ns < s->delay_ns + prompt_ns && pdl->rx_gap_ns <= prompt_ns)
+		san_pdl_rtt_base(&c->rtt, s->delay_ns);
 	s->delay_ns = s->delay_ns > pdl->rx_gap_ns ? s->delay_ns - pdl->rx_gap_ns : 1;
 	s->delay_ns = san_pdl_rtt_weigh(conf, c, s->delay_ns, s->now_ns);
 }
@@ -380,6 +385,8 @@ conclude(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r, bo
 		san_pdl_rtx_progress(pdl, c, s->now_ns);
 	if (s->nb_acked != 0 || s->delay_ns != 0)
 		s->nb_lost = san_pdl_rtx_holes(pdl, c, s->delay_ns != 0, s->now_ns);
+	s->nb_lost += c->nb_timer_lost;
+	c->nb_timer_lost = 0;
 	if (newest || s->nb_acked != 0)
 		feed_cc(pdl, c, s);
 	if (news != 0 || s->nb_lost != 0 || r[SAN_WIN_DATA].revoked)

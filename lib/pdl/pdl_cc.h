@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define SAN_CC_ONE    65536u /**< one packet of congestion window, Q16 */
+#define SAN_CC_STALL  32     /**< targets: longer delays are of a host, or a path, not of a queue */
 #define SAN_CC_LEVELS 256    /**< congestion level: 0 none .. 255 */
 
 /** What one ACK tells. */

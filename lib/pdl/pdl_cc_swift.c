@@ -38,14 +38,13 @@
 #define MIN_2     priv[3] /* of the one before */
 #define LOSS      priv[4] /* share of packets lost lately, Q16 */
 
-#define BETA          52429u           /* 0.8 in Q16: cut per relative excess */
-#define KEEP_HALF     32768u           /* 0.5: the deepest cut */
-#define KEEP_LOSS     57344u           /* 7/8: much loss, but no delay */
-#define LOSS_SHIFT    8                /* the share is over about so many packets, as power of 2 */
-#define LOSS_NOISE    (65536u / 10)    /* up to here it is a bad link, not congestion */
-#define FLOOR_LOSS    (4 * SAN_CC_ONE) /* below that nobody sees the next loss early */
-#define STALL_TARGETS 32               /* delay beyond this many targets is a host, not a fabric */
-#define LEVEL_MAX     (SAN_CC_LEVELS - 1)
+#define BETA       52429u           /* 0.8 in Q16: cut per relative excess */
+#define KEEP_HALF  32768u           /* 0.5: the deepest cut */
+#define KEEP_LOSS  57344u           /* 7/8: much loss, but no delay */
+#define LOSS_SHIFT 8                /* the share is over about so many packets, as power of 2 */
+#define LOSS_NOISE (65536u / 10)    /* up to here it is a bad link, not congestion */
+#define FLOOR_LOSS (4 * SAN_CC_ONE) /* below that nobody sees the next loss early */
+#define LEVEL_MAX  (SAN_CC_LEVELS - 1)
 
 static void
 swift_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
@@ -141,7 +140,7 @@ shrink(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t delay
 {
 	uint64_t excess = ((delay - target) << 16) / delay;
 	uint32_t cut = (uint32_t)(excess * BETA >> 16);
-	uint32_t floor = delay > STALL_TARGETS * target ? conf->window_init : 0;
+	uint32_t floor = delay > SAN_CC_STALL * target ? conf->window_init : 0;
 
 	san_pdl_cc_cut(cc, conf, RTE_MAX(SAN_CC_ONE - cut, KEEP_HALF), floor, now_ns);
 }

@@ -9,7 +9,8 @@
  * for the next, and good round trips bring that down again: where all paths are
  * full, moving about makes it worse for everybody.
  *
- * A timeout: after several probes of the tail nothing came back at all.
+ * A timeout, and no ACK for as long: after several probes of the tail nothing came
+ * back at all.
  *
  * Copies and nothing new, twice: the peer does not hear our ACKs. It may be our
  * path that is broken, and the sender of ACKs has no timeouts to tell.
@@ -62,15 +63,19 @@ san_pdl_plb_sample(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t delay_n
 }
 
 void
-san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c)
+san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
-	if (pdl->conf.plb_bad_rtts != 0)
+	if (pdl->conf.plb_bad_rtts != 0 && now_ns >= c->last_ack_ns + c->rtt.rto_ns)
 		change_path(pdl, c);
 }
 
 void
 san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	if (pdl->conf.plb_bad_rtts != 0 && ++c->nb_copies >= COPIES)
+	/* copies that came before we could answer the first say nothing */
+	if (pdl->conf.plb_bad_rtts == 0 || c->copy_serial == c->ack.serial)
+		return;
+	c->copy_serial = c->ack.serial;
+	if (++c->nb_copies >= COPIES)
 		change_path(pdl, c);
 }

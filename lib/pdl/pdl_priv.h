@@ -147,6 +147,8 @@ uint64_t san_pdl_rtt_timeout(struct san_pdl *pdl, const struct san_pdl_conn *c, 
 uint64_t san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** Silence after which the tail is probed. */
 uint64_t san_pdl_rtt_tail_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
+/** A packet took *delay_ns*, and nothing was guessed in that: the path takes no more. */
+void san_pdl_rtt_base(struct san_pdl_rtt *r, uint64_t delay_ns);
 /**
  * A fabric delay as congestion control is to see it: without what a packet takes on
  * slow links, and, on a path that alone is about as long as the target, without what
@@ -168,7 +170,7 @@ bool san_pdl_rtt_echo(const struct san_pdl_conf *conf, struct san_pdl_conn *c, u
 void san_pdl_plb_sample(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t delay_ns,
 			bool ce_marked, uint64_t now_ns);
 /** A packet timed out: nothing comes back on this path. */
-void san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c);
+void san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** A packet came that had come before; what is new sets c->nb_copies to 0. */
 void san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c);
 

@@ -23,18 +23,20 @@
 
 #include "pdl_priv.h"
 
-#define SRTT_SHIFT   3                         /* new sample counts 1/8 */
-#define VAR_SHIFT    2                         /* and 1/4 in the variation */
-#define HOPS         4                         /* each sends a packet anew */
-#define OVERHEAD     256                       /* bytes: headers, and the ACK on its way back */
-#define NEAR(target) ((target) - (target) / 5) /* what the path may take of it, and a queue not */
-#define REST_NS      SAN_NS_PER_S
-#define JITTER_SHIFT 4 /* a timeout is up to 1/16 longer, so that flows fall out of step */
+#define SRTT_SHIFT    3                         /* new sample counts 1/8 */
+#define VAR_SHIFT     2                         /* and 1/4 in the variation */
+#define HOPS          4                         /* each sends a packet anew */
+#define OVERHEAD      256                       /* bytes: headers, and the ACK on its way back */
+#define NEAR(target)  ((target) - (target) / 5) /* what the path may take of it, and a queue not */
+#define REST_NS       SAN_NS_PER_S
+#define HANDSHAKE_MAX 10 /* first timeouts */
+#define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows fall out of step */
 
 static void
 set_rto(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint32_t level)
 {
-	uint64_t rto = RTE_MAX(conf->rto_min_ns, r->srtt_ns + 4 * r->var_ns);
+	/* a steady long path has no variation: whatever else takes time comes on top of it */
+	uint64_t rto = r->srtt_ns + RTE_MAX(conf->rto_min_ns, 4 * r->var_ns);
 
 	/* Up to twice as long at full congestion: the floor alone would hide it (RT-9). */
 	rto += rto * level / SAN_CC_LEVELS;
@@ -120,8 +122,8 @@ send_time_ns(const struct san_pdl_conf *conf, const struct san_pdl_conn *c)
 	return conf->link_mbps == 0 ? 0 : bytes * 8000ULL / conf->link_mbps;
 }
 
-static void
-lower_base(struct san_pdl_rtt *r, uint64_t delay_ns)
+void
+san_pdl_rtt_base(struct san_pdl_rtt *r, uint64_t delay_ns)
 {
 	if (r->base_ns == 0 || delay_ns < r->base_ns)
 		r->base_ns = RTE_MAX(delay_ns, 1u);
@@ -130,18 +132,30 @@ lower_base(struct san_pdl_rtt *r, uint64_t delay_ns)
 void
 san_pdl_conn_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt_ns)
 {
-	lower_base(&c->rtt, rtt_ns);
-	san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, 0);
+	san_pdl_rtt_base(&c->rtt, rtt_ns);
+	/* so long is no path: the other side did not get to run */
+	if (rtt_ns <= HANDSHAKE_MAX * pdl->conf.rto_init_ns)
+		san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, 0);
 }
 
-/* The window can't be smaller, and delays stay: is that the path now? */
+static uint64_t
+beyond_path(const struct san_pdl_conf *conf, const struct san_pdl_conn *c, uint64_t delay_ns)
+{
+	uint64_t near = NEAR(conf->cc_conf.target_ns);
+	uint64_t path = send_time_ns(conf, c) + RTE_MAX(c->rtt.base_ns, near) - near;
+
+	return delay_ns > path ? delay_ns - path : 1;
+}
+
+/* The window gets no smaller, and delays stay: is that the path now? *seen_ns*: weighed. */
 static void
 watch_rest(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t delay_ns,
-	   uint64_t now_ns)
+	   uint64_t seen_ns, uint64_t now_ns)
 {
+	const struct san_pdl_cc_conf *cc = &conf->cc_conf;
 	struct san_pdl_rtt *r = &c->rtt;
 
-	if (c->cc.window > conf->cc_conf.window_min) {
+	if (c->cc.window > cc->window_min && seen_ns <= SAN_CC_STALL * cc->target_ns) {
 		r->rest_ns = 0;
 	} else if (r->rest_ns == 0) {
 		r->rest_ns = now_ns;
@@ -159,10 +173,6 @@ uint64_t
 san_pdl_rtt_weigh(const struct san_pdl_conf *conf, struct san_pdl_conn *c, uint64_t delay_ns,
 		  uint64_t now_ns)
 {
-	uint64_t near = NEAR(conf->cc_conf.target_ns), path;
-
-	watch_rest(conf, c, delay_ns, now_ns);
-	lower_base(&c->rtt, delay_ns);
-	path = send_time_ns(conf, c) + RTE_MAX(c->rtt.base_ns, near) - near;
-	return delay_ns > path ? delay_ns - path : 1;
+	watch_rest(conf, c, delay_ns, beyond_path(conf, c, delay_ns), now_ns);
+	return beyond_path(conf, c, delay_ns);
 }

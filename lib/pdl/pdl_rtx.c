@@ -386,7 +386,7 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 			cc->ops->on_timeout(cc, &pdl->conf.cc_conf, now_ns);
 			pdl->stats.nb_cc_cuts++;
 		}
-		san_pdl_plb_timeout(pdl, c);
+		san_pdl_plb_timeout(pdl, c, now_ns);
 	}
 	if (s.lost)
 		san_pdl_kick(pdl, c);
@@ -404,8 +404,13 @@ san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		c->pace_wait = false;
 		san_pdl_kick(pdl, c);
 	}
-	if (now_ns >= c->hole_deadline_ns && san_pdl_rtx_holes(pdl, c, false, now_ns) != 0)
-		san_pdl_kick(pdl, c);
+	if (now_ns >= c->hole_deadline_ns) {
+		uint32_t n = san_pdl_rtx_holes(pdl, c, false, now_ns);
+
+		c->nb_timer_lost += n; /* congestion control hears of them with the next ACK */
+		if (n != 0)
+			san_pdl_kick(pdl, c);
+	}
 	if (now_ns >= c->tlp_deadline_ns)
 		probe_tail(pdl, c, now_ns);
 	if (now_ns >= c->rtx_deadline_ns)

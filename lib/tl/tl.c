@@ -230,11 +230,16 @@ san_tl_wake(struct san_tl *tl)
 {
 	struct san_tl_conn *tc = TAILQ_FIRST(&tl->want);
 
-	/* one at a time: whoever finds nothing lists itself again, at the end */
-	if (tc == NULL || tl->nb_free_txns == 0)
+	/*
+	 * One at a time: whoever finds nothing lists itself again, at the end. Its record is set
+	 * aside, or whoever gave it back would take it again before the one that waited.
+	 */
+	if (tc == NULL || tl->nb_free_txns <= tl->nb_promised)
 		return;
 	TAILQ_REMOVE(&tl->want, tc, want_link);
 	tc->want &= (uint8_t)~SAN_WANT_POOL;
+	tc->want |= SAN_WANT_PROMISED;
+	tl->nb_promised++;
 	tl->conf.ops->room(tl->conf.ulp, tc->slot);
 }
 
@@ -477,6 +482,7 @@ san_tl_check(const struct san_tl *tl)
 	}
 	check_charges(tl);
 	SAN_VERIFY(nb_txns + tl->nb_free_txns == tl->conf.max_txns);
+	SAN_VERIFY(tl->nb_promised <= tl->nb_free_txns);
 	SAN_VERIFY(nb_rxns + tl->nb_free_rxns == tl->conf.max_rxns);
 	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held);
 	SAN_VERIFY(nb_cam == tl->cam.nb_used);

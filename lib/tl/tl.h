@@ -293,8 +293,9 @@ struct san_tl_peer {
 
 /** Why a submit of the connection got -EAGAIN. */
 enum san_tl_want {
-	SAN_WANT_OWN = 0x1,  /**< its own bounds: one of its transactions must finish */
-	SAN_WANT_POOL = 0x2, /**< a record, or budget: listed in tl->want */
+	SAN_WANT_OWN = 0x1,      /**< its own bounds: one of its transactions must finish */
+	SAN_WANT_POOL = 0x2,     /**< a record, or budget: listed in tl->want */
+	SAN_WANT_PROMISED = 0x4, /**< its turn has come: a free record is set aside for it */
 };
 
 struct san_tl_conn {
@@ -403,6 +404,7 @@ struct san_tl {
 	struct san_tl_txn *txns;
 	struct san_tl_txn **free_txns;
 	uint32_t nb_free_txns;
+	uint32_t nb_promised; /**< of those, set aside for connections that waited */
 	struct san_tl_rxn *rxns;
 	struct san_tl_rxn **free_rxns;
 	uint32_t nb_free_rxns;

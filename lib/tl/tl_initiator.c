@@ -42,6 +42,17 @@ may_pull(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san
 		req->length <= san_tl_budget_room(tl);
 }
 
+/* It tries (again), or ends: it waits no more, and nothing is set aside for it. */
+static void
+unwant(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	if (tc->want & SAN_WANT_POOL)
+		TAILQ_REMOVE(&tl->want, tc, want_link);
+	if (tc->want & SAN_WANT_PROMISED)
+		tl->nb_promised--;
+	tc->want &= (uint8_t) ~(SAN_WANT_POOL | SAN_WANT_PROMISED);
+}
+
 static int
 want(struct san_tl *tl, struct san_tl_conn *tc, enum san_tl_want why, uint64_t now_ns)
 {
@@ -87,7 +98,8 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 		return -ENOTCONN;
 	if (tc->rsn_next - tc->rsn_base >= tc->peer.n_tx)
 		return want(tl, tc, SAN_WANT_OWN, now_ns);
-	if (tl->nb_free_txns == 0 || (tc->txns == NULL && tl->nb_free_rings == 0) ||
+	unwant(tl, tc);
+	if (tl->nb_free_txns <= tl->nb_promised || (tc->txns == NULL && tl->nb_free_rings == 0) ||
 	    !may_pull(tl, tc, req))
 		return want(tl, tc, SAN_WANT_POOL, now_ns);
 	t = txn_new(tl, tc, req);
@@ -589,8 +601,7 @@ san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status)
 			san_tl_txn_finish(tl, tc, t, status);
 	}
 	SAN_VERIFY(tc->nb_txns == 0 && tc->rsn_base == tc->rsn_next);
-	if (tc->want & SAN_WANT_POOL)
-		TAILQ_REMOVE(&tl->want, tc, want_link);
+	unwant(tl, tc);
 	tc->want = 0;
 }
 

@@ -418,7 +418,8 @@ connection__rt9(void **state)
 		exchange(TARGET / 2);
 	window = san_pdl_cc_window(&c->cc);
 	rto = c->rtt.rto_ns;
-	assert_true(window == pc.cc_conf.window_init && rto == pc.rto_min_ns);
+	assert_true(window == pc.cc_conf.window_init);
+	assert_in_range(rto, pc.rto_min_ns + TARGET / 2, pc.rto_min_ns + TARGET);
 	for (i = 0; i < 10; i++)
 		exchange(4 * TARGET);
 	assert_true(san_pdl_cc_window(&c->cc) <= window / 2);
@@ -426,7 +427,7 @@ connection__rt9(void **state)
 	assert_true(pair.pdl[0]->stats.nb_cc_cuts > 0);
 	for (i = 0; i < 40; i++)
 		exchange(TARGET / 2);
-	assert_true(c->rtt.rto_ns == rto);
+	assert_in_range(c->rtt.rto_ns, rto, rto + TARGET / 10);
 	/* one packet in flight does not show that more would do: fill the window to grow it */
 	for (i = 0; i < 2000 && san_pdl_cc_window(&c->cc) < window; i++) {
 		c->cc.ops->on_ack(&c->cc, &pc.cc_conf,

@@ -357,7 +357,7 @@ begin_tails(void)
 {
 	pair.pdl[0]->conf.rto_min_ns = 100 * SAN_NS_PER_MS;
 	exchange(100 * SAN_NS_PER_US);
-	assert_true(pair.c[0]->rtt.rto_ns == 100 * SAN_NS_PER_MS);
+	assert_true(pair.c[0]->rtt.rto_ns == 100 * (SAN_NS_PER_MS + SAN_NS_PER_US));
 	assert_true(san_pdl_rtt_tail_ns(pair.pdl[0], pair.c[0]) == 200 * SAN_NS_PER_US);
 }
 
