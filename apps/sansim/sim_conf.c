@@ -483,7 +483,8 @@ find_fault(struct sim_conf *conf, const char *name)
 static int
 set_where(struct sim_fault_conf *f, const char *value, char *err, size_t err_len)
 {
-	if (!is_name(value, ":")) { /* whether it is one of the topology is seen when that is built */
+	/* whether it is one of the topology is seen when that is built */
+	if (!is_name(value, ":")) {
 		snprintf(err, err_len, "fault.%s.where: \"%s\" is not all, host:N, spine:N, trunk, "
 				       "with :up or :down",
 			 f->name, value);
@@ -494,8 +495,8 @@ set_where(struct sim_fault_conf *f, const char *value, char *err, size_t err_len
 }
 
 static int
-set_fault(struct sim_conf *conf, const char *section, const char *name, const char *value, char *err,
-	  size_t err_len)
+set_fault(struct sim_conf *conf, const char *section, const char *name, const char *value,
+	  char *err, size_t err_len)
 {
 	struct sim_fault_conf *f = find_fault(conf, section + strlen(FAULT_WORD));
 	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault", name);

@@ -111,9 +111,10 @@ static void
 complete(struct sim_op *op, uint8_t status)
 {
 	struct sim_side *s = side(0);
-	struct san_ulp_wc wc = {.status = status};
+	const struct san_ulp_wc wc = {.status = status};
+	const struct sim_note n = {SIM_NOTE_COMPLETED, s, op, &wc, NULL};
 
-	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_COMPLETED, .side = s, .op = op, .wc = &wc});
+	sim_check_note(w, &n);
 	s->nb_done++;
 	w->load->nb_pending--;
 	if (op->op == SAN_WR_PUSH || op->op == SAN_WR_PUSH_IMM)
@@ -157,11 +158,12 @@ static void
 receive(const struct sim_op *op)
 {
 	const struct san_ulp_wc wc = {.op = SAN_WC_RECV_PUSH_IMM, .imm = (uint32_t)op->seq};
+	const struct sim_note n = {SIM_NOTE_RECEIVED, side(1), NULL, &wc, NULL};
 
 	if (op->op == SAN_WR_SEND)
 		receive_bytes(arrived(op), op->len);
 	else
-		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_RECEIVED, .side = side(1), .wc = &wc});
+		sim_check_note(w, &n);
 }
 
 #define ALL_KINDS                                                                           \

@@ -32,6 +32,12 @@ print(const struct sim_conf *c)
 	return text;
 }
 
+static void
+scenario(const char *const *words)
+{
+	test_sim_conf(&conf, words);
+}
+
 /* What is said of runs that are meant to fail is of no interest. */
 static int
 try_quietly(const struct sim_conf *c, struct sim_swarm_sum *sum)
@@ -161,7 +167,7 @@ sim_swarm_try__passes(void **state)
 	struct sim_swarm_sum sum = {0}, again = {0};
 
 	(void)state;
-	test_sim_conf(&conf, WORDS("run.duration=100 us", "fault.f.kind=loss", "fault.f.rate=1 %"));
+	scenario(WORDS("run.duration=100 us", "fault.f.kind=loss", "fault.f.rate=1 %"));
 	assert_int_equal(sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
 	assert_string_equal(err, "");
 	assert_int_equal(sum.nb_runs, 1);
@@ -184,7 +190,8 @@ sim_swarm_try__counts_what_broke(void **state)
 	struct sim_swarm_sum sum = {0};
 
 	(void)state;
-	test_sim_conf(&conf, WORDS("run.duration=20 ms", "fault.f.kind=restart", "fault.f.where=host:1", "fault.f.at=1 ms", "fault.f.for=1 ms", "load.reconnect=yes"));
+	scenario(WORDS("run.duration=20 ms", "fault.f.kind=restart", "fault.f.where=host:1",
+		       "fault.f.at=1 ms", "fault.f.for=1 ms", "load.reconnect=yes"));
 	assert_int_equal(sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
 	assert_int_not_equal(sum.nb_broken, 0);
 }
@@ -195,7 +202,7 @@ sim_swarm_try__fails(void **state)
 	struct sim_swarm_sum sum = {0};
 
 	(void)state;
-	test_sim_conf(&conf, WORDS("link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms"));
+	scenario(WORDS("link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms"));
 	assert_int_equal(try_quietly(&conf, &sum), -EIO);
 	assert_non_null(strstr(err, "progress: "));
 	assert_int_equal(sum.nb_failed, 1);
@@ -209,7 +216,7 @@ sim_swarm_try__no_scenario(void **state)
 	sim_conf_default(&conf);
 	conf.load.weights[1] = 0;
 	assert_int_equal(try_quietly(&conf, NULL), 0);
-	test_sim_conf(&conf, WORDS("fault.f.kind=pause", "fault.f.where=host:2"));
+	scenario(WORDS("fault.f.kind=pause", "fault.f.where=host:2"));
 	assert_int_equal(try_quietly(&conf, NULL), -EINVAL);
 	assert_non_null(strstr(err, "could not be built"));
 }
@@ -219,11 +226,12 @@ static void
 sim_swarm_try__large(void **state)
 {
 	(void)state;
-	test_sim_conf(&conf, WORDS("topology.type=star", "topology.hosts=40", "host.mbufs=1000", "host.mtu=9000", "run.duration=10 us"));
+	scenario(WORDS("topology.type=star", "topology.hosts=40", "host.mbufs=1000",
+		       "host.mtu=9000", "run.duration=10 us"));
 	assert_true(sim_world_mb(&conf) > 512);
 	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
-	test_sim_conf(&conf, WORDS("host.mtu=1500", "link.buffer=100 MiB", "run.duration=10 us"));
+	scenario(WORDS("host.mtu=1500", "link.buffer=100 MiB", "run.duration=10 us"));
 	assert_true(sim_world_mb(&conf) > 512);
 	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
@@ -244,7 +252,8 @@ sim_swarm_shrink__smaller_and_still_failing(void **state)
 	uint32_t i, kinds = 0;
 
 	(void)state;
-	test_sim_conf(&conf, WORDS(FAILING, "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=pause", "fault.b.where=host:5", "fault.b.for=10 us"));
+	scenario(WORDS(FAILING, "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=pause",
+		       "fault.b.where=host:5", "fault.b.for=10 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	sim_swarm_shrink(&conf);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
@@ -272,7 +281,11 @@ sim_swarm_shrink__keeps_what_it_needs(void **state)
 {
 	(void)state;
 	/* who talks to host 5 hears nothing, and gives up later than this run waits */
-	test_sim_conf(&conf, WORDS("topology.type=star", "topology.hosts=8", "load.connections=8", "load.pattern=permutation", "load.ops=2", "run.settle=1 s", "run.duration=5 ms", "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=restart", "fault.b.where=host:5", "fault.b.for=30 s", "fault.c.kind=pause", "fault.c.where=host:7", "fault.c.for=1 us"));
+	scenario(WORDS("topology.type=star", "topology.hosts=8", "load.connections=8",
+		       "load.pattern=permutation", "load.ops=2", "run.settle=1 s",
+		       "run.duration=5 ms", "fault.a.kind=loss", "fault.a.rate=1 %",
+		       "fault.b.kind=restart", "fault.b.where=host:5", "fault.b.for=30 s",
+		       "fault.c.kind=pause", "fault.c.where=host:7", "fault.c.for=1 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	sim_swarm_shrink(&conf);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
@@ -287,7 +300,9 @@ static void
 sim_swarm_shrink__unfair(void **state)
 {
 	(void)state;
-	test_sim_conf(&conf, WORDS("topology.type=star", "topology.hosts=5", "load.pattern=incast", "load.connections=4", "run.duration=400 us", "load.stop-step=100 us", "run.jain-min=1", "load.size-max=4 KiB", "load.size-min=4 KiB"));
+	scenario(WORDS("topology.type=star", "topology.hosts=5", "load.pattern=incast",
+		       "load.connections=4", "run.duration=400 us", "load.stop-step=100 us",
+		       "run.jain-min=1", "load.size-max=4 KiB", "load.size-min=4 KiB"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
 	sim_swarm_shrink(&conf);
