@@ -132,7 +132,7 @@ on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 	bool wanted = s->state == SIM_SIDE_END;
 	bool counted = s->state == SIM_SIDE_UP || wanted;
 
-	/* what the engine reported first: completions come before the event; none leads to a post */
+	/* completions come before the event; none of them leads to a post */
 	s->state = SIM_SIDE_IDLE;
 	sim_load_completions(w, &w->hosts[s->host]);
 	if (was_up) {
