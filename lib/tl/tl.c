@@ -395,7 +395,7 @@ san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 	c->tl_deadline_ns = SAN_TIME_NEVER;
 	san_tl_rnr_timer(tl, tc, now_ns);
 	san_tl_deadline(tl, tc, san_tl_rnr_due_ns(tc));
-	san_tl_grant_wait_end(tl, tc, false, now_ns);
+	san_tl_grant_timer(tl, tc, now_ns);
 	san_tl_retry_pulls(tl, tc, now_ns);
 	if (tc->want & SAN_WANT_POOL)
 		san_tl_deadline_lapse(tl, tc, now_ns);
@@ -419,7 +419,7 @@ san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
 
 	if (!tc->open || !tc->grant_wait)
 		return;
-	san_tl_grant_wait_end(tl, tc, true, now_ns);
+	san_tl_grant_wake(tl, tc);
 	san_tl_admit_run(tl, now_ns);
 }
 

@@ -143,15 +143,13 @@ reset_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 {
 	uint32_t arrived = r->arrived;
 
-	if (r->begun)
-		tl->conf.ops->push_abort(tl->conf.ulp, r);
+	san_tl_push_undo(tl, tc, r);
 	if (r == &tl->scratch)
 		return;
 	san_tl_held_drop(tl, tc, r, false, SAN_DROP_RNR, now_ns);
 	if (r->has_last)
 		san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);
 	r->state = SAN_RXN_AHEAD;
-	r->begun = false;
 	r->seen_last = false;
 	r->has_last = false;
 	r->received = 0;
@@ -236,13 +234,9 @@ abort_record(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 	san_tl_held_drop(tl, tc, r, true, SAN_DROP_ABORTED, now_ns);
 	if (r->has_last)
 		san_pdl_rx_ack(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn, now_ns);
-	if (r->begun)
-		tl->conf.ops->push_abort(tl->conf.ulp, r);
-	if (r->reserved)
-		tl->conf.ops->unreserve(tl->conf.ulp, tc->slot);
-	r->begun = false;
+	san_tl_push_undo(tl, tc, r);
+	san_tl_unreserve(tl, tc, r);
 	r->has_last = false;
-	r->reserved = false;
 	r->state = SAN_RXN_ABORTED;
 	san_tl_ssn_leave(tl, tc, r);
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);

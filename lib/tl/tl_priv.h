@@ -157,6 +157,10 @@ struct san_tl_rxn *san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uin
 void san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Back to the pool, off every list; nothing may be held. */
 void san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+/** The push will not be finished: the ULP has back what push_req() took for it. */
+void san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+/** The receive that was set aside for it, if any, is free for others. */
+void san_tl_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 void san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** May the base's record stay in use after the base has passed it? */
 bool san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
@@ -186,8 +190,10 @@ bool san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, st
 void san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Decide one grant for the head of the queue; false: it must wait. */
 bool san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns);
-/** A receive was posted, or the wait for one lasted too long. */
-void san_tl_grant_wait_end(struct san_tl *tl, struct san_tl_conn *tc, bool posted, uint64_t now_ns);
+/** A receive was posted or came back: who waits for one is looked at again. */
+void san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc);
+/** The wait for a receive may have lasted too long. */
+void san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 bool san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e);
 void san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc,
 			   const struct san_pdl_entry *e, uint64_t now_ns);

@@ -101,12 +101,33 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 	san_tl_rxn_out(tl, tc, r, false);
 	san_tl_charge_release(tl, &r->charge);
-	if (r->reserved)
-		tl->conf.ops->unreserve(tl->conf.ulp, tc->slot);
+	san_tl_unreserve(tl, tc, r);
 	TAILQ_REMOVE(&tc->rxns, r, all_link);
 	tc->nb_rxns--;
 	r->state = SAN_RXN_FREE;
 	tl->free_rxns[tl->nb_free_rxns++] = r;
+}
+
+/* ---- what the ULP gave to it ---- */
+
+void
+san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	if (r->begun)
+		tl->conf.ops->push_abort(tl->conf.ulp, r);
+	r->begun = false;
+	/* even if it did not begin: push_req() gave back what was set aside */
+	san_tl_grant_wake(tl, tc);
+}
+
+void
+san_tl_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
+{
+	if (!r->reserved)
+		return;
+	tl->conf.ops->unreserve(tl->conf.ulp, tc->slot);
+	r->reserved = false;
+	san_tl_grant_wake(tl, tc);
 }
 
 /* ---- queues ---- */
@@ -215,8 +236,7 @@ san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
 
 	while ((r = TAILQ_FIRST(&tc->rxns)) != NULL) {
 		san_tl_held_drop(tl, tc, r, false, SAN_DROP_STATE, 0);
-		if (r->begun)
-			tl->conf.ops->push_abort(tl->conf.ulp, r);
+		san_tl_push_undo(tl, tc, r);
 		if (r->state == SAN_RXN_PULLING)
 			san_tl_set_pulling(tl, tc, -1);
 		san_tl_rxn_detach(tl, tc, r);

@@ -278,7 +278,16 @@ refuse_head(struct san_tl *tl, struct san_tl_conn *tc)
 }
 
 void
-san_tl_grant_wait_end(struct san_tl *tl, struct san_tl_conn *tc, bool posted, uint64_t now_ns)
+san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	if (!tc->grant_wait)
+		return;
+	tc->grant_wait = false;
+	san_tl_admit_list(tl, tc, true);
+}
+
+void
+san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
 	uint64_t until_ns;
@@ -286,14 +295,10 @@ san_tl_grant_wait_end(struct san_tl *tl, struct san_tl_conn *tc, bool posted, ui
 	if (!tc->grant_wait)
 		return;
 	until_ns = r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS;
-	if (posted) {
-		tc->grant_wait = false;
-		san_tl_admit_list(tl, tc, true);
-	} else if (now_ns >= until_ns) {
+	if (now_ns >= until_ns)
 		refuse_head(tl, tc);
-	} else {
+	else
 		san_tl_deadline(tl, tc, until_ns);
-	}
 }
 
 bool

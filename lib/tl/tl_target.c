@@ -200,9 +200,7 @@ static void
 drop_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
 	     uint64_t now_ns)
 {
-	if (r->begun)
-		tl->conf.ops->push_abort(tl->conf.ulp, r);
-	r->begun = false;
+	san_tl_push_undo(tl, tc, r);
 	if (r != &tl->scratch) {
 		if (r->has_last && r->last_psn != psn)
 			san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);

@@ -15,12 +15,14 @@
  *   target()       tl_target.c: rx_solicit(), request_over(), san_tl_rx_push(),
  *                  push_over(), matches(); tl_nack.c: san_tl_rx_resync(), abort_record();
  *                  tl_solicit.c: san_tl_next_grant(), san_tl_grant_assigned(),
- *                  refuse_head(), san_tl_on_recv_posted(); pdl_window.c: what is new
+ *                  refuse_head(), san_tl_grant_wake(); pdl_window.c: what is new
  *   ssn_join() .. grant_one()    tl_solicit.c: san_tl_ssn_join(), san_tl_ssn_leave(),
  *                  join_queue(), has_receive(), san_tl_grant_one()
  *   step_of(), admit_run(), lapse(), arrive(), release()    tl_admit.c, same names
  *   run_base(), finish_push()    tl_target.c: replay(), put_packet(), complete(),
- *                  finish_push(), base_next(); ulp_place.c: receives of sends
+ *                  finish_push(), base_next()
+ *   push_req() .. push_abort()   ulp_place.c, same names; tl_record.c: san_tl_unreserve(),
+ *                  san_tl_push_undo()
  *
  * What is abstracted, and why that is sound
  *
@@ -64,11 +66,6 @@
  * sends what was, and the first must complete all the same. SENDS=n: its pushes are sends,
  * and the ULP posts n receives. LENn, BUDGET, LAPSED, STEP: sizes. BREAK_x: one rule is left
  * out; meson.build says which property notices it.
- *
- * KNOWN_LOST_WAKEUP leaves "wake" unchecked, because tl_solicit.c does not have it:
- * what waits is looked at when a receive is posted, not when one comes back (abort of a
- * send before it; push_req() that fails). It is refused for RNR at last. With WAKE, which
- * looks then too, the property holds. When the code does, make WAKE the rule here.
  *
  * SILENT with a budget of less than four packets fails: a quarter is then no packet,
  * so one silent connection with something charged keeps all others waiting.
@@ -204,7 +201,7 @@ inline check()
 	assert(SUM(charged_by) == used); /* property: budget */
 	assert(SUM(lapsed_by) == lapsed_used); /* property: budget */
 	assert(SUM(owed_by) == used + lapsed_used); /* property: budget */
-#if defined(SENDS) && !defined(KNOWN_LOST_WAKEUP)
+#ifdef SENDS
 	assert(!c[1].wait || posted <= aside) /* property: wake */
 #endif
 }
@@ -224,7 +221,12 @@ inline has_receive(i, q)
 inline unreserve(q)
 {
 	if
-	:: p[q].reserved -> aside--; p[q].reserved = 0
+	:: p[q].reserved ->
+		aside--;
+		p[q].reserved = 0;
+#ifndef BREAK_WAKE /* who waits is looked at only when a receive is posted */
+		grant_wake(CONN(q))
+#endif
 	:: else
 	fi
 }
@@ -235,7 +237,8 @@ inline push_req(q)
 	if
 	:: p[q].got != 0 && p[q].reserved ->
 		assert(posted > 0); /* property: wake */
-		unreserve(q);
+		aside--;
+		p[q].reserved = 0;
 		posted--
 	:: else
 	fi
@@ -245,12 +248,16 @@ inline push_req(q)
 inline push_abort(q)
 {
 	if
-	:: is_send(q) && p[q].rec == LIVE && p[q].placed != 0 -> posted++
+	:: is_send(q) && p[q].rec == LIVE && p[q].placed != 0 ->
+		posted++;
+#ifndef BREAK_WAKE
+		grant_wake(CONN(q))
+#endif
 	:: else
 	fi
 }
 
-inline wake(i)
+inline grant_wake(i)
 {
 	if
 	:: c[i].wait && posted > aside -> c[i].wait = 0; admit_list(i, 1)
@@ -658,9 +665,6 @@ end:	do
 			fi
 		:: else
 		fi;
-#ifdef WAKE
-		wake(CONN(q));
-#endif
 		admit_run() } }
 	/* a grant gets its PSN; the first copy is lost, or not; and again */
 	:: atomic { P.out && P.rec == LIVE ->
@@ -708,7 +712,7 @@ end:	do
 	:: atomic { !calm && posts < SENDS && q == 2 -> d_step {
 		posts++;
 		posted++;
-		wake(1);
+		grant_wake(1);
 		admit_run() } }
 #endif
 	od

@@ -392,6 +392,21 @@ next_time(void)
 	return next > w.now ? next : w.now + 500;
 }
 
+/* Nobody waits for a receive that is there. */
+static void
+check_receives(uint32_t side)
+{
+	struct model_host *mh = &w.mh[side];
+	uint32_t i;
+
+	for (i = 0; i < mh->nb_conns; i++) {
+		const struct model_dir *d = mh->in[i];
+
+		if (w.h[side].tl->conns[mh->slot[i]].grant_wait)
+			PROP_CHECK(d->nb_recvs <= d->nb_set_aside);
+	}
+}
+
 static void
 step(void)
 {
@@ -402,6 +417,7 @@ step(void)
 	for (i = 0; i < 2; i++) {
 		PROP_CHECK(tl_host_tick(&w.h[i], w.now));
 		san_tl_check(w.h[i].tl);
+		check_receives(i);
 	}
 	programs();
 	for (i = 0; i < 2; i++) {

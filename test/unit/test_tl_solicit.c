@@ -294,9 +294,68 @@ san_tl_grant_one__reserves_first(void **state)
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
 
+/* One receive and two sends: the second waits, and may have it when the first is over. */
+static void
+one_waits(void)
+{
+	pair.f[1].nb_recvs = 1;
+	assert_int_equal(SLCTD(0, SAN_KIND_SEND, 60000), 0);
+	assert_int_equal(SLCTD(1, SAN_KIND_SEND, 100), 0);
+	pair_xfer(0);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
+	assert_true(pair_tc(1)->grant_wait);
+}
+
+static void
+second_is_sent(uint8_t first)
+{
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].status[0], first);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
+	assert_int_equal(pair.f[1].nb_recvs, 0);
+}
+
+static void
+san_tl_unreserve__given_up_before_data(void **state)
+{
+	(void)state;
+	one_waits();
+	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	second_is_sent(SAN_ST_ABORTED);
+}
+
+static void
+san_tl_push_undo__given_up_with_data(void **state)
+{
+	(void)state;
+	one_waits();
+	pair_xfer(1);
+	pair_tx(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE); /* takes the receive */
+	assert_int_equal(pair.f[1].nb_recvs, 0);
+	assert_true(pair_tc(1)->grant_wait);
+	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	second_is_sent(SAN_ST_ABORTED);
+	assert_int_equal(pair.f[1].nb_abort, 1);
+}
+
+static void
+san_tl_push_undo__refused(void **state)
+{
+	(void)state;
+	one_waits();
+	pair_xfer(1);
+	pair.f[1].push_req = SAN_ST_BAD_KEY; /* and what was set aside is given back */
+	pair_tx(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_ABORTED);
+	pair.f[1].push_req = SAN_ST_OK;
+	second_is_sent(SAN_ST_BAD_KEY);
+}
+
 /* Design, rules 4 and 5: after the initiator's RNR time a grant with a status, reliably. */
 static void
-san_tl_grant_wait_end__refused_in_the_end(void **state)
+san_tl_grant_timer__refused_in_the_end(void **state)
 {
 	uint64_t start = pair.now;
 
@@ -357,7 +416,10 @@ main(void)
 		U(san_tl_next_grant__lost_once, setup_steps),
 		U(solicited_data__not_granted, setup_steps),
 		T(san_tl_grant_one__reserves_first),
-		T(san_tl_grant_wait_end__refused_in_the_end),
+		T(san_tl_unreserve__given_up_before_data),
+		T(san_tl_push_undo__given_up_with_data),
+		T(san_tl_push_undo__refused),
+		T(san_tl_grant_timer__refused_in_the_end),
 		T(san_tl_ssn_valid__each_once),
 	};
 
