@@ -274,7 +274,8 @@ is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struc
 	if (!c->is_agreed)
 		return false;
 	return san_pdl_tx_is_outstanding(pc, SAN_WIN_REQ, s->msg->data_psn) ||
-		san_pdl_tx_is_outstanding(pc, SAN_WIN_DATA, s->msg->data_psn);
+		san_pdl_tx_is_outstanding(pc, SAN_WIN_DATA, s->msg->data_psn) ||
+		san_pdl_probe_is_outstanding(pc, s->msg->data_psn);
 }
 
 static enum san_drop

@@ -13,6 +13,7 @@
 #include "engine_priv.h"
 
 #define BELL_BURST       32
+#define SPEED_EVERY_NS   (1 * SAN_NS_PER_S)
 #define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* asking may be a system call */
 #define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* longer than a peer's process is descheduled */
 
@@ -291,6 +292,18 @@ san_engine_event(struct san_engine *e, struct san_core_event *ev)
 
 /* ---- the loop ---- */
 
+/* A port that still negotiates with its switch when the engine starts has no speed yet. */
+static void
+ask_speed(struct san_engine *e)
+{
+	struct san_pdl_conf *pdl = &san_core_pdl(e->core)->conf;
+
+	if (likely(pdl->link_mbps != 0) || e->now_ns - e->speed_ns < SPEED_EVERY_NS)
+		return;
+	e->speed_ns = e->now_ns;
+	pdl->link_mbps = san_engine_port_mbps(e);
+}
+
 uint32_t
 san_engine_loop_once(struct san_engine *e)
 {
@@ -302,6 +315,7 @@ san_engine_loop_once(struct san_engine *e)
 	work += do_bells(e);
 	if (unlikely(atomic_load_explicit(&e->gone, memory_order_relaxed)))
 		return work;
+	ask_speed(e);
 	e->may_burst = may_burst(e);
 	work += rx(e);
 	san_core_tick(e->core, e->now_ns);

@@ -76,6 +76,7 @@ struct san_engine {
 	uint64_t rx_ns;      /* when the port was looked at last */
 	uint64_t backlog_ns; /**< when it last moved */
 	uint64_t link_ns;    /**< when the link was last asked for */
+	uint64_t speed_ns;   /**< when its speed was, while it had none */
 	struct san_engine_stats stats;
 	uint64_t drops[SAN_DROP_MAX];
 	struct san_engine_gate gate;

@@ -407,6 +407,8 @@ void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win 
 		      uint64_t delay_ns, uint64_t now_ns);
 /** True while *psn* is assigned and not acknowledged in *win*. */
 bool san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn);
+/** True if a PROBE that carried *psn* is not answered yet: it takes no PSN of its own. */
+bool san_pdl_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn);
 /**
  * The connection's timer fired: coalescing, holes, tail-loss probe, timeouts,
  * pacing. May set c->failed. The caller re-arms with san_pdl_conn_arm().

@@ -498,3 +498,9 @@ san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32
 	return san_seq_ge(psn, w->base) && san_seq_lt(psn, w->next) &&
 		!san_bitmap_test(&c->txb->acked[win], psn);
 }
+
+bool
+san_pdl_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn)
+{
+	return c->nb_probes != 0 && psn == c->tx[SAN_WIN_DATA].next;
+}

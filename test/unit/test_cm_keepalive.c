@@ -115,7 +115,7 @@ probe__some_lost(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
 }
 
-/* The peer restarted: it does not know our PROBE, and that counts as no answer. */
+/* The peer restarted: it does not know our first PROBE, and says so. */
 static void
 probe__peer_restarted(void **state)
 {
@@ -126,8 +126,10 @@ probe__peer_restarted(void **state)
 	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
 	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
 	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
-	cm_net_run(&net, 8 * INTERVAL);
+	cm_net_run(&net, 3 * INTERVAL / 2);
+	assert_int_equal(nb_probes[0], 1);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].reason, SAN_CM_R_STALE);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 }
 
