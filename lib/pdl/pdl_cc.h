@@ -43,7 +43,7 @@ struct san_pdl_cc {
 	uint32_t nb_cuts;
 	uint64_t last_cut_ns;
 	uint64_t host_cut_ns;
-	uint64_t priv[5]; /**< the algorithm's own */
+	uint64_t priv[6]; /**< the algorithm's own */
 };
 
 struct san_pdl_cc_ops {

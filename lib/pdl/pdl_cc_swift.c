@@ -5,7 +5,9 @@
  *
  * Below the target delay the window grows by one packet per round trip; above,
  * it shrinks in proportion to the excess, at most to half, at most once per
- * round trip. Below one packet it is paced (pdl_sched.c).
+ * round trip. Below one packet it is paced (pdl_sched.c). Until something first
+ * hints at a limit it doubles per round trip: on a long path one packet at a time
+ * would take seconds.
  *
  * Delay is filtered first: per round trip the smallest sample, and of the last
  * three round trips the smallest of those. A virtual machine that stalls makes
@@ -37,6 +39,7 @@
 #define MIN_1     priv[2] /* of the last one */
 #define MIN_2     priv[3] /* of the one before */
 #define LOSS      priv[4] /* share of packets lost lately, Q16 */
+#define LIMITED   priv[5] /* there was delay, loss or a mark: not 0 any more */
 
 #define BETA       52429u           /* 0.8 in Q16: cut per relative excess */
 #define KEEP_HALF  32768u           /* 0.5: the deepest cut */
@@ -129,7 +132,7 @@ grow(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint32_t nb_acke
 {
 	uint64_t add = (uint64_t)nb_acked * SAN_CC_ONE;
 
-	if (cc->window >= SAN_CC_ONE)
+	if (cc->window >= SAN_CC_ONE && cc->LIMITED)
 		add = add * SAN_CC_ONE / cc->window;
 	cc->window = (uint32_t)RTE_MIN(cc->window + add, (uint64_t)conf->window_max);
 }
@@ -156,6 +159,8 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	loss_add(cc, s);
 	if (s->delay_ns != 0)
 		filter_add(cc, s);
+	/* one late sample is enough for that: it cuts nothing */
+	cc->LIMITED |= s->delay_ns > target || s->nb_lost != 0 || s->nb_ce != 0;
 	delay = filtered(cc);
 	if (s->delay_ns != 0)
 		set_level(cc, delay, target);
@@ -174,6 +179,7 @@ swift_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_
 {
 	bool late = filtered(cc) > target_of(cc, conf);
 
+	cc->LIMITED = true;
 	if (!san_pdl_cc_may_cut(cc, rtt_ns, now_ns))
 		return;
 	if (late)
@@ -191,12 +197,14 @@ swift_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint
 	 */
 	san_pdl_cc_cut(cc, conf, KEEP_HALF, SAN_CC_ONE, now_ns);
 	cc->level = RTE_MAX(cc->level, (uint32_t)LEVEL_MAX / 2);
+	cc->LIMITED = true;
 }
 
 static void
 swift_on_cnp(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
 	     uint64_t now_ns)
 {
+	cc->LIMITED = true;
 	if (san_pdl_cc_may_cut(cc, rtt_ns, now_ns))
 		san_pdl_cc_cut(cc, conf, KEEP_LOSS, 0, now_ns);
 }

@@ -61,6 +61,50 @@ san_pdl_cc_find__all(void **state)
 
 /* ---- swift ---- */
 
+/* Nothing hints at a limit: twice as much per round trip, as long as it is used. */
+static void
+swift__doubles_at_first(void **state)
+{
+	int i;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	for (i = 1; i <= 3; i++) {
+		round_trip(TARGET / 2, 1);
+		assert_int_equal(cc.window, PKT(32) << i);
+	}
+	round_trip(TARGET / 2, 1);
+	assert_int_equal(cc.window, conf.window_max);
+}
+
+/* One late sample, one loss, one mark, a CNP, a timeout: whatever it was, no more of that. */
+static void
+swift__doubles_until_first_hint(void **state)
+{
+	uint32_t before;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		start(&san_pdl_cc_swift);
+		round_trip(TARGET / 2, 8);
+		s.delay_ns = i == 0 ? 3 * TARGET : TARGET / 2;
+		s.nb_lost = i == 1;
+		s.nb_ce = i == 2;
+		cc.ops->on_ack(&cc, &conf, &s);
+		s.nb_lost = s.nb_ce = 0;
+		if (i == 3)
+			cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
+		else if (i == 4)
+			cc.ops->on_timeout(&cc, &conf, s.now_ns);
+		else if (i == 5)
+			cc.ops->on_cnp(&cc, &conf, RTT, s.now_ns);
+		before = cc.window;
+		round_trip(TARGET / 2, 8);
+		assert_in_range(cc.window, before, before + PKT(2));
+	}
+}
+
 /* Additive increase: about one packet per round trip, and only when it is used. */
 static void
 swift__grows_below_target(void **state)
@@ -69,6 +113,9 @@ swift__grows_below_target(void **state)
 
 	(void)state;
 	start(&san_pdl_cc_swift);
+	s.now_ns += RTT;
+	s.delay_ns = 3 * TARGET; /* no more doubling */
+	cc.ops->on_ack(&cc, &conf, &s);
 	for (i = 0; i < 20; i++)
 		round_trip(TARGET / 2, 8);
 	assert_in_range(cc.window, PKT(32 + 17), PKT(32 + 21));
@@ -529,6 +576,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_pdl_cc_find__all),
+		cmocka_unit_test(swift__doubles_at_first),
+		cmocka_unit_test(swift__doubles_until_first_hint),
 		cmocka_unit_test(swift__grows_below_target),
 		cmocka_unit_test(swift__rt9),
 		cmocka_unit_test(swift__late_sample_or_stall_does_not_cut),
