@@ -28,6 +28,7 @@ class Run:
     seed: int = 1
     series: bool = False    # is its time series needed?
     cost: float = 1         # seconds, roughly: the longest begin first
+    alone: bool = False     # nothing else runs: its CPU time is a figure
 
 
 @dataclasses.dataclass
@@ -76,6 +77,9 @@ class Got:
 
     def most(self, variant, x, key, scale=1):
         return self._over(max, variant, x, key, scale)
+
+    def median(self, variant, x, key, scale=1):
+        return self._over(statistics.median, variant, x, key, scale)
 
     def total(self, variant, x, key):
         return self._over(sum, variant, x, key, 1)
@@ -664,4 +668,48 @@ class Slow(Experiment):
                                     xrange='70:150000', xtics=self.RATES)], width=720)]
 
 
-ALL = {e.name: e for e in (Loss(), Reorder(), Incast(), Vwin(), Cc(), Path(), Hol(), Slow())}
+# ---- and the simulator itself ----
+
+class Speed(Experiment):
+    name = 'speed'
+    x = 'hosts'
+    SCENARIOS = {
+        'a full link (loss)': (2, 'loss', {}),
+        '16 pairs, one trunk (cc)': (32, 'cc', {'topology.hosts': 32, 'load.connections': 16}),
+        'one host to 100 (vwin)': (101, 'vwin', {'load.connections': 1000}),
+    }
+
+    def runs(self):
+        for variant, (hosts, scenario, sets) in self.SCENARIOS.items():
+            for seed in SEEDS:
+                sets = {**sets, 'run.duration': '300 ms'}   # starting up should not count
+                yield Run(self.name, variant, hosts, tuple(f'{k}={v}' for k, v in sets.items()),
+                          (scenario + '.ini',), seed=seed, alone=True)
+
+    def derive(self, run, conf, figures, series):
+        figures['events_per_s'] = figures['events'] / figures['cpu_s']
+
+    def points(self, got):
+        for variant, (hosts, _, _) in self.SCENARIOS.items():
+            if got.values(variant, hosts, 'events'):
+                yield variant, hosts
+
+    def table(self, got):
+        rows = [[v, number(hosts, 4), number(got.median(v, hosts, 'events', 1e-6)),
+                 number(got.median(v, hosts, 'cpu_s')),
+                 number(got.median(v, hosts, 'events_per_s', 1e-6))]
+                for v, hosts in self.points(got)]
+        return table(['scenario', 'hosts', 'packet events, millions', 'CPU, s',
+                      'millions per second'], rows)
+
+    def plots(self, got):
+        return []
+
+    def targets(self, got):
+        rates = [got.median(v, hosts, 'events_per_s', 1e-6) for v, hosts in self.points(got)]
+        return target_if('packet events per second of CPU, the slowest of these, millions',
+                         min(rates, default=None), 1)
+
+
+ALL = {e.name: e for e in (Loss(), Reorder(), Incast(), Vwin(), Cc(), Path(), Hol(), Slow(),
+                           Speed())}

@@ -4,7 +4,7 @@
 
 Runs the experiments of catalog.py, as many simulations at once as there are CPUs, and
 leaves figures, tables and plots in build/experiments. The figures do not depend on the
-machine nor on what else it does. Exit status 1 if a simulation failed or a target
+machine nor on what else it does, but for those of "speed". Exit status 1 if a simulation failed or a target
 is missed. How to read the tables: doc/experiments.md.
 """
 
@@ -12,9 +12,11 @@ import argparse
 import concurrent.futures
 import configparser
 import csv
+import itertools
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
@@ -47,6 +49,12 @@ def quantity(text):
         return float(value) * UNITS.get(unit, 1)
     except ValueError:
         return text
+
+
+def cpu_s():
+    """CPU time of all simulations that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Runner:
@@ -90,7 +98,10 @@ class Runner:
             os.close(handle)
             command += ['--series', path]
         try:
+            before = cpu_s()
             figures = json.loads(self.call(command))
+            if run.alone:
+                figures['cpu_s'] = cpu_s() - before
             if path:
                 with open(path, encoding='utf-8', newline='') as file:
                     series = [{k: int(v) for k, v in line.items()} for line in csv.DictReader(file)]
@@ -109,22 +120,28 @@ def simulate_all(runner, runs):
     """Experiment: its figures; a list of what went wrong. The longest runs begin first."""
     got = {run.experiment: catalog.Got() for run in runs}
     errors = []
+    count = itertools.count(1)
+
+    def keep(run, figures):
+        try:
+            got[run.experiment].add(run, figures())
+        except (RunError, OSError, ValueError, KeyError) as error:
+            errors.append(f'{label(run)}: {error!s}\n  '
+                          + ' '.join(f"'{w}'" if ' ' in w else w for w in runner.command(run)))
+        print(f'{next(count)} of {len(runs)}: {label(run)}', file=sys.stderr, flush=True)
+
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         futures = {pool.submit(runner.simulate, run): run
-                   for run in sorted(runs, key=lambda r: -r.cost)}
+                   for run in sorted(runs, key=lambda r: -r.cost) if not run.alone}
         try:
-            for i, future in enumerate(concurrent.futures.as_completed(futures), 1):
-                run = futures[future]
-                try:
-                    got[run.experiment].add(run, future.result())
-                except (RunError, OSError, ValueError, KeyError) as error:
-                    errors.append(f'{label(run)}: {error!s}\n  '
-                                  + ' '.join(f"'{w}'" if ' ' in w else w
-                                             for w in runner.command(run)))
-                print(f'{i} of {len(runs)}: {label(run)}', file=sys.stderr, flush=True)
+            for future in concurrent.futures.as_completed(futures):
+                keep(futures[future], future.result)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    for run in runs:
+        if run.alone:
+            keep(run, lambda run=run: runner.simulate(run))
     return got, errors
 
 
