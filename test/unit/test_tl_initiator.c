@@ -284,6 +284,30 @@ san_tl_wake__promise_of_one_that_ends(void **state)
 	assert_int_equal(ask(pair.slot[0]), -EAGAIN);
 }
 
+/* Nor does whoever has nothing left to submit, be it promised already or still waiting. */
+static void
+san_tl_unwant__the_next_ones_turn(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+
+	(void)state;
+	begin_waiting();
+	san_tl_unwant(tl, pair.slot[0]); /* it does not wait */
+	assert_int_equal(pair.f[0].nb_room, 0);
+	finish_one(pair.slot[0]);
+	san_tl_unwant(tl, waiting[1]);
+	assert_int_equal(pair.f[0].nb_room, 1);
+	san_tl_unwant(tl, waiting[0]);
+	san_tl_check(tl);
+	assert_int_equal(pair.f[0].nb_room, 2);
+	assert_int_equal(pair.f[0].room_slot, waiting[2]);
+	assert_int_equal(tl->nb_promised, 1);
+	assert_int_equal(ask(waiting[2]), 0);
+	assert_int_equal(ask(waiting[0]), -EAGAIN); /* it waits like any other */
+	finish_one(waiting[2]);
+	assert_int_equal(ask(waiting[0]), 0);
+}
+
 /* PCB-3: no more messages than the limit, whatever the windows allow. */
 static void
 san_tl_tx_next__message_limit(void **state)
@@ -505,6 +529,7 @@ main(void)
 		U(san_tl_wake__longest_waiting_first, setup_few_records),
 		U(san_tl_wake__as_many_as_records, setup_few_records),
 		U(san_tl_wake__promise_of_one_that_ends, setup_few_records),
+		U(san_tl_unwant__the_next_ones_turn, setup_few_records),
 		U(san_tl_tx_next__message_limit, setup_tight),
 		U(san_tl_on_cmpl_in__frees_the_count, setup_tight),
 		T(san_tl_tx_next__rsn_order),
