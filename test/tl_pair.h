@@ -30,6 +30,7 @@ struct tl_fake {
 	uint32_t nb_cmpl;
 	uint64_t cookie[PAIR_LOG];
 	uint8_t status[PAIR_LOG];
+	uint16_t room_slot; /* whom room() named last */
 	uint32_t nb_pull_bytes;
 	uint64_t atomic_result;
 	uint8_t mem[PAIR_MEM];
@@ -207,8 +208,10 @@ pair_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
 static inline void
 pair_room(void *ulp, uint16_t slot)
 {
-	(void)slot;
-	((struct tl_fake *)ulp)->nb_room++;
+	struct tl_fake *f = ulp;
+
+	f->nb_room++;
+	f->room_slot = slot;
 }
 
 static const struct san_tl_ulp_ops pair_ops = {

@@ -385,10 +385,11 @@ conclude(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r, bo
 		san_pdl_rtx_progress(pdl, c, s->now_ns);
 	if (s->nb_acked != 0 || s->delay_ns != 0)
 		s->nb_lost = san_pdl_rtx_holes(pdl, c, s->delay_ns != 0, s->now_ns);
-	s->nb_lost += c->nb_timer_lost;
-	c->nb_timer_lost = 0;
-	if (newest || s->nb_acked != 0)
+	if (newest || s->nb_acked != 0) {
+		s->nb_lost += c->nb_timer_lost;
+		c->nb_timer_lost = 0;
 		feed_cc(pdl, c, s);
+	}
 	if (news != 0 || s->nb_lost != 0 || r[SAN_WIN_DATA].revoked)
 		san_pdl_kick(pdl, c);
 	san_pdl_pcb_return_block(pdl, c);

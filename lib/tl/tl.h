@@ -449,6 +449,8 @@ bool san_tl_is_drained(const struct san_tl *tl, uint16_t slot);
  * -ENOTCONN: not open or draining. Kicks the connection.
  */
 int san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns);
+/** What got -EAGAIN is off, and there is nothing else: the record is for others. */
+void san_tl_unwant(struct san_tl *tl, uint16_t slot);
 /** Packet delivery retired these (any mix of both sides' packets). */
 void san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e, uint32_t n,
 		     uint64_t now_ns);

@@ -66,6 +66,13 @@ want(struct san_tl *tl, struct san_tl_conn *tc, enum san_tl_want why, uint64_t n
 	return -EAGAIN;
 }
 
+void
+san_tl_unwant(struct san_tl *tl, uint16_t slot)
+{
+	unwant(tl, &tl->conns[slot]);
+	san_tl_wake(tl);
+}
+
 static struct san_tl_txn *
 txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 {

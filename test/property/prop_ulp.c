@@ -64,6 +64,13 @@ san_tl_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req
 }
 
 void
+san_tl_unwant(struct san_tl *unused, uint16_t slot)
+{
+	(void)unused;
+	PROP_CHECK(slot < NB_QPS && bound[slot]);
+}
+
+void
 san_tl_on_recv_posted(struct san_tl *unused, uint16_t slot, uint64_t now_ns)
 {
 	(void)unused;

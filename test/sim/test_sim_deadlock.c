@@ -115,6 +115,51 @@ sim_deadlock__minimum_pools(void **state)
 }
 
 static void
+tune_one_record(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->tl.max_txns = 1;
+	conf->ulp.pull_piece = 1000;
+}
+
+/*
+ * A pull in pieces fails while its next piece waits for the only record: nothing is left
+ * that would take it, so it is for the other connection, not for nobody.
+ */
+static void
+sim_deadlock__record_for_a_piece_that_is_off(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	uint32_t qa, qb;
+	struct pair p;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.max_conns = 2;
+	conf.tune = tune_one_record;
+	pair_open(&p, &conf, true, CHUNK);
+	world_param_default(&param);
+	world_connect(p.w, 0, 1, &param, &param, &qa, &qb);
+	world_wr(&wr, SAN_WR_PULL, p.a, 3000, (uint64_t)(uintptr_t)p.b, p.kb + 1, 1, 0);
+	world_post(p.w, p.qa, &wr);
+	world_wr(&wr, SAN_WR_PUSH, p.a, 10, (uint64_t)(uintptr_t)p.b, p.kb, 2, 0);
+	world_post(p.w, qa, &wr);
+	assert_true(world_wait(p.w, qa, false, &wc, SAN_NS_PER_S));
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_true(world_wait(p.w, p.qa, false, &wc, 0));
+	assert_int_not_equal(wc.status, SAN_ST_OK);
+	/* and it may have it again when it has something to do */
+	pair_post(&p, true, SAN_WR_PUSH, 0, 10, 3, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	world_disconnect(p.w, qa, qb);
+	pair_close(&p);
+}
+
+static void
 tune_claims_only(struct san_core_conf *conf, uint32_t node, void *arg)
 {
 	(void)node;
@@ -367,6 +412,7 @@ main(void)
 		cmocka_unit_test(sim_deadlock__window_of_two_both_ways),
 		cmocka_unit_test(sim_deadlock__mixes_on_a_bad_link),
 		cmocka_unit_test(sim_deadlock__minimum_pools),
+		cmocka_unit_test(sim_deadlock__record_for_a_piece_that_is_off),
 		cmocka_unit_test(sim_deadlock__pushes_behind_pulls_both_ways),
 		cmocka_unit_test(sim_deadlock__opens_when_records_are_scarce),
 		cmocka_unit_test(sim_deadlock__no_receive_until_own_push_done),

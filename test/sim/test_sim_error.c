@@ -464,6 +464,80 @@ sim_error__disconnect_drains(void **state)
 	pair_close(&p);
 }
 
+#define DRAIN (20 * SAN_NS_PER_MS)
+
+static void
+tune_drain(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->cm.drain_ns = DRAIN;
+}
+
+/* The records that the first node has for the work of its peer. */
+static uint32_t
+nb_of_peer(struct pair *p)
+{
+	const struct san_tl *tl = san_core_tl(p->w->node[0].core);
+
+	return tl->conf.max_rxns - tl->nb_free_rxns;
+}
+
+/*
+ * Rule 17: a peer that always has a pull outstanding, and gets on with it, keeps nobody
+ * for ever. Own work is waited for, and from its end on the limit counts.
+ */
+static void
+sim_error__drain_ends_while_the_peer_asks_on(void **state)
+{
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	uint64_t own_ns = 0, start, nb_pulled = 0;
+	struct pair p;
+	uint32_t k;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.link.mbps = 1000;
+	conf.tune = tune_drain;
+	pair_open(&p, &conf, true, LEN);
+	p.w->check = false;      /* it polls as it drains: too many steps */
+	for (k = 0; k < 60; k++) /* that takes longer than the limit */
+		pair_post(&p, true, SAN_WR_PUSH, 0, 50000, k, 0);
+	for (k = 0; k < 8; k++)
+		pair_post(&p, false, SAN_WR_PULL, 0, 50000, k, 0);
+	while (nb_of_peer(&p) == 0)
+		world_step(p.w);
+	assert_int_equal(san_core_disconnect(p.w->node[0].core, p.w->qp[p.qa].qp, false,
+					     p.w->now_ns),
+			 0);
+	start = p.w->now_ns;
+	for (k = 0; !p.w->qp[p.qa].disconnected;) {
+		assert_true(p.w->now_ns < start + 10 * DRAIN);
+		/* it never goes idle: else the drain would end by that */
+		assert_true(p.w->qp[p.qb].disconnected || nb_of_peer(&p) != 0 ||
+			    pair_conn(&p, true) == NULL);
+		world_step(p.w);
+		while (san_ulp_cq_poll(p.w->qp[p.qb].send_cq, &wc, 1) == 1) {
+			nb_pulled += wc.status == SAN_ST_OK;
+			if (wc.status == SAN_ST_OK)
+				pair_post(&p, false, SAN_WR_PULL, 0, 50000, wc.wr_id, 0);
+		}
+		while (san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1) == 1) {
+			assert_int_equal(wc.status, SAN_ST_OK);
+			own_ns = p.w->now_ns;
+			k++;
+		}
+	}
+	assert_int_equal(k, 60);
+	assert_true(own_ns > start + DRAIN);
+	assert_in_range(p.w->now_ns - own_ns, DRAIN, DRAIN + DRAIN / 4);
+	assert_true(nb_pulled > 60);
+	world_run_for(p.w, SAN_NS_PER_S);
+	assert_true(p.w->qp[p.qb].disconnected);
+	pair_close(&p);
+}
+
 /* A queue pair serves again after its connection has ended: what is posted early waits. */
 static void
 sim_error__queue_pair_used_again(void **state)
@@ -537,6 +611,7 @@ main(void)
 		cmocka_unit_test(sim_error__partition),
 		cmocka_unit_test(sim_error__forged_packets),
 		cmocka_unit_test(sim_error__disconnect_drains),
+		cmocka_unit_test(sim_error__drain_ends_while_the_peer_asks_on),
 		cmocka_unit_test(sim_error__queue_pair_used_again),
 		cmocka_unit_test(sim_error__ended_before_it_opened),
 	};

@@ -600,6 +600,45 @@ san_pdl_ack_apply__first_window(void **state)
 	assert_int_equal(pair.c[0]->pcb.first_win, 2);
 }
 
+/* An ACK whose echo says: so long on the way, and so long with the peer before that. */
+static void
+echo(uint32_t serial, uint64_t delay_ns, uint64_t hold_ns)
+{
+	struct pair_pkt a = blank_ack(serial);
+
+	pair.now += SAN_NS_PER_MS;
+	a.ack.echo_tx = (uint32_t)(pair.now - delay_ns - hold_ns);
+	a.ack.echo_rx = 5000;
+	a.p.tx_time = (uint32_t)(5000 + hold_ns);
+	hear(&a);
+}
+
+/* What the path takes is known from samples in which nobody was held up (RT-25). */
+static void
+san_pdl_ack_apply__base_by_prompt_samples(void **state)
+{
+	const uint64_t most = 2 * pair.pdl[0]->conf.ack_delay_ns;
+	const struct san_pdl_rtt *r = &pair.c[0]->rtt;
+
+	(void)state;
+	san_pdl_conn_path(pair.pdl[0], pair.c[0], 600 * SAN_NS_PER_US);
+	echo(1, 590000, most - 1);
+	assert_true(r->base_ns == 590000);
+	/* the peer took its time: what is left may be anything */
+	echo(2, 1000, most);
+	echo(3, 1000, 2 * SAN_NS_PER_MS);
+	assert_true(r->base_ns == 590000);
+	/* we did: taking the gap away leaves anything, too */
+	pair.pdl[0]->rx_gap_ns = most + 1;
+	echo(4, 100000, 0);
+	pair.pdl[0]->rx_gap_ns = 2 * SAN_NS_PER_MS;
+	echo(5, 580000, 0);
+	assert_true(r->base_ns == 590000);
+	pair.pdl[0]->rx_gap_ns = most;
+	echo(6, 580000, 0);
+	assert_true(r->base_ns == 580000);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -629,6 +668,7 @@ main(void)
 		T(san_pdl_ack_apply__hint_of_the_newest_only),
 		T(san_pdl_ack_apply__serial_wraps),
 		T(san_pdl_ack_apply__first_window),
+		T(san_pdl_ack_apply__base_by_prompt_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,6 +248,40 @@ san_pdl_conn_open__takes_the_peers_terms(void **state)
 	san_pdl_destroy(pdl);
 }
 
+/* RT-28: connections of two hosts begin spread over the ports, not all on one path. */
+static void
+san_pdl_conn_open__begins_on_different_ports(void **state)
+{
+	struct san_pdl_peer peer = {
+		.mtu = 1000, .nb_ports = 4, .ports = {600, 601, 602, 603}};
+	struct san_pdl_conn *c;
+	uint32_t nb[4] = {0};
+	int i;
+
+	(void)state;
+	create(14, 0);
+	for (i = 0; i < 12; i++) {
+		assert_int_equal(san_pdl_conn_add(pdl, 0, &c), 0);
+		san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
+		assert_in_range(c->path.src_port, 600, 603);
+		assert_true(c->ports[c->port_idx] == c->path.src_port); /* the next is another */
+		nb[c->path.src_port - 600]++;
+	}
+	for (i = 0; i < 4; i++)
+		assert_int_equal(nb[i], 3);
+	peer.nb_ports = 1;
+	assert_int_equal(san_pdl_conn_add(pdl, 0, &c), 0);
+	san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
+	assert_int_equal(c->path.src_port, 600);
+	peer.nb_ports = 0; /* it names none: the port that the handshake used stays */
+	assert_int_equal(san_pdl_conn_add(pdl, 0, &c), 0);
+	c->path.src_port = 777;
+	san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
+	assert_int_equal(c->path.src_port, 777);
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
 /* RT-24: whatever it had goes back, in whatever state it is. */
 static void
 san_pdl_conn_del__releases_everything(void **state)
@@ -342,6 +376,7 @@ main(void)
 		cmocka_unit_test(san_pdl_conn_add__tags),
 		cmocka_unit_test(san_pdl_conn_add__first_psn),
 		cmocka_unit_test(san_pdl_conn_open__takes_the_peers_terms),
+		cmocka_unit_test(san_pdl_conn_open__begins_on_different_ports),
 		cmocka_unit_test(san_pdl_conn_del__releases_everything),
 		cmocka_unit_test(san_pdl_conn_find__only_this_incarnation),
 		cmocka_unit_test(san_pdl_conn_arm__earliest),

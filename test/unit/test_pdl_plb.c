@@ -174,6 +174,44 @@ san_pdl_plb_timeout__black_hole(void **state)
 	assert_in_range(sent, 2, 6); /* tail-loss probes come before */
 }
 
+/* A packet is lost again and again, but ACKs come: the path is not dead. Then they do not. */
+static void
+san_pdl_plb_timeout__not_while_heard(void **state)
+{
+	struct pair_pkt k;
+
+	(void)state;
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	while (c->nb_rto < 3) {
+		pair_pass(&pair, 100000);
+		pair_again(&pair, 0, &k);
+		san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+		assert_true(pair_report(&pair, 1));
+	}
+	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
+	while (c->nb_rto < 4) {
+		assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
+		pair_pass(&pair, 100000);
+		pair_again(&pair, 0, &k);
+	}
+	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 1);
+}
+
+/* Exactly an RTO of silence. */
+static void
+san_pdl_plb_timeout__silence_of_an_rto(void **state)
+{
+	(void)state;
+	c->last_ack_ns = pair.now;
+	san_pdl_plb_timeout(pair.pdl[0], c, pair.now + c->rtt.rto_ns - 1);
+	assert_int_equal(c->path.src_port, 50001);
+	san_pdl_plb_timeout(pair.pdl[0], c, pair.now + c->rtt.rto_ns);
+	assert_int_equal(c->path.src_port, 50002);
+	pair.pdl[0]->conf.plb_bad_rtts = 0;
+	san_pdl_plb_timeout(pair.pdl[0], c, pair.now + c->rtt.rto_ns);
+	assert_int_equal(c->path.src_port, 50002);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -187,6 +225,8 @@ main(void)
 		T(san_pdl_plb_sample__marks_are_bad),
 		T(san_pdl_plb_sample__off_or_nowhere_to_go),
 		T(san_pdl_plb_timeout__black_hole),
+		T(san_pdl_plb_timeout__not_while_heard),
+		T(san_pdl_plb_timeout__silence_of_an_rto),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

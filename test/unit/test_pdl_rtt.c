@@ -54,6 +54,62 @@ san_pdl_rtt_sample__smooths(void **state)
 	assert_true(r.rto_ns == conf->rto_max_ns);
 }
 
+/* RT-7: the least timeout, or what varies if that is more, comes on top of the round trip. */
+static void
+san_pdl_rtt_sample__rto_is_on_top(void **state)
+{
+	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
+	static const uint32_t ms[] = {1, 4, 30};
+	struct san_pdl_rtt r;
+	uint32_t i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(ms); i++) {
+		san_pdl_rtt_init(&r, conf);
+		san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
+		assert_true(r.rto_ns == r.srtt_ns + RTE_MAX(4 * r.var_ns, conf->rto_min_ns));
+		for (k = 0; k < 200; k++)
+			san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
+		assert_true(4 * r.var_ns < conf->rto_min_ns / 100);
+		assert_true(r.rto_ns == r.srtt_ns + conf->rto_min_ns);
+	}
+	san_pdl_rtt_sample(&r, conf, 40 * SAN_NS_PER_MS, 0);
+	assert_true(4 * r.var_ns > 5 * conf->rto_min_ns);
+	assert_true(r.rto_ns == r.srtt_ns + 4 * r.var_ns);
+}
+
+/* A packet that is acknowledged *rtt_ns* later. */
+static void
+exchange(uint64_t rtt_ns)
+{
+	struct pair_pkt k, ack;
+
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	pair_pass(&pair, rtt_ns / 2);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack));
+	pair_pass(&pair, rtt_ns - rtt_ns / 2);
+	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
+	pair.pdl[0]->nb_acked = 0;
+}
+
+/* RT-7: 4 ms for ever, and now and then half a millisecond more: that is no loss. */
+static void
+san_pdl_rtt_sample__steady_long_path(void **state)
+{
+	const struct san_pdl_conn *c = pair.c[0];
+	uint32_t i;
+
+	(void)state;
+	san_pdl_conn_path(pair.pdl[0], pair.c[0], 4 * SAN_NS_PER_MS);
+	for (i = 0; i < 400; i++) {
+		exchange(4 * SAN_NS_PER_MS + (i % 25 == 24 ? SAN_NS_PER_MS / 2 : 0));
+		assert_int_equal(c->nb_rto, 0);
+	}
+	assert_int_equal(c->nb_rtx, 0);
+}
+
 /* RT-9: congestion raises the RTO, at its floor too; relief lowers it again. */
 static void
 san_pdl_rtt_sample__level_raises_rto(void **state)
@@ -343,6 +399,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_rtt_sample__smooths),
+		T(san_pdl_rtt_sample__rto_is_on_top),
+		T(san_pdl_rtt_sample__steady_long_path),
 		T(san_pdl_rtt_sample__level_raises_rto),
 		T(san_pdl_rtt_timeout__backoff_and_jitter),
 		T(san_pdl_rtt_timeout__fixed),

@@ -297,6 +297,64 @@ san_pdl_rtx_holes__not_for_ever(void **state)
 	assert_int_equal(pair.c[0]->nb_rto, 1);
 }
 
+/* What congestion control hears. */
+static uint32_t nb_told, nb_losses;
+
+static void
+spy_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
+	   const struct san_pdl_cc_sample *s)
+{
+	(void)cc;
+	(void)conf;
+	nb_told += s->nb_lost;
+}
+
+static void
+spy_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
+	    uint64_t now_ns)
+{
+	(void)cc;
+	(void)conf;
+	(void)rtt_ns;
+	(void)now_ns;
+	nb_losses++;
+}
+
+static const struct san_pdl_cc_ops spy = {.on_ack = spy_on_ack, .on_loss = spy_on_loss};
+
+/* No ACK says so when a hole got old enough: the next one tells of the loss, once (RT-9). */
+static void
+san_pdl_on_timer__holes_are_losses(void **state)
+{
+	struct pair_pkt d[6], old;
+	int i;
+
+	(void)state;
+	nb_told = nb_losses = 0;
+	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &old));
+	exchange(100 * SAN_NS_PER_US);
+	pair.c[0]->cc.ops = &spy;
+	for (i = 0; i < 6; i++)
+		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	pair_pass(&pair, 50 * SAN_NS_PER_US);
+	for (i = 2; i < 5; i++)
+		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
+	report();
+	assert_int_equal(pair.c[0]->nb_early, 0);
+	pair_pass(&pair, 180 * SAN_NS_PER_US);
+	assert_int_equal(pair.c[0]->nb_early, 2);
+	assert_int_equal(nb_told + nb_losses, 0);
+	pair_recv(&pair, 0, &old, SAN_RX_ACKED); /* overtaken, it has no news: nobody is told */
+	assert_int_equal(nb_told + nb_losses, 0);
+	report();
+	assert_int_equal(nb_told, 2);
+	assert_int_equal(nb_losses, 1);
+	report();
+	assert_int_equal(nb_told, 2);
+	assert_int_equal(nb_losses, 1);
+	pair.c[0]->cc.ops = &san_pdl_cc_fixed;
+}
+
 /* All of a tail is lost: one probe, and its ACK shows the rest, before any timeout. */
 static void
 san_pdl_on_timer__tail_loss_probe(void **state)
@@ -649,6 +707,7 @@ main(void)
 		T(san_pdl_rtx_holes__distance_and_rtt),
 		T(san_pdl_rtx_holes__too_near),
 		T(san_pdl_rtx_holes__not_for_ever),
+		T(san_pdl_on_timer__holes_are_losses),
 		T(san_pdl_on_timer__tail_loss_probe),
 		T(san_pdl_on_timer__tail_probes_get_lost),
 		T(san_pdl_rtx_progress__resets_tail_probes),

@@ -5,7 +5,7 @@
 /**
  * @file
  * An upper layer over a transaction sublayer that only takes notes: what was
- * submitted, and how much it still takes. Defining the two functions of tl that
+ * submitted, and how much it still takes. Defining the functions of tl that
  * ulp calls keeps the real one out of the program.
  */
 
@@ -32,6 +32,7 @@ static struct {
 	uint32_t room;       /**< submits that still succeed */
 	uint32_t nb_refused; /**< those that did not */
 	uint32_t nb_recv_posted;
+	uint32_t nb_unwanted;
 	bool room_inside; /**< call room() from within the submit that refuses */
 	struct san_ulp *ulp;
 } fake;
@@ -55,6 +56,14 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	t->slot = slot;
 	fake.nb_txns++;
 	return 0;
+}
+
+void
+san_tl_unwant(struct san_tl *tl, uint16_t slot)
+{
+	(void)tl;
+	assert_int_equal(slot, SLOT);
+	fake.nb_unwanted++;
 }
 
 void

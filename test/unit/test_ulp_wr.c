@@ -349,6 +349,31 @@ san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_RIGHTS);
 	fake_cmpl(2, SAN_ST_OK);
 	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
+	assert_int_equal(fake.nb_unwanted, 0);
+}
+
+/* Nothing is behind it: tl hears that the piece which waits is off. What comes later goes. */
+static void
+san_ulp_wr_cmpl__error_of_the_last_that_waits(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[5000];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+	struct san_ulp_wr next = test_wr(SAN_WR_SEND, 6, SAN_WR_SIGNALED);
+
+	fake.room = 2;
+	post(t, &wr);
+	fake_cmpl(0, SAN_ST_OK);
+	assert_int_equal(fake.nb_unwanted, 0);
+	fake_cmpl(1, SAN_ST_RIGHTS);
+	assert_int_equal(fake.nb_unwanted, 1);
+	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_RIGHTS);
+	fake.room = 1;
+	post(t, &next); /* nobody calls room() for that */
+	assert_int_equal(fake.nb_txns, 3);
+	fake_cmpl(2, SAN_ST_RIGHTS); /* whole, and nothing waits */
+	assert_int_equal(fake.nb_unwanted, 1);
+	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
 }
 
 static void
@@ -541,6 +566,7 @@ main(void)
 		TEST(san_ulp_wr_place__atomic_result),
 		TEST(san_ulp_wr_cmpl__first_error_of_the_pieces),
 		TEST(san_ulp_wr_cmpl__error_ends_a_pull_in_pieces),
+		TEST(san_ulp_wr_cmpl__error_of_the_last_that_waits),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);
