@@ -248,7 +248,11 @@ struct san_tl_ulp_ops {
 	/** Place pull data or an atomic's old value (8 bytes, big-endian: as it came). */
 	uint8_t (*pull_place)(void *ulp, const struct san_tl_txn *t, uint32_t offset,
 			      struct rte_mbuf *m, uint16_t off, uint16_t len);
-	/** pushCmpl and its kin: exactly one per submitted request, in RSN order if ordered. */
+	/**
+	 * pushCmpl and its kin: exactly one per submitted request, in RSN order if ordered.
+	 * Neither from here nor from room() may anything be submitted: it would go before
+	 * those that wait for what is just coming back.
+	 */
 	void (*cmpl)(void *ulp, const struct san_tl_txn *t, uint8_t status);
 	/** A submit that got -EAGAIN may succeed now. */
 	void (*room)(void *ulp, uint16_t slot);
