@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tshark watching, and what its captures must show."""
 
+import contextlib
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
-from e2e import SOURCE, Failed, check
+from e2e import SOURCE, Failed, check, skip
 
 LUA = os.path.join(SOURCE, 'usertools/sanstack.lua')
 CHECK_ICRC = os.path.join(SOURCE, 'usertools/check-icrc.py')
@@ -18,6 +20,16 @@ TSHARK = ['tshark', '-o', 'udp.ignore_ipv6_zero_checksum:TRUE', '-X', f'lua_scri
 PUSH_SLCTD_REQ, PULL_REQ, ATOMIC_REQ, PUSH_GRNT = 0xC0, 0xC1, 0xC2, 0xC3
 PUSH_SLCTD_DATA, PUSH_UNSLCTD_DATA, PULL_DATA = 0xC4, 0xC5, 0xC6
 ACK, NACK, RESYNC, CM, PROBE = 0xC7, 0xC8, 0xC9, 0xCA, 0xCB
+
+
+@contextlib.contextmanager
+def bare_tshark():
+    """A folder to work in, and tshark as it comes: nobody's configuration, no plugins."""
+    if shutil.which('tshark') is None:
+        skip('tshark is not installed')
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(HOME=folder, XDG_CONFIG_HOME=folder, LC_ALL='C.UTF-8')
+        yield folder
 
 
 class Watch:

@@ -8,18 +8,14 @@ independently of it, by hand, per type. (RT-3, RT-24, RT-29, RT-31, PCB-5)
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
-SOURCE = os.environ.get("SAN_SOURCE_DIR") or os.path.dirname(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("SAN_BUILD_DIR", os.path.join(SOURCE, "build"))
+from capture import CHECK_ICRC, LUA, bare_tshark
+from e2e import BUILD
+
 WIRE_PCAP = os.path.join(BUILD, "test/e2e/wire_pcap")
-LUA = os.path.join(SOURCE, "usertools/sanstack.lua")
-CHECK_ICRC = os.path.join(SOURCE, "usertools/check-icrc.py")
 
 PCAP_HEADER = 24
 RECORD_HEADER = 16
@@ -290,13 +286,7 @@ def check_icrc(capture, listing, folder):
 
 
 def main():
-    if shutil.which("tshark") is None:
-        print("SKIP: tshark is not installed")
-        return 77
-    with tempfile.TemporaryDirectory() as folder:
-        # no personal configuration or plugins
-        os.environ["HOME"] = folder
-        os.environ["XDG_CONFIG_HOME"] = folder
+    with bare_tshark() as folder:
         capture = os.path.join(folder, "all.pcap")
         done = subprocess.run([WIRE_PCAP, capture], capture_output=True, text=True, check=False)
         if done.returncode != 0:

@@ -7,15 +7,13 @@ sim_pcapng writes it; what its packets are is written down here once more.
 
 import logging
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 
+from capture import bare_tshark
+from e2e import BUILD
 from scapy.utils import RawPcapNgReader
 
-BUILD = os.environ.get("SAN_BUILD_DIR") or os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "../../build")
 SIM_PCAPNG = os.path.join(BUILD, "test/e2e/sim_pcapng")
 
 H0, LEAF1 = ("0", "h0"), ("1", "leaf1 port 3")
@@ -69,14 +67,7 @@ def check_bytes(path):
 
 
 def main():
-    if shutil.which("tshark") is None:
-        print("SKIP: tshark is not installed")
-        return 77
-    with tempfile.TemporaryDirectory() as folder:
-        # no personal configuration or plugins
-        os.environ["HOME"] = folder
-        os.environ["XDG_CONFIG_HOME"] = folder
-        os.environ["LC_ALL"] = "C.UTF-8"
+    with bare_tshark() as folder:
         path, again = os.path.join(folder, "a.pcapng"), os.path.join(folder, "b.pcapng")
         run(SIM_PCAPNG, path)
         check_fields(path)
