@@ -31,6 +31,7 @@
 
 struct sim_world;
 struct sim_load;
+struct sim_side;
 struct sim_checks;
 
 enum sim_event_kind {
@@ -115,7 +116,10 @@ struct sim_world {
 	bool faults_over;      /**< none begins any more */
 	uint32_t nb_blocking;  /**< active faults under which no progress is asked for */
 	uint64_t unblocked_ns; /**< since when there is none */
-	FILE *series;          /**< time series, CSV; NULL: none */
+	uint32_t nb_silencing; /**< active faults that can swallow packet after packet */
+	uint64_t silence_ns;   /**< how long there were any, up to silence_at_ns */
+	uint64_t silence_at_ns;
+	FILE *series; /**< time series, CSV; NULL: none */
 	bool series_begun;
 	bool failed;
 	char why[512]; /**< the first violation */
@@ -192,5 +196,7 @@ void sim_fault_event(struct sim_world *w, uint32_t fault, bool begins);
 void sim_fault_arm(struct sim_world *w);
 /** Every fault ends. */
 void sim_fault_end(struct sim_world *w);
+/** Has this side's connection, which broke just now, a reason to? */
+bool sim_fault_may_break(struct sim_world *w, const struct sim_side *side);
 
 #endif /* SIM_WORLD_H */
