@@ -129,6 +129,29 @@ sim_swarm_draw__scenarios_are_right(void **state)
 		assert_true(kind[i] > SEEDS / 4);
 }
 
+/* None takes more than a second or two of CPU: what is refused, and written, over and over. */
+static void
+sim_swarm_draw__scenarios_are_short(void **state)
+{
+	const struct sim_load_conf *l = &conf.load;
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= SEEDS; seed++) {
+		uint64_t sides, waiting;
+
+		sim_swarm_draw(seed, &conf);
+		sides = l->connections * (l->both_ways ? 2u : 1u);
+		waiting = l->connections * RTE_MIN(l->ops, l->depth);
+		if (conf.host.max_rxns != 0 && l->ops > 4)
+			assert_true(sides * l->ops * waiting / conf.host.max_rxns < 100000);
+		if (l->revoke_ns != 0)
+			assert_true(conf.run.duration_ns / l->revoke_ns * sides * l->depth *
+					    l->size_max <
+				    10000000000);
+	}
+}
+
 /* What a swarm prints of a run repeats it: written and read, a scenario is the same. */
 static void
 sim_swarm_draw__scenarios_can_be_written(void **state)
@@ -349,6 +372,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_swarm_draw__seed_decides),
 		cmocka_unit_test(sim_swarm_draw__scenarios_are_right),
+		cmocka_unit_test(sim_swarm_draw__scenarios_are_short),
 		cmocka_unit_test(sim_swarm_draw__scenarios_can_be_written),
 		cmocka_unit_test(sim_swarm_try__passes),
 		cmocka_unit_test(sim_swarm_try__counts_what_broke),
