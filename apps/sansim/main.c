@@ -233,12 +233,13 @@ static int
 shrink(struct args *a)
 {
 	char why[ERR_MAX];
+	int rc = sim_swarm_try(&a->conf, NULL, why, sizeof(why));
 
-	if (sim_swarm_try(&a->conf, NULL, why, sizeof(why)) == 0) {
-		fputs("sansim: this scenario does not fail\n", stderr);
+	if (rc != -EIO) {
+		fprintf(stderr, "sansim: %s\n", rc == 0 ? "this scenario does not fail" : why);
 		return 1;
 	}
-	sim_swarm_shrink(&a->conf);
+	sim_swarm_shrink(&a->conf, why);
 	sim_conf_print(&a->conf, stdout);
 	return 0;
 }

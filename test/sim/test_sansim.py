@@ -422,10 +422,20 @@ def swarm_fails():
     check('3 runs, 3 failed' in done.stdout, done.stdout)
 
 
+def swarm_cannot_start():
+    done = run('--swarm', '3', '--workers', '2',
+               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)))
+    check(done.returncode == 1, f'exit {done.returncode}: {done.stdout}')
+    check(done.stderr.count('no process for a run: Too many open files') == 2, done.stderr)
+
+
 def swarm_ends_in_time():
     out = run_ok('--swarm', '0', '--seconds', '3', '--workers', '2')
     runs, _ = swarm_hash(out)
     check(runs > 0, out)
+    # a run of about a second is not over in time, and counts
+    runs, _ = swarm_hash(run_ok('--swarm', '0', '--seed', '224', '--seconds', '1', '--workers', '1'))
+    check(runs > 0, 'what was under way is lost')
 
 
 # ---- the manual page ----
@@ -489,6 +499,7 @@ def main():
         tests.add('a failed run is repeated', failure_is_repeated, folder)
         tests.add('a failed run is shrunk', failure_is_shrunk, folder)
         tests.add('a swarm fails', swarm_fails)
+        tests.add('a swarm cannot start', swarm_cannot_start)
         tests.add('a swarm ends in time', swarm_ends_in_time)
         tests.add('manual page: options', manual_lists_options)
         tests.add('manual page: keys', manual_lists_keys)

@@ -278,7 +278,7 @@ sim_swarm_shrink__smaller_and_still_failing(void **state)
 	scenario(WORDS(FAILING, "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=pause",
 		       "fault.b.where=host:5", "fault.b.for=10 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
-	sim_swarm_shrink(&conf);
+	sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "progress: "));
 	assert_int_equal(conf.nb_faults, 0);
@@ -310,7 +310,7 @@ sim_swarm_shrink__keeps_what_it_needs(void **state)
 		       "fault.b.kind=restart", "fault.b.where=host:5", "fault.b.for=30 s",
 		       "fault.c.kind=pause", "fault.c.where=host:7", "fault.c.for=1 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
-	sim_swarm_shrink(&conf);
+	sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_int_equal(conf.nb_faults, 1);
 	assert_string_equal(conf.faults[0].name, "b");
@@ -328,10 +328,29 @@ sim_swarm_shrink__unfair(void **state)
 		       "run.jain-min=1", "load.size-max=4 KiB", "load.size-min=4 KiB"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
-	sim_swarm_shrink(&conf);
+	sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
 	assert_int_equal(conf.load.connections, 2);
+}
+
+/* With both of two posting at once it would fail, too, but for time: that is another failure. */
+static void
+sim_swarm_shrink__the_same_failure(void **state)
+{
+	(void)state;
+	scenario(WORDS("topology.type=star", "topology.hosts=3", "load.pattern=incast",
+		       "load.connections=2", "load.ops=1", "load.depth=1", "load.size-max=1 MiB",
+		       "load.size-min=1 MiB", "link.rate=1 Gb/s", "run.duration=1 ms",
+		       "run.settle=12 ms", "run.jain-min=1", "load.start-step=100 ms"));
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "fair: "));
+	sim_swarm_shrink(&conf, err);
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "fair: "));
+	conf.load.start_step_ns = 0;
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "progress: "));
 }
 
 /* ---- determinism ---- */
@@ -382,6 +401,7 @@ main(void)
 		cmocka_unit_test(sim_swarm_shrink__smaller_and_still_failing),
 		cmocka_unit_test(sim_swarm_shrink__keeps_what_it_needs),
 		cmocka_unit_test(sim_swarm_shrink__unfair),
+		cmocka_unit_test(sim_swarm_shrink__the_same_failure),
 		cmocka_unit_test(sim_swarm_try__same_as_alone),
 	};
 
