@@ -119,10 +119,8 @@ sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	if (l->conf->mark_bytes != 0 && queued > l->conf->mark_bytes) {
-		sim_pkt_mark_ce(m);
-		l->nb_marked++;
-	}
+	if (l->conf->mark_bytes != 0 && queued > l->conf->mark_bytes)
+		l->nb_marked += sim_pkt_mark_ce(m);
 	l->busy_ps = (l->busy_ps > now_ps ? l->busy_ps : now_ps) +
 		byte_ps(l, m->pkt_len + FRAME_EXTRA);
 	l->nb_pkts++;
