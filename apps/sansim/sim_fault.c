@@ -111,12 +111,13 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 }
 
 static void
-pause_host(struct sim_world *w, struct sim_host *h, const struct sim_fault_conf *f, bool begins)
+pause_host(struct sim_world *w, struct sim_host *h, bool begins)
 {
-	h->nb_paused += begins ? 1 : -1;
-	if (h->nb_paused != 0)
+	if (begins && h->nb_paused++ == 0)
+		h->paused_at_ns = w->now_ns;
+	if (begins || --h->nb_paused != 0)
 		return;
-	h->held_ns = f->for_ns;
+	h->held_ns += w->now_ns - h->paused_at_ns;
 	sim_host_wake(w, h);
 }
 
@@ -201,7 +202,7 @@ sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 	}
 	w->stats.nb_faults += begins;
 	if (f->kind == SIM_FAULT_PAUSE)
-		pause_host(w, host_of(w, f), f, begins);
+		pause_host(w, host_of(w, f), begins);
 	else if (f->kind == SIM_FAULT_RESTART)
 		restart_host(w, host_of(w, f), begins);
 	else

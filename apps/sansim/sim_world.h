@@ -73,12 +73,13 @@ struct sim_host {
 	struct san_core *core; /**< NULL: dead */
 	struct rte_mempool *pool;
 	struct san_ulp_cq *send_cq, *recv_cq;
-	uint32_t *side_of_qp; /**< by SAN_QPN_INDEX */
-	uint32_t nb_paused;   /**< faults that hold it */
+	uint32_t *side_of_qp;  /**< by SAN_QPN_INDEX */
+	uint32_t nb_paused;    /**< faults that hold it */
+	uint64_t paused_at_ns; /**< when the first of these began */
 	int64_t drift_ppm;
 	uint64_t run_at_ns; /**< its next round; SAN_TIME_NEVER: none */
 	uint64_t last_run_ns;
-	uint64_t held_ns;     /**< its last pause: packets may have waited so long */
+	uint64_t held_ns;     /**< pauses since its last round: packets may have waited so long */
 	struct rte_mbuf **rx; /**< ring of what arrived */
 	uint32_t rx_mask, rx_head, rx_tail;
 	uint64_t nb_rx_full;   /**< ring full */
