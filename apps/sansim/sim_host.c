@@ -16,6 +16,7 @@
 #include "san_assert.h"
 #include "sim_check.h"
 #include "sim_load.h"
+#include "sim_report.h"
 #include "sim_world.h"
 
 #define EPOCH_NS   SAN_NS_PER_S /* not zero: zero often means "never" by accident */
@@ -213,6 +214,7 @@ sim_host_kill(struct sim_world *w, struct sim_host *h)
 		return;
 	sim_load_host_down(w, h);
 	drop_ring(h);
+	sim_report_engine(&w->dead_engines, h->core);
 	san_core_destroy(h->core);
 	h->core = NULL;
 	free(h->side_of_qp);

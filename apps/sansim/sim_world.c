@@ -189,6 +189,7 @@ sim_world_run(struct sim_world *w)
 	if (!run_until(w, sim_load_is_done, w->now_ns + w->conf.run.settle_ns))
 		sim_world_fail(w, "progress", "%lu requests do not complete",
 			       (unsigned long)w->load->nb_pending);
+	sim_report_links(w); /* what ending them costs is not the load's */
 	sim_check_settled(w);
 	sim_load_disconnect_all(w);
 	if (!run_until(w, all_over, w->now_ns + w->conf.run.settle_ns))

@@ -95,6 +95,19 @@ struct sim_stats {
 	uint64_t nb_conns, nb_broken; /**< connections made; ended by other than us */
 };
 
+/** What engines counted, summed up; of what has a highest, the highest. */
+struct sim_engine_sums {
+	struct san_pdl_stats pdl;
+	struct san_tl_stats tl;
+	uint64_t cam_high, cam_inserts, cam_rejects;
+};
+
+/** What links counted from the load's start until it had settled. */
+struct sim_link_sums {
+	uint64_t pkts, bytes, full, lost, marked;
+	uint64_t queue_high; /**< of switches */
+};
+
 struct sim_world {
 	struct sim_conf conf;
 	uint64_t now_ns;
@@ -112,6 +125,8 @@ struct sim_world {
 	struct sim_checks *checks;
 	struct sim_trace *trace;
 	struct sim_stats stats;
+	struct sim_engine_sums dead_engines; /**< of processes that died */
+	struct sim_link_sums on_links;
 	uint64_t longest_silence_ns; /**< between completions of a side that had work */
 	bool fault_active[SIM_FAULTS_MAX];
 	bool faults_over;      /**< none begins any more */
