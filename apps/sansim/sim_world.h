@@ -127,6 +127,7 @@ struct sim_world {
 	struct sim_stats stats;
 	struct sim_engine_sums dead_engines; /**< of processes that died */
 	struct sim_link_sums on_links;
+	uint64_t nb_no_mbuf;         /**< common pool empty, as links and the dead found it */
 	uint64_t longest_silence_ns; /**< between completions of a side that had work */
 	bool fault_active[SIM_FAULTS_MAX];
 	bool faults_over;      /**< none begins any more */
@@ -196,6 +197,8 @@ void sim_host_destroy(struct sim_world *w, struct sim_host *h);
 /** A process begins, or ends without a word. */
 int sim_host_start(struct sim_world *w, struct sim_host *h);
 void sim_host_kill(struct sim_world *w, struct sim_host *h);
+/** Times that its engine found the common pool empty. */
+uint64_t sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h);
 void sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m);
 /** One round of its loop, if it is due. */
 void sim_host_round(struct sim_world *w, struct sim_host *h);

@@ -573,6 +573,34 @@ sim_check_fair__enough(void **state)
 	ran(WORDS(UNFAIR));
 }
 
+/* ---- the simulator's own ---- */
+
+/* As many packets under way as the windows allow: the pool follows the scenario. */
+static void
+sim_world_run__long_fat_network(void **state)
+{
+	(void)state;
+	ran(WORDS("link.delay=2 ms", "load.connections=16", "host.cc=fixed", "host.cwnd=1024",
+		  "load.solicit=never", "load.depth=64", "run.duration=5 ms"));
+	assert_true(w->hosts[0].inflight_high > 8192);
+}
+
+/* Without mbufs of its own a network says so, whatever else went wrong for lack of them. */
+static void
+sim_world_run__pool_is_empty(void **state)
+{
+	static struct rte_mbuf *all[1 << 16];
+	uint32_t n = 0;
+
+	(void)state;
+	world(WORDS(SHORT));
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(w->pool)) != NULL)
+		n++;
+	sim_world_run(w);
+	rte_pktmbuf_free_bulk(all, n);
+	assert_fails("sansim", "too few");
+}
+
 /* ---- all of them ---- */
 
 /* The first violation is the one that is told, and a run ends with it. */
@@ -635,6 +663,8 @@ main(void)
 		CASE(sim_check_progress__does_not_end),
 		CASE(sim_check_fair__less_than_asked_for),
 		CASE(sim_check_fair__enough),
+		CASE(sim_world_run__long_fat_network),
+		CASE(sim_world_run__pool_is_empty),
 		CASE(sim_world_fail__first_one_wins),
 		CASE(sim_world_fail__long),
 	};

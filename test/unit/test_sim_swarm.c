@@ -254,7 +254,8 @@ sim_swarm_try__large(void **state)
 	assert_true(sim_world_mb(&conf) > 512);
 	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
-	scenario(WORDS("host.mtu=1500", "link.buffer=100 MiB", "run.duration=10 us"));
+	scenario(WORDS("host.mtu=1500", "link.buffer=200 MiB", "load.connections=300",
+		       "run.duration=10 us"));
 	assert_true(sim_world_mb(&conf) > 512);
 	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
