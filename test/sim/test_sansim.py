@@ -7,6 +7,7 @@ compares those of the plain and the sanitizer build.
 """
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -178,6 +179,11 @@ def files_add_up(folder):
     out = run_ok('--scenario', os.path.join(folder, 'a'), '--set', 'load.depth=5',
                  '--scenario', os.path.join(folder, 'b'), '--print')
     check('\nmtu = 2000\n' in out and '\ndepth = 5\n' in out, out)
+    # a drawn scenario is what they are put over, wherever it stands
+    words = [['--swarm-seed', '12'], ['--set', 'load.depth=5'], ['--seed', '9']]
+    outs = {run_ok(*sum(order, []), '--print') for order in itertools.permutations(words)}
+    check(len(outs) == 1, f'the order matters: {outs}')
+    check(all('\ndepth = 5\n' in out and '\nseed = 9\n' in out for out in outs), outs)
 
 
 # ---- what it writes ----
@@ -325,6 +331,10 @@ WRONG = [
     (['--swarm', '1', '--workers', '0'], '--workers: 1 to 16'),
     (['--swarm', '1', '--workers', '17'], '--workers: 1 to 16'),
     (['--swarm', '1', '--workers', '4294967297'], '--workers: 1 to 16'),
+    (['--swarm', '1', '--set', 'host.mtu=1500'], '--swarm has its own scenarios'),
+    (['--scenario', '/nonexistent/x.ini', '--swarm', '1'], '--swarm has its own scenarios'),
+    (['--swarm', '1', '--json', '/tmp/never-written'], '--swarm has its own scenarios'),
+    (['--swarm', '1', '--swarm-seed', '2'], '--swarm has its own scenarios'),
     (['--swarm-seed', ''], '--swarm-seed'),
     (['--scenario', '/nonexistent/x.ini'], '/nonexistent/x.ini: No such file'),
     (['--scenario', '/'], '/: Is a directory'),
