@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "sim_eal.h"
 #include "sim_swarm.h"
 
 #define SEEDS      2000
@@ -85,6 +86,7 @@ sim_swarm_draw__seed_decides(void **state)
 static void
 assert_is_scenario(uint64_t seed)
 {
+	const uint32_t mb = sim_world_mb(&conf);
 	struct sim_world w = {.conf = conf};
 	struct sim_fault_conf *f;
 
@@ -97,6 +99,8 @@ assert_is_scenario(uint64_t seed)
 	for (f = conf.faults; f < &conf.faults[conf.nb_faults]; f++)
 		assert_in_range(f->kind, SIM_FAULT_NONE + 1, SIM_FAULT_MAX - 1);
 	assert_in_range(conf.load.ops, 1, 300);
+	if (mb > SIM_EAL_SWARM_MB)
+		fail_msg("seed %lu: %u MB", (unsigned long)seed, mb);
 	free(w.hosts);
 	free(w.links);
 }
