@@ -71,7 +71,7 @@ static const char usage[] =
 	"broken, 2 the command line or a scenario is wrong.\n"
 	"\n"
 	"  --scenario FILE       INI file; several add up, later ones win\n"
-	"  --set S.K=V           one key, after the files\n"
+	"  --set S.K=V           one key, over what stands before it\n"
 	"  --seed N              run.seed; of a swarm, its first run's\n"
 	"  --json FILE           figures as JSON; - is standard output\n"
 	"  --series FILE         time series as CSV, every run.sample\n"
@@ -86,13 +86,21 @@ static const char usage[] =
 	"  --shrink              make a failing scenario smaller, and write it to a file\n"
 	"  --help, --version\n";
 
+/* A file or a word over the scenario, in the order of the command line. */
+struct overlay {
+	int id; /* OPT_SCENARIO or OPT_SET */
+	const char *value;
+};
+
 struct args {
 	struct sim_conf conf;
+	struct overlay *overlays;
+	uint32_t nb_overlays;
 	struct sim_watch watch;
 	struct sim_swarm_conf swarm;
 	const char *json;
-	bool is_swarm, has_seed, print, shrink;
-	uint64_t seed;
+	bool is_swarm, is_drawn, has_seed, print, shrink;
+	uint64_t seed, drawn_seed;
 	char **argv;
 };
 
@@ -122,16 +130,10 @@ number(const char *option, const char *text)
 static void
 take(struct args *a, int id, const char *name, const char *value)
 {
-	char err[ERR_MAX];
-
 	switch (id) {
 	case OPT_SCENARIO:
-		if (sim_conf_load(&a->conf, value, err, sizeof(err)) != 0)
-			die(err);
-		break;
 	case OPT_SET:
-		if (sim_conf_set(&a->conf, value, err, sizeof(err)) != 0)
-			die(err);
+		a->overlays[a->nb_overlays++] = (struct overlay){id, value};
 		break;
 	case OPT_SEED:
 		a->seed = number(name, value);
@@ -160,7 +162,8 @@ take(struct args *a, int id, const char *name, const char *value)
 		a->swarm.nb_workers = (uint32_t)RTE_MIN(number(name, value), UINT32_MAX);
 		break;
 	case OPT_SWARM_SEED:
-		sim_swarm_draw(number(name, value), &a->conf);
+		a->drawn_seed = number(name, value);
+		a->is_drawn = true;
 		break;
 	case OPT_PRINT:
 		a->print = true;
@@ -183,12 +186,55 @@ take(struct args *a, int id, const char *name, const char *value)
 	}
 }
 
+/* What the defaults or a seed say, then files and words, whatever stood where. */
+static void
+build_conf(struct args *a)
+{
+	char err[ERR_MAX];
+	uint32_t i;
+	int rc;
+
+	if (a->is_drawn)
+		sim_swarm_draw(a->drawn_seed, &a->conf);
+	else
+		sim_conf_default(&a->conf);
+	for (i = 0; i < a->nb_overlays; i++) {
+		const char *value = a->overlays[i].value;
+
+		rc = a->overlays[i].id == OPT_SET ?
+			sim_conf_set(&a->conf, value, err, sizeof(err)) :
+			sim_conf_load(&a->conf, value, err, sizeof(err));
+		if (rc != 0)
+			die(err);
+	}
+	if (a->has_seed)
+		a->conf.run.seed = a->seed;
+}
+
+static void
+check_swarm(struct args *a)
+{
+	if (a->nb_overlays != 0 || a->is_drawn || a->print || a->json != NULL ||
+	    a->watch.series_path != NULL || a->watch.trace_path != NULL)
+		die("--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
+		    "--shrink only");
+	if (a->swarm.nb_workers < 1 || a->swarm.nb_workers > WORKERS_MAX)
+		die("--workers: 1 to 16");
+	if (a->swarm.nb_runs == 0 && a->swarm.seconds == 0)
+		die("--swarm 0 wants --seconds");
+	if (a->has_seed)
+		a->swarm.seed = a->seed;
+	a->swarm.shrink = a->shrink;
+}
+
 static void
 parse_args(struct args *a, int argc, char **argv)
 {
 	int id, index = 0;
 
-	sim_conf_default(&a->conf);
+	a->overlays = calloc((size_t)argc, sizeof(*a->overlays));
+	if (a->overlays == NULL)
+		die("no memory");
 	a->watch.trace_where = "all";
 	a->swarm.nb_workers = (uint32_t)RTE_MIN(sysconf(_SC_NPROCESSORS_ONLN), WORKERS_MAX);
 	a->argv = argv;
@@ -198,17 +244,13 @@ parse_args(struct args *a, int argc, char **argv)
 		take(a, id, id == '?' ? "" : options[index].name, optarg);
 	if (optind != argc)
 		die("there are no arguments but options; try: sansim --help");
-	if (a->swarm.nb_workers < 1 || a->swarm.nb_workers > WORKERS_MAX)
-		die("--workers: 1 to 16");
+	if (a->is_swarm) {
+		check_swarm(a);
+		return;
+	}
+	build_conf(a);
 	if (a->watch.series_path != NULL && a->conf.run.sample_ns == 0)
 		die("--series wants run.sample, the time between its lines");
-	if (a->is_swarm && a->swarm.nb_runs == 0 && a->swarm.seconds == 0)
-		die("--swarm 0 wants --seconds");
-	if (a->has_seed) {
-		a->conf.run.seed = a->seed;
-		a->swarm.seed = a->seed;
-	}
-	a->swarm.shrink = a->shrink;
 }
 
 static int
@@ -233,12 +275,13 @@ static int
 shrink(struct args *a)
 {
 	char why[ERR_MAX];
+	int rc = sim_swarm_try(&a->conf, NULL, why, sizeof(why));
 
-	if (sim_swarm_try(&a->conf, NULL, why, sizeof(why)) == 0) {
-		fputs("sansim: this scenario does not fail\n", stderr);
+	if (rc != -EIO) {
+		fprintf(stderr, "sansim: %s\n", rc == 0 ? "this scenario does not fail" : why);
 		return 1;
 	}
-	sim_swarm_shrink(&a->conf);
+	sim_swarm_shrink(&a->conf, why);
 	sim_conf_print(&a->conf, stdout);
 	return 0;
 }

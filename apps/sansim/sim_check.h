@@ -14,6 +14,7 @@
 
 enum sim_note_type {
 	SIM_NOTE_UP,        /**< a side's connection is established */
+	SIM_NOTE_BROKEN,    /**< it ended, and not because the programs wanted it; DOWN follows */
 	SIM_NOTE_DOWN,      /**< it ended; every request has completed */
 	SIM_NOTE_POSTED,    /**< op */
 	SIM_NOTE_COMPLETED, /**< op, wc */

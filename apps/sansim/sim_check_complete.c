@@ -2,8 +2,8 @@
 
 /*
  * Every posted request completes once, with success or with an error that has
- * its reason (RT-7, RT-23, RT-27). That none completes twice is seen where
- * completions are polled (sim_load_op.c).
+ * its reason (RT-7, RT-23, RT-27); the end of a connection has one, too. That
+ * none completes twice is seen where completions are polled (sim_load_op.c).
  */
 
 #include <errno.h>
@@ -43,7 +43,7 @@ has_reason(struct sim_world *w, const struct sim_note *n)
 		return w->conf.load.recv_delay_ns != 0;
 	case SAN_WC_ST_FLUSHED:
 	case SAN_WC_ST_RETRY_EXC:
-		return true; /* the end of the connection must follow, see below */
+		return true; /* the end of the connection must follow, and have a cause */
 	default:
 		return false;
 	}
@@ -63,6 +63,11 @@ complete_note(struct sim_world *w, void *state, const struct sim_note *n)
 				       n->op->bad ? " of a wrong key" : "",
 				       san_ulp_status_name(n->wc->status));
 		*ended += n->wc->status >= SAN_WC_ST_RETRY_EXC;
+		break;
+	case SIM_NOTE_BROKEN:
+		if (!sim_fault_may_break(w, n->side))
+			sim_world_fail(w, "complete", "side %u: its connection broke without cause",
+				       n->side->id);
 		break;
 	case SIM_NOTE_DOWN:
 		*ended = 0;

@@ -14,6 +14,7 @@
 
 #include <rte_cfgfile.h>
 #include <rte_common.h>
+#include <rte_ether.h>
 
 #include "pdl_window.h"
 #include "san_time.h"
@@ -453,12 +454,12 @@ find_key(const struct key *table, size_t n, const char *section, const char *nam
 
 /* What can be written into a file and read again. */
 static bool
-is_name(const char *text, const char *beside)
+is_name(const char *text)
 {
 	size_t i;
 
 	for (i = 0; text[i] != '\0'; i++)
-		if (!isalnum((unsigned char)text[i]) && strchr(beside, text[i]) == NULL)
+		if (!isalnum((unsigned char)text[i]) && strchr("-_.", text[i]) == NULL)
 			return false;
 	return i > 0 && i < SIM_NAME_MAX;
 }
@@ -472,7 +473,7 @@ find_fault(struct sim_conf *conf, const char *name)
 	for (i = 0; i < conf->nb_faults; i++)
 		if (strcmp(conf->faults[i].name, name) == 0)
 			return &conf->faults[i];
-	if (conf->nb_faults == SIM_FAULTS_MAX || !is_name(name, "-_."))
+	if (conf->nb_faults == SIM_FAULTS_MAX || !is_name(name))
 		return NULL;
 	f = &conf->faults[conf->nb_faults++];
 	*f = (struct sim_fault_conf){.where = "all"};
@@ -480,13 +481,37 @@ find_fault(struct sim_conf *conf, const char *name)
 	return f;
 }
 
+/* Whether there is such a host or spine is seen when the topology is built. */
+static bool
+is_place(const char *text)
+{
+	static const char *const forms[] = {
+		"all%n",
+		"host:%*[0-9]%n",
+		"spine:%*[0-9]%n",
+		"trunk%n",
+	};
+	const char *way;
+	size_t i;
+	int len;
+
+	for (i = 0; i < RTE_DIM(forms); i++) {
+		len = 0;
+		sscanf(text, forms[i], &len);
+		way = text + len;
+		if (len > 0 &&
+		    (*way == '\0' || (i > 0 && (!strcmp(way, ":up") || !strcmp(way, ":down")))))
+			return strlen(text) < SIM_NAME_MAX;
+	}
+	return false;
+}
+
 static int
 set_where(struct sim_fault_conf *f, const char *value, char *err, size_t err_len)
 {
-	/* whether it is one of the topology is seen when that is built */
-	if (!is_name(value, ":")) {
-		snprintf(err, err_len, "fault.%s.where: \"%s\" is not all, host:N, spine:N, trunk, "
-				       "with :up or :down",
+	if (!is_place(value)) {
+		snprintf(err, err_len, "fault.%s.where: \"%s\" is not all, or host:N, spine:N or "
+				       "trunk, these with :up or :down or nothing behind them",
 			 f->name, value);
 		return -EINVAL;
 	}
@@ -674,6 +699,8 @@ sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
 		return refuse(err, err_len, "topology.hosts: a pair has 2");
 	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > conf->topo.hosts)
 		return refuse(err, err_len, "topology.leaves: more leaves than hosts");
+	if (conf->load.pattern == SIM_PATTERN_ACROSS && conf->topo.hosts % 2 != 0)
+		return refuse(err, err_len, "load.pattern: across wants an even number of hosts");
 	if (conf->load.size_min > conf->load.size_max)
 		return refuse(err, err_len, "load.size-min: larger than size-max");
 	if (sum_weights(&conf->load) == 0)
@@ -684,6 +711,9 @@ sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
 		return refuse(err, err_len, "host.mtu: no link of IPv6 has less than 1280");
 	if (conf->host.nic_bytes < conf->host.mtu)
 		return refuse(err, err_len, "host.nic-queue: less than a packet");
+	if (RTE_MIN(conf->edge.buffer_bytes, conf->core.buffer_bytes) <
+	    conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN)
+		return refuse(err, err_len, "link.buffer, core.buffer: less than a packet");
 	return 0;
 }
 

@@ -17,6 +17,8 @@
 #define US SAN_NS_PER_US
 #define MS SAN_NS_PER_MS
 
+#define REFUSALS_MAX 65536 /* at 10 to 40 us each, a checker's look included */
+
 static uint32_t
 below(struct san_prng *g, uint32_t n)
 {
@@ -147,11 +149,34 @@ draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 	}
 }
 
+/*
+ * A run takes about as long as its bytes do, but for what targets with few
+ * records refuse: each waiting request comes again until it is its turn.
+ */
+static bool
+is_too_much(const struct sim_conf *c, uint64_t ops)
+{
+	const struct sim_load_conf *l = &c->load;
+	uint64_t most_bytes = c->edge.rate_mbps <= 1000 ? 4 << 20 : 32 << 20;
+	uint64_t sides = l->connections * (l->both_ways ? 2u : 1u);
+	uint64_t waiting = l->connections * RTE_MIN(ops, l->depth);
+
+	if (ops * l->connections * (l->size_max / 3 + 64) > most_bytes)
+		return true;
+	return c->host.max_rxns != 0 && ops * sides * waiting / c->host.max_rxns > REFUSALS_MAX;
+}
+
+/* A region that is revoked is written anew, in real time: 8 GB of them in a run. */
+static uint64_t
+revoke_least_ns(const struct sim_load_conf *l)
+{
+	return (uint64_t)l->connections * (l->both_ways ? 2 : 1) * l->depth * l->size_max / 16;
+}
+
 static void
 draw_load(struct san_prng *g, struct sim_conf *c)
 {
 	struct sim_load_conf *l = &c->load;
-	uint64_t bytes;
 	uint32_t i;
 
 	l->pattern = (uint8_t)(one_in(g, 4) ? SIM_PATTERN_INCAST : SIM_PATTERN_RANDOM);
@@ -167,16 +192,12 @@ draw_load(struct san_prng *g, struct sim_conf *c)
 	l->size_max = (uint32_t)spread(g, l->size_min, 256 << 10);
 	l->depth = (uint32_t)spread(g, 1, 64);
 	l->ops = spread(g, 4, 300);
-	/* a run takes about as long as its bytes do */
-	bytes = 32ull << 20;
-	if (c->edge.rate_mbps <= 1000)
-		bytes >>= 3;
-	while (l->ops > 4 && l->ops * l->connections * (l->size_max / 3 + 64) > bytes)
+	while (l->ops > 4 && is_too_much(c, l->ops))
 		l->ops /= 2;
 	l->start_step_ns = one_in(g, 2) ? 0 : spread(g, 100, MS);
 	l->recv_delay_ns = one_in(g, 4) ? spread(g, US, 5 * MS) : 0;
 	l->bad_ppm = one_in(g, 5) ? SIM_PPM / 20 : 0;
-	l->revoke_ns = one_in(g, 6) ? spread(g, 100 * US, 20 * MS) : 0;
+	l->revoke_ns = one_in(g, 6) ? RTE_MAX(spread(g, 100 * US, 20 * MS), revoke_least_ns(l)) : 0;
 	l->reconnect = true;
 }
 

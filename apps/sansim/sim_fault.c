@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim_load.h"
 #include "sim_world.h"
 
-#define BLOCKING_PPM (SIM_PPM / 5) /* beyond that connections may rightly give up */
+#define BLOCKING_PPM  (SIM_PPM / 5)   /* beyond that nobody asks for progress */
+#define SILENCING_PPM (SIM_PPM / 100) /* up to that no packet is lost again and again */
 
-/* May connections stand still, or break, while it lasts? */
+/* May connections stand still while it lasts? */
 static bool
 is_blocking(const struct sim_fault_conf *f)
 {
@@ -25,6 +27,27 @@ is_blocking(const struct sim_fault_conf *f)
 		return true;
 	default:
 		return f->rate_ppm > BLOCKING_PPM;
+	}
+}
+
+/*
+ * Can it swallow a packet, and each time that this is sent again? A burst can:
+ * on an idle link nothing else ends it.
+ */
+static bool
+is_silencing(const struct sim_fault_conf *f)
+{
+	switch (f->kind) {
+	case SIM_FAULT_BURST:
+	case SIM_FAULT_FLOW:
+	case SIM_FAULT_DOWN:
+	case SIM_FAULT_PAUSE:
+		return true;
+	case SIM_FAULT_LOSS:
+	case SIM_FAULT_CORRUPT:
+		return f->rate_ppm > SILENCING_PPM;
+	default:
+		return false;
 	}
 }
 
@@ -88,12 +111,13 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 }
 
 static void
-pause_host(struct sim_world *w, struct sim_host *h, const struct sim_fault_conf *f, bool begins)
+pause_host(struct sim_world *w, struct sim_host *h, bool begins)
 {
-	h->nb_paused += begins ? 1 : -1;
-	if (h->nb_paused != 0)
+	if (begins && h->nb_paused++ == 0)
+		h->paused_at_ns = w->now_ns;
+	if (begins || --h->nb_paused != 0)
 		return;
-	h->held_ns = f->for_ns;
+	h->held_ns += w->now_ns - h->paused_at_ns;
 	sim_host_wake(w, h);
 }
 
@@ -112,6 +136,52 @@ restart_host(struct sim_world *w, struct sim_host *h, bool begins)
 	}
 }
 
+static void
+count_silence(struct sim_world *w)
+{
+	if (w->nb_silencing != 0)
+		w->silence_ns += w->now_ns - w->silence_at_ns;
+	w->silence_at_ns = w->now_ns;
+}
+
+/* The shortest silence after which an end rightly gives its connection up (RT-7, RT-24). */
+static uint64_t
+patience_ns(struct sim_world *w, struct san_core *core)
+{
+	const struct san_pdl_conf *pdl = &san_core_pdl(core)->conf;
+	uint64_t alive_ns = w->conf.host.keepalive_ms * (uint64_t)SAN_NS_PER_MS;
+	uint64_t rto_ns = pdl->rto_min_ns, retries_ns = 0;
+	struct san_cm_conf cm;
+	uint32_t i;
+
+	san_cm_conf_default(&cm);
+	for (i = 0; i < pdl->max_retries; i++) {
+		retries_ns += rto_ns;
+		rto_ns = RTE_MIN(2 * rto_ns, pdl->rto_max_ns);
+	}
+	alive_ns *= cm.keepalive_probes;
+	return alive_ns == 0 ? retries_ns : RTE_MIN(retries_ns, alive_ns);
+}
+
+/*
+ * The one rule: a connection breaks because a process of it died, or because
+ * faults swallowed packets for as long as its ends are patient, or because the
+ * scenario asks for little patience. Congestion, reordering, small pools, wrong
+ * and revoked keys, receives that come late are no reason; nor is less loss
+ * than can hit a packet each time.
+ */
+bool
+sim_fault_may_break(struct sim_world *w, const struct sim_side *side)
+{
+	const struct sim_host *h = &w->hosts[side->host];
+	const struct sim_host *peer = &w->hosts[sim_peer(w, side)->host];
+
+	if (h->nb_starts > 1 || peer->nb_starts > 1 || peer->core == NULL)
+		return true;
+	count_silence(w);
+	return w->conf.host.max_retries != 0 || w->silence_ns >= patience_ns(w, h->core);
+}
+
 void
 sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 {
@@ -126,9 +196,13 @@ sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 		w->nb_blocking += begins ? 1 : -1;
 		w->unblocked_ns = w->now_ns;
 	}
+	if (is_silencing(f)) {
+		count_silence(w);
+		w->nb_silencing += begins ? 1 : -1;
+	}
 	w->stats.nb_faults += begins;
 	if (f->kind == SIM_FAULT_PAUSE)
-		pause_host(w, host_of(w, f), f, begins);
+		pause_host(w, host_of(w, f), begins);
 	else if (f->kind == SIM_FAULT_RESTART)
 		restart_host(w, host_of(w, f), begins);
 	else

@@ -16,6 +16,7 @@
 #include "san_assert.h"
 #include "sim_check.h"
 #include "sim_load.h"
+#include "sim_report.h"
 #include "sim_world.h"
 
 #define EPOCH_NS   SAN_NS_PER_S /* not zero: zero often means "never" by accident */
@@ -206,6 +207,17 @@ drop_ring(struct sim_host *h)
 		rte_pktmbuf_free(h->rx[h->rx_head++ & h->rx_mask]);
 }
 
+uint64_t
+sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h)
+{
+	uint64_t drops[SAN_DROP_MAX] = {0};
+
+	if (h->core == NULL || h->pool != w->pool)
+		return 0;
+	san_core_drops(h->core, drops);
+	return drops[SAN_DROP_NO_MBUF];
+}
+
 void
 sim_host_kill(struct sim_world *w, struct sim_host *h)
 {
@@ -213,6 +225,8 @@ sim_host_kill(struct sim_world *w, struct sim_host *h)
 		return;
 	sim_load_host_down(w, h);
 	drop_ring(h);
+	sim_report_engine(&w->dead_engines, h->core);
+	w->nb_no_mbuf += sim_host_no_mbuf(w, h);
 	san_core_destroy(h->core);
 	h->core = NULL;
 	free(h->side_of_qp);
@@ -331,6 +345,7 @@ out_of_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 	if (h->pool == w->pool)
 		return m;
 	copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+	w->nb_no_mbuf += copy == NULL;
 	rte_pktmbuf_free(m);
 	return copy;
 }

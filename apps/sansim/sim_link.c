@@ -90,10 +90,13 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 		rte_pktmbuf_free(m);
 		return;
 	}
-	if (sim_chance(w, f->dup_ppm) &&
-	    (copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX)) != NULL) {
+	if (sim_chance(w, f->dup_ppm)) {
+		copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
+		w->nb_no_mbuf += copy == NULL;
 		w->stats.nb_faults++;
-		sim_world_at(w, at_ns + draw_delay(w, f->dup_ns), SIM_EV_ARRIVE, l->id, 0, copy);
+		if (copy != NULL)
+			sim_world_at(w, at_ns + draw_delay(w, f->dup_ns), SIM_EV_ARRIVE, l->id, 0,
+				     copy);
 	}
 	if (sim_chance(w, f->corrupt_ppm)) {
 		w->stats.nb_faults++;
@@ -119,10 +122,8 @@ sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	if (l->conf->mark_bytes != 0 && queued > l->conf->mark_bytes) {
-		sim_pkt_mark_ce(m);
-		l->nb_marked++;
-	}
+	if (l->conf->mark_bytes != 0 && queued > l->conf->mark_bytes)
+		l->nb_marked += sim_pkt_mark_ce(m);
 	l->busy_ps = (l->busy_ps > now_ps ? l->busy_ps : now_ps) +
 		byte_ps(l, m->pkt_len + FRAME_EXTRA);
 	l->nb_pkts++;

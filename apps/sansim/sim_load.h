@@ -95,7 +95,8 @@ struct sim_load {
 	uint32_t nb_todo;    /**< sides that have not posted all of load.ops */
 	uint64_t nb_pending; /**< requests under way */
 	bool started;
-	bool ending; /**< nothing new is posted or connected */
+	bool ending;  /**< nothing new is posted or connected */
+	bool closing; /**< connections are ended: no end is a surprise */
 	uint64_t last_done_ns;
 	struct app_hist hist; /**< completion times in the measured time */
 };

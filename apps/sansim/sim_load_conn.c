@@ -130,6 +130,7 @@ static void
 on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 {
 	bool wanted = s->state == SIM_SIDE_END;
+	bool broken = was_up && !wanted && !w->load->closing;
 	bool counted = s->state == SIM_SIDE_UP || wanted;
 
 	/* completions come before the event; none of them leads to a post */
@@ -137,8 +138,10 @@ on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 	sim_load_completions(w, &w->hosts[s->host]);
 	if (was_up) {
 		w->load->nb_up -= counted;
-		w->stats.nb_broken += !wanted && !w->load->ending;
+		w->stats.nb_broken += broken;
 		sim_load_new_life(w, s);
+		if (broken)
+			sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_BROKEN, .side = s});
 		sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_DOWN, .side = s});
 	}
 	if (wanted || w->load->ending || (was_up && !w->conf.load.reconnect))
@@ -185,6 +188,7 @@ sim_load_disconnect_all(struct sim_world *w)
 {
 	uint32_t i;
 
+	w->load->closing = true;
 	for (i = 0; i < w->load->nb_sides; i++) {
 		struct sim_side *s = &w->load->sides[i];
 		struct sim_host *h = &w->hosts[s->host];

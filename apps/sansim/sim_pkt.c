@@ -19,6 +19,15 @@ mix(uint64_t h, uint64_t v)
 	return h ^ (h >> 29);
 }
 
+/* ECT(0) or ECT(1), and not marked yet. */
+static bool
+is_ect(uint8_t tos)
+{
+	uint8_t ecn = tos & RTE_IPV4_HDR_ECN_MASK;
+
+	return ecn != 0 && ecn != RTE_IPV4_HDR_ECN_CE;
+}
+
 uint64_t
 sim_pkt_flow(const struct rte_mbuf *m)
 {
@@ -41,20 +50,39 @@ sim_pkt_flow(const struct rte_mbuf *m)
 	return mix(h, (uint64_t)ip[udp] << 8 | ip[udp + 1]);
 }
 
-void
+/* Only what changes is put into the checksum: a wrong one stays as wrong (RFC 1624). */
+static void
+set_tos(struct rte_ipv4_hdr *ip, uint8_t tos)
+{
+	uint16_t was, is;
+	uint32_t sum;
+
+	memcpy(&was, ip, sizeof(was));
+	ip->type_of_service = tos;
+	memcpy(&is, ip, sizeof(is));
+	sum = (uint16_t)~ip->hdr_checksum + (uint16_t)~was + is;
+	sum = (sum & 0xffff) + (sum >> 16);
+	ip->hdr_checksum = (uint16_t) ~(sum + (sum >> 16));
+}
+
+bool
 sim_pkt_mark_ce(struct rte_mbuf *m)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_ipv4_hdr *v4 = (void *)(eth + 1);
 	struct rte_ipv6_hdr *v6 = (void *)(eth + 1);
 
-	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
-		v4->type_of_service |= 3;
-		v4->hdr_checksum = 0;
-		v4->hdr_checksum = rte_ipv4_cksum(v4);
-	} else if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
-		v6->vtc_flow |= rte_cpu_to_be_32(3u << 20);
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) &&
+	    is_ect(v4->type_of_service)) {
+		set_tos(v4, v4->type_of_service | RTE_IPV4_HDR_ECN_CE);
+		return true;
 	}
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&
+	    is_ect((uint8_t)(rte_be_to_cpu_32(v6->vtc_flow) >> RTE_IPV6_HDR_TC_SHIFT))) {
+		v6->vtc_flow |= rte_cpu_to_be_32(RTE_IPV6_HDR_ECN_CE);
+		return true;
+	}
+	return false;
 }
 
 void

@@ -8,6 +8,7 @@
  * for any bytes: the packet may have been corrupted before.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rte_mbuf.h>
@@ -16,8 +17,8 @@
 
 /** What ECMP looks at, as a number: both addresses and the UDP source port. */
 uint64_t sim_pkt_flow(const struct rte_mbuf *m);
-/** CE in the IP header, checksum mended: what a switch does. */
-void sim_pkt_mark_ce(struct rte_mbuf *m);
+/** CE in the IP header of a packet that is ECT, as a switch does it; whether it was. */
+bool sim_pkt_mark_ce(struct rte_mbuf *m);
 /** One bit, anywhere. */
 void sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
 /**

@@ -44,19 +44,11 @@ measured_ns(const struct sim_world *w)
 	return w->conf.run.duration_ns - w->conf.run.warmup_ns;
 }
 
-struct sums {
-	struct san_pdl_stats pdl;
-	struct san_tl_stats tl;
-	uint64_t cam_high, cam_inserts, cam_rejects, inflight_high, held_high;
-	uint64_t queue_high, queue_full, lost, marked, pkts, bytes;
-	uint64_t side_min, side_max; /* bytes of the slowest and fastest initiator */
-};
-
-static void
-sum_host(struct sums *s, const struct sim_host *h)
+void
+sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 {
-	const struct san_pdl *pdl = san_core_pdl(h->core);
-	const struct san_tl *tl = san_core_tl(h->core);
+	const struct san_pdl *pdl = san_core_pdl(core);
+	const struct san_tl *tl = san_core_tl(core);
 
 	s->pdl.nb_rtx += pdl->stats.nb_rtx;
 	s->pdl.nb_early += pdl->stats.nb_early;
@@ -75,8 +67,34 @@ sum_host(struct sums *s, const struct sim_host *h)
 	s->cam_high = RTE_MAX(s->cam_high, tl->cam.nb_high);
 	s->cam_inserts += tl->cam.nb_inserts;
 	s->cam_rejects += tl->cam.nb_rejects;
-	s->inflight_high = RTE_MAX(s->inflight_high, h->inflight_high);
 }
+
+void
+sim_report_links(struct sim_world *w)
+{
+	struct sim_link_sums *s = &w->on_links;
+	uint32_t i;
+
+	*s = (struct sim_link_sums){0};
+	for (i = 0; i < w->nb_links; i++) {
+		const struct sim_link *l = &w->links[i];
+
+		s->pkts += l->nb_pkts;
+		s->bytes += l->nb_bytes;
+		s->full += l->nb_full;
+		s->lost += l->nb_lost;
+		s->marked += l->nb_marked;
+		if (l->from >= w->nb_hosts)
+			s->queue_high = RTE_MAX(s->queue_high, l->high_bytes);
+	}
+}
+
+/* What programs and hosts saw. */
+struct sums {
+	struct sim_engine_sums engines;
+	uint64_t inflight_high;
+	uint64_t side_min, side_max; /* bytes of the slowest and fastest initiator */
+};
 
 static void
 sum_up(const struct sim_world *w, struct sums *s)
@@ -84,20 +102,11 @@ sum_up(const struct sim_world *w, struct sums *s)
 	const struct sim_load *ld = w->load;
 	uint32_t i;
 
-	*s = (struct sums){.side_min = UINT64_MAX};
-	for (i = 0; i < w->nb_hosts; i++)
+	*s = (struct sums){.engines = w->dead_engines, .side_min = UINT64_MAX};
+	for (i = 0; i < w->nb_hosts; i++) {
+		s->inflight_high = RTE_MAX(s->inflight_high, w->hosts[i].inflight_high);
 		if (w->hosts[i].core != NULL)
-			sum_host(s, &w->hosts[i]);
-	for (i = 0; i < w->nb_links; i++) {
-		const struct sim_link *l = &w->links[i];
-
-		s->pkts += l->nb_pkts;
-		s->bytes += l->nb_bytes;
-		s->queue_full += l->nb_full;
-		s->lost += l->nb_lost;
-		s->marked += l->nb_marked;
-		if (l->from >= w->nb_hosts)
-			s->queue_high = RTE_MAX(s->queue_high, l->high_bytes);
+			sim_report_engine(&s->engines, w->hosts[i].core);
 	}
 	for (i = 0; i < ld->nb_sides; i++) {
 		if (!ld->sides[i].initiates)
@@ -134,10 +143,13 @@ collect(const struct sim_world *w, struct figure *f)
 {
 	struct app_hist_summary c;
 	uint64_t ns = measured_ns(w), bytes = sum_bytes(w);
+	const struct sim_link_sums *l = &w->on_links;
+	const struct sim_engine_sums *e;
 	struct sums s;
 	size_t n = 0;
 
 	sum_up(w, &s);
+	e = &s.engines;
 	app_hist_summarize(&w->load->hist, &c);
 #define PUT(k, v) f[n++] = (struct figure){k, v}
 	PUT("seed", w->conf.run.seed);
@@ -150,7 +162,7 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("ops", w->stats.nb_ops);
 	PUT("ops_failed", w->stats.nb_ops_failed);
 	PUT("bytes", bytes);
-	PUT("goodput_mbps", bytes * 8000 / ns);
+	PUT("goodput_kbps", (uint64_t)((unsigned __int128)bytes * 8000000 / ns));
 	PUT("jain_ppm", sim_report_jain(w));
 	PUT("side_bytes_min", s.side_min == UINT64_MAX ? 0 : s.side_min);
 	PUT("side_bytes_max", s.side_max);
@@ -163,30 +175,30 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("last_completion_ns",
 	    w->load->last_done_ns > w->load_ns ? w->load->last_done_ns - w->load_ns : 0);
 	PUT("longest_silence_ns", w->longest_silence_ns);
-	PUT("packets", s.pkts);
-	PUT("wire_bytes", s.bytes);
-	PUT("switch_drops", s.queue_full);
-	PUT("fault_drops", s.lost);
-	PUT("marked", s.marked);
-	PUT("queue_high_bytes", s.queue_high);
-	PUT("retransmissions", s.pdl.nb_rtx);
-	PUT("early", s.pdl.nb_early);
-	PUT("tail_probes", s.pdl.nb_tlp);
-	PUT("timeouts", s.pdl.nb_rto);
-	PUT("retries_exceeded", s.pdl.nb_failed);
-	PUT("acks", s.pdl.nb_ack_tx);
-	PUT("path_changes", s.pdl.nb_path_changes);
-	PUT("cc_cuts", s.pdl.nb_cc_cuts);
+	PUT("packets", l->pkts);
+	PUT("wire_bytes", l->bytes);
+	PUT("switch_drops", l->full);
+	PUT("fault_drops", l->lost);
+	PUT("marked", l->marked);
+	PUT("queue_high_bytes", l->queue_high);
+	PUT("retransmissions", e->pdl.nb_rtx);
+	PUT("early", e->pdl.nb_early);
+	PUT("tail_probes", e->pdl.nb_tlp);
+	PUT("timeouts", e->pdl.nb_rto);
+	PUT("retries_exceeded", e->pdl.nb_failed);
+	PUT("acks", e->pdl.nb_ack_tx);
+	PUT("path_changes", e->pdl.nb_path_changes);
+	PUT("cc_cuts", e->pdl.nb_cc_cuts);
 	PUT("inflight_high_pkts", s.inflight_high);
-	PUT("budget_waits", s.pdl.nb_budget_waits);
-	PUT("grants", s.tl.nb_grants);
-	PUT("grants_lapsed", s.tl.nb_grants_lapsed);
-	PUT("grant_high_bytes", s.tl.budget_high);
-	PUT("rnr", s.tl.nb_rnr_tx);
-	PUT("red_zone", s.tl.nb_red);
-	PUT("cam_high", s.cam_high);
-	PUT("cam_inserts", s.cam_inserts);
-	PUT("cam_rejects", s.cam_rejects);
+	PUT("budget_waits", e->pdl.nb_budget_waits);
+	PUT("grants", e->tl.nb_grants);
+	PUT("grants_lapsed", e->tl.nb_grants_lapsed);
+	PUT("grant_high_bytes", e->tl.budget_high);
+	PUT("rnr", e->tl.nb_rnr_tx);
+	PUT("red_zone", e->tl.nb_red);
+	PUT("cam_high", e->cam_high);
+	PUT("cam_inserts", e->cam_inserts);
+	PUT("cam_rejects", e->cam_rejects);
 #undef PUT
 	return n;
 }

@@ -15,6 +15,10 @@ uint32_t sim_report_jain(const struct sim_world *w);
 void sim_report_text(const struct sim_world *w, FILE *out);
 /** All of them, as one JSON object; keys are in sansim(1). */
 void sim_report_json(const struct sim_world *w, FILE *out);
+/** Add what an engine counted. */
+void sim_report_engine(struct sim_engine_sums *s, struct san_core *core);
+/** What links counted up to now is what is told. */
+void sim_report_links(struct sim_world *w);
 /** A line of the time series; the first one is the head. */
 void sim_report_series(struct sim_world *w);
 

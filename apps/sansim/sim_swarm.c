@@ -103,19 +103,30 @@ spawn(int *fd, uint32_t mb)
 	return pid;
 }
 
+/* The run that is under way when the time is over is the last. */
+static bool
+has_run(const struct campaign *c, uint64_t next)
+{
+	const struct sim_swarm_conf *conf = c->conf;
+
+	return (conf->nb_runs == 0 || next < conf->nb_runs) &&
+		(conf->seconds == 0 || seconds() - c->began_s < conf->seconds);
+}
+
 static void
-work(const struct sim_swarm_conf *conf, int fd, uint64_t next)
+work(const struct campaign *c, int fd, uint64_t next)
 {
 	struct sim_conf run;
 
-	for (; conf->nb_runs == 0 || next < conf->nb_runs; next += conf->nb_workers) {
+	do {
 		struct verdict v = {.index = next};
 
-		sim_swarm_draw(conf->seed + next, &run);
+		sim_swarm_draw(c->conf->seed + next, &run);
 		run_one(&run, &v);
 		if (write(fd, &v, sizeof(v)) != sizeof(v))
-			break;
-	}
+			_exit(1);
+		next += c->conf->nb_workers;
+	} while (has_run(c, next));
 	_exit(0);
 }
 
@@ -152,8 +163,11 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 	if (rc != 0)
 		return 0; /* not a scenario: nothing fails */
 	pid = spawn(&fd, RTE_MAX(sim_world_mb(conf), (uint32_t)SIM_EAL_SWARM_MB));
-	if (pid < 0)
-		return -errno;
+	if (pid < 0) {
+		rc = -errno;
+		snprintf(why, len, "no process for a run: %s", strerror(-rc));
+		return rc;
+	}
 	if (pid == 0) {
 		v.failed = false;
 		run_one(&own, &v);
@@ -175,15 +189,24 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 
 /* ---- shrinking ---- */
 
+/* What failed, without when and how: the checker's name, or what became of the process. */
 static bool
-still_fails(const struct sim_conf *conf)
+is_same_failure(const char *a, const char *b)
+{
+	size_t len = strcspn(a, ":");
+
+	return len == strcspn(b, ":") && strncmp(a, b, len) == 0;
+}
+
+static bool
+still_fails(const struct sim_conf *conf, const char *first)
 {
 	char why[256];
 	int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
 	bool fails;
 
 	dup2(null, STDERR_FILENO);
-	fails = sim_swarm_try(conf, NULL, why, sizeof(why)) == -EIO;
+	fails = sim_swarm_try(conf, NULL, why, sizeof(why)) == -EIO && is_same_failure(why, first);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(null);
@@ -191,7 +214,7 @@ still_fails(const struct sim_conf *conf)
 }
 
 static bool
-drop_fault(struct sim_conf *c, uint32_t i)
+drop_fault(struct sim_conf *c, uint32_t i, const char *why)
 {
 	struct sim_conf less = *c;
 
@@ -200,7 +223,7 @@ drop_fault(struct sim_conf *c, uint32_t i)
 	less.nb_faults--;
 	memmove(&less.faults[i], &less.faults[i + 1],
 		(less.nb_faults - i) * sizeof(less.faults[0]));
-	if (!still_fails(&less))
+	if (!still_fails(&less, why))
 		return false;
 	*c = less;
 	return true;
@@ -296,19 +319,19 @@ all_ordered(struct sim_conf *c)
 }
 
 static bool
-drop_kind(struct sim_conf *c, uint32_t kind)
+drop_kind(struct sim_conf *c, uint32_t kind, const char *why)
 {
 	struct sim_conf less = *c;
 
 	less.load.weights[kind] = 0;
-	if (c->load.weights[kind] == 0 || !still_fails(&less))
+	if (c->load.weights[kind] == 0 || !still_fails(&less, why))
 		return false;
 	*c = less;
 	return true;
 }
 
 void
-sim_swarm_shrink(struct sim_conf *conf)
+sim_swarm_shrink(struct sim_conf *conf, const char *why)
 {
 	static bool (*const steps[])(struct sim_conf *) = {
 		less_connections,
@@ -328,13 +351,13 @@ sim_swarm_shrink(struct sim_conf *conf)
 	for (round = 0; changed && round < SHRINK_ROUNDS; round++) {
 		changed = false;
 		for (i = conf->nb_faults; i-- > 0;)
-			changed |= drop_fault(conf, i);
+			changed |= drop_fault(conf, i, why);
 		for (i = 0; i < SIM_KINDS; i++)
-			changed |= drop_kind(conf, i);
+			changed |= drop_kind(conf, i, why);
 		for (i = 0; i < RTE_DIM(steps); i++) {
 			struct sim_conf less = *conf;
 
-			while (steps[i](&less) && still_fails(&less)) {
+			while (steps[i](&less) && still_fails(&less, why)) {
 				*conf = less;
 				changed = true;
 			}
@@ -357,7 +380,7 @@ report_failure(struct campaign *c, uint64_t index, const char *why)
 		char path[64];
 
 		sim_swarm_draw(c->conf->seed + index, &conf);
-		sim_swarm_shrink(&conf);
+		sim_swarm_shrink(&conf, why);
 		snprintf(path, sizeof(path), "sansim-%" PRIu64 ".ini", c->conf->seed + index);
 		f = fopen(path, "w");
 		if (f != NULL) {
@@ -369,23 +392,17 @@ report_failure(struct campaign *c, uint64_t index, const char *why)
 	fflush(stdout);
 }
 
-static bool
-is_time_over(const struct campaign *c)
-{
-	return c->conf->seconds != 0 && seconds() - c->began_s >= c->conf->seconds;
-}
-
 static void
 start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 {
 	wk->open = false;
-	if ((c->conf->nb_runs != 0 && next >= c->conf->nb_runs) || is_time_over(c))
+	if (!has_run(c, next))
 		return;
 	wk->next = next;
 	wk->since_s = seconds();
 	wk->pid = spawn(&wk->fd, SIM_EAL_SWARM_MB);
 	if (wk->pid == 0)
-		work(c->conf, wk->fd, next);
+		work(c, wk->fd, next);
 	wk->open = wk->pid > 0;
 	if (!wk->open) {
 		fprintf(stderr, "sansim: no process for a run: %s\n", strerror(errno));
@@ -393,33 +410,30 @@ start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 	}
 }
 
+/* A worker is gone: because it had no more runs, or one of them failed for this reason. */
 static void
-stop_worker(struct worker *wk)
+on_gone(struct campaign *c, struct worker *wk, const char *why)
 {
+	uint64_t next = wk->next;
 	int status;
 
-	kill(wk->pid, SIGKILL);
 	waitpid(wk->pid, &status, 0);
 	close(wk->fd);
 	wk->open = false;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return;
+	c->sum.nb_runs++;
+	report_failure(c, next, why);
+	start_worker(c, wk, next + c->conf->nb_workers);
 }
 
 static void
 take_verdict(struct campaign *c, struct worker *wk)
 {
 	struct verdict v;
-	bool more = read(wk->fd, &v, sizeof(v)) == sizeof(v);
 
-	if (!more) {
-		uint64_t next = wk->next;
-		bool done = c->conf->nb_runs != 0 && next >= c->conf->nb_runs;
-
-		stop_worker(wk);
-		if (done)
-			return;
-		c->sum.nb_runs++;
-		report_failure(c, next, "the process died; see above");
-		start_worker(c, wk, next + c->conf->nb_workers);
+	if (read(wk->fd, &v, sizeof(v)) != sizeof(v)) {
+		on_gone(c, wk, "the process died; see above");
 		return;
 	}
 	wk->next = v.index + c->conf->nb_workers;
@@ -437,14 +451,10 @@ take_verdict(struct campaign *c, struct worker *wk)
 static void
 watch_hang(struct campaign *c, struct worker *wk)
 {
-	uint64_t next = wk->next;
-
 	if (seconds() - wk->since_s < RUN_SECONDS)
 		return;
-	stop_worker(wk);
-	c->sum.nb_runs++;
-	report_failure(c, next, "the run does not end");
-	start_worker(c, wk, next + c->conf->nb_workers);
+	kill(wk->pid, SIGKILL);
+	on_gone(c, wk, "the run does not end");
 }
 
 static bool
@@ -464,12 +474,11 @@ wait_some(struct campaign *c)
 	for (i = 0; i < c->conf->nb_workers; i++) {
 		if (!c->workers[i].open)
 			continue;
-		if (p[i].revents != 0)
+		/* asked again: shrinking another's failure may have taken minutes */
+		if (poll(&p[i], 1, 0) > 0)
 			take_verdict(c, &c->workers[i]);
 		else
 			watch_hang(c, &c->workers[i]);
-		if (c->workers[i].open && is_time_over(c))
-			stop_worker(&c->workers[i]);
 	}
 	return true;
 }

@@ -6,7 +6,7 @@
  * @file
  * Many short runs of scenarios drawn from seeds. Each worker process does run
  * after run; one that dies is a failed run, and is replaced. A failed run is
- * shrunk: made again with less, as long as it still fails.
+ * shrunk: made again with less, as long as the same checker still fails.
  */
 
 #include "sim_conf.h"
@@ -30,12 +30,13 @@ struct sim_swarm_sum {
 void sim_swarm_draw(uint64_t seed, struct sim_conf *conf);
 /**
  * One run in a process of its own. 0: passed, or not a scenario; -EIO: it failed;
- * -EINVAL: it could not be built, a place of a fault is none; what is in *why*.
+ * -EINVAL: it could not be built, a place of a fault is none; another -errno: there
+ * is no process for it. What is in *why*.
  */
 int sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len);
-/** Make a failing scenario smaller while it still fails. */
-void sim_swarm_shrink(struct sim_conf *conf);
-/** The campaign; number of failed runs. */
+/** Make a failing scenario smaller while it fails as it did first: *why*. */
+void sim_swarm_shrink(struct sim_conf *conf, const char *why);
+/** The campaign; number of runs that failed, or of workers that could not begin. */
 uint64_t sim_swarm_run(const struct sim_swarm_conf *conf);
 
 #endif /* SIM_SWARM_H */

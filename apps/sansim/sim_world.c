@@ -176,8 +176,8 @@ start_load(struct sim_world *w)
 	sim_world_at(w, w->now_ns, SIM_EV_SAMPLE, 0, SAMPLE_PROGRESS, NULL);
 }
 
-void
-sim_world_run(struct sim_world *w)
+static void
+live(struct sim_world *w)
 {
 	if (!run_until(w, all_up, w->now_ns + CONNECT_LIMIT_NS))
 		sim_world_fail(w, "progress", "%u of %u sides connected", w->load->nb_up,
@@ -189,6 +189,7 @@ sim_world_run(struct sim_world *w)
 	if (!run_until(w, sim_load_is_done, w->now_ns + w->conf.run.settle_ns))
 		sim_world_fail(w, "progress", "%lu requests do not complete",
 			       (unsigned long)w->load->nb_pending);
+	sim_report_links(w); /* what ending them costs is not the load's */
 	sim_check_settled(w);
 	sim_load_disconnect_all(w);
 	if (!run_until(w, all_over, w->now_ns + w->conf.run.settle_ns))
@@ -201,13 +202,51 @@ sim_world_run(struct sim_world *w)
 	sim_check_end(w);
 }
 
+/* Of pools that a scenario makes small it is the transport's task to do with them. */
+static uint64_t
+nb_no_mbuf(const struct sim_world *w)
+{
+	uint64_t n = w->nb_no_mbuf;
+	uint32_t i;
+
+	for (i = 0; i < w->nb_hosts; i++)
+		n += sim_host_no_mbuf(w, &w->hosts[i]);
+	return n;
+}
+
+void
+sim_world_run(struct sim_world *w)
+{
+	uint64_t n;
+
+	live(w);
+	n = nb_no_mbuf(w);
+	if (n == 0)
+		return;
+	w->failed = false; /* whatever else failed, it may be for this */
+	sim_world_fail(w, "sansim", "%u mbufs for all are too few: %lu times none was left",
+		       w->pool->size, (unsigned long)n);
+}
+
 /* ---- building ---- */
 
+/* Packets that a cable and the queue in front of it hold. */
+static uint64_t
+link_pkts(const struct sim_conf *conf, const struct sim_link_conf *l)
+{
+	return (l->buffer_bytes + l->rate_mbps * l->delay_ns / 8000) / conf->host.mtu;
+}
+
+/* Rings and what is held for order, and as much as windows allow and links hold. */
 static uint32_t
 nb_mbufs(const struct sim_conf *conf)
 {
+	uint64_t sides = conf->load.connections * (conf->load.both_ways ? 2ull : 1);
+	uint64_t windows = sides * (conf->host.req_win + conf->host.data_win);
+	uint64_t links = 2ull * conf->topo.hosts *
+		(link_pkts(conf, &conf->edge) + link_pkts(conf, &conf->core));
 	uint64_t n = MBUFS_MIN + (uint64_t)conf->topo.hosts * 64 + conf->load.connections * 16ull +
-		2ull * conf->edge.buffer_bytes / conf->host.mtu;
+		RTE_MIN(windows, links);
 
 	return (uint32_t)RTE_MIN(n, (uint64_t)MBUFS_MAX);
 }

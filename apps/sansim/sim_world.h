@@ -31,6 +31,7 @@
 
 struct sim_world;
 struct sim_load;
+struct sim_side;
 struct sim_checks;
 
 enum sim_event_kind {
@@ -72,12 +73,13 @@ struct sim_host {
 	struct san_core *core; /**< NULL: dead */
 	struct rte_mempool *pool;
 	struct san_ulp_cq *send_cq, *recv_cq;
-	uint32_t *side_of_qp; /**< by SAN_QPN_INDEX */
-	uint32_t nb_paused;   /**< faults that hold it */
+	uint32_t *side_of_qp;  /**< by SAN_QPN_INDEX */
+	uint32_t nb_paused;    /**< faults that hold it */
+	uint64_t paused_at_ns; /**< when the first of these began */
 	int64_t drift_ppm;
 	uint64_t run_at_ns; /**< its next round; SAN_TIME_NEVER: none */
 	uint64_t last_run_ns;
-	uint64_t held_ns;     /**< its last pause: packets may have waited so long */
+	uint64_t held_ns;     /**< pauses since its last round: packets may have waited so long */
 	struct rte_mbuf **rx; /**< ring of what arrived */
 	uint32_t rx_mask, rx_head, rx_tail;
 	uint64_t nb_rx_full;   /**< ring full */
@@ -91,6 +93,19 @@ struct sim_stats {
 	uint64_t nb_faults; /**< packets that a fault touched, and faults of hosts */
 	uint64_t nb_ops, nb_ops_failed;
 	uint64_t nb_conns, nb_broken; /**< connections made; ended by other than us */
+};
+
+/** What engines counted, summed up; of what has a highest, the highest. */
+struct sim_engine_sums {
+	struct san_pdl_stats pdl;
+	struct san_tl_stats tl;
+	uint64_t cam_high, cam_inserts, cam_rejects;
+};
+
+/** What links counted from the load's start until it had settled. */
+struct sim_link_sums {
+	uint64_t pkts, bytes, full, lost, marked;
+	uint64_t queue_high; /**< of switches */
 };
 
 struct sim_world {
@@ -110,12 +125,18 @@ struct sim_world {
 	struct sim_checks *checks;
 	struct sim_trace *trace;
 	struct sim_stats stats;
+	struct sim_engine_sums dead_engines; /**< of processes that died */
+	struct sim_link_sums on_links;
+	uint64_t nb_no_mbuf;         /**< common pool empty, as links and the dead found it */
 	uint64_t longest_silence_ns; /**< between completions of a side that had work */
 	bool fault_active[SIM_FAULTS_MAX];
 	bool faults_over;      /**< none begins any more */
 	uint32_t nb_blocking;  /**< active faults under which no progress is asked for */
 	uint64_t unblocked_ns; /**< since when there is none */
-	FILE *series;          /**< time series, CSV; NULL: none */
+	uint32_t nb_silencing; /**< active faults that can swallow packet after packet */
+	uint64_t silence_ns;   /**< how long there were any, up to silence_at_ns */
+	uint64_t silence_at_ns;
+	FILE *series; /**< time series, CSV; NULL: none */
 	bool series_begun;
 	bool failed;
 	char why[512]; /**< the first violation */
@@ -176,6 +197,8 @@ void sim_host_destroy(struct sim_world *w, struct sim_host *h);
 /** A process begins, or ends without a word. */
 int sim_host_start(struct sim_world *w, struct sim_host *h);
 void sim_host_kill(struct sim_world *w, struct sim_host *h);
+/** Times that its engine found the common pool empty. */
+uint64_t sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h);
 void sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m);
 /** One round of its loop, if it is due. */
 void sim_host_round(struct sim_world *w, struct sim_host *h);
@@ -192,5 +215,7 @@ void sim_fault_event(struct sim_world *w, uint32_t fault, bool begins);
 void sim_fault_arm(struct sim_world *w);
 /** Every fault ends. */
 void sim_fault_end(struct sim_world *w);
+/** Has this side's connection, which broke just now, a reason to? */
+bool sim_fault_may_break(struct sim_world *w, const struct sim_side *side);
 
 #endif /* SIM_WORLD_H */

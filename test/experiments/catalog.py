@@ -181,17 +181,17 @@ class Loss(Experiment):
 
     def derive(self, run, conf, figures, series):
         possible = conf['link']['rate'] * (1 - run.x)
-        figures['share_of_possible'] = figures['goodput_mbps'] * 1e6 / possible
+        figures['share_of_possible'] = figures['goodput_kbps'] * 1e3 / possible
 
     def limit(self, got, rate):
-        clean = got.mean('selective', 0, 'goodput_mbps', 1e-3)
+        clean = got.mean('selective', 0, 'goodput_kbps', 1e-6)
         return None if clean is None else clean * (1 - rate)
 
     def table(self, got):
         rows = []
         for rate in sorted({*got.xs(), *self.PUBLISHED}):
             def gbps(variant, at=rate):
-                return number(got.mean(variant, at, 'goodput_mbps', 1e-3))
+                return number(got.mean(variant, at, 'goodput_kbps', 1e-6))
             known = rate in got.xs()
             rows.append([
                 f'{rate:g}', number(self.limit(got, rate)), gbps('selective'),
@@ -207,7 +207,7 @@ class Loss(Experiment):
     def plots(self, got):
         limit = Curve('limit: (1 − loss) × lossless', [(x, self.limit(got, x)) for x in got.xs()],
                       colour=7, dashed=True, marks=False)
-        curves = [limit, *(got.curve(v, v, 'goodput_mbps', 1e-3) for v in self.VARIANTS),
+        curves = [limit, *(got.curve(v, v, 'goodput_kbps', 1e-6) for v in self.VARIANTS),
                   Curve('eRPC, published', sorted(self.PUBLISHED.items()), colour=4, lines=False)]
         return [Plot('loss', [Panel(
             'One connection, 100 Gb/s, 10 us: goodput under loss', 'share of packets lost',
@@ -378,7 +378,7 @@ class Vwin(Experiment):
             for v in (*self.VARIANTS, self.RECORDS):
                 if not got.values(v, n, 'ops'):
                     continue
-                rows.append([number(n, 5), v, number(got.mean(v, n, 'goodput_mbps', 1e-3)),
+                rows.append([number(n, 5), v, number(got.mean(v, n, 'goodput_kbps', 1e-6)),
                              number(got.mean(v, n, 'inflight_high_pkts'), 6),
                              number(got.mean(v, n, 'side_bytes_min', 1 / 1024), 6),
                              number(got.mean(v, n, 'side_bytes_max', 1 / 1024), 6),
@@ -395,7 +395,7 @@ class Vwin(Experiment):
                        marks=False)
         return [Plot('vwin', [
             Panel('One host to 100 hosts: throughput', 'active connections', 'goodput, Gb/s',
-                  [got.curve(v, v, 'goodput_mbps', 1e-3) for v in self.VARIANTS], log='x',
+                  [got.curve(v, v, 'goodput_kbps', 1e-6) for v in self.VARIANTS], log='x',
                   yrange='0:105'),
             Panel('In flight', 'active connections', 'packets at most',
                   [*(got.curve(v, v, 'inflight_high_pkts') for v in self.VARIANTS), budget],
@@ -415,8 +415,8 @@ class Vwin(Experiment):
                            max(flights) if flights else None, self.BUDGET, at_most=True)
         for v in self.VARIANTS:
             found += target_if(f'throughput of 10,000 connections / of one, {v}',
-                               share(got.mean(v, self.MANY, 'goodput_mbps'),
-                                     got.mean(v, 1, 'goodput_mbps')), 0.95)
+                               share(got.mean(v, self.MANY, 'goodput_kbps'),
+                                     got.mean(v, 1, 'goodput_kbps')), 0.95)
         return found
 
 
@@ -465,7 +465,7 @@ class Cc(Experiment):
                 if not got.values(v, n, 'ops'):
                     continue
                 joining = v in self.JOINING.values()
-                rows.append([number(n), v, number(got.mean(v, n, 'goodput_mbps', 1e-3)),
+                rows.append([number(n), v, number(got.mean(v, n, 'goodput_kbps', 1e-6)),
                              number(got.mean(v, n, 'jain_of_all')) if joining else
                              number(got.mean(v, n, 'jain_ppm', 1e-6)),
                              number(got.mean(v, n, 'queue_mean_us')),
@@ -591,7 +591,7 @@ class Hol(Experiment):
                                                  'fault.l.rate': f'{rate:.6f}'}, seed=seed)
 
     def table(self, got):
-        rows = [[percent(rate), v, number(got.mean(v, rate, 'goodput_mbps', 1e-3)),
+        rows = [[percent(rate), v, number(got.mean(v, rate, 'goodput_kbps', 1e-6)),
                  *(number(got.mean(v, rate, f'completion_{p}_ns', 1e-3), 4)
                    for p in ('mean', 'p50', 'p99', 'p999')),
                  number(got.most(v, rate, 'completion_max_ns', 1e-3), 4),
@@ -610,7 +610,7 @@ class Hol(Experiment):
         percents = [[(100 * x, y) for x, y in c.points] for c in completion]
         for curve, points in zip(completion, percents):
             curve.points = points
-        goodput = [got.curve(o, o, 'goodput_mbps', 1e-3) for o in self.ORDERS]
+        goodput = [got.curve(o, o, 'goodput_kbps', 1e-6) for o in self.ORDERS]
         for curve in goodput:
             curve.points = [(100 * x, y) for x, y in curve.points]
         return [Plot('hol', [
@@ -638,7 +638,7 @@ class Slow(Experiment):
     def derive(self, run, conf, figures, series):
         rtt = self.LINKS_PER_RTT * conf['link']['delay']
         figures['rtt_us'] = rtt * 1e6
-        figures['share_of_link'] = figures['goodput_mbps'] * 1e6 / conf['link']['rate']
+        figures['share_of_link'] = figures['goodput_kbps'] * 1e3 / conf['link']['rate']
         # what is granted to one sender is gone once per round trip, at best
         granted = figures['grant_high_bytes'] * 8 / rtt
         figures['share_granted'] = min(granted / conf['link']['rate'], 1)
@@ -646,7 +646,7 @@ class Slow(Experiment):
     def table(self, got):
         names = {mbps: name for name, mbps in self.RATES.items()}
         rows = [[names[x], v, number(got.mean(v, x, 'rtt_us')),
-                 number(got.mean(v, x, 'goodput_mbps'), 5),
+                 number(got.mean(v, x, 'goodput_kbps', 1e-3), 5),
                  number(got.mean(v, x, 'share_of_link'), 2),
                  number(got.mean(v, x, 'share_granted'), 2),
                  number(got.mean(v, x, 'inflight_high_pkts'), 5),

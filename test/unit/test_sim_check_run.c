@@ -111,6 +111,89 @@ sim_check_complete__completed_twice(void **state)
 	assert_fails("complete", "which is not posted");
 }
 
+static void
+cut_all(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->nb_links; i++) {
+		w->links[i].fault.nb_down = 1;
+		w->links[i].faulty = true;
+	}
+}
+
+/* Everything is lost and no fault says so: as if the protocol had forgotten to send. */
+static void
+sim_check_complete__broken_without_cause(void **state)
+{
+	(void)state;
+	world(WORDS("run.stall=60 s", "run.duration=60 s", "load.reconnect=yes"));
+	connect_all();
+	cut_all();
+	sim_world_run(w);
+	assert_fails("complete", "its connection broke without cause");
+}
+
+/* Likewise when the load is over and requests are still to complete. */
+static void
+sim_check_complete__broken_while_settling(void **state)
+{
+	(void)state;
+	load_for(WORDS("run.stall=60 s"), MS);
+	sim_load_stop(w);
+	cut_all();
+	while (sim_world_step(w, 60 * SAN_NS_PER_S))
+		;
+	assert_fails("complete", "its connection broke without cause");
+}
+
+/* What excuses a broken connection, and for how long it must last. */
+static void
+sim_fault_may_break__causes(void **state)
+{
+	static const struct {
+		const char *kind, *rate, *more;
+		uint64_t ns;
+		bool may;
+	} cases[] = {
+		{"none", "0", NULL, 60 * SAN_NS_PER_S, false},
+		{"down", "0", NULL, 100 * MS, false},
+		{"down", "0", NULL, 10 * SAN_NS_PER_S, true},
+		{"down", "0", "host.keepalive-ms=10", 40 * MS, false},
+		{"down", "0", "host.keepalive-ms=10", 60 * MS, true},
+		{"down", "0", "host.rto-max=4 ms", 60 * MS, false},
+		{"down", "0", "host.rto-max=4 ms", 90 * MS, true},
+		{"down", "0", "host.retries=2", 0, true},
+		{"pause", "0", "fault.f.where=host:1", 10 * SAN_NS_PER_S, true},
+		{"restart", "0", "fault.f.where=host:0", 0, true},
+		{"restart", "0", "fault.f.where=host:1", 0, true},
+		{"flow", "1 %", NULL, 10 * SAN_NS_PER_S, true},
+		{"burst", "1 %", NULL, 10 * SAN_NS_PER_S, true},
+		{"loss", "1 %", NULL, 60 * SAN_NS_PER_S, false},
+		{"loss", "10 %", NULL, 10 * SAN_NS_PER_S, true},
+		{"corrupt", "1 %", NULL, 60 * SAN_NS_PER_S, false},
+		{"reorder", "1", NULL, 60 * SAN_NS_PER_S, false},
+		{"duplicate", "1", NULL, 60 * SAN_NS_PER_S, false},
+	};
+	char kind[64], rate[64];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
+		snprintf(rate, sizeof(rate), "fault.f.rate=%s", cases[i].rate);
+		world(WORDS(kind, rate, "load.revoke=1 ms", "load.bad-key=1 %", cases[i].more));
+		sim_fault_event(w, 0, true);
+		w->now_ns += cases[i].ns;
+		sim_fault_event(w, 0, false);
+		w->now_ns += 60 * SAN_NS_PER_S; /* over, and not forgotten; nor does it go on */
+		if (sim_fault_may_break(w, side(0)) != cases[i].may)
+			fail_msg("case %u: %s", i, kind);
+		sim_world_destroy(w);
+		w = NULL;
+	}
+}
+
 /* ---- place, leak: after the end ---- */
 
 static void
@@ -397,17 +480,6 @@ sim_check_round__as_often_as_asked_for(void **state)
 
 /* ---- progress ---- */
 
-static void
-cut_all(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < w->nb_links; i++) {
-		w->links[i].fault.nb_down = 1;
-		w->links[i].faulty = true;
-	}
-}
-
 /* Everything is lost and no fault says so: as if the protocol had stopped. */
 static void
 sim_check_progress__stops(void **state)
@@ -501,6 +573,34 @@ sim_check_fair__enough(void **state)
 	ran(WORDS(UNFAIR));
 }
 
+/* ---- the simulator's own ---- */
+
+/* As many packets under way as the windows allow: the pool follows the scenario. */
+static void
+sim_world_run__long_fat_network(void **state)
+{
+	(void)state;
+	ran(WORDS("link.delay=2 ms", "load.connections=16", "host.cc=fixed", "host.cwnd=1024",
+		  "load.solicit=never", "load.depth=64", "run.duration=5 ms"));
+	assert_true(w->hosts[0].inflight_high > 8192);
+}
+
+/* Without mbufs of its own a network says so, whatever else went wrong for lack of them. */
+static void
+sim_world_run__pool_is_empty(void **state)
+{
+	static struct rte_mbuf *all[1 << 16];
+	uint32_t n = 0;
+
+	(void)state;
+	world(WORDS(SHORT));
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(w->pool)) != NULL)
+		n++;
+	sim_world_run(w);
+	rte_pktmbuf_free_bulk(all, n);
+	assert_fails("sansim", "too few");
+}
+
 /* ---- all of them ---- */
 
 /* The first violation is the one that is told, and a run ends with it. */
@@ -537,6 +637,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(sim_check_complete__completed_twice),
+		CASE(sim_check_complete__broken_without_cause),
+		CASE(sim_check_complete__broken_while_settling),
+		CASE(sim_fault_may_break__causes),
 		CASE(sim_check_place__after_the_end),
 		CASE(sim_check_leak__mbuf),
 		CASE(sim_check_leak__mbuf_of_a_host),
@@ -560,6 +663,8 @@ main(void)
 		CASE(sim_check_progress__does_not_end),
 		CASE(sim_check_fair__less_than_asked_for),
 		CASE(sim_check_fair__enough),
+		CASE(sim_world_run__long_fat_network),
+		CASE(sim_world_run__pool_is_empty),
 		CASE(sim_world_fail__first_one_wins),
 		CASE(sim_world_fail__long),
 	};

@@ -515,6 +515,11 @@ sim_conf_set__wrong_faults(void **state)
 		{"fault.a.where=0123456789012345678901234567890123456789", "where"},
 		{"fault.a.where=", "where"},
 		{"fault.a.where=host:1 # or 2", "where"},
+		{"fault.a.where=host:0:dwon", "fault.a.where: \"host:0:dwon\" is not all"},
+		{"fault.a.where=host:0:up:down", "where"},
+		{"fault.a.where=host:1x", "where"},
+		{"fault.a.where=spine:-1", "where"},
+		{"fault.a.where=all:up", "where"},
 		/* names that a file could not hold */
 		{"fault..kind=loss", "name"},
 		{"fault.a]b.kind=loss", "name"},
@@ -612,6 +617,7 @@ sim_conf_load__says_where(void **state)
 		{"[fault.a]\nkind = loss\nrate = 5 us\n", 3, "fault.a.rate"},
 		{"[fault.a]\nkind = loss\ncolour = red\n", 3, "unknown key \"colour\""},
 		{"[fault.a]\n\nkind = meteor\n", 3, "fault.a.kind"},
+		{"[fault.a]\nkind = loss\nwhere = host:0:dwon\n", 3, "\"host:0:dwon\" is not all"},
 	};
 	char want[sizeof(path) + 16];
 	size_t i;
@@ -724,6 +730,10 @@ sim_conf_check__combinations(void **state)
 		{{"topology.type=leaf-spine", "topology.leaves=3"}, "topology.leaves"},
 		{{"topology.type=leaf-spine", "topology.leaves=3", "topology.hosts=3"}, NULL},
 		{{"topology.type=star", "topology.leaves=3"}, NULL},
+		{{"topology.type=star", "topology.hosts=5", "load.pattern=across"}, "across wants"},
+		{{"link.buffer=4109"}, "link.buffer"},
+		{{"link.buffer=4110"}, NULL},
+		{{"core.rate=1 Gb/s", "core.buffer=4109"}, "core.buffer"},
 		{{"load.size-min=64KiB", "load.size-max=65535"}, "load.size-min"},
 		{{"load.size-min=64KiB", "load.size-max=65536"}, NULL},
 		{{"load.push=0"}, "no kind has a weight"},

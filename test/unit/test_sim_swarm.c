@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "sim_eal.h"
 #include "sim_swarm.h"
 
 #define SEEDS      2000
@@ -85,6 +86,7 @@ sim_swarm_draw__seed_decides(void **state)
 static void
 assert_is_scenario(uint64_t seed)
 {
+	const uint32_t mb = sim_world_mb(&conf);
 	struct sim_world w = {.conf = conf};
 	struct sim_fault_conf *f;
 
@@ -97,6 +99,8 @@ assert_is_scenario(uint64_t seed)
 	for (f = conf.faults; f < &conf.faults[conf.nb_faults]; f++)
 		assert_in_range(f->kind, SIM_FAULT_NONE + 1, SIM_FAULT_MAX - 1);
 	assert_in_range(conf.load.ops, 1, 300);
+	if (mb > SIM_EAL_SWARM_MB)
+		fail_msg("seed %lu: %u MB", (unsigned long)seed, mb);
 	free(w.hosts);
 	free(w.links);
 }
@@ -127,6 +131,29 @@ sim_swarm_draw__scenarios_are_right(void **state)
 		assert_true(fault[i] > SEEDS / 20);
 	for (i = 0; i < SIM_KINDS; i++)
 		assert_true(kind[i] > SEEDS / 4);
+}
+
+/* None takes more than a second or two of CPU: what is refused, and written, over and over. */
+static void
+sim_swarm_draw__scenarios_are_short(void **state)
+{
+	const struct sim_load_conf *l = &conf.load;
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= SEEDS; seed++) {
+		uint64_t sides, waiting;
+
+		sim_swarm_draw(seed, &conf);
+		sides = l->connections * (l->both_ways ? 2u : 1u);
+		waiting = l->connections * RTE_MIN(l->ops, l->depth);
+		if (conf.host.max_rxns != 0 && l->ops > 4)
+			assert_true(sides * l->ops * waiting / conf.host.max_rxns < 100000);
+		if (l->revoke_ns != 0)
+			assert_true(conf.run.duration_ns / l->revoke_ns * sides * l->depth *
+					    l->size_max <
+				    10000000000);
+	}
 }
 
 /* What a swarm prints of a run repeats it: written and read, a scenario is the same. */
@@ -231,7 +258,8 @@ sim_swarm_try__large(void **state)
 	assert_true(sim_world_mb(&conf) > 512);
 	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
-	scenario(WORDS("host.mtu=1500", "link.buffer=100 MiB", "run.duration=10 us"));
+	scenario(WORDS("host.mtu=1500", "link.buffer=200 MiB", "load.connections=300",
+		       "run.duration=10 us"));
 	assert_true(sim_world_mb(&conf) > 512);
 	if (sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
@@ -255,7 +283,7 @@ sim_swarm_shrink__smaller_and_still_failing(void **state)
 	scenario(WORDS(FAILING, "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=pause",
 		       "fault.b.where=host:5", "fault.b.for=10 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
-	sim_swarm_shrink(&conf);
+	sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "progress: "));
 	assert_int_equal(conf.nb_faults, 0);
@@ -287,7 +315,7 @@ sim_swarm_shrink__keeps_what_it_needs(void **state)
 		       "fault.b.kind=restart", "fault.b.where=host:5", "fault.b.for=30 s",
 		       "fault.c.kind=pause", "fault.c.where=host:7", "fault.c.for=1 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
-	sim_swarm_shrink(&conf);
+	sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_int_equal(conf.nb_faults, 1);
 	assert_string_equal(conf.faults[0].name, "b");
@@ -305,10 +333,29 @@ sim_swarm_shrink__unfair(void **state)
 		       "run.jain-min=1", "load.size-max=4 KiB", "load.size-min=4 KiB"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
-	sim_swarm_shrink(&conf);
+	sim_swarm_shrink(&conf, err);
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
 	assert_int_equal(conf.load.connections, 2);
+}
+
+/* With both of two posting at once it would fail, too, but for time: that is another failure. */
+static void
+sim_swarm_shrink__the_same_failure(void **state)
+{
+	(void)state;
+	scenario(WORDS("topology.type=star", "topology.hosts=3", "load.pattern=incast",
+		       "load.connections=2", "load.ops=1", "load.depth=1", "load.size-max=1 MiB",
+		       "load.size-min=1 MiB", "link.rate=1 Gb/s", "run.duration=1 ms",
+		       "run.settle=12 ms", "run.jain-min=1", "load.start-step=100 ms"));
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "fair: "));
+	sim_swarm_shrink(&conf, err);
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "fair: "));
+	conf.load.start_step_ns = 0;
+	assert_int_equal(try_quietly(&conf, NULL), -EIO);
+	assert_non_null(strstr(err, "progress: "));
 }
 
 /* ---- determinism ---- */
@@ -349,6 +396,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_swarm_draw__seed_decides),
 		cmocka_unit_test(sim_swarm_draw__scenarios_are_right),
+		cmocka_unit_test(sim_swarm_draw__scenarios_are_short),
 		cmocka_unit_test(sim_swarm_draw__scenarios_can_be_written),
 		cmocka_unit_test(sim_swarm_try__passes),
 		cmocka_unit_test(sim_swarm_try__counts_what_broke),
@@ -358,6 +406,7 @@ main(void)
 		cmocka_unit_test(sim_swarm_shrink__smaller_and_still_failing),
 		cmocka_unit_test(sim_swarm_shrink__keeps_what_it_needs),
 		cmocka_unit_test(sim_swarm_shrink__unfair),
+		cmocka_unit_test(sim_swarm_shrink__the_same_failure),
 		cmocka_unit_test(sim_swarm_try__same_as_alone),
 	};
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Figures: what they count, and of whom. */
+
+#include "test_sim.h"
+
+#include "sim_load.h"
+#include "sim_report.h"
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static struct sim_world *w;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	test_eal_init();
+	w = NULL;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (w != NULL)
+		sim_world_destroy(w);
+	return 0;
+}
+
+static void
+ran(const char *const *words)
+{
+	test_sim_world(&w, words);
+	sim_world_run(w);
+	test_sim_assert_fine(w);
+}
+
+static uint64_t
+figure(const char *key)
+{
+	char *text = NULL, *at, want[64];
+	uint64_t value;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	sim_report_json(w, f);
+	fclose(f);
+	snprintf(want, sizeof(want), "\"%s\": ", key);
+	at = strstr(text, want);
+	assert_non_null(at);
+	value = strtoull(at + strlen(want), NULL, 10);
+	free(text);
+	return value;
+}
+
+/* A process that died takes nothing with it. */
+static void
+sim_report_engine__of_the_dead(void **state)
+{
+	uint64_t acks, inserts;
+
+	(void)state;
+	ran(WORDS("load.solicit=always", "load.both-ways=yes"));
+	acks = figure("acks");
+	inserts = figure("cam_inserts");
+	assert_true(acks > 100 && inserts > 100);
+	sim_host_kill(w, &w->hosts[0]);
+	sim_host_kill(w, &w->hosts[1]);
+	assert_int_equal(figure("acks"), acks);
+	assert_int_equal(figure("cam_inserts"), inserts);
+	assert_true(figure("grant_high_bytes") > 0);
+}
+
+/* Not what connecting and disconnecting sends. */
+static void
+sim_report_links__of_the_load(void **state)
+{
+	uint64_t sent = 0;
+	uint32_t i;
+
+	(void)state;
+	ran(WORDS("load.ops=1", "load.size-min=1000", "load.size-max=1000", "load.connections=50"));
+	for (i = 0; i < w->nb_links; i++)
+		sent += w->links[i].nb_pkts;
+	assert_in_range(figure("packets"), 50, 150);
+	assert_true(sent >= figure("packets") + 50);
+}
+
+/* What a slow link carries is more than nothing. */
+static void
+sim_report_json__slow_link(void **state)
+{
+	(void)state;
+	ran(WORDS("link.rate=1 Mb/s", "run.duration=2 s", "load.size-min=4 KiB",
+		  "load.size-max=4 KiB", "load.depth=4"));
+	assert_in_range(figure("goodput_kbps"), 700, 999);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(sim_report_engine__of_the_dead),
+		CASE(sim_report_links__of_the_load),
+		CASE(sim_report_json__slow_link),
+	};
+
+	return cmocka_run_group_tests_name("sim_report", tests, NULL, NULL);
+}
