@@ -6,60 +6,11 @@
  * test_sim_check_run.c.
  */
 
-#include "test_sim.h"
+#include "test_sim_one.h"
 
-#include "sim_check.h"
-
-#define MS         SAN_NS_PER_MS
-#define LEN        1000
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static struct sim_world *w;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_init();
-	w = NULL;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	if (w != NULL)
-		sim_world_destroy(w);
-	return 0;
-}
-
-/* Two hosts, one connection; sides 0 and 1. Nothing has been said yet. */
-static void
-world(const char *const *words)
-{
-	test_sim_world(&w, words);
-}
-
-static void
-assert_fails(const char *check, const char *text)
-{
-	test_sim_assert_fails(w, check, text);
-}
-
-static void
-assert_fine(void)
-{
-	test_sim_assert_fine(w);
-}
+#define LEN 1000
 
 /* ---- what checkers are told ---- */
-
-static struct sim_side *
-side(uint32_t id)
-{
-	return &w->load->sides[id];
-}
 
 static void
 note(enum sim_note_type type, uint32_t id)

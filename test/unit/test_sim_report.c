@@ -2,39 +2,17 @@
 
 /* Figures: what they count, and of whom. */
 
-#include "test_sim.h"
+#include "test_sim_one.h"
 
 #include "sim_load.h"
 #include "sim_report.h"
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static struct sim_world *w;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_init();
-	w = NULL;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	if (w != NULL)
-		sim_world_destroy(w);
-	return 0;
-}
-
 static void
 ran(const char *const *words)
 {
-	test_sim_world(&w, words);
+	world(words);
 	sim_world_run(w);
-	test_sim_assert_fine(w);
+	assert_fine();
 }
 
 static uint64_t
