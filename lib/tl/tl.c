@@ -426,34 +426,17 @@ san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
 /* ---- check ---- */
 
 static void
-check_conn(const struct san_tl *tl, const struct san_tl_conn *tc)
-{
-	const struct san_tl_txn *t;
-	uint32_t rsn, charged = 0;
-	const struct san_tl_rxn *r;
-
-	san_tl_ini_check(tl, tc);
-	san_tl_tgt_check(tl, tc);
-	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
-		t = san_tl_txn_at(tc, rsn);
-		charged += t != NULL ? t->charge.charged : 0;
-	}
-	TAILQ_FOREACH(r, &tc->rxns, all_link)
-		charged += r->charge.charged;
-	SAN_VERIFY(charged == tc->charged);
-}
-
-static void
 check_charges(const struct san_tl *tl)
 {
 	const struct san_tl_charge *ch;
-	uint64_t charged = 0;
+	uint64_t charged = 0, pulled = 0;
 
 	TAILQ_FOREACH(ch, &tl->charges, link) {
 		SAN_VERIFY(ch->listed && ch->charged != 0);
 		charged += ch->charged;
+		pulled += ch->granted ? 0 : ch->charged;
 	}
-	SAN_VERIFY(charged == tl->budget_used);
+	SAN_VERIFY(charged == tl->budget_used && pulled == tl->pulled_used);
 	SAN_VERIFY(tl->budget_used <= tl->conf.budget_bytes);
 	SAN_VERIFY(tl->lapsed_used <= tl->conf.lapsed_bytes);
 }
@@ -473,7 +456,8 @@ san_tl_check(const struct san_tl *tl)
 			SAN_VERIFY(tc->nb_txns == 0 && tc->nb_rxns == 0 && tc->nb_held == 0);
 			continue;
 		}
-		check_conn(tl, tc);
+		san_tl_ini_check(tl, tc);
+		san_tl_tgt_check(tl, tc);
 		nb_txns += tc->nb_txns;
 		nb_rxns += tc->nb_rxns;
 		nb_held += tc->nb_held;

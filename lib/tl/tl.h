@@ -349,7 +349,7 @@ struct san_tl_conn {
 	uint16_t nb_solicit;       /**< SSNs in the CAM */
 	uint16_t nb_refused;       /**< statuses remembered in refused[] */
 	uint32_t nb_held;          /**< mbufs held */
-	uint32_t charged;          /**< of budget_used */
+	uint32_t charged;          /**< of budget_used, by what it was granted */
 	uint32_t lapsed;           /**< of lapsed_used, grants only */
 	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
 	struct san_tl_rxns rxns;   /**< all records */
@@ -418,6 +418,7 @@ struct san_tl {
 	struct san_tl_txn ***free_rings;
 	uint32_t nb_free_rings;
 	uint32_t budget_used; /**< granted not received, and pulled not received */
+	uint32_t pulled_used; /**< of it, pulled */
 	uint32_t lapsed_used;
 	uint32_t nb_held;
 	uint32_t nb_admit;

@@ -4,13 +4,18 @@
  * Incast (RT-13; design, rule 6): how much may be on its way to this lcore.
  *
  *   budget_used  granted or pulled, not arrived: at most budget_bytes, at every step
+ *   pulled_used  of it, what is pulled: at most three quarters
  *   lapsed_used  the same, but unused for 4 RTT: at most lapsed_bytes
+ *
+ * Pulls leave a quarter to grants, because a pull may wait at its target for a push
+ * before it, that for a grant there, and so, if budgets were full of pulls, for
+ * pulls there that wait for grants here. What is granted comes without any further
+ * grant (RT-16), so grants always come back. With none outstanding one always goes,
+ * however small the room is; so every head of line is granted within a bounded time.
  *
  * A grant stays valid when it lapses: its bytes only change the account. Who has
  * some of those gets no more until it has used them: one that never sends what it
- * asked for must not fill both accounts. With nothing charged at all one grant
- * always goes, whatever a quarter of the budget is; so every head of line is
- * granted within a bounded time.
+ * asked for must not fill both accounts.
  *
  * Choice is between connections (round-robin or shortest remaining first), never
  * within one: there the order of the SSNs decides (RT-16).
@@ -26,10 +31,35 @@
 
 /* ---- accounts ---- */
 
-uint32_t
-san_tl_budget_room(const struct san_tl *tl)
+static uint32_t
+budget_room(const struct san_tl *tl)
 {
 	return tl->conf.budget_bytes - tl->budget_used;
+}
+
+uint32_t
+san_tl_pull_room(const struct san_tl *tl)
+{
+	uint32_t most = tl->conf.budget_bytes - RTE_MAX(tl->conf.budget_bytes / 4, 1u);
+
+	return RTE_MIN(most - tl->pulled_used, budget_room(tl));
+}
+
+/* Is anything granted that has neither arrived nor lapsed? */
+static bool
+any_granted(const struct san_tl *tl)
+{
+	return tl->budget_used != tl->pulled_used;
+}
+
+static void
+add_charged(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
+{
+	uint32_t *part = ch->granted ? &tl->conns[ch->slot].charged : &tl->pulled_used;
+
+	ch->charged = (uint32_t)(ch->charged + bytes);
+	*part = (uint32_t)(*part + bytes);
+	tl->budget_used = (uint32_t)(tl->budget_used + bytes);
 }
 
 static void
@@ -52,16 +82,13 @@ unlist(struct san_tl *tl, struct san_tl_charge *ch)
 }
 
 void
-san_tl_charge(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_charge *ch, uint32_t bytes,
-	      uint64_t now_ns)
+san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
 {
 	if (bytes == 0)
 		return;
-	SAN_ASSERT(bytes <= san_tl_budget_room(tl));
-	ch->charged += bytes;
+	SAN_ASSERT(bytes <= (ch->granted ? budget_room(tl) : san_tl_pull_room(tl)));
+	add_charged(tl, ch, bytes);
 	ch->since_ns = now_ns;
-	tc->charged += bytes;
-	tl->budget_used += bytes;
 	tl->stats.budget_high = RTE_MAX(tl->stats.budget_high, tl->budget_used);
 	list_tail(tl, ch);
 }
@@ -71,9 +98,7 @@ uncharge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 {
 	if (bytes == 0)
 		return;
-	ch->charged -= bytes;
-	tl->conns[ch->slot].charged -= bytes;
-	tl->budget_used -= bytes;
+	add_charged(tl, ch, -(int64_t)bytes);
 	if (ch->charged == 0)
 		unlist(tl, ch);
 }
@@ -214,16 +239,16 @@ pick(struct san_tl *tl, bool missed)
 static uint32_t
 step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	uint32_t want = RTE_MIN(remaining(tc), tl->conf.grant_bytes);
 	uint32_t mtu = RTE_MAX(tl->pdl->conns[tc->slot].mtu, 1);
-	uint32_t step = RTE_MIN(want, san_tl_budget_room(tl));
+	uint32_t want = RTE_MIN(remaining(tc), RTE_MAX(tl->conf.grant_bytes, mtu));
+	uint32_t step = RTE_MIN(want, budget_room(tl));
 	uint32_t quarter = tl->conf.budget_bytes / 4;
 
 	if (tc->lapsed != 0)
 		return 0;
-	if (tl->budget_used != 0 && tl->nb_admit > 1)
+	if (any_granted(tl) && tl->nb_admit > 1)
 		step = RTE_MIN(step, tc->charged < quarter ? quarter - tc->charged : 0);
-	if (step == remaining(tc) || (tl->budget_used == 0 && step < mtu))
+	if (step == remaining(tc) || (!any_granted(tl) && step < mtu))
 		return step;
 	return step - step % mtu;
 }
@@ -236,8 +261,8 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 	uint32_t step;
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {
-		if (tl->budget_used != 0 &&
-		    san_tl_budget_room(tl) < RTE_MIN(tl->conf.budget_bytes / 4, GRANT_MIN_BYTES))
+		if (any_granted(tl) &&
+		    budget_room(tl) < RTE_MIN(tl->conf.budget_bytes / 4, GRANT_MIN_BYTES))
 			break;
 		tc = pick(tl, misses != 0);
 		step = step_of(tl, tc);

@@ -39,7 +39,7 @@ static bool
 may_pull(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_req *req)
 {
 	return req->type != SAN_TL_PULL || tc->nb_pulls == 0 ||
-		req->length <= san_tl_budget_room(tl);
+		req->length <= san_tl_pull_room(tl);
 }
 
 /* It tries (again), or ends: it waits no more, and nothing is set aside for it. */
@@ -115,8 +115,8 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 		tl->stats.nb_pulls += req->type == SAN_TL_PULL;
 		tl->stats.nb_atomics += req->type == SAN_TL_ATOMIC;
 		if (req->type == SAN_TL_PULL)
-			san_tl_charge(tl, tc, &t->charge,
-				      RTE_MIN(req->length, san_tl_budget_room(tl)), now_ns);
+			san_tl_charge(tl, &t->charge,
+				      RTE_MIN(req->length, san_tl_pull_room(tl)), now_ns);
 	} else if (is_solicited(tl, c, req)) {
 		t->solicited = true;
 		t->ssn = tc->ssn_next++;

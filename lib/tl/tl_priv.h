@@ -200,9 +200,9 @@ void san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc,
 
 /* ---- tl_admit.c ---- */
 
-uint32_t san_tl_budget_room(const struct san_tl *tl);
-void san_tl_charge(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_charge *ch,
-		   uint32_t bytes, uint64_t now_ns);
+/** Bytes that may be pulled now. */
+uint32_t san_tl_pull_room(const struct san_tl *tl);
+void san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns);
 /** *bytes* of it arrived. */
 void san_tl_charge_arrive(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
 			  uint64_t now_ns);

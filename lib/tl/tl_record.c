@@ -290,7 +290,7 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	}
 	SAN_VERIFY(nb == tc->nb_rxns && nb_ahead == tc->nb_ahead && nb_pulling == tc->nb_pulling);
 	SAN_VERIFY(nb_held == tc->nb_held && nb_held <= tl->conf.max_held_conn);
-	SAN_VERIFY(charged <= tc->charged);
+	SAN_VERIFY(charged == tc->charged);
 	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
 	SAN_VERIFY(!tc->grant_wait || (!tc->in_admit && !TAILQ_EMPTY(&tc->grants)));
 	SAN_VERIFY(tc->grant_wait || tc->in_admit == !TAILQ_EMPTY(&tc->grants));

@@ -254,7 +254,7 @@ san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint6
 	if (!has_receive(tl, tc, r, now_ns))
 		return false;
 	r->granted += step;
-	san_tl_charge(tl, tc, &r->charge, step, now_ns);
+	san_tl_charge(tl, &r->charge, step, now_ns);
 	tl->stats.nb_grants++;
 	san_tl_rxn_out(tl, tc, r, true);
 	if (r->granted == r->length) {
@@ -292,7 +292,8 @@ san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
 	uint64_t until_ns;
 
-	if (!tc->grant_wait)
+	/* not grant_wait: woken, it may wait for other things now, and its time still runs */
+	if (r == NULL || r->since_ns == 0 || r->granted != 0)
 		return;
 	until_ns = r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS;
 	if (now_ns >= until_ns)

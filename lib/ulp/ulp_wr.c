@@ -273,7 +273,8 @@ san_ulp_wr_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
 		SAN_ASSERT(&qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]] == e);
 		e->whole = true;
 		qp->sq_head++;
-		if (qp->blocked && qp->sq_head == qp->sq_tail) {
+		/* also if room() came meanwhile: the record is set aside until somebody takes it */
+		if (qp->sq_head == qp->sq_tail) {
 			qp->blocked = false;
 			san_tl_unwant(ulp->tl, t->slot);
 		}

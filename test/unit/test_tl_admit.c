@@ -15,16 +15,16 @@
 static uint16_t slots[CONNS][2]; /* of every connection, side 0 and side 1 */
 
 static void
-open_all(uint8_t policy)
+open_all(uint8_t policy, uint32_t budget_bytes, uint32_t grant_bytes, uint32_t lapsed_bytes)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
 	int i;
 
 	san_tl_conf_default(&tl);
-	tl.budget_bytes = 8000;
-	tl.lapsed_bytes = 3000;
-	tl.grant_bytes = 4000;
+	tl.budget_bytes = budget_bytes;
+	tl.lapsed_bytes = lapsed_bytes;
+	tl.grant_bytes = grant_bytes;
 	tl.policy = policy;
 	pair_open(&l, &tl);
 	slots[0][0] = pair.slot[0];
@@ -37,7 +37,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	open_all(SAN_GRANT_RR);
+	open_all(SAN_GRANT_RR, 8000, 4000, 3000);
 	return 0;
 }
 
@@ -45,7 +45,24 @@ static int
 setup_srpt(void **state)
 {
 	(void)state;
-	open_all(SAN_GRANT_SRPT);
+	open_all(SAN_GRANT_SRPT, 8000, 4000, 3000);
+	return 0;
+}
+
+static int
+setup_tiny_grants(void **state)
+{
+	(void)state;
+	open_all(SAN_GRANT_RR, 8000, 1, 3000);
+	return 0;
+}
+
+/* Nothing lapses: whatever moves must move by itself. A quarter is less than a packet. */
+static int
+setup_no_lapse(void **state)
+{
+	(void)state;
+	open_all(SAN_GRANT_RR, 2000, 4000, 0);
 	return 0;
 }
 
@@ -264,9 +281,9 @@ san_tl_charge__pulls(void **state)
 	(void)state;
 	assert_int_equal(pair_pull(0, 5000), 0);
 	assert_int_equal(tl->budget_used, 5000);
-	assert_int_equal(pair_pull(1, 5000), -EAGAIN);
-	assert_int_equal(pair_pull(1, 3000), 0);
-	assert_int_equal(tl->budget_used, 8000);
+	assert_int_equal(pair_pull(1, 1001), -EAGAIN);
+	assert_int_equal(pair_pull(1, 1000), 0);
+	assert_int_equal(tl->budget_used, 6000); /* a quarter is for grants */
 	assert_int_equal(pair_pull(2, 1), -EAGAIN);
 	{
 		const struct san_tl_req req = {.type = SAN_TL_PULL, .length = 9000, .cookie = 7};
@@ -274,12 +291,88 @@ san_tl_charge__pulls(void **state)
 		/* another connection has none outstanding */
 		assert_int_equal(san_tl_submit(tl, slots[1][0], &req, pair.now), 0);
 	}
-	assert_int_equal(tl->budget_used, 8000); /* and yet never above */
+	assert_int_equal(tl->budget_used, 6000); /* and yet never above */
 	pair_settle();
 	assert_true(pair.f[0].nb_room > 0);
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 	assert_int_equal(tl->budget_used + tl->lapsed_used, 0);
-	assert_int_equal(pair_pull(2, 8000), 0);
+	assert_int_equal(pair_pull(2, 6000), 0);
+}
+
+/*
+ * RT-26: on both sides a pull behind a push that wants a grant. The pulls hold what they
+ * may of both budgets, and wait for the pushes, so these must be granted all the same.
+ */
+static void
+san_tl_pull_room__grants_have_a_quarter(void **state)
+{
+	int side;
+
+	(void)state;
+	for (side = 0; side < 2; side++) {
+		const struct san_tl_req push = {
+			.type = SAN_TL_PUSH,
+			.solicit = SAN_SOLICIT_ALWAYS,
+			.length = 5000,
+		};
+		const struct san_tl_req pull = {
+			.type = SAN_TL_PULL,
+			.length = 9000,
+			.addr = 16384,
+			.cookie = 1,
+		};
+
+		assert_int_equal(pair_submit(side, &push), 0);
+		assert_int_equal(pair_submit(side, &pull), 0);
+		assert_int_equal(pair.h[side].tl->pulled_used, 1500);
+	}
+	pair_settle();
+	for (side = 0; side < 2; side++) {
+		assert_int_equal(pair.f[side].nb_cmpl, 2);
+		assert_int_equal(pair.h[side].tl->stats.budget_high, 2000);
+		assert_int_equal(pair.h[side].tl->budget_used, 0);
+	}
+}
+
+/* What is pulled over a connection takes nothing from what may be granted to it. */
+static void
+san_tl_charge__pulls_are_not_its_share(void **state)
+{
+	const struct san_tl_req pull = {.type = SAN_TL_PULL, .length = 4000, .cookie = 9};
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(pair_submit(1, &pull), 0);
+	push_on(1, 1, 10000);
+	pair_xfer(0);
+	assert_int_equal(target(1)->charged, 4000); /* all that is left */
+	push_on(0, 0, 10000);
+	pair_xfer(0);
+	pair_xfer(1);
+	pair_tx(0);
+	for (i = 0; i < pair.nb_out; i++)
+		if (pair_pkt(i)->op != SAN_OP_PULL_DATA)
+			pair_rx(1, i);
+	assert_int_equal(pair.h[1].tl->pulled_used, 4000);
+	assert_int_equal(target(0)->charged, 2000);
+	assert_int_equal(target(1)->charged, 2000);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+}
+
+/* A grant of less than a packet could not be used: nothing would come but last packets. */
+static void
+san_tl_admit_run__at_least_a_packet(void **state)
+{
+	(void)state;
+	push_on(0, 0, 3000);
+	push_on(1, 1, 3000);
+	pair_xfer(0);
+	assert_int_equal(target(0)->charged, 3000);
+	assert_int_equal(target(1)->charged, 3000);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 6);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
 int
@@ -297,6 +390,9 @@ main(void)
 		T(san_tl_lapse__used_meanwhile),
 		T(san_tl_conn_close__share_returns),
 		T(san_tl_charge__pulls),
+		U(san_tl_pull_room__grants_have_a_quarter, setup_no_lapse),
+		T(san_tl_charge__pulls_are_not_its_share),
+		U(san_tl_admit_run__at_least_a_packet, setup_tiny_grants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ setup_unordered(void **state)
 	struct tl_link l = pair_link(false);
 
 	(void)state;
+	l.rnr_ms = 5;
 	pair_open(&l, NULL);
 	return 0;
 }
@@ -375,6 +376,36 @@ san_tl_grant_timer__refused_in_the_end(void **state)
 	assert_int_equal(pair.f[1].nb_push_req, 1);
 }
 
+/*
+ * Woken, the head may wait for something else, here for what the connection has not used;
+ * it is refused in its time all the same.
+ */
+static void
+san_tl_grant_timer__also_when_woken(void **state)
+{
+	uint64_t start = pair.now;
+
+	(void)state;
+	pair.f[1].nb_recvs = 1;
+	assert_int_equal(SLCTD(0, SAN_KIND_SEND, 3000), 0);
+	assert_int_equal(SLCTD(1, SAN_KIND_SEND, 100), 0);
+	assert_int_equal(pair_push(2, SAN_KIND_SEND, SAN_SOLICIT_NEVER, 100), 0); /* takes it */
+	pair_xfer(0);
+	assert_true(pair_tc(1)->grant_wait);
+	pair_wait(3 * SAN_NS_PER_MS);
+	pair_xfer(1);
+	pair_xfer(0); /* the first's data: RNR, and it stays granted */
+	pair_tick(1);
+	assert_false(pair_tc(1)->grant_wait);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
+	while (pair.h[1].tl->stats.nb_refused == 0)
+		pair_wait(10 * SAN_NS_PER_US);
+	assert_in_range(pair.now - start, 5 * SAN_NS_PER_MS, 6 * SAN_NS_PER_MS);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_int_equal(pair.f[1].nb_recvs, 0);
+}
+
 /* A request for an SSN that came before, or far beyond; and one for nothing. */
 static void
 san_tl_ssn_valid__each_once(void **state)
@@ -420,6 +451,7 @@ main(void)
 		T(san_tl_push_undo__given_up_with_data),
 		T(san_tl_push_undo__refused),
 		T(san_tl_grant_timer__refused_in_the_end),
+		U(san_tl_grant_timer__also_when_woken, setup_unordered),
 		T(san_tl_ssn_valid__each_once),
 	};
 

@@ -376,6 +376,26 @@ san_ulp_wr_cmpl__error_of_the_last_that_waits(void **state)
 	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
 }
 
+/* Somebody set a record aside for that piece just before: it is for others again. */
+static void
+san_ulp_wr_cmpl__error_after_room(void **state)
+{
+	struct test_ulp *t = *state;
+	uint8_t buf[5000];
+	struct san_ulp_wr wr = wr_over(SAN_WR_PULL, 5, buf, sizeof(buf), 1);
+
+	fake.room = 2;
+	post(t, &wr);
+	san_ulp_wr_room(t->ulp, SLOT);
+	fake_cmpl(0, SAN_ST_RIGHTS);
+	assert_int_equal(fake.nb_unwanted, 1);
+	fake.room = 1;
+	san_ulp_pump(t->ulp, 0);
+	assert_int_equal(fake.nb_txns, 2);
+	fake_cmpl(1, SAN_ST_OK);
+	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_RIGHTS);
+}
+
 static void
 san_ulp_wr_flush__pull_in_pieces(void **state)
 {
@@ -567,6 +587,7 @@ main(void)
 		TEST(san_ulp_wr_cmpl__first_error_of_the_pieces),
 		TEST(san_ulp_wr_cmpl__error_ends_a_pull_in_pieces),
 		TEST(san_ulp_wr_cmpl__error_of_the_last_that_waits),
+		TEST(san_ulp_wr_cmpl__error_after_room),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);
