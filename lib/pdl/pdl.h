@@ -173,6 +173,7 @@ struct san_pdl_conn {
 	uint32_t peer_serial;      /**< newest ACK seen */
 	uint32_t last_echo;        /**< echo_tx of the newest sample: each counts once */
 	uint16_t peer_ecn;         /**< its ecn_count */
+	uint16_t peer_level;       /**< its buffer level */
 	uint16_t rx_first_win;     /**< the first window in our ACKs; cm may set it (PCB-1) */
 	uint64_t last_ack_ns;      /**< newest dedicated ACK */
 	uint64_t probe_ns;         /**< last PROBE */

@@ -331,7 +331,7 @@ apply_newest(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_
 	c->pcb.first_win = RTE_MAX(ack->first_win, SAN_WIN_MIN);
 	s->nb_ce = (uint16_t)(ack->ecn_count - c->peer_ecn);
 	c->peer_ecn = ack->ecn_count;
-	s->rx_level = ack->rx_level;
+	c->peer_level = ack->rx_level;
 	pdl->stats.nb_oow += ack->oow != 0;
 	return true;
 }
@@ -365,6 +365,7 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 
 	/* Before the first round trip is known: long enough to cut once only. */
 	s->rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : conf->rto_init_ns;
+	s->rx_level = c->peer_level;
 	cc->ops->on_ack(cc, &conf->cc_conf, s);
 	if (s->nb_lost != 0)
 		cc->ops->on_loss(cc, &conf->cc_conf, s->rtt_ns, s->now_ns);

@@ -39,7 +39,7 @@
 #define MIN_1     priv[2] /* of the last one */
 #define MIN_2     priv[3] /* of the one before */
 #define LOSS      priv[4] /* share of packets lost lately, Q16 */
-#define LIMITED   priv[5] /* there was delay, loss or a mark: not 0 any more */
+#define LIMITED   priv[5] /* not 0: something hinted at a limit */
 
 #define BETA       52429u           /* 0.8 in Q16: cut per relative excess */
 #define KEEP_HALF  32768u           /* 0.5: the deepest cut */
@@ -159,8 +159,9 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	loss_add(cc, s);
 	if (s->delay_ns != 0)
 		filter_add(cc, s);
-	/* one late sample is enough for that: it cuts nothing */
-	cc->LIMITED |= s->delay_ns > target || s->nb_lost != 0 || s->nb_ce != 0;
+	/* a round trip late in all its samples: some are, by the bursts of a window that doubles */
+	cc->LIMITED |= cc->MIN_1 > target || s->nb_lost != 0 || s->nb_ce != 0 ||
+		cc->host_window < cc->window;
 	delay = filtered(cc);
 	if (s->delay_ns != 0)
 		set_level(cc, delay, target);

@@ -219,6 +219,32 @@ san_pdl_ack_piggyback__cancels(void **state)
 	forget_acked();
 }
 
+/* It says nothing of the receiver's buffers: what the last ACK said is still true. */
+static void
+san_pdl_ack_piggyback__not_of_the_buffers(void **state)
+{
+	struct pair_pkt back;
+	uint32_t full;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	pair.pdl[1]->rx_level = 900;
+	k = data();
+	arrive(&k, SAN_RX_ACKED);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_report(&pair, 1));
+	forget_acked();
+	full = pair.c[0]->cc.host_window;
+	assert_true(full < pair.pdl[0]->conf.cc_conf.window_max);
+	k = data();
+	arrive(&k, SAN_RX_ACKED);
+	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
+	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+	forget_acked();
+	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
+	assert_true(pair.c[0]->cc.host_window <= full);
+}
+
 static void
 san_pdl_ack_piggyback__not_with_a_gap(void **state)
 {
@@ -653,6 +679,7 @@ main(void)
 		T(san_pdl_ack_next__overrun_is_flagged),
 		T(san_pdl_ack_next__refused_is_not_mentioned),
 		T(san_pdl_ack_piggyback__cancels),
+		T(san_pdl_ack_piggyback__not_of_the_buffers),
 		T(san_pdl_ack_piggyback__not_with_a_gap),
 		T(san_pdl_ack_piggyback__one_dedicated_per_rtt),
 		T(san_pdl_ack_piggyback__never_for_a_duplicate),

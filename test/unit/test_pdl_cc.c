@@ -65,6 +65,7 @@ san_pdl_cc_find__all(void **state)
 static void
 swift__doubles_at_first(void **state)
 {
+	uint32_t before;
 	int i;
 
 	(void)state;
@@ -75,9 +76,24 @@ swift__doubles_at_first(void **state)
 	}
 	round_trip(TARGET / 2, 1);
 	assert_int_equal(cc.window, conf.window_max);
+	/* some late samples are its own bursts */
+	start(&san_pdl_cc_swift);
+	s.rtt_ns = RTT;
+	s.limited = true;
+	for (i = 0; i < 6; i++) {
+		s.now_ns += RTT / 2;
+		s.delay_ns = i % 2 == 0 ? 3 * TARGET : TARGET / 2;
+		s.nb_acked = cc.window / SAN_CC_ONE / 2;
+		before = cc.window;
+		cc.ops->on_ack(&cc, &conf, &s);
+		assert_int_equal(cc.window, RTE_MIN(before + PKT(s.nb_acked), conf.window_max));
+	}
 }
 
-/* One late sample, one loss, one mark, a CNP, a timeout: whatever it was, no more of that. */
+/*
+ * A late round trip, a loss, a mark, a CNP, a timeout, a receiver that is full: whatever it
+ * was, no more of that.
+ */
 static void
 swift__doubles_until_first_hint(void **state)
 {
@@ -85,14 +101,16 @@ swift__doubles_until_first_hint(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < 7; i++) {
 		start(&san_pdl_cc_swift);
-		round_trip(TARGET / 2, 8);
-		s.delay_ns = i == 0 ? 3 * TARGET : TARGET / 2;
+		round_trip(i == 0 ? 3 * TARGET : TARGET / 2, 8);
+		s.now_ns += RTT;
+		s.delay_ns = TARGET / 2;
 		s.nb_lost = i == 1;
 		s.nb_ce = i == 2;
+		s.rx_level = i == 6 ? 900 : 0;
 		cc.ops->on_ack(&cc, &conf, &s);
-		s.nb_lost = s.nb_ce = 0;
+		s.nb_lost = s.nb_ce = s.rx_level = 0;
 		if (i == 3)
 			cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
 		else if (i == 4)
@@ -113,9 +131,7 @@ swift__grows_below_target(void **state)
 
 	(void)state;
 	start(&san_pdl_cc_swift);
-	s.now_ns += RTT;
-	s.delay_ns = 3 * TARGET; /* no more doubling */
-	cc.ops->on_ack(&cc, &conf, &s);
+	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* no more doubling */
 	for (i = 0; i < 20; i++)
 		round_trip(TARGET / 2, 8);
 	assert_in_range(cc.window, PKT(32 + 17), PKT(32 + 21));
