@@ -42,7 +42,7 @@
  *   Grants have PSNs, too, but the maximum wins whatever comes twice.
  *   Time. A grant may lapse at any moment, in any order; a wait for a receive may last
  *     too long at any moment.
- *   Left out: SRPT (round-robin only), lack of records, RNR of data, unordered
+ *   Left out: pulls (budget.pml), SRPT (round-robin only), lack of records, RNR of data, unordered
  *     connections, PCB-3, congestion. Nothing here waits for any of them.
  *   calm. From some moment on, any moment, no ULP aborts or posts any more. What then
  *     comes to its end does so without their help.

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The incast budget with pushes and pulls in both directions (RT-13, RT-26): nobody waits
+ * for ever, although nothing lapses. Two hosts, two ordered connections; each host posts two
+ * requests on each.
+ *
+ * What mirrors what
+ *
+ *   pull_room(), any_granted()    tl_admit.c: same names
+ *   may_grant()   tl_admit.c: step_of(), san_tl_admit_run()
+ *   issue         tl_initiator.c: san_tl_submit(), may_pull()
+ *   grant         tl_solicit.c: san_tl_grant_one(): the lowest push that wants one
+ *   arrive        tl_target.c: san_tl_rx_push(); tl_initiator.c: data in the order of RSNs
+ *   pulled        tl_target.c: execute(): in its turn; tl_initiator.c: san_tl_rx_pull_data()
+ *
+ * What is abstracted, and why that is sound
+ *
+ *   Packets, loss, windows. What was granted or asked for may arrive at any time from then
+ *     on; that it can is the matter of solicit.pml and doc/deadlock.md.
+ *   Bytes. One unit is one packet.
+ *   Lapsing. It only gives room back: without it less is possible. The account of what
+ *     lapsed may be full, so nothing may rest on it.
+ *   Receives, records, aborts: nothing here waits for them.
+ *
+ * Properties
+ *
+ *   budget       never more than the budget, granted and pulled
+ *   end          every request is finished at last, whatever order things happen in
+ *
+ * Options: MIXED: on the second connection the pull comes first. PUSHES: no pulls on it.
+ * LEN, BUDGET: sizes. BREAK_RESERVE: pulls may have all. BREAK_ANY: what is pulled counts
+ * as granted.
+ */
+
+#ifndef LEN
+#define LEN 2
+#endif
+#ifndef BUDGET
+#define BUDGET 4
+#endif
+
+#define PUSH 0
+#define PULL 1
+
+/* of request i of a stream */
+#if defined(MIXED)
+#define kind(s, i) ((s) % 2 == (i) -> PUSH : PULL)
+#elif defined(PUSHES)
+#define kind(s, i) ((s) % 2 == 0 && (i) == 1 -> PULL : PUSH)
+#else
+#define kind(s, i) ((i) == 0 -> PUSH : PULL)
+#endif
+
+/* stream: what one host asks the other over one connection; 0, 1 of host 0 and 2, 3 of host 1 */
+#define HOST(s)	 ((s) / 2)
+#define PEER(s)	 (1 - HOST(s))
+#define OTHER(s) ((s) ^ 1)	 /* the same host, the other connection */
+
+typedef stream {
+	unsigned issued : 2;
+	unsigned base : 2;     /* requests that are finished */
+	bit granted0;	       /* the first is a push, and granted fully */
+	unsigned granted : 3;  /* of the next push */
+	unsigned share : 3;    /* granted, not arrived: of the peer's budget */
+	unsigned arrived : 3;  /* of the push at the base, or behind a pull there */
+	unsigned charge0 : 3;  /* of pulls: of the own budget */
+	unsigned charge1 : 3;
+};
+
+stream t[4];
+byte used[2], pulled[2];
+
+#define low(a, b)  ((a) < (b) -> (a) : (b))
+#define QUARTER	   (BUDGET / 4)
+#define ROOM(h)	   (BUDGET - used[h])
+#define RESERVE	   (QUARTER > 0 -> QUARTER : 1)
+#ifdef BREAK_RESERVE
+#define pull_room(h) ROOM(h)
+#else
+#define pull_room(h) low(BUDGET - RESERVE - pulled[h], ROOM(h))
+#endif
+#ifdef BREAK_ANY
+#define any_granted(h) (used[h] != 0)
+#else
+#define any_granted(h) (used[h] != pulled[h])
+#endif
+
+/* does the push of the lowest SSN want a grant? */
+#define wants0(s) (kind(s, 0) == PUSH && !t[s].granted0 && t[s].issued > 0)
+#define wants1(s) (!wants0(s) && kind(s, 1) == PUSH && t[s].issued > 1 && t[s].base < 2 && \
+		   t[s].granted < LEN)
+#define wants(s)  (wants0(s) || wants1(s))
+#define may_grant(s) \
+	(wants(s) && ROOM(PEER(s)) > 0 && \
+	 (!any_granted(PEER(s)) || !wants(OTHER(s)) || t[s].share < QUARTER))
+
+/* pulls of a stream that are under way */
+#define has_pull(s) (kind(s, 0) == PULL && t[s].issued == 1 && t[s].base == 0)
+
+inline check()
+{
+	assert(used[0] <= BUDGET && used[1] <= BUDGET); /* property: budget */
+	assert(pulled[0] <= used[0] && pulled[1] <= used[1]) /* property: budget */
+}
+
+inline finish(s)
+{
+	t[s].base++;
+	t[s].arrived = 0
+}
+
+proctype run_stream(byte s)
+{
+	byte n;
+
+end:	do
+	/* requests go in order; a pull only with room, but the first one always */
+	:: atomic { t[s].issued < 2 && kind(s, t[s].issued) == PUSH -> t[s].issued++ }
+	:: atomic { t[s].issued < 2 && kind(s, t[s].issued) == PULL &&
+		    (!has_pull(s) || LEN <= pull_room(HOST(s))) -> d_step {
+		n = low(LEN, pull_room(HOST(s)));
+		if
+		:: t[s].issued == 0 -> t[s].charge0 = n
+		:: else -> t[s].charge1 = n
+		fi;
+		used[HOST(s)] = used[HOST(s)] + n;
+		pulled[HOST(s)] = pulled[HOST(s)] + n;
+		n = 0;
+		t[s].issued++;
+		check() } }
+	:: atomic { may_grant(s) -> d_step {
+		used[PEER(s)]++;
+		t[s].share++;
+		t[s].granted++;
+		if
+		:: wants0(s) && t[s].granted == LEN -> t[s].granted0 = 1; t[s].granted = 0
+		:: else
+		fi;
+		check() } }
+	/* granted data, that of the lower push first; the lower request is there */
+	:: atomic { t[s].share > 0 && t[s].base < 2 && kind(s, t[s].base) == PUSH &&
+		    t[s].base < t[s].issued -> d_step {
+		t[s].share--;
+		used[PEER(s)]--;
+		t[s].arrived++;
+		if
+		:: t[s].arrived == LEN -> finish(s)
+		:: else
+		fi;
+		check() } }
+	/* that of the second push comes before a pull in front of it is done, and is held */
+	:: atomic { t[s].share > 0 && t[s].base == 0 && kind(s, 0) == PULL &&
+		    kind(s, 1) == PUSH -> d_step {
+		t[s].share--;
+		used[PEER(s)]--;
+		t[s].arrived++;
+		check() } }
+	/* a pull is executed in its turn; what came behind it is at the base then */
+	:: atomic { t[s].base == 0 && t[s].issued > 0 && kind(s, 0) == PULL -> d_step {
+		used[HOST(s)] = used[HOST(s)] - t[s].charge0;
+		pulled[HOST(s)] = pulled[HOST(s)] - t[s].charge0;
+		t[s].charge0 = 0;
+		t[s].base++;
+		if
+		:: kind(s, 1) == PUSH && t[s].arrived == LEN -> finish(s)
+		:: else
+		fi;
+		check() } }
+	:: atomic { t[s].base == 1 && t[s].issued == 2 && kind(s, 1) == PULL -> d_step {
+		used[HOST(s)] = used[HOST(s)] - t[s].charge1;
+		pulled[HOST(s)] = pulled[HOST(s)] - t[s].charge1;
+		t[s].charge1 = 0;
+		finish(s);
+		check() } }
+	od
+}
+
+init
+{
+	byte s;
+
+	atomic {
+		for (s : 0 .. 3) {
+			run run_stream(s)
+		}
+		s = 0
+	}
+	atomic { timeout ->
+		assert(t[0].base == 2 && t[1].base == 2); /* property: end */
+		assert(t[2].base == 2 && t[3].base == 2); /* property: end */
+		assert(used[0] == 0 && used[1] == 0) /* property: end */
+	}
+}
