@@ -30,7 +30,7 @@ check: deps
 bench: build
 	@/usr/bin/python3 test/bench/bench.py $(if $(BENCH),--only $(BENCH)) $(if $(WRITE),--write) $(BUILD)
 
-# The transport in virtual time: tables and plots in $(BUILD)/experiments, five minutes.
+# The transport in virtual time: tables and plots in $(BUILD)/experiments, six minutes.
 # EXPERIMENT=loss|reorder|...: one of them. WRITE=1: into doc/experiments.md.
 experiments: build
 	@/usr/bin/python3 test/experiments/experiments.py $(if $(EXPERIMENT),--only $(EXPERIMENT)) \
