@@ -14,7 +14,6 @@
 
 #include <rte_cfgfile.h>
 #include <rte_common.h>
-#include <rte_ether.h>
 
 #include "pdl_window.h"
 #include "san_time.h"
@@ -146,10 +145,12 @@ static const struct key keys[] = {
 	{"link", "delay", TIME(edge.delay_ns, 0, SEC), "propagation, one way"},
 	{"link", "buffer", SIZE(edge.buffer_bytes, 2048, 1u << 31), "a switch's queue to a host"},
 	{"link", "mark", SIZE(edge.mark_bytes, 0, 1u << 31), "CE with more queued; 0: never"},
-	{"core", "rate", RATE(core.rate_mbps, 0), "between switches; 0: all as [link]"},
-	{"core", "delay", TIME(core.delay_ns, 0, SEC), "propagation, one way"},
-	{"core", "buffer", SIZE(core.buffer_bytes, 0, 1u << 31), "a switch's queue to a switch"},
-	{"core", "mark", SIZE(core.mark_bytes, 0, 1u << 31), "CE with more queued; 0: never"},
+	{"core", "rate", RATE(core.rate_mbps, 1), "between switches; without, that of [link]"},
+	{"core", "delay", TIME(core.delay_ns, 0, SEC), "propagation; without, that of [link]"},
+	{"core", "buffer", SIZE(core.buffer_bytes, 2048, 1u << 31),
+	 "a switch's queue to a switch; without, that of [link]"},
+	{"core", "mark", SIZE(core.mark_bytes, 0, 1u << 31),
+	 "CE with more queued; 0: never; without, that of [link]"},
 	{"host", "ipv6", BOOL(host.ipv6), "addresses"},
 	{"host", "wrap", BOOL(host.wrap), "sequence numbers start shortly before 2^32"},
 	{"host", "mtu", NUM(host.mtu, 1024, 9000), "IP bytes of a packet"},
@@ -262,6 +263,10 @@ sim_conf_default(struct sim_conf *conf)
 			.check_every = 64},
 		.topo = {.type = SIM_TOPO_PAIR, .hosts = 2, .leaves = 2, .spines = 2},
 		.edge = {.rate_mbps = 100000, .delay_ns = US, .buffer_bytes = 4 << 20},
+		.core = {.rate_mbps = UINT32_MAX,
+			 .delay_ns = UINT64_MAX,
+			 .buffer_bytes = UINT32_MAX,
+			 .mark_bytes = UINT32_MAX},
 		.host = {.mtu = MTU_DEFAULT,
 			 .rx_ring = 1024,
 			 .nic_bytes = 32 << 10,
@@ -366,6 +371,13 @@ parse_value(const struct key *k, const char *text, uint64_t *out)
 	return parse_quantity(k, text, out) && *out >= k->min && *out <= k->max;
 }
 
+/* What nobody gave is beyond the key's range: 0 may be a value. */
+static bool
+is_set(const struct key *k, uint64_t v)
+{
+	return v <= k->max;
+}
+
 /* The largest unit that says it exactly. */
 static void
 format_value(const struct key *k, uint64_t v, char *buf, size_t len)
@@ -373,6 +385,10 @@ format_value(const struct key *k, uint64_t v, char *buf, size_t len)
 	const struct unit *best = NULL;
 	size_t i;
 
+	if (!is_set(k, v)) {
+		snprintf(buf, len, "(not set)");
+		return;
+	}
 	if (k->type == KEY_WORD || k->type == KEY_BOOL) {
 		snprintf(buf, len, "%s",
 			 k->type == KEY_WORD ? k->words[v] :
@@ -669,61 +685,24 @@ sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len
 	return rc;
 }
 
-/* ---- together ---- */
-
-static int
-refuse(char *err, size_t err_len, const char *why)
-{
-	snprintf(err, err_len, "%s", why);
-	return -EINVAL;
-}
-
-static uint32_t
-sum_weights(const struct sim_load_conf *load)
-{
-	uint32_t i, sum = 0;
-
-	for (i = 0; i < SIM_KINDS; i++)
-		sum += load->weights[i];
-	return sum;
-}
-
-int
-sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
-{
-	if (conf->core.rate_mbps == 0)
-		conf->core = conf->edge;
-	if (conf->core.buffer_bytes == 0)
-		conf->core.buffer_bytes = conf->edge.buffer_bytes;
-	if (conf->topo.type == SIM_TOPO_PAIR && conf->topo.hosts != 2)
-		return refuse(err, err_len, "topology.hosts: a pair has 2");
-	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > conf->topo.hosts)
-		return refuse(err, err_len, "topology.leaves: more leaves than hosts");
-	if (conf->load.pattern == SIM_PATTERN_ACROSS && conf->topo.hosts % 2 != 0)
-		return refuse(err, err_len, "load.pattern: across wants an even number of hosts");
-	if (conf->load.size_min > conf->load.size_max)
-		return refuse(err, err_len, "load.size-min: larger than size-max");
-	if (sum_weights(&conf->load) == 0)
-		return refuse(err, err_len, "load: no kind has a weight");
-	if (conf->run.warmup_ns >= conf->run.duration_ns)
-		return refuse(err, err_len, "run.warmup: not below the duration");
-	if (conf->host.ipv6 && conf->host.mtu < 1280)
-		return refuse(err, err_len, "host.mtu: no link of IPv6 has less than 1280");
-	if (conf->host.nic_bytes < conf->host.mtu)
-		return refuse(err, err_len, "host.nic-queue: less than a packet");
-	if (RTE_MIN(conf->edge.buffer_bytes, conf->core.buffer_bytes) <
-	    conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN)
-		return refuse(err, err_len, "link.buffer, core.buffer: less than a packet");
-	return 0;
-}
-
 /* ---- writing ---- */
+
+static void
+print_key(FILE *out, const struct key *k, const void *base)
+{
+	uint64_t v = get_field(base, k);
+	char text[TEXT_MAX];
+
+	if (!is_set(k, v))
+		return;
+	format_value(k, v, text, sizeof(text));
+	fprintf(out, "%s = %s\n", k->name, text);
+}
 
 void
 sim_conf_print(const struct sim_conf *conf, FILE *out)
 {
 	const char *section = "";
-	char text[TEXT_MAX];
 	size_t i;
 	uint32_t f;
 
@@ -731,18 +710,25 @@ sim_conf_print(const struct sim_conf *conf, FILE *out)
 		if (strcmp(section, keys[i].section) != 0)
 			fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", keys[i].section);
 		section = keys[i].section;
-		format_value(&keys[i], get_field(conf, &keys[i]), text, sizeof(text));
-		fprintf(out, "%s = %s\n", keys[i].name, text);
+		print_key(out, &keys[i], conf);
 	}
 	for (f = 0; f < conf->nb_faults; f++) {
 		fprintf(out, "\n[fault.%s]\nwhere = %s\n", conf->faults[f].name,
 			conf->faults[f].where);
-		for (i = 0; i < RTE_DIM(fault_keys); i++) {
-			format_value(&fault_keys[i], get_field(&conf->faults[f], &fault_keys[i]),
-				     text, sizeof(text));
-			fprintf(out, "%s = %s\n", fault_keys[i].name, text);
-		}
+		for (i = 0; i < RTE_DIM(fault_keys); i++)
+			print_key(out, &fault_keys[i], &conf->faults[f]);
 	}
+}
+
+void
+sim_conf_text(const struct sim_conf *conf, const char *section, const char *name, char *buf,
+	      size_t len)
+{
+	const struct key *k = find_key(keys, RTE_DIM(keys), section, name);
+	char value[TEXT_MAX];
+
+	format_value(k, get_field(conf, k), value, sizeof(value));
+	snprintf(buf, len, "%s.%s %s", section, name, value);
 }
 
 static void

@@ -165,7 +165,7 @@ struct sim_conf {
 	struct sim_run_conf run;
 	struct sim_topo_conf topo;
 	struct sim_link_conf edge; /**< between a host and its switch */
-	struct sim_link_conf core; /**< between switches; rate 0: as the edge */
+	struct sim_link_conf core; /**< between switches; what is not set: as the edge */
 	struct sim_host_conf host;
 	struct sim_load_conf load;
 	uint32_t nb_faults;
@@ -177,10 +177,16 @@ void sim_conf_default(struct sim_conf *conf);
 int sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len);
 /** "section.key=value"; faults: "fault.NAME.key=value". 0 or -EINVAL with *err*. */
 int sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len);
-/** Do the values fit together? 0 or -EINVAL with *err*. */
+/** Fill in what follows from other keys. Do all fit together? 0 or -EINVAL with *err*. */
 int sim_conf_check(struct sim_conf *conf, char *err, size_t err_len);
-/** As INI; every key, so that the file repeats the run whatever defaults become. */
+/**
+ * As INI; every key that is set, which of a checked scenario are all: the file repeats
+ * the run, whatever defaults become.
+ */
 void sim_conf_print(const struct sim_conf *conf, FILE *out);
+/** "section.key value", for messages; no key of a fault. */
+void sim_conf_text(const struct sim_conf *conf, const char *section, const char *name, char *buf,
+		   size_t len);
 /** Every key with unit, range, default and meaning. */
 void sim_conf_help(FILE *out);
 /** Names of values, as in the file. */

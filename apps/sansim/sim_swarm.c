@@ -162,7 +162,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 	rc = sim_conf_check(&own, why, len);
 	if (rc != 0)
 		return 0; /* not a scenario: nothing fails */
-	pid = spawn(&fd, RTE_MAX(sim_world_mb(conf), (uint32_t)SIM_EAL_SWARM_MB));
+	pid = spawn(&fd, RTE_MAX(sim_world_mb(&own), (uint32_t)SIM_EAL_SWARM_MB));
 	if (pid < 0) {
 		rc = -errno;
 		snprintf(why, len, "no process for a run: %s", strerror(-rc));

@@ -164,7 +164,8 @@ def swarm_and_alone():
 def written_and_read(folder):
     """--print is the scenario: read back it is the same run."""
     path = os.path.join(folder, 'written.ini')
-    for own in (scenario('leaf-spine'), scenario('flow'), ['--swarm-seed', '12']):
+    for own in (scenario('leaf-spine'), scenario('flow'), scenario('dumbbell-across'),
+                ['--swarm-seed', '12']):
         with open(path, 'w', encoding='utf-8') as f:
             f.write(run_ok(*own, '--print'))
         check(run_ok('--scenario', path) == run_ok(*own), f'{own}: not the same')

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What keys say together: who inherits from whom, and what does not fit. */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_common.h>
+#include <rte_ether.h>
+
+#include "sim_conf.h"
+
+#define KEY_MAX 96
+
+static int
+refuse(char *err, size_t err_len, const char *why)
+{
+	snprintf(err, err_len, "%s", why);
+	return -EINVAL;
+}
+
+static uint32_t
+sum_weights(const struct sim_load_conf *load)
+{
+	uint32_t i, sum = 0;
+
+	for (i = 0; i < SIM_KINDS; i++)
+		sum += load->weights[i];
+	return sum;
+}
+
+/* Each key by itself: a delay or a mark of 0 is a value. */
+static void
+inherit_core(struct sim_link_conf *core, const struct sim_link_conf *edge)
+{
+	if (core->rate_mbps == UINT32_MAX)
+		core->rate_mbps = edge->rate_mbps;
+	if (core->delay_ns == UINT64_MAX)
+		core->delay_ns = edge->delay_ns;
+	if (core->buffer_bytes == UINT32_MAX)
+		core->buffer_bytes = edge->buffer_bytes;
+	if (core->mark_bytes == UINT32_MAX)
+		core->mark_bytes = edge->mark_bytes;
+}
+
+int
+sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
+{
+	inherit_core(&conf->core, &conf->edge);
+	if (conf->topo.type == SIM_TOPO_PAIR && conf->topo.hosts != 2)
+		return refuse(err, err_len, "topology.hosts: a pair has 2");
+	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > conf->topo.hosts)
+		return refuse(err, err_len, "topology.leaves: more leaves than hosts");
+	if (conf->load.pattern == SIM_PATTERN_ACROSS && conf->topo.hosts % 2 != 0)
+		return refuse(err, err_len, "load.pattern: across wants an even number of hosts");
+	if (conf->load.size_min > conf->load.size_max)
+		return refuse(err, err_len, "load.size-min: larger than size-max");
+	if (sum_weights(&conf->load) == 0)
+		return refuse(err, err_len, "load: no kind has a weight");
+	if (conf->run.warmup_ns >= conf->run.duration_ns)
+		return refuse(err, err_len, "run.warmup: not below the duration");
+	if (conf->host.ipv6 && conf->host.mtu < 1280)
+		return refuse(err, err_len, "host.mtu: no link of IPv6 has less than 1280");
+	if (conf->host.nic_bytes < conf->host.mtu)
+		return refuse(err, err_len, "host.nic-queue: less than a packet");
+	if (RTE_MIN(conf->edge.buffer_bytes, conf->core.buffer_bytes) <
+	    conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN)
+		return refuse(err, err_len, "link.buffer, core.buffer: less than a packet");
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Keys that do not fit together are refused, and the words say which and what they are. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim_conf.h"
+
+static char err[512];
+static struct sim_conf conf;
+
+struct rule {
+	const char *words[4];
+	const char *text; /* NULL: fine */
+};
+
+static void
+assert_rule(const struct rule *r)
+{
+	size_t k;
+
+	sim_conf_default(&conf);
+	err[0] = '\0';
+	for (k = 0; k < 4 && r->words[k] != NULL; k++)
+		if (sim_conf_set(&conf, r->words[k], err, sizeof(err)) != 0)
+			fail_msg("%s", err);
+	if (sim_conf_check(&conf, err, sizeof(err)) != (r->text == NULL ? 0 : -EINVAL))
+		fail_msg("%s: \"%s\"", r->words[0], err);
+	if (r->text != NULL && strcmp(err, r->text) != 0)
+		fail_msg("%s: \"%s\" is not \"%s\"", r->words[0], err, r->text);
+}
+
+#define ASSERT_RULES(rules)                                                 \
+	do {                                                                \
+		size_t at;                                                  \
+		for (at = 0; at < sizeof(rules) / sizeof((rules)[0]); at++) \
+			assert_rule(&(rules)[at]);                          \
+	} while (0)
+
+static void
+sim_conf_check__combinations(void **state)
+{
+	static const struct rule rules[] = {
+		{{"topology.hosts=3"}, "topology.hosts: a pair has 2"},
+		{{"topology.hosts=3", "topology.type=star"}, NULL},
+		{{"topology.type=leaf-spine", "topology.leaves=3"},
+		 "topology.leaves: more leaves than hosts"},
+		{{"topology.type=leaf-spine", "topology.leaves=3", "topology.hosts=3"}, NULL},
+		{{"topology.type=star", "topology.leaves=3"}, NULL},
+		{{"topology.type=star", "topology.hosts=5", "load.pattern=across"},
+		 "load.pattern: across wants an even number of hosts"},
+		{{"link.buffer=4109"}, "link.buffer, core.buffer: less than a packet"},
+		{{"link.buffer=4110"}, NULL},
+		{{"core.buffer=4109"}, "link.buffer, core.buffer: less than a packet"},
+		{{"load.size-min=64KiB", "load.size-max=65535"},
+		 "load.size-min: larger than size-max"},
+		{{"load.size-min=64KiB", "load.size-max=65536"}, NULL},
+		{{"load.push=0"}, "load: no kind has a weight"},
+		{{"load.push=0", "load.cmp-swap=1"}, NULL},
+		{{"run.warmup=10 ms"}, "run.warmup: not below the duration"},
+		{{"run.warmup=9999999 ns"}, NULL},
+		{{"run.duration=1 ns"}, NULL},
+		{{"host.ipv6=yes", "host.mtu=1279"},
+		 "host.mtu: no link of IPv6 has less than 1280"},
+		{{"host.ipv6=yes", "host.mtu=1280"}, NULL},
+		{{"host.mtu=9000", "host.nic-queue=8999"}, "host.nic-queue: less than a packet"},
+		{{"host.mtu=9000", "host.nic-queue=9000"}, NULL},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_conf_check__combinations),
+	};
+
+	return cmocka_run_group_tests_name("sim_conf_rules", tests, NULL, NULL);
+}
