@@ -8,14 +8,29 @@
 #include <rte_common.h>
 #include <rte_ether.h>
 
+#include "pdl.h"
 #include "sim_conf.h"
 
 #define KEY_MAX 96
+#define CAM_MIN 8 /* of its hash table */
 
 static int
 refuse(char *err, size_t err_len, const char *why)
 {
 	snprintf(err, err_len, "%s", why);
+	return -EINVAL;
+}
+
+/* "load.size-min 1 MiB is more than load.size-max 64 KiB": both with their section. */
+static int
+clash(const struct sim_conf *conf, const char *section, const char *a, const char *how,
+      const char *b, char *err, size_t err_len)
+{
+	char first[KEY_MAX], second[KEY_MAX];
+
+	sim_conf_text(conf, section, a, first, sizeof(first));
+	sim_conf_text(conf, section, b, second, sizeof(second));
+	snprintf(err, err_len, "%s %s %s", first, how, second);
 	return -EINVAL;
 }
 
@@ -43,6 +58,52 @@ inherit_core(struct sim_link_conf *core, const struct sim_link_conf *edge)
 		core->mark_bytes = edge->mark_bytes;
 }
 
+static int
+check_window(const char *name, uint32_t pkts, char *err, size_t err_len)
+{
+	if (rte_is_power_of_2(pkts))
+		return 0;
+	snprintf(err, err_len, "host.%s: %" PRIu32 " is not a power of two", name, pkts);
+	return -EINVAL;
+}
+
+/* What is not given has the stack's default here, too. */
+static int
+check_timeouts(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	struct sim_conf full = *conf;
+	struct sim_host_conf *h = &full.host;
+	struct san_pdl_conf pdl;
+
+	san_pdl_conf_default(&pdl);
+	h->rto_init_ns = h->rto_init_ns != 0 ? h->rto_init_ns : pdl.rto_init_ns;
+	h->rto_min_ns = h->rto_min_ns != 0 ? h->rto_min_ns : pdl.rto_min_ns;
+	h->rto_max_ns = h->rto_max_ns != 0 ? h->rto_max_ns : pdl.rto_max_ns;
+	if (h->rto_min_ns > h->rto_max_ns)
+		return clash(&full, "host", "rto-min", "is more than", "rto-max", err, err_len);
+	if (h->rto_init_ns > h->rto_max_ns)
+		return clash(&full, "host", "rto", "is more than", "rto-max", err, err_len);
+	return 0;
+}
+
+static int
+check_host(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	const struct sim_host_conf *h = &conf->host;
+	int rc = check_window("req-window", h->req_win, err, err_len);
+
+	if (rc == 0)
+		rc = check_window("data-window", h->data_win, err, err_len);
+	if (rc == 0)
+		rc = check_timeouts(conf, err, err_len);
+	if (rc == 0 && h->cam != 0 && h->cam < CAM_MIN) {
+		snprintf(err, err_len, "host.cam: %" PRIu32 " is not 0 or at least %d", h->cam,
+			 CAM_MIN);
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
 int
 sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
 {
@@ -66,5 +127,5 @@ sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
 	if (RTE_MIN(conf->edge.buffer_bytes, conf->core.buffer_bytes) <
 	    conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN)
 		return refuse(err, err_len, "link.buffer, core.buffer: less than a packet");
-	return 0;
+	return check_host(conf, err, err_len);
 }

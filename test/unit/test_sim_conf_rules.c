@@ -79,11 +79,63 @@ sim_conf_check__combinations(void **state)
 	ASSERT_RULES(rules);
 }
 
+static void
+sim_conf_check__windows(void **state)
+{
+	static const struct rule rules[] = {
+		{{"host.data-window=100"}, "host.data-window: 100 is not a power of two"},
+		{{"host.data-window=128"}, NULL},
+		{{"host.req-window=3"}, "host.req-window: 3 is not a power of two"},
+		{{"host.req-window=2"}, NULL},
+		{{"host.first-window=100"}, NULL},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
+/* The stack's defaults are 4 ms, 1 ms and 500 ms. */
+static void
+sim_conf_check__timeouts(void **state)
+{
+	static const struct rule rules[] = {
+		{{"host.rto-min=2 ms", "host.rto-max=1 ms"},
+		 "host.rto-min 2 ms is more than host.rto-max 1 ms"},
+		{{"host.rto=3 ms", "host.rto-max=2 ms"},
+		 "host.rto 3 ms is more than host.rto-max 2 ms"},
+		{{"host.rto=2 ms", "host.rto-min=2 ms", "host.rto-max=2 ms"}, NULL},
+		{{"host.rto-max=3 ms"}, "host.rto 4 ms is more than host.rto-max 3 ms"},
+		{{"host.rto-max=4 ms"}, NULL},
+		{{"host.rto-min=501 ms"}, "host.rto-min 501 ms is more than host.rto-max 500 ms"},
+		{{"host.rto=1 us"}, NULL},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
+static void
+sim_conf_check__cam(void **state)
+{
+	static const struct rule rules[] = {
+		{{"host.cam=0"}, NULL},
+		{{"host.cam=1"}, "host.cam: 1 is not 0 or at least 8"},
+		{{"host.cam=7"}, "host.cam: 7 is not 0 or at least 8"},
+		{{"host.cam=8"}, NULL},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_conf_check__combinations),
+		cmocka_unit_test(sim_conf_check__windows),
+		cmocka_unit_test(sim_conf_check__timeouts),
+		cmocka_unit_test(sim_conf_check__cam),
 	};
 
 	return cmocka_run_group_tests_name("sim_conf_rules", tests, NULL, NULL);
