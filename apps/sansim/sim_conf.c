@@ -470,6 +470,13 @@ find_key(const struct key *table, size_t n, const char *section, const char *nam
 	return NULL;
 }
 
+/* What a section that says nothing has. */
+static const struct sim_fault_conf no_fault = {
+	.kind = SIM_FAULT_MAX,
+	.where = "all",
+	.rate_ppm = UINT32_MAX,
+};
+
 /* What can be written into a file and read again. */
 static bool
 is_name(const char *text)
@@ -480,6 +487,12 @@ is_name(const char *text)
 		if (!isalnum((unsigned char)text[i]) && strchr("-_.", text[i]) == NULL)
 			return false;
 	return i > 0 && i < SIM_NAME_MAX;
+}
+
+static bool
+is_fault(const char *section)
+{
+	return strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0;
 }
 
 static struct sim_fault_conf *
@@ -494,7 +507,7 @@ find_fault(struct sim_conf *conf, const char *name)
 	if (conf->nb_faults == SIM_FAULTS_MAX || !is_name(name))
 		return NULL;
 	f = &conf->faults[conf->nb_faults++];
-	*f = (struct sim_fault_conf){.where = "all"};
+	*f = no_fault;
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	return f;
 }
@@ -565,7 +578,7 @@ set(struct sim_conf *conf, const char *section, const char *name, const char *va
 {
 	const struct key *k;
 
-	if (strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0)
+	if (is_fault(section))
 		return set_fault(conf, section, name, value, err, err_len);
 	k = find_key(keys, RTE_DIM(keys), section, name);
 	if (k == NULL) {
@@ -610,6 +623,8 @@ load_section(struct sim_conf *conf, struct rte_cfgfile *file, const char *sectio
 
 	if (e == NULL)
 		return -ENOMEM;
+	if (is_fault(section))
+		find_fault(conf, section + strlen(FAULT_WORD)); /* which may say nothing */
 	rte_cfgfile_section_entries(file, section, e, n);
 	for (i = 0; i < n && rc == 0; i++) {
 		int k, before = 0;
@@ -750,7 +765,6 @@ help_keys(FILE *out, const struct key *table, size_t n, const void *defaults)
 void
 sim_conf_help(FILE *out)
 {
-	static const struct sim_fault_conf no_fault;
 	struct sim_conf conf;
 
 	sim_conf_default(&conf);

@@ -141,11 +141,11 @@ enum sim_fault_kind {
 
 struct sim_fault_conf {
 	char name[SIM_NAME_MAX];
-	uint8_t kind;             /**< enum sim_fault_kind */
+	uint8_t kind;             /**< enum sim_fault_kind; SIM_FAULT_MAX: not set */
 	char where[SIM_NAME_MAX]; /**< all, host:N, spine:N, trunk; :up or :down */
 	uint64_t at_ns;           /**< after the load starts */
 	uint64_t for_ns;          /**< 0: to the end of the run */
-	uint32_t rate_ppm;
+	uint32_t rate_ppm;        /**< UINT32_MAX: not set */
 	uint64_t arg_ns;
 };
 

@@ -104,6 +104,45 @@ check_host(const struct sim_conf *conf, char *err, size_t err_len)
 	return rc;
 }
 
+static bool
+wants_rate(uint8_t kind)
+{
+	return kind >= SIM_FAULT_LOSS && kind <= SIM_FAULT_CORRUPT;
+}
+
+/* What would do nothing is refused, unless somebody wrote that. */
+static int
+check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
+{
+	const char *why = NULL;
+
+	if (f->rate_ppm == UINT32_MAX && !wants_rate(f->kind))
+		f->rate_ppm = 0;
+	if (f->kind == SIM_FAULT_MAX)
+		why = "wants a kind";
+	else if (f->rate_ppm == UINT32_MAX)
+		why = "wants a rate";
+	else if (f->kind == SIM_FAULT_REORDER && f->rate_ppm != 0 && f->arg_ns == 0)
+		why = "wants an arg, by how much packets come later";
+	if (why == NULL)
+		return 0;
+	snprintf(err, err_len, "[fault.%s]%s%s %s", f->name,
+		 f->kind == SIM_FAULT_MAX ? "" : " of kind ",
+		 f->kind == SIM_FAULT_MAX ? "" : sim_fault_name(f->kind), why);
+	return -EINVAL;
+}
+
+static int
+check_faults(struct sim_conf *conf, char *err, size_t err_len)
+{
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < conf->nb_faults && rc == 0; i++)
+		rc = check_fault(&conf->faults[i], err, err_len);
+	return rc;
+}
+
 int
 sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
 {
@@ -127,5 +166,7 @@ sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
 	if (RTE_MIN(conf->edge.buffer_bytes, conf->core.buffer_bytes) <
 	    conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN)
 		return refuse(err, err_len, "link.buffer, core.buffer: less than a packet");
-	return check_host(conf, err, err_len);
+	if (check_host(conf, err, err_len) != 0)
+		return -EINVAL;
+	return check_faults(conf, err, err_len);
 }

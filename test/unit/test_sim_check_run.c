@@ -123,7 +123,7 @@ sim_fault_may_break__causes(void **state)
 		{"loss", "1 %", NULL, 60 * SAN_NS_PER_S, false},
 		{"loss", "10 %", NULL, 10 * SAN_NS_PER_S, true},
 		{"corrupt", "1 %", NULL, 60 * SAN_NS_PER_S, false},
-		{"reorder", "1", NULL, 60 * SAN_NS_PER_S, false},
+		{"reorder", "1", "fault.f.arg=1 us", 60 * SAN_NS_PER_S, false},
 		{"duplicate", "1", NULL, 60 * SAN_NS_PER_S, false},
 	};
 	char kind[64], rate[64];

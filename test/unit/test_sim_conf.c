@@ -586,7 +586,7 @@ sim_conf_load__over_what_is_there(void **state)
 	assert_int_equal(load("[host]\nmtu = 1500\n[fault.a]\nkind = loss\n"), 0);
 	assert_int_equal(load("[host]\nmtu = 9000\n[fault.a]\nrate = 1 %\n[fault.b]\n"), 0);
 	assert_int_equal(conf.host.mtu, 9000);
-	assert_int_equal(conf.nb_faults, 1);
+	assert_int_equal(conf.nb_faults, 2); /* b is to say more in another */
 	assert_int_equal(conf.faults[0].kind, SIM_FAULT_LOSS);
 	assert_int_equal(conf.faults[0].rate_ppm, 10000);
 	assert_int_equal(load(""), 0);

@@ -128,6 +128,36 @@ sim_conf_check__cam(void **state)
 	ASSERT_RULES(rules);
 }
 
+/* A rate of 0 is one that somebody wrote: as when it is swept. */
+static void
+sim_conf_check__faults_that_do_nothing(void **state)
+{
+	static const struct rule rules[] = {
+		{{"fault.a.rate=1 %"}, "[fault.a] wants a kind"},
+		{{"fault.a.kind=none"}, NULL},
+		{{"fault.a.kind=loss"}, "[fault.a] of kind loss wants a rate"},
+		{{"fault.a.kind=loss", "fault.a.rate=0"}, NULL},
+		{{"fault.a.kind=burst"}, "[fault.a] of kind burst wants a rate"},
+		{{"fault.a.kind=flow"}, "[fault.a] of kind flow wants a rate"},
+		{{"fault.a.kind=reorder", "fault.a.arg=1 us"},
+		 "[fault.a] of kind reorder wants a rate"},
+		{{"fault.a.kind=reorder", "fault.a.rate=1 %"},
+		 "[fault.a] of kind reorder wants an arg, by how much packets come later"},
+		{{"fault.a.kind=reorder", "fault.a.rate=1 %", "fault.a.arg=1 ns"}, NULL},
+		{{"fault.a.kind=reorder", "fault.a.rate=0"}, NULL},
+		{{"fault.a.kind=duplicate"}, "[fault.a] of kind duplicate wants a rate"},
+		{{"fault.a.kind=duplicate", "fault.a.rate=1 %"}, NULL},
+		{{"fault.a.kind=corrupt"}, "[fault.a] of kind corrupt wants a rate"},
+		{{"fault.a.kind=down"}, NULL},
+		{{"fault.a.kind=pause"}, NULL},
+		{{"fault.a.kind=restart"}, NULL},
+		{{"fault.a.kind=down", "fault.b.at=1 us"}, "[fault.b] wants a kind"},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
 int
 main(void)
 {
@@ -136,6 +166,7 @@ main(void)
 		cmocka_unit_test(sim_conf_check__windows),
 		cmocka_unit_test(sim_conf_check__timeouts),
 		cmocka_unit_test(sim_conf_check__cam),
+		cmocka_unit_test(sim_conf_check__faults_that_do_nothing),
 	};
 
 	return cmocka_run_group_tests_name("sim_conf_rules", tests, NULL, NULL);
