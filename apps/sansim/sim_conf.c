@@ -441,6 +441,17 @@ explain(const struct key *k, char *buf, size_t len)
 	}
 }
 
+/* What a value must look like, where its range does not say so. */
+static const char *const type_texts[] = {
+	[KEY_NUMBER] = "",
+	[KEY_TIME] = "a time with ns, us, ms or s, of ",
+	[KEY_SIZE] = "a size in B, KiB, MiB or GiB, of ",
+	[KEY_RATE] = "a rate with Mb/s or Gb/s, of ",
+	[KEY_PART] = "a part, as 0.01 or 1 %, of ",
+	[KEY_BOOL] = "",
+	[KEY_WORD] = "",
+};
+
 static int
 set_field(void *base, const struct key *k, const char *section, const char *text, char *err,
 	  size_t err_len)
@@ -450,7 +461,8 @@ set_field(void *base, const struct key *k, const char *section, const char *text
 
 	if (!parse_value(k, text, &v)) {
 		explain(k, right, sizeof(right));
-		snprintf(err, err_len, "%s.%s: \"%s\" is not %s", section, k->name, text, right);
+		snprintf(err, err_len, "%s.%s: \"%s\" is not %s%s", section, k->name, text,
+			 type_texts[k->type], right);
 		return -EINVAL;
 	}
 	memcpy((char *)base + k->offset, &v, k->size);
