@@ -12,13 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cfgfile.h>
 #include <rte_common.h>
 
 #include "pdl_window.h"
 #include "san_time.h"
 #include "sim_conf.h"
-#include "sim_ini.h"
 #include "tl.h"
 
 #define US          SAN_NS_PER_US
@@ -229,11 +227,11 @@ static const struct key keys[] = {
 #define AT(f) offsetof(struct sim_fault_conf, f), sizeof(((struct sim_fault_conf *)0)->f)
 
 static const struct key fault_keys[] = {
-	{"fault", "kind", WORD(kind, fault_words), "what happens"},
-	{"fault", "at", TIME(at_ns, 0, ALWAYS), "after the load starts"},
-	{"fault", "for", TIME(for_ns, 0, ALWAYS), "0: to the end"},
-	{"fault", "rate", PART(rate_ppm), "of packets, or of flows"},
-	{"fault", "arg", TIME(arg_ns, 0, SEC), "reorder, duplicate: later by up to"},
+	{"fault.NAME", "kind", WORD(kind, fault_words), "what happens"},
+	{"fault.NAME", "at", TIME(at_ns, 0, ALWAYS), "after the load starts"},
+	{"fault.NAME", "for", TIME(for_ns, 0, ALWAYS), "0: to the end"},
+	{"fault.NAME", "rate", PART(rate_ppm), "of packets, or of flows"},
+	{"fault.NAME", "arg", TIME(arg_ns, 0, SEC), "reorder, duplicate: later by up to"},
 };
 
 const char *
@@ -562,19 +560,27 @@ set_where(struct sim_fault_conf *f, const char *value, char *err, size_t err_len
 	return 0;
 }
 
+static struct sim_fault_conf *
+want_fault(struct sim_conf *conf, const char *section, char *err, size_t err_len)
+{
+	struct sim_fault_conf *f = find_fault(conf, section + strlen(FAULT_WORD));
+
+	if (f == NULL)
+		snprintf(err, err_len, "%s: more than %d faults, or a name not of 1 to %d letters, "
+				       "digits, -, _ or .",
+			 section, SIM_FAULTS_MAX, SIM_NAME_MAX - 1);
+	return f;
+}
+
 static int
 set_fault(struct sim_conf *conf, const char *section, const char *name, const char *value,
 	  char *err, size_t err_len)
 {
-	struct sim_fault_conf *f = find_fault(conf, section + strlen(FAULT_WORD));
-	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault", name);
+	struct sim_fault_conf *f = want_fault(conf, section, err, err_len);
+	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault.NAME", name);
 
-	if (f == NULL) {
-		snprintf(err, err_len, "%s: more than %d faults, or a name not of 1 to %d letters, "
-				       "digits, -, _ or .",
-			 section, SIM_FAULTS_MAX, SIM_NAME_MAX - 1);
+	if (f == NULL)
 		return -EINVAL;
-	}
 	if (k != NULL)
 		return set_field(f, k, section, value, err, err_len);
 	if (strcmp(name, "where") == 0)
@@ -585,13 +591,38 @@ set_fault(struct sim_conf *conf, const char *section, const char *name, const ch
 }
 
 static int
-set(struct sim_conf *conf, const char *section, const char *name, const char *value, char *err,
-    size_t err_len)
+check_section(const char *section, char *err, size_t err_len)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(keys); i++)
+		if (strcmp(keys[i].section, section) == 0)
+			return 0;
+	if (strcmp(section, "fault") == 0)
+		snprintf(err, err_len, "faults have names: [fault.NAME]");
+	else
+		snprintf(err, err_len, "unknown section [%s]; sansim --keys lists all", section);
+	return -EINVAL;
+}
+
+int
+sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len)
+{
+	if (is_fault(section))
+		return want_fault(conf, section, err, err_len) == NULL ? -EINVAL : 0;
+	return check_section(section, err, err_len);
+}
+
+int
+sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name, const char *value,
+		 char *err, size_t err_len)
 {
 	const struct key *k;
 
 	if (is_fault(section))
 		return set_fault(conf, section, name, value, err, err_len);
+	if (check_section(section, err, err_len) != 0)
+		return -EINVAL;
 	k = find_key(keys, RTE_DIM(keys), section, name);
 	if (k == NULL) {
 		snprintf(err, err_len, "unknown key \"%s\" in [%s]; sansim --keys lists all", name,
@@ -619,99 +650,7 @@ sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
 		return -EINVAL;
 	}
 	*name++ = '\0';
-	return set(conf, buf, name, value, err, err_len);
-}
-
-/* ---- files ---- */
-
-static int
-load_section(struct sim_conf *conf, struct rte_cfgfile *file, const char *section, const char *path,
-	     char *err, size_t err_len)
-{
-	int i, n = rte_cfgfile_section_num_entries(file, section);
-	struct rte_cfgfile_entry *e = calloc((size_t)RTE_MAX(n, 1), sizeof(*e));
-	char why[TEXT_MAX * 2];
-	int rc = 0;
-
-	if (e == NULL)
-		return -ENOMEM;
-	if (is_fault(section))
-		find_fault(conf, section + strlen(FAULT_WORD)); /* which may say nothing */
-	rte_cfgfile_section_entries(file, section, e, n);
-	for (i = 0; i < n && rc == 0; i++) {
-		int k, before = 0;
-
-		rc = set(conf, section, e[i].name, e[i].value, why, sizeof(why));
-		for (k = 0; k < i; k++)
-			before += strcmp(e[k].name, e[i].name) == 0;
-		if (rc != 0)
-			snprintf(err, err_len, "%s:%u: %s", path,
-				 sim_ini_line(path, section, e[i].name, before), why);
-	}
-	free(e);
-	return rc;
-}
-
-/* The cfgfile library would give the first one's keys for each. */
-static int
-check_twice(char *const *sections, int n, const char *path, char *err, size_t err_len)
-{
-	int i, k;
-
-	for (i = 0; i < n; i++) {
-		for (k = 0; k < i; k++) {
-			if (strcmp(sections[i], sections[k]) != 0)
-				continue;
-			snprintf(err, err_len, "%s:%u: [%s] is there already", path,
-				 sim_ini_line(path, sections[i], NULL, 1), sections[i]);
-			return -EINVAL;
-		}
-	}
-	return 0;
-}
-
-static int
-load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path, char *err,
-	      size_t err_len)
-{
-	int i, rc, n = rte_cfgfile_num_sections(file, NULL, 0);
-	char(*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
-	char **list = calloc((size_t)RTE_MAX(n, 1), sizeof(*list));
-
-	if (names == NULL || list == NULL) {
-		free(names);
-		free(list);
-		return -ENOMEM;
-	}
-	for (i = 0; i < n; i++)
-		list[i] = names[i];
-	rte_cfgfile_sections(file, list, n);
-	rc = check_twice(list, n, path, err, err_len);
-	for (i = 0; i < n && rc == 0; i++)
-		rc = load_section(conf, file, list[i], path, err, err_len);
-	free(names);
-	free(list);
-	return rc;
-}
-
-int
-sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len)
-{
-	struct rte_cfgfile_parameters params = {.comment_character = '#'};
-	struct rte_cfgfile *file;
-	int rc = sim_ini_check(path, err, err_len);
-
-	if (rc != 0)
-		return rc;
-	file = rte_cfgfile_load_with_params(path, 0, &params);
-	if (file == NULL) {
-		snprintf(err, err_len, "%s: not an INI file: [section], key = value, # comment",
-			 path);
-		return -EINVAL;
-	}
-	rc = load_sections(conf, file, path, err, err_len);
-	rte_cfgfile_close(file);
-	return rc;
+	return sim_conf_set_key(conf, buf, name, value, err, err_len);
 }
 
 /* ---- writing ---- */
@@ -783,7 +722,7 @@ sim_conf_help(FILE *out)
 	help_keys(out, keys, RTE_DIM(keys), &conf);
 	fprintf(out, "Sections [fault.NAME], as many as %d:\n", SIM_FAULTS_MAX);
 	help_keys(out, fault_keys, RTE_DIM(fault_keys), &no_fault);
-	fputs("fault.where = all\n\tall, host:N, spine:N, trunk; with :up only from there, with "
-	      ":down only to there\n",
+	fputs("fault.NAME.where = all\n\tall, host:N, spine:N, trunk; with :up only from there, "
+	      "with :down only to there\n",
 	      out);
 }

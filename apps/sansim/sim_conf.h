@@ -177,6 +177,11 @@ void sim_conf_default(struct sim_conf *conf);
 int sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len);
 /** "section.key=value"; faults: "fault.NAME.key=value". 0 or -EINVAL with *err*. */
 int sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len);
+/** A section as such: that of a fault makes one, which may say nothing. 0 or -EINVAL with *err*. */
+int sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len);
+/** One key of a section. 0 or -EINVAL with *err*. */
+int sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name,
+		     const char *value, char *err, size_t err_len);
 /** Fill in what follows from other keys. Do all fit together? 0 or -EINVAL with *err*. */
 int sim_conf_check(struct sim_conf *conf, char *err, size_t err_len);
 /**

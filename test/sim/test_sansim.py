@@ -326,6 +326,8 @@ WRONG = [
     (['--set', 'fault.f.kind=down', '--set', 'fault.f.where=spine:0'], 'fault.f.where: "spine:0"'),
     (['--set', 'fault.f.kind=pause', '--set', 'fault.f.where=all'], 'fault.f.where: "all"'),
     (['--set', 'fault.f.kind=loss'], '[fault.f] of kind loss wants a rate'),
+    (['--set', 'fault.kind=loss'], 'faults have names: [fault.NAME]'),
+    (['--set', 'garden.mtu=1500'], 'unknown section [garden]'),
     (['--seed', 'x'], '--seed: "x" is not a number'),
     (['--seed', '-1'], '--seed'),
     (['--swarm', 'many'], '--swarm'),
@@ -463,12 +465,11 @@ def manual_lists_options():
 
 def manual_lists_keys():
     """Every key under its section, and no other."""
-    known = re.findall(r'^([a-z]+)\.([a-z0-9-]+) = ', run_ok('--keys'), re.M)
+    known = re.findall(r'^([a-z]+(?:\.NAME)?)\.([a-z0-9-]+) = ', run_ok('--keys'), re.M)
     check(len(known) > 90, f'{len(known)} keys')
     page = manual()
     for name in sorted({name for name, _ in known}):
-        title = {'link': '[link] and [core]', 'core': '[link] and [core]',
-                 'fault': '[fault.NAME]'}.get(name, f'[{name}]')
+        title = {'link': '[link] and [core]', 'core': '[link] and [core]'}.get(name, f'[{name}]')
         keys = {key for section_name, key in known if section_name == name}
         listed = terms(section(page, title))
         check(len(listed) == len(set(listed)), f'[{name}]: a key is listed twice')
@@ -477,7 +478,7 @@ def manual_lists_keys():
 
 def manual_lists_the_rest(folder):
     page, keys = manual(), run_ok('--keys')
-    faults = re.search(r'^fault\.kind.*\n.*\((.*)\)', keys, re.M).group(1).split(', ')
+    faults = re.search(r'^fault\.NAME\.kind.*\n.*\((.*)\)', keys, re.M).group(1).split(', ')
     check(set(terms(section(page, 'FAULTS'))) == set(faults), 'faults')
     with open(os.path.join(SOURCE, 'apps/sansim/sim_check.c'), encoding='utf-8') as f:
         checkers = set(re.findall(r'&sim_check_(\w+),', f.read()))

@@ -424,9 +424,9 @@ sim_conf_set__what_is_wrong(void **state)
 		{"host.rto=0.4 ns", "host.rto"},
 		{"load.bad-key=0.0000001", "load.bad-key"},
 		{"host.colour=blue", "unknown key \"colour\" in [host]"},
-		{"garden.mtu=1500", "unknown key \"mtu\" in [garden]"},
-		{"Host.mtu=1500", "unknown key \"mtu\" in [Host]"},
-		{"host.rto.min=1", "unknown key"},
+		{"garden.mtu=1500", "unknown section [garden]; sansim --keys lists all"},
+		{"Host.mtu=1500", "unknown section [Host]"},
+		{"host.rto.min=1", "unknown section [host.rto]"},
 		{"host.colour=blue", "--keys"},
 	};
 	struct sim_conf before;
@@ -527,7 +527,7 @@ sim_conf_set__wrong_faults(void **state)
 		{"fault.a#b.kind=loss", "name"},
 		{"fault.a b.kind=loss", "name"},
 		{"fault.0123456789012345678901234567890123456789.kind=loss", "name"},
-		{"fault.kind=loss", "unknown key \"kind\" in [fault]"},
+		{"fault.kind=loss", "faults have names: [fault.NAME]"},
 	};
 	size_t i;
 
@@ -606,7 +606,10 @@ sim_conf_load__says_where(void **state)
 		{"[host]\nmtu = 1500\n\nmtu = 10\n", 4, "host.mtu: \"10\""},
 		{"[load]\ndepth = 4\n[host]\ndepth = 4\n", 4, "unknown key \"depth\" in [host]"},
 		{"[host]\nmtu = 1500\ncolour = red\n", 3, "unknown key \"colour\" in [host]"},
-		{"[garden]\nmtu = 1500\n", 2, "unknown key \"mtu\" in [garden]"},
+		{"[garden]\nmtu = 1500\n", 1, "unknown section [garden]"},
+		{"[host]\n[garden]\n", 2, "unknown section [garden]"},
+		{"[fault]\nkind = loss\n", 1, "faults have names: [fault.NAME]"},
+		{"[fault.a b]\n", 1, "fault.a b: more than"},
 		{"[host]\nmtu = 1500\n[host]\nmtu = 9000\n", 3, "[host]"},
 		{"[host]\nmtu 1500\n", 2, "\"mtu 1500\" is not key = value"},
 		{"[host]\nmtu\n", 2, "\"mtu\" is not key = value"},
