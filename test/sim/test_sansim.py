@@ -330,6 +330,19 @@ WRONG = [
     (['--set', 'garden.mtu=1500'], 'unknown section [garden]'),
     (['--seed', 'x'], '--seed: "x" is not a number'),
     (['--seed', '-1'], '--seed'),
+    (['--seed', '0x10'], '--seed: "0x10" is not a number'),
+    (['--seed', '+1'], '--seed: "+1" is not a number'),
+    (['--seed', ' 1'], '--seed: " 1" is not a number'),
+    (['--seconds', '1'], '--seconds and --workers want --swarm'),
+    (['--workers', '1'], '--seconds and --workers want --swarm'),
+    (['--trace-at', 'host:0'], '--trace-at wants --trace'),
+    (['--swarm', '1', '--trace-at', 'host:0'], '--swarm has its own scenarios'),
+    (['--trace', '-'], '--trace: wants a file, not -'),
+    (['--series', '-', '--set', 'run.sample=1 us'], '--series: wants a file, not -'),
+    (['--shrink', '--print'], '--shrink takes no'),
+    (['--shrink', '--json', '-'], '--shrink takes no'),
+    (['--shrink', '--trace', '/tmp/never-written'], '--shrink takes no'),
+    (['--shrink', '--series', '/tmp/never-written'], '--shrink takes no'),
     (['--swarm', 'many'], '--swarm'),
     (['--swarm', '0'], '--swarm 0 wants --seconds'),
     (['--swarm', '1', '--workers', '0'], '--workers: 1 to 16'),
@@ -417,6 +430,7 @@ def failure_is_shrunk(folder):
     path = os.path.join(folder, 'shrunk.ini')
     with open(path, 'w', encoding='utf-8') as f:
         f.write(done.stdout)
+    check(done.stdout.startswith('# progress: at '), done.stdout)
     check('connections = 1\n' in done.stdout and '[fault' not in done.stdout, done.stdout)
     again = run('--scenario', path)
     check(again.returncode == 1 and 'sansim: progress: ' in again.stderr, again.stderr)
@@ -434,6 +448,18 @@ def swarm_fails():
     for seed in (40, 41, 42):
         check(f'repeat: {SANSIM} --swarm-seed {seed}\n' in done.stdout, done.stdout)
     check('3 runs, 3 failed' in done.stdout, done.stdout)
+
+
+def swarm_cannot_write(folder):
+    """What is shorter has no place; said on standard error, not on the way to nowhere."""
+    if SANITIZE:
+        return
+    os.mkdir(os.path.join(folder, 'sansim-40.ini'))
+    done = run('--swarm', '1', '--seed', '40', '--workers', '1', '--shrink', cwd=folder,
+               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20)))
+    check(done.returncode == 1, f'exit {done.returncode}: {done.stdout}')
+    check('sansim: sansim-40.ini: Is a directory' in done.stderr, done.stderr)
+    check('shorter' not in done.stdout, done.stdout)
 
 
 def swarm_cannot_start():
@@ -512,6 +538,7 @@ def main():
         tests.add('a failed run is repeated', failure_is_repeated, folder)
         tests.add('a failed run is shrunk', failure_is_shrunk, folder)
         tests.add('a swarm fails', swarm_fails)
+        tests.add('a swarm cannot write', swarm_cannot_write, folder)
         tests.add('a swarm cannot start', swarm_cannot_start)
         tests.add('a swarm ends in time', swarm_ends_in_time)
         tests.add('manual page: options', manual_lists_options)
