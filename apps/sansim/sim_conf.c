@@ -689,14 +689,19 @@ sim_conf_print(const struct sim_conf *conf, FILE *out)
 }
 
 void
-sim_conf_text(const struct sim_conf *conf, const char *section, const char *name, char *buf,
-	      size_t len)
+sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len)
 {
-	const struct key *k = find_key(keys, RTE_DIM(keys), section, name);
+	const char *name = strchr(key, '.') + 1;
+	size_t i, section = (size_t)(name - key) - 1;
 	char value[TEXT_MAX];
 
-	format_value(k, get_field(conf, k), value, sizeof(value));
-	snprintf(buf, len, "%s.%s %s", section, name, value);
+	for (i = 0; i < RTE_DIM(keys); i++) {
+		if (strncmp(keys[i].section, key, section) != 0 ||
+		    keys[i].section[section] != '\0' || strcmp(keys[i].name, name) != 0)
+			continue;
+		format_value(&keys[i], get_field(conf, &keys[i]), value, sizeof(value));
+		snprintf(buf, len, "%s %s", key, value);
+	}
 }
 
 static void

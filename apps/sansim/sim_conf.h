@@ -189,9 +189,8 @@ int sim_conf_check(struct sim_conf *conf, char *err, size_t err_len);
  * the run, whatever defaults become.
  */
 void sim_conf_print(const struct sim_conf *conf, FILE *out);
-/** "section.key value", for messages; no key of a fault. */
-void sim_conf_text(const struct sim_conf *conf, const char *section, const char *name, char *buf,
-		   size_t len);
+/** "section.key value" of a "section.key", for messages; no key of a fault. */
+void sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len);
 /** Every key with unit, range, default and meaning. */
 void sim_conf_help(FILE *out);
 /** Names of values, as in the file. */

@@ -11,25 +11,19 @@
 #include "pdl.h"
 #include "sim_conf.h"
 
-#define KEY_MAX 96
-#define CAM_MIN 8 /* of its hash table */
+#define KEY_MAX      96
+#define IPV6_MTU_MIN 1280
+#define CAM_MIN      8 /* of its hash table */
 
+/* "load.size-min 1 MiB is more than load.size-max 64 KiB" */
 static int
-refuse(char *err, size_t err_len, const char *why)
-{
-	snprintf(err, err_len, "%s", why);
-	return -EINVAL;
-}
-
-/* "load.size-min 1 MiB is more than load.size-max 64 KiB": both with their section. */
-static int
-clash(const struct sim_conf *conf, const char *section, const char *a, const char *how,
-      const char *b, char *err, size_t err_len)
+clash(const struct sim_conf *conf, const char *a, const char *how, const char *b, char *err,
+      size_t err_len)
 {
 	char first[KEY_MAX], second[KEY_MAX];
 
-	sim_conf_text(conf, section, a, first, sizeof(first));
-	sim_conf_text(conf, section, b, second, sizeof(second));
+	sim_conf_text(conf, a, first, sizeof(first));
+	sim_conf_text(conf, b, second, sizeof(second));
 	snprintf(err, err_len, "%s %s %s", first, how, second);
 	return -EINVAL;
 }
@@ -80,9 +74,9 @@ check_timeouts(const struct sim_conf *conf, char *err, size_t err_len)
 	h->rto_min_ns = h->rto_min_ns != 0 ? h->rto_min_ns : pdl.rto_min_ns;
 	h->rto_max_ns = h->rto_max_ns != 0 ? h->rto_max_ns : pdl.rto_max_ns;
 	if (h->rto_min_ns > h->rto_max_ns)
-		return clash(&full, "host", "rto-min", "is more than", "rto-max", err, err_len);
+		return clash(&full, "host.rto-min", "is more than", "host.rto-max", err, err_len);
 	if (h->rto_init_ns > h->rto_max_ns)
-		return clash(&full, "host", "rto", "is more than", "rto-max", err, err_len);
+		return clash(&full, "host.rto", "is more than", "host.rto-max", err, err_len);
 	return 0;
 }
 
@@ -143,30 +137,68 @@ check_faults(struct sim_conf *conf, char *err, size_t err_len)
 	return rc;
 }
 
+static int
+check_network(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	uint32_t hosts = conf->topo.hosts;
+
+	if (conf->topo.type == SIM_TOPO_PAIR && hosts != 2) {
+		snprintf(err, err_len, "topology.hosts: a pair has 2, not %" PRIu32, hosts);
+		return -EINVAL;
+	}
+	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > hosts)
+		return clash(conf, "topology.leaves", "is more than", "topology.hosts", err,
+			     err_len);
+	if (conf->load.pattern == SIM_PATTERN_ACROSS && hosts % 2 != 0)
+		return clash(conf, "load.pattern", "wants an even number, not", "topology.hosts",
+			     err, err_len);
+	return 0;
+}
+
+/* A packet goes into each queue. */
+static int
+check_mtu(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	static const char *const less = "is less than a packet of";
+	uint32_t frame = conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN;
+
+	if (conf->host.ipv6 && conf->host.mtu < IPV6_MTU_MIN)
+		return clash(conf, "host.mtu", "is less than the 1280 of", "host.ipv6", err,
+			     err_len);
+	if (conf->host.nic_bytes < conf->host.mtu)
+		return clash(conf, "host.nic-queue", less, "host.mtu", err, err_len);
+	if (conf->edge.buffer_bytes < frame)
+		return clash(conf, "link.buffer", less, "host.mtu", err, err_len);
+	if (conf->core.buffer_bytes < frame)
+		return clash(conf, "core.buffer", less, "host.mtu", err, err_len);
+	return 0;
+}
+
+static int
+check_load(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	if (conf->load.size_min > conf->load.size_max)
+		return clash(conf, "load.size-min", "is more than", "load.size-max", err, err_len);
+	if (conf->run.warmup_ns >= conf->run.duration_ns)
+		return clash(conf, "run.warmup", "is not less than", "run.duration", err, err_len);
+	if (sum_weights(&conf->load) != 0)
+		return 0;
+	snprintf(err, err_len, "load: no kind has a weight");
+	return -EINVAL;
+}
+
 int
 sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
 {
+	int rc;
+
 	inherit_core(&conf->core, &conf->edge);
-	if (conf->topo.type == SIM_TOPO_PAIR && conf->topo.hosts != 2)
-		return refuse(err, err_len, "topology.hosts: a pair has 2");
-	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > conf->topo.hosts)
-		return refuse(err, err_len, "topology.leaves: more leaves than hosts");
-	if (conf->load.pattern == SIM_PATTERN_ACROSS && conf->topo.hosts % 2 != 0)
-		return refuse(err, err_len, "load.pattern: across wants an even number of hosts");
-	if (conf->load.size_min > conf->load.size_max)
-		return refuse(err, err_len, "load.size-min: larger than size-max");
-	if (sum_weights(&conf->load) == 0)
-		return refuse(err, err_len, "load: no kind has a weight");
-	if (conf->run.warmup_ns >= conf->run.duration_ns)
-		return refuse(err, err_len, "run.warmup: not below the duration");
-	if (conf->host.ipv6 && conf->host.mtu < 1280)
-		return refuse(err, err_len, "host.mtu: no link of IPv6 has less than 1280");
-	if (conf->host.nic_bytes < conf->host.mtu)
-		return refuse(err, err_len, "host.nic-queue: less than a packet");
-	if (RTE_MIN(conf->edge.buffer_bytes, conf->core.buffer_bytes) <
-	    conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN)
-		return refuse(err, err_len, "link.buffer, core.buffer: less than a packet");
-	if (check_host(conf, err, err_len) != 0)
-		return -EINVAL;
-	return check_faults(conf, err, err_len);
+	rc = check_network(conf, err, err_len);
+	if (rc == 0)
+		rc = check_load(conf, err, err_len);
+	if (rc == 0)
+		rc = check_mtu(conf, err, err_len);
+	if (rc == 0)
+		rc = check_host(conf, err, err_len);
+	return rc == 0 ? check_faults(conf, err, err_len) : rc;
 }

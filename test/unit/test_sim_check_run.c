@@ -468,7 +468,7 @@ sim_check_progress__silence(void **state)
 	sim_world_destroy(w);
 	world(WORDS(SILENT, "run.silence-max=5 ms"));
 	sim_world_run(w);
-	assert_fails("progress", "stood still");
+	assert_fails("progress", "side 0 stood still for");
 }
 
 static void
