@@ -83,7 +83,8 @@ static const char usage[] =
 	"  --seconds S           of real time, for a swarm\n"
 	"  --workers N           processes of a swarm (the CPUs that there are)\n"
 	"  --swarm-seed SEED     the one scenario that a swarm draws from SEED\n"
-	"  --shrink              make a failing scenario smaller, and write it to a file\n"
+	"  --shrink              make a failing scenario smaller, and write it to standard\n"
+	"                        output; of a swarm, to sansim-SEED.ini\n"
 	"  --help, --version\n";
 
 /* A file or a word over the scenario, in the order of the command line. */
@@ -99,7 +100,7 @@ struct args {
 	struct sim_watch watch;
 	struct sim_swarm_conf swarm;
 	const char *json;
-	bool is_swarm, is_drawn, has_seed, print, shrink;
+	bool is_swarm, is_drawn, has_seed, has_swarm_option, print, shrink;
 	uint64_t seed, drawn_seed;
 	char **argv;
 };
@@ -119,8 +120,8 @@ number(const char *option, const char *text)
 	uint64_t v;
 
 	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (end == text || *end != '\0' || errno != 0 || *text == '-') {
+	v = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0) {
 		snprintf(buf, sizeof(buf), "--%s: \"%s\" is not a number", option, text);
 		die(buf);
 	}
@@ -157,9 +158,11 @@ take(struct args *a, int id, const char *name, const char *value)
 		break;
 	case OPT_SECONDS:
 		a->swarm.seconds = number(name, value);
+		a->has_swarm_option = true;
 		break;
 	case OPT_WORKERS:
 		a->swarm.nb_workers = (uint32_t)RTE_MIN(number(name, value), UINT32_MAX);
+		a->has_swarm_option = true;
 		break;
 	case OPT_SWARM_SEED:
 		a->drawn_seed = number(name, value);
@@ -215,7 +218,8 @@ static void
 check_swarm(struct args *a)
 {
 	if (a->nb_overlays != 0 || a->is_drawn || a->print || a->json != NULL ||
-	    a->watch.series_path != NULL || a->watch.trace_path != NULL)
+	    a->watch.series_path != NULL || a->watch.trace_path != NULL ||
+	    a->watch.trace_where != NULL)
 		die("--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
 		    "--shrink only");
 	if (a->swarm.nb_workers < 1 || a->swarm.nb_workers > WORKERS_MAX)
@@ -227,6 +231,25 @@ check_swarm(struct args *a)
 	a->swarm.shrink = a->shrink;
 }
 
+/* What would be ignored. */
+static void
+check_single(const struct args *a)
+{
+	const struct sim_watch *w = &a->watch;
+	bool writes = a->json != NULL || w->series_path != NULL || w->trace_path != NULL;
+
+	if (a->has_swarm_option)
+		die("--seconds and --workers want --swarm");
+	if (a->shrink && (a->print || writes))
+		die("--shrink takes no --json, --series, --trace or --print");
+	if (w->series_path != NULL && strcmp(w->series_path, "-") == 0)
+		die("--series: wants a file, not -");
+	if (w->trace_path != NULL && strcmp(w->trace_path, "-") == 0)
+		die("--trace: wants a file, not -");
+	if (w->series_path != NULL && a->conf.run.sample_ns == 0)
+		die("--series wants run.sample, the time between its lines");
+}
+
 static void
 parse_args(struct args *a, int argc, char **argv)
 {
@@ -235,7 +258,6 @@ parse_args(struct args *a, int argc, char **argv)
 	a->overlays = calloc((size_t)argc, sizeof(*a->overlays));
 	if (a->overlays == NULL)
 		die("no memory");
-	a->watch.trace_where = "all";
 	a->swarm.nb_workers = (uint32_t)RTE_MIN(sysconf(_SC_NPROCESSORS_ONLN), WORKERS_MAX);
 	a->argv = argv;
 	a->swarm.program = argv[0];
@@ -248,9 +270,12 @@ parse_args(struct args *a, int argc, char **argv)
 		check_swarm(a);
 		return;
 	}
+	if (a->watch.trace_where != NULL && a->watch.trace_path == NULL)
+		die("--trace-at wants --trace");
+	if (a->watch.trace_where == NULL)
+		a->watch.trace_where = "all";
 	build_conf(a);
-	if (a->watch.series_path != NULL && a->conf.run.sample_ns == 0)
-		die("--series wants run.sample, the time between its lines");
+	check_single(a);
 }
 
 static int
@@ -282,7 +307,11 @@ shrink(struct args *a)
 		return 1;
 	}
 	sim_swarm_shrink(&a->conf, why);
-	sim_conf_print(&a->conf, stdout);
+	sim_swarm_print(&a->conf, why, stdout);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		perror("sansim: standard output");
+		return 1;
+	}
 	return 0;
 }
 

@@ -34,7 +34,8 @@ progress_settled(struct sim_world *w, void *state)
 {
 	(void)state;
 	if (w->conf.run.silence_max_ns != 0 && w->longest_silence_ns > w->conf.run.silence_max_ns)
-		sim_world_fail(w, "progress", "a side stood still for %" PRIu64 " us",
+		sim_world_fail(w, "progress", "side %u stood still for %" PRIu64 " us",
+			       w->silent_side,
 			       (uint64_t)(w->longest_silence_ns / SAN_NS_PER_US));
 }
 

@@ -12,14 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cfgfile.h>
 #include <rte_common.h>
-#include <rte_ether.h>
 
 #include "pdl_window.h"
 #include "san_time.h"
 #include "sim_conf.h"
-#include "sim_ini.h"
 #include "tl.h"
 
 #define US          SAN_NS_PER_US
@@ -146,10 +143,12 @@ static const struct key keys[] = {
 	{"link", "delay", TIME(edge.delay_ns, 0, SEC), "propagation, one way"},
 	{"link", "buffer", SIZE(edge.buffer_bytes, 2048, 1u << 31), "a switch's queue to a host"},
 	{"link", "mark", SIZE(edge.mark_bytes, 0, 1u << 31), "CE with more queued; 0: never"},
-	{"core", "rate", RATE(core.rate_mbps, 0), "between switches; 0: all as [link]"},
-	{"core", "delay", TIME(core.delay_ns, 0, SEC), "propagation, one way"},
-	{"core", "buffer", SIZE(core.buffer_bytes, 0, 1u << 31), "a switch's queue to a switch"},
-	{"core", "mark", SIZE(core.mark_bytes, 0, 1u << 31), "CE with more queued; 0: never"},
+	{"core", "rate", RATE(core.rate_mbps, 1), "between switches; without, that of [link]"},
+	{"core", "delay", TIME(core.delay_ns, 0, SEC), "propagation; without, that of [link]"},
+	{"core", "buffer", SIZE(core.buffer_bytes, 2048, 1u << 31),
+	 "a switch's queue to a switch; without, that of [link]"},
+	{"core", "mark", SIZE(core.mark_bytes, 0, 1u << 31),
+	 "CE with more queued; 0: never; without, that of [link]"},
 	{"host", "ipv6", BOOL(host.ipv6), "addresses"},
 	{"host", "wrap", BOOL(host.wrap), "sequence numbers start shortly before 2^32"},
 	{"host", "mtu", NUM(host.mtu, 1024, 9000), "IP bytes of a packet"},
@@ -161,9 +160,11 @@ static const struct key keys[] = {
 	{"host", "rx-ring", NUM(host.rx_ring, 32, 65536), "packets that wait for a host"},
 	{"host", "nic-queue", SIZE(host.nic_bytes, 1024, 1u << 24), "a host's own queue"},
 	{"host", "mbufs", NUM(host.mbufs, 0, 1u << 20), "of each host; 0: common, enough"},
-	{"host", "cam", NUM(host.cam, 0, 1u << 24), "entries of the CAM; 0: enough"},
-	{"host", "req-window", NUM(host.req_win, SAN_WIN_MIN, SAN_WIN_REQ_MAX), "packets"},
-	{"host", "data-window", NUM(host.data_win, SAN_WIN_MIN, SAN_WIN_DATA_MAX), "packets"},
+	{"host", "cam", NUM(host.cam, 0, 1u << 24), "entries of the CAM, at least 8; 0: enough"},
+	{"host", "req-window", NUM(host.req_win, SAN_WIN_MIN, SAN_WIN_REQ_MAX),
+	 "packets, a power of two"},
+	{"host", "data-window", NUM(host.data_win, SAN_WIN_MIN, SAN_WIN_DATA_MAX),
+	 "packets, a power of two"},
 	{"host", "first-window", NUM(host.first_win, SAN_WIN_MIN, SAN_WIN_DATA_MAX), "packets"},
 	{"host", "max-txn", NUM(host.max_txn, 1, SAN_TL_N_MAX), "transactions of a connection"},
 	{"host", "msg-limit", NUM(host.msg_limit, 1, UINT16_MAX), "unacknowledged messages"},
@@ -189,8 +190,8 @@ static const struct key keys[] = {
 	{"host", "plb", NUM(host.plb_bad_rtts, 0, 256),
 	 "bad round trips + 1 until the path changes; 1: never" DEFAULT},
 	{"host", "target", TIME(host.target_ns, 0, SEC), "delay of Swift" DEFAULT},
-	{"host", "rto", TIME(host.rto_init_ns, 0, 60 * SEC), "first timeout" DEFAULT},
-	{"host", "rto-min", TIME(host.rto_min_ns, 0, 60 * SEC), "timeout" DEFAULT},
+	{"host", "rto", TIME(host.rto_init_ns, 0, 60 * SEC), "first, up to rto-max" DEFAULT},
+	{"host", "rto-min", TIME(host.rto_min_ns, 0, 60 * SEC), "timeout, up to rto-max" DEFAULT},
 	{"host", "rto-max", TIME(host.rto_max_ns, 0, 60 * SEC), "timeout" DEFAULT},
 	{"host", "tlp", TIME(host.tlp_min_ns, 0, 60 * SEC), "tail-loss probe" DEFAULT},
 	{"host", "ack-delay", TIME(host.ack_delay_ns, 0, SEC), "coalescing" DEFAULT},
@@ -226,11 +227,11 @@ static const struct key keys[] = {
 #define AT(f) offsetof(struct sim_fault_conf, f), sizeof(((struct sim_fault_conf *)0)->f)
 
 static const struct key fault_keys[] = {
-	{"fault", "kind", WORD(kind, fault_words), "what happens"},
-	{"fault", "at", TIME(at_ns, 0, ALWAYS), "after the load starts"},
-	{"fault", "for", TIME(for_ns, 0, ALWAYS), "0: to the end"},
-	{"fault", "rate", PART(rate_ppm), "of packets, or of flows"},
-	{"fault", "arg", TIME(arg_ns, 0, SEC), "reorder, duplicate: later by up to"},
+	{"fault.NAME", "kind", WORD(kind, fault_words), "what happens"},
+	{"fault.NAME", "at", TIME(at_ns, 0, ALWAYS), "after the load starts"},
+	{"fault.NAME", "for", TIME(for_ns, 0, ALWAYS), "0: to the end"},
+	{"fault.NAME", "rate", PART(rate_ppm), "of packets, or of flows"},
+	{"fault.NAME", "arg", TIME(arg_ns, 0, SEC), "reorder, duplicate: later by up to"},
 };
 
 const char *
@@ -262,6 +263,10 @@ sim_conf_default(struct sim_conf *conf)
 			.check_every = 64},
 		.topo = {.type = SIM_TOPO_PAIR, .hosts = 2, .leaves = 2, .spines = 2},
 		.edge = {.rate_mbps = 100000, .delay_ns = US, .buffer_bytes = 4 << 20},
+		.core = {.rate_mbps = UINT32_MAX,
+			 .delay_ns = UINT64_MAX,
+			 .buffer_bytes = UINT32_MAX,
+			 .mark_bytes = UINT32_MAX},
 		.host = {.mtu = MTU_DEFAULT,
 			 .rx_ring = 1024,
 			 .nic_bytes = 32 << 10,
@@ -366,6 +371,13 @@ parse_value(const struct key *k, const char *text, uint64_t *out)
 	return parse_quantity(k, text, out) && *out >= k->min && *out <= k->max;
 }
 
+/* What nobody gave is beyond the key's range: 0 may be a value. */
+static bool
+is_set(const struct key *k, uint64_t v)
+{
+	return v <= k->max;
+}
+
 /* The largest unit that says it exactly. */
 static void
 format_value(const struct key *k, uint64_t v, char *buf, size_t len)
@@ -373,6 +385,10 @@ format_value(const struct key *k, uint64_t v, char *buf, size_t len)
 	const struct unit *best = NULL;
 	size_t i;
 
+	if (!is_set(k, v)) {
+		snprintf(buf, len, "(not set)");
+		return;
+	}
 	if (k->type == KEY_WORD || k->type == KEY_BOOL) {
 		snprintf(buf, len, "%s",
 			 k->type == KEY_WORD ? k->words[v] :
@@ -423,6 +439,17 @@ explain(const struct key *k, char *buf, size_t len)
 	}
 }
 
+/* What a value must look like, where its range does not say so. */
+static const char *const type_texts[] = {
+	[KEY_NUMBER] = "",
+	[KEY_TIME] = "a time with ns, us, ms or s, of ",
+	[KEY_SIZE] = "a size in B, KiB, MiB or GiB, of ",
+	[KEY_RATE] = "a rate with Mb/s or Gb/s, of ",
+	[KEY_PART] = "a part, as 0.01 or 1 %, of ",
+	[KEY_BOOL] = "",
+	[KEY_WORD] = "",
+};
+
 static int
 set_field(void *base, const struct key *k, const char *section, const char *text, char *err,
 	  size_t err_len)
@@ -432,7 +459,8 @@ set_field(void *base, const struct key *k, const char *section, const char *text
 
 	if (!parse_value(k, text, &v)) {
 		explain(k, right, sizeof(right));
-		snprintf(err, err_len, "%s.%s: \"%s\" is not %s", section, k->name, text, right);
+		snprintf(err, err_len, "%s.%s: \"%s\" is not %s%s", section, k->name, text,
+			 type_texts[k->type], right);
 		return -EINVAL;
 	}
 	memcpy((char *)base + k->offset, &v, k->size);
@@ -452,6 +480,13 @@ find_key(const struct key *table, size_t n, const char *section, const char *nam
 	return NULL;
 }
 
+/* What a section that says nothing has. */
+static const struct sim_fault_conf no_fault = {
+	.kind = SIM_FAULT_MAX,
+	.where = "all",
+	.rate_ppm = UINT32_MAX,
+};
+
 /* What can be written into a file and read again. */
 static bool
 is_name(const char *text)
@@ -462,6 +497,12 @@ is_name(const char *text)
 		if (!isalnum((unsigned char)text[i]) && strchr("-_.", text[i]) == NULL)
 			return false;
 	return i > 0 && i < SIM_NAME_MAX;
+}
+
+static bool
+is_fault(const char *section)
+{
+	return strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0;
 }
 
 static struct sim_fault_conf *
@@ -476,7 +517,7 @@ find_fault(struct sim_conf *conf, const char *name)
 	if (conf->nb_faults == SIM_FAULTS_MAX || !is_name(name))
 		return NULL;
 	f = &conf->faults[conf->nb_faults++];
-	*f = (struct sim_fault_conf){.where = "all"};
+	*f = no_fault;
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	return f;
 }
@@ -519,19 +560,27 @@ set_where(struct sim_fault_conf *f, const char *value, char *err, size_t err_len
 	return 0;
 }
 
+static struct sim_fault_conf *
+want_fault(struct sim_conf *conf, const char *section, char *err, size_t err_len)
+{
+	struct sim_fault_conf *f = find_fault(conf, section + strlen(FAULT_WORD));
+
+	if (f == NULL)
+		snprintf(err, err_len, "%s: more than %d faults, or a name not of 1 to %d letters, "
+				       "digits, -, _ or .",
+			 section, SIM_FAULTS_MAX, SIM_NAME_MAX - 1);
+	return f;
+}
+
 static int
 set_fault(struct sim_conf *conf, const char *section, const char *name, const char *value,
 	  char *err, size_t err_len)
 {
-	struct sim_fault_conf *f = find_fault(conf, section + strlen(FAULT_WORD));
-	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault", name);
+	struct sim_fault_conf *f = want_fault(conf, section, err, err_len);
+	const struct key *k = find_key(fault_keys, RTE_DIM(fault_keys), "fault.NAME", name);
 
-	if (f == NULL) {
-		snprintf(err, err_len, "%s: more than %d faults, or a name not of 1 to %d letters, "
-				       "digits, -, _ or .",
-			 section, SIM_FAULTS_MAX, SIM_NAME_MAX - 1);
+	if (f == NULL)
 		return -EINVAL;
-	}
 	if (k != NULL)
 		return set_field(f, k, section, value, err, err_len);
 	if (strcmp(name, "where") == 0)
@@ -542,13 +591,38 @@ set_fault(struct sim_conf *conf, const char *section, const char *name, const ch
 }
 
 static int
-set(struct sim_conf *conf, const char *section, const char *name, const char *value, char *err,
-    size_t err_len)
+check_section(const char *section, char *err, size_t err_len)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(keys); i++)
+		if (strcmp(keys[i].section, section) == 0)
+			return 0;
+	if (strcmp(section, "fault") == 0)
+		snprintf(err, err_len, "faults have names: [fault.NAME]");
+	else
+		snprintf(err, err_len, "unknown section [%s]; sansim --keys lists all", section);
+	return -EINVAL;
+}
+
+int
+sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len)
+{
+	if (is_fault(section))
+		return want_fault(conf, section, err, err_len) == NULL ? -EINVAL : 0;
+	return check_section(section, err, err_len);
+}
+
+int
+sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name, const char *value,
+		 char *err, size_t err_len)
 {
 	const struct key *k;
 
-	if (strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0)
+	if (is_fault(section))
 		return set_fault(conf, section, name, value, err, err_len);
+	if (check_section(section, err, err_len) != 0)
+		return -EINVAL;
 	k = find_key(keys, RTE_DIM(keys), section, name);
 	if (k == NULL) {
 		snprintf(err, err_len, "unknown key \"%s\" in [%s]; sansim --keys lists all", name,
@@ -576,154 +650,27 @@ sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
 		return -EINVAL;
 	}
 	*name++ = '\0';
-	return set(conf, buf, name, value, err, err_len);
-}
-
-/* ---- files ---- */
-
-static int
-load_section(struct sim_conf *conf, struct rte_cfgfile *file, const char *section, const char *path,
-	     char *err, size_t err_len)
-{
-	int i, n = rte_cfgfile_section_num_entries(file, section);
-	struct rte_cfgfile_entry *e = calloc((size_t)RTE_MAX(n, 1), sizeof(*e));
-	char why[TEXT_MAX * 2];
-	int rc = 0;
-
-	if (e == NULL)
-		return -ENOMEM;
-	rte_cfgfile_section_entries(file, section, e, n);
-	for (i = 0; i < n && rc == 0; i++) {
-		int k, before = 0;
-
-		rc = set(conf, section, e[i].name, e[i].value, why, sizeof(why));
-		for (k = 0; k < i; k++)
-			before += strcmp(e[k].name, e[i].name) == 0;
-		if (rc != 0)
-			snprintf(err, err_len, "%s:%u: %s", path,
-				 sim_ini_line(path, section, e[i].name, before), why);
-	}
-	free(e);
-	return rc;
-}
-
-/* The cfgfile library would give the first one's keys for each. */
-static int
-check_twice(char *const *sections, int n, const char *path, char *err, size_t err_len)
-{
-	int i, k;
-
-	for (i = 0; i < n; i++) {
-		for (k = 0; k < i; k++) {
-			if (strcmp(sections[i], sections[k]) != 0)
-				continue;
-			snprintf(err, err_len, "%s:%u: [%s] is there already", path,
-				 sim_ini_line(path, sections[i], NULL, 1), sections[i]);
-			return -EINVAL;
-		}
-	}
-	return 0;
-}
-
-static int
-load_sections(struct sim_conf *conf, struct rte_cfgfile *file, const char *path, char *err,
-	      size_t err_len)
-{
-	int i, rc, n = rte_cfgfile_num_sections(file, NULL, 0);
-	char(*names)[CFG_NAME_LEN] = calloc((size_t)RTE_MAX(n, 1), sizeof(*names));
-	char **list = calloc((size_t)RTE_MAX(n, 1), sizeof(*list));
-
-	if (names == NULL || list == NULL) {
-		free(names);
-		free(list);
-		return -ENOMEM;
-	}
-	for (i = 0; i < n; i++)
-		list[i] = names[i];
-	rte_cfgfile_sections(file, list, n);
-	rc = check_twice(list, n, path, err, err_len);
-	for (i = 0; i < n && rc == 0; i++)
-		rc = load_section(conf, file, list[i], path, err, err_len);
-	free(names);
-	free(list);
-	return rc;
-}
-
-int
-sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len)
-{
-	struct rte_cfgfile_parameters params = {.comment_character = '#'};
-	struct rte_cfgfile *file;
-	int rc = sim_ini_check(path, err, err_len);
-
-	if (rc != 0)
-		return rc;
-	file = rte_cfgfile_load_with_params(path, 0, &params);
-	if (file == NULL) {
-		snprintf(err, err_len, "%s: not an INI file: [section], key = value, # comment",
-			 path);
-		return -EINVAL;
-	}
-	rc = load_sections(conf, file, path, err, err_len);
-	rte_cfgfile_close(file);
-	return rc;
-}
-
-/* ---- together ---- */
-
-static int
-refuse(char *err, size_t err_len, const char *why)
-{
-	snprintf(err, err_len, "%s", why);
-	return -EINVAL;
-}
-
-static uint32_t
-sum_weights(const struct sim_load_conf *load)
-{
-	uint32_t i, sum = 0;
-
-	for (i = 0; i < SIM_KINDS; i++)
-		sum += load->weights[i];
-	return sum;
-}
-
-int
-sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
-{
-	if (conf->core.rate_mbps == 0)
-		conf->core = conf->edge;
-	if (conf->core.buffer_bytes == 0)
-		conf->core.buffer_bytes = conf->edge.buffer_bytes;
-	if (conf->topo.type == SIM_TOPO_PAIR && conf->topo.hosts != 2)
-		return refuse(err, err_len, "topology.hosts: a pair has 2");
-	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > conf->topo.hosts)
-		return refuse(err, err_len, "topology.leaves: more leaves than hosts");
-	if (conf->load.pattern == SIM_PATTERN_ACROSS && conf->topo.hosts % 2 != 0)
-		return refuse(err, err_len, "load.pattern: across wants an even number of hosts");
-	if (conf->load.size_min > conf->load.size_max)
-		return refuse(err, err_len, "load.size-min: larger than size-max");
-	if (sum_weights(&conf->load) == 0)
-		return refuse(err, err_len, "load: no kind has a weight");
-	if (conf->run.warmup_ns >= conf->run.duration_ns)
-		return refuse(err, err_len, "run.warmup: not below the duration");
-	if (conf->host.ipv6 && conf->host.mtu < 1280)
-		return refuse(err, err_len, "host.mtu: no link of IPv6 has less than 1280");
-	if (conf->host.nic_bytes < conf->host.mtu)
-		return refuse(err, err_len, "host.nic-queue: less than a packet");
-	if (RTE_MIN(conf->edge.buffer_bytes, conf->core.buffer_bytes) <
-	    conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN)
-		return refuse(err, err_len, "link.buffer, core.buffer: less than a packet");
-	return 0;
+	return sim_conf_set_key(conf, buf, name, value, err, err_len);
 }
 
 /* ---- writing ---- */
+
+static void
+print_key(FILE *out, const struct key *k, const void *base)
+{
+	uint64_t v = get_field(base, k);
+	char text[TEXT_MAX];
+
+	if (!is_set(k, v))
+		return;
+	format_value(k, v, text, sizeof(text));
+	fprintf(out, "%s = %s\n", k->name, text);
+}
 
 void
 sim_conf_print(const struct sim_conf *conf, FILE *out)
 {
 	const char *section = "";
-	char text[TEXT_MAX];
 	size_t i;
 	uint32_t f;
 
@@ -731,17 +678,29 @@ sim_conf_print(const struct sim_conf *conf, FILE *out)
 		if (strcmp(section, keys[i].section) != 0)
 			fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", keys[i].section);
 		section = keys[i].section;
-		format_value(&keys[i], get_field(conf, &keys[i]), text, sizeof(text));
-		fprintf(out, "%s = %s\n", keys[i].name, text);
+		print_key(out, &keys[i], conf);
 	}
 	for (f = 0; f < conf->nb_faults; f++) {
 		fprintf(out, "\n[fault.%s]\nwhere = %s\n", conf->faults[f].name,
 			conf->faults[f].where);
-		for (i = 0; i < RTE_DIM(fault_keys); i++) {
-			format_value(&fault_keys[i], get_field(&conf->faults[f], &fault_keys[i]),
-				     text, sizeof(text));
-			fprintf(out, "%s = %s\n", fault_keys[i].name, text);
-		}
+		for (i = 0; i < RTE_DIM(fault_keys); i++)
+			print_key(out, &fault_keys[i], &conf->faults[f]);
+	}
+}
+
+void
+sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len)
+{
+	const char *name = strchr(key, '.') + 1;
+	size_t i, section = (size_t)(name - key) - 1;
+	char value[TEXT_MAX];
+
+	for (i = 0; i < RTE_DIM(keys); i++) {
+		if (strncmp(keys[i].section, key, section) != 0 ||
+		    keys[i].section[section] != '\0' || strcmp(keys[i].name, name) != 0)
+			continue;
+		format_value(&keys[i], get_field(conf, &keys[i]), value, sizeof(value));
+		snprintf(buf, len, "%s %s", key, value);
 	}
 }
 
@@ -762,14 +721,13 @@ help_keys(FILE *out, const struct key *table, size_t n, const void *defaults)
 void
 sim_conf_help(FILE *out)
 {
-	static const struct sim_fault_conf no_fault;
 	struct sim_conf conf;
 
 	sim_conf_default(&conf);
 	help_keys(out, keys, RTE_DIM(keys), &conf);
 	fprintf(out, "Sections [fault.NAME], as many as %d:\n", SIM_FAULTS_MAX);
 	help_keys(out, fault_keys, RTE_DIM(fault_keys), &no_fault);
-	fputs("fault.where = all\n\tall, host:N, spine:N, trunk; with :up only from there, with "
-	      ":down only to there\n",
+	fputs("fault.NAME.where = all\n\tall, host:N, spine:N, trunk; with :up only from there, "
+	      "with :down only to there\n",
 	      out);
 }

@@ -141,11 +141,11 @@ enum sim_fault_kind {
 
 struct sim_fault_conf {
 	char name[SIM_NAME_MAX];
-	uint8_t kind;             /**< enum sim_fault_kind */
+	uint8_t kind;             /**< enum sim_fault_kind; SIM_FAULT_MAX: not set */
 	char where[SIM_NAME_MAX]; /**< all, host:N, spine:N, trunk; :up or :down */
 	uint64_t at_ns;           /**< after the load starts */
 	uint64_t for_ns;          /**< 0: to the end of the run */
-	uint32_t rate_ppm;
+	uint32_t rate_ppm;        /**< UINT32_MAX: not set */
 	uint64_t arg_ns;
 };
 
@@ -165,7 +165,7 @@ struct sim_conf {
 	struct sim_run_conf run;
 	struct sim_topo_conf topo;
 	struct sim_link_conf edge; /**< between a host and its switch */
-	struct sim_link_conf core; /**< between switches; rate 0: as the edge */
+	struct sim_link_conf core; /**< between switches; what is not set: as the edge */
 	struct sim_host_conf host;
 	struct sim_load_conf load;
 	uint32_t nb_faults;
@@ -177,10 +177,20 @@ void sim_conf_default(struct sim_conf *conf);
 int sim_conf_load(struct sim_conf *conf, const char *path, char *err, size_t err_len);
 /** "section.key=value"; faults: "fault.NAME.key=value". 0 or -EINVAL with *err*. */
 int sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len);
-/** Do the values fit together? 0 or -EINVAL with *err*. */
+/** A section as such: that of a fault makes one, which may say nothing. 0 or -EINVAL with *err*. */
+int sim_conf_enter(struct sim_conf *conf, const char *section, char *err, size_t err_len);
+/** One key of a section. 0 or -EINVAL with *err*. */
+int sim_conf_set_key(struct sim_conf *conf, const char *section, const char *name,
+		     const char *value, char *err, size_t err_len);
+/** Fill in what follows from other keys. Do all fit together? 0 or -EINVAL with *err*. */
 int sim_conf_check(struct sim_conf *conf, char *err, size_t err_len);
-/** As INI; every key, so that the file repeats the run whatever defaults become. */
+/**
+ * As INI; every key that is set, which of a checked scenario are all: the file repeats
+ * the run, whatever defaults become.
+ */
 void sim_conf_print(const struct sim_conf *conf, FILE *out);
+/** "section.key value" of a "section.key", for messages; no key of a fault. */
+void sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len);
 /** Every key with unit, range, default and meaning. */
 void sim_conf_help(FILE *out);
 /** Names of values, as in the file. */

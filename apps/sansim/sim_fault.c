@@ -219,6 +219,7 @@ sim_fault_create(struct sim_world *w)
 		const struct sim_fault_conf *f = &w->conf.faults[i];
 
 		if (is_of_host(f) ? host_of(w, f) == NULL : !sim_topo_is_place(w, f->where)) {
+			w->explained = true;
 			fprintf(stderr, "sansim: fault.%s.where: \"%s\" is not %s\n", f->name,
 				f->where,
 				is_of_host(f) ? "a host" : "a place of this topology");

@@ -82,6 +82,7 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 {
 	struct sim_link_fault *f = &l->fault;
 	struct rte_mbuf *copy;
+	uint64_t late_ns;
 
 	if (is_lost(w, l, m)) {
 		trace(w, l, m, at_ns, "lost: fault");
@@ -103,8 +104,9 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 		sim_pkt_flip_bit(m, &w->prng);
 	}
 	if (sim_chance(w, f->reorder_ppm)) {
-		w->stats.nb_faults++;
-		at_ns += draw_delay(w, f->reorder_ns);
+		late_ns = draw_delay(w, f->reorder_ns);
+		w->stats.nb_faults += late_ns != 0;
+		at_ns += late_ns;
 	}
 	trace(w, l, m, at_ns, NULL);
 	sim_world_at(w, at_ns, SIM_EV_ARRIVE, l->id, 0, m);

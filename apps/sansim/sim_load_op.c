@@ -294,7 +294,10 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 		s->nb_failed++;
 		w->stats.nb_ops_failed++;
 	}
-	w->longest_silence_ns = RTE_MAX(w->longest_silence_ns, w->now_ns - s->last_ns);
+	if (w->now_ns - s->last_ns > w->longest_silence_ns) {
+		w->longest_silence_ns = w->now_ns - s->last_ns;
+		w->silent_side = s->id;
+	}
 	s->nb_done++;
 	s->last_ns = w->now_ns;
 	w->load->last_done_ns = w->now_ns;

@@ -214,6 +214,18 @@ sim_report_text(const struct sim_world *w, FILE *out)
 		fprintf(out, "%-24s %s\n", "failed", w->why);
 }
 
+static void
+put_why(const char *why, FILE *out)
+{
+	fputs(", \"why\": \"", out);
+	for (; *why != '\0'; why++) {
+		if (*why == '"' || *why == '\\')
+			fputc('\\', out);
+		fputc((unsigned char)*why < ' ' ? ' ' : *why, out);
+	}
+	fputc('"', out);
+}
+
 void
 sim_report_json(const struct sim_world *w, FILE *out)
 {
@@ -221,8 +233,11 @@ sim_report_json(const struct sim_world *w, FILE *out)
 
 	fputs("{", out);
 	put(out, f, collect(w, f), "\"%s\": %" PRIu64, ", ");
-	fprintf(out, ", \"trace_hash\": \"%016" PRIx64 "\", \"failed\": %s}\n", w->hash,
+	fprintf(out, ", \"trace_hash\": \"%016" PRIx64 "\", \"failed\": %s", w->hash,
 		w->failed ? "true" : "false");
+	if (w->failed)
+		put_why(w->why, out);
+	fputs("}\n", out);
 }
 
 /* ---- time series ---- */

@@ -21,6 +21,7 @@
 #define WORKERS_MAX   16
 #define RUN_SECONDS   600 /* of real time: a run that takes longer does not end */
 #define SHRINK_ROUNDS 4
+#define REASON_MAX    200 /* of a line of an INI file */
 
 /** What a worker says of a run; less than PIPE_BUF, so that it comes whole. */
 struct verdict {
@@ -162,7 +163,7 @@ sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
 	rc = sim_conf_check(&own, why, len);
 	if (rc != 0)
 		return 0; /* not a scenario: nothing fails */
-	pid = spawn(&fd, RTE_MAX(sim_world_mb(conf), (uint32_t)SIM_EAL_SWARM_MB));
+	pid = spawn(&fd, RTE_MAX(sim_world_mb(&own), (uint32_t)SIM_EAL_SWARM_MB));
 	if (pid < 0) {
 		rc = -errno;
 		snprintf(why, len, "no process for a run: %s", strerror(-rc));
@@ -365,30 +366,48 @@ sim_swarm_shrink(struct sim_conf *conf, const char *why)
 	}
 }
 
+void
+sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out)
+{
+	fprintf(out, "# %.*s\n", (int)RTE_MIN(strcspn(why, "\n"), (size_t)REASON_MAX), why);
+	sim_conf_print(conf, out);
+}
+
 /* ---- the campaign ---- */
+
+static void
+write_shrunk(const struct campaign *c, uint64_t seed, const char *why)
+{
+	struct sim_conf conf;
+	char path[64];
+	FILE *f;
+	bool bad;
+
+	sim_swarm_draw(seed, &conf);
+	sim_swarm_shrink(&conf, why);
+	snprintf(path, sizeof(path), "sansim-%" PRIu64 ".ini", seed);
+	f = fopen(path, "w");
+	bad = f == NULL;
+	if (f != NULL) {
+		sim_swarm_print(&conf, why, f);
+		bad = fflush(f) != 0 || ferror(f);
+		bad |= fclose(f) != 0;
+	}
+	if (bad)
+		fprintf(stderr, "sansim: %s: %s\n", path, strerror(errno));
+	else
+		printf("  shorter: %s --scenario %s\n", c->conf->program, path);
+}
 
 static void
 report_failure(struct campaign *c, uint64_t index, const char *why)
 {
-	struct sim_conf conf;
-	FILE *f;
+	uint64_t seed = c->conf->seed + index;
 
 	c->sum.nb_failed++;
-	printf("FAILED: %s\n  repeat: %s --swarm-seed %" PRIu64 "\n", why, c->conf->program,
-	       c->conf->seed + index);
-	if (c->conf->shrink) {
-		char path[64];
-
-		sim_swarm_draw(c->conf->seed + index, &conf);
-		sim_swarm_shrink(&conf, why);
-		snprintf(path, sizeof(path), "sansim-%" PRIu64 ".ini", c->conf->seed + index);
-		f = fopen(path, "w");
-		if (f != NULL) {
-			sim_conf_print(&conf, f);
-			fclose(f);
-			printf("  shorter: %s --scenario %s\n", c->conf->program, path);
-		}
-	}
+	printf("FAILED: %s\n  repeat: %s --swarm-seed %" PRIu64 "\n", why, c->conf->program, seed);
+	if (c->conf->shrink)
+		write_shrunk(c, seed, why);
 	fflush(stdout);
 }
 

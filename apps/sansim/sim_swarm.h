@@ -36,6 +36,8 @@ void sim_swarm_draw(uint64_t seed, struct sim_conf *conf);
 int sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len);
 /** Make a failing scenario smaller while it fails as it did first: *why*. */
 void sim_swarm_shrink(struct sim_conf *conf, const char *why);
+/** As INI, and in its first line, a comment, *why* it fails. */
+void sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out);
 /** The campaign; number of runs that failed, or of workers that could not begin. */
 uint64_t sim_swarm_run(const struct sim_swarm_conf *conf);
 

@@ -300,12 +300,14 @@ open_trace(struct sim_world *w, const struct sim_watch *watch)
 	int rc;
 
 	if (!sim_topo_is_place(w, watch->trace_where)) {
+		w->explained = true;
 		fprintf(stderr, "sansim: --trace-at: \"%s\" is not a place of this topology\n",
 			watch->trace_where);
 		return -EINVAL;
 	}
 	rc = sim_trace_open(watch->trace_path, &w->trace);
 	if (rc != 0) {
+		w->explained = true;
 		fprintf(stderr, "sansim: %s: %s\n", watch->trace_path, strerror(-rc));
 		return rc;
 	}
@@ -325,6 +327,7 @@ open_watch(struct sim_world *w, const struct sim_watch *watch)
 		w->series = fopen(watch->series_path, "w");
 		if (w->series == NULL) {
 			rc = -errno;
+			w->explained = true;
 			fprintf(stderr, "sansim: %s: %s\n", watch->series_path, strerror(-rc));
 			return rc;
 		}
@@ -368,7 +371,9 @@ sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 	sim_events_init(&w->events);
 	rc = build(w, watch);
 	if (rc != 0) {
-		fprintf(stderr, "sansim: the simulation could not be built: %s\n", strerror(-rc));
+		if (!w->explained)
+			fprintf(stderr, "sansim: the simulation could not be built: %s\n",
+				strerror(-rc));
 		sim_world_destroy(w);
 		return rc;
 	}

@@ -129,6 +129,7 @@ struct sim_world {
 	struct sim_link_sums on_links;
 	uint64_t nb_no_mbuf;         /**< common pool empty, as links and the dead found it */
 	uint64_t longest_silence_ns; /**< between completions of a side that had work */
+	uint32_t silent_side;        /**< whose that was */
 	bool fault_active[SIM_FAULTS_MAX];
 	bool faults_over;      /**< none begins any more */
 	uint32_t nb_blocking;  /**< active faults under which no progress is asked for */
@@ -138,6 +139,7 @@ struct sim_world {
 	uint64_t silence_at_ns;
 	FILE *series; /**< time series, CSV; NULL: none */
 	bool series_begun;
+	bool explained; /**< why it can't be built is on stderr */
 	bool failed;
 	char why[512]; /**< the first violation */
 };

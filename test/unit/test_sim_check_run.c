@@ -123,7 +123,7 @@ sim_fault_may_break__causes(void **state)
 		{"loss", "1 %", NULL, 60 * SAN_NS_PER_S, false},
 		{"loss", "10 %", NULL, 10 * SAN_NS_PER_S, true},
 		{"corrupt", "1 %", NULL, 60 * SAN_NS_PER_S, false},
-		{"reorder", "1", NULL, 60 * SAN_NS_PER_S, false},
+		{"reorder", "1", "fault.f.arg=1 us", 60 * SAN_NS_PER_S, false},
 		{"duplicate", "1", NULL, 60 * SAN_NS_PER_S, false},
 	};
 	char kind[64], rate[64];
@@ -468,7 +468,7 @@ sim_check_progress__silence(void **state)
 	sim_world_destroy(w);
 	world(WORDS(SILENT, "run.silence-max=5 ms"));
 	sim_world_run(w);
-	assert_fails("progress", "stood still");
+	assert_fails("progress", "side 0 stood still for");
 }
 
 static void

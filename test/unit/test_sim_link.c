@@ -524,6 +524,25 @@ sim_link_send__reorder(void **state)
 	test_sim_network_free(w);
 }
 
+/* By nothing: no fault happened. */
+static void
+sim_link_send__reorder_counts_what_is_late(void **state)
+{
+	struct sim_world *w = with_fault("reorder", "1", "fault.f.arg=1 ns");
+	uint64_t before = w->stats.nb_faults;
+	uint32_t i, late = 0;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		sim_link_send(w, &w->links[0], frame(w));
+		late += arrival_ns(w) - w->now_ns != 1120;
+		w->now_ns += 10 * US;
+	}
+	assert_share(late, MANY, 0.5);
+	assert_int_equal(w->stats.nb_faults - before, late);
+	test_sim_network_free(w);
+}
+
 static void
 sim_link_send__corruption_of_one_bit(void **state)
 {
@@ -639,7 +658,7 @@ sim_fault_event__blocking(void **state)
 
 	(void)state;
 	for (i = 0; i < RTE_DIM(cases); i++) {
-		struct sim_world *w = with_fault(cases[i].kind, cases[i].rate, NULL);
+		struct sim_world *w = with_fault(cases[i].kind, cases[i].rate, "fault.f.arg=1 us");
 
 		assert_int_equal(w->nb_blocking, cases[i].blocks);
 		w->now_ns = 77;
@@ -707,7 +726,7 @@ sim_fault_create__wrong_places(void **state)
 
 		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
 		snprintf(where, sizeof(where), "fault.f.where=%s", cases[i].where);
-		w = PAIR(kind, where);
+		w = PAIR(kind, where, "fault.f.rate=1 %");
 		if (sim_fault_create(w) != (cases[i].fine ? 0 : -EINVAL))
 			fail_msg("%s %s", kind, where);
 		test_sim_network_free(w);
@@ -736,6 +755,7 @@ main(void)
 		cmocka_unit_test(sim_link_send__down),
 		cmocka_unit_test(sim_link_send__duplicate),
 		cmocka_unit_test(sim_link_send__reorder),
+		cmocka_unit_test(sim_link_send__reorder_counts_what_is_late),
 		cmocka_unit_test(sim_link_send__corruption_of_one_bit),
 		cmocka_unit_test(sim_fault_event__add_up),
 		cmocka_unit_test(sim_fault_event__delays_of_several),

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What keys say together: who inherits from whom, and what does not fit. */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_common.h>
+#include <rte_ether.h>
+
+#include "pdl.h"
+#include "sim_conf.h"
+
+#define KEY_MAX      96
+#define IPV6_MTU_MIN 1280
+#define CAM_MIN      8 /* of its hash table */
+
+/* "load.size-min 1 MiB is more than load.size-max 64 KiB" */
+static int
+clash(const struct sim_conf *conf, const char *a, const char *how, const char *b, char *err,
+      size_t err_len)
+{
+	char first[KEY_MAX], second[KEY_MAX];
+
+	sim_conf_text(conf, a, first, sizeof(first));
+	sim_conf_text(conf, b, second, sizeof(second));
+	snprintf(err, err_len, "%s %s %s", first, how, second);
+	return -EINVAL;
+}
+
+static uint32_t
+sum_weights(const struct sim_load_conf *load)
+{
+	uint32_t i, sum = 0;
+
+	for (i = 0; i < SIM_KINDS; i++)
+		sum += load->weights[i];
+	return sum;
+}
+
+/* Each key by itself: a delay or a mark of 0 is a value. */
+static void
+inherit_core(struct sim_link_conf *core, const struct sim_link_conf *edge)
+{
+	if (core->rate_mbps == UINT32_MAX)
+		core->rate_mbps = edge->rate_mbps;
+	if (core->delay_ns == UINT64_MAX)
+		core->delay_ns = edge->delay_ns;
+	if (core->buffer_bytes == UINT32_MAX)
+		core->buffer_bytes = edge->buffer_bytes;
+	if (core->mark_bytes == UINT32_MAX)
+		core->mark_bytes = edge->mark_bytes;
+}
+
+static int
+check_window(const char *name, uint32_t pkts, char *err, size_t err_len)
+{
+	if (rte_is_power_of_2(pkts))
+		return 0;
+	snprintf(err, err_len, "host.%s: %" PRIu32 " is not a power of two", name, pkts);
+	return -EINVAL;
+}
+
+/* What is not given has the stack's default here, too. */
+static int
+check_timeouts(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	struct sim_conf full = *conf;
+	struct sim_host_conf *h = &full.host;
+	struct san_pdl_conf pdl;
+
+	san_pdl_conf_default(&pdl);
+	h->rto_init_ns = h->rto_init_ns != 0 ? h->rto_init_ns : pdl.rto_init_ns;
+	h->rto_min_ns = h->rto_min_ns != 0 ? h->rto_min_ns : pdl.rto_min_ns;
+	h->rto_max_ns = h->rto_max_ns != 0 ? h->rto_max_ns : pdl.rto_max_ns;
+	if (h->rto_min_ns > h->rto_max_ns)
+		return clash(&full, "host.rto-min", "is more than", "host.rto-max", err, err_len);
+	if (h->rto_init_ns > h->rto_max_ns)
+		return clash(&full, "host.rto", "is more than", "host.rto-max", err, err_len);
+	return 0;
+}
+
+static int
+check_host(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	const struct sim_host_conf *h = &conf->host;
+	int rc = check_window("req-window", h->req_win, err, err_len);
+
+	if (rc == 0)
+		rc = check_window("data-window", h->data_win, err, err_len);
+	if (rc == 0)
+		rc = check_timeouts(conf, err, err_len);
+	if (rc == 0 && h->cam != 0 && h->cam < CAM_MIN) {
+		snprintf(err, err_len, "host.cam: %" PRIu32 " is not 0 or at least %d", h->cam,
+			 CAM_MIN);
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
+static bool
+wants_rate(uint8_t kind)
+{
+	return kind >= SIM_FAULT_LOSS && kind <= SIM_FAULT_CORRUPT;
+}
+
+/* What would do nothing is refused, unless somebody wrote that. */
+static int
+check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
+{
+	const char *why = NULL;
+
+	if (f->rate_ppm == UINT32_MAX && !wants_rate(f->kind))
+		f->rate_ppm = 0;
+	if (f->kind == SIM_FAULT_MAX)
+		why = "wants a kind";
+	else if (f->rate_ppm == UINT32_MAX)
+		why = "wants a rate";
+	else if (f->kind == SIM_FAULT_REORDER && f->rate_ppm != 0 && f->arg_ns == 0)
+		why = "wants an arg, by how much packets come later";
+	if (why == NULL)
+		return 0;
+	snprintf(err, err_len, "[fault.%s]%s%s %s", f->name,
+		 f->kind == SIM_FAULT_MAX ? "" : " of kind ",
+		 f->kind == SIM_FAULT_MAX ? "" : sim_fault_name(f->kind), why);
+	return -EINVAL;
+}
+
+static int
+check_faults(struct sim_conf *conf, char *err, size_t err_len)
+{
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < conf->nb_faults && rc == 0; i++)
+		rc = check_fault(&conf->faults[i], err, err_len);
+	return rc;
+}
+
+static int
+check_network(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	uint32_t hosts = conf->topo.hosts;
+
+	if (conf->topo.type == SIM_TOPO_PAIR && hosts != 2) {
+		snprintf(err, err_len, "topology.hosts: a pair has 2, not %" PRIu32, hosts);
+		return -EINVAL;
+	}
+	if (conf->topo.type == SIM_TOPO_LEAF_SPINE && conf->topo.leaves > hosts)
+		return clash(conf, "topology.leaves", "is more than", "topology.hosts", err,
+			     err_len);
+	if (conf->load.pattern == SIM_PATTERN_ACROSS && hosts % 2 != 0)
+		return clash(conf, "load.pattern", "wants an even number, not", "topology.hosts",
+			     err, err_len);
+	return 0;
+}
+
+/* A packet goes into each queue. */
+static int
+check_mtu(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	static const char *const less = "is less than a packet of";
+	uint32_t frame = conf->host.mtu + (uint32_t)RTE_ETHER_HDR_LEN;
+
+	if (conf->host.ipv6 && conf->host.mtu < IPV6_MTU_MIN)
+		return clash(conf, "host.mtu", "is less than the 1280 of", "host.ipv6", err,
+			     err_len);
+	if (conf->host.nic_bytes < conf->host.mtu)
+		return clash(conf, "host.nic-queue", less, "host.mtu", err, err_len);
+	if (conf->edge.buffer_bytes < frame)
+		return clash(conf, "link.buffer", less, "host.mtu", err, err_len);
+	if (conf->core.buffer_bytes < frame)
+		return clash(conf, "core.buffer", less, "host.mtu", err, err_len);
+	return 0;
+}
+
+static int
+check_load(const struct sim_conf *conf, char *err, size_t err_len)
+{
+	if (conf->load.size_min > conf->load.size_max)
+		return clash(conf, "load.size-min", "is more than", "load.size-max", err, err_len);
+	if (conf->run.warmup_ns >= conf->run.duration_ns)
+		return clash(conf, "run.warmup", "is not less than", "run.duration", err, err_len);
+	if (sum_weights(&conf->load) != 0)
+		return 0;
+	snprintf(err, err_len, "load: no kind has a weight");
+	return -EINVAL;
+}
+
+int
+sim_conf_check(struct sim_conf *conf, char *err, size_t err_len)
+{
+	int rc;
+
+	inherit_core(&conf->core, &conf->edge);
+	rc = check_network(conf, err, err_len);
+	if (rc == 0)
+		rc = check_load(conf, err, err_len);
+	if (rc == 0)
+		rc = check_mtu(conf, err, err_len);
+	if (rc == 0)
+		rc = check_host(conf, err, err_len);
+	return rc == 0 ? check_faults(conf, err, err_len) : rc;
+}

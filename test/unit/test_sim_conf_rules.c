@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Keys that do not fit together are refused, and the words say which and what they are. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim_conf.h"
+
+static char err[512];
+static struct sim_conf conf;
+
+struct rule {
+	const char *words[4];
+	const char *text; /* NULL: fine */
+};
+
+static void
+assert_rule(const struct rule *r)
+{
+	size_t k;
+
+	sim_conf_default(&conf);
+	err[0] = '\0';
+	for (k = 0; k < 4 && r->words[k] != NULL; k++)
+		if (sim_conf_set(&conf, r->words[k], err, sizeof(err)) != 0)
+			fail_msg("%s", err);
+	if (sim_conf_check(&conf, err, sizeof(err)) != (r->text == NULL ? 0 : -EINVAL))
+		fail_msg("%s: \"%s\"", r->words[0], err);
+	if (r->text != NULL && strcmp(err, r->text) != 0)
+		fail_msg("%s: \"%s\" is not \"%s\"", r->words[0], err, r->text);
+}
+
+#define ASSERT_RULES(rules)                                                 \
+	do {                                                                \
+		size_t at;                                                  \
+		for (at = 0; at < sizeof(rules) / sizeof((rules)[0]); at++) \
+			assert_rule(&(rules)[at]);                          \
+	} while (0)
+
+static void
+sim_conf_check__combinations(void **state)
+{
+	static const struct rule rules[] = {
+		{{"topology.hosts=3"}, "topology.hosts: a pair has 2, not 3"},
+		{{"topology.hosts=3", "topology.type=star"}, NULL},
+		{{"topology.type=leaf-spine", "topology.leaves=3"},
+		 "topology.leaves 3 is more than topology.hosts 2"},
+		{{"topology.type=leaf-spine", "topology.leaves=3", "topology.hosts=3"}, NULL},
+		{{"topology.type=star", "topology.leaves=3"}, NULL},
+		{{"topology.type=star", "topology.hosts=5", "load.pattern=across"},
+		 "load.pattern across wants an even number, not topology.hosts 5"},
+		{{"link.buffer=4109"},
+		 "link.buffer 4109 B is less than a packet of host.mtu 4096"},
+		{{"link.buffer=4110"}, NULL},
+		{{"core.buffer=4109"},
+		 "core.buffer 4109 B is less than a packet of host.mtu 4096"},
+		{{"load.size-min=64KiB", "load.size-max=65535"},
+		 "load.size-min 64 KiB is more than load.size-max 65535 B"},
+		{{"load.size-min=64KiB", "load.size-max=65536"}, NULL},
+		{{"load.push=0"}, "load: no kind has a weight"},
+		{{"load.push=0", "load.cmp-swap=1"}, NULL},
+		{{"run.warmup=10 ms"}, "run.warmup 10 ms is not less than run.duration 10 ms"},
+		{{"run.warmup=9999999 ns"}, NULL},
+		{{"run.duration=1 ns"}, NULL},
+		{{"host.ipv6=yes", "host.mtu=1279"},
+		 "host.mtu 1279 is less than the 1280 of host.ipv6 yes"},
+		{{"host.ipv6=yes", "host.mtu=1280"}, NULL},
+		{{"host.mtu=9000", "host.nic-queue=8999"},
+		 "host.nic-queue 8999 B is less than a packet of host.mtu 9000"},
+		{{"host.mtu=9000", "host.nic-queue=9000"}, NULL},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
+static void
+sim_conf_check__windows(void **state)
+{
+	static const struct rule rules[] = {
+		{{"host.data-window=100"}, "host.data-window: 100 is not a power of two"},
+		{{"host.data-window=128"}, NULL},
+		{{"host.req-window=3"}, "host.req-window: 3 is not a power of two"},
+		{{"host.req-window=2"}, NULL},
+		{{"host.first-window=100"}, NULL},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
+/* The stack's defaults are 4 ms, 1 ms and 500 ms. */
+static void
+sim_conf_check__timeouts(void **state)
+{
+	static const struct rule rules[] = {
+		{{"host.rto-min=2 ms", "host.rto-max=1 ms"},
+		 "host.rto-min 2 ms is more than host.rto-max 1 ms"},
+		{{"host.rto=3 ms", "host.rto-max=2 ms"},
+		 "host.rto 3 ms is more than host.rto-max 2 ms"},
+		{{"host.rto=2 ms", "host.rto-min=2 ms", "host.rto-max=2 ms"}, NULL},
+		{{"host.rto-max=3 ms"}, "host.rto 4 ms is more than host.rto-max 3 ms"},
+		{{"host.rto-max=4 ms"}, NULL},
+		{{"host.rto-min=501 ms"}, "host.rto-min 501 ms is more than host.rto-max 500 ms"},
+		{{"host.rto=1 us"}, NULL},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
+static void
+sim_conf_check__cam(void **state)
+{
+	static const struct rule rules[] = {
+		{{"host.cam=0"}, NULL},
+		{{"host.cam=1"}, "host.cam: 1 is not 0 or at least 8"},
+		{{"host.cam=7"}, "host.cam: 7 is not 0 or at least 8"},
+		{{"host.cam=8"}, NULL},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
+/* A rate of 0 is one that somebody wrote: as when it is swept. */
+static void
+sim_conf_check__faults_that_do_nothing(void **state)
+{
+	static const struct rule rules[] = {
+		{{"fault.a.rate=1 %"}, "[fault.a] wants a kind"},
+		{{"fault.a.kind=none"}, NULL},
+		{{"fault.a.kind=loss"}, "[fault.a] of kind loss wants a rate"},
+		{{"fault.a.kind=loss", "fault.a.rate=0"}, NULL},
+		{{"fault.a.kind=burst"}, "[fault.a] of kind burst wants a rate"},
+		{{"fault.a.kind=flow"}, "[fault.a] of kind flow wants a rate"},
+		{{"fault.a.kind=reorder", "fault.a.arg=1 us"},
+		 "[fault.a] of kind reorder wants a rate"},
+		{{"fault.a.kind=reorder", "fault.a.rate=1 %"},
+		 "[fault.a] of kind reorder wants an arg, by how much packets come later"},
+		{{"fault.a.kind=reorder", "fault.a.rate=1 %", "fault.a.arg=1 ns"}, NULL},
+		{{"fault.a.kind=reorder", "fault.a.rate=0"}, NULL},
+		{{"fault.a.kind=duplicate"}, "[fault.a] of kind duplicate wants a rate"},
+		{{"fault.a.kind=duplicate", "fault.a.rate=1 %"}, NULL},
+		{{"fault.a.kind=corrupt"}, "[fault.a] of kind corrupt wants a rate"},
+		{{"fault.a.kind=down"}, NULL},
+		{{"fault.a.kind=pause"}, NULL},
+		{{"fault.a.kind=restart"}, NULL},
+		{{"fault.a.kind=down", "fault.b.at=1 us"}, "[fault.b] wants a kind"},
+	};
+
+	(void)state;
+	ASSERT_RULES(rules);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_conf_check__combinations),
+		cmocka_unit_test(sim_conf_check__windows),
+		cmocka_unit_test(sim_conf_check__timeouts),
+		cmocka_unit_test(sim_conf_check__cam),
+		cmocka_unit_test(sim_conf_check__faults_that_do_nothing),
+	};
+
+	return cmocka_run_group_tests_name("sim_conf_rules", tests, NULL, NULL);
+}
