@@ -101,7 +101,8 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	san_cam_init(&tl->cam, conf->cam, conf->engine);
 	TAILQ_INIT(&tl->admit);
 	TAILQ_INIT(&tl->want);
-	TAILQ_INIT(&tl->charges);
+	TAILQ_INIT(&tl->charges[0]);
+	TAILQ_INIT(&tl->charges[1]);
 	if (alloc_pools(tl) != 0) {
 		san_tl_destroy(tl);
 		return -ENOMEM;
@@ -429,14 +430,17 @@ static void
 check_charges(const struct san_tl *tl)
 {
 	const struct san_tl_charge *ch;
-	uint64_t charged = 0, pulled = 0;
+	uint64_t charged[2] = {0};
+	int granted;
 
-	TAILQ_FOREACH(ch, &tl->charges, link) {
-		SAN_VERIFY(ch->listed && ch->charged != 0);
-		charged += ch->charged;
-		pulled += ch->granted ? 0 : ch->charged;
+	for (granted = 0; granted < 2; granted++) {
+		TAILQ_FOREACH(ch, &tl->charges[granted], link) {
+			SAN_VERIFY(ch->listed && ch->charged != 0 && ch->granted == granted);
+			charged[granted] += ch->charged;
+		}
 	}
-	SAN_VERIFY(charged == tl->budget_used && pulled == tl->pulled_used);
+	SAN_VERIFY(charged[0] == tl->pulled_used && charged[0] + charged[1] == tl->budget_used);
+	SAN_VERIFY(tl->lapsed_pulled <= tl->lapsed_used);
 	SAN_VERIFY(tl->budget_used <= tl->conf.budget_bytes);
 	SAN_VERIFY(tl->lapsed_used <= tl->conf.lapsed_bytes);
 }

@@ -350,7 +350,8 @@ struct san_tl_conn {
 	uint16_t nb_refused;       /**< statuses remembered in refused[] */
 	uint32_t nb_held;          /**< mbufs held */
 	uint32_t charged;          /**< of budget_used, by what it was granted */
-	uint32_t lapsed;           /**< of lapsed_used, grants only */
+	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
+	uint32_t lapsed_pulled;    /**< the same, by its pulls */
 	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
 	struct san_tl_rxns rxns;   /**< all records */
 	struct san_tl_rxns grants; /**< requests in SSN order, to be granted */
@@ -420,11 +421,12 @@ struct san_tl {
 	uint32_t budget_used; /**< granted not received, and pulled not received */
 	uint32_t pulled_used; /**< of it, pulled */
 	uint32_t lapsed_used;
+	uint32_t lapsed_pulled; /**< of it, pulled */
 	uint32_t nb_held;
 	uint32_t nb_admit;
-	struct san_tl_conns admit;     /**< connections with something to grant */
-	struct san_tl_conns want;      /**< submit found a pool or the budget empty */
-	struct san_tl_charges charges; /**< longest unused first */
+	struct san_tl_conns admit;        /**< connections with something to grant */
+	struct san_tl_conns want;         /**< submit found a pool or the budget empty */
+	struct san_tl_charges charges[2]; /**< pulled, and granted; longest unused first */
 	uint32_t nack_head, nack_tail;
 	struct san_tl_nack nacks[SAN_TL_NACKS];
 	struct san_tl_stats stats;

@@ -5,7 +5,8 @@
  *
  *   budget_used  granted or pulled, not arrived: at most budget_bytes, at every step
  *   pulled_used  of it, what is pulled: at most three quarters
- *   lapsed_used  the same, but unused for 4 RTT: at most lapsed_bytes
+ *   lapsed_used  granted or pulled, but unused for 4 RTT: at most lapsed_bytes
+ *   lapsed_pulled  of it, what is pulled: at most three quarters
  *
  * Pulls leave a quarter to grants, because a pull may wait at its target for a push
  * before it, that for a grant there, and so, if budgets were full of pulls, for
@@ -15,7 +16,8 @@
  *
  * A grant stays valid when it lapses: its bytes only change the account. Who has
  * some of those gets no more until it has used them: one that never sends what it
- * asked for must not fill both accounts.
+ * asked for must not fill both accounts. Nor may a connection pull more than a piece
+ * at a time while it has lapsed pulls.
  *
  * Choice is between connections (round-robin or shortest remaining first), never
  * within one: there the order of the SSNs decides (RT-16).
@@ -66,10 +68,10 @@ static void
 list_tail(struct san_tl *tl, struct san_tl_charge *ch)
 {
 	if (ch->listed)
-		TAILQ_REMOVE(&tl->charges, ch, link);
+		TAILQ_REMOVE(&tl->charges[ch->granted], ch, link);
 	ch->listed = true;
 	ch->queued_ns = ch->since_ns;
-	TAILQ_INSERT_TAIL(&tl->charges, ch, link);
+	TAILQ_INSERT_TAIL(&tl->charges[ch->granted], ch, link);
 }
 
 static void
@@ -78,7 +80,7 @@ unlist(struct san_tl *tl, struct san_tl_charge *ch)
 	if (!ch->listed)
 		return;
 	ch->listed = false;
-	TAILQ_REMOVE(&tl->charges, ch, link);
+	TAILQ_REMOVE(&tl->charges[ch->granted], ch, link);
 }
 
 void
@@ -106,10 +108,14 @@ uncharge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 static void
 add_lapsed(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 {
+	struct san_tl_conn *tc = &tl->conns[ch->slot];
+	uint32_t *part = ch->granted ? &tc->lapsed : &tc->lapsed_pulled;
+
 	ch->lapsed = (uint32_t)(ch->lapsed + bytes);
-	if (ch->granted)
-		tl->conns[ch->slot].lapsed = (uint32_t)(tl->conns[ch->slot].lapsed + bytes);
+	*part = (uint32_t)(*part + bytes);
 	tl->lapsed_used = (uint32_t)(tl->lapsed_used + bytes);
+	if (!ch->granted)
+		tl->lapsed_pulled = (uint32_t)(tl->lapsed_pulled + bytes);
 }
 
 void
@@ -148,45 +154,59 @@ lapse_ns(const struct san_tl *tl, const struct san_tl_charge *ch)
 	return RTE_MAX(LAPSE_RTTS * rtt_ns, LAPSE_MIN_NS);
 }
 
-/* When the longest unused grant lapses; NEVER: none. */
-static uint64_t
-lapse_due_ns(const struct san_tl *tl)
+/* Bytes that may lapse now: of grants, or of pulls. */
+static uint32_t
+lapse_room(const struct san_tl *tl, bool granted)
 {
-	const struct san_tl_charge *ch = TAILQ_FIRST(&tl->charges);
+	uint32_t room = tl->conf.lapsed_bytes - tl->lapsed_used;
+	uint32_t most = tl->conf.lapsed_bytes - tl->conf.lapsed_bytes / 4;
 
-	return ch != NULL ? ch->queued_ns + lapse_ns(tl, ch) : SAN_TIME_NEVER;
+	return granted ? room : RTE_MIN(room, most - tl->lapsed_pulled);
 }
 
 void
 san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	uint64_t due_ns = lapse_due_ns(tl);
+	uint64_t due_ns = SAN_TIME_NEVER;
+	const struct san_tl_charge *ch;
+	int granted;
 
-	/* no room there: only an arrival can change that */
-	if (tl->lapsed_used == tl->conf.lapsed_bytes)
-		return;
-	san_tl_deadline(tl, tc, RTE_MAX(due_ns, now_ns + LAPSE_MIN_NS));
+	for (granted = 0; granted < 2; granted++) {
+		ch = TAILQ_FIRST(&tl->charges[granted]);
+		/* without room only an arrival changes anything */
+		if (ch != NULL && lapse_room(tl, granted) != 0)
+			due_ns = RTE_MIN(due_ns, ch->queued_ns + lapse_ns(tl, ch));
+	}
+	if (due_ns != SAN_TIME_NEVER)
+		san_tl_deadline(tl, tc, RTE_MAX(due_ns, now_ns + LAPSE_MIN_NS));
 }
 
-void
-san_tl_lapse(struct san_tl *tl, uint64_t now_ns)
+static void
+lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 {
 	struct san_tl_charge *ch;
 	uint32_t bytes;
 
-	while ((ch = TAILQ_FIRST(&tl->charges)) != NULL &&
+	while ((ch = TAILQ_FIRST(&tl->charges[granted])) != NULL &&
 	       now_ns >= ch->queued_ns + lapse_ns(tl, ch)) {
 		if (ch->since_ns != ch->queued_ns) { /* it was used meanwhile */
 			list_tail(tl, ch);
 			continue;
 		}
-		bytes = RTE_MIN(ch->charged, tl->conf.lapsed_bytes - tl->lapsed_used);
+		bytes = RTE_MIN(ch->charged, lapse_room(tl, granted));
 		if (bytes == 0)
 			return;
 		add_lapsed(tl, ch, bytes);
-		tl->stats.nb_grants_lapsed++;
+		tl->stats.nb_grants_lapsed += granted;
 		uncharge(tl, ch, bytes);
 	}
+}
+
+void
+san_tl_lapse(struct san_tl *tl, uint64_t now_ns)
+{
+	lapse_longest(tl, false, now_ns);
+	lapse_longest(tl, true, now_ns);
 }
 
 /* ---- whom to grant ---- */
@@ -259,6 +279,7 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 	struct san_tl_conn *tc;
 	uint32_t misses = 0;
 	uint32_t step;
+	bool granted;
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {
 		if (any_granted(tl) &&
@@ -268,11 +289,10 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		step = step_of(tl, tc);
 		/* to the end of the list, whatever comes of it: round-robin */
 		san_tl_admit_list(tl, tc, false);
-		if (step != 0 && san_tl_grant_one(tl, tc, step, now_ns))
-			misses = 0;
-		else
-			misses++;
+		granted = step != 0 && san_tl_grant_one(tl, tc, step, now_ns);
 		san_tl_admit_list(tl, tc, !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait);
+		/* one that waits for a receive now has left the list, and hides nobody */
+		misses = granted ? 0 : misses + tc->in_admit;
 	}
 	/* whoever waits is woken when an unused grant lapses, if nothing else comes before */
 	tc = TAILQ_FIRST(&tl->admit);

@@ -34,12 +34,15 @@ is_solicited(const struct san_tl *tl, const struct san_pdl_conn *c, const struct
 		(tl->conf.solicit_level != 0 && c->cc.level >= tl->conf.solicit_level);
 }
 
-/* Pulls cause incast at home: beyond the first, only within the budget (design, rule 6). */
+/*
+ * Pulls cause incast at home: beyond the first, only within the budget (design, rule 6), and
+ * not while others of this connection take so long that they lapsed.
+ */
 static bool
 may_pull(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_req *req)
 {
 	return req->type != SAN_TL_PULL || tc->nb_pulls == 0 ||
-		req->length <= san_tl_pull_room(tl);
+		(tc->lapsed_pulled == 0 && req->length <= san_tl_pull_room(tl));
 }
 
 /* It tries (again), or ends: it waits no more, and nothing is set aside for it. */

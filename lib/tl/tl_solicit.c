@@ -234,7 +234,7 @@ san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 static bool
 has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
-	if (r->kind == SAN_KIND_PUSH || r->granted != 0)
+	if (r->kind == SAN_KIND_PUSH || r->granted != 0 || r->reserved)
 		return true;
 	r->reserved = tl->conf.ops->reserve(tl->conf.ulp, tc->slot);
 	if (r->reserved)
@@ -289,17 +289,24 @@ san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
 void
 san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
 	uint64_t until_ns;
 
 	/* not grant_wait: woken, it may wait for other things now, and its time still runs */
 	if (r == NULL || r->since_ns == 0 || r->granted != 0)
 		return;
 	until_ns = r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS;
-	if (now_ns >= until_ns)
-		refuse_head(tl, tc);
-	else
+	if (now_ns < until_ns) {
 		san_tl_deadline(tl, tc, until_ns);
+		return;
+	}
+	/* a receive may be there that it had no time to take: then it has waited for the budget */
+	if (!tc->grant_wait)
+		r->reserved = tl->conf.ops->reserve(tl->conf.ulp, tc->slot);
+	if (r->reserved)
+		r->since_ns = 0;
+	else
+		refuse_head(tl, tc);
 }
 
 bool

@@ -360,6 +360,99 @@ san_tl_charge__pulls_are_not_its_share(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
+/*
+ * Pulls that take long leave the budget, too, but not without end: their connection pulls
+ * one piece at a time then, and a quarter of what may lapse is for grants.
+ */
+static void
+san_tl_lapse__pulls(void **state)
+{
+	const struct san_tl_req pull = {.type = SAN_TL_PULL, .length = 1000, .cookie = 1};
+	const struct san_tl_req push = {
+		.type = SAN_TL_PUSH,
+		.solicit = SAN_SOLICIT_ALWAYS,
+		.length = 3000,
+		.cookie = 2,
+	};
+	struct san_tl *tl = pair.h[0].tl;
+
+	(void)state;
+	assert_int_equal(pair_pull(0, 2000), 0);
+	pair_wait(SAN_NS_PER_MS);
+	assert_int_equal(tl->budget_used, 0);
+	assert_int_equal(tl->lapsed_pulled, 2000);
+	assert_int_equal(pair_pull(1, 100), -EAGAIN);
+	assert_int_equal(san_tl_submit(tl, slots[1][0], &pull, pair.now), 0);
+	pair_wait(SAN_NS_PER_MS);
+	assert_int_equal(tl->lapsed_pulled, 2250);
+	assert_int_equal(tl->pulled_used, 750);
+	assert_int_equal(san_tl_submit(pair.h[1].tl, slots[2][1], &push, pair.now), 0);
+	pair_xfer(1);
+	assert_int_equal(tl->budget_used, 3750);
+	pair_wait(SAN_NS_PER_MS);
+	assert_int_equal(tl->lapsed_used, 3000);
+	assert_int_equal(tl->budget_used, 3000);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[1].nb_cmpl, 1);
+	assert_int_equal(tl->lapsed_used + tl->lapsed_pulled + tl->budget_used, 0);
+	assert_int_equal(pair_pull(1, 100), 0);
+}
+
+/* Its receive was posted in time: what it waits for since is the budget, and that is no RNR. */
+static void
+san_tl_grant_timer__waits_for_budget(void **state)
+{
+	const struct san_tl_req send = {
+		.type = SAN_TL_PUSH,
+		.kind = SAN_KIND_SEND,
+		.solicit = SAN_SOLICIT_ALWAYS,
+		.length = 100,
+	};
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	assert_int_equal(pair_submit(0, &send), 0);
+	pair_xfer(0);
+	assert_true(target(0)->grant_wait);
+	push_on(1, 1, 10000);
+	pair_xfer(0);
+	assert_int_equal(target(1)->charged, 2000); /* all there is */
+	pair.f[1].nb_recvs = 1;
+	san_tl_on_recv_posted(tl, slots[0][1], pair.now);
+	pair_wait(1100 * SAN_NS_PER_MS);
+	assert_int_equal(tl->stats.nb_refused, 0);
+	assert_int_equal(pair.f[1].nb_set_aside, 1);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].status[0] | pair.f[0].status[1], SAN_ST_OK);
+}
+
+/* Those that wait for a receive leave the list, and so hide nobody who can be granted. */
+static void
+san_tl_admit_run__past_those_without_receive(void **state)
+{
+	const struct san_tl_req send = {
+		.type = SAN_TL_PUSH,
+		.kind = SAN_KIND_SEND,
+		.solicit = SAN_SOLICIT_ALWAYS,
+		.length = 100,
+	};
+	struct san_tl *tl = pair.h[1].tl;
+	uint32_t i;
+
+	(void)state;
+	push_on(0, 0, 10000);
+	pair_xfer(0); /* takes all */
+	for (i = 1; i < CONNS - 1; i++)
+		assert_int_equal(san_tl_submit(pair.h[0].tl, slots[i][0], &send, pair.now), 0);
+	push_on(CONNS - 1, 1, 500);
+	pair_xfer(0);
+	assert_int_equal(tl->nb_admit, CONNS);
+	san_tl_conn_close(tl, slots[0][1], SAN_ST_ABORTED, pair.now);
+	assert_int_equal(target(CONNS - 1)->charged, 500);
+}
+
 /* A grant of less than a packet could not be used: nothing would come but last packets. */
 static void
 san_tl_admit_run__at_least_a_packet(void **state)
@@ -393,6 +486,9 @@ main(void)
 		U(san_tl_pull_room__grants_have_a_quarter, setup_no_lapse),
 		T(san_tl_charge__pulls_are_not_its_share),
 		U(san_tl_admit_run__at_least_a_packet, setup_tiny_grants),
+		T(san_tl_lapse__pulls),
+		U(san_tl_grant_timer__waits_for_budget, setup_no_lapse),
+		U(san_tl_admit_run__past_those_without_receive, setup_no_lapse),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
