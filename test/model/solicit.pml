@@ -366,11 +366,11 @@ inline admit_run()
 		:: step != 0 -> grant_one(k)
 		:: else
 		fi;
+		admit_list(k, may_grant(k));
 		if
 		:: step != 0 -> misses = 0
-		:: else -> misses++
-		fi;
-		admit_list(k, may_grant(k))
+		:: else -> misses = misses + c[k].in_admit
+		fi
 	:: else -> break
 	od;
 	check()
