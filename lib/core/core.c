@@ -476,7 +476,7 @@ san_core_tick(struct san_core *core, uint64_t now_ns)
 uint64_t
 san_core_deadline_ns(const struct san_core *core)
 {
-	if (san_pdl_has_work(core->pdl) || core->nb_draining != 0)
+	if (san_pdl_has_work(core->pdl) || san_ulp_has_work(core->ulp) || core->nb_draining != 0)
 		return 0;
 	return san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
 }

@@ -51,15 +51,14 @@ static int
 alloc_pools(struct san_tl *tl)
 {
 	const struct san_tl_conf *conf = &tl->conf;
-	uint32_t nb_rings = RTE_MIN(conf->max_conns, conf->max_txns);
 
 	tl->conns = calloc(conf->max_conns, sizeof(*tl->conns));
 	tl->txns = calloc(conf->max_txns, sizeof(*tl->txns));
 	tl->free_txns = calloc(conf->max_txns, sizeof(struct san_tl_txn *));
 	tl->rxns = calloc(conf->max_rxns, sizeof(*tl->rxns));
 	tl->free_rxns = calloc(conf->max_rxns, sizeof(struct san_tl_rxn *));
-	tl->rings = calloc((size_t)nb_rings * SAN_TL_N_MAX, sizeof(struct san_tl_txn *));
-	tl->free_rings = calloc(nb_rings, sizeof(struct san_tl_txn **));
+	tl->rings = calloc((size_t)conf->max_conns * SAN_TL_N_MAX, sizeof(struct san_tl_txn *));
+	tl->free_rings = calloc(conf->max_conns, sizeof(struct san_tl_txn **));
 	if (tl->conns == NULL || tl->txns == NULL || tl->free_txns == NULL || tl->rxns == NULL ||
 	    tl->free_rxns == NULL || tl->rings == NULL || tl->free_rings == NULL)
 		return -ENOMEM;
@@ -72,8 +71,8 @@ alloc_pools(struct san_tl *tl)
 		tl->free_rxns[tl->nb_free_rxns] = &tl->rxns[conf->max_rxns - 1 - tl->nb_free_rxns];
 		tl->nb_free_rxns++;
 	}
-	while (tl->nb_free_rings < nb_rings) {
-		size_t ring = nb_rings - 1 - tl->nb_free_rings;
+	while (tl->nb_free_rings < conf->max_conns) {
+		size_t ring = conf->max_conns - 1 - tl->nb_free_rings;
 
 		tl->free_rings[tl->nb_free_rings++] = &tl->rings[ring * SAN_TL_N_MAX];
 	}
@@ -94,13 +93,17 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 		return -ENOMEM;
 	tl->conf = *conf;
 	/* every connection's claims must be good, however few records were asked for */
+	tl->conf.max_txns = RTE_MAX(conf->max_txns, conf->max_conns);
 	tl->conf.max_rxns = RTE_MAX(conf->max_rxns, CLAIMS_PER_CONN * conf->max_conns);
+	/* one connection must not keep others from all of the budget for good */
+	tl->conf.lapsed_bytes = RTE_MAX(conf->lapsed_bytes, conf->budget_bytes);
 	tl->conf.grant_bytes = RTE_MIN(conf->grant_bytes, conf->budget_bytes);
 	tl->pdl = pdl;
 	tl->death = death;
 	san_cam_init(&tl->cam, conf->cam, conf->engine);
 	TAILQ_INIT(&tl->admit);
-	TAILQ_INIT(&tl->want);
+	TAILQ_INIT(&tl->want_record);
+	TAILQ_INIT(&tl->want_budget);
 	TAILQ_INIT(&tl->charges[0]);
 	TAILQ_INIT(&tl->charges[1]);
 	if (alloc_pools(tl) != 0) {
@@ -110,6 +113,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	for (slot = 0; slot < conf->max_conns; slot++)
 		tl->conns[slot].slot = (uint16_t)slot;
 	tl->nb_claims = CLAIMS_PER_CONN * conf->max_conns;
+	tl->nb_idle = conf->max_conns;
 	*out = tl;
 	return 0;
 }
@@ -224,24 +228,6 @@ san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns)
 		return;
 	c->tl_deadline_ns = at_ns;
 	san_pdl_conn_arm(tl->pdl, c);
-}
-
-void
-san_tl_wake(struct san_tl *tl)
-{
-	struct san_tl_conn *tc = TAILQ_FIRST(&tl->want);
-
-	/*
-	 * One at a time: whoever finds nothing lists itself again, at the end. Its record is set
-	 * aside, or whoever gave it back would take it again before the one that waited.
-	 */
-	if (tc == NULL || tl->nb_free_txns <= tl->nb_promised)
-		return;
-	TAILQ_REMOVE(&tl->want, tc, want_link);
-	tc->want &= (uint8_t)~SAN_WANT_POOL;
-	tc->want |= SAN_WANT_PROMISED;
-	tl->nb_promised++;
-	tl->conf.ops->room(tl->conf.ulp, tc->slot);
 }
 
 /* ---- packets in ---- */
@@ -398,7 +384,7 @@ san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 	san_tl_deadline(tl, tc, san_tl_rnr_due_ns(tc));
 	san_tl_grant_timer(tl, tc, now_ns);
 	san_tl_retry_pulls(tl, tc, now_ns);
-	if (tc->want & SAN_WANT_POOL)
+	if (tc->want & SAN_WANT_BUDGET)
 		san_tl_deadline_lapse(tl, tc, now_ns);
 	/* lapsed grants make room for those that wait: in the tick that follows */
 }
@@ -407,8 +393,7 @@ void
 san_tl_tick(struct san_tl *tl, uint64_t now_ns)
 {
 	san_tl_lapse(tl, now_ns);
-	if (!TAILQ_EMPTY(&tl->want))
-		san_tl_wake(tl);
+	san_tl_wake(tl);
 	if (tl->nb_admit != 0)
 		san_tl_admit_run(tl, now_ns);
 }
@@ -449,6 +434,7 @@ void
 san_tl_check(const struct san_tl *tl)
 {
 	uint32_t nb_txns = 0, nb_rxns = 0, nb_held = 0, nb_cam = 0, nb_claims = 0, nb_admit = 0;
+	uint32_t nb_idle = 0;
 	uint32_t slot;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
@@ -456,6 +442,7 @@ san_tl_check(const struct san_tl *tl)
 
 		SAN_VERIFY(tc->slot == slot);
 		nb_claims += (tc->cur == NULL) + (tc->nb_pulling == 0);
+		nb_idle += tc->nb_txns == 0;
 		if (!tc->open) {
 			SAN_VERIFY(tc->nb_txns == 0 && tc->nb_rxns == 0 && tc->nb_held == 0);
 			continue;
@@ -470,7 +457,7 @@ san_tl_check(const struct san_tl *tl)
 	}
 	check_charges(tl);
 	SAN_VERIFY(nb_txns + tl->nb_free_txns == tl->conf.max_txns);
-	SAN_VERIFY(tl->nb_promised <= tl->nb_free_txns);
+	SAN_VERIFY(nb_idle == tl->nb_idle && tl->nb_idle + tl->nb_promised <= tl->nb_free_txns);
 	SAN_VERIFY(nb_rxns + tl->nb_free_rxns == tl->conf.max_rxns);
 	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held);
 	SAN_VERIFY(nb_cam == tl->cam.nb_used);

@@ -265,10 +265,10 @@ enum san_tl_policy {
 
 struct san_tl_conf {
 	uint32_t max_conns;
-	uint32_t max_txns;      /**< initiator records of the lcore */
+	uint32_t max_txns;      /**< initiator records of the lcore; at least max_conns */
 	uint32_t max_rxns;      /**< target records of the lcore */
 	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not received (RT-13) */
-	uint32_t lapsed_bytes;  /**< bound of lapsed grants */
+	uint32_t lapsed_bytes;  /**< bound of what lapsed of it; at least budget_bytes */
 	uint32_t grant_bytes;   /**< largest single grant step */
 	uint32_t solicit_len;   /**< L of RT-12 */
 	uint8_t solicit_level;  /**< C of RT-12, 0 .. 255; 0 = never by congestion */
@@ -295,11 +295,12 @@ struct san_tl_peer {
 	uint16_t rnr_rx_ms;    /**< how long the peer does */
 };
 
-/** Why a submit of the connection got -EAGAIN. */
+/** Why a submit of the connection got -EAGAIN (tl_want.c). */
 enum san_tl_want {
 	SAN_WANT_OWN = 0x1,      /**< its own bounds: one of its transactions must finish */
-	SAN_WANT_POOL = 0x2,     /**< a record, or budget: listed in tl->want */
-	SAN_WANT_PROMISED = 0x4, /**< its turn has come: a free record is set aside for it */
+	SAN_WANT_RECORD = 0x2,   /**< listed in tl->want_record */
+	SAN_WANT_BUDGET = 0x4,   /**< listed in tl->want_budget */
+	SAN_WANT_PROMISED = 0x8, /**< waits no more: a free record is set aside for it */
 };
 
 struct san_tl_conn {
@@ -332,6 +333,7 @@ struct san_tl_conn {
 	struct san_tl_txns ready; /**< unordered push data */
 	struct san_tl_txns wait;
 	struct san_tl_txns aborts;
+	uint32_t want_bytes; /**< of the request that waits */
 	TAILQ_ENTRY(san_tl_conn)
 	want_link;
 	/* target */
@@ -409,7 +411,8 @@ struct san_tl {
 	struct san_tl_txn *txns;
 	struct san_tl_txn **free_txns;
 	uint32_t nb_free_txns;
-	uint32_t nb_promised; /**< of those, set aside for connections that waited */
+	uint32_t nb_idle;     /**< of those, set aside: connections with nothing outstanding */
+	uint32_t nb_promised; /**< ... and for those that waited */
 	struct san_tl_rxn *rxns;
 	struct san_tl_rxn **free_rxns;
 	uint32_t nb_free_rxns;
@@ -425,7 +428,8 @@ struct san_tl {
 	uint32_t nb_held;
 	uint32_t nb_admit;
 	struct san_tl_conns admit;        /**< connections with something to grant */
-	struct san_tl_conns want;         /**< submit found a pool or the budget empty */
+	struct san_tl_conns want_record;  /**< whose submit found none, longest waiting first */
+	struct san_tl_conns want_budget;  /**< likewise, for pulls */
 	struct san_tl_charges charges[2]; /**< pulled, and granted; longest unused first */
 	uint32_t nack_head, nack_tail;
 	struct san_tl_nack nacks[SAN_TL_NACKS];
@@ -448,6 +452,11 @@ bool san_tl_has_own_work(const struct san_tl *tl, uint16_t slot);
 /** Nothing outstanding as initiator, nothing unfinished as target: may disconnect. */
 bool san_tl_is_drained(const struct san_tl *tl, uint16_t slot);
 
+/* ---- tl_want.c ---- */
+
+/** What got -EAGAIN is off, and there is nothing else: it is the next one's turn. */
+void san_tl_unwant(struct san_tl *tl, uint16_t slot);
+
 /* ---- tl_initiator.c ---- */
 
 /**
@@ -456,8 +465,6 @@ bool san_tl_is_drained(const struct san_tl *tl, uint16_t slot);
  * -ENOTCONN: not open or draining. Kicks the connection.
  */
 int san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns);
-/** What got -EAGAIN is off, and there is nothing else: the record is for others. */
-void san_tl_unwant(struct san_tl *tl, uint16_t slot);
 /** Packet delivery retired these (any mix of both sides' packets). */
 void san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e, uint32_t n,
 		     uint64_t now_ns);

@@ -3,21 +3,26 @@
 /*
  * Incast (RT-13; design, rule 6): how much may be on its way to this lcore.
  *
- *   budget_used  granted or pulled, not arrived: at most budget_bytes, at every step
+ *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step
  *   pulled_used  of it, what is pulled: at most three quarters
  *   lapsed_used  granted or pulled, but unused for 4 RTT: at most lapsed_bytes
  *   lapsed_pulled  of it, what is pulled: at most three quarters
  *
+ * What was placed ahead of its turn, or is held, still counts: RNR for a lower RSN
+ * drops it, and then it comes again without being asked for (design, rule 4).
+ *
  * Pulls leave a quarter to grants, because a pull may wait at its target for a push
  * before it, that for a grant there, and so, if budgets were full of pulls, for
  * pulls there that wait for grants here. What is granted comes without any further
- * grant (RT-16), so grants always come back. With none outstanding one always goes,
- * however small the room is; so every head of line is granted within a bounded time.
+ * grant (RT-16), so grants always come back, but for those behind a send without a
+ * receive. With none outstanding one always goes, however small the room is; so
+ * every head of line is granted within a bounded time.
  *
  * A grant stays valid when it lapses: its bytes only change the account. Who has
  * some of those gets no more until it has used them: one that never sends what it
  * asked for must not fill both accounts. Nor may a connection pull more than a piece
- * at a time while it has lapsed pulls.
+ * at a time while it has lapsed pulls. All that is granted may lapse (lapsed_bytes is
+ * no less than budget_bytes), so a few that stand still don't stop the others.
  *
  * Choice is between connections (round-robin or shortest remaining first), never
  * within one: there the order of the SSNs decides (RT-16).
@@ -40,11 +45,15 @@ budget_room(const struct san_tl *tl)
 }
 
 uint32_t
+san_tl_pull_most(const struct san_tl *tl)
+{
+	return tl->conf.budget_bytes - RTE_MAX(tl->conf.budget_bytes / 4, 1u);
+}
+
+uint32_t
 san_tl_pull_room(const struct san_tl *tl)
 {
-	uint32_t most = tl->conf.budget_bytes - RTE_MAX(tl->conf.budget_bytes / 4, 1u);
-
-	return RTE_MIN(most - tl->pulled_used, budget_room(tl));
+	return RTE_MIN(san_tl_pull_most(tl) - tl->pulled_used, budget_room(tl));
 }
 
 /* Is anything granted that has neither arrived nor lapsed? */
@@ -114,34 +123,27 @@ add_lapsed(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 	ch->lapsed = (uint32_t)(ch->lapsed + bytes);
 	*part = (uint32_t)(*part + bytes);
 	tl->lapsed_used = (uint32_t)(tl->lapsed_used + bytes);
-	if (!ch->granted)
+	if (ch->granted)
+		san_tl_admit_update(tl, tc);
+	else
 		tl->lapsed_pulled = (uint32_t)(tl->lapsed_pulled + bytes);
 }
 
 void
-san_tl_charge_arrive(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
+san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 {
 	/* what was granted first arrives first, and lapsed first */
 	uint32_t lapsed = RTE_MIN(bytes, ch->lapsed);
 
-	ch->since_ns = now_ns;
-	add_lapsed(tl, ch, -(int64_t)lapsed);
+	if (lapsed != 0)
+		add_lapsed(tl, ch, -(int64_t)lapsed);
 	uncharge(tl, ch, RTE_MIN(bytes - lapsed, ch->charged));
-}
-
-void
-san_tl_charge_again(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
-{
-	uint32_t room = tl->conf.lapsed_bytes - tl->lapsed_used;
-
-	add_lapsed(tl, ch, RTE_MIN(bytes, room));
 }
 
 void
 san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch)
 {
-	add_lapsed(tl, ch, -(int64_t)ch->lapsed);
-	uncharge(tl, ch, ch->charged);
+	san_tl_charge_done(tl, ch, ch->lapsed + ch->charged);
 }
 
 /* ---- lapsing ---- */
@@ -211,8 +213,8 @@ san_tl_lapse(struct san_tl *tl, uint64_t now_ns)
 
 /* ---- whom to grant ---- */
 
-void
-san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
+static void
+admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 {
 	if (tc->in_admit == in)
 		return;
@@ -224,6 +226,30 @@ san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 		TAILQ_REMOVE(&tl->admit, tc, admit_link);
 		tl->nb_admit--;
 	}
+}
+
+/*
+ * The head of line was refused with RNR, and has not come again: what were granted
+ * now would stand behind it.
+ */
+static bool
+is_behind_rnr(const struct san_tl_conn *tc)
+{
+	return tc->peer.ordered && tc->rnr_valid && tc->rnr_rsn == tc->rx_base &&
+		(tc->cur == NULL || !tc->cur->begun);
+}
+
+bool
+san_tl_may_grant(const struct san_tl_conn *tc)
+{
+	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->lapsed == 0 &&
+		!is_behind_rnr(tc);
+}
+
+void
+san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	admit_list(tl, tc, san_tl_may_grant(tc));
 }
 
 static uint32_t
@@ -264,8 +290,6 @@ step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 	uint32_t step = RTE_MIN(want, budget_room(tl));
 	uint32_t quarter = tl->conf.budget_bytes / 4;
 
-	if (tc->lapsed != 0)
-		return 0;
 	if (any_granted(tl) && tl->nb_admit > 1)
 		step = RTE_MIN(step, tc->charged < quarter ? quarter - tc->charged : 0);
 	if (step == remaining(tc) || (!any_granted(tl) && step < mtu))
@@ -288,9 +312,9 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		tc = pick(tl, misses != 0);
 		step = step_of(tl, tc);
 		/* to the end of the list, whatever comes of it: round-robin */
-		san_tl_admit_list(tl, tc, false);
+		admit_list(tl, tc, false);
 		granted = step != 0 && san_tl_grant_one(tl, tc, step, now_ns);
-		san_tl_admit_list(tl, tc, !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait);
+		san_tl_admit_update(tl, tc);
 		/* one that waits for a receive now has left the list, and hides nobody */
 		misses = granted ? 0 : misses + tc->in_admit;
 	}

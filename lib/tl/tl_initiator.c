@@ -34,55 +34,15 @@ is_solicited(const struct san_tl *tl, const struct san_pdl_conn *c, const struct
 		(tl->conf.solicit_level != 0 && c->cc.level >= tl->conf.solicit_level);
 }
 
-/*
- * Pulls cause incast at home: beyond the first, only within the budget (design, rule 6), and
- * not while others of this connection take so long that they lapsed.
- */
-static bool
-may_pull(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_req *req)
-{
-	return req->type != SAN_TL_PULL || tc->nb_pulls == 0 ||
-		(tc->lapsed_pulled == 0 && req->length <= san_tl_pull_room(tl));
-}
-
-/* It tries (again), or ends: it waits no more, and nothing is set aside for it. */
-static void
-unwant(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	if (tc->want & SAN_WANT_POOL)
-		TAILQ_REMOVE(&tl->want, tc, want_link);
-	if (tc->want & SAN_WANT_PROMISED)
-		tl->nb_promised--;
-	tc->want &= (uint8_t) ~(SAN_WANT_POOL | SAN_WANT_PROMISED);
-}
-
-static int
-want(struct san_tl *tl, struct san_tl_conn *tc, enum san_tl_want why, uint64_t now_ns)
-{
-	if (why == SAN_WANT_POOL) {
-		if (!(tc->want & SAN_WANT_POOL))
-			TAILQ_INSERT_TAIL(&tl->want, tc, want_link);
-		/* budget comes back by arrivals, which wake; or by lapsing, which needs a timer */
-		san_tl_deadline_lapse(tl, tc, now_ns);
-	}
-	tc->want |= (uint8_t)why;
-	return -EAGAIN;
-}
-
-void
-san_tl_unwant(struct san_tl *tl, uint16_t slot)
-{
-	unwant(tl, &tl->conns[slot]);
-	san_tl_wake(tl);
-}
-
 static struct san_tl_txn *
 txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 {
 	struct san_tl_txn *t = tl->free_txns[--tl->nb_free_txns];
 
-	if (tc->txns == NULL)
+	if (tc->nb_txns == 0) {
 		tc->txns = tl->free_rings[--tl->nb_free_rings];
+		tl->nb_idle--;
+	}
 	*t = (struct san_tl_txn){
 		.req = *req,
 		.rsn = tc->rsn_next++,
@@ -106,12 +66,8 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 
 	if (!tc->open || tc->draining)
 		return -ENOTCONN;
-	if (tc->rsn_next - tc->rsn_base >= tc->peer.n_tx)
-		return want(tl, tc, SAN_WANT_OWN, now_ns);
-	unwant(tl, tc);
-	if (tl->nb_free_txns <= tl->nb_promised || (tc->txns == NULL && tl->nb_free_rings == 0) ||
-	    !may_pull(tl, tc, req))
-		return want(tl, tc, SAN_WANT_POOL, now_ns);
+	if (san_tl_want(tl, tc, req, now_ns))
+		return -EAGAIN;
 	t = txn_new(tl, tc, req);
 	if (req->type != SAN_TL_PUSH) {
 		tc->nb_pulls++;
@@ -127,6 +83,9 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	} else {
 		tl->stats.nb_push_unslctd++;
 	}
+	/* it may have been the first in line: there may be room for the next */
+	if (!TAILQ_EMPTY(&tl->want_budget))
+		san_tl_wake(tl);
 	san_pdl_kick(tl->pdl, c);
 	return 0;
 }
@@ -500,7 +459,8 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 		status = tl->conf.ops->pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
 						  p->payload_len);
 	t->placed += p->payload_len;
-	san_tl_charge_arrive(tl, &t->charge, p->payload_len, now_ns);
+	t->charge.since_ns = now_ns;
+	san_tl_charge_done(tl, &t->charge, p->payload_len);
 	if (status != SAN_ST_OK || t->placed == length)
 		san_tl_txn_finish(tl, tc, t, status);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
@@ -517,11 +477,8 @@ report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	tl->free_txns[tl->nb_free_txns++] = t;
 	if (--tc->nb_txns == 0) {
 		tl->free_rings[tl->nb_free_rings++] = tc->txns;
+		tl->nb_idle++;
 		tc->txns = NULL;
-	}
-	if (tc->want & SAN_WANT_OWN) {
-		tc->want &= (uint8_t)~SAN_WANT_OWN;
-		tl->conf.ops->room(tl->conf.ulp, tc->slot);
 	}
 }
 
@@ -581,6 +538,7 @@ san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 		while (tc->rsn_base != tc->rsn_next && san_tl_txn_at(tc, tc->rsn_base) == NULL)
 			tc->rsn_base++;
 	}
+	san_tl_wake_own(tl, tc);
 	san_tl_wake(tl);
 }
 
@@ -605,14 +563,13 @@ san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status)
 	uint32_t rsn;
 	struct san_tl_txn *t;
 
+	san_tl_unwant(tl, tc->slot);
 	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
 		t = san_tl_txn_at(tc, rsn);
 		if (t != NULL && t->state != SAN_TXN_DONE)
 			san_tl_txn_finish(tl, tc, t, status);
 	}
 	SAN_VERIFY(tc->nb_txns == 0 && tc->rsn_base == tc->rsn_next);
-	unwant(tl, tc);
-	tc->want = 0;
 }
 
 /* ---- check ---- */

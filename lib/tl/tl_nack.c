@@ -141,8 +141,6 @@ san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc, const struct
 static void
 reset_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
-	uint32_t arrived = r->arrived;
-
 	san_tl_push_undo(tl, tc, r);
 	if (r == &tl->scratch)
 		return;
@@ -154,11 +152,8 @@ reset_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 	r->has_last = false;
 	r->received = 0;
 	r->arrived = 0;
-	if (r->solicited) {
-		/* it stays granted */
-		san_tl_charge_again(tl, &r->charge, arrived);
-		return;
-	}
+	if (r->solicited)
+		return; /* it stays granted */
 	san_tl_rxn_detach(tl, tc, r);
 	san_tl_rxn_free(tl, tc, r);
 }
@@ -185,6 +180,7 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 			    (r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE))
 				reset_push(tl, tc, r, now_ns);
 		}
+		san_tl_admit_update(tl, tc);
 	}
 	san_tl_nack(tl, tc, psn, rsn, SAN_ST_RNR);
 }

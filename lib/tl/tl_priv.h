@@ -82,7 +82,15 @@ enum san_drop san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rt
 			    enum san_verdict verdict, enum san_drop drop, uint64_t now_ns);
 /** The connection's timer must fire no later than *at_ns*. */
 void san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns);
-/** Something that submit or grants may have waited for came back. */
+
+/* ---- tl_want.c ---- */
+
+/** Must *req* wait? Then the connection is told by ops->room() when to try again. */
+bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
+		 uint64_t now_ns);
+/** One of its transactions finished. */
+void san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc);
+/** Records or budget came back. */
 void san_tl_wake(struct san_tl *tl);
 
 /* ---- tl_initiator.c ---- */
@@ -200,20 +208,21 @@ void san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc,
 
 /* ---- tl_admit.c ---- */
 
-/** Bytes that may be pulled now. */
+/** Bytes that may be pulled, at most; and now. */
+uint32_t san_tl_pull_most(const struct san_tl *tl);
 uint32_t san_tl_pull_room(const struct san_tl *tl);
 void san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns);
-/** *bytes* of it arrived. */
-void san_tl_charge_arrive(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
-			  uint64_t now_ns);
-/** *bytes* that arrived were dropped and will come again: as far as fits, among the lapsed. */
-void san_tl_charge_again(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);
+/** *bytes* of it are placed in their turn: they will not come again. */
+void san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);
 void san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch);
 /** What was unused for 4 RTT leaves the budget (design, rule 6). */
 void san_tl_lapse(struct san_tl *tl, uint64_t now_ns);
 /** The connection waits for budget: wake it when an unused grant lapses. */
 void san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-void san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in);
+/** Has it something to grant, and nothing of its own that forbids it? */
+bool san_tl_may_grant(const struct san_tl_conn *tc);
+/** Something changed that decides that: the connection enters or leaves the line for grants. */
+void san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc);
 /** Grant while the budget lasts. */
 void san_tl_admit_run(struct san_tl *tl, uint64_t now_ns);
 

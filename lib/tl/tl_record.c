@@ -246,7 +246,16 @@ san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
 	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
 		tc->nb_solicit -=
 			san_cam_take(&tl->cam, c->cid, SAN_CAM_SOLICIT, ssn) != NULL;
-	san_tl_admit_list(tl, tc, false);
+	SAN_VERIFY(!tc->in_admit);
+}
+
+/* Bytes that were granted and may still come, or come again. */
+static uint32_t
+due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
+{
+	if (r->state != SAN_RXN_AHEAD && r->state != SAN_RXN_ACTIVE)
+		return 0;
+	return r->granted - (san_tl_in_turn(tc, r->rsn) ? RTE_MIN(r->received, r->granted) : 0);
 }
 
 static void
@@ -257,7 +266,8 @@ check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct
 	SAN_VERIFY(r->state != SAN_RXN_FREE && r->slot == tc->slot);
 	SAN_VERIFY(r->received <= r->arrived && r->arrived <= r->length);
 	SAN_VERIFY(r->granted <= r->length);
-	SAN_VERIFY((uint64_t)r->charge.charged + r->charge.lapsed <= r->granted);
+	/* RT-13: all that was granted and is not placed in its turn is counted */
+	SAN_VERIFY(r->charge.charged + r->charge.lapsed == due_of(tc, r));
 	if (r->state == SAN_RXN_PULLING) {
 		SAN_VERIFY(!r->in_cam && tc->cur != r);
 		SAN_VERIFY(r->nb_unacked != 0 || r->queue == SAN_RXN_QUEUE_PULL);
@@ -292,8 +302,8 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	SAN_VERIFY(nb_held == tc->nb_held && nb_held <= tl->conf.max_held_conn);
 	SAN_VERIFY(charged == tc->charged);
 	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
-	SAN_VERIFY(!tc->grant_wait || (!tc->in_admit && !TAILQ_EMPTY(&tc->grants)));
-	SAN_VERIFY(tc->grant_wait || tc->in_admit == !TAILQ_EMPTY(&tc->grants));
+	SAN_VERIFY(!tc->grant_wait || !TAILQ_EMPTY(&tc->grants));
+	SAN_VERIFY(tc->in_admit == san_tl_may_grant(tc));
 	r = TAILQ_FIRST(&tc->grants);
 	if (tc->peer.ordered)
 		SAN_VERIFY(tc->rx_ssn == (r != NULL ? r->ssn : tc->ssn_queued));

@@ -152,8 +152,7 @@ static void
 join_queue(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_GRANT);
-	if (!tc->grant_wait)
-		san_tl_admit_list(tl, tc, true);
+	san_tl_admit_update(tl, tc);
 }
 
 /* Lowest SSN not fully granted: the head of the queue, or the next to join it. */
@@ -223,7 +222,7 @@ san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 		if (TAILQ_FIRST(&tc->grants) == r)
 			tc->grant_wait = false;
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
-		san_tl_admit_list(tl, tc, !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait);
+		san_tl_admit_update(tl, tc);
 		update_rx_ssn(tc);
 	}
 }
@@ -283,7 +282,7 @@ san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
 	if (!tc->grant_wait)
 		return;
 	tc->grant_wait = false;
-	san_tl_admit_list(tl, tc, true);
+	san_tl_admit_update(tl, tc);
 }
 
 void

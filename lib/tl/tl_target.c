@@ -66,11 +66,16 @@ base_next(struct san_tl *tl, struct san_tl_conn *tc)
 	c->cmpl_out = tc->rx_base;
 	if (tc->nb_ahead != 0)
 		r = san_cam_take(&tl->cam, c->cid, SAN_CAM_REQUEST, tc->rx_base);
-	if (r == NULL)
-		return;
-	r->in_cam = false;
-	tc->nb_ahead--;
-	san_tl_set_cur(tl, tc, r);
+	if (r != NULL) {
+		r->in_cam = false;
+		tc->nb_ahead--;
+		san_tl_set_cur(tl, tc, r);
+		/* relaxed: what was placed ahead of its turn */
+		if (tc->peer.ordered && r->solicited)
+			san_tl_charge_done(tl, &r->charge, r->received);
+	}
+	if (unlikely(tc->rnr_valid))
+		san_tl_admit_update(tl, tc);
 }
 
 void
@@ -120,6 +125,8 @@ begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t 
 		return refuse(tl, tc, r, psn, status);
 	r->begun = true;
 	r->state = SAN_RXN_ACTIVE;
+	if (unlikely(tc->rnr_valid))
+		san_tl_admit_update(tl, tc);
 	return PUT_PLACED;
 }
 
@@ -166,6 +173,8 @@ put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, stru
 			return refuse(tl, tc, r, p->psn, status);
 	}
 	r->received += len;
+	if (r->solicited && san_tl_in_turn(tc, r->rsn))
+		san_tl_charge_done(tl, &r->charge, len);
 	if (p->flags & SAN_F_LAST) {
 		r->has_last = true;
 		r->last_psn = p->psn;
@@ -319,14 +328,11 @@ matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 }
 
 static void
-arrive(struct san_tl *tl, struct san_tl_rxn *r, const struct san_wire_pkt *p, uint64_t now_ns)
+arrive(struct san_tl_rxn *r, const struct san_wire_pkt *p, uint64_t now_ns)
 {
-	uint32_t len = san_tl_data_len(p);
-
-	r->arrived += len;
+	r->arrived += san_tl_data_len(p);
 	r->seen_last |= (p->flags & SAN_F_LAST) != 0;
-	if (r->solicited)
-		san_tl_charge_arrive(tl, &r->charge, len, now_ns);
+	r->charge.since_ns = now_ns;
 }
 
 static enum san_drop
@@ -393,12 +399,12 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 	if (san_tl_in_turn(tc, p->rsn) || (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
 		out = put_packet(tl, tc, r, m);
 	if (out != PUT_HOLD) {
-		arrive(tl, r, p, now_ns);
+		arrive(r, p, now_ns);
 		return conclude(tl, tc, r, m, out, true, now_ns);
 	}
 	if (san_tl_is_red(tl, tc))
 		return refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
-	arrive(tl, r, p, now_ns);
+	arrive(r, p, now_ns);
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
 	san_tl_held_push(tl, tc, r, m);
 	return SAN_DROP_NONE;

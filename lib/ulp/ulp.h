@@ -118,6 +118,8 @@ uint32_t san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_u
 			   uint32_t n, uint64_t now_ns);
 /** Submit what waited for room in tl; once per loop. */
 void san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns);
+/** Would that do something? */
+bool san_ulp_has_work(const struct san_ulp *ulp);
 const struct san_ulp_stats *san_ulp_stats(const struct san_ulp *ulp);
 const char *san_ulp_status_name(uint8_t status);
 void san_ulp_check(const struct san_ulp *ulp);

@@ -425,6 +425,18 @@ san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns)
 	} while (qp != last);
 }
 
+bool
+san_ulp_has_work(const struct san_ulp *ulp)
+{
+	const struct san_ulp_qp *qp;
+
+	/* an ended one waits for its CQ to be polled */
+	for (qp = ulp->pump_head; qp != NULL; qp = qp->pump_next)
+		if (qp->state == SAN_ULP_QP_BOUND)
+			return true;
+	return false;
+}
+
 void
 san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 {

@@ -479,7 +479,7 @@ nothing_left(void)
 		PROP_CHECK(tl->cam.nb_used == 0 && tl->nb_held == 0);
 		PROP_CHECK(tl->budget_used == 0 && tl->lapsed_used == 0 && tl->nb_admit == 0);
 		PROP_CHECK(TAILQ_EMPTY(&tl->charges[0]) && TAILQ_EMPTY(&tl->charges[1]));
-		PROP_CHECK(TAILQ_EMPTY(&tl->want));
+		PROP_CHECK(TAILQ_EMPTY(&tl->want_record) && TAILQ_EMPTY(&tl->want_budget));
 	}
 	PROP_CHECK(rte_hash_count(cams[0]) == 0 && rte_hash_count(cams[1]) == 0);
 	PROP_CHECK(rte_mempool_full(pool));

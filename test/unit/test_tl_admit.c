@@ -27,6 +27,9 @@ open_all(uint8_t policy, uint32_t budget_bytes, uint32_t grant_bytes, uint32_t l
 	tl.grant_bytes = grant_bytes;
 	tl.policy = policy;
 	pair_open(&l, &tl);
+	/* it would be no less than the budget; here it shall be full before the budget is empty */
+	for (i = 0; i < 2; i++)
+		pair.h[i].tl->conf.lapsed_bytes = lapsed_bytes;
 	slots[0][0] = pair.slot[0];
 	slots[0][1] = pair.slot[1];
 	for (i = 1; i < CONNS; i++)
@@ -468,6 +471,147 @@ san_tl_admit_run__at_least_a_packet(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
+/* ---- what is there, and yet not in its turn ---- */
+
+static int
+setup_relaxed(void **state)
+{
+	struct tl_link l = pair_link(true);
+
+	(void)state;
+	l.relaxed = true;
+	pair_open(&l, NULL);
+	slots[0][0] = pair.slot[0];
+	slots[0][1] = pair.slot[1];
+	return 0;
+}
+
+static const struct san_tl_req unsolicited_send = {
+	.type = SAN_TL_PUSH,
+	.kind = SAN_KIND_SEND,
+	.solicit = SAN_SOLICIT_NEVER,
+	.length = 100,
+};
+
+/* All that side 0 sends arrives, but for the data of the send. */
+static void
+all_but_the_send(void)
+{
+	uint32_t i;
+
+	pair_tx(0);
+	for (i = 0; i < pair.nb_out; i++)
+		if (pair_pkt(i)->op != SAN_OP_PUSH_UNSLCTD_DATA)
+			pair_rx(1, i);
+}
+
+/* Side 1 has no receive for a send; behind it 2000 bytes are granted, and there. */
+static void
+begin_behind_a_send(void)
+{
+	assert_int_equal(pair_submit(0, &unsolicited_send), 0);
+	push_on(0, 1, 2000);
+	all_but_the_send();
+	pair_xfer(1);
+	all_but_the_send();
+	assert_int_equal(pair.h[1].tl->stats.nb_rnr_tx, 0);
+	assert_true(TAILQ_FIRST(&target(0)->rxns)->arrived == 2000);
+}
+
+static void
+until_rnr(void)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	int i;
+
+	for (i = 0; i < 100 && tl->stats.nb_rnr_tx == 0; i++) {
+		pair_wait(100 * SAN_NS_PER_US);
+		pair_xfer(0);
+	}
+	assert_true(tl->stats.nb_rnr_tx > 0);
+	san_tl_check(tl);
+}
+
+static void
+post_receive(void)
+{
+	pair.f[1].nb_recvs = 1;
+	san_tl_on_recv_posted(pair.h[1].tl, slots[0][1], pair.now);
+	pair_settle();
+	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->lapsed_used, 0);
+}
+
+/* RT-13: RNR drops what is held, and it comes again without being asked for: so it counts. */
+static void
+san_tl_charge_done__not_while_held(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	begin_behind_a_send();
+	assert_int_equal(tl->nb_held, 2);
+	assert_int_equal(tl->budget_used, 2000);
+	until_rnr();
+	assert_int_equal(tl->nb_held, 0);
+	assert_int_equal(tl->budget_used + tl->lapsed_used, 2000);
+	post_receive();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+}
+
+/* Likewise of what was placed ahead of its turn (RT-33). */
+static void
+san_tl_charge_done__not_ahead_of_its_turn(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	begin_behind_a_send();
+	assert_int_equal(tl->nb_held, 0);
+	assert_int_equal(tl->budget_used, 2000);
+	until_rnr();
+	assert_int_equal(tl->budget_used + tl->lapsed_used, 2000);
+	post_receive();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+}
+
+/* What were granted behind a send without a receive would be out of use: others have it. */
+static void
+san_tl_may_grant__not_behind_rnr(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	assert_int_equal(pair_submit(0, &unsolicited_send), 0);
+	until_rnr();
+	push_on(0, 1, 2000);
+	push_on(1, 2, 3000);
+	pair_xfer(0);
+	assert_int_equal(target(0)->charged, 0);
+	assert_int_equal(target(1)->charged, 3000);
+	assert_int_equal(tl->nb_admit, 0);
+	post_receive();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+}
+
+/* One whose first data was refused is granted on when they were taken at last. */
+static void
+san_tl_may_grant__its_own_rnr(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	push_on(0, 0, 20000);
+	pair.f[1].push_req = SAN_ST_RNR;
+	pair_xfer(0);
+	pair_xfer(1);
+	pair_xfer(0);
+	assert_true(tl->stats.nb_rnr_tx > 0);
+	assert_int_equal(tl->nb_admit, 0);
+	pair.f[1].push_req = SAN_ST_OK;
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+}
+
 int
 main(void)
 {
@@ -489,6 +633,10 @@ main(void)
 		T(san_tl_lapse__pulls),
 		U(san_tl_grant_timer__waits_for_budget, setup_no_lapse),
 		U(san_tl_admit_run__past_those_without_receive, setup_no_lapse),
+		T(san_tl_charge_done__not_while_held),
+		U(san_tl_charge_done__not_ahead_of_its_turn, setup_relaxed),
+		T(san_tl_may_grant__not_behind_rnr),
+		T(san_tl_may_grant__its_own_rnr),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

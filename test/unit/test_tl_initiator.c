@@ -48,19 +48,6 @@ setup_tight(void **state)
 }
 
 static int
-setup_few_records(void **state)
-{
-	struct tl_link l = pair_link(true);
-	struct san_tl_conf tl;
-
-	(void)state;
-	san_tl_conf_default(&tl);
-	tl.max_txns = 2;
-	pair_open(&l, &tl);
-	return 0;
-}
-
-static int
 teardown(void **state)
 {
 	(void)state;
@@ -135,177 +122,6 @@ san_tl_submit__n(void **state)
 	assert_int_equal(PUSH(4), 0);
 	pair_tc(0)->draining = true;
 	assert_int_equal(PUSH(5), -ENOTCONN);
-}
-
-/* The pool is shared: another connection's end makes room. */
-static void
-san_tl_submit__pool(void **state)
-{
-	struct tl_link l = pair_link(true);
-	struct san_tl_req req = {.type = SAN_TL_PUSH, .length = 10, .key = 77, .cookie = 9};
-	uint16_t slot[2];
-
-	(void)state;
-	pair_connect(&l, slot);
-	assert_int_equal(PUSH(0), 0);
-	assert_int_equal(PUSH(1), 0);
-	assert_int_equal(san_tl_submit(pair.h[0].tl, slot[0], &req, pair.now), -EAGAIN);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_room, 1);
-	assert_int_equal(san_tl_submit(pair.h[0].tl, slot[0], &req, pair.now), 0);
-}
-
-/* ---- a record that comes free is for who waited longest (RT-26) ---- */
-
-#define WAITING 3
-
-static uint16_t waiting[WAITING]; /* more connections of side 0 */
-
-/* One push of *slot*: 0, or -EAGAIN. */
-static int
-ask(uint16_t slot)
-{
-	const struct san_tl_req req = {.type = SAN_TL_PUSH, .length = 10, .key = 77};
-	int rc = san_tl_submit(pair.h[0].tl, slot, &req, pair.now);
-
-	san_tl_check(pair.h[0].tl);
-	return rc;
-}
-
-/* Both records are the first connection's; the others wait, in this order. */
-static void
-begin_waiting(void)
-{
-	struct tl_link l = pair_link(true);
-	uint16_t slot[2];
-	int i;
-
-	assert_int_equal(ask(pair.slot[0]), 0);
-	assert_int_equal(ask(pair.slot[0]), 0);
-	for (i = 0; i < WAITING; i++) {
-		pair_connect(&l, slot);
-		waiting[i] = slot[0];
-		assert_int_equal(ask(waiting[i]), -EAGAIN);
-	}
-	assert_int_equal(pair.h[0].tl->nb_promised, 0);
-	assert_int_equal(pair.f[0].nb_room, 0);
-}
-
-/* The oldest request of *slot* is over: acknowledged, as it would be by a packet. */
-static void
-finish_one(uint16_t slot)
-{
-	struct san_tl_conn *tc = &pair.h[0].tl->conns[slot];
-
-	san_tl_txn_finish(pair.h[0].tl, tc, san_tl_txn_at(tc, tc->rsn_base), SAN_ST_OK);
-	san_tl_check(pair.h[0].tl);
-}
-
-static bool
-is_promised(uint16_t slot)
-{
-	return (pair.h[0].tl->conns[slot].want & SAN_WANT_PROMISED) != 0;
-}
-
-/* Who gave it back, and who comes only now, find nothing: it is for who waited longest. */
-static void
-san_tl_wake__longest_waiting_first(void **state)
-{
-	struct tl_link l = pair_link(true);
-	struct san_tl *tl = pair.h[0].tl;
-	uint16_t late[2];
-	int i;
-
-	(void)state;
-	begin_waiting();
-	pair_connect(&l, late);
-	finish_one(pair.slot[0]);
-	assert_int_equal(pair.f[0].nb_room, 1);
-	assert_int_equal(pair.f[0].room_slot, waiting[0]);
-	assert_int_equal(tl->nb_free_txns, 1);
-	assert_int_equal(tl->nb_promised, 1);
-	assert_int_equal(ask(pair.slot[0]), -EAGAIN); /* now it waits behind all of them */
-	assert_int_equal(ask(late[0]), -EAGAIN);
-	assert_int_equal(ask(waiting[0]), 0);
-	assert_int_equal(tl->nb_promised, 0);
-	for (i = 1; i < WAITING; i++) {
-		finish_one(waiting[i - 1]);
-		assert_int_equal(pair.f[0].room_slot, waiting[i]);
-		assert_int_equal(ask(waiting[i - 1]), -EAGAIN);
-		assert_int_equal(ask(waiting[i]), 0);
-	}
-	finish_one(pair.slot[0]); /* its other one */
-	assert_int_equal(pair.f[0].room_slot, pair.slot[0]);
-	assert_int_equal(ask(late[0]), -EAGAIN);
-	assert_int_equal(ask(pair.slot[0]), 0);
-	assert_int_equal(pair.f[0].nb_room, 4); /* each was asked once */
-}
-
-/* Each free record is for one: two come free, two are woken, and nobody else gets any. */
-static void
-san_tl_wake__as_many_as_records(void **state)
-{
-	struct san_tl *tl = pair.h[0].tl;
-
-	(void)state;
-	begin_waiting();
-	finish_one(pair.slot[0]);
-	san_tl_tick(tl, pair.now); /* nothing more is free */
-	assert_int_equal(pair.f[0].nb_room, 1);
-	finish_one(pair.slot[0]);
-	assert_int_equal(pair.f[0].nb_room, 2);
-	assert_int_equal(tl->nb_promised, 2);
-	assert_true(is_promised(waiting[0]) && is_promised(waiting[1]));
-	assert_int_equal(ask(waiting[2]), -EAGAIN);
-	assert_int_equal(ask(pair.slot[0]), -EAGAIN);
-	assert_int_equal(ask(waiting[1]), 0);
-	assert_int_equal(ask(waiting[1]), -EAGAIN); /* one was promised, not two */
-	assert_int_equal(ask(waiting[0]), 0);
-}
-
-/* Whoever ends waits no more: what was set aside for it is the next one's. */
-static void
-san_tl_wake__promise_of_one_that_ends(void **state)
-{
-	struct san_tl *tl = pair.h[0].tl;
-
-	(void)state;
-	begin_waiting();
-	finish_one(pair.slot[0]);
-	san_tl_conn_close(tl, waiting[1], 66, pair.now); /* it waits, and has nothing yet */
-	san_tl_check(tl);
-	assert_int_equal(pair.f[0].nb_room, 1);
-	san_tl_conn_close(tl, waiting[0], 66, pair.now);
-	san_tl_check(tl);
-	assert_int_equal(pair.f[0].nb_room, 2);
-	assert_true(is_promised(waiting[2]));
-	assert_int_equal(tl->nb_promised, 1);
-	assert_int_equal(ask(waiting[2]), 0);
-	assert_int_equal(ask(pair.slot[0]), -EAGAIN);
-}
-
-/* Nor does whoever has nothing left to submit, be it promised already or still waiting. */
-static void
-san_tl_unwant__the_next_ones_turn(void **state)
-{
-	struct san_tl *tl = pair.h[0].tl;
-
-	(void)state;
-	begin_waiting();
-	san_tl_unwant(tl, pair.slot[0]); /* it does not wait */
-	assert_int_equal(pair.f[0].nb_room, 0);
-	finish_one(pair.slot[0]);
-	san_tl_unwant(tl, waiting[1]);
-	assert_int_equal(pair.f[0].nb_room, 1);
-	san_tl_unwant(tl, waiting[0]);
-	san_tl_check(tl);
-	assert_int_equal(pair.f[0].nb_room, 2);
-	assert_int_equal(pair.f[0].room_slot, waiting[2]);
-	assert_int_equal(tl->nb_promised, 1);
-	assert_int_equal(ask(waiting[2]), 0);
-	assert_int_equal(ask(waiting[0]), -EAGAIN); /* it waits like any other */
-	finish_one(waiting[2]);
-	assert_int_equal(ask(waiting[0]), 0);
 }
 
 /* PCB-3: no more messages than the limit, whatever the windows allow. */
@@ -525,11 +341,6 @@ main(void)
 		T(san_tl_submit__registered_first),
 		T(san_tl_submit__solicited_or_not),
 		U(san_tl_submit__n, setup_tight),
-		U(san_tl_submit__pool, setup_few_records),
-		U(san_tl_wake__longest_waiting_first, setup_few_records),
-		U(san_tl_wake__as_many_as_records, setup_few_records),
-		U(san_tl_wake__promise_of_one_that_ends, setup_few_records),
-		U(san_tl_unwant__the_next_ones_turn, setup_few_records),
 		U(san_tl_tx_next__message_limit, setup_tight),
 		U(san_tl_on_cmpl_in__frees_the_count, setup_tight),
 		T(san_tl_tx_next__rsn_order),

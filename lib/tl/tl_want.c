@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a submit may have to wait for, and whose turn it is when that comes back
+ * (RT-13, RT-26; design, rule 6).
+ *
+ *   own     one of the connection's own transactions must finish: it has N of
+ *           them, or its pulls take so long that they lapsed
+ *   record  of the initiator; each connection has one set aside as long as it has
+ *           nothing outstanding, so others can't keep it from going on
+ *   budget  for one more pull; a connection always has its first one
+ *
+ * Records and budget go to who waited longest. A record that comes free is
+ * promised, or whoever gave it back would take it again. Of those that wait for
+ * budget only the first may try, and when its pull fits. No connection is on both
+ * lists, and none that waits for something of its own is on either: it would keep
+ * others from what they could use.
+ */
+
+#include <errno.h>
+
+#include "tl_priv.h"
+
+/* Records that no connection has set aside. */
+static uint32_t
+nb_common(const struct san_tl *tl)
+{
+	return tl->nb_free_txns - tl->nb_idle - tl->nb_promised;
+}
+
+/* What *req* has to wait for, enum san_tl_want; 0: nothing. */
+static uint8_t
+reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_req *req)
+{
+	const struct san_tl_conn *first = TAILQ_FIRST(&tl->want_budget);
+
+	if (tc->rsn_next - tc->rsn_base >= tc->peer.n_tx)
+		return SAN_WANT_OWN;
+	if (tc->nb_txns != 0 && !(tc->want & SAN_WANT_PROMISED) && nb_common(tl) == 0)
+		return SAN_WANT_RECORD;
+	if (req->type != SAN_TL_PULL || tc->nb_pulls == 0)
+		return 0;
+	if (tc->lapsed_pulled != 0 || req->length > san_tl_pull_most(tl))
+		return SAN_WANT_OWN;
+	if ((first != NULL && first != tc) || req->length > san_tl_pull_room(tl))
+		return SAN_WANT_BUDGET;
+	return 0;
+}
+
+/* Of what it waits for and what is promised, only *keep* is left. */
+static void
+leave(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
+{
+	uint8_t gone = tc->want & (uint8_t)~keep;
+
+	if (gone & SAN_WANT_RECORD)
+		TAILQ_REMOVE(&tl->want_record, tc, want_link);
+	if (gone & SAN_WANT_BUDGET)
+		TAILQ_REMOVE(&tl->want_budget, tc, want_link);
+	tl->nb_promised -= (gone & SAN_WANT_PROMISED) != 0;
+	tc->want &= keep;
+}
+
+static void
+call(struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	tl->conf.ops->room(tl->conf.ulp, tc->slot);
+}
+
+bool
+san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
+	    uint64_t now_ns)
+{
+	uint8_t why = reason(tl, tc, req);
+	uint8_t had = tc->want;
+
+	leave(tl, tc, why);
+	tc->want_bytes = req->length;
+	if (!(tc->want & why)) {
+		if (why == SAN_WANT_RECORD)
+			TAILQ_INSERT_TAIL(&tl->want_record, tc, want_link);
+		else if (why == SAN_WANT_BUDGET)
+			TAILQ_INSERT_TAIL(&tl->want_budget, tc, want_link);
+	}
+	tc->want |= why;
+	/* it comes back by arrivals, which wake; or by lapsing, which needs a timer */
+	if (why == SAN_WANT_BUDGET)
+		san_tl_deadline_lapse(tl, tc, now_ns);
+	/* what it leaves to others */
+	if (why != 0 && had != tc->want)
+		san_tl_wake(tl);
+	return why != 0;
+}
+
+void
+san_tl_unwant(struct san_tl *tl, uint16_t slot)
+{
+	leave(tl, &tl->conns[slot], 0);
+	san_tl_wake(tl);
+}
+
+void
+san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	if (!(tc->want & SAN_WANT_OWN) && !((tc->want & SAN_WANT_RECORD) && tc->nb_txns == 0) &&
+	    !((tc->want & SAN_WANT_BUDGET) && tc->nb_pulls == 0))
+		return;
+	leave(tl, tc, SAN_WANT_PROMISED);
+	call(tl, tc);
+}
+
+void
+san_tl_wake(struct san_tl *tl)
+{
+	struct san_tl_conn *tc;
+
+	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && nb_common(tl) != 0) {
+		leave(tl, tc, 0);
+		tc->want = SAN_WANT_PROMISED;
+		tl->nb_promised++;
+		call(tl, tc);
+	}
+	while ((tc = TAILQ_FIRST(&tl->want_budget)) != NULL && tc->lapsed_pulled != 0) {
+		leave(tl, tc, 0);
+		tc->want = SAN_WANT_OWN;
+	}
+	/* it keeps its place, or others would be before it */
+	if (tc != NULL && tc->want_bytes <= san_tl_pull_room(tl))
+		call(tl, tc);
+}

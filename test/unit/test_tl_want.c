@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tl_pair.h"
+#include "tl_priv.h"
+
+#define COMMON 2    /* records that no connection has set aside */
+#define BUDGET 8000 /* three quarters of it for pulls */
+#define CONNS  4
+
+static uint16_t conn[CONNS]; /* of side 0 */
+
+static int
+setup(void **state)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_conf tl;
+	uint16_t slot[2];
+	int i;
+
+	(void)state;
+	san_tl_conf_default(&tl);
+	tl.max_txns = TL_HOST_CONNS + COMMON;
+	tl.budget_bytes = BUDGET;
+	pair_open(&l, &tl);
+	conn[0] = pair.slot[0];
+	for (i = 1; i < CONNS; i++) {
+		pair_connect(&l, slot);
+		conn[i] = slot[0];
+	}
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+static int
+submit(int i, uint8_t type, uint32_t length)
+{
+	const struct san_tl_req req = {.type = type, .length = length, .key = 77};
+	int rc = san_tl_submit(pair.h[0].tl, conn[i], &req, pair.now);
+
+	san_tl_check(pair.h[0].tl);
+	return rc;
+}
+
+/* The oldest request of the connection is over: acknowledged, as it would be by a packet. */
+static void
+finish_one(int i)
+{
+	struct san_tl_conn *tc = &pair.h[0].tl->conns[conn[i]];
+
+	san_tl_txn_finish(pair.h[0].tl, tc, san_tl_txn_at(tc, tc->rsn_base), SAN_ST_OK);
+	san_tl_check(pair.h[0].tl);
+}
+
+/* room() was called since the last look: so often, the last time for connection *i*. */
+static void
+assert_called(uint32_t n, int i)
+{
+	assert_int_equal(pair.f[0].nb_room, n);
+	if (n != 0)
+		assert_int_equal(pair.f[0].room_slot, conn[i]);
+	pair.f[0].nb_room = 0;
+}
+
+/* ---- records ---- */
+
+#define ASK(i) submit(i, SAN_TL_PUSH, 10)
+
+static bool
+is_promised(int i)
+{
+	return (pair.h[0].tl->conns[conn[i]].want & SAN_WANT_PROMISED) != 0;
+}
+
+/* All common records are connection 0's; the others have one each, and wait, in their order. */
+static void
+begin_waiting(void)
+{
+	int i;
+
+	for (i = 0; i < 1 + COMMON; i++)
+		assert_int_equal(ASK(0), 0);
+	for (i = 1; i < CONNS; i++) {
+		assert_int_equal(ASK(i), 0);
+		assert_int_equal(ASK(i), -EAGAIN);
+	}
+	assert_int_equal(pair.h[0].tl->nb_promised, 0);
+	assert_called(0, 0);
+}
+
+/* RT-26: whoever has nothing outstanding finds a record, although others took all they could. */
+static void
+san_tl_submit__one_record_each(void **state)
+{
+	struct tl_link l = pair_link(true);
+	uint16_t late[2];
+
+	(void)state;
+	while (ASK(0) == 0)
+		;
+	assert_int_equal(pair.h[0].tl->conns[conn[0]].nb_txns, 1 + COMMON);
+	assert_int_equal(ASK(1), 0);
+	assert_int_equal(ASK(2), 0);
+	assert_int_equal(ASK(2), -EAGAIN);
+	pair_connect(&l, late); /* one that is opened only now, too */
+	conn[1] = late[0];
+	assert_int_equal(ASK(1), 0);
+}
+
+/* Who waits for a record of others goes on when its own requests are done, whatever they do. */
+static void
+san_tl_wake_own__its_last_record(void **state)
+{
+	(void)state;
+	begin_waiting();
+	finish_one(2);
+	assert_called(1, 2);
+	assert_int_equal(pair.h[0].tl->nb_promised, 0);
+	assert_int_equal(ASK(2), 0);
+	assert_int_equal(ASK(2), -EAGAIN); /* behind the others again */
+	finish_one(0);
+	assert_called(1, 1);
+}
+
+/* Who gave it back, and who comes only now, find nothing: it is for who waited longest. */
+static void
+san_tl_wake__longest_waiting_first(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+	int i;
+
+	(void)state;
+	begin_waiting();
+	for (i = 1; i <= COMMON; i++) {
+		finish_one(0);
+		assert_called(1, i);
+		assert_int_equal(tl->nb_promised, 1);
+		assert_int_equal(ASK(0), -EAGAIN);
+		assert_int_equal(ASK(i), 0);
+		assert_int_equal(tl->nb_promised, 0);
+		assert_int_equal(ASK(i), -EAGAIN);
+	}
+	/* the one that did not get any yet, then who gave back first */
+	finish_one(1);
+	assert_called(1, 3);
+	assert_int_equal(ASK(3), 0);
+	finish_one(2);
+	assert_called(1, 0);
+	assert_int_equal(ASK(0), 0);
+}
+
+/* Each free record is for one: two come free, two are woken, and nobody else gets any. */
+static void
+san_tl_wake__as_many_as_records(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+
+	(void)state;
+	begin_waiting();
+	finish_one(0);
+	assert_called(1, 1);
+	san_tl_tick(tl, pair.now); /* nothing more is free */
+	assert_called(0, 0);
+	finish_one(0);
+	assert_called(1, 2);
+	assert_int_equal(tl->nb_promised, 2);
+	assert_true(is_promised(1) && is_promised(2));
+	assert_int_equal(ASK(3), -EAGAIN);
+	assert_int_equal(ASK(0), -EAGAIN);
+	assert_int_equal(ASK(2), 0);
+	assert_int_equal(ASK(2), -EAGAIN); /* one was promised, not two */
+	assert_int_equal(ASK(1), 0);
+}
+
+/* Whoever ends waits no more: what was set aside for it is the next one's. */
+static void
+san_tl_wake__promise_of_one_that_ends(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+
+	(void)state;
+	begin_waiting();
+	finish_one(0);
+	assert_called(1, 1);
+	san_tl_conn_close(tl, conn[2], 66, pair.now); /* it waits, and was promised nothing yet */
+	san_tl_check(tl);
+	assert_called(0, 0);
+	san_tl_conn_close(tl, conn[1], 66, pair.now);
+	san_tl_check(tl);
+	assert_called(1, 3);
+	assert_true(is_promised(3));
+	assert_int_equal(tl->nb_promised, 1);
+	assert_int_equal(ASK(3), 0);
+	assert_int_equal(ASK(0), -EAGAIN);
+}
+
+/* Nor does whoever has nothing left to submit, be it promised already or still waiting. */
+static void
+san_tl_unwant__the_next_ones_turn(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+
+	(void)state;
+	begin_waiting();
+	san_tl_unwant(tl, conn[0]); /* it does not wait */
+	assert_called(0, 0);
+	finish_one(0);
+	san_tl_unwant(tl, conn[2]);
+	assert_called(1, 1);
+	san_tl_unwant(tl, conn[1]);
+	san_tl_check(tl);
+	assert_called(1, 3);
+	assert_int_equal(tl->nb_promised, 1);
+	assert_int_equal(ASK(3), 0);
+	assert_int_equal(ASK(1), -EAGAIN); /* it waits like any other */
+	finish_one(3);
+	assert_called(1, 1);
+	assert_int_equal(ASK(1), 0);
+}
+
+/* ---- budget ---- */
+
+#define PULL(i, n) submit(i, SAN_TL_PULL, n)
+
+/* In turn, whatever the length: a short pull does not go before a long one for ever. */
+static void
+san_tl_wake__budget_in_turn(void **state)
+{
+	(void)state;
+	assert_int_equal(PULL(0, 2000), 0);
+	assert_int_equal(PULL(0, 2000), 0);
+	assert_int_equal(PULL(1, 1500), 0);
+	assert_int_equal(PULL(2, 500), 0);
+	assert_int_equal(PULL(1, 3000), -EAGAIN);
+	assert_int_equal(PULL(2, 100), -EAGAIN);
+	finish_one(0);
+	assert_called(0, 0);
+	assert_int_equal(PULL(2, 100), -EAGAIN);
+	assert_int_equal(PULL(0, 100), -EAGAIN); /* who gave it back */
+	finish_one(2); /* it has none now, and need not wait */
+	assert_called(1, 2);
+	assert_int_equal(PULL(2, 100), 0);
+	assert_int_equal(PULL(2, 500), -EAGAIN);
+	finish_one(0);
+	assert_called(2, 1);
+	assert_int_equal(PULL(1, 3000), 0);
+	assert_called(1, 2); /* there is room for the next one */
+	assert_int_equal(PULL(2, 500), 0);
+	assert_int_equal(PULL(0, 900), 0);
+	assert_int_equal(PULL(3, 500), 0);
+	assert_int_equal(pair.h[0].tl->pulled_used, 6000);
+}
+
+/* What is not pulled is in nobody's way, nor held up by those that pull. */
+static void
+san_tl_submit__pushes_pass(void **state)
+{
+	(void)state;
+	assert_int_equal(PULL(0, 6000), 0);
+	assert_int_equal(PULL(0, 100), -EAGAIN);
+	assert_int_equal(ASK(1), 0);
+	assert_int_equal(submit(0, SAN_TL_ATOMIC, 8), 0); /* instead: it waits no more */
+	assert_int_equal(PULL(1, 100), 0);
+	assert_int_equal(pair.h[0].tl->conns[conn[0]].want, 0);
+}
+
+/* More than there ever is: when its own are done, and meanwhile the others may. */
+static void
+san_tl_submit__longer_than_the_budget(void **state)
+{
+	(void)state;
+	assert_int_equal(PULL(0, 1000), 0);
+	assert_int_equal(PULL(0, 6001), -EAGAIN);
+	assert_int_equal(PULL(1, 1000), 0);
+	assert_int_equal(PULL(1, 1000), 0);
+	finish_one(0);
+	assert_called(1, 0);
+	assert_int_equal(PULL(0, 6001), 0);
+	assert_int_equal(pair.h[0].tl->pulled_used, 6000);
+}
+
+/* Silent targets hold up nobody else: who waits for them leaves the line. */
+static void
+san_tl_wake__lapsed_leave_the_line(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+
+	(void)state;
+	assert_int_equal(PULL(0, 3000), 0);
+	pair_wait(60 * SAN_NS_PER_US);
+	assert_int_equal(PULL(1, 1000), 0);
+	assert_int_equal(PULL(2, 2000), 0);
+	assert_int_equal(PULL(0, 1000), -EAGAIN);
+	assert_int_equal(PULL(1, 3000), -EAGAIN);
+	pair_wait(45 * SAN_NS_PER_US); /* the first one's lapse, and the tick sees it */
+	assert_int_equal(tl->lapsed_pulled, 3000);
+	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_OWN);
+	assert_true(pair.f[0].nb_room > 0);
+	assert_int_equal(pair.f[0].room_slot, conn[1]);
+	assert_int_equal(PULL(1, 3000), 0);
+	pair.f[0].nb_room = 0;
+	finish_one(0);
+	assert_called(1, 0);
+}
+
+/* The first in line goes on to wait for a record: the next one may pull. */
+static void
+san_tl_want__one_thing_at_a_time(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+
+	(void)state;
+	assert_int_equal(PULL(0, 4000), 0);
+	assert_int_equal(PULL(1, 2000), 0);
+	assert_int_equal(PULL(0, 2000), -EAGAIN);
+	assert_int_equal(PULL(1, 100), -EAGAIN);
+	assert_int_equal(ASK(2), 0);
+	assert_int_equal(ASK(2), 0);
+	assert_int_equal(ASK(2), 0); /* no common record is left */
+	assert_int_equal(PULL(0, 2000), -EAGAIN);
+	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_RECORD);
+	assert_ptr_equal(TAILQ_FIRST(&tl->want_budget), &tl->conns[conn[1]]);
+	finish_one(2);
+	assert_called(1, 0);
+	assert_int_equal(PULL(0, 2000), -EAGAIN); /* behind the other now, and promised no more */
+	assert_int_equal(tl->nb_promised, 0);
+	assert_int_equal(ASK(2), 0);
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_tl_submit__one_record_each),
+		T(san_tl_wake_own__its_last_record),
+		T(san_tl_wake__longest_waiting_first),
+		T(san_tl_wake__as_many_as_records),
+		T(san_tl_wake__promise_of_one_that_ends),
+		T(san_tl_unwant__the_next_ones_turn),
+		T(san_tl_wake__budget_in_turn),
+		T(san_tl_submit__pushes_pass),
+		T(san_tl_submit__longer_than_the_budget),
+		T(san_tl_wake__lapsed_leave_the_line),
+		T(san_tl_want__one_thing_at_a_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
