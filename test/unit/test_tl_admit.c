@@ -28,8 +28,10 @@ open_all(uint8_t policy, uint32_t budget_bytes, uint32_t grant_bytes, uint32_t l
 	tl.policy = policy;
 	pair_open(&l, &tl);
 	/* it would be no less than the budget; here it shall be full before the budget is empty */
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
+		assert_true(pair.h[i].tl->conf.lapsed_bytes >= budget_bytes);
 		pair.h[i].tl->conf.lapsed_bytes = lapsed_bytes;
+	}
 	slots[0][0] = pair.slot[0];
 	slots[0][1] = pair.slot[1];
 	for (i = 1; i < CONNS; i++)

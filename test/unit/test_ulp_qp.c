@@ -227,6 +227,7 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 	san_ulp_qp_unbind(t.ulp, t.qp);
 	san_ulp_check(t.ulp);
 	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
+	assert_false(san_ulp_has_work(t.ulp)); /* until the program polls */
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), -EBUSY);
 	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
 	san_ulp_pump(t.ulp, 0);
@@ -431,19 +432,24 @@ san_ulp_pump__visits_each_once(void **state)
 	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
 
+	san_ulp_pump(t->ulp, 0); /* it was marked as it was bound */
 	fake.room = 0;
 	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	/* a tl that calls room() from inside the refusal must not spin the pump */
 	fake.room_inside = true;
 	fake.nb_refused = 0;
+	assert_false(san_ulp_has_work(t->ulp));
 	san_ulp_tl_ops.room(t->ulp, SLOT);
+	assert_true(san_ulp_has_work(t->ulp));
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_refused, 1);
 	/* ... nor be forgotten */
+	assert_true(san_ulp_has_work(t->ulp));
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_refused, 2);
 	fake.room = 1;
 	san_ulp_pump(t->ulp, 0);
+	assert_false(san_ulp_has_work(t->ulp));
 	assert_int_equal(fake.nb_txns, 1);
 	fake_cmpl(0, SAN_ST_OK);
 }
