@@ -172,7 +172,7 @@ static const struct key keys[] = {
 	{"host", "keepalive-ms", NUM(host.keepalive_ms, 0, UINT16_MAX), "ms of silence; 0: never"},
 	{"host", "budget", NUM(host.budget_pkts, 0, 1u << 24), "packets in flight" DEFAULT},
 	{"host", "incast", SIZE(host.incast_bytes, 0, 1u << 31), "granted, not here" DEFAULT},
-	{"host", "lapsed", SIZE(host.lapsed_bytes, 0, 1u << 31), "lapsed grants" DEFAULT},
+	{"host", "lapsed", SIZE(host.lapsed_bytes, 0, 1u << 31), "what lapsed of it" DEFAULT},
 	{"host", "grant", SIZE(host.grant_bytes, 0, 1u << 31), "one grant" DEFAULT},
 	{"host", "solicit", SIZE(host.solicit_len, 0, 1u << 31), "solicited from here" DEFAULT},
 	{"host", "solicit-level", NUM(host.solicit_level, 0, 256),

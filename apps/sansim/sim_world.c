@@ -24,6 +24,8 @@
 #define QUIET_NS         (20 * SAN_NS_PER_S)   /* time-wait and resting numbers end */
 #define MBUFS_MIN        4096
 #define MBUFS_MAX        262144
+#define PKT_MIN          80 /* bytes: of a request */
+#define COPIES           3  /* of a packet that is late, and what acknowledges it */
 #define CAM_ENTRIES      65536
 #define MBUF_CACHE       256
 #define PAGE_BYTES       4096ull
@@ -230,23 +232,26 @@ sim_world_run(struct sim_world *w)
 
 /* ---- building ---- */
 
-/* Packets that a cable and the queue in front of it hold. */
+/* Packets that a cable and the queue in front of it hold, if all are short. */
 static uint64_t
-link_pkts(const struct sim_conf *conf, const struct sim_link_conf *l)
+link_pkts(const struct sim_link_conf *l, uint64_t queue_bytes)
 {
-	return (l->buffer_bytes + l->rate_mbps * l->delay_ns / 8000) / conf->host.mtu;
+	return (queue_bytes + l->rate_mbps * l->delay_ns / 8000) / PKT_MIN;
 }
 
-/* Rings and what is held for order, and as much as windows allow and links hold. */
+/* Rings, what is held for order, and what may be under way as far as links hold it. */
 static uint32_t
 nb_mbufs(const struct sim_conf *conf)
 {
 	uint64_t sides = conf->load.connections * (conf->load.both_ways ? 2ull : 1);
 	uint64_t windows = sides * (conf->host.req_win + conf->host.data_win);
-	uint64_t links = 2ull * conf->topo.hosts *
-		(link_pkts(conf, &conf->edge) + link_pkts(conf, &conf->core));
+	uint64_t requests = sides * conf->load.depth * (2 + conf->load.size_max / conf->host.mtu);
+	uint64_t links = conf->topo.hosts *
+		(link_pkts(&conf->edge, conf->host.nic_bytes) +
+		 link_pkts(&conf->edge, conf->edge.buffer_bytes) +
+		 2 * link_pkts(&conf->core, conf->core.buffer_bytes));
 	uint64_t n = MBUFS_MIN + (uint64_t)conf->topo.hosts * 64 + conf->load.connections * 16ull +
-		RTE_MIN(windows, links);
+		RTE_MIN(COPIES * RTE_MIN(windows, requests), links);
 
 	return (uint32_t)RTE_MIN(n, (uint64_t)MBUFS_MAX);
 }

@@ -8,29 +8,36 @@
  * What mirrors what
  *
  *   pull_room(), any_granted()    tl_admit.c: same names
- *   may_grant()   tl_admit.c: step_of(), san_tl_admit_run()
- *   issue         tl_initiator.c: san_tl_submit(), may_pull()
+ *   may_grant()   tl_admit.c: san_tl_may_grant(), step_of(), san_tl_admit_run()
+ *   issue         tl_initiator.c: san_tl_submit(); tl_want.c: reason()
  *   grant         tl_solicit.c: san_tl_grant_one(): the lowest push that wants one
  *   arrive        tl_target.c: san_tl_rx_push(); tl_initiator.c: data in the order of RSNs
+ *   held          tl_target.c: put_or_hold(): there, but charged until it is in its turn
+ *   in_turn       tl_target.c: base_next(), replay()
  *   pulled        tl_target.c: execute(): in its turn; tl_initiator.c: san_tl_rx_pull_data()
+ *   lapse         tl_admit.c: lapse_longest()
  *
  * What is abstracted, and why that is sound
  *
  *   Packets, loss, windows. What was granted or asked for may arrive at any time from then
  *     on; that it can is the matter of solicit.pml and doc/deadlock.md.
  *   Bytes. One unit is one packet.
- *   Lapsing. It only gives room back: without it less is possible. The account of what
- *     lapsed may be full, so nothing may rest on it.
- *   Receives, records, aborts: nothing here waits for them.
+ *   Lapsing, but for SEND. It only gives room back: without it less is possible. The
+ *     account of what lapsed may be full, so nothing may rest on it. With SEND only the
+ *     connection of the send lapses: no other has to.
+ *   Receives, but for SEND; records, aborts: nothing here waits for them.
  *
  * Properties
  *
  *   budget       never more than the budget, granted and pulled
  *   end          every request is finished at last, whatever order things happen in
+ *   others       SEND: all but what stands behind the send are, before its receive is there
  *
  * Options: MIXED: on the second connection the pull comes first. PUSHES: no pulls on it.
- * LEN, BUDGET: sizes. BREAK_RESERVE: pulls may have all. BREAK_ANY: what is pulled counts
- * as granted.
+ * SEND: on one connection a send comes first, and its receive is posted when nothing else
+ * can happen; what is granted behind it is refused until then. LEN, BUDGET, LAPSED: sizes.
+ * BREAK_RESERVE: pulls may have all. BREAK_ANY: what is pulled counts as granted.
+ * BREAK_LAPSE: nothing may lapse.
  */
 
 #ifndef LEN
@@ -40,12 +47,21 @@
 #define BUDGET 4
 #endif
 
+#ifdef BREAK_LAPSE
+#define LAPSED 0
+#else
+#define LAPSED BUDGET
+#endif
+
 #define PUSH 0
 #define PULL 1
+#define SENT 2 /* without a grant; finished when its receive is there */
 
 /* of request i of a stream */
 #if defined(MIXED)
 #define kind(s, i) ((s) % 2 == (i) -> PUSH : PULL)
+#elif defined(SEND)
+#define kind(s, i) ((i) == 1 -> ((s) == 1 -> PUSH : PULL) : ((s) == 1 -> SENT : PUSH))
 #elif defined(PUSHES)
 #define kind(s, i) ((s) % 2 == 0 && (i) == 1 -> PULL : PUSH)
 #else
@@ -62,14 +78,16 @@ typedef stream {
 	unsigned base : 2;     /* requests that are finished */
 	bit granted0;	       /* the first is a push, and granted fully */
 	unsigned granted : 3;  /* of the next push */
-	unsigned share : 3;    /* granted, not arrived: of the peer's budget */
+	unsigned share : 3;    /* granted, not placed in its turn: of the peer's budget */
+	unsigned lapsed : 3;   /* the same, and no longer of its budget */
 	unsigned arrived : 3;  /* of the push at the base, or behind a pull there */
 	unsigned charge0 : 3;  /* of pulls: of the own budget */
 	unsigned charge1 : 3;
 };
 
 stream t[4];
-byte used[2], pulled[2];
+byte used[2], pulled[2], lapsed[2];
+bit posted; /* the receive of the send */
 
 #define low(a, b)  ((a) < (b) -> (a) : (b))
 #define QUARTER	   (BUDGET / 4)
@@ -92,7 +110,7 @@ byte used[2], pulled[2];
 		   t[s].granted < LEN)
 #define wants(s)  (wants0(s) || wants1(s))
 #define may_grant(s) \
-	(wants(s) && ROOM(PEER(s)) > 0 && \
+	(wants(s) && ROOM(PEER(s)) > 0 && t[s].lapsed == 0 && \
 	 (!any_granted(PEER(s)) || !wants(OTHER(s)) || t[s].share < QUARTER))
 
 /* pulls of a stream that are under way */
@@ -101,7 +119,8 @@ byte used[2], pulled[2];
 inline check()
 {
 	assert(used[0] <= BUDGET && used[1] <= BUDGET); /* property: budget */
-	assert(pulled[0] <= used[0] && pulled[1] <= used[1]) /* property: budget */
+	assert(pulled[0] <= used[0] && pulled[1] <= used[1]); /* property: budget */
+	assert(lapsed[0] <= LAPSED && lapsed[1] <= LAPSED) /* property: budget */
 }
 
 inline finish(s)
@@ -110,13 +129,25 @@ inline finish(s)
 	t[s].arrived = 0
 }
 
+/* the first request is over: what is held behind it is placed */
+inline in_turn(s)
+{
+	t[s].base++;
+	t[s].share = t[s].share - t[s].arrived;
+	used[PEER(s)] = used[PEER(s)] - t[s].arrived;
+	if
+	:: kind(s, 1) == PUSH && t[s].arrived == LEN -> finish(s)
+	:: else
+	fi
+}
+
 proctype run_stream(byte s)
 {
 	byte n;
 
 end:	do
 	/* requests go in order; a pull only with room, but the first one always */
-	:: atomic { t[s].issued < 2 && kind(s, t[s].issued) == PUSH -> t[s].issued++ }
+	:: atomic { t[s].issued < 2 && kind(s, t[s].issued) != PULL -> t[s].issued++ }
 	:: atomic { t[s].issued < 2 && kind(s, t[s].issued) == PULL &&
 		    (!has_pull(s) || LEN <= pull_room(HOST(s))) -> d_step {
 		n = low(LEN, pull_room(HOST(s)));
@@ -150,10 +181,8 @@ end:	do
 		fi;
 		check() } }
 	/* that of the second push comes before a pull in front of it is done, and is held */
-	:: atomic { t[s].share > 0 && t[s].base == 0 && kind(s, 0) == PULL &&
+	:: atomic { t[s].share > t[s].arrived && t[s].base == 0 && kind(s, 0) == PULL &&
 		    kind(s, 1) == PUSH -> d_step {
-		t[s].share--;
-		used[PEER(s)]--;
 		t[s].arrived++;
 		check() } }
 	/* a pull is executed in its turn; what came behind it is at the base then */
@@ -161,11 +190,7 @@ end:	do
 		used[HOST(s)] = used[HOST(s)] - t[s].charge0;
 		pulled[HOST(s)] = pulled[HOST(s)] - t[s].charge0;
 		t[s].charge0 = 0;
-		t[s].base++;
-		if
-		:: kind(s, 1) == PUSH && t[s].arrived == LEN -> finish(s)
-		:: else
-		fi;
+		in_turn(s);
 		check() } }
 	:: atomic { t[s].base == 1 && t[s].issued == 2 && kind(s, 1) == PULL -> d_step {
 		used[HOST(s)] = used[HOST(s)] - t[s].charge1;
@@ -173,6 +198,29 @@ end:	do
 		t[s].charge1 = 0;
 		finish(s);
 		check() } }
+#ifdef SEND
+	/* what stands behind the send is refused, and comes again when that is done */
+	:: atomic { t[s].share > 0 && t[s].base == 0 && kind(s, 0) == SENT &&
+		    lapsed[PEER(s)] < LAPSED -> d_step {
+		t[s].share--;
+		used[PEER(s)]--;
+		t[s].lapsed++;
+		lapsed[PEER(s)]++;
+		check() } }
+	:: atomic { posted && t[s].base == 0 && t[s].issued > 0 && kind(s, 0) == SENT -> d_step {
+		in_turn(s);
+		check() } }
+	/* of what was granted, that which lapsed comes first */
+	:: atomic { t[s].lapsed > 0 && t[s].base == 1 && kind(s, 0) == SENT -> d_step {
+		t[s].lapsed--;
+		lapsed[PEER(s)]--;
+		t[s].arrived++;
+		if
+		:: t[s].arrived == LEN -> finish(s)
+		:: else
+		fi;
+		check() } }
+#endif
 	od
 }
 
@@ -186,6 +234,13 @@ init
 		}
 		s = 0
 	}
+#ifdef SEND
+	atomic { timeout ->
+		assert(t[0].base == 2 && t[2].base == 2 && t[3].base == 2); /* property: others */
+		assert(t[1].base == 0); /* property: others */
+		posted = 1
+	}
+#endif
 	atomic { timeout ->
 		assert(t[0].base == 2 && t[1].base == 2); /* property: end */
 		assert(t[2].base == 2 && t[3].base == 2); /* property: end */

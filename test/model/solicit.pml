@@ -18,7 +18,8 @@
  *                  refuse_head(), san_tl_grant_wake(); pdl_window.c: what is new
  *   ssn_join() .. grant_one()    tl_solicit.c: san_tl_ssn_join(), san_tl_ssn_leave(),
  *                  join_queue(), has_receive(), san_tl_grant_one()
- *   step_of(), admit_run(), lapse(), arrive(), release()    tl_admit.c, same names
+ *   may_grant() .. release()     tl_admit.c: san_tl_may_grant(), step_of(), san_tl_admit_run(),
+ *                  lapse_longest(), san_tl_charge_done(), san_tl_charge_release()
  *   run_base(), finish_push()    tl_target.c: replay(), put_packet(), complete(),
  *                  finish_push(), base_next()
  *   push_req() .. push_abort()   ulp_place.c, same names; tl_record.c: san_tl_unreserve(),
@@ -49,7 +50,7 @@
  *
  * Properties
  *
- *   budget       granted and not received, as the packets are, is what both accounts say;
+ *   budget       granted and not placed, as the packets are, is what both accounts say;
  *                the first is at most the budget, the second at most its bound, always
  *   fair         who has lapsed grants gets no more; nobody has more than a quarter
  *                while others wait
@@ -176,7 +177,11 @@ hidden byte misses, step, k, n, z;
 #define head(i)	       (2 * (i) + c[i].first - 1)
 #define is_finished(q) (RSN(q) < c[CONN(q)].rx_base)
 #define in_turn(q)     (RSN(q) == c[CONN(q)].rx_base)
+#ifdef BREAK_MORE /* grants more to who did not use its grants */
 #define may_grant(i)   (c[i].first != 0 && !c[i].wait)
+#else
+#define may_grant(i)   (c[i].first != 0 && !c[i].wait && lapsed_of(i) == 0)
+#endif
 #define is_send(q)     (CONN(q) == 1)
 
 inline lower(v, most)
@@ -192,7 +197,7 @@ inline lower(v, most)
 #define SUM(what)     (what(0) + what(1) + what(2) + what(3))
 #define charged_by(q) p[q].charged
 #define lapsed_by(q)  p[q].lapsed
-#define owed_by(q)    (p[q].rec == LIVE -> p[q].upto - count(p[q].got) : 0)
+#define owed_by(q)    (p[q].rec == LIVE -> p[q].upto - count(p[q].placed) : 0)
 
 inline check()
 {
@@ -260,7 +265,7 @@ inline push_abort(q)
 inline grant_wake(i)
 {
 	if
-	:: c[i].wait && posted > aside -> c[i].wait = 0; admit_list(i, 1)
+	:: c[i].wait && posted > aside -> c[i].wait = 0; admit_update(i)
 	:: else
 	fi
 }
@@ -292,6 +297,11 @@ inline admit_list(i, in)
 	fi
 }
 
+inline admit_update(i)
+{
+	admit_list(i, may_grant(i))
+}
+
 inline step_of(i)
 {
 	n = head(i);
@@ -299,12 +309,6 @@ inline step_of(i)
 	lower(step, STEP);
 #ifndef BREAK_BUDGET /* grants beyond the budget */
 	lower(step, ROOM);
-#endif
-#ifndef BREAK_MORE /* grants more to who did not use its grants */
-	if
-	:: lapsed_of(i) != 0 -> step = 0
-	:: else
-	fi;
 #endif
 #ifndef BREAK_QUARTER /* grants all to one */
 	if
@@ -366,7 +370,7 @@ inline admit_run()
 		:: step != 0 -> grant_one(k)
 		:: else
 		fi;
-		admit_list(k, may_grant(k));
+		admit_update(k);
 		if
 		:: step != 0 -> misses = 0
 		:: else -> misses = misses + c[k].in_admit
@@ -385,15 +389,21 @@ inline lapse(q)
 	p[q].lapsed = p[q].lapsed + z;
 	lapsed_used = lapsed_used + z;
 	p[q].charged = p[q].charged - z;
-	used = used - z
+	used = used - z;
+	admit_update(CONN(q))
 }
 
-inline arrive(q)
+/* so many units are placed: of those that lapsed first */
+inline charge_done(q, units)
 {
-	if
-	:: p[q].lapsed != 0 -> p[q].lapsed--; lapsed_used--
-	:: else -> p[q].charged--; used--
-	fi
+	z = units;
+	lower(z, p[q].lapsed);
+	p[q].lapsed = p[q].lapsed - z;
+	lapsed_used = lapsed_used - z;
+	z = (units) - z;
+	p[q].charged = p[q].charged - z;
+	used = used - z;
+	admit_update(CONN(q))
 }
 
 inline release(q)
@@ -401,7 +411,8 @@ inline release(q)
 	used = used - p[q].charged;
 	p[q].charged = 0;
 	lapsed_used = lapsed_used - p[q].lapsed;
-	p[q].lapsed = 0
+	p[q].lapsed = 0;
+	admit_update(CONN(q))
 }
 
 /* ---- tl_solicit.c ---- */
@@ -414,7 +425,7 @@ inline join_queue(q)
 		:: c[CONN(q)].first == 0 -> c[CONN(q)].first = RSN(q) + 1
 		:: else -> c[CONN(q)].second = RSN(q) + 1
 		fi;
-		admit_list(CONN(q), may_grant(CONN(q)))
+		admit_update(CONN(q))
 	:: else /* over already: only its number counts */
 	fi
 }
@@ -465,6 +476,7 @@ inline run_base(q)
 	if
 	:: p[q].rec == LIVE && in_turn(q) ->
 		push_req(q);
+		charge_done(q, count(p[q].got) - count(p[q].placed));
 		p[q].placed = p[q].got;
 		if
 		:: is_complete(q) ->
@@ -493,7 +505,6 @@ inline rx_data(q, o)
 		assert(o < p[q].upto); /* property: granted */
 		assert(!(p[q].got & (1 << o))); /* property: once */
 		p[q].got = p[q].got | (1 << o);
-		arrive(q);
 		run_bases(q);
 		admit_run()
 	:: else -> p[q].got = p[q].got | (1 << o)
@@ -657,7 +668,7 @@ end:	do
 		:: in_turn(q) ->
 			push_abort(q);
 			unqueue(q);
-			admit_list(CONN(q), may_grant(CONN(q)));
+			admit_update(CONN(q));
 			finish_push(q);
 			if
 			:: RSN(q) == 0 -> run_base(q + 1)
@@ -696,7 +707,7 @@ end:	do
 		P.rec = REFUSED;
 		unqueue(q);
 		P.out = 1;
-		admit_list(CONN(q), may_grant(CONN(q)));
+		admit_update(CONN(q));
 		admit_run() } }
 	:: atomic { P.out && P.rec == REFUSED ->
 		if

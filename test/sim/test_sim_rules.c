@@ -142,7 +142,7 @@ ordered_mix(uint64_t seed)
 	conf.tune = tune_budget;
 	conf.link.reorder_ppm = 300000;
 	world_param_default(&param);
-	param.req_win = seed & 1 ? 4 : 64; /* few: requests wait while data could go */
+	param.req_win = seed & 1 ? 2 : 64; /* few: requests wait while data could go */
 	pair_open_param(&p, &conf, &param, &param, LEN);
 	p.w->filter = watch_order;
 	p.w->filter_arg = o;

@@ -250,7 +250,7 @@ san_tl_wake__budget_in_turn(void **state)
 	assert_called(0, 0);
 	assert_int_equal(PULL(2, 100), -EAGAIN);
 	assert_int_equal(PULL(0, 100), -EAGAIN); /* who gave it back */
-	finish_one(2); /* it has none now, and need not wait */
+	finish_one(2);                           /* it has none now, and need not wait */
 	assert_called(1, 2);
 	assert_int_equal(PULL(2, 100), 0);
 	assert_int_equal(PULL(2, 500), -EAGAIN);
