@@ -343,6 +343,7 @@ struct san_tl_conn {
 	uint32_t rnr_rsn;    /**< ordered: what our last RNR refused, and everything above */
 	uint8_t rnr_round;   /**< ordered: of our last RNR */
 	bool rnr_valid;      /**< there was one */
+	bool rnr_wait;       /**< ordered: the base was refused so, and was not taken since */
 	bool grant_wait;     /**< the head of the grant queue waits for a receive */
 	bool in_admit;
 	uint16_t nb_rxns; /**< records in use */

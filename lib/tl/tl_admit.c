@@ -228,22 +228,11 @@ admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 	}
 }
 
-/*
- * The head of line was refused with RNR, and has not come again: what were granted
- * now would stand behind it.
- */
-static bool
-is_behind_rnr(const struct san_tl_conn *tc)
-{
-	return tc->peer.ordered && tc->rnr_valid && tc->rnr_rsn == tc->rx_base &&
-		(tc->cur == NULL || !tc->cur->begun);
-}
-
 bool
 san_tl_may_grant(const struct san_tl_conn *tc)
 {
-	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->lapsed == 0 &&
-		!is_behind_rnr(tc);
+	/* what were granted behind an RNR would wait there, out of use */
+	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && !tc->rnr_wait && tc->lapsed == 0;
 }
 
 void

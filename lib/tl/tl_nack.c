@@ -174,6 +174,7 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 		tc->rnr_round++;
 		tc->rnr_rsn = rsn;
 		tc->rnr_valid = true;
+		tc->rnr_wait = true;
 		for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
 			next = TAILQ_NEXT(r, all_link);
 			if (r->type == SAN_TL_PUSH && san_seq_ge(r->rsn, rsn) &&

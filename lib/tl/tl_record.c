@@ -303,6 +303,7 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	SAN_VERIFY(charged == tc->charged);
 	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
 	SAN_VERIFY(!tc->grant_wait || !TAILQ_EMPTY(&tc->grants));
+	SAN_VERIFY(!tc->rnr_wait || (tc->peer.ordered && tc->rnr_rsn == tc->rx_base));
 	SAN_VERIFY(tc->in_admit == san_tl_may_grant(tc));
 	r = TAILQ_FIRST(&tc->grants);
 	if (tc->peer.ordered)

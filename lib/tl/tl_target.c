@@ -54,6 +54,14 @@ san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 	return san_cam_find(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn);
 }
 
+/* What was refused was taken, or is over: there may be grants again. */
+static void
+rnr_over(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	tc->rnr_wait = false;
+	san_tl_admit_update(tl, tc);
+}
+
 /* The base is finished: the next RSN's turn. */
 static void
 base_next(struct san_tl *tl, struct san_tl_conn *tc)
@@ -74,8 +82,8 @@ base_next(struct san_tl *tl, struct san_tl_conn *tc)
 		if (tc->peer.ordered && r->solicited)
 			san_tl_charge_done(tl, &r->charge, r->received);
 	}
-	if (unlikely(tc->rnr_valid))
-		san_tl_admit_update(tl, tc);
+	if (unlikely(tc->rnr_wait))
+		rnr_over(tl, tc);
 }
 
 void
@@ -125,8 +133,8 @@ begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t 
 		return refuse(tl, tc, r, psn, status);
 	r->begun = true;
 	r->state = SAN_RXN_ACTIVE;
-	if (unlikely(tc->rnr_valid))
-		san_tl_admit_update(tl, tc);
+	if (unlikely(tc->rnr_wait) && san_tl_in_turn(tc, r->rsn))
+		rnr_over(tl, tc);
 	return PUT_PLACED;
 }
 
