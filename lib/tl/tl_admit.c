@@ -56,7 +56,7 @@ san_tl_pull_room(const struct san_tl *tl)
 	return RTE_MIN(san_tl_pull_most(tl) - tl->pulled_used, budget_room(tl));
 }
 
-/* Is anything granted that has neither arrived nor lapsed? */
+/* Is anything granted that is neither placed nor lapsed? */
 static bool
 any_granted(const struct san_tl *tl)
 {
