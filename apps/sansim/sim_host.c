@@ -274,13 +274,31 @@ sim_host_destroy(struct sim_world *w, struct sim_host *h)
 
 /* ---- its loop ---- */
 
+/*
+ * Packets come before a timer, again and again, and after each the timer is as it was:
+ * the event of the first time is still on its way.
+ */
+static bool
+is_planned(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
+{
+	uint64_t *planned_ns = &h->planned_ns[(at_ns >> SAN_WHEEL_SHIFT) % SIM_PLANS];
+
+	if (at_ns == w->now_ns) /* it was, maybe */
+		return false;
+	if (*planned_ns == at_ns)
+		return true;
+	*planned_ns = at_ns;
+	return false;
+}
+
 static void
 plan(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
 {
 	if (at_ns >= h->run_at_ns)
 		return;
 	h->run_at_ns = at_ns;
-	sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
+	if (!is_planned(w, h, at_ns))
+		sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
 }
 
 void
