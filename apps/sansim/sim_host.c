@@ -16,6 +16,7 @@
 #include "san_assert.h"
 #include "sim_check.h"
 #include "sim_load.h"
+#include "sim_pool.h"
 #include "sim_report.h"
 #include "sim_world.h"
 
@@ -251,10 +252,7 @@ sim_host_create(struct sim_world *w, uint32_t id)
 	h->pool = w->pool;
 	if (w->conf.host.mbufs != 0) {
 		snprintf(name, sizeof(name), "host%u", id);
-		h->pool = rte_pktmbuf_pool_create(name, w->conf.host.mbufs, 0, SAN_PKT_PRIV_SIZE,
-						  (uint16_t)(RTE_PKTMBUF_HEADROOM +
-							     w->conf.host.mtu + 64),
-						  SOCKET_ID_ANY);
+		h->pool = sim_pool_create(name, w->conf.host.mbufs, 0, w->conf.host.mtu);
 		if (h->pool == NULL)
 			return -ENOMEM;
 	}

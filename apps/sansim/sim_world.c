@@ -16,6 +16,7 @@
 #include "sim_check.h"
 #include "sim_load.h"
 #include "sim_pkt.h"
+#include "sim_pool.h"
 #include "sim_report.h"
 #include "sim_world.h"
 
@@ -26,7 +27,6 @@
 #define MBUFS_MAX        262144
 #define CAM_ENTRIES      65536
 #define MBUF_CACHE       256
-#define PAGE_BYTES       4096ull
 
 enum sample_port {
 	SAMPLE_SERIES,
@@ -239,32 +239,19 @@ link_pkts(const struct sim_conf *conf, const struct sim_link_conf *l)
 
 /* Rings and what is held for order, and as much as windows allow and links hold. */
 static uint32_t
-nb_mbufs(const struct sim_conf *conf)
+nb_mbufs(const struct sim_world *w)
 {
+	const struct sim_conf *conf = &w->conf;
 	uint64_t sides = conf->load.connections * (conf->load.both_ways ? 2ull : 1);
 	uint64_t windows = sides * (conf->host.req_win + conf->host.data_win);
-	uint64_t links = 2ull * conf->topo.hosts *
-		(link_pkts(conf, &conf->edge) + link_pkts(conf, &conf->core));
-	uint64_t n = MBUFS_MIN + (uint64_t)conf->topo.hosts * 64 + conf->load.connections * 16ull +
+	uint64_t n, links = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->nb_links; i++)
+		links += link_pkts(conf, w->links[i].conf);
+	n = MBUFS_MIN + (uint64_t)conf->topo.hosts * 64 + conf->load.connections * 16ull +
 		RTE_MIN(windows, links);
-
 	return (uint32_t)RTE_MIN(n, (uint64_t)MBUFS_MAX);
-}
-
-static uint16_t
-mbuf_room(const struct sim_conf *conf)
-{
-	return (uint16_t)(RTE_PKTMBUF_HEADROOM + conf->host.mtu + 64);
-}
-
-/* Without hugepages no mbuf lies across pages that it could do without. */
-static uint64_t
-mbuf_bytes(const struct sim_conf *conf)
-{
-	uint64_t n = RTE_CACHE_LINE_SIZE + sizeof(struct rte_mbuf) + SAN_PKT_PRIV_SIZE +
-		mbuf_room(conf) + RTE_CACHE_LINE_SIZE;
-
-	return n > PAGE_BYTES ? RTE_ALIGN_CEIL(n, PAGE_BYTES) : PAGE_BYTES / (PAGE_BYTES / n);
 }
 
 uint32_t
@@ -272,9 +259,9 @@ sim_world_mb(const struct sim_conf *conf)
 {
 	uint64_t own = (uint64_t)conf->host.mbufs * conf->topo.hosts;
 	uint64_t cam = conf->host.cam != 0 ? conf->host.cam : CAM_ENTRIES;
-	uint64_t mbufs = (nb_mbufs(conf) + own) * (mbuf_bytes(conf) + 16); /* and in its ring */
 
-	return (uint32_t)(128 + mbufs / 1000000 + cam / 4096);
+	/* mbufs lie elsewhere (sim_pool.c), what says which ones are free does not */
+	return (uint32_t)(128 + (MBUFS_MAX + own) * 16 / 1000000 + cam / 4096);
 }
 
 static int
@@ -282,8 +269,7 @@ create_pools(struct sim_world *w)
 {
 	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
 
-	w->pool = rte_pktmbuf_pool_create("network", nb_mbufs(&w->conf), MBUF_CACHE,
-					  SAN_PKT_PRIV_SIZE, mbuf_room(&w->conf), SOCKET_ID_ANY);
+	w->pool = sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
 	w->cam = san_cam_table_create("cam", cam, SOCKET_ID_ANY);
 	if (w->pool == NULL || w->cam == NULL)
 		return -ENOMEM;

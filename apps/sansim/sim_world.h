@@ -9,6 +9,7 @@
  * clocks, programs that post work, and what goes wrong with all of these.
  *
  *   sim_event.c   what happens next
+ *   sim_pool.c    buffers of all packets
  *   sim_link.c    one direction of a cable, with the queue in front of it
  *   sim_topo.c    who is connected with whom; which way a switch sends a packet
  *   sim_host.c    an engine, its clock, its receive ring
