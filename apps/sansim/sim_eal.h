@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define SIM_EAL_SWARM_MB 1024 /**< enough for what a swarm draws */
+#define SIM_EAL_SWARM_MB 768 /**< enough for what a swarm draws */
 
 /** Start EAL with *mb* megabytes; ends the process with a message if it can't. */
 void sim_eal_init(uint32_t mb);

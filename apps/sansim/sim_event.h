@@ -20,16 +20,32 @@ struct sim_event {
 	uint64_t order; /**< set by the push */
 	void *arg;
 	uint32_t obj;
-	uint16_t kind, port;
+	uint16_t kind, port; /**< SIM_EVENTS_LANE is no kind */
 };
 static_assert(sizeof(struct sim_event) == 32, "four events in two cache lines");
 
+/** Of what stands for a lane in the heap. */
+#define SIM_EVENTS_LANE UINT16_MAX
+
+/**
+ * Events of one source, which mostly come in the order of their times, as packets do
+ * on a cable: a ring of them, of which the heap knows the first one. All zero: empty.
+ */
+struct sim_events_lane {
+	struct sim_event *slot;
+	uint32_t nb_slots;   /**< a power of two; 0: none was needed yet */
+	uint32_t head, tail; /**< of all that ever were in it */
+};
+
 struct sim_events {
 	struct sim_event *slot; /**< heap, from SIM_EVENTS_ROOT on */
-	uint32_t end;           /**< one past the last event's slot */
+	uint32_t end;           /**< one past the last slot in use */
 	uint32_t nb_slots;
-	uint64_t order;      /**< of the next push */
-	bool is_root_vacant; /**< popped, and nothing pushed since */
+	uint32_t nb_events;         /**< in the heap, in lanes and due */
+	bool is_root_vacant;        /**< popped, and nothing pushed since */
+	uint64_t order;             /**< of the next push */
+	struct sim_events_lane due; /**< pushed for the time that it is; not in the heap */
+	uint64_t due_ns;            /**< that time */
 };
 
 /** Slot of the soonest event: so that each group of children begins a cache line. */
@@ -42,12 +58,24 @@ void sim_events_fini(struct sim_events *q);
 
 /** Add a copy of *ev*, whose order is set here. */
 void sim_events_push(struct sim_events *q, const struct sim_event *ev);
+/** The same by way of *lane*, which must stay where it is until the queue is empty. */
+void sim_events_push_lane(struct sim_events *q, struct sim_events_lane *lane,
+			  const struct sim_event *ev);
 /** Take the soonest event. False: there is none, *out* is as it was. */
 bool sim_events_pop(struct sim_events *q, struct sim_event *out);
 
-/** Time of the soonest event; SAN_TIME_NEVER: there is none. */
+/** Give the memory of a lane back: all its events were popped, or the queue is gone. */
+void sim_events_lane_fini(struct sim_events_lane *lane);
+
+static inline bool
+sim_events_lane_is_empty(const struct sim_events_lane *lane)
+{
+	return lane->head == lane->tail;
+}
+
+/** For the queue itself: time of the heap's soonest event; SAN_TIME_NEVER: there is none. */
 static inline uint64_t
-sim_events_next_ns(const struct sim_events *q)
+sim_events_heap_ns(const struct sim_events *q)
 {
 	const struct sim_event *s = &q->slot[SIM_EVENTS_ROOT];
 
@@ -58,11 +86,20 @@ sim_events_next_ns(const struct sim_events *q)
 			    san_time_min(s[3].at_ns, s[4].at_ns));
 }
 
+/** Time of the soonest event; SAN_TIME_NEVER: there is none. */
+static inline uint64_t
+sim_events_next_ns(const struct sim_events *q)
+{
+	uint64_t heap_ns = sim_events_heap_ns(q);
+
+	return sim_events_lane_is_empty(&q->due) ? heap_ns : san_time_min(heap_ns, q->due_ns);
+}
+
 /** Number of events. */
 static inline uint32_t
 sim_events_nb(const struct sim_events *q)
 {
-	return q->end - SIM_EVENTS_ROOT - q->is_root_vacant;
+	return q->nb_events;
 }
 
 void sim_events_check(const struct sim_events *q);

@@ -16,6 +16,7 @@
 #include "san_assert.h"
 #include "sim_check.h"
 #include "sim_load.h"
+#include "sim_pool.h"
 #include "sim_report.h"
 #include "sim_world.h"
 
@@ -251,10 +252,7 @@ sim_host_create(struct sim_world *w, uint32_t id)
 	h->pool = w->pool;
 	if (w->conf.host.mbufs != 0) {
 		snprintf(name, sizeof(name), "host%u", id);
-		h->pool = rte_pktmbuf_pool_create(name, w->conf.host.mbufs, 0, SAN_PKT_PRIV_SIZE,
-						  (uint16_t)(RTE_PKTMBUF_HEADROOM +
-							     w->conf.host.mtu + 64),
-						  SOCKET_ID_ANY);
+		h->pool = sim_pool_create(name, w->conf.host.mbufs, 0, w->conf.host.mtu);
 		if (h->pool == NULL)
 			return -ENOMEM;
 	}
@@ -274,13 +272,31 @@ sim_host_destroy(struct sim_world *w, struct sim_host *h)
 
 /* ---- its loop ---- */
 
+/*
+ * Packets come before a timer, again and again, and after each the timer is as it was:
+ * the event of the first time is still on its way.
+ */
+static bool
+is_planned(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
+{
+	uint64_t *planned_ns = &h->planned_ns[(at_ns >> SAN_WHEEL_SHIFT) % SIM_PLANS];
+
+	if (at_ns == w->now_ns) /* it was, maybe */
+		return false;
+	if (*planned_ns == at_ns)
+		return true;
+	*planned_ns = at_ns;
+	return false;
+}
+
 static void
 plan(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
 {
 	if (at_ns >= h->run_at_ns)
 		return;
 	h->run_at_ns = at_ns;
-	sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
+	if (!is_planned(w, h, at_ns))
+		sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
 }
 
 void

@@ -70,6 +70,20 @@ trace(struct sim_world *w, const struct sim_link *l, const struct rte_mbuf *m, u
 				 rte_pktmbuf_mtod(m, const void *), m->data_len, comment);
 }
 
+/* Its last bit arrives at *at_ns*, mostly behind those of all that were sent before. */
+static void
+deliver(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
+{
+	const struct sim_event ev = {
+		.at_ns = at_ns,
+		.arg = m,
+		.obj = l->id,
+		.kind = SIM_EV_ARRIVE,
+	};
+
+	sim_events_push_lane(&w->events, &l->lane, &ev);
+}
+
 static uint64_t
 draw_delay(struct sim_world *w, uint64_t most_ns)
 {
@@ -96,8 +110,7 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 		w->nb_no_mbuf += copy == NULL;
 		w->stats.nb_faults++;
 		if (copy != NULL)
-			sim_world_at(w, at_ns + draw_delay(w, f->dup_ns), SIM_EV_ARRIVE, l->id, 0,
-				     copy);
+			deliver(w, l, copy, at_ns + draw_delay(w, f->dup_ns));
 	}
 	if (sim_chance(w, f->corrupt_ppm)) {
 		w->stats.nb_faults++;
@@ -109,7 +122,7 @@ carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 		at_ns += late_ns;
 	}
 	trace(w, l, m, at_ns, NULL);
-	sim_world_at(w, at_ns, SIM_EV_ARRIVE, l->id, 0, m);
+	deliver(w, l, m, at_ns);
 }
 
 void
@@ -138,5 +151,5 @@ sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 		return;
 	}
 	trace(w, l, m, at_ns, NULL);
-	sim_world_at(w, at_ns, SIM_EV_ARRIVE, l->id, 0, m);
+	deliver(w, l, m, at_ns);
 }

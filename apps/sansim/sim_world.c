@@ -16,6 +16,7 @@
 #include "sim_check.h"
 #include "sim_load.h"
 #include "sim_pkt.h"
+#include "sim_pool.h"
 #include "sim_report.h"
 #include "sim_world.h"
 
@@ -28,7 +29,6 @@
 #define COPIES           3  /* of a packet that is late, and what acknowledges it */
 #define CAM_ENTRIES      65536
 #define MBUF_CACHE       256
-#define PAGE_BYTES       4096ull
 
 enum sample_port {
 	SAMPLE_SERIES,
@@ -208,7 +208,8 @@ live(struct sim_world *w)
 static uint64_t
 nb_no_mbuf(const struct sim_world *w)
 {
-	uint64_t n = w->nb_no_mbuf;
+	/* engines do not count questions for neighbours that they could not ask */
+	uint64_t n = w->nb_no_mbuf + (uint64_t)rte_mempool_empty(w->pool);
 	uint32_t i;
 
 	for (i = 0; i < w->nb_hosts; i++)
@@ -234,42 +235,29 @@ sim_world_run(struct sim_world *w)
 
 /* Packets that a cable and the queue in front of it hold, if all are short. */
 static uint64_t
-link_pkts(const struct sim_link_conf *l, uint64_t queue_bytes)
+link_pkts(const struct sim_world *w, const struct sim_link *l)
 {
-	return (queue_bytes + l->rate_mbps * l->delay_ns / 8000) / PKT_MIN;
+	uint64_t queue = l->from < w->nb_hosts ? w->conf.host.nic_bytes : l->conf->buffer_bytes;
+
+	return (queue + l->conf->rate_mbps * l->conf->delay_ns / 8000) / PKT_MIN;
 }
 
 /* Rings, what is held for order, and what may be under way as far as links hold it. */
 static uint32_t
-nb_mbufs(const struct sim_conf *conf)
+nb_mbufs(const struct sim_world *w)
 {
+	const struct sim_conf *conf = &w->conf;
 	uint64_t sides = conf->load.connections * (conf->load.both_ways ? 2ull : 1);
 	uint64_t windows = sides * (conf->host.req_win + conf->host.data_win);
 	uint64_t requests = sides * conf->load.depth * (2 + conf->load.size_max / conf->host.mtu);
-	uint64_t links = conf->topo.hosts *
-		(link_pkts(&conf->edge, conf->host.nic_bytes) +
-		 link_pkts(&conf->edge, conf->edge.buffer_bytes) +
-		 2 * link_pkts(&conf->core, conf->core.buffer_bytes));
-	uint64_t n = MBUFS_MIN + (uint64_t)conf->topo.hosts * 64 + conf->load.connections * 16ull +
+	uint64_t n, links = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->nb_links; i++)
+		links += link_pkts(w, &w->links[i]);
+	n = MBUFS_MIN + (uint64_t)conf->topo.hosts * 64 + conf->load.connections * 16ull +
 		RTE_MIN(COPIES * RTE_MIN(windows, requests), links);
-
 	return (uint32_t)RTE_MIN(n, (uint64_t)MBUFS_MAX);
-}
-
-static uint16_t
-mbuf_room(const struct sim_conf *conf)
-{
-	return (uint16_t)(RTE_PKTMBUF_HEADROOM + conf->host.mtu + 64);
-}
-
-/* Without hugepages no mbuf lies across pages that it could do without. */
-static uint64_t
-mbuf_bytes(const struct sim_conf *conf)
-{
-	uint64_t n = RTE_CACHE_LINE_SIZE + sizeof(struct rte_mbuf) + SAN_PKT_PRIV_SIZE +
-		mbuf_room(conf) + RTE_CACHE_LINE_SIZE;
-
-	return n > PAGE_BYTES ? RTE_ALIGN_CEIL(n, PAGE_BYTES) : PAGE_BYTES / (PAGE_BYTES / n);
 }
 
 uint32_t
@@ -277,9 +265,9 @@ sim_world_mb(const struct sim_conf *conf)
 {
 	uint64_t own = (uint64_t)conf->host.mbufs * conf->topo.hosts;
 	uint64_t cam = conf->host.cam != 0 ? conf->host.cam : CAM_ENTRIES;
-	uint64_t mbufs = (nb_mbufs(conf) + own) * (mbuf_bytes(conf) + 16); /* and in its ring */
 
-	return (uint32_t)(128 + mbufs / 1000000 + cam / 4096);
+	/* mbufs lie elsewhere (sim_pool.c), what says which ones are free does not */
+	return (uint32_t)(128 + (MBUFS_MAX + own) * 16 / 1000000 + cam / 4096);
 }
 
 static int
@@ -287,8 +275,7 @@ create_pools(struct sim_world *w)
 {
 	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
 
-	w->pool = rte_pktmbuf_pool_create("network", nb_mbufs(&w->conf), MBUF_CACHE,
-					  SAN_PKT_PRIV_SIZE, mbuf_room(&w->conf), SOCKET_ID_ANY);
+	w->pool = sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
 	w->cam = san_cam_table_create("cam", cam, SOCKET_ID_ANY);
 	if (w->pool == NULL || w->cam == NULL)
 		return -ENOMEM;
@@ -413,6 +400,8 @@ sim_world_destroy(struct sim_world *w)
 		if (ev.kind == SIM_EV_ARRIVE)
 			rte_pktmbuf_free(ev.arg);
 	sim_events_fini(&w->events);
+	for (i = 0; i < w->nb_links; i++)
+		sim_events_lane_fini(&w->links[i].lane);
 	sim_check_destroy(w);
 	sim_load_destroy(w);
 	free(w->hosts);

@@ -9,6 +9,7 @@
  * clocks, programs that post work, and what goes wrong with all of these.
  *
  *   sim_event.c   what happens next
+ *   sim_pool.c    buffers of all packets
  *   sim_link.c    one direction of a cable, with the queue in front of it
  *   sim_topo.c    who is connected with whom; which way a switch sends a packet
  *   sim_host.c    an engine, its clock, its receive ring
@@ -56,7 +57,8 @@ struct sim_link {
 	uint32_t from, to; /**< nodes: hosts first, then switches */
 	uint64_t busy_ps;  /**< its port sends what is queued until then */
 	uint32_t buffer_bytes;
-	int32_t trace_if; /**< below 0: not traced */
+	int32_t trace_if;            /**< below 0: not traced */
+	struct sim_events_lane lane; /**< packets under way */
 	struct sim_link_fault fault;
 	bool faulty; /**< any of them */
 	/* what happened */
@@ -66,6 +68,8 @@ struct sim_link {
 	uint64_t nb_marked;
 	uint64_t high_bytes; /**< most that was queued */
 };
+
+#define SIM_PLANS 64u /* of a host: timers look some 50 us ahead, by the microsecond */
 
 struct sim_host {
 	uint32_t id;
@@ -77,7 +81,8 @@ struct sim_host {
 	uint32_t nb_paused;    /**< faults that hold it */
 	uint64_t paused_at_ns; /**< when the first of these began */
 	int64_t drift_ppm;
-	uint64_t run_at_ns; /**< its next round; SAN_TIME_NEVER: none */
+	uint64_t run_at_ns;             /**< its next round; SAN_TIME_NEVER: none */
+	uint64_t planned_ns[SIM_PLANS]; /**< times for which an event is on its way */
 	uint64_t last_run_ns;
 	uint64_t held_ns;     /**< pauses since its last round: packets may have waited so long */
 	struct rte_mbuf **rx; /**< ring of what arrived */

@@ -295,9 +295,10 @@ next_entry(struct san_core *core, struct san_pdl_conn *c, struct san_pdl_room *r
 
 /*
  * One connection's visit. A packet's headers are written when the next is there,
- * because the last one asks for an ACK.
+ * because the last one asks for an ACK. The number of packets, or -ENOBUFS if there
+ * was no mbuf for the first.
  */
-static uint16_t
+static int
 tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, uint16_t n,
 	uint64_t now_ns)
 {
@@ -305,7 +306,7 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 	struct san_pdl_room room;
 	struct san_pdl_entry e;
 	struct san_wire_pkt p;
-	struct rte_mbuf *m;
+	struct rte_mbuf *m = NULL;
 	bool has_room = false, more = true;
 
 	for (k = 0; k < quantum; k++) {
@@ -331,20 +332,21 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 	}
 	san_pdl_tx_end(core->pdl, c, more);
 	san_pdl_conn_arm(core->pdl, c);
-	return k;
+	return k == 0 && m == NULL ? -ENOBUFS : k;
 }
 
 static uint16_t
 tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
 	struct san_pdl_conn *c;
-	uint16_t k = 0, sent;
+	uint16_t k = 0;
+	int sent;
 
 	while (k < n && (c = san_pdl_sched_next(core->pdl, now_ns)) != NULL) {
 		sent = tx_conn(core, c, &pkts[k], n - k, now_ns);
-		k += sent;
-		if (sent == 0 && rte_mempool_empty(core->conf.pool))
+		if (sent < 0)
 			break; /* every other connection would find none either */
+		k += (uint16_t)sent;
 	}
 	return k;
 }
@@ -356,7 +358,7 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 	struct san_wire_pkt p;
 	uint16_t k = 0;
 
-	while (k < n && (pkts[k] = alloc_mbuf(core)) != NULL) {
+	while (k < n && san_pdl_has_acks(core->pdl) && (pkts[k] = alloc_mbuf(core)) != NULL) {
 		c = san_pdl_ack_next(core->pdl, now_ns);
 		if (c == NULL) {
 			rte_pktmbuf_free(pkts[k]);
@@ -470,7 +472,8 @@ san_core_tick(struct san_core *core, uint64_t now_ns)
 	san_core_cm_events(core, now_ns);
 	if (now_ns >= core->inet_deadline_ns)
 		core->inet_deadline_ns = san_inet_tick(core->inet, now_ns);
-	san_death_flush(&core->death);
+	if (core->death.n != 0)
+		san_death_flush(&core->death);
 }
 
 uint64_t

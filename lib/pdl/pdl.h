@@ -380,6 +380,12 @@ void san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_w
  * its quantum, not for lack.
  */
 void san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
+/** May there be one for san_pdl_ack_next()? */
+static inline bool
+san_pdl_has_acks(const struct san_pdl *pdl)
+{
+	return !TAILQ_EMPTY(&pdl->acks);
+}
 /** Next connection that owes an ACK or PROBE now, taken off the list; NULL: none. */
 struct san_pdl_conn *san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns);
 /**

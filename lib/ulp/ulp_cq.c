@@ -83,14 +83,14 @@ san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
 	uint32_t count = san_spsc_count(&cq->q, &head);
 	uint32_t first;
 
+	if (count == 0)
+		return 0;
 	if (count < n) {
 		/* pairs with the release in san_spsc_push(): who asks for all gets all */
 		cq->q.tail_seen = atomic_load_explicit(&cq->q.tail, memory_order_acquire);
 		count = cq->q.tail_seen - head;
 	}
 	n = RTE_MIN(n, count);
-	if (n == 0)
-		return 0;
 	head &= cq->mask;
 	first = RTE_MIN(n, cq->mask + 1 - head);
 	memcpy(wc, &cq->ring[head], first * sizeof(wc[0]));

@@ -13,7 +13,10 @@
 
 #define MODEL_MAX 1000
 
+#define LANES 3
+
 static struct sim_events q;
+static struct sim_events_lane lane[LANES];
 
 static int
 setup(void **state)
@@ -26,9 +29,13 @@ setup(void **state)
 static int
 teardown(void **state)
 {
+	uint32_t i;
+
 	(void)state;
 	sim_events_check(&q);
 	sim_events_fini(&q);
+	for (i = 0; i < LANES; i++)
+		sim_events_lane_fini(&lane[i]);
 	return 0;
 }
 
@@ -36,6 +43,12 @@ static void
 push(uint64_t at_ns, uint32_t obj)
 {
 	sim_events_push(&q, &(struct sim_event){.at_ns = at_ns, .obj = obj});
+}
+
+static void
+push_lane(uint32_t l, uint64_t at_ns, uint32_t obj)
+{
+	sim_events_push_lane(&q, &lane[l], &(struct sim_event){.at_ns = at_ns, .obj = obj});
 }
 
 static void
@@ -79,8 +92,11 @@ sim_events_fini__with_events_in_it(void **state)
 
 	(void)state;
 	/* What is left here, the sanitizer must not find. */
-	for (i = 0; i < 1000; i++)
+	for (i = 0; i < 1000; i++) {
 		push(i, i);
+		push(0, i);
+		push_lane(i % LANES, i, i);
+	}
 }
 
 static void
@@ -175,6 +191,75 @@ sim_events_pop__push_into_the_vacant_root(void **state)
 	assert_empty();
 }
 
+/* Of the same time, first in first out, whichever way they came. */
+static void
+sim_events_push_lane__same_time(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	push(5, 0);
+	push_lane(0, 7, 1);
+	push(7, 2);
+	push_lane(1, 7, 3);
+	push_lane(0, 7, 4);
+	assert_pop(5, 0);
+	push_lane(1, 7, 5);
+	assert_pop(7, 1);
+	push(7, 6);
+	push_lane(0, 7, 7);
+	push_lane(2, 7, 8);
+	push(7, 9);
+	assert_int_equal(sim_events_nb(&q), 8);
+	sim_events_check(&q);
+	for (i = 2; i < 10; i++)
+		assert_pop(7, i);
+	assert_empty();
+}
+
+static void
+sim_events_push_lane__one_overtakes(void **state)
+{
+	(void)state;
+	push_lane(0, 10, 0);
+	push_lane(0, 30, 1);
+	push_lane(0, 20, 2);
+	push_lane(0, 5, 3);
+	push_lane(0, 30, 4);
+	sim_events_check(&q);
+	assert_pop(5, 3);
+	assert_pop(10, 0);
+	assert_pop(20, 2);
+	assert_pop(30, 1);
+	assert_pop(30, 4);
+	assert_empty();
+}
+
+static void
+sim_events_push_lane__carries_every_field(void **state)
+{
+	const struct sim_event in = {
+		.at_ns = 0x0102030405060708,
+		.arg = &q,
+		.obj = 0xa1a2a3a4,
+		.kind = 0xb1b2,
+		.port = 0xc1c2,
+	};
+	struct sim_event out;
+
+	(void)state;
+	push_lane(0, 5, 0);
+	sim_events_push_lane(&q, &lane[0], &in);
+	assert_pop(5, 0);
+	assert_true(sim_events_pop(&q, &out));
+	assert_true(out.at_ns == in.at_ns);
+	assert_true(out.order == 1);
+	assert_ptr_equal(out.arg, in.arg);
+	assert_int_equal(out.obj, in.obj);
+	assert_int_equal(out.kind, in.kind);
+	assert_int_equal(out.port, in.port);
+}
+
 /* ---- against a plain list ---- */
 
 static struct sim_event model[MODEL_MAX]; /* sorted */
@@ -214,7 +299,14 @@ random_steps(uint64_t seed, uint32_t nb_steps, uint32_t range_ns)
 			/* The past is no rule of the queue: its owner's. */
 			uint64_t at_ns = now_ns / 2 + san_prng_below(&g, range_ns);
 
-			push(at_ns, i);
+			uint32_t way = san_prng_below(&g, 2 + LANES);
+
+			if (way == LANES) /* behind what is there for now */
+				at_ns = now_ns;
+			if (way < LANES)
+				push_lane(way, at_ns, i);
+			else
+				push(at_ns, i);
 			model_push(at_ns, i);
 		} else if (nb_model > 0) {
 			model_pop(&ev);
@@ -288,6 +380,11 @@ main(void)
 		cmocka_unit_test_setup_teardown(sim_events_pop__same_time_first_in_first_out, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(sim_events_pop__push_into_the_vacant_root, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(sim_events_push_lane__same_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(sim_events_push_lane__one_overtakes, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(sim_events_push_lane__carries_every_field, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(sim_events__like_a_sorted_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(sim_events__grows, setup, teardown),
