@@ -93,7 +93,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 		return -ENOMEM;
 	tl->conf = *conf;
 	/* every connection's claims must be good, however few records were asked for */
-	tl->conf.max_txns = RTE_MAX(conf->max_txns, conf->max_conns);
+	tl->conf.max_txns = conf->max_txns + conf->max_conns;
 	tl->conf.max_rxns = RTE_MAX(conf->max_rxns, CLAIMS_PER_CONN * conf->max_conns);
 	/* one connection must not keep others from all of the budget for good */
 	tl->conf.lapsed_bytes = RTE_MAX(conf->lapsed_bytes, conf->budget_bytes);

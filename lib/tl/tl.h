@@ -265,9 +265,9 @@ enum san_tl_policy {
 
 struct san_tl_conf {
 	uint32_t max_conns;
-	uint32_t max_txns;      /**< initiator records of the lcore; at least max_conns */
+	uint32_t max_txns;      /**< initiator records of the lcore, beyond one per connection */
 	uint32_t max_rxns;      /**< target records of the lcore */
-	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not received (RT-13) */
+	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not placed (RT-13) */
 	uint32_t lapsed_bytes;  /**< bound of what lapsed of it; at least budget_bytes */
 	uint32_t grant_bytes;   /**< largest single grant step */
 	uint32_t solicit_len;   /**< L of RT-12 */
@@ -300,7 +300,7 @@ enum san_tl_want {
 	SAN_WANT_OWN = 0x1,      /**< its own bounds: one of its transactions must finish */
 	SAN_WANT_RECORD = 0x2,   /**< listed in tl->want_record */
 	SAN_WANT_BUDGET = 0x4,   /**< listed in tl->want_budget */
-	SAN_WANT_PROMISED = 0x8, /**< waits no more: a free record is set aside for it */
+	SAN_WANT_PROMISED = 0x8, /**< a free record is set aside for it */
 };
 
 struct san_tl_conn {
@@ -422,7 +422,7 @@ struct san_tl {
 	struct san_tl_txn **rings; /**< blocks of SAN_TL_N_MAX pointers for conns in use */
 	struct san_tl_txn ***free_rings;
 	uint32_t nb_free_rings;
-	uint32_t budget_used; /**< granted not received, and pulled not received */
+	uint32_t budget_used; /**< granted or pulled, and not placed in its turn */
 	uint32_t pulled_used; /**< of it, pulled */
 	uint32_t lapsed_used;
 	uint32_t lapsed_pulled; /**< of it, pulled */

@@ -21,8 +21,8 @@
  * A grant stays valid when it lapses: its bytes only change the account. Who has
  * some of those gets no more until it has used them: one that never sends what it
  * asked for must not fill both accounts. Nor may a connection pull more than a piece
- * at a time while it has lapsed pulls. All that is granted may lapse (lapsed_bytes is
- * no less than budget_bytes), so a few that stand still don't stop the others.
+ * at a time while it has lapsed pulls. All of the budget may lapse (lapsed_bytes is
+ * no less), so one that stands still stops nobody; how many do depends on both.
  *
  * Choice is between connections (round-robin or shortest remaining first), never
  * within one: there the order of the SSNs decides (RT-16).

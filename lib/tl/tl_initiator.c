@@ -83,9 +83,8 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	} else {
 		tl->stats.nb_push_unslctd++;
 	}
-	/* it may have been the first in line: there may be room for the next */
-	if (!TAILQ_EMPTY(&tl->want_budget))
-		san_tl_wake(tl);
+	/* it may have been the first in line, or not have needed its promise: the next */
+	san_tl_wake(tl);
 	san_pdl_kick(tl->pdl, c);
 	return 0;
 }

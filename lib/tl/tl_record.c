@@ -255,7 +255,7 @@ due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 {
 	if (r->state != SAN_RXN_AHEAD && r->state != SAN_RXN_ACTIVE)
 		return 0;
-	return r->granted - (san_tl_in_turn(tc, r->rsn) ? RTE_MIN(r->received, r->granted) : 0);
+	return r->granted - (r->solicited && san_tl_in_turn(tc, r->rsn) ? r->received : 0);
 }
 
 static void
@@ -265,7 +265,7 @@ check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct
 
 	SAN_VERIFY(r->state != SAN_RXN_FREE && r->slot == tc->slot);
 	SAN_VERIFY(r->received <= r->arrived && r->arrived <= r->length);
-	SAN_VERIFY(r->granted <= r->length);
+	SAN_VERIFY(r->granted <= r->length && (!r->solicited || r->arrived <= r->granted));
 	/* RT-13: all that was granted and is not placed in its turn is counted */
 	SAN_VERIFY(r->charge.charged + r->charge.lapsed == due_of(tc, r));
 	if (r->state == SAN_RXN_PULLING) {

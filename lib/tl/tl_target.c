@@ -330,8 +330,8 @@ matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 		return false;
 	if ((p->flags & SAN_F_LAST) && (r->seen_last || p->offset + len != r->length))
 		return false;
-	if (r->solicited)
-		return p->offset + len <= r->granted;
+	if (r->solicited) /* each byte once: more would give back more than was charged */
+		return p->offset + len <= r->granted && len <= r->granted - r->arrived;
 	return r->length == p->length && r->key == p->key && r->addr == p->addr;
 }
 

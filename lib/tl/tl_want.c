@@ -12,12 +12,11 @@
  *
  * Records and budget go to who waited longest. A record that comes free is
  * promised, or whoever gave it back would take it again. Of those that wait for
- * budget only the first may try, and when its pull fits. No connection is on both
- * lists, and none that waits for something of its own is on either: it would keep
- * others from what they could use.
+ * budget only the first may try, and when its pull fits. Always the record first:
+ * who waits for budget has it, or two could take from each other in turn for ever.
+ * No connection is on both lists, and none that waits for something of its own is
+ * on either: it would keep others from what they could use.
  */
-
-#include <errno.h>
 
 #include "tl_priv.h"
 
@@ -62,6 +61,13 @@ leave(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
 }
 
 static void
+promise(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	tl->nb_promised += !(tc->want & SAN_WANT_PROMISED);
+	tc->want |= SAN_WANT_PROMISED;
+}
+
+static void
 call(struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	tl->conf.ops->room(tl->conf.ulp, tc->slot);
@@ -74,7 +80,7 @@ san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *
 	uint8_t why = reason(tl, tc, req);
 	uint8_t had = tc->want;
 
-	leave(tl, tc, why);
+	leave(tl, tc, why == SAN_WANT_BUDGET ? why | SAN_WANT_PROMISED : why);
 	tc->want_bytes = req->length;
 	if (!(tc->want & why)) {
 		if (why == SAN_WANT_RECORD)
@@ -83,9 +89,11 @@ san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *
 			TAILQ_INSERT_TAIL(&tl->want_budget, tc, want_link);
 	}
 	tc->want |= why;
-	/* it comes back by arrivals, which wake; or by lapsing, which needs a timer */
-	if (why == SAN_WANT_BUDGET)
+	if (why == SAN_WANT_BUDGET) {
+		promise(tl, tc);
+		/* it comes back by arrivals, which wake; or by lapsing, which needs a timer */
 		san_tl_deadline_lapse(tl, tc, now_ns);
+	}
 	/* what it leaves to others */
 	if (why != 0 && had != tc->want)
 		san_tl_wake(tl);
@@ -114,12 +122,6 @@ san_tl_wake(struct san_tl *tl)
 {
 	struct san_tl_conn *tc;
 
-	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && nb_common(tl) != 0) {
-		leave(tl, tc, 0);
-		tc->want = SAN_WANT_PROMISED;
-		tl->nb_promised++;
-		call(tl, tc);
-	}
 	while ((tc = TAILQ_FIRST(&tl->want_budget)) != NULL && tc->lapsed_pulled != 0) {
 		leave(tl, tc, 0);
 		tc->want = SAN_WANT_OWN;
@@ -127,4 +129,9 @@ san_tl_wake(struct san_tl *tl)
 	/* it keeps its place, or others would be before it */
 	if (tc != NULL && tc->want_bytes <= san_tl_pull_room(tl))
 		call(tl, tc);
+	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && nb_common(tl) != 0) {
+		leave(tl, tc, 0);
+		promise(tl, tc);
+		call(tl, tc);
+	}
 }

@@ -273,11 +273,11 @@ san_ulp_wr_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
 		SAN_ASSERT(&qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]] == e);
 		e->whole = true;
 		qp->sq_head++;
-		/* also if room() came meanwhile: the record is set aside until somebody takes it */
-		if (qp->sq_head == qp->sq_tail) {
-			qp->blocked = false;
-			san_tl_unwant(ulp->tl, t->slot);
-		}
+		/* what it waited for was this one's, and may be set aside by now */
+		qp->blocked = false;
+		san_tl_unwant(ulp->tl, t->slot);
+		if (qp->sq_head != qp->sq_tail)
+			san_ulp_qp_mark(ulp, qp);
 	}
 	if (e->whole && e->nb_out == 0)
 		finish(ulp, qp, e);

@@ -155,21 +155,6 @@ dpdk_conf_read__pool_covers_held(void **state)
 	assert_int_equal(conf.engine.core.tl.max_held_conn <= 64, 1);
 }
 
-/* RT-26: records follow the connections, unless they are given. */
-static void
-dpdk_conf_read__records_for_all(void **state)
-{
-	const struct san_tl_conf *tl = &conf.engine.core.tl;
-
-	(void)state;
-	assert_int_equal(read_conf("ip=10.0.0.1/24 conns=20000"), 0);
-	assert_int_equal(tl->max_txns, 40000);
-	assert_int_equal(tl->max_rxns, 80000);
-	assert_int_equal(read_conf("ip=10.0.0.1/24 conns=20000 txns=100 rxns=200"), 0);
-	assert_int_equal(tl->max_txns, 100);
-	assert_int_equal(tl->max_rxns, 200);
-}
-
 static void
 dpdk_conf_impair__values(void **state)
 {
@@ -244,7 +229,6 @@ main(void)
 		cmocka_unit_test(dpdk_conf_read__values_arrive),
 		cmocka_unit_test(dpdk_conf_read__sleep_is_no_congestion),
 		cmocka_unit_test(dpdk_conf_read__pool_covers_held),
-		cmocka_unit_test(dpdk_conf_read__records_for_all),
 		cmocka_unit_test(dpdk_conf_impair__values),
 		cmocka_unit_test(dpdk_conf_impair__wrong),
 		cmocka_unit_test(dpdk_eal_split__words),

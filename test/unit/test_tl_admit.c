@@ -595,6 +595,37 @@ san_tl_may_grant__not_behind_rnr(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
+/* A peer that sends the same bytes twice gets nothing for them. */
+static void
+san_tl_charge_done__no_more_than_granted(void **state)
+{
+	const struct san_tl_rxn *r;
+	uint32_t i, nb_refused = 0;
+
+	(void)state;
+	push_on(0, 0, 20000);
+	pair_xfer(0);
+	pair_xfer(1);
+	for (i = 1; i < CONNS; i++)
+		push_on(i, i, 20000); /* they get what it gives back */
+	pair_tx(0);
+	for (i = 0; i < pair.nb_out; i++)
+		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_REQ)
+			pair_rx(1, i);
+	for (i = 0; i < pair.nb_out; i++)
+		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_DATA)
+			assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
+	for (i = 0; i < pair.nb_out; i++) {
+		if (pair_pkt(i)->op != SAN_OP_PUSH_SLCTD_DATA)
+			continue;
+		pair_pkt(i)->psn += 8;
+		nb_refused += pair_rx(1, i) == SAN_DROP_RANGE;
+	}
+	assert_in_range(nb_refused, 6, 8);
+	r = TAILQ_FIRST(&target(0)->rxns);
+	assert_true(r->arrived <= r->granted);
+}
+
 /* One whose first data was refused is granted on when they were taken at last. */
 static void
 san_tl_may_grant__its_own_rnr(void **state)
@@ -639,6 +670,7 @@ main(void)
 		U(san_tl_charge_done__not_ahead_of_its_turn, setup_relaxed),
 		T(san_tl_may_grant__not_behind_rnr),
 		T(san_tl_may_grant__its_own_rnr),
+		T(san_tl_charge_done__no_more_than_granted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,23 +10,23 @@
 #include "tl_pair.h"
 #include "tl_priv.h"
 
-#define COMMON 2    /* records that no connection has set aside */
+#define COMMON 2 /* records that no connection has set aside; in tests of the budget: */
+#define MANY   16
 #define BUDGET 8000 /* three quarters of it for pulls */
 #define CONNS  4
 
 static uint16_t conn[CONNS]; /* of side 0 */
 
-static int
-setup(void **state)
+static void
+open_all(uint32_t max_txns)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
 	uint16_t slot[2];
 	int i;
 
-	(void)state;
 	san_tl_conf_default(&tl);
-	tl.max_txns = TL_HOST_CONNS + COMMON;
+	tl.max_txns = max_txns;
 	tl.budget_bytes = BUDGET;
 	pair_open(&l, &tl);
 	conn[0] = pair.slot[0];
@@ -34,6 +34,21 @@ setup(void **state)
 		pair_connect(&l, slot);
 		conn[i] = slot[0];
 	}
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	open_all(COMMON);
+	return 0;
+}
+
+static int
+setup_many(void **state)
+{
+	(void)state;
+	open_all(MANY);
 	return 0;
 }
 
@@ -231,6 +246,21 @@ san_tl_unwant__the_next_ones_turn(void **state)
 	assert_int_equal(ASK(1), 0);
 }
 
+/* A promise that turns out not to be needed is the next one's. */
+static void
+san_tl_submit__promise_not_needed(void **state)
+{
+	(void)state;
+	begin_waiting();
+	finish_one(0);
+	assert_called(1, 1);
+	finish_one(1); /* its last one: its own record does */
+	assert_called(0, 0);
+	assert_int_equal(ASK(1), 0);
+	assert_called(1, 2);
+	assert_true(is_promised(2) && !is_promised(1));
+}
+
 /* ---- budget ---- */
 
 #define PULL(i, n) submit(i, SAN_TL_PULL, n)
@@ -316,34 +346,39 @@ san_tl_wake__lapsed_leave_the_line(void **state)
 	assert_called(1, 0);
 }
 
-/* The first in line goes on to wait for a record: the next one may pull. */
+/* Who waits for budget has its record, so that what comes back lets everybody go on. */
 static void
-san_tl_want__one_thing_at_a_time(void **state)
+san_tl_want__the_record_first(void **state)
 {
 	struct san_tl *tl = pair.h[0].tl;
+	int i;
 
 	(void)state;
-	assert_int_equal(PULL(0, 4000), 0);
-	assert_int_equal(PULL(1, 2000), 0);
-	assert_int_equal(PULL(0, 2000), -EAGAIN);
-	assert_int_equal(PULL(1, 100), -EAGAIN);
-	assert_int_equal(ASK(2), 0);
-	assert_int_equal(ASK(2), 0);
-	assert_int_equal(ASK(2), 0); /* no common record is left */
-	assert_int_equal(PULL(0, 2000), -EAGAIN);
-	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_RECORD);
-	assert_ptr_equal(TAILQ_FIRST(&tl->want_budget), &tl->conns[conn[1]]);
-	finish_one(2);
-	assert_called(1, 0);
-	assert_int_equal(PULL(0, 2000), -EAGAIN); /* behind the other now, and promised no more */
-	assert_int_equal(tl->nb_promised, 0);
-	assert_int_equal(ASK(2), 0);
+	assert_int_equal(PULL(0, 5700), 0);
+	for (i = 1; i < CONNS; i++)
+		assert_int_equal(PULL(i, 100), 0);
+	assert_int_equal(PULL(1, 1000), -EAGAIN);
+	assert_int_equal(tl->conns[conn[1]].want, SAN_WANT_BUDGET | SAN_WANT_PROMISED);
+	assert_int_equal(ASK(0), 0); /* no common record is left */
+	for (i = 2; i < CONNS; i++) {
+		assert_int_equal(PULL(i, 1000), -EAGAIN);
+		assert_int_equal(tl->conns[conn[i]].want, SAN_WANT_RECORD);
+	}
+	finish_one(0);
+	assert_called(2, 2);
+	assert_int_equal(PULL(3, 1000), -EAGAIN);
+	assert_int_equal(PULL(2, 1000), -EAGAIN); /* behind the first one */
+	assert_called(1, 1);                      /* once more */
+	assert_int_equal(PULL(1, 1000), 0);
+	assert_called(1, 2);
+	assert_int_equal(PULL(2, 1000), 0);
 }
 
 int
 main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define M(f) cmocka_unit_test_setup_teardown(f, setup_many, teardown)
 	const struct CMUnitTest tests[] = {
 		T(san_tl_submit__one_record_each),
 		T(san_tl_wake_own__its_last_record),
@@ -351,11 +386,12 @@ main(void)
 		T(san_tl_wake__as_many_as_records),
 		T(san_tl_wake__promise_of_one_that_ends),
 		T(san_tl_unwant__the_next_ones_turn),
-		T(san_tl_wake__budget_in_turn),
-		T(san_tl_submit__pushes_pass),
-		T(san_tl_submit__longer_than_the_budget),
-		T(san_tl_wake__lapsed_leave_the_line),
-		T(san_tl_want__one_thing_at_a_time),
+		T(san_tl_submit__promise_not_needed),
+		M(san_tl_wake__budget_in_turn),
+		M(san_tl_submit__pushes_pass),
+		M(san_tl_submit__longer_than_the_budget),
+		M(san_tl_wake__lapsed_leave_the_line),
+		T(san_tl_want__the_record_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -394,10 +394,7 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 	derive_sleep(conf, words, nb_words);
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
 	core->ulp.max_qps = core->pdl.max_conns;
-	/* connections have one each, and some must be left for who has more to do */
-	if (!is_given("txns", words, nb_words))
-		core->tl.max_txns = RTE_MAX(core->tl.max_txns, 2 * core->pdl.max_conns);
-	/* ... two each, and some must be left for what comes out of order */
+	/* connections claim two each, and some must be left for what comes out of order */
 	if (!is_given("rxns", words, nb_words))
 		core->tl.max_rxns = RTE_MAX(core->tl.max_rxns, 4 * core->pdl.max_conns);
 	if (!is_given("first_window", words, nb_words))
