@@ -208,8 +208,7 @@ live(struct sim_world *w)
 static uint64_t
 nb_no_mbuf(const struct sim_world *w)
 {
-	/* engines do not count questions for neighbours that they could not ask */
-	uint64_t n = w->nb_no_mbuf + (uint64_t)rte_mempool_empty(w->pool);
+	uint64_t n = w->nb_no_mbuf;
 	uint32_t i;
 
 	for (i = 0; i < w->nb_hosts; i++)

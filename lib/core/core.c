@@ -534,6 +534,7 @@ san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX])
 
 	for (i = 0; i < SAN_DROP_MAX; i++)
 		drops[i] = core->drops[i] + core->pdl->drops[i] + core->tl->drops[i] + cm[i];
+	drops[SAN_DROP_NO_MBUF] += san_inet_no_mbuf(core->inet);
 }
 
 int

@@ -92,8 +92,10 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 	struct rte_ether_hdr *eth;
 	struct nd_packet *x;
 
-	if (m == NULL)
-		return; /* they ask again, and so do we */
+	if (m == NULL) { /* they ask again, and so do we */
+		in->nb_no_mbuf++;
+		return;
+	}
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(*x));
 	if (eth == NULL) {
 		rte_pktmbuf_free(m);

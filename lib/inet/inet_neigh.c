@@ -125,6 +125,12 @@ san_inet_out_add(struct san_inet *in, struct rte_mbuf *m)
 	return SAN_DROP_NONE;
 }
 
+uint64_t
+san_inet_no_mbuf(const struct san_inet *in)
+{
+	return in->nb_no_mbuf;
+}
+
 uint16_t
 san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n)
 {

@@ -53,6 +53,7 @@ struct san_inet {
 	uint64_t next_ns; /**< earliest of all next_ns */
 	uint32_t out_head, out_tail;
 	struct rte_mbuf *out[INET_OUT_MAX];
+	uint64_t nb_no_mbuf;
 };
 
 /** A received frame, and what it teaches. */

@@ -559,6 +559,7 @@ out__no_mbuf(void **state)
 		n++;
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 	assert_int_equal(count_sent(), 0);
+	assert_int_equal(san_inet_no_mbuf(h.in), 1);
 	while (n > 0)
 		rte_pktmbuf_free(all[--n]);
 	pass(200 * MS);
