@@ -337,6 +337,7 @@ san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 	fake.room = 2;
 	post(t, &wr);
 	post(t, &next);
+	san_ulp_pump(t->ulp, 0); /* it was marked as it was bound */
 	fake_cmpl(0, SAN_ST_RIGHTS);
 	san_ulp_check(t->ulp);
 	test_poll_none(t->send_cq);
