@@ -61,7 +61,7 @@ enum san_drop san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_
 uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n);
 /** Retries and ageing; returns the next time it wants to be called. */
 uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
-/** ARP and ND packets that were not sent: no mbuf, or too many others to send. */
+/** ARP and ND packets that were not sent for lack of an mbuf. */
 uint64_t san_inet_no_mbuf(const struct san_inet *in);
 /** "10.0.0.1", "10.0.0.1/24", "fd00::1/64". -EINVAL. */
 int san_inet_parse(const char *text, struct san_inet_addr *out);

@@ -16,10 +16,8 @@ put_arp(struct san_inet *in, const struct rte_ether_addr *to, uint16_t op,
 	struct rte_ether_hdr *eth;
 	struct rte_arp_hdr *arp;
 
-	if (m == NULL) { /* they ask again, and so do we */
-		in->nb_no_mbuf++;
-		return;
-	}
+	if (m == NULL)
+		return; /* they ask again, and so do we */
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(*arp));
 	if (eth == NULL) {
 		rte_pktmbuf_free(m);

@@ -92,10 +92,8 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 	struct rte_ether_hdr *eth;
 	struct nd_packet *x;
 
-	if (m == NULL) { /* they ask again, and so do we */
-		in->nb_no_mbuf++;
-		return;
-	}
+	if (m == NULL)
+		return; /* they ask again, and so do we */
 	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(*x));
 	if (eth == NULL) {
 		rte_pktmbuf_free(m);

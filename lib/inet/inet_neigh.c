@@ -108,10 +108,14 @@ san_inet_destroy(struct san_inet *in)
 struct rte_mbuf *
 san_inet_out_alloc(struct san_inet *in)
 {
+	struct rte_mbuf *m;
+
 	/* what could not be sent anyway needs no mbuf */
 	if (in->out_tail - in->out_head == INET_OUT_MAX)
 		return NULL;
-	return rte_pktmbuf_alloc(in->conf.pool);
+	m = rte_pktmbuf_alloc(in->conf.pool);
+	in->nb_no_mbuf += m == NULL;
+	return m;
 }
 
 enum san_drop
