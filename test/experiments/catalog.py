@@ -356,7 +356,7 @@ class Vwin(Experiment):
     MANY = CONNECTIONS[-1]
     BUDGET = 128
     VARIANTS = {'budget 65,536': {}, 'budget 128': {'host.budget': BUDGET}}
-    RECORDS = 'budget 128, 32,768 records'
+    RECORDS = 'budget 128, few records'
 
     def runs(self):
         for n in self.CONNECTIONS:
@@ -370,7 +370,7 @@ class Vwin(Experiment):
                 yield self.run(variant, n, {**sets, **more}, cost=cost)
             if n == self.MANY:
                 yield self.run(self.RECORDS, n, {**sets, 'host.budget': self.BUDGET,
-                                                 'host.txns': 32768}, cost=cost)
+                                                 'host.txns': 1024}, cost=cost)
 
     def table(self, got):
         rows = []
