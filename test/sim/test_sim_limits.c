@@ -355,6 +355,33 @@ sim_limits__timeout_is_the_last_resort(void **state)
 	pair_close(&p);
 }
 
+/* Where nothing is lost or late nothing is sent twice, whatever is under way. */
+static void
+sim_limits__clean_link(void **state)
+{
+	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
+	struct world_conf conf;
+	const struct san_pdl *pdl;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t i, side;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.link.mbps = 10000;
+	pair_open(&p, &conf, true, 1 << 20);
+	for (i = 0; i < 400; i++)
+		pair_post(&p, i % 4 < 2, ops[i % 2], 0, 3000 * (i % 20), i, 0);
+	for (i = 0; i < 400; i++)
+		assert_int_equal(pair_wait(&p, i % 4 < 2, false, &wc), SAN_ST_OK);
+	for (side = 0; side < 2; side++) {
+		pdl = san_core_pdl(p.w->node[side].core);
+		assert_int_equal(pdl->stats.nb_rtx, 0);
+		assert_int_equal(pdl->stats.nb_rto + pdl->stats.nb_early + pdl->stats.nb_tlp, 0);
+	}
+	pair_close(&p);
+}
+
 /* Who sleeps until the deadline must not sleep over requests that may go now. */
 static void
 sim_limits__woken_requests_are_work(void **state)
@@ -395,6 +422,7 @@ main(void)
 		cmocka_unit_test(sim_limits__random_loss),
 		cmocka_unit_test(sim_limits__path_change),
 		cmocka_unit_test(sim_limits__timeout_is_the_last_resort),
+		cmocka_unit_test(sim_limits__clean_link),
 		cmocka_unit_test(sim_limits__woken_requests_are_work),
 	};
 
