@@ -87,8 +87,8 @@ enum san_txn_state {
 
 /**
  * What one transaction may still bring in, and which budget counts it (RT-13;
- * design, rule 6). charged + lapsed is at most what was granted or asked for
- * and did not arrive.
+ * design, rule 6). charged + lapsed is what was granted and not placed in its turn; of
+ * pulls at most what was asked for and did not arrive.
  */
 struct san_tl_charge {
 	uint32_t charged;   /**< bytes in budget_used */
