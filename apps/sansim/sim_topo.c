@@ -92,6 +92,16 @@ sim_topo_create(struct sim_world *w)
 	return 0;
 }
 
+void
+sim_topo_destroy(struct sim_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->nb_links; i++)
+		sim_events_lane_fini(&w->links[i].lane);
+	free(w->links);
+}
+
 struct sim_link *
 sim_topo_uplink(struct sim_world *w, uint32_t host)
 {

@@ -399,12 +399,10 @@ sim_world_destroy(struct sim_world *w)
 		if (ev.kind == SIM_EV_ARRIVE)
 			rte_pktmbuf_free(ev.arg);
 	sim_events_fini(&w->events);
-	for (i = 0; i < w->nb_links; i++)
-		sim_events_lane_fini(&w->links[i].lane);
 	sim_check_destroy(w);
 	sim_load_destroy(w);
 	free(w->hosts);
-	free(w->links);
+	sim_topo_destroy(w);
 	rte_hash_free(w->cam);
 	rte_mempool_free(w->pool);
 	free(w);

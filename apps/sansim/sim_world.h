@@ -189,6 +189,8 @@ uint64_t sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
 /* ---- sim_topo.c ---- */
 
 int sim_topo_create(struct sim_world *w);
+/** After the last event: links hold those of their packets. */
+void sim_topo_destroy(struct sim_world *w);
 /** A packet reached the end of a link. */
 void sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m);
 struct sim_link *sim_topo_uplink(struct sim_world *w, uint32_t host);

@@ -79,7 +79,7 @@ test_sim_network_free(struct sim_world *w)
 	rte_mempool_free(w->pool);
 	sim_events_fini(&w->events);
 	free(w->hosts);
-	free(w->links);
+	sim_topo_destroy(w);
 	free(w);
 }
 

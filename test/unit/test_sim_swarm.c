@@ -102,7 +102,7 @@ assert_is_scenario(uint64_t seed)
 	if (mb > SIM_EAL_SWARM_MB)
 		fail_msg("seed %lu: %u MB", (unsigned long)seed, mb);
 	free(w.hosts);
-	free(w.links);
+	sim_topo_destroy(&w);
 }
 
 static void
