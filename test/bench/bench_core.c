@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Two cores in one process and one thread, back to back: what one operation costs each
+ * side, without a second CPU, a kernel or a device. Made to be counted: `bench.py
+ * --profile` runs it under callgrind, where client_turn() and server_turn() are the two
+ * sides. Alone it prints nanoseconds.
+ *
+ * bench_core [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS]]]]]]
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_ring.h>
+
+#include "core.h"
+#include "engine_clock.h"
+#define TEST_EAL_MB "512"
+#include "unit/test_eal.h"
+
+#define RING_SIZE  1024
+#define SERVICE    1
+#define PKEY       0xffff
+#define MTU        1500
+#define REGION     (64u << 20)
+#define POOL_SIZE  65535
+#define POOL_CACHE 256
+#define CAM_SIZE   65536
+#define CQ_DEPTH   4096
+#define BATCH_MAX  64
+#define CONNS_MAX  16384
+#define WAIT_S     30
+#define CONNECTING 64 /* connections set up at a time */
+
+struct side {
+	struct san_core *core;
+	struct rte_ring *in, *out;
+	struct san_ulp_cq *cq;
+	uint32_t *qps; /* one per connection */
+	uint8_t *region;
+	uint32_t key;
+	uint32_t nb_up;
+	uint64_t tsc; /* spent in its turns */
+};
+
+static struct {
+	uint8_t op;
+	uint32_t size, depth, batch;
+	uint64_t count;
+	uint32_t nb_conns;
+	uint64_t posted, done;
+	uint32_t turn; /* the connection that posts next */
+	struct san_engine_clock clock;
+	struct rte_mempool *pool;
+	struct san_prng prng;
+	struct side client, server;
+} bench = {.op = SAN_WR_PUSH, .size = 64, .depth = 256, .batch = 16, .count = 1000000, .nb_conns = 1};
+
+static void
+die(const char *what)
+{
+	fprintf(stderr, "bench_core: %s\n", what);
+	exit(1);
+}
+
+static uint64_t
+now_ns(void)
+{
+	return san_engine_clock_now(&bench.clock);
+}
+
+/* ---- construction ---- */
+
+static uint32_t
+secret32(void *arg)
+{
+	return (uint32_t)san_prng_u64(arg);
+}
+
+static void
+make_core(struct side *s, uint8_t host)
+{
+	struct san_core_conf conf;
+	char text[32];
+	uint32_t i;
+
+	san_core_conf_default(&conf, bench.nb_conns + 16, MTU);
+	conf.pool = bench.pool;
+	conf.pdl.secret32 = conf.ulp.secret32 = secret32;
+	conf.pdl.secret_arg = conf.ulp.secret_arg = &bench.prng;
+	conf.pdl.prng_seed = host;
+	snprintf(text, sizeof(text), "cam%u", host);
+	conf.tl.engine = host;
+	conf.tl.cam = san_cam_table_create(text, CAM_SIZE, SOCKET_ID_ANY);
+	conf.inet.mac = (struct rte_ether_addr){{2, 0, 0, 0, 0, host}};
+	conf.inet.nb_addrs = 1;
+	snprintf(text, sizeof(text), "10.9.0.%u/24", host);
+	if (conf.tl.cam == NULL || san_inet_parse(text, &conf.inet.addrs[0]) != 0)
+		die("configuration");
+	conf.cm.secret[0] = host; /* nobody forges cookies here */
+	conf.cm.path.src_mac = conf.inet.mac;
+	conf.cm.path.dst_port = SAN_WIRE_PORT;
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+		conf.cm.ports[i] = (uint16_t)(50000 + i);
+	conf.cm.nb_ports = SAN_WIRE_CM_PORTS;
+	if (san_core_create(&conf, now_ns(), &s->core) != 0)
+		die("core");
+}
+
+static void
+make_queues(struct side *s)
+{
+	struct san_ulp *ulp = san_core_ulp(s->core);
+	struct san_ulp_qp_conf conf = {
+		.sq_depth = rte_align32pow2(bench.depth),
+		.rq_depth = bench.op == SAN_WR_SEND ? 2 * rte_align32pow2(bench.depth) : 1,
+	};
+	uint32_t i;
+
+	if (san_ulp_cq_create(ulp, CQ_DEPTH, &s->cq) != 0)
+		die("completion queue");
+	conf.send_cq = conf.recv_cq = s->cq;
+	s->qps = calloc(bench.nb_conns, sizeof(*s->qps));
+	s->region = aligned_alloc(64, REGION);
+	if (s->qps == NULL || s->region == NULL)
+		die("no memory");
+	memset(s->region, 1, REGION);
+	for (i = 0; i < bench.nb_conns; i++)
+		if (san_ulp_qp_create(ulp, &conf, &s->qps[i]) != 0)
+			die("queue pair");
+	if (san_ulp_mr_add(ulp, s->region, REGION, 0, SAN_RIGHT_PUSH | SAN_RIGHT_PULL, PKEY,
+			   &s->key) != 0)
+		die("region");
+}
+
+static void
+make_all(void)
+{
+	struct rte_ring *there, *back;
+
+	test_eal_init();
+	san_engine_clock_init(&bench.clock);
+	san_prng_seed(&bench.prng, 1);
+	bench.pool = rte_pktmbuf_pool_create("packets", POOL_SIZE, POOL_CACHE, SAN_PKT_PRIV_SIZE,
+					     RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	there = rte_ring_create("there", RING_SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	back = rte_ring_create("back", RING_SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	if (bench.pool == NULL || there == NULL || back == NULL)
+		die("no memory");
+	bench.client.out = bench.server.in = there;
+	bench.server.out = bench.client.in = back;
+	make_core(&bench.client, 1);
+	make_core(&bench.server, 2);
+	make_queues(&bench.client);
+	make_queues(&bench.server);
+}
+
+/* ---- the loop of a side ---- */
+
+static void
+progress(struct side *s)
+{
+	struct rte_mbuf *pkts[SAN_CORE_BURST];
+	uint64_t now = now_ns();
+	uint16_t n;
+
+	n = (uint16_t)rte_ring_dequeue_burst(s->in, (void **)pkts, SAN_CORE_BURST, NULL);
+	if (n != 0)
+		san_core_rx_burst(s->core, pkts, n, now);
+	san_core_tick(s->core, now);
+	if (rte_ring_free_count(s->out) < SAN_CORE_BURST)
+		return;
+	n = san_core_tx_burst(s->core, pkts, SAN_CORE_BURST, now);
+	rte_ring_enqueue_burst(s->out, (void **)pkts, n, NULL);
+}
+
+/* ---- connecting ---- */
+
+static struct san_cm_param
+param_default(void)
+{
+	return (struct san_cm_param){
+		.ordered = true,
+		.pkey = PKEY,
+		.mtu = san_wire_payload_max(MTU, false),
+		.req_win = 256,
+		.data_win = 512,
+		.first_win = 512,
+		.max_txn = 256,
+		.msg_limit = 256,
+		.rnr_ms = 10000,
+		.keepalive_ms = 10000,
+	};
+}
+
+static void
+poll_events(struct side *s, uint32_t *next_qp)
+{
+	struct san_cm_param param = param_default();
+	struct san_core_event ev;
+
+	progress(s);
+	while (san_core_poll_event(s->core, &ev)) {
+		if (ev.type == SAN_EV_CONNECT_REQUEST) {
+			if (san_core_accept(s->core, ev.request, s->qps[(*next_qp)++], &param,
+					    now_ns()) != 0)
+				die("accept");
+		} else if (ev.type == SAN_EV_ESTABLISHED) {
+			s->nb_up++;
+		} else {
+			die(san_wire_cm_reason_name(ev.reason));
+		}
+	}
+}
+
+static void
+connect_all(void)
+{
+	struct side *client = &bench.client, *server = &bench.server;
+	uint64_t until = now_ns() + WAIT_S * SAN_NS_PER_S;
+	struct san_cm_param param = param_default();
+	uint32_t started = 0, accepted = 0;
+	struct san_inet_addr peer;
+
+	if (san_inet_parse("10.9.0.2/24", &peer) != 0 ||
+	    san_core_listen(server->core, SERVICE, PKEY, 1024, 0) != 0)
+		die("listen");
+	while (client->nb_up < bench.nb_conns || server->nb_up < bench.nb_conns) {
+		for (; started < bench.nb_conns && started < client->nb_up + CONNECTING; started++)
+			if (san_core_connect(client->core, client->qps[started], &peer.ip, SERVICE,
+					     &param, now_ns()) != 0)
+				die("connect");
+		poll_events(client, NULL);
+		poll_events(server, &accepted);
+		if (now_ns() > until)
+			die("connecting takes too long");
+	}
+}
+
+/* ---- traffic ---- */
+
+static void
+post_batch(struct side *s, uint32_t conn)
+{
+	struct san_ulp_wr wrs[BATCH_MAX];
+	uint64_t off;
+	uint32_t i;
+
+	for (i = 0; i < bench.batch; i++) {
+		struct san_ulp_wr *wr = &wrs[i];
+
+		off = bench.posted++ % bench.depth * bench.size % (REGION - bench.size);
+		wr->wr_id = off;
+		wr->remote_addr = off;
+		wr->rkey = bench.server.key;
+		wr->op = bench.op;
+		wr->flags = SAN_WR_SIGNALED;
+		wr->nb_sge = 1;
+		wr->length = bench.size;
+		wr->sge[0] = (struct san_ulp_sge){.addr = s->region + off, .len = bench.size};
+	}
+	if (san_core_post(s->core, s->qps[conn], wrs, bench.batch, now_ns()) != bench.batch)
+		die("send queue");
+}
+
+static void
+post_recvs(struct side *s, uint32_t conn, uint32_t n)
+{
+	struct san_ulp_recv r[BATCH_MAX];
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		r[i].wr_id = conn;
+		r[i].nb_sge = 1;
+		r[i].sge[0] = (struct san_ulp_sge){.addr = s->region, .len = bench.size};
+	}
+	if (san_core_post_recv(s->core, s->qps[conn], r, n, now_ns()) != n)
+		die("receive queue");
+}
+
+static __rte_noinline void
+client_turn(void)
+{
+	struct side *s = &bench.client;
+	struct san_ulp_wc wc[BATCH_MAX];
+	uint64_t begin = rte_rdtsc();
+	uint32_t i, n;
+
+	while (bench.posted < bench.count &&
+	       bench.posted - bench.done + bench.batch <= bench.depth) {
+		post_batch(s, bench.turn);
+		bench.turn = bench.turn + 1 == bench.nb_conns ? 0 : bench.turn + 1;
+	}
+	progress(s);
+	while ((n = san_ulp_cq_poll(s->cq, wc, BATCH_MAX)) != 0) {
+		for (i = 0; i < n; i++)
+			if (wc[i].status != SAN_ST_OK)
+				die(san_ulp_status_name(wc[i].status));
+		bench.done += n;
+	}
+	s->tsc += rte_rdtsc() - begin;
+}
+
+static __rte_noinline void
+server_turn(void)
+{
+	struct side *s = &bench.server;
+	struct san_ulp_wc wc[BATCH_MAX];
+	uint64_t begin = rte_rdtsc();
+	uint32_t i, run, n;
+
+	progress(s);
+	while ((n = san_ulp_cq_poll(s->cq, wc, BATCH_MAX)) != 0) {
+		for (i = 0; i < n; i += run) { /* as many at once as came for one connection */
+			for (run = 1; i + run < n && wc[i + run].wr_id == wc[i].wr_id; run++)
+				;
+			post_recvs(s, (uint32_t)wc[i].wr_id, run);
+		}
+	}
+	s->tsc += rte_rdtsc() - begin;
+}
+
+static void
+run(void)
+{
+	double ns_per_tick = 1e9 / (double)rte_get_tsc_hz();
+	uint32_t i, k;
+
+	for (i = 0; bench.op == SAN_WR_SEND && i < bench.nb_conns; i++)
+		for (k = 0; k < rte_align32pow2(bench.depth); k++)
+			post_recvs(&bench.server, i, 1);
+	while (bench.done < bench.count) {
+		client_turn();
+		server_turn();
+	}
+	printf("{\"operations\": %lu, \"client_ns\": %.1f, \"server_ns\": %.1f, "
+	       "\"resent\": %lu}\n",
+	       (unsigned long)bench.done,
+	       (double)bench.client.tsc * ns_per_tick / (double)bench.done,
+	       (double)bench.server.tsc * ns_per_tick / (double)bench.done,
+	       (unsigned long)san_core_pdl(bench.client.core)->stats.nb_rtx);
+}
+
+static void
+get_args(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		uint8_t op;
+	} ops[] = {{"send", SAN_WR_SEND}, {"push", SAN_WR_PUSH}, {"pull", SAN_WR_PULL}};
+	uint32_t *numbers[] = {&bench.size, &bench.depth, &bench.batch};
+	unsigned int i;
+
+	bench.op = argc > 1 ? 0 : bench.op;
+	for (i = 0; argc > 1 && i < RTE_DIM(ops); i++)
+		if (strcmp(argv[1], ops[i].name) == 0)
+			bench.op = ops[i].op;
+	for (i = 0; i < RTE_DIM(numbers) && argc > 2 + (int)i; i++)
+		*numbers[i] = (uint32_t)strtoul(argv[2 + i], NULL, 0);
+	if (argc > 5)
+		bench.count = strtoull(argv[5], NULL, 0);
+	if (argc > 6)
+		bench.nb_conns = (uint32_t)strtoul(argv[6], NULL, 0);
+	if (bench.op == 0 || bench.size == 0 || bench.size > REGION / 2 || bench.batch == 0 ||
+	    bench.batch > RTE_MIN(bench.depth, (uint32_t)BATCH_MAX) || bench.depth > CQ_DEPTH / 2 || bench.nb_conns == 0 ||
+	    bench.nb_conns > CONNS_MAX || bench.count % bench.batch != 0)
+		die("arguments: [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS]]]]]]");
+}
+
+int
+main(int argc, char **argv)
+{
+	get_args(argc, argv);
+	make_all();
+	connect_all();
+	run();
+	return 0; /* the process ends: nothing has to be undone */
+}
