@@ -17,7 +17,6 @@
 #include <rte_ring.h>
 
 #include "core.h"
-#include "engine_clock.h"
 #define TEST_EAL_MB "512"
 #include "unit/test_eal.h"
 
@@ -33,7 +32,8 @@
 #define BATCH_MAX  64
 #define CONNS_MAX  16384
 #define WAIT_S     30
-#define CONNECTING 64 /* connections set up at a time */
+#define TURN_NS    500 /* what a round takes, about */
+#define CONNECTING 64  /* connections set up at a time */
 
 struct side {
 	struct san_core *core;
@@ -52,24 +52,25 @@ static struct {
 	uint64_t count;
 	uint32_t nb_conns;
 	uint64_t posted, done;
-	uint32_t turn; /* the connection that posts next */
-	struct san_engine_clock clock;
+	uint32_t turn;   /* the connection that posts next */
+	uint64_t now_ns; /* virtual: instructions and behaviour are the same in every run */
 	struct rte_mempool *pool;
 	struct san_prng prng;
 	struct side client, server;
-} bench = {.op = SAN_WR_PUSH, .size = 64, .depth = 256, .batch = 16, .count = 1000000, .nb_conns = 1};
+} bench = {
+	.op = SAN_WR_PUSH,
+	.size = 64,
+	.depth = 256,
+	.batch = 16,
+	.count = 1000000,
+	.nb_conns = 1,
+};
 
 static void
 die(const char *what)
 {
 	fprintf(stderr, "bench_core: %s\n", what);
 	exit(1);
-}
-
-static uint64_t
-now_ns(void)
-{
-	return san_engine_clock_now(&bench.clock);
 }
 
 /* ---- construction ---- */
@@ -106,7 +107,7 @@ make_core(struct side *s, uint8_t host)
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		conf.cm.ports[i] = (uint16_t)(50000 + i);
 	conf.cm.nb_ports = SAN_WIRE_CM_PORTS;
-	if (san_core_create(&conf, now_ns(), &s->core) != 0)
+	if (san_core_create(&conf, bench.now_ns, &s->core) != 0)
 		die("core");
 }
 
@@ -142,7 +143,7 @@ make_all(void)
 	struct rte_ring *there, *back;
 
 	test_eal_init();
-	san_engine_clock_init(&bench.clock);
+	bench.now_ns = SAN_NS_PER_S;
 	san_prng_seed(&bench.prng, 1);
 	bench.pool = rte_pktmbuf_pool_create("packets", POOL_SIZE, POOL_CACHE, SAN_PKT_PRIV_SIZE,
 					     RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
@@ -164,16 +165,16 @@ static void
 progress(struct side *s)
 {
 	struct rte_mbuf *pkts[SAN_CORE_BURST];
-	uint64_t now = now_ns();
 	uint16_t n;
 
+	bench.now_ns += TURN_NS;
 	n = (uint16_t)rte_ring_dequeue_burst(s->in, (void **)pkts, SAN_CORE_BURST, NULL);
 	if (n != 0)
-		san_core_rx_burst(s->core, pkts, n, now);
-	san_core_tick(s->core, now);
+		san_core_rx_burst(s->core, pkts, n, bench.now_ns);
+	san_core_tick(s->core, bench.now_ns);
 	if (rte_ring_free_count(s->out) < SAN_CORE_BURST)
 		return;
-	n = san_core_tx_burst(s->core, pkts, SAN_CORE_BURST, now);
+	n = san_core_tx_burst(s->core, pkts, SAN_CORE_BURST, bench.now_ns);
 	rte_ring_enqueue_burst(s->out, (void **)pkts, n, NULL);
 }
 
@@ -206,7 +207,7 @@ poll_events(struct side *s, uint32_t *next_qp)
 	while (san_core_poll_event(s->core, &ev)) {
 		if (ev.type == SAN_EV_CONNECT_REQUEST) {
 			if (san_core_accept(s->core, ev.request, s->qps[(*next_qp)++], &param,
-					    now_ns()) != 0)
+					    bench.now_ns) != 0)
 				die("accept");
 		} else if (ev.type == SAN_EV_ESTABLISHED) {
 			s->nb_up++;
@@ -220,7 +221,7 @@ static void
 connect_all(void)
 {
 	struct side *client = &bench.client, *server = &bench.server;
-	uint64_t until = now_ns() + WAIT_S * SAN_NS_PER_S;
+	uint64_t until = bench.now_ns + WAIT_S * SAN_NS_PER_S;
 	struct san_cm_param param = param_default();
 	uint32_t started = 0, accepted = 0;
 	struct san_inet_addr peer;
@@ -231,11 +232,11 @@ connect_all(void)
 	while (client->nb_up < bench.nb_conns || server->nb_up < bench.nb_conns) {
 		for (; started < bench.nb_conns && started < client->nb_up + CONNECTING; started++)
 			if (san_core_connect(client->core, client->qps[started], &peer.ip, SERVICE,
-					     &param, now_ns()) != 0)
+					     &param, bench.now_ns) != 0)
 				die("connect");
 		poll_events(client, NULL);
 		poll_events(server, &accepted);
-		if (now_ns() > until)
+		if (bench.now_ns > until)
 			die("connecting takes too long");
 	}
 }
@@ -262,7 +263,7 @@ post_batch(struct side *s, uint32_t conn)
 		wr->length = bench.size;
 		wr->sge[0] = (struct san_ulp_sge){.addr = s->region + off, .len = bench.size};
 	}
-	if (san_core_post(s->core, s->qps[conn], wrs, bench.batch, now_ns()) != bench.batch)
+	if (san_core_post(s->core, s->qps[conn], wrs, bench.batch, bench.now_ns) != bench.batch)
 		die("send queue");
 }
 
@@ -277,7 +278,7 @@ post_recvs(struct side *s, uint32_t conn, uint32_t n)
 		r[i].nb_sge = 1;
 		r[i].sge[0] = (struct san_ulp_sge){.addr = s->region, .len = bench.size};
 	}
-	if (san_core_post_recv(s->core, s->qps[conn], r, n, now_ns()) != n)
+	if (san_core_post_recv(s->core, s->qps[conn], r, n, bench.now_ns) != n)
 		die("receive queue");
 }
 
@@ -365,8 +366,8 @@ get_args(int argc, char **argv)
 	if (argc > 6)
 		bench.nb_conns = (uint32_t)strtoul(argv[6], NULL, 0);
 	if (bench.op == 0 || bench.size == 0 || bench.size > REGION / 2 || bench.batch == 0 ||
-	    bench.batch > RTE_MIN(bench.depth, (uint32_t)BATCH_MAX) || bench.depth > CQ_DEPTH / 2 || bench.nb_conns == 0 ||
-	    bench.nb_conns > CONNS_MAX || bench.count % bench.batch != 0)
+	    bench.batch > bench.depth || bench.batch > BATCH_MAX || bench.depth > CQ_DEPTH / 2 ||
+	    bench.nb_conns == 0 || bench.nb_conns > CONNS_MAX || bench.count % bench.batch != 0)
 		die("arguments: [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS]]]]]]");
 }
 
