@@ -70,6 +70,47 @@ san_bitmap_get64(const struct san_bitmap *b, uint32_t seq)
 	return low | b->w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] << (64 - shift);
 }
 
+/** Set those of the 64 bits from *seq* on that are set in *bits*. */
+static inline void
+san_bitmap_or64(struct san_bitmap *b, uint32_t seq, uint64_t bits)
+{
+	uint32_t s = san_bitmap_slot(seq);
+	uint32_t shift = s & 63;
+
+	b->w[s >> 6] |= bits << shift;
+	if (shift != 0)
+		b->w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] |= bits >> (64 - shift);
+}
+
+/** Clear them. */
+static inline void
+san_bitmap_andnot64(struct san_bitmap *b, uint32_t seq, uint64_t bits)
+{
+	uint32_t s = san_bitmap_slot(seq);
+	uint32_t shift = s & 63;
+
+	b->w[s >> 6] &= ~(bits << shift);
+	if (shift != 0)
+		b->w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] &= ~(bits >> (64 - shift));
+}
+
+/** The lowest *n* bits of a word, all if there are fewer. */
+static inline uint64_t
+san_bitmap_mask64(uint32_t n)
+{
+	return n >= 64 ? UINT64_MAX : (1ULL << n) - 1;
+}
+
+/** Clear *n* bits from *seq* on. */
+static inline void
+san_bitmap_clear_range(struct san_bitmap *b, uint32_t seq, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i += 64)
+		san_bitmap_andnot64(b, seq + i, san_bitmap_mask64(n - i));
+}
+
 /** Number of set bits without a gap from *seq* on, at most *max*. */
 static inline uint32_t
 san_bitmap_leading_ones(const struct san_bitmap *b, uint32_t seq, uint32_t max)

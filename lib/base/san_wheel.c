@@ -99,6 +99,19 @@ unlink_timer(struct san_wheel *w, struct san_timer *t)
 	w->nb_armed--;
 }
 
+/** Tick at which its slot is due or to be dealt out. */
+static uint64_t
+event_of(const struct san_wheel *w, const struct san_timer *t)
+{
+	struct place p = place_of(w, t);
+	uint32_t shift = DIGIT_BITS * p.level;
+	uint64_t tick = tick_of(t->deadline_ns);
+
+	if ((tick ^ w->tick) >> TURN_BITS != 0 && tick > w->tick)
+		return ((w->tick >> TURN_BITS) + 1) << TURN_BITS;
+	return tick > w->tick ? tick >> shift << shift : w->tick;
+}
+
 /** First occupied slot from *from* on, or SAN_WHEEL_SLOTS. */
 static uint32_t
 first_occupied(const uint64_t *occupied, uint32_t from)
@@ -174,7 +187,7 @@ san_wheel_init(struct san_wheel *w, uint64_t now_ns)
 {
 	uint32_t level, slot;
 
-	*w = (struct san_wheel){.tick = now_ns >> SAN_WHEEL_SHIFT};
+	*w = (struct san_wheel){.tick = now_ns >> SAN_WHEEL_SHIFT, .due = NO_TICK};
 	for (level = 0; level < SAN_WHEEL_LEVELS; level++) {
 		for (slot = 0; slot < SAN_WHEEL_SLOTS; slot++)
 			w->tail[level][slot] = &w->slot[level][slot];
@@ -189,6 +202,7 @@ san_wheel_arm(struct san_wheel *w, struct san_timer *t, uint64_t deadline_ns)
 	t->deadline_ns = deadline_ns;
 	append(w, t);
 	w->nb_armed++;
+	w->due = san_time_min(w->due, event_of(w, t));
 }
 
 void
@@ -199,7 +213,7 @@ san_wheel_cancel(struct san_wheel *w, struct san_timer *t)
 }
 
 struct san_timer *
-san_wheel_poll(struct san_wheel *w, uint64_t now_ns)
+san_wheel_take(struct san_wheel *w, uint64_t now_ns)
 {
 	uint64_t target = now_ns >> SAN_WHEEL_SHIFT;
 
@@ -211,10 +225,14 @@ san_wheel_poll(struct san_wheel *w, uint64_t now_ns)
 			unlink_timer(w, t);
 			return t;
 		}
-		if (w->tick >= target)
-			return NULL;
 		next = next_event(w);
-		step_to(w, next < target ? next : target);
+		w->due = next;
+		if (next > target) {
+			if (target > w->tick)
+				w->tick = target;
+			return NULL;
+		}
+		step_to(w, next);
 	}
 }
 
@@ -259,4 +277,5 @@ san_wheel_check(const struct san_wheel *w)
 			n += check_slot(w, level, slot);
 	}
 	SAN_VERIFY(n == w->nb_armed);
+	SAN_VERIFY(w->due <= next_event(w));
 }

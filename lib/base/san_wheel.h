@@ -30,6 +30,7 @@ struct san_timer {
 
 struct san_wheel {
 	uint64_t tick; /**< current level-0 tick: now_ns >> SAN_WHEEL_SHIFT */
+	uint64_t due;  /**< nothing to do before this tick */
 	uint32_t nb_armed;
 	struct san_timer *slot[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS];
 	struct san_timer **tail[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS];
@@ -50,11 +51,24 @@ void san_wheel_arm(struct san_wheel *w, struct san_timer *t, uint64_t deadline_n
 /** Cancel; harmless when not armed. */
 void san_wheel_cancel(struct san_wheel *w, struct san_timer *t);
 
+/** The rest of san_wheel_poll(). */
+struct san_timer *san_wheel_take(struct san_wheel *w, uint64_t now_ns);
+
 /**
  * Advance to *now_ns* and take out one timer that is due. Call until NULL.
  * The timer is disarmed when returned, so it can be armed again at once.
  */
-struct san_timer *san_wheel_poll(struct san_wheel *w, uint64_t now_ns);
+static inline struct san_timer *
+san_wheel_poll(struct san_wheel *w, uint64_t now_ns)
+{
+	uint64_t tick = now_ns >> SAN_WHEEL_SHIFT;
+
+	if (tick >= w->due)
+		return san_wheel_take(w, now_ns);
+	if (tick > w->tick)
+		w->tick = tick;
+	return NULL;
+}
 
 /**
  * When to poll next: never later than the earliest deadline (rounded up to its

@@ -161,6 +161,8 @@ bool san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wi
 /** The neighbour answered: fill MACs of connections to *ip* that lack one, send what waits. */
 void san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,
 		     uint64_t now_ns);
+/** Is there an event? */
+bool san_cm_has_event(const struct san_cm *cm);
 /** Next event; false: none. */
 bool san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev);
 /** The connection's timer fired: retries, keep-alive, time-wait, drain limit. */

@@ -322,6 +322,12 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 }
 
 bool
+san_cm_has_event(const struct san_cm *cm)
+{
+	return !TAILQ_EMPTY(&cm->ev);
+}
+
+bool
 san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 {
 	struct san_cm_conn *c = TAILQ_FIRST(&cm->ev);

@@ -120,6 +120,7 @@ san_core_destroy(struct san_core *core)
 	for (slot = 0; core->tl != NULL && slot < core->conf.pdl.max_conns; slot++)
 		san_tl_conn_close(core->tl, (uint16_t)slot, SAN_WC_ST_FLUSHED, 0);
 	san_death_flush(&core->death);
+	rte_pktmbuf_free_bulk(core->spare, core->nb_spare);
 	if (core->inet != NULL)
 		san_inet_destroy(core->inet);
 	if (core->cm != NULL)
@@ -178,8 +179,6 @@ rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ac
 	} else {
 		san_death_add(&core->death, m);
 	}
-	if (c != NULL)
-		san_pdl_conn_arm(core->pdl, c);
 	return drop;
 }
 
@@ -246,7 +245,10 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	for (done = 0; done < n; done += SAN_CORE_BURST)
 		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
 	/* a slow receiver's reorder buffer fills: peers slow down by it (rule 12) */
-	core->pdl->rx_level = (uint16_t)(core->tl->nb_held * 1000ULL / core->conf.tl.max_held);
+	core->pdl->rx_level = 0;
+	if (unlikely(core->tl->nb_held != 0))
+		core->pdl->rx_level =
+			(uint16_t)(core->tl->nb_held * 1000ULL / core->conf.tl.max_held);
 	san_death_flush(&core->death);
 }
 
@@ -258,14 +260,25 @@ san_core_rx_gap(struct san_core *core, uint64_t gap_ns)
 
 /* ---- transmit ---- */
 
-static struct rte_mbuf *
-alloc_mbuf(struct san_core *core)
+/* Taken from the pool several at a time. What was not needed stays for the next packet. */
+static bool
+has_mbuf(struct san_core *core)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(core->conf.pool);
-
-	if (m == NULL)
+	if (likely(core->nb_spare != 0))
+		return true;
+	if (likely(rte_pktmbuf_alloc_bulk(core->conf.pool, core->spare, SAN_CORE_SPARE) == 0))
+		core->nb_spare = SAN_CORE_SPARE;
+	else if ((core->spare[0] = rte_pktmbuf_alloc(core->conf.pool)) != NULL)
+		core->nb_spare = 1;
+	else
 		core->drops[SAN_DROP_NO_MBUF]++;
-	return m;
+	return core->nb_spare != 0;
+}
+
+static struct rte_mbuf *
+take_mbuf(struct san_core *core)
+{
+	return core->spare[--core->nb_spare];
 }
 
 /*
@@ -306,33 +319,27 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 	struct san_pdl_room room;
 	struct san_pdl_entry e;
 	struct san_wire_pkt p;
-	struct rte_mbuf *m = NULL;
 	bool has_room = false, more = true;
 
-	for (k = 0; k < quantum; k++) {
-		m = alloc_mbuf(core);
-		if (m == NULL)
-			break;
+	memset(&p, 0, sizeof(p)); /* what a type of packet has no use for is not written either */
+	for (k = 0; k < quantum && has_mbuf(core); k++) {
 		if (!next_entry(core, c, &room, &has_room, &e, now_ns)) {
-			rte_pktmbuf_free(m);
 			more = false;
 			break;
 		}
 		if (k > 0)
 			san_wire_build(pkts[k - 1], &c->path, &p);
-		memset(&p, 0, sizeof(p));
-		san_tl_tx_fill(core->tl, c, &e, m, &p);
+		pkts[k] = take_mbuf(core);
 		p.psn = e.psn;
+		san_tl_tx_fill(core->tl, c, &e, pkts[k], &p);
 		san_pdl_tx_header(core->pdl, c, &p, now_ns);
-		pkts[k] = m;
 	}
 	if (k > 0) {
 		p.ackreq |= !more;
 		san_wire_build(pkts[k - 1], &c->path, &p);
 	}
 	san_pdl_tx_end(core->pdl, c, more);
-	san_pdl_conn_arm(core->pdl, c);
-	return k == 0 && m == NULL ? -ENOBUFS : k;
+	return k == 0 && core->nb_spare == 0 ? -ENOBUFS : k;
 }
 
 static uint16_t
@@ -358,19 +365,16 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 	struct san_wire_pkt p;
 	uint16_t k = 0;
 
-	while (k < n && san_pdl_has_acks(core->pdl) && (pkts[k] = alloc_mbuf(core)) != NULL) {
+	while (k < n && san_pdl_has_acks(core->pdl) && has_mbuf(core)) {
 		c = san_pdl_ack_next(core->pdl, now_ns);
-		if (c == NULL) {
-			rte_pktmbuf_free(pkts[k]);
+		if (c == NULL)
 			break;
-		}
-		memset(&p, 0, sizeof(p));
+		pkts[k] = take_mbuf(core);
 		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
 		if (p.op == SAN_OP_ACK)
 			san_wire_build_ack(pkts[k], &c->path, &p, &core->ack_out);
 		else
 			san_wire_build(pkts[k], &c->path, &p);
-		san_pdl_conn_arm(core->pdl, c);
 		k++;
 	}
 	return k;
@@ -382,16 +386,14 @@ tx_nacks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now
 	struct san_wire_pkt p;
 	uint16_t slot, k = 0;
 
-	memset(&p, 0, sizeof(p));
 	while (k < n && san_tl_nack_next(core->tl, &slot, &p)) {
 		struct san_pdl_conn *c = &core->pdl->conns[slot];
 
-		pkts[k] = alloc_mbuf(core);
-		if (pkts[k] == NULL)
+		if (!has_mbuf(core))
 			break; /* a NACK may be lost: the next refused packet brings another */
+		pkts[k] = take_mbuf(core);
 		san_pdl_tx_header(core->pdl, c, &p, now_ns);
 		san_wire_build(pkts[k], &c->path, &p);
-		memset(&p, 0, sizeof(p));
 		k++;
 	}
 	return k;
@@ -404,10 +406,7 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 	struct san_wire_pkt p;
 	uint16_t k = 0;
 
-	while (k < n) {
-		memset(&p, 0, sizeof(p));
-		if (!san_cm_tx_next(core->cm, &path, &p, &core->cm_out, now_ns))
-			break;
+	while (k < n && san_cm_tx_next(core->cm, &path, &p, &core->cm_out, now_ns)) {
 		if (rte_is_zero_ether_addr(&path.dst_mac)) {
 			core->inet_deadline_ns = 0; /* a request has a timer of its own */
 			if (san_inet_resolve(core->inet, &path.dst, now_ns, &path.dst_mac) != 0)
@@ -415,9 +414,9 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 			san_cm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);
 			continue; /* cm queued it again, with the address */
 		}
-		pkts[k] = alloc_mbuf(core);
-		if (pkts[k] == NULL)
+		if (!has_mbuf(core))
 			break;
+		pkts[k] = take_mbuf(core);
 		san_wire_build_cm(pkts[k], &path, &p, &core->cm_out);
 		k++;
 	}
@@ -569,4 +568,10 @@ san_core_leaks(const struct san_core *core)
 		(tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
 		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->lapsed_used +
 		san_ulp_nb_mrs(core->ulp);
+}
+
+uint32_t
+san_core_nb_spare(const struct san_core *core)
+{
+	return core->nb_spare;
 }

@@ -25,6 +25,7 @@
 #include "ulp.h"
 
 #define SAN_CORE_BURST 32
+#define SAN_CORE_SPARE 8 /**< mbufs taken from the pool at a time */
 
 struct san_core_conf {
 	struct san_pdl_conf pdl;
@@ -125,5 +126,7 @@ void san_core_check(const struct san_core *core);
  * records, regions, CAM entries and held mbufs still in use.
  */
 uint64_t san_core_leaks(const struct san_core *core);
+/** Empty mbufs that it has taken from its pool for the next packets. */
+uint32_t san_core_nb_spare(const struct san_core *core);
 
 #endif /* CORE_H */

@@ -111,8 +111,8 @@ conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns
 	event_add(core, cev, SAN_EV_DISCONNECTED);
 }
 
-void
-san_core_cm_events(struct san_core *core, uint64_t now_ns)
+static __rte_noinline void
+take_cm_events(struct san_core *core, uint64_t now_ns)
 {
 	struct san_cm_event cev;
 
@@ -137,6 +137,13 @@ san_core_cm_events(struct san_core *core, uint64_t now_ns)
 			break;
 		}
 	}
+}
+
+void
+san_core_cm_events(struct san_core *core, uint64_t now_ns)
+{
+	if (unlikely(san_cm_has_event(core->cm)))
+		take_cm_events(core, now_ns);
 }
 
 bool

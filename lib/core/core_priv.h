@@ -25,6 +25,8 @@ struct san_core {
 	struct san_ulp *ulp;
 	struct san_inet *inet;
 	struct san_death_row death;
+	struct rte_mbuf *spare[SAN_CORE_SPARE]; /* empty, for packets to be built */
+	uint32_t nb_spare;
 	struct san_wire_ack acks[SAN_CORE_BURST]; /* of the burst being received */
 	struct san_wire_ack ack_out;              /* of the ACK being built */
 	struct san_wire_cm cm_out;

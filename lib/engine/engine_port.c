@@ -36,10 +36,11 @@ san_engine_pool_min(const struct san_engine_conf *conf)
 {
 	/*
 	 * Held twice, so that what the reorder engine holds can't be all there is; both
-	 * rings full; and what is in hand: a burst each way, the backlog, the death row.
+	 * rings full; and what is in hand: a burst each way, the backlog, the death row,
+	 * the core's spare ones.
 	 */
 	return 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd + 2 * ENGINE_BURST +
-		ENGINE_OUT_MAX + SAN_DEATH_ROW;
+		ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_CORE_SPARE;
 }
 
 static int

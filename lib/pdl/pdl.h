@@ -234,7 +234,11 @@ struct san_pdl {
 	uint16_t rx_level;          /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
 	uint64_t rx_gap_ns;         /**< core: packets may have waited for us so long */
 	uint32_t nb_active;
-	uint32_t share; /**< budget_pkts / nb_active, at least 1 */
+	uint32_t share; /**< budget_pkts / nb_active, but 1 at least and a window at most */
+	struct {
+		const struct san_pdl_conn *conn;
+		uint64_t now_ns, due_ns;
+	} visit; /**< packets that a connection sends at the same time are due at the same time */
 	struct san_pdl_txblock *blocks;
 	struct san_pdl_txblock **free_blocks;
 	uint32_t nb_free_blocks;

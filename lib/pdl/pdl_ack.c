@@ -232,12 +232,14 @@ struct report {
 };
 
 static void
-retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn, uint64_t bits,
        struct report *r)
 {
-	r->nb_new += !san_bitmap_test(&c->txb->rcvd[win], psn);
-	r->nb_retired++;
-	san_pdl_rtx_retire(pdl, c, win, psn);
+	uint64_t known = san_bitmap_get64(&c->txb->rcvd[win], psn);
+
+	r->nb_new += (uint32_t)__builtin_popcountll(bits & ~known);
+	r->nb_retired += (uint32_t)__builtin_popcountll(bits);
+	san_pdl_rtx_retire(pdl, c, win, psn, bits);
 }
 
 /* Hints of 64 PSNs from *psn* on become *word*; bits outside *mask* mean nothing. */
@@ -261,12 +263,6 @@ apply_hints(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint3
 	}
 }
 
-static uint64_t
-mask_below(uint32_t nb_bits)
-{
-	return nb_bits >= 64 ? UINT64_MAX : (1ULL << nb_bits) - 1;
-}
-
 static void
 apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct report *r)
 {
@@ -277,7 +273,7 @@ apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 
 	for (i = 0, off = 0; off < left && (i < r->nb_words || (r->rcvd != NULL && off < reach));
 	     i++, off += 64) {
-		uint64_t mask = mask_below(left - off);
+		uint64_t mask = san_bitmap_mask64(left - off);
 		uint64_t acked = i < r->nb_words ? r->acked[i] & mask : 0;
 		uint64_t rcvd = i < r->nb_words && r->rcvd != NULL ? r->rcvd[i] & mask : 0;
 		uint64_t news = acked & ~san_bitmap_get64(&c->txb->acked[win], r->ebsn + off);
@@ -287,8 +283,8 @@ apply_words(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 
 			w->high = san_seq_max(w->high, r->ebsn + top);
 		}
-		for (; news != 0; news &= news - 1)
-			retire(pdl, c, win, r->ebsn + off + (uint32_t)__builtin_ctzll(news), r);
+		if (news != 0)
+			retire(pdl, c, win, r->ebsn + off, news, r);
 		if (r->rcvd != NULL)
 			apply_hints(pdl, c, win, r->ebsn + off, rcvd, mask, r);
 	}
@@ -299,6 +295,7 @@ static bool
 apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struct report *r)
 {
 	struct san_pdl_txw *w = &c->tx[win];
+	uint64_t news;
 	uint32_t psn;
 
 	if (san_seq_lt(r->ebsn, w->base))
@@ -307,9 +304,11 @@ apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, stru
 		return false;
 	if (w->base == w->next)
 		return true;
-	for (psn = w->base; psn != r->ebsn; psn++) {
-		if (!san_bitmap_test(&c->txb->acked[win], psn))
-			retire(pdl, c, win, psn, r);
+	for (psn = w->base; san_seq_lt(psn, r->ebsn); psn += 64) {
+		news = ~san_bitmap_get64(&c->txb->acked[win], psn) &
+			san_bitmap_mask64(r->ebsn - psn);
+		if (news != 0)
+			retire(pdl, c, win, psn, news, r);
 	}
 	w->high = san_seq_max(w->high, r->ebsn);
 	apply_words(pdl, c, win, r);

@@ -131,7 +131,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	TAILQ_INIT(&pdl->ready);
 	TAILQ_INIT(&pdl->wait);
 	TAILQ_INIT(&pdl->acks);
-	pdl->share = conf->budget_pkts;
+	pdl->share = RTE_MIN(conf->budget_pkts, (uint32_t)SAN_WIN_DATA_MAX);
 	fill_pools(pdl);
 	*out = pdl;
 	return 0;

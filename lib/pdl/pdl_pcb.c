@@ -23,13 +23,18 @@
 static void
 set_active(struct san_pdl *pdl, struct san_pdl_conn *c, bool active)
 {
+	uint32_t n;
+
 	if (c->active == active)
 		return;
 	c->active = active;
 	pdl->nb_active += active ? 1 : -1;
-	pdl->share = pdl->conf.budget_pkts / (pdl->nb_active != 0 ? pdl->nb_active : 1);
-	if (pdl->share == 0)
-		pdl->share = 1;
+	n = RTE_MAX(pdl->nb_active, 1u);
+	/* as long as no window could be larger, there is nothing to divide */
+	if (n * SAN_WIN_DATA_MAX <= pdl->conf.budget_pkts)
+		pdl->share = SAN_WIN_DATA_MAX;
+	else
+		pdl->share = RTE_MAX(pdl->conf.budget_pkts / n, 1u);
 }
 
 uint32_t
@@ -104,11 +109,11 @@ san_pdl_pcb_enter(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 void
-san_pdl_pcb_leave(struct san_pdl *pdl, struct san_pdl_conn *c)
+san_pdl_pcb_leave(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t n)
 {
-	SAN_ASSERT(pdl->inflight > 0 && c->pcb.inflight > 0);
-	pdl->inflight--;
-	c->pcb.inflight--;
+	SAN_ASSERT(pdl->inflight >= n && c->pcb.inflight >= n);
+	pdl->inflight -= n;
+	c->pcb.inflight -= n;
 }
 
 void

@@ -96,9 +96,9 @@ void san_pdl_rtx_unflight(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_
 void san_pdl_rtx_lose(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn);
 /** It need not go again after all. */
 void san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn);
-/** Acknowledged: final. Appends it to pdl->acked (RT-20). */
-void san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
-			uint32_t psn);
+/** PSNs from *psn* on whose *bits* are set are acknowledged, finally; into pdl->acked (RT-20). */
+void san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+			uint64_t bits);
 /** Reported received by the newest ACK: true if that is news. */
 bool san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 		      uint64_t now_ns);
@@ -183,7 +183,7 @@ uint32_t san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn 
 /** Packets of host budget it may take now; 0 queues it (PCB-4). */
 uint32_t san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pcb_enter(struct san_pdl *pdl, struct san_pdl_conn *c);
-void san_pdl_pcb_leave(struct san_pdl *pdl, struct san_pdl_conn *c);
+void san_pdl_pcb_leave(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t n);
 /** A visit is over: give back what it did not use, decide whether it is active. */
 void san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
 /** Hand freed budget to those that wait for it, longest first. */

@@ -28,7 +28,7 @@ san_pdl_rtx_unflight(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win w
 	if (!san_bitmap_test(&c->txb->flight[win], psn))
 		return;
 	san_bitmap_clear(&c->txb->flight[win], psn);
-	san_pdl_pcb_leave(pdl, c);
+	san_pdl_pcb_leave(pdl, c, 1);
 }
 
 void
@@ -58,20 +58,46 @@ san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn)
 }
 
 void
-san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		   uint64_t bits)
 {
-	san_pdl_rtx_unflight(pdl, c, win, psn);
-	san_pdl_rtx_find(c, win, psn);
-	san_bitmap_set(&c->txb->acked[win], psn);
-	SAN_VERIFY(pdl->nb_acked < RTE_DIM(pdl->acked));
-	pdl->acked[pdl->nb_acked++] = *san_pdl_txw_entry(c->txb, win, psn);
+	uint64_t flight = san_bitmap_get64(&c->txb->flight[win], psn) & bits;
+	uint32_t n = (uint32_t)__builtin_popcountll(bits);
+	struct san_pdl_entry *to = &pdl->acked[pdl->nb_acked];
+	uint32_t p;
+
+	san_bitmap_andnot64(&c->txb->flight[win], psn, flight);
+	san_pdl_pcb_leave(pdl, c, (uint32_t)__builtin_popcountll(flight));
+	san_bitmap_or64(&c->txb->acked[win], psn, bits);
+	SAN_VERIFY(pdl->nb_acked + n <= RTE_DIM(pdl->acked));
+	pdl->nb_acked += n;
+	for (; bits != 0; bits &= bits - 1) {
+		p = psn + (uint32_t)__builtin_ctzll(bits);
+		if (unlikely(c->tx[win].nb_lost != 0))
+			san_pdl_rtx_find(c, win, p);
+		*to++ = *san_pdl_txw_entry(c->txb, win, p);
+	}
+}
+
+static uint64_t
+due_ns_of(struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san_pdl_entry *e,
+	  uint64_t now_ns)
+{
+	if (unlikely(e->retries != 0))
+		return now_ns + san_pdl_rtt_timeout(pdl, c, e->retries);
+	if (pdl->visit.conn != c || pdl->visit.now_ns != now_ns) {
+		pdl->visit.conn = c;
+		pdl->visit.now_ns = now_ns;
+		pdl->visit.due_ns = now_ns + san_pdl_rtt_timeout(pdl, c, 0);
+	}
+	return pdl->visit.due_ns;
 }
 
 /* Due after its timeout from now on; before that no scan is needed for it. */
 static void
 start_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
-	uint64_t due_ns = now_ns + san_pdl_rtt_timeout(pdl, c, e->retries);
+	uint64_t due_ns = due_ns_of(pdl, c, e, now_ns);
 
 	e->due = san_pdl_tick(due_ns);
 	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, due_ns);

@@ -151,9 +151,10 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	w = &c->rx[win];
 	in_order = p->psn == w->high;
 	if (verdict != SAN_RX_REFUSED) {
-		san_pdl_rxw_receive(w, p->psn);
 		if (verdict == SAN_RX_ACKED)
-			san_pdl_rxw_ack(w, p->psn);
+			san_pdl_rxw_take(w, p->psn);
+		else
+			san_pdl_rxw_receive(w, p->psn);
 		san_pdl_ack_coalesce(pdl, c, now_ns);
 		/* It makes a hole or fills one: the sender wants to know. */
 		if (!in_order)

@@ -43,7 +43,7 @@ san_pdl_rxw_receive(struct san_pdl_rxw *w, uint32_t psn)
 void
 san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn)
 {
-	uint32_t n, i;
+	uint32_t n;
 
 	if (san_seq_lt(psn, w->base))
 		return;
@@ -52,11 +52,21 @@ san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn)
 	san_bitmap_set(&w->acked, psn);
 	w->high = san_seq_max(w->high, psn + 1);
 	n = san_bitmap_leading_ones(&w->acked, w->base, w->high - w->base);
-	for (i = 0; i < n; i++) {
-		san_bitmap_clear(&w->rcvd, w->base + i);
-		san_bitmap_clear(&w->acked, w->base + i);
-	}
+	san_bitmap_clear_range(&w->rcvd, w->base, n);
+	san_bitmap_clear_range(&w->acked, w->base, n);
 	w->base += n;
+}
+
+void
+san_pdl_rxw_take(struct san_pdl_rxw *w, uint32_t psn)
+{
+	SAN_ASSERT(san_pdl_rxw_classify(w, psn) == SAN_POS_NEW);
+	if (likely(psn == w->base && psn == w->high)) {
+		w->base++;
+		w->high++;
+	} else {
+		san_pdl_rxw_ack(w, psn);
+	}
 }
 
 void
@@ -104,12 +114,9 @@ void
 san_pdl_txw_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win)
 {
 	uint32_t n = san_bitmap_leading_ones(&b->acked[win], w->base, w->next - w->base);
-	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		san_bitmap_clear(&b->acked[win], w->base + i);
-		san_bitmap_clear(&b->rcvd[win], w->base + i);
-	}
+	san_bitmap_clear_range(&b->acked[win], w->base, n);
+	san_bitmap_clear_range(&b->rcvd[win], w->base, n);
 	w->base += n;
 	w->high = san_seq_max(w->high, w->base);
 }

@@ -50,6 +50,8 @@ enum san_pdl_pos san_pdl_rxw_classify(const struct san_pdl_rxw *w, uint32_t psn)
 void san_pdl_rxw_receive(struct san_pdl_rxw *w, uint32_t psn);
 /** Received (or NEW) → acknowledged; slides the base over leading acknowledged bits. */
 void san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn);
+/** NEW → acknowledged. In order, as nearly all are, no bit is touched. */
+void san_pdl_rxw_take(struct san_pdl_rxw *w, uint32_t psn);
 /** Received, not acknowledged → NEW again: what was held was dropped (RT-33). */
 void san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn);
 /** True if anything above the base is received, that is: there is a hole or a held packet. */

@@ -344,6 +344,7 @@ san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_e
 	p->op = e->op;
 	p->flags = e->flags;
 	p->rsn = e->rsn;
+	p->round = 0;
 	if (unlikely(!tc->open)) { /* it is being released: what was under the PSN is gone */
 		san_tl_fill_empty(e, p);
 		return;

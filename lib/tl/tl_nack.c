@@ -91,13 +91,15 @@ san_tl_nack_next(struct san_tl *tl, uint16_t *slot, struct san_wire_pkt *p)
 		if (!tl->conns[n->slot].open || tl->pdl->conns[n->slot].cid != n->cid)
 			continue;
 		*slot = n->slot;
-		p->op = SAN_OP_NACK;
-		p->flags = n->flags;
-		p->rsn = n->rsn;
-		p->round = n->round;
-		p->status = n->code;
-		p->nack_psn = n->psn;
-		p->delay_us = n->delay_us;
+		*p = (struct san_wire_pkt){
+			.op = SAN_OP_NACK,
+			.flags = n->flags,
+			.rsn = n->rsn,
+			.round = n->round,
+			.status = n->code,
+			.nack_psn = n->psn,
+			.delay_us = n->delay_us,
+		};
 		return true;
 	}
 	return false;

@@ -91,7 +91,13 @@ bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_
 /** One of its transactions finished. */
 void san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc);
 /** Records or budget came back. */
-void san_tl_wake(struct san_tl *tl);
+void san_tl_wake_waiting(struct san_tl *tl);
+static inline void
+san_tl_wake(struct san_tl *tl)
+{
+	if (unlikely(!TAILQ_EMPTY(&tl->want_record) || !TAILQ_EMPTY(&tl->want_budget)))
+		san_tl_wake_waiting(tl);
+}
 
 /* ---- tl_initiator.c ---- */
 

@@ -80,6 +80,8 @@ san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *
 	uint8_t why = reason(tl, tc, req);
 	uint8_t had = tc->want;
 
+	if (likely((why | had) == 0))
+		return false;
 	leave(tl, tc, why == SAN_WANT_BUDGET ? why | SAN_WANT_PROMISED : why);
 	tc->want_bytes = req->length;
 	if (!(tc->want & why)) {
@@ -118,7 +120,7 @@ san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
 }
 
 void
-san_tl_wake(struct san_tl *tl)
+san_tl_wake_waiting(struct san_tl *tl)
 {
 	struct san_tl_conn *tc;
 

@@ -36,23 +36,6 @@ static const uint8_t mask_v6[LRH_LEN + sizeof(struct wire_front_v6) - sizeof(str
 	[LRH_LEN + 52] = 0xff /* BTH resv8a */
 };
 
-/** CRC of *len* bytes of the frame, masked; a loop that compilers turn into vector code. */
-static inline uint32_t
-crc_front(const uint8_t *lrh, const uint8_t *mask, uint32_t len)
-{
-	uint32_t pseudo[sizeof(mask_v6) / sizeof(uint32_t)] __rte_aligned(16);
-	uint32_t i, bits, word;
-
-	static_assert(sizeof(mask_v4) % sizeof(word) == 0, "whole words");
-	static_assert(sizeof(mask_v6) % sizeof(word) == 0, "whole words");
-	for (i = 0; i < len / sizeof(word); i++) {
-		memcpy(&word, lrh + i * sizeof(word), sizeof(word));
-		memcpy(&bits, mask + i * sizeof(word), sizeof(word));
-		pseudo[i] = word | bits;
-	}
-	return crc32_gzip_refl(0, (const uint8_t *)pseudo, len);
-}
-
 #ifdef RTE_ARCH_X86
 static __attribute__((target("avx"))) void
 clear_upper(void)
@@ -75,17 +58,42 @@ leave_vector_code(void)
 #endif
 }
 
-uint32_t
-san_wire_icrc(const struct rte_mbuf *m, bool v6, uint32_t len)
+/** Set the masked bits of *len* bytes, of which *saved* keeps what they were. */
+static inline void
+mask_front(uint8_t *lrh, const uint8_t *mask, uint8_t *saved, uint32_t len)
 {
-	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint32_t off = v6 ? sizeof(struct wire_front_v6) : sizeof(struct wire_front_v4);
-	const uint8_t *lrh = data + sizeof(struct wire_eth) - LRH_LEN;
-	uint32_t crc = v6 ? crc_front(lrh, mask_v6, sizeof(mask_v6)) :
-			    crc_front(lrh, mask_v4, sizeof(mask_v4));
-	uint32_t n = RTE_MIN((uint32_t)rte_pktmbuf_data_len(m), len);
+	uint32_t i;
 
-	crc = crc32_gzip_refl(crc, data + off, n - off);
+	memcpy(saved, lrh, len);
+	for (i = 0; i < len; i++)
+		lrh[i] |= mask[i];
+}
+
+/*
+ * The frame itself becomes the pseudo packet and is put back: so a short one needs one
+ * call, and calls are what a short CRC costs.
+ */
+static inline uint32_t
+crc_first_seg(uint8_t *lrh, uint32_t len, const uint8_t *mask, uint32_t mask_len)
+{
+	uint8_t saved[sizeof(mask_v6)];
+	uint32_t crc;
+
+	mask_front(lrh, mask, saved, mask_len);
+	crc = crc32_gzip_refl(0, lrh, len);
+	memcpy(lrh, saved, mask_len);
+	return crc;
+}
+
+uint32_t
+san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len)
+{
+	uint32_t off = sizeof(struct wire_eth) - LRH_LEN;
+	uint8_t *lrh = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
+	uint32_t n = RTE_MIN((uint32_t)rte_pktmbuf_data_len(m), len);
+	uint32_t crc = v6 ? crc_first_seg(lrh, n - off, mask_v6, sizeof(mask_v6)) :
+			    crc_first_seg(lrh, n - off, mask_v4, sizeof(mask_v4));
+
 	for (len -= n; len > 0; len -= n) {
 		m = m->next;
 		n = RTE_MIN((uint32_t)rte_pktmbuf_data_len(m), len);

@@ -274,7 +274,7 @@ parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len, uint32_t *pa
 
 /** ICRC, and the padding in front of it. */
 static inline enum san_drop
-check_tail(const struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
+check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
 {
 	static const uint8_t zero[3];
 	uint8_t copy[SAN_WIRE_TAIL_MAX];
@@ -449,16 +449,13 @@ get_words(const uint8_t *from, uint64_t *words, unsigned int n)
 	return from + n * sizeof(word);
 }
 
-/** The bitmaps; words beyond those sent are zero. */
+/** The bitmaps: as many words as were sent. */
 static inline void
 parse_bitmaps(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_ack *ack)
 {
 	uint8_t copy[(SAN_WIRE_REQ_WORDS + 2 * SAN_WIRE_DATA_WORDS) * sizeof(uint64_t)];
 	const uint8_t *words = rte_pktmbuf_read(m, p->payload_off, p->payload_len, copy);
 
-	memset(ack->req, 0, sizeof(ack->req));
-	memset(ack->data_acked, 0, sizeof(ack->data_acked));
-	memset(ack->data_rcvd, 0, sizeof(ack->data_rcvd));
 	words = get_words(words, ack->req, ack->nb_req);
 	words = get_words(words, ack->data_acked, ack->nb_data);
 	get_words(words, ack->data_rcvd, ack->nb_data);

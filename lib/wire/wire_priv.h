@@ -40,12 +40,13 @@ wire_op_get(uint8_t op)
 }
 
 /**
- * ICRC of a frame whose headers up to the BTH are contiguous.
+ * ICRC of a frame whose headers up to the BTH are contiguous, in memory that is ours to
+ * write to; when it returns the frame is as it was.
  *
  * @param len
  *   Bytes from the start of the Ethernet header that it covers, i.e. without
  *   the ICRC itself; not more than the packet has.
  */
-uint32_t san_wire_icrc(const struct rte_mbuf *m, bool v6, uint32_t len);
+uint32_t san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len);
 
 #endif /* WIRE_PRIV_H */

@@ -79,9 +79,9 @@ assert_ack_equal(const struct san_wire_ack *a, const struct san_wire_ack *b)
 	assert_int_equal(a->oow, b->oow);
 	assert_int_equal(a->nb_req, b->nb_req);
 	assert_int_equal(a->nb_data, b->nb_data);
-	assert_memory_equal(a->req, b->req, sizeof(a->req));
-	assert_memory_equal(a->data_acked, b->data_acked, sizeof(a->data_acked));
-	assert_memory_equal(a->data_rcvd, b->data_rcvd, sizeof(a->data_rcvd));
+	assert_memory_equal(a->req, b->req, a->nb_req * sizeof(a->req[0]));
+	assert_memory_equal(a->data_acked, b->data_acked, a->nb_data * sizeof(a->req[0]));
+	assert_memory_equal(a->data_rcvd, b->data_rcvd, a->nb_data * sizeof(a->req[0]));
 }
 
 static void
