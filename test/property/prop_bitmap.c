@@ -19,10 +19,7 @@ static bool model[SAN_BITMAP_BITS]; /* model[i] is the bit of base + i */
 static void
 slide(uint32_t *base, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		san_bitmap_clear(&real, *base + i);
+	san_bitmap_clear_range(&real, *base, n);
 	*base += n;
 	memmove(model, model + n, SAN_BITMAP_BITS - n);
 	memset(model + SAN_BITMAP_BITS - n, 0, n);
@@ -52,12 +49,31 @@ check_word(uint32_t base, uint32_t from)
 }
 
 static void
+change_word(struct san_prng *g, uint32_t base, uint32_t at)
+{
+	uint64_t bits = san_prng_u64(g) & san_bitmap_mask64(SAN_BITMAP_BITS - at);
+	bool set = san_prng_below(g, 2) == 0;
+	uint32_t i;
+
+	if (set)
+		san_bitmap_or64(&real, base + at, bits);
+	else
+		san_bitmap_andnot64(&real, base + at, bits);
+	for (i = 0; i < 64 && at + i < SAN_BITMAP_BITS; i++)
+		if ((bits >> i) & 1)
+			model[at + i] = set;
+}
+
+static void
 step(struct san_prng *g, uint32_t *base)
 {
 	uint32_t at = san_prng_below(g, SAN_BITMAP_BITS);
 	uint32_t n;
 
-	switch (san_prng_below(g, 6)) {
+	switch (san_prng_below(g, 7)) {
+	case 6:
+		change_word(g, *base, at);
+		break;
 	case 0:
 		san_bitmap_clear(&real, *base + at);
 		model[at] = false;

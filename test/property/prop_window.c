@@ -64,7 +64,10 @@ arrive(void)
 		san_pdl_rxw_receive(rxw(), m.first_psn + i);
 	} else {
 		m.acked[i] = true;
-		san_pdl_rxw_ack(rxw(), m.first_psn + i);
+		if (san_prng_below(&rnd, 2) == 0)
+			san_pdl_rxw_take(rxw(), m.first_psn + i);
+		else
+			san_pdl_rxw_ack(rxw(), m.first_psn + i);
 	}
 }
 
