@@ -36,7 +36,7 @@ struct tl_pkt {
 
 /** What the two sides of one connection agree on. */
 struct tl_link {
-	bool ordered, relaxed;
+	bool ordered, relaxed, pack;
 	uint16_t req_win, data_win, msg_limit, n, mtu;
 	uint16_t rnr_ms;
 	uint32_t first_rsn;
@@ -134,6 +134,7 @@ tl_host_connect(struct tl_host *h[2], const struct tl_link *l, uint16_t slot[2],
 		const struct san_tl_peer tp = {
 			.ordered = l->ordered,
 			.relaxed = l->relaxed,
+			.pack = l->pack,
 			.first_rsn_tx = l->first_rsn + (uint32_t)i,
 			.first_rsn_rx = l->first_rsn + 1 - (uint32_t)i,
 			.n_tx = l->n,

@@ -17,6 +17,7 @@
 #include <rte_mbuf.h>
 
 #include "wire.h"
+#include "wire_pack.h"
 
 #define WIRE_SAMPLE_PSN 0xfedcba98u
 
@@ -68,6 +69,7 @@ static const struct wire_sample wire_samples[] = {
 	{"ack_full", SAN_OP_ACK, .nb_req = SAN_WIRE_REQ_WORDS, .nb_data = SAN_WIRE_DATA_WORDS},
 	{"nack_rnr", SAN_OP_NACK, .status = SAN_ST_RNR},
 	{"nack_aborted", SAN_OP_NACK, .status = SAN_ST_ABORTED},
+	{"nack_unpack", SAN_OP_NACK, SAN_F_WIN_DATA | SAN_F_UNPACK, .status = SAN_ST_RNR},
 	{"resync_req", SAN_OP_RESYNC, .status = SAN_RESYNC_FILL},
 	{"resync_data_abort", SAN_OP_RESYNC, SAN_F_WIN_DATA, .status = SAN_RESYNC_ABORT},
 	{"cm_req", SAN_OP_CM, .cm_msg = SAN_CM_REQ, .cm_flags = SAN_CM_F_ORDERED},
@@ -81,6 +83,8 @@ static const struct wire_sample wire_samples[] = {
 	{"cm_reset", SAN_OP_CM, .cm_msg = SAN_CM_RESET, .cm_reason = SAN_CM_R_STALE},
 	{"probe", SAN_OP_PROBE},
 	{"probe_long", SAN_OP_PROBE, .payload = 1200},
+	{"push_packed", SAN_OP_PUSH_PACKED, .payload = 60, .length = 3},
+	{"push_packed_empty", SAN_OP_PUSH_PACKED, .payload = 256, .length = SAN_WIRE_PACK_MAX},
 	{"cnp", SAN_OP_CNP},
 };
 /* clang-format on */
@@ -225,6 +229,37 @@ wire_sample_byte(uint32_t i)
 	return (uint8_t)(i * 7 + 1);
 }
 
+/** Messages of push_packed: one of each kind. The other sample has nothing but empty sends. */
+static const struct san_wire_msg wire_sample_msgs[] = {
+	{.kind = SAN_KIND_SEND, .length = 5},
+	{.kind = SAN_KIND_PUSH, .length = 8, .key = 0x91929394, .addr = 0x8182838485868788},
+	{.kind = SAN_KIND_PUSH_IMM,
+	 .length = 2,
+	 .key = 0xa1a2a3a4,
+	 .addr = 0xb1b2b3b4b5b6b7b8,
+	 .imm = 0x51525354},
+};
+
+/** The s->payload bytes of payload. */
+static inline void
+wire_sample_payload(const struct wire_sample *s, uint8_t *to)
+{
+	static const struct san_wire_msg empty = {.kind = SAN_KIND_SEND};
+	const struct san_wire_msg *msg;
+	uint8_t *data;
+	uint32_t i, k;
+
+	for (i = 0; i < s->payload && s->op != SAN_OP_PUSH_PACKED; i++)
+		to[i] = wire_sample_byte(i);
+	for (i = 0; i < s->length && s->op == SAN_OP_PUSH_PACKED; i++) {
+		msg = s->length == RTE_DIM(wire_sample_msgs) ? &wire_sample_msgs[i] : &empty;
+		data = san_wire_msg_put(to, msg);
+		for (k = 0; k < msg->length; k++)
+			data[k] = wire_sample_byte(k);
+		to += san_wire_msg_len(msg->kind, msg->length);
+	}
+}
+
 /** The whole packet, sealed; NULL without mbufs. */
 static inline struct rte_mbuf *
 wire_sample_build(struct rte_mempool *pool, const struct wire_sample *s, bool v6)
@@ -235,7 +270,6 @@ wire_sample_build(struct rte_mempool *pool, const struct wire_sample *s, bool v6
 	struct san_wire_ack ack = wire_sample_ack(s);
 	struct san_wire_cm cm = wire_sample_cm(s);
 	uint8_t *payload;
-	uint32_t i;
 
 	if (m == NULL)
 		return NULL;
@@ -245,8 +279,7 @@ wire_sample_build(struct rte_mempool *pool, const struct wire_sample *s, bool v6
 		san_wire_build_cm(m, &path, &p, &cm);
 	} else {
 		payload = (uint8_t *)rte_pktmbuf_append(m, s->payload);
-		for (i = 0; i < s->payload; i++)
-			payload[i] = wire_sample_byte(i);
+		wire_sample_payload(s, payload);
 		san_wire_build(m, &path, &p);
 	}
 	san_wire_seal(m);

@@ -5,7 +5,7 @@
 --   tshark -X lua_script:usertools/sanstack.lua -r capture.pcap
 --   wireshark: Help > About > Folders > Personal Lua Plugins
 --
--- It takes BTH opcodes 0xC0 to 0xCB on the UDP port (preference "UDP port"); all other
+-- It takes BTH opcodes 0xC0 to 0xCC on the UDP port (preference "UDP port"); all other
 -- packets there go to the dissector that had the port before, which is Wireshark's own for RoCE.
 
 local san = Proto("san", "sanstack reliable transport")
@@ -14,6 +14,7 @@ local BTH_LEN, RT_LEN, ICRC_LEN = 12, 28, 4
 local VERSION = 1
 local LENGTH_MAX = 0x40000000
 local CM_LEN = 164
+local PACK_MAX = 64
 
 san.prefs.port = Pref.uint("UDP port", 4791, "UDP destination port of the transport")
 
@@ -21,6 +22,7 @@ local op_names = {
 	[0xC0] = "PUSH_SLCTD_REQ", [0xC1] = "PULL_REQ", [0xC2] = "ATOMIC_REQ", [0xC3] = "PUSH_GRNT",
 	[0xC4] = "PUSH_SLCTD_DATA", [0xC5] = "PUSH_UNSLCTD_DATA", [0xC6] = "PULL_DATA",
 	[0xC7] = "ACK", [0xC8] = "NACK", [0xC9] = "RESYNC", [0xCA] = "CM", [0xCB] = "PROBE",
+	[0xCC] = "PUSH_PACKED",
 }
 local kind_names = {[0] = "push", [1] = "send", [2] = "push with immediate"}
 local status_names = {
@@ -57,7 +59,8 @@ local f = {
 	last = ProtoField.uint8("san.flags.last", "Last", base.DEC, nil, 0x01),
 	win_data = ProtoField.uint8("san.flags.win_data", "Data window", base.DEC, nil, 0x02),
 	kind = ProtoField.uint8("san.flags.kind", "Kind", base.DEC, kind_names, 0x0c),
-	flags_rsvd = ProtoField.uint8("san.flags.reserved", "Reserved", base.HEX, nil, 0xf0),
+	unpack = ProtoField.uint8("san.flags.unpack", "Unpack", base.DEC, nil, 0x10),
+	flags_rsvd = ProtoField.uint8("san.flags.reserved", "Reserved", base.HEX, nil, 0xe0),
 	psn_hi = ProtoField.uint8("san.psn_hi", "PSN, high 8 bits", base.HEX),
 	psn = ProtoField.uint32("san.psn", "PSN", base.DEC),
 	round = ProtoField.uint8("san.round", "RNR round", base.DEC),
@@ -128,6 +131,12 @@ local f = {
 	cm_port = ProtoField.uint16("san.cm.port", "Source port", base.DEC),
 	cm_private = ProtoField.bytes("san.cm.private", "Private data"),
 	cm_rest = ProtoField.bytes("san.cm.unused", "Unused"),
+
+	pack_count = ProtoField.uint8("san.pack.count", "Messages", base.DEC),
+	pack_rsn = ProtoField.uint32("san.pack.rsn", "RSN", base.DEC),
+	pack_kind = ProtoField.uint8("san.pack.kind", "Kind", base.DEC, kind_names),
+	pack_rsvd = ProtoField.uint8("san.pack.reserved", "Reserved", base.HEX),
+	pack_length = ProtoField.uint16("san.pack.length", "Length", base.DEC),
 
 	imm = ProtoField.bytes("san.imm", "Immediate"),
 	payload = ProtoField.bytes("san.payload", "Payload"),
@@ -284,6 +293,13 @@ end}
 exts[0xCA] = {0, function() return "" end}
 exts[0xCB] = {0, function() return "" end}
 
+exts[0xCC] = {4, function(tree, ext)
+	local n = ext(0, 1):uint()
+	known(tree:add(f.pack_count, ext(0, 1)), n >= 2 and n <= PACK_MAX)
+	add_reserved(tree, ext(1, 3))
+	return " Messages=" .. n
+end}
+
 local function add_bth(tree, tvb)
 	local t = tree:add(tvb(0, BTH_LEN), "Base transport header")
 	local second, ninth = tvb(1, 1):uint(), tvb(8, 1):uint()
@@ -303,7 +319,7 @@ end
 
 local flags_allowed = {
 	[0xC0] = {kind = true}, [0xC4] = {last = true, kind = true}, [0xC5] = {last = true, kind = true},
-	[0xC6] = {last = true}, [0xC8] = {win_data = true}, [0xC9] = {win_data = true},
+	[0xC6] = {last = true}, [0xC8] = {win_data = true, unpack = true}, [0xC9] = {win_data = true},
 }
 
 local function add_flags(tree, range, op)
@@ -316,7 +332,8 @@ local function add_flags(tree, range, op)
 	if allowed.kind or kind ~= 0 then
 		known(t:add(f.kind, range), allowed.kind and kind_names[kind] ~= nil)
 	end
-	zero_bits(t:add(f.flags_rsvd, range), v, 0xf0, "Reserved flag")
+	known(t:add(f.unpack, range), bits(v, 4, 1) == 0 or allowed.unpack)
+	zero_bits(t:add(f.flags_rsvd, range), v, 0xe0, "Reserved flag")
 	return bits(v, 0, 1) == 1, kind
 end
 
@@ -422,6 +439,60 @@ local function add_cm(tree, range, len)
 		(reason ~= 0 and " " .. (reason_names[reason] or "?") or "")
 end
 
+-- Header of a message of PUSH_PACKED: bytes by kind.
+local msg_hdr_len = {[0] = 16, [1] = 4, [2] = 20}
+
+-- One message at *at* of *range*; how many bytes it takes, or nil if it is none.
+local function add_msg(tree, range, at, rsn)
+	local left = range:len() - at
+	if left < 4 then
+		return nil
+	end
+	local kind, length = range(at, 1):uint(), range(at + 2, 2):uint()
+	local hdr_len = msg_hdr_len[kind]
+	local len = hdr_len and hdr_len + math.ceil(length / 4) * 4
+	if len == nil or len > left then
+		return nil
+	end
+	local t = tree:add(range(at, len), string.format("Message RSN=%.0f %s", rsn, kind_names[kind]))
+	t:add(f.pack_rsn, range(at, 0), rsn):set_generated()
+	t:add(f.pack_kind, range(at, 1))
+	zero(t:add(f.pack_rsvd, range(at + 1, 1)), range(at + 1, 1))
+	t:add(f.pack_length, range(at + 2, 2))
+	if kind ~= 1 then
+		t:add(f.key, range(at + 4, 4))
+		t:add(f.addr, range(at + 8, 8))
+	end
+	if kind == 2 then
+		t:add(f.imm, range(at + 16, 4))
+	end
+	if length > 0 then
+		t:add(f.payload, range(at + hdr_len, length))
+	end
+	if length % 4 ~= 0 then
+		local pad = range(at + hdr_len + length, len - hdr_len - length)
+		zero(t:add(f.pad, pad), pad, "Padding")
+	end
+	return len
+end
+
+local function add_msgs(tree, tvb, range, len)
+	local count = tvb(BTH_LEN + RT_LEN, 1):uint()
+	local rsn = tvb(BTH_LEN + 8, 4):uint()
+	local at = 0
+	for i = 0, count - 1 do
+		local n = at < len and add_msg(tree, range, at, (rsn + i) % 2 ^ 32) or nil
+		if n == nil then
+			tree:add_proto_expert_info(e.value, "Fewer messages than their number")
+			return
+		end
+		at = at + n
+	end
+	if at ~= len then
+		tree:add_proto_expert_info(e.value, "Bytes behind the last message")
+	end
+end
+
 local function add_payload(tree, tvb, op, off, len, imm)
 	tree:add(f.payload_len, len):set_generated()
 	local range = len > 0 and tvb(off, len) or nil
@@ -429,6 +500,8 @@ local function add_payload(tree, tvb, op, off, len, imm)
 		add_bitmaps(tree, range, tvb(BTH_LEN + RT_LEN, 20), len)
 	elseif op == 0xCA then
 		return add_cm(tree, range, len)
+	elseif op == 0xCC then
+		add_msgs(tree, tvb, range, len)
 	elseif op == 0xC2 then
 		if len ~= 16 then
 			tree:add_proto_expert_info(e.value, "Operands of an atomic have 16 bytes")
@@ -446,7 +519,7 @@ local function add_payload(tree, tvb, op, off, len, imm)
 	elseif len > 0 then
 		tree:add(f.payload, range)
 	end
-	return op >= 0xC4 and op <= 0xC6 and " Bytes=" .. len or ""
+	return (op >= 0xC4 and op <= 0xC6 or op == 0xCC) and " Bytes=" .. len or ""
 end
 
 local function dissect(tvb, pinfo, root)

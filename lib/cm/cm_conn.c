@@ -41,6 +41,7 @@ san_cm_conf_default(struct san_cm_conf *conf)
 	conf->drain_ns = 5 * SAN_NS_PER_S;
 	conf->timewait_ns = 8 * SAN_NS_PER_S; /* two cookie slots: so old a REQ can be */
 	conf->rate_per_ms = 100;
+	conf->features = SAN_CM_FEAT_PACK;
 	conf->path.dst_port = SAN_WIRE_PORT;
 }
 

@@ -300,6 +300,7 @@ agree(struct san_cm_conn *c, uint16_t msg_limit)
 	a->n_tx = RTE_MIN(a->n_tx, own->max_txn);
 	a->n_rx = a->n_tx;
 	a->rnr_tx_ms = own->rnr_ms;
+	a->features &= own->features;
 }
 
 static void
@@ -548,6 +549,7 @@ fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *
 	own->req_psn = pc->tx[SAN_WIN_REQ].next;
 	own->data_psn = pc->tx[SAN_WIN_DATA].next;
 	own->first_rsn = first_rsn(cm->pdl);
+	own->features = cm->conf.features;
 	own->mtu = param->mtu;
 	own->req_win = param->req_win;
 	own->data_win = param->data_win;

@@ -108,6 +108,7 @@ keep_offer(struct san_cm_conn *c, const struct san_wire_cm *msg)
 	a->first_rsn_rx = msg->first_rsn;
 	a->n_tx = msg->max_txn;
 	a->rnr_rx_ms = msg->rnr_ms;
+	a->features = msg->features;
 	c->peer_private_len = msg->private_len;
 	memcpy(c->peer_private, msg->private_data, sizeof(c->peer_private));
 }

@@ -58,6 +58,7 @@ conn_established(struct san_core *core, const struct san_cm_event *cev)
 	const struct san_tl_peer peer = {
 		.ordered = a->pdl.ordered,
 		.relaxed = a->pdl.relaxed,
+		.pack = (a->features & SAN_CM_FEAT_PACK) != 0,
 		.first_rsn_tx = a->first_rsn_tx,
 		.first_rsn_rx = a->first_rsn_rx,
 		.n_tx = a->n_tx,

@@ -474,7 +474,8 @@ san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, b
 
 		if (san_bitmap_test(&c->txb->acked[SAN_WIN_DATA], psn))
 			continue;
-		if (e->op != SAN_OP_PUSH_SLCTD_DATA && e->op != SAN_OP_PUSH_UNSLCTD_DATA)
+		if (e->op != SAN_OP_PUSH_SLCTD_DATA && e->op != SAN_OP_PUSH_UNSLCTD_DATA &&
+		    e->op != SAN_OP_PUSH_PACKED)
 			continue;
 		if (e->rsn != rsn && !(onward && san_seq_gt(e->rsn, rsn)))
 			continue;

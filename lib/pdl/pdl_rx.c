@@ -31,6 +31,8 @@ san_pdl_win_of(uint8_t op, uint8_t flags)
 
 	if (op == SAN_OP_RESYNC)
 		return (flags & SAN_F_WIN_DATA) != 0 ? SAN_WIN_DATA : SAN_WIN_REQ;
+	if (op == SAN_OP_PUSH_PACKED)
+		return SAN_WIN_DATA;
 	return op >= FIRST_OP && op - FIRST_OP < (int)RTE_DIM(win) ? win[op - FIRST_OP] :
 								     SAN_WIN_MAX;
 }

@@ -71,7 +71,7 @@ void san_pdl_rxw_check(const struct san_pdl_rxw *w);
 struct san_pdl_entry {
 	uint32_t rsn;
 	uint32_t offset;
-	uint32_t aux;   /**< tl: index of the transaction record; grant: SSN */
+	uint32_t aux;   /**< grant: SSN; push data and its RESYNC: RSNs beyond *rsn* (RT-34) */
 	uint16_t len;   /**< payload bytes */
 	uint8_t op;     /**< enum san_wire_op */
 	uint8_t flags;  /**< enum san_wire_flag */

@@ -242,6 +242,7 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 	switch (san_pkt(m)->w.op) {
 	case SAN_OP_PUSH_UNSLCTD_DATA:
 	case SAN_OP_PUSH_SLCTD_DATA:
+	case SAN_OP_PUSH_PACKED:
 		drop = san_tl_rx_push(tl, c, m, now_ns);
 		break;
 	case SAN_OP_PUSH_SLCTD_REQ:
@@ -329,6 +330,9 @@ san_tl_tx_assigned(struct san_tl *tl, struct san_pdl_conn *c, const struct san_p
 	case SAN_OP_PUSH_UNSLCTD_DATA:
 		san_tl_push_assigned(tl, tc, e);
 		break;
+	case SAN_OP_PUSH_PACKED:
+		san_tl_pack_assigned(tl, tc, e);
+		break;
 	default:
 		san_tl_request_assigned(tl, tc, e);
 		break;
@@ -364,6 +368,9 @@ san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_e
 	case SAN_OP_PUSH_SLCTD_DATA:
 	case SAN_OP_PUSH_UNSLCTD_DATA:
 		san_tl_push_fill(tl, c, tc, e, m, p);
+		break;
+	case SAN_OP_PUSH_PACKED:
+		san_tl_pack_fill(tl, c, tc, e, m, p);
 		break;
 	default:
 		san_tl_request_fill(tl, tc, e, m, p);

@@ -128,11 +128,13 @@ struct san_tl_txn {
 	bool solicited;
 	bool req_sent; /**< the request has a PSN */
 	bool req_acked;
-	bool last_sent;   /**< LAST has a PSN */
-	bool last_acked;  /**< LAST was acknowledged: it happened, whatever comes later */
-	bool msg_counted; /**< in the count of PCB-3 */
-	bool unwanted;    /**< to be given up, should it come to wait for the target */
-	bool aborted;     /**< RESYNC(abort) must go or went */
+	bool last_sent;    /**< LAST has a PSN */
+	bool last_acked;   /**< LAST was acknowledged: it happened, whatever comes later */
+	bool msg_counted;  /**< in the count of PCB-3 */
+	bool unwanted;     /**< to be given up, should it come to wait for the target */
+	bool alone;        /**< it was refused: it shares no packet any more (RT-34) */
+	uint8_t nb_packed; /**< messages of the packed packet that begins with it; 0: none does */
+	bool aborted;      /**< RESYNC(abort) must go or went */
 	bool abort_acked;
 	bool in_cam;           /**< its grant is in the CAM: ahead of the base SSN */
 	bool ssn_lost;         /**< likewise, but the CAM had no space */
@@ -179,6 +181,7 @@ struct san_tl_rxn {
 	uint64_t ulp_gen;
 	uint64_t operand, swap, result; /**< atomics, host order */
 	bool reserved;                  /**< a receive is set aside for it */
+	bool packed;                    /**< one of several in a packet (RT-34): see push_req */
 	/* tl's own */
 	bool begun;      /**< the ULP accepted it (push_req said OK) */
 	bool seen_last;  /**< LAST arrived: held or placed */
@@ -221,7 +224,9 @@ struct san_tl_ulp_ops {
 	/**
 	 * pushReq: check key, bounds, rights; take a receive and a CQ slot where due.
 	 * Places nothing. With r->reserved the receive set aside is its own: used or
-	 * given back, r->reserved is cleared then.
+	 * given back, r->reserved is cleared then. With r->packed nothing else than OK
+	 * may leave a trace: the request comes again alone, and is answered then; and
+	 * after OK push_place and push_done must not refuse.
 	 */
 	uint8_t (*push_req)(void *ulp, struct san_tl_rxn *r);
 	/** Place *len* payload bytes, from *off* in *m*, at *offset* of the transaction. */
@@ -287,6 +292,7 @@ void san_tl_conf_default(struct san_tl_conf *conf);
 /** What cm agreed on, for tl. */
 struct san_tl_peer {
 	bool ordered, relaxed;
+	bool pack;             /**< both sides know PUSH_PACKED (RT-34) */
 	uint32_t first_rsn_tx; /**< our first RSN and SSN */
 	uint32_t first_rsn_rx; /**< the peer's */
 	uint16_t n_tx;         /**< RSNs that we may use beyond the oldest unfinished */
@@ -344,6 +350,7 @@ struct san_tl_conn {
 	uint8_t rnr_round;   /**< ordered: of our last RNR */
 	bool rnr_valid;      /**< there was one */
 	bool rnr_wait;       /**< ordered: the base was refused so, and was not taken since */
+	bool rnr_unpack;     /**< ordered: our last RNR was of a packed packet */
 	bool grant_wait;     /**< the head of the grant queue waits for a receive */
 	bool in_admit;
 	uint16_t nb_rxns; /**< records in use */
@@ -389,7 +396,11 @@ struct san_tl_stats {
 	uint64_t nb_red;           /**< packets refused in the red zone */
 	uint64_t nb_finished_data; /**< discarded content of finished transactions */
 	uint64_t nb_nacks_lost;    /**< no room for them; the packet's next copy brings another */
-	uint64_t budget_high;      /**< high-water mark of budget_used */
+	/* packing (RT-34) */
+	uint64_t nb_packed_tx, nb_packed_rx;       /**< packets sent once, and taken */
+	uint64_t nb_pack_msgs_tx, nb_pack_msgs_rx; /**< messages in them */
+	uint64_t nb_unpack_tx, nb_unpack_rx;       /**< of the RNRs, those that say "unpack" */
+	uint64_t budget_high;                      /**< high-water mark of budget_used */
 };
 
 /** A NACK that must go. */
@@ -402,6 +413,13 @@ struct san_tl_nack {
 	uint32_t psn, rsn, delay_us;
 };
 #define SAN_TL_NACKS 512 /**< power of two */
+
+/** What the ULP gave to a message of the packed packet that is being looked at. */
+struct san_tl_part {
+	uint64_t ulp_gen;
+	uint32_t ulp_ref;
+	uint32_t off; /**< of the message in the mbuf */
+};
 
 struct san_tl {
 	struct san_tl_conf conf; /**< pool sizes as they came to be */
@@ -419,6 +437,7 @@ struct san_tl {
 	uint32_t nb_free_rxns;
 	uint32_t nb_claims;        /**< free records promised to heads of line (RT-26) */
 	struct san_tl_rxn scratch; /**< of a push that is over within its only packet */
+	struct san_tl_part parts[SAN_WIRE_PACK_MAX];
 	struct san_tl_txn **rings; /**< blocks of SAN_TL_N_MAX pointers for conns in use */
 	struct san_tl_txn ***free_rings;
 	uint32_t nb_free_rings;

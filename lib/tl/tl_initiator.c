@@ -253,6 +253,8 @@ san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry
 	t = tc->peer.ordered ? ordered_push(tc) : TAILQ_FIRST(&tc->ready);
 	if (t == NULL)
 		return false;
+	if (tc->peer.pack && san_tl_pack(tc, t, c->mtu, e))
+		return true;
 	left = t->req.length - t->sent;
 	may = t->solicited ? t->granted - t->sent : left;
 	imm_len = t->req.kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
@@ -379,17 +381,22 @@ san_tl_push_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_tl_
 static void
 on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
 {
-	struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
+	bool last = (e->flags & SAN_F_LAST) != 0 || e->op == SAN_OP_PUSH_PACKED;
+	uint32_t i;
 
-	SAN_ASSERT(t != NULL && t->nb_unacked > 0);
-	t->nb_unacked--;
-	if (e->op == SAN_OP_RESYNC) {
-		t->abort_acked |= e->status == SAN_RESYNC_ABORT;
-	} else {
-		t->rnr_since_ns = 0; /* it was ready */
-		t->last_acked |= (e->flags & SAN_F_LAST) != 0;
+	for (i = 0; i <= e->aux; i++) {
+		struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn + i);
+
+		SAN_ASSERT(t != NULL && t->nb_unacked > 0);
+		t->nb_unacked--;
+		if (e->op == SAN_OP_RESYNC) {
+			t->abort_acked |= e->status == SAN_RESYNC_ABORT;
+		} else {
+			t->rnr_since_ns = 0; /* it was ready */
+			t->last_acked |= last;
+		}
+		san_tl_txn_settle(tl, tc, t);
 	}
-	san_tl_txn_settle(tl, tc, t);
 }
 
 static void
@@ -416,6 +423,7 @@ san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e,
 		switch (e[i].op) {
 		case SAN_OP_PUSH_SLCTD_DATA:
 		case SAN_OP_PUSH_UNSLCTD_DATA:
+		case SAN_OP_PUSH_PACKED:
 		case SAN_OP_RESYNC:
 			on_acked_push(tl, tc, &e[i]);
 			break;

@@ -76,6 +76,16 @@ san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint3
 	nack_add(tl, tc, SAN_F_WIN_DATA, psn, rsn, code, wait ? tl->conf.rnr_delay_us : 0);
 }
 
+/* RNR; *unpack*: of a packed packet, whose messages need not wait to go alone. */
+static void
+nack_rnr(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn, bool unpack)
+{
+	if (unpack)
+		nack_add(tl, tc, SAN_F_WIN_DATA | SAN_F_UNPACK, psn, rsn, SAN_ST_RNR, 0);
+	else
+		san_tl_nack(tl, tc, psn, rsn, SAN_ST_RNR);
+}
+
 void
 san_tl_nack_request(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn)
 {
@@ -133,7 +143,9 @@ void
 san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 {
 	if (tc->peer.ordered)
-		san_tl_nack(tl, tc, p->psn, tc->rnr_rsn, SAN_ST_RNR);
+		nack_rnr(tl, tc, p->psn, tc->rnr_rsn, tc->rnr_unpack);
+	else if (p->op == SAN_OP_PUSH_PACKED)
+		nack_rnr(tl, tc, p->psn, p->rsn, true);
 	else
 		san_tl_nack(tl, tc, p->psn, p->rsn,
 			    tc->round[SAN_TL_SLOT(p->rsn)] & 1 ? SAN_ST_RESOURCE : SAN_ST_RNR);
@@ -165,9 +177,11 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 	   uint64_t now_ns)
 {
 	uint32_t rsn = r->rsn;
+	bool unpack = r->packed;
 	struct san_tl_rxn *next;
 
 	tl->stats.nb_rnr_tx++;
+	tl->stats.nb_unpack_tx += unpack;
 	if (!tc->peer.ordered || r == &tl->scratch)
 		reset_push(tl, tc, r, now_ns);
 	if (!tc->peer.ordered) {
@@ -177,6 +191,7 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 		tc->rnr_rsn = rsn;
 		tc->rnr_valid = true;
 		tc->rnr_wait = true;
+		tc->rnr_unpack = unpack;
 		for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
 			next = TAILQ_NEXT(r, all_link);
 			if (r->type == SAN_TL_PUSH && san_seq_ge(r->rsn, rsn) &&
@@ -185,7 +200,7 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 		}
 		san_tl_admit_update(tl, tc);
 	}
-	san_tl_nack(tl, tc, psn, rsn, SAN_ST_RNR);
+	nack_rnr(tl, tc, psn, rsn, unpack);
 }
 
 void
@@ -295,18 +310,19 @@ san_tl_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, 
 /* ---- initiator: NACKs in ---- */
 
 /* All of it goes again, from the first byte. */
-static void
-rewind_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+void
+san_tl_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	t->sent = 0;
+	t->nb_packed = 0;
 	t->last_sent = false;
 	t->state = t->req_sent ? SAN_TXN_SENDING : SAN_TXN_POSTED;
 	if (t->unwanted)
 		san_tl_txn_abort(tl, tc, t, t->status);
 }
 
-static bool
-is_live_push(const struct san_tl_txn *t)
+bool
+san_tl_is_live_push(const struct san_tl_txn *t)
 {
 	return t != NULL && t->req.type == SAN_TL_PUSH && t->state != SAN_TXN_ABORTING &&
 		t->state != SAN_TXN_DONE;
@@ -328,8 +344,8 @@ wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t ro
 	san_pdl_tx_withdraw(tl->pdl, c, rsn, true, SAN_RESYNC_FILL);
 	for (i = san_seq_max(rsn, tc->rsn_base); i != tc->rsn_next; i++) {
 		t = san_tl_txn_at(tc, i);
-		if (is_live_push(t))
-			rewind_push(tl, tc, t);
+		if (san_tl_is_live_push(t))
+			san_tl_push_rewind(tl, tc, t);
 	}
 	if (san_seq_gt(tc->data_rsn, rsn))
 		tc->data_rsn = san_seq_max(rsn, tc->rsn_base);
@@ -344,9 +360,9 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 {
 	t->round = round;
 	san_pdl_tx_withdraw(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
-	if (is_live_push(t))
-		rewind_push(tl, tc, t);
-	if (!is_live_push(t))
+	if (san_tl_is_live_push(t))
+		san_tl_push_rewind(tl, tc, t);
+	if (!san_tl_is_live_push(t))
 		return; /* given up: its place in the window was all that it needed */
 	t->wait_ns = until_ns;
 	san_tl_txn_list(tc, t, SAN_TXN_LIST_WAIT);
@@ -366,17 +382,22 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 {
 	uint8_t known = tc->peer.ordered ? san_tl_pdl_conn(tl, tc)->rnr_round_out : t->round;
 	uint64_t until_ns = now_ns + p->delay_us * SAN_NS_PER_US;
+	bool unpack = (p->flags & SAN_F_UNPACK) != 0;
 
 	if ((int8_t)(p->round - known) <= 0)
 		return SAN_DROP_NACK_STALE;
 	tl->stats.nb_rnr_rx += p->status == SAN_ST_RNR;
-	if (p->status == SAN_ST_RNR && is_live_push(t)) {
+	tl->stats.nb_unpack_rx += unpack;
+	/* which of them was not ready, if any, is seen when they come alone */
+	if (p->status == SAN_ST_RNR && !unpack && san_tl_is_live_push(t)) {
 		if (t->rnr_since_ns == 0)
 			t->rnr_since_ns = RTE_MAX(now_ns, 1u);
 		until_ns = RTE_MIN(until_ns, rnr_limit_ns(tc, t));
 	} else {
 		until_ns = RTE_MIN(until_ns, now_ns + RESOURCE_DELAY_MAX_NS);
 	}
+	if (t != NULL)
+		san_tl_unpack(tl, tc, t);
 	if (tc->peer.ordered)
 		wait_ordered(tl, tc, p->rsn, p->round, until_ns);
 	else
@@ -440,6 +461,8 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 		return tc->peer.ordered ? defer(tl, c, e, p, now_ns) :
 					  on_not_now(tl, tc, t, p, now_ns);
 	}
+	if (e->op == SAN_OP_PUSH_PACKED) /* its messages are refused one by one, when alone */
+		return SAN_DROP_NACK_STALE;
 	on_refused(tl, tc, t, p->status);
 	return SAN_DROP_NONE;
 }
@@ -463,7 +486,7 @@ resume_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	if (tc->rnr_until_ns == 0 || now_ns < tc->rnr_until_ns)
 		return;
 	tc->rnr_until_ns = 0;
-	if (is_live_push(t) && t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
+	if (san_tl_is_live_push(t) && t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
 		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
 	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }

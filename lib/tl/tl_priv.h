@@ -48,7 +48,8 @@ san_tl_kind(const struct san_wire_pkt *p)
 static inline bool
 san_tl_is_push_data(uint8_t op)
 {
-	return op == SAN_OP_PUSH_SLCTD_DATA || op == SAN_OP_PUSH_UNSLCTD_DATA;
+	return op == SAN_OP_PUSH_SLCTD_DATA || op == SAN_OP_PUSH_UNSLCTD_DATA ||
+		op == SAN_OP_PUSH_PACKED;
 }
 
 /** Bytes of an immediate in a packet with these flags. */
@@ -160,6 +161,30 @@ void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct s
 void san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc);
 
+/** A packet that found no record, or no place to be held: it comes again. */
+enum san_drop san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				enum san_drop drop, uint64_t now_ns);
+
+/* ---- tl_pack.c ---- */
+
+/** May *t*, which is next, share a packet with those behind it? Then *e* is that packet. */
+bool san_tl_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu,
+		 struct san_pdl_entry *e);
+void san_tl_pack_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e);
+void san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
+		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
+/**
+ * *t* was refused: from now on it goes alone, and so does what it shared a packet
+ * with. On an unordered connection those, withdrawn with it, go at once.
+ */
+void san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+/** A packed packet, of the right round, whose first RSN is new. */
+enum san_drop san_tl_rx_packed(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			       uint64_t now_ns);
+/** The base has reached the packed packet that *r* holds; true if it was taken. */
+bool san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+			uint64_t now_ns);
+
 /* ---- tl_record.c ---- */
 
 /**
@@ -258,6 +283,10 @@ void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, u
 void san_tl_refused_set(struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
 /** Status of a finished RSN: OK, or the error that its packets are answered with. */
 uint8_t san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
+/** A push that is neither given up nor over. */
+bool san_tl_is_live_push(const struct san_tl_txn *t);
+/** All of the push goes again, from the first byte; or it is given up, if nobody wants it. */
+void san_tl_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
 /** Give *t* up with *status*. */
 void san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		      uint8_t status);

@@ -323,7 +323,7 @@ matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 {
 	uint32_t len = san_tl_data_len(p);
 
-	if (r->type != SAN_TL_PUSH || r->kind != san_tl_kind(p) ||
+	if (r->type != SAN_TL_PUSH || r->packed || r->kind != san_tl_kind(p) ||
 	    r->solicited != (p->op == SAN_OP_PUSH_SLCTD_DATA))
 		return false;
 	if (p->offset > r->length || len > r->length - p->offset || len > r->length - r->arrived)
@@ -343,9 +343,9 @@ arrive(struct san_tl_rxn *r, const struct san_wire_pkt *p, uint64_t now_ns)
 	r->charge.since_ns = now_ns;
 }
 
-static enum san_drop
-refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_drop drop,
-	   uint64_t now_ns)
+enum san_drop
+san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_drop drop,
+		  uint64_t now_ns)
 {
 	const struct san_wire_pkt *p = &san_pkt(m)->w;
 
@@ -411,7 +411,7 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 		return conclude(tl, tc, r, m, out, true, now_ns);
 	}
 	if (san_tl_is_red(tl, tc))
-		return refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
+		return san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
 	arrive(r, p, now_ns);
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
 	san_tl_held_push(tl, tc, r, m);
@@ -469,12 +469,16 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RNR, now_ns);
 	}
 	r = san_tl_rxn_find(tl, tc, p->rsn);
+	if (p->op == SAN_OP_PUSH_PACKED)
+		return r == NULL ?
+			san_tl_rx_packed(tl, c, m, now_ns) :
+			san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
 	if (r == NULL) {
 		r = record_for(tl, tc, p, &drop);
 		if (r == NULL)
 			return drop == SAN_DROP_RANGE ?
 				san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns) :
-				refuse_red(tl, c, m, drop, now_ns);
+				san_tl_refuse_red(tl, c, m, drop, now_ns);
 	} else if (r->state == SAN_RXN_ABORTED) {
 		return push_over(tl, c, m, now_ns);
 	} else if (r->state == SAN_RXN_REFUSED) {
@@ -571,7 +575,9 @@ san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 				finish_push(tl, tc, r);
 			break;
 		default:
-			if (r->type == SAN_TL_PUSH)
+			if (r->packed)
+				moved = san_tl_pack_replay(tl, tc, r, now_ns);
+			else if (r->type == SAN_TL_PUSH)
 				moved = replay(tl, tc, r, now_ns);
 			else
 				moved = r->queue != SAN_RXN_QUEUE_RETRY &&

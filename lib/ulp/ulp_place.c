@@ -123,6 +123,11 @@ take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
 		ulp->stats.nb_rnr++;
 		return SAN_ST_RNR;
 	}
+	if (r->kind == SAN_KIND_SEND && r->length > e->room && r->packed) {
+		/* this receive ends in error when the send comes alone (RT-34) */
+		san_ulp_qp_return_recv(qp, e);
+		return SAN_ST_LENGTH;
+	}
 	if (r->kind == SAN_KIND_SEND && r->length > e->room) {
 		struct san_ulp_wc wc = {
 			.op = SAN_WC_RECV,

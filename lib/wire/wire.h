@@ -34,6 +34,8 @@
 #define SAN_WIRE_OVERHEAD_V4 (20 + 8 + 12 + 28 + 20 + 4) /**< IP to ICRC, the longest header */
 #define SAN_WIRE_OVERHEAD_V6 (40 + 8 + 12 + 28 + 20 + 4)
 #define SAN_WIRE_TAIL_MAX    (3 + 4) /**< behind the payload: padding to 4 bytes, ICRC */
+#define SAN_WIRE_PACK_MIN    2       /**< messages of a packed packet (RT-34) */
+#define SAN_WIRE_PACK_MAX    64
 
 /** BTH opcodes: the manufacturer range, and CNP. */
 enum san_wire_op {
@@ -49,6 +51,7 @@ enum san_wire_op {
 	SAN_OP_RESYNC = 0xC9,            /**< in the window whose PSN it fills */
 	SAN_OP_CM = 0xCA,                /**< to SAN_WIRE_CID_CM */
 	SAN_OP_PROBE = 0xCB,             /**< no window; always answered by an ACK */
+	SAN_OP_PUSH_PACKED = 0xCC,       /**< data window; several small pushes (RT-34) */
 	SAN_OP_CNP = 0x81,               /**< RoCEv2 congestion notification */
 };
 
@@ -56,7 +59,8 @@ enum san_wire_flag {
 	SAN_F_LAST = 0x01,     /**< last packet of its push or pull piece */
 	SAN_F_WIN_DATA = 0x02, /**< RESYNC, NACK: about the data window */
 	SAN_F_KIND = 0x0c,     /**< enum san_wire_kind << 2; pushes only */
-	SAN_F_ALL = 0x0f,
+	SAN_F_UNPACK = 0x10,   /**< NACK RNR: the messages of a packed packet, each alone */
+	SAN_F_ALL = 0x1f,
 };
 #define SAN_F_KIND_SHIFT 2
 
@@ -156,7 +160,8 @@ struct san_wire_pkt {
 	/* extended header: which of these are meaningful depends on op */
 	uint64_t addr;                 /**< pushes, pulls, atomics: remote address */
 	uint32_t key;                  /**< pushes, pulls, atomics */
-	uint32_t length;               /**< requests, unsolicited data: of the transaction */
+	uint32_t length;               /**< requests, unsolicited data: of the transaction;
+					*   packed: number of messages */
 	uint32_t offset;               /**< data: of the payload; grant: granted up to here */
 	uint32_t ssn;                  /**< PUSH_SLCTD_REQ, PUSH_GRNT */
 	uint32_t nack_psn;             /**< NACK: the PSN refused */
@@ -230,6 +235,11 @@ enum san_wire_cm_flag {
 	SAN_CM_F_ALL = 0x07,
 };
 
+/** What a side can do; a connection has what both of its sides have. */
+enum san_wire_cm_feature {
+	SAN_CM_FEAT_PACK = 0x1, /**< PUSH_PACKED (RT-34) */
+};
+
 /** A CM message in host order: the payload of a SAN_OP_CM packet. */
 struct san_wire_cm {
 	uint8_t msg;    /**< enum san_wire_cm_msg */
@@ -244,7 +254,7 @@ struct san_wire_cm {
 	uint32_t req_psn;   /**< first PSNs that the sender will use */
 	uint32_t data_psn;  /**< RESET: echo of the offending packet's PSN */
 	uint32_t first_rsn; /**< first RSN and SSN that the sender will use */
-	uint32_t features;  /**< bits, unknown ones are ignored; none yet */
+	uint32_t features;  /**< enum san_wire_cm_feature; unknown bits are ignored */
 	uint16_t mtu;       /**< largest payload of a packet that the sender takes */
 	uint16_t req_win;   /**< receive windows of the sender, packets */
 	uint16_t data_win;

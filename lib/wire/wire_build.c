@@ -182,6 +182,9 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 	case SAN_OP_PULL_DATA:
 		put_pull_data(ext, p);
 		break;
+	case SAN_OP_PUSH_PACKED:
+		*(struct wire_packed *)ext = (struct wire_packed){.count = (uint8_t)p->length};
+		break;
 	case SAN_OP_RESYNC:
 		*(struct wire_resync *)ext = (struct wire_resync){.code = p->status};
 		break;

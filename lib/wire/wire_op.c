@@ -51,7 +51,7 @@ const struct wire_op san_wire_ops[] = {
 	[OP_INDEX(SAN_OP_NACK)] = {
 		.name = "NACK",
 		.ext_len = sizeof(struct wire_nack),
-		.flags = SAN_F_WIN_DATA,
+		.flags = SAN_F_WIN_DATA | SAN_F_UNPACK,
 	},
 	[OP_INDEX(SAN_OP_RESYNC)] = {
 		.name = "RESYNC",
@@ -64,6 +64,11 @@ const struct wire_op san_wire_ops[] = {
 	},
 	[OP_INDEX(SAN_OP_PROBE)] = {
 		.name = "PROBE",
+		.payload = WIRE_ANY_LEN,
+	},
+	[OP_INDEX(SAN_OP_PUSH_PACKED)] = {
+		.name = "PUSH_PACKED",
+		.ext_len = sizeof(struct wire_packed),
 		.payload = WIRE_ANY_LEN,
 	},
 };

@@ -415,6 +415,17 @@ parse_pull_data(const struct wire_pull_data *x, struct san_wire_pkt *p)
 }
 
 static inline enum san_drop
+parse_packed(const struct rte_mbuf *m, const struct wire_packed *x, struct san_wire_pkt *p)
+{
+	if (!is_rsvd_zero(x->rsvd))
+		return SAN_DROP_RESERVED;
+	p->length = x->count;
+	if (x->count < SAN_WIRE_PACK_MIN || x->count > SAN_WIRE_PACK_MAX)
+		return SAN_DROP_FIELD;
+	return san_wire_pack_check(m, p);
+}
+
+static inline enum san_drop
 parse_resync(const struct wire_resync *x, struct san_wire_pkt *p)
 {
 	if (!is_rsvd_zero(x->rsvd))
@@ -432,6 +443,9 @@ parse_nack(const struct wire_nack *x, struct san_wire_pkt *p)
 	p->status = x->code;
 	p->delay_us = rte_be_to_cpu_32(x->delay_us);
 	if (p->status == SAN_ST_OK || p->status >= SAN_ST_MAX)
+		return SAN_DROP_FIELD;
+	if ((p->flags & SAN_F_UNPACK) &&
+	    (p->status != SAN_ST_RNR || (p->flags & SAN_F_WIN_DATA) == 0))
 		return SAN_DROP_FIELD;
 	return SAN_DROP_NONE;
 }
@@ -505,6 +519,8 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 		return parse_unslctd_data(ext, p);
 	case SAN_OP_PULL_DATA:
 		return parse_pull_data(ext, p);
+	case SAN_OP_PUSH_PACKED:
+		return parse_packed(m, ext, p);
 	case SAN_OP_ACK:
 		return parse_ack(m, ext, p, ack);
 	case SAN_OP_NACK:

@@ -17,7 +17,7 @@
 #include "wire_rt.h"
 
 #define WIRE_OP_FIRST SAN_OP_PUSH_SLCTD_REQ
-#define WIRE_NB_OPS   12
+#define WIRE_NB_OPS   13
 #define WIRE_ANY_LEN  0xff /**< payload length is free, or judged by the type's own parser */
 
 /** What there is to know of a packet type. */
@@ -48,5 +48,11 @@ wire_op_get(uint8_t op)
  *   the ICRC itself; not more than the packet has.
  */
 uint32_t san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len);
+
+/**
+ * The payload of a PUSH_PACKED is exactly the p->length messages that it should be.
+ * (RT-34)
+ */
+enum san_drop san_wire_pack_check(const struct rte_mbuf *m, const struct san_wire_pkt *p);
 
 #endif /* WIRE_PRIV_H */

@@ -77,6 +77,12 @@ struct wire_slctd_data {
 } __rte_packed;
 static_assert(sizeof(struct wire_slctd_data) == 4, "PUSH_SLCTD_DATA");
 
+struct wire_packed {
+	uint8_t count; /**< messages */
+	uint8_t rsvd[3];
+} __rte_packed;
+static_assert(sizeof(struct wire_packed) == 4, "PUSH_PACKED");
+
 struct wire_pull_data {
 	rte_be32_t offset;
 	uint8_t status;

@@ -19,7 +19,7 @@ TSHARK = ['tshark', '-o', 'udp.ignore_ipv6_zero_checksum:TRUE', '-X', f'lua_scri
 
 PUSH_SLCTD_REQ, PULL_REQ, ATOMIC_REQ, PUSH_GRNT = 0xC0, 0xC1, 0xC2, 0xC3
 PUSH_SLCTD_DATA, PUSH_UNSLCTD_DATA, PULL_DATA = 0xC4, 0xC5, 0xC6
-ACK, NACK, RESYNC, CM, PROBE = 0xC7, 0xC8, 0xC9, 0xCA, 0xCB
+ACK, NACK, RESYNC, CM, PROBE, PUSH_PACKED = 0xC7, 0xC8, 0xC9, 0xCA, 0xCB, 0xCC
 
 
 @contextlib.contextmanager

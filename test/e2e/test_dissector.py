@@ -125,6 +125,8 @@ EXPECTED = {
     "ack_full": ack(4, 16, 0),
     "nack_rnr": ("0xc8", {**NACK, "san.nack.code": "1"}),
     "nack_aborted": ("0xc8", {**NACK, "san.nack.code": "10"}),
+    "nack_unpack": ("0xc8", {**NACK, "san.nack.code": "1", "san.flags.win_data": "1",
+                             "san.flags.unpack": "1"}),
     "resync_req": ("0xc9", {"san.resync.code": "0", "san.flags.win_data": "0"}),
     "resync_data_abort": ("0xc9", {"san.resync.code": "1", "san.flags.win_data": "1"}),
     "cm_req": cm(1, "0x01"),
@@ -138,6 +140,14 @@ EXPECTED = {
     "cm_reset": cm(8, reason="9"),
     "probe": ("0xcb", {"san.payload_len": "0"}),
     "probe_long": ("0xcb", {"san.payload_len": "1200"}),
+    "push_packed": ("0xcc", size(None, 60, {
+        "san.pack.count": "3", "san.pack.rsn": [str(0xd1d2d3d4 + i) for i in range(3)],
+        "san.pack.kind": ["1", "0", "2"], "san.pack.length": ["5", "8", "2"],
+        "san.key": ["0x91929394", "0xa1a2a3a4"],
+        "san.addr": ["0x8182838485868788", "0xb1b2b3b4b5b6b7b8"], "san.imm": "51:52:53:54",
+        "san.payload": [payload(5), payload(8), payload(2)], "san.pad": ["00:00:00", "00:00"]})),
+    "push_packed_empty": ("0xcc", size(None, 256, {
+        "san.pack.count": "64", "san.pack.kind": ["1"] * 64, "san.pack.length": ["0"] * 64})),
     "cnp": None,  # Wireshark's own
 }
 
@@ -229,7 +239,7 @@ def changed(capture, listing, path, name, version, at, value):
 EXPERTS = [
     ("probe", 43, 0x01, "reserved"), ("probe", 43, 0x80, "reserved"), ("probe", 46, 0x40, "reserved"),
     ("probe", 50, 0x81, "reserved"), ("probe", 54, 0x20, "version"), ("probe", 54, 0x11, "reserved"),
-    ("probe", 55, 0x10, "reserved"), ("probe", 55, 0x01, "value"),
+    ("probe", 55, 0x20, "reserved"), ("probe", 55, 0x01, "value"), ("probe", 55, 0x10, "value"),
     ("probe", 43, 0x10, "short"), ("probe", 42, 0xC0, "short"),
     ("push_slctd_req", 55, 0x0C, "value"), ("push_slctd_req", 82, 0x80, "value"),
     ("push_grnt", 90, 99, "value"), ("push_grnt", 91, 1, "reserved"),
@@ -243,6 +253,10 @@ EXPERTS = [
     ("cm_req", 82, 9, "value"), ("cm_req", 83, 0x11, "reserved"), ("cm_req", 84, 10, "value"),
     ("cm_req", 82 + 64, 1, "reserved"), ("cm_req", 82 + 163, 1, "reserved"),
     ("cm_req", 82 + 98, 1, "reserved"),
+    ("push_packed", 82, 2, "value"), ("push_packed", 82, 4, "value"), ("push_packed", 82, 1, "value"),
+    ("push_packed_empty", 82, 65, "value"), ("push_packed", 83, 1, "reserved"),
+    ("push_packed", 86, 3, "value"), ("push_packed", 87, 1, "reserved"),
+    ("push_packed", 86 + 9, 1, "reserved"), ("push_packed", 86 + 39, 5, "value"),
 ]
 
 

@@ -43,7 +43,8 @@ san_pdl_win_of__every_op(void **state)
 
 			if (op >= SAN_OP_PUSH_SLCTD_REQ && op <= SAN_OP_ATOMIC_REQ)
 				win = SAN_WIN_REQ;
-			else if (op >= SAN_OP_PUSH_GRNT && op <= SAN_OP_PULL_DATA)
+			else if ((op >= SAN_OP_PUSH_GRNT && op <= SAN_OP_PULL_DATA) ||
+				 op == SAN_OP_PUSH_PACKED)
 				win = SAN_WIN_DATA;
 			else if (op == SAN_OP_RESYNC)
 				win = (flags & SAN_F_WIN_DATA) ? SAN_WIN_DATA : SAN_WIN_REQ;

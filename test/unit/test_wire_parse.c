@@ -135,7 +135,7 @@ static const struct refusal refusals[] = {
 	{"cnp", BOTH, BTH, 4, 0xff, 0x01, SAN_DROP_BTH},
 	{"probe", BOTH | SEAL, BTH, 8, 0xff, 0x01, SAN_DROP_BTH},
 	{"probe", BOTH | SEAL, BTH, 8, 0xff, 0x40, SAN_DROP_BTH},
-	{"probe", BOTH | SEAL, BTH, 0, 0, 0xcc, SAN_DROP_OPCODE},
+	{"probe", BOTH | SEAL, BTH, 0, 0, 0xcd, SAN_DROP_OPCODE},
 	{"probe", BOTH | SEAL, BTH, 0, 0, 0x04, SAN_DROP_OPCODE},
 	{"probe", BOTH | SEAL, BTH, 0, 0, SAN_OP_PULL_REQ, SAN_DROP_SHORT},
 	{"probe", BOTH | SEAL, BTH, 0, 0, SAN_OP_RESYNC, SAN_DROP_SHORT},
@@ -158,6 +158,13 @@ static const struct refusal refusals[] = {
 	{"probe", BOTH | SEAL, RT, 0, 0, 0x11, SAN_DROP_RESERVED},
 	{"probe", BOTH | SEAL, RT, 0, 0, 0x18, SAN_DROP_RESERVED},
 	/* reserved bytes */
+	{"push_packed", BOTH | SEAL, EXT, 1, 0, 1, SAN_DROP_RESERVED},
+	{"push_packed", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_RESERVED},
+	{"push_packed", BOTH | SEAL, PAY, 1, 0, 1, SAN_DROP_RESERVED}, /* of a message */
+	{"push_packed", BOTH | SEAL, PAY, 37, 0, 0x80, SAN_DROP_RESERVED},
+	{"push_packed", BOTH | SEAL, PAY, 9, 0, 1, SAN_DROP_RESERVED}, /* padding of a message */
+	{"push_packed", BOTH | SEAL, PAY, 11, 0, 1, SAN_DROP_RESERVED},
+	{"push_packed", BOTH | SEAL, PAY, 58, 0, 1, SAN_DROP_RESERVED},
 	{"atomic_add", BOTH | SEAL, EXT, 1, 0, 1, SAN_DROP_RESERVED},
 	{"atomic_add", BOTH | SEAL, EXT, 2, 0, 1, SAN_DROP_RESERVED},
 	{"atomic_add", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_RESERVED},
@@ -192,7 +199,20 @@ static const struct refusal refusals[] = {
 	{"pull_data", BOTH | SEAL, EXT, 0, 0, 0x40, SAN_DROP_FIELD},
 	{"push_grnt", BOTH | SEAL, EXT, 4, 0, 0x40, SAN_DROP_FIELD},
 	{"pull_data_last", BOTH | SEAL, RT, 1, 0, 0x09, SAN_DROP_FIELD}, /* KIND */
-	{"ack_bare", BOTH | SEAL, EXT, 18, 0, 0x04, SAN_DROP_FIELD},     /* a word missing */
+	{"push_packed", BOTH | SEAL, EXT, 0, 0, 0, SAN_DROP_FIELD},
+	{"push_packed", BOTH | SEAL, EXT, 0, 0, 1, SAN_DROP_FIELD},
+	{"push_packed", BOTH | SEAL, EXT, 0, 0, 2, SAN_DROP_FIELD}, /* one message too many */
+	{"push_packed", BOTH | SEAL, EXT, 0, 0, 4, SAN_DROP_FIELD}, /* one is missing */
+	{"push_packed_empty", BOTH | SEAL, EXT, 0, 0, 65, SAN_DROP_FIELD},
+	{"push_packed_empty", BOTH | SEAL, EXT, 0, 0, 255, SAN_DROP_FIELD},
+	{"push_packed", BOTH | SEAL, PAY, 0, 0, 3, SAN_DROP_FIELD},         /* kind */
+	{"push_packed_empty", BOTH | SEAL, PAY, 252, 0, 0, SAN_DROP_FIELD}, /* header too long */
+	{"push_packed_empty", BOTH | SEAL, PAY, 252, 0, 2, SAN_DROP_FIELD}, /* likewise */
+	{"push_packed", BOTH | SEAL, PAY, 39, 0, 5, SAN_DROP_FIELD},        /* beyond the packet */
+	{"push_packed", BOTH | SEAL, PAY, 38, 0, 0xff, SAN_DROP_FIELD},     /* likewise */
+	{"nack_unpack", BOTH | SEAL, EXT, 4, 0, SAN_ST_RESOURCE, SAN_DROP_FIELD},
+	{"nack_unpack", BOTH | SEAL, RT, 1, 0, 0x10, SAN_DROP_FIELD}, /* a request */
+	{"ack_bare", BOTH | SEAL, EXT, 18, 0, 0x04, SAN_DROP_FIELD},  /* a word missing */
 	{"ack_bare", BOTH | SEAL, EXT, 19, 0, 1, SAN_DROP_FIELD},
 	{"ack_small", BOTH | SEAL, EXT, 19, 0, 0, SAN_DROP_FIELD},       /* words too many */
 	{"ack_small", BOTH | SEAL, EXT, 18, 0xe3, 0x14, SAN_DROP_FIELD}, /* 5 words */
@@ -288,7 +308,7 @@ parse__every_opcode_on_every_length(void **state)
 
 	(void)state;
 	for (op = 0; op < 256; op++) {
-		known = (op >= 0xc0 && op <= 0xcb) || op == 0x81;
+		known = (op >= 0xc0 && op <= 0xcc) || op == 0x81;
 		for (len = 0; len <= 48; len++) {
 			m = rte_pktmbuf_alloc(pool);
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 0, len);
@@ -338,10 +358,11 @@ static const uint8_t flags_of[] = {
 	[SAN_OP_PUSH_UNSLCTD_DATA - 0xc0] = 0x0d,
 	[SAN_OP_PULL_DATA - 0xc0] = 0x01,
 	[SAN_OP_ACK - 0xc0] = 0,
-	[SAN_OP_NACK - 0xc0] = 0x02,
+	[SAN_OP_NACK - 0xc0] = 0x12,
 	[SAN_OP_RESYNC - 0xc0] = 0x02,
 	[SAN_OP_CM - 0xc0] = 0,
-	[SAN_OP_PROBE - 0xc0] = 0};
+	[SAN_OP_PROBE - 0xc0] = 0,
+	[SAN_OP_PUSH_PACKED - 0xc0] = 0};
 
 static void
 parse__every_flag_of_every_type(void **state)
@@ -363,7 +384,7 @@ parse__every_flag_of_every_type(void **state)
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 55) = (uint8_t)flags;
 			san_wire_seal(m);
 			want = SAN_DROP_NONE;
-			if (flags > 0x0f)
+			if (flags > 0x1f)
 				want = SAN_DROP_RESERVED;
 			else if ((flags & ~allowed) != 0 || (flags & 0x0c) == 0x0c)
 				want = SAN_DROP_FIELD;
@@ -385,13 +406,16 @@ parse__flags_of_types_without_payload(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(names); i++) {
 		s = wire_sample_get(names[i]);
-		for (flags = 0; flags < 16; flags++) {
+		for (flags = 0; flags < 32; flags++) {
 			m = wire_sample_build(pool, s, true);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 75) = (uint8_t)flags;
 			san_wire_seal(m);
 			want = (flags & ~flags_of[s->op - 0xc0]) != 0 || (flags & 0x0c) == 0x0c ?
 				SAN_DROP_FIELD :
 				SAN_DROP_NONE;
+			/* no packed packet is a request */
+			if (s->op == SAN_OP_NACK && flags == 0x10)
+				want = SAN_DROP_FIELD;
 			assert_int_equal(parse_drop(m), want);
 		}
 	}

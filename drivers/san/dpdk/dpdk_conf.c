@@ -84,6 +84,7 @@ static const struct number {
 	{"cm_retries", CORE(cm.max_retries), 1, 20, 1},
 	{"cm_drain_ms", CORE(cm.drain_ns), 1, 600000, MS},
 	{"cm_rate", CORE(cm.rate_per_ms), 1, 1000000, 1},
+	{"pack", CORE(cm.features), 0, 1, SAN_CM_FEAT_PACK},
 	{"keepalive_probes", CORE(cm.keepalive_probes), 1, 255, 1},
 	/* defaults of connections */
 	{"window", CONF(param.window), SAN_WIN_MIN, SAN_WIN_DATA_MAX, 1},

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Packed packets: several small pushes and sends in one (RT-34).
+ *
+ * Initiator. When a push that goes whole is next, those behind it share its packet:
+ * consecutive RSNs, each whole, unsolicited, in the count of PCB-3, and nothing of
+ * it sent. All of them could go now, one packet each, so none overtakes anything
+ * (design, rule 3) and nothing waits for company. The entry of the PSN names the
+ * first RSN and how many there are; the packet is built from the records again
+ * whenever it must go.
+ *
+ * Target. Taken or refused whole. First the ULP is asked for each message; if one
+ * can't be taken, what the others got goes back, and the packet is refused by
+ * RNR(first RSN, delay 0, unpack). That withdraws it, as any RNR does, and its
+ * messages go alone, for good: a message that is wrong, or finds no receive, then has
+ * its own answer, and the others theirs. So a refusal costs a round trip, and no
+ * message can be refused as part of a packet twice.
+ *
+ * Rounds make sure of exactly once. Before RNR of the first RSN the packet is the only
+ * form in which its messages travel; after it, they travel alone. So a copy of the
+ * packet that comes later is of an old round, or its first RSN is finished: it is
+ * enough to look at that one. Ahead of its turn on an ordered connection the packet
+ * is held whole, in a record of its first RSN; on a relaxed one, too.
+ */
+
+#include "tl_priv.h"
+#include "wire_pack.h"
+
+/* ---- initiator ---- */
+
+static inline bool
+may_share(const struct san_tl_txn *t)
+{
+	return t->state == SAN_TXN_POSTED && t->req.type == SAN_TL_PUSH && !t->solicited &&
+		!t->alone;
+}
+
+bool
+san_tl_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu,
+	    struct san_pdl_entry *e)
+{
+	uint32_t first = t->rsn, left = mtu, n = 0, len;
+
+	while (t != NULL && may_share(t)) {
+		len = san_wire_msg_len(t->req.kind, t->req.length);
+		if (len > left)
+			break;
+		left -= len;
+		if (++n == SAN_WIRE_PACK_MAX || first + n == tc->adm_rsn)
+			break;
+		t = san_tl_txn_at(tc, first + n);
+	}
+	if (n < SAN_WIRE_PACK_MIN)
+		return false;
+	e->op = SAN_OP_PUSH_PACKED;
+	e->rsn = first;
+	e->aux = n - 1;
+	e->len = (uint16_t)(mtu - left);
+	return true;
+}
+
+void
+san_tl_pack_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
+{
+	struct san_tl_txn *t;
+	uint32_t i;
+
+	for (i = 0; i <= e->aux; i++) {
+		t = san_tl_txn_at(tc, e->rsn + i);
+		t->sent = t->req.length;
+		t->last_sent = true;
+		t->nb_unacked++;
+		t->state = SAN_TXN_SENT;
+		t->nb_packed = i == 0 ? (uint8_t)(e->aux + 1) : 0;
+		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	}
+	if (tc->peer.ordered)
+		tc->data_rsn = e->rsn + e->aux + 1;
+	tl->stats.nb_packed_tx++;
+	tl->stats.nb_pack_msgs_tx += e->aux + 1;
+}
+
+void
+san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
+		 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
+{
+	char *dst = rte_pktmbuf_append(m, e->len);
+	const struct san_tl_txn *t;
+	struct san_wire_msg msg;
+	uint32_t i;
+	void *data;
+
+	SAN_VERIFY(dst != NULL);
+	p->round = tc->peer.ordered ? c->rnr_round_out : 0;
+	p->length = e->aux + 1;
+	for (i = 0; i <= e->aux; i++) {
+		t = san_tl_txn_at(tc, e->rsn + i);
+		/* its record stays until the packet is acknowledged or withdrawn */
+		SAN_VERIFY(t != NULL);
+		msg.kind = t->req.kind;
+		msg.length = (uint16_t)t->req.length;
+		msg.key = t->req.key;
+		msg.addr = t->req.addr;
+		msg.imm = t->req.imm;
+		data = san_wire_msg_put(dst, &msg);
+		if (msg.length != 0)
+			tl->conf.ops->push_fill(tl->conf.ulp, t, 0, data, msg.length);
+		dst += san_wire_msg_len(msg.kind, msg.length);
+	}
+}
+
+void
+san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	uint32_t i, n = t->nb_packed;
+
+	t->alone = true;
+	t->nb_packed = 0;
+	for (i = 1; i < n; i++) {
+		struct san_tl_txn *next = san_tl_txn_at(tc, t->rsn + i);
+
+		if (next == NULL)
+			continue;
+		next->alone = true;
+		if (tc->peer.ordered || !san_tl_is_live_push(next))
+			continue;
+		san_tl_push_rewind(tl, tc, next);
+		san_tl_txn_ready(tc, next);
+	}
+}
+
+/* ---- target ---- */
+
+/* The message at *off* becomes the scratch record. Returns where the next one is. */
+static inline uint32_t
+read_msg(struct san_tl *tl, const struct rte_mbuf *m, uint32_t off, uint32_t rsn, uint16_t *data)
+{
+	struct san_tl_rxn *r = &tl->scratch;
+	struct san_wire_msg msg;
+
+	off = san_wire_msg_get(m, off, &msg);
+	r->kind = msg.kind;
+	r->length = msg.length;
+	r->key = msg.key;
+	r->addr = msg.addr;
+	r->rsn = rsn;
+	if (msg.kind == SAN_KIND_PUSH_IMM)
+		r->imm = msg.imm;
+	*data = msg.off;
+	return off;
+}
+
+/* Message *i* once more, with what the ULP gave to it. Returns where its data is. */
+static inline uint16_t
+read_again(struct san_tl *tl, const struct rte_mbuf *m, uint32_t i, uint32_t rsn)
+{
+	uint16_t data;
+
+	read_msg(tl, m, tl->parts[i].off, rsn, &data);
+	tl->scratch.ulp_ref = tl->parts[i].ulp_ref;
+	tl->scratch.ulp_gen = tl->parts[i].ulp_gen;
+	return data;
+}
+
+/* pushReq of every message; false: not of all, and so of none. */
+static bool
+begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	const struct san_tl_ulp_ops *ops = tl->conf.ops;
+	uint32_t i, off = p->payload_off;
+	uint16_t data;
+
+	for (i = 0; i < p->length; i++) {
+		tl->parts[i].off = off;
+		off = read_msg(tl, m, off, p->rsn + i, &data);
+		if (ops->push_req(tl->conf.ulp, &tl->scratch) != SAN_ST_OK)
+			break;
+		tl->parts[i].ulp_ref = tl->scratch.ulp_ref;
+		tl->parts[i].ulp_gen = tl->scratch.ulp_gen;
+	}
+	if (i == p->length)
+		return true;
+	while (i-- > 0) { /* the last one first: receives return to where they were */
+		read_again(tl, m, i, p->rsn + i);
+		ops->push_abort(tl->conf.ulp, &tl->scratch);
+	}
+	return false;
+}
+
+/* The RSNs of the packet are finished. */
+static void
+finish_all(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)
+{
+	uint32_t i, last = p->length - 1;
+
+	if (!tc->peer.ordered || tc->nb_refused != 0) {
+		for (i = 0; i < last; i++)
+			san_tl_rsn_finish(tl, tc, p->rsn + i, SAN_ST_OK);
+	} else { /* nothing is known of them, so the base passes all at once */
+		tc->rx_base += last;
+		tl->stats.nb_served += last;
+	}
+	san_tl_rsn_finish(tl, tc, p->rsn + last, SAN_ST_OK);
+}
+
+/* Data in its place, ULP-ACK: begin_all() said that both will be. */
+static void
+complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
+	     const struct san_wire_pkt *p)
+{
+	const struct san_tl_ulp_ops *ops = tl->conf.ops;
+	struct san_tl_rxn *r = &tl->scratch;
+	uint8_t status = SAN_ST_OK;
+	uint32_t i;
+	uint16_t data;
+
+	for (i = 0; i < p->length; i++) {
+		data = read_again(tl, m, i, p->rsn + i);
+		if (r->length != 0)
+			status |= ops->push_place(tl->conf.ulp, r, 0, m, data,
+						  (uint16_t)r->length);
+		status |= ops->push_done(tl->conf.ulp, r);
+	}
+	SAN_VERIFY(status == SAN_ST_OK);
+	tl->stats.nb_packed_rx++;
+	tl->stats.nb_pack_msgs_rx += p->length;
+	finish_all(tl, tc, p);
+}
+
+/*
+ * Is each of its RSNs but the first, which was looked at, new? From an initiator that
+ * uses each once it is: nothing of them comes before the packet is refused.
+ */
+static bool
+is_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)
+{
+	uint32_t i;
+
+	if (tc->peer.ordered && tc->nb_ahead == 0)
+		return true;
+	for (i = 1; i < p->length; i++)
+		if (san_tl_is_finished(tc, p->rsn + i) ||
+		    san_tl_rxn_find(tl, tc, p->rsn + i) != NULL)
+			return false;
+	return true;
+}
+
+/* In its turn. NONE: all of it is done. */
+static enum san_drop
+execute(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_rxn *r = &tl->scratch;
+	enum san_drop drop = SAN_DROP_NONE;
+
+	if (!is_new(tl, tc, p))
+		return SAN_DROP_RSN;
+	r->type = SAN_TL_PUSH;
+	r->slot = tc->slot;
+	r->begun = false;
+	r->reserved = false;
+	r->packed = true;
+	if (begin_all(tl, m, p)) {
+		complete_all(tl, tc, m, p);
+	} else {
+		r->rsn = p->rsn;
+		drop = SAN_DROP_RNR;
+	}
+	return drop;
+}
+
+/* After execute(): tell of a refusal. */
+static void
+conclude(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, enum san_drop drop,
+	 uint64_t now_ns)
+{
+	if (drop == SAN_DROP_RNR)
+		san_tl_rnr(tl, tc, &tl->scratch, psn, now_ns);
+	tl->scratch.packed = false;
+}
+
+static enum san_drop
+hold(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_rxn *r;
+
+	if (san_tl_is_red(tl, tc))
+		return san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
+	r = san_tl_rxn_new(tl, tc, p->rsn);
+	if (r == NULL)
+		return san_tl_refuse_red(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+	r->type = SAN_TL_PUSH;
+	r->packed = true;
+	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
+	san_tl_held_push(tl, tc, r, m);
+	return SAN_DROP_NONE;
+}
+
+enum san_drop
+san_tl_rx_packed(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	uint32_t psn = p->psn;
+	enum san_drop drop;
+
+	if (p->rsn + p->length - 1 - tc->rx_base >= tc->peer.n_rx)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
+	if (!san_tl_in_turn(tc, p->rsn))
+		return hold(tl, c, m, now_ns);
+	drop = execute(tl, tc, m);
+	san_tl_settle(tl, c, m, drop == SAN_DROP_NONE ? SAN_RX_ACKED : SAN_RX_REFUSED, drop,
+		      now_ns);
+	conclude(tl, tc, psn, drop, now_ns);
+	if (tc->cur != NULL)
+		san_tl_run_base(tl, tc, now_ns);
+	return drop;
+}
+
+bool
+san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+{
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct rte_mbuf *m = san_tl_held_pop(tl, tc, r);
+	uint32_t psn = san_pkt(m)->w.psn;
+	enum san_drop drop;
+
+	san_tl_rxn_detach(tl, tc, r);
+	san_tl_rxn_free(tl, tc, r);
+	drop = execute(tl, tc, m);
+	if (drop == SAN_DROP_NONE) {
+		san_pdl_rx_ack(tl->pdl, c, psn, now_ns);
+	} else {
+		san_pdl_rx_revoke(tl->pdl, c, psn);
+		tl->drops[drop]++;
+	}
+	san_death_add(tl->death, m);
+	conclude(tl, tc, psn, drop, now_ns);
+	return drop == SAN_DROP_NONE;
+}
