@@ -20,6 +20,8 @@ struct tl_fake {
 	/* what it says */
 	uint8_t push_req, push_place, push_done, pull_req, pull_read;
 	uint32_t nb_recvs;
+	uint8_t bad; /* not OK: what it says to the push with RSN bad_rsn */
+	uint32_t bad_rsn;
 	/* what it was asked */
 	uint32_t nb_push_req, nb_place, nb_done, nb_abort, nb_pull_req, nb_atomic, nb_room;
 	uint32_t nb_set_aside;
@@ -88,6 +90,8 @@ pair_push_req(void *ulp, struct san_tl_rxn *r)
 	}
 	if (f->push_req != SAN_ST_OK)
 		return f->push_req;
+	if (f->bad != SAN_ST_OK && r->rsn == f->bad_rsn)
+		return f->bad;
 	if (r->kind == SAN_KIND_PUSH)
 		return SAN_ST_OK;
 	if (f->nb_recvs == 0)
@@ -96,12 +100,20 @@ pair_push_req(void *ulp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
+/** A send that shared a packet tells no address: where it would go, if cookies count from 0. */
+static inline uint64_t
+pair_send_addr(const struct san_tl_rxn *r)
+{
+	return 4096ul * (r->rsn - pair.h[0].tl->conns[pair.slot[0]].peer.first_rsn_tx);
+}
+
 static inline uint8_t
 pair_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m, uint16_t off,
 		uint16_t len)
 {
 	struct tl_fake *f = ulp;
-	uint8_t *dst = &f->mem[r->addr + offset];
+	uint64_t addr = r->packed && r->kind == SAN_KIND_SEND ? pair_send_addr(r) : r->addr;
+	uint8_t *dst = &f->mem[addr + offset];
 	const void *src = rte_pktmbuf_read(m, off, len, dst);
 
 	f->nb_place++;

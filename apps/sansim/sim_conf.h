@@ -66,6 +66,7 @@ enum sim_policy {
 struct sim_host_conf {
 	bool ipv6;
 	bool wrap; /**< sequence numbers start shortly before 2^32 */
+	bool pack; /**< small requests share packets (RT-34) */
 	uint16_t mtu;
 	uint8_t cc;               /**< enum sim_cc */
 	uint8_t recovery;         /**< enum sim_recovery */

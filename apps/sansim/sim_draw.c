@@ -104,6 +104,7 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 		h->ooo_distance = 1 + below(g, 64);
 	if (one_in(g, 4))
 		h->ack_every = 1 + below(g, 64);
+	h->pack = !one_in(g, 8);
 }
 
 /* One or two pools near their minimum. */
@@ -190,6 +191,10 @@ draw_load(struct san_prng *g, struct sim_conf *c)
 	l->weights[below(g, SIM_KINDS)] += 5;
 	l->size_min = (uint32_t)spread(g, 1, 4096);
 	l->size_max = (uint32_t)spread(g, l->size_min, 256 << 10);
+	if (one_in(g, 3)) { /* so small that many share a packet */
+		l->size_min = 1 + below(g, 64);
+		l->size_max = (uint32_t)spread(g, l->size_min, 512);
+	}
 	l->depth = (uint32_t)spread(g, 1, 64);
 	l->ops = spread(g, 4, 300);
 	while (l->ops > 4 && is_too_much(c, l->ops))

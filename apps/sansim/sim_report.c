@@ -63,6 +63,9 @@ sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 	s->tl.nb_grants_lapsed += tl->stats.nb_grants_lapsed;
 	s->tl.nb_rnr_tx += tl->stats.nb_rnr_tx;
 	s->tl.nb_red += tl->stats.nb_red;
+	s->tl.nb_packed_tx += tl->stats.nb_packed_tx;
+	s->tl.nb_pack_msgs_tx += tl->stats.nb_pack_msgs_tx;
+	s->tl.nb_unpack_tx += tl->stats.nb_unpack_tx;
 	s->tl.budget_high = RTE_MAX(s->tl.budget_high, tl->stats.budget_high);
 	s->cam_high = RTE_MAX(s->cam_high, tl->cam.nb_high);
 	s->cam_inserts += tl->cam.nb_inserts;
@@ -196,6 +199,9 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("grant_high_bytes", e->tl.budget_high);
 	PUT("rnr", e->tl.nb_rnr_tx);
 	PUT("red_zone", e->tl.nb_red);
+	PUT("packed", e->tl.nb_packed_tx);
+	PUT("packed_messages", e->tl.nb_pack_msgs_tx);
+	PUT("unpacked", e->tl.nb_unpack_tx);
 	PUT("cam_high", e->cam_high);
 	PUT("cam_inserts", e->cam_inserts);
 	PUT("cam_rejects", e->cam_rejects);

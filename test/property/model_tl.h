@@ -38,6 +38,7 @@ struct model_txn {
 	uint8_t status;
 	/* target */
 	bool begun, executed, refused, was_rnr;
+	bool alone; /* it was refused in a packed packet, and must not come in one again */
 	uint32_t nb_covered;
 	uint64_t old; /* atomics: what the target returned */
 	/* initiator */
@@ -48,6 +49,7 @@ struct model_txn {
 /** One direction of a connection. */
 struct model_dir {
 	bool ordered, relaxed;
+	uint32_t first_rsn;
 	uint32_t nb, next; /* next: to be submitted */
 	int32_t last_done, last_begun;
 	uint32_t nb_completed;
@@ -115,11 +117,14 @@ model_target(struct model_host *h, const struct san_tl_rxn *r, struct model_dir 
 {
 	struct model_dir *d = h->in[model_conn(h, r->slot)];
 	struct model_txn *x;
-	uint32_t id = (uint32_t)(r->addr >> 32);
+	uint32_t id = r->rsn - d->first_rsn;
 
 	PROP_CHECK(id < d->nb && d->txns[id].submitted);
 	x = &d->txns[id];
-	PROP_CHECK(r->type == x->req.type && r->key == x->req.key && r->addr == x->req.addr);
+	PROP_CHECK(r->type == x->req.type);
+	/* a send names no memory, and in a packed packet it has no place for that */
+	if (!r->packed || r->kind != SAN_KIND_SEND)
+		PROP_CHECK(r->key == x->req.key && r->addr == x->req.addr);
 	*dir = d;
 	return x;
 }
@@ -164,6 +169,16 @@ model_done(struct model_dir *d, struct model_txn *x)
 	x->executed = true;
 }
 
+/** RT-34: nothing of a refusal stays but that it comes alone; what is taken is not refused later. */
+static inline bool
+model_takes_packed(const struct model_dir *d, struct model_txn *x)
+{
+	PROP_CHECK(!x->alone);
+	x->alone = x->fate != FATE_OK || x->nb_not_ready > 0 ||
+		(model_needs_recv(x) && d->nb_recvs == 0);
+	return !x->alone;
+}
+
 static inline uint8_t
 model_push_req(void *ulp, struct san_tl_rxn *r)
 {
@@ -178,6 +193,8 @@ model_push_req(void *ulp, struct san_tl_rxn *r)
 		model_unreserve(ulp, r->slot);
 		r->reserved = false;
 	}
+	if (r->packed && !model_takes_packed(d, x))
+		return x->fate != FATE_OK ? x->code : SAN_ST_RNR;
 	if (x->fate == FATE_REFUSE_REQ) {
 		x->refused = true;
 		return x->code;
@@ -237,7 +254,9 @@ model_push_abort(void *ulp, struct san_tl_rxn *r)
 	struct model_txn *x = model_target(ulp, r, &d);
 
 	PROP_CHECK(x->begun && !x->executed);
+	PROP_CHECK(!r->packed || x->nb_covered == 0);
 	x->begun = false;
+	x->alone |= r->packed;
 	model_uncover(x);
 	if (!model_needs_recv(x))
 		return;

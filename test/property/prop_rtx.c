@@ -194,7 +194,8 @@ withdraw_some(int side)
 		struct model_rtx_item *it = &m->item[i];
 
 		if (san_seq_lt(it->rsn, rsn) || it->nb_done != 0 || it->withdrawn ||
-		    (it->op != SAN_OP_PUSH_SLCTD_DATA && it->op != SAN_OP_PUSH_UNSLCTD_DATA))
+		    (it->op != SAN_OP_PUSH_SLCTD_DATA && it->op != SAN_OP_PUSH_UNSLCTD_DATA &&
+		     it->op != SAN_OP_PUSH_PACKED))
 			continue;
 		it->withdrawn = true;
 		n++;
@@ -219,6 +220,7 @@ send_new(int side, const struct san_pdl_room *had, uint32_t *nb_visit)
 		SAN_OP_PUSH_GRNT,
 		SAN_OP_PUSH_SLCTD_DATA,
 		SAN_OP_PUSH_UNSLCTD_DATA,
+		SAN_OP_PUSH_PACKED,
 		SAN_OP_PULL_DATA,
 	};
 	struct san_pdl_room room = *had;

@@ -129,6 +129,7 @@ draw_link(struct tl_link *l)
 	l->mtu = (uint16_t)(4 * (64 + below(192)));
 	l->rnr_ms = (uint16_t)(chance(300) ? below(5) : 60000);
 	l->first_rsn = 0xffffffff - below(40);
+	l->pack = chance(750);
 }
 
 static void
@@ -191,6 +192,8 @@ draw_run(uint64_t seed)
 		w.h[1].pdl->conns[slot[1]].path.dst_port = SAN_WIRE_PORT;
 		draw_dir(&w.dirs[0][i], &w.link[i]);
 		draw_dir(&w.dirs[1][i], &w.link[i]);
+		w.dirs[0][i].first_rsn = w.link[i].first_rsn;
+		w.dirs[1][i].first_rsn = w.link[i].first_rsn + 1;
 		w.mh[0].slot[i] = slot[0];
 		w.mh[1].slot[i] = slot[1];
 		w.mh[0].out[i] = w.mh[1].in[i] = &w.dirs[0][i];

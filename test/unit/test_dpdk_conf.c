@@ -69,6 +69,7 @@ dpdk_conf_read__says_what_is_wrong(void **state)
 		{"ip=10.0.0.1/24 cc=reno", "cc=reno: one of swift, dcqcn, fixed"},
 		{"ip=10.0.0.1/24 policy=fifo", "policy=fifo: one of rr, srpt"},
 		{"ip=10.0.0.1/24 window=1", "window=1: must be 2 to"},
+		{"ip=10.0.0.1/24 pack=2", "pack=2: must be 0 to 1"},
 		{"ip=10.0.0.1/24 port=", "port=: 1 to"},
 		{"ip=10.0.0.1/24 rto_us=1 rto_min_us=5", "rto_min_us <= rto_us"},
 		{"ip=10.0.0.1/24 cwnd=100 cwnd_max=50", "cwnd is above"},
@@ -119,6 +120,10 @@ dpdk_conf_read__values_arrive(void **state)
 	assert_true(core->pdl.first_psn == 0xffffff00);
 	assert_int_equal(conf.engine.secret_seed, 7);
 	assert_string_equal(conf.capture, "/tmp/x.pcapng");
+	/* RT-34: on, unless it is said */
+	assert_int_equal(core->cm.features, SAN_CM_FEAT_PACK);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 pack=0"), 0);
+	assert_int_equal(core->cm.features, 0);
 }
 
 /* RT-9: a peer that sleeps is no congestion. */

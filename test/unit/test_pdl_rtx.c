@@ -578,7 +578,7 @@ san_pdl_tx_withdraw__becomes_resync_under_its_psn(void **state)
 	d[1] = send_op(SAN_OP_PUSH_SLCTD_DATA, 8);
 	d[2] = send_op(SAN_OP_PUSH_GRNT, 8);
 	d[3] = send_op(SAN_OP_PULL_DATA, 8);
-	d[4] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 9);
+	d[4] = send_op(SAN_OP_PUSH_PACKED, 9);
 	d[5] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
 	report(); /* d[1] is acknowledged: nothing to withdraw */

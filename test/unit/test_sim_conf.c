@@ -275,6 +275,7 @@ static const struct {
 	FIELD("host.timewait=64 ms", host.cm_timewait_ns, 64 * MS),
 	FIELD("host.cid-rest=65 ms", host.cid_rest_ns, 65 * MS),
 	FIELD("host.wrap=yes", host.wrap, true),
+	FIELD("host.pack=no", host.pack, false),
 	FIELD("load.pattern=permutation", load.pattern, SIM_PATTERN_PERMUTATION),
 	FIELD("load.connections=66", load.connections, 66),
 	FIELD("load.unordered=50 %", load.unordered_ppm, 500000),

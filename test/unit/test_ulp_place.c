@@ -304,6 +304,25 @@ send__longer_than_the_receive(void **state)
 	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 2);
 }
 
+/* RT-34: in a packed packet the refusal leaves no trace: the send comes again alone. */
+static void
+send__longer_than_the_receive_packed(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND, 9, 0, 0);
+	struct san_ulp_wc wc;
+
+	test_post_recv(t, 1, mem, 8);
+	test_post_recv(t, 2, mem, 9);
+	r.packed = true;
+	assert_int_equal(push_req(t, &r), SAN_ST_LENGTH);
+	assert_int_equal(san_ulp_cq_poll(t->recv_cq, &wc, 1), 0);
+	assert_int_equal(t->recv_cq->nb_reserved, 0);
+	r.packed = false;
+	assert_int_equal(push_req(t, &r), SAN_ST_LENGTH);
+	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 1);
+}
+
 static void
 push_abort__gives_receive_and_cq_entry_back(void **state)
 {
@@ -521,6 +540,7 @@ main(void)
 		TEST(send__without_receive),
 		cmocka_unit_test(send__without_cq_entry),
 		TEST(send__longer_than_the_receive),
+		TEST(send__longer_than_the_receive_packed),
 		TEST(push_abort__gives_receive_and_cq_entry_back),
 		TEST(push_imm__places_and_completes_a_receive),
 		TEST(push_imm__key_before_receive),
