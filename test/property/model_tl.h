@@ -169,7 +169,7 @@ model_done(struct model_dir *d, struct model_txn *x)
 	x->executed = true;
 }
 
-/** RT-34: nothing of a refusal stays but that it comes alone; what is taken is not refused later. */
+/** RT-34: nothing of a refusal stays but that it comes alone; what is taken is taken for good. */
 static inline bool
 model_takes_packed(const struct model_dir *d, struct model_txn *x)
 {

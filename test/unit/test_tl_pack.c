@@ -152,7 +152,7 @@ san_tl_pack__posted_together(void **state)
 	assert_int_equal(p->length, 9);
 	assert_int_equal(p->flags, 0);
 	/* three of each kind; data in whole words */
-	assert_int_equal(p->payload_len, 3 * (16 + 4 + 20) + 52 + 52 + 52 + 56 + 56 + 56 + 56 + 60 + 60);
+	assert_int_equal(p->payload_len, 3 * (16 + 4 + 20) + 3 * 52 + 4 * 56 + 2 * 60);
 	assert_int_equal(pair.c[0]->tx[SAN_WIN_DATA].next - p->psn, 1);
 	assert_int_equal(pair.c[0]->pcb.inflight, 1);
 	assert_int_equal(pair.c[0]->nb_tx_bytes, p->payload_len);
@@ -626,7 +626,7 @@ stale_copy(bool ordered)
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(0, 1), SAN_DROP_NACK_STALE);
 	assert_int_equal(pair_tx(0), 5);
-	/* unordered: those that did not stand first go before the one that waited, if for nothing */
+	/* unordered: the first one had a delay, if of nothing */
 	assert_int_equal(pair_pkt(1)->rsn, pair_rsn(ordered ? 0 : 1));
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
 	if (!ordered) { /* as long as the first is not over, its round tells */
