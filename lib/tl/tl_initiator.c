@@ -66,7 +66,7 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 
 	if (!tc->open || tc->draining)
 		return -ENOTCONN;
-	if (san_tl_want(tl, tc, req, now_ns))
+	if (!san_tl_is_free_to_go(tl, tc, req) && san_tl_want(tl, tc, req, now_ns))
 		return -EAGAIN;
 	t = txn_new(tl, tc, req);
 	if (req->type != SAN_TL_PUSH) {
@@ -84,7 +84,8 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 		tl->stats.nb_push_unslctd++;
 	}
 	/* it may have been the first in line, or not have needed its promise: the next */
-	san_tl_wake(tl);
+	if (san_tl_has_waiting(tl))
+		san_tl_wake(tl);
 	san_pdl_kick(tl->pdl, c);
 	return 0;
 }
@@ -532,9 +533,11 @@ san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 {
 	t->status = status;
 	t->state = SAN_TXN_DONE;
-	san_tl_charge_release(tl, &t->charge);
+	if (t->charge.charged + t->charge.lapsed != 0)
+		san_tl_charge_release(tl, &t->charge);
 	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
-	san_tl_ssn_end(tl, tc, t);
+	if (t->solicited)
+		san_tl_ssn_end(tl, tc, t);
 	msg_leave(tc, t);
 	if (t->req.type != SAN_TL_PUSH)
 		tc->nb_pulls--;
@@ -545,8 +548,10 @@ san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 		while (tc->rsn_base != tc->rsn_next && san_tl_txn_at(tc, tc->rsn_base) == NULL)
 			tc->rsn_base++;
 	}
-	san_tl_wake_own(tl, tc);
-	san_tl_wake(tl);
+	if (tc->want != 0)
+		san_tl_wake_own(tl, tc);
+	if (san_tl_has_waiting(tl))
+		san_tl_wake(tl);
 }
 
 void

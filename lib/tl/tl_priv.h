@@ -86,6 +86,30 @@ void san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns);
 
 /* ---- tl_want.c ---- */
 
+/** Records that no connection has set aside. */
+static inline uint32_t
+san_tl_nb_common(const struct san_tl *tl)
+{
+	return tl->nb_free_txns - tl->nb_idle - tl->nb_promised;
+}
+
+/** A push that has nothing to wait for, on a connection that waits for nothing: most are. */
+static inline bool
+san_tl_is_free_to_go(const struct san_tl *tl, const struct san_tl_conn *tc,
+		     const struct san_tl_req *req)
+{
+	return req->type == SAN_TL_PUSH && tc->want == 0 &&
+		tc->rsn_next - tc->rsn_base < tc->peer.n_tx &&
+		(tc->nb_txns == 0 || san_tl_nb_common(tl) != 0);
+}
+
+/** Does anybody wait for what others may give back? */
+static inline bool
+san_tl_has_waiting(const struct san_tl *tl)
+{
+	return !TAILQ_EMPTY(&tl->want_record) || !TAILQ_EMPTY(&tl->want_budget);
+}
+
 /** Must *req* wait? Then the connection is told by ops->room() when to try again. */
 bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
 		 uint64_t now_ns);

@@ -20,13 +20,6 @@
 
 #include "tl_priv.h"
 
-/* Records that no connection has set aside. */
-static uint32_t
-nb_common(const struct san_tl *tl)
-{
-	return tl->nb_free_txns - tl->nb_idle - tl->nb_promised;
-}
-
 /* What *req* has to wait for, enum san_tl_want; 0: nothing. */
 static uint8_t
 reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_req *req)
@@ -35,7 +28,7 @@ reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_t
 
 	if (tc->rsn_next - tc->rsn_base >= tc->peer.n_tx)
 		return SAN_WANT_OWN;
-	if (tc->nb_txns != 0 && !(tc->want & SAN_WANT_PROMISED) && nb_common(tl) == 0)
+	if (tc->nb_txns != 0 && !(tc->want & SAN_WANT_PROMISED) && san_tl_nb_common(tl) == 0)
 		return SAN_WANT_RECORD;
 	if (req->type != SAN_TL_PULL || tc->nb_pulls == 0)
 		return 0;
@@ -131,7 +124,7 @@ san_tl_wake_waiting(struct san_tl *tl)
 	/* it keeps its place, or others would be before it */
 	if (tc != NULL && tc->want_bytes <= san_tl_pull_room(tl))
 		call(tl, tc);
-	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && nb_common(tl) != 0) {
+	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && san_tl_nb_common(tl) != 0) {
 		leave(tl, tc, 0);
 		promise(tl, tc);
 		call(tl, tc);

@@ -6,7 +6,9 @@
  * --profile` runs it under callgrind, where client_turn() and server_turn() are the two
  * sides. Alone it prints nanoseconds.
  *
- * bench_core [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS]]]]]]
+ * bench_core [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS [PACK]]]]]]]
+ *
+ * PACK is 0 or 1 (default): whether small requests share packets (RT-34).
  */
 
 #include <stdio.h>
@@ -51,6 +53,7 @@ static struct {
 	uint32_t size, depth, batch;
 	uint64_t count;
 	uint32_t nb_conns;
+	bool pack;
 	uint64_t posted, done;
 	uint32_t turn;   /* the connection that posts next */
 	uint64_t now_ns; /* virtual: instructions and behaviour are the same in every run */
@@ -64,6 +67,7 @@ static struct {
 	.batch = 16,
 	.count = 1000000,
 	.nb_conns = 1,
+	.pack = true,
 };
 
 static void
@@ -107,6 +111,7 @@ make_core(struct side *s, uint8_t host)
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		conf.cm.ports[i] = (uint16_t)(50000 + i);
 	conf.cm.nb_ports = SAN_WIRE_CM_PORTS;
+	conf.cm.features = bench.pack ? SAN_CM_FEAT_PACK : 0;
 	if (san_core_create(&conf, bench.now_ns, &s->core) != 0)
 		die("core");
 }
@@ -365,10 +370,12 @@ get_args(int argc, char **argv)
 		bench.count = strtoull(argv[5], NULL, 0);
 	if (argc > 6)
 		bench.nb_conns = (uint32_t)strtoul(argv[6], NULL, 0);
+	if (argc > 7)
+		bench.pack = strtoul(argv[7], NULL, 0) != 0;
 	if (bench.op == 0 || bench.size == 0 || bench.size > REGION / 2 || bench.batch == 0 ||
 	    bench.batch > bench.depth || bench.batch > BATCH_MAX || bench.depth > CQ_DEPTH / 2 ||
 	    bench.nb_conns == 0 || bench.nb_conns > CONNS_MAX || bench.count % bench.batch != 0)
-		die("arguments: [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS]]]]]]");
+		die("arguments: [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS [PACK]]]]]]]");
 }
 
 int

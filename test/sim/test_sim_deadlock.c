@@ -347,6 +347,10 @@ lost_once(uint8_t op, bool ordered)
 		world_post_recv(p.w, p.qb, p.b, CHUNK, 1000 + k);
 	for (k = 0; k < 5; k++)
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	for (k = 0; k < 30; k++) /* in packed packets */
+		pair_post(&p, true, SAN_WR_PUSH, 0, 100, k, SAN_WR_UNSOLICITED);
+	for (k = 0; k < 30; k++)
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	mixed_both_ways(&p, 30, op, ordered);
 	if (d->nb == 0)
 		fail_msg("no packet of type %s", san_wire_op_name(op));
@@ -367,6 +371,7 @@ sim_deadlock__each_packet_lost_once(void **state)
 		SAN_OP_PULL_REQ,
 		SAN_OP_PUSH_SLCTD_DATA,
 		SAN_OP_PUSH_UNSLCTD_DATA,
+		SAN_OP_PUSH_PACKED,
 	};
 	unsigned int i;
 

@@ -54,13 +54,14 @@ check_request(struct order *o, const struct san_wire_pkt *p, bool first)
 static void
 check_data(struct order *o, const struct san_wire_pkt *p)
 {
-	if (p->op != SAN_OP_PUSH_SLCTD_DATA && p->op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (p->op != SAN_OP_PUSH_SLCTD_DATA && p->op != SAN_OP_PUSH_UNSLCTD_DATA &&
+	    p->op != SAN_OP_PUSH_PACKED)
 		return;
 	/* RT-16, RT-26: pushes one after the other, in whatever order they were granted */
 	assert_true(!o->any_data || san_seq_ge(p->rsn, o->data_rsn));
 	if (o->any_data && p->rsn == o->data_rsn)
 		assert_true(p->offset > o->data_off);
-	o->data_rsn = p->rsn;
+	o->data_rsn = p->op == SAN_OP_PUSH_PACKED ? p->rsn + p->length - 1 : p->rsn;
 	o->data_off = p->offset;
 	o->any_data = true;
 }
@@ -72,7 +73,8 @@ check_again(struct order *o, enum san_win win, const struct san_wire_pkt *p)
 
 	/* RT-17: the same again; a finished one's PSN may be filled */
 	if (p->op != SAN_OP_RESYNC)
-		assert_true(p->op == e->op && p->ssn == e->ssn && p->offset == e->offset);
+		assert_true(p->op == e->op && p->ssn == e->ssn && p->offset == e->offset &&
+			    p->length == e->length);
 	assert_true(p->rsn == e->rsn);
 	o->nb_again++;
 }

@@ -234,6 +234,25 @@ san_tl_pack__what_ends_a_run(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 13);
 }
 
+/* Not even one that has to ask and did not get to it: the window of requests is full. */
+static void
+san_tl_pack__not_solicited(void **state)
+{
+	(void)state;
+	pair.c[0]->tx[SAN_WIN_REQ].size = 2;
+	assert_int_equal(pair_pull(0, 10), 0);
+	assert_int_equal(pair_pull(1, 10), 0);
+	assert_int_equal(pair_tx(0), 2);
+	PUSH(2);
+	PUSH(3);
+	assert_int_equal(pair_push(4, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 10), 0);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(pair_pkt(0)->op, PACKED);
+	assert_int_equal(pair_pkt(0)->length, 2);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 5);
+}
+
 static void
 san_tl_pack__fills_the_packet(void **state)
 {
@@ -897,6 +916,7 @@ main(void)
 		U(san_tl_pack__unordered, setup_unordered),
 		T(san_tl_pack__one_goes_as_it_did),
 		T(san_tl_pack__what_ends_a_run),
+		T(san_tl_pack__not_solicited),
 		T(san_tl_pack__fills_the_packet),
 		U(san_tl_pack__so_many_at_most, setup_many),
 		T(san_tl_pack__message_limit),
