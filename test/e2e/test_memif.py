@@ -117,6 +117,27 @@ def incast_deferred(work):
     check(counter(served, 'grants_deferred') > 0, 'every grant could go at once')
 
 
+def packing(work):
+    """RT-34: what is posted together shares packets, unless one of the two sides does not."""
+    for server_args, client_args in (([], []), ([], ['--set', 'pack=0']), (['--set', 'pack=0'], [])):
+        link = Memif(work)
+        server = Server(link, server_args)
+        for mode in ('send', 'push'):
+            n = 6400 // FEW
+            result = Run(link, ['--mode', mode, '--size', '1-64', '--depth', '32', '--count', str(n),
+                                '--verify', *client_args], 90).check_ok()
+            check(result['messages'] == n, f'{result["messages"]} of {n} messages')
+            packed = counter(result, 'packed_tx')
+            if server_args or client_args:
+                check(packed == 0, f'{packed} packets were shared')
+            else:
+                check(packed > 0, 'no packet was shared')
+                check(counter(result, 'packed_tx_messages') >= 2 * packed, 'shared by one')
+        served = server.stop_ok()
+        if not server_args and not client_args:
+            check(counter(served, 'packed_rx') > 0, 'the server saw no shared packet')
+
+
 def path_changes(work):
     """RT-28: a path on which nothing comes back for a while is left for another source port."""
     link = Memif(work)
@@ -223,6 +244,7 @@ def main():
             tests.add(f'{link_name}: counters and leaks', on_link.stop)
         tests.add('receiver not ready', rnr, work)
         tests.add('incast defers grants', incast_deferred, work)
+        tests.add('small requests share packets', packing, work)
         tests.add('path changes', path_changes, work)
         tests.add('duration, live rates', duration_and_live, work)
         tests.add('engine on its own lcore', own_lcore, work)
