@@ -104,6 +104,7 @@ dpdk_conf_read__values_arrive(void **state)
 	assert_true(san_ip_is_v4(&core->inet.gateway_v4));
 	assert_string_equal(conf.port, "net_memif0");
 	assert_int_equal(core->mtu, 9000);
+	assert_int_equal(conf.engine.mtu_min, 1280); /* with an IPv6 address */
 	assert_true(conf.engine.own_lcore);
 	assert_int_equal(conf.engine.idle, SAN_IDLE_SLEEP);
 	assert_string_equal(core->pdl.cc->name, "fixed");
