@@ -38,6 +38,7 @@ local cm_names = {
 local reason_names = {
 	[0] = "none", [1] = "no_listener", [2] = "refused", [3] = "resources", [4] = "pkey",
 	[5] = "parameter", [6] = "version", [7] = "backlog", [8] = "timeout", [9] = "stale",
+	[10] = "path_mtu",
 }
 
 local f = {
@@ -352,7 +353,10 @@ local function add_rt(tree, tvb, op)
 	t:add(f.psn, rt(2, 1), psn):set_generated()
 	t:add(f.round, rt(3, 1))
 	t:add(f.tag, rt(4, 4))
-	t:add(f.rsn, rt(8, 4))
+	local rsn = t:add(f.rsn, rt(8, 4))
+	if op == 0xC7 and rt(8, 4):uint() ~= 0 then
+		rsn:append_text(" (bytes of the PROBE that came)")
+	end
 	t:add(f.req_ebsn, rt(12, 4))
 	t:add(f.data_ebsn, rt(16, 4))
 	t:add(f.cmpl_rsn, rt(20, 4))

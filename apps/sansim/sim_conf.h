@@ -41,6 +41,7 @@ struct sim_link_conf {
 	uint64_t delay_ns;     /**< propagation */
 	uint32_t buffer_bytes; /**< of the queue; what does not fit is dropped */
 	uint32_t mark_bytes;   /**< CE when more is queued; 0: never */
+	uint32_t mtu;          /**< IP bytes; longer packets are lost without a word; 0: none */
 };
 
 enum sim_cc {

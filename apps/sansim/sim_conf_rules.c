@@ -50,6 +50,8 @@ inherit_core(struct sim_link_conf *core, const struct sim_link_conf *edge)
 		core->buffer_bytes = edge->buffer_bytes;
 	if (core->mark_bytes == UINT32_MAX)
 		core->mark_bytes = edge->mark_bytes;
+	if (core->mtu == UINT32_MAX)
+		core->mtu = edge->mtu;
 }
 
 static int

@@ -240,6 +240,16 @@ draw_fault(struct san_prng *g, struct sim_conf *c)
 	f->arg_ns = spread(g, US, MS);
 }
 
+/* Last, so that a seed is still what it was before there were such paths. */
+static void
+draw_path_mtu(struct san_prng *g, struct sim_conf *c)
+{
+	static const uint16_t mtus[] = {1500, 1500, 4096, 5000};
+
+	if (one_in(g, 3))
+		c->edge.mtu = mtus[below(g, RTE_DIM(mtus))];
+}
+
 void
 sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 {
@@ -261,4 +271,5 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 	conf->run.check_every = conf->load.connections > 6 ? 8 : 1;
 	for (n = below(&g, 5); n > 0; n--)
 		draw_fault(&g, conf);
+	draw_path_mtu(&g, conf);
 }

@@ -7,6 +7,7 @@
  * used its time on the cable.
  */
 
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 
 #include "sim_pkt.h"
@@ -131,6 +132,12 @@ sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 	uint64_t queued = sim_link_backlog(l, w->now_ns);
 	uint64_t now_ps = w->now_ns * PS_PER_NS, at_ns;
 
+	if (l->conf->mtu != 0 && m->pkt_len > l->conf->mtu + sizeof(struct rte_ether_hdr)) {
+		trace(w, l, m, w->now_ns, "dropped: longer than the MTU");
+		l->nb_lost++;
+		rte_pktmbuf_free(m);
+		return;
+	}
 	if (queued + m->pkt_len > l->buffer_bytes) {
 		trace(w, l, m, w->now_ns, "dropped: queue full");
 		l->nb_full++;

@@ -358,6 +358,15 @@ tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 	return k;
 }
 
+static void
+pad(struct rte_mbuf *m, uint16_t len)
+{
+	char *dst = rte_pktmbuf_append(m, len);
+
+	SAN_VERIFY(dst != NULL);
+	memset(dst, 0, len);
+}
+
 static uint16_t
 tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
@@ -371,6 +380,8 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 			break;
 		pkts[k] = take_mbuf(core);
 		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
+		if (p.payload_len != 0) /* a PROBE of the path MTU */
+			pad(pkts[k], p.payload_len);
 		if (p.op == SAN_OP_ACK)
 			san_wire_build_ack(pkts[k], &c->path, &p, &core->ack_out);
 		else
@@ -449,7 +460,8 @@ on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	san_pdl_on_timer(core->pdl, c, now_ns);
 	if (c->failed)
-		san_cm_failed(core->cm, c->slot, SAN_CM_R_TIMEOUT, now_ns);
+		san_cm_failed(core->cm, c->slot,
+			      c->too_narrow ? SAN_CM_R_PATH_MTU : SAN_CM_R_TIMEOUT, now_ns);
 	else
 		san_tl_on_timer(core->tl, c, now_ns);
 	san_cm_on_timer(core->cm, c->slot, now_ns);

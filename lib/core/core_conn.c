@@ -102,7 +102,8 @@ static void
 conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns)
 {
 	uint32_t qp = (uint32_t)cev->cookie;
-	uint8_t status = cev->reason == SAN_CM_R_TIMEOUT ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED;
+	bool tried = cev->reason == SAN_CM_R_TIMEOUT || cev->reason == SAN_CM_R_PATH_MTU;
+	uint8_t status = tried ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED;
 
 	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
 	draining_remove(core, cev->slot);

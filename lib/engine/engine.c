@@ -64,10 +64,10 @@ set_secrets(struct san_engine *e)
 /* ---- create, destroy ---- */
 
 void
-san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns, uint16_t mtu)
+san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
 {
 	memset(conf, 0, sizeof(*conf));
-	san_core_conf_default(&conf->core, max_conns, mtu);
+	san_core_conf_default(&conf->core, max_conns, 0);
 	conf->nb_rxd = DESC_DEFAULT;
 	conf->nb_txd = DESC_DEFAULT;
 	conf->pool_size = POOL_DEFAULT;

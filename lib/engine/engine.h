@@ -33,9 +33,13 @@ enum san_engine_idle_policy {
 };
 
 struct san_engine_conf {
-	/** Protocol values. Of pool, mac, path, ports, secrets, cam the engine takes care. */
+	/**
+	 * Protocol values. Of pool, mac, path, ports, secrets, cam the engine takes care; an
+	 * MTU of 0 is the port's.
+	 */
 	struct san_core_conf core;
 	uint16_t port_id;
+	uint16_t mtu_min;        /**< that the addresses allow: a port with less is refused */
 	uint16_t nb_rxd, nb_txd; /**< as near as the port can */
 	uint32_t pool_size;      /**< mbufs; see san_engine_pool_min() */
 	bool own_lcore;          /**< runs on *lcore*, else the caller polls */
@@ -48,7 +52,8 @@ struct san_engine_conf {
 
 struct san_engine;
 
-void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns, uint16_t mtu);
+/** Every default for *max_conns* connections; the MTU is the port's. */
+void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns);
 /** Mbufs that *conf* needs at least, so that no layer can starve another (RT-26). */
 uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
 

@@ -13,6 +13,7 @@
 
 #include <rte_alarm.h>
 
+#include "engine_mtu.h"
 #include "engine_priv.h"
 #include "san_log.h"
 
@@ -90,6 +91,21 @@ declarable_mtu(const struct rte_eth_dev_info *info, uint16_t mtu)
 }
 
 static int
+find_mtu(struct san_engine *e, const struct rte_eth_dev_info *info, const char **why)
+{
+	struct san_core_conf *core = &e->conf.core;
+	struct san_engine_port *p = &e->port;
+	struct san_engine_mtu m;
+	int rc;
+
+	san_engine_mtu_ask(p->id, info, &m);
+	rc = san_engine_mtu_choose(&m, core->mtu, e->conf.mtu_min, &p->mtu, why);
+	core->mtu = p->mtu;
+	p->declared = declarable_mtu(info, p->mtu);
+	return rc;
+}
+
+static int
 on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
 {
 	struct san_engine *e = arg;
@@ -130,18 +146,16 @@ configure(struct san_engine *e, const struct rte_eth_dev_info *info, const char 
 	return rc;
 }
 
-static void
-set_mtu(struct san_engine_port *p)
+/* The kernel's device behind the port, if there is one, must take as much. */
+static int
+raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **why)
 {
-	uint16_t mtu = 0;
+	uint32_t has = san_engine_mtu_of_kernel(if_index);
 
-	/* a kernel device behind the port may have another one; not every driver can tell it */
-	if (rte_eth_dev_get_mtu(p->id, &mtu) == 0 && mtu != p->declared &&
-	    rte_eth_dev_set_mtu(p->id, p->declared) != 0)
-		SAN_LOG(ENGINE, NOTICE, "port=%u mtu=%u port_mtu=%u", p->id, p->mtu, mtu);
-	if (p->declared != p->mtu)
-		SAN_LOG(ENGINE, INFO, "port=%u mtu=%u declared=%u: both sides need buffers for it",
-			p->id, p->mtu, p->declared);
+	*why = "mtu= is more than the kernel's device has: ip link set ... mtu";
+	if (has == 0 || has >= p->mtu)
+		return 0;
+	return rte_eth_dev_set_mtu(p->id, p->mtu) == 0 ? 0 : -EMSGSIZE;
 }
 
 /* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
@@ -157,7 +171,6 @@ start(struct san_engine *e, const char **why)
 	struct san_engine_port *p = &e->port;
 	int rc;
 
-	set_mtu(p);
 	*why = is_memif(e) ? "the port does not start; is the other side there first?" :
 			     "the port does not start";
 	rc = rte_eth_dev_start(p->id);
@@ -180,7 +193,6 @@ san_engine_port_open(struct san_engine *e, const char **why)
 
 	p->id = e->port_id;
 	p->driver = "";
-	p->mtu = e->conf.core.mtu;
 	p->nb_rxd = e->conf.nb_rxd;
 	p->nb_txd = e->conf.nb_txd;
 	*why = "no such port";
@@ -192,11 +204,15 @@ san_engine_port_open(struct san_engine *e, const char **why)
 		return rc;
 	rte_eth_dev_get_name_by_port(p->id, p->name);
 	probe(e, &info);
-	p->declared = declarable_mtu(&info, p->mtu);
+	rc = find_mtu(e, &info, why);
+	if (rc != 0)
+		return rc;
 	*why = "no memory for packet buffers: lower pool=, or raise -m";
 	rc = make_pool(e, rte_eth_dev_socket_id(p->id));
 	if (rc == 0)
 		rc = configure(e, &info, why);
+	if (rc == 0)
+		rc = raise_kernel(p, info.if_index, why);
 	if (rc == 0)
 		rc = start(e, why);
 	if (rc == 0)

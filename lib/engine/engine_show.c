@@ -70,6 +70,7 @@ static const struct counter {
 	PDL("acks_rx", nb_ack_rx),
 	PDL("acks_piggybacked", nb_acks_piggy),
 	PDL("path_changes", nb_path_changes),
+	PDL("mtu_raised", nb_mtu_raised),
 	PDL("resync_tx", nb_resync_tx),
 	PDL("withdrawn", nb_withdrawn),
 	PDL("cc_cuts", nb_cc_cuts),

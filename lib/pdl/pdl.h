@@ -12,7 +12,7 @@
  * calls nobody above it: the core moves packets between the two.
  *
  * Thread rule: everything here belongs to one lcore.
- * (RT-1 .. RT-9, RT-17, RT-18, RT-20 .. RT-25, RT-28, RT-29, PCB-1, PCB-2, PCB-4)
+ * (RT-1 .. RT-9, RT-17, RT-18, RT-20 .. RT-25, RT-28, RT-29, RT-31, PCB-1, PCB-2, PCB-4)
  */
 
 #include <assert.h>
@@ -52,6 +52,7 @@ struct san_pdl_conf {
 	uint16_t quantum;      /**< packets of one connection per scheduler visit */
 	uint8_t plb_bad_rtts;  /**< bad round trips in a row until the path changes; 0 = never */
 	uint8_t recovery;      /**< enum san_pdl_recovery */
+	bool probe_mtu;        /**< find out what the path takes (RT-31) */
 	uint32_t link_mbps;    /**< of our port; 0 = unknown: packets take no time */
 	uint64_t ack_delay_ns; /**< coalescing time */
 	uint64_t rto_init_ns;
@@ -87,6 +88,14 @@ struct san_pdl_pcb {
 	uint32_t inflight;  /**< sent, not received: requests, push and pull data */
 };
 
+/** Search for the path MTU (RT-31): pdl_pmtu.c. */
+struct san_pdl_pmtu {
+	uint64_t at_ns;    /**< next try; with none under way: no search before */
+	uint16_t size;     /**< payload bytes that are tried; 0: none */
+	uint8_t nb_tries;  /**< of this size */
+	uint8_t nb_misses; /**< of those, not answered though the peer was heard */
+};
+
 struct san_pdl_rtt {
 	uint64_t srtt_ns; /**< 0: no sample yet */
 	uint64_t var_ns;
@@ -102,13 +111,14 @@ struct san_pdl_rtt {
 struct san_pdl_ackst {
 	uint16_t nb_unreported; /**< packets received since the last ACK */
 	uint16_t ce_count;
-	uint8_t oow;      /**< enum san_wire_oow to report */
-	bool now;         /**< an ACK is due in this loop */
-	bool must;        /**< and no reverse packet may stand for it: duplicate, hole ... */
-	bool listed;      /**< linked into the list of owed ACKs */
-	bool echo_valid;  /**< something was received */
-	uint32_t serial;  /**< of the last dedicated ACK sent */
-	uint32_t echo_tx; /**< newest packet's tx_time */
+	uint16_t probe_len; /**< longest PROBE since the last ACK: what to answer (RT-31) */
+	uint8_t oow;        /**< enum san_wire_oow to report */
+	bool now;           /**< an ACK is due in this loop */
+	bool must;          /**< and no reverse packet may stand for it: duplicate, hole ... */
+	bool listed;        /**< linked into the list of owed ACKs */
+	bool echo_valid;    /**< something was received */
+	uint32_t serial;    /**< of the last dedicated ACK sent */
+	uint32_t echo_tx;   /**< newest packet's tx_time */
 	uint32_t echo_rx;
 	uint64_t deadline_ns; /**< coalescing timer, NEVER = off */
 	uint64_t last_ns;     /**< when the last dedicated ACK went: one per RTT (RT-25) */
@@ -122,8 +132,9 @@ struct san_pdl_conn {
 	uint32_t dtag;
 	uint16_t slot; /**< index in every per-connection array of every layer */
 	uint16_t pkey;
-	uint16_t mtu;  /**< payload bytes per packet */
-	uint8_t state; /**< enum san_conn_state */
+	uint16_t mtu;     /**< payload bytes per packet that the path takes, as far as known */
+	uint16_t mtu_max; /**< that both ends take */
+	uint8_t state;    /**< enum san_conn_state */
 	bool ordered;
 	bool relaxed;
 	bool in_ready;    /**< on the scheduler's ready list */
@@ -132,7 +143,9 @@ struct san_pdl_conn {
 	bool token;       /**< one packet of host budget is reserved for it (PCB-4) */
 	bool probe_due;   /**< a PROBE must go: san_pdl_probe_now() */
 	bool cnp_due;     /**< a CNP must go */
+	bool pmtu_due;    /**< a PROBE of pmtu.size must go */
 	bool failed;      /**< retries exhausted: the core must end it (RT-7) */
+	bool too_narrow;  /**< ... because the path takes no packets of that length any more */
 	bool pace_wait;   /**< pace_ns is a deadline */
 	uint8_t nb_tails; /**< tail-loss probes sent, no progress since */
 	bool again_data;  /**< of lost requests and pull data, the latter went last */
@@ -165,6 +178,7 @@ struct san_pdl_conn {
 	uint64_t pace_ns;          /**< next paced packet not before */
 	uint64_t tl_deadline_ns;   /**< tl's own: RNR delay, grant lapse */
 	uint64_t cm_deadline_ns;   /**< cm's own: retry, keep-alive */
+	struct san_pdl_pmtu pmtu;
 	uint64_t last_rx_ns;
 	uint64_t last_tx_ns;
 	/* cache lines 4 to 6: what an ACK changes */
@@ -212,6 +226,7 @@ struct san_pdl_stats {
 	uint64_t nb_ack_tx, nb_ack_rx;
 	uint64_t nb_acks_piggy;   /**< owed ACKs that a reverse packet carried */
 	uint64_t nb_path_changes; /**< RT-28 */
+	uint64_t nb_mtu_raised;   /**< longer packets found to get through (RT-31) */
 	uint64_t nb_resync_tx;
 	uint64_t nb_withdrawn; /**< PSNs turned into RESYNC */
 	uint64_t nb_cc_cuts;
@@ -264,7 +279,7 @@ void san_pdl_destroy(struct san_pdl *pdl);
 struct san_pdl_peer {
 	uint32_t dcid, dtag;
 	uint32_t req_psn, data_psn;       /**< first PSNs of the peer */
-	uint16_t mtu;                     /**< payload bytes per packet, of the path */
+	uint16_t mtu;                     /**< payload bytes per packet that both ends take */
 	uint16_t tx_req_win, tx_data_win; /**< the peer's receive windows */
 	uint16_t first_win, msg_limit;
 	uint16_t nb_ports;
@@ -394,8 +409,9 @@ san_pdl_has_acks(const struct san_pdl *pdl)
 struct san_pdl_conn *san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns);
 /**
  * Fill all of *p*: a dedicated ACK, or a PROBE or CNP when one of those is due:
- * then p->op says so and *ack* is unused. What else the connection owes is the
- * next of san_pdl_ack_next().
+ * then p->op says so and *ack* is unused, and the caller gives the packet a payload
+ * of p->payload_len zeros. What else the connection owes is the next of
+ * san_pdl_ack_next().
  */
 void san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		      struct san_wire_ack *ack, uint64_t now_ns);

@@ -134,7 +134,7 @@ san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns)
 	while ((c = TAILQ_FIRST(&pdl->acks)) != NULL) {
 		TAILQ_REMOVE(&pdl->acks, c, ack_link);
 		c->ack.listed = false;
-		if (c->ack.now || c->probe_due || c->cnp_due)
+		if (san_pdl_ack_owes(c))
 			return c;
 	}
 	return NULL;
@@ -179,6 +179,7 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	ack->oow = a->oow;
 	fill_bitmaps(c, ack);
 	a->oow = 0;
+	a->probe_len = 0;
 	a->last_ns = now_ns;
 	settle(a);
 	c->nb_acks_tx++;
@@ -204,16 +205,22 @@ san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pk
 		p->op = SAN_OP_CNP;
 		c->cnp_due = false;
 		pdl->stats.nb_cnp_tx++;
+	} else if (c->pmtu_due) {
+		p->op = SAN_OP_PROBE;
+		p->payload_len = c->pmtu.size;
+		c->pmtu_due = false;
+		pdl->stats.nb_probe_tx++;
 	} else if (c->probe_due) {
 		p->op = SAN_OP_PROBE;
 		fill_probe(pdl, c, now_ns);
 	} else {
 		p->op = SAN_OP_ACK;
+		p->rsn = c->ack.probe_len;
 		fill_ack(pdl, c, ack, now_ns);
 	}
 	p->psn = c->tx[SAN_WIN_DATA].next;
 	san_pdl_tx_header(pdl, c, p, now_ns);
-	if (c->ack.now || c->probe_due || c->cnp_due)
+	if (san_pdl_ack_owes(c))
 		san_pdl_ack_list(pdl, c);
 }
 
@@ -414,6 +421,8 @@ san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	s.limited = 2 * (uint64_t)c->pcb.inflight * SAN_CC_ONE >= san_pdl_cc_window(&c->cc);
 	if (ack != NULL) {
 		newest = apply_newest(pdl, c, ack, &s);
+		if (p->rsn != 0)
+			san_pdl_pmtu_answer(pdl, c, p->rsn, now_ns);
 		if (newest)
 			apply_echo(pdl, c, p->tx_time, ack, &s);
 		r[SAN_WIN_REQ].acked = ack->req;

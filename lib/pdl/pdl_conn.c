@@ -33,6 +33,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.ack_every = 10,
 		.quantum = 32,
 		.plb_bad_rtts = 5,
+		.probe_mtu = true,
 		.ack_delay_ns = 8 * SAN_NS_PER_US,
 		/* A machine that stalls for milliseconds must not look like loss. */
 		.rto_init_ns = 4 * SAN_NS_PER_MS,
@@ -256,10 +257,9 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	uint32_t data = RTE_MIN(rx_data_win, SAN_WIN_DATA_MAX);
 
 	SAN_VERIFY(c->state == SAN_CONN_SETUP);
-	(void)pdl;
 	c->dcid = peer->dcid;
 	c->dtag = peer->dtag;
-	c->mtu = peer->mtu;
+	san_pdl_pmtu_init(pdl, c, peer->mtu);
 	c->ordered = peer->ordered;
 	c->relaxed = peer->relaxed;
 	c->tx[SAN_WIN_REQ].size = RTE_MIN(peer->tx_req_win, SAN_WIN_REQ_MAX);
@@ -286,6 +286,7 @@ san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (c->state != SAN_CONN_OPEN)
 		return;
 	c->state = SAN_CONN_CLOSING;
+	san_pdl_pmtu_stop(c, SAN_TIME_NEVER);
 	/* it sends nothing any more: what it waits for is for those who do */
 	san_pdl_pcb_withdraw(pdl, c);
 }
@@ -329,7 +330,7 @@ san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	uint64_t t = c->ack.deadline_ns;
 
-	if (c->probe_due || c->cnp_due)
+	if (c->probe_due || c->cnp_due || c->pmtu_due)
 		san_pdl_ack_list(pdl, c);
 	t = san_time_min(t, c->rtx_deadline_ns);
 	t = san_time_min(t, c->hole_deadline_ns);
@@ -338,6 +339,8 @@ san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 	t = san_time_min(t, c->cm_deadline_ns);
 	if (c->pace_wait)
 		t = san_time_min(t, c->pace_ns);
+	if (c->pmtu.size != 0)
+		t = san_time_min(t, c->pmtu.at_ns);
 	/* One that fires for nothing costs less than to move it with every ACK. */
 	if (t != SAN_TIME_NEVER && c->state != SAN_CONN_FREE)
 		san_pdl_arm_for(pdl, c, t);
@@ -383,8 +386,10 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	SAN_VERIFY(c->active || (flight == 0 && !c->in_wait));
 	SAN_VERIFY(!c->in_wait || c->txb != NULL);
 	SAN_VERIFY(!c->token || !c->in_wait);
-	SAN_VERIFY(!(c->ack.now || c->probe_due || c->cnp_due) || c->ack.listed ||
-		   c->state == SAN_CONN_SETUP);
+	SAN_VERIFY(!san_pdl_ack_owes(c) || c->ack.listed || c->state == SAN_CONN_SETUP);
+	SAN_VERIFY(c->mtu <= c->mtu_max && c->pmtu.size <= c->mtu_max);
+	SAN_VERIFY(c->pmtu.size == 0 || c->pmtu.size > c->mtu);
+	SAN_VERIFY(c->pmtu.size != 0 || !c->pmtu_due);
 	/* Every deadline is covered: the timer is armed no later. */
 	SAN_VERIFY(c->rtx_deadline_ns == SAN_TIME_NEVER || c->failed ||
 		   (san_timer_is_armed(&c->timer) && c->timer.deadline_ns <= c->rtx_deadline_ns));

@@ -66,6 +66,13 @@ san_pdl_goes_back(const struct san_pdl *pdl)
 	return pdl->conf.recovery == SAN_RECOVER_GO_BACK_N;
 }
 
+/** Does it owe anything that san_pdl_ack_fill() writes? */
+static inline bool
+san_pdl_ack_owes(const struct san_pdl_conn *c)
+{
+	return c->ack.now || c->probe_due || c->cnp_due || c->pmtu_due;
+}
+
 /* ---- pdl_ack.c ---- */
 
 /** Owe an ACK; *must*: a reverse packet can't stand for it. */
@@ -173,6 +180,27 @@ void san_pdl_plb_sample(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t de
 void san_pdl_plb_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** A packet came that had come before; what is new sets c->nb_copies to 0. */
 void san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c);
+
+/* ---- pdl_pmtu.c ---- */
+
+/** IP bytes that a path must take (RT-31); no path of IPv6 takes less than 1280. */
+#define SAN_MTU_SURE 1280
+
+/** Open: *mtu* payload bytes is what both ends take. */
+void san_pdl_pmtu_init(const struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t mtu);
+/** A full packet went, and both ends take longer ones: search, if it is time to. */
+void san_pdl_pmtu_want(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** An ACK says that a PROBE of *len* bytes came. */
+void san_pdl_pmtu_answer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len,
+			 uint64_t now_ns);
+void san_pdl_pmtu_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** End of the search, if there is one; the next one not before *again_ns*. */
+void san_pdl_pmtu_stop(struct san_pdl_conn *c, uint64_t again_ns);
+/** *e* timed out: if it may soon be once too often, ask whether that is for its length. */
+void san_pdl_pmtu_on_timeout(struct san_pdl *pdl, struct san_pdl_conn *c,
+			     const struct san_pdl_entry *e);
+/** Retries are exhausted: long, and the peer was heard since it went last? */
+bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e);
 
 /* ---- pdl_pcb.c ---- */
 

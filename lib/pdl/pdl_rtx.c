@@ -324,6 +324,7 @@ retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 	if (e->retries >= pdl->conf.max_retries) {
 		pdl->stats.nb_failed += !c->failed;
 		c->failed = true;
+		c->too_narrow = san_pdl_pmtu_is_to_blame(c, e);
 		return false;
 	}
 	e->retries++;
@@ -368,6 +369,7 @@ expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, str
 		c->nb_rto++;
 		pdl->stats.nb_rto++;
 		s->timed_out = true;
+		san_pdl_pmtu_on_timeout(pdl, c, e);
 	}
 	s->lost = true;
 	san_pdl_rtx_lose(pdl, c, e->win, e->psn);
@@ -441,6 +443,7 @@ san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		probe_tail(pdl, c, now_ns);
 	if (now_ns >= c->rtx_deadline_ns)
 		scan_timeouts(pdl, c, now_ns);
+	san_pdl_pmtu_on_timer(pdl, c, now_ns);
 	san_pdl_pcb_wake(pdl);
 }
 

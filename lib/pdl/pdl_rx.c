@@ -134,6 +134,7 @@ san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p, const struct san_w
 	if (win != SAN_WIN_MAX)
 		return place(pdl, c, p, win, now_ns);
 	if (p->op == SAN_OP_PROBE) {
+		c->ack.probe_len = RTE_MAX(c->ack.probe_len, p->payload_len);
 		san_pdl_ack_echo(pdl, c, p, now_ns);
 		san_pdl_ack_owe(pdl, c, true);
 	}

@@ -70,6 +70,8 @@ san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_en
 	*slot = *e;
 	count_sent(pdl, c, slot, now_ns);
 	san_pdl_rtx_sent(pdl, c, slot, now_ns);
+	if (e->len >= c->mtu && c->mtu < c->mtu_max)
+		san_pdl_pmtu_want(pdl, c, now_ns);
 }
 
 /*

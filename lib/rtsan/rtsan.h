@@ -294,8 +294,9 @@ enum rtsan_reason {
 	RTSAN_R_PARAMETER = 5,
 	RTSAN_R_VERSION = 6,
 	RTSAN_R_BACKLOG = 7,
-	RTSAN_R_TIMEOUT = 8, /**< it vanished */
-	RTSAN_R_STALE = 9,   /**< it restarted */
+	RTSAN_R_TIMEOUT = 8,   /**< it vanished */
+	RTSAN_R_STALE = 9,     /**< it restarted */
+	RTSAN_R_PATH_MTU = 10, /**< the network no longer carries packets of the length in use */
 };
 
 struct rtsan_event {

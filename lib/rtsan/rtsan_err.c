@@ -93,6 +93,7 @@ static const char *const reason_texts[] = {
 	[RTSAN_R_BACKLOG] = "too many requests wait at the peer's listener",
 	[RTSAN_R_TIMEOUT] = "the peer does not answer any more",
 	[RTSAN_R_STALE] = "the peer restarted and knows nothing of the connection",
+	[RTSAN_R_PATH_MTU] = "the network no longer carries packets of the length in use",
 };
 
 #define LOOKUP(table, i) \

@@ -274,7 +274,7 @@ pick(struct san_tl *tl, bool missed)
 static uint32_t
 step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	uint32_t mtu = RTE_MAX(tl->pdl->conns[tc->slot].mtu, 1);
+	uint32_t mtu = RTE_MAX(tl->pdl->conns[tc->slot].mtu_max, 1);
 	uint32_t want = RTE_MIN(remaining(tc), RTE_MAX(tl->conf.grant_bytes, mtu));
 	uint32_t step = RTE_MIN(want, budget_room(tl));
 	uint32_t quarter = tl->conf.budget_bytes / 4;

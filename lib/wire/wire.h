@@ -224,7 +224,8 @@ enum san_wire_cm_reason {
 	SAN_CM_R_VERSION = 6,
 	SAN_CM_R_BACKLOG = 7,
 	SAN_CM_R_TIMEOUT = 8,
-	SAN_CM_R_STALE = 9, /**< RESET: unknown CID or tag */
+	SAN_CM_R_STALE = 9,     /**< RESET: unknown CID or tag */
+	SAN_CM_R_PATH_MTU = 10, /**< the path takes packets as long as agreed no more (RT-31) */
 	SAN_CM_R_MAX
 };
 

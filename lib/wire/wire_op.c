@@ -100,6 +100,7 @@ static const char *const cm_reason_names[] = {
 	[SAN_CM_R_BACKLOG] = "backlog",
 	[SAN_CM_R_TIMEOUT] = "timeout",
 	[SAN_CM_R_STALE] = "stale",
+	[SAN_CM_R_PATH_MTU] = "path_mtu",
 };
 static_assert(RTE_DIM(cm_reason_names) == SAN_CM_R_MAX, "every reason");
 

@@ -130,8 +130,9 @@ class Runner:
         report = self.tmp / 'sanbench.json'
         report.unlink(missing_ok=True)
         self.memif('apps/sanbench/sanbench',
-                   ['--server', '--ip', '10.98.0.1/24'],
+                   ['--server', '--ip', '10.98.0.1/24', '--set', 'mtu=1500'],
                    ['--connect', '10.98.0.1', '--ip', '10.98.0.2/24', '--mode', mode,
+                    '--set', 'mtu=1500',
                     '--size', size, '--depth', depth, '--duration', self.ms / 1000,
                     '--json', report], 'client')
         got = json.loads(report.read_text(encoding='utf-8'))

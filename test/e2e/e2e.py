@@ -173,14 +173,15 @@ class Link:
 
 
 class Memif(Link):
-    def __init__(self, work):
+    def __init__(self, work, bsize=2048):
         super().__init__(work)
+        self.bsize = bsize
         self.socket = work.path(f'memif{work.nb_prefixes}')
 
     def vdev(self, role):
         mac = '01' if role == 'server' else '02'
         return (f'--vdev=net_memif0,role={role},id=0,socket={self.socket},socket-abstract=no,'
-                f'bsize=2048,rsize=10,mac=02:00:00:00:77:{mac}')
+                f'bsize={self.bsize},rsize=10,mac=02:00:00:00:77:{mac}')
 
 
 class Null(Link):

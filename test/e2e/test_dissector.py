@@ -250,7 +250,7 @@ EXPERTS = [
     ("ack_small", 96, 0xFF, "value"),
     ("nack_rnr", 86, 0, "value"), ("nack_rnr", 87, 1, "reserved"),
     ("resync_req", 82, 2, "value"), ("resync_req", 83, 1, "reserved"),
-    ("cm_req", 82, 9, "value"), ("cm_req", 83, 0x11, "reserved"), ("cm_req", 84, 10, "value"),
+    ("cm_req", 82, 9, "value"), ("cm_req", 83, 0x11, "reserved"), ("cm_req", 84, 11, "value"),
     ("cm_req", 82 + 64, 1, "reserved"), ("cm_req", 82 + 163, 1, "reserved"),
     ("cm_req", 82 + 98, 1, "reserved"),
     ("push_packed", 82, 2, "value"), ("push_packed", 82, 4, "value"), ("push_packed", 82, 1, "value"),

@@ -4,7 +4,7 @@
 
 Each run is verified byte for byte by both ends and must leave nothing behind;
 each bad link must have caused what it is for, or the run proves nothing.
-(RT-7, RT-10 to RT-16, RT-20, RT-22, RT-23, RT-30, SYS-3)
+(RT-7, RT-10 to RT-16, RT-20, RT-22, RT-23, RT-30, RT-31, SYS-3)
 """
 
 import filecmp
@@ -204,6 +204,44 @@ def listing(path):
     return found
 
 
+def copy_tree(link, source, out, own, extra=()):
+    """A copy of the tree, the same to the last byte; the client's JSON."""
+    server = Server(link, ['--out', out, '--sessions', '1', *extra])
+    result = Run(link, [*own, '--tree', source, *extra]).check_ok()
+    check(server.process.wait(20) == 0, server.process.tail())
+    want, got = listing(source), listing(out)
+    check(want == got, f'{own}: the trees differ')
+    files = [n for n, (kind, _, _) in want.items() if kind == stat.S_IFREG]
+    _, wrong, errors = filecmp.cmpfiles(source, out, files, shallow=False)
+    check(not wrong and not errors, f'{own}: {wrong} {errors}')
+    return result
+
+
+def large_frames(work):
+    """RT-31: buffers of 9216 bytes make an MTU of 9000; the longest packets have it."""
+    source = work.path('large-tree')
+    make_tree(source)
+    for mode in ('tree-send', 'tree-push'):
+        result = copy_tree(Memif(work, 9216), source, work.path(f'large-{mode}'),
+                           ['--mode', mode])
+        check(counter(result, 'mtu_raised') > 0, 'no probe of the path MTU came back')
+        each = result['bytes'] / counter(result, 'tx_pkts')
+        check(each > 3000, f'{each} bytes in a packet')
+
+
+def small_buffers(work):
+    """RT-31: an MTU that the buffers of memif do not hold is refused, not tried."""
+    run = Run(Memif(work), ['--mode', 'push', '--set', 'mtu=9000'])
+    check(run.status != 0 and 'bsize=' in run.err, f'{run.status}: {run.err}')
+    # Sides that differ agree on the lesser.
+    link = Memif(work, 9216)
+    server = Server(link)
+    link.bsize = 2048
+    Run(link, ['--mode', 'push', '--size', '1-100000', '--count', str(200 // FEW), '--verify'],
+        90).check_ok()
+    server.stop_ok()
+
+
 def trees(work):
     """A file tree by each kind of transaction, on a clean and on a bad link."""
     source = work.path('tree')
@@ -214,16 +252,7 @@ def trees(work):
                                  ['--mode', 'tree-send', '--order', 'unordered'],
                                  ['--mode', 'tree-push', '--solicit', 'always'],
                                  ['--mode', 'tree-push', '--solicit', 'never'])):
-            out = work.path(f'out-{link_name}-{i}')
-            link = Memif(work)
-            server = Server(link, ['--out', out, '--sessions', '1', *extra])
-            Run(link, [*own, '--tree', source, *extra]).check_ok()
-            check(server.process.wait(20) == 0, server.process.tail())
-            want, got = listing(source), listing(out)
-            check(want == got, f'{own}: the trees differ')
-            files = [n for n, (kind, _, _) in want.items() if kind == stat.S_IFREG]
-            _, wrong, errors = filecmp.cmpfiles(source, out, files, shallow=False)
-            check(not wrong and not errors, f'{own}: {wrong} {errors}')
+            copy_tree(Memif(work), source, work.path(f'out-{link_name}-{i}'), own, extra)
 
 
 def main():
@@ -249,6 +278,8 @@ def main():
         tests.add('duration, live rates', duration_and_live, work)
         tests.add('engine on its own lcore', own_lcore, work)
         tests.add('trees', trees, work)
+        tests.add('large frames', large_frames, work)
+        tests.add('buffers too small for the MTU', small_buffers, work)
         return tests.run()
 
 

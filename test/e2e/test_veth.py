@@ -8,7 +8,7 @@ IPv4 and IPv6, tshark watching. Every packet decodes, every ICRC is right.
 import sys
 
 import capture
-from capture import Watch, check_decodes, check_icrc
+from capture import Watch, check_decodes, check_icrc, fields
 from e2e import (SANITIZE, Namespace, Run, Server, Tests, Veth, Work, check, counter,
                  need_namespaces, sh)
 
@@ -103,25 +103,79 @@ def corrupted(work):
     check_icrc(watch.path, expected=False)
 
 
+def jumbo_vdev(_):
+    # This PMD knows no segments: a frame must fit one mbuf. Frames must fill their blocks
+    # to the last byte, and blocks are whole pages: 32 frames in 71 pages.
+    return '--vdev=net_af_packet0,iface=pv0,qdisc_bypass=0,framesz=9088,blocksz=290816'
+
+
 def jumbo(work):
     """Frames of 9000 bytes (RT-31)."""
     link = Veth(work, 'af_packet')
     for ns in link.ns.values():
         ns.run('ip', 'link', 'set', 'pv0', 'mtu', '9000')
-    # This PMD knows no segments: a frame must fit one mbuf. Frames must fill their blocks
-    # to the last byte, and blocks are whole pages: 32 frames in 71 pages.
-    link.vdev = lambda role: ('--vdev=net_af_packet0,iface=pv0,qdisc_bypass=0,framesz=9088,'
-                              'blocksz=290816')
-    extra = ['--set', 'mtu=9000']
+    link.vdev = jumbo_vdev
     with Watch(work, link.ns['server'], 'jumbo') as watch:
-        server = Server(link, extra)
-        Run(link, ['--mode', 'push', '--size', '100000', '--count', '100', '--verify', *extra],
+        server = Server(link)
+        Run(link, ['--mode', 'push', '--size', '100000', '--count', '100', '--verify'],
             90).check_ok()
         server.stop_ok()
-    longest = max(int(n) for (n,) in capture.fields(watch.path, 'frame.len'))
+    longest = max(int(n) for (n,) in fields(watch.path, 'frame.len'))
     check(8900 < longest <= 9014, f'the longest frame has {longest} bytes')
     check_decodes(watch.path)
     check_icrc(watch.path)
+
+
+def refused(work):
+    """Neither the driver's frames nor the kernel's device take an MTU of 9000 (RT-31)."""
+    link = Veth(work, 'af_packet')
+    for vdev, says in ((link.vdev, 'framesz='), (jumbo_vdev, 'ip link set')):
+        link.vdev = vdev
+        run = Run(link, ['--mode', 'push', '--set', 'mtu=9000'])
+        check(run.status != 0 and says in run.err, f'{run.status}: {run.err}')
+
+
+class Narrow(Veth):
+    """Ends of 9000 bytes on a bridge each; a link of 1500 between the bridges."""
+
+    def __init__(self, work):
+        super().__init__(work, 'af_packet')
+        self.ns['server'].run('ip', 'link', 'del', 'pv0')
+        mid = self.mid = Namespace(work)
+        mid.run('ip', 'link', 'add', 'to-server', 'mtu', '1500', 'type', 'veth', 'peer', 'name',
+                'to-client', 'mtu', '1500')
+        for (role, ns), trunk in zip(self.ns.items(), ('to-client', 'to-server')):
+            ns.run('ip', 'link', 'add', 'pv0', 'mtu', '9000', 'type', 'veth', 'peer', 'name', role,
+                   'mtu', '9000', 'netns', mid.pid)
+            ns.run('ip', 'link', 'set', 'pv0', 'up')
+            ns.run('ethtool', '-K', 'pv0', 'tx', 'off', 'gso', 'off', 'tso', 'off')
+            mid.run('ip', 'link', 'add', f'br-{role}', 'type', 'bridge')
+            for port in (role, trunk):
+                mid.run('ip', 'link', 'set', port, 'master', f'br-{role}', 'up')
+            mid.run('ip', 'link', 'set', f'br-{role}', 'up')
+
+    vdev = staticmethod(jumbo_vdev)
+
+
+def narrow(work):
+    """Both ends take 9000 bytes and the bridge between them does not: found out (RT-31)."""
+    link = Narrow(work)
+    with Watch(work, link.ns['client'], 'narrow') as watch:
+        server = Server(link)
+        result = Run(link, ['--mode', 'push', '--size', '100000', '--count', '100', '--verify'],
+                     90).check_ok()
+        server.stop_ok()
+    check(counter(result, 'mtu_raised') == 0, 'the bridge took a long packet')
+    rows = [(int(n), int(op, 0)) for n, op in fields(watch.path, 'frame.len', 'san.bth.opcode')]
+    long = [op for n, op in rows if n > 1514]
+    check(len(long) >= 3, f'{len(long)} long packets')
+    check(set(long) == {capture.PROBE}, f'long packets that are no probes: {set(long)}')
+    # With the search off nothing tells: the connection ends, and says why.
+    off = ['--set', 'pmtu=0', '--set', 'rto_max_us=20000']
+    server = Server(link, off)
+    run = Run(link, ['--mode', 'push', '--size', '100000', '--count', '10', *off], 90)
+    check(run.status != 0 and 'length in use' in run.err, f'{run.status}: {run.err}')
+    server.stop()
 
 
 def main():
@@ -144,6 +198,8 @@ def main():
         tests.add('bad link', bad_link, work, 'af_packet')
         tests.add('corruption is seen', corrupted, work)
         tests.add('jumbo frames', jumbo, work)
+        tests.add('an MTU that the port has not', refused, work)
+        tests.add('narrow path', narrow, work)
         return tests.run()
 
 

@@ -148,6 +148,7 @@ enqueue(struct world *w, uint32_t to, struct rte_mbuf *m)
 	uint64_t at = w->now_ns;
 
 	if (n->link.down || chance(w, n->link.drop_ppm) ||
+	    (n->link.mtu != 0 && m->pkt_len > n->link.mtu + sizeof(struct rte_ether_hdr)) ||
 	    (n->link.queue_pkts != 0 && n->nb_queued >= n->link.queue_pkts)) {
 		n->nb_lost++;
 		rte_pktmbuf_free(m);

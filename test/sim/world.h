@@ -28,6 +28,7 @@ struct world_link {
 	uint32_t mbps;       /**< 0: no serialisation */
 	uint32_t queue_pkts; /**< 0: endless */
 	uint32_t mark_pkts;  /**< CE above this many queued; 0: never */
+	uint16_t mtu;        /**< longer packets are dropped without a word; 0: none */
 	bool down;
 };
 

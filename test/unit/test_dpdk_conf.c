@@ -99,12 +99,13 @@ dpdk_conf_read__values_arrive(void **state)
 	assert_int_equal(read_conf("ip=10.0.0.1/24 ip6=fd00::1/64 gw=10.0.0.254 port=net_memif0 "
 				   "mtu=9000 poll=lcore idle=sleep cc=fixed conns=10 solicit=16k "
 				   "rto_us=500 rto_min_us=400 dscp=26 window=64 max_txn=8 "
-				   "first_psn=0xffffff00 seed=7 capture=/tmp/x.pcapng"),
+				   "first_psn=0xffffff00 seed=7 capture=/tmp/x.pcapng pmtu=0"),
 			 0);
 	assert_int_equal(core->inet.nb_addrs, 2);
 	assert_true(san_ip_is_v4(&core->inet.gateway_v4));
 	assert_string_equal(conf.port, "net_memif0");
 	assert_int_equal(core->mtu, 9000);
+	assert_int_equal(conf.engine.mtu_min, 1280); /* with an IPv6 address */
 	assert_true(conf.engine.own_lcore);
 	assert_int_equal(conf.engine.idle, SAN_IDLE_SLEEP);
 	assert_string_equal(core->pdl.cc->name, "fixed");
@@ -116,6 +117,7 @@ dpdk_conf_read__values_arrive(void **state)
 	assert_int_equal(conf.param.window, 64);
 	assert_int_equal(conf.param.first_window, 64);
 	assert_int_equal(conf.param.msg_limit, 8);
+	assert_false(core->pdl.probe_mtu);
 	assert_true(core->pdl.fixed_psn);
 	assert_true(core->pdl.first_psn == 0xffffff00);
 	assert_int_equal(conf.engine.secret_seed, 7);

@@ -235,7 +235,7 @@ san_pdl_conn_open__takes_the_peers_terms(void **state)
 	assert_int_equal(c->state, SAN_CONN_OPEN);
 	assert_int_equal(c->dcid, 77);
 	assert_int_equal(c->dtag, 88);
-	assert_int_equal(c->mtu, 4000);
+	assert_int_equal(c->mtu_max, 4000);
 	assert_int_equal(c->tx[SAN_WIN_REQ].size, SAN_WIN_REQ_MAX); /* what our memory holds */
 	assert_int_equal(c->tx[SAN_WIN_DATA].size, SAN_WIN_DATA_MAX);
 	assert_int_equal(c->rx[SAN_WIN_REQ].size, 32);

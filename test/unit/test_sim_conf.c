@@ -225,10 +225,12 @@ static const struct {
 	FIELD("link.delay=7 us", edge.delay_ns, 7 * US),
 	FIELD("link.buffer=64 KiB", edge.buffer_bytes, 65536),
 	FIELD("link.mark=3 KiB", edge.mark_bytes, 3072),
+	FIELD("link.mtu=1500", edge.mtu, 1500),
 	FIELD("core.rate=400 Gb/s", core.rate_mbps, 400000),
 	FIELD("core.delay=8 us", core.delay_ns, 8 * US),
 	FIELD("core.buffer=1 MiB", core.buffer_bytes, 1 << 20),
 	FIELD("core.mark=5 KiB", core.mark_bytes, 5120),
+	FIELD("core.mtu=4096", core.mtu, 4096),
 	FIELD("host.ipv6=yes", host.ipv6, true),
 	FIELD("host.mtu=1500", host.mtu, 1500),
 	FIELD("host.cc=dcqcn", host.cc, SIM_CC_DCQCN),
@@ -735,11 +737,14 @@ sim_conf_check__core_without_rate(void **state)
 	assert_int_equal(set("link.mark=9 KiB"), 0);
 	assert_int_equal(set("core.delay=0"), 0);
 	assert_int_equal(set("core.mark=0"), 0);
+	assert_int_equal(set("link.mtu=1500"), 0);
+	assert_int_equal(set("core.mtu=0"), 0);
 	assert_int_equal(set("core.buffer=64 KiB"), 0);
 	assert_int_equal(check(), 0);
 	assert_int_equal(conf.core.rate_mbps, conf.edge.rate_mbps);
 	assert_int_equal(conf.core.delay_ns, 0);
 	assert_int_equal(conf.core.mark_bytes, 0);
+	assert_int_equal(conf.core.mtu, 0);
 	assert_int_equal(conf.core.buffer_bytes, 64 << 10);
 	assert_round_trip();
 }

@@ -142,6 +142,23 @@ sim_link_send__drops_beyond_the_buffer(void **state)
 	test_sim_network_free(w);
 }
 
+/* RT-31: longer packets are lost, and use no time on the cable. */
+static void
+sim_link_send__loses_what_is_too_long(void **state)
+{
+	struct sim_world *w = STAR("link.mtu=1000", "core.mtu=9000");
+	struct sim_link *l = &w->links[PORT];
+
+	(void)state;
+	sim_link_send(w, l, test_sim_frame(w, 1, 0, 1, 1015));
+	assert_int_equal(l->nb_lost, 1);
+	assert_int_equal(l->nb_pkts, 0);
+	sim_link_send(w, l, test_sim_frame(w, 1, 0, 1, 1014));
+	assert_int_equal(l->nb_lost, 1);
+	assert_int_equal(l->nb_pkts, 1);
+	test_sim_network_free(w);
+}
+
 /* A host's own queue is bounded by its loop. */
 static void
 sim_link_send__hosts_do_not_drop(void **state)
@@ -740,6 +757,7 @@ main(void)
 		cmocka_unit_test(sim_link_send__serialisation),
 		cmocka_unit_test(sim_link_send__rates),
 		cmocka_unit_test(sim_link_send__drops_beyond_the_buffer),
+		cmocka_unit_test(sim_link_send__loses_what_is_too_long),
 		cmocka_unit_test(sim_link_send__hosts_do_not_drop),
 		cmocka_unit_test(sim_link_backlog__drains_at_the_rate),
 		cmocka_unit_test(sim_link_send__marks_beyond_the_threshold),

@@ -32,7 +32,7 @@ static const struct cm_row cm_rows[] = {
 	{"cm_req", 1, SAN_CM_F_COOKIE, SAN_DROP_NONE},
 	{"cm_cookie", 1, 0, SAN_DROP_CM_MALFORMED},
 	{"cm_req_cookie", 1, 0, SAN_DROP_CM_MALFORMED},
-	{"cm_rej", 2, 10, SAN_DROP_CM_MALFORMED}, /* reason */
+	{"cm_rej", 2, 11, SAN_DROP_CM_MALFORMED}, /* reason */
 	{"cm_rej", 2, 9, SAN_DROP_NONE},
 	{"cm_rep", 3, 9, SAN_DROP_CM_MALFORMED}, /* ports */
 	{"cm_rep", 3, 2, SAN_DROP_CM_MALFORMED},

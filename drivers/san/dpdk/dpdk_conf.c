@@ -17,7 +17,6 @@
 #include "san_log.h"
 
 #define CONNS_DEFAULT   1024
-#define MTU_DEFAULT     1500
 #define MTU_MIN         1024 /* RT-31 */
 #define MTU_MIN_V6      1280 /* no link of IPv6 has less */
 #define MTU_MAX         9000
@@ -56,6 +55,7 @@ static const struct number {
 	{"ack_delay_us", CORE(pdl.ack_delay_ns), 0, 1000000, US},
 	{"quantum", CORE(pdl.quantum), 1, 65535, 1},
 	{"plb", CORE(pdl.plb_bad_rtts), 0, 255, 1},
+	{"pmtu", CORE(pdl.probe_mtu), 0, 1, 1},
 	{"rto_us", CORE(pdl.rto_init_ns), 1, 60000000, US},
 	{"rto_min_us", CORE(pdl.rto_min_ns), 1, 60000000, US},
 	{"rto_max_us", CORE(pdl.rto_max_ns), 1, 60000000, US},
@@ -389,7 +389,8 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 
 	if (core->inet.nb_addrs == 0)
 		return host->fail(-EINVAL, "ip= is missing: the port needs an address");
-	if (core->mtu < MTU_MIN_V6 && has_v6(&core->inet))
+	conf->engine.mtu_min = has_v6(&core->inet) ? MTU_MIN_V6 : MTU_MIN;
+	if (core->mtu != 0 && core->mtu < conf->engine.mtu_min)
 		return host->fail(-EINVAL, "mtu=%u: at least %u with an IPv6 address", core->mtu,
 				  MTU_MIN_V6);
 	derive_sleep(conf, words, nb_words);
@@ -426,7 +427,7 @@ dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 	int i, rc;
 
 	memset(conf, 0, sizeof(*conf));
-	san_engine_conf_default(&conf->engine, CONNS_DEFAULT, MTU_DEFAULT);
+	san_engine_conf_default(&conf->engine, CONNS_DEFAULT);
 	strcpy(conf->port, "0");
 	conf->param.window = WINDOW_DEFAULT;
 	conf->param.max_txn = MAX_TXN_DEFAULT;

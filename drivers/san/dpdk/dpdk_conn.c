@@ -23,6 +23,7 @@ static_assert((int)RTSAN_EV_DISCONNECTED == (int)SAN_EV_DISCONNECTED, "passed th
 static_assert((int)RTSAN_R_NO_LISTENER == (int)SAN_CM_R_NO_LISTENER, "passed through");
 static_assert((int)RTSAN_R_TIMEOUT == (int)SAN_CM_R_TIMEOUT, "passed through");
 static_assert((int)RTSAN_R_STALE == (int)SAN_CM_R_STALE, "passed through");
+static_assert((int)RTSAN_R_PATH_MTU == (int)SAN_CM_R_PATH_MTU, "passed through");
 static_assert(RTSAN_PRIVATE_MAX == SAN_WIRE_CM_PRIVATE, "a message carries as many");
 
 struct conn_call {

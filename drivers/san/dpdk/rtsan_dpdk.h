@@ -25,7 +25,7 @@ extern "C" {
  *   EAL arguments, argv[0] included, up to the end.
  * @param conf
  *   Port arguments, as after "--" in the spec of rtsan_open():
- *   "ip=10.0.0.1/24 ip6=fd00::1/64 port=0 mtu=1500 poll=caller|lcore
+ *   "ip=10.0.0.1/24 ip6=fd00::1/64 port=0 mtu=9000 poll=caller|lcore
  *   idle=poll|yield|sleep cc=swift ...", separated by blanks; see rtsan-dpdk(7).
  */
 int rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx);

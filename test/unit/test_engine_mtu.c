@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What a port takes, by its buffers and by the kernel's device behind it. (RT-31) */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <net/if.h>
+
+#include <cmocka.h>
+
+#include "engine_mtu.h"
+
+static void
+san_engine_mtu_arg__finds_the_number(void **state)
+{
+	const char *args = "role=server,bsize=9216,xbsize=1,socket=/tmp/bsize=7";
+
+	(void)state;
+	assert_int_equal(san_engine_mtu_arg("bsize=4096", "bsize", 1), 4096);
+	assert_int_equal(san_engine_mtu_arg(args, "bsize", 1), 9216);
+	assert_int_equal(san_engine_mtu_arg("xbsize=5,bsizes=6", "bsize", 2048), 2048);
+	assert_int_equal(san_engine_mtu_arg("bsize", "bsize", 2048), 2048);
+	assert_int_equal(san_engine_mtu_arg("", "bsize", 2048), 2048);
+	assert_int_equal(san_engine_mtu_arg(NULL, "bsize", 2048), 2048);
+}
+
+#define ANY     UINT32_MAX
+#define BUFFERS "buffers"
+#define BELOW   "below"
+
+static void
+san_engine_mtu_choose__what_the_port_takes(void **state)
+{
+	static const struct {
+		struct san_engine_mtu m;
+		uint16_t wanted, least, mtu;
+		const char *why; /* NULL: it is taken */
+	} cases[] = {
+		/* a NIC: as it is set, and what the operator says */
+		{{ANY, 1500, 0, false}, 0, 1024, 1500, NULL},
+		{{9600, 9600, 0, false}, 0, 1024, 9000, NULL},
+		{{ANY, 1500, 0, false}, 9000, 1024, 9000, NULL},
+		{{1982, 1500, 0, false}, 1983, 1024, 0, BUFFERS},
+		{{1982, 1500, 0, false}, 1982, 1024, 1982, NULL},
+		/* a kernel's device, and a driver that takes less */
+		{{ANY, 9000, 3, false}, 0, 1024, 9000, NULL},
+		{{1968, 9000, 3, false}, 0, 1024, 1968, NULL},
+		{{ANY, 65535, 1, false}, 0, 1024, 9000, NULL},
+		/* memif: its buffers alone */
+		{{2034, 1500, 0, true}, 0, 1024, 2034, NULL},
+		{{9202, 1500, 0, true}, 0, 1024, 9000, NULL},
+		{{9202, 1500, 0, true}, 1500, 1024, 1500, NULL},
+		{{2034, 1500, 0, true}, 2035, 1024, 0, BUFFERS},
+		/* too little */
+		{{ANY, 1023, 3, false}, 0, 1024, 0, BELOW},
+		{{ANY, 1024, 3, false}, 0, 1024, 1024, NULL},
+		{{ANY, 1279, 3, false}, 0, 1280, 0, BELOW},
+		{{498, 1500, 0, true}, 0, 1024, 0, BELOW},
+		{{0, 1500, 0, true}, 0, 1024, 0, BELOW},
+	};
+	const char *why;
+	uint16_t mtu;
+	unsigned int i;
+	int rc;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		rc = san_engine_mtu_choose(&cases[i].m, cases[i].wanted, cases[i].least, &mtu,
+					   &why);
+		if (rc != (cases[i].why != NULL ? -EMSGSIZE : 0))
+			fail_msg("case %u: %d", i, rc);
+		if (rc == 0)
+			assert_int_equal(mtu, cases[i].mtu);
+		else
+			assert_non_null(strstr(why, cases[i].why));
+	}
+}
+
+static void
+san_engine_mtu_of_kernel__loopback(void **state)
+{
+	uint32_t lo = if_nametoindex("lo");
+
+	(void)state;
+	if (lo == 0)
+		skip();
+	assert_in_range(san_engine_mtu_of_kernel(lo), 1024, 1u << 20);
+	assert_int_equal(san_engine_mtu_of_kernel(0), 0);
+	assert_int_equal(san_engine_mtu_of_kernel(UINT32_MAX / 2), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_engine_mtu_arg__finds_the_number),
+		cmocka_unit_test(san_engine_mtu_choose__what_the_port_takes),
+		cmocka_unit_test(san_engine_mtu_of_kernel__loopback),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

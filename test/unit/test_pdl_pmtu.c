@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What the path takes: asked with the first full packet, one length after the other. (RT-31) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "pdl_pair.h"
+
+#define BOTH  8908 /* payload bytes of MTU 9000, over IPv4 */
+#define MID   4004 /* of 4096 */
+#define BEGIN 1408 /* of 1500 */
+#define SURE  1188 /* of 1280 */
+
+static struct pair pair;
+static uint16_t limit;   /* payload bytes that the path from 0 to 1 takes */
+static uint16_t probed;  /* the longest PROBE that went */
+static uint32_t nb_long; /* PROBEs with a payload that went */
+
+static void
+open_pair(uint16_t mtu)
+{
+	struct san_pdl_conf conf = pair_conf();
+	int i;
+
+	pair_open(&pair, &conf, 16, 64);
+	for (i = 0; i < 2; i++)
+		san_pdl_pmtu_init(pair.pdl[i], pair.c[i], mtu);
+	limit = UINT16_MAX;
+	probed = 0;
+	nb_long = 0;
+}
+
+/* Everything that is owed. */
+static void
+carry(void)
+{
+	struct pair_pkt k;
+
+	while (pair_owed(&pair, 0, &k)) {
+		nb_long += k.p.op == SAN_OP_PROBE && k.p.payload_len != 0;
+		probed = RTE_MAX(probed, k.p.payload_len);
+		if (k.p.payload_len <= limit)
+			pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	}
+	while (pair_report(&pair, 1))
+		;
+}
+
+static void
+assign(uint16_t len, struct san_pdl_entry *e)
+{
+	struct san_pdl_room room;
+
+	*e = (struct san_pdl_entry){.op = SAN_OP_PUSH_UNSLCTD_DATA, .len = len};
+	san_pdl_tx_room(pair.pdl[0], pair.c[0], pair.now, &room);
+	assert_true(room.nb_data > 0 && room.nb_credit > 0);
+	san_pdl_tx_assign(pair.pdl[0], pair.c[0], e, pair.now);
+	san_pdl_tx_end(pair.pdl[0], pair.c[0], false);
+	san_pdl_conn_arm(pair.pdl[0], pair.c[0]);
+}
+
+/* It arrives and is acknowledged, and what is owed goes both ways. */
+static void
+send_data(uint16_t len)
+{
+	struct san_pdl_entry e;
+	struct pair_pkt k;
+
+	assign(len, &e);
+	pair_build(&pair, 0, &e, &k);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	carry();
+}
+
+/* Let the search go on for *ns*, with an open ear on both sides. */
+static void
+go_on(uint64_t ns)
+{
+	uint64_t end = pair.now + ns;
+
+	while (pair.now < end) {
+		pair_pass(&pair, RTE_MIN(end - pair.now, 100 * SAN_NS_PER_US));
+		carry();
+		san_pdl_check(pair.pdl[0]);
+	}
+}
+
+static void
+san_pdl_pmtu_init__begins_with_what_is_safe(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	open_pair(BOTH);
+	assert_int_equal(pair.c[0]->mtu, BEGIN);
+	assert_int_equal(pair.c[0]->mtu_max, BOTH);
+	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], 932); /* both take less than that */
+	assert_int_equal(pair.c[0]->mtu, 932);
+	pair.c[0]->path.dst = (struct san_ip){{0xfd, [15] = 1}};
+	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], 8888);
+	assert_int_equal(pair.c[0]->mtu, 1388);
+	pair_close(&pair);
+	conf.probe_mtu = false;
+	pair_open(&pair, &conf, 16, 64);
+	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], BOTH);
+	assert_int_equal(pair.c[0]->mtu, BOTH);
+	send_data(BOTH);
+	assert_int_equal(pair.c[0]->pmtu.size, 0);
+	pair_close(&pair);
+}
+
+static void
+san_pdl_pmtu_want__with_the_first_full_packet(void **state)
+{
+	struct pair_pkt k;
+	struct san_pdl_entry e;
+
+	(void)state;
+	open_pair(BOTH);
+	send_data(BEGIN - 1);
+	go_on(SAN_NS_PER_S);
+	assert_int_equal(nb_long, 0);
+	assign(BEGIN, &e);
+	/* the long one, the short one behind it; one ACK says that both came */
+	assert_true(pair_owed(&pair, 0, &k));
+	assert_int_equal(k.p.op, SAN_OP_PROBE);
+	assert_int_equal(k.p.payload_len, BOTH);
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	assert_true(pair_owed(&pair, 0, &k));
+	assert_int_equal(k.p.op, SAN_OP_PROBE);
+	assert_int_equal(k.p.payload_len, 0);
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	assert_false(pair_owed(&pair, 0, &k));
+	assert_true(pair_owed(&pair, 1, &k));
+	assert_int_equal(k.p.op, SAN_OP_ACK);
+	assert_int_equal(k.p.rsn, BOTH);
+	pair_recv(&pair, 0, &k, SAN_RX_ACKED);
+	assert_int_equal(pair.c[0]->mtu, BOTH);
+	assert_int_equal(pair.pdl[0]->stats.nb_mtu_raised, 1);
+	assert_int_equal(pair.c[1]->mtu, BEGIN); /* each direction for itself */
+	/* what was answered once is not said again */
+	send_data(BOTH);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &k));
+	assert_int_equal(k.p.rsn, 0);
+	go_on(SAN_NS_PER_S);
+	assert_int_equal(nb_long, 0);
+	pair_close(&pair);
+}
+
+/* An answer to a shorter one, or to none that is out, proves nothing. */
+static void
+san_pdl_pmtu_answer__only_to_this_probe(void **state)
+{
+	struct pair_pkt k;
+	struct san_pdl_entry e;
+
+	(void)state;
+	open_pair(BOTH);
+	san_pdl_pmtu_answer(pair.pdl[0], pair.c[0], BOTH, pair.now);
+	assert_int_equal(pair.c[0]->mtu, BEGIN);
+	assign(BEGIN, &e);
+	while (pair_owed(&pair, 0, &k))
+		;
+	san_pdl_pmtu_answer(pair.pdl[0], pair.c[0], BOTH - 1, pair.now);
+	assert_int_equal(pair.c[0]->mtu, BEGIN);
+	san_pdl_pmtu_answer(pair.pdl[0], pair.c[0], BOTH, pair.now);
+	assert_int_equal(pair.c[0]->mtu, BOTH);
+	pair_close(&pair);
+}
+
+static void
+san_pdl_pmtu_on_timer__the_next_shorter(void **state)
+{
+	(void)state;
+	open_pair(BOTH);
+	limit = 5000;
+	send_data(BEGIN);
+	assert_int_equal(pair.c[0]->pmtu.size, BOTH);
+	go_on(50 * SAN_NS_PER_MS);
+	assert_int_equal(nb_long, 4); /* three that are too long, one that is not */
+	assert_int_equal(pair.c[0]->mtu, MID);
+	assert_int_equal(pair.c[0]->pmtu.size, 0);
+	/* the path may become another: after ten minutes, and only for who fills packets */
+	limit = UINT16_MAX;
+	send_data(MID);
+	go_on(500 * SAN_NS_PER_S);
+	send_data(MID);
+	assert_int_equal(nb_long, 4);
+	go_on(101 * SAN_NS_PER_S);
+	assert_int_equal(nb_long, 4);
+	send_data(MID);
+	assert_int_equal(nb_long, 5);
+	assert_int_equal(pair.c[0]->mtu, BOTH);
+	pair_close(&pair);
+}
+
+static void
+san_pdl_pmtu_on_timer__nothing_longer(void **state)
+{
+	(void)state;
+	open_pair(BOTH);
+	limit = BEGIN;
+	send_data(BEGIN);
+	go_on(100 * SAN_NS_PER_MS);
+	assert_int_equal(nb_long, 6); /* three of each length */
+	assert_int_equal(pair.c[0]->mtu, BEGIN);
+	assert_int_equal(pair.c[0]->pmtu.size, 0);
+	send_data(BEGIN);
+	go_on(SAN_NS_PER_S);
+	assert_int_equal(nb_long, 6);
+	pair_close(&pair);
+}
+
+/* Nothing at all comes back: that says nothing about lengths. */
+static void
+san_pdl_pmtu_on_timer__silence_is_no_verdict(void **state)
+{
+	struct pair_pkt k;
+
+	(void)state;
+	open_pair(BOTH);
+	send_data(BEGIN - 1);
+	san_pdl_pmtu_want(pair.pdl[0], pair.c[0], pair.now);
+	while (pair.c[0]->pmtu.size != 0) {
+		assert_int_equal(pair.c[0]->pmtu.size, BOTH);
+		while (pair_owed(&pair, 0, &k))
+			nb_long += k.p.payload_len != 0;
+		pair_pass(&pair, SAN_NS_PER_MS);
+	}
+	assert_int_equal(nb_long, 8);
+	/* the peer is back */
+	send_data(BEGIN);
+	assert_int_equal(pair.c[0]->mtu, BOTH);
+	pair_close(&pair);
+}
+
+/* One that is lost for another reason is sent again. */
+static void
+san_pdl_pmtu_on_timer__again(void **state)
+{
+	(void)state;
+	open_pair(BOTH);
+	limit = BEGIN;
+	send_data(BEGIN);
+	limit = UINT16_MAX;
+	go_on(10 * SAN_NS_PER_MS);
+	assert_int_equal(nb_long, 2);
+	assert_int_equal(pair.c[0]->mtu, BOTH);
+	pair_close(&pair);
+}
+
+static void
+san_pdl_pmtu_stop__with_the_connection(void **state)
+{
+	struct pair_pkt k;
+
+	(void)state;
+	open_pair(BOTH);
+	limit = BEGIN;
+	send_data(BEGIN);
+	san_pdl_conn_close(pair.pdl[0], pair.c[0]);
+	nb_long = 0;
+	go_on(SAN_NS_PER_S);
+	while (pair_owed(&pair, 0, &k))
+		;
+	assert_int_equal(nb_long, 0);
+	assert_int_equal(pair.c[0]->pmtu.size, 0);
+	pair_close(&pair);
+}
+
+/* A packet of *len* bytes never arrives; with *short_ones*, others do. True: for its length. */
+static bool
+dies_of_length(uint16_t len, bool short_ones)
+{
+	struct pair_pkt k;
+	struct san_pdl_entry e;
+	bool blamed;
+
+	open_pair(BOTH);
+	assign(len, &e);
+	while (!pair.c[0]->failed) {
+		pair_pass(&pair, SAN_NS_PER_MS);
+		while (pair_again(&pair, 0, &k))
+			;
+		pair.now += SAN_NS_PER_US;
+		while (pair_owed(&pair, 0, &k)) {
+			if (short_ones && k.p.payload_len == 0)
+				pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+		}
+		while (pair_report(&pair, 1))
+			;
+	}
+	blamed = pair.c[0]->too_narrow;
+	pair_close(&pair);
+	return blamed;
+}
+
+static void
+san_pdl_pmtu_is_to_blame__if_short_ones_get_through(void **state)
+{
+	(void)state;
+	assert_true(dies_of_length(BEGIN, true));
+	assert_true(dies_of_length(SURE + 4, true));
+	assert_false(dies_of_length(SURE, true));
+	assert_false(dies_of_length(BEGIN, false));
+}
+
+#define T(name) cmocka_unit_test(name)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(san_pdl_pmtu_init__begins_with_what_is_safe),
+		T(san_pdl_pmtu_want__with_the_first_full_packet),
+		T(san_pdl_pmtu_answer__only_to_this_probe),
+		T(san_pdl_pmtu_on_timer__the_next_shorter),
+		T(san_pdl_pmtu_on_timer__nothing_longer),
+		T(san_pdl_pmtu_on_timer__silence_is_no_verdict),
+		T(san_pdl_pmtu_on_timer__again),
+		T(san_pdl_pmtu_stop__with_the_connection),
+		T(san_pdl_pmtu_is_to_blame__if_short_ones_get_through),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
