@@ -464,11 +464,13 @@ from_mode(struct bench_conf *conf)
 static const char *
 batches_wrong(const struct bench_conf *conf)
 {
+	bool has_slots = conf->mode->fill != NULL && (conf->mode->flags & MODE_TREE) == 0;
+
 	if (conf->batch > conf->depth)
 		return "--batch: is more than --depth";
 	if (conf->turns > conf->depth)
 		return "--turns: is more than --depth";
-	if (conf->turns > 0 && (conf->batch > 0 || conf->mode->fill == NULL || (conf->mode->flags & MODE_TREE) != 0))
+	if (conf->turns > 0 && (conf->batch > 0 || !has_slots))
 		return "--turns: not with --batch, nor with modes that have turns of their own";
 	if (conf->both && conf->mode != &mode_rpc)
 		return "--both: only mode rpc has requests of the server";

@@ -377,7 +377,8 @@ step_connect(struct client *c)
 		connect_data(c);
 	if (c->state == CLIENT_DATA && c->nb_up == c->nb_conns) {
 		memory_read(&c->memory_up);
-		client_enter(c, c->tree != NULL ? CLIENT_MANIFEST : CLIENT_TRAFFIC, c->conf.timeout_ms);
+		client_enter(c, c->tree != NULL ? CLIENT_MANIFEST : CLIENT_TRAFFIC,
+			     c->conf.timeout_ms);
 		c->begin = rte_rdtsc();
 		c->live_at = c->begin + bench_ticks_of_ms(c->b, SECOND_MS);
 	}

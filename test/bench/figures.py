@@ -67,11 +67,11 @@ def impaired(order, fault, *client):
 
 def turns(conns):
     return san('push', *SMALL, '--conns', conns, '--turns', TURN,
-               ends=(*room_for(conns), *pack(False)), eal_mb=1024)
+               ends=(*room_for(conns), *pack(False)))
 
 
 def connect(r):
-    got = r.san('connect', '--conns', 64, *room_for(IDLE), server=room_for(IDLE), eal_mb=1024)
+    got = r.san('connect', '--conns', 64, *room_for(IDLE), server=room_for(IDLE))
     return {**got, 'kps': got['mpps'] * 1e3}
 
 
@@ -79,7 +79,7 @@ def idle(r):
     """All that is reserved with many idle connections, less what there is without."""
     def run(conns):
         return r.san('idle', '--conns', conns, '--duration', 0.01, *room_for(conns),
-                     server=room_for(conns), eal_mb=1024)
+                     server=room_for(conns))
 
     def reserved(memory):
         return memory['data'] + memory['heap']

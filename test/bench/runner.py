@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-EAL_MB = 512
+EAL_MB = 256
 START_S = 15            # longest that a run may take beside its traffic
 KERNEL_IP = '10.99.0.2'
 PORT = '4791'
@@ -98,20 +98,20 @@ class Runner:
 
     # ---- this stack and the bare link: two EAL processes on memif ----
 
-    def eal(self, role, cpu, mtu, huge, eal_mb):
+    def eal(self, role, cpu, mtu, huge):
         memory = ['--in-memory'] if huge else ['--no-huge', '--no-shconf']
         mac = '02:00:00:00:00:' + ('01' if role == 'server' else '02')
         return ['--lcores', f'0@{cpu}', '--no-pci', '--no-telemetry', '--log-level=3',
-                '--file-prefix', f'bench-{role}-{os.getpid()}', *memory, '-m', eal_mb,
+                '--file-prefix', f'bench-{role}-{os.getpid()}', *memory, '-m', EAL_MB,
                 f'--vdev=net_memif0,role={role},id=0,socket={self.tmp / "memif.sock"},'
                 f'socket-abstract=no,bsize={MEMIF_ROOM[mtu]},rsize=10,mac={mac}']
 
-    def memif(self, program, server, client, mtu, huge, eal_mb=EAL_MB):
+    def memif(self, program, server, client, mtu, huge):
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
         program = self.build / program
         return self.pair(
-            [program, *self.eal('server', self.cpus[1], mtu, huge, eal_mb), '--', *server],
-            [program, *self.eal('client', self.cpus[0], mtu, huge, eal_mb), '--', *client],
+            [program, *self.eal('server', self.cpus[1], mtu, huge), '--', *server],
+            [program, *self.eal('client', self.cpus[0], mtu, huge), '--', *client],
             self.wait_ready, None)
 
     def link(self, server, client, *what, mtu=1500, answer=()):
@@ -120,7 +120,7 @@ class Runner:
                          [client, self.ms, *what], mtu, self.huge)
         return json.loads(next(o.strip().splitlines()[-1] for o in out if '{' in o))
 
-    def san(self, mode, *client, server=(), mtu=1500, huge=True, eal_mb=EAL_MB):
+    def san(self, mode, *client, server=(), mtu=1500, huge=True):
         """sanbench; *client* and *server* are arguments beyond those of every run."""
         reports = [self.tmp / 'server.json', self.tmp / 'client.json']
         for report in reports:
@@ -131,7 +131,7 @@ class Runner:
                     '--json', reports[0], *server],
                    ['--connect', '10.98.0.1', '--ip', '10.98.0.2/24', '--mode', mode,
                     '--duration', self.ms / 1000, *common, '--json', reports[1], *client],
-                   mtu, self.huge and huge, eal_mb)
+                   mtu, self.huge and huge)
         served, got = [json.loads(r.read_text(encoding='utf-8')) for r in reports]
         if not got['ok'] or not served['ok']:
             raise RunError(got['error'] or 'the server found errors')
