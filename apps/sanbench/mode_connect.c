@@ -63,14 +63,22 @@ connect_check(const struct bench_conf *conf)
 	return conf->count > 0 ? "--count: mode connect goes by time" : NULL;
 }
 
+/* A life counts from its beginning, so that the end of the traffic waits for all of them. */
+static void
+begun(struct client_conn *conn)
+{
+	conn->msgs++;
+	conn->client->msgs++;
+}
+
 static bool
 leave(struct client_conn *conn)
 {
 	if (rtsan_disconnect(conn->q.qp) < 0)
 		return false; /* its event is on the way */
 	conn->is_leaving = true;
-	conn->msgs++;
-	conn->client->msgs++;
+	if (conn->msgs == 0)
+		begun(conn); /* the first one began before the traffic */
 	return true;
 }
 
@@ -84,6 +92,8 @@ come_again(struct client_conn *conn)
 	/* numbers of connections rest for a while when they have ended */
 	if (ret < 0 && ret != -ENOSPC)
 		client_fail(conn->client, "can't connect again: %s", rtsan_error());
+	if (ret == 0)
+		begun(conn);
 	return ret == 0;
 }
 
@@ -126,12 +136,10 @@ connect_peer_event(struct peer *p, const struct rtsan_event *ev)
 {
 	uint64_t request = p->request;
 
-	if (ev->type == RTSAN_EV_ESTABLISHED) {
-		p->msgs++;
-		return true;
-	}
 	if (ev->type != RTSAN_EV_DISCONNECTED)
-		return false;
+		return ev->type == RTSAN_EV_ESTABLISHED;
+	/* ends are counted: of a client that leaves at once we may never hear that it was there */
+	p->msgs++;
 	p->request = 0;
 	if (request != 0)
 		mode_connect_again(p, request);
@@ -155,6 +163,12 @@ mode_connect_again(struct peer *p, uint64_t request)
 	return NULL;
 }
 
+static bool
+connect_peer_is_over(const struct peer *p)
+{
+	return p->msgs >= p->end_msgs;
+}
+
 static void
 connect_end(struct peer *p)
 {
@@ -176,5 +190,6 @@ const struct bench_mode mode_connect = {
 	.on_event = connect_on_event,
 	.peer_open = bare_peer_open,
 	.peer_event = connect_peer_event,
+	.peer_is_over = connect_peer_is_over,
 	.end = connect_end,
 };

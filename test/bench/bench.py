@@ -26,6 +26,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import profile_core                                 # noqa: E402
 from figures import FIGURES, VARIANTS, judge        # noqa: E402
 from report import plot, table                      # noqa: E402
 from runner import KERNEL_IP, RunError, Runner      # noqa: E402
@@ -39,7 +40,7 @@ BUSY_SHARE = 0.05       # of a CPU that something else takes
 ROUNDS, QUICK_ROUNDS = 5, 1
 RUN_MS, QUICK_MS = 400, 60
 NOISE_MS = 1000
-TOOLS = ('ethtool', 'iperf3', 'sockperf')
+TOOLS = ('ethtool', 'iperf3', 'sockperf', 'valgrind')
 WIRE = 'wire'           # the micro-benchmark, a table of its own
 
 
@@ -74,6 +75,20 @@ def measure_all(args, runner):
         records += [judge(f, results) for f in figures]
         errors += wrong
     return records, errors
+
+
+def add_instructions(args, records):
+    """What a small push takes of each side, into the records of that group."""
+    names = [f.name for f in FIGURES if f.group == 'push']
+    pushes = [r for r in records if r['name'] in names]
+    try:
+        found = pushes and profile_core.count(pathlib.Path(args.build), pathlib.Path(args.tmp),
+                                              'push', False)
+    except profile_core.ProfileError as error:
+        return [str(error)]
+    for record in pushes:
+        record['instructions'] = {side: round(c.total('Ir')) for side, c in found.items()}
+    return []
 
 
 def chosen(args, figure):
@@ -160,6 +175,8 @@ def run(args, runner):
              'cpus': dict(zip(('client', 'server'), runner.cpus)),
              'machine': machine(args, runner)}
     found['figures'], errors = measure_all(args, runner)
+    if not args.quick:
+        errors += add_instructions(args, found['figures'])
     lines = head(found)
     if found['figures']:
         lines += table(found['figures'])
@@ -252,13 +269,30 @@ def outer(args):
                 process.kill()
 
 
+def profile(args, parser):
+    """Counts are the same whatever else runs: no namespaces, no rounds."""
+    if args.only not in (None, *profile_core.CASES):
+        parser.error(f'--profile has {", ".join(profile_core.CASES)}')
+    with tempfile.TemporaryDirectory(prefix='sanstack-bench-') as tmp:
+        try:
+            print('\n'.join(profile_core.report(pathlib.Path(args.build), pathlib.Path(tmp),
+                                                [args.only] if args.only else profile_core.CASES)))
+        except profile_core.ProfileError as error:
+            print(f'bench: {error}', file=sys.stderr)
+            return 1
+    return 0
+
+
 def main():
-    names = [*dict.fromkeys(f.group for f in FIGURES), *(f.name for f in FIGURES), WIRE]
+    names = [*dict.fromkeys(f.group for f in FIGURES), *(f.name for f in FIGURES), WIRE,
+             *profile_core.CASES]
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('build', nargs='?', default=str(ROOT / 'build'), help='build folder')
     parser.add_argument('--only', choices=names, metavar='NAME',
                         help=f'one figure or group: {", ".join(dict.fromkeys(names))}')
+    parser.add_argument('--profile', action='store_true',
+                        help='instructions and cache misses per operation instead')
     parser.add_argument('--rounds', type=int, help=f'alternations ({ROUNDS})')
     parser.add_argument('--ms', type=int, help=f'milliseconds per run ({RUN_MS})')
     parser.add_argument('--no-huge', action='store_true', help='without hugepages')
@@ -276,6 +310,8 @@ def main():
         parser.error('--write needs every figure, measured in full')
     if args.inner:
         return inner(args)
+    if args.profile:
+        return profile(args, parser)
     if len(os.sched_getaffinity(0)) < 2:
         print('bench: needs two CPUs', file=sys.stderr)
         return 77

@@ -41,6 +41,8 @@ def table(records):
         against = spread(base['value'], samples.get('baseline', []))
         if 'modes' in base:
             against += f", modes {number(base['modes']['slow'])}, {number(base['modes']['fast'])}"
+        if 'instructions' in r:
+            title += ' ({client} and {server} instructions)'.format(**r['instructions'])
         if r.get('dropped') is not None:
             title += f" ({r['dropped']:.3%} counted)"
         lines.append(f"| {title} | {r['unit']} | {spread(r['value'], samples.get('ours', []))} | "
