@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 #include <rte_random.h>
 
@@ -143,6 +144,18 @@ client_conn_connect(struct client_conn *conn)
 	return ret;
 }
 
+/*
+ * Each message of a slot is as the last one, and what is posted together lies together. Many
+ * connections in turn would fill the cache with work requests.
+ */
+static bool
+is_same(const struct client *c)
+{
+	return (c->mode->flags & MODE_SAME) != 0 && c->hello.flags == 0 &&
+		c->hello.size_min == c->hello.size_max && c->conf.turns == 0 &&
+		(c->conf.batch == 0 || c->hello.slots % c->conf.batch == 0);
+}
+
 /* Slots, and a queue pair for as many messages as they hold. */
 static int
 conn_open_slots(struct client_conn *conn)
@@ -152,9 +165,14 @@ conn_open_slots(struct client_conn *conn)
 
 	conn->q.on_wc = client_on_wc;
 	conn->stamp = calloc(slots, sizeof(*conn->stamp));
-	conn->busy = calloc(slots, sizeof(*conn->busy));
-	if (conn->stamp == NULL || conn->busy == NULL)
+	if (conn->stamp == NULL)
 		return -ENOMEM;
+	if (is_same(c)) {
+		conn->wrs = calloc(slots, sizeof(*conn->wrs));
+		conn->sges = calloc(slots, sizeof(*conn->sges));
+		if (conn->wrs == NULL || conn->sges == NULL)
+			return -ENOMEM;
+	}
 	conn->mem = (uint8_t *)rtsan_mr_addr(c->mr) +
 		conn->index * net_slots_bytes(&c->hello, c->stride);
 	if (c->mode->init != NULL)
@@ -327,7 +345,8 @@ release(struct client *c)
 		if (c->mode->close != NULL)
 			c->mode->close(&c->conns[i]);
 		free(c->conns[i].stamp);
-		free(c->conns[i].busy);
+		free(c->conns[i].wrs);
+		free(c->conns[i].sges);
 	}
 	if (c->mr != NULL)
 		rtsan_mr_dereg(c->mr);
@@ -499,6 +518,7 @@ client_start(struct bench *b)
 	app_hist_reset(&c->lat);
 	app_hist_reset(&c->lat_second);
 	make_hello(c);
+	c->has_placed = mode_has_placed(c->mode, c->hello.flags);
 	c->stride = net_stride(mode_msg_max(c->mode, c->conf.size_max));
 	c->rtx_begin = bench_counter(b, "rtx");
 	memory_read(&c->memory_begin);

@@ -31,15 +31,16 @@ struct client_conn {
 	struct client *client;
 	uint16_t index;
 	struct welcome peer;
-	struct rpc *rpc; /**< mode rpc */
-	uint8_t *mem;    /**< a slot per message under way */
-	uint64_t *stamp; /**< per slot: time of posting */
-	uint8_t *busy;   /**< per slot */
-	uint64_t next;   /**< message to be made next */
-	uint64_t lowest; /**< everything below has completed */
-	uint64_t credit; /**< everything below was looked at by the server */
-	uint64_t told;   /**< last PLACED */
-	uint64_t limit;  /**< messages to make */
+	struct rpc *rpc;           /**< mode rpc */
+	uint8_t *mem;              /**< a slot per message under way */
+	uint64_t *stamp;           /**< per slot: time of posting; 0: nothing is under way */
+	struct rtsan_send_wr *wrs; /**< per slot, where messages don't differ, or NULL */
+	struct rtsan_sge *sges;    /**< theirs */
+	uint64_t next;             /**< message to be made next */
+	uint64_t lowest;           /**< everything below has completed */
+	uint64_t credit;           /**< everything below was looked at by the server */
+	uint64_t told;             /**< last PLACED */
+	uint64_t limit;            /**< messages to make */
 	uint64_t msgs, bytes;
 	uint64_t value;  /**< atomics: what the counter will be */
 	uint64_t sum;    /**< atomics: of old values */
@@ -69,6 +70,7 @@ struct client {
 	size_t manifest_at;
 	bool is_manifest_told, is_end_told, is_stopped, is_bye_said;
 	bool is_failed, has_report;
+	bool has_placed;     /**< the server looks at every slot */
 	uint64_t shared;     /**< atomics: additions to the shared word */
 	uint64_t begin, end; /**< of the traffic, ticks */
 	uint64_t msgs, bytes, rtx_begin, rtx;

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "client_priv.h"
 
 #define POST_BURST  32           /* messages posted at once, unless said otherwise */
-#define TIME_ROUNDS 16           /* steps between looks at the time */
+#define END_ROUNDS  16           /* steps between looks at the time and whether all are made */
 #define CLIENT_WORK (CTL_TX / 2) /* PLACED messages that may be under way at once */
 
 /* ---- completions ---- */
@@ -30,9 +32,9 @@ complete(struct client_conn *conn, uint64_t i, const struct rtsan_wc *wc)
 	app_hist_add(&c->lat, ns);
 	if (c->conf.live)
 		app_hist_add(&c->lat_second, ns);
-	conn->busy[slot] = 0;
+	conn->stamp[slot] = 0;
 	c->completed++;
-	while (conn->lowest < conn->next && !conn->busy[net_slot(&c->hello, conn->lowest)])
+	while (conn->lowest < conn->next && conn->stamp[net_slot(&c->hello, conn->lowest)] == 0)
 		conn->lowest++;
 }
 
@@ -79,12 +81,35 @@ made(struct client_conn *conn, uint32_t len)
 	uint32_t slot = net_slot(&c->hello, conn->next);
 
 	conn->stamp[slot] = c->b->now;
-	conn->busy[slot] = 1;
 	conn->next++;
 	conn->msgs++;
 	conn->bytes += len;
 	c->msgs++;
 	c->bytes += len;
+}
+
+/* Work requests that stay as they are: made once, and posted again and again. */
+static uint32_t
+pump_same(struct client_conn *conn, uint64_t max)
+{
+	struct client *c = conn->client;
+	uint32_t slot = net_slot(&c->hello, conn->next), i;
+	uint64_t n = c->hello.slots - slot;
+	int done;
+
+	if (unlikely(conn->next < c->hello.slots)) {
+		for (i = slot; i < slot + RTE_MIN(n, max); i++) {
+			c->mode->fill(conn, i, &conn->wrs[i], &conn->sges[i]);
+			conn->wrs[i].wr_id = i;
+		}
+	}
+	c->b->now = rte_rdtsc();
+	done = rtsan_post_send(conn->q.qp, &conn->wrs[slot], (int)RTE_MIN(n, max));
+	if (done < 0 && done != -ENOTCONN)
+		client_fail(c, "posting failed: %s", rtsan_error());
+	for (i = 0; (int)i < done; i++)
+		made(conn, c->hello.size_max);
+	return done > 0 ? (uint32_t)done : 0;
 }
 
 /* Make up to *max* messages by one call. Returns how many. */
@@ -97,6 +122,8 @@ pump(struct client_conn *conn, uint64_t max)
 	uint32_t skip = c->mode == &mode_tree_send ? 8 : 0;
 	int n, done, i;
 
+	if (conn->wrs != NULL)
+		return pump_same(conn, max);
 	for (n = 0; (uint64_t)n < max; n++) {
 		if (c->mode->fill(conn, conn->next + (uint64_t)n, &wr[n], &sge[n]) < 0)
 			break;
@@ -176,11 +203,10 @@ tell_placed(struct client_conn *conn)
 /* ---- steps ---- */
 
 static bool
-is_time_over(struct client *c)
+is_time_over(const struct client *c)
 {
 	/* A count or a tree ends by itself. */
-	if (c->conf.duration_ms == 0 || c->tree != NULL || c->conf.count != 0 ||
-	    c->rounds++ % TIME_ROUNDS != 0)
+	if (c->conf.duration_ms == 0 || c->tree != NULL || c->conf.count != 0)
 		return false;
 	return rte_rdtsc() - c->begin >= bench_ticks_of_ms(c->b, c->conf.duration_ms);
 }
@@ -218,9 +244,8 @@ tell_all(struct client *c)
 	bool has_worked = false;
 	uint32_t i;
 
-	if (mode_has_placed(c->mode, c->hello.flags))
-		for (i = 0; i < c->nb_conns && !c->is_failed; i++)
-			has_worked |= tell_placed(&c->conns[i]);
+	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
+		has_worked |= tell_placed(&c->conns[i]);
 	return has_worked;
 }
 
@@ -233,8 +258,11 @@ client_step_traffic(struct client *c)
 	if (c->mode->step != NULL)
 		has_worked = c->mode->step(c, true);
 	else
-		has_worked = pump_all(c) | tell_all(c);
-	if (c->is_failed || !(c->is_stopped || is_time_over(c) || is_all_made(c)))
+		has_worked = pump_all(c);
+	if (c->has_placed)
+		has_worked |= tell_all(c);
+	if (c->is_failed || c->rounds++ % END_ROUNDS != 0 ||
+	    !(c->is_stopped || is_time_over(c) || is_all_made(c)))
 		return has_worked;
 	for (i = 0; i < c->nb_conns; i++)
 		c->conns[i].limit = c->conns[i].next;
@@ -261,8 +289,10 @@ is_drained(const struct client *c)
 bool
 client_step_drain(struct client *c)
 {
-	bool has_worked = c->mode->step != NULL ? c->mode->step(c, false) : tell_all(c);
+	bool has_worked = c->mode->step != NULL ? c->mode->step(c, false) : false;
 
+	if (c->has_placed)
+		has_worked |= tell_all(c);
 	if (!is_drained(c) || c->is_failed)
 		return has_worked;
 	c->end = rte_rdtsc();

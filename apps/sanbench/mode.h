@@ -32,6 +32,7 @@ enum mode_flags {
 	MODE_TREE = 0x4,         /**< moves a file tree */
 	MODE_SERVER_PULLS = 0x8, /**< the client offers slots, the server is the one that asks */
 	MODE_SHARED = 0x10,      /**< the session has words that all connections share */
+	MODE_SAME = 0x20,        /**< unless flagged, messages of one size are all alike */
 };
 
 struct bench_mode {
