@@ -97,6 +97,8 @@ choice(const char *v, const char *const *names)
 SET_NUMBER(set_service, service, 0, UINT64_MAX, "a number")
 SET_NUMBER(set_count, count, 1, UINT64_MAX, "a number of messages, 1 or more")
 SET_NUMBER(set_seed, seed, 0, UINT64_MAX, "a number")
+SET_NUMBER(set_batch, batch, 1, BENCH_BATCH_MAX, "1 to 256 messages")
+SET_NUMBER(set_turns, turns, 1, BENCH_BATCH_MAX, "1 to 256 messages")
 SET_NUMBER(set_rq, rq, 1, BENCH_DEPTH_MAX, "1 to 16384")
 SET_NUMBER(set_timeout, timeout_ms, 1, 3600000, "milliseconds, 1 to 3600000")
 SET_NUMBER(set_window, window, 2, 1024, "packets, 2 to 1024")
@@ -113,6 +115,7 @@ SET_FLAG(set_interactive, interactive)
 SET_FLAG(set_verify, verify)
 SET_FLAG(set_imm, imm)
 SET_FLAG(set_live, live)
+SET_FLAG(set_both, both)
 SET_TEXT(set_tree, tree)
 SET_TEXT(set_out, out)
 SET_TEXT(set_capture, capture)
@@ -135,7 +138,8 @@ set_mode(struct bench_conf *c, const char *v)
 	const struct bench_mode *m = mode_by_name(v);
 
 	if (m == NULL)
-		return "send, push, pull, atomic, incast, tree-send, tree-push or tree-pull";
+		return "send, push, pull, atomic, incast, rpc, connect, idle, tree-send, tree-push "
+		       "or tree-pull";
 	c->mode = m;
 	return NULL;
 }
@@ -209,7 +213,7 @@ set_conns(struct bench_conf *c, const char *v)
 	uint64_t n;
 
 	if (!number(v, 1, BENCH_CONNS_MAX, &n))
-		return "1 to 4096 connections";
+		return "1 to 16384 connections";
 	c->conns = (uint32_t)n;
 	c->has_conns = true;
 	return NULL;
@@ -303,6 +307,9 @@ static const struct arg args[] = {
 	{"size", "N|MIN-MAX", "bytes of a message", true, set_size},
 	{"depth", "N", "messages under way per connection", true, set_depth},
 	{"conns", "N", "connections", true, set_conns},
+	{"batch", "N", "messages that are posted together", true, set_batch},
+	{"turns", "N", "connections take turns, N messages each", true, set_turns},
+	{"both", NULL, "mode rpc: the server asks, too", true, set_both},
 	{"duration", "S", "seconds of traffic (5)", true, set_duration},
 	{"count", "N", "end after N messages instead", true, set_count},
 	{"verify", NULL, "fill by position, check every byte at the other end", true, set_verify},
@@ -454,6 +461,22 @@ from_mode(struct bench_conf *conf)
 		conf->solicit = m->solicit;
 }
 
+static const char *
+batches_wrong(const struct bench_conf *conf)
+{
+	bool has_slots = conf->mode->fill != NULL && (conf->mode->flags & MODE_TREE) == 0;
+
+	if (conf->batch > conf->depth)
+		return "--batch: is more than --depth";
+	if (conf->turns > conf->depth)
+		return "--turns: is more than --depth";
+	if (conf->turns > 0 && (conf->batch > 0 || !has_slots))
+		return "--turns: not with --batch, nor with modes that have turns of their own";
+	if (conf->both && conf->mode != &mode_rpc)
+		return "--both: only mode rpc has requests of the server";
+	return NULL;
+}
+
 int
 args_finish(struct bench_conf *conf, char *error, size_t size)
 {
@@ -462,6 +485,8 @@ args_finish(struct bench_conf *conf, char *error, size_t size)
 
 	from_mode(conf);
 	wrong = m->check != NULL ? m->check(conf) : NULL;
+	if (wrong == NULL)
+		wrong = batches_wrong(conf);
 	if (wrong == NULL && conf->peer[0] == '\0' && conf->has_mode && !conf->interactive &&
 	    conf->cmdline_file[0] == '\0' && !conf->server)
 		wrong = "--mode: where is the server? --connect ADDR";

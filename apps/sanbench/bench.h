@@ -22,8 +22,9 @@
 #include "app_hist.h"
 #include "content.h"
 
-#define BENCH_CONNS_MAX 4096
+#define BENCH_CONNS_MAX 16384
 #define BENCH_DEPTH_MAX 16384
+#define BENCH_BATCH_MAX 256
 #define BENCH_IPS_MAX   8
 #define BENCH_SETS_MAX  64
 #define BENCH_TEXT      192 /**< an error in one line */
@@ -56,10 +57,12 @@ struct bench_conf {
 	/* traffic */
 	uint8_t solicit; /**< enum bench_solicit */
 	uint8_t order;   /**< enum rtsan_order */
-	bool verify, imm, live;
+	bool verify, imm, live, both;
 	bool has_mode, has_size, has_depth, has_conns, has_solicit; /**< else a default */
 	uint32_t size_min, size_max;
 	uint32_t depth, conns, rq;
+	uint32_t batch;              /**< posted together; 0: whatever there is room for */
+	uint32_t turns;              /**< messages of a connection in its turn; 0: no turns */
 	uint64_t duration_ms, count; /**< 0: not bounded */
 	uint64_t seed;
 	uint32_t timeout_ms;
@@ -98,7 +101,9 @@ struct bench {
 	struct rtsan_caps caps;
 	struct bench_cq *cqs;  /**< list */
 	uint64_t hz;           /**< of the time stamp counter */
+	uint64_t ns_per_tick;  /**< times 2^32 */
 	uint64_t now;          /**< its value at the start of this step */
+	uint32_t event_wait;   /**< polls until events are looked for again */
 	struct client *client; /**< the run under way, or the last one */
 	struct server *server;
 	struct bench_served served;
@@ -126,7 +131,7 @@ void bench_fail(struct bench *b, const char *format, ...) __attribute__((format(
 static inline uint64_t
 bench_ns(const struct bench *b, uint64_t ticks)
 {
-	return (uint64_t)((unsigned __int128)ticks * 1000000000u / b->hz);
+	return (uint64_t)((unsigned __int128)ticks * b->ns_per_tick >> 32);
 }
 
 static inline uint64_t

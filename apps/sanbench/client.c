@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 #include <rte_random.h>
 
-#include "mode.h"
+#include "client_priv.h"
 
-#define POST_BURST  32
-#define RETRY_MS    100
-#define SECOND_MS   1000
-#define CLIENT_WORK (CTL_TX / 2) /* PLACED messages that may be under way at once */
+#define RETRY_MS       100
+#define SECOND_MS      1000
+#define CONNECTING_MAX 256 /* connections that are being set up at once */
 
-static void
-enter(struct client *c, enum client_state state, uint64_t ms)
+void
+client_enter(struct client *c, enum client_state state, uint64_t ms)
 {
 	c->state = state;
 	c->deadline = rte_rdtsc() + bench_ticks_of_ms(c->b, ms);
@@ -32,7 +32,7 @@ enter_close(struct client *c)
 	if (c->end == 0)
 		c->end = rte_rdtsc();
 	c->rtx = bench_counter(c->b, "rtx") - c->rtx_begin;
-	enter(c, CLIENT_CLOSE, c->conf.timeout_ms);
+	client_enter(c, CLIENT_CLOSE, c->conf.timeout_ms);
 	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
 		if (c->conns[i].q.is_up)
 			rtsan_disconnect(c->conns[i].q.qp);
@@ -55,12 +55,6 @@ client_fail(struct client *c, const char *format, ...)
 }
 
 /* ---- set-up ---- */
-
-static bool
-has_credit(const struct client *c)
-{
-	return (c->mode->flags & MODE_TREE) != 0 || mode_has_placed(c->mode, c->hello.flags);
-}
 
 static const char *
 event_text(const struct rtsan_event *ev)
@@ -97,27 +91,17 @@ on_lost(struct client *c, const struct rtsan_event *ev)
 	client_fail(c, "%s %s%s%s", c->conf.peer, event_text(ev), why[0] != '\0' ? ": " : "", why);
 }
 
-static int
-connect_qp(struct client *c, struct bench_qp *q, const struct hello *hello, uint8_t order)
-{
-	struct rtsan_conn_param param;
-	int ret;
-
-	net_param(&c->conf, &param, hello, sizeof(*hello));
-	param.order = order;
-	ret = rtsan_connect(q->qp, c->conf.peer, c->conf.service, &param);
-	if (ret < 0)
-		client_fail(c, "%s: can't connect: %s", c->conf.peer, rtsan_error());
-	return ret;
-}
-
 static void
 connect_ctl(struct client *c)
 {
+	struct rtsan_conn_param param;
+
 	c->hello.kind = HELLO_CTL;
 	c->retry_at = 0;
-	/* Whole windows are for the data; control is light. */
-	connect_qp(c, &c->ctl.q, &c->hello, RTSAN_ORDERED);
+	net_param(&c->conf, &param, &c->hello, sizeof(c->hello));
+	param.order = RTSAN_ORDERED;
+	if (rtsan_connect(c->ctl.q.qp, c->conf.peer, c->conf.service, &param) < 0)
+		client_fail(c, "%s: can't connect: %s", c->conf.peer, rtsan_error());
 }
 
 static void
@@ -126,8 +110,9 @@ on_data_event(struct bench_qp *q, const struct rtsan_event *ev)
 	struct client_conn *conn = (struct client_conn *)q;
 	struct client *c = conn->client;
 
+	if (c->state != CLIENT_DATA && c->mode->on_event != NULL && c->mode->on_event(conn, ev))
+		return;
 	if (ev->type != RTSAN_EV_ESTABLISHED) {
-		c->nb_over++;
 		on_lost(c, ev);
 		return;
 	}
@@ -138,89 +123,112 @@ on_data_event(struct bench_qp *q, const struct rtsan_event *ev)
 	c->nb_up++;
 }
 
-static void
-complete(struct client_conn *conn, uint64_t i, const struct rtsan_wc *wc)
+int
+client_conn_connect(struct client_conn *conn)
 {
 	struct client *c = conn->client;
-	uint32_t slot = (uint32_t)(i % c->hello.slots);
-	uint64_t ns = bench_ns(c->b, c->b->now - conn->stamp[slot]);
-	const char *wrong = NULL;
+	struct hello hello = c->hello;
+	struct rtsan_conn_param param;
+	int ret;
 
-	if (c->mode->complete != NULL)
-		wrong = c->mode->complete(conn, i, wc);
-	if (wrong != NULL)
-		client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->index, i, wrong);
-	app_hist_add(&c->lat, ns);
-	if (c->conf.live)
-		app_hist_add(&c->lat_second, ns);
-	conn->busy[slot] = 0;
-	while (conn->lowest < conn->next && !conn->busy[conn->lowest % c->hello.slots])
-		conn->lowest++;
+	hello.kind = HELLO_DATA;
+	hello.index = conn->index;
+	if (c->mr != NULL) {
+		hello.addr = (uint64_t)(uintptr_t)conn->mem;
+		hello.rkey = rtsan_mr_rkey(c->mr);
+	}
+	net_param(&c->conf, &param, &hello, sizeof(hello));
+	ret = rtsan_connect(conn->q.qp, c->conf.peer, c->conf.service, &param);
+	if (ret == 0)
+		conn->q.is_over = false;
+	return ret;
 }
 
-static void
-on_data_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+/*
+ * Each message of a slot is as the last one, and what is posted together lies together. Many
+ * connections in turn would fill the cache with work requests.
+ */
+static bool
+is_same(const struct client *c)
 {
-	struct client_conn *conn = (struct client_conn *)q;
+	return (c->mode->flags & MODE_SAME) != 0 && c->hello.flags == 0 &&
+		c->hello.size_min == c->hello.size_max && c->conf.turns == 0 &&
+		(c->conf.batch == 0 || c->hello.slots % c->conf.batch == 0);
+}
 
-	if (wc->status == RTSAN_WC_SUCCESS)
-		complete(conn, wc->wr_id, wc);
-	else
-		client_fail(conn->client, "connection %u, message %" PRIu64 ": %s: %s", conn->index,
-			    wc->wr_id, rtsan_status_name(wc->status),
-			    rtsan_status_text(wc->status));
+/* Slots, and a queue pair for as many messages as they hold. */
+static int
+conn_open_slots(struct client_conn *conn)
+{
+	struct client *c = conn->client;
+	uint32_t slots = c->hello.slots, depth = c->hello.depth;
+
+	conn->q.on_wc = client_on_wc;
+	conn->stamp = calloc(slots, sizeof(*conn->stamp));
+	if (conn->stamp == NULL)
+		return -ENOMEM;
+	if (is_same(c)) {
+		conn->wrs = calloc(slots, sizeof(*conn->wrs));
+		conn->sges = calloc(slots, sizeof(*conn->sges));
+		if (conn->wrs == NULL || conn->sges == NULL)
+			return -ENOMEM;
+	}
+	conn->mem = (uint8_t *)rtsan_mr_addr(c->mr) +
+		conn->index * net_slots_bytes(&c->hello, c->stride);
+	if (c->mode->init != NULL)
+		c->mode->init(conn);
+	/* taking turns, they share what may be under way */
+	if (c->conf.turns > 0)
+		return net_qp_open(c->b, &conn->q, depth, 1, conn->index == 0 ? c->conf.depth : 0);
+	return net_qp_open(c->b, &conn->q, depth, 1, depth + 1);
 }
 
 static int
 conn_open(struct client *c, uint16_t index)
 {
 	struct client_conn *conn = &c->conns[index];
-	uint32_t slots = c->hello.slots;
-	uint32_t access = (c->mode->flags & MODE_SERVER_PULLS) != 0 ? RTSAN_REMOTE_PULL : 0;
-	struct hello hello = c->hello;
 	int ret;
 
 	conn->client = c;
 	conn->index = index;
-	conn->q.on_wc = on_data_wc;
 	conn->q.on_event = on_data_event;
 	conn->limit = UINT64_MAX;
 	if (c->tree != NULL)
-		conn->limit = (tree_bytes(c->tree) + hello.size_max - 1) / hello.size_max;
+		conn->limit = (tree_bytes(c->tree) + c->hello.size_max - 1) / c->hello.size_max;
 	else if (c->conf.count > 0)
 		conn->limit = c->conf.count / c->nb_conns + (index < c->conf.count % c->nb_conns);
-	conn->stamp = calloc(slots, sizeof(*conn->stamp));
-	conn->busy = calloc(slots, sizeof(*conn->busy));
-	if (conn->stamp == NULL || conn->busy == NULL)
-		return -ENOMEM;
-	ret = rtsan_mr_alloc(c->b->ctx, (size_t)slots * c->stride, access, &conn->mr);
-	if (ret < 0)
-		return ret;
-	conn->mem = rtsan_mr_addr(conn->mr);
-	if (c->mode->init != NULL)
-		c->mode->init(conn);
-	ret = net_qp_open(c->b, &conn->q, c->hello.depth, 1);
-	if (ret < 0)
-		return ret;
-	hello.kind = HELLO_DATA;
-	hello.index = index;
-	hello.addr = (uint64_t)(uintptr_t)conn->mem;
-	hello.rkey = rtsan_mr_rkey(conn->mr);
-	return connect_qp(c, &conn->q, &hello, c->conf.order);
+	ret = c->mode->open != NULL ? c->mode->open(conn) : conn_open_slots(conn);
+	return ret < 0 ? ret : client_conn_connect(conn);
 }
 
-/* The server knows us now: set up the connections that carry the data. */
+/* One region for the slots of all connections. */
+static int
+open_slots(struct client *c)
+{
+	uint32_t access = (c->mode->flags & MODE_SERVER_PULLS) != 0 ? RTSAN_REMOTE_PULL : 0;
+	int ret;
+
+	if (c->mode->open != NULL)
+		return 0;
+	ret = rtsan_mr_alloc(c->b->ctx, c->nb_conns * net_slots_bytes(&c->hello, c->stride),
+			     access, &c->mr);
+	if (ret == 0)
+		c->lkey = rtsan_mr_lkey(c->mr);
+	return ret;
+}
+
+/* The server knows us: set up the connections that carry the data, some at a time. */
 static void
 connect_data(struct client *c)
 {
-	uint32_t i;
 	int ret;
 
-	enter(c, CLIENT_DATA, c->conf.timeout_ms);
-	for (i = 0; i < c->nb_conns && !c->is_failed; i++) {
-		ret = conn_open(c, (uint16_t)i);
+	while (c->nb_made < c->nb_conns && c->nb_made - c->nb_up < CONNECTING_MAX &&
+	       !c->is_failed) {
+		ret = conn_open(c, (uint16_t)c->nb_made++);
 		if (ret < 0 && !c->is_failed)
-			client_fail(c, "connection %u can't be made: %s", i, strerror(-ret));
+			client_fail(c, "connection %u can't be made: %s (%s)", c->nb_made - 1,
+				    strerror(-ret), rtsan_error());
 	}
 }
 
@@ -229,10 +237,12 @@ on_ctl_event(void *owner, const struct rtsan_event *ev)
 {
 	struct client *c = owner;
 
-	if (ev->type == RTSAN_EV_ESTABLISHED)
-		connect_data(c);
-	else
+	if (ev->type != RTSAN_EV_ESTABLISHED)
 		on_lost(c, ev);
+	else if (open_slots(c) < 0)
+		client_fail(c, "no memory for the messages");
+	else
+		client_enter(c, CLIENT_DATA, c->conf.timeout_ms);
 }
 
 static void
@@ -244,7 +254,7 @@ on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 	switch (msg->type) {
 	case CTL_READY:
 		if (c->state == CLIENT_MANIFEST) {
-			enter(c, CLIENT_TRAFFIC, 0);
+			client_enter(c, CLIENT_TRAFFIC, 0);
 			c->begin = rte_rdtsc();
 		}
 		break;
@@ -271,132 +281,7 @@ on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 	}
 }
 
-/* ---- traffic ---- */
-
-static bool
-may_make(const struct client_conn *conn)
-{
-	const struct client *c = conn->client;
-
-	return conn->next < conn->limit && conn->next - conn->lowest < c->hello.depth &&
-		(!has_credit(c) || conn->next - conn->credit < c->hello.slots);
-}
-
-static void
-made(struct client_conn *conn, uint32_t len)
-{
-	struct client *c = conn->client;
-	uint32_t slot = (uint32_t)(conn->next % c->hello.slots);
-
-	conn->stamp[slot] = c->b->now;
-	conn->busy[slot] = 1;
-	conn->next++;
-	conn->msgs++;
-	conn->bytes += len;
-	c->msgs++;
-	c->bytes += len;
-}
-
-/* Make as many messages as may be under way. Returns how many. */
-static uint32_t
-pump(struct client_conn *conn)
-{
-	struct client *c = conn->client;
-	struct rtsan_send_wr wr[POST_BURST];
-	struct rtsan_sge sge[POST_BURST];
-	uint64_t next = conn->next;
-	bool is_posted = (c->mode->flags & MODE_SERVER_PULLS) == 0;
-	uint32_t skip = c->mode == &mode_tree_send ? 8 : 0;
-	int n = 0, done, i;
-
-	for (; n < POST_BURST && may_make(conn); n++, conn->next++) {
-		if (c->mode->fill(conn, conn->next, &wr[n], &sge[n]) < 0)
-			break;
-		wr[n].wr_id = conn->next;
-	}
-	conn->next = next;
-	if (n == 0 || c->is_failed)
-		return 0;
-	c->b->now = rte_rdtsc();
-	done = is_posted ? rtsan_post_send(conn->q.qp, wr, n) : n;
-	if (done < 0 && done != -ENOTCONN)
-		client_fail(c, "posting failed: %s", rtsan_error());
-	for (i = 0; i < done; i++)
-		made(conn, sge[i].length - skip);
-	return done > 0 ? (uint32_t)done : 0;
-}
-
-/* How many messages of the connection are in place, for the server to look at. */
-static uint64_t
-placed(const struct client_conn *conn)
-{
-	return (conn->client->mode->flags & MODE_SERVER_PULLS) != 0 ? conn->next : conn->lowest;
-}
-
-/* Tell the server, by and by, or at once when nothing else will happen. */
-static bool
-tell_placed(struct client_conn *conn)
-{
-	struct client *c = conn->client;
-	uint64_t now = placed(conn);
-	bool is_due = now - conn->told >= (c->hello.slots + 3u) / 4 || !may_make(conn);
-	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->index, .a = now};
-
-	if (now == conn->told || !is_due || c->ctl.nb_free_tx <= CTL_TX - CLIENT_WORK ||
-	    ctl_send(&c->ctl, &msg, NULL) < 0)
-		return false;
-	conn->told = now;
-	return true;
-}
-
-static bool
-is_time_over(const struct client *c)
-{
-	/* A count or a tree ends by itself. */
-	return c->conf.duration_ms > 0 && c->tree == NULL && c->conf.count == 0 &&
-		rte_rdtsc() - c->begin >= bench_ticks_of_ms(c->b, c->conf.duration_ms);
-}
-
-static bool
-step_traffic(struct client *c)
-{
-	bool is_active = c->state == CLIENT_TRAFFIC, is_all_made = true, has_worked = false;
-	uint32_t i;
-
-	if (c->is_stopped || is_time_over(c))
-		is_active = false;
-	for (i = 0; i < c->nb_conns && !c->is_failed; i++) {
-		if (is_active)
-			has_worked |= pump(&c->conns[i]) > 0;
-		else
-			c->conns[i].limit = c->conns[i].next;
-		if (mode_has_placed(c->mode, c->hello.flags))
-			has_worked |= tell_placed(&c->conns[i]);
-		is_all_made &= c->conns[i].next >= c->conns[i].limit;
-	}
-	if (is_all_made && c->state == CLIENT_TRAFFIC)
-		enter(c, CLIENT_DRAIN, c->conf.timeout_ms);
-	return has_worked;
-}
-
-static bool
-step_drain(struct client *c)
-{
-	bool has_worked = step_traffic(c);
-	struct client_conn *conn;
-	uint32_t i;
-
-	for (i = 0; i < c->nb_conns; i++) {
-		conn = &c->conns[i];
-		if (conn->lowest < conn->next || (has_credit(c) && conn->credit < conn->next))
-			return has_worked;
-	}
-	if (!c->is_failed) {
-		c->end = rte_rdtsc();
-		enter(c, CLIENT_END, c->conf.timeout_ms);
-	}
-	return true;
-}
+/* ---- trees, end ---- */
 
 static bool
 step_manifest(struct client *c)
@@ -457,11 +342,15 @@ release(struct client *c)
 
 	for (i = 0; i < c->nb_conns && c->conns != NULL; i++) {
 		net_qp_close(&c->conns[i].q);
-		if (c->conns[i].mr != NULL)
-			rtsan_mr_dereg(c->conns[i].mr);
+		if (c->mode->close != NULL)
+			c->mode->close(&c->conns[i]);
 		free(c->conns[i].stamp);
-		free(c->conns[i].busy);
+		free(c->conns[i].wrs);
+		free(c->conns[i].sges);
 	}
+	if (c->mr != NULL)
+		rtsan_mr_dereg(c->mr);
+	c->mr = NULL;
 	ctl_close(&c->ctl);
 	free(c->conns);
 	c->conns = NULL;
@@ -503,8 +392,12 @@ step_connect(struct client *c)
 		else
 			client_fail(c, "no memory for connections");
 	}
+	if (c->state == CLIENT_DATA)
+		connect_data(c);
 	if (c->state == CLIENT_DATA && c->nb_up == c->nb_conns) {
-		enter(c, c->tree != NULL ? CLIENT_MANIFEST : CLIENT_TRAFFIC, c->conf.timeout_ms);
+		memory_read(&c->memory_up);
+		client_enter(c, c->tree != NULL ? CLIENT_MANIFEST : CLIENT_TRAFFIC,
+			     c->conf.timeout_ms);
 		c->begin = rte_rdtsc();
 		c->live_at = c->begin + bench_ticks_of_ms(c->b, SECOND_MS);
 	}
@@ -541,12 +434,15 @@ client_step(struct client *c)
 		has_worked = step_manifest(c);
 		break;
 	case CLIENT_TRAFFIC:
-		has_worked = step_traffic(c);
+		has_worked = client_step_traffic(c);
 		break;
 	case CLIENT_DRAIN:
-		has_worked = step_drain(c);
+		has_worked = client_step_drain(c);
 		break;
 	case CLIENT_END:
+		/* the server may still ask */
+		if (c->mode->step != NULL)
+			c->mode->step(c, false);
 		step_end(c);
 		break;
 	case CLIENT_CLOSE:
@@ -586,14 +482,20 @@ make_hello(struct client *c)
 		.size_min = conf->size_min,
 		.size_max = conf->size_max,
 		.depth = (uint16_t)conf->depth,
+		.batch = (uint16_t)conf->batch,
 		.nb_conns = (uint16_t)conf->conns,
 	};
 	if (conf->verify)
 		h->flags |= HELLO_VERIFY;
 	if (conf->imm && (c->mode->flags & MODE_SLOTS) != 0)
 		h->flags |= HELLO_IMM;
+	if (conf->both)
+		h->flags |= HELLO_BOTH;
+	/* Taking turns, all of them together are as deep as one alone. */
+	if (conf->turns > 0 && (uint64_t)conf->conns * conf->turns > conf->depth)
+		h->depth = (uint16_t)conf->turns;
 	/* Where slots come back from the server, twice the depth hides the way there and back. */
-	h->slots = (uint16_t)(has_credit(c) ? conf->depth * 2 : conf->depth);
+	h->slots = (uint16_t)rte_align32pow2(client_has_credit(c) ? h->depth * 2u : h->depth);
 }
 
 struct client *
@@ -616,9 +518,11 @@ client_start(struct bench *b)
 	app_hist_reset(&c->lat);
 	app_hist_reset(&c->lat_second);
 	make_hello(c);
+	c->has_placed = mode_has_placed(c->mode, c->hello.flags);
 	c->stride = net_stride(mode_msg_max(c->mode, c->conf.size_max));
 	c->rtx_begin = bench_counter(b, "rtx");
-	enter(c, CLIENT_CTL, c->conf.timeout_ms);
+	memory_read(&c->memory_begin);
+	client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
 	c->give_up = c->deadline;
 	if ((c->mode->flags & MODE_TREE) != 0 &&
 	    tree_open(c->conf.tree, &c->tree, c->error, sizeof(c->error)) < 0) {

@@ -8,7 +8,10 @@
  */
 
 #include "ctl.h"
+#include "memory.h"
 #include "tree.h"
+
+struct rpc;
 
 enum client_state {
 	CLIENT_CTL,      /**< control connection is being set up */
@@ -28,19 +31,23 @@ struct client_conn {
 	struct client *client;
 	uint16_t index;
 	struct welcome peer;
-	struct rtsan_mr *mr;
-	uint8_t *mem;    /**< a slot per message under way */
-	uint64_t *stamp; /**< per slot: time of posting */
-	uint8_t *busy;   /**< per slot */
-	uint64_t next;   /**< message to be made next */
-	uint64_t lowest; /**< everything below has completed */
-	uint64_t credit; /**< everything below was looked at by the server */
-	uint64_t told;   /**< last PLACED */
-	uint64_t limit;  /**< messages to make */
+	struct rpc *rpc;           /**< mode rpc */
+	uint8_t *mem;              /**< a slot per message under way */
+	uint64_t *stamp;           /**< per slot: time of posting; 0: nothing is under way */
+	struct rtsan_send_wr *wrs; /**< per slot, where messages don't differ, or NULL */
+	struct rtsan_sge *sges;    /**< theirs */
+	uint64_t next;             /**< message to be made next */
+	uint64_t lowest;           /**< everything below has completed */
+	uint64_t credit;           /**< everything below was looked at by the server */
+	uint64_t told;             /**< last PLACED */
+	uint64_t limit;            /**< messages to make */
 	uint64_t msgs, bytes;
-	uint64_t value; /**< atomics: what the counter will be */
-	uint64_t sum;   /**< atomics: of old values */
+	uint64_t value;  /**< atomics: what the counter will be */
+	uint64_t sum;    /**< atomics: of old values */
+	uint64_t served; /**< rpc: requests of the server */
+	uint64_t begin;  /**< connect: of setting it up, ticks */
 	bool is_end_told;
+	bool is_leaving; /**< connect: its end was asked for */
 };
 
 struct client {
@@ -54,16 +61,23 @@ struct client {
 	struct hello hello;
 	struct ctl ctl;
 	struct client_conn *conns;
-	uint32_t nb_conns, nb_up, nb_over;
+	uint32_t nb_conns, nb_made, nb_up;
+	uint32_t turn; /**< whose it is */
 	uint32_t stride;
+	struct rtsan_mr *mr; /**< slots of all connections */
+	uint32_t lkey;
 	struct tree *tree;
 	size_t manifest_at;
 	bool is_manifest_told, is_end_told, is_stopped, is_bye_said;
 	bool is_failed, has_report;
+	bool has_placed;     /**< the server looks at every slot */
 	uint64_t shared;     /**< atomics: additions to the shared word */
 	uint64_t begin, end; /**< of the traffic, ticks */
 	uint64_t msgs, bytes, rtx_begin, rtx;
-	struct app_hist lat, lat_second; /**< all, and since the last live line */
+	uint64_t completed; /**< of msgs */
+	uint64_t rounds;
+	struct memory memory_begin, memory_up; /**< before and with the connections */
+	struct app_hist lat, lat_second;       /**< all, and since the last live line */
 	uint64_t live_at, live_msgs, live_bytes, live_rtx;
 	struct ctl_report report;
 	char error[BENCH_TEXT];
@@ -83,7 +97,7 @@ void client_fail(struct client *c, const char *format, ...) __attribute__((forma
 static inline uint8_t *
 client_slot(const struct client_conn *c, uint64_t i)
 {
-	return c->mem + i % c->client->hello.slots * c->client->stride;
+	return c->mem + (size_t)net_slot(&c->client->hello, i) * c->client->stride;
 }
 
 /* ---- report.c and json.c ---- */

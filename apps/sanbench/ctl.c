@@ -76,7 +76,7 @@ ctl_open(struct bench *b, struct ctl *c)
 		c->free_tx[c->nb_free_tx++] = i;
 	c->q.on_wc = on_wc;
 	c->q.on_event = on_event;
-	ret = net_qp_open(b, &c->q, CTL_TX, CTL_RX);
+	ret = net_qp_open(b, &c->q, CTL_TX, CTL_RX, CTL_TX + CTL_RX);
 	for (i = 0; i < CTL_RX && ret == 0; i++)
 		ret = post_rx(c, i);
 	if (ret < 0)

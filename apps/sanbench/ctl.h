@@ -46,7 +46,8 @@ struct ctl_report {
 	uint64_t errors; /**< wrong, missing or surplus messages */
 	uint64_t msgs, bytes;
 	uint64_t rtx;                /**< its own retransmissions */
-	struct app_hist_summary lat; /**< where the server is the one that asks (tree-pull) */
+	uint64_t calls, calls_ns;    /**< mode rpc: its own requests, and how long it asked */
+	struct app_hist_summary lat; /**< where the server asks (tree-pull, rpc) */
 	char text[BENCH_TEXT];       /**< first error */
 };
 

@@ -55,6 +55,15 @@ put_lat(FILE *f, const struct app_hist_summary *l)
 }
 
 static void
+put_memory(FILE *f, const char *key, const struct memory *m)
+{
+	fprintf(f,
+		"  \"%s\": {\"rss\": %" PRIu64 ", \"hugetlb\": %" PRIu64 ", \"data\": %" PRIu64
+		", \"heap\": %" PRIu64 "},\n",
+		key, m->rss_bytes, m->hugetlb_bytes, m->data_bytes, m->heap_bytes);
+}
+
+static void
 put_counters(FILE *f, struct bench *b)
 {
 	struct rtsan_dpdk_counter *c = calloc(COUNTERS_MAX, sizeof(*c));
@@ -131,11 +140,19 @@ json_write(const struct client *c, const char *path, uint64_t leaks)
 	fprintf(f, "  \"gbps\": %.6f,\n", s > 0 ? (double)c->bytes * 8 / s / 1e9 : 0);
 	fprintf(f, "  \"mps\": %.6f,\n", s > 0 ? (double)c->msgs / s / 1e6 : 0);
 	put_lat(f, &lat);
+	put_memory(f, "memory_begin", &c->memory_begin);
+	put_memory(f, "memory_up", &c->memory_up);
+	put_number(f, "own_per_conn", sizeof(struct client_conn));
 	put_number(f, "rtx", c->rtx);
 	put_number(f, "server_rtx", c->report.rtx);
 	put_number(f, "server_messages", c->report.msgs);
 	put_number(f, "server_bytes", c->report.bytes);
 	put_number(f, "server_errors", c->report.errors);
+	put_number(f, "server_calls", c->report.calls);
+	fprintf(f, "  \"server_mps\": %.6f,\n",
+		c->report.calls_ns > 0 ?
+			(double)c->report.calls * 1e3 / (double)c->report.calls_ns :
+			0);
 	put_number(f, "leaks", leaks);
 	put_counters(f, c->b);
 	return out_close(f);

@@ -186,6 +186,7 @@ open_port(struct bench *b, int argc, char **argv)
 		return ret;
 	}
 	b->hz = rte_get_tsc_hz();
+	b->ns_per_tick = (uint64_t)(((unsigned __int128)1000000000u << 32) / b->hz);
 	rtsan_query(b->ctx, &b->caps);
 	bench_apply_impair(b);
 	if (b->conf.capture[0] != '\0' && rtsan_dpdk_capture(b->ctx, b->conf.capture) < 0) {

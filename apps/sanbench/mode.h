@@ -21,6 +21,9 @@ enum mode_id {
 	MODE_TREE_SEND = 6,
 	MODE_TREE_PUSH = 7,
 	MODE_TREE_PULL = 8,
+	MODE_RPC = 9,
+	MODE_CONNECT = 10,
+	MODE_IDLE = 11,
 };
 
 enum mode_flags {
@@ -29,6 +32,7 @@ enum mode_flags {
 	MODE_TREE = 0x4,         /**< moves a file tree */
 	MODE_SERVER_PULLS = 0x8, /**< the client offers slots, the server is the one that asks */
 	MODE_SHARED = 0x10,      /**< the session has words that all connections share */
+	MODE_SAME = 0x20,        /**< unless flagged, messages of one size are all alike */
 };
 
 struct bench_mode {
@@ -43,6 +47,17 @@ struct bench_mode {
 
 	/** What is wrong with the settings, or NULL. May be absent. */
 	const char *(*check)(const struct bench_conf *conf);
+
+	/* Modes that move messages through slots have fill(); the others open() and step(). */
+
+	/** Queue pair of a connection. 0 or a negative errno. */
+	int (*open)(struct client_conn *c);
+	/** A turn; *is_active*: until the end of the traffic. False: nothing happened. */
+	bool (*step)(struct client *c, bool is_active);
+	/** True: this event of a connection was expected. May be absent. */
+	bool (*on_event)(struct client_conn *c, const struct rtsan_event *ev);
+	/** Release what open() made. May be absent. */
+	void (*close)(struct client_conn *c);
 	/** Content that stays for the whole run. May be absent. */
 	void (*init)(struct client_conn *c);
 	/** Make message *i*: its bytes and its work request. 0, or -1: client_fail() was called. */
@@ -51,6 +66,16 @@ struct bench_mode {
 	/** Message *i* completed well: NULL, or what is wrong with the result. May be absent. */
 	const char *(*complete)(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc);
 
+	/** Queue pair of the server's end, where the client's mode has open(). 0 or -1. */
+	int (*peer_open)(struct peer *p);
+	/** A turn of it. False: nothing happened. May be absent. */
+	bool (*peer_step)(struct peer *p);
+	/** True: this event was expected. May be absent. */
+	bool (*peer_event)(struct peer *p, const struct rtsan_event *ev);
+	/** The client has ended; true: so has this end. May be absent. */
+	bool (*peer_is_over)(const struct peer *p);
+	/** Release what peer_open() made. May be absent. */
+	void (*peer_close)(struct peer *p);
 	/** Content of the region, before the connection is accepted. May be absent. */
 	void (*serve)(struct peer *p);
 	/** A message came in by a receive; *buf* is its buffer. With MODE_RECVS or immediates. */
@@ -62,6 +87,7 @@ struct bench_mode {
 };
 
 extern const struct bench_mode mode_send, mode_push, mode_pull, mode_atomic, mode_incast;
+extern const struct bench_mode mode_rpc, mode_connect, mode_idle;
 extern const struct bench_mode mode_tree_send, mode_tree_push, mode_tree_pull;
 
 /** NULL-terminated, in the order of help texts. */
@@ -86,6 +112,11 @@ mode_msg_max(const struct bench_mode *m, uint32_t size)
 {
 	return (m->flags & MODE_TREE) != 0 ? size + 8 : size;
 }
+
+/** Connection of mode connect that was used before: NULL, or why not. */
+const char *mode_connect_again(struct peer *p, uint64_t request);
+/** Sizes that mode rpc takes. */
+bool mode_rpc_fits(const struct hello *h);
 
 /* ---- shared by modes that push ---- */
 

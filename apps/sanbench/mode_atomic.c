@@ -46,7 +46,7 @@ atomic_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct 
 	*sge = (struct rtsan_sge){
 		.addr = client_slot(c, i),
 		.length = 8,
-		.lkey = rtsan_mr_lkey(c->mr),
+		.lkey = c->client->lkey,
 	};
 	*wr = (struct rtsan_send_wr){
 		.opcode = RTSAN_WR_FETCH_ADD,

@@ -9,7 +9,7 @@
 static uint64_t
 region_bytes(const struct hello *h)
 {
-	return (uint64_t)h->slots * net_stride(h->size_max);
+	return net_slots_bytes(h, net_stride(h->size_max));
 }
 
 /* Where message *i* is read: at any byte, so that unaligned reads occur. */
@@ -30,7 +30,7 @@ pull_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct rt
 	*sge = (struct rtsan_sge){
 		.addr = client_slot(c, i),
 		.length = len,
-		.lkey = rtsan_mr_lkey(c->mr),
+		.lkey = c->client->lkey,
 	};
 	*wr = (struct rtsan_send_wr){
 		.opcode = RTSAN_WR_PULL,

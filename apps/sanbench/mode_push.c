@@ -16,7 +16,7 @@ mode_push_init(struct client_conn *c)
 	const struct hello *h = &c->client->hello;
 
 	content_fill(content_base(h->seed, c->index, 0), 0, c->mem,
-		     (size_t)h->slots * c->client->stride);
+		     net_slots_bytes(h, c->client->stride));
 }
 
 int
@@ -28,14 +28,14 @@ mode_push_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, stru
 
 	if ((h->flags & HELLO_VERIFY) != 0)
 		content_fill(content_base(h->seed, c->index, i), 0, slot, len);
-	*sge = (struct rtsan_sge){.addr = slot, .length = len, .lkey = rtsan_mr_lkey(c->mr)};
+	*sge = (struct rtsan_sge){.addr = slot, .length = len, .lkey = c->client->lkey};
 	*wr = (struct rtsan_send_wr){
 		.opcode = (h->flags & HELLO_IMM) != 0 ? RTSAN_WR_PUSH_IMM : RTSAN_WR_PUSH,
 		.flags = mode_wr_flags(&c->client->conf),
 		.nb_sge = 1,
 		.imm = (uint32_t)i,
 		.sge = sge,
-		.remote_addr = c->peer.addr + i % h->slots * net_stride(h->size_max),
+		.remote_addr = c->peer.addr + (uint64_t)net_slot(h, i) * c->client->stride,
 		.rkey = c->peer.rkey,
 	};
 	return 0;
@@ -87,7 +87,7 @@ const struct bench_mode mode_push = {
 	.name = "push",
 	.help = "remote writes into the server's memory",
 	.id = MODE_PUSH,
-	.flags = MODE_SLOTS,
+	.flags = MODE_SLOTS | MODE_SAME,
 	.rights = RTSAN_REMOTE_PUSH,
 	.size = 4096,
 	.depth = 32,

@@ -30,7 +30,7 @@ send_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, struct rt
 		content_fill(base, 0, slot, len);
 	if (len >= sizeof(i))
 		memcpy(slot, &i, sizeof(i));
-	*sge = (struct rtsan_sge){.addr = slot, .length = len, .lkey = rtsan_mr_lkey(c->mr)};
+	*sge = (struct rtsan_sge){.addr = slot, .length = len, .lkey = c->client->lkey};
 	*wr = (struct rtsan_send_wr){
 		.opcode = RTSAN_WR_SEND,
 		.flags = mode_wr_flags(&c->client->conf),

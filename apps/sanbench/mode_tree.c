@@ -56,7 +56,7 @@ tree_fill_send(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, stru
 	*sge = (struct rtsan_sge){
 		.addr = client_slot(c, i),
 		.length = (uint32_t)sizeof(i) + len,
-		.lkey = rtsan_mr_lkey(c->mr),
+		.lkey = c->client->lkey,
 	};
 	*wr = (struct rtsan_send_wr){
 		.opcode = RTSAN_WR_SEND,
@@ -75,14 +75,15 @@ tree_fill_push(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr, stru
 	*sge = (struct rtsan_sge){
 		.addr = client_slot(c, i),
 		.length = len,
-		.lkey = rtsan_mr_lkey(c->mr),
+		.lkey = c->client->lkey,
 	};
 	*wr = (struct rtsan_send_wr){
 		.opcode = RTSAN_WR_PUSH,
 		.flags = mode_wr_flags(&c->client->conf),
 		.nb_sge = 1,
 		.sge = sge,
-		.remote_addr = c->peer.addr + i % c->client->hello.slots * net_stride(size),
+		.remote_addr = c->peer.addr +
+			(uint64_t)net_slot(&c->client->hello, i) * net_stride(size),
 		.rkey = c->peer.rkey,
 	};
 	return len > 0 ? 0 : -1;

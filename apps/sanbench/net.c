@@ -9,7 +9,8 @@
 #include "net.h"
 #include "server.h"
 
-#define POLL_BURST 64
+#define POLL_BURST  64
+#define EVENT_EVERY 64 /* polls; an event is rare, and looking for it takes a lock */
 
 struct bench_cq {
 	struct bench_cq *next;
@@ -56,7 +57,8 @@ cq_put(struct bench *b, struct bench_cq *cq, uint32_t entries)
 }
 
 int
-net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth)
+net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
+	    uint32_t under_way)
 {
 	struct rtsan_qp_attr attr = {
 		.sq_depth = sq_depth,
@@ -67,7 +69,7 @@ net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_
 
 	q->b = b;
 	/* The stack may round depths up to powers of two: leave room for that. */
-	q->cq_entries = 2 * (sq_depth + rq_depth);
+	q->cq_entries = 2 * under_way;
 	q->cq = cq_get(b, q->cq_entries);
 	if (q->cq == NULL)
 		return -ENOMEM;
@@ -108,25 +110,16 @@ event_to_qp(const struct rtsan_event *ev)
 	q->on_event(q, ev);
 }
 
-uint32_t
-net_poll(struct bench *b)
+static uint32_t
+poll_events(struct bench *b)
 {
-	struct rtsan_wc wc[POLL_BURST];
 	struct rtsan_event ev;
-	struct bench_cq *cq;
-	struct bench_qp *q;
 	uint32_t nb = 0;
-	int n, i;
+	int n;
 
-	/* Completions first: what ended a connection is told by them more exactly. */
-	for (cq = b->cqs; cq != NULL; cq = cq->next) {
-		n = rtsan_cq_poll(cq->cq, wc, POLL_BURST);
-		b->now = rte_rdtsc();
-		for (i = 0; i < n; i++) {
-			q = rtsan_qp_context(wc[i].qp);
-			q->on_wc(q, &wc[i]);
-		}
-		nb += n > 0 ? (uint32_t)n : 0;
+	if (b->event_wait > 0 && b->cqs != NULL) {
+		b->event_wait--;
+		return 0;
 	}
 	while ((n = rtsan_event_poll(b->ctx, &ev)) == 1) {
 		if (ev.type == RTSAN_EV_CONNECT_REQUEST)
@@ -139,7 +132,31 @@ net_poll(struct bench *b)
 		bench_fail(b, "the port is gone: %s", rtsan_error());
 		bench_stop_asked = 2;
 	}
+	b->event_wait = nb > 0 ? 0 : EVENT_EVERY;
 	return nb;
+}
+
+uint32_t
+net_poll(struct bench *b)
+{
+	struct rtsan_wc wc[POLL_BURST];
+	struct bench_cq *cq;
+	struct bench_qp *q;
+	uint32_t nb = 0;
+	int n, i;
+
+	/* Completions first: what ended a connection is told by them more exactly. */
+	for (cq = b->cqs; cq != NULL; cq = cq->next) {
+		n = rtsan_cq_poll(cq->cq, wc, POLL_BURST);
+		if (n > 0)
+			b->now = rte_rdtsc();
+		for (i = 0; i < n; i++) {
+			q = rtsan_qp_context(wc[i].qp);
+			q->on_wc(q, &wc[i]);
+		}
+		nb += n > 0 ? (uint32_t)n : 0;
+	}
+	return nb + poll_events(b);
 }
 
 void

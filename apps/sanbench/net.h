@@ -21,8 +21,14 @@ struct bench_qp {
 	void (*on_event)(struct bench_qp *q, const struct rtsan_event *ev);
 };
 
-/** Create a queue pair; completion queues are shared as far as they are deep enough. */
-int net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth);
+/**
+ * Create a queue pair; completion queues are shared as far as they are deep enough.
+ *
+ * @param under_way
+ *   Work requests of it that may complete before the next poll, at most.
+ */
+int net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
+		uint32_t under_way);
 /** Ends the connection at once if there still is one. Not from within a callback. */
 void net_qp_close(struct bench_qp *q);
 /** Poll every event and completion once; how many there were. */
@@ -43,6 +49,7 @@ enum hello_kind {
 enum hello_flags {
 	HELLO_VERIFY = 0x1,
 	HELLO_IMM = 0x2,
+	HELLO_BOTH = 0x4, /**< the server asks, too */
 };
 
 /** Private data of a connection request. The control connection comes first. */
@@ -55,11 +62,12 @@ struct hello {
 	uint64_t token; /**< names the session */
 	uint64_t seed;
 	uint32_t size_min, size_max;
-	uint16_t depth, slots;
+	uint16_t depth, slots; /**< a power of two of slots */
 	uint16_t nb_conns, index;
 	uint64_t addr; /**< region of the client, where the server pulls */
 	uint32_t rkey;
-	uint32_t reserved;
+	uint16_t batch; /**< requests that the server posts together */
+	uint16_t reserved;
 };
 
 /** Private data of the answer. */
@@ -80,6 +88,19 @@ static inline uint32_t
 net_stride(uint32_t size)
 {
 	return (size + 63u) & ~63u;
+}
+
+static inline uint32_t
+net_slot(const struct hello *h, uint64_t i)
+{
+	return (uint32_t)i & (h->slots - 1u);
+}
+
+/** Memory of a connection: its slots. */
+static inline uint64_t
+net_slots_bytes(const struct hello *h, uint32_t stride)
+{
+	return (uint64_t)h->slots * stride;
 }
 
 #endif /* NET_H */

@@ -159,12 +159,12 @@ peer_post_recv(struct peer *p, uint64_t i)
 static void
 on_pulled(struct peer *p, uint64_t i)
 {
-	uint32_t slot = (uint32_t)(i % p->hello.slots);
+	uint32_t slot = net_slot(&p->hello, i);
 
 	p->busy[slot] = 0;
 	app_hist_add(&p->session->lat, bench_ns(p->q.b, p->q.b->now - p->stamp[slot]));
 	p->session->mode->on_slot(p, i, peer_slot(p, i));
-	while (p->looked < p->next && !p->busy[p->looked % p->hello.slots])
+	while (p->looked < p->next && !p->busy[net_slot(&p->hello, p->looked)])
 		p->looked++;
 }
 
@@ -202,6 +202,8 @@ peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
 	struct peer *p = (struct peer *)q;
 
+	if (p->session->mode->peer_event != NULL && p->session->mode->peer_event(p, ev))
+		return;
 	if (ev->type != RTSAN_EV_ESTABLISHED && !p->session->is_told)
 		session_error(p->session, "connection %u has ended: %s", p->index,
 			      rtsan_reason_text(ev->reason));
@@ -220,12 +222,12 @@ pull_pieces(struct peer *p)
 
 	while (p->next < p->placed && p->next - p->looked < p->hello.depth &&
 	       p->next * size < total) {
-		slot = (uint32_t)(p->next % p->hello.slots);
+		slot = net_slot(&p->hello, p->next);
 		len = total - p->next * size < size ? (uint32_t)(total - p->next * size) : size;
 		sge = (struct rtsan_sge){
 			.addr = peer_slot(p, p->next),
 			.length = len,
-			.lkey = rtsan_mr_lkey(p->mr),
+			.lkey = rtsan_mr_lkey(s->mr),
 		};
 		wr = (struct rtsan_send_wr){
 			.wr_id = p->next,
@@ -254,6 +256,8 @@ peer_step(struct peer *p)
 	struct ctl_msg msg = {.type = CTL_DONE, .index = p->index};
 	bool has_worked = false;
 
+	if (s->mode->peer_step != NULL)
+		return s->mode->peer_step(p);
 	if ((s->mode->flags & MODE_SERVER_PULLS) != 0) {
 		has_worked = pull_pieces(p);
 	} else if ((s->mode->flags & MODE_SLOTS) != 0) {
@@ -284,6 +288,8 @@ is_all_here(const struct session *s)
 	for (i = 0; i < s->hello.nb_conns; i++) {
 		p = &s->peers[i];
 		if (p->is_open && p->seen != NULL && p->seen->count < p->end_msgs)
+			return false;
+		if (s->mode->peer_is_over != NULL && !s->mode->peer_is_over(p))
 			return false;
 	}
 	return true;
@@ -338,7 +344,7 @@ session_step(struct session *s)
 
 	if (s->is_manifest_done && !s->is_ready_told && ctl_send(&s->ctl, &msg, NULL) == 0)
 		s->is_ready_told = true;
-	for (i = 0; i < s->hello.nb_conns; i++)
+	for (i = 0; i < s->hello.nb_conns && s->has_turns; i++)
 		if (s->peers[i].is_open && (s->out == NULL || s->is_manifest_done))
 			has_worked |= peer_step(&s->peers[i]);
 	if (s->is_told || s->is_dead)

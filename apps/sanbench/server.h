@@ -12,6 +12,7 @@
 #include "ctl.h"
 #include "tree.h"
 
+struct rpc;
 struct session;
 
 /** Server's end of a data connection. */
@@ -21,8 +22,10 @@ struct peer {
 	uint16_t index;
 	bool is_open;
 	struct hello hello;
-	struct rtsan_mr *mr; /**< slots, or what is read */
-	uint8_t *mem;
+	uint8_t *mem; /**< slots, or what is read */
+	struct rpc *rpc;
+	uint64_t request; /**< mode connect: waits for the end of the last connection; 0: none */
+	uint64_t begin;   /**< mode rpc: our own requests, ticks */
 	struct rtsan_mr *recv_mr;
 	uint8_t *recv_mem;
 	uint32_t rq, recv_stride;
@@ -48,9 +51,11 @@ struct session {
 	uint32_t id;
 	struct ctl ctl;
 	struct peer *peers;
-	uint64_t memory; /**< bytes allocated for it */
+	uint64_t memory;     /**< bytes allocated for it */
+	struct rtsan_mr *mr; /**< slots of all connections */
 	struct rtsan_mr *shared;
 	struct tree_out *out;
+	bool has_turns; /**< its connections have something to do by themselves */
 	bool is_manifest_done, is_ready_told;
 	bool is_ended, is_compared, is_told, is_dead;
 	uint64_t end_value;
@@ -79,7 +84,7 @@ void peer_error(struct peer *p, const char *format, ...) __attribute__((format(p
 static inline uint8_t *
 peer_slot(const struct peer *p, uint64_t i)
 {
-	return p->mem + i % p->hello.slots * net_stride(p->hello.size_max);
+	return p->mem + (size_t)net_slot(&p->hello, i) * net_stride(p->hello.size_max);
 }
 
 #endif /* SERVER_H */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "mode.h"
@@ -16,8 +17,8 @@ static void
 peer_close(struct peer *p)
 {
 	net_qp_close(&p->q);
-	if (p->mr != NULL)
-		rtsan_mr_dereg(p->mr);
+	if (p->session != NULL && p->session->mode->peer_close != NULL)
+		p->session->mode->peer_close(p);
 	if (p->recv_mr != NULL)
 		rtsan_mr_dereg(p->recv_mr);
 	free(p->seen);
@@ -34,6 +35,8 @@ session_free(struct session *s)
 	for (i = 0; i < s->hello.nb_conns && s->peers != NULL; i++)
 		peer_close(&s->peers[i]);
 	ctl_close(&s->ctl);
+	if (s->mr != NULL)
+		rtsan_mr_dereg(s->mr);
 	if (s->shared != NULL)
 		rtsan_mr_dereg(s->shared);
 	tree_out_close(s->out);
@@ -51,7 +54,8 @@ hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 	if (m == NULL)
 		return "this mode is unknown here";
 	if (h->size_min == 0 || h->size_min > h->size_max || h->size_max > RTSAN_LENGTH_MAX - 64 ||
-	    h->depth == 0 || h->slots < h->depth || h->slots > 2 * h->depth ||
+	    h->depth == 0 || h->slots < h->depth || h->slots > 4 * h->depth ||
+	    !rte_is_power_of_2(h->slots) || (m->id == MODE_RPC && !mode_rpc_fits(h)) ||
 	    h->nb_conns == 0 || h->nb_conns > BENCH_CONNS_MAX || h->index >= h->nb_conns)
 		return "sizes or numbers are out of range";
 	if ((m->flags & MODE_TREE) != 0 && (h->size_min != h->size_max || h->nb_conns != 1))
@@ -69,6 +73,22 @@ is_affordable(struct session *s, uint64_t bytes)
 		return false;
 	s->memory += bytes;
 	return true;
+}
+
+/* One region for the slots of all connections. */
+static int
+open_slots(struct session *s)
+{
+	uint64_t bytes =
+		s->hello.nb_conns * net_slots_bytes(&s->hello, net_stride(s->hello.size_max));
+
+	if (s->mode->peer_open != NULL) /* receives, and requests of its own */
+		return is_affordable(s, 3 * bytes) ? 0 : -1;
+	if (s->mode->rights == 0 && (s->mode->flags & MODE_SERVER_PULLS) == 0)
+		return 0;
+	if (!is_affordable(s, bytes))
+		return -1;
+	return rtsan_mr_alloc(s->b->ctx, bytes, s->mode->rights, &s->mr);
 }
 
 static void
@@ -94,6 +114,10 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	memcpy(s->from, ev->peer, sizeof(s->from));
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
 	if (s->peers == NULL || ctl_open(b, &s->ctl) < 0)
+		goto fail;
+	s->has_turns = s->mode->peer_step != NULL || mode_has_placed(s->mode, h->flags);
+	*wrong = "no memory for that (--memory)";
+	if (open_slots(s) < 0)
 		goto fail;
 	if ((s->mode->flags & MODE_SHARED) != 0 &&
 	    rtsan_mr_alloc(b->ctx, 64, s->mode->rights, &s->shared) < 0)
@@ -168,45 +192,58 @@ static int
 peer_open_slots(struct peer *p)
 {
 	struct session *s = p->session;
-	uint64_t bytes = (uint64_t)p->hello.slots * net_stride(p->hello.size_max);
 
-	if ((s->mode->flags & MODE_SERVER_PULLS) != 0) {
-		p->stamp = calloc(p->hello.slots, sizeof(*p->stamp));
-		p->busy = calloc(p->hello.slots, sizeof(*p->busy));
-		if (p->stamp == NULL || p->busy == NULL)
-			return -1;
-	} else if (s->mode->rights == 0) {
+	if (s->mr == NULL)
 		return 0;
-	}
-	if (!is_affordable(s, bytes) ||
-	    rtsan_mr_alloc(s->b->ctx, bytes, s->mode->rights, &p->mr) < 0)
+	p->mem = (uint8_t *)rtsan_mr_addr(s->mr) +
+		p->index * net_slots_bytes(&p->hello, net_stride(p->hello.size_max));
+	if ((s->mode->flags & MODE_SERVER_PULLS) == 0)
+		return 0;
+	p->stamp = calloc(p->hello.slots, sizeof(*p->stamp));
+	p->busy = calloc(p->hello.slots, sizeof(*p->busy));
+	return p->stamp == NULL || p->busy == NULL ? -1 : 0;
+}
+
+static int
+peer_open_default(struct peer *p)
+{
+	struct session *s = p->session;
+	uint32_t rq = s->b->conf.rq != 0 ? s->b->conf.rq : 2u * p->hello.depth, i;
+	uint32_t sq = (s->mode->flags & MODE_SERVER_PULLS) != 0 ? p->hello.depth : 0;
+
+	p->q.on_wc = peer_on_wc;
+	if (peer_open_recvs(p, rq) < 0 || peer_open_slots(p) < 0 ||
+	    net_qp_open(s->b, &p->q, RTE_MAX(sq, 1u), RTE_MAX(p->rq, 1u), sq + p->rq) < 0)
 		return -1;
-	p->mem = rtsan_mr_addr(p->mr);
+	for (i = 0; i < p->rq; i++)
+		if (peer_post_recv(p, i) < 0)
+			return -1;
 	return 0;
 }
 
 static int
 peer_open(struct session *s, struct peer *p, const struct hello *h)
 {
-	uint32_t rq = s->b->conf.rq != 0 ? s->b->conf.rq : 2u * h->depth, i;
-	int ret = 0;
+	int ret;
 
 	p->session = s;
 	p->hello = *h;
 	p->index = h->index;
-	p->q.on_wc = peer_on_wc;
 	p->q.on_event = peer_on_event;
-	if (peer_open_recvs(p, rq) < 0 || peer_open_slots(p) < 0 ||
-	    net_qp_open(s->b, &p->q, (s->mode->flags & MODE_SERVER_PULLS) != 0 ? h->depth : 1u,
-			p->rq > 0 ? p->rq : 1u) < 0)
-		ret = -1;
-	for (i = 0; i < p->rq && ret == 0; i++)
-		ret = peer_post_recv(p, i);
+	ret = s->mode->peer_open != NULL ? s->mode->peer_open(p) : peer_open_default(p);
 	if (ret == 0 && s->mode->serve != NULL)
 		s->mode->serve(p);
 	if (ret < 0)
 		peer_close(p);
 	return ret;
+}
+
+/* What sizes memory was looked at when the session began. */
+static bool
+is_alike(const struct hello *a, const struct hello *b)
+{
+	return a->mode == b->mode && a->nb_conns == b->nb_conns && a->size_min == b->size_min &&
+		a->size_max == b->size_max && a->depth == b->depth && a->slots == b->slots;
 }
 
 static const char *
@@ -219,16 +256,18 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 
 	while (s != NULL && s->hello.token != h->token)
 		s = s->next;
-	if (s == NULL || h->mode != s->hello.mode || h->nb_conns != s->hello.nb_conns)
+	if (s == NULL || !is_alike(h, &s->hello))
 		return "no session of this kind";
 	p = &s->peers[h->index];
+	if (p->is_open && s->mode->id == MODE_CONNECT)
+		return mode_connect_again(p, ev->request);
 	if (p->is_open)
 		return "this connection exists already";
 	if (peer_open(s, p, h) < 0)
 		return "no memory for that (--memory)";
-	if (p->mr != NULL) {
+	if (s->mr != NULL) {
 		w.addr = (uint64_t)(uintptr_t)p->mem;
-		w.rkey = rtsan_mr_rkey(p->mr);
+		w.rkey = rtsan_mr_rkey(s->mr);
 	}
 	if (s->shared != NULL) {
 		w.shared_addr = (uint64_t)(uintptr_t)rtsan_mr_addr(s->shared);

@@ -29,6 +29,11 @@ TRAFFIC = {
     'pull-long': (['--mode', 'pull', '--size', '4M', '--depth', '4'], 16),
     'atomic': (['--mode', 'atomic', '--conns', '3'], 20000),
     'incast': (['--mode', 'incast', '--conns', '24', '--size', '1-100000'], 1000),
+    'push-turns': (['--mode', 'push', '--size', '1-2000', '--conns', '50', '--turns', '4',
+                    '--depth', '64'], 4000),
+    'push-batch': (['--mode', 'push', '--size', '1-200', '--depth', '64', '--batch', '16'], 10000),
+    'rpc': (['--mode', 'rpc', '--size', '32', '--both'], 20000),
+    'rpc-batch': (['--mode', 'rpc', '--size', '64', '--conns', '3', '--batch', '16'], 20000),
 }
 ORDERS = ('ordered', 'unordered', 'relaxed')
 
@@ -56,6 +61,10 @@ def run_one(link, name, order, few, extra, counts):
     check(result['server_messages'] == n, f'the server counted {result["server_messages"]}')
     check(result['bytes'] == result['server_bytes'], 'the two sides counted other bytes')
     check(result['latency_ns']['count'] == n, 'not every message has a latency')
+    if '--both' in own:
+        check(result['server_calls'] > 0 and result['server_mps'] > 0, 'the server never asked')
+    else:
+        check(result['server_calls'] == 0, 'the server asked by itself')
     if name == 'push-solicited':
         check(counter(result, 'push_solicited') > n // 2, 'pushes were not solicited')
     if name == 'push-unsolicited':
@@ -162,13 +171,39 @@ def duration_and_live(work):
     server.stop_ok()
 
 
+def connect_again(work):
+    """RT-24: connections set up and ended over and over, on a clean and on a bad link."""
+    for spec in (None, 'drop=0.05,seed=5'):
+        link = Memif(work)
+        extra = ['--impair', spec] if spec else []
+        server = Server(link, extra)
+        result = Run(link, ['--mode', 'connect', '--conns', '16', '--duration', '0.5', *extra],
+                     90).check_ok()
+        check(result['messages'] > 32, f'only {result["messages"]} connections')
+        check(result['messages'] == result['server_messages'], 'the server counted others')
+        check(result['latency_ns']['count'] > 0, 'no time of setting up')
+        server.stop_ok()
+
+
+def idle(work):
+    """Connections that carry nothing stay, and their memory is told."""
+    link = Memif(work)
+    server = Server(link)
+    result = Run(link, ['--mode', 'idle', '--conns', '500', '--duration', '0.2']).check_ok()
+    begin, up = result['memory_begin'], result['memory_up']
+    check(all(begin[k] > 0 for k in ('rss', 'data', 'heap')), f'memory: {begin}')
+    check(up['data'] >= begin['data'] and up['rss'] > begin['rss'], f'memory: {begin} {up}')
+    check(result['messages'] == 0 and result['own_per_conn'] > 0, 'something was moved')
+    server.stop_ok()
+
+
 def own_lcore(work):
     """SYS-1: the engine on an lcore of its own, at both ends."""
     link = Memif(work)
     own = ['--poll', 'lcore', '--set', 'idle=yield']
     server = Server(link, own, lcores='0@0,1@0')
-    for mode in ('send', 'push', 'pull'):
-        Run(link, ['--mode', mode, '--size', '1-20000', '--count', str(1000 // FEW), '--verify',
+    for mode, size in (('send', '1-20000'), ('push', '1-20000'), ('pull', '1-20000'), ('rpc', 32)):
+        Run(link, ['--mode', mode, '--size', str(size), '--count', str(1000 // FEW), '--verify',
                    *own], lcores='0@1,1@1').check_ok()
     server.stop_ok()
 
@@ -276,6 +311,8 @@ def main():
         tests.add('small requests share packets', packing, work)
         tests.add('path changes', path_changes, work)
         tests.add('duration, live rates', duration_and_live, work)
+        tests.add('set up and ended, over and over', connect_again, work)
+        tests.add('idle connections', idle, work)
         tests.add('engine on its own lcore', own_lcore, work)
         tests.add('trees', trees, work)
         tests.add('large frames', large_frames, work)

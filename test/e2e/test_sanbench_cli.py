@@ -40,6 +40,17 @@ WRONG = [
     ['--mode', 'push'],
     ['--connect', '10.0.0.1', '--mode', 'tree-push'],
     ['--connect', '10.0.0.1', '--mode', 'atomic', '--size', '16'],
+    ['--connect', '10.0.0.1', '--mode', 'rpc', '--size', '7'],
+    ['--connect', '10.0.0.1', '--mode', 'rpc', '--size', '65'],
+    ['--connect', '10.0.0.1', '--mode', 'rpc', '--depth', '2000'],
+    ['--connect', '10.0.0.1', '--mode', 'connect', '--count', '5'],
+    ['--connect', '10.0.0.1', '--mode', 'push', '--both'],
+    ['--connect', '10.0.0.1', '--batch', '33', '--depth', '32'],
+    ['--connect', '10.0.0.1', '--turns', '33', '--depth', '32'],
+    ['--connect', '10.0.0.1', '--turns', '4', '--batch', '4'],
+    ['--connect', '10.0.0.1', '--mode', 'rpc', '--turns', '4'],
+    ['--batch', '0'],
+    ['--turns', '257'],
     ['--connect', '10.0.0.1', '--mode', 'send', '--verify', '--order', 'unordered', '--size', '4'],
 ]
 
@@ -156,7 +167,8 @@ def prompt_listens(work):
 
 KEYS = {'ok', 'error', 'mode', 'peer', 'order', 'solicit', 'verify', 'size_min', 'size_max', 'depth',
         'conns', 'seed', 'seconds', 'messages', 'bytes', 'gbps', 'mps', 'latency_ns', 'rtx',
-        'server_rtx', 'server_messages', 'server_bytes', 'server_errors', 'leaks', 'counters'}
+        'server_rtx', 'server_messages', 'server_bytes', 'server_errors', 'server_calls',
+        'server_mps', 'memory_begin', 'memory_up', 'own_per_conn', 'leaks', 'counters'}
 SERVER_KEYS = {'ok', 'sessions', 'sessions_failed', 'messages', 'bytes', 'leaks', 'counters'}
 
 

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Messages, from posting to completion, until time or count is over. */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "client_priv.h"
+
+#define POST_BURST  32           /* messages posted at once, unless said otherwise */
+#define END_ROUNDS  16           /* steps between looks at the time and whether all are made */
+#define CLIENT_WORK (CTL_TX / 2) /* PLACED messages that may be under way at once */
+
+/* ---- completions ---- */
+
+static void
+complete(struct client_conn *conn, uint64_t i, const struct rtsan_wc *wc)
+{
+	struct client *c = conn->client;
+	uint32_t slot = net_slot(&c->hello, i);
+	uint64_t ns = bench_ns(c->b, c->b->now - conn->stamp[slot]);
+	const char *wrong = NULL;
+
+	if (c->mode->complete != NULL)
+		wrong = c->mode->complete(conn, i, wc);
+	if (wrong != NULL)
+		client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->index, i, wrong);
+	app_hist_add(&c->lat, ns);
+	if (c->conf.live)
+		app_hist_add(&c->lat_second, ns);
+	conn->stamp[slot] = 0;
+	c->completed++;
+	while (conn->lowest < conn->next && conn->stamp[net_slot(&c->hello, conn->lowest)] == 0)
+		conn->lowest++;
+}
+
+void
+client_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+{
+	struct client_conn *conn = (struct client_conn *)q;
+
+	if (wc->status == RTSAN_WC_SUCCESS)
+		complete(conn, wc->wr_id, wc);
+	else
+		client_fail(conn->client, "connection %u, message %" PRIu64 ": %s: %s", conn->index,
+			    wc->wr_id, rtsan_status_name(wc->status),
+			    rtsan_status_text(wc->status));
+}
+
+/* ---- messages ---- */
+
+bool
+client_has_credit(const struct client *c)
+{
+	return (c->mode->flags & MODE_TREE) != 0 || mode_has_placed(c->mode, c->hello.flags);
+}
+
+/* Messages that may be made now. */
+static uint64_t
+room(const struct client_conn *conn)
+{
+	const struct client *c = conn->client;
+	uint64_t n = conn->limit - conn->next, left;
+
+	left = c->hello.depth - (conn->next - conn->lowest);
+	n = left < n ? left : n;
+	if (!client_has_credit(c))
+		return n;
+	left = c->hello.slots - (conn->next - conn->credit);
+	return left < n ? left : n;
+}
+
+static void
+made(struct client_conn *conn, uint32_t len)
+{
+	struct client *c = conn->client;
+	uint32_t slot = net_slot(&c->hello, conn->next);
+
+	conn->stamp[slot] = c->b->now;
+	conn->next++;
+	conn->msgs++;
+	conn->bytes += len;
+	c->msgs++;
+	c->bytes += len;
+}
+
+/* Work requests that stay as they are: made once, and posted again and again. */
+static uint32_t
+pump_same(struct client_conn *conn, uint64_t max)
+{
+	struct client *c = conn->client;
+	uint32_t slot = net_slot(&c->hello, conn->next), i;
+	uint64_t n = c->hello.slots - slot;
+	int done;
+
+	if (unlikely(conn->next < c->hello.slots)) {
+		for (i = slot; i < slot + RTE_MIN(n, max); i++) {
+			c->mode->fill(conn, i, &conn->wrs[i], &conn->sges[i]);
+			conn->wrs[i].wr_id = i;
+		}
+	}
+	c->b->now = rte_rdtsc();
+	done = rtsan_post_send(conn->q.qp, &conn->wrs[slot], (int)RTE_MIN(n, max));
+	if (done < 0 && done != -ENOTCONN)
+		client_fail(c, "posting failed: %s", rtsan_error());
+	for (i = 0; (int)i < done; i++)
+		made(conn, c->hello.size_max);
+	return done > 0 ? (uint32_t)done : 0;
+}
+
+/* Make up to *max* messages by one call. Returns how many. */
+static uint32_t
+pump(struct client_conn *conn, uint64_t max)
+{
+	struct client *c = conn->client;
+	struct rtsan_send_wr wr[BENCH_BATCH_MAX];
+	struct rtsan_sge sge[BENCH_BATCH_MAX];
+	uint32_t skip = c->mode == &mode_tree_send ? 8 : 0;
+	int n, done, i;
+
+	if (conn->wrs != NULL)
+		return pump_same(conn, max);
+	for (n = 0; (uint64_t)n < max; n++) {
+		if (c->mode->fill(conn, conn->next + (uint64_t)n, &wr[n], &sge[n]) < 0)
+			break;
+		wr[n].wr_id = conn->next + (uint64_t)n;
+	}
+	if (n == 0 || c->is_failed)
+		return 0;
+	c->b->now = rte_rdtsc();
+	done = (c->mode->flags & MODE_SERVER_PULLS) == 0 ? rtsan_post_send(conn->q.qp, wr, n) : n;
+	if (done < 0 && done != -ENOTCONN)
+		client_fail(c, "posting failed: %s", rtsan_error());
+	for (i = 0; i < done; i++)
+		made(conn, sge[i].length - skip);
+	return done > 0 ? (uint32_t)done : 0;
+}
+
+/* What may be posted now: as much as there is, or a whole batch. */
+static uint32_t
+pump_some(struct client_conn *conn)
+{
+	uint64_t n = room(conn), batch = conn->client->conf.batch;
+
+	if (batch == 0)
+		return n > 0 ? pump(conn, n < POST_BURST ? n : POST_BURST) : 0;
+	if (batch > conn->limit - conn->next)
+		batch = conn->limit - conn->next; /* the last ones */
+	return n >= batch && batch > 0 ? pump(conn, batch) : 0;
+}
+
+/* One connection after the other, as far as the depth of all of them reaches. */
+static bool
+pump_turns(struct client *c)
+{
+	struct client_conn *conn;
+	uint64_t n, last = c->msgs;
+
+	while (c->msgs - c->completed + c->conf.turns <= c->conf.depth && !c->is_failed) {
+		conn = &c->conns[c->turn];
+		n = room(conn);
+		if (n < c->conf.turns && n < conn->limit - conn->next)
+			break; /* its last turn is not over */
+		n = n < c->conf.turns ? n : c->conf.turns;
+		if (n > 0 && pump(conn, n) != n)
+			break;
+		c->turn = c->turn + 1 < c->nb_conns ? c->turn + 1 : 0;
+		if (n == 0 && c->turn == 0)
+			break; /* all have made theirs */
+	}
+	return c->msgs != last;
+}
+
+/* ---- telling the server ---- */
+
+/* How many messages of the connection are in place, for the server to look at. */
+static uint64_t
+placed(const struct client_conn *conn)
+{
+	return (conn->client->mode->flags & MODE_SERVER_PULLS) != 0 ? conn->next : conn->lowest;
+}
+
+/* Tell the server, by and by, or at once when nothing else will happen. */
+static bool
+tell_placed(struct client_conn *conn)
+{
+	struct client *c = conn->client;
+	uint64_t now = placed(conn);
+	bool is_due = now - conn->told >= (c->hello.slots + 3u) / 4 || room(conn) == 0;
+	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->index, .a = now};
+
+	if (now == conn->told || !is_due || c->ctl.nb_free_tx <= CTL_TX - CLIENT_WORK ||
+	    ctl_send(&c->ctl, &msg, NULL) < 0)
+		return false;
+	conn->told = now;
+	return true;
+}
+
+/* ---- steps ---- */
+
+static bool
+is_time_over(const struct client *c)
+{
+	/* A count or a tree ends by itself. */
+	if (c->conf.duration_ms == 0 || c->tree != NULL || c->conf.count != 0)
+		return false;
+	return rte_rdtsc() - c->begin >= bench_ticks_of_ms(c->b, c->conf.duration_ms);
+}
+
+/* Every message that there will be has been made. */
+static bool
+is_all_made(const struct client *c)
+{
+	uint32_t i;
+
+	if (c->tree == NULL && c->conf.count == 0)
+		return false; /* time decides */
+	for (i = 0; i < c->nb_conns; i++)
+		if (c->conns[i].next < c->conns[i].limit)
+			return false;
+	return true;
+}
+
+static bool
+pump_all(struct client *c)
+{
+	bool has_worked = false;
+	uint32_t i;
+
+	if (c->conf.turns > 0)
+		return pump_turns(c);
+	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
+		has_worked |= pump_some(&c->conns[i]) > 0;
+	return has_worked;
+}
+
+static bool
+tell_all(struct client *c)
+{
+	bool has_worked = false;
+	uint32_t i;
+
+	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
+		has_worked |= tell_placed(&c->conns[i]);
+	return has_worked;
+}
+
+bool
+client_step_traffic(struct client *c)
+{
+	bool has_worked;
+	uint32_t i;
+
+	if (c->mode->step != NULL)
+		has_worked = c->mode->step(c, true);
+	else
+		has_worked = pump_all(c);
+	if (c->has_placed)
+		has_worked |= tell_all(c);
+	if (c->is_failed || c->rounds++ % END_ROUNDS != 0 ||
+	    !(c->is_stopped || is_time_over(c) || is_all_made(c)))
+		return has_worked;
+	for (i = 0; i < c->nb_conns; i++)
+		c->conns[i].limit = c->conns[i].next;
+	client_enter(c, CLIENT_DRAIN, c->conf.timeout_ms);
+	return true;
+}
+
+static bool
+is_drained(const struct client *c)
+{
+	const struct client_conn *conn;
+	uint32_t i;
+
+	if (c->completed < c->msgs && (c->mode->flags & MODE_SERVER_PULLS) == 0)
+		return false;
+	for (i = 0; i < c->nb_conns && client_has_credit(c); i++) {
+		conn = &c->conns[i];
+		if (conn->lowest < conn->next || conn->credit < conn->next)
+			return false;
+	}
+	return true;
+}
+
+bool
+client_step_drain(struct client *c)
+{
+	bool has_worked = c->mode->step != NULL ? c->mode->step(c, false) : false;
+
+	if (c->has_placed)
+		has_worked |= tell_all(c);
+	if (!is_drained(c) || c->is_failed)
+		return has_worked;
+	c->end = rte_rdtsc();
+	client_enter(c, CLIENT_END, c->conf.timeout_ms);
+	return true;
+}

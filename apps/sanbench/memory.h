@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MEMORY_H
+#define MEMORY_H
+
+/** @file How much memory this process has, by the kernel and by DPDK. */
+
+#include <stdint.h>
+
+struct memory {
+	uint64_t rss_bytes;     /**< resident, without hugepages */
+	uint64_t hugetlb_bytes; /**< hugepages */
+	uint64_t data_bytes;    /**< private and writable, touched or not */
+	uint64_t heap_bytes;    /**< taken from DPDK's heaps */
+};
+
+/** What can't be read is 0. */
+void memory_read(struct memory *m);
+
+#endif /* MEMORY_H */

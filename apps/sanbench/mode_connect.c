@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connections that carry nothing. connect: each is set up, ended and set up again,
+ * as fast as it goes; a message is one such life, its latency the setting up. idle:
+ * they are set up once and wait, so that their memory can be measured.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_cycles.h>
+
+#include "client_priv.h"
+
+static int
+bare_open(struct client_conn *conn)
+{
+	return net_qp_open(conn->client->b, &conn->q, 1, 1, 0);
+}
+
+static int
+bare_peer_open(struct peer *p)
+{
+	return net_qp_open(p->session->b, &p->q, 1, 1, 0);
+}
+
+/* ---- idle ---- */
+
+static bool
+idle_step(struct client *c, bool is_active)
+{
+	(void)c;
+	(void)is_active;
+	return false;
+}
+
+static void
+idle_end(struct peer *p)
+{
+	if (!p->q.is_up)
+		peer_error(p, "the connection has ended");
+}
+
+const struct bench_mode mode_idle = {
+	.name = "idle",
+	.help = "connections that carry nothing",
+	.id = MODE_IDLE,
+	.size = 1,
+	.depth = 1,
+	.conns = 1,
+	.open = bare_open,
+	.step = idle_step,
+	.peer_open = bare_peer_open,
+	.end = idle_end,
+};
+
+/* ---- connect ---- */
+
+static const char *
+connect_check(const struct bench_conf *conf)
+{
+	return conf->count > 0 ? "--count: mode connect goes by time" : NULL;
+}
+
+/* A life counts from its beginning, so that the end of the traffic waits for all of them. */
+static void
+begun(struct client_conn *conn)
+{
+	conn->msgs++;
+	conn->client->msgs++;
+}
+
+static bool
+leave(struct client_conn *conn)
+{
+	if (rtsan_disconnect(conn->q.qp) < 0)
+		return false; /* its event is on the way */
+	conn->is_leaving = true;
+	if (conn->msgs == 0)
+		begun(conn); /* the first one began before the traffic */
+	return true;
+}
+
+static bool
+come_again(struct client_conn *conn)
+{
+	int ret;
+
+	conn->begin = rte_rdtsc();
+	ret = client_conn_connect(conn);
+	/* numbers of connections rest for a while when they have ended */
+	if (ret < 0 && ret != -ENOSPC)
+		client_fail(conn->client, "can't connect again: %s", rtsan_error());
+	if (ret == 0)
+		begun(conn);
+	return ret == 0;
+}
+
+/* End those that are up, set up those that have ended. */
+static bool
+connect_step(struct client *c, bool is_active)
+{
+	struct client_conn *conn;
+	bool has_worked = false;
+	uint32_t i;
+
+	for (i = 0; i < c->nb_conns && c->state != CLIENT_END; i++) {
+		conn = &c->conns[i];
+		if (conn->q.is_up && !conn->is_leaving)
+			has_worked |= leave(conn);
+		else if (is_active && conn->q.is_over && !c->is_failed)
+			has_worked |= come_again(conn);
+	}
+	return has_worked;
+}
+
+static bool
+connect_on_event(struct client_conn *conn, const struct rtsan_event *ev)
+{
+	struct client *c = conn->client;
+
+	if (ev->type == RTSAN_EV_ESTABLISHED) {
+		app_hist_add(&c->lat, bench_ns(c->b, rte_rdtsc() - conn->begin));
+		return true;
+	}
+	if (ev->type != RTSAN_EV_DISCONNECTED || !conn->is_leaving)
+		return false;
+	conn->is_leaving = false;
+	c->completed++;
+	return true;
+}
+
+static bool
+connect_peer_event(struct peer *p, const struct rtsan_event *ev)
+{
+	uint64_t request = p->request;
+
+	if (ev->type != RTSAN_EV_DISCONNECTED)
+		return ev->type == RTSAN_EV_ESTABLISHED;
+	/* ends are counted: of a client that leaves at once we may never hear that it was there */
+	p->msgs++;
+	p->request = 0;
+	if (request != 0)
+		mode_connect_again(p, request);
+	return true;
+}
+
+const char *
+mode_connect_again(struct peer *p, uint64_t request)
+{
+	struct welcome w = {.magic = HELLO_MAGIC};
+	struct rtsan_conn_param param;
+
+	if (!p->q.is_over) {
+		p->request = request; /* the event that tells its end comes later */
+		return NULL;
+	}
+	net_param(&p->session->b->conf, &param, &w, sizeof(w));
+	p->q.is_over = false;
+	/* a request that is gone was given up, and comes again */
+	rtsan_accept(p->session->b->ctx, request, p->q.qp, &param);
+	return NULL;
+}
+
+static bool
+connect_peer_is_over(const struct peer *p)
+{
+	return p->msgs >= p->end_msgs;
+}
+
+static void
+connect_end(struct peer *p)
+{
+	p->bytes = p->end_bytes;
+	if (p->msgs != p->end_msgs)
+		peer_error(p, "%" PRIu64 " connections of %" PRIu64, p->msgs, p->end_msgs);
+}
+
+const struct bench_mode mode_connect = {
+	.name = "connect",
+	.help = "connections set up and ended, over and over",
+	.id = MODE_CONNECT,
+	.size = 1,
+	.depth = 1,
+	.conns = 64,
+	.check = connect_check,
+	.open = bare_open,
+	.step = connect_step,
+	.on_event = connect_on_event,
+	.peer_open = bare_peer_open,
+	.peer_event = connect_peer_event,
+	.peer_is_over = connect_peer_is_over,
+	.end = connect_end,
+};

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Requests that are answered, by both ends if the client wants it so (--both). */
+
+#include <inttypes.h>
+
+#include <rte_cycles.h>
+
+#include "client_priv.h"
+#include "rpc.h"
+
+#define RPC_SIZE_MIN  8 /* the number of a message */
+#define RPC_DEPTH_MAX 1024
+
+bool
+mode_rpc_fits(const struct hello *h)
+{
+	return h->size_min == h->size_max && h->size_max >= RPC_SIZE_MIN &&
+		h->size_max <= RTSAN_INLINE_MAX && h->depth <= RPC_DEPTH_MAX;
+}
+
+static const char *
+rpc_check(const struct bench_conf *conf)
+{
+	const struct hello h = {
+		.size_min = conf->size_min,
+		.size_max = conf->size_max,
+	};
+
+	if (!mode_rpc_fits(&h))
+		return "--size: requests have one size of 8 to 64 bytes";
+	return conf->depth > RPC_DEPTH_MAX ? "--depth: at most 1024 requests" : NULL;
+}
+
+/* ---- client ---- */
+
+static void
+conn_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+{
+	rpc_on_wc(((struct client_conn *)q)->rpc, wc);
+}
+
+static int
+conn_open_rpc(struct client_conn *conn)
+{
+	struct client *c = conn->client;
+	struct hello h = c->hello;
+
+	h.index = conn->index;
+	conn->q.on_wc = conn_on_wc;
+	return rpc_open(c->b, &conn->q, &h, false, c->conf.batch, &c->lat, &conn->rpc);
+}
+
+static void
+conn_close_rpc(struct client_conn *conn)
+{
+	rpc_close(conn->rpc);
+}
+
+static bool
+conn_step(struct client_conn *conn, bool is_active)
+{
+	struct client *c = conn->client;
+	const struct rpc_counts *counts = rpc_counts(conn->rpc);
+	uint64_t before = conn->served + conn->next;
+
+	rpc_step(conn->rpc, is_active ? conn->limit - conn->next : 0);
+	if (rpc_error(conn->rpc) != NULL)
+		client_fail(c, "connection %u: %s", conn->index, rpc_error(conn->rpc));
+	c->msgs += counts->asked - conn->next;
+	c->bytes += (counts->asked - conn->next) * c->hello.size_max;
+	c->completed += counts->answered - conn->lowest;
+	conn->next = conn->msgs = counts->asked;
+	conn->lowest = counts->answered;
+	conn->bytes = conn->msgs * c->hello.size_max;
+	conn->served = counts->served;
+	return conn->served + conn->next != before;
+}
+
+static bool
+rpc_step_all(struct client *c, bool is_active)
+{
+	bool has_worked = false;
+	uint32_t i;
+
+	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
+		has_worked |= conn_step(&c->conns[i], is_active);
+	return has_worked;
+}
+
+/* ---- server ---- */
+
+static void
+peer_on_rpc(struct bench_qp *q, const struct rtsan_wc *wc)
+{
+	rpc_on_wc(((struct peer *)q)->rpc, wc);
+}
+
+static int
+peer_open_rpc(struct peer *p)
+{
+	struct session *s = p->session;
+
+	p->q.on_wc = peer_on_rpc;
+	return rpc_open(s->b, &p->q, &p->hello, true, s->hello.batch, &s->lat, &p->rpc) < 0 ? -1 :
+											      0;
+}
+
+static void
+peer_close_rpc(struct peer *p)
+{
+	rpc_close(p->rpc);
+}
+
+/* The server asks from the first request that it gets, and as long as the client does. */
+static bool
+peer_step_rpc(struct peer *p)
+{
+	const struct rpc_counts *counts = rpc_counts(p->rpc);
+	uint64_t before = counts->asked + counts->served;
+	bool asks = (p->hello.flags & HELLO_BOTH) != 0 && counts->served > 0 && !p->is_ended;
+
+	if (!p->q.is_up)
+		return false;
+	if (asks && p->begin == 0)
+		p->begin = rte_rdtsc();
+	rpc_step(p->rpc, asks ? UINT64_MAX : 0);
+	if (rpc_error(p->rpc) != NULL)
+		peer_error(p, "%s", rpc_error(p->rpc));
+	return counts->asked + counts->served != before;
+}
+
+static bool
+peer_is_over_rpc(const struct peer *p)
+{
+	const struct rpc_counts *counts = rpc_counts(p->rpc);
+
+	return counts->answered == counts->asked;
+}
+
+static void
+peer_end_rpc(struct peer *p)
+{
+	const struct rpc_counts *counts = rpc_counts(p->rpc);
+	struct ctl_report *report = &p->session->report;
+	uint64_t ns = bench_ns(p->q.b, rte_rdtsc() - p->begin);
+
+	p->msgs = counts->served;
+	if (counts->served != p->end_msgs)
+		peer_error(p, "%" PRIu64 " requests of %" PRIu64, counts->served, p->end_msgs);
+	if (counts->answered != counts->asked)
+		peer_error(p, "%" PRIu64 " requests of ours were not answered",
+			   counts->asked - counts->answered);
+	report->calls += counts->answered;
+	if (p->begin != 0 && ns > report->calls_ns)
+		report->calls_ns = ns;
+}
+
+const struct bench_mode mode_rpc = {
+	.name = "rpc",
+	.help = "requests that the server answers, with sends",
+	.id = MODE_RPC,
+	.size = 32,
+	.depth = 64,
+	.conns = 1,
+	.check = rpc_check,
+	.open = conn_open_rpc,
+	.step = rpc_step_all,
+	.close = conn_close_rpc,
+	.peer_open = peer_open_rpc,
+	.peer_step = peer_step_rpc,
+	.peer_is_over = peer_is_over_rpc,
+	.peer_close = peer_close_rpc,
+	.end = peer_end_rpc,
+};

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "rpc.h"
+
+#define ANSWER    1ull       /* lowest bit of the first word; the number is above */
+#define SQ_FACTOR 4          /* requests, answers, and as many that are not acknowledged yet */
+#define ASKED     UINT64_MAX /* wr_id of what is not a receive */
+
+struct rpc {
+	struct bench *b;
+	struct bench_qp *q;
+	struct rpc_counts counts;
+	uint32_t size, depth, batch, slots;
+	uint32_t nb_wrs, nb_recvs; /* waiting to be posted */
+	bool verify;
+	uint64_t seed;
+	uint16_t index, mine, theirs; /* streams of bytes */
+	const char *error;
+	struct app_hist *lat;
+	struct rtsan_mr *mr;
+	uint8_t *rx, *tx;         /* depth * 2 receives, *slots* requests */
+	uint64_t *stamp;          /* per slot; 0: free */
+	struct rtsan_sge *rx_sge; /* of each receive, and of its answer */
+	struct rtsan_sge *tx_sge;
+	struct rtsan_send_wr *wrs; /* answers, then requests */
+	struct rtsan_recv_wr *recvs;
+};
+
+static uint32_t
+stride(const struct rpc *r)
+{
+	return net_stride(r->size);
+}
+
+/* ---- making it ---- */
+
+static int
+alloc(struct rpc *r)
+{
+	uint32_t nb_rx = 2 * r->depth;
+	uint64_t bytes = (uint64_t)stride(r) * (nb_rx + r->slots);
+	int ret = rtsan_mr_alloc(r->b->ctx, bytes, 0, &r->mr);
+
+	if (ret < 0)
+		return ret;
+	r->rx = rtsan_mr_addr(r->mr);
+	r->tx = r->rx + (size_t)stride(r) * nb_rx;
+	r->stamp = calloc(r->slots, sizeof(*r->stamp));
+	r->rx_sge = calloc(nb_rx, sizeof(*r->rx_sge));
+	r->tx_sge = calloc(r->slots, sizeof(*r->tx_sge));
+	r->wrs = calloc(nb_rx + r->depth, sizeof(*r->wrs));
+	r->recvs = calloc(nb_rx, sizeof(*r->recvs));
+	return r->stamp == NULL || r->rx_sge == NULL || r->tx_sge == NULL || r->wrs == NULL ||
+			r->recvs == NULL ?
+		-ENOMEM :
+		0;
+}
+
+static void
+fill_sges(struct rpc *r)
+{
+	uint32_t lkey = rtsan_mr_lkey(r->mr), i;
+
+	for (i = 0; i < 2 * r->depth; i++)
+		r->rx_sge[i] = (struct rtsan_sge){
+			.addr = r->rx + (size_t)i * stride(r), .length = r->size, .lkey = lkey};
+	for (i = 0; i < r->slots; i++)
+		r->tx_sge[i] = (struct rtsan_sge){
+			.addr = r->tx + (size_t)i * stride(r), .length = r->size, .lkey = lkey};
+}
+
+static void
+want_recv(struct rpc *r, uint32_t i)
+{
+	r->recvs[r->nb_recvs++] =
+		(struct rtsan_recv_wr){.wr_id = i, .sge = &r->rx_sge[i], .nb_sge = 1};
+}
+
+/* The answers first: they are copied out of the receives that are to be used again. */
+static int
+post(struct rpc *r)
+{
+	int n;
+
+	if (r->nb_wrs > 0) {
+		n = rtsan_post_send(r->q->qp, r->wrs, (int)r->nb_wrs);
+		if (n < 0)
+			return n;
+		r->nb_wrs -= (uint32_t)n;
+		memmove(r->wrs, r->wrs + n, r->nb_wrs * sizeof(*r->wrs));
+	}
+	if (r->nb_wrs > 0 || r->nb_recvs == 0)
+		return 0; /* a full queue: the rest goes later */
+	n = rtsan_post_recv(r->q->qp, r->recvs, (int)r->nb_recvs);
+	if (n < 0)
+		return n;
+	r->nb_recvs -= (uint32_t)n;
+	memmove(r->recvs, r->recvs + n, r->nb_recvs * sizeof(*r->recvs));
+	return 0;
+}
+
+int
+rpc_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
+	 uint32_t batch, struct app_hist *lat, struct rpc **out)
+{
+	struct rpc *r = calloc(1, sizeof(*r));
+	uint32_t i;
+	int ret;
+
+	if (r == NULL)
+		return -ENOMEM;
+	*out = r;
+	r->b = b;
+	r->q = q;
+	r->size = hello->size_max;
+	r->depth = hello->depth;
+	r->slots = hello->slots;
+	r->batch = batch;
+	r->verify = (hello->flags & HELLO_VERIFY) != 0;
+	r->seed = hello->seed;
+	r->index = hello->index;
+	r->mine = is_server;
+	r->theirs = !is_server;
+	r->lat = lat;
+	ret = alloc(r);
+	if (ret == 0) {
+		fill_sges(r);
+		ret = net_qp_open(b, q, SQ_FACTOR * r->depth, 2 * r->depth, 2 * r->depth);
+	}
+	for (i = 0; i < 2 * r->depth && ret == 0; i++)
+		want_recv(r, i);
+	return ret < 0 ? ret : post(r);
+}
+
+void
+rpc_close(struct rpc *r)
+{
+	if (r == NULL)
+		return;
+	if (r->mr != NULL)
+		rtsan_mr_dereg(r->mr);
+	free(r->stamp);
+	free(r->rx_sge);
+	free(r->tx_sge);
+	free(r->wrs);
+	free(r->recvs);
+	free(r);
+}
+
+/* ---- traffic ---- */
+
+static uint64_t
+base(const struct rpc *r, uint16_t whose, uint64_t i)
+{
+	return content_base(r->seed + whose, r->index, i);
+}
+
+/* True: behind its first word the message is what it should be. */
+static bool
+is_right(const struct rpc *r, uint16_t whose, uint64_t i, const uint8_t *buf)
+{
+	return !r->verify ||
+		content_check(base(r, whose, i), sizeof(i), buf + sizeof(i),
+			      r->size - sizeof(i)) < 0;
+}
+
+static void
+answer(struct rpc *r, uint32_t at, uint8_t *buf, uint64_t word)
+{
+	if (!is_right(r, r->theirs, word >> 1, buf))
+		r->error = "a request has wrong bytes";
+	word |= ANSWER;
+	memcpy(buf, &word, sizeof(word));
+	r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
+		.wr_id = ASKED,
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_INLINE,
+		.nb_sge = 1,
+		.sge = &r->rx_sge[at],
+	};
+	r->counts.served++;
+}
+
+static void
+take_answer(struct rpc *r, const uint8_t *buf, uint64_t i)
+{
+	uint64_t *stamp = &r->stamp[i & (r->slots - 1)];
+
+	if (i >= r->counts.asked || *stamp == 0) {
+		r->error = "an answer to what was not asked, or a second one";
+		return;
+	}
+	if (!is_right(r, r->mine, i, buf))
+		r->error = "an answer has wrong bytes";
+	app_hist_add(r->lat, bench_ns(r->b, r->b->now - *stamp));
+	*stamp = 0;
+	r->counts.answered++;
+}
+
+void
+rpc_on_wc(struct rpc *r, const struct rtsan_wc *wc)
+{
+	uint8_t *buf = r->rx + wc->wr_id * stride(r);
+	uint64_t word;
+
+	if (wc->status != RTSAN_WC_SUCCESS || wc->opcode != RTSAN_WC_RECV) {
+		if (wc->status != RTSAN_WC_FLUSHED)
+			r->error = rtsan_status_text(wc->status);
+		return;
+	}
+	if (wc->byte_len != r->size) {
+		r->error = "a message has another length";
+		return;
+	}
+	memcpy(&word, buf, sizeof(word));
+	if ((word & ANSWER) != 0)
+		take_answer(r, buf, word >> 1);
+	else
+		answer(r, (uint32_t)wc->wr_id, buf, word);
+	want_recv(r, (uint32_t)wc->wr_id);
+}
+
+/* Requests for which there is room, in whole batches. */
+static uint32_t
+ask(struct rpc *r, uint64_t max)
+{
+	uint64_t n = r->depth - (r->counts.asked - r->counts.answered), word, i;
+	uint32_t slot;
+	uint8_t *buf;
+
+	n = n < max ? n : max;
+	if (r->batch > 0 && n < max)
+		n = n / r->batch * r->batch;
+	for (i = 0; i < n; i++, r->counts.asked++) {
+		slot = (uint32_t)r->counts.asked & (r->slots - 1);
+		if (r->stamp[slot] != 0)
+			break; /* unordered: an old one is not answered yet */
+		r->stamp[slot] = r->b->now;
+		buf = r->tx + (size_t)slot * stride(r);
+		word = r->counts.asked << 1;
+		memcpy(buf, &word, sizeof(word));
+		if (r->verify)
+			content_fill(base(r, r->mine, r->counts.asked), sizeof(word),
+				     buf + sizeof(word), r->size - sizeof(word));
+		r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
+			.wr_id = ASKED,
+			.opcode = RTSAN_WR_SEND,
+			.flags = RTSAN_WR_INLINE,
+			.nb_sge = 1,
+			.sge = &r->tx_sge[slot],
+		};
+	}
+	return (uint32_t)i;
+}
+
+uint32_t
+rpc_step(struct rpc *r, uint64_t max)
+{
+	uint32_t n = 0;
+	int ret;
+
+	if (max > 0 && r->counts.asked - r->counts.answered < r->depth) {
+		r->b->now = rte_rdtsc();
+		n = ask(r, max);
+	}
+	ret = post(r);
+	if (ret < 0 && ret != -ENOTCONN && r->error == NULL)
+		r->error = rtsan_error();
+	return n;
+}
+
+const char *
+rpc_error(const struct rpc *r)
+{
+	return r->error;
+}
+
+const struct rpc_counts *
+rpc_counts(const struct rpc *r)
+{
+	return &r->counts;
+}

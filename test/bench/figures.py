@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is measured, against what, and which ratio is wanted.
+
+A variant is one run: a function of the runner that returns a dictionary. A figure divides a
+quantity of one variant by that of another. The variants of a group alternate.
+"""
+
+import dataclasses
+import pathlib
+import statistics
+
+MIB = 1 << 20
+BUFFERS = 8             # of 1 MiB, under way and reused
+SLOTS = 64              # of small messages, on the worked link
+DEPTH = 256             # small pushes under way
+SMALL = ('--size', 64, '--depth', DEPTH, '--solicit', 'never')
+TURN = 16               # messages of a connection before it is the next one's turn
+TOGETHER = 16           # messages that are posted by one call
+IDLE = 10000            # connections
+SPARE = 8               # connections of a port beside those that are measured
+TWO_MODES = 1.4         # medians: faster half over slower half
+DROPS_WITHIN = 0.1      # of the rate that was asked for
+FRAME = 142             # of a push of 64 bytes: headers, payload, ICRC
+HAS_PACK = 'pack=' in (pathlib.Path(__file__).resolve().parents[2] / 'doc/man/rtsan-dpdk.7'
+                       ).read_text(encoding='utf-8')
+
+
+# ---- variants ----
+
+def pack(on):
+    return ('--set', f'pack={int(on)}') if HAS_PACK else ()
+
+
+def room_for(conns):
+    return ('--set', f'conns={conns + SPARE}')
+
+
+def san(mode, *client, server=(), ends=(), **more):
+    """A run of sanbench; *ends* are arguments of both processes."""
+    return lambda r: r.san(mode, *client, *ends, server=(*server, *ends), **more)
+
+
+def small(on, *client):
+    return san('push', *SMALL, *client, ends=pack(on))
+
+
+def rpc(on, *client):
+    """Both sides ask; packets of one direction are requests of one and answers to the other."""
+    def run(r):
+        got = r.san('rpc', '--size', 32, '--depth', 64, '--both', *client, *pack(on),
+                    server=pack(on))
+        got['direction_mpps'] = got['mpps'] + got['server_mps']
+        got['issued_mpps'] = min(got['mpps'], got['server_mps'])
+        return got
+    return run
+
+
+def bulk(mode, mtu, *client, **more):
+    return san(mode, '--size', MIB, '--depth', BUFFERS, *client, mtu=mtu, **more)
+
+
+def impaired(order, fault, *client):
+    """Pushes of 64 KiB; the client's port drops or reorders, in both directions."""
+    words = ('--impair', fault) if fault else ()
+    return san('push', '--size', '64K', '--depth', 16, '--order', order, *words, *client)
+
+
+def turns(conns):
+    return san('push', *SMALL, '--conns', conns, '--turns', TURN,
+               ends=(*room_for(conns), *pack(False)))
+
+
+def connect(r):
+    got = r.san('connect', '--conns', 64, *room_for(IDLE), server=room_for(IDLE))
+    return {**got, 'kps': got['mpps'] * 1e3}
+
+
+def idle(r):
+    """All that is reserved with many idle connections, less what there is without."""
+    def run(conns):
+        return r.san('idle', '--conns', conns, '--duration', 0.01, *room_for(conns),
+                     server=room_for(conns))
+
+    def reserved(memory):
+        return memory['data'] + memory['heap']
+
+    few, many = run(1), run(IDLE)
+    begin, up = many['memory_begin'], many['memory_up']
+    grown = sum(up[k] - begin[k] for k in ('rss', 'hugetlb'))
+    many['bytes'] = ((reserved(up) - reserved(few['memory_begin'])) / (IDLE - 1)
+                     - many['own_per_conn'])
+    many['counters'] = {'grown_per_conn': grown / IDLE - many['own_per_conn'],
+                        'pools_per_conn': (reserved(begin) - reserved(few['memory_begin']))
+                        / (IDLE - 1), **many['counters']}
+    return many
+
+
+def worked(server, client, message, buffers, mtu=1500, answer=()):
+    return lambda r: r.link(server, client, message, buffers, mtu, mtu=mtu, answer=answer)
+
+
+def raw(server, client, frame, mtu=1500):
+    return lambda r: r.link(server, client, frame, mtu=mtu)
+
+
+def constant(**values):
+    return lambda r: values
+
+
+VARIANTS = {
+    # one at a time
+    'send': san('send', '--size', 64, '--depth', 1),
+    'echo': san('rpc', '--size', 64, '--depth', 1),
+    'worked link, ACK': worked('pong', 'ping', 64, SLOTS, answer=('ack',)),
+    'worked link, echo': worked('pong', 'ping', 64, SLOTS, answer=('echo',)),
+    'raw link, echo': raw('raw-pong', 'raw-ping', FRAME),
+    'kernel UDP, echo': lambda r: r.udp_ping(),
+    # requests and answers
+    'rpc': rpc(False),
+    'worked link, both ways': worked('both-peer', 'both', 32, SLOTS),
+    'eRPC, measured elsewhere': constant(issued_mpps=2.5),
+    # small pushes, one way
+    'small push': small(False),
+    'worked link, small': worked('rx', 'tx', 64, SLOTS),
+    'raw link, small': raw('raw-rx', 'raw-tx', FRAME),
+    'kernel UDP': lambda r: r.udp_rate(),
+    # large messages
+    'push': bulk('push', 1500, '--solicit', 'always'),
+    'pull': bulk('pull', 1500),
+    'long send': bulk('send', 1500, server=('--rq', BUFFERS + 2)),
+    'push, no hugepages': bulk('push', 1500, '--solicit', 'always', huge=False),
+    'worked link, bulk': worked('rx', 'tx', MIB, BUFFERS, 1500),
+    'raw link, bulk': raw('raw-rx', 'raw-tx', 1514),
+    'kernel TCP': lambda r: r.tcp(1500, True),
+    'kernel TCP, no offloads': lambda r: r.tcp(1500, False),
+    'push 9000': bulk('push', 9000, '--solicit', 'always'),
+    'worked link, bulk 9000': worked('rx', 'tx', MIB, BUFFERS, 9000),
+    'raw link, bulk 9000': raw('raw-rx', 'raw-tx', 9014, 9000),
+    'kernel TCP 9000': lambda r: r.tcp(9000, True),
+    'kernel TCP 9000, no offloads': lambda r: r.tcp(9000, False),
+    # faults
+    'clean': impaired('ordered', '', '--verify'),
+    'drop 0.1 %': impaired('ordered', 'drop=0.001', '--verify'),
+    'drop 1 %': impaired('ordered', 'drop=0.01', '--verify'),
+    'ordered': impaired('ordered', 'reorder=0.05'),
+    'unordered': impaired('unordered', 'reorder=0.05'),
+    # connections
+    '1 connection': turns(1),
+    '1,000 in turn': turns(1000),
+    '10,000 in turn': turns(10000),
+    'connect': connect,
+    'wanted per second': constant(kps=20),
+    'idle': idle,
+    'allowed per connection': constant(bytes=2048),
+    # packing
+    'small push, packed': small(True, '--batch', TOGETHER),
+    'small push, not packed': small(False, '--batch', TOGETHER),
+    'rpc, packed': rpc(True, '--batch', TOGETHER),
+    'rpc, not packed': rpc(False, '--batch', TOGETHER),
+}
+
+
+# ---- figures ----
+
+@dataclasses.dataclass
+class Figure:
+    name: str
+    group: str              # whose variants alternate
+    title: str
+    unit: str
+    ours: str               # variant
+    base: str               # variant
+    key: str                # the quantity, in both unless base_key says otherwise
+    kind: str               # 'limit': better than it is suspect; 'peer'
+    target: str             # of ours / base: '>= 0.5'; '': for orientation
+    base_key: str = ''
+    lower: bool = False     # is better
+    drop: float = 0         # rate that must have been dropped
+    once: bool = False      # a single round
+    quick: bool = False     # part of the short run that only shows that all of it works
+
+    def of_base(self):
+        return self.base_key or self.key
+
+
+FIGURES = [
+    Figure('send_worked', 'latency', '64 B send, posting to completion, p50', 'us',
+           'send', 'worked link, ACK', 'p50_us', 'limit', '<= 1.7', lower=True),
+    Figure('echo_worked', 'latency', '64 B send and one in answer, p50', 'us',
+           'echo', 'worked link, echo', 'p50_us', 'limit', '<= 1.7', lower=True, quick=True),
+    Figure('send_udp', 'latency', '64 B send, posting to completion, p50', 'us',
+           'send', 'kernel UDP, echo', 'p50_us', 'peer', '<= 0.12', lower=True),
+    Figure('echo_udp', 'latency', '64 B send and one in answer, p50', 'us',
+           'echo', 'kernel UDP, echo', 'p50_us', 'peer', '<= 0.12', lower=True, quick=True),
+    Figure('echo_raw', 'latency', '64 B send and one in answer, p50', 'us',
+           'echo', 'raw link, echo', 'p50_us', 'limit', '', lower=True),
+    Figure('rpc_worked', 'rpc', '32 B requests and answers, 64 under way, both ask, a direction',
+           'M packets/s', 'rpc', 'worked link, both ways', 'direction_mpps', 'limit', '>= 0.45',
+           base_key='mpps', quick=True),
+    Figure('rpc_erpc', 'rpc', '32 B requests issued by each side, as many served', 'M/s',
+           'rpc', 'eRPC, measured elsewhere', 'issued_mpps', 'peer', '>= 1'),
+    Figure('push_worked', 'push', '64 B unsolicited push, one way', 'M/s',
+           'small push', 'worked link, small', 'mpps', 'limit', '>= 0.5', quick=True),
+    Figure('push_udp', 'push', '64 B unsolicited push, one way', 'M/s',
+           'small push', 'kernel UDP', 'mpps', 'peer', '>= 30', quick=True),
+    Figure('push_raw', 'push', '64 B unsolicited push, one way', 'M/s',
+           'small push', 'raw link, small', 'mpps', 'limit', ''),
+    Figure('bulk_worked', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
+           'push', 'worked link, bulk', 'gbps', 'limit', '>= 0.65'),
+    Figure('bulk_tcp_plain', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
+           'push', 'kernel TCP, no offloads', 'gbps', 'peer', '>= 3'),
+    Figure('bulk_tcp', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
+           'push', 'kernel TCP', 'gbps', 'peer', '>= 2'),
+    Figure('bulk_raw', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
+           'push', 'raw link, bulk', 'gbps', 'limit', ''),
+    Figure('bulk9000_worked', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000', 'Gb/s',
+           'push 9000', 'worked link, bulk 9000', 'gbps', 'limit', '>= 0.65', quick=True),
+    Figure('bulk9000_tcp_plain', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000',
+           'Gb/s', 'push 9000', 'kernel TCP 9000, no offloads', 'gbps', 'peer', '>= 3',
+           quick=True),
+    Figure('bulk9000_tcp', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000', 'Gb/s',
+           'push 9000', 'kernel TCP 9000', 'gbps', 'peer', '>= 2'),
+    Figure('bulk9000_raw', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000', 'Gb/s',
+           'push 9000', 'raw link, bulk 9000', 'gbps', 'limit', ''),
+    Figure('pull', 'kinds', '1 MiB pull, 8 under way, MTU 1500', 'Gb/s',
+           'pull', 'push', 'gbps', 'peer', '>= 0.9', quick=True),
+    Figure('send', 'kinds', '1 MiB send, 8 under way, MTU 1500', 'Gb/s',
+           'long send', 'push', 'gbps', 'peer', '>= 0.9'),
+    Figure('drop_01', 'loss', '64 KiB push at 0.1 % drop, verified', 'Gb/s',
+           'drop 0.1 %', 'clean', 'gbps', 'peer', '>= 0.95', drop=0.001),
+    Figure('drop_1', 'loss', '64 KiB push at 1 % drop, verified', 'Gb/s',
+           'drop 1 %', 'clean', 'gbps', 'peer', '>= 0.9', drop=0.01, quick=True),
+    Figure('reorder', 'reorder', '64 KiB push, ordered, at 5 % reordering', 'Gb/s',
+           'ordered', 'unordered', 'gbps', 'peer', '>= 0.9'),
+    Figure('conns_1000', 'conns', '64 B push, 1,000 connections in turn', 'M/s',
+           '1,000 in turn', '1 connection', 'mpps', 'peer', '>= 0.85', quick=True),
+    Figure('conns_10000', 'conns', '64 B push, 10,000 connections in turn', 'M/s',
+           '10,000 in turn', '1 connection', 'mpps', 'peer', '>= 0.6'),
+    Figure('connect', 'connect', 'connections set up and ended', 'thousand/s',
+           'connect', 'wanted per second', 'kps', 'peer', '>= 1', quick=True),
+    Figure('memory', 'memory', 'memory per idle connection, with all that is reserved for it',
+           'B', 'idle', 'allowed per connection', 'bytes', 'peer', '<= 1', lower=True, once=True),
+    Figure('pack_push', 'packing', '64 B push, 16 posted together', 'M/s',
+           'small push, packed', 'small push, not packed', 'mpps', 'peer', '>= 3'),
+    Figure('pack_rpc', 'packing', '32 B requests and answers, 16 posted together, both ask',
+           'M/s', 'rpc, packed', 'rpc, not packed', 'direction_mpps', 'peer', '>= 3',
+           quick=True),
+    Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
+           'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
+]
+
+
+# ---- judgement ----
+
+def is_ok(ratio, target):
+    op, value = target.split()
+    return ratio >= float(value) if op == '>=' else ratio <= float(value)
+
+
+def dropped(results):
+    """Share of the packets that the client's port dropped, over all rounds."""
+    drops = packets = 0
+    for c in (r['counters'] for r in results):
+        tx, rx = c['impair_tx_dropped'], c['impair_rx_dropped']
+        drops += tx + rx
+        packets += c['tx_pkts'] + tx + c['rx_pkts']
+    return drops / packets if packets else 0
+
+
+def modes(results):
+    """Medians of the link's slower and faster half, over all intervals of all rounds."""
+    if any('slow_mpps' not in r for r in results):
+        return None
+    return {k: statistics.median(r[f'{k}_mpps'] for r in results) for k in ('slow', 'fast')}
+
+
+def interesting(results):
+    """What the last round counted, without zeros."""
+    last, found = results[-1], {}
+    for side, counts in (('client', last.get('counters')),
+                         ('server', last.get('server', {}).get('counters'))):
+        if counts:
+            found[side] = {k: v for k, v in counts.items() if v}
+    return found
+
+
+def judge(figure, results):
+    """A record of results.json."""
+    ours, base = results[figure.ours], results[figure.base]
+    record = {'name': figure.name, 'title': figure.title, 'value': None, 'unit': figure.unit,
+              'baseline': {'name': figure.base, 'kind': figure.kind, 'value': None},
+              'ratio': None, 'target': figure.target or None, 'met': False, 'suspect': False,
+              'samples': {}, 'counters': {}}
+    if None in ours or None in base:
+        return record
+    mine = [r[figure.key] for r in ours]
+    theirs = [r[figure.of_base()] for r in base]
+    value, against = statistics.median(mine), statistics.median(theirs)
+    ratio = statistics.median(x / y for x, y in zip(mine, theirs))
+    two = modes(base) if figure.name == 'rpc_worked' else None
+    if two:
+        record['baseline']['modes'] = two
+        if two['fast'] > TWO_MODES * two['slow']:
+            against = two['slow']
+            ratio = statistics.median(x / r['slow_mpps'] for x, r in zip(mine, base))
+    record['samples'] = {'ours': mine, 'baseline': theirs}
+    record['counters'] = interesting(ours)
+    record.update(value=value, ratio=ratio)
+    record['baseline']['value'] = against
+    record['suspect'] = figure.kind == 'limit' and (ratio < 1 if figure.lower else ratio > 1)
+    record['met'] = bool(figure.target) and is_ok(ratio, figure.target) and not record['suspect']
+    if figure.drop:
+        record['dropped'] = dropped(ours)
+        record['met'] &= abs(record['dropped'] / figure.drop - 1) <= DROPS_WITHIN
+    return record

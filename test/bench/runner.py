@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairs of processes: this stack, the bare link, the kernel's sockets. One pair at a time."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+EAL_MB = 256
+START_S = 15            # longest that a run may take beside its traffic
+KERNEL_IP = '10.99.0.2'
+PORT = '4791'
+OFFLOADS = ('tso', 'gso', 'gro')
+MEMIF_ROOM = {1500: 2048, 9000: 9216}   # bytes of a buffer, by MTU
+
+
+class RunError(Exception):
+    """A measurement that did not work, in one line."""
+
+
+def stop(process, with_signal=signal.SIGTERM):
+    """End a process that has had its time."""
+    if process.poll() is None:
+        process.send_signal(with_signal)
+    try:
+        process.wait(3)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class Runner:
+    """Starts one pair of processes at a time and returns what they printed."""
+
+    def __init__(self, build, tmp, ms, huge):
+        self.build = pathlib.Path(build).resolve()
+        self.tmp = pathlib.Path(tmp)
+        self.ms = ms
+        self.huge = huge
+        self.cpus = sorted(os.sched_getaffinity(0))[:2]     # client, server
+        self.peer = []          # what a command begins with that runs in the peer's namespace
+        self.kernel_state = None
+
+    # ---- processes ----
+
+    def start(self, command, name='alone'):
+        """Output goes to files: one can look into them while the process runs."""
+        with open(self.tmp / f'{name}.out', 'wb') as out, \
+                open(self.tmp / f'{name}.err', 'wb') as err:
+            process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err)
+        process.name = name
+        return process
+
+    def output(self, process, suffix='out'):
+        return (self.tmp / f'{process.name}.{suffix}').read_text(encoding='utf-8')
+
+    def wrong(self, process, what):
+        lines = self.output(process, 'err').strip().splitlines() or ['no message']
+        return RunError(f'{process.name}: {what}: {lines[-1]}')
+
+    def finish(self, process):
+        """Output of a process that ends by itself."""
+        try:
+            process.wait(START_S + self.ms / 1000)
+        except subprocess.TimeoutExpired:
+            raise self.wrong(process, 'not finished in time') from None
+        if process.returncode != 0:
+            raise self.wrong(process, f'exit code {process.returncode}')
+        return self.output(process)
+
+    def wait_ready(self, server):
+        """Until it has printed a line: memif refuses a peer that comes before the port is up."""
+        end = time.monotonic() + START_S
+        while '\n' not in self.output(server):
+            if server.poll() is not None or time.monotonic() > end:
+                raise self.wrong(server, 'did not start')
+            time.sleep(0.005)
+
+    def pair(self, server, client, ready, ends=signal.SIGTERM):
+        """Run both until the client ends by itself; *ends* is for the server, None: it ends too."""
+        started = [self.start(server, 'server')]
+        try:
+            ready(started[0])
+            started.append(self.start(client, 'client'))
+            self.finish(started[1])
+            if ends is None:
+                self.finish(started[0])
+            else:
+                stop(started[0], ends)
+            return [self.output(p) for p in started]
+        finally:
+            for process in reversed(started):
+                stop(process)
+
+    # ---- this stack and the bare link: two EAL processes on memif ----
+
+    def eal(self, role, cpu, mtu, huge):
+        memory = ['--in-memory'] if huge else ['--no-huge', '--no-shconf']
+        mac = '02:00:00:00:00:' + ('01' if role == 'server' else '02')
+        return ['--lcores', f'0@{cpu}', '--no-pci', '--no-telemetry', '--log-level=3',
+                '--file-prefix', f'bench-{role}-{os.getpid()}', *memory, '-m', EAL_MB,
+                f'--vdev=net_memif0,role={role},id=0,socket={self.tmp / "memif.sock"},'
+                f'socket-abstract=no,bsize={MEMIF_ROOM[mtu]},rsize=10,mac={mac}']
+
+    def memif(self, program, server, client, mtu, huge):
+        (self.tmp / 'memif.sock').unlink(missing_ok=True)
+        program = self.build / program
+        return self.pair(
+            [program, *self.eal('server', self.cpus[1], mtu, huge), '--', *server],
+            [program, *self.eal('client', self.cpus[0], mtu, huge), '--', *client],
+            self.wait_ready, None)
+
+    def link(self, server, client, *what, mtu=1500, answer=()):
+        """bench_link; the one of the two roles that measures says so by printing JSON."""
+        out = self.memif('test/bench/bench_link', [server, self.ms, *what, *answer],
+                         [client, self.ms, *what], mtu, self.huge)
+        return json.loads(next(o.strip().splitlines()[-1] for o in out if '{' in o))
+
+    def san(self, mode, *client, server=(), mtu=1500, huge=True):
+        """sanbench; *client* and *server* are arguments beyond those of every run."""
+        reports = [self.tmp / 'server.json', self.tmp / 'client.json']
+        for report in reports:
+            report.unlink(missing_ok=True)
+        common = ['--set', f'mtu={mtu}'] if mtu != 1500 else []
+        self.memif('apps/sanbench/sanbench',
+                   ['--server', '--sessions', 1, '--ip', '10.98.0.1/24', *common,
+                    '--json', reports[0], *server],
+                   ['--connect', '10.98.0.1', '--ip', '10.98.0.2/24', '--mode', mode,
+                    '--duration', self.ms / 1000, *common, '--json', reports[1], *client],
+                   mtu, self.huge and huge)
+        served, got = [json.loads(r.read_text(encoding='utf-8')) for r in reports]
+        if not got['ok'] or not served['ok']:
+            raise RunError(got['error'] or 'the server found errors')
+        latency = got['latency_ns']
+        got.update(p50_us=latency['p50'] / 1e3, p99_us=latency['p99'] / 1e3, mpps=got.pop('mps'),
+                   server=served)
+        return got
+
+    # ---- the kernel: sockets between two namespaces ----
+
+    def set_kernel(self, mtu, offloads):
+        """MTU and offloads of the veth pair, both ends."""
+        if self.kernel_state == (mtu, offloads):
+            return
+        switch = [w for o in OFFLOADS for w in (o, 'on' if offloads else 'off')]
+        for where in ([], self.peer):
+            for command in (['ip', 'link', 'set', 'veth0', 'mtu', str(mtu)],
+                            ['ethtool', '-K', 'veth0', *switch]):
+                subprocess.run([*where, *command], check=True, stdout=subprocess.DEVNULL)
+        self.kernel_state = (mtu, offloads)
+
+    def tcp(self, mtu, offloads):
+        self.set_kernel(mtu, offloads)
+        out = self.pair([*self.peer, 'taskset', '-c', self.cpus[1], 'iperf3', '--server',
+                         '--one-off', '--forceflush', '--port', PORT],
+                        ['taskset', '-c', self.cpus[0], 'iperf3', '--client', KERNEL_IP, '--port',
+                         PORT, '--time', 1, '--json'], self.wait_ready)
+        got = json.loads(out[1])['end']
+        return {'gbps': got['sum_received']['bits_per_second'] / 1e9,
+                'congestion_control': got['sender_tcp_congestion']}
+
+    def udp(self, what, *words):
+        """sockperf, whose sockets are polled."""
+        self.set_kernel(1500, True)
+        where = ['-i', KERNEL_IP, '-p', PORT, '--nonblocked']
+        out = self.pair([*self.peer, 'taskset', '-c', self.cpus[1], 'sockperf', 'server', *where],
+                        ['taskset', '-c', self.cpus[0], 'sockperf', what, *where, '-t', 1, '-m', 64,
+                         *words], self.wait_ready, signal.SIGINT)
+        return [re.sub(r'\x1b\[[0-9;]*m', '', o) for o in out]
+
+    def udp_ping(self):
+        out = self.udp('ping-pong', '--full-rtt')[1]
+        return {f'p{p}_us': float(re.search(rf'percentile {p}\.000 = +([0-9.]+)', out).group(1))
+                for p in (50, 99)}
+
+    def udp_rate(self):
+        """What arrived, not what was sent."""
+        served, sent = self.udp('throughput')
+        seconds = float(re.search(r'messages sent in ([0-9.]+) sec', sent).group(1))
+        arrived = int(re.search(r'Total ([0-9]+) messages received', served).group(1))
+        return {'mpps': arrived / seconds / 1e6}
+
+    # ---- alone on a CPU ----
+
+    def alone(self, program, cpu, *what):
+        command = ['taskset', '-c', cpu, self.build / 'test/bench' / program, *what]
+        return json.loads(self.finish(self.start(command)))
