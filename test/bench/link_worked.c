@@ -183,7 +183,7 @@ put_ack(struct side *s, struct rte_mbuf *m)
 }
 
 static inline bool
-is_sealed(const struct rte_mbuf *m)
+is_sealed(struct rte_mbuf *m)
 {
 	uint32_t len = rte_pktmbuf_pkt_len(m) - WIRE_ICRC_LEN;
 	rte_le32_t icrc;
