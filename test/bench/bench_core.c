@@ -375,7 +375,8 @@ get_args(int argc, char **argv)
 	if (bench.op == 0 || bench.size == 0 || bench.size > REGION / 2 || bench.batch == 0 ||
 	    bench.batch > bench.depth || bench.batch > BATCH_MAX || bench.depth > CQ_DEPTH / 2 ||
 	    bench.nb_conns == 0 || bench.nb_conns > CONNS_MAX || bench.count % bench.batch != 0)
-		die("arguments: [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS [PACK]]]]]]]");
+		die("arguments: [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS "
+		    "[PACK]]]]]]]");
 }
 
 int
