@@ -165,10 +165,11 @@ san_engine_loop_forget(struct san_engine *e, uint32_t qp)
 static bool
 may_burst(struct san_engine *e)
 {
+	struct san_engine_gate *gate = &e->port->gate;
 	/* asked for only where it decides */
-	bool is_up = !e->gate.used || e->gate.held || san_engine_port_is_up(e);
+	bool is_up = !gate->used || gate->held || san_engine_port_is_up(e->port);
 
-	return san_engine_gate_pass(&e->gate, is_up, e->now_ns);
+	return san_engine_gate_pass(gate, is_up, e->now_ns);
 }
 
 static uint16_t
@@ -187,7 +188,7 @@ rx(struct san_engine *e)
 		return 0;
 	n = nb_in = rte_eth_rx_burst(e->port_id, 0, in, ENGINE_BURST);
 	if (nb_in != 0)
-		san_engine_gate_traffic(&e->gate, e->now_ns);
+		san_engine_gate_traffic(&e->port->gate, e->now_ns);
 	e->stats.nb_rx += nb_in;
 	if (unlikely(e->capturing))
 		san_engine_capture_pkts(e, in, nb_in, false);
@@ -209,7 +210,7 @@ is_link_dead(struct san_engine *e)
 	if (e->now_ns - e->link_ns < LINK_EVERY_NS)
 		return false; /* noticed soon enough */
 	e->link_ns = e->now_ns;
-	return !san_engine_port_is_up(e);
+	return !san_engine_port_is_up(e->port);
 }
 
 /*
@@ -278,18 +279,6 @@ give_events(struct san_engine *e)
 		san_spsc_push(&e->event_q, 1);
 }
 
-bool
-san_engine_event(struct san_engine *e, struct san_core_event *ev)
-{
-	uint32_t head;
-
-	if (san_spsc_count(&e->event_q, &head) == 0)
-		return false;
-	*ev = e->events[head & e->event_q.mask];
-	san_spsc_pop(&e->event_q, 1);
-	return true;
-}
-
 /* ---- the loop ---- */
 
 /* A port that still negotiates with its switch when the engine starts has no speed yet. */
@@ -301,7 +290,7 @@ ask_speed(struct san_engine *e)
 	if (likely(pdl->link_mbps != 0) || e->now_ns - e->speed_ns < SPEED_EVERY_NS)
 		return;
 	e->speed_ns = e->now_ns;
-	pdl->link_mbps = san_engine_port_mbps(e);
+	pdl->link_mbps = san_engine_port_mbps(e->port);
 }
 
 uint32_t
@@ -313,7 +302,7 @@ san_engine_loop_once(struct san_engine *e)
 	if (e->launched)
 		work += do_calls(e);
 	work += do_bells(e);
-	if (unlikely(atomic_load_explicit(&e->gone, memory_order_relaxed)))
+	if (unlikely(san_engine_is_gone(e->port)))
 		return work;
 	ask_speed(e);
 	e->may_burst = may_burst(e);
@@ -330,27 +319,9 @@ san_engine_loop_main(void *arg)
 {
 	struct san_engine *e = arg;
 
-	while (!atomic_load_explicit(&e->stop, memory_order_relaxed))
+	while (!atomic_load_explicit(&e->port->stop, memory_order_relaxed))
 		san_engine_idle_after(e, san_engine_loop_once(e));
 	/* nobody waits for an answer for ever */
 	do_calls(e);
 	return 0;
-}
-
-int
-san_engine_progress(struct san_engine *e)
-{
-	uint32_t work;
-
-	if (san_engine_is_gone(e))
-		return -EIO;
-	if (e->launched) {
-		/* whoever waits here on the lcore's CPU keeps it from what is waited for */
-		if (e->idle == SAN_IDLE_YIELD)
-			sched_yield();
-		return 0;
-	}
-	work = san_engine_loop_once(e);
-	san_engine_idle_after(e, work);
-	return (int)work;
 }

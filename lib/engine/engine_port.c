@@ -45,22 +45,20 @@ san_engine_pool_min(const struct san_engine_conf *conf)
 }
 
 static int
-make_pool(struct san_engine *e, int socket)
+make_pool(struct san_engine_port *p, int socket)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
-	uint32_t cache = RTE_MIN(e->conf.pool_size / 16, (uint32_t)CACHE_MAX);
+	uint32_t cache = RTE_MIN(p->conf.pool_size / 16, (uint32_t)CACHE_MAX);
 
-	snprintf(name, sizeof(name), "san_pkt_%u", e->conf.port_id);
-	e->pool = rte_pktmbuf_pool_create(name, e->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
-					  data_room(e->conf.core.mtu), socket);
-	return e->pool != NULL ? 0 : -ENOMEM;
+	snprintf(name, sizeof(name), "san_pkt_%u", p->id);
+	p->pool = rte_pktmbuf_pool_create(name, p->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
+					  data_room(p->mtu), socket);
+	return p->pool != NULL ? 0 : -ENOMEM;
 }
 
 static void
-probe(struct san_engine *e, const struct rte_eth_dev_info *info)
+probe(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 {
-	struct san_engine_port *p = &e->port;
-
 	p->driver = info->driver_name;
 	p->rx_capa = info->rx_offload_capa;
 	p->tx_capa = info->tx_offload_capa;
@@ -91,15 +89,14 @@ declarable_mtu(const struct rte_eth_dev_info *info, uint16_t mtu)
 }
 
 static int
-find_mtu(struct san_engine *e, const struct rte_eth_dev_info *info, const char **why)
+find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
-	struct san_core_conf *core = &e->conf.core;
-	struct san_engine_port *p = &e->port;
+	struct san_core_conf *core = &p->conf.core;
 	struct san_engine_mtu m;
 	int rc;
 
 	san_engine_mtu_ask(p->id, info, &m);
-	rc = san_engine_mtu_choose(&m, core->mtu, e->conf.mtu_min, &p->mtu, why);
+	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &p->mtu, why);
 	core->mtu = p->mtu;
 	p->declared = declarable_mtu(info, p->mtu);
 	return rc;
@@ -108,19 +105,18 @@ find_mtu(struct san_engine *e, const struct rte_eth_dev_info *info, const char *
 static int
 on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
 {
-	struct san_engine *e = arg;
+	struct san_engine_port *p = arg;
 
 	(void)port_id;
 	(void)type;
 	(void)ret;
-	atomic_store(&e->gone, true);
+	atomic_store(&p->gone, true);
 	return 0;
 }
 
 static int
-configure(struct san_engine *e, const struct rte_eth_dev_info *info, const char **why)
+configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
-	struct san_engine_port *p = &e->port;
 	struct rte_eth_conf conf = {0};
 	struct rte_eth_rxconf rxconf = info->default_rxconf;
 	struct rte_eth_txconf txconf = info->default_txconf;
@@ -140,7 +136,7 @@ configure(struct san_engine *e, const struct rte_eth_dev_info *info, const char 
 		return rc;
 	rxconf.offloads = p->rx_offloads;
 	txconf.offloads = p->tx_offloads;
-	rc = rte_eth_rx_queue_setup(p->id, 0, p->nb_rxd, (unsigned int)socket, &rxconf, e->pool);
+	rc = rte_eth_rx_queue_setup(p->id, 0, p->nb_rxd, (unsigned int)socket, &rxconf, p->pool);
 	if (rc == 0)
 		rc = rte_eth_tx_queue_setup(p->id, 0, p->nb_txd, (unsigned int)socket, &txconf);
 	return rc;
@@ -160,24 +156,23 @@ raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **wh
 
 /* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
 static bool
-is_memif(const struct san_engine *e)
+is_memif(const struct san_engine_port *p)
 {
-	return strcmp(e->port.driver, "net_memif") == 0;
+	return strcmp(p->driver, "net_memif") == 0;
 }
 
 static int
-start(struct san_engine *e, const char **why)
+start(struct san_engine_port *p, const char **why)
 {
-	struct san_engine_port *p = &e->port;
 	int rc;
 
-	*why = is_memif(e) ? "the port does not start; is the other side there first?" :
+	*why = is_memif(p) ? "the port does not start; is the other side there first?" :
 			     "the port does not start";
 	rc = rte_eth_dev_start(p->id);
 	if (rc != 0)
 		return rc;
 	p->started = true;
-	rte_eth_dev_callback_register(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, e);
+	rte_eth_dev_callback_register(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 	/* neighbour discovery is multicast; a driver without the switch receives it anyway */
 	rte_eth_allmulticast_enable(p->id);
 	*why = "the port has no MAC address";
@@ -185,16 +180,15 @@ start(struct san_engine *e, const char **why)
 }
 
 int
-san_engine_port_open(struct san_engine *e, const char **why)
+san_engine_port_open(struct san_engine_port *p, const char **why)
 {
-	struct san_engine_port *p = &e->port;
 	struct rte_eth_dev_info info;
 	int rc;
 
-	p->id = e->port_id;
+	p->id = p->conf.port_id;
 	p->driver = "";
-	p->nb_rxd = e->conf.nb_rxd;
-	p->nb_txd = e->conf.nb_txd;
+	p->nb_rxd = p->conf.nb_rxd;
+	p->nb_txd = p->conf.nb_txd;
 	*why = "no such port";
 	if (!rte_eth_dev_is_valid_port(p->id))
 		return -ENODEV;
@@ -203,20 +197,20 @@ san_engine_port_open(struct san_engine *e, const char **why)
 	if (rc != 0)
 		return rc;
 	rte_eth_dev_get_name_by_port(p->id, p->name);
-	probe(e, &info);
-	rc = find_mtu(e, &info, why);
+	probe(p, &info);
+	rc = find_mtu(p, &info, why);
 	if (rc != 0)
 		return rc;
 	*why = "no memory for packet buffers: lower pool=, or raise -m";
-	rc = make_pool(e, rte_eth_dev_socket_id(p->id));
+	rc = make_pool(p, rte_eth_dev_socket_id(p->id));
 	if (rc == 0)
-		rc = configure(e, &info, why);
+		rc = configure(p, &info, why);
 	if (rc == 0)
 		rc = raise_kernel(p, info.if_index, why);
 	if (rc == 0)
-		rc = start(e, why);
+		rc = start(p, why);
 	if (rc == 0)
-		san_engine_gate_init(&e->gate, is_memif(e));
+		san_engine_gate_init(&p->gate, is_memif(p));
 	if (rc == 0)
 		SAN_LOG(ENGINE, INFO, "port=%u name=%s driver=%s mtu=%u", p->id, p->name, p->driver,
 			p->mtu);
@@ -224,12 +218,10 @@ san_engine_port_open(struct san_engine *e, const char **why)
 }
 
 static void
-shut(struct san_engine *e)
+shut(struct san_engine_port *p)
 {
-	struct san_engine_port *p = &e->port;
-
 	if (p->started) {
-		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, e);
+		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 		rte_eth_dev_stop(p->id);
 	}
 	p->started = false;
@@ -239,10 +231,10 @@ shut(struct san_engine *e)
 static void
 shut_there(void *arg)
 {
-	struct san_engine *e = arg;
+	struct san_engine_port *p = arg;
 
-	shut(e);
-	atomic_store(&e->port.shut, true);
+	shut(p);
+	atomic_store(&p->shut, true);
 }
 
 /*
@@ -251,46 +243,46 @@ shut_there(void *arg)
  * itself there is no same moment.
  */
 void
-san_engine_port_shut(struct san_engine *e)
+san_engine_port_shut(struct san_engine_port *p)
 {
-	san_engine_gate_fini(&e->gate);
-	if (!rte_eth_dev_is_valid_port(e->port.id))
+	san_engine_gate_fini(&p->gate);
+	if (!rte_eth_dev_is_valid_port(p->id))
 		return;
-	atomic_store(&e->port.shut, false);
-	if (!is_memif(e) || rte_eal_alarm_set(1, shut_there, e) != 0) {
-		shut(e);
+	atomic_store(&p->shut, false);
+	if (!is_memif(p) || rte_eal_alarm_set(1, shut_there, p) != 0) {
+		shut(p);
 		return;
 	}
-	while (!atomic_load(&e->port.shut))
+	while (!atomic_load(&p->shut))
 		sched_yield();
 }
 
 void
-san_engine_port_close(struct san_engine *e)
+san_engine_port_close(struct san_engine_port *p)
 {
-	san_engine_port_shut(e);
+	san_engine_port_shut(p);
 	/* only now: the port's rings held some of its buffers */
-	rte_mempool_free(e->pool);
-	e->pool = NULL;
+	rte_mempool_free(p->pool);
+	p->pool = NULL;
 }
 
 uint32_t
-san_engine_port_mbps(const struct san_engine *e)
+san_engine_port_mbps(const struct san_engine_port *p)
 {
 	struct rte_eth_link link = {0};
 
-	if (rte_eth_link_get_nowait(e->port_id, &link) != 0 ||
+	if (rte_eth_link_get_nowait(p->id, &link) != 0 ||
 	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
 		return 0;
 	return link.link_speed;
 }
 
 bool
-san_engine_port_is_up(const struct san_engine *e)
+san_engine_port_is_up(const struct san_engine_port *p)
 {
 	struct rte_eth_link link = {0};
 
-	if (rte_eth_link_get_nowait(e->port_id, &link) != 0)
+	if (rte_eth_link_get_nowait(p->id, &link) != 0)
 		return true; /* this port does not tell */
 	return link.link_status == RTE_ETH_LINK_UP;
 }

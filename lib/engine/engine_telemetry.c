@@ -17,13 +17,13 @@
 #define COUNTERS_MAX 256
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct san_engine *engine; /* one per process; see rtsan_open() */
+static struct san_engine_port *port; /* one per process; see rtsan_open() */
 
 static int
 with_prefix(struct rte_tel_data *d, const char *prefix, bool want)
 {
 	struct san_engine_counter c[COUNTERS_MAX];
-	int i, n = san_engine_counters(engine, c, COUNTERS_MAX);
+	int i, n = san_engine_counters(port, c, COUNTERS_MAX);
 	size_t len = strlen(prefix);
 
 	rte_tel_data_start_dict(d);
@@ -54,19 +54,24 @@ tel_cam(struct rte_tel_data *d)
 static int
 tel_port(struct rte_tel_data *d)
 {
-	const struct san_engine_port *p = &engine->port;
 	char mac[RTE_ETHER_ADDR_FMT_SIZE];
+	uint64_t nb_rx = 0, nb_tx = 0;
+	uint32_t i;
 
-	rte_ether_format_addr(mac, sizeof(mac), &p->mac);
+	for (i = 0; i < port->nb_engines; i++) {
+		nb_rx += port->engines[i]->stats.nb_rx;
+		nb_tx += port->engines[i]->stats.nb_tx;
+	}
+	rte_ether_format_addr(mac, sizeof(mac), &port->mac);
 	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_u64(d, "port", p->id);
-	rte_tel_data_add_dict_string(d, "name", p->name);
-	rte_tel_data_add_dict_string(d, "driver", p->driver);
+	rte_tel_data_add_dict_u64(d, "port", port->id);
+	rte_tel_data_add_dict_string(d, "name", port->name);
+	rte_tel_data_add_dict_string(d, "driver", port->driver);
 	rte_tel_data_add_dict_string(d, "mac", mac);
-	rte_tel_data_add_dict_u64(d, "mtu", p->mtu);
-	rte_tel_data_add_dict_u64(d, "rx_pkts", engine->stats.nb_rx);
-	rte_tel_data_add_dict_u64(d, "tx_pkts", engine->stats.nb_tx);
-	rte_tel_data_add_dict_string(d, "idle", san_engine_idle_name(engine->idle));
+	rte_tel_data_add_dict_u64(d, "mtu", port->mtu);
+	rte_tel_data_add_dict_u64(d, "rx_pkts", nb_rx);
+	rte_tel_data_add_dict_u64(d, "tx_pkts", nb_tx);
+	rte_tel_data_add_dict_string(d, "idle", san_engine_idle_name(port->idle));
 	return 0;
 }
 
@@ -97,7 +102,6 @@ do_conns(struct san_engine *e, void *arg)
 	const struct san_pdl *pdl = san_core_pdl(e->core);
 	uint32_t i;
 
-	rte_tel_data_start_dict(arg);
 	for (i = 0; i < pdl->conf.max_conns; i++)
 		if (pdl->conns[i].state != SAN_CONN_FREE && conn_add(arg, &pdl->conns[i]) != 0)
 			break; /* an answer holds a bounded number */
@@ -107,7 +111,12 @@ do_conns(struct san_engine *e, void *arg)
 static int
 tel_conns(struct rte_tel_data *d)
 {
-	return san_engine_read(engine, do_conns, d);
+	uint32_t i;
+
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < port->nb_engines; i++)
+		san_engine_read(port->engines[i], do_conns, d);
+	return 0;
 }
 
 static const struct command {
@@ -130,7 +139,7 @@ handle(const char *cmd, const char *params, struct rte_tel_data *d)
 
 	(void)params;
 	pthread_mutex_lock(&lock);
-	for (i = 0; engine != NULL && i < RTE_DIM(commands); i++)
+	for (i = 0; port != NULL && i < RTE_DIM(commands); i++)
 		if (strcmp(cmd, commands[i].name) == 0)
 			rc = commands[i].fn(d);
 	pthread_mutex_unlock(&lock);
@@ -146,19 +155,19 @@ RTE_INIT(engine_telemetry_register)
 }
 
 void
-san_engine_telemetry_add(struct san_engine *e)
+san_engine_telemetry_add(struct san_engine_port *p)
 {
 	pthread_mutex_lock(&lock);
-	if (engine == NULL)
-		engine = e;
+	if (port == NULL)
+		port = p;
 	pthread_mutex_unlock(&lock);
 }
 
 void
-san_engine_telemetry_del(struct san_engine *e)
+san_engine_telemetry_del(struct san_engine_port *p)
 {
 	pthread_mutex_lock(&lock);
-	if (engine == e)
-		engine = NULL;
+	if (port == p)
+		port = NULL;
 	pthread_mutex_unlock(&lock);
 }

@@ -58,7 +58,7 @@ dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint3
 		.cookie = cookie,
 	};
 
-	return san_engine_call(ctx->engine, do_listen, &call);
+	return san_engine_call(san_engine_at(ctx->port, 0), do_listen, &call);
 }
 
 static int
@@ -79,7 +79,7 @@ dpdk_unlisten(void *priv, uint64_t service, uint16_t pkey)
 		.pkey = pkey != 0 ? pkey : ctx->param.pkey,
 	};
 
-	san_engine_call(ctx->engine, do_unlisten, &call);
+	san_engine_call(san_engine_at(ctx->port, 0), do_unlisten, &call);
 }
 
 /* *param* (or NULL) over the context's defaults, in the core's words. */
@@ -146,7 +146,7 @@ dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
 	rc = fill_param(ctx, param, &call.param);
 	if (rc != 0)
 		return rc;
-	rc = san_engine_call(ctx->engine, do_connect, &call);
+	rc = san_engine_call(san_engine_at(ctx->port, 0), do_connect, &call);
 	if (rc == -EADDRNOTAVAIL)
 		return ctx->host->fail(rc, "connect: no address of our own to talk to %s", peer);
 	return rc;
@@ -169,7 +169,7 @@ dpdk_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_p
 	int rc;
 
 	rc = fill_param(ctx, param, &call.param);
-	return rc != 0 ? rc : san_engine_call(ctx->engine, do_accept, &call);
+	return rc != 0 ? rc : san_engine_call(san_engine_at(ctx->port, 0), do_accept, &call);
 }
 
 static int
@@ -187,7 +187,7 @@ dpdk_reject(void *priv, uint64_t request, const void *data, uint16_t len)
 	const struct dpdk_ctx *ctx = priv;
 	struct conn_call call = {.request = request, .data = data, .len = len};
 
-	return san_engine_call(ctx->engine, do_reject, &call);
+	return san_engine_call(san_engine_at(ctx->port, 0), do_reject, &call);
 }
 
 static int
@@ -202,7 +202,7 @@ dpdk_disconnect(void *priv, uint32_t qp)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	return san_engine_call(ctx->engine, do_disconnect, &qp);
+	return san_engine_call(san_engine_at(ctx->port, 0), do_disconnect, &qp);
 }
 
 int
@@ -212,8 +212,8 @@ dpdk_event_poll(void *priv, struct rtsan_provider_event *ev)
 	struct san_core_event core;
 	char text[SAN_INET_TEXT];
 
-	if (!san_engine_event(ctx->engine, &core))
-		return san_engine_is_gone(ctx->engine) ? -EIO : 0;
+	if (!san_engine_event(ctx->port, &core))
+		return san_engine_is_gone(ctx->port) ? -EIO : 0;
 	memset(ev, 0, sizeof(*ev));
 	ev->qp = core.qp;
 	ev->listener = core.listener;

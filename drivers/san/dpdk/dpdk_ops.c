@@ -62,8 +62,8 @@ find_lcore(struct dpdk_conf *conf, const struct rtsan_host *host)
 {
 	if (!conf->engine.own_lcore)
 		return 0;
-	conf->engine.lcore = rte_get_next_lcore(UINT32_MAX, 1, 0);
-	if (conf->engine.lcore >= RTE_MAX_LCORE)
+	conf->engine.lcores[0] = rte_get_next_lcore(UINT32_MAX, 1, 0);
+	if (conf->engine.lcores[0] >= RTE_MAX_LCORE)
 		return host->fail(-EINVAL,
 				  "poll=lcore: EAL has no worker lcore; try --lcores=0@0,1@1");
 	return 0;
@@ -74,7 +74,7 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 {
 	struct rte_device *dev = dpdk_eal_device(conf->engine.port_id);
 	const char *why = "";
-	int rc = san_engine_create(&conf->engine, &ctx->engine, &why);
+	int rc = san_engine_open(&conf->engine, &ctx->port, &why);
 
 	if (rc != 0) {
 		/* the engine closed the port; its device must be fresh for the next try */
@@ -83,9 +83,9 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 	}
 	if (conf->capture[0] == '\0')
 		return 0;
-	rc = san_engine_capture(ctx->engine, conf->capture);
+	rc = san_engine_capture(ctx->port, conf->capture);
 	if (rc != 0) {
-		san_engine_destroy(ctx->engine);
+		san_engine_close(ctx->port);
 		dpdk_eal_remove(dev);
 		return host->fail(rc, "capture=%s: %s", conf->capture, strerror(-rc));
 	}
@@ -130,10 +130,10 @@ fail:
 void
 dpdk_ctx_close(struct dpdk_ctx *ctx)
 {
-	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->engine)->port_id);
+	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->port)->port_id);
 
 	opened = NULL;
-	san_engine_destroy(ctx->engine);
+	san_engine_close(ctx->port);
 	dpdk_eal_remove(dev);
 	free(ctx);
 	dpdk_ctx_unclaim();
@@ -143,7 +143,7 @@ void
 dpdk_ctx_halt(void)
 {
 	if (opened != NULL)
-		san_engine_halt(opened->engine);
+		san_engine_halt(opened->port);
 }
 
 static int
@@ -189,7 +189,7 @@ op_progress(void *priv)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	return san_engine_progress(ctx->engine);
+	return san_engine_progress(ctx->port);
 }
 
 static void
@@ -236,7 +236,7 @@ op_mr_add(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct mr_call call = {.ctx = ctx, .addr = addr, .length = length, .access = access};
-	int rc = san_engine_call(ctx->engine, do_mr_add, &call);
+	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_mr_add, &call);
 
 	*rkey = call.rkey;
 	return rc;
@@ -258,7 +258,7 @@ op_mr_del(void *priv, uint32_t rkey, uint32_t lkey)
 	const struct dpdk_ctx *ctx = priv;
 	struct mr_call call = {.rkey = rkey, .lkey = lkey};
 
-	return san_engine_call(ctx->engine, do_mr_del, &call);
+	return san_engine_call(san_engine_at(ctx->port, 0), do_mr_del, &call);
 }
 
 /* ---- completion queues ---- */
@@ -281,7 +281,7 @@ op_cq_create(void *priv, uint32_t depth, void **cq)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct cq_call call = {.depth = depth};
-	int rc = san_engine_call(ctx->engine, do_cq_create, &call);
+	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_cq_create, &call);
 
 	*cq = call.cq;
 	return rc;
@@ -298,7 +298,7 @@ op_cq_destroy(void *priv, void *cq)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	return san_engine_call(ctx->engine, do_cq_destroy, cq);
+	return san_engine_call(san_engine_at(ctx->port, 0), do_cq_destroy, cq);
 }
 
 static int
@@ -336,7 +336,7 @@ op_qp_create(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp)
 			.rq_depth = conf->rq_depth,
 		},
 	};
-	int rc = san_engine_call(ctx->engine, do_qp_create, &call);
+	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_qp_create, &call);
 
 	*qp = call.qp;
 	if (rc == -ENOSPC)
@@ -357,7 +357,7 @@ op_qp_destroy(void *priv, uint32_t qp)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	san_engine_call(ctx->engine, do_qp_destroy, &qp);
+	san_engine_call(san_engine_at(ctx->port, 0), do_qp_destroy, &qp);
 }
 
 static void
@@ -365,7 +365,7 @@ op_doorbell(void *priv, uint32_t qp)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	san_engine_doorbell(ctx->engine, qp);
+	san_engine_doorbell(san_engine_at(ctx->port, 0), qp);
 }
 
 static const struct rtsan_provider_ops ops = {

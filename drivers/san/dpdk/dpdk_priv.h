@@ -28,7 +28,7 @@ struct dpdk_conf {
 
 /** An open context. */
 struct dpdk_ctx {
-	struct san_engine *engine;
+	struct san_engine_port *port;
 	const struct rtsan_host *host;
 	struct rtsan_conn_param param;
 	uint32_t max_qps, max_cqs, max_mrs;
