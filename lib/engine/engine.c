@@ -93,6 +93,19 @@ make_queues(struct san_engine *e)
 	return 0;
 }
 
+/* Lcore *id* of *nb*: what tells it from the others, and its part of what is the host's. */
+static void
+share(struct san_core_conf *core, uint32_t id, uint32_t nb)
+{
+	core->pdl.lcore_id = (uint8_t)id;
+	core->ulp.first_qp = id * core->ulp.max_qps;
+	core->inet.quiet = id != 0;
+	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);
+	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
+	core->tl.budget_bytes = RTE_MAX(core->tl.budget_bytes / nb, 1u);
+	core->tl.lapsed_bytes /= nb;
+}
+
 static int
 make_core(struct san_engine *e)
 {
@@ -101,7 +114,7 @@ make_core(struct san_engine *e)
 	set_secrets(e);
 	core->pool = e->port->pool;
 	core->pdl.link_mbps = san_engine_port_mbps(e->port);
-	core->pdl.lcore_id = (uint8_t)e->id;
+	share(core, e->id, e->port->conf.nb_lcores);
 	core->inet.mac = e->port->mac;
 	core->cm.path.src_mac = e->port->mac;
 	core->cm.path.dst_port = core->udp_port;
@@ -160,7 +173,9 @@ san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **ou
 	if (e == NULL)
 		return -ENOMEM;
 	memset(e, 0, sizeof(*e));
-	e->id = id;
+	e->id = (uint16_t)id;
+	e->has_queue = id < p->nb_queues;
+	e->is_alone = p->conf.nb_lcores == 1;
 	e->port = p;
 	e->port_id = p->id;
 	e->clock = p->clock;
@@ -211,7 +226,7 @@ san_engine_qp_add(struct san_engine *e, struct san_wq *wq, const struct san_ulp_
 
 	if (rc != 0)
 		return rc;
-	q = &e->qps[SAN_QPN_INDEX(*qp)];
+	q = &e->qps[san_ulp_qp_index(&e->conf.ulp, *qp)];
 	q->wq = wq;
 	q->qpn = *qp;
 	return 0;

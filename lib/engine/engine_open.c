@@ -46,7 +46,8 @@ make_engines(struct san_engine_port *p, const char **why)
 			return rc;
 		p->nb_engines++;
 	}
-	return 0;
+	*why = "no memory for rings between lcores";
+	return san_engine_lanes_create(p);
 }
 
 static int
@@ -132,18 +133,15 @@ stop_lcores(struct san_engine_port *p)
 	p->launched = false;
 }
 
-/* A round of each; true: one in which the port could be touched. */
+/* A round of each; true: one in which the port could be touched. The first has a queue. */
 static bool
 round_of_all(struct san_engine_port *p)
 {
-	bool could = false;
 	uint32_t i;
 
-	for (i = 0; i < p->nb_engines; i++) {
+	for (i = p->nb_engines; i-- > 0;)
 		san_engine_loop_once(p->engines[i]);
-		could |= p->engines[i]->may_burst;
-	}
-	return could;
+	return p->nb_engines != 0 && p->engines[0]->may_burst;
 }
 
 /* A few more rounds, so that what must still be said to peers is said. */
@@ -185,6 +183,7 @@ san_engine_close(struct san_engine_port *p)
 	san_engine_capture(p, NULL);
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_destroy(p->engines[i]);
+	san_engine_lanes_destroy(p);
 	san_engine_port_close(p);
 	free(p);
 }

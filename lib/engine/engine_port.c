@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A port as the engine needs it: one receive and one transmit queue, frames of
- * the MTU in one mbuf. What else a port can do is probed and used, but nothing is
- * required that memif or af_packet lack (SYS-1).
+ * A port as the engines need it: a receive and a transmit queue for each, where it has
+ * so many and spreads what it receives over them, else one; frames of the MTU in one
+ * mbuf. What else a port can do is probed and used, but nothing is required that memif
+ * or af_packet lack (SYS-1).
  */
 
 #include <errno.h>
@@ -36,12 +37,15 @@ uint32_t
 san_engine_pool_min(const struct san_engine_conf *conf)
 {
 	/*
-	 * Held twice, so that what the reorder engine holds can't be all there is; both
-	 * rings full; and what is in hand: a burst each way, the backlog, the death row,
-	 * the core's spare ones.
+	 * Of each lcore: held twice, so that what the reorder engine holds can't be all there
+	 * is; both rings full; and what is in hand: a burst each way, the backlog, the death
+	 * row, the core's spare ones. What others received for it, or it gave to others to
+	 * send, waits in lanes.
 	 */
-	return 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd + 2 * ENGINE_BURST +
-		ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_CORE_SPARE;
+	uint32_t each = 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd +
+		2 * ENGINE_BURST + ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_CORE_SPARE;
+
+	return conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
 }
 
 static int
@@ -114,32 +118,80 @@ on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
 	return 0;
 }
 
+/* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
+static bool
+is_memif(const struct san_engine_port *p)
+{
+	return strcmp(p->driver, "net_memif") == 0;
+}
+
+/* What makes a port spread packets of connections by their source ports (rule 13). */
+#define RSS_PORTS (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
+
+/*
+ * A queue for each lcore if the port can be told to spread packets, or the operator says
+ * that it does; else one. memif has as many as its peer agrees to, and does not tell: it
+ * would send what goes to any other into the first one's ring (DPDK 22.11).
+ */
+static int
+choose_queues(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
+{
+	uint32_t most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+	uint32_t want = p->conf.nb_queues;
+
+	most = RTE_MIN(most, p->conf.nb_lcores);
+	if (is_memif(p))
+		most = 1;
+	if (want == 0)
+		want = (p->rss_capa & RSS_PORTS) != 0 ? most : 1;
+	*why = "queues=: more than the port can have, or there are lcores";
+	if (want == 0 || want > most)
+		return -EINVAL;
+	p->nb_queues = (uint16_t)want;
+	return 0;
+}
+
+static int
+make_queues(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
+{
+	struct rte_eth_rxconf rxconf = info->default_rxconf;
+	struct rte_eth_txconf txconf = info->default_txconf;
+	unsigned int socket = (unsigned int)rte_eth_dev_socket_id(p->id);
+	uint16_t q;
+	int rc = 0;
+
+	rxconf.offloads = p->rx_offloads;
+	txconf.offloads = p->tx_offloads;
+	for (q = 0; q < p->nb_queues && rc == 0; q++) {
+		rc = rte_eth_rx_queue_setup(p->id, q, p->nb_rxd, socket, &rxconf, p->pool);
+		if (rc == 0)
+			rc = rte_eth_tx_queue_setup(p->id, q, p->nb_txd, socket, &txconf);
+	}
+	return rc;
+}
+
 static int
 configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
 	struct rte_eth_conf conf = {0};
-	struct rte_eth_rxconf rxconf = info->default_rxconf;
-	struct rte_eth_txconf txconf = info->default_txconf;
-	int socket = rte_eth_dev_socket_id(p->id);
 	int rc;
 
 	conf.rxmode.mtu = p->declared;
 	conf.rxmode.offloads = p->rx_offloads;
 	conf.txmode.offloads = p->tx_offloads;
+	if (p->nb_queues > 1 && (p->rss_capa & RSS_PORTS) != 0) {
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf.rx_adv_conf.rss_conf.rss_hf = p->rss_capa & RSS_PORTS;
+	}
 	*why = "the port refuses its configuration";
-	rc = rte_eth_dev_configure(p->id, 1, 1, &conf);
+	rc = rte_eth_dev_configure(p->id, p->nb_queues, p->nb_queues, &conf);
 	if (rc != 0)
 		return rc;
 	*why = "the port refuses its queues";
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->nb_rxd, &p->nb_txd);
 	if (rc != 0 && rc != -ENOTSUP)
 		return rc;
-	rxconf.offloads = p->rx_offloads;
-	txconf.offloads = p->tx_offloads;
-	rc = rte_eth_rx_queue_setup(p->id, 0, p->nb_rxd, (unsigned int)socket, &rxconf, p->pool);
-	if (rc == 0)
-		rc = rte_eth_tx_queue_setup(p->id, 0, p->nb_txd, (unsigned int)socket, &txconf);
-	return rc;
+	return make_queues(p, info);
 }
 
 /* The kernel's device behind the port, if there is one, must take as much. */
@@ -152,13 +204,6 @@ raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **wh
 	if (has == 0 || has >= p->mtu)
 		return 0;
 	return rte_eth_dev_set_mtu(p->id, p->mtu) == 0 ? 0 : -EMSGSIZE;
-}
-
-/* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
-static bool
-is_memif(const struct san_engine_port *p)
-{
-	return strcmp(p->driver, "net_memif") == 0;
 }
 
 static int
@@ -203,6 +248,8 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 		return rc;
 	*why = "no memory for packet buffers: lower pool=, or raise -m";
 	rc = make_pool(p, rte_eth_dev_socket_id(p->id));
+	if (rc == 0)
+		rc = choose_queues(p, &info, why);
 	if (rc == 0)
 		rc = configure(p, &info, why);
 	if (rc == 0)

@@ -16,13 +16,19 @@
 #include "engine_clock.h"
 #include "engine_gate.h"
 
-#define ENGINE_BURST    SAN_CORE_BURST
-#define ENGINE_OUT_MAX  (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
-#define ENGINE_CALLS    64
-#define ENGINE_EVENTS   256
-#define ENGINE_MAC_TEXT 18
+#define ENGINE_BURST   SAN_CORE_BURST
+#define ENGINE_OUT_MAX (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
+#define ENGINE_CALLS   64
+#define ENGINE_EVENTS  256
+#define ENGINE_LANES   1024 /**< packets handed over to an lcore that may wait for it */
 
 struct san_engine_capture; /* engine_capture.c */
+
+/** Packets on their way from one lcore to another. */
+struct san_engine_lane {
+	struct rte_ring *ring;
+	_Atomic uint64_t gap_ns; /**< for which the port was not looked at before they came */
+};
 
 /** The device as the engines need it, and what all of them share. */
 struct san_engine_port {
@@ -30,6 +36,7 @@ struct san_engine_port {
 	uint16_t mtu;      /**< of IP, as agreed with the operator */
 	uint16_t declared; /**< as the port knows it: some refuse to be told, but carry it */
 	uint16_t nb_rxd, nb_txd;
+	uint16_t nb_queues; /**< engine i has queue i, of either kind; those beyond have none */
 	char name[RTE_ETH_NAME_MAX_LEN];
 	const char *driver;
 	struct rte_ether_addr mac;
@@ -52,6 +59,9 @@ struct san_engine_port {
 	uint32_t next_event; /**< engine that is asked first */
 	uint32_t nb_engines;
 	struct san_engine *engines[SAN_ENGINE_LCORES];
+	/** Received, [from][to]; to send, [from]: to the engine that has its queue. */
+	struct san_engine_lane rx_lanes[SAN_ENGINE_LCORES][SAN_ENGINE_LCORES];
+	struct rte_ring *tx_lanes[SAN_ENGINE_LCORES];
 };
 
 struct san_engine_qp {
@@ -68,6 +78,9 @@ struct san_engine_stats {
 	uint64_t nb_bells;
 	uint64_t nb_calls;
 	uint64_t nb_sleeps;
+	uint64_t nb_handed; /**< packets received for other lcores */
+	uint64_t nb_taken;  /**< ... by others for this one */
+	uint64_t nb_lent;   /**< packets given to others to send */
 };
 
 /** One lcore's. */
@@ -77,6 +90,10 @@ struct san_engine {
 	struct san_engine_clock clock;
 	struct san_engine_port *port;
 	uint16_t port_id;
+	uint16_t id;    /**< number among the engines of the port; its queue, if it has one */
+	bool has_queue; /**< else another engine receives and sends for it */
+	bool is_alone;  /**< nobody to hand anything to */
+	uint32_t turn;  /**< lcore whose packets are sent first in this round */
 	uint16_t nb_backlog;
 	bool capturing;
 	bool may_burst; /**< this round */
@@ -100,7 +117,6 @@ struct san_engine {
 	struct san_spsc event_q;
 	struct san_core_event events[ENGINE_EVENTS];
 	/* rarely */
-	uint32_t id;               /**< number among the engines of the port */
 	struct san_core_conf conf; /**< of this lcore */
 	struct rte_hash *cam;
 	struct san_prng secret;
@@ -124,6 +140,24 @@ uint32_t san_engine_loop_once(struct san_engine *e);
 void san_engine_loop_forget(struct san_engine *e, uint32_t qp);
 /** The lcore's function. */
 int san_engine_loop_main(void *arg);
+
+/* ---- engine_handover.c ---- */
+
+/** Lanes between the engines of *p*, which has its queues. -ENOMEM. */
+int san_engine_lanes_create(struct san_engine_port *p);
+/** What lies in them is freed. */
+void san_engine_lanes_destroy(struct san_engine_port *p);
+/** Give *n* received packets to their owners; those of this engine stay, their number. */
+uint16_t san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+/** Packets that others received for this engine; *gap_ns*: see san_core_rx_gap(). */
+uint16_t san_engine_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
+			    uint16_t n, uint64_t *gap_ns);
+/** To be sent by the engine with the queue; how many it takes. */
+uint16_t san_engine_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+/** Does this engine send for engine *from*? */
+bool san_engine_sends_for(const struct san_engine *e, uint32_t from);
+uint16_t san_engine_take_tx(const struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
+			    uint16_t n);
 
 /* ---- engine_idle.c ---- */
 

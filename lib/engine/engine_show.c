@@ -64,6 +64,9 @@ static const struct counter {
 	ENGINE("doorbells", nb_bells),
 	ENGINE("calls", nb_calls),
 	ENGINE("sleeps", nb_sleeps),
+	ENGINE("handed_over", nb_handed),
+	ENGINE("taken_over", nb_taken),
+	ENGINE("sent_by_others", nb_lent),
 	PDL("rtx", nb_rtx),
 	PDL("early", nb_early),
 	PDL("tlp", nb_tlp),
@@ -336,6 +339,12 @@ show_lcore(struct san_engine *e, FILE *f)
 		fprintf(f, "  caller:");
 	fprintf(f, " packets %" PRIu64 " rx, %" PRIu64 " tx, %u waiting\n", e->stats.nb_rx,
 		e->stats.nb_tx, e->nb_backlog);
+	if (e->is_alone)
+		return;
+	fprintf(f, "    %s, handed over %" PRIu64 ", taken over %" PRIu64,
+		e->has_queue ? "a queue of its own" : "no queue", e->stats.nb_handed,
+		e->stats.nb_taken);
+	fprintf(f, ", sent by others %" PRIu64 "\n", e->stats.nb_lent);
 }
 
 static const char *
