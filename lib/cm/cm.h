@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cm_steer.h"
 #include "pdl.h"
 #include "wire.h"
 
@@ -85,6 +86,8 @@ struct san_cm_conf {
 	uint8_t secret[SAN_CM_SECRET];
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (rule 13) */
 	uint16_t nb_ports;
+	const struct san_cm_steer *steer; /**< else ports by this, for *queue*; NULL: any will do */
+	uint16_t queue;
 	struct san_wire_path path; /**< template: our MAC, dst_port, dscp */
 };
 

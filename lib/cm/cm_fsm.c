@@ -546,6 +546,26 @@ first_rsn(const struct san_pdl *pdl)
 				     pdl->conf.secret32(pdl->conf.secret_arg);
 }
 
+/** The source ports that bring the peer's packets here. (rule 13) */
+static void
+fill_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *own)
+{
+	uint32_t first;
+
+	memset(own->ports, 0, sizeof(own->ports));
+	own->nb_ports = 0;
+	if (cm->conf.steer != NULL) {
+		first = (uint32_t)san_prng_u64(&cm->pdl->prng) >> 1;
+		own->nb_ports = san_cm_steer_ports(cm->conf.steer, cm->conf.queue, &pc->path.dst,
+						   &pc->path.src, cm->conf.path.dst_port, first,
+						   own->ports);
+	}
+	if (own->nb_ports != 0)
+		return;
+	own->nb_ports = (uint8_t)cm->conf.nb_ports;
+	memcpy(own->ports, cm->conf.ports, sizeof(own->ports));
+}
+
 /** Our offer, into the message that carries it. */
 static void
 fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param)
@@ -566,8 +586,7 @@ fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *
 	own->max_txn = param->max_txn;
 	own->rnr_ms = param->rnr_ms;
 	own->keepalive_ms = param->keepalive_ms;
-	own->nb_ports = (uint8_t)cm->conf.nb_ports;
-	memcpy(own->ports, cm->conf.ports, sizeof(own->ports));
+	fill_ports(cm, pc, own);
 	own->private_len = param->private_len;
 	memcpy(own->private_data, param->private_data, param->private_len);
 	c->keepalive_ns = param->keepalive_ms * SAN_NS_PER_MS;

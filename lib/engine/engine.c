@@ -47,7 +47,7 @@ set_secrets(struct san_engine *e)
 		word = secret32(e);
 		memcpy(&core->cm.secret[i], &word, sizeof(word));
 	}
-	/* one queue takes every packet, so any port steers right */
+	/* used where one queue takes every packet, or nobody knows which: then any will do */
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		core->cm.ports[i] = (uint16_t)(PORT_FIRST + secret32(e) % (65536 - PORT_FIRST));
 	core->cm.nb_ports = SAN_WIRE_CM_PORTS;
@@ -118,6 +118,9 @@ make_core(struct san_engine *e)
 	core->inet.mac = e->port->mac;
 	core->cm.path.src_mac = e->port->mac;
 	core->cm.path.dst_port = core->udp_port;
+	if (e->port->is_steered && e->has_queue)
+		core->cm.steer = &e->port->steer;
+	core->cm.queue = e->id;
 	return san_core_create(core, san_engine_clock_now(&e->clock), &e->core);
 }
 

@@ -194,6 +194,59 @@ configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const 
 	return make_queues(p, info);
 }
 
+/* ---- steering (design, rule 13) ---- */
+
+#define GROUPS_MAX (SAN_STEER_TABLE_MAX / RTE_ETH_RETA_GROUP_SIZE)
+
+/* Evenly over the queues, if the port lets itself be told; what it has then is read back. */
+static int
+read_table(struct san_engine_port *p)
+{
+	struct rte_eth_rss_reta_entry64 reta[GROUPS_MAX] = {0};
+	uint16_t i;
+	int rc;
+
+	for (i = 0; i < p->reta_size; i++) {
+		reta[i / RTE_ETH_RETA_GROUP_SIZE].mask = UINT64_MAX;
+		reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] =
+			i % p->nb_queues;
+	}
+	rte_eth_dev_rss_reta_update(p->id, reta, p->reta_size);
+	rc = rte_eth_dev_rss_reta_query(p->id, reta, p->reta_size);
+	if (rc != 0)
+		return rc;
+	p->steer.table_size = p->reta_size;
+	for (i = 0; i < p->reta_size; i++)
+		p->steer.table[i] = reta[i / RTE_ETH_RETA_GROUP_SIZE]
+					    .reta[i % RTE_ETH_RETA_GROUP_SIZE];
+	return 0;
+}
+
+/* Key and table of the port's hash. Without them packets are handed over, which is slower. */
+static void
+read_steering(struct san_engine_port *p, uint8_t key_size)
+{
+	/* a port that does not tell the size has the usual one */
+	uint8_t len = key_size != 0 ? key_size : SAN_STEER_KEY_MIN;
+	struct rte_eth_rss_conf rss = {.rss_key = p->steer.key, .rss_key_len = len};
+	int rc;
+
+	if (p->nb_queues < 2)
+		return;
+	rc = len >= SAN_STEER_KEY_MIN && len <= SAN_STEER_KEY_MAX &&
+			rte_is_power_of_2(p->reta_size) && p->reta_size <= SAN_STEER_TABLE_MAX ?
+		0 :
+		-ENOTSUP;
+	if (rc == 0)
+		rc = rte_eth_dev_rss_hash_conf_get(p->id, &rss);
+	if (rc == 0)
+		rc = read_table(p);
+	p->steer.v4 = (rss.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP) != 0;
+	p->steer.v6 = (rss.rss_hf & RTE_ETH_RSS_NONFRAG_IPV6_UDP) != 0;
+	p->is_steered = rc == 0 && (p->steer.v4 || p->steer.v6);
+	SAN_LOG(ENGINE, INFO, "port=%u queues=%u steered=%u", p->id, p->nb_queues, p->is_steered);
+}
+
 /* The kernel's device behind the port, if there is one, must take as much. */
 static int
 raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **why)
@@ -256,6 +309,8 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 		rc = raise_kernel(p, info.if_index, why);
 	if (rc == 0)
 		rc = start(p, why);
+	if (rc == 0)
+		read_steering(p, info.hash_key_size);
 	if (rc == 0)
 		san_engine_gate_init(&p->gate, is_memif(p));
 	if (rc == 0)

@@ -45,6 +45,8 @@ struct san_engine_port {
 	uint64_t rx_capa, tx_capa;         /**< offered */
 	uint16_t reta_size;
 	uint64_t rss_capa;
+	bool is_steered; /**< *steer* tells how it spreads packets over its queues */
+	struct san_cm_steer steer;
 	bool started;
 	_Atomic bool shut;
 	_Atomic bool gone;

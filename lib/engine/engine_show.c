@@ -323,7 +323,9 @@ show_port(const struct san_engine_port *p, FILE *f)
 		p->launched ? "own lcore" : "polled by caller", san_engine_idle_name(p->idle));
 	show_offloads("offered:", p->rx_capa, p->tx_capa, f);
 	show_offloads("in use: ", p->rx_offloads, p->tx_offloads, f);
-	fprintf(f, "  rss types 0x%" PRIx64 ", reta %u\n", p->rss_capa, p->reta_size);
+	fprintf(f, "  queues %u, %s; rss types 0x%" PRIx64 ", reta %u\n", p->nb_queues,
+		p->is_steered ? "source ports chosen by rss" : "any source port", p->rss_capa,
+		p->reta_size);
 	fprintf(f, "  port: %" PRIu64 " missed, %" PRIu64 " tx errors\n", stats.imissed,
 		stats.oerrors);
 	fprintf(f, "  buffers %u free of %u\n", rte_mempool_avail_count(p->pool),
