@@ -102,8 +102,6 @@ share(struct san_core_conf *core, uint32_t id, uint32_t nb)
 	core->inet.quiet = id != 0;
 	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);
 	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
-	core->tl.budget_bytes = RTE_MAX(core->tl.budget_bytes / nb, 1u);
-	core->tl.lapsed_bytes /= nb;
 }
 
 static int
@@ -115,6 +113,7 @@ make_core(struct san_engine *e)
 	core->pool = e->port->pool;
 	core->pdl.link_mbps = san_engine_port_mbps(e->port);
 	share(core, e->id, e->port->conf.nb_lcores);
+	core->tl.lend = e->is_alone ? NULL : &e->port->lend;
 	core->inet.mac = e->port->mac;
 	core->cm.path.src_mac = e->port->mac;
 	core->cm.path.dst_port = core->udp_port;

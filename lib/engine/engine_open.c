@@ -37,9 +37,11 @@ san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
 static int
 make_engines(struct san_engine_port *p, const char **why)
 {
+	const struct san_tl_conf *tl = &p->conf.core.tl;
 	uint32_t i;
 	int rc;
 
+	san_tl_lend_init(&p->lend, tl->budget_bytes, tl->lapsed_bytes, p->conf.nb_lcores);
 	for (i = 0; i < p->conf.nb_lcores; i++) {
 		rc = san_engine_create(p, i, &p->engines[i], why);
 		if (rc != 0)
@@ -102,9 +104,10 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 	if (conf->pool_size < san_engine_pool_min(conf))
 		return -EINVAL;
 	*why = "no memory";
-	p = calloc(1, sizeof(*p));
+	p = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*p), RTE_CACHE_LINE_SIZE));
 	if (p == NULL)
 		return -ENOMEM;
+	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
 	rc = build(p, why);
 	if (rc != 0) {

@@ -58,6 +58,7 @@ struct san_engine_port {
 	struct rte_mempool *pool;
 	struct san_engine_capture *capture;
 	_Atomic bool stop;
+	struct san_tl_lend lend;
 	uint32_t next_event; /**< engine that is asked first */
 	uint32_t nb_engines;
 	struct san_engine *engines[SAN_ENGINE_LCORES];

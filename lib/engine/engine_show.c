@@ -106,6 +106,7 @@ static const struct counter {
 	TL("aborts", nb_aborts),
 	TL("red", nb_red),
 	TL("finished_data", nb_finished_data),
+	TL("budget_lent", nb_lent),
 	TL("budget_high", budget_high),
 	ULP("wrs", nb_wrs),
 	ULP("wcs", nb_wcs),
@@ -128,7 +129,8 @@ static const struct counter {
 };
 
 /* Gauges and drops follow the table; drops have their names in san_drop.c. */
-static const char *const gauges[] = {"cam_used", "cam_high", "held", "conns", "regions", "leaks"};
+static const char *const gauges[] = {"cam_used", "cam_high", "held", "conns",
+				     "regions", "leaks", "budget"};
 
 #define NB_DROPS    (SAN_DROP_MAX - 1)
 #define NB_COUNTERS ((int)(RTE_DIM(counters) + RTE_DIM(gauges) + NB_DROPS))
@@ -201,6 +203,7 @@ do_values(struct san_engine *e, void *arg)
 		san_core_pdl(e->core)->nb_conns,
 		san_ulp_nb_mrs(san_core_ulp(e->core)),
 		san_core_leaks(e->core),
+		tl->budget_bytes,
 	};
 	uint64_t drops[SAN_DROP_MAX];
 	size_t i;

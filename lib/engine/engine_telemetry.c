@@ -7,7 +7,9 @@
  * a word, while the lock keeps the engine from going away.
  */
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_telemetry.h>
@@ -34,30 +36,60 @@ with_prefix(struct rte_tel_data *d, const char *prefix, bool want)
 }
 
 static int
-tel_stats(struct rte_tel_data *d)
+tel_stats(struct rte_tel_data *d, const char *params)
 {
+	(void)params;
 	return with_prefix(d, "drop_", false);
 }
 
 static int
-tel_drops(struct rte_tel_data *d)
+tel_drops(struct rte_tel_data *d, const char *params)
 {
+	(void)params;
 	return with_prefix(d, "drop_", true);
 }
 
 static int
-tel_cam(struct rte_tel_data *d)
+tel_cam(struct rte_tel_data *d, const char *params)
 {
+	(void)params;
 	return with_prefix(d, "cam_", true);
 }
 
+/* All counters of one engine; without a number, which lcores there are. */
 static int
-tel_port(struct rte_tel_data *d)
+tel_lcore(struct rte_tel_data *d, const char *params)
+{
+	struct san_engine_counter c[COUNTERS_MAX];
+	char *end = NULL;
+	unsigned long id;
+	uint32_t k;
+	int i, n;
+
+	if (params == NULL || params[0] == '\0') {
+		rte_tel_data_start_array(d, RTE_TEL_INT_VAL);
+		for (k = 0; k < port->nb_engines; k++)
+			rte_tel_data_add_array_int(d, (int)k);
+		return 0;
+	}
+	id = strtoul(params, &end, 10);
+	if (*end != '\0' || id >= port->nb_engines)
+		return -EINVAL;
+	n = san_engine_counters_of(port->engines[id], c, COUNTERS_MAX);
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < RTE_MIN(n, COUNTERS_MAX); i++)
+		rte_tel_data_add_dict_u64(d, c[i].name, c[i].value);
+	return 0;
+}
+
+static int
+tel_port(struct rte_tel_data *d, const char *params)
 {
 	char mac[RTE_ETHER_ADDR_FMT_SIZE];
 	uint64_t nb_rx = 0, nb_tx = 0;
 	uint32_t i;
 
+	(void)params;
 	for (i = 0; i < port->nb_engines; i++) {
 		nb_rx += port->engines[i]->stats.nb_rx;
 		nb_tx += port->engines[i]->stats.nb_tx;
@@ -69,6 +101,8 @@ tel_port(struct rte_tel_data *d)
 	rte_tel_data_add_dict_string(d, "driver", port->driver);
 	rte_tel_data_add_dict_string(d, "mac", mac);
 	rte_tel_data_add_dict_u64(d, "mtu", port->mtu);
+	rte_tel_data_add_dict_u64(d, "lcores", port->nb_engines);
+	rte_tel_data_add_dict_u64(d, "queues", port->nb_queues);
 	rte_tel_data_add_dict_u64(d, "rx_pkts", nb_rx);
 	rte_tel_data_add_dict_u64(d, "tx_pkts", nb_tx);
 	rte_tel_data_add_dict_string(d, "idle", san_engine_idle_name(port->idle));
@@ -109,10 +143,11 @@ do_conns(struct san_engine *e, void *arg)
 }
 
 static int
-tel_conns(struct rte_tel_data *d)
+tel_conns(struct rte_tel_data *d, const char *params)
 {
 	uint32_t i;
 
+	(void)params;
 	rte_tel_data_start_dict(d);
 	for (i = 0; i < port->nb_engines; i++)
 		san_engine_read(port->engines[i], do_conns, d);
@@ -121,11 +156,12 @@ tel_conns(struct rte_tel_data *d)
 
 static const struct command {
 	const char *name;
-	int (*fn)(struct rte_tel_data *d);
+	int (*fn)(struct rte_tel_data *d, const char *params);
 	const char *help;
 } commands[] = {
 	{"/sanstack/port", tel_port, "The port. No parameters"},
 	{"/sanstack/conn", tel_conns, "Connections by CID. No parameters"},
+	{"/sanstack/lcore", tel_lcore, "Counters of one lcore. Parameter: its number, from 0"},
 	{"/sanstack/stats", tel_stats, "Counters of every layer. No parameters"},
 	{"/sanstack/drops", tel_drops, "Dropped packets by reason. No parameters"},
 	{"/sanstack/cam", tel_cam, "The reorder engine's table. No parameters"},
@@ -137,11 +173,10 @@ handle(const char *cmd, const char *params, struct rte_tel_data *d)
 	int rc = -ENODEV;
 	size_t i;
 
-	(void)params;
 	pthread_mutex_lock(&lock);
 	for (i = 0; port != NULL && i < RTE_DIM(commands); i++)
 		if (strcmp(cmd, commands[i].name) == 0)
-			rc = commands[i].fn(d);
+			rc = commands[i].fn(d, params);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
