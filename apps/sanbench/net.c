@@ -16,16 +16,31 @@ struct bench_cq {
 	struct bench_cq *next;
 	struct rtsan_cq *cq;
 	uint32_t depth, used; /**< completions that its queue pairs can have at once */
+	uint32_t nb_qps;
 };
+
+/* The one with the fewest queue pairs and room, if there is one for each lcore already. */
+static struct bench_cq *
+cq_find(const struct bench *b, uint32_t entries)
+{
+	struct bench_cq *cq, *best = NULL;
+	uint32_t n = 0;
+
+	for (cq = b->cqs; cq != NULL; cq = cq->next) {
+		n++;
+		if (cq->depth - cq->used >= entries && (best == NULL || cq->nb_qps < best->nb_qps))
+			best = cq;
+	}
+	return n >= b->caps.nb_lcores ? best : NULL;
+}
 
 static struct bench_cq *
 cq_get(struct bench *b, uint32_t entries)
 {
-	struct bench_cq *cq;
+	struct bench_cq *cq = cq_find(b, entries);
 
-	for (cq = b->cqs; cq != NULL; cq = cq->next)
-		if (cq->depth - cq->used >= entries)
-			return cq;
+	if (cq != NULL)
+		return cq;
 	cq = calloc(1, sizeof(*cq));
 	if (cq == NULL)
 		return NULL;
@@ -47,6 +62,7 @@ cq_put(struct bench *b, struct bench_cq *cq, uint32_t entries)
 	struct bench_cq **at;
 
 	cq->used -= entries;
+	cq->nb_qps--;
 	if (cq->used > 0)
 		return;
 	for (at = &b->cqs; *at != cq; at = &(*at)->next)
@@ -74,6 +90,7 @@ net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_
 	if (q->cq == NULL)
 		return -ENOMEM;
 	q->cq->used += q->cq_entries;
+	q->cq->nb_qps++;
 	attr.send_cq = q->cq->cq;
 	attr.recv_cq = q->cq->cq;
 	ret = rtsan_qp_create(b->ctx, &attr, &q->qp);

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cm_steer.h"
 #include "pdl.h"
 #include "wire.h"
 
@@ -85,7 +86,19 @@ struct san_cm_conf {
 	uint8_t secret[SAN_CM_SECRET];
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (rule 13) */
 	uint16_t nb_ports;
+	const struct san_cm_steer *steer; /**< else ports by this, for *queue*; NULL: any will do */
+	uint16_t queue;
 	struct san_wire_path path; /**< template: our MAC, dst_port, dscp */
+};
+
+/** Parameters agreed on, valid from ESTABLISHED (for tl and pdl). */
+struct san_cm_agreed {
+	struct san_pdl_peer pdl;
+	uint16_t rx_req_win, rx_data_win;
+	uint32_t first_rsn_tx, first_rsn_rx;
+	uint16_t n_tx, n_rx;
+	uint16_t rnr_tx_ms, rnr_rx_ms;
+	uint32_t features; /**< enum san_wire_cm_feature: of both */
 };
 
 struct san_cm_conn; /* cm_priv.h */
@@ -115,6 +128,29 @@ int san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *p
 		  uint64_t cookie, uint64_t now_ns);
 int san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
 		  uint16_t private_len, uint64_t now_ns);
+
+/**
+ * A request on its way to the cm of another lcore, whose queue pair is to have it. It
+ * is taken out, moved in there with the acceptor's parameters, and the first cm is
+ * told whether it was. Until then it can be neither accepted nor rejected.
+ */
+struct san_cm_moved {
+	struct san_wire_path path;
+	uint16_t pkey;
+	uint8_t flags; /**< enum san_wire_cm_flag */
+	uint32_t xid;
+	uint32_t peer_cid, peer_tag;
+	struct san_cm_agreed offer; /**< the peer's */
+};
+/** -ENOENT: it is gone, or taken. */
+int san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns);
+/** As san_cm_accept(). -EINVAL: parameter out of range; -ENOSPC: no slot. */
+int san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in,
+		   const struct san_cm_param *param, uint64_t cookie, uint64_t now_ns,
+		   uint16_t *slot);
+/** It moved: a ghost stays, for its REQ again; or, not *adopted*, it did not. */
+void san_cm_moved(struct san_cm *cm, uint16_t slot, bool adopted, uint64_t now_ns);
+
 /** Orderly end: drain, DREQ, DREP; then EV_CLOSED. -ENOTCONN. *hard*: without draining. */
 int san_cm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns);
 
@@ -143,15 +179,7 @@ bool san_cm_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /** A packet for an unknown CID or wrong tag: answer with a rate-limited RESET. */
 void san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns);
 
-/** Parameters agreed on, valid from ESTABLISHED (for tl and pdl). NULL: not open. */
-struct san_cm_agreed {
-	struct san_pdl_peer pdl;
-	uint16_t rx_req_win, rx_data_win;
-	uint32_t first_rsn_tx, first_rsn_rx;
-	uint16_t n_tx, n_rx;
-	uint16_t rnr_tx_ms, rnr_rx_ms;
-	uint32_t features; /**< enum san_wire_cm_feature: of both */
-};
+/** NULL: not open. */
 const struct san_cm_agreed *san_cm_agreed(const struct san_cm *cm, uint16_t slot);
 
 /**

@@ -46,6 +46,12 @@ san_cm_conf_default(struct san_cm_conf *conf)
 }
 
 static bool
+is_table_valid(uint32_t size)
+{
+	return rte_is_power_of_2(size) && size <= SAN_STEER_TABLE_MAX;
+}
+
+static bool
 is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 {
 	static const uint8_t no_secret[SAN_CM_SECRET];
@@ -57,7 +63,8 @@ is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 		conf->max_retries <= CM_RETRIES_MAX && conf->keepalive_probes != 0 &&
 		conf->retry_ns != 0 && conf->retry_ns <= 60 * SAN_NS_PER_S &&
 		conf->cookie_slot_ns != 0 && conf->rate_per_ms != 0 &&
-		conf->nb_ports <= SAN_WIRE_CM_PORTS && conf->path.dst_port != 0;
+		conf->nb_ports <= SAN_WIRE_CM_PORTS && conf->path.dst_port != 0 &&
+		(conf->steer == NULL || is_table_valid(conf->steer->table_size));
 }
 
 static int

@@ -223,6 +223,13 @@ act_keep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	san_cm_timer(cm, c, s->now_ns + n * retry_wait_ns(cm, n));
 }
 
+/* The slot is free at once; a ghost knows the REQ that comes again. */
+static void
+act_moved(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
+{
+	san_cm_conn_free(cm, c, cm->conf.timewait_ns, s->now_ns);
+}
+
 static void
 act_request(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
@@ -437,6 +444,7 @@ static const struct cm_rule rules[][CM_IN_MAX] = {
 	[SAN_CM_IDLE] = {
 		[CM_IN_CONNECT] = {SAN_CM_RESOLVING, act_ask},
 		[CM_IN_REQUEST] = {SAN_CM_WAIT_ACCEPT, act_request},
+		[CM_IN_ADOPT] = {SAN_CM_REP_SENT, act_accept},
 	},
 	[SAN_CM_RESOLVING] = {
 		[CM_IN_RESOLVED] = {SAN_CM_REQ_SENT, act_ask},
@@ -465,6 +473,7 @@ static const struct cm_rule rules[][CM_IN_MAX] = {
 	[SAN_CM_WAIT_ACCEPT] = {
 		[CM_IN_REQUEST] = {SAN_CM_WAIT_ACCEPT, act_keep},
 		[CM_IN_ACCEPT] = {SAN_CM_REP_SENT, act_accept},
+		[CM_IN_MOVED] = {SAN_CM_TIMEWAIT, act_moved},
 		[CM_IN_REJECT] = {SAN_CM_TIMEWAIT, act_reject},
 		[CM_IN_EXPIRED] = {SAN_CM_IDLE, act_forget},
 	},
@@ -537,6 +546,26 @@ first_rsn(const struct san_pdl *pdl)
 				     pdl->conf.secret32(pdl->conf.secret_arg);
 }
 
+/** The source ports that bring the peer's packets here. (rule 13) */
+static void
+fill_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *own)
+{
+	uint32_t first;
+
+	memset(own->ports, 0, sizeof(own->ports));
+	own->nb_ports = 0;
+	if (cm->conf.steer != NULL) {
+		first = (uint32_t)san_prng_u64(&cm->pdl->prng) >> 1;
+		own->nb_ports = san_cm_steer_ports(cm->conf.steer, cm->conf.queue, &pc->path.dst,
+						   &pc->path.src, cm->conf.path.dst_port, first,
+						   own->ports);
+	}
+	if (own->nb_ports != 0)
+		return;
+	own->nb_ports = (uint8_t)cm->conf.nb_ports;
+	memcpy(own->ports, cm->conf.ports, sizeof(own->ports));
+}
+
 /** Our offer, into the message that carries it. */
 static void
 fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param)
@@ -557,8 +586,7 @@ fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *
 	own->max_txn = param->max_txn;
 	own->rnr_ms = param->rnr_ms;
 	own->keepalive_ms = param->keepalive_ms;
-	own->nb_ports = (uint8_t)cm->conf.nb_ports;
-	memcpy(own->ports, cm->conf.ports, sizeof(own->ports));
+	fill_ports(cm, pc, own);
 	own->private_len = param->private_len;
 	memcpy(own->private_data, param->private_data, param->private_len);
 	c->keepalive_ns = param->keepalive_ms * SAN_NS_PER_MS;
@@ -605,8 +633,8 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 	return 0;
 }
 
-static struct san_cm_conn *
-conn_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
+struct san_cm_conn *
+san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	cm->now_ns = now_ns;
 	if (slot >= cm->conf.max_conns || cm->conns[slot].is_ghost)
@@ -614,23 +642,37 @@ conn_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 	return &cm->conns[slot];
 }
 
-int
-san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
-	      uint64_t cookie, uint64_t now_ns)
+/* Not before its event was taken: the ULP can't mean this one. */
+static bool
+is_answerable(const struct san_cm_conn *c)
 {
-	const struct cm_step s = {.in = CM_IN_ACCEPT, .now_ns = now_ns};
-	struct san_cm_conn *c = conn_at(cm, slot, now_ns);
+	return c != NULL && c->state == SAN_CM_WAIT_ACCEPT && !c->in_ev && !c->is_taken;
+}
 
-	/* not before its event was taken: the ULP can't mean this one */
-	if (c == NULL || c->state != SAN_CM_WAIT_ACCEPT || c->in_ev)
-		return -ENOENT;
-	/* ordered and relaxed are the connecting side's */
-	if (!san_cm_param_valid(param))
-		return -EINVAL;
+void
+san_cm_fsm_accept(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param,
+		  uint64_t cookie, enum cm_input in, uint64_t now_ns)
+{
+	const struct cm_step s = {.in = in, .now_ns = now_ns};
+
 	c->cookie = cookie;
 	fill_offer(cm, c, param);
 	agree(c, param->msg_limit);
 	san_cm_fsm_step(cm, c, &s);
+}
+
+int
+san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
+	      uint64_t cookie, uint64_t now_ns)
+{
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+
+	if (!is_answerable(c))
+		return -ENOENT;
+	/* ordered and relaxed are the connecting side's */
+	if (!san_cm_param_valid(param))
+		return -EINVAL;
+	san_cm_fsm_accept(cm, c, param, cookie, CM_IN_ACCEPT, now_ns);
 	return 0;
 }
 
@@ -639,9 +681,9 @@ san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *priv
 	      uint16_t private_len, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_REJECT, .reason = reason, .now_ns = now_ns};
-	struct san_cm_conn *c = conn_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
 
-	if (c == NULL || c->state != SAN_CM_WAIT_ACCEPT || c->in_ev)
+	if (!is_answerable(c))
 		return -ENOENT;
 	if (private_len > SAN_WIRE_CM_PRIVATE || reason >= SAN_CM_R_MAX)
 		return -EINVAL;
@@ -656,7 +698,7 @@ int
 san_cm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = hard ? CM_IN_CLOSE_NOW : CM_IN_CLOSE, .now_ns = now_ns};
-	struct san_cm_conn *c = conn_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
 
 	return c != NULL && san_cm_fsm_step(cm, c, &s) ? 0 : -ENOTCONN;
 }
@@ -665,7 +707,7 @@ void
 san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_DRAINED, .now_ns = now_ns};
-	struct san_cm_conn *c = conn_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
 
 	if (c != NULL)
 		san_cm_fsm_step(cm, c, &s);
@@ -675,7 +717,7 @@ void
 san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_FAILED, .reason = reason, .now_ns = now_ns};
-	struct san_cm_conn *c = conn_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
 
 	if (c != NULL)
 		san_cm_fsm_step(cm, c, &s);
@@ -711,7 +753,7 @@ void
 san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	struct cm_step s = {.in = CM_IN_EXPIRED, .now_ns = now_ns};
-	struct san_cm_conn *c = conn_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
 	const struct san_pdl_conn *pc;
 
 	/* one timer for all layers: perhaps another one's time has come */

@@ -36,6 +36,8 @@ enum cm_input {
 	CM_IN_DREP,
 	CM_IN_RESET,     /**< one that counts */
 	CM_IN_ACCEPT,    /**< our ULP accepts */
+	CM_IN_ADOPT,     /**< ... on another lcore than where the request came: here */
+	CM_IN_MOVED,     /**< ... and there */
 	CM_IN_REJECT,    /**< our ULP rejects */
 	CM_IN_CLOSE,     /**< our ULP disconnects */
 	CM_IN_CLOSE_NOW, /**< ... and does not wait */
@@ -65,6 +67,7 @@ struct san_cm_conn {
 	bool is_agreed;         /**< *agreed* is complete */
 	bool is_ghost;          /**< released; knows late REQs until the slot is reused */
 	bool is_refused;        /**< by our ULP: *own* is the REJ */
+	bool is_taken;          /**< about to move to another lcore (cm_move.c) */
 	bool in_tx, in_ev, in_resolving, in_hash;
 	uint16_t slot;
 	uint16_t listener; /**< WAIT_ACCEPT: index */
@@ -144,6 +147,11 @@ cm_reply_port(const struct san_wire_pkt *p, const struct san_wire_cm *msg)
 
 /** Feed the state machine. False: this input means nothing in this state. */
 bool san_cm_fsm_step(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s);
+/** Our offer meets the peer's, by *in*: ACCEPT or ADOPT. */
+void san_cm_fsm_accept(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param,
+		       uint64_t cookie, enum cm_input in, uint64_t now_ns);
+/** The record of *slot* if it is one, for a call at *now_ns*. */
+struct san_cm_conn *san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 
 /* ---- cm_conn.c ---- */
 

@@ -548,16 +548,6 @@ san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX])
 	drops[SAN_DROP_NO_MBUF] += san_inet_no_mbuf(core->inet);
 }
 
-int
-san_core_owner(struct rte_mbuf *m, uint16_t udp_port)
-{
-	uint32_t cid;
-
-	if (!san_wire_peek_cid(m, udp_port, &cid))
-		return -1;
-	return san_pdl_cid_lcore(cid);
-}
-
 void
 san_core_check(const struct san_core *core)
 {

@@ -117,8 +117,29 @@ struct san_cm *san_core_cm(struct san_core *core);
 
 /** Drops by reason, summed over the layers. */
 void san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX]);
-/** CID's lcore, for a received RT packet; -1: not one. Reads only the mbuf. (SYS-1) */
-int san_core_owner(struct rte_mbuf *m, uint16_t udp_port);
+
+/* ---- several lcores on one port ---- */
+
+#define SAN_OWNER_ALL UINT32_MAX /**< each lcore is to have a copy */
+
+/**
+ * The lcore, of *nb_lcores*, that a received packet is for, by its CID; nobody's is
+ * for lcore 0. Reads only the mbuf. (SYS-1)
+ */
+uint32_t san_core_owner(const struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores);
+/**
+ * A connection request moves to the lcore of the queue pair that is to have it. From
+ * its own core it is taken, for a moment; the other core adopts it as san_core_accept()
+ * would, with the same errors; then the first is told whether it did. Taken and not
+ * adopted, the request is as it was. -ENOENT: it is gone, or taken already.
+ */
+int san_core_request_take(struct san_core *core, uint64_t request, struct san_cm_moved *out,
+			  uint64_t now_ns);
+int san_core_request_adopt(struct san_core *core, const struct san_cm_moved *moved, uint32_t qp,
+			   const struct san_cm_param *param, uint64_t now_ns);
+void san_core_request_settle(struct san_core *core, uint64_t request, bool adopted,
+			     uint64_t now_ns);
+
 /** Every invariant of every layer. For tests. */
 void san_core_check(const struct san_core *core);
 /**

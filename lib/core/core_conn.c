@@ -11,6 +11,12 @@
 
 #include "core_priv.h"
 
+static uint32_t
+place_of(const struct san_core *core, uint32_t qp)
+{
+	return san_ulp_qp_index(&core->conf.ulp, qp);
+}
+
 /* ---- connection events: from cm to the other layers, then to the owner ---- */
 
 /* CID and tag: names this request and no later one, whatever becomes of its slot. */
@@ -108,7 +114,7 @@ conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns
 	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
 	draining_remove(core, cev->slot);
 	san_ulp_qp_unbind(core->ulp, qp);
-	core->slot_of_qp[SAN_QPN_INDEX(qp)] = NO_SLOT;
+	core->slot_of_qp[place_of(core, qp)] = NO_SLOT;
 	san_cm_release(core->cm, cev->slot, now_ns);
 	event_add(core, cev, SAN_EV_DISCONNECTED);
 }
@@ -127,11 +133,11 @@ take_cm_events(struct san_core *core, uint64_t now_ns)
 			conn_established(core, &cev);
 			break;
 		case SAN_CM_EV_REJECTED:
-			core->slot_of_qp[SAN_QPN_INDEX(cev.cookie)] = NO_SLOT;
+			core->slot_of_qp[place_of(core, (uint32_t)cev.cookie)] = NO_SLOT;
 			event_add(core, &cev, SAN_EV_REJECTED);
 			break;
 		case SAN_CM_EV_UNREACHABLE:
-			core->slot_of_qp[SAN_QPN_INDEX(cev.cookie)] = NO_SLOT;
+			core->slot_of_qp[place_of(core, (uint32_t)cev.cookie)] = NO_SLOT;
 			event_add(core, &cev, SAN_EV_UNREACHABLE);
 			break;
 		default:
@@ -179,7 +185,7 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	uint16_t slot;
 	int rc;
 
-	if (core->slot_of_qp[SAN_QPN_INDEX(qp)] != NO_SLOT)
+	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
 	rc = san_ulp_qp_renew(core->ulp, qp);
 	if (rc != 0)
@@ -190,8 +196,18 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
 	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
 	if (rc == 0)
-		core->slot_of_qp[SAN_QPN_INDEX(qp)] = slot;
+		core->slot_of_qp[place_of(core, qp)] = slot;
 	return rc;
+}
+
+/* May *qp* have a connection, and which offer does it make to a peer at *peer*? */
+static int
+ready_qp(struct san_core *core, uint32_t qp, const struct san_ip *peer,
+	 const struct san_cm_param *param, struct san_cm_param *own)
+{
+	*own = *param;
+	own->mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
+	return san_ulp_qp_renew(core->ulp, qp);
 }
 
 int
@@ -199,21 +215,56 @@ san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 		const struct san_cm_param *param, uint64_t now_ns)
 {
 	const struct san_pdl_conn *c = find_request(core, request);
-	struct san_cm_param own = *param;
+	struct san_cm_param own;
 	int rc;
 
-	if (core->slot_of_qp[SAN_QPN_INDEX(qp)] != NO_SLOT)
+	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
 	if (c == NULL)
 		return -ENOENT;
-	rc = san_ulp_qp_renew(core->ulp, qp);
-	if (rc != 0)
-		return rc;
-	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(&c->path.dst));
-	rc = san_cm_accept(core->cm, c->slot, &own, qp, now_ns);
+	rc = ready_qp(core, qp, &c->path.dst, param, &own);
 	if (rc == 0)
-		core->slot_of_qp[SAN_QPN_INDEX(qp)] = c->slot;
+		rc = san_cm_accept(core->cm, c->slot, &own, qp, now_ns);
+	if (rc == 0)
+		core->slot_of_qp[place_of(core, qp)] = c->slot;
 	return rc;
+}
+
+int
+san_core_request_take(struct san_core *core, uint64_t request, struct san_cm_moved *out,
+		      uint64_t now_ns)
+{
+	const struct san_pdl_conn *c = find_request(core, request);
+
+	return c != NULL ? san_cm_move_out(core->cm, c->slot, out, now_ns) : -ENOENT;
+}
+
+int
+san_core_request_adopt(struct san_core *core, const struct san_cm_moved *moved, uint32_t qp,
+		       const struct san_cm_param *param, uint64_t now_ns)
+{
+	struct san_cm_param own;
+	uint16_t slot;
+	int rc;
+
+	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
+		return -EISCONN;
+	rc = ready_qp(core, qp, &moved->path.dst, param, &own);
+	if (rc == 0)
+		rc = san_cm_move_in(core->cm, moved, &own, qp, now_ns, &slot);
+	if (rc == 0)
+		core->slot_of_qp[place_of(core, qp)] = slot;
+	return rc;
+}
+
+void
+san_core_request_settle(struct san_core *core, uint64_t request, bool adopted, uint64_t now_ns)
+{
+	const struct san_pdl_conn *c = find_request(core, request);
+
+	/* it may have ended meanwhile: the peer has heard of that, and ends what was adopted */
+	if (c != NULL)
+		san_cm_moved(core->cm, c->slot, adopted, now_ns);
 }
 
 int
@@ -231,7 +282,7 @@ san_core_reject(struct san_core *core, uint64_t request, const void *private_dat
 int
 san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
 {
-	uint32_t slot = core->slot_of_qp[SAN_QPN_INDEX(qp)];
+	uint32_t slot = core->slot_of_qp[place_of(core, qp)];
 	int rc;
 
 	if (slot == NO_SLOT)
@@ -247,7 +298,7 @@ san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_
 void
 san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 {
-	uint32_t slot = core->slot_of_qp[SAN_QPN_INDEX(qp)];
+	uint32_t slot = core->slot_of_qp[place_of(core, qp)];
 
 	if (slot == NO_SLOT)
 		return;

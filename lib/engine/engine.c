@@ -1,33 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Making and ending an engine, and what it does for its queue pairs. Secrets come
+ * Making and ending one lcore's engine, and what it does for its queue pairs. Secrets come
  * from arc4random: keys, tags, sequence numbers, the key of the cookie (design,
  * rule 17); a seed in their place is for tests that must repeat.
  */
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <bsd/stdlib.h>
 
 #include <rte_hash.h>
-#include <rte_launch.h>
-#include <rte_lcore.h>
 
 #include "engine_priv.h"
 #include "san_assert.h"
-#include "san_log.h"
 
-#define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers go out */
-#define FAREWELL_NS    (20 * SAN_NS_PER_MS)
-#define IMPAIR_HELD    4096
-#define PORT_FIRST     49152 /* dynamic ports: our source ports (design, rule 13) */
-#define DESC_DEFAULT   1024
-#define POOL_DEFAULT   16384
-#define SLEEP_MAX_US   50
+#define IMPAIR_HELD 4096
+#define PORT_FIRST  49152 /* dynamic ports: our source ports (design, rule 13) */
 
 /* ---- secrets ---- */
 
@@ -36,16 +27,17 @@ secret32(void *arg)
 {
 	struct san_engine *e = arg;
 
-	return e->conf.secret_seed == 0 ? arc4random() : (uint32_t)(san_prng_u64(&e->secret) >> 32);
+	return e->port->conf.secret_seed == 0 ? arc4random() :
+						(uint32_t)(san_prng_u64(&e->secret) >> 32);
 }
 
 static void
 set_secrets(struct san_engine *e)
 {
-	struct san_core_conf *core = &e->conf.core;
+	struct san_core_conf *core = &e->conf;
 	uint32_t i, word;
 
-	san_prng_seed(&e->secret, e->conf.secret_seed);
+	san_prng_seed(&e->secret, e->port->conf.secret_seed + e->id);
 	core->pdl.secret32 = secret32;
 	core->pdl.secret_arg = e;
 	core->ulp.secret32 = secret32;
@@ -55,7 +47,7 @@ set_secrets(struct san_engine *e)
 		word = secret32(e);
 		memcpy(&core->cm.secret[i], &word, sizeof(word));
 	}
-	/* one queue takes every packet, so any port steers right */
+	/* used where one queue takes every packet, or nobody knows which: then any will do */
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		core->cm.ports[i] = (uint16_t)(PORT_FIRST + secret32(e) % (65536 - PORT_FIRST));
 	core->cm.nb_ports = SAN_WIRE_CM_PORTS;
@@ -63,27 +55,17 @@ set_secrets(struct san_engine *e)
 
 /* ---- create, destroy ---- */
 
-void
-san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
-{
-	memset(conf, 0, sizeof(*conf));
-	san_core_conf_default(&conf->core, max_conns, 0);
-	conf->nb_rxd = DESC_DEFAULT;
-	conf->nb_txd = DESC_DEFAULT;
-	conf->pool_size = POOL_DEFAULT;
-	conf->sleep_max_us = SLEEP_MAX_US;
-}
-
 static int
 make_cam(struct san_engine *e)
 {
-	const struct san_tl_conf *tl = &e->conf.core.tl;
+	const struct san_tl_conf *tl = &e->conf.tl;
 	char name[RTE_MEMPOOL_NAMESIZE];
 
-	snprintf(name, sizeof(name), "san_cam_%u", e->port_id);
+	snprintf(name, sizeof(name), "san_cam_%u_%u", e->port_id, e->id);
 	e->cam = san_cam_table_create(name, rte_align32pow2(tl->max_txns + tl->max_rxns),
 				      SOCKET_ID_ANY);
-	e->conf.core.tl.cam = e->cam;
+	e->conf.tl.cam = e->cam;
+	e->conf.tl.engine = e->id;
 	return e->cam != NULL ? 0 : -ENOMEM;
 }
 
@@ -92,14 +74,14 @@ make_ring(const struct san_engine *e, const char *what, uint32_t entries, unsign
 {
 	char name[RTE_RING_NAMESIZE];
 
-	snprintf(name, sizeof(name), "san_%s_%u", what, e->port_id);
+	snprintf(name, sizeof(name), "san_%s_%u_%u", what, e->port_id, e->id);
 	return rte_ring_create(name, rte_align32pow2(entries + 1), SOCKET_ID_ANY, flags);
 }
 
 static int
 make_queues(struct san_engine *e)
 {
-	uint32_t nb_qps = e->conf.core.ulp.max_qps;
+	uint32_t nb_qps = e->conf.ulp.max_qps;
 
 	e->qps = calloc(nb_qps, sizeof(*e->qps));
 	e->again = calloc(nb_qps, sizeof(*e->again));
@@ -111,32 +93,49 @@ make_queues(struct san_engine *e)
 	return 0;
 }
 
+/* Lcore *id* of *nb*: what tells it from the others, and its part of what is the host's. */
+static void
+share(struct san_core_conf *core, uint32_t id, uint32_t nb)
+{
+	core->pdl.lcore_id = (uint8_t)id;
+	core->ulp.first_qp = id * core->ulp.max_qps;
+	core->inet.quiet = id != 0;
+	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);
+	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
+}
+
 static int
 make_core(struct san_engine *e)
 {
-	struct san_core_conf *core = &e->conf.core;
+	struct san_core_conf *core = &e->conf;
 
 	set_secrets(e);
-	core->pool = e->pool;
-	core->pdl.link_mbps = san_engine_port_mbps(e);
-	core->inet.mac = e->port.mac;
-	core->cm.path.src_mac = e->port.mac;
+	core->pool = e->port->pool;
+	core->pdl.link_mbps = san_engine_port_mbps(e->port);
+	share(core, e->id, e->port->conf.nb_lcores);
+	core->tl.lend = e->is_alone ? NULL : &e->port->lend;
+	core->inet.mac = e->port->mac;
+	core->cm.path.src_mac = e->port->mac;
 	core->cm.path.dst_port = core->udp_port;
+	if (e->port->is_steered && e->has_queue)
+		core->cm.steer = &e->port->steer;
+	core->cm.queue = e->id;
 	return san_core_create(core, san_engine_clock_now(&e->clock), &e->core);
 }
 
 static int
 make_impair(struct san_engine *e)
 {
-	uint32_t max_held = RTE_MIN(e->conf.pool_size / 4, (uint32_t)IMPAIR_HELD);
+	const struct san_engine_conf *conf = &e->port->conf;
+	uint32_t max_held = RTE_MIN(conf->pool_size / 4, (uint32_t)IMPAIR_HELD);
 	int rc = san_engine_impair_init(&e->impair_tx, max_held);
 
 	if (rc == 0)
 		rc = san_engine_impair_init(&e->impair_rx, max_held);
 	if (rc == 0)
-		rc = san_engine_impair_set(&e->impair_tx, &e->conf.impair_tx);
+		rc = san_engine_impair_set(&e->impair_tx, &conf->impair_tx);
 	if (rc == 0)
-		rc = san_engine_impair_set(&e->impair_rx, &e->conf.impair_rx);
+		rc = san_engine_impair_set(&e->impair_rx, &conf->impair_rx);
 	return rc;
 }
 
@@ -145,11 +144,6 @@ build(struct san_engine *e, const char **why)
 {
 	int rc;
 
-	san_engine_clock_init(&e->clock);
-	e->idle = san_engine_idle_choose(e->conf.idle);
-	rc = san_engine_port_open(e, why);
-	if (rc != 0)
-		return rc;
 	*why = "no memory for queues";
 	rc = make_queues(e);
 	if (rc != 0)
@@ -169,107 +163,51 @@ build(struct san_engine *e, const char **why)
 	return rc;
 }
 
-static int
-launch(struct san_engine *e, const char **why)
-{
-	int rc;
-
-	if (!e->conf.own_lcore)
-		return 0;
-	*why = "no such worker lcore, or it is busy";
-	if (!rte_lcore_is_enabled(e->conf.lcore) || e->conf.lcore == rte_get_main_lcore())
-		return -EINVAL;
-	e->launched = true;
-	rc = rte_eal_remote_launch(san_engine_loop_main, e, e->conf.lcore);
-	if (rc != 0)
-		e->launched = false;
-	return rc;
-}
-
 int
-san_engine_create(const struct san_engine_conf *conf, struct san_engine **out, const char **why)
+san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **out,
+		  const char **why)
 {
 	struct san_engine *e;
 	int rc;
 
-	*why = "pool is smaller than what the queues and the reorder engine may hold";
-	if (conf->pool_size < san_engine_pool_min(conf))
-		return -EINVAL;
 	*why = "no memory";
 	e = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*e), RTE_CACHE_LINE_SIZE));
 	if (e == NULL)
 		return -ENOMEM;
 	memset(e, 0, sizeof(*e));
-	e->conf = *conf;
-	e->port_id = conf->port_id;
+	e->id = (uint16_t)id;
+	e->has_queue = id < p->nb_queues;
+	e->is_alone = p->conf.nb_lcores == 1;
+	e->port = p;
+	e->port_id = p->id;
+	e->clock = p->clock;
+	e->conf = p->conf.core;
 	rc = build(e, why);
-	if (rc == 0)
-		rc = launch(e, why);
 	if (rc != 0) {
 		san_engine_destroy(e);
 		return rc;
 	}
-	san_engine_telemetry_add(e);
 	*out = e;
 	return 0;
 }
 
-/* A few more rounds, so that what must still be said to peers is said. */
-static void
-say_farewell(struct san_engine *e)
+void
+san_engine_end(struct san_engine *e)
 {
-	uint64_t until_ns;
 	uint32_t i;
 
-	for (i = 0; i < e->conf.core.ulp.max_qps; i++)
+	for (i = 0; i < e->conf.ulp.max_qps; i++)
 		if (e->qps[i].wq != NULL)
 			san_engine_qp_del(e, e->qps[i].qpn);
-	/* rounds in which the port may not be touched don't count (engine_gate.h) */
-	until_ns = san_engine_clock_now(&e->clock) + FAREWELL_NS;
-	for (i = 0; i < FAREWELL_LOOPS && e->now_ns < until_ns && !san_engine_is_gone(e);) {
-		san_engine_loop_once(e);
-		if (e->may_burst)
-			i++;
-		else
-			sched_yield();
-	}
-}
-
-static void
-stop_lcore(struct san_engine *e)
-{
-	san_engine_telemetry_del(e);
-	if (!e->launched)
-		return;
-	atomic_store(&e->stop, true);
-	rte_eal_wait_lcore(e->conf.lcore);
-	e->launched = false;
-}
-
-void
-san_engine_halt(struct san_engine *e)
-{
-	stop_lcore(e);
-	/* another thread may still poll */
-	atomic_store(&e->gone, true);
-	san_engine_capture(e, NULL);
-	san_engine_port_shut(e);
 }
 
 void
 san_engine_destroy(struct san_engine *e)
 {
-	if (e == NULL)
-		return;
-	stop_lcore(e);
-	if (e->core != NULL)
-		say_farewell(e);
-	san_engine_capture(e, NULL);
 	san_core_destroy(e->core);
 	san_engine_impair_fini(&e->impair_tx);
 	san_engine_impair_fini(&e->impair_rx);
 	rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
-	san_engine_port_close(e);
 	rte_hash_free(e->cam);
 	rte_ring_free(e->calls);
 	rte_ring_free(e->bells);
@@ -290,7 +228,7 @@ san_engine_qp_add(struct san_engine *e, struct san_wq *wq, const struct san_ulp_
 
 	if (rc != 0)
 		return rc;
-	q = &e->qps[SAN_QPN_INDEX(*qp)];
+	q = &e->qps[san_ulp_qp_index(&e->conf.ulp, *qp)];
 	q->wq = wq;
 	q->qpn = *qp;
 	return 0;
@@ -348,7 +286,7 @@ san_engine_names_lkey(const struct san_engine *e, uint32_t lkey)
 {
 	uint32_t i;
 
-	for (i = 0; i < e->conf.core.ulp.max_qps; i++)
+	for (i = 0; i < e->conf.ulp.max_qps; i++)
 		if (e->qps[i].wq != NULL && wq_names(e->qps[i].wq, lkey))
 			return true;
 	return san_ulp_names_lkey(san_core_ulp(e->core), lkey);
@@ -366,37 +304,4 @@ uint64_t
 san_engine_now_ns(struct san_engine *e)
 {
 	return e->now_ns;
-}
-
-const struct san_engine_conf *
-san_engine_conf_of(const struct san_engine *e)
-{
-	return &e->conf;
-}
-
-bool
-san_engine_is_gone(const struct san_engine *e)
-{
-	return atomic_load_explicit(&e->gone, memory_order_relaxed);
-}
-
-struct impair_call {
-	bool tx;
-	const struct san_engine_impair_conf *conf;
-};
-
-static int
-do_impair(struct san_engine *e, void *arg)
-{
-	const struct impair_call *call = arg;
-
-	return san_engine_impair_set(call->tx ? &e->impair_tx : &e->impair_rx, call->conf);
-}
-
-int
-san_engine_impair(struct san_engine *e, bool tx, const struct san_engine_impair_conf *conf)
-{
-	struct impair_call call = {.tx = tx, .conf = conf};
-
-	return san_engine_call(e, do_impair, &call);
 }

@@ -4,11 +4,13 @@
 
 /**
  * @file
- * One lcore's engine: a port, a core, and the loop between them (SYS-1).
+ * A port, and for each of its lcores an engine: a core and the loop between it and
+ * the port (SYS-1).
  *
- * It is the owner of a core: it reads the clock, polls and feeds the port,
+ * An engine is the owner of a core: it reads the clock, polls and feeds the port,
  * takes work out of the rings of applications' threads, and runs what must
- * happen on the lcore's side on their behalf. It knows no protocol rules.
+ * happen on the lcore's side on their behalf. It knows no protocol rules. What the
+ * engines of a port share is the device and its buffers; nothing else.
  *
  * Thread rule: san_engine_progress() and the lcore's loop are the same thing in
  * two hands, never at once. san_engine_call() may be used by any thread when
@@ -22,6 +24,8 @@
 #include "core.h"
 #include "engine_impair.h"
 #include "san_wr.h"
+
+#define SAN_ENGINE_LCORES 16 /**< of a port, at most: a CID has 4 bits for them */
 
 enum san_engine_idle_policy {
 	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, else poll */
@@ -39,18 +43,21 @@ struct san_engine_conf {
 	 */
 	struct san_core_conf core;
 	uint16_t port_id;
-	uint16_t mtu_min;        /**< that the addresses allow: a port with less is refused */
-	uint16_t nb_rxd, nb_txd; /**< as near as the port can */
-	uint32_t pool_size;      /**< mbufs; see san_engine_pool_min() */
-	bool own_lcore;          /**< runs on *lcore*, else the caller polls */
-	uint32_t lcore;
-	uint8_t idle; /**< enum san_engine_idle_policy */
+	uint16_t mtu_min;                   /**< that the addresses allow: less is refused */
+	uint16_t nb_rxd, nb_txd;            /**< as near as the port can */
+	uint16_t nb_queues;                 /**< receive and transmit; 0: as the port allows */
+	uint32_t pool_size;                 /**< mbufs; see san_engine_pool_min() */
+	bool own_lcore;                     /**< runs on *lcores*, else the caller polls */
+	uint32_t nb_lcores;                 /**< 1 if the caller polls */
+	uint32_t lcores[SAN_ENGINE_LCORES]; /**< of EAL */
+	uint8_t idle;                       /**< enum san_engine_idle_policy */
 	uint32_t sleep_max_us;
 	struct san_engine_impair_conf impair_tx, impair_rx;
 	uint64_t secret_seed; /**< tests only: keys and tags from a seed; 0 = arc4random */
 };
 
-struct san_engine;
+struct san_engine_port; /* a port and all engines on it */
+struct san_engine;      /* one of them */
 
 /** Every default for *max_conns* connections; the MTU is the port's. */
 void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns);
@@ -58,23 +65,28 @@ void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns);
 uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
 
 /**
- * Take the port, make the core, start the lcore.
+ * Take the port, make the cores, start the lcores.
  *
  * @param why
  *   What is wrong, on error.
  * @return
  *   0, -EINVAL, -ENODEV, -ENOMEM or what the port said.
  */
-int san_engine_create(const struct san_engine_conf *conf, struct san_engine **out,
-		      const char **why);
+int san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
+		    const char **why);
 /** Tell peers of connections still open, stop, release everything; the port is closed. */
-void san_engine_destroy(struct san_engine *e);
+void san_engine_close(struct san_engine_port *p);
 
 /** The process ends without closing: leave the port to EAL's own cleaning up, memory as it is. */
-void san_engine_halt(struct san_engine *e);
+void san_engine_halt(struct san_engine_port *p);
 
 /** One round if the caller polls: packets handled, 0, -EIO (the port is gone). */
-int san_engine_progress(struct san_engine *e);
+int san_engine_progress(struct san_engine_port *p);
+
+uint32_t san_engine_count(const struct san_engine_port *p);
+/** Engine *id*, below san_engine_count(). */
+struct san_engine *san_engine_at(const struct san_engine_port *p, uint32_t id);
+const struct san_engine_conf *san_engine_conf_of(const struct san_engine_port *p);
 
 typedef int (*san_engine_fn)(struct san_engine *e, void *arg);
 /** Run *fn* where the core lives, wait, return what it returns. */
@@ -84,7 +96,6 @@ int san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg);
 /** For *fn*. */
 struct san_core *san_engine_core(struct san_engine *e);
 uint64_t san_engine_now_ns(struct san_engine *e);
-const struct san_engine_conf *san_engine_conf_of(const struct san_engine *e);
 
 /* ---- queue pairs: call these by san_engine_call() ---- */
 
@@ -99,13 +110,14 @@ bool san_engine_names_lkey(const struct san_engine *e, uint32_t lkey);
 
 /** There are new entries in the work queues of *qp*. */
 void san_engine_doorbell(struct san_engine *e, uint32_t qp);
-/** Next connection event; one thread at a time. */
-bool san_engine_event(struct san_engine *e, struct san_core_event *ev);
-bool san_engine_is_gone(const struct san_engine *e);
+/** Next connection event of any engine; one thread at a time. */
+bool san_engine_event(struct san_engine_port *p, struct san_core_event *ev);
+bool san_engine_is_gone(const struct san_engine_port *p);
 /** *tx*: before transmission, else after reception. NULL: off. */
-int san_engine_impair(struct san_engine *e, bool tx, const struct san_engine_impair_conf *conf);
+int san_engine_impair(struct san_engine_port *p, bool tx,
+		      const struct san_engine_impair_conf *conf);
 /** Write every packet of the port to *file* (pcapng) until NULL is given. 0 or -errno. */
-int san_engine_capture(struct san_engine *e, const char *file);
+int san_engine_capture(struct san_engine_port *p, const char *file);
 
 /* ---- engine_show.c ---- */
 
@@ -122,9 +134,11 @@ struct san_engine_counter {
 	uint64_t value;
 };
 
-void san_engine_show(struct san_engine *e, enum san_engine_show what, FILE *f);
-/** All counters; returns how many there are, fills at most *max*. */
-int san_engine_counters(struct san_engine *e, struct san_engine_counter *c, int max);
-uint64_t san_engine_leaks(struct san_engine *e);
+void san_engine_show(struct san_engine_port *p, enum san_engine_show what, FILE *f);
+/** All counters, of all engines; returns how many there are, fills at most *max*. */
+int san_engine_counters(struct san_engine_port *p, struct san_engine_counter *c, int max);
+/** Likewise of one engine. */
+int san_engine_counters_of(struct san_engine *e, struct san_engine_counter *c, int max);
+uint64_t san_engine_leaks(struct san_engine_port *p);
 
 #endif /* ENGINE_H */

@@ -60,7 +60,7 @@ san_engine_idle_choose(uint8_t policy)
 static void
 sleep_until_due(struct san_engine *e)
 {
-	uint64_t max_ns = e->conf.sleep_max_us * SAN_NS_PER_US;
+	uint64_t max_ns = e->port->conf.sleep_max_us * SAN_NS_PER_US;
 	uint64_t due_ns = san_core_deadline_ns(e->core);
 	struct timespec ts = {0};
 
@@ -81,14 +81,14 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 		return;
 	}
 	e->stats.nb_idle_loops++;
-	if (e->idle == SAN_IDLE_PAUSE)
+	if (e->port->idle == SAN_IDLE_PAUSE)
 		rte_pause();
 	if (e->idle_loops < EMPTY_ROUNDS) {
 		e->idle_loops++;
 		return;
 	}
-	if (e->idle == SAN_IDLE_YIELD)
+	if (e->port->idle == SAN_IDLE_YIELD)
 		sched_yield();
-	else if (e->idle == SAN_IDLE_SLEEP && e->nb_again == 0 && e->nb_backlog == 0)
+	else if (e->port->idle == SAN_IDLE_SLEEP && e->nb_again == 0 && e->nb_backlog == 0)
 		sleep_until_due(e);
 }

@@ -142,7 +142,7 @@ do_bells(struct san_engine *e)
 void
 san_engine_doorbell(struct san_engine *e, uint32_t qp)
 {
-	uint32_t index = SAN_QPN_INDEX(qp);
+	uint32_t index = san_ulp_qp_index(&e->conf.ulp, qp);
 
 	/* an index is in the ring at most once, so there is always room */
 	if (!atomic_exchange(&e->qps[index].wq->rung, true))
@@ -152,7 +152,7 @@ san_engine_doorbell(struct san_engine *e, uint32_t qp)
 void
 san_engine_loop_forget(struct san_engine *e, uint32_t qp)
 {
-	struct san_engine_qp *q = &e->qps[SAN_QPN_INDEX(qp)];
+	struct san_engine_qp *q = &e->qps[san_ulp_qp_index(&e->conf.ulp, qp)];
 
 	/* a bell that stayed would name its successor, and fill the ring */
 	while (answer_bells(e) != 0)
@@ -165,29 +165,35 @@ san_engine_loop_forget(struct san_engine *e, uint32_t qp)
 static bool
 may_burst(struct san_engine *e)
 {
-	/* asked for only where it decides */
-	bool is_up = !e->gate.used || e->gate.held || san_engine_port_is_up(e);
+	struct san_engine_gate *gate = &e->port->gate;
 
-	return san_engine_gate_pass(&e->gate, is_up, e->now_ns);
+	if (!e->has_queue)
+		return true;
+	/* the link is asked for only where it decides */
+	return san_engine_gate_pass(gate,
+				    !gate->used || gate->held || san_engine_port_is_up(e->port),
+				    e->now_ns);
 }
 
 static uint16_t
 port_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
-	return likely(e->may_burst) ? rte_eth_tx_burst(e->port_id, 0, pkts, n) : 0;
+	if (unlikely(!e->has_queue))
+		return san_engine_lend_tx(e, pkts, n);
+	n = likely(e->may_burst) ? rte_eth_tx_burst(e->port_id, e->id, pkts, n) : 0;
+	e->stats.nb_tx += n;
+	return n;
 }
 
 static uint16_t
-rx(struct san_engine *e)
+rx_port(struct san_engine *e)
 {
 	struct rte_mbuf *in[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = in;
 	uint16_t nb_in, n;
 
-	if (unlikely(!e->may_burst))
-		return 0;
-	n = nb_in = rte_eth_rx_burst(e->port_id, 0, in, ENGINE_BURST);
+	n = nb_in = rte_eth_rx_burst(e->port_id, e->id, in, ENGINE_BURST);
 	if (nb_in != 0)
-		san_engine_gate_traffic(&e->gate, e->now_ns);
+		san_engine_gate_traffic(&e->port->gate, e->now_ns);
 	e->stats.nb_rx += nb_in;
 	if (unlikely(e->capturing))
 		san_engine_capture_pkts(e, in, nb_in, false);
@@ -195,12 +201,48 @@ rx(struct san_engine *e)
 		n = san_engine_impair_run(&e->impair_rx, in, nb_in, out, ENGINE_OUT_MAX, e->now_ns);
 		pkts = out;
 	}
+	if (!e->is_alone && n != 0)
+		n = san_engine_handover(e, pkts, n);
 	if (n != 0) {
 		san_core_rx_gap(e->core, e->now_ns - e->rx_ns);
 		san_core_rx_burst(e->core, pkts, n, e->now_ns);
 	}
-	e->rx_ns = e->now_ns;
 	return nb_in;
+}
+
+/* What other lcores received for this one. */
+static uint16_t
+rx_lanes(struct san_engine *e)
+{
+	struct rte_mbuf *pkts[ENGINE_BURST];
+	uint16_t n, sum = 0;
+	uint64_t gap_ns;
+	uint32_t from;
+
+	for (from = 0; from < e->port->nb_queues; from++) {
+		n = san_engine_take_rx(e, from, pkts, ENGINE_BURST, &gap_ns);
+		if (n == 0)
+			continue;
+		san_core_rx_gap(e->core, e->now_ns - e->rx_ns + gap_ns);
+		san_core_rx_burst(e->core, pkts, n, e->now_ns);
+		sum += n;
+	}
+	return sum;
+}
+
+static uint16_t
+rx(struct san_engine *e)
+{
+	uint16_t n = 0;
+
+	if (unlikely(!e->may_burst))
+		return e->is_alone ? 0 : rx_lanes(e);
+	if (likely(e->has_queue))
+		n = rx_port(e);
+	if (!e->is_alone)
+		n += rx_lanes(e);
+	e->rx_ns = e->now_ns;
+	return n;
 }
 
 static bool
@@ -209,7 +251,7 @@ is_link_dead(struct san_engine *e)
 	if (e->now_ns - e->link_ns < LINK_EVERY_NS)
 		return false; /* noticed soon enough */
 	e->link_ns = e->now_ns;
-	return !san_engine_port_is_up(e);
+	return !san_engine_port_is_up(e->port);
 }
 
 /*
@@ -222,7 +264,6 @@ send_backlog(struct san_engine *e)
 {
 	uint16_t i, sent = port_tx(e, e->backlog, e->nb_backlog);
 
-	e->stats.nb_tx += sent;
 	e->nb_backlog -= sent;
 	for (i = 0; i < e->nb_backlog; i++)
 		e->backlog[i] = e->backlog[sent + i];
@@ -235,33 +276,71 @@ send_backlog(struct san_engine *e)
 	}
 }
 
-static uint16_t
-tx(struct san_engine *e)
+/* To the port, or to who has a queue; what it does not take is the backlog. */
+static void
+transmit(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
-	struct rte_mbuf *core[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = core;
-	uint16_t n, sent, i;
+	uint16_t sent, i;
 
-	if (e->nb_backlog != 0) {
-		send_backlog(e);
-		if (e->nb_backlog != 0)
-			return 0;
-	}
-	n = san_core_tx_burst(e->core, core, ENGINE_BURST, e->now_ns);
-	if (unlikely(san_engine_impair_is_on(&e->impair_tx))) {
-		n = san_engine_impair_run(&e->impair_tx, core, n, out, ENGINE_OUT_MAX, e->now_ns);
-		pkts = out;
-	}
-	if (n == 0)
-		return 0;
-	if (unlikely(e->capturing))
+	if (unlikely(e->capturing) && e->has_queue)
 		san_engine_capture_pkts(e, pkts, n, true);
 	sent = port_tx(e, pkts, n);
-	e->stats.nb_tx += sent;
 	if (unlikely(sent < n)) {
 		e->stats.nb_backlogged += n - sent;
 		e->backlog_ns = e->now_ns;
 		for (i = sent; i < n; i++)
 			e->backlog[e->nb_backlog++] = pkts[i];
+	}
+}
+
+static uint16_t
+tx_core(struct san_engine *e)
+{
+	struct rte_mbuf *core[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = core;
+	uint16_t n;
+
+	if (e->nb_backlog != 0)
+		return 0;
+	n = san_core_tx_burst(e->core, core, ENGINE_BURST, e->now_ns);
+	if (unlikely(san_engine_impair_is_on(&e->impair_tx))) {
+		n = san_engine_impair_run(&e->impair_tx, core, n, out, ENGINE_OUT_MAX, e->now_ns);
+		pkts = out;
+	}
+	if (n != 0)
+		transmit(e, pkts, n);
+	return n;
+}
+
+/* Packets of lcore *from*, if it has no queue and this one sends for it. */
+static uint16_t
+tx_lane(struct san_engine *e, uint32_t from)
+{
+	struct rte_mbuf *pkts[ENGINE_BURST];
+	uint16_t n;
+
+	if (!san_engine_sends_for(e, from) || e->nb_backlog != 0)
+		return 0;
+	n = san_engine_take_tx(e, from, pkts, ENGINE_BURST);
+	if (n != 0)
+		transmit(e, pkts, n);
+	return n;
+}
+
+static uint16_t
+tx(struct san_engine *e)
+{
+	uint32_t i, who, nb = e->port->nb_engines;
+	uint16_t n = 0;
+
+	if (e->nb_backlog != 0)
+		send_backlog(e);
+	if (likely(e->is_alone))
+		return tx_core(e);
+	/* each is first in its turn: on a port that is always full the others send nothing */
+	e->turn = e->turn + 1 < nb ? e->turn + 1 : 0;
+	for (i = 0; i < nb; i++) {
+		who = e->turn + i < nb ? e->turn + i : e->turn + i - nb;
+		n += who == e->id ? tx_core(e) : tx_lane(e, who);
 	}
 	return n;
 }
@@ -278,18 +357,6 @@ give_events(struct san_engine *e)
 		san_spsc_push(&e->event_q, 1);
 }
 
-bool
-san_engine_event(struct san_engine *e, struct san_core_event *ev)
-{
-	uint32_t head;
-
-	if (san_spsc_count(&e->event_q, &head) == 0)
-		return false;
-	*ev = e->events[head & e->event_q.mask];
-	san_spsc_pop(&e->event_q, 1);
-	return true;
-}
-
 /* ---- the loop ---- */
 
 /* A port that still negotiates with its switch when the engine starts has no speed yet. */
@@ -301,7 +368,7 @@ ask_speed(struct san_engine *e)
 	if (likely(pdl->link_mbps != 0) || e->now_ns - e->speed_ns < SPEED_EVERY_NS)
 		return;
 	e->speed_ns = e->now_ns;
-	pdl->link_mbps = san_engine_port_mbps(e);
+	pdl->link_mbps = san_engine_port_mbps(e->port);
 }
 
 uint32_t
@@ -313,7 +380,7 @@ san_engine_loop_once(struct san_engine *e)
 	if (e->launched)
 		work += do_calls(e);
 	work += do_bells(e);
-	if (unlikely(atomic_load_explicit(&e->gone, memory_order_relaxed)))
+	if (unlikely(san_engine_is_gone(e->port)))
 		return work;
 	ask_speed(e);
 	e->may_burst = may_burst(e);
@@ -330,27 +397,9 @@ san_engine_loop_main(void *arg)
 {
 	struct san_engine *e = arg;
 
-	while (!atomic_load_explicit(&e->stop, memory_order_relaxed))
+	while (!atomic_load_explicit(&e->port->stop, memory_order_relaxed))
 		san_engine_idle_after(e, san_engine_loop_once(e));
 	/* nobody waits for an answer for ever */
 	do_calls(e);
 	return 0;
-}
-
-int
-san_engine_progress(struct san_engine *e)
-{
-	uint32_t work;
-
-	if (san_engine_is_gone(e))
-		return -EIO;
-	if (e->launched) {
-		/* whoever waits here on the lcore's CPU keeps it from what is waited for */
-		if (e->idle == SAN_IDLE_YIELD)
-			sched_yield();
-		return 0;
-	}
-	work = san_engine_loop_once(e);
-	san_engine_idle_after(e, work);
-	return (int)work;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A port as the engine needs it: one receive and one transmit queue, frames of
- * the MTU in one mbuf. What else a port can do is probed and used, but nothing is
- * required that memif or af_packet lack (SYS-1).
+ * A port as the engines need it: a receive and a transmit queue for each, where it has
+ * so many and spreads what it receives over them, else one; frames of the MTU in one
+ * mbuf. What else a port can do is probed and used, but nothing is required that memif
+ * or af_packet lack (SYS-1).
  */
 
 #include <errno.h>
@@ -36,31 +37,32 @@ uint32_t
 san_engine_pool_min(const struct san_engine_conf *conf)
 {
 	/*
-	 * Held twice, so that what the reorder engine holds can't be all there is; both
-	 * rings full; and what is in hand: a burst each way, the backlog, the death row,
-	 * the core's spare ones.
+	 * Of each lcore: held twice, so that what the reorder engine holds can't be all there
+	 * is; both rings full; and what is in hand: a burst each way, the backlog, the death
+	 * row, the core's spare ones. What others received for it, or it gave to others to
+	 * send, waits in lanes.
 	 */
-	return 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd + 2 * ENGINE_BURST +
-		ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_CORE_SPARE;
+	uint32_t each = 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd +
+		2 * ENGINE_BURST + ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_CORE_SPARE;
+
+	return conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
 }
 
 static int
-make_pool(struct san_engine *e, int socket)
+make_pool(struct san_engine_port *p, int socket)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
-	uint32_t cache = RTE_MIN(e->conf.pool_size / 16, (uint32_t)CACHE_MAX);
+	uint32_t cache = RTE_MIN(p->conf.pool_size / 16, (uint32_t)CACHE_MAX);
 
-	snprintf(name, sizeof(name), "san_pkt_%u", e->conf.port_id);
-	e->pool = rte_pktmbuf_pool_create(name, e->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
-					  data_room(e->conf.core.mtu), socket);
-	return e->pool != NULL ? 0 : -ENOMEM;
+	snprintf(name, sizeof(name), "san_pkt_%u", p->id);
+	p->pool = rte_pktmbuf_pool_create(name, p->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
+					  data_room(p->mtu), socket);
+	return p->pool != NULL ? 0 : -ENOMEM;
 }
 
 static void
-probe(struct san_engine *e, const struct rte_eth_dev_info *info)
+probe(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 {
-	struct san_engine_port *p = &e->port;
-
 	p->driver = info->driver_name;
 	p->rx_capa = info->rx_offload_capa;
 	p->tx_capa = info->tx_offload_capa;
@@ -91,15 +93,14 @@ declarable_mtu(const struct rte_eth_dev_info *info, uint16_t mtu)
 }
 
 static int
-find_mtu(struct san_engine *e, const struct rte_eth_dev_info *info, const char **why)
+find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
-	struct san_core_conf *core = &e->conf.core;
-	struct san_engine_port *p = &e->port;
+	struct san_core_conf *core = &p->conf.core;
 	struct san_engine_mtu m;
 	int rc;
 
 	san_engine_mtu_ask(p->id, info, &m);
-	rc = san_engine_mtu_choose(&m, core->mtu, e->conf.mtu_min, &p->mtu, why);
+	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &p->mtu, why);
 	core->mtu = p->mtu;
 	p->declared = declarable_mtu(info, p->mtu);
 	return rc;
@@ -108,42 +109,142 @@ find_mtu(struct san_engine *e, const struct rte_eth_dev_info *info, const char *
 static int
 on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
 {
-	struct san_engine *e = arg;
+	struct san_engine_port *p = arg;
 
 	(void)port_id;
 	(void)type;
 	(void)ret;
-	atomic_store(&e->gone, true);
+	atomic_store(&p->gone, true);
+	return 0;
+}
+
+/* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
+static bool
+is_memif(const struct san_engine_port *p)
+{
+	return strcmp(p->driver, "net_memif") == 0;
+}
+
+/* What makes a port spread packets of connections by their source ports (rule 13). */
+#define RSS_PORTS (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
+
+/*
+ * A queue for each lcore if the port can be told to spread packets, or the operator says
+ * that it does; else one. memif has as many as its peer agrees to, and does not tell: it
+ * would send what goes to any other into the first one's ring (DPDK 22.11).
+ */
+static int
+choose_queues(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
+{
+	uint32_t most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+	uint32_t want = p->conf.nb_queues;
+
+	most = RTE_MIN(most, p->conf.nb_lcores);
+	if (is_memif(p))
+		most = 1;
+	if (want == 0)
+		want = (p->rss_capa & RSS_PORTS) != 0 ? most : 1;
+	*why = "queues=: more than the port can have, or there are lcores";
+	if (want == 0 || want > most)
+		return -EINVAL;
+	p->nb_queues = (uint16_t)want;
 	return 0;
 }
 
 static int
-configure(struct san_engine *e, const struct rte_eth_dev_info *info, const char **why)
+make_queues(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
 {
-	struct san_engine_port *p = &e->port;
-	struct rte_eth_conf conf = {0};
 	struct rte_eth_rxconf rxconf = info->default_rxconf;
 	struct rte_eth_txconf txconf = info->default_txconf;
-	int socket = rte_eth_dev_socket_id(p->id);
+	unsigned int socket = (unsigned int)rte_eth_dev_socket_id(p->id);
+	uint16_t q;
+	int rc = 0;
+
+	rxconf.offloads = p->rx_offloads;
+	txconf.offloads = p->tx_offloads;
+	for (q = 0; q < p->nb_queues && rc == 0; q++) {
+		rc = rte_eth_rx_queue_setup(p->id, q, p->nb_rxd, socket, &rxconf, p->pool);
+		if (rc == 0)
+			rc = rte_eth_tx_queue_setup(p->id, q, p->nb_txd, socket, &txconf);
+	}
+	return rc;
+}
+
+static int
+configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
+{
+	struct rte_eth_conf conf = {0};
 	int rc;
 
 	conf.rxmode.mtu = p->declared;
 	conf.rxmode.offloads = p->rx_offloads;
 	conf.txmode.offloads = p->tx_offloads;
+	if (p->nb_queues > 1 && (p->rss_capa & RSS_PORTS) != 0) {
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf.rx_adv_conf.rss_conf.rss_hf = p->rss_capa & RSS_PORTS;
+	}
 	*why = "the port refuses its configuration";
-	rc = rte_eth_dev_configure(p->id, 1, 1, &conf);
+	rc = rte_eth_dev_configure(p->id, p->nb_queues, p->nb_queues, &conf);
 	if (rc != 0)
 		return rc;
 	*why = "the port refuses its queues";
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->nb_rxd, &p->nb_txd);
 	if (rc != 0 && rc != -ENOTSUP)
 		return rc;
-	rxconf.offloads = p->rx_offloads;
-	txconf.offloads = p->tx_offloads;
-	rc = rte_eth_rx_queue_setup(p->id, 0, p->nb_rxd, (unsigned int)socket, &rxconf, e->pool);
+	return make_queues(p, info);
+}
+
+/* ---- steering (design, rule 13) ---- */
+
+#define GROUPS_MAX (SAN_STEER_TABLE_MAX / RTE_ETH_RETA_GROUP_SIZE)
+
+/* Evenly over the queues, if the port lets itself be told; what it has then is read back. */
+static int
+read_table(struct san_engine_port *p)
+{
+	struct rte_eth_rss_reta_entry64 reta[GROUPS_MAX] = {0};
+	uint16_t i;
+	int rc;
+
+	for (i = 0; i < p->reta_size; i++) {
+		reta[i / RTE_ETH_RETA_GROUP_SIZE].mask = UINT64_MAX;
+		reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] =
+			i % p->nb_queues;
+	}
+	rte_eth_dev_rss_reta_update(p->id, reta, p->reta_size);
+	rc = rte_eth_dev_rss_reta_query(p->id, reta, p->reta_size);
+	if (rc != 0)
+		return rc;
+	p->steer.table_size = p->reta_size;
+	for (i = 0; i < p->reta_size; i++)
+		p->steer.table[i] = reta[i / RTE_ETH_RETA_GROUP_SIZE]
+					    .reta[i % RTE_ETH_RETA_GROUP_SIZE];
+	return 0;
+}
+
+/* Key and table of the port's hash. Without them packets are handed over, which is slower. */
+static void
+read_steering(struct san_engine_port *p, uint8_t key_size)
+{
+	/* a port that does not tell the size has the usual one */
+	uint8_t len = key_size != 0 ? key_size : SAN_STEER_KEY_MIN;
+	struct rte_eth_rss_conf rss = {.rss_key = p->steer.key, .rss_key_len = len};
+	int rc;
+
+	if (p->nb_queues < 2)
+		return;
+	rc = len >= SAN_STEER_KEY_MIN && len <= SAN_STEER_KEY_MAX &&
+			rte_is_power_of_2(p->reta_size) && p->reta_size <= SAN_STEER_TABLE_MAX ?
+		0 :
+		-ENOTSUP;
 	if (rc == 0)
-		rc = rte_eth_tx_queue_setup(p->id, 0, p->nb_txd, (unsigned int)socket, &txconf);
-	return rc;
+		rc = rte_eth_dev_rss_hash_conf_get(p->id, &rss);
+	if (rc == 0)
+		rc = read_table(p);
+	p->steer.v4 = (rss.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP) != 0;
+	p->steer.v6 = (rss.rss_hf & RTE_ETH_RSS_NONFRAG_IPV6_UDP) != 0;
+	p->is_steered = rc == 0 && (p->steer.v4 || p->steer.v6);
+	SAN_LOG(ENGINE, INFO, "port=%u queues=%u steered=%u", p->id, p->nb_queues, p->is_steered);
 }
 
 /* The kernel's device behind the port, if there is one, must take as much. */
@@ -158,26 +259,18 @@ raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **wh
 	return rte_eth_dev_set_mtu(p->id, p->mtu) == 0 ? 0 : -EMSGSIZE;
 }
 
-/* Its control channel belongs to EAL's interrupt thread, and does not ask whether we poll. */
-static bool
-is_memif(const struct san_engine *e)
-{
-	return strcmp(e->port.driver, "net_memif") == 0;
-}
-
 static int
-start(struct san_engine *e, const char **why)
+start(struct san_engine_port *p, const char **why)
 {
-	struct san_engine_port *p = &e->port;
 	int rc;
 
-	*why = is_memif(e) ? "the port does not start; is the other side there first?" :
+	*why = is_memif(p) ? "the port does not start; is the other side there first?" :
 			     "the port does not start";
 	rc = rte_eth_dev_start(p->id);
 	if (rc != 0)
 		return rc;
 	p->started = true;
-	rte_eth_dev_callback_register(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, e);
+	rte_eth_dev_callback_register(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 	/* neighbour discovery is multicast; a driver without the switch receives it anyway */
 	rte_eth_allmulticast_enable(p->id);
 	*why = "the port has no MAC address";
@@ -185,16 +278,15 @@ start(struct san_engine *e, const char **why)
 }
 
 int
-san_engine_port_open(struct san_engine *e, const char **why)
+san_engine_port_open(struct san_engine_port *p, const char **why)
 {
-	struct san_engine_port *p = &e->port;
 	struct rte_eth_dev_info info;
 	int rc;
 
-	p->id = e->port_id;
+	p->id = p->conf.port_id;
 	p->driver = "";
-	p->nb_rxd = e->conf.nb_rxd;
-	p->nb_txd = e->conf.nb_txd;
+	p->nb_rxd = p->conf.nb_rxd;
+	p->nb_txd = p->conf.nb_txd;
 	*why = "no such port";
 	if (!rte_eth_dev_is_valid_port(p->id))
 		return -ENODEV;
@@ -203,20 +295,24 @@ san_engine_port_open(struct san_engine *e, const char **why)
 	if (rc != 0)
 		return rc;
 	rte_eth_dev_get_name_by_port(p->id, p->name);
-	probe(e, &info);
-	rc = find_mtu(e, &info, why);
+	probe(p, &info);
+	rc = find_mtu(p, &info, why);
 	if (rc != 0)
 		return rc;
 	*why = "no memory for packet buffers: lower pool=, or raise -m";
-	rc = make_pool(e, rte_eth_dev_socket_id(p->id));
+	rc = make_pool(p, rte_eth_dev_socket_id(p->id));
 	if (rc == 0)
-		rc = configure(e, &info, why);
+		rc = choose_queues(p, &info, why);
+	if (rc == 0)
+		rc = configure(p, &info, why);
 	if (rc == 0)
 		rc = raise_kernel(p, info.if_index, why);
 	if (rc == 0)
-		rc = start(e, why);
+		rc = start(p, why);
 	if (rc == 0)
-		san_engine_gate_init(&e->gate, is_memif(e));
+		read_steering(p, info.hash_key_size);
+	if (rc == 0)
+		san_engine_gate_init(&p->gate, is_memif(p));
 	if (rc == 0)
 		SAN_LOG(ENGINE, INFO, "port=%u name=%s driver=%s mtu=%u", p->id, p->name, p->driver,
 			p->mtu);
@@ -224,12 +320,10 @@ san_engine_port_open(struct san_engine *e, const char **why)
 }
 
 static void
-shut(struct san_engine *e)
+shut(struct san_engine_port *p)
 {
-	struct san_engine_port *p = &e->port;
-
 	if (p->started) {
-		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, e);
+		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 		rte_eth_dev_stop(p->id);
 	}
 	p->started = false;
@@ -239,10 +333,10 @@ shut(struct san_engine *e)
 static void
 shut_there(void *arg)
 {
-	struct san_engine *e = arg;
+	struct san_engine_port *p = arg;
 
-	shut(e);
-	atomic_store(&e->port.shut, true);
+	shut(p);
+	atomic_store(&p->shut, true);
 }
 
 /*
@@ -251,46 +345,46 @@ shut_there(void *arg)
  * itself there is no same moment.
  */
 void
-san_engine_port_shut(struct san_engine *e)
+san_engine_port_shut(struct san_engine_port *p)
 {
-	san_engine_gate_fini(&e->gate);
-	if (!rte_eth_dev_is_valid_port(e->port.id))
+	san_engine_gate_fini(&p->gate);
+	if (!rte_eth_dev_is_valid_port(p->id))
 		return;
-	atomic_store(&e->port.shut, false);
-	if (!is_memif(e) || rte_eal_alarm_set(1, shut_there, e) != 0) {
-		shut(e);
+	atomic_store(&p->shut, false);
+	if (!is_memif(p) || rte_eal_alarm_set(1, shut_there, p) != 0) {
+		shut(p);
 		return;
 	}
-	while (!atomic_load(&e->port.shut))
+	while (!atomic_load(&p->shut))
 		sched_yield();
 }
 
 void
-san_engine_port_close(struct san_engine *e)
+san_engine_port_close(struct san_engine_port *p)
 {
-	san_engine_port_shut(e);
+	san_engine_port_shut(p);
 	/* only now: the port's rings held some of its buffers */
-	rte_mempool_free(e->pool);
-	e->pool = NULL;
+	rte_mempool_free(p->pool);
+	p->pool = NULL;
 }
 
 uint32_t
-san_engine_port_mbps(const struct san_engine *e)
+san_engine_port_mbps(const struct san_engine_port *p)
 {
 	struct rte_eth_link link = {0};
 
-	if (rte_eth_link_get_nowait(e->port_id, &link) != 0 ||
+	if (rte_eth_link_get_nowait(p->id, &link) != 0 ||
 	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
 		return 0;
 	return link.link_speed;
 }
 
 bool
-san_engine_port_is_up(const struct san_engine *e)
+san_engine_port_is_up(const struct san_engine_port *p)
 {
 	struct rte_eth_link link = {0};
 
-	if (rte_eth_link_get_nowait(e->port_id, &link) != 0)
+	if (rte_eth_link_get_nowait(p->id, &link) != 0)
 		return true; /* this port does not tell */
 	return link.link_status == RTE_ETH_LINK_UP;
 }

@@ -16,29 +16,55 @@
 #include "engine_clock.h"
 #include "engine_gate.h"
 
-#define ENGINE_BURST    SAN_CORE_BURST
-#define ENGINE_OUT_MAX  (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
-#define ENGINE_CALLS    64
-#define ENGINE_EVENTS   256
-#define ENGINE_MAC_TEXT 18
+#define ENGINE_BURST   SAN_CORE_BURST
+#define ENGINE_OUT_MAX (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
+#define ENGINE_CALLS   64
+#define ENGINE_EVENTS  256
+#define ENGINE_LANES   1024 /**< packets handed over to an lcore that may wait for it */
 
 struct san_engine_capture; /* engine_capture.c */
 
-/** What the port can do, as probed; used where present, never required. */
+/** Packets on their way from one lcore to another. */
+struct san_engine_lane {
+	struct rte_ring *ring;
+	_Atomic uint64_t gap_ns; /**< for which the port was not looked at before they came */
+};
+
+/** The device as the engines need it, and what all of them share. */
 struct san_engine_port {
 	uint16_t id;
 	uint16_t mtu;      /**< of IP, as agreed with the operator */
 	uint16_t declared; /**< as the port knows it: some refuse to be told, but carry it */
 	uint16_t nb_rxd, nb_txd;
+	uint16_t nb_queues; /**< engine i has queue i, of either kind; those beyond have none */
 	char name[RTE_ETH_NAME_MAX_LEN];
 	const char *driver;
 	struct rte_ether_addr mac;
+	/* what it can do, as probed: used where present, never required */
 	uint64_t rx_offloads, tx_offloads; /**< in use */
 	uint64_t rx_capa, tx_capa;         /**< offered */
 	uint16_t reta_size;
 	uint64_t rss_capa;
+	bool is_steered; /**< *steer* tells how it spreads packets over its queues */
+	struct san_cm_steer steer;
 	bool started;
 	_Atomic bool shut;
+	_Atomic bool gone;
+	bool launched; /**< the engines run on lcores of their own */
+	uint8_t idle;  /**< enum san_engine_idle_policy, not AUTO */
+	struct san_engine_gate gate;
+	struct san_engine_clock clock; /**< calibrated once, for all */
+	struct san_engine_conf conf;
+	struct rte_mempool *pool;
+	struct san_engine_capture *capture;
+	_Atomic bool stop;
+	struct san_tl_lend lend;
+	uint32_t next_event; /**< engine that is asked first */
+	uint32_t nb_engines;
+	struct san_engine *engines[SAN_ENGINE_LCORES];
+	/** Received, [from][to]; to send, [from]: to the engine that has its queue. */
+	struct san_engine_lane rx_lanes[SAN_ENGINE_LCORES][SAN_ENGINE_LCORES];
+	struct rte_ring *tx_lanes[SAN_ENGINE_LCORES];
 };
 
 struct san_engine_qp {
@@ -55,17 +81,26 @@ struct san_engine_stats {
 	uint64_t nb_bells;
 	uint64_t nb_calls;
 	uint64_t nb_sleeps;
+	uint64_t nb_handed; /**< packets received for other lcores */
+	uint64_t nb_taken;  /**< ... by others for this one */
+	uint64_t nb_lent;   /**< packets given to others to send */
 };
 
+/** One lcore's. */
 struct san_engine {
 	/* every loop */
 	struct san_core *core;
 	struct san_engine_clock clock;
+	struct san_engine_port *port;
 	uint16_t port_id;
+	uint16_t id;    /**< number among the engines of the port; its queue, if it has one */
+	bool has_queue; /**< else another engine receives and sends for it */
+	bool is_alone;  /**< nobody to hand anything to */
+	uint32_t turn;  /**< lcore whose packets are sent first in this round */
 	uint16_t nb_backlog;
 	bool capturing;
 	bool may_burst; /**< this round */
-	_Atomic bool gone;
+	bool launched;
 	struct rte_ring *bells; /**< indices of queue pairs with new work */
 	struct rte_ring *calls;
 	struct san_engine_qp *qps;
@@ -79,23 +114,26 @@ struct san_engine {
 	uint64_t speed_ns;   /**< when its speed was, while it had none */
 	struct san_engine_stats stats;
 	uint64_t drops[SAN_DROP_MAX];
-	struct san_engine_gate gate;
 	struct rte_mbuf *backlog[ENGINE_OUT_MAX];
 	struct san_engine_impair impair_tx, impair_rx;
 	/* connection events on their way to the application */
 	struct san_spsc event_q;
 	struct san_core_event events[ENGINE_EVENTS];
 	/* rarely */
-	struct san_engine_conf conf;
-	struct san_engine_port port;
-	struct rte_mempool *pool;
+	struct san_core_conf conf; /**< of this lcore */
 	struct rte_hash *cam;
-	struct san_engine_capture *capture;
 	struct san_prng secret;
-	uint8_t idle; /**< enum san_engine_idle_policy, not AUTO */
-	_Atomic bool stop;
-	bool launched;
 };
+
+/* ---- engine.c ---- */
+
+/** The engine of the port's lcore number *id*; not running yet. */
+int san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **out,
+		      const char **why);
+/** The lcore has stopped. Frees what it holds; the port still has its buffers. */
+void san_engine_destroy(struct san_engine *e);
+/** Every connection ends; the next rounds tell the peers. */
+void san_engine_end(struct san_engine *e);
 
 /* ---- engine_loop.c ---- */
 
@@ -105,6 +143,24 @@ uint32_t san_engine_loop_once(struct san_engine *e);
 void san_engine_loop_forget(struct san_engine *e, uint32_t qp);
 /** The lcore's function. */
 int san_engine_loop_main(void *arg);
+
+/* ---- engine_handover.c ---- */
+
+/** Lanes between the engines of *p*, which has its queues. -ENOMEM. */
+int san_engine_lanes_create(struct san_engine_port *p);
+/** What lies in them is freed. */
+void san_engine_lanes_destroy(struct san_engine_port *p);
+/** Give *n* received packets to their owners; those of this engine stay, their number. */
+uint16_t san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+/** Packets that others received for this engine; *gap_ns*: see san_core_rx_gap(). */
+uint16_t san_engine_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
+			    uint16_t n, uint64_t *gap_ns);
+/** To be sent by the engine with the queue; how many it takes. */
+uint16_t san_engine_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+/** Does this engine send for engine *from*? */
+bool san_engine_sends_for(const struct san_engine *e, uint32_t from);
+uint16_t san_engine_take_tx(const struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
+			    uint16_t n);
 
 /* ---- engine_idle.c ---- */
 
@@ -117,14 +173,14 @@ void san_engine_idle_after(struct san_engine *e, uint32_t work);
 /* ---- engine_port.c ---- */
 
 /** Pool, configuration, queues, start; does not wait for the link. */
-int san_engine_port_open(struct san_engine *e, const char **why);
+int san_engine_port_open(struct san_engine_port *p, const char **why);
 /** Stop and close it; what it held goes back to the pool. */
-void san_engine_port_shut(struct san_engine *e);
+void san_engine_port_shut(struct san_engine_port *p);
 /** That, and the pool. */
-void san_engine_port_close(struct san_engine *e);
+void san_engine_port_close(struct san_engine_port *p);
 /** Link speed; 0: the port does not tell. */
-uint32_t san_engine_port_mbps(const struct san_engine *e);
-bool san_engine_port_is_up(const struct san_engine *e);
+uint32_t san_engine_port_mbps(const struct san_engine_port *p);
+bool san_engine_port_is_up(const struct san_engine_port *p);
 
 /* ---- engine_capture.c ---- */
 
@@ -132,8 +188,8 @@ void san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t
 
 /* ---- engine_telemetry.c ---- */
 
-void san_engine_telemetry_add(struct san_engine *e);
-/** On return nobody reads the engine any more. */
-void san_engine_telemetry_del(struct san_engine *e);
+void san_engine_telemetry_add(struct san_engine_port *p);
+/** On return nobody reads the engines any more. */
+void san_engine_telemetry_del(struct san_engine_port *p);
 
 #endif /* ENGINE_PRIV_H */

@@ -2,11 +2,14 @@
 
 /*
  * What operators see: tables for people, counters by name for programs. Every
- * number is read on the lcore's side, so that one answer is of one moment.
+ * number is read on the lcore's side, so that one answer is of one moment, for one
+ * lcore; of several the sum is told.
  */
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "engine_priv.h"
 
@@ -61,6 +64,9 @@ static const struct counter {
 	ENGINE("doorbells", nb_bells),
 	ENGINE("calls", nb_calls),
 	ENGINE("sleeps", nb_sleeps),
+	ENGINE("handed_over", nb_handed),
+	ENGINE("taken_over", nb_taken),
+	ENGINE("sent_by_others", nb_lent),
 	PDL("rtx", nb_rtx),
 	PDL("early", nb_early),
 	PDL("tlp", nb_tlp),
@@ -100,6 +106,7 @@ static const struct counter {
 	TL("aborts", nb_aborts),
 	TL("red", nb_red),
 	TL("finished_data", nb_finished_data),
+	TL("budget_lent", nb_lent),
 	TL("budget_high", budget_high),
 	ULP("wrs", nb_wrs),
 	ULP("wcs", nb_wcs),
@@ -122,7 +129,8 @@ static const struct counter {
 };
 
 /* Gauges and drops follow the table; drops have their names in san_drop.c. */
-static const char *const gauges[] = {"cam_used", "cam_high", "held", "conns", "regions", "leaks"};
+static const char *const gauges[] = {"cam_used", "cam_high", "held", "conns",
+				     "regions", "leaks", "budget"};
 
 #define NB_DROPS    (SAN_DROP_MAX - 1)
 #define NB_COUNTERS ((int)(RTE_DIM(counters) + RTE_DIM(gauges) + NB_DROPS))
@@ -153,23 +161,31 @@ all_drops(const struct san_engine *e, uint64_t drops[SAN_DROP_MAX])
 		e->impair_rx.stats.nb_overflow;
 }
 
-struct counters_call {
-	struct san_engine_counter *c;
-	int max, n;
-};
-
-static void
-counter_add(struct counters_call *call, const char *name, uint64_t value)
+static const char *
+counter_name(int i)
 {
-	if (call->n < call->max)
-		call->c[call->n] = (struct san_engine_counter){.name = name, .value = value};
-	call->n++;
+	const int nb_table = RTE_DIM(counters), nb_gauges = RTE_DIM(gauges);
+
+	if (i < nb_table)
+		return counters[i].name;
+	i -= nb_table;
+	return i < nb_gauges ? gauges[i] : drop_names[i - nb_gauges + 1];
 }
 
-static int
-do_counters(struct san_engine *e, void *arg)
+/* Of several high-water marks the sum was never reached: the highest is told. */
+static bool
+is_mark(const char *name)
 {
-	struct counters_call *call = arg;
+	const char *end = strrchr(name, '_');
+
+	return end != NULL && strcmp(end, "_high") == 0;
+}
+
+/* Values of one engine, on top of those in *arg*. */
+static int
+do_values(struct san_engine *e, void *arg)
+{
+	uint64_t *sum = arg, one[NB_COUNTERS], *v = one;
 	const struct san_tl *tl = san_core_tl(e->core);
 	const void *const base[SOURCES] = {
 		[FROM_PDL] = &san_core_pdl(e->core)->stats,
@@ -187,43 +203,77 @@ do_counters(struct san_engine *e, void *arg)
 		san_core_pdl(e->core)->nb_conns,
 		san_ulp_nb_mrs(san_core_ulp(e->core)),
 		san_core_leaks(e->core),
+		tl->budget_bytes,
 	};
 	uint64_t drops[SAN_DROP_MAX];
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(counters); i++)
-		counter_add(call, counters[i].name,
-			    *(const uint64_t *)((const uint8_t *)base[counters[i].source] +
-						counters[i].offset));
+		*v++ = *(const uint64_t *)((const uint8_t *)base[counters[i].source] +
+					   counters[i].offset);
 	for (i = 0; i < RTE_DIM(gauges); i++)
-		counter_add(call, gauges[i], gauge[i]);
+		*v++ = gauge[i];
 	all_drops(e, drops);
 	for (i = 1; i < SAN_DROP_MAX; i++)
-		counter_add(call, drop_names[i], drops[i]);
-	return call->n;
+		*v++ = drops[i];
+	for (i = 0; i < NB_COUNTERS; i++)
+		sum[i] = is_mark(counter_name((int)i)) ? RTE_MAX(sum[i], one[i]) : sum[i] + one[i];
+	return 0;
+}
+
+static void
+all_values(struct san_engine_port *p, uint64_t sum[NB_COUNTERS])
+{
+	uint32_t i;
+
+	memset(sum, 0, NB_COUNTERS * sizeof(sum[0]));
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_read(p->engines[i], do_values, sum);
+}
+
+static int
+fill(const uint64_t v[NB_COUNTERS], struct san_engine_counter *c, int max)
+{
+	int i;
+
+	for (i = 0; i < NB_COUNTERS && i < max; i++)
+		c[i] = (struct san_engine_counter){.name = counter_name(i), .value = v[i]};
+	return NB_COUNTERS;
 }
 
 int
-san_engine_counters(struct san_engine *e, struct san_engine_counter *c, int max)
+san_engine_counters(struct san_engine_port *p, struct san_engine_counter *c, int max)
 {
-	struct counters_call call = {.c = c, .max = max};
+	uint64_t sum[NB_COUNTERS];
 
-	return san_engine_read(e, do_counters, &call);
+	all_values(p, sum);
+	return fill(sum, c, max);
+}
+
+int
+san_engine_counters_of(struct san_engine *e, struct san_engine_counter *c, int max)
+{
+	uint64_t v[NB_COUNTERS] = {0};
+
+	san_engine_read(e, do_values, v);
+	return fill(v, c, max);
 }
 
 static int
 do_leaks(struct san_engine *e, void *arg)
 {
-	*(uint64_t *)arg = san_core_leaks(e->core);
+	*(uint64_t *)arg += san_core_leaks(e->core);
 	return 0;
 }
 
 uint64_t
-san_engine_leaks(struct san_engine *e)
+san_engine_leaks(struct san_engine_port *p)
 {
 	uint64_t leaks = 0;
+	uint32_t i;
 
-	san_engine_read(e, do_leaks, &leaks);
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_read(p->engines[i], do_leaks, &leaks);
 	return leaks;
 }
 
@@ -256,9 +306,8 @@ show_offloads(const char *what, uint64_t rx, uint64_t tx, FILE *f)
 }
 
 static void
-show_port(struct san_engine *e, FILE *f)
+show_port(const struct san_engine_port *p, FILE *f)
 {
-	const struct san_engine_port *p = &e->port;
 	char mac[RTE_ETHER_ADDR_FMT_SIZE], addr[SAN_INET_TEXT];
 	struct rte_eth_link link = {0};
 	struct rte_eth_stats stats = {0};
@@ -269,20 +318,38 @@ show_port(struct san_engine *e, FILE *f)
 	rte_ether_format_addr(mac, sizeof(mac), &p->mac);
 	fprintf(f, "port %u: %s, driver %s, %s, link %s\n", p->id, p->name, p->driver, mac,
 		link.link_status == RTE_ETH_LINK_UP ? "up" : "down");
-	for (i = 0; i < e->conf.core.inet.nb_addrs; i++)
-		fprintf(f, "  address %s\n", san_inet_text(&e->conf.core.inet.addrs[i].ip, addr));
+	for (i = 0; i < p->conf.core.inet.nb_addrs; i++)
+		fprintf(f, "  address %s\n",
+			san_inet_text(&p->conf.core.inet.addrs[i].ip, addr));
 	fprintf(f, "  mtu %u (told to the port: %u), rings %u rx, %u tx, %s, idle %s\n", p->mtu,
-		p->declared, p->nb_rxd, p->nb_txd, e->launched ? "own lcore" : "polled by caller",
-		san_engine_idle_name(e->idle));
+		p->declared, p->nb_rxd, p->nb_txd,
+		p->launched ? "own lcore" : "polled by caller", san_engine_idle_name(p->idle));
 	show_offloads("offered:", p->rx_capa, p->tx_capa, f);
 	show_offloads("in use: ", p->rx_offloads, p->tx_offloads, f);
-	fprintf(f, "  rss types 0x%" PRIx64 ", reta %u\n", p->rss_capa, p->reta_size);
-	fprintf(f, "  packets %" PRIu64 " rx, %" PRIu64 " tx, %u waiting\n", e->stats.nb_rx,
-		e->stats.nb_tx, e->nb_backlog);
+	fprintf(f, "  queues %u, %s; rss types 0x%" PRIx64 ", reta %u\n", p->nb_queues,
+		p->is_steered ? "source ports chosen by rss" : "any source port", p->rss_capa,
+		p->reta_size);
 	fprintf(f, "  port: %" PRIu64 " missed, %" PRIu64 " tx errors\n", stats.imissed,
 		stats.oerrors);
-	fprintf(f, "  buffers %u free of %u\n", rte_mempool_avail_count(e->pool),
-		e->conf.pool_size);
+	fprintf(f, "  buffers %u free of %u\n", rte_mempool_avail_count(p->pool),
+		p->conf.pool_size);
+}
+
+static void
+show_lcore(struct san_engine *e, FILE *f)
+{
+	if (e->launched)
+		fprintf(f, "  lcore %u:", e->port->conf.lcores[e->id]);
+	else
+		fprintf(f, "  caller:");
+	fprintf(f, " packets %" PRIu64 " rx, %" PRIu64 " tx, %u waiting\n", e->stats.nb_rx,
+		e->stats.nb_tx, e->nb_backlog);
+	if (e->is_alone)
+		return;
+	fprintf(f, "    %s, handed over %" PRIu64 ", taken over %" PRIu64,
+		e->has_queue ? "a queue of its own" : "no queue", e->stats.nb_handed,
+		e->stats.nb_taken);
+	fprintf(f, ", sent by others %" PRIu64 "\n", e->stats.nb_lent);
 }
 
 static const char *
@@ -326,15 +393,14 @@ show_conns(struct san_engine *e, FILE *f)
 }
 
 static void
-show_stats(struct san_engine *e, FILE *f)
+show_stats(struct san_engine_port *p, FILE *f)
 {
-	struct san_engine_counter c[NB_COUNTERS];
-	struct counters_call call = {.c = c, .max = NB_COUNTERS};
-	size_t i;
+	uint64_t v[NB_COUNTERS];
+	int i;
 
-	do_counters(e, &call);
-	for (i = 0; i < RTE_DIM(counters) + RTE_DIM(gauges); i++)
-		fprintf(f, "  %-24s %" PRIu64 "\n", c[i].name, c[i].value);
+	all_values(p, v);
+	for (i = 0; i < NB_COUNTERS - NB_DROPS; i++)
+		fprintf(f, "  %-24s %" PRIu64 "\n", counter_name(i), v[i]);
 }
 
 static void
@@ -350,17 +416,18 @@ show_cam(struct san_engine *e, FILE *f)
 }
 
 static void
-show_drops(struct san_engine *e, FILE *f)
+show_drops(struct san_engine_port *p, FILE *f)
 {
-	uint64_t drops[SAN_DROP_MAX];
+	uint64_t v[NB_COUNTERS];
+	const uint64_t *drops = &v[NB_COUNTERS - NB_DROPS];
 	int i, shown = 0;
 
-	all_drops(e, drops);
-	for (i = 1; i < SAN_DROP_MAX; i++) {
+	all_values(p, v);
+	for (i = 0; i < NB_DROPS; i++) {
 		if (drops[i] == 0)
 			continue;
-		fprintf(f, "  %-16s %10" PRIu64 "  %s\n", san_drop_name((enum san_drop)i), drops[i],
-			san_drop_text((enum san_drop)i));
+		fprintf(f, "  %-16s %10" PRIu64 "  %s\n", san_drop_name((enum san_drop)(i + 1)),
+			drops[i], san_drop_text((enum san_drop)(i + 1)));
 		shown++;
 	}
 	if (shown == 0)
@@ -368,40 +435,57 @@ show_drops(struct san_engine *e, FILE *f)
 }
 
 struct show_call {
-	enum san_engine_show what;
+	void (*show)(struct san_engine *e, FILE *f);
 	FILE *f;
 };
 
 static int
 do_show(struct san_engine *e, void *arg)
 {
-	static void (*const show[])(struct san_engine * e, FILE * f) = {
-		[SAN_SHOW_PORT] = show_port,
-		[SAN_SHOW_CONN] = show_conns,
-		[SAN_SHOW_STATS] = show_stats,
-		[SAN_SHOW_CAM] = show_cam,
-		[SAN_SHOW_DROPS] = show_drops,
-	};
 	const struct show_call *call = arg;
 
-	if ((size_t)call->what < RTE_DIM(show))
-		show[call->what](e, call->f);
+	call->show(e, call->f);
 	return 0;
 }
 
 /* Printing may block: into memory on the lcore's side, to *f* on the caller's. */
-void
-san_engine_show(struct san_engine *e, enum san_engine_show what, FILE *f)
+static void
+show_each(struct san_engine_port *p, void (*show)(struct san_engine *e, FILE *f), FILE *f)
 {
-	struct show_call call = {.what = what};
+	struct show_call call = {.show = show};
 	char *text = NULL;
 	size_t len = 0;
+	uint32_t i;
 
 	call.f = open_memstream(&text, &len);
 	if (call.f == NULL)
 		return;
-	san_engine_call(e, do_show, &call);
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_call(p->engines[i], do_show, &call);
 	fclose(call.f);
 	fputs(text, f);
 	free(text);
+}
+
+void
+san_engine_show(struct san_engine_port *p, enum san_engine_show what, FILE *f)
+{
+	switch (what) {
+	case SAN_SHOW_PORT:
+		show_port(p, f);
+		show_each(p, show_lcore, f);
+		break;
+	case SAN_SHOW_CONN:
+		show_each(p, show_conns, f);
+		break;
+	case SAN_SHOW_STATS:
+		show_stats(p, f);
+		break;
+	case SAN_SHOW_CAM:
+		show_each(p, show_cam, f);
+		break;
+	case SAN_SHOW_DROPS:
+		show_drops(p, f);
+		break;
+	}
 }

@@ -7,7 +7,9 @@
  * a word, while the lock keeps the engine from going away.
  */
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_telemetry.h>
@@ -17,13 +19,13 @@
 #define COUNTERS_MAX 256
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct san_engine *engine; /* one per process; see rtsan_open() */
+static struct san_engine_port *port; /* one per process; see rtsan_open() */
 
 static int
 with_prefix(struct rte_tel_data *d, const char *prefix, bool want)
 {
 	struct san_engine_counter c[COUNTERS_MAX];
-	int i, n = san_engine_counters(engine, c, COUNTERS_MAX);
+	int i, n = san_engine_counters(port, c, COUNTERS_MAX);
 	size_t len = strlen(prefix);
 
 	rte_tel_data_start_dict(d);
@@ -34,39 +36,76 @@ with_prefix(struct rte_tel_data *d, const char *prefix, bool want)
 }
 
 static int
-tel_stats(struct rte_tel_data *d)
+tel_stats(struct rte_tel_data *d, const char *params)
 {
+	(void)params;
 	return with_prefix(d, "drop_", false);
 }
 
 static int
-tel_drops(struct rte_tel_data *d)
+tel_drops(struct rte_tel_data *d, const char *params)
 {
+	(void)params;
 	return with_prefix(d, "drop_", true);
 }
 
 static int
-tel_cam(struct rte_tel_data *d)
+tel_cam(struct rte_tel_data *d, const char *params)
 {
+	(void)params;
 	return with_prefix(d, "cam_", true);
 }
 
+/* All counters of one engine; without a number, which lcores there are. */
 static int
-tel_port(struct rte_tel_data *d)
+tel_lcore(struct rte_tel_data *d, const char *params)
 {
-	const struct san_engine_port *p = &engine->port;
-	char mac[RTE_ETHER_ADDR_FMT_SIZE];
+	struct san_engine_counter c[COUNTERS_MAX];
+	char *end = NULL;
+	unsigned long id;
+	uint32_t k;
+	int i, n;
 
-	rte_ether_format_addr(mac, sizeof(mac), &p->mac);
+	if (params == NULL || params[0] == '\0') {
+		rte_tel_data_start_array(d, RTE_TEL_INT_VAL);
+		for (k = 0; k < port->nb_engines; k++)
+			rte_tel_data_add_array_int(d, (int)k);
+		return 0;
+	}
+	id = strtoul(params, &end, 10);
+	if (*end != '\0' || id >= port->nb_engines)
+		return -EINVAL;
+	n = san_engine_counters_of(port->engines[id], c, COUNTERS_MAX);
 	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_u64(d, "port", p->id);
-	rte_tel_data_add_dict_string(d, "name", p->name);
-	rte_tel_data_add_dict_string(d, "driver", p->driver);
+	for (i = 0; i < RTE_MIN(n, COUNTERS_MAX); i++)
+		rte_tel_data_add_dict_u64(d, c[i].name, c[i].value);
+	return 0;
+}
+
+static int
+tel_port(struct rte_tel_data *d, const char *params)
+{
+	char mac[RTE_ETHER_ADDR_FMT_SIZE];
+	uint64_t nb_rx = 0, nb_tx = 0;
+	uint32_t i;
+
+	(void)params;
+	for (i = 0; i < port->nb_engines; i++) {
+		nb_rx += port->engines[i]->stats.nb_rx;
+		nb_tx += port->engines[i]->stats.nb_tx;
+	}
+	rte_ether_format_addr(mac, sizeof(mac), &port->mac);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_u64(d, "port", port->id);
+	rte_tel_data_add_dict_string(d, "name", port->name);
+	rte_tel_data_add_dict_string(d, "driver", port->driver);
 	rte_tel_data_add_dict_string(d, "mac", mac);
-	rte_tel_data_add_dict_u64(d, "mtu", p->mtu);
-	rte_tel_data_add_dict_u64(d, "rx_pkts", engine->stats.nb_rx);
-	rte_tel_data_add_dict_u64(d, "tx_pkts", engine->stats.nb_tx);
-	rte_tel_data_add_dict_string(d, "idle", san_engine_idle_name(engine->idle));
+	rte_tel_data_add_dict_u64(d, "mtu", port->mtu);
+	rte_tel_data_add_dict_u64(d, "lcores", port->nb_engines);
+	rte_tel_data_add_dict_u64(d, "queues", port->nb_queues);
+	rte_tel_data_add_dict_u64(d, "rx_pkts", nb_rx);
+	rte_tel_data_add_dict_u64(d, "tx_pkts", nb_tx);
+	rte_tel_data_add_dict_string(d, "idle", san_engine_idle_name(port->idle));
 	return 0;
 }
 
@@ -97,7 +136,6 @@ do_conns(struct san_engine *e, void *arg)
 	const struct san_pdl *pdl = san_core_pdl(e->core);
 	uint32_t i;
 
-	rte_tel_data_start_dict(arg);
 	for (i = 0; i < pdl->conf.max_conns; i++)
 		if (pdl->conns[i].state != SAN_CONN_FREE && conn_add(arg, &pdl->conns[i]) != 0)
 			break; /* an answer holds a bounded number */
@@ -105,18 +143,25 @@ do_conns(struct san_engine *e, void *arg)
 }
 
 static int
-tel_conns(struct rte_tel_data *d)
+tel_conns(struct rte_tel_data *d, const char *params)
 {
-	return san_engine_read(engine, do_conns, d);
+	uint32_t i;
+
+	(void)params;
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < port->nb_engines; i++)
+		san_engine_read(port->engines[i], do_conns, d);
+	return 0;
 }
 
 static const struct command {
 	const char *name;
-	int (*fn)(struct rte_tel_data *d);
+	int (*fn)(struct rte_tel_data *d, const char *params);
 	const char *help;
 } commands[] = {
 	{"/sanstack/port", tel_port, "The port. No parameters"},
 	{"/sanstack/conn", tel_conns, "Connections by CID. No parameters"},
+	{"/sanstack/lcore", tel_lcore, "Counters of one lcore. Parameter: its number, from 0"},
 	{"/sanstack/stats", tel_stats, "Counters of every layer. No parameters"},
 	{"/sanstack/drops", tel_drops, "Dropped packets by reason. No parameters"},
 	{"/sanstack/cam", tel_cam, "The reorder engine's table. No parameters"},
@@ -128,11 +173,10 @@ handle(const char *cmd, const char *params, struct rte_tel_data *d)
 	int rc = -ENODEV;
 	size_t i;
 
-	(void)params;
 	pthread_mutex_lock(&lock);
-	for (i = 0; engine != NULL && i < RTE_DIM(commands); i++)
+	for (i = 0; port != NULL && i < RTE_DIM(commands); i++)
 		if (strcmp(cmd, commands[i].name) == 0)
-			rc = commands[i].fn(d);
+			rc = commands[i].fn(d, params);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
@@ -146,19 +190,19 @@ RTE_INIT(engine_telemetry_register)
 }
 
 void
-san_engine_telemetry_add(struct san_engine *e)
+san_engine_telemetry_add(struct san_engine_port *p)
 {
 	pthread_mutex_lock(&lock);
-	if (engine == NULL)
-		engine = e;
+	if (port == NULL)
+		port = p;
 	pthread_mutex_unlock(&lock);
 }
 
 void
-san_engine_telemetry_del(struct san_engine *e)
+san_engine_telemetry_del(struct san_engine_port *p)
 {
 	pthread_mutex_lock(&lock);
-	if (engine == e)
-		engine = NULL;
+	if (port == p)
+		port = NULL;
 	pthread_mutex_unlock(&lock);
 }

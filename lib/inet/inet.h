@@ -32,6 +32,7 @@ struct san_inet_conf {
 	uint64_t reachable_ns; /**< entry is asked for again after this */
 	uint64_t retry_ns;
 	uint8_t max_retries;
+	bool quiet;               /**< another instance on the port answers for all */
 	struct rte_mempool *pool; /**< for requests and answers */
 };
 

@@ -84,6 +84,7 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 		return SAN_DROP_NONE;
 	if (!rte_is_valid_assigned_ether_addr(&claim.mac))
 		return SAN_DROP_INET_MALFORMED;
-	put_arp(in, &claim.mac, RTE_ARP_OP_REPLY, &target, &claim.ip);
+	if (!in->conf.quiet)
+		put_arp(in, &claim.mac, RTE_ARP_OP_REPLY, &target, &claim.ip);
 	return SAN_DROP_NONE;
 }

@@ -156,6 +156,13 @@ parse_options(const uint8_t *opt, uint32_t len, uint8_t type, const uint8_t **ma
 	return true;
 }
 
+static void
+answer(struct san_inet *in, const struct nd_out *o)
+{
+	if (!in->conf.quiet)
+		put_nd(in, o);
+}
+
 /** Somebody asks for one of our addresses. */
 static enum san_drop
 rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_hdr *ip,
@@ -181,7 +188,7 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_
 			return SAN_DROP_INET_MALFORMED;
 		memcpy(o.dst, all_nodes, sizeof(o.dst));
 		multicast_mac(&o.mac, all_nodes);
-		put_nd(in, &o);
+		answer(in, &o);
 		return SAN_DROP_NONE;
 	}
 	claim.mac = rx->eth.src_addr;
@@ -193,7 +200,7 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_
 	o.flags |= ND_SOLICITED;
 	o.mac = claim.mac;
 	memcpy(o.dst, claim.ip.b, sizeof(o.dst));
-	put_nd(in, &o);
+	answer(in, &o);
 	return SAN_DROP_NONE;
 }
 

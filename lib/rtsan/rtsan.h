@@ -87,6 +87,8 @@ struct rtsan_caps {
 	uint32_t max_wr; /**< depth of a send or receive queue, at most */
 	uint32_t max_sge;
 	uint32_t max_inline;
+	/** Lcores that share the work. A completion queue's queue pairs all live on one of them. */
+	uint32_t nb_lcores;
 	uint64_t max_msg; /**< bytes of one work request */
 	bool has_mr_reg;  /**< rtsan_mr_reg() works */
 	bool has_unordered;

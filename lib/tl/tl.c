@@ -95,9 +95,13 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	/* every connection's claims must be good, however few records were asked for */
 	tl->conf.max_txns = conf->max_txns + conf->max_conns;
 	tl->conf.max_rxns = RTE_MAX(conf->max_rxns, CLAIMS_PER_CONN * conf->max_conns);
+	if (conf->lend != NULL) {
+		tl->conf.budget_bytes = conf->lend->total_bytes;
+		tl->conf.lapsed_bytes = conf->lend->lapsed_bytes;
+	}
 	/* one connection must not keep others from all of the budget for good */
-	tl->conf.lapsed_bytes = RTE_MAX(conf->lapsed_bytes, conf->budget_bytes);
-	tl->conf.grant_bytes = RTE_MIN(conf->grant_bytes, conf->budget_bytes);
+	tl->conf.lapsed_bytes = RTE_MAX(tl->conf.lapsed_bytes, tl->conf.budget_bytes);
+	tl->conf.grant_bytes = RTE_MIN(conf->grant_bytes, tl->conf.budget_bytes);
 	tl->pdl = pdl;
 	tl->death = death;
 	san_cam_init(&tl->cam, conf->cam, conf->engine);
@@ -110,6 +114,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 		san_tl_destroy(tl);
 		return -ENOMEM;
 	}
+	san_tl_lend_join(tl);
 	for (slot = 0; slot < conf->max_conns; slot++)
 		tl->conns[slot].slot = (uint16_t)slot;
 	tl->nb_claims = CLAIMS_PER_CONN * conf->max_conns;
@@ -123,6 +128,7 @@ san_tl_destroy(struct san_tl *tl)
 {
 	if (tl == NULL)
 		return;
+	san_tl_lend_leave(tl);
 	free(tl->free_rings);
 	free(tl->rings);
 	free(tl->free_rxns);
@@ -401,6 +407,8 @@ void
 san_tl_tick(struct san_tl *tl, uint64_t now_ns)
 {
 	san_tl_lapse(tl, now_ns);
+	if (tl->conf.lend != NULL)
+		san_tl_lend_tick(tl, san_tl_waits_for_budget(tl));
 	san_tl_wake(tl);
 	if (tl->nb_admit != 0)
 		san_tl_admit_run(tl, now_ns);
@@ -434,7 +442,10 @@ check_charges(const struct san_tl *tl)
 	}
 	SAN_VERIFY(charged[0] == tl->pulled_used && charged[0] + charged[1] == tl->budget_used);
 	SAN_VERIFY(tl->lapsed_pulled <= tl->lapsed_used);
-	SAN_VERIFY(tl->budget_used <= tl->conf.budget_bytes);
+	SAN_VERIFY(tl->limit_bytes <= tl->budget_bytes);
+	SAN_VERIFY(tl->budget_bytes <= tl->conf.budget_bytes);
+	SAN_VERIFY(tl->budget_used <= tl->budget_bytes);
+	SAN_VERIFY(tl->pulled_used == 0 || tl->pulled_used < tl->budget_bytes);
 	SAN_VERIFY(tl->lapsed_used <= tl->conf.lapsed_bytes);
 }
 

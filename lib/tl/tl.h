@@ -21,6 +21,7 @@
 #include <sys/queue.h>
 
 #include "pdl.h"
+#include "tl_lend.h"
 #include "tl_reorder.h"
 #include "wire.h"
 
@@ -270,10 +271,12 @@ enum san_tl_policy {
 
 struct san_tl_conf {
 	uint32_t max_conns;
-	uint32_t max_txns;      /**< initiator records of the lcore, beyond one per connection */
-	uint32_t max_rxns;      /**< target records of the lcore */
-	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not placed (RT-13) */
-	uint32_t lapsed_bytes;  /**< bound of what lapsed of it; at least budget_bytes */
+	uint32_t max_txns;     /**< initiator records of the lcore, beyond one per connection */
+	uint32_t max_rxns;     /**< target records of the lcore */
+	uint32_t budget_bytes; /**< incast budget: granted or pulled, not placed (RT-13) */
+	uint32_t lapsed_bytes; /**< bound of what lapsed of it; at least budget_bytes */
+	/** Several lcores have one budget: this says how much, the two above do not count. */
+	struct san_tl_lend *lend;
 	uint32_t grant_bytes;   /**< largest single grant step */
 	uint32_t solicit_len;   /**< L of RT-12 */
 	uint8_t solicit_level;  /**< C of RT-12, 0 .. 255; 0 = never by congestion */
@@ -400,7 +403,9 @@ struct san_tl_stats {
 	uint64_t nb_packed_tx, nb_packed_rx;       /**< packets sent once, and taken */
 	uint64_t nb_pack_msgs_tx, nb_pack_msgs_rx; /**< messages in them */
 	uint64_t nb_unpack_tx, nb_unpack_rx;       /**< of the RNRs, those that say "unpack" */
-	uint64_t budget_high;                      /**< high-water mark of budget_used */
+	/* incast budget (RT-13) */
+	uint64_t nb_lent;     /**< times that it was given back for other lcores */
+	uint64_t budget_high; /**< high-water mark of budget_used */
 };
 
 /** A NACK that must go. */
@@ -441,8 +446,13 @@ struct san_tl {
 	struct san_tl_txn **rings; /**< blocks of SAN_TL_N_MAX pointers for conns in use */
 	struct san_tl_txn ***free_rings;
 	uint32_t nb_free_rings;
-	uint32_t budget_used; /**< granted or pulled, and not placed in its turn */
-	uint32_t pulled_used; /**< of it, pulled */
+	uint32_t budget_bytes; /**< at this moment; see tl_lend.c */
+	uint32_t limit_bytes;  /**< of it, what may be filled: others may be short */
+	uint32_t share_bytes;  /**< what it can count on */
+	uint32_t claim;        /**< its part of lend->claims */
+	uint32_t calm;         /**< rounds since somebody here waited for budget */
+	uint32_t budget_used;  /**< granted or pulled, and not placed in its turn */
+	uint32_t pulled_used;  /**< of it, pulled */
 	uint32_t lapsed_used;
 	uint32_t lapsed_pulled; /**< of it, pulled */
 	uint32_t nb_held;

@@ -3,7 +3,8 @@
 /*
  * Incast (RT-13; design, rule 6): how much may be on its way to this lcore.
  *
- *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step
+ *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step;
+ *                with several lcores that changes as it is lent (tl_lend.c)
  *   pulled_used  of it, what is pulled: at most three quarters
  *   lapsed_used  granted or pulled, but unused for 4 RTT: at most lapsed_bytes
  *   lapsed_pulled  of it, what is pulled: at most three quarters
@@ -38,29 +39,53 @@
 
 /* ---- accounts ---- */
 
-static uint32_t
-budget_room(const struct san_tl *tl)
-{
-	return tl->conf.budget_bytes - tl->budget_used;
-}
-
-uint32_t
-san_tl_pull_most(const struct san_tl *tl)
-{
-	return tl->conf.budget_bytes - RTE_MAX(tl->conf.budget_bytes / 4, 1u);
-}
-
-uint32_t
-san_tl_pull_room(const struct san_tl *tl)
-{
-	return RTE_MIN(san_tl_pull_most(tl) - tl->pulled_used, budget_room(tl));
-}
-
 /* Is anything granted that is neither placed nor lapsed? */
 static bool
 any_granted(const struct san_tl *tl)
 {
 	return tl->budget_used != tl->pulled_used;
+}
+
+static uint32_t
+room_in(uint32_t bytes, uint32_t used)
+{
+	return bytes > used ? bytes - used : 0;
+}
+
+/* While other lcores are short nothing is added above the limit, but for one step. */
+static uint32_t
+budget_room(const struct san_tl *tl)
+{
+	return room_in(any_granted(tl) ? tl->limit_bytes : tl->budget_bytes, tl->budget_used);
+}
+
+/* Of a budget, what may be pulled. */
+static uint32_t
+pull_part(uint32_t budget_bytes)
+{
+	return budget_bytes - RTE_MAX(budget_bytes / 4, 1u);
+}
+
+uint32_t
+san_tl_pull_most(const struct san_tl *tl)
+{
+	return pull_part(tl->share_bytes);
+}
+
+uint32_t
+san_tl_pull_room(const struct san_tl *tl)
+{
+	return RTE_MIN(room_in(pull_part(tl->limit_bytes), tl->pulled_used),
+		       room_in(tl->limit_bytes, tl->budget_used));
+}
+
+bool
+san_tl_waits_for_budget(const struct san_tl *tl)
+{
+	const struct san_tl_conn *puller = TAILQ_FIRST(&tl->want_budget);
+
+	return (tl->nb_admit != 0 && budget_room(tl) < tl->conf.grant_bytes) ||
+		(puller != NULL && puller->want_bytes > san_tl_pull_room(tl));
 }
 
 static void
@@ -135,8 +160,11 @@ san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 	/* what was granted first arrives first, and lapsed first */
 	uint32_t lapsed = RTE_MIN(bytes, ch->lapsed);
 
-	if (lapsed != 0)
+	if (lapsed != 0) {
 		add_lapsed(tl, ch, -(int64_t)lapsed);
+		if (tl->conf.lend != NULL)
+			san_tl_lend_unlapse(tl->conf.lend, lapsed, ch->granted);
+	}
 	uncharge(tl, ch, RTE_MIN(bytes - lapsed, ch->charged));
 }
 
@@ -163,6 +191,8 @@ lapse_room(const struct san_tl *tl, bool granted)
 	uint32_t room = tl->conf.lapsed_bytes - tl->lapsed_used;
 	uint32_t most = tl->conf.lapsed_bytes - tl->conf.lapsed_bytes / 4;
 
+	if (tl->conf.lend != NULL)
+		return san_tl_lend_lapse_room(tl->conf.lend, granted);
 	return granted ? room : RTE_MIN(room, most - tl->lapsed_pulled);
 }
 
@@ -196,7 +226,8 @@ lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 			continue;
 		}
 		bytes = RTE_MIN(ch->charged, lapse_room(tl, granted));
-		if (bytes == 0)
+		if (bytes == 0 ||
+		    (tl->conf.lend != NULL && !san_tl_lend_lapse(tl->conf.lend, bytes, granted)))
 			return;
 		add_lapsed(tl, ch, bytes);
 		tl->stats.nb_grants_lapsed += granted;
@@ -277,7 +308,7 @@ step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 	uint32_t mtu = RTE_MAX(tl->pdl->conns[tc->slot].mtu_max, 1);
 	uint32_t want = RTE_MIN(remaining(tc), RTE_MAX(tl->conf.grant_bytes, mtu));
 	uint32_t step = RTE_MIN(want, budget_room(tl));
-	uint32_t quarter = tl->conf.budget_bytes / 4;
+	uint32_t quarter = tl->budget_bytes / 4;
 
 	if (any_granted(tl) && tl->nb_admit > 1)
 		step = RTE_MIN(step, tc->charged < quarter ? quarter - tc->charged : 0);
@@ -296,7 +327,7 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {
 		if (any_granted(tl) &&
-		    budget_room(tl) < RTE_MIN(tl->conf.budget_bytes / 4, GRANT_MIN_BYTES))
+		    budget_room(tl) < RTE_MIN(tl->budget_bytes / 4, GRANT_MIN_BYTES))
 			break;
 		tc = pick(tl, misses != 0);
 		step = step_of(tl, tc);

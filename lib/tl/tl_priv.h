@@ -84,6 +84,20 @@ enum san_drop san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rt
 /** The connection's timer must fire no later than *at_ns*. */
 void san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns);
 
+/* ---- tl_lend.c ---- */
+
+/** Take the first budget: all of it, or a share. */
+void san_tl_lend_join(struct san_tl *tl);
+/** Nothing of it is used any more. */
+void san_tl_lend_leave(struct san_tl *tl);
+/** Of several lcores, once a round: borrow if somebody *waits* here, give back what others need. */
+void san_tl_lend_tick(struct san_tl *tl, bool waits);
+/** Bytes that may lapse now on any lcore: granted, or pulled. */
+uint32_t san_tl_lend_lapse_room(const struct san_tl_lend *l, bool granted);
+/** They lapse, if others were not quicker. */
+bool san_tl_lend_lapse(struct san_tl_lend *l, uint32_t bytes, bool granted);
+void san_tl_lend_unlapse(struct san_tl_lend *l, uint32_t bytes, bool granted);
+
 /* ---- tl_want.c ---- */
 
 /** Records that no connection has set aside. */
@@ -266,6 +280,8 @@ void san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc,
 /** Bytes that may be pulled, at most; and now. */
 uint32_t san_tl_pull_most(const struct san_tl *tl);
 uint32_t san_tl_pull_room(const struct san_tl *tl);
+/** Somebody could be granted, or pull, more with more of it. */
+bool san_tl_waits_for_budget(const struct san_tl *tl);
 void san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns);
 /** *bytes* of it are placed in their turn: they will not come again. */
 void san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);

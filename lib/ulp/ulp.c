@@ -26,7 +26,9 @@ static bool
 is_valid(const struct san_ulp_conf *conf)
 {
 	return conf->max_conns > 0 && conf->max_conns <= SAN_CONNS_MAX && conf->max_qps > 0 &&
-		conf->max_qps <= SAN_ULP_QPS_MAX && conf->max_cqs > 0 &&
+		conf->max_qps <= SAN_ULP_QPS_MAX &&
+		conf->first_qp <= SAN_ULP_QPS_MAX - conf->max_qps &&
+		conf->max_cqs > 0 &&
 		rte_is_power_of_2(conf->max_mrs) && conf->max_mrs <= SAN_ULP_MRS_MAX &&
 		conf->pull_piece > 0 && conf->pull_piece <= SAN_WIRE_LENGTH_MAX &&
 		conf->secret32 != NULL;

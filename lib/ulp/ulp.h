@@ -30,6 +30,7 @@ enum san_ulp_right {
 struct san_ulp_conf {
 	uint32_t max_conns;
 	uint32_t max_qps;
+	uint32_t first_qp; /**< index of the first in their numbers, so that lcores have others */
 	uint32_t max_cqs;
 	uint32_t max_mrs;                /**< power of two */
 	uint32_t pull_piece;             /**< bytes: longer pulls go in pieces (design, rule 6) */
@@ -64,6 +65,9 @@ void san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl, struct san_pdl *pdl)
  */
 int san_ulp_mr_add(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
 		   uint16_t pkey, uint32_t *key);
+/** The same region with the same *key* on another lcore. -EEXIST: its place is taken. */
+int san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
+		    uint16_t pkey, uint32_t key);
 /** The key dies at once: later accesses get BAD_KEY, accesses under way REVOKED. -ENOENT. */
 int san_ulp_mr_del(struct san_ulp *ulp, uint32_t key);
 /** Regions in use. */
@@ -74,6 +78,16 @@ uint32_t san_ulp_nb_mrs(const struct san_ulp *ulp);
 int san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out);
 /** -EBUSY: a queue pair uses it. */
 int san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq);
+/** Is it one of this lcore's? */
+bool san_ulp_cq_is_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq);
+/**
+ * A queue without queue pairs may change its lcore: it leaves one and is then added to the
+ * other, completions in it and all. -EBUSY: a queue pair uses it; -ENOSPC.
+ */
+int san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq);
+int san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq);
+/** Uses of it by queue pairs: two for one that sends and receives with it. */
+uint32_t san_ulp_cq_nb_qps(const struct san_ulp_cq *cq);
 /** The consumer: at most *n* completions, oldest first. One thread per CQ. */
 uint32_t san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n);
 
@@ -99,6 +113,13 @@ int san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t p
  * their CQ full are flushed by san_ulp_pump() as it is polled.
  */
 void san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn);
+/** Place of a queue pair in tables of *max_qps*; not below that for another lcore's. */
+static inline uint32_t
+san_ulp_qp_index(const struct san_ulp_conf *conf, uint32_t qpn)
+{
+	return SAN_QPN_INDEX(qpn) - conf->first_qp;
+}
+
 /** Queue pair of a slot, or SAN_QPN_NONE. */
 uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
 uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn);

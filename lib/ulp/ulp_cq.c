@@ -27,7 +27,6 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 {
 	struct san_ulp_cq *cq;
 	uint32_t size;
-	uint32_t i;
 
 	if (depth == 0 || depth > SAN_ULP_CQ_MAX)
 		return -EINVAL;
@@ -45,11 +44,49 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 	}
 	cq->mask = size - 1;
 	san_spsc_init(&cq->q, size);
-	for (i = 0; ulp->cqs[i] != NULL; i++)
+	*out = cq;
+	return san_ulp_cq_join(ulp, cq);
+}
+
+/* Its place in the table; max_cqs: it is not there. */
+static uint32_t
+place_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
+{
+	uint32_t i;
+
+	for (i = 0; i < ulp->conf.max_cqs && ulp->cqs[i] != cq; i++)
 		;
+	return i;
+}
+
+bool
+san_ulp_cq_is_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
+{
+	return place_of(ulp, cq) < ulp->conf.max_cqs;
+}
+
+int
+san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq)
+{
+	uint32_t i = place_of(ulp, NULL);
+
+	if (i == ulp->conf.max_cqs)
+		return -ENOSPC;
 	ulp->cqs[i] = cq;
 	ulp->nb_cqs++;
-	*out = cq;
+	return 0;
+}
+
+int
+san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq)
+{
+	uint32_t i = place_of(ulp, cq);
+
+	if (cq->nb_qps > 0)
+		return -EBUSY;
+	SAN_VERIFY(i < ulp->conf.max_cqs);
+	ulp->cqs[i] = NULL;
+	ulp->nb_cqs--;
 	return 0;
 }
 
@@ -60,20 +97,20 @@ san_ulp_cq_free(struct san_ulp_cq *cq)
 	free(cq);
 }
 
+uint32_t
+san_ulp_cq_nb_qps(const struct san_ulp_cq *cq)
+{
+	return cq->nb_qps;
+}
+
 int
 san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq)
 {
-	uint32_t i;
+	int rc = san_ulp_cq_leave(ulp, cq);
 
-	if (cq->nb_qps > 0)
-		return -EBUSY;
-	for (i = 0; i < ulp->conf.max_cqs && ulp->cqs[i] != cq; i++)
-		;
-	SAN_VERIFY(i < ulp->conf.max_cqs);
-	ulp->cqs[i] = NULL;
-	ulp->nb_cqs--;
-	san_ulp_cq_free(cq);
-	return 0;
+	if (rc == 0)
+		san_ulp_cq_free(cq);
+	return rc;
 }
 
 uint32_t

@@ -51,31 +51,51 @@ draw_key(const struct san_ulp *ulp)
 	return key;
 }
 
-int
-san_ulp_mr_add(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
-	       uint16_t pkey, uint32_t *key)
+static int
+check_region(const struct san_ulp *ulp, const void *addr, uint64_t len, uint64_t base,
+	     uint8_t rights)
 {
-	struct san_ulp_mr *mr;
-
 	if (addr == NULL || len == 0 || (rights & ~RIGHTS_ALL) != 0)
 		return -EINVAL;
 	if (len > UINTPTR_MAX - (uintptr_t)addr || len > UINT64_MAX - base)
 		return -EINVAL;
-	if (ulp->nb_mrs == ulp->conf.max_mrs)
-		return -ENOSPC;
-	*key = draw_key(ulp);
-	mr = &ulp->mrs[*key & (ulp->conf.max_mrs - 1)];
+	return ulp->nb_mrs == ulp->conf.max_mrs ? -ENOSPC : 0;
+}
+
+int
+san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
+		uint16_t pkey, uint32_t key)
+{
+	struct san_ulp_mr *mr = &ulp->mrs[key & (ulp->conf.max_mrs - 1)];
+	int rc = check_region(ulp, addr, len, base, rights);
+
+	if (rc != 0)
+		return rc;
+	if (mr->used)
+		return -EEXIST;
 	mr->addr = addr;
 	mr->len = len;
 	mr->base = base;
 	mr->rights = rights;
 	mr->pkey = pkey;
-	mr->key = *key;
+	mr->key = key;
 	mr->used = true;
 	if (++mr->gen == 0)
 		mr->gen = 1;
 	ulp->nb_mrs++;
 	return 0;
+}
+
+int
+san_ulp_mr_add(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
+	       uint16_t pkey, uint32_t *key)
+{
+	int rc = check_region(ulp, addr, len, base, rights);
+
+	if (rc != 0)
+		return rc;
+	*key = draw_key(ulp);
+	return san_ulp_mr_copy(ulp, addr, len, base, rights, pkey, *key);
 }
 
 static struct san_ulp_mr *

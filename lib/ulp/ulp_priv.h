@@ -116,7 +116,7 @@ struct san_ulp {
 	uint32_t nb_mrs;
 	struct san_ulp_cq **cqs;
 	uint32_t nb_cqs;
-	struct san_ulp_qp **qps; /**< by SAN_QPN_INDEX() */
+	struct san_ulp_qp **qps; /**< by san_ulp_qp_index() */
 	uint16_t *qp_gens;       /**< how often each place was used before */
 	uint32_t next_qp;        /**< where the search for a free index begins */
 	uint32_t nb_qps;
@@ -157,7 +157,7 @@ void san_ulp_cq_free(struct san_ulp_cq *cq);
 static inline struct san_ulp_qp *
 san_ulp_qp_get(const struct san_ulp *ulp, uint32_t qpn)
 {
-	uint32_t index = SAN_QPN_INDEX(qpn);
+	uint32_t index = san_ulp_qp_index(&ulp->conf, qpn);
 	struct san_ulp_qp *qp = index < ulp->conf.max_qps ? ulp->qps[index] : NULL;
 
 	return qp != NULL && qp->qpn == qpn ? qp : NULL;

@@ -99,7 +99,8 @@ san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint3
 		ulp->next_qp = (ulp->next_qp + 1) % ulp->conf.max_qps;
 	index = ulp->next_qp;
 	ulp->next_qp = (ulp->next_qp + 1) % ulp->conf.max_qps;
-	qp->qpn = (uint32_t)ulp->qp_gens[index] << SAN_QPN_INDEX_BITS | index;
+	qp->qpn = (uint32_t)ulp->qp_gens[index] << SAN_QPN_INDEX_BITS |
+		(ulp->conf.first_qp + index);
 	ulp->qp_gens[index] = (uint16_t)((ulp->qp_gens[index] + 1) % QP_GENS);
 	ulp->qps[index] = qp;
 	ulp->nb_qps++;
@@ -328,7 +329,7 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 	qp->send_cq->nb_qps--;
 	qp->recv_cq->nb_qps--;
 	qp->recv_cq->nb_recv_qps--;
-	ulp->qps[SAN_QPN_INDEX(qpn)] = NULL;
+	ulp->qps[san_ulp_qp_index(&ulp->conf, qpn)] = NULL;
 	ulp->nb_qps--;
 	qp_free(qp);
 	return 0;

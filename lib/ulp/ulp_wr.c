@@ -163,7 +163,7 @@ request_of(const struct san_ulp *ulp, const struct san_ulp_qp *qp, const struct 
 	req->imm = e->wr.imm;
 	req->operand = e->wr.operand;
 	req->swap = e->wr.swap;
-	req->cookie = (uint64_t)SAN_QPN_INDEX(qp->qpn) << COOKIE_QP_SHIFT |
+	req->cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qp->qpn) << COOKIE_QP_SHIFT |
 		(uint64_t)(e - qp->wqes) << COOKIE_WQE_SHIFT | e->submitted;
 }
 

@@ -288,11 +288,21 @@ struct san_wire_cm {
 enum san_drop san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 			     struct san_wire_ack *ack);
 
+/** What tells the lcore of a packet. */
+struct san_wire_peek {
+	uint32_t cid;        /**< destination */
+	uint8_t cm_msg;      /**< enum san_wire_cm_msg; 0: no CM message */
+	uint32_t cm_cid;     /**< the CID that it names; 0: none */
+	uint32_t cm_attempt; /**< the same for all messages of one peer, CID and xid */
+};
+
 /**
- * Destination CID without judging anything else, to find the lcore that owns a
- * packet. False: not a datagram to *udp_port*, or its headers are not contiguous.
+ * Look at a packet without judging anything else, to find the lcore that owns it.
+ * False: not a datagram to *udp_port*, or its headers are not contiguous.
  */
-bool san_wire_peek_cid(const struct rte_mbuf *m, uint16_t udp_port, uint32_t *cid);
+bool san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_peek *out);
+/** Is it ARP, or a neighbour solicitation or advertisement? */
+bool san_wire_is_neigh(const struct rte_mbuf *m);
 
 /** Parse the payload of a SAN_OP_CM packet that san_wire_parse() accepted. */
 enum san_drop san_wire_parse_cm(const struct rte_mbuf *m, const struct san_wire_pkt *p,

@@ -610,31 +610,3 @@ san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 		trim(m, len);
 	return drop;
 }
-
-bool
-san_wire_peek_cid(const struct rte_mbuf *m, uint16_t udp_port, uint32_t *cid)
-{
-	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	const struct wire_front_v4 *v4 = (const void *)eth;
-	const struct wire_front_v6 *v6 = (const void *)eth;
-	const struct rte_udp_hdr *udp;
-	const struct wire_bth *bth;
-
-	if (rte_pktmbuf_data_len(m) >= sizeof(*v4) &&
-	    eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) &&
-	    v4->ip.version_ihl == RTE_IPV4_VHL_DEF && v4->ip.next_proto_id == IPPROTO_UDP) {
-		udp = &v4->udp;
-		bth = &v4->bth;
-	} else if (rte_pktmbuf_data_len(m) >= sizeof(*v6) &&
-		   eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&
-		   v6->ip.proto == IPPROTO_UDP) {
-		udp = &v6->udp;
-		bth = &v6->bth;
-	} else {
-		return false;
-	}
-	if (udp->dst_port != rte_cpu_to_be_16(udp_port))
-		return false;
-	*cid = wire_get24(bth->dqp);
-	return true;
-}

@@ -95,6 +95,120 @@ sim_limits__incast(void **state)
 	free(dst);
 }
 
+#define LCORES 2
+
+static struct san_tl_lend shared;
+
+static void
+tune_shared(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)arg;
+	if (node < LCORES)
+		conf->tl.lend = &shared;
+}
+
+/* Many to one host of two lcores, first to one of them, then to the other as well. */
+struct lcores_run {
+	struct world *w;
+	uint32_t qa[SENDERS];
+	uint32_t done[LCORES];
+	uint64_t worst;
+};
+
+static void
+lcores_step(struct lcores_run *r)
+{
+	struct san_ulp_wc wc;
+	uint64_t used = 0, lapsed = 0;
+	uint32_t i;
+
+	world_step(r->w);
+	for (i = 0; i < LCORES; i++) {
+		const struct san_tl *tl = san_core_tl(r->w->node[i].core);
+
+		used += tl->budget_used;
+		lapsed += tl->lapsed_used;
+	}
+	assert_true(used <= 128 * 1024);
+	assert_true(lapsed <= 128 * 1024);
+	r->worst = used > r->worst ? used : r->worst;
+	for (i = 0; i < SENDERS; i++) {
+		if (san_ulp_cq_poll(r->w->qp[r->qa[i]].send_cq, &wc, 1) == 1) {
+			assert_int_equal(wc.status, SAN_ST_OK);
+			r->done[i % LCORES]++;
+		}
+	}
+}
+
+/* RT-13: with several lcores the budget is one, lent to who needs it; both are served. */
+static void
+sim_limits__incast_on_two_lcores(void **state)
+{
+	const uint32_t len = 200000, rounds = 4;
+	struct lcores_run r = {0};
+	uint32_t qb, i, k, key[LCORES];
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wr wr;
+	uint8_t *src, *dst;
+	uint64_t end;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.nb_nodes = SENDERS + LCORES;
+	conf.max_conns = SENDERS;
+	conf.nb_mbufs = 32768;
+	conf.link.mbps = 10000;
+	conf.tune = tune_shared;
+	san_tl_lend_init(&shared, 128 * 1024, 0, LCORES);
+	r.w = world_create(&conf);
+	r.w->check = false;
+	world_param_default(&param);
+	src = malloc(len);
+	dst = calloc(SENDERS, len);
+	world_pattern(src, len, 5);
+	for (i = 0; i < LCORES; i++)
+		key[i] = world_mr(r.w, i, dst, (uint64_t)SENDERS * len, SAN_RIGHT_PUSH);
+	for (i = 0; i < SENDERS; i++)
+		world_connect(r.w, LCORES + i, i % LCORES, &param, &param, &r.qa[i], &qb);
+	end = r.w->now_ns + PAIR_LIMIT;
+	for (k = 0; k < LCORES; k++) {
+		for (i = k; i < SENDERS * rounds; i += LCORES) {
+			world_wr(&wr, SAN_WR_PUSH, src, len,
+				 (uint64_t)(uintptr_t)(dst + i % SENDERS * len), key[k], i,
+				 SAN_WR_SOLICITED);
+			world_post(r.w, r.qa[i % SENDERS], &wr);
+		}
+		/* alone it has what the other leaves */
+		for (i = 0; i < 3000 && k == 0; i++)
+			lcores_step(&r);
+		if (k == 0)
+			assert_true(san_core_tl(r.w->node[0].core)->budget_bytes ==
+				    shared.total_bytes - shared.least_bytes);
+	}
+	while (r.done[0] + r.done[1] < SENDERS * rounds) {
+		assert_true(r.w->now_ns < end);
+		lcores_step(&r);
+		/* who came later is not kept waiting until the first is done */
+		if (r.done[0] == SENDERS / LCORES * rounds)
+			assert_true(r.done[1] > 0);
+	}
+	assert_true(r.worst > 96 * 1024);
+	assert_true(san_core_tl(r.w->node[0].core)->stats.nb_lent > 0);
+	assert_true(san_core_tl(r.w->node[1].core)->stats.nb_lent > 0);
+	for (i = 0; i < SENDERS; i++)
+		assert_true(world_pattern_ok(dst + i * len, len, 5));
+	for (i = 0; i < SENDERS; i++)
+		world_disconnect(r.w, r.qa[i], r.qa[i] + 1);
+	for (i = 0; i < LCORES; i++)
+		world_mr_del(r.w, i, key[i]);
+	world_destroy(r.w);
+	assert_int_equal(atomic_load(&shared.free_bytes), shared.total_bytes);
+	assert_int_equal(atomic_load(&shared.lapsed) + atomic_load(&shared.claims), 0);
+	free(src);
+	free(dst);
+}
+
 /* PCB-2, PCB-3, PCB-5: never more in flight than allowed, nor messages than the limit. */
 static void
 sim_limits__virtual_window_and_message_limit(void **state)
@@ -415,6 +529,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_limits__incast),
+		cmocka_unit_test(sim_limits__incast_on_two_lcores),
 		cmocka_unit_test(sim_limits__virtual_window_and_message_limit),
 		cmocka_unit_test(sim_limits__congestion_and_relief),
 		cmocka_unit_test(sim_limits__long_path),

@@ -65,6 +65,13 @@ dpdk_conf_read__says_what_is_wrong(void **state)
 		{"ip=10.0.0.1/24 conns=0", "conns=0: must be 1 to 65536"},
 		{"ip=10.0.0.1/24 conns=99999999999999999999", "not a number"},
 		{"ip=10.0.0.1/24 poll=both", "poll=both: one of caller, lcore"},
+		{"ip=10.0.0.1/24 lcores=1,x", "lcores=1,x: numbers of lcores"},
+		{"ip=10.0.0.1/24 lcores=", "lcores=: numbers of lcores"},
+		{"ip=10.0.0.1/24 lcores=1,2,1", "lcores=1,2,1: each only once"},
+		{"ip=10.0.0.1/24 lcores=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "at most 16"},
+		{"ip=10.0.0.1/24 lcores=1 poll=caller", "poll=caller: there are lcores="},
+		{"ip=10.0.0.1/24 lcores=1,2,3 conns=20000", "conns=20000: at most 16384 with 3"},
+		{"ip=10.0.0.1/24 queues=0", "queues=0: must be 1 to 16"},
 		{"ip=10.0.0.1/24 idle=nap", "idle=nap: one of auto, poll, pause, yield, sleep"},
 		{"ip=10.0.0.1/24 cc=reno", "cc=reno: one of swift, dcqcn, fixed"},
 		{"ip=10.0.0.1/24 policy=fifo", "policy=fifo: one of rr, srpt"},
@@ -145,6 +152,31 @@ dpdk_conf_read__sleep_is_no_congestion(void **state)
 	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep target_us=30 cwnd_min=50"), 0);
 	assert_int_equal(cc->target_ns, 30000);
 	assert_int_equal(cc->window_min, SAN_CC_ONE / 100 * 50);
+}
+
+/* SYS-1: each lcore has its part of the numbers of queue pairs, and buffers of its own. */
+static void
+dpdk_conf_read__lcores(void **state)
+{
+	uint32_t need;
+
+	(void)state;
+	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
+	assert_int_equal(conf.engine.nb_lcores, 1);
+	assert_false(conf.engine.own_lcore);
+	need = san_engine_pool_min(&conf.engine);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 lcores=3,5 queues=2 conns=1000"), 0);
+	assert_true(conf.engine.own_lcore && conf.has_lcores);
+	assert_int_equal(conf.engine.nb_lcores, 2);
+	assert_int_equal(conf.engine.lcores[0], 3);
+	assert_int_equal(conf.engine.lcores[1], 5);
+	assert_int_equal(conf.engine.nb_queues, 2);
+	assert_int_equal(conf.engine.core.pdl.max_conns, 1000);
+	assert_int_equal(conf.engine.core.ulp.max_qps, 1024);
+	assert_true(san_engine_pool_min(&conf.engine) > 2 * need);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 lcores=7 poll=lcore conns=65536"), 0);
+	assert_int_equal(conf.engine.nb_lcores, 1);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 lcores=1,2,3,4 conns=16384"), 0);
 }
 
 /* RT-26: the pool follows what may be held, unless it is given. */
@@ -235,6 +267,7 @@ main(void)
 		cmocka_unit_test(dpdk_conf_read__says_what_is_wrong),
 		cmocka_unit_test(dpdk_conf_read__values_arrive),
 		cmocka_unit_test(dpdk_conf_read__sleep_is_no_congestion),
+		cmocka_unit_test(dpdk_conf_read__lcores),
 		cmocka_unit_test(dpdk_conf_read__pool_covers_held),
 		cmocka_unit_test(dpdk_conf_impair__values),
 		cmocka_unit_test(dpdk_conf_impair__wrong),

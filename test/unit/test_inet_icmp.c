@@ -425,6 +425,21 @@ nd__solicit_is_answered(void **state)
 	assert_true(knows("fd00::2"));
 }
 
+/* Another instance on the port answers for all. (SYS-1) */
+static void
+nd__quiet_learns_only(void **state)
+{
+	(void)state;
+	h.in->conf.quiet = true;
+	inet_make_nd(&f, SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, inet_peer_mac);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_false(inet_host_tx(&h, &out));
+	assert_true(knows("fd00::2"));
+	inet_make_nd(&f, SOLICIT, "::", OUR_GROUP, "fd00::1", 0, 0, NULL);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_false(inet_host_tx(&h, &out));
+}
+
 /* Somebody wants our address for itself: everybody hears that it is taken. */
 static void
 nd__duplicate_address_detection(void **state)
@@ -608,6 +623,7 @@ main(void)
 		TEST(rx_v6__cut_off),
 		TEST(nd__solicit_is_sent),
 		TEST(nd__solicit_is_answered),
+		TEST(nd__quiet_learns_only),
 		TEST(nd__duplicate_address_detection),
 		TEST(nd__override),
 		TEST(nd__refresh_without_option),

@@ -188,6 +188,25 @@ source__other_family(void **state)
 	assert_int_equal(resolves("fd00::2"), -EHOSTUNREACH);
 }
 
+/* Several instances on one port: one answers, all learn. (SYS-1) */
+static void
+quiet__learns_and_asks_only(void **state)
+{
+	struct san_inet_conf conf;
+
+	(void)state;
+	san_inet_destroy(h.in);
+	inet_host_conf(pool, &conf);
+	conf.quiet = true;
+	inet_host_init(&h, pool, &conf);
+	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(count_sent(), 0);
+	assert_int_equal(resolves("10.0.0.2"), 0);
+	assert_int_equal(resolves("10.0.0.3"), -EAGAIN);
+	assert_int_equal(count_sent(), 1);
+}
+
 /* ---- asking ---- */
 
 static void
@@ -575,6 +594,7 @@ main(void)
 		TEST(is_local__ours_only),
 		TEST(source__longest_prefix),
 		TEST(source__other_family),
+		TEST(quiet__learns_and_asks_only),
 		TEST(resolve__asks_and_learns),
 		TEST(resolve__ourselves),
 		TEST(resolve__through_the_gateway),

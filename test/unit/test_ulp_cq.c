@@ -121,6 +121,45 @@ san_ulp_cq_poll__oldest_first_over_wrap(void **state)
 	assert_int_equal(san_ulp_cq_poll(cq, wc, DEPTH + 1), 0);
 }
 
+/* A queue without queue pairs goes to another lcore, with what is in it. (SYS-1) */
+static void
+san_ulp_cq_join__moves(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_wc wc = {.wr_id = 7};
+	struct san_ulp_conf conf;
+	struct san_ulp_cq *cq, *full;
+	struct san_ulp *other;
+	uint32_t i;
+
+	test_ulp_conf(t, &conf);
+	conf.first_qp = 8;
+	assert_int_equal(san_ulp_create(&conf, &other), 0);
+	assert_int_equal(san_ulp_cq_create(t->ulp, DEPTH, &cq), 0);
+	assert_true(san_ulp_cq_reserve_recv(cq));
+	san_ulp_cq_put(cq, &wc);
+	assert_true(san_ulp_cq_is_of(t->ulp, cq));
+	assert_false(san_ulp_cq_is_of(other, cq));
+	assert_int_equal(san_ulp_cq_nb_qps(cq), 0);
+	assert_int_equal(san_ulp_cq_leave(t->ulp, cq), 0);
+	assert_int_equal(san_ulp_cq_join(other, cq), 0);
+	assert_false(san_ulp_cq_is_of(t->ulp, cq));
+	assert_true(san_ulp_cq_is_of(other, cq));
+	san_ulp_check(t->ulp);
+	san_ulp_check(other);
+	assert_int_equal(san_ulp_cq_poll(cq, &wc, 1), 1);
+	/* one in use stays, and a table takes no more than it has places for */
+	assert_int_equal(san_ulp_cq_nb_qps(t->send_cq), 1);
+	assert_int_equal(san_ulp_cq_leave(t->ulp, t->send_cq), -EBUSY);
+	for (i = 1; i < conf.max_cqs; i++)
+		assert_int_equal(san_ulp_cq_create(other, 1, &full), 0);
+	assert_int_equal(san_ulp_cq_create(t->ulp, 1, &cq), 0);
+	assert_int_equal(san_ulp_cq_leave(t->ulp, cq), 0);
+	assert_int_equal(san_ulp_cq_join(other, cq), -ENOSPC);
+	assert_int_equal(san_ulp_cq_join(t->ulp, cq), 0);
+	san_ulp_destroy(other);
+}
+
 #define NB_ENTRIES 300000
 
 static void *
@@ -175,6 +214,7 @@ main(void)
 		TEST(san_ulp_cq_reserve__never_beyond_depth),
 		TEST(san_ulp_cq_reserve_send__leaves_one_for_receives),
 		TEST(san_ulp_cq_poll__oldest_first_over_wrap),
+		TEST(san_ulp_cq_join__moves),
 		TEST(san_ulp_cq_poll__from_another_thread),
 	};
 

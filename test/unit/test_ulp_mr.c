@@ -229,6 +229,29 @@ san_ulp_mr_access__each_right_alone(void **state)
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_rights_errors, 12);
 }
 
+/* One region on several lcores has one key. (SYS-1) */
+static void
+san_ulp_mr_copy__same_key(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add(t, SAN_RIGHT_PULL, PKEY);
+	struct san_ulp_conf conf;
+	struct san_ulp *other;
+
+	test_ulp_conf(t, &conf);
+	assert_int_equal(san_ulp_create(&conf, &other), 0);
+	assert_int_equal(san_ulp_mr_copy(other, mem, LEN, BASE, SAN_RIGHT_PULL, PKEY, key), 0);
+	assert_int_equal(san_ulp_mr_copy(other, mem, LEN, BASE, SAN_RIGHT_PULL, PKEY, key),
+			 -EEXIST);
+	assert_int_equal(san_ulp_mr_copy(other, mem, 0, BASE, SAN_RIGHT_PULL, PKEY, key + 1),
+			 -EINVAL);
+	assert_int_equal(san_ulp_nb_mrs(other), 1);
+	san_ulp_check(other);
+	assert_int_equal(san_ulp_mr_del(other, key), 0);
+	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_OK);
+	san_ulp_destroy(other);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
 int
@@ -240,6 +263,7 @@ main(void)
 		TEST(san_ulp_mr_add__draws_again_on_collision),
 		TEST(san_ulp_mr_add__never_zero),
 		TEST(san_ulp_mr_add__dead_key_stays_dead),
+		TEST(san_ulp_mr_copy__same_key),
 		TEST(san_ulp_mr_del__unknown_key),
 		TEST(san_ulp_mr_access__key_and_partition),
 		TEST(san_ulp_mr_access__bounds),

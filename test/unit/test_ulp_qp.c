@@ -105,6 +105,35 @@ san_ulp_qp_create__up_to_max_and_rests(void **state)
 	assert_int_equal(SAN_QPN_INDEX(again), SAN_QPN_INDEX(qp[5]));
 }
 
+/* Lcores give out different numbers, and each knows only its own. (SYS-1) */
+static void
+san_ulp_qp_create__numbers_of_its_lcore(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_qp_conf conf = {.sq_depth = 4, .rq_depth = 4};
+	struct san_ulp_conf ulp_conf;
+	struct san_ulp *other;
+	uint32_t qp;
+
+	test_ulp_conf(t, &ulp_conf);
+	ulp_conf.first_qp = 65536 - 7;
+	assert_int_equal(san_ulp_create(&ulp_conf, &other), -EINVAL);
+	ulp_conf.first_qp = 65536 - 8;
+	assert_int_equal(san_ulp_create(&ulp_conf, &other), 0);
+	assert_int_equal(san_ulp_cq_create(other, 16, &conf.send_cq), 0);
+	conf.recv_cq = conf.send_cq;
+	assert_int_equal(san_ulp_qp_create(other, &conf, &qp), 0);
+	assert_int_equal(SAN_QPN_INDEX(qp), 65536 - 8);
+	assert_int_equal(san_ulp_qp_index(&ulp_conf, qp), 0);
+	assert_int_equal(san_ulp_qp_destroy(other, t->qp), -EINVAL);
+	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp), -EINVAL);
+	san_ulp_check(other);
+	assert_int_equal(san_ulp_qp_destroy(other, qp), 0);
+	assert_int_equal(san_ulp_qp_create(other, &conf, &qp), 0);
+	assert_int_equal(san_ulp_qp_index(&ulp_conf, qp), 1);
+	san_ulp_destroy(other);
+}
+
 static void
 san_ulp_qp_bind__one_to_one(void **state)
 {
@@ -462,6 +491,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(san_ulp_qp_create__refuses_bad_arguments),
 		TEST(san_ulp_qp_create__up_to_max_and_rests),
+		TEST(san_ulp_qp_create__numbers_of_its_lcore),
 		TEST(san_ulp_qp_bind__one_to_one),
 		cmocka_unit_test(san_ulp_qp_bind__submits_what_waited),
 		TEST(san_ulp_qp_is_idle__counts_requests),

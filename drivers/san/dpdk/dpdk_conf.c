@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ static const struct number {
 	{"pool", CONF(engine.pool_size), 64, 1u << 24, 1},
 	{"rxd", CONF(engine.nb_rxd), 32, 32768, 1},
 	{"txd", CONF(engine.nb_txd), 32, 32768, 1},
+	{"queues", CONF(engine.nb_queues), 1, SAN_ENGINE_LCORES, 1},
 	{"sleep_us", CONF(engine.sleep_max_us), 1, 1000, 1},
 	{"udp_port", CORE(udp_port), 1, 65535, 1},
 	{"dscp", CORE(cm.path.dscp), 0, 63, 1},
@@ -241,8 +243,38 @@ set_poll(struct dpdk_conf *conf, const char *key, const char *value, const struc
 	static const char *const names[] = {"caller", "lcore"};
 	int i = choose(key, value, names, RTE_DIM(names), host);
 
-	conf->engine.own_lcore = i == 1;
+	conf->poll = i == 1 ? DPDK_POLL_LCORE : DPDK_POLL_CALLER;
 	return i < 0 ? i : 0;
+}
+
+/* "1,2": worker lcores of EAL, each with an engine. */
+static int
+set_lcores(struct dpdk_conf *conf, const char *key, const char *value,
+	   const struct rtsan_host *host)
+{
+	struct san_engine_conf *engine = &conf->engine;
+	char buf[DPDK_WORD_MAX], *save = NULL, *word;
+	uint64_t lcore;
+	uint32_t i;
+
+	engine->nb_lcores = 0;
+	snprintf(buf, sizeof(buf), "%s", value);
+	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
+		if (!parse_number(word, &lcore) || lcore >= RTE_MAX_LCORE)
+			return host->fail(-EINVAL, "%s=%s: numbers of lcores, as in 1,2", key,
+					  value);
+		if (engine->nb_lcores == RTE_DIM(engine->lcores))
+			return host->fail(-EINVAL, "%s=%s: at most %zu", key, value,
+					  RTE_DIM(engine->lcores));
+		for (i = 0; i < engine->nb_lcores; i++)
+			if (engine->lcores[i] == lcore)
+				return host->fail(-EINVAL, "%s=%s: each only once", key, value);
+		engine->lcores[engine->nb_lcores++] = (uint32_t)lcore;
+	}
+	if (engine->nb_lcores == 0)
+		return host->fail(-EINVAL, "%s=%s: numbers of lcores, as in 1,2", key, value);
+	conf->has_lcores = true;
+	return 0;
 }
 
 static int
@@ -307,6 +339,7 @@ static const struct word {
 	{"gw", set_gw},
 	{"port", set_port},
 	{"poll", set_poll},
+	{"lcores", set_lcores},
 	{"idle", set_idle},
 	{"cc", set_cc},
 	{"policy", set_policy},
@@ -379,6 +412,26 @@ has_v6(const struct san_inet_conf *conf)
 	return false;
 }
 
+/* Who runs the engines; each needs room in the numbers of queue pairs. */
+static int
+derive_lcores(struct dpdk_conf *conf, const struct rtsan_host *host)
+{
+	struct san_engine_conf *engine = &conf->engine;
+	struct san_core_conf *core = &engine->core;
+	uint32_t most = (1u << SAN_QPN_INDEX_BITS) / rte_align32pow2(engine->nb_lcores);
+
+	if (conf->has_lcores && conf->poll == DPDK_POLL_CALLER)
+		return host->fail(-EINVAL, "poll=caller: there are lcores=, which poll");
+	engine->own_lcore = conf->has_lcores || conf->poll == DPDK_POLL_LCORE;
+	core->ulp.max_qps = core->pdl.max_conns;
+	if (engine->nb_lcores > 1)
+		core->ulp.max_qps = rte_align32pow2(core->ulp.max_qps);
+	if (core->ulp.max_qps > most)
+		return host->fail(-EINVAL, "conns=%u: at most %u with %u lcores",
+				  core->pdl.max_conns, most, engine->nb_lcores);
+	return 0;
+}
+
 /* What follows from other values unless it was given itself. */
 static int
 derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rtsan_host *host)
@@ -386,6 +439,7 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 	struct san_core_conf *core = &conf->engine.core;
 	const struct san_pdl_conf *pdl = &core->pdl;
 	uint32_t need;
+	int rc;
 
 	if (core->inet.nb_addrs == 0)
 		return host->fail(-EINVAL, "ip= is missing: the port needs an address");
@@ -395,7 +449,9 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 				  MTU_MIN_V6);
 	derive_sleep(conf, words, nb_words);
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
-	core->ulp.max_qps = core->pdl.max_conns;
+	rc = derive_lcores(conf, host);
+	if (rc != 0)
+		return rc;
 	/* connections claim two each, and some must be left for what comes out of order */
 	if (!is_given("rxns", words, nb_words))
 		core->tl.max_rxns = RTE_MAX(core->tl.max_rxns, 4 * core->pdl.max_conns);
@@ -414,9 +470,10 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 	if (!is_given("pool", words, nb_words))
 		conf->engine.pool_size = RTE_MAX(conf->engine.pool_size, need);
 	if (conf->engine.pool_size < need)
-		return host->fail(-EINVAL, "pool=%u: at least %u for held=%u, rxd=%u, txd=%u",
+		return host->fail(-EINVAL,
+				  "pool=%u: at least %u for held=%u, rxd=%u, txd=%u, lcores: %u",
 				  conf->engine.pool_size, need, core->tl.max_held,
-				  conf->engine.nb_rxd, conf->engine.nb_txd);
+				  conf->engine.nb_rxd, conf->engine.nb_txd, conf->engine.nb_lcores);
 	return 0;
 }
 

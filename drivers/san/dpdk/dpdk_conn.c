@@ -34,6 +34,8 @@ struct conn_call {
 	uint16_t pkey, backlog;
 	struct san_ip peer;
 	struct san_cm_param param;
+	struct san_cm_moved moved;
+	bool adopted;
 	const void *data;
 	uint16_t len;
 };
@@ -47,6 +49,25 @@ do_listen(struct san_engine *e, void *arg)
 			       call->cookie);
 }
 
+static int
+do_unlisten(struct san_engine *e, void *arg)
+{
+	const struct conn_call *call = arg;
+
+	san_core_unlisten(san_engine_core(e), call->service, call->pkey);
+	return 0;
+}
+
+/* The first *n* engines. */
+static void
+unlisten(const struct dpdk_ctx *ctx, struct conn_call *call, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		san_engine_call(san_engine_at(ctx->port, i), do_unlisten, call);
+}
+
 int
 dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie)
 {
@@ -57,17 +78,15 @@ dpdk_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint3
 		.backlog = backlog,
 		.cookie = cookie,
 	};
+	uint32_t i;
+	int rc = 0;
 
-	return san_engine_call(ctx->engine, do_listen, &call);
-}
-
-static int
-do_unlisten(struct san_engine *e, void *arg)
-{
-	const struct conn_call *call = arg;
-
-	san_core_unlisten(san_engine_core(e), call->service, call->pkey);
-	return 0;
+	/* a request may come to any of them */
+	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
+		rc = san_engine_call(san_engine_at(ctx->port, i), do_listen, &call);
+	if (rc != 0)
+		unlisten(ctx, &call, i - 1);
+	return rc;
 }
 
 void
@@ -79,7 +98,7 @@ dpdk_unlisten(void *priv, uint64_t service, uint16_t pkey)
 		.pkey = pkey != 0 ? pkey : ctx->param.pkey,
 	};
 
-	san_engine_call(ctx->engine, do_unlisten, &call);
+	unlisten(ctx, &call, ctx->nb_engines);
 }
 
 /* *param* (or NULL) over the context's defaults, in the core's words. */
@@ -146,7 +165,7 @@ dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
 	rc = fill_param(ctx, param, &call.param);
 	if (rc != 0)
 		return rc;
-	rc = san_engine_call(ctx->engine, do_connect, &call);
+	rc = san_engine_call(dpdk_engine_of(ctx, qp), do_connect, &call);
 	if (rc == -EADDRNOTAVAIL)
 		return ctx->host->fail(rc, "connect: no address of our own to talk to %s", peer);
 	return rc;
@@ -161,15 +180,70 @@ do_accept(struct san_engine *e, void *arg)
 			       san_engine_now_ns(e));
 }
 
+/* A request is named by a CID, which names its lcore. */
+static struct san_engine *
+engine_of_request(const struct dpdk_ctx *ctx, uint64_t request)
+{
+	uint32_t id = san_pdl_cid_lcore((uint32_t)request);
+
+	return san_engine_at(ctx->port, id < ctx->nb_engines ? id : 0);
+}
+
+static int
+do_take(struct san_engine *e, void *arg)
+{
+	struct conn_call *call = arg;
+
+	return san_core_request_take(san_engine_core(e), call->request, &call->moved,
+				     san_engine_now_ns(e));
+}
+
+static int
+do_adopt(struct san_engine *e, void *arg)
+{
+	const struct conn_call *call = arg;
+
+	return san_core_request_adopt(san_engine_core(e), &call->moved, call->qp, &call->param,
+				      san_engine_now_ns(e));
+}
+
+static int
+do_settle(struct san_engine *e, void *arg)
+{
+	const struct conn_call *call = arg;
+
+	san_core_request_settle(san_engine_core(e), call->request, call->adopted,
+				san_engine_now_ns(e));
+	return 0;
+}
+
+/* Its queue pair lives on another lcore than the one that it came to. */
+static int
+move(struct san_engine *from, struct san_engine *to, struct conn_call *call)
+{
+	int rc = san_engine_call(from, do_take, call);
+
+	if (rc != 0)
+		return rc;
+	rc = san_engine_call(to, do_adopt, call);
+	call->adopted = rc == 0;
+	san_engine_call(from, do_settle, call);
+	return rc;
+}
+
 int
 dpdk_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param)
 {
 	const struct dpdk_ctx *ctx = priv;
+	struct san_engine *from = engine_of_request(ctx, request);
+	struct san_engine *to = dpdk_engine_of(ctx, qp);
 	struct conn_call call = {.qp = qp, .request = request};
 	int rc;
 
 	rc = fill_param(ctx, param, &call.param);
-	return rc != 0 ? rc : san_engine_call(ctx->engine, do_accept, &call);
+	if (rc != 0)
+		return rc;
+	return from == to ? san_engine_call(to, do_accept, &call) : move(from, to, &call);
 }
 
 static int
@@ -187,7 +261,7 @@ dpdk_reject(void *priv, uint64_t request, const void *data, uint16_t len)
 	const struct dpdk_ctx *ctx = priv;
 	struct conn_call call = {.request = request, .data = data, .len = len};
 
-	return san_engine_call(ctx->engine, do_reject, &call);
+	return san_engine_call(engine_of_request(ctx, request), do_reject, &call);
 }
 
 static int
@@ -202,7 +276,7 @@ dpdk_disconnect(void *priv, uint32_t qp)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	return san_engine_call(ctx->engine, do_disconnect, &qp);
+	return san_engine_call(dpdk_engine_of(ctx, qp), do_disconnect, &qp);
 }
 
 int
@@ -212,8 +286,8 @@ dpdk_event_poll(void *priv, struct rtsan_provider_event *ev)
 	struct san_core_event core;
 	char text[SAN_INET_TEXT];
 
-	if (!san_engine_event(ctx->engine, &core))
-		return san_engine_is_gone(ctx->engine) ? -EIO : 0;
+	if (!san_engine_event(ctx->port, &core))
+		return san_engine_is_gone(ctx->port) ? -EIO : 0;
 	memset(ev, 0, sizeof(*ev));
 	ev->qp = core.qp;
 	ev->listener = core.listener;

@@ -15,6 +15,7 @@
 #include <rte_lcore.h>
 
 #include "dpdk_priv.h"
+#include "san_assert.h"
 #include "san_log.h"
 
 static_assert((int)RTSAN_REMOTE_PUSH == (int)SAN_RIGHT_PUSH, "rights are passed through");
@@ -60,10 +61,10 @@ find_port(const char *name, uint16_t *port_id, const struct rtsan_host *host)
 static int
 find_lcore(struct dpdk_conf *conf, const struct rtsan_host *host)
 {
-	if (!conf->engine.own_lcore)
+	if (!conf->engine.own_lcore || conf->has_lcores)
 		return 0;
-	conf->engine.lcore = rte_get_next_lcore(UINT32_MAX, 1, 0);
-	if (conf->engine.lcore >= RTE_MAX_LCORE)
+	conf->engine.lcores[0] = rte_get_next_lcore(UINT32_MAX, 1, 0);
+	if (conf->engine.lcores[0] >= RTE_MAX_LCORE)
 		return host->fail(-EINVAL,
 				  "poll=lcore: EAL has no worker lcore; try --lcores=0@0,1@1");
 	return 0;
@@ -74,7 +75,7 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 {
 	struct rte_device *dev = dpdk_eal_device(conf->engine.port_id);
 	const char *why = "";
-	int rc = san_engine_create(&conf->engine, &ctx->engine, &why);
+	int rc = san_engine_open(&conf->engine, &ctx->port, &why);
 
 	if (rc != 0) {
 		/* the engine closed the port; its device must be fresh for the next try */
@@ -83,9 +84,9 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 	}
 	if (conf->capture[0] == '\0')
 		return 0;
-	rc = san_engine_capture(ctx->engine, conf->capture);
+	rc = san_engine_capture(ctx->port, conf->capture);
 	if (rc != 0) {
-		san_engine_destroy(ctx->engine);
+		san_engine_close(ctx->port);
 		dpdk_eal_remove(dev);
 		return host->fail(rc, "capture=%s: %s", conf->capture, strerror(-rc));
 	}
@@ -113,7 +114,10 @@ dpdk_ctx_open(char *const *words, int nb_words, const struct rtsan_host *host,
 		goto fail;
 	ctx->host = host;
 	ctx->param = conf->param;
-	ctx->max_qps = conf->engine.core.ulp.max_qps;
+	ctx->nb_engines = san_engine_count(ctx->port);
+	ctx->qp_shift = ctx->nb_engines > 1 ? rte_log2_u32(conf->engine.core.ulp.max_qps) :
+					      SAN_QPN_INDEX_BITS;
+	ctx->max_qps = ctx->nb_engines * conf->engine.core.ulp.max_qps;
 	ctx->max_cqs = conf->engine.core.ulp.max_cqs;
 	ctx->max_mrs = conf->engine.core.ulp.max_mrs;
 	free(conf);
@@ -130,10 +134,10 @@ fail:
 void
 dpdk_ctx_close(struct dpdk_ctx *ctx)
 {
-	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->engine)->port_id);
+	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->port)->port_id);
 
 	opened = NULL;
-	san_engine_destroy(ctx->engine);
+	san_engine_close(ctx->port);
 	dpdk_eal_remove(dev);
 	free(ctx);
 	dpdk_ctx_unclaim();
@@ -143,7 +147,7 @@ void
 dpdk_ctx_halt(void)
 {
 	if (opened != NULL)
-		san_engine_halt(opened->engine);
+		san_engine_halt(opened->port);
 }
 
 static int
@@ -189,7 +193,7 @@ op_progress(void *priv)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	return san_engine_progress(ctx->engine);
+	return san_engine_progress(ctx->port);
 }
 
 static void
@@ -203,6 +207,7 @@ op_query(void *priv, struct rtsan_caps *caps)
 		.max_mrs = ctx->max_mrs,
 		.max_wr = SAN_ULP_DEPTH_MAX,
 		.max_sge = RTSAN_SGE_MAX,
+		.nb_lcores = ctx->nb_engines,
 		.max_inline = RTSAN_INLINE_MAX,
 		.max_msg = RTSAN_LENGTH_MAX,
 		.has_mr_reg = true,
@@ -232,14 +237,13 @@ do_mr_add(struct san_engine *e, void *arg)
 }
 
 static int
-op_mr_add(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey)
+do_mr_copy(struct san_engine *e, void *arg)
 {
-	const struct dpdk_ctx *ctx = priv;
-	struct mr_call call = {.ctx = ctx, .addr = addr, .length = length, .access = access};
-	int rc = san_engine_call(ctx->engine, do_mr_add, &call);
+	const struct mr_call *call = arg;
 
-	*rkey = call.rkey;
-	return rc;
+	return san_ulp_mr_copy(san_core_ulp(san_engine_core(e)), call->addr, call->length,
+			       (uintptr_t)call->addr, (uint8_t)call->access, call->ctx->param.pkey,
+			       call->rkey);
 }
 
 static int
@@ -247,9 +251,35 @@ do_mr_del(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 
-	if (san_engine_names_lkey(e, call->lkey))
-		return -EBUSY;
 	return san_ulp_mr_del(san_core_ulp(san_engine_core(e)), call->rkey);
+}
+
+static int
+do_mr_is_used(struct san_engine *e, void *arg)
+{
+	const struct mr_call *call = arg;
+
+	return san_engine_names_lkey(e, call->lkey) ? -EBUSY : 0;
+}
+
+/*
+ * The lcores' tables are alike: librtsan locks what changes them, and a key that is
+ * free in the first is free in all.
+ */
+static int
+op_mr_add(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey)
+{
+	const struct dpdk_ctx *ctx = priv;
+	struct mr_call call = {.ctx = ctx, .addr = addr, .length = length, .access = access};
+	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_mr_add, &call);
+	uint32_t i;
+
+	for (i = 1; i < ctx->nb_engines && rc == 0; i++) {
+		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_copy, &call);
+		SAN_VERIFY(rc == 0);
+	}
+	*rkey = call.rkey;
+	return rc;
 }
 
 static int
@@ -257,8 +287,14 @@ op_mr_del(void *priv, uint32_t rkey, uint32_t lkey)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct mr_call call = {.rkey = rkey, .lkey = lkey};
+	uint32_t i;
+	int rc = 0;
 
-	return san_engine_call(ctx->engine, do_mr_del, &call);
+	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
+		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_is_used, &call);
+	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
+		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_del, &call);
+	return rc;
 }
 
 /* ---- completion queues ---- */
@@ -281,7 +317,7 @@ op_cq_create(void *priv, uint32_t depth, void **cq)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct cq_call call = {.depth = depth};
-	int rc = san_engine_call(ctx->engine, do_cq_create, &call);
+	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_cq_create, &call);
 
 	*cq = call.cq;
 	return rc;
@@ -294,11 +330,59 @@ do_cq_destroy(struct san_engine *e, void *arg)
 }
 
 static int
+do_cq_is_of(struct san_engine *e, void *arg)
+{
+	return san_ulp_cq_is_of(san_core_ulp(san_engine_core(e)), arg);
+}
+
+static int
+do_cq_leave(struct san_engine *e, void *arg)
+{
+	return san_ulp_cq_leave(san_core_ulp(san_engine_core(e)), arg);
+}
+
+static int
+do_cq_join(struct san_engine *e, void *arg)
+{
+	return san_ulp_cq_join(san_core_ulp(san_engine_core(e)), arg);
+}
+
+/* Number of the engine that has it. */
+static uint32_t
+cq_engine(const struct dpdk_ctx *ctx, void *cq)
+{
+	uint32_t i;
+
+	for (i = 0; i + 1 < ctx->nb_engines; i++)
+		if (san_engine_call(san_engine_at(ctx->port, i), do_cq_is_of, cq))
+			break;
+	return i;
+}
+
+static int
 op_cq_destroy(void *priv, void *cq)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	return san_engine_call(ctx->engine, do_cq_destroy, cq);
+	return san_engine_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_destroy, cq);
+}
+
+/* To engine *to*, if it is not there: -EBUSY if it has queue pairs, -ENOSPC. */
+static int
+cq_move(const struct dpdk_ctx *ctx, void *cq, uint32_t to)
+{
+	uint32_t from = cq_engine(ctx, cq);
+	int rc;
+
+	if (from == to)
+		return 0;
+	rc = san_engine_call(san_engine_at(ctx->port, from), do_cq_leave, cq);
+	if (rc != 0)
+		return rc;
+	rc = san_engine_call(san_engine_at(ctx->port, to), do_cq_join, cq);
+	if (rc != 0) /* it has just left its place */
+		san_engine_call(san_engine_at(ctx->port, from), do_cq_join, cq);
+	return rc;
 }
 
 static int
@@ -323,10 +407,51 @@ do_qp_create(struct san_engine *e, void *arg)
 	return san_engine_qp_add(e, call->wq, &call->conf, &call->qp);
 }
 
+static bool
+has_qps(const void *cq)
+{
+	return san_ulp_cq_nb_qps(cq) != 0;
+}
+
+/*
+ * The engine of a new queue pair: where its completion queues have others; where they
+ * have none, that with the fewest queue pairs. A completion queue has one producer, so
+ * all of its queue pairs live on one lcore, and it goes where its first one goes.
+ */
+static uint32_t
+choose_engine(struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf)
+{
+	uint32_t i, best;
+
+	if (has_qps(conf->send_cq))
+		return cq_engine(ctx, conf->send_cq);
+	if (has_qps(conf->recv_cq))
+		return cq_engine(ctx, conf->recv_cq);
+	best = ctx->next_engine++ % ctx->nb_engines;
+	for (i = 0; i < ctx->nb_engines; i++)
+		if (ctx->nb_qps[i] < ctx->nb_qps[best])
+			best = i;
+	return best;
+}
+
+static int
+place_cqs(const struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf, uint32_t id)
+{
+	int rc = cq_move(ctx, conf->send_cq, id);
+
+	if (rc == 0)
+		rc = cq_move(ctx, conf->recv_cq, id);
+	if (rc == -EBUSY)
+		return ctx->host->fail(-EINVAL,
+				       "queue pair: its completion queues serve different lcores; "
+				       "use them only together, or one for both");
+	return rc;
+}
+
 static int
 op_qp_create(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp)
 {
-	const struct dpdk_ctx *ctx = priv;
+	struct dpdk_ctx *ctx = priv;
 	struct qp_call call = {
 		.wq = conf->wq,
 		.conf = {
@@ -336,12 +461,17 @@ op_qp_create(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp)
 			.rq_depth = conf->rq_depth,
 		},
 	};
-	int rc = san_engine_call(ctx->engine, do_qp_create, &call);
+	uint32_t id = choose_engine(ctx, conf);
+	int rc = place_cqs(ctx, conf, id);
 
+	if (rc != 0)
+		return rc;
+	rc = san_engine_call(san_engine_at(ctx->port, id), do_qp_create, &call);
 	*qp = call.qp;
+	ctx->nb_qps[id] += rc == 0;
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
-				       ctx->max_qps);
+				       ctx->max_qps / ctx->nb_engines);
 	return rc;
 }
 
@@ -355,9 +485,10 @@ do_qp_destroy(struct san_engine *e, void *arg)
 static void
 op_qp_destroy(void *priv, uint32_t qp)
 {
-	const struct dpdk_ctx *ctx = priv;
+	struct dpdk_ctx *ctx = priv;
 
-	san_engine_call(ctx->engine, do_qp_destroy, &qp);
+	san_engine_call(dpdk_engine_of(ctx, qp), do_qp_destroy, &qp);
+	ctx->nb_qps[SAN_QPN_INDEX(qp) >> ctx->qp_shift]--;
 }
 
 static void
@@ -365,7 +496,7 @@ op_doorbell(void *priv, uint32_t qp)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	san_engine_doorbell(ctx->engine, qp);
+	san_engine_doorbell(dpdk_engine_of(ctx, qp), qp);
 }
 
 static const struct rtsan_provider_ops ops = {

@@ -24,15 +24,34 @@ struct dpdk_conf {
 	char port[64];                 /**< number or name */
 	char capture[DPDK_PATH_MAX];   /**< empty: none */
 	struct rtsan_conn_param param; /**< defaults of connections */
+	uint32_t poll;                 /**< enum dpdk_poll */
+	bool has_lcores;               /**< were named; else the first worker, if any */
+};
+
+enum dpdk_poll {
+	DPDK_POLL_DEFAULT = 0, /**< the caller, unless there are lcores */
+	DPDK_POLL_CALLER,
+	DPDK_POLL_LCORE,
 };
 
 /** An open context. */
 struct dpdk_ctx {
-	struct san_engine *engine;
+	struct san_engine_port *port;
 	const struct rtsan_host *host;
 	struct rtsan_conn_param param;
 	uint32_t max_qps, max_cqs, max_mrs;
+	uint32_t nb_engines;
+	uint32_t qp_shift;    /**< of the index in a queue pair's number: its engine */
+	uint32_t next_engine; /**< where the next queue pair goes, if nothing else decides */
+	uint32_t nb_qps[SAN_ENGINE_LCORES];
 };
+
+/** The engine that has *qp*. */
+static inline struct san_engine *
+dpdk_engine_of(const struct dpdk_ctx *ctx, uint32_t qp)
+{
+	return san_engine_at(ctx->port, SAN_QPN_INDEX(qp) >> ctx->qp_shift);
+}
 
 extern const struct rtsan_provider rtsan_provider_dpdk;
 

@@ -21,13 +21,13 @@ static_assert(sizeof(struct rtsan_dpdk_counter) == sizeof(struct san_engine_coun
 			      offsetof(struct san_engine_counter, value),
 	      "passed through");
 
-static struct san_engine *
-engine_of(const struct rtsan_ctx *ctx)
+static struct san_engine_port *
+port_of(const struct rtsan_ctx *ctx)
 {
 	const struct dpdk_ctx *c =
 		ctx != NULL ? rtsan_provider_priv(ctx, &rtsan_provider_dpdk) : NULL;
 
-	return c != NULL ? c->engine : NULL;
+	return c != NULL ? c->port : NULL;
 }
 
 int
@@ -62,16 +62,16 @@ rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx)
 int
 rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_impair *impair)
 {
-	struct san_engine *e = engine_of(ctx);
+	struct san_engine_port *p = port_of(ctx);
 	struct san_engine_impair_conf conf;
 
-	if (e == NULL)
+	if (p == NULL)
 		return -EINVAL;
 	if (impair == NULL)
-		return san_engine_impair(e, tx, NULL);
+		return san_engine_impair(p, tx, NULL);
 	if (dpdk_conf_impair_engine(impair, &conf) != 0)
 		return rtsan_provider_host()->fail(-EINVAL, "impairment: a probability is 0 to 1");
-	return san_engine_impair(e, tx, &conf);
+	return san_engine_impair(p, tx, &conf);
 }
 
 int
@@ -86,34 +86,34 @@ rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
 void
 rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f)
 {
-	struct san_engine *e = engine_of(ctx);
+	struct san_engine_port *p = port_of(ctx);
 
-	if (e != NULL)
-		san_engine_show(e, (enum san_engine_show)what, f);
+	if (p != NULL)
+		san_engine_show(p, (enum san_engine_show)what, f);
 }
 
 int
 rtsan_dpdk_counters(struct rtsan_ctx *ctx, struct rtsan_dpdk_counter *c, int max)
 {
-	struct san_engine *e = engine_of(ctx);
+	struct san_engine_port *p = port_of(ctx);
 
-	return e != NULL ? san_engine_counters(e, (struct san_engine_counter *)c, max) : -EINVAL;
+	return p != NULL ? san_engine_counters(p, (struct san_engine_counter *)c, max) : -EINVAL;
 }
 
 uint64_t
 rtsan_dpdk_leaks(struct rtsan_ctx *ctx)
 {
-	struct san_engine *e = engine_of(ctx);
+	struct san_engine_port *p = port_of(ctx);
 
-	return e != NULL ? san_engine_leaks(e) : 0;
+	return p != NULL ? san_engine_leaks(p) : 0;
 }
 
 int
 rtsan_dpdk_capture(struct rtsan_ctx *ctx, const char *file)
 {
-	struct san_engine *e = engine_of(ctx);
+	struct san_engine_port *p = port_of(ctx);
 
-	int rc = e != NULL ? san_engine_capture(e, file) : -EINVAL;
+	int rc = p != NULL ? san_engine_capture(p, file) : -EINVAL;
 
 	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "%s", strerror(-rc));
 }

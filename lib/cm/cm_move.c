@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A request to connect comes to some lcore, and is accepted with a queue pair of
+ * another: it moves there. What stays is a ghost, as after any end, so that a REQ that
+ * the peer or the network repeats makes no second connection; it answers nothing,
+ * because the REP comes, and comes again, from where the request is now. (SYS-1)
+ *
+ * The rejected alternative is to forward the messages of an attempt for as long as it
+ * lasts: state and work on two lcores for what one of them can do alone.
+ */
+
+#include <errno.h>
+
+#include "cm_priv.h"
+
+int
+san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns)
+{
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	const struct san_pdl_conn *pc;
+
+	if (c == NULL || c->state != SAN_CM_WAIT_ACCEPT || c->in_ev || c->is_taken)
+		return -ENOENT;
+	pc = cm_pdl_conn(cm, c);
+	c->is_taken = true;
+	out->path = pc->path;
+	out->pkey = pc->pkey;
+	out->flags = c->own.flags;
+	out->xid = c->own.xid;
+	out->peer_cid = c->peer_cid;
+	out->peer_tag = c->peer_tag;
+	out->offer = c->agreed;
+	return 0;
+}
+
+int
+san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct san_cm_param *param,
+	       uint64_t cookie, uint64_t now_ns, uint16_t *slot)
+{
+	struct san_cm_conn *c;
+	int rc;
+
+	cm->now_ns = now_ns;
+	if (!san_cm_param_valid(param))
+		return -EINVAL;
+	rc = san_cm_conn_add(cm, &in->path.src, &in->path.dst, in->pkey, now_ns, &c);
+	if (rc != 0)
+		return rc;
+	cm_pdl_conn(cm, c)->path = in->path;
+	c->passive = true;
+	c->peer_cid = in->peer_cid;
+	c->peer_tag = in->peer_tag;
+	c->agreed = in->offer;
+	c->own.dst_cid = in->peer_cid;
+	c->own.dst_tag = in->peer_tag;
+	c->own.xid = in->xid;
+	c->own.flags = in->flags;
+	san_cm_hash_add(cm, c);
+	san_cm_fsm_accept(cm, c, param, cookie, CM_IN_ADOPT, now_ns);
+	*slot = c->slot;
+	return 0;
+}
+
+void
+san_cm_moved(struct san_cm *cm, uint16_t slot, bool adopted, uint64_t now_ns)
+{
+	const struct cm_step s = {.in = CM_IN_MOVED, .now_ns = now_ns};
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+
+	if (c == NULL || !c->is_taken)
+		return;
+	c->is_taken = false;
+	if (adopted)
+		san_cm_fsm_step(cm, c, &s);
+}

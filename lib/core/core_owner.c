@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Several lcores on one port: whose a received packet is (SYS-1).
+ *
+ * A CID names its lcore. A request to connect names none: every copy of it must come
+ * to the same lcore, which one does not matter. RESET names the CID of who sent it, so
+ * only the one whose peer that is can tell: all look. So do all with what neighbours
+ * say of themselves, because each lcore has its own table; one alone answers.
+ */
+
+#include "core.h"
+
+static uint32_t
+of_cid(uint32_t cid, uint32_t nb_lcores)
+{
+	uint32_t lcore = san_pdl_cid_lcore(cid);
+
+	return lcore < nb_lcores ? lcore : 0;
+}
+
+uint32_t
+san_core_owner(const struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores)
+{
+	struct san_wire_peek peek;
+
+	if (unlikely(!san_wire_peek(m, udp_port, &peek)))
+		return san_wire_is_neigh(m) ? SAN_OWNER_ALL : 0;
+	if (likely(peek.cm_msg == 0))
+		return of_cid(peek.cid, nb_lcores);
+	if (peek.cm_msg == SAN_CM_RESET)
+		return SAN_OWNER_ALL;
+	if (peek.cm_msg == SAN_CM_REQ)
+		return (uint32_t)((uint64_t)peek.cm_attempt * nb_lcores >> 32);
+	return of_cid(peek.cm_cid, nb_lcores);
+}

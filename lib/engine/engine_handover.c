@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Lcores that share a port hand over what is another's (SYS-1; design, rule 13):
+ * received packets, where the port has fewer queues than lcores or spreads packets as
+ * it likes; and packets to send, of lcores that have no queue.
+ *
+ * DESIGN NOTES
+ *
+ * A lane is a ring from one lcore to one other. One ring per destination would do with
+ * fewer, but with several producers: where lcores share a CPU, one that is interrupted
+ * between taking its place and filling it stops all others.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "engine_priv.h"
+
+#define PREFETCH_AHEAD 4 /* as the core: about one header's memory latency */
+
+static struct rte_ring *
+make_lane(const struct san_engine_port *p, char kind, uint32_t from, uint32_t to)
+{
+	uint32_t size = rte_align32prevpow2(ENGINE_LANES / p->nb_engines);
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "san_%c%u_%u_%u", kind, p->id, from, to);
+	return rte_ring_create(name, size, SOCKET_ID_ANY,
+			       RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+}
+
+int
+san_engine_lanes_create(struct san_engine_port *p)
+{
+	uint32_t from, to;
+
+	for (from = 0; from < p->nb_engines; from++) {
+		if (from >= p->nb_queues) {
+			p->tx_lanes[from] = make_lane(p, 't', from, from % p->nb_queues);
+			if (p->tx_lanes[from] == NULL)
+				return -ENOMEM;
+			continue; /* it receives nothing */
+		}
+		for (to = 0; to < p->nb_engines; to++) {
+			if (to == from)
+				continue;
+			p->rx_lanes[from][to].ring = make_lane(p, 'r', from, to);
+			if (p->rx_lanes[from][to].ring == NULL)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static void
+free_lane(struct rte_ring *lane)
+{
+	void *m;
+
+	while (lane != NULL && rte_ring_sc_dequeue(lane, &m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(lane);
+}
+
+void
+san_engine_lanes_destroy(struct san_engine_port *p)
+{
+	uint32_t from, to;
+
+	for (from = 0; from < SAN_ENGINE_LCORES; from++) {
+		free_lane(p->tx_lanes[from]);
+		for (to = 0; to < SAN_ENGINE_LCORES; to++)
+			free_lane(p->rx_lanes[from][to].ring);
+	}
+}
+
+/* ---- received ---- */
+
+static void
+give(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct san_engine_lane *lane = &e->port->rx_lanes[e->id][to];
+	uint16_t k;
+
+	/* read after the ring, whose own order makes it visible */
+	atomic_store_explicit(&lane->gap_ns, e->now_ns - e->rx_ns, memory_order_relaxed);
+	k = (uint16_t)rte_ring_sp_enqueue_burst(lane->ring, (void **)pkts, n, NULL);
+	e->stats.nb_handed += k;
+	if (unlikely(k < n)) {
+		e->drops[SAN_DROP_HANDOVER] += n - k;
+		rte_pktmbuf_free_bulk(&pkts[k], n - k);
+	}
+}
+
+/* Each core writes beside the packet what it finds in it: so each has one of its own. */
+static void
+give_copies(struct san_engine *e, const struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy;
+	uint32_t to;
+
+	for (to = 0; to < e->port->nb_engines; to++) {
+		if (to == e->id)
+			continue;
+		copy = rte_pktmbuf_copy(m, e->port->pool, 0, UINT32_MAX);
+		if (copy == NULL)
+			e->drops[SAN_DROP_NO_MBUF]++;
+		else
+			give(e, to, &copy, 1);
+	}
+}
+
+uint16_t
+san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct rte_mbuf *theirs[SAN_ENGINE_LCORES][ENGINE_OUT_MAX];
+	uint16_t nb_theirs[SAN_ENGINE_LCORES] = {0};
+	uint32_t nb = e->port->nb_engines, to;
+	uint16_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		if (i + PREFETCH_AHEAD < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH_AHEAD], void *));
+		to = san_core_owner(pkts[i], e->conf.udp_port, nb);
+		if (to == e->id) {
+			pkts[kept++] = pkts[i];
+		} else if (to != SAN_OWNER_ALL) {
+			theirs[to][nb_theirs[to]++] = pkts[i];
+		} else {
+			give_copies(e, pkts[i]);
+			pkts[kept++] = pkts[i];
+		}
+	}
+	for (to = 0; kept < n && to < nb; to++)
+		if (nb_theirs[to] != 0)
+			give(e, to, theirs[to], nb_theirs[to]);
+	return kept;
+}
+
+uint16_t
+san_engine_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts, uint16_t n,
+		   uint64_t *gap_ns)
+{
+	struct san_engine_lane *lane = &e->port->rx_lanes[from][e->id];
+
+	if (lane->ring == NULL)
+		return 0;
+	n = (uint16_t)rte_ring_sc_dequeue_burst(lane->ring, (void **)pkts, n, NULL);
+	*gap_ns = atomic_load_explicit(&lane->gap_ns, memory_order_relaxed);
+	e->stats.nb_taken += n;
+	return n;
+}
+
+/* ---- to send ---- */
+
+uint16_t
+san_engine_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	n = (uint16_t)rte_ring_sp_enqueue_burst(e->port->tx_lanes[e->id], (void **)pkts, n, NULL);
+	e->stats.nb_lent += n;
+	return n;
+}
+
+bool
+san_engine_sends_for(const struct san_engine *e, uint32_t from)
+{
+	return from >= e->port->nb_queues && from % e->port->nb_queues == e->id;
+}
+
+uint16_t
+san_engine_take_tx(const struct san_engine *e, uint32_t from, struct rte_mbuf **pkts, uint16_t n)
+{
+	return (uint16_t)rte_ring_sc_dequeue_burst(e->port->tx_lanes[from], (void **)pkts, n,
+						   NULL);
+}

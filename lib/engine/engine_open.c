@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A port with the engines of all its lcores: made, started and ended together.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "engine_priv.h"
+
+#define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers go out */
+#define FAREWELL_NS    (20 * SAN_NS_PER_MS)
+#define DESC_DEFAULT   1024
+#define POOL_DEFAULT   16384
+#define SLEEP_MAX_US   50
+
+void
+san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
+{
+	memset(conf, 0, sizeof(*conf));
+	san_core_conf_default(&conf->core, max_conns, 0);
+	conf->nb_lcores = 1;
+	conf->nb_rxd = DESC_DEFAULT;
+	conf->nb_txd = DESC_DEFAULT;
+	conf->pool_size = POOL_DEFAULT;
+	conf->sleep_max_us = SLEEP_MAX_US;
+}
+
+/* ---- open ---- */
+
+static int
+make_engines(struct san_engine_port *p, const char **why)
+{
+	const struct san_tl_conf *tl = &p->conf.core.tl;
+	uint32_t i;
+	int rc;
+
+	san_tl_lend_init(&p->lend, tl->budget_bytes, tl->lapsed_bytes, p->conf.nb_lcores);
+	for (i = 0; i < p->conf.nb_lcores; i++) {
+		rc = san_engine_create(p, i, &p->engines[i], why);
+		if (rc != 0)
+			return rc;
+		p->nb_engines++;
+	}
+	*why = "no memory for rings between lcores";
+	return san_engine_lanes_create(p);
+}
+
+static int
+launch(struct san_engine_port *p, const char **why)
+{
+	uint32_t i, lcore;
+	int rc;
+
+	if (!p->conf.own_lcore)
+		return 0;
+	*why = "no such worker lcore, or it is busy";
+	for (i = 0; i < p->nb_engines; i++) {
+		lcore = p->conf.lcores[i];
+		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore())
+			return -EINVAL;
+		p->engines[i]->launched = true;
+		rc = rte_eal_remote_launch(san_engine_loop_main, p->engines[i], lcore);
+		if (rc != 0) {
+			p->engines[i]->launched = false;
+			return rc;
+		}
+	}
+	p->launched = true;
+	return 0;
+}
+
+static int
+build(struct san_engine_port *p, const char **why)
+{
+	int rc;
+
+	san_engine_clock_init(&p->clock);
+	p->idle = san_engine_idle_choose(p->conf.idle);
+	rc = san_engine_port_open(p, why);
+	if (rc == 0)
+		rc = make_engines(p, why);
+	return rc == 0 ? launch(p, why) : rc;
+}
+
+int
+san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
+		const char **why)
+{
+	struct san_engine_port *p;
+	int rc;
+
+	*why = "number of lcores";
+	if (conf->nb_lcores == 0 || conf->nb_lcores > SAN_ENGINE_LCORES ||
+	    (conf->nb_lcores > 1 && !conf->own_lcore))
+		return -EINVAL;
+	*why = "pool is smaller than what the queues and the reorder engine may hold";
+	if (conf->pool_size < san_engine_pool_min(conf))
+		return -EINVAL;
+	*why = "no memory";
+	p = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*p), RTE_CACHE_LINE_SIZE));
+	if (p == NULL)
+		return -ENOMEM;
+	memset(p, 0, sizeof(*p));
+	p->conf = *conf;
+	rc = build(p, why);
+	if (rc != 0) {
+		san_engine_close(p);
+		return rc;
+	}
+	san_engine_telemetry_add(p);
+	*out = p;
+	return 0;
+}
+
+/* ---- close ---- */
+
+static void
+stop_lcores(struct san_engine_port *p)
+{
+	uint32_t i;
+
+	san_engine_telemetry_del(p);
+	atomic_store(&p->stop, true);
+	for (i = 0; i < p->nb_engines; i++) {
+		if (p->engines[i]->launched)
+			rte_eal_wait_lcore(p->conf.lcores[i]);
+		p->engines[i]->launched = false;
+	}
+	p->launched = false;
+}
+
+/* A round of each; true: one in which the port could be touched. The first has a queue. */
+static bool
+round_of_all(struct san_engine_port *p)
+{
+	uint32_t i;
+
+	for (i = p->nb_engines; i-- > 0;)
+		san_engine_loop_once(p->engines[i]);
+	return p->nb_engines != 0 && p->engines[0]->may_burst;
+}
+
+/* A few more rounds, so that what must still be said to peers is said. */
+static void
+say_farewell(struct san_engine_port *p)
+{
+	uint64_t until_ns = san_engine_clock_now(&p->clock) + FAREWELL_NS;
+	uint32_t i;
+
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_end(p->engines[i]);
+	/* rounds in which the port may not be touched don't count (engine_gate.h) */
+	for (i = 0; i < FAREWELL_LOOPS && san_engine_clock_now(&p->clock) < until_ns &&
+	     !san_engine_is_gone(p);) {
+		if (round_of_all(p))
+			i++;
+		else
+			sched_yield();
+	}
+}
+
+void
+san_engine_halt(struct san_engine_port *p)
+{
+	stop_lcores(p);
+	/* another thread may still poll */
+	atomic_store(&p->gone, true);
+	san_engine_capture(p, NULL);
+	san_engine_port_shut(p);
+}
+
+void
+san_engine_close(struct san_engine_port *p)
+{
+	uint32_t i;
+
+	stop_lcores(p);
+	say_farewell(p);
+	san_engine_capture(p, NULL);
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_destroy(p->engines[i]);
+	san_engine_lanes_destroy(p);
+	san_engine_port_close(p);
+	free(p);
+}
+
+/* ---- small things ---- */
+
+uint32_t
+san_engine_count(const struct san_engine_port *p)
+{
+	return p->nb_engines;
+}
+
+struct san_engine *
+san_engine_at(const struct san_engine_port *p, uint32_t id)
+{
+	return p->engines[id];
+}
+
+const struct san_engine_conf *
+san_engine_conf_of(const struct san_engine_port *p)
+{
+	return &p->conf;
+}
+
+bool
+san_engine_is_gone(const struct san_engine_port *p)
+{
+	return atomic_load_explicit(&p->gone, memory_order_relaxed);
+}
+
+int
+san_engine_progress(struct san_engine_port *p)
+{
+	uint32_t work;
+
+	if (san_engine_is_gone(p))
+		return -EIO;
+	if (p->launched) {
+		/* whoever waits here on the lcore's CPU keeps it from what is waited for */
+		if (p->idle == SAN_IDLE_YIELD)
+			sched_yield();
+		return 0;
+	}
+	work = san_engine_loop_once(p->engines[0]);
+	san_engine_idle_after(p->engines[0], work);
+	return (int)work;
+}
+
+static bool
+event_of(struct san_engine *e, struct san_core_event *ev)
+{
+	uint32_t head;
+
+	if (san_spsc_count(&e->event_q, &head) == 0)
+		return false;
+	*ev = e->events[head & e->event_q.mask];
+	san_spsc_pop(&e->event_q, 1);
+	return true;
+}
+
+bool
+san_engine_event(struct san_engine_port *p, struct san_core_event *ev)
+{
+	uint32_t i;
+
+	/* the one asked first changes, or one with many would keep those of others waiting */
+	for (i = 0; i < p->nb_engines; i++) {
+		if (++p->next_event >= p->nb_engines)
+			p->next_event = 0;
+		if (event_of(p->engines[p->next_event], ev))
+			return true;
+	}
+	return false;
+}
+
+struct impair_call {
+	bool tx;
+	const struct san_engine_impair_conf *conf;
+};
+
+static int
+do_impair(struct san_engine *e, void *arg)
+{
+	const struct impair_call *call = arg;
+
+	return san_engine_impair_set(call->tx ? &e->impair_tx : &e->impair_rx, call->conf);
+}
+
+int
+san_engine_impair(struct san_engine_port *p, bool tx, const struct san_engine_impair_conf *conf)
+{
+	struct impair_call call = {.tx = tx, .conf = conf};
+	int rc = 0;
+	uint32_t i;
+
+	/* a value that one refuses all refuse */
+	for (i = 0; i < p->nb_engines && rc == 0; i++)
+		rc = san_engine_call(p->engines[i], do_impair, &call);
+	return rc;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * One incast budget for all lcores of a host (RT-13). Invariants, at every step:
+ *
+ *   free_bytes + sum of budget_bytes of the lcores = total_bytes
+ *   budget_used <= budget_bytes >= least_bytes, on each lcore
+ *   sum of lapsed_used <= lapsed_bytes, likewise of pulls with three quarters of it
+ *
+ * So what is granted or pulled on all lcores together never exceeds the total, and
+ * each lcore has at any time what tl_admit.c needs: with nothing granted, room for one
+ * step more, because pulls leave a quarter of *its* budget (san_tl_lend_tick() never
+ * takes that away). So each lcore can always grant one head-of-line transaction.
+ *
+ * Who waits takes what is free, unit by unit, and says that it waits. Then the others
+ * give back what they don't use: an idle one all but the least; and if one waits with
+ * less than an even share, a busy one what is above its own, as its grants are used or
+ * lapse, and what is given back is left to the first. While nobody waits nobody writes
+ * to the shared words: an idle lcore keeps what it has.
+ *
+ * What lapsed is not split: any lcore may have all of it for a while. All of a budget
+ * may lapse, so one connection that stands still stops nobody, on any lcore.
+ */
+
+#include "tl_priv.h"
+
+#define PULLED_SHIFT 32
+#define CLAIM_WAITS  1u
+#define CLAIM_SHORT  (1u << 16 | CLAIM_WAITS)
+#define CALM_ROUNDS  64 /* until a claim is taken back: grants come and go by the round */
+
+void
+san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t lapsed_bytes,
+		 uint32_t nb_lcores)
+{
+	l->total_bytes = RTE_MAX(total_bytes, nb_lcores); /* nobody is without */
+	l->lapsed_bytes = RTE_MAX(lapsed_bytes, l->total_bytes);
+	l->share_bytes = l->total_bytes / nb_lcores;
+	l->least_bytes = RTE_MAX(l->share_bytes / 4, 1u);
+	l->unit_bytes = RTE_MAX(l->total_bytes / 16, 1u);
+	atomic_init(&l->free_bytes, l->total_bytes);
+	atomic_init(&l->claims, 0);
+	atomic_init(&l->lapsed, 0);
+}
+
+/* At most *bytes* of what is free. */
+static uint32_t
+take(struct san_tl_lend *l, uint32_t bytes)
+{
+	uint32_t had = atomic_load(&l->free_bytes), got;
+
+	do {
+		got = RTE_MIN(had, bytes);
+		if (got == 0)
+			return 0;
+	} while (!atomic_compare_exchange_weak(&l->free_bytes, &had, had - got));
+	return got;
+}
+
+static void
+set_claim(struct san_tl *tl, uint32_t claim)
+{
+	if (tl->claim == claim)
+		return;
+	atomic_fetch_add(&tl->conf.lend->claims, claim - tl->claim);
+	tl->claim = claim;
+}
+
+void
+san_tl_lend_join(struct san_tl *tl)
+{
+	struct san_tl_lend *l = tl->conf.lend;
+
+	tl->budget_bytes = tl->limit_bytes = tl->share_bytes = tl->conf.budget_bytes;
+	tl->calm = CALM_ROUNDS;
+	if (l == NULL)
+		return;
+	/* others can't have more than a share before they have run */
+	tl->budget_bytes = tl->limit_bytes = tl->share_bytes = take(l, l->share_bytes);
+	SAN_VERIFY(tl->budget_bytes == l->share_bytes);
+}
+
+void
+san_tl_lend_leave(struct san_tl *tl)
+{
+	if (tl->conf.lend == NULL)
+		return;
+	set_claim(tl, 0);
+	atomic_fetch_add(&tl->conf.lend->free_bytes, tl->budget_bytes);
+	tl->budget_bytes = 0;
+}
+
+/* What must stay: what is used, with a quarter on top of what is pulled. */
+static uint32_t
+in_use(const struct san_tl *tl)
+{
+	uint32_t pulled = tl->pulled_used;
+
+	return pulled == 0 ? tl->budget_used :
+			     RTE_MAX(tl->budget_used, pulled + pulled / 3 + 2);
+}
+
+static uint32_t
+claim_of(struct san_tl *tl, bool waits)
+{
+	if (waits)
+		tl->calm = 0;
+	else if (tl->calm < CALM_ROUNDS)
+		tl->calm++;
+	if (tl->calm == CALM_ROUNDS)
+		return 0;
+	return tl->budget_bytes < tl->share_bytes ? CLAIM_SHORT : CLAIM_WAITS;
+}
+
+void
+san_tl_lend_tick(struct san_tl *tl, bool waits)
+{
+	struct san_tl_lend *l = tl->conf.lend;
+	uint32_t keep = UINT32_MAX, others;
+
+	others = atomic_load_explicit(&l->claims, memory_order_relaxed) - tl->claim;
+	if (waits && (others < CLAIM_SHORT || tl->budget_bytes < tl->share_bytes))
+		tl->budget_bytes += take(l, l->unit_bytes);
+	set_claim(tl, claim_of(tl, waits));
+	tl->limit_bytes = tl->budget_bytes;
+	if (likely(others == 0))
+		return;
+	if (tl->claim == 0)
+		keep = RTE_MAX(in_use(tl), l->least_bytes);
+	else if (others >= CLAIM_SHORT)
+		keep = RTE_MAX(in_use(tl), tl->share_bytes);
+	if (tl->budget_bytes > keep) {
+		atomic_fetch_add(&l->free_bytes, tl->budget_bytes - keep);
+		tl->budget_bytes = keep;
+		tl->stats.nb_lent++;
+	}
+	/* or what comes free here between two rounds would be used here again */
+	tl->limit_bytes = others < CLAIM_SHORT ? tl->budget_bytes :
+						 RTE_MIN(tl->budget_bytes, tl->share_bytes);
+}
+
+/* ---- what lapsed ---- */
+
+static uint64_t
+parts_of(uint32_t bytes, bool granted)
+{
+	return granted ? bytes : (uint64_t)bytes << PULLED_SHIFT | bytes;
+}
+
+uint32_t
+san_tl_lend_lapse_room(const struct san_tl_lend *l, bool granted)
+{
+	uint64_t lapsed = atomic_load_explicit(&l->lapsed, memory_order_relaxed);
+	uint32_t room = l->lapsed_bytes - (uint32_t)lapsed;
+	uint32_t most = l->lapsed_bytes - l->lapsed_bytes / 4;
+
+	return granted ? room : RTE_MIN(room, most - (uint32_t)(lapsed >> PULLED_SHIFT));
+}
+
+bool
+san_tl_lend_lapse(struct san_tl_lend *l, uint32_t bytes, bool granted)
+{
+	uint64_t had = atomic_load(&l->lapsed);
+	uint32_t most = l->lapsed_bytes - l->lapsed_bytes / 4;
+
+	do {
+		if (bytes > l->lapsed_bytes - (uint32_t)had ||
+		    (!granted && bytes > most - (uint32_t)(had >> PULLED_SHIFT)))
+			return false;
+	} while (!atomic_compare_exchange_weak(&l->lapsed, &had, had + parts_of(bytes, granted)));
+	return true;
+}
+
+void
+san_tl_lend_unlapse(struct san_tl_lend *l, uint32_t bytes, bool granted)
+{
+	atomic_fetch_sub(&l->lapsed, parts_of(bytes, granted));
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What can be said of a packet before it is parsed: whose it may be. Everything
+ * here may be wrong or forged; whoever gets the packet checks it. (SYS-1)
+ */
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rte_icmp.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
+
+#include "wire_bth.h"
+#include "wire_cm.h"
+#include "wire_rt.h"
+
+#define ND_SOLICIT 135
+#define ND_ADVERT  136
+
+static uint32_t
+mix(uint32_t h, uint32_t word)
+{
+	h = (h ^ word) * 0x9e3779b1u;
+	return h ^ h >> 15;
+}
+
+static uint32_t
+mix_address(const uint8_t *addr, uint32_t len)
+{
+	uint32_t i, word, h = 0;
+
+	for (i = 0; i < len; i += (uint32_t)sizeof(word)) {
+		memcpy(&word, addr + i, sizeof(word));
+		h = mix(h, word);
+	}
+	return h;
+}
+
+static void
+peek_cm(const struct rte_mbuf *m, const struct wire_bth *bth, uint32_t who,
+	struct san_wire_peek *out)
+{
+	const struct wire_cm *cm = (const void *)((const struct wire_rt *)(bth + 1) + 1);
+
+	if ((const uint8_t *)(cm + 1) > rte_pktmbuf_mtod_offset(m, const uint8_t *,
+								rte_pktmbuf_data_len(m)))
+		return;
+	out->cm_msg = cm->msg;
+	out->cm_cid = rte_be_to_cpu_32(cm->dst_cid);
+	out->cm_attempt = mix(mix(who, cm->src_cid), cm->xid);
+}
+
+bool
+san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_peek *out)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct wire_front_v4 *v4 = (const void *)eth;
+	const struct wire_front_v6 *v6 = (const void *)eth;
+	const struct rte_udp_hdr *udp;
+	const struct wire_bth *bth;
+	bool is_v4;
+
+	is_v4 = rte_pktmbuf_data_len(m) >= sizeof(*v4) &&
+		eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) &&
+		v4->ip.version_ihl == RTE_IPV4_VHL_DEF && v4->ip.next_proto_id == IPPROTO_UDP;
+	if (!is_v4 &&
+	    !(rte_pktmbuf_data_len(m) >= sizeof(*v6) &&
+	      eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&
+	      v6->ip.proto == IPPROTO_UDP))
+		return false;
+	udp = is_v4 ? &v4->udp : &v6->udp;
+	bth = is_v4 ? &v4->bth : &v6->bth;
+	if (udp->dst_port != rte_cpu_to_be_16(udp_port))
+		return false;
+	out->cid = wire_get24(bth->dqp);
+	out->cm_msg = 0;
+	if (unlikely(out->cid == SAN_WIRE_CID_CM))
+		peek_cm(m, bth,
+			is_v4 ? mix_address((const uint8_t *)&v4->ip.src_addr, 4) :
+				mix_address(v6->ip.src_addr, 16),
+			out);
+	return true;
+}
+
+bool
+san_wire_is_neigh(const struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct rte_ipv6_hdr *ip = (const void *)(eth + 1);
+	const uint8_t *type = (const uint8_t *)(ip + 1);
+
+	if (rte_pktmbuf_data_len(m) < sizeof(*eth))
+		return false;
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP))
+		return true;
+	return rte_pktmbuf_data_len(m) > sizeof(*eth) + sizeof(*ip) &&
+		eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&
+		ip->proto == IPPROTO_ICMPV6 && (*type == ND_SOLICIT || *type == ND_ADVERT);
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two lcores on one port, at one end and at both: over memif, which has one queue, and over
+af_packet with two, between which the kernel spreads as it likes. What comes to the wrong lcore
+is handed over; connections live on both; every byte is verified. (SYS-1, RT-13, RT-24)
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+from capture import bare_tshark, check_decodes
+from e2e import (BUILD, SANITIZE, Memif, Run, Server, Tests, Veth, Work, check, counter, cpus,
+                 need_namespaces)
+
+FEW = 4 if SANITIZE else 1
+RUNS = [
+    ['--mode', 'send', '--size', '8-20000', '--count', '1200', '--conns', '8'],
+    ['--mode', 'push', '--size', '1-50000', '--count', '800', '--conns', '8', '--solicit',
+     'always'],
+    ['--mode', 'push', '--imm', '--size', '1-20000', '--count', '1200', '--conns', '7',
+     '--order', 'unordered'],
+    ['--mode', 'pull', '--size', '1-20000', '--count', '1200', '--conns', '8'],
+    ['--mode', 'atomic', '--count', '4000', '--conns', '6'],
+    ['--mode', 'incast', '--conns', '24', '--size', '1-100000', '--count', '300'],
+]
+
+
+def own(nb, *more):
+    """Port arguments for *nb* lcores that share CPUs with others."""
+    lcores = ','.join(str(i + 1) for i in range(nb))
+    return ['--set', f'lcores={lcores}', '--set', 'idle=yield', *more]
+
+
+def lcores(role, nb):
+    """EAL's: the caller, and *nb* that run the port."""
+    cpu = cpus()[role == 'client']
+    return ','.join(f'{i}@{cpu if i % 2 == 0 else cpus()[role != "client"]}'
+                    for i in range(nb + 1))
+
+
+def start(link, nb, *more):
+    return Server(link, own(nb, *more), lcores=lcores('server', nb))
+
+
+def run_all(link, nb, more=(), runs=None):
+    """Every run with *nb* lcores, 0: the caller polls; counters of all, summed."""
+    counts = {}
+    for args in runs or RUNS:
+        args = list(args)
+        at = args.index('--count') + 1
+        args[at] = str(int(args[at]) // FEW)
+        ends = own(nb) if nb else ['--set', 'idle=yield']
+        result = Run(link, [*args, '--verify', *ends, *more], 90,
+                     lcores=lcores('client', nb)).check_ok()
+        for name, value in result['counters'].items():
+            counts[name] = counts.get(name, 0) + value
+    return counts
+
+
+def check_spread(counts, nb_queues):
+    """Both lcores had work: some was handed over, and (with one queue) sent by the other."""
+    check(counter({'counters': counts}, 'handed_over') > 500, 'nothing was handed over')
+    check(counts['handed_over'] == counts['taken_over'] + counts['drop_handover'],
+          f'{counts["handed_over"]} handed over, {counts["taken_over"]} taken')
+    sent = counter({'counters': counts}, 'sent_by_others')
+    check((sent > 500) == (nb_queues == 1), f'{sent} packets sent by others')
+
+
+def memif(work, nb_server, nb_client, more=(), runs=None):
+    """One queue: one lcore receives and sends for all."""
+    link = Memif(work)
+    server = start(link, nb_server, *more)
+    counts = run_all(link, nb_client, more, runs)
+    if nb_client > 1:
+        check_spread(counts, 1)
+    check_spread(server.stop_ok()['counters'], 1)
+
+
+class Fanout(Veth):
+    """af_packet with two queues."""
+
+    def vdev(self, role):
+        return super().vdev(role) + ',qpairs=2'
+
+
+def af_packet(work):
+    """A queue for each lcore; the kernel chooses by a hash of its own."""
+    link = Fanout(work, 'af_packet')
+    server = start(link, 2, '--set', 'queues=2')
+    check_spread(run_all(link, 2, ['--set', 'queues=2']), 2)
+    check_spread(server.stop_ok()['counters'], 2)
+
+
+def captured(work):
+    """One file from both lcores: it decodes, and has what both sent and received."""
+    link = Memif(work)
+    path = work.path('both.pcapng')
+    server = start(link, 2)
+    with bare_tshark():
+        result = Run(link, ['--mode', 'send', '--size', '8-9000', '--count', '200', '--conns', '6',
+                            '--verify', *own(2), '--capture', path], 90,
+                     lcores=lcores('client', 2)).check_ok()
+        found = sum(check_decodes(path).values())
+    total = counter(result, 'rx_pkts') + counter(result, 'tx_pkts')
+    check(total * 0.9 < found <= total, f'{found} packets in the file, {total} counted')
+    server.stop_ok()
+
+
+def comes_and_goes(work):
+    """Contexts, queue pairs, connections: opened, closed, lost, with two lcores each."""
+    socket = work.path('life')
+
+    def spec(role, byte, more=''):
+        eal = work.eal(0, f'--vdev=net_memif0,role={role},id=0,socket={socket},'
+                       f'socket-abstract=no,mac=02:00:00:00:00:0{byte}', 256, lcores(role, 2))
+        return (f'dpdk:{" ".join(eal)} -- ip=10.5.0.{byte}/24 conns=16 held=256 rxd=256 txd=256 '
+                f'lcores=1,2 idle=yield {more}')
+
+    program = os.path.join(BUILD, 'test/e2e/lifecycle')
+    server = work.start('server', [program, 'server', spec('server', 1)])
+    while not os.path.exists(socket):
+        check(server.is_alive(), f'server: {server.tail()}')
+        time.sleep(0.05)
+    done = subprocess.run([program, 'client', spec('client', 2, 'cm_retry_ms=50 cm_retries=6')],
+                          capture_output=True, text=True, timeout=150)
+    check(done.returncode == 0, f'client: {done.stdout} {done.stderr}')
+    check(server.wait(60) == 0, f'server: {server.tail()}')
+
+
+def main():
+    need_namespaces()
+    tests = Tests(400)
+    with Work() as work:
+        tests.add('memif, two lcores at both ends', memif, work, 2, 2)
+        tests.add('memif, three against one', memif, work, 3, 0, (),
+                  RUNS[:2])
+        tests.add('memif, two at both ends, bad link', memif, work, 2, 2,
+                  ['--impair', 'drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3'])
+        tests.add('af_packet, a queue each', af_packet, work)
+        tests.add('capture', captured, work)
+        tests.add('opening and closing', comes_and_goes, work)
+        return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

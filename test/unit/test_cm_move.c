@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A request that another lcore's queue pair accepts. (SYS-1, RT-24) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "cm_net.h"
+#include "cm_priv.h"
+
+#define MS      SAN_NS_PER_MS
+#define CONNS   4
+#define COOKIE  4711
+#define TO_HERE 1 /* lcore of *there* in its CIDs */
+
+static struct rte_mempool *pool;
+static struct cm_net net;
+static struct cm_host there; /* the other lcore of host 1 */
+
+/* What host 0 says to a CID of the other lcore goes there. */
+static void
+steer(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+      struct cm_fate *fate)
+{
+	struct san_wire_path path = cm_net_path(n, from);
+	struct san_wire_pkt parsed;
+	struct san_wire_ack ack;
+	struct rte_mbuf *m;
+
+	if (from != 0 || msg == NULL || san_pdl_cid_lcore(msg->dst_cid) != TO_HERE)
+		return;
+	fate->copies = 0;
+	m = cm_net_build(n, &path, p, msg);
+	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &parsed, &ack), SAN_DROP_NONE);
+	assert_int_equal(san_cm_rx(there.cm, m, &parsed, n->now_ns), SAN_DROP_NONE);
+	rte_pktmbuf_free(m);
+}
+
+/* What the other lcore has to say. */
+static void
+send_from_there(void)
+{
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_wire_cm msg;
+
+	while (san_cm_tx_next(there.cm, &path, &p, &msg, net.now_ns)) {
+		assert_memory_equal(&path.dst_mac, &net.h[0].mac, 6);
+		there.nb_tx[msg.msg]++;
+		cm_net_send(&net, 1, &p, &msg, cm_net_build(&net, &path, &p, &msg));
+	}
+}
+
+static int
+setup(void **state)
+{
+	struct san_pdl_conf pdl_conf;
+	struct san_cm_conf cm_conf;
+
+	(void)state;
+	cm_net_init(&net, pool, 1, CONNS, false);
+	net.h[1].no_accept = true;
+	net.hook = steer;
+	cm_net_listen(&net, 1);
+	memset(&there, 0, sizeof(there));
+	there.ip = net.h[1].ip;
+	there.mac = net.h[1].mac;
+	there.param = cm_net_param();
+	san_prng_seed(&there.secret, 99);
+	cm_net_pdl_conf(&there, CONNS, &pdl_conf);
+	pdl_conf.lcore_id = TO_HERE;
+	cm_net_cm_conf(&there, CONNS, &cm_conf);
+	assert_int_equal(san_pdl_create(&pdl_conf, net.now_ns, &there.pdl), 0);
+	assert_int_equal(san_cm_create(&cm_conf, there.pdl, &there.cm), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_cm_check(there.cm);
+	san_cm_destroy(there.cm);
+	san_pdl_destroy(there.pdl);
+	cm_net_fini(&net);
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+/* Host 0 asks; the slot of its request. */
+static uint16_t
+request(void)
+{
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+	return net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+}
+
+static uint16_t
+move(uint16_t from)
+{
+	struct san_cm_moved moved;
+	uint16_t slot;
+
+	assert_int_equal(san_cm_move_out(net.h[1].cm, from, &moved, net.now_ns), 0);
+	assert_int_equal(
+		san_cm_move_in(there.cm, &moved, &there.param, COOKIE, net.now_ns, &slot), 0);
+	san_cm_moved(net.h[1].cm, from, true, net.now_ns);
+	cm_net_check(&net);
+	san_cm_check(there.cm);
+	return slot;
+}
+
+static void
+move__establishes_there(void **state)
+{
+	const struct san_cm_agreed *a, *b;
+	struct san_cm_event ev;
+	uint16_t from, to;
+
+	(void)state;
+	net.h[0].param.ordered = false;
+	net.h[0].param.mtu = 1000;
+	from = request();
+	to = move(from);
+	assert_int_equal(san_cm_state(net.h[1].cm, from), SAN_CM_IDLE);
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
+	send_from_there();
+	cm_net_run(&net, MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_int_equal(san_cm_state(there.cm, to), SAN_CM_ESTABLISHED);
+	assert_true(san_cm_event_next(there.cm, &ev));
+	assert_int_equal(ev.type, SAN_CM_EV_ESTABLISHED);
+	assert_int_equal(ev.cookie, COOKIE);
+	assert_memory_equal(&ev.peer, &net.h[0].ip, sizeof(ev.peer));
+	/* both have agreed on the same, as if the request had come here */
+	a = san_cm_agreed(net.h[0].cm, net.h[0].last[SAN_CM_EV_ESTABLISHED].slot);
+	b = san_cm_agreed(there.cm, to);
+	assert_int_equal(b->pdl.mtu, 1000);
+	assert_false(b->pdl.ordered);
+	assert_int_equal(a->first_rsn_tx, b->first_rsn_rx);
+	assert_int_equal(b->first_rsn_tx, a->first_rsn_rx);
+	assert_int_equal(a->pdl.dcid, there.pdl->conns[to].cid);
+	assert_int_equal(san_pdl_cid_lcore(a->pdl.dcid), TO_HERE);
+	assert_int_equal(there.pdl->conns[to].path.src_port, 50001); /* what host 0 told */
+	assert_int_equal(there.pdl->conns[to].pkey, CM_NET_PKEY);
+}
+
+/* The peer asks again until it hears the REP: that makes no second connection. */
+static void
+move__repeated_requests_are_known(void **state)
+{
+	(void)state;
+	move(request());
+	cm_net_run(&net, 200 * MS);
+	assert_true(net.h[1].nb_rx[SAN_CM_REQ] > 3);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+	assert_int_equal(net.h[1].nb_tx[SAN_CM_REJ], 0);
+	send_from_there();
+	cm_net_run(&net, MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+}
+
+/* Whoever takes it has it alone; given back, it is as it was. */
+static void
+move_out__once(void **state)
+{
+	struct san_cm *cm = net.h[1].cm;
+	uint16_t slot = request();
+	struct san_cm_moved moved;
+
+	(void)state;
+	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), 0);
+	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_accept(cm, slot, &net.h[1].param, 1, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_reject(cm, slot, SAN_CM_R_REFUSED, NULL, 0, net.now_ns), -ENOENT);
+	san_cm_moved(cm, slot, false, net.now_ns);
+	assert_int_equal(san_cm_accept(cm, slot, &net.h[1].param, 1, net.now_ns), 0);
+	/* and no more: it is accepted */
+	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), -ENOENT);
+	san_cm_moved(cm, slot, true, net.now_ns);
+	cm_net_run(&net, MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+}
+
+static void
+move_in__says_no(void **state)
+{
+	struct san_cm_moved moved;
+	uint16_t slot, i;
+
+	(void)state;
+	assert_int_equal(san_cm_move_out(net.h[1].cm, request(), &moved, net.now_ns), 0);
+	there.param.first_win = 1;
+	assert_int_equal(san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot),
+			 -EINVAL);
+	there.param.first_win = 2;
+	for (i = 0; i < CONNS; i++) {
+		moved.xid++;
+		assert_int_equal(
+			san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot), 0);
+	}
+	assert_int_equal(san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot),
+			 -ENOSPC);
+}
+
+/* The listener goes while the request is on its way: the peer has its answer. */
+static void
+move__ended_meanwhile(void **state)
+{
+	uint16_t slot = request();
+	struct san_cm_moved moved;
+
+	(void)state;
+	assert_int_equal(san_cm_move_out(net.h[1].cm, slot, &moved, net.now_ns), 0);
+	san_cm_unlisten(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
+	san_cm_moved(net.h[1].cm, slot, true, net.now_ns);
+	cm_net_check(&net);
+	cm_net_run(&net, MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
+}
+
+static int
+group_setup(void **state)
+{
+	(void)state;
+	pool = test_eal_pool("cm_move", 256, 2048);
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(move__establishes_there),
+		TEST(move__repeated_requests_are_known),
+		TEST(move_out__once),
+		TEST(move_in__says_no),
+		TEST(move__ended_meanwhile),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Source ports that reach an lcore's queue, as the port's own hash sees them. (SYS-1) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <rte_byteorder.h>
+#include <rte_thash.h>
+
+#include "cm_net.h"
+#include "cm_priv.h"
+#include "inet.h"
+
+/* The key that the inventors publish, with what it makes of some packets. */
+/* clang-format off */
+static const uint8_t known_key[40] = {
+	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
+	0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
+	0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+};
+/* clang-format on */
+
+static const struct {
+	const char *src, *dst;
+	uint16_t src_port, dst_port;
+	uint32_t hash;
+} known[] = {
+	{"66.9.149.187", "161.142.100.80", 2794, 1766, 0x51ccc178},
+	{"199.92.111.2", "65.69.140.83", 14230, 4739, 0xc626b0ea},
+	{"24.19.198.95", "12.22.207.184", 12898, 38024, 0x5c2b394a},
+	{"3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1", 2794, 1766, 0x40207d3d},
+	{"3ffe:501:8::260:97ff:fe40:efab", "ff02::1", 14230, 4739, 0xdde51bbf},
+};
+
+static struct san_cm_steer steer;
+
+static struct san_ip
+ip(const char *text)
+{
+	struct san_inet_addr a;
+
+	assert_int_equal(san_inet_parse(text, &a), 0);
+	return a.ip;
+}
+
+static int
+setup(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	memset(&steer, 0, sizeof(steer));
+	memcpy(steer.key, known_key, sizeof(known_key));
+	steer.v4 = steer.v6 = true;
+	steer.table_size = 512;
+	for (i = 0; i < steer.table_size; i++)
+		steer.table[i] = (uint16_t)i;
+	return 0;
+}
+
+/* Another's software Toeplitz. */
+static uint32_t
+softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, uint16_t dst_port)
+{
+	uint32_t off = san_ip_is_v4(src) ? 12 : 0, len = 16 - off, i, words[9];
+	uint8_t b[36];
+
+	memcpy(b, src->b + off, len);
+	memcpy(b + len, dst->b + off, len);
+	b[2 * len] = (uint8_t)(src_port >> 8);
+	b[2 * len + 1] = (uint8_t)src_port;
+	b[2 * len + 2] = (uint8_t)(dst_port >> 8);
+	b[2 * len + 3] = (uint8_t)dst_port;
+	memcpy(words, b, 2 * len + 4);
+	for (i = 0; i < (2 * len + 4) / 4; i++)
+		words[i] = rte_be_to_cpu_32(words[i]);
+	return rte_softrss(words, (2 * len + 4) / 4, steer.key);
+}
+
+static void
+queue__known_hashes(void **state)
+{
+	struct san_ip src, dst;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(known); i++) {
+		src = ip(known[i].src);
+		dst = ip(known[i].dst);
+		assert_int_equal(softrss(&src, &dst, known[i].src_port, known[i].dst_port),
+				 known[i].hash);
+		assert_int_equal(san_cm_steer_queue(&steer, &src, &dst, known[i].src_port,
+						    known[i].dst_port),
+				 known[i].hash & 511);
+	}
+}
+
+/* Eight different ones, each of which the port's hash brings to the queue. */
+static void
+ports__bring_to_the_queue(void **state)
+{
+	uint16_t ports[SAN_WIRE_CM_PORTS];
+	struct san_prng prng;
+	struct san_ip src, dst;
+	uint32_t round, i, k;
+	uint16_t queue;
+
+	(void)state;
+	san_prng_seed(&prng, 5);
+	for (round = 0; round < 200; round++) {
+		src = ip(round % 2 ? "fd00::1" : "10.0.0.1");
+		dst = ip(round % 2 ? "fd00::2" : "10.0.0.2");
+		for (i = 12; i < 16; i++)
+			src.b[i] = (uint8_t)san_prng_u64(&prng);
+		for (i = 0; i < sizeof(known_key); i++)
+			steer.key[i] = (uint8_t)san_prng_u64(&prng);
+		for (i = 0; i < steer.table_size; i++)
+			steer.table[i] = (uint16_t)san_prng_below(&prng, 5);
+		queue = (uint16_t)(round % 5);
+		assert_int_equal(san_cm_steer_ports(&steer, queue, &src, &dst, 4791,
+						    (uint32_t)san_prng_u64(&prng) >> 1, ports),
+				 SAN_WIRE_CM_PORTS);
+		for (i = 0; i < SAN_WIRE_CM_PORTS; i++) {
+			assert_true(ports[i] >= 49152);
+			assert_int_equal(steer.table[softrss(&src, &dst, ports[i], 4791) & 511],
+					 queue);
+			for (k = 0; k < i; k++)
+				assert_int_not_equal(ports[k], ports[i]);
+		}
+	}
+}
+
+static void
+ports__none(void **state)
+{
+	const struct san_ip src = ip("10.0.0.1"), dst = ip("10.0.0.2");
+	uint16_t ports[SAN_WIRE_CM_PORTS];
+
+	(void)state;
+	assert_int_equal(san_cm_steer_ports(&steer, 600, &src, &dst, 4791, 0, ports), 0);
+	steer.v4 = false;
+	assert_int_equal(san_cm_steer_ports(&steer, 3, &src, &dst, 4791, 0, ports), 0);
+}
+
+/* What goes to the peer, and what it then uses. */
+static void
+offer__carries_them(void **state)
+{
+	struct rte_mempool *pool = test_eal_pool("steer", 128, 2048);
+	struct san_pdl_conf pdl_conf;
+	const struct san_pdl_conn *c;
+	struct san_cm_conf cm_conf;
+	static struct cm_net net;
+	uint16_t slot[2], i;
+
+	(void)state;
+	cm_net_init(&net, pool, 1, 4, false);
+	cm_net_pdl_conf(&net.h[1], 4, &pdl_conf);
+	cm_net_cm_conf(&net.h[1], 4, &cm_conf);
+	cm_conf.steer = &steer;
+	cm_conf.queue = 77;
+	steer.table_size = 128;
+	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_net_listen(&net, 1);
+	cm_net_open(&net, slot);
+	c = &net.h[0].pdl->conns[slot[0]];
+	assert_int_equal(c->nb_ports, SAN_WIRE_CM_PORTS);
+	for (i = 0; i < c->nb_ports; i++)
+		assert_int_equal(san_cm_steer_queue(&steer, &net.h[0].ip, &net.h[1].ip,
+						    c->ports[i], SAN_WIRE_PORT),
+				 77);
+	/* host 0 takes any */
+	assert_int_equal(net.h[1].pdl->conns[slot[1]].nb_ports, 2);
+	steer.table_size = 100;
+	assert_int_equal(san_cm_create(&cm_conf, net.h[1].pdl, &(struct san_cm *){NULL}), -EINVAL);
+	cm_net_fini(&net);
+	rte_mempool_free(pool);
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, setup)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(queue__known_hashes),
+		TEST(ports__bring_to_the_queue),
+		TEST(ports__none),
+		TEST(offer__carries_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

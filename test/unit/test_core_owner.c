@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Several lcores on one port: each packet has one owner, or is for all to see. (SYS-1) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core.h"
+#include "test_eal.h"
+#include "wire_sample.h"
+
+#define CID(lcore) ((uint32_t)(lcore) << (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS) | 0x1234)
+
+static struct rte_mempool *pool;
+
+static uint32_t
+owner_of(struct rte_mbuf *m, uint32_t nb_lcores)
+{
+	uint32_t owner = san_core_owner(m, SAN_WIRE_PORT, nb_lcores);
+
+	rte_pktmbuf_free(m);
+	return owner;
+}
+
+static struct rte_mbuf *
+probe_to(uint32_t cid, bool v6)
+{
+	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("probe"));
+	struct san_wire_path path = wire_sample_path(v6);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	p.dcid = cid;
+	san_wire_build(m, &path, &p);
+	san_wire_seal(m);
+	return m;
+}
+
+static struct rte_mbuf *
+message(const struct san_wire_cm *cm)
+{
+	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_req"));
+	struct san_wire_path path = wire_sample_path(false);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	san_wire_build_cm(m, &path, &p, cm);
+	san_wire_seal(m);
+	return m;
+}
+
+static void
+owner__by_cid(void **state)
+{
+	uint32_t lcore;
+
+	(void)state;
+	for (lcore = 0; lcore < 16; lcore++) {
+		assert_int_equal(owner_of(probe_to(CID(lcore), false), 16), lcore);
+		assert_int_equal(owner_of(probe_to(CID(lcore), true), 16), lcore);
+		/* nobody's is for the first */
+		assert_int_equal(owner_of(probe_to(CID(lcore), false), 5), lcore < 5 ? lcore : 0);
+	}
+}
+
+/* All messages but a request name a CID of ours. */
+static void
+owner__by_the_cid_in_a_message(void **state)
+{
+	static const uint8_t msgs[] = {SAN_CM_COOKIE, SAN_CM_REP, SAN_CM_RTU,
+				       SAN_CM_REJ, SAN_CM_DREQ, SAN_CM_DREP};
+	struct san_wire_cm cm = wire_sample_cm(wire_sample_get("cm_rep"));
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(msgs); i++) {
+		cm.msg = msgs[i];
+		cm.dst_cid = CID(i);
+		assert_int_equal(owner_of(message(&cm), 6), i);
+		cm.dst_cid = CID(6);
+		assert_int_equal(owner_of(message(&cm), 6), 0);
+	}
+	cm.msg = SAN_CM_RESET;
+	assert_int_equal(owner_of(message(&cm), 6), SAN_OWNER_ALL);
+}
+
+/* Every copy of a request comes to the same lcore, and requests to all of them. */
+static void
+owner__of_requests(void **state)
+{
+	struct san_wire_cm cm = wire_sample_cm(wire_sample_get("cm_req"));
+	uint32_t nb[4] = {0}, owner, i;
+
+	(void)state;
+	for (i = 0; i < 4000; i++) {
+		cm.xid = i * 77;
+		cm.flags &= (uint8_t)~SAN_CM_F_COOKIE;
+		owner = owner_of(message(&cm), 4);
+		assert_true(owner < 4);
+		nb[owner]++;
+		cm.flags |= SAN_CM_F_COOKIE;
+		assert_int_equal(owner_of(message(&cm), 4), owner);
+	}
+	for (i = 0; i < 4; i++)
+		assert_in_range(nb[i], 850, 1150);
+}
+
+static void
+owner__of_what_is_not_ours(void **state)
+{
+	uint8_t frame[60] = {[12] = 0x08, [13] = 0x06};
+
+	(void)state;
+	assert_int_equal(owner_of(test_eal_exact(pool, frame, 42), 3), SAN_OWNER_ALL);
+	frame[13] = 0;
+	assert_int_equal(owner_of(test_eal_exact(pool, frame, 60), 3), 0);
+	assert_int_equal(owner_of(test_eal_exact(pool, frame, 0), 3), 0);
+}
+
+static int
+group_setup(void **state)
+{
+	(void)state;
+	pool = test_eal_pool("owner", 64, 2048);
+	return 0;
+}
+
+static int
+group_teardown(void **state)
+{
+	(void)state;
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(owner__by_cid),
+		cmocka_unit_test(owner__by_the_cid_in_a_message),
+		cmocka_unit_test(owner__of_requests),
+		cmocka_unit_test(owner__of_what_is_not_ours),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The provider with two lcores on a port that is a loop: what it sends it receives. So both
+ * ends of every connection are here, on the same lcore or not. (SYS-1, SYS-2)
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <rte_common.h>
+#include <rte_ethdev.h>
+
+#include "dpdk_priv.h"
+#include "rtsan_priv.h"
+
+#define OWN_IP "10.0.0.1"
+#define CONF \
+	"ip=10.0.0.1/24 port=net_ring0 lcores=1,2 idle=yield conns=50 held=64 rxd=64 txd=64"
+#define WATCHDOG_S 60 /* real time, generous */
+#define LEN        20000
+
+static struct rtsan_ctx *ctx;
+static struct rtsan_caps caps;
+static struct rtsan_cq *cq[3];
+static char eal[10][32];
+
+/* Once: the device does not come back whole after it was removed (DPDK 22.11). */
+static int
+group_setup(void **state)
+{
+	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
+	char *argv[RTE_DIM(eal)];
+	uint16_t port;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(eal); i++)
+		argv[i] = eal[i];
+	/* it has no address; the first that is added becomes its own */
+	if (dpdk_eal_start((int)RTE_DIM(eal), argv, rtsan_provider_host()) != 0 ||
+	    rte_eth_dev_get_port_by_name("net_ring0", &port) != 0 ||
+	    rte_eth_dev_mac_addr_add(port, &mac, 0) != 0)
+		return -1;
+	if (rtsan_dpdk_open((int)RTE_DIM(eal), argv, CONF, &ctx) != 0) {
+		print_error("%s\n", rtsan_error());
+		return -1;
+	}
+	return rtsan_query(ctx, &caps);
+}
+
+static int
+group_teardown(void **state)
+{
+	(void)state;
+	rtsan_close(ctx);
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	alarm(WATCHDOG_S);
+	for (i = 0; i < RTE_DIM(cq); i++)
+		assert_int_equal(rtsan_cq_create(ctx, 64, &cq[i]), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	alarm(0);
+	for (i = 0; i < RTE_DIM(cq); i++)
+		if (cq[i] != NULL && rtsan_cq_destroy(cq[i]) != 0)
+			return -1;
+	return rtsan_dpdk_leaks(ctx) == 0 ? 0 : -1;
+}
+
+static struct rtsan_qp *
+make(struct rtsan_cq *send_cq, struct rtsan_cq *recv_cq)
+{
+	struct rtsan_qp_attr attr = {.send_cq = send_cq, .recv_cq = recv_cq, .context = send_cq};
+	struct rtsan_qp *qp = NULL;
+
+	if (rtsan_qp_create(ctx, &attr, &qp) != 0)
+		return NULL;
+	return qp;
+}
+
+static uint32_t
+lcore_of(const struct rtsan_qp *qp)
+{
+	const struct dpdk_ctx *c = rtsan_provider_priv(ctx, &rtsan_provider_dpdk);
+
+	return SAN_QPN_INDEX(qp->qpn) >> c->qp_shift;
+}
+
+/* A queue has no lcore until it has a queue pair; then that of its first one. */
+static void
+qp_create__where_its_queues_are(void **state)
+{
+	struct rtsan_qp *a, *b, *c;
+
+	(void)state;
+	assert_int_equal(caps.nb_lcores, 2);
+	assert_int_equal(caps.max_qps, 2 * 64);
+	a = make(cq[0], cq[0]);
+	b = make(cq[1], cq[2]);
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_int_not_equal(lcore_of(a), lcore_of(b));
+	c = make(cq[1], cq[1]);
+	assert_int_equal(lcore_of(c), lcore_of(b));
+	rtsan_qp_destroy(c);
+	assert_null(make(cq[0], cq[1]));
+	assert_non_null(strstr(rtsan_error(), "different lcores"));
+	rtsan_qp_destroy(b);
+	/* free again: it goes to the other */
+	c = make(cq[0], cq[2]);
+	assert_int_equal(lcore_of(c), lcore_of(a));
+	assert_int_equal(rtsan_cq_destroy(cq[2]), -EBUSY);
+	rtsan_qp_destroy(c);
+	assert_int_equal(rtsan_cq_destroy(cq[2]), 0);
+	cq[2] = NULL;
+	rtsan_qp_destroy(a);
+}
+
+static void
+qp_create__evenly(void **state)
+{
+	struct rtsan_qp *qp[8];
+	struct rtsan_cq *own[8];
+	uint32_t i, sum = 0;
+
+	(void)state;
+	for (i = 0; i < 8; i++) {
+		assert_int_equal(rtsan_cq_create(ctx, 8, &own[i]), 0);
+		qp[i] = make(own[i], own[i]);
+		sum += lcore_of(qp[i]);
+	}
+	assert_int_equal(sum, 4);
+	for (i = 0; i < 8; i++) {
+		rtsan_qp_destroy(qp[i]);
+		assert_int_equal(rtsan_cq_destroy(own[i]), 0);
+	}
+}
+
+static struct rtsan_event
+next_event(enum rtsan_event_type type)
+{
+	struct rtsan_event ev;
+
+	while (rtsan_event_poll(ctx, &ev) == 0)
+		;
+	if (ev.type != type)
+		fail_msg("event %d, not %d", ev.type, type);
+	return ev;
+}
+
+static struct rtsan_wc
+next_wc(struct rtsan_cq *from)
+{
+	struct rtsan_wc wc;
+
+	while (rtsan_cq_poll(from, &wc, 1) == 0)
+		;
+	assert_int_equal(wc.status, RTSAN_WC_SUCCESS);
+	return wc;
+}
+
+/* A push from *a*, the memory being the other end's; all of it arrives. */
+static void
+push(struct rtsan_qp *a, struct rtsan_cq *done, struct rtsan_mr *from, struct rtsan_mr *to,
+     int byte)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(from), LEN, rtsan_mr_lkey(from)};
+	struct rtsan_send_wr wr = {
+		.opcode = RTSAN_WR_PUSH,
+		.flags = RTSAN_WR_SIGNALED | RTSAN_WR_SOLICITED,
+		.sge = &sge,
+		.nb_sge = 1,
+		.remote_addr = (uintptr_t)rtsan_mr_addr(to),
+		.rkey = rtsan_mr_rkey(to),
+	};
+
+	memset(rtsan_mr_addr(from), byte, LEN);
+	assert_int_equal(rtsan_post_send(a, &wr, 1), 1);
+	next_wc(done);
+	assert_memory_equal(rtsan_mr_addr(from), rtsan_mr_addr(to), LEN);
+}
+
+/*
+ * From either lcore to either, whichever the request came to: the region has one key on
+ * all, and what is deregistered is gone on all.
+ */
+static void
+connect__any_lcore_to_any(void **state)
+{
+	struct rtsan_listener *listener;
+	struct rtsan_mr *from, *to;
+	struct rtsan_qp *qp[2], *held[2];
+	struct rtsan_event ev;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), 0);
+	/* these keep the queues where they are */
+	held[0] = make(cq[0], cq[0]);
+	held[1] = make(cq[1], cq[1]);
+	for (i = 0; i < 12; i++) {
+		assert_int_equal(rtsan_mr_alloc(ctx, LEN, 0, &from), 0);
+		assert_int_equal(rtsan_mr_alloc(ctx, LEN, RTSAN_REMOTE_PUSH, &to), 0);
+		qp[0] = make(cq[i & 1], cq[i & 1]);
+		qp[1] = make(cq[i >> 1 & 1], cq[i >> 1 & 1]);
+		assert_int_equal(rtsan_connect(qp[0], OWN_IP, 7, NULL), 0);
+		ev = next_event(RTSAN_EV_CONNECT_REQUEST);
+		assert_ptr_equal(ev.listener, listener);
+		assert_int_equal(rtsan_accept(ctx, ev.request, qp[1], NULL), 0);
+		/* once, wherever it went */
+		assert_int_equal(rtsan_accept(ctx, ev.request, held[0], NULL), -ENOENT);
+		assert_int_equal(rtsan_accept(ctx, ev.request, held[1], NULL), -ENOENT);
+		assert_int_equal(rtsan_reject(ctx, ev.request, NULL, 0), -ENOENT);
+		next_event(RTSAN_EV_ESTABLISHED);
+		next_event(RTSAN_EV_ESTABLISHED);
+		push(qp[0], cq[i & 1], from, to, (int)i + 1);
+		push(qp[1], cq[i >> 1 & 1], from, to, (int)i + 101);
+		assert_int_equal(rtsan_disconnect(qp[i & 1]), 0);
+		next_event(RTSAN_EV_DISCONNECTED);
+		next_event(RTSAN_EV_DISCONNECTED);
+		rtsan_qp_destroy(qp[0]);
+		rtsan_qp_destroy(qp[1]);
+		assert_int_equal(rtsan_mr_dereg(from), 0);
+		assert_int_equal(rtsan_mr_dereg(to), 0);
+	}
+	rtsan_qp_destroy(held[0]);
+	rtsan_qp_destroy(held[1]);
+	rtsan_listener_destroy(listener);
+}
+
+/* Not accepted for lack of something at the acceptor: the request waits for a better one. */
+static void
+accept__again_after_an_error(void **state)
+{
+	const struct rtsan_conn_param bad = {.window = 3, .max_txn = 9999};
+	struct rtsan_listener *listener;
+	struct rtsan_qp *qp, *held[2];
+	struct rtsan_event ev;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), 0);
+	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), -EADDRINUSE);
+	held[0] = make(cq[0], cq[0]);
+	held[1] = make(cq[1], cq[1]);
+	qp = make(cq[0], cq[0]);
+	assert_int_equal(rtsan_connect(qp, OWN_IP, 7, NULL), 0);
+	ev = next_event(RTSAN_EV_CONNECT_REQUEST);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(rtsan_accept(ctx, ev.request, held[i], &bad), -EINVAL);
+	assert_int_equal(rtsan_accept(ctx, ev.request, qp, NULL), -EISCONN);
+	assert_int_equal(rtsan_accept(ctx, ev.request, held[1], NULL), 0);
+	next_event(RTSAN_EV_ESTABLISHED);
+	next_event(RTSAN_EV_ESTABLISHED);
+	rtsan_qp_destroy(qp);
+	next_event(RTSAN_EV_DISCONNECTED);
+	rtsan_qp_destroy(held[0]);
+	rtsan_qp_destroy(held[1]);
+	rtsan_listener_destroy(listener);
+}
+
+static void
+fill_eal(void)
+{
+	static const char *const words[RTE_DIM(eal)] = {
+		"test",
+		"",
+		"--no-huge",
+		"--no-pci",
+		"--no-shconf",
+		"--no-telemetry",
+		"-m",
+		"128",
+		"--log-level=4",
+		"--vdev=net_ring0",
+	};
+	unsigned int i, cpu[2] = {0};
+	cpu_set_t cpus;
+
+	for (i = 0; i < RTE_DIM(eal); i++)
+		strcpy(eal[i], words[i]);
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	while (!CPU_ISSET(cpu[0], &cpus))
+		cpu[0]++;
+	for (cpu[1] = cpu[0] + 1; cpu[1] < CPU_SETSIZE && !CPU_ISSET(cpu[1], &cpus); cpu[1]++)
+		;
+	if (cpu[1] == CPU_SETSIZE)
+		cpu[1] = cpu[0];
+	snprintf(eal[1], sizeof(eal[1]), "--lcores=0@%u,1@%u,2@%u", cpu[0], cpu[1], cpu[0]);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(qp_create__where_its_queues_are),
+		TEST(qp_create__evenly),
+		TEST(connect__any_lcore_to_any),
+		TEST(accept__again_after_an_error),
+	};
+
+	fill_eal();
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What lcores of one port hand to each other: all of it, in order, or counted. (SYS-1) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine_priv.h"
+#include "test_eal.h"
+#include "wire_sample.h"
+
+#define NB     3
+#define QUEUES 2
+#define LANE   256 /* of ENGINE_LANES, for one of three */
+
+static struct rte_mempool *pool;
+static struct san_engine_port port;
+static struct san_engine engines[NB];
+
+static int
+setup(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	memset(&port, 0, sizeof(port));
+	memset(engines, 0, sizeof(engines));
+	port.pool = pool;
+	port.nb_engines = NB;
+	port.nb_queues = QUEUES;
+	for (i = 0; i < NB; i++) {
+		engines[i].id = (uint16_t)i;
+		engines[i].port = &port;
+		engines[i].conf.udp_port = SAN_WIRE_PORT;
+		port.engines[i] = &engines[i];
+	}
+	return san_engine_lanes_create(&port);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_engine_lanes_destroy(&port);
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+/* For lcore *lcore*; the PSN tells it from others. */
+static struct rte_mbuf *
+packet(uint32_t lcore, uint32_t psn)
+{
+	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("probe"));
+	struct san_wire_path path = wire_sample_path(false);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	assert_non_null(m);
+	p.dcid = lcore << (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS) | 7;
+	p.psn = psn;
+	san_wire_build(m, &path, &p);
+	san_wire_seal(m);
+	return m;
+}
+
+static uint32_t
+psn_of(struct rte_mbuf *m)
+{
+	struct san_wire_ack ack;
+	struct san_wire_pkt p;
+
+	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
+	rte_pktmbuf_free(m);
+	return p.psn;
+}
+
+static void
+handover__each_to_its_owner_in_order(void **state)
+{
+	struct rte_mbuf *in[ENGINE_BURST], *out[ENGINE_BURST];
+	uint32_t lcore, next[NB] = {0, 1, 2};
+	uint64_t gap_ns;
+	uint16_t i, n;
+
+	(void)state;
+	for (i = 0; i < 30; i++)
+		in[i] = packet(i % NB, i);
+	engines[1].now_ns = 5000;
+	engines[1].rx_ns = 1000;
+	assert_int_equal(san_engine_handover(&engines[1], in, 30), 10);
+	for (i = 0; i < 10; i++, next[1] += NB)
+		assert_int_equal(psn_of(in[i]), next[1]);
+	for (lcore = 0; lcore < NB; lcore += 2) {
+		n = san_engine_take_rx(&engines[lcore], 1, out, ENGINE_BURST, &gap_ns);
+		assert_int_equal(n, 10);
+		assert_int_equal(gap_ns, 4000);
+		for (i = 0; i < n; i++, next[lcore] += NB)
+			assert_int_equal(psn_of(out[i]), next[lcore]);
+		assert_int_equal(engines[lcore].stats.nb_taken, 10);
+		/* from nobody else */
+		assert_int_equal(san_engine_take_rx(&engines[lcore], 0, out, 1, &gap_ns), 0);
+	}
+	assert_int_equal(engines[1].stats.nb_handed, 20);
+}
+
+/* Who does not look is not waited for; the loss has its reason. */
+static void
+handover__full_lane(void **state)
+{
+	struct rte_mbuf *m, *out[ENGINE_BURST];
+	uint64_t gap_ns;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < LANE + 5; i++) {
+		m = packet(2, i);
+		assert_int_equal(san_engine_handover(&engines[0], &m, 1), 0);
+	}
+	assert_int_equal(engines[0].stats.nb_handed, LANE);
+	assert_int_equal(engines[0].drops[SAN_DROP_HANDOVER], 5);
+	assert_int_equal(rte_mempool_in_use_count(pool), LANE);
+	assert_int_equal(san_engine_take_rx(&engines[2], 0, out, 1, &gap_ns), 1);
+	assert_int_equal(psn_of(out[0]), 0);
+}
+
+/* A neighbour's word, and RESET: each core has a packet of its own, to write beside. */
+static void
+handover__copies_for_all(void **state)
+{
+	static const char *const samples[] = {"cm_reset", NULL};
+	uint8_t arp[42] = {[12] = 8, [13] = 6, [41] = 9};
+	struct rte_mbuf *m, *out[2];
+	uint64_t gap_ns;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(samples); i++) {
+		m = samples[i] != NULL ?
+			wire_sample_build(pool, wire_sample_get(samples[i]), false) :
+			test_eal_exact(pool, arp, sizeof(arp));
+		assert_int_equal(san_engine_handover(&engines[0], &m, 1), 1);
+		assert_int_equal(san_engine_take_rx(&engines[1], 0, &out[0], 1, &gap_ns), 1);
+		assert_int_equal(san_engine_take_rx(&engines[2], 0, &out[1], 1, &gap_ns), 1);
+		assert_int_equal(out[0]->data_len, m->data_len);
+		assert_memory_equal(rte_pktmbuf_mtod(out[0], char *),
+				    rte_pktmbuf_mtod(m, char *), m->data_len);
+		assert_ptr_not_equal(out[0], out[1]);
+		assert_ptr_not_equal(out[0]->buf_addr, m->buf_addr);
+		rte_pktmbuf_free_bulk(out, 2);
+		rte_pktmbuf_free(m);
+	}
+}
+
+/* An lcore without a queue sends through one that has; what finds no room stays its own. */
+static void
+lend_tx__to_one_with_a_queue(void **state)
+{
+	struct rte_mbuf *m[ENGINE_BURST];
+	uint32_t i, sent = 0;
+	uint16_t n;
+
+	(void)state;
+	assert_true(san_engine_sends_for(&engines[0], 2));
+	assert_false(san_engine_sends_for(&engines[1], 2));
+	assert_false(san_engine_sends_for(&engines[0], 1));
+	assert_false(san_engine_sends_for(&engines[0], 0));
+	for (i = 0; i < LANE; i++) {
+		m[0] = packet(9, i);
+		assert_int_equal(san_engine_lend_tx(&engines[2], m, 1), 1);
+	}
+	m[0] = packet(9, LANE);
+	assert_int_equal(san_engine_lend_tx(&engines[2], m, 1), 0);
+	rte_pktmbuf_free(m[0]);
+	assert_int_equal(engines[2].stats.nb_lent, LANE);
+	while ((n = san_engine_take_tx(&engines[0], 2, m, ENGINE_BURST)) != 0)
+		for (i = 0; i < n; i++)
+			assert_int_equal(psn_of(m[i]), sent++);
+	assert_int_equal(sent, LANE);
+}
+
+static int
+group_setup(void **state)
+{
+	(void)state;
+	pool = test_eal_pool("handover", 512, 1024);
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(handover__each_to_its_owner_in_order),
+		TEST(handover__full_lane),
+		TEST(handover__copies_for_all),
+		TEST(lend_tx__to_one_with_a_queue),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A port with engines on several lcores; the device spreads by RSS, but has no link. (SYS-1) */
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <rte_dev.h>
+#include <rte_lcore.h>
+
+#include "engine_priv.h"
+#include "test_eal.h"
+
+#define NB 2
+
+static struct san_engine_conf conf;
+static struct san_engine_port *port;
+static const char *why;
+
+static void
+start_eal(void)
+{
+	static char args[][20] = {"test", "",
+				  "--no-huge", "--no-pci",
+				  "--no-shconf", "--no-telemetry",
+				  "-m", "128",
+				  "--log-level=4"};
+	char *argv[RTE_DIM(args) + 1] = {NULL}, lcores[64];
+	unsigned int cpu = 0, i;
+	cpu_set_t cpus;
+
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	while (!CPU_ISSET(cpu, &cpus))
+		cpu++;
+	snprintf(lcores, sizeof(lcores), "--lcores=0@%u,1@%u,2@%u", cpu, cpu, cpu);
+	for (i = 0; i < RTE_DIM(args); i++)
+		argv[i] = args[i];
+	argv[1] = lcores;
+	if (rte_eal_init((int)RTE_DIM(args), argv) < 0)
+		abort();
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+static int
+setup(void **state)
+{
+	uint16_t id;
+
+	(void)state;
+	assert_int_equal(rte_eal_hotplug_add("vdev", "net_null0", "no-rx=1"), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_null0", &id), 0);
+	san_engine_conf_default(&conf, 16);
+	assert_int_equal(san_inet_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
+	conf.core.inet.nb_addrs = 1;
+	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
+	conf.port_id = id;
+	conf.nb_rxd = conf.nb_txd = 64;
+	conf.idle = SAN_IDLE_YIELD;
+	conf.own_lcore = true;
+	conf.nb_lcores = NB;
+	conf.lcores[0] = 1;
+	conf.lcores[1] = 2;
+	conf.pool_size = san_engine_pool_min(&conf);
+	port = NULL;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (port != NULL)
+		san_engine_close(port);
+	return rte_eal_hotplug_remove("vdev", "net_null0");
+}
+
+static int
+lcore_of(struct san_engine *e, void *arg)
+{
+	(void)e;
+	(void)arg;
+	return (int)rte_lcore_id();
+}
+
+static void
+open__an_engine_on_each_lcore(void **state)
+{
+	struct san_core_event ev;
+	struct san_engine *e;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
+	assert_int_equal(san_engine_count(port), NB);
+	for (i = 0; i < NB; i++) {
+		e = san_engine_at(port, i);
+		assert_int_equal(san_engine_call(e, lcore_of, NULL), conf.lcores[i]);
+		assert_int_equal(e->conf.pdl.lcore_id, i);
+		assert_int_equal(e->conf.ulp.first_qp, i * conf.core.ulp.max_qps);
+		assert_int_equal(e->conf.inet.quiet, i != 0);
+	}
+	assert_false(san_engine_event(port, &ev));
+	assert_int_equal(san_engine_progress(port), 0);
+	assert_int_equal(san_engine_leaks(port), 0);
+}
+
+/* Key and table are read back, and each engine tells peers ports of its own queue. */
+static void
+open__steered_by_rss(void **state)
+{
+	const struct san_ip *own = &conf.core.inet.addrs[0].ip;
+	uint16_t ports[SAN_WIRE_CM_PORTS], i;
+	struct san_inet_addr peer;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
+	assert_int_equal(port->nb_queues, NB);
+	assert_true(port->is_steered);
+	assert_int_equal(san_inet_parse("10.0.0.2", &peer), 0);
+	for (id = 0; id < NB; id++) {
+		const struct san_cm_conf *cm = &port->engines[id]->conf.cm;
+
+		assert_true(port->engines[id]->has_queue);
+		assert_ptr_equal(cm->steer, &port->steer);
+		assert_int_equal(cm->queue, id);
+		assert_int_equal(san_cm_steer_ports(cm->steer, cm->queue, &peer.ip, own, 4791, 9,
+						    ports),
+				 SAN_WIRE_CM_PORTS);
+		for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+			assert_int_equal(
+				san_cm_steer_queue(cm->steer, &peer.ip, own, ports[i], 4791), id);
+	}
+}
+
+/* With fewer queues, who has none receives and sends through one that has. */
+static void
+open__fewer_queues(void **state)
+{
+	(void)state;
+	conf.nb_queues = 1;
+	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
+	assert_int_equal(port->nb_queues, 1);
+	assert_false(port->is_steered);
+	assert_true(port->engines[0]->has_queue);
+	assert_false(port->engines[1]->has_queue);
+	assert_null(port->engines[0]->conf.cm.steer);
+	assert_non_null(port->rx_lanes[0][1].ring);
+	assert_null(port->rx_lanes[1][0].ring);
+	assert_non_null(port->tx_lanes[1]);
+}
+
+static void
+open__says_what_is_wrong(void **state)
+{
+	struct san_engine_conf good = conf;
+
+	(void)state;
+	conf.nb_queues = 3;
+	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
+	assert_non_null(strstr(why, "queues="));
+	conf = good;
+	conf.own_lcore = false;
+	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
+	conf = good;
+	conf.pool_size--;
+	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
+	assert_non_null(strstr(why, "pool"));
+	conf = good;
+	conf.nb_lcores = SAN_ENGINE_LCORES + 1;
+	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
+}
+
+/* The second lcore is not there: the first one, which runs, is stopped again. */
+static void
+open__undoes_what_it_did(void **state)
+{
+	(void)state;
+	conf.lcores[1] = 77;
+	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
+	assert_int_equal(rte_eal_get_lcore_state(1), WAIT);
+	port = NULL;
+}
+
+/* Of several engines the sum is told, of high-water marks the highest. */
+static void
+counters__of_all(void **state)
+{
+	struct san_engine_counter all[256], one[256];
+	int n, i;
+
+	(void)state;
+	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
+	san_core_tl(port->engines[0]->core)->stats.budget_high = 70;
+	san_core_tl(port->engines[1]->core)->stats.budget_high = 50;
+	san_core_tl(port->engines[0]->core)->stats.nb_pulls = 3;
+	san_core_tl(port->engines[1]->core)->stats.nb_pulls = 4;
+	n = san_engine_counters(port, all, RTE_DIM(all));
+	assert_int_equal(san_engine_counters_of(port->engines[1], one, RTE_DIM(one)), n);
+	for (i = 0; i < n; i++) {
+		if (strcmp(all[i].name, "budget_high") == 0) {
+			assert_int_equal(all[i].value, 70);
+			assert_int_equal(one[i].value, 50);
+		}
+		if (strcmp(all[i].name, "pulls") == 0) {
+			assert_int_equal(all[i].value, 7);
+			assert_int_equal(one[i].value, 4);
+		}
+	}
+	assert_true(n > 60 && n < 256);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(open__an_engine_on_each_lcore),
+		TEST(open__steered_by_rss),
+		TEST(open__fewer_queues),
+		TEST(open__says_what_is_wrong),
+		TEST(open__undoes_what_it_did),
+		TEST(counters__of_all),
+	};
+
+	start_eal();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* One incast budget of several lcores: never more in use than there is, and nobody without. */
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "san_prng.h"
+#include "tl_priv.h"
+
+#define NB    4
+#define TOTAL 16000
+#define SHARE (TOTAL / NB)
+#define LEAST (SHARE / 4)
+#define MANY  200 /* rounds: more than any of this takes */
+
+static struct san_tl_lend lend;
+static struct san_tl *tl[NB];
+
+static int
+setup(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	san_tl_lend_init(&lend, TOTAL, 0, NB);
+	for (i = 0; i < NB; i++) {
+		tl[i] = calloc(1, sizeof(*tl[i]));
+		tl[i]->conf.lend = &lend;
+		san_tl_lend_join(tl[i]);
+	}
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < NB; i++) {
+		san_tl_lend_leave(tl[i]);
+		free(tl[i]);
+	}
+	return atomic_load(&lend.free_bytes) == lend.total_bytes && atomic_load(&lend.claims) == 0 ?
+		0 :
+		-1;
+}
+
+static void
+check_sum(void)
+{
+	uint32_t i, sum = atomic_load(&lend.free_bytes);
+
+	for (i = 0; i < NB; i++) {
+		sum += tl[i]->budget_bytes;
+		assert_true(tl[i]->budget_used <= tl[i]->budget_bytes);
+		assert_true(tl[i]->budget_bytes >= LEAST);
+		assert_true(tl[i]->limit_bytes <= tl[i]->budget_bytes);
+	}
+	assert_int_equal(sum, TOTAL);
+}
+
+/* *waits*: bit i for lcore i. */
+static void
+rounds(uint32_t n, uint32_t waits)
+{
+	uint32_t i;
+
+	while (n-- > 0) {
+		for (i = 0; i < NB; i++) {
+			san_tl_lend_tick(tl[i], (waits & 1u << i) != 0);
+			check_sum();
+		}
+	}
+}
+
+static void
+init__everybody_has_a_share(void **state)
+{
+	struct san_tl_lend l;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < NB; i++) {
+		assert_int_equal(tl[i]->budget_bytes, SHARE);
+		assert_int_equal(tl[i]->limit_bytes, SHARE);
+	}
+	check_sum();
+	san_tl_lend_init(&l, 1, 1000, 16); /* less than a byte each */
+	assert_int_equal(l.share_bytes, 1);
+	assert_int_equal(l.total_bytes, 16);
+	assert_int_equal(l.least_bytes, 1);
+	assert_int_equal(l.lapsed_bytes, 1000);
+	san_tl_lend_init(&l, 5000, 1000, 3);
+	assert_int_equal(l.lapsed_bytes, 5000);
+	assert_int_equal(atomic_load(&l.free_bytes), 5000);
+}
+
+/* Without anybody who waits nothing moves. */
+static void
+tick__nobody_waits(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	rounds(MANY, 0);
+	assert_int_equal(atomic_load(&lend.claims), 0);
+	for (i = 0; i < NB; i++)
+		assert_int_equal(tl[i]->budget_bytes, SHARE);
+}
+
+static void
+tick__the_idle_lend(void **state)
+{
+	(void)state;
+	rounds(MANY, 1);
+	assert_int_equal(tl[0]->budget_bytes, TOTAL - (NB - 1) * LEAST);
+	assert_int_equal(tl[0]->limit_bytes, tl[0]->budget_bytes);
+	assert_true(tl[1]->stats.nb_lent > 0);
+	/* it keeps that, until somebody else needs some: even when it waits no more */
+	rounds(MANY, 0);
+	assert_int_equal(tl[0]->budget_bytes, TOTAL - (NB - 1) * LEAST);
+	assert_int_equal(atomic_load(&lend.claims), 0);
+	rounds(MANY, 4);
+	assert_int_equal(tl[0]->budget_bytes, LEAST);
+	assert_int_equal(tl[2]->budget_bytes, TOTAL - (NB - 1) * LEAST);
+}
+
+/* Who is short gets a share as it comes free, though the other would use it again. */
+static void
+tick__a_share_comes_back(void **state)
+{
+	uint32_t i;
+	bool was_short;
+
+	(void)state;
+	rounds(MANY, 1);
+	tl[0]->budget_used = tl[0]->budget_bytes;
+	for (i = 0; i < MANY; i++) {
+		was_short = tl[1]->claim != 0 && tl[1]->budget_bytes < SHARE;
+		rounds(1, 3);
+		if (was_short)
+			assert_true(tl[0]->limit_bytes <= SHARE);
+		/* some is placed, and granted again up to the limit */
+		tl[0]->budget_used -= RTE_MIN(tl[0]->budget_used, 1000u);
+		tl[0]->budget_used = RTE_MAX(tl[0]->budget_used, tl[0]->limit_bytes);
+	}
+	assert_true(tl[1]->budget_bytes >= SHARE);
+	assert_true(tl[0]->budget_bytes >= SHARE);
+	tl[0]->budget_used = 0;
+}
+
+/* What is pulled keeps a quarter beside it for grants, or they would wait for pulls. */
+static void
+tick__keeps_a_quarter_beside_pulls(void **state)
+{
+	uint32_t pulled;
+
+	(void)state;
+	for (pulled = 1; pulled <= 3 * (SHARE / 4); pulled += 7) {
+		san_tl_lend_tick(tl[0], false);
+		tl[0]->budget_used = tl[0]->pulled_used = pulled;
+		rounds(MANY, 2);
+		assert_true(tl[0]->budget_bytes - RTE_MAX(tl[0]->budget_bytes / 4, 1u) >= pulled);
+		assert_true(san_tl_pull_room(tl[0]) <= tl[0]->budget_bytes - pulled);
+		tl[0]->budget_used = tl[0]->pulled_used = 0;
+		rounds(MANY, 1);
+	}
+}
+
+static void
+lapse__one_account_for_all(void **state)
+{
+	(void)state;
+	assert_int_equal(san_tl_lend_lapse_room(&lend, true), TOTAL);
+	assert_int_equal(san_tl_lend_lapse_room(&lend, false), TOTAL - TOTAL / 4);
+	assert_true(san_tl_lend_lapse(&lend, 10000, false));
+	assert_int_equal(san_tl_lend_lapse_room(&lend, false), 2000);
+	assert_false(san_tl_lend_lapse(&lend, 2001, false));
+	assert_true(san_tl_lend_lapse(&lend, 5000, true));
+	assert_int_equal(san_tl_lend_lapse_room(&lend, false), 1000);
+	assert_int_equal(san_tl_lend_lapse_room(&lend, true), 1000);
+	assert_false(san_tl_lend_lapse(&lend, 1001, true));
+	san_tl_lend_unlapse(&lend, 5000, true);
+	san_tl_lend_unlapse(&lend, 10000, false);
+	assert_int_equal(atomic_load(&lend.lapsed), 0);
+}
+
+/* ---- lcores in earnest ---- */
+
+#define THREAD_ROUNDS 100000
+
+static _Atomic uint32_t in_use; /* by all, counted apart */
+static _Atomic uint32_t worst;
+static _Atomic int nb_left;
+
+static void
+use(struct san_tl *t, int64_t bytes)
+{
+	uint32_t now;
+
+	t->budget_used = (uint32_t)(t->budget_used + bytes);
+	if (bytes > 0) {
+		now = atomic_fetch_add(&in_use, (uint32_t)bytes) + (uint32_t)bytes;
+		if (now > atomic_load(&worst))
+			atomic_store(&worst, now);
+	} else {
+		atomic_fetch_sub(&in_use, (uint32_t)-bytes);
+	}
+}
+
+static void *
+lcore(void *arg)
+{
+	struct san_tl *t = arg;
+	struct san_prng prng;
+	uint32_t i, room, wants = 0;
+
+	san_prng_seed(&prng, (uint64_t)(uintptr_t)arg);
+	for (i = 0; i < THREAD_ROUNDS; i++) {
+		if (i % 1000 == 0) /* busy for a while, idle for a while */
+			wants = san_prng_below(&prng, 2) * 3000;
+		if (t->budget_used != 0)
+			use(t, -(int64_t)san_prng_below(&prng, t->budget_used + 1));
+		room = t->limit_bytes > t->budget_used ? t->limit_bytes - t->budget_used : 0;
+		san_tl_lend_tick(t, room < wants);
+		room = t->limit_bytes > t->budget_used ? t->limit_bytes - t->budget_used : 0;
+		use(t, RTE_MIN(room, wants));
+		if (t->budget_used > t->budget_bytes || t->budget_bytes < LEAST)
+			return arg;
+		if (i % 64 == 0)
+			sched_yield();
+	}
+	use(t, -(int64_t)t->budget_used);
+	atomic_fetch_sub(&nb_left, 1);
+	while (atomic_load(&nb_left) != 0) /* an lcore that is there runs */
+		san_tl_lend_tick(t, false);
+	return NULL;
+}
+
+/* RT-13: whatever the lcores do at the same time, together they use no more than there is. */
+static void
+tick__from_several_threads(void **state)
+{
+	pthread_t threads[NB];
+	void *failed;
+	uint32_t i;
+
+	(void)state;
+	atomic_store(&in_use, 0);
+	atomic_store(&worst, 0);
+	atomic_store(&nb_left, NB);
+	for (i = 0; i < NB; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, lcore, tl[i]), 0);
+	for (i = 0; i < NB; i++) {
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		assert_null(failed);
+	}
+	check_sum();
+	assert_int_equal(atomic_load(&in_use), 0);
+	assert_in_range(atomic_load(&worst), SHARE, TOTAL);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(init__everybody_has_a_share),
+		TEST(tick__nobody_waits),
+		TEST(tick__the_idle_lend),
+		TEST(tick__a_share_comes_back),
+		TEST(tick__keeps_a_quarter_beside_pulls),
+		TEST(lapse__one_account_for_all),
+		TEST(tick__from_several_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What tells whose a packet is, read from it before anything is checked. (SYS-1) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "test_eal.h"
+#include "wire_sample.h"
+
+static struct rte_mempool *pool;
+
+/* A packet of *s* with another destination CID; sealed or not does not matter here. */
+static struct rte_mbuf *
+build(const struct wire_sample *s, bool v6)
+{
+	struct rte_mbuf *m = wire_sample_build(pool, s, v6);
+
+	assert_non_null(m);
+	return m;
+}
+
+static void
+peek__cid_of_every_type(void **state)
+{
+	struct san_wire_peek peek;
+	struct rte_mbuf *m;
+	unsigned int i, v6;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wire_samples); i++) {
+		const struct wire_sample *s = &wire_samples[i];
+
+		for (v6 = 0; v6 < 2; v6++) {
+			m = build(s, v6);
+			assert_true(san_wire_peek(m, SAN_WIRE_PORT, &peek));
+			assert_int_equal(peek.cid,
+					 s->op == SAN_OP_CM ? SAN_WIRE_CID_CM : 0xabcdef);
+			assert_int_equal(peek.cm_msg, s->cm_msg);
+			if (s->op == SAN_OP_CM)
+				assert_int_equal(peek.cm_cid, 0x313233);
+			assert_false(san_wire_peek(m, SAN_WIRE_PORT + 1, &peek));
+			assert_false(san_wire_is_neigh(m));
+			rte_pktmbuf_free(m);
+		}
+	}
+}
+
+/* REQ without and with cookie are one attempt; another xid, CID or peer is another. */
+static void
+peek__attempt(void **state)
+{
+	struct rte_mbuf *m = build(wire_sample_get("cm_req"), false);
+	struct rte_mbuf *again = build(wire_sample_get("cm_req_cookie"), false);
+	const uint16_t cm = rte_pktmbuf_data_len(m) - 164 - 4;
+	const uint16_t other[] = {26 + 3, cm + 4 + 3, cm + 8 + 3}; /* address, xid, CID */
+	struct san_wire_peek a, b;
+	unsigned int i;
+
+	(void)state;
+	assert_true(san_wire_peek(m, SAN_WIRE_PORT, &a));
+	assert_true(san_wire_peek(again, SAN_WIRE_PORT, &b));
+	assert_int_equal(a.cm_attempt, b.cm_attempt);
+	for (i = 0; i < RTE_DIM(other); i++) {
+		uint8_t *at = rte_pktmbuf_mtod_offset(again, uint8_t *, other[i]);
+
+		*at ^= 1;
+		assert_true(san_wire_peek(again, SAN_WIRE_PORT, &b));
+		assert_int_not_equal(a.cm_attempt, b.cm_attempt);
+		*at ^= 1;
+	}
+	rte_pktmbuf_free(m);
+	rte_pktmbuf_free(again);
+}
+
+/* Nothing is read that is not there; a message cut off names no CID. */
+static void
+peek__any_length(void **state)
+{
+	struct rte_mbuf *m, *cut;
+	struct san_wire_peek peek;
+	unsigned int v6;
+	uint16_t len;
+
+	(void)state;
+	for (v6 = 0; v6 < 2; v6++) {
+		m = build(wire_sample_get("cm_rep"), v6);
+		for (len = 0; len < rte_pktmbuf_data_len(m); len++) {
+			cut = test_eal_exact(pool, rte_pktmbuf_mtod(m, void *), len);
+			assert_int_equal(san_wire_peek(cut, SAN_WIRE_PORT, &peek),
+					 len >= (v6 ? 74 : 54));
+			if (len >= (v6 ? 74 : 54))
+				assert_int_equal(peek.cm_msg != 0,
+						 len >= rte_pktmbuf_data_len(m) - 4);
+			assert_false(san_wire_is_neigh(cut));
+			rte_pktmbuf_free(cut);
+		}
+		rte_pktmbuf_free(m);
+	}
+}
+
+static void
+is_neigh__arp_and_nd(void **state)
+{
+	uint8_t frame[64] = {[12] = 0x08, [13] = 0x06};
+	struct rte_mbuf *m;
+	unsigned int type;
+
+	(void)state;
+	m = test_eal_exact(pool, frame, 14);
+	assert_true(san_wire_is_neigh(m));
+	rte_pktmbuf_free(m);
+	frame[12] = 0x86;
+	frame[13] = 0xdd;
+	frame[20] = 58;
+	for (type = 128; type < 138; type++) {
+		frame[54] = (uint8_t)type;
+		m = test_eal_exact(pool, frame, 55);
+		assert_int_equal(san_wire_is_neigh(m), type == 135 || type == 136);
+		rte_pktmbuf_free(m);
+		m = test_eal_exact(pool, frame, 54);
+		assert_false(san_wire_is_neigh(m));
+		rte_pktmbuf_free(m);
+	}
+}
+
+static int
+group_setup(void **state)
+{
+	(void)state;
+	pool = test_eal_pool("peek", 64, 2048);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peek__cid_of_every_type),
+		cmocka_unit_test(peek__attempt),
+		cmocka_unit_test(peek__any_length),
+		cmocka_unit_test(is_neigh__arp_and_nd),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}
