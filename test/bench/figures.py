@@ -6,7 +6,6 @@ quantity of one variant by that of another. The variants of a group alternate.
 """
 
 import dataclasses
-import pathlib
 import statistics
 
 MIB = 1 << 20
@@ -21,14 +20,12 @@ SPARE = 8               # connections of a port beside those that are measured
 TWO_MODES = 1.4         # medians: faster half over slower half
 DROPS_WITHIN = 0.1      # of the rate that was asked for
 FRAME = 170             # of a push of 64 bytes: headers, payload, ICRC
-HAS_PACK = 'pack=' in (pathlib.Path(__file__).resolve().parents[2] / 'doc/man/rtsan-dpdk.7'
-                       ).read_text(encoding='utf-8')
 
 
 # ---- variants ----
 
 def pack(on):
-    return ('--set', f'pack={int(on)}') if HAS_PACK else ()
+    return ('--set', f'pack={int(on)}')
 
 
 def room_for(conns):
