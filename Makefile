@@ -25,10 +25,12 @@ demo: build
 check: deps
 	@/usr/bin/python3 devtools/check.py --plain $(BUILD) --asan $(BUILD_ASAN)
 
-# This stack, the bare link and the kernel in turn, under ten minutes.
-# BENCH=latency|rate|bulk|wire: one figure. WRITE=1: into doc/performance.md.
+# This stack, the link and the kernel in turn, under ten minutes; $(BUILD)/bench has the results.
+# BENCH=latency|rpc|push|bulk|...: one figure or group. WRITE=1: into doc/performance.md.
+# PROFILE=1: instructions and cache misses per operation instead.
 bench: build
-	@/usr/bin/python3 test/bench/bench.py $(if $(BENCH),--only $(BENCH)) $(if $(WRITE),--write) $(BUILD)
+	@/usr/bin/python3 test/bench/bench.py $(if $(BENCH),--only $(BENCH)) $(if $(WRITE),--write) \
+		$(if $(PROFILE),--profile) $(BUILD)
 
 # The transport in virtual time: tables and plots in $(BUILD)/experiments, six minutes.
 # EXPERIMENT=loss|reorder|...: one of them. WRITE=1: into doc/experiments.md.

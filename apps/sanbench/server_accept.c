@@ -115,10 +115,8 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
 	if (s->peers == NULL || ctl_open(b, &s->ctl) < 0)
 		goto fail;
-	s->has_turns = s->mode->peer_step != NULL || mode_has_placed(s->mode, h->flags);
-	*wrong = "no memory for that (--memory)";
-	if (open_slots(s) < 0)
-		goto fail;
+	s->has_turns = s->mode->peer_step != NULL || (s->mode->flags & MODE_TREE) != 0 ||
+		mode_has_placed(s->mode, h->flags);
 	if ((s->mode->flags & MODE_SHARED) != 0 &&
 	    rtsan_mr_alloc(b->ctx, 64, s->mode->rights, &s->shared) < 0)
 		goto fail;
@@ -128,6 +126,9 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 		if (b->conf.out[0] == '\0' || tree_out_open(b->conf.out, &s->out) < 0)
 			goto fail;
 	}
+	*wrong = "no memory for that (--memory)";
+	if (open_slots(s) < 0)
+		goto fail;
 	s->next = srv->sessions;
 	srv->sessions = s;
 	*wrong = NULL;

@@ -297,8 +297,8 @@ report(struct side *s, double *rate, uint32_t nb)
 	double sum = 0;
 	uint32_t i;
 
-	if (nb < 4 || s->errors != 0) {
-		fprintf(stderr, "%" PRIu64 " packets were wrong\n", s->errors);
+	if (nb == 0 || s->errors != 0) {
+		fprintf(stderr, "%" PRIu64 " packets were wrong, %u intervals\n", s->errors, nb);
 		return -1;
 	}
 	for (i = 0; i < nb; i++)

@@ -13,12 +13,14 @@ SIDES = ('client', 'server')
 EVENTS = ('Ir', 'I1mr', 'D1mr', 'D1mw', 'ILmr', 'DLmr', 'DLmw')
 LIMIT_S = 600
 TOP = 30
-# name: what bench_core does: operation, bytes, under way, posted together, operations
+# name: what bench_core does: operation, bytes, under way, posted together, operations,
+# connections, packing
 CASES = {
-    'push': ('push', 64, 256, 16, 8000),
-    'send': ('send', 64, 256, 16, 8000),
-    'pull': ('pull', 64, 256, 16, 8000),
-    'bulk': ('push', 1 << 20, 8, 1, 16),
+    'push': ('push', 64, 256, 16, 8000, 1, 0),
+    'packed': ('push', 64, 256, 16, 8000, 1, 1),
+    'send': ('send', 64, 256, 16, 8000, 1, 0),
+    'pull': ('pull', 64, 256, 16, 8000, 1, 0),
+    'bulk': ('push', 1 << 20, 8, 1, 16, 1, 0),
 }
 # Where an operation's time goes, from posting to polling; each with all that it calls.
 STAGES = (
@@ -56,7 +58,7 @@ class Counts:
                 # "name'2" is a call of itself
                 function = line[3:].strip().split("'")[0]
                 if function.startswith('0x'):
-                    function = f'{library}, no name'
+                    function = f'{library} 0x{int(function, 16):x}'
             elif line.startswith('calls='):
                 is_call = True
             elif function and re.match(r'[0-9+*-]', line):
@@ -104,7 +106,7 @@ def count(build, tmp, case, caches=True):
         if done.returncode != 0 or not os.path.exists(out):
             last = (done.stderr.strip().splitlines() or ['no message'])[-1]
             raise ProfileError(f'{case}: {last}')
-        found[side] = Counts(out, what[-1])
+        found[side] = Counts(out, what[4])
     return found
 
 
@@ -120,13 +122,13 @@ def has_counters():
 
 def cycles(build, case):
     """Cycles and misses of the last-level cache per operation of both sides, set-up included."""
-    what = (*CASES[case][:-1], CASES[case][-1] * 100)
+    what = (*CASES[case][:4], CASES[case][4] * 100, *CASES[case][5:])
     done = subprocess.run(['perf', 'stat', '-x,', '-e', 'cycles,cache-misses',
                            str(build / 'test/bench/bench_core'), *map(str, what)], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     found = {line.split(',')[2]: line.split(',')[0] for line in done.stderr.splitlines()
              if line.count(',') > 2}
-    return {k: float(v) / what[-1] for k, v in found.items() if v.isdigit()}
+    return {k: float(v) / what[4] for k, v in found.items() if v.isdigit()}
 
 
 def number(x):
@@ -138,7 +140,8 @@ def lines_of(case, found):
     first, second = (found[s] for s in SIDES)
     misses = ('I1mr', 'D1mr', 'D1mw'), ('ILmr', 'DLmr', 'DLmw')
     what = CASES[case]
-    lines = [f'### {what[0]}, {what[1]} bytes, {what[2]} under way, {what[3]} posted together',
+    lines = [f'### {what[0]}, {what[1]} bytes, {what[2]} under way, {what[3]} posted together'
+             + (', packed' if what[6] else ''),
              '', '| per operation, with what it calls | client, instructions | misses, first level '
              '| last level | server, instructions | first level | last level |',
              '| --- |' + ' --- |' * 6]

@@ -44,7 +44,7 @@ WRONG = [
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--size', '65'],
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--depth', '2000'],
     ['--connect', '10.0.0.1', '--mode', 'connect', '--count', '5'],
-    ['--connect', '10.0.0.1', '--mode', 'push', '--both'],
+    ['--both', '--connect', '10.0.0.1', '--mode', 'push'],
     ['--connect', '10.0.0.1', '--batch', '33', '--depth', '32'],
     ['--connect', '10.0.0.1', '--turns', '33', '--depth', '32'],
     ['--connect', '10.0.0.1', '--turns', '4', '--batch', '4'],
