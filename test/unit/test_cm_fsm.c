@@ -12,7 +12,6 @@
 #include <errno.h>
 
 #include "cm_net.h"
-#include "cm_priv.h"
 
 #define MS SAN_NS_PER_MS
 
@@ -157,31 +156,6 @@ connect__establishes_both(void **state) /* RT-1 */
 	/* nothing is repeated once both are open */
 	cm_net_run(&net, 100 * SAN_NS_PER_S);
 	assert_int_equal(net.nb_sent, 5);
-}
-
-/* RT-34: a connection can what both of its sides can; bits that nobody knows go nowhere. */
-static void
-connect__agrees_on_features(void **state)
-{
-	static const uint32_t table[][3] = {
-		{0x1, 0x1, 0x1},
-		{0x1, 0x0, 0x0},
-		{0x0, 0x1, 0x0},
-		{0x80000001, 0x1, 0x1},
-		{0x1, 0xf0, 0x0},
-	};
-	uint16_t slot[2];
-	unsigned int i;
-
-	(void)state;
-	assert_int_equal(net.h[0].cm->conf.features, SAN_CM_FEAT_PACK);
-	for (i = 0; i < RTE_DIM(table); i++) {
-		net.h[0].cm->conf.features = table[i][0];
-		net.h[1].cm->conf.features = table[i][1];
-		cm_net_open(&net, slot);
-		assert_int_equal(san_cm_agreed(net.h[0].cm, slot[0])->features, table[i][2]);
-		assert_int_equal(san_cm_agreed(net.h[1].cm, slot[1])->features, table[i][2]);
-	}
 }
 
 static void
@@ -784,7 +758,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(state_name__every_state),
 		TEST(connect__establishes_both),
-		TEST(connect__agrees_on_features),
 		TEST(connect__agrees_on_parameters),
 		TEST(connect__unordered),
 		TEST(connect__fixed_sequence_numbers),

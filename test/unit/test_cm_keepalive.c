@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "cm_net.h"
+#include "cm_priv.h"
 
 #define MS       SAN_NS_PER_MS
 #define INTERVAL (100 * MS)
@@ -155,6 +156,30 @@ probe__not_while_draining(void **state)
 	assert_int_equal(san_cm_state(net.h[0].cm, slot[0]), SAN_CM_DRAINING);
 }
 
+/* RT-34: a connection can what both of its sides can; bits that nobody knows go nowhere. */
+static void
+connect__agrees_on_features(void **state)
+{
+	static const uint32_t table[][3] = {
+		{0x1, 0x1, 0x1},
+		{0x1, 0x0, 0x0},
+		{0x0, 0x1, 0x0},
+		{0x80000001, 0x1, 0x1},
+		{0x1, 0xf0, 0x0},
+	};
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(net.h[0].cm->conf.features, SAN_CM_FEAT_PACK);
+	for (i = 0; i < RTE_DIM(table); i++) {
+		net.h[0].cm->conf.features = table[i][0];
+		net.h[1].cm->conf.features = table[i][1];
+		cm_net_open(&net, slot);
+		assert_int_equal(san_cm_agreed(net.h[0].cm, slot[0])->features, table[i][2]);
+		assert_int_equal(san_cm_agreed(net.h[1].cm, slot[1])->features, table[i][2]);
+	}
+}
+
 int
 main(void)
 {
@@ -166,6 +191,7 @@ main(void)
 		TEST(probe__some_lost),
 		TEST(probe__peer_restarted),
 		TEST(probe__not_when_switched_off),
+		TEST(connect__agrees_on_features),
 		TEST(probe__not_while_draining),
 	};
 

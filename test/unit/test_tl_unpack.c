@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Packed packets (RT-34): refused whole, and everything in them exactly once. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tl_pack.h"
+
+/* ---- target: refused whole ---- */
+
+/* A receive is missing: RNR(first, no delay, unpack), and nothing of it stays. */
+static void
+unpack_by_missing_receive(void)
+{
+	struct san_wire_pkt *p;
+	uint32_t i, psn;
+
+	pair.f[1].nb_recvs = 3;
+	for (i = 0; i < 5; i++)
+		SEND(i);
+	assert_int_equal(pair_tx(0), 1);
+	psn = pair_pkt(0)->psn;
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	assert_int_equal(pair.f[1].nb_recvs, 3);
+	assert_int_equal(pair.f[1].nb_abort, 3);
+	assert_true(pair.f[1].nb_place == 0 && pair.f[1].nb_done == 0);
+	pair_tx(1);
+	p = pair_pkt(pair_find(SAN_OP_NACK, 0));
+	assert_int_equal(p->status, SAN_ST_RNR);
+	assert_int_equal(p->flags, SAN_F_WIN_DATA | SAN_F_UNPACK);
+	assert_int_equal(p->delay_us, 0);
+	assert_int_equal(p->rsn, pair_rsn(0));
+	assert_int_equal(p->nack_psn, psn);
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
+	/* at once: RESYNC under the old PSN, each message under one of its own */
+	assert_int_equal(pair_tx(0), 6);
+	assert_int_equal(pair_pkt(0)->op, SAN_OP_RESYNC);
+	assert_int_equal(pair_pkt(0)->psn, psn);
+	for (i = 1; i < 6; i++)
+		assert_int_equal(pair_pkt(i)->op, SAN_OP_PUSH_UNSLCTD_DATA);
+	for (i = 0; i < 6; i++)
+		pair_rx(1, i);
+	assert_int_equal(pair.f[1].nb_done, 3);
+	/* alone, what finds no receive waits as ever */
+	pair_tx(1);
+	p = pair_pkt(pair_find(SAN_OP_NACK, 0));
+	assert_int_equal(p->delay_us, 100);
+	assert_int_equal(p->flags, SAN_F_WIN_DATA);
+	for (i = 0; i < pair.nb_out; i++)
+		pair_rx(0, i);
+	assert_int_equal(pair_tx(0), 2); /* RESYNC */
+	pair.f[1].nb_recvs = 2;
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 5);
+	assert_int_equal(pair.f[1].nb_done, 5);
+	assert_int_equal(pair.f[1].nb_recvs, 0);
+	/* they never shared a packet again */
+	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 1);
+	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 1);
+	assert_int_equal(pair.h[0].tl->stats.nb_unpack_rx, 1);
+	assert_int_equal(pair.h[1].tl->stats.nb_packed_rx, 0);
+}
+
+static void
+san_tl_unpack__missing_receive(void **state)
+{
+	(void)state;
+	unpack_by_missing_receive();
+}
+
+static void
+san_tl_unpack__missing_receive_unordered(void **state)
+{
+	(void)state;
+	unpack_by_missing_receive();
+}
+
+/* RT-27: one is wrong: it has its error, and the others succeed. */
+static void
+unpack_by_bad_key(void)
+{
+	uint32_t i, nb_ok = 0;
+
+	for (i = 0; i < 6; i++)
+		PUSH(i);
+	pair.f[1].bad = SAN_ST_BAD_KEY;
+	pair.f[1].bad_rsn = pair_rsn(3);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	assert_int_equal(pair.f[1].nb_abort, 3);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 6);
+	for (i = 0; i < 6; i++) {
+		bool bad = pair.f[0].cookie[i] == 3;
+
+		assert_int_equal(pair.f[0].status[i], bad ? SAN_ST_BAD_KEY : SAN_ST_OK);
+		nb_ok += !bad;
+	}
+	assert_int_equal(nb_ok, 5);
+	assert_int_equal(pair.f[1].nb_done, 5);
+	assert_int_equal(pair.h[1].tl->stats.nb_refused, 1);
+}
+
+static void
+san_tl_unpack__bad_key(void **state)
+{
+	(void)state;
+	unpack_by_bad_key();
+}
+
+static void
+san_tl_unpack__bad_key_unordered(void **state)
+{
+	(void)state;
+	unpack_by_bad_key();
+}
+
+/* Held, and refused when its turn comes. */
+static void
+san_tl_pack_replay__refused(void **state)
+{
+	struct tl_pkt first;
+	uint32_t i, psn;
+
+	(void)state;
+	pair.f[1].nb_recvs = 5;
+	PUSH(0);
+	pair_tx(0);
+	first = keep(0);
+	for (i = 1; i < 7; i++)
+		SEND(i);
+	assert_int_equal(pair_tx(0), 1);
+	psn = pair_pkt(0)->psn;
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair.h[1].tl->nb_held, 1);
+	assert_int_equal(arrive(first), SAN_DROP_NONE);
+	assert_int_equal(pair.h[1].tl->nb_held, 0);
+	assert_int_equal(pair.h[1].tl->drops[SAN_DROP_RNR], 1);
+	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 1);
+	assert_false(san_bitmap_test(&pair.c[1]->rx[SAN_WIN_DATA].rcvd, psn));
+	assert_int_equal(pair.f[1].nb_recvs, 5);
+	assert_int_equal(pair.f[1].nb_done, 1);
+	pair.f[1].nb_recvs = 6;
+	pair_settle();
+	assert_all_done(7, 100);
+}
+
+/* Behind an RNR that is not theirs they are withdrawn, and share a packet again. */
+static void
+san_tl_unpack__not_by_another(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	SEND(0);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	for (i = 1; i < 5; i++)
+		PUSH(i);
+	pair_tx(0);
+	assert_int_equal(pair_pkt(0)->op, PACKED);
+	pair_rx(1, 0); /* of the old round */
+	pair_settle();
+	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 0);
+	pair.f[1].nb_recvs = 1;
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 5);
+	assert_true(pair.h[0].tl->stats.nb_packed_tx > 1);
+	assert_int_equal(pair.h[1].tl->stats.nb_packed_rx, 1);
+}
+
+/* Given up after it was refused: it alone. */
+static void
+san_tl_unpack__given_up(void **state)
+{
+	(void)state;
+	pair.f[1].nb_recvs = 1;
+	SEND(0);
+	SEND(1);
+	SEND(2);
+	pair_tx(0);
+	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 1, pair.now), 0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	pair.f[1].nb_recvs = 2;
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_int_equal(pair.f[1].nb_done, 2);
+	assert_int_equal(pair.f[1].nb_recvs, 0);
+	assert_int_equal(pair.h[0].tl->stats.nb_aborts, 1);
+}
+
+/* ---- exactly once ---- */
+
+/* The packet comes late, after its RNR, its messages alone, or all. */
+static void
+stale_copy(bool ordered)
+{
+	struct tl_pkt late;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		SEND(i);
+	assert_int_equal(pair_tx(0), 1);
+	late = keep(0);
+	san_pkt(late.m)->w.psn += 100; /* else the window would know it */
+	pair.c[1]->rx[SAN_WIN_DATA].size = 512;
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	pair.f[1].nb_recvs = 10;
+	/* it could be taken now, but the initiator may know of the RNR */
+	assert_int_equal(arrive_copy(&late), SAN_DROP_ROUND);
+	pair_tx(1);
+	assert_int_equal(pair_pkt(1)->flags, SAN_F_WIN_DATA | SAN_F_UNPACK);
+	assert_int_equal(pair_pkt(1)->delay_us, 0);
+	assert_int_equal(pair_pkt(1)->rsn, pair_rsn(0));
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(0, 1), SAN_DROP_NACK_STALE);
+	assert_int_equal(pair_tx(0), 5);
+	/* unordered: the first one had a delay, if of nothing */
+	assert_int_equal(pair_pkt(1)->rsn, pair_rsn(ordered ? 0 : 1));
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
+	if (!ordered) { /* as long as the first is not over, its round tells */
+		assert_int_equal(arrive_copy(&late), SAN_DROP_ROUND);
+		assert_int_equal(pair_rx(1, 4), SAN_DROP_NONE);
+	}
+	assert_int_equal(arrive_copy(&late), SAN_DROP_FINISHED);
+	for (i = 2; i < 5; i++)
+		pair_rx(1, i);
+	assert_int_equal(pair.f[1].nb_done, 4);
+	assert_int_equal(pair.f[1].nb_recvs, 6);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	san_pkt(late.m)->w.psn++;
+	assert_int_equal(arrive(late), SAN_DROP_FINISHED);
+	assert_int_equal(pair.f[1].nb_done, 4);
+}
+
+static void
+san_tl_rx_packed__stale(void **state)
+{
+	(void)state;
+	stale_copy(true);
+}
+
+static void
+san_tl_rx_packed__stale_unordered(void **state)
+{
+	(void)state;
+	stale_copy(false);
+}
+
+/* The RNR is lost, then the RESYNC: both come again. */
+static void
+unpack_with_losses(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		SEND(i);
+	pair_tx(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	pair.f[1].nb_recvs = 4;
+	pair_tx(1); /* lost */
+	do
+		pair_wait(100 * SAN_NS_PER_US);
+	while (pair_tx(0) == 0);
+	assert_int_equal(pair_pkt(0)->op, PACKED);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_ROUND);
+	xfer_nack();
+	pair_tx(0);
+	assert_int_equal(pair_pkt(0)->op, SAN_OP_RESYNC);
+	for (i = 1; i < pair.nb_out; i++)
+		pair_rx(1, i);
+	assert_int_equal(pair.f[1].nb_done, 4);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_int_equal(pair.f[1].nb_done, 4);
+	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 1);
+}
+
+static void
+san_tl_unpack__losses(void **state)
+{
+	(void)state;
+	unpack_with_losses();
+}
+
+static void
+san_tl_unpack__losses_unordered(void **state)
+{
+	(void)state;
+	unpack_with_losses();
+}
+
+/* What was sent behind it is refused in its round, with the NACK that unpacks it. */
+static void
+san_tl_unpack__told_by_another(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	pair.f[1].nb_recvs = 4;
+	for (i = 0; i < 5; i++)
+		SEND(i);
+	pair_tx(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
+	pair_tx(1); /* lost */
+	PUSH(5);
+	pair_tx(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_ROUND);
+	xfer_nack();
+	pair_tx(0);
+	assert_int_equal(pair_find(PACKED, 0), UINT32_MAX);
+	assert_int_equal(pair.h[0].tl->stats.nb_unpack_rx, 1);
+	pair.f[1].nb_recvs++;
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 6);
+	assert_int_equal(pair.f[1].nb_done, 6);
+}
+
+/* RT-32: an RSN that is out of range, or used twice. */
+static void
+rsns_that_are_not_new(bool ordered)
+{
+	struct tl_pkt k, abort;
+	struct san_wire_pkt *p;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		PUSH(i);
+	assert_int_equal(pair_tx(0), 1);
+	k = keep(0);
+	p = &san_pkt(k.m)->w;
+	p->rsn = pair_rsn(0) + 61; /* 64 RSNs at once: the last would be one too many */
+	assert_int_equal(arrive_copy(&k), SAN_DROP_RSN);
+	p->rsn = pair_rsn(0);
+	/* the third is over already */
+	abort = keep(0);
+	san_pkt(abort.m)->w.op = SAN_OP_RESYNC;
+	san_pkt(abort.m)->w.flags = SAN_F_WIN_DATA;
+	san_pkt(abort.m)->w.status = SAN_RESYNC_ABORT;
+	san_pkt(abort.m)->w.psn += 1;
+	san_pkt(abort.m)->w.rsn = pair_rsn(2);
+	assert_int_equal(arrive(abort), SAN_DROP_NONE);
+	assert_int_equal(arrive_copy(&k), SAN_DROP_RSN);
+	assert_int_equal(pair.f[1].nb_push_req, 0);
+	assert_int_equal(pair.f[1].nb_done, 0);
+	if (ordered) { /* held, it is looked at when its turn comes */
+		p->rsn = pair_rsn(1);
+		p->psn += 2;
+		assert_int_equal(arrive_copy(&k), SAN_DROP_NONE);
+		assert_int_equal(arrive_copy(&k), SAN_DROP_DUPLICATE);
+		p->psn += 1;
+		assert_int_equal(arrive_copy(&k), SAN_DROP_RSN); /* and holds its place */
+		p->op = SAN_OP_PUSH_UNSLCTD_DATA;
+		p->flags = SAN_F_LAST;
+		p->length = p->payload_len;
+		assert_int_equal(arrive_copy(&k), SAN_DROP_RANGE);
+		p->rsn = pair_rsn(0);
+		assert_int_equal(arrive_copy(&k), SAN_DROP_NONE);
+		assert_int_equal(pair.f[1].nb_done, 1);
+		assert_int_equal(pair.h[1].tl->drops[SAN_DROP_RSN], 1);
+		assert_int_equal(pair.h[1].tl->nb_held, 0);
+	}
+	rte_pktmbuf_free(k.m);
+}
+
+static void
+san_tl_rx_packed__rsns_not_new(void **state)
+{
+	(void)state;
+	rsns_that_are_not_new(true);
+}
+
+static void
+san_tl_rx_packed__rsns_not_new_unordered(void **state)
+{
+	(void)state;
+	rsns_that_are_not_new(false);
+}
+
+/* A peer that refuses a message of it by name says nothing that can be. */
+static void
+san_tl_rx_nack__of_a_packed_packet(void **state)
+{
+	struct san_wire_pkt *p;
+
+	(void)state;
+	PUSH(0);
+	PUSH(1);
+	pair_tx(0);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	san_tl_nack(pair.h[1].tl, pair_tc(1), pair_pkt(0)->psn, pair_rsn(0), SAN_ST_BAD_KEY);
+	pair_tx(1);
+	p = pair_pkt(pair_find(SAN_OP_NACK, 0));
+	p->data_ebsn = pair.c[0]->tx[SAN_WIN_DATA].base; /* before the ACK */
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_NACK_STALE);
+	p->rsn = pair_rsn(1); /* RNR from the middle on: no target of ours says that */
+	p->status = SAN_ST_RNR;
+	p->round = 1;
+	assert_int_equal(pair_rx(0, 0), SAN_DROP_NACK_STALE);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
+}
+
+int
+main(void)
+{
+#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_tl_unpack__missing_receive),
+		U(san_tl_unpack__missing_receive_unordered, setup_unordered),
+		T(san_tl_unpack__bad_key),
+		U(san_tl_unpack__bad_key_unordered, setup_unordered),
+		T(san_tl_pack_replay__refused),
+		T(san_tl_unpack__not_by_another),
+		T(san_tl_unpack__given_up),
+		T(san_tl_rx_packed__stale),
+		U(san_tl_rx_packed__stale_unordered, setup_unordered),
+		T(san_tl_unpack__losses),
+		U(san_tl_unpack__losses_unordered, setup_unordered),
+		T(san_tl_unpack__told_by_another),
+		T(san_tl_rx_packed__rsns_not_new),
+		U(san_tl_rx_packed__rsns_not_new_unordered, setup_unordered),
+		T(san_tl_rx_nack__of_a_packed_packet),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
