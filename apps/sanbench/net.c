@@ -63,7 +63,7 @@ cq_put(struct bench *b, struct bench_cq *cq, uint32_t entries)
 
 	cq->used -= entries;
 	cq->nb_qps--;
-	if (cq->used > 0)
+	if (cq->nb_qps > 0) /* some have no work of their own, and no entries */
 		return;
 	for (at = &b->cqs; *at != cq; at = &(*at)->next)
 		;

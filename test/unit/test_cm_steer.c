@@ -70,8 +70,10 @@ static uint32_t
 softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, uint16_t dst_port)
 {
 	uint32_t off = san_ip_is_v4(src) ? 12 : 0, len = 16 - off, i, words[9];
+	_Alignas(uint32_t) uint8_t key[sizeof(steer.key)]; /* it is read by words */
 	uint8_t b[36];
 
+	memcpy(key, steer.key, sizeof(key));
 	memcpy(b, src->b + off, len);
 	memcpy(b + len, dst->b + off, len);
 	b[2 * len] = (uint8_t)(src_port >> 8);
@@ -81,7 +83,7 @@ softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, u
 	memcpy(words, b, 2 * len + 4);
 	for (i = 0; i < (2 * len + 4) / 4; i++)
 		words[i] = rte_be_to_cpu_32(words[i]);
-	return rte_softrss(words, (2 * len + 4) / 4, steer.key);
+	return rte_softrss(words, (2 * len + 4) / 4, key);
 }
 
 static void
