@@ -114,6 +114,14 @@ pair_close(struct pair *t)
 	san_pdl_destroy(t->pdl[1]);
 }
 
+/** The connection goes, and its slot with it. */
+static inline void
+pair_del(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	san_pdl_conn_del(pdl, c);
+	san_pdl_slot_give(pdl, c->slot, now_ns);
+}
+
 /** The packet of entry *e*, as it would arrive. */
 static inline void
 pair_build(struct pair *t, int side, const struct san_pdl_entry *e, struct pair_pkt *k)

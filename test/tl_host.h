@@ -144,6 +144,7 @@ tl_host_connect(struct tl_host *h[2], const struct tl_link *l, uint16_t slot[2],
 		};
 
 		san_pdl_conn_open(h[i]->pdl, c[i], &pp, l->req_win, l->data_win, now_ns);
+		san_tl_conn_prepare(h[i]->tl, slot[i], tp.ordered);
 		san_tl_conn_open(h[i]->tl, slot[i], &tp);
 	}
 }

@@ -114,7 +114,7 @@ draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 	uint32_t n = 1 + below(g, 2);
 
 	for (; n > 0; n--) {
-		switch (below(g, 9)) {
+		switch (below(g, 10)) {
 		case 0:
 			h->budget_pkts = 1 + below(g, 32);
 			break;
@@ -142,6 +142,9 @@ draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 			h->mbufs = 256 + below(g, 1024);
 			h->max_held = RTE_MIN(64u, h->mbufs / 8);
 			h->max_held_conn = h->max_held / 2;
+			break;
+		case 8:
+			h->max_wide = 1 + below(g, 4);
 			break;
 		default:
 			h->pull_piece = (uint32_t)spread(g, 1024, 64 << 10);

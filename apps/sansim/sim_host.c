@@ -105,6 +105,7 @@ tune_pdl(const struct sim_world *w, struct san_pdl_conf *pdl)
 	SET(pdl->tlp_min_ns, hc->tlp_min_ns);
 	SET(pdl->ack_delay_ns, hc->ack_delay_ns);
 	SET(pdl->cid_rest_ns, hc->cid_rest_ns);
+	SET(pdl->max_wide, hc->max_wide);
 	if (hc->plb_bad_rtts != 0)
 		pdl->plb_bad_rtts = (uint8_t)(hc->plb_bad_rtts - 1);
 }
@@ -124,6 +125,7 @@ tune_tl(struct san_tl_conf *tl, const struct sim_host_conf *hc)
 	SET(tl->solicit_len, hc->solicit_len);
 	if (hc->solicit_level != 0)
 		tl->solicit_level = (uint8_t)(hc->solicit_level - 1);
+	SET(tl->max_wide, hc->max_wide);
 	SET(tl->max_txns, hc->max_txns);
 	SET(tl->max_rxns, hc->max_rxns);
 	SET(tl->max_held, hc->max_held);
@@ -154,6 +156,7 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 
 	/* beyond its own: a CID that rests, a request that comes twice, one in time-wait */
 	san_core_conf_default(conf, 2 * nb_conns + QUEUE_SLOT, hc->mtu);
+	conf->tl.max_unordered = conf->pdl.max_conns;
 	conf->pool = h->pool;
 	conf->pdl.secret32 = secret32;
 	conf->pdl.secret_arg = &w->prng;
@@ -165,7 +168,8 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 	conf->tl.cam = w->cam;
 	conf->tl.engine = w->nb_engines++;
 	conf->tl.max_txns = RTE_MIN(conf->tl.max_txns, nb_conns * w->conf.load.depth * 4 + 64);
-	conf->tl.max_rxns = RTE_MIN(conf->tl.max_rxns, nb_conns * w->conf.load.depth * 4 + 64);
+	conf->tl.max_rxns = RTE_MIN(conf->tl.max_rxns,
+				    nb_conns * w->conf.load.depth * 4 + 64 + conf->pdl.max_conns);
 	conf->ulp.max_mrs = rte_align32pow2(2 * nb_conns + 2);
 	conf->ulp.max_cqs = 2;
 	conf->inet.max_neighbours = RTE_MAX(conf->inet.max_neighbours, 2 * nb_conns);

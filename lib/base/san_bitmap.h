@@ -5,20 +5,24 @@
 /**
  * @file
  * The SNB of RT-4: a ring of bits addressed by sequence number. Bit of PSN p
- * lies at p mod SAN_BITMAP_BITS, so that sliding the base never moves a bit;
- * whoever slides clears what falls out. The ring is a power of two, so the
+ * lies at p mod the size of the ring, so that sliding the base never moves a bit;
+ * whoever slides clears what falls out. The size is a power of two, so the
  * address stays right when PSNs wrap at 2^32.
+ *
+ * A narrow ring has 32 bits and is the eight bytes of the struct: enough for a
+ * window in which little is open, as most are at any time. A wide one has 1,024 in
+ * words that its owner lent. Zeroed memory is a narrow ring without a bit.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
-#define SAN_BITMAP_BITS  1024
-#define SAN_BITMAP_WORDS (SAN_BITMAP_BITS / 64)
+#define SAN_BITMAP_BITS   1024 /**< of a wide ring */
+#define SAN_BITMAP_WORDS  (SAN_BITMAP_BITS / 64)
+#define SAN_BITMAP_NARROW 32 /**< bits of a narrow one */
 
 struct san_bitmap {
-	uint64_t w[SAN_BITMAP_WORDS];
+	uint64_t v; /**< wide: address of the words + 1; narrow: the bits, in the upper half */
 };
 
 static inline uint32_t
@@ -27,10 +31,30 @@ san_bitmap_slot(uint32_t seq)
 	return seq & (SAN_BITMAP_BITS - 1);
 }
 
-static inline void
-san_bitmap_zero(struct san_bitmap *b)
+static inline bool
+san_bitmap_is_wide(const struct san_bitmap *b)
 {
-	memset(b, 0, sizeof(*b));
+	return (b->v & 1) != 0;
+}
+
+/** Size of the ring. */
+static inline uint32_t
+san_bitmap_bits(const struct san_bitmap *b)
+{
+	return san_bitmap_is_wide(b) ? SAN_BITMAP_BITS : SAN_BITMAP_NARROW;
+}
+
+static inline uint64_t *
+san_bitmap_words(const struct san_bitmap *b)
+{
+	return (uint64_t *)(uintptr_t)(b->v - 1);
+}
+
+/** The bit of a narrow ring. */
+static inline uint64_t
+san_bitmap_narrow_bit(uint32_t seq)
+{
+	return 1ULL << (SAN_BITMAP_NARROW + (seq & (SAN_BITMAP_NARROW - 1)));
 }
 
 static inline bool
@@ -38,7 +62,9 @@ san_bitmap_test(const struct san_bitmap *b, uint32_t seq)
 {
 	uint32_t s = san_bitmap_slot(seq);
 
-	return (b->w[s >> 6] >> (s & 63)) & 1;
+	if (!san_bitmap_is_wide(b))
+		return (b->v & san_bitmap_narrow_bit(seq)) != 0;
+	return (san_bitmap_words(b)[s >> 6] >> (s & 63)) & 1;
 }
 
 static inline void
@@ -46,7 +72,10 @@ san_bitmap_set(struct san_bitmap *b, uint32_t seq)
 {
 	uint32_t s = san_bitmap_slot(seq);
 
-	b->w[s >> 6] |= 1ULL << (s & 63);
+	if (san_bitmap_is_wide(b))
+		san_bitmap_words(b)[s >> 6] |= 1ULL << (s & 63);
+	else
+		b->v |= san_bitmap_narrow_bit(seq);
 }
 
 static inline void
@@ -54,32 +83,81 @@ san_bitmap_clear(struct san_bitmap *b, uint32_t seq)
 {
 	uint32_t s = san_bitmap_slot(seq);
 
-	b->w[s >> 6] &= ~(1ULL << (s & 63));
+	if (san_bitmap_is_wide(b))
+		san_bitmap_words(b)[s >> 6] &= ~(1ULL << (s & 63));
+	else
+		b->v &= ~san_bitmap_narrow_bit(seq);
 }
 
-/** 64 bits from *seq* on, lowest bit first: how a bitmap travels in an ACK. */
+/**
+ * 64 bits from *seq* on, lowest bit first: how a bitmap travels in an ACK. Of a
+ * narrow ring 32, and none above them.
+ */
 static inline uint64_t
 san_bitmap_get64(const struct san_bitmap *b, uint32_t seq)
 {
 	uint32_t s = san_bitmap_slot(seq);
 	uint32_t shift = s & 63;
-	uint64_t low = b->w[s >> 6] >> shift;
+	const uint64_t *w = san_bitmap_words(b);
+	uint64_t low;
 
+	if (!san_bitmap_is_wide(b)) {
+		uint32_t v = (uint32_t)(b->v >> SAN_BITMAP_NARROW);
+
+		return v >> (s & 31) | v << (-s & 31);
+	}
+	low = w[s >> 6] >> shift;
 	if (shift == 0)
 		return low;
-	return low | b->w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] << (64 - shift);
+	return low | w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] << (64 - shift);
 }
 
-/** Set those of the 64 bits from *seq* on that are set in *bits*. */
+/** A ring of *words*, SAN_BITMAP_WORDS zeros, from now on; its window begins at *base*. */
+static inline void
+san_bitmap_widen(struct san_bitmap *b, uint64_t *words, uint32_t base)
+{
+	uint64_t bits = san_bitmap_get64(b, base);
+
+	b->v = (uintptr_t)words | 1;
+	for (; bits != 0; bits &= bits - 1)
+		san_bitmap_set(b, base + (uint32_t)__builtin_ctzll(bits));
+}
+
+/** A narrow ring again: there was no bit in it. Returns the words, which are zeros. */
+static inline uint64_t *
+san_bitmap_narrow(struct san_bitmap *b)
+{
+	uint64_t *words = san_bitmap_words(b);
+
+	b->v = 0;
+	return words;
+}
+
+/** The bits of a narrow ring that *bits*, from *seq* on, are. */
+static inline uint64_t
+san_bitmap_narrow_bits(uint32_t seq, uint64_t bits)
+{
+	uint32_t v = (uint32_t)bits, shift = seq & (SAN_BITMAP_NARROW - 1);
+
+	return (uint64_t)(v << shift | v >> (-shift & (SAN_BITMAP_NARROW - 1)))
+		<< SAN_BITMAP_NARROW;
+}
+
+/** Set those of the 64 bits from *seq* on that are set in *bits*; narrow: of the 32. */
 static inline void
 san_bitmap_or64(struct san_bitmap *b, uint32_t seq, uint64_t bits)
 {
 	uint32_t s = san_bitmap_slot(seq);
 	uint32_t shift = s & 63;
+	uint64_t *w = san_bitmap_words(b);
 
-	b->w[s >> 6] |= bits << shift;
+	if (!san_bitmap_is_wide(b)) {
+		b->v |= san_bitmap_narrow_bits(seq, bits);
+		return;
+	}
+	w[s >> 6] |= bits << shift;
 	if (shift != 0)
-		b->w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] |= bits >> (64 - shift);
+		w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] |= bits >> (64 - shift);
 }
 
 /** Clear them. */
@@ -88,10 +166,15 @@ san_bitmap_andnot64(struct san_bitmap *b, uint32_t seq, uint64_t bits)
 {
 	uint32_t s = san_bitmap_slot(seq);
 	uint32_t shift = s & 63;
+	uint64_t *w = san_bitmap_words(b);
 
-	b->w[s >> 6] &= ~(bits << shift);
+	if (!san_bitmap_is_wide(b)) {
+		b->v &= ~san_bitmap_narrow_bits(seq, bits);
+		return;
+	}
+	w[s >> 6] &= ~(bits << shift);
 	if (shift != 0)
-		b->w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] &= ~(bits >> (64 - shift));
+		w[((s >> 6) + 1) & (SAN_BITMAP_WORDS - 1)] &= ~(bits >> (64 - shift));
 }
 
 /** The lowest *n* bits of a word, all if there are fewer. */

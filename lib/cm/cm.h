@@ -41,8 +41,7 @@ enum san_cm_event_type {
 	SAN_CM_EV_ESTABLISHED,         /**< both sides */
 	SAN_CM_EV_REJECTED,            /**< connecting side; reason; slot is gone */
 	SAN_CM_EV_UNREACHABLE,         /**< connecting side: nobody answered; slot is gone */
-	SAN_CM_EV_DISCONNECTED,        /**< by the peer, by RESET, keep-alive or retries; reason;
-					*   slot is gone once the core released it */
+	SAN_CM_EV_DISCONNECTED,        /**< by the peer, by RESET, keep-alive or retries; reason */
 	SAN_CM_EV_CLOSED,              /**< our own disconnect has finished */
 };
 
@@ -161,6 +160,8 @@ void san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
  * at once, with DISCONNECTED(reason), and the peer is told.
  */
 void san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns);
+/** What the connecting side asked for. */
+bool san_cm_is_ordered(const struct san_cm *cm, uint16_t slot);
 enum san_cm_state san_cm_state(const struct san_cm *cm, uint16_t slot);
 const char *san_cm_state_name(enum san_cm_state s);
 
@@ -179,7 +180,7 @@ bool san_cm_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /** A packet for an unknown CID or wrong tag: answer with a rate-limited RESET. */
 void san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns);
 
-/** NULL: not open. */
+/** Valid while ESTABLISHED is taken by the other layers. NULL: not open. */
 const struct san_cm_agreed *san_cm_agreed(const struct san_cm *cm, uint16_t slot);
 
 /**
@@ -191,15 +192,27 @@ bool san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wi
 /** The neighbour answered: fill MACs of connections to *ip* that lack one, send what waits. */
 void san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_ether_addr *mac,
 		     uint64_t now_ns);
-/** Is there an event? */
-bool san_cm_has_event(const struct san_cm *cm);
-/** Next event; false: none. */
+/** What the other layers must hear of at once. */
+struct san_cm_change {
+	uint8_t type;   /**< enum san_cm_event_type; CONNECT_REQUEST is none */
+	uint8_t reason; /**< enum san_wire_cm_reason */
+	uint16_t slot;
+	uint64_t cookie; /**< as given to connect or accept */
+};
+/** Is there a change? */
+bool san_cm_has_change(const struct san_cm *cm);
+/** Next change; false: none. To be taken before anything else is sent. */
+bool san_cm_change_next(struct san_cm *cm, struct san_cm_change *change);
+/**
+ * Next event for the owner; false: none. Events wait in their connection's record, so
+ * there is always room; nobody else gets the slot until the last of them was taken.
+ */
 bool san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev);
 /** The connection's timer fired: retries, keep-alive, time-wait, drain limit. */
 void san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /**
- * The core has released the slot in every other layer: cm frees it and the CID.
- * To be called after DISCONNECTED and CLOSED, and only then.
+ * The core has released the connection in every other layer: cm frees it and the CID.
+ * To be called after the changes, or events, DISCONNECTED and CLOSED, and only then.
  */
 void san_cm_release(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 uint64_t san_cm_nb_half_open(const struct san_cm *cm);

@@ -77,11 +77,16 @@ alloc_tables(struct san_cm *cm)
 	cm->listeners = calloc(RTE_MAX(cm->conf.max_listeners, 1), sizeof(*cm->listeners));
 	cm->buckets = calloc(nb_buckets, sizeof(*cm->buckets));
 	cm->out = calloc(CM_OUT_MAX, sizeof(*cm->out));
-	if (cm->conns == NULL || cm->listeners == NULL || cm->buckets == NULL || cm->out == NULL)
+	cm->privates = calloc(CM_PRIVATES, sizeof(*cm->privates));
+	if (cm->conns == NULL || cm->listeners == NULL || cm->buckets == NULL || cm->out == NULL ||
+	    cm->privates == NULL)
 		return -ENOMEM;
+	for (i = 0; i < CM_PRIVATES; i++)
+		cm->privates[i].next = (uint16_t)(i + 1 < CM_PRIVATES ? i + 1 : CM_NO_PRIVATE);
 	for (i = 0; i < cm->conf.max_conns; i++) {
 		cm->conns[i].slot = (uint16_t)i;
 		cm->conns[i].listener = CM_NO_LISTENER;
+		cm->conns[i].private_idx = CM_NO_PRIVATE;
 	}
 	for (i = 0; i < nb_buckets; i++)
 		cm->buckets[i] = CM_NO_SLOT;
@@ -105,6 +110,7 @@ san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm
 	cm->pdl = pdl;
 	TAILQ_INIT(&cm->tx);
 	TAILQ_INIT(&cm->ev);
+	TAILQ_INIT(&cm->change);
 	TAILQ_INIT(&cm->resolving);
 	rc = alloc_tables(cm);
 	if (rc != 0) {
@@ -123,6 +129,7 @@ san_cm_destroy(struct san_cm *cm)
 {
 	if (cm == NULL)
 		return;
+	free(cm->privates);
 	free(cm->out);
 	free(cm->buckets);
 	free(cm->listeners);
@@ -220,6 +227,7 @@ san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_
 	memset(c, 0, sizeof(*c));
 	c->slot = slot;
 	c->listener = CM_NO_LISTENER;
+	c->private_idx = CM_NO_PRIVATE;
 	c->hash_next = CM_NO_SLOT;
 	c->peer = *peer;
 	set_path(cm, &pc->path, local, peer);
@@ -229,17 +237,53 @@ san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_
 	return 0;
 }
 
+bool
+san_cm_private_keep(struct san_cm *cm, struct san_cm_conn *c, const struct san_wire_cm *msg)
+{
+	struct cm_private *p;
+
+	if (msg->private_len == 0)
+		return true;
+	if (cm->free_private == CM_NO_PRIVATE)
+		return false;
+	c->private_idx = cm->free_private;
+	p = &cm->privates[c->private_idx];
+	cm->free_private = p->next;
+	p->len = msg->private_len;
+	memcpy(p->data, msg->private_data, p->len);
+	return true;
+}
+
+static void
+private_drop(struct san_cm *cm, struct san_cm_conn *c)
+{
+	if (c->private_idx == CM_NO_PRIVATE)
+		return;
+	cm->privates[c->private_idx].next = cm->free_private;
+	cm->free_private = c->private_idx;
+	c->private_idx = CM_NO_PRIVATE;
+}
+
+static void
+events_take(struct san_cm *cm, struct san_cm_conn *c, unsigned int events)
+{
+	c->events &= (uint8_t)~events;
+	if (c->events != 0 || !c->in_ev)
+		return;
+	TAILQ_REMOVE(&cm->ev, c, ev_link);
+	c->in_ev = false;
+}
+
 void
 san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, uint64_t now_ns)
 {
 	/* the state machine let go of it, so no counter speaks of it any more */
 	SAN_ASSERT(c->state == SAN_CM_IDLE || c->state == SAN_CM_TIMEWAIT);
 	san_cm_tx_del(cm, c);
-	if (c->in_ev) {
-		TAILQ_REMOVE(&cm->ev, c, ev_link);
-		c->in_ev = false;
-		c->events = 0;
-	}
+	if (c->in_change)
+		TAILQ_REMOVE(&cm->change, c, change_link);
+	c->in_change = false;
+	c->changes = 0;
 	c->is_agreed = false;
 	c->is_ghost = ghost_ns != 0 && c->passive && c->in_hash;
 	if (c->is_ghost) {
@@ -249,7 +293,11 @@ san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, ui
 		san_cm_hash_del(cm, c);
 		c->state = SAN_CM_IDLE;
 	}
-	san_pdl_conn_del(cm->pdl, cm_pdl_conn(cm, c), now_ns);
+	/* a request that is gone is no request; what else the owner has not heard it will */
+	events_take(cm, c, 1u << SAN_CM_EV_CONNECT_REQUEST);
+	san_pdl_conn_del(cm->pdl, cm_pdl_conn(cm, c));
+	if (!c->in_ev)
+		san_pdl_slot_give(cm->pdl, c->slot, now_ns);
 }
 
 void
@@ -272,7 +320,7 @@ san_cm_resolving_add(struct san_cm *cm, struct san_cm_conn *c)
 {
 	SAN_ASSERT(!c->in_resolving);
 	c->in_resolving = true;
-	TAILQ_INSERT_TAIL(&cm->resolving, c, resolving_link);
+	TAILQ_INSERT_TAIL(&cm->resolving, c, change_link);
 }
 
 void
@@ -281,7 +329,7 @@ san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c)
 	if (!c->in_resolving)
 		return;
 	c->in_resolving = false;
-	TAILQ_REMOVE(&cm->resolving, c, resolving_link);
+	TAILQ_REMOVE(&cm->resolving, c, change_link);
 }
 
 void
@@ -298,17 +346,67 @@ san_cm_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t deadline_ns)
 /*
  * Of each type a connection has at most one, and they come in the order of
  * their numbers: request, established, one final event. So bits and one list
- * hold them all, whatever a peer does.
+ * hold them all, whatever a peer does. They are there twice: for the other layers,
+ * which follow at once, and for the owner, who may look when it likes.
  */
 void
 san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type)
 {
 	SAN_ASSERT(c->events >> type == 0);
 	c->events |= (uint8_t)(1u << type);
-	if (c->in_ev)
-		return;
+	if (!c->in_ev)
+		TAILQ_INSERT_TAIL(&cm->ev, c, ev_link);
 	c->in_ev = true;
-	TAILQ_INSERT_TAIL(&cm->ev, c, ev_link);
+	if (type == SAN_CM_EV_CONNECT_REQUEST)
+		return; /* nobody but the owner has to do with it */
+	SAN_ASSERT(!c->in_resolving);
+	c->changes |= (uint8_t)(1u << type);
+	if (!c->in_change)
+		TAILQ_INSERT_TAIL(&cm->change, c, change_link);
+	c->in_change = true;
+}
+
+bool
+san_cm_has_change(const struct san_cm *cm)
+{
+	return !TAILQ_EMPTY(&cm->change);
+}
+
+bool
+san_cm_change_next(struct san_cm *cm, struct san_cm_change *change)
+{
+	struct san_cm_conn *c = TAILQ_FIRST(&cm->change);
+
+	if (c == NULL)
+		return false;
+	*change = (struct san_cm_change){
+		.type = (uint8_t)__builtin_ctz(c->changes),
+		.reason = c->reason,
+		.slot = c->slot,
+		.cookie = c->cookie,
+	};
+	c->changes &= (uint8_t)(c->changes - 1);
+	if (c->changes == 0) {
+		TAILQ_REMOVE(&cm->change, c, change_link);
+		c->in_change = false;
+	}
+	return true;
+}
+
+static void
+fill_private(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
+{
+	const struct cm_private *p;
+	const struct cm_setup *s = cm_setup(cm, c);
+
+	if (ev->type == SAN_CM_EV_CONNECT_REQUEST || ev->type == SAN_CM_EV_REJECTED) {
+		ev->private_len = s->private_len;
+		memcpy(ev->private_data, s->private_data, s->private_len);
+	} else if (ev->type == SAN_CM_EV_ESTABLISHED && c->private_idx != CM_NO_PRIVATE) {
+		p = &cm->privates[c->private_idx];
+		ev->private_len = p->len;
+		memcpy(ev->private_data, p->data, p->len);
+	}
 }
 
 static void
@@ -323,16 +421,7 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 		ev->listener = cm->listeners[c->listener].cookie;
 	else if (ev->type != SAN_CM_EV_ESTABLISHED)
 		ev->reason = c->reason;
-	if (ev->type <= SAN_CM_EV_REJECTED) {
-		ev->private_len = c->peer_private_len;
-		memcpy(ev->private_data, c->peer_private, sizeof(ev->private_data));
-	}
-}
-
-bool
-san_cm_has_event(const struct san_cm *cm)
-{
-	return !TAILQ_EMPTY(&cm->ev);
+	fill_private(cm, c, ev);
 }
 
 bool
@@ -343,14 +432,14 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	if (c == NULL)
 		return false;
 	fill_event(cm, c, ev);
-	c->events &= (uint8_t)(c->events - 1);
-	if (c->events == 0) {
-		TAILQ_REMOVE(&cm->ev, c, ev_link);
-		c->in_ev = false;
-	}
+	if (ev->type == SAN_CM_EV_ESTABLISHED)
+		private_drop(cm, c);
+	events_take(cm, c, 1u << ev->type);
 	/* these never were open: no other layer has anything to release */
 	if (ev->type == SAN_CM_EV_REJECTED || ev->type == SAN_CM_EV_UNREACHABLE)
 		san_cm_conn_free(cm, c, 0, cm->now_ns);
+	else if (!c->in_ev && cm_pdl_conn(cm, c)->state == SAN_CONN_FREE)
+		san_pdl_slot_give(cm->pdl, c->slot, cm->now_ns);
 	return true;
 }
 
@@ -364,12 +453,18 @@ san_cm_state(const struct san_cm *cm, uint16_t slot)
 	return (enum san_cm_state)cm->conns[slot].state;
 }
 
+bool
+san_cm_is_ordered(const struct san_cm *cm, uint16_t slot)
+{
+	return cm_setup(cm, &cm->conns[slot])->agreed.pdl.ordered;
+}
+
 const struct san_cm_agreed *
 san_cm_agreed(const struct san_cm *cm, uint16_t slot)
 {
 	if (slot >= cm->conf.max_conns || !cm->conns[slot].is_agreed)
 		return NULL;
-	return &cm->conns[slot].agreed;
+	return &cm_setup(cm, &cm->conns[slot])->agreed;
 }
 
 uint64_t
@@ -394,8 +489,10 @@ check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 	SAN_VERIFY(c->state < SAN_CM_STATE_MAX);
 	SAN_VERIFY((pc->state != SAN_CONN_FREE) == live);
 	SAN_VERIFY(!c->is_ghost || (c->state == SAN_CM_TIMEWAIT && c->in_hash && c->passive));
-	SAN_VERIFY(live || !(c->in_tx || c->in_ev || c->in_resolving || c->is_agreed));
-	SAN_VERIFY(c->in_ev == (c->events != 0));
+	SAN_VERIFY(live || !(c->in_tx || c->in_change || c->in_resolving || c->is_agreed));
+	SAN_VERIFY(c->in_ev == (c->events != 0) && c->in_change == (c->changes != 0));
+	SAN_VERIFY((c->private_idx == CM_NO_PRIVATE) ||
+		   (c->events & 1u << SAN_CM_EV_ESTABLISHED) != 0);
 	SAN_VERIFY(c->in_resolving == (c->state == SAN_CM_RESOLVING));
 	SAN_VERIFY((c->state == SAN_CM_WAIT_ACCEPT) == (c->listener != CM_NO_LISTENER));
 	SAN_VERIFY(c->retries <= cm->conf.max_retries);
@@ -422,7 +519,7 @@ san_cm_check(const struct san_cm *cm)
 		nb_live += c->state != SAN_CM_IDLE && !c->is_ghost;
 		nb_waiting += c->state == SAN_CM_WAIT_ACCEPT;
 		nb_half_open += c->state == SAN_CM_WAIT_ACCEPT || c->state == SAN_CM_REP_SENT;
-		nb_listed += (uint64_t)c->in_tx + c->in_ev + c->in_resolving;
+		nb_listed += (uint64_t)c->in_tx + c->in_ev + c->in_change + c->in_resolving;
 	}
 	for (i = 0; i < cm->conf.max_listeners; i++) {
 		SAN_VERIFY(cm->listeners[i].nb_waiting <= cm->listeners[i].backlog);
@@ -432,7 +529,9 @@ san_cm_check(const struct san_cm *cm)
 		nb_listed--;
 	TAILQ_FOREACH(c, &cm->ev, ev_link)
 		nb_listed--;
-	TAILQ_FOREACH(c, &cm->resolving, resolving_link)
+	TAILQ_FOREACH(c, &cm->change, change_link)
+		nb_listed--;
+	TAILQ_FOREACH(c, &cm->resolving, change_link)
 		nb_listed--;
 	SAN_VERIFY(nb_waiting == 0 && nb_listed == 0);
 	SAN_VERIFY(nb_half_open == cm->nb_half_open);

@@ -10,7 +10,7 @@
  *
  * Timers, all of them in cm_deadline_ns of the connection, one at a time:
  *   RESOLVING, REQ_SENT, REQ_COOKIE_SENT, REP_SENT, DREQ_SENT
- *                 retry of own.msg: retry_wait_ns(), max_retries times
+ *                 retry of c->msg: retry_wait_ns(), max_retries times
  *   WAIT_ACCEPT   longer than the connecting side goes on repeating its REQ
  *   ESTABLISHED   keep-alive (cm_keepalive.c)
  *   DRAINING      drain_ns without progress
@@ -90,13 +90,13 @@ retry_wait_ns(const struct san_cm *cm, uint32_t retries)
 	return RTE_MIN(cm->conf.retry_ns << retries, most_ns);
 }
 
-/** Send own.msg and repeat it until something else happens. */
+/** Send *msg* and repeat it until something else happens. */
 static void
 send(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now_ns)
 {
-	c->own.msg = msg;
-	if (c->retries == 0)
-		c->asked_ns = 0;
+	c->msg = msg;
+	if (c->retries == 0 && cm_is_setup(cm, c))
+		cm_setup(cm, c)->asked_ns = 0;
 	san_cm_tx_add(cm, c);
 	san_cm_timer(cm, c, now_ns + retry_wait_ns(cm, c->retries));
 }
@@ -105,12 +105,10 @@ send(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now_ns)
 static void
 farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, uint8_t reason)
 {
-	struct san_wire_cm out = c->own;
+	struct san_wire_cm out;
 
-	out.msg = msg;
+	san_cm_tx_build(cm, c, msg, &out);
 	out.reason = reason;
-	out.flags = 0;
-	out.private_len = 0;
 	san_cm_tx_farewell(cm, c, &out);
 }
 
@@ -133,11 +131,12 @@ act_ask(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 }
 
 static void
-keep_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
+keep_cookie(const struct san_cm *cm, const struct san_cm_conn *c, const struct cm_step *s)
 {
-	(void)cm;
-	memcpy(c->own.cookie, s->msg->cookie, sizeof(c->own.cookie));
-	c->own.flags |= SAN_CM_F_COOKIE;
+	struct cm_setup *own = cm_setup(cm, c);
+
+	memcpy(own->cookie, s->msg->cookie, sizeof(own->cookie));
+	own->flags |= SAN_CM_F_COOKIE;
 }
 
 /*
@@ -147,8 +146,10 @@ keep_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 measure_path(const struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	if (s->msg != NULL && c->asked_ns != 0 && c->asked_ns != SAN_TIME_NEVER)
-		san_pdl_conn_path(cm->pdl, cm_pdl_conn(cm, c), s->now_ns - c->asked_ns);
+	uint64_t asked_ns = cm_setup(cm, c)->asked_ns;
+
+	if (s->msg != NULL && asked_ns != 0 && asked_ns != SAN_TIME_NEVER)
+		san_pdl_conn_path(cm->pdl, cm_pdl_conn(cm, c), s->now_ns - asked_ns);
 }
 
 static void
@@ -181,17 +182,12 @@ act_fresh_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step 
 }
 
 static void
-keep_private(struct san_cm_conn *c, const struct san_wire_cm *msg)
-{
-	c->peer_private_len = msg->private_len;
-	memcpy(c->peer_private, msg->private_data, sizeof(c->peer_private));
-}
-
-static void
 act_rejected(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	if (s->msg->msg == SAN_CM_REJ)
-		keep_private(c, s->msg);
+	struct cm_setup *setup = cm_setup(cm, c);
+
+	setup->private_len = s->msg->msg == SAN_CM_REJ ? s->msg->private_len : 0;
+	memcpy(setup->private_data, s->msg->private_data, setup->private_len);
 	finish(cm, c, SAN_CM_EV_REJECTED, s->reason);
 }
 
@@ -199,8 +195,9 @@ act_rejected(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 act_withdrawn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	c->own.dst_cid = s->msg->src_cid;
-	c->own.dst_tag = s->msg->src_tag;
+	c->peer_cid = s->msg->src_cid;
+	c->peer_tag = s->msg->src_tag;
+	cm_setup(cm, c)->private_len = 0;
 	farewell(cm, c, SAN_CM_DREP, SAN_CM_R_NONE);
 	finish(cm, c, SAN_CM_EV_REJECTED, SAN_CM_R_REFUSED);
 }
@@ -255,20 +252,24 @@ act_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 act_reject(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	c->own.msg = SAN_CM_REJ;
-	c->own.reason = s->reason;
-	c->own.flags = 0;
+	struct san_wire_cm rej;
+
+	c->reason = s->reason;
 	c->is_refused = true;
-	san_cm_tx_farewell(cm, c, &c->own);
+	san_cm_tx_build(cm, c, SAN_CM_REJ, &rej);
+	san_cm_tx_farewell(cm, c, &rej);
 	san_cm_conn_free(cm, c, cm->conf.timewait_ns, s->now_ns);
 }
 
 static void
 act_refuse_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
+	struct san_wire_cm rej;
+
 	if (!c->is_refused || !san_cm_rate_take(cm, s->now_ns))
 		return;
-	san_cm_tx_reply(cm, s->pkt, cm_reply_port(s->pkt, s->msg), &c->own);
+	san_cm_tx_build(cm, c, SAN_CM_REJ, &rej);
+	san_cm_tx_reply(cm, s->pkt, cm_reply_port(s->pkt, s->msg), &rej);
 }
 
 static void
@@ -283,21 +284,21 @@ static void
 open_conn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
-	struct san_cm_agreed *a = &c->agreed;
+	const struct cm_setup *setup = cm_setup(cm, c);
+	const struct san_cm_agreed *a = &setup->agreed;
 
 	c->is_agreed = true;
 	san_pdl_conn_open(cm->pdl, pc, &a->pdl, a->rx_req_win, a->rx_data_win, s->now_ns);
-	pc->rx_first_win = c->own.first_win;
+	pc->rx_first_win = setup->first_win;
 	san_cm_keepalive_start(cm, c, s->now_ns);
 	san_cm_event_add(cm, c, SAN_CM_EV_ESTABLISHED);
 }
 
-/** Both offers make the agreement; *c->agreed* holds the peer's. */
+/** Both offers make the agreement, which holds the peer's so far. */
 static void
-agree(struct san_cm_conn *c, uint16_t msg_limit)
+agree(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
 {
-	const struct san_wire_cm *own = &c->own;
-	struct san_cm_agreed *a = &c->agreed;
+	struct san_cm_agreed *a = &own->agreed;
 
 	a->pdl.mtu = RTE_MIN(a->pdl.mtu, own->mtu);
 	a->pdl.msg_limit = msg_limit;
@@ -307,21 +308,34 @@ agree(struct san_cm_conn *c, uint16_t msg_limit)
 	a->n_tx = RTE_MIN(a->n_tx, own->max_txn);
 	a->n_rx = a->n_tx;
 	a->rnr_tx_ms = own->rnr_ms;
-	a->features &= own->features;
+	a->features &= cm->conf.features;
 }
 
 static void
 act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	c->agreed.pdl.ordered = (c->own.flags & SAN_CM_F_ORDERED) != 0;
-	c->agreed.pdl.relaxed = (c->own.flags & SAN_CM_F_RELAXED) != 0;
-	agree(c, c->agreed.pdl.msg_limit);
-	c->own.msg = SAN_CM_RTU;
-	c->own.flags = 0;
-	c->own.private_len = 0;
+	struct cm_setup *own = cm_setup(cm, c);
+
+	own->agreed.pdl.ordered = (own->flags & SAN_CM_F_ORDERED) != 0;
+	own->agreed.pdl.relaxed = (own->flags & SAN_CM_F_RELAXED) != 0;
+	agree(cm, own, own->agreed.pdl.msg_limit);
+	c->msg = SAN_CM_RTU;
 	san_cm_hash_add(cm, c);
 	san_cm_tx_add(cm, c);
 	open_conn(cm, c, s);
+}
+
+/*
+ * It still asks, so what stood for its RTU was no such thing, or this is an old
+ * copy, which does no harm: it gets an RTU for our REP. If we have nothing to say it
+ * with any more, that one finds nobody, and keep-alive finds that out.
+ */
+static void
+act_rep_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
+{
+	(void)s;
+	if (cm_is_setup(cm, c) && c->msg == SAN_CM_REP)
+		san_cm_tx_add(cm, c);
 }
 
 /* Our RTU was lost. */
@@ -331,16 +345,6 @@ act_rtu_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	(void)s;
 	if (!c->passive)
 		san_cm_tx_add(cm, c);
-}
-
-/*
- * It still asks, so what stood for its RTU was no such thing, or this is an old
- * copy, which does no harm: it gets an RTU for our REP.
- */
-static void
-act_rep_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	act_again(cm, c, s);
 }
 
 static void
@@ -372,8 +376,6 @@ static void
 act_dreq(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	san_pdl_conn_close(cm->pdl, cm_pdl_conn(cm, c));
-	c->own.flags = 0;
-	c->own.private_len = 0;
 	send(cm, c, SAN_CM_DREQ, s->now_ns);
 }
 
@@ -546,50 +548,22 @@ first_rsn(const struct san_pdl *pdl)
 				     pdl->conf.secret32(pdl->conf.secret_arg);
 }
 
-/** The source ports that bring the peer's packets here. (rule 13) */
-static void
-fill_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *own)
-{
-	uint32_t first;
-
-	memset(own->ports, 0, sizeof(own->ports));
-	own->nb_ports = 0;
-	if (cm->conf.steer != NULL) {
-		first = (uint32_t)san_prng_u64(&cm->pdl->prng) >> 1;
-		own->nb_ports = san_cm_steer_ports(cm->conf.steer, cm->conf.queue, &pc->path.dst,
-						   &pc->path.src, cm->conf.path.dst_port, first,
-						   own->ports);
-	}
-	if (own->nb_ports != 0)
-		return;
-	own->nb_ports = (uint8_t)cm->conf.nb_ports;
-	memcpy(own->ports, cm->conf.ports, sizeof(own->ports));
-}
-
-/** Our offer, into the message that carries it. */
+/** Our offer, for the messages that carry it. */
 static void
 fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param)
 {
-	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
-	struct san_wire_cm *own = &c->own;
+	struct cm_setup *own = cm_setup(cm, c);
 
-	own->src_cid = pc->cid;
-	own->src_tag = pc->tag;
-	own->req_psn = pc->tx[SAN_WIN_REQ].next;
-	own->data_psn = pc->tx[SAN_WIN_DATA].next;
 	own->first_rsn = first_rsn(cm->pdl);
-	own->features = cm->conf.features;
 	own->mtu = param->mtu;
 	own->req_win = param->req_win;
 	own->data_win = param->data_win;
 	own->first_win = param->first_win;
 	own->max_txn = param->max_txn;
 	own->rnr_ms = param->rnr_ms;
-	own->keepalive_ms = param->keepalive_ms;
-	fill_ports(cm, pc, own);
 	own->private_len = param->private_len;
 	memcpy(own->private_data, param->private_data, param->private_len);
-	c->keepalive_ns = param->keepalive_ms * SAN_NS_PER_MS;
+	c->keepalive_ms = param->keepalive_ms;
 }
 
 /** Somebody can be there: same family, and no address that stands for nobody or many. */
@@ -612,6 +586,7 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 	       uint64_t now_ns, uint16_t *slot)
 {
 	const struct cm_step s = {.in = CM_IN_CONNECT, .now_ns = now_ns};
+	struct cm_setup *setup;
 	struct san_cm_conn *c;
 	int rc;
 
@@ -622,11 +597,12 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 	if (rc != 0)
 		return rc;
 	c->cookie = cookie;
-	c->own.xid = cm->pdl->conf.secret32(cm->pdl->conf.secret_arg);
-	c->own.service = service;
-	c->own.flags = (uint8_t)((param->ordered ? SAN_CM_F_ORDERED : 0) |
+	c->xid = cm->pdl->conf.secret32(cm->pdl->conf.secret_arg);
+	setup = cm_setup(cm, c);
+	setup->service = service;
+	setup->flags = (uint8_t)((param->ordered ? SAN_CM_F_ORDERED : 0) |
 				 (param->relaxed ? SAN_CM_F_RELAXED : 0));
-	c->agreed.pdl.msg_limit = param->msg_limit;
+	setup->agreed.pdl.msg_limit = param->msg_limit;
 	fill_offer(cm, c, param);
 	san_cm_fsm_step(cm, c, &s);
 	*slot = c->slot;
@@ -657,7 +633,7 @@ san_cm_fsm_accept(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_
 
 	c->cookie = cookie;
 	fill_offer(cm, c, param);
-	agree(c, param->msg_limit);
+	agree(cm, cm_setup(cm, c), param->msg_limit);
 	san_cm_fsm_step(cm, c, &s);
 }
 
@@ -682,14 +658,16 @@ san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *priv
 {
 	const struct cm_step s = {.in = CM_IN_REJECT, .reason = reason, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct cm_setup *setup;
 
 	if (!is_answerable(c))
 		return -ENOENT;
 	if (private_len > SAN_WIRE_CM_PRIVATE || reason >= SAN_CM_R_MAX)
 		return -EINVAL;
-	c->own.private_len = private_len;
+	setup = cm_setup(cm, c);
+	setup->private_len = private_len;
 	if (private_len != 0)
-		memcpy(c->own.private_data, private_data, private_len);
+		memcpy(setup->private_data, private_data, private_len);
 	san_cm_fsm_step(cm, c, &s);
 	return 0;
 }
@@ -732,7 +710,7 @@ san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_eth
 
 	cm->now_ns = now_ns;
 	for (c = TAILQ_FIRST(&cm->resolving); c != NULL; c = next) {
-		next = TAILQ_NEXT(c, resolving_link);
+		next = TAILQ_NEXT(c, change_link);
 		if (!san_ip_eq(&c->peer, ip))
 			continue;
 		cm_pdl_conn(cm, c)->path.dst_mac = *mac;
@@ -740,7 +718,7 @@ san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_eth
 	}
 }
 
-/** Does the state repeat own.msg? */
+/** Does the state repeat its message? */
 static bool
 is_repeating(uint8_t state)
 {
@@ -772,7 +750,7 @@ san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 		return;
 	} else if (is_repeating(c->state) && c->retries < cm->conf.max_retries) {
 		c->retries++;
-		send(cm, c, c->own.msg, now_ns);
+		send(cm, c, c->msg, now_ns);
 		return;
 	}
 	san_cm_fsm_step(cm, c, &s);

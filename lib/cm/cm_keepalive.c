@@ -12,6 +12,12 @@
 
 #include "cm_priv.h"
 
+static inline uint64_t
+keepalive_ns(const struct san_cm_conn *c)
+{
+	return c->keepalive_ms * SAN_NS_PER_MS;
+}
+
 void
 san_cm_keepalive_start(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
 {
@@ -19,7 +25,7 @@ san_cm_keepalive_start(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns
 
 	c->probes = 0;
 	pc->last_rx_ns = now_ns;
-	san_cm_timer(cm, c, c->keepalive_ns != 0 ? now_ns + c->keepalive_ns : SAN_TIME_NEVER);
+	san_cm_timer(cm, c, c->keepalive_ms != 0 ? now_ns + keepalive_ns(c) : SAN_TIME_NEVER);
 }
 
 bool
@@ -29,8 +35,8 @@ san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now
 
 	if (c->probes != 0 && pc->last_rx_ns != c->probe_seen_ns)
 		c->probes = 0;
-	if (c->probes == 0 && now_ns - pc->last_rx_ns < c->keepalive_ns) {
-		san_cm_timer(cm, c, pc->last_rx_ns + c->keepalive_ns);
+	if (c->probes == 0 && now_ns - pc->last_rx_ns < keepalive_ns(c)) {
+		san_cm_timer(cm, c, pc->last_rx_ns + keepalive_ns(c));
 		return true;
 	}
 	if (c->probes >= cm->conf.keepalive_probes)
@@ -38,6 +44,6 @@ san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now
 	c->probes++;
 	c->probe_seen_ns = pc->last_rx_ns;
 	san_pdl_probe_now(cm->pdl, pc);
-	san_cm_timer(cm, c, now_ns + c->keepalive_ns);
+	san_cm_timer(cm, c, now_ns + keepalive_ns(c));
 	return true;
 }

@@ -18,6 +18,7 @@ int
 san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns)
 {
 	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	const struct cm_setup *setup;
 	const struct san_pdl_conn *pc;
 
 	if (c == NULL || c->state != SAN_CM_WAIT_ACCEPT || c->in_ev || c->is_taken)
@@ -26,11 +27,12 @@ san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint
 	c->is_taken = true;
 	out->path = pc->path;
 	out->pkey = pc->pkey;
-	out->flags = c->own.flags;
-	out->xid = c->own.xid;
+	setup = cm_setup(cm, c);
+	out->flags = setup->flags;
+	out->xid = c->xid;
 	out->peer_cid = c->peer_cid;
 	out->peer_tag = c->peer_tag;
-	out->offer = c->agreed;
+	out->offer = setup->agreed;
 	return 0;
 }
 
@@ -38,6 +40,7 @@ int
 san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct san_cm_param *param,
 	       uint64_t cookie, uint64_t now_ns, uint16_t *slot)
 {
+	struct cm_setup *setup;
 	struct san_cm_conn *c;
 	int rc;
 
@@ -51,11 +54,10 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 	c->passive = true;
 	c->peer_cid = in->peer_cid;
 	c->peer_tag = in->peer_tag;
-	c->agreed = in->offer;
-	c->own.dst_cid = in->peer_cid;
-	c->own.dst_tag = in->peer_tag;
-	c->own.xid = in->xid;
-	c->own.flags = in->flags;
+	c->xid = in->xid;
+	setup = cm_setup(cm, c);
+	setup->agreed = in->offer;
+	setup->flags = in->flags;
 	san_cm_hash_add(cm, c);
 	san_cm_fsm_accept(cm, c, param, cookie, CM_IN_ADOPT, now_ns);
 	*slot = c->slot;

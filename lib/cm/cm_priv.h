@@ -8,6 +8,7 @@
  * the state machine, lists, the ring of stateless answers. (design, rule 17)
  */
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -18,10 +19,12 @@
 
 #define CM_NO_SLOT     UINT32_MAX
 #define CM_NO_LISTENER UINT16_MAX
-#define CM_OUT_MAX     256 /**< answers that wait for the next burst, power of two */
-#define CM_RETRIES_MAX 20  /**< doublings of retry_ns that stay far below 2^64 */
-#define CM_HASH_KEY    16  /**< bytes, crypto_shorthash */
-#define CM_MTU_MIN     64  /**< payload bytes: far below any link's, but no nonsense */
+#define CM_NO_PRIVATE  UINT16_MAX
+#define CM_OUT_MAX     256  /**< answers that wait for the next burst, power of two */
+#define CM_PRIVATES    1024 /**< private data that waits for the owner */
+#define CM_RETRIES_MAX 20   /**< doublings of retry_ns that stay far below 2^64 */
+#define CM_HASH_KEY    16   /**< bytes, crypto_shorthash */
+#define CM_MTU_MIN     64   /**< payload bytes: far below any link's, but no nonsense */
 
 /** What can happen to a connection. */
 enum cm_input {
@@ -56,41 +59,62 @@ struct cm_step {
 	uint64_t now_ns;
 };
 
+/**
+ * What a connection needs until it is open, in memory that packet delivery lends
+ * meanwhile. A ghost keeps it until its slot is taken.
+ */
+struct cm_setup {
+	uint64_t service;
+	uint64_t asked_ns;           /**< it went then; 0: not yet; SAN_TIME_NEVER: twice */
+	struct san_cm_agreed agreed; /**< the peer's offer until *is_agreed* */
+	/* our offer; the rest of it is packet delivery's */
+	uint32_t first_rsn;
+	uint16_t mtu, req_win, data_win, first_win, max_txn, rnr_ms;
+	uint16_t private_len;
+	uint8_t flags; /**< enum san_wire_cm_flag */
+	uint8_t cookie[SAN_WIRE_COOKIE];
+	/** The peer's until it is accepted or refused, and of a REJ; ours in what we send. */
+	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
+};
+static_assert(sizeof(struct cm_setup) <= SAN_PDL_SETUP, "what packet delivery lends");
+
 struct san_cm_conn {
 	uint8_t state;          /**< enum san_cm_state */
-	uint8_t retries;        /**< of the message in *own* */
+	uint8_t msg;            /**< enum san_wire_cm_msg: sent last */
+	uint8_t retries;        /**< of it */
 	uint8_t cookie_retries; /**< *retries* when a fresh cookie was last sent at once */
 	uint8_t probes;         /**< PROBEs without an answer */
-	uint8_t events;         /**< bit t: event of type t waits */
+	uint8_t events;         /**< bit t: event of type t waits for the owner */
+	uint8_t changes;        /**< bit t: likewise for the other layers */
 	uint8_t reason;         /**< of the final event; of the REJ that a repeated REQ gets */
-	bool passive;           /**< accepting side */
-	bool is_agreed;         /**< *agreed* is complete */
-	bool is_ghost;          /**< released; knows late REQs until the slot is reused */
-	bool is_refused;        /**< by our ULP: *own* is the REJ */
-	bool is_taken;          /**< about to move to another lcore (cm_move.c) */
-	bool in_tx, in_ev, in_resolving, in_hash;
+	bool passive:1;         /**< accepting side */
+	bool is_agreed:1;       /**< both offers are known */
+	bool is_ghost:1;        /**< released; knows late REQs until the slot is reused */
+	bool is_refused:1;      /**< by our ULP: a repeated REQ gets the REJ again */
+	bool is_taken:1;        /**< about to move to another lcore (cm_move.c) */
+	bool in_tx:1, in_ev:1, in_change:1, in_resolving:1, in_hash:1;
 	uint16_t slot;
-	uint16_t listener; /**< WAIT_ACCEPT: index */
-	uint16_t peer_private_len;
-	uint32_t hash_next; /**< slot, or CM_NO_SLOT */
+	uint16_t listener;           /**< WAIT_ACCEPT: index */
+	uint16_t keepalive_ms;       /**< 0: never */
+	uint16_t private_idx;        /**< ESTABLISHED waits with private data: where it is */
+	uint32_t xid;                /**< of the attempt */
+	uint32_t hash_next;          /**< slot, or CM_NO_SLOT */
+	uint32_t drained_to;         /**< DRAINING: progress when its timer was set */
+	uint32_t peer_cid, peer_tag; /**< where we send to; 0 = not yet known */
+	struct san_ip peer;
+	uint64_t cookie; /**< the ULP's */
+	union {
+		uint64_t probe_seen_ns; /**< last_rx_ns when the last PROBE was asked for */
+		uint64_t expires_ns;    /**< of a ghost */
+	};
 	TAILQ_ENTRY(san_cm_conn)
 	tx_link;
 	TAILQ_ENTRY(san_cm_conn)
 	ev_link;
 	TAILQ_ENTRY(san_cm_conn)
-	resolving_link;
-	uint64_t cookie;     /**< the ULP's */
-	uint32_t drained_to; /**< DRAINING: progress when its timer was set */
-	uint64_t keepalive_ns;
-	uint64_t asked_ns;           /**< when *own* went; 0: not yet, SAN_TIME_NEVER: repeatedly */
-	uint64_t probe_seen_ns;      /**< last_rx_ns when the last keep-alive PROBE was asked for */
-	uint64_t expires_ns;         /**< of a ghost */
-	uint32_t peer_cid, peer_tag; /**< where we send to; 0 = not yet known */
-	struct san_ip peer;
-	struct san_wire_cm own;      /**< our parameters; own.msg is the message sent last */
-	struct san_cm_agreed agreed; /**< the peer's offer until *is_agreed* */
-	uint8_t peer_private[SAN_WIRE_CM_PRIVATE];
+	change_link; /**< or, before there is any change, of those that lack a MAC address */
 };
+static_assert(sizeof(struct san_cm_conn) <= 120, "doc/architecture.md: what a connection costs");
 
 TAILQ_HEAD(cm_conn_list, san_cm_conn);
 
@@ -110,6 +134,13 @@ struct cm_out {
 	struct san_wire_cm msg;
 };
 
+/** Private data of a REP, until the owner takes it. */
+struct cm_private {
+	uint16_t next; /**< while free */
+	uint16_t len;
+	uint8_t data[SAN_WIRE_CM_PRIVATE];
+};
+
 struct san_cm {
 	struct san_cm_conf conf;
 	struct san_pdl *pdl;
@@ -119,13 +150,16 @@ struct san_cm {
 	uint32_t bucket_mask;
 	uint8_t hash_key[CM_HASH_KEY];
 	struct cm_conn_list tx;        /**< have a message to send */
-	struct cm_conn_list ev;        /**< have events */
+	struct cm_conn_list ev;        /**< have events for the owner */
+	struct cm_conn_list change;    /**< have news for the other layers */
 	struct cm_conn_list resolving; /**< lack a MAC address */
 	struct cm_out *out;
 	uint32_t out_head, out_tail;
-	uint64_t credit;    /**< rate limit: millionths of an answer */
-	uint64_t credit_ns; /**< when it was filled last */
-	uint64_t now_ns;    /**< of the latest call, for those without a time */
+	struct cm_private *privates; /**< CM_PRIVATES */
+	uint16_t free_private;       /**< first of a chain, or CM_NO_PRIVATE */
+	uint64_t credit;             /**< rate limit: millionths of an answer */
+	uint64_t credit_ns;          /**< when it was filled last */
+	uint64_t now_ns;             /**< of the latest call, for those without a time */
 	uint64_t nb_half_open;
 	uint64_t drops[SAN_DROP_MAX];
 };
@@ -134,6 +168,19 @@ static inline struct san_pdl_conn *
 cm_pdl_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 {
 	return &cm->pdl->conns[c->slot];
+}
+
+/** Only if cm_is_setup(), or of a ghost that never was open. */
+static inline struct cm_setup *
+cm_setup(const struct san_cm *cm, const struct san_cm_conn *c)
+{
+	return (struct cm_setup *)(void *)cm_pdl_conn(cm, c)->setup;
+}
+
+static inline bool
+cm_is_setup(const struct san_cm *cm, const struct san_cm_conn *c)
+{
+	return cm_pdl_conn(cm, c)->is_lent;
 }
 
 /** The source port that steers to the sender's lcore, if it told one. (rule 13) */
@@ -168,6 +215,8 @@ struct san_cm_conn *san_cm_hash_find(const struct san_cm *cm, const struct san_i
 void san_cm_hash_add(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type);
+/** Keep the private data of the REP *msg* for ESTABLISHED. False: no room. */
+bool san_cm_private_keep(struct san_cm *cm, struct san_cm_conn *c, const struct san_wire_cm *msg);
 void san_cm_resolving_add(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c);
 /** Wake the connection at *deadline_ns*; SAN_TIME_NEVER: not any more. */
@@ -175,7 +224,10 @@ void san_cm_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t deadline_ns
 
 /* ---- cm_tx.c ---- */
 
-/** Send c->own with the next burst. */
+/** The message *type* of the connection, as it stands. */
+void san_cm_tx_build(const struct san_cm *cm, const struct san_cm_conn *c, uint8_t type,
+		     struct san_wire_cm *msg);
+/** Send c->msg with the next burst. */
 void san_cm_tx_add(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_tx_del(struct san_cm *cm, struct san_cm_conn *c);
 /** Send *msg* from *src_port* to where *p* came from. False: the ring is full. */

@@ -87,14 +87,12 @@ san_cm_param_valid(const struct san_cm_param *param)
 
 /** What the peer offers, kept until both offers make the agreement. */
 static void
-keep_offer(struct san_cm_conn *c, const struct san_wire_cm *msg)
+keep_offer(const struct san_cm *cm, struct san_cm_conn *c, const struct san_wire_cm *msg)
 {
-	struct san_cm_agreed *a = &c->agreed;
+	struct san_cm_agreed *a = &cm_setup(cm, c)->agreed;
 
 	c->peer_cid = msg->src_cid;
 	c->peer_tag = msg->src_tag;
-	c->own.dst_cid = msg->src_cid;
-	c->own.dst_tag = msg->src_tag;
 	a->pdl.dcid = msg->src_cid;
 	a->pdl.dtag = msg->src_tag;
 	a->pdl.req_psn = msg->req_psn;
@@ -109,8 +107,6 @@ keep_offer(struct san_cm_conn *c, const struct san_wire_cm *msg)
 	a->n_tx = msg->max_txn;
 	a->rnr_rx_ms = msg->rnr_ms;
 	a->features = msg->features;
-	c->peer_private_len = msg->private_len;
-	memcpy(c->peer_private, msg->private_data, sizeof(c->peer_private));
 }
 
 /** A new connection from a REQ whose sender is where it says it is. */
@@ -119,6 +115,7 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 {
 	const struct san_wire_cm *msg = s->msg;
 	const struct san_wire_pkt *p = s->pkt;
+	struct cm_setup *setup;
 	struct san_cm_conn *c;
 
 	if (l->nb_waiting >= l->backlog)
@@ -129,11 +126,14 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 	c->listener = (uint16_t)(l - cm->listeners);
 	cm_pdl_conn(cm, c)->path.dst_mac = p->src_mac;
 	cm_pdl_conn(cm, c)->path.src_port = cm_reply_port(p, msg);
-	keep_offer(c, msg);
-	c->agreed.pdl.ordered = (msg->flags & SAN_CM_F_ORDERED) != 0;
-	c->agreed.pdl.relaxed = (msg->flags & SAN_CM_F_RELAXED) != 0;
-	c->own.xid = msg->xid;
-	c->own.flags = msg->flags & (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED);
+	keep_offer(cm, c, msg);
+	c->xid = msg->xid;
+	setup = cm_setup(cm, c);
+	setup->agreed.pdl.ordered = (msg->flags & SAN_CM_F_ORDERED) != 0;
+	setup->agreed.pdl.relaxed = (msg->flags & SAN_CM_F_RELAXED) != 0;
+	setup->flags = msg->flags & (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED);
+	setup->private_len = msg->private_len;
+	memcpy(setup->private_data, msg->private_data, msg->private_len);
 	san_cm_hash_add(cm, c);
 	san_cm_fsm_step(cm, c, s);
 	return SAN_DROP_NONE;
@@ -150,7 +150,7 @@ find_attempt(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_w
 		c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag, c);
 		if (c == NULL)
 			return NULL;
-	} while (!c->passive || c->own.xid != msg->xid || (c->is_ghost && now_ns >= c->expires_ns));
+	} while (!c->passive || c->xid != msg->xid || (c->is_ghost && now_ns >= c->expires_ns));
 	return c;
 }
 
@@ -211,7 +211,7 @@ find_conn(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire
 	if (pc->pkey != p->pkey)
 		return SAN_DROP_PKEY;
 	c = &cm->conns[pc->slot];
-	if (c->own.xid != msg->xid)
+	if (c->xid != msg->xid)
 		return SAN_DROP_CM_STALE;
 	/* what the peer told us of itself it must tell again */
 	if (c->peer_tag != 0 && msg->src_tag != 0 &&
@@ -234,7 +234,10 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 			answer_rej(cm, s->pkt, s->msg, SAN_CM_R_PARAMETER, s->now_ns);
 			return san_cm_fsm_step(cm, c, &end);
 		}
-		keep_offer(c, s->msg);
+		/* as if lost: it comes again, when the owner has taken some events */
+		if (!san_cm_private_keep(cm, c, s->msg))
+			return false;
+		keep_offer(cm, c, s->msg);
 	}
 	return san_cm_fsm_step(cm, c, s);
 }

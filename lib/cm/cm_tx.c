@@ -15,6 +15,75 @@
 
 #define CREDIT_ONE SAN_NS_PER_MS /* an answer, in units of credit */
 
+static void
+fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
+{
+	msg->private_len = setup->private_len;
+	memcpy(msg->private_data, setup->private_data, setup->private_len);
+}
+
+/** The source ports that bring the peer's packets here: each time the same ones. (rule 13) */
+static void
+fill_ports(const struct san_cm *cm, const struct san_pdl_conn *pc, struct san_wire_cm *msg)
+{
+	if (cm->conf.steer != NULL)
+		msg->nb_ports = san_cm_steer_ports(cm->conf.steer, cm->conf.queue, &pc->path.dst,
+						   &pc->path.src, cm->conf.path.dst_port,
+						   pc->tag >> 1, msg->ports);
+	if (msg->nb_ports != 0)
+		return;
+	msg->nb_ports = (uint8_t)cm->conf.nb_ports;
+	memcpy(msg->ports, cm->conf.ports, sizeof(msg->ports));
+}
+
+static void
+fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct san_wire_cm *msg)
+{
+	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	const struct cm_setup *setup = cm_setup(cm, c);
+
+	msg->flags = setup->flags;
+	/* the first: nobody who still needs them acknowledged any */
+	msg->req_psn = pc->tx[SAN_WIN_REQ].base;
+	msg->data_psn = pc->tx[SAN_WIN_DATA].base;
+	msg->first_rsn = setup->first_rsn;
+	msg->features = cm->conf.features;
+	msg->mtu = setup->mtu;
+	msg->req_win = setup->req_win;
+	msg->data_win = setup->data_win;
+	msg->first_win = setup->first_win;
+	msg->max_txn = setup->max_txn;
+	msg->rnr_ms = setup->rnr_ms;
+	msg->keepalive_ms = c->keepalive_ms;
+	msg->service = setup->service;
+	memcpy(msg->cookie, setup->cookie, sizeof(msg->cookie));
+	fill_ports(cm, pc, msg);
+	fill_private(msg, setup);
+}
+
+void
+san_cm_tx_build(const struct san_cm *cm, const struct san_cm_conn *c, uint8_t type,
+		struct san_wire_cm *msg)
+{
+	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+
+	*msg = (struct san_wire_cm){
+		.msg = type,
+		.xid = c->xid,
+		.dst_cid = c->peer_cid,
+		.dst_tag = c->peer_tag,
+	};
+	if (type == SAN_CM_REJ) { /* there is no connection that it could name */
+		msg->reason = c->reason;
+		fill_private(msg, cm_setup(cm, c));
+		return;
+	}
+	msg->src_cid = pc->cid;
+	msg->src_tag = pc->tag;
+	if (type == SAN_CM_REQ || type == SAN_CM_REP)
+		fill_offer(cm, c, msg);
+}
+
 void
 san_cm_tx_add(struct san_cm *cm, struct san_cm_conn *c)
 {
@@ -111,6 +180,7 @@ san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pk
 {
 	const struct san_pdl_conn *pc;
 	const struct cm_out *o;
+	struct cm_setup *setup;
 	struct san_cm_conn *c;
 
 	cm->now_ns = now_ns;
@@ -127,9 +197,12 @@ san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pk
 	san_cm_tx_del(cm, c);
 	pc = cm_pdl_conn(cm, c);
 	*path = pc->path;
-	*msg = c->own;
+	san_cm_tx_build(cm, c, c->msg, msg);
 	fill_pkt(p, pc->pkey, msg, now_ns);
-	/* a message sent twice has an answer that may be to either */
-	c->asked_ns = c->asked_ns == 0 ? now_ns : SAN_TIME_NEVER;
+	if (cm_is_setup(cm, c)) {
+		setup = cm_setup(cm, c);
+		/* a message sent twice has an answer that may be to either */
+		setup->asked_ns = setup->asked_ns == 0 ? now_ns : SAN_TIME_NEVER;
+	}
 	return true;
 }

@@ -31,30 +31,17 @@ san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t m
 	conf->mtu = mtu;
 }
 
-static uint32_t
-pow2_above(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
 static int
 alloc_tables(struct san_core *core)
 {
-	uint32_t nb_events = pow2_above(4 * core->conf.pdl.max_conns + 16);
 	uint32_t i;
 
 	core->slot_of_qp = calloc(core->conf.ulp.max_qps, sizeof(*core->slot_of_qp));
 	core->draining = calloc(core->conf.pdl.max_conns, sizeof(*core->draining));
-	core->events = calloc(nb_events, sizeof(*core->events));
-	if (core->slot_of_qp == NULL || core->draining == NULL || core->events == NULL)
+	if (core->slot_of_qp == NULL || core->draining == NULL)
 		return -ENOMEM;
 	for (i = 0; i < core->conf.ulp.max_qps; i++)
 		core->slot_of_qp[i] = NO_SLOT;
-	core->ev_mask = nb_events - 1;
 	return 0;
 }
 
@@ -131,7 +118,6 @@ san_core_destroy(struct san_core *core)
 		san_ulp_destroy(core->ulp);
 	if (core->pdl != NULL)
 		san_pdl_destroy(core->pdl);
-	free(core->events);
 	free(core->draining);
 	free(core->slot_of_qp);
 	free(core);
@@ -566,7 +552,8 @@ san_core_leaks(const struct san_core *core)
 	const struct san_tl *tl = core->tl;
 	const struct san_pdl *pdl = core->pdl;
 
-	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_conns - pdl->nb_free_blocks) +
+	return pdl->nb_conns + pdl->inflight + (pdl->conf.max_wide - pdl->nb_free_wide) +
+		(SAN_WIN_MAX * pdl->conf.max_wide - pdl->nb_free_rxwords) +
 		(tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
 		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->lapsed_used +
 		san_ulp_nb_mrs(core->ulp);

@@ -92,10 +92,16 @@ uint32_t san_core_post_recv(struct san_core *core, uint32_t qp, const struct san
 int san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint16_t backlog,
 		    uint32_t cookie);
 void san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey);
-/** Connect *qp*. The outcome is an event. -EADDRNOTAVAIL: no address of that family; see cm. */
+/**
+ * Connect *qp*. The outcome is an event. -EADDRNOTAVAIL: no address of that family;
+ * -ENOSPC: no connection left, or no unordered one; see cm.
+ */
 int san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
 		     uint64_t service, const struct san_cm_param *param, uint64_t now_ns);
-/** -ENOENT: the request is gone; -EISCONN, -EBUSY: see san_ulp_qp_renew(). */
+/**
+ * -ENOENT: the request is gone; -ENOSPC: no unordered connection left; -EISCONN, -EBUSY: see
+ * san_ulp_qp_renew().
+ */
 int san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 		    const struct san_cm_param *param, uint64_t now_ns);
 int san_core_reject(struct san_core *core, uint64_t request, const void *private_data,

@@ -35,30 +35,7 @@ find_request(const struct san_core *core, uint64_t request)
 }
 
 static void
-event_add(struct san_core *core, const struct san_cm_event *cev, enum san_core_event_type type)
-{
-	struct san_core_event *ev = &core->events[core->ev_tail & core->ev_mask];
-	uint32_t used = core->ev_tail - core->ev_head;
-
-	/*
-	 * Sized for every connection's few events. Requests that nobody looks at come
-	 * without end: they must not take the place of events that somebody waits for.
-	 */
-	if (used > (type == SAN_EV_CONNECT_REQUEST ? core->ev_mask / 2 : core->ev_mask))
-		return;
-	core->ev_tail++;
-	ev->type = (uint8_t)type;
-	ev->reason = cev->reason;
-	ev->request = request_of(&core->pdl->conns[cev->slot]);
-	ev->qp = type == SAN_EV_CONNECT_REQUEST ? SAN_QPN_NONE : (uint32_t)cev->cookie;
-	ev->listener = cev->listener;
-	ev->peer = cev->peer;
-	ev->private_len = cev->private_len;
-	memcpy(ev->private_data, cev->private_data, sizeof(ev->private_data));
-}
-
-static void
-conn_established(struct san_core *core, const struct san_cm_event *cev)
+conn_established(struct san_core *core, const struct san_cm_change *cev)
 {
 	const struct san_cm_agreed *a = san_cm_agreed(core->cm, cev->slot);
 	const struct san_tl_peer peer = {
@@ -76,7 +53,6 @@ conn_established(struct san_core *core, const struct san_cm_event *cev)
 	san_tl_conn_open(core->tl, cev->slot, &peer);
 	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot,
 			core->pdl->conns[cev->slot].pkey);
-	event_add(core, cev, SAN_EV_ESTABLISHED);
 }
 
 static bool
@@ -105,7 +81,7 @@ draining_remove(struct san_core *core, uint16_t slot)
 
 /* The connection is over: every request completes before the owner hears of it. */
 static void
-conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns)
+conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_ns)
 {
 	uint32_t qp = (uint32_t)cev->cookie;
 	bool tried = cev->reason == SAN_CM_R_TIMEOUT || cev->reason == SAN_CM_R_PATH_MTU;
@@ -116,32 +92,32 @@ conn_over(struct san_core *core, const struct san_cm_event *cev, uint64_t now_ns
 	san_ulp_qp_unbind(core->ulp, qp);
 	core->slot_of_qp[place_of(core, qp)] = NO_SLOT;
 	san_cm_release(core->cm, cev->slot, now_ns);
-	event_add(core, cev, SAN_EV_DISCONNECTED);
+}
+
+/* It was asked for and did not come to be. */
+static void
+conn_never(struct san_core *core, const struct san_cm_change *cev)
+{
+	san_tl_conn_close(core->tl, cev->slot, SAN_WC_ST_FLUSHED, 0);
+	core->slot_of_qp[place_of(core, (uint32_t)cev->cookie)] = NO_SLOT;
 }
 
 static __rte_noinline void
 take_cm_events(struct san_core *core, uint64_t now_ns)
 {
-	struct san_cm_event cev;
+	struct san_cm_change change;
 
-	while (san_cm_event_next(core->cm, &cev)) {
-		switch (cev.type) {
-		case SAN_CM_EV_CONNECT_REQUEST:
-			event_add(core, &cev, SAN_EV_CONNECT_REQUEST);
-			break;
+	while (san_cm_change_next(core->cm, &change)) {
+		switch (change.type) {
 		case SAN_CM_EV_ESTABLISHED:
-			conn_established(core, &cev);
+			conn_established(core, &change);
 			break;
 		case SAN_CM_EV_REJECTED:
-			core->slot_of_qp[place_of(core, (uint32_t)cev.cookie)] = NO_SLOT;
-			event_add(core, &cev, SAN_EV_REJECTED);
-			break;
 		case SAN_CM_EV_UNREACHABLE:
-			core->slot_of_qp[place_of(core, (uint32_t)cev.cookie)] = NO_SLOT;
-			event_add(core, &cev, SAN_EV_UNREACHABLE);
+			conn_never(core, &change);
 			break;
 		default:
-			conn_over(core, &cev, now_ns);
+			conn_over(core, &change, now_ns);
 			break;
 		}
 	}
@@ -150,16 +126,33 @@ take_cm_events(struct san_core *core, uint64_t now_ns)
 void
 san_core_cm_events(struct san_core *core, uint64_t now_ns)
 {
-	if (unlikely(san_cm_has_event(core->cm)))
+	if (unlikely(san_cm_has_change(core->cm)))
 		take_cm_events(core, now_ns);
 }
 
 bool
 san_core_poll_event(struct san_core *core, struct san_core_event *ev)
 {
-	if (core->ev_head == core->ev_tail)
+	static const uint8_t type_of[] = {
+		[SAN_CM_EV_CONNECT_REQUEST] = SAN_EV_CONNECT_REQUEST,
+		[SAN_CM_EV_ESTABLISHED] = SAN_EV_ESTABLISHED,
+		[SAN_CM_EV_REJECTED] = SAN_EV_REJECTED,
+		[SAN_CM_EV_UNREACHABLE] = SAN_EV_UNREACHABLE,
+		[SAN_CM_EV_DISCONNECTED] = SAN_EV_DISCONNECTED,
+		[SAN_CM_EV_CLOSED] = SAN_EV_DISCONNECTED,
+	};
+	struct san_cm_event cev;
+
+	if (!san_cm_event_next(core->cm, &cev))
 		return false;
-	*ev = core->events[core->ev_head++ & core->ev_mask];
+	ev->type = type_of[cev.type];
+	ev->reason = cev.reason;
+	ev->request = request_of(&core->pdl->conns[cev.slot]);
+	ev->qp = ev->type == SAN_EV_CONNECT_REQUEST ? SAN_QPN_NONE : (uint32_t)cev.cookie;
+	ev->listener = cev.listener;
+	ev->peer = cev.peer;
+	ev->private_len = cev.private_len;
+	memcpy(ev->private_data, cev.private_data, sizeof(ev->private_data));
 	return true;
 }
 
@@ -174,6 +167,14 @@ void
 san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey)
 {
 	san_cm_unlisten(core->cm, service, pkey);
+}
+
+/* *qp* is about to be carried by *slot*. */
+static void
+take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered)
+{
+	san_tl_conn_prepare(core->tl, slot, ordered);
+	core->slot_of_qp[place_of(core, qp)] = slot;
 }
 
 int
@@ -193,18 +194,23 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	rc = san_inet_source(core->inet, peer, &local);
 	if (rc != 0)
 		return rc;
+	if (!san_tl_may_prepare(core->tl, param->ordered))
+		return -ENOSPC;
 	own.mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
 	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
-	if (rc == 0)
-		core->slot_of_qp[place_of(core, qp)] = slot;
-	return rc;
+	if (rc != 0)
+		return rc;
+	take_slot(core, qp, slot, param->ordered);
+	return 0;
 }
 
 /* May *qp* have a connection, and which offer does it make to a peer at *peer*? */
 static int
-ready_qp(struct san_core *core, uint32_t qp, const struct san_ip *peer,
+ready_qp(struct san_core *core, uint32_t qp, const struct san_ip *peer, bool ordered,
 	 const struct san_cm_param *param, struct san_cm_param *own)
 {
+	if (!san_tl_may_prepare(core->tl, ordered))
+		return -ENOSPC;
 	*own = *param;
 	own->mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
 	return san_ulp_qp_renew(core->ulp, qp);
@@ -216,17 +222,19 @@ san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 {
 	const struct san_pdl_conn *c = find_request(core, request);
 	struct san_cm_param own;
+	bool ordered;
 	int rc;
 
 	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
 	if (c == NULL)
 		return -ENOENT;
-	rc = ready_qp(core, qp, &c->path.dst, param, &own);
+	ordered = san_cm_is_ordered(core->cm, c->slot);
+	rc = ready_qp(core, qp, &c->path.dst, ordered, param, &own);
 	if (rc == 0)
 		rc = san_cm_accept(core->cm, c->slot, &own, qp, now_ns);
 	if (rc == 0)
-		core->slot_of_qp[place_of(core, qp)] = c->slot;
+		take_slot(core, qp, c->slot, ordered);
 	return rc;
 }
 
@@ -249,11 +257,11 @@ san_core_request_adopt(struct san_core *core, const struct san_cm_moved *moved, 
 
 	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
-	rc = ready_qp(core, qp, &moved->path.dst, param, &own);
+	rc = ready_qp(core, qp, &moved->path.dst, moved->offer.pdl.ordered, param, &own);
 	if (rc == 0)
 		rc = san_cm_move_in(core->cm, moved, &own, qp, now_ns, &slot);
 	if (rc == 0)
-		core->slot_of_qp[place_of(core, qp)] = slot;
+		take_slot(core, qp, slot, moved->offer.pdl.ordered);
 	return rc;
 }
 

@@ -33,8 +33,6 @@ struct san_core {
 	uint32_t *slot_of_qp; /* NO_SLOT: not connecting or connected */
 	struct core_drain *draining;
 	uint32_t nb_draining;
-	struct san_core_event *events; /* ring */
-	uint32_t ev_mask, ev_head, ev_tail;
 	uint64_t inet_deadline_ns;
 	uint64_t drops[SAN_DROP_MAX];
 };

@@ -85,6 +85,7 @@ static const struct counter {
 	PDL("cnp_rx", nb_cnp_rx),
 	PDL("out_of_window", nb_oow),
 	PDL("budget_waits", nb_budget_waits),
+	PDL("narrow", nb_narrow),
 	TL("push_solicited", nb_push_slctd),
 	TL("push_unsolicited", nb_push_unslctd),
 	TL("packed_tx", nb_packed_tx),
@@ -383,12 +384,11 @@ show_conns(struct san_engine *e, FILE *f)
 			(uint64_t)(c->rtt.rto_ns / SAN_NS_PER_US), c->pcb.inflight);
 		fprintf(f, "    cwnd %u.%02u, cuts %u, level %u\n", c->cc.window / SAN_CC_ONE,
 			c->cc.window % SAN_CC_ONE * 100 / SAN_CC_ONE, c->cc.nb_cuts, c->cc.level);
-		fprintf(f, "    tx %" PRIu64 ", rx %" PRIu64 ", dup %" PRIu64 "%s\n", c->nb_tx_pkts,
+		fprintf(f, "    tx %" PRIu64 ", rx %" PRIu64 ", dup %u%s\n", c->nb_tx_pkts,
 			c->nb_rx_pkts, c->nb_dup,
 			san_core_tl(e->core)->conns[i].peer.pack ? ", packs" : "");
-		fprintf(f, "    rtx %" PRIu64 ", early %" PRIu64 ", tlp %" PRIu64, c->nb_rtx,
-			c->nb_early, c->nb_tlp);
-		fprintf(f, ", rto %" PRIu64 "\n", c->nb_rto);
+		fprintf(f, "    rtx %u, early %u, tlp %u, rto %u\n", c->nb_rtx, c->nb_early,
+			c->nb_tlp, c->nb_rto);
 	}
 }
 

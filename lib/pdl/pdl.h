@@ -43,6 +43,7 @@ enum san_pdl_recovery {
 
 struct san_pdl_conf {
 	uint32_t max_conns;    /**< connections of this lcore */
+	uint32_t max_wide;     /**< of those, at once with more than the smallest windows */
 	uint32_t budget_pkts;  /**< host budget of PCB-2 and PCB-4 */
 	uint8_t lcore_id;      /**< top bits of our CIDs */
 	uint8_t max_retries;   /**< per packet (RT-7) */
@@ -99,7 +100,6 @@ struct san_pdl_pmtu {
 struct san_pdl_rtt {
 	uint64_t srtt_ns; /**< 0: no sample yet */
 	uint64_t var_ns;
-	uint64_t min_ns;
 	uint64_t rto_ns;
 	uint8_t backoff;      /**< doublings of rto_ns */
 	uint64_t base_ns;     /**< what the path takes without a queue, as far as known; 0 = not */
@@ -123,6 +123,8 @@ struct san_pdl_ackst {
 	uint64_t deadline_ns; /**< coalescing timer, NEVER = off */
 	uint64_t last_ns;     /**< when the last dedicated ACK went: one per RTT (RT-25) */
 };
+
+#define SAN_PDL_SETUP 192 /**< bytes lent to whoever sets a connection up */
 
 struct san_pdl_conn {
 	/* cache line 0: who it is, and flags; every packet */
@@ -153,11 +155,12 @@ struct san_pdl_conn {
 	bool turn_left;   /**< in this visit */
 	bool ackreq_owed; /**< the next packet asks for an ACK: something was resent */
 	bool peer_serial_valid;
+	bool is_lent; /**< *setup* is not yet *narrow* */
 	bool cmpl_in_valid;
 	uint8_t rnr_round_out;       /**< tl: newest RNR round seen (design, rule 4) */
 	uint32_t cmpl_out;           /**< tl: our target side's cumulative completed RSN (PCB-5) */
 	uint32_t cmpl_in;            /**< the peer's, newest seen */
-	struct san_pdl_txblock *txb; /**< NULL while nothing is outstanding */
+	struct san_pdl_txblock *txb; /**< *narrow*, or of the pool; NULL: nothing is outstanding */
 	/* cache line 1: sending */
 	struct san_pdl_txw tx[SAN_WIN_MAX];
 	struct san_pdl_pcb pcb;
@@ -180,7 +183,6 @@ struct san_pdl_conn {
 	uint64_t cm_deadline_ns;   /**< cm's own: retry, keep-alive */
 	struct san_pdl_pmtu pmtu;
 	uint64_t last_rx_ns;
-	uint64_t last_tx_ns;
 	/* cache lines 4 to 6: what an ACK changes */
 	struct san_pdl_rtt rtt;
 	struct san_pdl_cc cc;
@@ -208,11 +210,21 @@ struct san_pdl_conn {
 	/* path (RT-28) */
 	struct san_wire_path path;
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that steer to the peer's lcore */
-	/* counters of the connection: show, telemetry */
-	uint64_t nb_tx_pkts, nb_rx_pkts, nb_tx_bytes, nb_rx_bytes;
-	uint64_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup, nb_acks_tx, nb_acks_rx;
+	/* counters of the connection, for show */
+	uint64_t nb_tx_pkts, nb_rx_pkts;
+	uint32_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup;
+	union {
+		/* what is outstanding, unless a block of the pool holds it */
+		struct san_pdl_narrow narrow;
+		/*
+		 * whoever sets the connection up, until something is sent on it; and, if it
+		 * never was opened, until the slot is taken again
+		 */
+		_Alignas(8) uint8_t setup[SAN_PDL_SETUP];
+	};
 } __rte_cache_aligned;
-static_assert(sizeof(struct san_pdl_conn) <= 1280, "an idle connection stays below 2 KiB");
+static_assert(sizeof(struct san_pdl_conn) <= 896, "doc/architecture.md: what a connection costs");
+static_assert(offsetof(struct san_pdl_conn, tx) == 64, "cache line 0: every packet");
 
 TAILQ_HEAD(san_pdl_conns, san_pdl_conn);
 
@@ -234,6 +246,7 @@ struct san_pdl_stats {
 	uint64_t nb_cnp_tx, nb_cnp_rx;
 	uint64_t nb_oow;          /**< ACKs that told of a packet beyond the peer's window */
 	uint64_t nb_budget_waits; /**< times a connection queued for host budget (PCB-4) */
+	uint64_t nb_narrow;       /**< visits and packets that found no memory for a wide window */
 };
 
 struct san_pdl {
@@ -250,18 +263,23 @@ struct san_pdl {
 	uint64_t rx_gap_ns;         /**< core: packets may have waited for us so long */
 	uint32_t nb_active;
 	uint32_t share; /**< budget_pkts / nb_active, but 1 at least and a window at most */
+	/** Packets that a connection sends at the same time are due at the same time. */
 	struct {
 		const struct san_pdl_conn *conn;
 		uint64_t now_ns, due_ns;
-	} visit; /**< packets that a connection sends at the same time are due at the same time */
-	struct san_pdl_txblock *blocks;
-	struct san_pdl_txblock **free_blocks;
-	uint32_t nb_free_blocks;
+	} visit;
+	struct san_pdl_wide *wide;       /**< max_wide */
+	struct san_pdl_wide **free_wide; /**< the one that was returned last on top */
+	uint32_t nb_free_wide;
+	struct san_pdl_rxwords *rxwords; /**< max_wide for each window */
+	struct san_pdl_rxwords **free_rxwords;
+	uint32_t nb_free_rxwords;
 	uint32_t *free_slots; /**< ring: longest freed first */
 	uint64_t *freed_ns;
 	uint8_t *reuse;
 	uint32_t free_head, free_count;
 	uint32_t nb_conns;
+	uint32_t nb_kept; /**< slots of connections that are gone, not given back yet */
 	struct san_pdl_stats stats;
 	uint64_t drops[SAN_DROP_MAX];
 	/** Entries that the last ACK retired; whoever takes them sets nb_acked to 0. */
@@ -298,8 +316,10 @@ void san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct
 		       uint16_t rx_req_win, uint16_t rx_data_win, uint64_t now_ns);
 /** From OPEN to CLOSING: it sends nothing of its own any more, and waits for nothing. */
 void san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** Release everything it holds; the CID rests. Outstanding entries are forgotten. */
-void san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** Release everything it holds but its slot. Outstanding entries are forgotten. */
+void san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** After that: the slot may be taken again, when it has rested. */
+void san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot, uint64_t now_ns);
 /** By CID; NULL if free or of another incarnation. */
 struct san_pdl_conn *san_pdl_conn_find(struct san_pdl *pdl, uint32_t cid);
 /** lcore part of a CID. */
@@ -369,10 +389,10 @@ struct san_pdl_room {
 			     *   for all but grants and RESYNC */
 };
 /**
- * Room of *c* for new packets; takes a txblock if it has none (all zero when
- * the pool is empty). When only the host budget holds it back, the connection
- * is queued for budget; when only pacing does, its timer is armed: it will
- * come back by itself. In all other cases an ACK or a post brings it back.
+ * Room of *c* for new packets; takes a txblock if it has none. When only the host
+ * budget holds it back, the connection is queued for budget; when only pacing does,
+ * its timer is armed: it will come back by itself. In all other cases an ACK or a
+ * post brings it back.
  */
 void san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 		     struct san_pdl_room *room);

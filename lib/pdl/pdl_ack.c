@@ -182,7 +182,6 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	a->probe_len = 0;
 	a->last_ns = now_ns;
 	settle(a);
-	c->nb_acks_tx++;
 	pdl->stats.nb_ack_tx++;
 }
 
@@ -430,7 +429,6 @@ san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 		r[SAN_WIN_DATA].acked = ack->data_acked;
 		r[SAN_WIN_DATA].rcvd = newest ? ack->data_rcvd : NULL;
 		r[SAN_WIN_DATA].nb_words = ack->nb_data;
-		c->nb_acks_rx++;
 		pdl->stats.nb_ack_rx++;
 	}
 	ok = apply_window(pdl, c, SAN_WIN_REQ, &r[SAN_WIN_REQ]);

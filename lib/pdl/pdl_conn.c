@@ -25,6 +25,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 {
 	*conf = (struct san_pdl_conf){
 		.max_conns = 1024,
+		.max_wide = 1024,
 		.budget_pkts = 65536,
 		/* With the timeouts below some 6 s: a host that is not scheduled is not dead. */
 		.max_retries = 20,
@@ -83,14 +84,18 @@ alloc_tables(struct san_pdl *pdl)
 	const struct san_pdl_conf *conf = &pdl->conf;
 
 	pdl->conns = alloc_aligned(conf->max_conns * sizeof(*pdl->conns));
-	/* calloc: the pages of blocks that are never used stay untouched. */
-	pdl->blocks = calloc(conf->max_conns, sizeof(*pdl->blocks));
-	pdl->free_blocks = calloc(conf->max_conns, sizeof(struct san_pdl_txblock *));
+	/* calloc: the pages of what is never used stay untouched */
+	pdl->wide = calloc(RTE_MAX(conf->max_wide, 1u), sizeof(*pdl->wide));
+	pdl->free_wide = calloc(RTE_MAX(conf->max_wide, 1u), sizeof(struct san_pdl_wide *));
+	pdl->rxwords = calloc(SAN_WIN_MAX * conf->max_wide + 1, sizeof(*pdl->rxwords));
+	pdl->free_rxwords = calloc(SAN_WIN_MAX * conf->max_wide + 1,
+				   sizeof(struct san_pdl_rxwords *));
 	pdl->free_slots = calloc(conf->max_conns, sizeof(*pdl->free_slots));
 	pdl->freed_ns = calloc(conf->max_conns, sizeof(*pdl->freed_ns));
 	pdl->reuse = calloc(conf->max_conns, sizeof(*pdl->reuse));
-	if (pdl->conns == NULL || pdl->blocks == NULL || pdl->free_blocks == NULL ||
-	    pdl->free_slots == NULL || pdl->freed_ns == NULL || pdl->reuse == NULL)
+	if (pdl->conns == NULL || pdl->wide == NULL || pdl->free_wide == NULL ||
+	    pdl->rxwords == NULL || pdl->free_rxwords == NULL || pdl->free_slots == NULL ||
+	    pdl->freed_ns == NULL || pdl->reuse == NULL)
 		return -ENOMEM;
 	return 0;
 }
@@ -98,12 +103,16 @@ alloc_tables(struct san_pdl *pdl)
 static void
 fill_pools(struct san_pdl *pdl)
 {
-	uint32_t i;
+	uint32_t i, n = pdl->conf.max_wide;
 
-	/* The first block is taken first, and so on: fewer pages are ever touched. */
-	for (i = 0; i < pdl->conf.max_conns; i++)
-		pdl->free_blocks[i] = &pdl->blocks[pdl->conf.max_conns - 1 - i];
-	pdl->nb_free_blocks = pdl->conf.max_conns;
+	/* The first is taken first, and so on: fewer pages are ever touched. */
+	for (i = 0; i < n; i++)
+		pdl->free_wide[i] = &pdl->wide[n - 1 - i];
+	pdl->nb_free_wide = n;
+	n *= SAN_WIN_MAX;
+	for (i = 0; i < n; i++)
+		pdl->free_rxwords[i] = &pdl->rxwords[n - 1 - i];
+	pdl->nb_free_rxwords = n;
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		pdl->free_slots[i] = i;
 		pdl->freed_ns[i] = SAN_TIME_NEVER; /* never used: needs no rest */
@@ -123,6 +132,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	if (pdl == NULL)
 		return -ENOMEM;
 	pdl->conf = *conf;
+	pdl->conf.max_wide = RTE_MIN(conf->max_wide, conf->max_conns);
 	if (alloc_tables(pdl) != 0) {
 		san_pdl_destroy(pdl);
 		return -ENOMEM;
@@ -146,8 +156,10 @@ san_pdl_destroy(struct san_pdl *pdl)
 	free(pdl->reuse);
 	free(pdl->freed_ns);
 	free(pdl->free_slots);
-	free(pdl->free_blocks);
-	free(pdl->blocks);
+	free(pdl->free_rxwords);
+	free(pdl->rxwords);
+	free(pdl->free_wide);
+	free(pdl->wide);
 	free(pdl->conns);
 	free(pdl);
 }
@@ -233,7 +245,11 @@ san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn **out
 	pdl->free_count--;
 	pdl->nb_conns++;
 	c = &pdl->conns[slot];
-	*c = (struct san_pdl_conn){.slot = (uint16_t)slot, .state = SAN_CONN_SETUP};
+	*c = (struct san_pdl_conn){
+		.slot = (uint16_t)slot,
+		.state = SAN_CONN_SETUP,
+		.is_lent = true,
+	};
 	c->cid = next_cid(pdl, slot);
 	c->tag = secret_not_zero(pdl);
 	for (win = 0; win < SAN_WIN_MAX; win++) {
@@ -276,7 +292,6 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 		c->path.src_port = c->ports[c->port_idx];
 	}
 	c->last_rx_ns = now_ns;
-	c->last_tx_ns = now_ns;
 	c->state = SAN_CONN_OPEN;
 }
 
@@ -292,21 +307,27 @@ san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 static void
-forget_outstanding(struct san_pdl_conn *c)
+forget_outstanding(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	uint32_t win;
 
-	for (win = 0; win < SAN_WIN_MAX; win++)
+	for (win = 0; win < SAN_WIN_MAX; win++) {
 		san_pdl_txw_init(&c->tx[win], c->tx[win].next, c->tx[win].size);
-	if (c->txb != NULL)
-		memset(c->txb, 0, offsetof(struct san_pdl_txblock, req));
+		if (san_bitmap_is_wide(&c->rx[win].rcvd)) {
+			struct san_pdl_rxwords *words = san_pdl_rxw_close(&c->rx[win]);
+
+			memset(words, 0, sizeof(*words));
+			pdl->free_rxwords[pdl->nb_free_rxwords++] = words;
+		}
+	}
+	if (san_pdl_is_wide(c))
+		memset(san_pdl_wide_of(c)->words, 0, sizeof(san_pdl_wide_of(c)->words));
 }
 
 void
-san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	uint32_t slot = c->slot;
-	uint32_t tail = (pdl->free_head + pdl->free_count) % pdl->conf.max_conns;
+	uint16_t slot = c->slot;
 
 	SAN_VERIFY(c->state != SAN_CONN_FREE);
 	c->state = SAN_CONN_FREE; /* from here on nothing lists it again */
@@ -315,14 +336,27 @@ san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		TAILQ_REMOVE(&pdl->ready, c, ready_link);
 	if (c->ack.listed)
 		TAILQ_REMOVE(&pdl->acks, c, ack_link);
-	forget_outstanding(c);
+	forget_outstanding(pdl, c);
 	san_pdl_pcb_fini(pdl, c);
 	san_pdl_pcb_return_block(pdl, c);
-	*c = (struct san_pdl_conn){.slot = (uint16_t)slot};
+	memset(c, 0, offsetof(struct san_pdl_conn, setup));
+	c->slot = slot;
+	pdl->nb_conns--;
+	pdl->nb_kept++;
+}
+
+void
+san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot, uint64_t now_ns)
+{
+	uint32_t tail = pdl->free_head + pdl->free_count;
+
+	if (tail >= pdl->conf.max_conns)
+		tail -= pdl->conf.max_conns;
+	SAN_ASSERT(pdl->conns[slot].state == SAN_CONN_FREE && pdl->nb_kept != 0);
 	pdl->free_slots[tail] = slot;
 	pdl->freed_ns[slot] = now_ns;
 	pdl->free_count++;
-	pdl->nb_conns--;
+	pdl->nb_kept--;
 }
 
 void
@@ -428,7 +462,7 @@ check_lists(const struct san_pdl *pdl)
 void
 san_pdl_check(const struct san_pdl *pdl)
 {
-	uint32_t i, conns = 0, active = 0, inflight = 0, blocks = 0, tokens = 0;
+	uint32_t i, conns = 0, active = 0, inflight = 0, wide = 0, words = 0, tokens = 0;
 
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		const struct san_pdl_conn *c = &pdl->conns[i];
@@ -442,13 +476,17 @@ san_pdl_check(const struct san_pdl *pdl)
 		conns++;
 		active += c->active;
 		inflight += c->pcb.inflight;
-		blocks += c->txb != NULL;
+		wide += san_pdl_is_wide(c);
+		words += san_bitmap_is_wide(&c->rx[SAN_WIN_REQ].rcvd);
+		words += san_bitmap_is_wide(&c->rx[SAN_WIN_DATA].rcvd);
 		tokens += c->token;
 	}
 	check_lists(pdl);
-	SAN_VERIFY(conns == pdl->nb_conns && conns + pdl->free_count == pdl->conf.max_conns);
+	SAN_VERIFY(conns == pdl->nb_conns &&
+		   conns + pdl->nb_kept + pdl->free_count == pdl->conf.max_conns);
 	SAN_VERIFY(active == pdl->nb_active && tokens == pdl->nb_tokens);
-	SAN_VERIFY(blocks + pdl->nb_free_blocks == pdl->conf.max_conns);
+	SAN_VERIFY(wide + pdl->nb_free_wide == pdl->conf.max_wide);
+	SAN_VERIFY(words + pdl->nb_free_rxwords == SAN_WIN_MAX * pdl->conf.max_wide);
 	SAN_VERIFY(inflight == pdl->inflight);
 	/* PCB-4: never above the host's budget. */
 	SAN_VERIFY(inflight + tokens <= pdl->conf.budget_pkts);

@@ -12,10 +12,11 @@
  * sent leaves the sum when received, acknowledged or timed out, and then the
  * next one's token is free. That is rotation without a timer.
  *
- * A txblock is the memory of what is outstanding. There is one for each connection,
- * because none may wait for another's: what a connection has outstanding may wait
- * for what that other one sends. Only those that are used ever become memory, the
- * one that was returned last first.
+ * A txblock is the memory of what is outstanding. Every connection has a narrow one of
+ * its own, because none may wait for another's: what a connection has outstanding may
+ * wait for what that other one sends. It is for a window of one request and two packets
+ * of data, with which all of doc/deadlock.md holds. For more there is a pool; who finds
+ * it empty goes on with its own, and tries again with its next visit.
  */
 
 #include "pdl_priv.h"
@@ -168,8 +169,23 @@ san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c)
 void
 san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	if (c->txb == NULL)
-		c->txb = pdl->free_blocks[--pdl->nb_free_blocks];
+	struct san_pdl_wide *b;
+
+	if (likely(san_pdl_is_wide(c)))
+		return;
+	if (unlikely(pdl->nb_free_wide == 0)) {
+		pdl->stats.nb_narrow++;
+		if (c->txb == NULL)
+			c->txb = san_pdl_narrow_init(&c->narrow);
+		c->is_lent = false;
+		return;
+	}
+	b = pdl->free_wide[--pdl->nb_free_wide];
+	if (b->b.e[0] == NULL) /* its first time: only now it becomes memory */
+		san_pdl_wide_init(b);
+	if (c->txb != NULL)
+		san_pdl_wide_take(b, &c->narrow, c->tx);
+	c->txb = &b->b;
 }
 
 void
@@ -177,6 +193,7 @@ san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (c->txb == NULL || san_pdl_has_outstanding(c) || c->in_wait || c->token)
 		return;
-	pdl->free_blocks[pdl->nb_free_blocks++] = c->txb;
+	if (likely(san_pdl_is_wide(c)))
+		pdl->free_wide[pdl->nb_free_wide++] = san_pdl_wide_of(c);
 	c->txb = NULL;
 }

@@ -59,6 +59,19 @@ san_pdl_has_outstanding(const struct san_pdl_conn *c)
 		0;
 }
 
+/** Is what it has outstanding in a block of the pool? */
+static inline bool
+san_pdl_is_wide(const struct san_pdl_conn *c)
+{
+	return c->txb != NULL && c->txb != &c->narrow.b;
+}
+
+static inline struct san_pdl_wide *
+san_pdl_wide_of(const struct san_pdl_conn *c)
+{
+	return container_of(c->txb, struct san_pdl_wide, b);
+}
+
 /** Go-back-N instead of selective recovery? The default is asked for nothing else. */
 static inline bool
 san_pdl_goes_back(const struct san_pdl *pdl)

@@ -56,13 +56,11 @@ san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint6
 	if (r->srtt_ns == 0) {
 		r->srtt_ns = rtt_ns;
 		r->var_ns = rtt_ns / 2;
-		r->min_ns = rtt_ns;
 	} else {
 		uint64_t off = rtt_ns > r->srtt_ns ? rtt_ns - r->srtt_ns : r->srtt_ns - rtt_ns;
 
 		r->var_ns += (off >> VAR_SHIFT) - (r->var_ns >> VAR_SHIFT);
 		r->srtt_ns += (rtt_ns >> SRTT_SHIFT) - (r->srtt_ns >> SRTT_SHIFT);
-		r->min_ns = RTE_MIN(r->min_ns, rtt_ns);
 	}
 	r->srtt_ns = RTE_MAX(r->srtt_ns, 1u); /* 0 means none */
 	set_rto(r, conf, level);

@@ -56,6 +56,28 @@ belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 	return SAN_DROP_STATE;
 }
 
+/* Packets came so far beyond the base that the bits of its own do not reach. */
+static bool
+widen(struct san_pdl *pdl, struct san_pdl_rxw *w)
+{
+	if (pdl->nb_free_rxwords == 0) {
+		pdl->stats.nb_narrow++;
+		return false;
+	}
+	san_pdl_rxw_widen(w, pdl->free_rxwords[--pdl->nb_free_rxwords]);
+	return true;
+}
+
+/* The base caught up. */
+static void
+narrow(struct san_pdl *pdl, struct san_pdl_rxw *w)
+{
+	struct san_pdl_rxwords *words = san_pdl_rxw_narrow(w);
+
+	if (unlikely(words != NULL))
+		pdl->free_rxwords[pdl->nb_free_rxwords++] = words;
+}
+
 /* RT-5: where its PSN stands. */
 static enum san_drop
 place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p, enum san_win win,
@@ -68,6 +90,10 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		[SAN_POS_BEYOND] = SAN_DROP_BEYOND,
 	};
 	enum san_pdl_pos pos = san_pdl_rxw_classify(&c->rx[win], p->psn);
+
+	if (unlikely(pos == SAN_POS_NEW && !san_pdl_rxw_reaches(&c->rx[win], p->psn) &&
+		     !widen(pdl, &c->rx[win])))
+		pos = SAN_POS_BEYOND; /* for as long as others need the memory */
 
 	san_pdl_ack_echo(pdl, c, p, now_ns);
 	if (p->ce) {
@@ -105,7 +131,6 @@ take_header(struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_n
 {
 	c->last_rx_ns = now_ns;
 	c->nb_rx_pkts++;
-	c->nb_rx_bytes += p->payload_len;
 	c->cmpl_in = c->cmpl_in_valid ? san_seq_max(c->cmpl_in, p->cmpl_rsn) : p->cmpl_rsn;
 	c->cmpl_in_valid = true;
 }
@@ -163,6 +188,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 		if (!in_order)
 			san_pdl_ack_owe(pdl, c, true);
 	}
+	narrow(pdl, w);
 	if (p->ackreq)
 		san_pdl_ack_owe(pdl, c, false);
 }
@@ -180,11 +206,12 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 		san_pdl_ack_owe(pdl, c, false);
 	else
 		san_pdl_ack_coalesce(pdl, c, now_ns);
+	narrow(pdl, w);
 }
 
 void
 san_pdl_rx_revoke(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn)
 {
-	(void)pdl;
 	san_pdl_rxw_revoke(&c->rx[SAN_WIN_DATA], psn);
+	narrow(pdl, &c->rx[SAN_WIN_DATA]);
 }

@@ -22,6 +22,15 @@ credit(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	return RTE_MIN(limit - c->pcb.inflight, san_pdl_pcb_budget(pdl, c));
 }
 
+/* What the peer takes, as far as we have memory to remember it. */
+static uint16_t
+room_of(const struct san_pdl_conn *c, enum san_win win)
+{
+	const struct san_pdl_txw *w = &c->tx[win];
+
+	return (uint16_t)RTE_MIN(san_pdl_txw_room(w), san_pdl_txw_memory(w, c->txb, win));
+}
+
 void
 san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 		struct san_pdl_room *room)
@@ -30,8 +39,8 @@ san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 	if (c->state != SAN_CONN_OPEN || c->failed)
 		return;
 	san_pdl_pcb_take_block(pdl, c);
-	room->nb_req = (uint16_t)san_pdl_txw_room(&c->tx[SAN_WIN_REQ]);
-	room->nb_data = (uint16_t)san_pdl_txw_room(&c->tx[SAN_WIN_DATA]);
+	room->nb_req = room_of(c, SAN_WIN_REQ);
+	room->nb_data = room_of(c, SAN_WIN_DATA);
 	if (san_pdl_goes_back(pdl))
 		san_pdl_gbn_limit_room(c, room);
 	if (room->nb_req + room->nb_data != 0)
@@ -42,7 +51,6 @@ static void
 count_sent(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
 	   uint64_t now_ns)
 {
-	c->nb_tx_bytes += e->len;
 	pdl->stats.nb_resync_tx += e->op == SAN_OP_RESYNC;
 	if (!san_pdl_is_counted(e->op))
 		return;
@@ -209,6 +217,5 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 	p->ackreq = san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX && wants_ack(pdl, c);
 	if (p->op != SAN_OP_ACK && p->op != SAN_OP_CNP)
 		san_pdl_ack_piggyback(pdl, c, now_ns);
-	c->last_tx_ns = now_ns;
 	c->nb_tx_pkts++;
 }

@@ -13,11 +13,29 @@ void
 san_pdl_rxw_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size)
 {
 	SAN_VERIFY(size >= SAN_WIN_MIN && size <= SAN_BITMAP_BITS);
-	w->base = psn;
-	w->high = psn;
-	w->size = size;
-	san_bitmap_zero(&w->rcvd);
-	san_bitmap_zero(&w->acked);
+	*w = (struct san_pdl_rxw){.base = psn, .high = psn, .size = size};
+}
+
+void
+san_pdl_rxw_widen(struct san_pdl_rxw *w, struct san_pdl_rxwords *words)
+{
+	san_bitmap_widen(&w->rcvd, words->rcvd, w->base);
+	san_bitmap_widen(&w->acked, words->acked, w->base);
+}
+
+struct san_pdl_rxwords *
+san_pdl_rxw_close(struct san_pdl_rxw *w)
+{
+	san_bitmap_narrow(&w->acked);
+	return container_of(san_bitmap_narrow(&w->rcvd), struct san_pdl_rxwords, rcvd[0]);
+}
+
+struct san_pdl_rxwords *
+san_pdl_rxw_narrow(struct san_pdl_rxw *w)
+{
+	bool needless = san_bitmap_is_wide(&w->rcvd) && w->high == w->base;
+
+	return needless ? san_pdl_rxw_close(w) : NULL;
 }
 
 enum san_pdl_pos
@@ -29,13 +47,14 @@ san_pdl_rxw_classify(const struct san_pdl_rxw *w, uint32_t psn)
 		return SAN_POS_OLD;
 	if ((uint32_t)ahead >= w->size)
 		return SAN_POS_BEYOND;
-	return san_bitmap_test(&w->rcvd, psn) ? SAN_POS_DUPLICATE : SAN_POS_NEW;
+	return san_pdl_rxw_reaches(w, psn) && san_bitmap_test(&w->rcvd, psn) ? SAN_POS_DUPLICATE :
+									       SAN_POS_NEW;
 }
 
 void
 san_pdl_rxw_receive(struct san_pdl_rxw *w, uint32_t psn)
 {
-	SAN_ASSERT(san_pdl_rxw_classify(w, psn) == SAN_POS_NEW);
+	SAN_ASSERT(san_pdl_rxw_classify(w, psn) == SAN_POS_NEW && san_pdl_rxw_reaches(w, psn));
 	san_bitmap_set(&w->rcvd, psn);
 	w->high = san_seq_max(w->high, psn + 1);
 }
@@ -47,7 +66,7 @@ san_pdl_rxw_ack(struct san_pdl_rxw *w, uint32_t psn)
 
 	if (san_seq_lt(psn, w->base))
 		return;
-	SAN_ASSERT(psn - w->base < w->size);
+	SAN_ASSERT(psn - w->base < w->size && san_pdl_rxw_reaches(w, psn));
 	san_bitmap_set(&w->rcvd, psn);
 	san_bitmap_set(&w->acked, psn);
 	w->high = san_seq_max(w->high, psn + 1);
@@ -73,7 +92,7 @@ void
 san_pdl_rxw_revoke(struct san_pdl_rxw *w, uint32_t psn)
 {
 	/* Acknowledged is final (design, rule 2). */
-	if (san_seq_lt(psn, w->base) || psn - w->base >= w->size || san_bitmap_test(&w->acked, psn))
+	if (!san_pdl_rxw_reaches(w, psn) || san_bitmap_test(&w->acked, psn))
 		return;
 	san_bitmap_clear(&w->rcvd, psn);
 	while (w->high != w->base && !san_bitmap_test(&w->rcvd, w->high - 1))
@@ -93,16 +112,77 @@ san_pdl_rxw_check(const struct san_pdl_rxw *w)
 	uint32_t i;
 
 	SAN_VERIFY(w->size >= SAN_WIN_MIN && w->size <= SAN_BITMAP_BITS);
-	SAN_VERIFY(used <= w->size);
+	SAN_VERIFY(used <= w->size && used <= san_bitmap_bits(&w->rcvd));
+	SAN_VERIFY(san_bitmap_is_wide(&w->rcvd) == san_bitmap_is_wide(&w->acked));
 	/* The base rests on a PSN that is not acknowledged; the highest bit is high - 1. */
 	SAN_VERIFY(!san_bitmap_test(&w->acked, w->base));
 	SAN_VERIFY(w->high == w->base || san_bitmap_test(&w->rcvd, w->high - 1));
-	for (i = 0; i < SAN_BITMAP_WORDS; i++)
-		SAN_VERIFY((w->acked.w[i] & ~w->rcvd.w[i]) == 0);
-	SAN_VERIFY(is_clear(&w->rcvd, w->high, SAN_BITMAP_BITS - used));
+	for (i = 0; i < used; i++)
+		SAN_VERIFY(!san_bitmap_test(&w->acked, w->base + i) ||
+			   san_bitmap_test(&w->rcvd, w->base + i));
+	SAN_VERIFY(is_clear(&w->rcvd, w->high, san_bitmap_bits(&w->rcvd) - used) &&
+		   is_clear(&w->acked, w->high, san_bitmap_bits(&w->acked) - used));
 }
 
 /* ---- transmit window ---- */
+
+struct san_pdl_txblock *
+san_pdl_narrow_init(struct san_pdl_narrow *n)
+{
+	n->b = (struct san_pdl_txblock){
+		.e = {[SAN_WIN_REQ] = n->req, [SAN_WIN_DATA] = n->data},
+		.mask[SAN_WIN_REQ] = RTE_DIM(n->req) - 1,
+		.mask[SAN_WIN_DATA] = RTE_DIM(n->data) - 1,
+	};
+	return &n->b;
+}
+
+static void
+point_bitmaps(struct san_pdl_wide *b, const struct san_pdl_txblock *from,
+	      const struct san_pdl_txw w[SAN_WIN_MAX])
+{
+	uint32_t win;
+
+	for (win = 0; win < SAN_WIN_MAX; win++) {
+		uint64_t(*words)[SAN_BITMAP_WORDS] = &b->words[4 * win];
+
+		b->b.acked[win] = from->acked[win];
+		b->b.rcvd[win] = from->rcvd[win];
+		b->b.lost[win] = from->lost[win];
+		b->b.flight[win] = from->flight[win];
+		san_bitmap_widen(&b->b.acked[win], words[0], w[win].base);
+		san_bitmap_widen(&b->b.rcvd[win], words[1], w[win].base);
+		san_bitmap_widen(&b->b.lost[win], words[2], w[win].base);
+		san_bitmap_widen(&b->b.flight[win], words[3], w[win].base);
+	}
+}
+
+void
+san_pdl_wide_init(struct san_pdl_wide *b)
+{
+	static const struct san_pdl_txblock none;
+	static const struct san_pdl_txw w[SAN_WIN_MAX];
+
+	memset(b->words, 0, sizeof(b->words));
+	point_bitmaps(b, &none, w);
+	b->b.e[SAN_WIN_REQ] = b->req;
+	b->b.e[SAN_WIN_DATA] = b->data;
+	b->b.mask[SAN_WIN_REQ] = RTE_DIM(b->req) - 1;
+	b->b.mask[SAN_WIN_DATA] = RTE_DIM(b->data) - 1;
+}
+
+void
+san_pdl_wide_take(struct san_pdl_wide *to, const struct san_pdl_narrow *from,
+		  const struct san_pdl_txw w[SAN_WIN_MAX])
+{
+	uint32_t win, psn;
+
+	point_bitmaps(to, &from->b, w);
+	for (win = 0; win < SAN_WIN_MAX; win++)
+		for (psn = w[win].base; psn != w[win].next; psn++)
+			*san_pdl_txw_entry(&to->b, win, psn) =
+				from->b.e[win][psn & from->b.mask[win]];
+}
 
 void
 san_pdl_txw_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size)
@@ -165,14 +245,15 @@ void
 san_pdl_txw_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
 {
 	uint32_t nb_lost = 0, nb_lost_free = 0;
-	uint32_t psn, rest = SAN_BITMAP_BITS - (w->next - w->base);
+	uint32_t psn, rest;
 
 	SAN_VERIFY(san_seq_le(w->base, w->high) && san_seq_le(w->high, w->next));
-	SAN_VERIFY(w->next - w->base <= (win == SAN_WIN_REQ ? SAN_WIN_REQ_MAX : SAN_WIN_DATA_MAX));
 	if (b == NULL) {
 		SAN_VERIFY(w->base == w->next && w->nb_lost == 0 && w->nb_lost_free == 0);
 		return;
 	}
+	SAN_VERIFY(w->next - w->base <= b->mask[win] + 1);
+	rest = san_bitmap_bits(&b->acked[win]) - (w->next - w->base);
 	SAN_VERIFY(w->base == w->next || !san_bitmap_test(&b->acked[win], w->base));
 	for (psn = w->base; psn != w->next; psn++)
 		check_entry(w, b, win, psn, &nb_lost, &nb_lost_free);

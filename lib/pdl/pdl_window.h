@@ -36,12 +36,22 @@ enum san_pdl_pos {
 	SAN_POS_BEYOND,
 };
 
+/**
+ * Its bits are narrow rings as long as nothing beyond SAN_BITMAP_NARROW came; both
+ * are wide, or none.
+ */
 struct san_pdl_rxw {
 	uint32_t base; /**< eBSN: lowest PSN not acknowledged */
 	uint32_t high; /**< one past the highest PSN received */
 	uint32_t size;
 	struct san_bitmap rcvd;  /**< received (includes acknowledged) */
 	struct san_bitmap acked; /**< acknowledged, above the base */
+};
+
+/** Words that make both its rings wide. */
+struct san_pdl_rxwords {
+	uint64_t rcvd[SAN_BITMAP_WORDS];
+	uint64_t acked[SAN_BITMAP_WORDS];
 };
 
 void san_pdl_rxw_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size);
@@ -60,6 +70,18 @@ san_pdl_rxw_has_gap(const struct san_pdl_rxw *w)
 {
 	return w->high != w->base;
 }
+/** Has it a bit for *psn*, which is inside the window? */
+static inline bool
+san_pdl_rxw_reaches(const struct san_pdl_rxw *w, uint32_t psn)
+{
+	return psn - w->base < san_bitmap_bits(&w->rcvd);
+}
+/** *words* are zeros. */
+void san_pdl_rxw_widen(struct san_pdl_rxw *w, struct san_pdl_rxwords *words);
+/** Back to narrow rings, whatever was set. Returns the words, as they are. */
+struct san_pdl_rxwords *san_pdl_rxw_close(struct san_pdl_rxw *w);
+/** If it is wide without need: the words, which are zeros again; else NULL. */
+struct san_pdl_rxwords *san_pdl_rxw_narrow(struct san_pdl_rxw *w);
 void san_pdl_rxw_check(const struct san_pdl_rxw *w);
 
 /**
@@ -97,12 +119,27 @@ enum san_pdl_entry_state {
 	SAN_ENT_REFUSED = 0x40, /**< was deferred before: leaves turns to what is new */
 };
 
-/** Memory of the two transmit windows while anything is outstanding; from a pool. */
+/** Memory of the two transmit windows while anything is outstanding. */
 struct san_pdl_txblock {
 	struct san_bitmap acked[SAN_WIN_MAX];
 	struct san_bitmap rcvd[SAN_WIN_MAX];   /**< hint of the newest ACK */
 	struct san_bitmap lost[SAN_WIN_MAX];   /**< must go (again): hole, timeout, RESYNC */
 	struct san_bitmap flight[SAN_WIN_MAX]; /**< counts in PCB-2's in-flight sum */
+	struct san_pdl_entry *e[SAN_WIN_MAX];  /**< rings by PSN */
+	uint32_t mask[SAN_WIN_MAX];            /**< their sizes - 1 */
+};
+
+/** The one of a connection's own: with the smallest windows that all rules hold for. */
+struct san_pdl_narrow {
+	struct san_pdl_txblock b;
+	struct san_pdl_entry req[1];
+	struct san_pdl_entry data[2];
+};
+
+/** The one from the pool: for any window. */
+struct san_pdl_wide {
+	struct san_pdl_txblock b;
+	uint64_t words[4 * SAN_WIN_MAX][SAN_BITMAP_WORDS];
 	struct san_pdl_entry req[SAN_WIN_REQ_MAX];
 	struct san_pdl_entry data[SAN_WIN_DATA_MAX];
 };
@@ -133,11 +170,24 @@ san_pdl_txw_room(const struct san_pdl_txw *w)
 static inline struct san_pdl_entry *
 san_pdl_txw_entry(struct san_pdl_txblock *b, enum san_win win, uint32_t psn)
 {
-	return win == SAN_WIN_REQ ? &b->req[psn & (SAN_WIN_REQ_MAX - 1)] :
-				    &b->data[psn & (SAN_WIN_DATA_MAX - 1)];
+	return &b->e[win][psn & b->mask[win]];
+}
+
+/** How many more *b* has memory for. */
+static inline uint32_t
+san_pdl_txw_memory(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
+{
+	return b->mask[win] + 1 - san_pdl_txw_outstanding(w);
 }
 
 void san_pdl_txw_init(struct san_pdl_txw *w, uint32_t psn, uint32_t size);
+/** An empty block, of memory that need not be zeros. */
+struct san_pdl_txblock *san_pdl_narrow_init(struct san_pdl_narrow *n);
+/** Likewise; returned when nothing is outstanding it is as it was, whatever it was used for. */
+void san_pdl_wide_init(struct san_pdl_wide *b);
+/** What is outstanding in *from* is in *to* from now on. */
+void san_pdl_wide_take(struct san_pdl_wide *to, const struct san_pdl_narrow *from,
+		       const struct san_pdl_txw w[SAN_WIN_MAX]);
 /** Slide the base over every leading acknowledged bit; clears what falls out. */
 void san_pdl_txw_slide(struct san_pdl_txw *w, struct san_pdl_txblock *b, enum san_win win);
 /** Lowest PSN that is neither reported nor lost, from *psn* on; w->next if none. */

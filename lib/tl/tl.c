@@ -15,7 +15,7 @@
 
 #include "tl_priv.h"
 
-#define CLAIMS_PER_CONN 2 /* see tl_record.c */
+#define CLAIMS 3 /* for each connection: see tl_record.c */
 
 /* ---- construction ---- */
 
@@ -24,6 +24,9 @@ san_tl_conf_default(struct san_tl_conf *conf)
 {
 	*conf = (struct san_tl_conf){
 		.max_conns = 1024,
+		.max_wide = 1024,
+		.max_unordered = 1024,
+		.max_refused = 4096,
 		.max_txns = 16384,
 		.max_rxns = 16384,
 		.budget_bytes = 512u << 10, /* below what a port of a common switch can queue */
@@ -41,7 +44,9 @@ san_tl_conf_default(struct san_tl_conf *conf)
 static bool
 conf_is_valid(const struct san_tl_conf *conf)
 {
-	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX && conf->max_txns >= 1 &&
+	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX && conf->max_wide >= 1 &&
+		conf->max_refused >= 1 &&
+		conf->max_txns >= 1 &&
 		conf->budget_bytes >= 1 && conf->budget_bytes <= INT32_MAX &&
 		conf->lapsed_bytes <= INT32_MAX && conf->grant_bytes >= 1 &&
 		conf->policy <= SAN_GRANT_SRPT && conf->cam != NULL && conf->ops != NULL;
@@ -51,16 +56,23 @@ static int
 alloc_pools(struct san_tl *tl)
 {
 	const struct san_tl_conf *conf = &tl->conf;
+	uint32_t i;
 
 	tl->conns = calloc(conf->max_conns, sizeof(*tl->conns));
 	tl->txns = calloc(conf->max_txns, sizeof(*tl->txns));
 	tl->free_txns = calloc(conf->max_txns, sizeof(struct san_tl_txn *));
 	tl->rxns = calloc(conf->max_rxns, sizeof(*tl->rxns));
 	tl->free_rxns = calloc(conf->max_rxns, sizeof(struct san_tl_rxn *));
-	tl->rings = calloc((size_t)conf->max_conns * SAN_TL_N_MAX, sizeof(struct san_tl_txn *));
-	tl->free_rings = calloc(conf->max_conns, sizeof(struct san_tl_txn **));
+	tl->rings = calloc((size_t)conf->max_wide * SAN_TL_N_MAX, sizeof(struct san_tl_txn *));
+	tl->free_rings = calloc(conf->max_wide, sizeof(struct san_tl_txn **));
+	tl->memos = calloc(conf->max_unordered + 1, sizeof(*tl->memos));
+	tl->free_memos = calloc(conf->max_unordered + 1, sizeof(struct san_tl_memo *));
+	tl->refused = calloc(conf->max_refused, sizeof(*tl->refused));
+	tl->free_refused = calloc(conf->max_refused, sizeof(struct san_tl_refused *));
 	if (tl->conns == NULL || tl->txns == NULL || tl->free_txns == NULL || tl->rxns == NULL ||
-	    tl->free_rxns == NULL || tl->rings == NULL || tl->free_rings == NULL)
+	    tl->free_rxns == NULL || tl->rings == NULL || tl->free_rings == NULL ||
+	    tl->memos == NULL || tl->free_memos == NULL || tl->refused == NULL ||
+	    tl->free_refused == NULL)
 		return -ENOMEM;
 	/* from the end, so that the first ones are taken first */
 	while (tl->nb_free_txns < conf->max_txns) {
@@ -71,11 +83,15 @@ alloc_pools(struct san_tl *tl)
 		tl->free_rxns[tl->nb_free_rxns] = &tl->rxns[conf->max_rxns - 1 - tl->nb_free_rxns];
 		tl->nb_free_rxns++;
 	}
-	while (tl->nb_free_rings < conf->max_conns) {
-		size_t ring = conf->max_conns - 1 - tl->nb_free_rings;
+	while (tl->nb_free_rings < conf->max_wide) {
+		size_t ring = conf->max_wide - 1 - tl->nb_free_rings;
 
 		tl->free_rings[tl->nb_free_rings++] = &tl->rings[ring * SAN_TL_N_MAX];
 	}
+	for (i = conf->max_unordered; i != 0; i--)
+		tl->free_memos[tl->nb_free_memos++] = &tl->memos[i - 1];
+	for (i = conf->max_refused; i != 0; i--)
+		tl->free_refused[tl->nb_free_refused++] = &tl->refused[i - 1];
 	return 0;
 }
 
@@ -92,9 +108,12 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	if (tl == NULL)
 		return -ENOMEM;
 	tl->conf = *conf;
-	/* every connection's claims must be good, however few records were asked for */
-	tl->conf.max_txns = conf->max_txns + conf->max_conns;
-	tl->conf.max_rxns = RTE_MAX(conf->max_rxns, CLAIMS_PER_CONN * conf->max_conns);
+	tl->conf.max_wide = RTE_MIN(conf->max_wide, conf->max_conns);
+	tl->conf.max_unordered = RTE_MIN(conf->max_unordered, conf->max_conns);
+	tl->conf.max_refused = RTE_MIN(conf->max_refused, conf->max_conns);
+	/* the claims must be good, however few records were asked for */
+	tl->conf.max_txns = conf->max_txns + tl->conf.max_wide;
+	tl->conf.max_rxns = RTE_MAX(conf->max_rxns, CLAIMS * tl->conf.max_wide);
 	if (conf->lend != NULL) {
 		tl->conf.budget_bytes = conf->lend->total_bytes;
 		tl->conf.lapsed_bytes = conf->lend->lapsed_bytes;
@@ -106,7 +125,9 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	tl->death = death;
 	san_cam_init(&tl->cam, conf->cam, conf->engine);
 	TAILQ_INIT(&tl->admit);
+	TAILQ_INIT(&tl->pull_wait);
 	TAILQ_INIT(&tl->want_record);
+	TAILQ_INIT(&tl->want_first);
 	TAILQ_INIT(&tl->want_budget);
 	TAILQ_INIT(&tl->charges[0]);
 	TAILQ_INIT(&tl->charges[1]);
@@ -117,8 +138,6 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	san_tl_lend_join(tl);
 	for (slot = 0; slot < conf->max_conns; slot++)
 		tl->conns[slot].slot = (uint16_t)slot;
-	tl->nb_claims = CLAIMS_PER_CONN * conf->max_conns;
-	tl->nb_idle = conf->max_conns;
 	*out = tl;
 	return 0;
 }
@@ -129,6 +148,10 @@ san_tl_destroy(struct san_tl *tl)
 	if (tl == NULL)
 		return;
 	san_tl_lend_leave(tl);
+	free(tl->free_refused);
+	free(tl->refused);
+	free(tl->free_memos);
+	free(tl->memos);
 	free(tl->free_rings);
 	free(tl->rings);
 	free(tl->free_rxns);
@@ -141,6 +164,37 @@ san_tl_destroy(struct san_tl *tl)
 
 /* ---- connections ---- */
 
+bool
+san_tl_may_prepare(const struct san_tl *tl, bool ordered)
+{
+	return ordered || tl->nb_free_memos != 0;
+}
+
+void
+san_tl_conn_prepare(struct san_tl *tl, uint16_t slot, bool ordered)
+{
+	struct san_tl_conn *tc = &tl->conns[slot];
+
+	SAN_VERIFY(!tc->open && tc->memo == NULL && san_tl_may_prepare(tl, ordered));
+	if (!ordered)
+		tc->memo = tl->free_memos[--tl->nb_free_memos];
+}
+
+/* What it remembered, whatever that is. */
+static void
+forget(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	if (tc->memo != NULL) {
+		memset(tc->memo, 0, sizeof(*tc->memo));
+		tl->free_memos[tl->nb_free_memos++] = tc->memo;
+		tc->memo = NULL;
+	}
+	if (tc->refused != NULL) {
+		memset(tc->refused, 0, sizeof(*tc->refused));
+		san_tl_refused_return(tl, tc);
+	}
+}
+
 void
 san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *peer)
 {
@@ -148,11 +202,13 @@ san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *pee
 	struct san_tl_conn *tc = &tl->conns[slot];
 	uint32_t tx = peer->first_rsn_tx, rx = peer->first_rsn_rx;
 
-	SAN_VERIFY(!tc->open);
+	SAN_VERIFY(!tc->open && (tc->memo == NULL) == peer->ordered);
 	*tc = (struct san_tl_conn){
 		.peer = *peer,
 		.slot = slot,
 		.open = true,
+		.memo = tc->memo,
+		.txns = &tc->one,
 		.rsn_base = tx,
 		.rsn_next = tx,
 		.ssn_base = tx,
@@ -186,11 +242,14 @@ san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now
 {
 	struct san_tl_conn *tc = &tl->conns[slot];
 
-	if (!tc->open)
+	if (!tc->open) {
+		forget(tl, tc);
 		return;
+	}
 	tc->draining = true;
 	san_tl_ini_close(tl, tc, status);
 	san_tl_tgt_close(tl, tc);
+	forget(tl, tc);
 	tc->open = false;
 	tl->pdl->conns[slot].tl_deadline_ns = SAN_TIME_NEVER;
 	/* what it had is for others now */
@@ -410,6 +469,7 @@ san_tl_tick(struct san_tl *tl, uint64_t now_ns)
 	if (tl->conf.lend != NULL)
 		san_tl_lend_tick(tl, san_tl_waits_for_budget(tl));
 	san_tl_wake(tl);
+	san_tl_wake_pulls(tl, now_ns);
 	if (tl->nb_admit != 0)
 		san_tl_admit_run(tl, now_ns);
 }
@@ -452,20 +512,26 @@ check_charges(const struct san_tl *tl)
 void
 san_tl_check(const struct san_tl *tl)
 {
-	uint32_t nb_txns = 0, nb_rxns = 0, nb_held = 0, nb_cam = 0, nb_claims = 0, nb_admit = 0;
-	uint32_t nb_idle = 0;
+	uint32_t nb_txns = 0, nb_rxns = 0, nb_held = 0, nb_cam = 0, nb_admit = 0, nb_busy = 0;
+	uint32_t nb_heads[2] = {0}, nb_pullers = 0, nb_rings = 0, nb_memos = 0, nb_refused = 0;
 	uint32_t slot;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
 		const struct san_tl_conn *tc = &tl->conns[slot];
 
 		SAN_VERIFY(tc->slot == slot);
-		nb_claims += (tc->cur == NULL) + (tc->nb_pulling == 0);
-		nb_idle += tc->nb_txns == 0;
+		nb_busy += tc->nb_txns != 0;
+		nb_memos += tc->memo != NULL;
+		nb_refused += tc->refused != NULL;
 		if (!tc->open) {
+			SAN_VERIFY(tc->cur == NULL && tc->nb_pulling == 0);
 			SAN_VERIFY(tc->nb_txns == 0 && tc->nb_rxns == 0 && tc->nb_held == 0);
 			continue;
 		}
+		if (tc->cur != NULL)
+			nb_heads[tc->cur->solicited]++;
+		nb_pullers += tc->nb_pulling != 0;
+		nb_rings += tc->txn_mask != 0;
 		san_tl_ini_check(tl, tc);
 		san_tl_tgt_check(tl, tc);
 		nb_txns += tc->nb_txns;
@@ -476,11 +542,16 @@ san_tl_check(const struct san_tl *tl)
 	}
 	check_charges(tl);
 	SAN_VERIFY(nb_txns + tl->nb_free_txns == tl->conf.max_txns);
-	SAN_VERIFY(nb_idle == tl->nb_idle && tl->nb_idle + tl->nb_promised <= tl->nb_free_txns);
+	SAN_VERIFY(nb_busy == tl->nb_busy);
+	SAN_VERIFY(san_tl_nb_idle(tl) + tl->nb_promised <= tl->nb_free_txns);
+	SAN_VERIFY(nb_rings + tl->nb_free_rings == tl->conf.max_wide);
+	SAN_VERIFY(nb_memos + tl->nb_free_memos == tl->conf.max_unordered);
+	SAN_VERIFY(nb_refused + tl->nb_free_refused == tl->conf.max_refused);
 	SAN_VERIFY(nb_rxns + tl->nb_free_rxns == tl->conf.max_rxns);
 	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held);
 	SAN_VERIFY(nb_cam == tl->cam.nb_used);
-	/* RT-26: every head of line finds its record */
-	SAN_VERIFY(nb_claims == tl->nb_claims && tl->nb_free_rxns >= tl->nb_claims);
+	/* RT-26: heads of line find their records */
+	SAN_VERIFY(nb_heads[0] == tl->nb_heads[0] && nb_heads[1] == tl->nb_heads[1]);
+	SAN_VERIFY(nb_pullers == tl->nb_pullers && tl->nb_free_rxns >= san_tl_nb_claims(tl));
 	SAN_VERIFY(nb_admit == tl->nb_admit);
 }

@@ -271,10 +271,13 @@ enum san_tl_policy {
 
 struct san_tl_conf {
 	uint32_t max_conns;
-	uint32_t max_txns;     /**< initiator records of the lcore, beyond one per connection */
-	uint32_t max_rxns;     /**< target records of the lcore */
-	uint32_t budget_bytes; /**< incast budget: granted or pulled, not placed (RT-13) */
-	uint32_t lapsed_bytes; /**< bound of what lapsed of it; at least budget_bytes */
+	uint32_t max_wide;      /**< of those, with more than one transaction at the same time */
+	uint32_t max_unordered; /**< of those, unordered */
+	uint32_t max_refused;   /**< of those, with pushes completed in error lately, as targets */
+	uint32_t max_txns;      /**< initiator records of the lcore, beyond one for each wide one */
+	uint32_t max_rxns;      /**< target records of the lcore */
+	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not placed (RT-13) */
+	uint32_t lapsed_bytes;  /**< bound of what lapsed of it; at least budget_bytes */
 	/** Several lcores have one budget: this says how much, the two above do not count. */
 	struct san_tl_lend *lend;
 	uint32_t grant_bytes;   /**< largest single grant step */
@@ -310,6 +313,18 @@ enum san_tl_want {
 	SAN_WANT_RECORD = 0x2,   /**< listed in tl->want_record */
 	SAN_WANT_BUDGET = 0x4,   /**< listed in tl->want_budget */
 	SAN_WANT_PROMISED = 0x8, /**< a free record is set aside for it */
+	SAN_WANT_FIRST = 0x10,   /**< listed in tl->want_first */
+};
+
+/** What an unordered connection remembers of RSNs as a target, by RSN mod SAN_TL_N_MAX. */
+struct san_tl_memo {
+	uint64_t fin[SAN_TL_N_MAX / 64]; /**< finished above rx_base */
+	uint8_t round[SAN_TL_N_MAX];     /**< of the last refusal of each unfinished one */
+};
+
+/** Likewise after a push was completed in error: half a byte each, its status or 0. */
+struct san_tl_refused {
+	uint8_t status[SAN_TL_N_MAX / 2];
 };
 
 struct san_tl_conn {
@@ -338,7 +353,9 @@ struct san_tl_conn {
 	uint16_t nb_ssn_lost;     /**< granted or over ahead of ssn_base, and not in the CAM */
 	uint32_t rnr_rsn_tx;      /**< ordered: what the last RNR refused */
 	uint64_t rnr_until_ns;    /**< ordered: push data waits until then; 0 = no */
-	struct san_tl_txn **txns; /**< by RSN mod SAN_TL_N_MAX; from a pool while in use */
+	struct san_tl_txn **txns; /**< ring by RSN: *one*, or of the pool while in use */
+	uint32_t txn_mask;        /**< its size - 1 */
+	struct san_tl_txn *one;   /**< a ring for a single transaction */
 	struct san_tl_txns ready; /**< unordered push data */
 	struct san_tl_txns wait;
 	struct san_tl_txns aborts;
@@ -356,11 +373,12 @@ struct san_tl_conn {
 	bool rnr_unpack;     /**< ordered: our last RNR was of a packed packet */
 	bool grant_wait;     /**< the head of the grant queue waits for a receive */
 	bool in_admit;
+	bool in_pull_wait;
 	uint16_t nb_rxns; /**< records in use */
 	uint16_t nb_pulling;
 	uint16_t nb_ahead;         /**< records in the CAM */
 	uint16_t nb_solicit;       /**< SSNs in the CAM */
-	uint16_t nb_refused;       /**< statuses remembered in refused[] */
+	uint16_t nb_refused;       /**< statuses in *refused* */
 	uint32_t nb_held;          /**< mbufs held */
 	uint32_t charged;          /**< of budget_used, by what it was granted */
 	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
@@ -374,14 +392,13 @@ struct san_tl_conn {
 	uint64_t retry_ns;
 	TAILQ_ENTRY(san_tl_conn)
 	admit_link;
-	/* by RSN mod SAN_TL_N_MAX; half a byte each: status of a push completed in error, or 0 */
-	uint8_t refused[SAN_TL_N_MAX / 2];
-	/* target, unordered: by RSN mod SAN_TL_N_MAX */
-	uint64_t fin[SAN_TL_N_MAX / 64]; /**< finished RSNs above rx_base */
-	uint8_t round[SAN_TL_N_MAX];     /**< of the last refusal of each unfinished RSN */
+	TAILQ_ENTRY(san_tl_conn)
+	pull_link;
+	struct san_tl_memo *memo;       /**< unordered */
+	struct san_tl_refused *refused; /**< NULL: none */
 };
-static_assert(sizeof(struct san_tl_conn) <= 768, "an idle connection stays below 2 KiB");
-static_assert(SAN_ST_MAX <= 16, "half a byte in refused[]");
+static_assert(sizeof(struct san_tl_conn) <= 416, "doc/architecture.md: what a connection costs");
+static_assert(SAN_ST_MAX <= 16, "half a byte in struct san_tl_refused");
 TAILQ_HEAD(san_tl_conns, san_tl_conn);
 
 struct san_tl_stats {
@@ -435,17 +452,24 @@ struct san_tl {
 	struct san_tl_txn *txns;
 	struct san_tl_txn **free_txns;
 	uint32_t nb_free_txns;
-	uint32_t nb_idle;     /**< of those, set aside: connections with nothing outstanding */
+	uint32_t nb_busy;     /**< connections with something outstanding */
 	uint32_t nb_promised; /**< ... and for those that waited */
 	struct san_tl_rxn *rxns;
 	struct san_tl_rxn **free_rxns;
 	uint32_t nb_free_rxns;
-	uint32_t nb_claims;        /**< free records promised to heads of line (RT-26) */
+	uint32_t nb_heads[2];      /**< connections whose base has a record: solicited, others */
+	uint32_t nb_pullers;       /**< connections with a pull that the base has passed */
 	struct san_tl_rxn scratch; /**< of a push that is over within its only packet */
 	struct san_tl_part parts[SAN_WIRE_PACK_MAX];
-	struct san_tl_txn **rings; /**< blocks of SAN_TL_N_MAX pointers for conns in use */
+	struct san_tl_txn **rings; /**< max_wide of SAN_TL_N_MAX pointers each */
 	struct san_tl_txn ***free_rings;
 	uint32_t nb_free_rings;
+	struct san_tl_memo *memos; /**< max_unordered */
+	struct san_tl_memo **free_memos;
+	uint32_t nb_free_memos;
+	struct san_tl_refused *refused; /**< max_refused */
+	struct san_tl_refused **free_refused;
+	uint32_t nb_free_refused;
 	uint32_t budget_bytes; /**< at this moment; see tl_lend.c */
 	uint32_t limit_bytes;  /**< of it, what may be filled: others may be short */
 	uint32_t share_bytes;  /**< what it can count on */
@@ -458,7 +482,9 @@ struct san_tl {
 	uint32_t nb_held;
 	uint32_t nb_admit;
 	struct san_tl_conns admit;        /**< connections with something to grant */
+	struct san_tl_conns pull_wait;    /**< whose base is a pull that must wait, longest first */
 	struct san_tl_conns want_record;  /**< whose submit found none, longest waiting first */
+	struct san_tl_conns want_first;   /**< likewise, with nothing outstanding */
 	struct san_tl_conns want_budget;  /**< likewise, for pulls */
 	struct san_tl_charges charges[2]; /**< pulled, and granted; longest unused first */
 	uint32_t nack_head, nack_tail;
@@ -471,6 +497,14 @@ struct san_tl {
 int san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_death_row *death,
 		  struct san_tl **out);
 void san_tl_destroy(struct san_tl *tl);
+/** May one more be prepared? Only unordered ones are limited. */
+bool san_tl_may_prepare(const struct san_tl *tl, bool ordered);
+/**
+ * Set aside what *slot* needs to be opened; san_tl_conn_close() gives it back, be it
+ * opened or not.
+ */
+void san_tl_conn_prepare(struct san_tl *tl, uint16_t slot, bool ordered);
+/** After san_tl_conn_prepare(), which the order agreed on must be that of. */
 void san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *peer);
 /**
  * End: every outstanding request completes with *status* (in RSN order), every

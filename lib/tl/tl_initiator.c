@@ -34,15 +34,43 @@ is_solicited(const struct san_tl *tl, const struct san_pdl_conn *c, const struct
 		(tl->conf.solicit_level != 0 && c->cc.level >= tl->conf.solicit_level);
 }
 
+bool
+san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_tl_txn **ring;
+
+	if (tc->txn_mask != 0)
+		return true;
+	if (tl->nb_free_rings == 0)
+		return false;
+	ring = tl->free_rings[--tl->nb_free_rings];
+	if (tc->one != NULL)
+		ring[SAN_TL_SLOT(tc->one->rsn)] = tc->one;
+	tc->txns = ring;
+	tc->txn_mask = SAN_TL_N_MAX - 1;
+	return true;
+}
+
+static void
+ring_return(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	if (tc->txn_mask != 0)
+		tl->free_rings[tl->nb_free_rings++] = tc->txns;
+	tc->one = NULL;
+	tc->txns = &tc->one;
+	tc->txn_mask = 0;
+}
+
 static struct san_tl_txn *
 txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 {
 	struct san_tl_txn *t = tl->free_txns[--tl->nb_free_txns];
 
-	if (tc->nb_txns == 0) {
-		tc->txns = tl->free_rings[--tl->nb_free_rings];
-		tl->nb_idle--;
-	}
+	bool has_room = tc->nb_txns == 0 || san_tl_ring_take(tl, tc);
+
+	SAN_ASSERT(has_room);
+	(void)has_room;
+	tl->nb_busy += tc->nb_txns == 0;
 	*t = (struct san_tl_txn){
 		.req = *req,
 		.rsn = tc->rsn_next++,
@@ -50,8 +78,8 @@ txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 		.state = SAN_TXN_POSTED,
 		.charge.slot = tc->slot,
 	};
-	SAN_ASSERT(tc->txns[SAN_TL_SLOT(t->rsn)] == NULL);
-	tc->txns[SAN_TL_SLOT(t->rsn)] = t;
+	SAN_ASSERT(tc->txns[t->rsn & tc->txn_mask] == NULL);
+	tc->txns[t->rsn & tc->txn_mask] = t;
 	tc->nb_txns++;
 	tc->nb_issued++;
 	return t;
@@ -481,12 +509,11 @@ report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	tl->conf.ops->cmpl(tl->conf.ulp, t, t->status);
 	t->state = SAN_TXN_FREE;
-	tc->txns[SAN_TL_SLOT(t->rsn)] = NULL;
+	tc->txns[t->rsn & tc->txn_mask] = NULL;
 	tl->free_txns[tl->nb_free_txns++] = t;
 	if (--tc->nb_txns == 0) {
-		tl->free_rings[tl->nb_free_rings++] = tc->txns;
-		tl->nb_idle++;
-		tc->txns = NULL;
+		ring_return(tl, tc);
+		tl->nb_busy--;
 	}
 }
 
@@ -597,7 +624,8 @@ san_tl_ini_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	SAN_VERIFY(san_seq_le(tc->req_rsn, tc->adm_rsn));
 	SAN_VERIFY(!tc->peer.ordered || san_seq_le(tc->data_rsn, tc->adm_rsn));
 	SAN_VERIFY(san_seq_le(tc->adm_rsn, tc->rsn_next));
-	SAN_VERIFY((tc->txns != NULL) == (tc->nb_txns != 0));
+	SAN_VERIFY((tc->txn_mask == 0) == (tc->txns == &tc->one));
+	SAN_VERIFY(tc->nb_txns != 0 || (tc->txn_mask == 0 && tc->one == NULL));
 	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
 		t = san_tl_txn_at(tc, rsn);
 		if (t == NULL)

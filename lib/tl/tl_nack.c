@@ -59,7 +59,7 @@ nack_add(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t flags, uint32_
 		.cid = tl->pdl->conns[tc->slot].cid,
 		.slot = tc->slot,
 		.code = code,
-		.round = tc->peer.ordered ? tc->rnr_round : tc->round[SAN_TL_SLOT(rsn)],
+		.round = tc->peer.ordered ? tc->rnr_round : tc->memo->round[SAN_TL_SLOT(rsn)],
 		.flags = flags,
 		.psn = psn,
 		.rsn = rsn,
@@ -123,7 +123,7 @@ san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 	if (tc->peer.ordered)
 		return tc->rnr_valid && san_seq_ge(p->rsn, tc->rnr_rsn) &&
 			p->round != tc->rnr_round;
-	return p->round != tc->round[SAN_TL_SLOT(p->rsn)];
+	return p->round != tc->memo->round[SAN_TL_SLOT(p->rsn)];
 }
 
 /*
@@ -133,7 +133,7 @@ san_tl_is_old_round(const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 static void
 next_round(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 {
-	uint8_t *round = &tc->round[SAN_TL_SLOT(rsn)];
+	uint8_t *round = &tc->memo->round[SAN_TL_SLOT(rsn)];
 	uint8_t odd = code == SAN_ST_RESOURCE;
 
 	*round += (*round & 1) == odd ? 2 : 1;
@@ -142,13 +142,16 @@ next_round(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 void
 san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 {
-	if (tc->peer.ordered)
+	uint8_t odd;
+
+	if (tc->peer.ordered) {
 		nack_rnr(tl, tc, p->psn, tc->rnr_rsn, tc->rnr_unpack);
-	else if (p->op == SAN_OP_PUSH_PACKED)
+	} else if (p->op == SAN_OP_PUSH_PACKED) {
 		nack_rnr(tl, tc, p->psn, p->rsn, true);
-	else
-		san_tl_nack(tl, tc, p->psn, p->rsn,
-			    tc->round[SAN_TL_SLOT(p->rsn)] & 1 ? SAN_ST_RESOURCE : SAN_ST_RNR);
+	} else {
+		odd = tc->memo->round[SAN_TL_SLOT(p->rsn)] & 1;
+		san_tl_nack(tl, tc, p->psn, p->rsn, odd ? SAN_ST_RESOURCE : SAN_ST_RNR);
+	}
 }
 
 /* Everything of the push comes again, under new PSNs. */
@@ -219,15 +222,42 @@ san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32
  * the CAM: what is refused is the head of the line, and that must never wait for
  * a place that those behind it hold (design, rule 8).
  */
-void
-san_tl_refused_set(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+static bool
+refused_take(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	uint8_t *pair = &tc->refused[SAN_TL_SLOT(rsn) / 2];
-	unsigned int shift = (rsn & 1) * 4;
-	uint8_t old = (*pair >> shift) & 0xf;
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 
+	if (tl->nb_free_refused == 0) {
+		/* copies of that push would count as one that went well: better no connection */
+		c->failed = true;
+		san_tl_deadline(tl, tc, 0);
+		return false;
+	}
+	tc->refused = tl->free_refused[--tl->nb_free_refused];
+	return true;
+}
+
+void
+san_tl_refused_return(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	tl->free_refused[tl->nb_free_refused++] = tc->refused;
+	tc->refused = NULL;
+}
+
+void
+san_tl_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
+{
+	unsigned int shift = (rsn & 1) * 4;
+	uint8_t *pair, old;
+
+	if (tc->refused == NULL && !refused_take(tl, tc))
+		return;
+	pair = &tc->refused->status[SAN_TL_SLOT(rsn) / 2];
+	old = (*pair >> shift) & 0xf;
 	tc->nb_refused = (uint16_t)(tc->nb_refused + (code != SAN_ST_OK) - (old != SAN_ST_OK));
 	*pair = (uint8_t)((*pair & ~(0xf << shift)) | code << shift);
+	if (tc->nb_refused == 0)
+		san_tl_refused_return(tl, tc);
 }
 
 uint8_t
@@ -237,7 +267,7 @@ san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn)
 
 	if (tc->nb_refused == 0 || behind > SAN_TL_N_MAX)
 		return SAN_ST_OK;
-	return (tc->refused[SAN_TL_SLOT(rsn) / 2] >> ((rsn & 1) * 4)) & 0xf;
+	return (tc->refused->status[SAN_TL_SLOT(rsn) / 2] >> ((rsn & 1) * 4)) & 0xf;
 }
 
 /* ---- target: RESYNC ---- */
@@ -271,7 +301,7 @@ abort_rsn(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint64_t now_
 	if (r != NULL) {
 		abort_record(tl, tc, r, now_ns);
 	} else if (!san_tl_in_turn(tc, rsn)) {
-		r = san_tl_rxn_new(tl, tc, rsn);
+		r = san_tl_rxn_new(tl, tc, rsn, false);
 		if (r == NULL)
 			return false;
 		r->state = SAN_RXN_ABORTED;

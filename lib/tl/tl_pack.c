@@ -289,7 +289,7 @@ hold(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now
 
 	if (san_tl_is_red(tl, tc))
 		return san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
-	r = san_tl_rxn_new(tl, tc, p->rsn);
+	r = san_tl_rxn_new(tl, tc, p->rsn, false);
 	if (r == NULL)
 		return san_tl_refuse_red(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	r->type = SAN_TL_PUSH;

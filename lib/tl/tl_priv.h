@@ -25,7 +25,7 @@ san_tl_pdl_conn(struct san_tl *tl, const struct san_tl_conn *tc)
 static inline struct san_tl_txn *
 san_tl_txn_at(const struct san_tl_conn *tc, uint32_t rsn)
 {
-	struct san_tl_txn *t = tc->txns != NULL ? tc->txns[SAN_TL_SLOT(rsn)] : NULL;
+	struct san_tl_txn *t = tc->txns[rsn & tc->txn_mask];
 
 	return t != NULL && t->rsn == rsn ? t : NULL;
 }
@@ -97,6 +97,12 @@ uint32_t san_tl_lend_lapse_room(const struct san_tl_lend *l, bool granted);
 /** They lapse, if others were not quicker. */
 bool san_tl_lend_lapse(struct san_tl_lend *l, uint32_t bytes, bool granted);
 void san_tl_lend_unlapse(struct san_tl_lend *l, uint32_t bytes, bool granted);
+/** Connections with nothing outstanding for each of which a free record is set aside. */
+static inline uint32_t
+san_tl_nb_idle(const struct san_tl *tl)
+{
+	return tl->nb_busy < tl->conf.max_wide ? tl->conf.max_wide - tl->nb_busy : 0;
+}
 
 /* ---- tl_want.c ---- */
 
@@ -104,7 +110,21 @@ void san_tl_lend_unlapse(struct san_tl_lend *l, uint32_t bytes, bool granted);
 static inline uint32_t
 san_tl_nb_common(const struct san_tl *tl)
 {
-	return tl->nb_free_txns - tl->nb_idle - tl->nb_promised;
+	return tl->nb_free_txns - san_tl_nb_idle(tl) - tl->nb_promised;
+}
+
+/** Is there a record for one with nothing outstanding? */
+static inline bool
+san_tl_has_first(const struct san_tl *tl)
+{
+	return tl->nb_busy < tl->conf.max_wide || san_tl_nb_common(tl) != 0;
+}
+
+/** Is there a ring, so that one can have more than one transaction? */
+static inline bool
+san_tl_has_ring(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return tc->txn_mask != 0 || tl->nb_free_rings != 0;
 }
 
 /** A push that has nothing to wait for, on a connection that waits for nothing: most are. */
@@ -114,14 +134,16 @@ san_tl_is_free_to_go(const struct san_tl *tl, const struct san_tl_conn *tc,
 {
 	return req->type == SAN_TL_PUSH && tc->want == 0 &&
 		tc->rsn_next - tc->rsn_base < tc->peer.n_tx &&
-		(tc->nb_txns == 0 || san_tl_nb_common(tl) != 0);
+		(tc->nb_txns == 0 ? san_tl_has_first(tl) :
+				    san_tl_nb_common(tl) != 0 && san_tl_has_ring(tl, tc));
 }
 
 /** Does anybody wait for what others may give back? */
 static inline bool
 san_tl_has_waiting(const struct san_tl *tl)
 {
-	return !TAILQ_EMPTY(&tl->want_record) || !TAILQ_EMPTY(&tl->want_budget);
+	return !TAILQ_EMPTY(&tl->want_record) || !TAILQ_EMPTY(&tl->want_budget) ||
+		!TAILQ_EMPTY(&tl->want_first);
 }
 
 /** Must *req* wait? Then the connection is told by ops->room() when to try again. */
@@ -134,12 +156,14 @@ void san_tl_wake_waiting(struct san_tl *tl);
 static inline void
 san_tl_wake(struct san_tl *tl)
 {
-	if (unlikely(!TAILQ_EMPTY(&tl->want_record) || !TAILQ_EMPTY(&tl->want_budget)))
+	if (unlikely(san_tl_has_waiting(tl)))
 		san_tl_wake_waiting(tl);
 }
 
 /* ---- tl_initiator.c ---- */
 
+/** Can it have more than one transaction? Takes a ring for them, if need be. */
+bool san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc);
 /** What may go as soon as a PSN and room are there. */
 bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
@@ -185,6 +209,9 @@ struct san_tl_rxn *san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, ui
 void san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
 /** The base has a new record, or its record a new state: do what can be done in order. */
 void san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** Bases that wait because too many pulls are on their way, again. */
+void san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns);
+void san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait);
 /** Pulls and atomics that wait for the ULP, again. */
 void san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 bool san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
@@ -226,10 +253,13 @@ bool san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl
 /* ---- tl_record.c ---- */
 
 /**
- * A zeroed record of RSN *rsn*: as c->cur when it is the base (then there always
- * is one), else in the CAM. NULL: none free, or the CAM is full (design, rule 8).
+ * A zeroed record of RSN *rsn*: as c->cur when it is the base, else in the CAM.
+ * NULL: none free, or the CAM is full (design, rule 8).
  */
-struct san_tl_rxn *san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
+struct san_tl_rxn *san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn,
+				  bool solicited);
+/** Free records that are claimed: see tl_record.c. */
+uint32_t san_tl_nb_claims(const struct san_tl *tl);
 /** No longer the record of its RSN: neither cur nor in the CAM. */
 void san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Back to the pool, off every list; nothing may be held. */
@@ -320,7 +350,9 @@ void san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 /** Unordered, no record for *rsn*: withdraw it, or its PSNs would fill the window. */
 void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn);
 /** A finished RSN was completed in error with *code*, or not at all in error (OK). */
-void san_tl_refused_set(struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
+void san_tl_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
+/** They are all OK: their memory goes back. */
+void san_tl_refused_return(struct san_tl *tl, struct san_tl_conn *tc);
 /** Status of a finished RSN: OK, or the error that its packets are answered with. */
 uint8_t san_tl_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
 /** A push that is neither given up nor over. */

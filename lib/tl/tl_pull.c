@@ -88,6 +88,29 @@ san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pd
 }
 
 void
+san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait)
+{
+	if (tc->in_pull_wait == wait)
+		return;
+	tc->in_pull_wait = wait;
+	if (wait)
+		TAILQ_INSERT_TAIL(&tl->pull_wait, tc, pull_link);
+	else
+		TAILQ_REMOVE(&tl->pull_wait, tc, pull_link);
+}
+
+void
+san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns)
+{
+	struct san_tl_conn *tc;
+
+	while ((tc = TAILQ_FIRST(&tl->pull_wait)) != NULL && san_tl_can_pull(tl, tc)) {
+		san_tl_pull_wait(tl, tc, false);
+		san_tl_run_base(tl, tc, now_ns);
+	}
+}
+
+void
 san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 {
 	struct san_tl_rxn *r;

@@ -3,51 +3,79 @@
 /*
  * The target's records and the packets held in them (RT-19, RT-26; design, rule 8).
  *
- * Every connection that there may be, open or not (it may open when everything is
- * in use), has a claim on two records: one for its head of line,
- * the base RSN, and one for a pull or atomic that the base has passed and whose
- * data is on the way. So the base always moves: a push at the base has its
- * record, and a pull either finds one or waits for another pull of the same
- * connection, whose data needs nothing that is scarce. What is free beyond the
- * claims serves whatever comes out of order.
+ * A connection, open or not (it may open when everything is in use), has a claim on
+ * a record for its head of line, the base RSN, and on one for a pull or atomic that
+ * the base has passed and whose data is on the way. So the base always moves: a push
+ * at the base has its record, and a pull either finds one or waits for another pull,
+ * whose data needs nothing that is scarce. What is free beyond the claims serves
+ * whatever comes out of order.
+ *
+ * With more than max_wide connections the claims are good for as many of each kind at
+ * the same time. A head that finds none is refused and goes again until others are
+ * done. That they will be is why solicited heads have claims apart: those wait for
+ * budget, and so perhaps for data behind other heads. The other heads wait for
+ * nothing but their own packets, and pulls passed for nothing but ACKs. (doc/deadlock.md)
  */
 
 #include "tl_priv.h"
 
 /* ---- claims ---- */
 
+static inline uint32_t
+left(uint32_t claims, uint32_t used)
+{
+	return claims > used ? claims - used : 0;
+}
+
+uint32_t
+san_tl_nb_claims(const struct san_tl *tl)
+{
+	uint32_t max = tl->conf.max_wide;
+
+	return left(max, tl->nb_heads[0]) + left(max, tl->nb_heads[1]) + left(max, tl->nb_pullers);
+}
+
+static inline bool
+has_spare(const struct san_tl *tl)
+{
+	return tl->nb_free_rxns > san_tl_nb_claims(tl);
+}
+
 void
 san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
-	tl->nb_claims -= tc->cur == NULL;
+	if (tc->cur != NULL)
+		tl->nb_heads[tc->cur->solicited]--;
 	tc->cur = r;
-	tl->nb_claims += tc->cur == NULL;
+	if (r != NULL)
+		tl->nb_heads[r->solicited]++;
 }
 
 void
 san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change)
 {
-	tl->nb_claims -= tc->nb_pulling == 0;
+	tl->nb_pullers -= tc->nb_pulling != 0;
 	tc->nb_pulling = (uint16_t)(tc->nb_pulling + change);
-	tl->nb_claims += tc->nb_pulling == 0;
+	tl->nb_pullers += tc->nb_pulling != 0;
 }
 
 bool
 san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return tc->nb_pulling == 0 || tl->nb_free_rxns > tl->nb_claims;
+	return (tc->nb_pulling == 0 && tl->nb_pullers < tl->conf.max_wide) || has_spare(tl);
 }
 
 /* ---- life of a record ---- */
 
 static struct san_tl_rxn *
-rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited)
 {
 	struct san_tl_rxn *r = tl->free_rxns[--tl->nb_free_rxns];
 
 	*r = (struct san_tl_rxn){
 		.slot = tc->slot,
 		.state = SAN_RXN_AHEAD,
+		.solicited = solicited,
 		.rsn = rsn,
 		.charge = {.slot = tc->slot, .granted = true},
 	};
@@ -57,19 +85,19 @@ rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 }
 
 struct san_tl_rxn *
-san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
+san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited)
 {
+	bool is_head = rsn == tc->rx_base;
 	struct san_tl_rxn *r;
 
-	if (rsn == tc->rx_base) {
-		SAN_ASSERT(tc->cur == NULL && tl->nb_free_rxns > 0);
-		r = rxn_take(tl, tc, rsn);
+	if (!(is_head && tl->nb_heads[solicited] < tl->conf.max_wide) && !has_spare(tl))
+		return NULL;
+	r = rxn_take(tl, tc, rsn, solicited);
+	if (is_head) {
+		SAN_ASSERT(tc->cur == NULL);
 		san_tl_set_cur(tl, tc, r);
 		return r;
 	}
-	if (tl->nb_free_rxns <= tl->nb_claims)
-		return NULL;
-	r = rxn_take(tl, tc, rsn);
 	if (san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, rsn, r) != 0) {
 		san_tl_rxn_free(tl, tc, r);
 		return NULL;
@@ -246,6 +274,7 @@ san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
 	for (ssn = tc->ssn_queued; tc->nb_solicit != 0; ssn++)
 		tc->nb_solicit -=
 			san_cam_take(&tl->cam, c->cid, SAN_CAM_SOLICIT, ssn) != NULL;
+	san_tl_pull_wait(tl, tc, false);
 	SAN_VERIFY(!tc->in_admit);
 }
 

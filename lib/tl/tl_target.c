@@ -33,7 +33,7 @@ enum put {
 static inline bool
 fin_test(const struct san_tl_conn *tc, uint32_t rsn)
 {
-	return (tc->fin[SAN_TL_SLOT(rsn) / 64] >> (rsn & 63)) & 1;
+	return (tc->memo->fin[SAN_TL_SLOT(rsn) / 64] >> (rsn & 63)) & 1;
 }
 
 bool
@@ -91,16 +91,16 @@ san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8
 {
 	tl->stats.nb_served++;
 	if (unlikely(code != SAN_ST_OK || tc->nb_refused != 0))
-		san_tl_refused_set(tc, rsn, code);
+		san_tl_refused_set(tl, tc, rsn, code);
 	if (tc->peer.ordered) {
 		SAN_ASSERT(rsn == tc->rx_base);
 		base_next(tl, tc);
 		return;
 	}
-	tc->round[SAN_TL_SLOT(rsn)] = 0;
-	tc->fin[SAN_TL_SLOT(rsn) / 64] |= 1ULL << (rsn & 63);
+	tc->memo->round[SAN_TL_SLOT(rsn)] = 0;
+	tc->memo->fin[SAN_TL_SLOT(rsn) / 64] |= 1ULL << (rsn & 63);
 	while (fin_test(tc, tc->rx_base)) {
-		tc->fin[SAN_TL_SLOT(tc->rx_base) / 64] &= ~(1ULL << (tc->rx_base & 63));
+		tc->memo->fin[SAN_TL_SLOT(tc->rx_base) / 64] &= ~(1ULL << (tc->rx_base & 63));
 		base_next(tl, tc);
 	}
 }
@@ -390,7 +390,7 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
 	if (!in_turn && san_tl_is_red(tl, tc))
 		return NULL;
 	*drop = SAN_DROP_NO_TXN;
-	r = san_tl_rxn_new(tl, tc, p->rsn);
+	r = san_tl_rxn_new(tl, tc, p->rsn, false);
 	if (r != NULL)
 		set_push(r, p);
 	return r;
@@ -502,8 +502,9 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_
 	const struct san_tl_ulp_ops *ops = tl->conf.ops;
 	uint8_t status;
 
-	/* else it waits for another pull of this connection: see tl_record.c */
+	/* else it waits for another pull: see tl_record.c */
 	if (r == tc->cur && !san_tl_can_pull(tl, tc)) {
+		san_tl_pull_wait(tl, tc, true);
 		if (tc->peer.ordered)
 			clear_behind_pull(tl, tc, now_ns);
 		return false;
@@ -648,11 +649,10 @@ rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64
 	/* there would be nothing to grant; no initiator asks for that */
 	if (p->length == 0)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
-	r = san_tl_rxn_new(tl, tc, p->rsn);
+	r = san_tl_rxn_new(tl, tc, p->rsn, true);
 	if (r == NULL)
 		return request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	set_push(r, p);
-	r->solicited = true;
 	r->ssn = p->ssn;
 	if (!san_tl_ssn_join(tl, tc, p->ssn, r)) {
 		san_tl_rxn_detach(tl, tc, r);
@@ -698,7 +698,7 @@ rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t 
 
 	/* one that acknowledges nothing must not use up everybody's records */
 	if (tc->nb_rxns < 2 * tc->peer.n_rx)
-		r = san_tl_rxn_new(tl, tc, p->rsn);
+		r = san_tl_rxn_new(tl, tc, p->rsn, false);
 	if (r == NULL)
 		return request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	set_pull(r, m, p);

@@ -6,8 +6,10 @@
  *
  *   own     one of the connection's own transactions must finish: it has N of
  *           them, or its pulls take so long that they lapsed
- *   record  of the initiator; each connection has one set aside as long as it has
- *           nothing outstanding, so others can't keep it from going on
+ *   record  of the initiator, and room for it in a ring. A connection with nothing
+ *           outstanding has room, and a record: for max_wide of them at once one is
+ *           set aside, so that those with many can't keep them from going on. Others
+ *           wait in a line of their own
  *   budget  for one more pull; a connection always has its first one
  *
  * Records and budget go to who waited longest. A record that comes free is
@@ -28,7 +30,11 @@ reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_t
 
 	if (tc->rsn_next - tc->rsn_base >= tc->peer.n_tx)
 		return SAN_WANT_OWN;
-	if (tc->nb_txns != 0 && !(tc->want & SAN_WANT_PROMISED) && san_tl_nb_common(tl) == 0)
+	if (tc->nb_txns == 0)
+		return san_tl_has_first(tl) || (tc->want & SAN_WANT_PROMISED) ? 0 :
+										SAN_WANT_FIRST;
+	if ((!(tc->want & SAN_WANT_PROMISED) && san_tl_nb_common(tl) == 0) ||
+	    !san_tl_has_ring(tl, tc))
 		return SAN_WANT_RECORD;
 	if (req->type != SAN_TL_PULL || tc->nb_pulls == 0)
 		return 0;
@@ -47,6 +53,8 @@ leave(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
 
 	if (gone & SAN_WANT_RECORD)
 		TAILQ_REMOVE(&tl->want_record, tc, want_link);
+	if (gone & SAN_WANT_FIRST)
+		TAILQ_REMOVE(&tl->want_first, tc, want_link);
 	if (gone & SAN_WANT_BUDGET)
 		TAILQ_REMOVE(&tl->want_budget, tc, want_link);
 	tl->nb_promised -= (gone & SAN_WANT_PROMISED) != 0;
@@ -80,6 +88,8 @@ san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *
 	if (!(tc->want & why)) {
 		if (why == SAN_WANT_RECORD)
 			TAILQ_INSERT_TAIL(&tl->want_record, tc, want_link);
+		else if (why == SAN_WANT_FIRST)
+			TAILQ_INSERT_TAIL(&tl->want_first, tc, want_link);
 		else if (why == SAN_WANT_BUDGET)
 			TAILQ_INSERT_TAIL(&tl->want_budget, tc, want_link);
 	}
@@ -112,6 +122,24 @@ san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
 	call(tl, tc);
 }
 
+/* No promise: what is set aside is for just these, and each takes one at most. */
+static void
+wake_first(struct san_tl *tl)
+{
+	struct san_tl_conn *tc;
+	uint32_t n;
+
+	if (TAILQ_EMPTY(&tl->want_first) || !san_tl_has_first(tl))
+		return;
+	for (n = san_tl_nb_idle(tl) + san_tl_nb_common(tl); n != 0; n--) {
+		tc = TAILQ_FIRST(&tl->want_first);
+		if (tc == NULL)
+			return;
+		leave(tl, tc, 0);
+		call(tl, tc);
+	}
+}
+
 void
 san_tl_wake_waiting(struct san_tl *tl)
 {
@@ -124,7 +152,9 @@ san_tl_wake_waiting(struct san_tl *tl)
 	/* it keeps its place, or others would be before it */
 	if (tc != NULL && tc->want_bytes <= san_tl_pull_room(tl))
 		call(tl, tc);
-	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && san_tl_nb_common(tl) != 0) {
+	wake_first(tl);
+	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && san_tl_nb_common(tl) != 0 &&
+	       san_tl_ring_take(tl, tc)) {
 		leave(tl, tc, 0);
 		promise(tl, tc);
 		call(tl, tc);

@@ -152,7 +152,7 @@ fix_names(struct san_wire_cm *msg, struct san_wire_pkt *p, uint8_t fix, uint8_t 
 	if (fix & FIX_DST) {
 		msg->dst_cid = pc->cid;
 		msg->dst_tag = pc->tag;
-		msg->xid = c->own.xid;
+		msg->xid = c->xid;
 	}
 	if (fix & FIX_SRC) {
 		msg->src_cid = c->peer_cid;

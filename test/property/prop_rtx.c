@@ -398,7 +398,7 @@ run(uint64_t seed)
 		struct san_pdl *pdl = pair.pdl[side];
 
 		PROP_CHECK(pdl->inflight == 0 && pdl->nb_tokens == 0 && pdl->nb_active == 0);
-		PROP_CHECK(pdl->nb_free_blocks == pdl->conf.max_conns);
+		PROP_CHECK(pdl->nb_free_wide == pdl->conf.max_wide);
 		PROP_CHECK(!san_pdl_has_work(pdl) && nb_air == 0);
 		PROP_CHECK(pdl->drops[SAN_DROP_ACK_BEYOND] == 0);
 		PROP_CHECK(!goes_back || pdl->stats.nb_early + pdl->stats.nb_tlp == 0);

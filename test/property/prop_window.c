@@ -44,6 +44,7 @@ send_one(void)
 static void
 arrive(void)
 {
+	struct san_pdl *pdl = pair.pdl[1];
 	uint32_t base = model_window_base(m.acked);
 	uint32_t i = base + san_prng_below(&rnd, m.size + 4);
 	uint32_t back = san_prng_below(&rnd, 8) == 0 ? san_prng_below(&rnd, base + 1) : 0;
@@ -59,6 +60,8 @@ arrive(void)
 	PROP_CHECK(san_pdl_rxw_classify(rxw(), m.first_psn + i) == want);
 	if (want != SAN_POS_NEW || i >= m.nb)
 		return; /* never sent: lost */
+	if (!san_pdl_rxw_reaches(rxw(), m.first_psn + i))
+		san_pdl_rxw_widen(rxw(), pdl->free_rxwords[--pdl->nb_free_rxwords]);
 	m.received[i] = true;
 	if (san_prng_below(&rnd, 2) == 0) {
 		san_pdl_rxw_receive(rxw(), m.first_psn + i);
@@ -75,6 +78,7 @@ arrive(void)
 static void
 settle(void)
 {
+	struct san_pdl_rxwords *words;
 	uint32_t base = model_window_base(m.acked);
 	uint32_t i = base + san_prng_below(&rnd, m.size);
 
@@ -83,6 +87,9 @@ settle(void)
 	if (san_prng_below(&rnd, 4) != 0) {
 		m.acked[i] = true;
 		san_pdl_rxw_ack(rxw(), m.first_psn + i);
+		words = san_pdl_rxw_narrow(rxw());
+		if (words != NULL)
+			pair.pdl[1]->free_rxwords[pair.pdl[1]->nb_free_rxwords++] = words;
 		return;
 	}
 	san_pdl_rxw_revoke(rxw(), m.first_psn + i);
@@ -156,8 +163,14 @@ compare(void)
 	PROP_CHECK(rxw()->high - m.first_psn == model_window_high(&m));
 	san_pdl_rxw_check(rxw());
 	for (i = model_window_base(m.acked); i < m.nb; i++) {
-		PROP_CHECK(san_bitmap_test(&rxw()->rcvd, m.first_psn + i) == m.received[i]);
-		PROP_CHECK(san_bitmap_test(&rxw()->acked, m.first_psn + i) == m.acked[i]);
+		uint32_t psn = m.first_psn + i;
+
+		if (!san_pdl_rxw_reaches(rxw(), psn)) {
+			PROP_CHECK(!m.received[i] && !m.acked[i]);
+			continue;
+		}
+		PROP_CHECK(san_bitmap_test(&rxw()->rcvd, psn) == m.received[i]);
+		PROP_CHECK(san_bitmap_test(&rxw()->acked, psn) == m.acked[i]);
 	}
 	PROP_CHECK(w->base - m.first_psn == model_window_base(m.known));
 	PROP_CHECK(w->next - m.first_psn == m.nb);

@@ -85,7 +85,7 @@ tune_minimum(struct san_core_conf *conf, uint32_t node, void *arg)
 	(void)node;
 	(void)arg;
 	conf->tl.max_txns = 4;
-	conf->tl.max_rxns = 2 * conf->pdl.max_conns + 2;
+	conf->tl.max_rxns = 3 * conf->pdl.max_conns + 2;
 	conf->tl.max_held = 8;
 	conf->tl.max_held_conn = 4;
 	conf->tl.budget_bytes = 4096;

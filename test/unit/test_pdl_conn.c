@@ -127,7 +127,7 @@ san_pdl_conn_add__never_0_or_1(void **state)
 	for (i = 0; i < 100; i++, now += SAN_NS_PER_S) {
 		assert_int_equal(san_pdl_conn_add(pdl, now, &c), 0);
 		assert_true(c->cid > 1);
-		san_pdl_conn_del(pdl, c, now);
+		pair_del(pdl, c, now);
 	}
 	san_pdl_destroy(pdl);
 }
@@ -146,9 +146,9 @@ san_pdl_conn_add__rests_longest_freed_first(void **state)
 		assert_int_equal(san_pdl_conn_add(pdl, 0, &c[i]), 0);
 		old[i] = c[i]->cid;
 	}
-	san_pdl_conn_del(pdl, c[1], 1000);
-	san_pdl_conn_del(pdl, c[0], 2000);
-	san_pdl_conn_del(pdl, c[2], 3000);
+	pair_del(pdl, c[1], 1000);
+	pair_del(pdl, c[0], 2000);
+	pair_del(pdl, c[2], 3000);
 	assert_int_equal(san_pdl_conn_add(pdl, 999 + SAN_NS_PER_S, &d), -ENOSPC);
 	assert_int_equal(san_pdl_conn_add(pdl, 1000 + SAN_NS_PER_S, &d), 0);
 	assert_ptr_equal(d, c[1]);
@@ -188,7 +188,7 @@ san_pdl_conn_add__tags(void **state)
 		assert_int_equal(san_pdl_conn_add(pdl, now, &c), 0);
 		assert_true(c->tag != 0 && c->tag != last);
 		last = c->tag;
-		san_pdl_conn_del(pdl, c, now);
+		pair_del(pdl, c, now);
 	}
 	san_pdl_destroy(pdl);
 }
@@ -301,15 +301,15 @@ san_pdl_conn_del__releases_everything(void **state)
 	assert_true(san_pdl_has_lost(pair.c[0]));
 	san_pdl_probe_now(pair.pdl[0], pair.c[0]);
 	san_pdl_kick(pair.pdl[0], pair.c[0]);
-	san_pdl_conn_del(pair.pdl[0], pair.c[0], pair.now);
+	pair_del(pair.pdl[0], pair.c[0], pair.now);
 	san_pdl_check(pair.pdl[0]);
 	assert_int_equal(pair.pdl[0]->nb_conns, 0);
-	assert_int_equal(pair.pdl[0]->nb_free_blocks, conf.max_conns);
+	assert_int_equal(pair.pdl[0]->nb_free_wide, pair.pdl[0]->conf.max_wide);
 	assert_int_equal(pair.pdl[0]->inflight, 0);
 	assert_false(san_pdl_has_work(pair.pdl[0]));
 	assert_true(san_wheel_deadline_ns(&pair.pdl[0]->wheel) == SAN_TIME_NEVER);
 	/* its txblock is clean for the next one */
-	san_pdl_conn_del(pair.pdl[1], pair.c[1], pair.now);
+	pair_del(pair.pdl[1], pair.c[1], pair.now);
 	pair.now += SAN_NS_PER_S;
 	pair_connect(&pair, 16, 64);
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
@@ -333,7 +333,7 @@ san_pdl_conn_find__only_this_incarnation(void **state)
 	assert_null(san_pdl_conn_find(pdl, cid + 4));                        /* no such slot */
 	assert_null(san_pdl_conn_find(pdl, 0));
 	assert_null(san_pdl_conn_find(pdl, SAN_WIRE_CID_CM));
-	san_pdl_conn_del(pdl, c, 0);
+	pair_del(pdl, c, 0);
 	assert_null(san_pdl_conn_find(pdl, cid));
 	san_pdl_destroy(pdl);
 }

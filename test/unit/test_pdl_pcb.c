@@ -299,18 +299,53 @@ san_pdl_pcb_fini__returns_everything(void **state)
 	visit(&pdl->conns[0]);
 	visit(&pdl->conns[1]);
 	visit(&pdl->conns[2]);
-	san_pdl_conn_del(pdl, &pdl->conns[0], now);
+	pair_del(pdl, &pdl->conns[0], now);
 	san_pdl_check(pdl);
 	assert_true(pdl->conns[1].token);
-	san_pdl_conn_del(pdl, &pdl->conns[1], now);
+	pair_del(pdl, &pdl->conns[1], now);
 	san_pdl_check(pdl);
 	assert_true(pdl->conns[2].token);
 	assert_ptr_equal(san_pdl_sched_next(pdl, now), &pdl->conns[2]);
 	assert_int_equal(visit(&pdl->conns[2]), 1);
-	san_pdl_conn_del(pdl, &pdl->conns[2], now);
+	pair_del(pdl, &pdl->conns[2], now);
 	assert_int_equal(pdl->inflight + pdl->nb_tokens + pdl->nb_active, 0);
 	san_pdl_check(pdl);
 	san_pdl_destroy(pdl);
+}
+
+/* What is outstanding moves to a block of the pool when there is one again. */
+static void
+san_pdl_pcb_take_block__moves_what_is_outstanding(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+	const struct san_pdl_entry *e;
+	struct pair_pkt k[3];
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, &conf, 16, 64);
+	pair.pdl[0]->nb_free_wide = 0;
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k[0]));
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 2, &k[1]));
+	assert_false(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 3, &k[2]));
+	assert_false(san_pdl_is_wide(pair.c[0]));
+	pair_recv(&pair, 1, &k[1], SAN_RX_RECEIVED);
+	assert_true(pair_report(&pair, 1));
+	pair.pdl[0]->nb_free_wide = pair.pdl[0]->conf.max_wide;
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 3, &k[2]));
+	assert_true(san_pdl_is_wide(pair.c[0]));
+	san_pdl_check(pair.pdl[0]);
+	assert_true(san_bitmap_test(&pair.c[0]->txb->rcvd[SAN_WIN_DATA], k[1].p.psn));
+	assert_true(san_bitmap_test(&pair.c[0]->txb->flight[SAN_WIN_DATA], k[0].p.psn));
+	e = san_pdl_txw_entry(pair.c[0]->txb, SAN_WIN_DATA, k[1].p.psn);
+	assert_true(e->psn == k[1].p.psn && e->rsn == 2);
+	pair_recv(&pair, 1, &k[0], SAN_RX_ACKED);
+	pair_recv(&pair, 1, &k[2], SAN_RX_ACKED);
+	san_pdl_rx_ack(pair.pdl[1], pair.c[1], k[1].p.psn, pair.now);
+	assert_true(pair_report(&pair, 1));
+	assert_int_equal(pair.pdl[0]->nb_acked, 3);
+	assert_int_equal(pair.pdl[0]->nb_free_wide, pair.pdl[0]->conf.max_wide);
+	pair_close(&pair);
 }
 
 int
@@ -324,6 +359,7 @@ main(void)
 		cmocka_unit_test(san_pdl_pcb_wake__ten_thousand_active),
 		cmocka_unit_test(san_pdl_pcb_wake__silent_or_idle_holder),
 		cmocka_unit_test(san_pdl_pcb_fini__returns_everything),
+		cmocka_unit_test(san_pdl_pcb_take_block__moves_what_is_outstanding),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

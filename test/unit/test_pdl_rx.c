@@ -24,6 +24,18 @@ setup(void **state)
 }
 
 static int
+setup_narrow(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	conf.max_conns = 1;
+	conf.max_wide = 0;
+	pair_open(&pair, &conf, 16, 64);
+	return 0;
+}
+
+static int
 teardown(void **state)
 {
 	(void)state;
@@ -266,9 +278,67 @@ san_pdl_rx_check__ce(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* RT-5: beyond the bits of its own a connection needs memory, and gives it back. */
+static void
+san_pdl_rx_check__wide_while_needed(void **state)
+{
+	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
+	struct pair_pkt far = k;
+	int i;
+
+	(void)state;
+	far.p.psn += SAN_BITMAP_NARROW;
+	pair.pdl[1]->nb_free_rxwords = 0; /* others have it all */
+	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_int_equal(pair.c[1]->ack.oow, SAN_OOW_DATA);
+	assert_int_equal(pair.pdl[1]->stats.nb_narrow, 1);
+	pair.pdl[1]->nb_free_rxwords = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
+	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_REFUSED), SAN_DROP_NONE);
+	assert_false(san_bitmap_is_wide(&w->rcvd)); /* it was not taken */
+	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_true(san_bitmap_is_wide(&w->rcvd));
+	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_DUPLICATE);
+	san_pdl_check(pair.pdl[1]);
+	for (i = 0; i < SAN_BITMAP_NARROW; i++, k.p.psn++)
+		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_int_equal(w->base, far.p.psn + 1);
+	assert_false(san_bitmap_is_wide(&w->rcvd));
+}
+
+/* RT-26: without any pool a window of one request and two packets of data goes on. */
+static void
+san_pdl_tx_room__without_a_pool(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k)); /* lost */
+		assert_false(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+		assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
+		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+		assert_false(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
+		san_pdl_check(pair.pdl[0]);
+		pair_pass(&pair, 100 * SAN_NS_PER_US);
+		while (pair_report(&pair, 1))
+			pair.pdl[0]->nb_acked = 0;
+		while (pair.c[0]->tx[SAN_WIN_DATA].nb_lost == 0)
+			pair_pass(&pair, 100 * SAN_NS_PER_US);
+		assert_true(pair_again(&pair, 0, &k));
+		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+		while (pair_report(&pair, 1))
+			pair.pdl[0]->nb_acked = 0;
+		assert_null(pair.c[0]->txb);
+	}
+	assert_true(pair.pdl[0]->stats.nb_narrow >= 20);
+}
+
 int
 main(void)
 {
+#define N(f) cmocka_unit_test_setup_teardown(f, setup_narrow, teardown)
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_win_of__every_op),
 		T(san_pdl_rx_check__drops_leave_state_untouched),
@@ -279,6 +349,8 @@ main(void)
 		T(san_pdl_rx_ack__late),
 		T(san_pdl_rx_check__message_ack),
 		T(san_pdl_rx_check__ce),
+		T(san_pdl_rx_check__wide_while_needed),
+		N(san_pdl_tx_room__without_a_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

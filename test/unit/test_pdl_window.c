@@ -150,7 +150,8 @@ san_pdl_rxw_revoke__received_only(void **state)
 
 /* ---- transmit window ---- */
 
-static struct san_pdl_txblock block;
+static struct san_pdl_wide wide;
+#define block wide.b
 
 static void
 san_pdl_txw_room__up_to_the_peers_window(void **state)
@@ -174,7 +175,7 @@ san_pdl_txw_slide__leading_acknowledged(void **state)
 	struct san_pdl_txw w;
 
 	(void)state;
-	memset(&block, 0, sizeof(block));
+	san_pdl_wide_init(&wide);
 	san_pdl_txw_init(&w, 0xfffffffe, 8);
 	w.next += 6;
 	san_bitmap_set(&block.acked[SAN_WIN_REQ], 0xffffffff);
@@ -197,7 +198,7 @@ san_pdl_txw_unreported__skips_what_is_known(void **state)
 	uint32_t i;
 
 	(void)state;
-	memset(&block, 0, sizeof(block));
+	san_pdl_wide_init(&wide);
 	san_pdl_txw_init(&w, 0xffffffc0, 300);
 	w.next += 200;
 	for (i = 0; i < 70; i++)

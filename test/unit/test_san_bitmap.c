@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "san_bitmap.h"
@@ -26,6 +27,20 @@ static const uint32_t bases[] = {
 
 #define NB_BASES (sizeof(bases) / sizeof(bases[0]))
 
+static uint64_t words[SAN_BITMAP_WORDS];
+
+/* A wide ring, all of it 0 or 1. */
+static struct san_bitmap
+wide(bool ones)
+{
+	struct san_bitmap b = {0};
+
+	memset(words, 0, sizeof(words));
+	san_bitmap_widen(&b, words, 0);
+	memset(words, ones ? 0xff : 0, sizeof(words));
+	return b;
+}
+
 static void
 san_bitmap_slot__continues_over_wrap(void **state)
 {
@@ -33,19 +48,6 @@ san_bitmap_slot__continues_over_wrap(void **state)
 	assert_int_equal(san_bitmap_slot(0xffffffff), SAN_BITMAP_BITS - 1);
 	assert_int_equal(san_bitmap_slot(0), 0);
 	assert_int_equal(san_bitmap_slot(SAN_BITMAP_BITS), 0);
-}
-
-static void
-san_bitmap_zero__clears_all(void **state)
-{
-	struct san_bitmap b;
-	uint32_t i;
-
-	(void)state;
-	memset(&b, 0xff, sizeof(b));
-	san_bitmap_zero(&b);
-	for (i = 0; i < SAN_BITMAP_BITS; i++)
-		assert_false(san_bitmap_test(&b, i));
 }
 
 static void
@@ -57,7 +59,7 @@ san_bitmap_set__touches_one_bit(void **state)
 
 	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
-		san_bitmap_zero(&b);
+		b = wide(false);
 		san_bitmap_set(&b, bases[k]);
 		for (i = 0; i < SAN_BITMAP_BITS; i++)
 			assert_int_equal(san_bitmap_test(&b, bases[k] + i), i == 0);
@@ -73,7 +75,7 @@ san_bitmap_clear__touches_one_bit(void **state)
 
 	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
-		memset(&b, 0xff, sizeof(b));
+		b = wide(true);
 		san_bitmap_clear(&b, bases[k]);
 		for (i = 0; i < SAN_BITMAP_BITS; i++)
 			assert_int_equal(san_bitmap_test(&b, bases[k] + i), i != 0);
@@ -88,7 +90,7 @@ san_bitmap_get64__lowest_bit_first(void **state)
 
 	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
-		san_bitmap_zero(&b);
+		b = wide(false);
 		san_bitmap_set(&b, bases[k]);
 		san_bitmap_set(&b, bases[k] + 5);
 		san_bitmap_set(&b, bases[k] + 63);
@@ -109,7 +111,7 @@ san_bitmap_leading_ones__stops_at_hole(void **state)
 	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		for (l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
-			memset(&b, 0xff, sizeof(b));
+			b = wide(true);
 			san_bitmap_clear(&b, bases[k] + lengths[l]);
 			i = san_bitmap_leading_ones(&b, bases[k], SAN_BITMAP_BITS);
 			assert_int_equal(i, lengths[l]);
@@ -123,7 +125,7 @@ san_bitmap_leading_ones__stops_at_max(void **state)
 	struct san_bitmap b;
 
 	(void)state;
-	memset(&b, 0xff, sizeof(b));
+	b = wide(true);
 	assert_int_equal(san_bitmap_leading_ones(&b, 0xffffffff, 0), 0);
 	assert_int_equal(san_bitmap_leading_ones(&b, 0xffffffff, 70), 70);
 	assert_int_equal(san_bitmap_leading_ones(&b, 7, SAN_BITMAP_BITS), SAN_BITMAP_BITS);
@@ -137,7 +139,7 @@ san_bitmap_first_one__finds_and_stops_at_max(void **state)
 
 	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
-		san_bitmap_zero(&b);
+		b = wide(false);
 		assert_int_equal(san_bitmap_first_one(&b, bases[k], 300), 300);
 		san_bitmap_set(&b, bases[k] + 200);
 		assert_int_equal(san_bitmap_first_one(&b, bases[k], 300), 200);
@@ -148,18 +150,83 @@ san_bitmap_first_one__finds_and_stops_at_max(void **state)
 	}
 }
 
+/* Eight bytes, zeros at first, are a ring of 32. */
+static void
+san_bitmap_set__narrow(void **state)
+{
+	size_t k;
+	uint32_t i;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		struct san_bitmap b = {0};
+
+		assert_false(san_bitmap_is_wide(&b));
+		assert_int_equal(san_bitmap_bits(&b), SAN_BITMAP_NARROW);
+		san_bitmap_set(&b, bases[k]);
+		for (i = 0; i < SAN_BITMAP_NARROW; i++)
+			assert_int_equal(san_bitmap_test(&b, bases[k] + i), i == 0);
+		san_bitmap_set(&b, bases[k] + 31);
+		assert_true(san_bitmap_get64(&b, bases[k]) == 0x80000001);
+		assert_int_equal(san_bitmap_leading_ones(&b, bases[k], 32), 1);
+		assert_int_equal(san_bitmap_first_one(&b, bases[k] + 1, 31), 30);
+		for (i = 0; i < SAN_BITMAP_NARROW; i++)
+			san_bitmap_set(&b, bases[k] + i);
+		assert_int_equal(san_bitmap_leading_ones(&b, bases[k], 32), 32);
+		assert_false(san_bitmap_is_wide(&b));
+		for (i = 0; i < SAN_BITMAP_NARROW; i++)
+			san_bitmap_clear(&b, bases[k] + i);
+		assert_true(b.v == 0);
+	}
+}
+
+static void
+san_bitmap_widen__keeps_the_bits(void **state)
+{
+	size_t k;
+	uint32_t i;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		struct san_bitmap b = {0};
+
+		san_bitmap_set(&b, bases[k]);
+		san_bitmap_set(&b, bases[k] + 17);
+		san_bitmap_set(&b, bases[k] + 31);
+		memset(words, 0, sizeof(words));
+		san_bitmap_widen(&b, words, bases[k]);
+		assert_int_equal(san_bitmap_bits(&b), SAN_BITMAP_BITS);
+		for (i = 0; i < SAN_BITMAP_BITS; i++)
+			assert_int_equal(san_bitmap_test(&b, bases[k] + i),
+					 i == 0 || i == 17 || i == 31);
+	}
+}
+
+static void
+san_bitmap_narrow__gives_the_words_back(void **state)
+{
+	struct san_bitmap b = wide(false);
+
+	(void)state;
+	assert_ptr_equal(san_bitmap_narrow(&b), words);
+	assert_false(san_bitmap_is_wide(&b));
+	assert_true(san_bitmap_get64(&b, 7) == 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_bitmap_slot__continues_over_wrap),
-		cmocka_unit_test(san_bitmap_zero__clears_all),
 		cmocka_unit_test(san_bitmap_set__touches_one_bit),
 		cmocka_unit_test(san_bitmap_clear__touches_one_bit),
 		cmocka_unit_test(san_bitmap_get64__lowest_bit_first),
 		cmocka_unit_test(san_bitmap_leading_ones__stops_at_hole),
 		cmocka_unit_test(san_bitmap_leading_ones__stops_at_max),
 		cmocka_unit_test(san_bitmap_first_one__finds_and_stops_at_max),
+		cmocka_unit_test(san_bitmap_set__narrow),
+		cmocka_unit_test(san_bitmap_widen__keeps_the_bits),
+		cmocka_unit_test(san_bitmap_narrow__gives_the_words_back),
 	};
 
 	return cmocka_run_group_tests_name("san_bitmap", tests, NULL, NULL);

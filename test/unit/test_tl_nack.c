@@ -44,7 +44,7 @@ setup_few_records(void **state)
 
 	(void)state;
 	san_tl_conf_default(&tl);
-	tl.max_rxns = 2 * TL_HOST_CONNS + 14;
+	tl.max_rxns = 3 * TL_HOST_CONNS + 14;
 	pair_open(&l, &tl);
 	return 0;
 }

@@ -33,7 +33,8 @@ san_tl_pack__posted_together(void **state)
 	assert_int_equal(p->payload_len, 3 * (16 + 4 + 20) + 3 * 52 + 4 * 56 + 2 * 60);
 	assert_int_equal(pair.c[0]->tx[SAN_WIN_DATA].next - p->psn, 1);
 	assert_int_equal(pair.c[0]->pcb.inflight, 1);
-	assert_int_equal(pair.c[0]->nb_tx_bytes, p->payload_len);
+	assert_int_equal(san_pdl_txw_entry(pair.c[0]->txb, SAN_WIN_DATA, p->psn)->len,
+			 p->payload_len);
 	assert_int_equal(pair_tc(0)->nb_msgs, 9);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].imm, 0xabcd0008);
@@ -298,7 +299,7 @@ san_tl_rx_packed__behind_a_pull(void **state)
 	PUSH(1);
 	PUSH(2);
 	assert_int_equal(pair_tx(0), 2);
-	r = san_tl_rxn_new(pair.h[1].tl, pair_tc(1), pair_rsn(0));
+	r = san_tl_rxn_new(pair.h[1].tl, pair_tc(1), pair_rsn(0), false);
 	r->type = SAN_TL_PULL;
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_RNR);
 	pair_tx(1);

@@ -8,6 +8,7 @@
 
 #include "san_seq.h"
 #include "tl_pair.h"
+#include "tl_priv.h"
 
 #define SLCTD(n, kind, len) pair_push(n, kind, SAN_SOLICIT_ALWAYS, len)
 
@@ -180,7 +181,7 @@ san_tl_rx_grant__maximum_wins(void **state)
 	p->offset = 1000;
 	p->psn++;
 	pair_rx(0, 0);
-	assert_int_equal(tc->txns[pair_rsn(0) % SAN_TL_N_MAX]->granted, 2000);
+	assert_int_equal(san_tl_txn_at(tc, pair_rsn(0))->granted, 2000);
 	assert_int_equal(tc->ssn_base, pair_rsn(0));
 	p->offset = 3000;
 	p->psn++;
@@ -238,7 +239,7 @@ san_tl_next_grant__lost_once(void **state)
 			pair_wait(10 * SAN_NS_PER_US);
 			pair_tx(1);
 		} while (pair_find(SAN_OP_PUSH_GRNT, 0) == UINT32_MAX);
-		while (pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->granted < 1000 * (i + 1)) {
+		while (san_tl_txn_at(pair_tc(0), pair_rsn(0))->granted < 1000 * (i + 1)) {
 			pair_wait(10 * SAN_NS_PER_US);
 			pair_xfer(1);
 		}

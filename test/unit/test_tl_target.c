@@ -8,6 +8,7 @@
 
 #include "san_seq.h"
 #include "tl_pair.h"
+#include "tl_priv.h"
 
 #define NEVER   SAN_SOLICIT_NEVER
 #define ALWAYS  SAN_SOLICIT_ALWAYS
@@ -54,7 +55,7 @@ setup_small(void **state)
 	(void)state;
 	san_tl_conf_default(&tl);
 	tl.max_txns = 64;
-	tl.max_rxns = 2 * TL_HOST_CONNS + 14;
+	tl.max_rxns = 3 * TL_HOST_CONNS + 14;
 	tl.max_held = 4;
 	tl.max_held_conn = 4;
 	pair_open(&l, &tl);
@@ -239,8 +240,8 @@ san_tl_rx_push__no_record_but_for_the_head(void **state)
 	uint32_t i, nb_ok = 0;
 
 	(void)state;
-	/* two for each connection that there may be, open or not, and some */
-	assert_int_equal(tl->nb_claims, 2 * TL_HOST_CONNS);
+	/* three for each connection that there may be, open or not, and some */
+	assert_int_equal(tl->nb_free_rxns, 3 * TL_HOST_CONNS + 14);
 	tl->conf.max_held = tl->conf.max_held_conn = 100;
 	for (i = 0; i < 16; i++)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
@@ -252,7 +253,7 @@ san_tl_rx_push__no_record_but_for_the_head(void **state)
 		nb_ok += drop == SAN_DROP_NONE;
 	}
 	assert_int_equal(nb_ok, 2 * 14);
-	assert_int_equal(tl->nb_free_rxns, 2 * TL_HOST_CONNS);
+	assert_int_equal(tl->nb_free_rxns, 3 * TL_HOST_CONNS);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 1 + 14);
@@ -446,6 +447,94 @@ san_tl_run_base__pull_waits_for_a_pull(void **state)
 		assert_int_equal(pair.f[0].status[i], SAN_ST_OK);
 }
 
+/* As many heads of each kind as have claims, and no more while nothing is spare. */
+static void
+san_tl_rxn_new__claims_of_each_kind(void **state)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_conn *tc[2];
+	struct san_tl_rxn *r, *s;
+	struct san_tl_conf conf;
+	struct san_tl *tl;
+	uint16_t slot[2];
+
+	(void)state;
+	san_tl_conf_default(&conf);
+	conf.max_wide = 1;
+	conf.max_rxns = 1; /* raised to what is claimed */
+	pair_open(&l, &conf);
+	pair_connect(&l, slot);
+	tl = pair.h[1].tl;
+	tc[0] = pair_tc(1);
+	tc[1] = &tl->conns[slot[1]];
+	r = san_tl_rxn_new(tl, tc[0], tc[0]->rx_base, false);
+	assert_non_null(r);
+	assert_null(san_tl_rxn_new(tl, tc[1], tc[1]->rx_base, false));
+	assert_null(san_tl_rxn_new(tl, tc[1], tc[1]->rx_base + 1, true));
+	s = san_tl_rxn_new(tl, tc[1], tc[1]->rx_base, true);
+	assert_non_null(s);
+	assert_int_equal(tl->nb_free_rxns, 1);
+	assert_true(san_tl_can_pull(tl, tc[0])); /* what is left is for that */
+	san_tl_rxn_detach(tl, tc[0], r);
+	san_tl_set_pulling(tl, tc[0], 1);
+	assert_false(san_tl_can_pull(tl, tc[0])); /* but the head's again */
+	assert_false(san_tl_can_pull(tl, tc[1]));
+	san_tl_set_pulling(tl, tc[0], -1);
+	san_tl_rxn_free(tl, tc[0], r);
+	assert_null(san_tl_rxn_new(tl, tc[1], tc[1]->rx_base + 1, false));
+	r = san_tl_rxn_new(tl, tc[0], tc[0]->rx_base, false);
+	assert_non_null(r);
+	san_tl_rxn_detach(tl, tc[0], r);
+	san_tl_rxn_free(tl, tc[0], r);
+	san_tl_rxn_detach(tl, tc[1], s);
+	san_tl_rxn_free(tl, tc[1], s);
+	pair_close();
+}
+
+/* An unordered connection needs memory of its own, which is limited. */
+static void
+san_tl_may_prepare__unordered_only(void **state)
+{
+	struct tl_link l = pair_link(false);
+	struct san_tl_conf conf;
+	struct san_tl *tl;
+
+	(void)state;
+	san_tl_conf_default(&conf);
+	conf.max_unordered = 1;
+	pair_open(&l, &conf);
+	tl = pair.h[1].tl;
+	assert_false(san_tl_may_prepare(tl, false));
+	assert_true(san_tl_may_prepare(tl, true));
+	san_tl_conn_close(tl, pair.slot[1], SAN_ST_ABORTED, pair.now);
+	assert_true(san_tl_may_prepare(tl, false));
+	san_tl_conn_prepare(tl, pair.slot[1], false);
+	assert_false(san_tl_may_prepare(tl, false));
+	san_tl_conn_close(tl, pair.slot[1], SAN_ST_ABORTED, pair.now); /* never opened */
+	assert_true(san_tl_may_prepare(tl, false));
+	pair_close();
+}
+
+/* RT-27: a status that can't be remembered would become a success: the connection ends. */
+static void
+san_tl_refused_set__no_memory_ends_it(void **state)
+{
+	struct tl_link l = pair_link(true);
+
+	(void)state;
+	pair_open(&l, NULL);
+	pair.h[1].tl->nb_free_refused = 0;
+	pair.h[1].tl->conf.max_refused = 0;
+	pair.f[1].push_req = SAN_ST_BAD_KEY;
+	assert_int_equal(PUSH(0), 0);
+	pair_tx(0);
+	pair_rx(1, 0);
+	assert_true(pair.c[1]->failed);
+	assert_true(san_timer_is_armed(&pair.c[1]->timer) &&
+		    pair.c[1]->timer.deadline_ns <= pair.now);
+	pair_close();
+}
+
 int
 main(void)
 {
@@ -469,6 +558,9 @@ main(void)
 		T(san_tl_rx_request__pull_not_ready),
 		T(san_tl_pull_fill__revoked),
 		U(san_tl_run_base__pull_waits_for_a_pull, setup_small),
+		cmocka_unit_test(san_tl_rxn_new__claims_of_each_kind),
+		cmocka_unit_test(san_tl_may_prepare__unordered_only),
+		cmocka_unit_test(san_tl_refused_set__no_memory_ends_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

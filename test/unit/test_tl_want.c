@@ -18,7 +18,7 @@
 static uint16_t conn[CONNS]; /* of side 0 */
 
 static void
-open_all(uint32_t max_txns)
+open_wide(uint32_t max_txns, uint32_t max_wide)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
@@ -27,6 +27,7 @@ open_all(uint32_t max_txns)
 
 	san_tl_conf_default(&tl);
 	tl.max_txns = max_txns;
+	tl.max_wide = max_wide;
 	tl.budget_bytes = BUDGET;
 	pair_open(&l, &tl);
 	conn[0] = pair.slot[0];
@@ -34,6 +35,28 @@ open_all(uint32_t max_txns)
 		pair_connect(&l, slot);
 		conn[i] = slot[0];
 	}
+}
+
+static void
+open_all(uint32_t max_txns)
+{
+	open_wide(max_txns, CONNS + 1);
+}
+
+static int
+setup_narrow(void **state)
+{
+	(void)state;
+	open_wide(MANY, 1);
+	return 0;
+}
+
+static int
+setup_scarce(void **state)
+{
+	(void)state;
+	open_wide(1, 1);
+	return 0;
 }
 
 static int
@@ -374,9 +397,64 @@ san_tl_want__the_record_first(void **state)
 	assert_int_equal(PULL(2, 1000), 0);
 }
 
+/* ---- more connections than have something set aside ---- */
+
+/* RT-26: with no ring left a connection goes on with one transaction at a time. */
+static void
+san_tl_submit__one_at_a_time_without_a_ring(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		assert_int_equal(ASK(0), 0);
+	assert_int_equal(tl->nb_free_rings, 0);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(ASK(1), 0);
+		assert_int_equal(ASK(1), -EAGAIN);
+		finish_one(1);
+		assert_called(1, 1);
+	}
+	assert_int_equal(ASK(1), 0);
+	assert_int_equal(ASK(1), -EAGAIN);
+	finish_one(0);
+	finish_one(0);
+	assert_called(0, 0);
+	finish_one(0); /* its last: now the ring is free */
+	assert_called(1, 1);
+	assert_int_equal(ASK(1), 0);
+	assert_int_equal(ASK(1), 0);
+	assert_true(san_tl_txn_at(&tl->conns[conn[1]], tl->conns[conn[1]].rsn_base) != NULL);
+	assert_int_equal(tl->nb_free_rings, 0);
+}
+
+/* Without a record of its own, and none free: in the order in which they came. */
+static void
+san_tl_wake__first_in_turn(void **state)
+{
+	(void)state;
+	assert_int_equal(ASK(0), 0);
+	assert_int_equal(ASK(0), 0); /* the common one */
+	assert_int_equal(ASK(1), -EAGAIN);
+	assert_int_equal(ASK(2), -EAGAIN);
+	assert_int_equal(ASK(1), -EAGAIN); /* keeps its place */
+	finish_one(0);
+	assert_called(1, 1);
+	assert_int_equal(ASK(1), 0);
+	finish_one(0);
+	assert_called(1, 2);
+	assert_int_equal(ASK(2), 0);
+	assert_int_equal(ASK(0), -EAGAIN);
+	san_tl_conn_close(pair.h[0].tl, conn[1], SAN_ST_ABORTED, pair.now);
+	assert_called(1, 0);
+}
+
 int
 main(void)
 {
+#define N(f) cmocka_unit_test_setup_teardown(f, setup_narrow, teardown)
+#define F(f) cmocka_unit_test_setup_teardown(f, setup_scarce, teardown)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define M(f) cmocka_unit_test_setup_teardown(f, setup_many, teardown)
 	const struct CMUnitTest tests[] = {
@@ -392,6 +470,8 @@ main(void)
 		M(san_tl_submit__longer_than_the_budget),
 		M(san_tl_wake__lapsed_leave_the_line),
 		T(san_tl_want__the_record_first),
+		N(san_tl_submit__one_at_a_time_without_a_ring),
+		F(san_tl_wake__first_in_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,8 @@ static const struct number {
 	uint64_t unit;
 } numbers[] = {
 	{"conns", CORE(pdl.max_conns), 1, SAN_CONNS_MAX, 1},
+	{"wide", CORE(pdl.max_wide), 1, SAN_CONNS_MAX, 1},
+	{"unordered", CORE(tl.max_unordered), 0, SAN_CONNS_MAX, 1},
 	{"mtu", CORE(mtu), MTU_MIN, MTU_MAX, 1},
 	{"pool", CONF(engine.pool_size), 64, 1u << 24, 1},
 	{"rxd", CONF(engine.nb_rxd), 32, 32768, 1},
@@ -449,12 +451,14 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 				  MTU_MIN_V6);
 	derive_sleep(conf, words, nb_words);
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
+	core->tl.max_wide = core->pdl.max_wide;
 	rc = derive_lcores(conf, host);
 	if (rc != 0)
 		return rc;
-	/* connections claim two each, and some must be left for what comes out of order */
+	/* connections claim three each, and some must be left for what comes out of order */
 	if (!is_given("rxns", words, nb_words))
-		core->tl.max_rxns = RTE_MAX(core->tl.max_rxns, 4 * core->pdl.max_conns);
+		core->tl.max_rxns = RTE_MAX(core->tl.max_rxns,
+					    4 * RTE_MIN(core->pdl.max_wide, core->pdl.max_conns));
 	if (!is_given("first_window", words, nb_words))
 		conf->param.first_window = conf->param.window;
 	if (!is_given("msg_limit", words, nb_words))
