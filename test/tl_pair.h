@@ -57,8 +57,8 @@ pair_byte(uint64_t cookie, uint32_t offset)
 	return (uint8_t)(cookie * 37 + offset * 3 + (offset >> 8));
 }
 
-static inline bool
-pair_reserve(void *ulp, uint16_t slot)
+bool
+san_tl_ulp_reserve(void *ulp, uint16_t slot)
 {
 	struct tl_fake *f = ulp;
 
@@ -69,8 +69,8 @@ pair_reserve(void *ulp, uint16_t slot)
 	return true;
 }
 
-static inline void
-pair_unreserve(void *ulp, uint16_t slot)
+void
+san_tl_ulp_unreserve(void *ulp, uint16_t slot)
 {
 	struct tl_fake *f = ulp;
 
@@ -78,8 +78,8 @@ pair_unreserve(void *ulp, uint16_t slot)
 	f->nb_set_aside--;
 }
 
-static inline uint8_t
-pair_push_req(void *ulp, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_push_req(void *ulp, struct san_tl_rxn *r)
 {
 	struct tl_fake *f = ulp;
 
@@ -107,9 +107,9 @@ pair_send_addr(const struct san_tl_rxn *r)
 	return 4096ul * (r->rsn - pair.h[0].tl->conns[pair.slot[0]].peer.first_rsn_tx);
 }
 
-static inline uint8_t
-pair_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m, uint16_t off,
-		uint16_t len)
+uint8_t
+san_tl_ulp_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
+		      uint16_t off, uint16_t len)
 {
 	struct tl_fake *f = ulp;
 	uint64_t addr = r->packed && r->kind == SAN_KIND_SEND ? pair_send_addr(r) : r->addr;
@@ -125,8 +125,8 @@ pair_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbu
 	return SAN_ST_OK;
 }
 
-static inline uint8_t
-pair_push_done(void *ulp, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_push_done(void *ulp, struct san_tl_rxn *r)
 {
 	struct tl_fake *f = ulp;
 
@@ -137,8 +137,8 @@ pair_push_done(void *ulp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-static inline void
-pair_push_abort(void *ulp, struct san_tl_rxn *r)
+void
+san_tl_ulp_push_abort(void *ulp, struct san_tl_rxn *r)
 {
 	struct tl_fake *f = ulp;
 
@@ -146,8 +146,8 @@ pair_push_abort(void *ulp, struct san_tl_rxn *r)
 	f->nb_recvs += r->kind != SAN_KIND_PUSH;
 }
 
-static inline uint8_t
-pair_pull_req(void *ulp, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_pull_req(void *ulp, struct san_tl_rxn *r)
 {
 	struct tl_fake *f = ulp;
 
@@ -157,8 +157,8 @@ pair_pull_req(void *ulp, struct san_tl_rxn *r)
 	return f->pull_req;
 }
 
-static inline uint8_t
-pair_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len)
+uint8_t
+san_tl_ulp_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len)
 {
 	struct tl_fake *f = ulp;
 
@@ -166,8 +166,8 @@ pair_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uint
 	return f->pull_read;
 }
 
-static inline uint8_t
-pair_atomic(void *ulp, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_atomic(void *ulp, struct san_tl_rxn *r)
 {
 	struct tl_fake *f = ulp;
 
@@ -181,8 +181,9 @@ pair_atomic(void *ulp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-static inline void
-pair_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst, uint16_t len)
+void
+san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst,
+		     uint16_t len)
 {
 	uint8_t *p = dst;
 	uint32_t i;
@@ -192,9 +193,9 @@ pair_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst
 		p[i] = pair_byte(t->req.cookie, offset + i);
 }
 
-static inline uint8_t
-pair_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
-		uint16_t off, uint16_t len)
+uint8_t
+san_tl_ulp_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
+		      uint16_t off, uint16_t len)
 {
 	struct tl_fake *f = ulp;
 	rte_be64_t v;
@@ -208,8 +209,8 @@ pair_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, struct r
 	return SAN_ST_OK;
 }
 
-static inline void
-pair_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
+void
+san_tl_ulp_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
 {
 	struct tl_fake *f = ulp;
 
@@ -217,30 +218,14 @@ pair_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
 	f->status[f->nb_cmpl++ % PAIR_LOG] = status;
 }
 
-static inline void
-pair_room(void *ulp, uint16_t slot)
+void
+san_tl_ulp_room(void *ulp, uint16_t slot)
 {
 	struct tl_fake *f = ulp;
 
 	f->nb_room++;
 	f->room_slot = slot;
 }
-
-static const struct san_tl_ulp_ops pair_ops = {
-	.reserve = pair_reserve,
-	.unreserve = pair_unreserve,
-	.push_req = pair_push_req,
-	.push_place = pair_push_place,
-	.push_done = pair_push_done,
-	.push_abort = pair_push_abort,
-	.pull_req = pair_pull_req,
-	.pull_read = pair_pull_read,
-	.atomic = pair_atomic,
-	.push_fill = pair_push_fill,
-	.pull_place = pair_pull_place,
-	.cmpl = pair_cmpl,
-	.room = pair_room,
-};
 
 /* ---- construction ---- */
 
@@ -291,7 +276,6 @@ pair_open(const struct tl_link *l, const struct san_tl_conf *tl)
 			tl_conf = *tl;
 		tl_conf.max_conns = TL_HOST_CONNS;
 		tl_conf.cam = pair.cam[i];
-		tl_conf.ops = &pair_ops;
 		tl_conf.ulp = &pair.f[i];
 		tl_host_create(&pair.h[i], (uint8_t)i, &pdl_conf, &tl_conf, pair.pool, pair.now);
 	}

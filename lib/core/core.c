@@ -59,7 +59,6 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	if (rc != 0)
 		return rc;
 	conf->tl.max_conns = conf->pdl.max_conns;
-	conf->tl.ops = &san_ulp_tl_ops;
 	conf->tl.ulp = core->ulp;
 	rc = san_tl_create(&conf->tl, core->pdl, &core->death, &core->tl);
 	if (rc != 0)

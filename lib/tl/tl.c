@@ -49,7 +49,7 @@ conf_is_valid(const struct san_tl_conf *conf)
 		conf->max_txns >= 1 &&
 		conf->budget_bytes >= 1 && conf->budget_bytes <= INT32_MAX &&
 		conf->lapsed_bytes <= INT32_MAX && conf->grant_bytes >= 1 &&
-		conf->policy <= SAN_GRANT_SRPT && conf->cam != NULL && conf->ops != NULL;
+		conf->policy <= SAN_GRANT_SRPT && conf->cam != NULL;
 }
 
 static int

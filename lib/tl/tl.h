@@ -9,7 +9,7 @@
  *
  * Upward it speaks the interface of the source document: pushReq and pullReq
  * enter by san_tl_submit(); pushReq, pullReq, ULP-ACK, pullResp and pushCmpl
- * towards the ULP are the functions of struct san_tl_ulp_ops.
+ * towards the ULP are the functions san_tl_ulp_*(), which the ULP defines.
  *
  * Thread rule: everything here belongs to one lcore.
  * (RT-10 .. RT-20, RT-23, RT-26, RT-27, RT-30, RT-32, RT-33, PCB-3, PCB-5)
@@ -212,57 +212,60 @@ struct san_tl_rxn {
 };
 TAILQ_HEAD(san_tl_rxns, san_tl_rxn);
 
-/**
- * The ULP as the transaction sublayer sees it. Statuses are enum
- * san_wire_status; SAN_ST_RNR means "not now". All calls come from the lcore
- * that owns both; none may block or call back into tl.
+/*
+ * ---- the ULP as the transaction sublayer sees it ----
+ *
+ * Whoever stands on tl defines these: no pointer to a function is followed for any
+ * packet. Statuses are enum san_wire_status; SAN_ST_RNR means "not now". *ulp* is that of
+ * struct san_tl_conf. All calls come from the lcore that owns both; none may block or call
+ * back into tl. First those of the target:
  */
-struct san_tl_ulp_ops {
-	/* ---- target ---- */
-	/** Is there a receive that could be set aside for a solicited send? Sets it aside. */
-	bool (*reserve)(void *ulp, uint16_t slot);
-	void (*unreserve)(void *ulp, uint16_t slot);
-	/**
-	 * pushReq: check key, bounds, rights; take a receive and a CQ slot where due.
-	 * Places nothing. With r->reserved the receive set aside is its own: used or
-	 * given back, r->reserved is cleared then. With r->packed nothing else than OK
-	 * may leave a trace: the request comes again alone, and is answered then; and
-	 * after OK push_place and push_done must not refuse.
-	 */
-	uint8_t (*push_req)(void *ulp, struct san_tl_rxn *r);
-	/** Place *len* payload bytes, from *off* in *m*, at *offset* of the transaction. */
-	uint8_t (*push_place)(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
+
+/** Is there a receive that could be set aside for a solicited send? Sets it aside. */
+bool san_tl_ulp_reserve(void *ulp, uint16_t slot);
+void san_tl_ulp_unreserve(void *ulp, uint16_t slot);
+/**
+ * pushReq: check key, bounds, rights; take a receive and a CQ slot where due.
+ * Places nothing. With r->reserved the receive set aside is its own: used or
+ * given back, r->reserved is cleared then. With r->packed nothing else than OK
+ * may leave a trace: the request comes again alone, and is answered then; and
+ * after OK push_place and push_done must not refuse.
+ */
+uint8_t san_tl_ulp_push_req(void *ulp, struct san_tl_rxn *r);
+/** Place *len* payload bytes, from *off* in *m*, at *offset* of the transaction. */
+uint8_t san_tl_ulp_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
 			      uint16_t off, uint16_t len);
-	/** All of it is placed. The return value is the ULP-ACK: OK or a refusal. */
-	uint8_t (*push_done)(void *ulp, struct san_tl_rxn *r);
-	/**
-	 * push_req said OK and it will not be finished, be it that push_place or
-	 * push_done refused: what push_req took returns to the head of its queues.
-	 */
-	void (*push_abort)(void *ulp, struct san_tl_rxn *r);
-	/** pullReq: the return value is ULP-ACK and pullResp. */
-	uint8_t (*pull_req)(void *ulp, struct san_tl_rxn *r);
-	/** Copy bytes of a pull into *dst*; not OK: revoked meanwhile. Repeatable. */
-	uint8_t (*pull_read)(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst,
+/** All of it is placed. The return value is the ULP-ACK: OK or a refusal. */
+uint8_t san_tl_ulp_push_done(void *ulp, struct san_tl_rxn *r);
+/**
+ * push_req said OK and it will not be finished, be it that push_place or
+ * push_done refused: what push_req took returns to the head of its queues.
+ */
+void san_tl_ulp_push_abort(void *ulp, struct san_tl_rxn *r);
+/** pullReq: the return value is ULP-ACK and pullResp. */
+uint8_t san_tl_ulp_pull_req(void *ulp, struct san_tl_rxn *r);
+/** Copy bytes of a pull into *dst*; not OK: revoked meanwhile. Repeatable. */
+uint8_t san_tl_ulp_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst,
 			     uint16_t len);
-	/** Execute once; r->result gets the old value. */
-	uint8_t (*atomic)(void *ulp, struct san_tl_rxn *r);
-	/* ---- initiator ---- */
-	/** Copy push payload into *dst*. Repeatable. */
-	void (*push_fill)(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst,
+/** Execute once; r->result gets the old value. */
+uint8_t san_tl_ulp_atomic(void *ulp, struct san_tl_rxn *r);
+
+/* ... and of the initiator: */
+
+/** Copy push payload into *dst*. Repeatable. */
+void san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst,
 			  uint16_t len);
-	/** Place pull data or an atomic's old value (8 bytes, big-endian: as it came). */
-	uint8_t (*pull_place)(void *ulp, const struct san_tl_txn *t, uint32_t offset,
+/** Place pull data or an atomic's old value (8 bytes, big-endian: as it came). */
+uint8_t san_tl_ulp_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset,
 			      struct rte_mbuf *m, uint16_t off, uint16_t len);
-	/**
-	 * pushCmpl and its kin: exactly one per submitted request, in RSN order if ordered.
-	 * Neither from here nor from room() may anything be submitted: it would go before
-	 * those that wait for what is just coming back.
-	 */
-	void (*cmpl)(void *ulp, const struct san_tl_txn *t, uint8_t status);
-	/** A submit that got -EAGAIN may succeed now. */
-	void (*room)(void *ulp, uint16_t slot);
-};
+/**
+ * pushCmpl and its kin: exactly one per submitted request, in RSN order if ordered.
+ * Neither from here nor from room() may anything be submitted: it would go before
+ * those that wait for what is just coming back.
+ */
+void san_tl_ulp_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status);
+/** A submit that got -EAGAIN may succeed now. */
+void san_tl_ulp_room(void *ulp, uint16_t slot);
 
 enum san_tl_policy {
 	SAN_GRANT_RR = 0,   /**< round-robin over connections */
@@ -289,7 +292,6 @@ struct san_tl_conf {
 	uint32_t rnr_delay_us;  /**< told to the sender of what is not ready */
 	struct rte_hash *cam;
 	uint32_t engine; /**< id in CAM keys */
-	const struct san_tl_ulp_ops *ops;
 	void *ulp;
 };
 
@@ -525,7 +527,7 @@ void san_tl_unwant(struct san_tl *tl, uint16_t slot);
 
 /**
  * pushReq or pullReq. Registered under its RSN (and SSN) before anything is sent.
- * -EAGAIN: N, records or pull budget exhausted; ops->room tells when to retry.
+ * -EAGAIN: N, records or pull budget exhausted; san_tl_ulp_room() tells when to retry.
  * -ENOTCONN: not open or draining. Kicks the connection.
  */
 int san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns);

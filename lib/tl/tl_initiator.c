@@ -401,8 +401,8 @@ san_tl_push_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_tl_
 		memcpy(dst, &imm, sizeof(imm));
 	}
 	if (e->len != imm_len)
-		tl->conf.ops->push_fill(tl->conf.ulp, t, e->offset, dst + imm_len,
-					e->len - imm_len);
+		san_tl_ulp_push_fill(tl->conf.ulp, t, e->offset, dst + imm_len,
+				     e->len - imm_len);
 }
 
 /* ---- what comes back ---- */
@@ -492,8 +492,8 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 	    p->payload_len > length - t->placed)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	if (status == SAN_ST_OK && p->payload_len != 0)
-		status = tl->conf.ops->pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
-						  p->payload_len);
+		status = san_tl_ulp_pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
+					       p->payload_len);
 	t->placed += p->payload_len;
 	t->charge.since_ns = now_ns;
 	san_tl_charge_done(tl, &t->charge, p->payload_len);
@@ -507,7 +507,7 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 static void
 report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
-	tl->conf.ops->cmpl(tl->conf.ulp, t, t->status);
+	san_tl_ulp_cmpl(tl->conf.ulp, t, t->status);
 	t->state = SAN_TXN_FREE;
 	tc->txns[t->rsn & tc->txn_mask] = NULL;
 	tl->free_txns[tl->nb_free_txns++] = t;

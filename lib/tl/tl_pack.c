@@ -105,7 +105,7 @@ san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct s
 		msg.imm = t->req.imm;
 		data = san_wire_msg_put(dst, &msg);
 		if (msg.length != 0)
-			tl->conf.ops->push_fill(tl->conf.ulp, t, 0, data, msg.length);
+			san_tl_ulp_push_fill(tl->conf.ulp, t, 0, data, msg.length);
 		dst += san_wire_msg_len(msg.kind, msg.length);
 	}
 }
@@ -167,14 +167,13 @@ read_again(struct san_tl *tl, const struct rte_mbuf *m, uint32_t i, uint32_t rsn
 static bool
 begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt *p)
 {
-	const struct san_tl_ulp_ops *ops = tl->conf.ops;
 	uint32_t i, off = p->payload_off;
 	uint16_t data;
 
 	for (i = 0; i < p->length; i++) {
 		tl->parts[i].off = off;
 		off = read_msg(tl, m, off, p->rsn + i, &data);
-		if (ops->push_req(tl->conf.ulp, &tl->scratch) != SAN_ST_OK)
+		if (san_tl_ulp_push_req(tl->conf.ulp, &tl->scratch) != SAN_ST_OK)
 			break;
 		tl->parts[i].ulp_ref = tl->scratch.ulp_ref;
 		tl->parts[i].ulp_gen = tl->scratch.ulp_gen;
@@ -183,7 +182,7 @@ begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt
 		return true;
 	while (i-- > 0) { /* the last one first: receives return to where they were */
 		read_again(tl, m, i, p->rsn + i);
-		ops->push_abort(tl->conf.ulp, &tl->scratch);
+		san_tl_ulp_push_abort(tl->conf.ulp, &tl->scratch);
 	}
 	return false;
 }
@@ -209,7 +208,6 @@ static void
 complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	     const struct san_wire_pkt *p)
 {
-	const struct san_tl_ulp_ops *ops = tl->conf.ops;
 	struct san_tl_rxn *r = &tl->scratch;
 	uint8_t status = SAN_ST_OK;
 	uint32_t i;
@@ -218,9 +216,9 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	for (i = 0; i < p->length; i++) {
 		data = read_again(tl, m, i, p->rsn + i);
 		if (r->length != 0)
-			status |= ops->push_place(tl->conf.ulp, r, 0, m, data,
-						  (uint16_t)r->length);
-		status |= ops->push_done(tl->conf.ulp, r);
+			status |= san_tl_ulp_push_place(tl->conf.ulp, r, 0, m, data,
+							(uint16_t)r->length);
+		status |= san_tl_ulp_push_done(tl->conf.ulp, r);
 	}
 	SAN_VERIFY(status == SAN_ST_OK);
 	tl->stats.nb_packed_rx++;

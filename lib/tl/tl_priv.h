@@ -146,7 +146,7 @@ san_tl_has_waiting(const struct san_tl *tl)
 		!TAILQ_EMPTY(&tl->want_first);
 }
 
-/** Must *req* wait? Then the connection is told by ops->room() when to try again. */
+/** Must *req* wait? Then the connection is told by san_tl_ulp_room() when to try again. */
 bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
 		 uint64_t now_ns);
 /** One of its transactions finished. */

@@ -59,7 +59,7 @@ san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mb
 		memcpy(dst, &result, sizeof(result));
 		return;
 	}
-	p->status = tl->conf.ops->pull_read(tl->conf.ulp, r, e->offset, dst, e->len);
+	p->status = san_tl_ulp_pull_read(tl->conf.ulp, r, e->offset, dst, e->len);
 	if (unlikely(p->status != SAN_ST_OK)) /* revoked meanwhile (design, rule 14) */
 		rte_pktmbuf_trim(m, e->len);
 }

@@ -142,7 +142,7 @@ void
 san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	if (r->begun)
-		tl->conf.ops->push_abort(tl->conf.ulp, r);
+		san_tl_ulp_push_abort(tl->conf.ulp, r);
 	r->begun = false;
 	/* even if it did not begin: push_req() gave back what was set aside */
 	san_tl_grant_wake(tl, tc);
@@ -153,7 +153,7 @@ san_tl_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 {
 	if (!r->reserved)
 		return;
-	tl->conf.ops->unreserve(tl->conf.ulp, tc->slot);
+	san_tl_ulp_unreserve(tl->conf.ulp, tc->slot);
 	r->reserved = false;
 	san_tl_grant_wake(tl, tc);
 }

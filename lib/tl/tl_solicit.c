@@ -235,7 +235,7 @@ has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uin
 {
 	if (r->kind == SAN_KIND_PUSH || r->granted != 0 || r->reserved)
 		return true;
-	r->reserved = tl->conf.ops->reserve(tl->conf.ulp, tc->slot);
+	r->reserved = san_tl_ulp_reserve(tl->conf.ulp, tc->slot);
 	if (r->reserved)
 		return true;
 	if (r->since_ns == 0)
@@ -301,7 +301,7 @@ san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	}
 	/* a receive may be there that it had no time to take: then it has waited for the budget */
 	if (!tc->grant_wait)
-		r->reserved = tl->conf.ops->reserve(tl->conf.ulp, tc->slot);
+		r->reserved = san_tl_ulp_reserve(tl->conf.ulp, tc->slot);
 	if (r->reserved)
 		r->since_ns = 0;
 	else

@@ -125,7 +125,7 @@ refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t
 static enum put
 begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn)
 {
-	uint8_t status = tl->conf.ops->push_req(tl->conf.ulp, r);
+	uint8_t status = san_tl_ulp_push_req(tl->conf.ulp, r);
 
 	if (status == SAN_ST_RNR)
 		return san_tl_in_turn(tc, r->rsn) ? PUT_RNR : PUT_HOLD;
@@ -142,7 +142,7 @@ begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t 
 static enum put
 complete(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
-	uint8_t status = tl->conf.ops->push_done(tl->conf.ulp, r);
+	uint8_t status = san_tl_ulp_push_done(tl->conf.ulp, r);
 
 	if (status != SAN_ST_OK)
 		return refuse(tl, tc, r, r->last_psn, status);
@@ -175,8 +175,8 @@ put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, stru
 			return out;
 	}
 	if (len != 0) {
-		status = tl->conf.ops->push_place(tl->conf.ulp, r, p->offset, m,
-						  p->payload_off + imm_len, len);
+		status = san_tl_ulp_push_place(tl->conf.ulp, r, p->offset, m,
+					       p->payload_off + imm_len, len);
 		if (unlikely(status != SAN_ST_OK))
 			return refuse(tl, tc, r, p->psn, status);
 	}
@@ -499,7 +499,6 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 static bool
 execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
-	const struct san_tl_ulp_ops *ops = tl->conf.ops;
 	uint8_t status;
 
 	/* else it waits for another pull: see tl_record.c */
@@ -511,8 +510,8 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_
 	}
 	if (r->since_ns == 0)
 		r->since_ns = RTE_MAX(now_ns, 1u);
-	status = r->type == SAN_TL_PULL ? ops->pull_req(tl->conf.ulp, r) :
-					  ops->atomic(tl->conf.ulp, r);
+	status = r->type == SAN_TL_PULL ? san_tl_ulp_pull_req(tl->conf.ulp, r) :
+					  san_tl_ulp_atomic(tl->conf.ulp, r);
 	/* RNR of a pull is retried here, for as long as the initiator would (design, rule 5) */
 	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);

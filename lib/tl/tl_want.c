@@ -71,7 +71,7 @@ promise(struct san_tl *tl, struct san_tl_conn *tc)
 static void
 call(struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	tl->conf.ops->room(tl->conf.ulp, tc->slot);
+	san_tl_ulp_room(tl->conf.ulp, tc->slot);
 }
 
 bool

@@ -51,8 +51,6 @@ struct san_ulp_cq;
 void san_ulp_conf_default(struct san_ulp_conf *conf);
 int san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out);
 void san_ulp_destroy(struct san_ulp *ulp);
-/** The functions that tl calls; its *ulp* argument is the struct san_ulp. */
-extern const struct san_tl_ulp_ops san_ulp_tl_ops;
 /** Second half of construction: tl exists only after ulp does. */
 void san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl, struct san_pdl *pdl);
 

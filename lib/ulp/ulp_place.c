@@ -84,8 +84,8 @@ open_region(struct san_ulp *ulp, const struct san_ulp_qp *qp, struct san_tl_rxn 
 
 /* ---- receives set aside for solicited sends (design, rule 4) ---- */
 
-static bool
-reserve(void *arg, uint16_t slot)
+bool
+san_tl_ulp_reserve(void *arg, uint16_t slot)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_at(arg, slot);
 
@@ -95,8 +95,8 @@ reserve(void *arg, uint16_t slot)
 	return true;
 }
 
-static void
-unreserve(void *arg, uint16_t slot)
+void
+san_tl_ulp_unreserve(void *arg, uint16_t slot)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_at(arg, slot);
 
@@ -142,8 +142,8 @@ take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-static uint8_t
-push_req(void *arg, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 {
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
@@ -155,7 +155,7 @@ push_req(void *arg, struct san_tl_rxn *r)
 		return SAN_ST_REFUSED;
 	/* it is at the head of the line now and needs no promise any more, whatever comes */
 	if (r->reserved) {
-		unreserve(ulp, r->slot);
+		san_tl_ulp_unreserve(ulp, r->slot);
 		r->reserved = false;
 	}
 	if (r->kind != SAN_KIND_SEND) {
@@ -183,9 +183,9 @@ copy_in(const struct san_ulp_mr *mr, uint64_t addr, const struct rte_mbuf *m, ui
 	return SAN_ST_OK;
 }
 
-static uint8_t
-push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m, uint16_t off,
-	   uint16_t len)
+uint8_t
+san_tl_ulp_push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
+		      uint16_t off, uint16_t len)
 {
 	struct san_ulp *ulp = arg;
 	uint8_t status = SAN_ST_OK;
@@ -214,8 +214,8 @@ push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
 	return status;
 }
 
-static uint8_t
-push_done(void *arg, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_push_done(void *arg, struct san_tl_rxn *r)
 {
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
@@ -236,8 +236,8 @@ push_done(void *arg, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-static void
-push_abort(void *arg, struct san_tl_rxn *r)
+void
+san_tl_ulp_push_abort(void *arg, struct san_tl_rxn *r)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_at(arg, r->slot);
 	struct san_ulp_rqe *e;
@@ -251,8 +251,8 @@ push_abort(void *arg, struct san_tl_rxn *r)
 
 /* ---- pulls and atomics ---- */
 
-static uint8_t
-pull_req(void *arg, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_pull_req(void *arg, struct san_tl_rxn *r)
 {
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
@@ -264,8 +264,8 @@ pull_req(void *arg, struct san_tl_rxn *r)
 	return open_region(ulp, qp, r, SAN_RIGHT_PULL);
 }
 
-static uint8_t
-pull_read(void *arg, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len)
+uint8_t
+san_tl_ulp_pull_read(void *arg, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len)
 {
 	const struct san_ulp_mr *mr;
 
@@ -279,8 +279,8 @@ pull_read(void *arg, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t 
 	return SAN_ST_OK;
 }
 
-static uint8_t
-atomic(void *arg, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_atomic(void *arg, struct san_tl_rxn *r)
 {
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
@@ -306,19 +306,3 @@ atomic(void *arg, struct san_tl_rxn *r)
 	}
 	return SAN_ST_OK;
 }
-
-const struct san_tl_ulp_ops san_ulp_tl_ops = {
-	.reserve = reserve,
-	.unreserve = unreserve,
-	.push_req = push_req,
-	.push_place = push_place,
-	.push_done = push_done,
-	.push_abort = push_abort,
-	.pull_req = pull_req,
-	.pull_read = pull_read,
-	.atomic = atomic,
-	.push_fill = san_ulp_wr_fill,
-	.pull_place = san_ulp_wr_place,
-	.cmpl = san_ulp_wr_cmpl,
-	.room = san_ulp_wr_room,
-};

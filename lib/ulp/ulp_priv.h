@@ -192,11 +192,5 @@ void san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
 void san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns);
 /** Complete what tl was not given, in order. */
 void san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp);
-void san_ulp_wr_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst,
-		     uint16_t len);
-uint8_t san_ulp_wr_place(void *ulp, const struct san_tl_txn *t, uint32_t offset,
-			 struct rte_mbuf *m, uint16_t off, uint16_t len);
-void san_ulp_wr_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status);
-void san_ulp_wr_room(void *ulp, uint16_t slot);
 
 #endif /* ULP_PRIV_H */

@@ -207,7 +207,8 @@ san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 /* ---- what tl calls ---- */
 
 void
-san_ulp_wr_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, void *dst, uint16_t len)
+san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, void *dst,
+		     uint16_t len)
 {
 	struct san_ulp_qp *qp;
 	struct san_ulp_wqe *e = wqe_of(arg, t->req.cookie, &qp);
@@ -237,8 +238,8 @@ place_result(struct san_ulp_wqe *e, struct rte_mbuf *m, uint16_t off, uint16_t l
 }
 
 uint8_t
-san_ulp_wr_place(void *arg, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
-		 uint16_t off, uint16_t len)
+san_tl_ulp_pull_place(void *arg, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
+		      uint16_t off, uint16_t len)
 {
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp;
@@ -259,7 +260,7 @@ san_ulp_wr_place(void *arg, const struct san_tl_txn *t, uint32_t offset, struct 
 }
 
 void
-san_ulp_wr_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
+san_tl_ulp_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
 {
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp;
@@ -284,7 +285,7 @@ san_ulp_wr_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
 }
 
 void
-san_ulp_wr_room(void *arg, uint16_t slot)
+san_tl_ulp_room(void *arg, uint16_t slot)
 {
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, slot);

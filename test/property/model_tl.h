@@ -135,8 +135,8 @@ model_needs_recv(const struct model_txn *x)
 	return x->req.kind != SAN_KIND_PUSH;
 }
 
-static inline bool
-model_reserve(void *ulp, uint16_t slot)
+bool
+san_tl_ulp_reserve(void *ulp, uint16_t slot)
 {
 	struct model_host *h = ulp;
 	struct model_dir *d = h->in[model_conn(h, slot)];
@@ -147,8 +147,8 @@ model_reserve(void *ulp, uint16_t slot)
 	return true;
 }
 
-static inline void
-model_unreserve(void *ulp, uint16_t slot)
+void
+san_tl_ulp_unreserve(void *ulp, uint16_t slot)
 {
 	struct model_host *h = ulp;
 	struct model_dir *d = h->in[model_conn(h, slot)];
@@ -179,8 +179,8 @@ model_takes_packed(const struct model_dir *d, struct model_txn *x)
 	return !x->alone;
 }
 
-static inline uint8_t
-model_push_req(void *ulp, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_push_req(void *ulp, struct san_tl_rxn *r)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
@@ -190,7 +190,7 @@ model_push_req(void *ulp, struct san_tl_rxn *r)
 	PROP_CHECK(r->length == x->req.length && r->kind == x->req.kind);
 	PROP_CHECK(!d->ordered || d->relaxed || id > d->last_done);
 	if (r->reserved) {
-		model_unreserve(ulp, r->slot);
+		san_tl_ulp_unreserve(ulp, r->slot);
 		r->reserved = false;
 	}
 	if (r->packed && !model_takes_packed(d, x))
@@ -212,9 +212,9 @@ model_push_req(void *ulp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-static inline uint8_t
-model_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
-		 uint16_t off, uint16_t len)
+uint8_t
+san_tl_ulp_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mbuf *m,
+		      uint16_t off, uint16_t len)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
@@ -228,8 +228,8 @@ model_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, struct rte_mb
 	return SAN_ST_OK;
 }
 
-static inline uint8_t
-model_push_done(void *ulp, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_push_done(void *ulp, struct san_tl_rxn *r)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
@@ -247,8 +247,8 @@ model_push_done(void *ulp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-static inline void
-model_push_abort(void *ulp, struct san_tl_rxn *r)
+void
+san_tl_ulp_push_abort(void *ulp, struct san_tl_rxn *r)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
@@ -265,8 +265,8 @@ model_push_abort(void *ulp, struct san_tl_rxn *r)
 	d->nb_recvs++;
 }
 
-static inline uint8_t
-model_pull_req(void *ulp, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_pull_req(void *ulp, struct san_tl_rxn *r)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
@@ -285,8 +285,8 @@ model_pull_req(void *ulp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
-static inline uint8_t
-model_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len)
+uint8_t
+san_tl_ulp_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uint16_t len)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
@@ -301,8 +301,8 @@ model_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst, uin
 	return SAN_ST_OK;
 }
 
-static inline uint8_t
-model_atomic(void *ulp, struct san_tl_rxn *r)
+uint8_t
+san_tl_ulp_atomic(void *ulp, struct san_tl_rxn *r)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
@@ -339,8 +339,9 @@ model_initiator(struct model_host *h, const struct san_tl_txn *t, struct model_d
 	return &d->txns[t->req.cookie];
 }
 
-static inline void
-model_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst, uint16_t len)
+void
+san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst,
+		     uint16_t len)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_initiator(ulp, t, &d);
@@ -352,9 +353,9 @@ model_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *ds
 		p[i] = model_byte((uint32_t)(x - d->txns), offset + i);
 }
 
-static inline uint8_t
-model_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
-		 uint16_t off, uint16_t len)
+uint8_t
+san_tl_ulp_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
+		      uint16_t off, uint16_t len)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_initiator(ulp, t, &d);
@@ -401,8 +402,8 @@ model_judge(const struct model_txn *x, uint8_t status)
 	}
 }
 
-static inline void
-model_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
+void
+san_tl_ulp_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_initiator(ulp, t, &d);
@@ -415,28 +416,12 @@ model_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
 	x->status = status;
 }
 
-static inline void
-model_room(void *ulp, uint16_t slot)
+void
+san_tl_ulp_room(void *ulp, uint16_t slot)
 {
 	struct model_host *h = ulp;
 
 	h->room[model_conn(h, slot)] = true;
 }
-
-static const struct san_tl_ulp_ops model_ops = {
-	.reserve = model_reserve,
-	.unreserve = model_unreserve,
-	.push_req = model_push_req,
-	.push_place = model_push_place,
-	.push_done = model_push_done,
-	.push_abort = model_push_abort,
-	.pull_req = model_pull_req,
-	.pull_read = model_pull_read,
-	.atomic = model_atomic,
-	.push_fill = model_push_fill,
-	.pull_place = model_pull_place,
-	.cmpl = model_cmpl,
-	.room = model_room,
-};
 
 #endif /* MODEL_TL_H */

@@ -159,7 +159,6 @@ draw_hosts(void)
 		tl.policy = (uint8_t)below(2);
 		tl.rnr_delay_us = below(300);
 		tl.cam = cams[chance(200)];
-		tl.ops = &model_ops;
 		tl.ulp = &w.mh[i];
 		tl_host_create(&w.h[i], (uint8_t)i, &pdl, &tl, pool, w.now);
 	}

@@ -144,7 +144,7 @@ cmpl(const struct san_tl_txn *t, uint8_t status)
 	PROP_CHECK(t->req.operand < nb_items);
 	if (status != SAN_ST_OK)
 		items[t->req.operand].silent = false;
-	san_ulp_tl_ops.cmpl(ulp, t, status);
+	san_tl_ulp_cmpl(ulp, t, status);
 }
 
 /** tl finishes its oldest transaction. */
@@ -165,8 +165,8 @@ begin_push(uint32_t i)
 		return;
 	*r = (struct san_tl_rxn){.slot = (uint16_t)i, .kind = SAN_KIND_SEND};
 	r->length = san_prng_below(&prng, 40);
-	r->reserved = san_prng_below(&prng, 2) && san_ulp_tl_ops.reserve(ulp, r->slot);
-	status = san_ulp_tl_ops.push_req(ulp, r);
+	r->reserved = san_prng_below(&prng, 2) && san_tl_ulp_reserve(ulp, r->slot);
+	status = san_tl_ulp_push_req(ulp, r);
 	PROP_CHECK(status == SAN_ST_OK || status == SAN_ST_RNR || r->length > 32);
 	target.n += status == SAN_ST_OK;
 }
@@ -179,9 +179,9 @@ end_push(bool abort)
 	if (target.n == 0)
 		return;
 	if (abort)
-		san_ulp_tl_ops.push_abort(ulp, &target.r[i]);
+		san_tl_ulp_push_abort(ulp, &target.r[i]);
 	else
-		PROP_CHECK(san_ulp_tl_ops.push_done(ulp, &target.r[i]) == SAN_ST_OK);
+		PROP_CHECK(san_tl_ulp_push_done(ulp, &target.r[i]) == SAN_ST_OK);
 	target.r[i] = target.r[--target.n];
 }
 
@@ -242,7 +242,7 @@ step(void)
 	case 9:
 		tl.room = san_prng_below(&prng, 8);
 		if (bound[i] && tl.room > 0)
-			san_ulp_tl_ops.room(ulp, (uint16_t)i);
+			san_tl_ulp_room(ulp, (uint16_t)i);
 		break;
 	case 10:
 		begin_push(i);

@@ -517,7 +517,7 @@ sim_limits__woken_requests_are_work(void **state)
 		pair_post(&p, true, SAN_WR_PUSH, 0, 100, i, 0);
 	world_step(p.w);
 	assert_true(san_core_deadline_ns(core) > p.w->now_ns);
-	san_ulp_tl_ops.room(san_core_ulp(core), pair_conn(&p, true)->slot);
+	san_tl_ulp_room(san_core_ulp(core), pair_conn(&p, true)->slot);
 	assert_int_equal(san_core_deadline_ns(core), 0);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);

@@ -47,7 +47,7 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	if (fake.room == 0 || fake.nb_txns == FAKE_TXNS) {
 		fake.nb_refused++;
 		if (fake.room_inside)
-			san_ulp_tl_ops.room(fake.ulp, slot);
+			san_tl_ulp_room(fake.ulp, slot);
 		return -EAGAIN;
 	}
 	fake.room--;
@@ -79,7 +79,7 @@ static inline void
 fake_cmpl(uint32_t i, uint8_t status)
 {
 	assert_true(i < fake.nb_txns);
-	san_ulp_tl_ops.cmpl(fake.ulp, &fake.txns[i], status);
+	san_tl_ulp_cmpl(fake.ulp, &fake.txns[i], status);
 }
 
 static inline uint32_t

@@ -47,7 +47,7 @@ try_pull(struct test_ulp *t, uint32_t key, uint64_t addr, uint32_t length)
 	struct san_tl_rxn r = {.type = SAN_TL_PULL, .slot = SLOT, .key = key, .addr = addr};
 
 	r.length = length;
-	return san_ulp_tl_ops.pull_req(t->ulp, &r);
+	return san_tl_ulp_pull_req(t->ulp, &r);
 }
 
 static void
@@ -218,11 +218,11 @@ san_ulp_mr_access__each_right_alone(void **state)
 		push = test_push(SAN_KIND_PUSH, 8, key, 0);
 		pull.key = key;
 		atomic.key = key;
-		assert_int_equal(san_ulp_tl_ops.push_req(t->ulp, &push),
+		assert_int_equal(san_tl_ulp_push_req(t->ulp, &push),
 				 rights & SAN_RIGHT_PUSH ? SAN_ST_OK : SAN_ST_RIGHTS);
-		assert_int_equal(san_ulp_tl_ops.pull_req(t->ulp, &pull),
+		assert_int_equal(san_tl_ulp_pull_req(t->ulp, &pull),
 				 rights & SAN_RIGHT_PULL ? SAN_ST_OK : SAN_ST_RIGHTS);
-		assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &atomic),
+		assert_int_equal(san_tl_ulp_atomic(t->ulp, &atomic),
 				 rights & SAN_RIGHT_ATOMIC ? SAN_ST_OK : SAN_ST_RIGHTS);
 		assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
 	}

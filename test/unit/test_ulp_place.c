@@ -25,7 +25,7 @@ static uint8_t
 place(struct test_ulp *t, struct san_tl_rxn *r, uint32_t offset, uint16_t from, uint16_t len)
 {
 	struct rte_mbuf *m = test_eal_exact(pool, data, (uint16_t)(from + len));
-	uint8_t status = san_ulp_tl_ops.push_place(t->ulp, r, offset, m, from, len);
+	uint8_t status = san_tl_ulp_push_place(t->ulp, r, offset, m, from, len);
 
 	rte_pktmbuf_free(m);
 	return status;
@@ -34,7 +34,7 @@ place(struct test_ulp *t, struct san_tl_rxn *r, uint32_t offset, uint16_t from, 
 static uint8_t
 push_req(struct test_ulp *t, struct san_tl_rxn *r)
 {
-	uint8_t status = san_ulp_tl_ops.push_req(t->ulp, r);
+	uint8_t status = san_tl_ulp_push_req(t->ulp, r);
 
 	san_ulp_check(t->ulp);
 	return status;
@@ -48,16 +48,16 @@ reserve__only_what_is_posted(void **state)
 {
 	struct test_ulp *t = *state;
 
-	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_false(san_tl_ulp_reserve(t->ulp, SLOT));
 	test_post_recv(t, 1, mem, 8);
 	test_post_recv(t, 2, mem, 8);
-	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
-	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
-	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT));
-	san_ulp_tl_ops.unreserve(t->ulp, SLOT);
-	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
-	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT + 1));
-	san_ulp_tl_ops.unreserve(t->ulp, SLOT + 1);
+	assert_true(san_tl_ulp_reserve(t->ulp, SLOT));
+	assert_true(san_tl_ulp_reserve(t->ulp, SLOT));
+	assert_false(san_tl_ulp_reserve(t->ulp, SLOT));
+	san_tl_ulp_unreserve(t->ulp, SLOT);
+	assert_true(san_tl_ulp_reserve(t->ulp, SLOT));
+	assert_false(san_tl_ulp_reserve(t->ulp, SLOT + 1));
+	san_tl_ulp_unreserve(t->ulp, SLOT + 1);
 }
 
 static void
@@ -68,13 +68,13 @@ reserve__taken_with_its_push(void **state)
 
 	test_post_recv(t, 1, mem, 8);
 	test_post_recv(t, 2, mem, 8);
-	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_true(san_tl_ulp_reserve(t->ulp, SLOT));
 	r.reserved = true;
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_false(r.reserved);
 	/* one posted is left, and nothing is promised */
-	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
-	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_true(san_tl_ulp_reserve(t->ulp, SLOT));
+	assert_false(san_tl_ulp_reserve(t->ulp, SLOT));
 }
 
 /* RT-26: the head of the line takes even a promised one. */
@@ -86,15 +86,15 @@ reserve__head_of_line_goes_first(void **state)
 	struct san_tl_rxn later = test_push(SAN_KIND_SEND, 8, 0, 0);
 
 	test_post_recv(t, 1, mem, 8);
-	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_true(san_tl_ulp_reserve(t->ulp, SLOT));
 	later.reserved = true;
 	assert_int_equal(push_req(t, &first), SAN_ST_OK);
 	assert_int_equal(push_req(t, &later), SAN_ST_RNR);
-	assert_false(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_false(san_tl_ulp_reserve(t->ulp, SLOT));
 	test_post_recv(t, 2, mem, 8);
 	assert_int_equal(push_req(t, &later), SAN_ST_OK);
 	test_post_recv(t, 3, mem, 8);
-	assert_true(san_ulp_tl_ops.reserve(t->ulp, SLOT));
+	assert_true(san_tl_ulp_reserve(t->ulp, SLOT));
 }
 
 /* ---- pushes ---- */
@@ -111,7 +111,7 @@ push__lands_in_its_region(void **state)
 	/* packets of one transaction are placed as they come */
 	assert_int_equal(place(t, &r, 200, 200, 100), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 200), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_memory_equal(mem + 100, data, 300);
 	assert_int_equal(mem[99], 0);
 	assert_int_equal(mem[400], 0);
@@ -134,13 +134,13 @@ push_place__packet_in_segments(void **state)
 	test_post_recv(t, 1, buf, sizeof(buf));
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(push_req(t, &s), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_place(t->ulp, &r, 0, m, 10, 90), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_place(t->ulp, &s, 0, m, 10, 90), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_place(t->ulp, &r, 0, m, 10, 90), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_place(t->ulp, &s, 0, m, 10, 90), SAN_ST_OK);
 	assert_memory_equal(mem, data + 10, 90);
 	assert_memory_equal(buf, data + 10, 90);
 	/* shorter than it says */
-	assert_int_equal(san_ulp_tl_ops.push_place(t->ulp, &r, 0, m, 11, 90), SAN_ST_LENGTH);
-	assert_int_equal(san_ulp_tl_ops.push_place(t->ulp, &s, 0, m, 11, 90), SAN_ST_LENGTH);
+	assert_int_equal(san_tl_ulp_push_place(t->ulp, &r, 0, m, 11, 90), SAN_ST_LENGTH);
+	assert_int_equal(san_tl_ulp_push_place(t->ulp, &s, 0, m, 11, 90), SAN_ST_LENGTH);
 	rte_pktmbuf_free(m);
 }
 
@@ -191,7 +191,7 @@ push_req__zero_length(void **state)
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 0), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 1), SAN_ST_BOUNDS);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(push_req(t, &wrong), SAN_ST_BAD_KEY);
 }
 
@@ -203,8 +203,8 @@ push_req__unknown_connection(void **state)
 
 	r.slot = SLOT + 1;
 	assert_int_equal(push_req(t, &r), SAN_ST_REFUSED);
-	assert_int_equal(san_ulp_tl_ops.pull_req(t->ulp, &r), SAN_ST_REFUSED);
-	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_REFUSED);
+	assert_int_equal(san_tl_ulp_pull_req(t->ulp, &r), SAN_ST_REFUSED);
+	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_REFUSED);
 }
 
 /* ---- sends ---- */
@@ -227,7 +227,7 @@ send__fills_the_posted_receive(void **state)
 	assert_int_equal(place(t, &r, 40, 40, 30), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 40), SAN_ST_OK);
 	test_poll_none(t->recv_cq);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_memory_equal(a, data, 30);
 	assert_memory_equal(b, data + 30, 40);
 	assert_int_equal(b[40], 0);
@@ -251,7 +251,7 @@ send__without_receive(void **state)
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_rnr, 1);
 	test_post_recv(t, 1, mem, 8);
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 }
 
 /* RT-23: so is a full completion queue; the receive stays posted. */
@@ -272,12 +272,12 @@ send__without_cq_entry(void **state)
 	assert_int_equal(push_req(&t, &r[0]), SAN_ST_OK);
 	assert_int_equal(push_req(&t, &r[1]), SAN_ST_OK);
 	assert_int_equal(push_req(&t, &r[2]), SAN_ST_RNR);
-	assert_int_equal(san_ulp_tl_ops.push_done(t.ulp, &r[0]), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &r[0]), SAN_ST_OK);
 	assert_int_equal(push_req(&t, &r[2]), SAN_ST_RNR);
 	assert_int_equal(test_poll_one(t.recv_cq).wr_id, 0);
 	assert_int_equal(push_req(&t, &r[2]), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_done(t.ulp, &r[1]), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_done(t.ulp, &r[2]), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &r[1]), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &r[2]), SAN_ST_OK);
 	test_ulp_close(&t);
 }
 
@@ -298,9 +298,9 @@ send__longer_than_the_receive(void **state)
 	assert_int_equal(wc.status, SAN_WC_ST_LOCAL_LENGTH);
 	assert_int_equal(wc.byte_len, 9);
 	/* nothing to give back */
-	san_ulp_tl_ops.push_abort(t->ulp, &r);
+	san_tl_ulp_push_abort(t->ulp, &r);
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 2);
 }
 
@@ -335,16 +335,16 @@ push_abort__gives_receive_and_cq_entry_back(void **state)
 	test_post_recv(t, 2, mem, 8);
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(t->recv_cq->nb_reserved, 1);
-	san_ulp_tl_ops.push_abort(t->ulp, &r);
+	san_tl_ulp_push_abort(t->ulp, &r);
 	san_ulp_check(t->ulp);
 	assert_int_equal(t->recv_cq->nb_reserved, 0);
 	/* twice does nothing, even when the receive is another push's by now */
 	assert_int_equal(push_req(t, &other), SAN_ST_OK);
-	san_ulp_tl_ops.push_abort(t->ulp, &r);
+	san_tl_ulp_push_abort(t->ulp, &r);
 	san_ulp_check(t->ulp);
 	assert_int_equal(place(t, &r, 0, 0, 8), SAN_ST_REFUSED);
 	assert_int_equal(old[1], 0);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &other), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &other), SAN_ST_OK);
 	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 1);
 }
 
@@ -364,7 +364,7 @@ push_imm__places_and_completes_a_receive(void **state)
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 40), SAN_ST_OK);
 	r.imm = 0xdeadbeef;
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_memory_equal(mem + 8, data, 40);
 	assert_int_equal(untouched[1], 0);
 	wc = test_poll_one(t->recv_cq);
@@ -390,10 +390,10 @@ push_imm__key_before_receive(void **state)
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
 	assert_int_equal(place(t, &r, 0, 0, 40), SAN_ST_REVOKED);
-	san_ulp_tl_ops.push_abort(t->ulp, &r);
+	san_tl_ulp_push_abort(t->ulp, &r);
 	r = test_push(SAN_KIND_PUSH_IMM, 0, 0, 0);
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(test_poll_one(t->recv_cq).wr_id, 3);
 }
 
@@ -409,17 +409,17 @@ pull__reads_the_region_each_time(void **state)
 
 	r.addr = BASE + 50;
 	memcpy(mem, data, sizeof(words));
-	assert_int_equal(san_ulp_tl_ops.pull_req(t->ulp, &r), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.pull_read(t->ulp, &r, 60, out, 40), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_pull_req(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_pull_read(t->ulp, &r, 60, out, 40), SAN_ST_OK);
 	assert_memory_equal(out, data + 110, 40);
 	/* bytes are read at each (re)transmission (design, rule 3) */
 	mem[110] ^= 0xff;
-	assert_int_equal(san_ulp_tl_ops.pull_read(t->ulp, &r, 60, out, 40), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_pull_read(t->ulp, &r, 60, out, 40), SAN_ST_OK);
 	assert_int_equal(out[0], data[110] ^ 0xff);
 	/* design, rule 14: only while the region is valid */
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
-	assert_int_equal(san_ulp_tl_ops.pull_read(t->ulp, &r, 60, out, 40), SAN_ST_REVOKED);
-	assert_int_equal(san_ulp_tl_ops.pull_read(t->ulp, &r, 100, out, 0), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_pull_read(t->ulp, &r, 60, out, 40), SAN_ST_REVOKED);
+	assert_int_equal(san_tl_ulp_pull_read(t->ulp, &r, 100, out, 0), SAN_ST_OK);
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_revoked, 1);
 }
 
@@ -446,7 +446,7 @@ atomic__fetch_add(void **state)
 	struct san_tl_rxn r = atomic_on(key, BASE + 16, SAN_ATOMIC_FETCH_ADD, 5);
 
 	words[2] = UINT64_MAX - 1;
-	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(r.result, UINT64_MAX - 1);
 	assert_int_equal(words[2], 3);
 	assert_int_equal(words[1], 0);
@@ -462,11 +462,11 @@ atomic__compare_and_swap(void **state)
 
 	words[0] = 10;
 	r.swap = 20;
-	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(r.result, 10);
 	assert_int_equal(words[0], 20);
 	/* no match: the old value comes back, nothing changes */
-	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_OK);
 	assert_int_equal(r.result, 20);
 	assert_int_equal(words[0], 20);
 }
@@ -495,15 +495,15 @@ atomic__refusals(void **state)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		r = atomic_on(cases[i].key, cases[i].addr, SAN_ATOMIC_FETCH_ADD, 1);
-		assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), cases[i].status);
+		assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), cases[i].status);
 	}
 	/* aligned by its name, but not in our memory */
 	assert_int_equal(san_ulp_mr_add(t->ulp, mem + 1, 64, 0, SAN_RIGHT_ATOMIC, PKEY, &skewed),
 			 0);
 	r = atomic_on(skewed, 8, SAN_ATOMIC_FETCH_ADD, 1);
-	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_ALIGN);
+	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_ALIGN);
 	r = atomic_on(skewed, 7, SAN_ATOMIC_FETCH_ADD, 1);
-	assert_int_equal(san_ulp_tl_ops.atomic(t->ulp, &r), SAN_ST_ALIGN);
+	assert_int_equal(san_tl_ulp_atomic(t->ulp, &r), SAN_ST_ALIGN);
 	for (i = 0; i + 1 < 128; i++)
 		assert_int_equal(words[i], 0);
 	assert_int_equal(words[127], 1);

@@ -24,7 +24,7 @@ static uint8_t
 take(struct test_ulp *t, struct san_tl_rxn *r)
 {
 	*r = send_of(8);
-	return san_ulp_tl_ops.push_req(t->ulp, r);
+	return san_tl_ulp_push_req(t->ulp, r);
 }
 
 /** wr_id of the receive that the next send gets, all of it arrived. */
@@ -34,7 +34,7 @@ receive_one(struct test_ulp *t)
 	struct san_tl_rxn r;
 
 	assert_int_equal(take(t, &r), SAN_ST_OK);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	return test_poll_one(t->recv_cq).wr_id;
 }
 
@@ -197,7 +197,7 @@ san_ulp_qp_is_idle__counts_requests(void **state)
 	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	assert_false(san_ulp_qp_is_idle(t->ulp, t->qp));
 	fake.room = 1;
-	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_tl_ulp_room(t->ulp, SLOT);
 	san_ulp_pump(t->ulp, 0);
 	assert_false(san_ulp_qp_is_idle(t->ulp, t->qp));
 	fake_cmpl(0, SAN_ST_OK);
@@ -226,7 +226,7 @@ san_ulp_qp_unbind__flushes_in_order(void **state)
 	assert_int_equal(take(t, &a), SAN_ST_OK);
 	assert_int_equal(take(t, &b), SAN_ST_OK);
 	assert_int_equal(take(t, &c), SAN_ST_OK);
-	san_ulp_tl_ops.push_abort(t->ulp, &b);
+	san_tl_ulp_push_abort(t->ulp, &b);
 	fake_cmpl(0, SAN_WC_ST_RETRY_EXC);
 	fake_cmpl(1, SAN_WC_ST_RETRY_EXC);
 	for (i = 0; i < 2; i++) {
@@ -239,8 +239,8 @@ san_ulp_qp_unbind__flushes_in_order(void **state)
 	expect_flushed(t->recv_cq, SAN_WC_RECV, 1, 6);
 	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
 	/* what tl still says about them changes nothing */
-	san_ulp_tl_ops.push_abort(t->ulp, &a);
-	assert_int_not_equal(san_ulp_tl_ops.push_done(t->ulp, &c), SAN_ST_OK);
+	san_tl_ulp_push_abort(t->ulp, &a);
+	assert_int_not_equal(san_tl_ulp_push_done(t->ulp, &c), SAN_ST_OK);
 	san_ulp_check(t->ulp);
 }
 
@@ -374,9 +374,9 @@ san_ulp_names_lkey__until_completed(void **state)
 	assert_false(san_ulp_names_lkey(t->ulp, 90));
 	fake_cmpl(0, SAN_ST_OK);
 	assert_false(san_ulp_names_lkey(t->ulp, 80));
-	assert_int_equal(san_ulp_tl_ops.push_req(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_req(t->ulp, &r), SAN_ST_OK);
 	assert_true(san_ulp_names_lkey(t->ulp, 60));
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
 	assert_false(san_ulp_names_lkey(t->ulp, 60));
 	/* inline data that looks like a list names nothing */
 	wr.flags = SAN_WR_INLINE;
@@ -403,9 +403,9 @@ san_ulp_post_recv__takes_what_fits(void **state)
 	assert_int_equal(fake.nb_recv_posted, 1);
 	/* one that is being filled keeps its room until it completes */
 	taken = send_of(0);
-	assert_int_equal(san_ulp_tl_ops.push_req(t->ulp, &taken), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_req(t->ulp, &taken), SAN_ST_OK);
 	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
-	assert_int_equal(san_ulp_tl_ops.push_done(t->ulp, &taken), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &taken), SAN_ST_OK);
 	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, r, 1, 0), 1);
 	assert_int_equal(fake.nb_recv_posted, 2);
 }
@@ -446,7 +446,7 @@ san_ulp_qp_return_recv__keeps_posting_order(void **state)
 		for (k = 0; k < 3; k++)
 			assert_int_equal(take(t, &r[k]), SAN_ST_OK);
 		for (k = 0; k < 3; k++) {
-			san_ulp_tl_ops.push_abort(t->ulp, &r[orders[i][k]]);
+			san_tl_ulp_push_abort(t->ulp, &r[orders[i][k]]);
 			san_ulp_check(t->ulp);
 		}
 		for (k = 0; k < 5; k++)
@@ -468,7 +468,7 @@ san_ulp_pump__visits_each_once(void **state)
 	fake.room_inside = true;
 	fake.nb_refused = 0;
 	assert_false(san_ulp_has_work(t->ulp));
-	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_tl_ulp_room(t->ulp, SLOT);
 	assert_true(san_ulp_has_work(t->ulp));
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_refused, 1);

@@ -34,7 +34,7 @@ static uint8_t
 place(struct test_ulp *t, uint32_t i, uint32_t offset, const void *data, uint16_t len)
 {
 	struct rte_mbuf *m = test_eal_exact(pool, data, len);
-	uint8_t status = san_ulp_tl_ops.pull_place(t->ulp, &fake.txns[i], offset, m, 0, len);
+	uint8_t status = san_tl_ulp_pull_place(t->ulp, &fake.txns[i], offset, m, 0, len);
 
 	rte_pktmbuf_free(m);
 	return status;
@@ -230,12 +230,12 @@ san_ulp_wr_submit__waits_in_order(void **state)
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_refused, 1);
 	fake.room = 1;
-	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_tl_ulp_room(t->ulp, SLOT);
 	assert_int_equal(fake.nb_txns, 2); /* not from inside the callback */
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	fake.room = 5;
-	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_tl_ulp_room(t->ulp, SLOT);
 	/* a post in between does not overtake */
 	wr.remote_addr = 4;
 	post(t, &wr);
@@ -245,7 +245,7 @@ san_ulp_wr_submit__waits_in_order(void **state)
 		assert_int_equal(fake.txns[i].req.addr, i);
 		fake_cmpl(i, SAN_ST_OK);
 	}
-	san_ulp_tl_ops.room(t->ulp, SLOT + 1); /* nobody there: harmless */
+	san_tl_ulp_room(t->ulp, SLOT + 1); /* nobody there: harmless */
 }
 
 /* Design, rule 6: a long pull goes piece by piece and completes with the last. */
@@ -266,7 +266,7 @@ san_ulp_wr_submit__splits_long_pulls(void **state)
 	post(t, &next);
 	assert_int_equal(fake.nb_txns, 2);
 	fake.room = 2;
-	san_ulp_tl_ops.room(t->ulp, SLOT);
+	san_tl_ulp_room(t->ulp, SLOT);
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 4);
 	assert_int_equal(fake.txns[3].req.kind, SAN_KIND_SEND);
@@ -387,7 +387,7 @@ san_ulp_wr_cmpl__error_after_room(void **state)
 
 	fake.room = 2;
 	post(t, &wr);
-	san_ulp_wr_room(t->ulp, SLOT);
+	san_tl_ulp_room(t->ulp, SLOT);
 	fake_cmpl(0, SAN_ST_RIGHTS);
 	assert_int_equal(fake.nb_unwanted, 1);
 	fake.room = 1;
@@ -428,12 +428,12 @@ san_ulp_wr_fill__gathers_any_offset(void **state)
 	for (offset = 0; offset < 1001; offset += 77) {
 		uint16_t len = (uint16_t)RTE_MIN(77u, 1001 - offset);
 
-		san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], offset, out + offset, len);
+		san_tl_ulp_push_fill(t->ulp, &fake.txns[0], offset, out + offset, len);
 	}
 	assert_memory_equal(out, buf, sizeof(buf));
-	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 240, out, 300);
+	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 240, out, 300);
 	assert_memory_equal(out, buf + 240, 300);
-	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 0, out, 1001);
+	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 0, out, 1001);
 	assert_memory_equal(out, buf, sizeof(buf));
 	fake_cmpl(0, SAN_ST_OK);
 }
@@ -453,9 +453,9 @@ san_ulp_wr_fill__inline_by_value(void **state)
 	post(t, &wr);
 	memset(&wr, 0xee, sizeof(wr));
 	assert_int_equal(fake.txns[0].req.length, SAN_ULP_INLINE_MAX);
-	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 0, out, sizeof(out));
+	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 0, out, sizeof(out));
 	assert_memory_equal(out, want, sizeof(out));
-	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 10, out, 20);
+	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 10, out, 20);
 	assert_memory_equal(out, want + 10, 20);
 	fake_cmpl(0, SAN_ST_OK);
 }
@@ -472,7 +472,7 @@ san_ulp_wr_fill__short_list(void **state)
 	wr.length = 16;
 	post(t, &wr);
 	memset(out, 0xff, sizeof(out));
-	san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[0], 0, out, 16);
+	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 0, out, 16);
 	assert_memory_equal(out, buf, 8);
 	assert_memory_equal(out + 8, zeros, 8);
 	fake_cmpl(0, SAN_ST_OK);
@@ -491,7 +491,7 @@ san_ulp_post__zero_length(void **state)
 		post(t, &wr);
 		assert_int_equal(fake.nb_txns, i + 1);
 		assert_int_equal(fake.txns[i].req.length, 0);
-		san_ulp_tl_ops.push_fill(t->ulp, &fake.txns[i], 0, NULL, 0);
+		san_tl_ulp_push_fill(t->ulp, &fake.txns[i], 0, NULL, 0);
 		fake_cmpl(i, SAN_ST_OK);
 		assert_int_equal(test_poll_one(t->send_cq).byte_len, 0);
 	}
@@ -545,10 +545,10 @@ san_ulp_wr_place__atomic_result(void **state)
 	assert_int_equal(place(t, 0, 0, wire, 7), SAN_ST_LENGTH);
 	assert_int_equal(place(t, 0, 0, wire, 9), SAN_ST_LENGTH);
 	assert_int_equal(result, 0);
-	assert_int_equal(san_ulp_tl_ops.pull_place(t->ulp, &fake.txns[0], 0, m, 1, 8), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_pull_place(t->ulp, &fake.txns[0], 0, m, 1, 8), SAN_ST_OK);
 	assert_int_equal(result, 0x0102030405060708);
 	/* a packet that is shorter than it says */
-	assert_int_equal(san_ulp_tl_ops.pull_place(t->ulp, &fake.txns[0], 0, m, 2, 8),
+	assert_int_equal(san_tl_ulp_pull_place(t->ulp, &fake.txns[0], 0, m, 2, 8),
 			 SAN_ST_LENGTH);
 	rte_pktmbuf_free(m);
 	fake_cmpl(0, SAN_ST_OK);
