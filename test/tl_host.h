@@ -193,7 +193,6 @@ tl_host_tx_conn(struct tl_host *h, struct san_pdl_conn *c, struct tl_pkt *out, u
 			if (!san_tl_tx_next(h->tl, c, &room, &e, now_ns))
 				break;
 			san_pdl_tx_assign(h->pdl, c, &e, now_ns);
-			san_tl_tx_assigned(h->tl, c, &e, now_ns);
 		}
 		memset(&p, 0, sizeof(p));
 		out[k].m = tl_host_mbuf(h);

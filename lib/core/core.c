@@ -287,20 +287,20 @@ next_entry(struct san_core *core, struct san_pdl_conn *c, struct san_pdl_room *r
 	if (!san_tl_tx_next(core->tl, c, room, e, now_ns))
 		return false;
 	san_pdl_tx_assign(core->pdl, c, e, now_ns);
-	san_tl_tx_assigned(core->tl, c, e, now_ns);
 	return true;
 }
 
 /*
- * One connection's visit. A packet's headers are written when the next is there,
- * because the last one asks for an ACK. The number of packets, or -ENOBUFS if there
- * was no mbuf for the first.
+ * One connection's visit. What its packets have in common is a template; the headers of
+ * one are written when the next is there, because the last one asks for an ACK. The number
+ * of packets, or -ENOBUFS if there was no mbuf for the first.
  */
 static int
 tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, uint16_t n,
 	uint64_t now_ns)
 {
 	uint16_t k, quantum = RTE_MIN(n, core->conf.pdl.quantum);
+	struct san_wire_tmpl tmpl;
 	struct san_pdl_room room;
 	struct san_pdl_entry e;
 	struct san_wire_pkt p;
@@ -313,15 +313,20 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 			break;
 		}
 		if (k > 0)
-			san_wire_build(pkts[k - 1], &c->path, &p);
+			san_wire_build_next(pkts[k - 1], &tmpl, &p);
 		pkts[k] = take_mbuf(core);
 		p.psn = e.psn;
 		san_tl_tx_fill(core->tl, c, &e, pkts[k], &p);
+		if (k > 0) {
+			san_pdl_tx_header_next(core->pdl, c, &p);
+			continue;
+		}
 		san_pdl_tx_header(core->pdl, c, &p, now_ns);
+		san_wire_tmpl_init(&tmpl, &c->path, &p);
 	}
 	if (k > 0) {
 		p.ackreq |= !more;
-		san_wire_build(pkts[k - 1], &c->path, &p);
+		san_wire_build_next(pkts[k - 1], &tmpl, &p);
 	}
 	san_pdl_tx_end(core->pdl, c, more);
 	return k == 0 && core->nb_spare == 0 ? -ENOBUFS : k;

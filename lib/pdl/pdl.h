@@ -414,6 +414,8 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  */
 void san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		       uint64_t now_ns);
+/** That of the next packet of a window in the same visit and the same *p*: only AckReq differs. */
+void san_pdl_tx_header_next(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p);
 /**
  * The visit is over: always after san_pdl_sched_next(). *more*: it stopped for
  * its quantum, not for lack.

@@ -219,3 +219,10 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 		san_pdl_ack_piggyback(pdl, c, now_ns);
 	c->nb_tx_pkts++;
 }
+
+void
+san_pdl_tx_header_next(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p)
+{
+	p->ackreq = wants_ack(pdl, c);
+	c->nb_tx_pkts++;
+}

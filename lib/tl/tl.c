@@ -345,11 +345,11 @@ san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *r
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	uint32_t i;
 
-	(void)now_ns; /* what waits for a time is released by its timer */
 	if (!tc->open)
 		return false;
 	/* these need window room only (design, rule 7) */
-	if (room->nb_data != 0 && (san_tl_next_abort(tc, e) || san_tl_next_grant(tl, tc, e))) {
+	if (room->nb_data != 0 &&
+	    (san_tl_next_abort(tc, e) || san_tl_next_grant(tl, tc, e, now_ns))) {
 		room->nb_data--;
 		return true;
 	}
@@ -373,35 +373,6 @@ san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *r
 		}
 	}
 	return false;
-}
-
-void
-san_tl_tx_assigned(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
-		   uint64_t now_ns)
-{
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-
-	switch (e->op) {
-	case SAN_OP_RESYNC:
-		san_tl_abort_assigned(tl, tc, e);
-		break;
-	case SAN_OP_PUSH_GRNT:
-		san_tl_grant_assigned(tl, tc, e, now_ns);
-		break;
-	case SAN_OP_PULL_DATA:
-		san_tl_pull_assigned(tl, tc, e);
-		break;
-	case SAN_OP_PUSH_SLCTD_DATA:
-	case SAN_OP_PUSH_UNSLCTD_DATA:
-		san_tl_push_assigned(tl, tc, e);
-		break;
-	case SAN_OP_PUSH_PACKED:
-		san_tl_pack_assigned(tl, tc, e);
-		break;
-	default:
-		san_tl_request_assigned(tl, tc, e);
-		break;
-	}
 }
 
 void

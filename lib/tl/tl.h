@@ -558,13 +558,11 @@ enum san_drop san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mb
 /**
  * Next new packet of the connection that fits into *room*, by kind: RESYNC and
  * grants, requests, then push and pull data in turn; room is reduced by it.
- * False: nothing to send now. The entry is not yet assigned.
+ * False: nothing to send now. The transaction is advanced by it, so the caller has a PSN
+ * for it: *e*, which is zeros before, goes to san_pdl_tx_assign().
  */
 bool san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
 		    struct san_pdl_entry *e, uint64_t now_ns);
-/** *e* got its PSN: advance the transaction. */
-void san_tl_tx_assigned(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
-			uint64_t now_ns);
 /**
  * Build extended header fields and payload of an entry, for the first time or
  * again: p's op, flags, rsn ... are set, payload is appended to *m* behind

@@ -85,6 +85,69 @@ txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 	return t;
 }
 
+/* Has it a request that must (still) go? That of a solicited push goes even if it was given up. */
+static bool
+owes_request(const struct san_tl_txn *t)
+{
+	if (t->req_sent || (t->req.type == SAN_TL_PUSH && !t->solicited))
+		return false;
+	return t->solicited || t->state == SAN_TXN_POSTED;
+}
+
+/* ---- the count of PCB-3 ---- */
+
+static uint32_t
+msg_limit(const struct san_pdl_conn *c)
+{
+	return RTE_MAX(c->pcb.msg_limit, 1u);
+}
+
+static void
+msg_leave(struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	if (!t->msg_counted)
+		return;
+	t->msg_counted = false;
+	tc->nb_msgs--;
+}
+
+static void
+admit(struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	t->msg_counted = true;
+	tc->nb_msgs++;
+	san_tl_txn_ready(tc, t);
+}
+
+/* One that was just posted: if it may go, nobody has to look for it again. */
+static void
+admit_new(struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t limit)
+{
+	if (tc->adm_rsn != t->rsn || tc->nb_msgs >= limit)
+		return;
+	tc->adm_rsn++;
+	admit(tc, t);
+	if (tc->req_rsn == t->rsn && !owes_request(t))
+		tc->req_rsn++;
+}
+
+void
+san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	uint32_t limit = msg_limit(c);
+	struct san_tl_txn *t;
+
+	while (tc->adm_rsn != tc->rsn_next && tc->nb_msgs < limit) {
+		t = san_tl_txn_at(tc, tc->adm_rsn++);
+		/* given up before anything was sent: RESYNC is no message */
+		if (t == NULL || t->state == SAN_TXN_DONE ||
+		    (t->state == SAN_TXN_ABORTING && !t->solicited))
+			continue;
+		admit(tc, t);
+	}
+}
+
 int
 san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns)
 {
@@ -111,41 +174,12 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	} else {
 		tl->stats.nb_push_unslctd++;
 	}
+	admit_new(tc, t, msg_limit(c));
 	/* it may have been the first in line, or not have needed its promise: the next */
 	if (san_tl_has_waiting(tl))
 		san_tl_wake(tl);
 	san_pdl_kick(tl->pdl, c);
 	return 0;
-}
-
-/* ---- the count of PCB-3 ---- */
-
-static void
-msg_leave(struct san_tl_conn *tc, struct san_tl_txn *t)
-{
-	if (!t->msg_counted)
-		return;
-	t->msg_counted = false;
-	tc->nb_msgs--;
-}
-
-void
-san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c)
-{
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-	uint32_t limit = RTE_MAX(c->pcb.msg_limit, 1u);
-	struct san_tl_txn *t;
-
-	while (tc->adm_rsn != tc->rsn_next && tc->nb_msgs < limit) {
-		t = san_tl_txn_at(tc, tc->adm_rsn++);
-		/* given up before anything was sent: RESYNC is no message */
-		if (t == NULL || t->state == SAN_TXN_DONE ||
-		    (t->state == SAN_TXN_ABORTING && !t->solicited))
-			continue;
-		t->msg_counted = true;
-		tc->nb_msgs++;
-		san_tl_txn_ready(tc, t);
-	}
 }
 
 /* Ordered pushes are acknowledged as messages by the cumulative RSN (PCB-5). */
@@ -218,15 +252,6 @@ san_tl_txn_ready(struct san_tl_conn *tc, struct san_tl_txn *t)
 
 /* ---- what goes next ---- */
 
-/* Has it a request that must (still) go? That of a solicited push goes even if it was given up. */
-static bool
-owes_request(const struct san_tl_txn *t)
-{
-	if (t->req_sent || (t->req.type == SAN_TL_PUSH && !t->solicited))
-		return false;
-	return t->solicited || t->state == SAN_TXN_POSTED;
-}
-
 bool
 san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
@@ -236,18 +261,25 @@ san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_en
 		[SAN_TL_ATOMIC] = SAN_OP_ATOMIC_REQ,
 	};
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	const struct san_tl_txn *t;
+	struct san_tl_txn *t;
 
 	for (; tc->req_rsn != tc->adm_rsn; tc->req_rsn++) {
 		t = san_tl_txn_at(tc, tc->req_rsn);
-		if (t == NULL || !owes_request(t))
-			continue;
-		e->op = op_of[t->req.type];
-		e->rsn = t->rsn;
-		e->len = t->req.type == SAN_TL_ATOMIC ? SAN_WIRE_ATOMIC_LEN : 0;
-		return true;
+		if (t != NULL && owes_request(t))
+			break;
 	}
-	return false;
+	if (tc->req_rsn == tc->adm_rsn)
+		return false;
+	e->op = op_of[t->req.type];
+	e->rsn = t->rsn;
+	e->len = t->req.type == SAN_TL_ATOMIC ? SAN_WIRE_ATOMIC_LEN : 0;
+	t->req_sent = true;
+	tc->req_rsn++;
+	if (t->state == SAN_TXN_ABORTING)
+		san_tl_txn_list(tc, t, SAN_TXN_LIST_ABORT);
+	else
+		t->state = t->req.type == SAN_TL_PUSH ? SAN_TXN_SENDING : SAN_TXN_SENT;
+	return true;
 }
 
 /* Next push with data to send on an ordered connection (design, rule 3). */
@@ -276,13 +308,13 @@ bool
 san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	const struct san_tl_txn *t;
-	uint32_t left, may, imm_len;
+	struct san_tl_txn *t;
+	uint32_t left, may, imm_len, len;
 
 	t = tc->peer.ordered ? ordered_push(tc) : TAILQ_FIRST(&tc->ready);
 	if (t == NULL)
 		return false;
-	if (tc->peer.pack && san_tl_pack(tc, t, c->mtu, e))
+	if (tc->peer.pack && san_tl_pack(tl, tc, t, c->mtu, e))
 		return true;
 	left = t->req.length - t->sent;
 	may = t->solicited ? t->granted - t->sent : left;
@@ -291,44 +323,21 @@ san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry
 	e->rsn = t->rsn;
 	e->offset = t->sent;
 	e->flags = (uint8_t)(t->req.kind << SAN_F_KIND_SHIFT);
-	if (may == left && left + imm_len <= c->mtu) {
+	t->last_sent = may == left && left + imm_len <= c->mtu;
+	if (t->last_sent) {
 		e->flags |= SAN_F_LAST;
 		e->len = (uint16_t)(left + imm_len);
+		len = left;
 	} else {
-		e->len = (uint16_t)RTE_MIN(may, c->mtu);
+		len = RTE_MIN(may, c->mtu);
+		e->len = (uint16_t)len;
 	}
-	return true;
-}
-
-void
-san_tl_request_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
-
-	(void)tl;
-	t->req_sent = true;
-	tc->req_rsn = e->rsn + 1;
-	if (t->state == SAN_TXN_ABORTING)
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_ABORT);
-	else
-		t->state = t->req.type == SAN_TL_PUSH ? SAN_TXN_SENDING : SAN_TXN_SENT;
-}
-
-void
-san_tl_push_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
-
-	(void)tl;
-	t->sent += e->len - (uint32_t)san_tl_imm_len(e->flags);
+	t->sent += len;
 	t->nb_unacked++;
-	t->state = SAN_TXN_SENDING;
-	if (e->flags & SAN_F_LAST) {
-		t->last_sent = true;
-		t->state = SAN_TXN_SENT;
-	}
+	t->state = t->last_sent ? SAN_TXN_SENT : SAN_TXN_SENDING;
 	if (!san_tl_txn_can_send(t))
 		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	return true;
 }
 
 /* ---- building packets, for the first time or again ---- */

@@ -597,7 +597,7 @@ san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns)
 bool
 san_tl_next_abort(struct san_tl_conn *tc, struct san_pdl_entry *e)
 {
-	const struct san_tl_txn *t = TAILQ_FIRST(&tc->aborts);
+	struct san_tl_txn *t = TAILQ_FIRST(&tc->aborts);
 
 	/* ordered: when it is the oldest, or the target would need a record to accept it */
 	if (t != NULL && tc->peer.ordered)
@@ -608,15 +608,7 @@ san_tl_next_abort(struct san_tl_conn *tc, struct san_pdl_entry *e)
 	e->flags = SAN_F_WIN_DATA;
 	e->status = SAN_RESYNC_ABORT;
 	e->rsn = t->rsn;
-	return true;
-}
-
-void
-san_tl_abort_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
-
-	(void)tl;
 	t->nb_unacked++;
 	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	return true;
 }

@@ -36,8 +36,30 @@ may_share(const struct san_tl_txn *t)
 		!t->alone;
 }
 
+/* The messages of *e* go now. */
+static void
+take_messages(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
+{
+	struct san_tl_txn *t;
+	uint32_t i;
+
+	for (i = 0; i <= e->aux; i++) {
+		t = san_tl_txn_at(tc, e->rsn + i);
+		t->sent = t->req.length;
+		t->last_sent = true;
+		t->nb_unacked++;
+		t->state = SAN_TXN_SENT;
+		t->nb_packed = i == 0 ? (uint8_t)(e->aux + 1) : 0;
+		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	}
+	if (tc->peer.ordered)
+		tc->data_rsn = e->rsn + e->aux + 1;
+	tl->stats.nb_packed_tx++;
+	tl->stats.nb_pack_msgs_tx += e->aux + 1;
+}
+
 bool
-san_tl_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu,
+san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu,
 	    struct san_pdl_entry *e)
 {
 	uint32_t first = t->rsn, left = mtu, n = 0, len;
@@ -57,28 +79,8 @@ san_tl_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t m
 	e->rsn = first;
 	e->aux = n - 1;
 	e->len = (uint16_t)(mtu - left);
+	take_messages(tl, tc, e);
 	return true;
-}
-
-void
-san_tl_pack_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_txn *t;
-	uint32_t i;
-
-	for (i = 0; i <= e->aux; i++) {
-		t = san_tl_txn_at(tc, e->rsn + i);
-		t->sent = t->req.length;
-		t->last_sent = true;
-		t->nb_unacked++;
-		t->state = SAN_TXN_SENT;
-		t->nb_packed = i == 0 ? (uint8_t)(e->aux + 1) : 0;
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
-	}
-	if (tc->peer.ordered)
-		tc->data_rsn = e->rsn + e->aux + 1;
-	tl->stats.nb_packed_tx++;
-	tl->stats.nb_pack_msgs_tx += e->aux + 1;
 }
 
 void

@@ -164,13 +164,9 @@ san_tl_wake(struct san_tl *tl)
 
 /** Can it have more than one transaction? Takes a ring for them, if need be. */
 bool san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc);
-/** What may go as soon as a PSN and room are there. */
+/** What goes next, and gets a PSN: *e*. The transaction is advanced by it. */
 bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
-void san_tl_request_assigned(struct san_tl *tl, struct san_tl_conn *tc,
-			     const struct san_pdl_entry *e);
-void san_tl_push_assigned(struct san_tl *tl, struct san_tl_conn *tc,
-			  const struct san_pdl_entry *e);
 void san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc,
 			 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
 void san_tl_push_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_tl_conn *tc,
@@ -215,7 +211,6 @@ void san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait);
 /** Pulls and atomics that wait for the ULP, again. */
 void san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 bool san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
-void san_tl_pull_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e);
 void san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mbuf *m,
 		      struct san_wire_pkt *p);
 /** The initiator gave up a pull that was executed: send no more of it. */
@@ -233,9 +228,8 @@ enum san_drop san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struc
 /* ---- tl_pack.c ---- */
 
 /** May *t*, which is next, share a packet with those behind it? Then *e* is that packet. */
-bool san_tl_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu,
-		 struct san_pdl_entry *e);
-void san_tl_pack_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e);
+bool san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_txn *t,
+		 uint16_t mtu, struct san_pdl_entry *e);
 void san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
 		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
 /**
@@ -301,9 +295,8 @@ bool san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, 
 void san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc);
 /** The wait for a receive may have lasted too long. */
 void san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
-bool san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e);
-void san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc,
-			   const struct san_pdl_entry *e, uint64_t now_ns);
+bool san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
+		       uint64_t now_ns);
 
 /* ---- tl_admit.c ---- */
 
@@ -363,8 +356,6 @@ void san_tl_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl
 void san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		      uint8_t status);
 bool san_tl_next_abort(struct san_tl_conn *tc, struct san_pdl_entry *e);
-void san_tl_abort_assigned(struct san_tl *tl, struct san_tl_conn *tc,
-			   const struct san_pdl_entry *e);
 /** The delay of an RNR may be over. */
 void san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** When it will be; NEVER: none. */

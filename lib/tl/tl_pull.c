@@ -11,7 +11,8 @@
 bool
 san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tl->conns[c->slot].pulls);
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->pulls);
 	uint32_t left;
 
 	if (r == NULL)
@@ -26,18 +27,11 @@ san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry
 		left = 0;
 	e->len = (uint16_t)RTE_MIN(left, c->mtu);
 	e->flags = e->len == left ? SAN_F_LAST : 0;
-	return true;
-}
-
-void
-san_tl_pull_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_rxn *r = &tl->rxns[e->aux];
-
 	r->pull_sent += e->len;
 	r->nb_unacked++;
 	if (e->flags & SAN_F_LAST)
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+	return true;
 }
 
 void

@@ -308,12 +308,27 @@ san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		refuse_head(tl, tc);
 }
 
-bool
-san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e)
+/* The answer to a refused request is on the way: it may be finished in its turn. */
+static void
+refusal_sent(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->out);
+	uint32_t rsn = r->rsn;
 
-	(void)tl;
+	if (!tc->peer.ordered) {
+		san_tl_rxn_detach(tl, tc, r);
+		san_tl_rxn_free(tl, tc, r);
+		san_tl_rsn_finish(tl, tc, rsn, SAN_ST_OK);
+	} else if (tc->cur == r) {
+		san_tl_run_base(tl, tc, now_ns);
+	}
+}
+
+bool
+san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e,
+		  uint64_t now_ns)
+{
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->out);
+
 	if (r == NULL)
 		return false;
 	e->op = SAN_OP_PUSH_GRNT;
@@ -321,28 +336,8 @@ san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entr
 	e->aux = r->ssn;
 	e->offset = r->granted;
 	e->status = r->state == SAN_RXN_REFUSED ? r->status : SAN_ST_OK;
-	return true;
-}
-
-void
-san_tl_grant_assigned(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
-		      uint64_t now_ns)
-{
-	struct san_tl_rxn *r = TAILQ_FIRST(&tc->out);
-
-	SAN_ASSERT(r != NULL && r->rsn == e->rsn);
-	(void)e;
 	san_tl_rxn_out(tl, tc, r, false);
-	if (r->state != SAN_RXN_REFUSED)
-		return;
-	/* its answer is on the way: it may be finished in its turn */
-	if (!tc->peer.ordered) {
-		uint32_t rsn = r->rsn;
-
-		san_tl_rxn_detach(tl, tc, r);
-		san_tl_rxn_free(tl, tc, r);
-		san_tl_rsn_finish(tl, tc, rsn, SAN_ST_OK);
-	} else if (tc->cur == r) {
-		san_tl_run_base(tl, tc, now_ns);
-	}
+	if (r->state == SAN_RXN_REFUSED)
+		refusal_sent(tl, tc, r, now_ns);
+	return true;
 }

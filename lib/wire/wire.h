@@ -336,6 +336,21 @@ san_wire_payload_max(uint16_t mtu, bool v6)
 void san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		    const struct san_wire_pkt *p);
 
+/** Headers that packets of a path have in common: written once, copied for each. */
+struct san_wire_tmpl {
+	uint8_t front[74]; /**< up to the BTH, as long as over IPv6 */
+	uint8_t rt[28];    /**< the header behind it */
+	bool v6;
+	uint32_t ipv4_sum; /**< of the IPv4 header without its length */
+};
+
+/** From *p* what a connection's packets of one visit share: CID, tag, pkey, eBSNs, times. */
+void san_wire_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
+			const struct san_wire_pkt *p);
+/** san_wire_build() with a template of the same path and visit; neither ACK nor CNP. */
+void san_wire_build_next(struct rte_mbuf *m, const struct san_wire_tmpl *t,
+			 const struct san_wire_pkt *p);
+
 /** Empty mbuf → complete ACK packet (bitmaps are its payload), not yet sealed. */
 void san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 			const struct san_wire_pkt *p, const struct san_wire_ack *ack);

@@ -7,17 +7,25 @@
 #define IP_ECT0   0x02
 #define V4_OFFSET 12 /* of an IPv4 address in struct san_ip */
 
-/** IPv4 header checksum from the path: faster than reading back what was just stored. */
-static inline rte_be16_t
-ipv4_cksum(const struct rte_ipv4_hdr *ip, uint32_t src, uint32_t dst)
-{
-	uint32_t sum = rte_cpu_to_be_16(0x4500 | ip->type_of_service);
+static_assert(sizeof(struct wire_front_v6) == sizeof(((struct san_wire_tmpl *)0)->front), "front");
+static_assert(sizeof(struct wire_rt) == sizeof(((struct san_wire_tmpl *)0)->rt), "rt");
 
-	sum += ip->total_length;
+/* Of an IPv4 header without its length, from the path: faster than reading back stores. */
+static inline uint32_t
+ipv4_sum(const struct san_wire_path *path, uint32_t src, uint32_t dst)
+{
+	uint32_t sum = rte_cpu_to_be_16(0x4500 | (uint16_t)(path->dscp << 2 | IP_ECT0));
+
 	sum += rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
 	sum += rte_cpu_to_be_16(HOP_LIMIT << 8 | IPPROTO_UDP);
 	sum += (src & 0xffff) + (src >> 16);
-	sum += (dst & 0xffff) + (dst >> 16);
+	return sum + (dst & 0xffff) + (dst >> 16);
+}
+
+static inline rte_be16_t
+ipv4_cksum(uint32_t sum, rte_be16_t total_length)
+{
+	sum += total_length;
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (rte_be16_t)~sum;
@@ -32,18 +40,18 @@ put_eth(struct wire_eth *eth, const struct san_wire_path *path, uint16_t type)
 }
 
 static inline void
-put_udp(struct rte_udp_hdr *udp, const struct san_wire_path *path, uint16_t len)
+put_udp(struct rte_udp_hdr *udp, const struct san_wire_path *path)
 {
 	udp->src_port = rte_cpu_to_be_16(path->src_port);
 	udp->dst_port = rte_cpu_to_be_16(path->dst_port);
-	udp->dgram_len = rte_cpu_to_be_16(len);
 	udp->dgram_cksum = 0;
 }
 
-/** @return the BTH, still to be written. *len* counts from the UDP header. */
+/** @return the BTH, still to be written. */
 static inline struct wire_bth *
-put_front_v4(struct wire_front_v4 *f, const struct san_wire_path *path, uint16_t len)
+put_front_v4(struct san_wire_tmpl *t, const struct san_wire_path *path)
 {
+	struct wire_front_v4 *f = (struct wire_front_v4 *)t->front;
 	uint32_t src, dst;
 
 	memcpy(&src, path->src.b + V4_OFFSET, sizeof(src));
@@ -51,56 +59,43 @@ put_front_v4(struct wire_front_v4 *f, const struct san_wire_path *path, uint16_t
 	put_eth(&f->eth, path, RTE_ETHER_TYPE_IPV4);
 	f->ip.version_ihl = RTE_IPV4_VHL_DEF;
 	f->ip.type_of_service = (uint8_t)(path->dscp << 2 | IP_ECT0);
-	f->ip.total_length = rte_cpu_to_be_16((uint16_t)(len + sizeof(f->ip)));
 	f->ip.packet_id = 0; /* never fragmented, so it means nothing (RFC 6864) */
 	f->ip.fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
 	f->ip.time_to_live = HOP_LIMIT;
 	f->ip.next_proto_id = IPPROTO_UDP;
-	f->ip.hdr_checksum = ipv4_cksum(&f->ip, src, dst);
 	f->ip.src_addr = src;
 	f->ip.dst_addr = dst;
-	put_udp(&f->udp, path, len);
+	put_udp(&f->udp, path);
+	t->ipv4_sum = ipv4_sum(path, src, dst);
 	return &f->bth;
 }
 
 static inline struct wire_bth *
-put_front_v6(struct wire_front_v6 *f, const struct san_wire_path *path, uint16_t len)
+put_front_v6(struct san_wire_tmpl *t, const struct san_wire_path *path)
 {
+	struct wire_front_v6 *f = (struct wire_front_v6 *)t->front;
 	uint32_t tc = (uint32_t)(path->dscp << 2 | IP_ECT0);
 
 	put_eth(&f->eth, path, RTE_ETHER_TYPE_IPV6);
 	/* the flow label names the path too, for switches that do not read ports */
 	f->ip.vtc_flow = rte_cpu_to_be_32(6u << 28 | tc << 20 | path->src_port);
-	f->ip.payload_len = rte_cpu_to_be_16(len);
 	f->ip.proto = IPPROTO_UDP;
 	f->ip.hop_limits = HOP_LIMIT;
 	memcpy(f->ip.src_addr, path->src.b, sizeof(f->ip.src_addr));
 	memcpy(f->ip.dst_addr, path->dst.b, sizeof(f->ip.dst_addr));
-	put_udp(&f->udp, path, len);
+	put_udp(&f->udp, path);
 	return &f->bth;
 }
 
+/* What the packets of a template have in common of the BTH and the header behind it. */
 static inline void
-put_bth(struct wire_bth *bth, const struct san_wire_pkt *p, uint32_t pad)
+put_common(struct wire_bth *bth, struct wire_rt *rt, const struct san_wire_pkt *p)
 {
-	bth->opcode = p->op;
-	bth->bits = (uint8_t)(pad << WIRE_BTH_PAD_SHIFT);
 	bth->pkey = rte_cpu_to_be_16(p->pkey);
-	bth->resv8a = p->op == SAN_OP_CNP ? WIRE_BTH_BECN : 0;
+	bth->resv8a = 0;
 	wire_put24(bth->dqp, p->dcid);
-	bth->ackreq = p->ackreq ? WIRE_BTH_ACKREQ : 0;
-	wire_put24(bth->psn, p->psn);
-}
-
-static inline void
-put_rt(struct wire_rt *rt, const struct san_wire_pkt *p)
-{
 	rt->version = SAN_WIRE_VERSION << WIRE_RT_VERSION_SHIFT;
-	rt->flags = p->flags;
-	rt->psn_hi = (uint8_t)(p->psn >> 24);
-	rt->round = p->round;
 	rt->tag = rte_cpu_to_be_32(p->tag);
-	rt->rsn = rte_cpu_to_be_32(p->rsn);
 	rt->req_ebsn = rte_cpu_to_be_32(p->req_ebsn);
 	rt->data_ebsn = rte_cpu_to_be_32(p->data_ebsn);
 	rt->cmpl_rsn = rte_cpu_to_be_32(p->cmpl_rsn);
@@ -211,44 +206,103 @@ put_tail(struct rte_mbuf *m)
 	return pad;
 }
 
-/** All headers but the extended one. @return where that goes. */
-static inline void *
-put_headers(struct rte_mbuf *m, const struct san_wire_path *path, const struct san_wire_pkt *p)
+void
+san_wire_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *path,
+		   const struct san_wire_pkt *p)
 {
-	bool v6 = !san_ip_is_v4(&path->src);
-	uint16_t hdr_len = san_wire_hdr_len(p->op, v6);
+	t->v6 = !san_ip_is_v4(&path->src);
+	put_common(t->v6 ? put_front_v6(t, path) : put_front_v4(t, path),
+		   (struct wire_rt *)t->rt, p);
+}
+
+/** @return where the BTH is. */
+static inline char *
+copy_front_v4(char *data, const struct san_wire_tmpl *t, uint32_t ip_len)
+{
+	struct wire_front_v4 *f = (struct wire_front_v4 *)data;
+	rte_be16_t len = rte_cpu_to_be_16((uint16_t)ip_len);
+
+	memcpy(f, t->front, sizeof(*f));
+	f->ip.total_length = len;
+	f->ip.hdr_checksum = ipv4_cksum(t->ipv4_sum, len);
+	f->udp.dgram_len = rte_cpu_to_be_16((uint16_t)(ip_len - sizeof(f->ip)));
+	return data + offsetof(struct wire_front_v4, bth);
+}
+
+static inline char *
+copy_front_v6(char *data, const struct san_wire_tmpl *t, uint32_t ip_len)
+{
+	struct wire_front_v6 *f = (struct wire_front_v6 *)data;
+	rte_be16_t len = rte_cpu_to_be_16((uint16_t)(ip_len - sizeof(f->ip)));
+
+	memcpy(f, t->front, sizeof(*f));
+	f->ip.payload_len = len;
+	f->udp.dgram_len = len;
+	return data + offsetof(struct wire_front_v6, bth);
+}
+
+/** Padding, and all headers up to the BTH. */
+static inline struct wire_bth *
+put_front(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
+{
+	uint16_t hdr_len = san_wire_hdr_len(p->op, t->v6);
 	uint32_t pad = put_tail(m);
 	char *data = rte_pktmbuf_prepend(m, hdr_len);
 	uint32_t ip_len = rte_pktmbuf_pkt_len(m) - sizeof(struct wire_eth);
 	struct wire_bth *bth;
-	struct wire_rt *rt;
 
 	SAN_ASSERT(data != NULL && hdr_len != 0 && ip_len <= UINT16_MAX);
-	if (v6)
-		bth = put_front_v6((struct wire_front_v6 *)data, path,
-				   (uint16_t)(ip_len - sizeof(struct rte_ipv6_hdr)));
-	else
-		bth = put_front_v4((struct wire_front_v4 *)data, path,
-				   (uint16_t)(ip_len - sizeof(struct rte_ipv4_hdr)));
-	put_bth(bth, p, pad);
-	rt = (struct wire_rt *)(bth + 1);
-	if (unlikely(p->op == SAN_OP_CNP)) {
-		memset(rt, 0, sizeof(struct wire_cnp));
-		return NULL;
-	}
-	put_rt(rt, p);
+	data = t->v6 ? copy_front_v6(data, t, ip_len) : copy_front_v4(data, t, ip_len);
+	bth = (struct wire_bth *)data;
+	bth->opcode = p->op;
+	bth->bits = (uint8_t)(pad << WIRE_BTH_PAD_SHIFT);
+	bth->ackreq = p->ackreq ? WIRE_BTH_ACKREQ : 0;
+	wire_put24(bth->psn, p->psn);
+	return bth;
+}
+
+/** All headers but the extended one. @return where that goes. */
+static inline void *
+put_headers(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
+{
+	struct wire_rt *rt = (struct wire_rt *)(put_front(m, t, p) + 1);
+
+	memcpy(rt, t->rt, sizeof(*rt));
+	rt->flags = p->flags;
+	rt->psn_hi = (uint8_t)(p->psn >> 24);
+	rt->round = p->round;
+	rt->rsn = rte_cpu_to_be_32(p->rsn);
 	return rt + 1;
+}
+
+void
+san_wire_build_next(struct rte_mbuf *m, const struct san_wire_tmpl *t,
+		    const struct san_wire_pkt *p)
+{
+	SAN_ASSERT(p->op != SAN_OP_ACK && p->op != SAN_OP_CNP);
+	put_ext(put_headers(m, t, p), p);
+}
+
+/** As RoCEv2 has it: what follows the BTH is reserved. */
+static void
+put_cnp(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
+{
+	struct wire_bth *bth = put_front(m, t, p);
+
+	bth->resv8a = WIRE_BTH_BECN;
+	memset(bth + 1, 0, sizeof(struct wire_cnp));
 }
 
 void
 san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path, const struct san_wire_pkt *p)
 {
-	void *ext;
+	struct san_wire_tmpl t;
 
-	SAN_ASSERT(p->op != SAN_OP_ACK);
-	ext = put_headers(m, path, p);
-	if (likely(ext != NULL))
-		put_ext(ext, p);
+	san_wire_tmpl_init(&t, path, p);
+	if (unlikely(p->op == SAN_OP_CNP))
+		put_cnp(m, &t, p);
+	else
+		san_wire_build_next(m, &t, p);
 }
 
 static inline uint8_t *
@@ -270,6 +324,7 @@ san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 {
 	uint16_t len = (uint16_t)((ack->nb_req + 2 * ack->nb_data) * sizeof(uint64_t));
 	uint8_t *to = (uint8_t *)rte_pktmbuf_append(m, len);
+	struct san_wire_tmpl t;
 	struct wire_ack *x;
 
 	SAN_ASSERT(p->op == SAN_OP_ACK && to != NULL);
@@ -278,7 +333,8 @@ san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 	to = put_words(to, ack->data_acked, ack->nb_data);
 	put_words(to, ack->data_rcvd, ack->nb_data);
 
-	x = put_headers(m, path, p);
+	san_wire_tmpl_init(&t, path, p);
+	x = put_headers(m, &t, p);
 	x->serial = rte_cpu_to_be_32(ack->serial);
 	x->echo_tx = rte_cpu_to_be_32(ack->echo_tx);
 	x->echo_rx = rte_cpu_to_be_32(ack->echo_rx);

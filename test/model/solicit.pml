@@ -8,14 +8,12 @@
  * What mirrors what
  *
  *   initiator()    tl_initiator.c: san_tl_next_request(), san_tl_next_push(),
- *                  ordered_push(), san_tl_request_assigned(), san_tl_push_assigned(),
- *                  san_tl_on_acked(), san_tl_txn_settle(), san_tl_txn_finish();
+ *                  ordered_push(), san_tl_on_acked(), san_tl_txn_settle(), san_tl_txn_finish();
  *                  tl_solicit.c: san_tl_rx_grant(); tl_nack.c: san_tl_txn_abort(),
  *                  san_tl_next_abort(); pdl_rtx.c: what is lost goes again
  *   target()       tl_target.c: rx_solicit(), request_over(), san_tl_rx_push(),
  *                  push_over(), matches(); tl_nack.c: san_tl_rx_resync(), abort_record();
- *                  tl_solicit.c: san_tl_next_grant(), san_tl_grant_assigned(),
- *                  refuse_head(), san_tl_grant_wake(); pdl_window.c: what is new
+ *                  tl_solicit.c: san_tl_next_grant(), refuse_head(), san_tl_grant_wake(); pdl_window.c: what is new
  *   ssn_join() .. grant_one()    tl_solicit.c: san_tl_ssn_join(), san_tl_ssn_leave(),
  *                  join_queue(), has_receive(), san_tl_grant_one()
  *   may_grant() .. release()     tl_admit.c: san_tl_may_grant(), step_of(), san_tl_admit_run(),
