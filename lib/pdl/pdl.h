@@ -213,6 +213,7 @@ struct san_pdl_conn {
 	/* counters of the connection, for show */
 	uint64_t nb_tx_pkts, nb_rx_pkts;
 	uint32_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup;
+	uint32_t oow_tick; /**< newest ACK that told of a packet beyond its window; 0: none */
 	union {
 		/* what is outstanding, unless a block of the pool holds it */
 		struct san_pdl_narrow narrow;

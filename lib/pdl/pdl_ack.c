@@ -337,7 +337,10 @@ apply_newest(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_
 	s->nb_ce = (uint16_t)(ack->ecn_count - c->peer_ecn);
 	c->peer_ecn = ack->ecn_count;
 	c->peer_level = ack->rx_level;
-	pdl->stats.nb_oow += ack->oow != 0;
+	if (ack->oow != 0) {
+		c->oow_tick = RTE_MAX(san_pdl_tick(s->now_ns), 1u);
+		pdl->stats.nb_oow++;
+	}
 	return true;
 }
 

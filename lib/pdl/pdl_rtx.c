@@ -317,11 +317,24 @@ set_due(struct san_pdl_entry *e, uint64_t due_ns, struct scan *s)
 	s->next_ns = san_time_min(s->next_ns, due_ns);
 }
 
+/*
+ * The peer, which has no memory for what is so far ahead, said so since it went: it must
+ * wait, as others do that are refused for resources.
+ */
+static bool
+is_too_far(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t now_ns)
+{
+	return e->psn - c->tx[e->win].base >= SAN_BITMAP_NARROW && c->oow_tick != 0 &&
+		san_pdl_tick(now_ns) - c->oow_tick <= san_pdl_tick((uint32_t)now_ns - e->sent_ts);
+}
+
 /* One more retry; false when they are exhausted. */
 static bool
-retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e)
+retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
 	if (e->retries >= pdl->conf.max_retries) {
+		if (is_too_far(c, e, now_ns))
+			return true;
 		pdl->stats.nb_failed += !c->failed;
 		c->failed = true;
 		c->too_narrow = san_pdl_pmtu_is_to_blame(c, e);
@@ -344,7 +357,7 @@ expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e
 	uint64_t wait_ns;
 
 	if ((e->state & SAN_ENT_PROBED) != 0 && c->nb_probes > 0 &&
-	    s->now_ns >= c->last_ack_ns + rto_ns && !retry(pdl, c, e))
+	    s->now_ns >= c->last_ack_ns + rto_ns && !retry(pdl, c, e, s->now_ns))
 		return;
 	e->state |= SAN_ENT_PROBED;
 	if (!c->probe_due && s->now_ns >= c->probe_ns + rto_ns) {
@@ -363,7 +376,7 @@ expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, str
 		return;
 	}
 	if ((e->state & SAN_ENT_DEFER) == 0) {
-		if (!retry(pdl, c, e))
+		if (!retry(pdl, c, e, s->now_ns))
 			return;
 		e->state &= (uint8_t)~SAN_ENT_EARLY;
 		c->nb_rto++;

@@ -103,6 +103,41 @@ san_pdl_on_timer__retries_exhausted(void **state)
 	assert_null(san_pdl_tx_again(pair.pdl[0], c, pair.now));
 }
 
+/* RT-7: a peer that has no memory for what is far ahead lives, however long that takes. */
+static void
+san_pdl_on_timer__no_memory_is_no_silence(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	struct pair_pkt far, probe;
+	uint32_t i;
+
+	(void)state;
+	pair.pdl[1]->nb_free_rxwords = 0; /* others have it all */
+	for (i = 0; i < SAN_BITMAP_NARROW; i++) {
+		far = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
+		assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_RECEIVED), SAN_DROP_NONE);
+	}
+	report(); /* the window is larger than what is in flight */
+	far = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
+	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	for (i = 0; i < 8000; i++) { /* 5 retries take far less */
+		while (pair_report(&pair, 1))
+			;
+		pair_pass(&pair, SAN_NS_PER_MS);
+		assert_false(c->failed);
+		while (pair_owed(&pair, 0, &probe))
+			pair_recv(&pair, 1, &probe, SAN_RX_REFUSED);
+		if (pair_again(&pair, 0, &far))
+			assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	}
+	for (i = 0; i < 20000 && !c->failed; i++) { /* and now it is silent */
+		pair_pass(&pair, SAN_NS_PER_MS);
+		pair_again(&pair, 0, &far);
+	}
+	assert_true(c->failed);
+	pair.pdl[1]->nb_free_rxwords = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
+}
+
 /* Many packets out: the first to exhaust its retries decides, not their number. */
 static void
 san_pdl_on_timer__many_outstanding_fail_as_fast(void **state)
@@ -699,6 +734,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_on_timer__retries_exhausted),
+		T(san_pdl_on_timer__no_memory_is_no_silence),
 		T(san_pdl_on_timer__many_outstanding_fail_as_fast),
 		T(san_pdl_on_timer__progress_resets_backoff),
 		T(san_pdl_on_timer__lowest_first),

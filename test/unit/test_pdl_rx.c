@@ -305,6 +305,26 @@ san_pdl_rx_check__wide_while_needed(void **state)
 	assert_false(san_bitmap_is_wide(&w->rcvd));
 }
 
+/* ... and once more, if what was settled before it was taken emptied the window. */
+static void
+san_pdl_rx_commit__wide_again(void **state)
+{
+	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
+	struct san_wire_pkt far = k.p;
+	struct san_pdl_conn *c;
+
+	(void)state;
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_RECEIVED), SAN_DROP_NONE);
+	far.psn += SAN_BITMAP_NARROW + 7;
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &far, NULL, pair.now, &c), SAN_DROP_NONE);
+	san_pdl_rx_ack(pair.pdl[1], c, k.p.psn, pair.now);
+	assert_false(san_bitmap_is_wide(&w->rcvd));
+	san_pdl_rx_commit(pair.pdl[1], c, &far, SAN_RX_ACKED, pair.now);
+	san_pdl_check(pair.pdl[1]);
+	assert_int_equal(w->high, far.psn + 1);
+	assert_true(san_bitmap_test(&w->acked, far.psn));
+}
+
 /* RT-26: without any pool a window of one request and two packets of data goes on. */
 static void
 san_pdl_tx_room__without_a_pool(void **state)
@@ -350,6 +370,7 @@ main(void)
 		T(san_pdl_rx_check__message_ack),
 		T(san_pdl_rx_check__ce),
 		T(san_pdl_rx_check__wide_while_needed),
+		T(san_pdl_rx_commit__wide_again),
 		N(san_pdl_tx_room__without_a_pool),
 	};
 
