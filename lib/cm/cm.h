@@ -160,7 +160,7 @@ void san_cm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
  * at once, with DISCONNECTED(reason), and the peer is told.
  */
 void san_cm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns);
-/** What the connecting side asked for. */
+/** What the connecting side asked for; in WAIT_ACCEPT. */
 bool san_cm_is_ordered(const struct san_cm *cm, uint16_t slot);
 enum san_cm_state san_cm_state(const struct san_cm *cm, uint16_t slot);
 const char *san_cm_state_name(enum san_cm_state s);

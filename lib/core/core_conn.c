@@ -227,7 +227,8 @@ san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 
 	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
-	if (c == NULL)
+	/* once it was accepted, what the peer asked for is gone */
+	if (c == NULL || san_cm_state(core->cm, c->slot) != SAN_CM_WAIT_ACCEPT)
 		return -ENOENT;
 	ordered = san_cm_is_ordered(core->cm, c->slot);
 	rc = ready_qp(core, qp, &c->path.dst, ordered, param, &own);

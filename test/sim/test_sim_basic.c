@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every kind of transaction between two cores, on a clean link and on a bad one. */
 
+#include <errno.h>
+
 #include "pair.h"
 
 #define LEN (300 * 1000) /* bytes: several windows, no multiple of the MTU */
@@ -200,6 +202,28 @@ sim_basic__same_seed_same_run(void **state)
 	assert_int_equal(hash[0], hash[1]);
 }
 
+/* A request is accepted once, however long the connection has been open since. */
+static void
+sim_basic__accepted_once(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct pair p;
+	uint32_t i;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&param);
+	pair_open(&p, &conf, true, LEN);
+	push(&p, LEN, 0);
+	i = world_qp_create(p.w, 1);
+	assert_int_equal(san_core_accept(p.w->node[1].core, p.w->node[1].request.request,
+					 p.w->qp[i].qp, &param, p.w->now_ns),
+			 -ENOENT);
+	push(&p, LEN, 0);
+	pair_close(&p);
+}
+
 int
 main(void)
 {
@@ -210,6 +234,7 @@ main(void)
 		cmocka_unit_test(sim_basic__bad_unordered),
 		cmocka_unit_test(sim_basic__mtu_1024_to_9000),
 		cmocka_unit_test(sim_basic__same_seed_same_run),
+		cmocka_unit_test(sim_basic__accepted_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
