@@ -491,7 +491,7 @@ san_tl_check(const struct san_tl *tl)
 		const struct san_tl_conn *tc = &tl->conns[slot];
 
 		SAN_VERIFY(tc->slot == slot);
-		nb_busy += tc->nb_txns != 0;
+		nb_busy += tc->nb_txns != 0 || (tc->want & SAN_WANT_PROMISED);
 		nb_memos += tc->memo != NULL;
 		nb_refused += tc->refused != NULL;
 		if (!tc->open) {

@@ -373,6 +373,8 @@ struct san_tl_conn {
 	bool rnr_valid;      /**< there was one */
 	bool rnr_wait;       /**< ordered: the base was refused so, and was not taken since */
 	bool rnr_unpack;     /**< ordered: our last RNR was of a packed packet */
+	uint8_t rnr_code;    /**< ordered: of our last RNR; RESOURCE: for lack of a record */
+	bool head_waits;     /**< ordered: the base is a request that found no record */
 	bool grant_wait;     /**< the head of the grant queue waits for a receive */
 	bool in_admit;
 	bool in_pull_wait;
@@ -454,7 +456,7 @@ struct san_tl {
 	struct san_tl_txn *txns;
 	struct san_tl_txn **free_txns;
 	uint32_t nb_free_txns;
-	uint32_t nb_busy;     /**< connections with something outstanding */
+	uint32_t nb_busy;     /**< connections with something outstanding, or promised */
 	uint32_t nb_promised; /**< ... and for those that waited */
 	struct san_tl_rxn *rxns;
 	struct san_tl_rxn **free_rxns;

@@ -522,7 +522,7 @@ report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	tl->free_txns[tl->nb_free_txns++] = t;
 	if (--tc->nb_txns == 0) {
 		ring_return(tl, tc);
-		tl->nb_busy--;
+		tl->nb_busy -= !(tc->want & SAN_WANT_PROMISED);
 	}
 }
 

@@ -11,9 +11,11 @@
  * PSNs, echoing the round. On an ordered connection the round is the connection's;
  * on an unordered one each RSN counts its own, because nothing else is refused.
  *
- * No record (unordered): refused in the same way with SAN_ST_RESOURCE. To resend
- * under the same PSN, as on ordered connections, could fill the window with
- * packets that wait for records, whose transactions wait for the window (RT-26).
+ * No record (unordered; ordered: for the base): refused in the same way with
+ * SAN_ST_RESOURCE. To resend under the same PSN could fill the window with packets
+ * that wait for records, whose transactions wait for the window (RT-26). On an
+ * ordered connection only those ahead of the base do so; there the initiator tells
+ * the two apart by the round, which is new.
  *
  * A request or an abort that finds no record waits and goes again under its PSN,
  * on every connection: what holds records needs no place in the request window to
@@ -144,7 +146,9 @@ san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc, const struct
 {
 	uint8_t odd;
 
-	if (tc->peer.ordered) {
+	if (tc->peer.ordered && tc->rnr_code == SAN_ST_RESOURCE) {
+		san_tl_nack(tl, tc, p->psn, tc->rnr_rsn, SAN_ST_RESOURCE);
+	} else if (tc->peer.ordered) {
 		nack_rnr(tl, tc, p->psn, tc->rnr_rsn, tc->rnr_unpack);
 	} else if (p->op == SAN_OP_PUSH_PACKED) {
 		nack_rnr(tl, tc, p->psn, p->rsn, true);
@@ -175,40 +179,61 @@ reset_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 	san_tl_rxn_free(tl, tc, r);
 }
 
+/* Ordered: a new round, from *rsn* on. */
+static void
+refuse_onward(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code, bool unpack,
+	      uint64_t now_ns)
+{
+	struct san_tl_rxn *r, *next;
+
+	tc->rnr_round++;
+	tc->rnr_rsn = rsn;
+	tc->rnr_valid = true;
+	tc->rnr_wait = true;
+	tc->rnr_unpack = unpack;
+	tc->rnr_code = code;
+	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
+		next = TAILQ_NEXT(r, all_link);
+		if (r->type == SAN_TL_PUSH && san_seq_ge(r->rsn, rsn) &&
+		    (r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE))
+			reset_push(tl, tc, r, now_ns);
+	}
+	san_tl_admit_update(tl, tc);
+}
+
 void
 san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
 	   uint64_t now_ns)
 {
 	uint32_t rsn = r->rsn;
 	bool unpack = r->packed;
-	struct san_tl_rxn *next;
 
 	tl->stats.nb_rnr_tx++;
 	tl->stats.nb_unpack_tx += unpack;
 	if (!tc->peer.ordered || r == &tl->scratch)
 		reset_push(tl, tc, r, now_ns);
-	if (!tc->peer.ordered) {
+	if (!tc->peer.ordered)
 		next_round(tc, rsn, SAN_ST_RNR);
-	} else {
-		tc->rnr_round++;
-		tc->rnr_rsn = rsn;
-		tc->rnr_valid = true;
-		tc->rnr_wait = true;
-		tc->rnr_unpack = unpack;
-		for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
-			next = TAILQ_NEXT(r, all_link);
-			if (r->type == SAN_TL_PUSH && san_seq_ge(r->rsn, rsn) &&
-			    (r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE))
-				reset_push(tl, tc, r, now_ns);
-		}
-		san_tl_admit_update(tl, tc);
-	}
+	else
+		refuse_onward(tl, tc, rsn, SAN_ST_RNR, unpack, now_ns);
 	nack_rnr(tl, tc, psn, rsn, unpack);
 }
 
 void
-san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn)
+san_tl_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns)
 {
+	refuse_onward(tl, tc, tc->rx_base, SAN_ST_RESOURCE, false, now_ns);
+	san_tl_nack(tl, tc, psn, tc->rx_base, SAN_ST_RESOURCE);
+}
+
+void
+san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
+		 uint64_t now_ns)
+{
+	if (tc->peer.ordered && rsn == tc->rx_base) {
+		san_tl_base_waits(tl, tc, psn, now_ns);
+		return;
+	}
 	if (!tc->peer.ordered)
 		next_round(tc, rsn, SAN_ST_RESOURCE);
 	san_tl_nack(tl, tc, psn, rsn, SAN_ST_RESOURCE);
@@ -472,6 +497,7 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
 	enum san_win win = p->flags & SAN_F_WIN_DATA ? SAN_WIN_DATA : SAN_WIN_REQ;
+	bool is_new = (int8_t)(p->round - c->rnr_round_out) > 0;
 	const struct san_pdl_entry *e;
 
 	/* design, rule 17: it must be about something that really is on the way */
@@ -480,8 +506,12 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	e = san_pdl_txw_entry(c->txb, win, p->nack_psn);
 	if (!san_tl_is_push_data(e->op))
 		return defer(tl, c, e, p, now_ns);
-	/* the RNR of an ordered connection names the first RSN, the PSN may be of a later one */
-	if (tc->peer.ordered && p->status == SAN_ST_RNR)
+	/*
+	 * The RNR of an ordered connection names the first RSN, the PSN may be of a later one;
+	 * and so if its base found no record. What is deferred was sent in the newest round.
+	 */
+	if (tc->peer.ordered &&
+	    (p->status == SAN_ST_RNR || (p->status == SAN_ST_RESOURCE && is_new)))
 		return san_seq_ge(e->rsn, p->rsn) ?
 			on_not_now(tl, tc, t, p, now_ns) :
 			SAN_DROP_NACK_STALE;

@@ -340,8 +340,14 @@ void san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc,
 /** RNR for the RSN of *r*: drop what is held and placed of it (ordered: and above). */
 void san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn,
 		uint64_t now_ns);
-/** Unordered, no record for *rsn*: withdraw it, or its PSNs would fill the window. */
-void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn);
+/** No record for *rsn*, or no place to hold the packet *psn* of it. */
+void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
+		      uint64_t now_ns);
+/**
+ * Ordered: the base waits for a record. The pushes behind it, and itself if it is one,
+ * are withdrawn, or their PSNs would fill the window; *psn* is of one of them.
+ */
+void san_tl_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns);
 /** A finished RSN was completed in error with *code*, or not at all in error (OK). */
 void san_tl_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
 /** They are all OK: their memory goes back. */

@@ -75,10 +75,8 @@ san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pd
 
 	SAN_ASSERT(r->state == SAN_RXN_PULLING && r->rsn == e->rsn && r->nb_unacked > 0);
 	r->nb_unacked--;
+	(void)now_ns; /* a pull at the base that waits for this one has its turn in the next tick */
 	pull_settle(tl, tc, r);
-	/* a pull at the base may have waited for the record */
-	if (tc->cur != NULL)
-		san_tl_run_base(tl, tc, now_ns);
 }
 
 void
@@ -93,15 +91,34 @@ san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait)
 		TAILQ_REMOVE(&tl->pull_wait, tc, pull_link);
 }
 
+/* May anybody's pull be executed? */
+static bool
+has_room(const struct san_tl *tl)
+{
+	return tl->nb_pullers < tl->conf.max_wide || tl->nb_free_rxns > san_tl_nb_claims(tl);
+}
+
 void
 san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns)
 {
-	struct san_tl_conn *tc;
+	struct san_tl_conns line = TAILQ_HEAD_INITIALIZER(line);
+	struct san_tl_conn *tc, *next;
 
-	while ((tc = TAILQ_FIRST(&tl->pull_wait)) != NULL && san_tl_can_pull(tl, tc)) {
-		san_tl_pull_wait(tl, tc, false);
+	if (likely(TAILQ_EMPTY(&tl->pull_wait)))
+		return;
+	/* with the line empty the one that is called need not stand in it again */
+	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
+	for (tc = TAILQ_FIRST(&line); tc != NULL && has_room(tl); tc = next) {
+		next = TAILQ_NEXT(tc, pull_link);
+		/* who waits for its own pulls holds up nobody else */
+		if (!san_tl_can_pull(tl, tc))
+			continue;
+		TAILQ_REMOVE(&line, tc, pull_link);
+		tc->in_pull_wait = false;
 		san_tl_run_base(tl, tc, now_ns);
 	}
+	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
+	TAILQ_CONCAT(&tl->pull_wait, &line, pull_link);
 }
 
 void

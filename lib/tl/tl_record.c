@@ -95,6 +95,7 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 	r = rxn_take(tl, tc, rsn, solicited);
 	if (is_head) {
 		SAN_ASSERT(tc->cur == NULL);
+		tc->head_waits = false;
 		san_tl_set_cur(tl, tc, r);
 		return r;
 	}

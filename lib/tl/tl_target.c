@@ -71,6 +71,7 @@ base_next(struct san_tl *tl, struct san_tl_conn *tc)
 
 	SAN_ASSERT(tc->cur == NULL);
 	tc->rx_base++;
+	tc->head_waits = false;
 	c->cmpl_out = tc->rx_base;
 	if (tc->nb_ahead != 0)
 		r = san_cam_take(&tl->cam, c->cid, SAN_CAM_REQUEST, tc->rx_base);
@@ -350,7 +351,7 @@ san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	const struct san_wire_pkt *p = &san_pkt(m)->w;
 
 	tl->stats.nb_red++;
-	san_tl_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn);
+	san_tl_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
 
@@ -419,18 +420,20 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 }
 
 /*
- * A pull at the base that is not executed waits for a record, and so for pull data
- * of ours to be acknowledged. Pushes behind it, held or refused under their PSNs,
- * would fill the peer's data window, which its own pull data to us needs: with
- * both sides so, nothing would move. So they get RNR, which empties the window.
+ * A pull at the base that is not executed waits for a record, be it for its request or
+ * for its data, and so for pull data of ours to be acknowledged. Pushes behind it, held or
+ * refused under their PSNs, would fill the peer's data window, which its own pull data to
+ * us needs: with both sides so, nothing would move. So they are refused as by RNR, which
+ * empties the window.
  */
 static bool
 is_behind_pull(const struct san_tl_conn *tc)
 {
 	const struct san_tl_rxn *r = tc->cur;
 
-	return tc->peer.ordered && r != NULL &&
-		(r->type == SAN_TL_PULL || r->type == SAN_TL_ATOMIC) &&
+	if (r == NULL || !tc->peer.ordered)
+		return tc->head_waits;
+	return (r->type == SAN_TL_PULL || r->type == SAN_TL_ATOMIC) &&
 		r->queue != SAN_RXN_QUEUE_RETRY; /* that one has its time from the initiator */
 }
 
@@ -444,8 +447,9 @@ clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		if (r->type == SAN_TL_PUSH && (r->held_head != NULL || r->has_last))
 			break;
 	if (r != NULL)
-		san_tl_rnr(tl, tc, tc->cur,
-			   r->has_last ? r->last_psn : san_pkt(r->held_head)->w.psn, now_ns);
+		san_tl_base_waits(tl, tc,
+				  r->has_last ? r->last_psn : san_pkt(r->held_head)->w.psn,
+				  now_ns);
 }
 
 enum san_drop
@@ -465,7 +469,7 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ROUND, now_ns);
 	}
 	if (unlikely(is_behind_pull(tc))) {
-		san_tl_rnr(tl, tc, tc->cur, p->psn, now_ns);
+		san_tl_base_waits(tl, tc, p->psn, now_ns);
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RNR, now_ns);
 	}
 	r = san_tl_rxn_find(tl, tc, p->rsn);
@@ -501,8 +505,8 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_
 {
 	uint8_t status;
 
-	/* else it waits for another pull: see tl_record.c */
-	if (r == tc->cur && !san_tl_can_pull(tl, tc)) {
+	/* else it waits for another pull, and behind those that wait: see tl_record.c */
+	if (r == tc->cur && (!TAILQ_EMPTY(&tl->pull_wait) || !san_tl_can_pull(tl, tc))) {
 		san_tl_pull_wait(tl, tc, true);
 		if (tc->peer.ordered)
 			clear_behind_pull(tl, tc, now_ns);
@@ -698,8 +702,13 @@ rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t 
 	/* one that acknowledges nothing must not use up everybody's records */
 	if (tc->nb_rxns < 2 * tc->peer.n_rx)
 		r = san_tl_rxn_new(tl, tc, p->rsn, false);
-	if (r == NULL)
+	if (r == NULL) {
+		if (tc->peer.ordered && p->rsn == tc->rx_base) {
+			tc->head_waits = true;
+			clear_behind_pull(tl, tc, now_ns);
+		}
 		return request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+	}
 	set_pull(r, m, p);
 	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))
 		execute(tl, tc, r, now_ns);

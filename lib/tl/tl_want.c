@@ -13,9 +13,11 @@
  *   budget  for one more pull; a connection always has its first one
  *
  * Records and budget go to who waited longest. A record that comes free is
- * promised, or whoever gave it back would take it again. Of those that wait for
- * budget only the first may try, and when its pull fits. Always the record first:
- * who waits for budget has it, or two could take from each other in turn for ever.
+ * promised, or whoever gave it back would take it again. A connection with nothing
+ * outstanding that was promised one counts as if it had something outstanding. Of
+ * those that wait for budget only the first may try, and when its pull fits. Always
+ * the record first: who waits for budget has it, or two could take from each other in
+ * turn for ever.
  * No connection is on both lists, and none that waits for something of its own is
  * on either: it would keep others from what they could use.
  */
@@ -57,14 +59,20 @@ leave(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
 		TAILQ_REMOVE(&tl->want_first, tc, want_link);
 	if (gone & SAN_WANT_BUDGET)
 		TAILQ_REMOVE(&tl->want_budget, tc, want_link);
-	tl->nb_promised -= (gone & SAN_WANT_PROMISED) != 0;
+	if (gone & SAN_WANT_PROMISED) {
+		tl->nb_promised--;
+		tl->nb_busy -= tc->nb_txns == 0;
+	}
 	tc->want &= keep;
 }
 
 static void
 promise(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	tl->nb_promised += !(tc->want & SAN_WANT_PROMISED);
+	if (tc->want & SAN_WANT_PROMISED)
+		return;
+	tl->nb_promised++;
+	tl->nb_busy += tc->nb_txns == 0;
 	tc->want |= SAN_WANT_PROMISED;
 }
 
@@ -122,20 +130,15 @@ san_tl_wake_own(struct san_tl *tl, struct san_tl_conn *tc)
 	call(tl, tc);
 }
 
-/* No promise: what is set aside is for just these, and each takes one at most. */
+/* Before those that have something outstanding: they go on anyway. */
 static void
 wake_first(struct san_tl *tl)
 {
 	struct san_tl_conn *tc;
-	uint32_t n;
 
-	if (TAILQ_EMPTY(&tl->want_first) || !san_tl_has_first(tl))
-		return;
-	for (n = san_tl_nb_idle(tl) + san_tl_nb_common(tl); n != 0; n--) {
-		tc = TAILQ_FIRST(&tl->want_first);
-		if (tc == NULL)
-			return;
+	while ((tc = TAILQ_FIRST(&tl->want_first)) != NULL && san_tl_has_first(tl)) {
 		leave(tl, tc, 0);
+		promise(tl, tc);
 		call(tl, tc);
 	}
 }

@@ -491,6 +491,52 @@ san_tl_rxn_new__claims_of_each_kind(void **state)
 	pair_close();
 }
 
+static void
+pull_on(uint16_t slot)
+{
+	const struct san_tl_req req = {.type = SAN_TL_PULL, .length = 100, .key = 77};
+
+	assert_int_equal(san_tl_submit(pair.h[0].tl, slot, &req, pair.now), 0);
+	assert_true(pair_xfer(0) != 0);
+}
+
+/* RT-26: when two may be on their way, pulls of three connections go in their turn. */
+static void
+san_tl_wake_pulls__in_turn(void **state)
+{
+	struct tl_link l = pair_link(true);
+	uint16_t second[2], third[2];
+	struct san_tl_conf conf;
+	struct san_tl_conn *tc;
+	uint32_t i;
+
+	(void)state;
+	san_tl_conf_default(&conf);
+	conf.max_wide = 2;
+	conf.max_rxns = 1; /* raised to what is claimed */
+	pair_open(&l, &conf);
+	pair_connect(&l, second);
+	pair_connect(&l, third);
+	tc = &pair.h[1].tl->conns[second[1]];
+	pull_on(pair.slot[0]);
+	pull_on(third[0]);
+	assert_int_equal(pair.f[1].nb_pull_req, 2);
+	pull_on(second[0]);
+	pull_on(pair.slot[0]);
+	assert_int_equal(pair.f[1].nb_pull_req, 2); /* both wait at their base */
+	pair_tx(1);
+	for (i = 0; i < pair.nb_out; i++) /* what the first one gets, it acknowledges */
+		if (pair_pkt(i)->dcid == pair.c[0]->cid)
+			pair_rx(0, i);
+	pair_xfer(0);
+	pair_tick(1);
+	assert_int_equal(pair.f[1].nb_pull_req, 3);
+	assert_int_equal(tc->nb_pulling, 1);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	pair_close();
+}
+
 /* An unordered connection needs memory of its own, which is limited. */
 static void
 san_tl_may_prepare__unordered_only(void **state)
@@ -559,6 +605,7 @@ main(void)
 		T(san_tl_pull_fill__revoked),
 		U(san_tl_run_base__pull_waits_for_a_pull, setup_small),
 		cmocka_unit_test(san_tl_rxn_new__claims_of_each_kind),
+		cmocka_unit_test(san_tl_wake_pulls__in_turn),
 		cmocka_unit_test(san_tl_may_prepare__unordered_only),
 		cmocka_unit_test(san_tl_refused_set__no_memory_ends_it),
 	};

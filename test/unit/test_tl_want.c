@@ -277,10 +277,11 @@ san_tl_submit__promise_not_needed(void **state)
 	begin_waiting();
 	finish_one(0);
 	assert_called(1, 1);
-	finish_one(1); /* its last one: its own record does */
-	assert_called(0, 0);
-	assert_int_equal(ASK(1), 0);
+	finish_one(1); /* its last one: what it was promised is its own now */
 	assert_called(1, 2);
+	assert_true(is_promised(2) && is_promised(1));
+	assert_int_equal(ASK(1), 0);
+	assert_called(0, 0);
 	assert_true(is_promised(2) && !is_promised(1));
 }
 
@@ -450,6 +451,54 @@ san_tl_wake__first_in_turn(void **state)
 	assert_called(1, 0);
 }
 
+/* ... and before those that have something outstanding, which would take each that comes free. */
+static void
+san_tl_wake__first_before_more(void **state)
+{
+	int i;
+
+	(void)state;
+	assert_int_equal(ASK(0), 0);
+	assert_int_equal(ASK(0), 0);
+	assert_int_equal(ASK(0), -EAGAIN);
+	assert_int_equal(ASK(1), -EAGAIN);
+	finish_one(0);
+	assert_called(1, 1);
+	assert_true(is_promised(1));
+	assert_int_equal(ASK(0), -EAGAIN);
+	assert_int_equal(ASK(1), 0);
+	for (i = 0; i < 3; i++) {
+		finish_one(1);
+		assert_called(1, 0);
+		assert_int_equal(ASK(1), -EAGAIN);
+		assert_int_equal(ASK(0), 0);
+		assert_int_equal(ASK(0), -EAGAIN);
+		finish_one(0);
+		assert_called(1, 1);
+		assert_int_equal(ASK(0), -EAGAIN);
+		assert_int_equal(ASK(1), 0);
+	}
+}
+
+/* What is set aside for one with nothing outstanding is for who waited, not for who asks next. */
+static void
+san_tl_wake__first_before_new(void **state)
+{
+	(void)state;
+	assert_int_equal(ASK(0), 0);
+	assert_int_equal(ASK(1), 0);
+	assert_int_equal(ASK(2), -EAGAIN);
+	finish_one(0);
+	assert_called(1, 2);
+	assert_int_equal(ASK(0), -EAGAIN);
+	assert_int_equal(ASK(2), 0);
+	finish_one(1);
+	assert_called(1, 0);
+	san_tl_unwant(pair.h[0].tl, conn[0]); /* it has nothing to ask for after all */
+	san_tl_check(pair.h[0].tl);
+	assert_int_equal(ASK(1), 0);
+}
+
 int
 main(void)
 {
@@ -472,6 +521,8 @@ main(void)
 		T(san_tl_want__the_record_first),
 		N(san_tl_submit__one_at_a_time_without_a_ring),
 		F(san_tl_wake__first_in_turn),
+		F(san_tl_wake__first_before_more),
+		F(san_tl_wake__first_before_new),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
