@@ -171,6 +171,29 @@ event__two_at_once(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 }
 
+/* Released before its owner looked: nobody else has the slot until the event is taken. */
+static void
+event__keeps_its_slot(void **state)
+{
+	struct san_cm *cm = net.h[1].cm;
+	struct san_cm_event ev;
+	uint16_t slot[2];
+
+	(void)state;
+	cm_net_open(&net, slot);
+	san_cm_failed(cm, slot[1], SAN_CM_R_TIMEOUT, net.now_ns);
+	san_cm_release(cm, slot[1], net.now_ns);
+	cm_net_check(&net);
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
+	assert_int_equal(net.h[1].pdl->free_count, 63);
+	assert_true(san_cm_event_next(cm, &ev));
+	assert_int_equal(ev.type, SAN_CM_EV_DISCONNECTED);
+	assert_int_equal(ev.slot, slot[1]);
+	assert_false(san_cm_event_next(cm, &ev));
+	assert_int_equal(net.h[1].pdl->free_count, 64);
+	cm_net_check(&net);
+}
+
 /* Only what has ended can be released. */
 static void
 release__only_after_the_end(void **state)
@@ -235,6 +258,7 @@ main(void)
 		TEST(hash__finds_each),
 		TEST(event__final),
 		TEST(event__two_at_once),
+		TEST(event__keeps_its_slot),
 		TEST(release__only_after_the_end),
 		TEST(state__of_no_slot),
 		TEST(conn__churn),

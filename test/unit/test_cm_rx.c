@@ -181,6 +181,41 @@ req__with_cookie_is_a_request(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
 
+/*
+ * With what it sends the connection writes over its offer: there is no REP any more
+ * for a copy of the REQ, and nothing of it may be written there.
+ */
+static void
+req__again_when_data_went(void **state)
+{
+	struct san_wire_cm msg = cm_net_req(7);
+	struct san_pdl_conf pdl_conf;
+	struct san_cm_conf cm_conf;
+	struct san_wire_path path;
+	struct san_wire_pkt p;
+	struct san_cm_event ev;
+
+	(void)state;
+	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
+	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
+	pdl_conf.max_wide = 0; /* there is no other memory for it */
+	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_net_listen(&net, 1);
+	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+	assert_true(san_cm_event_next(net.h[1].cm, &ev));
+	assert_int_equal(san_cm_accept(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
+	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_REP);
+	assert_true(san_cm_implicit_rtu(net.h[1].cm, ev.slot, net.now_ns));
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
+	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_REP);
+	cm_net_tx_data(&net, 1, ev.slot);
+	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
+	assert_no_answer();
+	assert_int_equal(san_cm_disconnect(net.h[1].cm, ev.slot, true, net.now_ns), 0);
+	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_DREQ);
+	cm_net_check(&net);
+}
+
 /* One bit of the second REQ differs from the first: its cookie is worth nothing. */
 static void
 req__cookie_for_another_request(void **state) /* RT-24 */
@@ -649,6 +684,7 @@ main(void)
 		TEST(req__gets_a_cookie),
 		TEST(req__answer_is_no_longer),
 		TEST(req__with_cookie_is_a_request),
+		TEST(req__again_when_data_went),
 		TEST(req__cookie_for_another_request),
 		TEST(req__cookie_from_another_address),
 		TEST(req__old_cookie),

@@ -445,6 +445,34 @@ san_pdl_ack_apply__base_is_exclusive_and_per_window(void **state)
 	assert_int_equal(pair.c[0]->pcb.inflight, 3);
 }
 
+/* All before it goes, in however many words, and nothing behind it. */
+static void
+san_pdl_ack_apply__base_within_a_word(void **state)
+{
+	static const uint32_t steps[] = {1, 62, 65, 64, 130, 3};
+	struct san_pdl_conf conf = pair_conf();
+	struct pair_pkt a;
+	uint32_t i, left = 400;
+
+	(void)state;
+	pair_close(&pair);
+	conf.ackreq_window = 0;
+	conf.cc = &san_pdl_cc_fixed;
+	conf.cc_conf.window_init = conf.cc_conf.window_max;
+	pair_open(&pair, &conf, 16, 512);
+	for (i = 0; i < left; i++)
+		data();
+	a = blank_ack(0);
+	for (i = 0; i < RTE_DIM(steps); i++) {
+		a.ack.serial++;
+		a.p.data_ebsn += steps[i];
+		assert_int_equal(hear(&a), steps[i]);
+		left -= steps[i];
+		assert_int_equal(san_pdl_txw_outstanding(&pair.c[0]->tx[SAN_WIN_DATA]), left);
+		assert_int_equal(pair.c[0]->pcb.inflight, left);
+	}
+}
+
 static void
 san_pdl_ack_apply__holes_are_released_at_once(void **state)
 {
@@ -687,6 +715,7 @@ main(void)
 		T(san_pdl_ack_fill__bitmaps_of_both_windows),
 		T(san_pdl_ack_fill__probe_then_ack),
 		T(san_pdl_ack_apply__base_is_exclusive_and_per_window),
+		T(san_pdl_ack_apply__base_within_a_word),
 		T(san_pdl_ack_apply__holes_are_released_at_once),
 		T(san_pdl_ack_apply__older_base_is_ignored),
 		T(san_pdl_ack_apply__beyond_nsn_changes_nothing),

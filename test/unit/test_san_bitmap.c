@@ -202,6 +202,57 @@ san_bitmap_widen__keeps_the_bits(void **state)
 	}
 }
 
+/* A word of a narrow ring has 32 bits, and turns with it. */
+static void
+san_bitmap_or64__narrow(void **state)
+{
+	size_t k;
+	uint32_t i;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		struct san_bitmap b = {0};
+
+		san_bitmap_or64(&b, bases[k], 0x80000021);
+		assert_false(san_bitmap_is_wide(&b));
+		for (i = 0; i < SAN_BITMAP_NARROW; i++)
+			assert_int_equal(san_bitmap_test(&b, bases[k] + i),
+					 i == 0 || i == 5 || i == 31);
+		san_bitmap_or64(&b, bases[k] + 5, 3); /* of those that are set, none goes */
+		assert_true(san_bitmap_get64(&b, bases[k]) == 0x80000061);
+		san_bitmap_andnot64(&b, bases[k], 0x80000001);
+		assert_true(san_bitmap_get64(&b, bases[k]) == 0x60);
+	}
+}
+
+static void
+san_bitmap_clear_range__ends_within_a_word(void **state)
+{
+	static const uint32_t lengths[] = {0, 1, 31, 32, 63, 64, 65, 130, 1000, 1024};
+	size_t k, l;
+	uint32_t i;
+
+	(void)state;
+	for (k = 0; k < NB_BASES; k++) {
+		for (l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+			struct san_bitmap b = wide(true);
+			struct san_bitmap narrow = {0};
+
+			san_bitmap_clear_range(&b, bases[k], lengths[l]);
+			for (i = 0; i < SAN_BITMAP_BITS; i++)
+				assert_int_equal(san_bitmap_test(&b, bases[k] + i),
+						 i >= lengths[l]);
+			if (lengths[l] > SAN_BITMAP_NARROW)
+				continue;
+			san_bitmap_or64(&narrow, 0, UINT32_MAX);
+			san_bitmap_clear_range(&narrow, bases[k], lengths[l]);
+			for (i = 0; i < SAN_BITMAP_NARROW; i++)
+				assert_int_equal(san_bitmap_test(&narrow, bases[k] + i),
+						 i >= lengths[l]);
+		}
+	}
+}
+
 static void
 san_bitmap_narrow__gives_the_words_back(void **state)
 {
@@ -225,6 +276,8 @@ main(void)
 		cmocka_unit_test(san_bitmap_leading_ones__stops_at_max),
 		cmocka_unit_test(san_bitmap_first_one__finds_and_stops_at_max),
 		cmocka_unit_test(san_bitmap_set__narrow),
+		cmocka_unit_test(san_bitmap_or64__narrow),
+		cmocka_unit_test(san_bitmap_clear_range__ends_within_a_word),
 		cmocka_unit_test(san_bitmap_widen__keeps_the_bits),
 		cmocka_unit_test(san_bitmap_narrow__gives_the_words_back),
 	};

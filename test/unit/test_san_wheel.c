@@ -99,6 +99,26 @@ san_wheel_arm__again_moves_it(void **state)
 	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
 }
 
+/* It need not wait until those that were armed before it are due. */
+static void
+san_wheel_arm__earlier_than_all_others(void **state)
+{
+	struct san_timer far = {0}, near = {0}, nearest = {0};
+
+	(void)state;
+	san_wheel_arm(&wheel, &far, 70000 * SLOT_NS);
+	assert_null(san_wheel_poll(&wheel, SLOT_NS));
+	san_wheel_arm(&wheel, &near, 300 * SLOT_NS);
+	san_wheel_arm(&wheel, &nearest, 10 * SLOT_NS);
+	san_wheel_check(&wheel);
+	assert_null(san_wheel_poll(&wheel, 9 * SLOT_NS));
+	assert_ptr_equal(san_wheel_poll(&wheel, 10 * SLOT_NS), &nearest);
+	assert_null(san_wheel_poll(&wheel, 299 * SLOT_NS));
+	assert_ptr_equal(san_wheel_poll(&wheel, 300 * SLOT_NS), &near);
+	assert_null(san_wheel_poll(&wheel, 69999 * SLOT_NS));
+	assert_ptr_equal(san_wheel_poll(&wheel, 70000 * SLOT_NS), &far);
+}
+
 static void
 san_wheel_arm__never_does_not_fire(void **state)
 {
@@ -226,6 +246,7 @@ main(void)
 		cmocka_unit_test_setup(san_wheel_arm__never_early_nearly_punctual, setup),
 		cmocka_unit_test_setup(san_wheel_arm__past_fires_at_next_poll, setup),
 		cmocka_unit_test_setup(san_wheel_arm__again_moves_it, setup),
+		cmocka_unit_test_setup(san_wheel_arm__earlier_than_all_others, setup),
 		cmocka_unit_test_setup(san_wheel_arm__never_does_not_fire, setup),
 		cmocka_unit_test_setup(san_wheel_cancel__first_middle_last, setup),
 		cmocka_unit_test_setup(san_wheel_cancel__not_armed_is_harmless, setup),
