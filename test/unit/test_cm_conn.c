@@ -194,6 +194,29 @@ event__keeps_its_slot(void **state)
 	cm_net_check(&net);
 }
 
+/* No room for what a REP brings: it is as good as lost, and comes again. */
+static void
+private__no_room(void **state)
+{
+	struct san_cm *cm = net.h[0].cm;
+	uint16_t first = cm->free_private, slot;
+
+	(void)state;
+	net.h[1].param.private_len = 3;
+	memcpy(net.h[1].param.private_data, "xyz", 3);
+	cm->free_private = CM_NO_PRIVATE;
+	slot = cm_net_connect(&net, 0, 1);
+	cm_net_run(&net, 100 * MS);
+	assert_int_equal(san_cm_state(cm, slot), SAN_CM_REQ_COOKIE_SENT);
+	assert_true(net.h[0].nb_rx[SAN_CM_REP] > 1);
+	cm->free_private = first;
+	cm_net_run(&net, 1000 * MS);
+	assert_int_equal(san_cm_state(cm, slot), SAN_CM_ESTABLISHED);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_len, 3);
+	assert_memory_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_data, "xyz", 3);
+	assert_int_equal(cm->free_private, first); /* taken, and given back */
+}
+
 /* Only what has ended can be released. */
 static void
 release__only_after_the_end(void **state)
@@ -259,6 +282,7 @@ main(void)
 		TEST(event__final),
 		TEST(event__two_at_once),
 		TEST(event__keeps_its_slot),
+		TEST(private__no_room),
 		TEST(release__only_after_the_end),
 		TEST(state__of_no_slot),
 		TEST(conn__churn),
