@@ -232,6 +232,27 @@ san_tl_rx_push__red_admits_the_head(void **state)
 	assert_int_equal(pair.f[1].nb_done, 8);
 }
 
+/* And one of several packets, which needs a record, is admitted, too. */
+static void
+san_tl_rx_push__red_admits_a_long_head(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 1100), 0);
+	for (i = 1; i < 8; i++)
+		assert_int_equal(PUSH(i), 0);
+	assert_int_equal(pair_tx(0), 9);
+	for (i = 2; i < 9; i++)
+		pair_rx(1, i);
+	assert_true(san_tl_is_red(pair.h[1].tl, pair_tc(1)));
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
+	assert_true(pair.f[1].nb_done >= 1);
+	pair_settle();
+	assert_int_equal(pair.f[1].nb_done, 8);
+}
+
 /* RT-26: with every free record promised to heads of line, these still have theirs. */
 static void
 san_tl_rx_push__no_record_but_for_the_head(void **state)
@@ -594,6 +615,7 @@ main(void)
 		T(san_tl_rx_push__beyond_n),
 		T(san_tl_rx_push__out_of_range),
 		U(san_tl_rx_push__red_admits_the_head, setup_small),
+		U(san_tl_rx_push__red_admits_a_long_head, setup_small),
 		U(san_tl_rx_push__no_record_but_for_the_head, setup_small),
 		U(san_tl_rx_push__unordered, setup_unordered),
 		U(san_tl_rx_push__relaxed, setup_relaxed),
