@@ -79,7 +79,7 @@ struct sim_host_conf {
 	uint32_t mbufs;           /**< a pool of its own for each host; 0: a common one */
 	uint32_t cam;             /**< entries of the CAM; 0: enough */
 	/* of connections */
-	uint16_t req_win, data_win, first_win, max_txn, msg_limit, rnr_ms, keepalive_ms;
+	uint16_t req_win, data_win, first_win, max_txn, msg_limit, rnr_ms, keepalive_ms, pmtu;
 	/* of the core */
 	uint32_t budget_pkts, incast_bytes, lapsed_bytes, grant_bytes, solicit_len;
 	uint32_t max_wide, max_txns, max_rxns, max_held, max_held_conn, pull_piece;

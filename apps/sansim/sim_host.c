@@ -106,6 +106,7 @@ tune_pdl(const struct sim_world *w, struct san_pdl_conf *pdl)
 	SET(pdl->ack_delay_ns, hc->ack_delay_ns);
 	SET(pdl->cid_rest_ns, hc->cid_rest_ns);
 	SET(pdl->max_wide, hc->max_wide);
+	pdl->pmtu_after = hc->pmtu;
 	if (hc->plb_bad_rtts != 0)
 		pdl->plb_bad_rtts = (uint8_t)(hc->plb_bad_rtts - 1);
 }

@@ -53,7 +53,7 @@ struct san_pdl_conf {
 	uint16_t quantum;      /**< packets of one connection per scheduler visit */
 	uint8_t plb_bad_rtts;  /**< bad round trips in a row until the path changes; 0 = never */
 	uint8_t recovery;      /**< enum san_pdl_recovery */
-	bool probe_mtu;        /**< find out what the path takes (RT-31) */
+	uint16_t pmtu_after;   /**< full packets until a longer one is tried; 0: never (RT-31) */
 	uint32_t link_mbps;    /**< of our port; 0 = unknown: packets take no time */
 	uint64_t ack_delay_ns; /**< coalescing time */
 	uint64_t rto_init_ns;
@@ -93,6 +93,7 @@ struct san_pdl_pcb {
 struct san_pdl_pmtu {
 	uint64_t at_ns;    /**< next try; with none under way: no search before */
 	uint16_t size;     /**< payload bytes that are tried; 0: none */
+	uint16_t nb_full;  /**< full packets that went, none being tried */
 	uint8_t nb_tries;  /**< of this size */
 	uint8_t nb_misses; /**< of those, not answered though the peer was heard */
 };

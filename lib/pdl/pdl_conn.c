@@ -34,7 +34,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.ack_every = 10,
 		.quantum = 32,
 		.plb_bad_rtts = 5,
-		.probe_mtu = true,
+		.pmtu_after = 64,
 		.ack_delay_ns = 8 * SAN_NS_PER_US,
 		/* A machine that stalls for milliseconds must not look like loss. */
 		.rto_init_ns = 4 * SAN_NS_PER_MS,

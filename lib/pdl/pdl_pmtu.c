@@ -3,8 +3,10 @@
 /*
  * Path MTU (RT-31). The handshake tells what both ends take. What lies between
  * them may take less, and drops the rest without a word. So a connection begins
- * with what any Ethernet takes, and its first full packet starts a search: a PROBE
- * as long as the largest packet is to be. Only an answer to this very PROBE counts,
+ * with what any Ethernet takes, and a number of full packets starts a search: a PROBE
+ * as long as the largest packet is to be, which nobody granted and which carries
+ * nothing, so not before it is worth it: a thousand hosts that push 64 KiB each to one
+ * would send it 4 MB of PROBEs. Only an answer to this very PROBE counts,
  * so the peer's next ACK says how long the one was that came. From then on new
  * packets are longer; a PSN once given keeps the length that it got.
  *
@@ -13,7 +15,7 @@
  * stalls must not cost the connection its large packets. So much for lengths; one
  * that failed is not tried again before RAISE_NS, when the path may be another.
  *
- * Connections that never fill a packet never ask. ICMP is not listened to: it can
+ * Connections that fill few packets never ask. ICMP is not listened to: it can
  * be forged, and says nothing that three lost PROBEs do not say within milliseconds.
  *
  * There is no way back. When the path gets narrower under an open connection, what
@@ -88,14 +90,16 @@ san_pdl_pmtu_init(const struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t mt
 {
 	c->mtu_max = mtu;
 	c->mtu = mtu;
-	if (pdl->conf.probe_mtu)
+	if (pdl->conf.pmtu_after != 0)
 		c->mtu = RTE_MIN(mtu, payload_of(c, steps[RTE_DIM(steps) - 1]));
 }
 
 void
 san_pdl_pmtu_want(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
-	if (c->pmtu.size == 0 && now_ns >= c->pmtu.at_ns)
+	if (c->pmtu.size != 0 || now_ns < c->pmtu.at_ns)
+		return;
+	if (++c->pmtu.nb_full >= pdl->conf.pmtu_after)
 		try_size(pdl, c, c->mtu_max, now_ns);
 }
 
@@ -123,7 +127,7 @@ san_pdl_pmtu_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 	if (m->nb_misses < MISSES_MAX) {
 		if (m->nb_tries < TRIES_MAX)
 			send_try(pdl, c, now_ns);
-		else /* nothing learned: the next full packet asks again */
+		else /* nothing learned: ask again after as many packets */
 			san_pdl_pmtu_stop(c, 0);
 		return;
 	}

@@ -90,7 +90,7 @@ sim_mtu__narrow_path(void **state)
 	}
 }
 
-/* A clean path: long packets within a few round trips of the first full one. */
+/* A clean path: long packets within a few round trips of the full ones that start the search. */
 static void
 sim_mtu__wide_path(void **state)
 {
@@ -107,7 +107,7 @@ sim_mtu__wide_path(void **state)
 		rtt_ns = move(&p, SAN_WR_PUSH, 64);
 		assert_true(pair_conn(&p, true)->mtu < both); /* nobody asked yet */
 		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 2, 0);
-		world_run_for(p.w, 10 * rtt_ns);
+		world_run_for(p.w, 20 * rtt_ns);
 		assert_int_equal(pair_conn(&p, true)->mtu, both);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		nb_pkts = pair_conn(&p, true)->nb_tx_pkts;
@@ -167,6 +167,7 @@ sim_mtu__peer_stalls(void **state)
 
 	(void)state;
 	open_path(&p, 9000, 0, false);
+	pdl_of(&p, 0)->conf.pmtu_after = 1;
 	move(&p, SAN_WR_PUSH, 64);
 	p.w->node[1].link.down = true;
 	pair_post(&p, true, SAN_WR_PUSH, 0, 4 * BEGIN, 2, 0);

@@ -124,7 +124,7 @@ dpdk_conf_read__values_arrive(void **state)
 	assert_int_equal(conf.param.window, 64);
 	assert_int_equal(conf.param.first_window, 64);
 	assert_int_equal(conf.param.msg_limit, 8);
-	assert_false(core->pdl.probe_mtu);
+	assert_int_equal(core->pdl.pmtu_after, 0);
 	assert_true(core->pdl.fixed_psn);
 	assert_true(core->pdl.first_psn == 0xffffff00);
 	assert_int_equal(conf.engine.secret_seed, 7);

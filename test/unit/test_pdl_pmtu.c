@@ -27,6 +27,7 @@ open_pair(uint16_t mtu)
 	struct san_pdl_conf conf = pair_conf();
 	int i;
 
+	conf.pmtu_after = 1;
 	pair_open(&pair, &conf, 16, 64);
 	for (i = 0; i < 2; i++)
 		san_pdl_pmtu_init(pair.pdl[i], pair.c[i], mtu);
@@ -105,12 +106,36 @@ san_pdl_pmtu_init__begins_with_what_is_safe(void **state)
 	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], 8888);
 	assert_int_equal(pair.c[0]->mtu, 1388);
 	pair_close(&pair);
-	conf.probe_mtu = false;
+	conf.pmtu_after = 0;
 	pair_open(&pair, &conf, 16, 64);
 	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], BOTH);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
 	send_data(BOTH);
 	assert_int_equal(pair.c[0]->pmtu.size, 0);
+	pair_close(&pair);
+}
+
+/* Who sends few full packets, as in an incast, sends no long PROBE. */
+static void
+san_pdl_pmtu_want__when_it_is_worth_it(void **state)
+{
+	struct san_pdl_conf conf;
+	int i;
+
+	(void)state;
+	san_pdl_conf_default(&conf);
+	open_pair(BOTH);
+	pair.pdl[0]->conf.pmtu_after = conf.pmtu_after;
+	for (i = 1; i < conf.pmtu_after; i++) {
+		send_data(BEGIN);
+		send_data(BEGIN - 1);
+	}
+	go_on(SAN_NS_PER_S);
+	assert_int_equal(nb_long, 0);
+	send_data(BEGIN);
+	go_on(SAN_NS_PER_S);
+	assert_true(nb_long > 0);
+	assert_int_equal(pair.c[0]->mtu, BOTH);
 	pair_close(&pair);
 }
 
@@ -318,6 +343,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_pmtu_init__begins_with_what_is_safe),
+		T(san_pdl_pmtu_want__when_it_is_worth_it),
 		T(san_pdl_pmtu_want__with_the_first_full_packet),
 		T(san_pdl_pmtu_answer__only_to_this_probe),
 		T(san_pdl_pmtu_on_timer__the_next_shorter),

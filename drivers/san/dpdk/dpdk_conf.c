@@ -59,7 +59,7 @@ static const struct number {
 	{"ack_delay_us", CORE(pdl.ack_delay_ns), 0, 1000000, US},
 	{"quantum", CORE(pdl.quantum), 1, 65535, 1},
 	{"plb", CORE(pdl.plb_bad_rtts), 0, 255, 1},
-	{"pmtu", CORE(pdl.probe_mtu), 0, 1, 1},
+	{"pmtu", CORE(pdl.pmtu_after), 0, UINT16_MAX, 1},
 	{"rto_us", CORE(pdl.rto_init_ns), 1, 60000000, US},
 	{"rto_min_us", CORE(pdl.rto_min_ns), 1, 60000000, US},
 	{"rto_max_us", CORE(pdl.rto_max_ns), 1, 60000000, US},
