@@ -40,7 +40,8 @@ bool san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns
 static inline void
 san_engine_gate_traffic(struct san_engine_gate *g, uint64_t now_ns)
 {
-	g->traffic_ns = now_ns;
+	if (g->used) /* else it would be a word that every lcore writes */
+		g->traffic_ns = now_ns;
 }
 
 #endif /* ENGINE_GATE_H */

@@ -17,7 +17,8 @@
 
 #include "engine_priv.h"
 
-#define PREFETCH_AHEAD 4 /* as the core: about one header's memory latency */
+#define PREFETCH_AHEAD 4   /* as the core: about one header's memory latency */
+#define COPY_MAX       384 /* bytes: ARP, neighbour discovery with options, RESET over IPv6 */
 
 static struct rte_ring *
 make_lane(const struct san_engine_port *p, char kind, uint32_t from, uint32_t to)
@@ -93,13 +94,18 @@ give(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, uint16_t n)
 	}
 }
 
-/* Each core writes beside the packet what it finds in it: so each has one of its own. */
+/*
+ * Each core writes beside the packet what it finds in it: so each has one of its own. What
+ * is for all is short; a longer one only says so, and copying it would be its sender's gain.
+ */
 static void
 give_copies(struct san_engine *e, const struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy;
 	uint32_t to;
 
+	if (rte_pktmbuf_pkt_len(m) > COPY_MAX)
+		return;
 	for (to = 0; to < e->port->nb_engines; to++) {
 		if (to == e->id)
 			continue;

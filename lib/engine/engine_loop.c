@@ -336,6 +336,8 @@ tx(struct san_engine *e)
 		send_backlog(e);
 	if (likely(e->is_alone))
 		return tx_core(e);
+	if (e->nb_backlog != 0)
+		return 0; /* nobody's turn passes unused */
 	/* each is first in its turn: on a port that is always full the others send nothing */
 	e->turn = e->turn + 1 < nb ? e->turn + 1 : 0;
 	for (i = 0; i < nb; i++) {

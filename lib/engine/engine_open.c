@@ -133,7 +133,7 @@ stop_lcores(struct san_engine_port *p)
 			rte_eal_wait_lcore(p->conf.lcores[i]);
 		p->engines[i]->launched = false;
 	}
-	p->launched = false;
+	/* p->launched stays: no other thread's poll may come to run an engine now */
 }
 
 /* A round of each; true: one in which the port could be touched. The first has a queue. */
@@ -169,9 +169,9 @@ say_farewell(struct san_engine_port *p)
 void
 san_engine_halt(struct san_engine_port *p)
 {
-	stop_lcores(p);
 	/* another thread may still poll */
 	atomic_store(&p->gone, true);
+	stop_lcores(p);
 	san_engine_capture(p, NULL);
 	san_engine_port_shut(p);
 }

@@ -261,7 +261,7 @@ san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_en
 		[SAN_TL_ATOMIC] = SAN_OP_ATOMIC_REQ,
 	};
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_txn *t;
+	struct san_tl_txn *t = NULL;
 
 	for (; tc->req_rsn != tc->adm_rsn; tc->req_rsn++) {
 		t = san_tl_txn_at(tc, tc->req_rsn);

@@ -333,7 +333,8 @@ check_type(const struct san_wire_pkt *p)
 	if (kind == SAN_KIND_PUSH_IMM && (p->flags & SAN_F_LAST) &&
 	    p->payload_len < SAN_WIRE_IMM_LEN)
 		return SAN_DROP_FIELD;
-	if (p->op == SAN_OP_CM && p->dcid != SAN_WIRE_CID_CM)
+	/* nothing else goes to that CID: it would be answered as if it were */
+	if ((p->op == SAN_OP_CM) != (p->dcid == SAN_WIRE_CID_CM))
 		return SAN_DROP_FIELD;
 	return SAN_DROP_NONE;
 }

@@ -111,7 +111,9 @@ def wire_table(runner):
 
 
 def said(*command):
-    """First line of what a command says, or nothing."""
+    """First line of what a command says; nothing if it fails or is not there."""
+    if shutil.which(command[0]) is None:
+        return ''
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True, check=False)
     return (done.stdout.strip().splitlines() or [''])[0]
