@@ -193,7 +193,7 @@ peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		session_error(s, "a piece came before the manifest");
 	else
 		s->mode->on_recv(p, wc, p->recv_mem + wc->wr_id * p->recv_stride);
-	if (q->is_up)
+	if (!q->is_over) /* what was sent at once may come before we hear that it is up */
 		peer_post_recv(p, wc->wr_id);
 }
 

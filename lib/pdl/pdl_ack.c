@@ -206,7 +206,7 @@ san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pk
 		pdl->stats.nb_cnp_tx++;
 	} else if (c->pmtu_due) {
 		p->op = SAN_OP_PROBE;
-		p->payload_len = c->pmtu.size;
+		p->payload_len = san_pdl_pmtu_probe_len(c);
 		c->pmtu_due = false;
 		pdl->stats.nb_probe_tx++;
 	} else if (c->probe_due) {

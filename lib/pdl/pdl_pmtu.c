@@ -42,6 +42,16 @@ payload_of(const struct san_pdl_conn *c, uint16_t ip_bytes)
 	return san_wire_payload_max(ip_bytes, !san_ip_is_v4(&c->path.dst));
 }
 
+/* The frame is as long as the longest with that payload, whose header is longer. */
+uint16_t
+san_pdl_pmtu_probe_len(const struct san_pdl_conn *c)
+{
+	bool v6 = !san_ip_is_v4(&c->path.dst);
+
+	return c->pmtu.size + san_wire_hdr_len(SAN_OP_PUSH_UNSLCTD_DATA, v6) -
+		san_wire_hdr_len(SAN_OP_PROBE, v6);
+}
+
 /* The next shorter length that is more than what the connection has; 0: none. */
 static uint16_t
 shorter(const struct san_pdl_conn *c, uint16_t size)
@@ -107,7 +117,7 @@ void
 san_pdl_pmtu_answer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len, uint64_t now_ns)
 {
 	/* one of before, or one of a length that is no longer tried */
-	if (c->pmtu.size == 0 || len < c->pmtu.size)
+	if (c->pmtu.size == 0 || len < san_pdl_pmtu_probe_len(c))
 		return;
 	c->mtu = c->pmtu.size;
 	pdl->stats.nb_mtu_raised++;
@@ -149,8 +159,10 @@ san_pdl_pmtu_on_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, const struc
 }
 
 bool
-san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e)
+san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e,
+			 uint64_t now_ns)
 {
-	return e->len > payload_of(c, SAN_MTU_SURE) && c->last_ack_ns != 0 &&
-		san_seq_gt((uint32_t)c->last_ack_ns, e->sent_ts);
+	uint64_t sent_ns = now_ns - ((uint32_t)now_ns - e->sent_ts);
+
+	return e->len > payload_of(c, SAN_MTU_SURE) && c->last_ack_ns > sent_ns;
 }

@@ -202,6 +202,8 @@ void san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Open: *mtu* payload bytes is what both ends take. */
 void san_pdl_pmtu_init(const struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t mtu);
 /** A full packet went, and both ends take longer ones: search, if it is time to. */
+/** Payload of the long PROBE. */
+uint16_t san_pdl_pmtu_probe_len(const struct san_pdl_conn *c);
 void san_pdl_pmtu_want(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** An ACK says that a PROBE of *len* bytes came. */
 void san_pdl_pmtu_answer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len,
@@ -213,7 +215,8 @@ void san_pdl_pmtu_stop(struct san_pdl_conn *c, uint64_t again_ns);
 void san_pdl_pmtu_on_timeout(struct san_pdl *pdl, struct san_pdl_conn *c,
 			     const struct san_pdl_entry *e);
 /** Retries are exhausted: long, and the peer was heard since it went last? */
-bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e);
+bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e,
+			      uint64_t now_ns);
 
 /* ---- pdl_pcb.c ---- */
 

@@ -166,6 +166,7 @@ void
 san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	c->rtt.backoff = 0;
+	pdl->visit.conn = NULL; /* a timeout that is shorter now */
 	c->probe_exp = 0;
 	c->nb_tails = 0;
 	c->tlp_deadline_ns = SAN_TIME_NEVER;
@@ -337,7 +338,7 @@ retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint
 			return true;
 		pdl->stats.nb_failed += !c->failed;
 		c->failed = true;
-		c->too_narrow = san_pdl_pmtu_is_to_blame(c, e);
+		c->too_narrow = san_pdl_pmtu_is_to_blame(c, e, now_ns);
 		return false;
 	}
 	e->retries++;

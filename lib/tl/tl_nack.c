@@ -399,8 +399,11 @@ wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t ro
 	san_pdl_tx_withdraw(tl->pdl, c, rsn, true, SAN_RESYNC_FILL);
 	for (i = san_seq_max(rsn, tc->rsn_base); i != tc->rsn_next; i++) {
 		t = san_tl_txn_at(tc, i);
-		if (san_tl_is_live_push(t))
-			san_tl_push_rewind(tl, tc, t);
+		if (!san_tl_is_live_push(t))
+			continue;
+		/* ahead of its turn it may have been refused for good: only alone it hears of it */
+		t->alone |= tc->peer.relaxed;
+		san_tl_push_rewind(tl, tc, t);
 	}
 	if (san_seq_gt(tc->data_rsn, rsn))
 		tc->data_rsn = san_seq_max(rsn, tc->rsn_base);
@@ -449,6 +452,8 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 			t->rnr_since_ns = RTE_MAX(now_ns, 1u);
 		until_ns = RTE_MIN(until_ns, rnr_limit_ns(tc, t));
 	} else {
+		if (p->status == SAN_ST_RESOURCE && t != NULL)
+			t->rnr_since_ns = 0; /* no lack of receives */
 		until_ns = RTE_MIN(until_ns, now_ns + RESOURCE_DELAY_MAX_NS);
 	}
 	if (t != NULL)

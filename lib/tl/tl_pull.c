@@ -102,6 +102,7 @@ void
 san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns)
 {
 	struct san_tl_conns line = TAILQ_HEAD_INITIALIZER(line);
+	struct san_tl_conns again = TAILQ_HEAD_INITIALIZER(again);
 	struct san_tl_conn *tc, *next;
 
 	if (likely(TAILQ_EMPTY(&tl->pull_wait)))
@@ -116,9 +117,11 @@ san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns)
 		TAILQ_REMOVE(&line, tc, pull_link);
 		tc->in_pull_wait = false;
 		san_tl_run_base(tl, tc, now_ns);
+		/* with more to do it is behind all others, and in nobody's way now */
+		TAILQ_CONCAT(&again, &tl->pull_wait, pull_link);
 	}
-	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
 	TAILQ_CONCAT(&tl->pull_wait, &line, pull_link);
+	TAILQ_CONCAT(&tl->pull_wait, &again, pull_link);
 }
 
 void

@@ -137,6 +137,26 @@ sim_mtu__between(void **state)
 	pair_close(&p);
 }
 
+/* A tunnel's few bytes less than the ends have: the longest packets of all must fit, too. */
+static void
+sim_mtu__a_little_narrow(void **state)
+{
+	static const uint16_t paths[] = {8999, 8985, 8981, 8980, 4095, 4077};
+	struct pair p;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(paths); i++) {
+		open_path(&p, 9000, paths[i], (i & 1) != 0);
+		move(&p, SAN_WR_PUSH, LEN);
+		world_run_for(p.w, 100 * SAN_NS_PER_MS);
+		pdl_of(&p, 0)->stats.nb_rto = 0;
+		move(&p, SAN_WR_PUSH, LEN);
+		assert_int_equal(pdl_of(&p, 0)->stats.nb_rto, 0);
+		pair_close(&p);
+	}
+}
+
 /* PROBEs get lost like anything else: that is no verdict on their length. */
 static void
 sim_mtu__wide_and_bad(void **state)
@@ -245,6 +265,7 @@ main(void)
 		cmocka_unit_test(sim_mtu__narrow_path),
 		cmocka_unit_test(sim_mtu__wide_path),
 		cmocka_unit_test(sim_mtu__between),
+		cmocka_unit_test(sim_mtu__a_little_narrow),
 		cmocka_unit_test(sim_mtu__wide_and_bad),
 		cmocka_unit_test(sim_mtu__peer_stalls),
 		cmocka_unit_test(sim_mtu__path_becomes_narrow),
