@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine_priv.h"
 
@@ -94,12 +95,18 @@ give(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, uint16_t n)
 	}
 }
 
+/* What goes to each of the others, in the order in which it came. */
+struct handed {
+	struct rte_mbuf *pkts[SAN_ENGINE_LCORES][ENGINE_OUT_MAX];
+	uint16_t nb[SAN_ENGINE_LCORES];
+};
+
 /*
  * Each core writes beside the packet what it finds in it: so each has one of its own. What
  * is for all is short; a longer one only says so, and copying it would be its sender's gain.
  */
 static void
-give_copies(struct san_engine *e, const struct rte_mbuf *m)
+add_copies(struct san_engine *e, const struct rte_mbuf *m, struct handed *h)
 {
 	struct rte_mbuf *copy;
 	uint32_t to;
@@ -113,18 +120,18 @@ give_copies(struct san_engine *e, const struct rte_mbuf *m)
 		if (copy == NULL)
 			e->drops[SAN_DROP_NO_MBUF]++;
 		else
-			give(e, to, &copy, 1);
+			h->pkts[to][h->nb[to]++] = copy;
 	}
 }
 
 uint16_t
 san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
-	struct rte_mbuf *theirs[SAN_ENGINE_LCORES][ENGINE_OUT_MAX];
-	uint16_t nb_theirs[SAN_ENGINE_LCORES] = {0};
 	uint32_t nb = e->port->nb_engines, to;
 	uint16_t i, kept = 0;
+	struct handed h;
 
+	memset(h.nb, 0, sizeof(h.nb));
 	for (i = 0; i < n; i++) {
 		if (i + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH_AHEAD], void *));
@@ -132,15 +139,15 @@ san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 		if (to == e->id) {
 			pkts[kept++] = pkts[i];
 		} else if (to != SAN_OWNER_ALL) {
-			theirs[to][nb_theirs[to]++] = pkts[i];
+			h.pkts[to][h.nb[to]++] = pkts[i];
 		} else {
-			give_copies(e, pkts[i]);
+			add_copies(e, pkts[i], &h);
 			pkts[kept++] = pkts[i];
 		}
 	}
-	for (to = 0; kept < n && to < nb; to++)
-		if (nb_theirs[to] != 0)
-			give(e, to, theirs[to], nb_theirs[to]);
+	for (to = 0; to < nb; to++)
+		if (h.nb[to] != 0)
+			give(e, to, h.pkts[to], h.nb[to]);
 	return kept;
 }
 

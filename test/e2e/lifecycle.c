@@ -37,12 +37,16 @@ static void __attribute__((noreturn, format(printf, 2, 3)))
 die(int line, const char *fmt, ...)
 {
 	va_list ap;
+	int what;
 
 	printf("lifecycle.c:%d: ", line);
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
 	printf(" (%s)\n", rtsan_error());
+	if (ctx != NULL)
+		for (what = RTSAN_SHOW_PORT; what <= RTSAN_SHOW_DROPS; what++)
+			rtsan_dpdk_show(ctx, (enum rtsan_dpdk_show)what, stderr);
 	exit(1);
 }
 
@@ -167,7 +171,8 @@ serve(const char *spec)
 			continue;
 		if (ev.type == RTSAN_EV_DISCONNECTED) {
 			/* each was told so: by a disconnect, by the queue pair's end, by a close */
-			CHECK(ev.reason == RTSAN_R_NONE);
+			if (ev.reason != RTSAN_R_NONE)
+				die(__LINE__, "ended: %s", rtsan_reason_text(ev.reason));
 			rtsan_qp_destroy(ev.qp);
 			nb_open--;
 		}

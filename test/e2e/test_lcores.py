@@ -125,7 +125,7 @@ def comes_and_goes(work):
         time.sleep(0.05)
     done = subprocess.run([program, 'client', spec('client', 2, 'cm_retry_ms=50 cm_retries=6')],
                           capture_output=True, text=True, timeout=150)
-    check(done.returncode == 0, f'client: {done.stdout} {done.stderr}')
+    check(done.returncode == 0, f'client: {done.stdout} {done.stderr} server: {server.tail()}')
     check(server.wait(60) == 0, f'server: {server.tail()}')
 
 

@@ -153,6 +153,30 @@ handover__copies_for_all(void **state)
 	}
 }
 
+/* A RESET that passed the DREQ before it would say that the peer had restarted. */
+static void
+handover__copies_in_their_turn(void **state)
+{
+	struct rte_mbuf *in[3], *out[3];
+	uint64_t gap_ns;
+	uint32_t len;
+
+	(void)state;
+	in[0] = packet(1, 0);
+	in[1] = wire_sample_build(pool, wire_sample_get("cm_reset"), false);
+	in[2] = packet(1, 1);
+	len = in[1]->data_len;
+	assert_int_equal(san_engine_handover(&engines[0], in, 3), 1);
+	assert_int_equal(in[0]->data_len, len);
+	assert_int_equal(san_engine_take_rx(&engines[1], 0, out, 3, &gap_ns), 3);
+	assert_int_equal(psn_of(out[0]), 0);
+	assert_int_equal(out[1]->data_len, len);
+	assert_int_equal(psn_of(out[2]), 1);
+	assert_int_equal(san_engine_take_rx(&engines[2], 0, &out[2], 1, &gap_ns), 1);
+	rte_pktmbuf_free(in[0]);
+	rte_pktmbuf_free_bulk(&out[1], 2);
+}
+
 /* An lcore without a queue sends through one that has; what finds no room stays its own. */
 static void
 lend_tx__to_one_with_a_queue(void **state)
@@ -197,6 +221,7 @@ main(void)
 		TEST(handover__each_to_its_owner_in_order),
 		TEST(handover__full_lane),
 		TEST(handover__copies_for_all),
+		TEST(handover__copies_in_their_turn),
 		TEST(lend_tx__to_one_with_a_queue),
 	};
 
