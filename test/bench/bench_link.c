@@ -77,6 +77,6 @@ main(int argc, char **argv)
 	}
 	alarm(60); /* whatever happens, nothing stays behind */
 	ret = run(i, argv);
-	rte_eal_cleanup();
+	/* no rte_eal_cleanup(): memif's listener stays with a thread that still looks at it */
 	return ret == 0 ? 0 : 1;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <semaphore.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_cycles.h>
 
 #include "link.h"
@@ -77,9 +79,22 @@ link_open(struct link *l, uint32_t frame)
 	return -1;
 }
 
-void
-link_close(void)
+static void
+close_there(void *arg)
 {
 	rte_eth_dev_stop(LINK_PORT);
 	rte_eth_dev_close(LINK_PORT);
+	sem_post(arg);
+}
+
+void
+link_close(void)
+{
+	static sem_t closed;
+
+	/* in the thread that releases what is the peer's when it goes, perhaps now */
+	if (sem_init(&closed, 0, 0) != 0 || rte_eal_alarm_set(1, close_there, &closed) != 0)
+		return;
+	while (sem_wait(&closed) != 0)
+		;
 }
