@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "san_spsc.h"
@@ -49,7 +50,10 @@ struct san_ulp_sge {
 	uint32_t lkey; /**< 0: memory that is not registered */
 };
 
-/** A work request as it crosses from the application to the lcore: two cache lines. */
+/**
+ * A work request as it crosses from the application to the lcore: two cache lines, of
+ * which most need the first only.
+ */
 struct san_ulp_wr {
 	uint64_t wr_id;
 	uint64_t remote_addr;
@@ -60,15 +64,17 @@ struct san_ulp_wr {
 	uint8_t nb_sge;
 	uint8_t inline_len;
 	uint32_t length; /**< sum of the parts, at most SAN_WIRE_LENGTH_MAX */
-	uint64_t operand;
-	uint64_t swap;
 	union {
 		struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
 		uint8_t data[SAN_ULP_INLINE_MAX];
 	};
+	/* atomics only: others leave them as they are */
+	uint64_t operand;
+	uint64_t swap;
 	uint8_t pad[16];
 };
 _Static_assert(sizeof(struct san_ulp_wr) == 128, "two cache lines");
+_Static_assert(offsetof(struct san_ulp_wr, sge[2]) == 64, "of two parts: one cache line");
 
 /** A posted receive. */
 struct san_ulp_recv {

@@ -12,7 +12,8 @@
 #include "core_priv.h"
 #include "san_assert.h"
 
-#define PREFETCH_AHEAD 4 /* packets: about one header's memory latency of parsing */
+#define PREFETCH_AHEAD 4   /* packets: about one header's memory latency of parsing */
+#define CONN_HOT       768 /* bytes of struct san_pdl_conn: windows, timers, not counters */
 
 /* ---- construction ---- */
 
@@ -206,6 +207,33 @@ rx_packet(struct san_core *core, struct rte_mbuf *m, enum san_drop parsed,
 	return drop;
 }
 
+/*
+ * What the two sublayers keep of a connection, which with many is new to the cache. While
+ * one connection's packets are handled the next one's records come.
+ */
+static inline void
+prefetch_conn(const struct san_core *core, uint32_t slot)
+{
+	const uint8_t *c = (const uint8_t *)&core->pdl->conns[slot];
+	const uint8_t *tc = (const uint8_t *)&core->tl->conns[slot];
+	uint32_t at;
+
+	for (at = 0; at < CONN_HOT; at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(c + at);
+	for (at = 0; at < sizeof(core->tl->conns[0]); at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(tc + at);
+}
+
+static inline void
+prefetch_next_conn(const struct san_core *core, struct rte_mbuf *m, struct rte_mbuf *next)
+{
+	uint32_t dcid = san_pkt(next)->w.dcid;
+	uint32_t slot = dcid & (SAN_CONNS_MAX - 1);
+
+	if (unlikely(dcid != san_pkt(m)->w.dcid) && slot < core->conf.pdl.max_conns)
+		prefetch_conn(core, slot);
+}
+
 static void
 rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
@@ -218,8 +246,11 @@ rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 		parsed[i] = san_wire_parse(pkts[i], core->conf.udp_port, &san_pkt(pkts[i])->w,
 					   &core->acks[i]);
 	}
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		if (i + 1 < n && parsed[i + 1] == SAN_DROP_NONE)
+			prefetch_next_conn(core, pkts[i], pkts[i + 1]);
 		core->drops[rx_packet(core, pkts[i], parsed[i], &core->acks[i], now_ns)]++;
+	}
 }
 
 void
@@ -335,11 +366,14 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 static uint16_t
 tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
-	struct san_pdl_conn *c;
+	struct san_pdl_conn *c, *next;
 	uint16_t k = 0;
 	int sent;
 
 	while (k < n && (c = san_pdl_sched_next(core->pdl, now_ns)) != NULL) {
+		next = TAILQ_FIRST(&core->pdl->ready);
+		if (next != NULL)
+			prefetch_conn(core, next->slot);
 		sent = tx_conn(core, c, &pkts[k], n - k, now_ns);
 		if (sent < 0)
 			break; /* every other connection would find none either */

@@ -31,6 +31,8 @@ static_assert((int)RTSAN_WR_INLINE == (int)SAN_WR_INLINE, "flags are passed thro
 static_assert((int)RTSAN_WR_SOLICITED == (int)SAN_WR_SOLICITED, "flags are passed through");
 static_assert((int)RTSAN_WR_UNSOLICITED == (int)SAN_WR_UNSOLICITED, "flags are passed through");
 
+static_assert(sizeof(struct rtsan_qp) % 64 == 0, "the rings behind it begin with a cache line");
+
 /* ---- create, destroy ---- */
 
 static uint32_t
@@ -43,25 +45,24 @@ pow2_above(uint32_t n)
 	return p;
 }
 
-static int
-alloc_rings(struct rtsan_qp *qp, uint32_t sq_depth, uint32_t rq_depth)
+/* With its rings behind it, or NULL. */
+static struct rtsan_qp *
+alloc_qp(uint32_t sq_depth, uint32_t rq_depth)
 {
-	qp->wq.sqe = aligned_alloc(64, sq_depth * sizeof(*qp->wq.sqe));
-	qp->wq.rqe = aligned_alloc(64, (rq_depth * sizeof(*qp->wq.rqe) + 63) & ~(size_t)63);
-	if (qp->wq.sqe == NULL || qp->wq.rqe == NULL)
-		return -ENOMEM;
+	size_t sq_bytes = sq_depth * sizeof(struct san_ulp_wr);
+	size_t rq_bytes = rq_depth * sizeof(struct san_ulp_recv);
+	size_t bytes = (sizeof(struct rtsan_qp) + sq_bytes + rq_bytes + 63) & ~(size_t)63;
+	struct rtsan_qp *qp = aligned_alloc(64, bytes);
+
+	if (qp == NULL)
+		return NULL;
+	memset(qp, 0, sizeof(*qp));
+	qp->wq.sqe = (struct san_ulp_wr *)(qp + 1);
+	qp->wq.rqe = (struct san_ulp_recv *)(qp->wq.sqe + sq_depth);
 	san_spsc_init(&qp->wq.sq, sq_depth);
 	san_spsc_init(&qp->wq.rq, rq_depth);
 	atomic_init(&qp->wq.rung, false);
-	return 0;
-}
-
-static void
-free_qp(struct rtsan_qp *qp)
-{
-	free(qp->wq.sqe);
-	free(qp->wq.rqe);
-	free(qp);
+	return qp;
 }
 
 static int
@@ -111,16 +112,11 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 
 	if (rc != 0)
 		return rc;
-	qp = aligned_alloc(64, (sizeof(*qp) + 63) & ~(size_t)63);
-	if (qp == NULL)
-		return rtsan_fail(-ENOMEM, "queue pair: no memory");
-	memset(qp, 0, sizeof(*qp));
 	conf.sq_depth = pow2_above(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
 	conf.rq_depth = pow2_above(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
-	if (alloc_rings(qp, conf.sq_depth, conf.rq_depth) != 0) {
-		free_qp(qp);
+	qp = alloc_qp(conf.sq_depth, conf.rq_depth);
+	if (qp == NULL)
 		return rtsan_fail(-ENOMEM, "queue pair: no memory");
-	}
 	qp->ctx = ctx;
 	qp->context = attr->context;
 	qp->send_cq = attr->send_cq;
@@ -135,7 +131,7 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 		place_qp(ctx, qp);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0) {
-		free_qp(qp);
+		free(qp);
 		return rtsan_fail_else(rc, "queue pair");
 	}
 	*out = qp;
@@ -157,7 +153,7 @@ rtsan_qp_destroy(struct rtsan_qp *qp)
 	atomic_store(&place->qp, NULL);
 	ctx->ops->qp_destroy(ctx->priv, qp->qpn);
 	pthread_mutex_unlock(&ctx->lock);
-	free_qp(qp);
+	free(qp);
 }
 
 void *
@@ -263,8 +259,10 @@ fill_send(struct san_ulp_wr *e, const struct rtsan_send_wr *wr, uint32_t length)
 	e->op = wr->opcode;
 	e->flags = wr->flags;
 	e->length = length;
-	e->operand = wr->operand;
-	e->swap = wr->swap;
+	if (wr->opcode >= RTSAN_WR_FETCH_ADD) {
+		e->operand = wr->operand;
+		e->swap = wr->swap;
+	}
 	e->nb_sge = 0;
 	e->inline_len = 0;
 	if ((wr->flags & RTSAN_WR_INLINE) == 0) {

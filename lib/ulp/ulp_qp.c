@@ -34,22 +34,13 @@ is_depth(uint32_t depth)
 	return depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
-static void
-qp_free(struct san_ulp_qp *qp)
-{
-	free(qp->wqes);
-	free(qp->sq);
-	free(qp->sq_free);
-	free(qp->rqes);
-	free(qp->rq);
-	free(qp->rq_free);
-	free(qp);
-}
-
+/* With its queues behind it, or NULL. */
 static struct san_ulp_qp *
 qp_alloc(const struct san_ulp_qp_conf *conf)
 {
-	struct san_ulp_qp *qp = calloc(1, sizeof(*qp));
+	size_t nb_sq = conf->sq_depth, nb_rq = conf->rq_depth;
+	struct san_ulp_qp *qp =
+		calloc(1, sizeof(*qp) + nb_sq * (sizeof(*qp->wqes) + 2 * sizeof(*qp->sq)) + nb_rq * (sizeof(*qp->rqes) + 2 * sizeof(*qp->rq)));
 	uint32_t i;
 
 	if (qp == NULL)
@@ -59,17 +50,12 @@ qp_alloc(const struct san_ulp_qp_conf *conf)
 	qp->cookie = conf->cookie;
 	qp->sq_depth = conf->sq_depth;
 	qp->rq_depth = conf->rq_depth;
-	qp->wqes = calloc(qp->sq_depth, sizeof(qp->wqes[0]));
-	qp->sq = calloc(qp->sq_depth, sizeof(qp->sq[0]));
-	qp->sq_free = calloc(qp->sq_depth, sizeof(qp->sq_free[0]));
-	qp->rqes = calloc(qp->rq_depth, sizeof(qp->rqes[0]));
-	qp->rq = calloc(qp->rq_depth, sizeof(qp->rq[0]));
-	qp->rq_free = calloc(qp->rq_depth, sizeof(qp->rq_free[0]));
-	if (qp->wqes == NULL || qp->sq == NULL || qp->sq_free == NULL || qp->rqes == NULL ||
-	    qp->rq == NULL || qp->rq_free == NULL) {
-		qp_free(qp);
-		return NULL;
-	}
+	qp->wqes = (struct san_ulp_wqe *)(qp + 1);
+	qp->rqes = (struct san_ulp_rqe *)(qp->wqes + nb_sq);
+	qp->sq = (uint16_t *)(qp->rqes + nb_rq);
+	qp->sq_free = qp->sq + nb_sq;
+	qp->rq = qp->sq_free + nb_sq;
+	qp->rq_free = qp->rq + nb_rq;
 	/* stacks: lowest index on top */
 	for (i = 0; i < qp->sq_depth; i++)
 		qp->sq_free[i] = (uint16_t)(qp->sq_depth - 1 - i);
@@ -331,7 +317,7 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 	qp->recv_cq->nb_recv_qps--;
 	ulp->qps[san_ulp_qp_index(&ulp->conf, qpn)] = NULL;
 	ulp->nb_qps--;
-	qp_free(qp);
+	free(qp);
 	return 0;
 }
 

@@ -12,7 +12,7 @@ void
 san_ulp_sgl_init(struct san_ulp_sgl *l, const struct san_ulp_sge *sge, uint32_t nb_sge)
 {
 	l->sge = sge;
-	l->nb_sge = nb_sge;
+	l->nb_sge = (uint16_t)nb_sge;
 	l->idx = 0;
 	l->start = 0;
 }

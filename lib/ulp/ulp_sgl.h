@@ -18,9 +18,9 @@ struct rte_mbuf;
 
 struct san_ulp_sgl {
 	const struct san_ulp_sge *sge;
-	uint32_t nb_sge;
-	uint32_t idx;   /**< part touched last */
-	uint64_t start; /**< offset at which it begins */
+	uint32_t start; /**< offset at which part *idx* begins */
+	uint16_t idx;   /**< part touched last */
+	uint16_t nb_sge;
 };
 
 /** *sge* must stay where it is while the list is used. */

@@ -19,9 +19,12 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 #include <rte_mbuf.h>
+#include <rte_prefetch.h>
 
 #include "san_assert.h"
 #include "ulp_priv.h"
+
+#define PREFETCH_AHEAD 4
 
 #define COOKIE_WQE_SHIFT 32
 #define COOKIE_QP_SHIFT  44
@@ -60,14 +63,14 @@ wqe_of(struct san_ulp *ulp, uint64_t cookie, struct san_ulp_qp **qp)
 static void
 finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 {
-	if (e->status == SAN_ST_OK && (e->wr.flags & SAN_WR_SIGNALED) == 0) {
+	if (e->status == SAN_ST_OK && (e->flags & SAN_WR_SIGNALED) == 0) {
 		san_ulp_cq_unreserve(qp->send_cq);
 	} else {
 		struct san_ulp_wc wc = {
-			.wr_id = e->wr.wr_id,
+			.wr_id = e->wr_id,
 			.qp = qp->qpn,
-			.byte_len = e->status == SAN_ST_OK ? e->wr.length : 0,
-			.op = ops[e->wr.op].wc_op,
+			.byte_len = e->status == SAN_ST_OK ? e->length : 0,
+			.op = ops[e->op].wc_op,
 			.status = e->status,
 		};
 
@@ -81,24 +84,53 @@ finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 static void
 wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr)
 {
-	e->wr = *wr;
-	e->submitted = 0;
-	e->nb_out = 0;
+	bool atomic = ops[wr->op].type == SAN_TL_ATOMIC;
+	uint32_t i, n;
+
+	e->wr_id = wr->wr_id;
+	e->remote_addr = wr->remote_addr;
+	e->rkey = wr->rkey;
+	e->imm = wr->imm;
+	e->op = wr->op;
+	e->flags = wr->flags;
 	e->status = SAN_ST_OK;
 	e->whole = false;
 	e->used = true;
-	if ((wr->flags & SAN_WR_INLINE) != 0) {
+	e->length = atomic ? SAN_ULP_ATOMIC_LEN : wr->length;
+	e->submitted = 0;
+	e->nb_out = 0;
+	if ((wr->flags & SAN_WR_INLINE) != 0 && !atomic) {
 		/* a list of one over our own copy, so that filling knows no difference */
-		e->inl.addr = e->wr.data;
-		e->inl.len = RTE_MIN(wr->inline_len, (uint8_t)SAN_ULP_INLINE_MAX);
-		e->wr.length = e->inl.len;
+		n = RTE_MIN(wr->inline_len, (uint8_t)SAN_ULP_INLINE_MAX);
+		memcpy(e->data, wr->data, n);
+		e->inl = (struct san_ulp_sge){.addr = e->data, .len = n};
+		e->length = n;
 		san_ulp_sgl_init(&e->sgl, &e->inl, 1);
-	} else {
-		san_ulp_sgl_init(&e->sgl, e->wr.sge,
-				 RTE_MIN(wr->nb_sge, (uint8_t)SAN_ULP_SGE_MAX));
+		return;
 	}
-	if (ops[wr->op].type == SAN_TL_ATOMIC)
-		e->wr.length = SAN_ULP_ATOMIC_LEN;
+	n = RTE_MIN(wr->nb_sge, (uint8_t)SAN_ULP_SGE_MAX);
+	e->sge[0] = wr->sge[0];
+	for (i = 1; unlikely(i < n); i++)
+		e->sge[i] = wr->sge[i];
+	san_ulp_sgl_init(&e->sgl, e->sge, n);
+	if (atomic) {
+		e->operand = wr->operand;
+		e->swap = wr->swap;
+	}
+}
+
+/* The entry that is taken PREFETCH_AHEAD after the next one. */
+static inline void
+prefetch_wqe(const struct san_ulp_qp *qp)
+{
+	uint32_t top = qp->nb_sq_free - 1 - PREFETCH_AHEAD;
+	const struct san_ulp_wqe *e;
+
+	if (top >= qp->sq_depth)
+		return;
+	e = &qp->wqes[qp->sq_free[top]];
+	rte_prefetch0(e);
+	rte_prefetch0(e->sge);
 }
 
 uint32_t
@@ -116,6 +148,7 @@ san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uin
 		if (qp->nb_sq_free == 0 || !san_ulp_cq_reserve_send(qp->send_cq))
 			break;
 		SAN_ASSERT(wr[i].op >= SAN_WR_SEND && wr[i].op <= SAN_WR_CMP_SWAP);
+		prefetch_wqe(qp);
 		at = qp->sq_free[--qp->nb_sq_free];
 		wqe_init(&qp->wqes[at], &wr[i]);
 		qp->sq[qp->sq_tail++ & (qp->sq_depth - 1)] = at;
@@ -143,26 +176,30 @@ static void
 request_of(const struct san_ulp *ulp, const struct san_ulp_qp *qp, const struct san_ulp_wqe *e,
 	   struct san_tl_req *req)
 {
-	const struct wr_op *op = &ops[e->wr.op];
+	const struct wr_op *op = &ops[e->op];
 
 	req->type = op->type;
 	req->kind = op->kind;
-	req->solicit = solicit_of(e->wr.flags);
+	req->solicit = solicit_of(e->flags);
 	req->op = op->atomic;
-	req->length = e->wr.length - e->submitted;
+	req->length = e->length - e->submitted;
 	if (op->type == SAN_TL_PULL)
 		req->length = RTE_MIN(req->length, ulp->conf.pull_piece);
 	/* a send names no memory of the peer: what stands in those fields must not travel */
-	if (e->wr.op != SAN_WR_SEND) {
-		req->key = e->wr.rkey;
-		req->addr = e->wr.remote_addr + e->submitted;
+	if (e->op != SAN_WR_SEND) {
+		req->key = e->rkey;
+		req->addr = e->remote_addr + e->submitted;
 	} else {
 		req->key = 0;
 		req->addr = 0;
 	}
-	req->imm = e->wr.imm;
-	req->operand = e->wr.operand;
-	req->swap = e->wr.swap;
+	req->imm = e->imm;
+	req->operand = 0;
+	req->swap = 0;
+	if (unlikely(op->type == SAN_TL_ATOMIC)) {
+		req->operand = e->operand;
+		req->swap = e->swap;
+	}
 	req->cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qp->qpn) << COOKIE_QP_SHIFT |
 		(uint64_t)(e - qp->wqes) << COOKIE_WQE_SHIFT | e->submitted;
 }
@@ -183,7 +220,7 @@ san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 		qp->blocked = false;
 		e->nb_out++;
 		e->submitted += req.length;
-		if (e->submitted == e->wr.length) {
+		if (e->submitted == e->length) {
 			e->whole = true;
 			qp->sq_head++;
 		}

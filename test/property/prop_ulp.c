@@ -119,7 +119,7 @@ post(uint32_t i)
 	if (nb_items == MAX_WRS)
 		return;
 	wr.wr_id = nb_items;
-	wr.operand = nb_items; /* so that the transaction tells whose it is */
+	wr.imm = nb_items; /* so that the transaction tells whose it is */
 	wr.flags = san_prng_below(&prng, 2) ? SAN_WR_SIGNALED : 0;
 	wr.length = san_prng_below(&prng, 60);
 	items[nb_items] = (struct item){.qp = i, .silent = wr.flags == 0};
@@ -141,9 +141,9 @@ post_recv(uint32_t i)
 static void
 cmpl(const struct san_tl_txn *t, uint8_t status)
 {
-	PROP_CHECK(t->req.operand < nb_items);
+	PROP_CHECK(t->req.imm < nb_items);
 	if (status != SAN_ST_OK)
-		items[t->req.operand].silent = false;
+		items[t->req.imm].silent = false;
 	san_tl_ulp_cmpl(ulp, t, status);
 }
 

@@ -92,8 +92,6 @@ rtsan_post_send__every_field(void **state)
 		.sge = sge,
 		.remote_addr = 4,
 		.rkey = 5,
-		.operand = 6,
-		.swap = 7,
 	};
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
@@ -112,11 +110,17 @@ rtsan_post_send__every_field(void **state)
 	assert_int_equal(e->imm, 3);
 	assert_int_equal(e->remote_addr, 4);
 	assert_int_equal(e->rkey, 5);
-	assert_int_equal(e->operand, 6);
-	assert_int_equal(e->swap, 7);
 	assert_ptr_equal(e->sge[1].addr, b);
 	assert_int_equal(e->sge[1].len, 20);
 	assert_int_equal(fake->nb_bells, 1);
+	/* an atomic */
+	sge[0].length = 8;
+	wr = (struct rtsan_send_wr){
+		.opcode = RTSAN_WR_CMP_SWAP, .nb_sge = 1, .sge = sge, .operand = 6, .swap = 7};
+	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
+	assert_int_equal(e[1].op, SAN_WR_CMP_SWAP);
+	assert_int_equal(e[1].operand, 6);
+	assert_int_equal(e[1].swap, 7);
 }
 
 /* Inline data is copied at once, part by part; its memory is free on return. */

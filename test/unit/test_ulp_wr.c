@@ -89,8 +89,8 @@ san_ulp_post__maps_each_operation(void **state)
 		assert_int_equal(req->addr, cases[i].op == SAN_WR_SEND ? 0 : 0x1122334455667788);
 		assert_int_equal(req->key, cases[i].op == SAN_WR_SEND ? 0 : 0xfeed);
 		assert_int_equal(req->imm, 0xcafe);
-		assert_int_equal(req->operand, 1000);
-		assert_int_equal(req->swap, 2000);
+		assert_int_equal(req->operand, cases[i].type == SAN_TL_ATOMIC ? 1000 : 0);
+		assert_int_equal(req->swap, cases[i].type == SAN_TL_ATOMIC ? 2000 : 0);
 		fake_cmpl(i, SAN_ST_OK);
 		wc = test_poll_one(t->send_cq);
 		assert_int_equal(wc.wr_id, 50 + i);
@@ -460,6 +460,22 @@ san_ulp_wr_fill__inline_by_value(void **state)
 	fake_cmpl(0, SAN_ST_OK);
 }
 
+/* An atomic has no data of its own: said to be inline, it sends none of our memory. */
+static void
+san_ulp_wr__inline_atomic(void **state)
+{
+	struct test_ulp *t = *state;
+	uint64_t old = 0;
+	struct san_ulp_wr wr = wr_over(SAN_WR_FETCH_ADD, 1, (uint8_t *)&old, sizeof(old), 1);
+
+	wr.flags |= SAN_WR_INLINE;
+	wr.operand = 1000;
+	post(t, &wr);
+	assert_int_equal(fake.txns[0].req.operand, 1000);
+	assert_int_equal(fake.txns[0].req.length, sizeof(old));
+	fake_cmpl(0, SAN_ST_OK);
+}
+
 /* A list shorter than its request sends zeros, not what lies behind it. */
 static void
 san_ulp_wr_fill__short_list(void **state)
@@ -581,6 +597,7 @@ main(void)
 		TEST(san_ulp_wr_flush__pull_in_pieces),
 		TEST(san_ulp_wr_fill__gathers_any_offset),
 		TEST(san_ulp_wr_fill__inline_by_value),
+		TEST(san_ulp_wr__inline_atomic),
 		TEST(san_ulp_wr_fill__short_list),
 		TEST(san_ulp_wr_place__stays_inside),
 		TEST(san_ulp_wr_place__list_too_short),
