@@ -180,6 +180,7 @@ san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **ou
 	memset(e, 0, sizeof(*e));
 	e->id = (uint16_t)id;
 	e->has_queue = id < p->nb_queues;
+	e->rx_burst = e->tx_burst = ENGINE_BURST;
 	e->is_alone = p->conf.nb_lcores == 1;
 	e->port = p;
 	e->port_id = p->id;

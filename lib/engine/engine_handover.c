@@ -22,9 +22,9 @@
 #define COPY_MAX       384 /* bytes: ARP, neighbour discovery with options, RESET over IPv6 */
 
 static struct rte_ring *
-make_lane(const struct san_engine_port *p, char kind, uint32_t from, uint32_t to)
+make_lane(const struct san_engine_port *p, char kind, uint32_t from, uint32_t to, uint32_t share)
 {
-	uint32_t size = rte_align32prevpow2(ENGINE_LANES / p->nb_engines);
+	uint32_t size = rte_align32prevpow2(ENGINE_LANES / share);
 	char name[RTE_RING_NAMESIZE];
 
 	snprintf(name, sizeof(name), "san_%c%u_%u_%u", kind, p->id, from, to);
@@ -32,6 +32,10 @@ make_lane(const struct san_engine_port *p, char kind, uint32_t from, uint32_t to
 			       RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
 }
 
+/*
+ * ENGINE_LANES for each lcore but one, in lanes of received packets from as many as have a
+ * queue; that one's are for all lanes of packets to send (san_engine_pool_min()).
+ */
 int
 san_engine_lanes_create(struct san_engine_port *p)
 {
@@ -39,7 +43,8 @@ san_engine_lanes_create(struct san_engine_port *p)
 
 	for (from = 0; from < p->nb_engines; from++) {
 		if (from >= p->nb_queues) {
-			p->tx_lanes[from] = make_lane(p, 't', from, from % p->nb_queues);
+			p->tx_lanes[from] =
+				make_lane(p, 't', from, from % p->nb_queues, p->nb_engines);
 			if (p->tx_lanes[from] == NULL)
 				return -ENOMEM;
 			continue; /* it receives nothing */
@@ -47,7 +52,7 @@ san_engine_lanes_create(struct san_engine_port *p)
 		for (to = 0; to < p->nb_engines; to++) {
 			if (to == from)
 				continue;
-			p->rx_lanes[from][to].ring = make_lane(p, 'r', from, to);
+			p->rx_lanes[from][to].ring = make_lane(p, 'r', from, to, p->nb_queues);
 			if (p->rx_lanes[from][to].ring == NULL)
 				return -ENOMEM;
 		}

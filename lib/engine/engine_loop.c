@@ -185,15 +185,30 @@ port_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	return n;
 }
 
+/*
+ * A burst of long frames is short: it takes some ten microseconds, and one end works on one
+ * while the other does on the next, with no window longer than for short frames. What came
+ * or went last says what frames there are.
+ */
+static uint16_t
+burst_after(struct rte_mbuf *const *pkts, uint16_t n)
+{
+	uint32_t len = RTE_MAX(rte_pktmbuf_pkt_len(pkts[0]), rte_pktmbuf_pkt_len(pkts[n - 1]));
+
+	return len <= ENGINE_SHORT ? ENGINE_BURST : ENGINE_BURST_LONG;
+}
+
 static uint16_t
 rx_port(struct san_engine *e)
 {
 	struct rte_mbuf *in[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = in;
 	uint16_t nb_in, n;
 
-	n = nb_in = rte_eth_rx_burst(e->port_id, e->id, in, ENGINE_BURST);
-	if (nb_in != 0)
+	n = nb_in = rte_eth_rx_burst(e->port_id, e->id, in, e->rx_burst);
+	if (nb_in != 0) {
+		e->rx_burst = burst_after(in, nb_in);
 		san_engine_gate_traffic(&e->port->gate, e->now_ns);
+	}
 	e->stats.nb_rx += nb_in;
 	if (unlikely(e->capturing))
 		san_engine_capture_pkts(e, in, nb_in, false);
@@ -301,7 +316,9 @@ tx_core(struct san_engine *e)
 
 	if (e->nb_backlog != 0)
 		return 0;
-	n = san_core_tx_burst(e->core, core, ENGINE_BURST, e->now_ns);
+	n = san_core_tx_burst(e->core, core, e->tx_burst, e->now_ns);
+	if (n != 0)
+		e->tx_burst = burst_after(core, n);
 	if (unlikely(san_engine_impair_is_on(&e->impair_tx))) {
 		n = san_engine_impair_run(&e->impair_tx, core, n, out, ENGINE_OUT_MAX, e->now_ns);
 		pkts = out;

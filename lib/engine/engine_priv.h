@@ -16,11 +16,13 @@
 #include "engine_clock.h"
 #include "engine_gate.h"
 
-#define ENGINE_BURST   SAN_CORE_BURST
-#define ENGINE_OUT_MAX (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
-#define ENGINE_CALLS   64
-#define ENGINE_EVENTS  256
-#define ENGINE_LANES   1024 /**< packets handed over to an lcore that may wait for it */
+#define ENGINE_BURST      SAN_CORE_BURST
+#define ENGINE_BURST_LONG 8 /**< of frames longer than ENGINE_SHORT */
+#define ENGINE_SHORT      4096
+#define ENGINE_OUT_MAX    (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
+#define ENGINE_CALLS      64
+#define ENGINE_EVENTS     256
+#define ENGINE_LANES      1024 /**< packets handed over to an lcore that may wait for it */
 
 struct san_engine_capture; /* engine_capture.c */
 
@@ -97,6 +99,9 @@ struct san_engine {
 	bool has_queue; /**< else another engine receives and sends for it */
 	bool is_alone;  /**< nobody to hand anything to */
 	uint32_t turn;  /**< lcore whose packets are sent first in this round */
+	/* packets of the next burst */
+	uint16_t rx_burst;
+	uint16_t tx_burst;
 	uint16_t nb_backlog;
 	bool capturing;
 	bool may_burst; /**< this round */

@@ -39,8 +39,9 @@ static struct san_ulp_qp *
 qp_alloc(const struct san_ulp_qp_conf *conf)
 {
 	size_t nb_sq = conf->sq_depth, nb_rq = conf->rq_depth;
-	struct san_ulp_qp *qp =
-		calloc(1, sizeof(*qp) + nb_sq * (sizeof(*qp->wqes) + 2 * sizeof(*qp->sq)) + nb_rq * (sizeof(*qp->rqes) + 2 * sizeof(*qp->rq)));
+	size_t sq_bytes = nb_sq * (sizeof(struct san_ulp_wqe) + 2 * sizeof(uint16_t));
+	size_t rq_bytes = nb_rq * (sizeof(struct san_ulp_rqe) + 2 * sizeof(uint16_t));
+	struct san_ulp_qp *qp = calloc(1, sizeof(*qp) + sq_bytes + rq_bytes);
 	uint32_t i;
 
 	if (qp == NULL)

@@ -218,6 +218,37 @@ counters__of_all(void **state)
 	assert_true(n > 60 && n < 256);
 }
 
+/* A device that always has as many frames as it is asked for. */
+static void
+flood(const char *size, uint32_t want)
+{
+	uint32_t i;
+
+	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_null0"), 0);
+	assert_int_equal(rte_eal_hotplug_add("vdev", "net_null0", size), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_null0", &conf.port_id), 0);
+	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
+	san_engine_progress(port);
+	assert_int_equal(port->engines[0]->stats.nb_rx, ENGINE_BURST);
+	for (i = 1; i <= 10; i++) {
+		san_engine_progress(port);
+		assert_int_equal(port->engines[0]->stats.nb_rx, ENGINE_BURST + i * want);
+	}
+	san_engine_close(port);
+	port = NULL;
+}
+
+/* Both ends work at the same time, however long the frames: a burst of them is short. */
+static void
+burst__of_long_frames(void **state)
+{
+	(void)state;
+	conf.own_lcore = false;
+	conf.nb_lcores = 1;
+	flood("size=9000", ENGINE_BURST_LONG);
+	flood("size=1514", ENGINE_BURST);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -230,6 +261,7 @@ main(void)
 		TEST(open__says_what_is_wrong),
 		TEST(open__undoes_what_it_did),
 		TEST(counters__of_all),
+		TEST(burst__of_long_frames),
 	};
 
 	start_eal();
