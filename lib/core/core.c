@@ -521,6 +521,17 @@ san_core_deadline_ns(const struct san_core *core)
 
 /* ---- work and connections ---- */
 
+void
+san_core_prefetch_qp(const struct san_core *core, uint32_t qp)
+{
+	uint32_t index = san_ulp_qp_index(&core->conf.ulp, qp);
+	uint32_t slot = core->slot_of_qp[index];
+
+	san_ulp_qp_prefetch(core->ulp, index);
+	if (slot != NO_SLOT)
+		prefetch_conn(core, slot);
+}
+
 uint32_t
 san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
 	      uint64_t now_ns)

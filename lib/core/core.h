@@ -83,6 +83,8 @@ uint64_t san_core_deadline_ns(const struct san_core *core);
 bool san_core_poll_event(struct san_core *core, struct san_core_event *ev);
 
 /* ---- work: see ulp.h ---- */
+/** Work of *qp*, which exists, is the next: with many connections its records are far. */
+void san_core_prefetch_qp(const struct san_core *core, uint32_t qp);
 uint32_t san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
 		       uint64_t now_ns);
 uint32_t san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv *r,

@@ -106,6 +106,16 @@ visit(struct san_engine *e, uint32_t index)
 	e->again[e->nb_again++] = index;
 }
 
+static inline void
+prefetch_rings(const struct san_engine_qp *q)
+{
+	const uint8_t *wq = (const uint8_t *)q->wq;
+	size_t at;
+
+	for (at = 0; at < sizeof(*q->wq); at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(wq + at);
+}
+
 /* Returns how many rang. */
 static uint32_t
 answer_bells(struct san_engine *e)
@@ -116,6 +126,12 @@ answer_bells(struct san_engine *e)
 	for (i = 0; i < n; i++) {
 		uint32_t index = (uint32_t)(uintptr_t)bells[i];
 
+		if (i + 1 < n) {
+			const struct san_engine_qp *next = &e->qps[(uintptr_t)bells[i + 1]];
+
+			prefetch_rings(next);
+			san_core_prefetch_qp(e->core, next->qpn);
+		}
 		/* pairs with the exchange in san_engine_doorbell(): what rang is seen */
 		atomic_exchange(&e->qps[index].wq->rung, false);
 		visit(e, index);

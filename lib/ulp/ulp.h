@@ -126,6 +126,8 @@ bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);
 /** Does a work request or receive that has not completed name *lkey*? Looks at all of them. */
 bool san_ulp_names_lkey(const struct san_ulp *ulp, uint32_t lkey);
 
+/** The queue pair in that place (san_ulp_qp_index()) is the next one that is looked at. */
+void san_ulp_qp_prefetch(const struct san_ulp *ulp, uint32_t index);
 /**
  * Work requests, in order. Returns how many were taken: fewer than *n* when
  * the send queue or its CQ has no room. Before it is bound they wait. Operation

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include <rte_common.h>
+#include <rte_prefetch.h>
 
 #include "san_assert.h"
 #include "san_seq.h"
@@ -142,6 +143,16 @@ san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn)
 	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 
 	return qp != NULL ? qp->cookie : 0;
+}
+
+void
+san_ulp_qp_prefetch(const struct san_ulp *ulp, uint32_t index)
+{
+	const uint8_t *qp = (const uint8_t *)ulp->qps[index];
+	size_t at;
+
+	for (at = 0; at < sizeof(struct san_ulp_qp); at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(qp + at);
 }
 
 bool
