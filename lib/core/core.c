@@ -225,12 +225,11 @@ prefetch_conn(const struct san_core *core, uint32_t slot)
 }
 
 static inline void
-prefetch_next_conn(const struct san_core *core, struct rte_mbuf *m, struct rte_mbuf *next)
+prefetch_cid(const struct san_core *core, uint32_t cid)
 {
-	uint32_t dcid = san_pkt(next)->w.dcid;
-	uint32_t slot = dcid & (SAN_CONNS_MAX - 1);
+	uint32_t slot = cid & (SAN_CONNS_MAX - 1);
 
-	if (unlikely(dcid != san_pkt(m)->w.dcid) && slot < core->conf.pdl.max_conns)
+	if (likely(slot < core->conf.pdl.max_conns))
 		prefetch_conn(core, slot);
 }
 
@@ -238,6 +237,7 @@ static void
 rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
 	enum san_drop parsed[SAN_CORE_BURST];
+	uint32_t next, dcid = SAN_WIRE_CID_CM;
 	uint16_t i;
 
 	for (i = 0; i < n; i++) {
@@ -247,8 +247,12 @@ rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 					   &core->acks[i]);
 	}
 	for (i = 0; i < n; i++) {
-		if (i + 1 < n && parsed[i + 1] == SAN_DROP_NONE)
-			prefetch_next_conn(core, pkts[i], pkts[i + 1]);
+		next = i + 1 < n && parsed[i + 1] == SAN_DROP_NONE ?
+			san_pkt(pkts[i + 1])->w.dcid :
+			SAN_WIRE_CID_CM;
+		if (next != SAN_WIRE_CID_CM && next != dcid)
+			prefetch_cid(core, next);
+		dcid = next;
 		core->drops[rx_packet(core, pkts[i], parsed[i], &core->acks[i], now_ns)]++;
 	}
 }
