@@ -20,7 +20,7 @@ enum san_drop {
 	SAN_DROP_IP_CHECKSUM,
 	SAN_DROP_UDP_LENGTH,
 	SAN_DROP_BTH,      /**< BTH version or reserved bits */
-	SAN_DROP_OPCODE,   /**< opcode unknown */
+	SAN_DROP_OPCODE,   /**< opcode unknown, or not agreed on */
 	SAN_DROP_VERSION,  /**< unknown version of the RT header */
 	SAN_DROP_RESERVED, /**< a reserved field or bit is not zero */
 	SAN_DROP_FIELD,    /**< a field has a value that no sender makes */

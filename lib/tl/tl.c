@@ -300,14 +300,18 @@ san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns)
 enum san_drop
 san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
+	const struct san_tl_conn *tc = &tl->conns[c->slot];
 	enum san_drop drop;
 
-	if (unlikely(!tl->conns[c->slot].open))
+	if (unlikely(!tc->open))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_STATE, now_ns);
 	switch (san_pkt(m)->w.op) {
+	case SAN_OP_PUSH_PACKED:
+		if (unlikely(!tc->peer.pack)) /* nobody agreed to that (RT-34) */
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_OPCODE, now_ns);
+		/* fallthrough */
 	case SAN_OP_PUSH_UNSLCTD_DATA:
 	case SAN_OP_PUSH_SLCTD_DATA:
-	case SAN_OP_PUSH_PACKED:
 		drop = san_tl_rx_push(tl, c, m, now_ns);
 		break;
 	case SAN_OP_PUSH_SLCTD_REQ:

@@ -198,6 +198,22 @@ san_tl_pack__not_negotiated(void **state)
 		assert_int_equal(pair_pkt(i)->op, SAN_OP_PUSH_UNSLCTD_DATA);
 }
 
+/* A peer that packs all the same is not served. */
+static void
+san_tl_rx__packed_but_not_negotiated(void **state)
+{
+	(void)state;
+	pair_tc(1)->peer.pack = false;
+	PUSH(0);
+	PUSH(1);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(pair_pkt(0)->op, PACKED);
+	assert_int_equal(pair_rx(1, 0), SAN_DROP_OPCODE);
+	assert_int_equal(pair.f[1].nb_done, 0);
+	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(0));
+	assert_int_equal(pair.h[1].tl->stats.nb_packed_rx, 0);
+}
+
 /* RT-17: again it is the same packet, whatever was posted meanwhile. */
 static void
 san_tl_pack_fill__again_the_same(void **state)
@@ -402,6 +418,7 @@ main(void)
 		U(san_tl_pack__so_many_at_most, setup_many),
 		T(san_tl_pack__message_limit),
 		T(san_tl_pack__not_negotiated),
+		T(san_tl_rx__packed_but_not_negotiated),
 		T(san_tl_pack_fill__again_the_same),
 		T(san_tl_rx_packed__held_until_its_turn),
 		U(san_tl_rx_packed__held_if_relaxed_too, setup_relaxed),
