@@ -172,7 +172,7 @@ def keep(folder, found):
 
 
 def run(args, runner):
-    found = {'commit': said('git', 'describe', '--always', '--dirty', '--exclude', '*'),
+    found = {'commit': said('git', 'describe', '--always', '--dirty', '--exclude', '*') or 'unknown',
              'flags': flags(args.build),
              'cpus': dict(zip(('client', 'server'), runner.cpus)),
              'machine': machine(args, runner)}
