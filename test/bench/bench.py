@@ -172,7 +172,8 @@ def keep(folder, found):
 
 
 def run(args, runner):
-    found = {'commit': said('git', 'describe', '--always', '--dirty', '--exclude', '*') or 'unknown',
+    commit = said('git', 'describe', '--always', '--dirty', '--exclude', '*')
+    found = {'commit': commit or 'unknown',     # no history here
              'flags': flags(args.build),
              'cpus': dict(zip(('client', 'server'), runner.cpus)),
              'machine': machine(args, runner)}
