@@ -201,9 +201,9 @@ void san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 /** Open: *mtu* payload bytes is what both ends take. */
 void san_pdl_pmtu_init(const struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t mtu);
-/** A full packet went, and both ends take longer ones: search, if it is time to. */
 /** Payload of the long PROBE. */
 uint16_t san_pdl_pmtu_probe_len(const struct san_pdl_conn *c);
+/** A full packet went, and both ends take longer ones: search, if it is time to. */
 void san_pdl_pmtu_want(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** An ACK says that a PROBE of *len* bytes came. */
 void san_pdl_pmtu_answer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len,

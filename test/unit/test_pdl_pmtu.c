@@ -141,7 +141,7 @@ san_pdl_pmtu_want__when_it_is_worth_it(void **state)
 }
 
 static void
-san_pdl_pmtu_want__with_the_first_full_packet(void **state)
+san_pdl_pmtu_want__from_the_first_full_packet(void **state)
 {
 	struct pair_pkt k;
 	struct san_pdl_entry e;
@@ -345,7 +345,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_pmtu_init__begins_with_what_is_safe),
 		T(san_pdl_pmtu_want__when_it_is_worth_it),
-		T(san_pdl_pmtu_want__with_the_first_full_packet),
+		T(san_pdl_pmtu_want__from_the_first_full_packet),
 		T(san_pdl_pmtu_answer__only_to_this_probe),
 		T(san_pdl_pmtu_on_timer__the_next_shorter),
 		T(san_pdl_pmtu_on_timer__nothing_longer),
