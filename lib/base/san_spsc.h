@@ -5,78 +5,125 @@
 /**
  * @file
  * Indices of a single-producer single-consumer ring; the entries are an array
- * of the owner's, a power of two long. Each side keeps a private copy of the
- * other's index and looks at the shared one only when that copy says full or
- * empty, so the cache line moves between cores once a burst.
+ * of the owner's, a power of two long.
+ *
+ * What both sides see is two words, each written by one of them. Everything else
+ * is private to a side, its own index included: so neither believes of itself what
+ * the other could have written, and the rings of two processes work as those of
+ * two threads (SYS-5). Each side also keeps a copy of the other's index and looks at
+ * the shared word only when that copy says full or empty, so the cache line moves
+ * between cores once a burst.
  */
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct san_spsc {
-	_Alignas(64) _Atomic uint32_t tail; /**< producer: next entry to write */
-	uint32_t head_seen;                 /**< producer's copy of head */
+/** The producer's half. */
+struct san_spsc_prod {
+	uint32_t tail;      /**< next entry to write */
+	uint32_t head_seen; /**< copy of the consumer's word */
 	uint32_t mask;
-	_Alignas(64) _Atomic uint32_t head; /**< consumer: next entry to read */
-	uint32_t tail_seen;                 /**< consumer's copy of tail */
 };
+
+/** The consumer's half. */
+struct san_spsc_cons {
+	uint32_t head;      /**< next entry to read */
+	uint32_t tail_seen; /**< copy of the producer's word */
+	uint32_t mask;
+};
+
+/** Both halves and both words, for two threads that trust each other. */
+struct san_spsc {
+	_Alignas(64) _Atomic uint32_t tail;
+	struct san_spsc_prod prod;
+	_Alignas(64) _Atomic uint32_t head;
+	struct san_spsc_cons cons;
+};
+
+static inline void
+san_spsc_prod_init(struct san_spsc_prod *p, uint32_t size)
+{
+	*p = (struct san_spsc_prod){.mask = size - 1};
+}
+
+static inline void
+san_spsc_cons_init(struct san_spsc_cons *c, uint32_t size)
+{
+	*c = (struct san_spsc_cons){.mask = size - 1};
+}
 
 static inline void
 san_spsc_init(struct san_spsc *q, uint32_t size)
 {
 	atomic_init(&q->tail, 0);
 	atomic_init(&q->head, 0);
-	q->head_seen = 0;
-	q->tail_seen = 0;
-	q->mask = size - 1;
+	san_spsc_prod_init(&q->prod, size);
+	san_spsc_cons_init(&q->cons, size);
 }
 
-/** Producer: entries that may be written, from index *tail* on. */
+/* ---- the producer ---- */
+
+/** Entries that may be written, by the copy of the consumer's word. Whoever lies there has none. */
 static inline uint32_t
-san_spsc_room(struct san_spsc *q, uint32_t *tail)
+san_spsc_room_seen(const struct san_spsc_prod *p)
 {
-	*tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
-	if (*tail - q->head_seen > q->mask)
-		/* pairs with the release in san_spsc_pop(): the consumer is done reading */
-		q->head_seen = atomic_load_explicit(&q->head, memory_order_acquire);
-	return q->mask + 1 - (*tail - q->head_seen);
+	uint32_t used = p->tail - p->head_seen;
+
+	return used > p->mask ? 0 : p->mask + 1 - used;
 }
 
-/** Producer: publish *n* entries written. */
+/** Likewise by the word itself. */
+static inline uint32_t
+san_spsc_room_now(struct san_spsc_prod *p, const _Atomic uint32_t *head)
+{
+	/* pairs with the release in san_spsc_pop(): the consumer is done reading */
+	p->head_seen = atomic_load_explicit(head, memory_order_acquire);
+	return san_spsc_room_seen(p);
+}
+
+/** Entries that may be written, from p->tail on. */
+static inline uint32_t
+san_spsc_room(struct san_spsc_prod *p, const _Atomic uint32_t *head)
+{
+	uint32_t room = san_spsc_room_seen(p);
+
+	return room != 0 ? room : san_spsc_room_now(p, head);
+}
+
+/** *n* entries are written. */
 static inline void
-san_spsc_push(struct san_spsc *q, uint32_t n)
+san_spsc_push(struct san_spsc_prod *p, _Atomic uint32_t *tail, uint32_t n)
 {
-	uint32_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
-
-	atomic_store_explicit(&q->tail, tail + n, memory_order_release);
+	p->tail += n;
+	atomic_store_explicit(tail, p->tail, memory_order_release);
 }
 
-/** Consumer: entries that may be read, from index *head* on. */
+/* ---- the consumer ---- */
+
+/** Likewise by the word itself. */
 static inline uint32_t
-san_spsc_count(struct san_spsc *q, uint32_t *head)
+san_spsc_count_now(struct san_spsc_cons *c, const _Atomic uint32_t *tail)
 {
-	*head = atomic_load_explicit(&q->head, memory_order_relaxed);
-	if (*head == q->tail_seen)
-		/* pairs with the release in san_spsc_push(): the entries are written */
-		q->tail_seen = atomic_load_explicit(&q->tail, memory_order_acquire);
-	return q->tail_seen - *head;
+	/* pairs with the release in san_spsc_push(): the entries are written */
+	c->tail_seen = atomic_load_explicit(tail, memory_order_acquire);
+	return c->tail_seen - c->head;
 }
 
-/** Consumer: *n* entries were read. */
+/** Entries that may be read, from c->head on. More than there are: the producer lies. */
+static inline uint32_t
+san_spsc_count(struct san_spsc_cons *c, const _Atomic uint32_t *tail)
+{
+	if (c->head == c->tail_seen)
+		return san_spsc_count_now(c, tail);
+	return c->tail_seen - c->head;
+}
+
+/** *n* entries were read. */
 static inline void
-san_spsc_pop(struct san_spsc *q, uint32_t n)
+san_spsc_pop(struct san_spsc_cons *c, _Atomic uint32_t *head, uint32_t n)
 {
-	uint32_t head = atomic_load_explicit(&q->head, memory_order_relaxed);
-
-	atomic_store_explicit(&q->head, head + n, memory_order_release);
-}
-
-/** Producer: how many the consumer has not read yet, freshly looked up. */
-static inline uint32_t
-san_spsc_pending(struct san_spsc *q)
-{
-	q->head_seen = atomic_load_explicit(&q->head, memory_order_acquire);
-	return atomic_load_explicit(&q->tail, memory_order_relaxed) - q->head_seen;
+	c->head += n;
+	atomic_store_explicit(head, c->head, memory_order_release);
 }
 
 #endif /* SAN_SPSC_H */

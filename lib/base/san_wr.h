@@ -19,6 +19,7 @@
 
 #define SAN_ULP_SGE_MAX    4
 #define SAN_ULP_INLINE_MAX 64 /**< bytes copied with the work request */
+#define SAN_ULP_ATOMIC_LEN 8
 
 /**
  * A queue pair's number: its place in tables, and above it how often the place
@@ -47,7 +48,7 @@ enum san_ulp_wr_flag {
 struct san_ulp_sge {
 	void *addr;
 	uint32_t len;
-	uint32_t lkey; /**< 0: memory that is not registered */
+	uint32_t key; /**< of the region that it lies in; 0: memory that is not registered */
 };
 
 /**
@@ -113,15 +114,80 @@ struct san_ulp_wc {
 _Static_assert(sizeof(struct san_ulp_wc) == 32, "half a cache line");
 
 /**
- * The two work queues of a queue pair between the application's thread, which
- * produces, and the lcore, which consumes.
+ * The two work queues of a queue pair: what the application's thread, which produces,
+ * and the lcore, which consumes, both see. Behind it the entries of the send queue, then
+ * those of the receive queue.
  */
 struct san_wq {
-	struct san_spsc sq;
-	struct san_spsc rq;
-	struct san_ulp_wr *sqe;   /**< sq.mask + 1 entries */
-	struct san_ulp_recv *rqe; /**< rq.mask + 1 entries */
-	_Atomic bool rung;        /**< the lcore has been told of new entries, and will look */
+	_Alignas(64) _Atomic uint32_t sq_tail; /**< the application's */
+	_Atomic uint32_t rq_tail;
+	_Alignas(64) _Atomic uint32_t sq_head; /**< the lcore's */
+	_Atomic uint32_t rq_head;
 };
+
+/** What the application keeps of them. */
+struct san_wq_prod {
+	struct san_wq *wq;
+	struct san_ulp_wr *sqe;
+	struct san_ulp_recv *rqe;
+	struct san_spsc_prod sq, rq;
+};
+
+/** What the lcore keeps of them. */
+struct san_wq_cons {
+	struct san_wq *wq; /**< NULL: there are none */
+	struct san_ulp_wr *sqe;
+	struct san_ulp_recv *rqe;
+	struct san_spsc_cons sq, rq;
+};
+
+/** Memory for two queues of that depth, powers of two; whole cache lines. Zeros are a valid start. */
+static inline size_t
+san_wq_bytes(uint32_t sq_depth, uint32_t rq_depth)
+{
+	return (sizeof(struct san_wq) + sq_depth * sizeof(struct san_ulp_wr) +
+		rq_depth * sizeof(struct san_ulp_recv) + 63) &
+		~(size_t)63;
+}
+
+static inline void
+san_wq_prod_init(struct san_wq_prod *p, struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth)
+{
+	p->wq = wq;
+	p->sqe = (struct san_ulp_wr *)(wq + 1);
+	p->rqe = (struct san_ulp_recv *)(p->sqe + sq_depth);
+	san_spsc_prod_init(&p->sq, sq_depth);
+	san_spsc_prod_init(&p->rq, rq_depth);
+}
+
+static inline void
+san_wq_cons_init(struct san_wq_cons *c, struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth)
+{
+	c->wq = wq;
+	c->sqe = (struct san_ulp_wr *)(wq + 1);
+	c->rqe = (struct san_ulp_recv *)(c->sqe + sq_depth);
+	san_spsc_cons_init(&c->sq, sq_depth);
+	san_spsc_cons_init(&c->rq, rq_depth);
+}
+
+/**
+ * A completion queue: what the lcore, which produces, and the application's thread, which
+ * consumes, both see. Entries are a power of two, at least two.
+ */
+struct san_cq {
+	_Alignas(64) _Atomic uint32_t tail; /**< the lcore's */
+	_Alignas(64) _Atomic uint32_t head; /**< the application's */
+	_Alignas(64) struct san_ulp_wc wc[];
+};
+
+/** Memory for *depth* entries; whole cache lines. Zeros are a valid start. */
+static inline size_t
+san_cq_bytes(uint32_t depth)
+{
+	return sizeof(struct san_cq) + depth * sizeof(struct san_ulp_wc);
+}
+
+/** The consumer takes at most *n* completions, oldest first; how many. */
+uint32_t san_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc, uint32_t n);
 
 #endif /* SAN_WR_H */

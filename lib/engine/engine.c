@@ -78,14 +78,26 @@ make_ring(const struct san_engine *e, const char *what, uint32_t entries, unsign
 	return rte_ring_create(name, rte_align32pow2(entries + 1), SOCKET_ID_ANY, flags);
 }
 
+static struct san_bells *
+make_bells(uint32_t nb_qps)
+{
+	size_t bytes = san_bells_bytes(nb_qps);
+	struct san_bells *bells = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
+
+	if (bells != NULL)
+		memset(bells, 0, bytes);
+	return bells;
+}
+
 static int
 make_queues(struct san_engine *e)
 {
 	uint32_t nb_qps = e->conf.ulp.max_qps;
 
-	e->qps = calloc(nb_qps, sizeof(*e->qps));
+	e->qps = calloc(RTE_ALIGN_CEIL(nb_qps, 64u), sizeof(*e->qps)); /* see san_bells_take() */
 	e->again = calloc(nb_qps, sizeof(*e->again));
-	e->bells = make_ring(e, "bells", nb_qps, RING_F_SC_DEQ);
+	e->bells = make_bells(nb_qps);
+	san_engine_app_add(e, 0, e->bells);
 	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
 	san_spsc_init(&e->event_q, ENGINE_EVENTS);
 	if (e->qps == NULL || e->again == NULL || e->bells == NULL || e->calls == NULL)
@@ -201,7 +213,7 @@ san_engine_end(struct san_engine *e)
 	uint32_t i;
 
 	for (i = 0; i < e->conf.ulp.max_qps; i++)
-		if (e->qps[i].wq != NULL)
+		if (e->qps[i].wq.wq != NULL)
 			san_engine_qp_del(e, e->qps[i].qpn);
 }
 
@@ -214,7 +226,7 @@ san_engine_destroy(struct san_engine *e)
 	rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
 	rte_hash_free(e->cam);
 	rte_ring_free(e->calls);
-	rte_ring_free(e->bells);
+	free(e->bells);
 	free(e->again);
 	free(e->qps);
 	free(e);
@@ -223,77 +235,85 @@ san_engine_destroy(struct san_engine *e)
 /* ---- queue pairs ---- */
 
 int
-san_engine_qp_add(struct san_engine *e, struct san_wq *wq, const struct san_ulp_qp_conf *conf,
-		  uint32_t *qp)
+san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
+		  const struct san_ulp_qp_conf *conf, uint32_t *qp)
 {
 	int rc = san_ulp_qp_create(san_core_ulp(e->core), conf, qp);
-
 	struct san_engine_qp *q;
 
 	if (rc != 0)
 		return rc;
 	q = &e->qps[san_ulp_qp_index(&e->conf.ulp, *qp)];
-	q->wq = wq;
+	san_wq_cons_init(&q->wq, wq, conf->sq_depth, conf->rq_depth);
 	q->qpn = *qp;
+	q->app = app;
+	q->fault = NULL;
 	return 0;
 }
 
-void
+const char *
+san_engine_qp_fault(const struct san_engine *e, uint32_t qp)
+{
+	return e->qps[san_ulp_qp_index(&e->conf.ulp, qp)].fault;
+}
+
+struct san_wq *
 san_engine_qp_del(struct san_engine *e, uint32_t qp)
 {
+	struct san_engine_qp *q = &e->qps[san_ulp_qp_index(&e->conf.ulp, qp)];
+	struct san_wq *wq = q->wq.wq;
 	int rc;
 
-	san_engine_loop_forget(e, qp);
+	/* a bell that it rang finds nothing, or its successor, which is looked at in vain */
+	q->wq.wq = NULL;
 	san_core_abort(e->core, qp, e->now_ns);
 	rc = san_ulp_qp_destroy(san_core_ulp(e->core), qp);
 	SAN_VERIFY(rc == 0);
+	return wq;
 }
 
 static bool
-sge_names(const struct san_ulp_sge *sge, uint8_t nb_sge, uint32_t lkey)
+sge_names(const struct san_ulp_sge *sge, uint8_t nb_sge, uint32_t key)
 {
 	uint8_t i;
 
-	for (i = 0; i < nb_sge; i++)
-		if (sge[i].lkey == lkey)
+	for (i = 0; i < nb_sge && i < SAN_ULP_SGE_MAX; i++)
+		if (sge[i].key == key)
 			return true;
 	return false;
 }
 
-/* What still lies in the rings has not reached ulp. */
+/* What still lies in the rings has not reached ulp. Nobody has checked it yet. */
 static bool
-wq_names(struct san_wq *wq, uint32_t lkey)
+wq_names(const struct san_wq_cons *q, uint32_t key)
 {
-	uint32_t head, tail;
+	uint32_t i, nb_sq = RTE_MIN(atomic_load(&q->wq->sq_tail) - q->sq.head, q->sq.mask + 1);
+	uint32_t nb_rq = RTE_MIN(atomic_load(&q->wq->rq_tail) - q->rq.head, q->rq.mask + 1);
 
-	head = atomic_load(&wq->sq.head);
-	tail = atomic_load(&wq->sq.tail);
-	for (; head != tail; head++) {
-		const struct san_ulp_wr *wr = &wq->sqe[head & wq->sq.mask];
+	for (i = 0; i < nb_sq; i++) {
+		const struct san_ulp_wr *wr = &q->sqe[(q->sq.head + i) & q->sq.mask];
 
-		if (sge_names(wr->sge, wr->nb_sge, lkey))
+		if (sge_names(wr->sge, wr->nb_sge, key))
 			return true;
 	}
-	head = atomic_load(&wq->rq.head);
-	tail = atomic_load(&wq->rq.tail);
-	for (; head != tail; head++) {
-		const struct san_ulp_recv *r = &wq->rqe[head & wq->rq.mask];
+	for (i = 0; i < nb_rq; i++) {
+		const struct san_ulp_recv *r = &q->rqe[(q->rq.head + i) & q->rq.mask];
 
-		if (sge_names(r->sge, r->nb_sge, lkey))
+		if (sge_names(r->sge, r->nb_sge, key))
 			return true;
 	}
 	return false;
 }
 
 bool
-san_engine_names_lkey(const struct san_engine *e, uint32_t lkey)
+san_engine_names_key(const struct san_engine *e, uint32_t key)
 {
 	uint32_t i;
 
 	for (i = 0; i < e->conf.ulp.max_qps; i++)
-		if (e->qps[i].wq != NULL && wq_names(e->qps[i].wq, lkey))
+		if (e->qps[i].wq.wq != NULL && wq_names(&e->qps[i].wq, key))
 			return true;
-	return san_ulp_names_lkey(san_core_ulp(e->core), lkey);
+	return san_ulp_names_key(san_core_ulp(e->core), key);
 }
 
 /* ---- small things ---- */

@@ -23,9 +23,11 @@
 
 #include "core.h"
 #include "engine_impair.h"
+#include "san_bells.h"
 #include "san_wr.h"
 
-#define SAN_ENGINE_LCORES 16 /**< of a port, at most: a CID has 4 bits for them */
+#define SAN_ENGINE_LCORES 16  /**< of a port, at most: a CID has 4 bits for them */
+#define SAN_ENGINE_APPS   256 /**< applications of a port, at most */
 
 enum san_engine_idle_policy {
 	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, else poll */
@@ -97,14 +99,25 @@ int san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg);
 struct san_core *san_engine_core(struct san_engine *e);
 uint64_t san_engine_now_ns(struct san_engine *e);
 
-/* ---- queue pairs: call these by san_engine_call() ---- */
+/* ---- applications and queue pairs: call these by san_engine_call() ---- */
 
-int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, const struct san_ulp_qp_conf *conf,
-		      uint32_t *qp);
-/** Its connection ends; *wq* and the memory of its work are not touched any more. */
-void san_engine_qp_del(struct san_engine *e, uint32_t qp);
-/** Does posted work name *lkey*? */
-bool san_engine_names_lkey(const struct san_engine *e, uint32_t lkey);
+/**
+ * An application in another process, which rings *bells*, zeroed, for its queue pairs' places
+ * (san_ulp_qp_index()). Application 0 is the program that the engine is part of. -EEXIST.
+ */
+int san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells);
+/** It has no queue pairs any more; its bells are not looked at again. */
+void san_engine_app_del(struct san_engine *e, uint16_t app);
+
+/** *wq*, zeroed, stays the caller's, and *app*'s; san_ulp_qp_create() says what can fail. */
+int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
+		      const struct san_ulp_qp_conf *conf, uint32_t *qp);
+/** What its application wrote into its rings that ended it, or NULL. */
+const char *san_engine_qp_fault(const struct san_engine *e, uint32_t qp);
+/** Its connection ends; its *wq*, returned, and the memory of its work are not touched any more. */
+struct san_wq *san_engine_qp_del(struct san_engine *e, uint32_t qp);
+/** Does posted work name *key*? */
+bool san_engine_names_key(const struct san_engine *e, uint32_t key);
 
 /* ---- any thread ---- */
 

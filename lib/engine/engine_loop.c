@@ -12,7 +12,7 @@
 
 #include "engine_priv.h"
 
-#define BELL_BURST       32
+#define BELL_BURST       128
 #define SPEED_EVERY_NS   (1 * SAN_NS_PER_S)
 #define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* asking may be a system call */
 #define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* longer than a peer's process is descheduled */
@@ -72,27 +72,27 @@ san_engine_read(struct san_engine *e, san_engine_fn fn, void *arg)
 
 /* Hand over what is in the rings of one queue pair. False: some of it was not taken. */
 static bool
-drain_qp(struct san_engine *e, uint32_t qp, struct san_wq *wq)
+drain_qp(struct san_engine *e, uint32_t qp, struct san_wq_cons *q)
 {
-	uint32_t head, n, taken;
+	uint32_t at, n, taken;
 
-	while ((n = san_spsc_count(&wq->rq, &head)) != 0) {
-		head &= wq->rq.mask;
-		n = RTE_MIN(n, wq->rq.mask + 1 - head);
-		taken = san_core_post_recv(e->core, qp, &wq->rqe[head], n, e->now_ns);
-		san_spsc_pop(&wq->rq, taken);
+	while ((n = san_spsc_count(&q->rq, &q->wq->rq_tail)) != 0) {
+		at = q->rq.head & q->rq.mask;
+		n = RTE_MIN(n, q->rq.mask + 1 - at);
+		taken = san_core_post_recv(e->core, qp, &q->rqe[at], n, e->now_ns);
+		san_spsc_pop(&q->rq, &q->wq->rq_head, taken);
 		if (taken < n)
 			break;
 	}
-	while ((n = san_spsc_count(&wq->sq, &head)) != 0) {
-		head &= wq->sq.mask;
-		n = RTE_MIN(n, wq->sq.mask + 1 - head);
-		taken = san_core_post(e->core, qp, &wq->sqe[head], n, e->now_ns);
-		san_spsc_pop(&wq->sq, taken);
+	while ((n = san_spsc_count(&q->sq, &q->wq->sq_tail)) != 0) {
+		at = q->sq.head & q->sq.mask;
+		n = RTE_MIN(n, q->sq.mask + 1 - at);
+		taken = san_core_post(e->core, qp, &q->sqe[at], n, e->now_ns);
+		san_spsc_pop(&q->sq, &q->wq->sq_head, taken);
 		if (taken < n)
 			return false;
 	}
-	return san_spsc_count(&wq->rq, &head) == 0;
+	return san_spsc_count(&q->rq, &q->wq->rq_tail) == 0;
 }
 
 static void
@@ -100,41 +100,39 @@ visit(struct san_engine *e, uint32_t index)
 {
 	struct san_engine_qp *q = &e->qps[index];
 
-	if (q->wq == NULL || drain_qp(e, q->qpn, q->wq) || q->again)
+	if (q->wq.wq == NULL || q->again)
+		return;
+	if (likely(q->app == 0) ? drain_qp(e, q->qpn, &q->wq) : san_engine_app_drain(e, q))
 		return;
 	q->again = true;
 	e->again[e->nb_again++] = index;
 }
 
+/* Queue pair *q* is the next one that is looked at: with many its rings are far. */
 static inline void
-prefetch_rings(const struct san_engine_qp *q)
+prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 {
-	const uint8_t *wq = (const uint8_t *)q->wq;
-	size_t at;
-
-	for (at = 0; at < sizeof(*q->wq); at += RTE_CACHE_LINE_SIZE)
-		rte_prefetch0(wq + at);
+	if (q->wq.wq == NULL)
+		return;
+	rte_prefetch0(q->wq.wq);
+	rte_prefetch0(&q->wq.sqe[q->wq.sq.head & q->wq.sq.mask]);
+	san_core_prefetch_qp(e->core, q->qpn);
 }
 
 /* Returns how many rang. */
 static uint32_t
-answer_bells(struct san_engine *e)
+answer_bells(struct san_engine *e, uint16_t app)
 {
-	void *bells[BELL_BURST];
-	uint32_t i, n = rte_ring_dequeue_burst(e->bells, bells, BELL_BURST, NULL);
+	uint32_t rang[BELL_BURST], i;
+	uint32_t n = san_bells_take(e->apps[app].bells, e->conf.ulp.max_qps, &e->apps[app].cursor,
+				    rang, BELL_BURST);
 
 	for (i = 0; i < n; i++) {
-		uint32_t index = (uint32_t)(uintptr_t)bells[i];
-
-		if (i + 1 < n) {
-			const struct san_engine_qp *next = &e->qps[(uintptr_t)bells[i + 1]];
-
-			prefetch_rings(next);
-			san_core_prefetch_qp(e->core, next->qpn);
-		}
-		/* pairs with the exchange in san_engine_doorbell(): what rang is seen */
-		atomic_exchange(&e->qps[index].wq->rung, false);
-		visit(e, index);
+		if (i + 1 < n)
+			prefetch_qp(e, &e->qps[rang[i + 1]]);
+		/* one that rings for a queue pair that was its own, or never was, has no answer */
+		if (likely(e->qps[rang[i]].app == app))
+			visit(e, rang[i]);
 	}
 	return n;
 }
@@ -142,7 +140,7 @@ answer_bells(struct san_engine *e)
 static uint32_t
 do_bells(struct san_engine *e)
 {
-	uint32_t i, n, before = e->nb_again;
+	uint32_t i, n = 0, before = e->nb_again;
 
 	/* those whose queues were full: each is tried once a round */
 	e->nb_again = 0;
@@ -150,7 +148,9 @@ do_bells(struct san_engine *e)
 		e->qps[e->again[i]].again = false;
 		visit(e, e->again[i]);
 	}
-	n = answer_bells(e);
+	for (i = 0; i < e->nb_apps; i++)
+		if (e->apps[i].bells != NULL)
+			n += answer_bells(e, (uint16_t)i);
 	e->stats.nb_bells += n;
 	return n;
 }
@@ -158,22 +158,7 @@ do_bells(struct san_engine *e)
 void
 san_engine_doorbell(struct san_engine *e, uint32_t qp)
 {
-	uint32_t index = san_ulp_qp_index(&e->conf.ulp, qp);
-
-	/* an index is in the ring at most once, so there is always room */
-	if (!atomic_exchange(&e->qps[index].wq->rung, true))
-		rte_ring_enqueue(e->bells, (void *)(uintptr_t)index);
-}
-
-void
-san_engine_loop_forget(struct san_engine *e, uint32_t qp)
-{
-	struct san_engine_qp *q = &e->qps[san_ulp_qp_index(&e->conf.ulp, qp)];
-
-	/* a bell that stayed would name its successor, and fill the ring */
-	while (answer_bells(e) != 0)
-		;
-	q->wq = NULL;
+	san_bells_ring(e->bells, san_ulp_qp_index(&e->conf.ulp, qp));
 }
 
 /* ---- packets ---- */
@@ -385,11 +370,11 @@ tx(struct san_engine *e)
 static void
 give_events(struct san_engine *e)
 {
-	uint32_t tail;
+	struct san_spsc *q = &e->event_q;
 
-	while (san_spsc_room(&e->event_q, &tail) != 0 &&
-	       san_core_poll_event(e->core, &e->events[tail & e->event_q.mask]))
-		san_spsc_push(&e->event_q, 1);
+	while (san_spsc_room(&q->prod, &q->head) != 0 &&
+	       san_core_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask]))
+		san_spsc_push(&q->prod, &q->tail, 1);
 }
 
 /* ---- the loop ---- */

@@ -238,12 +238,12 @@ san_engine_progress(struct san_engine_port *p)
 static bool
 event_of(struct san_engine *e, struct san_core_event *ev)
 {
-	uint32_t head;
+	struct san_spsc *q = &e->event_q;
 
-	if (san_spsc_count(&e->event_q, &head) == 0)
+	if (san_spsc_count(&q->cons, &q->tail) == 0)
 		return false;
-	*ev = e->events[head & e->event_q.mask];
-	san_spsc_pop(&e->event_q, 1);
+	*ev = e->events[q->cons.head & q->cons.mask];
+	san_spsc_pop(&q->cons, &q->head, 1);
 	return true;
 }
 

@@ -70,9 +70,17 @@ struct san_engine_port {
 };
 
 struct san_engine_qp {
-	struct san_wq *wq; /**< NULL: free, or gone */
+	struct san_wq_cons wq; /**< wq.wq is NULL: free, or gone */
 	uint32_t qpn;
-	bool again; /**< listed: something is left in its rings */
+	uint16_t app;      /**< whose it is */
+	bool again;        /**< listed: something is left in its rings */
+	const char *fault; /**< what its application wrote there that nobody may */
+};
+
+/** A program that rings. 0 is the one that we are part of, or nobody. */
+struct san_engine_app {
+	struct san_bells *bells; /**< NULL: there is none */
+	uint32_t cursor;
 };
 
 struct san_engine_stats {
@@ -86,6 +94,7 @@ struct san_engine_stats {
 	uint64_t nb_handed; /**< packets received for other lcores */
 	uint64_t nb_taken;  /**< ... by others for this one */
 	uint64_t nb_lent;   /**< packets given to others to send */
+	uint64_t nb_app_faults; /**< queue pairs ended for what an application wrote */
 };
 
 /** One lcore's. */
@@ -106,7 +115,8 @@ struct san_engine {
 	bool capturing;
 	bool may_burst; /**< this round */
 	bool launched;
-	struct rte_ring *bells; /**< indices of queue pairs with new work */
+	struct san_bells *bells; /**< of application 0 */
+	uint32_t nb_apps;        /**< one more than the highest number in use */
 	struct rte_ring *calls;
 	struct san_engine_qp *qps;
 	uint32_t *again; /**< queue pairs whose rings were not emptied */
@@ -119,6 +129,7 @@ struct san_engine {
 	uint64_t speed_ns;   /**< when its speed was, while it had none */
 	struct san_engine_stats stats;
 	uint64_t drops[SAN_DROP_MAX];
+	struct san_engine_app apps[SAN_ENGINE_APPS];
 	struct rte_mbuf *backlog[ENGINE_OUT_MAX];
 	struct san_engine_impair impair_tx, impair_rx;
 	/* connection events on their way to the application */
@@ -144,10 +155,13 @@ void san_engine_end(struct san_engine *e);
 
 /** One round: packets and requests handled. */
 uint32_t san_engine_loop_once(struct san_engine *e);
-/** Queue pair *qp* goes: its rings are not looked at any more, its bell is taken down. */
-void san_engine_loop_forget(struct san_engine *e, uint32_t qp);
 /** The lcore's function. */
 int san_engine_loop_main(void *arg);
+
+/* ---- engine_app.c ---- */
+
+/** Take what is in the rings of a queue pair of another process. False: some is left. */
+bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 
 /* ---- engine_handover.c ---- */
 

@@ -67,6 +67,7 @@ static const struct counter {
 	ENGINE("handed_over", nb_handed),
 	ENGINE("taken_over", nb_taken),
 	ENGINE("sent_by_others", nb_lent),
+	ENGINE("app_faults", nb_app_faults),
 	PDL("rtx", nb_rtx),
 	PDL("early", nb_early),
 	PDL("tlp", nb_tlp),

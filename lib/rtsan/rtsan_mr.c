@@ -13,6 +13,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,9 +69,9 @@ find_place(struct rtsan_ctx *ctx)
 	return NULL;
 }
 
+/* *map_size*: what we have mapped of it, and unmap one day. */
 static int
-mr_add(struct rtsan_ctx *ctx, void *addr, size_t length, size_t map_size, uint32_t access,
-       struct rtsan_mr **out)
+mr_add(struct rtsan_ctx *ctx, struct rtsan_provider_mr *pm, size_t map_size, struct rtsan_mr **out)
 {
 	struct rtsan_mr *mr;
 	uint32_t gen_mask = UINT32_MAX >> ctx->lkey_bits;
@@ -83,11 +84,12 @@ mr_add(struct rtsan_ctx *ctx, void *addr, size_t length, size_t map_size, uint32
 		return rtsan_fail(-ENOSPC, "region: all %u are in use", ctx->caps.max_mrs);
 	}
 	rtsan_error_clear();
-	rc = ctx->ops->mr_add(ctx->priv, addr, length, access, &mr->rkey);
+	rc = ctx->ops->mr_add(ctx->priv, pm);
 	if (rc == 0) {
 		mr->ctx = ctx;
-		mr->addr = (uintptr_t)addr;
-		mr->length = length;
+		mr->addr = (uintptr_t)pm->addr;
+		mr->length = pm->length;
+		mr->key = pm->key;
 		mr->map_size = map_size;
 		mr->mapped = map_size != 0;
 		mr->gen = (mr->gen + 1) & gen_mask;
@@ -109,12 +111,19 @@ map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint3
 {
 	size_t size = whole_pages(length);
 	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	struct rtsan_provider_mr pm = {
+		.addr = addr,
+		.length = length,
+		.access = access,
+		.fd = fd,
+		.offset = offset,
+	};
 	int rc;
 
 	if (addr == MAP_FAILED)
 		return rtsan_fail(errno == ENOMEM ? -ENOMEM : -EBADF,
 				  "region: mmap of %zu bytes: %s", size, strerror(errno));
-	rc = mr_add(ctx, addr, length, size, access, out);
+	rc = mr_add(ctx, &pm, size, out);
 	if (rc != 0)
 		munmap(addr, size);
 	return rc;
@@ -131,7 +140,9 @@ rtsan_mr_alloc(struct rtsan_ctx *ctx, size_t length, uint32_t access, struct rts
 	fd = memfd_create("rtsan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return rtsan_fail(-ENOMEM, "region: memfd: %s", strerror(errno));
-	if (ftruncate(fd, (off_t)whole_pages(length)) != 0)
+	/* what a provider in another process maps must not go away under it */
+	if (ftruncate(fd, (off_t)whole_pages(length)) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
 		rc = rtsan_fail(-ENOMEM, "region: memfd of %zu bytes: %s", length, strerror(errno));
 	else
 		rc = map_and_add(ctx, fd, 0, length, access, mr);
@@ -164,6 +175,12 @@ int
 rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 	     struct rtsan_mr **mr)
 {
+	struct rtsan_provider_mr pm = {
+		.addr = addr,
+		.length = length,
+		.access = access,
+		.fd = -1,
+	};
 	int rc = check_args(length, access, mr);
 
 	if (rc != 0)
@@ -175,7 +192,7 @@ rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 				  ctx->caps.provider);
 	if (addr == NULL || (uintptr_t)addr > UINTPTR_MAX - length)
 		return rtsan_fail(-EINVAL, "region: address %p, length %zu", addr, length);
-	return mr_add(ctx, addr, length, 0, access, mr);
+	return mr_add(ctx, &pm, 0, mr);
 }
 
 void
@@ -198,7 +215,7 @@ rtsan_mr_dereg(struct rtsan_mr *mr)
 		return rtsan_fail(-EINVAL, "region: deregistered before");
 	pthread_mutex_lock(&ctx->lock);
 	rtsan_error_clear();
-	rc = ctx->ops->mr_del(ctx->priv, mr->rkey, lkey);
+	rc = ctx->ops->mr_del(ctx->priv, mr->key);
 	if (rc == 0)
 		rtsan_mr_release(mr);
 	pthread_mutex_unlock(&ctx->lock);
@@ -253,5 +270,5 @@ rtsan_mr_lkey(const struct rtsan_mr *mr)
 uint32_t
 rtsan_mr_rkey(const struct rtsan_mr *mr)
 {
-	return mr->rkey;
+	return mr->key;
 }

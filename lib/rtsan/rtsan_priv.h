@@ -24,7 +24,7 @@ struct rtsan_mr {
 	struct rtsan_ctx *ctx;
 	_Atomic uint32_t lkey; /**< 0: free; written last: if it matches, the range is right */
 	uint32_t gen;          /**< counts the regions that were here; upper part of the lkey */
-	uint32_t rkey;
+	uint32_t key;          /**< the provider's */
 	bool mapped; /**< by us: unmap it */
 	uintptr_t addr;
 	size_t length;   /**< as asked for */
@@ -48,7 +48,7 @@ struct rtsan_listener {
 };
 
 struct rtsan_qp {
-	struct san_wq wq;
+	struct san_wq_prod wq;
 	struct rtsan_ctx *ctx;
 	struct rtsan_cq *send_cq, *recv_cq;
 	void *context;
@@ -88,6 +88,13 @@ void rtsan_error_clear(void);
 
 /** The queue pair with that number, or NULL. Takes no lock and looks into no queue pair. */
 struct rtsan_qp *rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn);
+
+/** The provider's key for an lkey that rtsan_mr_check() found good. */
+static inline uint32_t
+rtsan_mr_key(const struct rtsan_ctx *ctx, uint32_t lkey)
+{
+	return lkey != 0 ? ctx->mrs[lkey & ((1u << ctx->lkey_bits) - 1)].key : 0;
+}
 
 /** May *len* bytes from *addr* be used under *lkey*? 0 or -EINVAL, with the reason in *why*. */
 int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, uint32_t lkey,

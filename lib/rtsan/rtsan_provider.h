@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 /** Changes whenever a struct of this file or san_wr.h does. */
-#define RTSAN_PROVIDER_ABI 1
+#define RTSAN_PROVIDER_ABI 2
 #define RTSAN_PROVIDER_SYM "rtsan_provider_"
 
 /** What librtsan lends to a provider. */
@@ -41,10 +41,22 @@ struct rtsan_provider_event {
 	uint32_t listener;     /**< cookie of listen */
 };
 
+struct rtsan_provider_mr {
+	void *addr; /**< in this process; it stays mapped until mr_del has returned */
+	size_t length;
+	uint32_t access;
+	int fd;          /**< a memfd with this memory; -1: nobody else can have it */
+	uint64_t offset; /**< there */
+	/* result */
+	uint32_t key; /**< its name in entries of work queues, and for the peer */
+};
+
 struct rtsan_provider_qp {
-	struct san_wq *wq; /**< valid until qp_destroy has returned */
 	void *send_cq, *recv_cq;
 	uint32_t sq_depth, rq_depth; /**< powers of two */
+	/* result */
+	uint32_t qp;
+	struct san_wq *wq; /**< the provider's, valid until qp_destroy is called */
 };
 
 struct rtsan_provider_ops {
@@ -54,16 +66,15 @@ struct rtsan_provider_ops {
 	int (*progress)(void *priv);
 	void (*query)(void *priv, struct rtsan_caps *caps);
 
-	/** Remote access to memory of this process, which must stay mapped until mr_del. */
-	int (*mr_add)(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey);
-	/** The key dies. -EBUSY: posted work names *lkey*; nothing has changed. */
-	int (*mr_del)(void *priv, uint32_t rkey, uint32_t lkey);
+	int (*mr_add)(void *priv, struct rtsan_provider_mr *mr);
+	/** The key dies. -EBUSY: posted work names it; nothing has changed. */
+	int (*mr_del)(void *priv, uint32_t key);
 
 	int (*cq_create)(void *priv, uint32_t depth, void **cq);
 	int (*cq_destroy)(void *priv, void *cq);
 	int (*cq_poll)(void *cq, struct san_ulp_wc *wc, int n);
 
-	int (*qp_create)(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp);
+	int (*qp_create)(void *priv, struct rtsan_provider_qp *conf);
 	/** Ends the connection; memory of posted work is not touched any more on return. */
 	void (*qp_destroy)(void *priv, uint32_t qp);
 	/** New entries are in the work queues of *qp*. */

@@ -16,7 +16,6 @@
 #define DEPTH_DEFAULT 128
 #define FLAGS_ALL \
 	(RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED)
-#define ATOMIC_LEN 8
 
 static_assert(RTSAN_SGE_MAX == SAN_ULP_SGE_MAX, "the ring's entry holds as many");
 static_assert(RTSAN_INLINE_MAX == SAN_ULP_INLINE_MAX, "the ring's entry holds as many");
@@ -31,8 +30,6 @@ static_assert((int)RTSAN_WR_INLINE == (int)SAN_WR_INLINE, "flags are passed thro
 static_assert((int)RTSAN_WR_SOLICITED == (int)SAN_WR_SOLICITED, "flags are passed through");
 static_assert((int)RTSAN_WR_UNSOLICITED == (int)SAN_WR_UNSOLICITED, "flags are passed through");
 
-static_assert(sizeof(struct rtsan_qp) % 64 == 0, "the rings behind it begin with a cache line");
-
 /* ---- create, destroy ---- */
 
 static uint32_t
@@ -43,26 +40,6 @@ pow2_above(uint32_t n)
 	while (p < n)
 		p <<= 1;
 	return p;
-}
-
-/* With its rings behind it, or NULL. */
-static struct rtsan_qp *
-alloc_qp(uint32_t sq_depth, uint32_t rq_depth)
-{
-	size_t sq_bytes = sq_depth * sizeof(struct san_ulp_wr);
-	size_t rq_bytes = rq_depth * sizeof(struct san_ulp_recv);
-	size_t bytes = (sizeof(struct rtsan_qp) + sq_bytes + rq_bytes + 63) & ~(size_t)63;
-	struct rtsan_qp *qp = aligned_alloc(64, bytes);
-
-	if (qp == NULL)
-		return NULL;
-	memset(qp, 0, sizeof(*qp));
-	qp->wq.sqe = (struct san_ulp_wr *)(qp + 1);
-	qp->wq.rqe = (struct san_ulp_recv *)(qp->wq.sqe + sq_depth);
-	san_spsc_init(&qp->wq.sq, sq_depth);
-	san_spsc_init(&qp->wq.rq, rq_depth);
-	atomic_init(&qp->wq.rung, false);
-	return qp;
 }
 
 static int
@@ -114,21 +91,23 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 		return rc;
 	conf.sq_depth = pow2_above(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
 	conf.rq_depth = pow2_above(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
-	qp = alloc_qp(conf.sq_depth, conf.rq_depth);
+	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
 		return rtsan_fail(-ENOMEM, "queue pair: no memory");
 	qp->ctx = ctx;
 	qp->context = attr->context;
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
-	conf.wq = &qp->wq;
 	conf.send_cq = qp->send_cq->priv;
 	conf.recv_cq = qp->recv_cq->priv;
 	pthread_mutex_lock(&ctx->lock);
 	rtsan_error_clear();
-	rc = ctx->ops->qp_create(ctx->priv, &conf, &qp->qpn);
-	if (rc == 0)
+	rc = ctx->ops->qp_create(ctx->priv, &conf);
+	if (rc == 0) {
+		qp->qpn = conf.qp;
+		san_wq_prod_init(&qp->wq, conf.wq, conf.sq_depth, conf.rq_depth);
 		place_qp(ctx, qp);
+	}
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0) {
 		free(qp);
@@ -229,26 +208,28 @@ check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *
 	if (*length > RTSAN_LENGTH_MAX)
 		return rtsan_fail(-EINVAL, "%llu bytes, at most %u", (unsigned long long)*length,
 				  RTSAN_LENGTH_MAX);
-	if (atomic && *length != ATOMIC_LEN)
-		return rtsan_fail(-EINVAL, "an atomic returns %d bytes, sge has %llu", ATOMIC_LEN,
+	if (atomic && *length != SAN_ULP_ATOMIC_LEN)
+		return rtsan_fail(-EINVAL, "an atomic returns %d bytes, sge has %llu", SAN_ULP_ATOMIC_LEN,
 				  (unsigned long long)*length);
 	return 0;
 }
 
 static void
-copy_sges(struct san_ulp_sge *to, const struct rtsan_sge *from, uint8_t nb_sge)
+copy_sges(const struct rtsan_ctx *ctx, struct san_ulp_sge *to, const struct rtsan_sge *from,
+	  uint8_t nb_sge)
 {
 	uint8_t i;
 
 	for (i = 0; i < nb_sge; i++) {
 		to[i].addr = from[i].addr;
 		to[i].len = from[i].length;
-		to[i].lkey = from[i].lkey;
+		to[i].key = rtsan_mr_key(ctx, from[i].lkey);
 	}
 }
 
 static void
-fill_send(struct san_ulp_wr *e, const struct rtsan_send_wr *wr, uint32_t length)
+fill_send(const struct rtsan_ctx *ctx, struct san_ulp_wr *e, const struct rtsan_send_wr *wr,
+	  uint32_t length)
 {
 	uint8_t i, at = 0;
 
@@ -267,7 +248,7 @@ fill_send(struct san_ulp_wr *e, const struct rtsan_send_wr *wr, uint32_t length)
 	e->inline_len = 0;
 	if ((wr->flags & RTSAN_WR_INLINE) == 0) {
 		e->nb_sge = wr->nb_sge;
-		copy_sges(e->sge, wr->sge, wr->nb_sge);
+		copy_sges(ctx, e->sge, wr->sge, wr->nb_sge);
 		return;
 	}
 	e->inline_len = (uint8_t)length;
@@ -281,25 +262,26 @@ fill_send(struct san_ulp_wr *e, const struct rtsan_send_wr *wr, uint32_t length)
 int
 rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 {
-	struct san_spsc *q = &qp->wq.sq;
+	struct san_wq_prod *q = &qp->wq;
 	uint64_t length;
-	uint32_t tail, room;
+	uint32_t room;
 	int n, rc = 0;
 
 	if (nb_wr <= 0 || wr == NULL)
 		return rtsan_fail(-EINVAL, "post: nothing to post");
 	if (atomic_load_explicit(&qp->ended, memory_order_relaxed))
 		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
-	room = san_spsc_room(q, &tail);
+	room = san_spsc_room(&q->sq, &q->wq->sq_head);
 	for (n = 0; n < nb_wr; n++) {
 		rc = check_send(qp, &wr[n], &length);
 		if (rc != 0 || (uint32_t)n == room)
 			break;
-		fill_send(&qp->wq.sqe[(tail + (uint32_t)n) & q->mask], &wr[n], (uint32_t)length);
+		fill_send(qp->ctx, &q->sqe[(q->sq.tail + (uint32_t)n) & q->sq.mask], &wr[n],
+			  (uint32_t)length);
 	}
 	if (n == 0)
 		return rc;
-	san_spsc_push(q, (uint32_t)n);
+	san_spsc_push(&q->sq, &q->wq->sq_tail, (uint32_t)n);
 	qp->ctx->ops->doorbell(qp->ctx->priv, qp->qpn);
 	return n;
 }
@@ -307,29 +289,29 @@ rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 int
 rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
 {
-	struct san_spsc *q = &qp->wq.rq;
+	struct san_wq_prod *q = &qp->wq;
 	struct san_ulp_recv *e;
 	uint64_t length;
-	uint32_t tail, room;
+	uint32_t room;
 	int n, rc = 0;
 
 	if (nb_wr <= 0 || wr == NULL)
 		return rtsan_fail(-EINVAL, "post: nothing to post");
 	if (atomic_load_explicit(&qp->ended, memory_order_relaxed))
 		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
-	room = san_spsc_room(q, &tail);
+	room = san_spsc_room(&q->rq, &q->wq->rq_head);
 	for (n = 0; n < nb_wr; n++) {
 		rc = check_sges(qp, wr[n].sge, wr[n].nb_sge, &length);
 		if (rc != 0 || (uint32_t)n == room)
 			break;
-		e = &qp->wq.rqe[(tail + (uint32_t)n) & q->mask];
+		e = &q->rqe[(q->rq.tail + (uint32_t)n) & q->rq.mask];
 		e->wr_id = wr[n].wr_id;
 		e->nb_sge = wr[n].nb_sge;
-		copy_sges(e->sge, wr[n].sge, wr[n].nb_sge);
+		copy_sges(qp->ctx, e->sge, wr[n].sge, wr[n].nb_sge);
 	}
 	if (n == 0)
 		return rc;
-	san_spsc_push(q, (uint32_t)n);
+	san_spsc_push(&q->rq, &q->wq->rq_tail, (uint32_t)n);
 	qp->ctx->ops->doorbell(qp->ctx->priv, qp->qpn);
 	return n;
 }

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_common.h>
+
 #include "san_spsc.h"
 #include "san_wr.h"
 #include "tl.h"
@@ -68,12 +70,29 @@ int san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base
 		    uint16_t pkey, uint32_t key);
 /** The key dies at once: later accesses get BAD_KEY, accesses under way REVOKED. -ENOENT. */
 int san_ulp_mr_del(struct san_ulp *ulp, uint32_t key);
+/** It is *owner*'s; regions are nobody's (0) until then. -ENOENT. */
+int san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner);
+/**
+ * Where *len* bytes lie that *owner* calls *addr*, in its region *key*; NULL: it has no such
+ * region, or not there.
+ */
+void *san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, uint64_t addr,
+		      uint32_t len);
 /** Regions in use. */
 uint32_t san_ulp_nb_mrs(const struct san_ulp *ulp);
 
 /* ---- queues ---- */
 
 int san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out);
+/** Entries of a queue that is to hold *depth*: one for receives and one for requests at least. */
+static inline uint32_t
+san_ulp_cq_depth(uint32_t depth)
+{
+	return rte_align32pow2(RTE_MAX(depth, 2u));
+}
+/** In memory of the caller's, new, with so many entries. -EINVAL, -ENOMEM, -ENOSPC. */
+int san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
+			 struct san_ulp_cq **out);
 /** -EBUSY: a queue pair uses it. */
 int san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq);
 /** Is it one of this lcore's? */
@@ -123,8 +142,8 @@ uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
 uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn);
 /** No work request under way, and after unbind no receive left to flush. */
 bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);
-/** Does a work request or receive that has not completed name *lkey*? Looks at all of them. */
-bool san_ulp_names_lkey(const struct san_ulp *ulp, uint32_t lkey);
+/** Does a work request or receive that has not completed name *key*? Looks at all of them. */
+bool san_ulp_names_key(const struct san_ulp *ulp, uint32_t key);
 
 /** The queue pair in that place (san_ulp_qp_index()) is the next one that is looked at. */
 void san_ulp_qp_prefetch(const struct san_ulp *ulp, uint32_t index);

@@ -23,29 +23,48 @@
 #include "ulp_priv.h"
 
 int
-san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
+san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
+		     struct san_ulp_cq **out)
 {
 	struct san_ulp_cq *cq;
-	uint32_t size;
+	int rc;
 
-	if (depth == 0 || depth > SAN_ULP_CQ_MAX)
+	if (depth < 2 || !rte_is_power_of_2(depth))
 		return -EINVAL;
-	if (ulp->nb_cqs == ulp->conf.max_cqs)
-		return -ENOSPC;
-	size = rte_align32pow2(RTE_MAX(depth, 2u)); /* one for receives, one for requests */
 	cq = aligned_alloc(64, sizeof(*cq));
 	if (cq == NULL)
 		return -ENOMEM;
 	memset(cq, 0, sizeof(*cq));
-	cq->ring = aligned_alloc(64, RTE_ALIGN_CEIL((size_t)size * sizeof(cq->ring[0]), 64));
-	if (cq->ring == NULL) {
+	cq->mem = mem;
+	san_spsc_prod_init(&cq->q, depth);
+	san_spsc_cons_init(&cq->consumer, depth);
+	rc = san_ulp_cq_join(ulp, cq);
+	if (rc != 0)
 		free(cq);
+	else
+		*out = cq;
+	return rc;
+}
+
+int
+san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
+{
+	struct san_cq *mem;
+	int rc;
+
+	if (depth == 0 || depth > SAN_ULP_CQ_MAX)
+		return -EINVAL;
+	depth = san_ulp_cq_depth(depth);
+	mem = aligned_alloc(64, san_cq_bytes(depth));
+	if (mem == NULL)
 		return -ENOMEM;
-	}
-	cq->mask = size - 1;
-	san_spsc_init(&cq->q, size);
-	*out = cq;
-	return san_ulp_cq_join(ulp, cq);
+	memset(mem, 0, sizeof(*mem));
+	rc = san_ulp_cq_create_at(ulp, depth, mem, out);
+	if (rc != 0)
+		free(mem);
+	else
+		(*out)->is_ours = true;
+	return rc;
 }
 
 /* Its place in the table; max_cqs: it is not there. */
@@ -93,7 +112,8 @@ san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq)
 void
 san_ulp_cq_free(struct san_ulp_cq *cq)
 {
-	free(cq->ring);
+	if (cq->is_ours)
+		free(cq->mem);
 	free(cq);
 }
 
@@ -116,35 +136,17 @@ san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq)
 uint32_t
 san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
 {
-	uint32_t head;
-	uint32_t count = san_spsc_count(&cq->q, &head);
-	uint32_t first;
-
-	if (count == 0)
-		return 0;
-	if (count < n) {
-		/* pairs with the release in san_spsc_push(): who asks for all gets all */
-		cq->q.tail_seen = atomic_load_explicit(&cq->q.tail, memory_order_acquire);
-		count = cq->q.tail_seen - head;
-	}
-	n = RTE_MIN(n, count);
-	head &= cq->mask;
-	first = RTE_MIN(n, cq->mask + 1 - head);
-	memcpy(wc, &cq->ring[head], first * sizeof(wc[0]));
-	memcpy(wc + first, cq->ring, (n - first) * sizeof(wc[0]));
-	san_spsc_pop(&cq->q, n);
-	return n;
+	return san_cq_poll(&cq->consumer, cq->mem, wc, n);
 }
 
 /* One more entry, so that *left* stay free. */
 static bool
 reserve(struct san_ulp_cq *cq, uint32_t left)
 {
-	uint32_t taken = cq->nb_reserved + left, tail;
+	uint32_t taken = cq->nb_reserved + left;
 
-	if (san_spsc_room(&cq->q, &tail) <= taken &&
-	    /* that was from the copy of the consumer's index: look again */
-	    cq->mask + 1 - san_spsc_pending(&cq->q) <= taken)
+	if (san_spsc_room_seen(&cq->q) <= taken &&
+	    san_spsc_room_now(&cq->q, &cq->mem->head) <= taken)
 		return false;
 	cq->nb_reserved++;
 	return true;
@@ -172,25 +174,23 @@ san_ulp_cq_unreserve(struct san_ulp_cq *cq)
 void
 san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
 {
-	uint32_t tail = atomic_load_explicit(&cq->q.tail, memory_order_relaxed);
-
 	SAN_ASSERT(cq->nb_reserved > 0);
-	cq->ring[tail & cq->mask] = *wc;
+	cq->mem->wc[cq->q.tail & cq->q.mask] = *wc;
 	cq->nb_reserved--;
-	san_spsc_push(&cq->q, 1);
+	san_spsc_push(&cq->q, &cq->mem->tail, 1);
 }
 
 void
 san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 {
-	uint32_t pending = atomic_load(&cq->q.tail) - atomic_load(&cq->q.head);
+	uint32_t pending = cq->q.tail - atomic_load(&cq->mem->head);
 	uint32_t nb_reserved = 0;
 	uint32_t nb_recv_qps = 0;
 	uint32_t nb_qps = 0;
 	uint32_t i;
 
-	SAN_VERIFY(pending <= cq->mask + 1);
-	SAN_VERIFY(cq->nb_reserved <= cq->mask + 1 - pending);
+	SAN_VERIFY(pending <= cq->q.mask + 1);
+	SAN_VERIFY(cq->nb_reserved <= cq->q.mask + 1 - pending);
 	for (i = 0; i < ulp->conf.max_qps; i++) {
 		const struct san_ulp_qp *qp = ulp->qps[i];
 

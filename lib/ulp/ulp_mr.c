@@ -78,6 +78,7 @@ san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, ui
 	mr->base = base;
 	mr->rights = rights;
 	mr->pkey = pkey;
+	mr->owner = 0;
 	mr->key = key;
 	mr->used = true;
 	if (++mr->gen == 0)
@@ -106,6 +107,14 @@ find(const struct san_ulp *ulp, uint32_t key)
 	return mr->used && mr->key == key ? mr : NULL;
 }
 
+/* addr + len may wrap: differences are compared only. */
+static bool
+is_inside(const struct san_ulp_mr *mr, uint64_t addr, uint64_t len)
+{
+	return addr >= mr->base && addr - mr->base <= mr->len &&
+		len <= mr->len - (addr - mr->base);
+}
+
 int
 san_ulp_mr_del(struct san_ulp *ulp, uint32_t key)
 {
@@ -117,6 +126,28 @@ san_ulp_mr_del(struct san_ulp *ulp, uint32_t key)
 	mr->addr = NULL;
 	ulp->nb_mrs--;
 	return 0;
+}
+
+int
+san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner)
+{
+	struct san_ulp_mr *mr = find(ulp, key);
+
+	if (mr == NULL)
+		return -ENOENT;
+	mr->owner = owner;
+	return 0;
+}
+
+void *
+san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, uint64_t addr,
+		uint32_t len)
+{
+	const struct san_ulp_mr *mr = find(ulp, key);
+
+	if (mr == NULL || mr->owner != owner || !is_inside(mr, addr, len))
+		return NULL;
+	return san_ulp_mr_at(mr, addr);
 }
 
 uint32_t
@@ -136,9 +167,7 @@ san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 		ulp->stats.nb_key_errors++;
 		return SAN_ST_BAD_KEY;
 	}
-	/* addr + len may wrap: compare differences only */
-	if (r->addr < mr->base || r->addr - mr->base > mr->len ||
-	    len > mr->len - (r->addr - mr->base)) {
+	if (!is_inside(mr, r->addr, len)) {
 		ulp->stats.nb_bounds_errors++;
 		return SAN_ST_BOUNDS;
 	}

@@ -19,7 +19,6 @@
 #define SAN_ULP_MRS_MAX    (1u << 20) /**< so that region and receive fit into ulp_ref */
 #define SAN_ULP_QPS_MAX    (1u << SAN_QPN_INDEX_BITS)
 #define SAN_ULP_CQ_MAX     (1u << 24)
-#define SAN_ULP_ATOMIC_LEN 8
 
 /** A region. Its slot in the table is part of its key. */
 struct san_ulp_mr {
@@ -29,24 +28,24 @@ struct san_ulp_mr {
 	uint32_t key; /**< of the last region here: never given out twice in a row */
 	uint32_t gen; /**< counts the regions that were here; never 0 for a live one */
 	uint16_t pkey;
+	uint16_t owner; /**< whose work may name it */
 	uint8_t rights;
 	bool used;
 };
 
 /**
- * A completion queue. nb_reserved counts entries promised to work under way,
- * so the ring can't overrun: reserved + not yet polled ≤ depth.
+ * A completion queue, the lcore's side of it. nb_reserved counts entries promised to work
+ * under way, so the ring can't overrun: reserved + not yet polled ≤ depth.
  */
 struct san_ulp_cq {
-	/* cache line 0: both sides, never written again */
-	struct san_ulp_wc *ring;
-	uint32_t mask;
-	/* cache lines 1 and 2: producer's and consumer's index */
-	struct san_spsc q;
-	/* cache line 3: producer */
-	_Alignas(64) uint32_t nb_reserved;
+	struct san_cq *mem;
+	struct san_spsc_prod q;
+	uint32_t nb_reserved;
 	uint32_t nb_qps;      /**< users; a queue pair with one queue for both counts twice */
 	uint32_t nb_recv_qps; /**< those of them whose receives complete here */
+	bool is_ours;         /**< *mem* is */
+	/* for san_ulp_cq_poll(), if the consumer is in this process */
+	_Alignas(64) struct san_spsc_cons consumer;
 };
 
 /**

@@ -335,37 +335,37 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 
 /** Through the list in use: the parts of an inline request are its data. */
 static bool
-sgl_names_lkey(const struct san_ulp_sgl *l, uint32_t lkey)
+sgl_names_key(const struct san_ulp_sgl *l, uint32_t key)
 {
 	uint32_t i;
 
 	for (i = 0; i < l->nb_sge; i++)
-		if (l->sge[i].lkey == lkey)
+		if (l->sge[i].key == key)
 			return true;
 	return false;
 }
 
 static bool
-qp_names_lkey(const struct san_ulp_qp *qp, uint32_t lkey)
+qp_names_key(const struct san_ulp_qp *qp, uint32_t key)
 {
 	uint32_t i;
 
 	for (i = 0; i < qp->sq_depth; i++)
-		if (qp->wqes[i].used && sgl_names_lkey(&qp->wqes[i].sgl, lkey))
+		if (qp->wqes[i].used && sgl_names_key(&qp->wqes[i].sgl, key))
 			return true;
 	for (i = 0; i < qp->rq_depth; i++)
-		if (qp->rqes[i].state != SAN_RQE_FREE && sgl_names_lkey(&qp->rqes[i].sgl, lkey))
+		if (qp->rqes[i].state != SAN_RQE_FREE && sgl_names_key(&qp->rqes[i].sgl, key))
 			return true;
 	return false;
 }
 
 bool
-san_ulp_names_lkey(const struct san_ulp *ulp, uint32_t lkey)
+san_ulp_names_key(const struct san_ulp *ulp, uint32_t key)
 {
 	uint32_t i;
 
 	for (i = 0; i < ulp->conf.max_qps; i++)
-		if (ulp->qps[i] != NULL && qp_names_lkey(ulp->qps[i], lkey))
+		if (ulp->qps[i] != NULL && qp_names_key(ulp->qps[i], key))
 			return true;
 	return false;
 }

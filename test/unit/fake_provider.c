@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fake_provider.h"
@@ -57,23 +59,22 @@ fake_query(void *priv, struct rtsan_caps *caps)
 }
 
 static int
-fake_mr_add(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey)
+fake_mr_add(void *priv, struct rtsan_provider_mr *mr)
 {
 	(void)priv;
-	(void)length;
-	fake_state.mr_addr = addr;
-	*rkey = 0x1000 + access;
+	fake_state.mr_addr = mr->addr;
+	fake_state.mr_seals = fcntl(mr->fd, F_GET_SEALS);
+	mr->key = 0x1000 + mr->access;
 	if (fake_state.mr_add_rc == 0)
 		fake_state.nb_mrs++;
 	return fake_state.mr_add_rc;
 }
 
 static int
-fake_mr_del(void *priv, uint32_t rkey, uint32_t lkey)
+fake_mr_del(void *priv, uint32_t key)
 {
 	(void)priv;
-	(void)rkey;
-	fake_state.last_lkey = lkey;
+	fake_state.last_key = key;
 	if (fake_state.mr_del_rc == 0)
 		fake_state.nb_mrs--;
 	return fake_state.mr_del_rc;
@@ -112,15 +113,17 @@ fake_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 }
 
 static int
-fake_qp_create(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp)
+fake_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
 	(void)priv;
 	if (fake_state.qp_rc != 0)
 		return fake_state.qp_rc;
-	for (*qp = 0; fake_state.qp_used[*qp]; ++*qp)
+	for (conf->qp = 0; fake_state.qp_used[conf->qp]; conf->qp++)
 		;
-	fake_state.qp_used[*qp] = true;
-	fake_state.qp[*qp] = *conf;
+	conf->wq = aligned_alloc(64, san_wq_bytes(conf->sq_depth, conf->rq_depth));
+	memset(conf->wq, 0, san_wq_bytes(conf->sq_depth, conf->rq_depth));
+	fake_state.qp_used[conf->qp] = true;
+	fake_state.qp[conf->qp] = *conf;
 	fake_state.nb_qps++;
 	return 0;
 }
@@ -129,6 +132,7 @@ static void
 fake_qp_destroy(void *priv, uint32_t qp)
 {
 	(void)priv;
+	free(fake_state.qp[qp].wq);
 	fake_state.qp_used[qp] = false;
 	fake_state.nb_qps--;
 }

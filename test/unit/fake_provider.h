@@ -27,8 +27,9 @@ struct fake_state {
 	bool qp_used[FAKE_MAX];
 	int nb_open, nb_mrs, nb_cqs, nb_qps, nb_bells, nb_progress, nb_listeners;
 	void *mr_addr;
+	int mr_seals; /**< of its memfd; -1: none */
 	uint64_t service;
-	uint32_t cookie, last_lkey;
+	uint32_t cookie, last_key;
 	struct rtsan_conn_param param;
 	char peer[64];
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "test_rtsan.h"
@@ -22,6 +23,8 @@ rtsan_mr_alloc__usable(void **state)
 	assert_int_equal(rtsan_mr_alloc(ctx, 5000, RTSAN_REMOTE_PUSH, &mr), 0);
 	p = rtsan_mr_addr(mr);
 	assert_ptr_equal(p, fake->mr_addr);
+	/* a provider in another process may rely on it */
+	assert_int_equal(fake->mr_seals, F_SEAL_SHRINK);
 	assert_int_equal(rtsan_mr_length(mr), 5000);
 	assert_int_equal(rtsan_mr_rkey(mr), 0x1000 + RTSAN_REMOTE_PUSH);
 	assert_int_not_equal(rtsan_mr_lkey(mr), 0);
@@ -97,6 +100,7 @@ rtsan_mr_reg__callers_memory(void **state)
 	(void)state;
 	assert_int_equal(rtsan_mr_reg(ctx, memory, sizeof(memory), 0, &mr), 0);
 	assert_ptr_equal(rtsan_mr_addr(mr), memory);
+	assert_int_equal(fake->mr_seals, -1);
 	assert_int_equal(rtsan_mr_dereg(mr), 0);
 	memory[0] = 1; /* still there */
 	assert_error(rtsan_mr_reg(ctx, NULL, 1, 0, &mr), -EINVAL, "address");
@@ -122,11 +126,11 @@ rtsan_mr_dereg__busy(void **state)
 	uint32_t lkey;
 
 	(void)state;
-	assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &mr), 0);
+	assert_int_equal(rtsan_mr_alloc(ctx, 100, RTSAN_REMOTE_PULL, &mr), 0);
 	lkey = rtsan_mr_lkey(mr);
 	fake->mr_del_rc = -EBUSY;
 	assert_error(rtsan_mr_dereg(mr), -EBUSY, "posted work");
-	assert_int_equal(fake->last_lkey, lkey);
+	assert_int_equal(fake->last_key, rtsan_mr_rkey(mr));
 	assert_int_equal(check(rtsan_mr_addr(mr), 100, lkey), 0);
 	fake->mr_del_rc = 0;
 	assert_int_equal(rtsan_mr_dereg(mr), 0);

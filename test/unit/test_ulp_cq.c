@@ -102,9 +102,10 @@ san_ulp_cq_poll__oldest_first_over_wrap(void **state)
 	uint32_t round, i, n;
 
 	/* the indices begin just below 2^32 */
-	atomic_store(&cq->q.tail, 0xfffffff5);
-	atomic_store(&cq->q.head, 0xfffffff5);
-	cq->q.head_seen = cq->q.tail_seen = 0xfffffff5;
+	atomic_store(&cq->mem->tail, 0xfffffff5);
+	atomic_store(&cq->mem->head, 0xfffffff5);
+	cq->q.tail = cq->q.head_seen = 0xfffffff5;
+	cq->consumer.head = cq->consumer.tail_seen = 0xfffffff5;
 	for (round = 0; round < 20; round++) {
 		while (san_ulp_cq_reserve_recv(cq))
 			put(cq, next_in++);

@@ -356,7 +356,7 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 
 /** Memory may go only when nothing under way names it. */
 static void
-san_ulp_names_lkey__until_completed(void **state)
+san_ulp_names_key__until_completed(void **state)
 {
 	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(SAN_WR_SEND, 1, 0);
@@ -366,23 +366,23 @@ san_ulp_names_lkey__until_completed(void **state)
 	wr.nb_sge = 2;
 	wr.sge[0] = (struct san_ulp_sge){mem, 4, 70};
 	wr.sge[1] = (struct san_ulp_sge){mem, 4, 80};
-	wr.sge[2].lkey = 90; /* not part of it */
+	wr.sge[2].key = 90; /* not part of it */
 	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	assert_int_equal(san_ulp_post_recv(t->ulp, t->qp, &recv, 1, 0), 1);
-	assert_true(san_ulp_names_lkey(t->ulp, 60));
-	assert_true(san_ulp_names_lkey(t->ulp, 80));
-	assert_false(san_ulp_names_lkey(t->ulp, 90));
+	assert_true(san_ulp_names_key(t->ulp, 60));
+	assert_true(san_ulp_names_key(t->ulp, 80));
+	assert_false(san_ulp_names_key(t->ulp, 90));
 	fake_cmpl(0, SAN_ST_OK);
-	assert_false(san_ulp_names_lkey(t->ulp, 80));
+	assert_false(san_ulp_names_key(t->ulp, 80));
 	assert_int_equal(san_tl_ulp_push_req(t->ulp, &r), SAN_ST_OK);
-	assert_true(san_ulp_names_lkey(t->ulp, 60));
+	assert_true(san_ulp_names_key(t->ulp, 60));
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
-	assert_false(san_ulp_names_lkey(t->ulp, 60));
+	assert_false(san_ulp_names_key(t->ulp, 60));
 	/* inline data that looks like a list names nothing */
 	wr.flags = SAN_WR_INLINE;
 	wr.inline_len = SAN_ULP_INLINE_MAX;
 	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	assert_false(san_ulp_names_lkey(t->ulp, 70));
+	assert_false(san_ulp_names_key(t->ulp, 70));
 	fake_cmpl(1, SAN_ST_OK);
 }
 
@@ -501,7 +501,7 @@ main(void)
 		TEST(san_ulp_qp_destroy__busy_while_bound),
 		cmocka_unit_test(san_ulp_qp_destroy__flushes_what_fits),
 		TEST(san_ulp_qp_destroy__leaves_the_pump),
-		TEST(san_ulp_names_lkey__until_completed),
+		TEST(san_ulp_names_key__until_completed),
 		TEST(san_ulp_post_recv__takes_what_fits),
 		TEST(san_ulp_qp_take_recv__in_posting_order),
 		TEST(san_ulp_qp_return_recv__keeps_posting_order),

@@ -220,30 +220,30 @@ op_query(void *priv, struct rtsan_caps *caps)
 
 struct mr_call {
 	const struct dpdk_ctx *ctx;
-	void *addr;
-	size_t length;
-	uint32_t access;
-	uint32_t rkey, lkey;
+	struct rtsan_provider_mr *mr;
+	uint32_t key;
 };
 
 static int
 do_mr_add(struct san_engine *e, void *arg)
 {
-	struct mr_call *call = arg;
+	const struct mr_call *call = arg;
+	struct rtsan_provider_mr *mr = call->mr;
 
-	return san_ulp_mr_add(san_core_ulp(san_engine_core(e)), call->addr, call->length,
-			      (uintptr_t)call->addr, (uint8_t)call->access, call->ctx->param.pkey,
-			      &call->rkey);
+	return san_ulp_mr_add(san_core_ulp(san_engine_core(e)), mr->addr, mr->length,
+			      (uintptr_t)mr->addr, (uint8_t)mr->access, call->ctx->param.pkey,
+			      &mr->key);
 }
 
 static int
 do_mr_copy(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
+	const struct rtsan_provider_mr *mr = call->mr;
 
-	return san_ulp_mr_copy(san_core_ulp(san_engine_core(e)), call->addr, call->length,
-			       (uintptr_t)call->addr, (uint8_t)call->access, call->ctx->param.pkey,
-			       call->rkey);
+	return san_ulp_mr_copy(san_core_ulp(san_engine_core(e)), mr->addr, mr->length,
+			       (uintptr_t)mr->addr, (uint8_t)mr->access, call->ctx->param.pkey,
+			       mr->key);
 }
 
 static int
@@ -251,7 +251,7 @@ do_mr_del(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 
-	return san_ulp_mr_del(san_core_ulp(san_engine_core(e)), call->rkey);
+	return san_ulp_mr_del(san_core_ulp(san_engine_core(e)), call->key);
 }
 
 static int
@@ -259,7 +259,7 @@ do_mr_is_used(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 
-	return san_engine_names_lkey(e, call->lkey) ? -EBUSY : 0;
+	return san_engine_names_key(e, call->key) ? -EBUSY : 0;
 }
 
 /*
@@ -267,10 +267,10 @@ do_mr_is_used(struct san_engine *e, void *arg)
  * free in the first is free in all.
  */
 static int
-op_mr_add(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey)
+op_mr_add(void *priv, struct rtsan_provider_mr *mr)
 {
 	const struct dpdk_ctx *ctx = priv;
-	struct mr_call call = {.ctx = ctx, .addr = addr, .length = length, .access = access};
+	struct mr_call call = {.ctx = ctx, .mr = mr};
 	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_mr_add, &call);
 	uint32_t i;
 
@@ -278,15 +278,14 @@ op_mr_add(void *priv, void *addr, size_t length, uint32_t access, uint32_t *rkey
 		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_copy, &call);
 		SAN_VERIFY(rc == 0);
 	}
-	*rkey = call.rkey;
 	return rc;
 }
 
 static int
-op_mr_del(void *priv, uint32_t rkey, uint32_t lkey)
+op_mr_del(void *priv, uint32_t key)
 {
 	const struct dpdk_ctx *ctx = priv;
-	struct mr_call call = {.rkey = rkey, .lkey = lkey};
+	struct mr_call call = {.key = key};
 	uint32_t i;
 	int rc = 0;
 
@@ -404,7 +403,7 @@ do_qp_create(struct san_engine *e, void *arg)
 {
 	struct qp_call *call = arg;
 
-	return san_engine_qp_add(e, call->wq, &call->conf, &call->qp);
+	return san_engine_qp_add(e, call->wq, 0, &call->conf, &call->qp);
 }
 
 static bool
@@ -448,12 +447,21 @@ place_cqs(const struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf, uint
 	return rc;
 }
 
+static struct san_wq *
+make_wq(uint32_t sq_depth, uint32_t rq_depth)
+{
+	struct san_wq *wq = aligned_alloc(RTE_CACHE_LINE_SIZE, san_wq_bytes(sq_depth, rq_depth));
+
+	if (wq != NULL)
+		memset(wq, 0, sizeof(*wq)); /* entries are written before they are read */
+	return wq;
+}
+
 static int
-op_qp_create(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp)
+op_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
 	struct dpdk_ctx *ctx = priv;
 	struct qp_call call = {
-		.wq = conf->wq,
 		.conf = {
 			.send_cq = conf->send_cq,
 			.recv_cq = conf->recv_cq,
@@ -466,8 +474,14 @@ op_qp_create(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp)
 
 	if (rc != 0)
 		return rc;
+	call.wq = make_wq(conf->sq_depth, conf->rq_depth);
+	if (call.wq == NULL)
+		return -ENOMEM;
 	rc = san_engine_call(san_engine_at(ctx->port, id), do_qp_create, &call);
-	*qp = call.qp;
+	if (rc != 0)
+		free(call.wq);
+	conf->wq = call.wq;
+	conf->qp = call.qp;
 	ctx->nb_qps[id] += rc == 0;
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
@@ -478,7 +492,9 @@ op_qp_create(void *priv, const struct rtsan_provider_qp *conf, uint32_t *qp)
 static int
 do_qp_destroy(struct san_engine *e, void *arg)
 {
-	san_engine_qp_del(e, *(const uint32_t *)arg);
+	struct qp_call *call = arg;
+
+	call->wq = san_engine_qp_del(e, call->qp);
 	return 0;
 }
 
@@ -486,8 +502,10 @@ static void
 op_qp_destroy(void *priv, uint32_t qp)
 {
 	struct dpdk_ctx *ctx = priv;
+	struct qp_call call = {.qp = qp};
 
-	san_engine_call(dpdk_engine_of(ctx, qp), do_qp_destroy, &qp);
+	san_engine_call(dpdk_engine_of(ctx, qp), do_qp_destroy, &call);
+	free(call.wq);
 	ctx->nb_qps[SAN_QPN_INDEX(qp) >> ctx->qp_shift]--;
 }
 

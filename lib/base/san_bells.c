@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "san_bells.h"
+
+uint32_t
+san_bells_take(struct san_bells *b, uint32_t max_qps, uint32_t *cursor, uint32_t *out, uint32_t max)
+{
+	uint32_t nb_words = (max_qps + 63) / 64, nb_top = (nb_words + 63) / 64;
+	uint32_t top = *cursor / 64, word, i, n = 0;
+	uint64_t bits, rang, from = ~0ull << *cursor % 64;
+
+	/* the part of the summary before the cursor is the last to be looked at */
+	for (i = 0; i <= nb_top; i++, top = top + 1 < nb_top ? top + 1 : 0, from = ~0ull) {
+		bits = atomic_load_explicit(&b->summary[top], memory_order_relaxed) & from;
+		for (; bits != 0; bits &= bits - 1) {
+			word = top * 64 + (uint32_t)__builtin_ctzll(bits);
+			if (n + 64 > max) {
+				*cursor = word;
+				return n;
+			}
+			atomic_fetch_and(&b->summary[top], ~(bits & -bits));
+			rang = word < nb_words ? atomic_exchange(&b->words[word], 0) : 0;
+			for (; rang != 0; rang &= rang - 1)
+				out[n++] = word * 64 + (uint32_t)__builtin_ctzll(rang);
+		}
+	}
+	return n;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Applications in other processes, which share their queues with us and can write
+ * anything there at any moment (SYS-5). So an entry is copied, then checked, and only
+ * the copy is used; an address in it is a name for a byte of one of the application's
+ * own regions and is replaced by where we have that byte; and of an index only what
+ * lies in the ring is believed. What is wrong ends that queue pair and nothing else.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_priv.h"
+
+#define APP_BURST 32 /* entries that are copied at once */
+#define FLAGS_ALL \
+	(SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
+#define FORCED (SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
+
+/* ---- applications ---- */
+
+int
+san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells)
+{
+	if (app >= SAN_ENGINE_APPS)
+		return -EINVAL;
+	if (e->apps[app].bells != NULL)
+		return -EEXIST;
+	e->apps[app] = (struct san_engine_app){.bells = bells};
+	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);
+	return 0;
+}
+
+void
+san_engine_app_del(struct san_engine *e, uint16_t app)
+{
+	e->apps[app].bells = NULL;
+	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].bells == NULL)
+		e->nb_apps--;
+}
+
+/* ---- entries: NULL, or what is wrong ---- */
+
+static const char *
+take_sges(const struct san_engine *e, uint16_t app, struct san_ulp_sge *sge, uint8_t nb_sge,
+	  uint64_t *length)
+{
+	const struct san_ulp *ulp = san_core_ulp(e->core);
+	uint8_t i;
+
+	*length = 0;
+	if (nb_sge > SAN_ULP_SGE_MAX)
+		return "more parts than an entry has";
+	for (i = 0; i < nb_sge; i++) {
+		*length += sge[i].len;
+		sge[i].addr = san_ulp_mr_find(ulp, sge[i].key, app, (uintptr_t)sge[i].addr,
+					      sge[i].len);
+		if (sge[i].addr == NULL && sge[i].len != 0)
+			return "memory outside its regions";
+	}
+	return NULL;
+}
+
+static const char *
+take_send(const struct san_engine *e, uint16_t app, struct san_ulp_wr *wr)
+{
+	bool atomic = wr->op == SAN_WR_FETCH_ADD || wr->op == SAN_WR_CMP_SWAP;
+	const char *why = NULL;
+	uint64_t length;
+
+	if (wr->op < SAN_WR_SEND || wr->op > SAN_WR_CMP_SWAP)
+		return "unknown operation";
+	if ((wr->flags & ~FLAGS_ALL) != 0 || (wr->flags & FORCED) == FORCED)
+		return "unknown flags";
+	if ((wr->flags & SAN_WR_INLINE) != 0) {
+		if (wr->op > SAN_WR_PUSH_IMM || wr->inline_len > SAN_ULP_INLINE_MAX)
+			return "no inline data of that kind";
+		length = wr->inline_len;
+	} else {
+		why = take_sges(e, app, wr->sge, wr->nb_sge, &length);
+	}
+	if (why != NULL)
+		return why;
+	if (length > SAN_WIRE_LENGTH_MAX || length != wr->length)
+		return "wrong length";
+	return atomic && length != SAN_ULP_ATOMIC_LEN ? "atomic of another length" : NULL;
+}
+
+static const char *
+take_recv(const struct san_engine *e, uint16_t app, struct san_ulp_recv *r)
+{
+	uint64_t length;
+
+	return take_sges(e, app, r->sge, r->nb_sge, &length);
+}
+
+/* ---- rings ---- */
+
+static void
+end_qp(struct san_engine *e, struct san_engine_qp *q, const char *why)
+{
+	q->fault = why;
+	e->stats.nb_app_faults++;
+	san_core_abort(e->core, q->qpn, e->now_ns);
+}
+
+/* Entries that may be copied from *at* on; 0 and a fault: there can't be so many. */
+static uint32_t
+entries(const struct san_spsc_cons *c, uint32_t count, const char **why)
+{
+	uint32_t to_end = c->mask + 1 - (c->head & c->mask);
+
+	if (unlikely(count > c->mask + 1)) {
+		*why = "more entries than the ring has";
+		return 0;
+	}
+	return RTE_MIN(RTE_MIN(count, to_end), (uint32_t)APP_BURST);
+}
+
+/* False: some were not taken. */
+static bool
+drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
+{
+	struct san_wq_cons *w = &q->wq;
+	struct san_ulp_recv r[APP_BURST];
+	uint32_t n, i, taken;
+
+	while ((n = san_spsc_count(&w->rq, &w->wq->rq_tail)) != 0) {
+		n = entries(&w->rq, n, why);
+		memcpy(r, &w->rqe[w->rq.head & w->rq.mask], n * sizeof(r[0]));
+		for (i = 0; i < n && *why == NULL; i++)
+			*why = take_recv(e, q->app, &r[i]);
+		if (*why != NULL)
+			return true;
+		taken = san_core_post_recv(e->core, q->qpn, r, n, e->now_ns);
+		san_spsc_pop(&w->rq, &w->wq->rq_head, taken);
+		if (taken < n)
+			return false;
+	}
+	return true;
+}
+
+static bool
+drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
+{
+	struct san_wq_cons *w = &q->wq;
+	struct san_ulp_wr wr[APP_BURST];
+	uint32_t n, i, taken;
+
+	while ((n = san_spsc_count(&w->sq, &w->wq->sq_tail)) != 0) {
+		n = entries(&w->sq, n, why);
+		memcpy(wr, &w->sqe[w->sq.head & w->sq.mask], n * sizeof(wr[0]));
+		for (i = 0; i < n && *why == NULL; i++)
+			*why = take_send(e, q->app, &wr[i]);
+		if (*why != NULL)
+			return true;
+		taken = san_core_post(e->core, q->qpn, wr, n, e->now_ns);
+		san_spsc_pop(&w->sq, &w->wq->sq_head, taken);
+		if (taken < n)
+			return false;
+	}
+	return true;
+}
+
+bool
+san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q)
+{
+	const char *why = NULL;
+	bool all;
+
+	if (q->fault != NULL)
+		return true; /* nothing is taken from it any more */
+	all = drain_recvs(e, q, &why);
+	if (why == NULL)
+		all = drain_sends(e, q, &why) && all;
+	if (why != NULL) {
+		end_qp(e, q, why);
+		return true;
+	}
+	return all;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Applications that share their queues with the engine: what they may write is done, as if
+ * the queues were in one process; what they may not ends their queue pair and nothing else.
+ * The port is a loop: what it sends it receives. (SYS-5)
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <rte_dev.h>
+
+#include "engine_priv.h"
+#define TEST_EAL_MB "128"
+#include "test_eal.h"
+
+#define DEPTH      8
+#define LEN        5000
+#define PKEY       0xffff
+#define SERVICE    7
+#define WATCHDOG_S 60 /* real time, generous */
+
+/* What one application holds, and where it believes its memory to be. */
+struct app {
+	uint16_t id;
+	struct san_bells *bells;
+	struct san_wq *wq;
+	struct san_wq_prod q;
+	struct san_cq *cq_mem;
+	struct san_spsc_cons cq;
+	struct san_ulp_cq *ulp_cq;
+	uint32_t qp, key;
+	uint8_t mem[LEN];
+};
+
+static struct san_engine_conf conf;
+static struct san_engine_port *port;
+static struct san_engine *e;
+static struct app apps[2];
+
+static uint64_t
+name_of(const struct app *a)
+{
+	return 0x500000000000 + (uint64_t)a->id * 0x1000000;
+}
+
+static void *
+zeroed(size_t bytes)
+{
+	void *p = aligned_alloc(64, RTE_ALIGN_CEIL(bytes, 64));
+
+	memset(p, 0, bytes);
+	return p;
+}
+
+static void
+app_init(struct app *a, uint16_t id)
+{
+	struct san_ulp *ulp = san_core_ulp(e->core);
+	struct san_ulp_qp_conf qp = {.sq_depth = DEPTH, .rq_depth = DEPTH};
+
+	memset(a, 0, sizeof(*a));
+	a->id = id;
+	a->bells = zeroed(san_bells_bytes(e->conf.ulp.max_qps));
+	a->wq = zeroed(san_wq_bytes(DEPTH, DEPTH));
+	a->cq_mem = zeroed(san_cq_bytes(4 * DEPTH));
+	assert_int_equal(san_engine_app_add(e, id, a->bells), 0);
+	assert_int_equal(san_ulp_cq_create_at(ulp, 4 * DEPTH, a->cq_mem, &a->ulp_cq), 0);
+	san_spsc_cons_init(&a->cq, 4 * DEPTH);
+	qp.send_cq = qp.recv_cq = a->ulp_cq;
+	assert_int_equal(san_engine_qp_add(e, a->wq, id, &qp, &a->qp), 0);
+	san_wq_prod_init(&a->q, a->wq, DEPTH, DEPTH);
+	assert_int_equal(san_ulp_mr_add(ulp, a->mem, LEN, name_of(a), SAN_RIGHT_PUSH, PKEY,
+					&a->key), 0);
+	assert_int_equal(san_ulp_mr_give(ulp, a->key, id), 0);
+}
+
+static void
+app_fini(struct app *a)
+{
+	struct san_ulp *ulp = san_core_ulp(e->core);
+
+	assert_ptr_equal(san_engine_qp_del(e, a->qp), a->wq);
+	san_engine_app_del(e, a->id);
+	assert_int_equal(san_ulp_mr_del(ulp, a->key), 0);
+	assert_int_equal(san_ulp_cq_destroy(ulp, a->ulp_cq), 0);
+	free(a->bells);
+	free(a->wq);
+	free(a->cq_mem);
+}
+
+static struct san_core_event
+next_event(uint8_t type)
+{
+	struct san_core_event ev;
+
+	while (!san_engine_event(port, &ev))
+		san_engine_progress(port);
+	assert_int_equal(ev.type, type);
+	return ev;
+}
+
+static void
+connect_apps(void)
+{
+	static const struct san_cm_param param = {
+		.ordered = true,
+		.pkey = PKEY,
+		.data_win = 64,
+		.req_win = 64,
+		.first_win = 64,
+		.max_txn = 64,
+		.msg_limit = 64,
+		.rnr_ms = 1000,
+		.keepalive_ms = 1000,
+	};
+	struct san_core_event ev;
+
+	assert_int_equal(san_core_listen(e->core, SERVICE, PKEY, 4, 1), 0);
+	assert_int_equal(san_core_connect(e->core, apps[0].qp, &conf.core.inet.addrs[0].ip,
+					  SERVICE, &param, e->now_ns), 0);
+	ev = next_event(SAN_EV_CONNECT_REQUEST);
+	assert_int_equal(san_core_accept(e->core, ev.request, apps[1].qp, &param, e->now_ns), 0);
+	next_event(SAN_EV_ESTABLISHED);
+	next_event(SAN_EV_ESTABLISHED);
+	san_core_unlisten(e->core, SERVICE, PKEY);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	alarm(WATCHDOG_S);
+	e->stats.nb_app_faults = 0;
+	app_init(&apps[0], 1);
+	app_init(&apps[1], 2);
+	connect_apps();
+	return 0;
+}
+
+/* Both go, and what is still told about their connection with them. */
+static void
+end_apps(void)
+{
+	struct san_core_event ev;
+	uint32_t i;
+
+	app_fini(&apps[0]);
+	app_fini(&apps[1]);
+	for (i = 0; i < 100; i++) {
+		san_engine_progress(port);
+		while (san_engine_event(port, &ev))
+			;
+	}
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	end_apps();
+	alarm(0);
+	return san_engine_leaks(port) == 0 ? 0 : -1;
+}
+
+/* ---- what an application does ---- */
+
+static void
+ring(const struct app *a)
+{
+	san_bells_ring(a->bells, san_ulp_qp_index(&e->conf.ulp, a->qp));
+}
+
+static void
+post(struct app *a, const struct san_ulp_wr *wr)
+{
+	a->q.sqe[a->q.sq.tail & a->q.sq.mask] = *wr;
+	san_spsc_push(&a->q.sq, &a->wq->sq_tail, 1);
+	ring(a);
+}
+
+static void
+post_recv(struct app *a, const struct san_ulp_recv *r)
+{
+	a->q.rqe[a->q.rq.tail & a->q.rq.mask] = *r;
+	san_spsc_push(&a->q.rq, &a->wq->rq_tail, 1);
+	ring(a);
+}
+
+static struct san_ulp_wc
+next_wc(struct app *a)
+{
+	struct san_ulp_wc wc;
+
+	while (san_cq_poll(&a->cq, a->cq_mem, &wc, 1) == 0)
+		san_engine_progress(port);
+	return wc;
+}
+
+/* *len* bytes of *a*'s from *at* on, as it calls them. */
+static struct san_ulp_sge
+part(const struct app *a, uint32_t at, uint32_t len)
+{
+	return (struct san_ulp_sge){(void *)(uintptr_t)(name_of(a) + at), len, a->key};
+}
+
+static struct san_ulp_wr
+good_push(void)
+{
+	return (struct san_ulp_wr){
+		.op = SAN_WR_PUSH,
+		.flags = SAN_WR_SIGNALED,
+		.remote_addr = name_of(&apps[1]) + 100,
+		.rkey = apps[1].key,
+		.nb_sge = 2,
+		.length = 3000,
+		.sge = {part(&apps[0], 0, 1000), part(&apps[0], 2000, 2000)},
+	};
+}
+
+/* ---- tests ---- */
+
+static void
+san_engine_app_drain__by_its_own_names(void **state)
+{
+	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 4000, 1000)}};
+	struct san_ulp_wr wr = good_push();
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < LEN; i++)
+		apps[0].mem[i] = (uint8_t)(i * 7);
+	post_recv(&apps[1], &r);
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	assert_memory_equal(&apps[1].mem[100], apps[0].mem, 1000);
+	assert_memory_equal(&apps[1].mem[1100], &apps[0].mem[2000], 2000);
+	wr = (struct san_ulp_wr){.op = SAN_WR_SEND, .flags = SAN_WR_INLINE, .inline_len = 5,
+				 .length = 5, .data = "hello"};
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[1]).wr_id, 5);
+	assert_memory_equal(&apps[1].mem[4000], "hello", 5);
+	assert_int_equal(e->stats.nb_app_faults, 0);
+}
+
+/* The queue pair of application 1 ends, with the reason; the other end is told. */
+static void
+assert_fault(const char *text)
+{
+	struct san_core_event ev;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		ev = next_event(SAN_EV_DISCONNECTED);
+		assert_true(ev.qp == apps[0].qp || ev.qp == apps[1].qp);
+	}
+	assert_non_null(san_engine_qp_fault(e, apps[0].qp));
+	assert_string_equal(san_engine_qp_fault(e, apps[0].qp), text);
+	assert_null(san_engine_qp_fault(e, apps[1].qp));
+	assert_int_equal(e->stats.nb_app_faults, 1);
+	/* from now on nothing is taken from it */
+	ring(&apps[0]);
+	san_engine_progress(port);
+	assert_int_equal(e->stats.nb_app_faults, 1);
+}
+
+static void
+fresh_pair(void)
+{
+	end_apps();
+	app_init(&apps[0], 1);
+	app_init(&apps[1], 2);
+	e->stats.nb_app_faults = 0;
+	connect_apps();
+}
+
+static void
+san_engine_app_drain__malformed(void **state)
+{
+	struct san_ulp_wr good = good_push(), wr;
+
+	(void)state;
+#define BAD(change, text)                    \
+	do {                                 \
+		good = good_push();          \
+		wr = good;                   \
+		change;                      \
+		post(&apps[0], &wr);         \
+		assert_fault(text);          \
+		fresh_pair();                \
+	} while (0)
+	BAD(wr.op = 0, "unknown operation");
+	BAD(wr.op = SAN_WR_CMP_SWAP + 1, "unknown operation");
+	BAD(wr.flags = 0x10, "unknown flags");
+	BAD(wr.flags = SAN_WR_SOLICITED | SAN_WR_UNSOLICITED, "unknown flags");
+	BAD(wr.nb_sge = SAN_ULP_SGE_MAX + 1, "more parts than an entry has");
+	BAD(wr.nb_sge = 255, "more parts than an entry has");
+	BAD(wr.length = 2999, "wrong length");
+	BAD(wr.length = 3001, "wrong length");
+	BAD((wr.flags = SAN_WR_INLINE, wr.inline_len = 65, wr.length = 65),
+	    "no inline data of that kind");
+	BAD((wr.flags = SAN_WR_INLINE, wr.op = SAN_WR_PULL, wr.inline_len = wr.length = 8),
+	    "no inline data of that kind");
+	BAD((wr.op = SAN_WR_FETCH_ADD), "atomic of another length");
+	/* lengths whose sum is right only modulo 2^32 */
+	BAD((wr.sge[0].len = UINT32_MAX, wr.sge[1].len = 3001), "memory outside its regions");
+#undef BAD
+}
+
+static void
+san_engine_app_drain__memory_of_others(void **state)
+{
+	struct san_ulp_wr wr;
+	struct san_ulp_recv r = {.nb_sge = 1};
+
+	(void)state;
+#define OUTSIDE(change)                                    \
+	do {                                               \
+		wr = good_push();                          \
+		change;                                    \
+		post(&apps[0], &wr);                       \
+		assert_fault("memory outside its regions"); \
+		fresh_pair();                              \
+	} while (0)
+	/* its neighbour's region, by its right key and name */
+	OUTSIDE(wr.sge[0] = part(&apps[1], 0, 1000));
+	/* where we have it */
+	OUTSIDE(wr.sge[0].addr = apps[0].mem);
+	OUTSIDE(wr.sge[0].key = 0);
+	OUTSIDE(wr.sge[0].key ^= 0x10000);
+	OUTSIDE(wr.sge[0] = part(&apps[0], LEN - 999, 1000));
+	OUTSIDE(wr.sge[0] = part(&apps[0], (uint32_t)-1, 1000));
+	OUTSIDE(wr.sge[1].addr = (void *)(UINTPTR_MAX - 100));
+#undef OUTSIDE
+	r.sge[0] = part(&apps[1], 0, 10);
+	post_recv(&apps[0], &r);
+	assert_fault("memory outside its regions");
+}
+
+static void
+san_engine_app_drain__index_beyond(void **state)
+{
+	(void)state;
+	atomic_store(&apps[0].wq->sq_tail, DEPTH + 1);
+	ring(&apps[0]);
+	assert_fault("more entries than the ring has");
+	fresh_pair();
+	atomic_store(&apps[0].wq->rq_tail, UINT32_MAX);
+	ring(&apps[0]);
+	assert_fault("more entries than the ring has");
+	/* regions can be asked for all the same */
+	assert_false(san_engine_names_key(e, apps[1].key));
+}
+
+/* Whoever says that it took completions which never were gets none, and stops nobody. */
+static void
+san_ulp_cq__head_beyond(void **state)
+{
+	struct san_ulp_wr wr = good_push();
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	(void)state;
+	atomic_store(&apps[0].cq_mem->head, 1000);
+	for (i = 0; i < DEPTH; i++)
+		post(&apps[0], &wr);
+	for (i = 0; i < 1000; i++)
+		san_engine_progress(port);
+	/* and when the truth is there again, they come */
+	atomic_store(&apps[0].cq_mem->head, 0);
+	for (i = 0; i < DEPTH; i++)
+		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	assert_int_equal(san_cq_poll(&apps[0].cq, apps[0].cq_mem, &wc, 1), 0);
+}
+
+/* One application rings for the queue pair of another, whose entries are half written. */
+static void
+san_engine_app__bell_of_another(void **state)
+{
+	struct san_ulp_wr wr = good_push();
+
+	(void)state;
+	apps[0].q.sqe[0] = wr;
+	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
+	san_bells_ring(apps[1].bells, san_ulp_qp_index(&e->conf.ulp, apps[0].qp));
+	san_engine_progress(port);
+	assert_int_equal(apps[0].wq->sq_head, 0);
+	ring(&apps[0]);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	/* all bells at once, of queue pairs that never were: nothing happens */
+	memset((void *)apps[1].bells, 0xff, san_bells_bytes(e->conf.ulp.max_qps));
+	for (uint32_t i = 0; i < 100; i++)
+		san_engine_progress(port);
+	assert_int_equal(e->stats.nb_app_faults, 0);
+}
+
+static int
+group_setup(void **state)
+{
+	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
+	const char *why;
+	uint16_t id;
+
+	(void)state;
+	test_eal_init();
+	if (rte_eal_hotplug_add("vdev", "net_ring0", "") != 0 ||
+	    rte_eth_dev_get_port_by_name("net_ring0", &id) != 0 ||
+	    rte_eth_dev_mac_addr_add(id, &mac, 0) != 0)
+		return -1;
+	san_engine_conf_default(&conf, 256);
+	if (san_inet_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
+		return -1;
+	conf.core.inet.nb_addrs = 1;
+	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
+	conf.port_id = id;
+	conf.nb_rxd = conf.nb_txd = 64;
+	conf.nb_lcores = 1;
+	conf.pool_size = san_engine_pool_min(&conf);
+	if (san_engine_open(&conf, &port, &why) != 0) {
+		print_error("%s\n", why);
+		return -1;
+	}
+	e = port->engines[0];
+	return 0;
+}
+
+static int
+group_teardown(void **state)
+{
+	(void)state;
+	san_engine_close(port);
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(san_engine_app_drain__by_its_own_names),
+		TEST(san_engine_app_drain__malformed),
+		TEST(san_engine_app_drain__memory_of_others),
+		TEST(san_engine_app_drain__index_beyond),
+		TEST(san_ulp_cq__head_beyond),
+		TEST(san_engine_app__bell_of_another),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Who rang is told once, to whoever looks; nobody's ringing is lost. (SYS-2) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "san_bells.h"
+
+#define MAX 10000 /* queue pairs: three words of the summary */
+
+static struct san_bells *bells;
+static uint32_t cursor, rang[MAX];
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bells = aligned_alloc(64, san_bells_bytes(MAX));
+	memset(bells, 0, san_bells_bytes(MAX));
+	cursor = 0;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	free(bells);
+	return 0;
+}
+
+static void
+san_bells_take__each_once(void **state)
+{
+	static const uint32_t who[] = {0, 63, 64, 4095, 4096, 9999};
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(san_bells_take(bells, MAX, &cursor, rang, MAX), 0);
+	for (i = 0; i < 6; i++) {
+		san_bells_ring(bells, who[i]);
+		san_bells_ring(bells, who[i]);
+	}
+	assert_int_equal(san_bells_take(bells, MAX, &cursor, rang, MAX), 6);
+	assert_memory_equal(rang, who, sizeof(who));
+	assert_int_equal(san_bells_take(bells, MAX, &cursor, rang, MAX), 0);
+}
+
+/* With all of them ringing all the time and little room, each is told in its turn. */
+static void
+san_bells_take__in_turn(void **state)
+{
+	static uint32_t told[MAX];
+	uint32_t round, i, n;
+
+	(void)state;
+	memset(told, 0, sizeof(told));
+	for (round = 0; round < 3 * MAX / 64; round++) {
+		for (i = 0; i < MAX; i++)
+			san_bells_ring(bells, i);
+		n = san_bells_take(bells, MAX, &cursor, rang, 100);
+		assert_in_range(n, 1, 100);
+		for (i = 0; i < n; i++)
+			told[rang[i]]++;
+	}
+	for (i = 0; i < MAX; i++)
+		assert_in_range(told[i], 2, 4);
+}
+
+/* A liar's bits beyond its queue pairs reach no table (SYS-5). */
+static void
+san_bells_take__beyond(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < SAN_BELLS_WORDS / 64; i++)
+		atomic_store(&bells->summary[i], UINT64_MAX);
+	atomic_store(&bells->words[0], UINT64_MAX);
+	assert_int_equal(san_bells_take(bells, 10, &cursor, rang, 64), 64);
+	assert_int_equal(rang[63], 63);
+	assert_int_equal(san_bells_take(bells, 10, &cursor, rang, 64), 0);
+	assert_true(atomic_load(&bells->summary[0]) == 0);
+}
+
+/* ---- from threads ---- */
+
+#define THREADS 3
+#define RINGS   20000
+
+static _Atomic uint32_t posted[MAX];
+
+static void *
+ring(void *arg)
+{
+	uint32_t i, at = (uint32_t)(uintptr_t)arg;
+
+	for (i = 0; i < RINGS; i++) {
+		at = (at * 1103515245 + 12345) % 200;
+		atomic_fetch_add_explicit(&posted[at], 1, memory_order_relaxed);
+		san_bells_ring(bells, at);
+	}
+	return NULL;
+}
+
+/* What was posted before the bell is seen by whoever takes it: at the end, all of it. */
+static void
+san_bells_ring__from_threads(void **state)
+{
+	static uint32_t seen[MAX];
+	uint32_t i, n, sum = 0;
+	pthread_t t[THREADS];
+
+	(void)state;
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, ring, (void *)(uintptr_t)(i + 1)), 0);
+	while (sum < THREADS * RINGS) {
+		n = san_bells_take(bells, MAX, &cursor, rang, 64);
+		for (i = 0; i < n; i++) {
+			uint32_t now = atomic_load_explicit(&posted[rang[i]],
+							    memory_order_relaxed);
+
+			sum += now - seen[rang[i]];
+			seen[rang[i]] = now;
+		}
+	}
+	for (i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	/* one that was posted to while it was looked at rings again, for nothing */
+	while (san_bells_take(bells, MAX, &cursor, rang, 64) != 0)
+		;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(san_bells_take__each_once),
+		TEST(san_bells_take__in_turn),
+		TEST(san_bells_take__beyond),
+		TEST(san_bells_ring__from_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
