@@ -125,6 +125,14 @@ bool san_engine_names_key(const struct san_engine *e, uint32_t key);
 void san_engine_doorbell(struct san_engine *e, uint32_t qp);
 /** Next connection event of any engine; one thread at a time. */
 bool san_engine_event(struct san_engine_port *p, struct san_core_event *ev);
+/**
+ * For who sleeps until there are events: a descriptor, the port's own, that becomes readable
+ * once after each san_engine_event_arm() when there is one. Arm it, then look, then sleep.
+ */
+int san_engine_event_fd(const struct san_engine_port *p);
+void san_engine_event_arm(struct san_engine_port *p);
+/** Do the lcores work on CPUs that others need? Then who waits for them lets them (YIELD). */
+bool san_engine_yields(const struct san_engine_port *p);
 bool san_engine_is_gone(const struct san_engine_port *p);
 /** *tx*: before transmission, else after reception. NULL: off. */
 int san_engine_impair(struct san_engine_port *p, bool tx,

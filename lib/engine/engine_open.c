@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -83,6 +85,10 @@ build(struct san_engine_port *p, const char **why)
 
 	san_engine_clock_init(&p->clock);
 	p->idle = san_engine_idle_choose(p->conf.idle);
+	*why = "no descriptor for events";
+	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->event_fd < 0)
+		return -errno;
 	rc = san_engine_port_open(p, why);
 	if (rc == 0)
 		rc = make_engines(p, why);
@@ -109,6 +115,7 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 		return -ENOMEM;
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
+	p->event_fd = -1;
 	rc = build(p, why);
 	if (rc != 0) {
 		san_engine_close(p);
@@ -188,6 +195,8 @@ san_engine_close(struct san_engine_port *p)
 		san_engine_destroy(p->engines[i]);
 	san_engine_lanes_destroy(p);
 	san_engine_port_close(p);
+	if (p->event_fd >= 0)
+		close(p->event_fd);
 	free(p);
 }
 
@@ -233,6 +242,27 @@ san_engine_progress(struct san_engine_port *p)
 	work = san_engine_loop_once(p->engines[0]);
 	san_engine_idle_after(p->engines[0], work);
 	return (int)work;
+}
+
+int
+san_engine_event_fd(const struct san_engine_port *p)
+{
+	return p->event_fd;
+}
+
+void
+san_engine_event_arm(struct san_engine_port *p)
+{
+	eventfd_t n;
+
+	eventfd_read(p->event_fd, &n); /* it does not block */
+	atomic_store(&p->event_armed, true);
+}
+
+bool
+san_engine_yields(const struct san_engine_port *p)
+{
+	return p->idle == SAN_IDLE_YIELD;
 }
 
 static bool

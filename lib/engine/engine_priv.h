@@ -62,6 +62,8 @@ struct san_engine_port {
 	_Atomic bool stop;
 	struct san_tl_lend lend;
 	uint32_t next_event; /**< engine that is asked first */
+	int event_fd;
+	_Atomic bool event_armed; /**< somebody sleeps until there is an event */
 	uint32_t nb_engines;
 	struct san_engine *engines[SAN_ENGINE_LCORES];
 	/** Received, [from][to]; to send, [from]: to the engine that has its queue. */
@@ -91,9 +93,9 @@ struct san_engine_stats {
 	uint64_t nb_bells;
 	uint64_t nb_calls;
 	uint64_t nb_sleeps;
-	uint64_t nb_handed; /**< packets received for other lcores */
-	uint64_t nb_taken;  /**< ... by others for this one */
-	uint64_t nb_lent;   /**< packets given to others to send */
+	uint64_t nb_handed;     /**< packets received for other lcores */
+	uint64_t nb_taken;      /**< ... by others for this one */
+	uint64_t nb_lent;       /**< packets given to others to send */
 	uint64_t nb_app_faults; /**< queue pairs ended for what an application wrote */
 };
 

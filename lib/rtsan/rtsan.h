@@ -50,6 +50,7 @@ struct rtsan_listener;
  * @param spec
  *   "dpdk:<EAL arguments> -- <port arguments>": the engine in this process, on
  *   DPDK ports; librtsan-dpdk.so is loaded by name. See rtsan-dpdk(7).
+ *   "unix:<path>": the engine of the daemon that serves this socket. See sanstack-daemon(8).
  * @param ctx
  *   Result; close it with rtsan_close().
  * @return
@@ -296,9 +297,10 @@ enum rtsan_reason {
 	RTSAN_R_PARAMETER = 5,
 	RTSAN_R_VERSION = 6,
 	RTSAN_R_BACKLOG = 7,
-	RTSAN_R_TIMEOUT = 8,   /**< it vanished */
-	RTSAN_R_STALE = 9,     /**< it restarted */
-	RTSAN_R_PATH_MTU = 10, /**< the network no longer carries packets of the length in use */
+	RTSAN_R_TIMEOUT = 8,    /**< it vanished */
+	RTSAN_R_STALE = 9,      /**< it restarted */
+	RTSAN_R_PATH_MTU = 10,  /**< the network no longer carries packets of the length in use */
+	RTSAN_R_MALFORMED = 11, /**< our own queue pair held what nobody may write: a stray pointer? */
 };
 
 struct rtsan_event {

@@ -34,6 +34,12 @@ rtsan_error_clear(void)
 	error_set = false;
 }
 
+bool
+rtsan_error_is_set(void)
+{
+	return error_set;
+}
+
 int
 rtsan_fail_else(int rc, const char *what)
 {
@@ -93,6 +99,7 @@ static const char *const reason_texts[] = {
 	[RTSAN_R_BACKLOG] = "too many requests wait at the peer's listener",
 	[RTSAN_R_TIMEOUT] = "the peer does not answer any more",
 	[RTSAN_R_STALE] = "the peer restarted and knows nothing of the connection",
+	[RTSAN_R_MALFORMED] = "a work queue held what no library writes",
 	[RTSAN_R_PATH_MTU] = "the network no longer carries packets of the length in use",
 };
 

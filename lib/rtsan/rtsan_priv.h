@@ -25,7 +25,7 @@ struct rtsan_mr {
 	_Atomic uint32_t lkey; /**< 0: free; written last: if it matches, the range is right */
 	uint32_t gen;          /**< counts the regions that were here; upper part of the lkey */
 	uint32_t key;          /**< the provider's */
-	bool mapped; /**< by us: unmap it */
+	bool mapped;           /**< by us: unmap it */
 	uintptr_t addr;
 	size_t length;   /**< as asked for */
 	size_t map_size; /**< whole pages */
@@ -85,6 +85,7 @@ int rtsan_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)
 /** If *rc* is an error whose text nobody has set since rtsan_error_clear(), set this one. */
 int rtsan_fail_else(int rc, const char *what);
 void rtsan_error_clear(void);
+bool rtsan_error_is_set(void);
 
 /** The queue pair with that number, or NULL. Takes no lock and looks into no queue pair. */
 struct rtsan_qp *rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn);

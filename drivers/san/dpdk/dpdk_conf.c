@@ -106,8 +106,8 @@ static const struct number {
 /* ---- values ---- */
 
 /* 123, 0x7b, 64k, 1M, 1G. */
-static bool
-parse_number(const char *text, uint64_t *out)
+bool
+dpdk_conf_number(const char *text, uint64_t *out)
 {
 	static const char suffixes[] = "KMG";
 	const char *suffix;
@@ -159,7 +159,7 @@ set_number(struct dpdk_conf *conf, const struct number *num, const char *value,
 {
 	uint64_t v;
 
-	if (!parse_number(value, &v))
+	if (!dpdk_conf_number(value, &v))
 		return host->fail(-EINVAL, "%s=%s: not a number", num->key, value);
 	if (v < num->min || v > num->max)
 		return host->fail(-EINVAL, "%s=%s: must be %" PRIu64 " to %" PRIu64, num->key,
@@ -262,7 +262,7 @@ set_lcores(struct dpdk_conf *conf, const char *key, const char *value,
 	engine->nb_lcores = 0;
 	snprintf(buf, sizeof(buf), "%s", value);
 	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
-		if (!parse_number(word, &lcore) || lcore >= RTE_MAX_LCORE)
+		if (!dpdk_conf_number(word, &lcore) || lcore >= RTE_MAX_LCORE)
 			return host->fail(-EINVAL, "%s=%s: numbers of lcores, as in 1,2", key,
 					  value);
 		if (engine->nb_lcores == RTE_DIM(engine->lcores))
@@ -352,8 +352,8 @@ static const struct word {
 
 /* ---- the whole ---- */
 
-static int
-set_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host)
+int
+dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host)
 {
 	const char *value = strchr(word, '=');
 	char key[32];
@@ -496,7 +496,7 @@ dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 	conf->param.keepalive_ms = KEEPALIVE_MS;
 	conf->param.pkey = PKEY_DEFAULT;
 	for (i = 0; i < nb_words; i++) {
-		rc = set_word(conf, words[i], host);
+		rc = dpdk_conf_word(conf, words[i], host);
 		if (rc != 0)
 			return rc;
 	}
@@ -541,7 +541,7 @@ impair_word(const char *key, const char *value, struct rtsan_dpdk_impair *out, c
 	if (strcmp(key, "delay") != 0 && strcmp(key, "seed") != 0)
 		return -EINVAL;
 	*why = "delay is microseconds, at most 10 s; seed a number";
-	if (!parse_number(value, &v))
+	if (!dpdk_conf_number(value, &v))
 		return -EINVAL;
 	if (key[0] == 's') {
 		out->seed = v;

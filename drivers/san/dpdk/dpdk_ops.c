@@ -216,34 +216,107 @@ op_query(void *priv, struct rtsan_caps *caps)
 	};
 }
 
+/* ---- applications ---- */
+
+struct app_call {
+	uint16_t app;
+	struct san_bells *bells;
+};
+
+static int
+do_app_add(struct san_engine *e, void *arg)
+{
+	const struct app_call *call = arg;
+
+	return san_engine_app_add(e, call->app, call->bells);
+}
+
+static int
+do_app_del(struct san_engine *e, void *arg)
+{
+	const struct app_call *call = arg;
+
+	san_engine_app_del(e, call->app);
+	return 0;
+}
+
+int
+dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[])
+{
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < ctx->nb_engines && rc == 0; i++) {
+		struct app_call call = {.app = app, .bells = bells[i]};
+
+		rc = san_engine_call(san_engine_at(ctx->port, i), do_app_add, &call);
+	}
+	return rc;
+}
+
+void
+dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app)
+{
+	struct app_call call = {.app = app};
+	uint32_t i;
+
+	for (i = 0; i < ctx->nb_engines; i++)
+		san_engine_call(san_engine_at(ctx->port, i), do_app_del, &call);
+}
+
+struct fault_call {
+	uint32_t qp;
+	const char *fault;
+};
+
+static int
+do_qp_fault(struct san_engine *e, void *arg)
+{
+	struct fault_call *call = arg;
+
+	call->fault = san_engine_qp_fault(e, call->qp);
+	return 0;
+}
+
+const char *
+dpdk_qp_fault(struct dpdk_ctx *ctx, uint32_t qp)
+{
+	struct fault_call call = {.qp = qp};
+
+	san_engine_call(dpdk_engine_of(ctx, qp), do_qp_fault, &call);
+	return call.fault;
+}
+
 /* ---- regions ---- */
 
 struct mr_call {
 	const struct dpdk_ctx *ctx;
-	struct rtsan_provider_mr *mr;
+	const struct rtsan_provider_mr *mr;
+	uint64_t base;
+	uint16_t app;
 	uint32_t key;
 };
 
 static int
 do_mr_add(struct san_engine *e, void *arg)
 {
-	const struct mr_call *call = arg;
-	struct rtsan_provider_mr *mr = call->mr;
+	struct mr_call *call = arg;
+	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
+	int rc = san_ulp_mr_add(ulp, call->mr->addr, call->mr->length, call->base,
+				(uint8_t)call->mr->access, call->ctx->param.pkey, &call->key);
 
-	return san_ulp_mr_add(san_core_ulp(san_engine_core(e)), mr->addr, mr->length,
-			      (uintptr_t)mr->addr, (uint8_t)mr->access, call->ctx->param.pkey,
-			      &mr->key);
+	return rc == 0 ? san_ulp_mr_give(ulp, call->key, call->app) : rc;
 }
 
 static int
 do_mr_copy(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
-	const struct rtsan_provider_mr *mr = call->mr;
+	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
+	int rc = san_ulp_mr_copy(ulp, call->mr->addr, call->mr->length, call->base,
+				 (uint8_t)call->mr->access, call->ctx->param.pkey, call->key);
 
-	return san_ulp_mr_copy(san_core_ulp(san_engine_core(e)), mr->addr, mr->length,
-			       (uintptr_t)mr->addr, (uint8_t)mr->access, call->ctx->param.pkey,
-			       mr->key);
+	return rc == 0 ? san_ulp_mr_give(ulp, call->key, call->app) : rc;
 }
 
 static int
@@ -266,11 +339,10 @@ do_mr_is_used(struct san_engine *e, void *arg)
  * The lcores' tables are alike: librtsan locks what changes them, and a key that is
  * free in the first is free in all.
  */
-static int
-op_mr_add(void *priv, struct rtsan_provider_mr *mr)
+int
+dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr)
 {
-	const struct dpdk_ctx *ctx = priv;
-	struct mr_call call = {.ctx = ctx, .mr = mr};
+	struct mr_call call = {.ctx = ctx, .mr = mr, .base = base, .app = app};
 	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_mr_add, &call);
 	uint32_t i;
 
@@ -278,11 +350,18 @@ op_mr_add(void *priv, struct rtsan_provider_mr *mr)
 		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_copy, &call);
 		SAN_VERIFY(rc == 0);
 	}
+	mr->key = call.key;
 	return rc;
 }
 
 static int
-op_mr_del(void *priv, uint32_t key)
+op_mr_add(void *priv, struct rtsan_provider_mr *mr)
+{
+	return dpdk_mr_add(priv, 0, (uintptr_t)mr->addr, mr);
+}
+
+int
+dpdk_mr_del(void *priv, uint32_t key)
 {
 	const struct dpdk_ctx *ctx = priv;
 	struct mr_call call = {.key = key};
@@ -300,26 +379,34 @@ op_mr_del(void *priv, uint32_t key)
 
 struct cq_call {
 	uint32_t depth;
+	struct san_cq *mem; /**< NULL: ulp takes some */
 	struct san_ulp_cq *cq;
 };
 
 static int
 do_cq_create(struct san_engine *e, void *arg)
 {
+	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
 	struct cq_call *call = arg;
 
-	return san_ulp_cq_create(san_core_ulp(san_engine_core(e)), call->depth, &call->cq);
+	return call->mem != NULL ? san_ulp_cq_create_at(ulp, call->depth, call->mem, &call->cq) :
+				   san_ulp_cq_create(ulp, call->depth, &call->cq);
+}
+
+int
+dpdk_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq)
+{
+	struct cq_call call = {.depth = depth, .mem = mem};
+	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_cq_create, &call);
+
+	*cq = call.cq;
+	return rc;
 }
 
 static int
 op_cq_create(void *priv, uint32_t depth, void **cq)
 {
-	const struct dpdk_ctx *ctx = priv;
-	struct cq_call call = {.depth = depth};
-	int rc = san_engine_call(san_engine_at(ctx->port, 0), do_cq_create, &call);
-
-	*cq = call.cq;
-	return rc;
+	return dpdk_cq_create(priv, depth, NULL, cq);
 }
 
 static int
@@ -358,8 +445,8 @@ cq_engine(const struct dpdk_ctx *ctx, void *cq)
 	return i;
 }
 
-static int
-op_cq_destroy(void *priv, void *cq)
+int
+dpdk_cq_destroy(void *priv, void *cq)
 {
 	const struct dpdk_ctx *ctx = priv;
 
@@ -394,6 +481,7 @@ op_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 
 struct qp_call {
 	struct san_wq *wq;
+	uint16_t app;
 	struct san_ulp_qp_conf conf;
 	uint32_t qp;
 };
@@ -403,7 +491,7 @@ do_qp_create(struct san_engine *e, void *arg)
 {
 	struct qp_call *call = arg;
 
-	return san_engine_qp_add(e, call->wq, 0, &call->conf, &call->qp);
+	return san_engine_qp_add(e, call->wq, call->app, &call->conf, &call->qp);
 }
 
 static bool
@@ -447,21 +535,12 @@ place_cqs(const struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf, uint
 	return rc;
 }
 
-static struct san_wq *
-make_wq(uint32_t sq_depth, uint32_t rq_depth)
+int
+dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf)
 {
-	struct san_wq *wq = aligned_alloc(RTE_CACHE_LINE_SIZE, san_wq_bytes(sq_depth, rq_depth));
-
-	if (wq != NULL)
-		memset(wq, 0, sizeof(*wq)); /* entries are written before they are read */
-	return wq;
-}
-
-static int
-op_qp_create(void *priv, struct rtsan_provider_qp *conf)
-{
-	struct dpdk_ctx *ctx = priv;
 	struct qp_call call = {
+		.wq = conf->wq,
+		.app = app,
 		.conf = {
 			.send_cq = conf->send_cq,
 			.recv_cq = conf->recv_cq,
@@ -474,18 +553,28 @@ op_qp_create(void *priv, struct rtsan_provider_qp *conf)
 
 	if (rc != 0)
 		return rc;
-	call.wq = make_wq(conf->sq_depth, conf->rq_depth);
-	if (call.wq == NULL)
-		return -ENOMEM;
 	rc = san_engine_call(san_engine_at(ctx->port, id), do_qp_create, &call);
-	if (rc != 0)
-		free(call.wq);
-	conf->wq = call.wq;
 	conf->qp = call.qp;
 	ctx->nb_qps[id] += rc == 0;
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
 				       ctx->max_qps / ctx->nb_engines);
+	return rc;
+}
+
+static int
+op_qp_create(void *priv, struct rtsan_provider_qp *conf)
+{
+	int rc;
+
+	conf->wq = aligned_alloc(RTE_CACHE_LINE_SIZE,
+				 san_wq_bytes(conf->sq_depth, conf->rq_depth));
+	if (conf->wq == NULL)
+		return -ENOMEM;
+	memset(conf->wq, 0, sizeof(*conf->wq)); /* entries are written before they are read */
+	rc = dpdk_qp_create(priv, 0, conf);
+	if (rc != 0)
+		free(conf->wq);
 	return rc;
 }
 
@@ -498,15 +587,20 @@ do_qp_destroy(struct san_engine *e, void *arg)
 	return 0;
 }
 
-static void
-op_qp_destroy(void *priv, uint32_t qp)
+struct san_wq *
+dpdk_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp)
 {
-	struct dpdk_ctx *ctx = priv;
 	struct qp_call call = {.qp = qp};
 
 	san_engine_call(dpdk_engine_of(ctx, qp), do_qp_destroy, &call);
-	free(call.wq);
 	ctx->nb_qps[SAN_QPN_INDEX(qp) >> ctx->qp_shift]--;
+	return call.wq;
+}
+
+static void
+op_qp_destroy(void *priv, uint32_t qp)
+{
+	free(dpdk_qp_destroy(priv, qp));
 }
 
 static void
@@ -523,9 +617,9 @@ static const struct rtsan_provider_ops ops = {
 	.progress = op_progress,
 	.query = op_query,
 	.mr_add = op_mr_add,
-	.mr_del = op_mr_del,
+	.mr_del = dpdk_mr_del,
 	.cq_create = op_cq_create,
-	.cq_destroy = op_cq_destroy,
+	.cq_destroy = dpdk_cq_destroy,
 	.cq_poll = op_cq_poll,
 	.qp_create = op_qp_create,
 	.qp_destroy = op_qp_destroy,

@@ -57,6 +57,10 @@ extern const struct rtsan_provider rtsan_provider_dpdk;
 
 /* ---- dpdk_conf.c ---- */
 
+/** 123, 0x7b, 64k, 1M, 1G. */
+bool dpdk_conf_number(const char *text, uint64_t *out);
+/** One "key=value". -EINVAL with a text by *host*. */
+int dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host);
 /** Read "key=value" words. -EINVAL with a text by *host*. */
 int dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 		   const struct rtsan_host *host);
@@ -88,6 +92,28 @@ int dpdk_ctx_open(char *const *words, int nb_words, const struct rtsan_host *hos
 void dpdk_ctx_close(struct dpdk_ctx *ctx);
 /** The process ends with a context open. */
 void dpdk_ctx_halt(void);
+/*
+ * For applications in other processes, whose queues are in memory of the caller's: what the
+ * provider's operations do for the program itself. One thread.
+ */
+
+/** *bells*: one for each engine, zeroed; see san_engine_app_add(). */
+int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[]);
+/** It has nothing any more. */
+void dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app);
+/** *base*: what *app* and remote sides call the first byte. */
+int dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr);
+int dpdk_mr_del(void *priv, uint32_t key);
+/** In *mem*, zeroed, if not NULL: then *depth* is a power of two, at least 2. */
+int dpdk_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq);
+int dpdk_cq_destroy(void *priv, void *cq);
+/** With conf->wq, zeroed. */
+int dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf);
+/** Its wq, not touched any more. */
+struct san_wq *dpdk_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp);
+/** What its application wrote into its queues that ended it, or NULL. */
+const char *dpdk_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
+
 /** One context per process: -EBUSY, or 0 and it is claimed. */
 int dpdk_ctx_claim(const struct rtsan_host *host);
 void dpdk_ctx_unclaim(void);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DAEMON_APP_H
+#define DAEMON_APP_H
+
+/**
+ * @file
+ * Applications: what each holds, and what it asks for. All of it belongs to the daemon's one
+ * thread; the lcores know an application by its number and by its bells. (SYS-2, SYS-5)
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "conf.h"
+#include "dpdk_priv.h"
+#include "shmq.h"
+
+#define APP_REQUESTS 4096 /* connection requests that may wait for an answer */
+
+struct app;
+
+/* What applications hold, by number; app is NULL: free. */
+struct app_qp {
+	struct app *app;
+	uint32_t qpn;
+	uint32_t send_cq, recv_cq;
+	size_t bytes;
+};
+
+struct app_cq {
+	struct app *app;
+	void *cq;
+	struct san_cq *mem;
+	size_t bytes;
+	uint32_t nb_qps;
+};
+
+struct app_mr {
+	struct app *app;
+	uint32_t key;
+	void *mem;
+	size_t bytes;
+};
+
+struct app_listener {
+	struct app *app;
+	uint32_t id;     /**< ours: what the engine calls it */
+	uint32_t cookie; /**< the application's */
+	uint64_t service;
+	uint16_t pkey;
+	LIST_ENTRY(app_listener)
+	link;
+};
+
+/** A connection request that an application was told of: nobody else may answer it. */
+struct app_request {
+	uint64_t request;
+	struct app *app;
+};
+
+/** An event for which the ring had no room. */
+struct app_event {
+	struct shmq_event ev;
+	STAILQ_ENTRY(app_event)
+	link;
+};
+
+struct app {
+	uint16_t id;
+	int sock;
+	pid_t pid;
+	uid_t uid;
+	bool attached; /**< has said hello */
+	bool over;     /**< to be destroyed */
+	struct shmq_ctl *ctl;
+	size_t ctl_bytes;
+	struct san_spsc_prod events;
+	STAILQ_HEAD(, app_event)
+	late;
+	uint32_t nb_qps, nb_cqs, nb_mrs;
+	uint64_t bytes; /**< of its regions */
+	LIST_ENTRY(app)
+	link;
+};
+
+/** The engine, and what all applications hold of it. */
+struct apps {
+	struct dpdk_ctx *ctx;
+	const struct conf *conf;
+	struct rtsan_caps caps;
+	uint32_t lcore_qps;
+	bool yields;
+	struct app_qp *qps; /**< by SAN_QPN_INDEX() */
+	struct app_cq *cqs;
+	struct app_mr *mrs; /**< by the lower bits of their keys, as the engine has them */
+	LIST_HEAD(, app_listener)
+	listeners;
+	uint32_t next_listener;
+	struct app_request requests[APP_REQUESTS]; /**< the newest overwrites the oldest */
+	uint32_t next_request;
+	LIST_HEAD(, app)
+	list;
+	uint32_t nb;
+	bool used[SAN_ENGINE_APPS];
+};
+
+/** 0 or -errno with a text in rtsan_error(). */
+int apps_init(struct apps *all, struct dpdk_ctx *ctx, const struct conf *conf);
+/** Without applications. */
+void apps_fini(struct apps *all);
+
+/** Somebody has connected: *sock* is the application's now. NULL: no more of them, or no memory. */
+struct app *app_create(struct apps *all, int sock);
+/** It is gone: so is everything that it held. */
+void app_destroy(struct apps *all, struct app *a);
+/**
+ * Do what it asks.
+ *
+ * @param fd
+ *   What came with it, or -1; stays the caller's.
+ * @param out_fd
+ *   What goes with the answer, or -1; is the caller's.
+ */
+void app_serve(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+	       struct shmq_rep *rep, int *out_fd);
+/** Give events of the engine to those they are for. True: some have no room, try again soon. */
+bool apps_events(struct apps *all);
+
+#endif /* DAEMON_APP_H */

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Applications come and go; and events find the one that they are for. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "app_priv.h"
+#include "san_assert.h"
+#include "san_log.h"
+
+/* ---- all of them ---- */
+
+int
+apps_init(struct apps *all, struct dpdk_ctx *ctx, const struct conf *conf)
+{
+	memset(all, 0, sizeof(*all));
+	all->ctx = ctx;
+	all->conf = conf;
+	rtsan_provider_dpdk.ops->query(ctx, &all->caps);
+	all->lcore_qps = all->caps.max_qps / all->caps.nb_lcores;
+	all->yields = san_engine_yields(ctx->port);
+	all->qps = calloc(all->caps.max_qps, sizeof(*all->qps));
+	all->cqs = calloc(all->caps.max_cqs, sizeof(*all->cqs));
+	all->mrs = calloc(all->caps.max_mrs, sizeof(*all->mrs));
+	LIST_INIT(&all->listeners);
+	LIST_INIT(&all->list);
+	if (all->qps != NULL && all->cqs != NULL && all->mrs != NULL)
+		return 0;
+	apps_fini(all);
+	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
+}
+
+void
+apps_fini(struct apps *all)
+{
+	free(all->qps);
+	free(all->cqs);
+	free(all->mrs);
+}
+
+/* ---- one ---- */
+
+static uint16_t
+free_id(const struct apps *all)
+{
+	uint16_t id = 1; /* 0 is the daemon itself */
+
+	while (id < SAN_ENGINE_APPS && all->used[id])
+		id++;
+	return id;
+}
+
+struct app *
+app_create(struct apps *all, int sock)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	uint16_t id = free_id(all);
+	struct app *a;
+
+	if (all->nb == all->conf->apps || id == SAN_ENGINE_APPS)
+		return NULL;
+	a = calloc(1, sizeof(*a));
+	if (a == NULL)
+		return NULL;
+	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	a->id = id;
+	a->sock = sock;
+	a->pid = cred.pid;
+	a->uid = cred.uid;
+	STAILQ_INIT(&a->late);
+	all->used[id] = true;
+	all->nb++;
+	LIST_INSERT_HEAD(&all->list, a, link);
+	SAN_LOG(DRIVER, INFO, "app=%u pid=%d uid=%u connected", id, (int)a->pid, a->uid);
+	return a;
+}
+
+/* First what names other things: queue pairs, then what they named. */
+static void
+release(struct apps *all, struct app *a)
+{
+	struct app_listener *l, *next;
+	uint32_t i;
+	int rc;
+
+	for (l = LIST_FIRST(&all->listeners); l != NULL; l = next) {
+		next = LIST_NEXT(l, link);
+		if (l->app == a)
+			app_del_listener(all, l);
+	}
+	for (i = 0; i < APP_REQUESTS; i++) {
+		if (all->requests[i].app != a)
+			continue;
+		dpdk_reject(all->ctx, all->requests[i].request, NULL, 0);
+		all->requests[i].app = NULL;
+	}
+	for (i = 0; i < all->caps.max_qps && a->nb_qps > 0; i++)
+		if (all->qps[i].app == a)
+			app_del_qp(all, &all->qps[i]);
+	for (i = 0; i < all->caps.max_cqs && a->nb_cqs > 0; i++) {
+		if (all->cqs[i].app != a)
+			continue;
+		rc = app_del_cq(all, &all->cqs[i]);
+		SAN_VERIFY(rc == 0);
+	}
+	for (i = 0; i < all->caps.max_mrs && a->nb_mrs > 0; i++) {
+		if (all->mrs[i].app != a)
+			continue;
+		rc = app_del_mr(all, &all->mrs[i]);
+		SAN_VERIFY(rc == 0);
+	}
+}
+
+void
+app_destroy(struct apps *all, struct app *a)
+{
+	struct app_event *ev;
+
+	release(all, a);
+	if (a->ctl != NULL) {
+		dpdk_app_del(all->ctx, a->id);
+		shmq_mem_unmap(a->ctl, a->ctl_bytes);
+	}
+	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
+		STAILQ_REMOVE_HEAD(&a->late, link);
+		free(ev);
+	}
+	SAN_LOG(DRIVER, INFO, "app=%u pid=%d gone", a->id, (int)a->pid);
+	close(a->sock);
+	LIST_REMOVE(a, link);
+	all->used[a->id] = false;
+	all->nb--;
+	free(a);
+}
+
+/* ---- events ---- */
+
+static bool
+put(struct app *a, const struct shmq_event *ev)
+{
+	if (san_spsc_room(&a->events, &a->ctl->ev_head) == 0)
+		return false;
+	a->ctl->events[a->events.tail & a->events.mask] = *ev;
+	san_spsc_push(&a->events, &a->ctl->ev_tail, 1);
+	return true;
+}
+
+/* Behind those that wait, if any do. An application that has no room for them has few queue pairs. */
+static void
+give(struct app *a, const struct shmq_event *ev)
+{
+	struct app_event *late;
+
+	if (STAILQ_EMPTY(&a->late) && put(a, ev))
+		return;
+	late = malloc(sizeof(*late));
+	if (late == NULL) {
+		a->over = true; /* it would wait for ever for what it is not told */
+		return;
+	}
+	late->ev = *ev;
+	STAILQ_INSERT_TAIL(&a->late, late, link);
+}
+
+static void
+request_add(struct apps *all, struct app *a, uint64_t request)
+{
+	struct app_request *r = &all->requests[all->next_request++ % APP_REQUESTS];
+
+	*r = (struct app_request){.app = a, .request = request};
+}
+
+static struct app_listener *
+find_listener(const struct apps *all, uint32_t id)
+{
+	struct app_listener *l;
+
+	LIST_FOREACH(l, &all->listeners, link)
+		if (l->id == id)
+			return l;
+	return NULL;
+}
+
+/* Whom is it for? NULL: nobody any more. */
+static struct app *
+address(struct apps *all, const struct rtsan_provider_event *from, struct shmq_event *ev)
+{
+	const struct app_listener *l;
+	const struct app_qp *q;
+
+	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
+		l = find_listener(all, from->listener);
+		if (l == NULL)
+			return NULL;
+		ev->listener = l->cookie;
+		request_add(all, l->app, from->ev.request);
+		return l->app;
+	}
+	q = &all->qps[SAN_QPN_INDEX(from->qp)];
+	if (q->app == NULL || q->qpn != from->qp)
+		return NULL;
+	if (from->ev.type == RTSAN_EV_DISCONNECTED && dpdk_qp_fault(all->ctx, q->qpn) != NULL)
+		ev->reason = RTSAN_R_MALFORMED;
+	return q->app;
+}
+
+static bool
+late_events(struct app *a)
+{
+	struct app_event *late;
+
+	while ((late = STAILQ_FIRST(&a->late)) != NULL && put(a, &late->ev)) {
+		STAILQ_REMOVE_HEAD(&a->late, link);
+		free(late);
+	}
+	return late != NULL;
+}
+
+bool
+apps_events(struct apps *all)
+{
+	struct rtsan_provider_event from;
+	bool late = false;
+	struct app *a;
+
+	LIST_FOREACH(a, &all->list, link)
+		late |= late_events(a);
+	while (dpdk_event_poll(all->ctx, &from) == 1) {
+		struct shmq_event ev = {
+			.type = from.ev.type,
+			.reason = from.ev.reason,
+			.private_len = from.ev.private_len,
+			.qp = from.qp,
+			.request = from.ev.request,
+		};
+
+		a = address(all, &from, &ev);
+		if (a == NULL)
+			continue;
+		memcpy(ev.peer, from.ev.peer, sizeof(ev.peer));
+		memcpy(ev.private_data, from.ev.private_data, sizeof(ev.private_data));
+		give(a, &ev);
+		late |= !STAILQ_EMPTY(&a->late);
+	}
+	return late;
+}

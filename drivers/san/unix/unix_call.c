@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Requests to the daemon, one at a time; who waits for an answer keeps the others waiting. */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "unix_priv.h"
+
+static int
+gone(struct unix_ctx *ctx, int rc)
+{
+	atomic_store(&ctx->is_gone, true);
+	return ctx->host->fail(-EIO, "the daemon is gone (%s)", strerror(-rc));
+}
+
+static int
+exchange(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+{
+	int rc = shmq_send(ctx->sock, req, sizeof(*req), fd, true);
+
+	return rc == 0 ? shmq_recv(ctx->sock, rep, sizeof(*rep), got, true) : rc;
+}
+
+int
+unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+{
+	int rc, came = -1;
+
+	req->magic = SHMQ_MAGIC;
+	req->abi = SHMQ_ABI;
+	pthread_mutex_lock(&ctx->lock);
+	rc = exchange(ctx, req, fd, rep, &came);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc != 0)
+		return gone(ctx, rc);
+	rep->text[SHMQ_TEXT - 1] = '\0';
+	if (rep->rc == 0 && got != NULL && came < 0)
+		rc = gone(ctx, -EPROTO);
+	else if (rep->rc != 0)
+		rc = rep->text[0] != '\0' ? ctx->host->fail(rep->rc, "%s", rep->text) : rep->rc;
+	if (rc == 0 && got != NULL)
+		*got = came;
+	else if (came >= 0)
+		close(came);
+	return rc;
+}
+
+bool
+unix_call_is_alive(struct unix_ctx *ctx)
+{
+	char byte;
+	ssize_t n;
+
+	/* whoever asks for something meanwhile will learn it */
+	if (pthread_mutex_trylock(&ctx->lock) != 0)
+		return true;
+	n = recv(ctx->sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+	pthread_mutex_unlock(&ctx->lock);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		atomic_store(&ctx->is_gone, true);
+	return !atomic_load(&ctx->is_gone);
+}
+
+/* ---- open, close ---- */
+
+static int
+dial(struct unix_ctx *ctx, const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	if (path[0] == '\0' || strlen(path) >= sizeof(addr.sun_path))
+		return ctx->host->fail(-EINVAL, "unix:%s: a path of 1 to %zu characters", path,
+				       sizeof(addr.sun_path) - 1);
+	strcpy(addr.sun_path, path);
+	ctx->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (ctx->sock < 0)
+		return ctx->host->fail(-errno, "unix:%s: %s", path, strerror(errno));
+	if (connect(ctx->sock, (struct sockaddr *)&addr, sizeof(addr)) != 0)
+		return ctx->host->fail(-errno, "unix:%s: %s%s", path, strerror(errno),
+				       errno == ECONNREFUSED || errno == ENOENT ?
+					       ": is sanstack-daemon running?" :
+					       "");
+	return 0;
+}
+
+static void
+keep(struct unix_ctx *ctx, const struct shmq_rep *rep)
+{
+	ctx->yields = rep->hello.yields != 0;
+	ctx->lcore_qps = rep->hello.lcore_qps;
+	ctx->qp_shift = rep->hello.qp_shift;
+	ctx->ctl_bytes = rep->hello.ctl_bytes;
+	ctx->caps = (struct rtsan_caps){
+		.max_qps = rep->hello.max_qps,
+		.max_cqs = rep->hello.max_cqs,
+		.max_mrs = rep->hello.max_mrs,
+		.max_wr = rep->hello.max_wr,
+		.max_sge = RTSAN_SGE_MAX,
+		.max_inline = RTSAN_INLINE_MAX,
+		.nb_lcores = rep->hello.nb_lcores,
+		.max_msg = rep->hello.max_msg,
+		.has_unordered = true,
+		.provider = "unix",
+	};
+}
+
+static int
+introduce(struct unix_ctx *ctx)
+{
+	struct shmq_req req = {.type = SHMQ_HELLO};
+	struct shmq_rep rep;
+	void *ctl;
+	int fd, rc;
+
+	rc = unix_call(ctx, &req, -1, &rep, &fd);
+	if (rc != 0)
+		return rc;
+	if (rep.magic != SHMQ_MAGIC || rep.abi != SHMQ_ABI) {
+		close(fd);
+		return ctx->host->fail(-EPROTO, "the daemon speaks version %u, this library %u",
+				       rep.abi, SHMQ_ABI);
+	}
+	keep(ctx, &rep);
+	ctl = mmap(NULL, ctx->ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (ctl == MAP_FAILED)
+		return ctx->host->fail(-ENOMEM, "mmap: %s", strerror(errno));
+	ctx->ctl = ctl;
+	san_spsc_cons_init(&ctx->events, SHMQ_EVENTS);
+	return 0;
+}
+
+int
+unix_call_open(struct unix_ctx *ctx, const char *path)
+{
+	int rc;
+
+	ctx->sock = -1;
+	pthread_mutex_init(&ctx->lock, NULL);
+	rc = dial(ctx, path);
+	if (rc == 0)
+		rc = introduce(ctx);
+	if (rc != 0)
+		unix_call_close(ctx);
+	return rc;
+}
+
+void
+unix_call_close(struct unix_ctx *ctx)
+{
+	if (ctx->sock >= 0)
+		close(ctx->sock);
+	if (ctx->ctl != NULL)
+		munmap(ctx->ctl, ctx->ctl_bytes);
+	pthread_mutex_destroy(&ctx->lock);
+}

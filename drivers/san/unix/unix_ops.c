@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The provider whose engine is in another process, sanstack-daemon: each call of rtsan.h
+ * that sets something up is a message to it; posting, polling and events use memory that both
+ * map, without a system call. What the daemon checks is not checked here. (SYS-2)
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "unix_priv.h"
+
+#define ALIVE_EVERY 1024 /* empty looks for events, of which one asks for the daemon */
+
+static_assert(SHMQ_PRIVATE == RTSAN_PRIVATE_MAX, "a message carries as many");
+static_assert(SHMQ_PEER == sizeof(((struct rtsan_event *)0)->peer), "copied");
+
+/* ---- contexts ---- */
+
+static int
+op_open(const char *args, const struct rtsan_host *host, void **priv)
+{
+	struct unix_ctx *ctx = calloc(1, sizeof(*ctx));
+	int rc;
+
+	if (ctx == NULL)
+		return -ENOMEM;
+	ctx->host = host;
+	rc = unix_call_open(ctx, args);
+	if (rc != 0) {
+		free(ctx);
+		return rc;
+	}
+	ctx->qps = calloc(ctx->caps.max_qps, sizeof(*ctx->qps));
+	if (ctx->qps == NULL) {
+		unix_call_close(ctx);
+		free(ctx);
+		return -ENOMEM;
+	}
+	*priv = ctx;
+	return 0;
+}
+
+static void
+op_close(void *priv)
+{
+	struct unix_ctx *ctx = priv;
+
+	/* the daemon releases what is still there */
+	unix_call_close(ctx);
+	free(ctx->qps);
+	free(ctx);
+}
+
+static int
+op_progress(void *priv)
+{
+	const struct unix_ctx *ctx = priv;
+
+	if (atomic_load_explicit(&ctx->is_gone, memory_order_relaxed))
+		return -EIO;
+	if (ctx->yields)
+		sched_yield();
+	return 0;
+}
+
+static void
+op_query(void *priv, struct rtsan_caps *caps)
+{
+	const struct unix_ctx *ctx = priv;
+
+	*caps = ctx->caps;
+}
+
+static int
+call_id(struct unix_ctx *ctx, enum shmq_type type, uint32_t id)
+{
+	struct shmq_req req = {.type = type, .id = id};
+	struct shmq_rep rep;
+
+	return unix_call(ctx, &req, -1, &rep, NULL);
+}
+
+/* What the daemon has made for both. */
+static void *
+map(struct unix_ctx *ctx, int fd, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	close(fd);
+	if (p != MAP_FAILED)
+		return p;
+	ctx->host->fail(-ENOMEM, "mmap of %zu bytes: %s", bytes, strerror(errno));
+	return NULL;
+}
+
+/* ---- regions ---- */
+
+static int
+op_mr_add(void *priv, struct rtsan_provider_mr *mr)
+{
+	struct shmq_req req = {
+		.type = SHMQ_MR_ADD,
+		.mr = {
+			.addr = (uintptr_t)mr->addr,
+			.length = mr->length,
+			.offset = mr->offset,
+			.access = mr->access,
+		},
+	};
+	struct shmq_rep rep;
+	int rc = unix_call(priv, &req, mr->fd, &rep, NULL);
+
+	if (rc == 0)
+		mr->key = rep.id;
+	return rc;
+}
+
+static int
+op_mr_del(void *priv, uint32_t key)
+{
+	return call_id(priv, SHMQ_MR_DEL, key);
+}
+
+/* ---- completion queues ---- */
+
+static int
+op_cq_create(void *priv, uint32_t depth, void **out)
+{
+	struct shmq_req req = {.type = SHMQ_CQ_CREATE, .cq = {.depth = depth}};
+	struct unix_ctx *ctx = priv;
+	struct unix_cq *cq = calloc(1, sizeof(*cq));
+	struct shmq_rep rep;
+	int rc, fd;
+
+	if (cq == NULL)
+		return -ENOMEM;
+	rc = unix_call(ctx, &req, -1, &rep, &fd);
+	if (rc != 0) {
+		free(cq);
+		return rc;
+	}
+	cq->ctx = ctx;
+	cq->id = rep.cq.id;
+	cq->bytes = san_cq_bytes(rep.cq.depth);
+	cq->mem = map(ctx, fd, cq->bytes);
+	if (cq->mem == NULL) {
+		call_id(ctx, SHMQ_CQ_DESTROY, cq->id);
+		free(cq);
+		return -ENOMEM;
+	}
+	san_spsc_cons_init(&cq->c, rep.cq.depth);
+	*out = cq;
+	return 0;
+}
+
+static int
+op_cq_destroy(void *priv, void *arg)
+{
+	struct unix_cq *cq = arg;
+	int rc = call_id(priv, SHMQ_CQ_DESTROY, cq->id);
+
+	if (rc != 0 && rc != -EIO)
+		return rc;
+	munmap(cq->mem, cq->bytes);
+	free(cq);
+	return 0;
+}
+
+static int
+op_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
+{
+	struct unix_cq *cq = arg;
+
+	return (int)san_cq_poll(&cq->c, cq->mem, wc, (uint32_t)n);
+}
+
+/* ---- queue pairs ---- */
+
+static int
+op_qp_create(void *priv, struct rtsan_provider_qp *conf)
+{
+	struct unix_ctx *ctx = priv;
+	const struct unix_cq *send_cq = conf->send_cq, *recv_cq = conf->recv_cq;
+	struct shmq_req req = {
+		.type = SHMQ_QP_CREATE,
+		.qp = {
+			.send_cq = send_cq->id,
+			.recv_cq = recv_cq->id,
+			.sq_depth = conf->sq_depth,
+			.rq_depth = conf->rq_depth,
+		},
+	};
+	struct unix_qp *q;
+	struct shmq_rep rep;
+	int rc, fd;
+
+	rc = unix_call(ctx, &req, -1, &rep, &fd);
+	if (rc != 0)
+		return rc;
+	q = &ctx->qps[SAN_QPN_INDEX(rep.id)];
+	q->bytes = san_wq_bytes(conf->sq_depth, conf->rq_depth);
+	q->wq = map(ctx, fd, q->bytes);
+	if (q->wq == NULL) {
+		call_id(ctx, SHMQ_QP_DESTROY, rep.id);
+		return -ENOMEM;
+	}
+	conf->qp = rep.id;
+	conf->wq = q->wq;
+	return 0;
+}
+
+static void
+op_qp_destroy(void *priv, uint32_t qp)
+{
+	struct unix_ctx *ctx = priv;
+	struct unix_qp *q = &ctx->qps[SAN_QPN_INDEX(qp)];
+
+	call_id(ctx, SHMQ_QP_DESTROY, qp);
+	munmap(q->wq, q->bytes);
+	q->wq = NULL;
+}
+
+static void
+op_doorbell(void *priv, uint32_t qp)
+{
+	const struct unix_ctx *ctx = priv;
+	uint32_t index = SAN_QPN_INDEX(qp), lcore = index >> ctx->qp_shift;
+
+	san_bells_ring(shmq_bells(ctx->ctl, lcore, ctx->lcore_qps),
+		       index - (lcore << ctx->qp_shift));
+}
+
+/* ---- connections ---- */
+
+static void
+fill_param(struct shmq_param *to, const struct rtsan_conn_param *from)
+{
+	if (from == NULL)
+		return;
+	to->given = 1;
+	to->order = from->order;
+	to->pkey = from->pkey;
+	to->window = from->window;
+	to->first_window = from->first_window;
+	to->max_txn = from->max_txn;
+	to->msg_limit = from->msg_limit;
+	to->rnr_ms = from->rnr_ms;
+	to->keepalive_ms = from->keepalive_ms;
+	to->private_len = from->private_len;
+	if (from->private_len != 0)
+		memcpy(to->private_data, from->private_data, from->private_len);
+}
+
+static int
+op_listen(void *priv, uint64_t service, uint16_t pkey, uint16_t backlog, uint32_t cookie)
+{
+	struct shmq_req req = {
+		.type = SHMQ_LISTEN,
+		.conn = {.id = cookie, .service = service, .pkey = pkey, .backlog = backlog},
+	};
+	struct shmq_rep rep;
+
+	return unix_call(priv, &req, -1, &rep, NULL);
+}
+
+static void
+op_unlisten(void *priv, uint64_t service, uint16_t pkey)
+{
+	struct shmq_req req = {.type = SHMQ_UNLISTEN, .conn = {.service = service, .pkey = pkey}};
+	struct shmq_rep rep;
+
+	unix_call(priv, &req, -1, &rep, NULL);
+}
+
+static int
+op_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
+	   const struct rtsan_conn_param *param)
+{
+	struct shmq_req req = {.type = SHMQ_CONNECT, .conn = {.id = qp, .service = service}};
+	struct unix_ctx *ctx = priv;
+	struct shmq_rep rep;
+
+	if (strlen(peer) >= sizeof(req.conn.peer))
+		return ctx->host->fail(-EINVAL, "connect: \"%s\" is not an address", peer);
+	strcpy(req.conn.peer, peer);
+	fill_param(&req.conn.param, param);
+	return unix_call(ctx, &req, -1, &rep, NULL);
+}
+
+static int
+op_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_param *param)
+{
+	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.id = qp, .request = request}};
+	struct shmq_rep rep;
+
+	fill_param(&req.conn.param, param);
+	return unix_call(priv, &req, -1, &rep, NULL);
+}
+
+static int
+op_reject(void *priv, uint64_t request, const void *data, uint16_t len)
+{
+	const struct rtsan_conn_param param = {.private_data = data, .private_len = len};
+	struct shmq_req req = {.type = SHMQ_REJECT, .conn = {.request = request}};
+	struct shmq_rep rep;
+
+	fill_param(&req.conn.param, &param);
+	return unix_call(priv, &req, -1, &rep, NULL);
+}
+
+static int
+op_disconnect(void *priv, uint32_t qp)
+{
+	return call_id(priv, SHMQ_DISCONNECT, qp);
+}
+
+static int
+op_event_poll(void *priv, struct rtsan_provider_event *ev)
+{
+	struct unix_ctx *ctx = priv;
+	const struct shmq_event *from;
+
+	if (san_spsc_count(&ctx->events, &ctx->ctl->ev_tail) == 0) {
+		if (++ctx->nb_idle % ALIVE_EVERY == 0 && !unix_call_is_alive(ctx))
+			return -EIO;
+		return atomic_load(&ctx->ctl->gone) || atomic_load(&ctx->is_gone) ? -EIO : 0;
+	}
+	from = &ctx->ctl->events[ctx->events.head & ctx->events.mask];
+	memset(ev, 0, sizeof(*ev));
+	ev->qp = from->qp;
+	ev->listener = from->listener;
+	ev->ev.type = from->type;
+	ev->ev.reason = from->reason;
+	ev->ev.request = from->request;
+	ev->ev.private_len = from->private_len;
+	memcpy(ev->ev.private_data, from->private_data, sizeof(ev->ev.private_data));
+	memcpy(ev->ev.peer, from->peer, sizeof(ev->ev.peer));
+	san_spsc_pop(&ctx->events, &ctx->ctl->ev_head, 1);
+	return 1;
+}
+
+static const struct rtsan_provider_ops ops = {
+	.open = op_open,
+	.close = op_close,
+	.progress = op_progress,
+	.query = op_query,
+	.mr_add = op_mr_add,
+	.mr_del = op_mr_del,
+	.cq_create = op_cq_create,
+	.cq_destroy = op_cq_destroy,
+	.cq_poll = op_cq_poll,
+	.qp_create = op_qp_create,
+	.qp_destroy = op_qp_destroy,
+	.doorbell = op_doorbell,
+	.listen = op_listen,
+	.unlisten = op_unlisten,
+	.connect = op_connect,
+	.accept = op_accept,
+	.reject = op_reject,
+	.disconnect = op_disconnect,
+	.event_poll = op_event_poll,
+};
+
+extern const struct rtsan_provider rtsan_provider_unix;
+
+const struct rtsan_provider rtsan_provider_unix = {
+	.abi = RTSAN_PROVIDER_ABI,
+	.name = "unix",
+	.ops = &ops,
+};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHMQ_H
+#define SHMQ_H
+
+/**
+ * @file
+ * What the daemon and an application that links librtsan share: the messages of their
+ * UNIX socket, and the layout of what lies in memory that both map. No DPDK. (SYS-2, SYS-5)
+ *
+ * The socket is SOCK_SEQPACKET: a request is one message and gets one answer, before the
+ * next is sent. Descriptors go with the message that they belong to, one at most. Both
+ * structs have one size for all types, so a message of another size is none.
+ *
+ * Work does not cross here: work requests, completions, bells and events lie in memory that
+ * the daemon makes and seals, in the layouts of san_wr.h and san_bells.h and below. The
+ * daemon believes nothing that it reads there; the application may believe the daemon.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "san_bells.h"
+#include "san_spsc.h"
+#include "san_wr.h"
+
+#define SHMQ_MAGIC   0x716d6873u /* "shmq" */
+#define SHMQ_ABI     1           /**< changes whenever a layout of this file or what it includes does */
+#define SHMQ_TEXT    192         /* bytes of a reason, with its end */
+#define SHMQ_PEER    48
+#define SHMQ_PRIVATE 64
+#define SHMQ_EVENTS  256 /* entries of the event ring */
+
+enum shmq_type {
+	SHMQ_HELLO = 1, /**< the first; the answer brings struct shmq_ctl */
+	SHMQ_MR_ADD = 2,
+	SHMQ_MR_DEL = 3,
+	SHMQ_CQ_CREATE = 4, /**< the answer brings struct san_cq */
+	SHMQ_CQ_DESTROY = 5,
+	SHMQ_QP_CREATE = 6, /**< the answer brings struct san_wq */
+	SHMQ_QP_DESTROY = 7,
+	SHMQ_LISTEN = 8,
+	SHMQ_UNLISTEN = 9,
+	SHMQ_CONNECT = 10,
+	SHMQ_ACCEPT = 11,
+	SHMQ_REJECT = 12,
+	SHMQ_DISCONNECT = 13,
+	SHMQ_TYPES
+};
+
+/** struct rtsan_conn_param, with its private data. */
+struct shmq_param {
+	uint8_t order;
+	uint8_t given; /**< else all of it is the default */
+	uint16_t pkey;
+	uint16_t window, first_window;
+	uint16_t max_txn, msg_limit;
+	uint16_t rnr_ms, keepalive_ms;
+	uint16_t private_len;
+	uint8_t pad[6];
+	uint8_t private_data[SHMQ_PRIVATE];
+};
+
+struct shmq_req {
+	uint32_t magic; /**< these two stay where they are in every version */
+	uint32_t abi;
+	uint32_t type; /**< enum shmq_type */
+	uint32_t pad;
+	union {
+		struct {
+			uint64_t addr; /**< what the application calls its first byte */
+			uint64_t length;
+			uint64_t offset; /**< in the memfd that comes with it */
+			uint32_t access;
+		} mr;
+		struct {
+			uint32_t depth; /**< of a completion queue */
+		} cq;
+		struct {
+			uint32_t send_cq, recv_cq;   /**< their ids */
+			uint32_t sq_depth, rq_depth; /**< powers of two */
+		} qp;
+		struct {
+			uint32_t id; /**< what is destroyed, disconnected or listened on by a cookie */
+			uint16_t pkey, backlog;
+			uint64_t service;
+			uint64_t request;
+			char peer[SHMQ_PEER];
+			struct shmq_param param;
+		} conn;
+		uint32_t id; /**< key, completion queue or queue pair that goes */
+	};
+};
+
+struct shmq_rep {
+	uint32_t magic;
+	uint32_t abi; /**< the daemon's */
+	int32_t rc;   /**< 0 or a negative errno, with *text* */
+	uint32_t pad;
+	union {
+		struct {
+			uint64_t ctl_bytes; /**< of the memfd that comes with it */
+			uint64_t max_msg;
+			uint32_t max_qps, max_cqs, max_mrs, max_wr;
+			uint32_t nb_lcores;
+			uint32_t lcore_qps; /**< queue pairs of an lcore, at most */
+			uint32_t qp_shift;  /**< of a queue pair's index: its lcore */
+			uint32_t yields;    /**< the daemon works on our CPUs: who waits lets it */
+		} hello;
+		uint32_t id; /**< key, completion queue or queue pair that came */
+		struct {
+			uint32_t id;
+			uint32_t depth; /**< entries: more than asked for */
+		} cq;
+	};
+	char text[SHMQ_TEXT];
+};
+
+/** struct rtsan_event, and whom it is for. */
+struct shmq_event {
+	uint8_t type, reason;
+	uint16_t private_len;
+	uint32_t qp;
+	uint32_t listener; /**< cookie */
+	uint32_t pad;
+	uint64_t request;
+	char peer[SHMQ_PEER];
+	uint8_t private_data[SHMQ_PRIVATE];
+};
+
+/** The first page of what an application and the daemon share; bells of each lcore behind it. */
+struct shmq_ctl {
+	_Alignas(64) _Atomic uint32_t ev_tail; /**< the daemon's */
+	_Atomic uint32_t gone;                 /**< the port is */
+	_Alignas(64) _Atomic uint32_t ev_head; /**< the application's */
+	_Alignas(64) struct shmq_event events[SHMQ_EVENTS];
+};
+
+_Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
+_Static_assert(sizeof(struct shmq_rep) == 256, "SHMQ_ABI");
+_Static_assert(sizeof(struct shmq_event) == 136, "SHMQ_ABI");
+
+static inline size_t
+shmq_ctl_bytes(uint32_t nb_lcores, uint32_t lcore_qps)
+{
+	return sizeof(struct shmq_ctl) + nb_lcores * san_bells_bytes(lcore_qps);
+}
+
+/** The bells that lcore number *lcore* hears. */
+static inline struct san_bells *
+shmq_bells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t lcore_qps)
+{
+	uint8_t *first = (uint8_t *)(ctl + 1);
+
+	return (struct san_bells *)(first + lcore * san_bells_bytes(lcore_qps));
+}
+
+/* ---- shmq_sock.c ---- */
+
+/** A message, with *fd* or without (-1). 0; -EAGAIN: no room, without waiting; or -errno. */
+int shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
+/**
+ * A message of exactly *size* bytes, and the descriptor that came with it or -1.
+ *
+ * @return
+ *   0; -EAGAIN: there is none, without waiting; -ENOTCONN: the other end is gone; -EPROTO:
+ *   something else came, with more descriptors than one, cut off, or of another size, and is
+ *   gone: the socket is of no use any more; or -errno.
+ */
+int shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
+
+/* ---- shmq_memfd.c ---- */
+
+/**
+ * Memory for another process to map: zeros, all there, and of this size for ever.
+ *
+ * @param fd
+ *   To pass on and close.
+ * @return
+ *   0, -ENOMEM or what memfd_create() says.
+ */
+int shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
+/**
+ * Map *bytes* of a memfd of another process, which must not become shorter, from *offset*
+ * on, all of it there.
+ *
+ * @param why
+ *   What is wrong with it, on error.
+ * @return
+ *   0; -EINVAL: no memfd, not sealed, too short, on huge pages, or an offset within a page; -ENOMEM.
+ */
+int shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why);
+void shmq_mem_unmap(void *mem, size_t bytes);
+
+#endif /* SHMQ_H */

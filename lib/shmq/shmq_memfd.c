@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Memory that two processes map. A mapping is populated at once: the lcore that works on it
+ * takes no page faults. What the other process may not be able to do to it is said by seals,
+ * which only grow.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "shmq.h"
+
+#define SEALS_OURS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static int
+map(int fd, uint64_t offset, size_t bytes, void **out)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+		       (off_t)offset);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	*out = p;
+	return 0;
+}
+
+int
+shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
+{
+	int rc = -ENOMEM;
+
+	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return -errno;
+	if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS_OURS) == 0)
+		rc = map(*fd, 0, bytes, out);
+	if (rc != 0) {
+		close(*fd);
+		*fd = -1;
+	}
+	return rc;
+}
+
+int
+shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int seals = fcntl(fd, F_GET_SEALS), rc;
+	struct statfs fs;
+	struct stat st;
+
+	*why = "is no memfd";
+	if (seals < 0 || fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0)
+		return -EINVAL;
+	*why = "is on huge pages";
+	if (fs.f_type != TMPFS_MAGIC)
+		return -EINVAL;
+	*why = "could become shorter: it needs the seal F_SEAL_SHRINK";
+	if ((seals & F_SEAL_SHRINK) == 0)
+		return -EINVAL;
+	*why = "has fewer bytes than the region";
+	if (offset > (uint64_t)st.st_size || bytes > (uint64_t)st.st_size - offset)
+		return -EINVAL;
+	*why = "the offset is no multiple of a page";
+	if (offset % page != 0)
+		return -EINVAL;
+	*why = "can't be mapped";
+	rc = map(fd, offset, bytes, out);
+	return rc == -EACCES || rc == -EPERM ? -EINVAL : rc;
+}
+
+void
+shmq_mem_unmap(void *mem, size_t bytes)
+{
+	munmap(mem, bytes);
+}

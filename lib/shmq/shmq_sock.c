@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shmq.h"
+
+#define FDS_MAX 4 /* room for more than may come, so that they can be closed */
+
+int
+shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = size};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	if (fd >= 0) {
+		m.msg_control = control.buf;
+		m.msg_controllen = sizeof(control.buf);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	do
+		n = sendmsg(sock, &m, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)size ? 0 : n < 0 ? -errno :
+						-EPROTO;
+}
+
+/* All descriptors of a message; the number, of which only FDS_MAX are there. */
+static uint32_t
+take_fds(struct msghdr *m, int fds[FDS_MAX])
+{
+	struct cmsghdr *c;
+	uint32_t i, nb, n = 0;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		nb = (uint32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		for (i = 0; i < nb; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (n < FDS_MAX)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+int
+shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
+{
+	union {
+		char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = msg, .iov_len = size};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	int fds[FDS_MAX] = {-1};
+	uint32_t nb_fds;
+	ssize_t n;
+
+	*fd = -1;
+	do
+		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -ENOTCONN : -errno;
+	nb_fds = take_fds(&m, fds);
+	if (n == (ssize_t)size && nb_fds <= 1 && (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) {
+		*fd = fds[0];
+		return 0;
+	}
+	while (nb_fds > 0)
+		close(fds[--nb_fds]);
+	return n == 0 ? -ENOTCONN : -EPROTO;
+}
