@@ -126,8 +126,8 @@ line_of(const char *path, const char *section, const char *key, int skip)
 }
 
 static int
-load_section(const struct app_ini *ini, struct rte_cfgfile *file, const char *section, const char *path,
-	     char *err, size_t err_len)
+load_section(const struct app_ini *ini, struct rte_cfgfile *file, const char *section,
+	     const char *path, char *err, size_t err_len)
 {
 	int i, n = rte_cfgfile_section_num_entries(file, section);
 	struct rte_cfgfile_entry *e = calloc((size_t)RTE_MAX(n, 1), sizeof(*e));

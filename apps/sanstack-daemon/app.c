@@ -141,9 +141,10 @@ serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	if (fd < 0)
 		return refuse(ans, -EINVAL, "region: no descriptor of its memory");
 	if (a->nb_mrs == all->conf->app_regions)
-		return refuse(ans, -ENOSPC, "region: this application has %u, its limit", a->nb_mrs);
+		return refuse(ans, -ENOSPC, "region: this application has %u, its limit",
+			      a->nb_mrs);
 	if (req->mr.length == 0 || req->mr.length > all->conf->app_bytes - a->bytes)
-		return refuse(ans, -ENOSPC, "region: %llu bytes, of which %llu are left of its limit",
+		return refuse(ans, -ENOSPC, "region: %llu bytes, %llu are left of its limit",
 			      (unsigned long long)req->mr.length,
 			      (unsigned long long)(all->conf->app_bytes - a->bytes));
 	rc = shmq_mem_map(fd, req->mr.offset, req->mr.length, &mr.addr, &why);
@@ -507,7 +508,8 @@ serve_one(struct apps *all, struct app *a, const struct shmq_req *req, int fd, s
 	if (req->magic != SHMQ_MAGIC)
 		return refuse(ans, -EPROTO, "not a request");
 	if (req->abi != SHMQ_ABI)
-		return refuse(ans, -EPROTO, "the daemon speaks version %u, the library %u", SHMQ_ABI,
+		return refuse(ans, -EPROTO, "the daemon speaks version %u, the library %u",
+			      SHMQ_ABI,
 			      req->abi);
 	if (req->type >= RTE_DIM(serve) || serve[req->type] == NULL)
 		return refuse(ans, -EPROTO, "request of an unknown kind, %u", req->type);

@@ -150,7 +150,7 @@ put(struct app *a, const struct shmq_event *ev)
 	return true;
 }
 
-/* Behind those that wait, if any do. An application that has no room for them has few queue pairs. */
+/* Behind those that wait, if any do; of those there are a few for each queue pair. */
 static void
 give(struct app *a, const struct shmq_event *ev)
 {

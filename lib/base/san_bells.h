@@ -22,7 +22,8 @@
 
 struct san_bells {
 	_Alignas(64) _Atomic uint64_t summary[SAN_BELLS_WORDS / 64]; /**< of *words* */
-	_Atomic uint64_t words[]; /**< san_bells_bytes() says how many */
+	/** san_bells_bytes() says how many. */
+	_Atomic uint64_t words[];
 };
 
 /** Memory for *max_qps*, whole cache lines; zeros are a valid start. */

@@ -141,7 +141,7 @@ struct san_wq_cons {
 	struct san_spsc_cons sq, rq;
 };
 
-/** Memory for two queues of that depth, powers of two; whole cache lines. Zeros are a valid start. */
+/** Bytes of two queues of that depth, powers of two; whole cache lines. Zeros are a valid start. */
 static inline size_t
 san_wq_bytes(uint32_t sq_depth, uint32_t rq_depth)
 {

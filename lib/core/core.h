@@ -95,7 +95,7 @@ int san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint
 		    uint32_t cookie);
 void san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey);
 /**
- * Connect *qp*. The outcome is an event. -EADDRNOTAVAIL: no address of that family;
+ * Connect *qp*. The outcome is an event. -EADDRNOTAVAIL, -ENETUNREACH: see inet.h;
  * -ENOSPC: no connection left, or no unordered one; see cm.
  */
 int san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,

@@ -13,6 +13,10 @@
 #include <string.h>
 
 #include <rte_alarm.h>
+#include <rte_bus.h>
+#include <rte_cycles.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
 
 #include "engine_mtu.h"
 #include "engine_priv.h"
@@ -22,6 +26,8 @@
 #define ROOM_MIN    2048 /* several drivers refuse less */
 #define CACHE_MAX   256
 #define VLAN_ROOM   8
+#define LINK_MS_MIN 50   /* for a memif client's link, at first */
+#define LINK_MS_MAX 1600 /* and at last */
 
 /* Room for the largest frame, in one mbuf: memif breaks chains (DPDK 22.11). */
 static uint16_t
@@ -259,14 +265,52 @@ raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **wh
 	return rte_eth_dev_set_mtu(p->id, p->mtu) == 0 ? 0 : -EMSGSIZE;
 }
 
+static bool
+is_memif_client(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
+{
+	const struct rte_devargs *args = rte_dev_devargs(info->device);
+
+	return is_memif(p) &&
+		(args == NULL || args->args == NULL || strstr(args->args, "role=server") == NULL);
+}
+
+static bool
+has_link_within(const struct san_engine_port *p, uint32_t ms)
+{
+	while (!san_engine_port_is_up(p) && ms-- > 0)
+		rte_delay_us_sleep(1000);
+	return san_engine_port_is_up(p);
+}
+
+/*
+ * A memif client asks for its link once, when it is started. A server whose socket is there
+ * already, but whose port is not started yet, refuses for good (DPDK 22.11): so we ask again.
+ * Nobody else waits for a link.
+ */
 static int
-start(struct san_engine_port *p, const char **why)
+start_device(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
+{
+	bool asks = is_memif_client(p, info);
+	int rc = rte_eth_dev_start(p->id);
+	uint32_t ms;
+
+	if (rc != 0 || !asks)
+		return rc;
+	for (ms = LINK_MS_MIN; !has_link_within(p, ms) && ms < LINK_MS_MAX; ms *= 2) {
+		rte_eth_dev_stop(p->id);
+		rc = rte_eth_dev_start(p->id);
+	}
+	return rc;
+}
+
+static int
+start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
 	int rc;
 
 	*why = is_memif(p) ? "the port does not start; is the other side there first?" :
 			     "the port does not start";
-	rc = rte_eth_dev_start(p->id);
+	rc = start_device(p, info);
 	if (rc != 0)
 		return rc;
 	p->started = true;
@@ -308,7 +352,7 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	if (rc == 0)
 		rc = raise_kernel(p, info.if_index, why);
 	if (rc == 0)
-		rc = start(p, why);
+		rc = start(p, &info, why);
 	if (rc == 0)
 		read_steering(p, info.hash_key_size);
 	if (rc == 0)

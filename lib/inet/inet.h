@@ -44,7 +44,10 @@ void san_inet_destroy(struct san_inet *in);
 
 /** Is *ip* one of ours? */
 bool san_inet_is_local(const struct san_inet *in, const struct san_ip *ip);
-/** Our address for talking to *peer*: same family, same prefix if there is one. -EADDRNOTAVAIL. */
+/**
+ * Our address for talking to *peer*: same family, same prefix if there is one. -EADDRNOTAVAIL;
+ * -ENETUNREACH: in no prefix of ours, and there is no gateway.
+ */
 int san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src);
 /**
  * MAC address of the next hop to *ip*. 0; -EAGAIN: asked, try again later;

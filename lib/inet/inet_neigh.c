@@ -198,19 +198,6 @@ best_source(const struct san_inet *in, const struct san_ip *peer, bool *on_link)
 	return best;
 }
 
-int
-san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src)
-{
-	const struct san_inet_addr *a;
-	bool on_link;
-
-	a = best_source(in, peer, &on_link);
-	if (a == NULL)
-		return -EADDRNOTAVAIL;
-	*src = a->ip;
-	return 0;
-}
-
 static int
 next_hop(const struct san_inet *in, const struct san_ip *ip, struct san_ip *hop)
 {
@@ -222,6 +209,22 @@ next_hop(const struct san_inet *in, const struct san_ip *ip, struct san_ip *hop)
 				    in->conf.gateway_v6;
 	/* an IPv4 gateway of zero may be written as all zero, too */
 	return inet_is_unicast(hop) && san_ip_is_v4(hop) == v4 ? 0 : -EHOSTUNREACH;
+}
+
+int
+san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src)
+{
+	const struct san_inet_addr *a;
+	struct san_ip hop;
+	bool on_link;
+
+	a = best_source(in, peer, &on_link);
+	if (a == NULL)
+		return -EADDRNOTAVAIL;
+	if (!san_inet_is_local(in, peer) && next_hop(in, peer, &hop) != 0)
+		return -ENETUNREACH;
+	*src = a->ip;
+	return 0;
 }
 
 /* ---- the table ---- */

@@ -300,7 +300,7 @@ enum rtsan_reason {
 	RTSAN_R_TIMEOUT = 8,    /**< it vanished */
 	RTSAN_R_STALE = 9,      /**< it restarted */
 	RTSAN_R_PATH_MTU = 10,  /**< the network no longer carries packets of the length in use */
-	RTSAN_R_MALFORMED = 11, /**< our own queue pair held what nobody may write: a stray pointer? */
+	RTSAN_R_MALFORMED = 11, /**< the queue pair held what no library writes: a stray pointer? */
 };
 
 struct rtsan_event {
@@ -342,7 +342,8 @@ void rtsan_listener_destroy(struct rtsan_listener *listener);
  * @param peer
  *   IPv4 or IPv6 address, text.
  * @return
- *   0, -EINVAL, -EADDRNOTAVAIL (no address of that family), -ENOSPC,
+ *   0, -EINVAL, -EADDRNOTAVAIL (no address of that family), -ENETUNREACH (in no prefix of an
+ *   address of ours, and no gateway), -ENOSPC,
  *   -EISCONN (it has a connection, or the event that ended it was not polled).
  */
 int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,

@@ -209,8 +209,8 @@ check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *
 		return rtsan_fail(-EINVAL, "%llu bytes, at most %u", (unsigned long long)*length,
 				  RTSAN_LENGTH_MAX);
 	if (atomic && *length != SAN_ULP_ATOMIC_LEN)
-		return rtsan_fail(-EINVAL, "an atomic returns %d bytes, sge has %llu", SAN_ULP_ATOMIC_LEN,
-				  (unsigned long long)*length);
+		return rtsan_fail(-EINVAL, "an atomic returns %d bytes, sge has %llu",
+				  SAN_ULP_ATOMIC_LEN, (unsigned long long)*length);
 	return 0;
 }
 

@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     1           /**< changes whenever a layout of this file or what it includes does */
+#define SHMQ_ABI     1           /**< changes with any layout of this file or what it includes */
 #define SHMQ_TEXT    192         /* bytes of a reason, with its end */
 #define SHMQ_PEER    48
 #define SHMQ_PRIVATE 64
@@ -81,7 +81,7 @@ struct shmq_req {
 			uint32_t sq_depth, rq_depth; /**< powers of two */
 		} qp;
 		struct {
-			uint32_t id; /**< what is destroyed, disconnected or listened on by a cookie */
+			uint32_t id; /**< queue pair, or cookie of a listener */
 			uint16_t pkey, backlog;
 			uint64_t service;
 			uint64_t request;
@@ -187,7 +187,8 @@ int shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
  * @param why
  *   What is wrong with it, on error.
  * @return
- *   0; -EINVAL: no memfd, not sealed, too short, on huge pages, or an offset within a page; -ENOMEM.
+ *   0; -ENOMEM; -EINVAL: no memfd, not sealed, too short, on huge pages, or an offset that
+ *   is no multiple of a page.
  */
 int shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why);
 void shmq_mem_unmap(void *mem, size_t bytes);

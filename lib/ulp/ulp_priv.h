@@ -16,9 +16,9 @@
 #include "ulp.h"
 #include "ulp_sgl.h"
 
-#define SAN_ULP_MRS_MAX    (1u << 20) /**< so that region and receive fit into ulp_ref */
-#define SAN_ULP_QPS_MAX    (1u << SAN_QPN_INDEX_BITS)
-#define SAN_ULP_CQ_MAX     (1u << 24)
+#define SAN_ULP_MRS_MAX (1u << 20) /**< so that region and receive fit into ulp_ref */
+#define SAN_ULP_QPS_MAX (1u << SAN_QPN_INDEX_BITS)
+#define SAN_ULP_CQ_MAX  (1u << 24)
 
 /** A region. Its slot in the table is part of its key. */
 struct san_ulp_mr {

@@ -79,7 +79,8 @@ app_init(struct app *a, uint16_t id)
 	assert_int_equal(san_engine_qp_add(e, a->wq, id, &qp, &a->qp), 0);
 	san_wq_prod_init(&a->q, a->wq, DEPTH, DEPTH);
 	assert_int_equal(san_ulp_mr_add(ulp, a->mem, LEN, name_of(a), SAN_RIGHT_PUSH, PKEY,
-					&a->key), 0);
+					&a->key),
+			 0);
 	assert_int_equal(san_ulp_mr_give(ulp, a->key, id), 0);
 }
 
@@ -126,7 +127,8 @@ connect_apps(void)
 
 	assert_int_equal(san_core_listen(e->core, SERVICE, PKEY, 4, 1), 0);
 	assert_int_equal(san_core_connect(e->core, apps[0].qp, &conf.core.inet.addrs[0].ip,
-					  SERVICE, &param, e->now_ns), 0);
+					  SERVICE, &param, e->now_ns),
+			 0);
 	ev = next_event(SAN_EV_CONNECT_REQUEST);
 	assert_int_equal(san_core_accept(e->core, ev.request, apps[1].qp, &param, e->now_ns), 0);
 	next_event(SAN_EV_ESTABLISHED);
@@ -243,8 +245,13 @@ san_engine_app_drain__by_its_own_names(void **state)
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	assert_memory_equal(&apps[1].mem[100], apps[0].mem, 1000);
 	assert_memory_equal(&apps[1].mem[1100], &apps[0].mem[2000], 2000);
-	wr = (struct san_ulp_wr){.op = SAN_WR_SEND, .flags = SAN_WR_INLINE, .inline_len = 5,
-				 .length = 5, .data = "hello"};
+	wr = (struct san_ulp_wr){
+		.op = SAN_WR_SEND,
+		.flags = SAN_WR_INLINE,
+		.inline_len = 5,
+		.length = 5,
+		.data = "hello",
+	};
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[1]).wr_id, 5);
 	assert_memory_equal(&apps[1].mem[4000], "hello", 5);
@@ -288,14 +295,14 @@ san_engine_app_drain__malformed(void **state)
 	struct san_ulp_wr good = good_push(), wr;
 
 	(void)state;
-#define BAD(change, text)                    \
-	do {                                 \
-		good = good_push();          \
-		wr = good;                   \
-		change;                      \
-		post(&apps[0], &wr);         \
-		assert_fault(text);          \
-		fresh_pair();                \
+#define BAD(change, text)            \
+	do {                         \
+		good = good_push();  \
+		wr = good;           \
+		change;              \
+		post(&apps[0], &wr); \
+		assert_fault(text);  \
+		fresh_pair();        \
 	} while (0)
 	BAD(wr.op = 0, "unknown operation");
 	BAD(wr.op = SAN_WR_CMP_SWAP + 1, "unknown operation");
@@ -322,13 +329,13 @@ san_engine_app_drain__memory_of_others(void **state)
 	struct san_ulp_recv r = {.nb_sge = 1};
 
 	(void)state;
-#define OUTSIDE(change)                                    \
-	do {                                               \
-		wr = good_push();                          \
-		change;                                    \
-		post(&apps[0], &wr);                       \
+#define OUTSIDE(change)                                     \
+	do {                                                \
+		wr = good_push();                           \
+		change;                                     \
+		post(&apps[0], &wr);                        \
 		assert_fault("memory outside its regions"); \
-		fresh_pair();                              \
+		fresh_pair();                               \
 	} while (0)
 	/* its neighbour's region, by its right key and name */
 	OUTSIDE(wr.sge[0] = part(&apps[1], 0, 1000));

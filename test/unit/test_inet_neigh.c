@@ -159,6 +159,8 @@ source__longest_prefix(void **state)
 	(void)state;
 	san_inet_destroy(h.in);
 	inet_host_conf(pool, &conf);
+	conf.gateway_v4 = inet_ip("10.0.0.254");
+	conf.gateway_v6 = inet_ip("fd00::fe");
 	conf.nb_addrs = 5;
 	conf.addrs[4] = conf.addrs[1];
 	assert_int_equal(san_inet_parse("10.0.1.1/24", &conf.addrs[1]), 0);
@@ -186,6 +188,24 @@ source__other_family(void **state)
 	inet_host_init(&h, pool, &conf);
 	assert_int_equal(san_inet_source(h.in, &peer, &src), -EADDRNOTAVAIL);
 	assert_int_equal(resolves("fd00::2"), -EHOSTUNREACH);
+}
+
+/* Said at once, not after a minute without an answer. */
+static void
+source__no_route(void **state)
+{
+	struct san_ip far = inet_ip("192.168.5.5"), own, src;
+	struct san_inet_conf conf;
+
+	(void)state;
+	san_inet_destroy(h.in);
+	inet_host_conf(pool, &conf);
+	memset(&conf.gateway_v4, 0, sizeof(conf.gateway_v4));
+	inet_host_init(&h, pool, &conf);
+	assert_int_equal(san_inet_source(h.in, &far, &src), -ENETUNREACH);
+	/* an address without a prefix holds itself only */
+	own = conf.addrs[0].ip;
+	assert_int_equal(san_inet_source(h.in, &own, &src), 0);
 }
 
 /* Several instances on one port: one answers, all learn. (SYS-1) */
@@ -594,6 +614,7 @@ main(void)
 		TEST(is_local__ours_only),
 		TEST(source__longest_prefix),
 		TEST(source__other_family),
+		TEST(source__no_route),
 		TEST(quiet__learns_and_asks_only),
 		TEST(resolve__asks_and_learns),
 		TEST(resolve__ourselves),

@@ -65,9 +65,9 @@ rtsan_reason__all_named(void **state)
 	uint8_t r;
 
 	(void)state;
-	for (r = RTSAN_R_NONE; r <= RTSAN_R_PATH_MTU; r++)
+	for (r = RTSAN_R_NONE; r <= RTSAN_R_MALFORMED; r++)
 		assert_string_not_equal(rtsan_reason_text(r), "unknown");
-	assert_string_equal(rtsan_reason_text(RTSAN_R_PATH_MTU + 1), "unknown");
+	assert_string_equal(rtsan_reason_text(RTSAN_R_MALFORMED + 1), "unknown");
 }
 
 int

@@ -168,6 +168,11 @@ dpdk_connect(void *priv, uint32_t qp, const char *peer, uint64_t service,
 	rc = san_engine_call(dpdk_engine_of(ctx, qp), do_connect, &call);
 	if (rc == -EADDRNOTAVAIL)
 		return ctx->host->fail(rc, "connect: no address of our own to talk to %s", peer);
+	if (rc == -ENETUNREACH)
+		return ctx->host->fail(rc,
+				       "connect: no route to %s: in no prefix of our addresses, "
+				       "and gw= is not set",
+				       peer);
 	return rc;
 }
 
