@@ -245,12 +245,12 @@ set_ip(struct bench_conf *c, const char *v)
 	if (c->nb_ips == BENCH_IPS_MAX)
 		return "no more than 8 addresses";
 	if (n >= sizeof(addr))
-		return "an IPv4 or IPv6 address, with /PREFIX if you like";
+		return "an IPv4 or IPv6 address, and /PREFIX: what is on the link";
 	memcpy(addr, v, n);
 	addr[n] = '\0';
 	if (inet_pton(is_v6 ? AF_INET6 : AF_INET, addr, &a) != 1 ||
 	    (slash != NULL && !number(slash + 1, 0, is_v6 ? 128 : 32, &bits)))
-		return "an IPv4 or IPv6 address, with /PREFIX if you like";
+		return "an IPv4 or IPv6 address, and /PREFIX: what is on the link";
 	c->ips[c->nb_ips++] = v;
 	return NULL;
 }

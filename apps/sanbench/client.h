@@ -106,6 +106,8 @@ client_slot(const struct client_conn *c, uint64_t i)
 void report_live(struct client *c);
 void report_client(const struct client *c, FILE *f);
 double report_seconds(const struct client *c);
+/** Can results be written there? 0 or -errno. */
+int json_try(const char *path);
 /** Write the results as JSON. 0 or -errno. */
 int json_write(const struct client *c, const char *path, uint64_t leaks);
 /** The same for what the server did. */

@@ -244,6 +244,11 @@ main(int argc, char **argv)
 		fprintf(stderr, "sanbench: %s\n", error);
 		return BENCH_EXIT_USAGE;
 	}
+	ret = b.conf.json[0] != '\0' ? json_try(b.conf.json) : 0;
+	if (ret < 0) { /* not after an hour's run */
+		fprintf(stderr, "sanbench: --json %s: %s\n", b.conf.json, strerror(-ret));
+		return BENCH_EXIT_USAGE;
+	}
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);

@@ -248,6 +248,7 @@ main(int argc, char **argv)
 	static struct server s;
 	static struct conf conf;
 	bool check = false;
+	uint64_t leaks;
 	struct app *a;
 	char err[512];
 	int c;
@@ -282,8 +283,11 @@ main(int argc, char **argv)
 	unlink(conf.socket);
 	while ((a = LIST_FIRST(&s.all.list)) != NULL)
 		app_destroy(&s.all, a);
+	leaks = san_engine_leaks(s.all.ctx->port);
+	if (leaks != 0)
+		SAN_LOG(DRIVER, ERR, "leaks=%llu: records that nobody holds", (unsigned long long)leaks);
 	dpdk_ctx_close(s.all.ctx);
 	apps_fini(&s.all);
 	conf_free(&conf);
-	return 0;
+	return leaks != 0;
 }

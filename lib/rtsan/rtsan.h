@@ -95,7 +95,14 @@ struct rtsan_caps {
 	bool has_unordered;
 	char provider[32];
 };
-/** Fill *caps*. 0. */
+/**
+ * What this context can do.
+ *
+ * @param caps
+ *   Result.
+ * @return
+ *   0
+ */
 int rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps);
 
 /* ------------------------------------------------------ memory regions -- */
@@ -189,7 +196,8 @@ enum rtsan_wc_status {
 struct rtsan_wc {
 	uint64_t wr_id;
 	struct rtsan_qp *qp;
-	uint32_t byte_len; /**< receives and pulls */
+	/** Bytes moved; of a receive with LOC_LENGTH those that came and were refused, else 0. */
+	uint32_t byte_len;
 	uint32_t imm;      /**< with has_imm */
 	uint8_t opcode;    /**< enum rtsan_wc_opcode */
 	uint8_t status;    /**< enum rtsan_wc_status */

@@ -89,7 +89,7 @@ static const char *const status_texts[] = {
 };
 
 static const char *const reason_texts[] = {
-	[RTSAN_R_NONE] = "no reason given",
+	[RTSAN_R_NONE] = "ended by one of its two ends",
 	[RTSAN_R_NO_LISTENER] = "nobody listens for that service",
 	[RTSAN_R_REFUSED] = "refused by the peer's application",
 	[RTSAN_R_RESOURCES] = "the peer has no resources for another connection",

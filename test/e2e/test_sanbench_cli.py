@@ -49,6 +49,7 @@ WRONG = [
     ['--connect', '10.0.0.1', '--turns', '33', '--depth', '32'],
     ['--connect', '10.0.0.1', '--turns', '4', '--batch', '4'],
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--turns', '4'],
+    ['--connect', '10.0.0.1', '--json', '/nonexistent/results.json'],
     ['--batch', '0'],
     ['--turns', '257'],
     ['--connect', '10.0.0.1', '--mode', 'send', '--verify', '--order', 'unordered', '--size', '4'],

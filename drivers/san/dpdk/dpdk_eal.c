@@ -151,10 +151,12 @@ dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 	if (rte_eal_init(argc, copy) < 0) {
 		free(args);
 		return host->fail(rte_errno == ENOMEM ? -ENOMEM : -EINVAL,
-				  "EAL does not start: %s; its own message says more%s",
-				  rte_strerror(rte_errno),
-				  rte_errno == EACCES ? " (without hugepages: --no-huge -m 512)" :
-							"");
+				  "EAL does not start%s%s; its own message says more%s",
+				  rte_errno != 0 ? ": " : "",
+				  rte_errno != 0 ? rte_strerror(rte_errno) : "",
+				  rte_errno == EACCES || rte_errno == ENOMEM ?
+					  " (without hugepages: --no-huge -m 512)" :
+					  " (is there another program with this --file-prefix?)");
 	}
 	started = true;
 	started_args = args;

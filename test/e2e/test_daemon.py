@@ -1,0 +1,335 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""sanstack-daemon: programs that link librtsan and no DPDK, attached to it, against embedded
+ones and each other; programs that die or lie. (SYS-2, SYS-5)"""
+
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from e2e import BUILD, SANITIZE, SLOW, Process, Tests, Work, check, cpus
+
+DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
+PINGPONG = os.path.join(BUILD, 'examples/pingpong')
+LIFECYCLE = os.path.join(BUILD, 'test/e2e/lifecycle')
+IP = {'server': '10.5.0.1', 'client': '10.5.0.2'}
+os.environ['RTSAN_PROVIDER_PATH'] = os.path.join(BUILD, 'drivers/san/unix')
+os.environ['LD_LIBRARY_PATH'] += ':' + os.path.join(BUILD, 'drivers/san/unix')
+
+REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 1
+HELLO, MR_ADD, CQ_CREATE, QP_CREATE, TYPES = 1, 2, 4, 6, 14
+
+
+def eal(work, role, lcores):
+    vdev = (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
+            f'socket-abstract=no,mac=02:00:00:00:00:0{1 if role == "server" else 2}')
+    return ' '.join(work.eal(0, vdev, 256, lcores))
+
+
+def embedded(work, role, port=''):
+    cpu = cpus()[role == 'client']
+    return f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=16 {port}'
+
+
+def write_conf(work, name, text):
+    path = work.path(name)
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(text)
+    return path
+
+
+class Daemon:
+    """One, at one end of the memif link."""
+
+    def __init__(self, work, role, port='', limits=''):
+        cpu = cpus()[role == 'client']
+        self.spec = f'unix:{work.dir}/{role}.sock'
+        self.path = f'{work.dir}/{role}.sock'
+        conf = write_conf(work, f'{role}.conf', f"""[eal]
+args = {eal(work, role, f'0@{cpu},1@{cpu}')}
+[port]
+ip = {IP[role]}/24
+conns = 64
+{port}
+[daemon]
+socket = {self.path}
+[limits]
+{limits}
+""")
+        self.process = Process(work, f'daemon-{role}', [DAEMON, '--config', conf])
+        self.process.wait_text('ready')
+
+    def held(self):
+        """Descriptors and mappings: what a program that died must not leave."""
+        pid = self.process.pid
+        with open(f'/proc/{pid}/maps', encoding='utf-8') as f:
+            ours = sum('memfd:' in line for line in f)
+        return len(os.listdir(f'/proc/{pid}/fd')), ours
+
+    def settle(self, want, seconds=10):
+        until = time.monotonic() + seconds * SLOW
+        while self.held() != want:
+            check(time.monotonic() < until, f'held {self.held()}, not {want}')
+            time.sleep(0.02)
+
+    def stop(self):
+        check(self.process.stop() == 0, f'daemon: {self.process.tail()}')
+
+
+def attached_server(work):
+    daemon = Daemon(work, 'server')
+    server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
+    time.sleep(0.2)
+    client = Process(work, 'client', [PINGPONG, 'client', embedded(work, 'client'),
+                                      IP['server'], '300'])
+    check(client.wait(60) == 0, client.tail())
+    check(server.wait(20) == 0, server.tail())
+    daemon.stop()
+
+
+def attached_client(work):
+    server = Process(work, 'server', [PINGPONG, 'server', embedded(work, 'server')])
+    time.sleep(1 * SLOW)
+    daemon = Daemon(work, 'client')
+    client = Process(work, 'client', [PINGPONG, 'client', daemon.spec, IP['server'], '300'])
+    check(client.wait(60) == 0, client.tail())
+    check(server.wait(20) == 0, server.tail())
+    daemon.stop()
+
+
+def lifecycle(work):
+    """The server's half of test_lifecycle: it is told of every end, and leaves nothing."""
+    daemon = Daemon(work, 'server', 'cm_retry_ms = 50\ncm_retries = 6')
+    before = daemon.held()
+    server = Process(work, 'server', [LIFECYCLE, 'server', daemon.spec])
+    client = Process(work, 'client', [
+        LIFECYCLE, 'client', embedded(work, 'client', 'cm_retry_ms=50 cm_retries=6')])
+    check(client.wait(150) == 0, f'{client.tail()} {server.tail()}')
+    check(server.wait(30) == 0, server.tail())
+    daemon.settle(before)
+    daemon.stop()
+
+
+def killed(work):
+    """kill -9 of either end, again and again: the other end is told, nothing is left."""
+    daemons = Daemon(work, 'server'), Daemon(work, 'client')
+    before = [d.held() for d in daemons]
+    rng = random.Random(5)
+    for i in range(6 if SANITIZE else 20):
+        server = Process(work, f'server{i}', [PINGPONG, 'server', daemons[0].spec])
+        time.sleep(0.05)
+        client = Process(work, f'client{i}', [PINGPONG, 'client', daemons[1].spec,
+                                              IP['server'], '100000000'])
+        time.sleep(0.1 + rng.random() * 0.2)
+        check(server.is_alive() and client.is_alive(), f'{server.tail()} {client.tail()}')
+        first, second = (server, client) if rng.random() < 0.5 else (client, server)
+        first.kill()
+        check(second.wait(20) != 0, f'{second.name} was not told: {second.tail()}')
+        for d, want in zip(daemons, before):
+            d.settle(want)
+    for d in daemons:
+        d.stop()
+
+
+def daemon_dies(work):
+    """Who is attached hears of it, and attaches again to the next one."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        daemon = Daemon(work, 'server')
+        server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
+        time.sleep(0.3)
+        check(server.is_alive(), server.tail())
+        daemon.process.popen.send_signal(how)
+        check(server.wait(20) == 1 and 'gone' in server.tail(), server.tail())
+        daemon.process.wait(20)
+
+
+# ---- requests by hand ----
+
+def dial(daemon):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(10 * SLOW)
+    s.connect(daemon.path)
+    return s
+
+
+def request(kind, body=b'', magic=MAGIC, abi=ABI):
+    return (struct.pack('<IIII', magic, abi, kind, 0) + body).ljust(REQ, b'\0')[:REQ]
+
+
+def ask(s, message, fds=()):
+    socket.send_fds(s, [message], list(fds)) if fds else s.send(message)
+    data, got, _, _ = socket.recv_fds(s, REP, 4)
+    for fd in got:
+        os.close(fd)
+    if not data:
+        return None, 'closed'
+    return struct.unpack_from('<i', data, 8)[0], data[64:].split(b'\0')[0].decode()
+
+
+def memfd(size, seal=True):
+    fd = os.memfd_create('hostile', os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    if seal:
+        import fcntl
+        fcntl.fcntl(fd, 1033, 2)        # F_ADD_SEALS, F_SEAL_SHRINK
+    return fd
+
+
+def mr_body(length, offset=0, access=0, addr=0x10000):
+    return struct.pack('<QQQI', addr, length, offset, access)
+
+
+def refused(work):
+    """What a library of ours would not ask is refused in words."""
+    daemon = Daemon(work, 'server', limits='regions = 2\nbytes = 1M\nqps = 2\ncqs = 2')
+    s = dial(daemon)
+    check('no hello' in ask(s, request(CQ_CREATE))[1], 'before hello')
+    check('version' in ask(s, request(HELLO, abi=ABI + 1))[1], 'another version')
+    check('not a request' in ask(s, request(HELLO, magic=1))[1], 'another magic')
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    check('before' in ask(s, request(HELLO))[1], 'hello twice')
+    for kind in (0, TYPES, 2 ** 31):
+        check('unknown kind' in ask(s, request(kind))[1], f'kind {kind}')
+    good, short, bare = memfd(8192), memfd(4096), memfd(8192, seal=False)
+    with open('/dev/zero', 'rb') as zero:
+        cases = [
+            (mr_body(4096), [], 'no descriptor'),
+            (mr_body(4096), [zero.fileno()], 'is no memfd'),
+            (mr_body(4096), [bare], 'F_SEAL_SHRINK'),
+            (mr_body(8192), [short], 'fewer bytes'),
+            (mr_body(4096, 2 ** 63), [good], 'fewer bytes'),
+            (mr_body(100, 100), [good], 'multiple of a page'),
+            (mr_body(0), [good], 'bytes'),
+            (mr_body(2 ** 20 + 1), [good], 'left of its limit'),
+            (mr_body(2 ** 64 - 1), [good], 'left of its limit'),
+        ]
+        for body, fds, text in cases:
+            rc, why = ask(s, request(MR_ADD, body), fds)
+            check(rc < 0 and text in why, f'{text}: {rc} {why}')
+    check(ask(s, request(MR_ADD, mr_body(4096, access=0xff)), [good])[0] < 0, 'unknown rights')
+    for i in range(2):
+        check(ask(s, request(MR_ADD, mr_body(4096)), [good])[0] == 0, f'region {i}')
+    check('its limit' in ask(s, request(MR_ADD, mr_body(4096)), [good])[1], 'one region more')
+    check(ask(s, request(CQ_CREATE, struct.pack('<I', 2 ** 31)))[0] < 0, 'depth')
+    for i in range(2):
+        check(ask(s, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, f'queue {i}')
+    check('its limit' in ask(s, request(CQ_CREATE, struct.pack('<I', 16)))[1], 'a queue more')
+    for sizes in ((0, 8), (8, 0), (3, 8), (8, 2 ** 31), (2 ** 20, 8)):
+        check('depths' in ask(s, request(QP_CREATE, struct.pack('<IIII', 0, 1, *sizes)))[1],
+              f'depths {sizes}')
+    check('no such completion queue' in
+          ask(s, request(QP_CREATE, struct.pack('<IIII', 0, 7, 8, 8)))[1], "another's queue")
+    other = dial(daemon)
+    check(ask(other, request(HELLO))[0] == 0, 'hello')
+    check('no such completion queue' in
+          ask(other, request(QP_CREATE, struct.pack('<IIII', 0, 1, 8, 8)))[1], "another's queue")
+    for fd in (good, short, bare):
+        os.close(fd)
+    s.close()
+    other.close()
+    daemon.stop()
+
+
+def garbage(work):
+    """Anything at all on the socket; the daemon goes on, and has given back what it was sent."""
+    daemon = Daemon(work, 'server')
+    before = daemon.held()
+    rng = random.Random(7)
+    fds = [memfd(4096), memfd(1 << 20, seal=False)]
+    for i in range(100 if SANITIZE else 400):
+        s = dial(daemon)
+        if rng.random() < 0.8:
+            ask(s, request(HELLO))
+        try:
+            for _ in range(rng.randrange(12)):
+                size = REQ if rng.random() < 0.9 else rng.randrange(1, 3 * REQ)
+                body = rng.randbytes(size) if rng.random() < 0.5 else \
+                    bytes(rng.choice((0, 0, 0, 1, 8, 255)) for _ in range(size))
+                head = struct.pack('<IIII', MAGIC, ABI, rng.randrange(TYPES), 0)
+                message = (head + body)[:size]
+                extra = [rng.choice(fds) for _ in range(rng.choice((0, 0, 1, 1, 2, 50)))]
+                socket.send_fds(s, [message], extra) if extra else s.send(message)
+                if rng.random() < 0.7:
+                    _, got, _, _ = socket.recv_fds(s, REP, 4)
+                    for fd in got:
+                        os.close(fd)
+        except (BrokenPipeError, ConnectionResetError):
+            pass                        # it was told to go
+        s.close()
+        check(daemon.process.is_alive(), f'round {i}: {daemon.process.tail()}')
+    for fd in fds:
+        os.close(fd)
+    daemon.settle(before)
+    daemon.stop()
+
+
+def wrong_conf(work):
+    """A wrong line is told with its number, and nothing is started."""
+    cases = [
+        ('[port]\nip = 10.0.0.1/24\ncolour = blue\n', ':3: colour'),
+        ('[port]\n\n# comment\nmtu = many\n', ':4: mtu=many'),
+        ('[port]\npoll = caller\n', ':2: poll'),
+        ('[limits]\napps = 0\n', ':2: apps = 0: must be'),
+        ('[limits]\napps = -1\n', ':2: apps = -1: must be'),
+        ('[daemon]\nsocket = ' + 'x' * 200 + '\n', ':2: socket: at most'),
+        ('[demon]\nsocket = x\n', ':1: [demon]: known are'),
+        ('socket = x\n', ':1:'),
+        ('[daemon]\nsocket\n', ':2:'),
+        ('[daemon]\ncolour = blue\n', ':2: colour: unknown key of [daemon]'),
+    ]
+    for text, want in cases:
+        path = write_conf(work, 'wrong.conf', text)
+        done = subprocess.run([DAEMON, '--check-config', '-c', path], capture_output=True,
+                              text=True, timeout=20 * SLOW, check=False)
+        check(done.returncode == 1 and f'{path}{want}' in done.stderr, f'{text!r}: {done.stderr}')
+    path = write_conf(work, 'right.conf', '[port]\nip = 10.0.0.1/24\n')
+    done = subprocess.run([DAEMON, '--check-config', '-c', path], capture_output=True, text=True,
+                          timeout=20 * SLOW, check=False)
+    check(done.returncode == 0 and 'OK' in done.stdout, done.stderr)
+    done = subprocess.run([DAEMON, '-c', work.path('absent.conf')], capture_output=True, text=True,
+                          timeout=20 * SLOW, check=False)
+    check(done.returncode == 1 and 'No such file' in done.stderr, done.stderr)
+
+
+def one_at_a_time(work):
+    """A second daemon on the same socket is refused; one that was killed is replaced."""
+    daemon = Daemon(work, 'server')
+    second = subprocess.run([DAEMON, '-c', work.path('server.conf')], capture_output=True,
+                            text=True, timeout=20 * SLOW, check=False)
+    check(second.returncode == 1 and 'another daemon' in second.stderr, second.stderr)
+    daemon.process.kill()
+    os.unlink(f'{work.dir}/memif.sock')         # memif's own, which DPDK would stumble over
+    Daemon(work, 'server').stop()
+    check(not os.path.exists(daemon.path), 'the socket is left')
+
+
+def alone(test):
+    """With a folder and processes of its own."""
+    with Work() as work:
+        test(work)
+
+
+def main():
+    tests = Tests(600)
+    for name, test in [
+            ('attached server, embedded client', attached_server),
+            ('attached client, embedded server', attached_client),
+            ('lifecycle, attached', lifecycle),
+            ('applications killed', killed),
+            ('the daemon dies', daemon_dies),
+            ('refused in words', refused),
+            ('garbage on the socket', garbage),
+            ('wrong configuration', wrong_conf),
+            ('one daemon at a time', one_at_a_time),
+    ]:
+        tests.add(name, alone, test)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
