@@ -27,7 +27,7 @@
 #define CACHE_MAX   256
 #define VLAN_ROOM   8
 #define LINK_MS_MIN 50   /* for a memif client's link, at first */
-#define LINK_MS_MAX 1600 /* and at last */
+#define LINK_MS_MAX 3200 /* and at last */
 
 /* Room for the largest frame, in one mbuf: memif breaks chains (DPDK 22.11). */
 static uint16_t

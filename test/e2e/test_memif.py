@@ -9,7 +9,9 @@ each bad link must have caused what it is for, or the run proves nothing.
 
 import filecmp
 import os
+import socket
 import stat
+import struct
 import sys
 
 from e2e import SANITIZE, Memif, Run, Server, Tests, Work, check, counter
@@ -208,6 +210,29 @@ def own_lcore(work):
     server.stop_ok()
 
 
+def late_server(work):
+    """A server whose socket is there before its port is started refuses; the client asks again."""
+    link = Memif(work)
+    early = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    early.bind(link.socket)
+    early.listen()
+    early.settimeout(30)
+    client = work.start('client', link.program(
+        'client', ['--connect', link.server_ip, '--count', '100']))
+    asked, _ = early.accept()
+    asked.settimeout(30)
+    hello = struct.pack('<32sHHHHHB', b'late', 0x200, 0x200, 255, 0, 0, 14)
+    asked.send((struct.pack('<H', 2) + hello).ljust(128, b'\0'))
+    check(asked.recv(128)[:2] == b'\3\0', 'no INIT from the client')
+    asked.send((struct.pack('<HI', 8, 0) + b'ID not found').ljust(128, b'\0'))
+    for s in (asked, early):
+        s.close()
+    os.unlink(link.socket)
+    server = Server(link)
+    check(client.wait(60) == 0, f'{client.tail()} {server.process.tail()}')
+    server.stop()
+
+
 def make_tree(path):
     os.makedirs(os.path.join(path, 'a/b/c'))
     os.makedirs(os.path.join(path, 'read-only'))
@@ -314,6 +339,7 @@ def main():
         tests.add('set up and ended, over and over', connect_again, work)
         tests.add('idle connections', idle, work)
         tests.add('engine on its own lcore', own_lcore, work)
+        tests.add('a server that is late', late_server, work)
         tests.add('trees', trees, work)
         tests.add('large frames', large_frames, work)
         tests.add('buffers too small for the MTU', small_buffers, work)
