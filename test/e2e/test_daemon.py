@@ -16,6 +16,7 @@ from e2e import BUILD, SANITIZE, SLOW, Process, Tests, Work, check, cpus
 
 DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
 PINGPONG = os.path.join(BUILD, 'examples/pingpong')
+SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
 LIFECYCLE = os.path.join(BUILD, 'test/e2e/lifecycle')
 IP = {'server': '10.5.0.1', 'client': '10.5.0.2'}
 os.environ['RTSAN_PROVIDER_PATH'] = os.path.join(BUILD, 'drivers/san/unix')
@@ -54,8 +55,7 @@ class Daemon:
 args = {eal(work, role, f'0@{cpu},1@{cpu}')}
 [port]
 ip = {IP[role]}/24
-conns = 64
-{port}
+{port or 'conns = 64'}
 [daemon]
 socket = {self.path}
 [limits]
@@ -104,7 +104,7 @@ def attached_client(work):
 
 def lifecycle(work):
     """The server's half of test_lifecycle: it is told of every end, and leaves nothing."""
-    daemon = Daemon(work, 'server', 'cm_retry_ms = 50\ncm_retries = 6')
+    daemon = Daemon(work, 'server', 'conns = 64\ncm_retry_ms = 50\ncm_retries = 6')
     before = daemon.held()
     server = Process(work, 'server', [LIFECYCLE, 'server', daemon.spec])
     client = Process(work, 'client', [
@@ -268,6 +268,34 @@ def garbage(work):
     daemon.stop()
 
 
+def scribble(work):
+    """Programs that write over what they share, while others work: those others notice nothing."""
+    port = 'conns = 8192'       # a number rests for a second, and liars need many
+    daemons = Daemon(work, 'server', port), Daemon(work, 'client', port)
+    before = [d.held() for d in daemons]
+    for seed in range(1 if SANITIZE else 3):
+        liars = [Process(work, f'liar{role}', [SCRIBBLE, role, d.path, IP['server'], '4',
+                                               str(100 * seed + k)])
+                 for k, (role, d) in enumerate(zip(('server', 'client'), daemons))]
+        for rounds in range(3):
+            server = Process(work, 'server', [PINGPONG, 'server', daemons[0].spec])
+            time.sleep(0.1)
+            client = Process(work, 'client', [PINGPONG, 'client', daemons[1].spec, IP['server'],
+                                              '300'])
+            check(client.wait(60) == 0 and server.wait(20) == 0,
+                  f'{client.tail()} {server.tail()}')
+        ended = 0
+        for p in liars:
+            check(p.wait(60) == 0, p.tail())
+            ended += int(p.out().split()[0])
+        check(ended > 2, f'only {ended} queue pairs were noticed')
+        for d, want in zip(daemons, before):
+            check(d.process.is_alive(), d.process.tail())
+            d.settle(want)
+    for d in daemons:
+        d.stop()
+
+
 def wrong_conf(work):
     """A wrong line is told with its number, and nothing is started."""
     cases = [
@@ -324,6 +352,7 @@ def main():
             ('the daemon dies', daemon_dies),
             ('refused in words', refused),
             ('garbage on the socket', garbage),
+            ('memory written over', scribble),
             ('wrong configuration', wrong_conf),
             ('one daemon at a time', one_at_a_time),
     ]:

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * An application that lies: it attaches to a daemon as librtsan does, connects, and then
+ * writes whatever it likes to wherever it may write, while the daemon works on it. (SYS-5)
+ *
+ *   scribble server|client SOCKET PEER SECONDS SEED
+ *
+ * Both roles do the same; the one connects to the other, so that there is always something
+ * under way. Exits with 0 if the daemon has answered to the end.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "san_prng.h"
+#include "shmq.h"
+
+#define QPS       4
+#define DEPTH     16
+#define REGION    (1u << 18)
+#define SERVICE   77
+#define MALFORMED 11 /* RTSAN_R_MALFORMED */
+#define WORDS     64 /* that are written over at once, at most */
+
+struct queue {
+	uint32_t qp, cq;
+	struct san_wq *wq;
+	struct san_cq *cq_mem;
+	int wq_fd, cq_fd;
+	size_t wq_bytes, cq_bytes;
+	bool up;
+};
+
+static struct san_prng prng;
+static int sock;
+static struct shmq_rep hello;
+static struct shmq_ctl *ctl;
+static struct queue queues[QPS];
+static uint8_t *region;
+static int region_fd;
+static uint32_t key, peer_key;
+static uint32_t ev_head;
+static bool is_server;
+static uint32_t nb_ended; /* queue pairs, for what was written there */
+static const char *peer;
+
+static uint32_t
+below(uint32_t n)
+{
+	return san_prng_below(&prng, n);
+}
+
+static void __attribute__((noreturn))
+die(const char *what)
+{
+	fprintf(stderr, "scribble: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+/* The daemon may refuse, but it answers. */
+static int
+ask(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+{
+	req->magic = SHMQ_MAGIC;
+	req->abi = SHMQ_ABI;
+	if (shmq_send(sock, req, sizeof(*req), fd, true) != 0 ||
+	    shmq_recv(sock, rep, sizeof(*rep), got, true) != 0)
+		die("the daemon does not answer");
+	return rep->rc;
+}
+
+static int
+ask_id(enum shmq_type type, uint32_t id)
+{
+	struct shmq_req req = {.type = type, .id = id};
+	struct shmq_rep rep;
+	int fd;
+
+	return ask(&req, -1, &rep, &fd);
+}
+
+static void *
+map(int fd, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	return p;
+}
+
+static void
+attach(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct shmq_req req = {.type = SHMQ_HELLO};
+	struct shmq_rep rep;
+	int fd;
+
+	sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) != 0)
+		die(path);
+	if (ask(&req, -1, &hello, &fd) != 0)
+		die(hello.text);
+	ctl = map(fd, hello.hello.ctl_bytes);
+	close(fd);
+	region_fd = memfd_create("scribble", MFD_ALLOW_SEALING);
+	if (ftruncate(region_fd, REGION) != 0 || fcntl(region_fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+		die("memfd");
+	region = map(region_fd, REGION);
+	req = (struct shmq_req){.type = SHMQ_MR_ADD,
+				.mr = {.addr = 0x10000, .length = REGION, .access = 7}};
+	if (ask(&req, region_fd, &rep, &fd) != 0)
+		die(rep.text);
+	key = rep.id;
+}
+
+static void
+make_queue(struct queue *q)
+{
+	struct shmq_req req = {.type = SHMQ_CQ_CREATE, .cq = {.depth = 2 * DEPTH}};
+	struct shmq_rep rep;
+
+	memset(q, 0, sizeof(*q));
+	if (ask(&req, -1, &rep, &q->cq_fd) != 0)
+		die(rep.text);
+	q->cq = rep.cq.id;
+	q->cq_bytes = san_cq_bytes(rep.cq.depth);
+	q->cq_mem = map(q->cq_fd, q->cq_bytes);
+	req = (struct shmq_req){.type = SHMQ_QP_CREATE, .qp = {q->cq, q->cq, DEPTH, DEPTH}};
+	if (ask(&req, -1, &rep, &q->wq_fd) != 0)
+		die(rep.text);
+	q->qp = rep.id;
+	q->wq_bytes = san_wq_bytes(DEPTH, DEPTH);
+	q->wq = map(q->wq_fd, q->wq_bytes);
+}
+
+static void
+end_queue(struct queue *q)
+{
+	if (ask_id(SHMQ_QP_DESTROY, q->qp) != 0 || ask_id(SHMQ_CQ_DESTROY, q->cq) != 0)
+		die("destroy");
+	munmap(q->wq, q->wq_bytes);
+	munmap(q->cq_mem, q->cq_bytes);
+	close(q->wq_fd);
+	close(q->cq_fd);
+}
+
+static void
+begin(struct queue *q)
+{
+	struct shmq_req req = {.type = SHMQ_CONNECT,
+			       .conn = {.id = q->qp, .service = SERVICE}};
+	struct shmq_rep rep;
+	int fd;
+
+	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", peer);
+	memcpy(req.conn.param.private_data, &key, sizeof(key));
+	req.conn.param.private_len = sizeof(key);
+	req.conn.param.given = 1;
+	req.conn.param.order = (uint8_t)below(3);
+	if (!is_server)
+		ask(&req, -1, &rep, &fd);
+}
+
+static void
+accept_one(const struct shmq_event *ev)
+{
+	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.request = ev->request}};
+	struct shmq_rep rep;
+	uint32_t i;
+	int fd;
+
+	memcpy(&peer_key, ev->private_data, sizeof(peer_key));
+	for (i = 0; i < QPS && queues[i].up; i++)
+		;
+	req.conn.id = queues[i < QPS ? i : below(QPS)].qp;
+	if (ask(&req, -1, &rep, &fd) == 0)
+		queues[i].up = true;
+}
+
+static void
+events(void)
+{
+	struct queue *q;
+	uint32_t i;
+
+	while (ev_head != atomic_load(&ctl->ev_tail)) {
+		struct shmq_event ev = ctl->events[ev_head++ % SHMQ_EVENTS];
+
+		atomic_store(&ctl->ev_head, ev_head);
+		if (ev.type == 1)
+			accept_one(&ev);
+		for (i = 0; i < QPS && ev.type > 2; i++) {
+			q = &queues[i];
+			if (q->qp != ev.qp)
+				continue;
+			nb_ended += ev.reason == MALFORMED;
+			end_queue(q);
+			make_queue(q);
+			begin(q);
+		}
+	}
+}
+
+/* Nearly right, so that it gets far. */
+static void
+post(struct queue *q)
+{
+	struct san_ulp_wr *e = (struct san_ulp_wr *)(q->wq + 1);
+	uint32_t tail = atomic_load(&q->wq->sq_tail), len = below(REGION / 8);
+
+	e += tail % DEPTH;
+	*e = (struct san_ulp_wr){
+		.op = (uint8_t)(1 + below(6)),
+		.flags = (uint8_t)below(2),
+		.nb_sge = 1,
+		.remote_addr = 0x10000 + below(REGION / 16) * 8ull,
+		.rkey = below(10) != 0 ? peer_key : key,
+		.length = len,
+		.sge = {{(void *)(uintptr_t)(0x10000 + below(REGION / 2)), len, key}},
+	};
+	if (e->op >= 5)
+		e->length = e->sge[0].len = 8;
+	if (below(20) == 0)
+		((uint8_t *)e)[below(sizeof(*e))] = (uint8_t)below(256);
+	atomic_store(&q->wq->sq_tail, tail + 1 + (below(50) == 0 ? below(40) : 0));
+}
+
+static void
+scribble_over(void *mem, size_t bytes)
+{
+	uint64_t *w = mem;
+	uint32_t i, n = 1 + below(WORDS);
+
+	for (i = 0; i < n; i++)
+		w[below((uint32_t)(bytes / 8))] =
+			below(2) ? san_prng_u64(&prng) : below(2) ? 0 :
+								    UINT64_MAX;
+}
+
+static void
+one(struct queue *q)
+{
+	uint32_t lcore = (q->qp & ((1u << SAN_QPN_INDEX_BITS) - 1)) >> hello.hello.qp_shift;
+	struct san_bells *bells = shmq_bells(ctl, lcore, hello.hello.lcore_qps);
+
+	switch (below(24)) {
+	case 0:
+		scribble_over(q->wq, q->wq_bytes);
+		break;
+	case 1:
+		scribble_over(q->cq_mem, q->cq_bytes);
+		break;
+	case 2:
+		scribble_over(bells, san_bells_bytes(hello.hello.lcore_qps));
+		break;
+	case 3:
+		/* a hole: what the daemon has mapped there is zeros again */
+		fallocate(below(2) ? region_fd : q->wq_fd,
+			  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, below(4) * 4096, 4096);
+		break;
+	case 4:
+		atomic_store(&q->cq_mem->head, (uint32_t)san_prng_u64(&prng));
+		break;
+	case 5:
+		if (ftruncate(region_fd, 0) == 0)
+			die("the seal does not hold");
+		break;
+	default:
+		post(q);
+		break;
+	}
+	san_bells_ring(bells, q->qp & (hello.hello.lcore_qps - 1));
+}
+
+int
+main(int argc, char **argv)
+{
+	struct shmq_req req = {.type = SHMQ_LISTEN,
+			       .conn = {.id = 1, .backlog = QPS, .service = SERVICE}};
+	struct shmq_rep rep;
+	time_t until;
+	uint32_t i;
+	int fd;
+
+	if (argc != 6)
+		return 2;
+	is_server = strcmp(argv[1], "server") == 0;
+	peer = argv[3];
+	san_prng_seed(&prng, strtoull(argv[5], NULL, 0));
+	attach(argv[2]);
+	peer_key = key;
+	if (is_server && ask(&req, -1, &rep, &fd) != 0)
+		die(rep.text);
+	for (i = 0; i < QPS; i++) {
+		make_queue(&queues[i]);
+		begin(&queues[i]);
+	}
+	until = time(NULL) + atoi(argv[4]);
+	while (time(NULL) < until) {
+		events();
+		for (i = 0; i < QPS; i++)
+			one(&queues[i]);
+		usleep(below(200));
+	}
+	printf("%u queue pairs ended\n", nb_ended);
+	return 0;
+}
