@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,7 +286,7 @@ main(int argc, char **argv)
 		app_destroy(&s.all, a);
 	leaks = san_engine_leaks(s.all.ctx->port);
 	if (leaks != 0)
-		SAN_LOG(DRIVER, ERR, "leaks=%llu: records that nobody holds", (unsigned long long)leaks);
+		SAN_LOG(DRIVER, ERR, "leaks=%" PRIu64 ": records that nobody holds", leaks);
 	dpdk_ctx_close(s.all.ctx);
 	apps_fini(&s.all);
 	conf_free(&conf);

@@ -198,9 +198,9 @@ struct rtsan_wc {
 	struct rtsan_qp *qp;
 	/** Bytes moved; of a receive with LOC_LENGTH those that came and were refused, else 0. */
 	uint32_t byte_len;
-	uint32_t imm;      /**< with has_imm */
-	uint8_t opcode;    /**< enum rtsan_wc_opcode */
-	uint8_t status;    /**< enum rtsan_wc_status */
+	uint32_t imm;   /**< with has_imm */
+	uint8_t opcode; /**< enum rtsan_wc_opcode */
+	uint8_t status; /**< enum rtsan_wc_status */
 	bool has_imm;
 };
 

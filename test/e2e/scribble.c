@@ -193,9 +193,10 @@ static void
 events(void)
 {
 	struct queue *q;
-	uint32_t i;
+	uint32_t i, n;
 
-	while (ev_head != atomic_load(&ctl->ev_tail)) {
+	/* a new connection that is refused at once is the next event */
+	for (n = 0; n < QPS && ev_head != atomic_load(&ctl->ev_tail); n++) {
 		struct shmq_event ev = ctl->events[ev_head++ % SHMQ_EVENTS];
 
 		atomic_store(&ctl->ev_head, ev_head);
