@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Messages with their descriptors, and memory for two processes. (SYS-5) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shmq.h"
+
+#define SIZE 64
+
+static int ends[2];
+
+static int
+nb_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	close(ends[0]);
+	close(ends[1]);
+	return 0;
+}
+
+static void
+shmq_recv__with_and_without_descriptor(void **state)
+{
+	char out[SIZE] = "hello", in[SIZE];
+	int fd;
+
+	(void)state;
+	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, false), -EAGAIN);
+	assert_int_equal(shmq_send(ends[0], out, SIZE, -1, true), 0);
+	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, false), 0);
+	assert_string_equal(in, "hello");
+	assert_int_equal(fd, -1);
+	assert_int_equal(shmq_send(ends[0], out, SIZE, ends[0], true), 0);
+	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, false), 0);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+	shutdown(ends[0], SHUT_WR);
+	assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, true), -ENOTCONN);
+}
+
+/* *n* descriptors and *size* bytes, as nobody of ours would send them. */
+static void
+send_raw(size_t size, int n)
+{
+	char buf[CMSG_SPACE(64 * sizeof(int))] = {0}, bytes[2 * SIZE] = {0};
+	struct iovec iov = {.iov_base = bytes, .iov_len = size};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
+	int i;
+
+	m.msg_control = buf;
+	m.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
+	c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+	for (i = 0; i < n; i++)
+		memcpy(CMSG_DATA(c) + (size_t)i * sizeof(int), &ends[0], sizeof(int));
+	assert_int_equal(sendmsg(ends[0], &m, 0), size);
+}
+
+/* Whatever came with it is closed. */
+static void
+shmq_recv__something_else(void **state)
+{
+	static const struct {
+		size_t size;
+		int fds;
+	} cases[] = {{SIZE, 2}, {SIZE, 4}, {SIZE, 5}, {SIZE, 64}, {SIZE - 1, 1}, {SIZE + 1, 1}};
+	char in[SIZE];
+	int before = nb_fds(), fd;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		send_raw(cases[i].size, cases[i].fds);
+		assert_int_equal(shmq_recv(ends[1], in, SIZE, &fd, true), -EPROTO);
+		assert_int_equal(fd, -1);
+		assert_int_equal(nb_fds(), before);
+	}
+}
+
+static void
+shmq_mem_create__sealed(void **state)
+{
+	void *mem, *again;
+	const char *why;
+	int fd;
+
+	(void)state;
+	assert_int_equal(shmq_mem_create("test", 5000, &mem, &fd), 0);
+	((uint8_t *)mem)[4999] = 42;
+	assert_int_equal(ftruncate(fd, 100), -1);
+	assert_int_equal(ftruncate(fd, 100000), -1);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+	assert_int_equal(shmq_mem_map(fd, 0, 5000, &again, &why), 0);
+	assert_int_equal(((uint8_t *)again)[4999], 42);
+	shmq_mem_unmap(again, 5000);
+	shmq_mem_unmap(mem, 5000);
+	close(fd);
+}
+
+static void
+assert_refused(int fd, uint64_t offset, size_t bytes, const char *text)
+{
+	const char *why = "";
+	void *mem;
+
+	assert_int_equal(shmq_mem_map(fd, offset, bytes, &mem, &why), -EINVAL);
+	if (strstr(why, text) == NULL)
+		fail_msg("\"%s\", not \"%s\"", why, text);
+}
+
+static void
+shmq_mem_map__of_others(void **state)
+{
+	int bare = memfd_create("bare", MFD_ALLOW_SEALING);
+	int good = memfd_create("good", MFD_ALLOW_SEALING);
+	int null = open("/dev/null", O_RDWR);
+
+	(void)state;
+	assert_int_equal(ftruncate(bare, 8192), 0);
+	assert_int_equal(ftruncate(good, 8192), 0);
+	assert_int_equal(fcntl(good, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_refused(-1, 0, 4096, "no memfd");
+	assert_refused(null, 0, 4096, "no memfd");
+	assert_refused(bare, 0, 4096, "F_SEAL_SHRINK");
+	assert_refused(good, 0, 8193, "fewer bytes");
+	assert_refused(good, 4096, 4097, "fewer bytes");
+	assert_refused(good, UINT64_MAX, 4096, "fewer bytes");
+	assert_refused(good, 4096, SIZE_MAX, "fewer bytes");
+	assert_refused(good, 100, 100, "multiple of a page");
+	/* nobody may write to it */
+	assert_int_equal(fcntl(good, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	assert_refused(good, 0, 4096, "can't be mapped");
+	close(bare);
+	close(good);
+	close(null);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(shmq_recv__with_and_without_descriptor),
+		TEST(shmq_recv__something_else),
+		TEST(shmq_mem_create__sealed),
+		TEST(shmq_mem_map__of_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
