@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mode.h"
 
@@ -121,11 +122,17 @@ out_close(FILE *f)
 int
 json_try(const char *path)
 {
-	FILE *f = strcmp(path, "-") == 0 ? NULL : fopen(path, "a");
+	bool is_there = access(path, F_OK) == 0;
+	FILE *f;
 
+	if (strcmp(path, "-") == 0)
+		return 0;
+	f = fopen(path, "a");
 	if (f == NULL)
-		return strcmp(path, "-") == 0 ? 0 : -errno;
+		return -errno;
 	fclose(f);
+	if (!is_there) /* results that are not there yet are no empty file */
+		unlink(path);
 	return 0;
 }
 

@@ -166,7 +166,7 @@ serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 int
 app_del_mr(struct apps *all, struct app_mr *mr)
 {
-	int rc = dpdk_mr_del(all->ctx, mr->key);
+	int rc = dpdk_mr_del(all->ctx, mr->app->id, mr->key);
 
 	if (rc != 0)
 		return rc;

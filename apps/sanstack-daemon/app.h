@@ -79,6 +79,7 @@ struct app {
 	struct san_spsc_prod events;
 	STAILQ_HEAD(, app_event)
 	late;
+	uint32_t nb_late;
 	uint32_t nb_qps, nb_cqs, nb_mrs;
 	uint64_t bytes; /**< of its regions */
 	LIST_ENTRY(app)

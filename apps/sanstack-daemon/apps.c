@@ -80,7 +80,7 @@ app_create(struct apps *all, int sock)
 	return a;
 }
 
-/* First what names other things: queue pairs, then what they named. */
+/* First what names other things: requests, listeners, queue pairs, then what they named. */
 static void
 release(struct apps *all, struct app *a)
 {
@@ -88,16 +88,16 @@ release(struct apps *all, struct app *a)
 	uint32_t i;
 	int rc;
 
-	for (l = LIST_FIRST(&all->listeners); l != NULL; l = next) {
-		next = LIST_NEXT(l, link);
-		if (l->app == a)
-			app_del_listener(all, l);
-	}
 	for (i = 0; i < APP_REQUESTS; i++) {
 		if (all->requests[i].app != a)
 			continue;
 		dpdk_reject(all->ctx, all->requests[i].request, NULL, 0);
 		all->requests[i].app = NULL;
+	}
+	for (l = LIST_FIRST(&all->listeners); l != NULL; l = next) {
+		next = LIST_NEXT(l, link);
+		if (l->app == a)
+			app_del_listener(all, l);
 	}
 	for (i = 0; i < all->caps.max_qps && a->nb_qps > 0; i++)
 		if (all->qps[i].app == a)
@@ -165,6 +165,7 @@ give(struct app *a, const struct shmq_event *ev)
 	}
 	late->ev = *ev;
 	STAILQ_INSERT_TAIL(&a->late, late, link);
+	a->nb_late++;
 }
 
 static void
@@ -198,6 +199,11 @@ address(struct apps *all, const struct rtsan_provider_event *from, struct shmq_e
 		if (l == NULL)
 			return NULL;
 		ev->listener = l->cookie;
+		/* who does not look is not asked any more: peers can make as many as they like */
+		if (l->app->nb_late >= SHMQ_EVENTS) {
+			dpdk_reject(all->ctx, from->ev.request, NULL, 0);
+			return NULL;
+		}
 		request_add(all, l->app, from->ev.request);
 		return l->app;
 	}
@@ -216,9 +222,21 @@ late_events(struct app *a)
 
 	while ((late = STAILQ_FIRST(&a->late)) != NULL && put(a, &late->ev)) {
 		STAILQ_REMOVE_HEAD(&a->late, link);
+		a->nb_late--;
 		free(late);
 	}
 	return late != NULL;
+}
+
+/* The port is: nothing will happen any more. */
+static void
+tell_gone(struct apps *all)
+{
+	struct app *a;
+
+	LIST_FOREACH(a, &all->list, link)
+		if (a->ctl != NULL)
+			atomic_store(&a->ctl->gone, 1);
 }
 
 bool
@@ -227,10 +245,11 @@ apps_events(struct apps *all)
 	struct rtsan_provider_event from;
 	bool late = false;
 	struct app *a;
+	int rc;
 
 	LIST_FOREACH(a, &all->list, link)
 		late |= late_events(a);
-	while (dpdk_event_poll(all->ctx, &from) == 1) {
+	while ((rc = dpdk_event_poll(all->ctx, &from)) == 1) {
 		struct shmq_event ev = {
 			.type = from.ev.type,
 			.reason = from.ev.reason,
@@ -247,5 +266,7 @@ apps_events(struct apps *all)
 		give(a, &ev);
 		late |= !STAILQ_EMPTY(&a->late);
 	}
+	if (rc < 0)
+		tell_gone(all);
 	return late;
 }

@@ -305,14 +305,18 @@ wq_names(const struct san_wq_cons *q, uint32_t key)
 	return false;
 }
 
+/* Rings of others are not asked: what stands there is nobody's word but theirs. */
 bool
-san_engine_names_key(const struct san_engine *e, uint32_t key)
+san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key)
 {
+	const struct san_engine_qp *q;
 	uint32_t i;
 
-	for (i = 0; i < e->conf.ulp.max_qps; i++)
-		if (e->qps[i].wq.wq != NULL && wq_names(&e->qps[i].wq, key))
+	for (i = 0; i < e->conf.ulp.max_qps; i++) {
+		q = &e->qps[i];
+		if (q->wq.wq != NULL && q->app == app && wq_names(&q->wq, key))
 			return true;
+	}
 	return san_ulp_names_key(san_core_ulp(e->core), key);
 }
 

@@ -116,8 +116,8 @@ int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 const char *san_engine_qp_fault(const struct san_engine *e, uint32_t qp);
 /** Its connection ends; its *wq*, returned, and the memory of its work are not touched any more. */
 struct san_wq *san_engine_qp_del(struct san_engine *e, uint32_t qp);
-/** Does posted work name *key*? */
-bool san_engine_names_key(const struct san_engine *e, uint32_t key);
+/** Does posted work of *app*, whose region it is, name *key*? */
+bool san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key);
 
 /* ---- any thread ---- */
 

@@ -55,9 +55,13 @@ take_sges(const struct san_engine *e, uint16_t app, struct san_ulp_sge *sge, uin
 		return "more parts than an entry has";
 	for (i = 0; i < nb_sge; i++) {
 		*length += sge[i].len;
+		if (sge[i].len == 0) {
+			sge[i] = (struct san_ulp_sge){0};
+			continue;
+		}
 		sge[i].addr = san_ulp_mr_find(ulp, sge[i].key, app, (uintptr_t)sge[i].addr,
 					      sge[i].len);
-		if (sge[i].addr == NULL && sge[i].len != 0)
+		if (sge[i].addr == NULL)
 			return "memory outside its regions";
 	}
 	return NULL;

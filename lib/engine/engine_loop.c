@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 
 #include <rte_pause.h>
 
@@ -377,9 +376,8 @@ give_events(struct san_engine *e)
 	while (san_spsc_room(&q->prod, &q->head) != 0 &&
 	       san_core_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask]))
 		san_spsc_push(&q->prod, &q->tail, 1);
-	/* a system call only if somebody waits, who looks after arming (AFC-19) */
-	if (unlikely(q->prod.tail != before) && atomic_exchange(&e->port->event_armed, false))
-		eventfd_write(e->port->event_fd, 1);
+	if (unlikely(q->prod.tail != before))
+		san_engine_event_wake(e->port);
 }
 
 /* ---- the loop ---- */

@@ -121,6 +121,7 @@ on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
 	(void)type;
 	(void)ret;
 	atomic_store(&p->gone, true);
+	san_engine_event_wake(p);
 	return 0;
 }
 

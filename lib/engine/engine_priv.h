@@ -8,6 +8,7 @@
  */
 
 #include <stdatomic.h>
+#include <sys/eventfd.h>
 
 #include <rte_ethdev.h>
 #include <rte_ring.h>
@@ -152,6 +153,15 @@ int san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine 
 void san_engine_destroy(struct san_engine *e);
 /** Every connection ends; the next rounds tell the peers. */
 void san_engine_end(struct san_engine *e);
+
+/** There is an event: wake who sleeps until then, if anybody does (AFC-19). */
+static inline void
+san_engine_event_wake(struct san_engine_port *p)
+{
+	/* pairs with the store in san_engine_event_arm(), after which it looks again */
+	if (atomic_exchange(&p->event_armed, false))
+		eventfd_write(p->event_fd, 1);
+}
 
 /* ---- engine_loop.c ---- */
 

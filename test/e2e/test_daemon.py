@@ -235,6 +235,22 @@ def refused(work):
     daemon.stop()
 
 
+def too_many(work):
+    """One more than may be attached hears so, and may come when another one has gone."""
+    daemon = Daemon(work, 'server', limits='apps = 1')
+    first = dial(daemon)
+    check(ask(first, request(HELLO))[0] == 0, 'hello')
+    client = Process(work, 'client', [PINGPONG, 'client', daemon.spec, IP['client'], '1'])
+    check(client.wait(20) == 1 and 'serves 1 applications, its limit' in client.tail(),
+          client.tail())
+    first.close()
+    time.sleep(0.2)
+    second = dial(daemon)
+    check(ask(second, request(HELLO))[0] == 0, 'hello of the next one')
+    second.close()
+    daemon.stop()
+
+
 def garbage(work):
     """Anything at all on the socket; the daemon goes on, and has given back what it was sent."""
     daemon = Daemon(work, 'server')
@@ -351,6 +367,7 @@ def main():
             ('applications killed', killed),
             ('the daemon dies', daemon_dies),
             ('refused in words', refused),
+            ('too many', too_many),
             ('garbage on the socket', garbage),
             ('memory written over', scribble),
             ('wrong configuration', wrong_conf),

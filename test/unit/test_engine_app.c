@@ -364,7 +364,29 @@ san_engine_app_drain__index_beyond(void **state)
 	ring(&apps[0]);
 	assert_fault("more entries than the ring has");
 	/* regions can be asked for all the same */
-	assert_false(san_engine_names_key(e, apps[1].key));
+	assert_false(san_engine_names_key(e, 2, apps[1].key));
+}
+
+/* Nobody keeps a region of another one alive by naming it. */
+static void
+san_engine_names_key__by_others(void **state)
+{
+	struct san_ulp_wr wr = good_push();
+
+	(void)state;
+	/* of no bytes, and so not looked up */
+	wr.sge[1] = (struct san_ulp_sge){.key = apps[1].key};
+	wr.length = 1000;
+	post(&apps[0], &wr);
+	san_engine_progress(port);
+	assert_false(san_engine_names_key(e, 2, apps[1].key));
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	/* in the ring, and nobody has rung */
+	wr.sge[1] = part(&apps[1], 0, 100);
+	apps[0].q.sqe[1] = wr;
+	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
+	assert_false(san_engine_names_key(e, 2, apps[1].key));
+	assert_true(san_engine_names_key(e, 1, apps[0].key));
 }
 
 /* Whoever says that it took completions which never were gets none, and stops nobody. */
@@ -457,6 +479,7 @@ main(void)
 		TEST(san_engine_app_drain__malformed),
 		TEST(san_engine_app_drain__memory_of_others),
 		TEST(san_engine_app_drain__index_beyond),
+		TEST(san_engine_names_key__by_others),
 		TEST(san_ulp_cq__head_beyond),
 		TEST(san_engine_app__bell_of_another),
 	};

@@ -332,7 +332,7 @@ do_mr_is_used(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 
-	return san_engine_names_key(e, call->key) ? -EBUSY : 0;
+	return san_engine_names_key(e, call->app, call->key) ? -EBUSY : 0;
 }
 
 /*
@@ -361,10 +361,9 @@ op_mr_add(void *priv, struct rtsan_provider_mr *mr)
 }
 
 int
-dpdk_mr_del(void *priv, uint32_t key)
+dpdk_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key)
 {
-	const struct dpdk_ctx *ctx = priv;
-	struct mr_call call = {.key = key};
+	struct mr_call call = {.app = app, .key = key};
 	uint32_t i;
 	int rc = 0;
 
@@ -373,6 +372,12 @@ dpdk_mr_del(void *priv, uint32_t key)
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
 		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_del, &call);
 	return rc;
+}
+
+static int
+op_mr_del(void *priv, uint32_t key)
+{
+	return dpdk_mr_del(priv, 0, key);
 }
 
 /* ---- completion queues ---- */
@@ -617,7 +622,7 @@ static const struct rtsan_provider_ops ops = {
 	.progress = op_progress,
 	.query = op_query,
 	.mr_add = op_mr_add,
-	.mr_del = dpdk_mr_del,
+	.mr_del = op_mr_del,
 	.cq_create = op_cq_create,
 	.cq_destroy = dpdk_cq_destroy,
 	.cq_poll = op_cq_poll,

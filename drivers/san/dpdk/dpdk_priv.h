@@ -103,7 +103,8 @@ int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bel
 void dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app);
 /** *base*: what *app* and remote sides call the first byte. */
 int dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr);
-int dpdk_mr_del(void *priv, uint32_t key);
+/** -EBUSY: its posted work names it. */
+int dpdk_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key);
 /** In *mem*, zeroed, if not NULL: then *depth* is a power of two, at least 2. */
 int dpdk_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq);
 int dpdk_cq_destroy(void *priv, void *cq);
