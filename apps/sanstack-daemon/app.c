@@ -21,6 +21,7 @@
 #include "app.h"
 #include "app_priv.h"
 #include "rtsan_priv.h"
+#include "san_log.h"
 
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 
@@ -89,6 +90,8 @@ make_ctl(struct apps *all, struct app *a, int *fd)
 	void *mem;
 	int rc;
 
+	for (a->id = 1; all->used[a->id]; a->id++) /* as many as the limit allows, at least */
+		;
 	a->ctl_bytes = shmq_ctl_bytes(all->caps.nb_lcores, all->lcore_qps);
 	rc = shmq_mem_create("sanstack-ctl", a->ctl_bytes, &mem, fd);
 	if (rc != 0)
@@ -110,10 +113,18 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 	(void)fd;
 	if (a->attached)
 		return refuse(ans, -EISCONN, "said hello before");
+	if (all->nb_attached == all->conf->apps)
+		return refuse(ans, -EUSERS, "the daemon serves %u applications, its limit",
+			      all->nb_attached);
 	rc = make_ctl(all, a, &ans->fd);
-	if (rc != 0)
+	if (rc != 0) {
+		a->over = true; /* half of it is there */
 		return rc;
+	}
 	a->attached = true;
+	all->used[a->id] = true;
+	all->nb_attached++;
+	SAN_LOG(DRIVER, INFO, "app=%u pid=%d uid=%u attached", a->id, (int)a->pid, a->uid);
 	ans->rep->hello.ctl_bytes = a->ctl_bytes;
 	ans->rep->hello.max_msg = all->caps.max_msg;
 	ans->rep->hello.max_qps = all->caps.max_qps;

@@ -68,7 +68,7 @@ struct app_event {
 };
 
 struct app {
-	uint16_t id;
+	uint16_t id; /**< once attached */
 	int sock;
 	pid_t pid;
 	uid_t uid;
@@ -103,8 +103,8 @@ struct apps {
 	uint32_t next_request;
 	LIST_HEAD(, app)
 	list;
-	uint32_t nb;
-	bool used[SAN_ENGINE_APPS];
+	uint32_t nb, nb_attached;
+	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0 is the daemon itself */
 };
 
 /** 0 or -errno with a text in rtsan_error(). */

@@ -12,6 +12,8 @@
 #include "san_assert.h"
 #include "san_log.h"
 
+#define STRANGERS 64 /* that may be connected and have not said hello */
+
 /* ---- all of them ---- */
 
 int
@@ -44,39 +46,25 @@ apps_fini(struct apps *all)
 
 /* ---- one ---- */
 
-static uint16_t
-free_id(const struct apps *all)
-{
-	uint16_t id = 1; /* 0 is the daemon itself */
-
-	while (id < SAN_ENGINE_APPS && all->used[id])
-		id++;
-	return id;
-}
-
 struct app *
 app_create(struct apps *all, int sock)
 {
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
-	uint16_t id = free_id(all);
 	struct app *a;
 
-	if (all->nb == all->conf->apps || id == SAN_ENGINE_APPS)
+	if (all->nb == all->conf->apps + STRANGERS)
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (a == NULL)
 		return NULL;
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	a->id = id;
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
 	STAILQ_INIT(&a->late);
-	all->used[id] = true;
 	all->nb++;
 	LIST_INSERT_HEAD(&all->list, a, link);
-	SAN_LOG(DRIVER, INFO, "app=%u pid=%d uid=%u connected", id, (int)a->pid, a->uid);
 	return a;
 }
 
@@ -130,10 +118,13 @@ app_destroy(struct apps *all, struct app *a)
 		STAILQ_REMOVE_HEAD(&a->late, link);
 		free(ev);
 	}
-	SAN_LOG(DRIVER, INFO, "app=%u pid=%d gone", a->id, (int)a->pid);
+	if (a->attached) {
+		SAN_LOG(DRIVER, INFO, "app=%u pid=%d gone", a->id, (int)a->pid);
+		all->used[a->id] = false;
+		all->nb_attached--;
+	}
 	close(a->sock);
 	LIST_REMOVE(a, link);
-	all->used[a->id] = false;
 	all->nb--;
 	free(a);
 }

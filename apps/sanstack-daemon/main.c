@@ -147,7 +147,6 @@ open_port(const struct conf *conf)
 static void
 take_app(struct server *s)
 {
-	struct shmq_rep rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .rc = -EUSERS};
 	int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct app *a;
 
@@ -155,11 +154,7 @@ take_app(struct server *s)
 		return;
 	a = app_create(&s->all, sock);
 	if (a == NULL) {
-		SAN_LOG(DRIVER, WARNING, "applications=%u: one more is refused", s->all.nb);
-		/* it finds that as the answer to its first request */
-		snprintf(rep.text, sizeof(rep.text), "the daemon serves %u applications, its limit",
-			 s->all.nb);
-		shmq_send(sock, &rep, sizeof(rep), -1, false);
+		SAN_LOG(DRIVER, WARNING, "connections=%u: one more is refused", s->all.nb);
 		close(sock);
 		return;
 	}

@@ -21,11 +21,9 @@ gone(struct unix_ctx *ctx, int rc)
 static int
 exchange(struct unix_ctx *ctx, const struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
-	int sent = shmq_send(ctx->sock, req, sizeof(*req), fd, true);
-	int rc = shmq_recv(ctx->sock, rep, sizeof(*rep), got, true);
+	int rc = shmq_send(ctx->sock, req, sizeof(*req), fd, true);
 
-	/* who is refused at the door gets an answer without having been heard */
-	return rc != 0 && sent != 0 ? sent : rc;
+	return rc == 0 ? shmq_recv(ctx->sock, rep, sizeof(*rep), got, true) : rc;
 }
 
 int
