@@ -104,7 +104,7 @@ struct apps {
 	LIST_HEAD(, app)
 	list;
 	uint32_t nb, nb_attached;
-	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0 is the daemon itself */
+	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0: ourselves */
 };
 
 /** 0 or -errno with a text in rtsan_error(). */
