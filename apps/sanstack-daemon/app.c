@@ -69,15 +69,9 @@ mr_place(struct apps *all, uint32_t key)
 static struct app_request *
 find_request(struct apps *all, const struct app *a, uint64_t request)
 {
-	uint32_t i;
+	struct app_request *r = apps_request(all, request);
 
-	for (i = 1; i <= APP_REQUESTS; i++) { /* the newest first */
-		struct app_request *r = &all->requests[(all->next_request - i) % APP_REQUESTS];
-
-		if (r->app == a && r->request == request)
-			return r;
-	}
-	return NULL;
+	return r->app == a && r->request == request ? r : NULL;
 }
 
 /* ---- hello ---- */
@@ -349,6 +343,9 @@ serve_listen(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	(void)fd;
 	if (req->conn.backlog == 0)
 		return refuse(ans, -EINVAL, "listen: backlog must be at least 1");
+	if (a->nb_listeners == all->conf->app_listeners)
+		return refuse(ans, -ENOSPC, "listen: this application has %u listeners, its limit",
+			      a->nb_listeners);
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
@@ -358,11 +355,13 @@ serve_listen(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	l->service = req->conn.service;
 	l->pkey = req->conn.pkey;
 	rc = dpdk_listen(all->ctx, l->service, l->pkey, req->conn.backlog, l->id);
-	if (rc != 0)
+	if (rc != 0) {
 		free(l);
-	else
-		LIST_INSERT_HEAD(&all->listeners, l, link);
-	return rc;
+		return rc;
+	}
+	LIST_INSERT_HEAD(&all->listeners, l, link);
+	a->nb_listeners++;
+	return 0;
 }
 
 void
@@ -370,6 +369,7 @@ app_del_listener(struct apps *all, struct app_listener *l)
 {
 	dpdk_unlisten(all->ctx, l->service, l->pkey);
 	LIST_REMOVE(l, link);
+	l->app->nb_listeners--;
 	free(l);
 }
 

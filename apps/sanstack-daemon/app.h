@@ -17,8 +17,6 @@
 #include "dpdk_priv.h"
 #include "shmq.h"
 
-#define APP_REQUESTS 4096 /* connection requests that may wait for an answer */
-
 struct app;
 
 /* What applications hold, by number; app is NULL: free. */
@@ -80,7 +78,7 @@ struct app {
 	STAILQ_HEAD(, app_event)
 	late;
 	uint32_t nb_late;
-	uint32_t nb_qps, nb_cqs, nb_mrs;
+	uint32_t nb_qps, nb_cqs, nb_mrs, nb_listeners;
 	uint64_t bytes; /**< of its regions */
 	LIST_ENTRY(app)
 	link;
@@ -99,8 +97,7 @@ struct apps {
 	LIST_HEAD(, app_listener)
 	listeners;
 	uint32_t next_listener;
-	struct app_request requests[APP_REQUESTS]; /**< the newest overwrites the oldest */
-	uint32_t next_request;
+	struct app_request *requests; /**< see apps_request() */
 	LIST_HEAD(, app)
 	list;
 	uint32_t nb, nb_attached;

@@ -9,6 +9,9 @@
 
 #include "app.h"
 
+/** The place of a connection request, whoever was told of the one that stands there. */
+struct app_request *apps_request(struct apps *all, uint64_t request);
+
 /** -EBUSY: posted work names it. */
 int app_del_mr(struct apps *all, struct app_mr *mr);
 /** -EBUSY: a queue pair uses it. */

@@ -13,6 +13,7 @@
 #include "san_log.h"
 
 #define STRANGERS 64 /* that may be connected and have not said hello */
+#define LATE_EACH 4  /* events of a queue pair that nobody has read */
 
 /* ---- all of them ---- */
 
@@ -28,9 +29,10 @@ apps_init(struct apps *all, struct dpdk_ctx *ctx, const struct conf *conf)
 	all->qps = calloc(all->caps.max_qps, sizeof(*all->qps));
 	all->cqs = calloc(all->caps.max_cqs, sizeof(*all->cqs));
 	all->mrs = calloc(all->caps.max_mrs, sizeof(*all->mrs));
+	all->requests = calloc(all->caps.max_qps, sizeof(*all->requests));
 	LIST_INIT(&all->listeners);
 	LIST_INIT(&all->list);
-	if (all->qps != NULL && all->cqs != NULL && all->mrs != NULL)
+	if (all->qps != NULL && all->cqs != NULL && all->mrs != NULL && all->requests != NULL)
 		return 0;
 	apps_fini(all);
 	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
@@ -42,6 +44,18 @@ apps_fini(struct apps *all)
 	free(all->qps);
 	free(all->cqs);
 	free(all->mrs);
+	free(all->requests);
+}
+
+/* Requests are named by a CID: lcore and slot. No more connections than queue pairs. */
+struct app_request *
+apps_request(struct apps *all, uint64_t request)
+{
+	uint32_t cid = (uint32_t)request, slot = cid & (SAN_CONNS_MAX - 1);
+	uint32_t lcore = san_pdl_cid_lcore(cid);
+
+	/* one that was made up finds some other's place, and is not what stands there */
+	return &all->requests[(lcore * all->lcore_qps + slot) % all->caps.max_qps];
 }
 
 /* ---- one ---- */
@@ -76,7 +90,7 @@ release(struct apps *all, struct app *a)
 	uint32_t i;
 	int rc;
 
-	for (i = 0; i < APP_REQUESTS; i++) {
+	for (i = 0; i < all->caps.max_qps; i++) {
 		if (all->requests[i].app != a)
 			continue;
 		dpdk_reject(all->ctx, all->requests[i].request, NULL, 0);
@@ -143,28 +157,22 @@ put(struct app *a, const struct shmq_event *ev)
 
 /* Behind those that wait, if any do; of those there are a few for each queue pair. */
 static void
-give(struct app *a, const struct shmq_event *ev)
+give(const struct apps *all, struct app *a, const struct shmq_event *ev)
 {
 	struct app_event *late;
 
 	if (STAILQ_EMPTY(&a->late) && put(a, ev))
 		return;
-	late = malloc(sizeof(*late));
+	/* it would wait for ever for what it is not told */
+	late = a->nb_late < SHMQ_EVENTS + LATE_EACH * all->conf->app_qps ? malloc(sizeof(*late)) :
+									   NULL;
 	if (late == NULL) {
-		a->over = true; /* it would wait for ever for what it is not told */
+		a->over = true;
 		return;
 	}
 	late->ev = *ev;
 	STAILQ_INSERT_TAIL(&a->late, late, link);
 	a->nb_late++;
-}
-
-static void
-request_add(struct apps *all, struct app *a, uint64_t request)
-{
-	struct app_request *r = &all->requests[all->next_request++ % APP_REQUESTS];
-
-	*r = (struct app_request){.app = a, .request = request};
 }
 
 static struct app_listener *
@@ -195,7 +203,8 @@ address(struct apps *all, const struct rtsan_provider_event *from, struct shmq_e
 			dpdk_reject(all->ctx, from->ev.request, NULL, 0);
 			return NULL;
 		}
-		request_add(all, l->app, from->ev.request);
+		*apps_request(all, from->ev.request) =
+			(struct app_request){.app = l->app, .request = from->ev.request};
 		return l->app;
 	}
 	q = &all->qps[SAN_QPN_INDEX(from->qp)];
@@ -254,7 +263,7 @@ apps_events(struct apps *all)
 			continue;
 		memcpy(ev.peer, from.ev.peer, sizeof(ev.peer));
 		memcpy(ev.private_data, from.ev.private_data, sizeof(ev.private_data));
-		give(a, &ev);
+		give(all, a, &ev);
 		late |= !STAILQ_EMPTY(&a->late);
 	}
 	if (rc < 0)

@@ -33,6 +33,7 @@ static const struct key {
 	{"limits", "qps", NUMBER(app_qps), 1, 1u << 20},
 	{"limits", "cqs", NUMBER(app_cqs), 1, 1u << 20},
 	{"limits", "regions", NUMBER(app_regions), 1, 1u << 20},
+	{"limits", "listeners", NUMBER(app_listeners), 1, 64},
 	{"limits", "bytes", NUMBER(app_bytes), 1, UINT64_MAX},
 };
 
@@ -144,6 +145,7 @@ conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 		.app_qps = 1024,
 		.app_cqs = 256,
 		.app_regions = 1024,
+		.app_listeners = 8,
 		.app_bytes = 4ull << 30,
 	};
 	if (add_word(conf, "poll=lcore") != 0) {

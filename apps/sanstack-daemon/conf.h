@@ -21,7 +21,7 @@ struct conf {
 	char socket[108];
 	char group[32]; /**< who may connect to it; empty: only our own user */
 	/* of an application, at most */
-	uint32_t app_qps, app_cqs, app_regions;
+	uint32_t app_qps, app_cqs, app_regions, app_listeners;
 	uint64_t app_bytes;
 	uint32_t apps;
 };

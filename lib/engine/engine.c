@@ -238,9 +238,12 @@ int
 san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 		  const struct san_ulp_qp_conf *conf, uint32_t *qp)
 {
-	int rc = san_ulp_qp_create(san_core_ulp(e->core), conf, qp);
+	struct san_ulp_qp_conf own = *conf;
 	struct san_engine_qp *q;
+	int rc;
 
+	own.owner = app;
+	rc = san_ulp_qp_create(san_core_ulp(e->core), &own, qp);
 	if (rc != 0)
 		return rc;
 	q = &e->qps[san_ulp_qp_index(&e->conf.ulp, *qp)];

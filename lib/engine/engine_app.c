@@ -14,7 +14,8 @@
 
 #include "engine_priv.h"
 
-#define APP_BURST 32 /* entries that are copied at once */
+#define APP_BURST 32  /* entries that are copied at once */
+#define APP_VISIT 128 /* and in one visit: more may come as fast as they are taken */
 #define FLAGS_ALL \
 	(SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
 #define FORCED (SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
@@ -129,9 +130,11 @@ drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 {
 	struct san_wq_cons *w = &q->wq;
 	struct san_ulp_recv r[APP_BURST];
-	uint32_t n, i, taken;
+	uint32_t n, i, taken, sum;
 
-	while ((n = san_spsc_count(&w->rq, &w->wq->rq_tail)) != 0) {
+	for (sum = 0; (n = san_spsc_count(&w->rq, &w->wq->rq_tail)) != 0; sum += n) {
+		if (sum >= APP_VISIT)
+			return false;
 		n = entries(&w->rq, n, why);
 		memcpy(r, &w->rqe[w->rq.head & w->rq.mask], n * sizeof(r[0]));
 		for (i = 0; i < n && *why == NULL; i++)
@@ -151,9 +154,11 @@ drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
 {
 	struct san_wq_cons *w = &q->wq;
 	struct san_ulp_wr wr[APP_BURST];
-	uint32_t n, i, taken;
+	uint32_t n, i, taken, sum;
 
-	while ((n = san_spsc_count(&w->sq, &w->wq->sq_tail)) != 0) {
+	for (sum = 0; (n = san_spsc_count(&w->sq, &w->wq->sq_tail)) != 0; sum += n) {
+		if (sum >= APP_VISIT)
+			return false;
 		n = entries(&w->sq, n, why);
 		memcpy(wr, &w->sqe[w->sq.head & w->sq.mask], n * sizeof(wr[0]));
 		for (i = 0; i < n && *why == NULL; i++)

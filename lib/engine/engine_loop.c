@@ -13,6 +13,7 @@
 #include "engine_priv.h"
 
 #define BELL_BURST       128
+#define AGAIN_BURST      64
 #define SPEED_EVERY_NS   (1 * SAN_NS_PER_S)
 #define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* asking may be a system call */
 #define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* longer than a peer's process is descheduled */
@@ -95,6 +96,15 @@ drain_qp(struct san_engine *e, uint32_t qp, struct san_wq_cons *q)
 	return san_spsc_count(&q->rq, &q->wq->rq_tail) == 0;
 }
 
+/* Place number *i* of those that are to be visited again. */
+static inline uint32_t
+again_at(const struct san_engine *e, uint32_t i)
+{
+	uint32_t at = e->again_head + i;
+
+	return at < e->conf.ulp.max_qps ? at : at - e->conf.ulp.max_qps;
+}
+
 static void
 visit(struct san_engine *e, uint32_t index)
 {
@@ -105,7 +115,7 @@ visit(struct san_engine *e, uint32_t index)
 	if (likely(q->app == 0) ? drain_qp(e, q->qpn, &q->wq) : san_engine_app_drain(e, q))
 		return;
 	q->again = true;
-	e->again[e->nb_again++] = index;
+	e->again[again_at(e, e->nb_again++)] = index;
 }
 
 /* Queue pair *q* is the next one that is looked at: with many its rings are far. */
@@ -140,13 +150,15 @@ answer_bells(struct san_engine *e, uint16_t app)
 static uint32_t
 do_bells(struct san_engine *e)
 {
-	uint32_t i, n = 0, before = e->nb_again;
+	uint32_t i, index, n = 0, before = RTE_MIN(e->nb_again, (uint32_t)AGAIN_BURST);
 
-	/* those whose queues were full: each is tried once a round */
-	e->nb_again = 0;
+	/* those whose queues were full: each in its turn, and a few in a round */
 	for (i = 0; i < before; i++) {
-		e->qps[e->again[i]].again = false;
-		visit(e, e->again[i]);
+		index = e->again[e->again_head];
+		e->again_head = again_at(e, 1);
+		e->nb_again--;
+		e->qps[index].again = false;
+		visit(e, index);
 	}
 	for (i = 0; i < e->nb_apps; i++)
 		if (e->apps[i].bells != NULL)

@@ -122,8 +122,8 @@ struct san_engine {
 	uint32_t nb_apps;        /**< one more than the highest number in use */
 	struct rte_ring *calls;
 	struct san_engine_qp *qps;
-	uint32_t *again; /**< queue pairs whose rings were not emptied */
-	uint32_t nb_again;
+	uint32_t *again; /**< queue pairs whose rings were not emptied: a ring, each at most once */
+	uint32_t again_head, nb_again;
 	uint32_t idle_loops; /**< in a row */
 	uint64_t now_ns;
 	uint64_t rx_ns;      /* when the port was looked at last */

@@ -140,9 +140,10 @@ rtsan_mr_alloc(struct rtsan_ctx *ctx, size_t length, uint32_t access, struct rts
 	fd = memfd_create("rtsan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return rtsan_fail(-ENOMEM, "region: memfd: %s", strerror(errno));
-	/* what a provider in another process maps must not go away under it */
+	/* what a provider in another process maps we pay for, and it must not go away under it */
 	if (ftruncate(fd, (off_t)whole_pages(length)) != 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0 ||
+	    (!ctx->caps.has_mr_reg && fallocate(fd, 0, 0, (off_t)whole_pages(length)) != 0))
 		rc = rtsan_fail(-ENOMEM, "region: memfd of %zu bytes: %s", length, strerror(errno));
 	else
 		rc = map_and_add(ctx, fd, 0, length, access, mr);

@@ -187,8 +187,8 @@ int shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
  * @param why
  *   What is wrong with it, on error.
  * @return
- *   0; -ENOMEM; -EINVAL: no memfd, not sealed, too short, on huge pages, or an offset that
- *   is no multiple of a page.
+ *   0; -ENOMEM; -EINVAL: no memfd, not sealed, too short, with holes, on huge pages, or an offset
+ *   that is no multiple of a page.
  */
 int shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why);
 void shmq_mem_unmap(void *mem, size_t bytes);

@@ -67,6 +67,9 @@ shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why
 	*why = "has fewer bytes than the region";
 	if (offset > (uint64_t)st.st_size || bytes > (uint64_t)st.st_size - offset)
 		return -EINVAL;
+	*why = "has holes: fallocate() it";
+	if ((uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size)
+		return -EINVAL;
 	*why = "the offset is no multiple of a page";
 	if (offset % page != 0)
 		return -EINVAL;

@@ -78,6 +78,8 @@ int san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner);
  */
 void *san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, uint64_t addr,
 		      uint32_t len);
+/** It is about to go, or not after all: new work of its owner finds it no more, remote sides do. */
+void san_ulp_mr_close(struct san_ulp *ulp, uint32_t key, bool closing);
 /** Regions in use. */
 uint32_t san_ulp_nb_mrs(const struct san_ulp *ulp);
 
@@ -112,6 +114,7 @@ struct san_ulp_qp_conf {
 	struct san_ulp_cq *send_cq, *recv_cq;
 	uint32_t sq_depth, rq_depth; /**< powers of two */
 	uint64_t cookie;
+	uint16_t owner; /**< whose regions its peer may reach; see san_ulp_mr_give() */
 };
 int san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *qpn);
 /** Flushes what is left. -EBUSY while bound to a connection. */

@@ -79,6 +79,7 @@ san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, ui
 	mr->rights = rights;
 	mr->pkey = pkey;
 	mr->owner = 0;
+	mr->closing = false;
 	mr->key = key;
 	mr->used = true;
 	if (++mr->gen == 0)
@@ -139,13 +140,22 @@ san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner)
 	return 0;
 }
 
+void
+san_ulp_mr_close(struct san_ulp *ulp, uint32_t key, bool closing)
+{
+	struct san_ulp_mr *mr = find(ulp, key);
+
+	if (mr != NULL)
+		mr->closing = closing;
+}
+
 void *
 san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, uint64_t addr,
 		uint32_t len)
 {
 	const struct san_ulp_mr *mr = find(ulp, key);
 
-	if (mr == NULL || mr->owner != owner || !is_inside(mr, addr, len))
+	if (mr == NULL || mr->owner != owner || mr->closing || !is_inside(mr, addr, len))
 		return NULL;
 	return san_ulp_mr_at(mr, addr);
 }
@@ -157,13 +167,13 @@ san_ulp_nb_mrs(const struct san_ulp *ulp)
 }
 
 uint8_t
-san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len, uint16_t pkey,
-		  enum san_ulp_right right, struct san_ulp_mr **out)
+san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
+		  const struct san_ulp_qp *qp, enum san_ulp_right right, struct san_ulp_mr **out)
 {
 	struct san_ulp_mr *mr = find(ulp, r->key);
 
-	/* Another partition's key must not be told from one that never was (RT-29). */
-	if (mr == NULL || mr->pkey != pkey) {
+	/* A key of another partition or application is not told from one that never was (RT-29). */
+	if (mr == NULL || mr->pkey != qp->pkey || mr->owner != qp->owner) {
 		ulp->stats.nb_key_errors++;
 		return SAN_ST_BAD_KEY;
 	}

@@ -76,7 +76,7 @@ open_region(struct san_ulp *ulp, const struct san_ulp_qp *qp, struct san_tl_rxn 
 
 	if (r->length == 0 && r->key == 0)
 		return SAN_ST_OK;
-	status = san_ulp_mr_access(ulp, r, r->length, qp->pkey, right, &mr);
+	status = san_ulp_mr_access(ulp, r, r->length, qp, right, &mr);
 	if (status == SAN_ST_OK)
 		ref_mr(ulp, r, mr);
 	return status;
@@ -290,7 +290,7 @@ san_tl_ulp_atomic(void *arg, struct san_tl_rxn *r)
 
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
-	status = san_ulp_mr_access(ulp, r, SAN_ULP_ATOMIC_LEN, qp->pkey, SAN_RIGHT_ATOMIC, &mr);
+	status = san_ulp_mr_access(ulp, r, SAN_ULP_ATOMIC_LEN, qp, SAN_RIGHT_ATOMIC, &mr);
 	if (status != SAN_ST_OK)
 		return status;
 	at = (uint64_t *)san_ulp_mr_at(mr, r->addr);

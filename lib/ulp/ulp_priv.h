@@ -31,6 +31,7 @@ struct san_ulp_mr {
 	uint16_t owner; /**< whose work may name it */
 	uint8_t rights;
 	bool used;
+	bool closing; /**< new work of its owner can't name it any more */
 };
 
 /**
@@ -105,6 +106,7 @@ struct san_ulp_qp {
 	uint32_t qpn;
 	uint16_t slot; /**< while bound */
 	uint16_t pkey;
+	uint16_t owner;
 	uint8_t state; /**< enum san_ulp_qp_state */
 	bool blocked;  /**< tl had no room for the first of *sq*; it will call room() */
 	bool in_pump;
@@ -147,7 +149,8 @@ struct san_ulp {
 
 /** The region that *r* names by key, address and length, for *right*; or why not. */
 uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
-			  uint16_t pkey, enum san_ulp_right right, struct san_ulp_mr **out);
+			  const struct san_ulp_qp *qp, enum san_ulp_right right,
+			  struct san_ulp_mr **out);
 
 /** Where byte *addr*, as the remote side calls it, lies. */
 static inline uint8_t *

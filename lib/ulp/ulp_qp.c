@@ -50,6 +50,7 @@ qp_alloc(const struct san_ulp_qp_conf *conf)
 	qp->send_cq = conf->send_cq;
 	qp->recv_cq = conf->recv_cq;
 	qp->cookie = conf->cookie;
+	qp->owner = conf->owner;
 	qp->sq_depth = conf->sq_depth;
 	qp->rq_depth = conf->rq_depth;
 	qp->wqes = (struct san_ulp_wqe *)(qp + 1);

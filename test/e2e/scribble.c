@@ -115,7 +115,8 @@ attach(const char *path)
 	ctl = map(fd, hello.hello.ctl_bytes);
 	close(fd);
 	region_fd = memfd_create("scribble", MFD_ALLOW_SEALING);
-	if (ftruncate(region_fd, REGION) != 0 || fcntl(region_fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+	if (posix_fallocate(region_fd, 0, REGION) != 0 ||
+	    fcntl(region_fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
 		die("memfd");
 	region = map(region_fd, REGION);
 	req = (struct shmq_req){.type = SHMQ_MR_ADD,

@@ -173,7 +173,7 @@ def ask(s, message, fds=()):
 
 def memfd(size, seal=True):
     fd = os.memfd_create('hostile', os.MFD_ALLOW_SEALING)
-    os.ftruncate(fd, size)
+    os.posix_fallocate(fd, 0, size)
     if seal:
         import fcntl
         fcntl.fcntl(fd, 1033, 2)        # F_ADD_SEALS, F_SEAL_SHRINK
@@ -196,12 +196,15 @@ def refused(work):
     for kind in (0, TYPES, 2 ** 31):
         check('unknown kind' in ask(s, request(kind))[1], f'kind {kind}')
     good, short, bare = memfd(8192), memfd(4096), memfd(8192, seal=False)
+    holes = memfd(8192)
+    os.ftruncate(holes, 1 << 19)
     with open('/dev/zero', 'rb') as zero:
         cases = [
             (mr_body(4096), [], 'no descriptor'),
             (mr_body(4096), [zero.fileno()], 'is no memfd'),
             (mr_body(4096), [bare], 'F_SEAL_SHRINK'),
             (mr_body(8192), [short], 'fewer bytes'),
+            (mr_body(8192), [holes], 'has holes'),
             (mr_body(4096, 2 ** 63), [good], 'fewer bytes'),
             (mr_body(100, 100), [good], 'multiple of a page'),
             (mr_body(0), [good], 'bytes'),
@@ -228,7 +231,7 @@ def refused(work):
     check(ask(other, request(HELLO))[0] == 0, 'hello')
     check('no such completion queue' in
           ask(other, request(QP_CREATE, struct.pack('<IIII', 0, 1, 8, 8)))[1], "another's queue")
-    for fd in (good, short, bare):
+    for fd in (good, short, bare, holes):
         os.close(fd)
     s.close()
     other.close()

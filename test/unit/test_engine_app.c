@@ -6,6 +6,7 @@
  * The port is a loop: what it sends it receives. (SYS-5)
  */
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -389,6 +390,83 @@ san_engine_names_key__by_others(void **state)
 	assert_true(san_engine_names_key(e, 1, apps[0].key));
 }
 
+/* A region that is about to go is found by no new work; remote sides still reach it. */
+static void
+san_ulp_mr_close__no_new_work(void **state)
+{
+	struct san_ulp_wr wr = good_push();
+
+	(void)state;
+	san_ulp_mr_close(san_core_ulp(e->core), apps[1].key, true);
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	san_ulp_mr_close(san_core_ulp(e->core), apps[0].key, true);
+	post(&apps[0], &wr);
+	assert_fault("memory outside its regions");
+}
+
+/* The peer of one application reaches no region of another one, whatever it knows of it. */
+static void
+san_ulp_mr_access__of_others(void **state)
+{
+	struct san_ulp *ulp = san_core_ulp(e->core);
+	struct san_ulp_wr wr = good_push();
+	static uint8_t mem[64];
+	uint32_t key;
+
+	(void)state;
+	assert_int_equal(san_ulp_mr_add(ulp, mem, sizeof(mem), 0, SAN_RIGHT_PUSH, PKEY, &key), 0);
+	assert_int_equal(san_ulp_mr_give(ulp, key, 3), 0);
+	wr.rkey = key;
+	wr.remote_addr = 0;
+	wr.nb_sge = 1;
+	wr.length = wr.sge[0].len = 64;
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_BAD_KEY);
+	assert_int_equal(san_ulp_mr_give(ulp, key, 2), 0);
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	assert_int_equal(san_ulp_mr_del(ulp, key), 0);
+}
+
+static _Atomic bool stop;
+
+/* Posts, and takes completions, as fast as it is served. */
+static void *
+feed(void *arg)
+{
+	struct app *a = arg;
+
+	while (!atomic_load(&stop)) {
+		atomic_store(&a->wq->rq_tail, atomic_load(&a->wq->rq_head) + DEPTH);
+		atomic_store(&a->cq_mem->head, atomic_load(&a->cq_mem->tail));
+		ring(a);
+	}
+	return NULL;
+}
+
+/* After its connection everything completes at once; even so a visit comes to an end. */
+static void
+san_engine_app_drain__in_turn(void **state)
+{
+	pthread_t thread;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(san_core_disconnect(e->core, apps[0].qp, true, e->now_ns), 0);
+	next_event(SAN_EV_DISCONNECTED);
+	next_event(SAN_EV_DISCONNECTED);
+	for (i = 0; i < DEPTH; i++)
+		apps[0].q.rqe[i] = (struct san_ulp_recv){.wr_id = i};
+	atomic_store(&stop, false);
+	assert_int_equal(pthread_create(&thread, NULL, feed, &apps[0]), 0);
+	for (i = 0; i < 10000; i++)
+		san_engine_progress(port);
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(e->stats.nb_app_faults, 0);
+}
+
 /* Whoever says that it took completions which never were gets none, and stops nobody. */
 static void
 san_ulp_cq__head_beyond(void **state)
@@ -480,6 +558,9 @@ main(void)
 		TEST(san_engine_app_drain__memory_of_others),
 		TEST(san_engine_app_drain__index_beyond),
 		TEST(san_engine_names_key__by_others),
+		TEST(san_ulp_mr_close__no_new_work),
+		TEST(san_ulp_mr_access__of_others),
+		TEST(san_engine_app_drain__in_turn),
 		TEST(san_ulp_cq__head_beyond),
 		TEST(san_engine_app__bell_of_another),
 	};

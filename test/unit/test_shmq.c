@@ -149,11 +149,14 @@ shmq_mem_map__of_others(void **state)
 {
 	int bare = memfd_create("bare", MFD_ALLOW_SEALING);
 	int good = memfd_create("good", MFD_ALLOW_SEALING);
+	int holes = memfd_create("holes", MFD_ALLOW_SEALING);
 	int null = open("/dev/null", O_RDWR);
 
 	(void)state;
-	assert_int_equal(ftruncate(bare, 8192), 0);
-	assert_int_equal(ftruncate(good, 8192), 0);
+	assert_int_equal(posix_fallocate(bare, 0, 8192), 0);
+	assert_int_equal(posix_fallocate(good, 0, 8192), 0);
+	assert_int_equal(ftruncate(holes, 8192), 0);
+	assert_int_equal(fcntl(holes, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	assert_int_equal(fcntl(good, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	assert_refused(-1, 0, 4096, "no memfd");
 	assert_refused(null, 0, 4096, "no memfd");
@@ -163,11 +166,13 @@ shmq_mem_map__of_others(void **state)
 	assert_refused(good, UINT64_MAX, 4096, "fewer bytes");
 	assert_refused(good, 4096, SIZE_MAX, "fewer bytes");
 	assert_refused(good, 100, 100, "multiple of a page");
+	assert_refused(holes, 0, 4096, "has holes");
 	/* nobody may write to it */
 	assert_int_equal(fcntl(good, F_ADD_SEALS, F_SEAL_WRITE), 0);
 	assert_refused(good, 0, 4096, "can't be mapped");
 	close(bare);
 	close(good);
+	close(holes);
 	close(null);
 }
 

@@ -327,12 +327,25 @@ do_mr_del(struct san_engine *e, void *arg)
 	return san_ulp_mr_del(san_core_ulp(san_engine_core(e)), call->key);
 }
 
+/* In one go: what is not named now is not named by new work either. */
 static int
-do_mr_is_used(struct san_engine *e, void *arg)
+do_mr_close(struct san_engine *e, void *arg)
 {
 	const struct mr_call *call = arg;
 
-	return san_engine_names_key(e, call->app, call->key) ? -EBUSY : 0;
+	if (san_engine_names_key(e, call->app, call->key))
+		return -EBUSY;
+	san_ulp_mr_close(san_core_ulp(san_engine_core(e)), call->key, true);
+	return 0;
+}
+
+static int
+do_mr_reopen(struct san_engine *e, void *arg)
+{
+	const struct mr_call *call = arg;
+
+	san_ulp_mr_close(san_core_ulp(san_engine_core(e)), call->key, false);
+	return 0;
 }
 
 /*
@@ -368,7 +381,12 @@ dpdk_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key)
 	int rc = 0;
 
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
-		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_is_used, &call);
+		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_close, &call);
+	if (rc != 0) {
+		while (i-- > 0)
+			san_engine_call(san_engine_at(ctx->port, i), do_mr_reopen, &call);
+		return rc;
+	}
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++)
 		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_del, &call);
 	return rc;
