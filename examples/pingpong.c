@@ -42,6 +42,8 @@ server(struct ex *ex)
 	memcpy(&rounds, ex->ev.private_data, sizeof(rounds));
 	ex_post_recv(ex, 0, ex_sge(mr, FROM, sizeof(*from)));
 	ex_accept(ex, NULL, 0);
+	puts("pingpong: connected");
+	fflush(stdout);
 	for (i = 0; i < rounds; i++) {
 		ex_wait(ex, &wc);
 		*to = *from;

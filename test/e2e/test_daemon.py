@@ -125,7 +125,8 @@ def killed(work):
         time.sleep(0.05)
         client = Process(work, f'client{i}', [PINGPONG, 'client', daemons[1].spec,
                                               IP['server'], '100000000'])
-        time.sleep(0.1 + rng.random() * 0.2)
+        server.wait_text('connected')
+        time.sleep(0.05 + rng.random() * 0.2)
         check(server.is_alive() and client.is_alive(), f'{server.tail()} {client.tail()}')
         first, second = (server, client) if rng.random() < 0.5 else (client, server)
         first.kill()
