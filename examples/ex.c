@@ -7,7 +7,8 @@
 
 #include "ex.h"
 
-#define PATIENCE_NS 30000000000ULL /* without any event or completion */
+#define PATIENCE_MS 30000 /* without any event or completion */
+#define PATIENCE_NS (PATIENCE_MS * 1000000ULL)
 
 void
 ex_die(const struct ex *ex, const char *fmt, ...)
@@ -80,9 +81,12 @@ wait_event(struct ex *ex, enum rtsan_event_type want)
 	uint64_t until = ex_now_ns() + PATIENCE_NS;
 	int rc;
 
-	while ((rc = rtsan_event_poll(ex->ctx, &ex->ev)) == 0)
+	while ((rc = rtsan_event_poll(ex->ctx, &ex->ev)) == 0) {
+		if (ex->sleeps && (rc = rtsan_event_wait(ex->ctx, PATIENCE_MS)) < 0)
+			break;
 		if (ex_now_ns() > until)
 			ex_die(ex, "nothing happens");
+	}
 	if (rc < 0)
 		ex_die(ex, "%s", rtsan_error());
 	if (ex->ev.type != want)
@@ -177,6 +181,8 @@ ex_wait(struct ex *ex, struct rtsan_wc *wc)
 	uint64_t until = 0;
 
 	while (rtsan_cq_poll(ex->cq, wc, 1) == 0) {
+		if (ex->sleeps && rtsan_cq_wait(ex->cq, PATIENCE_MS) < 0)
+			ex_die(ex, "%s", rtsan_error());
 		if (until == 0)
 			until = ex_now_ns() + PATIENCE_NS;
 		else if (ex_now_ns() > until)

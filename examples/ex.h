@@ -18,6 +18,7 @@
 
 struct ex {
 	const char *name; /* of the program, for messages */
+	int sleeps;       /* sleep until something comes, rather than poll */
 	struct rtsan_ctx *ctx;
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp;

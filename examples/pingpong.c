@@ -3,8 +3,10 @@
 /*
  * A number goes to the server and comes back, again and again.
  *
- *   pingpong server SPEC
- *   pingpong client SPEC PEER [ROUNDS]
+ *   pingpong [-w] server SPEC
+ *   pingpong [-w] client SPEC PEER [ROUNDS]
+ *
+ * With -w it sleeps until something comes, instead of polling.
  */
 
 #include <stdio.h>
@@ -81,6 +83,11 @@ main(int argc, char **argv)
 {
 	struct ex ex = {.name = "pingpong"};
 
+	if (argc > 1 && strcmp(argv[1], "-w") == 0) {
+		ex.sleeps = 1;
+		argc--;
+		argv++;
+	}
 	if (argc == 3 && strcmp(argv[1], "server") == 0) {
 		ex_open(&ex, "pingpong", argv[2]);
 		server(&ex);
@@ -89,7 +96,7 @@ main(int argc, char **argv)
 		ex_open(&ex, "pingpong", argv[2]);
 		client(&ex, argv[3], argc == 5 ? strtoull(argv[4], NULL, 0) : ROUNDS);
 	} else {
-		fprintf(stderr, "usage: pingpong server SPEC | client SPEC PEER [ROUNDS]\n");
+		fprintf(stderr, "usage: pingpong [-w] server SPEC | client SPEC PEER [ROUNDS]\n");
 		return 2;
 	}
 	ex_close(&ex);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "app.h"
@@ -92,9 +93,15 @@ make_ctl(struct apps *all, struct app *a, int *fd)
 		return rc;
 	a->ctl = mem;
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
-	for (i = 0; i < all->caps.nb_lcores; i++)
+	for (i = 0; i < all->caps.nb_lcores; i++) {
 		bells[i] = shmq_bells(a->ctl, i, all->lcore_qps);
-	return dpdk_app_add(all->ctx, a->id, bells);
+		if (!all->sleeps)
+			continue;
+		a->wake_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (a->wake_fds[i] < 0)
+			return -errno;
+	}
+	return dpdk_app_add(all->ctx, a->id, bells, a->wake_fds);
 }
 
 static int
@@ -129,6 +136,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 	ans->rep->hello.lcore_qps = all->lcore_qps;
 	ans->rep->hello.qp_shift = all->ctx->qp_shift;
 	ans->rep->hello.yields = all->yields;
+	ans->rep->hello.sleeps = all->sleeps;
 	return 0;
 }
 
@@ -222,6 +230,7 @@ serve_cq_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	if (rc != 0)
 		return rc;
 	q->mem = mem;
+	q->wake_sock = -1;
 	rc = dpdk_cq_create(all->ctx, depth, q->mem, &q->cq);
 	if (rc != 0) {
 		shmq_mem_unmap(mem, q->bytes);
@@ -241,6 +250,8 @@ app_del_cq(struct apps *all, struct app_cq *q)
 
 	if (rc != 0)
 		return rc;
+	if (q->wake_sock >= 0)
+		close(q->wake_sock);
 	shmq_mem_unmap(q->mem, q->bytes);
 	q->app->nb_cqs--;
 	q->app = NULL;
@@ -257,6 +268,48 @@ serve_cq_destroy(struct apps *all, struct app *a, const struct shmq_req *req, in
 	if (q == NULL)
 		return refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
 	return app_del_cq(all, q);
+}
+
+/* ---- waiting (AFC-19) ---- */
+
+static int
+serve_cq_fd(struct apps *all, struct app *a, const struct shmq_req *req, int fd, struct answer *ans)
+{
+	struct app_cq *q = find_cq(all, a, req->id);
+	int rc;
+
+	(void)fd;
+	if (q == NULL)
+		return refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
+	if (q->wake_sock >= 0)
+		return refuse(ans, -EEXIST, "completion queue %u: has its descriptor", req->id);
+	rc = shmq_pair(&q->wake_sock, &ans->fd);
+	if (rc == 0)
+		dpdk_cq_watch(all->ctx, q->cq, q->wake_sock);
+	return rc;
+}
+
+static int
+serve_event_fd(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+	       struct answer *ans)
+{
+	(void)all;
+	(void)req;
+	(void)fd;
+	if (a->wake_sock >= 0)
+		return refuse(ans, -EEXIST, "events: has their descriptor");
+	return shmq_pair(&a->wake_sock, &ans->fd);
+}
+
+static int
+serve_wake_fd(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+	      struct answer *ans)
+{
+	(void)fd;
+	if (!all->sleeps || req->id >= all->caps.nb_lcores)
+		return refuse(ans, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
+	ans->fd = dup(a->wake_fds[req->id]);
+	return ans->fd < 0 ? -errno : 0;
 }
 
 /* ---- queue pairs ---- */
@@ -510,6 +563,9 @@ static int (*const serve[])(struct apps *all, struct app *a, const struct shmq_r
 	[SHMQ_ACCEPT] = serve_accept,
 	[SHMQ_REJECT] = serve_reject,
 	[SHMQ_DISCONNECT] = serve_disconnect,
+	[SHMQ_CQ_FD] = serve_cq_fd,
+	[SHMQ_EVENT_FD] = serve_event_fd,
+	[SHMQ_WAKE_FD] = serve_wake_fd,
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
 

@@ -32,7 +32,7 @@ struct app_cq {
 	void *cq;
 	struct san_cq *mem;
 	size_t bytes;
-	uint32_t nb_qps;
+	int wake_sock; /**< wakes who waits for completions; -1: nobody does */
 };
 
 struct app_mr {
@@ -75,6 +75,8 @@ struct app {
 	struct shmq_ctl *ctl;
 	size_t ctl_bytes;
 	struct san_spsc_prod events;
+	int wake_sock;                   /**< wakes who waits for events; -1: nobody does */
+	int wake_fds[SAN_ENGINE_LCORES]; /**< which it writes to wake our lcores; or -1 */
 	STAILQ_HEAD(, app_event)
 	late;
 	uint32_t nb_late;
@@ -90,7 +92,7 @@ struct apps {
 	const struct conf *conf;
 	struct rtsan_caps caps;
 	uint32_t lcore_qps;
-	bool yields;
+	bool yields, sleeps;
 	struct app_qp *qps; /**< by SAN_QPN_INDEX() */
 	struct app_cq *cqs;
 	struct app_mr *mrs; /**< by the lower bits of their keys, as the engine has them */

@@ -26,6 +26,7 @@ apps_init(struct apps *all, struct dpdk_ctx *ctx, const struct conf *conf)
 	rtsan_provider_dpdk.ops->query(ctx, &all->caps);
 	all->lcore_qps = all->caps.max_qps / all->caps.nb_lcores;
 	all->yields = san_engine_yields(ctx->port);
+	all->sleeps = san_engine_sleeps(ctx->port);
 	all->qps = calloc(all->caps.max_qps, sizeof(*all->qps));
 	all->cqs = calloc(all->caps.max_cqs, sizeof(*all->cqs));
 	all->mrs = calloc(all->caps.max_mrs, sizeof(*all->mrs));
@@ -66,6 +67,7 @@ app_create(struct apps *all, int sock)
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
 	struct app *a;
+	int i;
 
 	if (all->nb == all->conf->apps + STRANGERS)
 		return NULL;
@@ -76,6 +78,9 @@ app_create(struct apps *all, int sock)
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
+	a->wake_sock = -1;
+	for (i = 0; i < SAN_ENGINE_LCORES; i++)
+		a->wake_fds[i] = -1;
 	STAILQ_INIT(&a->late);
 	all->nb++;
 	LIST_INSERT_HEAD(&all->list, a, link);
@@ -122,6 +127,7 @@ void
 app_destroy(struct apps *all, struct app *a)
 {
 	struct app_event *ev;
+	int i;
 
 	release(all, a);
 	if (a->ctl != NULL) {
@@ -137,6 +143,11 @@ app_destroy(struct apps *all, struct app *a)
 		all->used[a->id] = false;
 		all->nb_attached--;
 	}
+	for (i = 0; i < SAN_ENGINE_LCORES; i++)
+		if (a->wake_fds[i] >= 0)
+			close(a->wake_fds[i]);
+	if (a->wake_sock >= 0)
+		close(a->wake_sock);
 	close(a->sock);
 	LIST_REMOVE(a, link);
 	all->nb--;
@@ -152,6 +163,8 @@ put(struct app *a, const struct shmq_event *ev)
 		return false;
 	a->ctl->events[a->events.tail & a->events.mask] = *ev;
 	san_spsc_push(&a->events, &a->ctl->ev_tail, 1);
+	if (a->wake_sock >= 0 && san_spsc_must_wake(&a->ctl->ev_armed))
+		shmq_pair_wake(a->wake_sock);
 	return true;
 }
 
@@ -233,10 +246,18 @@ static void
 tell_gone(struct apps *all)
 {
 	struct app *a;
+	uint32_t i;
 
-	LIST_FOREACH(a, &all->list, link)
-		if (a->ctl != NULL)
-			atomic_store(&a->ctl->gone, 1);
+	LIST_FOREACH(a, &all->list, link) {
+		if (a->ctl == NULL)
+			continue;
+		atomic_store(&a->ctl->gone, 1);
+		if (a->wake_sock >= 0)
+			shmq_pair_wake(a->wake_sock);
+	}
+	for (i = 0; i < all->caps.max_cqs; i++)
+		if (all->cqs[i].app != NULL && all->cqs[i].wake_sock >= 0)
+			shmq_pair_wake(all->cqs[i].wake_sock);
 }
 
 bool

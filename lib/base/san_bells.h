@@ -14,6 +14,7 @@
  */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@
 #define SAN_BELLS_WORDS (SAN_BELLS_MAX / 64)
 
 struct san_bells {
+	_Alignas(64) _Atomic uint32_t asleep; /**< the lcore's: 1: who rings wakes it, too */
 	_Alignas(64) _Atomic uint64_t summary[SAN_BELLS_WORDS / 64]; /**< of *words* */
 	/** san_bells_bytes() says how many. */
 	_Atomic uint64_t words[];
@@ -34,13 +36,28 @@ san_bells_bytes(uint32_t max_qps)
 		~(size_t)63;
 }
 
-/** Queue pair *index* has new entries, which are pushed. */
-static inline void
+/** Queue pair *index* has new entries, which are pushed. True: the lcore sleeps, wake it. */
+static inline bool
 san_bells_ring(struct san_bells *b, uint32_t index)
 {
 	/* pairs with the exchange in san_bells_take(): whoever takes the bit sees the entries */
 	if (atomic_fetch_or(&b->words[index / 64], 1ull << index % 64) == 0)
 		atomic_fetch_or(&b->summary[index / 4096], 1ull << index / 64 % 64);
+	/* pairs with san_bells_doze(): it sees our bit, or we see that it sleeps */
+	return atomic_load(&b->asleep) != 0;
+}
+
+/** The lcore: is about to sleep. It looks once more before it does, behind a full fence. */
+static inline void
+san_bells_doze(struct san_bells *b)
+{
+	atomic_store_explicit(&b->asleep, 1, memory_order_relaxed);
+}
+
+static inline void
+san_bells_awake(struct san_bells *b)
+{
+	atomic_store_explicit(&b->asleep, 0, memory_order_relaxed);
 }
 
 /**

@@ -16,6 +16,7 @@
  */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /** The producer's half. */
@@ -124,6 +125,36 @@ san_spsc_pop(struct san_spsc_cons *c, _Atomic uint32_t *head, uint32_t n)
 {
 	c->head += n;
 	atomic_store_explicit(head, c->head, memory_order_release);
+}
+
+/* ---- a consumer that sleeps ---- */
+
+/*
+ * Each side writes its word and then, behind a full fence, reads the other's: so one of
+ * them sees the other, and no wake-up is lost. With nobody waiting the producer reads a
+ * word and makes no system call (AFC-19).
+ */
+
+/** The consumer is about to sleep. True: it may, and will be woken; false: there are entries. */
+static inline bool
+san_spsc_arm(struct san_spsc_cons *c, const _Atomic uint32_t *tail, _Atomic uint32_t *armed)
+{
+	atomic_store_explicit(armed, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (san_spsc_count_now(c, tail) == 0)
+		return true;
+	atomic_store_explicit(armed, 0, memory_order_relaxed);
+	return false;
+}
+
+/** The producer has pushed: must it wake the consumer? It is told so once. */
+static inline bool
+san_spsc_must_wake(_Atomic uint32_t *armed)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(armed, memory_order_relaxed) == 0)
+		return false;
+	return atomic_exchange(armed, 0) != 0;
 }
 
 #endif /* SAN_SPSC_H */

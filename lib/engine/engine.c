@@ -97,7 +97,7 @@ make_queues(struct san_engine *e)
 	e->qps = calloc(RTE_ALIGN_CEIL(nb_qps, 64u), sizeof(*e->qps)); /* see san_bells_take() */
 	e->again = calloc(nb_qps, sizeof(*e->again));
 	e->bells = make_bells(nb_qps);
-	san_engine_app_add(e, 0, e->bells);
+	san_engine_app_add(e, 0, e->bells, -1);
 	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
 	san_spsc_init(&e->event_q, ENGINE_EVENTS);
 	if (e->qps == NULL || e->again == NULL || e->bells == NULL || e->calls == NULL)
@@ -163,6 +163,9 @@ build(struct san_engine *e, const char **why)
 	rc = make_queues(e);
 	if (rc != 0)
 		return rc;
+	rc = san_engine_idle_init(e, why);
+	if (rc != 0)
+		return rc;
 	*why = "impairment: a value is out of range";
 	rc = make_impair(e);
 	if (rc != 0)
@@ -197,6 +200,7 @@ san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **ou
 	e->port = p;
 	e->port_id = p->id;
 	e->clock = p->clock;
+	e->epoll = e->wake_fd = -1;
 	e->conf = p->conf.core;
 	rc = build(e, why);
 	if (rc != 0) {
@@ -226,6 +230,7 @@ san_engine_destroy(struct san_engine *e)
 	rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
 	rte_hash_free(e->cam);
 	rte_ring_free(e->calls);
+	san_engine_idle_fini(e);
 	free(e->bells);
 	free(e->again);
 	free(e->qps);

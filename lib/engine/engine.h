@@ -34,7 +34,8 @@ enum san_engine_idle_policy {
 	SAN_IDLE_POLL,
 	SAN_IDLE_PAUSE, /**< poll with the processor's pause instruction */
 	SAN_IDLE_YIELD, /**< sched_yield() when idle */
-	SAN_IDLE_SLEEP, /**< short sleeps when idle: next deadline, at most sleep_max_us */
+	SAN_IDLE_SLEEP, /**< sleeps when idle: until work, the next deadline, or sleep_max_us */
+	SAN_IDLE_INTERRUPT, /**< likewise, or until a packet comes, where the port can tell */
 	SAN_IDLE_MAX
 };
 
@@ -103,9 +104,14 @@ uint64_t san_engine_now_ns(struct san_engine *e);
 
 /**
  * An application in another process, which rings *bells*, zeroed, for its queue pairs' places
- * (san_ulp_qp_index()). Application 0 is the program that the engine is part of. -EEXIST.
+ * (san_ulp_qp_index()). Application 0 is the program that the engine is part of.
+ *
+ * @param wake_fd
+ *   An eventfd that it writes when it rings a lcore that sleeps; stays the caller's. -1: none.
+ * @return
+ *   0, -EINVAL, -EEXIST, or what epoll says.
  */
-int san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells);
+int san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells, int wake_fd);
 /** It has no queue pairs any more; its bells are not looked at again. */
 void san_engine_app_del(struct san_engine *e, uint16_t app);
 
@@ -131,6 +137,10 @@ bool san_engine_event(struct san_engine_port *p, struct san_core_event *ev);
  */
 int san_engine_event_fd(const struct san_engine_port *p);
 void san_engine_event_arm(struct san_engine_port *p);
+/** Is there a connection event? For who has armed and is about to sleep. */
+bool san_engine_has_event(struct san_engine_port *p);
+/** Do lcores sleep, so that who rings may have to wake them? */
+bool san_engine_sleeps(const struct san_engine_port *p);
 /** Do the lcores work on CPUs that others need? Then who waits for them lets them (YIELD). */
 bool san_engine_yields(const struct san_engine_port *p);
 bool san_engine_is_gone(const struct san_engine_port *p);

@@ -23,13 +23,19 @@
 /* ---- applications ---- */
 
 int
-san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells)
+san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells, int wake_fd)
 {
+	int rc = 0;
+
 	if (app >= SAN_ENGINE_APPS)
 		return -EINVAL;
 	if (e->apps[app].bells != NULL)
 		return -EEXIST;
-	e->apps[app] = (struct san_engine_app){.bells = bells};
+	if (wake_fd >= 0)
+		rc = san_engine_idle_add(e, wake_fd);
+	if (rc != 0)
+		return rc;
+	e->apps[app] = (struct san_engine_app){.bells = bells, .wake_fd = wake_fd};
 	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);
 	return 0;
 }
@@ -37,6 +43,9 @@ san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells)
 void
 san_engine_app_del(struct san_engine *e, uint16_t app)
 {
+	/* closing it would not do: the application has it, too */
+	if (e->apps[app].bells != NULL && e->apps[app].wake_fd >= 0)
+		san_engine_idle_del(e, e->apps[app].wake_fd);
 	e->apps[app].bells = NULL;
 	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].bells == NULL)
 		e->nb_apps--;

@@ -94,6 +94,8 @@ give(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, uint16_t n)
 	atomic_store_explicit(&lane->gap_ns, e->now_ns - e->rx_ns, memory_order_relaxed);
 	k = (uint16_t)rte_ring_sp_enqueue_burst(lane->ring, (void **)pkts, n, NULL);
 	e->stats.nb_handed += k;
+	if (unlikely(e->port->sleeps))
+		san_engine_wake(e->port->engines[to]);
 	if (unlikely(k < n)) {
 		e->drops[SAN_DROP_HANDOVER] += n - k;
 		rte_pktmbuf_free_bulk(&pkts[k], n - k);
@@ -177,6 +179,8 @@ san_engine_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
 	n = (uint16_t)rte_ring_sp_enqueue_burst(e->port->tx_lanes[e->id], (void **)pkts, n, NULL);
 	e->stats.nb_lent += n;
+	if (unlikely(e->port->sleeps))
+		san_engine_wake(e->port->engines[e->id % e->port->nb_queues]);
 	return n;
 }
 

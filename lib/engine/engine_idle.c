@@ -6,16 +6,22 @@
  * gives way holds up the very peer it waits for.
  */
 
+#include <errno.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
 #include "engine_priv.h"
 
-#define EMPTY_ROUNDS 64 /* before giving way: a reply over a fast link comes sooner */
+#define EMPTY_ROUNDS     64 /* before giving way: a reply over a fast link comes sooner */
+#define SLEEP_MIN_NS     (20 * SAN_NS_PER_US)
+#define INTERRUPT_MAX_NS (100 * SAN_NS_PER_MS) /* a port that goes, or its link, is noticed */
+#define WAKERS           8
 
 static const char *const names[] = {
 	[SAN_IDLE_AUTO] = "auto",
@@ -23,6 +29,7 @@ static const char *const names[] = {
 	[SAN_IDLE_PAUSE] = "pause",
 	[SAN_IDLE_YIELD] = "yield",
 	[SAN_IDLE_SLEEP] = "sleep",
+	[SAN_IDLE_INTERRUPT] = "interrupt",
 };
 static_assert(RTE_DIM(names) == SAN_IDLE_MAX, "a policy has no name");
 
@@ -56,20 +63,136 @@ san_engine_idle_choose(uint8_t policy)
 	return is_shared() ? SAN_IDLE_YIELD : SAN_IDLE_POLL;
 }
 
-/* Until something is due, but short: nobody wakes us when a packet comes. */
+/* ---- what ends a sleep ---- */
+
+int
+san_engine_idle_add(const struct san_engine *e, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+
+	return epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+void
+san_engine_idle_del(const struct san_engine *e, int fd)
+{
+	epoll_ctl(e->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* The port's interrupt wakes, too. Some need no enabling: their packets come by a descriptor. */
+static int
+add_interrupt(const struct san_engine *e)
+{
+	int fd = rte_eth_dev_rx_intr_ctl_q_get_fd(e->port_id, e->id);
+	int rc;
+
+	if (fd < 0)
+		return -ENOTSUP;
+	rc = rte_eth_dev_rx_intr_enable(e->port_id, e->id);
+	if (rc != 0 && rc != -ENOTSUP)
+		return rc;
+	rte_eth_dev_rx_intr_disable(e->port_id, e->id);
+	return san_engine_idle_add(e, fd);
+}
+
+int
+san_engine_idle_init(struct san_engine *e, const char **why)
+{
+	int rc;
+
+	if (!e->port->sleeps)
+		return 0;
+	*why = "no descriptors to sleep on";
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->epoll < 0 || e->wake_fd < 0)
+		return -errno;
+	rc = san_engine_idle_add(e, e->wake_fd);
+	if (rc != 0 || e->port->idle != SAN_IDLE_INTERRUPT || !e->has_queue)
+		return rc;
+	*why = "idle=interrupt: the port has no receive interrupts; idle=sleep needs none";
+	return add_interrupt(e);
+}
+
+void
+san_engine_idle_fini(struct san_engine *e)
+{
+	if (e->epoll >= 0)
+		close(e->epoll);
+	if (e->wake_fd >= 0)
+		close(e->wake_fd);
+}
+
+/* ---- sleeping ---- */
+
+static void
+set_interrupt(const struct san_engine *e, bool on)
+{
+	if (e->port->idle != SAN_IDLE_INTERRUPT || !e->has_queue)
+		return;
+	if (on)
+		rte_eth_dev_rx_intr_enable(e->port_id, e->id);
+	else
+		rte_eth_dev_rx_intr_disable(e->port_id, e->id);
+}
+
+/* From now on who has something for us wakes us. A round must follow before we sleep. */
+static void
+doze(struct san_engine *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nb_apps; i++)
+		if (e->apps[i].bells != NULL)
+			san_bells_doze(e->apps[i].bells);
+	set_interrupt(e, true);
+	e->dozes = true;
+	/* pairs with san_bells_ring() and san_engine_wake() */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void
+rise(struct san_engine *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nb_apps; i++)
+		if (e->apps[i].bells != NULL)
+			san_bells_awake(e->apps[i].bells);
+	set_interrupt(e, false);
+	e->dozes = false;
+}
+
+/*
+ * Work of programs and other lcores wakes us; without interrupts packets do not. So how long
+ * is by how long there was nothing: who is talked to soon answers soon, and who is not
+ * costs nothing.
+ */
+static uint64_t
+sleep_max_ns(const struct san_engine *e)
+{
+	uint64_t ns = (e->now_ns - e->idle_ns) / 4;
+
+	if (e->port->idle == SAN_IDLE_INTERRUPT)
+		return INTERRUPT_MAX_NS;
+	ns = RTE_MAX(ns, (uint64_t)SLEEP_MIN_NS);
+	return RTE_MIN(ns, e->port->conf.sleep_max_us * SAN_NS_PER_US);
+}
+
 static void
 sleep_until_due(struct san_engine *e)
 {
-	uint64_t max_ns = e->port->conf.sleep_max_us * SAN_NS_PER_US;
 	uint64_t due_ns = san_core_deadline_ns(e->core);
+	struct epoll_event ev[WAKERS];
 	struct timespec ts = {0};
 
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_tx));
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_rx));
 	if (due_ns <= e->now_ns)
 		return;
-	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, max_ns);
-	nanosleep(&ts, NULL);
+	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, sleep_max_ns(e));
+	/* who it was does not matter: the next round looks everywhere */
+	epoll_pwait2(e->epoll, ev, WAKERS, &ts, NULL);
 	e->stats.nb_sleeps++;
 }
 
@@ -78,17 +201,37 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 {
 	if (work != 0) {
 		e->idle_loops = 0;
+		if (unlikely(e->dozes))
+			rise(e);
 		return;
 	}
 	e->stats.nb_idle_loops++;
 	if (e->port->idle == SAN_IDLE_PAUSE)
 		rte_pause();
 	if (e->idle_loops < EMPTY_ROUNDS) {
-		e->idle_loops++;
+		if (e->idle_loops++ == 0)
+			e->idle_ns = e->now_ns;
 		return;
 	}
 	if (e->port->idle == SAN_IDLE_YIELD)
 		sched_yield();
-	else if (e->port->idle == SAN_IDLE_SLEEP && e->nb_again == 0 && e->nb_backlog == 0)
+	else if (!e->port->sleeps || e->nb_again != 0 || e->nb_backlog != 0)
+		return;
+	else if (!e->dozes)
+		doze(e);
+	else
 		sleep_until_due(e);
+}
+
+/* ---- waking others ---- */
+
+void
+san_engine_wake_waiters(struct san_engine *e)
+{
+	const uint64_t one = 1; /* as an eventfd wants it */
+	int fd;
+
+	/* full, it is readable, which is all that was wanted; closed, nobody waits there */
+	while ((fd = san_ulp_cq_rung(san_core_ulp(e->core))) >= 0)
+		e->stats.nb_wakes += write(fd, &one, sizeof(one)) > 0;
 }

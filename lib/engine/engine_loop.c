@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <sys/prctl.h>
 
 #include <rte_pause.h>
 
@@ -55,6 +56,7 @@ san_engine_call(struct san_engine *e, san_engine_fn fn, void *arg)
 	}
 	while (rte_ring_enqueue(e->calls, &c) != 0)
 		sched_yield();
+	san_engine_wake(e);
 	while (!atomic_load_explicit(&c.done, memory_order_acquire)) {
 		if (++spins < 1000)
 			rte_pause();
@@ -170,7 +172,8 @@ do_bells(struct san_engine *e)
 void
 san_engine_doorbell(struct san_engine *e, uint32_t qp)
 {
-	san_bells_ring(e->bells, san_ulp_qp_index(&e->conf.ulp, qp));
+	if (san_bells_ring(e->bells, san_ulp_qp_index(&e->conf.ulp, qp)))
+		eventfd_write(e->wake_fd, 1);
 }
 
 /* ---- packets ---- */
@@ -423,6 +426,7 @@ san_engine_loop_once(struct san_engine *e)
 	san_core_tick(e->core, e->now_ns);
 	work += tx(e);
 	give_events(e);
+	san_engine_wake_waiters(e);
 	e->stats.nb_loops++;
 	return work;
 }
@@ -432,6 +436,9 @@ san_engine_loop_main(void *arg)
 {
 	struct san_engine *e = arg;
 
+	/* sleeps are some ten microseconds, which the kernel would make fifty longer */
+	if (e->port->sleeps)
+		prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 	while (!atomic_load_explicit(&e->port->stop, memory_order_relaxed))
 		san_engine_idle_after(e, san_engine_loop_once(e));
 	/* nobody waits for an answer for ever */

@@ -19,7 +19,7 @@
 #define FAREWELL_NS    (20 * SAN_NS_PER_MS)
 #define DESC_DEFAULT   1024
 #define POOL_DEFAULT   16384
-#define SLEEP_MAX_US   50
+#define SLEEP_MAX_US   2000
 
 void
 san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
@@ -84,6 +84,7 @@ build(struct san_engine_port *p, const char **why)
 
 	san_engine_clock_init(&p->clock);
 	p->idle = san_engine_idle_choose(p->conf.idle);
+	p->sleeps = p->idle == SAN_IDLE_SLEEP || p->idle == SAN_IDLE_INTERRUPT;
 	*why = "no descriptor for events";
 	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->event_fd < 0)
@@ -135,6 +136,7 @@ stop_lcores(struct san_engine_port *p)
 	san_engine_telemetry_del(p);
 	atomic_store(&p->stop, true);
 	for (i = 0; i < p->nb_engines; i++) {
+		san_engine_wake(p->engines[i]);
 		if (p->engines[i]->launched)
 			rte_eal_wait_lcore(p->conf.lcores[i]);
 		p->engines[i]->launched = false;
@@ -259,6 +261,12 @@ san_engine_event_arm(struct san_engine_port *p)
 }
 
 bool
+san_engine_sleeps(const struct san_engine_port *p)
+{
+	return p->sleeps;
+}
+
+bool
 san_engine_yields(const struct san_engine_port *p)
 {
 	return p->idle == SAN_IDLE_YIELD;
@@ -288,6 +296,18 @@ san_engine_event(struct san_engine_port *p, struct san_core_event *ev)
 		if (event_of(p->engines[p->next_event], ev))
 			return true;
 	}
+	return false;
+}
+
+bool
+san_engine_has_event(struct san_engine_port *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nb_engines; i++)
+		if (san_spsc_count_now(&p->engines[i]->event_q.cons,
+				       &p->engines[i]->event_q.tail) != 0)
+			return true;
 	return false;
 }
 

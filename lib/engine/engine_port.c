@@ -186,6 +186,7 @@ configure(struct san_engine_port *p, const struct rte_eth_dev_info *info, const 
 	conf.rxmode.mtu = p->declared;
 	conf.rxmode.offloads = p->rx_offloads;
 	conf.txmode.offloads = p->tx_offloads;
+	conf.intr_conf.rxq = p->idle == SAN_IDLE_INTERRUPT;
 	if (p->nb_queues > 1 && (p->rss_capa & RSS_PORTS) != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf = p->rss_capa & RSS_PORTS;

@@ -55,6 +55,7 @@ struct san_engine_port {
 	_Atomic bool gone;
 	bool launched; /**< the engines run on lcores of their own */
 	uint8_t idle;  /**< enum san_engine_idle_policy, not AUTO */
+	bool sleeps;   /**< by it: lcores are woken */
 	struct san_engine_gate gate;
 	struct san_engine_clock clock; /**< calibrated once, for all */
 	struct san_engine_conf conf;
@@ -84,6 +85,7 @@ struct san_engine_qp {
 struct san_engine_app {
 	struct san_bells *bells; /**< NULL: there is none */
 	uint32_t cursor;
+	int wake_fd; /**< its, of this lcore, or -1; never read: each write wakes (EPOLLET) */
 };
 
 struct san_engine_stats {
@@ -94,6 +96,7 @@ struct san_engine_stats {
 	uint64_t nb_bells;
 	uint64_t nb_calls;
 	uint64_t nb_sleeps;
+	uint64_t nb_wakes;      /**< programs woken: system calls, made for who waits only */
 	uint64_t nb_handed;     /**< packets received for other lcores */
 	uint64_t nb_taken;      /**< ... by others for this one */
 	uint64_t nb_lent;       /**< packets given to others to send */
@@ -125,6 +128,10 @@ struct san_engine {
 	uint32_t *again; /**< queue pairs whose rings were not emptied: a ring, each at most once */
 	uint32_t again_head, nb_again;
 	uint32_t idle_loops; /**< in a row */
+	bool dozes;          /**< says in all bells that it sleeps */
+	uint64_t idle_ns;    /**< since when there is nothing to do */
+	int epoll;           /**< what ends a sleep; -1: never sleeps */
+	int wake_fd;
 	uint64_t now_ns;
 	uint64_t rx_ns;      /* when the port was looked at last */
 	uint64_t backlog_ns; /**< when it last moved */
@@ -198,8 +205,26 @@ uint16_t san_engine_take_tx(const struct san_engine *e, uint32_t from, struct rt
 /** Resolve AUTO for this process's lcores. */
 uint8_t san_engine_idle_choose(uint8_t policy);
 const char *san_engine_idle_name(uint8_t policy);
+/** What its sleeps need, if the port's lcores sleep. */
+int san_engine_idle_init(struct san_engine *e, const char **why);
+void san_engine_idle_fini(struct san_engine *e);
+/** *fd* wakes it from now on, or not any more. */
+int san_engine_idle_add(const struct san_engine *e, int fd);
+void san_engine_idle_del(const struct san_engine *e, int fd);
 /** A round found *work* to do. */
 void san_engine_idle_after(struct san_engine *e, uint32_t work);
+/** Completions were put: wake programs that wait for them. */
+void san_engine_wake_waiters(struct san_engine *e);
+
+/** Any thread: there is something for the lcore. */
+static inline void
+san_engine_wake(const struct san_engine *e)
+{
+	/* pairs with the fence in doze(): it finds what there is, or we find that it sleeps */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&e->bells->asleep, memory_order_relaxed) != 0)
+		eventfd_write(e->wake_fd, 1);
+}
 
 /* ---- engine_port.c ---- */
 

@@ -64,6 +64,7 @@ static const struct counter {
 	ENGINE("doorbells", nb_bells),
 	ENGINE("calls", nb_calls),
 	ENGINE("sleeps", nb_sleeps),
+	ENGINE("wakes", nb_wakes),
 	ENGINE("handed_over", nb_handed),
 	ENGINE("taken_over", nb_taken),
 	ENGINE("sent_by_others", nb_lent),

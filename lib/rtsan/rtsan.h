@@ -228,6 +228,38 @@ int rtsan_cq_destroy(struct rtsan_cq *cq);
  *   Number in *wc*, 0 to *n*.
  */
 int rtsan_cq_poll(struct rtsan_cq *cq, struct rtsan_wc *wc, int n);
+/**
+ * A descriptor for poll(2), epoll(7) or select(2), to sleep until there are completions: it
+ * becomes readable when some come after rtsan_cq_arm(). The library's: not to be read, written
+ * or closed. Before a sleep: arm; if that says 0, sleep until it is readable; then poll the
+ * queue until it is empty. Who does not wait costs nobody a system call. (AFC-19)
+ *
+ * @return
+ *   A descriptor that lives as long as the queue, or
+ *   - -ENOTSUP: this program's own polling drives the port (poll=caller), so nothing comes
+ *     while it sleeps.
+ *   - -EMFILE, -ENFILE, -ENOMEM; -EIO: the daemon is gone.
+ */
+int rtsan_cq_fd(struct rtsan_cq *cq);
+/**
+ * Ask for one wake-up. The thread that polls the queue.
+ *
+ * @return
+ *   0: asked for, sleep on rtsan_cq_fd(); 1: there are completions, poll them; -EIO: the daemon is
+ *   gone; or what rtsan_cq_fd() says.
+ */
+int rtsan_cq_arm(struct rtsan_cq *cq);
+/**
+ * Sleep until there are completions; where the program itself drives the port, poll it so long.
+ * The thread that polls the queue.
+ *
+ * @param timeout_ms
+ *   -1: for ever.
+ * @return
+ *   1: poll the queue (what is there may be of queue pairs destroyed meanwhile); 0: time is
+ *   over; -EINTR: a signal came; -EIO: the daemon is gone; or what rtsan_cq_fd() says.
+ */
+int rtsan_cq_wait(struct rtsan_cq *cq, int timeout_ms);
 /** Short name of a completion's status, for programs and logs. Never NULL. */
 const char *rtsan_status_name(uint8_t status);
 /** What a completion's status means, for people. Never NULL. */
@@ -324,6 +356,12 @@ struct rtsan_event {
 
 /** Next connection event, if any: 1, 0 (none), or -EIO. Never blocks. */
 int rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev);
+/** A descriptor that becomes readable when events come after rtsan_event_arm(): see rtsan_cq_fd(). */
+int rtsan_event_fd(struct rtsan_ctx *ctx);
+/** Ask for one wake-up by events: see rtsan_cq_arm(). 0, 1: there are events, or -errno. */
+int rtsan_event_arm(struct rtsan_ctx *ctx);
+/** Sleep until there are events: see rtsan_cq_wait(). 1, 0: time is over, or -errno. */
+int rtsan_event_wait(struct rtsan_ctx *ctx, int timeout_ms);
 /** What an event's reason means, for people. Never NULL. */
 const char *rtsan_reason_text(uint8_t reason);
 

@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 /** Changes whenever a struct of this file or san_wr.h does. */
-#define RTSAN_PROVIDER_ABI 2
+#define RTSAN_PROVIDER_ABI 3
 #define RTSAN_PROVIDER_SYM "rtsan_provider_"
 
 /** What librtsan lends to a provider. */
@@ -73,6 +73,10 @@ struct rtsan_provider_ops {
 	int (*cq_create)(void *priv, uint32_t depth, void **cq);
 	int (*cq_destroy)(void *priv, void *cq);
 	int (*cq_poll)(void *cq, struct san_ulp_wc *wc, int n);
+	/** See rtsan_cq_fd(); stays the provider's, one for the life of *cq*. */
+	int (*cq_fd)(void *priv, void *cq);
+	/** After cq_fd, or without: see rtsan_cq_arm(). */
+	int (*cq_arm)(void *priv, void *cq);
 
 	int (*qp_create)(void *priv, struct rtsan_provider_qp *conf);
 	/** Ends the connection; memory of posted work is not touched any more on return. */
@@ -91,6 +95,9 @@ struct rtsan_provider_ops {
 	int (*disconnect)(void *priv, uint32_t qp);
 	/** 1, 0 or -EIO. */
 	int (*event_poll)(void *priv, struct rtsan_provider_event *ev);
+	/** Likewise for events. */
+	int (*event_fd)(void *priv);
+	int (*event_arm)(void *priv);
 };
 
 struct rtsan_provider {

@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     1           /**< changes with any layout of this file or what it includes */
+#define SHMQ_ABI     2           /**< changes with any layout of this file or what it includes */
 #define SHMQ_TEXT    192         /* bytes of a reason, with its end */
 #define SHMQ_PEER    48
 #define SHMQ_PRIVATE 64
@@ -45,6 +45,9 @@ enum shmq_type {
 	SHMQ_ACCEPT = 11,
 	SHMQ_REJECT = 12,
 	SHMQ_DISCONNECT = 13,
+	SHMQ_CQ_FD = 14,    /**< the answer brings our end of a pair: see shmq_pair() */
+	SHMQ_EVENT_FD = 15, /**< likewise, for events */
+	SHMQ_WAKE_FD = 16,  /**< of an lcore: the answer brings an eventfd that wakes it */
 	SHMQ_TYPES
 };
 
@@ -88,7 +91,7 @@ struct shmq_req {
 			char peer[SHMQ_PEER];
 			struct shmq_param param;
 		} conn;
-		uint32_t id; /**< key, completion queue or queue pair that goes */
+		uint32_t id; /**< key, completion queue, queue pair or lcore that it is about */
 	};
 };
 
@@ -105,7 +108,9 @@ struct shmq_rep {
 			uint32_t nb_lcores;
 			uint32_t lcore_qps; /**< queue pairs of an lcore, at most */
 			uint32_t qp_shift;  /**< of a queue pair's index: its lcore */
-			uint32_t yields;    /**< the daemon works on our CPUs: who waits lets it */
+			uint8_t yields; /**< the daemon works on our CPUs: who waits lets it */
+			uint8_t sleeps; /**< its lcores may sleep: who rings wakes them */
+			uint8_t pad[2];
 		} hello;
 		uint32_t id; /**< key, completion queue or queue pair that came */
 		struct {
@@ -133,6 +138,7 @@ struct shmq_ctl {
 	_Alignas(64) _Atomic uint32_t ev_tail; /**< the daemon's */
 	_Atomic uint32_t gone;                 /**< the port is */
 	_Alignas(64) _Atomic uint32_t ev_head; /**< the application's */
+	_Atomic uint32_t ev_armed;             /**< see san_spsc_arm() */
 	_Alignas(64) struct shmq_event events[SHMQ_EVENTS];
 };
 
@@ -168,6 +174,17 @@ int shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
  *   gone: the socket is of no use any more; or -errno.
  */
 int shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
+
+/**
+ * How the daemon wakes who waits: a pair of sockets. A byte makes the waiter's end readable, and
+ * the daemon's end makes it so when it closes. Not an eventfd, because both ends of that one can
+ * change whether a write to it blocks.
+ */
+int shmq_pair(int *ours, int *theirs);
+/** Wake who holds the other end. Does not block; no news if it is gone. */
+void shmq_pair_wake(int ours);
+/** The waiter: forget wake-ups. -EIO: the daemon's end is closed. */
+int shmq_pair_drain(int theirs);
 
 /* ---- shmq_memfd.c ---- */
 

@@ -93,3 +93,39 @@ shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
 		close(fds[--nb_fds]);
 	return n == 0 ? -ENOTCONN : -EPROTO;
 }
+
+/* ---- wake-ups ---- */
+
+#define PAIR_BYTES 4096 /* more are not needed: one that is there is enough */
+
+int
+shmq_pair(int *ours, int *theirs)
+{
+	const int bytes = PAIR_BYTES;
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
+		return -errno;
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	*ours = fds[0];
+	*theirs = fds[1];
+	return 0;
+}
+
+void
+shmq_pair_wake(int ours)
+{
+	send(ours, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+int
+shmq_pair_drain(int theirs)
+{
+	char bytes[64];
+	ssize_t n;
+
+	do
+		n = recv(theirs, bytes, sizeof(bytes), MSG_DONTWAIT);
+	while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 && errno == EAGAIN ? 0 : -EIO;
+}

@@ -110,6 +110,18 @@ uint32_t san_ulp_cq_nb_qps(const struct san_ulp_cq *cq);
 /** The consumer: at most *n* completions, oldest first. One thread per CQ. */
 uint32_t san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n);
 
+/**
+ * Somebody may sleep until the queue has entries. Each time it has new ones and its consumer
+ * asked for it (san_spsc_arm()), san_ulp_cq_rung() tells *waiter*, the caller's name for who
+ * is to be woken; -1: nobody any more.
+ */
+void san_ulp_cq_watch(struct san_ulp_cq *cq, int waiter);
+int san_ulp_cq_waiter(const struct san_ulp_cq *cq);
+/** The consumer, if it is in this process: see san_spsc_arm(). */
+bool san_ulp_cq_arm(struct san_ulp_cq *cq);
+/** Next waiter to wake, or -1: nobody. To be asked once after each burst of work. (AFC-19) */
+int san_ulp_cq_rung(struct san_ulp *ulp);
+
 struct san_ulp_qp_conf {
 	struct san_ulp_cq *send_cq, *recv_cq;
 	uint32_t sq_depth, rq_depth; /**< powers of two */

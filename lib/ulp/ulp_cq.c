@@ -36,6 +36,7 @@ san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
 		return -ENOMEM;
 	memset(cq, 0, sizeof(*cq));
 	cq->mem = mem;
+	cq->waiter = -1;
 	san_spsc_prod_init(&cq->q, depth);
 	san_spsc_cons_init(&cq->consumer, depth);
 	rc = san_ulp_cq_join(ulp, cq);
@@ -67,6 +68,66 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 	return rc;
 }
 
+/* ---- who waits ---- */
+
+static void
+ring(struct san_ulp_cq *cq)
+{
+	if (cq->is_rung)
+		return;
+	cq->is_rung = true;
+	cq->rung_next = cq->ulp->rung;
+	cq->ulp->rung = cq;
+}
+
+static void
+unring(struct san_ulp_cq *cq)
+{
+	struct san_ulp_cq **at = &cq->ulp->rung;
+
+	if (!cq->is_rung)
+		return;
+	while (*at != cq)
+		at = &(*at)->rung_next;
+	*at = cq->rung_next;
+	cq->is_rung = false;
+}
+
+void
+san_ulp_cq_watch(struct san_ulp_cq *cq, int waiter)
+{
+	cq->waiter = waiter;
+	if (waiter < 0)
+		unring(cq);
+}
+
+int
+san_ulp_cq_waiter(const struct san_ulp_cq *cq)
+{
+	return cq->waiter;
+}
+
+bool
+san_ulp_cq_arm(struct san_ulp_cq *cq)
+{
+	return san_spsc_arm(&cq->consumer, &cq->mem->tail, &cq->mem->armed);
+}
+
+int
+san_ulp_cq_rung(struct san_ulp *ulp)
+{
+	struct san_ulp_cq *cq;
+
+	while ((cq = ulp->rung) != NULL) {
+		unring(cq);
+		if (san_spsc_must_wake(&cq->mem->armed))
+			return cq->waiter;
+	}
+	return -1;
+}
+
+/* ---- tables ---- */
+
 /* Its place in the table; max_cqs: it is not there. */
 static uint32_t
 place_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
@@ -93,6 +154,9 @@ san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq)
 		return -ENOSPC;
 	ulp->cqs[i] = cq;
 	ulp->nb_cqs++;
+	cq->ulp = ulp;
+	if (cq->waiter >= 0) /* what came last on the other lcore may not have been told */
+		ring(cq);
 	return 0;
 }
 
@@ -104,6 +168,7 @@ san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq)
 	if (cq->nb_qps > 0)
 		return -EBUSY;
 	SAN_VERIFY(i < ulp->conf.max_cqs);
+	unring(cq);
 	ulp->cqs[i] = NULL;
 	ulp->nb_cqs--;
 	return 0;
@@ -178,6 +243,8 @@ san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
 	cq->mem->wc[cq->q.tail & cq->q.mask] = *wc;
 	cq->nb_reserved--;
 	san_spsc_push(&cq->q, &cq->mem->tail, 1);
+	if (unlikely(cq->waiter >= 0))
+		ring(cq);
 }
 
 void

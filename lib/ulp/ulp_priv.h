@@ -45,6 +45,11 @@ struct san_ulp_cq {
 	uint32_t nb_qps;      /**< users; a queue pair with one queue for both counts twice */
 	uint32_t nb_recv_qps; /**< those of them whose receives complete here */
 	bool is_ours;         /**< *mem* is */
+	/* who sleeps until there is something */
+	bool is_rung; /**< listed in ulp->rung */
+	int waiter;   /**< see san_ulp_cq_watch() */
+	struct san_ulp *ulp;
+	struct san_ulp_cq *rung_next;
 	/* for san_ulp_cq_poll(), if the consumer is in this process */
 	_Alignas(64) struct san_spsc_cons consumer;
 };
@@ -142,6 +147,7 @@ struct san_ulp {
 	uint32_t nb_qps;
 	uint32_t *qp_of_slot;
 	struct san_ulp_qp *pump_head, *pump_tail;
+	struct san_ulp_cq *rung; /**< watched queues with new entries */
 	struct san_ulp_stats stats;
 };
 

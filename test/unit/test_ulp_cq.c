@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "test_ulp.h"
 
-#define DEPTH 16
+#define DEPTH       16
+#define WATCHDOG_MS 20000
 
 static void
 put(struct san_ulp_cq *cq, uint64_t wr_id)
@@ -204,6 +208,124 @@ san_ulp_cq_poll__from_another_thread(void **state)
 	assert_null(failed);
 }
 
+static void
+put_one(struct san_ulp_cq *cq)
+{
+	assert_true(san_ulp_cq_reserve_recv(cq));
+	put(cq, 1);
+}
+
+static void
+poll_all(struct san_ulp_cq *cq)
+{
+	struct san_ulp_wc wc[DEPTH];
+
+	while (san_ulp_cq_poll(cq, wc, DEPTH) != 0)
+		;
+}
+
+/* Who has not asked is not woken, and who has is once (AFC-19). */
+static void
+san_ulp_cq_rung__who_asked_once(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_cq *a = t->send_cq, *b = t->recv_cq;
+
+	assert_int_equal(san_ulp_cq_waiter(a), -1);
+	san_ulp_cq_watch(a, 7);
+	san_ulp_cq_watch(b, 8);
+	put_one(a);
+	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* a polls */
+	assert_false(san_ulp_cq_arm(a));               /* and has something to poll */
+	poll_all(a);
+	assert_true(san_ulp_cq_arm(a));
+	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* nothing has come */
+	put_one(b);
+	put_one(a);
+	put_one(a);
+	assert_int_equal(san_ulp_cq_rung(t->ulp), 7);
+	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
+	put_one(a);
+	assert_int_equal(san_ulp_cq_rung(t->ulp), -1); /* it was told */
+	poll_all(b);
+	assert_true(san_ulp_cq_arm(b));
+	put_one(b);
+	san_ulp_cq_watch(b, -1); /* it goes */
+	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
+}
+
+/* What was put on one lcore just before the queue went to another is told there. */
+static void
+san_ulp_cq_rung__after_a_move(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_conf conf;
+	struct san_ulp_cq *cq;
+	struct san_ulp *other;
+
+	test_ulp_conf(t, &conf);
+	conf.first_qp = 8;
+	assert_int_equal(san_ulp_create(&conf, &other), 0);
+	assert_int_equal(san_ulp_cq_create(t->ulp, DEPTH, &cq), 0);
+	san_ulp_cq_watch(cq, 9);
+	assert_true(san_ulp_cq_arm(cq));
+	put_one(cq);
+	assert_int_equal(san_ulp_cq_leave(t->ulp, cq), 0);
+	assert_int_equal(san_ulp_cq_rung(t->ulp), -1);
+	assert_int_equal(san_ulp_cq_join(other, cq), 0);
+	assert_int_equal(san_ulp_cq_rung(other), 9);
+	san_ulp_destroy(other);
+}
+
+#define NB_NAPS 100000
+
+/* Sleeps whenever there is nothing. */
+static void *
+sleeper(void *arg)
+{
+	struct san_ulp_cq *cq = arg;
+	struct pollfd p = {.fd = san_ulp_cq_waiter(cq), .events = POLLIN};
+	struct san_ulp_wc wc[5];
+	uint64_t got = 0;
+	eventfd_t n;
+
+	while (got < NB_NAPS) {
+		if (san_ulp_cq_arm(cq)) {
+			if (poll(&p, 1, WATCHDOG_MS) != 1)
+				return (void *)1; /* nobody woke it */
+			eventfd_read(p.fd, &n);
+		}
+		got += san_ulp_cq_poll(cq, wc, 5);
+	}
+	return NULL;
+}
+
+/* However the two meet, no wake-up is lost. */
+static void
+san_ulp_cq_rung__no_lost_wakeup(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_ulp_cq *cq = t->send_cq;
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), who;
+	pthread_t thread;
+	void *failed;
+	uint64_t i;
+
+	assert_true(fd >= 0);
+	san_ulp_cq_watch(cq, fd);
+	assert_int_equal(pthread_create(&thread, NULL, sleeper, cq), 0);
+	for (i = 0; i < NB_NAPS; i++) {
+		while (!san_ulp_cq_reserve_recv(cq))
+			sched_yield();
+		put(cq, i);
+		while ((who = san_ulp_cq_rung(t->ulp)) >= 0)
+			eventfd_write(who, 1);
+	}
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+	close(fd);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
 int
@@ -217,6 +339,9 @@ main(void)
 		TEST(san_ulp_cq_poll__oldest_first_over_wrap),
 		TEST(san_ulp_cq_join__moves),
 		TEST(san_ulp_cq_poll__from_another_thread),
+		TEST(san_ulp_cq_rung__who_asked_once),
+		TEST(san_ulp_cq_rung__after_a_move),
+		TEST(san_ulp_cq_rung__no_lost_wakeup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,7 @@
 #define KEEPALIVE_MS    1000
 #define PKEY_DEFAULT    0xffff
 #define IMPAIR_SEED     1
+#define SLEEP_BUSY_US   50u /* of an engine that has something under way */
 #define CONF(f)         offsetof(struct dpdk_conf, f), sizeof(((struct dpdk_conf *)0)->f)
 #define CORE(f)         CONF(engine.core.f)
 #define US              SAN_NS_PER_US
@@ -47,7 +48,7 @@ static const struct number {
 	{"rxd", CONF(engine.nb_rxd), 32, 32768, 1},
 	{"txd", CONF(engine.nb_txd), 32, 32768, 1},
 	{"queues", CONF(engine.nb_queues), 1, SAN_ENGINE_LCORES, 1},
-	{"sleep_us", CONF(engine.sleep_max_us), 1, 1000, 1},
+	{"sleep_us", CONF(engine.sleep_max_us), 1, 100000, 1},
 	{"udp_port", CORE(udp_port), 1, 65535, 1},
 	{"dscp", CORE(cm.path.dscp), 0, 63, 1},
 	/* packet delivery */
@@ -288,6 +289,7 @@ set_idle(struct dpdk_conf *conf, const char *key, const char *value, const struc
 		[SAN_IDLE_PAUSE] = "pause",
 		[SAN_IDLE_YIELD] = "yield",
 		[SAN_IDLE_SLEEP] = "sleep",
+		[SAN_IDLE_INTERRUPT] = "interrupt",
 	};
 	int i = choose(key, value, names, RTE_DIM(names), host);
 
@@ -387,18 +389,18 @@ is_given(const char *key, char *const *words, int nb_words)
 
 /*
  * An engine that sleeps is late by its sleep, at either end, and that is no
- * congestion: the target allows for it, and the window is never paced below a
- * packet, which would turn each sleep into hundreds.
+ * congestion: the target allows for it, as long as sleeps are while something is under way, and
+ * the window is never paced below a packet, which would turn each sleep into hundreds.
  */
 static void
 derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
 {
 	struct san_pdl_cc_conf *cc = &conf->engine.core.pdl.cc_conf;
 
-	if (conf->engine.idle != SAN_IDLE_SLEEP)
+	if (conf->engine.idle != SAN_IDLE_SLEEP && conf->engine.idle != SAN_IDLE_INTERRUPT)
 		return;
 	if (!is_given("target_us", words, nb_words))
-		cc->target_ns += 4 * conf->engine.sleep_max_us * US;
+		cc->target_ns += 4 * RTE_MIN(conf->engine.sleep_max_us, SLEEP_BUSY_US) * US;
 	if (!is_given("cwnd_min", words, nb_words))
 		cc->window_min = SAN_CC_ONE;
 }

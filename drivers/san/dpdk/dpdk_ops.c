@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
@@ -221,6 +223,7 @@ op_query(void *priv, struct rtsan_caps *caps)
 struct app_call {
 	uint16_t app;
 	struct san_bells *bells;
+	int wake_fd;
 };
 
 static int
@@ -228,7 +231,7 @@ do_app_add(struct san_engine *e, void *arg)
 {
 	const struct app_call *call = arg;
 
-	return san_engine_app_add(e, call->app, call->bells);
+	return san_engine_app_add(e, call->app, call->bells, call->wake_fd);
 }
 
 static int
@@ -241,13 +244,18 @@ do_app_del(struct san_engine *e, void *arg)
 }
 
 int
-dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[])
+dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[],
+	     const int wake_fds[])
 {
 	uint32_t i;
 	int rc = 0;
 
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++) {
-		struct app_call call = {.app = app, .bells = bells[i]};
+		struct app_call call = {
+			.app = app,
+			.bells = bells[i],
+			.wake_fd = wake_fds[i],
+		};
 
 		rc = san_engine_call(san_engine_at(ctx->port, i), do_app_add, &call);
 	}
@@ -494,6 +502,100 @@ cq_move(const struct dpdk_ctx *ctx, void *cq, uint32_t to)
 	return rc;
 }
 
+/* ---- waiting ---- */
+
+struct watch_call {
+	struct san_ulp_cq *cq;
+	int fd;
+};
+
+static int
+do_cq_watch(struct san_engine *e, void *arg)
+{
+	const struct watch_call *call = arg;
+
+	(void)e;
+	san_ulp_cq_watch(call->cq, call->fd);
+	return 0;
+}
+
+void
+dpdk_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd)
+{
+	struct watch_call call = {.cq = cq, .fd = fd};
+
+	san_engine_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_watch, &call);
+}
+
+/* While it sleeps nothing comes. */
+static int
+polls_itself(const struct dpdk_ctx *ctx)
+{
+	if (san_engine_conf_of(ctx->port)->own_lcore)
+		return 0;
+	return ctx->host->fail(-ENOTSUP, "this program's own polling drives the port: "
+					 "poll=lcore gives it an lcore");
+}
+
+static int
+op_cq_fd(void *priv, void *cq)
+{
+	struct dpdk_ctx *ctx = priv;
+	int fd = san_ulp_cq_waiter(cq), rc = polls_itself(ctx);
+
+	if (rc != 0 || fd >= 0)
+		return rc != 0 ? rc : fd;
+	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	dpdk_cq_watch(ctx, cq, fd);
+	return fd;
+}
+
+static int
+op_cq_arm(void *priv, void *cq)
+{
+	const struct dpdk_ctx *ctx = priv;
+	int fd = san_ulp_cq_waiter(cq);
+	eventfd_t n;
+
+	if (fd >= 0)
+		eventfd_read(fd, &n); /* it does not block */
+	if (!san_ulp_cq_arm(cq))
+		return 1;
+	return san_engine_is_gone(ctx->port) ? -EIO : 0;
+}
+
+static int
+op_event_fd(void *priv)
+{
+	const struct dpdk_ctx *ctx = priv;
+	int rc = polls_itself(ctx);
+
+	return rc != 0 ? rc : san_engine_event_fd(ctx->port);
+}
+
+static int
+op_event_arm(void *priv)
+{
+	const struct dpdk_ctx *ctx = priv;
+
+	san_engine_event_arm(ctx->port);
+	if (san_engine_has_event(ctx->port))
+		return 1;
+	return san_engine_is_gone(ctx->port) ? -EIO : 0;
+}
+
+static int
+op_cq_destroy(void *priv, void *cq)
+{
+	int fd = san_ulp_cq_waiter(cq), rc = dpdk_cq_destroy(priv, cq);
+
+	if (rc == 0 && fd >= 0)
+		close(fd);
+	return rc;
+}
+
 static int
 op_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 {
@@ -642,8 +744,10 @@ static const struct rtsan_provider_ops ops = {
 	.mr_add = op_mr_add,
 	.mr_del = op_mr_del,
 	.cq_create = op_cq_create,
-	.cq_destroy = dpdk_cq_destroy,
+	.cq_destroy = op_cq_destroy,
 	.cq_poll = op_cq_poll,
+	.cq_fd = op_cq_fd,
+	.cq_arm = op_cq_arm,
 	.qp_create = op_qp_create,
 	.qp_destroy = op_qp_destroy,
 	.doorbell = op_doorbell,
@@ -654,6 +758,8 @@ static const struct rtsan_provider_ops ops = {
 	.reject = dpdk_reject,
 	.disconnect = dpdk_disconnect,
 	.event_poll = dpdk_event_poll,
+	.event_fd = op_event_fd,
+	.event_arm = op_event_arm,
 };
 
 const struct rtsan_provider rtsan_provider_dpdk = {

@@ -97,8 +97,9 @@ void dpdk_ctx_halt(void);
  * provider's operations do for the program itself. One thread.
  */
 
-/** *bells*: one for each engine, zeroed; see san_engine_app_add(). */
-int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[]);
+/** *bells*, *wake_fds*: one for each engine; see san_engine_app_add(). */
+int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[],
+		 const int wake_fds[]);
 /** It has nothing any more. */
 void dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app);
 /** *base*: what *app* and remote sides call the first byte. */
@@ -108,6 +109,8 @@ int dpdk_mr_del(struct dpdk_ctx *ctx, uint16_t app, uint32_t key);
 /** In *mem*, zeroed, if not NULL: then *depth* is a power of two, at least 2. */
 int dpdk_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq);
 int dpdk_cq_destroy(void *priv, void *cq);
+/** A write to *fd*, the caller's, wakes who waits for completions; -1: nobody any more. */
+void dpdk_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd);
 /** With conf->wq, zeroed. */
 int dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf);
 /** Its wq, not touched any more. */

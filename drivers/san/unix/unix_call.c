@@ -3,6 +3,7 @@
 /* Requests to the daemon, one at a time; who waits for an answer keeps the others waiting. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -48,6 +49,16 @@ unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *r
 	else if (came >= 0)
 		close(came);
 	return rc;
+}
+
+int
+unix_call_fd(struct unix_ctx *ctx, enum shmq_type type, uint32_t id)
+{
+	struct shmq_req req = {.type = type, .id = id};
+	struct shmq_rep rep;
+	int fd, rc = unix_call(ctx, &req, -1, &rep, &fd);
+
+	return rc == 0 ? fd : rc;
 }
 
 bool
@@ -109,6 +120,25 @@ keep(struct unix_ctx *ctx, const struct shmq_rep *rep)
 	};
 }
 
+/* What wakes each of the daemon's lcores. */
+static int
+take_wake_fds(struct unix_ctx *ctx)
+{
+	uint32_t i;
+
+	ctx->wake_fds = malloc(ctx->caps.nb_lcores * sizeof(*ctx->wake_fds));
+	if (ctx->wake_fds == NULL)
+		return -ENOMEM;
+	for (i = 0; i < ctx->caps.nb_lcores; i++)
+		ctx->wake_fds[i] = -1;
+	for (i = 0; i < ctx->caps.nb_lcores; i++) {
+		ctx->wake_fds[i] = unix_call_fd(ctx, SHMQ_WAKE_FD, i);
+		if (ctx->wake_fds[i] < 0)
+			return ctx->wake_fds[i];
+	}
+	return 0;
+}
+
 static int
 introduce(struct unix_ctx *ctx)
 {
@@ -132,7 +162,7 @@ introduce(struct unix_ctx *ctx)
 		return ctx->host->fail(-ENOMEM, "mmap: %s", strerror(errno));
 	ctx->ctl = ctl;
 	san_spsc_cons_init(&ctx->events, SHMQ_EVENTS);
-	return 0;
+	return rep.hello.sleeps ? take_wake_fds(ctx) : 0;
 }
 
 int
@@ -140,7 +170,7 @@ unix_call_open(struct unix_ctx *ctx, const char *path)
 {
 	int rc;
 
-	ctx->sock = -1;
+	ctx->sock = ctx->event_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
 	rc = dial(ctx, path);
 	if (rc == 0)
@@ -153,6 +183,14 @@ unix_call_open(struct unix_ctx *ctx, const char *path)
 void
 unix_call_close(struct unix_ctx *ctx)
 {
+	uint32_t i;
+
+	for (i = 0; ctx->wake_fds != NULL && i < ctx->caps.nb_lcores; i++)
+		if (ctx->wake_fds[i] >= 0)
+			close(ctx->wake_fds[i]);
+	free(ctx->wake_fds);
+	if (ctx->event_fd >= 0)
+		close(ctx->event_fd);
 	if (ctx->sock >= 0)
 		close(ctx->sock);
 	if (ctx->ctl != NULL)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -148,6 +149,7 @@ op_cq_create(void *priv, uint32_t depth, void **out)
 		return rc;
 	}
 	cq->ctx = ctx;
+	cq->fd = -1;
 	cq->id = rep.cq.id;
 	cq->bytes = san_cq_bytes(rep.cq.depth);
 	cq->mem = map(ctx, fd, cq->bytes);
@@ -169,6 +171,8 @@ op_cq_destroy(void *priv, void *arg)
 
 	if (rc != 0 && rc != -EIO)
 		return rc;
+	if (cq->fd >= 0)
+		close(cq->fd);
 	munmap(cq->mem, cq->bytes);
 	free(cq);
 	return 0;
@@ -180,6 +184,61 @@ op_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 	struct unix_cq *cq = arg;
 
 	return (int)san_cq_poll(&cq->c, cq->mem, wc, (uint32_t)n);
+}
+
+/* ---- waiting ---- */
+
+/* The daemon's end is closed when the daemon is gone: that, too, wakes. */
+static int
+drain(struct unix_ctx *ctx, int fd)
+{
+	int rc = fd >= 0 ? shmq_pair_drain(fd) : 0;
+
+	if (rc != 0)
+		atomic_store(&ctx->is_gone, true);
+	return atomic_load(&ctx->is_gone) || atomic_load(&ctx->ctl->gone) ? -EIO : 0;
+}
+
+static int
+op_cq_fd(void *priv, void *arg)
+{
+	struct unix_cq *cq = arg;
+
+	if (cq->fd < 0)
+		cq->fd = unix_call_fd(priv, SHMQ_CQ_FD, cq->id);
+	return cq->fd;
+}
+
+static int
+op_cq_arm(void *priv, void *arg)
+{
+	struct unix_cq *cq = arg;
+	int rc = drain(priv, cq->fd);
+
+	if (!san_spsc_arm(&cq->c, &cq->mem->tail, &cq->mem->armed))
+		return 1; /* what came before the daemon went is there */
+	return rc;
+}
+
+static int
+op_event_fd(void *priv)
+{
+	struct unix_ctx *ctx = priv;
+
+	if (ctx->event_fd < 0)
+		ctx->event_fd = unix_call_fd(ctx, SHMQ_EVENT_FD, 0);
+	return ctx->event_fd;
+}
+
+static int
+op_event_arm(void *priv)
+{
+	struct unix_ctx *ctx = priv;
+	int rc = drain(ctx, ctx->event_fd);
+
+	if (!san_spsc_arm(&ctx->events, &ctx->ctl->ev_tail, &ctx->ctl->ev_armed))
+		return 1;
+	return rc;
 }
 
 /* ---- queue pairs ---- */
@@ -234,8 +293,9 @@ op_doorbell(void *priv, uint32_t qp)
 	const struct unix_ctx *ctx = priv;
 	uint32_t index = SAN_QPN_INDEX(qp), lcore = index >> ctx->qp_shift;
 
-	san_bells_ring(shmq_bells(ctx->ctl, lcore, ctx->lcore_qps),
-		       index - (lcore << ctx->qp_shift));
+	if (san_bells_ring(shmq_bells(ctx->ctl, lcore, ctx->lcore_qps),
+			   index - (lcore << ctx->qp_shift)))
+		eventfd_write(ctx->wake_fds[lcore], 1);
 }
 
 /* ---- connections ---- */
@@ -357,6 +417,8 @@ static const struct rtsan_provider_ops ops = {
 	.cq_create = op_cq_create,
 	.cq_destroy = op_cq_destroy,
 	.cq_poll = op_cq_poll,
+	.cq_fd = op_cq_fd,
+	.cq_arm = op_cq_arm,
 	.qp_create = op_qp_create,
 	.qp_destroy = op_qp_destroy,
 	.doorbell = op_doorbell,
@@ -367,6 +429,8 @@ static const struct rtsan_provider_ops ops = {
 	.reject = op_reject,
 	.disconnect = op_disconnect,
 	.event_poll = op_event_poll,
+	.event_fd = op_event_fd,
+	.event_arm = op_event_arm,
 };
 
 extern const struct rtsan_provider rtsan_provider_unix;

@@ -23,6 +23,8 @@ struct unix_ctx {
 	const struct rtsan_host *host;
 	int sock;
 	bool yields; /**< the daemon works on our CPUs */
+	int event_fd; /**< readable when there are events, once armed; -1: nobody asked */
+	int *wake_fds; /**< of each lcore; NULL: they never sleep */
 	uint32_t lcore_qps, qp_shift;
 	struct rtsan_caps caps;
 	struct shmq_ctl *ctl;
@@ -39,6 +41,7 @@ struct unix_cq {
 	uint32_t id;
 	struct san_cq *mem;
 	size_t bytes;
+	int fd; /**< readable when there are completions, once armed; -1: nobody asked */
 	struct san_spsc_cons c;
 };
 
@@ -53,6 +56,8 @@ void unix_call_close(struct unix_ctx *ctx);
  * its words.
  */
 int unix_call(struct unix_ctx *ctx, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got);
+/** Ask for something that is a descriptor, by *id*. It, or -errno. */
+int unix_call_fd(struct unix_ctx *ctx, enum shmq_type type, uint32_t id);
 /** Is the daemon still there? */
 bool unix_call_is_alive(struct unix_ctx *ctx);
 

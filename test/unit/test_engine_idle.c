@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * When an lcore sleeps, and what wakes it: whoever has work for it, if it sleeps, and nobody
+ * else. (AFC-19; design, section 6)
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <rte_dev.h>
+
+#include "engine_priv.h"
+#define TEST_EAL_MB "128"
+#include "test_eal.h"
+
+#define SLEEP_US   100000
+#define NAPS       40
+#define WATCHDOG_S 60
+
+static struct san_engine_conf conf;
+static struct san_engine_port *port;
+static struct san_engine *e;
+
+static int
+group_setup(void **state)
+{
+	uint16_t id;
+
+	(void)state;
+	test_eal_init();
+	if (rte_eal_hotplug_add("vdev", "net_ring0", "") != 0 ||
+	    rte_eth_dev_get_port_by_name("net_ring0", &id) != 0)
+		return -1;
+	san_engine_conf_default(&conf, 64);
+	if (san_inet_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
+		return -1;
+	conf.core.inet.nb_addrs = 1;
+	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
+	conf.port_id = id;
+	conf.nb_rxd = conf.nb_txd = 64;
+	conf.pool_size = san_engine_pool_min(&conf);
+	conf.sleep_max_us = SLEEP_US;
+	return 0;
+}
+
+static int
+open_with(uint8_t idle)
+{
+	const char *why;
+	int rc;
+
+	conf.idle = idle;
+	rc = san_engine_open(&conf, &port, &why);
+	if (rc == 0)
+		e = port->engines[0];
+	return rc;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	alarm(WATCHDOG_S);
+	if (open_with(SAN_IDLE_SLEEP) != 0)
+		return -1;
+	/* what is said at the start has been said */
+	while (e->idle_loops == 0)
+		san_engine_progress(port);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct rte_device *dev = NULL;
+	struct rte_eth_dev_info info;
+
+	(void)state;
+	if (rte_eth_dev_info_get(conf.port_id, &info) == 0)
+		dev = info.device;
+	san_engine_close(port);
+	if (dev != NULL)
+		rte_dev_remove(dev);
+	alarm(0);
+	if (rte_eal_hotplug_add("vdev", "net_ring0", "") != 0)
+		return -1;
+	return rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id);
+}
+
+static void
+until_it_dozes(void)
+{
+	while (!e->dozes)
+		san_engine_progress(port);
+}
+
+/* It says that it sleeps before it does, looks once more, and says when it is up. */
+static void
+san_engine_idle_after__dozes_first(void **state)
+{
+	struct san_engine_app app = {0};
+	uint64_t nb_sleeps;
+
+	(void)state;
+	app.bells = aligned_alloc(64, san_bells_bytes(e->conf.ulp.max_qps));
+	memset(app.bells, 0, san_bells_bytes(e->conf.ulp.max_qps));
+	app.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(san_engine_app_add(e, 3, app.bells, app.wake_fd), 0);
+	assert_false(san_bells_ring(app.bells, 1));
+	san_engine_progress(port); /* takes the bell: work */
+	assert_int_equal(e->idle_loops, 0);
+	nb_sleeps = e->stats.nb_sleeps;
+	until_it_dozes();
+	assert_int_equal(e->stats.nb_sleeps, nb_sleeps); /* a look is between */
+	assert_true(san_bells_ring(app.bells, 1));
+	san_engine_progress(port);
+	assert_int_equal(e->stats.nb_sleeps, nb_sleeps); /* and has found it */
+	assert_false(e->dozes);
+	assert_false(san_bells_ring(app.bells, 1));
+	san_engine_progress(port);
+	until_it_dozes();
+	e->idle_ns = 0; /* for long */
+	san_engine_progress(port);
+	assert_int_equal(e->stats.nb_sleeps, nb_sleeps + 1);
+	san_engine_app_del(e, 3);
+	close(app.wake_fd);
+	free(app.bells);
+}
+
+static uint64_t
+naps_ns(int fd)
+{
+	uint64_t start_ns = san_engine_clock_now(&e->clock);
+	uint32_t i;
+
+	until_it_dozes();
+	for (i = 0; i < NAPS; i++) {
+		e->idle_ns = 0;
+		if (fd >= 0)
+			eventfd_write(fd, 1);
+		else
+			san_engine_wake(e);
+		san_engine_progress(port);
+	}
+	return san_engine_clock_now(&e->clock) - start_ns;
+}
+
+/* A wake-up ends the sleep, its own or an application's, which nobody ever reads. */
+static void
+san_engine_wake__ends_the_sleep(void **state)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct san_bells *bells = aligned_alloc(64, san_bells_bytes(e->conf.ulp.max_qps));
+
+	(void)state;
+	memset(bells, 0, san_bells_bytes(e->conf.ulp.max_qps));
+	assert_int_equal(san_engine_app_add(e, 1, bells, fd), 0);
+	assert_true(naps_ns(-1) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
+	assert_true(naps_ns(fd) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
+	/* gone, it wakes nobody, though its other end is still open somewhere */
+	san_engine_app_del(e, 1);
+	e->idle_ns = 0;
+	eventfd_write(fd, 1);
+	assert_int_equal(san_engine_app_add(e, 1, bells, -1), 0);
+	san_engine_app_del(e, 1);
+	close(fd);
+	free(bells);
+}
+
+/* Long silence, long sleep; and a fresh one is short. */
+static void
+san_engine_idle_after__sleeps_by_silence(void **state)
+{
+	uint64_t before_ns;
+
+	(void)state;
+	until_it_dozes();
+	e->idle_ns = san_engine_clock_now(&e->clock);
+	before_ns = e->idle_ns;
+	san_engine_progress(port);
+	san_engine_progress(port);
+	/* two of a quarter of the time since, or of the least */
+	assert_true(san_engine_clock_now(&e->clock) - before_ns < SLEEP_US * SAN_NS_PER_US);
+}
+
+static void
+san_engine_open__no_interrupts(void **state)
+{
+	const char *why;
+
+	(void)state;
+	conf.idle = SAN_IDLE_INTERRUPT;
+	assert_int_not_equal(san_engine_open(&conf, &port, &why), 0);
+	assert_non_null(strstr(why, "interrupt"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(san_engine_idle_after__dozes_first),
+		TEST(san_engine_wake__ends_the_sleep),
+		TEST(san_engine_idle_after__sleeps_by_silence),
+		cmocka_unit_test(san_engine_open__no_interrupts),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}
