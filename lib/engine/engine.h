@@ -141,7 +141,7 @@ void san_engine_event_arm(struct san_engine_port *p);
 bool san_engine_has_event(struct san_engine_port *p);
 /** Do lcores sleep, so that who rings may have to wake them? */
 bool san_engine_sleeps(const struct san_engine_port *p);
-/** Do the lcores work on CPUs that others need? Then who waits for them lets them (YIELD). */
+/** Do the lcores share their CPUs, by the policy? Then who polls for them lets them work. */
 bool san_engine_yields(const struct san_engine_port *p);
 bool san_engine_is_gone(const struct san_engine_port *p);
 /** *tx*: before transmission, else after reception. NULL: off. */

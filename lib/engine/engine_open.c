@@ -236,7 +236,7 @@ san_engine_progress(struct san_engine_port *p)
 		return -EIO;
 	if (p->launched) {
 		/* whoever waits here on the lcore's CPU keeps it from what is waited for */
-		if (p->idle == SAN_IDLE_YIELD)
+		if (san_engine_yields(p))
 			sched_yield();
 		return 0;
 	}
@@ -269,7 +269,7 @@ san_engine_sleeps(const struct san_engine_port *p)
 bool
 san_engine_yields(const struct san_engine_port *p)
 {
-	return p->idle == SAN_IDLE_YIELD;
+	return p->idle == SAN_IDLE_YIELD || p->sleeps;
 }
 
 static bool

@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
-#include <string.h>
 #include <time.h>
 
 #include "rtsan_priv.h"
@@ -56,6 +55,12 @@ wait_until(struct rtsan_ctx *ctx, int fd, int (*arm)(void *of), void *of, int ti
 	}
 }
 
+static int
+told(int rc)
+{
+	return rc == -EIO ? rtsan_fail(rc, "the port is gone") : rtsan_fail_else(rc, "wait");
+}
+
 /* ---- completions ---- */
 
 int
@@ -80,7 +85,7 @@ rtsan_cq_arm(struct rtsan_cq *cq)
 {
 	int fd = rtsan_cq_fd(cq);
 
-	return fd < 0 ? fd : arm_cq(cq);
+	return fd < 0 ? fd : told(arm_cq(cq));
 }
 
 int
@@ -90,7 +95,7 @@ rtsan_cq_wait(struct rtsan_cq *cq, int timeout_ms)
 
 	if (fd < 0 && fd != -ENOTSUP)
 		return fd;
-	return wait_until(cq->ctx, fd, arm_cq, cq, timeout_ms);
+	return told(wait_until(cq->ctx, fd, arm_cq, cq, timeout_ms));
 }
 
 /* ---- events ---- */
@@ -124,7 +129,7 @@ rtsan_event_arm(struct rtsan_ctx *ctx)
 {
 	int fd = rtsan_event_fd(ctx);
 
-	return fd < 0 ? fd : arm_event(ctx);
+	return fd < 0 ? fd : told(arm_event(ctx));
 }
 
 int
@@ -134,5 +139,5 @@ rtsan_event_wait(struct rtsan_ctx *ctx, int timeout_ms)
 
 	if (fd < 0 && fd != -ENOTSUP)
 		return fd;
-	return wait_until(ctx, fd, arm_event, ctx, timeout_ms);
+	return told(wait_until(ctx, fd, arm_event, ctx, timeout_ms));
 }

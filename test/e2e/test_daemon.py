@@ -22,8 +22,8 @@ IP = {'server': '10.5.0.1', 'client': '10.5.0.2'}
 os.environ['RTSAN_PROVIDER_PATH'] = os.path.join(BUILD, 'drivers/san/unix')
 os.environ['LD_LIBRARY_PATH'] += ':' + os.path.join(BUILD, 'drivers/san/unix')
 
-REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 1
-HELLO, MR_ADD, CQ_CREATE, QP_CREATE, TYPES = 1, 2, 4, 6, 14
+REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 2
+HELLO, MR_ADD, CQ_CREATE, QP_CREATE, TYPES = 1, 2, 4, 6, 17
 
 
 def eal(work, role, lcores):
@@ -115,17 +115,28 @@ def lifecycle(work):
     daemon.stop()
 
 
+def connected(work, specs, options=()):
+    """Two programs that talk until they are stopped. Who asks before the other listens is
+    refused, and asks again."""
+    server = Process(work, 'server', [PINGPONG, *options, 'server', specs[0]])
+    client = None
+    until = time.monotonic() + 20 * SLOW
+    while 'connected' not in server.out():
+        check(server.is_alive() and time.monotonic() < until, f'not connected: {server.tail()}')
+        if client is None or not client.is_alive():
+            client = Process(work, 'client', [PINGPONG, *options, 'client', specs[1],
+                                              IP['server'], '100000000'])
+        time.sleep(0.02)
+    return server, client
+
+
 def killed(work):
     """kill -9 of either end, again and again: the other end is told, nothing is left."""
     daemons = Daemon(work, 'server'), Daemon(work, 'client')
     before = [d.held() for d in daemons]
     rng = random.Random(5)
     for i in range(6 if SANITIZE else 20):
-        server = Process(work, f'server{i}', [PINGPONG, 'server', daemons[0].spec])
-        time.sleep(0.05)
-        client = Process(work, f'client{i}', [PINGPONG, 'client', daemons[1].spec,
-                                              IP['server'], '100000000'])
-        server.wait_text('connected')
+        server, client = connected(work, [d.spec for d in daemons])
         time.sleep(0.05 + rng.random() * 0.2)
         check(server.is_alive() and client.is_alive(), f'{server.tail()} {client.tail()}')
         first, second = (server, client) if rng.random() < 0.5 else (client, server)
