@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +83,8 @@ wait_event(struct ex *ex, enum rtsan_event_type want)
 	int rc;
 
 	while ((rc = rtsan_event_poll(ex->ctx, &ex->ev)) == 0) {
-		if (ex->sleeps && (rc = rtsan_event_wait(ex->ctx, PATIENCE_MS)) < 0)
+		if (ex->sleeps && (rc = rtsan_event_wait(ex->ctx, PATIENCE_MS)) < 0 &&
+		    rc != -EINTR)
 			break;
 		if (ex_now_ns() > until)
 			ex_die(ex, "nothing happens");
@@ -179,9 +181,10 @@ void
 ex_wait(struct ex *ex, struct rtsan_wc *wc)
 {
 	uint64_t until = 0;
+	int rc;
 
 	while (rtsan_cq_poll(ex->cq, wc, 1) == 0) {
-		if (ex->sleeps && rtsan_cq_wait(ex->cq, PATIENCE_MS) < 0)
+		if (ex->sleeps && (rc = rtsan_cq_wait(ex->cq, PATIENCE_MS)) < 0 && rc != -EINTR)
 			ex_die(ex, "%s", rtsan_error());
 		if (until == 0)
 			until = ex_now_ns() + PATIENCE_NS;

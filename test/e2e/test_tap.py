@@ -4,9 +4,12 @@
 
 import os
 import sys
+import time
 
-from e2e import (SANITIZE, Link, Namespace, Run, Server, Tests, Work, check, counter,
-                 need_namespaces, skip)
+from e2e import (BUILD, SANITIZE, SLOW, Link, Namespace, Process, Run, Server, Tests, Work, check,
+                 counter, cpus, need_namespaces, skip)
+
+PINGPONG = os.path.join(BUILD, 'examples/pingpong')
 
 FEW = 4 if SANITIZE else 1
 
@@ -72,6 +75,25 @@ def bad_link(work):
     served = server.stop_ok()
 
 
+def interrupts(work):
+    """Lcores that sleep until the port says that packets came, not longer; nothing else wakes
+    them for a tenth of a second."""
+    link = Tap(work)
+    specs = {}
+    for role, ip, cpu in (('server', link.server_ip, cpus()[0]), ('client', link.client_ip, cpus()[1])):
+        eal = ' '.join(work.eal(0, link.vdev(role), 256, f'0@{cpu},1@{cpu}'))
+        specs[role] = f'dpdk:{eal} -- ip={ip}/24 conns=16 poll=lcore idle=interrupt'
+    server = Process(work, 'server', [*link.wrap('server'), PINGPONG, '-w', 'server',
+                                      specs['server']])
+    time.sleep(1.5)
+    client = Process(work, 'client', [*link.wrap('client'), PINGPONG, '-w', 'client',
+                                      specs['client'], link.server_ip, '500'])
+    check(client.wait(90) == 0, f'{client.tail()} {server.tail()}')
+    check(server.wait(20) == 0, server.tail())
+    each_us = float(client.out().split(',')[1].split()[0])
+    check(each_us < 20000 * SLOW, f'{each_us} us for a round trip: nothing woke the lcores')
+
+
 def main():
     need_namespaces('sysctl')
     if not os.path.exists('/dev/net/tun'):
@@ -80,6 +102,7 @@ def main():
     with Work() as work:
         tests.add('every mode', modes, work)
         tests.add('bad link', bad_link, work)
+        tests.add('interrupts', interrupts, work)
         return tests.run()
 
 
