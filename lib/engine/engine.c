@@ -228,6 +228,7 @@ san_engine_destroy(struct san_engine *e)
 	san_engine_impair_fini(&e->impair_tx);
 	san_engine_impair_fini(&e->impair_rx);
 	rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
+	rte_pktmbuf_free_bulk(e->local, e->nb_local);
 	rte_hash_free(e->cam);
 	rte_ring_free(e->calls);
 	san_engine_idle_fini(e);

@@ -214,18 +214,13 @@ burst_after(struct rte_mbuf *const *pkts, uint16_t n)
 	return len <= ENGINE_SHORT ? ENGINE_BURST : ENGINE_BURST_LONG;
 }
 
-static uint16_t
-rx_port(struct san_engine *e)
+/* What came from the port, or from ourselves. */
+static void
+take_in(struct san_engine *e, struct rte_mbuf **in, uint16_t nb_in)
 {
-	struct rte_mbuf *in[ENGINE_BURST], *out[ENGINE_OUT_MAX], **pkts = in;
-	uint16_t nb_in, n;
+	struct rte_mbuf *out[ENGINE_OUT_MAX], **pkts = in;
+	uint16_t n = nb_in;
 
-	n = nb_in = rte_eth_rx_burst(e->port_id, e->id, in, e->rx_burst);
-	if (nb_in != 0) {
-		e->rx_burst = burst_after(in, nb_in);
-		san_engine_gate_traffic(&e->port->gate, e->now_ns);
-	}
-	e->stats.nb_rx += nb_in;
 	if (unlikely(e->capturing))
 		san_engine_capture_pkts(e, in, nb_in, false);
 	if (unlikely(san_engine_impair_is_on(&e->impair_rx))) {
@@ -238,7 +233,32 @@ rx_port(struct san_engine *e)
 		san_core_rx_gap(e->core, e->now_ns - e->rx_ns);
 		san_core_rx_burst(e->core, pkts, n, e->now_ns);
 	}
-	return nb_in;
+}
+
+static uint16_t
+rx_port(struct san_engine *e)
+{
+	struct rte_mbuf *in[ENGINE_BURST];
+	uint16_t n = rte_eth_rx_burst(e->port_id, e->id, in, e->rx_burst);
+
+	if (n != 0) {
+		e->rx_burst = burst_after(in, n);
+		san_engine_gate_traffic(&e->port->gate, e->now_ns);
+	}
+	e->stats.nb_rx += n;
+	take_in(e, in, n);
+	return n;
+}
+
+static uint16_t
+rx_local(struct san_engine *e)
+{
+	struct rte_mbuf *in[ENGINE_BURST];
+	uint16_t n, sum = 0;
+
+	for (; (n = san_engine_local_rx(e, in, ENGINE_BURST)) != 0; sum += n)
+		take_in(e, in, n);
+	return sum;
 }
 
 /* What other lcores received for this one. */
@@ -266,10 +286,12 @@ rx(struct san_engine *e)
 {
 	uint16_t n = 0;
 
+	if (unlikely(e->nb_local != 0))
+		n = rx_local(e);
 	if (unlikely(!e->may_burst))
-		return e->is_alone ? 0 : rx_lanes(e);
+		return e->is_alone ? n : n + rx_lanes(e);
 	if (likely(e->has_queue))
-		n = rx_port(e);
+		n += rx_port(e);
 	if (!e->is_alone)
 		n += rx_lanes(e);
 	e->rx_ns = e->now_ns;
@@ -315,6 +337,10 @@ transmit(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 
 	if (unlikely(e->capturing) && e->has_queue)
 		san_engine_capture_pkts(e, pkts, n, true);
+	if (likely(e->has_queue))
+		n = san_engine_local_tx(e, pkts, n);
+	if (n == 0)
+		return;
 	sent = port_tx(e, pkts, n);
 	if (unlikely(sent < n)) {
 		e->stats.nb_backlogged += n - sent;

@@ -21,6 +21,7 @@
 #define ENGINE_BURST_LONG 8 /**< of frames longer than ENGINE_SHORT */
 #define ENGINE_SHORT      4096
 #define ENGINE_OUT_MAX    (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
+#define ENGINE_LOCAL      (4 * ENGINE_OUT_MAX) /* packets of a round to ourselves */
 #define ENGINE_CALLS      64
 #define ENGINE_EVENTS     256
 #define ENGINE_LANES      1024 /**< packets handed over to an lcore that may wait for it */
@@ -100,6 +101,7 @@ struct san_engine_stats {
 	uint64_t nb_handed;     /**< packets received for other lcores */
 	uint64_t nb_taken;      /**< ... by others for this one */
 	uint64_t nb_lent;       /**< packets given to others to send */
+	uint64_t nb_local;      /**< packets sent to our own address */
 	uint64_t nb_app_faults; /**< queue pairs ended for what an application wrote */
 };
 
@@ -118,6 +120,7 @@ struct san_engine {
 	uint16_t rx_burst;
 	uint16_t tx_burst;
 	uint16_t nb_backlog;
+	uint16_t nb_local;
 	bool capturing;
 	bool may_burst; /**< this round */
 	bool launched;
@@ -141,6 +144,7 @@ struct san_engine {
 	uint64_t drops[SAN_DROP_MAX];
 	struct san_engine_app apps[SAN_ENGINE_APPS];
 	struct rte_mbuf *backlog[ENGINE_OUT_MAX];
+	struct rte_mbuf *local[ENGINE_LOCAL]; /**< sent to ourselves, not received yet */
 	struct san_engine_impair impair_tx, impair_rx;
 	/* connection events on their way to the application */
 	struct san_spsc event_q;
@@ -199,6 +203,13 @@ uint16_t san_engine_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16
 bool san_engine_sends_for(const struct san_engine *e, uint32_t from);
 uint16_t san_engine_take_tx(const struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
 			    uint16_t n);
+
+/* ---- engine_local.c ---- */
+
+/** Keep those of *n* packets that are for this port; those for the device stay, their number. */
+uint16_t san_engine_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+/** What was kept. */
+uint16_t san_engine_local_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
 
 /* ---- engine_idle.c ---- */
 

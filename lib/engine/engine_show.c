@@ -68,6 +68,7 @@ static const struct counter {
 	ENGINE("handed_over", nb_handed),
 	ENGINE("taken_over", nb_taken),
 	ENGINE("sent_by_others", nb_lent),
+	ENGINE("local", nb_local),
 	ENGINE("app_faults", nb_app_faults),
 	PDL("rtx", nb_rtx),
 	PDL("early", nb_early),

@@ -17,6 +17,7 @@ from e2e import BUILD, SANITIZE, SLOW, Process, Tests, Work, check, cpus
 DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
 PINGPONG = os.path.join(BUILD, 'examples/pingpong')
 SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
+FILECOPY = os.path.join(BUILD, 'examples/filecopy')
 LIFECYCLE = os.path.join(BUILD, 'test/e2e/lifecycle')
 IP = {'server': '10.5.0.1', 'client': '10.5.0.2'}
 os.environ['RTSAN_PROVIDER_PATH'] = os.path.join(BUILD, 'drivers/san/unix')
@@ -47,12 +48,15 @@ def write_conf(work, name, text):
 class Daemon:
     """One, at one end of the memif link."""
 
-    def __init__(self, work, role, port='', limits=''):
+    def __init__(self, work, role, port='', limits='', lcores=1):
         cpu = cpus()[role == 'client']
+        workers = [f'{i + 1}@{cpu}' for i in range(lcores)]
+        if lcores > 1:
+            port += '\nlcores = ' + ','.join(str(i + 1) for i in range(lcores))
         self.spec = f'unix:{work.dir}/{role}.sock'
         self.path = f'{work.dir}/{role}.sock'
         conf = write_conf(work, f'{role}.conf', f"""[eal]
-args = {eal(work, role, f'0@{cpu},1@{cpu}')}
+args = {eal(work, role, ','.join([f'0@{cpu}', *workers]))}
 [port]
 ip = {IP[role]}/24
 {port or 'conns = 64'}
@@ -102,6 +106,26 @@ def attached_client(work):
     daemon.stop()
 
 
+def local(work):
+    """Two programs on one daemon, whose link has no other end: nothing of theirs needs it."""
+    for lcores in (1, 2):
+        daemon = Daemon(work, 'server', lcores=lcores)
+        pairs = [connected(work, [daemon.spec] * 2, rounds='2000')]
+        for server, client in pairs:
+            check(client.wait(60) == 0, client.tail())
+            check(server.wait(20) == 0, server.tail())
+        out = work.path('local.out')
+        server = Process(work, 'server', [FILECOPY, 'server', daemon.spec, out])
+        time.sleep(0.3 * SLOW)
+        client = Process(work, 'client', [FILECOPY, 'client', daemon.spec, IP['server'], DAEMON,
+                                           'push'])
+        check(client.wait(60) == 0, client.tail())
+        check(server.wait(20) == 0, server.tail())
+        with open(out, 'rb') as got, open(DAEMON, 'rb') as sent:
+            check(got.read() == sent.read(), 'the copy is another file')
+        daemon.stop()
+
+
 def lifecycle(work):
     """The server's half of test_lifecycle: it is told of every end, and leaves nothing."""
     daemon = Daemon(work, 'server', 'conns = 64\ncm_retry_ms = 50\ncm_retries = 6')
@@ -115,8 +139,8 @@ def lifecycle(work):
     daemon.stop()
 
 
-def connected(work, specs, options=()):
-    """Two programs that talk until they are stopped. Who asks before the other listens is
+def connected(work, specs, options=(), rounds='100000000'):
+    """Two programs that talk for so long, or until they are stopped. Who asks before the other listens is
     refused, and asks again."""
     server = Process(work, 'server', [PINGPONG, *options, 'server', specs[0]])
     client = None
@@ -125,7 +149,7 @@ def connected(work, specs, options=()):
         check(server.is_alive() and time.monotonic() < until, f'not connected: {server.tail()}')
         if client is None or not client.is_alive():
             client = Process(work, 'client', [PINGPONG, *options, 'client', specs[1],
-                                              IP['server'], '100000000'])
+                                              IP['server'], rounds])
         time.sleep(0.02)
     return server, client
 
@@ -378,6 +402,7 @@ def main():
     for name, test in [
             ('attached server, embedded client', attached_server),
             ('attached client, embedded server', attached_client),
+            ('two programs on one daemon', local),
             ('lifecycle, attached', lifecycle),
             ('applications killed', killed),
             ('the daemon dies', daemon_dies),

@@ -51,6 +51,15 @@ def all_sleep(work):
         d.stop()
 
 
+def lcores_sleep(work):
+    """Two lcores of one daemon, two programs that talk to each other: what one lcore has for
+    the other wakes it."""
+    daemon = Daemon(work, 'server', SLEEP, lcores=2)
+    for _ in range(2):
+        ping(daemon.spec, daemon.spec, work)
+    daemon.stop()
+
+
 def daemon_polls(work):
     """Programs sleep, daemons don't: the usual case on lcores of their own."""
     daemons = Daemon(work, 'server'), Daemon(work, 'client')
@@ -108,6 +117,7 @@ def main():
     tests = Tests(400)
     for name, test in [
             ('all sleep', all_sleep),
+            ('two lcores that sleep', lcores_sleep),
             ('programs sleep, daemons poll', daemon_polls),
             ('embedded programs sleep', embedded_waits),
             ('what idling costs', idle_cost),

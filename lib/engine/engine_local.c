@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Two programs on one port: what the port sends to its own address goes round here and not
+ * through the device, which would drop it (SYS-2). It is received in the next round, by
+ * the lcore whose it is, like anything else: so nothing about a local connection is special.
+ */
+
+#include <string.h>
+
+#include "engine_priv.h"
+
+static bool
+is_local(const struct san_engine_port *p, const struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+
+	return rte_is_same_ether_addr(&eth->dst_addr, &p->mac);
+}
+
+/* What does not fit is lost, as by any network; it is sent again. */
+static void
+put(struct san_engine *e, struct rte_mbuf *m)
+{
+	if (e->nb_local == ENGINE_LOCAL) {
+		e->drops[SAN_DROP_TX_FULL]++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	e->local[e->nb_local++] = m;
+	e->stats.nb_local++;
+}
+
+uint16_t
+san_engine_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		if (unlikely(is_local(e->port, pkts[i])))
+			put(e, pkts[i]);
+		else
+			pkts[kept++] = pkts[i];
+	}
+	return kept;
+}
+
+uint16_t
+san_engine_local_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	n = RTE_MIN(n, e->nb_local);
+	memcpy(pkts, e->local, n * sizeof(pkts[0]));
+	e->nb_local -= n;
+	memmove(e->local, &e->local[n], e->nb_local * sizeof(pkts[0]));
+	return n;
+}
