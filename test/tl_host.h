@@ -223,7 +223,7 @@ tl_host_tx(struct tl_host *h, struct tl_pkt *out, uint32_t n, uint64_t now_ns)
 		tl_host_finish(h, c, &p, &out[k++]);
 		memset(&p, 0, sizeof(p));
 	}
-	while (k < n && (c = san_pdl_sched_next(h->pdl, now_ns)) != NULL)
+	while (k < n && (c = san_pdl_sched_next(h->pdl)) != NULL)
 		k += tl_host_tx_conn(h, c, &out[k], RTE_MIN(n - k, 8u), now_ns);
 	while (k < n && (c = san_pdl_ack_next(h->pdl, now_ns)) != NULL) {
 		memset(&p, 0, sizeof(p));

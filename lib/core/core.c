@@ -370,12 +370,13 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 static uint16_t
 tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
-	struct san_pdl_conn *c, *next;
+	const struct san_pdl_conn *next;
+	struct san_pdl_conn *c;
 	uint16_t k = 0;
 	int sent;
 
-	while (k < n && (c = san_pdl_sched_next(core->pdl, now_ns)) != NULL) {
-		next = TAILQ_FIRST(&core->pdl->ready);
+	while (k < n && (c = san_pdl_sched_next(core->pdl)) != NULL) {
+		next = san_pdl_sched_peek(core->pdl);
 		if (next != NULL)
 			prefetch_conn(core, next->slot);
 		sent = tx_conn(core, c, &pkts[k], n - k, now_ns);

@@ -110,6 +110,7 @@ static void
 share(struct san_core_conf *core, uint32_t id, uint32_t nb)
 {
 	core->pdl.lcore_id = (uint8_t)id;
+	core->pdl.nb_owners = SAN_ENGINE_APPS;
 	core->ulp.first_qp = id * core->ulp.max_qps;
 	core->inet.quiet = id != 0;
 	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);

@@ -30,6 +30,8 @@
 #include "san_wheel.h"
 #include "wire.h"
 
+#define SAN_PDL_OWNERS_MAX 256
+
 /* A CID is lcore, reuse counter, slot: 4 + 4 + 16 bits. */
 #define SAN_CID_SLOT_BITS  16
 #define SAN_CID_REUSE_BITS 4
@@ -51,6 +53,7 @@ struct san_pdl_conf {
 	uint8_t ackreq_window; /**< AckReq on every packet up to this window */
 	uint16_t ack_every;    /**< packets: ACK at once after this many */
 	uint16_t quantum;      /**< packets of one connection per scheduler visit */
+	uint16_t nb_owners;    /**< that share the sending evenly, at most SAN_PDL_OWNERS_MAX */
 	uint8_t plb_bad_rtts;  /**< bad round trips in a row until the path changes; 0 = never */
 	uint8_t recovery;      /**< enum san_pdl_recovery */
 	uint16_t pmtu_after;   /**< full packets until a longer one is tried; 0: never (RT-31) */
@@ -140,7 +143,8 @@ struct san_pdl_conn {
 	uint8_t state;    /**< enum san_conn_state */
 	bool ordered;
 	bool relaxed;
-	bool in_ready;    /**< on the scheduler's ready list */
+	uint8_t owner;    /**< whose turn to send is its turn; set before it is open */
+	bool in_ready;    /**< on its owner's ready list */
 	bool in_wait;     /**< on the list of those that wait for host budget (PCB-4) */
 	bool active;      /**< counts in the host's active connections (PCB-2) */
 	bool token;       /**< one packet of host budget is reserved for it (PCB-4) */
@@ -251,12 +255,23 @@ struct san_pdl_stats {
 	uint64_t nb_narrow;       /**< visits and packets that found no memory for a wide window */
 };
 
+/** Whose connections take turns with those of others, however many they are. */
+struct san_pdl_owner {
+	struct san_pdl_conns ready; /**< may have something to send */
+	TAILQ_ENTRY(san_pdl_owner)
+	link;           /**< if *ready* is not empty */
+	int32_t credit; /**< bytes that it may send in this turn; below zero: more than its turn */
+};
+
 struct san_pdl {
 	struct san_pdl_conf conf;
 	struct san_wheel wheel;
 	struct san_prng prng;
 	struct san_pdl_conn *conns; /**< max_conns, by slot */
-	struct san_pdl_conns ready; /**< may have something to send */
+	struct san_pdl_owner *owners; /**< nb_owners */
+	TAILQ_HEAD(, san_pdl_owner)
+	turns;                      /**< owners whose connections may have something to send */
+	struct san_pdl_owner *turn; /**< whose it was last */
 	struct san_pdl_conns wait;  /**< waiting for host budget (PCB-4) */
 	struct san_pdl_conns acks;  /**< owe an ACK, a PROBE or a CNP */
 	uint32_t inflight;          /**< sum over all connections: never above budget_pkts */
@@ -381,7 +396,9 @@ void san_pdl_conn_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64
 /** True if a connection waits for its visit or owes an ACK: do not sleep. */
 bool san_pdl_has_work(const struct san_pdl *pdl);
 /** Next connection that may have something to send, taken off the list; NULL: none. */
-struct san_pdl_conn *san_pdl_sched_next(struct san_pdl *pdl, uint64_t now_ns);
+struct san_pdl_conn *san_pdl_sched_next(struct san_pdl *pdl);
+/** Probably the next one after that, or NULL: to be fetched from memory. */
+const struct san_pdl_conn *san_pdl_sched_peek(const struct san_pdl *pdl);
 
 /** How many new packets may go now. */
 struct san_pdl_room {

@@ -33,6 +33,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.ackreq_window = 2,
 		.ack_every = 10,
 		.quantum = 32,
+		.nb_owners = 1,
 		.plb_bad_rtts = 5,
 		.pmtu_after = 64,
 		.ack_delay_ns = 8 * SAN_NS_PER_US,
@@ -59,7 +60,8 @@ conf_is_valid(const struct san_pdl_conf *conf)
 
 	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX &&
 		conf->budget_pkts >= 1 && conf->lcore_id < 16 && conf->ooo_distance >= 1 &&
-		conf->ack_every >= 1 && conf->quantum >= 1 && conf->rto_min_ns > 0 &&
+		conf->ack_every >= 1 && conf->quantum >= 1 && conf->nb_owners >= 1 &&
+		conf->nb_owners <= SAN_PDL_OWNERS_MAX && conf->rto_min_ns > 0 &&
 		conf->rto_init_ns > 0 && conf->rto_min_ns <= conf->rto_max_ns &&
 		conf->rto_init_ns <= conf->rto_max_ns && conf->secret32 != NULL &&
 		conf->cc != NULL && cc->window_min > 0 && cc->window_min <= cc->window_init &&
@@ -93,9 +95,10 @@ alloc_tables(struct san_pdl *pdl)
 	pdl->free_slots = calloc(conf->max_conns, sizeof(*pdl->free_slots));
 	pdl->freed_ns = calloc(conf->max_conns, sizeof(*pdl->freed_ns));
 	pdl->reuse = calloc(conf->max_conns, sizeof(*pdl->reuse));
+	pdl->owners = calloc(conf->nb_owners, sizeof(*pdl->owners));
 	if (pdl->conns == NULL || pdl->wide == NULL || pdl->free_wide == NULL ||
 	    pdl->rxwords == NULL || pdl->free_rxwords == NULL || pdl->free_slots == NULL ||
-	    pdl->freed_ns == NULL || pdl->reuse == NULL)
+	    pdl->freed_ns == NULL || pdl->reuse == NULL || pdl->owners == NULL)
 		return -ENOMEM;
 	return 0;
 }
@@ -125,6 +128,7 @@ int
 san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl **out)
 {
 	struct san_pdl *pdl;
+	uint32_t i;
 
 	if (!conf_is_valid(conf))
 		return -EINVAL;
@@ -139,7 +143,9 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	}
 	san_wheel_init(&pdl->wheel, now_ns);
 	san_prng_seed(&pdl->prng, conf->prng_seed);
-	TAILQ_INIT(&pdl->ready);
+	TAILQ_INIT(&pdl->turns);
+	for (i = 0; i < pdl->conf.nb_owners; i++)
+		TAILQ_INIT(&pdl->owners[i].ready);
 	TAILQ_INIT(&pdl->wait);
 	TAILQ_INIT(&pdl->acks);
 	pdl->share = RTE_MIN(conf->budget_pkts, (uint32_t)SAN_WIN_DATA_MAX);
@@ -153,6 +159,7 @@ san_pdl_destroy(struct san_pdl *pdl)
 {
 	if (pdl == NULL)
 		return;
+	free(pdl->owners);
 	free(pdl->reuse);
 	free(pdl->freed_ns);
 	free(pdl->free_slots);
@@ -332,8 +339,7 @@ san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 	SAN_VERIFY(c->state != SAN_CONN_FREE);
 	c->state = SAN_CONN_FREE; /* from here on nothing lists it again */
 	san_wheel_cancel(&pdl->wheel, &c->timer);
-	if (c->in_ready)
-		TAILQ_REMOVE(&pdl->ready, c, ready_link);
+	san_pdl_sched_remove(pdl, c);
 	if (c->ack.listed)
 		TAILQ_REMOVE(&pdl->acks, c, ack_link);
 	forget_outstanding(pdl, c);
@@ -435,12 +441,20 @@ static void
 check_lists(const struct san_pdl *pdl)
 {
 	const struct san_pdl_conn *c;
-	uint32_t ready = 0, wait = 0, acks = 0;
+	uint32_t ready = 0, turns = 0, wait = 0, acks = 0;
+	const struct san_pdl_owner *o;
 	uint32_t i;
 
-	TAILQ_FOREACH(c, &pdl->ready, ready_link) {
-		SAN_VERIFY(c->in_ready && c->state != SAN_CONN_FREE);
-		ready++;
+	for (i = 0; i < pdl->conf.nb_owners; i++) {
+		TAILQ_FOREACH(c, &pdl->owners[i].ready, ready_link) {
+			SAN_VERIFY(c->in_ready && c->state != SAN_CONN_FREE && c->owner == i);
+			ready++;
+		}
+		turns += !TAILQ_EMPTY(&pdl->owners[i].ready);
+	}
+	TAILQ_FOREACH(o, &pdl->turns, link) {
+		SAN_VERIFY(!TAILQ_EMPTY(&o->ready));
+		turns--;
 	}
 	TAILQ_FOREACH(c, &pdl->wait, wait_link) {
 		SAN_VERIFY(c->in_wait);
@@ -456,7 +470,7 @@ check_lists(const struct san_pdl *pdl)
 		wait -= c->in_wait;
 		acks -= c->ack.listed;
 	}
-	SAN_VERIFY(ready == 0 && wait == 0 && acks == 0);
+	SAN_VERIFY(ready == 0 && turns == 0 && wait == 0 && acks == 0);
 }
 
 void

@@ -246,6 +246,9 @@ void san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Pacing: may a counted packet go? If not, the timer is armed. */
 bool san_pdl_sched_paced(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** A counted packet goes: when may the next? */
-void san_pdl_sched_sent(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+void san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len,
+			uint64_t now_ns);
+/** It has nothing to send any more, ever. */
+void san_pdl_sched_remove(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 #endif /* PDL_PRIV_H */

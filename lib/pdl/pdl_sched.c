@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who sends next: a FIFO of connections that may have something to send, each
- * visited for at most a quantum; O(1) per visit with any number of connections
- * (design, rule 9). Which kind of packet goes is the transaction sublayer's
- * choice, within the room that pdl_tx.c reports.
+ * Who sends next: owners take turns (deficit round robin, by bytes), so that one with a thousand
+ * connections gets no more than one with a single one; within an owner a FIFO of connections
+ * that may have something to send, each visited for at most a quantum. O(1) per visit with any
+ * number of connections (design, rule 9). Which kind of packet goes is the transaction
+ * sublayer's choice, within the room that pdl_tx.c reports.
  *
  * A congestion window below one packet becomes a pace: one packet per
  * round trip / window, held by the connection's timer (RT-9; design, rule 12).
@@ -12,32 +13,82 @@
 
 #include "pdl_priv.h"
 
+#define TURN_BYTES   32768 /* about a burst */
+#define HEADER_BYTES 100   /* so that small packets cost what they do on the link */
+
 void
 san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
+	struct san_pdl_owner *o = &pdl->owners[c->owner];
+
 	if (c->in_ready || c->state != SAN_CONN_OPEN || c->failed)
 		return;
 	c->in_ready = true;
-	TAILQ_INSERT_TAIL(&pdl->ready, c, ready_link);
+	if (TAILQ_EMPTY(&o->ready))
+		TAILQ_INSERT_TAIL(&pdl->turns, o, link);
+	TAILQ_INSERT_TAIL(&o->ready, c, ready_link);
+}
+
+void
+san_pdl_sched_remove(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	struct san_pdl_owner *o = &pdl->owners[c->owner];
+
+	if (!c->in_ready)
+		return;
+	c->in_ready = false;
+	TAILQ_REMOVE(&o->ready, c, ready_link);
+	if (TAILQ_EMPTY(&o->ready))
+		TAILQ_REMOVE(&pdl->turns, o, link);
 }
 
 bool
 san_pdl_has_work(const struct san_pdl *pdl)
 {
-	return !TAILQ_EMPTY(&pdl->ready) || !TAILQ_EMPTY(&pdl->acks);
+	return !TAILQ_EMPTY(&pdl->turns) || !TAILQ_EMPTY(&pdl->acks);
+}
+
+/*
+ * Whose turn it is. A turn begins with TURN_BYTES more and ends when they are used up; who has
+ * sent more than that, because a visit is not cut short, pays with its next turns.
+ */
+static struct san_pdl_owner *
+next_owner(struct san_pdl *pdl)
+{
+	struct san_pdl_owner *o;
+
+	while ((o = TAILQ_FIRST(&pdl->turns)) != NULL && unlikely(o->credit <= 0)) {
+		if (pdl->turn != o) {
+			pdl->turn = o;
+			o->credit += TURN_BYTES;
+			continue;
+		}
+		pdl->turn = NULL;
+		TAILQ_REMOVE(&pdl->turns, o, link);
+		TAILQ_INSERT_TAIL(&pdl->turns, o, link);
+	}
+	return o;
 }
 
 struct san_pdl_conn *
-san_pdl_sched_next(struct san_pdl *pdl, uint64_t now_ns)
+san_pdl_sched_next(struct san_pdl *pdl)
 {
-	struct san_pdl_conn *c = TAILQ_FIRST(&pdl->ready);
+	struct san_pdl_owner *o = next_owner(pdl);
+	struct san_pdl_conn *c;
 
-	(void)now_ns;
-	if (c == NULL)
+	if (o == NULL)
 		return NULL;
-	TAILQ_REMOVE(&pdl->ready, c, ready_link);
-	c->in_ready = false;
+	c = TAILQ_FIRST(&o->ready);
+	san_pdl_sched_remove(pdl, c);
 	return c;
+}
+
+const struct san_pdl_conn *
+san_pdl_sched_peek(const struct san_pdl *pdl)
+{
+	const struct san_pdl_owner *o = TAILQ_FIRST(&pdl->turns);
+
+	return o != NULL ? TAILQ_FIRST(&o->ready) : NULL;
 }
 
 void
@@ -61,11 +112,12 @@ san_pdl_sched_paced(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns
 }
 
 void
-san_pdl_sched_sent(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len, uint64_t now_ns)
 {
 	uint32_t window = san_pdl_cc_window(&c->cc);
 	uint64_t rtt = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : pdl->conf.rto_init_ns;
 
+	pdl->owners[c->owner].credit -= (int32_t)(len + HEADER_BYTES);
 	if (window < SAN_CC_ONE)
 		c->pace_ns = now_ns + rtt * SAN_CC_ONE / RTE_MAX(window, 1u);
 }

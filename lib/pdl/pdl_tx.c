@@ -56,7 +56,7 @@ count_sent(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_ent
 		return;
 	san_bitmap_set(&c->txb->flight[e->win], e->psn);
 	san_pdl_pcb_enter(pdl, c);
-	san_pdl_sched_sent(pdl, c, now_ns);
+	san_pdl_sched_sent(pdl, c, e->len, now_ns);
 }
 
 void

@@ -154,6 +154,7 @@ san_ulp_qp_index(const struct san_ulp_conf *conf, uint32_t qpn)
 
 /** Queue pair of a slot, or SAN_QPN_NONE. */
 uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
+uint16_t san_ulp_qp_owner(const struct san_ulp *ulp, uint32_t qpn);
 uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn);
 /** No work request under way, and after unbind no receive left to flush. */
 bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);

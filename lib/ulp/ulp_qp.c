@@ -138,6 +138,14 @@ san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot)
 	return slot < ulp->conf.max_conns ? ulp->qp_of_slot[slot] : SAN_QPN_NONE;
 }
 
+uint16_t
+san_ulp_qp_owner(const struct san_ulp *ulp, uint32_t qpn)
+{
+	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
+
+	return qp != NULL ? qp->owner : 0;
+}
+
 uint64_t
 san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn)
 {

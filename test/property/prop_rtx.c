@@ -250,7 +250,7 @@ static void
 visit(int side)
 {
 	struct san_pdl *pdl = pair.pdl[side];
-	struct san_pdl_conn *c = san_pdl_sched_next(pdl, pair.now);
+	struct san_pdl_conn *c = san_pdl_sched_next(pdl);
 	struct san_pdl_entry *e;
 	struct san_pdl_room room;
 	struct pair_pkt k;

@@ -147,7 +147,7 @@ dpdk_conf_read__sleep_is_no_congestion(void **state)
 	assert_true(cc->window_min < SAN_CC_ONE);
 	target_ns = cc->target_ns;
 	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep sleep_us=100"), 0);
-	assert_int_equal(cc->target_ns, target_ns + 400000);
+	assert_int_equal(cc->target_ns, target_ns + 200000); /* 50 us each, as long as it talks */
 	assert_int_equal(cc->window_min, SAN_CC_ONE);
 	assert_int_equal(read_conf("ip=10.0.0.1/24 idle=sleep target_us=30 cwnd_min=50"), 0);
 	assert_int_equal(cc->target_ns, 30000);

@@ -576,7 +576,7 @@ connection__paced_below_one_packet(void **state)
 	assert_int_equal(room.nb_credit, 0);
 	assert_true(room.nb_data > 0); /* grants may go */
 	san_pdl_tx_end(pair.pdl[0], c, false);
-	while (san_pdl_sched_next(pair.pdl[0], pair.now) != NULL)
+	while (san_pdl_sched_next(pair.pdl[0]) != NULL)
 		continue;
 	while (!c->in_ready)
 		pair_pass(&pair, 1000);

@@ -224,7 +224,7 @@ san_pdl_pcb_wake__ten_thousand_active(void **state)
 	while (total < NB_CONNS * PER_CONN) {
 		uint32_t n;
 
-		c = san_pdl_sched_next(pdl, now);
+		c = san_pdl_sched_next(pdl);
 		if (c == NULL) {
 			/* only ACKs bring anything now: oldest first */
 			assert_true(nb_out > 0);
@@ -272,17 +272,17 @@ san_pdl_pcb_wake__silent_or_idle_holder(void **state)
 	assert_int_equal(visit(&pdl->conns[2]), 0);
 	assert_true(pdl->conns[1].in_wait);
 	assert_true(pdl->conns[2].in_wait);
-	assert_null(san_pdl_sched_next(pdl, now));
+	assert_null(san_pdl_sched_next(pdl));
 	fire(now + 2 * pdl->conf.rto_init_ns);
 	/* 0 timed out and wants to resend, but 1 and 2 waited longer */
-	while ((c = san_pdl_sched_next(pdl, now)) != NULL && c != &pdl->conns[2])
+	while ((c = san_pdl_sched_next(pdl)) != NULL && c != &pdl->conns[2])
 		assert_int_equal(visit(c), 0);
 	assert_ptr_equal(c, &pdl->conns[2]);
 	assert_int_equal(visit(c), 1);
 	assert_true(pdl->conns[0].in_wait);
 	san_pdl_check(pdl);
 	ack_all(&pdl->conns[2]);
-	while ((c = san_pdl_sched_next(pdl, now)) != NULL && c != &pdl->conns[0])
+	while ((c = san_pdl_sched_next(pdl)) != NULL && c != &pdl->conns[0])
 		visit(c);
 	assert_ptr_equal(c, &pdl->conns[0]);
 	assert_int_equal(visit(c), 1); /* its resend */
@@ -305,7 +305,7 @@ san_pdl_pcb_fini__returns_everything(void **state)
 	pair_del(pdl, &pdl->conns[1], now);
 	san_pdl_check(pdl);
 	assert_true(pdl->conns[2].token);
-	assert_ptr_equal(san_pdl_sched_next(pdl, now), &pdl->conns[2]);
+	assert_ptr_equal(san_pdl_sched_next(pdl), &pdl->conns[2]);
 	assert_int_equal(visit(&pdl->conns[2]), 1);
 	pair_del(pdl, &pdl->conns[2], now);
 	assert_int_equal(pdl->inflight + pdl->nb_tokens + pdl->nb_active, 0);

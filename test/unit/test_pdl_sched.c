@@ -19,6 +19,8 @@ setup(void **state)
 	struct san_pdl_conf conf = pair_conf();
 	int i;
 
+	conf.nb_owners = 2;
+
 	(void)state;
 	pair_open(&pair, &conf, 16, 64);
 	pdl = pair.pdl[0];
@@ -52,8 +54,8 @@ san_pdl_kick__once_in_order(void **state)
 	assert_true(san_pdl_has_work(pdl));
 	san_pdl_check(pdl);
 	for (i = 0; i < 3; i++)
-		assert_ptr_equal(san_pdl_sched_next(pdl, pair.now), c[2 - i]);
-	assert_null(san_pdl_sched_next(pdl, pair.now));
+		assert_ptr_equal(san_pdl_sched_next(pdl), c[2 - i]);
+	assert_null(san_pdl_sched_next(pdl));
 }
 
 static void
@@ -64,7 +66,7 @@ san_pdl_kick__only_what_can_send(void **state)
 	san_pdl_kick(pdl, c[0]);
 	c[1]->state = SAN_CONN_CLOSING;
 	san_pdl_kick(pdl, c[1]);
-	assert_null(san_pdl_sched_next(pdl, pair.now));
+	assert_null(san_pdl_sched_next(pdl));
 }
 
 /* Design, rule 9: a visit that stopped for its quantum goes to the end of the queue. */
@@ -78,13 +80,73 @@ san_pdl_tx_end__round_robin(void **state)
 		san_pdl_kick(pdl, c[i]);
 	for (k = 0; k < 3; k++) {
 		for (i = 0; i < 4; i++) {
-			assert_ptr_equal(san_pdl_sched_next(pdl, pair.now), c[i]);
+			assert_ptr_equal(san_pdl_sched_next(pdl), c[i]);
 			san_pdl_tx_end(pdl, c[i], true);
 		}
 	}
 	for (i = 0; i < 4; i++)
-		san_pdl_tx_end(pdl, san_pdl_sched_next(pdl, pair.now), false);
-	assert_null(san_pdl_sched_next(pdl, pair.now));
+		san_pdl_tx_end(pdl, san_pdl_sched_next(pdl), false);
+	assert_null(san_pdl_sched_next(pdl));
+}
+
+/* Visits as long as they are wanted: what each owner has sent. */
+static void
+send_all(uint64_t sent[2], const uint32_t len[2], int visits)
+{
+	struct san_pdl_conn *v;
+	uint16_t k;
+
+	sent[0] = sent[1] = 0;
+	while (visits-- > 0) {
+		v = san_pdl_sched_next(pdl);
+		for (k = 0; k < pdl->conf.quantum; k++)
+			san_pdl_sched_sent(pdl, v, len[v->owner], pair.now);
+		sent[v->owner] += (uint64_t)pdl->conf.quantum * len[v->owner];
+		san_pdl_tx_end(pdl, v, true);
+	}
+	san_pdl_check(pdl);
+}
+
+static bool
+is_even(const uint64_t sent[2])
+{
+	return sent[0] * 5 < sent[1] * 6 && sent[1] * 5 < sent[0] * 6; /* headers count */
+}
+
+/* Owners share the link evenly, by bytes, however many connections each has (SYS-5). */
+static void
+san_pdl_sched_next__owners_take_turns(void **state)
+{
+	static const uint32_t same[2] = {1000, 1000}, longer[2] = {8000, 1000};
+	uint64_t sent[2];
+	int i;
+
+	(void)state;
+	c[3]->owner = 1;
+	for (i = 0; i < 4; i++)
+		san_pdl_kick(pdl, c[i]);
+	send_all(sent, same, 1000);
+	assert_true(is_even(sent));
+	send_all(sent, longer, 1000);
+	assert_true(is_even(sent));
+	/* nobody saves up: who comes back has a turn, not all those that it did not take */
+	while (san_pdl_sched_next(pdl) != NULL)
+		;
+	san_pdl_kick(pdl, c[0]);
+	send_all(sent, same, 1000);
+	san_pdl_kick(pdl, c[3]);
+	send_all(sent, same, 1000);
+	assert_true(is_even(sent));
+	/* and within an owner connections do */
+	for (i = 0; i < 3; i++) {
+		san_pdl_kick(pdl, c[i]);
+		assert_true(c[i]->in_ready);
+	}
+	/* one that goes takes its owner along */
+	san_pdl_conn_del(pdl, c[3]);
+	san_pdl_check(pdl);
+	assert_non_null(san_pdl_sched_next(pdl));
+	c[3] = NULL;
 }
 
 /* Above one packet nothing is paced; below, rtt / window apart. */
@@ -94,10 +156,10 @@ san_pdl_sched_paced__below_one_packet(void **state)
 	(void)state;
 	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 30000, 0);
 	c[0]->cc.window = SAN_CC_ONE;
-	san_pdl_sched_sent(pdl, c[0], pair.now);
+	san_pdl_sched_sent(pdl, c[0], 0, pair.now);
 	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now));
 	c[0]->cc.window = SAN_CC_ONE / 10;
-	san_pdl_sched_sent(pdl, c[0], pair.now);
+	san_pdl_sched_sent(pdl, c[0], 0, pair.now);
 	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now + 290000));
 	assert_true(c[0]->pace_wait && san_timer_is_armed(&c[0]->timer));
 	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now + 300100));
@@ -117,6 +179,7 @@ main(void)
 		T(san_pdl_kick__once_in_order),
 		T(san_pdl_kick__only_what_can_send),
 		T(san_pdl_tx_end__round_robin),
+		T(san_pdl_sched_next__owners_take_turns),
 		T(san_pdl_sched_paced__below_one_packet),
 	};
 
