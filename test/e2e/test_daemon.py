@@ -26,10 +26,10 @@ REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 1
 HELLO, MR_ADD, CQ_CREATE, QP_CREATE, TYPES = 1, 2, 4, 6, 14
 
 
-def eal(work, role, lcores):
-    vdev = (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
-            f'socket-abstract=no,mac=02:00:00:00:00:0{1 if role == "server" else 2}')
-    return ' '.join(work.eal(0, vdev, 256, lcores))
+def eal(work, role, lcores, vdev=None):
+    memif = (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
+             f'socket-abstract=no,mac=02:00:00:00:00:0{1 if role == "server" else 2}')
+    return ' '.join(work.eal(0, vdev or memif, 256, lcores))
 
 
 def embedded(work, role, port=''):
@@ -47,21 +47,28 @@ def write_conf(work, name, text):
 class Daemon:
     """One, at one end of the memif link."""
 
-    def __init__(self, work, role, port='', limits=''):
+    def __init__(self, work, role, port='', limits='', daemon='', log='', wrap=(),
+                 env=None, vdev=None):
         cpu = cpus()[role == 'client']
+        if SANITIZE:
+            # The sanitizers run helper processes, trace them, and map memory as they like.
+            daemon += '\nseccomp = off'
         self.spec = f'unix:{work.dir}/{role}.sock'
         self.path = f'{work.dir}/{role}.sock'
-        conf = write_conf(work, f'{role}.conf', f"""[eal]
-args = {eal(work, role, f'0@{cpu},1@{cpu}')}
+        self.conf = write_conf(work, f'{role}.conf', f"""[eal]
+args = {eal(work, role, f'0@{cpu},1@{cpu}', vdev).replace('--log-level=error', '')}
 [port]
 ip = {IP[role]}/24
 {port or 'conns = 64'}
 [daemon]
 socket = {self.path}
+{daemon}
+[log]
+{log}
 [limits]
 {limits}
 """)
-        self.process = Process(work, f'daemon-{role}', [DAEMON, '--config', conf])
+        self.process = Process(work, f'daemon-{role}', [*wrap, DAEMON, '--config', self.conf], env)
         self.process.wait_text('ready')
 
     def held(self):
