@@ -104,6 +104,18 @@ make_ctl(struct apps *all, struct app *a, int *fd)
 	return dpdk_app_add(all->ctx, a->id, bells, a->wake_fds);
 }
 
+static uint32_t
+count_of(const struct apps *all, uid_t uid)
+{
+	const struct app *a;
+	uint32_t n = 0;
+
+	LIST_FOREACH(a, &all->list, link)
+		if (a->attached && a->uid == uid)
+			n++;
+	return n;
+}
+
 static int
 serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 	    struct answer *ans)
@@ -114,9 +126,13 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 	(void)fd;
 	if (a->attached)
 		return refuse(ans, -EISCONN, "said hello before");
-	if (all->nb_attached == all->conf->apps)
+	if (all->nb_attached >= all->conf->apps)
 		return refuse(ans, -EUSERS, "the daemon serves %u applications, its limit",
 			      all->nb_attached);
+	if (count_of(all, a->uid) >= all->conf->apps_per_uid)
+		return refuse(ans, -EUSERS, "the daemon serves %u applications of user %u, "
+					    "the limit",
+			      count_of(all, a->uid), a->uid);
 	rc = make_ctl(all, a, &ans->fd);
 	if (rc != 0) {
 		a->over = true; /* half of it is there */
@@ -147,19 +163,20 @@ serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	     struct answer *ans)
 {
 	struct rtsan_provider_mr mr = {.length = req->mr.length, .access = req->mr.access};
+	/* it may have been made less than what this one has */
+	uint64_t left = all->conf->app_bytes - RTE_MIN(all->conf->app_bytes, a->bytes);
 	struct app_mr *place;
 	const char *why;
 	int rc;
 
 	if (fd < 0)
 		return refuse(ans, -EINVAL, "region: no descriptor of its memory");
-	if (a->nb_mrs == all->conf->app_regions)
+	if (a->nb_mrs >= all->conf->app_regions)
 		return refuse(ans, -ENOSPC, "region: this application has %u, its limit",
 			      a->nb_mrs);
-	if (req->mr.length == 0 || req->mr.length > all->conf->app_bytes - a->bytes)
+	if (req->mr.length == 0 || req->mr.length > left)
 		return refuse(ans, -ENOSPC, "region: %llu bytes, %llu are left of its limit",
-			      (unsigned long long)req->mr.length,
-			      (unsigned long long)(all->conf->app_bytes - a->bytes));
+			      (unsigned long long)req->mr.length, (unsigned long long)left);
 	rc = shmq_mem_map(fd, req->mr.offset, req->mr.length, &mr.addr, &why);
 	if (rc != 0)
 		return refuse(ans, rc, "region: its memory %s", why);
@@ -214,7 +231,7 @@ serve_cq_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	int rc;
 
 	(void)fd;
-	if (a->nb_cqs == all->conf->app_cqs)
+	if (a->nb_cqs >= all->conf->app_cqs)
 		return refuse(ans, -ENOSPC, "completion queue: this application has %u, its limit",
 			      a->nb_cqs);
 	if (req->cq.depth == 0 || req->cq.depth > CQ_DEPTH_MAX)
@@ -336,7 +353,7 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	int rc;
 
 	(void)fd;
-	if (a->nb_qps == all->conf->app_qps)
+	if (a->nb_qps >= all->conf->app_qps)
 		return refuse(ans, -ENOSPC, "queue pair: this application has %u, its limit",
 			      a->nb_qps);
 	if (send_cq == NULL || recv_cq == NULL)
@@ -396,7 +413,7 @@ serve_listen(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	(void)fd;
 	if (req->conn.backlog == 0)
 		return refuse(ans, -EINVAL, "listen: backlog must be at least 1");
-	if (a->nb_listeners == all->conf->app_listeners)
+	if (a->nb_listeners >= all->conf->app_listeners)
 		return refuse(ans, -ENOSPC, "listen: this application has %u listeners, its limit",
 			      a->nb_listeners);
 	l = calloc(1, sizeof(*l));
@@ -569,6 +586,15 @@ static int (*const serve[])(struct apps *all, struct app *a, const struct shmq_r
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
 
+/* What begins something that would not come to an end before we do. */
+static const bool is_begin[SHMQ_TYPES] = {
+	[SHMQ_HELLO] = true,
+	[SHMQ_QP_CREATE] = true,
+	[SHMQ_LISTEN] = true,
+	[SHMQ_CONNECT] = true,
+	[SHMQ_ACCEPT] = true,
+};
+
 static int
 serve_one(struct apps *all, struct app *a, const struct shmq_req *req, int fd, struct answer *ans)
 {
@@ -580,6 +606,8 @@ serve_one(struct apps *all, struct app *a, const struct shmq_req *req, int fd, s
 			      req->abi);
 	if (req->type >= RTE_DIM(serve) || serve[req->type] == NULL)
 		return refuse(ans, -EPROTO, "request of an unknown kind, %u", req->type);
+	if (all->closing && is_begin[req->type])
+		return refuse(ans, -ESHUTDOWN, "the daemon is about to end");
 	if (!a->attached && req->type != SHMQ_HELLO)
 		return refuse(ans, -EPROTO, "no hello before");
 	return serve[req->type](all, a, req, fd, ans);

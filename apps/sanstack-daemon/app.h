@@ -70,8 +70,9 @@ struct app {
 	int sock;
 	pid_t pid;
 	uid_t uid;
-	bool attached; /**< has said hello */
-	bool over;     /**< to be destroyed */
+	bool attached;     /**< has said hello */
+	bool over;         /**< to be destroyed */
+	uint64_t hello_ns; /**< until then it must say hello */
 	struct shmq_ctl *ctl;
 	size_t ctl_bytes;
 	struct san_spsc_prod events;
@@ -102,6 +103,7 @@ struct apps {
 	struct app_request *requests; /**< see apps_request() */
 	LIST_HEAD(, app)
 	list;
+	bool closing; /**< nothing new is begun */
 	uint32_t nb, nb_attached;
 	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0: ourselves */
 };
@@ -111,8 +113,11 @@ int apps_init(struct apps *all, struct dpdk_ctx *ctx, const struct conf *conf);
 /** Without applications. */
 void apps_fini(struct apps *all);
 
-/** Somebody has connected: *sock* is the application's now. NULL: no more of them, or no memory. */
-struct app *app_create(struct apps *all, int sock);
+/**
+ * Somebody has connected: *sock* is the application's now. NULL: no more of them, no memory, or
+ * its user has passed too much that waits to be closed.
+ */
+struct app *app_create(struct apps *all, int sock, uint64_t now_ns);
 /** It is gone: so is everything that it held. */
 void app_destroy(struct apps *all, struct app *a);
 /**
@@ -127,5 +132,12 @@ void app_serve(struct apps *all, struct app *a, const struct shmq_req *req, int 
 	       struct shmq_rep *rep, int *out_fd);
 /** Give events of the engine to those they are for. True: some have no room, try again soon. */
 bool apps_events(struct apps *all);
+
+/** Those that connected and then said nothing for too long go; when to look again. */
+uint64_t apps_strangers(struct apps *all, uint64_t now_ns);
+/** Nobody attaches, listens or connects any more; who is connected goes on. */
+void apps_close(struct apps *all);
+/** The engine is about to go: what applications ask fails from now on. */
+void apps_gone(struct apps *all);
 
 #endif /* DAEMON_APP_H */

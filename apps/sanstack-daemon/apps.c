@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "app_priv.h"
+#include "closer.h"
 #include "san_assert.h"
 #include "san_log.h"
+#include "san_time.h"
 
-#define STRANGERS 64 /* that may be connected and have not said hello */
-#define LATE_EACH 4  /* events of a queue pair that nobody has read */
+#define HELLO_NS  (5 * SAN_NS_PER_S) /* for the first word */
+#define LATE_EACH 4                  /* events of a queue pair that nobody has read */
 
 /* ---- all of them ---- */
 
@@ -62,19 +64,22 @@ apps_request(struct apps *all, uint64_t request)
 /* ---- one ---- */
 
 struct app *
-app_create(struct apps *all, int sock)
+app_create(struct apps *all, int sock, uint64_t now_ns)
 {
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
 	struct app *a;
 	int i;
 
-	if (all->nb == all->conf->apps + STRANGERS)
+	if (all->nb - all->nb_attached >= all->conf->strangers)
+		return NULL;
+	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	if (closer_waiting(cred.uid) > CLOSER_EACH)
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (a == NULL)
 		return NULL;
-	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	a->hello_ns = now_ns + HELLO_NS;
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
@@ -87,6 +92,26 @@ app_create(struct apps *all, int sock)
 	return a;
 }
 
+/* What its user passed and we have not read goes with the socket. */
+static void
+hang_up(const struct app *a)
+{
+	char byte;
+
+	shutdown(a->sock, SHUT_RDWR);
+	if (recv(a->sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) <= 0)
+		close(a->sock);
+	else
+		closer_put(a->sock, a->uid);
+}
+
+static void
+reject(struct apps *all, struct app_request *r)
+{
+	dpdk_reject(all->ctx, r->request, NULL, 0);
+	r->app = NULL;
+}
+
 /* First what names other things: requests, listeners, queue pairs, then what they named. */
 static void
 release(struct apps *all, struct app *a)
@@ -95,12 +120,9 @@ release(struct apps *all, struct app *a)
 	uint32_t i;
 	int rc;
 
-	for (i = 0; i < all->caps.max_qps; i++) {
-		if (all->requests[i].app != a)
-			continue;
-		dpdk_reject(all->ctx, all->requests[i].request, NULL, 0);
-		all->requests[i].app = NULL;
-	}
+	for (i = 0; i < all->caps.max_qps; i++)
+		if (all->requests[i].app == a)
+			reject(all, &all->requests[i]);
 	for (l = LIST_FIRST(&all->listeners); l != NULL; l = next) {
 		next = LIST_NEXT(l, link);
 		if (l->app == a)
@@ -148,7 +170,7 @@ app_destroy(struct apps *all, struct app *a)
 			close(a->wake_fds[i]);
 	if (a->wake_sock >= 0)
 		close(a->wake_sock);
-	close(a->sock);
+	hang_up(a);
 	LIST_REMOVE(a, link);
 	all->nb--;
 	free(a);
@@ -173,12 +195,13 @@ static void
 give(const struct apps *all, struct app *a, const struct shmq_event *ev)
 {
 	struct app_event *late;
+	uint32_t max;
 
 	if (STAILQ_EMPTY(&a->late) && put(a, ev))
 		return;
 	/* it would wait for ever for what it is not told */
-	late = a->nb_late < SHMQ_EVENTS + LATE_EACH * all->conf->app_qps ? malloc(sizeof(*late)) :
-									   NULL;
+	max = SHMQ_EVENTS + LATE_EACH * RTE_MAX(all->conf->app_qps, a->nb_qps);
+	late = a->nb_late < max ? malloc(sizeof(*late)) : NULL;
 	if (late == NULL) {
 		a->over = true;
 		return;
@@ -241,9 +264,8 @@ late_events(struct app *a)
 	return late != NULL;
 }
 
-/* The port is: nothing will happen any more. */
-static void
-tell_gone(struct apps *all)
+void
+apps_gone(struct apps *all)
 {
 	struct app *a;
 	uint32_t i;
@@ -288,6 +310,48 @@ apps_events(struct apps *all)
 		late |= !STAILQ_EMPTY(&a->late);
 	}
 	if (rc < 0)
-		tell_gone(all);
+		apps_gone(all); /* the port is: nothing will happen any more */
 	return late;
+}
+
+/* ---- the end, and what has none ---- */
+
+uint64_t
+apps_strangers(struct apps *all, uint64_t now_ns)
+{
+	uint64_t next_ns = SAN_TIME_NEVER;
+	struct app *a;
+
+	if (all->nb == all->nb_attached)
+		return next_ns;
+	LIST_FOREACH(a, &all->list, link) {
+		if (a->attached || a->over)
+			continue;
+		if (now_ns >= a->hello_ns) {
+			SAN_LOG(DRIVER, WARNING, "pid=%d uid=%u: connected and said nothing",
+				(int)a->pid, a->uid);
+			a->over = true;
+		} else {
+			next_ns = san_time_min(next_ns, a->hello_ns);
+		}
+	}
+	return next_ns;
+}
+
+void
+apps_close(struct apps *all)
+{
+	struct app_listener *l;
+	struct app *a;
+	uint32_t i;
+
+	all->closing = true;
+	for (i = 0; i < all->caps.max_qps; i++)
+		if (all->requests[i].app != NULL)
+			reject(all, &all->requests[i]);
+	while ((l = LIST_FIRST(&all->listeners)) != NULL)
+		app_del_listener(all, l);
+	LIST_FOREACH(a, &all->list, link)
+		if (!a->attached)
+			a->over = true;
 }

@@ -5,6 +5,7 @@
  * which its provider checks, one by one, so that a wrong one is told with its line.
  */
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,21 +21,70 @@
 #define TEXT(field)   offsetof(struct conf, field), sizeof(((struct conf *)0)->field)
 #define NUMBER(field) offsetof(struct conf, field), sizeof(((struct conf *)0)->field)
 
-/** Keys outside [port]. A text has no range. */
+#define LEVEL(name, layer)                                                         \
+	{                                                                          \
+		"log", name, NUMBER(log_level[layer]), 0, 0, level_words, KEY_LIVE \
+	}
+
+static const char *const level_words[] = {
+	"as-started",
+	"emergency",
+	"alert",
+	"critical",
+	"error",
+	"warning",
+	"notice",
+	"info",
+	"debug",
+	NULL,
+};
+static_assert(RTE_LOG_EMERG == 1 && RTE_LOG_DEBUG == 8, "a word's place is its level");
+static const char *const target_words[] = {
+	[CONF_LOG_STDERR] = "stderr",
+	[CONF_LOG_SYSLOG] = "syslog",
+	NULL,
+};
+static const char *const switch_words[] = {"off", "on", NULL};
+
+/** When a change of a key counts. */
+enum key_when {
+	KEY_START = 0, /**< at the next start */
+	KEY_LIVE,      /**< at once */
+};
+
+/** Keys outside [port]. A text has neither range nor words. */
 static const struct key {
 	const char *section, *name;
 	size_t offset, size;
 	uint64_t min, max;
+	const char *const *words; /**< of which it is one; the number is its place */
+	enum key_when when;
 } keys[] = {
-	{"eal", "args", TEXT(eal), 0, 0},
-	{"daemon", "socket", TEXT(socket), 0, 0},
-	{"daemon", "group", TEXT(group), 0, 0},
-	{"limits", "apps", NUMBER(apps), 1, SAN_ENGINE_APPS - 1},
-	{"limits", "qps", NUMBER(app_qps), 1, 1u << 20},
-	{"limits", "cqs", NUMBER(app_cqs), 1, 1u << 20},
-	{"limits", "regions", NUMBER(app_regions), 1, 1u << 20},
-	{"limits", "listeners", NUMBER(app_listeners), 1, 64},
-	{"limits", "bytes", NUMBER(app_bytes), 1, UINT64_MAX},
+	{"eal", "args", TEXT(eal), 0, 0, NULL, KEY_START},
+	{"daemon", "socket", TEXT(socket), 0, 0, NULL, KEY_START},
+	{"daemon", "group", TEXT(group), 0, 0, NULL, KEY_START},
+	{"daemon", "user", TEXT(user), 0, 0, NULL, KEY_START},
+	{"daemon", "pidfile", TEXT(pidfile), 0, 0, NULL, KEY_START},
+	{"daemon", "seccomp", NUMBER(seccomp), 0, 0, switch_words, KEY_START},
+	{"daemon", "drain", NUMBER(drain_ms), 0, 3600 * 1000, NULL, KEY_LIVE},
+	{"log", "target", NUMBER(log_target), 0, 0, target_words, KEY_LIVE},
+	LEVEL("wire", SAN_LOG_WIRE),
+	LEVEL("inet", SAN_LOG_INET),
+	LEVEL("pdl", SAN_LOG_PDL),
+	LEVEL("cm", SAN_LOG_CM),
+	LEVEL("tl", SAN_LOG_TL),
+	LEVEL("ulp", SAN_LOG_ULP),
+	LEVEL("core", SAN_LOG_CORE),
+	LEVEL("engine", SAN_LOG_ENGINE),
+	LEVEL("driver", SAN_LOG_DRIVER),
+	{"limits", "apps", NUMBER(apps), 1, SAN_ENGINE_APPS - 1, NULL, KEY_LIVE},
+	{"limits", "apps_per_uid", NUMBER(apps_per_uid), 1, SAN_ENGINE_APPS - 1, NULL, KEY_LIVE},
+	{"limits", "strangers", NUMBER(strangers), 1, 4096, NULL, KEY_LIVE},
+	{"limits", "qps", NUMBER(app_qps), 1, 1u << 20, NULL, KEY_LIVE},
+	{"limits", "cqs", NUMBER(app_cqs), 1, 1u << 20, NULL, KEY_LIVE},
+	{"limits", "regions", NUMBER(app_regions), 1, 1u << 20, NULL, KEY_LIVE},
+	{"limits", "listeners", NUMBER(app_listeners), 1, 64, NULL, KEY_LIVE},
+	{"limits", "bytes", NUMBER(app_bytes), 1, UINT64_MAX, NULL, KEY_LIVE},
 };
 
 static int
@@ -48,7 +98,7 @@ enter(void *arg, const char *section, char *why, size_t why_len)
 	for (i = 0; i < RTE_DIM(keys); i++)
 		if (strcmp(section, keys[i].section) == 0)
 			return 0;
-	snprintf(why, why_len, "[%s]: known are [eal], [port], [daemon], [limits]", section);
+	snprintf(why, why_len, "[%s]: known are [eal], [port], [daemon], [log], [limits]", section);
 	return -EINVAL;
 }
 
@@ -88,6 +138,25 @@ set_port(struct conf *conf, const char *name, const char *value, char *why, size
 }
 
 static int
+set_word(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
+{
+	size_t len;
+	uint32_t i;
+
+	for (i = 0; k->words[i] != NULL; i++) {
+		if (strcmp(k->words[i], value) != 0)
+			continue;
+		memcpy((uint8_t *)conf + k->offset, &i, sizeof(i));
+		return 0;
+	}
+	len = (size_t)snprintf(why, why_len, "%s = %s: known are", k->name, value);
+	for (i = 0; k->words[i] != NULL && len < why_len; i++)
+		len += (size_t)snprintf(why + len, why_len - len, "%s %s", i == 0 ? "" : ",",
+					k->words[i]);
+	return -EINVAL;
+}
+
+static int
 set_number(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
 {
 	uint64_t v;
@@ -121,9 +190,12 @@ set(void *arg, const char *section, const char *name, const char *value, char *w
 
 		if (strcmp(section, k->section) != 0 || strcmp(name, k->name) != 0)
 			continue;
+		if (k->words != NULL)
+			return set_word(conf, k, value, why, why_len);
 		if (k->max != 0)
 			return set_number(conf, k, value, why, why_len);
 		if (strlen(value) < k->size) {
+			memset((char *)conf + k->offset, 0, k->size); /* compared as a whole */
 			strcpy((char *)conf + k->offset, value);
 			return 0;
 		}
@@ -141,7 +213,11 @@ conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 
 	*conf = (struct conf){
 		.socket = "/run/sanstack/sanstack.sock",
+		.seccomp = 1,
+		.drain_ms = 10000,
 		.apps = 64,
+		.apps_per_uid = SAN_ENGINE_APPS - 1,
+		.strangers = 64,
 		.app_qps = 1024,
 		.app_cqs = 256,
 		.app_regions = 1024,
@@ -160,4 +236,85 @@ conf_free(struct conf *conf)
 {
 	while (conf->nb_words > 0)
 		free(conf->words[--conf->nb_words]);
+}
+
+/* ---- again ---- */
+
+static bool
+has_word(const struct conf *conf, const char *word)
+{
+	int i;
+
+	for (i = 0; i < conf->nb_words; i++)
+		if (strcmp(conf->words[i], word) == 0)
+			return true;
+	return false;
+}
+
+static bool
+has_other(const struct conf *a, const struct conf *b, const char *key, size_t len)
+{
+	int i;
+
+	for (i = 0; i < a->nb_words; i++)
+		if (strncmp(a->words[i], key, len) == 0 && !has_word(b, a->words[i]))
+			return true;
+	return false;
+}
+
+/* Number *i* of the arguments of both, one after the other. */
+static const char *
+word_of(const struct conf *conf, const struct conf *next, int i)
+{
+	return i < conf->nb_words ? conf->words[i] : next->words[i - conf->nb_words];
+}
+
+/* Has none before number *n* this key? */
+static bool
+is_first(const struct conf *conf, const struct conf *next, int n, const char *key, size_t len)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (strncmp(word_of(conf, next, i), key, len) == 0)
+			return false;
+	return true;
+}
+
+/* Each key once, of whose arguments one side has some that the other one lacks. */
+static void
+report_port(const struct conf *conf, const struct conf *next, conf_report report)
+{
+	char key[CONF_WORD_MAX];
+	const char *word;
+	size_t len;
+	int i;
+
+	for (i = 0; i < conf->nb_words + next->nb_words; i++) {
+		word = word_of(conf, next, i);
+		len = strcspn(word, "=") + 1;
+		snprintf(key, sizeof(key), "%.*s", (int)len, word);
+		if (is_first(conf, next, i, key, len) &&
+		    (has_other(conf, next, key, len) || has_other(next, conf, key, len))) {
+			key[len - 1] = '\0';
+			report("port", key);
+		}
+	}
+}
+
+void
+conf_apply(struct conf *conf, const struct conf *next, conf_report report)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(keys); i++) {
+		uint8_t *to = (uint8_t *)conf + keys[i].offset;
+		const uint8_t *from = (const uint8_t *)next + keys[i].offset;
+
+		if (keys[i].when == KEY_LIVE)
+			memcpy(to, from, keys[i].size);
+		else if (memcmp(to, from, keys[i].size) != 0)
+			report(keys[i].section, keys[i].name);
+	}
+	report_port(conf, next, report);
 }

@@ -10,20 +10,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "san_log.h"
+
 #define CONF_DEFAULT   "/etc/sanstack/sanstack.conf"
 #define CONF_WORDS_MAX 128
 #define CONF_WORD_MAX  256
+
+enum conf_log_target {
+	CONF_LOG_STDERR,
+	CONF_LOG_SYSLOG,
+};
 
 struct conf {
 	char eal[1024];              /**< arguments of EAL */
 	char *words[CONF_WORDS_MAX]; /**< port arguments, "key=value" */
 	int nb_words;
 	char socket[108];
-	char group[32]; /**< who may connect to it; empty: only our own user */
+	char group[32];                  /**< who may connect to it; empty: only our own user */
+	char user[32];                   /**< who we become; empty: stay who we are */
+	char pidfile[108];               /**< empty: none */
+	uint32_t seccomp;                /**< 1: with a filter of system calls */
+	uint32_t drain_ms;               /**< that posted work has when we are told to end */
+	uint32_t log_target;             /**< enum conf_log_target */
+	uint32_t log_level[SAN_LOG_MAX]; /**< of rte_log; 0: as it was at start */
 	/* of an application, at most */
 	uint32_t app_qps, app_cqs, app_regions, app_listeners;
 	uint64_t app_bytes;
-	uint32_t apps;
+	uint32_t apps, apps_per_uid, strangers;
 };
 
 /**
@@ -32,5 +45,10 @@ struct conf {
  */
 int conf_read(struct conf *conf, const char *path, char *err, size_t err_len);
 void conf_free(struct conf *conf);
+
+/** Told of each key, with its section, that differs and can't change while we run. */
+typedef void (*conf_report)(const char *section, const char *key);
+/** *conf* becomes *next* in everything that may change while we run. */
+void conf_apply(struct conf *conf, const struct conf *next, conf_report report);
 
 #endif /* DAEMON_CONF_H */

@@ -2,7 +2,7 @@
 
 /*
  * sanstack-daemon: owns a port on lcores of its own and serves applications over a UNIX
- * socket. This thread does nothing but that; it sleeps when nobody asks. (SYS-2)
+ * socket. This file starts and ends it; server.c is what it does in between. (SYS-2)
  */
 
 #include <errno.h>
@@ -20,20 +20,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "app.h"
+#include <bsd/libutil.h>
+
+#include "closer.h"
+#include "harden.h"
+#include "logging.h"
 #include "san_log.h"
+#include "sandbox.h"
+#include "server.h"
 
-#define BACKLOG   64
-#define EVENTS    64 /* that are taken at once */
-#define LATE_MS   1  /* until events are tried again for which an application had no room */
-#define SERVE_MAX 16 /* requests of one application before the next one's turn */
-
-struct server {
-	struct apps all;
-	int epoll;
-	int listener, signals, events; /**< watched; the place of each says which it is */
-	bool stop;
-};
+#define BACKLOG 64
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *fmt, ...)
@@ -49,15 +45,6 @@ die(const char *fmt, ...)
 }
 
 /* ---- set-up ---- */
-
-static void
-watch(const struct server *s, int fd, void *what)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = what}};
-
-	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev) != 0)
-		die("epoll: %s", strerror(errno));
-}
 
 /* A socket that a daemon left behind which is gone is in nobody's use. */
 static bool
@@ -114,8 +101,9 @@ open_signals(void)
 	int fd;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN); /* who is woken may be gone */
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -143,88 +131,105 @@ open_port(const struct conf *conf)
 	return ctx;
 }
 
-/* ---- applications ---- */
+static struct pidfh *
+open_pidfile(const struct conf *conf)
+{
+	struct pidfh *pidfile;
+	pid_t other = 0;
+
+	if (conf->pidfile[0] == '\0')
+		return NULL;
+	pidfile = pidfile_open(conf->pidfile, 0644, &other);
+	if (pidfile == NULL && errno == EEXIST)
+		die("%s: another daemon runs, pid %d", conf->pidfile, (int)other);
+	if (pidfile == NULL || pidfile_write(pidfile) != 0)
+		die("%s: %s", conf->pidfile, strerror(errno));
+	return pidfile;
+}
+
+/* ---- less rights ---- */
+
+/* What we made as somebody who may more is still ours to remove. */
+static void
+give(const struct harden_user *u, const char *path)
+{
+	int rc = harden_give(u, path);
+
+	if (rc != 0)
+		die("%s: %s", path, strerror(-rc));
+}
 
 static void
-take_app(struct server *s)
+warn_of(const char *path)
 {
-	int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (path[0] != '\0' && !harden_can_remove(path))
+		SAN_LOG(DRIVER, WARNING, "%s will stay when we end: its folder is another's", path);
+}
+
+static void
+drop_rights(const struct conf *conf, const struct harden_user *u)
+{
+	char err[256];
+
+	give(u, conf->socket);
+	give(u, conf->pidfile);
+	if (harden_drop(u, err, sizeof(err)) != 0)
+		die("%s", err);
+	warn_of(conf->socket);
+	warn_of(conf->pidfile);
+	if (conf->seccomp != 0 && sandbox_enter(err, sizeof(err)) != 0)
+		die("%s", err);
+}
+
+/* ---- start and end ---- */
+
+static void
+start(struct server *s)
+{
+	struct harden_user user;
+	char err[256];
+
+	if (harden_find(&user, s->conf.user, err, sizeof(err)) != 0)
+		die("%s", err);
+	if (logging_open(&s->conf) != 0)
+		die("no memory");
+	s->pidfile = open_pidfile(&s->conf);
+	s->signals = open_signals(); /* before threads are, which inherit what is blocked */
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	s->listener = open_socket(&s->conf);
+	if (apps_init(&s->all, open_port(&s->conf), &s->conf) != 0)
+		die("%s", rtsan_error());
+	logging_apply(&s->conf);
+	s->events = san_engine_event_fd(s->all.ctx->port);
+	if (closer_start() != 0 || server_watch(s, s->signals, &s->signals) != 0 ||
+	    server_watch(s, s->listener, &s->listener) != 0 ||
+	    server_watch(s, s->events, &s->events) != 0)
+		die("epoll, or one more thread: %s", strerror(errno));
+	drop_rights(&s->conf, &user);
+	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
+	fflush(stdout);
+	notify_ready(&s->notify, &s->all);
+}
+
+/* The exit status. */
+static int
+finish(struct server *s)
+{
+	uint64_t leaks;
 	struct app *a;
 
-	if (sock < 0)
-		return;
-	a = app_create(&s->all, sock);
-	if (a == NULL) {
-		SAN_LOG(DRIVER, WARNING, "connections=%u: one more is refused", s->all.nb);
-		close(sock);
-		return;
-	}
-	watch(s, sock, a);
-}
-
-static void
-serve(struct server *s, struct app *a)
-{
-	struct shmq_req req;
-	struct shmq_rep rep;
-	int i, rc, fd, out_fd;
-
-	for (i = 0; i < SERVE_MAX; i++) {
-		rc = shmq_recv(a->sock, &req, sizeof(req), &fd, false);
-		if (rc == -EAGAIN)
-			return;
-		if (rc == 0) {
-			app_serve(&s->all, a, &req, fd, &rep, &out_fd);
-			if (fd >= 0)
-				close(fd);
-			rc = shmq_send(a->sock, &rep, sizeof(rep), out_fd, false);
-			if (out_fd >= 0)
-				close(out_fd);
-		}
-		if (rc != 0) { /* gone, or it asks without reading the answers */
-			a->over = true;
-			return;
-		}
-	}
-}
-
-static void
-bury(struct server *s)
-{
-	struct app *a, *next;
-
-	for (a = LIST_FIRST(&s->all.list); a != NULL; a = next) {
-		next = LIST_NEXT(a, link);
-		if (a->over)
-			app_destroy(&s->all, a);
-	}
-}
-
-/* ---- the loop ---- */
-
-static void
-run(struct server *s)
-{
-	struct epoll_event ev[EVENTS];
-	bool late = false;
-	int i, n;
-
-	s->events = san_engine_event_fd(s->all.ctx->port);
-	watch(s, s->events, &s->events);
-	while (!s->stop) {
-		n = epoll_wait(s->epoll, ev, EVENTS, late ? LATE_MS : -1);
-		for (i = 0; i < n; i++) {
-			if (ev[i].data.ptr == &s->signals)
-				s->stop = true;
-			else if (ev[i].data.ptr == &s->listener)
-				take_app(s);
-			else if (ev[i].data.ptr != &s->events)
-				serve(s, ev[i].data.ptr);
-		}
-		san_engine_event_arm(s->all.ctx->port);
-		late = apps_events(&s->all);
-		bury(s);
-	}
+	apps_gone(&s->all);
+	while ((a = LIST_FIRST(&s->all.list)) != NULL)
+		app_destroy(&s->all, a);
+	leaks = san_engine_leaks(s->all.ctx->port);
+	if (leaks != 0)
+		SAN_LOG(DRIVER, ERR, "leaks=%" PRIu64 ": records that nobody holds", leaks);
+	dpdk_ctx_close(s->all.ctx);
+	apps_fini(&s->all);
+	if (s->pidfile != NULL && pidfile_remove(s->pidfile) != 0)
+		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.pidfile, strerror(errno));
+	conf_free(&s->conf);
+	return leaks != 0;
 }
 
 static int
@@ -246,18 +251,15 @@ main(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *path = CONF_DEFAULT;
-	static struct server s;
-	static struct conf conf;
+	static struct server s = {.conf_path = CONF_DEFAULT};
 	bool check = false;
-	uint64_t leaks;
-	struct app *a;
 	char err[512];
 	int c;
 
+	notify_init(argc, argv);
 	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
 		if (c == 'c')
-			path = optarg;
+			s.conf_path = optarg;
 		else if (c == 'k')
 			check = true;
 		else if (c == 'v')
@@ -267,29 +269,11 @@ main(int argc, char **argv)
 	}
 	if (optind != argc)
 		return usage(stderr);
-	if (conf_read(&conf, path, err, sizeof(err)) != 0)
+	if (conf_read(&s.conf, s.conf_path, err, sizeof(err)) != 0)
 		die("%s", err);
 	if (check)
-		return printf("%s: OK\n", path) < 0;
-	s.signals = open_signals(); /* before threads are, which inherit what is blocked */
-	s.epoll = epoll_create1(EPOLL_CLOEXEC);
-	s.listener = open_socket(&conf);
-	if (apps_init(&s.all, open_port(&conf), &conf) != 0)
-		die("%s", rtsan_error());
-	watch(&s, s.signals, &s.signals);
-	watch(&s, s.listener, &s.listener);
-	printf("sanstack-daemon: ready on %s\n", conf.socket);
-	fflush(stdout);
-	run(&s);
-	close(s.listener);
-	unlink(conf.socket);
-	while ((a = LIST_FIRST(&s.all.list)) != NULL)
-		app_destroy(&s.all, a);
-	leaks = san_engine_leaks(s.all.ctx->port);
-	if (leaks != 0)
-		SAN_LOG(DRIVER, ERR, "leaks=%" PRIu64 ": records that nobody holds", leaks);
-	dpdk_ctx_close(s.all.ctx);
-	apps_fini(&s.all);
-	conf_free(&conf);
-	return leaks != 0;
+		return printf("%s: OK\n", s.conf_path) < 0;
+	start(&s);
+	server_run(&s);
+	return finish(&s);
 }

@@ -258,6 +258,7 @@ san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 	q->qpn = *qp;
 	q->app = app;
 	q->fault = NULL;
+	q->end = SAN_QP_OPEN;
 	return 0;
 }
 

@@ -122,11 +122,24 @@ int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 const char *san_engine_qp_fault(const struct san_engine *e, uint32_t qp);
 /** Its connection ends; its *wq*, returned, and the memory of its work are not touched any more. */
 struct san_wq *san_engine_qp_del(struct san_engine *e, uint32_t qp);
+/**
+ * The port is about to close, for queue pairs of other processes: what is posted by the first
+ * call is done, then their connections end in order; what is posted later is flushed. To be
+ * called again until it returns 0.
+ *
+ * @return
+ *   Queue pairs that still have work, or a connection.
+ */
+uint32_t san_engine_drain(struct san_engine *e);
+/** Likewise, but at once: work under way is flushed, and peers are told once. */
+void san_engine_cut(struct san_engine *e);
 /** Does posted work of *app*, whose region it is, name *key*? */
 bool san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key);
 
 /* ---- any thread ---- */
 
+/** Rounds of its loop until now: a watchdog sees whether it hangs, without asking it. */
+uint64_t san_engine_loops(const struct san_engine *e);
 /** There are new entries in the work queues of *qp*. */
 void san_engine_doorbell(struct san_engine *e, uint32_t qp);
 /** Next connection event of any engine; one thread at a time. */

@@ -133,6 +133,15 @@ entries(const struct san_spsc_cons *c, uint32_t count, const char **why)
 	return RTE_MIN(RTE_MIN(count, to_end), (uint32_t)APP_BURST);
 }
 
+/* Of the send queue; while the port is drained no more than were there when that began. */
+static uint32_t
+count_sends(struct san_engine_qp *q)
+{
+	uint32_t n = san_spsc_count(&q->wq.sq, &q->wq.wq->sq_tail);
+
+	return q->end == SAN_QP_ENDING ? RTE_MIN(n, q->sq_last - q->wq.sq.head) : n;
+}
+
 /* False: some were not taken. */
 static bool
 drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
@@ -165,7 +174,7 @@ drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
 	struct san_ulp_wr wr[APP_BURST];
 	uint32_t n, i, taken, sum;
 
-	for (sum = 0; (n = san_spsc_count(&w->sq, &w->wq->sq_tail)) != 0; sum += n) {
+	for (sum = 0; (n = count_sends(q)) != 0; sum += n) {
 		if (sum >= APP_VISIT)
 			return false;
 		n = entries(&w->sq, n, why);

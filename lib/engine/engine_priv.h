@@ -74,11 +74,20 @@ struct san_engine_port {
 	struct rte_ring *tx_lanes[SAN_ENGINE_LCORES];
 };
 
+/** How far the end of a queue pair is while the port is drained; see san_engine_drain(). */
+enum san_engine_qp_end {
+	SAN_QP_OPEN = 0,
+	SAN_QP_ENDING, /**< what was posted before goes on, then its connection ends */
+	SAN_QP_ENDED,  /**< has no connection any more: what was posted later is flushed */
+};
+
 struct san_engine_qp {
 	struct san_wq_cons wq; /**< wq.wq is NULL: free, or gone */
 	uint32_t qpn;
 	uint16_t app;      /**< whose it is */
 	bool again;        /**< listed: something is left in its rings */
+	uint8_t end;       /**< enum san_engine_qp_end */
+	uint32_t sq_last;  /**< ENDING: of its send queue nothing is taken from here on */
 	const char *fault; /**< what its application wrote there that nobody may */
 };
 
@@ -90,7 +99,7 @@ struct san_engine_app {
 };
 
 struct san_engine_stats {
-	uint64_t nb_loops;
+	_Atomic uint64_t nb_loops; /**< others look whether it still grows */
 	uint64_t nb_idle_loops;
 	uint64_t nb_rx, nb_tx;
 	uint64_t nb_backlogged; /**< packets that the port did not take at once */

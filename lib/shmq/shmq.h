@@ -30,6 +30,7 @@
 #define SHMQ_PEER    48
 #define SHMQ_PRIVATE 64
 #define SHMQ_EVENTS  256 /* entries of the event ring */
+#define SHMQ_FDS     253 /* descriptors of a message, as many as the kernel lets anybody send */
 
 enum shmq_type {
 	SHMQ_HELLO = 1, /**< the first; the answer brings struct shmq_ctl */
@@ -174,6 +175,11 @@ int shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
  *   gone: the socket is of no use any more; or -errno.
  */
 int shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
+/**
+ * Likewise, without waiting, for who does not close a stranger's descriptors himself: all that
+ * came are in *fds*, and the caller's, whatever is returned. On 0 there is one at most.
+ */
+int shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
 
 /**
  * How the daemon wakes who waits: a pair of sockets. A byte makes the waiter's end readable, and

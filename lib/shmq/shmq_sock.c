@@ -7,8 +7,6 @@
 
 #include "shmq.h"
 
-#define FDS_MAX 4 /* room for more than may come, so that they can be closed */
-
 int
 shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
 {
@@ -37,34 +35,29 @@ shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
 						-EPROTO;
 }
 
-/* All descriptors of a message; the number, of which only FDS_MAX are there. */
+/* All descriptors of a message; their number. */
 static uint32_t
-take_fds(struct msghdr *m, int fds[FDS_MAX])
+take_fds(struct msghdr *m, int fds[SHMQ_FDS])
 {
 	struct cmsghdr *c;
-	uint32_t i, nb, n = 0;
-	int fd;
+	uint32_t nb, n = 0;
 
 	for (c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		nb = (uint32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		for (i = 0; i < nb; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (n < FDS_MAX)
-				fds[n++] = fd;
-			else
-				close(fd);
-		}
+		memcpy(&fds[n], CMSG_DATA(c), nb * sizeof(int));
+		n += nb;
 	}
 	return n;
 }
 
-int
-shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
+static int
+receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, int flags)
 {
+	/* all that can come: the kernel closes the others here, however long that takes */
 	union {
-		char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
+		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {.iov_base = msg, .iov_len = size};
@@ -74,24 +67,37 @@ shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
 		.msg_control = control.buf,
 		.msg_controllen = sizeof(control.buf),
 	};
-	int fds[FDS_MAX] = {-1};
-	uint32_t nb_fds;
 	ssize_t n;
 
-	*fd = -1;
+	*nb_fds = 0;
 	do
-		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | flags);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
-	nb_fds = take_fds(&m, fds);
-	if (n == (ssize_t)size && nb_fds <= 1 && (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) {
-		*fd = fds[0];
+	*nb_fds = take_fds(&m, fds);
+	if (n == (ssize_t)size && *nb_fds <= 1 && (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
 		return 0;
-	}
-	while (nb_fds > 0)
-		close(fds[--nb_fds]);
 	return n == 0 ? -ENOTCONN : -EPROTO;
+}
+
+int
+shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
+{
+	return receive(sock, msg, size, fds, nb_fds, MSG_DONTWAIT);
+}
+
+int
+shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
+{
+	int fds[SHMQ_FDS] = {-1};
+	uint32_t nb_fds;
+	int rc = receive(sock, msg, size, fds, &nb_fds, wait ? 0 : MSG_DONTWAIT);
+
+	*fd = rc == 0 ? fds[0] : -1;
+	while (rc != 0 && nb_fds > 0)
+		close(fds[--nb_fds]);
+	return rc;
 }
 
 /* ---- wake-ups ---- */

@@ -27,10 +27,10 @@ REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 2
 HELLO, MR_ADD, CQ_CREATE, QP_CREATE, TYPES = 1, 2, 4, 6, 17
 
 
-def eal(work, role, lcores):
-    vdev = (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
-            f'socket-abstract=no,mac=02:00:00:00:00:0{1 if role == "server" else 2}')
-    return ' '.join(work.eal(0, vdev, 256, lcores))
+def eal(work, role, lcores, vdev=None):
+    memif = (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
+             f'socket-abstract=no,mac=02:00:00:00:00:0{1 if role == "server" else 2}')
+    return ' '.join(work.eal(0, vdev or memif, 256, lcores))
 
 
 def embedded(work, role, port=''):
@@ -48,24 +48,32 @@ def write_conf(work, name, text):
 class Daemon:
     """One, at one end of the memif link."""
 
-    def __init__(self, work, role, port='', limits='', lcores=1):
+    def __init__(self, work, role, port='', limits='', daemon='', log='', wrap=(),
+                 env=None, vdev=None, lcores=1):
         cpu = cpus()[role == 'client']
         workers = [f'{i + 1}@{cpu}' for i in range(lcores)]
         if lcores > 1:
             port += '\nlcores = ' + ','.join(str(i + 1) for i in range(lcores))
+        if SANITIZE:
+            # The sanitizers run helper processes, trace them, and map memory as they like.
+            daemon += '\nseccomp = off'
         self.spec = f'unix:{work.dir}/{role}.sock'
         self.path = f'{work.dir}/{role}.sock'
-        conf = write_conf(work, f'{role}.conf', f"""[eal]
-args = {eal(work, role, ','.join([f'0@{cpu}', *workers]))}
+        args = eal(work, role, ','.join([f'0@{cpu}', *workers]), vdev)
+        self.conf = write_conf(work, f'{role}.conf', f"""[eal]
+args = {args.replace('--log-level=error', '')}
 [port]
 ip = {IP[role]}/24
 {port or 'conns = 64'}
 [daemon]
 socket = {self.path}
+{daemon}
+[log]
+{log}
 [limits]
 {limits}
 """)
-        self.process = Process(work, f'daemon-{role}', [DAEMON, '--config', conf])
+        self.process = Process(work, f'daemon-{role}', [*wrap, DAEMON, '--config', self.conf], env)
         self.process.wait_text('ready')
 
     def held(self):

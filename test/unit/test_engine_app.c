@@ -499,6 +499,79 @@ san_engine_app__bell_of_another(void **state)
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
 
+/* ---- the end of a port ---- */
+
+static void
+assert_disconnected(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		assert_int_equal(next_event(SAN_EV_DISCONNECTED).reason, SAN_CM_R_NONE);
+}
+
+/* What was posted before is done, what came later flushed, and then both ends are told. */
+static void
+san_engine_drain__what_was_posted(void **state)
+{
+	struct san_ulp_wr wr = good_push();
+	uint32_t i;
+
+	(void)state;
+	/* as if it were on another host, which does not end */
+	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0;
+	for (i = 0; i < 8; i++)
+		post(&apps[0], &wr);
+	assert_int_equal(san_engine_drain(e), 1);
+	for (i = 0; i < 3; i++)
+		post(&apps[0], &wr);
+	while (san_engine_drain(e) != 0)
+		san_engine_progress(port);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(next_wc(&apps[0]).status, SAN_WC_ST_FLUSHED);
+	assert_disconnected();
+	assert_int_equal(e->stats.nb_app_faults, 0);
+}
+
+/* One that says it posted what can't be is a fault as ever; without a bell it is not asked. */
+static void
+san_engine_drain__index_beyond(void **state)
+{
+	(void)state;
+	atomic_store(&apps[0].wq->sq_tail, DEPTH + 1);
+	assert_int_equal(san_engine_drain(e), 2);
+	ring(&apps[0]);
+	assert_fault("more entries than the ring has");
+	while (san_engine_drain(e) != 0)
+		san_engine_progress(port);
+}
+
+static void
+san_engine_cut__at_once(void **state)
+{
+	struct san_ulp_wr wr = good_push();
+
+	(void)state;
+	post(&apps[0], &wr);
+	assert_int_equal(san_engine_drain(e), 2);
+	san_engine_cut(e);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_WC_ST_FLUSHED);
+	assert_disconnected();
+}
+
+static void
+san_engine_loops__grow(void **state)
+{
+	uint64_t before = san_engine_loops(e);
+
+	(void)state;
+	san_engine_progress(port);
+	san_engine_progress(port);
+	assert_int_equal(san_engine_loops(e), before + 2);
+}
+
 static int
 group_setup(void **state)
 {
@@ -553,6 +626,10 @@ main(void)
 		TEST(san_engine_app_drain__in_turn),
 		TEST(san_ulp_cq__head_beyond),
 		TEST(san_engine_app__bell_of_another),
+		TEST(san_engine_drain__what_was_posted),
+		TEST(san_engine_drain__index_beyond),
+		TEST(san_engine_cut__at_once),
+		TEST(san_engine_loops__grow),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

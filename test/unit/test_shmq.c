@@ -113,6 +113,29 @@ shmq_recv__something_else(void **state)
 	}
 }
 
+/* All that came are the caller's, also with a message that is none. */
+static void
+shmq_recv_fds__all_of_them(void **state)
+{
+	int before = nb_fds(), fds[SHMQ_FDS];
+	char in[SIZE];
+	uint32_t nb;
+
+	(void)state;
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EAGAIN);
+	assert_int_equal(nb, 0);
+	send_raw(SIZE, 1);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
+	assert_int_equal(nb, 1);
+	close(fds[0]);
+	send_raw(2 * SIZE, 60);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(nb, 60);
+	while (nb > 0)
+		assert_int_equal(close(fds[--nb]), 0);
+	assert_int_equal(nb_fds(), before);
+}
+
 static void
 shmq_mem_create__sealed(void **state)
 {
@@ -184,6 +207,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(shmq_recv__with_and_without_descriptor),
 		TEST(shmq_recv__something_else),
+		TEST(shmq_recv_fds__all_of_them),
 		TEST(shmq_mem_create__sealed),
 		TEST(shmq_mem_map__of_others),
 	};

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * An lcore that hangs must let the watchdog bite. Its count of rounds is read, and no call
+ * made to it, which would wait for it. A call that some application asked for does wait; then this
+ * thread hangs too, says nothing more, and the watchdog bites all the same.
+ */
+
+#include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bsd/unistd.h>
+#include <systemd/sd-daemon.h>
+
+#include "notify.h"
+#include "san_log.h"
+#include "san_time.h"
+
+void
+notify_init(int argc, char **argv)
+{
+	setproctitle_init(argc, argv, environ);
+}
+
+void
+notify_ready(struct notify *n, const struct apps *all)
+{
+	uint64_t usec;
+
+	if (sd_watchdog_enabled(0, &usec) > 0)
+		n->every_ns = usec * SAN_NS_PER_US / 2;
+	sd_notify(0, "READY=1");
+	notify_status(all);
+}
+
+void
+notify_status(const struct apps *all)
+{
+	const char *port = san_engine_is_gone(all->ctx->port) ? "; the port is gone" : "";
+
+	sd_notifyf(0, "STATUS=serving %u applications on %s%s", all->nb_attached,
+		   all->conf->socket, port);
+	setproctitle("serving %u applications on %s%s", all->nb_attached, all->conf->socket, port);
+}
+
+void
+notify_reloading(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+		   (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+}
+
+void
+notify_reloaded(void)
+{
+	sd_notify(0, "READY=1");
+}
+
+void
+notify_stopping(void)
+{
+	sd_notify(0, "STOPPING=1\nSTATUS=draining");
+	setproctitle("draining");
+}
+
+/* Each lcore, since the last time? */
+static bool
+all_alive(struct notify *n, const struct san_engine_port *port)
+{
+	bool alive = true;
+	uint64_t loops;
+	uint32_t i;
+
+	for (i = 0; i < san_engine_count(port); i++) {
+		loops = san_engine_loops(san_engine_at(port, i));
+		if (loops == n->loops[i]) {
+			SAN_LOG(DRIVER, ERR, "lcore=%u hangs: the watchdog is not told", i);
+			alive = false;
+		}
+		n->loops[i] = loops;
+	}
+	return alive;
+}
+
+uint64_t
+notify_watchdog(struct notify *n, const struct apps *all, uint64_t now_ns)
+{
+	if (n->every_ns == 0)
+		return SAN_TIME_NEVER;
+	if (now_ns >= n->next_ns) {
+		n->next_ns = now_ns + n->every_ns;
+		if (all_alive(n, all->ctx->port))
+			sd_notify(0, "WATCHDOG=1");
+	}
+	return n->next_ns;
+}

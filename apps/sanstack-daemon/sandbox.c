@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A call that is not in the table fails with EPERM and is named in the kernel's audit log. To
+ * kill the process would take all applications' connections with it, for a call that a new
+ * C library or driver makes and can do without. Calls that the C library tries before older
+ * ones do not exist here (ENOSYS): it knows what to do then.
+ *
+ * Memory is never executable once the daemon serves: every library is loaded by then.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <seccomp.h>
+
+#include <rte_common.h>
+
+#include "sandbox.h"
+
+#define CALL(name) SCMP_SYS(name)
+
+/** Without condition. */
+static const int allowed[] = {
+	/* lcores: yield, sleep, clocks that are no vDSO's */
+	CALL(clock_getres),
+	CALL(clock_gettime),
+	CALL(clock_nanosleep),
+	CALL(gettimeofday),
+	CALL(nanosleep),
+	CALL(sched_yield),
+	CALL(time),
+	/* descriptors, and waiting for them; drivers' rings and doorbells */
+	CALL(close),
+	CALL(dup),
+	CALL(dup2),
+	CALL(dup3),
+	CALL(epoll_create), /* EAL's interrupt thread, whenever its sources change */
+	CALL(epoll_create1),
+	CALL(epoll_ctl),
+	CALL(epoll_pwait),
+	CALL(epoll_pwait2), /* lcores that sleep */
+	CALL(epoll_wait),
+	CALL(eventfd2),
+	CALL(fcntl),
+	CALL(flock),
+	CALL(ioctl), /* link of tap and af_packet, interrupts of vfio */
+	CALL(pipe2),
+	CALL(poll),
+	CALL(ppoll),
+	CALL(pread64),
+	CALL(pselect6),
+	CALL(pwrite64),
+	CALL(read),
+	CALL(readv),
+	CALL(select),
+	CALL(timerfd_create),
+	CALL(timerfd_gettime),
+	CALL(timerfd_settime),
+	CALL(write),
+	CALL(writev),
+	/* sockets of the families that socket() may have; see the table below */
+	CALL(accept),
+	CALL(accept4),
+	CALL(bind),
+	CALL(connect),
+	CALL(getpeername),
+	CALL(getsockname),
+	CALL(getsockopt),
+	CALL(listen),
+	CALL(recvfrom),
+	CALL(recvmmsg),
+	CALL(recvmsg),
+	CALL(sendmmsg),
+	CALL(sendmsg),
+	CALL(sendto),
+	CALL(setsockopt),
+	CALL(shutdown),
+	CALL(socketpair), /* how who waits is woken */
+	/* memory that is shared with applications, and malloc() */
+	CALL(brk),
+	CALL(fallocate),
+	CALL(ftruncate),
+	CALL(get_mempolicy), /* EAL, when it takes more hugepages */
+	CALL(madvise),
+	CALL(mbind),
+	CALL(memfd_create),
+	CALL(mincore),
+	CALL(mlock),
+	CALL(mremap),
+	CALL(munlock),
+	CALL(munmap),
+	CALL(set_mempolicy),
+	/* files: configuration, captures, what is in /proc and /sys, our own sockets' ends */
+	CALL(access),
+	CALL(faccessat),
+	CALL(fstat),
+	CALL(fstatfs),
+	CALL(fsync),
+	CALL(getcwd),
+	CALL(getdents64),
+	CALL(lseek),
+	CALL(lstat),
+	CALL(mkdir),
+	CALL(newfstatat),
+	CALL(open),
+	CALL(openat),
+	CALL(readlink),
+	CALL(readlinkat),
+	CALL(rename),
+	CALL(rmdir),
+	CALL(stat),
+	CALL(statfs),
+	CALL(statx),
+	CALL(umask),
+	CALL(unlink),
+	CALL(unlinkat),
+	/* threads: telemetry has one for each client */
+	CALL(exit),
+	CALL(exit_group),
+	CALL(futex),
+	CALL(get_robust_list),
+	CALL(getcpu),
+	CALL(membarrier),
+	CALL(restart_syscall),
+	CALL(rseq),
+	CALL(rt_sigaction),
+	CALL(rt_sigprocmask),
+	CALL(rt_sigreturn),
+	CALL(sched_getaffinity),
+	CALL(sched_setaffinity),
+	CALL(set_robust_list),
+	CALL(set_tid_address),
+	CALL(sigaltstack),
+	/* who we are */
+	CALL(getegid),
+	CALL(geteuid),
+	CALL(getgid),
+	CALL(getpid),
+	CALL(getppid),
+	CALL(getrandom),
+	CALL(getrlimit),
+	CALL(getrusage),
+	CALL(gettid),
+	CALL(getuid),
+	CALL(sysinfo),
+	CALL(uname),
+};
+
+/** If one argument, of which only the bits of *mask* are looked at, is *value*. */
+static const struct sandbox_if {
+	int call;
+	unsigned int arg;
+	uint64_t mask, value;
+} allowed_if[] = {
+	{CALL(clone), 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM}, /* no processes */
+	{CALL(mmap), 2, PROT_EXEC, 0},
+	{CALL(mprotect), 2, PROT_EXEC, 0},
+	{CALL(prctl), 0, UINT32_MAX, PR_SET_NAME},
+	{CALL(prctl), 0, UINT32_MAX, PR_GET_NAME},
+	{CALL(prctl), 0, UINT32_MAX, PR_SET_VMA},
+	{CALL(prlimit64), 2, UINT64_MAX, 0}, /* ask only */
+	/* memif's, telemetry's, syslog's, the service manager's */
+	{CALL(socket), 0, UINT32_MAX, AF_UNIX},
+	{CALL(socketpair), 0, UINT32_MAX, AF_UNIX},
+};
+
+/** The C library tries these first, and goes on without. */
+static const int absent[] = {
+	CALL(clone3), /* its flags can't be looked at */
+	CALL(close_range),
+	CALL(epoll_pwait2),
+	CALL(faccessat2),
+	CALL(futex_waitv),
+	CALL(openat2),
+};
+
+static int
+add_rules(scmp_filter_ctx ctx)
+{
+	int rc = 0;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(allowed) && rc == 0; i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
+	for (i = 0; i < RTE_DIM(allowed_if) && rc == 0; i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed_if[i].call, 1,
+				      SCMP_CMP64(allowed_if[i].arg, SCMP_CMP_MASKED_EQ,
+						 allowed_if[i].mask, allowed_if[i].value));
+	for (i = 0; i < RTE_DIM(absent) && rc == 0; i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
+	if (rc == 0) /* a signal to ourselves only: abort() */
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(tgkill), 1,
+				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	return rc;
+}
+
+int
+sandbox_enter(char *err, size_t err_len)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int rc = ctx == NULL ? -ENOMEM : 0;
+
+	if (rc == 0) /* EAL's threads, too */
+		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (rc == 0)
+		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_LOG, 1);
+	if (rc == 0) /* a search, not a walk, for each call */
+		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (rc == 0)
+		rc = add_rules(ctx);
+	if (rc == 0)
+		rc = seccomp_load(ctx);
+	seccomp_release(ctx);
+	if (rc != 0)
+		snprintf(err, err_len, "seccomp: %s; [daemon] seccomp = off goes without",
+			 strerror(-rc));
+	return rc;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Requests, events and signals, as they come; the thread sleeps when there are none. */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "closer.h"
+#include "drain.h"
+#include "engine_clock.h"
+#include "logging.h"
+#include "san_log.h"
+#include "server.h"
+
+#define EVENTS    64                  /* that are taken at once */
+#define LATE_NS   (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
+#define SERVE_MAX 16                  /* requests of one application before the next one's turn */
+
+int
+server_watch(const struct server *s, int fd, void *what)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = what}};
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+/* ---- applications ---- */
+
+static void
+take_app(struct server *s)
+{
+	int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct app *a;
+
+	if (sock < 0)
+		return;
+	a = app_create(&s->all, sock, san_engine_clock_monotonic());
+	if (a == NULL) {
+		SAN_LOG(DRIVER, WARNING, "connections=%u: one more is refused", s->all.nb);
+		close(sock);
+		return;
+	}
+	if (server_watch(s, sock, a) != 0)
+		a->over = true;
+}
+
+/* 0: there may be more. */
+static int
+serve_one(struct server *s, struct app *a)
+{
+	int fds[SHMQ_FDS], rc, out_fd;
+	struct shmq_req req;
+	struct shmq_rep rep;
+	uint32_t nb;
+
+	rc = shmq_recv_fds(a->sock, &req, sizeof(req), fds, &nb);
+	if (rc == 0) {
+		app_serve(&s->all, a, &req, nb == 1 ? fds[0] : -1, &rep, &out_fd);
+		rc = shmq_send(a->sock, &rep, sizeof(rep), out_fd, false);
+		if (rc == -EAGAIN)
+			rc = -EPROTO; /* it asks without reading the answers */
+		if (out_fd >= 0)
+			close(out_fd);
+	}
+	if (nb == 0)
+		return rc;
+	while (nb > 0)
+		closer_put(fds[--nb], a->uid);
+	return closer_waiting(a->uid) > CLOSER_EACH ? -EPROTO : rc;
+}
+
+static void
+serve(struct server *s, struct app *a)
+{
+	int i, rc = 0;
+
+	for (i = 0; i < SERVE_MAX && rc == 0; i++)
+		rc = serve_one(s, a);
+	if (rc != 0 && rc != -EAGAIN)
+		a->over = true;
+}
+
+static void
+bury(struct server *s)
+{
+	struct app *a, *next;
+
+	for (a = LIST_FIRST(&s->all.list); a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
+		if (!a->over)
+			continue;
+		/* its socket may be closed much later, and must not name it until then */
+		epoll_ctl(s->epoll, EPOLL_CTL_DEL, a->sock, NULL);
+		app_destroy(&s->all, a);
+	}
+}
+
+/* ---- signals ---- */
+
+static void
+report(const char *section, const char *key)
+{
+	SAN_LOG(DRIVER, WARNING, "%s.%s changed: needs a restart", section, key);
+}
+
+static void
+reload(struct server *s)
+{
+	static struct conf next;
+	char err[512];
+
+	notify_reloading();
+	if (conf_read(&next, s->conf_path, err, sizeof(err)) != 0) {
+		SAN_LOG(DRIVER, ERR, "%s; the configuration stays as it was", err);
+	} else {
+		conf_apply(&s->conf, &next, report);
+		logging_apply(&s->conf);
+		SAN_LOG(DRIVER, NOTICE, "%s is read again", s->conf_path);
+	}
+	conf_free(&next);
+	notify_reloaded();
+}
+
+static void
+on_signal(struct server *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGHUP)
+			drain_signal(s);
+		else if (s->phase == SERVER_SERVING)
+			reload(s);
+	}
+}
+
+/* ---- the loop ---- */
+
+/* What is due; until when we may sleep. */
+static uint64_t
+on_time(struct server *s)
+{
+	uint64_t now_ns = san_engine_clock_monotonic();
+	uint64_t due_ns = apps_strangers(&s->all, now_ns);
+
+	due_ns = san_time_min(due_ns, notify_watchdog(&s->notify, &s->all, now_ns));
+	due_ns = san_time_min(due_ns, drain_step(s, now_ns));
+	bury(s);
+	if (s->phase == SERVER_SERVING && s->nb_told != s->all.nb_attached) {
+		s->nb_told = s->all.nb_attached;
+		notify_status(&s->all);
+	}
+	return due_ns;
+}
+
+static int
+sleep_ms(uint64_t due_ns)
+{
+	uint64_t now_ns = san_engine_clock_monotonic();
+
+	if (due_ns == SAN_TIME_NEVER)
+		return -1;
+	if (due_ns <= now_ns)
+		return 0;
+	return (int)san_time_min((due_ns - now_ns + SAN_NS_PER_MS - 1) / SAN_NS_PER_MS, INT_MAX);
+}
+
+void
+server_run(struct server *s)
+{
+	struct epoll_event ev[EVENTS];
+	uint64_t due_ns = 0;
+	int i, n;
+
+	while (s->phase != SERVER_OVER) {
+		n = epoll_wait(s->epoll, ev, EVENTS, sleep_ms(due_ns));
+		for (i = 0; i < n; i++) {
+			if (ev[i].data.ptr == &s->signals)
+				on_signal(s);
+			else if (ev[i].data.ptr == &s->listener)
+				take_app(s);
+			else if (ev[i].data.ptr != &s->events)
+				serve(s, ev[i].data.ptr);
+		}
+		san_engine_event_arm(s->all.ctx->port);
+		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
+						SAN_TIME_NEVER;
+		due_ns = san_time_min(due_ns, on_time(s));
+	}
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DAEMON_SERVER_H
+#define DAEMON_SERVER_H
+
+/**
+ * @file
+ * The daemon as a whole, and its one thread's loop. (SYS-2)
+ */
+
+#include "app.h"
+#include "notify.h"
+
+enum server_phase {
+	SERVER_SERVING,
+	SERVER_DRAINING, /**< told to end: what is posted is done, then connections end */
+	SERVER_LEAVING,  /**< no connections any more: applications read their last events */
+	SERVER_OVER,
+};
+
+struct pidfh;
+
+struct server {
+	struct apps all;
+	struct conf conf;
+	const char *conf_path;
+	struct notify notify;
+	struct pidfh *pidfile; /**< or NULL */
+	int epoll;
+	int listener, signals, events; /**< watched; the place of each says which it is */
+	enum server_phase phase;
+	uint64_t phase_ns; /**< DRAINING, LEAVING: when they are over */
+	uint32_t nb_told;  /**< applications that there were when the status was told */
+};
+
+/** Watch *fd*; *what* comes with its events. 0 or -errno. */
+int server_watch(const struct server *s, int fd, void *what);
+/** Until it is OVER. */
+void server_run(struct server *s);
+
+#endif /* DAEMON_SERVER_H */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The end of a port that other processes work with. What they posted before is done, and the
+ * peers are told in order. An application that goes on posting must not put off the end for
+ * ever, so what counts is where its send queue ended at the first call. (SYS-2)
+ */
+
+#include <errno.h>
+
+#include "engine_priv.h"
+
+static bool
+is_over(struct san_engine *e, struct san_engine_qp *q)
+{
+	if (q->end == SAN_QP_OPEN) {
+		q->sq_last = atomic_load_explicit(&q->wq.wq->sq_tail, memory_order_acquire);
+		q->end = SAN_QP_ENDING;
+	}
+	if (q->end == SAN_QP_ENDING) {
+		/* its bell has rung, or will: the loop takes what is left */
+		if (q->fault == NULL && q->wq.sq.head != q->sq_last)
+			return false;
+		/* once more does no harm, and says when it has ended */
+		if (san_core_disconnect(e->core, q->qpn, false, e->now_ns) != -ENOTCONN)
+			return false;
+		q->end = SAN_QP_ENDED;
+	}
+	return san_engine_app_drain(e, q);
+}
+
+uint32_t
+san_engine_drain(struct san_engine *e)
+{
+	uint32_t i, left = 0;
+
+	for (i = 0; i < e->conf.ulp.max_qps; i++)
+		if (e->qps[i].wq.wq != NULL && e->qps[i].app != 0 && !is_over(e, &e->qps[i]))
+			left++;
+	return left;
+}
+
+void
+san_engine_cut(struct san_engine *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->conf.ulp.max_qps; i++) {
+		struct san_engine_qp *q = &e->qps[i];
+
+		if (q->wq.wq == NULL || q->app == 0)
+			continue;
+		san_core_abort(e->core, q->qpn, e->now_ns);
+		q->end = SAN_QP_ENDED;
+	}
+}

@@ -1,0 +1,604 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""sanstack-daemon as a service: what it tells a service manager, what rights it keeps, how it
+reads its file again, and how it ends. (SYS-2, SYS-5)"""
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from e2e import (BUILD, SANITIZE, SLOW, SOURCE, Process, Tests, Work, check, need_namespaces)
+from test_daemon import (CQ_CREATE, DAEMON, HELLO, IP, MR_ADD, PINGPONG, Daemon, alone, ask, dial,
+                         embedded, memfd, mr_body, request)
+
+TRANSFER = os.path.join(BUILD, 'test/e2e/transfer')
+UNIT = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon.service')
+NOBODY = 65534
+
+
+def wait_for(condition, text, seconds=10):
+    until = time.monotonic() + seconds * SLOW
+    while not condition():
+        check(time.monotonic() < until, text() if callable(text) else text)
+        time.sleep(0.02)
+
+
+def wait_log(daemon, text, seconds=10):
+    wait_for(lambda: text in daemon.process.err(), lambda: f'no "{text}": {daemon.process.tail()}',
+             seconds)
+
+
+def exchange(work, daemon):
+    """An application attached to the server's daemon works."""
+    server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
+    time.sleep(0.2)
+    client = Process(work, 'client', [PINGPONG, 'client', embedded(work, 'client'), IP['server'],
+                                      '300'])
+    check(client.wait(60) == 0, client.tail() + daemon.process.tail())
+    check(server.wait(20) == 0, server.tail())
+
+
+# ---- the service manager ----
+
+class Manager:
+    """The socket that sd_notify() writes to."""
+
+    def __init__(self, work):
+        self.path = work.path('notify')
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.bind(self.path)
+        self.said = []
+
+    def listen(self, seconds):
+        """What comes in that time."""
+        until, got = time.monotonic() + seconds, []
+        while (left := until - time.monotonic()) > 0:
+            self.sock.settimeout(left)
+            try:
+                got += self.sock.recv(4096).decode().split('\n')
+            except TimeoutError:
+                break
+        self.said += got
+        return got
+
+    def wait(self, word, seconds=10):
+        wait_for(lambda: any(w.startswith(word) for w in self.listen(0.05)),
+                 lambda: f'no {word} among {self.said}', seconds)
+
+
+def told(work):
+    """READY, STATUS, RELOADING and STOPPING, each when it is true; and the process's title."""
+    manager = Manager(work)
+    daemon = Daemon(work, 'server', env={'NOTIFY_SOCKET': manager.path})
+    said = manager.listen(0.5 * SLOW)
+    check('READY=1' in said, said)
+    check(f'STATUS=serving 0 applications on {daemon.path}' in said, said)
+    s = dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    manager.wait(f'STATUS=serving 1 applications on {daemon.path}')
+    with open(f'/proc/{daemon.process.pid}/cmdline', encoding='utf-8') as f:
+        title = f.read()
+    check(title.startswith(f'sanstack-daemon: serving 1 applications on {daemon.path}'), title)
+    s.close()
+    manager.wait('STATUS=serving 0')
+    daemon.process.popen.send_signal(signal.SIGHUP)
+    said = manager.listen(0.5 * SLOW)
+    check('RELOADING=1' in said and any(w.startswith('MONOTONIC_USEC=') for w in said), said)
+    check('READY=1' in said[said.index('RELOADING=1'):], said)
+    daemon.stop()
+    check('STOPPING=1' in manager.listen(0.1), manager.said)
+
+
+PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+
+
+def hold(tid):
+    """Stop one thread, as if it hung."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    check(libc.ptrace(PTRACE_ATTACH, tid, 0, 0) == 0, f'ptrace: {os.strerror(ctypes.get_errno())}')
+    os.waitpid(tid, 0x40000000)             # __WALL
+
+
+def let_go(tid):
+    ctypes.CDLL(None).ptrace(PTRACE_DETACH, tid, 0, 0)
+
+
+def threads(daemon):
+    """{thread: its /proc status as a dictionary}"""
+    found, folder = {}, f'/proc/{daemon.process.pid}/task'
+    for tid in os.listdir(folder):
+        with open(f'{folder}/{tid}/status', encoding='utf-8') as f:
+            found[int(tid)] = dict(line.rstrip('\n').split(':\t', 1) for line in f if ':\t' in line)
+    return found
+
+
+def watchdog(work):
+    """It is told that we live at half of its time, but not while an lcore hangs."""
+    manager = Manager(work)
+    daemon = Daemon(work, 'server', env={'NOTIFY_SOCKET': manager.path, 'WATCHDOG_USEC': '400000'})
+    beats = manager.listen(2).count('WATCHDOG=1')
+    check(beats >= 5, f'{beats} beats in 2 s')
+    lcore = [tid for tid, t in threads(daemon).items() if re.search('worker', t['Name'])]
+    check(len(lcore) == 1, threads(daemon))
+    hold(lcore[0])
+    manager.listen(0.5)
+    said = manager.listen(1.5)
+    let_go(lcore[0])
+    check('WATCHDOG=1' not in said, f'told that an lcore that hangs lives: {said}')
+    wait_log(daemon, 'lcore=0 hangs')
+    manager.wait('WATCHDOG=1')
+    daemon.stop()
+
+
+def pidfile(work):
+    """A second daemon is told who runs; the file goes with the first."""
+    path = work.path('pid')
+    daemon = Daemon(work, 'server', daemon=f'pidfile = {path}')
+    with open(path, encoding='utf-8') as f:
+        check(int(f.read()) == daemon.process.pid, 'another pid')
+    second = subprocess.run([DAEMON, '-c', daemon.conf], capture_output=True, text=True,
+                            timeout=20 * SLOW, check=False)
+    check(second.returncode == 1 and f'another daemon runs, pid {daemon.process.pid}' in
+          second.stderr, second.stderr)
+    daemon.stop()
+    check(not os.path.exists(path), 'the pidfile is left')
+
+
+# ---- rights ----
+
+def check_threads(daemon, uid, seccomp):
+    seen = threads(daemon)
+    check(len(seen) >= 4, f'only {len(seen)} threads')
+    for tid, t in seen.items():
+        for caps in ('CapEff', 'CapPrm', 'CapInh', 'CapAmb'):
+            check(int(t[caps], 16) == 0, f'thread {tid} {t["Name"]}: {caps} {t[caps]}')
+        check(t['NoNewPrivs'] == '1', f'thread {tid} {t["Name"]} may gain rights')
+        check(set(t['Uid'].split()) == {str(uid)}, f'thread {tid} {t["Name"]}: Uid {t["Uid"]}')
+        check(SANITIZE or t['Seccomp'] == seccomp, f'thread {tid} {t["Name"]}: {t["Seccomp"]}')
+        check(uid == 0 or '0' not in t['Groups'].split(), f'Groups {t["Groups"]}')
+    return len(seen)
+
+
+def telemetry(daemon, uid_folder):
+    """A client of DPDK's telemetry, for which it makes a thread."""
+    with open(daemon.conf, encoding='utf-8') as f:
+        prefix = re.search(r'--file-prefix=(\S+)', f.read())[1]
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(10 * SLOW)
+    s.connect(os.path.join(uid_folder, 'dpdk', prefix, 'dpdk_telemetry.v2'))
+    s.recv(16384)
+    s.send(b'/sanstack/stats')
+    check(b'loops' in s.recv(65536), 'no counters')
+    return s
+
+
+def all_threads(daemon, uid, seccomp='2', folder='/var/run'):
+    before = check_threads(daemon, uid, seccomp)
+    s = telemetry(daemon, folder)
+    check(check_threads(daemon, uid, seccomp) > before, 'telemetry made no thread')
+    s.close()
+
+
+def other_user(work):
+    """user =: every thread is, without any rights; it serves, and removes what it made."""
+    os.chmod(work.dir, 0o777)
+    daemon = Daemon(work, 'server', daemon=f'user = nobody\npidfile = {work.dir}/pid')
+    all_threads(daemon, NOBODY)
+    exchange(work, daemon)
+    all_threads(daemon, NOBODY)
+    daemon.stop()
+    check(not os.path.exists(daemon.path) and not os.path.exists(work.path('pid')), 'files are left')
+    check('will stay' not in daemon.process.err(), daemon.process.err())
+
+
+def root_without_rights(work):
+    """Without user = it stays root, by name."""
+    daemon = Daemon(work, 'server')
+    all_threads(daemon, 0)
+    exchange(work, daemon)
+    daemon.stop()
+
+
+def captured(work):
+    """What the lcores write to a file, they still can."""
+    path = work.path('port.pcapng')
+    daemon = Daemon(work, 'server', port=f'conns = 64\ncapture = {path}')
+    exchange(work, daemon)
+    daemon.stop()
+    check(os.path.getsize(path) > 50000, f'{os.path.getsize(path)} bytes of 600 packets')
+
+
+def no_filter(work):
+    """seccomp = off leaves that away, and nothing else."""
+    daemon = Daemon(work, 'server', daemon='' if SANITIZE else 'seccomp = off')
+    all_threads(daemon, 0, '0')
+    daemon.stop()
+
+
+def can_not_remove(work):
+    """A folder of somebody else: that is said, first and last, and the next one starts."""
+    os.chmod(work.dir, 0o755)
+    daemon = Daemon(work, 'server', daemon='user = nobody')
+    check(f'{daemon.path} will stay' in daemon.process.err(), daemon.process.err())
+    daemon.stop()
+    check(f'{daemon.path} stays: Permission denied' in daemon.process.err(), daemon.process.err())
+    for path in (daemon.path, work.path('memif.sock')):
+        check(os.path.exists(path), path)
+    os.unlink(work.path('memif.sock'))
+    Daemon(work, 'server').stop()
+
+
+def unprivileged(work):
+    """Started by somebody without rights, on memif, without hugepages."""
+    os.chmod(work.dir, 0o777)
+    run = work.path('run')
+    os.mkdir(run)
+    os.chown(run, NOBODY, NOBODY)
+    program = shutil.copy(DAEMON, work.path('daemon'))  # ours may be where nobody else may look
+    wrap = ['setpriv', '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups', '--',
+            'sh', '-c', f'shift; exec {program} "$@"', 'sh']
+    daemon = Daemon(work, 'server', wrap=wrap, env={'XDG_RUNTIME_DIR': run})
+    all_threads(daemon, NOBODY, folder=run)
+    exchange(work, daemon)
+    daemon.stop()
+    check(not os.path.exists(daemon.path), 'the socket is left')
+
+
+def other_drivers(work):
+    """Started with exactly what a driver needs: it serves without, and ends in order."""
+    need_namespaces()
+    os.chmod(work.dir, 0o777)
+    program = shutil.copy(DAEMON, work.path('daemon'))
+    for vdev, caps in (('net_af_packet0,iface=lo', '+net_raw,+net_admin'),
+                       ('net_tap0,iface=tsan', '+net_admin'),
+                       ('net_ring0', '-all')):
+        if 'tap' in vdev and not os.access('/dev/net/tun', os.W_OK):
+            continue
+        run = work.path(vdev[:8])
+        os.mkdir(run)
+        os.chown(run, NOBODY, NOBODY)
+        set_caps = '' if caps == '-all' else f'--inh-caps {caps} --ambient-caps {caps}'
+        become = f'setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups {set_caps} --'
+        wrap = ['unshare', '--net', 'sh', '-c',
+                f'ip link set lo up; shift; exec {become} {program} "$@"', 'sh']
+        daemon = Daemon(work, 'server', vdev=f'--vdev={vdev}', wrap=wrap,
+                        env={'XDG_RUNTIME_DIR': run})
+        all_threads(daemon, NOBODY, folder=run)
+        s = dial(daemon)
+        check(ask(s, request(HELLO))[0] == 0, 'hello')
+        check(ask(s, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'queue')
+        time.sleep(0.5)
+        s.close()
+        daemon.stop()
+
+
+# ---- the file, read again ----
+
+def rewrite(daemon, old, new):
+    with open(daemon.conf, encoding='utf-8') as f:
+        text = f.read()
+    check(old in text, f'{old} is not in {text}')
+    with open(daemon.conf, 'w', encoding='utf-8') as f:
+        f.write(text.replace(old, new))
+    daemon.process.popen.send_signal(signal.SIGHUP)
+
+
+def read_again(work):
+    """What can change does; what can't is named; what is wrong changes nothing."""
+    daemon = Daemon(work, 'server', limits='regions = 2\ncqs = 3\n', log='driver = notice')
+    s = dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    fd = memfd(8192)
+    for i in range(2):
+        check(ask(s, request(MR_ADD, mr_body(4096)), [fd])[0] == 0, f'region {i}')
+    check('its limit' in ask(s, request(MR_ADD, mr_body(4096)), [fd])[1], 'one more')
+    rewrite(daemon, 'regions = 2', 'regions = 3')
+    wait_log(daemon, 'is read again')
+    check(ask(s, request(MR_ADD, mr_body(4096)), [fd])[0] == 0, 'the new limit')
+    # below what is held: new ones only
+    rewrite(daemon, 'regions = 3', 'regions = 1\nbytes = 4096')
+    wait_for(lambda: daemon.process.err().count('is read again') == 2, daemon.process.tail)
+    check('has 3, its limit' in ask(s, request(MR_ADD, mr_body(4096)), [fd])[1], 'one more')
+    # wrong: as it was
+    rewrite(daemon, 'regions = 1', 'regions = many')
+    wait_log(daemon, ': regions = many: must be a number')
+    check(f'{daemon.conf}:' in daemon.process.err(), daemon.process.err())
+    check('has 3, its limit' in ask(s, request(MR_ADD, mr_body(4096)), [fd])[1], 'as before')
+    rewrite(daemon, 'regions = many\nbytes = 4096', 'regions = 9\nbytes = 4096')
+    wait_for(lambda: daemon.process.err().count('is read again') == 3, daemon.process.tail)
+    check('0 are left' in ask(s, request(MR_ADD, mr_body(4096)), [fd])[1], 'fewer bytes than held')
+    rewrite(daemon, 'conns = 64', 'conns = 32\nip = 10.9.9.9/8')
+    wait_log(daemon, 'port.conns changed: needs a restart')
+    wait_log(daemon, 'port.ip changed: needs a restart')
+    check(daemon.process.err().count('port.conns changed') == 1, daemon.process.err())
+    check('daemon.socket' not in daemon.process.err(), daemon.process.err())
+    rewrite(daemon, 'socket = ', 'socket = /x')
+    wait_log(daemon, 'daemon.socket changed: needs a restart')
+    # levels of messages
+    check('attached' not in daemon.process.err(), daemon.process.err())
+    rewrite(daemon, 'driver = notice', 'driver = info')
+    wait_for(lambda: daemon.process.err().count('is read again') == 6, daemon.process.tail)
+    t = dial(daemon)
+    check(ask(t, request(HELLO))[0] == 0, 'hello')
+    wait_log(daemon, 'attached')
+    os.close(fd)
+    s.close()
+    t.close()
+    daemon.stop()
+
+
+def journal(work):
+    """Standard error of the journal gets priorities; syslog gets what it should."""
+    out = work.path('daemon-server.0.err')
+    with open(out, 'wb') as f:
+        st = os.fstat(f.fileno())
+    daemon = Daemon(work, 'server', log='driver = info', env={
+        'JOURNAL_STREAM': f'{st.st_dev}:{st.st_ino}'})
+    dial(daemon).close()
+    s = dial(daemon)
+    ask(s, request(HELLO))
+    s.close()
+    wait_log(daemon, '<6>san.driver: app=1')
+    wait_log(daemon, 'gone')
+    before = daemon.process.err()
+    rewrite(daemon, '[log]', '[log]\ntarget = syslog')
+    time.sleep(0.5 * SLOW)
+    check(daemon.process.err() == before, 'syslog is standard error')
+    daemon.stop()
+
+
+# ---- the end ----
+
+def start_transfer(work, drain, env=None):
+    server = Process(work, 'server', [TRANSFER, 'server', embedded(work, 'server')])
+    server.wait_text('listening')
+    daemon = Daemon(work, 'client', daemon=f'drain = {drain}', env=env)
+    client = Process(work, 'client', [TRANSFER, 'client', daemon.spec, IP['server']])
+    client.wait_text('posted')
+    return server, daemon, client
+
+
+def check_told(server, client):
+    """Both ends: by an event, and the application at last by -EIO."""
+    check(client.wait(30) == 0, client.tail())
+    check('ended: 0' in client.out() and 'then Input/output error' in client.out(), client.tail())
+    check(server.wait(20) == 0 and 'ended: told' in server.out(), server.tail())
+
+
+def drained(work):
+    """What was posted before is done, what came later is flushed, and nobody is left in doubt."""
+    server, daemon, client = start_transfer(work, 300000)
+    other = dial(daemon)
+    check(ask(other, request(HELLO))[0] == 0, 'hello')
+    daemon.process.popen.send_signal(signal.SIGTERM)
+    wait_log(daemon, 'applications=2: ends')
+    wait_for(lambda: not os.path.exists(daemon.path), 'the socket is still there')
+    check('about to end' in ask(other, request(8, bytes(48)))[1], 'it listens for somebody new')
+    check(daemon.process.is_alive() and 'done' not in client.out(), 'too fast to see anything')
+    client.popen.send_signal(signal.SIGUSR1)
+    check(daemon.process.wait(60) == 0, daemon.process.tail())
+    check_told(server, client)
+    check('done 64 flushed 8 other 0' in client.out(), client.tail())
+    check('had not ended' not in daemon.process.err(), daemon.process.tail())
+
+
+def cut_off(work):
+    """Time is over: the same, with what is left flushed."""
+    for drain, signals in ((1, 1), (60000, 2)):
+        with Work() as own:
+            server, daemon, client = start_transfer(own, drain)
+            for _ in range(signals):
+                daemon.process.popen.send_signal(signal.SIGTERM)
+                time.sleep(0.02)
+            began = time.monotonic()
+            check(daemon.process.wait(10) == 0, daemon.process.tail())
+            check(time.monotonic() - began < 2 * SLOW, 'it was not at once')
+            check_told(server, client)
+            check(re.search(r'done \d+ flushed [1-9]', client.out()), client.tail())
+            check(not os.path.exists(daemon.path), 'the socket is left')
+
+
+# ---- who holds up others ----
+
+def lingering():
+    """A TCP socket whose close() waits for a peer that does not read; and that peer."""
+    listener = socket.create_server(('127.0.0.1', 0))
+    s = socket.create_connection(listener.getsockname())
+    peer = listener.accept()[0]
+    listener.close()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 20))
+    s.setblocking(False)
+    try:
+        while True:
+            s.send(bytes(65536))
+    except BlockingIOError:
+        return s, peer
+
+
+def read_one(s):
+    """An answer; nothing: the daemon has closed it."""
+    try:
+        return s.recv(4096)
+    except ConnectionResetError:
+        return b''
+
+
+def pass_one(bad, fds):
+    """With a request, as it should be."""
+    socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], fds)
+
+
+def pass_many(bad, fds):
+    """The last of more than a message may have, which makes that socket useless."""
+    with open('/dev/null', 'rb') as null:
+        socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], [null.fileno()] * 200 + fds)
+
+
+def pass_unread(bad, fds):
+    """With messages that nobody reads any more, because the first one is none."""
+    bad.send(b'none')
+    for _ in range(20):
+        socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], fds)
+
+
+def slow_close(work):
+    """Descriptors whose close() takes 20 s: others notice nothing."""
+    for how in (pass_one, pass_many, pass_unread):
+        with Work() as own:
+            daemon = Daemon(own, 'server')
+            good, bad = dial(daemon), dial(daemon)
+            for s in (good, bad):
+                check(ask(s, request(HELLO))[0] == 0, 'hello')
+            slow, peer = lingering()
+            daemon.process.popen.send_signal(signal.SIGSTOP)    # so that all of it is there
+            how(bad, [slow.fileno()])
+            slow.close()
+            bad.close()
+            daemon.process.popen.send_signal(signal.SIGCONT)
+            time.sleep(0.2 * SLOW)
+            began = time.monotonic()
+            check(ask(good, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'another one')
+            took = time.monotonic() - began
+            check(took < 3, f'{how.__name__}: held up for {took:.1f} s')
+            peer.close()
+            good.close()
+            daemon.stop()
+
+
+class AsNobody:
+    """What is done in it is done by another user."""
+
+    def __enter__(self):
+        os.seteuid(NOBODY)
+
+    def __exit__(self, *_):
+        os.seteuid(0)
+
+
+def flood(work):
+    """Who passes such descriptors on and on is not served any more; another user is."""
+    os.chmod(work.dir, 0o755)
+    daemon = Daemon(work, 'server')
+    os.chmod(daemon.path, 0o666)
+    with AsNobody():
+        bad = dial(daemon)
+    check(ask(bad, request(HELLO))[0] == 0, 'hello')
+    pairs = [lingering() for _ in range(50)]
+    daemon.process.popen.send_signal(signal.SIGSTOP)    # else the last to close may be we
+    for slow, _ in pairs:
+        pass_one(bad, [slow.fileno()])
+        slow.close()
+    daemon.process.popen.send_signal(signal.SIGCONT)
+    answers = 0
+    while read_one(bad):
+        answers += 1
+        check(answers < 50, 'it may go on for ever')
+    check(answers >= 20, f'ended after {answers}')
+    with AsNobody():
+        again = dial(daemon)
+    check(not read_one(again), 'it may come again')
+    good = dial(daemon)
+    check(ask(good, request(HELLO))[0] == 0, 'another user')
+    for s in (good, bad, again, *(peer for _, peer in pairs)):
+        s.close()
+    daemon.stop()
+
+
+def strangers(work):
+    """Who connects and says nothing is ended, and there are not many of them."""
+    daemon = Daemon(work, 'server', limits='strangers = 3')
+    good = dial(daemon)
+    check(ask(good, request(HELLO))[0] == 0, 'hello')
+    mute = [dial(daemon) for _ in range(4)]
+    began = time.monotonic()
+    check(mute[3].recv(1) == b'', 'a fourth stranger')
+    check(time.monotonic() - began < 3 * SLOW, 'it was not refused at once')
+    check(mute[0].recv(1) == b'', 'a stranger that says nothing')
+    took = time.monotonic() - began
+    check(4 < took < 7 * SLOW, f'ended after {took:.1f} s')
+    check(ask(good, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'it has said hello')
+    again = dial(daemon)
+    check(ask(again, request(HELLO))[0] == 0, 'there is room again')
+    for s in (good, again, *mute):
+        s.close()
+    daemon.stop()
+
+
+def of_one_user(work):
+    """apps_per_uid: one user's applications leave room for another's."""
+    os.chmod(work.dir, 0o755)
+    daemon = Daemon(work, 'server', limits='apps = 8\napps_per_uid = 2')
+    os.chmod(daemon.path, 0o666)
+    mine = [dial(daemon) for _ in range(3)]
+    for s in mine[:2]:
+        check(ask(s, request(HELLO))[0] == 0, 'hello')
+    rc, why = ask(mine[2], request(HELLO))
+    check(rc < 0 and 'serves 2 applications of user 0' in why, why)
+    with AsNobody():
+        other = dial(daemon)
+    check(ask(other, request(HELLO))[0] == 0, 'another user')
+    for s in (other, *mine):
+        s.close()
+    daemon.stop()
+
+
+# ---- what is installed ----
+
+def installed(work):
+    """The unit and the example are right."""
+    example = os.path.join(SOURCE, 'apps/sanstack-daemon/sanstack.conf.example')
+    done = subprocess.run([DAEMON, '--check-config', '-c', example], capture_output=True,
+                          text=True, timeout=20 * SLOW, check=False)
+    check(done.returncode == 0, done.stderr)
+    if shutil.which('systemd-analyze') is None:
+        print('# no systemd-analyze: the unit is not verified')
+        return
+    with open(UNIT, encoding='utf-8') as f:
+        text = f.read()
+    path = work.path('sanstack-daemon.service')
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(re.sub(r'(?m)^ExecStart=\S+', f'ExecStart={DAEMON}', text))
+    done = subprocess.run(['systemd-analyze', 'verify', '--man=no', path], capture_output=True,
+                          text=True, timeout=60 * SLOW, check=False)
+    check(done.returncode == 0 and 'sanstack-daemon.service' not in done.stderr, done.stderr)
+
+
+def main():
+    tests = Tests(600)
+    root = os.geteuid() == 0
+    for name, test in [
+            ('what a service manager is told', told),
+            ('the watchdog, and an lcore that hangs', watchdog),
+            ('one pidfile, one daemon', pidfile),
+            ('another user, no rights in any thread', other_user),
+            ('root without rights', root_without_rights),
+            ('capture behind the filter', captured),
+            ('without the filter', no_filter),
+            ('what can not be removed', can_not_remove),
+            ('started without rights', unprivileged),
+            ('drivers that need rights at start', other_drivers),
+            ('the file is read again', read_again),
+            ('messages for the journal', journal),
+            ('posted work is done before the end', drained),
+            ('the end at once', cut_off),
+            ('descriptors that close slowly', slow_close),
+            ('a flood of them', flood),
+            ('strangers', strangers),
+            ('applications of one user', of_one_user),
+            ('unit and example', installed),
+    ]:
+        if root or test not in (other_user, unprivileged, can_not_remove, other_drivers,
+                                of_one_user, flood, watchdog, root_without_rights, no_filter):
+            tests.add(name, alone, test)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A long transfer, while the daemon of its sender is told to end: what was posted before is
+ * done, what comes later is not, and everybody is told. (SYS-2)
+ *
+ *   transfer server SPEC         until its connection has ended; says how
+ *   transfer client SPEC PEER    posts NB pushes, and LATER more on SIGUSR1
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "rtsan.h"
+
+#define SERVICE 9
+#define LENGTH  (32u << 20) /* of a push */
+#define NB      64
+#define LATER   8
+#define PATIENT 200 /* seconds */
+
+static struct rtsan_ctx *ctx;
+static struct rtsan_cq *cq;
+static struct rtsan_qp *qp;
+static struct rtsan_mr *mr;
+static volatile sig_atomic_t more;
+
+static struct place {
+	uint64_t addr, rkey;
+} place;
+
+#define CHECK(cond)                                                                              \
+	do {                                                                                     \
+		if (!(cond)) {                                                                   \
+			printf("transfer.c:%d: not: " #cond " (%s)\n", __LINE__, rtsan_error()); \
+			exit(1);                                                                 \
+		}                                                                                \
+	} while (0)
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	more = 1;
+}
+
+static void
+patience(time_t *until)
+{
+	if (*until == 0)
+		*until = time(NULL) + PATIENT;
+	CHECK(time(NULL) < *until);
+}
+
+static struct rtsan_event
+event(enum rtsan_event_type want)
+{
+	struct rtsan_event ev;
+	time_t until = 0;
+
+	while (rtsan_event_poll(ctx, &ev) == 0) {
+		patience(&until);
+		rtsan_progress(ctx);
+	}
+	CHECK(ev.type == want);
+	return ev;
+}
+
+static void
+open_all(const char *spec)
+{
+	struct rtsan_qp_attr attr = {.sq_depth = 128};
+
+	CHECK(rtsan_open(spec, &ctx) == 0);
+	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
+	attr.send_cq = attr.recv_cq = cq;
+	CHECK(rtsan_qp_create(ctx, &attr, &qp) == 0);
+	CHECK(rtsan_mr_alloc(ctx, LENGTH, RTSAN_REMOTE_PUSH, &mr) == 0);
+}
+
+static void
+server(const char *spec)
+{
+	struct rtsan_conn_param param = {.private_data = &place, .private_len = sizeof(place)};
+	struct rtsan_listener *listener;
+	struct rtsan_event ev;
+
+	open_all(spec);
+	place.addr = (uintptr_t)rtsan_mr_addr(mr);
+	place.rkey = rtsan_mr_rkey(mr);
+	CHECK(rtsan_listen(ctx, SERVICE, 0, 1, &listener) == 0);
+	puts("listening");
+	fflush(stdout);
+	ev = event(RTSAN_EV_CONNECT_REQUEST);
+	CHECK(rtsan_accept(ctx, ev.request, qp, &param) == 0);
+	event(RTSAN_EV_ESTABLISHED);
+	ev = event(RTSAN_EV_DISCONNECTED);
+	printf("ended: %s\n", ev.reason == RTSAN_R_NONE ? "told" : rtsan_reason_text(ev.reason));
+	rtsan_close(ctx);
+}
+
+static void
+post(int nb)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(mr), LENGTH, rtsan_mr_lkey(mr)};
+	struct rtsan_send_wr wr = {
+		.opcode = RTSAN_WR_PUSH,
+		.flags = RTSAN_WR_SIGNALED,
+		.sge = &sge,
+		.nb_sge = 1,
+		.remote_addr = place.addr,
+		.rkey = (uint32_t)place.rkey,
+	};
+
+	for (; nb > 0; nb--)
+		CHECK(rtsan_post_send(qp, &wr, 1) == 1);
+}
+
+static void
+client(const char *spec, const char *peer)
+{
+	int nb_posted = NB, nb_done = 0, nb_flushed = 0, nb_other = 0;
+	struct rtsan_event ev;
+	struct rtsan_wc wc;
+	time_t until = 0;
+	int rc;
+
+	open_all(spec);
+	CHECK(rtsan_connect(qp, peer, SERVICE, NULL) == 0);
+	ev = event(RTSAN_EV_ESTABLISHED);
+	memcpy(&place, ev.private_data, sizeof(place));
+	post(NB);
+	puts("posted");
+	fflush(stdout);
+	while (nb_done + nb_flushed + nb_other < nb_posted) {
+		patience(&until);
+		rtsan_progress(ctx);
+		if (more) {
+			more = 0;
+			nb_posted += LATER;
+			post(LATER);
+		}
+		if (rtsan_cq_poll(cq, &wc, 1) == 1)
+			(*(wc.status == RTSAN_WC_SUCCESS         ? &nb_done :
+				   wc.status == RTSAN_WC_FLUSHED ? &nb_flushed :
+								   &nb_other))++;
+	}
+	printf("done %d flushed %d other %d\n", nb_done, nb_flushed, nb_other);
+	ev = event(RTSAN_EV_DISCONNECTED);
+	printf("ended: %u\n", ev.reason);
+	while ((rc = rtsan_event_poll(ctx, &ev)) == 0)
+		patience(&until);
+	printf("then %s\n", strerror(-rc));
+	CHECK(rc == -EIO);
+	rtsan_close(ctx);
+}
+
+int
+main(int argc, char **argv)
+{
+	signal(SIGUSR1, on_signal);
+	if (argc == 3 && strcmp(argv[1], "server") == 0)
+		server(argv[2]);
+	else if (argc == 4 && strcmp(argv[1], "client") == 0)
+		client(argv[2], argv[3]);
+	else
+		return 2;
+	return 0;
+}
