@@ -85,7 +85,6 @@ static const int allowed[] = {
 	CALL(sendto),
 	CALL(setsockopt),
 	CALL(shutdown),
-	CALL(socketpair), /* how who waits is woken */
 	/* memory that is shared with applications, and malloc() */
 	CALL(brk),
 	CALL(fallocate),
