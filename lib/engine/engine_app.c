@@ -31,12 +31,14 @@ san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells)
 		return -EEXIST;
 	e->apps[app] = (struct san_engine_app){.bells = bells};
 	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);
+	san_engine_trace_attach(e->id, app);
 	return 0;
 }
 
 void
 san_engine_app_del(struct san_engine *e, uint16_t app)
 {
+	san_engine_trace_detach(e->id, app);
 	e->apps[app].bells = NULL;
 	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].bells == NULL)
 		e->nb_apps--;
@@ -108,6 +110,8 @@ end_qp(struct san_engine *e, struct san_engine_qp *q, const char *why)
 {
 	q->fault = why;
 	e->stats.nb_app_faults++;
+	e->apps[q->app].nb_faults++;
+	san_engine_trace_fault(e->id, q->app, q->qpn, why);
 	san_core_abort(e->core, q->qpn, e->now_ns);
 }
 

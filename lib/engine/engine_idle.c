@@ -69,6 +69,7 @@ sleep_until_due(struct san_engine *e)
 	if (due_ns <= e->now_ns)
 		return;
 	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, max_ns);
+	san_engine_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
 	nanosleep(&ts, NULL);
 	e->stats.nb_sleeps++;
 }

@@ -386,8 +386,10 @@ give_events(struct san_engine *e)
 	uint32_t before = q->prod.tail;
 
 	while (san_spsc_room(&q->prod, &q->head) != 0 &&
-	       san_core_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask]))
+	       san_core_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask])) {
+		san_engine_trace_conn(e->id, &e->events[q->prod.tail & q->prod.mask]);
 		san_spsc_push(&q->prod, &q->tail, 1);
+	}
 	if (unlikely(q->prod.tail != before))
 		san_engine_event_wake(e->port);
 }
@@ -406,12 +408,24 @@ ask_speed(struct san_engine *e)
 	pdl->link_mbps = san_engine_port_mbps(e->port);
 }
 
+static inline void
+trace_timeouts(struct san_engine *e)
+{
+	uint64_t nb = san_core_pdl(e->core)->stats.nb_rto;
+
+	if (likely(nb == e->traced_rto))
+		return;
+	san_engine_trace_rto(e->id, nb - e->traced_rto);
+	e->traced_rto = nb;
+}
+
 uint32_t
 san_engine_loop_once(struct san_engine *e)
 {
 	uint32_t work = 0;
 
 	e->now_ns = san_engine_clock_now(&e->clock);
+	san_engine_busy_begin(&e->busy, e->now_ns);
 	if (e->launched)
 		work += do_calls(e);
 	work += do_bells(e);
@@ -421,9 +435,11 @@ san_engine_loop_once(struct san_engine *e)
 	e->may_burst = may_burst(e);
 	work += rx(e);
 	san_core_tick(e->core, e->now_ns);
+	trace_timeouts(e);
 	work += tx(e);
 	give_events(e);
 	e->stats.nb_loops++;
+	san_engine_busy_end(&e->busy, work);
 	return work;
 }
 
