@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "app_telemetry.h"
 #include "san_log.h"
 
 #define BACKLOG   64
@@ -212,6 +213,7 @@ run(struct server *s)
 	watch(s, s->events, &s->events);
 	while (!s->stop) {
 		n = epoll_wait(s->epoll, ev, EVENTS, late ? LATE_MS : -1);
+		app_telemetry_enter();
 		for (i = 0; i < n; i++) {
 			if (ev[i].data.ptr == &s->signals)
 				s->stop = true;
@@ -223,6 +225,7 @@ run(struct server *s)
 		san_engine_event_arm(s->all.ctx->port);
 		late = apps_events(&s->all);
 		bury(s);
+		app_telemetry_leave();
 	}
 }
 
@@ -279,7 +282,9 @@ main(int argc, char **argv)
 	watch(&s, s.listener, &s.listener);
 	printf("sanstack-daemon: ready on %s\n", conf.socket);
 	fflush(stdout);
+	app_telemetry_start(&s.all);
 	run(&s);
+	app_telemetry_stop();
 	close(s.listener);
 	unlink(conf.socket);
 	while ((a = LIST_FIRST(&s.all.list)) != NULL)
