@@ -65,8 +65,11 @@ struct app_event {
 	link;
 };
 
+#define APP_NAME 16 /* the kernel's length */
+
 struct app {
 	uint16_t id; /**< once attached */
+	char name[APP_NAME];
 	int sock;
 	pid_t pid;
 	uid_t uid;

@@ -3,6 +3,7 @@
 /* Applications come and go; and events find the one that they are for. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -63,6 +64,30 @@ apps_request(struct apps *all, uint64_t request)
 
 /* ---- one ---- */
 
+/*
+ * What the program calls itself, for operators; nothing is decided by it. It is the
+ * program's to choose, and nothing in it may be read as anything but a name.
+ */
+static void
+read_name(struct app *a)
+{
+	char path[32], *c;
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)a->pid);
+	f = fopen(path, "re");
+	if (f != NULL) {
+		n = fread(a->name, 1, sizeof(a->name) - 1, f);
+		fclose(f);
+	}
+	a->name[n] = '\0';
+	a->name[strcspn(a->name, "\n")] = '\0';
+	for (c = a->name; *c != '\0'; c++)
+		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
+			*c = '?';
+}
+
 struct app *
 app_create(struct apps *all, int sock, uint64_t now_ns)
 {
@@ -86,6 +111,7 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	a->wake_sock = -1;
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		a->wake_fds[i] = -1;
+	read_name(a);
 	STAILQ_INIT(&a->late);
 	all->nb++;
 	LIST_INSERT_HEAD(&all->list, a, link);

@@ -176,6 +176,23 @@ set_number(struct conf *conf, const struct key *k, const char *value, char *why,
 	return 0;
 }
 
+/* Of EAL's arguments there may be many, and a line is short: each further one adds to them. */
+static int
+set_text(struct conf *conf, const struct key *k, const char *value, char *why, size_t why_len)
+{
+	char *text = (char *)conf + k->offset;
+	size_t len = text == conf->eal ? strlen(text) : 0;
+
+	if (len + (len != 0) + strlen(value) >= k->size) {
+		snprintf(why, why_len, "%s: at most %zu characters", k->name, k->size - 1);
+		return -EINVAL;
+	}
+	if (len == 0)
+		memset(text, 0, k->size); /* compared as a whole */
+	snprintf(text + len, k->size - len, "%s%s", len != 0 ? " " : "", value);
+	return 0;
+}
+
 static int
 set(void *arg, const char *section, const char *name, const char *value, char *why,
     size_t why_len)
@@ -194,13 +211,7 @@ set(void *arg, const char *section, const char *name, const char *value, char *w
 			return set_word(conf, k, value, why, why_len);
 		if (k->max != 0)
 			return set_number(conf, k, value, why, why_len);
-		if (strlen(value) < k->size) {
-			memset((char *)conf + k->offset, 0, k->size); /* compared as a whole */
-			strcpy((char *)conf + k->offset, value);
-			return 0;
-		}
-		snprintf(why, why_len, "%s: at most %zu characters", name, k->size - 1);
-		return -EINVAL;
+		return set_text(conf, k, value, why, why_len);
 	}
 	snprintf(why, why_len, "%s: unknown key of [%s]", name, section);
 	return -EINVAL;

@@ -22,6 +22,7 @@
 
 #include <bsd/libutil.h>
 
+#include "app_telemetry.h"
 #include "closer.h"
 #include "harden.h"
 #include "logging.h"
@@ -208,6 +209,7 @@ start(struct server *s)
 	drop_rights(&s->conf, &user);
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
 	fflush(stdout);
+	app_telemetry_start(&s->all);
 	notify_ready(&s->notify, &s->all);
 }
 
@@ -218,6 +220,7 @@ finish(struct server *s)
 	uint64_t leaks;
 	struct app *a;
 
+	app_telemetry_stop();
 	apps_gone(&s->all);
 	while ((a = LIST_FIRST(&s->all.list)) != NULL)
 		app_destroy(&s->all, a);

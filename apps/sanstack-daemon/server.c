@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "app_telemetry.h"
 #include "closer.h"
 #include "drain.h"
 #include "engine_clock.h"
@@ -179,6 +180,7 @@ server_run(struct server *s)
 
 	while (s->phase != SERVER_OVER) {
 		n = epoll_wait(s->epoll, ev, EVENTS, sleep_ms(due_ns));
+		app_telemetry_enter();
 		for (i = 0; i < n; i++) {
 			if (ev[i].data.ptr == &s->signals)
 				on_signal(s);
@@ -191,5 +193,6 @@ server_run(struct server *s)
 		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
 						SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));
+		app_telemetry_leave();
 	}
 }

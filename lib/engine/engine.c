@@ -202,6 +202,7 @@ san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **ou
 	e->port_id = p->id;
 	e->clock = p->clock;
 	e->epoll = e->wake_fd = -1;
+	san_engine_busy_init(&e->busy, san_engine_clock_now(&e->clock));
 	e->conf = p->conf.core;
 	rc = build(e, why);
 	if (rc != 0) {
@@ -268,6 +269,16 @@ san_engine_qp_fault(const struct san_engine *e, uint32_t qp)
 	return e->qps[san_ulp_qp_index(&e->conf.ulp, qp)].fault;
 }
 
+/* What it transferred stays its application's. */
+static void
+keep_traffic(struct san_engine *e, const struct san_engine_qp *q)
+{
+	struct san_ulp_qp_view view;
+
+	if (san_ulp_qp_view(san_core_ulp(e->core), q->qpn, &view))
+		san_ulp_traffic_add(&e->apps[q->app].past, &view.traffic);
+}
+
 struct san_wq *
 san_engine_qp_del(struct san_engine *e, uint32_t qp)
 {
@@ -278,6 +289,7 @@ san_engine_qp_del(struct san_engine *e, uint32_t qp)
 	/* a bell that it rang finds nothing, or its successor, which is looked at in vain */
 	q->wq.wq = NULL;
 	san_core_abort(e->core, qp, e->now_ns);
+	keep_traffic(e, q);
 	rc = san_ulp_qp_destroy(san_core_ulp(e->core), qp);
 	SAN_VERIFY(rc == 0);
 	return wq;

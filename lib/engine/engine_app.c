@@ -37,6 +37,7 @@ san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells, 
 		return rc;
 	e->apps[app] = (struct san_engine_app){.bells = bells, .wake_fd = wake_fd};
 	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);
+	san_engine_trace_attach(e->id, app);
 	return 0;
 }
 
@@ -46,6 +47,7 @@ san_engine_app_del(struct san_engine *e, uint16_t app)
 	/* closing it would not do: the application has it, too */
 	if (e->apps[app].bells != NULL && e->apps[app].wake_fd >= 0)
 		san_engine_idle_del(e, e->apps[app].wake_fd);
+	san_engine_trace_detach(e->id, app);
 	e->apps[app].bells = NULL;
 	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].bells == NULL)
 		e->nb_apps--;
@@ -117,6 +119,8 @@ end_qp(struct san_engine *e, struct san_engine_qp *q, const char *why)
 {
 	q->fault = why;
 	e->stats.nb_app_faults++;
+	e->apps[q->app].nb_faults++;
+	san_engine_trace_fault(e->id, q->app, q->qpn, why);
 	san_core_abort(e->core, q->qpn, e->now_ns);
 }
 

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Every packet of the port into a pcapng file, as the port sees it: received ones
- * before impairment, sent ones behind it. For looking at a problem: it copies and
- * writes on the lcore, one lcore at a time. Copies come from a pool of their own, so
- * that capturing can't starve what it looks at; those that find it empty are counted.
+ * Packets of the port, all or one connection's, into a pcapng file, as the port sees
+ * them: received ones before impairment, sent ones behind it. For looking at a problem:
+ * it copies and writes on the lcore, one lcore at a time. What is not wanted is told
+ * from its headers and is not copied, so one connection's capture costs the others a look.
+ * Copies come from a pool of their own, so that capturing can't starve what it looks at;
+ * those that find it empty are counted.
  */
 
 #define ALLOW_EXPERIMENTAL_API /* rte_pcapng is still marked so in DPDK 22.11 */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <rte_pcapng.h>
 #include <rte_spinlock.h>
 
+#include "engine_capture.h"
 #include "engine_priv.h"
 
 #define CAPTURE_POOL (4 * ENGINE_OUT_MAX)
@@ -25,8 +30,40 @@ struct san_engine_capture {
 	rte_pcapng_t *file;
 	rte_spinlock_t lock; /* of *file* */
 	struct rte_mempool *pool;
-	_Atomic uint64_t nb_missed;
+	struct san_engine_capture_conf conf;
+	char name[ENGINE_CAPTURE_NAME];
+	uint16_t udp_port;
+	_Atomic uint64_t nb_pkts, nb_missed;
 };
+
+/* Programs and telemetry start and stop it, each in a thread of its own. */
+static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
+
+static bool
+goes_to(const struct rte_mbuf *m, const struct san_ip *peer)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct rte_ipv4_hdr *v4 = (const void *)(eth + 1);
+	const struct rte_ipv6_hdr *v6 = (const void *)(eth + 1);
+
+	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
+		return memcmp(&v4->dst_addr, &peer->b[12], sizeof(v4->dst_addr)) == 0;
+	return memcmp(v6->dst_addr, peer->b, sizeof(v6->dst_addr)) == 0;
+}
+
+/* A CID is its receiver's: that of a sent packet means something only with the peer's address. */
+static bool
+is_wanted(const struct san_engine_capture *cap, const struct rte_mbuf *m, bool tx)
+{
+	struct san_wire_peek peek;
+
+	if (cap->conf.cid == 0)
+		return true;
+	if (!san_wire_peek(m, cap->udp_port, &peek))
+		return false;
+	return tx ? peek.cid == cap->conf.dcid && goes_to(m, &cap->conf.peer) :
+		    peek.cid == cap->conf.cid;
+}
 
 void
 san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, bool tx)
@@ -38,8 +75,10 @@ san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, b
 	uint16_t i, k = 0;
 
 	for (i = 0; i < n; i++) {
-		copies[k] = rte_pcapng_copy(e->port_id, e->id, m[i], cap->pool, UINT32_MAX, tsc,
-					    dir);
+		if (!is_wanted(cap, m[i], tx))
+			continue;
+		copies[k] = rte_pcapng_copy(e->port_id, e->id, m[i], cap->pool, cap->conf.snap,
+					    tsc, dir);
 		if (copies[k] != NULL)
 			k++;
 		else
@@ -50,6 +89,7 @@ san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, b
 	rte_spinlock_lock(&cap->lock);
 	rte_pcapng_write_packets(cap->file, copies, k);
 	rte_spinlock_unlock(&cap->lock);
+	atomic_fetch_add(&cap->nb_pkts, k);
 	/* whatever its comment says: DPDK 22.11 leaves them to the caller */
 	rte_pktmbuf_free_bulk(copies, k);
 }
@@ -85,6 +125,22 @@ stop(struct san_engine_port *p)
 	free(cap);
 }
 
+/* False: there is none. */
+static bool
+look(const struct san_engine_port *p, struct san_engine_capture_view *out)
+{
+	const struct san_engine_capture *cap = p->capture;
+
+	if (cap == NULL)
+		return false;
+	strcpy(out->file, cap->name);
+	out->cid = cap->conf.cid;
+	out->snap = cap->conf.snap;
+	out->nb_pkts = atomic_load(&cap->nb_pkts);
+	out->nb_missed = atomic_load(&cap->nb_missed);
+	return true;
+}
+
 static struct rte_mempool *
 make_pool(const struct san_engine_port *p)
 {
@@ -97,16 +153,24 @@ make_pool(const struct san_engine_port *p)
 }
 
 static int
-start(struct san_engine_port *p, const char *name)
+start(struct san_engine_port *p, const struct san_engine_capture_conf *conf)
 {
+	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (conf->overwrite ? O_TRUNC : O_EXCL);
 	struct san_engine_capture *cap;
 	int fd, rc = -ENOMEM;
 
+	if (strlen(conf->file) >= sizeof(cap->name))
+		return -ENAMETOOLONG;
 	cap = calloc(1, sizeof(*cap));
 	if (cap == NULL)
 		return -ENOMEM;
+	cap->conf = *conf;
+	cap->conf.file = strcpy(cap->name, conf->file);
+	if (conf->snap == 0)
+		cap->conf.snap = UINT32_MAX;
+	cap->udp_port = p->conf.core.udp_port;
 	rte_spinlock_init(&cap->lock);
-	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	fd = open(cap->name, flags, 0640);
 	if (fd < 0) {
 		rc = -errno;
 		goto no_file;
@@ -125,6 +189,7 @@ no_pcapng:
 	rte_mempool_free(cap->pool);
 no_pool:
 	close(fd);
+	unlink(cap->name);
 no_file:
 	free(cap);
 	return rc;
@@ -133,6 +198,52 @@ no_file:
 int
 san_engine_capture(struct san_engine_port *p, const char *file)
 {
+	const struct san_engine_capture_conf conf = {.file = file, .overwrite = true};
+	int rc;
+
+	pthread_mutex_lock(&control);
 	stop(p);
-	return file != NULL ? start(p, file) : 0;
+	rc = file != NULL ? start(p, &conf) : 0;
+	pthread_mutex_unlock(&control);
+	return rc;
+}
+
+int
+san_engine_capture_start(struct san_engine_port *p, const struct san_engine_capture_conf *conf)
+{
+	int rc = -EBUSY;
+
+	/* the thread that polls would have to be asked, and may not poll for hours */
+	if (!p->launched)
+		return -ENOTSUP;
+	pthread_mutex_lock(&control);
+	if (p->capture == NULL)
+		rc = start(p, conf);
+	pthread_mutex_unlock(&control);
+	return rc;
+}
+
+bool
+san_engine_capture_stop(struct san_engine_port *p, struct san_engine_capture_view *out)
+{
+	bool was_on;
+
+	if (!p->launched)
+		return false;
+	pthread_mutex_lock(&control);
+	was_on = look(p, out);
+	stop(p);
+	pthread_mutex_unlock(&control);
+	return was_on;
+}
+
+bool
+san_engine_capture_show(struct san_engine_port *p, struct san_engine_capture_view *out)
+{
+	bool is_on;
+
+	pthread_mutex_lock(&control);
+	is_on = look(p, out);
+	pthread_mutex_unlock(&control);
+	return is_on;
 }

@@ -191,6 +191,7 @@ sleep_until_due(struct san_engine *e)
 	if (due_ns <= e->now_ns)
 		return;
 	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, sleep_max_ns(e));
+	san_engine_trace_sleep(e->id, (uint64_t)ts.tv_nsec);
 	/* who it was does not matter: the next round looks everywhere */
 	epoll_pwait2(e->epoll, ev, WAKERS, &ts, NULL);
 	e->stats.nb_sleeps++;

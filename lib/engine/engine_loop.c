@@ -415,8 +415,10 @@ give_events(struct san_engine *e)
 	uint32_t before = q->prod.tail;
 
 	while (san_spsc_room(&q->prod, &q->head) != 0 &&
-	       san_core_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask]))
+	       san_core_poll_event(e->core, &e->events[q->prod.tail & q->prod.mask])) {
+		san_engine_trace_conn(e->id, &e->events[q->prod.tail & q->prod.mask]);
 		san_spsc_push(&q->prod, &q->tail, 1);
+	}
 	if (unlikely(q->prod.tail != before))
 		san_engine_event_wake(e->port);
 }
@@ -450,6 +452,17 @@ san_engine_loops(const struct san_engine *e)
 	return atomic_load_explicit(&e->stats.nb_loops, memory_order_relaxed);
 }
 
+static inline void
+trace_timeouts(struct san_engine *e)
+{
+	uint64_t nb = san_core_pdl(e->core)->stats.nb_rto;
+
+	if (likely(nb == e->traced_rto))
+		return;
+	san_engine_trace_rto(e->id, nb - e->traced_rto);
+	e->traced_rto = nb;
+}
+
 uint32_t
 san_engine_loop_once(struct san_engine *e)
 {
@@ -457,6 +470,7 @@ san_engine_loop_once(struct san_engine *e)
 
 	count_loop(e);
 	e->now_ns = san_engine_clock_now(&e->clock);
+	san_engine_busy_begin(&e->busy, e->now_ns);
 	if (e->launched)
 		work += do_calls(e);
 	work += do_bells(e);
@@ -466,9 +480,11 @@ san_engine_loop_once(struct san_engine *e)
 	e->may_burst = may_burst(e);
 	work += rx(e);
 	san_core_tick(e->core, e->now_ns);
+	trace_timeouts(e);
 	work += tx(e);
 	give_events(e);
 	san_engine_wake_waiters(e);
+	san_engine_busy_end(&e->busy, work);
 	return work;
 }
 

@@ -181,6 +181,7 @@ san_engine_halt(struct san_engine_port *p)
 	atomic_store(&p->gone, true);
 	stop_lcores(p);
 	san_engine_capture(p, NULL);
+	san_engine_trace_save();
 	san_engine_port_shut(p);
 }
 
@@ -192,6 +193,7 @@ san_engine_close(struct san_engine_port *p)
 	stop_lcores(p);
 	say_farewell(p);
 	san_engine_capture(p, NULL);
+	san_engine_trace_save();
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_destroy(p->engines[i]);
 	san_engine_lanes_destroy(p);

@@ -14,8 +14,10 @@
 #include <rte_ring.h>
 
 #include "engine.h"
+#include "engine_busy.h"
 #include "engine_clock.h"
 #include "engine_gate.h"
+#include "engine_trace.h"
 
 #define ENGINE_BURST      SAN_CORE_BURST
 #define ENGINE_BURST_LONG 8 /**< of frames longer than ENGINE_SHORT */
@@ -96,6 +98,8 @@ struct san_engine_app {
 	struct san_bells *bells; /**< NULL: there is none */
 	uint32_t cursor;
 	int wake_fd; /**< its, of this lcore, or -1; never read: each write wakes (EPOLLET) */
+	uint32_t nb_faults;          /**< of its queue pairs, for what it wrote */
+	struct san_ulp_traffic past; /**< of its queue pairs that are gone */
 };
 
 struct san_engine_stats {
@@ -150,6 +154,8 @@ struct san_engine {
 	uint64_t link_ns;    /**< when the link was last asked for */
 	uint64_t speed_ns;   /**< when its speed was, while it had none */
 	struct san_engine_stats stats;
+	struct san_engine_busy busy;
+	uint64_t traced_rto; /**< timeouts that the trace has */
 	uint64_t drops[SAN_DROP_MAX];
 	struct san_engine_app apps[SAN_ENGINE_APPS];
 	struct rte_mbuf *backlog[ENGINE_OUT_MAX];
@@ -261,6 +267,11 @@ bool san_engine_port_is_up(const struct san_engine_port *p);
 /* ---- engine_capture.c ---- */
 
 void san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, bool tx);
+
+/* ---- engine_show.c ---- */
+
+/** A word for enum san_conn_state. */
+const char *san_engine_conn_state(uint8_t state);
 
 /* ---- engine_telemetry.c ---- */
 

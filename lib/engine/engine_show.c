@@ -356,8 +356,8 @@ show_lcore(struct san_engine *e, FILE *f)
 	fprintf(f, ", sent by others %" PRIu64 "\n", e->stats.nb_lent);
 }
 
-static const char *
-conn_state(uint8_t state)
+const char *
+san_engine_conn_state(uint8_t state)
 {
 	static const char *const names[] = {"free", "setup", "open", "closing"};
 
@@ -379,7 +379,8 @@ show_conns(struct san_engine *e, FILE *f)
 		if (c->state == SAN_CONN_FREE)
 			continue;
 		fprintf(f, "  cid 0x%06x %s peer %s cid 0x%06x pkey 0x%04x %s mtu %u port %u\n",
-			c->cid, conn_state(c->state), san_inet_text(&c->path.dst, addr), c->dcid,
+			c->cid, san_engine_conn_state(c->state),
+			san_inet_text(&c->path.dst, addr), c->dcid,
 			c->pkey, c->ordered ? (c->relaxed ? "relaxed" : "ordered") : "unordered",
 			c->mtu, c->path.src_port);
 		fprintf(f, "    rtt %" PRIu64 " us, rto %" PRIu64 " us, in flight %u\n",

@@ -25,6 +25,7 @@
 #include "pdl_cc.h"
 #include "pdl_window.h"
 #include "san_drop.h"
+#include "san_hold.h"
 #include "san_prng.h"
 #include "san_time.h"
 #include "san_wheel.h"
@@ -460,6 +461,16 @@ void san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wi
 void san_pdl_ack_now(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** A PROBE is owed at once (keep-alive, no progress). */
 void san_pdl_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c);
+
+/* ---- pdl_pcb.c, pdl_hold.c: for show ---- */
+
+/** Virtual window (PCB-2). */
+uint32_t san_pdl_pcb_vwin(const struct san_pdl *pdl, const struct san_pdl_conn *c);
+/** Packets in flight allowed: virtual and congestion window. */
+uint32_t san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c);
+/** What keeps a new packet of *c* for window *win* back, if there is one. Changes nothing. */
+enum san_hold san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn *c,
+			   enum san_win win, uint64_t now_ns);
 
 /* ---- pdl_rtx.c: retransmission engine ---- */
 

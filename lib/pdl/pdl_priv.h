@@ -220,10 +220,6 @@ bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl
 
 /* ---- pdl_pcb.c ---- */
 
-/** Virtual window (PCB-2). */
-uint32_t san_pdl_pcb_vwin(const struct san_pdl *pdl, const struct san_pdl_conn *c);
-/** Packets in flight allowed: virtual and congestion window. */
-uint32_t san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** Packets of host budget it may take now; 0 queues it (PCB-4). */
 uint32_t san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pcb_enter(struct san_pdl *pdl, struct san_pdl_conn *c);

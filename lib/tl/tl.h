@@ -520,6 +520,11 @@ bool san_tl_has_own_work(const struct san_tl *tl, uint16_t slot);
 /** Nothing outstanding as initiator, nothing unfinished as target: may disconnect. */
 bool san_tl_is_drained(const struct san_tl *tl, uint16_t slot);
 
+/* ---- tl_hold.c ---- */
+
+/** Why *c* sends nothing new now, packet delivery included. Changes nothing; for show. */
+enum san_hold san_tl_hold(const struct san_tl *tl, const struct san_pdl_conn *c, uint64_t now_ns);
+
 /* ---- tl_want.c ---- */
 
 /** What got -EAGAIN is off, and there is nothing else: it is the next one's turn. */

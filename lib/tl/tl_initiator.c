@@ -85,15 +85,6 @@ txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 	return t;
 }
 
-/* Has it a request that must (still) go? That of a solicited push goes even if it was given up. */
-static bool
-owes_request(const struct san_tl_txn *t)
-{
-	if (t->req_sent || (t->req.type == SAN_TL_PUSH && !t->solicited))
-		return false;
-	return t->solicited || t->state == SAN_TXN_POSTED;
-}
-
 /* ---- the count of PCB-3 ---- */
 
 static uint32_t
@@ -127,7 +118,7 @@ admit_new(struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t limit)
 		return;
 	tc->adm_rsn++;
 	admit(tc, t);
-	if (tc->req_rsn == t->rsn && !owes_request(t))
+	if (tc->req_rsn == t->rsn && !san_tl_owes_request(t))
 		tc->req_rsn++;
 }
 
@@ -265,7 +256,7 @@ san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_en
 
 	for (; tc->req_rsn != tc->adm_rsn; tc->req_rsn++) {
 		t = san_tl_txn_at(tc, tc->req_rsn);
-		if (t != NULL && owes_request(t))
+		if (t != NULL && san_tl_owes_request(t))
 			break;
 	}
 	if (tc->req_rsn == tc->adm_rsn)
@@ -294,7 +285,7 @@ ordered_push(struct san_tl_conn *tc)
 		t = san_tl_txn_at(tc, tc->data_rsn);
 		if (t == NULL)
 			continue;
-		if (owes_request(t) || t->list == SAN_TXN_LIST_ABORT)
+		if (san_tl_owes_request(t) || t->list == SAN_TXN_LIST_ABORT)
 			return NULL; /* every lower request, and the end of lower data, go first */
 		if (t->req.type != SAN_TL_PUSH || t->last_sent || t->state == SAN_TXN_ABORTING ||
 		    t->state == SAN_TXN_DONE)

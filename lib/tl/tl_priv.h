@@ -30,6 +30,15 @@ san_tl_txn_at(const struct san_tl_conn *tc, uint32_t rsn)
 	return t != NULL && t->rsn == rsn ? t : NULL;
 }
 
+/** Has it a request that must (still) go? That of a solicited push goes even if it was given up. */
+static inline bool
+san_tl_owes_request(const struct san_tl_txn *t)
+{
+	if (t->req_sent || (t->req.type == SAN_TL_PUSH && !t->solicited))
+		return false;
+	return t->solicited || t->state == SAN_TXN_POSTED;
+}
+
 /** Was *rsn* ever used by us? (RT-32) */
 static inline bool
 san_tl_was_issued(const struct san_tl_conn *tc, uint32_t rsn)

@@ -47,6 +47,31 @@ struct san_ulp_stats {
 	uint64_t nb_key_errors, nb_bounds_errors, nb_rights_errors, nb_revoked;
 };
 
+/** What was transferred, and completed without an error: messages, and bytes of programs. */
+struct san_ulp_traffic {
+	uint64_t nb_tx, tx_bytes; /**< pushes of ours, pulls of the peer's */
+	uint64_t nb_rx, rx_bytes; /**< the other way round */
+};
+
+static inline void
+san_ulp_traffic_add(struct san_ulp_traffic *sum, const struct san_ulp_traffic *t)
+{
+	sum->nb_tx += t->nb_tx;
+	sum->tx_bytes += t->tx_bytes;
+	sum->nb_rx += t->nb_rx;
+	sum->rx_bytes += t->rx_bytes;
+}
+
+/** A queue pair as operators see it. */
+struct san_ulp_qp_view {
+	uint32_t sq_depth, rq_depth;
+	uint32_t nb_requests; /**< taken from the program and not completed */
+	uint32_t nb_waiting;  /**< of those, not begun: tl has no room for them */
+	uint32_t nb_recvs;    /**< receives that nothing came for yet */
+	bool is_bound;        /**< a connection carries it */
+	struct san_ulp_traffic traffic;
+};
+
 struct san_ulp;
 struct san_ulp_cq;
 
@@ -158,6 +183,8 @@ uint16_t san_ulp_qp_owner(const struct san_ulp *ulp, uint32_t qpn);
 uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn);
 /** No work request under way, and after unbind no receive left to flush. */
 bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);
+/** False: there is no such queue pair. */
+bool san_ulp_qp_view(const struct san_ulp *ulp, uint32_t qpn, struct san_ulp_qp_view *out);
 /** Does a work request or receive that has not completed name *key*? Looks at all of them. */
 bool san_ulp_names_key(const struct san_ulp *ulp, uint32_t key);
 

@@ -222,11 +222,15 @@ san_tl_ulp_push_done(void *arg, struct san_tl_rxn *r)
 	struct san_ulp_rqe *e;
 	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = r->length};
 
-	if (r->kind == SAN_KIND_PUSH)
+	if (r->kind == SAN_KIND_PUSH) {
+		if (likely(qp != NULL))
+			san_ulp_count_rx(qp, r->length);
 		return SAN_ST_OK;
+	}
 	e = recv_of(qp, r);
 	if (unlikely(e == NULL))
 		return SAN_ST_REFUSED;
+	san_ulp_count_rx(qp, r->length);
 	if (r->kind == SAN_KIND_PUSH_IMM) {
 		wc.op = SAN_WC_RECV_PUSH_IMM;
 		wc.imm = r->imm;
@@ -256,12 +260,16 @@ san_tl_ulp_pull_req(void *arg, struct san_tl_rxn *r)
 {
 	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
+	uint8_t status;
 
 	r->ulp_ref = 0;
 	r->ulp_gen = 0;
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
-	return open_region(ulp, qp, r, SAN_RIGHT_PULL);
+	status = open_region(ulp, qp, r, SAN_RIGHT_PULL);
+	if (likely(status == SAN_ST_OK))
+		san_ulp_count_tx(qp, r->length);
+	return status;
 }
 
 uint8_t

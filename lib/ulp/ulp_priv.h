@@ -123,6 +123,7 @@ struct san_ulp_qp {
 	uint16_t *sq_free;
 	uint32_t sq_head, sq_tail, sq_depth;
 	uint32_t nb_sq_free;
+	uint64_t nb_tx, tx_bytes; /**< struct san_ulp_traffic: beside what is touched anyway */
 	/* receive queue: posted and not taken, in order of posting */
 	struct san_ulp_rqe *rqes;
 	uint16_t *rq;
@@ -131,8 +132,23 @@ struct san_ulp_qp {
 	uint32_t nb_rq_free;
 	uint32_t rq_seq;
 	uint32_t nb_set_aside; /**< receives promised to solicited sends (design, rule 4) */
+	uint64_t nb_rx, rx_bytes;
 	uint64_t cookie;
 };
+
+static inline void
+san_ulp_count_tx(struct san_ulp_qp *qp, uint64_t bytes)
+{
+	qp->nb_tx++;
+	qp->tx_bytes += bytes;
+}
+
+static inline void
+san_ulp_count_rx(struct san_ulp_qp *qp, uint64_t bytes)
+{
+	qp->nb_rx++;
+	qp->rx_bytes += bytes;
+}
 
 struct san_ulp {
 	struct san_ulp_conf conf;

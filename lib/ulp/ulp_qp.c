@@ -479,3 +479,27 @@ san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 		SAN_VERIFY(i + 1 == qp->rq_tail || san_seq_lt(e->seq, next->seq));
 	}
 }
+
+bool
+san_ulp_qp_view(const struct san_ulp *ulp, uint32_t qpn, struct san_ulp_qp_view *out)
+{
+	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
+
+	if (qp == NULL)
+		return false;
+	*out = (struct san_ulp_qp_view){
+		.sq_depth = qp->sq_depth,
+		.rq_depth = qp->rq_depth,
+		.nb_requests = qp->sq_depth - qp->nb_sq_free,
+		.nb_waiting = qp->sq_tail - qp->sq_head,
+		.nb_recvs = san_ulp_qp_nb_posted(qp),
+		.is_bound = qp->state == SAN_ULP_QP_BOUND,
+		.traffic = {
+			.nb_tx = qp->nb_tx,
+			.tx_bytes = qp->tx_bytes,
+			.nb_rx = qp->nb_rx,
+			.rx_bytes = qp->rx_bytes,
+		},
+	};
+	return true;
+}

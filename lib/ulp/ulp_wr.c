@@ -77,6 +77,12 @@ finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 		san_ulp_cq_put(qp->send_cq, &wc);
 		ulp->stats.nb_wcs++;
 	}
+	if (likely(e->status == SAN_ST_OK)) {
+		if (ops[e->op].type == SAN_TL_PUSH)
+			san_ulp_count_tx(qp, e->length);
+		else
+			san_ulp_count_rx(qp, e->length);
+	}
 	e->used = false;
 	qp->sq_free[qp->nb_sq_free++] = (uint16_t)(e - qp->wqes);
 }

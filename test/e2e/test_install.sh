@@ -42,6 +42,10 @@ for key in $keys; do
 		fail "$key= is not in rtsan-dpdk(7)"
 done
 
+sanctl=$(find "$dir/root" -path '*bin/sanctl')
+[ -n "$(find "$dir/root" -path '*man1/sanctl.1')" ] || fail "sanctl.1 is not installed"
+"$sanctl" --help | grep -q 'usage: sanctl' || fail "sanctl is not installed, or does not run"
+
 # ---- a program built from what is installed, shared and static ----
 pc=$(dirname "$(find "$dir/root" -name librtsan.pc)")
 [ -e "$pc/librtsan-dpdk.pc" ] || fail "librtsan-dpdk.pc is not installed"

@@ -523,6 +523,49 @@ group_setup(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
+/* For operators: what completed without an error, each way, one-sided operations too. */
+static void
+san_ulp_qp_view__traffic(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PUSH | SAN_RIGHT_PULL);
+	struct san_tl_rxn push = test_push(SAN_KIND_PUSH, 300, key, BASE);
+	struct san_tl_rxn send = test_push(SAN_KIND_SEND, 8, 0, 0);
+	struct san_tl_rxn pull = {.type = SAN_TL_PULL, .slot = SLOT, .length = 70, .key = key};
+	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 1, 0);
+	struct san_ulp_qp_view v;
+
+	assert_false(san_ulp_qp_view(t->ulp, t->qp ^ 1, &v));
+	pull.addr = BASE;
+	assert_int_equal(push_req(t, &push), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &push), SAN_ST_OK);
+	test_post_recv(t, 1, mem, 8);
+	assert_int_equal(push_req(t, &send), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t->ulp, &send), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_pull_req(t->ulp, &pull), SAN_ST_OK);
+	pull.key ^= 0x10000;
+	assert_int_not_equal(san_tl_ulp_pull_req(t->ulp, &pull), SAN_ST_OK);
+	wr.length = 20;
+	wr.nb_sge = 1;
+	wr.sge[0] = (struct san_ulp_sge){.addr = mem, .len = 20};
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	wr.op = SAN_WR_PULL;
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	fake_cmpl(0, SAN_ST_OK);
+	fake_cmpl(1, SAN_ST_OK);
+	assert_true(san_ulp_qp_view(t->ulp, t->qp, &v));
+	assert_int_equal(v.nb_requests, 1);
+	fake_cmpl(2, SAN_ST_BAD_KEY);
+	assert_true(san_ulp_qp_view(t->ulp, t->qp, &v));
+	assert_true(v.is_bound);
+	assert_int_equal(v.nb_requests, 0);
+	assert_int_equal(v.traffic.nb_rx, 3);
+	assert_int_equal(v.traffic.rx_bytes, 300 + 8 + 20);
+	assert_int_equal(v.traffic.nb_tx, 2);
+	assert_int_equal(v.traffic.tx_bytes, 70 + 20);
+}
+
 int
 main(void)
 {
@@ -548,6 +591,7 @@ main(void)
 		TEST(atomic__fetch_add),
 		TEST(atomic__compare_and_swap),
 		TEST(atomic__refusals),
+		TEST(san_ulp_qp_view__traffic),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);

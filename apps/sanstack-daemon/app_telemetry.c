@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_telemetry.h>
+
+#include "app_telemetry.h"
+#include "engine_conn.h"
+
+#define PAGE   24 /* applications in an answer: some 500 bytes each, of 16 KiB */
+#define WAIT_S 2  /* for a request that takes long: the operator hears so */
+
+/** A copy of what telemetry tells of an application. */
+struct row {
+	uint16_t id;
+	pid_t pid;
+	uid_t uid;
+	char name[APP_NAME];
+	uint32_t nb_qps, nb_cqs, nb_mrs, nb_listeners, nb_late;
+	uint64_t bytes;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct apps *apps;
+
+void
+app_telemetry_enter(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void
+app_telemetry_leave(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static int
+by_id(const void *a, const void *b)
+{
+	return ((const struct row *)a)->id - ((const struct row *)b)->id;
+}
+
+/* Those that are attached, by number. */
+static uint32_t
+copy_apps(struct row *rows)
+{
+	const struct app *a;
+	uint32_t n = 0;
+
+	LIST_FOREACH(a, &apps->list, link) {
+		if (!a->attached)
+			continue;
+		rows[n] = (struct row){
+			.id = a->id,
+			.pid = a->pid,
+			.uid = a->uid,
+			.nb_qps = a->nb_qps,
+			.nb_cqs = a->nb_cqs,
+			.nb_mrs = a->nb_mrs,
+			.nb_listeners = a->nb_listeners,
+			.nb_late = a->nb_late,
+			.bytes = a->bytes,
+		};
+		memcpy(rows[n].name, a->name, sizeof(a->name));
+		n++;
+	}
+	qsort(rows, n, sizeof(rows[0]), by_id);
+	return n;
+}
+
+static int
+add_app(struct rte_tel_data *d, const struct row *r, const struct san_engine_app_view *v)
+{
+	struct rte_tel_data *one = rte_tel_data_alloc();
+	char name[16];
+
+	if (one == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_dict(one);
+	rte_tel_data_add_dict_u64(one, "pid", (uint64_t)r->pid);
+	rte_tel_data_add_dict_u64(one, "uid", r->uid);
+	rte_tel_data_add_dict_string(one, "name", r->name);
+	rte_tel_data_add_dict_u64(one, "qps", r->nb_qps);
+	rte_tel_data_add_dict_u64(one, "cqs", r->nb_cqs);
+	rte_tel_data_add_dict_u64(one, "regions", r->nb_mrs);
+	rte_tel_data_add_dict_u64(one, "listeners", r->nb_listeners);
+	rte_tel_data_add_dict_u64(one, "bytes", r->bytes);
+	rte_tel_data_add_dict_u64(one, "events_late", r->nb_late);
+	rte_tel_data_add_dict_u64(one, "conns", v->nb_conns);
+	rte_tel_data_add_dict_u64(one, "tx_messages", v->traffic.nb_tx);
+	rte_tel_data_add_dict_u64(one, "tx_bytes", v->traffic.tx_bytes);
+	rte_tel_data_add_dict_u64(one, "rx_messages", v->traffic.nb_rx);
+	rte_tel_data_add_dict_u64(one, "rx_bytes", v->traffic.rx_bytes);
+	rte_tel_data_add_dict_u64(one, "faults", v->nb_faults);
+	snprintf(name, sizeof(name), "%u", r->id);
+	return rte_tel_data_add_dict_container(d, name, one, 0);
+}
+
+static int
+add_limits(struct rte_tel_data *d)
+{
+	const struct conf *conf = apps->conf;
+	struct rte_tel_data *one = rte_tel_data_alloc();
+
+	if (one == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_dict(one);
+	rte_tel_data_add_dict_u64(one, "apps", conf->apps);
+	rte_tel_data_add_dict_u64(one, "qps", conf->app_qps);
+	rte_tel_data_add_dict_u64(one, "cqs", conf->app_cqs);
+	rte_tel_data_add_dict_u64(one, "regions", conf->app_regions);
+	rte_tel_data_add_dict_u64(one, "listeners", conf->app_listeners);
+	rte_tel_data_add_dict_u64(one, "bytes", conf->app_bytes);
+	return rte_tel_data_add_dict_container(d, "limits", one, 0);
+}
+
+/* Those with number *from* and above. */
+static int
+tell(struct rte_tel_data *d, uint32_t from)
+{
+	static struct san_engine_app_view views[SAN_ENGINE_APPS];
+	static struct row rows[SAN_ENGINE_APPS];
+	uint32_t i, n = copy_apps(rows), told = 0;
+	int rc;
+
+	san_engine_count_apps(apps->ctx->port, views);
+	rte_tel_data_start_dict(d);
+	rc = add_limits(d);
+	for (i = 0; i < n && told < PAGE && rc == 0; i++) {
+		if (rows[i].id < from)
+			continue;
+		rc = add_app(d, &rows[i], &views[rows[i].id]);
+		told++;
+	}
+	rte_tel_data_add_dict_u64(d, "next", i < n ? rows[i].id : 0);
+	return rc;
+}
+
+static int
+tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	unsigned long from = 0;
+	struct timespec until;
+	char *end = NULL;
+	int rc = -ENODEV;
+
+	(void)cmd;
+	if (params != NULL && params[0] != '\0') {
+		from = strtoul(params, &end, 10);
+		if (*end != '\0' || from >= SAN_ENGINE_APPS) {
+			rte_tel_data_start_dict(d);
+			return rte_tel_data_add_dict_string(d, "error",
+							    "apps: the parameter is a number");
+		}
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	if (pthread_mutex_timedlock(&lock, &until) != 0) {
+		rte_tel_data_start_dict(d);
+		return rte_tel_data_add_dict_string(d, "error", "apps: the daemon is busy");
+	}
+	if (apps != NULL)
+		rc = tell(d, (uint32_t)from);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+RTE_INIT(app_telemetry_register)
+{
+	rte_telemetry_register_cmd("/sanstack/apps", tel_apps,
+				   "Applications. Parameter: where to begin, 0 or what next says");
+}
+
+void
+app_telemetry_start(struct apps *all)
+{
+	app_telemetry_enter();
+	apps = all;
+	app_telemetry_leave();
+}
+
+void
+app_telemetry_stop(void)
+{
+	app_telemetry_enter();
+	apps = NULL;
+	app_telemetry_leave();
+}

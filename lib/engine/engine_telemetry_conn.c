@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Telemetry commands about connections and captures: pages, numbers, words. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_capture.h"
+#include "engine_conn.h"
+#include "engine_priv.h"
+#include "engine_telemetry.h"
+
+#define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
+
+static int
+error(struct rte_tel_data *d, const char *text)
+{
+	rte_tel_data_start_dict(d);
+	return rte_tel_data_add_dict_string(d, "error", text);
+}
+
+/* The number at *text*, up to a comma or the end, and what follows; NULL: it is none. */
+static const char *
+number(const char *text, uint32_t max, uint32_t *out)
+{
+	unsigned long v;
+	char *end;
+
+	if (text == NULL || text[0] < '0' || text[0] > '9')
+		return NULL;
+	errno = 0;
+	v = strtoul(text, &end, 0);
+	if (errno != 0 || v > max || (*end != ',' && *end != '\0'))
+		return NULL;
+	*out = (uint32_t)v;
+	return *end == ',' ? end + 1 : end;
+}
+
+/* ---- a list ---- */
+
+static void
+add_brief(struct rte_tel_data *d, const struct san_engine_conn *c)
+{
+	char addr[SAN_INET_TEXT];
+
+	rte_tel_data_add_dict_string(d, "peer", san_inet_text(&c->peer, addr));
+	rte_tel_data_add_dict_string(d, "state", san_engine_conn_state(c->state));
+	rte_tel_data_add_dict_string(d, "reason", san_hold_name(c->hold));
+	rte_tel_data_add_dict_u64(d, "app", c->app);
+	rte_tel_data_add_dict_u64(d, "lcore", c->lcore);
+	rte_tel_data_add_dict_u64(d, "tx_bytes", c->qp.traffic.tx_bytes);
+	rte_tel_data_add_dict_u64(d, "rx_bytes", c->qp.traffic.rx_bytes);
+	rte_tel_data_add_dict_u64(d, "tx_pkts", c->nb_tx_pkts);
+	rte_tel_data_add_dict_u64(d, "rx_pkts", c->nb_rx_pkts);
+	rte_tel_data_add_dict_u64(d, "rtx", c->nb_rtx);
+	rte_tel_data_add_dict_u64(d, "rtt_ns", c->srtt_ns);
+	rte_tel_data_add_dict_u64(d, "in_flight", c->in_flight);
+	rte_tel_data_add_dict_u64(d, "limit", c->limit);
+}
+
+static int
+add_page(struct rte_tel_data *d, const struct san_engine_conn *rows, uint32_t n)
+{
+	struct rte_tel_data *one;
+	char name[16];
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < n && rc == 0; i++) {
+		one = rte_tel_data_alloc();
+		if (one == NULL)
+			return -ENOMEM;
+		rte_tel_data_start_dict(one);
+		add_brief(one, &rows[i]);
+		snprintf(name, sizeof(name), "0x%06x", rows[i].cid);
+		rc = rte_tel_data_add_dict_container(d, name, one, 0);
+	}
+	return rc;
+}
+
+int
+san_engine_tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	struct san_engine_conn rows[PAGE];
+	uint32_t from = 0, app = ENGINE_APP_ANY, n, next;
+	const char *rest = params;
+
+	if (rest != NULL && rest[0] != '\0') {
+		rest = number(rest, UINT32_MAX, &from);
+		if (rest != NULL && rest[0] != '\0')
+			rest = number(rest, SAN_ENGINE_APPS - 1, &app);
+		if (rest == NULL || rest[0] != '\0')
+			return error(d, "conn_list: parameters are OFFSET, APP");
+	}
+	n = san_engine_conns(p, from, (uint16_t)app, rows, PAGE, &next);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_u64(d, "next", next);
+	return add_page(d, rows, n);
+}
+
+/* ---- one ---- */
+
+static void
+add_windows(struct rte_tel_data *d, const struct san_engine_conn *c)
+{
+	rte_tel_data_add_dict_u64(d, "cwnd_milli", (uint64_t)c->cwnd * 1000 / SAN_CC_ONE);
+	rte_tel_data_add_dict_u64(d, "first_window", c->first_win);
+	rte_tel_data_add_dict_u64(d, "virtual_window", c->virtual_win);
+	rte_tel_data_add_dict_u64(d, "request_window", c->req_win);
+	rte_tel_data_add_dict_u64(d, "data_window", c->data_win);
+	rte_tel_data_add_dict_u64(d, "messages", c->nb_messages);
+	rte_tel_data_add_dict_u64(d, "message_limit", c->max_messages);
+	rte_tel_data_add_dict_u64(d, "cuts", c->nb_cuts);
+	rte_tel_data_add_dict_u64(d, "rttvar_ns", c->rttvar_ns);
+	rte_tel_data_add_dict_u64(d, "rtt_base_ns", c->rtt_base_ns);
+	rte_tel_data_add_dict_u64(d, "rto_ns", c->rto_ns);
+	rte_tel_data_add_dict_u64(d, "early", c->nb_early);
+	rte_tel_data_add_dict_u64(d, "tlp", c->nb_tlp);
+	rte_tel_data_add_dict_u64(d, "rto", c->nb_rto);
+	rte_tel_data_add_dict_u64(d, "duplicates", c->nb_dup);
+}
+
+static void
+add_queues(struct rte_tel_data *d, const struct san_engine_conn *c)
+{
+	rte_tel_data_add_dict_u64(d, "tx_messages", c->qp.traffic.nb_tx);
+	rte_tel_data_add_dict_u64(d, "rx_messages", c->qp.traffic.nb_rx);
+	rte_tel_data_add_dict_u64(d, "send_depth", c->qp.sq_depth);
+	rte_tel_data_add_dict_u64(d, "sends", c->qp.nb_requests);
+	rte_tel_data_add_dict_u64(d, "sends_waiting", c->qp.nb_waiting);
+	rte_tel_data_add_dict_u64(d, "recv_depth", c->qp.rq_depth);
+	rte_tel_data_add_dict_u64(d, "recvs", c->qp.nb_recvs);
+}
+
+static const char *
+order(const struct san_engine_conn *c)
+{
+	if (!c->ordered)
+		return "unordered";
+	return c->relaxed ? "relaxed" : "ordered";
+}
+
+int
+san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	struct san_engine_conn c;
+	const char *rest;
+	char text[16];
+	uint32_t cid;
+
+	if (params == NULL || params[0] == '\0')
+		return san_engine_tel_conn_list(p, d, params);
+	rest = number(params, 0xffffff, &cid);
+	if (rest == NULL || rest[0] != '\0')
+		return error(d, "conn: the parameter is a CID");
+	if (san_engine_conn(p, cid, &c) != 0)
+		return error(d, "there is no connection with this CID");
+	rte_tel_data_start_dict(d);
+	snprintf(text, sizeof(text), "0x%06x", c.cid);
+	rte_tel_data_add_dict_string(d, "cid", text);
+	snprintf(text, sizeof(text), "0x%06x", c.dcid);
+	rte_tel_data_add_dict_string(d, "peer_cid", text);
+	snprintf(text, sizeof(text), "0x%04x", c.pkey);
+	rte_tel_data_add_dict_string(d, "pkey", text);
+	rte_tel_data_add_dict_u64(d, "qp", c.qpn);
+	rte_tel_data_add_dict_string(d, "order", order(&c));
+	rte_tel_data_add_dict_u64(d, "mtu", c.mtu);
+	rte_tel_data_add_dict_u64(d, "source_port", c.port);
+	add_brief(d, &c);
+	add_windows(d, &c);
+	add_queues(d, &c);
+	return 0;
+}
+
+/* ---- sums ---- */
+
+int
+san_engine_tel_reasons(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	struct san_engine_census census;
+	uint8_t i;
+
+	(void)params;
+	san_engine_count_conns(p, &census);
+	rte_tel_data_start_dict(d);
+	for (i = 0; i <= SAN_HOLD_MAX; i++)
+		rte_tel_data_add_dict_u64(d, san_hold_name(i), census.holds[i]);
+	return 0;
+}
+
+static int
+add_hist(struct rte_tel_data *d, const char *name, const uint64_t hist[ENGINE_HIST])
+{
+	struct rte_tel_data *array = rte_tel_data_alloc();
+	uint32_t i;
+
+	if (array == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_array(array, RTE_TEL_U64_VAL);
+	for (i = 0; i < ENGINE_HIST; i++)
+		rte_tel_data_add_array_u64(array, hist[i]);
+	return rte_tel_data_add_dict_container(d, name, array, 0);
+}
+
+struct rounds {
+	uint64_t hist[ENGINE_HIST], busy_ns;
+};
+
+static int
+do_rounds(struct san_engine *e, void *arg)
+{
+	struct rounds *sum = arg;
+	uint32_t i;
+
+	for (i = 0; i < ENGINE_HIST; i++)
+		sum->hist[i] += e->busy.rounds[i];
+	sum->busy_ns += e->busy.busy_ns;
+	return 0;
+}
+
+int
+san_engine_tel_hist(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	struct san_engine_census census;
+	struct rounds rounds = {0};
+	uint32_t i;
+
+	(void)params;
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_read(p->engines[i], do_rounds, &rounds);
+	san_engine_count_conns(p, &census);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_u64(d, "round_sum_ns", rounds.busy_ns);
+	rte_tel_data_add_dict_u64(d, "rtt_sum_ns", census.rtt_sum_ns);
+	if (add_hist(d, "round_ns", rounds.hist) != 0 || add_hist(d, "rtt_ns", census.rtt) != 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* ---- captures ---- */
+
+static int
+add_capture(struct rte_tel_data *d, bool is_on, const struct san_engine_capture_view *v)
+{
+	char cid[16];
+
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_u64(d, "active", is_on);
+	if (v->file[0] == '\0')
+		return 0;
+	rte_tel_data_add_dict_string(d, "file", v->file);
+	snprintf(cid, sizeof(cid), "0x%06x", v->cid);
+	rte_tel_data_add_dict_string(d, "cid", v->cid != 0 ? cid : "all");
+	rte_tel_data_add_dict_u64(d, "snap", v->snap);
+	rte_tel_data_add_dict_u64(d, "packets", v->nb_pkts);
+	rte_tel_data_add_dict_u64(d, "missed", v->nb_missed);
+	return 0;
+}
+
+static int
+show_capture(struct san_engine_port *p, struct rte_tel_data *d)
+{
+	struct san_engine_capture_view v = {0};
+	bool is_on = san_engine_capture_show(p, &v);
+
+	return add_capture(d, is_on, &v);
+}
+
+/* FILE, CID, SNAP. NULL, or what is wrong. */
+static const char *
+parse_capture(struct san_engine_port *p, char *params, struct san_engine_capture_conf *conf)
+{
+	char *comma = strchr(params, ',');
+	const char *rest = "";
+	struct san_engine_conn c;
+
+	conf->file = params;
+	if (comma != NULL) {
+		*comma = '\0';
+		rest = number(comma + 1, 0xffffff, &conf->cid);
+		if (rest != NULL && rest[0] != '\0')
+			rest = number(rest, UINT32_MAX, &conf->snap);
+	}
+	if (rest == NULL || rest[0] != '\0')
+		return "capture: parameters are FILE, CID, SNAP";
+	if (params[0] != '/')
+		return "capture: the file's path must be absolute";
+	if (strlen(params) >= RTE_TEL_MAX_STRING_LEN) /* it could not be shown */
+		return "capture: the file's path is too long";
+	if (conf->cid == 0)
+		return NULL;
+	if (san_engine_conn(p, conf->cid, &c) != 0)
+		return "there is no connection with this CID";
+	conf->dcid = c.dcid;
+	conf->peer = c.peer;
+	return NULL;
+}
+
+int
+san_engine_tel_capture(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	struct san_engine_capture_conf conf = {0};
+	char buf[ENGINE_CAPTURE_NAME];
+	const char *why;
+	int rc;
+
+	if (params == NULL || params[0] == '\0')
+		return show_capture(p, d);
+	if (strlen(params) >= sizeof(buf))
+		return error(d, "capture: the file's path is too long");
+	why = parse_capture(p, strcpy(buf, params), &conf);
+	if (why != NULL)
+		return error(d, why);
+	rc = san_engine_capture_start(p, &conf);
+	if (rc == -EBUSY)
+		return error(d, "capture: there is one already");
+	if (rc == -ENOTSUP)
+		return error(d, "capture: this program polls itself; see capture=");
+	return rc != 0 ? error(d, strerror(-rc)) : show_capture(p, d);
+}
+
+int
+san_engine_tel_capture_stop(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	struct san_engine_capture_view v = {0};
+
+	(void)params;
+	if (!san_engine_capture_stop(p, &v))
+		return error(d, "capture: there is none");
+	return add_capture(d, false, &v);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#define ALLOW_EXPERIMENTAL_API /* rte_trace is still marked so in DPDK 22.11 */
+
+#include <rte_trace.h>
+#include <rte_trace_point_register.h>
+
+#include "engine_trace_points.h"
+#include "engine_trace.h"
+
+RTE_TRACE_POINT_REGISTER(san_trace_conn, sanstack.conn.event)
+RTE_TRACE_POINT_REGISTER(san_trace_rto, sanstack.conn.rto)
+RTE_TRACE_POINT_REGISTER(san_trace_attach, sanstack.app.attach)
+RTE_TRACE_POINT_REGISTER(san_trace_detach, sanstack.app.detach)
+RTE_TRACE_POINT_REGISTER(san_trace_fault, sanstack.qp.fault)
+RTE_TRACE_POINT_REGISTER(san_trace_sleep, sanstack.lcore.sleep)
+
+void
+san_engine_trace_conn(uint16_t lcore, const struct san_core_event *ev)
+{
+	/* a request is named by tag and CID */
+	san_trace_conn(lcore, ev->type, ev->reason, ev->qp, (uint32_t)ev->request);
+}
+
+void
+san_engine_trace_rto(uint16_t lcore, uint64_t n)
+{
+	san_trace_rto(lcore, n);
+}
+
+void
+san_engine_trace_attach(uint16_t lcore, uint16_t app)
+{
+	san_trace_attach(lcore, app);
+}
+
+void
+san_engine_trace_detach(uint16_t lcore, uint16_t app)
+{
+	san_trace_detach(lcore, app);
+}
+
+void
+san_engine_trace_fault(uint16_t lcore, uint16_t app, uint32_t qpn, const char *why)
+{
+	san_trace_fault(lcore, app, qpn, why);
+}
+
+void
+san_engine_trace_sleep(uint16_t lcore, uint64_t ns)
+{
+	san_trace_sleep(lcore, ns);
+}
+
+void
+san_engine_trace_save(void)
+{
+	if (rte_trace_is_enabled())
+		rte_trace_save();
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What san_pdl_tx_room() would find, in the same order, told in a word. It must take no
+ * block, no token and no place in a line, so it can't ask that function itself.
+ */
+
+#include "pdl_priv.h"
+
+enum san_hold
+san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn *c, enum san_win win,
+	     uint64_t now_ns)
+{
+	const struct san_pdl_txw *w = &c->tx[win];
+	uint32_t limit = san_pdl_pcb_limit(pdl, c);
+
+	if (c->state != SAN_CONN_OPEN || c->failed)
+		return SAN_HOLD_SETUP;
+	if (san_pdl_txw_room(w) == 0)
+		return SAN_HOLD_WINDOW;
+	if (c->txb != NULL && san_pdl_txw_memory(w, c->txb, win) == 0)
+		return SAN_HOLD_MEMORY;
+	if (c->pcb.inflight >= limit)
+		return limit == san_pdl_pcb_vwin(pdl, c) ? SAN_HOLD_VIRTUAL : SAN_HOLD_CONGESTION;
+	if (san_pdl_cc_window(&c->cc) < SAN_CC_ONE && now_ns < c->pace_ns)
+		return SAN_HOLD_PACE;
+	return c->in_wait ? SAN_HOLD_BUDGET : SAN_HOLD_NONE;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What san_tl_tx_next() would find, told in a word, for operators. It walks at most the
+ * transactions that are not sent yet, and moves none of the pointers that walk them.
+ */
+
+#include "tl_priv.h"
+
+/* Is there a request that only waits for packet delivery? */
+static bool
+has_request(const struct san_tl_conn *tc)
+{
+	const struct san_tl_txn *t;
+	uint32_t rsn;
+
+	for (rsn = tc->req_rsn; rsn != tc->adm_rsn; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		if (t != NULL && san_tl_owes_request(t))
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_unsent_push(const struct san_tl_txn *t)
+{
+	return t->req.type == SAN_TL_PUSH && !t->last_sent && t->state != SAN_TXN_ABORTING &&
+		t->state != SAN_TXN_DONE;
+}
+
+/* Of push data that was not sent, the first one's; ANSWER: there is none. */
+static enum san_hold
+push_hold(const struct san_tl_conn *tc)
+{
+	uint32_t rsn = tc->peer.ordered ? tc->data_rsn : tc->rsn_base;
+	const struct san_tl_txn *t;
+
+	if (!TAILQ_EMPTY(&tc->ready))
+		return SAN_HOLD_NONE;
+	if (!TAILQ_EMPTY(&tc->wait))
+		return SAN_HOLD_RECEIVER;
+	for (; rsn != tc->adm_rsn; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		if (t == NULL || !is_unsent_push(t))
+			continue;
+		if (tc->rnr_until_ns != 0)
+			return SAN_HOLD_RECEIVER;
+		return san_tl_txn_can_send(t) ? SAN_HOLD_NONE : SAN_HOLD_GRANT;
+	}
+	return SAN_HOLD_ANSWER;
+}
+
+/* Ordered: the peer refused what all else waits for. It is asked again, from time to time. */
+static bool
+is_refused(const struct san_tl_conn *tc)
+{
+	const struct san_tl_txn *oldest = san_tl_txn_at(tc, tc->rsn_base);
+
+	return tc->peer.ordered && oldest != NULL && oldest->rnr_since_ns != 0;
+}
+
+/* All that tl took is sent. Is there more, that it did not take? */
+static enum san_hold
+submit_hold(const struct san_tl_conn *tc)
+{
+	if (tc->adm_rsn != tc->rsn_next)
+		return SAN_HOLD_MESSAGES;
+	if ((tc->want & (SAN_WANT_RECORD | SAN_WANT_FIRST)) != 0)
+		return SAN_HOLD_RECORDS;
+	if ((tc->want & SAN_WANT_BUDGET) != 0)
+		return SAN_HOLD_PULLS;
+	if ((tc->want & SAN_WANT_OWN) != 0)
+		return SAN_HOLD_TRANSACTIONS;
+	return tc->rsn_base != tc->rsn_next ? SAN_HOLD_ANSWER : SAN_HOLD_APPLICATION;
+}
+
+enum san_hold
+san_tl_hold(const struct san_tl *tl, const struct san_pdl_conn *c, uint64_t now_ns)
+{
+	const struct san_tl_conn *tc = &tl->conns[c->slot];
+	enum san_hold hold;
+
+	if (!tc->open || c->state != SAN_CONN_OPEN)
+		return SAN_HOLD_SETUP;
+	if (!TAILQ_EMPTY(&tc->pulls))
+		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
+	if (has_request(tc))
+		return san_pdl_hold(tl->pdl, c, SAN_WIN_REQ, now_ns);
+	if (is_refused(tc))
+		return SAN_HOLD_RECEIVER;
+	hold = push_hold(tc);
+	if (hold == SAN_HOLD_NONE)
+		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
+	return hold == SAN_HOLD_ANSWER ? submit_hold(tc) : hold;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Programs that an operator looks at, for test_operator.py; both run until they are ended.
+ *
+ *   operator server SPEC RECVS                      accept all, keep RECVS receives on each
+ *   operator client SPEC PEER CONNS SENDS BYTES     keep SENDS sends under way on each
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rtsan.h"
+
+#define SERVICE 9
+#define REGION  65536
+#define PATIENT 60000 /* ms against a receiver that is not ready */
+#define AT_ONCE 64    /* connections that are being set up */
+
+static struct rtsan_ctx *ctx;
+static struct rtsan_cq *cq;
+static struct rtsan_mr *mr;
+static uint32_t nb_bytes = REGION;
+
+static void __attribute__((noreturn, format(printf, 1, 2)))
+die(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (%s)\n", rtsan_error());
+	exit(1);
+}
+
+static struct rtsan_qp *
+make_qp(void)
+{
+	struct rtsan_qp_attr attr = {.send_cq = cq, .recv_cq = cq, .sq_depth = 8, .rq_depth = 8};
+	struct rtsan_qp *qp;
+
+	if (rtsan_qp_create(ctx, &attr, &qp) != 0)
+		die("queue pair");
+	return qp;
+}
+
+static void
+post(struct rtsan_qp *qp, int recv)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(mr), recv ? REGION : nb_bytes, rtsan_mr_lkey(mr)};
+	struct rtsan_recv_wr r = {.sge = &sge, .nb_sge = 1};
+	struct rtsan_send_wr s = {
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED,
+		.sge = &sge,
+		.nb_sge = 1,
+	};
+
+	if ((recv ? rtsan_post_recv(qp, &r, 1) : rtsan_post_send(qp, &s, 1)) != 1)
+		die("post");
+}
+
+/* What completes begins anew. */
+static void
+work(int recv)
+{
+	struct rtsan_wc wc[32];
+	int i, n = rtsan_cq_poll(cq, wc, 32);
+
+	for (i = 0; i < n; i++)
+		if (wc[i].status == RTSAN_WC_SUCCESS)
+			post(wc[i].qp, recv);
+	if (n == 0)
+		usleep(200);
+}
+
+static void
+serve(int nb_recvs)
+{
+	const struct rtsan_conn_param param = {.rnr_ms = PATIENT};
+	struct rtsan_listener *listener;
+	struct rtsan_event ev;
+	struct rtsan_qp *qp;
+	int i;
+
+	if (rtsan_listen(ctx, SERVICE, 0, 2 * AT_ONCE, &listener) != 0)
+		die("listen");
+	for (;;) {
+		while (rtsan_event_poll(ctx, &ev) == 1) {
+			if (ev.type == RTSAN_EV_DISCONNECTED)
+				rtsan_qp_destroy(ev.qp);
+			if (ev.type != RTSAN_EV_CONNECT_REQUEST)
+				continue;
+			qp = make_qp();
+			for (i = 0; i < nb_recvs; i++)
+				post(qp, 1);
+			if (rtsan_accept(ctx, ev.request, qp, &param) != 0)
+				die("accept");
+		}
+		work(1);
+	}
+}
+
+static void
+connect_all(const char *peer, int nb_conns, int nb_sends)
+{
+	const struct rtsan_conn_param param = {.rnr_ms = PATIENT};
+	struct rtsan_event ev;
+	int i, asked = 0, open = 0;
+
+	while (open < nb_conns) {
+		for (; asked < nb_conns && asked - open < AT_ONCE; asked++)
+			if (rtsan_connect(make_qp(), peer, SERVICE, &param) != 0)
+				die("connect");
+		if (rtsan_event_poll(ctx, &ev) != 1) {
+			usleep(100);
+			continue;
+		}
+		if (ev.type != RTSAN_EV_ESTABLISHED)
+			die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
+		open++;
+		for (i = 0; i < nb_sends; i++)
+			post(ev.qp, 0);
+	}
+	printf("connected %d\n", open);
+	fflush(stdout);
+	for (;;) {
+		while (rtsan_event_poll(ctx, &ev) == 1)
+			die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
+		work(0);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	bool is_server = argc == 4 && strcmp(argv[1], "server") == 0;
+
+	if (!is_server && (argc != 7 || strcmp(argv[1], "client") != 0))
+		return 2;
+	if (rtsan_open(argv[2], &ctx) != 0 || rtsan_cq_create(ctx, 4096, &cq) != 0 ||
+	    rtsan_mr_alloc(ctx, REGION, 0, &mr) != 0)
+		die("open");
+	if (is_server)
+		serve(atoi(argv[3]));
+	nb_bytes = (uint32_t)atoi(argv[6]);
+	connect_all(argv[3], atoi(argv[4]), atoi(argv[5]));
+	return 0;
+}

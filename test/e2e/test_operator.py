@@ -1,0 +1,445 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an operator sees of two daemons and the programs attached to them: telemetry, sanctl,
+metrics, captures of one connection, traces. (SYS-1, SYS-2)"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import time
+import urllib.request
+
+from e2e import BUILD, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
+from openmetrics import parse
+from test_daemon import HELLO, PINGPONG, ask, dial, request
+
+DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
+OPERATOR = os.path.join(BUILD, 'test/e2e/operator')
+SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
+IP = {'server': '10.6.0.1', 'client': '10.6.0.2'}
+IP6 = {'server': 'fd06::1', 'client': 'fd06::2'}
+MANY = 1000
+
+
+def vdev(work, role):
+    mac = '01' if role == 'server' else '02'
+    return (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
+            f'socket-abstract=no,mac=02:00:00:00:06:{mac}')
+
+
+class Engine:
+    """A process with an engine, and the two ways to ask it."""
+
+    def __init__(self, prefix):
+        self.prefix = prefix
+
+    def ask(self, question):
+        """An answer of the telemetry socket, as any client of it gets it."""
+        run = '/var/run' if os.getuid() == 0 else os.environ.get('XDG_RUNTIME_DIR', '/tmp')
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(10 * SLOW)
+            s.connect(f'{run}/dpdk/{self.prefix}/dpdk_telemetry.v2')
+            s.recv(1024)
+            s.send(f'/sanstack/{question}'.encode())
+            return json.loads(s.recv(65536))[f'/sanstack/{question.split(",")[0]}']
+
+    def sanctl(self, *args, status=0):
+        """Standard output; with another *status* what it says went wrong."""
+        done = subprocess.run([SANCTL, '--file-prefix', self.prefix, *map(str, args)],
+                              capture_output=True, text=True, timeout=60 * SLOW, check=False)
+        check(done.returncode == status, f'sanctl {args}: {done.returncode} {done.stderr}')
+        return done.stdout if status == 0 else done.stderr
+
+    def json(self, *args):
+        return json.loads(self.sanctl(*args, '--json'))
+
+
+class Daemon(Engine):
+    """One, at one end of a memif link."""
+
+    def __init__(self, work, role, eal=''):
+        cpu = cpus()[role == 'client']
+        super().__init__(f'{work.tag}x{work.nb_prefixes}')
+        args = ' '.join(work.eal(cpu, vdev(work, role), 256, f'0@{cpu},1@{cpu}'))
+        self.spec = f'unix:{work.dir}/{role}.sock'
+        self.conf = work.path(f'{role}.conf')
+        with open(self.conf, 'w', encoding='utf-8') as f:
+            f.write(f"""[eal]
+args = {args}
+{eal}
+[port]
+ip = {IP[role]}/24
+ip6 = {IP6[role]}/64
+conns = 2048
+[daemon]
+socket = {work.dir}/{role}.sock
+[limits]
+qps = {MANY + 24}
+""")
+        self.path = f'{work.dir}/{role}.sock'
+        self.process = Process(work, f'daemon-{role}', [DAEMON, '--config', self.conf])
+        self.process.wait_text('ready')
+
+    def stop(self):
+        check(self.process.stop() == 0, f'daemon: {self.process.tail()}')
+
+
+@contextlib.contextmanager
+def traffic(work, daemons, recvs=4, conns=1, sends=2, size=3000, peer=IP['server']):
+    """A server and a client that are connected; their processes."""
+    server = Process(work, 'server', [OPERATOR, 'server', daemons[0].spec, str(recvs)])
+    time.sleep(0.3 * SLOW)
+    client = Process(work, 'client', [OPERATOR, 'client', daemons[1].spec, peer, str(conns),
+                                      str(sends), str(size)])
+    try:
+        client.wait_text('connected', 60)
+        yield server, client
+        check(server.is_alive() and client.is_alive(), f'{server.tail()} {client.tail()}')
+    finally:
+        client.kill()
+        server.kill()
+        until = time.monotonic() + 20 * SLOW
+        while any(d.ask('conn_list').keys() - {'next'} for d in daemons):
+            check(time.monotonic() < until, 'connections are left')
+            time.sleep(0.05)
+
+
+def until_true(what, function, seconds=10):
+    until = time.monotonic() + seconds * SLOW
+    while not function():
+        check(time.monotonic() < until, f'never: {what}')
+        time.sleep(0.02)
+
+
+# ---- tests: each has the two daemons ----
+
+def numbers(work, daemons):
+    """Every command, with programs at work: fields make sense, and counts grow."""
+    daemon = daemons[1]
+    with traffic(work, daemons) as (_, client):
+        first = daemon.ask('apps')
+        rows = {k: v for k, v in first.items() if k not in ('next', 'limits')}
+        check(len(rows) == 1, f'applications: {first}')
+        number, app = next(iter(rows.items()))
+        check(app['pid'] == client.pid and app['name'] == 'operator', f'{app}')
+        check(app['uid'] == os.getuid(), f'{app}')
+        want = {'qps': 1, 'cqs': 1, 'regions': 1, 'conns': 1, 'faults': 0, 'bytes': 65536}
+        check({k: app[k] for k in want} == want, f'{app}')
+        check(first['limits']['qps'] == MANY + 24, f'{first["limits"]}')
+        (cid,) = daemon.ask('conn_list').keys() - {'next'}
+        before, at = daemon.ask(f'conn,{cid}'), daemon.ask('lcores')['0']
+        time.sleep(0.5)
+        after, then = daemon.ask(f'conn,{cid}'), daemon.ask('lcores')['0']
+        for key in ('tx_bytes', 'tx_messages', 'tx_pkts', 'rx_pkts'):
+            check(after[key] > before[key], f'{key}: {before[key]}, {after[key]}')
+        check(after['tx_bytes'] == 3000 * after['tx_messages'], f'{after}')
+        check(after['peer'] == IP['server'] and after['state'] == 'open', f'{after}')
+        check(after['app'] == int(number) and after['sends'] <= 2, f'{after}')
+        check(0 < after['rtt_ns'] < 10 ** 10, f'{after}')
+        check(after['in_flight'] <= after['limit'] <= after['virtual_window'], f'{after}')
+        check(at['busy_ns'] < then['busy_ns'] < then['time_ns'], f'{at} {then}')
+        check(0 <= then['busy_percent'] <= 100 and then['conns'] == 1, f'{then}')
+        check(daemon.ask('apps')[number]['tx_bytes'] > app['tx_bytes'], 'bytes do not grow')
+        # what was sent came: the receiver's own count is of the same bytes
+        (other,) = daemons[0].ask('conn_list').keys() - {'next'}
+        check(daemons[0].ask(f'conn,{other}')['rx_bytes'] >= after['tx_bytes'] - 2 * 3000, 'rx')
+        check(after['peer_cid'] == other, f'{after["peer_cid"]} is not {other}')
+        hist = daemon.ask('hist')
+        check(sum(hist['rtt_ns']) == 1 and sum(hist['round_ns']) > 10, f'{hist}')
+        bucket = hist['rtt_ns'].index(1)
+        check(bucket > 9, f'round trips of {2 ** bucket} ns')
+    check(daemon.ask('apps').keys() == {'next', 'limits'}, 'it is gone, and still told')
+
+
+def reasons(work, daemons):
+    """Why a connection sends nothing: its program, or the peer's that posts no receive."""
+    with traffic(work, daemons, sends=0):
+        (cid,) = daemons[1].ask('conn_list').keys() - {'next'}
+        check(daemons[1].ask(f'conn,{cid}')['reason'] == 'application', 'idle')
+        check(daemons[1].ask('reasons')['application'] == 1, f'{daemons[1].ask("reasons")}')
+    with traffic(work, daemons, recvs=0, size=100):
+        (cid,) = daemons[1].ask('conn_list').keys() - {'next'}
+        until_true('receiver', lambda: daemons[1].ask(f'conn,{cid}')['reason'] == 'receiver')
+        seen = [daemons[1].ask(f'conn,{cid}')['reason'] for _ in range(20)]
+        check(seen.count('receiver') > 15, f'{seen}')
+        share = daemons[1].json('why', cid, '--seconds', '0.3')
+        check(share['receiver'] > 0.7 and 0.99 < sum(share.values()) < 1.01, f'{share}')
+        check('receiver' in daemons[1].sanctl('why', cid, '-s', '0.1'), 'why')
+        check(daemons[1].ask(f'conn,{cid}')['sends'] == 2, 'both wait')
+        check(daemons[0].ask('conn,' + daemons[1].ask(f'conn,{cid}')['peer_cid'])['reason']
+              == 'application', 'the other side has nothing to send')
+    # long sends ask for a grant, which waits for a receive
+    with traffic(work, daemons, recvs=0, size=65536):
+        (cid,) = daemons[1].ask('conn_list').keys() - {'next'}
+        until_true('grant', lambda: daemons[1].ask(f'conn,{cid}')['reason'] == 'grant')
+
+
+def tables(work, daemons):
+    """sanctl's own words: tables, rates, and what is wrong."""
+    daemon = daemons[1]
+    with traffic(work, daemons, conns=2) as (_, client):
+        check(f' {client.pid} ' in daemon.sanctl('apps'), daemon.sanctl('apps'))
+        check('BUSY' in daemon.sanctl('lcores') and '%' in daemon.sanctl('lcores'), 'lcores')
+        cids = [line.split()[0] for line in daemon.sanctl('conns').splitlines()[1:]]
+        check(sorted(cids) == sorted(daemon.json('conns')), f'{cids}')
+        check(daemon.json('conn', cids[0])['cid'] == cids[0], 'conn')
+        check(daemon.json('conn', int(cids[0], 0))['cid'] == cids[0], 'a decimal CID')
+        (app,) = daemon.json('apps')
+        check(sorted(daemon.json('conns', '--app', app)) == sorted(cids), 'of the application')
+        check(daemon.json('conns', '--app', int(app) + 1) == {}, 'of another one')
+        for view in ('port', 'drops', 'cam', 'stats', 'hist', 'reasons'):
+            check(daemon.sanctl(view) and isinstance(daemon.json(view), dict), view)
+        check('memif' in daemon.sanctl('port'), daemon.sanctl('port'))
+        check('#' in daemon.sanctl('hist'), daemon.sanctl('hist'))
+        seen = daemon.sanctl('conns', '--watch', '0.3', '--count', '2')
+        check('\x1b' not in seen and seen.count('sanctl conns') == 2, seen)
+        check('TX/S' in seen, seen)
+        rate = seen.splitlines()[-1].split()[10]
+        check(rate[0] in '123456789', f'{rate} in {seen}')
+        readings = daemon.sanctl('stats', '-j', '-w', '0.1', '-n', '3').splitlines()
+        sent = [json.loads(line)['tx_pkts'] for line in readings]
+        check(len(sent) == 3 and sent[0] < sent[2], f'{sent}')
+    check('no connection' in daemon.sanctl('conn', '0x3fffff', status=1), 'unknown CID')
+    for wrong in (['conn'], ['conn', 'x'], ['conn', '0'], ['nothing'], [], ['conns', '-w', '0'],
+                  ['capture', 'start'], ['capture', 'stop', 'x'], ['conns', '--app', '256'],
+                  ['metrics', '--listen', 'nowhere']):
+        daemon.sanctl(*wrong, status=2)
+    done = subprocess.run([SANCTL, '-f', 'nobody', 'port'], capture_output=True, text=True,
+                          check=False)
+    check(done.returncode == 1 and 'no daemon' in done.stderr, done.stderr)
+    done = subprocess.run([SANCTL, '--config', daemon.conf, 'port'], capture_output=True,
+                          text=True, check=False)
+    check(done.returncode == 0 and 'memif' in done.stdout, done.stderr)
+    done = subprocess.run([SANCTL, '--config', '/nowhere', 'port'], capture_output=True,
+                          text=True, check=False)
+    check(done.returncode == 1 and '/nowhere' in done.stderr, done.stderr)
+
+
+def metrics(work, daemons):
+    """OpenMetrics, read by the letter; then over HTTP."""
+    daemon = daemons[1]
+    with traffic(work, daemons) as (_, client):
+        first, second = parse(daemon.sanctl('metrics')), parse(daemon.sanctl('metrics'))
+        app = [s for s in second['sanstack_app_tx_bytes'].samples]
+        check(len(app) == 1 and app[0].labels['pid'] == str(client.pid), f'{app}')
+        check(app[0].value > first['sanstack_app_tx_bytes'].samples[0].value, 'does not grow')
+        held = second['sanstack_conns_held'].samples
+        check(sum(s.value for s in held) == 1, f'{held}')
+        check({'lcore', 'reason'} == set(second['sanstack_drops'].samples[0].labels), 'drops')
+        check(second['sanstack_tx_pkts'].kind == 'counter', 'packets')
+        check(second['sanstack_budget'].kind == 'gauge', 'budget')
+        http = Process(work, 'http', [SANCTL, '-f', daemon.prefix, 'metrics', '--listen',
+                                      '127.0.0.1:0'])
+        http.wait_text('listening')
+        url = f'http://127.0.0.1:{http.out().strip().rpartition(":")[2]}'
+        with urllib.request.urlopen(f'{url}/metrics', timeout=20) as answer:
+            check(answer.headers['Content-Type'].startswith('application/openmetrics-text'),
+                  answer.headers['Content-Type'])
+            parse(answer.read().decode())
+        try:
+            urllib.request.urlopen(f'{url}/other', timeout=20)
+            raise Failed('/other is there')
+        except urllib.error.HTTPError as e:
+            check(e.code == 404, f'{e.code}')
+        http.kill()
+
+
+# ---- captures ----
+
+def packets(path):
+    """(direction, captured bytes, destination CID) of each packet to our port in a pcapng file."""
+    with open(path, 'rb') as f:
+        data = f.read()
+    at = 0
+    while at < len(data):
+        kind, size = struct.unpack_from('<II', data, at)
+        check(size >= 12 and at + size <= len(data), f'{path}: block of {size} bytes at {at}')
+        if kind == 6:
+            _, _, _, caught, length = struct.unpack_from('<IIIII', data, at + 8)
+            frame = data[at + 28:at + 28 + caught]
+            options = data[at + 28 + (caught + 3) // 4 * 4:at + size - 4]
+            flags = struct.unpack_from('<I', options, options.index(b'\x02\0\x04\0') + 4)[0]
+            udp = {b'\x08\0': 34, b'\x86\xdd': 54}.get(frame[12:14])
+            if udp and frame[udp + 2:udp + 4] == b'\x12\xb7':
+                yield flags & 3, caught, length, int.from_bytes(frame[udp + 13:udp + 16], 'big')
+        at += size
+
+
+def captures(work, daemons):
+    """One connection of two, both ways, cut off; then all; and what is refused."""
+    daemon = daemons[1]
+    path = work.path('one.pcapng')
+    with traffic(work, daemons, conns=2):
+        cid, other = sorted(daemon.json('conns'))
+        peer, other_peer = (int(daemon.json('conn', c)['peer_cid'], 0) for c in (cid, other))
+        check('no capture' in daemon.sanctl('capture', 'show'), 'none')
+        out = daemon.sanctl('capture', 'start', path, '--cid', cid, '--snap', 100)
+        check(f'capturing {cid}' in out, out)
+        check('already' in daemon.sanctl('capture', 'start', path + '2', status=1), 'a second')
+        until_true('packets', lambda: daemon.json('capture', 'show')['packets'] > 50)
+        state = daemon.json('capture', 'stop')
+        seen = list(packets(path))
+        check(len(seen) == state['packets'] > 50 and not state['missed'], f'{state} {len(seen)}')
+        check({(d, c) for d, _, _, c in seen} == {(1, int(cid, 0)), (2, peer)},
+              f'{cid} {peer:#x}: { {(d, hex(c)) for d, _, _, c in seen} }')
+        check(max(n for _, n, _, _ in seen) == 100, 'cut off at 100 bytes')
+        check(max(n for _, _, n, _ in seen) > 1000, 'the length is told')
+        check('none' in daemon.sanctl('capture', 'stop', status=1), 'stopped twice')
+        check('exists' in daemon.sanctl('capture', 'start', path, status=1), 'overwritten')
+        check(len(list(packets(path))) == len(seen), 'the old file is as it was')
+        check('No such file' in daemon.sanctl('capture', 'start', '/nowhere/x', status=1), 'path')
+        check('no connection' in daemon.sanctl('capture', 'start', path + '3', '--cid',
+                                               '0x3fffff', status=1), 'unknown CID')
+        check(not os.path.exists(path + '3'), 'a file without a capture')
+        for bad in ('x,y', '/x,1,2,3', '/x,-1', 'relative', '/x,0x1000000', '/' + 'x' * 400):
+            check('error' in daemon.ask(f'capture,{bad}'), bad)
+        daemon.sanctl('capture', 'start', path + '4')
+        until_true('packets', lambda: daemon.json('capture', 'show')['packets'] > 200)
+        daemon.sanctl('capture', 'stop')
+        found = {c for _, _, _, c in packets(path + '4')}
+        check({int(cid, 0), int(other, 0), peer, other_peer} <= found, f'{found}')
+    with traffic(work, daemons, peer=IP6['server']):
+        ((cid, row),) = daemon.json('conns').items()
+        check(row['peer'] == IP6['server'], f'{row}')
+        peer = int(daemon.json('conn', cid)['peer_cid'], 0)
+        daemon.sanctl('capture', 'start', path + '6', '--cid', cid)
+        until_true('packets', lambda: daemon.json('capture', 'show')['packets'] > 50)
+        daemon.sanctl('capture', 'stop')
+        seen = {(d, c) for d, _, _, c in packets(path + '6')}
+        check(seen == {(1, int(cid, 0)), (2, peer)}, f'{cid} {peer:#x}: {seen}')
+    if shutil.which('tshark'):
+        from capture import bare_tshark, fields
+        with bare_tshark():
+            rows = fields(path + '4', 'san.bth.dcid')
+            check(len(rows) == len(list(packets(path + '4'))), 'tshark sees all of them')
+
+
+def pages(work, daemons):
+    """A thousand connections: complete, each once, in answers that are whole."""
+    with traffic(work, daemons, conns=MANY, sends=0):
+        for daemon in daemons:
+            listed, at, nb_pages = {}, 0, 0
+            while True:
+                page = daemon.ask(f'conn_list,{at}')
+                at = page.pop('next')
+                check(not listed.keys() & page.keys(), 'a connection in two pages')
+                listed.update(page)
+                nb_pages += 1
+                if at == 0:
+                    break
+            check(len(listed) == MANY and nb_pages > 10, f'{len(listed)} in {nb_pages}')
+            check(len(daemon.json('conns')) == MANY, 'sanctl')
+            check(daemon.ask('reasons')['application'] == MANY, f'{daemon.ask("reasons")}')
+            check(daemon.ask('conn_list,999999') == {'next': 0}, 'beyond the end')
+            for wrong in ('x', '-1', '0,x', '0,256', '0,1,2', '99999999999999999999'):
+                check('error' in daemon.ask(f'conn_list,{wrong}'), wrong)
+            for wrong in ('x', '0x1000000', '1,2'):
+                check('error' in daemon.ask(f'conn,{wrong}'), wrong)
+            check('error' in daemon.ask('apps,x') and 'error' in daemon.ask('apps,256'), 'apps')
+
+
+def applications(work, daemons):
+    """More than fit into an answer; and names that programs gave themselves."""
+    with open('/proc/self/comm', 'rb+', buffering=0) as comm:
+        name = comm.read()
+        comm.write(b'a"b\\c\xff\n')
+        attached = [dial(daemons[0]) for _ in range(40)]
+        check(all(ask(s, request(HELLO))[0] == 0 for s in attached), 'hello')
+        comm.write(name)
+    check(len(daemons[0].ask('apps')) == 24 + 2, 'a page')
+    apps = daemons[0].json('apps')
+    check(len(apps) == 40 and {a['pid'] for a in apps.values()} == {os.getpid()}, f'{len(apps)}')
+    check({a['name'] for a in apps.values()} == {'a?b?c?'}, str(apps['1']))
+    for s in attached:
+        s.close()
+    until_true('gone', lambda: not daemons[0].json('apps'))
+
+
+def embedded():
+    """A program that polls its own engine: what another thread may tell, and no more."""
+    with Work() as work:
+        daemon = Daemon(work, 'server')
+        server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
+        time.sleep(0.2)
+        other = Engine(f'{work.tag}x{work.nb_prefixes}')
+        args = ' '.join(work.eal(cpus()[1], vdev(work, 'client'), 256))
+        client = Process(work, 'client', [
+            PINGPONG, 'client', f'dpdk:{args} -- ip={IP["client"]}/24 conns=16', IP['server'],
+            '100000000'])
+        server.wait_text('connected')
+        (cid,) = other.json('conns')
+        before = other.json('conn', cid)
+        check(before['reason'] == 'unknown' and before['peer'] == IP['server'], f'{before}')
+        until_true('packets', lambda: other.json('conn', cid)['tx_pkts'] > before['tx_pkts'])
+        check(other.json('lcores')['0']['lcore'] == -1, 'the caller is no lcore')
+        parse(other.sanctl('metrics'))
+        path = work.path('x.pcapng')
+        check('polls itself' in other.sanctl('capture', 'start', path, status=1), 'capture')
+        check('does not know' in other.sanctl('apps', status=1), 'applications')
+        check(client.is_alive(), client.tail())
+        client.kill()
+        server.wait(20)
+        daemon.stop()
+
+
+def alone(test):
+    """With a folder and daemons of its own."""
+    with Work() as work:
+        daemons = Daemon(work, 'server'), Daemon(work, 'client')
+        test(work, daemons)
+        for d in daemons:
+            d.stop()
+
+
+def traces():
+    """--trace=sanstack.*: a directory in CTF, with the names and what happened."""
+    with Work() as work:
+        folder = work.path('trace')
+        os.mkdir(folder)
+        daemons = (Daemon(work, 'server'),
+                   Daemon(work, 'client', f'args = --trace=sanstack.* --trace-dir={folder}'))
+        with traffic(work, daemons):
+            pass
+        for d in daemons:
+            d.stop()
+        text, nb_bytes = '', 0
+        for place, _, names in os.walk(folder):
+            for name in names:
+                with open(os.path.join(place, name), 'rb') as f:
+                    data = f.read()
+                if name == 'metadata':
+                    text = data.decode()
+                else:
+                    nb_bytes += len(data.rstrip(b'\0'))
+        names = set(re.findall(r'name = "(sanstack\.[a-z.]+)"', text))
+        check(names == {'sanstack.conn.event', 'sanstack.conn.rto', 'sanstack.app.attach',
+                        'sanstack.app.detach', 'sanstack.qp.fault', 'sanstack.lcore.sleep'},
+              f'{names}')
+        check(nb_bytes > 100, f'{nb_bytes} bytes of events')
+
+
+def main():
+    tests = Tests(300)
+    for name, test in [
+            ('numbers that grow', numbers),
+            ('reasons', reasons),
+            ('tables of sanctl', tables),
+            ('OpenMetrics', metrics),
+            ('captures', captures),
+            ('a thousand connections', pages),
+            ('forty applications', applications),
+    ]:
+        tests.add(name, alone, test)
+    tests.add('embedded', embedded)
+    tests.add('traces', traces)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
