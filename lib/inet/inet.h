@@ -22,12 +22,18 @@ struct san_inet_addr {
 	uint8_t prefix_len; /**< of 128; IPv4: 96 + its prefix length */
 };
 
+/** What lies behind a router on the link; of several that hold an address the longest prefix. */
+struct san_inet_route {
+	struct san_inet_addr to; /**< prefix length 0 (IPv6) or 96 (IPv4): everything else */
+	struct san_ip gateway;   /**< of the same family */
+};
+
 struct san_inet_conf {
 	struct rte_ether_addr mac;
 	uint16_t nb_addrs;
 	struct san_inet_addr addrs[8];
-	struct san_ip gateway_v4; /**< all zero: none */
-	struct san_ip gateway_v6;
+	uint16_t nb_routes;
+	struct san_inet_route routes[16];
 	uint32_t max_neighbours;
 	uint64_t reachable_ns; /**< entry is asked for again after this */
 	uint64_t retry_ns;
@@ -38,6 +44,9 @@ struct san_inet_conf {
 
 struct san_inet; /* inet_neigh.c */
 
+/** Is *ip* in a prefix of one of the addresses of *conf*? A router must be. */
+bool san_inet_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip);
+
 void san_inet_conf_default(struct san_inet_conf *conf);
 int san_inet_create(const struct san_inet_conf *conf, struct san_inet **out);
 void san_inet_destroy(struct san_inet *in);
@@ -45,8 +54,8 @@ void san_inet_destroy(struct san_inet *in);
 /** Is *ip* one of ours? */
 bool san_inet_is_local(const struct san_inet *in, const struct san_ip *ip);
 /**
- * Our address for talking to *peer*: same family, same prefix if there is one. -EADDRNOTAVAIL;
- * -ENETUNREACH: in no prefix of ours, and there is no gateway.
+ * Our address for talking to *peer*: same family, and the prefix of it or of its router if
+ * there is one. -EADDRNOTAVAIL; -ENETUNREACH: in no prefix of ours, and no route leads to it.
  */
 int san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src);
 /**
@@ -69,6 +78,8 @@ uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
 uint64_t san_inet_no_mbuf(const struct san_inet *in);
 /** "10.0.0.1", "10.0.0.1/24", "fd00::1/64". -EINVAL. */
 int san_inet_parse(const char *text, struct san_inet_addr *out);
+/** "10.1.0.0/16,10.0.0.254", or a router's address alone: everything else. -EINVAL. */
+int san_inet_parse_route(const char *text, struct san_inet_route *out);
 #define SAN_INET_TEXT 64
 /** Text of an address into *buf*, returned. */
 const char *san_inet_text(const struct san_ip *ip, char buf[SAN_INET_TEXT]);

@@ -58,6 +58,30 @@ san_inet_parse(const char *text, struct san_inet_addr *out)
 	return 0;
 }
 
+int
+san_inet_parse_route(const char *text, struct san_inet_route *out)
+{
+	const char *comma = strchr(text, ',');
+	size_t len = comma != NULL ? (size_t)(comma - text) : 0;
+	const char *gateway = comma != NULL ? comma + 1 : text;
+	char prefix[INET6_ADDRSTRLEN + 4];
+	struct san_inet_addr at;
+
+	if (len >= sizeof(prefix) || strchr(gateway, '/') != NULL ||
+	    san_inet_parse(gateway, &at) != 0)
+		return -EINVAL;
+	out->gateway = at.ip;
+	out->to = (struct san_inet_addr){.ip = at.ip, .prefix_len = san_ip_is_v4(&at.ip) ? 96 : 0};
+	if (comma == NULL)
+		return 0;
+	memcpy(prefix, text, len);
+	prefix[len] = '\0';
+	if (san_inet_parse(prefix, &out->to) != 0 ||
+	    san_ip_is_v4(&out->to.ip) != san_ip_is_v4(&out->gateway))
+		return -EINVAL;
+	return 0;
+}
+
 const char *
 san_inet_text(const struct san_ip *ip, char buf[SAN_INET_TEXT])
 {

@@ -40,12 +40,20 @@ is_conf_valid(const struct san_inet_conf *conf)
 {
 	uint16_t i;
 
-	if (conf->nb_addrs > RTE_DIM(conf->addrs) || conf->max_neighbours == 0 ||
+	if (conf->nb_addrs > RTE_DIM(conf->addrs) || conf->nb_routes > RTE_DIM(conf->routes) ||
+	    conf->max_neighbours == 0 ||
 	    conf->max_neighbours > 1u << 20 || conf->reachable_ns == 0 || conf->retry_ns == 0 ||
 	    conf->pool == NULL)
 		return false;
 	for (i = 0; i < conf->nb_addrs; i++) {
 		if (!inet_is_unicast(&conf->addrs[i].ip) || conf->addrs[i].prefix_len > 128)
+			return false;
+	}
+	for (i = 0; i < conf->nb_routes; i++) {
+		const struct san_inet_route *r = &conf->routes[i];
+
+		if (!inet_is_unicast(&r->gateway) || r->to.prefix_len > 128 ||
+		    san_ip_is_v4(&r->gateway) != san_ip_is_v4(&r->to.ip))
 			return false;
 	}
 	return true;
@@ -174,6 +182,24 @@ common_bits(const struct san_ip *a, const struct san_ip *b)
 	return 128;
 }
 
+static bool
+holds(const struct san_inet_addr *prefix, const struct san_ip *ip)
+{
+	return san_ip_is_v4(&prefix->ip) == san_ip_is_v4(ip) &&
+		common_bits(&prefix->ip, ip) >= prefix->prefix_len;
+}
+
+bool
+san_inet_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip)
+{
+	uint16_t i;
+
+	for (i = 0; i < conf->nb_addrs; i++)
+		if (holds(&conf->addrs[i], ip))
+			return true;
+	return false;
+}
+
 /** Of the same family, our address with the longest prefix that holds *peer*; else any. */
 static const struct san_inet_addr *
 best_source(const struct san_inet *in, const struct san_ip *peer, bool *on_link)
@@ -184,11 +210,10 @@ best_source(const struct san_inet *in, const struct san_ip *peer, bool *on_link)
 	*on_link = false;
 	for (i = 0; i < in->conf.nb_addrs; i++) {
 		const struct san_inet_addr *a = &in->conf.addrs[i];
-		bool holds = common_bits(&a->ip, peer) >= a->prefix_len;
 
 		if (san_ip_is_v4(&a->ip) != san_ip_is_v4(peer))
 			continue;
-		if (holds && (!*on_link || a->prefix_len > best->prefix_len)) {
+		if (holds(a, peer) && (!*on_link || a->prefix_len > best->prefix_len)) {
 			best = a;
 			*on_link = true;
 		} else if (best == NULL) {
@@ -198,31 +223,50 @@ best_source(const struct san_inet *in, const struct san_ip *peer, bool *on_link)
 	return best;
 }
 
-static int
-next_hop(const struct san_inet *in, const struct san_ip *ip, struct san_ip *hop)
+static const struct san_inet_route *
+best_route(const struct san_inet *in, const struct san_ip *ip)
 {
-	bool on_link, v4 = san_ip_is_v4(ip);
+	const struct san_inet_route *best = NULL;
+	uint16_t i;
+
+	for (i = 0; i < in->conf.nb_routes; i++) {
+		const struct san_inet_route *r = &in->conf.routes[i];
+
+		if (holds(&r->to, ip) && (best == NULL || r->to.prefix_len > best->to.prefix_len))
+			best = r;
+	}
+	return best;
+}
+
+/* Who on the link takes packets for *ip*. NULL: nobody. */
+static const struct san_ip *
+next_hop(const struct san_inet *in, const struct san_ip *ip)
+{
+	const struct san_inet_route *route;
+	bool on_link;
 
 	if (!inet_is_unicast(ip) || best_source(in, ip, &on_link) == NULL)
-		return -EHOSTUNREACH;
-	*hop = on_link ? *ip : v4 ? in->conf.gateway_v4 :
-				    in->conf.gateway_v6;
-	/* an IPv4 gateway of zero may be written as all zero, too */
-	return inet_is_unicast(hop) && san_ip_is_v4(hop) == v4 ? 0 : -EHOSTUNREACH;
+		return NULL;
+	if (on_link)
+		return ip;
+	route = best_route(in, ip);
+	return route != NULL ? &route->gateway : NULL;
 }
 
 int
 san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src)
 {
+	const struct san_ip *hop = peer;
 	const struct san_inet_addr *a;
-	struct san_ip hop;
 	bool on_link;
 
-	a = best_source(in, peer, &on_link);
-	if (a == NULL)
+	if (best_source(in, peer, &on_link) == NULL)
 		return -EADDRNOTAVAIL;
-	if (!san_inet_is_local(in, peer) && next_hop(in, peer, &hop) != 0)
+	if (!san_inet_is_local(in, peer))
+		hop = next_hop(in, peer);
+	if (hop == NULL)
 		return -ENETUNREACH;
+	a = best_source(in, hop, &on_link);
 	*src = a->ip;
 	return 0;
 }
@@ -335,21 +379,20 @@ int
 san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 		 struct rte_ether_addr *mac)
 {
+	const struct san_ip *hop;
 	struct inet_neigh *e;
-	struct san_ip hop;
-	int rc;
 
 	/* ourselves: the link may be a loop */
 	if (san_inet_is_local(in, ip)) {
 		*mac = in->conf.mac;
 		return 0;
 	}
-	rc = next_hop(in, ip, &hop);
-	if (rc != 0)
-		return rc;
-	e = find(in, &hop);
+	hop = next_hop(in, ip);
+	if (hop == NULL)
+		return -EHOSTUNREACH;
+	e = find(in, hop);
 	if (e == NULL) {
-		e = add(in, &hop, now_ns);
+		e = add(in, hop, now_ns);
 		e->state = INET_NEIGH_PENDING;
 		ask(in, e, now_ns);
 	}

@@ -71,6 +71,10 @@ dpdk_conf_read__says_what_is_wrong(void **state)
 		{"ip=10.0.0.1/24 lcores=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "at most 16"},
 		{"ip=10.0.0.1/24 lcores=1 poll=caller", "poll=caller: there are lcores="},
 		{"ip=10.0.0.1/24 lcores=1,2,3 conns=20000", "conns=20000: at most 16384 with 3"},
+		{"ip=10.0.0.1/24 gw=10.0.0.2/24", "gw=10.0.0.2/24: not an address"},
+		{"ip=10.0.0.1/24 gw=10.1.0.2", "router 10.1.0.2: in no prefix of an address"},
+		{"ip=10.0.0.1/24 route=10.0.0.9", "route=10.0.0.9: not a prefix and a router"},
+		{"ip=10.0.0.1/24 route=10.2.0.0/16,10.9.0.1", "router 10.9.0.1: in no prefix"},
 		{"ip=10.0.0.1/24 queues=0", "queues=0: must be 1 to 16"},
 		{"ip=10.0.0.1/24 idle=nap", "idle=nap: one of auto, poll, pause, yield, sleep"},
 		{"ip=10.0.0.1/24 cc=reno", "cc=reno: one of swift, dcqcn, fixed"},
@@ -103,13 +107,15 @@ dpdk_conf_read__values_arrive(void **state)
 	const struct san_core_conf *core = &conf.engine.core;
 
 	(void)state;
-	assert_int_equal(read_conf("ip=10.0.0.1/24 ip6=fd00::1/64 gw=10.0.0.254 port=net_memif0 "
+	assert_int_equal(read_conf("ip=10.0.0.1/24 ip6=fd00::1/64 gw=10.0.0.254 "
+				   "route=10.1.0.0/16,10.0.0.253 port=net_memif0 "
 				   "mtu=9000 poll=lcore idle=sleep cc=fixed conns=10 solicit=16k "
 				   "rto_us=500 rto_min_us=400 dscp=26 window=64 max_txn=8 "
 				   "first_psn=0xffffff00 seed=7 capture=/tmp/x.pcapng pmtu=0"),
 			 0);
 	assert_int_equal(core->inet.nb_addrs, 2);
-	assert_true(san_ip_is_v4(&core->inet.gateway_v4));
+	assert_int_equal(core->inet.nb_routes, 2);
+	assert_true(san_ip_is_v4(&core->inet.routes[0].gateway));
 	assert_string_equal(conf.port, "net_memif0");
 	assert_int_equal(core->mtu, 9000);
 	assert_int_equal(conf.engine.mtu_min, 1280); /* with an IPv6 address */

@@ -13,11 +13,18 @@
 
 #include "inet_host.h"
 
-#define MS SAN_NS_PER_MS
+#define MS         SAN_NS_PER_MS
+#define ARP_TARGET 38 /* offset in a frame */
 
 static struct rte_mempool *pool;
 static struct inet_host h;
 static struct inet_frame f, out;
+
+static void
+add_route(struct san_inet_conf *conf, const char *text)
+{
+	assert_int_equal(san_inet_parse_route(text, &conf->routes[conf->nb_routes++]), 0);
+}
 
 static int
 setup(void **state)
@@ -27,7 +34,7 @@ setup(void **state)
 	(void)state;
 	inet_host_conf(pool, &conf);
 	conf.max_neighbours = 8;
-	conf.gateway_v4 = inet_ip("10.0.0.254");
+	add_route(&conf, "10.0.0.254");
 	inet_host_init(&h, pool, &conf);
 	return 0;
 }
@@ -159,8 +166,8 @@ source__longest_prefix(void **state)
 	(void)state;
 	san_inet_destroy(h.in);
 	inet_host_conf(pool, &conf);
-	conf.gateway_v4 = inet_ip("10.0.0.254");
-	conf.gateway_v6 = inet_ip("fd00::fe");
+	add_route(&conf, "10.0.0.254");
+	add_route(&conf, "fd00::fe");
 	conf.nb_addrs = 5;
 	conf.addrs[4] = conf.addrs[1];
 	assert_int_equal(san_inet_parse("10.0.1.1/24", &conf.addrs[1]), 0);
@@ -200,12 +207,82 @@ source__no_route(void **state)
 	(void)state;
 	san_inet_destroy(h.in);
 	inet_host_conf(pool, &conf);
-	memset(&conf.gateway_v4, 0, sizeof(conf.gateway_v4));
 	inet_host_init(&h, pool, &conf);
 	assert_int_equal(san_inet_source(h.in, &far, &src), -ENETUNREACH);
 	/* an address without a prefix holds itself only */
 	own = conf.addrs[0].ip;
 	assert_int_equal(san_inet_source(h.in, &own, &src), 0);
+}
+
+/* The next frame asks for the MAC address of *hop*. */
+static void
+asked_for(const char *hop)
+{
+	struct san_ip ip = inet_ip(hop);
+
+	assert_true(inet_host_tx(&h, &out));
+	assert_memory_equal(&out.b[ARP_TARGET], &ip.b[12], 4);
+}
+
+static const struct {
+	const char *peer, *hop, *src;
+} routed[] = {
+	{"10.0.0.7", "10.0.0.7", "10.0.0.1"},     /* on the link */
+	{"10.9.8.7", "10.0.1.254", "10.0.1.1"},   /* the longer prefix, and its link's address */
+	{"10.9.1.1", "10.0.0.253", "10.0.0.1"},   /* the shorter */
+	{"192.168.1.1", "10.0.0.254", "10.0.0.1"} /* everything else */
+};
+
+/* A router is on a link of ours; of several routes the longest prefix is taken. */
+static void
+source__by_routes(void **state)
+{
+	struct san_ip peer, src, want;
+	struct san_inet_conf conf;
+	unsigned int i;
+
+	(void)state;
+	san_inet_destroy(h.in);
+	inet_host_conf(pool, &conf);
+	conf.nb_addrs = 2;
+	assert_int_equal(san_inet_parse("10.0.0.1/24", &conf.addrs[0]), 0);
+	assert_int_equal(san_inet_parse("10.0.1.1/24", &conf.addrs[1]), 0);
+	add_route(&conf, "10.9.0.0/16,10.0.0.253");
+	add_route(&conf, "10.0.0.254");
+	add_route(&conf, "10.9.8.0/24,10.0.1.254");
+	inet_host_init(&h, pool, &conf);
+	for (i = 0; i < RTE_DIM(routed); i++) {
+		peer = inet_ip(routed[i].peer);
+		want = inet_ip(routed[i].src);
+		assert_int_equal(san_inet_source(h.in, &peer, &src), 0);
+		assert_memory_equal(src.b, want.b, 16);
+		assert_int_equal(resolves(routed[i].peer), -EAGAIN);
+		asked_for(routed[i].hop);
+	}
+	want = inet_ip("10.0.1.9");
+	assert_true(san_inet_is_on_link(&conf, &want));
+	want = inet_ip("10.9.1.9");
+	assert_false(san_inet_is_on_link(&conf, &want));
+}
+
+static void
+parse_route__refused(void **state)
+{
+	static const char *const wrong[] = {"", ",", "10.0.0.0/16,", ",10.0.0.1", "10.0.0.1/24",
+					    "10.1.0.0/16,10.0.0.1/24", "10.1.0.0/16,fd00::1",
+					    "fd01::/64,10.0.0.1", "10.1.0.0/33,10.0.0.1",
+					    "10.1.0.0/16,10.0.0.1,10.0.0.2"};
+	struct san_inet_route r;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(wrong); i++)
+		if (san_inet_parse_route(wrong[i], &r) != -EINVAL)
+			fail_msg("\"%s\"", wrong[i]);
+	assert_int_equal(san_inet_parse_route("fd01::/64,fd00::1", &r), 0);
+	assert_int_equal(r.to.prefix_len, 64);
+	assert_int_equal(san_inet_parse_route("fd00::1", &r), 0);
+	assert_int_equal(r.to.prefix_len, 0);
 }
 
 /* Several instances on one port: one answers, all learn. (SYS-1) */
@@ -615,6 +692,8 @@ main(void)
 		TEST(source__longest_prefix),
 		TEST(source__other_family),
 		TEST(source__no_route),
+		TEST(source__by_routes),
+		TEST(parse_route__refused),
 		TEST(quiet__learns_and_asks_only),
 		TEST(resolve__asks_and_learns),
 		TEST(resolve__ourselves),

@@ -187,17 +187,37 @@ set_ip(struct dpdk_conf *conf, const char *key, const char *value, const struct 
 }
 
 static int
-set_gw(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+add_route(struct dpdk_conf *conf, const char *text)
 {
 	struct san_inet_conf *inet = &conf->engine.core.inet;
-	struct san_inet_addr addr;
 
-	if (strchr(value, '/') != NULL || san_inet_parse(value, &addr) != 0)
+	if (inet->nb_routes == RTE_DIM(inet->routes))
+		return -ENOSPC;
+	if (san_inet_parse_route(text, &inet->routes[inet->nb_routes]) != 0)
+		return -EINVAL;
+	inet->nb_routes++;
+	return 0;
+}
+
+static int
+set_gw(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+{
+	if (strchr(value, ',') != NULL || add_route(conf, value) != 0)
 		return host->fail(-EINVAL, "%s=%s: not an address", key, value);
-	if (san_ip_is_v4(&addr.ip))
-		inet->gateway_v4 = addr.ip;
-	else
-		inet->gateway_v6 = addr.ip;
+	return 0;
+}
+
+static int
+set_route(struct dpdk_conf *conf, const char *key, const char *value, const struct rtsan_host *host)
+{
+	int rc = strchr(value, ',') != NULL ? add_route(conf, value) : -EINVAL;
+
+	if (rc == -ENOSPC)
+		return host->fail(-EINVAL, "%s=%s: at most %zu routes", key, value,
+				  RTE_DIM(conf->engine.core.inet.routes));
+	if (rc != 0)
+		return host->fail(-EINVAL, "%s=%s: not a prefix and a router, as in "
+					   "10.1.0.0/16,10.0.0.254", key, value);
 	return 0;
 }
 
@@ -341,6 +361,7 @@ static const struct word {
 	{"ip", set_ip},
 	{"ip6", set_ip},
 	{"gw", set_gw},
+	{"route", set_route},
 	{"port", set_port},
 	{"poll", set_poll},
 	{"lcores", set_lcores},
@@ -405,6 +426,19 @@ derive_sleep(struct dpdk_conf *conf, char *const *words, int nb_words)
 		cc->window_min = SAN_CC_ONE;
 }
 
+static int
+check_routes(const struct san_inet_conf *inet, const struct rtsan_host *host)
+{
+	char text[SAN_INET_TEXT];
+	uint16_t i;
+
+	for (i = 0; i < inet->nb_routes; i++)
+		if (!san_inet_is_on_link(inet, &inet->routes[i].gateway))
+			return host->fail(-EINVAL, "router %s: in no prefix of an address of ours",
+					  san_inet_text(&inet->routes[i].gateway, text));
+	return 0;
+}
+
 static bool
 has_v6(const struct san_inet_conf *conf)
 {
@@ -451,6 +485,9 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 	if (core->mtu != 0 && core->mtu < conf->engine.mtu_min)
 		return host->fail(-EINVAL, "mtu=%u: at least %u with an IPv6 address", core->mtu,
 				  MTU_MIN_V6);
+	rc = check_routes(&core->inet, host);
+	if (rc != 0)
+		return rc;
 	derive_sleep(conf, words, nb_words);
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
 	core->tl.max_wide = core->pdl.max_wide;
