@@ -55,6 +55,7 @@ static const struct drop_words words[] = {
 	[SAN_DROP_NO_MBUF] = {"no_mbuf", "No packet buffer was free."},
 	[SAN_DROP_IMPAIRED] = {"impaired", "Dropped on purpose by the impairment stage."},
 	[SAN_DROP_TX_FULL] = {"tx_full", "The port did not take it."},
+	[SAN_DROP_VLAN] = {"vlan", "It is of another VLAN than the port."},
 	[SAN_DROP_HANDOVER] = {"handover", "The lcore that it belongs to did not take it."},
 };
 

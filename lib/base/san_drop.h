@@ -61,6 +61,7 @@ enum san_drop {
 	SAN_DROP_NO_MBUF,  /**< an answer could not be built for lack of mbufs */
 	SAN_DROP_IMPAIRED, /**< dropped on purpose by the impairment stage */
 	SAN_DROP_TX_FULL,  /**< the port did not take it */
+	SAN_DROP_VLAN,     /**< of another VLAN, or untagged on a port that is in one */
 	SAN_DROP_HANDOVER, /**< the lcore that it belongs to did not take it */
 	SAN_DROP_MAX
 };

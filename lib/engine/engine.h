@@ -47,6 +47,7 @@ struct san_engine_conf {
 	struct san_core_conf core;
 	uint16_t port_id;
 	uint16_t mtu_min;                   /**< that the addresses allow: less is refused */
+	uint16_t vlan;                      /**< that the port is in; 0: none */
 	uint16_t nb_rxd, nb_txd;            /**< as near as the port can */
 	uint16_t nb_queues;                 /**< receive and transmit; 0: as the port allows */
 	uint32_t pool_size;                 /**< mbufs; see san_engine_pool_min() */

@@ -246,6 +246,8 @@ rx_port(struct san_engine *e)
 		san_engine_gate_traffic(&e->port->gate, e->now_ns);
 	}
 	e->stats.nb_rx += n;
+	if (unlikely(e->port->conf.vlan != 0))
+		n = san_engine_vlan_rx(e, in, n);
 	take_in(e, in, n);
 	return n;
 }
@@ -339,6 +341,8 @@ transmit(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 		san_engine_capture_pkts(e, pkts, n, true);
 	if (likely(e->has_queue))
 		n = san_engine_local_tx(e, pkts, n);
+	if (unlikely(e->port->conf.vlan != 0) && e->has_queue)
+		n = san_engine_vlan_tx(e, pkts, n);
 	if (n == 0)
 		return;
 	sent = port_tx(e, pkts, n);

@@ -74,7 +74,8 @@ less(uint32_t size, uint32_t overhead)
 }
 
 void
-san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, struct san_engine_mtu *m)
+san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, uint32_t header,
+		   struct san_engine_mtu *m)
 {
 	const struct rte_devargs *given = rte_dev_devargs(info->device);
 	const char *args = given != NULL ? given->args : NULL;
@@ -85,11 +86,11 @@ san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, struct
 	if (info->max_mtu != UINT16_MAX)
 		m->most = info->max_mtu;
 	if (strcmp(info->driver_name, "net_memif") == 0) {
-		m->most = less(san_engine_mtu_arg(args, "bsize", MEMIF_BSIZE), RTE_ETHER_HDR_LEN);
+		m->most = less(san_engine_mtu_arg(args, "bsize", MEMIF_BSIZE), header);
 		m->by_buffers = true;
 	} else if (strcmp(info->driver_name, "net_af_packet") == 0) {
 		m->most = less(san_engine_mtu_arg(args, "framesz", AF_PACKET_FRAME),
-			       AF_PACKET_BEFORE + RTE_ETHER_HDR_LEN);
+			       AF_PACKET_BEFORE + header);
 	}
 	rte_eth_dev_get_mtu(port_id, &now);
 	m->now = kernel != 0 ? kernel : now;

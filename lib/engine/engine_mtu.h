@@ -22,8 +22,8 @@ struct san_engine_mtu {
 	bool by_buffers; /**< only its buffers count: memif */
 };
 
-/** Ask driver, arguments and kernel. */
-void san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info,
+/** Ask driver, arguments and kernel. *header*: bytes of a frame in front of the IP packet. */
+void san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, uint32_t header,
 			struct san_engine_mtu *m);
 /**
  * The MTU to use.

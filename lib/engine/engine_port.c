@@ -105,7 +105,8 @@ find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const c
 	struct san_engine_mtu m;
 	int rc;
 
-	san_engine_mtu_ask(p->id, info, &m);
+	san_engine_mtu_ask(p->id, info,
+			   RTE_ETHER_HDR_LEN + (p->conf.vlan != 0 ? RTE_VLAN_HLEN : 0), &m);
 	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &p->mtu, why);
 	core->mtu = p->mtu;
 	p->declared = declarable_mtu(info, p->mtu);

@@ -226,6 +226,11 @@ uint16_t san_engine_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint1
 /** What was kept. */
 uint16_t san_engine_local_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
 
+/* ---- engine_vlan.c: for a port in a VLAN; how many of *n* packets are left ---- */
+
+uint16_t san_engine_vlan_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+uint16_t san_engine_vlan_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
+
 /* ---- engine_idle.c ---- */
 
 /** Resolve AUTO for this process's lcores. */

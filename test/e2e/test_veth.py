@@ -183,6 +183,45 @@ def narrow(work):
     server.stop()
 
 
+# Asks by ARP, tagged with a VLAN (0: untagged); prints the VLAN of the answer, or "none".
+ASK = '''
+import socket, struct, sys
+SOL_PACKET, PACKET_AUXDATA, ARP = 263, 8, b'\\x08\\x06'
+vid, ours, theirs = int(sys.argv[1]), socket.inet_aton(sys.argv[2]), socket.inet_aton(sys.argv[3])
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(('pv0', 0))
+s.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+s.settimeout(1)
+mac = s.getsockname()[4]
+tag = struct.pack('>HH', 0x8100, vid) if vid else b''
+body = struct.pack('>HHBBH', 1, 0x800, 6, 4, 1) + mac + ours + bytes(6) + theirs
+s.send((b'\\xff' * 6 + mac + tag + ARP + body).ljust(60, b'\\0'))
+try:
+    while True:
+        data, aux, _, _ = s.recvmsg(2000, 100)
+        if data[12:14] == ARP and data[20:22] == b'\\0\\x02' and data[28:32] == theirs:
+            print(struct.unpack_from('HH', aux[0][2], 16)[0])
+            break
+except TimeoutError:
+    print('none')
+'''
+
+
+def vlan(work):
+    """Both ends in a VLAN. What is of another one, or of none, is not for us."""
+    link = Veth(work, 'af_packet')
+    own = ['--set', 'vlan=7']
+    server = Server(link, own)
+    Run(link, ['--mode', 'push', '--size', '1-30000', '--count', '100', '--verify', *own],
+        90).check_ok()
+    for vid, answer in (('7', '7'), ('8', 'none'), ('0', 'none')):
+        got = link.ns['client'].run('/usr/bin/python3', '-c', ASK, vid, link.client_ip,
+                                    link.server_ip).strip()
+        check(got == answer, f'VLAN {vid} is answered in {got}')
+    served = server.stop_ok()
+    check(counter(served, 'drop_vlan') > 0, 'nothing of another VLAN was dropped')
+
+
 def main():
     need_namespaces('ethtool', 'tshark', 'sysctl')
     sh('tshark', '--version')
@@ -205,6 +244,7 @@ def main():
         tests.add('jumbo frames', jumbo, work)
         tests.add('an MTU that the port has not', refused, work)
         tests.add('narrow path', narrow, work)
+        tests.add('in a VLAN', vlan, work)
         return tests.run()
 
 

@@ -48,6 +48,7 @@ static const struct number {
 	{"rxd", CONF(engine.nb_rxd), 32, 32768, 1},
 	{"txd", CONF(engine.nb_txd), 32, 32768, 1},
 	{"queues", CONF(engine.nb_queues), 1, SAN_ENGINE_LCORES, 1},
+	{"vlan", CONF(engine.vlan), 1, 4094, 1},
 	{"sleep_us", CONF(engine.sleep_max_us), 1, 100000, 1},
 	{"udp_port", CORE(udp_port), 1, 65535, 1},
 	{"dscp", CORE(cm.path.dscp), 0, 63, 1},

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A port in a VLAN: the tag is put in front of what leaves and taken off what comes, by software,
+ * which every driver can, and the layers above know nothing of it. What belongs to another
+ * VLAN, or to none, is not for us.
+ */
+
+#include "engine_priv.h"
+
+#define VID_MASK 0xfff
+
+uint16_t
+san_engine_vlan_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		pkts[i]->vlan_tci = e->port->conf.vlan;
+		if (likely(rte_vlan_insert(&pkts[i]) == 0)) {
+			pkts[kept++] = pkts[i];
+			continue;
+		}
+		e->drops[SAN_DROP_TX_FULL]++;
+		rte_pktmbuf_free(pkts[i]);
+	}
+	return kept;
+}
+
+static bool
+is_ours(const struct san_engine *e, struct rte_mbuf *m)
+{
+	/* some ports take it off themselves */
+	if ((m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 && rte_vlan_strip(m) != 0)
+		return false;
+	return (m->vlan_tci & VID_MASK) == e->port->conf.vlan;
+}
+
+uint16_t
+san_engine_vlan_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		if (likely(is_ours(e, pkts[i]))) {
+			pkts[kept++] = pkts[i];
+			continue;
+		}
+		e->drops[SAN_DROP_VLAN]++;
+		rte_pktmbuf_free(pkts[i]);
+	}
+	return kept;
+}
