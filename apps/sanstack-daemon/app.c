@@ -403,6 +403,17 @@ serve_qp_destroy(struct apps *all, struct app *a, const struct shmq_req *req, in
 
 /* ---- connections ---- */
 
+/* 0: the port's. */
+static int
+check_partition(const struct apps *all, const struct app *a, uint16_t pkey, struct answer *ans)
+{
+	if (pkey == 0)
+		pkey = all->ctx->param.pkey;
+	if (partition_may(&all->conf->partitions, pkey, &a->user))
+		return 0;
+	return refuse(ans, -EACCES, "partition 0x%04x: not for this user; see [partitions]", pkey);
+}
+
 static int
 serve_listen(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 	     struct answer *ans)
@@ -413,6 +424,9 @@ serve_listen(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	(void)fd;
 	if (req->conn.backlog == 0)
 		return refuse(ans, -EINVAL, "listen: backlog must be at least 1");
+	rc = check_partition(all, a, req->conn.pkey, ans);
+	if (rc != 0)
+		return rc;
 	if (a->nb_listeners >= all->conf->app_listeners)
 		return refuse(ans, -ENOSPC, "listen: this application has %u listeners, its limit",
 			      a->nb_listeners);
@@ -509,6 +523,9 @@ serve_connect(struct apps *all, struct app *a, const struct shmq_req *req, int f
 	(void)fd;
 	if (rc == 0)
 		rc = take_param(&req->conn.param, &param, ans);
+	if (rc != 0)
+		return rc;
+	rc = check_partition(all, a, param.pkey, ans);
 	if (rc != 0)
 		return rc;
 	memcpy(peer, req->conn.peer, SHMQ_PEER);

@@ -73,6 +73,7 @@ struct app {
 	int sock;
 	pid_t pid;
 	uid_t uid;
+	struct partition_user user;
 	bool attached;     /**< has said hello */
 	bool over;         /**< to be destroyed */
 	uint64_t hello_ns; /**< until then it must say hello */

@@ -108,6 +108,7 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
+	partition_user_of(sock, &a->user);
 	a->wake_sock = -1;
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		a->wake_fds[i] = -1;

@@ -93,12 +93,13 @@ enter(void *arg, const char *section, char *why, size_t why_len)
 	size_t i;
 
 	(void)arg;
-	if (strcmp(section, "port") == 0)
+	if (strcmp(section, "port") == 0 || strcmp(section, "partitions") == 0)
 		return 0;
 	for (i = 0; i < RTE_DIM(keys); i++)
 		if (strcmp(section, keys[i].section) == 0)
 			return 0;
-	snprintf(why, why_len, "[%s]: known are [eal], [port], [daemon], [log], [limits]", section);
+	snprintf(why, why_len, "[%s]: known are [eal], [port], [daemon], [log], [limits], [partitions]",
+		 section);
 	return -EINVAL;
 }
 
@@ -202,6 +203,8 @@ set(void *arg, const char *section, const char *name, const char *value, char *w
 
 	if (strcmp(section, "port") == 0)
 		return set_port(conf, name, value, why, why_len);
+	if (strcmp(section, "partitions") == 0)
+		return partition_set(&conf->partitions, name, value, why, why_len);
 	for (i = 0; i < RTE_DIM(keys); i++) {
 		const struct key *k = &keys[i];
 
@@ -327,5 +330,6 @@ conf_apply(struct conf *conf, const struct conf *next, conf_report report)
 		else if (memcmp(to, from, keys[i].size) != 0)
 			report(keys[i].section, keys[i].name);
 	}
+	conf->partitions = next->partitions;
 	report_port(conf, next, report);
 }

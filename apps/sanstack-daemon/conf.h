@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "partition.h"
 #include "san_log.h"
 
 #define CONF_DEFAULT   "/etc/sanstack/sanstack.conf"
@@ -37,6 +38,7 @@ struct conf {
 	uint32_t app_qps, app_cqs, app_regions, app_listeners;
 	uint64_t app_bytes;
 	uint32_t apps, apps_per_uid, strangers;
+	struct partitions partitions;
 };
 
 /**

@@ -356,7 +356,7 @@ struct rtsan_event {
 
 /** Next connection event, if any: 1, 0 (none), or -EIO. Never blocks. */
 int rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev);
-/** A descriptor that becomes readable when events come after rtsan_event_arm(): see rtsan_cq_fd(). */
+/** Readable when events come after rtsan_event_arm(): see rtsan_cq_fd(). A descriptor, or -errno. */
 int rtsan_event_fd(struct rtsan_ctx *ctx);
 /** Ask for one wake-up by events: see rtsan_cq_arm(). 0, 1: there are events, or -errno. */
 int rtsan_event_arm(struct rtsan_ctx *ctx);
@@ -375,7 +375,7 @@ const char *rtsan_reason_text(uint8_t reason);
  * @param backlog
  *   Requests that may wait for rtsan_accept(), at least 1.
  * @return
- *   0, -EADDRINUSE, -EINVAL, -ENOSPC.
+ *   0, -EADDRINUSE, -EINVAL, -ENOSPC, -EACCES (the daemon keeps the partition for others).
  */
 int rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t backlog,
 		 struct rtsan_listener **listener);
@@ -390,6 +390,7 @@ void rtsan_listener_destroy(struct rtsan_listener *listener);
  * @return
  *   0, -EINVAL, -EADDRNOTAVAIL (no address of that family), -ENETUNREACH (in no prefix of an
  *   address of ours, and no gateway), -ENOSPC,
+ *   -EACCES (the daemon keeps the partition for others),
  *   -EISCONN (it has a connection, or the event that ended it was not polled).
  */
 int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,

@@ -31,7 +31,8 @@ left_ms(int64_t end_ms)
 	if (end_ms < 0)
 		return -1;
 	left = end_ms - now_ms();
-	return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+	return left < 0 ? 0 : left > INT_MAX ? INT_MAX :
+					       (int)left;
 }
 
 /* *fd* is -ENOTSUP where nothing comes unless we drive the port. */

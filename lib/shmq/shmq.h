@@ -109,8 +109,8 @@ struct shmq_rep {
 			uint32_t nb_lcores;
 			uint32_t lcore_qps; /**< queue pairs of an lcore, at most */
 			uint32_t qp_shift;  /**< of a queue pair's index: its lcore */
-			uint8_t yields; /**< the daemon works on our CPUs: who waits lets it */
-			uint8_t sleeps; /**< its lcores may sleep: who rings wakes them */
+			uint8_t yields;     /**< the daemon works on our CPUs: who waits lets it */
+			uint8_t sleeps;     /**< its lcores may sleep: who rings wakes them */
 			uint8_t pad[2];
 		} hello;
 		uint32_t id; /**< key, completion queue or queue pair that came */

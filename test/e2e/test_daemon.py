@@ -24,7 +24,7 @@ os.environ['RTSAN_PROVIDER_PATH'] = os.path.join(BUILD, 'drivers/san/unix')
 os.environ['LD_LIBRARY_PATH'] += ':' + os.path.join(BUILD, 'drivers/san/unix')
 
 REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 2
-HELLO, MR_ADD, CQ_CREATE, QP_CREATE, TYPES = 1, 2, 4, 6, 17
+HELLO, MR_ADD, CQ_CREATE, QP_CREATE, LISTEN, CONNECT, TYPES = 1, 2, 4, 6, 8, 10, 17
 
 
 def eal(work, role, lcores, vdev=None):
@@ -205,6 +205,15 @@ def request(kind, body=b'', magic=MAGIC, abi=ABI):
     return (struct.pack('<IIII', magic, abi, kind, 0) + body).ljust(REQ, b'\0')[:REQ]
 
 
+def ask_id(s, message):
+    """What an answer without a descriptor of ours names."""
+    s.send(message)
+    data, got, _, _ = socket.recv_fds(s, REP, 4)
+    for fd in got:
+        os.close(fd)
+    return struct.unpack_from('<i', data, 8)[0], struct.unpack_from('<I', data, 16)[0]
+
+
 def ask(s, message, fds=()):
     socket.send_fds(s, [message], list(fds)) if fds else s.send(message)
     data, got, _, _ = socket.recv_fds(s, REP, 4)
@@ -369,6 +378,10 @@ def wrong_conf(work):
         ('[limits]\napps = -1\n', ':2: apps = -1: must be'),
         ('[daemon]\nsocket = ' + 'x' * 200 + '\n', ':2: socket: at most'),
         ('[demon]\nsocket = x\n', ':1: [demon]: known are'),
+        ('[partitions]\n0 = all\n', ':2: 0: a partition is a number'),
+        ('[partitions]\n0x8001 = nobody\n', ':2: 0x8001 = nobody: neither user:NAME'),
+        ('[partitions]\n1 = all\n0x1 = all\n', ':3: 0x1 = all: given twice'),
+        ('[partitions]\n1 = user:no-such-user\n', ':2: 1 = user:no-such-user: no such user'),
         ('socket = x\n', ':1:'),
         ('[daemon]\nsocket\n', ':2:'),
         ('[daemon]\ncolour = blue\n', ':2: colour: unknown key of [daemon]'),

@@ -4,6 +4,7 @@
 reads its file again, and how it ends. (SYS-2, SYS-5)"""
 
 import ctypes
+import errno
 import os
 import re
 import shutil
@@ -15,8 +16,8 @@ import sys
 import time
 
 from e2e import (BUILD, SANITIZE, SLOW, SOURCE, Process, Tests, Work, check, need_namespaces)
-from test_daemon import (CQ_CREATE, DAEMON, HELLO, IP, MR_ADD, PINGPONG, Daemon, alone, ask, dial,
-                         embedded, memfd, mr_body, request)
+from test_daemon import (CONNECT, CQ_CREATE, DAEMON, HELLO, IP, LISTEN, MR_ADD, PINGPONG, QP_CREATE,
+                         Daemon, alone, ask, ask_id, dial, embedded, memfd, mr_body, request)
 
 TRANSFER = os.path.join(BUILD, 'test/e2e/transfer')
 UNIT = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon.service')
@@ -482,6 +483,44 @@ class AsNobody:
         os.seteuid(0)
 
 
+def listen(s, service, pkey):
+    return ask(s, request(LISTEN, struct.pack('<IHHQ', service, pkey, 1, service)))
+
+
+def partitions(work):
+    """A partition is for those that the file names: users, groups, or all."""
+    os.chmod(work.dir, 0o755)
+    daemon = Daemon(work, 'server', daemon=f'group = nogroup\n[partitions]\n'
+                    f'0xffff = all\n0x8001 = user:nobody, user:1\n0x8002 = group:{os.getgid()}')
+    root = dial(daemon)
+    os.setegid(NOBODY)
+    with AsNobody():
+        nobody = dial(daemon)
+    os.setegid(0)
+    for s in (root, nobody):
+        check(ask(s, request(HELLO))[0] == 0, 'hello')
+    for s, pkey, may in ((root, 0xffff, True), (root, 0, True), (root, 0x8001, False),
+                         (root, 0x8002, True), (root, 0x8003, False), (nobody, 0xffff, True),
+                         (nobody, 0x8001, True), (nobody, 0x8002, False), (nobody, 1, False)):
+        rc, why = listen(s, 100 + pkey + (s is root), pkey)
+        check(rc == (0 if may else -errno.EACCES), f'{pkey:x}: {rc} {why}')
+        check(may or f'partition 0x{pkey:04x}: not for this user' in why, why)
+    check(ask(root, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'queue')
+    rc, qp = ask_id(root, request(QP_CREATE, struct.pack('<IIII', 0, 0, 8, 8)))
+    check(rc == 0, 'queue pair')
+    param = struct.pack('<BBHHHHHHHH6x64x', 0, 1, 0x8001, 0, 0, 0, 0, 0, 0, 0)
+    peer = IP['client'].encode().ljust(48, b'\0')
+    rc, why = ask(root, request(CONNECT, struct.pack('<IHHQQ', qp, 0, 0, 7, 0) + peer + param))
+    check(rc == -errno.EACCES, f'connect: {rc} {why}')
+    rewrite(daemon, '0x8001 = user:nobody, user:1', '0x8001 = user:root')
+    wait_log(daemon, 'is read again')
+    check(listen(root, 1, 0x8001)[0] == 0, 'by the new file')
+    check(listen(nobody, 2, 0x8001)[0] == -errno.EACCES, 'not any more')
+    for s in (root, nobody):
+        s.close()
+    daemon.stop()
+
+
 def flood(work):
     """Who passes such descriptors on and on is not served any more; another user is."""
     os.chmod(work.dir, 0o755)
@@ -577,6 +616,7 @@ def main():
             ('what a service manager is told', told),
             ('the watchdog, and an lcore that hangs', watchdog),
             ('one pidfile, one daemon', pidfile),
+            ('partitions', partitions),
             ('another user, no rights in any thread', other_user),
             ('root without rights', root_without_rights),
             ('capture behind the filter', captured),

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "dpdk_priv.h"
+#include "partition.h"
+
+/* ---- the section ---- */
+
+static bool
+number(const char *text, uint32_t *out)
+{
+	uint64_t v;
+
+	if (!dpdk_conf_number(text, &v) || v >= UINT32_MAX)
+		return false;
+	*out = (uint32_t)v;
+	return true;
+}
+
+/* A name, or a number where there is no such name. */
+static bool
+find_user(const char *name, uid_t *out)
+{
+	const struct passwd *pw = getpwnam(name);
+
+	if (pw == NULL)
+		return number(name, out);
+	*out = pw->pw_uid;
+	return true;
+}
+
+static bool
+find_group(const char *name, gid_t *out)
+{
+	const struct group *gr = getgrnam(name);
+
+	if (gr == NULL)
+		return number(name, out);
+	*out = gr->gr_gid;
+	return true;
+}
+
+/* One word of a value. NULL, or what is wrong. */
+static const char *
+add_who(struct partition *p, const char *word)
+{
+	if (strcmp(word, "all") == 0) {
+		p->all = true;
+		return NULL;
+	}
+	if (strncmp(word, "user:", 5) == 0) {
+		if (p->nb_users == PARTITION_WHO)
+			return "too many users";
+		return find_user(word + 5, &p->users[p->nb_users++]) ? NULL : "no such user";
+	}
+	if (strncmp(word, "group:", 6) == 0) {
+		if (p->nb_groups == PARTITION_WHO)
+			return "too many groups";
+		return find_group(word + 6, &p->groups[p->nb_groups++]) ? NULL : "no such group";
+	}
+	return "neither user:NAME, group:NAME nor all";
+}
+
+int
+partition_set(struct partitions *all, const char *name, const char *value, char *why,
+	      size_t why_len)
+{
+	struct partition *p = &all->p[all->nb];
+	char copy[256], *save = NULL, *word;
+	const char *wrong = NULL;
+	uint32_t pkey, i;
+
+	if (all->nb == PARTITIONS_MAX || strlen(value) >= sizeof(copy)) {
+		snprintf(why, why_len, "%s: more than %d partitions, or a line that is too long",
+			 name, PARTITIONS_MAX);
+		return -EINVAL;
+	}
+	if (!number(name, &pkey) || pkey == 0 || pkey > UINT16_MAX) {
+		snprintf(why, why_len, "%s: a partition is a number, 1 to 0xffff", name);
+		return -EINVAL;
+	}
+	for (i = 0; i < all->nb; i++)
+		if (all->p[i].pkey == pkey)
+			wrong = "given twice";
+	*p = (struct partition){.pkey = (uint16_t)pkey};
+	strcpy(copy, value);
+	for (word = strtok_r(copy, " \t,", &save); word != NULL && wrong == NULL;
+	     word = strtok_r(NULL, " \t,", &save))
+		wrong = add_who(p, word);
+	if (wrong != NULL) {
+		snprintf(why, why_len, "%s = %s: %s", name, value, wrong);
+		return -EINVAL;
+	}
+	all->nb++;
+	return 0;
+}
+
+/* ---- rights ---- */
+
+void
+partition_user_of(int sock, struct partition_user *user)
+{
+	socklen_t len = sizeof(user->groups);
+	struct ucred cred = {.uid = (uid_t)-1, .gid = (gid_t)-1};
+	socklen_t cred_len = sizeof(cred);
+
+	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
+	user->uid = cred.uid;
+	/* the groups that it had when it connected; its main one is not always among them */
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, user->groups, &len) != 0)
+		len = 0;
+	user->nb_groups = (uint32_t)(len / sizeof(user->groups[0]));
+	if (user->nb_groups == PARTITION_GROUPS)
+		user->nb_groups--;
+	user->groups[user->nb_groups++] = cred.gid;
+}
+
+static bool
+is_in(const struct partition *p, const struct partition_user *user)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < p->nb_users; i++)
+		if (p->users[i] == user->uid)
+			return true;
+	for (i = 0; i < p->nb_groups; i++)
+		for (k = 0; k < user->nb_groups; k++)
+			if (p->groups[i] == user->groups[k])
+				return true;
+	return p->all;
+}
+
+bool
+partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user)
+{
+	uint32_t i;
+
+	for (i = 0; i < all->nb; i++)
+		if (all->p[i].pkey == pkey)
+			return is_in(&all->p[i], user);
+	return all->nb == 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DAEMON_PARTITION_H
+#define DAEMON_PARTITION_H
+
+/**
+ * @file
+ * Which users and groups may use which partition (P_Key): section [partitions]. (RT-29, SYS-5)
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PARTITIONS_MAX   64
+#define PARTITION_WHO    16 /* users and groups of one */
+#define PARTITION_GROUPS 64 /* of a program: more are not looked at */
+
+struct partition {
+	uint16_t pkey;
+	bool all; /**< everybody */
+	uint8_t nb_users, nb_groups;
+	uid_t users[PARTITION_WHO];
+	gid_t groups[PARTITION_WHO];
+};
+
+struct partitions {
+	uint32_t nb; /**< 0: everybody may use every partition */
+	struct partition p[PARTITIONS_MAX];
+};
+
+/** Who a program is, as the kernel says. */
+struct partition_user {
+	uid_t uid;
+	uint32_t nb_groups;
+	gid_t groups[PARTITION_GROUPS];
+};
+
+/** "0x8001 = user:alice group:hpc", or "all". -EINVAL with a text. */
+int partition_set(struct partitions *all, const char *name, const char *value, char *why,
+		  size_t why_len);
+/** Who is at the other end of *sock*. */
+void partition_user_of(int sock, struct partition_user *user);
+bool partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user);
+
+#endif /* DAEMON_PARTITION_H */
