@@ -49,6 +49,14 @@ sample_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/** Half of them are below; there is one at least. They are in order then. */
+static inline uint32_t
+sample_median(struct sample *s)
+{
+	qsort(s->value, s->count, sizeof(*s->value), sample_compare);
+	return s->value[s->count / 2];
+}
+
 /** Print as JSON; *per_us* values are a microsecond. Releases the samples. */
 static inline int
 sample_report(struct sample *s, double per_us, double seconds)
@@ -57,7 +65,7 @@ sample_report(struct sample *s, double per_us, double seconds)
 		fprintf(stderr, "no round trip was measured\n");
 		return -1;
 	}
-	qsort(s->value, s->count, sizeof(*s->value), sample_compare);
+	sample_median(s);
 	printf("{\"count\": %" PRIu32 ", \"seconds\": %.3f, \"p50_us\": %.3f, \"p99_us\": %.3f}\n",
 	       s->count, seconds, s->value[s->count / 2] / per_us,
 	       s->value[s->count - 1 - s->count / 100] / per_us);
