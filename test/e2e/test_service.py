@@ -14,9 +14,9 @@ import subprocess
 import sys
 import time
 
+from daemon import DAEMON, IP, PINGPONG, Daemon, alone, embedded
 from e2e import (BUILD, SANITIZE, SLOW, SOURCE, Process, Tests, Work, check, need_namespaces)
-from test_daemon import (CQ_CREATE, DAEMON, HELLO, IP, MR_ADD, PINGPONG, Daemon, alone, ask, dial,
-                         embedded, memfd, mr_body, request)
+from test_daemon import CQ_CREATE, HELLO, MR_ADD, ask, dial, memfd, mr_body, request
 
 TRANSFER = os.path.join(BUILD, 'test/e2e/transfer')
 UNIT = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon.service')
