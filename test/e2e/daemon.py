@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A sanstack-daemon for the tests, what it holds, and links whose ends are one each."""
 
+import copy
 import json
 import os
 import socket
@@ -62,8 +63,16 @@ socket = {self.path}
 [limits]
 {limits}
 """)
+        self.work = work
         self.process = Process(work, f'daemon-{role}', [*wrap, DAEMON, '--config', self.conf], env)
         self.process.wait_text('ready')
+
+    def again(self):
+        """The next one, after this one's end, in the same place."""
+        new = copy.copy(self)
+        new.process = Process(self.work, self.process.name, self.process.popen.args)
+        new.process.wait_text('ready')
+        return new
 
     def held(self):
         """Descriptors and mappings: what a program that died must not leave."""
@@ -78,15 +87,19 @@ socket = {self.path}
             check(time.monotonic() < until, f'held {self.held()}, not {want}')
             time.sleep(0.02)
 
-    def ask(self, question):
-        """An answer of DPDK's telemetry socket."""
+    def runtime_dir(self):
+        """Where DPDK has its files."""
         run = '/var/run' if os.getuid() == 0 else os.environ.get('XDG_RUNTIME_DIR', '/tmp')
+        return f'{run}/dpdk/{self.prefix}'
+
+    def ask(self, question, of='/sanstack/'):
+        """An answer of DPDK's telemetry socket."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(10 * SLOW)
-            s.connect(f'{run}/dpdk/{self.prefix}/dpdk_telemetry.v2')
+            s.connect(f'{self.runtime_dir()}/dpdk_telemetry.v2')
             s.recv(1024)
-            s.send(f'/sanstack/{question}'.encode())
-            return json.loads(s.recv(65536))[f'/sanstack/{question.split(",")[0]}']
+            s.send(f'{of}{question}'.encode())
+            return json.loads(s.recv(65536))[f'{of}{question.split(",")[0]}']
 
     def counters(self):
         """All of the engine, as sanbench writes them when it is the engine's process."""
@@ -102,9 +115,33 @@ socket = {self.path}
         until_true(lambda: f'engine: {self.engine_held()}',
                    lambda: not any(self.engine_held().values()), seconds)
 
+    def mbufs(self):
+        """Packet buffers in use, of all pools."""
+        used = 0
+        for pool in self.ask('list', '/mempool/'):
+            info = self.ask(f'info,{pool}', '/mempool/')
+            used += info['size'] - info['total_cache_count'] - info['common_pool_count']
+        return used
+
     def rss_kib(self):
         with open(f'/proc/{self.process.pid}/status', encoding='utf-8') as f:
             return next(int(line.split()[1]) for line in f if line.startswith('VmRSS'))
+
+    def memory_kib(self):
+        """What is resident: its own, and that of memfds it shares with programs."""
+        own = shared = 0
+        is_shared = False
+        with open(f'/proc/{self.process.pid}/smaps', encoding='utf-8') as f:
+            for line in f:
+                words = line.split()
+                if '-' in words[0]:
+                    # DPDK has its own heap in one, too, and memif its rings.
+                    is_shared = 'memfd:' in line and 'nohuge' not in line and 'memif' not in line
+                elif words[0] == 'Rss:' and is_shared:
+                    shared += int(words[1])
+                elif words[0] == 'Rss:':
+                    own += int(words[1])
+        return own, shared
 
     def stop(self):
         check(self.process.stop() == 0, f'daemon: {self.process.tail()}')
@@ -123,14 +160,14 @@ class Attached(Link):
     server_ip, client_ip = IP['server'], IP['client']
     no_leaks = None     # a program does not know
 
-    def __init__(self, work, conns=1024, **kwargs):
+    def __init__(self, work, conns=1024, limits='', **kwargs):
         super().__init__(work, **kwargs)
         self.daemons, self.before, self.last = {}, {}, {}
         for role in ('server', 'client'):
             port = [f'conns = {conns}', *self.faults(), *self.sets.get(role, ())]
             # Daemons and programs share CPUs here.
             port += ['idle = sleep', 'sleep_us = 100']
-            self.daemons[role] = Daemon(work, role, '\n'.join(port))
+            self.daemons[role] = Daemon(work, role, '\n'.join(port), limits)
 
         # With the link up, for which memif has descriptors.
         for role, d in self.daemons.items():
@@ -159,6 +196,7 @@ class Attached(Link):
         for role, d in self.daemons.items():
             d.settle(self.before[role])
             d.settle_engine()
+        for d in self.daemons.values():
             d.stop()
 
 

@@ -63,17 +63,26 @@ def local(work):
         daemon.stop()
 
 
-def lifecycle(work):
-    """The server's half of test_lifecycle: it is told of every end, and leaves nothing."""
-    daemon = Daemon(work, 'server', 'conns = 64\ncm_retry_ms = 50\ncm_retries = 6')
-    before = daemon.held()
-    server = Process(work, 'server', [LIFECYCLE, 'server', daemon.spec])
-    client = Process(work, 'client', [
-        LIFECYCLE, 'client', embedded(work, 'client', 'cm_retry_ms=50 cm_retries=6')])
+def lifecycle(work, roles=('server',)):
+    """test_lifecycle, with daemons for *roles*: each is told of every end, and leaves nothing."""
+    retry = 'cm_retry_ms = 50\ncm_retries = 6'
+    daemons = {role: Daemon(work, role, f'conns = 64\n{retry}') for role in roles}
+    before = {role: d.held() for role, d in daemons.items()}
+    specs = {role: d.spec for role, d in daemons.items()}
+    server = Process(work, 'server', [LIFECYCLE, 'server', specs['server']])
+    client = Process(work, 'client', [LIFECYCLE, 'client', specs.get('client') or embedded(
+        work, 'client', retry.replace(' ', '').replace('\n', ' '))])
     check(client.wait(150) == 0, f'{client.tail()} {server.tail()}')
     check(server.wait(30) == 0, server.tail())
-    daemon.settle(before)
-    daemon.stop()
+    for role, d in daemons.items():
+        d.settle(before[role])
+        d.settle_engine()
+    for d in daemons.values():
+        d.stop()
+
+
+def lifecycle_both(work):
+    lifecycle(work, ('server', 'client'))
 
 
 def killed(work):
@@ -320,6 +329,7 @@ def main():
             ('attached client, embedded server', attached_client),
             ('two programs on one daemon', local),
             ('lifecycle, attached', lifecycle),
+            ('lifecycle, both attached', lifecycle_both),
             ('applications killed', killed),
             ('the daemon dies', daemon_dies),
             ('refused in words', refused),

