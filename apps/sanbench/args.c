@@ -116,6 +116,7 @@ SET_FLAG(set_verify, verify)
 SET_FLAG(set_imm, imm)
 SET_FLAG(set_live, live)
 SET_FLAG(set_both, both)
+SET_FLAG(set_wait, wait)
 SET_TEXT(set_tree, tree)
 SET_TEXT(set_out, out)
 SET_TEXT(set_capture, capture)
@@ -297,6 +298,16 @@ set_impair(struct bench_conf *c, const char *v)
 	return NULL;
 }
 
+static const char *
+set_attach(struct bench_conf *c, const char *v)
+{
+	static const char expected[] = "unix:PATH, the socket of sanstack-daemon";
+
+	if (strncmp(v, "unix:", 5) != 0 || v[5] == '\0')
+		return expected;
+	return text(c->attach, sizeof(c->attach), v) ? NULL : expected;
+}
+
 /* ---- the table ---- */
 
 static const struct arg args[] = {
@@ -330,11 +341,13 @@ static const struct arg args[] = {
 	{"out", "DIR", "server: where trees are written", true, set_out},
 	{"sessions", "N", "server: end after N clients", false, set_sessions},
 	{"memory", "MIB", "server: memory per client, at most (4096)", true, set_memory},
+	{"attach", "unix:PATH", "through the daemon at PATH; comes first", false, set_attach},
 	{"ip", "ADDR[/BITS]", "our address; may be repeated", false, set_ip},
 	{"impair", "SPEC", "faults on the port, see below", true, set_impair},
 	{"capture", "FILE", "write every packet to a pcapng file", false, set_capture},
 	{"poll", "WHO", "engine polled by the caller or its own lcore", false, set_poll},
 	{"set", "KEY=VALUE", "for the provider, see rtsan-dpdk(7); repeatable", false, set_set},
+	{"wait", NULL, "sleep when there is nothing to do", true, set_wait},
 	{"live", NULL, "rates each second", true, set_live},
 	{"json", "FILE", "write results as JSON; - is standard output", true, set_json},
 	{"interactive", NULL, "prompt", false, set_interactive},
@@ -477,6 +490,20 @@ batches_wrong(const struct bench_conf *conf)
 	return NULL;
 }
 
+static const char *
+attached_wrong(const struct bench_conf *conf)
+{
+	if (conf->attach[0] == '\0')
+		return NULL;
+	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll[0] != '\0')
+		return "--attach: not with --ip, --set or --poll: the port is the daemon's, see "
+		       "sanstack.conf(5)";
+	if (conf->has_impair[0] || conf->has_impair[1] || conf->capture[0] != '\0')
+		return "--attach: not with --impair or --capture: the port is the daemon's, see "
+		       "sanstack.conf(5) and sanctl(1)";
+	return NULL;
+}
+
 int
 args_finish(struct bench_conf *conf, char *error, size_t size)
 {
@@ -487,6 +514,8 @@ args_finish(struct bench_conf *conf, char *error, size_t size)
 	wrong = m->check != NULL ? m->check(conf) : NULL;
 	if (wrong == NULL)
 		wrong = batches_wrong(conf);
+	if (wrong == NULL)
+		wrong = attached_wrong(conf);
 	if (wrong == NULL && conf->peer[0] == '\0' && conf->has_mode && !conf->interactive &&
 	    conf->cmdline_file[0] == '\0' && !conf->server)
 		wrong = "--mode: where is the server? --connect ADDR";
@@ -506,7 +535,8 @@ args_usage(FILE *f)
 	char head[48];
 	size_t i;
 
-	fputs("usage: sanbench EAL-ARGUMENTS -- ARGUMENTS\n\n"
+	fputs("usage: sanbench EAL-ARGUMENTS -- ARGUMENTS\n"
+	      "       sanbench --attach unix:PATH ARGUMENTS\n\n"
 	      "Without --server and --connect there is a prompt. Numbers may end in K, M, G.\n\n",
 	      f);
 	for (i = 0; i < NB_ARGS; i++) {

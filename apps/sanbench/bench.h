@@ -6,7 +6,7 @@
  * @file
  * sanbench, the measuring and testing program (SYS-3): what its parts share.
  *
- * One thread runs everything in steps that never block: bench_step() handles
+ * One thread runs everything in steps that never block (but for --wait): bench_step() handles
  * events and completions, then gives the client and the server a turn. Batch
  * mode and the prompt call it in their loops.
  */
@@ -83,6 +83,8 @@ struct bench_conf {
 	bool has_impair[2];
 	char capture[256];
 	char json[256];
+	char attach[256]; /**< spec of the daemon; empty: an engine of our own */
+	bool wait;        /**< sleep when there is nothing to do */
 };
 
 /** What the server did so far. */
@@ -115,16 +117,10 @@ struct bench {
 /** How many times the operator asked to stop: 1 ends cleanly, 2 at once. */
 extern volatile int bench_stop_asked;
 
-/** One round of everything. Returns false when nothing happened. */
+/** One round of everything, asleep for a moment with --wait. False: nothing happened. */
 bool bench_step(struct bench *b);
-/** Value of a counter of the provider, 0 if it has none of that name. */
-uint64_t bench_counter(struct bench *b, const char *name);
-/** Impairment as the settings say. */
-void bench_apply_impair(struct bench *b);
 /** Begin a run with the present settings. */
 void bench_client_start(struct bench *b);
-/** Tell about things that teardown left behind; true: nothing is left. */
-bool bench_check_leaks(struct bench *b);
 /** "sanbench: ..." in one line to stderr; sets has_failed. */
 void bench_fail(struct bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -11,6 +11,7 @@
 #include <rte_random.h>
 
 #include "client_priv.h"
+#include "port.h"
 
 #define RETRY_MS       100
 #define SECOND_MS      1000
@@ -31,7 +32,7 @@ enter_close(struct client *c)
 
 	if (c->end == 0)
 		c->end = rte_rdtsc();
-	c->rtx = bench_counter(c->b, "rtx") - c->rtx_begin;
+	c->rtx = port_counter_since(c->b, "rtx", c->rtx_begin);
 	client_enter(c, CLIENT_CLOSE, c->conf.timeout_ms);
 	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
 		if (c->conns[i].q.is_up)
@@ -520,7 +521,7 @@ client_start(struct bench *b)
 	make_hello(c);
 	c->has_placed = mode_has_placed(c->mode, c->hello.flags);
 	c->stride = net_stride(mode_msg_max(c->mode, c->conf.size_max));
-	c->rtx_begin = bench_counter(b, "rtx");
+	c->rtx_begin = port_counter(b, "rtx");
 	memory_read(&c->memory_begin);
 	client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
 	c->give_up = c->deadline;

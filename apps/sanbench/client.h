@@ -73,7 +73,7 @@ struct client {
 	bool has_placed;     /**< the server looks at every slot */
 	uint64_t shared;     /**< atomics: additions to the shared word */
 	uint64_t begin, end; /**< of the traffic, ticks */
-	uint64_t msgs, bytes, rtx_begin, rtx;
+	uint64_t msgs, bytes, rtx_begin, rtx; /**< or PORT_UNKNOWN */
 	uint64_t completed; /**< of msgs */
 	uint64_t rounds;
 	struct memory memory_begin, memory_up; /**< before and with the connections */

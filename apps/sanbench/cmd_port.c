@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "port.h"
 
 struct word_result {
 	cmdline_fixed_string_t command;
@@ -18,7 +19,9 @@ do_capture(void *parsed, struct cmdline *cl, void *data)
 	bool is_off = strcmp(r->value, "off") == 0;
 
 	(void)data;
-	if (rtsan_dpdk_capture(cmd_bench->ctx, is_off ? NULL : r->value) < 0)
+	if (port_is_attached(cmd_bench))
+		cmd_error(cl, PORT_ATTACHED);
+	else if (port_capture(cmd_bench, is_off ? NULL : r->value) < 0)
 		cmd_error(cl, rtsan_error());
 }
 
@@ -29,10 +32,12 @@ do_impair(void *parsed, struct cmdline *cl, void *data)
 	char error[BENCH_TEXT];
 
 	(void)data;
-	if (args_set(&cmd_bench->conf, "impair", r->value, error, sizeof(error)) < 0)
+	if (port_is_attached(cmd_bench))
+		cmd_error(cl, PORT_ATTACHED);
+	else if (args_set(&cmd_bench->conf, "impair", r->value, error, sizeof(error)) < 0)
 		cmd_error(cl, error);
 	else
-		bench_apply_impair(cmd_bench);
+		port_apply_impair(cmd_bench);
 }
 
 static cmdline_parse_token_string_t token_capture =

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "port.h"
 
 struct show_result {
 	cmdline_fixed_string_t command;
@@ -27,8 +28,9 @@ do_show(void *parsed, struct cmdline *cl, void *data)
 
 	(void)data;
 	for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		if (strcmp(r->what, shown[i]) == 0)
-			rtsan_dpdk_show(cmd_bench->ctx, (enum rtsan_dpdk_show)i, stdout);
+		if (strcmp(r->what, shown[i]) == 0 &&
+		    port_show(cmd_bench, (enum rtsan_dpdk_show)i, stdout) < 0)
+			cmd_error(cl, PORT_ATTACHED);
 	if (strcmp(r->what, "config") == 0)
 		args_show(&cmd_bench->conf, stdout);
 	if (strcmp(r->what, "histogram") == 0) {

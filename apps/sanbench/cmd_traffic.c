@@ -7,6 +7,7 @@
 #include <rte_cycles.h>
 
 #include "cmd.h"
+#include "port.h"
 
 struct set_result {
 	cmdline_fixed_string_t command;
@@ -24,7 +25,7 @@ do_set(void *parsed, struct cmdline *cl, void *data)
 	if (args_set(&cmd_bench->conf, r->name, r->value, error, sizeof(error)) < 0)
 		cmd_error(cl, error);
 	else
-		bench_apply_impair(cmd_bench);
+		port_apply_impair(cmd_bench);
 }
 
 static void

@@ -45,7 +45,7 @@ struct ctl_msg {
 struct ctl_report {
 	uint64_t errors; /**< wrong, missing or surplus messages */
 	uint64_t msgs, bytes;
-	uint64_t rtx;                /**< its own retransmissions */
+	uint64_t rtx;                /**< its own retransmissions, or PORT_UNKNOWN */
 	uint64_t calls, calls_ns;    /**< mode rpc: its own requests, and how long it asked */
 	struct app_hist_summary lat; /**< where the server asks (tree-pull, rpc) */
 	char text[BENCH_TEXT];       /**< first error */

@@ -10,10 +10,10 @@
 #include <rte_cycles.h>
 
 #include "mode.h"
+#include "port.h"
 
-#define COUNTERS_MAX  512
-#define LEAK_WAIT_MS  3000
 #define STOP_GRACE_MS 5000
+#define WAIT_MS       10 /* asleep at most: deadlines and the prompt are looked at in between */
 
 volatile int bench_stop_asked;
 
@@ -38,42 +38,6 @@ bench_fail(struct bench *b, const char *format, ...)
 	b->has_failed = true;
 }
 
-uint64_t
-bench_counter(struct bench *b, const char *name)
-{
-	static struct rtsan_dpdk_counter c[COUNTERS_MAX];
-	int n = rtsan_dpdk_counters(b->ctx, c, COUNTERS_MAX), i;
-
-	for (i = 0; i < n && i < COUNTERS_MAX; i++)
-		if (strcmp(c[i].name, name) == 0)
-			return c[i].value;
-	return 0;
-}
-
-void
-bench_apply_impair(struct bench *b)
-{
-	int i;
-
-	for (i = 0; i < 2; i++)
-		if (rtsan_dpdk_impair(b->ctx, i == 1,
-				      b->conf.has_impair[i] ? &b->conf.impair[i] : NULL) < 0)
-			bench_fail(b, "impairment refused: %s", rtsan_error());
-}
-
-/* Connections may have to answer their peers for a moment before everything is back. */
-bool
-bench_check_leaks(struct bench *b)
-{
-	uint64_t until = rte_rdtsc() + bench_ticks_of_ms(b, LEAK_WAIT_MS), leaks;
-
-	while ((leaks = rtsan_dpdk_leaks(b->ctx)) > 0 && rte_rdtsc() < until)
-		net_poll(b);
-	if (leaks > 0)
-		bench_fail(b, "%llu things were not released", (unsigned long long)leaks);
-	return leaks == 0;
-}
-
 void
 bench_client_start(struct bench *b)
 {
@@ -96,8 +60,8 @@ client_ended(struct bench *b)
 	uint64_t leaks = 0;
 
 	b->is_client_told = true;
-	if (b->server == NULL && !bench_check_leaks(b))
-		leaks = rtsan_dpdk_leaks(b->ctx);
+	if (b->server == NULL || port_is_attached(b))
+		leaks = port_check_leaks(b);
 	/* what is for programs stays alone on standard output */
 	report_client(b->client, strcmp(b->conf.json, "-") == 0 ? stderr : stdout);
 	if (b->conf.json[0] != '\0')
@@ -119,6 +83,8 @@ bench_step(struct bench *b)
 		if (b->client->state == CLIENT_OVER)
 			client_ended(b);
 	}
+	if (!has_worked && b->conf.wait)
+		net_wait(b, WAIT_MS);
 	return has_worked;
 }
 
@@ -170,47 +136,46 @@ run(struct bench *b)
 	}
 }
 
-static int
-open_port(struct bench *b, int argc, char **argv)
-{
-	char conf[BENCH_PORT_CONF];
-	int ret;
-
-	if (args_port_conf(&b->conf, conf, sizeof(conf)) < 0) {
-		bench_fail(b, "port arguments are too long");
-		return -EINVAL;
-	}
-	ret = rtsan_dpdk_open(argc, argv, conf, &b->ctx);
-	if (ret < 0) {
-		bench_fail(b, "%s", rtsan_error());
-		return ret;
-	}
-	b->hz = rte_get_tsc_hz();
-	b->ns_per_tick = (uint64_t)(((unsigned __int128)1000000000u << 32) / b->hz);
-	rtsan_query(b->ctx, &b->caps);
-	bench_apply_impair(b);
-	if (b->conf.capture[0] != '\0' && rtsan_dpdk_capture(b->ctx, b->conf.capture) < 0) {
-		bench_fail(b, "--capture %s: %s", b->conf.capture, rtsan_error());
-		rtsan_close(b->ctx);
-		return -EIO;
-	}
-	return 0;
-}
-
+/* End what runs, say what is left of it. */
 static void
-close_port(struct bench *b)
+finish(struct bench *b)
 {
-	uint64_t leaks = 0;
+	uint64_t leaks;
 
 	client_free(b->client);
 	server_stop(b->server);
-	if (!bench_check_leaks(b))
-		leaks = rtsan_dpdk_leaks(b->ctx);
+	leaks = port_check_leaks(b);
 	if (b->conf.server && b->conf.json[0] != '\0')
 		json_told(b, json_write_server(b, b->conf.json, leaks));
-	if (b->conf.capture[0] != '\0')
-		rtsan_dpdk_capture(b->ctx, NULL);
-	rtsan_close(b->ctx);
+	port_close(b);
+}
+
+/* Of an attached program nothing but --attach can come first, as it has no EAL arguments. */
+static bool
+is_attach(const char *word)
+{
+	return strcmp(word, "--attach") == 0 || strncmp(word, "--attach=", 9) == 0;
+}
+
+/*
+ * Our own arguments are behind the "--" that ends those of EAL, or all if --attach
+ * comes first. Where they begin, less one; -1: told what is wrong.
+ */
+static int
+split_args(int argc, char **argv)
+{
+	int split;
+
+	if (argc > 1 && is_attach(argv[1]))
+		return 0;
+	for (split = 1; split < argc && strcmp(argv[split], "--") != 0; split++)
+		if (args_is_ours(argv[split])) {
+			fprintf(stderr, "sanbench: %s: \"--\" is missing between the arguments of "
+					"EAL and those of sanbench\n",
+				argv[split]);
+			return -1;
+		}
+	return split;
 }
 
 int
@@ -231,17 +196,17 @@ main(int argc, char **argv)
 			return BENCH_EXIT_OK;
 		}
 	}
-	for (split = 1; split < argc && strcmp(argv[split], "--") != 0; split++)
-		if (args_is_ours(argv[split])) {
-			fprintf(stderr, "sanbench: %s: \"--\" is missing between the arguments of "
-					"EAL and those of sanbench\n",
-				argv[split]);
-			return BENCH_EXIT_USAGE;
-		}
+	split = split_args(argc, argv);
+	if (split < 0)
+		return BENCH_EXIT_USAGE;
 	args_defaults(&b.conf);
 	if (args_parse(&b.conf, split < argc ? argc - split - 1 : 0, argv + split + 1, error,
 		       sizeof(error)) < 0) {
 		fprintf(stderr, "sanbench: %s\n", error);
+		return BENCH_EXIT_USAGE;
+	}
+	if (port_is_attached(&b) && split > 1) {
+		fprintf(stderr, "sanbench: --attach: there is no EAL, and no arguments for it\n");
 		return BENCH_EXIT_USAGE;
 	}
 	ret = b.conf.json[0] != '\0' ? json_try(b.conf.json) : 0;
@@ -252,10 +217,10 @@ main(int argc, char **argv)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	ret = open_port(&b, split, argv);
+	ret = port_open(&b, split, argv);
 	if (ret < 0)
 		return ret == -EINVAL ? BENCH_EXIT_USAGE : BENCH_EXIT_FAILED;
 	run(&b);
-	close_port(&b);
+	finish(&b);
 	return b.has_failed ? BENCH_EXIT_FAILED : BENCH_EXIT_OK;
 }

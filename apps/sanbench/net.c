@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "server.h"
 
 #define POLL_BURST  64
+#define WAIT_FDS_MAX 257 /* events, and completion queues of an application */
 #define EVENT_EVERY 64 /* polls; an event is rare, and looking for it takes a lock */
 
 struct bench_cq {
@@ -174,6 +176,26 @@ net_poll(struct bench *b)
 		nb += n > 0 ? (uint32_t)n : 0;
 	}
 	return nb + poll_events(b);
+}
+
+void
+net_wait(struct bench *b, int timeout_ms)
+{
+	struct pollfd fds[WAIT_FDS_MAX];
+	struct bench_cq *cq;
+	nfds_t nb = 1;
+
+	b->event_wait = 0; /* the next poll looks for events, too */
+	/* What can't be armed has something, or an error that the next poll tells. */
+	if (rtsan_event_arm(b->ctx) != 0)
+		return;
+	fds[0] = (struct pollfd){.fd = rtsan_event_fd(b->ctx), .events = POLLIN};
+	for (cq = b->cqs; cq != NULL; cq = cq->next) {
+		if (nb == WAIT_FDS_MAX || rtsan_cq_arm(cq->cq) != 0)
+			return;
+		fds[nb++] = (struct pollfd){.fd = rtsan_cq_fd(cq->cq), .events = POLLIN};
+	}
+	poll(fds, nb, timeout_ms);
 }
 
 void

@@ -33,6 +33,11 @@ int net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t
 void net_qp_close(struct bench_qp *q);
 /** Poll every event and completion once; how many there were. */
 uint32_t net_poll(struct bench *b);
+/**
+ * Sleep until there is something for net_poll(), or the time is over. Neither is told: who
+ * calls it polls anyway.
+ */
+void net_wait(struct bench *b, int timeout_ms);
 /** Connection parameters from the settings. */
 void net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
 	       const void *private_data, size_t private_len);

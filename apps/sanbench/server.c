@@ -9,6 +9,7 @@
 #include <rte_cycles.h>
 
 #include "mode.h"
+#include "port.h"
 #include "server_priv.h"
 
 #define BACKLOG 1024
@@ -329,7 +330,7 @@ report(struct session *s)
 {
 	struct ctl_msg msg = {.type = CTL_REPORT, .len = sizeof(s->report)};
 
-	s->report.rtx = bench_counter(s->b, "rtx") - s->rtx_begin;
+	s->report.rtx = port_counter_since(s->b, "rtx", s->rtx_begin);
 	app_hist_summarize(&s->lat, &s->report.lat);
 	if (ctl_send(&s->ctl, &msg, &s->report) == 0)
 		s->is_told = true;

@@ -9,6 +9,7 @@
 #include <rte_cycles.h>
 
 #include "mode.h"
+#include "port.h"
 #include "server_priv.h"
 
 #define SESSIONS_MAX 256
@@ -109,7 +110,7 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	s->ctl.owner = s;
 	s->ctl.on_msg = srv->on_ctl_msg;
 	s->ctl.on_event = srv->on_ctl_event;
-	s->rtx_begin = bench_counter(b, "rtx");
+	s->rtx_begin = port_counter(b, "rtx");
 	app_hist_reset(&s->lat);
 	memcpy(s->from, ev->peer, sizeof(s->from));
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));

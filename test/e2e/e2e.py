@@ -111,6 +111,8 @@ class Process:
 class Work:
     """A folder and the processes of one test; use as a context."""
 
+    nb_works = 0
+
     def __init__(self):
         self.processes = []
         self.namespaces = []
@@ -118,7 +120,8 @@ class Work:
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix='san-e2e.')
-        self.tag = f'e2e{os.getpid()}'
+        Work.nb_works += 1
+        self.tag = f'e2e{os.getpid()}w{Work.nb_works}'
         return self
 
     def __exit__(self, *_):
@@ -153,9 +156,12 @@ class Link:
 
     server_ip, client_ip = SERVER_IP, CLIENT_IP
     bits = 24
+    no_leaks = 0        # what a process says that has released everything
 
-    def __init__(self, work):
+    def __init__(self, work, impair=None, sets=None):
+        """*impair*: faults of both ends; *sets*: of each role, keys of the provider."""
         self.work = work
+        self.impair, self.sets = impair, sets or {}
 
     def wrap(self, role):
         """Command in front of the program: a namespace, for instance."""
@@ -168,13 +174,25 @@ class Link:
         """Command line of sanbench as 'server' or 'client' with its own arguments."""
         cpu = cpus()[role == 'client']
         ip = self.server_ip if role == 'server' else self.client_ip
+        port = ['--ip', f'{ip}/{self.bits}']
+        if self.impair:
+            port += ['--impair', self.impair]
+        for key in self.sets.get(role, ()):
+            port += ['--set', key]
         return [*self.wrap(role), BENCH, *self.work.eal(cpu, self.vdev(role), memory, lcores),
-                '--', '--ip', f'{ip}/{self.bits}', *own]
+                '--', *port, *own]
+
+    def counters(self, role, result):
+        """Those of the engine that served the process whose results these are."""
+        return result['counters']
+
+    def stop(self):
+        """End what the link itself is made of."""
 
 
 class Memif(Link):
-    def __init__(self, work, bsize=2048):
-        super().__init__(work)
+    def __init__(self, work, bsize=2048, **kwargs):
+        super().__init__(work, **kwargs)
         self.bsize = bsize
         self.socket = work.path(f'memif{work.nb_prefixes}')
 
@@ -195,7 +213,8 @@ class Server:
     """sanbench as a server on a link."""
 
     def __init__(self, link, own=(), **kwargs):
-        self.json_path = link.work.path(f'server{link.work.nb_prefixes}.json')
+        self.link = link
+        self.json_path = link.work.path(f'server{len(link.work.processes)}.json')
         self.process = link.work.start('server', link.program(
             'server', ['--server', '--json', self.json_path, *own], **kwargs))
         self.process.wait_text('listening', 60)
@@ -203,13 +222,15 @@ class Server:
     def stop(self):
         """End it; (exit status, its JSON)."""
         status = self.process.stop(30)
-        return status, load(self.json_path, self.process)
+        result = load(self.json_path, self.process)
+        result['counters'] = self.link.counters('server', result)
+        return status, result
 
     def stop_ok(self):
         """End it; its JSON. Nothing may have been wrong or be left behind."""
         status, result = self.stop()
         check(status == 0 and result['ok'], f'server ended with {status}: {self.process.tail()}')
-        check(result['leaks'] == 0, f'the server leaks {result["leaks"]}')
+        check(result['leaks'] == self.link.no_leaks, f'the server leaks {result["leaks"]}')
         return result
 
 
@@ -225,7 +246,8 @@ class Run:
     """sanbench as a client, to its end."""
 
     def __init__(self, link, own, seconds=60, peer=None, **kwargs):
-        self.json_path = link.work.path(f'client{link.work.nb_prefixes}.json')
+        self.link = link
+        self.json_path = link.work.path(f'client{len(link.work.processes)}.json')
         command = link.program('client', ['--connect', peer or link.server_ip,
                                           '--json', self.json_path, *own], **kwargs)
         self.process = link.work.start('client', command)
@@ -234,12 +256,13 @@ class Run:
         self.json = {}
         if os.path.exists(self.json_path):
             self.json = load(self.json_path, self.process)
+            self.json['counters'] = link.counters('client', self.json)
 
     def check_ok(self):
         check(self.status == 0, f'client ended with {self.status}: {self.process.tail()}')
         check(self.json.get('ok') is True, f'client: {self.json.get("error")}')
         check(self.json['server_errors'] == 0, 'the server found errors')
-        check(self.json['leaks'] == 0, f'{self.json["leaks"]} leaks')
+        check(self.json['leaks'] == self.link.no_leaks, f'{self.json["leaks"]} leaks')
         return self.json
 
 

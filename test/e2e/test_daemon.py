@@ -12,85 +12,14 @@ import subprocess
 import sys
 import time
 
-from e2e import BUILD, SANITIZE, SLOW, Process, Tests, Work, check, cpus
+from daemon import (DAEMON, IP, PINGPONG, Daemon, alone, connected, eal, embedded, write_conf)
+from e2e import BUILD, SANITIZE, SLOW, Process, Tests, check
 
-DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
-PINGPONG = os.path.join(BUILD, 'examples/pingpong')
 SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
 FILECOPY = os.path.join(BUILD, 'examples/filecopy')
 LIFECYCLE = os.path.join(BUILD, 'test/e2e/lifecycle')
-IP = {'server': '10.5.0.1', 'client': '10.5.0.2'}
-os.environ['RTSAN_PROVIDER_PATH'] = os.path.join(BUILD, 'drivers/san/unix')
-os.environ['LD_LIBRARY_PATH'] += ':' + os.path.join(BUILD, 'drivers/san/unix')
-
 REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 2
 HELLO, MR_ADD, CQ_CREATE, QP_CREATE, LISTEN, CONNECT, TYPES = 1, 2, 4, 6, 8, 10, 17
-
-
-def eal(work, role, lcores, vdev=None):
-    memif = (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
-             f'socket-abstract=no,mac=02:00:00:00:00:0{1 if role == "server" else 2}')
-    return ' '.join(work.eal(0, vdev or memif, 256, lcores))
-
-
-def embedded(work, role, port=''):
-    cpu = cpus()[role == 'client']
-    return f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=16 {port}'
-
-
-def write_conf(work, name, text):
-    path = work.path(name)
-    with open(path, 'w', encoding='utf-8') as f:
-        f.write(text)
-    return path
-
-
-class Daemon:
-    """One, at one end of the memif link."""
-
-    def __init__(self, work, role, port='', limits='', daemon='', log='', wrap=(),
-                 env=None, vdev=None, lcores=1):
-        cpu = cpus()[role == 'client']
-        workers = [f'{i + 1}@{cpu}' for i in range(lcores)]
-        if lcores > 1:
-            port += '\nlcores = ' + ','.join(str(i + 1) for i in range(lcores))
-        if SANITIZE:
-            # The sanitizers run helper processes, trace them, and map memory as they like.
-            daemon += '\nseccomp = off'
-        self.spec = f'unix:{work.dir}/{role}.sock'
-        self.path = f'{work.dir}/{role}.sock'
-        args = eal(work, role, ','.join([f'0@{cpu}', *workers]), vdev)
-        self.conf = write_conf(work, f'{role}.conf', f"""[eal]
-args = {args.replace('--log-level=error', '')}
-[port]
-ip = {IP[role]}/24
-{port or 'conns = 64'}
-[daemon]
-socket = {self.path}
-{daemon}
-[log]
-{log}
-[limits]
-{limits}
-""")
-        self.process = Process(work, f'daemon-{role}', [*wrap, DAEMON, '--config', self.conf], env)
-        self.process.wait_text('ready')
-
-    def held(self):
-        """Descriptors and mappings: what a program that died must not leave."""
-        pid = self.process.pid
-        with open(f'/proc/{pid}/maps', encoding='utf-8') as f:
-            ours = sum('memfd:' in line for line in f)
-        return len(os.listdir(f'/proc/{pid}/fd')), ours
-
-    def settle(self, want, seconds=10):
-        until = time.monotonic() + seconds * SLOW
-        while self.held() != want:
-            check(time.monotonic() < until, f'held {self.held()}, not {want}')
-            time.sleep(0.02)
-
-    def stop(self):
-        check(self.process.stop() == 0, f'daemon: {self.process.tail()}')
 
 
 def attached_server(work):
@@ -134,32 +63,26 @@ def local(work):
         daemon.stop()
 
 
-def lifecycle(work):
-    """The server's half of test_lifecycle: it is told of every end, and leaves nothing."""
-    daemon = Daemon(work, 'server', 'conns = 64\ncm_retry_ms = 50\ncm_retries = 6')
-    before = daemon.held()
-    server = Process(work, 'server', [LIFECYCLE, 'server', daemon.spec])
-    client = Process(work, 'client', [
-        LIFECYCLE, 'client', embedded(work, 'client', 'cm_retry_ms=50 cm_retries=6')])
+def lifecycle(work, roles=('server',)):
+    """test_lifecycle, with daemons for *roles*: each is told of every end, and leaves nothing."""
+    retry = 'cm_retry_ms = 50\ncm_retries = 6'
+    daemons = {role: Daemon(work, role, f'conns = 64\n{retry}') for role in roles}
+    before = {role: d.held() for role, d in daemons.items()}
+    specs = {role: d.spec for role, d in daemons.items()}
+    server = Process(work, 'server', [LIFECYCLE, 'server', specs['server']])
+    client = Process(work, 'client', [LIFECYCLE, 'client', specs.get('client') or embedded(
+        work, 'client', retry.replace(' ', '').replace('\n', ' '))])
     check(client.wait(150) == 0, f'{client.tail()} {server.tail()}')
     check(server.wait(30) == 0, server.tail())
-    daemon.settle(before)
-    daemon.stop()
+    for role, d in daemons.items():
+        d.settle(before[role])
+        d.settle_engine()
+    for d in daemons.values():
+        d.stop()
 
 
-def connected(work, specs, options=(), rounds='100000000'):
-    """Two programs that talk for so long, or until they are stopped. Who asks before the other listens is
-    refused, and asks again."""
-    server = Process(work, 'server', [PINGPONG, *options, 'server', specs[0]])
-    client = None
-    until = time.monotonic() + 20 * SLOW
-    while 'connected' not in server.out():
-        check(server.is_alive() and time.monotonic() < until, f'not connected: {server.tail()}')
-        if client is None or not client.is_alive():
-            client = Process(work, 'client', [PINGPONG, *options, 'client', specs[1],
-                                              IP['server'], rounds])
-        time.sleep(0.02)
-    return server, client
+def lifecycle_both(work):
+    lifecycle(work, ('server', 'client'))
 
 
 def killed(work):
@@ -412,12 +335,6 @@ def one_at_a_time(work):
     check(not os.path.exists(daemon.path), 'the socket is left')
 
 
-def alone(test):
-    """With a folder and processes of its own."""
-    with Work() as work:
-        test(work)
-
-
 def main():
     tests = Tests(600)
     for name, test in [
@@ -425,6 +342,7 @@ def main():
             ('attached client, embedded server', attached_client),
             ('two programs on one daemon', local),
             ('lifecycle, attached', lifecycle),
+            ('lifecycle, both attached', lifecycle_both),
             ('applications killed', killed),
             ('the daemon dies', daemon_dies),
             ('refused in words', refused),

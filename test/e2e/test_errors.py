@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Bad input from applications and peers that die: the documented status, in bounded
-time, and the process lives on. (RT-7, RT-23, RT-24, RT-27, RT-29)
+time, and the process lives on; the engine in the process, and in a daemon. (RT-7, RT-23, RT-24, RT-27, RT-29)
 """
 
+import functools
 import os
 import signal
 import sys
 import time
 
+from daemon import Attached, alone
 from e2e import (BUILD, SLOW, Memif, Process, Run, Server, Tests, Veth, Work, check, cpus,
                  need_namespaces)
 
@@ -18,7 +20,9 @@ CASES = ['no-listener', 'refused', 'partition', 'key', 'bounds', 'rights', 'alig
 
 
 def spec(work, link, role, own=''):
-    """The provider's spec: EAL arguments and the port's in one text."""
+    """The provider's spec: a daemon's socket, or EAL arguments and the port's in one text."""
+    if isinstance(link, Attached):
+        return link.daemons[role].spec
     args = work.eal(cpus()[role == 'client'], link.vdev(role))
     ip = link.server_ip if role == 'server' else link.client_ip
     return f'dpdk:{" ".join(args)} -- ip={ip}/24 {own}'
@@ -31,9 +35,9 @@ def start_server(work, link):
     return server
 
 
-def statuses(work):
+def statuses(work, kind=Memif):
     """Every status that an application of its own can cause; one connection each."""
-    link = Memif(work)
+    link = kind(work)
     server = start_server(work, link)
     client = work.start('errors-client', [PROGRAM, 'client', spec(work, link, 'client'),
                                           link.server_ip, *CASES])
@@ -46,14 +50,15 @@ def statuses(work):
     # The receiving side is told, too.
     check('receive local_length' in server.out(), f'no local_length: {server.out()}')
     check(server.stop() == 0, server.tail())
+    link.stop()
 
 
-def server_killed(work, again):
+def server_killed(work, again, kind=Memif):
     """SIGKILL in the middle of a transfer: everything ends with a status, in time.
 
     A memif client does not connect again to another server (DPDK 22.11); over veth it must.
     """
-    link = Veth(work, 'af_packet') if again else Memif(work)
+    link = kind(work) if kind is not Memif or not again else Veth(work, 'af_packet')
     server = start_server(work, link)
     client = work.start('errors-client', [
         *link.wrap('client'), PROGRAM, 'client',
@@ -67,13 +72,15 @@ def server_killed(work, again):
     client.wait_text('ended', 20)
     check(time.monotonic() - began < 15 * SLOW, 'it took too long')
     if again:
-        start_server(work, link)
+        server = start_server(work, link)
     check(client.wait(40) == 0, client.tail())
+    server.kill()
+    link.stop()
 
 
-def client_killed(work):
+def client_killed(work, kind=Memif):
     """A server goes on, releases what the dead client held, and serves the next one."""
-    link = Memif(work)
+    link = kind(work)
     server = Server(link, ['--keepalive-ms', '200'])
     for n, mode in enumerate(('send', 'push', 'pull', 'incast'), 1):
         own = ['--connect', link.server_ip, '--mode', mode, '--verify', '--duration', '600',
@@ -88,31 +95,41 @@ def client_killed(work):
             time.sleep(0.1)
         Run(link, ['--mode', mode, '--count', '200', '--verify'], 60).check_ok()
     status, result = server.stop()
-    check(result['leaks'] == 0, f'{result["leaks"]} leaks')
+    check(result['leaks'] == link.no_leaks, f'{result["leaks"]} leaks')
     check(status == 1 and result['sessions_failed'] == 4, f'{status}, {result["sessions_failed"]}')
+    link.stop()
 
 
-def restarted(work):
+def restarted(work, kind=Memif):
     """A peer that restarts under the same address is a new one. (RT-24)"""
-    link = Memif(work)
+    link = kind(work)
     for _ in range(3):
         server = Server(link)
         Run(link, ['--mode', 'push', '--count', '500', '--verify']).check_ok()
         server.process.popen.send_signal(signal.SIGKILL)
         server.process.popen.wait()
-        if os.path.exists(link.socket):
+        if kind is Memif and os.path.exists(link.socket):
             os.unlink(link.socket)
+    link.stop()
 
 
 def main():
     need_namespaces('ethtool', 'sysctl')
-    tests = Tests(300)
+    tests = Tests(400)
     with Work() as work:
         tests.add('documented statuses', statuses, work)
         tests.add('server killed', server_killed, work, False)
         tests.add('server killed, another one started', server_killed, work, True)
         tests.add('client killed', client_killed, work)
         tests.add('server restarted', restarted, work)
+        for name, test, args in [
+                ('documented statuses', statuses, ()),
+                ('server killed', server_killed, (False,)),
+                ('server killed, another one started', server_killed, (True,)),
+                ('client killed', client_killed, ()),
+                ('server restarted', restarted, ())]:
+            tests.add(f'attached: {name}', alone,
+                      functools.partial(lambda w, t, a: t(w, *a, kind=Attached), t=test, a=args))
         return tests.run()
 
 

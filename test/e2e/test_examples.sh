@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Each example between two processes on a memif link: right results, right exit codes, nothing
-# left behind. Over IPv4 and IPv6, polled by the caller and by an lcore. (SYS-2, RT-10, RT-11)
+# left behind. Over IPv4 and IPv6, polled by the caller and by an lcore, and attached to daemons.
+# (SYS-2, RT-10, RT-11)
 set -u
 failed=0
 dir=$(mktemp -d)
 tag=ex$$
+export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$SAN_BUILD_DIR/drivers/san/unix
 pids=
+daemons=
 finish() {
 	# only what was started here
 	for pid in $pids; do
@@ -27,6 +30,54 @@ eal() { # ROLE CPU LCORES
 		"--log-level=error --vdev=net_memif0,role=$1,id=0,socket=$dir/memif.sock,socket-abstract=no"
 }
 
+# What programs open: an engine of their own, or the daemon of that side.
+attached=
+spec() { # ROLE CPU LCORES PORT_ARGS LAST_BYTE
+	if [ -n "$attached" ]; then
+		echo "unix:$dir/$1.sock"
+	else
+		echo "dpdk:$(eal "$1" "$2" "$3") -- ip=10.8.0.$5/24 ip=fd08::$5/64 $4"
+	fi
+}
+
+start_daemon() { # ROLE CPU LAST_BYTE PORT_LINES
+	local seccomp=on
+	# the sanitizers do what the filter forbids
+	[ "$SAN_SANITIZE" = 0 ] || seccomp=off
+	{
+		echo "[eal]"
+		printf 'args = %s\n' "$(eal "$1" "$2" "0@$2,1@$2" | sed 's/ --vdev=.*//')"
+		printf 'args = %s\n' "$(eal "$1" "$2" - | sed 's/.* --vdev=/--vdev=/')"
+		printf '[port]\nip = 10.8.0.%s/24\nip6 = fd08::%s/64\nidle = sleep\n' "$3" "$3"
+		printf '%b\n[daemon]\nsocket = %s\nseccomp = %s\n' "$4" "$dir/$1.sock" $seccomp
+	} >"$dir/$1.conf"
+	"$SAN_BUILD_DIR/apps/sanstack-daemon/sanstack-daemon" -c "$dir/$1.conf" >"$dir/$1.log" 2>&1 &
+	daemons="$daemons $!"
+	pids="$pids $!"
+	for _ in $(seq 400); do
+		grep -q ready "$dir/$1.log" && return
+		sleep 0.05
+	done
+	fail "no daemon: $(cat "$dir/$1.log")"
+}
+
+attach() { # PORT_LINES
+	rm -f "$dir/memif.sock"
+	daemons=
+	start_daemon server 0 1 "$1"
+	start_daemon client "$last_cpu" 2 "$1"
+	attached=yes
+}
+
+detach() {
+	for pid in $daemons; do
+		kill "$pid"
+		wait "$pid" || fail "a daemon ends with $?: $(cat "$dir"/*.log)"
+	done
+	daemons=
+	attached=
+}
+
 # run NAME PROGRAM PEER PORT_ARGS "SERVER ARGS" "CLIENT ARGS"
 run() {
 	local name=$1 program=$SAN_BUILD_DIR/examples/$2 peer=$3 port=$4
@@ -37,24 +88,25 @@ run() {
 		lcores_c=0@$last_cpu,1@$last_cpu
 		;;
 	esac
-	rm -f "$dir/memif.sock"
+	[ -n "$attached" ] || rm -f "$dir/memif.sock"
 	# shellcheck disable=SC2086
-	timeout 120 "$program" server "dpdk:$(eal server 0 $lcores_s) -- ip=10.8.0.1/24 ip=fd08::1/64 $port" \
-		$5 >"$dir/server" 2>&1 &
+	timeout 120 "$program" server "$(spec server 0 $lcores_s "$port" 1)" $5 >"$dir/server" 2>&1 &
 	server=$!
-	pids=$server
+	pids="$daemons $server"
 	for _ in $(seq 200); do
 		[ -S "$dir/memif.sock" ] && break
 		sleep 0.05
 	done
+	# there is no telling when an attached one listens
+	[ -z "$attached" ] || sleep 0.3
 	# shellcheck disable=SC2086
-	timeout 120 "$program" client "dpdk:$(eal client 0 $lcores_c) -- ip=10.8.0.2/24 ip=fd08::2/64 $port" \
-		"$peer" $6 >"$dir/client" 2>&1
+	timeout 120 "$program" client "$(spec client 0 $lcores_c "$port" 2)" "$peer" $6 \
+		>"$dir/client" 2>&1
 	rc_c=$?
 	[ $rc_c = 0 ] || kill "$server" 2>/dev/null
 	wait "$server"
 	rc_s=$?
-	pids=
+	pids=$daemons
 	if [ $rc_c != 0 ] || [ $rc_s != 0 ]; then
 		fail "$name: client $rc_c, server $rc_s"
 		cat "$dir/client" "$dir/server"
@@ -94,6 +146,24 @@ cmp "$dir/in" "$dir/out" || fail "filecopy-bad: the copy differs"
 rm -f "$dir/out"
 run filecopy-empty filecopy 10.8.0.1 "" "$dir/out" "$dir/empty send"
 cmp "$dir/empty" "$dir/out" || fail "filecopy-empty: the copy differs"
+
+# The same programs, attached; on a clean link and on a bad one.
+few=$((rounds / 5))
+for faults in "" "impair_tx = $bad"; do
+	attach "$faults"
+	run "attached pingpong" pingpong 10.8.0.1 "" "" $few
+	run "attached pingpong-v6" pingpong fd08::1 "" "" $few
+	run "attached kvget" kvget 10.8.0.1 "" "" $few
+	for how in push send; do
+		rm -f "$dir/out"
+		run "attached filecopy-$how" filecopy 10.8.0.1 "" "$dir/out" "$dir/in $how"
+		cmp "$dir/in" "$dir/out" || fail "attached filecopy-$how: the copy differs"
+	done
+	rm -f "$dir/out"
+	run "attached filecopy-empty" filecopy 10.8.0.1 "" "$dir/out" "$dir/empty send"
+	cmp "$dir/empty" "$dir/out" || fail "attached filecopy-empty: the copy differs"
+	detach
+done
 
 # Wrong use: one line and 2; a wrong argument: one line and 1.
 for program in pingpong kvget filecopy; do

@@ -8,7 +8,7 @@ import sys
 import time
 
 from e2e import SANITIZE, SLOW, Process, Tests, check, cpus
-from test_daemon import IP, PINGPONG, Daemon, alone, connected, eal, embedded
+from daemon import IP, PINGPONG, Daemon, alone, connected, eal, embedded
 
 SLEEP = 'conns = 64\nidle = sleep'
 NS_PER_S = 1e9

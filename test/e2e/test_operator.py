@@ -15,9 +15,10 @@ import sys
 import time
 import urllib.request
 
+from daemon import PINGPONG
 from e2e import BUILD, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
 from openmetrics import parse
-from test_daemon import HELLO, PINGPONG, ask, dial, request
+from test_daemon import HELLO, ask, dial, request
 
 DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
 OPERATOR = os.path.join(BUILD, 'test/e2e/operator')

@@ -15,9 +15,10 @@ import subprocess
 import sys
 import time
 
+from daemon import DAEMON, IP, PINGPONG, Daemon, alone, embedded
 from e2e import (BUILD, SANITIZE, SLOW, SOURCE, Process, Tests, Work, check, need_namespaces)
-from test_daemon import (CONNECT, CQ_CREATE, DAEMON, HELLO, IP, LISTEN, MR_ADD, PINGPONG, QP_CREATE,
-                         Daemon, alone, ask, ask_id, dial, embedded, memfd, mr_body, request)
+from test_daemon import (CONNECT, CQ_CREATE, HELLO, LISTEN, MR_ADD, QP_CREATE, ask, ask_id, dial,
+                         memfd, mr_body, request)
 
 TRANSFER = os.path.join(BUILD, 'test/e2e/transfer')
 UNIT = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon.service')

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "net.h"
+#include "port.h"
+
+#define COUNTERS_MAX 512
+#define LEAK_WAIT_MS 3000
+#define MEASURE_NS   50000000
+#define TRIES        100 /* to read both clocks without being interrupted in between */
+
+bool
+port_is_attached(const struct bench *b)
+{
+	return b->conf.attach[0] != '\0';
+}
+
+/* ---- opening ---- */
+
+/* Both clocks at the same time, as far as nobody comes in between. */
+static uint64_t
+read_both(uint64_t *tsc)
+{
+	uint64_t before, took, least = UINT64_MAX, ns = 0;
+	struct timespec ts;
+	int i;
+
+	*tsc = 0;
+	for (i = 0; i < TRIES; i++) {
+		before = rte_rdtsc();
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		took = rte_rdtsc() - before;
+		if (took >= least)
+			continue;
+		least = took;
+		*tsc = before + took / 2;
+		ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	}
+	return ns;
+}
+
+/* EAL would know it, but does not run here. */
+static uint64_t
+measure_hz(void)
+{
+	const struct timespec pause = {.tv_nsec = MEASURE_NS};
+	uint64_t tsc_begin, tsc_end, begin = read_both(&tsc_begin), end;
+
+	nanosleep(&pause, NULL);
+	end = read_both(&tsc_end);
+	return (uint64_t)((unsigned __int128)(tsc_end - tsc_begin) * 1000000000u / (end - begin));
+}
+
+static int
+open_attached(struct bench *b)
+{
+	int ret = rtsan_open(b->conf.attach, &b->ctx);
+
+	if (ret < 0) {
+		bench_fail(b, "--attach %s: %s", b->conf.attach, rtsan_error());
+		return ret;
+	}
+	b->hz = measure_hz();
+	return 0;
+}
+
+static int
+open_embedded(struct bench *b, int argc, char **argv)
+{
+	char conf[BENCH_PORT_CONF];
+	int ret;
+
+	if (args_port_conf(&b->conf, conf, sizeof(conf)) < 0) {
+		bench_fail(b, "port arguments are too long");
+		return -EINVAL;
+	}
+	ret = rtsan_dpdk_open(argc, argv, conf, &b->ctx);
+	if (ret < 0) {
+		bench_fail(b, "%s", rtsan_error());
+		return ret;
+	}
+	b->hz = rte_get_tsc_hz();
+	port_apply_impair(b);
+	if (b->conf.capture[0] != '\0' && port_capture(b, b->conf.capture) < 0) {
+		bench_fail(b, "--capture %s: %s", b->conf.capture, rtsan_error());
+		rtsan_close(b->ctx);
+		return -EIO;
+	}
+	return 0;
+}
+
+int
+port_open(struct bench *b, int argc, char **argv)
+{
+	int ret = port_is_attached(b) ? open_attached(b) : open_embedded(b, argc, argv);
+
+	if (ret < 0)
+		return ret;
+	if (b->conf.wait && rtsan_event_fd(b->ctx) == -ENOTSUP) {
+		bench_fail(b, "--wait: needs --attach or --poll lcore: nobody else polls the port");
+		rtsan_close(b->ctx);
+		return -EINVAL;
+	}
+	b->ns_per_tick = (uint64_t)(((unsigned __int128)1000000000u << 32) / b->hz);
+	rtsan_query(b->ctx, &b->caps);
+	return 0;
+}
+
+void
+port_close(struct bench *b)
+{
+	if (b->conf.capture[0] != '\0')
+		port_capture(b, NULL);
+	rtsan_close(b->ctx);
+}
+
+/* ---- what an engine of our own knows ---- */
+
+int
+port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max)
+{
+	int n = port_is_attached(b) ? 0 : rtsan_dpdk_counters(b->ctx, c, max);
+
+	return n < max ? n : max;
+}
+
+uint64_t
+port_counter(struct bench *b, const char *name)
+{
+	static struct rtsan_dpdk_counter c[COUNTERS_MAX];
+	int n = port_counters(b, c, COUNTERS_MAX), i;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(c[i].name, name) == 0)
+			return c[i].value;
+	return 0;
+}
+
+uint64_t
+port_counter_since(struct bench *b, const char *name, uint64_t begin)
+{
+	return port_is_attached(b) ? PORT_UNKNOWN : port_counter(b, name) - begin;
+}
+
+/* Connections may have to answer their peers for a moment before everything is back. */
+uint64_t
+port_check_leaks(struct bench *b)
+{
+	uint64_t until = rte_rdtsc() + bench_ticks_of_ms(b, LEAK_WAIT_MS), leaks;
+
+	if (port_is_attached(b))
+		return PORT_UNKNOWN;
+	while ((leaks = rtsan_dpdk_leaks(b->ctx)) > 0 && rte_rdtsc() < until)
+		net_poll(b);
+	if (leaks > 0)
+		bench_fail(b, "%llu things were not released", (unsigned long long)leaks);
+	return leaks;
+}
+
+void
+port_apply_impair(struct bench *b)
+{
+	int i;
+
+	for (i = 0; i < 2 && !port_is_attached(b); i++)
+		if (rtsan_dpdk_impair(b->ctx, i == 1,
+				      b->conf.has_impair[i] ? &b->conf.impair[i] : NULL) < 0)
+			bench_fail(b, "impairment refused: %s", rtsan_error());
+}
+
+int
+port_capture(struct bench *b, const char *file)
+{
+	return port_is_attached(b) ? -ENOTSUP : rtsan_dpdk_capture(b->ctx, file);
+}
+
+int
+port_show(struct bench *b, enum rtsan_dpdk_show what, FILE *f)
+{
+	if (port_is_attached(b))
+		return -ENOTSUP;
+	rtsan_dpdk_show(b->ctx, what, f);
+	return 0;
+}

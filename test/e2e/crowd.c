@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Many applications at one daemon, for test_endurance.py: each is a process of its own. They
+ * are pairs, one listens, the other connects and sends; what was sent comes back, and
+ * every byte is checked at both ends. (SYS-2, SYS-5)
+ *
+ *   crowd SPEC PEER PAIRS CONNS ROUNDS BYTES
+ *
+ * PEER is the address under which those that listen are reached. Prints what the first and
+ * the last client took for the same work, in milliseconds, from the moment when all are
+ * connected.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rtsan.h"
+
+#define PAIRS_MAX  32 /* services that a daemon listens for, of all applications together, are 64 */
+#define PATIENT_MS 120000
+#define RETRY_US   20000
+#define SLEEP_MS   50
+
+/* What the processes share. */
+static struct shared {
+	_Atomic uint32_t nb_listening, nb_connected;
+	_Atomic uint64_t took_ns[PAIRS_MAX];
+} *shared;
+
+/* One application's things; each process has its own after fork(). */
+static struct rtsan_ctx *ctx;
+static struct rtsan_cq *cq;
+static struct rtsan_mr *mr;
+static const char *peer;
+static uint32_t nb_pairs, nb_conns, nb_rounds, nb_bytes, pair;
+static struct conn {
+	struct rtsan_qp *qp;
+	uint32_t index, nb_done;
+	uint8_t *out, *in;
+} *conns;
+
+static void __attribute__((noreturn, format(printf, 1, 2)))
+die(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "pair %u: ", pair);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (%s)\n", rtsan_error());
+	_exit(1);
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* No two messages are the same: whose it is and which follows from every word. */
+static void
+fill(uint8_t *buf, uint32_t index, uint32_t round)
+{
+	uint64_t word = ((uint64_t)pair << 48) + ((uint64_t)index << 32) + round;
+	uint32_t i;
+
+	for (i = 0; i < nb_bytes; i++)
+		buf[i] = (uint8_t)(word * (i / 8 + 1) >> (i % 8 * 8));
+}
+
+static void
+check(const struct conn *c, uint32_t round)
+{
+	uint8_t want[65536];
+
+	fill(want, c->index, round);
+	if (memcmp(want, c->in, nb_bytes) != 0)
+		die("connection %u: round %u has other bytes", c->index, round);
+}
+
+static void
+post(struct conn *c, const void *what, bool is_recv)
+{
+	struct rtsan_sge sge = {(void *)(uintptr_t)what, nb_bytes, rtsan_mr_lkey(mr)};
+	struct rtsan_recv_wr recv = {.wr_id = 1, .sge = &sge, .nb_sge = 1};
+	struct rtsan_send_wr send = {.opcode = RTSAN_WR_SEND, .sge = &sge, .nb_sge = 1};
+
+	if ((is_recv ? rtsan_post_recv(c->qp, &recv, 1) : rtsan_post_send(c->qp, &send, 1)) != 1)
+		die("post");
+}
+
+/* Memory of a connection: what it sends, and what it receives. */
+static void
+open_all(const char *spec)
+{
+	uint32_t i;
+
+	if (rtsan_open(spec, &ctx) != 0 ||
+	    rtsan_cq_create(ctx, 8 * nb_conns, &cq) != 0 ||
+	    rtsan_mr_alloc(ctx, (size_t)nb_conns * 2 * nb_bytes, 0, &mr) != 0)
+		die("open");
+	conns = calloc(nb_conns, sizeof(*conns));
+	for (i = 0; i < nb_conns; i++) {
+		conns[i].index = i;
+		conns[i].out = (uint8_t *)rtsan_mr_addr(mr) + (size_t)i * 2 * nb_bytes;
+		conns[i].in = conns[i].out + nb_bytes;
+	}
+}
+
+static void
+make_qp(struct conn *c)
+{
+	struct rtsan_qp_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.sq_depth = 8,
+		.rq_depth = 8,
+		.context = c,
+	};
+
+	if (rtsan_qp_create(ctx, &attr, &c->qp) != 0)
+		die("queue pair");
+	post(c, c->in, true);
+}
+
+static struct conn *
+conn_of(const struct rtsan_qp *qp)
+{
+	return rtsan_qp_context(qp);
+}
+
+/* Asleep until something has come, of connections in the same round. */
+static int
+take(struct rtsan_wc *wc, int n)
+{
+	static uint64_t since;
+	int got = rtsan_cq_poll(cq, wc, n), i;
+
+	if (got == 0) {
+		if (since == 0)
+			since = now_ns();
+		if (now_ns() - since > PATIENT_MS * 1000000ull)
+			die("nothing completes");
+		if (rtsan_cq_wait(cq, SLEEP_MS) < 0)
+			die("wait");
+		return 0;
+	}
+	since = 0;
+	for (i = 0; i < got; i++)
+		if (wc[i].status != RTSAN_WC_SUCCESS)
+			die("%s", rtsan_status_text(wc[i].status));
+	return got;
+}
+
+/* ---- those that listen ---- */
+
+static void
+accept_all(void)
+{
+	struct rtsan_conn_param param = {.private_len = 0};
+	struct rtsan_listener *listener;
+	struct rtsan_event ev;
+	uint32_t nb = 0, nb_up = 0;
+
+	if (rtsan_listen(ctx, 100 + pair, 0, (uint16_t)(nb_conns + 1), &listener) != 0)
+		die("listen");
+	shared->nb_listening++;
+	while (nb_up < nb_conns) {
+		if (rtsan_event_wait(ctx, PATIENT_MS) != 1)
+			die("nobody connects any more: %u of %u", nb_up, nb_conns);
+		while (rtsan_event_poll(ctx, &ev) == 1) {
+			if (ev.type == RTSAN_EV_ESTABLISHED) {
+				nb_up++;
+				continue;
+			}
+			if (ev.type != RTSAN_EV_CONNECT_REQUEST || nb == nb_conns)
+				die("event %d", ev.type);
+			memcpy(&conns[nb].index, ev.private_data, sizeof(conns[nb].index));
+			make_qp(&conns[nb]);
+			if (rtsan_accept(ctx, ev.request, conns[nb++].qp, &param) != 0)
+				die("accept");
+		}
+	}
+}
+
+static void
+serve(void)
+{
+	uint64_t left = (uint64_t)nb_conns * nb_rounds;
+	struct rtsan_wc wc[64];
+	struct rtsan_event ev;
+	struct conn *c;
+	uint32_t nb_over = 0;
+	int i, n;
+
+	accept_all();
+	while (left > 0) {
+		n = take(wc, 64);
+		for (i = 0; i < n; i++) {
+			c = conn_of(wc[i].qp);
+			check(c, c->nb_done++);
+			memcpy(c->out, c->in, nb_bytes);
+			post(c, c->in, true);
+			post(c, c->out, false);
+			left--;
+		}
+	}
+	/* the last answer is on its way until its client has disconnected */
+	while (nb_over < nb_conns && rtsan_event_wait(ctx, PATIENT_MS) == 1)
+		while (rtsan_event_poll(ctx, &ev) == 1)
+			nb_over += ev.type == RTSAN_EV_DISCONNECTED;
+	if (nb_over < nb_conns)
+		die("only %u of %u are over", nb_over, nb_conns);
+}
+
+/* ---- those that connect ---- */
+
+static void
+connect_all(void)
+{
+	struct rtsan_event ev;
+	uint32_t i, nb_up = 0;
+
+	while (shared->nb_listening < nb_pairs)
+		usleep(RETRY_US);
+	for (i = 0; i < nb_conns; i++) {
+		struct rtsan_conn_param param = {
+			.private_data = &conns[i].index,
+			.private_len = sizeof(conns[i].index),
+		};
+
+		make_qp(&conns[i]);
+		if (rtsan_connect(conns[i].qp, peer, 100 + pair, &param) != 0)
+			die("connect");
+	}
+	while (nb_up < nb_conns) {
+		if (rtsan_event_wait(ctx, PATIENT_MS) != 1)
+			die("nobody answers: %u of %u", nb_up, nb_conns);
+		while (rtsan_event_poll(ctx, &ev) == 1) {
+			if (ev.type != RTSAN_EV_ESTABLISHED)
+				die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
+			nb_up++;
+		}
+	}
+	shared->nb_connected++;
+	while (shared->nb_connected < nb_pairs)
+		usleep(RETRY_US);
+}
+
+static void
+ask_all(void)
+{
+	uint64_t left = (uint64_t)nb_conns * nb_rounds, began;
+	struct rtsan_wc wc[64];
+	struct conn *c;
+	uint32_t k;
+	int i, n;
+
+	connect_all();
+	began = now_ns();
+	for (k = 0; k < nb_conns; k++) {
+		fill(conns[k].out, k, 0);
+		post(&conns[k], conns[k].out, false);
+	}
+	while (left > 0) {
+		n = take(wc, 64);
+		for (i = 0; i < n; i++) {
+			c = conn_of(wc[i].qp);
+			check(c, c->nb_done++);
+			left--;
+			if (c->nb_done == nb_rounds)
+				continue;
+			post(c, c->in, true);
+			fill(c->out, c->index, c->nb_done);
+			post(c, c->out, false);
+		}
+	}
+	shared->took_ns[pair] = now_ns() - began;
+	for (k = 0; k < nb_conns; k++)
+		rtsan_disconnect(conns[k].qp);
+}
+
+static int
+run(const char *spec, bool is_client)
+{
+	open_all(spec);
+	if (is_client)
+		ask_all();
+	else
+		serve();
+	/* in flight may be what a disconnect says; it is the daemon's */
+	rtsan_close(ctx);
+	return 0;
+}
+
+static void
+report(void)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+	uint32_t i;
+
+	for (i = 0; i < nb_pairs; i++) {
+		least = shared->took_ns[i] < least ? shared->took_ns[i] : least;
+		most = shared->took_ns[i] > most ? shared->took_ns[i] : most;
+	}
+	printf("%llu %llu\n", (unsigned long long)(least / 1000000),
+	       (unsigned long long)(most / 1000000));
+}
+
+int
+main(int argc, char **argv)
+{
+	uint32_t i;
+	int status, failed = 0;
+
+	if (argc != 7)
+		return 2;
+	peer = argv[2];
+	nb_pairs = (uint32_t)atoi(argv[3]);
+	nb_conns = (uint32_t)atoi(argv[4]);
+	nb_rounds = (uint32_t)atoi(argv[5]);
+	nb_bytes = (uint32_t)atoi(argv[6]);
+	if (nb_pairs == 0 || nb_pairs > PAIRS_MAX || nb_bytes > 65536)
+		return 2;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		return 1;
+	for (i = 0; i < 2 * nb_pairs; i++) {
+		pair = i / 2;
+		status = fork();
+		if (status < 0)
+			return 1;
+		if (status == 0)
+			_exit(run(argv[1], i % 2 == 1));
+	}
+	while (wait(&status) > 0)
+		failed |= status;
+	if (failed == 0)
+		report();
+	return failed != 0;
+}

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A sanstack-daemon for the tests, what it holds, and links whose ends are one each."""
+
+import copy
+import json
+import os
+import socket
+import time
+
+from e2e import (BENCH, BUILD, SANITIZE, SLOW, Link, Process, Work, check, cpus)
+
+DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
+PINGPONG = os.path.join(BUILD, 'examples/pingpong')
+IP = {'server': '10.5.0.1', 'client': '10.5.0.2'}
+os.environ['RTSAN_PROVIDER_PATH'] = os.path.join(BUILD, 'drivers/san/unix')
+os.environ['LD_LIBRARY_PATH'] += ':' + os.path.join(BUILD, 'drivers/san/unix')
+
+
+def eal(work, role, lcores, vdev=None):
+    memif = (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
+             f'socket-abstract=no,mac=02:00:00:00:00:0{1 if role == "server" else 2}')
+    return ' '.join(work.eal(0, vdev or memif, 256, lcores))
+
+
+def embedded(work, role, port=''):
+    cpu = cpus()[role == 'client']
+    return f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=16 {port}'
+
+
+def write_conf(work, name, text):
+    path = work.path(name)
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(text)
+    return path
+
+
+class Daemon:
+    """One, at one end of the memif link."""
+
+    def __init__(self, work, role, port='', limits='', daemon='', log='', wrap=(),
+                 env=None, vdev=None, lcores=1):
+        cpu = cpus()[role == 'client']
+        workers = [f'{i + 1}@{cpu}' for i in range(lcores)]
+        if lcores > 1:
+            port += '\nlcores = ' + ','.join(str(i + 1) for i in range(lcores))
+        if SANITIZE:
+            # The sanitizers run helper processes, trace them, and map memory as they like.
+            daemon += '\nseccomp = off'
+        self.spec = f'unix:{work.dir}/{role}.sock'
+        self.path = f'{work.dir}/{role}.sock'
+        self.prefix = f'{work.tag}x{work.nb_prefixes}'
+        args = eal(work, role, ','.join([f'0@{cpu}', *workers]), vdev)
+        self.conf = write_conf(work, f'{role}.conf', f"""[eal]
+args = {args.replace('--log-level=error', '')}
+[port]
+ip = {IP[role]}/24
+{port or 'conns = 64'}
+[daemon]
+socket = {self.path}
+{daemon}
+[log]
+{log}
+[limits]
+{limits}
+""")
+        self.work = work
+        self.process = Process(work, f'daemon-{role}', [*wrap, DAEMON, '--config', self.conf], env)
+        self.process.wait_text('ready')
+
+    def again(self):
+        """The next one, after this one's end, in the same place."""
+        new = copy.copy(self)
+        new.process = Process(self.work, self.process.name, self.process.popen.args)
+        new.process.wait_text('ready')
+        return new
+
+    def held(self):
+        """Descriptors and mappings: what a program that died must not leave."""
+        pid = self.process.pid
+        with open(f'/proc/{pid}/maps', encoding='utf-8') as f:
+            ours = sum('memfd:' in line for line in f)
+        return len(os.listdir(f'/proc/{pid}/fd')), ours
+
+    def settle(self, want, seconds=10):
+        until = time.monotonic() + seconds * SLOW
+        while self.held() != want:
+            check(time.monotonic() < until, f'held {self.held()}, not {want}')
+            time.sleep(0.02)
+
+    def runtime_dir(self):
+        """Where DPDK has its files."""
+        run = '/var/run' if os.getuid() == 0 else os.environ.get('XDG_RUNTIME_DIR', '/tmp')
+        return f'{run}/dpdk/{self.prefix}'
+
+    def ask(self, question, of='/sanstack/'):
+        """An answer of DPDK's telemetry socket."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(10 * SLOW)
+            s.connect(f'{self.runtime_dir()}/dpdk_telemetry.v2')
+            s.recv(1024)
+            s.send(f'{of}{question}'.encode())
+            return json.loads(s.recv(65536))[f'{of}{question.split(",")[0]}']
+
+    def counters(self):
+        """All of the engine, as sanbench writes them when it is the engine's process."""
+        return {**self.ask('stats'), **self.ask('drops')}
+
+    def engine_held(self):
+        """What connections have in the engine, by name."""
+        stats = self.ask('stats')
+        return {name: stats[name] for name in ('conns', 'leaks', 'held', 'cam_used')}
+
+    def settle_engine(self, seconds=10):
+        """Without applications the engine holds nothing."""
+        until_true(lambda: f'engine: {self.engine_held()}',
+                   lambda: not any(self.engine_held().values()), seconds)
+
+    def mbufs(self):
+        """Packet buffers in use, of all pools."""
+        used = 0
+        for pool in self.ask('list', '/mempool/'):
+            info = self.ask(f'info,{pool}', '/mempool/')
+            used += info['size'] - info['total_cache_count'] - info['common_pool_count']
+        return used
+
+    def rss_kib(self):
+        with open(f'/proc/{self.process.pid}/status', encoding='utf-8') as f:
+            return next(int(line.split()[1]) for line in f if line.startswith('VmRSS'))
+
+    def memory_kib(self):
+        """What is resident: its own, and that of memfds it shares with programs."""
+        own = shared = 0
+        is_shared = False
+        with open(f'/proc/{self.process.pid}/smaps', encoding='utf-8') as f:
+            for line in f:
+                words = line.split()
+                if '-' in words[0]:
+                    # DPDK has its own heap in one, too, and memif its rings.
+                    is_shared = 'memfd:' in line and 'nohuge' not in line and 'memif' not in line
+                elif words[0] == 'Rss:' and is_shared:
+                    shared += int(words[1])
+                elif words[0] == 'Rss:':
+                    own += int(words[1])
+        return own, shared
+
+    def stop(self):
+        check(self.process.stop() == 0, f'daemon: {self.process.tail()}')
+
+
+def until_true(what, function, seconds=10):
+    until = time.monotonic() + seconds * SLOW
+    while not function():
+        check(time.monotonic() < until, f'never: {what()}')
+        time.sleep(0.02)
+
+
+class Attached(Link):
+    """A daemon at each end of a memif link; programs attach to them and sleep when idle."""
+
+    server_ip, client_ip = IP['server'], IP['client']
+    no_leaks = None     # a program does not know
+
+    def __init__(self, work, conns=1024, limits='', **kwargs):
+        super().__init__(work, **kwargs)
+        self.daemons, self.before, self.last = {}, {}, {}
+        for role in ('server', 'client'):
+            port = [f'conns = {conns}', *self.faults(), *self.sets.get(role, ())]
+            # Daemons and programs share CPUs here.
+            port += ['idle = sleep', 'sleep_us = 100']
+            self.daemons[role] = Daemon(work, role, '\n'.join(port), limits)
+
+        # With the link up, for which memif has descriptors.
+        for role, d in self.daemons.items():
+            self.before[role], self.last[role] = d.held(), d.counters()
+
+    def faults(self):
+        """What sanbench makes of --impair: the two directions don't lose the same packets."""
+        if not self.impair:
+            return []
+        way, colon, spec = self.impair.rpartition(':')
+        spec, _, seed = spec.partition(',seed=')
+        return [f'impair_{w} = {spec},seed={int(seed or 0) + (w == "tx")}'
+                for w in ([way] if colon else ['rx', 'tx'])]
+
+    def program(self, role, own, **_):
+        return [BENCH, '--attach', self.daemons[role].spec, '--wait', *own]
+
+    def counters(self, role, result):
+        """Since the last time; what the process itself says must be null."""
+        check(result['counters'] is None, 'counters of an engine elsewhere')
+        last, self.last[role] = self.last[role], self.daemons[role].counters()
+        return {name: value - last[name] for name, value in self.last[role].items()}
+
+    def stop(self):
+        """End the daemons: nothing may be left in them."""
+        for role, d in self.daemons.items():
+            d.settle(self.before[role])
+            d.settle_engine()
+        for d in self.daemons.values():
+            d.stop()
+
+
+def connected(work, specs, options=(), rounds='100000000'):
+    """Two programs that talk for so long, or until they are stopped. Who asks before the other listens is
+    refused, and asks again."""
+    server = Process(work, 'server', [PINGPONG, *options, 'server', specs[0]])
+    client = None
+    until = time.monotonic() + 20 * SLOW
+    while 'connected' not in server.out():
+        check(server.is_alive() and time.monotonic() < until, f'not connected: {server.tail()}')
+        if client is None or not client.is_alive():
+            client = Process(work, 'client', [PINGPONG, *options, 'client', specs[1],
+                                              IP['server'], rounds])
+        time.sleep(0.02)
+    return server, client
+
+
+def alone(test):
+    """With a folder and processes of its own."""
+    with Work() as work:
+        test(work)

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is killed again and again must leave nothing in the daemon that lives on; crowds of
+applications and of connections. (SYS-2, SYS-5)
+
+  test_endurance.py [ROUNDS]      how often each is killed (10); 100 by `make endurance`
+"""
+
+import functools
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from daemon import Attached, Daemon, alone, until_true
+from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check
+
+CROWD = os.path.join(BUILD, 'test/e2e/crowd')
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3 if SANITIZE else 10
+WARM_UP = 3             # rounds, in which what is used for the first time becomes memory
+GROWTH_KIB = 1024       # of a daemon afterwards, for all rounds: heaps of libc are not exact
+MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'], ['pull', '--size', '1-20000'],
+         ['rpc'], ['incast', '--size', '1-50000', '--conns', '8'])
+WRONG = re.compile(r'message \d+: (?!.*(gone|ended|flushed|answer))|came twice|impossible|differs')
+PATIENCE = ['--keepalive-ms', '200']
+
+
+class Survivor:
+    """What a daemon has while nothing but *programs* is there, and that it is no more later."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.held, self.conns = daemon.held(), daemon.engine_held()['conns']
+        self.files, self.mbufs = self.list_files(), daemon.mbufs()
+        self.rss = None
+
+    def list_files(self):
+        return sorted(os.listdir(self.daemon.runtime_dir()))
+
+    def settle(self):
+        """As before a round."""
+        self.daemon.settle(self.held, 20)
+        until_true(lambda: f'connections: {self.daemon.engine_held()}',
+                   lambda: self.daemon.engine_held()['conns'] == self.conns, 20)
+
+    def round_over(self, i):
+        self.settle()
+        if i == min(WARM_UP, ROUNDS) - 1:
+            self.rss = self.daemon.rss_kib()
+
+    def over(self, what):
+        """After all rounds, with no program left."""
+        growth = self.daemon.rss_kib() - self.rss
+        check(SANITIZE or growth <= GROWTH_KIB, f'the daemon has grown by {growth} KiB')
+        self.daemon.settle_engine()
+        until_true(lambda: f'packets: {self.daemon.mbufs()}, not {self.mbufs}',
+                   lambda: self.daemon.mbufs() <= self.mbufs + 64)
+        check(self.list_files() == self.files, f'files: {self.list_files()}, not {self.files}')
+        print(f'# {what}, {ROUNDS} times: {growth} KiB more of {self.rss}, descriptors and mappings '
+              f'{self.held}, packets {self.mbufs} and {self.daemon.mbufs()}', flush=True)
+
+
+def start_client(link, i, mode):
+    return Process(link.work, f'client{i}', link.program('client', [
+        '--connect', link.server_ip, '--verify', '--duration', '600', *PATIENCE, '--mode', *mode]))
+
+
+def no_wrong_data(*processes):
+    for p in processes:
+        check(not WRONG.search(p.out() + p.err()), f'{p.name}: {p.tail()}')
+
+
+def apps_killed(work):
+    """Either end of connections under load, while another pair goes on and loses nothing."""
+    link = Attached(work)
+    bystander = Server(link, PATIENCE)
+    other = Process(work, 'bystander', link.program('client', [
+        '--connect', link.server_ip, '--verify', '--mode', 'push', '--size', '1-3000', '--depth',
+        '4', '--duration', '3600', '--json', work.path('bystander.json')]))
+    until_true(lambda: other.tail(), lambda: link.daemons['server'].engine_held()['conns'] == 2)
+    survivors = [Survivor(d) for d in link.daemons.values()]
+    rng = random.Random(11)
+    for i in range(ROUNDS):
+        mode = MODES[i % len(MODES)]
+        server = Server(link, ['--service', '7', *PATIENCE])
+        client = start_client(link, i, [*mode, '--service', '7'])
+        time.sleep((0.15 + rng.random() * 0.3) * SLOW)
+        check(client.is_alive() and server.process.is_alive(),
+              f'{client.tail()} {server.process.tail()}')
+        first, second = (client, server.process) if rng.random() < 0.5 else (server.process, client)
+        first.kill()
+        if second is client:
+            check(client.wait(20) == 1, f'the client was not told: {client.tail()}')
+        else:
+            check(second.is_alive(), second.tail())
+            second.popen.send_signal(signal.SIGTERM)
+            second.wait(20)
+        no_wrong_data(client, server.process, other, bystander.process)
+        for s in survivors:
+            s.round_over(i)
+    check(other.stop() == 0, other.tail())
+    bystander.stop_ok()
+    for s, role in zip(survivors, link.daemons):
+        s.held = s.daemon.held()
+        s.over(f'applications killed, daemon of the {role}')
+    link.stop()
+
+
+def daemons_killed(work, mode):
+    """One of two daemons, with its programs; the other one and its program live on.
+
+    The one that dies is memif's client: DPDK 22.11's does not connect again to another server.
+    """
+    link = Attached(work)
+    server = Server(link, PATIENCE)
+    survivor = Survivor(link.daemons['server'])
+    rng = random.Random(13)
+    for i in range(ROUNDS):
+        client = start_client(link, i, mode)
+        want = int(mode[mode.index('--conns') + 1]) + 1
+        until_true(lambda: f'{client.tail()} {server.process.tail()}',
+                   lambda: survivor.daemon.engine_held()['conns'] == want, 20)
+        time.sleep(rng.random() * 0.2 * SLOW)
+        dead = link.daemons['client']
+        dead.process.kill()
+        check(client.wait(20) == 1 and 'gone' in client.err(), client.tail())
+        link.daemons['client'] = dead.again()
+        survivor.round_over(i)
+        no_wrong_data(client, server.process)
+        Run(link, ['--mode', 'push', '--count', '50', '--verify', *PATIENCE]).check_ok()
+        survivor.settle()
+    check(len(os.listdir(link.daemons['client'].runtime_dir())) == len(survivor.files),
+          f'{os.listdir(link.daemons["client"].runtime_dir())}')
+    status, result = server.stop()
+    check(status == 1 and result['sessions_failed'] == ROUNDS, f'{status}, {result}')
+    survivor.held = survivor.daemon.held()
+    survivor.over(f'a daemon killed, its programs in mode {mode[0]}')
+    for d in link.daemons.values():
+        d.stop()
+
+
+def crowd(work):
+    """Applications that all have the same to do at one daemon, each on many connections."""
+    pairs, conns, rounds = (8, 16, 4) if SANITIZE else (32, 64, 20)
+    daemon = Daemon(work, 'server', f'conns = {4 * pairs * conns}\nidle = sleep\nsleep_us = 100',
+                    vdev='--vdev=net_null0,no-rx=1')
+    before = daemon.held()
+    p = Process(work, 'crowd', [CROWD, daemon.spec, '10.5.0.1', str(pairs), str(conns), str(rounds),
+                                '1000'])
+    check(p.wait(150) == 0, p.tail())
+    first, last = (int(word) for word in p.out().split())
+    print(f'# {2 * pairs} applications, {conns} queue pairs each, {conns * rounds} messages there '
+          f'and back per pair: the first is ready after {first} ms, the last after {last} ms',
+          flush=True)
+    check(last < 2 * first + 500, f'some wait for others: {first} ms, {last} ms')
+    daemon.settle(before)
+    daemon.settle_engine()
+    daemon.stop()
+
+
+def many_conns(work):
+    """Idle connections on one lcore of a daemon, and what one takes of its memory."""
+    conns = 200 if SANITIZE else 10000
+    link = Attached(work, conns=conns + 240, limits=f'qps = {conns + 10}\ncqs = 1024')
+    server = Server(link)
+    before = {role: d.memory_kib() for role, d in link.daemons.items()}
+    client = Process(work, 'client', link.program('client', [
+        '--connect', link.server_ip, '--mode', 'idle', '--conns', str(conns), '--duration', '3600',
+        '--timeout', '120000']))
+    until_true(lambda: f'{client.tail()} {server.process.tail()} {link.daemons["client"].engine_held()}',
+               lambda: all(d.engine_held()['conns'] == conns + 1 for d in link.daemons.values()), 120)
+    time.sleep(1)
+    for role, d in link.daemons.items():
+        own, queues = (1024 * (now - then) / conns for now, then in zip(d.memory_kib(), before[role]))
+        print(f'# {conns} idle connections, daemon of the {role}: {own:.0f} bytes each, and '
+              f'{queues:.0f} of queues that the application asked for', flush=True)
+        check(SANITIZE or own < 8192, f'{own:.0f} bytes for an idle connection')
+    check(client.stop(120) == 0, client.tail())
+    check(server.process.stop(60) == 0, server.process.tail())
+    link.stop()
+
+
+def main():
+    tests = Tests(max(300, 20 * ROUNDS))
+    tests.add('applications killed', alone, apps_killed)
+    tests.add('a daemon killed, with idle connections', alone,
+              functools.partial(daemons_killed, mode=['idle', '--conns', '4']))
+    tests.add('a daemon killed under load', alone,
+              functools.partial(daemons_killed, mode=['push', '--conns', '4', '--size', '1-20000']))
+    tests.add('a crowd', alone, crowd)
+    tests.add('many connections', alone, many_conns)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
