@@ -197,11 +197,27 @@ sleep_until_due(struct san_engine *e)
 	e->stats.nb_sleeps++;
 }
 
+/*
+ * Where programs share our CPU, one that waits for what we have just completed runs now, not
+ * when we have found for some rounds that there is nothing.
+ */
+static void
+let_run(struct san_engine *e)
+{
+	uint64_t nb_wcs = san_ulp_stats(san_core_ulp(e->core))->nb_wcs;
+
+	if (nb_wcs != e->nb_wcs_told)
+		sched_yield();
+	e->nb_wcs_told = nb_wcs;
+}
+
 void
 san_engine_idle_after(struct san_engine *e, uint32_t work)
 {
 	if (work != 0) {
 		e->idle_loops = 0;
+		if (e->port->idle == SAN_IDLE_YIELD && e->launched)
+			let_run(e);
 		if (unlikely(e->dozes))
 			rise(e);
 		return;

@@ -22,7 +22,7 @@
 #define ENGINE_BURST      SAN_CORE_BURST
 #define ENGINE_BURST_LONG 8 /**< of frames longer than ENGINE_SHORT */
 #define ENGINE_SHORT      4096
-#define ENGINE_OUT_MAX    (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
+#define ENGINE_OUT_MAX    (2 * ENGINE_BURST)   /* the impairment stage may give more than it got */
 #define ENGINE_LOCAL      (4 * ENGINE_OUT_MAX) /* packets of a round to ourselves */
 #define ENGINE_CALLS      64
 #define ENGINE_EVENTS     256
@@ -97,7 +97,7 @@ struct san_engine_qp {
 struct san_engine_app {
 	struct san_bells *bells; /**< NULL: there is none */
 	uint32_t cursor;
-	int wake_fd; /**< its, of this lcore, or -1; never read: each write wakes (EPOLLET) */
+	int wake_fd;                 /**< its, of this lcore, or -1; never read: each write wakes (EPOLLET) */
 	uint32_t nb_faults;          /**< of its queue pairs, for what it wrote */
 	struct san_ulp_traffic past; /**< of its queue pairs that are gone */
 };
@@ -143,10 +143,11 @@ struct san_engine {
 	struct san_engine_qp *qps;
 	uint32_t *again; /**< queue pairs whose rings were not emptied: a ring, each at most once */
 	uint32_t again_head, nb_again;
-	uint32_t idle_loops; /**< in a row */
-	bool dozes;          /**< says in all bells that it sleeps */
-	uint64_t idle_ns;    /**< since when there is nothing to do */
-	int epoll;           /**< what ends a sleep; -1: never sleeps */
+	uint32_t idle_loops;  /**< in a row */
+	bool dozes;           /**< says in all bells that it sleeps */
+	uint64_t idle_ns;     /**< since when there is nothing to do */
+	uint64_t nb_wcs_told; /**< completions for which programs were let run */
+	int epoll;            /**< what ends a sleep; -1: never sleeps */
 	int wake_fd;
 	uint64_t now_ns;
 	uint64_t rx_ns;      /* when the port was looked at last */

@@ -20,6 +20,9 @@ MANY = 60000            # connections set up in a run, at most
 SPARE = 8               # connections of a port beside those that are measured
 TWO_MODES = 1.4         # medians: faster half over slower half
 DROPS_WITHIN = 0.1      # of the rate that was asked for
+SHARE = 16              # connections of an application that shares a daemon with others
+SHARED = 64 << 10       # bytes of its messages
+ROUNDS = 30             # that it makes of them
 FRAME = 170             # of a push of 64 bytes: headers, payload, ICRC
 
 
@@ -98,6 +101,11 @@ def idle(r):
     return many
 
 
+def attached(mode, *client, **more):
+    """The client is attached to a daemon, whose lcore shares its CPU; the server is embedded."""
+    return lambda r: r.attached(mode, *client, **more)
+
+
 def worked(server, client, message, buffers, mtu=1500, answer=()):
     return lambda r: r.link(server, client, message, buffers, mtu, mtu=mtu, answer=answer)
 
@@ -155,6 +163,19 @@ VARIANTS = {
     'wanted per second': constant(kps=20),
     'idle': idle,
     'allowed per connection': constant(bytes=2048),
+    # the daemon
+    'hop': lambda r: r.hop(),
+    'wanted operations': constant(mops=10),
+    'attached echo': attached('rpc', '--size', 64, '--depth', 1),
+    'wanted round trip': constant(p50_us=3),
+    'kernel UDP, blocking': lambda r: r.udp_ping(how=''),
+    'attached rpc': attached('rpc', '--size', 64, '--depth', 32),
+    'wanted requests': constant(mpps=2),
+    'attached push 9000': attached('push', '--size', MIB, '--depth', BUFFERS, '--solicit', 'always',
+                                   mtu=9000),
+    'one pair': lambda r: r.crowd(1, SHARE, 32 * ROUNDS, SHARED),
+    '32 pairs': lambda r: r.crowd(32, SHARE, ROUNDS, SHARED),
+    'all the same': constant(even=1),
     # packing
     'small push, packed': small(True, '--batch', TOGETHER),
     'small push, not packed': small(False, '--batch', TOGETHER),
@@ -248,6 +269,24 @@ FIGURES = [
     Figure('pack_rpc', 'packing', '32 B requests and answers, 16 posted together, both ask',
            'M/s', 'rpc, packed', 'rpc, not packed', 'direction_mpps', 'peer', '>= 3',
            quick=True),
+    Figure('hop', 'hop', 'from an application to the daemon and back, p50', 'us',
+           'hop', 'hop', 'p50_us', 'limit', '<= 4', base_key='line_us', lower=True, quick=True),
+    Figure('hop_rate', 'hop', 'operations through shared memory, 32 a bell', 'M/s',
+           'hop', 'wanted operations', 'mops', 'limit', '>= 1', quick=True),
+    Figure('attached_echo', 'attached', '64 B round trip, attached, p50', 'us',
+           'attached echo', 'wanted round trip', 'p50_us', 'limit', '<= 1', lower=True),
+    Figure('attached_echo_udp', 'attached', '64 B round trip, attached, p50', 'us',
+           'attached echo', 'kernel UDP, echo', 'p50_us', 'peer', '', lower=True),
+    Figure('attached_echo_udp_blocking', 'attached', '64 B round trip, attached, p50', 'us',
+           'attached echo', 'kernel UDP, blocking', 'p50_us', 'peer', '', lower=True),
+    Figure('attached_rpc', 'attached', '64 B requests, 32 under way, attached', 'M/s',
+           'attached rpc', 'wanted requests', 'mpps', 'limit', '>= 1', quick=True),
+    Figure('attached_push', 'attached9000', '1 MiB push, attached, MTU 9000', 'Gb/s',
+           'attached push 9000', 'push 9000', 'gbps', 'limit', '>= 0.85'),
+    Figure('crowd', 'crowd', '64 applications with 16 connections each, 64 KiB there and back',
+           'Gb/s', '32 pairs', 'one pair', 'gbps', 'peer', '>= 0.9'),
+    Figure('crowd_even', 'crowd', 'the first of them to be ready against the last', 'of the time',
+           '32 pairs', 'all the same', 'even', 'limit', '>= 0.8'),
     Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
            'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
 ]

@@ -43,6 +43,7 @@ class Runner:
         self.cpus = sorted(os.sched_getaffinity(0))[:2]     # client, server
         self.peer = []          # what a command begins with that runs in the peer's namespace
         self.kernel_state = None
+        os.environ['RTSAN_PROVIDER_PATH'] = str(self.build / 'drivers/san/unix')
 
     # ---- processes ----
 
@@ -132,6 +133,11 @@ class Runner:
                    ['--connect', '10.98.0.1', '--ip', '10.98.0.2/24', '--mode', mode,
                     '--duration', self.ms / 1000, *common, '--json', reports[1], *client],
                    mtu, self.huge and huge)
+        return self.result(reports)
+
+    @staticmethod
+    def result(reports):
+        """Of the client, with the server's."""
         served, got = [json.loads(r.read_text(encoding='utf-8')) for r in reports]
         if not got['ok'] or not served['ok']:
             raise RunError(got['error'] or 'the server found errors')
@@ -139,6 +145,59 @@ class Runner:
         got.update(p50_us=latency['p50'] / 1e3, p99_us=latency['p99'] / 1e3, mpps=got.pop('mps'),
                    server=served)
         return got
+
+    # ---- an application of a daemon, against the same server ----
+
+    def daemon(self, mtu, *port, vdev=None):
+        """A daemon whose lcore is on the client's CPU."""
+        cpu = self.cpus[0]
+        words = [str(w) for w in self.eal('client', cpu, mtu, self.huge)]
+        words[1] = f'0@{cpu},1@{cpu}'
+        words[-1] = vdev or words[-1]
+        conf = self.tmp / 'daemon.conf'
+        lines = ['[eal]', *(f'args = {" ".join(words[i:i + 4])}' for i in range(0, len(words), 4)),
+                 '[port]', 'ip = 10.98.0.2/24', f'mtu = {mtu}', *port,
+                 '[daemon]', f'socket = {self.tmp / "daemon.sock"}']
+        conf.write_text('\n'.join(lines) + '\n', encoding='utf-8')
+        process = self.start([self.build / 'apps/sanstack-daemon/sanstack-daemon', '--config', conf],
+                             'daemon')
+        self.wait_ready(process)
+        return process
+
+    def attached(self, mode, *client, server=(), mtu=1500):
+        """Like san(), with the client attached to a daemon."""
+        reports = [self.tmp / 'server.json', self.tmp / 'client.json']
+        (self.tmp / 'memif.sock').unlink(missing_ok=True)
+        program = self.build / 'apps/sanbench/sanbench'
+        started = [self.start([program, *self.eal('server', self.cpus[1], mtu, self.huge), '--',
+                               '--server', '--sessions', 1, '--ip', '10.98.0.1/24',
+                               '--set', f'mtu={mtu}', '--json', reports[0], *server], 'server')]
+        try:
+            self.wait_ready(started[0])
+            started.append(self.daemon(mtu, 'idle = yield'))
+            started.append(self.start(
+                ['taskset', '-c', self.cpus[0], program, '--attach',
+                 f'unix:{self.tmp / "daemon.sock"}', '--connect', '10.98.0.1', '--mode', mode,
+                 '--duration', self.ms / 1000, '--json', reports[1], *client], 'client'))
+            self.finish(started[2])
+            self.finish(started[0])
+        finally:
+            for process in reversed(started):
+                stop(process)
+        return self.result(reports)
+
+    def crowd(self, pairs, conns, rounds, size):
+        """Applications of one daemon in pairs, which send back and forth what its lcore carries."""
+        daemon = self.daemon(9000, 'idle = poll', f'conns = {4 * pairs * conns}',
+                             vdev='--vdev=net_null0,no-rx=1')
+        try:
+            out = self.finish(self.start(
+                ['taskset', '-c', self.cpus[1], self.build / 'test/e2e/crowd',
+                 f'unix:{self.tmp / "daemon.sock"}', '10.98.0.2', pairs, conns, rounds, size]))
+        finally:
+            stop(daemon)
+        first, last = (int(word) for word in out.split())
+        return {'gbps': 2 * pairs * conns * rounds * size * 8 / last / 1e6, 'even': first / last}
 
     # ---- the kernel: sockets between two namespaces ----
 
@@ -163,17 +222,17 @@ class Runner:
         return {'gbps': got['sum_received']['bits_per_second'] / 1e9,
                 'congestion_control': got['sender_tcp_congestion']}
 
-    def udp(self, what, *words):
-        """sockperf, whose sockets are polled."""
+    def udp(self, what, *words, how='--nonblocked'):
+        """sockperf; its sockets are polled, or block."""
         self.set_kernel(1500, True)
-        where = ['-i', KERNEL_IP, '-p', PORT, '--nonblocked']
+        where = ['-i', KERNEL_IP, '-p', PORT, *([how] if how else [])]
         out = self.pair([*self.peer, 'taskset', '-c', self.cpus[1], 'sockperf', 'server', *where],
                         ['taskset', '-c', self.cpus[0], 'sockperf', what, *where, '-t', 1, '-m', 64,
                          *words], self.wait_ready, signal.SIGINT)
         return [re.sub(r'\x1b\[[0-9;]*m', '', o) for o in out]
 
-    def udp_ping(self):
-        out = self.udp('ping-pong', '--full-rtt')[1]
+    def udp_ping(self, how='--nonblocked'):
+        out = self.udp('ping-pong', '--full-rtt', how=how)[1]
         return {f'p{p}_us': float(re.search(rf'percentile {p}\.000 = +([0-9.]+)', out).group(1))
                 for p in (50, 99)}
 
@@ -183,6 +242,12 @@ class Runner:
         seconds = float(re.search(r'messages sent in ([0-9.]+) sec', sent).group(1))
         arrived = int(re.search(r'Total ([0-9]+) messages received', served).group(1))
         return {'mpps': arrived / seconds / 1e6}
+
+    # ---- two CPUs, one process ----
+
+    def hop(self):
+        return json.loads(self.finish(self.start(
+            [self.build / 'test/bench/bench_hop', *self.cpus, self.ms])))
 
     # ---- alone on a CPU ----
 
