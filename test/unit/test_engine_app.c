@@ -572,6 +572,20 @@ san_engine_loops__grow(void **state)
 	assert_int_equal(san_engine_loops(e), before + 2);
 }
 
+/* Two programs of one port talk without the device, which may have no link. (SYS-2) */
+static void
+san_engine_local_tx__not_by_the_device(void **state)
+{
+	struct san_ulp_wr wr = good_push();
+	uint64_t nb_tx = e->stats.nb_tx, nb_local = e->stats.nb_local;
+
+	(void)state;
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	assert_int_equal(e->stats.nb_tx, nb_tx);
+	assert_true(e->stats.nb_local >= nb_local + 3); /* two of data, an ACK */
+}
+
 static int
 group_setup(void **state)
 {
@@ -626,6 +640,7 @@ main(void)
 		TEST(san_engine_app_drain__in_turn),
 		TEST(san_ulp_cq__head_beyond),
 		TEST(san_engine_app__bell_of_another),
+		TEST(san_engine_local_tx__not_by_the_device),
 		TEST(san_engine_drain__what_was_posted),
 		TEST(san_engine_drain__index_beyond),
 		TEST(san_engine_cut__at_once),
