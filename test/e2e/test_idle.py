@@ -43,10 +43,13 @@ def ping(server_spec, client_spec, work, rounds='300', options=('-w',)):
 
 
 def all_sleep(work):
-    """Both daemons and both programs; then programs that poll."""
+    """Both daemons and both programs; then programs that poll, for whom no system call is made."""
     daemons = Daemon(work, 'server', SLEEP), Daemon(work, 'client', SLEEP)
     ping(daemons[0].spec, daemons[1].spec, work)
+    woken = [d.counters()['wakes'] for d in daemons]
+    check(min(woken) > 100, f'programs were woken {woken} times')
     ping(daemons[0].spec, daemons[1].spec, work, options=())
+    check([d.counters()['wakes'] for d in daemons] == woken, 'who polls was woken')
     for d in daemons:
         d.stop()
 
