@@ -38,7 +38,7 @@ static struct shared {
 	_Atomic uint32_t nb_listening, nb_connected;
 	_Atomic bool has_failed;
 	_Atomic uint64_t took_ns[PAIRS_MAX];
-} *shared;
+} * shared;
 
 /* One application's things; each process has its own after fork(). */
 static struct rtsan_ctx *ctx;
@@ -50,7 +50,7 @@ static struct conn {
 	struct rtsan_qp *qp;
 	uint32_t index, nb_done;
 	uint8_t *out, *in;
-} *conns;
+} * conns;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *fmt, ...)

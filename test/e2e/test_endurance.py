@@ -3,7 +3,7 @@
 """What is killed again and again must leave nothing in the daemon that lives on; crowds of
 applications and of connections. (SYS-2, SYS-5)
 
-  test_endurance.py [ROUNDS]      how often each is killed (20); 100 by `make endurance`
+  test_endurance.py [ROUNDS]      how often each is killed (10); 100 by `make endurance`
 """
 
 import functools
@@ -19,7 +19,7 @@ from daemon import Attached, Daemon, alone, until_true
 from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check
 
 CROWD = os.path.join(BUILD, 'test/e2e/crowd')
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 20
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 10
 WARM_UP = 3             # rounds, in which what is used for the first time becomes memory
 GROWTH_KIB = 1024       # of a daemon afterwards, for all rounds: heaps of libc are not exact
 MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'], ['pull', '--size', '1-20000'],
