@@ -395,11 +395,11 @@ disconnected(struct client *c)
 static int
 case_unreachable(struct client *c)
 {
+	int net = (int)(strrchr(c->peer, '.') - c->peer), type;
 	char nobody[64];
-	int type;
 
 	/* a neighbour of the peer */
-	snprintf(nobody, sizeof(nobody), "%.*s.99", (int)(strrchr(c->peer, '.') - c->peer), c->peer);
+	snprintf(nobody, sizeof(nobody), "%.*s.99", net, c->peer);
 	type = connect_as(c, nobody, SERVICE, 0, PLAIN);
 	return type == RTSAN_EV_UNREACHABLE ? 0 : wrong(c, "event %d", type);
 }

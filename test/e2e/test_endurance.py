@@ -20,7 +20,7 @@ from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check
 
 CROWD = os.path.join(BUILD, 'test/e2e/crowd')
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 10
-WARM_UP = 3             # rounds, in which what is used for the first time becomes memory
+WARM_UP = max(3, ROUNDS // 4)   # rounds in which records are used that never were, and become memory
 GROWTH_KIB = 1024       # of a daemon afterwards, for all rounds: heaps of libc are not exact
 MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'], ['pull', '--size', '1-20000'],
          ['rpc'], ['incast', '--size', '1-50000', '--conns', '8'])
