@@ -5,7 +5,7 @@ BUILD ?= build
 BUILD_ASAN ?= build-asan
 PREFIX ?= /usr/local
 
-.PHONY: all build demo check bench experiments soak check-mutants install deps clean
+.PHONY: all build demo check bench experiments soak endurance check-mutants install deps clean
 
 all: build
 
@@ -48,6 +48,12 @@ soak: build
 	@cd $(BUILD)/soak && $(abspath $(BUILD))/apps/sansim/sansim --swarm 0 --seed $(SEED) \
 		--seconds $(SECONDS_) --shrink >$(SEED).log 2>&1; \
 		status=$$?; tail -n 20 $(SEED).log; exit $$status
+
+# kill -9 of programs and of daemons, ROUNDS times each, and crowds of them; ten minutes.
+ROUNDS ?= 100
+endurance: build
+	@SAN_BUILD_DIR=$(abspath $(BUILD)) LD_LIBRARY_PATH=$(abspath $(BUILD))/drivers/san/dpdk:$(abspath \
+		$(BUILD))/lib/rtsan /usr/bin/python3 test/e2e/test_endurance.py $(ROUNDS)
 
 # Breaks one mechanism at a time; the test named in each patch must notice.
 check-mutants: deps

@@ -70,11 +70,11 @@ struct client {
 	size_t manifest_at;
 	bool is_manifest_told, is_end_told, is_stopped, is_bye_said;
 	bool is_failed, has_report;
-	bool has_placed;     /**< the server looks at every slot */
-	uint64_t shared;     /**< atomics: additions to the shared word */
-	uint64_t begin, end; /**< of the traffic, ticks */
+	bool has_placed;                      /**< the server looks at every slot */
+	uint64_t shared;                      /**< atomics: additions to the shared word */
+	uint64_t begin, end;                  /**< of the traffic, ticks */
 	uint64_t msgs, bytes, rtx_begin, rtx; /**< or PORT_UNKNOWN */
-	uint64_t completed; /**< of msgs */
+	uint64_t completed;                   /**< of msgs */
 	uint64_t rounds;
 	struct memory memory_begin, memory_up; /**< before and with the connections */
 	struct app_hist lat, lat_second;       /**< all, and since the last live line */

@@ -10,9 +10,9 @@
 #include "net.h"
 #include "server.h"
 
-#define POLL_BURST  64
+#define POLL_BURST   64
 #define WAIT_FDS_MAX 257 /* events, and completion queues of an application */
-#define EVENT_EVERY 64 /* polls; an event is rare, and looking for it takes a lock */
+#define EVENT_EVERY  64  /* polls; an event is rare, and looking for it takes a lock */
 
 struct bench_cq {
 	struct bench_cq *next;

@@ -188,6 +188,8 @@ tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	rte_tel_data_add_dict_u64(d, "queues", p->nb_queues);
 	rte_tel_data_add_dict_u64(d, "rx_pkts", nb_rx);
 	rte_tel_data_add_dict_u64(d, "tx_pkts", nb_tx);
+	rte_tel_data_add_dict_u64(d, "buffers", p->conf.pool_size);
+	rte_tel_data_add_dict_u64(d, "buffers_free", rte_mempool_avail_count(p->pool));
 	rte_tel_data_add_dict_string(d, "idle", san_engine_idle_name(p->idle));
 	return 0;
 }

@@ -3,17 +3,9 @@
 #define ALLOW_EXPERIMENTAL_API /* rte_trace is still marked so in DPDK 22.11 */
 
 #include <rte_trace.h>
-#include <rte_trace_point_register.h>
 
 #include "engine_trace_points.h"
 #include "engine_trace.h"
-
-RTE_TRACE_POINT_REGISTER(san_trace_conn, sanstack.conn.event)
-RTE_TRACE_POINT_REGISTER(san_trace_rto, sanstack.conn.rto)
-RTE_TRACE_POINT_REGISTER(san_trace_attach, sanstack.app.attach)
-RTE_TRACE_POINT_REGISTER(san_trace_detach, sanstack.app.detach)
-RTE_TRACE_POINT_REGISTER(san_trace_fault, sanstack.qp.fault)
-RTE_TRACE_POINT_REGISTER(san_trace_sleep, sanstack.lcore.sleep)
 
 void
 san_engine_trace_conn(uint16_t lcore, const struct san_core_event *ev)

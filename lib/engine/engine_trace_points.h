@@ -4,8 +4,8 @@
 
 /**
  * @file
- * The fields of each trace point, in the form that rte_trace wants: included once, by
- * engine_trace.c, behind rte_trace_point_register.h.
+ * The fields of each trace point, in the form that rte_trace wants: included by
+ * engine_trace.c, where they record, and by engine_trace_register.c, where they are made known.
  */
 
 #ifndef ALLOW_EXPERIMENTAL_API

@@ -176,6 +176,8 @@ VARIANTS = {
     'one pair': lambda r: r.crowd(1, SHARE, 32 * ROUNDS, SHARED),
     '32 pairs': lambda r: r.crowd(32, SHARE, ROUNDS, SHARED),
     'all the same': constant(even=1),
+    'idle daemon': lambda r: r.idle(),
+    'allowed': constant(percent=3),
     # packing
     'small push, packed': small(True, '--batch', TOGETHER),
     'small push, not packed': small(False, '--batch', TOGETHER),
@@ -287,6 +289,8 @@ FIGURES = [
            'Gb/s', '32 pairs', 'one pair', 'gbps', 'peer', '>= 0.9'),
     Figure('crowd_even', 'crowd', 'the first of them to be ready against the last', 'of the time',
            '32 pairs', 'all the same', 'even', 'limit', '>= 0.8'),
+    Figure('idle_cpu', 'idle', 'an idle daemon with idle=sleep', '% of a CPU',
+           'idle daemon', 'allowed', 'percent', 'limit', '<= 1', lower=True),
     Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
            'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
 ]

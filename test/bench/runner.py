@@ -199,6 +199,28 @@ class Runner:
         first, last = (int(word) for word in out.split())
         return {'gbps': 2 * pairs * conns * rounds * size * 8 / last / 1e6, 'even': first / last}
 
+    def idle(self, seconds=3):
+        """What a daemon takes of a CPU that sleeps, with a link and no application."""
+        (self.tmp / 'memif.sock').unlink(missing_ok=True)
+        started = [self.start([self.build / 'apps/sanbench/sanbench',
+                               *self.eal('server', self.cpus[1], 1500, self.huge), '--', '--server',
+                               '--ip', '10.98.0.1/24', '--set', 'idle=sleep'], 'server')]
+        try:
+            self.wait_ready(started[0])
+            started.append(self.daemon(1500, 'idle = sleep'))
+            time.sleep(1)
+            before = self.used_ns(started[1].pid)
+            time.sleep(seconds)
+            return {'percent': (self.used_ns(started[1].pid) - before) / seconds / 1e7}
+        finally:
+            for process in reversed(started):
+                stop(process)
+
+    @staticmethod
+    def used_ns(pid):
+        return sum(int((task / 'schedstat').read_text(encoding='utf-8').split()[0])
+                   for task in pathlib.Path(f'/proc/{pid}/task').iterdir())
+
     # ---- the kernel: sockets between two namespaces ----
 
     def set_kernel(self, mtu, offloads):

@@ -12,7 +12,7 @@
  * connected.
  */
 
-#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,13 +30,15 @@
 #define PAIRS_MAX  32 /* services that a daemon listens for, of all applications together, are 64 */
 #define PATIENT_MS 120000
 #define RETRY_US   20000
+#define AT_ONCE    8 /* connections that an application is setting up */
 #define SLEEP_MS   50
 
 /* What the processes share. */
 static struct shared {
 	_Atomic uint32_t nb_listening, nb_connected;
+	_Atomic bool has_failed;
 	_Atomic uint64_t took_ns[PAIRS_MAX];
-} *shared;
+} * shared;
 
 /* One application's things; each process has its own after fork(). */
 static struct rtsan_ctx *ctx;
@@ -47,7 +50,7 @@ static struct conn {
 	struct rtsan_qp *qp;
 	uint32_t index, nb_done;
 	uint8_t *out, *in;
-} *conns;
+} * conns;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *fmt, ...)
@@ -59,6 +62,7 @@ die(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fprintf(stderr, " (%s)\n", rtsan_error());
+	shared->has_failed = true;
 	_exit(1);
 }
 
@@ -166,6 +170,17 @@ take(struct rtsan_wc *wc, int n)
 	return got;
 }
 
+/* Until all pairs have come as far. */
+static void
+meet(const _Atomic uint32_t *nb_here)
+{
+	while (*nb_here < nb_pairs) {
+		if (shared->has_failed)
+			die("another one has failed");
+		usleep(RETRY_US);
+	}
+}
+
 /* ---- those that listen ---- */
 
 static void
@@ -230,24 +245,28 @@ serve(void)
 /* ---- those that connect ---- */
 
 static void
+connect_one(struct conn *c)
+{
+	const struct rtsan_conn_param param = {
+		.private_data = &c->index,
+		.private_len = sizeof(c->index),
+	};
+
+	make_qp(c);
+	if (rtsan_connect(c->qp, peer, 100 + pair, &param) != 0)
+		die("connect");
+}
+
+static void
 connect_all(void)
 {
 	struct rtsan_event ev;
-	uint32_t i, nb_up = 0;
+	uint32_t nb = 0, nb_up = 0;
 
-	while (shared->nb_listening < nb_pairs)
-		usleep(RETRY_US);
-	for (i = 0; i < nb_conns; i++) {
-		struct rtsan_conn_param param = {
-			.private_data = &conns[i].index,
-			.private_len = sizeof(conns[i].index),
-		};
-
-		make_qp(&conns[i]);
-		if (rtsan_connect(conns[i].qp, peer, 100 + pair, &param) != 0)
-			die("connect");
-	}
+	meet(&shared->nb_listening);
 	while (nb_up < nb_conns) {
+		while (nb < nb_conns && nb - nb_up < AT_ONCE)
+			connect_one(&conns[nb++]);
 		if (rtsan_event_wait(ctx, PATIENT_MS) != 1)
 			die("nobody answers: %u of %u", nb_up, nb_conns);
 		while (rtsan_event_poll(ctx, &ev) == 1) {
@@ -257,8 +276,7 @@ connect_all(void)
 		}
 	}
 	shared->nb_connected++;
-	while (shared->nb_connected < nb_pairs)
-		usleep(RETRY_US);
+	meet(&shared->nb_connected);
 }
 
 static void
@@ -297,12 +315,13 @@ ask_all(void)
 static int
 run(const char *spec, bool is_client)
 {
+	/* who ends the first process ends all */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	open_all(spec);
 	if (is_client)
 		ask_all();
 	else
 		serve();
-	/* in flight may be what a disconnect says; it is the daemon's */
 	rtsan_close(ctx);
 	return 0;
 }

@@ -92,14 +92,14 @@ socket = {self.path}
         run = '/var/run' if os.getuid() == 0 else os.environ.get('XDG_RUNTIME_DIR', '/tmp')
         return f'{run}/dpdk/{self.prefix}'
 
-    def ask(self, question, of='/sanstack/'):
+    def ask(self, question):
         """An answer of DPDK's telemetry socket."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(10 * SLOW)
             s.connect(f'{self.runtime_dir()}/dpdk_telemetry.v2')
             s.recv(1024)
-            s.send(f'{of}{question}'.encode())
-            return json.loads(s.recv(65536))[f'{of}{question.split(",")[0]}']
+            s.send(f'/sanstack/{question}'.encode())
+            return json.loads(s.recv(65536))[f'/sanstack/{question.split(",")[0]}']
 
     def counters(self):
         """All of the engine, as sanbench writes them when it is the engine's process."""
@@ -116,12 +116,9 @@ socket = {self.path}
                    lambda: not any(self.engine_held().values()), seconds)
 
     def mbufs(self):
-        """Packet buffers in use, of all pools."""
-        used = 0
-        for pool in self.ask('list', '/mempool/'):
-            info = self.ask(f'info,{pool}', '/mempool/')
-            used += info['size'] - info['total_cache_count'] - info['common_pool_count']
-        return used
+        """Packet buffers in use."""
+        port = self.ask('port')
+        return port['buffers'] - port['buffers_free']
 
     def rss_kib(self):
         with open(f'/proc/{self.process.pid}/status', encoding='utf-8') as f:

@@ -38,6 +38,9 @@ WRONG = [
     ['--server', '--connect', '10.0.0.1'],
     ['--server=yes'],
     ['--mode', 'push'],
+    ['--attach', '/no/prefix'],
+    ['--attach', 'dpdk:'],
+    ['--attach', 'unix:/x'],    # and EAL arguments
     ['--connect', '10.0.0.1', '--mode', 'tree-push'],
     ['--connect', '10.0.0.1', '--mode', 'atomic', '--size', '16'],
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--size', '7'],
@@ -71,6 +74,25 @@ def wrong_arguments():
         check(done.stdout == '', f'{own}: says {done.stdout}')
         check(own[0].split('=')[0] in lines[0] or own[-2] in lines[0] or '--connect' in lines[0]
               or '--tree' in lines[0] or '--size' in lines[0], f'{own}: does not say what: {lines}')
+
+
+def wrong_attached():
+    """What is the daemon's is refused, and who attaches to nobody hears so."""
+    for own in (['--ip', '10.0.0.1/24'], ['--set', 'mtu=1500'], ['--poll', 'lcore'],
+                ['--impair', 'drop=0.1'], ['--capture', '/tmp/x']):
+        done = run([BENCH, '--attach', 'unix:/nobody', '--connect', '10.0.0.1', *own])
+        check(done.returncode == 2, f'{own}: exit {done.returncode}: {done.stderr}')
+        check(own[0] in done.stderr and 'sanstack.conf(5)' in done.stderr, f'{own}: {done.stderr}')
+    done = run([BENCH, '--attach=unix:/nobody', '--server'])
+    check(done.returncode == 1 and '--attach unix:/nobody: ' in done.stderr,
+          f'exit {done.returncode}: {done.stderr}')
+
+
+def wait_refused(work):
+    """Who polls the port itself can't sleep."""
+    done = run(Null(work).program('client', ['--connect', '10.0.0.1', '--wait']))
+    check(done.returncode == 2 and '--wait: needs --attach' in done.stderr,
+          f'exit {done.returncode}: {done.stderr}')
 
 
 def wrong_port_arguments(work):
@@ -243,6 +265,8 @@ def main():
     tests = Tests(400)
     with Work() as work:
         tests.add('wrong arguments', wrong_arguments)
+        tests.add('wrong arguments, attached', wrong_attached)
+        tests.add('no sleep without an lcore', wait_refused, work)
         tests.add('wrong port arguments', wrong_port_arguments, work)
         tests.add('no port', no_port, work)
         tests.add('usage', usage)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine_trace.h"
+
+#define TIMES 2000
+
+/* Nobody traces: nothing may come of it, however often an lcore sleeps. */
+static void
+san_engine_trace_sleep__costs_no_memory(void **state)
+{
+	size_t before, i;
+
+	(void)state;
+	san_engine_trace_sleep(0, 1);
+	before = mallinfo2().uordblks;
+	for (i = 0; i < TIMES; i++)
+		san_engine_trace_sleep(0, i);
+	assert_int_equal(mallinfo2().uordblks, before);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_engine_trace_sleep__costs_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
