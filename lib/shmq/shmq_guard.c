@@ -76,6 +76,8 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
 		/* not ours: on return it happens again, and ends us as if we were not here */
 		signal(sig, SIG_DFL);
+		if (info->si_code <= 0) /* somebody sent it: it does not happen by itself */
+			raise(sig);
 		return;
 	}
 	atomic_store(&r->failed, true);
