@@ -18,10 +18,10 @@
 #include "san_log.h"
 #include "server.h"
 
-#define EVENTS    64                  /* that are taken at once */
-#define LATE_NS   (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
-#define SERVE_MAX 16                  /* requests of one application before the next one's turn */
-#define SEND_BYTES 4096               /* of answers that nobody has read; a library has one */
+#define EVENTS     64                  /* that are taken at once */
+#define LATE_NS    (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
+#define SERVE_MAX  16                  /* requests of one application before the next one's turn */
+#define SEND_BYTES 4096                /* of answers that nobody has read; a library has one */
 
 int
 server_watch(const struct server *s, int fd, void *what)

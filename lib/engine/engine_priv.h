@@ -22,7 +22,7 @@
 #define ENGINE_BURST      SAN_CORE_BURST
 #define ENGINE_BURST_LONG 8 /**< of frames longer than ENGINE_SHORT */
 #define ENGINE_SHORT      4096
-#define ENGINE_OUT_MAX    (2 * ENGINE_BURST) /* the impairment stage may give more than it got */
+#define ENGINE_OUT_MAX    (2 * ENGINE_BURST)   /* the impairment stage may give more than it got */
 #define ENGINE_LOCAL      (4 * ENGINE_OUT_MAX) /* packets of a round to ourselves */
 #define ENGINE_CALLS      64
 #define ENGINE_EVENTS     256
@@ -97,8 +97,8 @@ struct san_engine_qp {
 struct san_engine_app {
 	struct san_bells *bells; /**< NULL: there is none */
 	uint32_t cursor;
-	uint32_t left; /**< entries that are taken of its rings in this round; see APP_ROUND */
-	int wake_fd; /**< its, of this lcore, or -1; never read: each write wakes (EPOLLET) */
+	uint32_t left;               /**< entries that this round still takes of its rings */
+	int wake_fd;                 /**< its, of this lcore, or -1; never read: each write wakes (EPOLLET) */
 	uint32_t nb_faults;          /**< of its queue pairs, for what it wrote */
 	struct san_ulp_traffic past; /**< of its queue pairs that are gone */
 };

@@ -260,8 +260,8 @@ struct san_pdl_stats {
 struct san_pdl_owner {
 	struct san_pdl_conns ready; /**< may have something to send */
 	TAILQ_ENTRY(san_pdl_owner)
-	link;           /**< if *ready* is not empty */
-	int32_t credit; /**< bytes that it may send in this turn; below zero: more than its turn */
+	link;              /**< if *ready* is not empty */
+	int32_t credit;    /**< bytes that it may send in this turn; below zero: more than its turn */
 	uint32_t nb_slots; /**< that it has taken, or that rest after it; not of owner 0 */
 };
 
@@ -269,7 +269,7 @@ struct san_pdl {
 	struct san_pdl_conf conf;
 	struct san_wheel wheel;
 	struct san_prng prng;
-	struct san_pdl_conn *conns; /**< max_conns, by slot */
+	struct san_pdl_conn *conns;   /**< max_conns, by slot */
 	struct san_pdl_owner *owners; /**< nb_owners */
 	TAILQ_HEAD(, san_pdl_owner)
 	turns;                      /**< owners whose connections may have something to send */

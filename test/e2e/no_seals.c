@@ -22,16 +22,16 @@ call(int fd, int cmd, long arg)
 	return cmd == F_GET_SEALS && rc >= 0 ? (int)rc | F_SEAL_SHRINK : (int)rc;
 }
 
-#define FORWARD(name)                       \
-	int name(int fd, int cmd, ...)      \
-	{                                   \
-		va_list ap;                 \
-		long arg;                   \
-                                            \
-		va_start(ap, cmd);          \
-		arg = va_arg(ap, long);     \
-		va_end(ap);                 \
-		return call(fd, cmd, arg);  \
+#define FORWARD(name)                      \
+	int name(int fd, int cmd, ...)     \
+	{                                  \
+		va_list ap;                \
+		long arg;                  \
+                                           \
+		va_start(ap, cmd);         \
+		arg = va_arg(ap, long);    \
+		va_end(ap);                \
+		return call(fd, cmd, arg); \
 	}
 
 FORWARD(fcntl)

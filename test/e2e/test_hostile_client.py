@@ -5,15 +5,18 @@ on it: those are not disturbed, what they transfer is right, and afterwards ever
 (SYS-5)"""
 
 import os
+import socket
+import struct
 import sys
 import time
 
 import test_daemon
 from e2e import BUILD, SANITIZE, SLOW, Process, Tests, Work, check
-from test_daemon import DAEMON, FILECOPY, IP, PINGPONG, Daemon
+from test_daemon import CQ_CREATE, FILECOPY, HELLO, IP, QP_CREATE, Daemon, ask, request
 
 HOSTILE = os.path.join(BUILD, 'test/e2e/hostile_client')
 NO_SEALS = os.path.join(BUILD, 'test/e2e/libno_seals.so')
+QP_DESTROY = 7
 SECONDS = 3
 ROUNDS = 2000
 PORT = 'conns = 1024\nregions = 256\ncqs = 512'
@@ -89,6 +92,28 @@ def sigbus(work):
         daemon.stop()
 
 
+def counted(work):
+    """Memory of queues is within the limit of an application, and comes back."""
+    daemon = Daemon(work, 'server', PORT, 'bytes = 64K')
+    s = test_daemon.dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    check('left of its limit' in ask(s, request(CQ_CREATE, struct.pack('<I', 4096)))[1], 'queue')
+    check(ask(s, request(CQ_CREATE, struct.pack('<I', 64)))[0] == 0, 'a queue that fits')
+    create = request(QP_CREATE, struct.pack('<IIII', 0, 0, 128, 128))
+    for first in (True, False, False):
+        socket.send_fds(s, [create], [])
+        data, fds, _, _ = socket.recv_fds(s, test_daemon.REP, 1)
+        rc, qp = struct.unpack_from('<i4xI', data, 8)
+        check(rc == 0, 'a queue pair that fits')
+        os.close(fds[0])
+        if first:
+            check(ask(s, create)[0] == 0, 'and another one')
+        check('left of its limit' in ask(s, create)[1], 'one more')
+        check(ask(s, request(QP_DESTROY, struct.pack('<I', qp)))[0] == 0, 'destroy')
+    s.close()
+    daemon.stop()
+
+
 def crowded_out(work):
     """One that connects without end gets its share of numbers, and others get theirs."""
     attacked(work, 'churn', 'conns = 256', 'conns = 64')
@@ -133,6 +158,7 @@ def main():
         tests.add(name, alone, attacked, mode)
     tests.add('marked memory', alone, marked)
     tests.add('memory that fails', alone, sigbus)
+    tests.add('memory of queues', alone, counted)
     tests.add('connections without end', alone, crowded_out)
     tests.add('full rings', alone, rings_all)
     return tests.run()

@@ -33,15 +33,15 @@
 #define TEST_EAL_MB "128"
 #include "unit/test_eal.h"
 
-#define NB_APPS  3
-#define NB_OBJ   4 /* of a kind that an application remembers */
-#define REGION   8192
-#define BASE     0x10000 /* what an application calls the first byte of its regions */
-#define OWN_IP   "10.0.0.1"
-#define DEPTH    8
-#define STEP_NS  (1 * SAN_NS_PER_US)
-#define END_NS   (500 * SAN_NS_PER_MS)
-#define END_RUNS 100
+#define NB_APPS    3
+#define NB_OBJ     4 /* of a kind that an application remembers */
+#define REGION     8192
+#define BASE       0x10000 /* what an application calls the first byte of its regions */
+#define OWN_IP     "10.0.0.1"
+#define DEPTH      8
+#define STEP_NS    (1 * SAN_NS_PER_US)
+#define END_NS     (500 * SAN_NS_PER_MS)
+#define END_RUNS   100
 #define MAPS_EVERY 32 /* inputs, after one of which mappings are counted */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -62,8 +62,8 @@ struct share {
 /** An application as it sees itself. */
 struct liar {
 	struct app *app;
-	int sock;     /**< its end */
-	int waiter;   /**< its end of a pair; -1: none, or closed */
+	int sock;   /**< its end */
+	int waiter; /**< its end of a pair; -1: none, or closed */
 	struct share ctl, cqs[NB_OBJ], qps[NB_OBJ];
 	uint32_t keys[NB_OBJ];
 	uint64_t request;
