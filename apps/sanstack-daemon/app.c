@@ -23,6 +23,7 @@
 #include "app_priv.h"
 #include "rtsan_priv.h"
 #include "san_log.h"
+#include "shmq_guard.h"
 
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 
@@ -75,6 +76,42 @@ find_request(struct apps *all, const struct app *a, uint64_t request)
 	return r->app == a && r->request == request ? r : NULL;
 }
 
+/* ---- what each may have ---- */
+
+uint32_t
+app_share(uint32_t limit, uint32_t all)
+{
+	return limit != 0 ? limit : RTE_MAX(all - all / 4, 1u);
+}
+
+/* Memory for *what*, if its limit allows. */
+static int
+check_bytes(const struct apps *all, const struct app *a, const char *what, uint64_t bytes,
+	    struct answer *ans)
+{
+	/* it may have been made less than what this one has */
+	uint64_t left = all->conf->app_bytes - RTE_MIN(all->conf->app_bytes, a->bytes);
+
+	if (bytes != 0 && bytes <= left)
+		return 0;
+	return refuse(ans, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
+		      (unsigned long long)bytes, (unsigned long long)left);
+}
+
+/* One more connection. Numbers of those that have ended rest for a while, and count. */
+static int
+check_conns(struct apps *all, const struct app *a, struct answer *ans)
+{
+	uint32_t max = app_share(all->conf->app_conns, all->max_conns);
+	uint32_t nb = dpdk_app_slots(all->ctx, a->id);
+
+	if (nb < max)
+		return 0;
+	return refuse(ans, -EAGAIN, "connection: this application has %u, with those that ended a "
+				    "moment ago, its limit",
+		      nb);
+}
+
 /* ---- hello ---- */
 
 static int
@@ -92,6 +129,7 @@ make_ctl(struct apps *all, struct app *a, int *fd)
 	if (rc != 0)
 		return rc;
 	a->ctl = mem;
+	a->ctl_guard = shmq_guard_add(mem, a->ctl_bytes, a->id);
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < all->caps.nb_lcores; i++) {
 		bells[i] = shmq_bells(a->ctl, i, all->lcore_qps);
@@ -163,8 +201,6 @@ serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	     struct answer *ans)
 {
 	struct rtsan_provider_mr mr = {.length = req->mr.length, .access = req->mr.access};
-	/* it may have been made less than what this one has */
-	uint64_t left = all->conf->app_bytes - RTE_MIN(all->conf->app_bytes, a->bytes);
 	struct app_mr *place;
 	const char *why;
 	int rc;
@@ -174,9 +210,9 @@ serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	if (a->nb_mrs >= all->conf->app_regions)
 		return refuse(ans, -ENOSPC, "region: this application has %u, its limit",
 			      a->nb_mrs);
-	if (req->mr.length == 0 || req->mr.length > left)
-		return refuse(ans, -ENOSPC, "region: %llu bytes, %llu are left of its limit",
-			      (unsigned long long)req->mr.length, (unsigned long long)left);
+	rc = check_bytes(all, a, "region", req->mr.length, ans);
+	if (rc != 0)
+		return rc;
 	rc = shmq_mem_map(fd, req->mr.offset, req->mr.length, &mr.addr, &why);
 	if (rc != 0)
 		return refuse(ans, rc, "region: its memory %s", why);
@@ -187,6 +223,7 @@ serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	}
 	place = mr_place(all, mr.key);
 	*place = (struct app_mr){.app = a, .key = mr.key, .mem = mr.addr, .bytes = mr.length};
+	place->guard = shmq_guard_add(mr.addr, mr.length, a->id);
 	a->nb_mrs++;
 	a->bytes += mr.length;
 	ans->rep->id = mr.key;
@@ -200,6 +237,7 @@ app_del_mr(struct apps *all, struct app_mr *mr)
 
 	if (rc != 0)
 		return rc;
+	shmq_guard_del(mr->guard);
 	shmq_mem_unmap(mr->mem, mr->bytes);
 	mr->app->nb_mrs--;
 	mr->app->bytes -= mr->bytes;
@@ -243,6 +281,9 @@ serve_cq_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	depth = san_ulp_cq_depth(req->cq.depth);
 	q = &all->cqs[id];
 	q->bytes = san_cq_bytes(depth);
+	rc = check_bytes(all, a, "completion queue", q->bytes, ans);
+	if (rc != 0)
+		return rc;
 	rc = shmq_mem_create("sanstack-cq", q->bytes, &mem, &ans->fd);
 	if (rc != 0)
 		return rc;
@@ -254,6 +295,8 @@ serve_cq_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 		return rc;
 	}
 	q->app = a;
+	q->guard = shmq_guard_add(mem, q->bytes, a->id);
+	a->bytes += q->bytes;
 	a->nb_cqs++;
 	ans->rep->cq.id = id;
 	ans->rep->cq.depth = depth;
@@ -269,7 +312,9 @@ app_del_cq(struct apps *all, struct app_cq *q)
 		return rc;
 	if (q->wake_sock >= 0)
 		close(q->wake_sock);
+	shmq_guard_del(q->guard);
 	shmq_mem_unmap(q->mem, q->bytes);
+	q->app->bytes -= q->bytes;
 	q->app->nb_cqs--;
 	q->app = NULL;
 	return 0;
@@ -353,7 +398,7 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	int rc;
 
 	(void)fd;
-	if (a->nb_qps >= all->conf->app_qps)
+	if (a->nb_qps >= app_share(all->conf->app_qps, all->caps.max_qps))
 		return refuse(ans, -ENOSPC, "queue pair: this application has %u, its limit",
 			      a->nb_qps);
 	if (send_cq == NULL || recv_cq == NULL)
@@ -362,6 +407,9 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 		return refuse(ans, -EINVAL, "queue pair: depths %u, %u", conf.sq_depth,
 			      conf.rq_depth);
 	bytes = san_wq_bytes(conf.sq_depth, conf.rq_depth);
+	rc = check_bytes(all, a, "queue pair", bytes, ans);
+	if (rc != 0)
+		return rc;
 	rc = shmq_mem_create("sanstack-wq", bytes, &mem, &ans->fd);
 	if (rc != 0)
 		return rc;
@@ -375,6 +423,8 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	}
 	q = &all->qps[SAN_QPN_INDEX(conf.qp)];
 	*q = (struct app_qp){.app = a, .qpn = conf.qp, .bytes = bytes};
+	q->guard = shmq_guard_add(mem, bytes, a->id);
+	a->bytes += bytes;
 	a->nb_qps++;
 	ans->rep->id = conf.qp;
 	return 0;
@@ -383,7 +433,11 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 void
 app_del_qp(struct apps *all, struct app_qp *q)
 {
-	shmq_mem_unmap(dpdk_qp_destroy(all->ctx, q->qpn), q->bytes);
+	struct san_wq *wq = dpdk_qp_destroy(all->ctx, q->qpn);
+
+	shmq_guard_del(q->guard);
+	shmq_mem_unmap(wq, q->bytes);
+	q->app->bytes -= q->bytes;
 	q->app->nb_qps--;
 	q->app = NULL;
 }
@@ -523,6 +577,8 @@ serve_connect(struct apps *all, struct app *a, const struct shmq_req *req, int f
 	(void)fd;
 	if (rc == 0)
 		rc = take_param(&req->conn.param, &param, ans);
+	if (rc == 0)
+		rc = check_conns(all, a, ans);
 	if (rc != 0)
 		return rc;
 	rc = check_partition(all, a, param.pkey, ans);
@@ -547,6 +603,9 @@ serve_accept(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 		return rc;
 	if (r == NULL)
 		return refuse(ans, -ENOENT, "accept: no such request");
+	rc = check_conns(all, a, ans);
+	if (rc != 0)
+		return rc;
 	rc = dpdk_accept(all->ctx, req->conn.request, req->conn.id, &param);
 	if (rc == 0 || rc == -ENOENT)
 		r->app = NULL;

@@ -25,6 +25,7 @@ struct app_qp {
 	uint32_t qpn;
 	uint32_t send_cq, recv_cq;
 	size_t bytes;
+	uint32_t guard; /**< of shmq_guard_add(), here and below */
 };
 
 struct app_cq {
@@ -32,6 +33,7 @@ struct app_cq {
 	void *cq;
 	struct san_cq *mem;
 	size_t bytes;
+	uint32_t guard;
 	int wake_sock; /**< wakes who waits for completions; -1: nobody does */
 };
 
@@ -40,6 +42,7 @@ struct app_mr {
 	uint32_t key;
 	void *mem;
 	size_t bytes;
+	uint32_t guard;
 };
 
 struct app_listener {
@@ -79,6 +82,7 @@ struct app {
 	uint64_t hello_ns; /**< until then it must say hello */
 	struct shmq_ctl *ctl;
 	size_t ctl_bytes;
+	uint32_t ctl_guard;
 	struct san_spsc_prod events;
 	int wake_sock;                   /**< wakes who waits for events; -1: nobody does */
 	int wake_fds[SAN_ENGINE_LCORES]; /**< which it writes to wake our lcores; or -1 */
@@ -86,7 +90,7 @@ struct app {
 	late;
 	uint32_t nb_late;
 	uint32_t nb_qps, nb_cqs, nb_mrs, nb_listeners;
-	uint64_t bytes; /**< of its regions */
+	uint64_t bytes; /**< of its regions and queues */
 	LIST_ENTRY(app)
 	link;
 };
@@ -97,6 +101,7 @@ struct apps {
 	const struct conf *conf;
 	struct rtsan_caps caps;
 	uint32_t lcore_qps;
+	uint32_t max_conns; /**< of all lcores */
 	bool yields, sleeps;
 	struct app_qp *qps; /**< by SAN_QPN_INDEX() */
 	struct app_cq *cqs;
@@ -134,8 +139,15 @@ void app_destroy(struct apps *all, struct app *a);
  */
 void app_serve(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 	       struct shmq_rep *rep, int *out_fd);
+/** *limit*; 0: three quarters of *all*, so that nobody has everything without being told to. */
+uint32_t app_share(uint32_t limit, uint32_t all);
 /** Give events of the engine to those they are for. True: some have no room, try again soon. */
 bool apps_events(struct apps *all);
+
+/** Memory that somebody shares with us has failed: who it was goes. */
+void apps_failed(struct apps *all);
+/** How many ranges may have to be guarded; see shmq_guard_init(). */
+uint32_t apps_ranges(const struct apps *all);
 
 /** Those that connected and then said nothing for too long go; when to look again. */
 uint64_t apps_strangers(struct apps *all, uint64_t now_ns);

@@ -113,7 +113,8 @@ add_limits(struct rte_tel_data *d)
 		return -ENOMEM;
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_u64(one, "apps", conf->apps);
-	rte_tel_data_add_dict_u64(one, "qps", conf->app_qps);
+	rte_tel_data_add_dict_u64(one, "qps", app_share(conf->app_qps, apps->caps.max_qps));
+	rte_tel_data_add_dict_u64(one, "conns", app_share(conf->app_conns, apps->max_conns));
 	rte_tel_data_add_dict_u64(one, "cqs", conf->app_cqs);
 	rte_tel_data_add_dict_u64(one, "regions", conf->app_regions);
 	rte_tel_data_add_dict_u64(one, "listeners", conf->app_listeners);

@@ -14,6 +14,7 @@
 #include "san_assert.h"
 #include "san_log.h"
 #include "san_time.h"
+#include "shmq_guard.h"
 
 #define HELLO_NS  (5 * SAN_NS_PER_S) /* for the first word */
 #define LATE_EACH 4                  /* events of a queue pair that nobody has read */
@@ -28,6 +29,7 @@ apps_init(struct apps *all, struct dpdk_ctx *ctx, const struct conf *conf)
 	all->conf = conf;
 	rtsan_provider_dpdk.ops->query(ctx, &all->caps);
 	all->lcore_qps = all->caps.max_qps / all->caps.nb_lcores;
+	all->max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns * all->caps.nb_lcores;
 	all->yields = san_engine_yields(ctx->port);
 	all->sleeps = san_engine_sleeps(ctx->port);
 	all->qps = calloc(all->caps.max_qps, sizeof(*all->qps));
@@ -181,6 +183,7 @@ app_destroy(struct apps *all, struct app *a)
 	release(all, a);
 	if (a->ctl != NULL) {
 		dpdk_app_del(all->ctx, a->id);
+		shmq_guard_del(a->ctl_guard);
 		shmq_mem_unmap(a->ctl, a->ctl_bytes);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
@@ -227,7 +230,7 @@ give(const struct apps *all, struct app *a, const struct shmq_event *ev)
 	if (STAILQ_EMPTY(&a->late) && put(a, ev))
 		return;
 	/* it would wait for ever for what it is not told */
-	max = SHMQ_EVENTS + LATE_EACH * RTE_MAX(all->conf->app_qps, a->nb_qps);
+	max = SHMQ_EVENTS + LATE_EACH * all->caps.max_qps;
 	late = a->nb_late < max ? malloc(sizeof(*late)) : NULL;
 	if (late == NULL) {
 		a->over = true;
@@ -342,6 +345,29 @@ apps_events(struct apps *all)
 }
 
 /* ---- the end, and what has none ---- */
+
+uint32_t
+apps_ranges(const struct apps *all)
+{
+	return all->caps.max_qps + all->caps.max_cqs + all->caps.max_mrs + SAN_ENGINE_APPS;
+}
+
+void
+apps_failed(struct apps *all)
+{
+	struct app *a;
+	uint16_t id;
+
+	while (shmq_guard_failed(&id)) {
+		LIST_FOREACH(a, &all->list, link) {
+			if (a->ctl == NULL || a->id != id || a->over)
+				continue;
+			SAN_LOG(DRIVER, ERR, "app=%u pid=%d: its memory failed (SIGBUS); it ends",
+				a->id, (int)a->pid);
+			a->over = true;
+		}
+	}
+}
 
 uint64_t
 apps_strangers(struct apps *all, uint64_t now_ns)

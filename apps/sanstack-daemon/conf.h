@@ -35,7 +35,8 @@ struct conf {
 	uint32_t log_target;             /**< enum conf_log_target */
 	uint32_t log_level[SAN_LOG_MAX]; /**< of rte_log; 0: as it was at start */
 	/* of an application, at most */
-	uint32_t app_qps, app_cqs, app_regions, app_listeners;
+	uint32_t app_qps, app_conns; /**< 0: three quarters of all */
+	uint32_t app_cqs, app_regions, app_listeners;
 	uint64_t app_bytes;
 	uint32_t apps, apps_per_uid, strangers;
 	struct partitions partitions;

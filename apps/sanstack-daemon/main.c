@@ -29,6 +29,7 @@
 #include "san_log.h"
 #include "sandbox.h"
 #include "server.h"
+#include "shmq_guard.h"
 
 #define BACKLOG 64
 
@@ -202,9 +203,12 @@ start(struct server *s)
 		die("%s", rtsan_error());
 	logging_apply(&s->conf);
 	s->events = san_engine_event_fd(s->all.ctx->port);
+	if (shmq_guard_init(apps_ranges(&s->all), &s->guard) != 0)
+		die("guard: %s", strerror(errno));
 	if (closer_start() != 0 || server_watch(s, s->signals, &s->signals) != 0 ||
 	    server_watch(s, s->listener, &s->listener) != 0 ||
-	    server_watch(s, s->events, &s->events) != 0)
+	    server_watch(s, s->events, &s->events) != 0 ||
+	    server_watch(s, s->guard, &s->guard) != 0)
 		die("epoll, or one more thread: %s", strerror(errno));
 	drop_rights(&s->conf, &user);
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);

@@ -18,9 +18,10 @@
 #include "san_log.h"
 #include "server.h"
 
-#define EVENTS    64                  /* that are taken at once */
-#define LATE_NS   (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
-#define SERVE_MAX 16                  /* requests of one application before the next one's turn */
+#define EVENTS     64                  /* that are taken at once */
+#define LATE_NS    (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
+#define SERVE_MAX  16                  /* requests of one application before the next one's turn */
+#define SEND_BYTES 4096                /* of answers that nobody has read; a library has one */
 
 int
 server_watch(const struct server *s, int fd, void *what)
@@ -36,10 +37,16 @@ static void
 take_app(struct server *s)
 {
 	int sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const int bytes = SEND_BYTES;
 	struct app *a;
 
 	if (sock < 0)
 		return;
+	/*
+	 * Descriptors that are under way count as ours, all together: who asks for many and reads
+	 * no answer would leave none for the others (ETOOMANYREFS).
+	 */
+	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	a = app_create(&s->all, sock, san_engine_clock_monotonic());
 	if (a == NULL) {
 		SAN_LOG(DRIVER, WARNING, "connections=%u: one more is refused", s->all.nb);
@@ -80,7 +87,7 @@ serve(struct server *s, struct app *a)
 {
 	int i, rc = 0;
 
-	for (i = 0; i < SERVE_MAX && rc == 0; i++)
+	for (i = 0; i < SERVE_MAX && rc == 0 && !a->over; i++)
 		rc = serve_one(s, a);
 	if (rc != 0 && rc != -EAGAIN)
 		a->over = true;
@@ -186,6 +193,8 @@ server_run(struct server *s)
 				on_signal(s);
 			else if (ev[i].data.ptr == &s->listener)
 				take_app(s);
+			else if (ev[i].data.ptr == &s->guard)
+				apps_failed(&s->all);
 			else if (ev[i].data.ptr != &s->events)
 				serve(s, ev[i].data.ptr);
 		}

@@ -26,7 +26,7 @@ struct server {
 	struct notify notify;
 	struct pidfh *pidfile; /**< or NULL */
 	int epoll;
-	int listener, signals, events; /**< watched; the place of each says which it is */
+	int listener, signals, events, guard; /**< watched; the place of each says which it is */
 	enum server_phase phase;
 	uint64_t phase_ns; /**< DRAINING, LEAVING: when they are over */
 	uint32_t nb_told;  /**< applications that there were when the status was told */

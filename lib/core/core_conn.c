@@ -174,7 +174,8 @@ static void
 take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered)
 {
 	san_tl_conn_prepare(core->tl, slot, ordered);
-	core->pdl->conns[slot].owner = (uint8_t)san_ulp_qp_owner(core->ulp, qp);
+	san_pdl_conn_give(core->pdl, &core->pdl->conns[slot],
+			  (uint8_t)san_ulp_qp_owner(core->ulp, qp));
 	core->slot_of_qp[place_of(core, qp)] = slot;
 }
 

@@ -116,6 +116,9 @@ int san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bel
 /** It has no queue pairs any more; its bells are not looked at again. */
 void san_engine_app_del(struct san_engine *e, uint16_t app);
 
+/** Slots of connections that *app*, not 0, keeps others from taking: in use, or resting. */
+uint32_t san_engine_app_slots(struct san_engine *e, uint16_t app);
+
 /** *wq*, zeroed, stays the caller's, and *app*'s; san_ulp_qp_create() says what can fail. */
 int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 		      const struct san_ulp_qp_conf *conf, uint32_t *qp);

@@ -16,6 +16,7 @@
 
 #define APP_BURST 32  /* entries that are copied at once */
 #define APP_VISIT 128 /* and in one visit: more may come as fast as they are taken */
+#define APP_ROUND 256 /* and of one application in a round of the lcore: others wait for its end */
 #define FLAGS_ALL \
 	(SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
 #define FORCED (SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
@@ -51,6 +52,12 @@ san_engine_app_del(struct san_engine *e, uint16_t app)
 	e->apps[app].bells = NULL;
 	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].bells == NULL)
 		e->nb_apps--;
+}
+
+uint32_t
+san_engine_app_slots(struct san_engine *e, uint16_t app)
+{
+	return san_pdl_owner_slots(san_core_pdl(e->core), (uint8_t)app, e->now_ns);
 }
 
 /* ---- entries: NULL, or what is wrong ---- */
@@ -114,6 +121,15 @@ take_recv(const struct san_engine *e, uint16_t app, struct san_ulp_recv *r)
 
 /* ---- rings ---- */
 
+void
+san_engine_app_refill(struct san_engine *e)
+{
+	uint32_t i;
+
+	for (i = 1; i < e->nb_apps; i++)
+		e->apps[i].left = APP_ROUND;
+}
+
 static void
 end_qp(struct san_engine *e, struct san_engine_qp *q, const char *why)
 {
@@ -146,18 +162,24 @@ count_sends(struct san_engine_qp *q)
 	return q->end == SAN_QP_ENDING ? RTE_MIN(n, q->sq_last - q->wq.sq.head) : n;
 }
 
+static uint32_t
+visit_max(const struct san_engine *e, const struct san_engine_qp *q)
+{
+	return RTE_MIN(e->apps[q->app].left, (uint32_t)APP_VISIT);
+}
+
 /* False: some were not taken. */
 static bool
 drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 {
 	struct san_wq_cons *w = &q->wq;
 	struct san_ulp_recv r[APP_BURST];
-	uint32_t n, i, taken, sum;
+	uint32_t n, i, taken, sum, max = visit_max(e, q);
 
 	for (sum = 0; (n = san_spsc_count(&w->rq, &w->wq->rq_tail)) != 0; sum += n) {
-		if (sum >= APP_VISIT)
+		if (sum >= max)
 			return false;
-		n = entries(&w->rq, n, why);
+		n = RTE_MIN(entries(&w->rq, n, why), max - sum);
 		memcpy(r, &w->rqe[w->rq.head & w->rq.mask], n * sizeof(r[0]));
 		for (i = 0; i < n && *why == NULL; i++)
 			*why = take_recv(e, q->app, &r[i]);
@@ -165,6 +187,7 @@ drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 			return true;
 		taken = san_core_post_recv(e->core, q->qpn, r, n, e->now_ns);
 		san_spsc_pop(&w->rq, &w->wq->rq_head, taken);
+		e->apps[q->app].left -= taken;
 		if (taken < n)
 			return false;
 	}
@@ -176,12 +199,12 @@ drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
 {
 	struct san_wq_cons *w = &q->wq;
 	struct san_ulp_wr wr[APP_BURST];
-	uint32_t n, i, taken, sum;
+	uint32_t n, i, taken, sum, max = visit_max(e, q);
 
 	for (sum = 0; (n = count_sends(q)) != 0; sum += n) {
-		if (sum >= APP_VISIT)
+		if (sum >= max)
 			return false;
-		n = entries(&w->sq, n, why);
+		n = RTE_MIN(entries(&w->sq, n, why), max - sum);
 		memcpy(wr, &w->sqe[w->sq.head & w->sq.mask], n * sizeof(wr[0]));
 		for (i = 0; i < n && *why == NULL; i++)
 			*why = take_send(e, q->app, &wr[i]);
@@ -189,6 +212,7 @@ drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
 			return true;
 		taken = san_core_post(e->core, q->qpn, wr, n, e->now_ns);
 		san_spsc_pop(&w->sq, &w->wq->sq_head, taken);
+		e->apps[q->app].left -= taken;
 		if (taken < n)
 			return false;
 	}

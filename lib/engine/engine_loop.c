@@ -136,9 +136,13 @@ static uint32_t
 answer_bells(struct san_engine *e, uint16_t app)
 {
 	uint32_t rang[BELL_BURST], i;
-	uint32_t n = san_bells_take(e->apps[app].bells, e->conf.ulp.max_qps, &e->apps[app].cursor,
-				    rang, BELL_BURST);
+	uint32_t n;
 
+	/* what it rang for keeps until the next round, which comes at once */
+	if (unlikely(app != 0 && e->apps[app].left == 0))
+		return 1;
+	n = san_bells_take(e->apps[app].bells, e->conf.ulp.max_qps, &e->apps[app].cursor, rang,
+			   BELL_BURST);
 	for (i = 0; i < n; i++) {
 		if (i + 1 < n)
 			prefetch_qp(e, &e->qps[rang[i + 1]]);
@@ -154,6 +158,7 @@ do_bells(struct san_engine *e)
 {
 	uint32_t i, index, n = 0, before = RTE_MIN(e->nb_again, (uint32_t)AGAIN_BURST);
 
+	san_engine_app_refill(e);
 	/* those whose queues were full: each in its turn, and a few in a round */
 	for (i = 0; i < before; i++) {
 		index = e->again[e->again_head];

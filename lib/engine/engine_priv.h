@@ -97,6 +97,7 @@ struct san_engine_qp {
 struct san_engine_app {
 	struct san_bells *bells; /**< NULL: there is none */
 	uint32_t cursor;
+	uint32_t left;               /**< entries that this round still takes of its rings */
 	int wake_fd;                 /**< its, of this lcore, or -1; never read: each write wakes (EPOLLET) */
 	uint32_t nb_faults;          /**< of its queue pairs, for what it wrote */
 	struct san_ulp_traffic past; /**< of its queue pairs that are gone */
@@ -199,6 +200,8 @@ int san_engine_loop_main(void *arg);
 
 /* ---- engine_app.c ---- */
 
+/** A round begins: what may be taken in it. */
+void san_engine_app_refill(struct san_engine *e);
 /** Take what is in the rings of a queue pair of another process. False: some is left. */
 bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 

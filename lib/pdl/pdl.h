@@ -144,7 +144,7 @@ struct san_pdl_conn {
 	uint8_t state;    /**< enum san_conn_state */
 	bool ordered;
 	bool relaxed;
-	uint8_t owner;    /**< whose turn to send is its turn; set before it is open */
+	uint8_t owner;    /**< whose turn to send is its turn; see san_pdl_conn_give() */
 	bool in_ready;    /**< on its owner's ready list */
 	bool in_wait;     /**< on the list of those that wait for host budget (PCB-4) */
 	bool active;      /**< counts in the host's active connections (PCB-2) */
@@ -260,15 +260,16 @@ struct san_pdl_stats {
 struct san_pdl_owner {
 	struct san_pdl_conns ready; /**< may have something to send */
 	TAILQ_ENTRY(san_pdl_owner)
-	link;           /**< if *ready* is not empty */
-	int32_t credit; /**< bytes that it may send in this turn; below zero: more than its turn */
+	link;              /**< if *ready* is not empty */
+	int32_t credit;    /**< bytes that it may send in this turn; below zero: more than its turn */
+	uint32_t nb_slots; /**< that it has taken, or that rest after it; not of owner 0 */
 };
 
 struct san_pdl {
 	struct san_pdl_conf conf;
 	struct san_wheel wheel;
 	struct san_prng prng;
-	struct san_pdl_conn *conns; /**< max_conns, by slot */
+	struct san_pdl_conn *conns;   /**< max_conns, by slot */
 	struct san_pdl_owner *owners; /**< nb_owners */
 	TAILQ_HEAD(, san_pdl_owner)
 	turns;                      /**< owners whose connections may have something to send */
@@ -294,8 +295,10 @@ struct san_pdl {
 	uint32_t nb_free_rxwords;
 	uint32_t *free_slots; /**< ring: longest freed first */
 	uint64_t *freed_ns;
+	uint8_t *slot_owner; /**< counted by; 0: nobody */
 	uint8_t *reuse;
 	uint32_t free_head, free_count;
+	uint32_t nb_resting; /**< the last so many of *free_slots* have not rested yet */
 	uint32_t nb_conns;
 	uint32_t nb_kept; /**< slots of connections that are gone, not given back yet */
 	struct san_pdl_stats stats;
@@ -329,6 +332,10 @@ struct san_pdl_peer {
  * -ENOSPC: no slot has rested long enough.
  */
 int san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn **out);
+/** It is *owner*'s, from before it opens until its slot has rested. */
+void san_pdl_conn_give(struct san_pdl *pdl, struct san_pdl_conn *c, uint8_t owner);
+/** Slots that *owner*, not 0, keeps others from taking: its connections', and those that rest. */
+uint32_t san_pdl_owner_slots(struct san_pdl *pdl, uint8_t owner, uint64_t now_ns);
 /** SETUP → OPEN. */
 void san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_peer *peer,
 		       uint16_t rx_req_win, uint16_t rx_data_win, uint64_t now_ns);

@@ -94,11 +94,13 @@ alloc_tables(struct san_pdl *pdl)
 				   sizeof(struct san_pdl_rxwords *));
 	pdl->free_slots = calloc(conf->max_conns, sizeof(*pdl->free_slots));
 	pdl->freed_ns = calloc(conf->max_conns, sizeof(*pdl->freed_ns));
+	pdl->slot_owner = calloc(conf->max_conns, sizeof(*pdl->slot_owner));
 	pdl->reuse = calloc(conf->max_conns, sizeof(*pdl->reuse));
 	pdl->owners = calloc(conf->nb_owners, sizeof(*pdl->owners));
 	if (pdl->conns == NULL || pdl->wide == NULL || pdl->free_wide == NULL ||
 	    pdl->rxwords == NULL || pdl->free_rxwords == NULL || pdl->free_slots == NULL ||
-	    pdl->freed_ns == NULL || pdl->reuse == NULL || pdl->owners == NULL)
+	    pdl->freed_ns == NULL || pdl->slot_owner == NULL || pdl->reuse == NULL ||
+	    pdl->owners == NULL)
 		return -ENOMEM;
 	return 0;
 }
@@ -118,7 +120,6 @@ fill_pools(struct san_pdl *pdl)
 	pdl->nb_free_rxwords = n;
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		pdl->free_slots[i] = i;
-		pdl->freed_ns[i] = SAN_TIME_NEVER; /* never used: needs no rest */
 		pdl->conns[i].slot = (uint16_t)i;
 	}
 	pdl->free_count = pdl->conf.max_conns;
@@ -161,6 +162,7 @@ san_pdl_destroy(struct san_pdl *pdl)
 		return;
 	free(pdl->owners);
 	free(pdl->reuse);
+	free(pdl->slot_owner);
 	free(pdl->freed_ns);
 	free(pdl->free_slots);
 	free(pdl->free_rxwords);
@@ -234,6 +236,44 @@ no_deadlines(struct san_pdl_conn *c)
 	c->cm_deadline_ns = SAN_TIME_NEVER;
 }
 
+/*
+ * Slots rest in the order in which they were freed, all for the same time. Until then they count
+ * as their last owner's: who opens and closes without end runs out of its own share first.
+ */
+static void
+end_rests(struct san_pdl *pdl, uint64_t now_ns)
+{
+	uint32_t at, slot;
+
+	while (pdl->nb_resting != 0) {
+		at = pdl->free_head + pdl->free_count - pdl->nb_resting;
+		slot = pdl->free_slots[at % pdl->conf.max_conns];
+		if (now_ns < pdl->freed_ns[slot] + pdl->conf.cid_rest_ns)
+			return;
+		if (pdl->slot_owner[slot] != 0)
+			pdl->owners[pdl->slot_owner[slot]].nb_slots--;
+		pdl->slot_owner[slot] = 0;
+		pdl->nb_resting--;
+	}
+}
+
+void
+san_pdl_conn_give(struct san_pdl *pdl, struct san_pdl_conn *c, uint8_t owner)
+{
+	SAN_ASSERT(pdl->slot_owner[c->slot] == 0);
+	c->owner = owner;
+	pdl->slot_owner[c->slot] = owner;
+	if (owner != 0)
+		pdl->owners[owner].nb_slots++;
+}
+
+uint32_t
+san_pdl_owner_slots(struct san_pdl *pdl, uint8_t owner, uint64_t now_ns)
+{
+	end_rests(pdl, now_ns);
+	return pdl->owners[owner].nb_slots;
+}
+
 int
 san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn **out)
 {
@@ -242,12 +282,10 @@ san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn **out
 	uint32_t slot, psn[SAN_WIN_MAX];
 	uint32_t win;
 
-	if (pdl->free_count == 0)
+	end_rests(pdl, now_ns);
+	if (pdl->free_count == pdl->nb_resting)
 		return -ENOSPC;
 	slot = pdl->free_slots[pdl->free_head];
-	if (pdl->freed_ns[slot] != SAN_TIME_NEVER &&
-	    now_ns < pdl->freed_ns[slot] + conf->cid_rest_ns)
-		return -ENOSPC;
 	pdl->free_head = (pdl->free_head + 1) % conf->max_conns;
 	pdl->free_count--;
 	pdl->nb_conns++;
@@ -362,6 +400,7 @@ san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot, uint64_t now_ns)
 	pdl->free_slots[tail] = slot;
 	pdl->freed_ns[slot] = now_ns;
 	pdl->free_count++;
+	pdl->nb_resting++;
 	pdl->nb_kept--;
 }
 
@@ -473,6 +512,18 @@ check_lists(const struct san_pdl *pdl)
 	SAN_VERIFY(ready == 0 && turns == 0 && wait == 0 && acks == 0);
 }
 
+static void
+check_owners(const struct san_pdl *pdl)
+{
+	uint32_t i, slots = 0, sum = 0;
+
+	for (i = 0; i < pdl->conf.nb_owners; i++)
+		sum += pdl->owners[i].nb_slots;
+	for (i = 0; i < pdl->conf.max_conns; i++)
+		slots += pdl->slot_owner[i] != 0;
+	SAN_VERIFY(slots == sum && pdl->nb_resting <= pdl->free_count);
+}
+
 void
 san_pdl_check(const struct san_pdl *pdl)
 {
@@ -495,6 +546,7 @@ san_pdl_check(const struct san_pdl *pdl)
 		words += san_bitmap_is_wide(&c->rx[SAN_WIN_DATA].rcvd);
 		tokens += c->token;
 	}
+	check_owners(pdl);
 	check_lists(pdl);
 	SAN_VERIFY(conns == pdl->nb_conns &&
 		   conns + pdl->nb_kept + pdl->free_count == pdl->conf.max_conns);

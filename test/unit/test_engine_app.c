@@ -24,6 +24,7 @@
 
 #define DEPTH      512
 #define VISIT      128 /* entries that are taken in one go, at most */
+#define ROUND      256 /* and of one application in a round */
 #define LEN        5000
 #define PKEY       0xffff
 #define SERVICE    7
@@ -457,6 +458,38 @@ san_engine_app_drain__in_turn(void **state)
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
 
+/* With many queue pairs it gets no more in a round than with a few. */
+static void
+san_engine_app_refill__many(void **state)
+{
+	struct san_ulp_qp_conf conf_qp = {
+		.sq_depth = DEPTH,
+		.rq_depth = DEPTH,
+		.send_cq = apps[0].ulp_cq,
+		.recv_cq = apps[0].ulp_cq,
+	};
+	struct san_wq *wqs[4];
+	uint32_t qps[4], i, rounds, taken, before;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		wqs[i] = zeroed(san_wq_bytes(DEPTH, DEPTH));
+		assert_int_equal(san_engine_qp_add(e, wqs[i], 1, &conf_qp, &qps[i]), 0);
+		atomic_store(&wqs[i]->rq_tail, VISIT);
+		san_bells_ring(apps[0].bells, san_ulp_qp_index(&e->conf.ulp, qps[i]));
+	}
+	for (rounds = 0, taken = 0; taken < 4 * VISIT; rounds++) {
+		before = taken;
+		san_engine_progress(port);
+		for (i = 0, taken = 0; i < 4; i++)
+			taken += atomic_load(&wqs[i]->rq_head);
+		assert_in_range(taken - before, 1, ROUND);
+	}
+	assert_int_equal(rounds, 4 * VISIT / ROUND);
+	for (i = 0; i < 4; i++)
+		free(san_engine_qp_del(e, qps[i]));
+}
+
 /* Whoever says that it took completions which never were gets none, and stops nobody. */
 static void
 san_ulp_cq__head_beyond(void **state)
@@ -638,6 +671,7 @@ main(void)
 		TEST(san_ulp_mr_close__no_new_work),
 		TEST(san_ulp_mr_access__of_others),
 		TEST(san_engine_app_drain__in_turn),
+		TEST(san_engine_app_refill__many),
 		TEST(san_ulp_cq__head_beyond),
 		TEST(san_engine_app__bell_of_another),
 		TEST(san_engine_local_tx__not_by_the_device),

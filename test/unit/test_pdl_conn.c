@@ -84,6 +84,44 @@ san_pdl_create__refuses_nonsense(void **state)
 	san_pdl_destroy(NULL);
 }
 
+/* Slots are counted for whom they were given to, from then until they have rested. */
+static void
+san_pdl_owner_slots__with_those_that_rest(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+	struct san_pdl_conn *c;
+	uint64_t now_ns = 0;
+	uint32_t i;
+
+	(void)state;
+	conf.max_conns = 8;
+	conf.nb_owners = 3;
+	conf.cid_rest_ns = SAN_NS_PER_S;
+	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
+	for (i = 0; i < 6; i++, now_ns += SAN_NS_PER_MS) {
+		assert_int_equal(san_pdl_conn_add(pdl, now_ns, &c), 0);
+		if (i < 4)
+			san_pdl_conn_give(pdl, c, i < 3 ? 1 : 2);
+		if (i < 5) {
+			uint16_t slot = c->slot;
+
+			san_pdl_conn_del(pdl, c);
+			san_pdl_slot_give(pdl, slot, now_ns);
+		}
+	}
+	assert_int_equal(san_pdl_owner_slots(pdl, 1, now_ns), 3);
+	assert_int_equal(san_pdl_owner_slots(pdl, 2, now_ns), 1);
+	/* each for its time, in turn */
+	assert_int_equal(san_pdl_owner_slots(pdl, 1, SAN_NS_PER_S - 1), 3);
+	assert_int_equal(san_pdl_owner_slots(pdl, 1, SAN_NS_PER_S), 2);
+	san_pdl_check(pdl);
+	assert_int_equal(san_pdl_owner_slots(pdl, 1, SAN_NS_PER_S + 2 * SAN_NS_PER_MS), 0);
+	assert_int_equal(san_pdl_owner_slots(pdl, 2, SAN_NS_PER_S + 2 * SAN_NS_PER_MS), 1);
+	assert_int_equal(san_pdl_owner_slots(pdl, 2, 2 * SAN_NS_PER_S), 0);
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
 /* RT-1: our CIDs are unique, name their lcore, and are never 0 or the well-known one. */
 static void
 san_pdl_conn_add__cids(void **state)
@@ -370,6 +408,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_pdl_create__refuses_nonsense),
+		cmocka_unit_test(san_pdl_owner_slots__with_those_that_rest),
 		cmocka_unit_test(san_pdl_conn_add__cids),
 		cmocka_unit_test(san_pdl_conn_add__never_0_or_1),
 		cmocka_unit_test(san_pdl_conn_add__rests_longest_freed_first),

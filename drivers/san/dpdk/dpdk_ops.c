@@ -272,6 +272,25 @@ dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app)
 		san_engine_call(san_engine_at(ctx->port, i), do_app_del, &call);
 }
 
+static int
+do_app_slots(struct san_engine *e, void *arg)
+{
+	const struct app_call *call = arg;
+
+	return (int)san_engine_app_slots(e, call->app);
+}
+
+uint32_t
+dpdk_app_slots(struct dpdk_ctx *ctx, uint16_t app)
+{
+	struct app_call call = {.app = app};
+	uint32_t i, sum = 0;
+
+	for (i = 0; i < ctx->nb_engines; i++)
+		sum += (uint32_t)san_engine_call(san_engine_at(ctx->port, i), do_app_slots, &call);
+	return sum;
+}
+
 struct fault_call {
 	uint32_t qp;
 	const char *fault;

@@ -102,6 +102,8 @@ int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bel
 		 const int wake_fds[]);
 /** It has nothing any more. */
 void dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app);
+/** Connections that *app* has, with those whose numbers rest after it; of all engines. */
+uint32_t dpdk_app_slots(struct dpdk_ctx *ctx, uint16_t app);
 /** *base*: what *app* and remote sides call the first byte. */
 int dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr);
 /** -EBUSY: its posted work names it. */

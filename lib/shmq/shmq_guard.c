@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * The handler runs in whatever thread touched the page, in the middle of anything, so it takes
+ * no lock and looks only at words. That a range can't go while it is looked for is because
+ * somebody touches it right now; another one may come or go meanwhile, which is why its first
+ * word is written last and read twice.
+ *
+ * The table is searched from one end to the other. A search tree would have to be
+ * changed under a handler's eyes, for something that happens once in the life of an
+ * application.
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shmq_guard.h"
+
+struct range {
+	_Atomic uintptr_t first; /**< 0: free */
+	_Atomic size_t bytes;
+	_Atomic bool failed;
+	uint16_t owner;
+	uint32_t next_free;
+};
+
+static struct {
+	struct range *ranges;
+	uint32_t max;
+	uint32_t free; /**< the first of those that are, or SHMQ_GUARD_NONE */
+	int event_fd;
+	uintptr_t page;
+} guard = {.free = SHMQ_GUARD_NONE, .event_fd = -1};
+
+/* ---- the handler ---- */
+
+static struct range *
+find(uintptr_t at)
+{
+	uintptr_t first;
+	struct range *r;
+	size_t bytes;
+	uint32_t i;
+
+	for (i = 0; i < guard.max; i++) {
+		r = &guard.ranges[i];
+		first = atomic_load(&r->first);
+		bytes = atomic_load(&r->bytes);
+		if (first != 0 && at >= first && at - first < bytes &&
+		    atomic_load(&r->first) == first)
+			return r;
+	}
+	return NULL;
+}
+
+static void
+on_sigbus(int sig, siginfo_t *info, void *context)
+{
+	uintptr_t page = (uintptr_t)info->si_addr & ~(guard.page - 1);
+	struct range *r = find((uintptr_t)info->si_addr);
+	const uint64_t one = 1;
+	int before = errno;
+
+	(void)context;
+	/* Two threads may be here for one page: what the first has put there the second replaces,
+	 * zeros by zeros, and what lies in it was nobody's anyway. */
+	if (r == NULL ||
+	    mmap((void *)page, guard.page, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+		/* not ours: on return it happens again, and ends us as if we were not here */
+		signal(sig, SIG_DFL);
+		if (info->si_code <= 0) /* somebody sent it: it does not happen by itself */
+			raise(sig);
+		return;
+	}
+	atomic_store(&r->failed, true);
+	if (write(guard.event_fd, &one, sizeof(one)) < 0) {
+		/* it is readable already */
+	}
+	errno = before;
+}
+
+/* ---- the table ---- */
+
+int
+shmq_guard_init(uint32_t max, int *event_fd)
+{
+	struct sigaction act = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
+	uint32_t i;
+
+	guard.ranges = calloc(max, sizeof(*guard.ranges));
+	if (guard.ranges == NULL)
+		return -ENOMEM;
+	guard.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (guard.event_fd < 0)
+		return -errno;
+	guard.page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	for (i = 0; i < max; i++)
+		guard.ranges[i].next_free = i + 1 < max ? i + 1 : SHMQ_GUARD_NONE;
+	guard.free = 0;
+	guard.max = max;
+	sigemptyset(&act.sa_mask);
+	*event_fd = guard.event_fd;
+	return sigaction(SIGBUS, &act, NULL) == 0 ? 0 : -errno;
+}
+
+uint32_t
+shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
+{
+	uint32_t at = guard.free;
+	struct range *r;
+
+	if (at == SHMQ_GUARD_NONE)
+		return at;
+	r = &guard.ranges[at];
+	guard.free = r->next_free;
+	r->owner = owner;
+	atomic_store(&r->failed, false);
+	atomic_store(&r->bytes, (bytes + guard.page - 1) & ~(guard.page - 1));
+	atomic_store(&r->first, (uintptr_t)mem);
+	return at;
+}
+
+void
+shmq_guard_del(uint32_t range)
+{
+	struct range *r;
+
+	if (range == SHMQ_GUARD_NONE)
+		return;
+	r = &guard.ranges[range];
+	atomic_store(&r->first, 0);
+	r->next_free = guard.free;
+	guard.free = range;
+}
+
+bool
+shmq_guard_failed(uint16_t *owner)
+{
+	uint64_t n;
+	uint32_t i;
+
+	/* what fails after this makes it readable again */
+	if (read(guard.event_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+		return false;
+	for (i = 0; i < guard.max; i++) {
+		struct range *r = &guard.ranges[i];
+
+		if (atomic_load(&r->first) != 0 && atomic_exchange(&r->failed, false)) {
+			*owner = r->owner;
+			return true;
+		}
+	}
+	return false;
+}

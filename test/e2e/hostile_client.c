@@ -1,0 +1,800 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Applications that attack their daemon, one way each, for a while. (SYS-5)
+ *
+ *   hostile_client MODE SOCKET PEER SECONDS
+ *
+ * Exits with 0 if what was tried has failed as it must, and the daemon has answered to the end.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "raw_app.h"
+
+#define SERVICE  4711
+#define REGION   (1u << 18)
+#define DEPTH    16
+#define LEN      4096
+#define MARK     0x4b4145544c45414bull /* what must not be seen where it does not belong */
+#define FLOOD    253
+#define UNREAD   32 /* answers that may be under way to one application */
+#define QPS_MANY 200
+
+static const char *path, *peer;
+static time_t until;
+static struct san_prng prng;
+
+static bool
+is_over(void)
+{
+	return time(NULL) >= until;
+}
+
+static struct san_ulp_sge
+part(const struct raw_app *a, uint32_t at, uint32_t len)
+{
+	return (struct san_ulp_sge){(void *)(uintptr_t)(RAW_BASE + at), len, a->key};
+}
+
+static struct san_ulp_wr
+push(const struct raw_app *from, const struct raw_app *to, uint32_t len)
+{
+	return (struct san_ulp_wr){
+		.op = SAN_WR_PUSH,
+		.flags = SAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.remote_addr = RAW_BASE,
+		.rkey = to->key,
+		.length = len,
+		.sge = {part(from, 0, len)},
+	};
+}
+
+/* Two applications, and one connection between them. */
+struct pair {
+	struct raw_app a, b;
+	struct raw_qp qa, qb;
+};
+
+static void
+make_qp(struct raw_app *a, struct raw_qp *q)
+{
+	int rc = raw_make_qp(a, q, DEPTH);
+
+	if (rc != 0)
+		raw_die("queue pair: %d", rc);
+}
+
+static void
+pair_attach(struct pair *p, int seals)
+{
+	raw_attach(&p->a, path);
+	raw_attach(&p->b, path);
+	raw_add_region(&p->a, REGION, seals);
+	raw_add_region(&p->b, REGION, F_SEAL_SHRINK);
+}
+
+static void
+pair_connect(struct pair *p)
+{
+	make_qp(&p->a, &p->qa);
+	make_qp(&p->b, &p->qb);
+	raw_pair(&p->qa, &p->qb, peer, SERVICE);
+}
+
+static void
+pair_end(struct pair *p)
+{
+	raw_end_qp(&p->qa);
+	raw_end_qp(&p->qb);
+}
+
+static void
+pair_detach(struct pair *p)
+{
+	raw_detach(&p->a);
+	raw_detach(&p->b);
+}
+
+static void
+fill(uint8_t *mem, size_t bytes, uint64_t word)
+{
+	uint64_t *w = (uint64_t *)mem;
+	size_t i;
+
+	for (i = 0; i < bytes / sizeof(word); i++)
+		w[i] = word;
+}
+
+/* Half of the mark is enough, wherever it begins. */
+static void
+must_not_see(const void *mem, size_t bytes, const char *where)
+{
+	const uint64_t mark = MARK;
+
+	if (memmem(mem, bytes, &mark, sizeof(mark) / 2) != NULL)
+		raw_die("%s: memory of another application", where);
+}
+
+/* ---- flip: an entry changes while it is read ---- */
+
+struct flipper {
+	struct san_ulp_wr *entry;
+	struct san_ulp_wr good, bad[4];
+	_Atomic bool stop;
+};
+
+/* One field at a time, or it would hardly ever be half of each. */
+static void *
+flip(void *arg)
+{
+	struct flipper *f = arg;
+	uint32_t i;
+
+	for (i = 0; !atomic_load_explicit(&f->stop, memory_order_relaxed); i++) {
+		volatile struct san_ulp_wr *e = f->entry;
+		const struct san_ulp_wr *from = i % 8 == 0 ? &f->bad[i / 8 % 4] : &f->good;
+
+		e->sge[0].addr = from->sge[0].addr;
+		e->sge[0].key = from->sge[0].key;
+		e->sge[0].len = from->sge[0].len;
+		e->length = from->length;
+		e->rkey = from->rkey;
+	}
+	return NULL;
+}
+
+/* Rings for an entry that another thread changes; how many pushes were done. */
+static uint32_t
+flip_until_ended(struct pair *p, const struct raw_app *other)
+{
+	struct flipper f = {.entry = (struct san_ulp_wr *)(p->qa.wq + 1),
+			    .good = push(&p->a, &p->b, LEN)};
+	struct san_ulp_wc wc;
+	pthread_t thread;
+	uint32_t nb = 0, i;
+
+	f.bad[0] = f.bad[1] = f.bad[2] = f.bad[3] = f.good;
+	f.bad[0].sge[0] = part(other, 0, LEN);
+	f.bad[1].sge[0] = part(&p->a, REGION - LEN + 1, LEN);
+	f.bad[2].sge[0].len = f.bad[2].length = 0xfffffff0;
+	f.bad[3].rkey = other->key;
+	for (i = 0; i < p->qa.depth; i++)
+		f.entry[i] = f.good;
+	pthread_create(&thread, NULL, flip, &f);
+	do {
+		atomic_fetch_add(&p->qa.wq->sq_tail, p->qa.depth);
+		raw_ring(&p->qa);
+		while (atomic_load(&p->qa.wq->sq_head) != atomic_load(&p->qa.wq->sq_tail) &&
+		       raw_wc(&p->qa, &wc))
+			nb += wc.status == 0;
+	} while (!is_over() && atomic_load(&p->a.ctl->ev_tail) == p->a.ev_head);
+	atomic_store(&f.stop, true);
+	pthread_join(thread, NULL);
+	return nb;
+}
+
+static void
+mode_flip(void)
+{
+	uint32_t nb_done = 0, nb_ended = 0;
+	struct raw_app other;
+	struct pair p;
+
+	pair_attach(&p, F_SEAL_SHRINK);
+	raw_attach(&other, path);
+	raw_add_region(&other, REGION, F_SEAL_SHRINK);
+	fill(other.region, REGION, MARK);
+	while (!is_over()) {
+		pair_connect(&p);
+		nb_done += flip_until_ended(&p, &other);
+		nb_ended++;
+		must_not_see(p.b.region, REGION, "pushed");
+		pair_end(&p);
+	}
+	pair_detach(&p);
+	raw_detach(&other);
+	if (nb_done == 0 || nb_ended < 2)
+		raw_die("nothing has happened");
+	printf("%u pushes, %u connections ended\n", nb_done, nb_ended);
+}
+
+/* ---- foreign: regions that are not its own ---- */
+
+static void
+must_be_malformed(struct pair *p, struct san_ulp_wr wr, const char *what)
+{
+	struct shmq_event ev;
+
+	pair_connect(p);
+	raw_post(&p->qa, &wr);
+	ev = raw_wait_event(&p->a, RAW_DISCONNECTED);
+	if (ev.reason != RAW_MALFORMED)
+		raw_die("%s: reason %u", what, ev.reason);
+	pair_end(p);
+}
+
+/* Its peer refuses, and the connection goes on. */
+static void
+must_be_refused(struct pair *p, struct san_ulp_wr wr, const char *what)
+{
+	struct san_ulp_wr good = push(&p->a, &p->b, LEN);
+	struct san_ulp_wc wc;
+
+	pair_connect(p);
+	raw_post(&p->qa, &wr);
+	if (!raw_wc(&p->qa, &wc) || wc.status == 0)
+		raw_die("%s: is done", what);
+	raw_post(&p->qa, &good);
+	if (!raw_wc(&p->qa, &wc) || wc.status != 0)
+		raw_die("%s: and then nothing works", what);
+	pair_end(p);
+}
+
+static void
+mode_foreign(void)
+{
+	struct raw_app other;
+	struct san_ulp_wr wr;
+	uint32_t freed;
+	struct pair p;
+	uint32_t i;
+
+	pair_attach(&p, F_SEAL_SHRINK);
+	raw_attach(&other, path);
+	raw_add_region(&other, REGION, F_SEAL_SHRINK);
+	fill(other.region, REGION, MARK);
+	freed = p.a.key;
+	if (raw_ask_id(&p.a, SHMQ_MR_DEL, freed) != 0 || raw_ask_id(&p.a, SHMQ_MR_DEL, freed) == 0)
+		raw_die("freed twice");
+	if (raw_ask_id(&p.a, SHMQ_MR_DEL, other.key) == 0)
+		raw_die("freed what is another's");
+	raw_add_region(&p.a, REGION, F_SEAL_SHRINK);
+#define MALFORMED(change, what)                  \
+	do {                                     \
+		wr = push(&p.a, &p.b, LEN);      \
+		change;                          \
+		must_be_malformed(&p, wr, what); \
+	} while (0)
+	MALFORMED(wr.sge[0].key = other.key, "region of another");
+	MALFORMED(wr.sge[0].key = freed, "region that is gone");
+	MALFORMED(wr.sge[0] = part(&p.a, REGION - LEN + 1, LEN), "beyond its region");
+	MALFORMED(wr.sge[0] = part(&p.a, (uint32_t)-1, LEN), "before its region");
+	MALFORMED(wr.sge[0].addr = p.a.region, "by another name");
+	for (i = 0; i < 8; i++)
+		MALFORMED(wr.sge[0].key ^= 1u << (i * 4), "forged");
+#undef MALFORMED
+#define REFUSED(change, what)                  \
+	do {                                   \
+		wr = push(&p.a, &p.b, LEN);    \
+		change;                        \
+		must_be_refused(&p, wr, what); \
+	} while (0)
+	REFUSED(wr.rkey = other.key, "peer: region of another");
+	REFUSED((wr.rkey = other.key, wr.op = SAN_WR_PULL), "peer: pull from another");
+	REFUSED(wr.rkey = freed, "peer: region that is gone");
+	REFUSED(wr.remote_addr = RAW_BASE + REGION - LEN + 1, "peer: beyond its region");
+	REFUSED(wr.remote_addr = UINT64_MAX - 8, "peer: at the end of everything");
+#undef REFUSED
+	must_not_see(p.a.region, REGION, "pulled");
+	pair_detach(&p);
+	raw_detach(&other);
+}
+
+/* ---- holes: memory goes while it is worked on ---- */
+
+static _Atomic bool punch_stop;
+
+static void *
+punch(void *arg)
+{
+	const struct pair *p = arg;
+	const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct san_prng own;
+	uint32_t i;
+
+	san_prng_seed(&own, 2);
+	for (i = 1; !atomic_load(&punch_stop); i++) {
+		off_t at = san_prng_below(&own, REGION / 4096) * 4096;
+
+		fallocate(p->a.region_fd, how, at, 4 * 4096);
+		fallocate(p->b.region_fd, how, at, 4096);
+		/* seldom: little is done without indices */
+		if (i % 4096 == 0)
+			fallocate(p->qb.cq_fd, how, 0, 4096);
+		if (i % 16384 == 0)
+			fallocate(p->qa.wq_fd, how, 0, 4096);
+	}
+	return NULL;
+}
+
+static void
+mode_holes(void)
+{
+	struct san_ulp_wc wc;
+	struct san_ulp_wr wr;
+	uint32_t nb = 0, i;
+	pthread_t thread;
+	struct pair p;
+
+	pair_attach(&p, F_SEAL_SHRINK);
+	while (!is_over()) {
+		pair_connect(&p);
+		atomic_store(&punch_stop, false);
+		pthread_create(&thread, NULL, punch, &p);
+		for (i = 0; i < 500 && !is_over(); i++) {
+			wr = push(&p.a, &p.b, REGION / 2);
+			wr.op = i % 2 == 0 ? SAN_WR_PUSH : SAN_WR_PULL;
+			raw_post(&p.qa, &wr);
+			/* its own indices go, too: then it has posted nonsense */
+			if (!raw_wc(&p.qa, &wc))
+				break;
+			nb += wc.status == 0;
+		}
+		atomic_store(&punch_stop, true);
+		pthread_join(thread, NULL);
+		pair_end(&p);
+	}
+	pair_detach(&p);
+	if (nb == 0)
+		raw_die("no transfer was done");
+	printf("%u transfers\n", nb);
+}
+
+/* ---- floods: more descriptors, half messages, answers that nobody reads ---- */
+
+static bool
+send_flood(int sock, int fd, uint32_t nb, size_t bytes)
+{
+	char control[CMSG_SPACE(FLOOD * sizeof(int))] = {0}, msg[2 * sizeof(struct shmq_req)] = {0};
+	struct iovec iov = {.iov_base = msg, .iov_len = bytes};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
+	uint32_t i;
+
+	if (nb != 0) {
+		m.msg_control = control;
+		m.msg_controllen = CMSG_SPACE(nb * sizeof(int));
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nb * sizeof(int));
+		for (i = 0; i < nb; i++)
+			memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(int));
+	}
+	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+/* Asks for a descriptor again and again, and never reads an answer. */
+static void
+ask_unread(void)
+{
+	struct shmq_req req = {.type = SHMQ_CQ_CREATE, .cq = {.depth = 2}};
+	struct shmq_rep rep;
+	uint32_t i, errors;
+	struct raw_app a;
+	int fd;
+
+	raw_attach(&a, path);
+	req.magic = SHMQ_MAGIC;
+	req.abi = SHMQ_ABI;
+	for (i = 0; i < 1000 && shmq_send(a.sock, &req, sizeof(req), -1, true) == 0; i++)
+		;
+	if (i == 1000)
+		raw_die("1000 answers wait, and nobody has ended this");
+	/* the first error is that the other end is gone */
+	for (i = 0, errors = 0; errors < 2; i++) {
+		errors += shmq_recv(a.sock, &rep, sizeof(rep), &fd, false) != 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (i > UNREAD)
+		raw_die("%u answers were under way", i);
+	raw_detach(&a);
+}
+
+static void
+mode_floods(void)
+{
+	int memfd = raw_memfd(4096, F_SEAL_SHRINK), sock;
+	uint32_t i, nb = 0;
+
+	/* of others than memory a user may not have many waiting: see closer.h */
+	while (!is_over()) {
+		sock = raw_dial(path);
+		for (i = 0; i < 64; i++)
+			nb += send_flood(sock, memfd, FLOOD, sizeof(struct shmq_req));
+		close(sock);
+		for (i = 0; i < 8; i++) {
+			sock = raw_dial(path);
+			send_flood(sock, memfd, i % 2, 1 + san_prng_below(&prng, 300));
+			close(sock);
+		}
+		ask_unread();
+		usleep(1000);
+	}
+	printf("%u floods\n", nb);
+}
+
+/* ---- stages: gone at every step ---- */
+
+enum stage {
+	STAGE_HELLO,
+	STAGE_REGION,
+	STAGE_QUEUES,
+	STAGE_LISTENS,
+	STAGE_CONNECTS,
+	STAGE_ASKED,
+	STAGE_ACCEPTS,
+	STAGE_ESTABLISHED,
+	STAGE_LOADED,
+	STAGE_MAX,
+};
+
+/* As far as *stage*. */
+static void
+go_to(struct pair *p, enum stage stage)
+{
+	struct san_ulp_wr wr;
+	uint64_t request;
+	uint32_t i;
+
+	raw_attach(&p->a, path);
+	raw_attach(&p->b, path);
+	if (stage < STAGE_REGION)
+		return;
+	raw_add_region(&p->a, REGION, F_SEAL_SHRINK);
+	raw_add_region(&p->b, REGION, F_SEAL_SHRINK);
+	if (stage < STAGE_QUEUES)
+		return;
+	make_qp(&p->a, &p->qa);
+	make_qp(&p->b, &p->qb);
+	if (stage < STAGE_LISTENS)
+		return;
+	if (raw_listen(&p->b, SERVICE + 1) != 0)
+		raw_die("listen");
+	if (stage < STAGE_CONNECTS)
+		return;
+	while (raw_connect(&p->qa, peer, SERVICE + 1) == -EAGAIN)
+		usleep(10000);
+	if (stage < STAGE_ASKED)
+		return;
+	request = raw_wait_event(&p->b, RAW_REQUEST).request;
+	if (stage < STAGE_ACCEPTS)
+		return;
+	while (raw_accept(&p->qb, request) == -EAGAIN)
+		usleep(10000);
+	if (stage < STAGE_ESTABLISHED)
+		return;
+	raw_wait_event(&p->a, RAW_ESTABLISHED);
+	wr = push(&p->a, &p->b, REGION);
+	for (i = 0; stage == STAGE_LOADED && i < DEPTH; i++)
+		raw_post(&p->qa, &wr);
+}
+
+static void
+mode_stages(void)
+{
+	struct pair p;
+	uint32_t i;
+
+	for (i = 0; !is_over(); i++) {
+		enum stage stage = i % STAGE_MAX;
+
+		memset(&p, 0, sizeof(p));
+		go_to(&p, stage);
+		/* which of them goes first matters */
+		if (i / STAGE_MAX % 2 == 0)
+			raw_detach(&p.a);
+		raw_detach(&p.b);
+		if (i / STAGE_MAX % 2 != 0)
+			raw_detach(&p.a);
+		if (stage >= STAGE_QUEUES) {
+			raw_drop_qp(&p.qa);
+			raw_drop_qp(&p.qb);
+		}
+	}
+	if (i < 2 * STAGE_MAX)
+		raw_die("only %u ends", i);
+	printf("%u ends\n", i);
+}
+
+/* ---- armed: it always waits, and nobody reads what wakes it ---- */
+
+static int
+ask_fd(const struct raw_app *a, enum shmq_type type, uint32_t id)
+{
+	struct shmq_req req = {.type = type, .id = id};
+	struct shmq_rep rep;
+	int fd;
+
+	return raw_ask(a, &req, -1, &rep, &fd) == 0 ? fd : -1;
+}
+
+static void
+mode_armed(void)
+{
+	int cq_fd, ev_fd, wake_fd;
+	struct san_ulp_wc wc;
+	struct san_ulp_wr wr;
+	uint32_t nb = 0;
+	struct pair p;
+
+	pair_attach(&p, F_SEAL_SHRINK);
+	pair_connect(&p);
+	cq_fd = ask_fd(&p.a, SHMQ_CQ_FD, p.qa.cq);
+	ev_fd = ask_fd(&p.a, SHMQ_EVENT_FD, 0);
+	wake_fd = ask_fd(&p.a, SHMQ_WAKE_FD, 0);
+	if (cq_fd < 0 || ev_fd < 0)
+		raw_die("no descriptors to wait for");
+	wr = push(&p.a, &p.b, 8);
+	while (!is_over()) {
+		atomic_store(&p.qa.cq_mem->armed, 1);
+		atomic_store(&p.a.ctl->ev_armed, 1);
+		raw_post(&p.qa, &wr);
+		if (wake_fd >= 0)
+			eventfd_write(wake_fd, nb % 2 == 0 ? 1 : 0xfffffffe);
+		if (!raw_wc(&p.qa, &wc) || wc.status != 0)
+			raw_die("push");
+		/* for some time it is full, and then nobody is there */
+		if (++nb == 20000)
+			close(cq_fd);
+	}
+	pair_end(&p);
+	pair_detach(&p);
+	printf("%u times\n", nb);
+}
+
+/* ---- churn: connections without end ---- */
+
+static void
+mode_churn(void)
+{
+	uint32_t nb = 0, nb_refused = 0;
+	struct raw_app a;
+	struct raw_qp q;
+	int rc;
+
+	raw_attach(&a, path);
+	while (!is_over()) {
+		if (raw_make_qp(&a, &q, DEPTH) != 0)
+			raw_die("queue pair");
+		rc = raw_connect(&q, peer, SERVICE + 99);
+		if (rc != 0 && rc != -EAGAIN) /* before all are taken it has had its share */
+			raw_die("connect: %d", rc);
+		nb += rc == 0;
+		nb_refused += rc != 0;
+		raw_end_qp(&q);
+	}
+	if (nb_refused == 0)
+		raw_die("%u connections, and none was refused", nb);
+	raw_detach(&a);
+	printf("%u connections, %u refused\n", nb, nb_refused);
+}
+
+/* ---- bells: full rings of many queue pairs, all the time ---- */
+
+static void
+mode_bells(void)
+{
+	static struct raw_qp qps[QPS_MANY];
+	struct raw_app a;
+	uint32_t i, n;
+
+	raw_attach(&a, path);
+	for (n = 0; n < QPS_MANY && raw_make_qp(&a, &qps[n], 256) == 0; n++)
+		;
+	if (n < 32)
+		raw_die("only %u queue pairs", n);
+	/* after its connection each flushes at once whatever is posted */
+	for (i = 0; i + 1 < n; i += 2) {
+		raw_pair(&qps[i], &qps[i + 1], peer, SERVICE);
+		raw_ask_id(&a, SHMQ_DISCONNECT, qps[i].qp);
+		raw_wait_event(&a, RAW_DISCONNECTED);
+		raw_wait_event(&a, RAW_DISCONNECTED);
+	}
+	puts("ready");
+	fflush(stdout);
+	while (!is_over()) {
+		for (i = 0; i < n; i++) {
+			struct raw_qp *q = &qps[i];
+
+			atomic_store(&q->cq_mem->head, atomic_load(&q->cq_mem->tail));
+			atomic_store(&q->wq->rq_tail, atomic_load(&q->wq->rq_head) + q->depth);
+			raw_ring(q);
+		}
+	}
+	raw_detach(&a);
+	for (i = 0; i < n; i++)
+		raw_drop_qp(&qps[i]);
+	printf("%u queue pairs\n", n);
+}
+
+/* ---- secret, looks: what one had, and the other must not see ---- */
+
+/* All that it has is full of the mark, and goes over the wire; then it is killed. */
+static void
+mode_secret(void)
+{
+	struct pair p;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	pair_attach(&p, F_SEAL_SHRINK);
+	pair_connect(&p);
+	fill(p.a.region, REGION, MARK);
+	wr = push(&p.a, &p.b, REGION);
+	for (i = 0; i < 16; i++) {
+		raw_post(&p.qa, &wr);
+		if (!raw_wc(&p.qa, &wc) || wc.status != 0)
+			raw_die("push");
+	}
+	fill((uint8_t *)(p.qa.wq + 1), p.qa.wq_bytes - sizeof(*p.qa.wq), MARK);
+	fill((uint8_t *)p.qa.cq_mem->wc, p.qa.cq_bytes - sizeof(*p.qa.cq_mem), MARK);
+	fill((uint8_t *)p.a.ctl->events, sizeof(p.a.ctl->events), MARK);
+	puts("filled");
+	fflush(stdout);
+	while (!is_over())
+		usleep(10000);
+}
+
+static void
+look_at_app(const struct raw_app *a)
+{
+	must_not_see(a->ctl, a->hello.hello.ctl_bytes, "ctl");
+	if (a->region != NULL)
+		must_not_see(a->region, a->bytes, "region");
+}
+
+static void
+look_at_qp(const struct raw_qp *q)
+{
+	must_not_see(q->wq, q->wq_bytes, "work queues");
+	must_not_see(q->cq_mem, q->cq_bytes, "completion queue");
+}
+
+/* Every kind of request, most of which are refused: answers hold nothing of before. */
+static void
+look_at_answers(const struct raw_app *a)
+{
+	uint32_t type, i;
+
+	for (type = 0; type <= SHMQ_TYPES; type++) {
+		for (i = 0; i < 4; i++) {
+			struct shmq_req req = {.type = type, .id = i * 77};
+			struct shmq_rep rep;
+			size_t len;
+			int fd;
+
+			raw_ask(a, &req, -1, &rep, &fd);
+			if (fd >= 0)
+				close(fd);
+			must_not_see(&rep, sizeof(rep), "answer");
+			for (len = strlen(rep.text); len < sizeof(rep.text); len++)
+				if (rep.text[len] != '\0')
+					raw_die("answer to %u: something behind its text", type);
+		}
+	}
+}
+
+static void
+mode_looks(void)
+{
+	struct san_ulp_recv r = {.nb_sge = 1};
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	uint32_t len, nb = 0;
+	struct pair p;
+
+	while (!is_over()) {
+		pair_attach(&p, F_SEAL_SHRINK);
+		look_at_app(&p.a);
+		look_at_app(&p.b);
+		pair_connect(&p);
+		look_at_qp(&p.qa);
+		look_at_qp(&p.qb);
+		/* short messages, into much room: what is behind them stays as it was */
+		for (len = 1; len < 16; len++) {
+			r.sge[0] = part(&p.b, 0, LEN);
+			raw_post_recv(&p.qb, &r);
+			wr = push(&p.a, &p.b, len);
+			wr.op = SAN_WR_SEND;
+			raw_post(&p.qa, &wr);
+			if (!raw_wc(&p.qa, &wc) || wc.status != 0 || !raw_wc(&p.qb, &wc) ||
+			    wc.byte_len != len)
+				raw_die("send of %u bytes", len);
+			wr.op = SAN_WR_PULL;
+			raw_post(&p.qa, &wr);
+			if (!raw_wc(&p.qa, &wc) || wc.status != 0)
+				raw_die("pull of %u bytes", len);
+		}
+		/* one that fails: nothing of it arrives */
+		wr = push(&p.a, &p.b, REGION);
+		wr.op = SAN_WR_PULL;
+		wr.remote_addr += 8;
+		raw_post(&p.qa, &wr);
+		if (!raw_wc(&p.qa, &wc) || wc.status == 0)
+			raw_die("pull beyond the end");
+		look_at_answers(&p.a);
+		look_at_app(&p.a);
+		look_at_app(&p.b);
+		look_at_qp(&p.qa);
+		look_at_qp(&p.qb);
+		pair_end(&p);
+		pair_detach(&p);
+		nb++;
+	}
+	printf("%u looks\n", nb);
+}
+
+/* ---- sigbus: for a daemon that believes in seals which are not there ---- */
+
+static void
+mode_sigbus(void)
+{
+	struct san_ulp_wr wr;
+	struct pair p;
+	char byte;
+
+	pair_attach(&p, 0);
+	pair_connect(&p);
+	if (ftruncate(p.a.region_fd, 0) != 0)
+		raw_die("truncate");
+	wr = push(&p.a, &p.b, LEN);
+	raw_post(&p.qa, &wr);
+	/* who did it is ended, and only who did it */
+	if (recv(p.a.sock, &byte, 1, 0) > 0)
+		raw_die("the daemon goes on with it");
+	raw_wait_event(&p.b, RAW_DISCONNECTED);
+	if (raw_ask_id(&p.b, SHMQ_QP_DESTROY, p.qb.qp) != 0)
+		raw_die("its peer is gone, too");
+}
+
+static const struct mode {
+	const char *name;
+	void (*run)(void);
+} modes[] = {
+	{"flip", mode_flip},
+	{"foreign", mode_foreign},
+	{"holes", mode_holes},
+	{"floods", mode_floods},
+	{"stages", mode_stages},
+	{"armed", mode_armed},
+	{"churn", mode_churn},
+	{"bells", mode_bells},
+	{"secret", mode_secret},
+	{"looks", mode_looks},
+	{"sigbus", mode_sigbus},
+};
+
+int
+main(int argc, char **argv)
+{
+	size_t i;
+
+	if (argc != 5)
+		return 2;
+	path = argv[2];
+	peer = argv[3];
+	until = time(NULL) + atoi(argv[4]);
+	san_prng_seed(&prng, 1);
+	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(modes[i].name, argv[1]) == 0) {
+			modes[i].run();
+			return 0;
+		}
+	}
+	fprintf(stderr, "%s: unknown\n", argv[1]);
+	return 2;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "raw_app.h"
+
+#define PATIENT_S 10
+
+void
+raw_die(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (%s)\n", strerror(errno));
+	exit(1);
+}
+
+/* ---- requests ---- */
+
+int
+raw_dial(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) != 0)
+		raw_die("%s", path);
+	return sock;
+}
+
+int
+raw_ask(const struct raw_app *a, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+{
+	req->magic = SHMQ_MAGIC;
+	req->abi = SHMQ_ABI;
+	if (shmq_send(a->sock, req, sizeof(*req), fd, true) != 0 ||
+	    shmq_recv(a->sock, rep, sizeof(*rep), got, true) != 0)
+		raw_die("the daemon does not answer to request %u", req->type);
+	return rep->rc;
+}
+
+int
+raw_ask_id(const struct raw_app *a, enum shmq_type type, uint32_t id)
+{
+	struct shmq_req req = {.type = type, .id = id};
+	struct shmq_rep rep;
+	int fd, rc = raw_ask(a, &req, -1, &rep, &fd);
+
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+void *
+raw_map(int fd, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		raw_die("mmap");
+	return p;
+}
+
+void
+raw_attach(struct raw_app *a, const char *path)
+{
+	struct shmq_req req = {.type = SHMQ_HELLO};
+	int fd;
+
+	memset(a, 0, sizeof(*a));
+	a->region_fd = -1;
+	a->sock = raw_dial(path);
+	if (raw_ask(a, &req, -1, &a->hello, &fd) != 0)
+		raw_die("hello: %s", a->hello.text);
+	a->ctl = raw_map(fd, a->hello.hello.ctl_bytes);
+	close(fd);
+}
+
+int
+raw_memfd(size_t bytes, int seals)
+{
+	int fd = memfd_create("raw", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+
+	if (posix_fallocate(fd, 0, (off_t)bytes) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, seals) != 0)
+		raw_die("memfd");
+	return fd;
+}
+
+void
+raw_add_region(struct raw_app *a, size_t bytes, int seals)
+{
+	struct shmq_req req = {.type = SHMQ_MR_ADD,
+			       .mr = {.addr = RAW_BASE, .length = bytes, .access = 7}};
+	struct shmq_rep rep;
+	int fd;
+
+	a->bytes = bytes;
+	a->region_fd = raw_memfd(bytes, seals);
+	a->region = raw_map(a->region_fd, bytes);
+	if (raw_ask(a, &req, a->region_fd, &rep, &fd) != 0)
+		raw_die("region: %s", rep.text);
+	a->key = rep.id;
+}
+
+void
+raw_detach(struct raw_app *a)
+{
+	close(a->sock);
+	munmap(a->ctl, a->hello.hello.ctl_bytes);
+	if (a->region_fd < 0)
+		return;
+	munmap(a->region, a->bytes);
+	close(a->region_fd);
+}
+
+/* ---- queue pairs ---- */
+
+int
+raw_make_qp(struct raw_app *a, struct raw_qp *q, uint32_t depth)
+{
+	struct shmq_req req = {.type = SHMQ_CQ_CREATE, .cq = {.depth = 2 * depth}};
+	struct shmq_rep rep;
+	int rc;
+
+	memset(q, 0, sizeof(*q));
+	q->app = a;
+	q->depth = depth;
+	rc = raw_ask(a, &req, -1, &rep, &q->cq_fd);
+	if (rc != 0)
+		return rc;
+	q->cq = rep.cq.id;
+	q->cq_depth = rep.cq.depth;
+	req = (struct shmq_req){.type = SHMQ_QP_CREATE, .qp = {q->cq, q->cq, depth, depth}};
+	rc = raw_ask(a, &req, -1, &rep, &q->wq_fd);
+	if (rc != 0) {
+		raw_ask_id(a, SHMQ_CQ_DESTROY, q->cq);
+		close(q->cq_fd);
+		return rc;
+	}
+	q->qp = rep.id;
+	q->cq_bytes = san_cq_bytes(q->cq_depth);
+	q->cq_mem = raw_map(q->cq_fd, q->cq_bytes);
+	q->wq_bytes = san_wq_bytes(depth, depth);
+	q->wq = raw_map(q->wq_fd, q->wq_bytes);
+	san_spsc_cons_init(&q->c, q->cq_depth);
+	return 0;
+}
+
+void
+raw_drop_qp(struct raw_qp *q)
+{
+	munmap(q->wq, q->wq_bytes);
+	munmap(q->cq_mem, q->cq_bytes);
+	close(q->wq_fd);
+	close(q->cq_fd);
+}
+
+void
+raw_end_qp(struct raw_qp *q)
+{
+	if (raw_ask_id(q->app, SHMQ_QP_DESTROY, q->qp) != 0 ||
+	    raw_ask_id(q->app, SHMQ_CQ_DESTROY, q->cq) != 0)
+		raw_die("destroy");
+	raw_drop_qp(q);
+}
+
+void
+raw_ring(const struct raw_qp *q)
+{
+	const struct shmq_rep *hello = &q->app->hello;
+	uint32_t index = SAN_QPN_INDEX(q->qp), lcore = index >> hello->hello.qp_shift;
+
+	san_bells_ring(shmq_bells(q->app->ctl, lcore, hello->hello.lcore_qps),
+		       index - (lcore << hello->hello.qp_shift));
+}
+
+void
+raw_post(struct raw_qp *q, const struct san_ulp_wr *wr)
+{
+	struct san_ulp_wr *ring = (struct san_ulp_wr *)(q->wq + 1);
+	uint32_t tail = atomic_load(&q->wq->sq_tail);
+
+	ring[tail % q->depth] = *wr;
+	atomic_store(&q->wq->sq_tail, tail + 1);
+	raw_ring(q);
+}
+
+void
+raw_post_recv(struct raw_qp *q, const struct san_ulp_recv *r)
+{
+	struct san_ulp_wr *sends = (struct san_ulp_wr *)(q->wq + 1);
+	struct san_ulp_recv *ring = (struct san_ulp_recv *)(sends + q->depth);
+	uint32_t tail = atomic_load(&q->wq->rq_tail);
+
+	ring[tail % q->depth] = *r;
+	atomic_store(&q->wq->rq_tail, tail + 1);
+	raw_ring(q);
+}
+
+bool
+raw_wc(struct raw_qp *q, struct san_ulp_wc *wc)
+{
+	const struct shmq_ctl *ctl = q->app->ctl;
+	time_t until = time(NULL) + PATIENT_S;
+	uint32_t tail;
+
+	for (;;) {
+		tail = atomic_load(&q->cq_mem->tail);
+		if (q->c.head != tail) {
+			*wc = q->cq_mem->wc[q->c.head++ % q->cq_depth];
+			atomic_store(&q->cq_mem->head, q->c.head);
+			return true;
+		}
+		if (atomic_load(&ctl->ev_tail) != q->app->ev_head || time(NULL) > until)
+			return false;
+	}
+}
+
+/* ---- connections ---- */
+
+bool
+raw_event(struct raw_app *a, struct shmq_event *ev)
+{
+	if (a->ev_head == atomic_load(&a->ctl->ev_tail))
+		return false;
+	*ev = a->ctl->events[a->ev_head++ % SHMQ_EVENTS];
+	atomic_store(&a->ctl->ev_head, a->ev_head);
+	return true;
+}
+
+struct shmq_event
+raw_wait_event(struct raw_app *a, enum raw_event type)
+{
+	time_t until = time(NULL) + PATIENT_S;
+	struct shmq_event ev;
+
+	while (!raw_event(a, &ev) || ev.type != type)
+		if (time(NULL) > until)
+			raw_die("event %d does not come", type);
+	return ev;
+}
+
+int
+raw_listen(const struct raw_app *a, uint64_t service)
+{
+	struct shmq_req req = {.type = SHMQ_LISTEN,
+			       .conn = {.id = 1, .backlog = 16, .service = service}};
+	struct shmq_rep rep;
+	int fd;
+
+	return raw_ask(a, &req, -1, &rep, &fd);
+}
+
+int
+raw_connect(const struct raw_qp *q, const char *peer, uint64_t service)
+{
+	struct shmq_req req = {.type = SHMQ_CONNECT, .conn = {.id = q->qp, .service = service}};
+	struct shmq_rep rep;
+	int fd;
+
+	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", peer);
+	return raw_ask(q->app, &req, -1, &rep, &fd);
+}
+
+int
+raw_accept(const struct raw_qp *q, uint64_t request)
+{
+	struct shmq_req req = {.type = SHMQ_ACCEPT, .conn = {.id = q->qp, .request = request}};
+	struct shmq_rep rep;
+	int fd;
+
+	return raw_ask(q->app, &req, -1, &rep, &fd);
+}
+
+/* Numbers that rest are refused for a moment. */
+static void
+connect_some_time(const struct raw_qp *q, const char *peer, uint64_t service)
+{
+	int rc;
+
+	while ((rc = raw_connect(q, peer, service)) == -EAGAIN)
+		usleep(10000);
+	if (rc != 0)
+		raw_die("connect: %d", rc);
+}
+
+void
+raw_pair(struct raw_qp *a, struct raw_qp *b, const char *peer, uint64_t service)
+{
+	struct shmq_req req = {.type = SHMQ_UNLISTEN, .conn = {.service = service}};
+	struct shmq_rep rep;
+	uint64_t request;
+	int fd, rc;
+
+	if (raw_listen(b->app, service) != 0)
+		raw_die("listen");
+	connect_some_time(a, peer, service);
+	request = raw_wait_event(b->app, RAW_REQUEST).request;
+	while ((rc = raw_accept(b, request)) == -EAGAIN)
+		usleep(10000);
+	if (rc != 0)
+		raw_die("accept: %d", rc);
+	raw_wait_event(a->app, RAW_ESTABLISHED);
+	raw_wait_event(b->app, RAW_ESTABLISHED);
+	if (raw_ask(b->app, &req, -1, &rep, &fd) != 0)
+		raw_die("unlisten");
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that attack the daemon that serves them, each in its own way, while two others work
+on it: those are not disturbed, what they transfer is right, and afterwards everything is free.
+(SYS-5)"""
+
+import os
+import socket
+import struct
+import sys
+import time
+
+import test_daemon
+from e2e import BUILD, SANITIZE, SLOW, Process, Tests, Work, check
+from test_daemon import CQ_CREATE, FILECOPY, HELLO, IP, QP_CREATE, Daemon, ask, request
+
+HOSTILE = os.path.join(BUILD, 'test/e2e/hostile_client')
+NO_SEALS = os.path.join(BUILD, 'test/e2e/libno_seals.so')
+QP_DESTROY = 7
+SECONDS = 3
+ROUNDS = 2000
+PORT = 'conns = 1024\nregions = 256\ncqs = 512'
+
+
+def hostile(work, daemon, mode, seconds=SECONDS):
+    return Process(work, mode, [HOSTILE, mode, daemon.path, IP['server'], str(seconds)])
+
+
+def works(work, daemon, how):
+    """A file goes from one program of the daemon to another, and is the same."""
+    out = work.path('copy.out')
+    server = Process(work, 'server', [FILECOPY, 'server', daemon.spec, out])
+    status, until = 1, time.monotonic() + 20 * SLOW
+    while status != 0 and time.monotonic() < until:     # who asks before the other listens
+        client = Process(work, 'client', [FILECOPY, 'client', daemon.spec, IP['server'], HOSTILE,
+                                          how])
+        status = client.wait(60)
+        check(server.is_alive() or status == 0, f'{client.tail()} {server.tail()}')
+    check(status == 0 and server.wait(20) == 0, f'{client.tail()} {server.tail()}')
+    with open(out, 'rb') as got, open(HOSTILE, 'rb') as sent:
+        check(got.read() == sent.read(), 'the copy is another file')
+
+
+def attacked(work, mode, port=PORT, limits=''):
+    daemon = Daemon(work, 'server', port, limits)
+    before = daemon.held()
+    attacker = hostile(work, daemon, mode)
+    nb = 0
+    while attacker.is_alive():
+        works(work, daemon, ('push', 'send')[nb % 2])
+        nb += 1
+    check(attacker.wait(30) == 0, attacker.tail())
+    check(nb > 0, 'nobody has worked meanwhile')
+    daemon.settle(before)
+    daemon.stop()
+    print(f'# {nb} copies; {attacker.out().strip()}')
+
+
+def marked(work):
+    """What one application had is seen by no other one, and by nobody on the wire."""
+    capture = work.path('marked.pcapng')
+    daemon = Daemon(work, 'server', PORT + f'\ncapture = {capture}')
+    before = daemon.held()
+    for how in ('beside', 'behind', 'behind'):
+        secret = hostile(work, daemon, 'secret', 60)
+        secret.wait_text('filled')
+        if how == 'behind':
+            secret.kill()
+            daemon.settle(before)
+        looks = hostile(work, daemon, 'looks', 2)
+        check(looks.wait(30) == 0, f'{how}: {looks.tail()}')
+        secret.kill()
+        daemon.settle(before)
+    daemon.stop()
+
+
+def sigbus(work):
+    """Memory fails under the daemon: who shared it ends, and everybody else goes on."""
+    env = {'LD_PRELOAD': NO_SEALS}
+    for seccomp in ('off', 'on')[:1 if SANITIZE else 2]:
+        daemon = Daemon(work, 'server', PORT, daemon=f'seccomp = {seccomp}', env=env)
+        before = daemon.held()
+        server, client = test_daemon.connected(work, [daemon.spec] * 2)
+        for _ in range(3):
+            attacker = hostile(work, daemon, 'sigbus')
+            check(attacker.wait(30) == 0, f'{attacker.tail()} {daemon.process.tail()}')
+        check('its memory failed' in daemon.process.err(), daemon.process.tail())
+        check(server.is_alive() and client.is_alive(), f'{server.tail()} {client.tail()}')
+        server.kill()
+        client.kill()
+        daemon.settle(before)
+        daemon.stop()
+
+
+def counted(work):
+    """Memory of queues is within the limit of an application, and comes back."""
+    daemon = Daemon(work, 'server', PORT, 'bytes = 64K')
+    s = test_daemon.dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    check('left of its limit' in ask(s, request(CQ_CREATE, struct.pack('<I', 4096)))[1], 'queue')
+    check(ask(s, request(CQ_CREATE, struct.pack('<I', 64)))[0] == 0, 'a queue that fits')
+    create = request(QP_CREATE, struct.pack('<IIII', 0, 0, 128, 128))
+    for first in (True, False, False):
+        socket.send_fds(s, [create], [])
+        data, fds, _, _ = socket.recv_fds(s, test_daemon.REP, 1)
+        rc, qp = struct.unpack_from('<i4xI', data, 8)
+        check(rc == 0, 'a queue pair that fits')
+        os.close(fds[0])
+        if first:
+            check(ask(s, create)[0] == 0, 'and another one')
+        check('left of its limit' in ask(s, create)[1], 'one more')
+        check(ask(s, request(QP_DESTROY, struct.pack('<I', qp)))[0] == 0, 'destroy')
+    s.close()
+    daemon.stop()
+
+
+def crowded_out(work):
+    """One that connects without end gets its share of numbers, and others get theirs."""
+    attacked(work, 'churn', 'conns = 256', 'conns = 64')
+
+
+def round_trips(work, daemon):
+    """A second, of two programs."""
+    server, client = test_daemon.connected(work, [daemon.spec] * 2, rounds=str(ROUNDS))
+    began = time.monotonic()
+    check(client.wait(120) == 0 and server.wait(20) == 0, f'{client.tail()} {server.tail()}')
+    return ROUNDS / (time.monotonic() - began)
+
+
+def rings_all(work):
+    """Full rings of 200 queue pairs, rung all the time, make nobody else wait long."""
+    daemon = Daemon(work, 'server', PORT)
+    alone = round_trips(work, daemon)
+    attacker = hostile(work, daemon, 'bells', 3600)
+    attacker.wait_text('ready')
+    beside = round_trips(work, daemon)
+    check(attacker.is_alive(), attacker.tail())
+    attacker.kill()
+    daemon.stop()
+    print(f'# round trips a second: {alone:.0f} alone, {beside:.0f} beside it')
+
+
+def alone(test, *args):
+    with Work() as work:
+        test(work, *args)
+
+
+def main():
+    tests = Tests(400)
+    for mode, name in [
+            ('flip', 'entries that change while they are read'),
+            ('foreign', 'regions of others, gone, or made up'),
+            ('holes', 'memory that goes while it is worked on'),
+            ('floods', 'descriptors, half messages, unread answers'),
+            ('stages', 'gone at every step'),
+            ('armed', 'always waiting, never reading'),
+    ]:
+        tests.add(name, alone, attacked, mode)
+    tests.add('marked memory', alone, marked)
+    tests.add('memory that fails', alone, sigbus)
+    tests.add('memory of queues', alone, counted)
+    tests.add('connections without end', alone, crowded_out)
+    tests.add('full rings', alone, rings_all)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Any requests to the daemon, in any order, from several applications, mixed with whatever they
+ * write into the memory that they share with it. The daemon's own functions serve them, on an
+ * engine whose port is a loop; the clock is ours. (SYS-5)
+ *
+ * Input: records of one byte of what and what belongs to it. Numbers, keys and requests are
+ * those that an application was given, or another one was, or made up: so that a fuzzer gets
+ * past what nobody can guess.
+ *
+ * Checked: each answer is one, each engine's invariants after each record, and that at the end
+ * nothing of any application is left: tables, connections, mappings, descriptors.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+
+#include "app.h"
+#include "closer.h"
+#include "engine_priv.h"
+#include "rtsan_priv.h"
+#include "san_assert.h"
+#define TEST_EAL_MB "128"
+#include "unit/test_eal.h"
+
+#define NB_APPS    3
+#define NB_OBJ     4 /* of a kind that an application remembers */
+#define REGION     8192
+#define BASE       0x10000 /* what an application calls the first byte of its regions */
+#define OWN_IP     "10.0.0.1"
+#define DEPTH      8
+#define STEP_NS    (1 * SAN_NS_PER_US)
+#define END_NS     (500 * SAN_NS_PER_MS)
+#define END_RUNS   100
+#define MAPS_EVERY 32 /* inputs, after one of which mappings are counted */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+	const uint8_t *data;
+	size_t size;
+};
+
+/** Memory that the daemon made and passed. */
+struct share {
+	uint32_t id;
+	int fd;
+	void *mem;
+	size_t bytes;
+};
+
+/** An application as it sees itself. */
+struct liar {
+	struct app *app;
+	int sock;   /**< its end */
+	int waiter; /**< its end of a pair; -1: none, or closed */
+	struct share ctl, cqs[NB_OBJ], qps[NB_OBJ];
+	uint32_t keys[NB_OBJ];
+	uint64_t request;
+	uint32_t nb_cqs, nb_qps, nb_keys;
+};
+
+static struct conf conf = {
+	.apps = NB_APPS - 1, /* one of them is too many */
+	.apps_per_uid = NB_APPS,
+	.strangers = NB_APPS,
+	.app_qps = 6,
+	.app_cqs = 6,
+	.app_regions = 6,
+	.app_listeners = 2,
+	.app_bytes = 1u << 20,
+};
+static struct apps all;
+static struct san_engine *e;
+static struct liar liars[NB_APPS];
+static int region_fd;
+static uint32_t nb_inputs; /**< that left nothing */
+
+static uint8_t
+take8(struct input *in)
+{
+	if (in->size == 0)
+		return 0;
+	in->size--;
+	return *in->data++;
+}
+
+static void
+take(struct input *in, void *to, size_t n)
+{
+	size_t have = RTE_MIN(n, in->size);
+
+	memset(to, 0, n);
+	if (have != 0)
+		memcpy(to, in->data, have);
+	in->data += have;
+	in->size -= have;
+}
+
+static uint32_t
+take32(struct input *in)
+{
+	uint32_t v;
+
+	take(in, &v, sizeof(v));
+	return v;
+}
+
+/* ---- what there is once ---- */
+
+static void
+open_port(void)
+{
+	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
+	char *words[] = {
+		"port=net_ring0",
+		"ip=" OWN_IP "/24",
+		"poll=caller",
+		"conns=32",
+		"cqs=16",
+		"regions=16",
+		"held=64",
+		"rxd=64",
+		"txd=64",
+		"seed=1",
+		"cid_rest_ms=0",
+	};
+	struct dpdk_ctx *ctx;
+	uint16_t id;
+	int rc;
+
+	test_eal_init();
+	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
+	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
+	SAN_VERIFY(rte_eth_dev_mac_addr_add(id, &mac, 0) == 0);
+	rc = dpdk_ctx_open(words, (int)RTE_DIM(words), rtsan_provider_host(), &ctx);
+	SAN_VERIFY(rc == 0);
+	SAN_VERIFY(apps_init(&all, ctx, &conf) == 0);
+	SAN_VERIFY(closer_start() == 0);
+	e = san_engine_at(ctx->port, 0);
+	/* it stands still unless we move it, and no clock of the machine ever catches up */
+	e->clock.is_tsc = false;
+	e->clock.last_ns = UINT64_MAX / 2;
+	region_fd = memfd_create("fuzz", MFD_ALLOW_SEALING);
+	SAN_VERIFY(posix_fallocate(region_fd, 0, REGION) == 0);
+	SAN_VERIFY(fcntl(region_fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+}
+
+static void
+run(uint32_t rounds, uint64_t step_ns)
+{
+	while (rounds-- > 0) {
+		e->clock.last_ns += step_ns;
+		san_engine_progress(all.ctx->port);
+		apps_events(&all);
+	}
+}
+
+/* Without completion queues: what stands in their memory is the applications'. */
+static void
+check(void)
+{
+	san_pdl_check(san_core_pdl(e->core));
+	san_tl_check(san_core_tl(e->core));
+}
+
+/* ---- what is held ---- */
+
+struct held {
+	uint32_t fds, maps;
+};
+
+/* The kernel's word; EAL has memory of that kind, too. *maps* are slow to count. */
+static struct held
+held(bool maps)
+{
+	struct held h = {0};
+	char line[512];
+	DIR *d = opendir("/proc/self/fd");
+	FILE *f;
+
+	while (closer_waiting(getuid()) != 0)
+		sched_yield();
+	while (readdir(d) != NULL)
+		h.fds++;
+	closedir(d);
+	if (!maps)
+		return h;
+	f = fopen("/proc/self/maps", "re");
+	while (fgets(line, sizeof(line), f) != NULL)
+		h.maps += strstr(line, "memfd:sanstack") != NULL ||
+			strstr(line, "memfd:fuzz") != NULL;
+	fclose(f);
+	return h;
+}
+
+static void
+map_share(struct share *s, uint32_t id, int fd)
+{
+	struct stat st;
+
+	SAN_VERIFY(fstat(fd, &st) == 0);
+	s->id = id;
+	s->fd = fd;
+	s->bytes = (size_t)st.st_size;
+	s->mem = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	SAN_VERIFY(s->mem != MAP_FAILED);
+}
+
+static void
+unmap_share(struct share *s)
+{
+	if (s->mem == NULL)
+		return;
+	munmap(s->mem, s->bytes);
+	close(s->fd);
+	s->mem = NULL;
+}
+
+/* In the place of one that it remembers no more. */
+static void
+remember(struct share *list, uint32_t *nb, uint32_t id, int fd)
+{
+	struct share *s = &list[(*nb)++ % NB_OBJ];
+
+	unmap_share(s);
+	map_share(s, id, fd);
+}
+
+static void
+attach(struct liar *l)
+{
+	int ends[2];
+
+	if (l->app != NULL)
+		return;
+	SAN_VERIFY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+	memset(l, 0, sizeof(*l));
+	l->waiter = -1;
+	l->app = app_create(&all, ends[0], 0);
+	SAN_VERIFY(l->app != NULL);
+	l->sock = ends[1];
+}
+
+static void
+detach(struct liar *l)
+{
+	uint32_t i;
+
+	if (l->app == NULL)
+		return;
+	app_destroy(&all, l->app);
+	l->app = NULL;
+	close(l->sock);
+	if (l->waiter >= 0)
+		close(l->waiter);
+	unmap_share(&l->ctl);
+	for (i = 0; i < NB_OBJ; i++) {
+		unmap_share(&l->cqs[i]);
+		unmap_share(&l->qps[i]);
+	}
+}
+
+/* ---- requests ---- */
+
+static void
+keep_answer(struct liar *l, const struct shmq_req *req, const struct shmq_rep *rep, int fd)
+{
+	switch (req->type) {
+	case SHMQ_HELLO:
+		map_share(&l->ctl, 0, fd);
+		return;
+	case SHMQ_CQ_CREATE:
+		remember(l->cqs, &l->nb_cqs, rep->cq.id, fd);
+		return;
+	case SHMQ_QP_CREATE:
+		remember(l->qps, &l->nb_qps, rep->id, fd);
+		return;
+	case SHMQ_MR_ADD:
+		l->keys[l->nb_keys++ % NB_OBJ] = rep->id;
+		break;
+	case SHMQ_CQ_FD:
+	case SHMQ_EVENT_FD:
+		if (l->waiter < 0 && fd >= 0) {
+			l->waiter = fd;
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A descriptor of any kind; the caller's. */
+static int
+some_fd(uint8_t kind)
+{
+	int fd;
+
+	switch (kind % 8) {
+	case 0:
+	case 1:
+	case 2:
+		return dup(region_fd);
+	case 3: /* nobody has sealed it */
+		fd = memfd_create("fuzz-bare", MFD_ALLOW_SEALING);
+		SAN_VERIFY(ftruncate(fd, REGION) == 0);
+		return fd;
+	case 4: /* shorter than anything */
+		fd = memfd_create("fuzz-short", MFD_ALLOW_SEALING);
+		SAN_VERIFY(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+		return fd;
+	case 5:
+		return open("/dev/null", O_RDWR);
+	case 6:
+		return eventfd(0, 0);
+	default:
+		return socket(AF_UNIX, SOCK_STREAM, 0);
+	}
+}
+
+static void
+ask(struct liar *l, const struct shmq_req *req, int fd)
+{
+	struct shmq_rep rep;
+	int out_fd;
+
+	if (l->app->over) { /* the server serves it no more */
+		detach(l);
+	} else {
+		memset(&rep, 0xa5, sizeof(rep));
+		app_serve(&all, l->app, req, fd, &rep, &out_fd);
+		SAN_VERIFY(rep.magic == SHMQ_MAGIC && rep.abi == SHMQ_ABI && rep.rc <= 0);
+		SAN_VERIFY(memchr(rep.text, '\0', sizeof(rep.text)) != NULL && rep.pad == 0);
+		SAN_VERIFY(rep.rc == 0 || out_fd < 0);
+		if (rep.rc == 0)
+			keep_answer(l, req, &rep, out_fd);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static struct liar *
+some_liar(uint8_t pick)
+{
+	return &liars[pick % NB_APPS];
+}
+
+/* A connection request that it was told of, if its events say so. */
+static uint64_t
+some_request(const struct liar *l, uint32_t other)
+{
+	const struct shmq_ctl *ctl = l->ctl.mem;
+	uint32_t tail;
+
+	if (ctl == NULL || (other & 7) == 7)
+		return other;
+	tail = atomic_load(&ctl->ev_tail) - (other & 7);
+	return ctl->events[(tail - 1) % SHMQ_EVENTS].request;
+}
+
+/* Made right as far as *fix* says; what is not stays as it came. */
+static void
+fix_request(struct liar *l, struct shmq_req *req, uint8_t fix, uint8_t pick)
+{
+	const struct liar *of = (fix & 0x80) != 0 ? some_liar(pick >> 4) : l;
+	uint32_t at = pick % NB_OBJ;
+
+	req->magic = SHMQ_MAGIC;
+	req->abi = SHMQ_ABI;
+	req->type %= SHMQ_TYPES + 1;
+	if ((fix & 1) == 0)
+		return;
+	switch (req->type) {
+	case SHMQ_MR_ADD:
+		req->mr.addr = BASE;
+		req->mr.length = (fix & 2) != 0 ? REGION : req->mr.length % (2 * REGION);
+		req->mr.offset = (fix & 4) != 0 ? 0 : req->mr.offset % REGION;
+		req->mr.access &= 7;
+		break;
+	case SHMQ_MR_DEL:
+		req->id = of->keys[at];
+		break;
+	case SHMQ_CQ_CREATE:
+		req->cq.depth = (req->cq.depth & 63) + ((fix & 2) != 0 ? DEPTH : 0);
+		break;
+	case SHMQ_CQ_DESTROY:
+	case SHMQ_CQ_FD:
+		req->id = of->cqs[at].id;
+		break;
+	case SHMQ_QP_CREATE:
+		req->qp.send_cq = of->cqs[at].id;
+		req->qp.recv_cq = of->cqs[(fix & 2) != 0 ? at : (at + 1u) % NB_OBJ].id;
+		req->qp.sq_depth = req->qp.rq_depth = DEPTH;
+		break;
+	case SHMQ_QP_DESTROY:
+	case SHMQ_DISCONNECT:
+		req->id = of->qps[at].id;
+		break;
+	case SHMQ_WAKE_FD:
+		req->id &= 1;
+		break;
+	default:
+		req->conn.id = of->qps[at].id;
+		req->conn.service &= 3;
+		req->conn.backlog = (uint16_t)(1 + (req->conn.backlog & 3));
+		req->conn.pkey = 0;
+		req->conn.request = some_request(of, (uint32_t)req->conn.request);
+		if ((fix & 2) != 0)
+			memcpy(req->conn.peer, OWN_IP, sizeof(OWN_IP));
+		if ((fix & 4) != 0) {
+			req->conn.param.given = 0;
+		} else {
+			req->conn.param.order %= 4;
+			req->conn.param.private_len %= SHMQ_PRIVATE + 2;
+		}
+	}
+}
+
+static void
+do_request(struct liar *l, struct input *in)
+{
+	uint8_t fix = take8(in), pick = take8(in), kind = take8(in);
+	struct shmq_req req = {.type = kind & 31};
+
+	take(in, &req.id, take8(in) % (sizeof(req) - offsetof(struct shmq_req, id)));
+	if (l->app == NULL)
+		return;
+	if ((fix & 0x40) != 0) {
+		req.magic = (fix & 2) != 0 ? SHMQ_MAGIC : take32(in);
+		req.abi = take32(in);
+	} else {
+		fix_request(l, &req, fix, pick);
+	}
+	ask(l, &req, (fix & 0x20) != 0 || req.type == SHMQ_MR_ADD ? some_fd(kind >> 5) : -1);
+}
+
+/* ---- what it writes ---- */
+
+static struct san_ulp_sge
+some_sge(const struct liar *l, struct input *in)
+{
+	uint8_t pick = take8(in);
+	const struct liar *of = (pick & 0x80) != 0 ? some_liar(pick) : l;
+	uint32_t at = take32(in), len = take32(in);
+
+	if ((pick & 0x40) == 0) {
+		at %= REGION;
+		len %= REGION + 1 - at;
+	}
+	return (struct san_ulp_sge){
+		.addr = (void *)(uintptr_t)(BASE + at),
+		.len = len,
+		.key = (pick & 0x20) != 0 ? take32(in) : of->keys[pick % NB_OBJ],
+	};
+}
+
+static void
+do_send(struct liar *l, struct input *in)
+{
+	const struct share *s = &l->qps[take8(in) % NB_OBJ];
+	uint8_t fix = take8(in), what = take8(in), pick = take8(in);
+	struct san_ulp_wr wr = {.op = what & 7, .flags = what >> 4 & 7, .nb_sge = pick & 3};
+	struct san_wq *wq = s->mem;
+	uint32_t i, tail;
+
+	if (wq == NULL)
+		return;
+	wr.rkey = liars[pick % NB_APPS].keys[pick >> 2 & (NB_OBJ - 1)];
+	wr.remote_addr = BASE + (take32(in) & (REGION - 1) & ~7u);
+	for (i = 0; i < wr.nb_sge; i++) {
+		wr.sge[i] = some_sge(l, in);
+		wr.length += wr.sge[i].len;
+	}
+	if ((wr.flags & SAN_WR_INLINE) != 0)
+		wr.length = wr.inline_len = take8(in);
+	if (wr.op >= SAN_WR_FETCH_ADD && (fix & 2) == 0)
+		wr.length = wr.sge[0].len = 8;
+	if ((fix & 1) != 0)
+		((uint8_t *)&wr)[take8(in) % sizeof(wr)] = take8(in);
+	tail = atomic_load(&wq->sq_tail);
+	memcpy((uint8_t *)(wq + 1) + tail % DEPTH * sizeof(wr), &wr, sizeof(wr));
+	atomic_store(&wq->sq_tail, tail + 1);
+}
+
+static void
+do_recv(struct liar *l, struct input *in)
+{
+	const struct share *s = &l->qps[take8(in) % NB_OBJ];
+	struct san_ulp_recv r = {.nb_sge = take8(in) % (SAN_ULP_SGE_MAX + 2)};
+	struct san_wq *wq = s->mem;
+	uint32_t i, tail;
+
+	if (wq == NULL)
+		return;
+	for (i = 0; i < r.nb_sge && i < SAN_ULP_SGE_MAX; i++)
+		r.sge[i] = some_sge(l, in);
+	tail = atomic_load(&wq->rq_tail);
+	memcpy((uint8_t *)(wq + 1) + DEPTH * sizeof(struct san_ulp_wr) + tail % DEPTH * sizeof(r),
+	       &r, sizeof(r));
+	atomic_store(&wq->rq_tail, tail + 1);
+}
+
+/* Anything, anywhere, or a hole. */
+static void
+do_poke(struct liar *l, struct input *in)
+{
+	uint8_t pick = take8(in), n = take8(in);
+	const struct share *s = pick < 64 ? &l->ctl :
+		pick < 160                ? &l->cqs[pick % NB_OBJ] :
+					    &l->qps[pick % NB_OBJ];
+	uint32_t at = take32(in);
+
+	if (s->mem == NULL)
+		return;
+	if (n > 240) {
+		fallocate(n > 248 ? region_fd : s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  at & 0x1000, 4096);
+		return;
+	}
+	/* near its head, where the indices are, or anywhere */
+	at = at % (uint32_t)((n & 0x80) != 0 ? s->bytes : RTE_MIN(s->bytes, (size_t)256));
+	take(in, (uint8_t *)s->mem + at, RTE_MIN((size_t)(n & 15), s->bytes - at));
+}
+
+static void
+do_ring(struct liar *l, struct input *in)
+{
+	uint8_t pick = take8(in);
+
+	if (l->ctl.mem == NULL)
+		return;
+	san_bells_ring(shmq_bells(l->ctl.mem, 0, all.lcore_qps),
+		       (pick & 0x80) != 0 ? pick % all.lcore_qps :
+					    SAN_QPN_INDEX(l->qps[pick % NB_OBJ].id));
+}
+
+static void
+do_arm(struct liar *l, struct input *in)
+{
+	struct san_cq *cq = l->cqs[take8(in) % NB_OBJ].mem;
+	struct shmq_ctl *ctl = l->ctl.mem;
+
+	if (ctl != NULL)
+		atomic_store(&ctl->ev_armed, 1);
+	if (cq == NULL)
+		return;
+	atomic_store(&cq->armed, 1);
+	atomic_store(&cq->head, atomic_load(&cq->tail));
+}
+
+/* ---- all of it ---- */
+
+/* Everybody goes, and then nothing is left. */
+static void
+teardown(uint32_t nb_fds)
+{
+	struct held now;
+	uint32_t i;
+
+	for (i = 0; i < NB_APPS; i++)
+		detach(&liars[i]);
+	run(END_RUNS, END_NS);
+	san_core_check(e->core);
+	SAN_VERIFY(all.nb == 0 && all.nb_attached == 0 && LIST_EMPTY(&all.listeners));
+	for (i = 0; i < all.caps.max_qps; i++)
+		SAN_VERIFY(all.qps[i].app == NULL && all.requests[i].app == NULL);
+	for (i = 0; i < all.caps.max_cqs; i++)
+		SAN_VERIFY(all.cqs[i].app == NULL);
+	SAN_VERIFY(san_ulp_nb_mrs(san_core_ulp(e->core)) == 0);
+	SAN_VERIFY(san_core_pdl(e->core)->nb_conns == 0);
+	SAN_VERIFY(san_engine_leaks(all.ctx->port) == 0);
+	/* what was punched is there again for the next input */
+	SAN_VERIFY(posix_fallocate(region_fd, 0, REGION) == 0);
+	now = held(nb_inputs++ % MAPS_EVERY == 0);
+	SAN_VERIFY(now.fds == nb_fds);
+	SAN_VERIFY(now.maps == 0);
+}
+
+static void
+one(struct input *in)
+{
+	uint8_t what = take8(in);
+	struct liar *l = some_liar(what >> 4);
+
+	switch (what & 15) {
+	case 0:
+		attach(l);
+		break;
+	case 1:
+		detach(l);
+		break;
+	case 2:
+	case 3:
+	case 4:
+	case 5:
+		do_request(l, in);
+		break;
+	case 6:
+	case 7:
+		do_send(l, in);
+		do_ring(l, in);
+		break;
+	case 8:
+		do_recv(l, in);
+		do_ring(l, in);
+		break;
+	case 9:
+		do_poke(l, in);
+		break;
+	case 10:
+		do_ring(l, in);
+		break;
+	case 11:
+		do_arm(l, in);
+		break;
+	case 12:
+		run(1, (uint64_t)take8(in) * 10 * SAN_NS_PER_MS);
+		break;
+	default:
+		run(1 + take8(in) % 16, STEP_NS);
+		break;
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+	uint32_t nb_fds;
+
+	if (e == NULL)
+		open_port();
+	nb_fds = held(false).fds; /* libFuzzer opens some between inputs */
+	while (in.size != 0) {
+		one(&in);
+		check();
+	}
+	teardown(nb_fds);
+	return 0;
+}

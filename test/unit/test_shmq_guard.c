@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Memory that fails while it is touched, in any thread; and what is not guarded. (SYS-5) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shmq_guard.h"
+
+#define PAGE   4096
+#define PAGES  4
+#define BYTES  (PAGES * PAGE)
+#define RANGES 3
+
+static int event_fd;
+static struct sigaction guards; /* cmocka takes the signal for itself before each test */
+
+/* Memory that fails from page *good* on: nobody has sealed its file. */
+static uint8_t *
+failing(uint32_t good)
+{
+	int fd = memfd_create("failing", 0);
+	uint8_t *mem;
+
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	mem = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	memset(mem, 0x5a, BYTES);
+	assert_int_equal(ftruncate(fd, good * PAGE), 0);
+	close(fd);
+	return mem;
+}
+
+static bool
+is_told(void)
+{
+	struct pollfd p = {.fd = event_fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void
+shmq_guard__page_fails(void **state)
+{
+	volatile uint8_t *mem = failing(1);
+	uint32_t range = shmq_guard_add((void *)mem, BYTES, 7);
+	uint16_t owner = 0;
+
+	(void)state;
+	sigaction(SIGBUS, &guards, NULL);
+	assert_int_equal(mem[0], 0x5a);
+	assert_false(is_told());
+	assert_int_equal(mem[PAGE + 5], 0);
+	mem[BYTES - 1] = 9;
+	assert_int_equal(mem[BYTES - 1], 9);
+	/* what has not failed is as it was, and still the other's */
+	assert_int_equal(mem[0], 0x5a);
+	assert_true(is_told());
+	assert_true(shmq_guard_failed(&owner));
+	assert_int_equal(owner, 7);
+	assert_false(shmq_guard_failed(&owner));
+	assert_false(is_told());
+	shmq_guard_del(range);
+	munmap((void *)mem, BYTES);
+}
+
+static void *
+touch(void *arg)
+{
+	volatile uint8_t *mem = arg;
+	uint32_t i;
+
+	for (i = 0; i < PAGES; i++)
+		mem[i * PAGE]++;
+	return NULL;
+}
+
+/* Several threads in one range, and another range that has nothing to do with it. */
+static void
+shmq_guard__any_thread(void **state)
+{
+	uint8_t *bad = failing(0), *good = failing(PAGES);
+	uint32_t a = shmq_guard_add(good, BYTES, 1), b = shmq_guard_add(bad, BYTES, 2);
+	pthread_t threads[4];
+	uint16_t owner;
+	size_t i;
+
+	(void)state;
+	sigaction(SIGBUS, &guards, NULL);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, touch, i % 2 ? good : bad), 0);
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(shmq_guard_failed(&owner));
+	assert_int_equal(owner, 2);
+	assert_false(shmq_guard_failed(&owner));
+	shmq_guard_del(a);
+	shmq_guard_del(b);
+	munmap(good, BYTES);
+	munmap(bad, BYTES);
+}
+
+static void
+shmq_guard_add__no_more(void **state)
+{
+	static uint8_t mem[RANGES + 1][PAGE];
+	uint32_t i, ranges[RANGES];
+
+	(void)state;
+	for (i = 0; i < RANGES; i++) {
+		ranges[i] = shmq_guard_add(mem[i], PAGE, 1);
+		assert_int_not_equal(ranges[i], SHMQ_GUARD_NONE);
+	}
+	assert_int_equal(shmq_guard_add(mem[i], PAGE, 1), SHMQ_GUARD_NONE);
+	shmq_guard_del(SHMQ_GUARD_NONE);
+	while (i-- > 0)
+		shmq_guard_del(ranges[i]);
+	assert_int_not_equal(shmq_guard_add(mem[0], PAGE, 1), SHMQ_GUARD_NONE);
+}
+
+/* The signal that ends a child which does that, or 0. */
+static int
+ends_by(void (*what)(volatile uint8_t *mem), volatile uint8_t *mem)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		alarm(10);
+		what(mem);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void
+read_it(volatile uint8_t *mem)
+{
+	(void)mem[0];
+}
+
+static void
+is_sent(volatile uint8_t *mem)
+{
+	(void)mem;
+	kill(getpid(), SIGBUS);
+	pause();
+}
+
+static void
+shmq_guard__not_ours(void **state)
+{
+	uint8_t *mem = failing(0);
+	uint32_t range = shmq_guard_add(mem, BYTES, 1);
+
+	(void)state;
+	sigaction(SIGBUS, &guards, NULL);
+	assert_int_equal(ends_by(read_it, mem), 0);
+	shmq_guard_del(range);
+	assert_int_equal(ends_by(read_it, mem), SIGBUS);
+	assert_int_equal(ends_by(is_sent, mem), SIGBUS);
+	munmap(mem, BYTES);
+}
+
+static int
+group_setup(void **state)
+{
+	(void)state;
+	if (shmq_guard_init(RANGES, &event_fd) != 0)
+		return -1;
+	return sigaction(SIGBUS, NULL, &guards);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shmq_guard__page_fails),
+		cmocka_unit_test(shmq_guard__any_thread),
+		cmocka_unit_test(shmq_guard__not_ours),
+		cmocka_unit_test(shmq_guard_add__no_more),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}
