@@ -22,7 +22,7 @@
 #define SAN_BELLS_WORDS (SAN_BELLS_MAX / 64)
 
 struct san_bells {
-	_Alignas(64) _Atomic uint32_t asleep; /**< the lcore's: 1: who rings wakes it, too */
+	_Alignas(64) _Atomic uint32_t asleep;                        /**< 1: who rings wakes it */
 	_Alignas(64) _Atomic uint64_t summary[SAN_BELLS_WORDS / 64]; /**< of *words* */
 	/** san_bells_bytes() says how many. */
 	_Atomic uint64_t words[];

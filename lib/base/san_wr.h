@@ -175,9 +175,9 @@ san_wq_cons_init(struct san_wq_cons *c, struct san_wq *wq, uint32_t sq_depth, ui
  * consumes, both see. Entries are a power of two, at least two.
  */
 struct san_cq {
-	_Alignas(64) _Atomic uint32_t tail; /**< the lcore's */
-	_Alignas(64) _Atomic uint32_t head; /**< the application's */
-	_Alignas(64) _Atomic uint32_t armed; /**< see san_spsc_arm(); who never sleeps never writes it */
+	_Alignas(64) _Atomic uint32_t tail;  /**< the lcore's */
+	_Alignas(64) _Atomic uint32_t head;  /**< the application's */
+	_Alignas(64) _Atomic uint32_t armed; /**< the application's: see san_spsc_arm() */
 	_Alignas(64) struct san_ulp_wc wc[];
 };
 

@@ -32,9 +32,9 @@
 enum san_engine_idle_policy {
 	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, else poll */
 	SAN_IDLE_POLL,
-	SAN_IDLE_PAUSE, /**< poll with the processor's pause instruction */
-	SAN_IDLE_YIELD, /**< sched_yield() when idle */
-	SAN_IDLE_SLEEP, /**< sleeps when idle: until work, the next deadline, or sleep_max_us */
+	SAN_IDLE_PAUSE,     /**< poll with the processor's pause instruction */
+	SAN_IDLE_YIELD,     /**< sched_yield() when idle */
+	SAN_IDLE_SLEEP,     /**< sleeps when idle: until work, the next deadline, or sleep_max_us */
 	SAN_IDLE_INTERRUPT, /**< likewise, or until a packet comes, where the port can tell */
 	SAN_IDLE_MAX
 };

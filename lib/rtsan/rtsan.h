@@ -356,7 +356,7 @@ struct rtsan_event {
 
 /** Next connection event, if any: 1, 0 (none), or -EIO. Never blocks. */
 int rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev);
-/** Readable when events come after rtsan_event_arm(): see rtsan_cq_fd(). A descriptor, or -errno. */
+/** Readable when events come after rtsan_event_arm(): see rtsan_cq_fd(). Or -errno. */
 int rtsan_event_fd(struct rtsan_ctx *ctx);
 /** Ask for one wake-up by events: see rtsan_cq_arm(). 0, 1: there are events, or -errno. */
 int rtsan_event_arm(struct rtsan_ctx *ctx);

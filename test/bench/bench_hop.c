@@ -212,10 +212,17 @@ int
 main(int argc, char **argv)
 {
 	char lcores[64], *eal[] = {
-		argv[0], lcores, (char[]){"--no-huge"}, (char[]){"--no-pci"},
-		(char[]){"--no-shconf"}, (char[]){"--no-telemetry"}, (char[]){"-m"},
-		(char[]){"128"}, (char[]){"--log-level=3"}, (char[]){"--vdev=net_ring0"},
-	};
+				 argv[0],
+				 lcores,
+				 (char[]){"--no-huge"},
+				 (char[]){"--no-pci"},
+				 (char[]){"--no-shconf"},
+				 (char[]){"--no-telemetry"},
+				 (char[]){"-m"},
+				 (char[]){"128"},
+				 (char[]){"--log-level=3"},
+				 (char[]){"--vdev=net_ring0"},
+			 };
 
 	if (argc != 4) {
 		fprintf(stderr, "usage: bench_hop CPU CPU MILLISECONDS\n");

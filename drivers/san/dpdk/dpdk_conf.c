@@ -218,7 +218,8 @@ set_route(struct dpdk_conf *conf, const char *key, const char *value, const stru
 				  RTE_DIM(conf->engine.core.inet.routes));
 	if (rc != 0)
 		return host->fail(-EINVAL, "%s=%s: not a prefix and a router, as in "
-					   "10.1.0.0/16,10.0.0.254", key, value);
+					   "10.1.0.0/16,10.0.0.254",
+				  key, value);
 	return 0;
 }
 

@@ -22,8 +22,8 @@ struct unix_qp {
 struct unix_ctx {
 	const struct rtsan_host *host;
 	int sock;
-	bool yields; /**< the daemon works on our CPUs */
-	int event_fd; /**< readable when there are events, once armed; -1: nobody asked */
+	bool yields;   /**< the daemon works on our CPUs */
+	int event_fd;  /**< readable when there are events, once armed; -1: nobody asked */
 	int *wake_fds; /**< of each lcore; NULL: they never sleep */
 	uint32_t lcore_qps, qp_shift;
 	struct rtsan_caps caps;
