@@ -198,8 +198,8 @@ class Attached(Link):
 
 
 def connected(work, specs, options=(), rounds='100000000'):
-    """Two programs that talk for so long, or until they are stopped. Who asks before the other listens is
-    refused, and asks again."""
+    """Two programs that talk for so long, or until they are stopped. Who asks before the other
+    listens is refused, and asks again."""
     server = Process(work, 'server', [PINGPONG, *options, 'server', specs[0]])
     client = None
     until = time.monotonic() + 20 * SLOW

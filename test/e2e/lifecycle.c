@@ -151,6 +151,15 @@ serve_one(const struct rtsan_event *ev, struct rtsan_mr *mr)
 	CHECK(rtsan_accept(ctx, ev->request, qp, &param) == 0);
 }
 
+/* Each was told so: by a disconnect, by the queue pair's end, by a close. */
+static void
+take_end(const struct rtsan_event *ev)
+{
+	if (ev->reason != RTSAN_R_NONE)
+		die(__LINE__, "ended: %s", rtsan_reason_text(ev->reason));
+	rtsan_qp_destroy(ev->qp);
+}
+
 static void
 serve(const char *spec)
 {
@@ -167,6 +176,8 @@ serve(const char *spec)
 	CHECK(rtsan_listen(ctx, 2, 0, 4, &again) == -EADDRINUSE);
 	place.addr = (uintptr_t)rtsan_mr_addr(mr);
 	place.rkey = rtsan_mr_rkey(mr);
+	printf("listening\n");
+	fflush(stdout);
 	while (ev.type != RTSAN_EV_CONNECT_REQUEST || ev.listener == work) {
 		while (rtsan_cq_poll(cq, &wc, 1) == 1)
 			;
@@ -174,10 +185,7 @@ serve(const char *spec)
 		if (rtsan_event_poll(ctx, &ev) == 0)
 			continue;
 		if (ev.type == RTSAN_EV_DISCONNECTED) {
-			/* each was told so: by a disconnect, by the queue pair's end, by a close */
-			if (ev.reason != RTSAN_R_NONE)
-				die(__LINE__, "ended: %s", rtsan_reason_text(ev.reason));
-			rtsan_qp_destroy(ev.qp);
+			take_end(&ev);
 			nb_open--;
 		}
 		if (ev.type == RTSAN_EV_CONNECT_REQUEST && ev.listener == work) {
@@ -185,7 +193,12 @@ serve(const char *spec)
 			nb_open++;
 		}
 	}
-	CHECK(nb_open == 0);
+	/* a request may overtake what ends the connection before it */
+	while (nb_open-- > 0) {
+		struct rtsan_event last = event(__LINE__, RTSAN_EV_DISCONNECTED);
+
+		take_end(&last);
+	}
 	CHECK(rtsan_reject(ctx, ev.request, "bye", 3) == 0);
 	CHECK(rtsan_reject(ctx, 12345, NULL, 0) == -ENOENT);
 	rtsan_close(ctx);

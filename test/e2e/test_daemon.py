@@ -70,6 +70,7 @@ def lifecycle(work, roles=('server',)):
     before = {role: d.held() for role, d in daemons.items()}
     specs = {role: d.spec for role, d in daemons.items()}
     server = Process(work, 'server', [LIFECYCLE, 'server', specs['server']])
+    server.wait_text('listening')
     client = Process(work, 'client', [LIFECYCLE, 'client', specs.get('client') or embedded(
         work, 'client', retry.replace(' ', '').replace('\n', ' '))])
     check(client.wait(150) == 0, f'{client.tail()} {server.tail()}')

@@ -20,10 +20,10 @@ from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check
 
 CROWD = os.path.join(BUILD, 'test/e2e/crowd')
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 10
-WARM_UP = max(3, ROUNDS // 4)   # rounds in which records are used that never were, and become memory
+WARM_UP = max(3, ROUNDS // 4)   # rounds in which records are used for the first time: new memory
 GROWTH_KIB = 1024       # of a daemon afterwards, for all rounds: heaps of libc are not exact
-MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'], ['pull', '--size', '1-20000'],
-         ['rpc'], ['incast', '--size', '1-50000', '--conns', '8'])
+MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'],
+         ['pull', '--size', '1-20000'], ['rpc'], ['incast', '--size', '1-50000', '--conns', '8'])
 WRONG = re.compile(r'message \d+: (?!.*(gone|ended|flushed|answer))|came twice|impossible|differs')
 PATIENCE = ['--keepalive-ms', '200']
 
@@ -59,8 +59,8 @@ class Survivor:
         until_true(lambda: f'packets: {self.daemon.mbufs()}, not {self.mbufs}',
                    lambda: self.daemon.mbufs() <= self.mbufs + 64)
         check(self.list_files() == self.files, f'files: {self.list_files()}, not {self.files}')
-        print(f'# {what}, {ROUNDS} times: {growth} KiB more of {self.rss}, descriptors and mappings '
-              f'{self.held}, packets {self.mbufs} and {self.daemon.mbufs()}', flush=True)
+        print(f'# {what}, {ROUNDS} times: {growth} KiB more of {self.rss}, descriptors and '
+              f'mappings {self.held}, packets {self.mbufs} and {self.daemon.mbufs()}', flush=True)
 
 
 def start_client(link, i, mode):
@@ -145,11 +145,11 @@ def daemons_killed(work, mode):
 def crowd(work):
     """Applications that all have the same to do at one daemon, each on many connections."""
     pairs, conns, rounds = (8, 16, 4) if SANITIZE else (32, 64, 20)
-    daemon = Daemon(work, 'server', f'conns = {4 * pairs * conns}\ncm_retries = 20\nidle = sleep\nsleep_us = 100',
-                    vdev='--vdev=net_null0,no-rx=1')
+    port = f'conns = {4 * pairs * conns}\ncm_retries = 20\nidle = sleep\nsleep_us = 100'
+    daemon = Daemon(work, 'server', port, vdev='--vdev=net_null0,no-rx=1')
     before = daemon.held()
-    p = Process(work, 'crowd', [CROWD, daemon.spec, '10.5.0.1', str(pairs), str(conns), str(rounds),
-                                '1000'])
+    p = Process(work, 'crowd', [CROWD, daemon.spec, '10.5.0.1', str(pairs), str(conns),
+                                str(rounds), '1000'])
     check(p.wait(150) == 0, p.tail())
     first, last = (int(word) for word in p.out().split())
     print(f'# {2 * pairs} applications, {conns} queue pairs each, {conns * rounds} messages there '
@@ -170,11 +170,13 @@ def many_conns(work):
     client = Process(work, 'client', link.program('client', [
         '--connect', link.server_ip, '--mode', 'idle', '--conns', str(conns), '--duration', '3600',
         '--timeout', '120000']))
-    until_true(lambda: f'{client.tail()} {server.process.tail()} {link.daemons["client"].engine_held()}',
-               lambda: all(d.engine_held()['conns'] == conns + 1 for d in link.daemons.values()), 120)
+    held = [d.engine_held for d in link.daemons.values()]
+    until_true(lambda: f'{client.tail()} {server.process.tail()} {held[1]()}',
+               lambda: all(h()['conns'] == conns + 1 for h in held), 120)
     time.sleep(1)
     for role, d in link.daemons.items():
-        own, queues = (1024 * (now - then) / conns for now, then in zip(d.memory_kib(), before[role]))
+        own, queues = (1024 * (now - then) / conns
+                       for now, then in zip(d.memory_kib(), before[role]))
         print(f'# {conns} idle connections, daemon of the {role}: {own:.0f} bytes each, and '
               f'{queues:.0f} of queues that the application asked for', flush=True)
         check(SANITIZE or own < 8192, f'{own:.0f} bytes for an idle connection')
