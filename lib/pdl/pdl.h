@@ -261,7 +261,7 @@ struct san_pdl_owner {
 	struct san_pdl_conns ready; /**< may have something to send */
 	TAILQ_ENTRY(san_pdl_owner)
 	link;              /**< if *ready* is not empty */
-	int32_t credit;    /**< bytes that it may send in this turn; below zero: more than its turn */
+	int32_t credit;    /**< bytes that it may send in this turn; below zero: too many */
 	uint32_t nb_slots; /**< that it has taken, or that rest after it; not of owner 0 */
 };
 
