@@ -136,7 +136,8 @@ def local(work):
 
 def lifecycle(work):
     """The server's half of test_lifecycle: it is told of every end, and leaves nothing."""
-    daemon = Daemon(work, 'server', 'conns = 64\ncm_retry_ms = 50\ncm_retries = 6')
+    daemon = Daemon(work, 'server', 'conns = 64\ncm_retry_ms = 50\ncm_retries = 6',
+                    limits='conns = 64')
     before = daemon.held()
     server = Process(work, 'server', [LIFECYCLE, 'server', daemon.spec])
     client = Process(work, 'client', [
