@@ -98,7 +98,7 @@ struct san_engine_app {
 	struct san_bells *bells; /**< NULL: there is none */
 	uint32_t cursor;
 	uint32_t left;               /**< entries that this round still takes of its rings */
-	int wake_fd;                 /**< its, of this lcore, or -1; never read: a write wakes (EPOLLET) */
+	int wake_fd;                 /**< its, of this lcore, or -1; never read: edges wake */
 	uint32_t nb_faults;          /**< of its queue pairs, for what it wrote */
 	struct san_ulp_traffic past; /**< of its queue pairs that are gone */
 };
