@@ -99,7 +99,8 @@ enter(void *arg, const char *section, char *why, size_t why_len)
 	for (i = 0; i < RTE_DIM(keys); i++)
 		if (strcmp(section, keys[i].section) == 0)
 			return 0;
-	snprintf(why, why_len, "[%s]: known are [eal], [port], [daemon], [log], [limits], [partitions]",
+	snprintf(why, why_len,
+		 "[%s]: known are [eal], [port], [daemon], [log], [limits], [partitions]",
 		 section);
 	return -EINVAL;
 }

@@ -66,7 +66,8 @@ def local(work):
 def lifecycle(work, roles=('server',)):
     """test_lifecycle, with daemons for *roles*: each is told of every end, and leaves nothing."""
     retry = 'cm_retry_ms = 50\ncm_retries = 6'
-    daemons = {role: Daemon(work, role, f'conns = 64\n{retry}') for role in roles}
+    daemons = {role: Daemon(work, role, f'conns = 64\n{retry}', limits='conns = 64')
+               for role in roles}
     before = {role: d.held() for role, d in daemons.items()}
     specs = {role: d.spec for role, d in daemons.items()}
     server = Process(work, 'server', [LIFECYCLE, 'server', specs['server']])
