@@ -188,7 +188,7 @@ class Runner:
 
     def crowd(self, pairs, conns, rounds, size):
         """Applications of one daemon in pairs, which send back and forth what its lcore carries."""
-        daemon = self.daemon(9000, 'idle = poll', f'conns = {4 * pairs * conns}',
+        daemon = self.daemon(9000, 'idle = yield', f'conns = {4 * pairs * conns}',
                              vdev='--vdev=net_null0,no-rx=1')
         try:
             out = self.finish(self.start(
