@@ -122,8 +122,11 @@ make_ctl(struct apps *all, struct app *a, int *fd)
 	void *mem;
 	int rc;
 
-	for (a->id = 1; all->used[a->id]; a->id++) /* as many as the limit allows, at least */
-		;
+	do /* there are as many as the limit allows, at least */
+		all->last_id = all->last_id + 1 < SAN_ENGINE_APPS ? all->last_id + 1 : 1;
+	while (all->used[all->last_id]);
+	a->id = all->last_id;
+	all->used[a->id] = true;
 	a->ctl_bytes = shmq_ctl_bytes(all->caps.nb_lcores, all->lcore_qps);
 	rc = shmq_mem_create("sanstack-ctl", a->ctl_bytes, &mem, fd);
 	if (rc != 0)
@@ -177,7 +180,6 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 		return rc;
 	}
 	a->attached = true;
-	all->used[a->id] = true;
 	all->nb_attached++;
 	SAN_LOG(DRIVER, INFO, "app=%u pid=%d uid=%u attached", a->id, (int)a->pid, a->uid);
 	ans->rep->hello.ctl_bytes = a->ctl_bytes;

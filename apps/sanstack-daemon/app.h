@@ -115,6 +115,7 @@ struct apps {
 	bool closing; /**< nothing new is begun */
 	uint32_t nb, nb_attached;
 	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0: ourselves */
+	uint16_t last_id;           /**< that was given away: they take turns, with what rests */
 };
 
 /** 0 or -errno with a text in rtsan_error(). */
@@ -127,6 +128,8 @@ void apps_fini(struct apps *all);
  * its user has passed too much that waits to be closed.
  */
 struct app *app_create(struct apps *all, int sock, uint64_t now_ns);
+/** Close *sock*, at the other end of which is *uid*; without waiting for what lies in it. */
+void app_hang_up(int sock, uid_t uid);
 /** It is gone: so is everything that it held. */
 void app_destroy(struct apps *all, struct app *a);
 /**

@@ -16,8 +16,9 @@
 #include "san_time.h"
 #include "shmq_guard.h"
 
-#define HELLO_NS  (5 * SAN_NS_PER_S) /* for the first word */
-#define LATE_EACH 4                  /* events of a queue pair that nobody has read */
+#define HELLO_NS   (5 * SAN_NS_PER_S) /* for the first word */
+#define LATE_EACH  4                  /* events of a queue pair that nobody has read */
+#define UNREAD_MAX 1024               /* messages of a socket: more than its buffers hold */
 
 /* ---- all of them ---- */
 
@@ -90,6 +91,17 @@ read_name(struct app *a)
 			*c = '?';
 }
 
+static uint32_t
+strangers_of(const struct apps *all, uid_t uid)
+{
+	const struct app *a;
+	uint32_t n = 0;
+
+	LIST_FOREACH(a, &all->list, link)
+		n += !a->attached && a->uid == uid;
+	return n;
+}
+
 struct app *
 app_create(struct apps *all, int sock, uint64_t now_ns)
 {
@@ -98,10 +110,10 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	struct app *a;
 	int i;
 
-	if (all->nb - all->nb_attached >= all->conf->strangers)
-		return NULL;
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	if (closer_waiting(cred.uid) > CLOSER_EACH)
+	if (all->nb - all->nb_attached >= all->conf->strangers ||
+	    strangers_of(all, cred.uid) >= RTE_MAX(all->conf->strangers / 2, 1u) ||
+	    closer_waiting(cred.uid) > CLOSER_EACH)
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (a == NULL)
@@ -121,17 +133,24 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	return a;
 }
 
-/* What its user passed and we have not read goes with the socket. */
-static void
-hang_up(const struct app *a)
+/*
+ * What its user passed and we have not read would go with the socket, and may take its time. An
+ * empty message looks like the end of all, so as many are read as there can be.
+ */
+void
+app_hang_up(int sock, uid_t uid)
 {
-	char byte;
+	int i, fds[SHMQ_FDS];
+	struct shmq_req req;
+	uint32_t nb;
 
-	shutdown(a->sock, SHUT_RDWR);
-	if (recv(a->sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) <= 0)
-		close(a->sock);
-	else
-		closer_put(a->sock, a->uid);
+	shutdown(sock, SHUT_RDWR);
+	for (i = 0; i < UNREAD_MAX; i++) {
+		shmq_recv_fds(sock, &req, sizeof(req), fds, &nb);
+		while (nb > 0)
+			closer_put(fds[--nb], uid);
+	}
+	close(sock);
 }
 
 static void
@@ -192,7 +211,6 @@ app_destroy(struct apps *all, struct app *a)
 	}
 	if (a->attached) {
 		SAN_LOG(DRIVER, INFO, "app=%u pid=%d gone", a->id, (int)a->pid);
-		all->used[a->id] = false;
 		all->nb_attached--;
 	}
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
@@ -200,7 +218,9 @@ app_destroy(struct apps *all, struct app *a)
 			close(a->wake_fds[i]);
 	if (a->wake_sock >= 0)
 		close(a->wake_sock);
-	hang_up(a);
+	if (a->id != 0)
+		all->used[a->id] = false;
+	app_hang_up(a->sock, a->uid);
 	LIST_REMOVE(a, link);
 	all->nb--;
 	free(a);

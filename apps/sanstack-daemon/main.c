@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -114,6 +116,18 @@ open_signals(void)
 	return fd;
 }
 
+/* Who waits has one of ours, and there may be many of them. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static struct dpdk_ctx *
 open_port(const struct conf *conf)
 {
@@ -198,6 +212,8 @@ start(struct server *s)
 	s->pidfile = open_pidfile(&s->conf);
 	s->signals = open_signals(); /* before threads are, which inherit what is blocked */
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	s->spare = eventfd(0, EFD_CLOEXEC);
+	raise_descriptors();
 	s->listener = open_socket(&s->conf);
 	if (apps_init(&s->all, open_port(&s->conf), &s->conf) != 0)
 		die("%s", rtsan_error());

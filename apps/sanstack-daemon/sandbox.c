@@ -177,7 +177,6 @@ static const struct sandbox_if {
 static const int absent[] = {
 	CALL(clone3), /* its flags can't be looked at */
 	CALL(close_range),
-	CALL(epoll_pwait2),
 	CALL(faccessat2),
 	CALL(futex_waitv),
 	CALL(openat2),

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 
 #define EVENTS     64                  /* that are taken at once */
 #define LATE_NS    (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
+#define SERVE_NS   (2 * SAN_NS_PER_MS) /* of one application, and of a batch */
 #define SERVE_MAX  16                  /* requests of one application before the next one's turn */
 #define SEND_BYTES 4096                /* of answers that nobody has read; a library has one */
 
@@ -33,6 +35,22 @@ server_watch(const struct server *s, int fd, void *what)
 
 /* ---- applications ---- */
 
+/* Without a descriptor for who comes it would come again and again: one is kept for that. */
+static void
+refuse_one(struct server *s)
+{
+	int sock;
+
+	if (errno != EMFILE && errno != ENFILE)
+		return;
+	SAN_LOG(DRIVER, WARNING, "connections=%u: no descriptor for one more", s->all.nb);
+	close(s->spare);
+	sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock >= 0)
+		app_hang_up(sock, (uid_t)-1);
+	s->spare = eventfd(0, EFD_CLOEXEC);
+}
+
 static void
 take_app(struct server *s)
 {
@@ -40,8 +58,10 @@ take_app(struct server *s)
 	const int bytes = SEND_BYTES;
 	struct app *a;
 
-	if (sock < 0)
+	if (sock < 0) {
+		refuse_one(s);
 		return;
+	}
 	/*
 	 * Descriptors that are under way count as ours, all together: who asks for many and reads
 	 * no answer would leave none for the others (ETOOMANYREFS).
@@ -50,7 +70,7 @@ take_app(struct server *s)
 	a = app_create(&s->all, sock, san_engine_clock_monotonic());
 	if (a == NULL) {
 		SAN_LOG(DRIVER, WARNING, "connections=%u: one more is refused", s->all.nb);
-		close(sock);
+		app_hang_up(sock, (uid_t)-1);
 		return;
 	}
 	if (server_watch(s, sock, a) != 0)
@@ -82,13 +102,18 @@ serve_one(struct server *s, struct app *a)
 	return closer_waiting(a->uid) > CLOSER_EACH ? -EPROTO : rc;
 }
 
+/* What it asks may take long, a large region most: then others have their turn. */
 static void
 serve(struct server *s, struct app *a)
 {
+	uint64_t end_ns = san_engine_clock_monotonic() + SERVE_NS;
 	int i, rc = 0;
 
-	for (i = 0; i < SERVE_MAX && rc == 0 && !a->over; i++)
+	for (i = 0; i < SERVE_MAX && rc == 0 && !a->over; i++) {
 		rc = serve_one(s, a);
+		if (san_engine_clock_monotonic() > end_ns)
+			break;
+	}
 	if (rc != 0 && rc != -EAGAIN)
 		a->over = true;
 }
@@ -182,13 +207,15 @@ void
 server_run(struct server *s)
 {
 	struct epoll_event ev[EVENTS];
-	uint64_t due_ns = 0;
+	uint64_t due_ns = 0, end_ns;
 	int i, n;
 
 	while (s->phase != SERVER_OVER) {
 		n = epoll_wait(s->epoll, ev, EVENTS, sleep_ms(due_ns));
 		app_telemetry_enter();
-		for (i = 0; i < n; i++) {
+		end_ns = san_engine_clock_monotonic() + SERVE_NS;
+		/* those that are left come again, and the watchdog is told in between */
+		for (i = 0; i < n && san_engine_clock_monotonic() <= end_ns; i++) {
 			if (ev[i].data.ptr == &s->signals)
 				on_signal(s);
 			else if (ev[i].data.ptr == &s->listener)

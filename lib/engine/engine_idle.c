@@ -188,6 +188,8 @@ sleep_until_due(struct san_engine *e)
 
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_tx));
 	due_ns = san_time_min(due_ns, san_engine_impair_deadline_ns(&e->impair_rx));
+	if (unlikely(san_engine_is_gone(e->port)))
+		due_ns = SAN_TIME_NEVER; /* nobody looks at what is due */
 	if (due_ns <= e->now_ns)
 		return;
 	ts.tv_nsec = (long)san_time_min(due_ns - e->now_ns, sleep_max_ns(e));
@@ -251,4 +253,11 @@ san_engine_wake_waiters(struct san_engine *e)
 	/* full, it is readable, which is all that was wanted; closed, nobody waits there */
 	while ((fd = san_ulp_cq_rung(san_core_ulp(e->core))) >= 0)
 		e->stats.nb_wakes += write(fd, &one, sizeof(one)) > 0;
+}
+
+void
+san_engine_wake_all(struct san_engine *e)
+{
+	san_ulp_cq_ring_all(san_core_ulp(e->core));
+	san_engine_wake_waiters(e);
 }

@@ -483,8 +483,11 @@ san_engine_loop_once(struct san_engine *e)
 	if (e->launched)
 		work += do_calls(e);
 	work += do_bells(e);
-	if (unlikely(san_engine_is_gone(e->port)))
+	if (unlikely(san_engine_is_gone(e->port))) {
+		san_engine_wake_all(e);
+		san_engine_busy_end(&e->busy, work);
 		return work;
+	}
 	ask_speed(e);
 	e->may_burst = may_burst(e);
 	work += rx(e);

@@ -250,6 +250,8 @@ void san_engine_idle_del(const struct san_engine *e, int fd);
 void san_engine_idle_after(struct san_engine *e, uint32_t work);
 /** Completions were put: wake programs that wait for them. */
 void san_engine_wake_waiters(struct san_engine *e);
+/** The port is gone: nothing will come that they wait for. */
+void san_engine_wake_all(struct san_engine *e);
 
 /** Any thread: there is something for the lcore. */
 static inline void

@@ -272,14 +272,15 @@ struct san_pdl {
 	struct san_pdl_conn *conns;   /**< max_conns, by slot */
 	struct san_pdl_owner *owners; /**< nb_owners */
 	TAILQ_HEAD(, san_pdl_owner)
-	turns;                      /**< owners whose connections may have something to send */
-	struct san_pdl_owner *turn; /**< whose it was last */
-	struct san_pdl_conns wait;  /**< waiting for host budget (PCB-4) */
-	struct san_pdl_conns acks;  /**< owe an ACK, a PROBE or a CNP */
-	uint32_t inflight;          /**< sum over all connections: never above budget_pkts */
-	uint32_t nb_tokens;         /**< budget reserved for connections just woken */
-	uint16_t rx_level;          /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
-	uint64_t rx_gap_ns;         /**< core: packets may have waited for us so long */
+	turns;                         /**< owners whose connections may have something to send */
+	struct san_pdl_owner *turn;    /**< whose it was last */
+	struct san_pdl_owner *visited; /**< one of its connections is, now */
+	struct san_pdl_conns wait;     /**< waiting for host budget (PCB-4) */
+	struct san_pdl_conns acks;     /**< owe an ACK, a PROBE or a CNP */
+	uint32_t inflight;             /**< sum over all connections: never above budget_pkts */
+	uint32_t nb_tokens;            /**< budget reserved for connections just woken */
+	uint16_t rx_level;             /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
+	uint64_t rx_gap_ns;            /**< core: packets may have waited for us so long */
 	uint32_t nb_active;
 	uint32_t share; /**< budget_pkts / nb_active, but 1 at least and a window at most */
 	/** Packets that a connection sends at the same time are due at the same time. */

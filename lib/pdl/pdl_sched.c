@@ -24,7 +24,10 @@ san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (c->in_ready || c->state != SAN_CONN_OPEN || c->failed)
 		return;
 	c->in_ready = true;
-	if (TAILQ_EMPTY(&o->ready))
+	/* whose turn goes on has not left: its only connection was just visited */
+	if (TAILQ_EMPTY(&o->ready) && pdl->visited == o && o->credit > 0)
+		TAILQ_INSERT_HEAD(&pdl->turns, o, link);
+	else if (TAILQ_EMPTY(&o->ready))
 		TAILQ_INSERT_TAIL(&pdl->turns, o, link);
 	TAILQ_INSERT_TAIL(&o->ready, c, ready_link);
 }
@@ -38,8 +41,11 @@ san_pdl_sched_remove(struct san_pdl *pdl, struct san_pdl_conn *c)
 		return;
 	c->in_ready = false;
 	TAILQ_REMOVE(&o->ready, c, ready_link);
-	if (TAILQ_EMPTY(&o->ready))
-		TAILQ_REMOVE(&pdl->turns, o, link);
+	if (!TAILQ_EMPTY(&o->ready))
+		return;
+	TAILQ_REMOVE(&pdl->turns, o, link);
+	if (pdl->turn == o)
+		pdl->turn = NULL;
 }
 
 bool
@@ -80,6 +86,7 @@ san_pdl_sched_next(struct san_pdl *pdl)
 		return NULL;
 	c = TAILQ_FIRST(&o->ready);
 	san_pdl_sched_remove(pdl, c);
+	pdl->visited = o;
 	return c;
 }
 
@@ -99,6 +106,7 @@ san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
 	if (more || c->turn_left)
 		san_pdl_kick(pdl, c);
 	c->turn_left = false;
+	pdl->visited = NULL;
 }
 
 bool

@@ -112,6 +112,8 @@ shmq_pair(int *ours, int *theirs)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
 		return -errno;
+	/* else what somebody put in there, a socket that lingers, would go when ours is closed */
+	shutdown(fds[0], SHUT_RD);
 	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*ours = fds[0];
 	*theirs = fds[1];

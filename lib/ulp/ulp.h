@@ -147,6 +147,9 @@ bool san_ulp_cq_arm(struct san_ulp_cq *cq);
 /** Next waiter to wake, or -1: nobody. To be asked once after each burst of work. (AFC-19) */
 int san_ulp_cq_rung(struct san_ulp *ulp);
 
+/** Nothing will come any more: san_ulp_cq_rung() tells everybody who waits. */
+void san_ulp_cq_ring_all(struct san_ulp *ulp);
+
 struct san_ulp_qp_conf {
 	struct san_ulp_cq *send_cq, *recv_cq;
 	uint32_t sq_depth, rq_depth; /**< powers of two */

@@ -126,6 +126,16 @@ san_ulp_cq_rung(struct san_ulp *ulp)
 	return -1;
 }
 
+void
+san_ulp_cq_ring_all(struct san_ulp *ulp)
+{
+	uint32_t i;
+
+	for (i = 0; i < ulp->conf.max_cqs; i++)
+		if (ulp->cqs[i] != NULL && ulp->cqs[i]->waiter >= 0)
+			ring(ulp->cqs[i]);
+}
+
 /* ---- tables ---- */
 
 /* Its place in the table; max_cqs: it is not there. */

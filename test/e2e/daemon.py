@@ -164,7 +164,8 @@ class Attached(Link):
             port = [f'conns = {conns}', *self.faults(), *self.sets.get(role, ())]
             # Daemons and programs share CPUs here.
             port += ['idle = sleep', 'sleep_us = 100']
-            self.daemons[role] = Daemon(work, role, '\n'.join(port), limits)
+            self.daemons[role] = Daemon(work, role, '\n'.join(port),
+                                        f'conns = {conns}\n{limits}')
 
         # With the link up, for which memif has descriptors.
         for role, d in self.daemons.items():

@@ -672,7 +672,8 @@ look_at_answers(const struct raw_app *a)
 
 	for (type = 0; type <= SHMQ_TYPES; type++) {
 		for (i = 0; i < 4; i++) {
-			struct shmq_req req = {.type = type, .id = i * 77};
+			/* of nothing that it has, or it would be gone */
+			struct shmq_req req = {.type = type, .id = ~(i * 77)};
 			struct shmq_rep rep;
 			size_t len;
 			int fd;

@@ -173,9 +173,13 @@ raw_drop_qp(struct raw_qp *q)
 void
 raw_end_qp(struct raw_qp *q)
 {
-	if (raw_ask_id(q->app, SHMQ_QP_DESTROY, q->qp) != 0 ||
-	    raw_ask_id(q->app, SHMQ_CQ_DESTROY, q->cq) != 0)
-		raw_die("destroy");
+	int rc = raw_ask_id(q->app, SHMQ_QP_DESTROY, q->qp);
+
+	if (rc != 0)
+		raw_die("destroy queue pair 0x%x: %s", q->qp, strerror(-rc));
+	rc = raw_ask_id(q->app, SHMQ_CQ_DESTROY, q->cq);
+	if (rc != 0)
+		raw_die("destroy completion queue %u: %s", q->cq, strerror(-rc));
 	raw_drop_qp(q);
 }
 

@@ -117,7 +117,7 @@ is_even(const uint64_t sent[2])
 static void
 san_pdl_sched_next__owners_take_turns(void **state)
 {
-	static const uint32_t same[2] = {1000, 1000}, longer[2] = {8000, 1000};
+	static const uint32_t same[2] = {1000, 1000}, longer[2] = {8000, 1000}, small[2] = {64, 64};
 	uint64_t sent[2];
 	int i;
 
@@ -128,6 +128,8 @@ san_pdl_sched_next__owners_take_turns(void **state)
 	send_all(sent, same, 1000);
 	assert_true(is_even(sent));
 	send_all(sent, longer, 1000);
+	assert_true(is_even(sent));
+	send_all(sent, small, 1000); /* several visits a turn, of one connection or of three */
 	assert_true(is_even(sent));
 	/* nobody saves up: who comes back has a turn, not all those that it did not take */
 	while (san_pdl_sched_next(pdl) != NULL)
