@@ -89,8 +89,8 @@ come_again(struct client_conn *conn)
 
 	conn->begin = rte_rdtsc();
 	ret = client_conn_connect(conn);
-	/* numbers of connections rest for a while when they have ended */
-	if (ret < 0 && ret != -ENOSPC)
+	/* numbers of connections rest for a while when they have ended; a daemon counts ours */
+	if (ret < 0 && ret != -ENOSPC && ret != -EAGAIN)
 		client_fail(conn->client, "can't connect again: %s", rtsan_error());
 	if (ret == 0)
 		begun(conn);

@@ -231,6 +231,7 @@ san_engine_capture_stop(struct san_engine_port *p, struct san_engine_capture_vie
 	if (!p->launched)
 		return false;
 	pthread_mutex_lock(&control);
+	tell_engines(p, NULL); /* what they are writing now is counted */
 	was_on = look(p, out);
 	stop(p);
 	pthread_mutex_unlock(&control);
