@@ -664,7 +664,7 @@ look_at_qp(const struct raw_qp *q)
 	must_not_see(q->cq_mem, q->cq_bytes, "completion queue");
 }
 
-/* Every kind of request, most of which are refused: answers hold nothing of before. */
+/* Every kind of request, for what it has not: answers hold nothing of before. */
 static void
 look_at_answers(const struct raw_app *a)
 {
@@ -672,7 +672,6 @@ look_at_answers(const struct raw_app *a)
 
 	for (type = 0; type <= SHMQ_TYPES; type++) {
 		for (i = 0; i < 4; i++) {
-			/* of nothing that it has, or it would be gone */
 			struct shmq_req req = {.type = type, .id = ~(i * 77)};
 			struct shmq_rep rep;
 			size_t len;
