@@ -122,7 +122,7 @@ must_not_see(const void *mem, size_t bytes, const char *where)
 {
 	const uint64_t mark = MARK;
 
-	if (memmem(mem, bytes, &mark, sizeof(mark) / 2) != NULL)
+	if (mem == NULL || memmem(mem, bytes, &mark, sizeof(mark) / 2) != NULL)
 		raw_die("%s: memory of another application", where);
 }
 
