@@ -16,7 +16,7 @@ import time
 import urllib.request
 
 from daemon import PINGPONG
-from e2e import BUILD, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
+from e2e import BUILD, SANITIZE, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
 from openmetrics import parse
 from test_daemon import HELLO, ask, dial, request
 
@@ -80,6 +80,7 @@ ip6 = {IP6[role]}/64
 conns = 2048
 [daemon]
 socket = {work.dir}/{role}.sock
+seccomp = {'off' if SANITIZE else 'on'}
 [limits]
 qps = {MANY + 24}
 """)

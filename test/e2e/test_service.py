@@ -491,7 +491,7 @@ def listen(s, service, pkey):
 def partitions(work):
     """A partition is for those that the file names: users, groups, or all."""
     os.chmod(work.dir, 0o755)
-    daemon = Daemon(work, 'server', daemon=f'group = nogroup\n[partitions]\n'
+    daemon = Daemon(work, 'server', daemon='group = nogroup', limits=f'[partitions]\n'
                     f'0xffff = all\n0x8001 = user:nobody, user:1\n0x8002 = group:{os.getgid()}')
     root = dial(daemon)
     os.setegid(NOBODY)
