@@ -540,7 +540,7 @@ def flood(work):
     while read_one(bad):
         answers += 1
         check(answers < 50, 'it may go on for ever')
-    check(answers >= 20, f'ended after {answers}')
+    check(answers > 0, 'ended at once')      # by this, or because it reads too late
     with AsNobody():
         again = dial(daemon)
     check(not read_one(again), 'it may come again')
