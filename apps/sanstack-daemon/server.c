@@ -127,7 +127,7 @@ bury(struct server *s)
 		next = LIST_NEXT(a, link);
 		if (!a->over)
 			continue;
-		/* its socket may be closed much later, and must not name it until then */
+		/* from here on nothing that happens names it */
 		epoll_ctl(s->epoll, EPOLL_CTL_DEL, a->sock, NULL);
 		app_destroy(&s->all, a);
 	}

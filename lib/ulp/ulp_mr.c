@@ -173,7 +173,7 @@ san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 	struct san_ulp_mr *mr = find(ulp, r->key);
 
 	/* A key of another partition or application is not told from one that never was (RT-29). */
-	if (mr == NULL || (mr->pkey != 0 && mr->pkey != qp->pkey) || mr->owner != qp->owner) {
+	if (mr == NULL || mr->pkey != qp->pkey || mr->owner != qp->owner) {
 		ulp->stats.nb_key_errors++;
 		return SAN_ST_BAD_KEY;
 	}

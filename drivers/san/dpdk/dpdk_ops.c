@@ -330,7 +330,7 @@ do_mr_add(struct san_engine *e, void *arg)
 	struct mr_call *call = arg;
 	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
 	int rc = san_ulp_mr_add(ulp, call->mr->addr, call->mr->length, call->base,
-				(uint8_t)call->mr->access, 0, &call->key);
+				(uint8_t)call->mr->access, call->ctx->param.pkey, &call->key);
 
 	return rc == 0 ? san_ulp_mr_give(ulp, call->key, call->app) : rc;
 }
@@ -341,7 +341,7 @@ do_mr_copy(struct san_engine *e, void *arg)
 	const struct mr_call *call = arg;
 	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
 	int rc = san_ulp_mr_copy(ulp, call->mr->addr, call->mr->length, call->base,
-				 (uint8_t)call->mr->access, 0, call->key);
+				 (uint8_t)call->mr->access, call->ctx->param.pkey, call->key);
 
 	return rc == 0 ? san_ulp_mr_give(ulp, call->key, call->app) : rc;
 }
