@@ -186,7 +186,7 @@ def duration_and_live(work, kind=Memif):
     resends = counter(result, 'rtx')
     # daemons that share CPUs with programs are too late to say
     if kind is Memif:
-        check(resends < result['messages'] / 10, f'{resends} resends on a clean link')
+        check(resends < result['messages'] / 100, f'{resends} resends on a clean link')
     check(result['rtx'] == (resends if kind is Memif else None), f'rtx: {result["rtx"]}')
     server.stop_ok()
     link.stop()

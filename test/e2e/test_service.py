@@ -540,7 +540,8 @@ def flood(work):
     while read_one(bad):
         answers += 1
         check(answers < 50, 'it may go on for ever')
-    check(answers > 0, 'ended at once')      # by this, or because it reads too late
+    # with sanitizers it is too slow a reader, and ended for that
+    check(answers >= (1 if SANITIZE else 20), f'ended after {answers}')
     with AsNobody():
         again = dial(daemon)
     check(not read_one(again), 'it may come again')
