@@ -21,6 +21,7 @@ BUILD = os.environ.get('SAN_BUILD_DIR', os.path.join(SOURCE, 'build'))
 SANITIZE = os.environ.get('SAN_SANITIZE', '0') == '1'
 BENCH = os.path.join(BUILD, 'apps/sanbench/sanbench')
 SLOW = 4 if SANITIZE else 1     # how much longer things may take
+CASE = os.environ.get('SAN_CASE', '')   # only cases with this in their names
 
 os.environ['LD_LIBRARY_PATH'] = ':'.join(
     [os.path.join(BUILD, 'drivers/san/dpdk'), os.path.join(BUILD, 'lib/rtsan')]
@@ -286,11 +287,12 @@ class Tests:
         raise TimeoutError(f'signal {signum}: the test takes too long')
 
     def add(self, name, function, *args):
-        self.cases.append((name, function, args))
+        if CASE in name:
+            self.cases.append((name, function, args))
 
     def run(self):
         """Run all; exit status."""
-        failed = 0
+        failed = 0 if self.cases else 1
         print(f'1..{len(self.cases)}', flush=True)
         for i, (name, function, args) in enumerate(self.cases, 1):
             began = time.monotonic()
