@@ -16,9 +16,8 @@
 #include "san_time.h"
 #include "shmq_guard.h"
 
-#define HELLO_NS   (5 * SAN_NS_PER_S) /* for the first word */
-#define LATE_EACH  4                  /* events of a queue pair that nobody has read */
-#define UNREAD_MAX 1024               /* messages of a socket: more than its buffers hold */
+#define HELLO_NS  (5 * SAN_NS_PER_S) /* for the first word */
+#define LATE_EACH 4                  /* events of a queue pair that nobody has read */
 
 /* ---- all of them ---- */
 
@@ -133,23 +132,20 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	return a;
 }
 
-/*
- * What its user passed and we have not read would go with the socket, and may take its time. An
- * empty message looks like the end of all, so as many are read as there can be.
- */
+/* What its user passed and we have not read would go with the socket, and may take its time. */
 void
 app_hang_up(int sock, uid_t uid)
 {
-	int i, fds[SHMQ_FDS];
+	int rc, fds[SHMQ_FDS];
 	struct shmq_req req;
 	uint32_t nb;
 
-	shutdown(sock, SHUT_RDWR);
-	for (i = 0; i < UNREAD_MAX; i++) {
-		shmq_recv_fds(sock, &req, sizeof(req), fds, &nb);
+	shmq_hang_up(sock);
+	do {
+		rc = shmq_recv_fds(sock, &req, sizeof(req), fds, &nb);
 		while (nb > 0)
 			closer_put(fds[--nb], uid);
-	}
+	} while (rc == 0 || rc == -EPROTO);
 	close(sock);
 }
 

@@ -180,6 +180,11 @@ int shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
  * came are in *fds*, and the caller's, whatever is returned. On 0 there is one at most.
  */
 int shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
+/**
+ * Nothing more comes or goes. What came before is left for shmq_recv_fds(): of this socket it
+ * takes a message of no bytes for what it is, -EPROTO, and says -ENOTCONN at the end only.
+ */
+void shmq_hang_up(int sock);
 
 /**
  * How the daemon wakes who waits: a pair of sockets. A byte makes the waiter's end readable, and

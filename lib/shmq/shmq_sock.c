@@ -52,12 +52,21 @@ take_fds(struct msghdr *m, int fds[SHMQ_FDS])
 	return n;
 }
 
+/* A message has it, the end has not, where shmq_hang_up() asks for it. */
+static bool
+has_ucred(struct msghdr *m)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(m);
+
+	return c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS;
+}
+
 static int
 receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, int flags)
 {
 	/* all that can come: the kernel closes the others here, however long that takes */
 	union {
-		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int))];
+		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {.iov_base = msg, .iov_len = size};
@@ -78,13 +87,22 @@ receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, i
 	*nb_fds = take_fds(&m, fds);
 	if (n == (ssize_t)size && *nb_fds <= 1 && (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
 		return 0;
-	return n == 0 ? -ENOTCONN : -EPROTO;
+	return n == 0 && !has_ucred(&m) ? -ENOTCONN : -EPROTO;
 }
 
 int
 shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
 {
 	return receive(sock, msg, size, fds, nb_fds, MSG_DONTWAIT);
+}
+
+void
+shmq_hang_up(int sock)
+{
+	const int on = 1;
+
+	shutdown(sock, SHUT_RDWR);
+	setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 }
 
 int

@@ -407,72 +407,7 @@ def cut_off(work):
             check(not os.path.exists(daemon.path), 'the socket is left')
 
 
-# ---- who holds up others ----
-
-def lingering():
-    """A TCP socket whose close() waits for a peer that does not read; and that peer."""
-    listener = socket.create_server(('127.0.0.1', 0))
-    s = socket.create_connection(listener.getsockname())
-    peer = listener.accept()[0]
-    listener.close()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 20))
-    s.setblocking(False)
-    try:
-        while True:
-            s.send(bytes(65536))
-    except BlockingIOError:
-        return s, peer
-
-
-def read_one(s):
-    """An answer; nothing: the daemon has closed it."""
-    try:
-        return s.recv(4096)
-    except ConnectionResetError:
-        return b''
-
-
-def pass_one(bad, fds):
-    """With a request, as it should be."""
-    socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], fds)
-
-
-def pass_many(bad, fds):
-    """The last of more than a message may have, which makes that socket useless."""
-    with open('/dev/null', 'rb') as null:
-        socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], [null.fileno()] * 200 + fds)
-
-
-def pass_unread(bad, fds):
-    """With messages that nobody reads any more, because the first one is none."""
-    bad.send(b'none')
-    for _ in range(20):
-        socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], fds)
-
-
-def slow_close(work):
-    """Descriptors whose close() takes 20 s: others notice nothing."""
-    for how in (pass_one, pass_many, pass_unread):
-        with Work() as own:
-            daemon = Daemon(own, 'server')
-            good, bad = dial(daemon), dial(daemon)
-            for s in (good, bad):
-                check(ask(s, request(HELLO))[0] == 0, 'hello')
-            slow, peer = lingering()
-            daemon.process.popen.send_signal(signal.SIGSTOP)    # so that all of it is there
-            how(bad, [slow.fileno()])
-            slow.close()
-            bad.close()
-            daemon.process.popen.send_signal(signal.SIGCONT)
-            time.sleep(0.2 * SLOW)
-            began = time.monotonic()
-            check(ask(good, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'another one')
-            took = time.monotonic() - began
-            check(took < 3, f'{how.__name__}: held up for {took:.1f} s')
-            peer.close()
-            good.close()
-            daemon.stop()
-
+# ---- others ----
 
 class AsNobody:
     """What is done in it is done by another user."""
@@ -518,36 +453,6 @@ def partitions(work):
     check(listen(root, 1, 0x8001)[0] == 0, 'by the new file')
     check(listen(nobody, 2, 0x8001)[0] == -errno.EACCES, 'not any more')
     for s in (root, nobody):
-        s.close()
-    daemon.stop()
-
-
-def flood(work):
-    """Who passes such descriptors on and on is not served any more; another user is."""
-    os.chmod(work.dir, 0o755)
-    daemon = Daemon(work, 'server')
-    os.chmod(daemon.path, 0o666)
-    with AsNobody():
-        bad = dial(daemon)
-    check(ask(bad, request(HELLO))[0] == 0, 'hello')
-    pairs = [lingering() for _ in range(50)]
-    daemon.process.popen.send_signal(signal.SIGSTOP)    # else the last to close may be we
-    for slow, _ in pairs:
-        pass_one(bad, [slow.fileno()])
-        slow.close()
-    daemon.process.popen.send_signal(signal.SIGCONT)
-    answers = 0
-    while read_one(bad):
-        answers += 1
-        check(answers < 50, 'it may go on for ever')
-    # with sanitizers it is too slow a reader, and ended for that
-    check(answers >= (1 if SANITIZE else 20), f'ended after {answers}')
-    with AsNobody():
-        again = dial(daemon)
-    check(not read_one(again), 'it may come again')
-    good = dial(daemon)
-    check(ask(good, request(HELLO))[0] == 0, 'another user')
-    for s in (good, bad, again, *(peer for _, peer in pairs)):
         s.close()
     daemon.stop()
 
@@ -630,14 +535,12 @@ def main():
             ('messages for the journal', journal),
             ('posted work is done before the end', drained),
             ('the end at once', cut_off),
-            ('descriptors that close slowly', slow_close),
-            ('a flood of them', flood),
             ('strangers', strangers),
             ('applications of one user', of_one_user),
             ('unit and example', installed),
     ]:
         if root or test not in (other_user, unprivileged, can_not_remove, other_drivers,
-                                of_one_user, flood, watchdog, root_without_rights, no_filter):
+                                of_one_user, watchdog, root_without_rights, no_filter):
             tests.add(name, alone, test)
     return tests.run()
 

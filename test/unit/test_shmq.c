@@ -136,6 +136,37 @@ shmq_recv_fds__all_of_them(void **state)
 	assert_int_equal(nb_fds(), before);
 }
 
+/* Messages of no bytes are not the end; nothing comes after it. */
+static void
+shmq_hang_up__all_that_came(void **state)
+{
+	int before = nb_fds(), fds[SHMQ_FDS];
+	char in[SIZE];
+	uint32_t nb;
+
+	(void)state;
+	send_raw(0, 1);
+	assert_int_equal(send(ends[0], in, 0, 0), 0);
+	send_raw(0, 64);
+	send_raw(SIZE, 1);
+	shmq_hang_up(ends[1]);
+	assert_int_equal(send(ends[0], in, SIZE, MSG_NOSIGNAL), -1);
+	assert_int_equal(errno, EPIPE);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(nb, 1);
+	close(fds[0]);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(nb, 0);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	assert_int_equal(nb, 64);
+	while (nb > 0)
+		close(fds[--nb]);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
+	close(fds[0]);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -ENOTCONN);
+	assert_int_equal(nb_fds(), before);
+}
+
 static void
 shmq_mem_create__sealed(void **state)
 {
@@ -208,6 +239,7 @@ main(void)
 		TEST(shmq_recv__with_and_without_descriptor),
 		TEST(shmq_recv__something_else),
 		TEST(shmq_recv_fds__all_of_them),
+		TEST(shmq_hang_up__all_that_came),
 		TEST(shmq_mem_create__sealed),
 		TEST(shmq_mem_map__of_others),
 	};

@@ -1,0 +1,260 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptors that programs pass to the daemon, by every way there is and slow to close, and
+descriptors that it has no more of: others notice nothing, and none is left in it. (SYS-5)"""
+
+import os
+import resource
+import signal
+import socket
+import struct
+import sys
+import time
+
+from daemon import Daemon, alone, connected, until_true
+from e2e import SANITIZE, SLOW, Tests, check
+from test_daemon import CQ_CREATE, HELLO, LISTEN, MR_ADD, REP, ask, dial, mr_body, request
+from test_service import AsNobody
+
+CQ_FD, EVENT_FD = 14, 15
+FDS = 128           # that a daemon may have which is to run out of them
+
+
+def lingering():
+    """A TCP socket whose close() waits for a peer that does not read; and that peer."""
+    listener = socket.create_server(('127.0.0.1', 0))
+    s = socket.create_connection(listener.getsockname())
+    peer = listener.accept()[0]
+    listener.close()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 20))
+    s.setblocking(False)
+    try:
+        while True:
+            s.send(bytes(65536))
+    except BlockingIOError:
+        return s, peer
+
+
+def attach(daemon):
+    s = dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    return s
+
+
+def is_served(s):
+    """It has an answer at once, and for this one no descriptor is needed."""
+    s.settimeout(3)
+    try:
+        return 'backlog' in ask(s, request(LISTEN))[1]
+    except TimeoutError:
+        return False
+
+
+def read_one(s):
+    """An answer; nothing: the daemon has closed it."""
+    try:
+        return s.recv(4096)
+    except ConnectionResetError:
+        return b''
+
+
+# ---- slow to close ----
+
+def pass_one(bad, fds):
+    """With a request, as it should be."""
+    socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], fds)
+
+
+def pass_many(bad, fds):
+    """The last of more than a message may have, which makes that socket useless."""
+    with open('/dev/null', 'rb') as null:
+        socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], [null.fileno()] * 200 + fds)
+
+
+def pass_unread(bad, fds):
+    """With messages that nobody reads any more, because the first one is none."""
+    bad.send(b'none')
+    for _ in range(20):
+        socket.send_fds(bad, [request(MR_ADD, mr_body(4096))], fds)
+
+
+def pass_empty(bad, fds):
+    """With messages of no bytes, which look like the end of all."""
+    for _ in range(20):
+        socket.send_fds(bad, [b''], fds)
+
+
+def pass_last(bad, fds):
+    """Behind as many of those as a socket can hold."""
+    bad.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    bad.setblocking(False)
+    trial, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    trial.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    trial.setblocking(False)
+    room = 0
+    try:
+        while True:
+            trial.send(b'')
+            room += 1
+    except BlockingIOError:
+        pass
+    for _ in range(room - 1):
+        bad.send(b'')
+    socket.send_fds(bad, [b''], fds)
+    trial.close()
+    other.close()
+
+
+def pass_back(pair, fds):
+    """To the daemon's end of what it wakes us by, which takes nothing."""
+    try:
+        socket.send_fds(pair, [b'x'], fds)
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def control(bad):
+    return bad
+
+
+def wakes(kind):
+    """Our end of a pair, of a completion queue or of events."""
+    def get(bad):
+        check(ask(bad, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'queue')
+        bad.send(request(kind))
+        _, fds, _, _ = socket.recv_fds(bad, REP, 1)
+        check(len(fds) == 1, 'no pair')
+        return socket.socket(fileno=fds[0])
+    return get
+
+
+def slow_close(work, ways):
+    """Descriptors whose close() takes 20 s: others notice nothing, and they go."""
+    daemon = Daemon(work, 'server')
+    good = attach(daemon)
+    check(is_served(good), 'nothing has happened yet')  # what came with its hello is closed by now
+    before = daemon.held()
+    for get, how in ways:
+        bad = attach(daemon)
+        way = get(bad)
+        slow, peer = lingering()
+        daemon.process.popen.send_signal(signal.SIGSTOP)    # so that all of it is there
+        if how(way, [slow.fileno()]) is not False:
+            slow.close()
+        way.close()
+        bad.close()
+        daemon.process.popen.send_signal(signal.SIGCONT)
+        time.sleep(0.2 * SLOW)
+        check(is_served(good), f'{how.__name__}: held up')
+        peer.close()
+        slow.close()
+        daemon.settle(before)
+    good.close()
+    daemon.stop()
+
+
+def flood(work):
+    """Who passes such descriptors on and on is not served any more; another user is."""
+    os.chmod(work.dir, 0o755)
+    daemon = Daemon(work, 'server')
+    os.chmod(daemon.path, 0o666)
+    with AsNobody():
+        bad = dial(daemon)
+    check(ask(bad, request(HELLO))[0] == 0, 'hello')
+    pairs = [lingering() for _ in range(50)]
+    daemon.process.popen.send_signal(signal.SIGSTOP)    # else the last to close may be we
+    for slow, _ in pairs:
+        pass_one(bad, [slow.fileno()])
+        slow.close()
+    daemon.process.popen.send_signal(signal.SIGCONT)
+    answers = 0
+    while read_one(bad):
+        answers += 1
+        check(answers < 50, 'it may go on for ever')
+    # with sanitizers it is too slow a reader, and ended for that
+    check(answers >= (1 if SANITIZE else 20), f'ended after {answers}')
+    with AsNobody():
+        again = dial(daemon)
+    check(not read_one(again), 'it may come again')
+    good = dial(daemon)
+    check(ask(good, request(HELLO))[0] == 0, 'another user')
+    for s in (good, bad, again, *(peer for _, peer in pairs)):
+        s.close()
+    daemon.stop()
+
+
+# ---- none left ----
+
+def knock(daemon):
+    """One more application, or None."""
+    s = dial(daemon)
+    s.settimeout(2 * SLOW)
+    try:
+        if ask(s, request(HELLO))[0] == 0:
+            return s
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    s.close()
+    return None
+
+
+def busy(daemon, seconds=1):
+    """The share of a CPU that the thread takes which serves."""
+    def used():
+        with open(f'/proc/{daemon.process.pid}/task/{daemon.process.pid}/stat',
+                  encoding='utf-8') as f:
+            return sum(map(int, f.read().rpartition(')')[2].split()[11:13]))
+    before = used()
+    time.sleep(seconds)
+    return (used() - before) / os.sysconf('SC_CLK_TCK') / seconds
+
+
+def exhausted(work):
+    """Without descriptors nobody more is served, and everybody as before; then others are."""
+    daemon = Daemon(work, 'server', wrap=['prlimit', f'--nofile=64:{FDS}', '--'],
+                    limits='apps = 255')
+    check(resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE) == (FDS, FDS), 'its limit')
+    before = daemon.held()
+    server, client = connected(work, [daemon.spec] * 2, rounds='300')
+    client.popen.send_signal(signal.SIGSTOP)
+    apps = []
+    while (s := knock(daemon)) is not None:
+        apps.append(s)
+        check(len(apps) < FDS, 'there is no end')
+    mute = [dial(daemon) for _ in range(8)]     # for a hello there was not enough: they have it
+    check(not any(knock(daemon) for _ in range(50)), 'one more has come')
+    check('no descriptor for one more' in daemon.process.err(), daemon.process.tail())
+    check(busy(daemon) < 0.2, 'it asks again and again')
+    for s in apps:
+        check(is_served(s), 'held up')
+    check(ask(apps[0], request(CQ_CREATE, struct.pack('<I', 16)))[0] < 0, 'a queue without any')
+    check(is_served(apps[0]), 'for what it was refused it is ended')
+    check(server.is_alive(), server.tail())
+    client.popen.send_signal(signal.SIGCONT)
+    check(client.wait(60) == 0 and server.wait(20) == 0, f'{client.tail()} {server.tail()}')
+    apps.pop().close()
+    until_true(lambda: 'room for another one', lambda: apps.append(knock(daemon)) or apps[-1])
+    for s in filter(None, apps + mute):
+        s.close()
+    daemon.settle(before)
+    daemon.stop()
+    print(f'# {len(apps)} applications')
+
+
+def main():
+    tests = Tests(300)
+    tests.add('slow to close, with requests', alone, lambda work: slow_close(
+        work, [(control, pass_one), (control, pass_many), (control, pass_unread)]))
+    tests.add('slow to close, with messages of no bytes', alone, lambda work: slow_close(
+        work, [(control, pass_empty), (control, pass_last)]))
+    tests.add('slow to close, by a wake-up\'s pair', alone, lambda work: slow_close(
+        work, [(wakes(CQ_FD), pass_back), (wakes(EVENT_FD), pass_back)]))
+    if os.geteuid() == 0:
+        tests.add('a flood of them', alone, flood)
+    tests.add('no descriptors left', alone, exhausted)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
