@@ -263,7 +263,10 @@ int
 raw_listen(const struct raw_app *a, uint64_t service)
 {
 	struct shmq_req req = {.type = SHMQ_LISTEN,
-			       .conn = {.id = 1, .backlog = 16, .service = service}};
+			       .conn = {.id = 1,
+					.pkey = a->pkey,
+					.backlog = 16,
+					.service = service}};
 	struct shmq_rep rep;
 	int fd;
 
@@ -277,6 +280,8 @@ raw_connect(const struct raw_qp *q, const char *peer, uint64_t service)
 	struct shmq_rep rep;
 	int fd;
 
+	req.conn.param.given = 1;
+	req.conn.param.pkey = q->app->pkey;
 	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", peer);
 	return raw_ask(q->app, &req, -1, &rep, &fd);
 }
@@ -306,7 +311,8 @@ connect_some_time(const struct raw_qp *q, const char *peer, uint64_t service)
 void
 raw_pair(struct raw_qp *a, struct raw_qp *b, const char *peer, uint64_t service)
 {
-	struct shmq_req req = {.type = SHMQ_UNLISTEN, .conn = {.service = service}};
+	struct shmq_req req = {.type = SHMQ_UNLISTEN,
+			       .conn = {.pkey = b->app->pkey, .service = service}};
 	struct shmq_rep rep;
 	uint64_t request;
 	int fd, rc;

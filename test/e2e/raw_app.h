@@ -36,6 +36,7 @@ struct raw_app {
 	size_t bytes;
 	int region_fd;
 	uint32_t key;
+	uint16_t pkey; /**< partition of its listeners and connections; 0: the port's */
 };
 
 struct raw_qp {

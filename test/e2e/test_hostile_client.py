@@ -15,6 +15,7 @@ from e2e import BUILD, SANITIZE, SLOW, Process, Tests, Work, check
 from test_daemon import CQ_CREATE, FILECOPY, HELLO, IP, QP_CREATE, Daemon, ask, request
 
 HOSTILE = os.path.join(BUILD, 'test/e2e/hostile_client')
+PARTITION = os.path.join(BUILD, 'test/e2e/partition')
 NO_SEALS = os.path.join(BUILD, 'test/e2e/libno_seals.so')
 QP_DESTROY = 7
 SECONDS = 3
@@ -92,6 +93,21 @@ def sigbus(work):
         daemon.stop()
 
 
+def partitions(work):
+    """Between applications of two partitions nothing goes, on one daemon and between two."""
+    names = '[partitions]\n0xffff = all\n0x8001 = all'
+    server = Daemon(work, 'server', PORT, limits=names)
+    client = Daemon(work, 'client', PORT, limits=names)
+    before = server.held(), client.held()
+    for daemon in (client, server):
+        both = Process(work, 'both', [PARTITION, daemon.path, server.path, IP['server'], '0x8001'])
+        check(both.wait(60) == 0, f'{both.tail()} {server.process.tail()}')
+    for daemon, held in zip((server, client), before):
+        daemon.settle(held)
+    for daemon in (server, client):
+        daemon.stop()
+
+
 def counted(work):
     """Memory of queues is within the limit of an application, and comes back."""
     daemon = Daemon(work, 'server', PORT, 'bytes = 64K')
@@ -159,6 +175,7 @@ def main():
     tests.add('marked memory', alone, marked)
     if not SANITIZE:    # its runtime must be loaded before what takes the seals' place
         tests.add('memory that fails', alone, sigbus)
+    tests.add('partitions', alone, partitions)
     tests.add('memory of queues', alone, counted)
     tests.add('connections without end', alone, crowded_out)
     tests.add('full rings', alone, rings_all)

@@ -7,9 +7,10 @@ import signal
 import sys
 import time
 
-from e2e import SANITIZE, SLOW, Process, Tests, check, cpus
+from e2e import BUILD, SANITIZE, SLOW, Process, Tests, check, cpus
 from daemon import IP, PINGPONG, Daemon, alone, connected, eal, embedded
 
+WAITERS = os.path.join(BUILD, 'test/e2e/waiters')
 SLEEP = 'conns = 64\nidle = sleep'
 NS_PER_S = 1e9
 
@@ -79,6 +80,16 @@ def embedded_waits(work):
     ping(*specs, work)
 
 
+def many_queues(work):
+    """One program that waits for 1,000 queues: all that it armed are woken, no other one is."""
+    daemon = Daemon(work, 'server', 'conns = 2048\ncqs = 1024', 'cqs = 1024')
+    before = daemon.held()
+    waiters = Process(work, 'waiters', [WAITERS, daemon.path, IP['server'], '1000', '20'])
+    check(waiters.wait(60) == 0, f'{waiters.tail()} {daemon.process.tail()}')
+    daemon.settle(before)
+    daemon.stop()
+
+
 def idle_cost(work):
     """Nobody does anything: under 3 % of a CPU for the daemon, next to nothing for a program."""
     daemons = Daemon(work, 'server', SLEEP), Daemon(work, 'client', SLEEP)
@@ -123,6 +134,7 @@ def main():
             ('two lcores that sleep', lcores_sleep),
             ('programs sleep, daemons poll', daemon_polls),
             ('embedded programs sleep', embedded_waits),
+            ('very many queues', many_queues),
             ('what idling costs', idle_cost),
             ('the daemon dies', daemon_dies),
             ('a port without interrupts', interrupt_refused),
