@@ -6,7 +6,6 @@ metrics, captures of one connection, traces. (SYS-1, SYS-2)"""
 import contextlib
 import json
 import os
-import re
 import shutil
 import socket
 import struct
@@ -15,6 +14,7 @@ import sys
 import time
 import urllib.request
 
+import ctf
 from daemon import PINGPONG
 from e2e import BUILD, SANITIZE, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
 from openmetrics import parse
@@ -26,6 +26,7 @@ SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
 IP = {'server': '10.6.0.1', 'client': '10.6.0.2'}
 IP6 = {'server': 'fd06::1', 'client': 'fd06::2'}
 MANY = 1000
+ESTABLISHED = 2     # RTSAN_EV_ESTABLISHED
 
 
 def vdev(work, role):
@@ -408,23 +409,24 @@ def traces():
         daemons = (Daemon(work, 'server'),
                    Daemon(work, 'client', f'args = --trace=sanstack.* --trace-dir={folder}'))
         with traffic(work, daemons):
-            pass
+            (cid,) = daemons[1].ask('conn_list').keys() - {'next'}
         for d in daemons:
             d.stop()
-        text, nb_bytes = '', 0
-        for place, _, names in os.walk(folder):
-            for name in names:
-                with open(os.path.join(place, name), 'rb') as f:
-                    data = f.read()
-                if name == 'metadata':
-                    text = data.decode()
-                else:
-                    nb_bytes += len(data.rstrip(b'\0'))
-        names = set(re.findall(r'name = "(sanstack\.[a-z.]+)"', text))
+        (of_this_run,) = os.listdir(folder)
+        names, events = ctf.read(os.path.join(folder, of_this_run))
+        names = {name for name in names if name.startswith('sanstack.')}
         check(names == {'sanstack.conn.event', 'sanstack.conn.rto', 'sanstack.app.attach',
                         'sanstack.app.detach', 'sanstack.qp.fault', 'sanstack.lcore.sleep'},
               f'{names}')
-        check(nb_bytes > 100, f'{nb_bytes} bytes of events')
+        check(all(fields['lcore'] == 0 for _, _, fields in events), f'{events}')
+        # the first application is the daemon itself
+        apps = [(name, fields['app']) for _, name, fields in events if '.app.' in name]
+        check(apps == [('sanstack.app.attach', 0), ('sanstack.app.attach', 1),
+                       ('sanstack.app.detach', 1)], f'{events}')
+        conns = [fields for _, name, fields in events if name == 'sanstack.conn.event']
+        check(len(conns) > 0 and (conns[0]['_event'], conns[0]['reason'], conns[0]['cid']) ==
+              (ESTABLISHED, 0, int(cid, 0)), f'{events}, connection {cid}')
+        check(all(c['qp'] == conns[0]['qp'] for c in conns), f'{events}')
 
 
 def main():
