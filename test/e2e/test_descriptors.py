@@ -216,7 +216,7 @@ def exhausted(work):
                     limits='apps = 255')
     check(resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE) == (FDS, FDS), 'its limit')
     before = daemon.held()
-    server, client = connected(work, [daemon.spec] * 2, rounds='300')
+    server, client = connected(work, [daemon.spec] * 2, rounds='20000')
     client.popen.send_signal(signal.SIGSTOP)
     apps = []
     while (s := knock(daemon)) is not None:
