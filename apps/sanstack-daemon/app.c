@@ -198,8 +198,8 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	if (port == NULL)
 		return -ENODEV;
 	if (port->nb_attached >= all->conf->apps)
-		return refuse(ans, -EUSERS, "the daemon serves %u applications, its limit",
-			      port->nb_attached);
+		return refuse(ans, -EUSERS, "port %s serves %u applications, its limit",
+			      port->name, port->nb_attached);
 	if (count_of(all, a->uid) >= all->conf->apps_per_uid)
 		return refuse(ans, -EUSERS, "the daemon serves %u applications of user %u, "
 					    "the limit",
