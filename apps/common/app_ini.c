@@ -40,7 +40,9 @@ what_is_wrong(const struct trimmed *t, bool *inside)
 		return NULL;
 	if (t->text[0] == '[') {
 		*inside = true;
-		return t->len > 2 && t->text[t->len - 1] == ']' ? NULL : "is not [section]";
+		if (t->len <= 2 || t->text[t->len - 1] != ']')
+			return "is not [section]";
+		return t->len - 2 < CFG_NAME_LEN ? NULL : "is too long a name";
 	}
 	if (!*inside)
 		return "has no [section] before it";
@@ -150,6 +152,12 @@ load_section(const struct app_ini *ini, struct rte_cfgfile *file, const char *se
 		if (rc != 0)
 			snprintf(err, err_len, "%s:%u: %s", path,
 				 line_of(path, section, e[i].name, before), why);
+	}
+	if (rc == 0 && ini->leave != NULL) {
+		rc = ini->leave(ini->arg, section, why, sizeof(why));
+		if (rc != 0)
+			snprintf(err, err_len, "%s:%u: %s", path,
+				 line_of(path, section, NULL, 0), why);
 	}
 	free(e);
 	return rc;

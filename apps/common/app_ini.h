@@ -12,10 +12,12 @@
 
 #define APP_INI_LINE 256 /**< bytes of a line, with its end */
 
-/** Who takes what is in it. Both return 0, or -errno and write why. */
+/** Who takes what is in it. All return 0, or -errno and write why. */
 struct app_ini {
 	void *arg;
 	int (*enter)(void *arg, const char *section, char *why, size_t why_len);
+	/** All of its keys are set; may be NULL. */
+	int (*leave)(void *arg, const char *section, char *why, size_t why_len);
 	int (*set)(void *arg, const char *section, const char *key, const char *value, char *why,
 		   size_t why_len);
 };

@@ -301,7 +301,7 @@ set_impair(struct bench_conf *c, const char *v)
 static const char *
 set_attach(struct bench_conf *c, const char *v)
 {
-	static const char expected[] = "unix:PATH, the socket of sanstack-daemon";
+	static const char expected[] = "unix:PATH[,port=NAME], the socket of sanstack-daemon";
 
 	if (strncmp(v, "unix:", 5) != 0 || v[5] == '\0')
 		return expected;
@@ -341,7 +341,8 @@ static const struct arg args[] = {
 	{"out", "DIR", "server: where trees are written", true, set_out},
 	{"sessions", "N", "server: end after N clients", false, set_sessions},
 	{"memory", "MIB", "server: memory per client, at most (4096)", true, set_memory},
-	{"attach", "unix:PATH", "through the daemon at PATH; comes first", false, set_attach},
+	{"attach", "unix:PATH[,port=NAME]", "through the daemon at PATH; comes first", false,
+	 set_attach},
 	{"ip", "ADDR[/BITS]", "our address; may be repeated", false, set_ip},
 	{"impair", "SPEC", "faults on the port, see below", true, set_impair},
 	{"capture", "FILE", "write every packet to a pcapng file", false, set_capture},
@@ -536,7 +537,7 @@ args_usage(FILE *f)
 	size_t i;
 
 	fputs("usage: sanbench EAL-ARGUMENTS -- ARGUMENTS\n"
-	      "       sanbench --attach unix:PATH ARGUMENTS\n\n"
+	      "       sanbench --attach unix:PATH[,port=NAME] ARGUMENTS\n\n"
 	      "Without --server and --connect there is a prompt. Numbers may end in K, M, G.\n\n",
 	      f);
 	for (i = 0; i < NB_ARGS; i++) {

@@ -47,50 +47,44 @@ refuse(struct answer *ans, int rc, const char *fmt, ...)
 /* ---- what is whose: NULL, if it is not *a*'s ---- */
 
 static struct app_qp *
-find_qp(struct apps *all, const struct app *a, uint32_t qpn)
+find_qp(struct app_port *port, const struct app *a, uint32_t qpn)
 {
-	struct app_qp *q = &all->qps[SAN_QPN_INDEX(qpn)];
+	struct app_qp *q = &port->qps[SAN_QPN_INDEX(qpn)];
 
-	if (SAN_QPN_INDEX(qpn) >= all->caps.max_qps)
+	if (SAN_QPN_INDEX(qpn) >= port->caps.max_qps)
 		return NULL;
 	return q->app == a && q->qpn == qpn ? q : NULL;
 }
 
 static struct app_cq *
-find_cq(struct apps *all, const struct app *a, uint32_t id)
+find_cq(struct app_port *port, const struct app *a, uint32_t id)
 {
-	return id < all->caps.max_cqs && all->cqs[id].app == a ? &all->cqs[id] : NULL;
+	return id < port->caps.max_cqs && port->cqs[id].app == a ? &port->cqs[id] : NULL;
 }
 
 static struct app_mr *
-mr_place(struct apps *all, uint32_t key)
+mr_place(struct app_port *port, uint32_t key)
 {
-	return &all->mrs[key & (all->caps.max_mrs - 1)];
+	return &port->mrs[key & (port->caps.max_mrs - 1)];
 }
 
 static struct app_request *
-find_request(struct apps *all, const struct app *a, uint64_t request)
+find_request(struct app_port *port, const struct app *a, uint64_t request)
 {
-	struct app_request *r = apps_request(all, request);
+	struct app_request *r = app_port_request(port, request);
 
 	return r->app == a && r->request == request ? r : NULL;
 }
 
 /* ---- what each may have ---- */
 
-uint32_t
-app_share(uint32_t limit, uint32_t all)
-{
-	return limit != 0 ? limit : RTE_MAX(all - all / 4, 1u);
-}
-
 /* Memory for *what*, if its limit allows. */
 static int
-check_bytes(const struct apps *all, const struct app *a, const char *what, uint64_t bytes,
+check_bytes(const struct app_port *port, const struct app *a, const char *what, uint64_t bytes,
 	    struct answer *ans)
 {
 	/* it may have been made less than what this one has */
-	uint64_t left = all->conf->app_bytes - RTE_MIN(all->conf->app_bytes, a->bytes);
+	uint64_t left = port->conf->app_bytes - RTE_MIN(port->conf->app_bytes, a->bytes);
 
 	if (bytes != 0 && bytes <= left)
 		return 0;
@@ -100,10 +94,10 @@ check_bytes(const struct apps *all, const struct app *a, const char *what, uint6
 
 /* One more connection. Numbers of those that have ended rest for a while, and count. */
 static int
-check_conns(struct apps *all, const struct app *a, struct answer *ans)
+check_conns(struct app_port *port, const struct app *a, struct answer *ans)
 {
-	uint32_t max = app_share(all->conf->app_conns, all->max_conns);
-	uint32_t nb = dpdk_app_slots(all->ctx, a->id);
+	uint32_t max = app_port_conns_each(port);
+	uint32_t nb = dpdk_app_slots(port->ctx, a->id);
 
 	if (nb < max)
 		return 0;
@@ -115,34 +109,31 @@ check_conns(struct apps *all, const struct app *a, struct answer *ans)
 /* ---- hello ---- */
 
 static int
-make_ctl(struct apps *all, struct app *a, int *fd)
+make_ctl(struct app_port *port, struct app *a, int *fd)
 {
 	struct san_bells *bells[SAN_ENGINE_LCORES];
 	uint32_t i;
 	void *mem;
 	int rc;
 
-	do /* there are as many as the limit allows, at least */
-		all->last_id = all->last_id + 1 < SAN_ENGINE_APPS ? all->last_id + 1 : 1;
-	while (all->used[all->last_id]);
-	a->id = all->last_id;
-	all->used[a->id] = true;
-	a->ctl_bytes = shmq_ctl_bytes(all->caps.nb_lcores, all->lcore_qps);
+	a->port = port;
+	a->id = app_port_take_id(port);
+	a->ctl_bytes = shmq_ctl_bytes(port->caps.nb_lcores, port->lcore_qps);
 	rc = shmq_mem_create("sanstack-ctl", a->ctl_bytes, &mem, fd);
 	if (rc != 0)
 		return rc;
 	a->ctl = mem;
-	a->ctl_guard = shmq_guard_add(mem, a->ctl_bytes, a->id);
+	a->ctl_guard = shmq_guard_add(mem, a->ctl_bytes, app_port_guard_id(port, a->id));
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
-	for (i = 0; i < all->caps.nb_lcores; i++) {
-		bells[i] = shmq_bells(a->ctl, i, all->lcore_qps);
-		if (!all->sleeps)
+	for (i = 0; i < port->caps.nb_lcores; i++) {
+		bells[i] = shmq_bells(a->ctl, i, port->lcore_qps);
+		if (!port->sleeps)
 			continue;
 		a->wake_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (a->wake_fds[i] < 0)
 			return -errno;
 	}
-	return dpdk_app_add(all->ctx, a->id, bells, a->wake_fds);
+	return dpdk_app_add(port->ctx, a->id, bells, a->wake_fds);
 }
 
 static uint32_t
@@ -157,49 +148,80 @@ count_of(const struct apps *all, uid_t uid)
 	return n;
 }
 
-static int
-serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
-	    struct answer *ans)
+/* The one that is asked for. NULL: there is none, and *ans* says which there are. */
+static struct app_port *
+find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 {
+	char name[SHMQ_PORT + 1] = "", known[SHMQ_TEXT] = "";
+	size_t len = 0;
+	uint32_t i;
+
+	memcpy(name, req->hello.port, SHMQ_PORT); /* its end may be missing */
+	if (name[0] == '\0')
+		return &all->ports[0];
+	for (i = 0; i < all->nb_ports; i++) {
+		if (strcmp(all->ports[i].name, name) == 0)
+			return &all->ports[i];
+		if (len < sizeof(known))
+			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
+						i == 0 ? "" : ", ", all->ports[i].name);
+	}
+	refuse(ans, 0, "port %s: there is none; there are: %s", name, known);
+	return NULL;
+}
+
+static void
+fill_hello(const struct app_port *port, const struct app *a, struct shmq_rep *rep)
+{
+	rep->hello.ctl_bytes = a->ctl_bytes;
+	rep->hello.max_msg = port->caps.max_msg;
+	rep->hello.max_qps = port->caps.max_qps;
+	rep->hello.max_cqs = RTE_MIN(port->conf->app_cqs, port->caps.max_cqs);
+	rep->hello.max_mrs = RTE_MIN(port->conf->app_regions, port->caps.max_mrs);
+	rep->hello.max_wr = port->caps.max_wr;
+	rep->hello.nb_lcores = port->caps.nb_lcores;
+	rep->hello.lcore_qps = port->lcore_qps;
+	rep->hello.qp_shift = port->ctx->qp_shift;
+	rep->hello.yields = port->yields;
+	rep->hello.sleeps = port->sleeps;
+}
+
+static int
+serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct answer *ans)
+{
+	struct app_port *port;
 	int rc;
 
-	(void)req;
-	(void)fd;
 	if (a->attached)
 		return refuse(ans, -EISCONN, "said hello before");
-	if (all->nb_attached >= all->conf->apps)
-		return refuse(ans, -EUSERS, "the daemon serves %u applications, its limit",
-			      all->nb_attached);
+	port = find_port(all, req, ans);
+	if (port == NULL)
+		return -ENODEV;
+	if (port->nb_attached >= all->conf->apps)
+		return refuse(ans, -EUSERS, "port %s serves %u applications, its limit",
+			      port->name, port->nb_attached);
 	if (count_of(all, a->uid) >= all->conf->apps_per_uid)
 		return refuse(ans, -EUSERS, "the daemon serves %u applications of user %u, "
 					    "the limit",
 			      count_of(all, a->uid), a->uid);
-	rc = make_ctl(all, a, &ans->fd);
+	rc = make_ctl(port, a, &ans->fd);
 	if (rc != 0) {
 		a->over = true; /* half of it is there */
 		return rc;
 	}
 	a->attached = true;
 	all->nb_attached++;
-	SAN_LOG(DRIVER, INFO, "app=%u pid=%d uid=%u attached", a->id, (int)a->pid, a->uid);
-	ans->rep->hello.ctl_bytes = a->ctl_bytes;
-	ans->rep->hello.max_msg = all->caps.max_msg;
-	ans->rep->hello.max_qps = all->caps.max_qps;
-	ans->rep->hello.max_cqs = RTE_MIN(all->conf->app_cqs, all->caps.max_cqs);
-	ans->rep->hello.max_mrs = RTE_MIN(all->conf->app_regions, all->caps.max_mrs);
-	ans->rep->hello.max_wr = all->caps.max_wr;
-	ans->rep->hello.nb_lcores = all->caps.nb_lcores;
-	ans->rep->hello.lcore_qps = all->lcore_qps;
-	ans->rep->hello.qp_shift = all->ctx->qp_shift;
-	ans->rep->hello.yields = all->yields;
-	ans->rep->hello.sleeps = all->sleeps;
+	port->nb_attached++;
+	SAN_LOG(DRIVER, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
+		(int)a->pid, a->uid);
+	fill_hello(port, a, ans->rep);
 	return 0;
 }
 
 /* ---- regions ---- */
 
 static int
-serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	     struct answer *ans)
 {
 	struct rtsan_provider_mr mr = {.length = req->mr.length, .access = req->mr.access};
@@ -209,23 +231,23 @@ serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 
 	if (fd < 0)
 		return refuse(ans, -EINVAL, "region: no descriptor of its memory");
-	if (a->nb_mrs >= all->conf->app_regions)
+	if (a->nb_mrs >= port->conf->app_regions)
 		return refuse(ans, -ENOSPC, "region: this application has %u, its limit",
 			      a->nb_mrs);
-	rc = check_bytes(all, a, "region", req->mr.length, ans);
+	rc = check_bytes(port, a, "region", req->mr.length, ans);
 	if (rc != 0)
 		return rc;
 	rc = shmq_mem_map(fd, req->mr.offset, req->mr.length, &mr.addr, &why);
 	if (rc != 0)
 		return refuse(ans, rc, "region: its memory %s", why);
-	rc = dpdk_mr_add(all->ctx, a->id, req->mr.addr, &mr);
+	rc = dpdk_mr_add(port->ctx, a->id, req->mr.addr, &mr);
 	if (rc != 0) {
 		shmq_mem_unmap(mr.addr, mr.length);
 		return rc;
 	}
-	place = mr_place(all, mr.key);
+	place = mr_place(port, mr.key);
 	*place = (struct app_mr){.app = a, .key = mr.key, .mem = mr.addr, .bytes = mr.length};
-	place->guard = shmq_guard_add(mr.addr, mr.length, a->id);
+	place->guard = shmq_guard_add(mr.addr, mr.length, app_port_guard_id(port, a->id));
 	a->nb_mrs++;
 	a->bytes += mr.length;
 	ans->rep->id = mr.key;
@@ -233,9 +255,9 @@ serve_mr_add(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 }
 
 int
-app_del_mr(struct apps *all, struct app_mr *mr)
+app_del_mr(struct app_port *port, struct app_mr *mr)
 {
-	int rc = dpdk_mr_del(all->ctx, mr->app->id, mr->key);
+	int rc = dpdk_mr_del(port->ctx, mr->app->id, mr->key);
 
 	if (rc != 0)
 		return rc;
@@ -248,21 +270,21 @@ app_del_mr(struct apps *all, struct app_mr *mr)
 }
 
 static int
-serve_mr_del(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_mr_del(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	     struct answer *ans)
 {
-	struct app_mr *mr = mr_place(all, req->id);
+	struct app_mr *mr = mr_place(port, req->id);
 
 	(void)fd;
 	if (mr->app != a || mr->key != req->id)
 		return refuse(ans, -ENOENT, "region: none with key 0x%x", req->id);
-	return app_del_mr(all, mr);
+	return app_del_mr(port, mr);
 }
 
 /* ---- completion queues ---- */
 
 static int
-serve_cq_create(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 		struct answer *ans)
 {
 	uint32_t id, depth;
@@ -271,19 +293,19 @@ serve_cq_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	int rc;
 
 	(void)fd;
-	if (a->nb_cqs >= all->conf->app_cqs)
+	if (a->nb_cqs >= port->conf->app_cqs)
 		return refuse(ans, -ENOSPC, "completion queue: this application has %u, its limit",
 			      a->nb_cqs);
 	if (req->cq.depth == 0 || req->cq.depth > CQ_DEPTH_MAX)
 		return refuse(ans, -EINVAL, "completion queue: depth %u", req->cq.depth);
-	for (id = 0; id < all->caps.max_cqs && all->cqs[id].app != NULL; id++)
+	for (id = 0; id < port->caps.max_cqs && port->cqs[id].app != NULL; id++)
 		;
-	if (id == all->caps.max_cqs)
+	if (id == port->caps.max_cqs)
 		return refuse(ans, -ENOSPC, "completion queue: all %u are in use; see cqs=", id);
 	depth = san_ulp_cq_depth(req->cq.depth);
-	q = &all->cqs[id];
+	q = &port->cqs[id];
 	q->bytes = san_cq_bytes(depth);
-	rc = check_bytes(all, a, "completion queue", q->bytes, ans);
+	rc = check_bytes(port, a, "completion queue", q->bytes, ans);
 	if (rc != 0)
 		return rc;
 	rc = shmq_mem_create("sanstack-cq", q->bytes, &mem, &ans->fd);
@@ -291,13 +313,13 @@ serve_cq_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 		return rc;
 	q->mem = mem;
 	q->wake_sock = -1;
-	rc = dpdk_cq_create(all->ctx, depth, q->mem, &q->cq);
+	rc = dpdk_cq_create(port->ctx, depth, q->mem, &q->cq);
 	if (rc != 0) {
 		shmq_mem_unmap(mem, q->bytes);
 		return rc;
 	}
 	q->app = a;
-	q->guard = shmq_guard_add(mem, q->bytes, a->id);
+	q->guard = shmq_guard_add(mem, q->bytes, app_port_guard_id(port, a->id));
 	a->bytes += q->bytes;
 	a->nb_cqs++;
 	ans->rep->cq.id = id;
@@ -306,9 +328,9 @@ serve_cq_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 }
 
 int
-app_del_cq(struct apps *all, struct app_cq *q)
+app_del_cq(struct app_port *port, struct app_cq *q)
 {
-	int rc = dpdk_cq_destroy(all->ctx, q->cq);
+	int rc = dpdk_cq_destroy(port->ctx, q->cq);
 
 	if (rc != 0)
 		return rc;
@@ -323,23 +345,24 @@ app_del_cq(struct apps *all, struct app_cq *q)
 }
 
 static int
-serve_cq_destroy(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_cq_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 		 struct answer *ans)
 {
-	struct app_cq *q = find_cq(all, a, req->id);
+	struct app_cq *q = find_cq(port, a, req->id);
 
 	(void)fd;
 	if (q == NULL)
 		return refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
-	return app_del_cq(all, q);
+	return app_del_cq(port, q);
 }
 
 /* ---- waiting (AFC-19) ---- */
 
 static int
-serve_cq_fd(struct apps *all, struct app *a, const struct shmq_req *req, int fd, struct answer *ans)
+serve_cq_fd(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+	    struct answer *ans)
 {
-	struct app_cq *q = find_cq(all, a, req->id);
+	struct app_cq *q = find_cq(port, a, req->id);
 	int rc;
 
 	(void)fd;
@@ -349,15 +372,15 @@ serve_cq_fd(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 		return refuse(ans, -EEXIST, "completion queue %u: has its descriptor", req->id);
 	rc = shmq_pair(&q->wake_sock, &ans->fd);
 	if (rc == 0)
-		dpdk_cq_watch(all->ctx, q->cq, q->wake_sock);
+		dpdk_cq_watch(port->ctx, q->cq, q->wake_sock);
 	return rc;
 }
 
 static int
-serve_event_fd(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_event_fd(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	       struct answer *ans)
 {
-	(void)all;
+	(void)port;
 	(void)req;
 	(void)fd;
 	if (a->wake_sock >= 0)
@@ -366,11 +389,11 @@ serve_event_fd(struct apps *all, struct app *a, const struct shmq_req *req, int 
 }
 
 static int
-serve_wake_fd(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_wake_fd(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	      struct answer *ans)
 {
 	(void)fd;
-	if (!all->sleeps || req->id >= all->caps.nb_lcores)
+	if (!port->sleeps || req->id >= port->caps.nb_lcores)
 		return refuse(ans, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
 	ans->fd = dup(a->wake_fds[req->id]);
 	return ans->fd < 0 ? -errno : 0;
@@ -385,11 +408,11 @@ is_depth(uint32_t depth)
 }
 
 static int
-serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 		struct answer *ans)
 {
-	const struct app_cq *send_cq = find_cq(all, a, req->qp.send_cq);
-	const struct app_cq *recv_cq = find_cq(all, a, req->qp.recv_cq);
+	const struct app_cq *send_cq = find_cq(port, a, req->qp.send_cq);
+	const struct app_cq *recv_cq = find_cq(port, a, req->qp.recv_cq);
 	struct rtsan_provider_qp conf = {
 		.sq_depth = req->qp.sq_depth,
 		.rq_depth = req->qp.rq_depth,
@@ -400,7 +423,7 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	int rc;
 
 	(void)fd;
-	if (a->nb_qps >= app_share(all->conf->app_qps, all->caps.max_qps))
+	if (a->nb_qps >= app_port_qps_each(port))
 		return refuse(ans, -ENOSPC, "queue pair: this application has %u, its limit",
 			      a->nb_qps);
 	if (send_cq == NULL || recv_cq == NULL)
@@ -409,7 +432,7 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 		return refuse(ans, -EINVAL, "queue pair: depths %u, %u", conf.sq_depth,
 			      conf.rq_depth);
 	bytes = san_wq_bytes(conf.sq_depth, conf.rq_depth);
-	rc = check_bytes(all, a, "queue pair", bytes, ans);
+	rc = check_bytes(port, a, "queue pair", bytes, ans);
 	if (rc != 0)
 		return rc;
 	rc = shmq_mem_create("sanstack-wq", bytes, &mem, &ans->fd);
@@ -418,14 +441,14 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 	conf.wq = mem;
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
-	rc = dpdk_qp_create(all->ctx, a->id, &conf);
+	rc = dpdk_qp_create(port->ctx, a->id, &conf);
 	if (rc != 0) {
 		shmq_mem_unmap(mem, bytes);
 		return rc;
 	}
-	q = &all->qps[SAN_QPN_INDEX(conf.qp)];
+	q = &port->qps[SAN_QPN_INDEX(conf.qp)];
 	*q = (struct app_qp){.app = a, .qpn = conf.qp, .bytes = bytes};
-	q->guard = shmq_guard_add(mem, bytes, a->id);
+	q->guard = shmq_guard_add(mem, bytes, app_port_guard_id(port, a->id));
 	a->bytes += bytes;
 	a->nb_qps++;
 	ans->rep->id = conf.qp;
@@ -433,9 +456,9 @@ serve_qp_create(struct apps *all, struct app *a, const struct shmq_req *req, int
 }
 
 void
-app_del_qp(struct apps *all, struct app_qp *q)
+app_del_qp(struct app_port *port, struct app_qp *q)
 {
-	struct san_wq *wq = dpdk_qp_destroy(all->ctx, q->qpn);
+	struct san_wq *wq = dpdk_qp_destroy(port->ctx, q->qpn);
 
 	shmq_guard_del(q->guard);
 	shmq_mem_unmap(wq, q->bytes);
@@ -445,15 +468,15 @@ app_del_qp(struct apps *all, struct app_qp *q)
 }
 
 static int
-serve_qp_destroy(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_qp_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 		 struct answer *ans)
 {
-	struct app_qp *q = find_qp(all, a, req->id);
+	struct app_qp *q = find_qp(port, a, req->id);
 
 	(void)fd;
 	if (q == NULL)
 		return refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	app_del_qp(all, q);
+	app_del_qp(port, q);
 	return 0;
 }
 
@@ -461,17 +484,17 @@ serve_qp_destroy(struct apps *all, struct app *a, const struct shmq_req *req, in
 
 /* 0: the port's. */
 static int
-check_partition(const struct apps *all, const struct app *a, uint16_t pkey, struct answer *ans)
+check_partition(const struct app_port *port, const struct app *a, uint16_t pkey, struct answer *ans)
 {
 	if (pkey == 0)
-		pkey = all->ctx->param.pkey;
-	if (partition_may(&all->conf->partitions, pkey, &a->user))
+		pkey = port->ctx->param.pkey;
+	if (partition_may(&port->conf->partitions, pkey, &a->user))
 		return 0;
 	return refuse(ans, -EACCES, "partition 0x%04x: not for this user; see [partitions]", pkey);
 }
 
 static int
-serve_listen(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_listen(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	     struct answer *ans)
 {
 	struct app_listener *l;
@@ -480,49 +503,49 @@ serve_listen(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	(void)fd;
 	if (req->conn.backlog == 0)
 		return refuse(ans, -EINVAL, "listen: backlog must be at least 1");
-	rc = check_partition(all, a, req->conn.pkey, ans);
+	rc = check_partition(port, a, req->conn.pkey, ans);
 	if (rc != 0)
 		return rc;
-	if (a->nb_listeners >= all->conf->app_listeners)
+	if (a->nb_listeners >= port->conf->app_listeners)
 		return refuse(ans, -ENOSPC, "listen: this application has %u listeners, its limit",
 			      a->nb_listeners);
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
 	l->app = a;
-	l->id = ++all->next_listener;
+	l->id = ++port->next_listener;
 	l->cookie = req->conn.id;
 	l->service = req->conn.service;
 	l->pkey = req->conn.pkey;
-	rc = dpdk_listen(all->ctx, l->service, l->pkey, req->conn.backlog, l->id);
+	rc = dpdk_listen(port->ctx, l->service, l->pkey, req->conn.backlog, l->id);
 	if (rc != 0) {
 		free(l);
 		return rc;
 	}
-	LIST_INSERT_HEAD(&all->listeners, l, link);
+	LIST_INSERT_HEAD(&port->listeners, l, link);
 	a->nb_listeners++;
 	return 0;
 }
 
 void
-app_del_listener(struct apps *all, struct app_listener *l)
+app_del_listener(struct app_port *port, struct app_listener *l)
 {
-	dpdk_unlisten(all->ctx, l->service, l->pkey);
+	dpdk_unlisten(port->ctx, l->service, l->pkey);
 	LIST_REMOVE(l, link);
 	l->app->nb_listeners--;
 	free(l);
 }
 
 static int
-serve_unlisten(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_unlisten(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	       struct answer *ans)
 {
 	struct app_listener *l;
 
 	(void)fd;
-	LIST_FOREACH(l, &all->listeners, link) {
+	LIST_FOREACH(l, &port->listeners, link) {
 		if (l->app == a && l->service == req->conn.service && l->pkey == req->conn.pkey) {
-			app_del_listener(all, l);
+			app_del_listener(port, l);
 			return 0;
 		}
 	}
@@ -556,47 +579,47 @@ take_param(const struct shmq_param *from, struct rtsan_conn_param *to, struct an
 
 /* The queue pair of a request about connections, if nothing is wrong with it. */
 static int
-take_qp(struct apps *all, struct app *a, uint32_t qpn, struct answer *ans)
+take_qp(struct app_port *port, struct app *a, uint32_t qpn, struct answer *ans)
 {
 	const char *fault;
 
-	if (find_qp(all, a, qpn) == NULL)
+	if (find_qp(port, a, qpn) == NULL)
 		return refuse(ans, -ENOENT, "queue pair: none with number 0x%x", qpn);
-	fault = dpdk_qp_fault(all->ctx, qpn);
+	fault = dpdk_qp_fault(port->ctx, qpn);
 	if (fault != NULL)
 		return refuse(ans, -EBADMSG, "queue pair: ended for an entry with %s", fault);
 	return 0;
 }
 
 static int
-serve_connect(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_connect(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	      struct answer *ans)
 {
 	struct rtsan_conn_param param;
 	char peer[SHMQ_PEER + 1] = "";
-	int rc = take_qp(all, a, req->conn.id, ans);
+	int rc = take_qp(port, a, req->conn.id, ans);
 
 	(void)fd;
 	if (rc == 0)
 		rc = take_param(&req->conn.param, &param, ans);
 	if (rc == 0)
-		rc = check_conns(all, a, ans);
+		rc = check_conns(port, a, ans);
 	if (rc != 0)
 		return rc;
-	rc = check_partition(all, a, param.pkey, ans);
+	rc = check_partition(port, a, param.pkey, ans);
 	if (rc != 0)
 		return rc;
 	memcpy(peer, req->conn.peer, SHMQ_PEER);
-	return dpdk_connect(all->ctx, req->conn.id, peer, req->conn.service, &param);
+	return dpdk_connect(port->ctx, req->conn.id, peer, req->conn.service, &param);
 }
 
 static int
-serve_accept(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_accept(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	     struct answer *ans)
 {
-	struct app_request *r = find_request(all, a, req->conn.request);
+	struct app_request *r = find_request(port, a, req->conn.request);
 	struct rtsan_conn_param param;
-	int rc = take_qp(all, a, req->conn.id, ans);
+	int rc = take_qp(port, a, req->conn.id, ans);
 
 	(void)fd;
 	if (rc == 0)
@@ -605,20 +628,20 @@ serve_accept(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 		return rc;
 	if (r == NULL)
 		return refuse(ans, -ENOENT, "accept: no such request");
-	rc = check_conns(all, a, ans);
+	rc = check_conns(port, a, ans);
 	if (rc != 0)
 		return rc;
-	rc = dpdk_accept(all->ctx, req->conn.request, req->conn.id, &param);
+	rc = dpdk_accept(port->ctx, req->conn.request, req->conn.id, &param);
 	if (rc == 0 || rc == -ENOENT)
 		r->app = NULL;
 	return rc;
 }
 
 static int
-serve_reject(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_reject(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	     struct answer *ans)
 {
-	struct app_request *r = find_request(all, a, req->conn.request);
+	struct app_request *r = find_request(port, a, req->conn.request);
 	struct rtsan_conn_param param;
 	int rc = take_param(&req->conn.param, &param, ans);
 
@@ -628,24 +651,24 @@ serve_reject(struct apps *all, struct app *a, const struct shmq_req *req, int fd
 	if (r == NULL)
 		return refuse(ans, -ENOENT, "reject: no such request");
 	r->app = NULL;
-	return dpdk_reject(all->ctx, req->conn.request, param.private_data, param.private_len);
+	return dpdk_reject(port->ctx, req->conn.request, param.private_data, param.private_len);
 }
 
 static int
-serve_disconnect(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
+serve_disconnect(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 		 struct answer *ans)
 {
 	(void)fd;
-	if (find_qp(all, a, req->id) == NULL)
+	if (find_qp(port, a, req->id) == NULL)
 		return refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	return dpdk_disconnect(all->ctx, req->id);
+	return dpdk_disconnect(port->ctx, req->id);
 }
 
 /* ---- requests ---- */
 
-static int (*const serve[])(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
-			    struct answer *ans) = {
-	[SHMQ_HELLO] = serve_hello,
+/* All but the hello, which chooses the port. */
+static int (*const serve[])(struct app_port *port, struct app *a, const struct shmq_req *req,
+			    int fd, struct answer *ans) = {
 	[SHMQ_MR_ADD] = serve_mr_add,
 	[SHMQ_MR_DEL] = serve_mr_del,
 	[SHMQ_CQ_CREATE] = serve_cq_create,
@@ -676,19 +699,23 @@ static const bool is_begin[SHMQ_TYPES] = {
 static int
 serve_one(struct apps *all, struct app *a, const struct shmq_req *req, int fd, struct answer *ans)
 {
+	bool is_hello = req->type == SHMQ_HELLO;
+
 	if (req->magic != SHMQ_MAGIC)
 		return refuse(ans, -EPROTO, "not a request");
 	if (req->abi != SHMQ_ABI)
 		return refuse(ans, -EPROTO, "the daemon speaks version %u, the library %u",
 			      SHMQ_ABI,
 			      req->abi);
-	if (req->type >= RTE_DIM(serve) || serve[req->type] == NULL)
+	if (!is_hello && (req->type >= RTE_DIM(serve) || serve[req->type] == NULL))
 		return refuse(ans, -EPROTO, "request of an unknown kind, %u", req->type);
 	if (all->closing && is_begin[req->type])
 		return refuse(ans, -ESHUTDOWN, "the daemon is about to end");
-	if (!a->attached && req->type != SHMQ_HELLO)
+	if (is_hello)
+		return serve_hello(all, a, req, ans);
+	if (!a->attached)
 		return refuse(ans, -EPROTO, "no hello before");
-	return serve[req->type](all, a, req, fd, ans);
+	return serve[req->type](a->port, a, req, fd, ans);
 }
 
 void

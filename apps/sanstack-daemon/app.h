@@ -13,53 +13,9 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "app_port.h"
 #include "conf.h"
-#include "dpdk_priv.h"
 #include "shmq.h"
-
-struct app;
-
-/* What applications hold, by number; app is NULL: free. */
-struct app_qp {
-	struct app *app;
-	uint32_t qpn;
-	uint32_t send_cq, recv_cq;
-	size_t bytes;
-	uint32_t guard; /**< of shmq_guard_add(), here and below */
-};
-
-struct app_cq {
-	struct app *app;
-	void *cq;
-	struct san_cq *mem;
-	size_t bytes;
-	uint32_t guard;
-	int wake_sock; /**< wakes who waits for completions; -1: nobody does */
-};
-
-struct app_mr {
-	struct app *app;
-	uint32_t key;
-	void *mem;
-	size_t bytes;
-	uint32_t guard;
-};
-
-struct app_listener {
-	struct app *app;
-	uint32_t id;     /**< ours: what the engine calls it */
-	uint32_t cookie; /**< the application's */
-	uint64_t service;
-	uint16_t pkey;
-	LIST_ENTRY(app_listener)
-	link;
-};
-
-/** A connection request that an application was told of: nobody else may answer it. */
-struct app_request {
-	uint64_t request;
-	struct app *app;
-};
 
 /** An event for which the ring had no room. */
 struct app_event {
@@ -71,7 +27,8 @@ struct app_event {
 #define APP_NAME 16 /* the kernel's length */
 
 struct app {
-	uint16_t id; /**< once attached */
+	struct app_port *port; /**< that it chose; NULL: it has said nothing yet */
+	uint16_t id;           /**< of that port's, once attached */
 	char name[APP_NAME];
 	int sock;
 	pid_t pid;
@@ -95,32 +52,22 @@ struct app {
 	link;
 };
 
-/** The engine, and what all applications hold of it. */
+/** All of them, and the ports that there are. */
 struct apps {
-	struct dpdk_ctx *ctx;
 	const struct conf *conf;
-	struct rtsan_caps caps;
-	uint32_t lcore_qps;
-	uint32_t max_conns; /**< of all lcores */
-	bool yields, sleeps;
-	struct app_qp *qps; /**< by SAN_QPN_INDEX() */
-	struct app_cq *cqs;
-	struct app_mr *mrs; /**< by the lower bits of their keys, as the engine has them */
-	LIST_HEAD(, app_listener)
-	listeners;
-	uint32_t next_listener;
-	struct app_request *requests; /**< see apps_request() */
+	struct app_port ports[CONF_PORTS_MAX]; /**< the first is for who names none */
+	uint32_t nb_ports;
 	LIST_HEAD(, app)
 	list;
 	bool closing; /**< nothing new is begun */
 	uint32_t nb, nb_attached;
-	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0: ourselves */
-	uint16_t last_id;           /**< that was given away: they take turns, with what rests */
 };
 
-/** 0 or -errno with a text in rtsan_error(). */
-int apps_init(struct apps *all, struct dpdk_ctx *ctx, const struct conf *conf);
-/** Without applications. */
+/** Without ports. */
+void apps_init(struct apps *all, const struct conf *conf);
+/** 0 or -errno with a text in rtsan_error(); then *ctx* stays the caller's. */
+int apps_add_port(struct apps *all, const char *name, struct dpdk_ctx *ctx);
+/** Without applications; ports are closed before. */
 void apps_fini(struct apps *all);
 
 /**
@@ -142,9 +89,10 @@ void app_destroy(struct apps *all, struct app *a);
  */
 void app_serve(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
 	       struct shmq_rep *rep, int *out_fd);
-/** *limit*; 0: three quarters of *all*, so that nobody has everything without being told to. */
-uint32_t app_share(uint32_t limit, uint32_t all);
-/** Give events of the engine to those they are for. True: some have no room, try again soon. */
+/**
+ * Give events of the engines to those they are for, and be woken for the next ones. True: some
+ * have no room, try again soon.
+ */
 bool apps_events(struct apps *all);
 
 /** Memory that somebody shares with us has failed: who it was goes. */
@@ -156,7 +104,7 @@ uint32_t apps_ranges(const struct apps *all);
 uint64_t apps_strangers(struct apps *all, uint64_t now_ns);
 /** Nobody attaches, listens or connects any more; who is connected goes on. */
 void apps_close(struct apps *all);
-/** The engine is about to go: what applications ask fails from now on. */
+/** The engines are about to go: what applications ask fails from now on. */
 void apps_gone(struct apps *all);
 
 #endif /* DAEMON_APP_H */

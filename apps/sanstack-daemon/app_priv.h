@@ -9,14 +9,11 @@
 
 #include "app.h"
 
-/** The place of a connection request, whoever was told of the one that stands there. */
-struct app_request *apps_request(struct apps *all, uint64_t request);
-
 /** -EBUSY: posted work names it. */
-int app_del_mr(struct apps *all, struct app_mr *mr);
+int app_del_mr(struct app_port *port, struct app_mr *mr);
 /** -EBUSY: a queue pair uses it. */
-int app_del_cq(struct apps *all, struct app_cq *q);
-void app_del_qp(struct apps *all, struct app_qp *q);
-void app_del_listener(struct apps *all, struct app_listener *l);
+int app_del_cq(struct app_port *port, struct app_cq *q);
+void app_del_qp(struct app_port *port, struct app_qp *q);
+void app_del_listener(struct app_port *port, struct app_listener *l);
 
 #endif /* DAEMON_APP_PRIV_H */

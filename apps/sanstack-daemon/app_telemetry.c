@@ -12,6 +12,7 @@
 
 #include "app_telemetry.h"
 #include "engine_conn.h"
+#include "engine_telemetry.h"
 
 #define PAGE   24 /* applications in an answer: some 500 bytes each, of 16 KiB */
 #define WAIT_S 2  /* for a request that takes long: the operator hears so */
@@ -47,15 +48,15 @@ by_id(const void *a, const void *b)
 	return ((const struct row *)a)->id - ((const struct row *)b)->id;
 }
 
-/* Those that are attached, by number. */
+/* Those that are attached to *port*, by number. */
 static uint32_t
-copy_apps(struct row *rows)
+copy_apps(const struct app_port *port, struct row *rows)
 {
 	const struct app *a;
 	uint32_t n = 0;
 
 	LIST_FOREACH(a, &apps->list, link) {
-		if (!a->attached)
+		if (!a->attached || a->port != port)
 			continue;
 		rows[n] = (struct row){
 			.id = a->id,
@@ -104,17 +105,17 @@ add_app(struct rte_tel_data *d, const struct row *r, const struct san_engine_app
 }
 
 static int
-add_limits(struct rte_tel_data *d)
+add_limits(struct rte_tel_data *d, const struct app_port *port)
 {
-	const struct conf *conf = apps->conf;
+	const struct conf *conf = port->conf;
 	struct rte_tel_data *one = rte_tel_data_alloc();
 
 	if (one == NULL)
 		return -ENOMEM;
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_u64(one, "apps", conf->apps);
-	rte_tel_data_add_dict_u64(one, "qps", app_share(conf->app_qps, apps->caps.max_qps));
-	rte_tel_data_add_dict_u64(one, "conns", app_share(conf->app_conns, apps->max_conns));
+	rte_tel_data_add_dict_u64(one, "qps", app_port_qps_each(port));
+	rte_tel_data_add_dict_u64(one, "conns", app_port_conns_each(port));
 	rte_tel_data_add_dict_u64(one, "cqs", conf->app_cqs);
 	rte_tel_data_add_dict_u64(one, "regions", conf->app_regions);
 	rte_tel_data_add_dict_u64(one, "listeners", conf->app_listeners);
@@ -122,18 +123,18 @@ add_limits(struct rte_tel_data *d)
 	return rte_tel_data_add_dict_container(d, "limits", one, 0);
 }
 
-/* Those with number *from* and above. */
+/* Those of *port* with number *from* and above. */
 static int
-tell(struct rte_tel_data *d, uint32_t from)
+tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	static struct san_engine_app_view views[SAN_ENGINE_APPS];
 	static struct row rows[SAN_ENGINE_APPS];
-	uint32_t i, n = copy_apps(rows), told = 0;
+	uint32_t i, n = copy_apps(port, rows), told = 0;
 	int rc;
 
-	san_engine_count_apps(apps->ctx->port, views);
+	san_engine_count_apps(port->ctx->port, views);
 	rte_tel_data_start_dict(d);
-	rc = add_limits(d);
+	rc = add_limits(d, port);
 	for (i = 0; i < n && told < PAGE && rc == 0; i++) {
 		if (rows[i].id < from)
 			continue;
@@ -145,30 +146,39 @@ tell(struct rte_tel_data *d, uint32_t from)
 }
 
 static int
+tell_of(struct rte_tel_data *d, const char *name, uint32_t from)
+{
+	uint32_t i;
+
+	for (i = 0; i < apps->nb_ports; i++)
+		if (name[0] == '\0' || strcmp(apps->ports[i].name, name) == 0)
+			return tell(d, &apps->ports[i], from);
+	return san_engine_tel_error(d, "there is no port with this name");
+}
+
+static int
 tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
 {
+	char name[SAN_ENGINE_NAME];
 	unsigned long from = 0;
 	struct timespec until;
 	char *end = NULL;
 	int rc = -ENODEV;
 
 	(void)cmd;
+	if (!san_engine_tel_port_name(&params, name))
+		return san_engine_tel_error(d, "there is no port with this name");
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
-		if (*end != '\0' || from >= SAN_ENGINE_APPS) {
-			rte_tel_data_start_dict(d);
-			return rte_tel_data_add_dict_string(d, "error",
-							    "apps: the parameter is a number");
-		}
+		if (*end != '\0' || from >= SAN_ENGINE_APPS)
+			return san_engine_tel_error(d, "apps: the parameter is a number");
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
-	if (pthread_mutex_timedlock(&lock, &until) != 0) {
-		rte_tel_data_start_dict(d);
-		return rte_tel_data_add_dict_string(d, "error", "apps: the daemon is busy");
-	}
+	if (pthread_mutex_timedlock(&lock, &until) != 0)
+		return san_engine_tel_error(d, "apps: the daemon is busy");
 	if (apps != NULL)
-		rc = tell(d, (uint32_t)from);
+		rc = tell_of(d, name, (uint32_t)from);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }

@@ -21,47 +21,30 @@
 
 /* ---- all of them ---- */
 
-int
-apps_init(struct apps *all, struct dpdk_ctx *ctx, const struct conf *conf)
+void
+apps_init(struct apps *all, const struct conf *conf)
 {
 	memset(all, 0, sizeof(*all));
-	all->ctx = ctx;
 	all->conf = conf;
-	rtsan_provider_dpdk.ops->query(ctx, &all->caps);
-	all->lcore_qps = all->caps.max_qps / all->caps.nb_lcores;
-	all->max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns * all->caps.nb_lcores;
-	all->yields = san_engine_yields(ctx->port);
-	all->sleeps = san_engine_sleeps(ctx->port);
-	all->qps = calloc(all->caps.max_qps, sizeof(*all->qps));
-	all->cqs = calloc(all->caps.max_cqs, sizeof(*all->cqs));
-	all->mrs = calloc(all->caps.max_mrs, sizeof(*all->mrs));
-	all->requests = calloc(all->caps.max_qps, sizeof(*all->requests));
-	LIST_INIT(&all->listeners);
 	LIST_INIT(&all->list);
-	if (all->qps != NULL && all->cqs != NULL && all->mrs != NULL && all->requests != NULL)
-		return 0;
-	apps_fini(all);
-	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
+}
+
+int
+apps_add_port(struct apps *all, const char *name, struct dpdk_ctx *ctx)
+{
+	struct app_port *port = &all->ports[all->nb_ports];
+	int rc = app_port_init(port, name, ctx, all->conf);
+
+	if (rc == 0)
+		port->index = (uint16_t)all->nb_ports++;
+	return rc;
 }
 
 void
 apps_fini(struct apps *all)
 {
-	free(all->qps);
-	free(all->cqs);
-	free(all->mrs);
-	free(all->requests);
-}
-
-/* Requests are named by a CID: lcore and slot. No more connections than queue pairs. */
-struct app_request *
-apps_request(struct apps *all, uint64_t request)
-{
-	uint32_t cid = (uint32_t)request, slot = cid & (SAN_CONNS_MAX - 1);
-	uint32_t lcore = san_pdl_cid_lcore(cid);
-
-	/* one that was made up finds some other's place, and is not what stands there */
-	return &all->requests[(lcore * all->lcore_qps + slot) % all->caps.max_qps];
+	while (all->nb_ports > 0)
+		app_port_fini(&all->ports[--all->nb_ports]);
 }
 
 /* ---- one ---- */
@@ -150,41 +133,41 @@ app_hang_up(int sock, uid_t uid)
 }
 
 static void
-reject(struct apps *all, struct app_request *r)
+reject(struct app_port *port, struct app_request *r)
 {
-	dpdk_reject(all->ctx, r->request, NULL, 0);
+	dpdk_reject(port->ctx, r->request, NULL, 0);
 	r->app = NULL;
 }
 
 /* First what names other things: requests, listeners, queue pairs, then what they named. */
 static void
-release(struct apps *all, struct app *a)
+release(struct app_port *port, struct app *a)
 {
 	struct app_listener *l, *next;
 	uint32_t i;
 	int rc;
 
-	for (i = 0; i < all->caps.max_qps; i++)
-		if (all->requests[i].app == a)
-			reject(all, &all->requests[i]);
-	for (l = LIST_FIRST(&all->listeners); l != NULL; l = next) {
+	for (i = 0; i < port->caps.max_qps; i++)
+		if (port->requests[i].app == a)
+			reject(port, &port->requests[i]);
+	for (l = LIST_FIRST(&port->listeners); l != NULL; l = next) {
 		next = LIST_NEXT(l, link);
 		if (l->app == a)
-			app_del_listener(all, l);
+			app_del_listener(port, l);
 	}
-	for (i = 0; i < all->caps.max_qps && a->nb_qps > 0; i++)
-		if (all->qps[i].app == a)
-			app_del_qp(all, &all->qps[i]);
-	for (i = 0; i < all->caps.max_cqs && a->nb_cqs > 0; i++) {
-		if (all->cqs[i].app != a)
+	for (i = 0; i < port->caps.max_qps && a->nb_qps > 0; i++)
+		if (port->qps[i].app == a)
+			app_del_qp(port, &port->qps[i]);
+	for (i = 0; i < port->caps.max_cqs && a->nb_cqs > 0; i++) {
+		if (port->cqs[i].app != a)
 			continue;
-		rc = app_del_cq(all, &all->cqs[i]);
+		rc = app_del_cq(port, &port->cqs[i]);
 		SAN_VERIFY(rc == 0);
 	}
-	for (i = 0; i < all->caps.max_mrs && a->nb_mrs > 0; i++) {
-		if (all->mrs[i].app != a)
+	for (i = 0; i < port->caps.max_mrs && a->nb_mrs > 0; i++) {
+		if (port->mrs[i].app != a)
 			continue;
-		rc = app_del_mr(all, &all->mrs[i]);
+		rc = app_del_mr(port, &port->mrs[i]);
 		SAN_VERIFY(rc == 0);
 	}
 }
@@ -195,9 +178,10 @@ app_destroy(struct apps *all, struct app *a)
 	struct app_event *ev;
 	int i;
 
-	release(all, a);
+	if (a->port != NULL)
+		release(a->port, a);
 	if (a->ctl != NULL) {
-		dpdk_app_del(all->ctx, a->id);
+		dpdk_app_del(a->port->ctx, a->id);
 		shmq_guard_del(a->ctl_guard);
 		shmq_mem_unmap(a->ctl, a->ctl_bytes);
 	}
@@ -206,8 +190,10 @@ app_destroy(struct apps *all, struct app *a)
 		free(ev);
 	}
 	if (a->attached) {
-		SAN_LOG(DRIVER, INFO, "app=%u pid=%d gone", a->id, (int)a->pid);
+		SAN_LOG(DRIVER, INFO, "app=%u port=%s pid=%d gone", a->id, a->port->name,
+			(int)a->pid);
 		all->nb_attached--;
+		a->port->nb_attached--;
 	}
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		if (a->wake_fds[i] >= 0)
@@ -215,7 +201,7 @@ app_destroy(struct apps *all, struct app *a)
 	if (a->wake_sock >= 0)
 		close(a->wake_sock);
 	if (a->id != 0)
-		all->used[a->id] = false;
+		a->port->used[a->id] = false;
 	app_hang_up(a->sock, a->uid);
 	LIST_REMOVE(a, link);
 	all->nb--;
@@ -238,7 +224,7 @@ put(struct app *a, const struct shmq_event *ev)
 
 /* Behind those that wait, if any do; of those there are a few for each queue pair. */
 static void
-give(const struct apps *all, struct app *a, const struct shmq_event *ev)
+give(struct app *a, const struct shmq_event *ev)
 {
 	struct app_event *late;
 	uint32_t max;
@@ -246,7 +232,7 @@ give(const struct apps *all, struct app *a, const struct shmq_event *ev)
 	if (STAILQ_EMPTY(&a->late) && put(a, ev))
 		return;
 	/* it would wait for ever for what it is not told */
-	max = SHMQ_EVENTS + LATE_EACH * all->caps.max_qps;
+	max = SHMQ_EVENTS + LATE_EACH * a->port->caps.max_qps;
 	late = a->nb_late < max ? malloc(sizeof(*late)) : NULL;
 	if (late == NULL) {
 		a->over = true;
@@ -258,11 +244,11 @@ give(const struct apps *all, struct app *a, const struct shmq_event *ev)
 }
 
 static struct app_listener *
-find_listener(const struct apps *all, uint32_t id)
+find_listener(const struct app_port *port, uint32_t id)
 {
 	struct app_listener *l;
 
-	LIST_FOREACH(l, &all->listeners, link)
+	LIST_FOREACH(l, &port->listeners, link)
 		if (l->id == id)
 			return l;
 	return NULL;
@@ -270,29 +256,29 @@ find_listener(const struct apps *all, uint32_t id)
 
 /* Whom is it for? NULL: nobody any more. */
 static struct app *
-address(struct apps *all, const struct rtsan_provider_event *from, struct shmq_event *ev)
+address(struct app_port *port, const struct rtsan_provider_event *from, struct shmq_event *ev)
 {
 	const struct app_listener *l;
 	const struct app_qp *q;
 
 	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
-		l = find_listener(all, from->listener);
+		l = find_listener(port, from->listener);
 		if (l == NULL)
 			return NULL;
 		ev->listener = l->cookie;
 		/* who does not look is not asked any more: peers can make as many as they like */
 		if (l->app->nb_late >= SHMQ_EVENTS) {
-			dpdk_reject(all->ctx, from->ev.request, NULL, 0);
+			dpdk_reject(port->ctx, from->ev.request, NULL, 0);
 			return NULL;
 		}
-		*apps_request(all, from->ev.request) =
+		*app_port_request(port, from->ev.request) =
 			(struct app_request){.app = l->app, .request = from->ev.request};
 		return l->app;
 	}
-	q = &all->qps[SAN_QPN_INDEX(from->qp)];
+	q = &port->qps[SAN_QPN_INDEX(from->qp)];
 	if (q->app == NULL || q->qpn != from->qp)
 		return NULL;
-	if (from->ev.type == RTSAN_EV_DISCONNECTED && dpdk_qp_fault(all->ctx, q->qpn) != NULL)
+	if (from->ev.type == RTSAN_EV_DISCONNECTED && dpdk_qp_fault(port->ctx, q->qpn) != NULL)
 		ev->reason = RTSAN_R_MALFORMED;
 	return q->app;
 }
@@ -310,35 +296,43 @@ late_events(struct app *a)
 	return late != NULL;
 }
 
-void
-apps_gone(struct apps *all)
+static void
+port_gone(struct apps *all, struct app_port *port)
 {
 	struct app *a;
 	uint32_t i;
 
 	LIST_FOREACH(a, &all->list, link) {
-		if (a->ctl == NULL)
+		if (a->ctl == NULL || a->port != port)
 			continue;
 		atomic_store(&a->ctl->gone, 1);
 		if (a->wake_sock >= 0)
 			shmq_pair_wake(a->wake_sock);
 	}
-	for (i = 0; i < all->caps.max_cqs; i++)
-		if (all->cqs[i].app != NULL && all->cqs[i].wake_sock >= 0)
-			shmq_pair_wake(all->cqs[i].wake_sock);
+	for (i = 0; i < port->caps.max_cqs; i++)
+		if (port->cqs[i].app != NULL && port->cqs[i].wake_sock >= 0)
+			shmq_pair_wake(port->cqs[i].wake_sock);
 }
 
-bool
-apps_events(struct apps *all)
+void
+apps_gone(struct apps *all)
+{
+	uint32_t i;
+
+	for (i = 0; i < all->nb_ports; i++)
+		port_gone(all, &all->ports[i]);
+}
+
+/* True: some have no room. */
+static bool
+port_events(struct apps *all, struct app_port *port)
 {
 	struct rtsan_provider_event from;
 	bool late = false;
 	struct app *a;
 	int rc;
 
-	LIST_FOREACH(a, &all->list, link)
-		late |= late_events(a);
-	while ((rc = dpdk_event_poll(all->ctx, &from)) == 1) {
+	while ((rc = dpdk_event_poll(port->ctx, &from)) == 1) {
 		struct shmq_event ev = {
 			.type = from.ev.type,
 			.reason = from.ev.reason,
@@ -347,16 +341,32 @@ apps_events(struct apps *all)
 			.request = from.ev.request,
 		};
 
-		a = address(all, &from, &ev);
+		a = address(port, &from, &ev);
 		if (a == NULL)
 			continue;
 		memcpy(ev.peer, from.ev.peer, sizeof(ev.peer));
 		memcpy(ev.private_data, from.ev.private_data, sizeof(ev.private_data));
-		give(all, a, &ev);
+		give(a, &ev);
 		late |= !STAILQ_EMPTY(&a->late);
 	}
 	if (rc < 0)
-		apps_gone(all); /* the port is: nothing will happen any more */
+		port_gone(all, port); /* nothing will happen there any more */
+	return late;
+}
+
+bool
+apps_events(struct apps *all)
+{
+	bool late = false;
+	struct app *a;
+	uint32_t i;
+
+	LIST_FOREACH(a, &all->list, link)
+		late |= late_events(a);
+	for (i = 0; i < all->nb_ports; i++) {
+		san_engine_event_arm(all->ports[i].ctx->port);
+		late |= port_events(all, &all->ports[i]);
+	}
 	return late;
 }
 
@@ -365,7 +375,11 @@ apps_events(struct apps *all)
 uint32_t
 apps_ranges(const struct apps *all)
 {
-	return all->caps.max_qps + all->caps.max_cqs + all->caps.max_mrs + SAN_ENGINE_APPS;
+	uint32_t i, sum = 0;
+
+	for (i = 0; i < all->nb_ports; i++)
+		sum += app_port_ranges(&all->ports[i]);
+	return sum;
 }
 
 void
@@ -376,10 +390,11 @@ apps_failed(struct apps *all)
 
 	while (shmq_guard_failed(&id)) {
 		LIST_FOREACH(a, &all->list, link) {
-			if (a->ctl == NULL || a->id != id || a->over)
+			if (a->ctl == NULL || app_port_guard_id(a->port, a->id) != id || a->over)
 				continue;
-			SAN_LOG(DRIVER, ERR, "app=%u pid=%d: its memory failed (SIGBUS); it ends",
-				a->id, (int)a->pid);
+			SAN_LOG(DRIVER, ERR, "app=%u port=%s pid=%d: its memory failed (SIGBUS); "
+					     "it ends",
+				a->id, a->port->name, (int)a->pid);
 			a->over = true;
 		}
 	}
@@ -407,19 +422,28 @@ apps_strangers(struct apps *all, uint64_t now_ns)
 	return next_ns;
 }
 
+static void
+close_port(struct app_port *port)
+{
+	struct app_listener *l;
+	uint32_t i;
+
+	for (i = 0; i < port->caps.max_qps; i++)
+		if (port->requests[i].app != NULL)
+			reject(port, &port->requests[i]);
+	while ((l = LIST_FIRST(&port->listeners)) != NULL)
+		app_del_listener(port, l);
+}
+
 void
 apps_close(struct apps *all)
 {
-	struct app_listener *l;
 	struct app *a;
 	uint32_t i;
 
 	all->closing = true;
-	for (i = 0; i < all->caps.max_qps; i++)
-		if (all->requests[i].app != NULL)
-			reject(all, &all->requests[i]);
-	while ((l = LIST_FIRST(&all->listeners)) != NULL)
-		app_del_listener(all, l);
+	for (i = 0; i < all->nb_ports; i++)
+		close_port(&all->ports[i]);
 	LIST_FOREACH(a, &all->list, link)
 		if (!a->attached)
 			a->over = true;

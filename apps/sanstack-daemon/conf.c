@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sections and keys are one table; those of [port] are the port arguments of rtsan-dpdk(7),
+ * Sections and keys are one table; those of ports are the port arguments of rtsan-dpdk(7),
  * which its provider checks, one by one, so that a wrong one is told with its line.
  */
 
@@ -52,7 +52,7 @@ enum key_when {
 	KEY_LIVE,      /**< at once */
 };
 
-/** Keys outside [port]. A text has neither range nor words. */
+/** Keys that are not a port's. A text has neither range nor words. */
 static const struct key {
 	const char *section, *name;
 	size_t offset, size;
@@ -88,41 +88,148 @@ static const struct key {
 	{"limits", "bytes", NUMBER(app_bytes), 1, UINT64_MAX, NULL, KEY_LIVE},
 };
 
-static int
-enter(void *arg, const char *section, char *why, size_t why_len)
-{
-	size_t i;
+/* ---- [port] and [port NAME] ---- */
 
-	(void)arg;
-	if (strcmp(section, "port") == 0 || strcmp(section, "partitions") == 0)
-		return 0;
-	for (i = 0; i < RTE_DIM(keys); i++)
-		if (strcmp(section, keys[i].section) == 0)
-			return 0;
-	snprintf(why, why_len,
-		 "[%s]: known are [eal], [port], [daemon], [log], [limits], [partitions]",
-		 section);
-	return -EINVAL;
+#define PORT_SECTION "port"
+#define NAME_CHARS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+/* What *section* calls its port; NULL: it is another kind of section. */
+static const char *
+port_name(const char *section)
+{
+	size_t len = strlen(PORT_SECTION);
+
+	if (strncmp(section, PORT_SECTION, len) != 0)
+		return NULL;
+	if (section[len] == '\0')
+		return DPDK_PORT_NAME;
+	return section[len] == ' ' ? &section[len + 1] : NULL;
+}
+
+void
+conf_port_section(const struct conf_port *port, char *text, size_t len)
+{
+	bool is_named = strcmp(port->name, DPDK_PORT_NAME) != 0;
+
+	snprintf(text, len, PORT_SECTION "%s%s", is_named ? " " : "", is_named ? port->name : "");
+}
+
+static const struct conf_port *
+find_port(const struct conf *conf, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < conf->nb_ports; i++)
+		if (strcmp(conf->ports[i].name, name) == 0)
+			return &conf->ports[i];
+	return NULL;
 }
 
 static int
-add_word(struct conf *conf, const char *word)
+add_word(struct conf_port *port, const char *word)
 {
-	conf->words[conf->nb_words] = strdup(word);
-	if (conf->words[conf->nb_words] == NULL)
+	port->words[port->nb_words] = strdup(word);
+	if (port->words[port->nb_words] == NULL)
 		return -ENOMEM;
-	conf->nb_words++;
+	port->nb_words++;
 	return 0;
 }
 
 static int
-set_port(struct conf *conf, const char *name, const char *value, char *why, size_t why_len)
+enter_port(struct conf *conf, const char *name, char *why, size_t why_len)
 {
-	static struct dpdk_conf scratch; /* checks are one by one: nothing of it is used */
+	struct conf_port *port = &conf->ports[conf->nb_ports];
+
+	if (name[0] == '\0' || strlen(name) >= sizeof(port->name) ||
+	    name[strspn(name, NAME_CHARS)] != '\0') {
+		snprintf(why, why_len, "[port %s]: a name is 1 to %zu letters, digits, - and _",
+			 name, sizeof(port->name) - 1);
+		return -EINVAL;
+	}
+	if (find_port(conf, name) != NULL) { /* the other one has no name, and so this one */
+		snprintf(why, why_len, "[port %s]: [port] is called so", name);
+		return -EINVAL;
+	}
+	if (conf->nb_ports == CONF_PORTS_MAX) {
+		snprintf(why, why_len, "[port %s]: at most %d ports", name, CONF_PORTS_MAX);
+		return -EINVAL;
+	}
+	conf->nb_ports++;
+	strcpy(port->name, name);
+	strcpy(port->device, "0");
+	if (add_word(port, "poll=lcore") == 0)
+		return 0;
+	snprintf(why, why_len, "no memory");
+	return -ENOMEM;
+}
+
+static const char *
+one_of_both(const struct conf_port *a, const struct conf_port *b, char *text, size_t len)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < a->nb_lcores; i++) {
+		for (k = 0; k < b->nb_lcores; k++) {
+			if (a->lcores[i] != b->lcores[k])
+				continue;
+			snprintf(text, len, "lcore %u", a->lcores[i]);
+			return text;
+		}
+	}
+	if (strcmp(a->device, b->device) != 0)
+		return NULL;
+	snprintf(text, len, "port=%s", a->device);
+	return text;
+}
+
+/* Each port has a device and lcores of its own, and who has several says which. */
+static int
+leave_port(const struct conf *conf, char *why, size_t why_len)
+{
+	const struct conf_port *port = &conf->ports[conf->nb_ports - 1], *other;
+	char section[64], text[96];
+	uint32_t i;
+
+	conf_port_section(port, section, sizeof(section));
+	for (i = 0; i + 1 < conf->nb_ports; i++) {
+		other = &conf->ports[i];
+		if (one_of_both(other, port, text, sizeof(text)) != NULL) {
+			snprintf(why, why_len, "[%s]: %s is also that of port %s", section, text,
+				 other->name);
+			return -EINVAL;
+		}
+	}
+	for (i = 0; i < conf->nb_ports && conf->nb_ports > 1; i++) {
+		if (conf->ports[i].nb_lcores != 0)
+			continue;
+		snprintf(why, why_len, "[%s]: of several ports each needs lcores=, and port %s "
+				       "has none",
+			 section, conf->ports[i].name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What of *word* has to differ between ports. */
+static void
+keep_own(struct conf_port *port, const struct dpdk_conf *read)
+{
+	if (read->port[0] != '\0')
+		snprintf(port->device, sizeof(port->device), "%s", read->port);
+	if (!read->has_lcores)
+		return;
+	port->nb_lcores = read->engine.nb_lcores;
+	memcpy(port->lcores, read->engine.lcores, sizeof(port->lcores));
+}
+
+static int
+set_port(struct conf_port *port, const char *name, const char *value, char *why, size_t why_len)
+{
+	static struct dpdk_conf scratch; /* checks are one by one */
 	char word[CONF_WORD_MAX];
 	int rc;
 
-	if (conf->nb_words == CONF_WORDS_MAX ||
+	if (port->nb_words == CONF_WORDS_MAX ||
 	    snprintf(word, sizeof(word), "%s=%s", name, value) >= (int)sizeof(word)) {
 		snprintf(why, why_len, "%s: too long, or more than %d keys", name, CONF_WORDS_MAX);
 		return -EINVAL;
@@ -137,7 +244,36 @@ set_port(struct conf *conf, const char *name, const char *value, char *why, size
 		snprintf(why, why_len, "%s", rtsan_error());
 		return rc;
 	}
-	return add_word(conf, word);
+	keep_own(port, &scratch);
+	return add_word(port, word);
+}
+
+/* ---- sections and keys ---- */
+
+static int
+enter(void *arg, const char *section, char *why, size_t why_len)
+{
+	const char *name = port_name(section);
+	size_t i;
+
+	if (name != NULL)
+		return enter_port(arg, name, why, why_len);
+	if (strcmp(section, "partitions") == 0)
+		return 0;
+	for (i = 0; i < RTE_DIM(keys); i++)
+		if (strcmp(section, keys[i].section) == 0)
+			return 0;
+	snprintf(why, why_len,
+		 "[%s]: known are [eal], [port], [port NAME], [daemon], [log], [limits], "
+		 "[partitions]",
+		 section);
+	return -EINVAL;
+}
+
+static int
+leave(void *arg, const char *section, char *why, size_t why_len)
+{
+	return port_name(section) != NULL ? leave_port(arg, why, why_len) : 0;
 }
 
 static int
@@ -203,8 +339,8 @@ set(void *arg, const char *section, const char *name, const char *value, char *w
 	struct conf *conf = arg;
 	size_t i;
 
-	if (strcmp(section, "port") == 0)
-		return set_port(conf, name, value, why, why_len);
+	if (port_name(section) != NULL)
+		return set_port(&conf->ports[conf->nb_ports - 1], name, value, why, why_len);
 	if (strcmp(section, "partitions") == 0)
 		return partition_set(&conf->partitions, name, value, why, why_len);
 	for (i = 0; i < RTE_DIM(keys); i++) {
@@ -225,7 +361,8 @@ set(void *arg, const char *section, const char *name, const char *value, char *w
 int
 conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 {
-	const struct app_ini ini = {.arg = conf, .enter = enter, .set = set};
+	const struct app_ini ini = {.arg = conf, .enter = enter, .leave = leave, .set = set};
+	int rc;
 
 	*conf = (struct conf){
 		.socket = "/run/sanstack/sanstack.sock",
@@ -239,35 +376,39 @@ conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 		.app_listeners = 8,
 		.app_bytes = 4ull << 30,
 	};
-	if (add_word(conf, "poll=lcore") != 0) {
-		snprintf(err, err_len, "no memory");
-		return -ENOMEM;
-	}
-	return app_ini_load(&ini, path, err, err_len);
+	rc = app_ini_load(&ini, path, err, err_len);
+	if (rc != 0 || conf->nb_ports != 0)
+		return rc;
+	snprintf(err, err_len, "%s: there is no [port]", path);
+	return -EINVAL;
 }
 
 void
 conf_free(struct conf *conf)
 {
-	while (conf->nb_words > 0)
-		free(conf->words[--conf->nb_words]);
+	while (conf->nb_ports > 0) {
+		struct conf_port *port = &conf->ports[--conf->nb_ports];
+
+		while (port->nb_words > 0)
+			free(port->words[--port->nb_words]);
+	}
 }
 
 /* ---- again ---- */
 
 static bool
-has_word(const struct conf *conf, const char *word)
+has_word(const struct conf_port *port, const char *word)
 {
 	int i;
 
-	for (i = 0; i < conf->nb_words; i++)
-		if (strcmp(conf->words[i], word) == 0)
+	for (i = 0; i < port->nb_words; i++)
+		if (strcmp(port->words[i], word) == 0)
 			return true;
 	return false;
 }
 
 static bool
-has_other(const struct conf *a, const struct conf *b, const char *key, size_t len)
+has_other(const struct conf_port *a, const struct conf_port *b, const char *key, size_t len)
 {
 	int i;
 
@@ -279,42 +420,63 @@ has_other(const struct conf *a, const struct conf *b, const char *key, size_t le
 
 /* Number *i* of the arguments of both, one after the other. */
 static const char *
-word_of(const struct conf *conf, const struct conf *next, int i)
+word_of(const struct conf_port *port, const struct conf_port *next, int i)
 {
-	return i < conf->nb_words ? conf->words[i] : next->words[i - conf->nb_words];
+	return i < port->nb_words ? port->words[i] : next->words[i - port->nb_words];
 }
 
 /* Has none before number *n* this key? */
 static bool
-is_first(const struct conf *conf, const struct conf *next, int n, const char *key, size_t len)
+is_first(const struct conf_port *port, const struct conf_port *next, int n, const char *key,
+	 size_t len)
 {
 	int i;
 
 	for (i = 0; i < n; i++)
-		if (strncmp(word_of(conf, next, i), key, len) == 0)
+		if (strncmp(word_of(port, next, i), key, len) == 0)
 			return false;
 	return true;
 }
 
 /* Each key once, of whose arguments one side has some that the other one lacks. */
 static void
-report_port(const struct conf *conf, const struct conf *next, conf_report report)
+report_port(const struct conf_port *port, const struct conf_port *next, conf_report report)
 {
-	char key[CONF_WORD_MAX];
+	char key[CONF_WORD_MAX], section[64];
 	const char *word;
 	size_t len;
 	int i;
 
-	for (i = 0; i < conf->nb_words + next->nb_words; i++) {
-		word = word_of(conf, next, i);
+	conf_port_section(port->nb_words != 0 ? port : next, section, sizeof(section));
+	for (i = 0; i < port->nb_words + next->nb_words; i++) {
+		word = word_of(port, next, i);
 		len = strcspn(word, "=") + 1;
 		snprintf(key, sizeof(key), "%.*s", (int)len, word);
-		if (is_first(conf, next, i, key, len) &&
-		    (has_other(conf, next, key, len) || has_other(next, conf, key, len))) {
+		if (is_first(port, next, i, key, len) &&
+		    (has_other(port, next, key, len) || has_other(next, port, key, len))) {
 			key[len - 1] = '\0';
-			report("port", key);
+			report(section, key);
 		}
 	}
+}
+
+/* One that the other file lacks has no keys there. */
+static void
+report_ports(const struct conf *conf, const struct conf *next, conf_report report)
+{
+	static const struct conf_port none;
+	const struct conf_port *other;
+	uint32_t i;
+
+	for (i = 0; i < conf->nb_ports; i++) {
+		other = find_port(next, conf->ports[i].name);
+		report_port(&conf->ports[i], other != NULL ? other : &none, report);
+	}
+	for (i = 0; i < next->nb_ports; i++)
+		if (find_port(conf, next->ports[i].name) == NULL)
+			report_port(&none, &next->ports[i], report);
+	if (strcmp(conf->ports[0].name, next->ports[0].name) != 0)
+		report(PORT_SECTION, "(the first one)");
 }
 
 void
@@ -332,5 +494,5 @@ conf_apply(struct conf *conf, const struct conf *next, conf_report report)
 			report(keys[i].section, keys[i].name);
 	}
 	conf->partitions = next->partitions;
-	report_port(conf, next, report);
+	report_ports(conf, next, report);
 }

@@ -10,22 +10,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dpdk_priv.h"
 #include "partition.h"
 #include "san_log.h"
 
 #define CONF_DEFAULT   "/etc/sanstack/sanstack.conf"
 #define CONF_WORDS_MAX 128
 #define CONF_WORD_MAX  256
+#define CONF_PORTS_MAX 8
 
 enum conf_log_target {
 	CONF_LOG_STDERR,
 	CONF_LOG_SYSLOG,
 };
 
-struct conf {
-	char eal[1024];              /**< arguments of EAL */
+/** Of [port] or [port NAME]. */
+struct conf_port {
+	char name[SAN_ENGINE_NAME];
 	char *words[CONF_WORDS_MAX]; /**< port arguments, "key=value" */
 	int nb_words;
+	char device[64]; /**< what port= says */
+	uint32_t lcores[SAN_ENGINE_LCORES];
+	uint32_t nb_lcores; /**< 0: not named */
+};
+
+struct conf {
+	char eal[1024];                         /**< arguments of EAL */
+	struct conf_port ports[CONF_PORTS_MAX]; /**< the first is that of who names none */
+	uint32_t nb_ports;
 	char socket[108];
 	char group[32];                  /**< who may connect to it; empty: only our own user */
 	char user[32];                   /**< who we become; empty: stay who we are */
@@ -48,6 +60,9 @@ struct conf {
  */
 int conf_read(struct conf *conf, const char *path, char *err, size_t err_len);
 void conf_free(struct conf *conf);
+
+/** The section of a port, as messages name it. */
+void conf_port_section(const struct conf_port *port, char *text, size_t len);
 
 /** Told of each key, with its section, that differs and can't change while we run. */
 typedef void (*conf_report)(const char *section, const char *key);

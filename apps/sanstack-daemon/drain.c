@@ -27,26 +27,25 @@ do_cut(struct san_engine *e, void *arg)
 	return 0;
 }
 
-static uint32_t
-nb_left(const struct server *s)
+/* On each lcore of each port. */
+static void
+call_all(const struct server *s, san_engine_fn fn, void *arg)
 {
-	const struct san_engine_port *port = s->all.ctx->port;
-	uint32_t i, left = 0;
+	const struct san_engine_port *port;
+	uint32_t i, k;
 
-	for (i = 0; i < san_engine_count(port); i++)
-		san_engine_call(san_engine_at(port, i), do_drain, &left);
-	return left;
+	for (i = 0; i < s->all.nb_ports; i++) {
+		port = s->all.ports[i].ctx->port;
+		for (k = 0; k < san_engine_count(port); k++)
+			san_engine_call(san_engine_at(port, k), fn, arg);
+	}
 }
 
 /* What has not ended by now does. */
 static void
 cut(struct server *s, uint64_t now_ns)
 {
-	const struct san_engine_port *port = s->all.ctx->port;
-	uint32_t i;
-
-	for (i = 0; i < san_engine_count(port); i++)
-		san_engine_call(san_engine_at(port, i), do_cut, NULL);
+	call_all(s, do_cut, NULL);
 	s->phase = s->all.nb_attached != 0 ? SERVER_LEAVING : SERVER_OVER;
 	s->phase_ns = now_ns + LEAVE_NS;
 }
@@ -74,11 +73,11 @@ drain_signal(struct server *s)
 uint64_t
 drain_step(struct server *s, uint64_t now_ns)
 {
-	uint32_t left;
+	uint32_t left = 0;
 
 	switch (s->phase) {
 	case SERVER_DRAINING:
-		left = nb_left(s);
+		call_all(s, do_drain, &left);
 		if (left != 0 && now_ns < s->phase_ns)
 			return now_ns + POLL_NS;
 		if (left != 0)

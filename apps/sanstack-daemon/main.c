@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * sanstack-daemon: owns a port on lcores of its own and serves applications over a UNIX
+ * sanstack-daemon: owns ports on lcores of their own and serves applications over a UNIX
  * socket. This file starts and ends it; server.c is what it does in between. (SYS-2)
  */
 
@@ -128,23 +128,39 @@ raise_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static struct dpdk_ctx *
-open_port(const struct conf *conf)
+static void
+start_eal(const struct conf *conf)
 {
 	static char name[] = "sanstack-daemon";
 	char buf[DPDK_WORD_MAX * 8], *words[DPDK_ARGS_MAX];
-	const struct rtsan_host *host = rtsan_provider_host();
-	struct dpdk_ctx *ctx;
 	int n;
 
 	words[0] = name;
 	n = dpdk_eal_split(conf->eal, buf, sizeof(buf), &words[1], DPDK_ARGS_MAX - 1);
 	if (n < 0)
 		die("[eal] args: too long, or a quote is open");
-	if (dpdk_ctx_claim(host) != 0 || dpdk_eal_start(n + 1, words, host) != 0 ||
-	    dpdk_ctx_open(conf->words, conf->nb_words, host, &ctx) != 0)
+	if (dpdk_eal_start(n + 1, words, rtsan_provider_host()) != 0)
 		die("%s", rtsan_error());
-	return ctx;
+}
+
+static void
+open_ports(struct server *s)
+{
+	const struct rtsan_host *host = rtsan_provider_host();
+	const struct conf_port *port;
+	struct dpdk_ctx *ctx;
+	char section[64];
+	uint32_t i;
+
+	for (i = 0; i < s->conf.nb_ports; i++) {
+		port = &s->conf.ports[i];
+		conf_port_section(port, section, sizeof(section));
+		if (dpdk_ctx_open(port->name, port->words, port->nb_words, host, &ctx) != 0 ||
+		    apps_add_port(&s->all, port->name, ctx) != 0)
+			die("[%s] %s", section, rtsan_error());
+		if (server_watch(s, san_engine_event_fd(ctx->port), &s->all) != 0)
+			die("epoll: %s", strerror(errno));
+	}
 }
 
 static struct pidfh *
@@ -215,15 +231,14 @@ start(struct server *s)
 	s->spare = eventfd(0, EFD_CLOEXEC);
 	raise_descriptors();
 	s->listener = open_socket(&s->conf);
-	if (apps_init(&s->all, open_port(&s->conf), &s->conf) != 0)
-		die("%s", rtsan_error());
+	apps_init(&s->all, &s->conf);
+	start_eal(&s->conf);
+	open_ports(s);
 	logging_apply(&s->conf);
-	s->events = san_engine_event_fd(s->all.ctx->port);
 	if (shmq_guard_init(apps_ranges(&s->all), &s->guard) != 0)
 		die("guard: %s", strerror(errno));
 	if (closer_start() != 0 || server_watch(s, s->signals, &s->signals) != 0 ||
 	    server_watch(s, s->listener, &s->listener) != 0 ||
-	    server_watch(s, s->events, &s->events) != 0 ||
 	    server_watch(s, s->guard, &s->guard) != 0)
 		die("epoll, or one more thread: %s", strerror(errno));
 	drop_rights(&s->conf, &user);
@@ -231,6 +246,24 @@ start(struct server *s)
 	fflush(stdout);
 	app_telemetry_start(&s->all);
 	notify_ready(&s->notify, &s->all);
+}
+
+/* What was left in them. */
+static uint64_t
+close_ports(const struct apps *all)
+{
+	uint64_t leaks, sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < all->nb_ports; i++) {
+		leaks = san_engine_leaks(all->ports[i].ctx->port);
+		if (leaks != 0)
+			SAN_LOG(DRIVER, ERR, "port=%s leaks=%" PRIu64 ": records that nobody holds",
+				all->ports[i].name, leaks);
+		sum += leaks;
+		dpdk_ctx_close(all->ports[i].ctx);
+	}
+	return sum;
 }
 
 /* The exit status. */
@@ -244,10 +277,7 @@ finish(struct server *s)
 	apps_gone(&s->all);
 	while ((a = LIST_FIRST(&s->all.list)) != NULL)
 		app_destroy(&s->all, a);
-	leaks = san_engine_leaks(s->all.ctx->port);
-	if (leaks != 0)
-		SAN_LOG(DRIVER, ERR, "leaks=%" PRIu64 ": records that nobody holds", leaks);
-	dpdk_ctx_close(s->all.ctx);
+	leaks = close_ports(&s->all);
 	apps_fini(&s->all);
 	if (s->pidfile != NULL && pidfile_remove(s->pidfile) != 0)
 		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.pidfile, strerror(errno));

@@ -7,6 +7,7 @@
  */
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,11 +38,18 @@ notify_ready(struct notify *n, const struct apps *all)
 void
 notify_status(const struct apps *all)
 {
-	const char *port = san_engine_is_gone(all->ctx->port) ? "; the port is gone" : "";
+	char text[512];
+	size_t len;
+	uint32_t i;
 
-	sd_notifyf(0, "STATUS=serving %u applications on %s%s", all->nb_attached,
-		   all->conf->socket, port);
-	setproctitle("serving %u applications on %s%s", all->nb_attached, all->conf->socket, port);
+	len = (size_t)snprintf(text, sizeof(text), "serving %u applications on %s",
+			       all->nb_attached, all->conf->socket);
+	for (i = 0; i < all->nb_ports; i++)
+		if (len < sizeof(text) && san_engine_is_gone(all->ports[i].ctx->port))
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+						"; port %s is gone", all->ports[i].name);
+	sd_notifyf(0, "STATUS=%s", text);
+	setproctitle("%s", text);
 }
 
 void
@@ -67,21 +75,22 @@ notify_stopping(void)
 	setproctitle("draining");
 }
 
-/* Each lcore, since the last time? */
+/* Each of its lcores, since the last time? */
 static bool
-all_alive(struct notify *n, const struct san_engine_port *port)
+is_alive(uint64_t last[SAN_ENGINE_LCORES], const struct app_port *port)
 {
 	bool alive = true;
 	uint64_t loops;
 	uint32_t i;
 
-	for (i = 0; i < san_engine_count(port); i++) {
-		loops = san_engine_loops(san_engine_at(port, i));
-		if (loops == n->loops[i]) {
-			SAN_LOG(DRIVER, ERR, "lcore=%u hangs: the watchdog is not told", i);
+	for (i = 0; i < port->caps.nb_lcores; i++) {
+		loops = san_engine_loops(san_engine_at(port->ctx->port, i));
+		if (loops == last[i]) {
+			SAN_LOG(DRIVER, ERR, "port=%s lcore=%u hangs: the watchdog is not told",
+				port->name, i);
 			alive = false;
 		}
-		n->loops[i] = loops;
+		last[i] = loops;
 	}
 	return alive;
 }
@@ -89,11 +98,16 @@ all_alive(struct notify *n, const struct san_engine_port *port)
 uint64_t
 notify_watchdog(struct notify *n, const struct apps *all, uint64_t now_ns)
 {
+	bool alive = true;
+	uint32_t i;
+
 	if (n->every_ns == 0)
 		return SAN_TIME_NEVER;
 	if (now_ns >= n->next_ns) {
 		n->next_ns = now_ns + n->every_ns;
-		if (all_alive(n, all->ctx->port))
+		for (i = 0; i < all->nb_ports; i++)
+			alive &= is_alive(n->loops[i], &all->ports[i]);
+		if (alive)
 			sd_notify(0, "WATCHDOG=1");
 	}
 	return n->next_ns;

@@ -15,7 +15,7 @@
 struct notify {
 	uint64_t every_ns; /**< 0: nobody watches */
 	uint64_t next_ns;
-	uint64_t loops[SAN_ENGINE_LCORES];
+	uint64_t loops[CONF_PORTS_MAX][SAN_ENGINE_LCORES];
 };
 
 /** The title of a process lies where its arguments were: first of all in main(). */

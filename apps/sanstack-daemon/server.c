@@ -222,10 +222,9 @@ server_run(struct server *s)
 				take_app(s);
 			else if (ev[i].data.ptr == &s->guard)
 				apps_failed(&s->all);
-			else if (ev[i].data.ptr != &s->events)
+			else if (ev[i].data.ptr != &s->all)
 				serve(s, ev[i].data.ptr);
 		}
-		san_engine_event_arm(s->all.ctx->port);
 		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
 						SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));

@@ -20,14 +20,14 @@ enum server_phase {
 struct pidfh;
 
 struct server {
-	struct apps all;
+	struct apps all; /**< its place stands for events of the ports */
 	struct conf conf;
 	const char *conf_path;
 	struct notify notify;
 	struct pidfh *pidfile; /**< or NULL */
 	int epoll;
-	int listener, signals, events, guard; /**< watched; the place of each says which it is */
-	int spare;                            /**< a descriptor for when there are no others */
+	int listener, signals, guard; /**< watched; the place of each says which it is */
+	int spare;                    /**< a descriptor for when there are no others */
 	enum server_phase phase;
 	uint64_t phase_ns; /**< DRAINING, LEAVING: when they are over */
 	uint32_t nb_told;  /**< applications that there were when the status was told */

@@ -28,6 +28,7 @@
 
 #define SAN_ENGINE_LCORES 16  /**< of a port, at most: a CID has 4 bits for them */
 #define SAN_ENGINE_APPS   256 /**< applications of a port, at most */
+#define SAN_ENGINE_NAME   32  /**< bytes of a port's name, with its end */
 
 enum san_engine_idle_policy {
 	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, else poll */
@@ -45,6 +46,7 @@ struct san_engine_conf {
 	 * MTU of 0 is the port's.
 	 */
 	struct san_core_conf core;
+	char name[SAN_ENGINE_NAME]; /**< what operators call the port */
 	uint16_t port_id;
 	uint16_t mtu_min;                   /**< that the addresses allow: less is refused */
 	uint16_t vlan;                      /**< that the port is in; 0: none */

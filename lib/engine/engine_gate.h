@@ -10,28 +10,26 @@
  *
  * The thread is held in an alarm of ours while bursts run. When nothing has come
  * for a while the peer may be gone, or want to talk: the thread is let go for a
- * moment, in which no burst runs. Nobody ever waits on the lcore's side.
+ * moment, in which no burst runs, of no port that has a gate: there is one such thread. Nobody
+ * ever waits on the lcore's side.
  *
- * Thread rule: the lcore's, all of it.
+ * Thread rule: each is its port's lcore's; init and fini by one thread at a time.
  */
 
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct san_engine_gate {
 	bool used;           /**< else bursts may always run */
-	bool held;           /**< the lcore knows that the thread is held */
-	_Atomic int turn;    /**< enum gate_turn */
-	uint64_t since_ns;   /**< when it was held */
+	_Atomic bool held;   /**< the lcore knows that the thread is held, and counts on it */
+	uint64_t since_ns;   /**< since when; without a link: that others hold it */
 	uint64_t traffic_ns; /**< when something came last; at least since_ns */
-	sem_t go;
 };
 
 /** *used*: the driver needs it. */
 void san_engine_gate_init(struct san_engine_gate *g, bool used);
-/** The thread is free, and stays so. */
+/** The thread is free; and stays so, if this was the last one of a port. */
 void san_engine_gate_fini(struct san_engine_gate *g);
 /** May bursts run in this round? Once per round; *is_up*: the port's link. */
 bool san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns);

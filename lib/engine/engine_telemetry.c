@@ -21,12 +21,25 @@
 #define BUSY_LEAST_NS (100 * SAN_NS_PER_MS) /* a share of less time says nothing */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct san_engine_port *port; /* one per process; see rtsan_open() */
 
-/* The last reading of each lcore, so that the next one can tell what happened since. */
-static struct last {
+/* The last reading of an lcore, so that the next one can tell what happened since. */
+struct last {
 	uint64_t time_ns, busy_ns, percent;
-} last[SAN_ENGINE_LCORES];
+};
+
+/* The first is that of questions that name none. */
+static struct place {
+	struct san_engine_port *port;
+	struct last last[SAN_ENGINE_LCORES];
+} places[RTE_MAX_ETHPORTS];
+static uint32_t nb_places;
+
+int
+san_engine_tel_error(struct rte_tel_data *d, const char *text)
+{
+	rte_tel_data_start_dict(d);
+	return rte_tel_data_add_dict_string(d, "error", text);
+}
 
 static int
 with_prefix(struct san_engine_port *p, struct rte_tel_data *d, const char *prefix, bool want)
@@ -123,9 +136,20 @@ do_lcore(struct san_engine *e, void *arg)
 	return 0;
 }
 
+static struct place *
+place_of(const struct san_engine_port *p)
+{
+	struct place *place = places;
+
+	while (place->port != p)
+		place++;
+	return place;
+}
+
 static int
 add_lcore(struct rte_tel_data *d, struct san_engine *e)
 {
+	struct last *last = &place_of(e->port)->last[e->id];
 	struct rte_tel_data *one = rte_tel_data_alloc();
 	struct lcore_view v;
 	char name[16];
@@ -137,7 +161,7 @@ add_lcore(struct rte_tel_data *d, struct san_engine *e)
 	rte_tel_data_add_dict_int(one, "lcore",
 				  e->launched ? (int)e->port->conf.lcores[e->id] : -1);
 	rte_tel_data_add_dict_u64(one, "busy_percent",
-				  busy_percent(&last[e->id], v.time_ns, v.busy_ns));
+				  busy_percent(last, v.time_ns, v.busy_ns));
 	rte_tel_data_add_dict_u64(one, "time_ns", v.time_ns);
 	rte_tel_data_add_dict_u64(one, "busy_ns", v.busy_ns);
 	rte_tel_data_add_dict_u64(one, "loops", v.stats.nb_loops);
@@ -179,6 +203,7 @@ tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	}
 	rte_ether_format_addr(mac, sizeof(mac), &p->mac);
 	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "port_name", p->conf.name);
 	rte_tel_data_add_dict_u64(d, "port", p->id);
 	rte_tel_data_add_dict_string(d, "name", p->name);
 	rte_tel_data_add_dict_string(d, "driver", p->driver);
@@ -194,11 +219,27 @@ tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	return 0;
 }
 
+static int
+tel_ports(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	uint32_t i;
+
+	(void)p;
+	(void)params;
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	for (i = 0; i < nb_places; i++)
+		rte_tel_data_add_array_string(d, places[i].port->conf.name);
+	return 0;
+}
+
 static const struct command {
 	const char *name;
 	int (*fn)(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
 	const char *help;
 } commands[] = {
+	{"/sanstack/ports", tel_ports,
+	 "Names of the ports. Every other command takes port=NAME as its first parameter; without "
+	 "it, it is about the first one"},
 	{"/sanstack/port", tel_port, "The port. No parameters"},
 	{"/sanstack/conn", san_engine_tel_conn, "One connection. Parameter: CID; none: conn_list"},
 	{"/sanstack/conn_list", san_engine_tel_conn_list,
@@ -217,16 +258,65 @@ static const struct command {
 	{"/sanstack/cam", tel_cam, "The reorder engine's table. No parameters"},
 };
 
+#define PORT_KEY "port="
+
+bool
+san_engine_tel_port_name(const char **params, char name[SAN_ENGINE_NAME])
+{
+	const char *from = *params;
+	size_t len;
+
+	name[0] = '\0';
+	if (from == NULL || strncmp(from, PORT_KEY, strlen(PORT_KEY)) != 0)
+		return true;
+	from += strlen(PORT_KEY);
+	len = strcspn(from, ",");
+	if (len == 0 || len >= SAN_ENGINE_NAME)
+		return false;
+	memcpy(name, from, len);
+	name[len] = '\0';
+	*params = from[len] == ',' ? &from[len + 1] : &from[len];
+	return true;
+}
+
+/* The one that *params* begin with, cut off; NULL: there is none. */
+static struct san_engine_port *
+find_port(const char **params)
+{
+	char name[SAN_ENGINE_NAME];
+	uint32_t i;
+
+	if (!san_engine_tel_port_name(params, name))
+		return NULL;
+	for (i = 0; i < nb_places; i++)
+		if (name[0] == '\0' || strcmp(places[i].port->conf.name, name) == 0)
+			return places[i].port;
+	return NULL;
+}
+
+static int
+answer(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	struct san_engine_port *port = find_port(&params);
+	size_t i;
+
+	if (nb_places == 0)
+		return -ENODEV;
+	if (port == NULL)
+		return san_engine_tel_error(d, "there is no port with this name");
+	for (i = 0; i < RTE_DIM(commands); i++)
+		if (strcmp(cmd, commands[i].name) == 0)
+			return commands[i].fn(port, d, params);
+	return -ENODEV;
+}
+
 static int
 handle(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-	int rc = -ENODEV;
-	size_t i;
+	int rc;
 
 	pthread_mutex_lock(&lock);
-	for (i = 0; port != NULL && i < RTE_DIM(commands); i++)
-		if (strcmp(cmd, commands[i].name) == 0)
-			rc = commands[i].fn(port, d, params);
+	rc = answer(cmd, params, d);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
@@ -243,18 +333,23 @@ void
 san_engine_telemetry_add(struct san_engine_port *p)
 {
 	pthread_mutex_lock(&lock);
-	if (port == NULL) {
-		port = p;
-		memset(last, 0, sizeof(last));
-	}
+	if (nb_places < RTE_DIM(places))
+		places[nb_places++] = (struct place){.port = p};
 	pthread_mutex_unlock(&lock);
 }
 
 void
 san_engine_telemetry_del(struct san_engine_port *p)
 {
+	uint32_t i;
+
 	pthread_mutex_lock(&lock);
-	if (port == p)
-		port = NULL;
+	for (i = 0; i < nb_places; i++) {
+		if (places[i].port != p)
+			continue;
+		/* the others keep their order */
+		memmove(&places[i], &places[i + 1], (--nb_places - i) * sizeof(places[0]));
+		break;
+	}
 	pthread_mutex_unlock(&lock);
 }

@@ -14,6 +14,14 @@
 
 #include "engine.h"
 
+/** An answer that says what is wrong. */
+int san_engine_tel_error(struct rte_tel_data *d, const char *text);
+/**
+ * Cut "port=NAME" and its comma off the front of *params*; *name* is empty if they begin with
+ * something else. False: it is no name.
+ */
+bool san_engine_tel_port_name(const char **params, char name[SAN_ENGINE_NAME]);
+
 int san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
 int san_engine_tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d,
 			     const char *params);

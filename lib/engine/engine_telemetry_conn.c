@@ -15,13 +15,6 @@
 
 #define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
 
-static int
-error(struct rte_tel_data *d, const char *text)
-{
-	rte_tel_data_start_dict(d);
-	return rte_tel_data_add_dict_string(d, "error", text);
-}
-
 /* The number at *text*, up to a comma or the end, and what follows; NULL: it is none. */
 static const char *
 number(const char *text, uint32_t max, uint32_t *out)
@@ -93,7 +86,7 @@ san_engine_tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, cons
 		if (rest != NULL && rest[0] != '\0')
 			rest = number(rest, SAN_ENGINE_APPS - 1, &app);
 		if (rest == NULL || rest[0] != '\0')
-			return error(d, "conn_list: parameters are OFFSET, APP");
+			return san_engine_tel_error(d, "conn_list: parameters are OFFSET, APP");
 	}
 	n = san_engine_conns(p, from, (uint16_t)app, rows, PAGE, &next);
 	rte_tel_data_start_dict(d);
@@ -155,9 +148,9 @@ san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const cha
 		return san_engine_tel_conn_list(p, d, params);
 	rest = number(params, 0xffffff, &cid);
 	if (rest == NULL || rest[0] != '\0')
-		return error(d, "conn: the parameter is a CID");
+		return san_engine_tel_error(d, "conn: the parameter is a CID");
 	if (san_engine_conn(p, cid, &c) != 0)
-		return error(d, "there is no connection with this CID");
+		return san_engine_tel_error(d, "there is no connection with this CID");
 	rte_tel_data_start_dict(d);
 	snprintf(text, sizeof(text), "0x%06x", c.cid);
 	rte_tel_data_add_dict_string(d, "cid", text);
@@ -310,16 +303,16 @@ san_engine_tel_capture(struct san_engine_port *p, struct rte_tel_data *d, const 
 	if (params == NULL || params[0] == '\0')
 		return show_capture(p, d);
 	if (strlen(params) >= sizeof(buf))
-		return error(d, "capture: the file's path is too long");
+		return san_engine_tel_error(d, "capture: the file's path is too long");
 	why = parse_capture(p, strcpy(buf, params), &conf);
 	if (why != NULL)
-		return error(d, why);
+		return san_engine_tel_error(d, why);
 	rc = san_engine_capture_start(p, &conf);
 	if (rc == -EBUSY)
-		return error(d, "capture: there is one already");
+		return san_engine_tel_error(d, "capture: there is one already");
 	if (rc == -ENOTSUP)
-		return error(d, "capture: this program polls itself; see capture=");
-	return rc != 0 ? error(d, strerror(-rc)) : show_capture(p, d);
+		return san_engine_tel_error(d, "capture: this program polls itself; see capture=");
+	return rc != 0 ? san_engine_tel_error(d, strerror(-rc)) : show_capture(p, d);
 }
 
 int
@@ -329,6 +322,6 @@ san_engine_tel_capture_stop(struct san_engine_port *p, struct rte_tel_data *d, c
 
 	(void)params;
 	if (!san_engine_capture_stop(p, &v))
-		return error(d, "capture: there is none");
+		return san_engine_tel_error(d, "capture: there is none");
 	return add_capture(d, false, &v);
 }

@@ -50,14 +50,15 @@ struct rtsan_listener;
  * @param spec
  *   "dpdk:<EAL arguments> -- <port arguments>": the engine in this process, on
  *   DPDK ports; librtsan-dpdk.so is loaded by name. See rtsan-dpdk(7).
- *   "unix:<path>": the engine of the daemon that serves this socket. See sanstack-daemon(8).
+ *   "unix:<path>" or "unix:<path>,port=<name>": the engine of the daemon that serves this
+ *   socket, on its first port or on that one. The path has no comma. See sanstack-daemon(8).
  * @param ctx
  *   Result; close it with rtsan_close().
  * @return
  *   0 or a negative errno; rtsan_error() says what and where.
  *   - -EINVAL: malformed spec, unknown argument or bad value.
  *   - -ENOENT: the provider's library is not installed.
- *   - -ENODEV: no port.
+ *   - -ENODEV: no port, or none with this name.
  *   - -EBUSY: a context of this provider is open already (one EAL per process).
  *   - -ENOMEM
  */

@@ -25,9 +25,10 @@
 #include "san_wr.h"
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     2           /**< changes with any layout of this file or what it includes */
+#define SHMQ_ABI     3           /**< changes with any layout of this file or what it includes */
 #define SHMQ_TEXT    192         /* bytes of a reason, with its end */
 #define SHMQ_PEER    48
+#define SHMQ_PORT    32 /* bytes of a port's name, with its end */
 #define SHMQ_PRIVATE 64
 #define SHMQ_EVENTS  256 /* entries of the event ring */
 #define SHMQ_FDS     253 /* descriptors of a message, as many as the kernel lets anybody send */
@@ -71,6 +72,9 @@ struct shmq_req {
 	uint32_t type; /**< enum shmq_type */
 	uint32_t pad;
 	union {
+		struct {
+			char port[SHMQ_PORT]; /**< its name; empty: the daemon's first one */
+		} hello;
 		struct {
 			uint64_t addr; /**< what the application calls its first byte */
 			uint64_t length;

@@ -18,6 +18,10 @@ class Sample:
         self.suffix, self.labels, self.value = suffix, labels, value
 
 
+def without_le(sample):
+    return tuple(sorted((k, v) for k, v in sample.labels.items() if k != 'le'))
+
+
 class Family:
     def __init__(self, name):
         self.name, self.kind, self.unit, self.help, self.samples = name, None, None, None, []
@@ -51,12 +55,17 @@ class Family:
             check(self.name.endswith('_' + self.unit), f'{self.name}: unit {self.unit}')
         if 'histogram' not in self.kind:
             return
-        buckets = [(float(s.labels['le']), s.value) for s in self.samples if s.suffix == '_bucket']
+        for names in {without_le(s) for s in self.samples}:
+            self.finish_histogram([s for s in self.samples if without_le(s) == names])
+
+    def finish_histogram(self, samples):
+        """One of those that differ in other labels than that of their buckets."""
+        buckets = [(float(s.labels['le']), s.value) for s in samples if s.suffix == '_bucket']
         check(buckets == sorted(buckets) and len(set(b for b, _ in buckets)) == len(buckets),
               f'{self.name}: order of buckets')
         check([n for _, n in buckets] == sorted(n for _, n in buckets), f'{self.name}: cumulative')
         check(buckets[-1][0] == float('inf'), f'{self.name}: +Inf')
-        (count,) = (s.value for s in self.samples if s.suffix in ('_count', '_gcount'))
+        (count,) = (s.value for s in samples if s.suffix in ('_count', '_gcount'))
         check(count == buckets[-1][1], f'{self.name}: count')
 
 

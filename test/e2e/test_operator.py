@@ -235,7 +235,7 @@ def metrics(work, daemons):
         check(app[0].value > first['sanstack_app_tx_bytes'].samples[0].value, 'does not grow')
         held = second['sanstack_conns_held'].samples
         check(sum(s.value for s in held) == 1, f'{held}')
-        check({'lcore', 'reason'} == set(second['sanstack_drops'].samples[0].labels), 'drops')
+        check({'port', 'lcore', 'reason'} == set(second['sanstack_drops'].samples[0].labels), 'drops')
         check(second['sanstack_tx_pkts'].kind == 'counter', 'packets')
         check(second['sanstack_budget'].kind == 'gauge', 'budget')
         http = Process(work, 'http', [SANCTL, '-f', daemon.prefix, 'metrics', '--listen',

@@ -5,7 +5,8 @@
  * done, what comes later is not, and everybody is told. (SYS-2)
  *
  *   transfer server SPEC         until its connection has ended; says how
- *   transfer client SPEC PEER    posts NB pushes, and LATER more on SIGUSR1
+ *   transfer client SPEC PEER [PUSHES]
+ *                                posts NB pushes or so many, and LATER more on SIGUSR1
  */
 
 #include <errno.h>
@@ -121,9 +122,9 @@ post(int nb)
 }
 
 static void
-client(const char *spec, const char *peer)
+client(const char *spec, const char *peer, int nb)
 {
-	int nb_posted = NB, nb_done = 0, nb_flushed = 0, nb_other = 0;
+	int nb_posted = nb, nb_done = 0, nb_flushed = 0, nb_other = 0;
 	struct rtsan_event ev;
 	struct rtsan_wc wc;
 	time_t until = 0;
@@ -133,7 +134,7 @@ client(const char *spec, const char *peer)
 	CHECK(rtsan_connect(qp, peer, SERVICE, NULL) == 0);
 	ev = event(RTSAN_EV_ESTABLISHED);
 	memcpy(&place, ev.private_data, sizeof(place));
-	post(NB);
+	post(nb);
 	puts("posted");
 	fflush(stdout);
 	while (nb_done + nb_flushed + nb_other < nb_posted) {
@@ -165,8 +166,8 @@ main(int argc, char **argv)
 	signal(SIGUSR1, on_signal);
 	if (argc == 3 && strcmp(argv[1], "server") == 0)
 		server(argv[2]);
-	else if (argc == 4 && strcmp(argv[1], "client") == 0)
-		client(argv[2], argv[3]);
+	else if ((argc == 4 || argc == 5) && strcmp(argv[1], "client") == 0)
+		client(argv[2], argv[3], argc == 5 ? atoi(argv[4]) : NB);
 	else
 		return 2;
 	return 0;

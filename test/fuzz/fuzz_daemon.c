@@ -81,6 +81,7 @@ static struct conf conf = {
 	.app_bytes = 1u << 20,
 };
 static struct apps all;
+static struct app_port *port; /**< its only one */
 static struct san_engine *e;
 static struct liar liars[NB_APPS];
 static int region_fd;
@@ -143,9 +144,11 @@ open_port(void)
 	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
 	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
 	SAN_VERIFY(rte_eth_dev_mac_addr_add(id, &mac, 0) == 0);
-	rc = dpdk_ctx_open(words, (int)RTE_DIM(words), rtsan_provider_host(), &ctx);
+	rc = dpdk_ctx_open("0", words, (int)RTE_DIM(words), rtsan_provider_host(), &ctx);
 	SAN_VERIFY(rc == 0);
-	SAN_VERIFY(apps_init(&all, ctx, &conf) == 0);
+	apps_init(&all, &conf);
+	SAN_VERIFY(apps_add_port(&all, "0", ctx) == 0);
+	port = &all.ports[0];
 	SAN_VERIFY(closer_start() == 0);
 	e = san_engine_at(ctx->port, 0);
 	/* it stands still unless we move it, and no clock of the machine ever catches up */
@@ -161,7 +164,7 @@ run(uint32_t rounds, uint64_t step_ns)
 {
 	while (rounds-- > 0) {
 		e->clock.last_ns += step_ns;
-		san_engine_progress(all.ctx->port);
+		san_engine_progress(port->ctx->port);
 		apps_events(&all);
 	}
 }
@@ -412,6 +415,11 @@ fix_request(struct liar *l, struct shmq_req *req, uint8_t fix, uint8_t pick)
 	case SHMQ_WAKE_FD:
 		req->id &= 1;
 		break;
+	case SHMQ_HELLO: /* the only port, by its name or as the first; or one that is not */
+		memset(req->hello.port, 0, sizeof(req->hello.port));
+		if ((fix & 2) != 0)
+			req->hello.port[0] = (pick & 7) == 7 ? '1' : '0';
+		break;
 	default:
 		req->conn.id = of->qps[at].id;
 		req->conn.service &= 3;
@@ -542,8 +550,8 @@ do_ring(struct liar *l, struct input *in)
 
 	if (l->ctl.mem == NULL)
 		return;
-	san_bells_ring(shmq_bells(l->ctl.mem, 0, all.lcore_qps),
-		       (pick & 0x80) != 0 ? pick % all.lcore_qps :
+	san_bells_ring(shmq_bells(l->ctl.mem, 0, port->lcore_qps),
+		       (pick & 0x80) != 0 ? pick % port->lcore_qps :
 					    SAN_QPN_INDEX(l->qps[pick % NB_OBJ].id));
 }
 
@@ -574,14 +582,14 @@ teardown(uint32_t nb_fds)
 		detach(&liars[i]);
 	run(END_RUNS, END_NS);
 	san_core_check(e->core);
-	SAN_VERIFY(all.nb == 0 && all.nb_attached == 0 && LIST_EMPTY(&all.listeners));
-	for (i = 0; i < all.caps.max_qps; i++)
-		SAN_VERIFY(all.qps[i].app == NULL && all.requests[i].app == NULL);
-	for (i = 0; i < all.caps.max_cqs; i++)
-		SAN_VERIFY(all.cqs[i].app == NULL);
+	SAN_VERIFY(all.nb == 0 && all.nb_attached == 0 && LIST_EMPTY(&port->listeners));
+	for (i = 0; i < port->caps.max_qps; i++)
+		SAN_VERIFY(port->qps[i].app == NULL && port->requests[i].app == NULL);
+	for (i = 0; i < port->caps.max_cqs; i++)
+		SAN_VERIFY(port->cqs[i].app == NULL);
 	SAN_VERIFY(san_ulp_nb_mrs(san_core_ulp(e->core)) == 0);
 	SAN_VERIFY(san_core_pdl(e->core)->nb_conns == 0);
-	SAN_VERIFY(san_engine_leaks(all.ctx->port) == 0);
+	SAN_VERIFY(san_engine_leaks(port->ctx->port) == 0);
 	/* what was punched is there again for the next input */
 	SAN_VERIFY(posix_fallocate(region_fd, 0, REGION) == 0);
 	now = held(nb_inputs++ % MAPS_EVERY == 0);

@@ -18,7 +18,7 @@
 #define MS         SAN_NS_PER_MS
 #define WATCHDOG_S 10 /* real time, generous */
 
-static struct san_engine_gate gate;
+static struct san_engine_gate gate, other;
 static uint64_t now;
 static _Atomic int nb_ran;
 
@@ -176,6 +176,74 @@ gate_fini__frees_the_thread(void **state)
 	}
 }
 
+/* Rounds of both lcores until bursts may run on both ports. */
+static void
+wait_both(void)
+{
+	alarm(WATCHDOG_S);
+	while (!pass(true) || !san_engine_gate_pass(&other, true, now))
+		sched_yield();
+	alarm(0);
+}
+
+/* SYS-1: two ports burst at the same time, and both stop before the thread goes on. */
+static void
+gate_pass__together(void **state)
+{
+	int round;
+
+	(void)state;
+	san_engine_gate_init(&other, true);
+	for (round = 1; round <= 3; round++) {
+		wait_both();
+		probe_later();
+		/* the silent one has it let go, the busy one leaves as well */
+		now += 19 * MS;
+		assert_true(pass(true));
+		san_engine_gate_traffic(&other, now);
+		now += 1 * MS;
+		assert_true(san_engine_gate_pass(&other, true, now));
+		assert_false(pass(true));
+		usleep(20000);
+		assert_int_equal(atomic_load(&nb_ran), round - 1);
+		assert_false(pass(true));
+		assert_false(san_engine_gate_pass(&other, true, now));
+		wait_ran(round);
+	}
+	/* one that ends, in or out, takes nothing from the other one, nor leaves the thread held */
+	wait_both();
+	san_engine_gate_fini(&other);
+	assert_false(pass(true));
+	probe_later();
+	wait_ran(round++);
+	wait_held();
+	now += 10 * MS;
+	assert_false(pass(true));
+	probe_later();
+	wait_ran(round);
+}
+
+/* A port without a link takes the thread from a busy one, soon: a peer of it may be there. */
+static void
+gate_pass__way_for_a_peer(void **state)
+{
+	(void)state;
+	san_engine_gate_init(&other, true);
+	assert_false(san_engine_gate_pass(&other, false, now));
+	wait_held();
+	assert_false(san_engine_gate_pass(&other, false, now));
+	probe_later();
+	now += 1 * MS;
+	san_engine_gate_traffic(&gate, now);
+	assert_false(san_engine_gate_pass(&other, false, now));
+	assert_true(pass(true));
+	now += 1 * MS;
+	assert_false(san_engine_gate_pass(&other, false, now));
+	assert_false(pass(true));
+	wait_ran(1);
+	san_engine_gate_fini(&other);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int
@@ -187,6 +255,8 @@ main(void)
 		TEST(gate_pass__not_held_for_ever),
 		TEST(gate_pass__free_without_a_link),
 		TEST(gate_fini__frees_the_thread),
+		TEST(gate_pass__together),
+		TEST(gate_pass__way_for_a_peer),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);

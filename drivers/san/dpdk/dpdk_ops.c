@@ -7,14 +7,10 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include <rte_ethdev.h>
-#include <rte_lcore.h>
 
 #include "dpdk_priv.h"
 #include "san_assert.h"
@@ -25,132 +21,6 @@ static_assert((int)RTSAN_REMOTE_PULL == (int)SAN_RIGHT_PULL, "rights are passed 
 static_assert((int)RTSAN_REMOTE_ATOMIC == (int)SAN_RIGHT_ATOMIC, "rights are passed through");
 
 /* ---- open, close ---- */
-
-static _Atomic bool claimed;
-static struct dpdk_ctx *opened;
-
-int
-dpdk_ctx_claim(const struct rtsan_host *host)
-{
-	if (atomic_exchange(&claimed, true))
-		return host->fail(-EBUSY, "a context is open: one EAL per process");
-	return 0;
-}
-
-void
-dpdk_ctx_unclaim(void)
-{
-	atomic_store(&claimed, false);
-}
-
-static int
-find_port(const char *name, uint16_t *port_id, const struct rtsan_host *host)
-{
-	char *end;
-	unsigned long n = strtoul(name, &end, 10);
-
-	if (name[0] >= '0' && name[0] <= '9' && *end == '\0') {
-		*port_id = (uint16_t)n;
-		if (n < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port(*port_id))
-			return 0;
-	} else if (rte_eth_dev_get_port_by_name(name, port_id) == 0) {
-		return 0;
-	}
-	return host->fail(-ENODEV, "port=%s: no such port; DPDK found %u, see --vdev and --allow",
-			  name, rte_eth_dev_count_avail());
-}
-
-static int
-find_lcore(struct dpdk_conf *conf, const struct rtsan_host *host)
-{
-	if (!conf->engine.own_lcore || conf->has_lcores)
-		return 0;
-	conf->engine.lcores[0] = rte_get_next_lcore(UINT32_MAX, 1, 0);
-	if (conf->engine.lcores[0] >= RTE_MAX_LCORE)
-		return host->fail(-EINVAL,
-				  "poll=lcore: EAL has no worker lcore; try --lcores=0@0,1@1");
-	return 0;
-}
-
-static int
-make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_ctx *ctx)
-{
-	struct rte_device *dev = dpdk_eal_device(conf->engine.port_id);
-	const char *why = "";
-	int rc = san_engine_open(&conf->engine, &ctx->port, &why);
-
-	if (rc != 0) {
-		/* the engine closed the port; its device must be fresh for the next try */
-		dpdk_eal_remove(dev);
-		return host->fail(rc, "port %s: %s (%s)", conf->port, why, strerror(-rc));
-	}
-	if (conf->capture[0] == '\0')
-		return 0;
-	rc = san_engine_capture(ctx->port, conf->capture);
-	if (rc != 0) {
-		san_engine_close(ctx->port);
-		dpdk_eal_remove(dev);
-		return host->fail(rc, "capture=%s: %s", conf->capture, strerror(-rc));
-	}
-	return 0;
-}
-
-int
-dpdk_ctx_open(char *const *words, int nb_words, const struct rtsan_host *host,
-	      struct dpdk_ctx **out)
-{
-	struct dpdk_conf *conf = malloc(sizeof(*conf));
-	struct dpdk_ctx *ctx = calloc(1, sizeof(*ctx));
-	int rc = -ENOMEM;
-
-	if (conf == NULL || ctx == NULL)
-		goto fail;
-	rc = dpdk_conf_read(conf, words, nb_words, host);
-	if (rc == 0)
-		rc = find_port(conf->port, &conf->engine.port_id, host);
-	if (rc == 0)
-		rc = find_lcore(conf, host);
-	if (rc == 0)
-		rc = make_engine(conf, host, ctx);
-	if (rc != 0)
-		goto fail;
-	ctx->host = host;
-	ctx->param = conf->param;
-	ctx->nb_engines = san_engine_count(ctx->port);
-	ctx->qp_shift = ctx->nb_engines > 1 ? rte_log2_u32(conf->engine.core.ulp.max_qps) :
-					      SAN_QPN_INDEX_BITS;
-	ctx->max_qps = ctx->nb_engines * conf->engine.core.ulp.max_qps;
-	ctx->max_cqs = conf->engine.core.ulp.max_cqs;
-	ctx->max_mrs = conf->engine.core.ulp.max_mrs;
-	free(conf);
-	opened = ctx;
-	*out = ctx;
-	return 0;
-
-fail:
-	free(ctx);
-	free(conf);
-	return rc;
-}
-
-void
-dpdk_ctx_close(struct dpdk_ctx *ctx)
-{
-	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->port)->port_id);
-
-	opened = NULL;
-	san_engine_close(ctx->port);
-	dpdk_eal_remove(dev);
-	free(ctx);
-	dpdk_ctx_unclaim();
-}
-
-void
-dpdk_ctx_halt(void)
-{
-	if (opened != NULL)
-		san_engine_halt(opened->port);
-}
 
 static int
 op_open(const char *args, const struct rtsan_host *host, void **priv)
@@ -175,7 +45,7 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 		return rc;
 	rc = dpdk_eal_start(eal, words, host);
 	if (rc == 0)
-		rc = dpdk_ctx_open(&words[eal + 1], n - eal - 1, host, &ctx);
+		rc = dpdk_ctx_open(DPDK_PORT_NAME, &words[eal + 1], n - eal - 1, host, &ctx);
 	if (rc != 0) {
 		dpdk_ctx_unclaim();
 		return rc;
@@ -188,6 +58,7 @@ static void
 op_close(void *priv)
 {
 	dpdk_ctx_close(priv);
+	dpdk_ctx_unclaim();
 }
 
 static int

@@ -9,14 +9,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "engine.h"
 #include "rtsan_dpdk.h"
 #include "rtsan_provider.h"
 
-#define DPDK_PATH_MAX 256
-#define DPDK_ARGS_MAX 128 /* words of a spec */
-#define DPDK_WORD_MAX 512
+#define DPDK_PORT_NAME "0" /* of a port that nobody named */
+#define DPDK_PATH_MAX  256
+#define DPDK_ARGS_MAX  128 /* words of a spec */
+#define DPDK_WORD_MAX  512
 
 /** The port arguments, as read. */
 struct dpdk_conf {
@@ -44,6 +46,8 @@ struct dpdk_ctx {
 	uint32_t qp_shift;    /**< of the index in a queue pair's number: its engine */
 	uint32_t next_engine; /**< where the next queue pair goes, if nothing else decides */
 	uint32_t nb_qps[SAN_ENGINE_LCORES];
+	LIST_ENTRY(dpdk_ctx)
+	link;
 };
 
 /** The engine that has *qp*. */
@@ -84,14 +88,23 @@ struct rte_device;
 struct rte_device *dpdk_eal_device(uint16_t port_id);
 void dpdk_eal_remove(struct rte_device *dev);
 
+/* ---- dpdk_ctx.c: one thread ---- */
+
+/** For who opens one context on one EAL: -EBUSY, or 0 and it is claimed. */
+int dpdk_ctx_claim(const struct rtsan_host *host);
+void dpdk_ctx_unclaim(void);
+/**
+ * Everything but EAL: engine and context from port arguments. *name* is what operators call the
+ * port. -EBUSY: another context has its device.
+ */
+int dpdk_ctx_open(const char *name, char *const *words, int nb_words,
+		  const struct rtsan_host *host, struct dpdk_ctx **out);
+void dpdk_ctx_close(struct dpdk_ctx *ctx);
+/** The process ends with contexts open. */
+void dpdk_ctx_halt(void);
+
 /* ---- dpdk_ops.c ---- */
 
-/** Everything but EAL: engine and context from port arguments. */
-int dpdk_ctx_open(char *const *words, int nb_words, const struct rtsan_host *host,
-		  struct dpdk_ctx **out);
-void dpdk_ctx_close(struct dpdk_ctx *ctx);
-/** The process ends with a context open. */
-void dpdk_ctx_halt(void);
 /*
  * For applications in other processes, whose queues are in memory of the caller's: what the
  * provider's operations do for the program itself. One thread.
@@ -119,10 +132,6 @@ int dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp 
 struct san_wq *dpdk_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp);
 /** What its application wrote into its queues that ended it, or NULL. */
 const char *dpdk_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
-
-/** One context per process: -EBUSY, or 0 and it is claimed. */
-int dpdk_ctx_claim(const struct rtsan_host *host);
-void dpdk_ctx_unclaim(void);
 
 /* ---- dpdk_conn.c ---- */
 

@@ -12,6 +12,9 @@
 
 #include "unix_priv.h"
 
+#define PATH_MAX_LEN sizeof(((struct sockaddr_un *)0)->sun_path)
+#define PORT_KEY     ",port="
+
 static int
 gone(struct unix_ctx *ctx, int rc)
 {
@@ -79,14 +82,38 @@ unix_call_is_alive(struct unix_ctx *ctx)
 
 /* ---- open, close ---- */
 
+/* "PATH" or "PATH,port=NAME". */
+static int
+split(const struct unix_ctx *ctx, const char *args, char path[PATH_MAX_LEN], char port[SHMQ_PORT])
+{
+	size_t len = strcspn(args, ",");
+	const char *key = &args[len];
+
+	if (len == 0 || len >= PATH_MAX_LEN)
+		return ctx->host->fail(-EINVAL, "unix:%s: a path of 1 to %zu characters", args,
+				       PATH_MAX_LEN - 1);
+	memcpy(path, args, len);
+	path[len] = '\0';
+	memset(port, 0, SHMQ_PORT);
+	if (key[0] == '\0')
+		return 0;
+	if (strncmp(key, PORT_KEY, strlen(PORT_KEY)) != 0)
+		return ctx->host->fail(-EINVAL,
+				       "unix:%s: behind the path may only be " PORT_KEY "NAME",
+				       args);
+	key += strlen(PORT_KEY);
+	if (key[0] == '\0' || strlen(key) >= SHMQ_PORT)
+		return ctx->host->fail(-EINVAL, "unix:%s: a port's name has 1 to %d characters",
+				       args, SHMQ_PORT - 1);
+	strcpy(port, key);
+	return 0;
+}
+
 static int
 dial(struct unix_ctx *ctx, const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
-	if (path[0] == '\0' || strlen(path) >= sizeof(addr.sun_path))
-		return ctx->host->fail(-EINVAL, "unix:%s: a path of 1 to %zu characters", path,
-				       sizeof(addr.sun_path) - 1);
 	strcpy(addr.sun_path, path);
 	ctx->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (ctx->sock < 0)
@@ -140,13 +167,14 @@ take_wake_fds(struct unix_ctx *ctx)
 }
 
 static int
-introduce(struct unix_ctx *ctx)
+introduce(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 {
 	struct shmq_req req = {.type = SHMQ_HELLO};
 	struct shmq_rep rep;
 	void *ctl;
 	int fd, rc;
 
+	memcpy(req.hello.port, port, SHMQ_PORT);
 	rc = unix_call(ctx, &req, -1, &rep, &fd);
 	if (rc != 0)
 		return rc;
@@ -166,15 +194,18 @@ introduce(struct unix_ctx *ctx)
 }
 
 int
-unix_call_open(struct unix_ctx *ctx, const char *path)
+unix_call_open(struct unix_ctx *ctx, const char *args)
 {
+	char path[PATH_MAX_LEN], port[SHMQ_PORT];
 	int rc;
 
 	ctx->sock = ctx->event_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
-	rc = dial(ctx, path);
+	rc = split(ctx, args, path, port);
 	if (rc == 0)
-		rc = introduce(ctx);
+		rc = dial(ctx, path);
+	if (rc == 0)
+		rc = introduce(ctx, port);
 	if (rc != 0)
 		unix_call_close(ctx);
 	return rc;

@@ -47,8 +47,11 @@ struct unix_cq {
 
 /* ---- unix_call.c ---- */
 
-/** Connect to the socket at *path* and introduce ourselves. -errno with a text. */
-int unix_call_open(struct unix_ctx *ctx, const char *path);
+/**
+ * Connect to a daemon and introduce ourselves. *args*: the path of its socket, or "PATH,port=NAME"
+ * for another port than its first one. -errno with a text.
+ */
+int unix_call_open(struct unix_ctx *ctx, const char *args);
 void unix_call_close(struct unix_ctx *ctx);
 /**
  * Ask, wait for the answer. *fd* (or -1) goes with it; *got*, if not NULL, is the descriptor

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app_port.h"
+
+int
+app_port_init(struct app_port *port, const char *name, struct dpdk_ctx *ctx,
+	      const struct conf *conf)
+{
+	memset(port, 0, sizeof(*port));
+	port->name = name;
+	port->ctx = ctx;
+	port->conf = conf;
+	rtsan_provider_dpdk.ops->query(ctx, &port->caps);
+	port->lcore_qps = port->caps.max_qps / port->caps.nb_lcores;
+	port->max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns * port->caps.nb_lcores;
+	port->yields = san_engine_yields(ctx->port);
+	port->sleeps = san_engine_sleeps(ctx->port);
+	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
+	port->cqs = calloc(port->caps.max_cqs, sizeof(*port->cqs));
+	port->mrs = calloc(port->caps.max_mrs, sizeof(*port->mrs));
+	port->requests = calloc(port->caps.max_qps, sizeof(*port->requests));
+	LIST_INIT(&port->listeners);
+	if (port->qps != NULL && port->cqs != NULL && port->mrs != NULL && port->requests != NULL)
+		return 0;
+	app_port_fini(port);
+	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
+}
+
+void
+app_port_fini(struct app_port *port)
+{
+	free(port->qps);
+	free(port->cqs);
+	free(port->mrs);
+	free(port->requests);
+}
+
+uint16_t
+app_port_take_id(struct app_port *port)
+{
+	do /* there are as many as the limit allows, at least */
+		port->last_id = port->last_id + 1 < SAN_ENGINE_APPS ? port->last_id + 1 : 1;
+	while (port->used[port->last_id]);
+	port->used[port->last_id] = true;
+	return port->last_id;
+}
+
+static_assert(CONF_PORTS_MAX * SAN_ENGINE_APPS <= UINT16_MAX + 1, "they have room");
+
+uint16_t
+app_port_guard_id(const struct app_port *port, uint16_t id)
+{
+	return (uint16_t)(port->index * SAN_ENGINE_APPS + id);
+}
+
+/* Requests are named by a CID: lcore and slot. No more connections than queue pairs. */
+struct app_request *
+app_port_request(struct app_port *port, uint64_t request)
+{
+	uint32_t cid = (uint32_t)request, slot = cid & (SAN_CONNS_MAX - 1);
+	uint32_t lcore = san_pdl_cid_lcore(cid);
+
+	/* one that was made up finds some other's place, and is not what stands there */
+	return &port->requests[(lcore * port->lcore_qps + slot) % port->caps.max_qps];
+}
+
+uint32_t
+app_port_ranges(const struct app_port *port)
+{
+	return port->caps.max_qps + port->caps.max_cqs + port->caps.max_mrs + SAN_ENGINE_APPS;
+}
+
+/* *limit*; 0: three quarters of *all*, so that nobody has everything without being told to. */
+static uint32_t
+share(uint32_t limit, uint32_t all)
+{
+	return limit != 0 ? limit : RTE_MAX(all - all / 4, 1u);
+}
+
+uint32_t
+app_port_qps_each(const struct app_port *port)
+{
+	return share(port->conf->app_qps, port->caps.max_qps);
+}
+
+uint32_t
+app_port_conns_each(const struct app_port *port)
+{
+	return share(port->conf->app_conns, port->max_conns);
+}

@@ -1,0 +1,455 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""One daemon with two ports: an application is of one of them, and has nothing of the other one.
+Both have the same address, each on a link of its own, so what came by the wrong one would work as
+little as what did not come. (SYS-1, SYS-2, SYS-5)"""
+
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+from daemon import DAEMON, IP, PINGPONG, Daemon, alone, connected, until_true, write_conf
+from e2e import BENCH, BUILD, SANITIZE, SLOW, SOURCE, Namespace, Process, Tests, check, cpus
+from openmetrics import parse
+from test_daemon import (CQ_CREATE, HELLO, MR_ADD, QP_CREATE, ask, ask_id, dial, memfd, mr_body,
+                         request)
+from test_hostile_client import NO_SEALS, hostile
+from test_service import Manager, hold, let_go, threads
+
+SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
+TRANSFER = os.path.join(BUILD, 'test/e2e/transfer')
+MR_DEL, CQ_DESTROY, QP_DESTROY, PUSHES = 3, 5, 7, 24
+NAMES = ('0', 'east')
+PEER = IP['client']
+PATIENCE = '500'        # ms of silence: less than a port may ever wait for another one
+
+
+def until(what, function, seconds=10):
+    until_true(lambda: what, function, seconds)
+
+
+class Two(Daemon):
+    """Ports "0" and "east", each the server's end of a memif link, or what *vdevs* say."""
+
+    def __init__(self, work, daemon='', log='', keys='', vdevs=None, ips=(IP['server'],) * 2,
+                 wrap=(), env=None):
+        self.work, self.cpu = work, cpus()[0]
+        self.path = work.path('two.sock')
+        self.spec = f'unix:{self.path}'
+        vdevs = vdevs or [self.memif(i, 'server') for i in range(2)]
+        args = [*work.eal(0, f'--vdev={vdevs[0]}', 512, f'(0-2)@{self.cpu}'), f'--vdev={vdevs[1]}']
+        args.remove('--log-level=error')
+        self.prefix = f'{work.tag}x{work.nb_prefixes - 1}'
+        ports = ''.join(f"""[port{name}]
+port = {vdev.split(',')[0]}
+ip = {ip}/24
+lcores = {lcore}
+conns = 64
+idle = sleep
+{keys}
+""" for name, lcore, vdev, ip in zip(('', ' east'), (1, 2), vdevs, ips))
+        args = '\n'.join(f'args = {word}' for word in args)      # a line is short
+        self.conf = write_conf(work, 'two.conf', f"""[eal]
+{args}
+{ports}[daemon]
+socket = {self.path}
+seccomp = {'off' if SANITIZE else 'on'}
+{daemon}
+[log]
+{log}
+""")
+        self.process = Process(work, 'two', [*wrap, DAEMON, '--config', self.conf], env)
+        self.process.wait_text('ready')
+
+    def memif(self, i, role):
+        return (f'net_memif{i},role={role},id=0,socket={self.work.dir}/link{i}.sock,'
+                f'socket-abstract=no,mac=02:00:00:00:0{i}:0{1 if role == "server" else 2}')
+
+    def at(self, i):
+        """What a program opens for port number *i*."""
+        return f'{self.spec},port={NAMES[i]}' if i else self.spec
+
+    def far(self, i):
+        """EAL arguments of a program at the far end of link number *i*."""
+        vdev = self.memif(i, 'client').replace(f'net_memif{i}', 'net_memif0')
+        return self.work.eal(0, f'--vdev={vdev}', 256, f'0@{cpus()[1]}')
+
+    def embedded(self, i):
+        return f'dpdk:{" ".join(self.far(i))} -- ip={PEER}/24 conns=16'
+
+    def sanctl(self, *args, status=0):
+        done = subprocess.run([SANCTL, '--file-prefix', self.prefix, *args], capture_output=True,
+                              text=True, timeout=60 * SLOW, check=False)
+        check(done.returncode == status, f'sanctl {args}: {done.returncode} {done.stderr}')
+        return done.stdout if status == 0 else done.stderr
+
+    def json(self, *args):
+        return json.loads(self.sanctl(*args, '--json'))
+
+
+def talk(work, daemon, i, rounds='100000000'):
+    """A program at port number *i* and one at the far end, connected."""
+    server = Process(work, f'server{i}', [PINGPONG, '-w', 'server', daemon.at(i)])
+    until('it listens', lambda: daemon.json('--port', NAMES[i], 'apps'))
+    time.sleep(0.2 * SLOW)
+    client = Process(work, f'client{i}', [PINGPONG, 'client', daemon.embedded(i), IP['server'],
+                                          rounds])
+    server.wait_text('connected', 60)
+    return server, client
+
+
+# ---- tests ----
+
+def both_at_once(work):
+    """A program on each port, each with a peer on its own link: what comes is what was sent."""
+    daemon = Two(work)
+    servers = [Process(work, f'server{i}', [BENCH, '--attach', daemon.at(i), '--wait', '--server',
+                                            '--sessions', '1']) for i in range(2)]
+    until('they are there', lambda: len(daemon.json('apps')) == 2)
+    time.sleep(0.3 * SLOW)
+    clients = [Process(work, f'client{i}', [
+        BENCH, *daemon.far(i), '--', '--ip', f'{PEER}/24', '--connect', IP['server'], '--mode',
+        'push', '--verify', '--size', '1-30000', '--duration', '4', '--keepalive-ms', PATIENCE,
+        '--json', work.path(f'{i}.json')]) for i in range(2)]
+    for i in range(2):
+        check(clients[i].wait(60) == 0, clients[i].tail())
+        check(servers[i].wait(30) == 0, servers[i].tail())
+        with open(work.path(f'{i}.json'), encoding='utf-8') as f:
+            result = json.load(f)
+        check(result['ok'] and result['server_errors'] == 0, f'{result.get("error")}')
+        port = daemon.ask(f'port,port={NAMES[i]}')
+        check(port['port_name'] == NAMES[i] and port['rx_pkts'] > 1000, f'{port}')
+        check(daemon.ask(f'stats,port={NAMES[i]}')['conns'] == 0, 'connections are left')
+    daemon.stop()
+    check('leaks' not in daemon.process.err(), daemon.process.err())
+
+
+def unknown(work):
+    """A port that is not there is told with those that are; so is a name without an end."""
+    daemon = Two(work)
+    for wrong in ('west', '0east', 'eas', 'EAST', 'x' * 31):
+        client = Process(work, 'client', [PINGPONG, 'client', f'{daemon.spec},port={wrong}', PEER])
+        check(client.wait(20) == 1 and f'port {wrong}: there is none; there are: 0, east'
+              in client.tail(), client.tail())
+    for wrong, text in ((',port=', '1 to 31'), (',port=' + 'x' * 32, '1 to 31'),
+                        (',prot=east', 'may only be ,port=NAME'), (',', 'may only be')):
+        client = Process(work, 'client', [PINGPONG, 'client', daemon.spec + wrong, PEER])
+        check(client.wait(20) == 1 and text in client.tail(), client.tail())
+    s = dial(daemon)
+    for name in (b'y' * 160, b'east' + b'x' * 156, b'0' * 32):
+        rc, why = ask(s, request(HELLO, name))
+        check(rc < 0 and 'there are: 0, east' in why, f'{rc} {why}')
+    check(ask(s, request(HELLO, b'east'))[0] == 0, 'hello')
+    check('before' in ask(s, request(HELLO, b'0'))[1], 'another port later')
+    check(not daemon.json('--port', '0', 'apps') and len(daemon.json('apps')) == 1, 'of one port')
+    s.close()
+    daemon.stop()
+
+
+def numbers(work):
+    """What one port gave away names nothing on the other one, where it may be given again."""
+    daemon = Two(work)
+    apps = [dial(daemon) for _ in range(2)]
+    for s, name in zip(apps, (b'', b'east')):
+        check(ask(s, request(HELLO, name))[0] == 0, 'hello')
+    fd, other = memfd(8192), apps[1]
+    own = apps[0]
+    own.send(request(CQ_CREATE, struct.pack('<I', 16)))
+    cq = struct.unpack_from('<I', own.recv(256), 16)[0]
+    rc, qp = ask_id(own, request(QP_CREATE, struct.pack('<IIII', cq, cq, 8, 8)))
+    check(rc == 0, 'queue pair')
+    import socket
+    socket.send_fds(own, [request(MR_ADD, mr_body(4096))], [fd])
+    key = struct.unpack_from('<I', own.recv(256), 16)[0]
+    cases = [(MR_DEL, struct.pack('<I', key)), (CQ_DESTROY, struct.pack('<I', cq)),
+             (QP_DESTROY, struct.pack('<I', qp)),
+             (QP_CREATE, struct.pack('<IIII', cq, cq, 8, 8))]
+    for kind, body in cases:
+        rc, why = ask(other, request(kind, body))
+        check(rc < 0 and ('none with' in why or 'no such' in why), f'{kind}: {rc} {why}')
+    # the other port begins anew: the same numbers, and each is its own application's
+    check(ask_id(other, request(CQ_CREATE, struct.pack('<I', 16))) == (0, cq), 'first queue')
+    check(ask(other, request(CQ_DESTROY, struct.pack('<I', cq)))[0] == 0, 'its own')
+    for kind in (QP_DESTROY, CQ_DESTROY, MR_DEL):
+        body = struct.pack('<I', {QP_DESTROY: qp, CQ_DESTROY: cq, MR_DEL: key}[kind])
+        check(ask(own, request(kind, body))[0] == 0, f'{kind}: it was still there')
+    os.close(fd)
+    for s in apps:
+        s.close()
+    daemon.stop()
+
+
+def shown(work):
+    """Telemetry and sanctl: rows of all ports, each with its port; the rest of the chosen one."""
+    daemon = Two(work)
+    pairs = [talk(work, daemon, i) for i in range(2)]
+    check(daemon.ask('ports') == list(NAMES), f'{daemon.ask("ports")}')
+    check('error' in daemon.ask('port,port=west') and 'error' in daemon.ask('apps,port=west'),
+          'an unknown port')
+    for view in ('conns', 'apps', 'lcores'):
+        rows = daemon.json(view)
+        check([r['port'] for r in rows.values()] == list(NAMES), f'{view}: {rows}')
+        check([k.startswith('east/') for k in rows] == [False, True], f'{view}: {list(rows)}')
+        only = daemon.json('--port', 'east', view)
+        check(list(only) == [k for k in rows if k.startswith('east/')], f'{view}: {only}')
+        last = [line.split()[-1] for line in daemon.sanctl(view).splitlines()]
+        check(last == ['PORT', *NAMES], daemon.sanctl(view))
+    check({r['pid'] for r in daemon.json('apps').values()} == {s.pid for s, _ in pairs}, 'pids')
+    check(list(daemon.json('ports')) == list(NAMES), daemon.sanctl('ports'))
+    check(daemon.json('port')['port_name'] == '0', 'the first')
+    check(daemon.json('--port', 'east', 'port')['name'] == 'net_memif1', 'the chosen one')
+    for view in ('stats', 'drops', 'cam', 'hist', 'reasons'):
+        check(daemon.sanctl(view).startswith('port 0\n'), view)
+        check(daemon.sanctl('-p', 'east', view).startswith('port east\n'), view)
+    (cid,) = daemon.json('--port', 'east', 'conns')
+    cid = cid.removeprefix('east/')
+    check(daemon.json('--port', 'east', 'conn', cid)['peer'] == PEER, 'one connection')
+    check('no port' in daemon.sanctl('--port', 'west', 'conns', status=1), 'unknown')
+    seen = parse(daemon.sanctl('metrics'))
+    for family in ('port', 'rx_pkts', 'drops', 'app_tx_bytes', 'conns_held', 'round_seconds'):
+        got = {s.labels['port'] for s in seen['sanstack_' + family].samples}
+        check(got == set(NAMES), f'{family}: {got}')
+    # a capture is of one port, and each may have one
+    files = [work.path(f'{name}.pcapng') for name in NAMES]
+    for name, path in zip(NAMES, files):
+        daemon.sanctl('--port', name, 'capture', 'start', path)
+    for name, path in zip(NAMES, files):
+        until('packets',
+                   lambda name=name: daemon.json('-p', name, 'capture', 'show')['packets'] > 20)
+        check(daemon.json('-p', name, 'capture', 'stop')['file'] == path, name)
+    for pair in pairs:
+        for p in pair:
+            check(p.is_alive(), p.tail())
+            p.kill()
+    daemon.stop()
+
+
+def killed(work):
+    """An application of one port dies: the other one's goes on, and all of its own is free."""
+    daemon = Two(work)
+    pair = talk(work, daemon, 0)
+    before = None
+    for _ in range(3):
+        server, client = talk(work, daemon, 1)
+        before = before or daemon.held()        # while all are there, and both links
+        daemon.settle(before)
+        server.popen.send_signal(signal.SIGKILL)
+        check(client.wait(20) == 1, client.tail())
+        server.wait(5)
+        until('gone', lambda: not daemon.json('--port', 'east', 'apps'))
+        # numbers of connections rest for a second
+        until('nothing is held', lambda: daemon.ask('stats,port=east')['conns'] == 0)
+        until('its memory is free', lambda: daemon.held()[1] < before[1])
+        sent = daemon.ask('port')['tx_pkts']
+        check(pair[0].is_alive() and pair[1].is_alive(), pair[0].tail() + pair[1].tail())
+        until('it goes on', lambda sent=sent: daemon.ask('port')['tx_pkts'] > sent + 100)
+    for p in pair:
+        p.kill()
+    daemon.stop()
+
+
+def peer_dies(work):
+    """A peer of one port is gone, and with it that link: the other port's program does not wait."""
+    daemon = Two(work)
+    pairs = [talk(work, daemon, i) for i in range(2)]
+    pairs[0][1].kill()
+    check(pairs[0][0].wait(30) == 1, pairs[0][0].tail())
+    sent = daemon.ask('port,port=east')['tx_pkts']
+    until('it goes on', lambda: daemon.ask('port,port=east')['tx_pkts'] > sent + 100)
+    # and the link comes again while the other one is busy
+    server, client = talk(work, daemon, 0, rounds='300')
+    check(client.wait(60) == 0 and server.wait(20) == 0, client.tail() + server.tail())
+    check(pairs[1][0].is_alive() and pairs[1][1].is_alive(), pairs[1][1].tail())
+    for p in pairs[1]:
+        p.kill()
+    daemon.stop()
+
+
+def drained(work):
+    """What was posted on either port is done before the daemon ends."""
+    daemon = Two(work, daemon='drain = 300000', log='driver = notice')
+    ends = []
+    for i in range(2):
+        far = Process(work, f'far{i}', [TRANSFER, 'server', daemon.embedded(i)])
+        far.wait_text('listening')
+        near = Process(work, f'near{i}', [TRANSFER, 'client', daemon.at(i), PEER, str(PUSHES)])
+        ends.append((near, far))
+    for near, _ in ends:
+        near.wait_text('posted', 60)
+    daemon.process.popen.send_signal(signal.SIGTERM)
+    until('it ends', lambda: 'applications=2: ends' in daemon.process.err())
+    check(not any('done' in near.out() for near, _ in ends), 'too fast to see anything')
+    check(daemon.process.wait(200) == 0, daemon.process.tail())
+    for near, far in ends:
+        check(near.wait(30) == 0 and f'done {PUSHES} flushed 0 other 0' in near.out(), near.tail())
+        check('ended: 0' in near.out() and 'then Input/output error' in near.out(), near.tail())
+        check(far.wait(20) == 0 and 'ended: told' in far.out(), far.tail())
+
+
+def memory_fails(work):
+    """Of an application of one port; that with the same number of the other port goes on."""
+    daemon = Two(work, env={'LD_PRELOAD': NO_SEALS})
+    pair = connected(work, [daemon.at(1)] * 2)
+    attacker = hostile(work, daemon, 'sigbus')
+    check(attacker.wait(30) == 0, f'{attacker.tail()} {daemon.process.tail()}')
+    check('port=0 pid=' in daemon.process.err(), daemon.process.tail())
+    for p in pair:
+        check(p.is_alive(), p.tail() + daemon.process.tail())
+        p.kill()
+    daemon.stop()
+
+
+def watched(work):
+    """The watchdog is told that we live only if the lcores of all ports do."""
+    manager = Manager(work)
+    daemon = Two(work, env={'NOTIFY_SOCKET': manager.path, 'WATCHDOG_USEC': '400000'})
+    workers = sorted(tid for tid, t in threads(daemon).items() if 'worker' in t['Name'])
+    check(len(workers) == 2, f'{threads(daemon)}')
+    for tid in workers:
+        manager.wait('WATCHDOG=1')
+        hold(tid)
+        manager.listen(0.5)
+        said = manager.listen(1)
+        let_go(tid)
+        check('WATCHDOG=1' not in said, f'told that an lcore that hangs lives: {said}')
+        manager.said = []
+    for name in NAMES:
+        until('told', lambda name=name: f'port={name} lcore=0 hangs' in daemon.process.err())
+    daemon.stop()
+
+
+def limits(work):
+    """Applications are counted for each port; those of a user, for the daemon."""
+    daemon = Two(work, daemon='[limits]\napps = 1\napps_per_uid = 2\nstrangers = 8')
+    apps = [dial(daemon) for _ in range(3)]
+    check(ask(apps[0], request(HELLO))[0] == 0, 'hello')
+    check('serves 1 applications' in ask(apps[1], request(HELLO))[1], 'one more')
+    check(ask(apps[1], request(HELLO, b'east'))[0] == 0, 'on the other port')
+    for s in apps:
+        s.close()
+    daemon.stop()
+    daemon = Two(work, daemon='[limits]\napps_per_uid = 1')
+    apps = [dial(daemon) for _ in range(2)]
+    check(ask(apps[0], request(HELLO))[0] == 0, 'hello')
+    check('of user' in ask(apps[1], request(HELLO, b'east'))[1], 'of one user')
+    for s in apps:
+        s.close()
+    daemon.stop()
+
+
+def read_again(work):
+    """A port's keys need a restart, and are named with their port."""
+    daemon = Two(work, log='driver = notice')
+    with open(daemon.conf, encoding='utf-8') as f:
+        text = f.read()
+    first, east, rest = text.partition('[port east]')
+    write_conf(work, 'two.conf', first + east + rest.replace('conns = 64', 'conns = 32'))
+    daemon.process.popen.send_signal(signal.SIGHUP)
+    until('told', lambda: 'port east.conns changed' in daemon.process.err())
+    check('port.conns' not in daemon.process.err(), daemon.process.err())
+    write_conf(work, 'two.conf', text.replace('[port east]', '[port west]'))
+    daemon.process.popen.send_signal(signal.SIGHUP)
+    until('told', lambda: 'port west.ip changed' in daemon.process.err())
+    check('port east.ip changed' in daemon.process.err(), daemon.process.err())
+    daemon.stop()
+
+
+def wrong_conf(work):
+    """What is wrong with sections of ports is told with file and line; or as they are opened."""
+    one = '[port]\nlcores = 1\n'
+    cases = [
+        ('[port a b]\n', ':1: [port a b]: a name is 1 to 31'),
+        ('[port  b]\n', ':1: [port  b]: a name is'),
+        (f'[port {"x" * 32}]\n', ':1: [port ' + 'x' * 32 + ']: a name is'),
+        (f'\n[port {"x" * 99}]\n', ':2: '),
+        ('[port a/b]\n', ':1: [port a/b]: a name is'),
+        ('[ports]\n', ':1: [ports]: known are [eal], [port], [port NAME]'),
+        ('[port a]\n[port b]\n[port a]\n', ':3: [port a] is there already'),
+        ('[port]\n[port 0]\n', ':2: [port 0]: [port] is called so'),
+        (one + '[port b]\nlcores = 2\ncolour = blue\n', ':5: colour'),
+        (one + '[port b]\nport = 1\nlcores = 2,1\n',
+         ':3: [port b]: lcore 1 is also that of port 0'),
+        (one + '[port b]\nport = 0\nlcores = 2\n', ':3: [port b]: port=0 is also that of port 0'),
+        (one + '[port b]\nlcores = 2\n', ':3: [port b]: port=0 is also that of port 0'),
+        (one + '[port b]\nport = 1\n', ':3: [port b]: of several ports each needs lcores=, and '
+         'port b has none'),
+        ('[port]\n[port b]\nport = 1\nlcores = 1\n', ':2: [port b]: of several ports each needs '
+         'lcores=, and port 0 has none'),
+        (''.join(f'[port p{i}]\nport = {i}\nlcores = {i + 1}\n' for i in range(9)),
+         ':25: [port p8]: at most 8 ports'),
+        ('[eal]\nargs = --no-huge\n', ': there is no [port]'),
+    ]
+    for text, want in cases:
+        path = write_conf(work, 'wrong.conf', text)
+        done = subprocess.run([DAEMON, '--check-config', '-c', path], capture_output=True,
+                              text=True, timeout=20 * SLOW, check=False)
+        check(done.returncode == 1 and f'{path}{want}' in done.stderr, f'{text!r}: {done.stderr}')
+    right = ('[port left]\nip = 10.0.0.1/24\nlcores = 1\n'
+             '[port right-2_x]\nip = 10.0.0.1/24\nport = 1\nlcores = 2,3\n')
+    path = write_conf(work, 'right.conf', right)
+    done = subprocess.run([DAEMON, '--check-config', '-c', path], capture_output=True, text=True,
+                          timeout=20 * SLOW, check=False)
+    check(done.returncode == 0 and 'OK' in done.stdout, done.stderr)
+    # the same device by two names
+    args = ' '.join(work.eal(0, '--vdev=net_null0', 256, '0@0,1@0,2@0'))
+    path = write_conf(work, 'same.conf', f'[eal]\nargs = {args}\n'
+                      '[port]\nip = 10.0.0.1/24\nlcores = 1\n'
+                      '[port b]\nport = net_null0\nip = 10.0.0.2/24\nlcores = 2\n'
+                      f'[daemon]\nsocket = {work.path("same.sock")}\n')
+    done = subprocess.run([DAEMON, '-c', path], capture_output=True, text=True,
+                          timeout=60 * SLOW, check=False)
+    check(done.returncode == 1 and '[port b] port=net_null0: the device of port 0' in done.stderr,
+          done.stderr)
+
+
+def over_the_wire(work):
+    """Two programs on two ports of one daemon: what they say goes out by one port and comes in by
+    the other one."""
+    if os.geteuid() != 0 or shutil.which('ip') is None:
+        print('# not run: a cable between the ports needs root and ip')
+        return
+    ns = Namespace(work)
+    ns.run('ip', 'link', 'add', 'pa', 'type', 'veth', 'peer', 'name', 'pb')
+    for name in ('pa', 'pb'):
+        ns.run('ip', 'link', 'set', name, 'up')
+    daemon = Two(work, vdevs=['net_af_packet0,iface=pa', 'net_af_packet1,iface=pb'],
+                 ips=(IP['server'], IP['client']), wrap=ns.exec())
+    server = Process(work, 'server', [PINGPONG, '-w', 'server', daemon.at(1)])
+    until('it listens', lambda: daemon.json('--port', 'east', 'apps'))
+    time.sleep(0.2 * SLOW)
+    client = Process(work, 'client', [PINGPONG, '-w', 'client', daemon.at(0), IP['client'], '300'])
+    check(client.wait(60) == 0 and server.wait(20) == 0, client.tail() + server.tail())
+    for name in NAMES:
+        port = daemon.ask(f'port,port={name}')
+        check(port['rx_pkts'] >= 300 and port['tx_pkts'] >= 300, f'{port}')
+    daemon.stop()
+
+
+def main():
+    tests = Tests(400)
+    for name, test in [
+            ('both at once', both_at_once),
+            ('a port that is not there', unknown),
+            ('numbers of another port', numbers),
+            ('telemetry and sanctl', shown),
+            ('an application of one port is killed', killed),
+            ('a peer of one port dies', peer_dies),
+            ('drained', drained),
+            ('memory that fails', memory_fails),
+            ('the watchdog', watched),
+            ('limits', limits),
+            ('the file, read again', read_again),
+            ('wrong configuration', wrong_conf),
+            ('from port to port over the wire', over_the_wire),
+    ]:
+        tests.add(name, alone, test)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
