@@ -88,6 +88,7 @@ struct san_cm_conf {
 	const struct san_cm_steer *steer; /**< else ports by this, for *queue*; NULL: any will do */
 	uint16_t queue;
 	struct san_wire_path path; /**< template: our MAC, dst_port, dscp */
+	struct san_mem *mem;       /**< for all of its state; NULL: the heap */
 };
 
 /** Parameters agreed on, valid from ESTABLISHED (for tl and pdl). */
@@ -108,6 +109,8 @@ void san_cm_conf_default(struct san_cm_conf *conf);
 /** -EINVAL: a value out of range, max_conns not pdl's, or no secret set; -ENOMEM. */
 int san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm **out);
 void san_cm_destroy(struct san_cm *cm);
+/** It lay parked in conf->mem: steering and our own address are those of *conf* from now on. */
+void san_cm_resume(struct san_cm *cm, const struct san_cm_conf *conf);
 
 /** On any of our addresses. *backlog*: requests waiting for accept. -EADDRINUSE, -ENOSPC. */
 int san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,

@@ -71,13 +71,14 @@ static int
 alloc_tables(struct san_cm *cm)
 {
 	uint32_t nb_buckets = rte_align32pow2(cm->conf.max_conns);
+	struct san_mem *mem = cm->conf.mem;
 	uint32_t i;
 
-	cm->conns = calloc(cm->conf.max_conns, sizeof(*cm->conns));
-	cm->listeners = calloc(RTE_MAX(cm->conf.max_listeners, 1), sizeof(*cm->listeners));
-	cm->buckets = calloc(nb_buckets, sizeof(*cm->buckets));
-	cm->out = calloc(CM_OUT_MAX, sizeof(*cm->out));
-	cm->privates = calloc(CM_PRIVATES, sizeof(*cm->privates));
+	cm->conns = san_mem_calloc(mem, cm->conf.max_conns, sizeof(*cm->conns));
+	cm->listeners = san_mem_calloc(mem, RTE_MAX(cm->conf.max_listeners, 1), sizeof(*cm->listeners));
+	cm->buckets = san_mem_calloc(mem, nb_buckets, sizeof(*cm->buckets));
+	cm->out = san_mem_calloc(mem, CM_OUT_MAX, sizeof(*cm->out));
+	cm->privates = san_mem_calloc(mem, CM_PRIVATES, sizeof(*cm->privates));
 	if (cm->conns == NULL || cm->listeners == NULL || cm->buckets == NULL || cm->out == NULL ||
 	    cm->privates == NULL)
 		return -ENOMEM;
@@ -103,7 +104,7 @@ san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm
 
 	if (!is_conf_valid(conf, pdl))
 		return -EINVAL;
-	cm = calloc(1, sizeof(*cm));
+	cm = san_mem_calloc(conf->mem, 1, sizeof(*cm));
 	if (cm == NULL)
 		return -ENOMEM;
 	cm->conf = *conf;
@@ -127,15 +128,26 @@ san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm
 void
 san_cm_destroy(struct san_cm *cm)
 {
+	struct san_mem *mem;
+
 	if (cm == NULL)
 		return;
-	free(cm->privates);
-	free(cm->out);
-	free(cm->buckets);
-	free(cm->listeners);
-	free(cm->conns);
+	mem = cm->conf.mem;
+	san_mem_end(mem, cm->privates);
+	san_mem_end(mem, cm->out);
+	san_mem_end(mem, cm->buckets);
+	san_mem_end(mem, cm->listeners);
+	san_mem_end(mem, cm->conns);
 	sodium_memzero(cm, sizeof(*cm));
-	free(cm);
+	san_mem_end(mem, cm);
+}
+
+void
+san_cm_resume(struct san_cm *cm, const struct san_cm_conf *conf)
+{
+	cm->conf.steer = conf->steer;
+	cm->conf.queue = conf->queue;
+	cm->conf.path.src_mac = conf->path.src_mac;
 }
 
 /* ---- hash ---- */

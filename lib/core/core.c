@@ -35,10 +35,11 @@ san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t m
 static int
 alloc_tables(struct san_core *core)
 {
+	struct san_mem *mem = core->conf.mem;
 	uint32_t i;
 
-	core->slot_of_qp = calloc(core->conf.ulp.max_qps, sizeof(*core->slot_of_qp));
-	core->draining = calloc(core->conf.pdl.max_conns, sizeof(*core->draining));
+	core->slot_of_qp = san_mem_calloc(mem, core->conf.ulp.max_qps, sizeof(*core->slot_of_qp));
+	core->draining = san_mem_calloc(mem, core->conf.pdl.max_conns, sizeof(*core->draining));
 	if (core->slot_of_qp == NULL || core->draining == NULL)
 		return -ENOMEM;
 	for (i = 0; i < core->conf.ulp.max_qps; i++)
@@ -52,6 +53,7 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	struct san_core_conf *conf = &core->conf;
 	int rc;
 
+	conf->pdl.mem = conf->ulp.mem = conf->tl.mem = conf->cm.mem = conf->mem;
 	rc = san_pdl_create(&conf->pdl, now_ns, &core->pdl);
 	if (rc != 0)
 		return rc;
@@ -81,10 +83,9 @@ san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_co
 
 	if (conf->mtu < 1024 || conf->mtu > 9000 || conf->pool == NULL)
 		return -EINVAL;
-	core = aligned_alloc(64, RTE_ALIGN_CEIL(sizeof(*core), 64));
+	core = san_mem_aligned(conf->mem, sizeof(*core));
 	if (core == NULL)
 		return -ENOMEM;
-	memset(core, 0, sizeof(*core));
 	core->conf = *conf;
 	rc = alloc_tables(core);
 	if (rc == 0)
@@ -100,10 +101,12 @@ san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_co
 void
 san_core_destroy(struct san_core *core)
 {
+	struct san_mem *mem;
 	uint32_t slot;
 
 	if (core == NULL)
 		return;
+	mem = core->conf.mem;
 	for (slot = 0; core->tl != NULL && slot < core->conf.pdl.max_conns; slot++)
 		san_tl_conn_close(core->tl, (uint16_t)slot, SAN_WC_ST_FLUSHED, 0);
 	san_death_flush(&core->death);
@@ -118,9 +121,9 @@ san_core_destroy(struct san_core *core)
 		san_ulp_destroy(core->ulp);
 	if (core->pdl != NULL)
 		san_pdl_destroy(core->pdl);
-	free(core->draining);
-	free(core->slot_of_qp);
-	free(core);
+	san_mem_end(mem, core->draining);
+	san_mem_end(mem, core->slot_of_qp);
+	san_mem_end(mem, core);
 }
 
 /* ---- receive ---- */

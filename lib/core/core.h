@@ -36,6 +36,7 @@ struct san_core_conf {
 	uint16_t udp_port;
 	uint16_t mtu;             /**< of IP on the link: bounds the payload (RT-31) */
 	struct rte_mempool *pool; /**< for packets built here; see SAN_PKT_PRIV_SIZE */
+	struct san_mem *mem;      /**< for all state of the protocol; NULL: the heap */
 };
 
 enum san_core_event_type {
@@ -64,6 +65,17 @@ void san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint1
 /** -EINVAL: a value out of range; -ENOMEM. */
 int san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_core **out);
 void san_core_destroy(struct san_core *core);
+
+/**
+ * Give up all that belongs to this process; what is left lies in conf->mem. Packets that were
+ * held are dropped, their peers send them again.
+ */
+void san_core_park(struct san_core *core, uint64_t now_ns);
+/**
+ * Go on, be it in another process. Of *conf* only what belongs to the process counts: pool,
+ * tables, functions, the port's own address. 0, -EINVAL, -ENOMEM; then it is still parked.
+ */
+int san_core_resume(struct san_core *core, const struct san_core_conf *conf);
 
 /** mbufs are the core's from here on. */
 void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns);

@@ -32,16 +32,12 @@ secret32(void *arg)
 }
 
 static void
-set_secrets(struct san_engine *e)
+draw_secrets(struct san_engine *e)
 {
 	struct san_core_conf *core = &e->conf;
 	uint32_t i, word;
 
 	san_prng_seed(&e->secret, e->port->conf.secret_seed + e->id);
-	core->pdl.secret32 = secret32;
-	core->pdl.secret_arg = e;
-	core->ulp.secret32 = secret32;
-	core->ulp.secret_arg = e;
 	core->pdl.prng_seed = (uint64_t)secret32(e) << 32 | secret32(e);
 	for (i = 0; i < sizeof(core->cm.secret); i += sizeof(word)) {
 		word = secret32(e);
@@ -92,17 +88,10 @@ make_bells(uint32_t nb_qps)
 static int
 make_queues(struct san_engine *e)
 {
-	uint32_t nb_qps = e->conf.ulp.max_qps;
-
-	e->qps = calloc(RTE_ALIGN_CEIL(nb_qps, 64u), sizeof(*e->qps)); /* see san_bells_take() */
-	e->again = calloc(nb_qps, sizeof(*e->again));
-	e->bells = make_bells(nb_qps);
+	e->bells = make_bells(e->conf.ulp.max_qps);
 	san_engine_app_add(e, 0, e->bells, -1);
 	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
-	san_spsc_init(&e->event_q, ENGINE_EVENTS);
-	if (e->qps == NULL || e->again == NULL || e->bells == NULL || e->calls == NULL)
-		return -ENOMEM;
-	return 0;
+	return e->bells != NULL && e->calls != NULL ? 0 : -ENOMEM;
 }
 
 /* Lcore *id* of *nb*: what tells it from the others, and its part of what is the host's. */
@@ -124,19 +113,27 @@ static int
 make_core(struct san_engine *e)
 {
 	struct san_core_conf *core = &e->conf;
+	int rc;
 
-	set_secrets(e);
+	core->pdl.secret32 = core->ulp.secret32 = secret32;
+	core->pdl.secret_arg = core->ulp.secret_arg = e;
 	core->pool = e->port->pool;
 	core->pdl.link_mbps = san_engine_port_mbps(e->port);
-	share(core, e->id, e->port->conf.nb_lcores);
-	core->tl.lend = e->is_alone ? NULL : &e->port->lend;
+	core->tl.lend = e->is_alone ? NULL : &e->port->image->lend;
 	core->inet.mac = e->port->mac;
 	core->cm.path.src_mac = e->port->mac;
 	core->cm.path.dst_port = core->udp_port;
-	if (e->port->is_steered && e->has_queue)
-		core->cm.steer = &e->port->steer;
+	core->cm.steer = e->port->is_steered && e->has_queue ? &e->port->steer : NULL;
 	core->cm.queue = e->id;
-	return san_core_create(core, san_engine_clock_now(&e->clock), &e->core);
+	if (e->core != NULL) {
+		rc = san_core_resume(e->core, core);
+	} else {
+		draw_secrets(e);
+		share(core, e->id, e->port->conf.nb_lcores);
+		rc = san_core_create(core, san_engine_clock_now(&e->clock), &e->core);
+	}
+	e->awake = rc == 0;
+	return rc;
 }
 
 static int
@@ -182,34 +179,78 @@ build(struct san_engine *e, const char **why)
 	return rc;
 }
 
+/* What is there as long as the port is, parked or not. */
+static struct san_engine *
+make_state(struct san_engine_port *p)
+{
+	uint32_t nb_qps = p->conf.core.ulp.max_qps;
+	struct san_mem *mem = p->conf.core.mem;
+	struct san_engine *e = san_mem_aligned(mem, sizeof(*e));
+
+	if (e == NULL)
+		return NULL;
+	e->conf = p->conf.core;
+	e->clock = p->image->clock;
+	e->qps = san_mem_calloc(mem, RTE_ALIGN_CEIL(nb_qps, 64u), /* see san_bells_take() */
+				sizeof(*e->qps));
+	e->again = san_mem_calloc(mem, nb_qps, sizeof(*e->again));
+	san_spsc_init(&e->event_q, ENGINE_EVENTS);
+	return e;
+}
+
+/* What points into the process that parked it. */
+static void
+forget_process(struct san_engine *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < SAN_ENGINE_APPS; i++) {
+		e->apps[i].bells = NULL;
+		e->apps[i].wake_fd = -1;
+	}
+	e->nb_apps = 0;
+	for (i = 0; i < e->conf.ulp.max_qps; i++)
+		if (e->qps[i].fault != NULL)
+			e->qps[i].fault = "something wrong, before the daemon was restarted";
+	e->dozes = e->capturing = false;
+	e->impair_tx = e->impair_rx = (struct san_engine_impair){0};
+	e->bells = NULL;
+	e->calls = NULL;
+	e->cam = NULL;
+	e->nb_backlog = e->nb_local = 0;
+	e->rx_ns = e->backlog_ns = e->link_ns = e->speed_ns = 0;
+}
+
 int
 san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **out,
 		  const char **why)
 {
-	struct san_engine *e;
+	struct san_engine *e = p->image->engines[id];
 	int rc;
 
 	*why = "no memory";
-	e = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*e), RTE_CACHE_LINE_SIZE));
+	if (e != NULL)
+		forget_process(e);
+	else
+		e = make_state(p);
 	if (e == NULL)
 		return -ENOMEM;
-	memset(e, 0, sizeof(*e));
 	e->id = (uint16_t)id;
 	e->has_queue = id < p->nb_queues;
 	e->rx_burst = e->tx_burst = ENGINE_BURST;
 	e->is_alone = p->conf.nb_lcores == 1;
 	e->port = p;
 	e->port_id = p->id;
-	e->clock = p->clock;
 	e->epoll = e->wake_fd = -1;
 	san_engine_busy_init(&e->busy, san_engine_clock_now(&e->clock));
-	e->conf = p->conf.core;
-	rc = build(e, why);
-	if (rc != 0) {
+	rc = e->qps != NULL && e->again != NULL ? build(e, why) : -ENOMEM;
+	if (rc != 0 && p->resumes)
+		san_engine_rest(e);
+	else if (rc != 0)
 		san_engine_destroy(e);
+	if (rc != 0)
 		return rc;
-	}
-	*out = e;
+	*out = p->image->engines[id] = e;
 	return 0;
 }
 
@@ -223,10 +264,10 @@ san_engine_end(struct san_engine *e)
 			san_engine_qp_del(e, e->qps[i].qpn);
 }
 
-void
-san_engine_destroy(struct san_engine *e)
+/* What the process has of its own. */
+static void
+leave_process(struct san_engine *e)
 {
-	san_core_destroy(e->core);
 	san_engine_impair_fini(&e->impair_tx);
 	san_engine_impair_fini(&e->impair_rx);
 	rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
@@ -235,9 +276,27 @@ san_engine_destroy(struct san_engine *e)
 	rte_ring_free(e->calls);
 	san_engine_idle_fini(e);
 	free(e->bells);
-	free(e->again);
-	free(e->qps);
-	free(e);
+}
+
+void
+san_engine_destroy(struct san_engine *e)
+{
+	struct san_mem *mem = e->conf.mem;
+
+	san_core_destroy(e->core);
+	leave_process(e);
+	san_mem_end(mem, e->again);
+	san_mem_end(mem, e->qps);
+	san_mem_end(mem, e);
+}
+
+void
+san_engine_rest(struct san_engine *e)
+{
+	if (e->awake)
+		san_core_park(e->core, e->now_ns);
+	e->awake = false;
+	leave_process(e);
 }
 
 /* ---- queue pairs ---- */

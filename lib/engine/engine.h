@@ -71,7 +71,8 @@ void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns);
 uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
 
 /**
- * Take the port, make the cores, start the lcores.
+ * Take the port, make the cores, start the lcores. If conf->core.mem holds a port that was
+ * parked, that goes on; of *conf* only what belongs to the process and to the device counts then.
  *
  * @param why
  *   What is wrong, on error.
@@ -82,6 +83,14 @@ int san_engine_open(const struct san_engine_conf *conf, struct san_engine_port *
 		    const char **why);
 /** Tell peers of connections still open, stop, release everything; the port is closed. */
 void san_engine_close(struct san_engine_port *p);
+
+/**
+ * Live restart: stop, say nothing to anybody, close the port; connections, queue pairs and regions
+ * lie in conf.core.mem. san_engine_open() with the same memory, there or in another process, goes
+ * on with them, when all that applications share is mapped where it was. Who attached is there, but
+ * is not looked at before san_engine_app_add(); and nobody is woken before he is watched for.
+ */
+void san_engine_park(struct san_engine_port *p);
 
 /** The process ends without closing: leave the port to EAL's own cleaning up, memory as it is. */
 void san_engine_halt(struct san_engine_port *p);
@@ -106,8 +115,8 @@ uint64_t san_engine_now_ns(struct san_engine *e);
 /* ---- applications and queue pairs: call these by san_engine_call() ---- */
 
 /**
- * An application in another process, which rings *bells*, zeroed, for its queue pairs' places
- * (san_ulp_qp_index()). Application 0 is the program that the engine is part of.
+ * An application in another process, which rings *bells*, zeroed (but after san_engine_park()),
+ * for its queue pairs' places (san_ulp_qp_index()). Application 0 is the program that the engine is part of.
  *
  * @param wake_fd
  *   An eventfd that it writes when it rings a lcore that sleeps; stays the caller's. -1: none.

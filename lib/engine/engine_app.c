@@ -36,7 +36,9 @@ san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells, 
 		rc = san_engine_idle_add(e, wake_fd);
 	if (rc != 0)
 		return rc;
-	e->apps[app] = (struct san_engine_app){.bells = bells, .wake_fd = wake_fd};
+	/* what it has counted is from before a restart */
+	e->apps[app].bells = bells;
+	e->apps[app].wake_fd = wake_fd;
 	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);
 	san_engine_trace_attach(e->id, app);
 	return 0;
@@ -49,7 +51,7 @@ san_engine_app_del(struct san_engine *e, uint16_t app)
 	if (e->apps[app].bells != NULL && e->apps[app].wake_fd >= 0)
 		san_engine_idle_del(e, e->apps[app].wake_fd);
 	san_engine_trace_detach(e->id, app);
-	e->apps[app].bells = NULL;
+	e->apps[app] = (struct san_engine_app){.bells = NULL};
 	while (e->nb_apps > 0 && e->apps[e->nb_apps - 1].bells == NULL)
 		e->nb_apps--;
 }

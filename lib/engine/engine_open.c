@@ -42,7 +42,9 @@ make_engines(struct san_engine_port *p, const char **why)
 	uint32_t i;
 	int rc;
 
-	san_tl_lend_init(&p->lend, tl->budget_bytes, tl->lapsed_bytes, p->conf.nb_lcores);
+	if (!p->resumes)
+		san_tl_lend_init(&p->image->lend, tl->budget_bytes, tl->lapsed_bytes,
+				 p->conf.nb_lcores);
 	for (i = 0; i < p->conf.nb_lcores; i++) {
 		rc = san_engine_create(p, i, &p->engines[i], why);
 		if (rc != 0)
@@ -77,19 +79,42 @@ launch(struct san_engine_port *p, const char **why)
 	return 0;
 }
 
+/* New, or that of a port that was parked. */
+static int
+make_image(struct san_engine_port *p, const char **why)
+{
+	struct san_mem *mem = p->conf.core.mem;
+
+	p->image = mem != NULL ? san_mem_root(mem) : NULL;
+	p->resumes = p->image != NULL;
+	*why = "parked with another number of lcores";
+	if (p->resumes)
+		return p->image->nb_engines == p->conf.nb_lcores ? 0 : -EINVAL;
+	*why = "no memory";
+	p->image = san_mem_aligned(mem, sizeof(*p->image));
+	if (p->image == NULL)
+		return -ENOMEM;
+	if (mem != NULL)
+		san_mem_set_root(mem, p->image);
+	p->image->nb_engines = p->conf.nb_lcores;
+	san_engine_clock_init(&p->image->clock);
+	return 0;
+}
+
 static int
 build(struct san_engine_port *p, const char **why)
 {
 	int rc;
 
-	san_engine_clock_init(&p->clock);
 	p->idle = san_engine_idle_choose(p->conf.idle);
 	p->sleeps = p->idle == SAN_IDLE_SLEEP || p->idle == SAN_IDLE_INTERRUPT;
 	*why = "no descriptor for events";
 	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->event_fd < 0)
 		return -errno;
-	rc = san_engine_port_open(p, why);
+	rc = make_image(p, why);
+	if (rc == 0)
+		rc = san_engine_port_open(p, why);
 	if (rc == 0)
 		rc = make_engines(p, why);
 	return rc == 0 ? launch(p, why) : rc;
@@ -117,10 +142,12 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 	p->conf = *conf;
 	p->event_fd = -1;
 	rc = build(p, why);
-	if (rc != 0) {
+	if (rc != 0 && p->resumes)
+		san_engine_park(p);
+	else if (rc != 0)
 		san_engine_close(p);
+	if (rc != 0)
 		return rc;
-	}
 	san_engine_telemetry_add(p);
 	*out = p;
 	return 0;
@@ -159,13 +186,13 @@ round_of_all(struct san_engine_port *p)
 static void
 say_farewell(struct san_engine_port *p)
 {
-	uint64_t until_ns = san_engine_clock_now(&p->clock) + FAREWELL_NS;
+	uint64_t until_ns = san_engine_clock_monotonic() + FAREWELL_NS;
 	uint32_t i;
 
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_end(p->engines[i]);
 	/* rounds in which the port may not be touched don't count (engine_gate.h) */
-	for (i = 0; i < FAREWELL_LOOPS && san_engine_clock_now(&p->clock) < until_ns &&
+	for (i = 0; i < FAREWELL_LOOPS && san_engine_clock_monotonic() < until_ns &&
 	     !san_engine_is_gone(p);) {
 		if (round_of_all(p))
 			i++;
@@ -185,9 +212,21 @@ san_engine_halt(struct san_engine_port *p)
 	san_engine_port_shut(p);
 }
 
+/* The engines have ended. */
+static void
+release(struct san_engine_port *p)
+{
+	san_engine_lanes_destroy(p);
+	san_engine_port_close(p);
+	if (p->event_fd >= 0)
+		close(p->event_fd);
+	free(p);
+}
+
 void
 san_engine_close(struct san_engine_port *p)
 {
+	struct san_mem *mem = p->conf.core.mem;
 	uint32_t i;
 
 	stop_lcores(p);
@@ -196,11 +235,23 @@ san_engine_close(struct san_engine_port *p)
 	san_engine_trace_save();
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_destroy(p->engines[i]);
-	san_engine_lanes_destroy(p);
-	san_engine_port_close(p);
-	if (p->event_fd >= 0)
-		close(p->event_fd);
-	free(p);
+	if (mem != NULL)
+		san_mem_set_root(mem, NULL);
+	san_mem_end(mem, p->image);
+	release(p);
+}
+
+void
+san_engine_park(struct san_engine_port *p)
+{
+	uint32_t i;
+
+	stop_lcores(p);
+	san_engine_capture(p, NULL);
+	san_engine_trace_save();
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_rest(p->engines[i]);
+	release(p);
 }
 
 /* ---- small things ---- */

@@ -36,6 +36,14 @@ struct san_engine_lane {
 	_Atomic uint64_t gap_ns; /**< for which the port was not looked at before they came */
 };
 
+/** What outlives the process, if conf.core.mem does: its root. */
+struct san_engine_image {
+	uint32_t nb_engines;
+	struct san_engine *engines[SAN_ENGINE_LCORES]; /**< NULL: not made yet */
+	struct san_engine_clock clock;                 /**< calibrated once, for all */
+	struct san_tl_lend lend;
+};
+
 /** The device as the engines need it, and what all of them share. */
 struct san_engine_port {
 	uint16_t id;
@@ -60,12 +68,12 @@ struct san_engine_port {
 	uint8_t idle;  /**< enum san_engine_idle_policy, not AUTO */
 	bool sleeps;   /**< by it: lcores are woken */
 	struct san_engine_gate gate;
-	struct san_engine_clock clock; /**< calibrated once, for all */
 	struct san_engine_conf conf;
+	struct san_engine_image *image;
+	bool resumes; /**< the image was there: a port that was parked goes on */
 	struct rte_mempool *pool;
 	struct san_engine_capture *capture;
 	_Atomic bool stop;
-	struct san_tl_lend lend;
 	uint32_t next_event; /**< engine that is asked first */
 	int event_fd;
 	_Atomic bool event_armed; /**< somebody sleeps until there is an event */
@@ -138,6 +146,7 @@ struct san_engine {
 	bool capturing;
 	bool may_burst; /**< this round */
 	bool launched;
+	bool awake;              /**< *core* is not parked */
 	struct san_bells *bells; /**< of application 0 */
 	uint32_t nb_apps;        /**< one more than the highest number in use */
 	struct rte_ring *calls;
@@ -179,6 +188,8 @@ int san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine 
 		      const char **why);
 /** The lcore has stopped. Frees what it holds; the port still has its buffers. */
 void san_engine_destroy(struct san_engine *e);
+/** Likewise, but its core is parked, and it stays where it is for the next process. */
+void san_engine_rest(struct san_engine *e);
 /** Every connection ends; the next rounds tell the peers. */
 void san_engine_end(struct san_engine *e);
 

@@ -26,6 +26,7 @@
 #include "pdl_window.h"
 #include "san_drop.h"
 #include "san_hold.h"
+#include "san_mem.h"
 #include "san_prng.h"
 #include "san_time.h"
 #include "san_wheel.h"
@@ -67,6 +68,7 @@ struct san_pdl_conf {
 	uint64_t cid_rest_ns; /**< a freed CID is not reused before */
 	const struct san_pdl_cc_ops *cc;
 	struct san_pdl_cc_conf cc_conf;
+	struct san_mem *mem; /**< for all of its state; NULL: the heap */
 	uint64_t prng_seed;
 	uint32_t (*secret32)(void *arg); /**< tags and PSNs: arc4random or a test's generator */
 	void *secret_arg;
@@ -267,6 +269,7 @@ struct san_pdl_owner {
 
 struct san_pdl {
 	struct san_pdl_conf conf;
+	char cc_name[8]; /**< of conf.cc, which another process has elsewhere */
 	struct san_wheel wheel;
 	struct san_prng prng;
 	struct san_pdl_conn *conns;   /**< max_conns, by slot */
@@ -314,6 +317,12 @@ struct san_pdl {
 /** Allocate everything; -ENOMEM, -EINVAL (a value out of range). */
 int san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl **out);
 void san_pdl_destroy(struct san_pdl *pdl);
+/**
+ * It lay parked in conf->mem: functions and link speed are those of *conf* from now on, and our
+ * address is *mac*. -EINVAL: its congestion control is unknown here.
+ */
+int san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf,
+		   const struct rte_ether_addr *mac);
 
 /** What both sides agreed on; path already filled into the connection. */
 struct san_pdl_peer {

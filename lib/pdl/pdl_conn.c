@@ -69,34 +69,23 @@ conf_is_valid(const struct san_pdl_conf *conf)
 		conf->recovery <= SAN_RECOVER_GO_BACK_N;
 }
 
-/* Zeroed and on a cache line. */
-static void *
-alloc_aligned(size_t size)
-{
-	void *p = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE));
-
-	if (p != NULL)
-		memset(p, 0, size);
-	return p;
-}
-
 static int
 alloc_tables(struct san_pdl *pdl)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
+	struct san_mem *mem = conf->mem;
 
-	pdl->conns = alloc_aligned(conf->max_conns * sizeof(*pdl->conns));
-	/* calloc: the pages of what is never used stay untouched */
-	pdl->wide = calloc(RTE_MAX(conf->max_wide, 1u), sizeof(*pdl->wide));
-	pdl->free_wide = calloc(RTE_MAX(conf->max_wide, 1u), sizeof(struct san_pdl_wide *));
-	pdl->rxwords = calloc(SAN_WIN_MAX * conf->max_wide + 1, sizeof(*pdl->rxwords));
-	pdl->free_rxwords = calloc(SAN_WIN_MAX * conf->max_wide + 1,
+	pdl->conns = san_mem_aligned(mem, conf->max_conns * sizeof(*pdl->conns));
+	pdl->wide = san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(*pdl->wide));
+	pdl->free_wide = san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(struct san_pdl_wide *));
+	pdl->rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1, sizeof(*pdl->rxwords));
+	pdl->free_rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1,
 				   sizeof(struct san_pdl_rxwords *));
-	pdl->free_slots = calloc(conf->max_conns, sizeof(*pdl->free_slots));
-	pdl->freed_ns = calloc(conf->max_conns, sizeof(*pdl->freed_ns));
-	pdl->slot_owner = calloc(conf->max_conns, sizeof(*pdl->slot_owner));
-	pdl->reuse = calloc(conf->max_conns, sizeof(*pdl->reuse));
-	pdl->owners = calloc(conf->nb_owners, sizeof(*pdl->owners));
+	pdl->free_slots = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->free_slots));
+	pdl->freed_ns = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->freed_ns));
+	pdl->slot_owner = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->slot_owner));
+	pdl->reuse = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->reuse));
+	pdl->owners = san_mem_calloc(mem, conf->nb_owners, sizeof(*pdl->owners));
 	if (pdl->conns == NULL || pdl->wide == NULL || pdl->free_wide == NULL ||
 	    pdl->rxwords == NULL || pdl->free_rxwords == NULL || pdl->free_slots == NULL ||
 	    pdl->freed_ns == NULL || pdl->slot_owner == NULL || pdl->reuse == NULL ||
@@ -133,7 +122,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 
 	if (!conf_is_valid(conf))
 		return -EINVAL;
-	pdl = alloc_aligned(sizeof(*pdl));
+	pdl = san_mem_aligned(conf->mem, sizeof(*pdl));
 	if (pdl == NULL)
 		return -ENOMEM;
 	pdl->conf = *conf;
@@ -142,6 +131,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 		san_pdl_destroy(pdl);
 		return -ENOMEM;
 	}
+	snprintf(pdl->cc_name, sizeof(pdl->cc_name), "%s", conf->cc->name);
 	san_wheel_init(&pdl->wheel, now_ns);
 	san_prng_seed(&pdl->prng, conf->prng_seed);
 	TAILQ_INIT(&pdl->turns);
@@ -158,19 +148,46 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 void
 san_pdl_destroy(struct san_pdl *pdl)
 {
+	struct san_mem *mem;
+
 	if (pdl == NULL)
 		return;
-	free(pdl->owners);
-	free(pdl->reuse);
-	free(pdl->slot_owner);
-	free(pdl->freed_ns);
-	free(pdl->free_slots);
-	free(pdl->free_rxwords);
-	free(pdl->rxwords);
-	free(pdl->free_wide);
-	free(pdl->wide);
-	free(pdl->conns);
-	free(pdl);
+	mem = pdl->conf.mem;
+	san_mem_end(mem, pdl->owners);
+	san_mem_end(mem, pdl->reuse);
+	san_mem_end(mem, pdl->slot_owner);
+	san_mem_end(mem, pdl->freed_ns);
+	san_mem_end(mem, pdl->free_slots);
+	san_mem_end(mem, pdl->free_rxwords);
+	san_mem_end(mem, pdl->rxwords);
+	san_mem_end(mem, pdl->free_wide);
+	san_mem_end(mem, pdl->wide);
+	san_mem_end(mem, pdl->conns);
+	san_mem_end(mem, pdl);
+}
+
+int
+san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf,
+	       const struct rte_ether_addr *mac)
+{
+	const struct san_pdl_cc_ops *cc = san_pdl_cc_find(pdl->cc_name);
+	struct san_pdl_conn *c;
+	uint32_t i;
+
+	if (cc == NULL)
+		return -EINVAL;
+	pdl->conf.cc = cc;
+	pdl->conf.secret32 = conf->secret32;
+	pdl->conf.secret_arg = conf->secret_arg;
+	pdl->conf.link_mbps = conf->link_mbps;
+	for (i = 0; i < pdl->conf.max_conns; i++) {
+		c = &pdl->conns[i];
+		if (c->state == SAN_CONN_FREE)
+			continue;
+		c->cc.ops = cc;
+		c->path.src_mac = *mac;
+	}
+	return 0;
 }
 
 /* ---- CIDs ---- */

@@ -56,19 +56,20 @@ static int
 alloc_pools(struct san_tl *tl)
 {
 	const struct san_tl_conf *conf = &tl->conf;
+	struct san_mem *mem = conf->mem;
 	uint32_t i;
 
-	tl->conns = calloc(conf->max_conns, sizeof(*tl->conns));
-	tl->txns = calloc(conf->max_txns, sizeof(*tl->txns));
-	tl->free_txns = calloc(conf->max_txns, sizeof(struct san_tl_txn *));
-	tl->rxns = calloc(conf->max_rxns, sizeof(*tl->rxns));
-	tl->free_rxns = calloc(conf->max_rxns, sizeof(struct san_tl_rxn *));
-	tl->rings = calloc((size_t)conf->max_wide * SAN_TL_N_MAX, sizeof(struct san_tl_txn *));
-	tl->free_rings = calloc(conf->max_wide, sizeof(struct san_tl_txn **));
-	tl->memos = calloc(conf->max_unordered + 1, sizeof(*tl->memos));
-	tl->free_memos = calloc(conf->max_unordered + 1, sizeof(struct san_tl_memo *));
-	tl->refused = calloc(conf->max_refused, sizeof(*tl->refused));
-	tl->free_refused = calloc(conf->max_refused, sizeof(struct san_tl_refused *));
+	tl->conns = san_mem_calloc(mem, conf->max_conns, sizeof(*tl->conns));
+	tl->txns = san_mem_calloc(mem, conf->max_txns, sizeof(*tl->txns));
+	tl->free_txns = san_mem_calloc(mem, conf->max_txns, sizeof(struct san_tl_txn *));
+	tl->rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(*tl->rxns));
+	tl->free_rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(struct san_tl_rxn *));
+	tl->rings = san_mem_calloc(mem, (size_t)conf->max_wide * SAN_TL_N_MAX, sizeof(struct san_tl_txn *));
+	tl->free_rings = san_mem_calloc(mem, conf->max_wide, sizeof(struct san_tl_txn **));
+	tl->memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(*tl->memos));
+	tl->free_memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(struct san_tl_memo *));
+	tl->refused = san_mem_calloc(mem, conf->max_refused, sizeof(*tl->refused));
+	tl->free_refused = san_mem_calloc(mem, conf->max_refused, sizeof(struct san_tl_refused *));
 	if (tl->conns == NULL || tl->txns == NULL || tl->free_txns == NULL || tl->rxns == NULL ||
 	    tl->free_rxns == NULL || tl->rings == NULL || tl->free_rings == NULL ||
 	    tl->memos == NULL || tl->free_memos == NULL || tl->refused == NULL ||
@@ -104,7 +105,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 
 	if (!conf_is_valid(conf))
 		return -EINVAL;
-	tl = calloc(1, sizeof(*tl));
+	tl = san_mem_calloc(conf->mem, 1, sizeof(*tl));
 	if (tl == NULL)
 		return -ENOMEM;
 	tl->conf = *conf;
@@ -145,21 +146,24 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 void
 san_tl_destroy(struct san_tl *tl)
 {
+	struct san_mem *mem;
+
 	if (tl == NULL)
 		return;
+	mem = tl->conf.mem;
 	san_tl_lend_leave(tl);
-	free(tl->free_refused);
-	free(tl->refused);
-	free(tl->free_memos);
-	free(tl->memos);
-	free(tl->free_rings);
-	free(tl->rings);
-	free(tl->free_rxns);
-	free(tl->rxns);
-	free(tl->free_txns);
-	free(tl->txns);
-	free(tl->conns);
-	free(tl);
+	san_mem_end(mem, tl->free_refused);
+	san_mem_end(mem, tl->refused);
+	san_mem_end(mem, tl->free_memos);
+	san_mem_end(mem, tl->memos);
+	san_mem_end(mem, tl->free_rings);
+	san_mem_end(mem, tl->rings);
+	san_mem_end(mem, tl->free_rxns);
+	san_mem_end(mem, tl->rxns);
+	san_mem_end(mem, tl->free_txns);
+	san_mem_end(mem, tl->txns);
+	san_mem_end(mem, tl->conns);
+	san_mem_end(mem, tl);
 }
 
 /* ---- connections ---- */

@@ -293,6 +293,7 @@ struct san_tl_conf {
 	struct rte_hash *cam;
 	uint32_t engine; /**< id in CAM keys */
 	void *ulp;
+	struct san_mem *mem; /**< for all of its state; NULL: the heap */
 };
 
 void san_tl_conf_default(struct san_tl_conf *conf);
@@ -501,6 +502,10 @@ struct san_tl {
 int san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_death_row *death,
 		  struct san_tl **out);
 void san_tl_destroy(struct san_tl *tl);
+/** Drop what is held, and put what the reorder engine knows into conf->mem. */
+void san_tl_park(struct san_tl *tl, uint64_t now_ns);
+/** Go on with the table and the lent budget of *conf*. -ENOSPC: the table is too small. */
+int san_tl_resume(struct san_tl *tl, const struct san_tl_conf *conf);
 /** May one more be prepared? Only unordered ones are limited. */
 bool san_tl_may_prepare(const struct san_tl *tl, bool ordered);
 /**

@@ -158,14 +158,14 @@ san_tl_repeat_nack(struct san_tl *tl, const struct san_tl_conn *tc, const struct
 	}
 }
 
-/* Everything of the push comes again, under new PSNs. */
-static void
-reset_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+void
+san_tl_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		  enum san_drop reason, uint64_t now_ns)
 {
 	san_tl_push_undo(tl, tc, r);
 	if (r == &tl->scratch)
 		return;
-	san_tl_held_drop(tl, tc, r, false, SAN_DROP_RNR, now_ns);
+	san_tl_held_drop(tl, tc, r, false, reason, now_ns);
 	if (r->has_last)
 		san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), r->last_psn);
 	r->state = SAN_RXN_AHEAD;
@@ -196,7 +196,7 @@ refuse_onward(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t c
 		next = TAILQ_NEXT(r, all_link);
 		if (r->type == SAN_TL_PUSH && san_seq_ge(r->rsn, rsn) &&
 		    (r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE))
-			reset_push(tl, tc, r, now_ns);
+			san_tl_push_reset(tl, tc, r, SAN_DROP_RNR, now_ns);
 	}
 	san_tl_admit_update(tl, tc);
 }
@@ -211,7 +211,7 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 	tl->stats.nb_rnr_tx++;
 	tl->stats.nb_unpack_tx += unpack;
 	if (!tc->peer.ordered || r == &tl->scratch)
-		reset_push(tl, tc, r, now_ns);
+		san_tl_push_reset(tl, tc, r, SAN_DROP_RNR, now_ns);
 	if (!tc->peer.ordered)
 		next_round(tc, rsn, SAN_ST_RNR);
 	else

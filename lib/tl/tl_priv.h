@@ -357,6 +357,9 @@ void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, u
  * are withdrawn, or their PSNs would fill the window; *psn* is of one of them.
  */
 void san_tl_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns);
+/** What came of the push is dropped for *reason*: all of it comes again. *r* may be gone then. */
+void san_tl_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		       enum san_drop reason, uint64_t now_ns);
 /** A finished RSN was completed in error with *code*, or not at all in error (OK). */
 void san_tl_refused_set(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
 /** They are all OK: their memory goes back. */

@@ -17,6 +17,11 @@ struct cam_key {
 };
 static_assert(sizeof(struct cam_key) == 16, "CAM key");
 
+struct san_cam_entry {
+	struct cam_key key;
+	void *value;
+};
+
 struct rte_hash *
 san_cam_table_create(const char *name, uint32_t entries, int socket_id)
 {
@@ -98,4 +103,40 @@ san_cam_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t
 	cam->nb_used--;
 	rte_hash_del_key_with_hash(cam->hash, &key, sig);
 	return value;
+}
+
+/* ---- live restart ---- */
+
+void
+san_cam_park(struct san_cam *cam, struct san_mem *mem)
+{
+	uint32_t at = 0, n = 0;
+	const void *key;
+	void *value;
+
+	cam->parked = san_mem_calloc(mem, cam->nb_used + 1, sizeof(*cam->parked));
+	SAN_VERIFY(cam->parked != NULL);
+	while (rte_hash_iterate(cam->hash, &key, &value, &at) >= 0) {
+		/* tests have one table for several engines */
+		if (((const struct cam_key *)key)->engine != cam->engine)
+			continue;
+		SAN_VERIFY(n < cam->nb_used);
+		cam->parked[n++] = (struct san_cam_entry){*(const struct cam_key *)key, value};
+	}
+	SAN_VERIFY(n == cam->nb_used);
+	cam->hash = NULL;
+}
+
+int
+san_cam_resume(struct san_cam *cam, struct san_mem *mem, struct rte_hash *table)
+{
+	uint32_t i;
+
+	for (i = 0; i < cam->nb_used; i++)
+		if (rte_hash_add_key_data(table, &cam->parked[i].key, cam->parked[i].value) != 0)
+			return -ENOSPC;
+	cam->hash = table;
+	san_mem_free(mem, cam->parked, (cam->nb_used + 1) * sizeof(*cam->parked));
+	cam->parked = NULL;
+	return 0;
 }

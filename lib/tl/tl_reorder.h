@@ -16,6 +16,8 @@
 
 #include <stdint.h>
 
+#include "san_mem.h"
+
 struct rte_hash;
 
 enum san_cam_kind {
@@ -24,6 +26,8 @@ enum san_cam_kind {
 	SAN_CAM_GRANT = 3,   /**< initiator: grant by SSN, ahead of the base SSN */
 	SAN_CAM_CMPL = 4,    /**< initiator: finished transaction by RSN, ahead of the base RSN */
 };
+
+struct san_cam_entry; /* tl_reorder.c */
 
 struct san_cam {
 	struct rte_hash *hash;
@@ -34,6 +38,7 @@ struct san_cam {
 	uint64_t nb_lookups;
 	uint64_t nb_hits;
 	uint64_t nb_rejects; /**< no space: a red-zone rejection, not an error */
+	struct san_cam_entry *parked; /**< *nb_used* of them, while no process has a table */
 };
 
 /** The table for *entries*; names must be unique in the process. NULL: see rte_errno. */
@@ -46,5 +51,9 @@ int san_cam_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint3
 void *san_cam_find(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
 /** Value, taken out; NULL: miss. */
 void *san_cam_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq);
+/** Everything is in *mem* from now on. The table is the owner's to free. */
+void san_cam_park(struct san_cam *cam, struct san_mem *mem);
+/** And back, into *table*. -ENOSPC; then it is still parked. */
+int san_cam_resume(struct san_cam *cam, struct san_mem *mem, struct rte_hash *table);
 
 #endif /* TL_REORDER_H */

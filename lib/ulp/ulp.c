@@ -37,20 +37,21 @@ is_valid(const struct san_ulp_conf *conf)
 int
 san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 {
+	struct san_mem *mem = conf->mem;
 	struct san_ulp *ulp;
 	uint32_t i;
 
 	if (!is_valid(conf))
 		return -EINVAL;
-	ulp = calloc(1, sizeof(*ulp));
+	ulp = san_mem_calloc(mem, 1, sizeof(*ulp));
 	if (ulp == NULL)
 		return -ENOMEM;
 	ulp->conf = *conf;
-	ulp->mrs = calloc(conf->max_mrs, sizeof(ulp->mrs[0]));
-	ulp->cqs = calloc(conf->max_cqs, sizeof(ulp->cqs[0]));
-	ulp->qps = calloc(conf->max_qps, sizeof(ulp->qps[0]));
-	ulp->qp_gens = calloc(conf->max_qps, sizeof(ulp->qp_gens[0]));
-	ulp->qp_of_slot = calloc(conf->max_conns, sizeof(ulp->qp_of_slot[0]));
+	ulp->mrs = san_mem_calloc(mem, conf->max_mrs, sizeof(ulp->mrs[0]));
+	ulp->cqs = san_mem_calloc(mem, conf->max_cqs, sizeof(ulp->cqs[0]));
+	ulp->qps = san_mem_calloc(mem, conf->max_qps, sizeof(ulp->qps[0]));
+	ulp->qp_gens = san_mem_calloc(mem, conf->max_qps, sizeof(ulp->qp_gens[0]));
+	ulp->qp_of_slot = san_mem_calloc(mem, conf->max_conns, sizeof(ulp->qp_of_slot[0]));
 	if (ulp->mrs == NULL || ulp->cqs == NULL || ulp->qps == NULL || ulp->qp_gens == NULL ||
 	    ulp->qp_of_slot == NULL) {
 		san_ulp_destroy(ulp);
@@ -65,10 +66,12 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 void
 san_ulp_destroy(struct san_ulp *ulp)
 {
+	struct san_mem *mem;
 	uint32_t i;
 
 	if (ulp == NULL)
 		return;
+	mem = ulp->conf.mem;
 	/* bound or not: there is no connection left to speak of */
 	for (i = 0; ulp->qp_of_slot != NULL && ulp->qps != NULL && i < ulp->conf.max_qps; i++) {
 		if (ulp->qps[i] == NULL)
@@ -78,13 +81,25 @@ san_ulp_destroy(struct san_ulp *ulp)
 	}
 	for (i = 0; ulp->cqs != NULL && i < ulp->conf.max_cqs; i++)
 		if (ulp->cqs[i] != NULL)
-			san_ulp_cq_free(ulp->cqs[i]);
-	free(ulp->qp_of_slot);
-	free(ulp->qps);
-	free(ulp->qp_gens);
-	free(ulp->cqs);
-	free(ulp->mrs);
-	free(ulp);
+			san_ulp_cq_free(ulp, ulp->cqs[i]);
+	san_mem_end(mem, ulp->qp_of_slot);
+	san_mem_end(mem, ulp->qps);
+	san_mem_end(mem, ulp->qp_gens);
+	san_mem_end(mem, ulp->cqs);
+	san_mem_end(mem, ulp->mrs);
+	san_mem_end(mem, ulp);
+}
+
+void
+san_ulp_resume(struct san_ulp *ulp, const struct san_ulp_conf *conf)
+{
+	uint32_t i;
+
+	ulp->conf.secret32 = conf->secret32;
+	ulp->conf.secret_arg = conf->secret_arg;
+	for (i = 0; i < ulp->conf.max_cqs; i++)
+		if (ulp->cqs[i] != NULL)
+			san_ulp_cq_watch(ulp->cqs[i], -1);
 }
 
 void

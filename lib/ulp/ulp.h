@@ -38,6 +38,7 @@ struct san_ulp_conf {
 	uint32_t pull_piece;             /**< bytes: longer pulls go in pieces (design, rule 6) */
 	uint32_t (*secret32)(void *arg); /**< keys */
 	void *secret_arg;
+	struct san_mem *mem; /**< for all of its state; NULL: the heap */
 };
 
 struct san_ulp_stats {
@@ -78,6 +79,8 @@ struct san_ulp_cq;
 void san_ulp_conf_default(struct san_ulp_conf *conf);
 int san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out);
 void san_ulp_destroy(struct san_ulp *ulp);
+/** It lay parked in conf->mem: functions are those of *conf*, and nobody waits any more. */
+void san_ulp_resume(struct san_ulp *ulp, const struct san_ulp_conf *conf);
 /** Second half of construction: tl exists only after ulp does. */
 void san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl, struct san_pdl *pdl);
 

@@ -31,17 +31,16 @@ san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
 
 	if (depth < 2 || !rte_is_power_of_2(depth))
 		return -EINVAL;
-	cq = aligned_alloc(64, sizeof(*cq));
+	cq = san_mem_aligned(ulp->conf.mem, sizeof(*cq));
 	if (cq == NULL)
 		return -ENOMEM;
-	memset(cq, 0, sizeof(*cq));
 	cq->mem = mem;
 	cq->waiter = -1;
 	san_spsc_prod_init(&cq->q, depth);
 	san_spsc_cons_init(&cq->consumer, depth);
 	rc = san_ulp_cq_join(ulp, cq);
 	if (rc != 0)
-		free(cq);
+		san_mem_free(ulp->conf.mem, cq, sizeof(*cq));
 	else
 		*out = cq;
 	return rc;
@@ -185,11 +184,11 @@ san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq)
 }
 
 void
-san_ulp_cq_free(struct san_ulp_cq *cq)
+san_ulp_cq_free(struct san_ulp *ulp, struct san_ulp_cq *cq)
 {
 	if (cq->is_ours)
 		free(cq->mem);
-	free(cq);
+	san_mem_free(ulp->conf.mem, cq, sizeof(*cq));
 }
 
 uint32_t
@@ -204,7 +203,7 @@ san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq)
 	int rc = san_ulp_cq_leave(ulp, cq);
 
 	if (rc == 0)
-		san_ulp_cq_free(cq);
+		san_ulp_cq_free(ulp, cq);
 	return rc;
 }
 

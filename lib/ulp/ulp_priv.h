@@ -193,7 +193,7 @@ void san_ulp_cq_unreserve(struct san_ulp_cq *cq);
 void san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc);
 /** Invariants of one queue. */
 void san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq);
-void san_ulp_cq_free(struct san_ulp_cq *cq);
+void san_ulp_cq_free(struct san_ulp *ulp, struct san_ulp_cq *cq);
 
 /* ---- ulp_qp.c ---- */
 

@@ -35,14 +35,21 @@ is_depth(uint32_t depth)
 	return depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
-/* With its queues behind it, or NULL. */
+/* Of one with its queues behind it. */
+static size_t
+qp_bytes(size_t nb_sq, size_t nb_rq)
+{
+	return sizeof(struct san_ulp_qp) +
+		nb_sq * (sizeof(struct san_ulp_wqe) + 2 * sizeof(uint16_t)) +
+		nb_rq * (sizeof(struct san_ulp_rqe) + 2 * sizeof(uint16_t));
+}
+
+/* NULL: no memory. */
 static struct san_ulp_qp *
-qp_alloc(const struct san_ulp_qp_conf *conf)
+qp_alloc(struct san_mem *mem, const struct san_ulp_qp_conf *conf)
 {
 	size_t nb_sq = conf->sq_depth, nb_rq = conf->rq_depth;
-	size_t sq_bytes = nb_sq * (sizeof(struct san_ulp_wqe) + 2 * sizeof(uint16_t));
-	size_t rq_bytes = nb_rq * (sizeof(struct san_ulp_rqe) + 2 * sizeof(uint16_t));
-	struct san_ulp_qp *qp = calloc(1, sizeof(*qp) + sq_bytes + rq_bytes);
+	struct san_ulp_qp *qp = san_mem_calloc(mem, 1, qp_bytes(nb_sq, nb_rq));
 	uint32_t i;
 
 	if (qp == NULL)
@@ -80,7 +87,7 @@ san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint3
 		return -EINVAL;
 	if (ulp->nb_qps == ulp->conf.max_qps)
 		return -ENOSPC;
-	qp = qp_alloc(conf);
+	qp = qp_alloc(ulp->conf.mem, conf);
 	if (qp == NULL)
 		return -ENOMEM;
 	/* go round, so that an index rests before it names another queue pair */
@@ -338,7 +345,7 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 	qp->recv_cq->nb_recv_qps--;
 	ulp->qps[san_ulp_qp_index(&ulp->conf, qpn)] = NULL;
 	ulp->nb_qps--;
-	free(qp);
+	san_mem_free(ulp->conf.mem, qp, qp_bytes(qp->sq_depth, qp->rq_depth));
 	return 0;
 }
 

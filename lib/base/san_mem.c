@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * An arena grows at its end. What is given back is a hole; holes are listed by address and grow
+ * together, so memory of queue pairs of one size serves those of another. All of the arena's own
+ * state is in the arena but its descriptor, which each process has a number of its own for.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "san_mem.h"
+
+#define LINE 64
+
+struct hole {
+	size_t bytes;
+	struct hole *next;
+};
+
+struct san_mem {
+	atomic_flag busy;
+	size_t max;
+	size_t used; /* from the start on: all beyond are zeros */
+	void *root;
+	struct hole *holes;
+	int fd;
+};
+
+static size_t
+round_up(size_t bytes)
+{
+	return (bytes + LINE - 1) & ~(size_t)(LINE - 1);
+}
+
+/* ---- arenas ---- */
+
+static int
+map(int fd, uintptr_t at, size_t max, struct san_mem **out)
+{
+	void *p = mmap((void *)at, max, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	*out = p;
+	return 0;
+}
+
+int
+san_mem_create(uintptr_t at, size_t max, struct san_mem **out)
+{
+	int fd = memfd_create("sanstack-state", MFD_CLOEXEC);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = ftruncate(fd, (off_t)max) == 0 ? map(fd, at, max, out) : -errno;
+	if (rc != 0) {
+		close(fd);
+		return rc;
+	}
+	atomic_flag_clear(&(*out)->busy);
+	(*out)->max = max;
+	(*out)->used = round_up(sizeof(**out));
+	(*out)->fd = fd;
+	return 0;
+}
+
+int
+san_mem_open(int fd, uintptr_t at, size_t max, struct san_mem **out)
+{
+	int rc = map(fd, at, max, out);
+
+	if (rc == 0)
+		(*out)->fd = fd;
+	return rc;
+}
+
+void
+san_mem_close(struct san_mem *mem)
+{
+	int fd;
+
+	if (mem == NULL)
+		return;
+	fd = mem->fd;
+	munmap(mem, mem->max);
+	close(fd);
+}
+
+int
+san_mem_fd(const struct san_mem *mem)
+{
+	return mem->fd;
+}
+
+size_t
+san_mem_max(const struct san_mem *mem)
+{
+	return mem->max;
+}
+
+void *
+san_mem_root(const struct san_mem *mem)
+{
+	return mem->root;
+}
+
+void
+san_mem_set_root(struct san_mem *mem, void *root)
+{
+	mem->root = root;
+}
+
+/* ---- memory in them ---- */
+
+/* The first hole that is large enough; the rest of it stays one. */
+static void *
+take_hole(struct san_mem *mem, size_t bytes)
+{
+	struct hole **at, *h, *rest;
+
+	for (at = &mem->holes; (h = *at) != NULL; at = &h->next) {
+		if (h->bytes < bytes)
+			continue;
+		*at = h->next;
+		if (h->bytes > bytes) {
+			rest = (struct hole *)((uint8_t *)h + bytes);
+			*rest = (struct hole){.bytes = h->bytes - bytes, .next = h->next};
+			*at = rest;
+		}
+		return memset(h, 0, bytes);
+	}
+	return NULL;
+}
+
+/* At the end, of zeros. */
+static void *
+grow(struct san_mem *mem, size_t bytes)
+{
+	void *p = (uint8_t *)mem + mem->used;
+
+	if (bytes > mem->max - mem->used)
+		return NULL;
+	mem->used += bytes;
+	return p;
+}
+
+static void
+enter(struct san_mem *mem)
+{
+	while (atomic_flag_test_and_set_explicit(&mem->busy, memory_order_acquire))
+		sched_yield();
+}
+
+static void
+leave(struct san_mem *mem)
+{
+	atomic_flag_clear_explicit(&mem->busy, memory_order_release);
+}
+
+static void *
+take(struct san_mem *mem, size_t bytes)
+{
+	void *p;
+
+	bytes = round_up(bytes != 0 ? bytes : 1);
+	enter(mem);
+	p = take_hole(mem, bytes);
+	if (p == NULL)
+		p = grow(mem, bytes);
+	leave(mem);
+	return p;
+}
+
+/* Grows by the hole behind it, if there is one. */
+static void
+merge(struct hole *h)
+{
+	if ((uint8_t *)h + h->bytes != (uint8_t *)h->next)
+		return;
+	h->bytes += h->next->bytes;
+	h->next = h->next->next;
+}
+
+static void
+give(struct san_mem *mem, void *p, size_t bytes)
+{
+	struct hole *h = p, *before = NULL, **at = &mem->holes;
+
+	enter(mem);
+	while (*at != NULL && *at < h) {
+		before = *at;
+		at = &before->next;
+	}
+	*h = (struct hole){.bytes = round_up(bytes), .next = *at};
+	*at = h;
+	merge(h);
+	if (before != NULL)
+		merge(before);
+	leave(mem);
+}
+
+void *
+san_mem_aligned(struct san_mem *mem, size_t bytes)
+{
+	void *p;
+
+	if (mem != NULL)
+		return take(mem, bytes);
+	p = aligned_alloc(LINE, round_up(bytes));
+	return p != NULL ? memset(p, 0, bytes) : NULL;
+}
+
+void *
+san_mem_calloc(struct san_mem *mem, size_t nb, size_t bytes)
+{
+	if (mem == NULL)
+		return calloc(nb, bytes);
+	return bytes == 0 || nb <= mem->max / bytes ? take(mem, nb * bytes) : NULL;
+}
+
+void
+san_mem_free(struct san_mem *mem, void *p, size_t bytes)
+{
+	if (mem == NULL)
+		free(p);
+	else if (p != NULL)
+		give(mem, p, bytes);
+}
+
+void
+san_mem_end(struct san_mem *mem, void *p)
+{
+	if (mem == NULL)
+		free(p);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A core that is left by one process and taken up by another (live restart). Its state is in
+ * memory that both map at the same address, so nothing is copied or translated: the first gives
+ * up what the second could not use, which are mbufs and what DPDK made, and the second puts its own
+ * there. No packet is kept anywhere but in the reorder engine, and what is dropped there comes
+ * again (design, rule 2).
+ */
+
+#include "core_priv.h"
+
+void
+san_core_park(struct san_core *core, uint64_t now_ns)
+{
+	san_tl_park(core->tl, now_ns);
+	san_death_flush(&core->death);
+	rte_pktmbuf_free_bulk(core->spare, core->nb_spare);
+	core->nb_spare = 0;
+	san_inet_destroy(core->inet);
+	core->inet = NULL;
+}
+
+int
+san_core_resume(struct san_core *core, const struct san_core_conf *conf)
+{
+	int rc;
+
+	core->conf.pool = core->conf.inet.pool = conf->pool;
+	core->conf.inet.mac = conf->inet.mac;
+	core->inet_deadline_ns = 0;
+	rc = san_inet_create(&core->conf.inet, &core->inet);
+	if (rc == 0)
+		rc = san_pdl_resume(core->pdl, &conf->pdl, &conf->inet.mac);
+	if (rc == 0)
+		rc = san_tl_resume(core->tl, &conf->tl);
+	if (rc != 0) {
+		san_inet_destroy(core->inet);
+		core->inet = NULL;
+		return rc;
+	}
+	san_ulp_resume(core->ulp, &conf->ulp);
+	san_cm_resume(core->cm, &conf->cm);
+	return 0;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_ENGINE_LOOP_H
+#define TEST_ENGINE_LOOP_H
+
+/**
+ * @file
+ * An engine on a port that is a loop, what it sends it receives, and two applications that
+ * share their queues with it and are connected to each other.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <rte_dev.h>
+
+#include "engine_priv.h"
+#define TEST_EAL_MB "128"
+#include "test_eal.h"
+
+#define DEPTH      512
+#define LEN        5000
+#define PKEY       0xffff
+#define SERVICE    7
+#define WATCHDOG_S 60 /* real time, generous */
+
+/* What one application holds, and where it believes its memory to be. */
+struct app {
+	uint16_t id;
+	struct san_bells *bells;
+	struct san_wq *wq;
+	struct san_wq_prod q;
+	struct san_cq *cq_mem;
+	struct san_spsc_cons cq;
+	struct san_ulp_cq *ulp_cq;
+	uint32_t qp, key;
+	uint8_t mem[LEN];
+};
+
+static struct san_engine_conf conf;
+static struct san_engine_port *port;
+static struct san_engine *e;
+static struct app apps[2];
+
+static inline uint64_t
+name_of(const struct app *a)
+{
+	return 0x500000000000 + (uint64_t)a->id * 0x1000000;
+}
+
+static inline void *
+zeroed(size_t bytes)
+{
+	void *p = aligned_alloc(64, RTE_ALIGN_CEIL(bytes, 64));
+
+	memset(p, 0, bytes);
+	return p;
+}
+
+static inline void
+app_init(struct app *a, uint16_t id)
+{
+	struct san_ulp *ulp = san_core_ulp(e->core);
+	struct san_ulp_qp_conf qp = {.sq_depth = DEPTH, .rq_depth = DEPTH};
+
+	memset(a, 0, sizeof(*a));
+	a->id = id;
+	a->bells = zeroed(san_bells_bytes(e->conf.ulp.max_qps));
+	a->wq = zeroed(san_wq_bytes(DEPTH, DEPTH));
+	a->cq_mem = zeroed(san_cq_bytes(4 * DEPTH));
+	assert_int_equal(san_engine_app_add(e, id, a->bells, -1), 0);
+	assert_int_equal(san_ulp_cq_create_at(ulp, 4 * DEPTH, a->cq_mem, &a->ulp_cq), 0);
+	san_spsc_cons_init(&a->cq, 4 * DEPTH);
+	qp.send_cq = qp.recv_cq = a->ulp_cq;
+	assert_int_equal(san_engine_qp_add(e, a->wq, id, &qp, &a->qp), 0);
+	san_wq_prod_init(&a->q, a->wq, DEPTH, DEPTH);
+	assert_int_equal(san_ulp_mr_add(ulp, a->mem, LEN, name_of(a),
+					SAN_RIGHT_PUSH | SAN_RIGHT_PULL, PKEY,
+					&a->key),
+			 0);
+	assert_int_equal(san_ulp_mr_give(ulp, a->key, id), 0);
+}
+
+static inline void
+app_fini(struct app *a)
+{
+	struct san_ulp *ulp = san_core_ulp(e->core);
+
+	assert_ptr_equal(san_engine_qp_del(e, a->qp), a->wq);
+	san_engine_app_del(e, a->id);
+	assert_int_equal(san_ulp_mr_del(ulp, a->key), 0);
+	assert_int_equal(san_ulp_cq_destroy(ulp, a->ulp_cq), 0);
+	free(a->bells);
+	free(a->wq);
+	free(a->cq_mem);
+}
+
+static inline struct san_core_event
+next_event(uint8_t type)
+{
+	struct san_core_event ev;
+
+	while (!san_engine_event(port, &ev))
+		san_engine_progress(port);
+	assert_int_equal(ev.type, type);
+	return ev;
+}
+
+static inline void
+connect_apps(void)
+{
+	static const struct san_cm_param param = {
+		.ordered = true,
+		.pkey = PKEY,
+		.data_win = 64,
+		.req_win = 64,
+		.first_win = 64,
+		.max_txn = 64,
+		.msg_limit = 64,
+		.rnr_ms = 1000,
+		.keepalive_ms = 1000,
+	};
+	struct san_core_event ev;
+
+	assert_int_equal(san_core_listen(e->core, SERVICE, PKEY, 4, 1), 0);
+	assert_int_equal(san_core_connect(e->core, apps[0].qp, &conf.core.inet.addrs[0].ip,
+					  SERVICE, &param, e->now_ns),
+			 0);
+	ev = next_event(SAN_EV_CONNECT_REQUEST);
+	assert_int_equal(san_core_accept(e->core, ev.request, apps[1].qp, &param, e->now_ns), 0);
+	next_event(SAN_EV_ESTABLISHED);
+	next_event(SAN_EV_ESTABLISHED);
+	san_core_unlisten(e->core, SERVICE, PKEY);
+}
+
+static inline int
+setup(void **state)
+{
+	(void)state;
+	alarm(WATCHDOG_S);
+	e->stats.nb_app_faults = 0;
+	app_init(&apps[0], 1);
+	app_init(&apps[1], 2);
+	connect_apps();
+	return 0;
+}
+
+/* Both go, and what is still told about their connection with them. */
+static inline void
+end_apps(void)
+{
+	struct san_core_event ev;
+	uint32_t i;
+
+	app_fini(&apps[0]);
+	app_fini(&apps[1]);
+	for (i = 0; i < 100; i++) {
+		san_engine_progress(port);
+		while (san_engine_event(port, &ev))
+			;
+	}
+}
+
+static inline int
+teardown(void **state)
+{
+	(void)state;
+	end_apps();
+	alarm(0);
+	return san_engine_leaks(port) == 0 ? 0 : -1;
+}
+
+/* ---- what an application does ---- */
+
+static inline void
+ring(const struct app *a)
+{
+	san_bells_ring(a->bells, san_ulp_qp_index(&e->conf.ulp, a->qp));
+}
+
+static inline void
+post(struct app *a, const struct san_ulp_wr *wr)
+{
+	a->q.sqe[a->q.sq.tail & a->q.sq.mask] = *wr;
+	san_spsc_push(&a->q.sq, &a->wq->sq_tail, 1);
+	ring(a);
+}
+
+static inline void
+post_recv(struct app *a, const struct san_ulp_recv *r)
+{
+	a->q.rqe[a->q.rq.tail & a->q.rq.mask] = *r;
+	san_spsc_push(&a->q.rq, &a->wq->rq_tail, 1);
+	ring(a);
+}
+
+static inline struct san_ulp_wc
+next_wc(struct app *a)
+{
+	struct san_ulp_wc wc;
+
+	while (san_cq_poll(&a->cq, a->cq_mem, &wc, 1) == 0)
+		san_engine_progress(port);
+	return wc;
+}
+
+/* *len* bytes of *a*'s from *at* on, as it calls them. */
+static inline struct san_ulp_sge
+part(const struct app *a, uint32_t at, uint32_t len)
+{
+	return (struct san_ulp_sge){(void *)(uintptr_t)(name_of(a) + at), len, a->key};
+}
+
+static inline struct san_ulp_wr
+good_push(void)
+{
+	return (struct san_ulp_wr){
+		.op = SAN_WR_PUSH,
+		.flags = SAN_WR_SIGNALED,
+		.remote_addr = name_of(&apps[1]) + 100,
+		.rkey = apps[1].key,
+		.nb_sge = 2,
+		.length = 3000,
+		.sge = {part(&apps[0], 0, 1000), part(&apps[0], 2000, 2000)},
+	};
+}
+
+/* Its device is new each time. */
+static inline int
+open_port(void)
+{
+	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
+	const char *why;
+
+	if (rte_eal_hotplug_add("vdev", "net_ring0", "") != 0 ||
+	    rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id) != 0 ||
+	    rte_eth_dev_mac_addr_add(conf.port_id, &mac, 0) != 0)
+		return -1;
+	if (san_engine_open(&conf, &port, &why) != 0) {
+		print_error("%s\n", why);
+		return -1;
+	}
+	e = port->engines[0];
+	return 0;
+}
+
+static inline int
+group_setup(void **state)
+{
+	(void)state;
+	test_eal_init();
+	san_engine_conf_default(&conf, 256);
+	if (san_inet_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
+		return -1;
+	conf.core.inet.nb_addrs = 1;
+	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
+	conf.nb_rxd = conf.nb_txd = 64;
+	conf.nb_lcores = 1;
+	conf.pool_size = san_engine_pool_min(&conf);
+	return open_port();
+}
+
+static inline int
+group_teardown(void **state)
+{
+	(void)state;
+	san_engine_close(port);
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+#endif /* TEST_ENGINE_LOOP_H */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A port is parked and goes on, again and again, while two applications work over a link that
+ * loses and reorders: nothing is lost, doubled or out of order, and nobody is disconnected. (SYS-2)
+ */
+
+#include "test_engine_loop.h"
+
+#define STATE_BYTES ((size_t)1 << 30)
+#define MSGS        2000
+#define MSG_LEN     3000
+#define IN_FLIGHT   16
+#define PARK_EVERY  100 /* completions */
+#define KINDS       3
+
+static struct san_mem *state_mem;
+
+static int
+park_setup(void **state)
+{
+	const uint64_t percent = SAN_IMPAIR_ALWAYS / 100;
+
+	(void)state;
+	test_eal_init();
+	if (san_mem_create(0x310000000000, STATE_BYTES, &state_mem) != 0)
+		return -1;
+	if (group_setup(NULL) != 0)
+		return -1;
+	san_engine_close(port);
+	rte_eal_hotplug_remove("vdev", "net_ring0");
+	conf.core.mem = state_mem;
+	conf.core.pdl.rto_min_ns = 200 * SAN_NS_PER_US;
+	conf.impair_tx = (struct san_engine_impair_conf){
+		.drop = 2 * percent,
+		.reorder = 10 * percent,
+		.seed = 1,
+	};
+	return open_port();
+}
+
+static int
+park_teardown(void **state)
+{
+	san_engine_close(port);
+	san_mem_close(state_mem);
+	(void)state;
+	return 0;
+}
+
+static void
+attach(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		assert_int_equal(san_engine_app_add(e, apps[i].id, apps[i].bells, -1), 0);
+}
+
+/* The engine is left and taken up; applications attach again, all else is as it was. */
+static void
+park(void)
+{
+	san_engine_park(port);
+	rte_eal_hotplug_remove("vdev", "net_ring0");
+	assert_int_equal(open_port(), 0);
+	attach();
+}
+
+/* Pushes, sends and pulls in turn, numbered. */
+static void
+post_one(uint32_t i)
+{
+	static const uint8_t ops[KINDS] = {SAN_WR_PUSH, SAN_WR_SEND, SAN_WR_PULL};
+	struct san_ulp_recv r = {.wr_id = i, .nb_sge = 1, .sge = {part(&apps[1], 0, LEN)}};
+	struct san_ulp_wr wr = {
+		.wr_id = i,
+		.op = ops[i % KINDS],
+		.flags = SAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.length = MSG_LEN,
+		.remote_addr = name_of(&apps[1]),
+		.rkey = apps[1].key,
+		.sge = {part(&apps[0], 0, MSG_LEN)},
+	};
+
+	if (wr.op == SAN_WR_SEND)
+		post_recv(&apps[1], &r);
+	post(&apps[0], &wr);
+}
+
+static void
+check_recvs(uint32_t *next)
+{
+	struct san_ulp_wc wc;
+
+	while (san_cq_poll(&apps[1].cq, apps[1].cq_mem, &wc, 1) == 1) {
+		assert_int_equal(wc.status, SAN_ST_OK);
+		assert_int_equal(wc.wr_id, *next);
+		assert_int_equal(wc.byte_len, MSG_LEN);
+		*next += KINDS;
+	}
+}
+
+static void
+san_engine_park__in_the_middle(void **state)
+{
+	uint32_t posted = 0, done, next_recv = 1;
+	const struct san_tl *tl;
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < LEN; i++)
+		apps[0].mem[i] = (uint8_t)(i * 7);
+	for (done = 0; done < MSGS; done++) {
+		while (posted < MSGS && posted < done + IN_FLIGHT)
+			post_one(posted++);
+		if (done % PARK_EVERY == PARK_EVERY / 2)
+			park();
+		wc = next_wc(&apps[0]);
+		assert_int_equal(wc.status, SAN_ST_OK);
+		assert_int_equal(wc.wr_id, done);
+		check_recvs(&next_recv);
+	}
+	assert_true(next_recv >= MSGS);
+	/* it was worth it: packets were held, and transactions ahead of their turn */
+	tl = san_core_tl(e->core);
+	assert_true(tl->drops[SAN_DROP_HANDOVER] != 0);
+	assert_true(tl->cam.nb_inserts != 0);
+	san_tl_check(tl);
+	assert_memory_equal(apps[1].mem, apps[0].mem, MSG_LEN);
+}
+
+/* What was under way when the port was parked, and is new to it when it goes on. */
+static void
+san_engine_park__posted_meanwhile(void **state)
+{
+	(void)state;
+	post_one(0);
+	san_engine_park(port);
+	post_one(1);
+	rte_eal_hotplug_remove("vdev", "net_ring0");
+	assert_int_equal(open_port(), 0);
+	attach();
+	post_one(2);
+	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
+	assert_int_equal(next_wc(&apps[0]).wr_id, 1);
+	assert_int_equal(next_wc(&apps[0]).wr_id, 2);
+}
+
+/* It can't go on with fewer lcores or without a device: it stays parked, and can later. */
+static void
+san_engine_park__what_fails(void **state)
+{
+	struct san_engine_conf other;
+	const char *why = "";
+
+	(void)state;
+	post_one(0);
+	san_engine_park(port);
+	rte_eal_hotplug_remove("vdev", "net_ring0");
+	other = conf;
+	assert_int_equal(san_engine_open(&other, &port, &why), -ENODEV);
+	other.nb_lcores = 2;
+	other.own_lcore = true;
+	other.pool_size = san_engine_pool_min(&other);
+	assert_int_equal(san_engine_open(&other, &port, &why), -EINVAL);
+	assert_string_equal(why, "parked with another number of lcores");
+	assert_int_equal(open_port(), 0);
+	attach();
+	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(san_engine_park__in_the_middle),
+		TEST(san_engine_park__posted_meanwhile),
+		TEST(san_engine_park__what_fails),
+	};
+
+	return cmocka_run_group_tests(tests, park_setup, park_teardown);
+}

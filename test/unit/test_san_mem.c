@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Memory that another process can map where it was. */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "san_mem.h"
+#include "san_prng.h"
+
+#define AT     0x320000000000
+#define MAX    ((size_t)1 << 24)
+#define BLOCKS 200
+#define ROUNDS 20000
+
+static bool
+is_zero(const uint8_t *p, size_t n)
+{
+	while (n > 0 && p[n - 1] == 0)
+		n--;
+	return n == 0;
+}
+
+/* Random taking and giving: zeros, apart from each other, on cache lines; and all of it comes back. */
+static void
+san_mem_aligned__against_a_model(void **state)
+{
+	struct {
+		uint8_t *p;
+		size_t n;
+		uint8_t mark;
+	} b[BLOCKS] = {0};
+	struct san_mem *mem;
+	struct san_prng prng;
+	uint32_t i, round;
+	size_t at;
+
+	(void)state;
+	san_prng_seed(&prng, 7);
+	assert_int_equal(san_mem_create(AT, MAX, &mem), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		i = (uint32_t)(san_prng_u64(&prng) % BLOCKS);
+		if (b[i].p != NULL) {
+			for (at = 0; at < b[i].n; at++)
+				assert_int_equal(b[i].p[at], b[i].mark);
+			san_mem_free(mem, b[i].p, b[i].n);
+			b[i].p = NULL;
+			continue;
+		}
+		b[i].n = 1 + san_prng_u64(&prng) % 20000;
+		b[i].mark = (uint8_t)round | 1;
+		b[i].p = san_mem_aligned(mem, b[i].n);
+		assert_non_null(b[i].p);
+		assert_int_equal((uintptr_t)b[i].p % 64, 0);
+		assert_true(is_zero(b[i].p, b[i].n));
+		memset(b[i].p, b[i].mark, b[i].n);
+	}
+	for (i = 0; i < BLOCKS; i++)
+		san_mem_free(mem, b[i].p, b[i].n);
+	/* one hole, as large as all of it was */
+	assert_non_null(san_mem_aligned(mem, MAX / 2));
+	assert_null(san_mem_aligned(mem, MAX));
+	assert_null(san_mem_calloc(mem, SIZE_MAX / 2, 4));
+	san_mem_close(mem);
+}
+
+/* Pointers stay good, and what is done there is seen here. */
+static void
+san_mem_open__in_another_process(void **state)
+{
+	struct san_mem *mem, *again;
+	uint32_t **root, *word;
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(san_mem_create(AT, MAX, &mem), 0);
+	assert_null(san_mem_root(mem));
+	root = san_mem_calloc(mem, 1, sizeof(*root));
+	word = san_mem_aligned(mem, sizeof(*word));
+	*root = word;
+	*word = 5;
+	san_mem_set_root(mem, root);
+	assert_int_equal(san_mem_open(dup(san_mem_fd(mem)), AT, MAX, &again), -EEXIST);
+	child = fork();
+	if (child == 0) {
+		int fd = dup(san_mem_fd(mem));
+
+		san_mem_close(mem);
+		if (san_mem_open(fd, AT, MAX, &again) != 0 || san_mem_fd(again) != fd)
+			_exit(1);
+		root = san_mem_root(again);
+		**root += 1;
+		san_mem_set_root(again, NULL);
+		san_mem_close(again);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(*word, 6);
+	assert_null(san_mem_root(mem));
+	san_mem_close(mem);
+}
+
+/* Without an arena it is the heap. */
+static void
+san_mem__heap(void **state)
+{
+	uint8_t *p = san_mem_aligned(NULL, 100), *q = san_mem_calloc(NULL, 10, 10);
+
+	(void)state;
+	assert_true(is_zero(p, 100) && is_zero(q, 100));
+	assert_int_equal((uintptr_t)p % 64, 0);
+	san_mem_free(NULL, p, 100);
+	san_mem_end(NULL, q);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(san_mem_aligned__against_a_model),
+		cmocka_unit_test(san_mem_open__in_another_process),
+		cmocka_unit_test(san_mem__heap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
