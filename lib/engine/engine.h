@@ -54,6 +54,7 @@ struct san_engine_conf {
 	uint16_t nb_queues;                 /**< receive and transmit; 0: as the port allows */
 	uint32_t pool_size;                 /**< mbufs; see san_engine_pool_min() */
 	bool own_lcore;                     /**< runs on *lcores*, else the caller polls */
+	bool waits;                         /**< ... but not before san_engine_start() */
 	uint32_t nb_lcores;                 /**< 1 if the caller polls */
 	uint32_t lcores[SAN_ENGINE_LCORES]; /**< of EAL */
 	uint8_t idle;                       /**< enum san_engine_idle_policy */
@@ -81,6 +82,8 @@ uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
  */
 int san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
 		    const char **why);
+/** Lcores that were told to wait begin. 0, -EINVAL, -EBUSY; then close or park it. */
+int san_engine_start(struct san_engine_port *p, const char **why);
 /** Tell peers of connections still open, stop, release everything; the port is closed. */
 void san_engine_close(struct san_engine_port *p);
 

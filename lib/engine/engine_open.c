@@ -55,14 +55,12 @@ make_engines(struct san_engine_port *p, const char **why)
 	return san_engine_lanes_create(p);
 }
 
-static int
-launch(struct san_engine_port *p, const char **why)
+int
+san_engine_start(struct san_engine_port *p, const char **why)
 {
 	uint32_t i, lcore;
 	int rc;
 
-	if (!p->conf.own_lcore)
-		return 0;
 	*why = "no such worker lcore, or it is busy";
 	for (i = 0; i < p->nb_engines; i++) {
 		lcore = p->conf.lcores[i];
@@ -87,9 +85,14 @@ make_image(struct san_engine_port *p, const char **why)
 
 	p->image = mem != NULL ? san_mem_root(mem) : NULL;
 	p->resumes = p->image != NULL;
+	*why = "somebody has died while he took it over";
+	if (p->resumes && !p->image->parked)
+		return -EOWNERDEAD;
 	*why = "parked with another number of lcores";
+	if (p->resumes && p->image->nb_engines != p->conf.nb_lcores)
+		return -EINVAL;
 	if (p->resumes)
-		return p->image->nb_engines == p->conf.nb_lcores ? 0 : -EINVAL;
+		return 0;
 	*why = "no memory";
 	p->image = san_mem_aligned(mem, sizeof(*p->image));
 	if (p->image == NULL)
@@ -112,12 +115,10 @@ build(struct san_engine_port *p, const char **why)
 	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->event_fd < 0)
 		return -errno;
-	rc = make_image(p, why);
-	if (rc == 0)
-		rc = san_engine_port_open(p, why);
+	rc = san_engine_port_open(p, why);
 	if (rc == 0)
 		rc = make_engines(p, why);
-	return rc == 0 ? launch(p, why) : rc;
+	return rc == 0 && p->conf.own_lcore && !p->conf.waits ? san_engine_start(p, why) : rc;
 }
 
 int
@@ -141,6 +142,12 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
 	p->event_fd = -1;
+	rc = make_image(p, why);
+	if (rc != 0) {
+		free(p);
+		return rc;
+	}
+	p->image->parked = false;
 	rc = build(p, why);
 	if (rc != 0 && p->resumes)
 		san_engine_park(p);
@@ -251,6 +258,7 @@ san_engine_park(struct san_engine_port *p)
 	san_engine_trace_save();
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_rest(p->engines[i]);
+	p->image->parked = true;
 	release(p);
 }
 

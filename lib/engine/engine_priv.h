@@ -38,6 +38,7 @@ struct san_engine_lane {
 
 /** What outlives the process, if conf.core.mem does: its root. */
 struct san_engine_image {
+	bool parked; /**< all of it: nobody works on it, nor was stopped in the middle */
 	uint32_t nb_engines;
 	struct san_engine *engines[SAN_ENGINE_LCORES]; /**< NULL: not made yet */
 	struct san_engine_clock clock;                 /**< calibrated once, for all */

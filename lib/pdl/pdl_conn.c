@@ -80,7 +80,7 @@ alloc_tables(struct san_pdl *pdl)
 	pdl->free_wide = san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(struct san_pdl_wide *));
 	pdl->rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1, sizeof(*pdl->rxwords));
 	pdl->free_rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1,
-				   sizeof(struct san_pdl_rxwords *));
+					   sizeof(struct san_pdl_rxwords *));
 	pdl->free_slots = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->free_slots));
 	pdl->freed_ns = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->freed_ns));
 	pdl->slot_owner = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->slot_owner));

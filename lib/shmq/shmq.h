@@ -225,4 +225,12 @@ int shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
 int shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why);
 void shmq_mem_unmap(void *mem, size_t bytes);
 
+/**
+ * Live restart: from now on what the two above map lies in *bytes* from *from* on, so that the
+ * process that takes it over has these places free. One thread.
+ */
+void shmq_mem_place(uintptr_t from, size_t bytes);
+/** Map what another process had at *at*, where nothing may be yet. 0, -EEXIST, ... */
+int shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at);
+
 #endif /* SHMQ_H */

@@ -16,18 +16,63 @@
 
 #include "shmq.h"
 
-#define SEALS_OURS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SEALS_OURS  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define PLACE_STEP  ((size_t)1 << 16)
+#define PLACE_TRIES 10000 /* that are taken, one after the other */
+
+static struct {
+	uintptr_t from, next;
+	size_t bytes; /* 0: anywhere */
+} places;
+
+void
+shmq_mem_place(uintptr_t from, size_t bytes)
+{
+	places.from = places.next = from;
+	places.bytes = bytes;
+}
+
+/* The next place that is large enough, whether something is there or not; 0: there is none. */
+static uintptr_t
+next_place(size_t bytes)
+{
+	uintptr_t at;
+
+	if (bytes > places.bytes)
+		return 0;
+	if (bytes > places.from + places.bytes - places.next)
+		places.next = places.from;
+	at = places.next;
+	places.next += (bytes + PLACE_STEP - 1) & ~(size_t)(PLACE_STEP - 1);
+	return at;
+}
 
 static int
-map(int fd, uint64_t offset, size_t bytes, void **out)
+map_at(int fd, uint64_t offset, size_t bytes, uintptr_t at, void **out)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
-		       (off_t)offset);
+	int flags = MAP_SHARED | MAP_POPULATE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);
+	void *p = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)offset);
 
 	if (p == MAP_FAILED)
 		return -errno;
 	*out = p;
 	return 0;
+}
+
+static int
+map(int fd, uint64_t offset, size_t bytes, void **out)
+{
+	int i, rc = -EEXIST;
+
+	for (i = 0; i < PLACE_TRIES && rc == -EEXIST; i++)
+		rc = map_at(fd, offset, bytes, next_place(bytes), out);
+	return rc;
+}
+
+int
+shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at)
+{
+	return map_at(fd, offset, bytes, (uintptr_t)at, &at);
 }
 
 int

@@ -37,7 +37,7 @@ struct san_cam {
 	uint64_t nb_inserts;
 	uint64_t nb_lookups;
 	uint64_t nb_hits;
-	uint64_t nb_rejects; /**< no space: a red-zone rejection, not an error */
+	uint64_t nb_rejects;          /**< no space: a red-zone rejection, not an error */
 	struct san_cam_entry *parked; /**< *nb_used* of them, while no process has a table */
 };
 

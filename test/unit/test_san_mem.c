@@ -30,7 +30,7 @@ is_zero(const uint8_t *p, size_t n)
 	return n == 0;
 }
 
-/* Random taking and giving: zeros, apart from each other, on cache lines; and all of it comes back. */
+/* Random taking and giving: zeros, apart from each other, on cache lines; all comes back. */
 static void
 san_mem_aligned__against_a_model(void **state)
 {
