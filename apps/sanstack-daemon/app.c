@@ -23,7 +23,6 @@
 #include "app_priv.h"
 #include "rtsan_priv.h"
 #include "san_log.h"
-#include "shmq_guard.h"
 
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 
@@ -42,6 +41,13 @@ refuse(struct answer *ans, int rc, const char *fmt, ...)
 	vsnprintf(ans->rep->text, sizeof(ans->rep->text), fmt, ap);
 	va_end(ap);
 	return rc;
+}
+
+/* Of its memory, where numbers of all ports meet. */
+static uint16_t
+guard_of(const struct app *a)
+{
+	return app_port_guard_id(a->port, a->id);
 }
 
 /* ---- what is whose: NULL, if it is not *a*'s ---- */
@@ -113,17 +119,15 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 {
 	struct san_bells *bells[SAN_ENGINE_LCORES];
 	uint32_t i;
-	void *mem;
 	int rc;
 
 	a->port = port;
 	a->id = app_port_take_id(port);
-	a->ctl_bytes = shmq_ctl_bytes(port->caps.nb_lcores, port->lcore_qps);
-	rc = shmq_mem_create("sanstack-ctl", a->ctl_bytes, &mem, fd);
+	rc = app_mem_create(&a->ctl_mem, "sanstack-ctl",
+			    shmq_ctl_bytes(port->caps.nb_lcores, port->lcore_qps), guard_of(a), fd);
 	if (rc != 0)
 		return rc;
-	a->ctl = mem;
-	a->ctl_guard = shmq_guard_add(mem, a->ctl_bytes, app_port_guard_id(port, a->id));
+	a->ctl = a->ctl_mem.mem;
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < port->caps.nb_lcores; i++) {
 		bells[i] = shmq_bells(a->ctl, i, port->lcore_qps);
@@ -173,7 +177,7 @@ find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 static void
 fill_hello(const struct app_port *port, const struct app *a, struct shmq_rep *rep)
 {
-	rep->hello.ctl_bytes = a->ctl_bytes;
+	rep->hello.ctl_bytes = a->ctl_mem.bytes;
 	rep->hello.max_msg = port->caps.max_msg;
 	rep->hello.max_qps = port->caps.max_qps;
 	rep->hello.max_cqs = RTE_MIN(port->conf->app_cqs, port->caps.max_cqs);
@@ -226,6 +230,7 @@ serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, i
 {
 	struct rtsan_provider_mr mr = {.length = req->mr.length, .access = req->mr.access};
 	struct app_mr *place;
+	struct app_mem mem;
 	const char *why;
 	int rc;
 
@@ -237,17 +242,17 @@ serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, i
 	rc = check_bytes(port, a, "region", req->mr.length, ans);
 	if (rc != 0)
 		return rc;
-	rc = shmq_mem_map(fd, req->mr.offset, req->mr.length, &mr.addr, &why);
+	rc = app_mem_import(&mem, fd, req->mr.offset, req->mr.length, guard_of(a), &why);
 	if (rc != 0)
 		return refuse(ans, rc, "region: its memory %s", why);
+	mr.addr = mem.mem;
 	rc = dpdk_mr_add(port->ctx, a->id, req->mr.addr, &mr);
 	if (rc != 0) {
-		shmq_mem_unmap(mr.addr, mr.length);
+		app_mem_end(&mem);
 		return rc;
 	}
 	place = mr_place(port, mr.key);
-	*place = (struct app_mr){.app = a, .key = mr.key, .mem = mr.addr, .bytes = mr.length};
-	place->guard = shmq_guard_add(mr.addr, mr.length, app_port_guard_id(port, a->id));
+	*place = (struct app_mr){.app = a, .key = mr.key, .mem = mem};
 	a->nb_mrs++;
 	a->bytes += mr.length;
 	ans->rep->id = mr.key;
@@ -261,10 +266,9 @@ app_del_mr(struct app_port *port, struct app_mr *mr)
 
 	if (rc != 0)
 		return rc;
-	shmq_guard_del(mr->guard);
-	shmq_mem_unmap(mr->mem, mr->bytes);
 	mr->app->nb_mrs--;
-	mr->app->bytes -= mr->bytes;
+	mr->app->bytes -= mr->mem.bytes;
+	app_mem_end(&mr->mem);
 	mr->app = NULL;
 	return 0;
 }
@@ -289,7 +293,7 @@ serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req
 {
 	uint32_t id, depth;
 	struct app_cq *q;
-	void *mem;
+	size_t bytes;
 	int rc;
 
 	(void)fd;
@@ -304,23 +308,20 @@ serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req
 		return refuse(ans, -ENOSPC, "completion queue: all %u are in use; see cqs=", id);
 	depth = san_ulp_cq_depth(req->cq.depth);
 	q = &port->cqs[id];
-	q->bytes = san_cq_bytes(depth);
-	rc = check_bytes(port, a, "completion queue", q->bytes, ans);
+	bytes = san_cq_bytes(depth);
+	rc = check_bytes(port, a, "completion queue", bytes, ans);
+	if (rc == 0)
+		rc = app_mem_create(&q->mem, "sanstack-cq", bytes, guard_of(a), &ans->fd);
 	if (rc != 0)
 		return rc;
-	rc = shmq_mem_create("sanstack-cq", q->bytes, &mem, &ans->fd);
-	if (rc != 0)
-		return rc;
-	q->mem = mem;
 	q->wake_sock = -1;
-	rc = dpdk_cq_create(port->ctx, depth, q->mem, &q->cq);
+	rc = dpdk_cq_create(port->ctx, depth, q->mem.mem, &q->cq);
 	if (rc != 0) {
-		shmq_mem_unmap(mem, q->bytes);
+		app_mem_end(&q->mem);
 		return rc;
 	}
 	q->app = a;
-	q->guard = shmq_guard_add(mem, q->bytes, app_port_guard_id(port, a->id));
-	a->bytes += q->bytes;
+	a->bytes += bytes;
 	a->nb_cqs++;
 	ans->rep->cq.id = id;
 	ans->rep->cq.depth = depth;
@@ -336,9 +337,8 @@ app_del_cq(struct app_port *port, struct app_cq *q)
 		return rc;
 	if (q->wake_sock >= 0)
 		close(q->wake_sock);
-	shmq_guard_del(q->guard);
-	shmq_mem_unmap(q->mem, q->bytes);
-	q->app->bytes -= q->bytes;
+	q->app->bytes -= q->mem.bytes;
+	app_mem_end(&q->mem);
 	q->app->nb_cqs--;
 	q->app = NULL;
 	return 0;
@@ -418,8 +418,8 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 		.rq_depth = req->qp.rq_depth,
 	};
 	struct app_qp *q;
+	struct app_mem mem;
 	size_t bytes;
-	void *mem;
 	int rc;
 
 	(void)fd;
@@ -433,22 +433,20 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 			      conf.rq_depth);
 	bytes = san_wq_bytes(conf.sq_depth, conf.rq_depth);
 	rc = check_bytes(port, a, "queue pair", bytes, ans);
+	if (rc == 0)
+		rc = app_mem_create(&mem, "sanstack-wq", bytes, guard_of(a), &ans->fd);
 	if (rc != 0)
 		return rc;
-	rc = shmq_mem_create("sanstack-wq", bytes, &mem, &ans->fd);
-	if (rc != 0)
-		return rc;
-	conf.wq = mem;
+	conf.wq = mem.mem;
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
 	rc = dpdk_qp_create(port->ctx, a->id, &conf);
 	if (rc != 0) {
-		shmq_mem_unmap(mem, bytes);
+		app_mem_end(&mem);
 		return rc;
 	}
 	q = &port->qps[SAN_QPN_INDEX(conf.qp)];
-	*q = (struct app_qp){.app = a, .qpn = conf.qp, .bytes = bytes};
-	q->guard = shmq_guard_add(mem, bytes, app_port_guard_id(port, a->id));
+	*q = (struct app_qp){.app = a, .qpn = conf.qp, .mem = mem};
 	a->bytes += bytes;
 	a->nb_qps++;
 	ans->rep->id = conf.qp;
@@ -458,11 +456,9 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 void
 app_del_qp(struct app_port *port, struct app_qp *q)
 {
-	struct san_wq *wq = dpdk_qp_destroy(port->ctx, q->qpn);
-
-	shmq_guard_del(q->guard);
-	shmq_mem_unmap(wq, q->bytes);
-	q->app->bytes -= q->bytes;
+	dpdk_qp_destroy(port->ctx, q->qpn);
+	q->app->bytes -= q->mem.bytes;
+	app_mem_end(&q->mem);
 	q->app->nb_qps--;
 	q->app = NULL;
 }

@@ -37,9 +37,8 @@ struct app {
 	bool attached;     /**< has said hello */
 	bool over;         /**< to be destroyed */
 	uint64_t hello_ns; /**< until then it must say hello */
+	struct app_mem ctl_mem; /**< and *ctl*, the same, once attached */
 	struct shmq_ctl *ctl;
-	size_t ctl_bytes;
-	uint32_t ctl_guard;
 	struct san_spsc_prod events;
 	int wake_sock;                   /**< wakes who waits for events; -1: nobody does */
 	int wake_fds[SAN_ENGINE_LCORES]; /**< which it writes to wake our lcores; or -1 */

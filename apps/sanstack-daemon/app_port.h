@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "app_mem.h"
 #include "conf.h"
 #include "dpdk_priv.h"
 
@@ -22,26 +23,20 @@ struct app;
 struct app_qp {
 	struct app *app;
 	uint32_t qpn;
-	uint32_t send_cq, recv_cq;
-	size_t bytes;
-	uint32_t guard; /**< of shmq_guard_add(), here and below */
+	struct app_mem mem; /**< struct san_wq */
 };
 
 struct app_cq {
 	struct app *app;
 	void *cq;
-	struct san_cq *mem;
-	size_t bytes;
-	uint32_t guard;
+	struct app_mem mem; /**< struct san_cq */
 	int wake_sock; /**< wakes who waits for completions; -1: nobody does */
 };
 
 struct app_mr {
 	struct app *app;
 	uint32_t key;
-	void *mem;
-	size_t bytes;
-	uint32_t guard;
+	struct app_mem mem;
 };
 
 struct app_listener {

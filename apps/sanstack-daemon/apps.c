@@ -182,8 +182,7 @@ app_destroy(struct apps *all, struct app *a)
 		release(a->port, a);
 	if (a->ctl != NULL) {
 		dpdk_app_del(a->port->ctx, a->id);
-		shmq_guard_del(a->ctl_guard);
-		shmq_mem_unmap(a->ctl, a->ctl_bytes);
+		app_mem_end(&a->ctl_mem);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
 		STAILQ_REMOVE_HEAD(&a->late, link);

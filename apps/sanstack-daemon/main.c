@@ -155,7 +155,7 @@ open_ports(struct server *s)
 	for (i = 0; i < s->conf.nb_ports; i++) {
 		port = &s->conf.ports[i];
 		conf_port_section(port, section, sizeof(section));
-		if (dpdk_ctx_open(port->name, port->words, port->nb_words, host, &ctx) != 0 ||
+		if (dpdk_ctx_open(port->name, port->words, port->nb_words, NULL, host, &ctx) != 0 ||
 		    apps_add_port(&s->all, port->name, ctx) != 0)
 			die("[%s] %s", section, rtsan_error());
 		if (server_watch(s, san_engine_event_fd(ctx->port), &s->all) != 0)

@@ -404,6 +404,16 @@ san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key)
 
 /* ---- small things ---- */
 
+uint32_t
+san_engine_nb_qps(const struct san_engine *e)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < e->conf.ulp.max_qps; i++)
+		n += e->qps[i].wq.wq != NULL;
+	return n;
+}
+
 struct san_core *
 san_engine_core(struct san_engine *e)
 {

@@ -130,6 +130,8 @@ int san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bel
 /** It has no queue pairs any more; its bells are not looked at again. */
 void san_engine_app_del(struct san_engine *e, uint16_t app);
 
+/** Queue pairs of all applications. */
+uint32_t san_engine_nb_qps(const struct san_engine *e);
 /** Slots of connections that *app*, not 0, keeps others from taking: in use, or resting. */
 uint32_t san_engine_app_slots(struct san_engine *e, uint16_t app);
 

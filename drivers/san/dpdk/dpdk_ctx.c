@@ -94,7 +94,10 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 		return 0;
 	rc = san_engine_capture(ctx->port, conf->capture);
 	if (rc != 0) {
-		san_engine_close(ctx->port);
+		if (conf->engine.core.mem != NULL)
+			san_engine_park(ctx->port);
+		else
+			san_engine_close(ctx->port);
 		dpdk_eal_remove(dev);
 		return host->fail(rc, "capture=%s: %s", conf->capture, strerror(-rc));
 	}
@@ -102,17 +105,20 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 }
 
 int
-dpdk_ctx_open(const char *name, char *const *words, int nb_words, const struct rtsan_host *host,
-	      struct dpdk_ctx **out)
+dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
+	      const struct rtsan_host *host, struct dpdk_ctx **out)
 {
 	struct dpdk_conf *conf = malloc(sizeof(*conf));
 	struct dpdk_ctx *ctx = calloc(1, sizeof(*ctx));
 	int rc = -ENOMEM;
+	uint32_t i;
 
 	if (conf == NULL || ctx == NULL)
 		goto fail;
 	rc = dpdk_conf_read(conf, words, nb_words, host);
 	snprintf(conf->engine.name, sizeof(conf->engine.name), "%s", name);
+	conf->engine.core.mem = mem;
+	conf->engine.waits = mem != NULL;
 	if (rc == 0)
 		rc = find_port(conf, host);
 	if (rc == 0)
@@ -124,6 +130,8 @@ dpdk_ctx_open(const char *name, char *const *words, int nb_words, const struct r
 	ctx->host = host;
 	ctx->param = conf->param;
 	ctx->nb_engines = san_engine_count(ctx->port);
+	for (i = 0; i < ctx->nb_engines; i++)
+		ctx->nb_qps[i] = san_engine_nb_qps(san_engine_at(ctx->port, i));
 	ctx->qp_shift = ctx->nb_engines > 1 ? rte_log2_u32(conf->engine.core.ulp.max_qps) :
 					      SAN_QPN_INDEX_BITS;
 	ctx->max_qps = ctx->nb_engines * conf->engine.core.ulp.max_qps;
@@ -138,6 +146,26 @@ fail:
 	free(ctx);
 	free(conf);
 	return rc;
+}
+
+int
+dpdk_ctx_start(struct dpdk_ctx *ctx)
+{
+	const char *why = "";
+	int rc = san_engine_start(ctx->port, &why);
+
+	return rc == 0 ? 0 : ctx->host->fail(rc, "%s (%s)", why, strerror(-rc));
+}
+
+void
+dpdk_ctx_park(struct dpdk_ctx *ctx)
+{
+	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->port)->port_id);
+
+	LIST_REMOVE(ctx, link);
+	san_engine_park(ctx->port);
+	dpdk_eal_remove(dev);
+	free(ctx);
 }
 
 void

@@ -174,6 +174,64 @@ dpdk_eal_device(uint16_t port_id)
 	return (struct rte_device *)(uintptr_t)info.device;
 }
 
+/* "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: something else. *next* is X if unsaid. */
+static char *
+device_of(char *word, char *next, bool *took_next)
+{
+	static const char *const options[] = {"--vdev", "--allow", "-a"};
+	unsigned int i;
+	size_t len;
+
+	*took_next = false;
+	for (i = 0; i < RTE_DIM(options); i++) {
+		len = strlen(options[i]);
+		if (strncmp(word, options[i], len) != 0)
+			continue;
+		if (word[len] == '\0') {
+			*took_next = true;
+			return next;
+		}
+		if (word[len] == '=')
+			return &word[len + 1];
+		if (options[i][1] != '-')
+			return &word[len];
+	}
+	return NULL;
+}
+
+int
+dpdk_eal_take_devices(char **words, int *nb, char **devices)
+{
+	int i, left = 0, n = 0;
+	bool took_next;
+
+	for (i = 0; i < *nb; i++) {
+		char *device = device_of(words[i], i + 1 < *nb ? words[i + 1] : NULL, &took_next);
+
+		if (device != NULL)
+			devices[n++] = device;
+		else
+			words[left++] = words[i];
+		i += device != NULL && took_next;
+	}
+	*nb = left;
+	return n;
+}
+
+int
+dpdk_eal_probe(char *const *devices, int nb, const struct rtsan_host *host)
+{
+	int i, rc;
+
+	for (i = 0; i < nb; i++) {
+		rc = rte_dev_probe(devices[i]);
+		if (rc != 0 && rc != -EEXIST)
+			return host->fail(-ENODEV, "device %s: %s", devices[i],
+					  rte_strerror(-rc));
+	}
+	return 0;
+}
+
 void
 dpdk_eal_remove(struct rte_device *dev)
 {

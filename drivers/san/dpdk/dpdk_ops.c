@@ -45,7 +45,8 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 		return rc;
 	rc = dpdk_eal_start(eal, words, host);
 	if (rc == 0)
-		rc = dpdk_ctx_open(DPDK_PORT_NAME, &words[eal + 1], n - eal - 1, host, &ctx);
+		rc = dpdk_ctx_open(DPDK_PORT_NAME, &words[eal + 1], n - eal - 1, NULL, host,
+				   &ctx);
 	if (rc != 0) {
 		dpdk_ctx_unclaim();
 		return rc;

@@ -87,6 +87,20 @@ int dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host);
 struct rte_device;
 struct rte_device *dpdk_eal_device(uint16_t port_id);
 void dpdk_eal_remove(struct rte_device *dev);
+/**
+ * Devices among the words of EAL's arguments (--vdev, --allow): for who may not have them before
+ * another process has given them up. *words* is without them afterwards.
+ *
+ * @param devices
+ *   Room for as many as there are words; names and arguments lie in those.
+ * @param nb
+ *   Words, and then those that are left.
+ * @return
+ *   How many devices there are.
+ */
+int dpdk_eal_take_devices(char **words, int *nb, char **devices);
+/** Have them now; those that are there stay. -ENODEV with a text by *host*. */
+int dpdk_eal_probe(char *const *devices, int nb, const struct rtsan_host *host);
 
 /* ---- dpdk_ctx.c: one thread ---- */
 
@@ -95,11 +109,16 @@ int dpdk_ctx_claim(const struct rtsan_host *host);
 void dpdk_ctx_unclaim(void);
 /**
  * Everything but EAL: engine and context from port arguments. *name* is what operators call the
- * port. -EBUSY: another context has its device.
+ * port. With *mem* its state lies there (san_engine_park()), and its lcores begin with
+ * dpdk_ctx_start(). -EBUSY: another context has its device.
  */
-int dpdk_ctx_open(const char *name, char *const *words, int nb_words,
+int dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
 		  const struct rtsan_host *host, struct dpdk_ctx **out);
+/** Of one with *mem*: lcores begin. */
+int dpdk_ctx_start(struct dpdk_ctx *ctx);
 void dpdk_ctx_close(struct dpdk_ctx *ctx);
+/** Live restart: it lies in its *mem* now, for dpdk_ctx_open(), here or in another process. */
+void dpdk_ctx_park(struct dpdk_ctx *ctx);
 /** The process ends with contexts open. */
 void dpdk_ctx_halt(void);
 

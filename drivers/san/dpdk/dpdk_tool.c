@@ -48,7 +48,7 @@ rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx)
 		return rc;
 	rc = dpdk_eal_start(argc, argv, host);
 	if (rc == 0)
-		rc = dpdk_ctx_open(DPDK_PORT_NAME, words, n, host, &c);
+		rc = dpdk_ctx_open(DPDK_PORT_NAME, words, n, NULL, host, &c);
 	if (rc != 0) {
 		dpdk_ctx_unclaim();
 		return rc;
