@@ -34,9 +34,9 @@ struct app {
 	pid_t pid;
 	uid_t uid;
 	struct partition_user user;
-	bool attached;     /**< has said hello */
-	bool over;         /**< to be destroyed */
-	uint64_t hello_ns; /**< until then it must say hello */
+	bool attached;          /**< has said hello */
+	bool over;              /**< to be destroyed */
+	uint64_t hello_ns;      /**< until then it must say hello */
 	struct app_mem ctl_mem; /**< and *ctl*, the same, once attached */
 	struct shmq_ctl *ctl;
 	struct san_spsc_prod events;
@@ -65,7 +65,7 @@ struct apps {
 /** Without ports. */
 void apps_init(struct apps *all, const struct conf *conf);
 /** 0 or -errno with a text in rtsan_error(); then *ctx* stays the caller's. */
-int apps_add_port(struct apps *all, const char *name, struct dpdk_ctx *ctx);
+int apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dpdk_ctx *ctx);
 /** Without applications; ports are closed before. */
 void apps_fini(struct apps *all);
 
@@ -103,6 +103,8 @@ uint32_t apps_ranges(const struct apps *all);
 uint64_t apps_strangers(struct apps *all, uint64_t now_ns);
 /** Nobody attaches, listens or connects any more; who is connected goes on. */
 void apps_close(struct apps *all);
+/** Whoever waits looks again. */
+void apps_wake(const struct apps *all);
 /** The engines are about to go: what applications ask fails from now on. */
 void apps_gone(struct apps *all);
 

@@ -7,18 +7,14 @@
 #include "app_port.h"
 
 int
-app_port_init(struct app_port *port, const char *name, struct dpdk_ctx *ctx,
-	      const struct conf *conf)
+app_port_init(struct app_port *port, const char *name, const struct conf *conf,
+	      const struct rtsan_caps *caps)
 {
 	memset(port, 0, sizeof(*port));
 	port->name = name;
-	port->ctx = ctx;
 	port->conf = conf;
-	rtsan_provider_dpdk.ops->query(ctx, &port->caps);
+	port->caps = *caps;
 	port->lcore_qps = port->caps.max_qps / port->caps.nb_lcores;
-	port->max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns * port->caps.nb_lcores;
-	port->yields = san_engine_yields(ctx->port);
-	port->sleeps = san_engine_sleeps(ctx->port);
 	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
 	port->cqs = calloc(port->caps.max_cqs, sizeof(*port->cqs));
 	port->mrs = calloc(port->caps.max_mrs, sizeof(*port->mrs));
@@ -28,6 +24,15 @@ app_port_init(struct app_port *port, const char *name, struct dpdk_ctx *ctx,
 		return 0;
 	app_port_fini(port);
 	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
+}
+
+void
+app_port_join(struct app_port *port, struct dpdk_ctx *ctx)
+{
+	port->ctx = ctx;
+	port->max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns * port->caps.nb_lcores;
+	port->yields = san_engine_yields(ctx->port);
+	port->sleeps = san_engine_sleeps(ctx->port);
 }
 
 void

@@ -30,7 +30,7 @@ struct app_cq {
 	struct app *app;
 	void *cq;
 	struct app_mem mem; /**< struct san_cq */
-	int wake_sock; /**< wakes who waits for completions; -1: nobody does */
+	int wake_sock;      /**< wakes who waits for completions; -1: nobody does */
 };
 
 struct app_mr {
@@ -57,8 +57,9 @@ struct app_request {
 
 struct app_port {
 	const char *name;
-	uint16_t index; /**< among the daemon's */
-	struct dpdk_ctx *ctx;
+	uint16_t index;       /**< among the daemon's */
+	struct dpdk_ctx *ctx; /**< NULL: parked */
+	struct san_mem *mem;  /**< where its state lies; NULL: nobody can take it over */
 	const struct conf *conf;
 	struct rtsan_caps caps;
 	uint32_t lcore_qps;
@@ -77,8 +78,10 @@ struct app_port {
 };
 
 /** 0 or -errno with a text in rtsan_error(). *name* and *conf* stay the caller's. */
-int app_port_init(struct app_port *port, const char *name, struct dpdk_ctx *ctx,
-		  const struct conf *conf);
+int app_port_init(struct app_port *port, const char *name, const struct conf *conf,
+		  const struct rtsan_caps *caps);
+/** It is open; or it is again, after it was parked. */
+void app_port_join(struct app_port *port, struct dpdk_ctx *ctx);
 /** Without applications. */
 void app_port_fini(struct app_port *port);
 

@@ -30,14 +30,19 @@ apps_init(struct apps *all, const struct conf *conf)
 }
 
 int
-apps_add_port(struct apps *all, const char *name, struct dpdk_ctx *ctx)
+apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dpdk_ctx *ctx)
 {
 	struct app_port *port = &all->ports[all->nb_ports];
-	int rc = app_port_init(port, name, ctx, all->conf);
+	struct rtsan_caps caps;
+	int rc;
 
-	if (rc == 0)
-		port->index = (uint16_t)all->nb_ports++;
-	return rc;
+	rtsan_provider_dpdk.ops->query(ctx, &caps);
+	rc = app_port_init(port, name, all->conf, &caps);
+	if (rc != 0)
+		return rc;
+	port->mem = mem;
+	port->index = (uint16_t)all->nb_ports++;
+	return 0;
 }
 
 void
@@ -296,21 +301,37 @@ late_events(struct app *a)
 }
 
 static void
-port_gone(struct apps *all, struct app_port *port)
+port_wake(const struct apps *all, const struct app_port *port)
 {
-	struct app *a;
+	const struct app *a;
 	uint32_t i;
 
-	LIST_FOREACH(a, &all->list, link) {
-		if (a->ctl == NULL || a->port != port)
-			continue;
-		atomic_store(&a->ctl->gone, 1);
-		if (a->wake_sock >= 0)
+	LIST_FOREACH(a, &all->list, link)
+		if (a->port == port && a->wake_sock >= 0)
 			shmq_pair_wake(a->wake_sock);
-	}
 	for (i = 0; i < port->caps.max_cqs; i++)
 		if (port->cqs[i].app != NULL && port->cqs[i].wake_sock >= 0)
 			shmq_pair_wake(port->cqs[i].wake_sock);
+}
+
+static void
+port_gone(const struct apps *all, const struct app_port *port)
+{
+	const struct app *a;
+
+	LIST_FOREACH(a, &all->list, link)
+		if (a->ctl != NULL && a->port == port)
+			atomic_store(&a->ctl->gone, 1);
+	port_wake(all, port);
+}
+
+void
+apps_wake(const struct apps *all)
+{
+	uint32_t i;
+
+	for (i = 0; i < all->nb_ports; i++)
+		port_wake(all, &all->ports[i]);
 }
 
 void

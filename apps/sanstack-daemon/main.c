@@ -24,16 +24,23 @@
 
 #include <bsd/libutil.h>
 
+#include "app_state.h"
 #include "app_telemetry.h"
 #include "closer.h"
 #include "harden.h"
 #include "logging.h"
+#include "ports.h"
 #include "san_log.h"
 #include "sandbox.h"
 #include "server.h"
 #include "shmq_guard.h"
+#include "takeover.h"
 
-#define BACKLOG 64
+#define BACKLOG        64
+#define PIDFILE_TRIES  200
+#define PIDFILE_TRY_US 10000
+
+static struct server *taking; /* what another daemon still has, and goes on with if we can't */
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *fmt, ...)
@@ -45,6 +52,8 @@ die(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "\n");
+	if (taking != NULL)
+		ports_park(taking);
 	exit(1);
 }
 
@@ -128,41 +137,6 @@ raise_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void
-start_eal(const struct conf *conf)
-{
-	static char name[] = "sanstack-daemon";
-	char buf[DPDK_WORD_MAX * 8], *words[DPDK_ARGS_MAX];
-	int n;
-
-	words[0] = name;
-	n = dpdk_eal_split(conf->eal, buf, sizeof(buf), &words[1], DPDK_ARGS_MAX - 1);
-	if (n < 0)
-		die("[eal] args: too long, or a quote is open");
-	if (dpdk_eal_start(n + 1, words, rtsan_provider_host()) != 0)
-		die("%s", rtsan_error());
-}
-
-static void
-open_ports(struct server *s)
-{
-	const struct rtsan_host *host = rtsan_provider_host();
-	const struct conf_port *port;
-	struct dpdk_ctx *ctx;
-	char section[64];
-	uint32_t i;
-
-	for (i = 0; i < s->conf.nb_ports; i++) {
-		port = &s->conf.ports[i];
-		conf_port_section(port, section, sizeof(section));
-		if (dpdk_ctx_open(port->name, port->words, port->nb_words, NULL, host, &ctx) != 0 ||
-		    apps_add_port(&s->all, port->name, ctx) != 0)
-			die("[%s] %s", section, rtsan_error());
-		if (server_watch(s, san_engine_event_fd(ctx->port), &s->all) != 0)
-			die("epoll: %s", strerror(errno));
-	}
-}
-
 static struct pidfh *
 open_pidfile(const struct conf *conf)
 {
@@ -216,6 +190,52 @@ drop_rights(const struct conf *conf, const struct harden_user *u)
 /* ---- start and end ---- */
 
 static void
+make_ports(struct server *s)
+{
+	s->pidfile = open_pidfile(&s->conf);
+	s->listener = open_socket(&s->conf);
+	if (ports_start_eal(&s->conf, false) != 0 || ports_open(s) != 0)
+		die("%s", rtsan_error());
+	if (shmq_guard_init(apps_ranges(&s->all), &s->guard) != 0)
+		die("guard: %s", strerror(errno));
+}
+
+/* Until takeover_commit() they are another daemon's, which waits for us to fail. */
+static void
+take_ports(struct server *s)
+{
+	struct app *a;
+
+	if (ports_start_eal(&s->conf, true) != 0 || takeover_receive(s) != 0)
+		die("%s", rtsan_error());
+	taking = s;
+	if (ports_probe(&s->conf) != 0 || ports_open(s) != 0)
+		die("%s", rtsan_error());
+	if (apps_attach(&s->all) != 0)
+		die("an application's queues can't be watched");
+	LIST_FOREACH(a, &s->all.list, link)
+		if (server_watch(s, a->sock, a) != 0)
+			die("epoll: %s", strerror(errno));
+}
+
+static void
+take_the_rest(struct server *s)
+{
+	int i;
+
+	if (takeover_commit(s) != 0)
+		die("%s", rtsan_error());
+	taking = NULL;
+	/* it has its file until it has ended */
+	for (i = 0; i < PIDFILE_TRIES && s->conf.pidfile[0] != '\0' && s->pidfile == NULL; i++) {
+		usleep(PIDFILE_TRY_US);
+		s->pidfile = pidfile_open(s->conf.pidfile, 0644, NULL);
+	}
+	if (s->conf.pidfile[0] != '\0' && (s->pidfile == NULL || pidfile_write(s->pidfile) != 0))
+		SAN_LOG(DRIVER, WARNING, "%s: %s", s->conf.pidfile, strerror(errno));
+}
+
+static void
 start(struct server *s)
 {
 	struct harden_user user;
@@ -225,45 +245,32 @@ start(struct server *s)
 		die("%s", err);
 	if (logging_open(&s->conf) != 0)
 		die("no memory");
-	s->pidfile = open_pidfile(&s->conf);
 	s->signals = open_signals(); /* before threads are, which inherit what is blocked */
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->spare = eventfd(0, EFD_CLOEXEC);
 	raise_descriptors();
-	s->listener = open_socket(&s->conf);
 	apps_init(&s->all, &s->conf);
-	start_eal(&s->conf);
-	open_ports(s);
+	if (s->takes_over && takeover_find(s))
+		take_ports(s);
+	else
+		make_ports(s);
 	logging_apply(&s->conf);
-	if (shmq_guard_init(apps_ranges(&s->all), &s->guard) != 0)
-		die("guard: %s", strerror(errno));
 	if (closer_start() != 0 || server_watch(s, s->signals, &s->signals) != 0 ||
 	    server_watch(s, s->listener, &s->listener) != 0 ||
 	    server_watch(s, s->guard, &s->guard) != 0)
 		die("epoll, or one more thread: %s", strerror(errno));
 	drop_rights(&s->conf, &user);
+	if (taking != NULL)
+		take_the_rest(s);
+	if (ports_begin(s) != 0)
+		die("%s", rtsan_error());
+	apps_wake(&s->all);
+	if (s->parked_ns != 0)
+		takeover_tell(s);
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
 	fflush(stdout);
 	app_telemetry_start(&s->all);
 	notify_ready(&s->notify, &s->all);
-}
-
-/* What was left in them. */
-static uint64_t
-close_ports(const struct apps *all)
-{
-	uint64_t leaks, sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < all->nb_ports; i++) {
-		leaks = san_engine_leaks(all->ports[i].ctx->port);
-		if (leaks != 0)
-			SAN_LOG(DRIVER, ERR, "port=%s leaks=%" PRIu64 ": records that nobody holds",
-				all->ports[i].name, leaks);
-		sum += leaks;
-		dpdk_ctx_close(all->ports[i].ctx);
-	}
-	return sum;
 }
 
 /* The exit status. */
@@ -273,11 +280,13 @@ finish(struct server *s)
 	uint64_t leaks;
 	struct app *a;
 
+	if (s->is_taken)
+		return 0; /* the process is all that is left of us */
 	app_telemetry_stop();
 	apps_gone(&s->all);
 	while ((a = LIST_FIRST(&s->all.list)) != NULL)
 		app_destroy(&s->all, a);
-	leaks = close_ports(&s->all);
+	leaks = ports_close(s);
 	apps_fini(&s->all);
 	if (s->pidfile != NULL && pidfile_remove(s->pidfile) != 0)
 		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.pidfile, strerror(errno));
@@ -288,8 +297,11 @@ finish(struct server *s)
 static int
 usage(FILE *f)
 {
-	fprintf(f, "usage: sanstack-daemon [--config FILE] [--check-config] [--version]\n"
+	fprintf(f, "usage: sanstack-daemon [--config FILE] [--takeover] [--check-config] "
+		   "[--version]\n"
 		   "  -c, --config FILE   instead of " CONF_DEFAULT "; see sanstack.conf(5)\n"
+		   "  --takeover          from the daemon that serves the socket now, if there "
+		   "is one\n"
 		   "  --check-config      say whether it is right, and do nothing\n");
 	return f == stderr ? 2 : 0;
 }
@@ -299,6 +311,7 @@ main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"config", required_argument, NULL, 'c'},
+		{"takeover", no_argument, NULL, 't'},
 		{"check-config", no_argument, NULL, 'k'},
 		{"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
@@ -313,6 +326,8 @@ main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
 		if (c == 'c')
 			s.conf_path = optarg;
+		else if (c == 't')
+			s.takes_over = true;
 		else if (c == 'k')
 			check = true;
 		else if (c == 'v')

@@ -18,6 +18,7 @@
 #include "logging.h"
 #include "san_log.h"
 #include "server.h"
+#include "takeover.h"
 
 #define EVENTS     64                  /* that are taken at once */
 #define LATE_NS    (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
@@ -87,7 +88,10 @@ serve_one(struct server *s, struct app *a)
 	uint32_t nb;
 
 	rc = shmq_recv_fds(a->sock, &req, sizeof(req), fds, &nb);
-	if (rc == 0) {
+	if (rc == 0 && takeover_is_request(&req)) {
+		s->taker = a;
+		s->taker_req = req;
+	} else if (rc == 0) {
 		app_serve(&s->all, a, &req, nb == 1 ? fds[0] : -1, &rep, &out_fd);
 		rc = shmq_send(a->sock, &rep, sizeof(rep), out_fd, false);
 		if (rc == -EAGAIN)
@@ -127,6 +131,8 @@ bury(struct server *s)
 		next = LIST_NEXT(a, link);
 		if (!a->over)
 			continue;
+		if (s->taker == a)
+			s->taker = NULL;
 		/* from here on nothing that happens names it */
 		epoll_ctl(s->epoll, EPOLL_CTL_DEL, a->sock, NULL);
 		app_destroy(&s->all, a);
@@ -228,6 +234,11 @@ server_run(struct server *s)
 		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
 						SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));
+		if (s->taker != NULL) {
+			takeover_give(s, s->taker, &s->taker_req);
+			s->taker = NULL;
+			due_ns = 0;
+		}
 		app_telemetry_leave();
 	}
 }

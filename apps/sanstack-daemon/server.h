@@ -28,6 +28,13 @@ struct server {
 	int epoll;
 	int listener, signals, guard; /**< watched; the place of each says which it is */
 	int spare;                    /**< a descriptor for when there are no others */
+	bool takes_over;              /**< --takeover */
+	bool is_taken;                /**< by another daemon, at the end: nothing is ours any more */
+	struct app *taker;            /**< a daemon that asks for all that we have, or NULL */
+	struct shmq_req taker_req;
+	int other; /**< the daemon that we take over from; -1: none */
+	pid_t other_pid;
+	uint64_t parked_ns; /**< since when its applications wait */
 	enum server_phase phase;
 	uint64_t phase_ns; /**< DRAINING, LEAVING: when they are over */
 	uint32_t nb_told;  /**< applications that there were when the status was told */

@@ -30,6 +30,7 @@
 #define SHMQ_PEER    48
 #define SHMQ_PORT    32 /* bytes of a port's name, with its end */
 #define SHMQ_PRIVATE 64
+#define SHMQ_LAYOUT  40 /* bytes of what two daemons must have in common */
 #define SHMQ_EVENTS  256 /* entries of the event ring */
 #define SHMQ_FDS     253 /* descriptors of a message, as many as the kernel lets anybody send */
 
@@ -50,7 +51,8 @@ enum shmq_type {
 	SHMQ_CQ_FD = 14,    /**< the answer brings our end of a pair: see shmq_pair() */
 	SHMQ_EVENT_FD = 15, /**< likewise, for events */
 	SHMQ_WAKE_FD = 16,  /**< of an lcore: the answer brings an eventfd that wakes it */
-	SHMQ_TYPES
+	SHMQ_TYPES,
+	SHMQ_TAKEOVER = 256 /**< from another daemon, to that: nothing for applications */
 };
 
 /** struct rtsan_conn_param, with its private data. */
@@ -97,6 +99,7 @@ struct shmq_req {
 			struct shmq_param param;
 		} conn;
 		uint32_t id; /**< key, completion queue, queue pair or lcore that it is about */
+		char layout[SHMQ_LAYOUT];
 	};
 };
 
@@ -184,6 +187,8 @@ int shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
  * came are in *fds*, and the caller's, whatever is returned. On 0 there is one at most.
  */
 int shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
+/** Likewise from who is trusted: waits, and there may be as many as a message has. */
+int shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
 /**
  * Nothing more comes or goes. What came before is left for shmq_recv_fds(): of this socket it
  * takes a message of no bytes for what it is, -EPROTO, and says -ENOTCONN at the end only.

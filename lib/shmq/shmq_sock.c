@@ -62,7 +62,8 @@ has_ucred(struct msghdr *m)
 }
 
 static int
-receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, int flags)
+receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, uint32_t max,
+	int flags)
 {
 	/* all that can come: the kernel closes the others here, however long that takes */
 	union {
@@ -85,7 +86,7 @@ receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, i
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
 	*nb_fds = take_fds(&m, fds);
-	if (n == (ssize_t)size && *nb_fds <= 1 && (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
+	if (n == (ssize_t)size && *nb_fds <= max && (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
 		return 0;
 	return n == 0 && !has_ucred(&m) ? -ENOTCONN : -EPROTO;
 }
@@ -93,7 +94,13 @@ receive(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, i
 int
 shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
 {
-	return receive(sock, msg, size, fds, nb_fds, MSG_DONTWAIT);
+	return receive(sock, msg, size, fds, nb_fds, 1, MSG_DONTWAIT);
+}
+
+int
+shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
+{
+	return receive(sock, msg, size, fds, nb_fds, SHMQ_FDS, 0);
 }
 
 void
@@ -110,7 +117,7 @@ shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
 {
 	int fds[SHMQ_FDS] = {-1};
 	uint32_t nb_fds;
-	int rc = receive(sock, msg, size, fds, &nb_fds, wait ? 0 : MSG_DONTWAIT);
+	int rc = receive(sock, msg, size, fds, &nb_fds, 1, wait ? 0 : MSG_DONTWAIT);
 
 	*fd = rc == 0 ? fds[0] : -1;
 	while (rc != 0 && nb_fds > 0)

@@ -2,6 +2,7 @@
 """A sanstack-daemon for the tests, what it holds, and links whose ends are one each."""
 
 import copy
+import glob
 import json
 import os
 import socket
@@ -67,10 +68,11 @@ socket = {self.path}
         self.process = Process(work, f'daemon-{role}', [*wrap, DAEMON, '--config', self.conf], env)
         self.process.wait_text('ready')
 
-    def again(self):
-        """The next one, after this one's end, in the same place."""
+    def again(self, *options):
+        """The next one in the same place, after this one's end or with *options*."""
         new = copy.copy(self)
-        new.process = Process(self.work, self.process.name, self.process.popen.args)
+        args = [a for a in self.process.popen.args if a not in options]
+        new.process = Process(self.work, self.process.name, [*args, *options])
         new.process.wait_text('ready')
         return new
 
@@ -92,11 +94,15 @@ socket = {self.path}
         run = '/var/run' if os.getuid() == 0 else os.environ.get('XDG_RUNTIME_DIR', '/tmp')
         return f'{run}/dpdk/{self.prefix}'
 
+    def telemetry(self):
+        """DPDK's socket; while one that ends has it, the next one has another."""
+        return sorted(glob.glob(f'{self.runtime_dir()}/dpdk_telemetry.v2*'))[-1]
+
     def ask(self, question):
         """An answer of DPDK's telemetry socket."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(10 * SLOW)
-            s.connect(f'{self.runtime_dir()}/dpdk_telemetry.v2')
+            s.connect(self.telemetry())
             s.recv(1024)
             s.send(f'/sanstack/{question}'.encode())
             return json.loads(s.recv(65536))[f'/sanstack/{question.split(",")[0]}']
@@ -133,7 +139,8 @@ socket = {self.path}
                 words = line.split()
                 if '-' in words[0]:
                     # DPDK has its own heap in one, too, and memif its rings.
-                    is_shared = 'memfd:' in line and 'nohuge' not in line and 'memif' not in line
+                    is_shared = ('memfd:' in line and 'nohuge' not in line and 'memif' not in line and
+                                 'sanstack-state' not in line)
                 elif words[0] == 'Rss:' and is_shared:
                     shared += int(words[1])
                 elif words[0] == 'Rss:':

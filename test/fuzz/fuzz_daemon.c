@@ -147,7 +147,8 @@ open_port(void)
 	rc = dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, rtsan_provider_host(), &ctx);
 	SAN_VERIFY(rc == 0);
 	apps_init(&all, &conf);
-	SAN_VERIFY(apps_add_port(&all, "0", ctx) == 0);
+	SAN_VERIFY(apps_add_port(&all, "0", NULL, ctx) == 0);
+	app_port_join(&all.ports[0], ctx);
 	port = &all.ports[0];
 	SAN_VERIFY(closer_start() == 0);
 	e = san_engine_at(ctx->port, 0);

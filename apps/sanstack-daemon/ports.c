@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+
+#include "ports.h"
+#include "san_log.h"
+
+/*
+ * Places in the address space that nobody else uses: programs, their libraries and heaps lie
+ * above or below, EAL's memory below. The first are for the state of ports, each with room for
+ * more than it can need; the others for what applications share with us.
+ */
+#define STATE_FROM  0x200000000000
+#define STATE_BYTES ((size_t)64 << 30)
+#define STATE_NB    256
+#define SHARE_FROM  0x300000000000
+#define SHARE_BYTES ((size_t)32 << 40)
+
+/** What EAL is told, in words. */
+struct eal_args {
+	char buf[DPDK_WORD_MAX * 8];
+	char *words[DPDK_ARGS_MAX + 2];
+	char *devices[DPDK_ARGS_MAX];
+	int nb_words, nb_devices;
+};
+
+static int
+split(struct eal_args *a, const struct conf *conf)
+{
+	static char name[] = "sanstack-daemon";
+	int n;
+
+	a->words[0] = name;
+	n = dpdk_eal_split(conf->eal, a->buf, sizeof(a->buf), &a->words[1], DPDK_ARGS_MAX - 1);
+	a->nb_words = n + 1;
+	return n >= 0 ? 0 :
+			rtsan_provider_host()->fail(n, "[eal] args: too long, or a quote is open");
+}
+
+static bool
+has_word(const struct eal_args *a, const char *word)
+{
+	int i;
+
+	for (i = 1; i < a->nb_words; i++)
+		if (strcmp(a->words[i], word) == 0)
+			return true;
+	return false;
+}
+
+int
+ports_start_eal(const struct conf *conf, bool bare)
+{
+	static char in_memory[] = "--in-memory", no_pci[] = "--no-pci";
+	struct eal_args a;
+	int rc = split(&a, conf);
+
+	if (rc != 0)
+		return rc;
+	if (bare) {
+		a.nb_devices = dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
+		/* files in the places that the other daemon has them would be its */
+		if (!has_word(&a, in_memory) && !has_word(&a, "--no-shconf"))
+			a.words[a.nb_words++] = in_memory;
+		/* what was not named is not ours either */
+		if (!has_word(&a, no_pci) && a.nb_devices != 0)
+			a.words[a.nb_words++] = no_pci;
+	}
+	return dpdk_eal_start(a.nb_words, a.words, rtsan_provider_host());
+}
+
+int
+ports_probe(const struct conf *conf)
+{
+	struct eal_args a;
+	int rc = split(&a, conf);
+
+	if (rc != 0)
+		return rc;
+	a.nb_devices = dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
+	return dpdk_eal_probe(a.devices, a.nb_devices, rtsan_provider_host());
+}
+
+/* NULL: it can't be, and the port can't be taken over. */
+static struct san_mem *
+new_state(void)
+{
+	struct san_mem *mem = NULL;
+	uint32_t i, first = arc4random_uniform(STATE_NB);
+	int rc = -EEXIST;
+
+	for (i = 0; i < STATE_NB && rc == -EEXIST; i++)
+		rc = san_mem_create(STATE_FROM + (first + i) % STATE_NB * STATE_BYTES, STATE_BYTES,
+				    &mem);
+	if (rc != 0)
+		SAN_LOG(DRIVER, WARNING, "state: %s; a new daemon can't take over", strerror(-rc));
+	return mem;
+}
+
+static int
+open_port(struct server *s, uint32_t i)
+{
+	const struct rtsan_host *host = rtsan_provider_host();
+	const struct conf_port *conf = &s->conf.ports[i];
+	struct app_port *port = &s->all.ports[i];
+	struct san_mem *mem = i < s->all.nb_ports ? port->mem : new_state();
+	struct dpdk_ctx *ctx;
+	int rc;
+
+	rc = dpdk_ctx_open(conf->name, conf->words, conf->nb_words, mem, host, &ctx);
+	if (rc == 0 && i >= s->all.nb_ports)
+		rc = apps_add_port(&s->all, conf->name, mem, ctx);
+	if (rc != 0)
+		return rc;
+	app_port_join(port, ctx);
+	return server_watch(s, san_engine_event_fd(ctx->port), &s->all) == 0 ?
+		0 :
+		host->fail(-errno, "epoll: %s", strerror(errno));
+}
+
+int
+ports_open(struct server *s)
+{
+	char section[64], why[256];
+	uint32_t i;
+	int rc;
+
+	shmq_mem_place(SHARE_FROM, SHARE_BYTES);
+	for (i = 0; i < s->conf.nb_ports; i++) {
+		rc = open_port(s, i);
+		if (rc == 0)
+			continue;
+		conf_port_section(&s->conf.ports[i], section, sizeof(section));
+		snprintf(why, sizeof(why), "%s", rtsan_error());
+		return rtsan_provider_host()->fail(rc, "[%s] %s", section, why);
+	}
+	return 0;
+}
+
+int
+ports_begin(struct server *s)
+{
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < s->all.nb_ports && rc == 0; i++)
+		if (s->all.ports[i].mem != NULL)
+			rc = dpdk_ctx_start(s->all.ports[i].ctx);
+	return rc;
+}
+
+bool
+ports_can_park(const struct server *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->all.nb_ports; i++)
+		if (s->all.ports[i].mem == NULL)
+			return false;
+	return true;
+}
+
+void
+ports_park(struct server *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->all.nb_ports; i++) {
+		if (s->all.ports[i].ctx != NULL)
+			dpdk_ctx_park(s->all.ports[i].ctx);
+		s->all.ports[i].ctx = NULL;
+	}
+}
+
+uint64_t
+ports_close(struct server *s)
+{
+	uint64_t leaks, sum = 0;
+	struct app_port *port;
+	uint32_t i;
+
+	for (i = 0; i < s->all.nb_ports; i++) {
+		port = &s->all.ports[i];
+		leaks = san_engine_leaks(port->ctx->port);
+		if (leaks != 0)
+			SAN_LOG(DRIVER, ERR, "port=%s leaks=%" PRIu64 ": records that nobody holds",
+				port->name, leaks);
+		sum += leaks;
+		dpdk_ctx_close(port->ctx);
+		san_mem_close(port->mem);
+	}
+	return sum;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "shmq.h"
+#include "state.h"
+
+/** The first message; the bytes lie in the memfd that comes with it, descriptors follow. */
+struct state_msg {
+	uint64_t len;
+	uint32_t nb_fds;
+	uint32_t pad;
+};
+
+/* ---- put ---- */
+
+static bool
+grow(void **mem, size_t *room, size_t need, size_t each)
+{
+	size_t more = RTE_MAX(need, *room * 2);
+	void *p = need > *room ? realloc(*mem, more * each) : *mem;
+
+	if (p == NULL)
+		return false;
+	if (need > *room)
+		*room = more;
+	*mem = p;
+	return true;
+}
+
+void
+state_put(struct state *st, const void *p, size_t len)
+{
+	void *mem = st->data;
+
+	if (st->failed || !grow(&mem, &st->room, st->len + len, 1)) {
+		st->failed = true;
+		return;
+	}
+	st->data = mem;
+	memcpy(&st->data[st->len], p, len);
+	st->len += len;
+}
+
+int
+state_put_fd(struct state *st, int fd)
+{
+	size_t room = st->fds_room;
+	void *mem = st->fds;
+
+	if (fd < 0)
+		return -1;
+	if (st->failed || !grow(&mem, &room, st->nb_fds + 1u, sizeof(int))) {
+		st->failed = true;
+		return -1;
+	}
+	st->fds = mem;
+	st->fds_room = (uint32_t)room;
+	st->fds[st->nb_fds] = fd;
+	return (int)st->nb_fds++;
+}
+
+/* ---- get ---- */
+
+void
+state_get(struct state *st, void *p, size_t len)
+{
+	if (len > st->len - st->at) {
+		st->failed = true;
+		st->at = st->len;
+		memset(p, 0, len);
+		return;
+	}
+	memcpy(p, &st->data[st->at], len);
+	st->at += len;
+}
+
+int
+state_get_fd(struct state *st, int place)
+{
+	int fd;
+
+	if (place < 0)
+		return -1;
+	if ((uint32_t)place >= st->nb_fds) {
+		st->failed = true;
+		return -1;
+	}
+	fd = st->fds[place];
+	st->fds[place] = -1;
+	return fd;
+}
+
+/* ---- over a socket ---- */
+
+static int
+send_fds(int sock, const int *fds, uint32_t nb)
+{
+	union {
+		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	char byte = 0;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = CMSG_SPACE(nb * sizeof(int)),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	ssize_t n;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(nb * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, nb * sizeof(int));
+	do
+		n = sendmsg(sock, &m, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : -errno;
+}
+
+/* A memfd with all bytes, or -errno. */
+static int
+file_of(const struct state *st)
+{
+	int fd = memfd_create("sanstack-takeover", MFD_CLOEXEC);
+	size_t at;
+	ssize_t n;
+
+	for (at = 0; fd >= 0 && at < st->len; at += (size_t)n) {
+		n = write(fd, &st->data[at], st->len - at);
+		if (n <= 0) {
+			close(fd);
+			return -ENOSPC;
+		}
+	}
+	return fd >= 0 ? fd : -errno;
+}
+
+int
+state_send(const struct state *st, int sock)
+{
+	struct state_msg msg = {.len = st->len, .nb_fds = st->nb_fds};
+	uint32_t at, nb;
+	int fd, rc;
+
+	if (st->failed)
+		return -ENOMEM;
+	fd = file_of(st);
+	if (fd < 0)
+		return fd;
+	rc = shmq_send(sock, &msg, sizeof(msg), fd, true);
+	close(fd);
+	for (at = 0; rc == 0 && at < st->nb_fds; at += nb) {
+		nb = RTE_MIN(st->nb_fds - at, (uint32_t)SHMQ_FDS);
+		rc = send_fds(sock, &st->fds[at], nb);
+	}
+	return rc;
+}
+
+static int
+read_file(struct state *st, int fd)
+{
+	size_t at;
+	ssize_t n;
+
+	for (at = 0; at < st->len; at += (size_t)n) {
+		n = pread(fd, &st->data[at], st->len - at, (off_t)at);
+		if (n <= 0)
+			return -EPROTO;
+	}
+	return 0;
+}
+
+/* The next of them. */
+static int
+recv_some(struct state *st, int sock)
+{
+	int fds[SHMQ_FDS], rc;
+	uint32_t nb, i;
+	char byte;
+
+	rc = shmq_recv_many(sock, &byte, 1, fds, &nb);
+	if (rc == 0 && (nb == 0 || nb > st->fds_room - st->nb_fds))
+		rc = -EPROTO;
+	for (i = 0; i < nb; i++) {
+		if (rc == 0)
+			st->fds[st->nb_fds++] = fds[i];
+		else
+			close(fds[i]);
+	}
+	return rc;
+}
+
+int
+state_recv(struct state *st, int sock)
+{
+	struct state_msg msg;
+	int fd, rc;
+
+	*st = (struct state){.failed = false};
+	rc = shmq_recv(sock, &msg, sizeof(msg), &fd, true);
+	if (rc != 0)
+		return rc;
+	st->len = st->room = msg.len;
+	st->fds_room = msg.nb_fds;
+	st->data = malloc(msg.len + 1);
+	st->fds = malloc((msg.nb_fds + 1) * sizeof(int));
+	rc = st->data != NULL && st->fds != NULL ? read_file(st, fd) : -ENOMEM;
+	if (fd >= 0)
+		close(fd);
+	while (rc == 0 && st->nb_fds < msg.nb_fds)
+		rc = recv_some(st, sock);
+	return rc;
+}
+
+void
+state_free(struct state *st, bool received)
+{
+	uint32_t i;
+
+	for (i = 0; received && i < st->nb_fds; i++)
+		if (st->fds[i] >= 0)
+			close(st->fds[i]);
+	free(st->data);
+	free(st->fds);
+	*st = (struct state){.failed = false};
+}

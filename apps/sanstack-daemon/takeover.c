@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "app_state.h"
+#include "engine_clock.h"
+#include "layout.h"
+#include "ports.h"
+#include "san_log.h"
+#include "shmq_guard.h"
+#include "takeover.h"
+
+#define WAIT_S 10 /* for the other one, in each step */
+
+/** First of the state. */
+struct given {
+	uint64_t parked_ns; /**< CLOCK_MONOTONIC: applications wait since then */
+	int32_t pid;
+	int32_t listener; /**< place of the descriptor */
+};
+
+/* ---- both ---- */
+
+/* FNV-1a. */
+static uint64_t
+hash(uint64_t h, const char *text)
+{
+	do
+		h = (h ^ (uint8_t)*text) * 0x100000001b3;
+	while (*text++ != '\0');
+	return h;
+}
+
+/* What must be the same in both: structures, and the ports' sections. */
+static void
+describe(const struct conf *conf, char text[SHMQ_LAYOUT])
+{
+	uint64_t h = 0xcbf29ce484222325;
+	uint32_t i;
+	int k;
+
+	for (i = 0; i < conf->nb_ports; i++) {
+		h = hash(h, conf->ports[i].name);
+		for (k = 0; k < conf->ports[i].nb_words; k++)
+			h = hash(h, conf->ports[i].words[k]);
+	}
+	snprintf(text, SHMQ_LAYOUT, "%s %016llx", layout, (unsigned long long)h);
+}
+
+static struct shmq_req
+request(const struct conf *conf)
+{
+	struct shmq_req req = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .type = SHMQ_TAKEOVER};
+
+	describe(conf, req.layout);
+	return req;
+}
+
+/* No longer than that for the other one. */
+static void
+set_patience(int sock)
+{
+	const struct timeval tv = {.tv_sec = WAIT_S};
+
+	fcntl(sock, F_SETFL, fcntl(sock, F_GETFL) & ~O_NONBLOCK);
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+}
+
+/* ---- the new one ---- */
+
+bool
+takeover_find(struct server *s)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	strcpy(addr.sun_path, s->conf.socket);
+	s->other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (s->other >= 0 && connect(s->other, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
+		set_patience(s->other);
+		return true;
+	}
+	if (s->other >= 0)
+		close(s->other);
+	s->other = -1;
+	return false;
+}
+
+static int
+ask(int sock, const struct shmq_req *req)
+{
+	struct shmq_rep rep = {.rc = 0};
+	int fd, rc;
+
+	rc = shmq_send(sock, req, sizeof(*req), -1, true);
+	if (rc == 0)
+		rc = shmq_recv(sock, &rep, sizeof(rep), &fd, true);
+	if (rc == 0 && rep.rc == 0)
+		return 0;
+	rep.text[sizeof(rep.text) - 1] = '\0';
+	return rtsan_provider_host()->fail(rc != 0 ? rc : rep.rc, "the daemon that serves: %s",
+					   rc != 0 ? strerror(-rc) : rep.text);
+}
+
+static int
+load(struct server *s, struct state *st)
+{
+	struct given given;
+	int rc;
+
+	state_get(st, &given, sizeof(given));
+	s->listener = state_get_fd(st, given.listener);
+	s->parked_ns = given.parked_ns;
+	s->other_pid = given.pid;
+	rc = apps_load_ports(&s->all, st);
+	if (rc == 0 && shmq_guard_init(apps_ranges(&s->all), &s->guard) != 0)
+		rc = -errno;
+	return rc == 0 ? apps_load(&s->all, st) : rc;
+}
+
+int
+takeover_receive(struct server *s)
+{
+	struct shmq_req req = request(&s->conf);
+	struct state st;
+	int rc;
+
+	rc = ask(s->other, &req);
+	if (rc != 0)
+		return rc;
+	rc = state_recv(&st, s->other);
+	if (rc == 0)
+		rc = load(s, &st);
+	state_free(&st, true);
+	return rc == 0 ? 0 :
+			 rtsan_provider_host()->fail(rc, "its state: %s", strerror(-rc));
+}
+
+int
+takeover_commit(struct server *s)
+{
+	struct shmq_req req = request(&s->conf);
+	int rc = ask(s->other, &req);
+
+	close(s->other);
+	s->other = -1;
+	return rc;
+}
+
+void
+takeover_tell(const struct server *s)
+{
+	uint64_t ns = san_engine_clock_monotonic() - s->parked_ns;
+
+	SAN_LOG(DRIVER, NOTICE, "taken over from pid=%d: applications=%u, blackout_us=%u",
+		(int)s->other_pid, s->all.nb_attached, (unsigned int)(ns / SAN_NS_PER_US));
+}
+
+/* ---- the old one ---- */
+
+bool
+takeover_is_request(const struct shmq_req *req)
+{
+	return req->magic == SHMQ_MAGIC && req->abi == SHMQ_ABI && req->type == SHMQ_TAKEOVER;
+}
+
+/* NULL: nothing speaks against it. */
+static const char *
+objection(const struct server *s, const struct app *a, const struct shmq_req *req, int *rc)
+{
+	char ours[SHMQ_LAYOUT];
+
+	describe(&s->conf, ours);
+	*rc = -EPERM;
+	if (a->uid != 0 && a->uid != geteuid())
+		return "only root, or the user that it runs as, may take over";
+	*rc = -EBUSY;
+	if (s->phase != SERVER_SERVING || a->attached)
+		return "it is about to end";
+	*rc = -EINVAL;
+	if (strncmp(ours, req->layout, strlen(layout)) != 0)
+		return "its structures are others: stop it, then start the new one";
+	if (strncmp(ours, req->layout, sizeof(ours)) != 0)
+		return "the [port] sections have changed: stop it, then start the new one";
+	*rc = -ENOTSUP;
+	return ports_can_park(s) ? NULL : "its state lies where nobody else can have it";
+}
+
+static int
+reply(int sock, int rc, const char *why)
+{
+	struct shmq_rep rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .rc = rc};
+
+	snprintf(rep.text, sizeof(rep.text), "%s", why != NULL ? why : "");
+	return shmq_send(sock, &rep, sizeof(rep), -1, true);
+}
+
+/* 0: the new one has all, and this one must not touch anything any more. */
+static int
+hand_over(const struct server *s, int sock, uint64_t parked_ns)
+{
+	struct given given = {.parked_ns = parked_ns, .pid = getpid()};
+	struct state st = {.failed = false};
+	struct shmq_req req;
+	int rc, fd;
+
+	given.listener = state_put_fd(&st, s->listener);
+	state_put(&st, &given, sizeof(given));
+	apps_save(&s->all, &st);
+	rc = state_send(&st, sock);
+	state_free(&st, false);
+	if (rc == 0)
+		rc = shmq_recv(sock, &req, sizeof(req), &fd, true);
+	if (rc == 0 && !takeover_is_request(&req))
+		rc = -EPROTO;
+	return rc == 0 ? reply(sock, 0, NULL) : rc;
+}
+
+/* As if nothing had happened, but for the time that it took. */
+static int
+go_on(struct server *s)
+{
+	int rc = ports_probe(&s->conf);
+
+	if (rc == 0)
+		rc = ports_open(s);
+	if (rc == 0)
+		rc = apps_attach(&s->all);
+	if (rc == 0)
+		rc = ports_begin(s);
+	apps_wake(&s->all);
+	return rc;
+}
+
+void
+takeover_give(struct server *s, struct app *a, const struct shmq_req *req)
+{
+	const char *why;
+	uint64_t now_ns;
+	int rc;
+
+	why = objection(s, a, req, &rc);
+	set_patience(a->sock);
+	a->over = true; /* it is no application, and ends with this */
+	if (reply(a->sock, why != NULL ? rc : 0, why) != 0 || why != NULL) {
+		SAN_LOG(DRIVER, WARNING, "pid=%d can't take over: %s", (int)a->pid,
+			why != NULL ? why : "it is gone");
+		return;
+	}
+	now_ns = san_engine_clock_monotonic();
+	ports_park(s);
+	rc = hand_over(s, a->sock, now_ns);
+	if (rc == 0) {
+		s->is_taken = true;
+		s->phase = SERVER_OVER;
+		return;
+	}
+	shutdown(a->sock, SHUT_RDWR); /* should it still ask, it is told no */
+	SAN_LOG(DRIVER, ERR, "pid=%d did not take over (%s): we go on", (int)a->pid, strerror(-rc));
+	rc = go_on(s);
+	if (rc == 0)
+		return;
+	SAN_LOG(DRIVER, ERR, "nor can we: %s", rtsan_error());
+	s->is_taken = true; /* there are no ports to close */
+	s->phase = SERVER_OVER;
+	apps_gone(&s->all);
+}

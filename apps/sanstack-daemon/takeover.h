@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DAEMON_TAKEOVER_H
+#define DAEMON_TAKEOVER_H
+
+/**
+ * @file
+ * Live restart: a new daemon takes over from the one that serves the socket. (SYS-2)
+ *
+ * The new one starts EAL without its devices, connects and asks. The old one stops its lcores,
+ * parks its ports, gives up the devices, and sends its state. The new one takes the devices,
+ * lets the ports go on, and says so; the old one says that it will not touch anything any more,
+ * and ends; lcores of the new one begin. If the new one ends before it says so, the old one goes
+ * on as if nothing had happened. Between the two there is no moment in which both work.
+ */
+
+#include <stdbool.h>
+
+#include "server.h"
+
+/* ---- the new one: 0, or see rtsan_error() ---- */
+
+/** Does anybody serve s->conf.socket? */
+bool takeover_find(struct server *s);
+/**
+ * All that it has comes here and is mapped: ports in s->all, parked, and s->listener. From now on
+ * it waits for us.
+ */
+int takeover_receive(struct server *s);
+/** The ports can go on. May they? If not they must be parked: it goes on. */
+int takeover_commit(struct server *s);
+/** Of what was taken, in the log. */
+void takeover_tell(const struct server *s);
+
+/* ---- the old one ---- */
+
+/** Is *req* that of a new daemon? */
+bool takeover_is_request(const struct shmq_req *req);
+/**
+ * Who asked is *a*; nobody else is over. Returns when the new one has taken over, s->phase is SERVER_OVER and s->is_taken
+ * true then; or when it has not, and we serve.
+ */
+void takeover_give(struct server *s, struct app *a, const struct shmq_req *req);
+
+#endif /* DAEMON_TAKEOVER_H */
