@@ -206,7 +206,8 @@ take_ports(struct server *s)
 {
 	struct app *a;
 
-	if (ports_start_eal(&s->conf, true) != 0 || takeover_receive(s) != 0)
+	if (ports_start_eal(&s->conf, true) != 0 || ports_warm(&s->conf) != 0 ||
+	    takeover_receive(s) != 0)
 		die("%s", rtsan_error());
 	taking = s;
 	if (ports_probe(&s->conf) != 0 || ports_open(s) != 0)

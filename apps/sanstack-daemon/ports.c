@@ -87,6 +87,18 @@ ports_probe(const struct conf *conf)
 	return dpdk_eal_probe(a.devices, a.nb_devices, rtsan_provider_host());
 }
 
+int
+ports_warm(const struct conf *conf)
+{
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < conf->nb_ports && rc == 0; i++)
+		rc = dpdk_ctx_warm(conf->ports[i].words, conf->ports[i].nb_words,
+				   rtsan_provider_host());
+	return rc;
+}
+
 /* NULL: it can't be, and the port can't be taken over. */
 static struct san_mem *
 new_state(void)

@@ -12,6 +12,8 @@
 
 /** *bare*: without devices, which another daemon has; see ports_probe(). 0, or see rtsan_error(). */
 int ports_start_eal(const struct conf *conf, bool bare);
+/** Makes ports_open() quick; no device is needed. 0, or see rtsan_error(). */
+int ports_warm(const struct conf *conf);
 /** Devices that are not here yet. 0, or see rtsan_error(). */
 int ports_probe(const struct conf *conf);
 /** All of them, new or from what was parked; lcores wait. 0, or see rtsan_error(). */

@@ -82,6 +82,11 @@ uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
  */
 int san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
 		    const char **why);
+/**
+ * The memory that san_engine_open() with *conf* will take is touched, which without hugepages takes
+ * some 50 ms: for who has little time then.
+ */
+void san_engine_warm(const struct san_engine_conf *conf);
 /** Lcores that were told to wait begin. 0, -EINVAL, -EBUSY; then close or park it. */
 int san_engine_start(struct san_engine_port *p, const char **why);
 /** Tell peers of connections still open, stop, release everything; the port is closed. */

@@ -16,6 +16,7 @@
 #include <rte_bus.h>
 #include <rte_cycles.h>
 #include <rte_dev.h>
+#include <rte_malloc.h>
 #include <rte_devargs.h>
 
 #include "engine_mtu.h"
@@ -64,6 +65,22 @@ make_pool(struct san_engine_port *p, int socket)
 	p->pool = rte_pktmbuf_pool_create(name, p->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
 					  data_room(p->mtu), socket);
 	return p->pool != NULL ? 0 : -ENOMEM;
+}
+
+void
+san_engine_warm(const struct san_engine_conf *conf)
+{
+	uint16_t mtu = conf->core.mtu != 0 ? conf->core.mtu : RTE_ETHER_MTU;
+	size_t bytes = (size_t)conf->pool_size *
+		(sizeof(struct rte_mbuf) + SAN_PKT_PRIV_SIZE + data_room(mtu));
+	void *p;
+
+	if (rte_eal_has_hugepages())
+		return;
+	p = rte_malloc(NULL, bytes, 0);
+	if (p != NULL)
+		memset(p, 0, bytes);
+	rte_free(p);
 }
 
 static void

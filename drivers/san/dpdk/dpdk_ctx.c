@@ -149,6 +149,18 @@ fail:
 }
 
 int
+dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host)
+{
+	struct dpdk_conf *conf = malloc(sizeof(*conf));
+	int rc = conf != NULL ? dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
+
+	if (rc == 0)
+		san_engine_warm(&conf->engine);
+	free(conf);
+	return rc;
+}
+
+int
 dpdk_ctx_start(struct dpdk_ctx *ctx)
 {
 	const char *why = "";

@@ -114,6 +114,8 @@ void dpdk_ctx_unclaim(void);
  */
 int dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
 		  const struct rtsan_host *host, struct dpdk_ctx **out);
+/** Before another process has given up the device: see san_engine_warm(). */
+int dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host);
 /** Of one with *mem*: lcores begin. */
 int dpdk_ctx_start(struct dpdk_ctx *ctx);
 void dpdk_ctx_close(struct dpdk_ctx *ctx);
