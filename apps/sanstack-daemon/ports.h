@@ -10,7 +10,7 @@
 
 #include "server.h"
 
-/** *bare*: without devices, which another daemon has; see ports_probe(). 0, or see rtsan_error(). */
+/** *bare*: without devices, which another daemon has. 0, or see rtsan_error(). */
 int ports_start_eal(const struct conf *conf, bool bare);
 /** Makes ports_open() quick; no device is needed. 0, or see rtsan_error(). */
 int ports_warm(const struct conf *conf);

@@ -29,7 +29,7 @@ struct server {
 	int listener, signals, guard; /**< watched; the place of each says which it is */
 	int spare;                    /**< a descriptor for when there are no others */
 	bool takes_over;              /**< --takeover */
-	bool is_taken;                /**< by another daemon, at the end: nothing is ours any more */
+	bool is_taken;                /**< at the end: by another daemon, nothing is ours */
 	struct app *taker;            /**< a daemon that asks for all that we have, or NULL */
 	struct shmq_req taker_req;
 	int other; /**< the daemon that we take over from; -1: none */

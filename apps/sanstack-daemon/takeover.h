@@ -36,8 +36,8 @@ void takeover_tell(const struct server *s);
 /** Is *req* that of a new daemon? */
 bool takeover_is_request(const struct shmq_req *req);
 /**
- * Who asked is *a*; nobody else is over. Returns when the new one has taken over, s->phase is SERVER_OVER and s->is_taken
- * true then; or when it has not, and we serve.
+ * Who asked is *a*; nobody else is over. Returns when the new one has taken over, and then
+ * s->phase is SERVER_OVER and s->is_taken true; or when it has not, and we serve.
  */
 void takeover_give(struct server *s, struct app *a, const struct shmq_req *req);
 

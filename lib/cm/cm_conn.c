@@ -75,7 +75,8 @@ alloc_tables(struct san_cm *cm)
 	uint32_t i;
 
 	cm->conns = san_mem_calloc(mem, cm->conf.max_conns, sizeof(*cm->conns));
-	cm->listeners = san_mem_calloc(mem, RTE_MAX(cm->conf.max_listeners, 1), sizeof(*cm->listeners));
+	cm->listeners =
+		san_mem_calloc(mem, RTE_MAX(cm->conf.max_listeners, 1), sizeof(*cm->listeners));
 	cm->buckets = san_mem_calloc(mem, nb_buckets, sizeof(*cm->buckets));
 	cm->out = san_mem_calloc(mem, CM_OUT_MAX, sizeof(*cm->out));
 	cm->privates = san_mem_calloc(mem, CM_PRIVATES, sizeof(*cm->privates));

@@ -124,7 +124,8 @@ uint64_t san_engine_now_ns(struct san_engine *e);
 
 /**
  * An application in another process, which rings *bells*, zeroed (but after san_engine_park()),
- * for its queue pairs' places (san_ulp_qp_index()). Application 0 is the program that the engine is part of.
+ * for its queue pairs' places (san_ulp_qp_index()). Application 0 is the program that the engine
+ * is part of.
  *
  * @param wake_fd
  *   An eventfd that it writes when it rings a lcore that sleeps; stays the caller's. -1: none.

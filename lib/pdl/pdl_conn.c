@@ -77,7 +77,8 @@ alloc_tables(struct san_pdl *pdl)
 
 	pdl->conns = san_mem_aligned(mem, conf->max_conns * sizeof(*pdl->conns));
 	pdl->wide = san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(*pdl->wide));
-	pdl->free_wide = san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(struct san_pdl_wide *));
+	pdl->free_wide =
+		san_mem_calloc(mem, RTE_MAX(conf->max_wide, 1u), sizeof(struct san_pdl_wide *));
 	pdl->rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1, sizeof(*pdl->rxwords));
 	pdl->free_rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1,
 					   sizeof(struct san_pdl_rxwords *));

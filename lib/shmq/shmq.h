@@ -30,7 +30,7 @@
 #define SHMQ_PEER    48
 #define SHMQ_PORT    32 /* bytes of a port's name, with its end */
 #define SHMQ_PRIVATE 64
-#define SHMQ_LAYOUT  40 /* bytes of what two daemons must have in common */
+#define SHMQ_LAYOUT  40  /* bytes of what two daemons must have in common */
 #define SHMQ_EVENTS  256 /* entries of the event ring */
 #define SHMQ_FDS     253 /* descriptors of a message, as many as the kernel lets anybody send */
 

@@ -64,7 +64,8 @@ alloc_pools(struct san_tl *tl)
 	tl->free_txns = san_mem_calloc(mem, conf->max_txns, sizeof(struct san_tl_txn *));
 	tl->rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(*tl->rxns));
 	tl->free_rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(struct san_tl_rxn *));
-	tl->rings = san_mem_calloc(mem, (size_t)conf->max_wide * SAN_TL_N_MAX, sizeof(struct san_tl_txn *));
+	tl->rings = san_mem_calloc(mem, (size_t)conf->max_wide * SAN_TL_N_MAX,
+				   sizeof(struct san_tl_txn *));
 	tl->free_rings = san_mem_calloc(mem, conf->max_wide, sizeof(struct san_tl_txn **));
 	tl->memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(*tl->memos));
 	tl->free_memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(struct san_tl_memo *));

@@ -174,7 +174,7 @@ dpdk_eal_device(uint16_t port_id)
 	return (struct rte_device *)(uintptr_t)info.device;
 }
 
-/* "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: something else. *next* is X if unsaid. */
+/* X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: it is something else. */
 static char *
 device_of(char *word, char *next, bool *took_next)
 {
