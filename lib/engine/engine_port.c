@@ -305,7 +305,8 @@ has_link_within(const struct san_engine_port *p, uint32_t ms)
 /*
  * A memif client asks for its link once, when it is started. A server whose socket is there
  * already, but whose port is not started yet, refuses for good (DPDK 22.11): so we ask again.
- * Nobody else waits for a link.
+ * Nobody else waits for a link. Nor is a server ready that has not noticed yet that the process
+ * from which we take over has left.
  */
 static int
 start_device(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
@@ -314,6 +315,10 @@ start_device(const struct san_engine_port *p, const struct rte_eth_dev_info *inf
 	int rc = rte_eth_dev_start(p->id);
 	uint32_t ms;
 
+	for (ms = 0; rc != 0 && asks && p->resumes && ms < LINK_MS_MAX; ms++) {
+		rte_delay_us_sleep(1000);
+		rc = rte_eth_dev_start(p->id);
+	}
 	if (rc != 0 || !asks)
 		return rc;
 	for (ms = LINK_MS_MIN; !has_link_within(p, ms) && ms < LINK_MS_MAX; ms *= 2) {

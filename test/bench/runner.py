@@ -20,6 +20,8 @@ MEMIF_ROOM = {1500: 2048, 9000: 9216}   # bytes of a buffer, by MTU
 class RunError(Exception):
     """A measurement that did not work, in one line."""
 
+RESTART_S = 3           # of traffic around a live restart: a process starts within it
+
 
 def stop(process, with_signal=signal.SIGTERM):
     """End a process that has had its time."""
@@ -164,8 +166,8 @@ class Runner:
         self.wait_ready(process)
         return process
 
-    def attached(self, mode, *client, server=(), mtu=1500):
-        """Like san(), with the client attached to a daemon."""
+    def attached(self, mode, *client, server=(), mtu=1500, during=None):
+        """Like san(), with the client attached to a daemon, to which *during* may do something."""
         reports = [self.tmp / 'server.json', self.tmp / 'client.json']
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
         program = self.build / 'apps/sanbench/sanbench'
@@ -179,12 +181,32 @@ class Runner:
                 ['taskset', '-c', self.cpus[0], program, '--attach',
                  f'unix:{self.tmp / "daemon.sock"}', '--connect', '10.98.0.1', '--mode', mode,
                  '--duration', self.ms / 1000, '--json', reports[1], *client], 'client'))
+            if during:
+                started.append(during(started[1]))
             self.finish(started[2])
             self.finish(started[0])
         finally:
             for process in reversed(started):
                 stop(process)
         return self.result(reports)
+
+    def restarted(self, mode, *client):
+        """Attached, while a new daemon takes over: the longest that the application waits."""
+        def take_over(old):
+            time.sleep(RESTART_S / 4)
+            new = self.start([*old.args, '--takeover'], 'daemon-2')
+            self.wait_ready(new)
+            if old.wait(10) != 0:
+                raise RunError('the old daemon has ended with an error')
+            return new
+
+        # there must be memory for two daemons
+        huge, self.huge = self.huge, False
+        try:
+            got = self.attached(mode, *client, '--duration', RESTART_S, during=take_over)
+        finally:
+            self.huge = huge
+        return {**got, 'blackout_ms': got['latency_ns']['max'] / 1e6}
 
     def crowd(self, pairs, conns, rounds, size):
         """Applications of one daemon in pairs, which send back and forth what its lcore carries."""
