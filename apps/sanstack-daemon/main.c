@@ -219,21 +219,37 @@ take_ports(struct server *s)
 			die("epoll: %s", strerror(errno));
 }
 
+/* The daemon that we took over from has it until it has ended. */
 static void
-take_the_rest(struct server *s)
+take_pidfile(struct server *s)
 {
+	const char *path = s->conf.pidfile;
 	int i;
 
-	if (takeover_commit(s) != 0)
+	for (i = 0; i < PIDFILE_TRIES && path[0] != '\0' && s->pidfile == NULL; i++) {
+		usleep(PIDFILE_TRY_US);
+		s->pidfile = pidfile_open(path, 0644, NULL);
+	}
+	if (path[0] != '\0' && (s->pidfile == NULL || pidfile_write(s->pidfile) != 0))
+		SAN_LOG(DRIVER, WARNING, "%s: %s", path, strerror(errno));
+}
+
+/* From here on they are ours alone. */
+static void
+begin(struct server *s)
+{
+	bool takes = taking != NULL;
+
+	if (takes && takeover_commit(s) != 0)
 		die("%s", rtsan_error());
 	taking = NULL;
-	/* it has its file until it has ended */
-	for (i = 0; i < PIDFILE_TRIES && s->conf.pidfile[0] != '\0' && s->pidfile == NULL; i++) {
-		usleep(PIDFILE_TRY_US);
-		s->pidfile = pidfile_open(s->conf.pidfile, 0644, NULL);
-	}
-	if (s->conf.pidfile[0] != '\0' && (s->pidfile == NULL || pidfile_write(s->pidfile) != 0))
-		SAN_LOG(DRIVER, WARNING, "%s: %s", s->conf.pidfile, strerror(errno));
+	if (ports_begin(s) != 0)
+		die("%s", rtsan_error());
+	if (!takes)
+		return;
+	apps_wake(&s->all);
+	takeover_tell(s);
+	take_pidfile(s);
 }
 
 static void
@@ -261,13 +277,7 @@ start(struct server *s)
 	    server_watch(s, s->guard, &s->guard) != 0)
 		die("epoll, or one more thread: %s", strerror(errno));
 	drop_rights(&s->conf, &user);
-	if (taking != NULL)
-		take_the_rest(s);
-	if (ports_begin(s) != 0)
-		die("%s", rtsan_error());
-	apps_wake(&s->all);
-	if (s->parked_ns != 0)
-		takeover_tell(s);
+	begin(s);
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
 	fflush(stdout);
 	app_telemetry_start(&s->all);

@@ -11,6 +11,7 @@ import time
 
 EAL_MB = 256
 START_S = 15            # longest that a run may take beside its traffic
+RESTART_S = 3           # of traffic around a live restart: a process starts within it
 KERNEL_IP = '10.99.0.2'
 PORT = '4791'
 OFFLOADS = ('tso', 'gso', 'gro')
@@ -19,8 +20,6 @@ MEMIF_ROOM = {1500: 2048, 9000: 9216}   # bytes of a buffer, by MTU
 
 class RunError(Exception):
     """A measurement that did not work, in one line."""
-
-RESTART_S = 3           # of traffic around a live restart: a process starts within it
 
 
 def stop(process, with_signal=signal.SIGTERM):
