@@ -214,7 +214,7 @@ state_recv(struct state *st, int sock)
 	st->len = st->room = msg.len;
 	st->fds_room = msg.nb_fds;
 	st->data = malloc(msg.len + 1);
-	st->fds = malloc((msg.nb_fds + 1) * sizeof(int));
+	st->fds = malloc(((size_t)msg.nb_fds + 1) * sizeof(int));
 	rc = st->data != NULL && st->fds != NULL ? read_file(st, fd) : -ENOMEM;
 	if (fd >= 0)
 		close(fd);

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What programs have set up with a daemon must be of use with the next one, for test_takeover.py.
+ *
+ *   takeover SERVER_SPEC CLIENT_SPEC PEER ROUNDS
+ *
+ * Two applications in one process. In each round they set things up and say "set up"; SIGUSR1
+ * says that another daemon has taken over; then they use all of it and end most of it. The
+ * listener and the completion queues are those of the first round.
+ */
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rtsan.h"
+
+#define SERVICE     11
+#define BYTES       4096
+#define PATIENCE_MS 20000
+#define NB_PAIRS    4
+
+/* Pairs of queue pairs, by how far their connections have come before the restart. */
+enum pair {
+	IDLE,   /* connected, and nothing is under way but a receive that waits */
+	TOLD,   /* the server has read the request and has not answered */
+	UNREAD, /* the request lies in the server's ring */
+	LATER,  /* asked for afterwards */
+};
+
+struct side {
+	struct rtsan_ctx *ctx;
+	struct rtsan_cq *cq;
+	struct rtsan_mr *mr;
+	struct rtsan_qp *qps[NB_PAIRS];
+};
+
+static struct side server, client;
+static struct rtsan_listener *listener;
+static const char *peer;
+
+static void __attribute__((noreturn, format(printf, 1, 2)))
+die(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (%s)\n", rtsan_error());
+	exit(1);
+}
+
+/* ---- small things ---- */
+
+/* Asleep, so that nobody may forget to wake us. */
+static struct rtsan_event
+wait_event(const struct side *s, enum rtsan_event_type type)
+{
+	struct rtsan_event ev;
+	int rc;
+
+	while ((rc = rtsan_event_poll(s->ctx, &ev)) == 0)
+		if (rtsan_event_wait(s->ctx, PATIENCE_MS) != 1)
+			die("%s: no event of type %d", s == &server ? "server" : "client", type);
+	if (rc < 0 || ev.type != type)
+		die("%s: event of type %d, not %d", s == &server ? "server" : "client",
+		    rc < 0 ? rc : ev.type, type);
+	return ev;
+}
+
+static uint8_t
+wait_wc(const struct side *s)
+{
+	struct rtsan_wc wc;
+	int rc;
+
+	while ((rc = rtsan_cq_poll(s->cq, &wc, 1)) == 0)
+		if (rtsan_cq_wait(s->cq, PATIENCE_MS) != 1)
+			die("%s: no completion", s == &server ? "server" : "client");
+	if (rc < 0)
+		die("poll: %d", rc);
+	return wc.status;
+}
+
+static void
+make_qp(struct side *s, enum pair p)
+{
+	struct rtsan_qp_attr attr = {.send_cq = s->cq, .recv_cq = s->cq};
+
+	if (rtsan_qp_create(s->ctx, &attr, &s->qps[p]) != 0)
+		die("queue pair");
+}
+
+static void
+make_region(struct side *s)
+{
+	const uint32_t all = RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC;
+
+	if (rtsan_mr_alloc(s->ctx, BYTES, all, &s->mr) != 0)
+		die("region");
+}
+
+static void
+ask(enum pair p)
+{
+	make_qp(&client, p);
+	if (rtsan_connect(client.qps[p], peer, SERVICE, NULL) != 0)
+		die("connect");
+}
+
+static void
+accept_one(enum pair p, uint64_t request)
+{
+	make_qp(&server, p);
+	if (rtsan_accept(server.ctx, request, server.qps[p], NULL) != 0)
+		die("accept");
+	if (wait_event(&server, RTSAN_EV_ESTABLISHED).qp != server.qps[p] ||
+	    wait_event(&client, RTSAN_EV_ESTABLISHED).qp != client.qps[p])
+		die("another one is connected");
+}
+
+static void
+post_recv(enum pair p)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(server.mr), BYTES, rtsan_mr_lkey(server.mr)};
+	struct rtsan_recv_wr wr = {.sge = &sge, .nb_sge = 1};
+
+	if (rtsan_post_recv(server.qps[p], &wr, 1) != 1)
+		die("receive");
+}
+
+/* From or to the server's region, with the key that it has or had. */
+static uint8_t
+work(enum pair p, enum rtsan_wr_opcode op, uint64_t to, uint32_t key)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(client.mr), op == RTSAN_WR_FETCH_ADD ? 8 : BYTES,
+				rtsan_mr_lkey(client.mr)};
+	struct rtsan_send_wr wr = {
+		.opcode = op,
+		.flags = RTSAN_WR_SIGNALED,
+		.sge = &sge,
+		.nb_sge = 1,
+		.remote_addr = to,
+		.rkey = key,
+		.operand = 1,
+	};
+
+	if (rtsan_post_send(client.qps[p], &wr, 1) != 1)
+		die("post");
+	return wait_wc(&client);
+}
+
+static void
+must_work(enum pair p, enum rtsan_wr_opcode op)
+{
+	uint8_t status = work(p, op, (uintptr_t)rtsan_mr_addr(server.mr), rtsan_mr_rkey(server.mr));
+
+	if (status != RTSAN_WC_SUCCESS)
+		die("pair %d, opcode %d: %s", p, op, rtsan_status_text(status));
+}
+
+static void
+fill(const struct side *s, int byte)
+{
+	memset(rtsan_mr_addr(s->mr), byte, BYTES);
+}
+
+static void
+must_be(const struct side *s, int byte)
+{
+	const uint8_t *p = rtsan_mr_addr(s->mr);
+	int i;
+
+	for (i = 0; i < BYTES; i++)
+		if (p[i] != byte)
+			die("byte %d is %d, not %d", i, p[i], byte);
+}
+
+/* ---- before ---- */
+
+static uint64_t
+set_up(void)
+{
+	uint64_t request;
+
+	make_region(&server);
+	make_region(&client);
+	ask(IDLE);
+	accept_one(IDLE, wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request);
+	post_recv(IDLE);
+	ask(TOLD);
+	request = wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request;
+	ask(UNREAD);
+	if (rtsan_event_wait(server.ctx, PATIENCE_MS) != 1)
+		die("no request");
+	return request;
+}
+
+/* ---- afterwards ---- */
+
+static void
+use_region(void)
+{
+	fill(&client, 1);
+	fill(&server, 0);
+	must_work(IDLE, RTSAN_WR_PUSH);
+	must_be(&server, 1);
+	fill(&server, 2);
+	must_work(IDLE, RTSAN_WR_PULL);
+	must_be(&client, 2);
+	fill(&server, 0);
+	must_work(IDLE, RTSAN_WR_FETCH_ADD);
+	if (*(uint64_t *)rtsan_mr_addr(server.mr) != 1)
+		die("atomic");
+}
+
+/* One message, into a receive that is posted. */
+static void
+send_one(enum pair p)
+{
+	uint8_t status;
+
+	fill(&client, 3 + (int)p);
+	fill(&server, 0);
+	must_work(p, RTSAN_WR_SEND);
+	status = wait_wc(&server);
+	if (status != RTSAN_WC_SUCCESS)
+		die("pair %d: receive: %s", p, rtsan_status_text(status));
+	must_be(&server, 3 + (int)p);
+}
+
+static void
+end_pair(enum pair p)
+{
+	if (rtsan_disconnect(client.qps[p]) != 0)
+		die("disconnect");
+	if (wait_event(&client, RTSAN_EV_DISCONNECTED).qp != client.qps[p] ||
+	    wait_event(&server, RTSAN_EV_DISCONNECTED).qp != server.qps[p])
+		die("another one has ended");
+	rtsan_qp_destroy(client.qps[p]);
+	rtsan_qp_destroy(server.qps[p]);
+}
+
+/* The key of a region that is gone opens nothing. */
+static void
+end_regions(void)
+{
+	uint64_t to = (uintptr_t)rtsan_mr_addr(server.mr);
+	uint32_t key = rtsan_mr_rkey(server.mr);
+
+	if (rtsan_mr_dereg(server.mr) != 0)
+		die("region stays");
+	if (work(IDLE, RTSAN_WR_PUSH, to, key) != RTSAN_WC_REM_KEY)
+		die("the key of a region that is gone is taken");
+	end_pair(IDLE);
+	if (rtsan_mr_dereg(client.mr) != 0)
+		die("region stays");
+}
+
+static void
+use(uint64_t request)
+{
+	enum pair p;
+
+	accept_one(UNREAD, wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request);
+	accept_one(TOLD, request);
+	ask(LATER);
+	accept_one(LATER, wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request);
+	use_region();
+	send_one(IDLE);
+	for (p = TOLD; p < NB_PAIRS; p++) {
+		post_recv(p);
+		send_one(p);
+		end_pair(p);
+	}
+	end_regions();
+}
+
+static void
+open_side(struct side *s, const char *spec)
+{
+	if (rtsan_open(spec, &s->ctx) != 0 || rtsan_cq_create(s->ctx, 1024, &s->cq) != 0)
+		die("%s", spec);
+}
+
+static void
+close_side(struct side *s)
+{
+	if (rtsan_cq_destroy(s->cq) != 0)
+		die("completion queue");
+	rtsan_close(s->ctx);
+}
+
+int
+main(int argc, char **argv)
+{
+	int i, got, rounds = argc == 5 ? atoi(argv[4]) : 0;
+	uint64_t request;
+	sigset_t set;
+
+	if (rounds <= 0)
+		return 2;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	open_side(&server, argv[1]);
+	open_side(&client, argv[2]);
+	peer = argv[3];
+	if (rtsan_listen(server.ctx, SERVICE, 0, 8, &listener) != 0)
+		die("listen");
+	for (i = 0; i < rounds; i++) {
+		request = set_up();
+		printf("set up %d\n", i);
+		fflush(stdout);
+		sigwait(&set, &got);
+		use(request);
+	}
+	rtsan_listener_destroy(listener);
+	close_side(&server);
+	close_side(&client);
+	puts("used");
+	return 0;
+}

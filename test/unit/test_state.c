@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What one daemon tells the next: all that was put is got, over a socket as well, and who is told
+ * less than he asks for hears so. (SYS-2)
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shmq.h"
+#include "state.h"
+
+#define MANY (3 * SHMQ_FDS + 1) /* descriptors: more than two messages have */
+#define LONG 100000             /* bytes: more than a socket's buffer of the daemon */
+
+static int
+count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* ---- put and get ---- */
+
+static void
+state_get__what_was_put(void **unused)
+{
+	struct state st = {.failed = false};
+	uint64_t number = 0x0123456789abcdef, got;
+	char text[4], byte;
+
+	(void)unused;
+	state_put(&st, &number, sizeof(number));
+	state_put(&st, "abc", 4);
+	state_put(&st, "", 0);
+	state_put(&st, "x", 1);
+	assert_int_equal(st.len, 13);
+	state_get(&st, &got, sizeof(got));
+	state_get(&st, text, sizeof(text));
+	state_get(&st, &byte, 0);
+	state_get(&st, &byte, 1);
+	assert_int_equal(got, number);
+	assert_string_equal(text, "abc");
+	assert_int_equal(byte, 'x');
+	assert_false(st.failed);
+	state_free(&st, false);
+}
+
+static void
+state_get__too_much(void **unused)
+{
+	const uint8_t zeros[8] = {0};
+	struct state st = {.failed = false};
+	uint8_t got[8];
+
+	(void)unused;
+	state_put(&st, "1234567", 7);
+	memset(got, 0xff, sizeof(got));
+	state_get(&st, got, sizeof(got));
+	assert_true(st.failed);
+	assert_memory_equal(got, zeros, sizeof(zeros));
+	/* nor is a part of it there afterwards */
+	memset(got, 0xff, sizeof(got));
+	state_get(&st, got, 1);
+	assert_int_equal(got[0], 0);
+	state_free(&st, false);
+}
+
+static void
+state_get_fd__each_once(void **unused)
+{
+	struct state st = {.failed = false};
+	int fds[2] = {eventfd(0, 0), eventfd(0, 0)};
+	int i;
+
+	(void)unused;
+	assert_int_equal(state_put_fd(&st, -1), -1);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(state_put_fd(&st, fds[i]), i);
+	assert_int_equal(state_get_fd(&st, -1), -1);
+	assert_false(st.failed);
+	assert_int_equal(state_get_fd(&st, 1), fds[1]);
+	assert_int_equal(state_get_fd(&st, 1), -1);
+	assert_int_equal(state_get_fd(&st, 2), -1);
+	assert_true(st.failed);
+	/* as if it had come: the one that nobody got goes */
+	state_free(&st, true);
+	assert_int_equal(close(fds[0]), -1);
+	assert_int_equal(close(fds[1]), 0);
+}
+
+/* ---- over a socket ---- */
+
+struct sending {
+	struct state st;
+	int sock, rc;
+};
+
+static void *
+send_main(void *arg)
+{
+	struct sending *s = arg;
+
+	s->rc = state_send(&s->st, s->sock);
+	return NULL;
+}
+
+/* Bytes that say where they are, and descriptors that say which they are. */
+static void
+fill(struct state *st, uint32_t len, int nb_fds)
+{
+	uint32_t i;
+	int k, fd;
+
+	for (i = 0; i < len; i++)
+		state_put(st, &(uint8_t){(uint8_t)(i * 7)}, 1);
+	for (k = 0; k < nb_fds; k++) {
+		fd = eventfd((unsigned int)k + 1, EFD_NONBLOCK);
+		assert_true(fd >= 0);
+		assert_int_equal(state_put_fd(st, fd), k);
+	}
+}
+
+static void
+empty(struct state *st)
+{
+	uint32_t i;
+
+	for (i = 0; i < st->nb_fds; i++)
+		close(st->fds[i]);
+	state_free(st, false);
+}
+
+static void
+pass(uint32_t len, int nb_fds)
+{
+	struct sending s = {.st = {.failed = false}};
+	struct state got;
+	pthread_t thread;
+	uint32_t i;
+	int k, fd, socks[2];
+	eventfd_t value;
+	uint8_t byte;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
+	s.sock = socks[0];
+	fill(&s.st, len, nb_fds);
+	assert_int_equal(pthread_create(&thread, NULL, send_main, &s), 0);
+	assert_int_equal(state_recv(&got, socks[1]), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(s.rc, 0);
+	empty(&s.st);
+	assert_int_equal(got.len, len);
+	assert_int_equal(got.nb_fds, nb_fds);
+	for (i = 0; i < len; i++) {
+		state_get(&got, &byte, 1);
+		assert_int_equal(byte, (uint8_t)(i * 7));
+	}
+	/* half of them are left for state_free() */
+	for (k = 0; k < nb_fds; k += 2) {
+		fd = state_get_fd(&got, k);
+		assert_int_equal(eventfd_read(fd, &value), 0);
+		assert_int_equal(value, k + 1);
+		close(fd);
+	}
+	assert_false(got.failed);
+	state_get(&got, &byte, 1);
+	assert_true(got.failed);
+	state_free(&got, true);
+	close(socks[0]);
+	close(socks[1]);
+}
+
+static void
+state_recv__all_that_was_sent(void **unused)
+{
+	int before = count_fds();
+
+	(void)unused;
+	pass(0, 0);
+	pass(1, 0);
+	pass(LONG, 1);
+	pass(100, SHMQ_FDS);
+	pass(LONG, MANY);
+	assert_int_equal(count_fds(), before);
+}
+
+static void
+state_send__failed(void **unused)
+{
+	struct state st = {.failed = true};
+	int socks[2];
+
+	(void)unused;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
+	assert_int_equal(state_send(&st, socks[0]), -ENOMEM);
+	st.failed = false;
+	close(socks[1]);
+	assert_int_equal(state_send(&st, socks[0]), -EPIPE);
+	close(socks[0]);
+}
+
+/* As state.c has it. */
+struct first {
+	uint64_t len;
+	uint32_t nb_fds, pad;
+};
+
+/* What *m* says, with a file of *bytes* and *nb_fds* descriptors, is no state. */
+static void
+refuse(struct first m, size_t bytes, uint32_t nb_fds, int want)
+{
+	int socks[2], before = count_fds(), fd = memfd_create("state", 0);
+	struct state got;
+	char buf[8] = "1234567";
+	uint32_t i;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
+	assert_int_equal(write(fd, buf, bytes), bytes);
+	assert_int_equal(shmq_send(socks[0], &m, sizeof(m), bytes != 0 ? fd : -1, true), 0);
+	for (i = 0; i < nb_fds; i++)
+		assert_int_equal(shmq_send(socks[0], "", 1, fd, true), 0);
+	close(socks[0]);
+	close(fd);
+	assert_int_equal(state_recv(&got, socks[1]), want);
+	state_free(&got, true);
+	close(socks[1]);
+	assert_int_equal(count_fds(), before);
+}
+
+static void
+state_recv__cut_short(void **unused)
+{
+	int socks[2];
+	struct state got;
+
+	(void)unused;
+	refuse((struct first){.len = 7}, 7, 0, 0);
+	refuse((struct first){.len = 7, .nb_fds = 2}, 7, 2, 0);
+	refuse((struct first){.len = 7}, 0, 0, -EPROTO); /* no file */
+	refuse((struct first){.len = 8}, 7, 0, -EPROTO); /* a short one */
+	refuse((struct first){.len = 7, .nb_fds = 1}, 7, 0, -ENOTCONN);
+	refuse((struct first){.len = 7, .nb_fds = 3}, 7, 2, -ENOTCONN);
+	/* the other one ends before the first word, or says something else */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
+	assert_int_equal(shmq_send(socks[0], "1234", 4, -1, true), 0);
+	assert_int_equal(state_recv(&got, socks[1]), -EPROTO);
+	state_free(&got, true);
+	close(socks[0]);
+	assert_int_equal(state_recv(&got, socks[1]), -ENOTCONN);
+	state_free(&got, true);
+	close(socks[1]);
+}
+
+/* A message that should have brought some. */
+static void
+state_recv__no_descriptor(void **unused)
+{
+	const struct first m = {.len = 0, .nb_fds = 1};
+	int socks[2], before = count_fds(), fd = memfd_create("state", 0);
+	struct state got;
+
+	(void)unused;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
+	assert_int_equal(shmq_send(socks[0], &m, sizeof(m), fd, true), 0);
+	assert_int_equal(shmq_send(socks[0], "", 1, -1, true), 0);
+	assert_int_equal(state_recv(&got, socks[1]), -EPROTO);
+	state_free(&got, true);
+	close(socks[0]);
+	close(socks[1]);
+	close(fd);
+	assert_int_equal(count_fds(), before);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(state_get__what_was_put),
+		cmocka_unit_test(state_get__too_much),
+		cmocka_unit_test(state_get_fd__each_once),
+		cmocka_unit_test(state_recv__all_that_was_sent),
+		cmocka_unit_test(state_send__failed),
+		cmocka_unit_test(state_recv__cut_short),
+		cmocka_unit_test(state_recv__no_descriptor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
