@@ -172,11 +172,15 @@ class Attached(Link):
             # Daemons and programs share CPUs here.
             port += ['idle = sleep', 'sleep_us = 100']
             self.daemons[role] = Daemon(work, role, '\n'.join(port),
-                                        f'conns = {conns}\n{limits}')
+                                        f'conns = {conns}\n{limits}', **self.end(role))
 
         # With the link up, for which memif has descriptors.
         for role, d in self.daemons.items():
             self.before[role], self.last[role] = d.held(), d.counters()
+
+    def end(self, role):
+        """What a daemon is told of another link."""
+        return {}
 
     def faults(self):
         """What sanbench makes of --impair: the two directions don't lose the same packets."""

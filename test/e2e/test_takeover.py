@@ -1,46 +1,499 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Live restart: a new daemon takes over, and applications see nothing but a pause. (SYS-2)"""
+"""Live restart: a new daemon takes over, and applications see nothing but a pause. (SYS-2)
 
+memif's client is the end that is taken over: the other one's peer does not connect again in DPDK
+22.11. Both ends, and a link that stays, are a veth's.
+"""
+
+import functools
+import os
+import random
 import re
+import shutil
+import signal
+import socket
+import struct
 import sys
 import time
 
-from daemon import IP, Attached, Daemon, alone, connected, embedded
-from e2e import Tests, check
+from daemon import (DAEMON, IP, PINGPONG, Attached, Daemon, alone, connected, until_true)
+from e2e import BUILD, SANITIZE, SLOW, Process, Server, Tests, Veth, check, load, need_namespaces
+from test_daemon import HELLO, ask, dial, request
+from test_ports import Two
+from test_service import NOBODY, Manager, check_threads
 
+PROGRAM = os.path.join(BUILD, 'test/e2e/takeover')
+TAKEOVER = 256
+ROUNDS = 2 if SANITIZE else 5
+MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'],
+         ['pull', '--size', '1-20000'], ['rpc', '--size', '32'], ['atomic', '--conns', '3'],
+         ['incast', '--size', '1-50000', '--conns', '8'])
 BLACKOUT = re.compile(r'blackout_us=(\d+)')
+SLEEP = 'conns = 64\nidle = sleep'
 
 
 def takeover(old):
     """The daemon that has taken over from *old*, which has ended."""
     new = old.again('--takeover')
-    check(old.process.wait(10) == 0, f'the old one: {old.process.tail()}')
+    check(old.process.wait(20) == 0, f'the old one: {old.process.tail()}')
     return new
 
 
 def blackout_ms(daemon):
-    return int(BLACKOUT.search(daemon.process.err())[1]) / 1000
+    found = BLACKOUT.search(daemon.process.err())
+    check(found, f'no blackout: {daemon.process.tail()}')
+    return int(found[1]) / 1000
 
 
-def smoke(work):
-    peer = Daemon(work, 'server', 'idle = sleep')
-    daemon = Daemon(work, 'client', 'idle = sleep', log='driver = info')
-    specs = [peer.spec, daemon.spec]
-    server, client = connected(work, specs)
-    for i in range(3):
-        time.sleep(0.5)
-        check(client.is_alive(), client.tail())
-        daemon = takeover(daemon)
-        print(f'# blackout {blackout_ms(daemon):.1f} ms')
-    time.sleep(1)
-    check(client.is_alive(), client.tail())
-    client.stop()
-    print(client.out()[-500:])
+def next_one(daemon, conf=None, wrap=()):
+    """Another one that wants to take over, which may come to nothing."""
+    return Process(daemon.work, 'next', [*wrap, DAEMON, '--config', conf or daemon.conf,
+                                         '--takeover'])
+
+
+def conf_with(daemon, name, *changes):
+    """Its file, with changes, as another one."""
+    with open(daemon.conf, encoding='utf-8') as f:
+        text = f.read()
+    for old, new in changes:
+        check(old in text, f'{old} is not in {text}')
+        text = text.replace(old, new)
+    path = daemon.work.path(name)
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(text)
+    return path
+
+
+def must_move(daemon, *programs):
+    """Packets come, so programs that talk go on."""
+    before = daemon.counters()['rx_pkts']
+    until_true(lambda: f'packets: {before}; {[p.tail() for p in programs]}',
+               lambda: daemon.counters()['rx_pkts'] > before + 10, 20)
+    for p in programs:
+        check(p.is_alive(), p.tail())
+
+
+class Kernel(Attached):
+    """Daemons at the ends of a veth, which outlives both."""
+
+    def __init__(self, work, **kwargs):
+        self.veth = Veth(work, 'af_packet')
+        super().__init__(work, **kwargs)
+
+    def end(self, role):
+        return {'wrap': self.veth.wrap(role), 'vdev': self.veth.vdev(role)}
+
+
+# ---- under load ----
+
+def start_load(link, mode):
+    path = link.work.path(f'load{len(link.work.processes)}.json')
+    client = Process(link.work, 'client', link.program('client', [
+        '--connect', link.server_ip, '--verify', '--duration', '3600', '--json', path,
+        '--mode', *mode]))
+    client.json_path = path
+    must_move(link.daemons['server'], client)
+    return client
+
+
+def end_load(client):
+    """All that was asked for has happened, once, and right."""
+    check(client.stop(60) == 0, client.tail())
+    result = load(client.json_path, client)
+    check(result['ok'] and result['server_errors'] == 0, f'{result.get("error")}')
+
+
+def under_load(work, kind, roles):
+    """Takeovers at any moment of traffic of each mode: nothing is lost, doubled or wrong."""
+    link = kind(work)
+    server, rng, pauses = Server(link), random.Random(17), []
+    for mode in MODES:
+        client = start_load(link, mode)
+        for i in range(ROUNDS):
+            time.sleep(rng.random() * 0.2)
+            role = roles[i % len(roles)]
+            link.daemons[role] = takeover(link.daemons[role])
+            pauses.append(blackout_ms(link.daemons[role]))
+            for d in link.daemons.values():
+                must_move(d, client, server.process)
+        end_load(client)
+    status = server.process.stop(30)
+    result = load(server.json_path, server.process)
+    check(status == 0 and result['ok'], f'{status}: {server.process.tail()}')
+    print(f'# {len(pauses)} takeovers: blackout {sorted(pauses)[len(pauses) // 2]:.0f} ms in the '
+          f'middle, {max(pauses):.0f} ms at most', flush=True)
+    link.stop()
+
+
+# ---- who waits ----
+
+def waiting(work):
+    """Programs that sleep, daemons that sleep: nobody sleeps for ever."""
+    daemons = {role: Daemon(work, role, SLEEP) for role in IP}
+    pair = connected(work, [d.spec for d in daemons.values()], ['-w'])
+    idle = Process(work, 'idle', [PINGPONG, '-w', 'server', daemons['client'].spec])
+    for _ in range(ROUNDS):
+        time.sleep(0.2)
+        daemons['client'] = takeover(daemons['client'])
+        for d in daemons.values():
+            must_move(d, *pair, idle)
+    # who listens and has slept through all of them
+    client = Process(work, 'far', [PINGPONG, '-w', 'client', daemons['server'].spec,
+                                   IP['client'], '300'])
+    check(client.wait(60) == 0, client.tail())
+    check(idle.wait(20) == 0, idle.tail())
+    for p in pair:
+        p.stop()
+    for d in daemons.values():
+        d.settle_engine()
+        d.stop()
+
+
+def waiting_bench(work):
+    """sanbench --wait with little to do, so that it sleeps most of the time."""
+    link = Attached(work)
+    server = Server(link)
+    client = start_load(link, ['rpc', '--size', '32', '--depth', '1'])
+    for _ in range(ROUNDS):
+        link.daemons['client'] = takeover(link.daemons['client'])
+        must_move(link.daemons['server'], client, server.process)
+    end_load(client)
+    check(server.process.stop(30) == 0, server.process.tail())
+    link.stop()
+
+
+# ---- what is set up ----
+
+def use_what_was_set_up(work, start, take, rounds):
+    """The program in takeover.c, through *rounds* takeovers."""
+    program = Process(work, 'program', [PROGRAM, *start, str(rounds)])
+    for i in range(rounds):
+        program.wait_text(f'set up {i}')
+        take()
+        program.popen.send_signal(signal.SIGUSR1)
+    check(program.wait(60) == 0, program.tail())
+
+
+def set_up_local(work, lcores=1):
+    """Both programs on the daemon that is taken over."""
+    box = [Daemon(work, 'server', SLEEP, lcores=lcores)]
+    before = box[0].held()
+
+    def take():
+        box[0] = takeover(box[0])
+
+    use_what_was_set_up(work, [box[0].spec, box[0].spec, IP['server']], take, ROUNDS)
+    box[0].settle(before)
+    box[0].settle_engine()
+    box[0].stop()
+
+
+def set_up_far(work, taken):
+    """One end of a link is taken over, first that of who listens, then the other."""
+    link = Kernel(work)
+    specs = {role: d.spec for role, d in link.daemons.items()}
+
+    def take():
+        link.daemons[taken] = takeover(link.daemons[taken])
+
+    use_what_was_set_up(work, [specs['server'], specs['client'], IP['server']], take, ROUNDS)
+    link.stop()
+
+
+def comers(work):
+    """Who has said nothing yet, who comes while nobody serves, and who comes afterwards."""
+    daemon = Daemon(work, 'server', SLEEP)
+    before = daemon.held()
+    stranger, attached = dial(daemon), dial(daemon)
+    check(ask(attached, request(HELLO))[0] == 0, 'hello')
+    for _ in range(ROUNDS):
+        new = next_one(daemon)
+        during = []
+        while 'ready' not in new.out():
+            check(new.is_alive() and len(during) < 2000, new.tail())
+            s = dial(daemon)
+            s.send(request(HELLO))
+            if len(during) < 8:
+                during.append(s)
+            else:
+                s.close()
+            time.sleep(0.01)
+        check(daemon.process.wait(20) == 0, daemon.process.tail())
+        daemon.process = new
+        for s in during:
+            check(len(s.recv(1000)) == 256, 'no answer')
+            s.close()
+        check('before' in ask(attached, request(HELLO))[1], 'who was attached is not any more')
+    check(ask(stranger, request(HELLO))[0] == 0, 'who said nothing is not known any more')
+    late = dial(daemon)
+    check(ask(late, request(HELLO))[0] == 0, 'who comes afterwards')
+    for s in (stranger, attached, late):
+        s.close()
+    daemon.settle(before)
     daemon.stop()
 
 
+def killed_around(work):
+    """A program that dies right before, during and right after: its peer is told, nothing stays."""
+    link = Attached(work)
+    rng = random.Random(19)
+    for i in range(2 * ROUNDS):
+        specs = [d.spec for d in link.daemons.values()]
+        server, client = connected(work, specs)
+        new = next_one(link.daemons['client'])
+        if i % 3 == 0:
+            client.kill()
+        elif i % 3 == 1:
+            time.sleep(rng.random() * 0.6 * SLOW)
+            client.kill()
+        new.wait_text('ready', 30)
+        client.kill()
+        check(link.daemons['client'].process.wait(20) == 0, 'the old one stays')
+        link.daemons['client'].process = new
+        check(server.wait(30) == 1 and 'disconnected' in server.tail(), server.tail())
+    link.stop()
+
+
+# ---- lcores, ports ----
+
+def two_ports(work):
+    """Each goes on, with its own programs."""
+    box = [Two(work)]
+    before = box[0].held()
+    pairs = [connected(work, [box[0].at(i)] * 2, ['-w']) for i in range(2)]
+    programs = [Process(work, f'program{i}', [PROGRAM, box[0].at(i), box[0].at(i), IP['server'],
+                                              str(ROUNDS)]) for i in range(2)]
+    for k in range(ROUNDS):
+        for p in programs:
+            p.wait_text(f'set up {k}')
+        box[0] = takeover(box[0])
+        for p in programs:
+            p.popen.send_signal(signal.SIGUSR1)
+        check({a['port'] for a in box[0].json('apps')} == {'0', 'east'}, 'a port has no programs')
+    for p in programs:
+        check(p.wait(60) == 0, p.tail())
+    everybody = [p for pair in pairs for p in pair]
+    check(all(p.is_alive() for p in everybody), ' '.join(p.tail() for p in everybody))
+    for p in everybody:
+        p.kill()
+    box[0].settle(before)
+    box[0].stop()
+
+
+# ---- takeovers that fail ----
+
+def new_one_killed(work):
+    """It dies at any moment: the old one goes on, or it served already. In one place nobody knows
+    what state things are in: then the old one says so, ends, and programs hear of it."""
+    link = Attached(work)
+    server, rng, ended, served = Server(link), random.Random(23), 0, 0
+    client = start_load(link, MODES[1])
+    for i in range(4 if SANITIZE else 10):
+        daemon = link.daemons['client']
+        new = next_one(daemon)
+        until_true(lambda: new.tail(), lambda: 'EAL' in new.tail() or not new.is_alive() or True)
+        time.sleep((0.3 + rng.random() * 0.3) * SLOW)
+        new.kill()
+        time.sleep(0.5 * SLOW)
+        if daemon.process.is_alive():
+            must_move(link.daemons['server'], client)
+            continue
+        served += 'ready' in new.out()
+        ended += 'nor can we' in daemon.process.err()
+        check('ready' in new.out() or 'nor can we' in daemon.process.err(), daemon.process.tail())
+        check(client.wait(30) == 1 and 'gone' in client.err(), client.tail())
+        link.daemons['client'] = daemon.again()
+        client = start_load(link, MODES[1])
+    end_load(client)
+    print(f'# {served} times it served already, {ended} times nobody could go on', flush=True)
+    server.process.stop(30)
+    link.stop()
+
+
+def can_not_open(work):
+    """A new one that can't have the port says why, and the old one goes on; a good one follows."""
+    link = Attached(work)
+    server = Server(link)
+    client = start_load(link, MODES[0])
+    daemon = link.daemons['client']
+    cases = [
+        ([('net_memif0,role=client', 'net_nonsense0,role=client')], 'net_nonsense0'),
+        ([('-m 256', '-m 8')], ''),
+        ([('[log]', '[log]\ndriver = nonsense')], 'nonsense'),
+    ]
+    for i, (changes, text) in enumerate(cases):
+        new = next_one(daemon, conf_with(daemon, f'bad{i}.conf', *changes))
+        check(new.wait(30) == 1 and text in new.err(), new.tail())
+        print(f'# {new.err().strip().splitlines()[-1]}', flush=True)
+        check(daemon.process.is_alive(), daemon.process.tail())
+        print(daemon.process.err())
+        must_move(link.daemons['server'], client, server.process)
+    link.daemons['client'] = takeover(daemon)
+    must_move(link.daemons['server'], client, server.process)
+    end_load(client)
+    check(server.process.stop(30) == 0, server.process.tail())
+    link.stop()
+
+
+def refused(work):
+    """In words; and the daemon has not stopped for it."""
+    os.chmod(work.dir, 0o777)
+    daemon = Daemon(work, 'server', SLEEP, log='driver = notice')
+    before = daemon.held()
+    os.chmod(daemon.path, 0o777)
+    new = next_one(daemon, conf_with(daemon, 'other.conf', ('conns = 64', 'conns = 65')))
+    check(new.wait(30) == 1 and '[port] sections have changed' in new.err(), new.tail())
+    program = shutil.copy(DAEMON, work.path('daemon'))
+    run = work.path('run')
+    os.mkdir(run)
+    os.chown(run, NOBODY, NOBODY)
+    os.chmod(daemon.conf, 0o644)
+    new = Process(work, 'nobody', [
+        'setpriv', '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups', '--',
+        program, '--config', daemon.conf, '--takeover'], {'XDG_RUNTIME_DIR': run})
+    check(new.wait(30) == 1 and 'only root, or the user that it runs as' in new.err(), new.tail())
+    s = dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    rc, why = ask(s, request(TAKEOVER, b'any layout'))
+    check(rc < 0 and why, f'an application may take over: {rc} {why}')
+    s.close()
+    for layout in (b'', b'\xff' * 40, b'x' * 40):
+        s = dial(daemon)
+        rc, why = ask(s, request(TAKEOVER, layout))
+        check(rc < 0 and 'structures are others' in why, f'{rc} {why}')
+        s.close()
+    daemon.settle(before)
+    check('resum' not in daemon.process.err(), daemon.process.err())
+    daemon.stop()
+
+
+def silent(work):
+    """Somebody who asks as a new daemon does, and then nothing: the old one goes on."""
+    link = Attached(work)
+    daemon = link.daemons['client']
+    with open(os.path.join(BUILD, 'apps/sanstack-daemon/layout.h'), encoding='utf-8') as f:
+        layout = re.search(r'"(\w+)"', f.read())[1]
+    server = Server(link, ['--keepalive-ms', '30000'])
+    client = start_load(link, [*MODES[1], '--keepalive-ms', '30000'])
+    s = dial(daemon)
+    rc, why = ask(s, request(TAKEOVER, layout.encode() + b' 0000000000000000'))
+    check(rc < 0 and '[port] sections' in why, f'{rc} {why}')
+    s.close()
+    s = dial(daemon)
+    s.send(request(TAKEOVER, described(daemon, layout)))
+    check(struct.unpack_from('<i', s.recv(1000), 8)[0] == 0, 'not even asked')
+    until_true(lambda: daemon.process.tail(), lambda: 'we go on' in daemon.process.err(), 15)
+    must_move(link.daemons['server'], client, server.process)
+    s.close()
+    end_load(client)
+    check(server.process.stop(30) == 0, server.process.tail())
+    link.stop()
+
+
+def described(daemon, layout):
+    """What takeover.c says of the daemon's one [port] section."""
+    def fnv(h, text):
+        for byte in text.encode() + b'\0':
+            h = ((h ^ byte) * 0x100000001b3) % 2 ** 64
+        return h
+    raise NotImplementedError
+
+
+def nobody_there(work):
+    """--takeover where nobody serves is a start like any other."""
+    daemon = Daemon(work, 'server', SLEEP)
+    daemon.stop()
+    daemon = daemon.again('--takeover')
+    check('taken over' not in daemon.process.err(), daemon.process.err())
+    s = dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    s.close()
+    daemon.stop()
+
+
+# ---- as a service ----
+
+def as_service(work):
+    """Another user, the filter, a pidfile, the service manager: all as before."""
+    os.chmod(work.dir, 0o777)
+    path, manager = work.path('pid'), Manager(work)
+    os.chmod(manager.path, 0o777)
+    os.environ['NOTIFY_SOCKET'] = manager.path
+    try:
+        daemon = Daemon(work, 'server', SLEEP, daemon=f'user = nobody\npidfile = {path}')
+        pair = connected(work, [daemon.spec] * 2, ['-w'])
+        for _ in range(ROUNDS):
+            daemon = takeover(daemon)
+            print(f'# blackout {blackout_ms(daemon):.0f} ms', flush=True)
+            check_threads(daemon, NOBODY, '2')
+            with open(path, encoding='utf-8') as f:
+                check(int(f.read()) == daemon.process.pid, 'the pidfile names another one')
+            with open(f'/proc/{daemon.process.pid}/cmdline', encoding='utf-8') as f:
+                title = f.read()
+            check(title.startswith(f'sanstack-daemon: serving 2 applications on {daemon.path}'),
+                  title)
+            check('READY=1' in manager.listen(0.3), f'{manager.said}')
+            for p in pair:
+                check(p.is_alive(), p.tail())
+        for p in pair:
+            p.kill()
+        daemon.stop()
+    finally:
+        del os.environ['NOTIFY_SOCKET']
+    check('will stay' not in daemon.process.err(), daemon.process.err())
+    for left in (path, daemon.path):
+        check(not os.path.exists(left), f'{left} is left')
+
+
+def new_one_killed_as_service(work):
+    """The old one goes on behind its filter and as another user."""
+
+
+def many(work):
+    """Again and again: the last one has no more than the second one."""
+    daemon = Daemon(work, 'server', SLEEP)
+    pair = connected(work, [daemon.spec] * 2, ['-w'])
+    rows = []
+    for _ in range(6 if SANITIZE else 20):
+        daemon = takeover(daemon)
+        time.sleep(0.2)
+        rows.append((*daemon.held(), sum(daemon.memory_kib())))
+    print(f'# {rows}', flush=True)
+    check(all(p.is_alive() for p in pair), ' '.join(p.tail() for p in pair))
+    for p in pair:
+        p.kill()
+    daemon.settle_engine()
+    daemon.stop()
+
+
+def main():
+    tests = Tests(900)
+    for name, test in [
+            ('under load, the client\'s daemon', functools.partial(
+                under_load, kind=Attached, roles=['client'])),
+            ('under load, both daemons', functools.partial(
+                under_load, kind=Kernel, roles=['server', 'client'])),
+            ('who waits', waiting),
+            ('sanbench waits', waiting_bench),
+            ('what was set up, on one daemon', set_up_local),
+            ('what was set up, on two lcores', functools.partial(set_up_local, lcores=2)),
+            ('what was set up, server taken over', functools.partial(set_up_far, taken='server')),
+            ('what was set up, client taken over', functools.partial(set_up_far, taken='client')),
+            ('who comes', comers),
+            ('programs killed', killed_around),
+            ('two ports', two_ports),
+            ('the new one is killed', new_one_killed),
+            ('the new one can\'t open the port', can_not_open),
+            ('refused', refused),
+            ('who asks and says no more', silent),
+            ('nobody is there', nobody_there),
+            ('as a service', as_service),
+            ('many times', many),
+    ]:
+        tests.add(name, alone, test)
+    return tests.run()
+
+
 if __name__ == '__main__':
-    tests = Tests(100)
-    tests.add('smoke', alone, smoke)
-    sys.exit(tests.run())
+    sys.exit(main())
