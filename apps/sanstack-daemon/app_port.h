@@ -60,6 +60,7 @@ struct app_port {
 	uint16_t index;       /**< among the daemon's */
 	struct dpdk_ctx *ctx; /**< NULL: parked */
 	struct san_mem *mem;  /**< where its state lies; NULL: nobody can take it over */
+	int mem_fd;           /**< of *mem*; or -1 */
 	const struct conf *conf;
 	struct rtsan_caps caps;
 	uint32_t lcore_qps;

@@ -111,7 +111,7 @@ save_port(const struct app_port *port, struct state *st)
 	struct saved_port s = {
 		.at = (uintptr_t)port->mem,
 		.max = san_mem_max(port->mem),
-		.fd = state_put_fd(st, san_mem_fd(port->mem)),
+		.fd = state_put_fd(st, port->mem_fd),
 		.caps = port->caps,
 		.next_listener = port->next_listener,
 		.last_id = port->last_id,
@@ -175,12 +175,13 @@ load_port(struct apps *all, struct state *st)
 	struct app_port *port = &all->ports[all->nb_ports];
 	struct saved_port s;
 	struct san_mem *mem;
-	int rc;
+	int rc, fd;
 
 	state_get(st, &s, sizeof(s));
 	if (st->failed || all->nb_ports >= all->conf->nb_ports)
 		return -EPROTO;
-	rc = san_mem_open(state_get_fd(st, s.fd), s.at, s.max, &mem);
+	fd = state_get_fd(st, s.fd);
+	rc = san_mem_open(fd, s.at, s.max, &mem);
 	if (rc != 0)
 		return rc;
 	/* the names are those of our own file: it says the same, or we would not be here */
@@ -188,6 +189,7 @@ load_port(struct apps *all, struct state *st)
 	if (rc != 0)
 		return rc;
 	port->mem = mem;
+	port->mem_fd = fd;
 	port->index = (uint16_t)all->nb_ports++;
 	port->next_listener = s.next_listener;
 	port->last_id = s.last_id;

@@ -292,7 +292,7 @@ finish(struct server *s)
 	struct app *a;
 
 	if (s->is_taken)
-		return 0; /* the process is all that is left of us */
+		return s->is_lost; /* the process is all that is left of us */
 	app_telemetry_stop();
 	apps_gone(&s->all);
 	while ((a = LIST_FIRST(&s->all.list)) != NULL)

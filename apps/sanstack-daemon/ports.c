@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bsd/stdlib.h>
 
@@ -101,14 +102,14 @@ ports_warm(const struct conf *conf)
 
 /* NULL: it can't be, and the port can't be taken over. */
 static struct san_mem *
-new_state(void)
+new_state(int *fd)
 {
 	struct san_mem *mem = NULL;
 	uint32_t i, first = arc4random_uniform(STATE_NB);
 	int rc = -EEXIST;
 
 	for (i = 0; i < STATE_NB && rc == -EEXIST; i++)
-		rc = san_mem_create(STATE_FROM + (first + i) % STATE_NB * STATE_BYTES, STATE_BYTES,
+		rc = san_mem_create(STATE_FROM + (first + i) % STATE_NB * STATE_BYTES, STATE_BYTES, fd,
 				    &mem);
 	if (rc != 0)
 		SAN_LOG(DRIVER, WARNING, "state: %s; a new daemon can't take over", strerror(-rc));
@@ -121,7 +122,8 @@ open_port(struct server *s, uint32_t i)
 	const struct rtsan_host *host = rtsan_provider_host();
 	const struct conf_port *conf = &s->conf.ports[i];
 	struct app_port *port = &s->all.ports[i];
-	struct san_mem *mem = i < s->all.nb_ports ? port->mem : new_state();
+	int fd = port->mem_fd;
+	struct san_mem *mem = i < s->all.nb_ports ? port->mem : new_state(&fd);
 	struct dpdk_ctx *ctx;
 	int rc;
 
@@ -130,6 +132,7 @@ open_port(struct server *s, uint32_t i)
 		rc = apps_add_port(&s->all, conf->name, mem, ctx);
 	if (rc != 0)
 		return rc;
+	port->mem_fd = fd;
 	app_port_join(port, ctx);
 	return server_watch(s, san_engine_event_fd(ctx->port), &s->all) == 0 ?
 		0 :
@@ -206,6 +209,8 @@ ports_close(struct server *s)
 		sum += leaks;
 		dpdk_ctx_close(port->ctx);
 		san_mem_close(port->mem);
+		if (port->mem_fd >= 0)
+			close(port->mem_fd);
 	}
 	return sum;
 }

@@ -30,6 +30,7 @@ struct server {
 	int spare;                    /**< a descriptor for when there are no others */
 	bool takes_over;              /**< --takeover */
 	bool is_taken;                /**< at the end: by another daemon, nothing is ours */
+	bool is_lost;                 /**< nor could it go on itself: nobody serves */
 	struct app *taker;            /**< a daemon that asks for all that we have, or NULL */
 	struct shmq_req taker_req;
 	int other; /**< the daemon that we take over from; -1: none */

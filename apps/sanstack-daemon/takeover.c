@@ -270,6 +270,7 @@ takeover_give(struct server *s, struct app *a, const struct shmq_req *req)
 		return;
 	SAN_LOG(DRIVER, ERR, "nor can we: %s", rtsan_error());
 	s->is_taken = true; /* there are no ports to close */
+	s->is_lost = true;
 	s->phase = SERVER_OVER;
 	apps_gone(&s->all);
 }

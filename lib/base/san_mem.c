@@ -3,7 +3,7 @@
 /*
  * An arena grows at its end. What is given back is a hole; holes are listed by address and grow
  * together, so memory of queue pairs of one size serves those of another. All of the arena's own
- * state is in the arena but its descriptor, which each process has a number of its own for.
+ * state is in the arena.
  */
 
 #include <errno.h>
@@ -29,7 +29,6 @@ struct san_mem {
 	size_t used; /* from the start on: all beyond are zeros */
 	void *root;
 	struct hole *holes;
-	int fd;
 };
 
 static size_t
@@ -53,51 +52,36 @@ map(int fd, uintptr_t at, size_t max, struct san_mem **out)
 }
 
 int
-san_mem_create(uintptr_t at, size_t max, struct san_mem **out)
+san_mem_create(uintptr_t at, size_t max, int *fd, struct san_mem **out)
 {
-	int fd = memfd_create("sanstack-state", MFD_CLOEXEC);
 	int rc;
 
-	if (fd < 0)
+	*fd = memfd_create("sanstack-state", MFD_CLOEXEC);
+	if (*fd < 0)
 		return -errno;
-	rc = ftruncate(fd, (off_t)max) == 0 ? map(fd, at, max, out) : -errno;
+	rc = ftruncate(*fd, (off_t)max) == 0 ? map(*fd, at, max, out) : -errno;
 	if (rc != 0) {
-		close(fd);
+		close(*fd);
+		*fd = -1;
 		return rc;
 	}
 	atomic_flag_clear(&(*out)->busy);
 	(*out)->max = max;
 	(*out)->used = round_up(sizeof(**out));
-	(*out)->fd = fd;
 	return 0;
 }
 
 int
 san_mem_open(int fd, uintptr_t at, size_t max, struct san_mem **out)
 {
-	int rc = map(fd, at, max, out);
-
-	if (rc == 0)
-		(*out)->fd = fd;
-	return rc;
+	return map(fd, at, max, out);
 }
 
 void
 san_mem_close(struct san_mem *mem)
 {
-	int fd;
-
-	if (mem == NULL)
-		return;
-	fd = mem->fd;
-	munmap(mem, mem->max);
-	close(fd);
-}
-
-int
-san_mem_fd(const struct san_mem *mem)
-{
-	return mem->fd;
+	if (mem != NULL)
+		munmap(mem, mem->max);
 }
 
 size_t

@@ -24,16 +24,16 @@ struct san_mem;
  *   Where it is to be: a page, which the next process must find free, too.
  * @param max
  *   Bytes that it may hold at most; only what is used takes memory.
+ * @param fd
+ *   Its descriptor, the caller's: each process has a number of its own for it.
  * @return
  *   0, -EEXIST (something is there), or what the kernel says.
  */
-int san_mem_create(uintptr_t at, size_t max, struct san_mem **out);
-/** The arena that another process made, by its descriptor, which is the arena's from then on. */
+int san_mem_create(uintptr_t at, size_t max, int *fd, struct san_mem **out);
+/** The arena that another process made, by its descriptor. */
 int san_mem_open(int fd, uintptr_t at, size_t max, struct san_mem **out);
 /** No longer in this process; where it is in another one it stays. */
 void san_mem_close(struct san_mem *mem);
-/** Its descriptor, which stays its own. */
-int san_mem_fd(const struct san_mem *mem);
 size_t san_mem_max(const struct san_mem *mem);
 
 /** What the next process looks for first; NULL until it is set. */

@@ -15,6 +15,7 @@
 #define KINDS       3
 
 static struct san_mem *state_mem;
+static int state_fd;
 
 static int
 park_setup(void **state)
@@ -23,7 +24,7 @@ park_setup(void **state)
 
 	(void)state;
 	test_eal_init();
-	if (san_mem_create(0x310000000000, STATE_BYTES, &state_mem) != 0)
+	if (san_mem_create(0x310000000000, STATE_BYTES, &state_fd, &state_mem) != 0)
 		return -1;
 	if (group_setup(NULL) != 0)
 		return -1;
@@ -44,6 +45,7 @@ park_teardown(void **state)
 {
 	san_engine_close(port);
 	san_mem_close(state_mem);
+	close(state_fd);
 	(void)state;
 	return 0;
 }
