@@ -95,8 +95,9 @@ socket = {self.path}
         return f'{run}/dpdk/{self.prefix}'
 
     def telemetry(self):
-        """DPDK's socket; while one that ends has it, the next one has another."""
-        return sorted(glob.glob(f'{self.runtime_dir()}/dpdk_telemetry.v2*'))[-1]
+        """DPDK's socket: while one that ends has it, the next one has another; and one that was
+        killed leaves it."""
+        return max(glob.glob(f'{self.runtime_dir()}/dpdk_telemetry.v2*'), key=os.path.getmtime)
 
     def ask(self, question):
         """An answer of DPDK's telemetry socket."""

@@ -75,6 +75,17 @@ def must_move(daemon, *programs):
         check(p.is_alive(), p.tail())
 
 
+def must_go_on(daemon, *programs):
+    """Likewise of programs that talk to each other on one daemon."""
+    def messages():
+        return sum(daemon.ask(f'app,{i}')['rx_messages'] for i in daemon.ask('apps'))
+
+    before = messages()
+    until_true(lambda: f'messages: {before}; {[p.tail() for p in programs]}',
+               lambda: messages() > before + 10, 20)
+    check(all(p.is_alive() for p in programs), ' '.join(p.tail() for p in programs))
+
+
 class Kernel(Attached):
     """Daemons at the ends of a veth, which outlives both."""
 
@@ -269,10 +280,10 @@ def two_ports(work):
         for p in programs:
             p.wait_text(f'set up {k}')
         box[0] = takeover(box[0])
-        for p in programs:
-            p.popen.send_signal(signal.SIGUSR1)
         for name in NAMES:
             check(len(box[0].json('--port', name, 'apps')) == 4, f'programs of port {name}')
+        for p in programs:
+            p.popen.send_signal(signal.SIGUSR1)
     for p in programs:
         check(p.wait(60) == 0, p.tail())
     everybody = [p for pair in pairs for p in pair]
@@ -294,7 +305,7 @@ def new_one_killed(work):
     for i in range(4 if SANITIZE else 10):
         daemon = link.daemons['client']
         new = next_one(daemon)
-        time.sleep((0.3 + rng.random() * 0.3) * SLOW)
+        time.sleep(rng.random() * 0.25 * SLOW)
         new.kill()
         time.sleep(0.5 * SLOW)
         if daemon.process.is_alive():
@@ -304,7 +315,6 @@ def new_one_killed(work):
         ended += 'nor can we' in daemon.process.err()
         check('ready' in new.out() or 'nor can we' in daemon.process.err(), daemon.process.tail())
         check(client.wait(30) == 1 and 'gone' in client.err(), client.tail())
-        print('#', i, daemon.process.err()[-300:], '####', new.tail(), flush=True)
         link.daemons['client'] = daemon.again()
         client = start_load(link, MODES[1])
     end_load(client)
@@ -368,36 +378,38 @@ def refused(work):
     daemon.stop()
 
 
+def asked(daemon):
+    """What a new daemon asks it, as it comes to somebody else."""
+    path = daemon.work.path('false.sock')
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(path)
+        s.listen()
+        s.settimeout(20 * SLOW)
+        new = next_one(daemon, conf_with(daemon, 'false.conf', (daemon.path, path)))
+        with s.accept()[0] as other:
+            question = other.recv(1000)
+    check(new.wait(20) == 1 and 'the daemon that serves' in new.err(), new.tail())
+    return question
+
+
 def silent(work):
-    """Somebody who asks as a new daemon does, and then nothing: the old one goes on."""
-    link = Attached(work)
-    daemon = link.daemons['client']
-    with open(os.path.join(BUILD, 'apps/sanstack-daemon/layout.h'), encoding='utf-8') as f:
-        layout = re.search(r'"(\w+)"', f.read())[1]
-    server = Server(link, ['--keepalive-ms', '30000'])
-    client = start_load(link, [*MODES[1], '--keepalive-ms', '30000'])
-    s = dial(daemon)
-    rc, why = ask(s, request(TAKEOVER, layout.encode() + b' 0000000000000000'))
-    check(rc < 0 and '[port] sections' in why, f'{rc} {why}')
-    s.close()
-    s = dial(daemon)
-    s.send(request(TAKEOVER, described(daemon, layout)))
-    check(struct.unpack_from('<i', s.recv(1000), 8)[0] == 0, 'not even asked')
-    until_true(lambda: daemon.process.tail(), lambda: 'we go on' in daemon.process.err(), 15)
-    must_move(link.daemons['server'], client, server.process)
-    s.close()
-    end_load(client)
-    check(server.process.stop(30) == 0, server.process.tail())
-    link.stop()
-
-
-def described(daemon, layout):
-    """What takeover.c says of the daemon's one [port] section."""
-    def fnv(h, text):
-        for byte in text.encode() + b'\0':
-            h = ((h ^ byte) * 0x100000001b3) % 2 ** 64
-        return h
-    raise NotImplementedError
+    """Somebody who asks as a new daemon does, and says no more: the old one has patience, and
+    then goes on. Peers elsewhere may have less of it; these are its own programs."""
+    daemon = Daemon(work, 'server', SLEEP)
+    pair = connected(work, [daemon.spec] * 2, ['-w'])
+    before = daemon.held()
+    question = asked(daemon)
+    with dial(daemon) as s:
+        s.send(question)
+        check(struct.unpack_from('<i', s.recv(1000), 8)[0] == 0, 'it is not taken for a daemon')
+        until_true(daemon.process.tail, lambda: 'we go on' in daemon.process.err(), 15)
+        must_go_on(daemon, *pair)
+    daemon.settle(before)
+    daemon = takeover(daemon)
+    must_go_on(daemon, *pair)
+    for p in pair:
+        p.kill()
+    daemon.stop()
 
 
 def nobody_there(work):
