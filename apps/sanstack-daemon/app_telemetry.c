@@ -150,7 +150,7 @@ tell_of(struct rte_tel_data *d, const char *name, uint32_t from)
 {
 	uint32_t i;
 
-	for (i = 0; i < apps->nb_ports; i++)
+	for (i = 0; i < apps->nb_ports && apps->ports[i].ctx != NULL; i++)
 		if (name[0] == '\0' || strcmp(apps->ports[i].name, name) == 0)
 			return tell(d, &apps->ports[i], from);
 	return san_engine_tel_error(d, "there is no port with this name");

@@ -66,6 +66,7 @@ static const struct key {
 	{"daemon", "user", TEXT(user), 0, 0, NULL, KEY_START},
 	{"daemon", "pidfile", TEXT(pidfile), 0, 0, NULL, KEY_START},
 	{"daemon", "seccomp", NUMBER(seccomp), 0, 0, switch_words, KEY_START},
+	{"daemon", "takeover", NUMBER(takeover), 0, 0, switch_words, KEY_START},
 	{"daemon", "drain", NUMBER(drain_ms), 0, 3600 * 1000, NULL, KEY_LIVE},
 	{"log", "target", NUMBER(log_target), 0, 0, target_words, KEY_LIVE},
 	LEVEL("wire", SAN_LOG_WIRE),
@@ -367,6 +368,7 @@ conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 	*conf = (struct conf){
 		.socket = "/run/sanstack/sanstack.sock",
 		.seccomp = 1,
+		.takeover = 1,
 		.drain_ms = 10000,
 		.apps = 64,
 		.apps_per_uid = SAN_ENGINE_APPS - 1,

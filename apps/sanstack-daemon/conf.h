@@ -43,6 +43,7 @@ struct conf {
 	char user[32];                   /**< who we become; empty: stay who we are */
 	char pidfile[108];               /**< empty: none */
 	uint32_t seccomp;                /**< 1: with a filter of system calls */
+	uint32_t takeover;               /**< 1: another daemon may take over from us */
 	uint32_t drain_ms;               /**< that posted work has when we are told to end */
 	uint32_t log_target;             /**< enum conf_log_target */
 	uint32_t log_level[SAN_LOG_MAX]; /**< of rte_log; 0: as it was at start */

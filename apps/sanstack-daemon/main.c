@@ -267,7 +267,7 @@ start(struct server *s)
 	s->spare = eventfd(0, EFD_CLOEXEC);
 	raise_descriptors();
 	apps_init(&s->all, &s->conf);
-	if (s->takes_over && takeover_find(s))
+	if (s->takes_over && takeover_find(&s->conf))
 		take_ports(s);
 	else
 		make_ports(s);
@@ -291,9 +291,9 @@ finish(struct server *s)
 	uint64_t leaks;
 	struct app *a;
 
+	app_telemetry_stop();
 	if (s->is_taken)
 		return s->is_lost; /* the process is all that is left of us */
-	app_telemetry_stop();
 	apps_gone(&s->all);
 	while ((a = LIST_FIRST(&s->all.list)) != NULL)
 		app_destroy(&s->all, a);

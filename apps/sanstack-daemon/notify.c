@@ -75,6 +75,12 @@ notify_stopping(void)
 	setproctitle("draining");
 }
 
+void
+notify_alive(void)
+{
+	sd_notify(0, "WATCHDOG=1");
+}
+
 /* Each of its lcores, since the last time? */
 static bool
 is_alive(uint64_t last[SAN_ENGINE_LCORES], const struct app_port *port)

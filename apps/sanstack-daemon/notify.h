@@ -27,6 +27,8 @@ void notify_status(const struct apps *all);
 void notify_reloading(void);
 void notify_reloaded(void);
 void notify_stopping(void);
+/** What follows may take some seconds, and is no hanging. */
+void notify_alive(void);
 /**
  * Tell the watchdog, when it is time, that we live, if every lcore does.
  *

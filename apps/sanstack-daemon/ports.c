@@ -109,8 +109,8 @@ new_state(int *fd)
 	int rc = -EEXIST;
 
 	for (i = 0; i < STATE_NB && rc == -EEXIST; i++)
-		rc = san_mem_create(STATE_FROM + (first + i) % STATE_NB * STATE_BYTES, STATE_BYTES, fd,
-				    &mem);
+		rc = san_mem_create(STATE_FROM + (first + i) % STATE_NB * STATE_BYTES,
+				    STATE_BYTES, fd, &mem);
 	if (rc != 0)
 		SAN_LOG(DRIVER, WARNING, "state: %s; a new daemon can't take over", strerror(-rc));
 	return mem;
@@ -123,10 +123,16 @@ open_port(struct server *s, uint32_t i)
 	const struct conf_port *conf = &s->conf.ports[i];
 	struct app_port *port = &s->all.ports[i];
 	int fd = port->mem_fd;
-	struct san_mem *mem = i < s->all.nb_ports ? port->mem : new_state(&fd);
+	struct san_mem *mem = port->mem;
 	struct dpdk_ctx *ctx;
 	int rc;
 
+	if (i >= s->all.nb_ports) {
+		fd = -1;
+		mem = s->conf.takeover != 0 ? new_state(&fd) : NULL;
+	}
+	if (mem != NULL)
+		shmq_mem_place(SHARE_FROM, SHARE_BYTES);
 	rc = dpdk_ctx_open(conf->name, conf->words, conf->nb_words, mem, host, &ctx);
 	if (rc == 0 && i >= s->all.nb_ports)
 		rc = apps_add_port(&s->all, conf->name, mem, ctx);
@@ -146,7 +152,6 @@ ports_open(struct server *s)
 	uint32_t i;
 	int rc;
 
-	shmq_mem_place(SHARE_FROM, SHARE_BYTES);
 	for (i = 0; i < s->conf.nb_ports; i++) {
 		rc = open_port(s, i);
 		if (rc == 0)

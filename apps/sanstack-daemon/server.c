@@ -89,8 +89,7 @@ serve_one(struct server *s, struct app *a)
 
 	rc = shmq_recv_fds(a->sock, &req, sizeof(req), fds, &nb);
 	if (rc == 0 && takeover_is_request(&req)) {
-		s->taker = a;
-		s->taker_req = req;
+		takeover_hear(s, a, &req);
 	} else if (rc == 0) {
 		app_serve(&s->all, a, &req, nb == 1 ? fds[0] : -1, &rep, &out_fd);
 		rc = shmq_send(a->sock, &rep, sizeof(rep), out_fd, false);
@@ -235,8 +234,7 @@ server_run(struct server *s)
 						SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));
 		if (s->taker != NULL) {
-			takeover_give(s, s->taker, &s->taker_req);
-			s->taker = NULL;
+			takeover_give(s);
 			due_ns = 0;
 		}
 		app_telemetry_leave();

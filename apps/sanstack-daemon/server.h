@@ -32,8 +32,7 @@ struct server {
 	bool is_taken;                /**< at the end: by another daemon, nothing is ours */
 	bool is_lost;                 /**< nor could it go on itself: nobody serves */
 	struct app *taker;            /**< a daemon that asks for all that we have, or NULL */
-	struct shmq_req taker_req;
-	int other; /**< the daemon that we take over from; -1: none */
+	int other;                    /**< the daemon that we take over from; -1: none */
 	pid_t other_pid;
 	uint64_t parked_ns; /**< since when its applications wait */
 	enum server_phase phase;

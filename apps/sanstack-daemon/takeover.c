@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_version.h>
+
 #include "app_state.h"
 #include "engine_clock.h"
 #include "layout.h"
@@ -18,7 +20,8 @@
 #include "shmq_guard.h"
 #include "takeover.h"
 
-#define WAIT_S 10 /* for the other one, in each step */
+#define WAIT_S      4 /* for the other one, in each step: less than half of a usual watchdog */
+#define LEAVE_TRIES 5 /* of WAIT_S, until one that failed has left */
 
 /** First of the state. */
 struct given {
@@ -52,6 +55,7 @@ describe(const struct conf *conf, char text[SHMQ_LAYOUT])
 		for (k = 0; k < conf->ports[i].nb_words; k++)
 			h = hash(h, conf->ports[i].words[k]);
 	}
+	h = hash(h, rte_version());
 	snprintf(text, SHMQ_LAYOUT, "%s %016llx", layout, (unsigned long long)h);
 }
 
@@ -77,21 +81,31 @@ set_patience(int sock)
 
 /* ---- the new one ---- */
 
-bool
-takeover_find(struct server *s)
+/* -1: nobody serves. */
+static int
+dial(const struct conf *conf)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	strcpy(addr.sun_path, s->conf.socket);
-	s->other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (s->other >= 0 && connect(s->other, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
-		set_patience(s->other);
-		return true;
+	strcpy(addr.sun_path, conf->socket);
+	if (sock >= 0 && connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0) {
+		set_patience(sock);
+		return sock;
 	}
-	if (s->other >= 0)
-		close(s->other);
-	s->other = -1;
-	return false;
+	if (sock >= 0)
+		close(sock);
+	return -1;
+}
+
+bool
+takeover_find(const struct conf *conf)
+{
+	int sock = dial(conf);
+
+	if (sock >= 0)
+		close(sock);
+	return sock >= 0;
 }
 
 static int
@@ -133,6 +147,8 @@ takeover_receive(struct server *s)
 	struct state st;
 	int rc;
 
+	/* not before now: who connects and says nothing is not kept for long */
+	s->other = dial(&s->conf);
 	rc = ask(s->other, &req);
 	if (rc != 0)
 		return rc;
@@ -183,8 +199,8 @@ objection(const struct server *s, const struct app *a, const struct shmq_req *re
 	if (a->uid != 0 && a->uid != geteuid())
 		return "only root, or the user that it runs as, may take over";
 	*rc = -EBUSY;
-	if (s->phase != SERVER_SERVING || a->attached)
-		return "it is about to end";
+	if (s->phase != SERVER_SERVING || a->attached || s->taker != NULL)
+		return "it is about to end, or another one asks";
 	*rc = -EINVAL;
 	if (strncmp(ours, req->layout, strlen(layout)) != 0)
 		return "its structures are others: stop it, then start the new one";
@@ -195,12 +211,12 @@ objection(const struct server *s, const struct app *a, const struct shmq_req *re
 }
 
 static int
-reply(int sock, int rc, const char *why)
+reply(int sock, int rc, const char *why, bool wait)
 {
 	struct shmq_rep rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .rc = rc};
 
 	snprintf(rep.text, sizeof(rep.text), "%s", why != NULL ? why : "");
-	return shmq_send(sock, &rep, sizeof(rep), -1, true);
+	return shmq_send(sock, &rep, sizeof(rep), -1, wait);
 }
 
 /* 0: the new one has all, and this one must not touch anything any more. */
@@ -219,42 +235,83 @@ hand_over(const struct server *s, int sock, uint64_t parked_ns)
 	state_free(&st, false);
 	if (rc == 0)
 		rc = shmq_recv(sock, &req, sizeof(req), &fd, true);
+	if (rc == 0 && fd >= 0)
+		close(fd);
 	if (rc == 0 && !takeover_is_request(&req))
 		rc = -EPROTO;
-	return rc == 0 ? reply(sock, 0, NULL) : rc;
+	return rc == 0 ? reply(sock, 0, NULL, true) : rc;
+}
+
+/*
+ * It may be slow and not dead, and have our ports: it hears that it may not go on. That it has
+ * closed says that it has parked them, or that it is no more.
+ */
+static int
+wait_for_end(int sock)
+{
+	struct shmq_req req;
+	int i, fd, rc = 0;
+
+	shutdown(sock, SHUT_WR);
+	for (i = 0; i < LEAVE_TRIES && rc != -ENOTCONN; i++) {
+		notify_alive();
+		rc = shmq_recv(sock, &req, sizeof(req), &fd, true);
+		if (rc == 0 && fd >= 0)
+			close(fd);
+	}
+	return rc == -ENOTCONN ? 0 :
+				 rtsan_provider_host()->fail(-EBUSY, "it still has the ports");
 }
 
 /* As if nothing had happened, but for the time that it took. */
 static int
-go_on(struct server *s)
+go_on(struct server *s, int sock)
 {
-	int rc = ports_probe(&s->conf);
+	int rc = wait_for_end(sock);
 
+	if (rc == 0)
+		rc = ports_probe(&s->conf);
 	if (rc == 0)
 		rc = ports_open(s);
 	if (rc == 0)
 		rc = apps_attach(&s->all);
 	if (rc == 0)
 		rc = ports_begin(s);
-	apps_wake(&s->all);
+	if (rc == 0)
+		apps_wake(&s->all);
 	return rc;
 }
 
 void
-takeover_give(struct server *s, struct app *a, const struct shmq_req *req)
+takeover_hear(struct server *s, struct app *a, const struct shmq_req *req)
 {
 	const char *why;
-	uint64_t now_ns;
 	int rc;
 
 	why = objection(s, a, req, &rc);
-	set_patience(a->sock);
-	a->over = true; /* it is no application, and ends with this */
-	if (reply(a->sock, why != NULL ? rc : 0, why) != 0 || why != NULL) {
-		SAN_LOG(DRIVER, WARNING, "pid=%d can't take over: %s", (int)a->pid,
-			why != NULL ? why : "it is gone");
+	if (why == NULL) {
+		s->taker = a;
 		return;
 	}
+	/* nobody is waited for who may not ask */
+	reply(a->sock, rc, why, false);
+	SAN_LOG(DRIVER, WARNING, "pid=%d can't take over: %s", (int)a->pid, why);
+	a->over = true;
+}
+
+void
+takeover_give(struct server *s)
+{
+	struct app *a = s->taker;
+	uint64_t now_ns;
+	int rc;
+
+	s->taker = NULL;
+	a->over = true; /* it is no application, and ends with this */
+	set_patience(a->sock);
+	if (reply(a->sock, 0, NULL, true) != 0)
+		return;
+	notify_alive();
 	now_ns = san_engine_clock_monotonic();
 	ports_park(s);
 	rc = hand_over(s, a->sock, now_ns);
@@ -263,9 +320,8 @@ takeover_give(struct server *s, struct app *a, const struct shmq_req *req)
 		s->phase = SERVER_OVER;
 		return;
 	}
-	shutdown(a->sock, SHUT_RDWR); /* should it still ask, it is told no */
 	SAN_LOG(DRIVER, ERR, "pid=%d did not take over (%s): we go on", (int)a->pid, strerror(-rc));
-	rc = go_on(s);
+	rc = go_on(s, a->sock);
 	if (rc == 0)
 		return;
 	SAN_LOG(DRIVER, ERR, "nor can we: %s", rtsan_error());

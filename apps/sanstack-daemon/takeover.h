@@ -19,8 +19,8 @@
 
 /* ---- the new one: 0, or see rtsan_error() ---- */
 
-/** Does anybody serve s->conf.socket? */
-bool takeover_find(struct server *s);
+/** Does anybody serve conf->socket? */
+bool takeover_find(const struct conf *conf);
 /**
  * All that it has comes here and is mapped: ports in s->all, parked, and s->listener. From now on
  * it waits for us.
@@ -35,10 +35,12 @@ void takeover_tell(const struct server *s);
 
 /** Is *req* that of a new daemon? */
 bool takeover_is_request(const struct shmq_req *req);
+/** *a* asks: s->taker from now on, or refused. */
+void takeover_hear(struct server *s, struct app *a, const struct shmq_req *req);
 /**
- * Who asked is *a*; nobody else is over. Returns when the new one has taken over, and then
- * s->phase is SERVER_OVER and s->is_taken true; or when it has not, and we serve.
+ * To s->taker, nobody else being over. Returns when it has taken over, and then s->phase is
+ * SERVER_OVER and s->is_taken true; or when it has not, and we serve, if not s->is_lost.
  */
-void takeover_give(struct server *s, struct app *a, const struct shmq_req *req);
+void takeover_give(struct server *s);
 
 #endif /* DAEMON_TAKEOVER_H */

@@ -42,6 +42,7 @@ make_engines(struct san_engine_port *p, const char **why)
 	uint32_t i;
 	int rc;
 
+	p->image->parked = false;
 	if (!p->resumes)
 		san_tl_lend_init(&p->image->lend, tl->budget_bytes, tl->lapsed_bytes,
 				 p->conf.nb_lcores);
@@ -55,6 +56,22 @@ make_engines(struct san_engine_port *p, const char **why)
 	return san_engine_lanes_create(p);
 }
 
+/* Before anything is taken up that could not be put back. */
+static int
+check_lcores(const struct san_engine_port *p, const char **why)
+{
+	uint32_t i, lcore;
+
+	*why = "no such worker lcore, or it is busy";
+	for (i = 0; p->conf.own_lcore && i < p->conf.nb_lcores; i++) {
+		lcore = p->conf.lcores[i];
+		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore() ||
+		    rte_eal_get_lcore_state(lcore) != WAIT)
+			return -EINVAL;
+	}
+	return 0;
+}
+
 int
 san_engine_start(struct san_engine_port *p, const char **why)
 {
@@ -64,8 +81,6 @@ san_engine_start(struct san_engine_port *p, const char **why)
 	*why = "no such worker lcore, or it is busy";
 	for (i = 0; i < p->nb_engines; i++) {
 		lcore = p->conf.lcores[i];
-		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore())
-			return -EINVAL;
 		p->engines[i]->launched = true;
 		rc = rte_eal_remote_launch(san_engine_loop_main, p->engines[i], lcore);
 		if (rc != 0) {
@@ -75,6 +90,16 @@ san_engine_start(struct san_engine_port *p, const char **why)
 	}
 	p->launched = true;
 	return 0;
+}
+
+/* Tables are of the size that they were made with. */
+static bool
+has_room_of(const struct san_engine *e, const struct san_core_conf *core)
+{
+	return e->conf.pdl.max_conns == core->pdl.max_conns &&
+		e->conf.ulp.max_qps == core->ulp.max_qps &&
+		e->conf.ulp.max_cqs == core->ulp.max_cqs &&
+		e->conf.ulp.max_mrs == core->ulp.max_mrs;
 }
 
 /* New, or that of a port that was parked. */
@@ -90,6 +115,9 @@ make_image(struct san_engine_port *p, const char **why)
 		return -EOWNERDEAD;
 	*why = "parked with another number of lcores";
 	if (p->resumes && p->image->nb_engines != p->conf.nb_lcores)
+		return -EINVAL;
+	*why = "parked with room for other numbers of connections, queues or regions";
+	if (p->resumes && !has_room_of(p->image->engines[0], &p->conf.core))
 		return -EINVAL;
 	if (p->resumes)
 		return 0;
@@ -115,7 +143,9 @@ build(struct san_engine_port *p, const char **why)
 	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->event_fd < 0)
 		return -errno;
-	rc = san_engine_port_open(p, why);
+	rc = check_lcores(p, why);
+	if (rc == 0)
+		rc = san_engine_port_open(p, why);
 	if (rc == 0)
 		rc = make_engines(p, why);
 	return rc == 0 && p->conf.own_lcore && !p->conf.waits ? san_engine_start(p, why) : rc;
@@ -147,7 +177,6 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 		free(p);
 		return rc;
 	}
-	p->image->parked = false;
 	rc = build(p, why);
 	if (rc != 0 && p->resumes)
 		san_engine_park(p);

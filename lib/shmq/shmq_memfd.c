@@ -18,7 +18,7 @@
 
 #define SEALS_OURS  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define PLACE_STEP  ((size_t)1 << 16)
-#define PLACE_TRIES 10000 /* that are taken, one after the other */
+#define PLACE_TRIES 100 /* that are taken */
 
 static struct {
 	uintptr_t from, next;
@@ -48,10 +48,11 @@ next_place(size_t bytes)
 }
 
 static int
-map_at(int fd, uint64_t offset, size_t bytes, uintptr_t at, void **out)
+map_at(int fd, uint64_t offset, size_t bytes, uintptr_t at, int flags, void **out)
 {
-	int flags = MAP_SHARED | MAP_POPULATE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);
-	void *p = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)offset);
+	void *p = mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | flags | (at != 0 ? MAP_FIXED_NOREPLACE : 0), fd,
+		       (off_t)offset);
 
 	if (p == MAP_FAILED)
 		return -errno;
@@ -64,15 +65,22 @@ map(int fd, uint64_t offset, size_t bytes, void **out)
 {
 	int i, rc = -EEXIST;
 
-	for (i = 0; i < PLACE_TRIES && rc == -EEXIST; i++)
-		rc = map_at(fd, offset, bytes, next_place(bytes), out);
+	for (i = 0; i < PLACE_TRIES && rc == -EEXIST; i++) {
+		rc = map_at(fd, offset, bytes, next_place(bytes), MAP_POPULATE, out);
+		/* further and further: what is there may be large */
+		if (rc == -EEXIST && places.bytes >> i > PLACE_STEP)
+			places.next += PLACE_STEP << i;
+		if (places.next - places.from > places.bytes)
+			places.next = places.from;
+	}
 	return rc;
 }
 
 int
 shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at)
 {
-	return map_at(fd, offset, bytes, (uintptr_t)at, &at);
+	/* all of it is in memory already; page tables of much of it would take their time now */
+	return map_at(fd, offset, bytes, (uintptr_t)at, 0, &at);
 }
 
 int
