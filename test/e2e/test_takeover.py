@@ -78,7 +78,8 @@ def must_move(daemon, *programs):
 def must_go_on(daemon, *programs):
     """Likewise of programs that talk to each other on one daemon."""
     def messages():
-        return sum(daemon.ask(f'app,{i}')['rx_messages'] for i in daemon.ask('apps'))
+        return sum(app['rx_messages'] for name, app in daemon.ask('apps').items()
+                   if name.isdigit())
 
     before = messages()
     until_true(lambda: f'messages: {before}; {[p.tail() for p in programs]}',
@@ -480,6 +481,7 @@ def many(work):
 
 
 def main():
+    need_namespaces('ethtool', 'sysctl', 'setpriv')
     tests = Tests(900)
     for name, test in [
             ('under load, the client\'s daemon', functools.partial(
