@@ -76,23 +76,41 @@ ports_start_eal(const struct conf *conf, bool bare)
 	return dpdk_eal_start(a.nb_words, a.words, rtsan_provider_host());
 }
 
-int
-ports_probe(const struct conf *conf)
+/* Several processes may have it at the same time. To make it takes the kernel 100 ms. */
+static bool
+is_shared(const char *device)
+{
+	static const char name[] = "net_af_packet";
+
+	return strncmp(device, name, sizeof(name) - 1) == 0;
+}
+
+static int
+probe(const struct conf *conf, bool shared_only)
 {
 	struct eal_args a;
-	int rc = split(&a, conf);
+	int i, rc = split(&a, conf);
 
 	if (rc != 0)
 		return rc;
 	a.nb_devices = dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
-	return dpdk_eal_probe(a.devices, a.nb_devices, rtsan_provider_host());
+	for (i = 0; i < a.nb_devices && rc == 0; i++)
+		if (!shared_only || is_shared(a.devices[i]))
+			rc = dpdk_eal_probe(a.devices[i], rtsan_provider_host());
+	return rc;
+}
+
+int
+ports_probe(const struct conf *conf)
+{
+	return probe(conf, false);
 }
 
 int
 ports_warm(const struct conf *conf)
 {
+	int rc = probe(conf, true);
 	uint32_t i;
-	int rc = 0;
 
 	for (i = 0; i < conf->nb_ports && rc == 0; i++)
 		rc = dpdk_ctx_warm(conf->ports[i].words, conf->ports[i].nb_words,
@@ -196,6 +214,15 @@ ports_park(struct server *s)
 			dpdk_ctx_park(s->all.ports[i].ctx);
 		s->all.ports[i].ctx = NULL;
 	}
+}
+
+void
+ports_reclaim(struct server *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->all.nb_ports; i++)
+		san_engine_reclaim(s->all.ports[i].mem);
 }
 
 uint64_t

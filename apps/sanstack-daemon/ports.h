@@ -12,7 +12,10 @@
 
 /** *bare*: without devices, which another daemon has. 0, or see rtsan_error(). */
 int ports_start_eal(const struct conf *conf, bool bare);
-/** Makes ports_open() quick; no device is needed. 0, or see rtsan_error(). */
+/**
+ * All of ports_open() that can be done while another daemon still has the devices. 0, or see
+ * rtsan_error().
+ */
 int ports_warm(const struct conf *conf);
 /** Devices that are not here yet. 0, or see rtsan_error(). */
 int ports_probe(const struct conf *conf);
@@ -22,6 +25,8 @@ int ports_open(struct server *s);
 int ports_begin(struct server *s);
 /** Those that are open stop, and lie in their memory; devices are free. */
 void ports_park(struct server *s);
+/** Who had begun to go on with them is dead. */
+void ports_reclaim(struct server *s);
 /** True: all of them can be. */
 bool ports_can_park(const struct server *s);
 /** Returns what was left in them. */

@@ -263,18 +263,32 @@ wait_for_end(int sock)
 				 rtsan_provider_host()->fail(-EBUSY, "it still has the ports");
 }
 
-/* As if nothing had happened, but for the time that it took. */
 static int
-go_on(struct server *s, int sock)
+open_again(struct server *s)
 {
-	int rc = wait_for_end(sock);
+	int rc = ports_probe(&s->conf);
 
-	if (rc == 0)
-		rc = ports_probe(&s->conf);
 	if (rc == 0)
 		rc = ports_open(s);
 	if (rc == 0)
 		rc = apps_attach(&s->all);
+	return rc;
+}
+
+/* As if nothing had happened, but for the time that it took. */
+static int
+go_on(struct server *s, int sock)
+{
+	int rc = open_again(s);
+
+	if (rc == -EBUSY) { /* it has come so far that it had a port */
+		ports_park(s);
+		rc = wait_for_end(sock);
+		if (rc == 0)
+			ports_reclaim(s);
+		if (rc == 0)
+			rc = open_again(s);
+	}
 	if (rc == 0)
 		rc = ports_begin(s);
 	if (rc == 0)

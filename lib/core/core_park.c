@@ -24,6 +24,7 @@ san_core_park(struct san_core *core, uint64_t now_ns)
 int
 san_core_resume(struct san_core *core, const struct san_core_conf *conf)
 {
+	const struct rte_ether_addr old = core->conf.inet.mac;
 	int rc;
 
 	core->conf.pool = core->conf.inet.pool = conf->pool;
@@ -31,7 +32,7 @@ san_core_resume(struct san_core *core, const struct san_core_conf *conf)
 	core->inet_deadline_ns = 0;
 	rc = san_inet_create(&core->conf.inet, &core->inet);
 	if (rc == 0)
-		rc = san_pdl_resume(core->pdl, &conf->pdl, &conf->inet.mac);
+		rc = san_pdl_resume(core->pdl, &conf->pdl, &old, &conf->inet.mac);
 	if (rc == 0)
 		rc = san_tl_resume(core->tl, &conf->tl);
 	if (rc != 0) {

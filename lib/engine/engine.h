@@ -74,6 +74,7 @@ uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
 /**
  * Take the port, make the cores, start the lcores. If conf->core.mem holds a port that was
  * parked, that goes on; of *conf* only what belongs to the process and to the device counts then.
+ * Of several processes one can; for the others it is -EBUSY. -EOWNERDEAD: it died at that.
  *
  * @param why
  *   What is wrong, on error.
@@ -99,6 +100,8 @@ void san_engine_close(struct san_engine_port *p);
  * is not looked at before san_engine_app_add(); and nobody is woken before he is watched for.
  */
 void san_engine_park(struct san_engine_port *p);
+/** Who wanted to go on with what is parked in *mem* is dead: another one may. */
+void san_engine_reclaim(struct san_mem *mem);
 
 /** The process ends without closing: leave the port to EAL's own cleaning up, memory as it is. */
 void san_engine_halt(struct san_engine_port *p);

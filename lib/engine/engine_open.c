@@ -42,7 +42,7 @@ make_engines(struct san_engine_port *p, const char **why)
 	uint32_t i;
 	int rc;
 
-	p->image->parked = false;
+	atomic_store(&p->image->state, SAN_IMAGE_IN_USE);
 	if (!p->resumes)
 		san_tl_lend_init(&p->image->lend, tl->budget_bytes, tl->lapsed_bytes,
 				 p->conf.nb_lcores);
@@ -102,6 +102,28 @@ has_room_of(const struct san_engine *e, const struct san_core_conf *core)
 		e->conf.ulp.max_mrs == core->ulp.max_mrs;
 }
 
+/* Of a parked port: by one process, once. */
+static int
+claim(struct san_engine_image *image, const char **why)
+{
+	uint32_t was = SAN_IMAGE_PARKED;
+
+	if (atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_CLAIMED))
+		return 0;
+	*why = was == SAN_IMAGE_CLAIMED ? "another process goes on with it" :
+					  "somebody has died while he took it over";
+	return was == SAN_IMAGE_CLAIMED ? -EBUSY : -EOWNERDEAD;
+}
+
+void
+san_engine_reclaim(struct san_mem *mem)
+{
+	struct san_engine_image *image = san_mem_root(mem);
+	uint32_t was = SAN_IMAGE_CLAIMED;
+
+	atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_PARKED);
+}
+
 /* New, or that of a port that was parked. */
 static int
 make_image(struct san_engine_port *p, const char **why)
@@ -110,9 +132,6 @@ make_image(struct san_engine_port *p, const char **why)
 
 	p->image = mem != NULL ? san_mem_root(mem) : NULL;
 	p->resumes = p->image != NULL;
-	*why = "somebody has died while he took it over";
-	if (p->resumes && !p->image->parked)
-		return -EOWNERDEAD;
 	*why = "parked with another number of lcores";
 	if (p->resumes && p->image->nb_engines != p->conf.nb_lcores)
 		return -EINVAL;
@@ -120,7 +139,7 @@ make_image(struct san_engine_port *p, const char **why)
 	if (p->resumes && !has_room_of(p->image->engines[0], &p->conf.core))
 		return -EINVAL;
 	if (p->resumes)
-		return 0;
+		return claim(p->image, why);
 	*why = "no memory";
 	p->image = san_mem_aligned(mem, sizeof(*p->image));
 	if (p->image == NULL)
@@ -287,7 +306,7 @@ san_engine_park(struct san_engine_port *p)
 	san_engine_trace_save();
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_rest(p->engines[i]);
-	p->image->parked = true;
+	atomic_store(&p->image->state, SAN_IMAGE_PARKED);
 	release(p);
 }
 

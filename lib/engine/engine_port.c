@@ -331,6 +331,7 @@ start_device(const struct san_engine_port *p, const struct rte_eth_dev_info *inf
 static int
 start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
+	struct rte_ether_addr mac;
 	int rc;
 
 	*why = is_memif(p) ? "the port does not start; is the other side there first?" :
@@ -343,7 +344,15 @@ start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char
 	/* neighbour discovery is multicast; a driver without the switch receives it anyway */
 	rte_eth_allmulticast_enable(p->id);
 	*why = "the port has no MAC address";
-	return rte_eth_macaddr_get(p->id, &p->mac);
+	rc = rte_eth_macaddr_get(p->id, &p->mac);
+	if (rc != 0 || !p->resumes)
+		return rc;
+	/* peers know it by the one that it had, should the device have drawn a new one */
+	mac = p->image->engines[0]->conf.inet.mac;
+	if (!rte_is_same_ether_addr(&mac, &p->mac) &&
+	    rte_eth_dev_default_mac_addr_set(p->id, &mac) == 0)
+		p->mac = mac;
+	return 0;
 }
 
 int

@@ -36,9 +36,15 @@ struct san_engine_lane {
 	_Atomic uint64_t gap_ns; /**< for which the port was not looked at before they came */
 };
 
+enum san_engine_image_state {
+	SAN_IMAGE_IN_USE = 0, /**< or left in the middle, by who died there */
+	SAN_IMAGE_PARKED,
+	SAN_IMAGE_CLAIMED, /**< by one who has not touched it yet */
+};
+
 /** What outlives the process, if conf.core.mem does: its root. */
 struct san_engine_image {
-	bool parked; /**< all of it: nobody works on it, nor was stopped in the middle */
+	_Atomic uint32_t state; /**< enum san_engine_image_state */
 	uint32_t nb_engines;
 	struct san_engine *engines[SAN_ENGINE_LCORES]; /**< NULL: not made yet */
 	struct san_engine_clock clock;                 /**< calibrated once, for all */

@@ -169,7 +169,7 @@ san_pdl_destroy(struct san_pdl *pdl)
 
 int
 san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf,
-	       const struct rte_ether_addr *mac)
+	       const struct rte_ether_addr *old, const struct rte_ether_addr *mac)
 {
 	const struct san_pdl_cc_ops *cc = san_pdl_cc_find(pdl->cc_name);
 	struct san_pdl_conn *c;
@@ -187,6 +187,8 @@ san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf,
 			continue;
 		c->cc.ops = cc;
 		c->path.src_mac = *mac;
+		if (rte_is_same_ether_addr(&c->path.dst_mac, old))
+			c->path.dst_mac = *mac; /* our own port */
 	}
 	return 0;
 }

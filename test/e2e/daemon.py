@@ -8,7 +8,7 @@ import os
 import socket
 import time
 
-from e2e import (BENCH, BUILD, SANITIZE, SLOW, Link, Process, Work, check, cpus)
+from e2e import (BENCH, BUILD, SANITIZE, SLOW, Failed, Link, Process, Work, check, cpus)
 
 DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
 PINGPONG = os.path.join(BUILD, 'examples/pingpong')
@@ -97,13 +97,18 @@ socket = {self.path}
     def telemetry(self):
         """DPDK's socket: while one that ends has it, the next one has another; and one that was
         killed leaves it."""
-        return max(glob.glob(f'{self.runtime_dir()}/dpdk_telemetry.v2*'), key=os.path.getmtime)
+        paths = glob.glob(f'{self.runtime_dir()}/dpdk_telemetry.v2*')
+        for path in sorted(paths, key=os.path.getmtime, reverse=True):
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            s.settimeout(10 * SLOW)
+            if s.connect_ex(path) == 0:
+                return s
+            s.close()
+        raise Failed(f'no telemetry in {paths}')
 
     def ask(self, question):
         """An answer of DPDK's telemetry socket."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(10 * SLOW)
-            s.connect(self.telemetry())
+        with self.telemetry() as s:
             s.recv(1024)
             s.send(f'/sanstack/{question}'.encode())
             return json.loads(s.recv(65536))[f'/sanstack/{question.split(",")[0]}']

@@ -174,6 +174,37 @@ san_engine_park__what_fails(void **state)
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
 
+static int
+open_anew(void)
+{
+	rte_eal_hotplug_remove("vdev", "net_ring0");
+	return open_port();
+}
+
+/* One may go on; who died at that leaves it to another one, if he had not begun. */
+static void
+san_engine_reclaim__one_at_a_time(void **state)
+{
+	struct san_engine_image *image = san_mem_root(state_mem);
+
+	(void)state;
+	post_one(0);
+	assert_int_equal(atomic_load(&image->state), SAN_IMAGE_IN_USE);
+	san_engine_reclaim(state_mem);
+	san_engine_park(port);
+	assert_int_equal(atomic_exchange(&image->state, SAN_IMAGE_CLAIMED), SAN_IMAGE_PARKED);
+	assert_int_not_equal(open_anew(), 0);
+	assert_int_equal(atomic_exchange(&image->state, SAN_IMAGE_IN_USE), SAN_IMAGE_CLAIMED);
+	assert_int_not_equal(open_anew(), 0);
+	san_engine_reclaim(state_mem);
+	assert_int_not_equal(open_anew(), 0);
+	atomic_store(&image->state, SAN_IMAGE_CLAIMED);
+	san_engine_reclaim(state_mem);
+	assert_int_equal(open_anew(), 0);
+	attach();
+	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
+}
+
 int
 main(void)
 {
@@ -181,6 +212,7 @@ main(void)
 		TEST(san_engine_park__in_the_middle),
 		TEST(san_engine_park__posted_meanwhile),
 		TEST(san_engine_park__what_fails),
+		TEST(san_engine_reclaim__one_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, park_setup, park_teardown);

@@ -219,17 +219,13 @@ dpdk_eal_take_devices(char **words, int *nb, char **devices)
 }
 
 int
-dpdk_eal_probe(char *const *devices, int nb, const struct rtsan_host *host)
+dpdk_eal_probe(const char *device, const struct rtsan_host *host)
 {
-	int i, rc;
+	int rc = rte_dev_probe(device);
 
-	for (i = 0; i < nb; i++) {
-		rc = rte_dev_probe(devices[i]);
-		if (rc != 0 && rc != -EEXIST)
-			return host->fail(-ENODEV, "device %s: %s", devices[i],
-					  rte_strerror(-rc));
-	}
-	return 0;
+	if (rc == 0 || rc == -EEXIST)
+		return 0;
+	return host->fail(-ENODEV, "device %s: %s", device, rte_strerror(-rc));
 }
 
 void

@@ -99,8 +99,8 @@ void dpdk_eal_remove(struct rte_device *dev);
  *   How many devices there are.
  */
 int dpdk_eal_take_devices(char **words, int *nb, char **devices);
-/** Have them now; those that are there stay. -ENODEV with a text by *host*. */
-int dpdk_eal_probe(char *const *devices, int nb, const struct rtsan_host *host);
+/** Have it now, or have it already. -ENODEV with a text by *host*. */
+int dpdk_eal_probe(const char *device, const struct rtsan_host *host);
 
 /* ---- dpdk_ctx.c: one thread ---- */
 
