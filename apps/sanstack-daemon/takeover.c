@@ -149,6 +149,8 @@ takeover_receive(struct server *s)
 
 	/* not before now: who connects and says nothing is not kept for long */
 	s->other = dial(&s->conf);
+	if (s->other < 0)
+		return rtsan_provider_host()->fail(-ENOTCONN, "the daemon that served is gone");
 	rc = ask(s->other, &req);
 	if (rc != 0)
 		return rc;
@@ -281,7 +283,7 @@ go_on(struct server *s, int sock)
 {
 	int rc = open_again(s);
 
-	if (rc == -EBUSY) { /* it has come so far that it had a port */
+	if (rc != 0) { /* it may have come so far that it has a port, or a device */
 		ports_park(s);
 		rc = wait_for_end(sock);
 		if (rc == 0)

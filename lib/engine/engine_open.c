@@ -57,19 +57,18 @@ make_engines(struct san_engine_port *p, const char **why)
 }
 
 /* Before anything is taken up that could not be put back. */
-static int
-check_lcores(const struct san_engine_port *p, const char **why)
+static bool
+has_lcores(const struct san_engine_conf *conf)
 {
 	uint32_t i, lcore;
 
-	*why = "no such worker lcore, or it is busy";
-	for (i = 0; p->conf.own_lcore && i < p->conf.nb_lcores; i++) {
-		lcore = p->conf.lcores[i];
+	for (i = 0; conf->own_lcore && i < conf->nb_lcores; i++) {
+		lcore = conf->lcores[i];
 		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore() ||
 		    rte_eal_get_lcore_state(lcore) != WAIT)
-			return -EINVAL;
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 int
@@ -138,6 +137,9 @@ make_image(struct san_engine_port *p, const char **why)
 	*why = "parked with room for other numbers of connections, queues or regions";
 	if (p->resumes && !has_room_of(p->image->engines[0], &p->conf.core))
 		return -EINVAL;
+	*why = "no such worker lcore, or it is busy";
+	if (!has_lcores(&p->conf))
+		return -EINVAL;
 	if (p->resumes)
 		return claim(p->image, why);
 	*why = "no memory";
@@ -162,9 +164,7 @@ build(struct san_engine_port *p, const char **why)
 	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->event_fd < 0)
 		return -errno;
-	rc = check_lcores(p, why);
-	if (rc == 0)
-		rc = san_engine_port_open(p, why);
+	rc = san_engine_port_open(p, why);
 	if (rc == 0)
 		rc = make_engines(p, why);
 	return rc == 0 && p->conf.own_lcore && !p->conf.waits ? san_engine_start(p, why) : rc;

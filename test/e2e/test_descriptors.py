@@ -17,6 +17,7 @@ from test_daemon import CQ_CREATE, HELLO, LISTEN, MR_ADD, REP, ask, dial, mr_bod
 from test_service import AsNobody
 
 CQ_FD, EVENT_FD = 14, 15
+UNREAD = 6      # answers that its socket holds
 FDS = 128           # that a daemon may have which is to run out of them
 
 
@@ -129,6 +130,12 @@ def wakes(kind):
     return get
 
 
+def halt(process):
+    """Stopped when this returns."""
+    process.popen.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
 def slow_close(work, ways):
     """Descriptors whose close() takes 20 s: others notice nothing, and they go."""
     daemon = Daemon(work, 'server')
@@ -139,7 +146,7 @@ def slow_close(work, ways):
         bad = attach(daemon)
         way = get(bad)
         slow, peer = lingering()
-        daemon.process.popen.send_signal(signal.SIGSTOP)    # so that all of it is there
+        halt(daemon.process)    # so that all of it is there
         if how(way, [slow.fileno()]) is not False:
             slow.close()
         way.close()
@@ -163,15 +170,18 @@ def flood(work):
         bad = dial(daemon)
     check(ask(bad, request(HELLO))[0] == 0, 'hello')
     pairs = [lingering() for _ in range(50)]
-    answers = 0
-    for slow, _ in pairs:
-        daemon.process.popen.send_signal(signal.SIGSTOP)    # else the last to close may be we
-        pass_one(bad, [slow.fileno()])
-        slow.close()
+    answers, left, over = 0, list(pairs), False
+    while left and not over:
+        some, left = left[:UNREAD], left[UNREAD:]
+        halt(daemon.process)    # else the last to close may be we; it ends the close under way
+        for slow, _ in some:
+            pass_one(bad, [slow.fileno()])
+            slow.close()
         daemon.process.popen.send_signal(signal.SIGCONT)
-        if not read_one(bad):
-            break
-        answers += 1
+        while some and not over:
+            some.pop()
+            over = not read_one(bad)
+            answers += not over
     # every answer was read: it ended for nothing but what waits to be closed
     check(20 <= answers < 50, f'ended after {answers}')
     with AsNobody():

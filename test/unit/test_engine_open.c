@@ -179,7 +179,7 @@ open__says_what_is_wrong(void **state)
 	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
 }
 
-/* The second lcore is not there: the first one, which runs, is stopped again. */
+/* The second lcore is not there: the first one does not run either. */
 static void
 open__undoes_what_it_did(void **state)
 {
