@@ -75,13 +75,17 @@ def marked(work):
     daemon.stop()
 
 
+def without_seals():
+    """Of a daemon whose memory may fail; the sanitizers want to be loaded first, and need not."""
+    options = [o for o in [os.environ.get('ASAN_OPTIONS')] if o] + ['verify_asan_link_order=0']
+    return {'LD_PRELOAD': NO_SEALS, 'ASAN_OPTIONS': ':'.join(options)}
+
+
 def sigbus(work):
     """Memory fails under the daemon: who shared it ends, and everybody else goes on."""
-    options = [o for o in [os.environ.get('ASAN_OPTIONS')] if o] + ['verify_asan_link_order=0']
-    env = {'LD_PRELOAD': NO_SEALS, 'ASAN_OPTIONS': ':'.join(options)}
     # with sanitizers it is off anyway
     for seccomp in ('',) if SANITIZE else ('seccomp = off', 'seccomp = on'):
-        daemon = Daemon(work, 'server', PORT, daemon=seccomp, env=env)
+        daemon = Daemon(work, 'server', PORT, daemon=seccomp, env=without_seals())
         before = daemon.held()
         server, client = test_daemon.connected(work, [daemon.spec] * 2)
         for _ in range(3):

@@ -18,7 +18,7 @@ from e2e import BENCH, BUILD, SANITIZE, SLOW, SOURCE, Namespace, Process, Tests,
 from openmetrics import parse
 from test_daemon import (CQ_CREATE, HELLO, MR_ADD, QP_CREATE, ask, ask_id, dial, memfd, mr_body,
                          request)
-from test_hostile_client import NO_SEALS, hostile
+from test_hostile_client import hostile, without_seals
 from test_service import Manager, hold, let_go, threads
 
 SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
@@ -293,7 +293,7 @@ def drained(work):
 
 def memory_fails(work):
     """Of an application of one port; that with the same number of the other port goes on."""
-    daemon = Two(work, env={'LD_PRELOAD': NO_SEALS})
+    daemon = Two(work, env=without_seals())
     pair = connected(work, [daemon.at(1)] * 2)
     attacker = hostile(work, daemon, 'sigbus')
     check(attacker.wait(30) == 0, f'{attacker.tail()} {daemon.process.tail()}')
