@@ -36,6 +36,34 @@ enum san_ulp_op {
 	SAN_WR_PULL = 4,
 	SAN_WR_FETCH_ADD = 5,
 	SAN_WR_CMP_SWAP = 6,
+	/* of streams, beside SEND; they are not ordered with it */
+	SAN_WR_WAIT = 16,     /**< until one of the events *imm* is so: enum san_stream_event */
+	SAN_WR_CANCEL = 17,   /**< what *imm* names: enum san_stream_cancel */
+	SAN_WR_SHUTDOWN = 18, /**< behind the sends before it: nothing more is sent */
+	SAN_WR_URGENT = 19,   /**< take the urgent byte: in *imm* of the completion */
+	SAN_WR_OPTION = 20,   /**< *imm*: enum san_stream_option; value in remote_addr */
+};
+
+/** What a stream's WAIT waits for, and its completion's *imm* says. (AFC-1, AFC-19) */
+enum san_stream_event {
+	SAN_STREAM_READABLE = 0x1, /**< bytes, or their end */
+	SAN_STREAM_WRITABLE = 0x2, /**< a send would begin at once */
+	SAN_STREAM_URGENT = 0x4,   /**< an urgent byte was announced */
+	SAN_STREAM_ENDED = 0x8,    /**< the connection is over; always waited for */
+};
+
+enum san_stream_cancel {
+	SAN_STREAM_RECVS = 0x1, /**< posted receives; those under way complete with what came */
+	SAN_STREAM_SENDS = 0x2, /**< sends: those under way complete with what went */
+	SAN_STREAM_WAITS = 0x4,
+};
+
+/** Flags of a stream's receive. */
+enum san_recv_flag {
+	SAN_RECV_PEEK = 0x1,     /**< copy what is there, and leave it there */
+	SAN_RECV_WAITALL = 0x2,  /**< complete when full, or at the end */
+	SAN_RECV_DONTWAIT = 0x4, /**< complete now, with what is there */
+	SAN_RECV_LOAN = 0x8,     /**< no buffer: the next message buffer, to be given back */
 };
 
 enum san_ulp_wr_flag {
@@ -43,6 +71,7 @@ enum san_ulp_wr_flag {
 	SAN_WR_INLINE = 0x2,      /**< payload is in the request itself */
 	SAN_WR_SOLICITED = 0x4,   /**< force solicited (RT-12) */
 	SAN_WR_UNSOLICITED = 0x8, /**< force unsolicited */
+	SAN_WR_OOB = 0x10,        /**< streams: the last byte is urgent */
 };
 
 struct san_ulp_sge {
@@ -81,7 +110,8 @@ _Static_assert(offsetof(struct san_ulp_wr, sge[2]) == 64, "of two parts: one cac
 struct san_ulp_recv {
 	uint64_t wr_id;
 	uint8_t nb_sge;
-	uint8_t pad[7];
+	uint8_t flags; /**< enum san_recv_flag; streams only */
+	uint8_t pad[6];
 	struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
 };
 
@@ -92,6 +122,12 @@ enum san_ulp_wc_op {
 	SAN_WC_ATOMIC = 4,
 	SAN_WC_RECV = 5,          /**< a send arrived */
 	SAN_WC_RECV_PUSH_IMM = 6, /**< a push with immediate arrived */
+	/* of streams */
+	SAN_WC_WAIT = 7,
+	SAN_WC_CANCEL = 8,
+	SAN_WC_SHUTDOWN = 9,
+	SAN_WC_URGENT = 10,
+	SAN_WC_OPTION = 11,
 };
 
 /** Beyond enum san_wire_status, from 64 on: local outcomes of a work request. */
@@ -99,6 +135,13 @@ enum san_ulp_status {
 	SAN_WC_ST_RETRY_EXC = 64,    /**< the peer does not answer (RT-7) */
 	SAN_WC_ST_FLUSHED = 65,      /**< the queue pair was disconnected first */
 	SAN_WC_ST_LOCAL_LENGTH = 66, /**< receive: the send was longer; nothing lost but this */
+	/* of streams */
+	SAN_WC_ST_NO_BUFFERS = 67, /**< no memory, or none could be registered: nothing was sent */
+	SAN_WC_ST_CANCELLED = 68,  /**< by SAN_WR_CANCEL; byte_len: what was moved before */
+	SAN_WC_ST_AGAIN = 69,      /**< DONTWAIT: nothing is there */
+	SAN_WC_ST_SHUTDOWN = 70,   /**< a send behind SAN_WR_SHUTDOWN */
+	SAN_WC_ST_PROTOCOL = 71,   /**< the peer broke the session protocol */
+	SAN_WC_ST_INVALID = 72,    /**< a value out of range */
 };
 
 struct san_ulp_wc {
