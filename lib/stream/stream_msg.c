@@ -112,9 +112,8 @@ put_parts(struct san_stream *s, struct san_sm *m)
 	if (take(&s->cancel_due, m, SAN_SM_CANCEL))
 		m->cancel = s->cancel;
 	/* behind what was written before */
-	if (s->tx.wdone_head == s->tx.wdone_tail && !(m->flags & SAN_SM_CANCEL) &&
-	    take(&s->cancelled_due, m, SAN_SM_CANCELLED))
-		m->cancel = s->tx.cancelled;
+	if (s->tx.wdone_head == s->tx.wdone_tail && take(&s->cancelled_due, m, SAN_SM_CANCELLED))
+		m->cancelled = s->tx.cancelled;
 }
 
 static void
@@ -264,7 +263,7 @@ process_parts(struct san_stream *s, const struct san_sm *m, uint64_t now_ns)
 	for (i = 0; i < m->nb_wdone && s->fault == NULL; i++)
 		stream_adv_wrote(s, m->wdone[i].id, m->wdone[i].bytes);
 	if ((m->flags & SAN_SM_CANCELLED) != 0)
-		stream_adv_returned(s, m->cancel);
+		stream_adv_returned(s, m->cancelled);
 	if ((m->flags & SAN_SM_RDONE) != 0)
 		stream_offer_returned(s, m->rdone.id, m->rdone.bytes, m->rdone.mode, now_ns);
 	if ((m->flags & SAN_SM_SMALL) != 0)

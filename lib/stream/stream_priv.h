@@ -474,6 +474,8 @@ bool stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr);
 
 /* Payload of a message, in order. */
 void stream_recv_payload(struct san_stream *s, uint16_t buf, const struct san_sm *m);
+/* The first of what is unread is of no use any more: its room is the peer's again. */
+void stream_recv_drop(struct san_stream *s);
 /* Match what is unread, or on its way, with what is posted. */
 void stream_recv_run(struct san_stream *s, uint64_t now_ns);
 void stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status);

@@ -25,13 +25,13 @@ first_piece(struct san_stream *s)
 	return s->rx.nb_unread > 0 ? &s->rpool.bufs[s->rx.unread_head] : NULL;
 }
 
-/* Its room is the peer's again. */
-static void
-drop_piece(struct san_stream *s)
+void
+stream_recv_drop(struct san_stream *s)
 {
 	struct stream_rx *rx = &s->rx;
 	uint16_t at = rx->unread_head;
 
+	rx->unread_bytes -= s->rpool.bufs[at].len;
 	rx->unread_head = s->rpool.bufs[at].next;
 	rx->nb_unread--;
 	stream_pool_put(s, &s->rpool, at);
@@ -44,6 +44,11 @@ stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	struct stream_rx *rx = &s->rx;
 	struct stream_buf *b = &s->rpool.bufs[at];
 
+	if (s->orphan) { /* nobody will read it */
+		stream_pool_put(s, &s->rpool, at);
+		s->cr.nb_freed++;
+		return;
+	}
 	b->state = STREAM_BUF_UNREAD;
 	b->piece = 0;
 	if ((m->flags & SAN_SM_INITIAL) != 0)
@@ -144,7 +149,7 @@ take_piece(struct san_stream *s, struct stream_rqe *q)
 	}
 	if (b->len > 0)
 		return false;
-	drop_piece(s);
+	stream_recv_drop(s);
 	if (!initial)
 		return false;
 	return q->adv == STREAM_ADV_SENT ||

@@ -477,6 +477,9 @@ san_stream_orphan(struct san_stream *s, uint64_t now_ns)
 	for (at = s->rx.cur; at != s->rx.tail; at++)
 		stream_adv_end(s, stream_rqe(s, at));
 	s->rx.head = s->rx.cur = s->rx.tail;
+	while (s->rx.nb_unread > 0)
+		stream_recv_drop(s);
+	s->orphan = true;
 	s->nb_waits = 0;
 	s->done_head = s->done_tail;
 	s->tx.told = s->tx.tail;
