@@ -176,12 +176,11 @@ bool san_stream_names_key(const struct san_stream *s, uint32_t key);
 /** Why a mode began. */
 enum san_stream_why {
 	SAN_STREAM_WHY_START = 0,
-	SAN_STREAM_WHY_LEARNT,   /**< enough transfers of a class in a row */
-	SAN_STREAM_WHY_CLASS,    /**< a transfer of another class */
-	SAN_STREAM_WHY_SMALL,    /**< a small buffer was posted */
-	SAN_STREAM_WHY_WAITS,    /**< the program waits for notices */
-	SAN_STREAM_WHY_SCAN,     /**< nothing was posted for so many scans */
-	SAN_STREAM_WHY_LARGE,    /**< a large buffer was posted */
+	SAN_STREAM_WHY_LEARNT, /**< enough transfers of a class in a row */
+	SAN_STREAM_WHY_CLASS,  /**< a transfer of another class */
+	SAN_STREAM_WHY_SMALL,  /**< a small buffer was posted, or the program waits to hear of data */
+	SAN_STREAM_WHY_SCAN,   /**< nothing was posted for so many scans */
+	SAN_STREAM_WHY_LARGE,  /**< a large buffer was posted */
 	SAN_STREAM_WHYS
 };
 const char *san_stream_mode_name(uint8_t mode);
@@ -200,15 +199,15 @@ struct san_stream_bytes {
 struct san_stream_stats {
 	struct san_stream_bytes tx, rx;
 	uint64_t nb_tx_msgs, nb_rx_msgs;
-	uint64_t nb_tx_data, nb_rx_data; /**< messages with payload */
-	uint64_t nb_updates;             /**< credit updates sent */
-	uint64_t nb_advs, nb_adv_rides;  /**< advertisements sent, and those on data messages */
-	uint64_t nb_stale;               /**< advertisements received and discarded */
+	uint64_t nb_tx_data, nb_rx_data;    /**< messages with payload */
+	uint64_t nb_updates;                /**< credit updates sent */
+	uint64_t nb_advs, nb_adv_rides;     /**< advertisements sent, and those on data messages */
+	uint64_t nb_stale;                  /**< advertisements received and discarded */
 	uint64_t nb_offers, nb_offers_void; /**< sent; crossed with an advertisement */
-	uint64_t nb_fallbacks;           /**< large sends whose rest went in messages after scans */
+	uint64_t nb_fallbacks;              /**< large sends whose rest went in messages after scans */
 	uint64_t nb_resizes, nb_resizes_refused;
-	uint64_t nb_no_buffers;          /**< sends that failed so */
-	uint64_t nb_held;                /**< messages that overtook others */
+	uint64_t nb_no_buffers; /**< sends that failed so */
+	uint64_t nb_held;       /**< messages that overtook others */
 	/* why data did not go, counted once each time that begins */
 	uint64_t nb_stall_credit, nb_stall_store, nb_stall_buffers, nb_stall_set;
 };

@@ -10,7 +10,8 @@
  * - either by "send the rest in messages", if the program posts a small buffer for it, or waits to
  *   hear of more data; an offer it gives back with that, and says how far it has read.
  * An offer is the receiver's until it has given it back (AFC-28), so only the receiver finds that
- * nobody posts a buffer for it (AFC-13); after a notice that is the sender's to find.
+ * nobody posts a buffer for it (AFC-13); after a notice that is the sender's to find. A sender whose
+ * program gives up asks for either, and nothing follows before the answer, as always.
  */
 
 #include "stream_priv.h"
@@ -37,6 +38,7 @@ stream_offer_hear(struct san_stream *s, const struct san_sm *m)
 	rx->rest = m->rest;
 	rx->cls = SAN_SM_MODES;
 	rx->scans = 0;
+	rx->withdrawn = false;
 	rx->way = STREAM_RX_NOTICE;
 	/* what is advertised will be written into (AFC-10) */
 	if ((m->flags & SAN_SM_OFFER) == 0 || rx->nb_advs > 0)
@@ -44,7 +46,13 @@ stream_offer_hear(struct san_stream *s, const struct san_sm *m)
 	rx->way = STREAM_RX_OFFER;
 	rx->offer = m->offer;
 	rx->offer_off = 0;
-	rx->withdrawn = false;
+}
+
+void
+stream_rest_void(struct san_stream *s)
+{
+	s->rx.way = STREAM_RX_NONE;
+	s->rx.rest = 0;
 }
 
 void
@@ -58,7 +66,7 @@ stream_rest_came(struct san_stream *s, uint32_t bytes)
 	if (rx->way == STREAM_RX_OFFER)
 		stream_offer_give_back(s, rx->cls);
 	else
-		rx->way = STREAM_RX_NONE;
+		stream_rest_void(s);
 }
 
 void
@@ -66,13 +74,11 @@ stream_offer_give_back(struct san_stream *s, uint8_t cls)
 {
 	struct stream_rx *rx = &s->rx;
 
-	SAN_ASSERT(rx->way == STREAM_RX_OFFER);
 	s->rdone.id = rx->send_id;
-	s->rdone.bytes = rx->offer_off;
+	s->rdone.bytes = rx->way == STREAM_RX_OFFER ? rx->offer_off : 0;
 	s->rdone.mode = cls == SAN_SM_MODES ? SAN_SM_DISCOVERY : cls;
 	s->rdone_due = true;
-	rx->way = STREAM_RX_NONE;
-	rx->rest = 0;
+	stream_rest_void(s);
 }
 
 void
@@ -86,8 +92,7 @@ stream_answer_small(struct san_stream *s)
 	}
 	s->small_id = rx->way == STREAM_RX_NOTICE ? rx->send_id : 0;
 	s->small_due = true;
-	rx->way = STREAM_RX_NONE;
-	rx->rest = 0;
+	stream_rest_void(s);
 }
 
 /* One request: what of *q* and of the offered piece fits together. */
@@ -146,13 +151,11 @@ stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 	uint32_t bytes;
 
 	SAN_ASSERT(q->nb_io > 0);
-	if (status != 0)
-		stream_break(s, "offered memory that can't be read");
 	if (--q->nb_io > 0)
 		return;
 	bytes = q->nb_io_bytes;
 	q->nb_io_bytes = 0;
-	if (s->fault != NULL)
+	if (status != 0) /* they complete in order: if one has failed, the last one has */
 		return;
 	q->filled += bytes;
 	s->stats.rx.read += bytes;
@@ -172,8 +175,13 @@ stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e = stream_sqe(s, tx->cur);
 
-	if (tx->cur == tx->tail || e->way != STREAM_WAY_OFFERED || id != tx->send_id ||
-	    bytes > e->len - e->oob - e->off) {
+	bool waits = tx->cur != tx->tail && id == tx->send_id &&
+		(e->way == STREAM_WAY_OFFERED ||
+		 (e->way == STREAM_WAY_NOTICED && e->cancelled));
+
+	if (!waits && bytes == 0)
+		return; /* late: the answer crossed our asking for it */
+	if (!waits || bytes > e->len - e->oob - e->off) {
 		stream_break(s, "gives back an offer that it does not have");
 		return;
 	}

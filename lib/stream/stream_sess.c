@@ -267,20 +267,24 @@ san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t n
 {
 	enum stream_req req = (enum stream_req)((wc->wr_id & ~SAN_STREAM_COOKIE) >> 32);
 	uint16_t high = (uint16_t)(wc->wr_id >> 16), low = (uint16_t)wc->wr_id;
-	bool ended = wc->status == SAN_WC_ST_FLUSHED || wc->status == SAN_WC_ST_RETRY_EXC;
+	static const char *const faults[] = {
+		[STREAM_REQ_RECV] = "sends a message longer than our buffers",
+		[STREAM_REQ_SEND] = "refuses a message",
+		[STREAM_REQ_WRITE] = "advertised memory that can't be written",
+		[STREAM_REQ_READ] = "offered memory that can't be read",
+	};
 
+	if (wc->status != 0 && wc->status != SAN_WC_ST_FLUSHED &&
+	    wc->status != SAN_WC_ST_RETRY_EXC)
+		stream_break(s, faults[req]);
 	switch (req) {
 	case STREAM_REQ_RECV:
 		on_receive(s, low, wc, now_ns);
 		break;
 	case STREAM_REQ_SEND:
 		stream_pool_put(s, &s->spool, low);
-		if (wc->status != 0 && !ended)
-			stream_break(s, "refuses a message");
 		break;
 	case STREAM_REQ_WRITE:
-		if (wc->status != 0 && !ended)
-			stream_break(s, "advertised memory that can't be written");
 		stream_send_on_written(s, low, high, wc->status);
 		break;
 	case STREAM_REQ_READ:
@@ -300,7 +304,7 @@ san_stream_on_over(struct san_stream *s, uint8_t status, uint64_t now_ns)
 	s->stuck = STREAM_NONE;
 	unregister(s);
 	stream_send_over(s);
-	s->rx.way = STREAM_RX_NONE;
+	stream_rest_void(s);
 	s->fault = NULL;
 	stream_recv_run(s, now_ns);
 	stream_wait_run(s);
