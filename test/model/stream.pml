@@ -110,7 +110,20 @@ typedef side {
 side v[2];
 /* number, PR, LRSQ, freed; unit, or 0; big; kind; after + 1, or 0 */
 chan q[2] = [NB_RECV] of { byte, byte, byte, byte, byte, bit, byte, byte };
-hidden byte seq, pr, lr, fr, unit, big, kind, after, x;
+byte seq, pr, lr, fr, unit, big, kind, after, x; /* of one step: forget() */
+
+inline forget()
+{
+	seq = 0;
+	pr = 0;
+	lr = 0;
+	fr = 0;
+	unit = 0;
+	big = 0;
+	kind = 0;
+	after = 0;
+	x = 0
+}
 
 #define S	v[s]
 #define NEXT(n) (((n) + 1) & 15)
@@ -374,7 +387,8 @@ inline rx()
 	on_number();
 	on_header();
 	on_resize();
-	check()
+	check();
+	forget()
 }
 
 #define MSG pr, lr, fr, unit, big, kind, after
@@ -407,7 +421,7 @@ end:	do
 		S.wants = 0;
 		S.asked = 1;
 		send_msg(0, 0, ASK, 0) } }
-	:: atomic { S.answer && may_send && quiet -> d_step { answer_resize() } }
+	:: atomic { S.answer && may_send && quiet -> d_step { answer_resize(); forget() } }
 	/* pending messages are complete: now the own ones */
 	:: atomic { S.settling && OUT(s) == 0 -> d_step { S.settling = 0; S.may_big = 1 } }
 #endif
