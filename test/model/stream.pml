@@ -163,7 +163,7 @@ inline forget()
 #ifdef BREAK_GIVES
 #define may_update (S.credit >= 1 && update_due)
 #else
-#define may_update (update_due && (S.credit >= 2 || (S.credit == 1 && given >= S.ossc + 2)))
+#define may_update (update_due && (S.credit >= 2 || (S.credit == 1 && given > S.ossc)))
 #endif
 #ifdef BREAK_LAST /* the last credit is for everything */
 #define may_send (S.credit >= 1)
