@@ -11,6 +11,7 @@
  *   on_adv(), spend()    stream_adv.c: the stale check, and a data message's advertisement
  *   fallback, withdraw   stream_mode.c: the scan
  *   post, deliver()      stream_sess.c: a receive of the program, and what is in the store
+ *   on_cancelled() stream_adv.c: receives that their program takes back
  *   answer, read         stream_adv.c, stream_mode.c: what is done for a large send that waits
  *
  * What is abstracted, and why that is sound
@@ -35,7 +36,7 @@
  *   end          everything arrives, and the sender has all of its memory back
  *
  * Options: NB_SENDS; READ; WAITS: the program posts a receive only when a whole send is there.
- * BREAK_x: one rule is left out; meson.build says which property
+ * CANCEL: it may take receives back, so often. BREAK_x: one rule is left out; meson.build says which property
  * notices it.
  */
 
@@ -56,10 +57,12 @@
 #define WDONE	 3
 #define WITHDRAW 4
 #define MODE	 5
+#define CANCELLED 6
 /* to the sender */
 #define ADV   0
 #define RDONE 1
 #define SMALL 2
+#define CANCEL_ADV 3
 
 /* of the current send */
 #define IDLE	  0
@@ -77,12 +80,13 @@ chan ba = [3] of { byte, byte, byte, byte };
 byte nr;    /* of the current send, from 1 on */
 byte phase, unit, mode, told;
 bit large, offered;
+bit kept;   /* its initial portion is in a receive that was taken back */
 byte s, used; /* S, and the last message that is counted against a receive */
 chan advs = [NB_SETS] of { byte, byte }; /* unused: number, the send whose notice had come */
 
 /* receiver */
 typedef set {
-	unsigned id : 3;
+	unsigned id : 4;
 	bit large;
 	bit adv;
 	bit front;  /* holds an initial portion */
@@ -94,6 +98,12 @@ bit waits;   /* its rest is waited for, and nothing was answered */
 bit by_read;
 bit says_rdone;
 byte rdone_nr;
+#ifdef CANCEL
+byte nb_cancels;
+bit cancels;	/* and waits for the answer */
+bit withdrawn;	/* what crossed is an offer, and was wanted back */
+#endif
+bit crossed;	/* the last initial portion found an advertised receive, and nothing came since */
 chan store = [2 * NB_SENDS] of { byte }; /* 1: an initial portion */
 byte kind, u, id, off, rr, n, k, first; /* of one step: forget() */
 
@@ -163,9 +173,30 @@ inline write_rest()
 #ifdef BREAK_BEHIND /* always */
 	ab ! WDONE, unit, id, 1;
 #else
-	ab ! WDONE, unit, id, (n == nr -> 2 : 1);
+	ab ! WDONE, unit, id, (n == nr || kept -> 2 : 1);
 #endif
 	phase = IDLE
+}
+
+#define is_upto(i, last) ((i) <= (last))
+#ifdef BREAK_KEPT /* as if its initial portion were in the next one */
+#define has_initial(n) false
+#else
+#define has_initial(n) ((phase == WAIT || phase == WITHDRAWN) && n != nr)
+#endif
+
+/* one that is taken back, with what there is of the current send; another goes to the end */
+inline drop(last)
+{
+	if
+	:: len(advs) > 0 ->
+		advs ? id, n;
+		if
+		:: is_upto(id, last) -> kept = kept || has_initial(n)
+		:: else -> advs ! id, n
+		fi
+	:: else
+	fi
 }
 
 proctype sender()
@@ -212,11 +243,13 @@ end:	do
 		unit++;
 		ab ! NOTICE, unit, nr, 0;
 		offered = 0;
+		kept = 0;
 		phase = WAIT } }
 	:: atomic { phase == READY && large && len(advs) == 0 && mode == SMALL_LARGE && nfull(ab) -> d_step {
 		unit++;
 		ab ! OFFER, unit, nr, 0;
 		offered = 1;
+		kept = 0;
 		phase = WAIT } }
 	/* the scan: nothing was advertised for too long */
 #ifndef BREAK_SCAN
@@ -252,6 +285,15 @@ end:	do
 		:: else
 		fi;
 		forget() } }
+#ifdef CANCEL
+	/* all up to this one; the answer goes before any message that is not counted against them */
+	:: atomic { nfull(ab) && ba ? [CANCEL_ADV, _, _, _] -> d_step {
+		ba ? CANCEL_ADV, k, rr, n;
+		drop(k); /* twice: there are two at most, and one that stays has gone to the end */
+		drop(k);
+		ab ! CANCELLED, 0, k, 0;
+		forget() } }
+#endif
 	od
 }
 
@@ -293,6 +335,7 @@ inline on_data()
 	assert(u == came); /* property: order */
 	r++;
 	waits = 0;
+	crossed = 0;
 	if
 	:: nb_sets > 0 -> placed++; pop()
 	:: else -> store ! 0; deliver()
@@ -305,6 +348,10 @@ inline on_initial()
 	assert(u == came); /* property: order */
 	notice = id;
 	waits = 1;
+	crossed = 0;
+#ifdef CANCEL
+	withdrawn = 0;
+#endif
 	by_read = (kind == OFFER);
 	if
 	:: nb_sets > 0 ->
@@ -313,7 +360,7 @@ inline on_initial()
 #ifdef BREAK_CROSS /* and the other side is answered all the same */
 		:: head.adv -> head.front = 1
 #else
-		:: head.adv -> head.front = 1; waits = 0 /* it will be written to */
+		:: head.adv -> head.front = 1; waits = 0; crossed = 1 /* it will be written to */
 #endif
 		:: !head.adv && head.large -> head.front = 1
 		:: else -> pop()
@@ -330,12 +377,13 @@ inline on_wdone()
 	n = (off == 0 -> 2 : 1);
 	came = came + n;
 	placed = placed + n;
+	crossed = 0;
 	pop()
 }
 
 inline post(big)
 {
-	next_id = (next_id + 1) & 7;
+	next_id++;
 	if
 	:: nb_sets == 0 -> head.id = next_id; head.large = big
 	:: else -> second.id = next_id; second.large = big
@@ -343,6 +391,35 @@ inline post(big)
 	nb_sets++;
 	deliver()
 }
+
+#ifdef CANCEL
+#define is_taken_back(last) (nb_sets > 0 && head.adv && is_upto(head.id, last))
+
+/*
+ * The initial portion that went there stays there. If nothing else is advertised, its send waits
+ * as if there had been no advertisement.
+ */
+inline on_cancelled()
+{
+	cancels = 0;
+	do
+	:: is_taken_back(id) -> pop()
+	:: else -> break
+	od;
+	if
+#ifdef BREAK_REVIVE /* what is void stays void */
+	:: true -> skip
+#else
+	:: crossed && !(nb_sets > 0 && head.adv) ->
+		crossed = 0;
+		waits = !withdrawn;
+		says_rdone = withdrawn;
+		rdone_nr = notice
+	:: else
+#endif
+	fi
+}
+#endif
 
 #ifdef WAITS
 #define may_post (len(store) > waits)
@@ -394,6 +471,25 @@ end:	do
 	:: atomic { says_rdone && nfull(ba) -> d_step {
 		says_rdone = 0;
 		ba ! RDONE, rdone_nr, 0, 0 } }
+#ifdef CANCEL
+	/* one that nobody knows of goes at once */
+	:: atomic { nb_cancels < CANCEL && nb_sets == 1 && !head.adv && !head.front -> d_step {
+		nb_cancels++;
+		pop() } }
+	:: atomic { nb_cancels < CANCEL && nb_sets > 0 && head.adv && !cancels && nfull(ba) -> d_step {
+		nb_cancels++;
+		ba ! CANCEL_ADV, head.id, 0, 0;
+#ifdef BREAK_CANCEL /* and so does the one that the other side knows */
+		pop()
+#else
+		cancels = 1
+#endif
+		} }
+	:: atomic { nb_cancels < CANCEL && nb_sets == 2 && second.adv && !cancels && nfull(ba) -> d_step {
+		nb_cancels++;
+		cancels = 1;
+		ba ! CANCEL_ADV, second.id, 0, 0 } }
+#endif
 	/* what comes */
 	:: atomic { ab ? kind, u, id, off -> d_step {
 		if
@@ -404,8 +500,14 @@ end:	do
 		:: kind == WITHDRAW ->
 			if
 			:: waits && by_read && notice == u -> waits = 0; says_rdone = 1; rdone_nr = u
+#ifdef CANCEL
+			:: crossed && by_read && notice == u -> withdrawn = 1
+#endif
 			:: else /* it was read, or is written */
 			fi
+#ifdef CANCEL
+		:: kind == CANCELLED -> on_cancelled()
+#endif
 		fi;
 		forget() } }
 	od
