@@ -35,6 +35,7 @@ struct san_ulp_conf {
 	uint32_t first_qp; /**< index of the first in their numbers, so that lcores have others */
 	uint32_t max_cqs;
 	uint32_t max_mrs;                /**< power of two */
+	uint32_t max_stream_mrs;         /**< of streams, beside those; power of two */
 	uint32_t pull_piece;             /**< bytes: longer pulls go in pieces (design, rule 6) */
 	uint32_t (*secret32)(void *arg); /**< keys */
 	void *secret_arg;
@@ -108,6 +109,16 @@ void *san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, u
 		      uint32_t len);
 /** It is about to go, or not after all: new work of its owner finds it no more, remote sides do. */
 void san_ulp_mr_close(struct san_ulp *ulp, uint32_t key, bool closing);
+/**
+ * Register *addr* for the peer of *qpn*, which is bound, alone: bytes are named by their offset.
+ * These regions have places and keys of their own, so that they neither take those of programs
+ * nor lack any because of them. (AFC-24)
+ *
+ * @return
+ *   0, -ENOSPC, -EINVAL.
+ */
+int san_ulp_mr_add_stream(struct san_ulp *ulp, uint32_t qpn, void *addr, uint64_t len,
+			  uint8_t rights, uint32_t *key);
 /** Regions in use. */
 uint32_t san_ulp_nb_mrs(const struct san_ulp *ulp);
 
@@ -123,6 +134,15 @@ san_ulp_cq_depth(uint32_t depth)
 /** In memory of the caller's, new, with so many entries. -EINVAL, -ENOMEM, -ENOSPC. */
 int san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
 			 struct san_ulp_cq **out);
+/**
+ * The lcore's own: what comes into it is the lcore's to take, see san_ulp_cq_next_own(). It lies
+ * in conf->mem, with its entries, and takes no place of max_cqs. -EINVAL, -ENOMEM.
+ */
+int san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out);
+/** An own queue that has new entries, each time once; NULL: there is none. */
+struct san_ulp_cq *san_ulp_cq_next_own(struct san_ulp *ulp);
+/** Would that return one? */
+bool san_ulp_cq_has_own(const struct san_ulp *ulp);
 /** -EBUSY: a queue pair uses it. */
 int san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq);
 /** Is it one of this lcore's? */
@@ -135,6 +155,14 @@ int san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq);
 int san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq);
 /** Uses of it by queue pairs: two for one that sends and receives with it. */
 uint32_t san_ulp_cq_nb_qps(const struct san_ulp_cq *cq);
+/**
+ * Who is no queue pair but completes here what programs posted keeps it from being destroyed, as
+ * a queue pair does, until it drops it.
+ */
+void san_ulp_cq_hold(struct san_ulp_cq *cq);
+void san_ulp_cq_drop(struct san_ulp_cq *cq);
+/** ... and gives it a completion. False: it is full, or what is left is promised. */
+bool san_ulp_cq_give(struct san_ulp_cq *cq, const struct san_ulp_wc *wc);
 /** The consumer: at most *n* completions, oldest first. One thread per CQ. */
 uint32_t san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n);
 
