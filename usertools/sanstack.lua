@@ -15,8 +15,12 @@ local VERSION = 1
 local LENGTH_MAX = 0x40000000
 local CM_LEN = 164
 local PACK_MAX = 64
+local FEAT_STREAM = 1 -- bit of the features
+local SM_VERSION, SM_HDR_LEN = 1, 28
 
 san.prefs.port = Pref.uint("UDP port", 4791, "UDP destination port of the transport")
+san.prefs.streams = Pref.bool("All sends are session messages", false,
+	"Also those of connections whose beginning is not in the capture (AFC-3)")
 
 local op_names = {
 	[0xC0] = "PUSH_SLCTD_REQ", [0xC1] = "PULL_REQ", [0xC2] = "ATOMIC_REQ", [0xC3] = "PUSH_GRNT",
@@ -40,6 +44,23 @@ local reason_names = {
 	[5] = "parameter", [6] = "version", [7] = "backlog", [8] = "timeout", [9] = "stale",
 	[10] = "path_mtu",
 }
+local sm_mode_names = {
+	[0] = "discovery", [1] = "small receive", [2] = "large receive", [3] = "small then large",
+}
+-- Bit, name, text: parts in the order in which they follow the header, then facts.
+local sm_flags = {
+	{0, "hello", "First message"}, {1, "wdone", "Writes that are complete"},
+	{2, "adv", "Advertisements"}, {3, "notice", "Begins a large send"},
+	{4, "offer", "Begins a large send, and offers the rest"}, {5, "rdone", "Offer is given back"},
+	{6, "small", "Send the rest in messages"}, {7, "resize", "Larger buffers wanted"},
+	{8, "resized", "Size of buffers"}, {9, "urgent", "Urgent byte announced"},
+	{10, "cancel", "Advertisements withdrawn"}, {11, "cancelled", "Withdrawal answered"},
+	{16, "initial", "Payload is an initial portion"}, {17, "large", "Payload is of a large send"},
+	{18, "urgent_byte", "Payload is the urgent byte"}, {19, "fin", "Nothing follows"},
+	{20, "update", "Credit update"}, {21, "rediscover", "Leave small receive mode"},
+	{22, "withdraw", "Offer wanted back"}, {23, "acceptor", "Sender has accepted"},
+}
+local SM_FLAGS_ZERO = {0x0000f000, 0xff000000}
 
 local f = {
 	opcode = ProtoField.uint8("san.bth.opcode", "Opcode", base.HEX, op_names),
@@ -139,12 +160,52 @@ local f = {
 	pack_rsvd = ProtoField.uint8("san.pack.reserved", "Reserved", base.HEX),
 	pack_length = ProtoField.uint16("san.pack.length", "Length", base.DEC),
 
+	sm_version = ProtoField.uint8("san.sm.version", "Version", base.DEC),
+	sm_mode = ProtoField.uint8("san.sm.mode", "Sender's mode", base.DEC, sm_mode_names),
+	sm_len = ProtoField.uint16("san.sm.len", "Bytes of the stream", base.DEC),
+	sm_flags = ProtoField.uint32("san.sm.flags", "Flags", base.HEX),
+	sm_pr = ProtoField.uint16("san.sm.pr", "PR: receives posted", base.DEC),
+	sm_seq = ProtoField.uint32("san.sm.seq", "Sequence number", base.DEC),
+	sm_lrsq = ProtoField.uint32("san.sm.lrsq", "LRSQ: received without a gap", base.DEC),
+	sm_rcvd = ProtoField.uint32("san.sm.rcvd", "R: data messages received", base.DEC),
+	sm_freed = ProtoField.uint32("san.sm.freed", "Messages freed", base.DEC),
+	sm_store = ProtoField.uint16("san.sm.hello.store", "Messages that may be unread", base.DEC),
+	sm_nb_adv = ProtoField.uint16("san.sm.hello.advs", "Advertisements it can keep", base.DEC),
+	sm_msg_size = ProtoField.uint32("san.sm.hello.msg_size", "Largest message", base.DEC),
+	sm_threshold = ProtoField.uint32("san.sm.hello.threshold", "Large from", base.DEC),
+	sm_can_read = ProtoField.uint8("san.sm.hello.can_read", "Has remote read", base.DEC),
+	sm_count = ProtoField.uint8("san.sm.count", "Number", base.DEC),
+	sm_wdone_id = ProtoField.uint32("san.sm.wdone.id", "Advertisement", base.DEC),
+	sm_wdone_bytes = ProtoField.uint32("san.sm.wdone.bytes", "Bytes written", base.DEC),
+	sm_adv_id = ProtoField.uint32("san.sm.adv.id", "Advertisement", base.DEC),
+	sm_adv_after = ProtoField.uint8("san.sm.adv.after", "Posted after the notice", base.DEC),
+	sm_addr = ProtoField.uint64("san.sm.addr", "Address", base.HEX),
+	sm_bytes = ProtoField.uint32("san.sm.bytes", "Bytes", base.DEC),
+	sm_key = ProtoField.uint32("san.sm.key", "Key", base.HEX),
+	sm_send = ProtoField.uint32("san.sm.send", "Send", base.DEC),
+	sm_rest = ProtoField.uint32("san.sm.rest", "Bytes behind the payload", base.DEC),
+	sm_rdone_id = ProtoField.uint32("san.sm.rdone.id", "Send", base.DEC),
+	sm_rdone_bytes = ProtoField.uint32("san.sm.rdone.bytes", "Bytes read", base.DEC),
+	sm_rdone_mode = ProtoField.uint8("san.sm.rdone.mode", "Class of its buffers", base.DEC, sm_mode_names),
+	sm_small = ProtoField.uint32("san.sm.small", "Send (0: none)", base.DEC),
+	sm_resize = ProtoField.uint32("san.sm.resize", "Bytes wanted", base.DEC),
+	sm_resized = ProtoField.uint32("san.sm.resized.bytes", "Bytes of a buffer", base.DEC),
+	sm_after = ProtoField.uint32("san.sm.resized.after", "Behind message", base.DEC),
+	sm_urgent = ProtoField.uint32("san.sm.urgent", "Bytes of the stream before it", base.DEC),
+	sm_cancel = ProtoField.uint32("san.sm.cancel", "Up to the sender's advertisement", base.DEC),
+	sm_cancelled = ProtoField.uint32("san.sm.cancelled", "Up to the receiver's advertisement", base.DEC),
+
 	imm = ProtoField.bytes("san.imm", "Immediate"),
 	payload = ProtoField.bytes("san.payload", "Payload"),
 	payload_len = ProtoField.uint32("san.payload_len", "Payload length", base.DEC),
 	pad = ProtoField.bytes("san.pad", "Padding"),
 	icrc = ProtoField.uint32("san.icrc", "ICRC", base.HEX),
 }
+for _, flag in ipairs(sm_flags) do
+	f["sm_is_" .. flag[2]] = ProtoField.bool("san.sm.flags." .. flag[2], flag[3], 32, nil, 2 ^ flag[1])
+end
+f.sm_zero_parts = ProtoField.uint32("san.sm.flags.reserved_parts", "Reserved", base.HEX, nil, SM_FLAGS_ZERO[1])
+f.sm_zero_facts = ProtoField.uint32("san.sm.flags.reserved_facts", "Reserved", base.HEX, nil, SM_FLAGS_ZERO[2])
 san.fields = f
 
 local e = {
@@ -419,6 +480,33 @@ local function add_cm_tail(t, cm, flags)
 	end
 end
 
+-- Connections whose sends are session messages, by the CID and tag that their packets carry.
+local streams = {}
+
+function san.init()
+	streams = {}
+end
+
+local function stream_key(cid, tag)
+	return cid:uint() .. "/" .. tag:uint()
+end
+
+-- A request of a stream, or the reply: from then on its sender gets session messages; once a
+-- reply has been sent, its receiver, too.
+local function learn_stream(cm, msg)
+	if (msg ~= 1 and msg ~= 3) or bits(cm(36, 4):uint(), FEAT_STREAM, 1) == 0 then
+		return
+	end
+	streams[stream_key(cm(8, 4), cm(12, 4))] = true
+	if msg == 3 then
+		streams[stream_key(cm(16, 4), cm(20, 4))] = true
+	end
+end
+
+local function is_stream(tvb)
+	return san.prefs.streams or streams[stream_key(tvb(5, 3), tvb(BTH_LEN + 4, 4))] == true
+end
+
 local function add_cm(tree, range, len)
 	if len ~= CM_LEN then
 		tree:add_proto_expert_info(e.short, "A CM message has " .. CM_LEN .. " bytes")
@@ -438,16 +526,213 @@ local function add_cm(tree, range, len)
 		t:add(l[1], cm(l[2], l[3]))
 	end
 	add_cm_tail(t, cm, flags)
+	learn_stream(cm, msg)
 	local reason = cm(2, 1):uint()
 	return " " .. (cm_names[msg] or "?") ..
 		(reason ~= 0 and " " .. (reason_names[reason] or "?") or "")
 end
 
+-- Parts of session messages: a title, its length, what it adds, and text for the summary. A
+-- length is nil if not even the bytes are there that would say it.
+
+local function sm_segs(tree, r, n)
+	for i = 0, n - 1 do
+		local t = tree:add(r(16 * i, 16), "Piece")
+		t:add(f.sm_addr, r(16 * i, 8))
+		known(t:add(f.sm_bytes, r(16 * i + 8, 4)), r(16 * i + 8, 4):uint() > 0)
+		t:add(f.sm_key, r(16 * i + 12, 4))
+	end
+end
+
+local function sm_count(tree, r, most)
+	known(tree:add(f.sm_count, r), r:uint() >= 1 and r:uint() <= most)
+end
+
+local function sm_bool(tree, field, r)
+	known(tree:add(field, r), r:uint() <= 1)
+end
+
+local function sm_send(tree, r)
+	known(tree:add(f.sm_send, r(0, 4)), r(0, 4):uint() ~= 0)
+	tree:add(f.sm_rest, r(4, 4))
+	return "=" .. r(0, 4):uint() .. " rest=" .. r(4, 4):uint()
+end
+
+-- A part of four bytes: one number.
+local function sm_number(title, field)
+	return {title, function() return 4 end, function(t, r)
+		t:add(field, r(0, 4))
+		return "=" .. r(0, 4):uint()
+	end}
+end
+
+local sm_parts = {}
+
+sm_parts.hello = {"First message", function() return 16 end, function(t, r)
+	t:add(f.sm_store, r(0, 2))
+	t:add(f.sm_nb_adv, r(2, 2))
+	t:add(f.sm_msg_size, r(4, 4))
+	t:add(f.sm_threshold, r(8, 4))
+	sm_bool(t, f.sm_can_read, r(12, 1))
+	add_reserved(t, r(13, 3))
+	return "=" .. r(4, 4):uint()
+end}
+
+sm_parts.wdone = {"Completed writes", function(r)
+	return r:len() >= 4 and 4 + 8 * r(0, 1):uint() or nil
+end, function(t, r)
+	local text = ""
+	sm_count(t, r(0, 1), 8)
+	add_reserved(t, r(1, 3))
+	for at = 4, r:len() - 8, 8 do
+		local w = t:add(r(at, 8), "Write")
+		w:add(f.sm_wdone_id, r(at, 4))
+		w:add(f.sm_wdone_bytes, r(at + 4, 4))
+		text = text .. (at == 4 and "=" or ",") .. r(at, 4):uint() .. ":" .. r(at + 4, 4):uint()
+	end
+	return text
+end}
+
+sm_parts.adv = {"Advertisements", function(r)
+	local at = 4
+	for _ = 1, r:len() >= 4 and r(0, 1):uint() or 0 do
+		if r:len() < at + 8 then
+			return nil
+		end
+		at = at + 8 + 16 * r(at + 4, 1):uint()
+	end
+	return at
+end, function(t, r)
+	local at, text = 4, ""
+	sm_count(t, r(0, 1), 4)
+	add_reserved(t, r(1, 3))
+	for _ = 1, r(0, 1):uint() do
+		local n = r(at + 4, 1):uint()
+		local a = t:add(r(at, 8 + 16 * n), "Advertisement " .. r(at, 4):uint())
+		a:add(f.sm_adv_id, r(at, 4))
+		sm_count(a, r(at + 4, 1), 4)
+		sm_bool(a, f.sm_adv_after, r(at + 5, 1))
+		add_reserved(a, r(at + 6, 2))
+		if n > 0 then
+			sm_segs(a, r(at + 8, 16 * n), n)
+		end
+		text = text .. (at == 4 and "=" or ",") .. r(at, 4):uint()
+		at = at + 8 + 16 * n
+	end
+	return text
+end}
+
+sm_parts.notice = {"Notice", function() return 8 end, sm_send}
+
+sm_parts.offer = {"Offer", function(r)
+	return r:len() >= 12 and 12 + 16 * r(8, 1):uint() or nil
+end, function(t, r)
+	local text, n = sm_send(t, r), r(8, 1):uint()
+	sm_count(t, r(8, 1), 4)
+	add_reserved(t, r(9, 3))
+	if n > 0 then
+		sm_segs(t, r(12, 16 * n), n)
+	end
+	return text
+end}
+
+sm_parts.rdone = {"Offer given back", function() return 12 end, function(t, r)
+	t:add(f.sm_rdone_id, r(0, 4))
+	t:add(f.sm_rdone_bytes, r(4, 4))
+	known(t:add(f.sm_rdone_mode, r(8, 1)), sm_mode_names[r(8, 1):uint()] ~= nil)
+	add_reserved(t, r(9, 3))
+	return "=" .. r(0, 4):uint() .. ":" .. r(4, 4):uint()
+end}
+
+sm_parts.resized = {"Size of buffers", function() return 8 end, function(t, r)
+	t:add(f.sm_resized, r(0, 4))
+	t:add(f.sm_after, r(4, 4))
+	return "=" .. r(0, 4):uint() .. " after=" .. r(4, 4):uint()
+end}
+
+sm_parts.small = sm_number("The rest in messages", f.sm_small)
+sm_parts.resize = sm_number("Larger buffers", f.sm_resize)
+sm_parts.urgent = sm_number("Urgent byte", f.sm_urgent)
+sm_parts.cancel = sm_number("Withdrawal", f.sm_cancel)
+sm_parts.cancelled = sm_number("Withdrawal answered", f.sm_cancelled)
+
+local function sm_combined(item, is, len)
+	known(item, not (is.notice and is.offer))
+	known(item, not is.initial or is.notice or is.offer)
+	known(item, not is.urgent_byte or len == 1)
+	known(item, not is.withdraw or is.rdone)
+	known(item, not is.acceptor or is.hello)
+end
+
+-- Header of a session message; which flags it has, and text for the summary.
+local function add_sm_hdr(t, r)
+	local is, text, flags, len = {}, "", r(4, 4):uint(), r(2, 2):uint()
+	known(t:add(f.sm_mode, r(1, 1)), sm_mode_names[r(1, 1):uint()] ~= nil)
+	t:add(f.sm_len, r(2, 2))
+	local item = t:add(f.sm_flags, r(4, 4))
+	for _, flag in ipairs(sm_flags) do
+		is[flag[2]] = bits(flags, flag[1], 1) == 1
+		item:add(f["sm_is_" .. flag[2]], r(4, 4))
+		if is[flag[2]] and sm_parts[flag[2]] == nil then
+			text = text .. " " .. string.upper(flag[2])
+		end
+	end
+	zero_bits(item:add(f.sm_zero_parts, r(4, 4)), flags, SM_FLAGS_ZERO[1], "Reserved flag")
+	zero_bits(item:add(f.sm_zero_facts, r(4, 4)), flags, SM_FLAGS_ZERO[2], "Reserved flag")
+	sm_combined(item, is, len)
+	t:add(f.sm_pr, r(8, 2))
+	add_reserved(t, r(10, 2))
+	t:add(f.sm_seq, r(12, 4))
+	t:add(f.sm_lrsq, r(16, 4))
+	t:add(f.sm_rcvd, r(20, 4))
+	t:add(f.sm_freed, r(24, 4))
+	return is, text
+end
+
+-- A send's payload, or its beginning (not *whole*); text for the summary.
+local function add_sm(tree, r, whole)
+	local t = tree:add(r, "Session message")
+	if r:len() < SM_HDR_LEN then
+		t:add_proto_expert_info(e.short, "Shorter than the header of a session message")
+		return ""
+	end
+	local item = t:add(f.sm_version, r(0, 1))
+	if r(0, 1):uint() ~= SM_VERSION then
+		item:add_proto_expert_info(e.version)
+		return ""
+	end
+	local is, facts = add_sm_hdr(t, r)
+	local len, at = r(2, 2):uint(), SM_HDR_LEN
+	local text = string.format(" | seq=%d lrsq=%d pr=%d %s", r(12, 4):uint(), r(16, 4):uint(),
+		r(8, 2):uint(), sm_mode_names[r(1, 1):uint()] or "?")
+	for _, flag in ipairs(sm_flags) do
+		local part = is[flag[2]] and sm_parts[flag[2]]
+		if part then
+			local rest = at < r:len() and r(at) or nil
+			local n = rest and part[2](rest)
+			if n == nil or n > rest:len() then
+				t:add_proto_expert_info(e.short, part[1] .. ": not there")
+				return text
+			end
+			text = text .. " " .. string.upper(flag[2]) .. part[3](t:add(rest(0, n), part[1]), rest(0, n))
+			at = at + n
+		end
+	end
+	if at < r:len() then
+		t:add(f.payload, r(at))
+	end
+	if at + len < r:len() or (whole and at + len > r:len()) then
+		t:add_proto_expert_info(e.value, "Length is not that of the payload")
+	end
+	return text .. facts .. (len > 0 and " data=" .. len or "")
+end
+
 -- Header of a message of PUSH_PACKED: bytes by kind.
 local msg_hdr_len = {[0] = 16, [1] = 4, [2] = 20}
 
--- One message at *at* of *range*; how many bytes it takes, or nil if it is none.
-local function add_msg(tree, range, at, rsn)
+-- One message at *at* of *range*; how many bytes it takes, or nil if it is none, and text for the
+-- summary. *stream*: sends are session messages.
+local function add_msg(tree, range, at, rsn, stream)
 	local left = range:len() - at
 	if left < 4 then
 		return nil
@@ -470,42 +755,55 @@ local function add_msg(tree, range, at, rsn)
 	if kind == 2 then
 		t:add(f.imm, range(at + 16, 4))
 	end
-	if length > 0 then
+	local text = ""
+	if length > 0 and stream and kind == 1 then
+		text = add_sm(t, range(at + hdr_len, length), true)
+	elseif length > 0 then
 		t:add(f.payload, range(at + hdr_len, length))
 	end
 	if length % 4 ~= 0 then
 		local pad = range(at + hdr_len + length, len - hdr_len - length)
 		zero(t:add(f.pad, pad), pad, "Padding")
 	end
-	return len
+	return len, text
 end
 
-local function add_msgs(tree, tvb, range, len)
+local function add_msgs(tree, tvb, range, len, stream)
 	local count = tvb(BTH_LEN + RT_LEN, 1):uint()
 	local rsn = tvb(BTH_LEN + 8, 4):uint()
-	local at = 0
+	local at, all = 0, ""
 	for i = 0, count - 1 do
-		local n = at < len and add_msg(tree, range, at, (rsn + i) % 2 ^ 32) or nil
+		local n, text
+		if at < len then
+			n, text = add_msg(tree, range, at, (rsn + i) % 2 ^ 32, stream)
+		end
 		if n == nil then
 			tree:add_proto_expert_info(e.value, "Fewer messages than their number")
-			return
+			return all
 		end
-		at = at + n
+		at, all = at + n, all .. text
 	end
 	if at ~= len then
 		tree:add_proto_expert_info(e.value, "Bytes behind the last message")
 	end
+	return all
 end
 
-local function add_payload(tree, tvb, op, off, len, imm)
+-- Where a push's data stands in its message.
+local function data_offset(tvb, op)
+	return tvb(BTH_LEN + RT_LEN + (op == 0xC5 and 16 or 0), 4):uint()
+end
+
+local function add_payload(tree, tvb, op, off, len, last, kind)
 	tree:add(f.payload_len, len):set_generated()
 	local range = len > 0 and tvb(off, len) or nil
+	local imm, stream, text = last and kind == 2, is_stream(tvb), ""
 	if op == 0xC7 then
 		add_bitmaps(tree, range, tvb(BTH_LEN + RT_LEN, 20), len)
 	elseif op == 0xCA then
 		return add_cm(tree, range, len)
 	elseif op == 0xCC then
-		add_msgs(tree, tvb, range, len)
+		text = add_msgs(tree, tvb, range, len, stream)
 	elseif op == 0xC2 then
 		if len ~= 16 then
 			tree:add_proto_expert_info(e.value, "Operands of an atomic have 16 bytes")
@@ -520,10 +818,12 @@ local function add_payload(tree, tvb, op, off, len, imm)
 		if len > 4 then
 			tree:add(f.payload, range(4))
 		end
+	elseif len > 0 and stream and kind == 1 and data_offset(tvb, op) == 0 then
+		text = add_sm(tree, range, last)
 	elseif len > 0 then
 		tree:add(f.payload, range)
 	end
-	return (op >= 0xC4 and op <= 0xC6 or op == 0xCC) and " Bytes=" .. len or ""
+	return (op >= 0xC4 and op <= 0xC6 or op == 0xCC) and " Bytes=" .. len .. text or ""
 end
 
 local function dissect(tvb, pinfo, root)
@@ -550,7 +850,7 @@ local function dissect(tvb, pinfo, root)
 		tree:add_proto_expert_info(e.short, "Length does not fit the pad count")
 		return len
 	end
-	text = text .. add_payload(tree, tvb, op, hdr_len, payload_len, last and kind == 2)
+	text = text .. add_payload(tree, tvb, op, hdr_len, payload_len, last, kind)
 	if pad > 0 then
 		local range = tvb(len - ICRC_LEN - pad, pad)
 		zero(tree:add(f.pad, range), range, "Padding")

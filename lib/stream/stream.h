@@ -21,8 +21,10 @@
 #include "san_wr.h"
 #include "wire_stream.h"
 
-#define SAN_STREAM_WAITS  16 /**< waits of one stream at a time */
-#define SAN_STREAM_EVENTS 16 /**< changes of mode that are kept for operators */
+#define SAN_STREAM_WAIT_MAX 16    /**< waits of one stream at a time */
+#define SAN_STREAM_EVENTS   16    /**< changes of mode that are kept for operators */
+#define SAN_STREAM_MSG_MIN  512   /**< bytes of a message buffer */
+#define SAN_STREAM_MSG_MAX  65536 /**< likewise */
 
 /** Cookies of the session's own requests have this bit; the rest is its own. */
 #define SAN_STREAM_COOKIE (1ull << 63)

@@ -13,10 +13,11 @@
 #include <stdint.h>
 
 #define SAN_SM_VERSION 1
-#define SAN_SM_HDR     28 /**< bytes of the header, without parts */
-#define SAN_SM_SEGS    4  /**< pieces of memory that one location has at most */
-#define SAN_SM_ADVS    4  /**< advertisements in one message, at most */
-#define SAN_SM_WDONES  8  /**< completed writes in one message, at most */
+#define SAN_SM_HDR     28  /**< bytes of the header, without parts */
+#define SAN_SM_SEGS    4   /**< pieces of memory that one location has at most */
+#define SAN_SM_ADVS    4   /**< advertisements in one message, at most */
+#define SAN_SM_WDONES  8   /**< completed writes in one message, at most */
+#define SAN_SM_HDR_MAX 520 /**< bytes of header and parts, at most */
 
 /** Parts follow the header in the order of these bits; facts have no bytes of their own. */
 enum san_sm_flag {
@@ -39,7 +40,7 @@ enum san_sm_flag {
 	SAN_SM_FIN = 1u << 19,         /**< nothing follows the payload */
 	SAN_SM_UPDATE = 1u << 20,      /**< goes for its credit: may take the last one (AFC-16) */
 	SAN_SM_REDISCOVER = 1u << 21,  /**< a large buffer is posted: leave small receive mode */
-	SAN_SM_WITHDRAW = 1u << 22,    /**< the offer of RDONE's id is wanted back (AFC-28) */
+	SAN_SM_WITHDRAW = 1u << 22,    /**< the rest of the last notice or offer won't come (AFC-28) */
 	SAN_SM_ACCEPTOR = 1u << 23,    /**< HELLO: sent by the side that accepted */
 };
 #define SAN_SM_PARTS 0x00000fffu
@@ -48,9 +49,9 @@ enum san_sm_flag {
 /** How a sender moves data: its mode (AFC-6, AFC-22). */
 enum san_sm_mode {
 	SAN_SM_DISCOVERY = 0,
-	SAN_SM_SMALL_RECV = 1,   /**< everything in messages */
-	SAN_SM_LARGE_RECV = 2,   /**< receivers advertise */
-	SAN_SM_SMALL_LARGE = 3,  /**< small receive, then large */
+	SAN_SM_SMALL_RECV = 1,  /**< everything in messages */
+	SAN_SM_LARGE_RECV = 2,  /**< receivers advertise */
+	SAN_SM_SMALL_LARGE = 3, /**< small receive, then large */
 	SAN_SM_MODES
 };
 
@@ -114,13 +115,17 @@ struct san_sm {
 		uint32_t bytes; /**< that there are */
 		uint32_t after; /**< messages behind this number find buffers of that size */
 	} resized;
-	uint32_t urgent; /**< URGENT: how many bytes of the stream come before it, mod 2^32 */
-	uint32_t cancel; /**< CANCEL, CANCELLED: up to this advertisement */
+	uint32_t urgent;    /**< URGENT: how many bytes of the stream come before it, mod 2^32 */
+	uint32_t cancel;    /**< CANCEL: up to this advertisement of the sender's */
+	uint32_t cancelled; /**< CANCELLED: up to this one of the other side's */
 };
 
-/** Bytes of header and parts of *m*. */
+/** Bytes of header and parts of *m*: SAN_SM_HDR to SAN_SM_HDR_MAX. */
 uint32_t san_wire_stream_len(const struct san_sm *m);
-/** Write header and parts; *p* has san_wire_stream_len() bytes at least. */
+/**
+ * Write header and parts; *p* has san_wire_stream_len() bytes at least. Lists are within their
+ * limits, and *m* is a message that the other side takes: see san_wire_stream_get().
+ */
 void san_wire_stream_put(const struct san_sm *m, uint8_t *p);
 /**
  * Read header and parts of a message of *len* bytes.
@@ -128,7 +133,9 @@ void san_wire_stream_put(const struct san_sm *m, uint8_t *p);
  * @param payload
  *   Where the payload begins.
  * @return
- *   0, or -EBADMSG: not a message of this version, or its lengths do not fit.
+ *   0, or -EBADMSG: not a message of this version; its lengths do not fit; flags that do not go
+ *   together (NOTICE with OFFER, or INITIAL or ACCEPTOR without what they speak of);
+ *   or a value out of range. Nothing of *m* is to be used then.
  */
 int san_wire_stream_get(const uint8_t *p, uint32_t len, struct san_sm *m, uint32_t *payload);
 

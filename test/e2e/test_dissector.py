@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every packet type, as lib/wire builds it, before tshark with our dissector and before scapy.
 
-wire_pcap writes the packets of test/wire_sample.h; what is expected here is written down
-independently of it, by hand, per type. (RT-3, RT-24, RT-29, RT-31, PCB-5)
+wire_pcap writes the packets of test/wire_sample.h, and sends with the messages of
+test/stream_sample.h; what is expected here is written down independently of it, by hand, per
+type. (RT-3, RT-24, RT-29, RT-31, PCB-5; AFC-3)
 """
 
 import json
@@ -152,6 +153,85 @@ EXPECTED = {
 }
 
 
+# In every session message.
+SM = {"san.sm.version": "1", "san.sm.mode": "3", "san.sm.pr": str(0xa1a2),
+      "san.sm.seq": "4294967294", "san.sm.lrsq": str(0xb1b2b3b4), "san.sm.rcvd": str(0xc1c2c3c4),
+      "san.sm.freed": str(0xd1d2d3d4)}
+SM_FLAGS = {
+    0: "hello", 1: "wdone", 2: "adv", 3: "notice", 4: "offer", 5: "rdone", 6: "small", 7: "resize",
+    8: "resized", 9: "urgent", 10: "cancel", 11: "cancelled", 16: "initial", 17: "large",
+    18: "urgent_byte", 19: "fin", 20: "update", 21: "rediscover", 22: "withdraw", 23: "acceptor"}
+
+
+def sm(flags, length, info, **fields):
+    """A session message: its flags, bytes of payload, end of the summary, and its parts."""
+    out = {**SM, "san.sm.flags": f"0x{flags:08x}", "san.sm.len": str(length)}
+    out.update({f"san.sm.flags.{name}": str(flags >> bit & 1) for bit, name in SM_FLAGS.items()})
+    out.update({"san.sm." + key.replace("__", "."): value for key, value in fields.items()})
+    if length:
+        out["san.payload"] = ":".join(f"{0x41 + i:02x}" for i in range(length))
+    return info, out
+
+
+def segs(nb, *salts):
+    """Pieces of locations, as fields."""
+    every = [(salt, i) for salt in salts for i in range(nb)]
+    return {"addr": [f"0x{0x8182838485868700 + 16 * s + i:016x}" for s, i in every],
+            "bytes": [str(0x10200 + 16 * s + i) for s, i in every],
+            "key": [f"0x{0x91929300 + 16 * s + i:08x}" for s, i in every]}
+
+
+def numbers(first, n):
+    return [str(first + i) for i in range(n)]
+
+
+HELLO = {"hello__store": "258", "hello__advs": "772", "hello__msg_size": str(0x10506),
+         "hello__threshold": str(0x20708), "hello__can_read": "1"}
+START = {"send": str(0x51525354), "rest": str(0x61626364)}
+RDONE = {"rdone__id": str(0x71727374), "rdone__bytes": str(0x01020304), "rdone__mode": "2"}
+OTHERS = {"small": str(0x11121314), "resize": str(0x15161718), "resized__bytes": str(0x25262728),
+          "resized__after": str(0x35363738), "urgent": str(0x45464748), "cancel": str(0x55565758),
+          "cancelled": str(0x65666768)}
+
+
+def everything(info, length, nb):
+    """All parts that go together, with lists of *nb*, or what their limits allow."""
+    nb_adv = min(nb, 4)
+    return sm(0x00fb0ff7, length, info, **HELLO, **START, **RDONE, **OTHERS,
+              **segs(nb_adv, *range(nb_adv), 4), wdone__id=numbers(0x21222300, nb),
+              wdone__bytes=numbers(0x31323300, nb), adv__id=numbers(0x41424300, nb_adv),
+              adv__after=[str(i & 1) for i in range(nb_adv)],
+              count=[str(nb), str(nb_adv)] + [str(nb_adv)] * nb_adv + [str(nb_adv)])
+
+
+MESSAGES = {
+    "update": sm(1 << 20, 0, " UPDATE"),
+    "data": sm(0, 7, " data=7"),
+    "hello": sm(1, 0, " HELLO=66822", **HELLO),
+    "hello_acceptor": sm(1 << 23 | 1, 0, " HELLO=66822 ACCEPTOR", **HELLO),
+    "wdone": sm(2, 0, " WDONE=555885312:825373440", count="1", wdone__id=str(0x21222300),
+                wdone__bytes=str(0x31323300)),
+    "adv": sm(4, 0, " ADV=1094861568", count=["1", "1"], adv__id=str(0x41424300), adv__after="0",
+              **segs(1, 0)),
+    "notice": sm(1 << 17 | 8, 7, " NOTICE=1364349780 rest=1633837924 LARGE data=7", **START),
+    "offer": sm(1 << 16 | 16, 7, " OFFER=1364349780 rest=1633837924 INITIAL data=7", count="1",
+                **START, **segs(1, 4)),
+    "rdone": sm(32, 0, " RDONE=1903326068:16909060", **RDONE),
+    "withdraw": sm(1 << 22 | 32, 0, " RDONE=1903326068:16909060 WITHDRAW", **RDONE),
+    "small": sm(64, 0, " SMALL=286397204", small=OTHERS["small"]),
+    "resize": sm(128, 0, " RESIZE=353769240", resize=OTHERS["resize"]),
+    "resized": sm(256, 0, " RESIZED=623257384 after=892745528",
+                  resized__bytes=OTHERS["resized__bytes"], resized__after=OTHERS["resized__after"]),
+    "urgent": sm(512, 0, " URGENT=1162233672", urgent=OTHERS["urgent"]),
+    "urgent_byte": sm(1 << 18, 1, " URGENT_BYTE data=1"),
+    "cancel": sm(1024, 0, " CANCEL=1431721816", cancel=OTHERS["cancel"]),
+    "cancelled": sm(2048, 0, " CANCELLED=1701209960", cancelled=OTHERS["cancelled"]),
+    "fin": sm(1 << 19 | 1 << 21, 7, " FIN REDISCOVER data=7"),
+    "all": everything(" INITIAL LARGE FIN UPDATE REDISCOVER WITHDRAW ACCEPTOR data=7", 7, 2),
+    "longest": everything(" INITIAL LARGE FIN UPDATE REDISCOVER WITHDRAW ACCEPTOR", 0, 8),
+}
+
+
 def fail(text):
     print(f"FAILED: {text}")
     sys.exit(1)
@@ -235,6 +315,100 @@ def changed(capture, listing, path, name, version, at, value):
     fail(f"no {name}")
 
 
+def info_of(capture, *options):
+    """The summary of each frame."""
+    done = subprocess.run(
+        ["tshark", "-X", f"lua_script:{LUA}", "-r", capture, "-T", "fields", "-e", "_ws.col.Info",
+         *options], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def check_message(where, name, fields, info):
+    end, want = MESSAGES[name]
+    for key, value in want.items():
+        value = value if isinstance(value, list) else [value]
+        if fields.get(key, []) != value:
+            fail(f"{where}: {key} is {fields.get(key)}, not {value}")
+    extra = {key for key in fields if key.startswith("san.sm.")} - set(want)
+    if extra - {"san.sm.flags_tree", "san.sm.flags.reserved_parts", "san.sm.flags.reserved_facts"}:
+        fail(f"{where}: {extra}")
+    if not info.endswith(end) or "| seq=4294967294 lrsq=2981278644 pr=41378 small then" not in info:
+        fail(f"{where}: {info}")
+
+
+def check_long(first, last, info):
+    """A message in two packets: the parts are in the first."""
+    if first.get("san.sm.len") != ["100"] or first.get("san.sm.cancelled") != ["1701209960"]:
+        fail(f"first packet of a long message: {first}")
+    if len(first["san.payload"][0].split(":")) != 50 or not info[0].endswith("ACCEPTOR data=100"):
+        fail(f"first packet of a long message: {first['san.payload']}, {info[0]}")
+    if "san.sm.len" in last or len(last["san.payload"][0].split(":")) != 50 or "|" in info[1]:
+        fail(f"last packet of a long message: {last}")
+
+
+def check_packed(fields, info):
+    """All the shorter ones share a packet with a push, whose bytes are left alone."""
+    names = [name for name in MESSAGES if name not in ("all", "longest")]
+    want = [MESSAGES[name][1]["san.sm.flags"] for name in names]
+    if fields["san.sm.flags"] != want or len(fields["san.payload"]) != 1 + 5:
+        fail(f"packed messages: {fields['san.sm.flags']}, {fields['san.payload']}")
+    if info.count("| seq=") != len(names) or not info.endswith(" FIN REDISCOVER data=7"):
+        fail(f"packed messages: {info}")
+
+
+def check_streams(capture, listing):
+    """Which sends are session messages is known from the handshake, or told."""
+    for options in ((), ("-o", "san.streams:TRUE")):
+        frames, infos, setups, decoded = tshark(capture, *options), info_of(capture, *options), 0, 0
+        for i, ((name, _), fields) in enumerate(zip(listing, frames)):
+            where = f"frame {i + 1}, {name}"
+            bad = [k for k in fields if "expert" in k or "malformed" in k.lower()]
+            if bad:
+                fail(f"{where}: {bad}")
+            back = fields["san.bth.dcid"] == ["0x111213"]
+            # a request without the feature, its reply, a request with it, its reply
+            setups += name in ("cm_req", "cm_rep")
+            stream = setups == 4 or (setups == 3 and back) or options != ()
+            if fields.get("san.tag") == ["0x41424345"] and options == ():
+                stream = False    # the same CID, another connection
+            if name in MESSAGES and stream:
+                check_message(where, name, fields, infos[i])
+                decoded += 1
+            elif name in MESSAGES and ("san.sm.len" in fields or "|" in infos[i]):
+                fail(f"{where}: is no session message")
+        check_long(*frames[-3:-1], infos[-3:-1])
+        check_packed(frames[-1], infos[-1])
+        passed(f"{decoded} session messages {' '.join(options)}")
+
+
+# Bytes of session messages that must not be as they are, over IPv4: the message begins at 102.
+STREAM_EXPERTS = [
+    ("data", 0, 2, "version"), ("data", 1, 4, "value"), ("data", 3, 6, "value"), ("data", 3, 8, "value"),
+    ("data", 4, 0x80, "reserved"), ("data", 6, 0x10, "reserved"), ("data", 5, 0x01, "value"),
+    ("data", 5, 0x04, "value"), ("data", 5, 0x40, "value"), ("data", 5, 0x80, "value"),
+    ("data", 10, 1, "reserved"), ("data", 7, 0x01, "short"), ("data", 7, 0x02, "short"),
+    ("update", 7, 0x02, "short"), ("update", 7, 0x40, "short"),
+    ("hello", 40, 2, "value"), ("hello", 41, 1, "reserved"),
+    ("wdone", 28, 0, "value"), ("wdone", 28, 2, "short"), ("wdone", 29, 1, "reserved"),
+    ("longest", 28 + 16, 9, "value"), ("longest", 28 + 16 + 68, 5, "short"),
+    ("adv", 28, 0, "value"), ("adv", 28, 2, "short"), ("adv", 29, 1, "reserved"),
+    ("adv", 36, 0, "value"), ("adv", 36, 2, "short"), ("adv", 37, 2, "value"),
+    ("adv", 38, 1, "reserved"), ("offer", 36, 0, "value"), ("offer", 36, 2, "short"),
+    ("offer", 37, 1, "reserved"), ("offer", 7, 0x18, "value"), ("offer", 6, 0x01, "short"),
+    ("rdone", 36, 4, "value"), ("rdone", 37, 1, "reserved"),
+]
+
+
+def check_stream_experts(capture, listing, folder):
+    path = os.path.join(folder, "one.pcap")
+    for name, at, value, expert in STREAM_EXPERTS:
+        changed(capture, listing, path, name, 4, 102 + at, value)
+        # the preference: this capture has no handshake
+        if f"san.expert.{expert}" not in tshark(path, "-o", "san.streams:TRUE")[0]:
+            fail(f"{name} with byte {at} = {value}: no expert info '{expert}'")
+    passed(f"{len(STREAM_EXPERTS)} invalid session messages are pointed out")
+
+
 # Bytes that must not be as they are, over IPv4: BTH at 42, common header at 54, extended at 82.
 EXPERTS = [
     ("probe", 43, 0x01, "reserved"), ("probe", 43, 0x80, "reserved"), ("probe", 46, 0x40, "reserved"),
@@ -299,17 +473,26 @@ def check_icrc(capture, listing, folder):
     passed("ICRC, by scapy over IPv4 and by the independent computation")
 
 
+def write_pcap(*args):
+    """Name and IP version of each frame."""
+    done = subprocess.run([WIRE_PCAP, *args], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        fail(f"wire_pcap: {done.stderr}")
+    return [(line.split()[1], int(line.split()[2])) for line in done.stdout.splitlines()]
+
+
 def main():
     with bare_tshark() as folder:
         capture = os.path.join(folder, "all.pcap")
-        done = subprocess.run([WIRE_PCAP, capture], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            fail(f"wire_pcap: {done.stderr}")
-        listing = [(line.split()[1], int(line.split()[2])) for line in done.stdout.splitlines()]
+        listing = write_pcap(capture)
         check_all(capture, listing)
         check_experts(capture, listing, folder)
         check_port(capture, listing)
         check_icrc(capture, listing, folder)
+        capture = os.path.join(folder, "streams.pcap")
+        listing = write_pcap("--streams", capture)
+        check_streams(capture, listing)
+        check_stream_experts(capture, listing, folder)
     return 0
 
 
