@@ -83,7 +83,7 @@ struct san_cm_conf {
 	uint64_t drain_ns;        /**< a disconnect waits so long without progress */
 	uint64_t timewait_ns;
 	uint32_t rate_per_ms; /**< stateless answers (COOKIE, REJ, RESET) per ms, at most */
-	uint32_t features;    /**< enum san_wire_cm_feature: what we can and want to do; no STREAM */
+	uint32_t features;    /**< enum san_wire_cm_feature: what we can and want; no STREAM */
 	uint8_t secret[SAN_CM_SECRET];
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (rule 13) */
 	uint16_t nb_ports;

@@ -399,7 +399,8 @@ san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key)
 		if (q->wq.wq != NULL && q->app == app && wq_names(&q->wq, key))
 			return true;
 	}
-	return san_ulp_names_key(san_core_ulp(e->core), key);
+	return san_ulp_names_key(san_core_ulp(e->core), key) ||
+		san_core_streams_name_key(e->core, key);
 }
 
 /* ---- small things ---- */

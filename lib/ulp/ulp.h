@@ -21,7 +21,8 @@
 #include "san_wr.h"
 #include "tl.h"
 
-#define SAN_ULP_DEPTH_MAX 4096 /**< entries of a send or receive queue: cookies name them */
+#define SAN_ULP_DEPTH_MAX 4096       /**< entries of a send or receive queue: cookies name them */
+#define SAN_ULP_NOBODY    UINT16_MAX /**< owner of what no program has; no application's number */
 
 enum san_ulp_right {
 	SAN_RIGHT_PUSH = 0x1,
@@ -214,6 +215,8 @@ san_ulp_qp_index(const struct san_ulp_conf *conf, uint32_t qpn)
 /** Queue pair of a slot, or SAN_QPN_NONE. */
 uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
 uint16_t san_ulp_qp_owner(const struct san_ulp *ulp, uint32_t qpn);
+/** Its program has gone: from now on its peer reaches no region of programs. */
+void san_ulp_qp_disown(struct san_ulp *ulp, uint32_t qpn);
 uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn);
 /** No work request under way, and after unbind no receive left to flush. */
 bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);

@@ -341,6 +341,7 @@ san_ulp_cq_give(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
 	if (!reserve(cq, 0))
 		return false;
 	san_ulp_cq_put(cq, wc);
+	cq->ulp->stats.nb_wcs++;
 	return true;
 }
 

@@ -132,7 +132,7 @@ san_ulp_mr_add_stream(struct san_ulp *ulp, uint32_t qpn, void *addr, uint64_t le
 	*key = draw_key(ulp, SAN_ULP_KEY_STREAM);
 	mr = fill(ulp, addr, len, 0, rights, *key);
 	mr->pkey = qp->pkey;
-	mr->owner = qp->owner;
+	mr->qpn = qpn;
 	mr->closing = true; /* no work of programs names it */
 	ulp->nb_stream_mrs++;
 	return 0;
@@ -207,6 +207,15 @@ san_ulp_nb_mrs(const struct san_ulp *ulp)
 	return ulp->nb_mrs + ulp->nb_stream_mrs;
 }
 
+/* A program's region is for all peers of its queue pairs, a stream's for one. */
+static inline bool
+is_for(const struct san_ulp_mr *mr, const struct san_ulp_qp *qp)
+{
+	if (unlikely((mr->key & SAN_ULP_KEY_STREAM) != 0))
+		return mr->qpn == qp->qpn;
+	return mr->owner == qp->owner;
+}
+
 uint8_t
 san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 		  const struct san_ulp_qp *qp, enum san_ulp_right right, struct san_ulp_mr **out)
@@ -214,7 +223,7 @@ san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 	struct san_ulp_mr *mr = find(ulp, r->key);
 
 	/* A key of another partition or application is not told from one that never was (RT-29). */
-	if (mr == NULL || mr->pkey != qp->pkey || mr->owner != qp->owner) {
+	if (mr == NULL || mr->pkey != qp->pkey || !is_for(mr, qp)) {
 		ulp->stats.nb_key_errors++;
 		return SAN_ST_BAD_KEY;
 	}

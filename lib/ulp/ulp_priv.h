@@ -32,6 +32,7 @@ struct san_ulp_mr {
 	uint64_t len;
 	uint32_t key; /**< of the last region here: never given out twice in a row */
 	uint32_t gen; /**< counts the regions that were here; never 0 for a live one */
+	uint32_t qpn; /**< a stream's: whose peer reaches it, and nobody else */
 	uint16_t pkey;
 	uint16_t owner; /**< whose work may name it */
 	uint8_t rights;

@@ -302,7 +302,8 @@ static void
 san_ulp_mr_add_stream__peer_only(void **state)
 {
 	struct test_ulp *t = *state;
-	uint32_t key;
+	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0, 0};
+	uint32_t key, program, other;
 
 	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, 0, 0, &key), -EINVAL);
 	assert_int_equal(
@@ -310,6 +311,19 @@ san_ulp_mr_add_stream__peer_only(void **state)
 	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
 	assert_int_equal(try_pull(t, key, 1, LEN), SAN_ST_BOUNDS);
 	assert_null(san_ulp_mr_find(t->ulp, key, 0, 0, 1));
+	/* of the program's, its peer reaches nothing any more when the program has gone */
+	program = add(t, SAN_RIGHT_PULL, PKEY);
+	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_OK);
+	san_ulp_qp_disown(t->ulp, t->qp);
+	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
+	/* another queue pair with the same peer is another one */
+	san_ulp_qp_unbind(t->ulp, t->qp);
+	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &other), 0);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, other, SLOT, PKEY), 0);
+	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_BAD_KEY);
+	san_ulp_qp_unbind(t->ulp, other);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY), 0);
 	san_ulp_qp_unbind(t->ulp, t->qp);
 	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, 0, &key), -EINVAL);
 	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp + 1, mem, LEN, 0, &key), -EINVAL);
