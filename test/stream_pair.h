@@ -109,7 +109,9 @@ pair_queue(struct pair_end *e, const struct pair_req *r)
 static inline int
 pair_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 {
-	return pair_queue(arg, &(struct pair_req){.kind = PAIR_SEND, .cookie = cookie, .buf = buf, .len = len});
+	struct pair_req r = {.kind = PAIR_SEND, .cookie = cookie, .buf = buf, .len = len};
+
+	return pair_queue(arg, &r);
 }
 
 static inline int

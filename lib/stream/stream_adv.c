@@ -103,7 +103,7 @@ advertise(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 	adv->where.nb_seg = nb;
 	for (i = 0; i < nb; i++)
 		adv->where.seg[i] =
-			(struct san_sm_seg){.addr = addrs[i], .len = part[i].len, .key = q->keys[i]};
+			(struct san_sm_seg){addrs[i], part[i].len, q->keys[i]};
 	s->stats.nb_advs++;
 	return true;
 }

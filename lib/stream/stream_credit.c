@@ -4,9 +4,9 @@
  * Who may send how many messages. Two bounds, which each header tells anew, never by how much
  * they changed, so that a message that is late or lost in thought changes nothing:
  *
- * Credit (AFC-14): credit = PR - (LSSQ - LRSQ): the receives that were posted, less the
- * messages that had not arrived when they were counted. The last one is for an update (AFC-16): with
- * one left on both sides each can still tell the other that it may go on.
+ * Credit (AFC-14): credit = PR - (LSSQ - LRSQ): the receives that were posted, less the messages
+ * that had not arrived when they were counted. The last one is for an update (AFC-16): with one
+ * left on both sides each can still tell the other that it may go on.
  *
  * Room (AFC-27): messages with payload that the peer's program has not read are fewer than what the
  * peer has set aside for them. Without this bound unread data would use up the receives, and

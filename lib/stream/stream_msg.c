@@ -32,7 +32,7 @@ wdone_ready(const struct san_stream *s)
 {
 	const struct stream_tx *tx = &s->tx;
 
-	/* ordered: they are placed before this message comes; else their results must be in (AFC-25) */
+	/* ordered: placed before this message comes; else their results must be in (AFC-25) */
 	return tx->wdone_head != tx->wdone_tail &&
 		(s->caps.ordered || tx->wdone[tx->wdone_head % STREAM_WDONES].nb_io == 0);
 }
@@ -180,7 +180,8 @@ may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now
 	uint32_t credit = stream_credit_left(s);
 	bool says;
 
-	if (*want != STREAM_WANT_NOTHING && *want != STREAM_WANT_FIN && !stream_credit_has_room(s)) {
+	if (*want != STREAM_WANT_NOTHING && *want != STREAM_WANT_FIN &&
+	    !stream_credit_has_room(s)) {
 		stream_stall(s, STREAM_STALL_STORE);
 		*want = STREAM_WANT_NOTHING;
 	}
@@ -241,8 +242,9 @@ hello(struct san_stream *s, const struct san_sm *m)
 		stream_break(s, "does not begin with a hello");
 		return false;
 	}
-	if (m->hello.msg_size < SAN_STREAM_MSG_MIN || m->hello.nb_store < 2 || m->hello.nb_adv == 0 ||
-	    m->pr < 2 || ((m->flags & SAN_SM_ACCEPTOR) != 0) == s->accepted) {
+	if (m->hello.msg_size < SAN_STREAM_MSG_MIN || m->hello.nb_store < 2 ||
+	    m->hello.nb_adv == 0 || m->pr < 2 ||
+	    ((m->flags & SAN_SM_ACCEPTOR) != 0) == s->accepted) {
 		stream_break(s, "says what can't be in its hello");
 		return false;
 	}
@@ -301,7 +303,7 @@ process_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	s->stats.nb_rx_data++;
 	s->cr.nb_payload_rcvd++;
 	if (s->rx.fin || s->cr.nb_payload_rcvd - s->cr.nb_freed > s->conf.nb_store) {
-		stream_break(s, s->rx.fin ? "sends behind its end" : "sends more than there is room for");
+		stream_break(s, "sends behind its end, or more than there is room for");
 		return false;
 	}
 	if ((m->flags & SAN_SM_URGENT_BYTE) == 0) {
@@ -339,6 +341,8 @@ process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t payl
 	if (s->fault != NULL || !process_payload(s, at, m))
 		stream_pool_put(s, &s->rpool, at);
 	if ((m->flags & SAN_SM_FIN) != 0) {
+		if (rx->way == STREAM_RX_OFFER)
+			stream_break(s, "ends behind an offer that was not given back");
 		rx->fin = true;
 		stream_rest_void(s);
 	}

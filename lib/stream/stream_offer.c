@@ -2,16 +2,17 @@
 
 /*
  * Large sends that begin with an initial portion: in a message goes what fits, with how much more
- * there is (a notice, AFC-5) and, in an offer, where it may be read (AFC-8). At most one is undecided per
- * direction, and nothing follows it until it is: so what comes next always belongs behind it.
+ * there is (a notice, AFC-5) and, in an offer, where it may be read (AFC-8). At most one is
+ * undecided per direction, and nothing follows it until it is: so what comes next always belongs
+ * behind it.
  *
  * The receiver answers
  * - a notice by advertising buffers, and an offer by reading into them, as the program posts them;
  * - either by "send the rest in messages", if the program posts a small buffer for it, or waits to
  *   hear of more data; an offer it gives back with that, and says how far it has read.
  * An offer is the receiver's until it has given it back (AFC-28), so only the receiver finds that
- * nobody posts a buffer for it (AFC-13); after a notice that is the sender's to find. A sender whose
- * program gives up asks for either, and nothing follows before the answer, as always.
+ * nobody posts a buffer for it (AFC-13); after a notice that is the sender's to find. A sender
+ * whose program gives up asks for either, and nothing follows before the answer, as always.
  */
 
 #include "stream_priv.h"
@@ -29,9 +30,17 @@ void
 stream_offer_hear(struct san_stream *s, const struct san_sm *m)
 {
 	struct stream_rx *rx = &s->rx;
+	uint64_t room = 0;
+	uint8_t i;
 
 	if (rx->way == STREAM_RX_OFFER) {
 		stream_break(s, "sends behind an offer that was not given back");
+		return;
+	}
+	for (i = 0; i < m->offer.nb_seg; i++)
+		room += m->offer.seg[i].len;
+	if (m->rest == 0 || ((m->flags & SAN_SM_OFFER) != 0 && room != m->rest)) {
+		stream_break(s, "offers other than what is left");
 		return;
 	}
 	rx->send_id = m->send_id;
@@ -162,7 +171,8 @@ stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 	stream_rest_came(s, bytes);
 	if (s->rx.withdrawn && s->rx.way == STREAM_RX_OFFER)
 		stream_offer_give_back(s, SAN_SM_MODES);
-	if (q->filled == q->room || ((q->flags & SAN_RECV_WAITALL) == 0 && s->rx.way == STREAM_RX_NONE))
+	if (q->filled == q->room ||
+	    ((q->flags & SAN_RECV_WAITALL) == 0 && s->rx.way == STREAM_RX_NONE))
 		stream_recv_complete(s, q, 0);
 }
 

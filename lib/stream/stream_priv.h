@@ -363,7 +363,7 @@ uint32_t stream_credit_left(const struct san_stream *s);
 void stream_credit_hear(struct san_stream *s, const struct san_sm *m);
 /* Fill in what each header says, and count the message as sent. */
 void stream_credit_say(struct san_stream *s, struct san_sm *m);
-/* Is the peer about to run out of credit, so that the last one of ours may be spent on telling it? */
+/* Is the peer about to run out of credit, so that our last one may be spent on telling it? */
 bool stream_credit_must_update(const struct san_stream *s);
 /* Is it worth a message of its own to tell the peer that it may send more? */
 bool stream_credit_may_update(const struct san_stream *s);

@@ -266,7 +266,7 @@ match(struct san_stream *s, struct stream_rqe *q)
 	return true;
 }
 
-/* In large receive mode the sender waits for buffers: it must know that there will be none (AFC-22). */
+/* In large receive mode the sender waits for buffers: it must know if none will come (AFC-22). */
 static void
 tell_posture(struct san_stream *s, const struct stream_rqe *q, uint64_t now_ns)
 {
@@ -306,7 +306,8 @@ stream_recv_run(struct san_stream *s, uint64_t now_ns)
 /* ---- the program ---- */
 
 uint32_t
-san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
+san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
+		     uint64_t now_ns)
 {
 	struct stream_rx *rx = &s->rx;
 	uint32_t i;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sender: a queue of what the program wants to send, of which one entry, *cur*, is being handed
- * over. Before it are those that are handed over and not yet done; so writes of several sends may
- * be under way at once, and they complete in order. Small sends are copied into messages and are done
- * at once; those that come together travel together. (AFC-3, AFC-21, AFC-22, AFC-25, AFC-26)
+ * The sender: a queue of what the program wants to send, of which one entry, *cur*, is being
+ * handed over. Before it are those that are handed over and not yet done; so writes of several
+ * sends may be under way at once, and they complete in order. Small sends are copied into messages
+ * and are done at once; those that come together travel together. (AFC-3, AFC-21, AFC-22, AFC-25,
+ * AFC-26)
  */
 
 #include "stream_priv.h"
@@ -130,8 +131,8 @@ stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 }
 
 /*
- * Take a copy, so that it completes now (AFC-26). False: it stays where it is; or there is no memory
- * for copies at all, and it has failed (AFC-20).
+ * Take a copy, so that it completes now (AFC-26). False: it stays where it is; or there is no
+ * memory for copies at all, and it has failed (AFC-20).
  */
 static bool
 copy_aside(struct san_stream *s, struct stream_sqe *e)
@@ -420,7 +421,7 @@ stream_send_run(struct san_stream *s, uint64_t now_ns)
 
 /* ---- messages ---- */
 
-/* Send-receive: a small send waits for the advertisement that the program is about to make (AFC-11). */
+/* Send-receive: a small send waits for the large receive that is about to be posted (AFC-11). */
 static bool
 gathers(struct san_stream *s, uint64_t now_ns)
 {

@@ -59,7 +59,7 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 	if (conf->t2 == 1)
 		return "T2: more than 1";
 	if (conf->nb_recv < 4 || conf->nb_recv < conf->t2 + 2u || conf->nb_store < conf->t2)
-		return "message buffers: T2 + 2 to receive at least, and no fewer that may be unread";
+		return "message buffers: T2 + 2 to receive at least, T2 that may be unread";
 	if (conf->t1 > conf->nb_recv || (conf->t1 == 1))
 		return "T1: 2 to the number of receive buffers";
 	if (conf->mode != SAN_STREAM_ADAPTIVE && conf->mode >= SAN_SM_MODES)
@@ -68,7 +68,8 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 		return "read: unknown";
 	if (conf->learn == 0 || conf->scans == 0 || conf->scan_ns == 0)
 		return "transfers to learn from, scans and their time: at least 1";
-	if (conf->send_buffer != 0 && (!is_power(conf->send_buffer) || conf->send_buffer > 1u << 30))
+	if (conf->send_buffer != 0 &&
+	    (!is_power(conf->send_buffer) || conf->send_buffer > 1u << 30))
 		return "send buffer: a power of two, at most 1 GiB";
 	return NULL;
 }
@@ -456,7 +457,7 @@ san_stream_fault(const struct san_stream *s)
 bool
 san_stream_is_drained(const struct san_stream *s)
 {
-	return s->over || (s->tx.fin_sent && s->spool.nb_free == s->spool.nb && s->stuck == STREAM_NONE);
+	return s->over || (s->tx.fin_sent && s->spool.nb_free == s->spool.nb);
 }
 
 bool

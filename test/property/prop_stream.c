@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Two stream sessions under random programs, against a pipe of bytes: what one side was told that it
- * sent is what the other has received, in order, once; peeks show the same bytes; each request
+ * Two stream sessions under random programs, against a pipe of bytes: what one side was told that
+ * it sent is what the other has received, in order, once; peeks show the same bytes; each request
  * completes once and in order; no message goes without credit and nothing is written or read
  * outside of what is registered (stream_pair.h aborts). In the end, with programs that
  * read, all arrives: no deadlock, whatever the variant, the role, or the order in which messages
@@ -337,7 +337,8 @@ on_received(struct app *a, const struct san_ulp_wc *wc)
 	} else if (wc->status == 0) {
 		PROP_CHECK(wc->byte_len <= p->len);
 		PROP_CHECK((p->flags & SAN_RECV_WAITALL) == 0 || wc->byte_len == p->len ||
-			   dead || from->fin || has_urgent(from) || a->e->s->rx.rq[wc->wr_id & 127].cancelled);
+			   dead || from->fin || has_urgent(from) ||
+			   a->e->s->rx.rq[wc->wr_id & 127].cancelled);
 		compare(from, p->buf, wc->byte_len, !peek);
 	} else {
 		PROP_CHECK(wc->status == SAN_WC_ST_CANCELLED || wc->status == SAN_WC_ST_AGAIN ||
