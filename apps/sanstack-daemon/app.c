@@ -407,6 +407,66 @@ is_depth(uint32_t depth)
 	return depth != 0 && depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
+/* NULL: it is to be none. What is out of range is refused further down, with a text. */
+static const struct rtsan_stream_attr *
+stream_of(const struct shmq_stream *from, struct rtsan_stream_attr *to)
+{
+	if (from->given == 0)
+		return NULL;
+	*to = (struct rtsan_stream_attr){
+		.mode = from->mode,
+		.read = from->read,
+		.linger = from->linger != 0,
+		.learn = from->learn,
+		.scans = from->scans,
+		.nb_recv = from->nb_recv,
+		.nb_store = from->nb_store,
+		.nb_send = from->nb_send,
+		.t1 = from->t1,
+		.t2 = from->t2,
+		.frags = from->frags,
+		.threshold = from->threshold,
+		.msg_size = from->msg_size,
+		.msg_max = from->msg_max,
+		.send_buffer = from->send_buffer,
+		.scan_us = from->scan_us,
+		.hold_us = from->hold_us,
+		.gather_us = from->gather_us,
+	};
+	return to;
+}
+
+/* In memory that both see; a stream's own counts, too. */
+static int
+make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf, struct answer *ans)
+{
+	size_t bytes = san_wq_bytes(conf->sq_depth, conf->rq_depth);
+	uint64_t stream_bytes = dpdk_stream_bytes(conf);
+	struct app_mem mem;
+	int rc;
+
+	rc = check_bytes(port, a, "queue pair", bytes + stream_bytes, ans);
+	if (rc == 0)
+		rc = app_mem_create(&mem, "sanstack-wq", bytes, guard_of(a), &ans->fd);
+	if (rc != 0)
+		return rc;
+	conf->wq = mem.mem;
+	rc = dpdk_qp_create(port->ctx, a->id, conf);
+	if (rc != 0) {
+		app_mem_end(&mem);
+		return rc;
+	}
+	port->qps[SAN_QPN_INDEX(conf->qp)] = (struct app_qp){
+		.app = a,
+		.qpn = conf->qp,
+		.stream_bytes = stream_bytes,
+		.mem = mem,
+	};
+	a->bytes += bytes + stream_bytes;
+	a->nb_qps++;
+	return 0;
+}
+
 static int
 serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 		struct answer *ans)
@@ -417,9 +477,7 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 		.sq_depth = req->qp.sq_depth,
 		.rq_depth = req->qp.rq_depth,
 	};
-	struct app_qp *q;
-	struct app_mem mem;
-	size_t bytes;
+	struct rtsan_stream_attr stream;
 	int rc;
 
 	(void)fd;
@@ -431,33 +489,20 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 	if (!is_depth(conf.sq_depth) || !is_depth(conf.rq_depth))
 		return refuse(ans, -EINVAL, "queue pair: depths %u, %u", conf.sq_depth,
 			      conf.rq_depth);
-	bytes = san_wq_bytes(conf.sq_depth, conf.rq_depth);
-	rc = check_bytes(port, a, "queue pair", bytes, ans);
-	if (rc == 0)
-		rc = app_mem_create(&mem, "sanstack-wq", bytes, guard_of(a), &ans->fd);
-	if (rc != 0)
-		return rc;
-	conf.wq = mem.mem;
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
-	rc = dpdk_qp_create(port->ctx, a->id, &conf);
-	if (rc != 0) {
-		app_mem_end(&mem);
-		return rc;
-	}
-	q = &port->qps[SAN_QPN_INDEX(conf.qp)];
-	*q = (struct app_qp){.app = a, .qpn = conf.qp, .mem = mem};
-	a->bytes += bytes;
-	a->nb_qps++;
-	ans->rep->id = conf.qp;
-	return 0;
+	conf.stream = stream_of(&req->qp.stream, &stream);
+	rc = make_qp(port, a, &conf, ans);
+	if (rc == 0)
+		ans->rep->id = conf.qp;
+	return rc;
 }
 
 void
 app_del_qp(struct app_port *port, struct app_qp *q)
 {
 	dpdk_qp_destroy(port->ctx, q->qpn);
-	q->app->bytes -= q->mem.bytes;
+	q->app->bytes -= q->mem.bytes + q->stream_bytes;
 	app_mem_end(&q->mem);
 	q->app->nb_qps--;
 	q->app = NULL;

@@ -23,7 +23,8 @@ struct app;
 struct app_qp {
 	struct app *app;
 	uint32_t qpn;
-	struct app_mem mem; /**< struct san_wq */
+	uint64_t stream_bytes; /**< what its session may take, beside *mem* */
+	struct app_mem mem;    /**< struct san_wq */
 };
 
 struct app_cq {

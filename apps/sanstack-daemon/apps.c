@@ -359,6 +359,7 @@ port_events(struct apps *all, struct app_port *port)
 			.private_len = from.ev.private_len,
 			.qp = from.qp,
 			.request = from.ev.request,
+			.stream = from.ev.stream,
 		};
 
 		a = address(port, &from, &ev);

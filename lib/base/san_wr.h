@@ -58,6 +58,14 @@ enum san_stream_cancel {
 	SAN_STREAM_WAITS = 0x4,
 };
 
+/** What OPTION changes, from the next transfer on. */
+enum san_stream_option {
+	SAN_STREAM_OPT_MODE = 1, /**< a mode for good, or 0xff: adaptive (AFC-6) */
+	SAN_STREAM_OPT_READ = 2, /**< enum san_stream_read */
+	SAN_STREAM_OPT_HOLD_NS = 3,
+	SAN_STREAM_OPT_GATHER_NS = 4,
+};
+
 /** Flags of a stream's receive. */
 enum san_recv_flag {
 	SAN_RECV_PEEK = 0x1,     /**< copy what is there, and leave it there */

@@ -52,6 +52,7 @@ struct san_cm_event {
 	uint32_t listener; /**< CONNECT_REQUEST: listener's cookie */
 	uint64_t cookie;   /**< the connection's cookie: as given to connect or accept */
 	struct san_ip peer;
+	bool stream; /**< CONNECT_REQUEST: it is for a stream */
 	uint16_t private_len;
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
 };
@@ -59,6 +60,7 @@ struct san_cm_event {
 /** What one side offers; both offers together make the connection. */
 struct san_cm_param {
 	bool ordered, relaxed; /**< the connecting side decides */
+	bool stream;           /**< it carries a stream's session: of both sides, or of none */
 	uint16_t pkey;
 	uint16_t mtu;               /**< payload bytes per packet: minimum of both */
 	uint16_t req_win, data_win; /**< our receive windows, packets, powers of two */
@@ -81,7 +83,7 @@ struct san_cm_conf {
 	uint64_t drain_ns;        /**< a disconnect waits so long without progress */
 	uint64_t timewait_ns;
 	uint32_t rate_per_ms; /**< stateless answers (COOKIE, REJ, RESET) per ms, at most */
-	uint32_t features;    /**< enum san_wire_cm_feature: what we can, and want to, do */
+	uint32_t features;    /**< enum san_wire_cm_feature: what we can and want; no STREAM */
 	uint8_t secret[SAN_CM_SECRET];
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (rule 13) */
 	uint16_t nb_ports;
@@ -125,7 +127,14 @@ void san_cm_unlisten(struct san_cm *cm, uint64_t service, uint16_t pkey);
 int san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
 		   uint64_t service, const struct san_cm_param *param, uint64_t cookie,
 		   uint64_t now_ns, uint16_t *slot);
-/** Answer a CONNECT_REQUEST. -ENOENT: it is gone; -EINVAL: parameter out of range, still there. */
+/**
+ * Answer a CONNECT_REQUEST.
+ *
+ * @return
+ *   0, or -ENOENT: it is gone. Else it is still there: -EINVAL: parameter out of range, or a
+ *   stream on a connection that is not strictly ordered; -EPROTOTYPE: one of the two is for a
+ *   stream, and the other is not.
+ */
 int san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
 		  uint64_t cookie, uint64_t now_ns);
 int san_cm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
@@ -146,7 +155,7 @@ struct san_cm_moved {
 };
 /** -ENOENT: it is gone, or taken. */
 int san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns);
-/** As san_cm_accept(). -EINVAL: parameter out of range; -ENOSPC: no slot. */
+/** As san_cm_accept(); -ENOSPC: no slot. */
 int san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in,
 		   const struct san_cm_param *param, uint64_t cookie, uint64_t now_ns,
 		   uint16_t *slot);

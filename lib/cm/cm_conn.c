@@ -63,7 +63,8 @@ is_conf_valid(const struct san_cm_conf *conf, const struct san_pdl *pdl)
 		conf->max_retries <= CM_RETRIES_MAX && conf->keepalive_probes != 0 &&
 		conf->retry_ns != 0 && conf->retry_ns <= 60 * SAN_NS_PER_S &&
 		conf->cookie_slot_ns != 0 && conf->rate_per_ms != 0 &&
-		conf->nb_ports <= SAN_WIRE_CM_PORTS && conf->path.dst_port != 0 &&
+		!cm_has_stream(conf->features) && conf->nb_ports <= SAN_WIRE_CM_PORTS &&
+		conf->path.dst_port != 0 &&
 		(conf->steer == NULL || is_table_valid(conf->steer->table_size));
 }
 
@@ -423,6 +424,13 @@ fill_private(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm
 }
 
 static void
+request_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
+{
+	ev->listener = cm->listeners[c->listener].cookie;
+	ev->stream = cm_has_stream(cm_setup(cm, c)->agreed.features);
+}
+
+static void
 fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_event *ev)
 {
 	memset(ev, 0, sizeof(*ev));
@@ -431,7 +439,7 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 	ev->peer = c->peer;
 	ev->type = (uint8_t)__builtin_ctz(c->events);
 	if (ev->type == SAN_CM_EV_CONNECT_REQUEST)
-		ev->listener = cm->listeners[c->listener].cookie;
+		request_event(cm, c, ev);
 	else if (ev->type != SAN_CM_EV_ESTABLISHED)
 		ev->reason = c->reason;
 	fill_private(cm, c, ev);

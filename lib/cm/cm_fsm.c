@@ -308,7 +308,7 @@ agree(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
 	a->n_tx = RTE_MIN(a->n_tx, own->max_txn);
 	a->n_rx = a->n_tx;
 	a->rnr_tx_ms = own->rnr_ms;
-	a->features &= cm->conf.features;
+	a->features &= cm->conf.features | SAN_CM_FEAT_STREAM; /* which both have or none has */
 }
 
 static void
@@ -561,6 +561,7 @@ fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *
 	own->first_win = param->first_win;
 	own->max_txn = param->max_txn;
 	own->rnr_ms = param->rnr_ms;
+	own->is_stream = param->stream;
 	own->private_len = param->private_len;
 	memcpy(own->private_data, param->private_data, param->private_len);
 	c->keepalive_ms = param->keepalive_ms;
@@ -591,7 +592,8 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 	int rc;
 
 	cm->now_ns = now_ns;
-	if (!san_cm_param_valid(param) || !is_peer_valid(local, peer))
+	if (!san_cm_param_valid(param) || !is_peer_valid(local, peer) ||
+	    (param->stream && (!param->ordered || param->relaxed)))
 		return -EINVAL;
 	rc = san_cm_conn_add(cm, local, peer, param->pkey, now_ns, &c);
 	if (rc != 0)
@@ -648,6 +650,8 @@ san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param
 	/* ordered and relaxed are the connecting side's */
 	if (!san_cm_param_valid(param))
 		return -EINVAL;
+	if (cm_has_stream(cm_setup(cm, c)->agreed.features) != param->stream)
+		return -EPROTOTYPE;
 	san_cm_fsm_accept(cm, c, param, cookie, CM_IN_ACCEPT, now_ns);
 	return 0;
 }

@@ -47,6 +47,8 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 	cm->now_ns = now_ns;
 	if (!san_cm_param_valid(param))
 		return -EINVAL;
+	if (cm_has_stream(in->offer.features) != param->stream)
+		return -EPROTOTYPE;
 	rc = san_cm_conn_add(cm, &in->path.src, &in->path.dst, in->pkey, now_ns, &c);
 	if (rc != 0)
 		return rc;

@@ -71,7 +71,8 @@ struct cm_setup {
 	uint32_t first_rsn;
 	uint16_t mtu, req_win, data_win, first_win, max_txn, rnr_ms;
 	uint16_t private_len;
-	uint8_t flags; /**< enum san_wire_cm_flag */
+	uint8_t flags;  /**< enum san_wire_cm_flag */
+	bool is_stream; /**< ours is: SAN_CM_FEAT_STREAM */
 	uint8_t cookie[SAN_WIRE_COOKIE];
 	/** The peer's until it is accepted or refused, and of a REJ; ours in what we send. */
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
@@ -168,6 +169,12 @@ static inline struct san_pdl_conn *
 cm_pdl_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 {
 	return &cm->pdl->conns[c->slot];
+}
+
+static inline bool
+cm_has_stream(uint32_t features)
+{
+	return (features & SAN_CM_FEAT_STREAM) != 0;
 }
 
 /** Only if cm_is_setup(), or of a ghost that never was open. */

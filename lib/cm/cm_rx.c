@@ -61,13 +61,21 @@ is_window(uint16_t win, uint32_t max)
 	return win >= SAN_WIN_MIN && win <= max && (win & (win - 1)) == 0;
 }
 
+/** Sessions of streams count on every send coming after the pushes before it. (AFC-25) */
+static bool
+is_strict(uint8_t flags)
+{
+	return (flags & (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED)) == SAN_CM_F_ORDERED;
+}
+
 /** The parameters of a REQ or REP are such as a peer can have. (rule 7: first window >= 2) */
 static bool
 is_offer_valid(const struct san_wire_cm *msg)
 {
 	return is_window(msg->req_win, SAN_WIN_REQ_MAX) &&
 		is_window(msg->data_win, SAN_WIN_DATA_MAX) && msg->first_win >= SAN_WIN_MIN &&
-		msg->max_txn != 0 && msg->mtu >= CM_MTU_MIN;
+		msg->max_txn != 0 && msg->mtu >= CM_MTU_MIN &&
+		(!cm_has_stream(msg->features) || is_strict(msg->flags));
 }
 
 bool
@@ -228,7 +236,9 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	struct cm_step end = *s;
 
 	if (c->state == SAN_CM_REQ_COOKIE_SENT) {
-		if (!is_offer_valid(s->msg)) {
+		/* an acceptor that knows no streams leaves the bit out */
+		if (!is_offer_valid(s->msg) ||
+		    cm_has_stream(s->msg->features) != cm_setup(cm, c)->is_stream) {
 			end.in = CM_IN_REJ;
 			end.reason = SAN_CM_R_PARAMETER;
 			answer_rej(cm, s->pkt, s->msg, SAN_CM_R_PARAMETER, s->now_ns);

@@ -47,7 +47,7 @@ fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct san_wire
 	msg->req_psn = pc->tx[SAN_WIN_REQ].base;
 	msg->data_psn = pc->tx[SAN_WIN_DATA].base;
 	msg->first_rsn = setup->first_rsn;
-	msg->features = cm->conf.features;
+	msg->features = cm->conf.features | (setup->is_stream ? SAN_CM_FEAT_STREAM : 0);
 	msg->mtu = setup->mtu;
 	msg->req_win = setup->req_win;
 	msg->data_win = setup->data_win;

@@ -29,6 +29,8 @@ san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t m
 	conf->pdl.max_conns = max_conns;
 	conf->ulp.max_qps = max_conns;
 	conf->udp_port = SAN_WIRE_PORT;
+	conf->stream_mem = 64ull << 20;
+	conf->linger_ns = 60 * SAN_NS_PER_S;
 	conf->mtu = mtu;
 }
 
@@ -40,7 +42,8 @@ alloc_tables(struct san_core *core)
 
 	core->slot_of_qp = san_mem_calloc(mem, core->conf.ulp.max_qps, sizeof(*core->slot_of_qp));
 	core->draining = san_mem_calloc(mem, core->conf.pdl.max_conns, sizeof(*core->draining));
-	if (core->slot_of_qp == NULL || core->draining == NULL)
+	core->streams = san_mem_calloc(mem, core->conf.ulp.max_qps, sizeof(core->streams[0]));
+	if (core->slot_of_qp == NULL || core->draining == NULL || core->streams == NULL)
 		return -ENOMEM;
 	for (i = 0; i < core->conf.ulp.max_qps; i++)
 		core->slot_of_qp[i] = NO_SLOT;
@@ -87,6 +90,7 @@ san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_co
 	if (core == NULL)
 		return -ENOMEM;
 	core->conf = *conf;
+	san_wheel_init(&core->stream_wheel, now_ns);
 	rc = alloc_tables(core);
 	if (rc == 0)
 		rc = create_layers(core, now_ns);
@@ -109,6 +113,8 @@ san_core_destroy(struct san_core *core)
 	mem = core->conf.mem;
 	for (slot = 0; core->tl != NULL && slot < core->conf.pdl.max_conns; slot++)
 		san_tl_conn_close(core->tl, (uint16_t)slot, SAN_WC_ST_FLUSHED, 0);
+	if (core->nb_streams != 0)
+		san_core_streams_fini(core);
 	san_death_flush(&core->death);
 	rte_pktmbuf_free_bulk(core->spare, core->nb_spare);
 	if (core->inet != NULL)
@@ -121,6 +127,7 @@ san_core_destroy(struct san_core *core)
 		san_ulp_destroy(core->ulp);
 	if (core->pdl != NULL)
 		san_pdl_destroy(core->pdl);
+	san_mem_end(mem, core->streams);
 	san_mem_end(mem, core->draining);
 	san_mem_end(mem, core->slot_of_qp);
 	san_mem_end(mem, core);
@@ -471,6 +478,8 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 {
 	uint16_t nb_inet, i, k;
 
+	if (unlikely(core->nb_streams != 0))
+		san_core_streams_run(core, now_ns);
 	san_ulp_pump(core->ulp, now_ns);
 	nb_inet = san_inet_tx_burst(core->inet, pkts, n);
 	k = nb_inet;
@@ -510,6 +519,8 @@ san_core_tick(struct san_core *core, uint64_t now_ns)
 	while ((t = san_wheel_poll(&core->pdl->wheel, now_ns)) != NULL)
 		on_timer(core, container_of(t, struct san_pdl_conn, timer), now_ns);
 	san_tl_tick(core->tl, now_ns);
+	if (unlikely(core->nb_streams != 0))
+		san_core_streams_tick(core, now_ns);
 	if (core->nb_draining != 0)
 		san_core_check_draining(core, now_ns);
 	san_core_cm_events(core, now_ns);
@@ -522,9 +533,14 @@ san_core_tick(struct san_core *core, uint64_t now_ns)
 uint64_t
 san_core_deadline_ns(const struct san_core *core)
 {
+	uint64_t due_ns;
+
 	if (san_pdl_has_work(core->pdl) || san_ulp_has_work(core->ulp) || core->nb_draining != 0)
 		return 0;
-	return san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
+	due_ns = san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
+	if (core->nb_streams != 0)
+		due_ns = san_time_min(due_ns, san_core_streams_deadline_ns(core));
+	return due_ns;
 }
 
 /* ---- work and connections ---- */
@@ -544,6 +560,13 @@ uint32_t
 san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
 	      uint64_t now_ns)
 {
+	struct core_stream *s;
+
+	if (unlikely(core->nb_streams != 0)) {
+		s = san_core_stream_at(core, qp);
+		if (s != NULL)
+			return san_core_stream_post(core, s, wr, n, now_ns);
+	}
 	return san_ulp_post(core->ulp, qp, wr, n, now_ns);
 }
 
@@ -551,6 +574,13 @@ uint32_t
 san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
 		   uint64_t now_ns)
 {
+	struct core_stream *s;
+
+	if (unlikely(core->nb_streams != 0)) {
+		s = san_core_stream_at(core, qp);
+		if (s != NULL)
+			return san_core_stream_post_recv(core, s, r, n, now_ns);
+	}
 	return san_ulp_post_recv(core->ulp, qp, r, n, now_ns);
 }
 
@@ -599,6 +629,7 @@ san_core_check(const struct san_core *core)
 	san_tl_check(core->tl);
 	san_cm_check(core->cm);
 	san_ulp_check(core->ulp);
+	san_core_streams_check(core);
 	SAN_VERIFY(core->death.n == 0);
 	SAN_VERIFY(core->nb_draining <= core->conf.pdl.max_conns);
 }
@@ -613,7 +644,7 @@ san_core_leaks(const struct san_core *core)
 		(SAN_WIN_MAX * pdl->conf.max_wide - pdl->nb_free_rxwords) +
 		(tl->conf.max_txns - tl->nb_free_txns) + (tl->conf.max_rxns - tl->nb_free_rxns) +
 		tl->cam.nb_used + tl->nb_held + tl->budget_used + tl->lapsed_used +
-		san_ulp_nb_mrs(core->ulp);
+		san_ulp_nb_mrs(core->ulp) + core->nb_streams;
 }
 
 uint32_t

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "cm.h"
+#include "core_stream.h"
 #include "inet.h"
 #include "pdl.h"
 #include "tl.h"
@@ -37,6 +38,8 @@ struct san_core_conf {
 	uint16_t mtu;             /**< of IP on the link: bounds the payload (RT-31) */
 	struct rte_mempool *pool; /**< for packets built here; see SAN_PKT_PRIV_SIZE */
 	struct san_mem *mem;      /**< for all state of the protocol; NULL: the heap */
+	uint64_t stream_mem;      /**< bytes that all sessions of streams may have */
+	uint64_t linger_ns;       /**< how long a stream sends what its program left behind */
 };
 
 enum san_core_event_type {
@@ -53,6 +56,7 @@ struct san_core_event {
 	uint32_t qp;      /**< its number; SAN_QPN_NONE for a CONNECT_REQUEST */
 	uint64_t request; /**< CONNECT_REQUEST: for accept or reject */
 	uint32_t listener;
+	bool stream; /**< CONNECT_REQUEST: to be accepted with a stream */
 	struct san_ip peer;
 	uint16_t private_len;
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
@@ -108,19 +112,23 @@ int san_core_listen(struct san_core *core, uint64_t service, uint16_t pkey, uint
 void san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey);
 /**
  * Connect *qp*. The outcome is an event. -EADDRNOTAVAIL, -ENETUNREACH: see inet.h;
- * -ENOSPC: no connection left, or no unordered one; see cm.
+ * -ENOSPC: no connection left, or no unordered one; see cm. -EINVAL: a stream that is not to be
+ * strictly ordered.
  */
 int san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
 		     uint64_t service, const struct san_cm_param *param, uint64_t now_ns);
 /**
  * -ENOENT: the request is gone; -ENOSPC: no unordered connection left; -EISCONN, -EBUSY: see
- * san_ulp_qp_renew().
+ * san_ulp_qp_renew(); -EPROTOTYPE: one of request and *qp* is for a stream, the other is not.
  */
 int san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 		    const struct san_cm_param *param, uint64_t now_ns);
 int san_core_reject(struct san_core *core, uint64_t request, const void *private_data,
 		    uint16_t private_len, uint64_t now_ns);
-/** Drain, then end; *hard*: end now. Completes with SAN_EV_DISCONNECTED. -ENOTCONN. */
+/**
+ * Drain, then end; *hard*: end now. Completes with SAN_EV_DISCONNECTED. -ENOTCONN. A stream is
+ * shut first, and drained when the peer has all of it.
+ */
 int san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
 /**
  * End now, for a queue pair that goes: on return nothing of its work is left, and
@@ -164,7 +172,7 @@ void san_core_request_settle(struct san_core *core, uint64_t request, bool adopt
 void san_core_check(const struct san_core *core);
 /**
  * What teardown must leave behind: nothing. 0, or the number of connections,
- * records, regions, CAM entries and held mbufs still in use.
+ * records, regions, streams, CAM entries and held mbufs still in use.
  */
 uint64_t san_core_leaks(const struct san_core *core);
 /** Empty mbufs that it has taken from its pool for the next packets. */

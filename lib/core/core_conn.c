@@ -35,8 +35,9 @@ find_request(const struct san_core *core, uint64_t request)
 }
 
 static void
-conn_established(struct san_core *core, const struct san_cm_change *cev)
+conn_established(struct san_core *core, const struct san_cm_change *cev, uint64_t now_ns)
 {
+	struct core_stream *s = san_core_stream_at(core, (uint32_t)cev->cookie);
 	const struct san_cm_agreed *a = san_cm_agreed(core->cm, cev->slot);
 	const struct san_tl_peer peer = {
 		.ordered = a->pdl.ordered,
@@ -53,6 +54,8 @@ conn_established(struct san_core *core, const struct san_cm_change *cev)
 	san_tl_conn_open(core->tl, cev->slot, &peer);
 	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot,
 			core->pdl->conns[cev->slot].pkey);
+	if (s != NULL)
+		san_core_stream_opened(s, now_ns);
 }
 
 static bool
@@ -86,10 +89,13 @@ conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_n
 	uint32_t qp = (uint32_t)cev->cookie;
 	bool tried = cev->reason == SAN_CM_R_TIMEOUT || cev->reason == SAN_CM_R_PATH_MTU;
 	uint8_t status = tried ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED;
+	struct core_stream *s = san_core_stream_at(core, qp);
 
 	san_tl_conn_close(core->tl, cev->slot, status, now_ns);
 	draining_remove(core, cev->slot);
 	san_ulp_qp_unbind(core->ulp, qp);
+	if (s != NULL)
+		san_core_stream_ended(s, status, now_ns);
 	core->slot_of_qp[place_of(core, qp)] = NO_SLOT;
 	san_cm_release(core->cm, cev->slot, now_ns);
 }
@@ -110,7 +116,7 @@ take_cm_events(struct san_core *core, uint64_t now_ns)
 	while (san_cm_change_next(core->cm, &change)) {
 		switch (change.type) {
 		case SAN_CM_EV_ESTABLISHED:
-			conn_established(core, &change);
+			conn_established(core, &change, now_ns);
 			break;
 		case SAN_CM_EV_REJECTED:
 		case SAN_CM_EV_UNREACHABLE:
@@ -150,6 +156,7 @@ san_core_poll_event(struct san_core *core, struct san_core_event *ev)
 	ev->request = request_of(&core->pdl->conns[cev.slot]);
 	ev->qp = ev->type == SAN_EV_CONNECT_REQUEST ? SAN_QPN_NONE : (uint32_t)cev.cookie;
 	ev->listener = cev.listener;
+	ev->stream = cev.stream;
 	ev->peer = cev.peer;
 	ev->private_len = cev.private_len;
 	memcpy(ev->private_data, cev.private_data, sizeof(ev->private_data));
@@ -169,14 +176,27 @@ san_core_unlisten(struct san_core *core, uint64_t service, uint16_t pkey)
 	san_cm_unlisten(core->cm, service, pkey);
 }
 
-/* *qp* is about to be carried by *slot*. */
+/* *qp* is about to be carried by *slot*; *accepted*: the peer asked for it. */
 static void
-take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered)
+take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered, bool accepted)
 {
+	struct core_stream *s = san_core_stream_at(core, qp);
+
+	if (s != NULL)
+		san_core_stream_asked(s, accepted);
 	san_tl_conn_prepare(core->tl, slot, ordered);
 	san_pdl_conn_give(core->pdl, &core->pdl->conns[slot],
 			  (uint8_t)san_ulp_qp_owner(core->ulp, qp));
 	core->slot_of_qp[place_of(core, qp)] = slot;
+}
+
+static int
+renew(struct san_core *core, uint32_t qp, uint64_t now_ns)
+{
+	struct core_stream *s = san_core_stream_at(core, qp);
+	int rc = san_ulp_qp_renew(core->ulp, qp);
+
+	return rc == 0 && s != NULL ? san_core_stream_renew(s, now_ns) : rc;
 }
 
 int
@@ -190,7 +210,10 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 
 	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
-	rc = san_ulp_qp_renew(core->ulp, qp);
+	own.stream = san_core_stream_at(core, qp) != NULL;
+	if (own.stream && (!param->ordered || param->relaxed))
+		return -EINVAL;
+	rc = renew(core, qp, now_ns);
 	if (rc != 0)
 		return rc;
 	rc = san_inet_source(core->inet, peer, &local);
@@ -202,20 +225,21 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	rc = san_cm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
 	if (rc != 0)
 		return rc;
-	take_slot(core, qp, slot, param->ordered);
+	take_slot(core, qp, slot, param->ordered, false);
 	return 0;
 }
 
 /* May *qp* have a connection, and which offer does it make to a peer at *peer*? */
 static int
 ready_qp(struct san_core *core, uint32_t qp, const struct san_ip *peer, bool ordered,
-	 const struct san_cm_param *param, struct san_cm_param *own)
+	 const struct san_cm_param *param, struct san_cm_param *own, uint64_t now_ns)
 {
 	if (!san_tl_may_prepare(core->tl, ordered))
 		return -ENOSPC;
 	*own = *param;
 	own->mtu = san_wire_payload_max(core->conf.mtu, !san_ip_is_v4(peer));
-	return san_ulp_qp_renew(core->ulp, qp);
+	own->stream = san_core_stream_at(core, qp) != NULL;
+	return renew(core, qp, now_ns);
 }
 
 int
@@ -233,11 +257,11 @@ san_core_accept(struct san_core *core, uint64_t request, uint32_t qp,
 	if (c == NULL || san_cm_state(core->cm, c->slot) != SAN_CM_WAIT_ACCEPT)
 		return -ENOENT;
 	ordered = san_cm_is_ordered(core->cm, c->slot);
-	rc = ready_qp(core, qp, &c->path.dst, ordered, param, &own);
+	rc = ready_qp(core, qp, &c->path.dst, ordered, param, &own, now_ns);
 	if (rc == 0)
 		rc = san_cm_accept(core->cm, c->slot, &own, qp, now_ns);
 	if (rc == 0)
-		take_slot(core, qp, c->slot, ordered);
+		take_slot(core, qp, c->slot, ordered, true);
 	return rc;
 }
 
@@ -260,11 +284,11 @@ san_core_request_adopt(struct san_core *core, const struct san_cm_moved *moved, 
 
 	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
-	rc = ready_qp(core, qp, &moved->path.dst, moved->offer.pdl.ordered, param, &own);
+	rc = ready_qp(core, qp, &moved->path.dst, moved->offer.pdl.ordered, param, &own, now_ns);
 	if (rc == 0)
 		rc = san_cm_move_in(core->cm, moved, &own, qp, now_ns, &slot);
 	if (rc == 0)
-		take_slot(core, qp, slot, moved->offer.pdl.ordered);
+		take_slot(core, qp, slot, moved->offer.pdl.ordered, true);
 	return rc;
 }
 
@@ -291,7 +315,7 @@ san_core_reject(struct san_core *core, uint64_t request, const void *private_dat
 }
 
 int
-san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
+san_core_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
 {
 	uint32_t slot = core->slot_of_qp[place_of(core, qp)];
 	int rc;
@@ -304,6 +328,16 @@ san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_
 		core->draining[core->nb_draining++] = (struct core_drain){.slot = (uint16_t)slot};
 	san_core_cm_events(core, now_ns);
 	return rc;
+}
+
+int
+san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
+{
+	struct core_stream *s = san_core_stream_at(core, qp);
+
+	if (s != NULL && !hard && san_core_stream_close(s))
+		return 0;
+	return san_core_disconnect_qp(core, qp, hard, now_ns);
 }
 
 void

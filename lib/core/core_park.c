@@ -41,6 +41,7 @@ san_core_resume(struct san_core *core, const struct san_core_conf *conf)
 		return rc;
 	}
 	san_ulp_resume(core->ulp, &conf->ulp);
+	san_core_streams_resume(core);
 	san_cm_resume(core->cm, &conf->cm);
 	return 0;
 }

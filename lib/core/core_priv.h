@@ -4,12 +4,14 @@
 
 /**
  * @file
- * What core.c (packets, time) and core_conn.c (connections) share.
+ * What core.c (packets, time), core_conn.c (connections) and core_stream.c (streams) share.
  */
 
 #include "core.h"
 
 #define NO_SLOT UINT32_MAX
+
+struct core_stream;
 
 /** A disconnect that waits for outstanding work. */
 struct core_drain {
@@ -35,11 +37,48 @@ struct san_core {
 	uint32_t nb_draining;
 	uint64_t inet_deadline_ns;
 	uint64_t drops[SAN_DROP_MAX];
+	/* core_stream.c */
+	struct core_stream **streams; /* by san_ulp_qp_index() */
+	uint32_t nb_streams;
+	uint32_t nb_orphans;                           /* whose programs have gone */
+	struct core_stream *stream_head, *stream_tail; /* that something has happened to */
+	uint64_t stream_bytes;                         /* of conf.stream_mem */
+	uint64_t stream_now_ns;                        /* for what sessions post */
+	struct san_wheel stream_wheel;
 };
 
 /** Take cm's events: open and close the other layers, tell the owner. */
 void san_core_cm_events(struct san_core *core, uint64_t now_ns);
 /** Disconnects that waited for outstanding work go on when it is done. */
 void san_core_check_draining(struct san_core *core, uint64_t now_ns);
+
+/** san_core_disconnect() for what ulp carries: a stream's end is with the peer. */
+int san_core_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
+
+/* ---- core_stream.c; to be called if there are streams ---- */
+
+/** NULL: *qp* is none. */
+struct core_stream *san_core_stream_at(const struct san_core *core, uint32_t qp);
+uint32_t san_core_stream_post(struct san_core *core, struct core_stream *s,
+			      const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns);
+uint32_t san_core_stream_post_recv(struct san_core *core, struct core_stream *s,
+				   const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns);
+/** Hand over what ulp completed, pump, complete for programs; before packets are built. */
+void san_core_streams_run(struct san_core *core, uint64_t now_ns);
+void san_core_streams_tick(struct san_core *core, uint64_t now_ns);
+uint64_t san_core_streams_deadline_ns(const struct san_core *core);
+void san_core_streams_resume(struct san_core *core);
+void san_core_streams_fini(struct san_core *core);
+void san_core_streams_check(const struct san_core *core);
+
+/** It is about to be connected, perhaps again. -EBUSY: see san_ulp_qp_renew(); -ENOMEM. */
+int san_core_stream_renew(struct core_stream *s, uint64_t now_ns);
+/** By us, or *accepted*: by the peer. */
+void san_core_stream_asked(struct core_stream *s, bool accepted);
+void san_core_stream_opened(struct core_stream *s, uint64_t now_ns);
+/** Nothing of it is left in ulp; what is posted completes with *status*. */
+void san_core_stream_ended(struct core_stream *s, uint8_t status, uint64_t now_ns);
+/** Its connection ends when all is sent. False: there is nothing to wait for. */
+bool san_core_stream_close(struct core_stream *s);
 
 #endif /* CORE_PRIV_H */

@@ -301,24 +301,49 @@ san_engine_rest(struct san_engine *e)
 
 /* ---- queue pairs ---- */
 
+static struct san_engine_qp *
+begin_qp(struct san_engine *e, struct san_wq *wq, const struct san_ulp_qp_conf *conf, uint32_t qp)
+{
+	struct san_engine_qp *q = &e->qps[san_ulp_qp_index(&e->conf.ulp, qp)];
+
+	san_wq_cons_init(&q->wq, wq, conf->sq_depth, conf->rq_depth);
+	q->qpn = qp;
+	q->app = conf->owner;
+	q->is_stream = q->lingers = false;
+	q->fault = NULL;
+	q->end = SAN_QP_OPEN;
+	return q;
+}
+
 int
 san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 		  const struct san_ulp_qp_conf *conf, uint32_t *qp)
 {
 	struct san_ulp_qp_conf own = *conf;
-	struct san_engine_qp *q;
 	int rc;
 
 	own.owner = app;
 	rc = san_ulp_qp_create(san_core_ulp(e->core), &own, qp);
+	if (rc == 0)
+		begin_qp(e, wq, &own, *qp);
+	return rc;
+}
+
+int
+san_engine_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
+		      const struct san_core_stream_conf *conf, bool lingers, uint32_t *qp)
+{
+	struct san_core_stream_conf own = *conf;
+	struct san_engine_qp *q;
+	int rc;
+
+	own.qp.owner = app;
+	rc = san_core_stream_create(e->core, &own, e->now_ns, qp);
 	if (rc != 0)
 		return rc;
-	q = &e->qps[san_ulp_qp_index(&e->conf.ulp, *qp)];
-	san_wq_cons_init(&q->wq, wq, conf->sq_depth, conf->rq_depth);
-	q->qpn = *qp;
-	q->app = app;
-	q->fault = NULL;
-	q->end = SAN_QP_OPEN;
+	q = begin_qp(e, wq, &own.qp, *qp);
+	q->is_stream = true;
+	q->lingers = lingers;
 	return 0;
 }
 
@@ -347,9 +372,14 @@ san_engine_qp_del(struct san_engine *e, uint32_t qp)
 
 	/* a bell that it rang finds nothing, or its successor, which is looked at in vain */
 	q->wq.wq = NULL;
+	if (q->lingers && q->fault == NULL && san_core_stream_orphan(e->core, qp, e->now_ns)) {
+		keep_traffic(e, q);
+		return wq;
+	}
 	san_core_abort(e->core, qp, e->now_ns);
 	keep_traffic(e, q);
-	rc = san_ulp_qp_destroy(san_core_ulp(e->core), qp);
+	rc = q->is_stream ? san_core_stream_destroy(e->core, qp) :
+			    san_ulp_qp_destroy(san_core_ulp(e->core), qp);
 	SAN_VERIFY(rc == 0);
 	return wq;
 }
@@ -399,7 +429,8 @@ san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key)
 		if (q->wq.wq != NULL && q->app == app && wq_names(&q->wq, key))
 			return true;
 	}
-	return san_ulp_names_key(san_core_ulp(e->core), key);
+	return san_ulp_names_key(san_core_ulp(e->core), key) ||
+		san_core_streams_name_key(e->core, key);
 }
 
 /* ---- small things ---- */

@@ -147,6 +147,14 @@ uint32_t san_engine_app_slots(struct san_engine *e, uint16_t app);
 /** *wq*, zeroed, stays the caller's, and *app*'s; san_ulp_qp_create() says what can fail. */
 int san_engine_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 		      const struct san_ulp_qp_conf *conf, uint32_t *qp);
+/**
+ * Likewise one that is a stream; san_core_stream_create() says what can fail.
+ *
+ * @param lingers
+ *   What was sent still goes to the peer when its program deletes it, or has gone.
+ */
+int san_engine_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
+			  const struct san_core_stream_conf *conf, bool lingers, uint32_t *qp);
 /** What its application wrote into its rings that ended it, or NULL. */
 const char *san_engine_qp_fault(const struct san_engine *e, uint32_t qp);
 /** Its connection ends; its *wq*, returned, and the memory of its work are not touched any more. */

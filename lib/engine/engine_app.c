@@ -19,7 +19,9 @@
 #define APP_ROUND 256 /* and of one application in a round of the lcore: others wait for its end */
 #define FLAGS_ALL \
 	(SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
-#define FORCED (SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
+#define FORCED       (SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)
+#define STREAM_FLAGS (SAN_WR_SIGNALED | SAN_WR_INLINE | SAN_WR_OOB)
+#define RECV_FLAGS   (SAN_RECV_PEEK | SAN_RECV_WAITALL | SAN_RECV_DONTWAIT)
 
 /* ---- applications ---- */
 
@@ -88,23 +90,47 @@ take_sges(const struct san_engine *e, uint16_t app, struct san_ulp_sge *sge, uin
 	return NULL;
 }
 
+/* What no payload belongs to; values out of range are the session's to refuse. */
 static const char *
-take_send(const struct san_engine *e, uint16_t app, struct san_ulp_wr *wr)
+take_control(const struct san_ulp_wr *wr)
 {
-	bool atomic = wr->op == SAN_WR_FETCH_ADD || wr->op == SAN_WR_CMP_SWAP;
-	const char *why = NULL;
-	uint64_t length;
+	if (wr->op < SAN_WR_WAIT || wr->op > SAN_WR_OPTION)
+		return "no operation of streams";
+	if ((wr->flags & ~SAN_WR_SIGNALED) != 0)
+		return "unknown flags";
+	return wr->nb_sge != 0 || wr->length != 0 ? "no parts belong to that" : NULL;
+}
 
+static const char *
+check_op(const struct san_engine_qp *q, const struct san_ulp_wr *wr)
+{
+	if (q->is_stream)
+		return (wr->flags & ~STREAM_FLAGS) != 0 ? "unknown flags" : NULL;
 	if (wr->op < SAN_WR_SEND || wr->op > SAN_WR_CMP_SWAP)
 		return "unknown operation";
 	if ((wr->flags & ~FLAGS_ALL) != 0 || (wr->flags & FORCED) == FORCED)
 		return "unknown flags";
+	return NULL;
+}
+
+static const char *
+take_send(const struct san_engine *e, const struct san_engine_qp *q, struct san_ulp_wr *wr)
+{
+	bool atomic = wr->op == SAN_WR_FETCH_ADD || wr->op == SAN_WR_CMP_SWAP;
+	const char *why;
+	uint64_t length;
+
+	if (q->is_stream && wr->op != SAN_WR_SEND)
+		return take_control(wr);
+	why = check_op(q, wr);
+	if (why != NULL)
+		return why;
 	if ((wr->flags & SAN_WR_INLINE) != 0) {
 		if (wr->op > SAN_WR_PUSH_IMM || wr->inline_len > SAN_ULP_INLINE_MAX)
 			return "no inline data of that kind";
 		length = wr->inline_len;
 	} else {
-		why = take_sges(e, app, wr->sge, wr->nb_sge, &length);
+		why = take_sges(e, q->app, wr->sge, wr->nb_sge, &length);
 	}
 	if (why != NULL)
 		return why;
@@ -114,11 +140,13 @@ take_send(const struct san_engine *e, uint16_t app, struct san_ulp_wr *wr)
 }
 
 static const char *
-take_recv(const struct san_engine *e, uint16_t app, struct san_ulp_recv *r)
+take_recv(const struct san_engine *e, const struct san_engine_qp *q, struct san_ulp_recv *r)
 {
 	uint64_t length;
 
-	return take_sges(e, app, r->sge, r->nb_sge, &length);
+	if ((r->flags & ~(q->is_stream ? RECV_FLAGS : 0)) != 0)
+		return "unknown flags of a receive";
+	return take_sges(e, q->app, r->sge, r->nb_sge, &length);
 }
 
 /* ---- rings ---- */
@@ -184,7 +212,7 @@ drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 		n = RTE_MIN(entries(&w->rq, n, why), max - sum);
 		memcpy(r, &w->rqe[w->rq.head & w->rq.mask], n * sizeof(r[0]));
 		for (i = 0; i < n && *why == NULL; i++)
-			*why = take_recv(e, q->app, &r[i]);
+			*why = take_recv(e, q, &r[i]);
 		if (*why != NULL)
 			return true;
 		taken = san_core_post_recv(e->core, q->qpn, r, n, e->now_ns);
@@ -209,7 +237,7 @@ drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
 		n = RTE_MIN(entries(&w->sq, n, why), max - sum);
 		memcpy(wr, &w->sqe[w->sq.head & w->sq.mask], n * sizeof(wr[0]));
 		for (i = 0; i < n && *why == NULL; i++)
-			*why = take_send(e, q->app, &wr[i]);
+			*why = take_send(e, q, &wr[i]);
 		if (*why != NULL)
 			return true;
 		taken = san_core_post(e->core, q->qpn, wr, n, e->now_ns);

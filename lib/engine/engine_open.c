@@ -98,7 +98,8 @@ has_room_of(const struct san_engine *e, const struct san_core_conf *core)
 	return e->conf.pdl.max_conns == core->pdl.max_conns &&
 		e->conf.ulp.max_qps == core->ulp.max_qps &&
 		e->conf.ulp.max_cqs == core->ulp.max_cqs &&
-		e->conf.ulp.max_mrs == core->ulp.max_mrs;
+		e->conf.ulp.max_mrs == core->ulp.max_mrs &&
+		e->conf.ulp.max_stream_mrs == core->ulp.max_stream_mrs;
 }
 
 /* Of a parked port: by one process, once. */

@@ -103,6 +103,8 @@ struct san_engine_qp {
 	uint32_t qpn;
 	uint16_t app;      /**< whose it is */
 	bool again;        /**< listed: something is left in its rings */
+	bool is_stream;    /**< see san_core_stream_create() */
+	bool lingers;      /**< see san_engine_stream_add() */
 	uint8_t end;       /**< enum san_engine_qp_end */
 	uint32_t sq_last;  /**< ENDING: of its send queue nothing is taken from here on */
 	const char *fault; /**< what its application wrote there that nobody may */

@@ -174,6 +174,12 @@ enum rtsan_wc_opcode {
 	RTSAN_WC_ATOMIC = 4,
 	RTSAN_WC_RECV = 5,
 	RTSAN_WC_RECV_PUSH_IMM = 6, /**< a push with immediate consumed a receive */
+	/* of streams: rtsan_stream_wait() and so on */
+	RTSAN_WC_STREAM_WAIT = 7, /**< *imm*: enum rtsan_stream_event */
+	RTSAN_WC_STREAM_CANCEL = 8,
+	RTSAN_WC_STREAM_SHUTDOWN = 9,
+	RTSAN_WC_STREAM_URGENT = 10, /**< *imm*: the byte */
+	RTSAN_WC_STREAM_OPTION = 11,
 };
 
 /** How a work request ended. Each is one cause; rtsan_status_text() explains. */
@@ -192,6 +198,13 @@ enum rtsan_wc_status {
 	RTSAN_WC_RETRY_EXC = 64,  /**< the peer does not answer; the connection has ended */
 	RTSAN_WC_FLUSHED = 65,    /**< the connection ended first */
 	RTSAN_WC_LOC_LENGTH = 66, /**< receive: a longer message came and was refused */
+	/* of streams */
+	RTSAN_WC_NO_BUFFERS = 67, /**< no memory, or no region left: nothing went (AFC-20) */
+	RTSAN_WC_CANCELLED = 68,  /**< by rtsan_stream_cancel(); byte_len: what moved before */
+	RTSAN_WC_AGAIN = 69,      /**< RTSAN_RECV_DONTWAIT: nothing is there */
+	RTSAN_WC_SHUTDOWN = 70,   /**< posted behind rtsan_stream_shutdown() */
+	RTSAN_WC_PROTOCOL = 71,   /**< the peer broke the rules; the connection has ended */
+	RTSAN_WC_INVALID = 72,    /**< a value out of range */
 };
 
 struct rtsan_wc {
@@ -268,12 +281,53 @@ const char *rtsan_status_text(uint8_t status);
 
 /* --------------------------------------------------------- queue pairs -- */
 
+/** How a stream moves what is large; it learns that by itself unless it is forced to. (AFC-6) */
+enum rtsan_stream_mode {
+	RTSAN_STREAM_ADAPTIVE = 0,
+	RTSAN_STREAM_SMALL_RECV = 1,  /**< everything in messages */
+	RTSAN_STREAM_LARGE_RECV = 2,  /**< the receiver tells of its buffers, the sender pushes */
+	RTSAN_STREAM_SMALL_LARGE = 3, /**< a message first, then its rest, as the receiver asks */
+};
+
+/** Whether a receiver pulls what is large, if both sides can. (AFC-8, AFC-10) */
+enum rtsan_stream_read {
+	RTSAN_STREAM_READ_AUTO = 0,   /**< where a message has come first */
+	RTSAN_STREAM_READ_NEVER = 1,  /**< senders push */
+	RTSAN_STREAM_READ_ALWAYS = 2, /**< also into buffers that wait */
+};
+
+#define RTSAN_STREAM_OFF UINT32_MAX /**< of a time in struct rtsan_stream_attr */
+
+/** What makes a queue pair a stream. Zero means the default. (AFC-1 ... AFC-28) */
+struct rtsan_stream_attr {
+	uint8_t mode;         /**< enum rtsan_stream_mode */
+	uint8_t read;         /**< enum rtsan_stream_read */
+	uint8_t learn;        /**< transfers of a kind until it is learnt; default 3 (AFC-6) */
+	uint8_t scans;        /**< without progress until the rest goes in messages; 2 (AFC-13) */
+	bool linger;          /**< what was sent still goes when the queue pair is destroyed, or
+				   its program has gone: at most a minute, by the daemon */
+	uint16_t nb_recv;     /**< messages that we are ready to receive; default 32 (AFC-14) */
+	uint16_t nb_store;    /**< messages that may be unread; default 32 (AFC-27) */
+	uint16_t nb_send;     /**< messages under way; default 32 */
+	uint16_t t1, t2;      /**< when credit is told (AFC-15); default: by nb_recv */
+	uint16_t frags;       /**< sends in pieces before messages grow; default 8 (AFC-18) */
+	uint32_t threshold;   /**< bytes from which a transfer is large; default 4096 (AFC-4) */
+	uint32_t msg_size;    /**< bytes of a message at first; default 1536 */
+	uint32_t msg_max;     /**< and to what it may grow; default 8192 */
+	uint32_t send_buffer; /**< bytes of large sends that are copied; power of two; 0 (AFC-26) */
+	uint32_t scan_us;     /**< time of a scan; default 10000 (AFC-13) */
+	uint32_t hold_us;     /**< how long a buffer is told of with a small send; 20 (AFC-11) */
+	uint32_t gather_us;   /**< how long a small send waits for that; 20 (AFC-11) */
+};
+
 struct rtsan_qp_attr {
 	struct rtsan_cq *send_cq;
 	struct rtsan_cq *recv_cq;
 	uint32_t sq_depth; /**< 0: 128 */
 	uint32_t rq_depth; /**< 0: 128 */
 	void *context;     /**< handed back by rtsan_qp_context() */
+	/** Not NULL: a stream, whose sends are bytes and not messages. Copied. */
+	const struct rtsan_stream_attr *stream;
 };
 /**
  * Make a queue pair. Its queues are *sq_depth* and *rq_depth* deep, rounded up to
@@ -349,6 +403,7 @@ struct rtsan_event {
 	uint8_t reason; /**< enum rtsan_reason */
 	uint16_t private_len;
 	uint64_t request;                /**< CONNECT_REQUEST: for accept or reject */
+	bool stream;                     /**< CONNECT_REQUEST: accept it with a stream */
 	struct rtsan_qp *qp;             /**< others */
 	struct rtsan_listener *listener; /**< CONNECT_REQUEST */
 	char peer[48];                   /**< the peer's address, text */
@@ -408,6 +463,7 @@ int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
  *   0, -EINVAL, or
  *   - -ENOENT: the request is gone: its peer gave up.
  *   - -EISCONN: the queue pair has a connection, or the event that ended it was not polled.
+ *   - -EPROTOTYPE: one of request and queue pair is for a stream, the other is not.
  */
 int rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 		 const struct rtsan_conn_param *param);
@@ -419,7 +475,10 @@ int rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
  */
 int rtsan_reject(struct rtsan_ctx *ctx, uint64_t request, const void *private_data,
 		 uint16_t private_len);
-/** Orderly end: what is posted finishes first; the outcome is RTSAN_EV_DISCONNECTED. -ENOTCONN. */
+/**
+ * Orderly end: what is posted finishes first; the outcome is RTSAN_EV_DISCONNECTED. A stream is
+ * shut (see rtsan_stream_shutdown()) and ends when the peer has all of it. -ENOTCONN.
+ */
 int rtsan_disconnect(struct rtsan_qp *qp);
 
 /* -------------------------------------------------------- work requests -- */
@@ -444,6 +503,7 @@ enum rtsan_wr_flags {
 	RTSAN_WR_INLINE = 0x2,      /**< payload is copied now, at most RTSAN_INLINE_MAX */
 	RTSAN_WR_SOLICITED = 0x4,   /**< ask for a grant first, whatever the size (RT-12) */
 	RTSAN_WR_UNSOLICITED = 0x8, /**< never ask */
+	RTSAN_WR_OOB = 0x10,        /**< of streams: the last byte is urgent (AFC-1) */
 };
 
 struct rtsan_send_wr {
@@ -459,10 +519,18 @@ struct rtsan_send_wr {
 	uint64_t swap;
 };
 
+/** Receives of streams: without any, complete with what comes first, 1 byte or more. */
+enum rtsan_recv_flags {
+	RTSAN_RECV_PEEK = 0x1,     /**< copy what is there, and leave it there */
+	RTSAN_RECV_WAITALL = 0x2,  /**< complete when full, or at the end */
+	RTSAN_RECV_DONTWAIT = 0x4, /**< complete now, with what is there, or RTSAN_WC_AGAIN */
+};
+
 struct rtsan_recv_wr {
 	uint64_t wr_id;
 	const struct rtsan_sge *sge;
 	uint8_t nb_sge;
+	uint8_t flags; /**< enum rtsan_recv_flags; streams only, else 0 */
 };
 
 /**
@@ -479,12 +547,74 @@ struct rtsan_recv_wr {
  *   Number posted, from wr[0] on; fewer than *nb_wr*: queue full, poll the CQ,
  *   or wr[n] is malformed (post it alone to learn why).
  *   - -EINVAL: wr[0] is malformed or outside its region; nothing posted.
- *   - -ENOTCONN: the connection has ended; destroy the QP or reconnect.
+ *   - -ENOTCONN: the connection has ended; destroy the QP or reconnect. (Not of a stream: there
+ *     receives take what is left, then complete with 0 bytes, and sends are flushed.)
  */
 int rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr);
 
 /** Post receives; like rtsan_post_send(). They are consumed in order. */
 int rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr);
+
+/* -------------------------------------------------------------- streams -- */
+
+/*
+ * A queue pair with attr.stream: its sends are bytes of a stream, which receives of any size take
+ * (AFC-1). Memory of a send or receive is the queue pair's until its completion. What follows
+ * posts requests beside sends and receives; each completes in the send queue's completion
+ * queue with its wr_id, an opcode of its own and, of values out of range, RTSAN_WC_INVALID. One
+ * thread at a time per queue pair, as for rtsan_post_send(). All return
+ *   0, or
+ *   - -EINVAL: the queue pair is no stream.
+ *   - -EAGAIN: the send queue is full: poll the completion queue.
+ * Whoever wants read(2) and write(2) uses rtsan_stream.h.
+ */
+
+/** What rtsan_stream_wait() waits for, and its completion's *imm* says. */
+enum rtsan_stream_event {
+	RTSAN_STREAM_READABLE = 0x1, /**< bytes, or their end */
+	RTSAN_STREAM_WRITABLE = 0x2, /**< a send would begin at once */
+	RTSAN_STREAM_URGENT = 0x4,   /**< an urgent byte was announced */
+	RTSAN_STREAM_ENDED = 0x8,    /**< the connection is over; always waited for */
+};
+/**
+ * Complete when one of *events*, enum rtsan_stream_event, is so: no receive need be posted until
+ * then. At most 16 at a time. (AFC-1, AFC-19) 0, -EINVAL, -EAGAIN.
+ */
+int rtsan_stream_wait(struct rtsan_qp *qp, uint32_t events, uint64_t wr_id);
+
+enum rtsan_stream_work {
+	RTSAN_STREAM_RECVS = 0x1, /**< those under way complete with what came */
+	RTSAN_STREAM_SENDS = 0x2, /**< those under way complete with what went */
+	RTSAN_STREAM_WAITS = 0x4,
+};
+/**
+ * Have work back: *work*, enum rtsan_stream_work, posted before completes as soon as the peer can
+ * touch it no more, with RTSAN_WC_CANCELLED; then this. (AFC-28) 0, -EINVAL, -EAGAIN.
+ */
+int rtsan_stream_cancel(struct rtsan_qp *qp, uint32_t work, uint64_t wr_id);
+/**
+ * Half-close: nothing is sent behind what was posted before, and the peer's receives get to the
+ * end. The other direction goes on; when both are shut, the connection ends. (AFC-1)
+ * 0, -EINVAL, -EAGAIN.
+ */
+int rtsan_stream_shutdown(struct rtsan_qp *qp, uint64_t wr_id);
+/**
+ * Take the urgent byte that a send with RTSAN_WR_OOB announced, out of order: in the completion's
+ * *imm*. RTSAN_WC_AGAIN: announced and not here yet; RTSAN_WC_INVALID: there is none. (AFC-1)
+ * 0, -EINVAL, -EAGAIN.
+ */
+int rtsan_stream_urgent(struct rtsan_qp *qp, uint64_t wr_id);
+
+/** What can be changed while it works, from the next transfer on. */
+enum rtsan_stream_option {
+	RTSAN_STREAM_OPT_MODE = 1,      /**< enum rtsan_stream_mode */
+	RTSAN_STREAM_OPT_READ = 2,      /**< enum rtsan_stream_read */
+	RTSAN_STREAM_OPT_HOLD_US = 3,   /**< 0: off */
+	RTSAN_STREAM_OPT_GATHER_US = 4, /**< 0: off */
+};
+/** Change an option. 0, -EINVAL, -EAGAIN. */
+int rtsan_stream_option(struct rtsan_qp *qp, enum rtsan_stream_option option, uint32_t value,
+			uint64_t wr_id);
 
 /** Version of the library, "0.1.0". */
 const char *rtsan_version(void);

@@ -69,6 +69,12 @@ static const char *const status_names[] = {
 	[RTSAN_WC_RETRY_EXC] = "retry_exceeded",
 	[RTSAN_WC_FLUSHED] = "flushed",
 	[RTSAN_WC_LOC_LENGTH] = "local_length",
+	[RTSAN_WC_NO_BUFFERS] = "no_buffers",
+	[RTSAN_WC_CANCELLED] = "cancelled",
+	[RTSAN_WC_AGAIN] = "again",
+	[RTSAN_WC_SHUTDOWN] = "shutdown",
+	[RTSAN_WC_PROTOCOL] = "protocol",
+	[RTSAN_WC_INVALID] = "invalid",
 };
 
 static const char *const status_texts[] = {
@@ -86,6 +92,12 @@ static const char *const status_texts[] = {
 	[RTSAN_WC_RETRY_EXC] = "the peer does not answer; the connection has ended",
 	[RTSAN_WC_FLUSHED] = "the connection ended first",
 	[RTSAN_WC_LOC_LENGTH] = "a message longer than this receive came and was refused",
+	[RTSAN_WC_NO_BUFFERS] = "no memory, or no region left, for this transfer: nothing was sent",
+	[RTSAN_WC_CANCELLED] = "cancelled, with what was moved before",
+	[RTSAN_WC_AGAIN] = "nothing is there at this moment",
+	[RTSAN_WC_SHUTDOWN] = "the stream was shut before",
+	[RTSAN_WC_PROTOCOL] = "the peer broke the protocol of streams; the connection has ended",
+	[RTSAN_WC_INVALID] = "a value is out of range",
 };
 
 static const char *const reason_texts[] = {

@@ -53,6 +53,7 @@ struct rtsan_qp {
 	struct rtsan_cq *send_cq, *recv_cq;
 	void *context;
 	uint32_t qpn;
+	bool is_stream;
 	_Atomic bool busy;  /**< connecting or connected, as far as the application was told */
 	_Atomic bool ended; /**< the connection is over, as the application has been told */
 };
@@ -96,6 +97,10 @@ rtsan_mr_key(const struct rtsan_ctx *ctx, uint32_t lkey)
 {
 	return lkey != 0 ? ctx->mrs[lkey & ((1u << ctx->lkey_bits) - 1)].key : 0;
 }
+
+/** Post what has no parts. -EAGAIN: the send queue is full. */
+int rtsan_qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t value,
+			  uint64_t wr_id);
 
 /** May *len* bytes from *addr* be used under *lkey*? 0 or -EINVAL, with the reason in *why*. */
 int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, uint32_t lkey,

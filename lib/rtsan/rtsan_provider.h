@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 /** Changes whenever a struct of this file or san_wr.h does. */
-#define RTSAN_PROVIDER_ABI 3
+#define RTSAN_PROVIDER_ABI 4
 #define RTSAN_PROVIDER_SYM "rtsan_provider_"
 
 /** What librtsan lends to a provider. */
@@ -53,7 +53,8 @@ struct rtsan_provider_mr {
 
 struct rtsan_provider_qp {
 	void *send_cq, *recv_cq;
-	uint32_t sq_depth, rq_depth; /**< powers of two */
+	uint32_t sq_depth, rq_depth;            /**< powers of two */
+	const struct rtsan_stream_attr *stream; /**< NULL: it is none */
 	/* result */
 	uint32_t qp;
 	struct san_wq *wq; /**< the provider's, valid until qp_destroy is called */

@@ -16,6 +16,8 @@
 #define DEPTH_DEFAULT 128
 #define FLAGS_ALL \
 	(RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED)
+#define FLAGS_STREAM (RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_OOB)
+#define FLAGS_RECV   (RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL | RTSAN_RECV_DONTWAIT)
 
 static_assert(RTSAN_SGE_MAX == SAN_ULP_SGE_MAX, "the ring's entry holds as many");
 static_assert(RTSAN_INLINE_MAX == SAN_ULP_INLINE_MAX, "the ring's entry holds as many");
@@ -29,6 +31,10 @@ static_assert((int)RTSAN_WR_SIGNALED == (int)SAN_WR_SIGNALED, "flags are passed 
 static_assert((int)RTSAN_WR_INLINE == (int)SAN_WR_INLINE, "flags are passed through");
 static_assert((int)RTSAN_WR_SOLICITED == (int)SAN_WR_SOLICITED, "flags are passed through");
 static_assert((int)RTSAN_WR_UNSOLICITED == (int)SAN_WR_UNSOLICITED, "flags are passed through");
+static_assert((int)RTSAN_WR_OOB == (int)SAN_WR_OOB, "flags are passed through");
+static_assert((int)RTSAN_RECV_PEEK == (int)SAN_RECV_PEEK, "flags are passed through");
+static_assert((int)RTSAN_RECV_WAITALL == (int)SAN_RECV_WAITALL, "flags are passed through");
+static_assert((int)RTSAN_RECV_DONTWAIT == (int)SAN_RECV_DONTWAIT, "flags are passed through");
 
 /* ---- create, destroy ---- */
 
@@ -96,6 +102,8 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 		return rtsan_fail(-ENOMEM, "queue pair: no memory");
 	qp->ctx = ctx;
 	qp->context = attr->context;
+	qp->is_stream = attr->stream != NULL;
+	conf.stream = attr->stream;
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	conf.send_cq = qp->send_cq->priv;
@@ -195,7 +203,9 @@ check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *
 
 	if (wr->opcode < RTSAN_WR_SEND || wr->opcode > RTSAN_WR_CMP_SWAP)
 		return rtsan_fail(-EINVAL, "opcode %u is unknown", wr->opcode);
-	if ((wr->flags & ~FLAGS_ALL) != 0)
+	if (qp->is_stream && wr->opcode != RTSAN_WR_SEND)
+		return rtsan_fail(-EINVAL, "opcode %u: a stream only sends", wr->opcode);
+	if ((wr->flags & ~(qp->is_stream ? FLAGS_STREAM : FLAGS_ALL)) != 0)
 		return rtsan_fail(-EINVAL, "flags 0x%x has unknown bits", wr->flags);
 	if ((wr->flags & RTSAN_WR_SOLICITED) != 0 && (wr->flags & RTSAN_WR_UNSOLICITED) != 0)
 		return rtsan_fail(-EINVAL, "flags: solicited and unsolicited");
@@ -259,6 +269,13 @@ fill_send(const struct rtsan_ctx *ctx, struct san_ulp_wr *e, const struct rtsan_
 	}
 }
 
+/* What a stream has received can still be read. */
+static bool
+has_ended(const struct rtsan_qp *qp)
+{
+	return atomic_load_explicit(&qp->ended, memory_order_relaxed) && !qp->is_stream;
+}
+
 int
 rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 {
@@ -269,7 +286,7 @@ rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 
 	if (nb_wr <= 0 || wr == NULL)
 		return rtsan_fail(-EINVAL, "post: nothing to post");
-	if (atomic_load_explicit(&qp->ended, memory_order_relaxed))
+	if (has_ended(qp))
 		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
 	room = san_spsc_room(&q->sq, &q->wq->sq_head);
 	for (n = 0; n < nb_wr; n++) {
@@ -287,6 +304,39 @@ rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 }
 
 int
+rtsan_qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t value,
+		      uint64_t wr_id)
+{
+	const struct rtsan_send_wr wr = {
+		.wr_id = wr_id,
+		.opcode = op,
+		.flags = RTSAN_WR_SIGNALED,
+		.imm = imm,
+		.remote_addr = value,
+	};
+	struct san_wq_prod *q = &qp->wq;
+
+	if (!qp->is_stream)
+		return rtsan_fail(-EINVAL, "stream: the queue pair is none");
+	if (san_spsc_room(&q->sq, &q->wq->sq_head) == 0)
+		return rtsan_fail(-EAGAIN, "stream: the send queue is full");
+	fill_send(qp->ctx, &q->sqe[q->sq.tail & q->sq.mask], &wr, 0);
+	san_spsc_push(&q->sq, &q->wq->sq_tail, 1);
+	qp->ctx->ops->doorbell(qp->ctx->priv, qp->qpn);
+	return 0;
+}
+
+static int
+check_recv(const struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, uint64_t *length)
+{
+	if (!qp->is_stream && wr->flags != 0)
+		return rtsan_fail(-EINVAL, "receive: flags 0x%x are for streams", wr->flags);
+	if ((wr->flags & ~FLAGS_RECV) != 0)
+		return rtsan_fail(-EINVAL, "receive: flags 0x%x has unknown bits", wr->flags);
+	return check_sges(qp, wr->sge, wr->nb_sge, length);
+}
+
+int
 rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
 {
 	struct san_wq_prod *q = &qp->wq;
@@ -297,16 +347,17 @@ rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
 
 	if (nb_wr <= 0 || wr == NULL)
 		return rtsan_fail(-EINVAL, "post: nothing to post");
-	if (atomic_load_explicit(&qp->ended, memory_order_relaxed))
+	if (has_ended(qp))
 		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
 	room = san_spsc_room(&q->rq, &q->wq->rq_head);
 	for (n = 0; n < nb_wr; n++) {
-		rc = check_sges(qp, wr[n].sge, wr[n].nb_sge, &length);
+		rc = check_recv(qp, &wr[n], &length);
 		if (rc != 0 || (uint32_t)n == room)
 			break;
 		e = &q->rqe[(q->rq.tail + (uint32_t)n) & q->rq.mask];
 		e->wr_id = wr[n].wr_id;
 		e->nb_sge = wr[n].nb_sge;
+		e->flags = wr[n].flags;
 		copy_sges(qp->ctx, e->sge, wr[n].sge, wr[n].nb_sge);
 	}
 	if (n == 0)

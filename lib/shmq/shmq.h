@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     3           /**< changes with any layout of this file or what it includes */
+#define SHMQ_ABI     4           /**< changes with any layout of this file or what it includes */
 #define SHMQ_TEXT    192         /* bytes of a reason, with its end */
 #define SHMQ_PEER    48
 #define SHMQ_PORT    32 /* bytes of a port's name, with its end */
@@ -68,6 +68,21 @@ struct shmq_param {
 	uint8_t private_data[SHMQ_PRIVATE];
 };
 
+/** struct rtsan_stream_attr, if *given*; else the queue pair is no stream. */
+struct shmq_stream {
+	uint8_t given;
+	uint8_t mode, read, linger;
+	uint8_t learn, scans;
+	uint16_t nb_recv, nb_store, nb_send;
+	uint16_t t1, t2;
+	uint16_t frags;
+	uint8_t pad[2];
+	uint32_t threshold;
+	uint32_t msg_size, msg_max;
+	uint32_t send_buffer;
+	uint32_t scan_us, hold_us, gather_us;
+};
+
 struct shmq_req {
 	uint32_t magic; /**< these two stay where they are in every version */
 	uint32_t abi;
@@ -89,6 +104,7 @@ struct shmq_req {
 		struct {
 			uint32_t send_cq, recv_cq;   /**< their ids */
 			uint32_t sq_depth, rq_depth; /**< powers of two */
+			struct shmq_stream stream;
 		} qp;
 		struct {
 			uint32_t id; /**< queue pair, or cookie of a listener */
@@ -135,7 +151,8 @@ struct shmq_event {
 	uint16_t private_len;
 	uint32_t qp;
 	uint32_t listener; /**< cookie */
-	uint32_t pad;
+	uint8_t stream;    /**< CONNECT_REQUEST: it is for one */
+	uint8_t pad[3];
 	uint64_t request;
 	char peer[SHMQ_PEER];
 	uint8_t private_data[SHMQ_PRIVATE];

@@ -18,6 +18,7 @@ san_ulp_conf_default(struct san_ulp_conf *conf)
 		.max_qps = 1024,
 		.max_cqs = 1024,
 		.max_mrs = 4096,
+		.max_stream_mrs = 4096,
 		.pull_piece = 64 * 1024,
 	};
 }
@@ -29,7 +30,9 @@ is_valid(const struct san_ulp_conf *conf)
 		conf->max_qps <= SAN_ULP_QPS_MAX &&
 		conf->first_qp <= SAN_ULP_QPS_MAX - conf->max_qps &&
 		conf->max_cqs > 0 &&
-		rte_is_power_of_2(conf->max_mrs) && conf->max_mrs <= SAN_ULP_MRS_MAX &&
+		rte_is_power_of_2(conf->max_mrs) && rte_is_power_of_2(conf->max_stream_mrs) &&
+		conf->max_mrs <= SAN_ULP_MRS_MAX &&
+		conf->max_stream_mrs <= SAN_ULP_MRS_MAX - conf->max_mrs &&
 		conf->pull_piece > 0 && conf->pull_piece <= SAN_WIRE_LENGTH_MAX &&
 		conf->secret32 != NULL;
 }
@@ -47,7 +50,9 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 	if (ulp == NULL)
 		return -ENOMEM;
 	ulp->conf = *conf;
-	ulp->mrs = san_mem_calloc(mem, conf->max_mrs, sizeof(ulp->mrs[0]));
+	ulp->mrs = san_mem_calloc(mem, conf->max_mrs + conf->max_stream_mrs,
+				  sizeof(ulp->mrs[0]));
+	LIST_INIT(&ulp->owns);
 	ulp->cqs = san_mem_calloc(mem, conf->max_cqs, sizeof(ulp->cqs[0]));
 	ulp->qps = san_mem_calloc(mem, conf->max_qps, sizeof(ulp->qps[0]));
 	ulp->qp_gens = san_mem_calloc(mem, conf->max_qps, sizeof(ulp->qp_gens[0]));
@@ -66,6 +71,7 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 void
 san_ulp_destroy(struct san_ulp *ulp)
 {
+	struct san_ulp_cq *cq;
 	struct san_mem *mem;
 	uint32_t i;
 
@@ -82,6 +88,10 @@ san_ulp_destroy(struct san_ulp *ulp)
 	for (i = 0; ulp->cqs != NULL && i < ulp->conf.max_cqs; i++)
 		if (ulp->cqs[i] != NULL)
 			san_ulp_cq_free(ulp, ulp->cqs[i]);
+	while ((cq = LIST_FIRST(&ulp->owns)) != NULL) {
+		LIST_REMOVE(cq, own_link);
+		san_ulp_cq_free(ulp, cq);
+	}
 	san_mem_end(mem, ulp->qp_of_slot);
 	san_mem_end(mem, ulp->qps);
 	san_mem_end(mem, ulp->qp_gens);
@@ -123,6 +133,12 @@ san_ulp_status_name(uint8_t status)
 		[LOCAL_INDEX(SAN_WC_ST_RETRY_EXC)] = "RETRY_EXC",
 		[LOCAL_INDEX(SAN_WC_ST_FLUSHED)] = "FLUSHED",
 		[LOCAL_INDEX(SAN_WC_ST_LOCAL_LENGTH)] = "LOCAL_LENGTH",
+		[LOCAL_INDEX(SAN_WC_ST_NO_BUFFERS)] = "NO_BUFFERS",
+		[LOCAL_INDEX(SAN_WC_ST_CANCELLED)] = "CANCELLED",
+		[LOCAL_INDEX(SAN_WC_ST_AGAIN)] = "AGAIN",
+		[LOCAL_INDEX(SAN_WC_ST_SHUTDOWN)] = "SHUTDOWN",
+		[LOCAL_INDEX(SAN_WC_ST_PROTOCOL)] = "PROTOCOL",
+		[LOCAL_INDEX(SAN_WC_ST_INVALID)] = "INVALID",
 	};
 
 	if (status < SAN_WC_ST_RETRY_EXC)
@@ -131,23 +147,38 @@ san_ulp_status_name(uint8_t status)
 	return status < RTE_DIM(local) ? local[status] : "unknown";
 }
 
-void
-san_ulp_check(const struct san_ulp *ulp)
+static void
+check_mrs(const struct san_ulp *ulp)
 {
-	uint32_t nb_mrs = 0, nb_cqs = 0, nb_qps = 0;
-	const struct san_ulp_qp *qp;
+	uint32_t nb_all = ulp->conf.max_mrs + ulp->conf.max_stream_mrs;
+	uint32_t nb_mrs = 0, nb_stream_mrs = 0;
 	uint32_t i;
 
-	for (i = 0; i < ulp->conf.max_mrs; i++) {
+	for (i = 0; i < nb_all; i++) {
 		const struct san_ulp_mr *mr = &ulp->mrs[i];
 
 		if (!mr->used)
 			continue;
-		nb_mrs++;
-		SAN_VERIFY(mr->key != 0 && (mr->key & (ulp->conf.max_mrs - 1)) == i);
+		if (i < ulp->conf.max_mrs)
+			nb_mrs++;
+		else
+			nb_stream_mrs++;
+		SAN_VERIFY(mr->key != 0 && san_ulp_mr_index(ulp, mr->key) == i);
 		SAN_VERIFY(mr->gen != 0 && mr->addr != NULL && mr->len > 0);
 	}
 	SAN_VERIFY(nb_mrs == ulp->nb_mrs);
+	SAN_VERIFY(nb_stream_mrs == ulp->nb_stream_mrs);
+}
+
+void
+san_ulp_check(const struct san_ulp *ulp)
+{
+	uint32_t nb_cqs = 0, nb_qps = 0;
+	const struct san_ulp_cq *own;
+	const struct san_ulp_qp *qp;
+	uint32_t i;
+
+	check_mrs(ulp);
 	for (i = 0; i < ulp->conf.max_qps; i++) {
 		if (ulp->qps[i] == NULL)
 			continue;
@@ -162,6 +193,8 @@ san_ulp_check(const struct san_ulp *ulp)
 		san_ulp_cq_check(ulp, ulp->cqs[i]);
 	}
 	SAN_VERIFY(nb_cqs == ulp->nb_cqs);
+	LIST_FOREACH(own, &ulp->owns, own_link)
+		san_ulp_cq_check(ulp, own);
 	for (qp = ulp->pump_head; qp != NULL; qp = qp->pump_next)
 		SAN_VERIFY(qp->in_pump && (qp->pump_next != NULL || qp == ulp->pump_tail));
 }

@@ -21,7 +21,8 @@
 #include "san_wr.h"
 #include "tl.h"
 
-#define SAN_ULP_DEPTH_MAX 4096 /**< entries of a send or receive queue: cookies name them */
+#define SAN_ULP_DEPTH_MAX 4096       /**< entries of a send or receive queue: cookies name them */
+#define SAN_ULP_NOBODY    UINT16_MAX /**< owner of what no program has; no application's number */
 
 enum san_ulp_right {
 	SAN_RIGHT_PUSH = 0x1,
@@ -35,6 +36,7 @@ struct san_ulp_conf {
 	uint32_t first_qp; /**< index of the first in their numbers, so that lcores have others */
 	uint32_t max_cqs;
 	uint32_t max_mrs;                /**< power of two */
+	uint32_t max_stream_mrs;         /**< of streams, beside those; power of two */
 	uint32_t pull_piece;             /**< bytes: longer pulls go in pieces (design, rule 6) */
 	uint32_t (*secret32)(void *arg); /**< keys */
 	void *secret_arg;
@@ -108,6 +110,16 @@ void *san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, u
 		      uint32_t len);
 /** It is about to go, or not after all: new work of its owner finds it no more, remote sides do. */
 void san_ulp_mr_close(struct san_ulp *ulp, uint32_t key, bool closing);
+/**
+ * Register *addr* for the peer of *qpn*, which is bound, alone: bytes are named by their offset.
+ * These regions have places and keys of their own, so that they neither take those of programs
+ * nor lack any because of them. (AFC-24)
+ *
+ * @return
+ *   0, -ENOSPC, -EINVAL.
+ */
+int san_ulp_mr_add_stream(struct san_ulp *ulp, uint32_t qpn, void *addr, uint64_t len,
+			  uint8_t rights, uint32_t *key);
 /** Regions in use. */
 uint32_t san_ulp_nb_mrs(const struct san_ulp *ulp);
 
@@ -123,6 +135,15 @@ san_ulp_cq_depth(uint32_t depth)
 /** In memory of the caller's, new, with so many entries. -EINVAL, -ENOMEM, -ENOSPC. */
 int san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
 			 struct san_ulp_cq **out);
+/**
+ * The lcore's own: what comes into it is the lcore's to take, see san_ulp_cq_next_own(). It lies
+ * in conf->mem, with its entries, and takes no place of max_cqs. -EINVAL, -ENOMEM.
+ */
+int san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out);
+/** An own queue that has new entries, each time once; NULL: there is none. */
+struct san_ulp_cq *san_ulp_cq_next_own(struct san_ulp *ulp);
+/** Would that return one? */
+bool san_ulp_cq_has_own(const struct san_ulp *ulp);
 /** -EBUSY: a queue pair uses it. */
 int san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq);
 /** Is it one of this lcore's? */
@@ -135,6 +156,14 @@ int san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq);
 int san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq);
 /** Uses of it by queue pairs: two for one that sends and receives with it. */
 uint32_t san_ulp_cq_nb_qps(const struct san_ulp_cq *cq);
+/**
+ * Who is no queue pair but completes here what programs posted keeps it from being destroyed, as
+ * a queue pair does, until it drops it.
+ */
+void san_ulp_cq_hold(struct san_ulp_cq *cq);
+void san_ulp_cq_drop(struct san_ulp_cq *cq);
+/** ... and gives it a completion. False: it is full, or what is left is promised. */
+bool san_ulp_cq_give(struct san_ulp_cq *cq, const struct san_ulp_wc *wc);
 /** The consumer: at most *n* completions, oldest first. One thread per CQ. */
 uint32_t san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n);
 
@@ -186,6 +215,8 @@ san_ulp_qp_index(const struct san_ulp_conf *conf, uint32_t qpn)
 /** Queue pair of a slot, or SAN_QPN_NONE. */
 uint32_t san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot);
 uint16_t san_ulp_qp_owner(const struct san_ulp *ulp, uint32_t qpn);
+/** Its program has gone: from now on its peer reaches no region of programs. */
+void san_ulp_qp_disown(struct san_ulp *ulp, uint32_t qpn);
 uint64_t san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn);
 /** No work request under way, and after unbind no receive left to flush. */
 bool san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn);

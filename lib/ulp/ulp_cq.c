@@ -67,22 +67,55 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 	return rc;
 }
 
+int
+san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
+{
+	struct san_mem *mem = ulp->conf.mem;
+	struct san_ulp_cq *cq;
+
+	if (depth < 2 || depth > SAN_ULP_CQ_MAX || !rte_is_power_of_2(depth))
+		return -EINVAL;
+	cq = san_mem_aligned(mem, sizeof(*cq));
+	if (cq == NULL)
+		return -ENOMEM;
+	cq->mem = san_mem_aligned(mem, san_cq_bytes(depth));
+	if (cq->mem == NULL) {
+		san_mem_free(mem, cq, sizeof(*cq));
+		return -ENOMEM;
+	}
+	cq->waiter = SAN_ULP_CQ_OWN;
+	cq->ulp = ulp;
+	san_spsc_prod_init(&cq->q, depth);
+	san_spsc_cons_init(&cq->consumer, depth);
+	LIST_INSERT_HEAD(&ulp->owns, cq, own_link);
+	*out = cq;
+	return 0;
+}
+
 /* ---- who waits ---- */
+
+static struct san_ulp_cq **
+rung_list(struct san_ulp_cq *cq)
+{
+	return cq->waiter == SAN_ULP_CQ_OWN ? &cq->ulp->own_rung : &cq->ulp->rung;
+}
 
 static void
 ring(struct san_ulp_cq *cq)
 {
+	struct san_ulp_cq **at = rung_list(cq);
+
 	if (cq->is_rung)
 		return;
 	cq->is_rung = true;
-	cq->rung_next = cq->ulp->rung;
-	cq->ulp->rung = cq;
+	cq->rung_next = *at;
+	*at = cq;
 }
 
 static void
 unring(struct san_ulp_cq *cq)
 {
-	struct san_ulp_cq **at = &cq->ulp->rung;
+	struct san_ulp_cq **at = rung_list(cq);
 
 	if (!cq->is_rung)
 		return;
@@ -95,9 +128,9 @@ unring(struct san_ulp_cq *cq)
 void
 san_ulp_cq_watch(struct san_ulp_cq *cq, int waiter)
 {
-	cq->waiter = waiter;
 	if (waiter < 0)
 		unring(cq);
+	cq->waiter = waiter;
 }
 
 int
@@ -133,6 +166,22 @@ san_ulp_cq_ring_all(struct san_ulp *ulp)
 	for (i = 0; i < ulp->conf.max_cqs; i++)
 		if (ulp->cqs[i] != NULL && ulp->cqs[i]->waiter >= 0)
 			ring(ulp->cqs[i]);
+}
+
+struct san_ulp_cq *
+san_ulp_cq_next_own(struct san_ulp *ulp)
+{
+	struct san_ulp_cq *cq = ulp->own_rung;
+
+	if (cq != NULL)
+		unring(cq);
+	return cq;
+}
+
+bool
+san_ulp_cq_has_own(const struct san_ulp *ulp)
+{
+	return ulp->own_rung != NULL;
 }
 
 /* ---- tables ---- */
@@ -186,7 +235,9 @@ san_ulp_cq_leave(struct san_ulp *ulp, struct san_ulp_cq *cq)
 void
 san_ulp_cq_free(struct san_ulp *ulp, struct san_ulp_cq *cq)
 {
-	if (cq->is_ours)
+	if (cq->waiter == SAN_ULP_CQ_OWN)
+		san_mem_free(ulp->conf.mem, cq->mem, san_cq_bytes(cq->q.mask + 1));
+	else if (cq->is_ours)
 		free(cq->mem);
 	san_mem_free(ulp->conf.mem, cq, sizeof(*cq));
 }
@@ -197,11 +248,24 @@ san_ulp_cq_nb_qps(const struct san_ulp_cq *cq)
 	return cq->nb_qps;
 }
 
+static void
+forget_own(struct san_ulp_cq *cq)
+{
+	unring(cq);
+	LIST_REMOVE(cq, own_link);
+}
+
 int
 san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq)
 {
-	int rc = san_ulp_cq_leave(ulp, cq);
+	int rc = 0;
 
+	if (cq->waiter != SAN_ULP_CQ_OWN)
+		rc = san_ulp_cq_leave(ulp, cq);
+	else if (cq->nb_qps > 0)
+		rc = -EBUSY;
+	else
+		forget_own(cq);
 	if (rc == 0)
 		san_ulp_cq_free(ulp, cq);
 	return rc;
@@ -257,6 +321,31 @@ san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
 }
 
 void
+san_ulp_cq_hold(struct san_ulp_cq *cq)
+{
+	cq->nb_qps++;
+	cq->nb_holds++;
+}
+
+void
+san_ulp_cq_drop(struct san_ulp_cq *cq)
+{
+	SAN_ASSERT(cq->nb_holds > 0);
+	cq->nb_qps--;
+	cq->nb_holds--;
+}
+
+bool
+san_ulp_cq_give(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
+{
+	if (!reserve(cq, 0))
+		return false;
+	san_ulp_cq_put(cq, wc);
+	cq->ulp->stats.nb_wcs++;
+	return true;
+}
+
+void
 san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 {
 	uint32_t pending = cq->q.tail - atomic_load(&cq->mem->head);
@@ -282,7 +371,7 @@ san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 			nb_reserved += qp->rq_depth - qp->nb_rq_free - san_ulp_qp_nb_posted(qp);
 		}
 	}
-	SAN_VERIFY(nb_qps == cq->nb_qps);
+	SAN_VERIFY(nb_qps + cq->nb_holds == cq->nb_qps);
 	SAN_VERIFY(nb_recv_qps == cq->nb_recv_qps);
 	SAN_VERIFY(nb_reserved == cq->nb_reserved);
 }

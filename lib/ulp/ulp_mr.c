@@ -3,8 +3,9 @@
 /*
  * DESIGN NOTES
  *
- * A key is 32 random bits, of which the lowest name the slot in the table: no
- * search on access, and nothing to learn from one key about another. A slot in
+ * A key is random bits, of which the lowest name the slot in the table: no
+ * search on access, and nothing to learn from one key about another. The highest tells
+ * regions of streams: programs' keys are copied to all lcores, where places must be free. A slot in
  * use means drawing again, rather than taking the next free one, which would
  * make keys neighbours; only a table that is almost full does that, so that the
  * number of draws stays bounded.
@@ -26,64 +27,76 @@
 static bool
 is_fresh(const struct san_ulp *ulp, uint32_t key)
 {
-	const struct san_ulp_mr *mr = &ulp->mrs[key & (ulp->conf.max_mrs - 1)];
+	const struct san_ulp_mr *mr = &ulp->mrs[san_ulp_mr_index(ulp, key)];
 
 	return key != 0 && !mr->used && mr->key != key;
 }
 
-/** The table is known not to be full. */
+/** The kind's part of the table is known not to be full. */
 static uint32_t
-draw_key(const struct san_ulp *ulp)
+draw_key(const struct san_ulp *ulp, uint32_t kind)
 {
-	uint32_t mask = ulp->conf.max_mrs - 1;
+	uint32_t mask = (kind != 0 ? ulp->conf.max_stream_mrs : ulp->conf.max_mrs) - 1;
 	uint32_t key = 0;
 	uint32_t draws;
 
 	for (draws = 0; draws < DRAWS_MAX; draws++) {
-		key = ulp->conf.secret32(ulp->conf.secret_arg);
+		key = (ulp->conf.secret32(ulp->conf.secret_arg) & ~SAN_ULP_KEY_STREAM) | kind;
 		if (is_fresh(ulp, key))
 			return key;
 	}
-	while (ulp->mrs[key & mask].used)
+	while (ulp->mrs[san_ulp_mr_index(ulp, key)].used)
 		key = (key & ~mask) | ((key + 1) & mask);
 	while (!is_fresh(ulp, key))
-		key += mask + 1;
+		key = ((key + mask + 1) & ~SAN_ULP_KEY_STREAM) | kind;
 	return key;
 }
 
 static int
-check_region(const struct san_ulp *ulp, const void *addr, uint64_t len, uint64_t base,
-	     uint8_t rights)
+check_region(const void *addr, uint64_t len, uint64_t base, uint8_t rights)
 {
 	if (addr == NULL || len == 0 || (rights & ~RIGHTS_ALL) != 0)
 		return -EINVAL;
 	if (len > UINTPTR_MAX - (uintptr_t)addr || len > UINT64_MAX - base)
 		return -EINVAL;
-	return ulp->nb_mrs == ulp->conf.max_mrs ? -ENOSPC : 0;
+	return 0;
 }
 
-int
-san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
-		uint16_t pkey, uint32_t key)
+/* In its place, which is free. */
+static struct san_ulp_mr *
+fill(const struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
+     uint32_t key)
 {
-	struct san_ulp_mr *mr = &ulp->mrs[key & (ulp->conf.max_mrs - 1)];
-	int rc = check_region(ulp, addr, len, base, rights);
+	struct san_ulp_mr *mr = &ulp->mrs[san_ulp_mr_index(ulp, key)];
 
-	if (rc != 0)
-		return rc;
-	if (mr->used)
-		return -EEXIST;
 	mr->addr = addr;
 	mr->len = len;
 	mr->base = base;
 	mr->rights = rights;
-	mr->pkey = pkey;
 	mr->owner = 0;
 	mr->closing = false;
 	mr->key = key;
 	mr->used = true;
 	if (++mr->gen == 0)
 		mr->gen = 1;
+	return mr;
+}
+
+int
+san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
+		uint16_t pkey, uint32_t key)
+{
+	int rc = check_region(addr, len, base, rights);
+
+	if (rc != 0)
+		return rc;
+	if ((key & SAN_ULP_KEY_STREAM) != 0)
+		return -EINVAL;
+	if (ulp->nb_mrs == ulp->conf.max_mrs)
+		return -ENOSPC;
+	if (ulp->mrs[san_ulp_mr_index(ulp, key)].used)
+		return -EEXIST;
+	fill(ulp, addr, len, base, rights, key)->pkey = pkey;
 	ulp->nb_mrs++;
 	return 0;
 }
@@ -92,18 +105,43 @@ int
 san_ulp_mr_add(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
 	       uint16_t pkey, uint32_t *key)
 {
-	int rc = check_region(ulp, addr, len, base, rights);
+	int rc = check_region(addr, len, base, rights);
 
 	if (rc != 0)
 		return rc;
-	*key = draw_key(ulp);
+	if (ulp->nb_mrs == ulp->conf.max_mrs)
+		return -ENOSPC;
+	*key = draw_key(ulp, 0);
 	return san_ulp_mr_copy(ulp, addr, len, base, rights, pkey, *key);
+}
+
+int
+san_ulp_mr_add_stream(struct san_ulp *ulp, uint32_t qpn, void *addr, uint64_t len, uint8_t rights,
+		      uint32_t *key)
+{
+	const struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
+	int rc = check_region(addr, len, 0, rights);
+	struct san_ulp_mr *mr;
+
+	if (rc != 0)
+		return rc;
+	if (qp == NULL || qp->state != SAN_ULP_QP_BOUND)
+		return -EINVAL;
+	if (ulp->nb_stream_mrs == ulp->conf.max_stream_mrs)
+		return -ENOSPC;
+	*key = draw_key(ulp, SAN_ULP_KEY_STREAM);
+	mr = fill(ulp, addr, len, 0, rights, *key);
+	mr->pkey = qp->pkey;
+	mr->qpn = qpn;
+	mr->closing = true; /* no work of programs names it */
+	ulp->nb_stream_mrs++;
+	return 0;
 }
 
 static struct san_ulp_mr *
 find(const struct san_ulp *ulp, uint32_t key)
 {
-	struct san_ulp_mr *mr = &ulp->mrs[key & (ulp->conf.max_mrs - 1)];
+	struct san_ulp_mr *mr = &ulp->mrs[san_ulp_mr_index(ulp, key)];
 
 	return mr->used && mr->key == key ? mr : NULL;
 }
@@ -125,7 +163,10 @@ san_ulp_mr_del(struct san_ulp *ulp, uint32_t key)
 		return -ENOENT;
 	mr->used = false;
 	mr->addr = NULL;
-	ulp->nb_mrs--;
+	if ((key & SAN_ULP_KEY_STREAM) != 0)
+		ulp->nb_stream_mrs--;
+	else
+		ulp->nb_mrs--;
 	return 0;
 }
 
@@ -163,7 +204,16 @@ san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, uint64_
 uint32_t
 san_ulp_nb_mrs(const struct san_ulp *ulp)
 {
-	return ulp->nb_mrs;
+	return ulp->nb_mrs + ulp->nb_stream_mrs;
+}
+
+/* A program's region is for all peers of its queue pairs, a stream's for one. */
+static inline bool
+is_for(const struct san_ulp_mr *mr, const struct san_ulp_qp *qp)
+{
+	if (unlikely((mr->key & SAN_ULP_KEY_STREAM) != 0))
+		return mr->qpn == qp->qpn;
+	return mr->owner == qp->owner;
 }
 
 uint8_t
@@ -173,7 +223,7 @@ san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 	struct san_ulp_mr *mr = find(ulp, r->key);
 
 	/* A key of another partition or application is not told from one that never was (RT-29). */
-	if (mr == NULL || mr->pkey != qp->pkey || mr->owner != qp->owner) {
+	if (mr == NULL || mr->pkey != qp->pkey || !is_for(mr, qp)) {
 		ulp->stats.nb_key_errors++;
 		return SAN_ST_BAD_KEY;
 	}

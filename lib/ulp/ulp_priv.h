@@ -9,16 +9,21 @@
  * thread's. (SYS-2)
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "san_spsc.h"
 #include "ulp.h"
 #include "ulp_sgl.h"
 
-#define SAN_ULP_MRS_MAX (1u << 20) /**< so that region and receive fit into ulp_ref */
+#define SAN_ULP_MRS_MAX (1u << 20) /**< of both kinds: region and receive fit into ulp_ref */
 #define SAN_ULP_QPS_MAX (1u << SAN_QPN_INDEX_BITS)
 #define SAN_ULP_CQ_MAX  (1u << 24)
+#define SAN_ULP_CQ_OWN  INT_MAX /**< waiter of an own queue: it is listed for the lcore */
+
+#define SAN_ULP_KEY_STREAM (1u << 31) /**< in keys of streams' regions, and in no other */
 
 /** A region. Its slot in the table is part of its key. */
 struct san_ulp_mr {
@@ -27,6 +32,7 @@ struct san_ulp_mr {
 	uint64_t len;
 	uint32_t key; /**< of the last region here: never given out twice in a row */
 	uint32_t gen; /**< counts the regions that were here; never 0 for a live one */
+	uint32_t qpn; /**< a stream's: whose peer reaches it, and nobody else */
 	uint16_t pkey;
 	uint16_t owner; /**< whose work may name it */
 	uint8_t rights;
@@ -43,13 +49,16 @@ struct san_ulp_cq {
 	struct san_spsc_prod q;
 	uint32_t nb_reserved;
 	uint32_t nb_qps;      /**< users; a queue pair with one queue for both counts twice */
+	uint32_t nb_holds;    /**< those of them that are none: see san_ulp_cq_hold() */
 	uint32_t nb_recv_qps; /**< those of them whose receives complete here */
 	bool is_ours;         /**< *mem* is */
 	/* who sleeps until there is something */
-	bool is_rung; /**< listed in ulp->rung */
-	int waiter;   /**< see san_ulp_cq_watch() */
+	bool is_rung; /**< listed in ulp->rung, or ulp->own_rung */
+	int waiter;   /**< see san_ulp_cq_watch(), or SAN_ULP_CQ_OWN */
 	struct san_ulp *ulp;
 	struct san_ulp_cq *rung_next;
+	LIST_ENTRY(san_ulp_cq)
+	own_link; /**< of own queues */
 	/* for san_ulp_cq_poll(), if the consumer is in this process */
 	_Alignas(64) struct san_spsc_cons consumer;
 };
@@ -153,8 +162,8 @@ san_ulp_count_rx(struct san_ulp_qp *qp, uint64_t bytes)
 struct san_ulp {
 	struct san_ulp_conf conf;
 	struct san_tl *tl;
-	struct san_ulp_mr *mrs;
-	uint32_t nb_mrs;
+	struct san_ulp_mr *mrs; /**< of programs, behind them of streams */
+	uint32_t nb_mrs, nb_stream_mrs;
 	struct san_ulp_cq **cqs;
 	uint32_t nb_cqs;
 	struct san_ulp_qp **qps; /**< by san_ulp_qp_index() */
@@ -163,11 +172,23 @@ struct san_ulp {
 	uint32_t nb_qps;
 	uint32_t *qp_of_slot;
 	struct san_ulp_qp *pump_head, *pump_tail;
-	struct san_ulp_cq *rung; /**< watched queues with new entries */
+	struct san_ulp_cq *rung;     /**< watched queues with new entries */
+	struct san_ulp_cq *own_rung; /**< likewise the lcore's own */
+	LIST_HEAD(, san_ulp_cq)
+	owns;
 	struct san_ulp_stats stats;
 };
 
 /* ---- ulp_mr.c ---- */
+
+/** The only place where the region of *key* may be. */
+static inline uint32_t
+san_ulp_mr_index(const struct san_ulp *ulp, uint32_t key)
+{
+	if (unlikely((key & SAN_ULP_KEY_STREAM) != 0))
+		return ulp->conf.max_mrs + (key & (ulp->conf.max_stream_mrs - 1));
+	return key & (ulp->conf.max_mrs - 1);
+}
 
 /** The region that *r* names by key, address and length, for *right*; or why not. */
 uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,

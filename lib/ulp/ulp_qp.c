@@ -153,6 +153,15 @@ san_ulp_qp_owner(const struct san_ulp *ulp, uint32_t qpn)
 	return qp != NULL ? qp->owner : 0;
 }
 
+void
+san_ulp_qp_disown(struct san_ulp *ulp, uint32_t qpn)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
+
+	if (qp != NULL)
+		qp->owner = SAN_ULP_NOBODY;
+}
+
 uint64_t
 san_ulp_qp_cookie(const struct san_ulp *ulp, uint32_t qpn)
 {

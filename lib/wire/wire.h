@@ -236,9 +236,10 @@ enum san_wire_cm_flag {
 	SAN_CM_F_ALL = 0x07,
 };
 
-/** What a side can do; a connection has what both of its sides have. */
+/** What a side can do; a connection has what both of its sides have. STREAM must be of both. */
 enum san_wire_cm_feature {
-	SAN_CM_FEAT_PACK = 0x1, /**< PUSH_PACKED (RT-34) */
+	SAN_CM_FEAT_PACK = 0x1,   /**< PUSH_PACKED (RT-34) */
+	SAN_CM_FEAT_STREAM = 0x2, /**< its sends carry a stream's session (AFC-2; wire_stream.h) */
 };
 
 /** A CM message in host order: the payload of a SAN_OP_CM packet. */

@@ -475,8 +475,6 @@ flags_valid(const struct san_sm *m)
 		return false;
 	if ((f & SAN_SM_URGENT_BYTE) && m->len != 1)
 		return false;
-	if ((f & SAN_SM_WITHDRAW) && !(f & SAN_SM_RDONE))
-		return false;
 	return !(f & SAN_SM_ACCEPTOR) || (f & SAN_SM_HELLO);
 }
 

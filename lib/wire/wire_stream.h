@@ -40,7 +40,7 @@ enum san_sm_flag {
 	SAN_SM_FIN = 1u << 19,         /**< nothing follows the payload */
 	SAN_SM_UPDATE = 1u << 20,      /**< goes for its credit: may take the last one (AFC-16) */
 	SAN_SM_REDISCOVER = 1u << 21,  /**< a large buffer is posted: leave small receive mode */
-	SAN_SM_WITHDRAW = 1u << 22,    /**< RDONE: the offer of this id is wanted back (AFC-28) */
+	SAN_SM_WITHDRAW = 1u << 22,    /**< the rest of a notice or offer won't come (AFC-28) */
 	SAN_SM_ACCEPTOR = 1u << 23,    /**< HELLO: sent by the side that accepted */
 };
 #define SAN_SM_PARTS 0x00000fffu
@@ -134,7 +134,7 @@ void san_wire_stream_put(const struct san_sm *m, uint8_t *p);
  *   Where the payload begins.
  * @return
  *   0, or -EBADMSG: not a message of this version; its lengths do not fit; flags that do not go
- *   together (NOTICE with OFFER, or INITIAL, WITHDRAW or ACCEPTOR without what they speak of);
+ *   together (NOTICE with OFFER, or INITIAL or ACCEPTOR without what they speak of);
  *   or a value out of range. Nothing of *m* is to be used then.
  */
 int san_wire_stream_get(const uint8_t *p, uint32_t len, struct san_sm *m, uint32_t *payload);

@@ -49,8 +49,8 @@ world_ip(const struct world *w, uint32_t node, struct san_ip *ip)
 	*ip = a.ip;
 }
 
-static void
-node_conf(struct world *w, uint32_t node, struct san_core_conf *conf)
+void
+world_node_conf(struct world *w, uint32_t node, struct san_core_conf *conf)
 {
 	static const struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 0}};
 	uint32_t i;
@@ -86,7 +86,7 @@ world_node_start(struct world *w, uint32_t node)
 	struct san_core_conf conf;
 	int rc;
 
-	node_conf(w, node, &conf);
+	world_node_conf(w, node, &conf);
 	rc = san_core_create(&conf, w->now_ns, &w->node[node].core);
 	if (rc != 0)
 		fprintf(stderr, "san_core_create: %s\n", strerror(-rc));
@@ -367,6 +367,14 @@ world_param_default(struct san_cm_param *p)
 	p->keepalive_ms = 1000;
 }
 
+static void
+stream_create(struct world *w, uint32_t node, const struct san_ulp_qp_conf *qp, uint32_t *out)
+{
+	const struct san_core_stream_conf conf = {.qp = *qp, .stream = *w->conf.stream};
+
+	SAN_VERIFY(san_core_stream_create(w->node[node].core, &conf, w->now_ns, out) == 0);
+}
+
 uint32_t
 world_qp_create(struct world *w, uint32_t node)
 {
@@ -385,7 +393,10 @@ world_qp_create(struct world *w, uint32_t node)
 	conf.recv_cq = q->recv_cq;
 	conf.sq_depth = w->conf.sq_depth;
 	conf.rq_depth = w->conf.rq_depth;
-	SAN_VERIFY(san_ulp_qp_create(ulp, &conf, &q->qp) == 0);
+	if (w->conf.stream != NULL)
+		stream_create(w, node, &conf, &q->qp);
+	else
+		SAN_VERIFY(san_ulp_qp_create(ulp, &conf, &q->qp) == 0);
 	return i;
 }
 
@@ -450,7 +461,11 @@ world_qp_destroy(struct world *w, uint32_t q)
 	if (w->node[p->node].core == NULL || p->send_cq == NULL)
 		return;
 	ulp = san_core_ulp(w->node[p->node].core);
-	SAN_VERIFY(san_ulp_qp_destroy(ulp, p->qp) == 0);
+	/* an orphan goes by itself */
+	if (san_core_stream(w->node[p->node].core, p->qp) != NULL)
+		SAN_VERIFY(san_core_stream_destroy(w->node[p->node].core, p->qp) == 0);
+	else
+		SAN_VERIFY(w->conf.stream != NULL || san_ulp_qp_destroy(ulp, p->qp) == 0);
 	SAN_VERIFY(san_ulp_cq_destroy(ulp, p->send_cq) == 0);
 	SAN_VERIFY(san_ulp_cq_destroy(ulp, p->recv_cq) == 0);
 	p->send_cq = NULL;

@@ -75,6 +75,7 @@ struct world_conf {
 	/** Change a node's configuration before it is created; may be NULL. */
 	void (*tune)(struct san_core_conf *conf, uint32_t node, void *arg);
 	void *tune_arg;
+	const struct san_stream_conf *stream; /**< queue pairs are streams; NULL: they are not */
 };
 
 struct world {
@@ -99,6 +100,8 @@ void world_conf_default(struct world_conf *conf);
 struct world *world_create(const struct world_conf *conf);
 /** Asserts that nothing has leaked: records, CAM entries, mbufs. */
 void world_destroy(struct world *w);
+/** As it would be created. */
+void world_node_conf(struct world *w, uint32_t node, struct san_core_conf *conf);
 void world_node_start(struct world *w, uint32_t node);
 /** The process is gone, without a word. */
 void world_node_kill(struct world *w, uint32_t node);

@@ -91,6 +91,7 @@ san_engine_app_drain__malformed(void **state)
 	BAD(wr.op = SAN_WR_CMP_SWAP + 1, "unknown operation");
 	BAD(wr.flags = 0x10, "unknown flags");
 	BAD(wr.flags = SAN_WR_SOLICITED | SAN_WR_UNSOLICITED, "unknown flags");
+	BAD(wr.op = SAN_WR_WAIT, "unknown operation");
 	BAD(wr.nb_sge = SAN_ULP_SGE_MAX + 1, "more parts than an entry has");
 	BAD(wr.nb_sge = 255, "more parts than an entry has");
 	BAD(wr.length = 2999, "wrong length");
@@ -238,6 +239,138 @@ san_engine_app_drain__in_turn(void **state)
 		assert_int_equal(next_wc(&apps[0]).wr_id, i);
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
+
+/* Ten bytes. */
+static struct san_ulp_wr
+test_stream_send(void)
+{
+	return (struct san_ulp_wr){
+		.wr_id = 3,
+		.op = SAN_WR_SEND,
+		.flags = SAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.length = 10,
+		.sge = {part(&apps[0], 0, 10)},
+	};
+}
+
+/* From here on queue pairs are streams. */
+static int
+streams_setup(void **state)
+{
+	app_streams = true;
+	return setup(state);
+}
+
+static int
+streams_teardown(void **state)
+{
+	int rc = teardown(state);
+
+	app_streams = false;
+	return rc;
+}
+
+/* Both sides name memory by their own addresses, as in messages. (AFC-1) */
+static void
+san_engine_app_drain__stream(void **state)
+{
+	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 4000, 5)}};
+	struct san_ulp_wr wr = {
+		.wr_id = 8,
+		.op = SAN_WR_SEND,
+		.flags = SAN_WR_INLINE | SAN_WR_OOB,
+		.inline_len = 6,
+		.length = 6,
+		.data = "stream",
+	};
+	struct san_ulp_wc wc;
+
+	(void)state;
+	r.flags = SAN_RECV_WAITALL;
+	post_recv(&apps[1], &r);
+	post(&apps[0], &wr);
+	wc = next_wc(&apps[1]);
+	assert_int_equal(wc.wr_id, 5);
+	assert_int_equal(wc.byte_len, 5);
+	assert_memory_equal(&apps[1].mem[4000], "strea", 5);
+	wr = (struct san_ulp_wr){.wr_id = 9, .op = SAN_WR_URGENT, .flags = SAN_WR_SIGNALED};
+	post(&apps[1], &wr);
+	wc = next_wc(&apps[1]);
+	assert_int_equal(wc.wr_id, 9);
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_int_equal(wc.imm, 'm');
+	/* a value out of range is no fault */
+	wr.op = SAN_WR_OPTION;
+	wr.imm = 77;
+	post(&apps[1], &wr);
+	assert_int_equal(next_wc(&apps[1]).status, SAN_WC_ST_INVALID);
+	assert_int_equal(e->stats.nb_app_faults, 0);
+}
+
+static void
+san_engine_app_drain__stream_malformed(void **state)
+{
+	struct san_ulp_recv r = {.nb_sge = 1, .sge = {part(&apps[0], 0, 10)}};
+	struct san_ulp_wr wr;
+
+	(void)state;
+#define BAD(change, text)                \
+	do {                             \
+		wr = test_stream_send(); \
+		change;                  \
+		post(&apps[0], &wr);     \
+		assert_fault(text);      \
+		fresh_pair();            \
+	} while (0)
+	BAD(wr.op = SAN_WR_PUSH, "no operation of streams");
+	BAD(wr.op = SAN_WR_OPTION + 1, "no operation of streams");
+	BAD(wr.flags = SAN_WR_SOLICITED, "unknown flags");
+	BAD((wr.op = SAN_WR_WAIT, wr.flags = SAN_WR_OOB), "unknown flags");
+	BAD(wr.op = SAN_WR_SHUTDOWN, "no parts belong to that");
+	BAD((wr.op = SAN_WR_CANCEL, wr.nb_sge = 0), "no parts belong to that");
+	BAD(wr.sge[0] = part(&apps[1], 0, 10), "memory outside its regions");
+#undef BAD
+	r.flags = SAN_RECV_LOAN;
+	post_recv(&apps[0], &r);
+	assert_fault("unknown flags of a receive");
+	fresh_pair();
+}
+
+/* What was sent comes, although the program that sent it is gone. */
+static void
+san_engine_qp_del__lingers(void **state)
+{
+	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 0, 100)}};
+	struct san_ulp_wr wr = test_stream_send();
+	struct san_wq *wq = apps[0].wq;
+	uint32_t i;
+
+	(void)state;
+	memcpy(apps[0].mem, "last words", 10);
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[0]).wr_id, 3);
+	assert_ptr_equal(san_engine_qp_del(e, apps[0].qp), wq);
+	assert_int_equal(san_core_nb_orphans(e->core), 1);
+	memset(apps[0].mem, 0, 10);
+	post_recv(&apps[1], &r);
+	assert_int_equal(next_wc(&apps[1]).byte_len, 10);
+	assert_memory_equal(apps[1].mem, "last words", 10);
+	for (i = 0; i < 1000 && san_core_nb_orphans(e->core) != 0; i++)
+		san_engine_progress(port);
+	assert_int_equal(san_core_nb_orphans(e->core), 0);
+	/* for the teardown, which deletes it */
+	memset(wq, 0, san_wq_bytes(DEPTH, DEPTH));
+	assert_int_equal(app_qp_add(&apps[0], &(struct san_ulp_qp_conf){
+						      .send_cq = apps[0].ulp_cq,
+						      .recv_cq = apps[0].ulp_cq,
+						      .sq_depth = DEPTH,
+						      .rq_depth = DEPTH,
+					      }),
+			 0);
+}
+
+#define STREAMS(f) cmocka_unit_test_setup_teardown(f, streams_setup, streams_teardown)
 
 /* With many queue pairs it gets no more in a round than with a few. */
 static void
@@ -420,6 +553,9 @@ main(void)
 		TEST(san_engine_drain__index_beyond),
 		TEST(san_engine_cut__at_once),
 		TEST(san_engine_loops__grow),
+		STREAMS(san_engine_app_drain__stream),
+		STREAMS(san_engine_app_drain__stream_malformed),
+		STREAMS(san_engine_qp_del__lingers),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

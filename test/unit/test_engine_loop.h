@@ -63,6 +63,19 @@ zeroed(size_t bytes)
 	return p;
 }
 
+static bool app_streams; /**< queue pairs are streams */
+
+static inline int
+app_qp_add(struct app *a, const struct san_ulp_qp_conf *qp)
+{
+	struct san_core_stream_conf stream = {.qp = *qp};
+
+	if (!app_streams)
+		return san_engine_qp_add(e, a->wq, a->id, qp, &a->qp);
+	san_stream_conf_default(&stream.stream);
+	return san_engine_stream_add(e, a->wq, a->id, &stream, true, &a->qp);
+}
+
 static inline void
 app_init(struct app *a, uint16_t id)
 {
@@ -78,7 +91,7 @@ app_init(struct app *a, uint16_t id)
 	assert_int_equal(san_ulp_cq_create_at(ulp, 4 * DEPTH, a->cq_mem, &a->ulp_cq), 0);
 	san_spsc_cons_init(&a->cq, 4 * DEPTH);
 	qp.send_cq = qp.recv_cq = a->ulp_cq;
-	assert_int_equal(san_engine_qp_add(e, a->wq, id, &qp, &a->qp), 0);
+	assert_int_equal(app_qp_add(a, &qp), 0);
 	san_wq_prod_init(&a->q, a->wq, DEPTH, DEPTH);
 	assert_int_equal(san_ulp_mr_add(ulp, a->mem, LEN, name_of(a),
 					SAN_RIGHT_PUSH | SAN_RIGHT_PULL, PKEY,

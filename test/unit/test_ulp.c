@@ -25,6 +25,10 @@ san_ulp_create__refuses_bad_values(void **state)
 	REFUSED(max_mrs, 0);
 	REFUSED(max_mrs, 24);
 	REFUSED(max_mrs, SAN_ULP_MRS_MAX * 2);
+	REFUSED(max_mrs, SAN_ULP_MRS_MAX);
+	REFUSED(max_stream_mrs, 0);
+	REFUSED(max_stream_mrs, 24);
+	REFUSED(max_stream_mrs, SAN_ULP_MRS_MAX);
 	REFUSED(pull_piece, 0);
 	REFUSED(pull_piece, SAN_WIRE_LENGTH_MAX + 1);
 	REFUSED(secret32, NULL);

@@ -104,6 +104,7 @@ test_ulp_conf(struct test_ulp *t, struct san_ulp_conf *conf)
 	conf->max_qps = 8;
 	conf->max_cqs = 4;
 	conf->max_mrs = 16;
+	conf->max_stream_mrs = 4;
 	conf->pull_piece = 1000;
 	conf->secret32 = test_secret32;
 	conf->secret_arg = &t->prng;

@@ -91,12 +91,12 @@ san_ulp_mr_add__fills_the_table(void **state)
 static void
 san_ulp_mr_add__draws_again_on_collision(void **state)
 {
-	static const uint32_t keys[] = {0xaaaa0005, 0xbbbb0005, 0xcccc0006};
+	static const uint32_t keys[] = {0x2aaa0005, 0x3bbb0005, 0x4ccc0006};
 	struct test_ulp *t = *state;
 
 	follow(t, keys, 3);
-	assert_int_equal(add(t, 0, PKEY), 0xaaaa0005);
-	assert_int_equal(add(t, 0, PKEY), 0xcccc0006);
+	assert_int_equal(add(t, 0, PKEY), 0x2aaa0005);
+	assert_int_equal(add(t, 0, PKEY), 0x4ccc0006);
 }
 
 static void
@@ -120,20 +120,20 @@ san_ulp_mr_add__never_zero(void **state)
 static void
 san_ulp_mr_add__dead_key_stays_dead(void **state)
 {
-	static const uint32_t keys[] = {0x77770001, 0x77770001, 0x77770001, 0x88880001};
-	static const uint32_t stuck[] = {0x88880001};
+	static const uint32_t keys[] = {0x77770001, 0x77770001, 0x77770001, 0x68880001};
+	static const uint32_t stuck[] = {0x68880001};
 	struct test_ulp *t = *state;
 	uint32_t key;
 
 	follow(t, keys, 4);
 	key = add(t, SAN_RIGHT_PULL, PKEY);
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
-	assert_int_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x88880001);
+	assert_int_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x68880001);
 	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_BAD_KEY);
 	follow(t, stuck, 1);
-	assert_int_equal(san_ulp_mr_del(t->ulp, 0x88880001), 0);
-	assert_int_not_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x88880001);
-	assert_int_equal(try_pull(t, 0x88880001, BASE, 1), SAN_ST_BAD_KEY);
+	assert_int_equal(san_ulp_mr_del(t->ulp, 0x68880001), 0);
+	assert_int_not_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x68880001);
+	assert_int_equal(try_pull(t, 0x68880001, BASE, 1), SAN_ST_BAD_KEY);
 }
 
 static void
@@ -254,6 +254,82 @@ san_ulp_mr_copy__same_key(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
+/* Keys of streams' regions are none that a program's region on another lcore may have. */
+static void
+san_ulp_mr_copy__not_a_streams_key(void **state)
+{
+	struct test_ulp *t = *state;
+
+	assert_int_equal(san_ulp_mr_copy(t->ulp, mem, LEN, BASE, SAN_RIGHT_PULL, PKEY,
+					 SAN_ULP_KEY_STREAM | 1),
+			 -EINVAL);
+}
+
+/* AFC-24: neither kind takes places of the other, whatever keys are drawn. */
+static void
+san_ulp_mr_add_stream__beside_programs(void **state)
+{
+	static const uint32_t stuck[] = {0x80000003};
+	uint32_t keys[4], key, i, nb_programs = 0;
+	struct test_ulp *t = *state;
+
+	follow(t, stuck, 1);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, SAN_RIGHT_PUSH,
+						       &keys[i]),
+				 0);
+		assert_int_not_equal(keys[i] & SAN_ULP_KEY_STREAM, 0);
+		san_ulp_check(t->ulp);
+	}
+	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, 0, &key), -ENOSPC);
+	while (san_ulp_mr_add(t->ulp, mem, LEN, BASE, 0, PKEY, &key) == 0) {
+		assert_int_equal(key & SAN_ULP_KEY_STREAM, 0);
+		nb_programs++;
+	}
+	assert_int_equal(nb_programs, 16);
+	assert_int_equal(san_ulp_nb_mrs(t->ulp), 20);
+	san_ulp_check(t->ulp);
+	assert_int_equal(san_ulp_mr_del(t->ulp, keys[1]), 0);
+	assert_int_equal(san_ulp_mr_del(t->ulp, keys[1]), -ENOENT);
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, BASE, 0, PKEY, &key), -ENOSPC);
+	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, 0, &key), 0);
+	assert_int_not_equal(key, keys[1]);
+	san_ulp_check(t->ulp);
+}
+
+/* Its peer names bytes by their offset; work of the program can't name it at all. */
+static void
+san_ulp_mr_add_stream__peer_only(void **state)
+{
+	struct test_ulp *t = *state;
+	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0, 0};
+	uint32_t key, program, other;
+
+	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, 0, 0, &key), -EINVAL);
+	assert_int_equal(
+		san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, SAN_RIGHT_PULL, &key), 0);
+	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
+	assert_int_equal(try_pull(t, key, 1, LEN), SAN_ST_BOUNDS);
+	assert_null(san_ulp_mr_find(t->ulp, key, 0, 0, 1));
+	/* of the program's, its peer reaches nothing any more when the program has gone */
+	program = add(t, SAN_RIGHT_PULL, PKEY);
+	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_OK);
+	san_ulp_qp_disown(t->ulp, t->qp);
+	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
+	/* another queue pair with the same peer is another one */
+	san_ulp_qp_unbind(t->ulp, t->qp);
+	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &other), 0);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, other, SLOT, PKEY), 0);
+	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_BAD_KEY);
+	san_ulp_qp_unbind(t->ulp, other);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY), 0);
+	san_ulp_qp_unbind(t->ulp, t->qp);
+	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, 0, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp + 1, mem, LEN, 0, &key), -EINVAL);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY), 0);
+}
+
 int
 main(void)
 {
@@ -264,6 +340,9 @@ main(void)
 		TEST(san_ulp_mr_add__never_zero),
 		TEST(san_ulp_mr_add__dead_key_stays_dead),
 		TEST(san_ulp_mr_copy__same_key),
+		TEST(san_ulp_mr_copy__not_a_streams_key),
+		TEST(san_ulp_mr_add_stream__beside_programs),
+		TEST(san_ulp_mr_add_stream__peer_only),
 		TEST(san_ulp_mr_del__unknown_key),
 		TEST(san_ulp_mr_access__key_and_partition),
 		TEST(san_ulp_mr_access__bounds),

@@ -139,7 +139,6 @@ static const struct row rows[] = {
 	{"data", 6, 0x80},
 	{"data", 5, 0x01}, /* INITIAL of nothing */
 	{"data", 5, 0x04}, /* URGENT_BYTE of seven */
-	{"data", 5, 0x40}, /* WITHDRAW of what */
 	{"data", 5, 0x80}, /* ACCEPTOR without HELLO */
 	{"data", 10, 1},   /* reserved */
 	{"data", 11, 1},

@@ -83,7 +83,7 @@ static const struct number {
 	{"held_conn", CORE(tl.max_held_conn), 1, 1u << 24, 1},
 	{"rnr_delay_us", CORE(tl.rnr_delay_us), 1, 1000000, 1},
 	{"pull_piece", CORE(ulp.pull_piece), 1, SAN_WIRE_LENGTH_MAX, 1},
-	{"regions", CORE(ulp.max_mrs), 1, 1u << 20, 1},
+	{"regions", CORE(ulp.max_mrs), 1, 1u << 19, 1},
 	{"cqs", CORE(ulp.max_cqs), 1, 1u << 20, 1},
 	/* connection management */
 	{"cm_retry_ms", CORE(cm.retry_ns), 1, 60000, MS},

@@ -248,7 +248,11 @@ dpdk_accept(void *priv, uint64_t request, uint32_t qp, const struct rtsan_conn_p
 	rc = fill_param(ctx, param, &call.param);
 	if (rc != 0)
 		return rc;
-	return from == to ? san_engine_call(to, do_accept, &call) : move(from, to, &call);
+	rc = from == to ? san_engine_call(to, do_accept, &call) : move(from, to, &call);
+	if (rc == -EPROTOTYPE)
+		return ctx->host->fail(rc, "accept: one of request and queue pair is for a stream, "
+					   "the other is not");
+	return rc;
 }
 
 static int
@@ -299,6 +303,7 @@ dpdk_event_poll(void *priv, struct rtsan_provider_event *ev)
 	ev->ev.type = core.type;
 	ev->ev.reason = core.reason;
 	ev->ev.request = core.request;
+	ev->ev.stream = core.stream;
 	ev->ev.private_len = RTE_MIN(core.private_len, (uint16_t)RTSAN_PRIVATE_MAX);
 	memcpy(ev->ev.private_data, core.private_data, ev->ev.private_len);
 	snprintf(ev->ev.peer, sizeof(ev->ev.peer), "%s", san_inet_text(&core.peer, text));

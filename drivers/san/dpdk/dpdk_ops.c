@@ -498,7 +498,8 @@ op_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 struct qp_call {
 	struct san_wq *wq;
 	uint16_t app;
-	struct san_ulp_qp_conf conf;
+	struct san_core_stream_conf conf;
+	bool is_stream, lingers;
 	uint32_t qp;
 };
 
@@ -507,7 +508,10 @@ do_qp_create(struct san_engine *e, void *arg)
 {
 	struct qp_call *call = arg;
 
-	return san_engine_qp_add(e, call->wq, call->app, &call->conf, &call->qp);
+	if (call->is_stream)
+		return san_engine_stream_add(e, call->wq, call->app, &call->conf, call->lingers,
+					     &call->qp);
+	return san_engine_qp_add(e, call->wq, call->app, &call->conf.qp, &call->qp);
 }
 
 static bool
@@ -557,16 +561,23 @@ dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *con
 	struct qp_call call = {
 		.wq = conf->wq,
 		.app = app,
-		.conf = {
+		.is_stream = conf->stream != NULL,
+		.conf.qp = {
 			.send_cq = conf->send_cq,
 			.recv_cq = conf->recv_cq,
 			.sq_depth = conf->sq_depth,
 			.rq_depth = conf->rq_depth,
 		},
 	};
-	uint32_t id = choose_engine(ctx, conf);
-	int rc = place_cqs(ctx, conf, id);
+	uint32_t id;
+	int rc;
 
+	rc = dpdk_stream_conf(ctx->host, conf, &call.conf.stream);
+	if (rc != 0)
+		return rc;
+	call.lingers = call.is_stream && conf->stream->linger;
+	id = choose_engine(ctx, conf);
+	rc = place_cqs(ctx, conf, id);
 	if (rc != 0)
 		return rc;
 	rc = san_engine_call(san_engine_at(ctx->port, id), do_qp_create, &call);

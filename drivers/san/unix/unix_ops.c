@@ -243,6 +243,34 @@ op_event_arm(void *priv)
 
 /* ---- queue pairs ---- */
 
+static void
+fill_stream(struct shmq_stream *to, const struct rtsan_stream_attr *from)
+{
+	if (from == NULL)
+		return;
+	*to = (struct shmq_stream){
+		.given = 1,
+		.mode = from->mode,
+		.read = from->read,
+		.linger = from->linger,
+		.learn = from->learn,
+		.scans = from->scans,
+		.nb_recv = from->nb_recv,
+		.nb_store = from->nb_store,
+		.nb_send = from->nb_send,
+		.t1 = from->t1,
+		.t2 = from->t2,
+		.frags = from->frags,
+		.threshold = from->threshold,
+		.msg_size = from->msg_size,
+		.msg_max = from->msg_max,
+		.send_buffer = from->send_buffer,
+		.scan_us = from->scan_us,
+		.hold_us = from->hold_us,
+		.gather_us = from->gather_us,
+	};
+}
+
 static int
 op_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
@@ -261,6 +289,7 @@ op_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	struct shmq_rep rep;
 	int rc, fd;
 
+	fill_stream(&req.qp.stream, conf->stream);
 	rc = unix_call(ctx, &req, -1, &rep, &fd);
 	if (rc != 0)
 		return rc;
@@ -400,6 +429,7 @@ op_event_poll(void *priv, struct rtsan_provider_event *ev)
 	ev->ev.type = from->type;
 	ev->ev.reason = from->reason;
 	ev->ev.request = from->request;
+	ev->ev.stream = from->stream != 0;
 	ev->ev.private_len = from->private_len;
 	memcpy(ev->ev.private_data, from->private_data, sizeof(ev->ev.private_data));
 	memcpy(ev->ev.peer, from->peer, sizeof(ev->ev.peer));

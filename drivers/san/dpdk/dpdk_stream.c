@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Streams: from the words of rtsan.h, where zero is the default, to those of a session.
+ */
+
+#include <assert.h>
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "dpdk_priv.h"
+#include "san_time.h"
+
+static_assert((int)RTSAN_STREAM_SMALL_RECV == (int)SAN_SM_SMALL_RECV, "passed through");
+static_assert((int)RTSAN_STREAM_LARGE_RECV == (int)SAN_SM_LARGE_RECV, "passed through");
+static_assert((int)RTSAN_STREAM_SMALL_LARGE == (int)SAN_SM_SMALL_LARGE, "passed through");
+static_assert((int)RTSAN_STREAM_READ_AUTO == (int)SAN_STREAM_READ_AUTO, "passed through");
+static_assert((int)RTSAN_STREAM_READ_ALWAYS == (int)SAN_STREAM_READ_ALWAYS, "passed through");
+
+/* *value*, or what stands there if it is 0. */
+#define SET(field, value) ((field) = (value) != 0 ? (value) : (field))
+
+static void
+set_ns(uint64_t *field, uint32_t us)
+{
+	if (us == RTSAN_STREAM_OFF)
+		*field = 0;
+	else if (us != 0)
+		*field = us * SAN_NS_PER_US;
+}
+
+static void
+fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out)
+{
+	const struct rtsan_stream_attr *a = conf->stream;
+
+	san_stream_conf_default(out);
+	out->sq_depth = conf->sq_depth;
+	out->rq_depth = conf->rq_depth;
+	SET(out->mode, a->mode);
+	out->read = a->read;
+	SET(out->learn, a->learn);
+	SET(out->scans, a->scans);
+	SET(out->threshold, a->threshold);
+	SET(out->msg_size, a->msg_size);
+	/* who asks for a size and no more does not ask for one that they can't grow to */
+	out->msg_max = a->msg_max != 0 ? a->msg_max : RTE_MAX(out->msg_max, out->msg_size);
+	SET(out->nb_recv, a->nb_recv);
+	SET(out->nb_store, a->nb_store);
+	SET(out->nb_send, a->nb_send);
+	out->t1 = a->t1;
+	out->t2 = a->t2;
+	SET(out->frags, a->frags);
+	out->send_buffer = a->send_buffer;
+	set_ns(&out->scan_ns, a->scan_us);
+	set_ns(&out->hold_ns, a->hold_us);
+	set_ns(&out->gather_ns, a->gather_us);
+}
+
+int
+dpdk_stream_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
+		 struct san_stream_conf *out)
+{
+	const char *why;
+
+	if (conf->stream == NULL)
+		return 0;
+	fill(conf, out);
+	why = san_stream_conf_check(out);
+	return why != NULL ? host->fail(-EINVAL, "stream: %s", why) : 0;
+}
+
+uint64_t
+dpdk_stream_bytes(const struct rtsan_provider_qp *conf)
+{
+	struct san_stream_conf own;
+	uint64_t nb;
+
+	if (conf->stream == NULL)
+		return 0;
+	fill(conf, &own);
+	/* all message buffers as large as they may become, twice while they are exchanged */
+	nb = (uint64_t)own.nb_recv + own.nb_store + 2u * own.nb_send;
+	return nb * own.msg_max + own.send_buffer;
+}

@@ -1,0 +1,749 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A stream is an ulp queue pair whose number the program knows and whose work it does not: that
+ * is its session's. What the program posts goes to the session; what the session posts completes
+ * in a queue of the lcore's own, and is handed back to it; what the session completes goes to the
+ * program's queues. So a program sees one queue pair like any other, and layers below see no
+ * streams at all.
+ *
+ * Whatever touches a session lists it, and all of them are pumped once per burst, before packets
+ * are built: small sends that come together travel together, and a header that is due anyway
+ * carries the credit of all that arrived. Only the end of a connection does not wait: the owner
+ * hears of it when every request has completed.
+ *
+ * Completions that find the program's queue full wait in the session, in order. Nothing tells us
+ * that the program has polled, so that is looked at again after a moment.
+ *
+ * An inner queue pair is as deep as the session can fill it, so ulp never refuses for lack of
+ * entries, and its own completion queue never fills.
+ *
+ * Timers: one per stream, for the session's deadline, the retry of a full queue, and the end
+ * of an orphan's patience.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core_priv.h"
+#include "san_assert.h"
+
+#define CQ_RETRY_NS    (20 * SAN_NS_PER_US)
+#define SENDS_BESIDE   32   /* writes and reads of a session, beside its messages */
+#define THRESHOLD      4096 /* above that, copying costs more than telling where memory is */
+#define HAND_OVER      32   /* completions at a time */
+#define NEVER_ORPHANED SAN_TIME_NEVER
+
+struct core_stream {
+	struct san_timer timer;
+	struct san_core *core;
+	struct san_stream *session;
+	struct san_ulp_cq *own;               /* of what the session posts */
+	struct san_ulp_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone */
+	struct core_stream *next;             /* of those that are listed */
+	uint64_t armed_ns;                    /* the timer's; SAN_TIME_NEVER: it is not */
+	uint64_t linger_ns;                   /* an orphan ends then; NEVER_ORPHANED */
+	uint32_t qpn;
+	bool is_listed;
+	bool is_open;     /* the session has a connection */
+	bool is_over;     /* it had one */
+	bool accepted;    /* the peer asked for the connection */
+	bool closing;     /* it goes as soon as all is sent */
+	bool fin_posted;  /* nothing follows what was posted */
+	bool disconnects; /* cm knows */
+	struct san_stream_conf conf;
+};
+
+/* ---- what a session has of us ---- */
+
+static void
+op_query(void *arg, struct san_stream_caps *caps)
+{
+	(void)arg;
+	*caps = (struct san_stream_caps){
+		.threshold = THRESHOLD,
+		.can_read = true,
+		.ordered = true,
+		.max_sge = SAN_ULP_SGE_MAX,
+	};
+}
+
+static int
+op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
+{
+	const struct san_ulp_recv r = {
+		.wr_id = cookie,
+		.nb_sge = 1,
+		.sge = {{.addr = buf, .len = len}},
+	};
+	const struct core_stream *s = arg;
+	struct san_core *core = s->core;
+
+	return san_ulp_post_recv(core->ulp, s->qpn, &r, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
+}
+
+/* All of a session's requests complete with an entry. */
+static int
+post(const struct core_stream *s, struct san_ulp_wr *wr)
+{
+	struct san_core *core = s->core;
+
+	wr->flags = SAN_WR_SIGNALED;
+	return san_ulp_post(core->ulp, s->qpn, wr, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
+}
+
+static int
+op_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
+{
+	struct san_ulp_wr wr;
+
+	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
+	wr.wr_id = cookie;
+	wr.op = SAN_WR_SEND;
+	wr.length = len;
+	wr.nb_sge = 1;
+	wr.sge[0] = (struct san_ulp_sge){.addr = (void *)(uintptr_t)buf, .len = len};
+	return post(arg, &wr);
+}
+
+static int
+post_remote(const struct core_stream *s, uint8_t op, uint64_t cookie,
+	    const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
+{
+	struct san_ulp_wr wr;
+	uint8_t i;
+
+	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
+	wr.wr_id = cookie;
+	wr.op = op;
+	wr.remote_addr = addr;
+	wr.rkey = key;
+	wr.nb_sge = nb_sge;
+	for (i = 0; i < nb_sge; i++) {
+		wr.sge[i] = sge[i];
+		wr.length += sge[i].len;
+	}
+	return post(s, &wr);
+}
+
+static int
+op_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+	 uint32_t key)
+{
+	return post_remote(arg, SAN_WR_PUSH, cookie, sge, nb_sge, addr, key);
+}
+
+static int
+op_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+	uint32_t key)
+{
+	return post_remote(arg, SAN_WR_PULL, cookie, sge, nb_sge, addr, key);
+}
+
+/* AFC-24: for the one right that it is told for, and for no other connection's peer. */
+static int
+op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
+       uint32_t *key)
+{
+	static const uint8_t rights[] = {
+		[SAN_STREAM_PUSH] = SAN_RIGHT_PUSH,
+		[SAN_STREAM_PULL] = SAN_RIGHT_PULL,
+	};
+	const struct core_stream *s = arg;
+
+	*addr = 0;
+	*key = 0;
+	if (right == SAN_STREAM_LOCAL) /* ulp reads and writes memory of the program where it is */
+		return 0;
+	return san_ulp_mr_add_stream(s->core->ulp, s->qpn, part->addr, part->len, rights[right],
+				     key);
+}
+
+static void
+op_dereg(void *arg, uint32_t key)
+{
+	const struct core_stream *s = arg;
+
+	san_ulp_mr_del(s->core->ulp, key);
+}
+
+static void *
+op_alloc(void *arg, size_t bytes)
+{
+	struct san_core *core = ((const struct core_stream *)arg)->core;
+	void *mem;
+
+	if (bytes > core->conf.stream_mem - core->stream_bytes)
+		return NULL;
+	mem = san_mem_aligned(core->conf.mem, bytes);
+	if (mem != NULL)
+		core->stream_bytes += bytes;
+	return mem;
+}
+
+static void
+op_free(void *arg, void *mem, size_t bytes)
+{
+	struct san_core *core = ((const struct core_stream *)arg)->core;
+
+	if (mem == NULL)
+		return;
+	san_mem_free(core->conf.mem, mem, bytes);
+	core->stream_bytes -= bytes;
+}
+
+static const struct san_stream_ops ops = {
+	.query = op_query,
+	.recv = op_recv,
+	.send = op_send,
+	.write = op_write,
+	.read = op_read,
+	.reg = op_reg,
+	.dereg = op_dereg,
+	.alloc = op_alloc,
+	.free = op_free,
+};
+
+/* ---- tables ---- */
+
+static void
+list(struct core_stream *s)
+{
+	struct san_core *core = s->core;
+
+	if (s->is_listed)
+		return;
+	s->is_listed = true;
+	s->next = NULL;
+	if (core->stream_tail != NULL)
+		core->stream_tail->next = s;
+	else
+		core->stream_head = s;
+	core->stream_tail = s;
+}
+
+static struct core_stream *
+unlist(struct san_core *core)
+{
+	struct core_stream *s = core->stream_head;
+
+	core->stream_head = s->next;
+	if (core->stream_head == NULL)
+		core->stream_tail = NULL;
+	s->is_listed = false;
+	return s;
+}
+
+static void
+unlist_one(struct core_stream *s)
+{
+	struct core_stream *last = s->core->stream_tail, *at;
+
+	if (!s->is_listed)
+		return;
+	/* round once: the others keep their order */
+	do {
+		at = unlist(s->core);
+		if (at != s)
+			list(at);
+	} while (at != last);
+}
+
+struct core_stream *
+san_core_stream_at(const struct san_core *core, uint32_t qp)
+{
+	uint32_t place = san_ulp_qp_index(&core->conf.ulp, qp);
+	struct core_stream *s = place < core->conf.ulp.max_qps ? core->streams[place] : NULL;
+
+	return s != NULL && s->qpn == qp ? s : NULL;
+}
+
+const struct san_stream *
+san_core_stream(const struct san_core *core, uint32_t qp)
+{
+	const struct core_stream *s = san_core_stream_at(core, qp);
+
+	return s != NULL ? s->session : NULL;
+}
+
+bool
+san_core_streams_name_key(const struct san_core *core, uint32_t key)
+{
+	uint32_t i;
+
+	for (i = 0; core->nb_streams != 0 && i < core->conf.ulp.max_qps; i++)
+		if (core->streams[i] != NULL &&
+		    san_stream_names_key(core->streams[i]->session, key))
+			return true;
+	return false;
+}
+
+uint32_t
+san_core_nb_streams(const struct san_core *core)
+{
+	return core->nb_streams;
+}
+
+uint32_t
+san_core_nb_orphans(const struct san_core *core)
+{
+	return core->nb_orphans;
+}
+
+/* ---- construction ---- */
+
+static int
+inner_create(struct core_stream *s, const struct san_ulp_qp_conf *outer)
+{
+	struct san_ulp_qp_conf inner = {
+		.sq_depth = rte_align32pow2(s->conf.nb_send + SENDS_BESIDE),
+		.rq_depth = rte_align32pow2(s->conf.nb_recv),
+		.cookie = outer->cookie,
+		.owner = outer->owner,
+	};
+	struct san_ulp *ulp = s->core->ulp;
+	int rc;
+
+	/* one more, because where both share a queue requests leave one for receives */
+	rc = san_ulp_cq_create_own(ulp, rte_align32pow2(inner.sq_depth + inner.rq_depth + 1),
+				   &s->own);
+	if (rc != 0)
+		return rc;
+	inner.send_cq = inner.recv_cq = s->own;
+	rc = san_ulp_qp_create(ulp, &inner, &s->qpn);
+	if (rc != 0)
+		san_ulp_cq_destroy(ulp, s->own);
+	return rc;
+}
+
+static void
+inner_destroy(struct core_stream *s)
+{
+	int rc = san_ulp_qp_destroy(s->core->ulp, s->qpn);
+
+	SAN_VERIFY(rc == 0);
+	rc = san_ulp_cq_destroy(s->core->ulp, s->own);
+	SAN_VERIFY(rc == 0);
+}
+
+static void
+new_session(struct core_stream *s, struct san_stream *session)
+{
+	s->session = session;
+	s->is_open = s->is_over = s->accepted = false;
+	s->closing = s->fin_posted = s->disconnects = false;
+	list(s);
+}
+
+static int
+conf_check(const struct san_core_stream_conf *conf, struct san_stream_conf *own)
+{
+	if (conf->qp.send_cq == NULL || conf->qp.recv_cq == NULL)
+		return -EINVAL;
+	*own = conf->stream;
+	own->sq_depth = conf->qp.sq_depth;
+	own->rq_depth = conf->qp.rq_depth;
+	return san_stream_conf_check(own) == NULL ? 0 : -EINVAL;
+}
+
+int
+san_core_stream_create(struct san_core *core, const struct san_core_stream_conf *conf,
+		       uint64_t now_ns, uint32_t *qp)
+{
+	struct san_stream *session;
+	struct san_stream_conf own;
+	struct core_stream *s;
+	int rc;
+
+	rc = conf_check(conf, &own);
+	if (rc != 0)
+		return rc;
+	s = san_mem_calloc(core->conf.mem, 1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	s->core = core;
+	s->conf = own;
+	s->send_cq = conf->qp.send_cq;
+	s->recv_cq = conf->qp.recv_cq;
+	s->armed_ns = SAN_TIME_NEVER;
+	s->linger_ns = NEVER_ORPHANED;
+	rc = inner_create(s, &conf->qp);
+	if (rc != 0)
+		goto no_inner;
+	core->stream_now_ns = now_ns;
+	rc = san_stream_create(&s->conf, &ops, s, &session);
+	if (rc != 0)
+		goto no_session;
+	core->streams[san_ulp_qp_index(&core->conf.ulp, s->qpn)] = s;
+	core->nb_streams++;
+	san_ulp_cq_hold(s->send_cq);
+	san_ulp_cq_hold(s->recv_cq);
+	new_session(s, session);
+	*qp = s->qpn;
+	return 0;
+
+no_session:
+	inner_destroy(s);
+no_inner:
+	san_mem_free(core->conf.mem, s, sizeof(*s));
+	return rc;
+}
+
+/* Its connection, if it had one, is over. */
+static void
+stream_free(struct core_stream *s)
+{
+	struct san_core *core = s->core;
+
+	unlist_one(s);
+	san_wheel_cancel(&core->stream_wheel, &s->timer);
+	if (s->send_cq != NULL) {
+		san_ulp_cq_drop(s->send_cq);
+		san_ulp_cq_drop(s->recv_cq);
+	} else {
+		core->nb_orphans--;
+	}
+	core->streams[san_ulp_qp_index(&core->conf.ulp, s->qpn)] = NULL;
+	core->nb_streams--;
+	/* first what the session posted is forgotten, then its memory goes */
+	inner_destroy(s);
+	san_stream_destroy(s->session);
+	san_mem_free(core->conf.mem, s, sizeof(*s));
+}
+
+int
+san_core_stream_destroy(struct san_core *core, uint32_t qp)
+{
+	struct core_stream *s = san_core_stream_at(core, qp);
+	struct san_ulp_qp_view view;
+
+	if (s == NULL || !san_ulp_qp_view(core->ulp, qp, &view))
+		return -EINVAL;
+	if (view.is_bound)
+		return -EBUSY;
+	stream_free(s);
+	return 0;
+}
+
+void
+san_core_streams_fini(struct san_core *core)
+{
+	uint32_t i;
+
+	for (i = 0; core->streams != NULL && i < core->conf.ulp.max_qps; i++) {
+		if (core->streams[i] == NULL)
+			continue;
+		/* bound or not: there is no connection left to speak of */
+		san_ulp_qp_unbind(core->ulp, core->streams[i]->qpn);
+		stream_free(core->streams[i]);
+	}
+}
+
+void
+san_core_streams_resume(struct san_core *core)
+{
+	uint32_t i;
+
+	for (i = 0; i < core->conf.ulp.max_qps; i++)
+		if (core->streams[i] != NULL)
+			san_stream_resume(core->streams[i]->session, &ops, core->streams[i]);
+}
+
+/* ---- work of programs ---- */
+
+static bool
+has_end(const struct san_ulp_wr *wr, uint32_t n)
+{
+	while (n > 0)
+		if (wr[--n].op == SAN_WR_SHUTDOWN)
+			return true;
+	return false;
+}
+
+uint32_t
+san_core_stream_post(struct san_core *core, struct core_stream *s, const struct san_ulp_wr *wr,
+		     uint32_t n, uint64_t now_ns)
+{
+	uint32_t taken;
+
+	core->stream_now_ns = now_ns;
+	taken = san_stream_post_send(s->session, wr, n, now_ns);
+	if (has_end(wr, taken))
+		s->fin_posted = true;
+	list(s);
+	return taken;
+}
+
+uint32_t
+san_core_stream_post_recv(struct san_core *core, struct core_stream *s,
+			  const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
+{
+	core->stream_now_ns = now_ns;
+	list(s);
+	return san_stream_post_recv(s->session, r, n, now_ns);
+}
+
+/* ---- rounds ---- */
+
+/* What ulp has completed is the session's. */
+static void
+hand_over(struct san_core *core, struct san_ulp_cq *own, uint64_t now_ns)
+{
+	struct san_ulp_wc wc[HAND_OVER];
+	struct core_stream *s;
+	uint32_t i, n;
+
+	while ((n = san_ulp_cq_poll(own, wc, HAND_OVER)) != 0) {
+		s = san_core_stream_at(core, wc[0].qp);
+		for (i = 0; i < n; i++)
+			san_stream_on_done(s->session, &wc[i], now_ns);
+		list(s);
+	}
+}
+
+/* Ours, not the program's: it did not ask for the end, or not so. */
+static bool
+is_own_end(const struct core_stream *s, const struct san_ulp_wc *wc)
+{
+	return wc->op == SAN_WC_SHUTDOWN && wc->wr_id == (uint64_t)(uintptr_t)s;
+}
+
+/* What the session has completed is the program's. False: its queue is full. */
+static bool
+give(struct core_stream *s)
+{
+	struct san_ulp_cq *cq;
+	struct san_ulp_wc wc;
+
+	while (san_stream_peek(s->session, &wc)) {
+		cq = wc.op == SAN_WC_RECV ? s->recv_cq : s->send_cq;
+		wc.qp = s->qpn;
+		if (cq != NULL && !is_own_end(s, &wc) && !san_ulp_cq_give(cq, &wc))
+			return false;
+		san_stream_take(s->session);
+	}
+	return true;
+}
+
+/* The end of what is sent, if the program has not posted it. */
+static void
+post_end(struct core_stream *s, uint64_t now_ns)
+{
+	struct san_ulp_wr wr;
+
+	if (s->fin_posted)
+		return;
+	memset(&wr, 0, sizeof(wr));
+	wr.wr_id = (uint64_t)(uintptr_t)s;
+	wr.op = SAN_WR_SHUTDOWN;
+	s->fin_posted = san_stream_post_send(s->session, &wr, 1, now_ns) == 1;
+}
+
+/* In order, once nothing is left to send and either side wants no more. */
+static void
+end_in_order(struct core_stream *s, uint64_t now_ns)
+{
+	if (s->disconnects || !san_stream_is_drained(s->session) ||
+	    !(s->closing || san_stream_has_fin(s->session)))
+		return;
+	s->disconnects = true;
+	san_core_disconnect_qp(s->core, s->qpn, false, now_ns);
+}
+
+/* The earliest of what it waits for. */
+static void
+arm(struct core_stream *s, bool is_full, uint64_t now_ns)
+{
+	struct san_wheel *wheel = &s->core->stream_wheel;
+	uint64_t at_ns = san_time_min(san_stream_deadline_ns(s->session), s->linger_ns);
+
+	if (is_full)
+		at_ns = san_time_min(at_ns, now_ns + CQ_RETRY_NS);
+	if (at_ns == s->armed_ns)
+		return;
+	s->armed_ns = at_ns;
+	if (at_ns == SAN_TIME_NEVER)
+		san_wheel_cancel(wheel, &s->timer);
+	else
+		san_wheel_arm(wheel, &s->timer, at_ns);
+}
+
+/* Everything that may have become possible. On return it may be gone. */
+static void
+work(struct core_stream *s, uint64_t now_ns)
+{
+	struct san_core *core = s->core;
+	bool is_full;
+
+	if (s->is_open) {
+		if (s->closing)
+			post_end(s, now_ns);
+		san_stream_pump(s->session, now_ns);
+		if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)
+			san_core_abort(core, s->qpn, now_ns);
+		else
+			end_in_order(s, now_ns);
+	} else if (!s->is_over) {
+		san_stream_pump(s->session, now_ns);
+	}
+	if (s->is_over && s->send_cq == NULL) {
+		stream_free(s);
+		return;
+	}
+	is_full = !give(s);
+	arm(s, is_full, now_ns);
+}
+
+void
+san_core_streams_run(struct san_core *core, uint64_t now_ns)
+{
+	struct core_stream *s, *last;
+	struct san_ulp_cq *own;
+
+	core->stream_now_ns = now_ns;
+	while ((own = san_ulp_cq_next_own(core->ulp)) != NULL)
+		hand_over(core, own, now_ns);
+	/* what is listed meanwhile is for the next round, or this one might never end */
+	last = core->stream_tail;
+	while (last != NULL && core->stream_head != NULL) {
+		s = unlist(core);
+		if (s == last)
+			last = NULL;
+		work(s, now_ns);
+	}
+}
+
+void
+san_core_streams_tick(struct san_core *core, uint64_t now_ns)
+{
+	struct core_stream *s;
+	struct san_timer *t;
+
+	while ((t = san_wheel_poll(&core->stream_wheel, now_ns)) != NULL) {
+		s = container_of(t, struct core_stream, timer);
+		s->armed_ns = SAN_TIME_NEVER;
+		core->stream_now_ns = now_ns;
+		if (san_stream_deadline_ns(s->session) <= now_ns)
+			san_stream_tick(s->session, now_ns);
+		list(s);
+	}
+}
+
+uint64_t
+san_core_streams_deadline_ns(const struct san_core *core)
+{
+	if (core->stream_head != NULL || san_ulp_cq_has_own(core->ulp))
+		return 0;
+	return san_wheel_deadline_ns(&core->stream_wheel);
+}
+
+/* ---- connections ---- */
+
+int
+san_core_stream_renew(struct core_stream *s, uint64_t now_ns)
+{
+	struct san_stream *session;
+	int rc;
+
+	if (!s->is_over)
+		return 0;
+	/* of its last connection, something still waits for room in a queue of the program's */
+	if (!give(s))
+		return -EBUSY;
+	s->core->stream_now_ns = now_ns;
+	rc = san_stream_create(&s->conf, &ops, s, &session);
+	if (rc != 0)
+		return rc;
+	san_stream_destroy(s->session);
+	new_session(s, session);
+	return 0;
+}
+
+void
+san_core_stream_asked(struct core_stream *s, bool accepted)
+{
+	s->accepted = accepted;
+}
+
+void
+san_core_stream_opened(struct core_stream *s, uint64_t now_ns)
+{
+	s->core->stream_now_ns = now_ns;
+	s->is_open = true;
+	san_stream_on_open(s->session, s->accepted, now_ns);
+	list(s);
+}
+
+void
+san_core_stream_ended(struct core_stream *s, uint8_t status, uint64_t now_ns)
+{
+	struct san_core *core = s->core;
+
+	core->stream_now_ns = now_ns;
+	hand_over(core, s->own, now_ns);
+	s->is_open = false;
+	s->is_over = true;
+	san_stream_on_over(s->session, status, now_ns);
+	give(s);
+	list(s);
+}
+
+bool
+san_core_stream_close(struct core_stream *s)
+{
+	if (!s->is_open)
+		return false;
+	s->closing = true;
+	list(s);
+	return true;
+}
+
+bool
+san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns)
+{
+	struct core_stream *s = san_core_stream_at(core, qp);
+
+	core->stream_now_ns = now_ns;
+	if (s == NULL || !s->is_open || s->send_cq == NULL ||
+	    !san_stream_orphan(s->session, now_ns))
+		return false;
+	san_ulp_cq_drop(s->send_cq);
+	san_ulp_cq_drop(s->recv_cq);
+	s->send_cq = s->recv_cq = NULL;
+	san_ulp_qp_disown(core->ulp, qp);
+	core->nb_orphans++;
+	s->linger_ns = now_ns + core->conf.linger_ns;
+	s->closing = true;
+	list(s);
+	return true;
+}
+
+/* ---- for tests ---- */
+
+void
+san_core_streams_check(const struct san_core *core)
+{
+	uint32_t i, nb = 0, nb_orphans = 0;
+	const struct core_stream *s;
+
+	for (i = 0; i < core->conf.ulp.max_qps; i++) {
+		s = core->streams[i];
+		if (s == NULL)
+			continue;
+		nb++;
+		nb_orphans += s->send_cq == NULL;
+		SAN_VERIFY((s->send_cq == NULL) == (s->linger_ns != NEVER_ORPHANED));
+		SAN_VERIFY(san_core_stream_at(core, s->qpn) == s);
+		SAN_VERIFY(!(s->is_open && s->is_over));
+		SAN_VERIFY(san_timer_is_armed(&s->timer) == (s->armed_ns != SAN_TIME_NEVER));
+		san_stream_check(s->session);
+	}
+	SAN_VERIFY(nb == core->nb_streams);
+	SAN_VERIFY(nb_orphans == core->nb_orphans);
+	SAN_VERIFY(core->stream_bytes <= core->conf.stream_mem);
+	for (s = core->stream_head; s != NULL; s = s->next)
+		SAN_VERIFY(s->is_listed && (s->next != NULL || s == core->stream_tail));
+	san_wheel_check(&core->stream_wheel);
+}

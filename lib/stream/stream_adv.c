@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Advertisements: the receiver tells where its program's buffers are, and the sender writes into
+ * them (AFC-5, AFC-7). Sets are advertised in the order in which they will be filled, beginning
+ * with the first that is not complete, and only while nothing is unread, so the next byte of the
+ * stream belongs into the first of them.
+ *
+ * Messages under way may fill a set before the sender hears of it (AFC-12). Each data message fills
+ * one set, whatever room is left in it, so both sides can count: the advertisement says R, how many
+ * data messages had come. Of the S that were sent, those above R use up the oldest sets that no
+ * earlier message has used up; *matched* is the last message that did. A data message sent later
+ * uses up the oldest set that is known. What is used up is dropped here unread.
+ *
+ * An initial portion is not counted: it goes to the front of the first set, which stays open, and
+ * what is written goes behind it. If the set was advertised before the portion came, the sender
+ * begins to write that far into it (AFC-23).
+ */
+
+#include "stream_priv.h"
+
+#define ADV_BYTES 80 /* of one in a message, at most */
+
+/* ---- ours ---- */
+
+static uint32_t
+room_left(const struct stream_rqe *q)
+{
+	return q->room - q->filled;
+}
+
+static bool
+may_advertise(const struct san_stream *s)
+{
+	uint16_t max = s->peer_advs < STREAM_ADVS ? s->peer_advs : STREAM_ADVS;
+
+	return s->hello_rcvd && !s->rx.fin && s->rx.nb_unread == 0 && s->rx.nb_advs < max &&
+		s->rx.way != STREAM_RX_OFFER && /* the sender has offered: we read (AFC-10) */
+		!s->rx.withdrawing;             /* the old ones come back first */
+}
+
+/* The next set to advertise, or NULL. */
+static struct stream_rqe *
+next_set(struct san_stream *s)
+{
+	struct stream_rx *rx = &s->rx;
+	struct stream_rqe *q, *prev;
+	uint32_t need = s->threshold;
+
+	if (!may_advertise(s))
+		return NULL;
+	if (san_seq_lt(rx->adv_next, rx->cur))
+		rx->adv_next = rx->cur;
+	if (rx->adv_next == rx->tail)
+		return NULL;
+	if (rx->way == STREAM_RX_NOTICE) {
+		if (rx->adv_room >= rx->rest)
+			return NULL;
+		if (rx->rest - rx->adv_room < need)
+			need = rx->rest - rx->adv_room;
+	} else if (rx->mode != SAN_SM_LARGE_RECV) {
+		return NULL;
+	}
+	/* a set that may be left open is the last one: where the next byte goes is not known */
+	if (rx->adv_next != rx->cur) {
+		prev = stream_rqe(s, rx->adv_next - 1);
+		if (prev->adv != STREAM_ADV_SENT || (prev->flags & SAN_RECV_WAITALL) != 0)
+			return NULL;
+	}
+	q = stream_rqe(s, rx->adv_next);
+	if (!stream_recv_is_set(q) || q->adv != STREAM_ADV_NONE || q->nb_io > 0)
+		return NULL;
+	return room_left(q) >= need ? q : NULL;
+}
+
+bool
+stream_adv_ready(struct san_stream *s)
+{
+	return next_set(s) != NULL;
+}
+
+/* False: its memory can't be registered. */
+static bool
+advertise(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
+{
+	struct stream_rx *rx = &s->rx;
+	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	uint64_t addrs[SAN_ULP_SGE_MAX];
+	uint8_t i, nb = stream_slice(q->sge, q->nb_sge, q->filled, room_left(q), part);
+
+	if (stream_reg(s, part, nb, SAN_STREAM_PUSH, addrs, q->keys) != 0)
+		return false;
+	q->nb_keys = nb;
+	q->adv = STREAM_ADV_SENT;
+	q->adv_id = ++rx->adv_id;
+	q->adv_bytes = room_left(q);
+	rx->nb_advs++;
+	rx->adv_room += q->adv_bytes;
+	rx->adv_next++;
+	rx->posture_told = false;
+	adv->id = q->adv_id;
+	adv->after = q->after;
+	adv->where.nb_seg = nb;
+	for (i = 0; i < nb; i++)
+		adv->where.seg[i] =
+			(struct san_sm_seg){addrs[i], part[i].len, q->keys[i]};
+	s->stats.nb_advs++;
+	return true;
+}
+
+void
+stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room)
+{
+	struct stream_rqe *q;
+
+	while (m->nb_adv < SAN_SM_ADVS && san_wire_stream_len(m) + ADV_BYTES <= room &&
+	       (q = next_set(s)) != NULL) {
+		if (advertise(s, q, &m->adv[m->nb_adv])) {
+			m->flags |= SAN_SM_ADV;
+			m->nb_adv++;
+			continue;
+		}
+		q->unreachable = true; /* (AFC-20): messages find it */
+		if (s->rx.nb_advs == 0)
+			stream_answer_small(s);
+	}
+}
+
+void
+stream_adv_end(struct san_stream *s, struct stream_rqe *q)
+{
+	if (q->adv == STREAM_ADV_NONE)
+		return;
+	stream_dereg(s, q->keys, &q->nb_keys);
+	q->adv = STREAM_ADV_NONE;
+	s->rx.nb_advs--;
+	s->rx.adv_room -= q->adv_bytes;
+	if (s->rx.nb_advs == 0)
+		s->rx.adv_next = s->rx.cur;
+}
+
+void
+stream_adv_withdraw(struct san_stream *s)
+{
+	if (s->rx.nb_advs == 0 || s->rx.withdrawing)
+		return;
+	s->rx.withdrawing = true;
+	s->cancel = s->rx.adv_id;
+	s->cancel_due = true;
+}
+
+void
+stream_adv_returned(struct san_stream *s, uint32_t id)
+{
+	uint32_t at;
+
+	s->rx.withdrawing = false;
+	for (at = s->rx.cur; at != s->rx.tail; at++) {
+		struct stream_rqe *q = stream_rqe(s, at);
+
+		if (q->adv == STREAM_ADV_SENT && san_seq_le(q->adv_id, id))
+			stream_adv_end(s, q);
+	}
+}
+
+void
+stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
+{
+	struct stream_rqe *q = stream_recv_first(s);
+
+	if (q == NULL || q->adv != STREAM_ADV_SENT || q->adv_id != id || bytes > room_left(q)) {
+		stream_break(s, "wrote into a buffer that was not advertised");
+		return;
+	}
+	q->filled += bytes;
+	s->stats.rx.write += bytes;
+	stream_adv_end(s, q);
+	stream_rest_came(s, bytes);
+	/* a set larger than what is left completes short (AFC-21) */
+	if (q->filled == q->room || (q->flags & SAN_RECV_WAITALL) == 0)
+		stream_recv_complete(s, q, 0);
+}
+
+/* ---- the peer's ---- */
+
+/* The first *bytes* of *a* hold an initial portion already. */
+static void
+skip(struct san_stream *s, struct stream_adv *a, uint32_t bytes)
+{
+	uint8_t i, nb = 0;
+
+	if (bytes >= a->room) {
+		stream_break(s, "advertises a buffer smaller than a message");
+		return;
+	}
+	a->room -= bytes;
+	for (i = 0; i < a->where.nb_seg; i++) {
+		struct san_sm_seg seg = a->where.seg[i];
+		uint32_t n = bytes < seg.len ? bytes : seg.len;
+
+		bytes -= n;
+		if (seg.len == n)
+			continue;
+		a->where.seg[nb++] = (struct san_sm_seg){seg.addr + n, seg.len - n, seg.key};
+	}
+	a->where.nb_seg = nb;
+}
+
+/* It was on its way when our notice or offer went. */
+static void
+crossed(struct san_stream *s, struct stream_adv *a)
+{
+	struct stream_sqe *e = stream_sqe(s, s->tx.cur);
+
+	skip(s, a, s->tx.nb_initial);
+	s->tx.nb_initial = 0;
+	if (e->way != STREAM_WAY_OFFERED)
+		return;
+	/* what is advertised is written, our own offer is void (AFC-10) */
+	stream_dereg(s, e->keys, &e->nb_keys);
+	e->way = STREAM_WAY_NOTICED;
+	s->stats.nb_offers_void++;
+}
+
+static void
+hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *adv)
+{
+	struct stream_tx *tx = &s->tx;
+	uint32_t used = san_seq_max(m->nb_rcvd, tx->matched);
+	bool has_initial = tx->nb_initial > 0 && san_seq_lt(m->lrsq, tx->notice_seq);
+	struct stream_adv *a;
+	uint64_t room = 0;
+	uint8_t i;
+
+	if (used != tx->nb_data) {
+		tx->matched = used + 1;
+		s->stats.nb_stale++;
+		/* a message behind the initial portion: that was in the same set */
+		if (has_initial && san_seq_gt(tx->matched, tx->notice_data))
+			tx->nb_initial = 0;
+		return;
+	}
+	for (i = 0; i < adv->where.nb_seg; i++)
+		room += adv->where.seg[i].len;
+	if (tx->adv_tail - tx->adv_head == STREAM_ADVS || room > UINT32_MAX) {
+		stream_break(s, "advertises more than agreed");
+		return;
+	}
+	a = &tx->adv[tx->adv_tail++ % STREAM_ADVS];
+	*a = (struct stream_adv){
+		.where = adv->where,
+		.id = adv->id,
+		.room = (uint32_t)room,
+		.after = adv->after,
+	};
+	if (has_initial)
+		crossed(s, a);
+}
+
+void
+stream_adv_hear(struct san_stream *s, const struct san_sm *m)
+{
+	uint8_t i;
+
+	if (san_seq_gt(m->nb_rcvd, s->tx.nb_data)) {
+		stream_break(s, "counts data that was not sent");
+		return;
+	}
+	s->tx.posture = STREAM_POSTURE_NONE;
+	for (i = 0; i < m->nb_adv && s->fault == NULL; i++)
+		hear_one(s, m, &m->adv[i]);
+}
+
+void
+stream_adv_spend(struct san_stream *s)
+{
+	struct stream_tx *tx = &s->tx;
+
+	tx->nb_data++;
+	if (!stream_adv_any(s))
+		return;
+	SAN_ASSERT(tx->adv_off == 0);
+	tx->adv_head++;
+	tx->matched = tx->nb_data;
+}
+
+void
+stream_adv_forget(struct san_stream *s, uint32_t id)
+{
+	struct stream_tx *tx = &s->tx;
+
+	if (tx->adv_off > 0) /* what was written counts */
+		stream_send_end_write(s);
+	while (stream_adv_any(s) && san_seq_le(tx->adv[tx->adv_head % STREAM_ADVS].id, id))
+		tx->adv_head++;
+	tx->cancelled = id;
+	s->cancelled_due = true;
+}

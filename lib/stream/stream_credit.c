@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Who may send how many messages. Two bounds, which each header tells anew, never by how much
+ * they changed, so that a message that is late or lost in thought changes nothing:
+ *
+ * Credit (AFC-14): credit = PR - (LSSQ - LRSQ): the receives that were posted, less the messages
+ * that had not arrived when they were counted. The last one is for an update (AFC-16): with one
+ * left on both sides each can still tell the other that it may go on.
+ *
+ * Room (AFC-27): messages with payload that the peer's program has not read are fewer than what the
+ * peer has set aside for them. Without this bound unread data would use up the receives, and
+ * with them the credit for advertisements, answers and the data of the other direction.
+ *
+ * DESIGN NOTES
+ *
+ * An update goes only if it is worth T2 messages at least (AFC-15), or as much room. Both counts
+ * begin again with each message sent, so between two updates T2 messages have come. Only for credit
+ * may it take the last one: then the other side, if it was out of credit, too, has more than T2
+ * again and can answer. An update for room's sake that took it could leave both without.
+ */
+
+#include "stream_priv.h"
+
+/* Room whose return is worth a message of its own. */
+static uint32_t
+room_step(const struct san_stream *s)
+{
+	uint32_t half = s->conf.nb_store / 2u;
+
+	return half > s->conf.t2 ? half : s->conf.t2;
+}
+
+/*
+ * What the peer makes of a header that goes now, if nothing is under way. Messages that wait for
+ * earlier ones are not in LRSQ: the peer counts them as under way, too.
+ */
+static int32_t
+credit_of_peer(const struct san_stream *s)
+{
+	return (int32_t)s->cr.nb_posted - (int32_t)s->cr.nb_held;
+}
+
+void
+stream_credit_init(struct san_stream *s)
+{
+	struct stream_credit *cr = &s->cr;
+	uint32_t i;
+
+	cr->lssq = cr->lrsq = cr->peer_lrsq = s->conf.first_seq - 1;
+	cr->other = s->conf.nb_recv;
+	for (i = 0; i <= cr->held_mask; i++)
+		cr->held[i] = STREAM_NONE;
+}
+
+uint32_t
+stream_credit_left(const struct san_stream *s)
+{
+	int32_t under_way = san_seq_diff(s->cr.lssq, s->cr.peer_lrsq);
+	int32_t left = (int32_t)s->cr.peer_pr - under_way;
+
+	return left > 0 ? (uint32_t)left : 0;
+}
+
+void
+stream_credit_hear(struct san_stream *s, const struct san_sm *m)
+{
+	struct stream_credit *cr = &s->cr;
+
+	if (cr->any && san_seq_lt(m->seq, cr->peer_seq))
+		return; /* an older header, overtaken */
+	if (san_seq_gt(m->lrsq, cr->lssq) || san_seq_gt(m->nb_freed, cr->nb_payload) ||
+	    san_seq_lt(m->lrsq, cr->peer_lrsq) || san_seq_lt(m->nb_freed, cr->peer_freed)) {
+		stream_break(s, "counts messages that were not sent");
+		return;
+	}
+	cr->any = true;
+	cr->peer_seq = m->seq;
+	cr->peer_pr = m->pr;
+	cr->peer_lrsq = m->lrsq;
+	cr->peer_freed = m->nb_freed;
+}
+
+void
+stream_credit_say(struct san_stream *s, struct san_sm *m)
+{
+	struct stream_credit *cr = &s->cr;
+
+	m->seq = ++cr->lssq;
+	m->pr = cr->nb_posted;
+	m->lrsq = cr->lrsq;
+	m->nb_freed = cr->freed_told = cr->nb_freed;
+	m->nb_rcvd = s->rx.nb_rcvd;
+	cr->other = credit_of_peer(s);
+}
+
+bool
+stream_credit_must_update(const struct san_stream *s)
+{
+	return s->cr.other < s->conf.t1 && credit_of_peer(s) - s->cr.other > s->conf.t2;
+}
+
+bool
+stream_credit_may_update(const struct san_stream *s)
+{
+	return stream_credit_must_update(s) || s->cr.nb_freed - s->cr.freed_told >= room_step(s);
+}
+
+bool
+stream_credit_has_room(const struct san_stream *s)
+{
+	return s->cr.nb_payload - s->cr.peer_freed < s->peer_store;
+}

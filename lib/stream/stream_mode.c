@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The mode in which a program's data goes: discovery, and the three that it leads to. The sender
+ * decides, from the buffers that the peer's program posts for the rest of large sends (AFC-22); the
+ * receiver hears the mode in every header. Sends below the threshold go in messages in each
+ * mode and never count (AFC-6).
+ *
+ * mode           a large send without a known buffer    left by
+ * discovery      initial portion + notice, then waits   `learn` transfers of one class
+ * small receive  all of it in messages                  a large buffer (REDISCOVER)
+ * large receive  waits to be told of a buffer           another class, a small buffer, a program
+ *                (READ_ALWAYS: offers)                  that waits, nothing posted for `scans`
+ * small-then-    initial portion + offer                another class, nothing posted for `scans`
+ *   large        (without remote read: + notice)
+ */
+
+#include "stream_priv.h"
+
+/* How a large send begins, by mode. */
+static const uint8_t ways[SAN_SM_MODES] = {
+	[SAN_SM_DISCOVERY] = STREAM_WAY_NOTICED,
+	[SAN_SM_SMALL_RECV] = STREAM_WAY_MESSAGES,
+	[SAN_SM_LARGE_RECV] = STREAM_WAY_NEW,
+	[SAN_SM_SMALL_LARGE] = STREAM_WAY_OFFERED,
+};
+
+static void
+set_mode(struct san_stream *s, uint8_t mode, uint8_t why, uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+
+	if (s->conf.mode != SAN_STREAM_ADAPTIVE || mode == tx->mode)
+		return;
+	s->change[s->nb_change++ % SAN_STREAM_EVENTS] = (struct san_stream_change){
+		.at_ns = now_ns,
+		.from = tx->mode,
+		.to = mode,
+		.why = why,
+	};
+	tx->mode = mode;
+	tx->posture = STREAM_POSTURE_NONE;
+}
+
+void
+stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+
+	if (cls == tx->cls && tx->nb_cls > 0) {
+		if (tx->nb_cls < UINT8_MAX)
+			tx->nb_cls++;
+	} else {
+		tx->cls = cls;
+		tx->nb_cls = 1;
+	}
+	if (tx->mode == SAN_SM_DISCOVERY) {
+		if (tx->nb_cls >= s->conf.learn)
+			set_mode(s, cls, SAN_STREAM_WHY_LEARNT, now_ns);
+	} else if (cls != tx->mode) {
+		set_mode(s, SAN_SM_DISCOVERY, SAN_STREAM_WHY_CLASS, now_ns);
+	}
+}
+
+void
+stream_mode_leave(struct san_stream *s, uint8_t why, uint64_t now_ns)
+{
+	s->tx.nb_cls = 0;
+	set_mode(s, SAN_SM_DISCOVERY, why, now_ns);
+}
+
+bool
+stream_can_offer(const struct san_stream *s)
+{
+	return s->peer_can_read && s->conf.read != SAN_STREAM_READ_NEVER;
+}
+
+uint8_t
+stream_mode_way(struct san_stream *s, uint64_t now_ns)
+{
+	uint8_t way;
+
+	/* waiting for a buffer that the program is known not to post would be in vain (AFC-22) */
+	if (s->tx.mode == SAN_SM_LARGE_RECV && s->tx.posture == STREAM_POSTURE_SMALL)
+		stream_mode_leave(s, SAN_STREAM_WHY_SMALL, now_ns);
+	way = ways[s->tx.mode];
+	if (way == STREAM_WAY_NEW && s->tx.posture == STREAM_POSTURE_SMALL)
+		way = STREAM_WAY_NOTICED; /* forced into large receive mode */
+	if (way == STREAM_WAY_NEW && s->conf.read == SAN_STREAM_READ_ALWAYS)
+		way = STREAM_WAY_OFFERED;
+	if (way == STREAM_WAY_OFFERED && !stream_can_offer(s))
+		way = s->tx.mode == SAN_SM_LARGE_RECV ? STREAM_WAY_NEW : STREAM_WAY_NOTICED;
+	return way;
+}
+
+/* ---- in which order the program receives and sends (AFC-11) ---- */
+
+enum {
+	SEEN_NOTHING = 0,
+	SEEN_RECV,      /* a large receive */
+	SEEN_RECV_SEND, /* then a small send */
+	SEEN_RECV_DATA, /* or then data */
+	SEEN_STATES
+};
+
+static const struct {
+	uint8_t next, pattern;
+} seen[SEEN_STATES][STREAM_SEES] = {
+	[SEEN_NOTHING] = {
+		[STREAM_SEE_RECV] = {SEEN_RECV, 0},
+		[STREAM_SEE_SEND] = {SEEN_NOTHING, 0},
+		[STREAM_SEE_DATA] = {SEEN_NOTHING, 0},
+	},
+	[SEEN_RECV] = {
+		[STREAM_SEE_RECV] = {SEEN_RECV, 0},
+		[STREAM_SEE_SEND] = {SEEN_RECV_SEND, 0},
+		[STREAM_SEE_DATA] = {SEEN_RECV_DATA, 0},
+	},
+	[SEEN_RECV_SEND] = {
+		[STREAM_SEE_RECV] = {SEEN_RECV_SEND, 0},
+		[STREAM_SEE_SEND] = {SEEN_RECV_SEND, 0},
+		[STREAM_SEE_DATA] = {SEEN_NOTHING, STREAM_PATTERN_RECV_SEND},
+	},
+	[SEEN_RECV_DATA] = {
+		[STREAM_SEE_RECV] = {SEEN_RECV, 0},
+		[STREAM_SEE_SEND] = {SEEN_NOTHING, STREAM_PATTERN_SEND_RECV},
+		[STREAM_SEE_DATA] = {SEEN_RECV_DATA, 0},
+	},
+};
+
+void
+stream_pattern_see(struct san_stream *s, enum stream_see what)
+{
+	struct stream_rx *rx = &s->rx;
+	uint8_t was = rx->pattern_seen;
+
+	rx->pattern_seen = seen[was][what].next;
+	if (seen[was][what].pattern != STREAM_PATTERN_NONE)
+		rx->pattern = seen[was][what].pattern;
+}

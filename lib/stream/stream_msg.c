@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Messages, out and in. Whatever a session has to say waits in flags until the next message goes,
+ * and all of it rides there together, with data if there is some: so there are few messages of
+ * their own (AFC-11, AFC-15), and the order of what a message says is that of process(): first what
+ * has arrived by other ways, then its own payload.
+ */
+
+#include "stream_priv.h"
+
+#define PARTS_ROOM 160 /* bytes that advertisements leave for an offer and some payload */
+
+void
+stream_stall(struct san_stream *s, enum stream_stall why)
+{
+	struct stream_tx *tx = &s->tx;
+
+	if (why == tx->stall)
+		return;
+	tx->stall = (uint8_t)why;
+	s->stats.nb_stall_credit += why == STREAM_STALL_CREDIT;
+	s->stats.nb_stall_store += why == STREAM_STALL_STORE;
+	s->stats.nb_stall_buffers += why == STREAM_STALL_BUFFERS;
+	s->stats.nb_stall_set += why == STREAM_STALL_SET;
+}
+
+/* ---- out ---- */
+
+static bool
+wdone_ready(const struct san_stream *s)
+{
+	const struct stream_tx *tx = &s->tx;
+
+	/* ordered: placed before this message comes; else their results must be in (AFC-25) */
+	return tx->wdone_head != tx->wdone_tail &&
+		(s->caps.ordered || tx->wdone[tx->wdone_head % STREAM_WDONES].nb_io == 0);
+}
+
+/* Advertisements wait for a data message if the program is about to send one (AFC-11). */
+static bool
+adv_due(struct san_stream *s, uint64_t now_ns)
+{
+	struct stream_rx *rx = &s->rx;
+	bool hold = rx->pattern == STREAM_PATTERN_RECV_SEND && rx->way == STREAM_RX_NONE;
+
+	if (!stream_adv_ready(s)) {
+		rx->adv_due = 0;
+		return false;
+	}
+	if (rx->adv_due == 0)
+		rx->adv_due = now_ns + (hold ? s->conf.hold_ns : 0);
+	return now_ns >= rx->adv_due;
+}
+
+static bool
+has_to_say(struct san_stream *s, uint64_t now_ns)
+{
+	return adv_due(s, now_ns) || wdone_ready(s) || s->facts != 0 || s->rdone_due ||
+		s->small_due || s->resize_due || s->resized_due || s->cancel_due ||
+		(s->cancelled_due && s->tx.wdone_head == s->tx.wdone_tail) || s->urg.tx_due ||
+		(s->tx.mode == SAN_SM_LARGE_RECV && s->tx.mode_told != SAN_SM_LARGE_RECV);
+}
+
+static void
+put_wdones(struct san_stream *s, struct san_sm *m)
+{
+	struct stream_tx *tx = &s->tx;
+
+	while (m->nb_wdone < SAN_SM_WDONES && wdone_ready(s)) {
+		const struct stream_wdone *w = &tx->wdone[tx->wdone_head % STREAM_WDONES];
+
+		m->flags |= SAN_SM_WDONE;
+		m->wdone[m->nb_wdone].id = w->id;
+		m->wdone[m->nb_wdone++].bytes = w->bytes;
+		tx->wdone_head++;
+	}
+}
+
+/* True, once, if it was due: then *flag* goes into the message. */
+static bool
+take(bool *due, struct san_sm *m, uint32_t flag)
+{
+	if (!*due)
+		return false;
+	*due = false;
+	m->flags |= flag;
+	return true;
+}
+
+static void
+put_parts(struct san_stream *s, struct san_sm *m)
+{
+	m->flags |= s->facts;
+	s->facts = 0;
+	put_wdones(s, m);
+	if (take(&s->rdone_due, m, SAN_SM_RDONE)) {
+		m->rdone.id = s->rdone.id;
+		m->rdone.bytes = s->rdone.bytes;
+		m->rdone.mode = s->rdone.mode;
+	}
+	if (take(&s->small_due, m, SAN_SM_SMALL))
+		m->small_id = s->small_id;
+	if (take(&s->resize_due, m, SAN_SM_RESIZE))
+		m->resize = s->tx.asked;
+	if (take(&s->resized_due, m, SAN_SM_RESIZED)) {
+		m->resized.bytes = s->resized;
+		m->resized.after = s->resized_after;
+	}
+	if (take(&s->urg.tx_due, m, SAN_SM_URGENT))
+		m->urgent = s->urg.tx_mark;
+	if (take(&s->cancel_due, m, SAN_SM_CANCEL))
+		m->cancel = s->cancel;
+	/* behind what was written before */
+	if (s->tx.wdone_head == s->tx.wdone_tail && take(&s->cancelled_due, m, SAN_SM_CANCELLED))
+		m->cancelled = s->tx.cancelled;
+}
+
+static void
+build_hello(struct san_stream *s, struct san_sm *m)
+{
+	m->flags = SAN_SM_HELLO | (s->accepted ? SAN_SM_ACCEPTOR : 0);
+	m->hello.nb_store = s->conf.nb_store;
+	m->hello.nb_adv = STREAM_ADVS;
+	m->hello.msg_size = s->rpool.size;
+	m->hello.threshold = s->threshold;
+	m->hello.can_read = s->caps.can_read;
+	s->hello_sent = true;
+}
+
+static void
+build(struct san_stream *s, enum stream_want want, struct san_sm *m, struct stream_buf *b)
+{
+	uint32_t size = b->size < s->peer_msg ? b->size : s->peer_msg;
+	uint32_t nb_advs = s->rx.nb_advs;
+
+	put_parts(s, m);
+	stream_adv_build(s, m, size - PARTS_ROOM);
+	if (want != STREAM_WANT_NOTHING && s->tx.wdone_head == s->tx.wdone_tail)
+		stream_send_fill(s, want, m, b->data, size);
+	if (m->len > 0)
+		s->stats.nb_adv_rides += s->rx.nb_advs - nb_advs;
+}
+
+static void
+count(struct san_stream *s, const struct san_sm *m)
+{
+	s->tx.mode_told = m->mode;
+	s->stats.nb_tx_msgs++;
+	s->stats.nb_updates += (m->flags & SAN_SM_UPDATE) != 0;
+	if ((m->flags & SAN_SM_INITIAL) != 0) {
+		s->tx.notice_seq = m->seq;
+		s->tx.notice_data = s->tx.nb_data;
+	}
+	if (m->len == 0)
+		return;
+	s->stats.nb_tx_data++;
+	s->cr.nb_payload++;
+	if ((m->flags & (SAN_SM_INITIAL | SAN_SM_URGENT_BYTE)) == 0)
+		stream_adv_spend(s);
+}
+
+/* False: the provider has no room; it goes first when there is. */
+static bool
+post(struct san_stream *s)
+{
+	uint16_t at = s->stuck;
+
+	if (s->ops->send(s->arg, stream_cookie(STREAM_REQ_SEND, 0, at), s->spool.bufs[at].data,
+			 s->stuck_len) != 0)
+		return false;
+	s->stuck = STREAM_NONE;
+	return true;
+}
+
+/* May *want* go, as far as the peer is concerned? And may anything, with one credit left? */
+static bool
+may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now_ns)
+{
+	uint32_t credit = stream_credit_left(s);
+	bool says;
+
+	if (*want != STREAM_WANT_NOTHING && *want != STREAM_WANT_FIN &&
+	    !stream_credit_has_room(s)) {
+		stream_stall(s, STREAM_STALL_STORE);
+		*want = STREAM_WANT_NOTHING;
+	}
+	says = has_to_say(s, now_ns) || *want != STREAM_WANT_NOTHING;
+	if (credit > 1 && says)
+		return true;
+	if (says)
+		stream_stall(s, STREAM_STALL_CREDIT);
+	return credit > 1 ? update : credit == 1 && stream_credit_must_update(s);
+}
+
+bool
+stream_msg_send(struct san_stream *s, uint64_t now_ns)
+{
+	bool update = s->hello_rcvd && stream_credit_may_update(s);
+	struct san_sm m = {.mode = s->tx.mode};
+	enum stream_want want;
+	struct stream_buf *b;
+	uint16_t at;
+
+	if (!s->open || s->over || s->fault != NULL || (s->stuck != STREAM_NONE && !post(s)))
+		return false;
+	want = stream_send_want(s, now_ns);
+	/* payload comes behind what was written before it, and that is not over */
+	if (s->tx.wdone_head != s->tx.wdone_tail && !wdone_ready(s))
+		want = STREAM_WANT_NOTHING;
+	if (s->hello_sent && (!s->hello_rcvd || !may_send(s, &want, update, now_ns)))
+		return false;
+	at = stream_pool_get(&s->spool);
+	if (at == STREAM_NONE) {
+		stream_stall(s, STREAM_STALL_BUFFERS);
+		return false;
+	}
+	b = &s->spool.bufs[at];
+	b->state = STREAM_BUF_POSTED;
+	if (!s->hello_sent)
+		build_hello(s, &m);
+	else if (stream_credit_left(s) > 1)
+		build(s, want, &m, b);
+	if (m.len > 0)
+		stream_stall(s, STREAM_STALL_NONE);
+	if (update && m.len == 0)
+		m.flags |= SAN_SM_UPDATE;
+	stream_credit_say(s, &m);
+	count(s, &m);
+	san_wire_stream_put(&m, b->data);
+	s->stuck = at;
+	s->stuck_len = san_wire_stream_len(&m) + m.len;
+	return post(s);
+}
+
+/* ---- in ---- */
+
+static bool
+hello(struct san_stream *s, const struct san_sm *m)
+{
+	if ((m->flags & SAN_SM_HELLO) == 0 || s->hello_rcvd) {
+		stream_break(s, "does not begin with a hello");
+		return false;
+	}
+	if (m->hello.msg_size < SAN_STREAM_MSG_MIN || m->hello.nb_store < 2 ||
+	    m->hello.nb_adv == 0 || m->pr < 2 ||
+	    ((m->flags & SAN_SM_ACCEPTOR) != 0) == s->accepted) {
+		stream_break(s, "says what can't be in its hello");
+		return false;
+	}
+	s->hello_rcvd = true;
+	s->peer_store = m->hello.nb_store;
+	s->peer_advs = m->hello.nb_adv;
+	s->peer_msg = m->hello.msg_size;
+	s->peer_can_read = m->hello.can_read;
+	if (m->hello.threshold > s->threshold)
+		s->threshold = m->hello.threshold;
+	return true;
+}
+
+/* What is about our own sending, and about buffers. */
+static void
+process_parts(struct san_stream *s, const struct san_sm *m, uint64_t now_ns)
+{
+	uint8_t i;
+
+	for (i = 0; i < m->nb_wdone && s->fault == NULL; i++)
+		stream_adv_wrote(s, m->wdone[i].id, m->wdone[i].bytes);
+	if ((m->flags & SAN_SM_CANCELLED) != 0)
+		stream_adv_returned(s, m->cancelled);
+	if ((m->flags & SAN_SM_RDONE) != 0)
+		stream_offer_returned(s, m->rdone.id, m->rdone.bytes, m->rdone.mode, now_ns);
+	if ((m->flags & SAN_SM_SMALL) != 0)
+		stream_send_small(s, m->small_id, now_ns);
+	if ((m->flags & SAN_SM_ADV) != 0)
+		stream_adv_hear(s, m);
+	if ((m->flags & SAN_SM_CANCEL) != 0)
+		stream_adv_forget(s, m->cancel);
+	if ((m->flags & SAN_SM_RESIZED) != 0)
+		stream_resized_hear(s, m->resized.bytes, m->resized.after);
+	if ((m->flags & SAN_SM_RESIZE) != 0)
+		stream_resize_hear(s, m->resize);
+	if ((m->flags & SAN_SM_REDISCOVER) != 0 && s->tx.mode == SAN_SM_SMALL_RECV)
+		stream_mode_leave(s, SAN_STREAM_WHY_LARGE, now_ns);
+	if ((m->flags & SAN_SM_WITHDRAW) != 0)
+		stream_recv_withdrawn(s);
+	if ((m->flags & SAN_SM_URGENT) != 0) {
+		s->urg.announced = true;
+		s->urg.there = false;
+	}
+}
+
+/* False: the buffer is not needed any more. */
+static bool
+process_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
+{
+	struct stream_buf *b = &s->rpool.bufs[at];
+
+	if ((m->flags & (SAN_SM_NOTICE | SAN_SM_OFFER)) != 0)
+		stream_offer_hear(s, m);
+	if (m->len == 0)
+		return false;
+	s->stats.nb_rx_data++;
+	s->cr.nb_payload_rcvd++;
+	if (s->rx.fin || s->cr.nb_payload_rcvd - s->cr.nb_freed > s->conf.nb_store) {
+		stream_break(s, "sends behind its end, or more than there is room for");
+		return false;
+	}
+	if ((m->flags & SAN_SM_URGENT_BYTE) == 0) {
+		stream_recv_payload(s, at, m);
+		return true;
+	}
+	s->urg.byte = b->data[b->off];
+	s->urg.announced = s->urg.there = true;
+	s->rx.mark = true;
+	s->cr.nb_freed++;
+	return false;
+}
+
+/* A message in its turn. */
+static void
+process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t payload,
+	uint64_t now_ns)
+{
+	struct stream_buf *b = &s->rpool.bufs[at];
+	struct stream_rx *rx = &s->rx;
+
+	s->cr.lrsq = m->seq;
+	s->stats.nb_rx_msgs++;
+	if ((!s->hello_rcvd || (m->flags & SAN_SM_HELLO) != 0) && !hello(s, m)) {
+		stream_pool_put(s, &s->rpool, at);
+		return;
+	}
+	if (m->mode != rx->mode) {
+		rx->mode = m->mode;
+		rx->redisc_told = rx->posture_told = false;
+	}
+	process_parts(s, m, now_ns);
+	b->off = payload;
+	b->len = m->len;
+	if (s->fault != NULL || !process_payload(s, at, m))
+		stream_pool_put(s, &s->rpool, at);
+	if ((m->flags & SAN_SM_FIN) != 0) {
+		if (rx->way == STREAM_RX_OFFER)
+			stream_break(s, "ends behind an offer that was not given back");
+		rx->fin = true;
+		stream_rest_void(s);
+	}
+	/* before the next one: a message fills one advertised set, not two (AFC-12) */
+	stream_recv_run(s, now_ns);
+}
+
+/* It overtook others (AFC-17). */
+static void
+hold(struct san_stream *s, uint16_t at, uint32_t len, uint32_t seq)
+{
+	uint16_t *place = &s->cr.held[seq & s->cr.held_mask];
+
+	if (*place != STREAM_NONE) {
+		stream_break(s, "uses a message's number twice");
+		stream_pool_put(s, &s->rpool, at);
+		return;
+	}
+	s->rpool.bufs[at].state = STREAM_BUF_HELD;
+	s->rpool.bufs[at].len = len;
+	*place = at;
+	s->cr.nb_held++;
+	s->stats.nb_held++;
+}
+
+/* One that came before its turn, if it is that one's turn now. */
+static uint16_t
+unhold(struct san_stream *s)
+{
+	uint16_t *place = &s->cr.held[(s->cr.lrsq + 1) & s->cr.held_mask], at = *place;
+
+	*place = STREAM_NONE;
+	s->cr.nb_held -= at != STREAM_NONE;
+	return at;
+}
+
+void
+stream_msg_receive(struct san_stream *s, uint16_t at, uint32_t len, uint64_t now_ns)
+{
+	struct stream_buf *b = &s->rpool.bufs[at];
+	uint32_t payload;
+	struct san_sm m;
+	int32_t ahead;
+
+	if (len > b->size || san_wire_stream_get(b->data, len, &m, &payload) != 0) {
+		stream_break(s, "sends what is no message of a session");
+		stream_pool_put(s, &s->rpool, at);
+		return;
+	}
+	ahead = san_seq_diff(m.seq, s->cr.lrsq + 1);
+	if (ahead < 0 || ahead >= s->rpool.nb) {
+		stream_break(s, "numbers messages out of bounds");
+		stream_pool_put(s, &s->rpool, at);
+		return;
+	}
+	stream_credit_hear(s, &m);
+	if (ahead > 0) {
+		hold(s, at, len, m.seq);
+		return;
+	}
+	process(s, at, &m, payload, now_ns);
+	while (s->cr.nb_held > 0 && s->fault == NULL && (at = unhold(s)) != STREAM_NONE) {
+		san_wire_stream_get(s->rpool.bufs[at].data, s->rpool.bufs[at].len, &m, &payload);
+		process(s, at, &m, payload, now_ns);
+	}
+}

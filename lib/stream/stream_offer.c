@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Large sends that begin with an initial portion: in a message goes what fits, with how much more
+ * there is (a notice, AFC-5) and, in an offer, where it may be read (AFC-8). At most one is
+ * undecided per direction, and nothing follows it until it is: so what comes next always belongs
+ * behind it.
+ *
+ * The receiver answers
+ * - a notice by advertising buffers, and an offer by reading into them, as the program posts them;
+ * - either by "send the rest in messages", if the program posts a small buffer for it, or waits to
+ *   hear of more data; an offer it gives back with that, and says how far it has read.
+ * An offer is the receiver's until it has given it back (AFC-28), so only the receiver finds that
+ * nobody posts a buffer for it (AFC-13); after a notice that is the sender's to find. A sender
+ * whose program gives up asks for either, and nothing follows before the answer, as always.
+ */
+
+#include "stream_priv.h"
+
+/* ---- receiver ---- */
+
+/* The class of the first buffer for the rest (AFC-22). */
+static uint8_t
+class_of(const struct stream_rqe *q)
+{
+	return q->after ? SAN_SM_SMALL_LARGE : SAN_SM_LARGE_RECV;
+}
+
+void
+stream_offer_hear(struct san_stream *s, const struct san_sm *m)
+{
+	struct stream_rx *rx = &s->rx;
+	uint64_t room = 0;
+	uint8_t i;
+
+	if (rx->way == STREAM_RX_OFFER) {
+		stream_break(s, "sends behind an offer that was not given back");
+		return;
+	}
+	for (i = 0; i < m->offer.nb_seg; i++)
+		room += m->offer.seg[i].len;
+	if (m->rest == 0 || ((m->flags & SAN_SM_OFFER) != 0 && room != m->rest)) {
+		stream_break(s, "offers other than what is left");
+		return;
+	}
+	rx->send_id = m->send_id;
+	rx->rest = m->rest;
+	rx->cls = SAN_SM_MODES;
+	rx->scans = 0;
+	rx->withdrawn = false;
+	rx->way = STREAM_RX_NOTICE;
+	/* what is advertised will be written into (AFC-10) */
+	if ((m->flags & SAN_SM_OFFER) == 0 || rx->nb_advs > 0)
+		return;
+	rx->way = STREAM_RX_OFFER;
+	rx->offer = m->offer;
+	rx->offer_off = 0;
+}
+
+void
+stream_rest_void(struct san_stream *s)
+{
+	s->rx.way = STREAM_RX_NONE;
+	s->rx.rest = 0;
+}
+
+void
+stream_rest_came(struct san_stream *s, uint32_t bytes)
+{
+	struct stream_rx *rx = &s->rx;
+
+	rx->rest -= bytes < rx->rest ? bytes : rx->rest;
+	if (rx->rest > 0)
+		return;
+	if (rx->way == STREAM_RX_OFFER)
+		stream_offer_give_back(s, rx->cls);
+	else
+		stream_rest_void(s);
+}
+
+void
+stream_offer_give_back(struct san_stream *s, uint8_t cls)
+{
+	struct stream_rx *rx = &s->rx;
+
+	s->rdone.id = rx->send_id;
+	s->rdone.bytes = rx->way == STREAM_RX_OFFER ? rx->offer_off : 0;
+	s->rdone.mode = cls == SAN_SM_MODES ? SAN_SM_DISCOVERY : cls;
+	s->rdone_due = true;
+	stream_rest_void(s);
+}
+
+void
+stream_answer_small(struct san_stream *s)
+{
+	struct stream_rx *rx = &s->rx;
+
+	if (rx->way == STREAM_RX_OFFER) {
+		stream_offer_give_back(s, SAN_SM_SMALL_RECV);
+		return;
+	}
+	s->small_id = rx->way == STREAM_RX_NOTICE ? rx->send_id : 0;
+	s->small_due = true;
+	stream_rest_void(s);
+}
+
+/* One request: what of *q* and of the offered piece fits together. */
+static int
+read_piece(struct san_stream *s, struct stream_rqe *q, uint32_t bytes)
+{
+	struct stream_rx *rx = &s->rx;
+	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	const struct san_sm_seg *seg = rx->offer.seg;
+	uint32_t off = rx->offer_off;
+	uint32_t at = q->filled + q->nb_io_bytes;
+	uint16_t place = (uint16_t)(rx->cur & (s->conf.rq_depth - 1));
+	uint8_t nb;
+	int rc;
+
+	while (off >= seg->len)
+		off -= seg++->len;
+	if (bytes > seg->len - off)
+		bytes = seg->len - off;
+	nb = stream_slice(q->sge, q->nb_sge, at, bytes, part);
+	rc = s->ops->read(s->arg, stream_cookie(STREAM_REQ_READ, 0, place), part, nb,
+			  seg->addr + off, seg->key);
+	if (rc != 0)
+		return rc;
+	q->nb_io++;
+	q->nb_io_bytes += bytes;
+	rx->offer_off += bytes;
+	return 0;
+}
+
+bool
+stream_offer_read(struct san_stream *s, struct stream_rqe *q)
+{
+	struct stream_rx *rx = &s->rx;
+	uint32_t left = q->room - q->filled - q->nb_io_bytes;
+	uint32_t rest = rx->rest - q->nb_io_bytes;
+
+	if (rest < left)
+		left = rest;
+	if (rx->cls == SAN_SM_MODES)
+		rx->cls = class_of(q);
+	rx->scans = 0;
+	while (left > 0) {
+		uint32_t before = q->nb_io_bytes;
+
+		if (read_piece(s, q, left) != 0)
+			return false;
+		left -= q->nb_io_bytes - before;
+	}
+	return true;
+}
+
+void
+stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status)
+{
+	uint32_t bytes;
+
+	SAN_ASSERT(q->nb_io > 0);
+	if (--q->nb_io > 0)
+		return;
+	bytes = q->nb_io_bytes;
+	q->nb_io_bytes = 0;
+	if (status != 0) /* they complete in order: if one has failed, the last one has */
+		return;
+	q->filled += bytes;
+	s->stats.rx.read += bytes;
+	stream_rest_came(s, bytes);
+	if (s->rx.withdrawn && s->rx.way == STREAM_RX_OFFER)
+		stream_offer_give_back(s, SAN_SM_MODES);
+	if (q->filled == q->room ||
+	    ((q->flags & SAN_RECV_WAITALL) == 0 && s->rx.way == STREAM_RX_NONE))
+		stream_recv_complete(s, q, 0);
+}
+
+/* ---- sender ---- */
+
+void
+stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t cls,
+		      uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e = stream_sqe(s, tx->cur);
+
+	bool waits = tx->cur != tx->tail && id == tx->send_id &&
+		(e->way == STREAM_WAY_OFFERED ||
+		 (e->way == STREAM_WAY_NOTICED && e->cancelled));
+
+	if (!waits && bytes == 0)
+		return; /* late: the answer crossed our asking for it */
+	if (!waits || bytes > e->len - e->oob - e->off) {
+		stream_break(s, "gives back an offer that it does not have");
+		return;
+	}
+	stream_dereg(s, e->keys, &e->nb_keys);
+	e->off += bytes;
+	tx->nb_initial = 0;
+	s->stats.tx.read += bytes;
+	e->way = STREAM_WAY_MESSAGES;
+	if (cls != SAN_SM_DISCOVERY) {
+		stream_mode_learn(s, cls, now_ns);
+	} else if (!e->cancelled) { /* nobody posted anything (AFC-13) */
+		s->stats.nb_fallbacks++;
+		stream_mode_leave(s, SAN_STREAM_WHY_SCAN, now_ns);
+	}
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Message buffers: one pool to receive and one to send, both allocated with the session (AFC-27).
+ *
+ * Of the receive buffers nb_recv are posted, always: a message that came is consumed at once and
+ * another buffer is posted for it. What the program has not read yet stays in its buffer, which is
+ * handed on instead of copied; there are nb_store beyond those that are posted, and the peer
+ * never has more than that unread (stream_credit_has_room()). So a program that does not
+ * read holds up its own stream of bytes, but never a control message.
+ */
+
+#include <errno.h>
+
+#include "stream_priv.h"
+
+static void
+list(struct stream_pool *p, uint16_t at)
+{
+	p->bufs[at].state = STREAM_BUF_FREE;
+	p->bufs[at].next = p->free;
+	p->free = at;
+	p->nb_free++;
+}
+
+int
+stream_pool_init(struct san_stream *s, struct stream_pool *p, uint16_t nb, uint32_t size)
+{
+	uint16_t i;
+
+	p->mem = s->ops->alloc(s->arg, (size_t)nb * size);
+	if (p->mem == NULL)
+		return -ENOMEM;
+	p->nb = nb;
+	p->size = size;
+	p->free = STREAM_NONE;
+	for (i = nb; i-- > 0;) {
+		p->bufs[i] = (struct stream_buf){.data = p->mem + (size_t)i * size, .size = size};
+		list(p, i);
+	}
+	return 0;
+}
+
+void
+stream_pool_fini(struct san_stream *s, struct stream_pool *p)
+{
+	if (p->old_mem != NULL)
+		s->ops->free(s->arg, p->old_mem, p->old_bytes);
+	if (p->mem != NULL)
+		s->ops->free(s->arg, p->mem, (size_t)p->nb * p->size);
+	p->mem = p->old_mem = NULL;
+}
+
+/* A buffer that is nobody's takes its place in the new memory. */
+static void
+move(struct san_stream *s, struct stream_pool *p, uint16_t at)
+{
+	struct stream_buf *b = &p->bufs[at];
+
+	if (b->size == p->size)
+		return;
+	b->size = p->size;
+	b->data = p->mem + (size_t)at * p->size;
+	if (--p->nb_old > 0)
+		return;
+	s->ops->free(s->arg, p->old_mem, p->old_bytes);
+	p->old_mem = NULL;
+}
+
+int
+stream_pool_resize(struct san_stream *s, struct stream_pool *p, uint32_t size)
+{
+	uint8_t *mem;
+	uint16_t i;
+
+	if (p->old_mem != NULL)
+		return -EBUSY;
+	SAN_ASSERT(size != p->size);
+	mem = s->ops->alloc(s->arg, (size_t)p->nb * size);
+	if (mem == NULL)
+		return -ENOMEM;
+	p->old_mem = p->mem;
+	p->old_bytes = (size_t)p->nb * p->size;
+	p->nb_old = p->nb;
+	p->mem = mem;
+	p->size = size;
+	for (i = 0; i < p->nb; i++)
+		if (p->bufs[i].state == STREAM_BUF_FREE)
+			move(s, p, i);
+	return 0;
+}
+
+uint16_t
+stream_pool_get(struct stream_pool *p)
+{
+	uint16_t at = p->free;
+
+	if (at != STREAM_NONE) {
+		p->free = p->bufs[at].next;
+		p->nb_free--;
+	}
+	return at;
+}
+
+void
+stream_pool_put(struct san_stream *s, struct stream_pool *p, uint16_t at)
+{
+	SAN_ASSERT(p->bufs[at].state != STREAM_BUF_FREE);
+	list(p, at);
+	move(s, p, at);
+}
+
+void
+stream_post_recvs(struct san_stream *s)
+{
+	struct stream_pool *p = &s->rpool;
+	struct stream_buf *b;
+	uint16_t at;
+
+	while (s->cr.nb_posted < s->conf.nb_recv && p->nb_free > 0) {
+		at = stream_pool_get(p);
+		b = &p->bufs[at];
+		if (s->ops->recv(s->arg, stream_cookie(STREAM_REQ_RECV, 0, at), b->data, b->size) !=
+		    0) {
+			list(p, at);
+			return;
+		}
+		b->state = STREAM_BUF_POSTED;
+		s->cr.nb_posted++;
+		s->cr.nb_posted_ever++;
+	}
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The receiver: a list of what is unread, each piece in its message buffer, and a queue of what the
+ * program has posted. Whatever comes in a message goes to the end of the list; then the list is
+ * matched with the queue. So there is never something unread while a buffer is posted that could
+ * take it, and advertisements need not care for what is unread. (AFC-1, AFC-21, AFC-27)
+ */
+
+#include "stream_priv.h"
+
+#define RECV_MAX (1u << 30) /* bytes that one receive takes at most */
+
+static uint32_t
+room_left(const struct stream_rqe *q)
+{
+	return q->room - q->filled;
+}
+
+/* ---- what is unread ---- */
+
+static struct stream_buf *
+first_piece(struct san_stream *s)
+{
+	return s->rx.nb_unread > 0 ? &s->rpool.bufs[s->rx.unread_head] : NULL;
+}
+
+void
+stream_recv_drop(struct san_stream *s)
+{
+	struct stream_rx *rx = &s->rx;
+	uint16_t at = rx->unread_head;
+
+	rx->unread_bytes -= s->rpool.bufs[at].len;
+	rx->unread_head = s->rpool.bufs[at].next;
+	rx->nb_unread--;
+	stream_pool_put(s, &s->rpool, at);
+	s->cr.nb_freed++;
+}
+
+void
+stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
+{
+	struct stream_rx *rx = &s->rx;
+	struct stream_buf *b = &s->rpool.bufs[at];
+
+	if (s->orphan) { /* nobody will read it */
+		stream_pool_put(s, &s->rpool, at);
+		s->cr.nb_freed++;
+		return;
+	}
+	b->state = STREAM_BUF_UNREAD;
+	b->piece = 0;
+	if ((m->flags & SAN_SM_INITIAL) != 0)
+		b->piece |= STREAM_PIECE_INITIAL;
+	else
+		rx->nb_rcvd++;
+	if ((m->flags & SAN_SM_LARGE) != 0) {
+		b->piece |= STREAM_PIECE_LARGE;
+		/* the sender did not wait any longer (AFC-13) */
+		if (rx->way == STREAM_RX_NOTICE)
+			stream_rest_void(s);
+	}
+	if (rx->mark)
+		b->piece |= STREAM_PIECE_MARK;
+	rx->mark = false;
+	if (rx->nb_unread > 0)
+		s->rpool.bufs[rx->unread_tail].next = at;
+	else
+		rx->unread_head = at;
+	rx->unread_tail = at;
+	rx->nb_unread++;
+	rx->unread_bytes += b->len;
+	s->stats.rx.message += b->len;
+}
+
+/* ---- completing ---- */
+
+void
+stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status)
+{
+	SAN_ASSERT(q == stream_recv_first(s) && q->nb_io == 0);
+	stream_adv_end(s, q);
+	q->status = status;
+	if (status == 0 && q->filled > 0 && q->room >= s->threshold)
+		stream_pattern_see(s, STREAM_SEE_DATA);
+	s->rx.cur++;
+}
+
+/* ---- matching ---- */
+
+bool
+stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q)
+{
+	uint32_t need = s->rx.rest < s->threshold ? s->rx.rest : s->threshold;
+
+	return stream_recv_is_set(q) && room_left(q) >= need;
+}
+
+static void
+copy_out(struct stream_rqe *q, const uint8_t *from, uint32_t bytes)
+{
+	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	uint8_t i, nb = stream_slice(q->sge, q->nb_sge, q->filled, bytes, part);
+
+	for (i = 0; i < nb; i++) {
+		memcpy(part[i].addr, from, part[i].len);
+		from += part[i].len;
+	}
+	q->filled += bytes;
+}
+
+/* A large send's data in a large buffer: messages are not the best way (AFC-22). */
+static void
+note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream_buf *b)
+{
+	struct stream_rx *rx = &s->rx;
+
+	if ((b->piece & STREAM_PIECE_LARGE) == 0 || rx->mode != SAN_SM_SMALL_RECV ||
+	    rx->redisc_told || q->room < s->threshold || !stream_recv_is_set(q))
+		return;
+	rx->redisc_told = true;
+	s->facts |= SAN_SM_REDISCOVER;
+}
+
+/* The first unread piece, or what fits of it. True: *q* stays open for the rest of its send. */
+static bool
+take_piece(struct san_stream *s, struct stream_rqe *q)
+{
+	struct stream_rx *rx = &s->rx;
+	struct stream_buf *b = first_piece(s);
+	bool initial = (b->piece & STREAM_PIECE_INITIAL) != 0;
+	uint32_t bytes = b->len < room_left(q) ? b->len : room_left(q);
+
+	note_large(s, q, b);
+	copy_out(q, b->data + b->off, bytes);
+	b->piece &= (uint8_t)~STREAM_PIECE_MARK;
+	b->off += bytes;
+	b->len -= bytes;
+	rx->unread_bytes -= bytes;
+	if (q->adv == STREAM_ADV_SENT && initial) {
+		q->adv_bytes -= bytes;
+		rx->adv_room -= bytes;
+	} else if (q->adv == STREAM_ADV_SENT) {
+		stream_adv_end(s, q); /* this message has used it up (AFC-12) */
+	}
+	if (b->len > 0)
+		return false;
+	stream_recv_drop(s);
+	if (!initial)
+		return false;
+	return q->adv == STREAM_ADV_SENT ||
+		(rx->way != STREAM_RX_NONE && stream_recv_fits(s, q));
+}
+
+static void
+take_unread(struct san_stream *s, struct stream_rqe *q)
+{
+	bool open = false, marked = false;
+	struct stream_buf *b;
+
+	while (room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
+		/*
+		 * Not past the urgent byte in one receive (AFC-1); but the sender counts on it that
+		 * a message fills the set it was told of.
+		 */
+		marked = (b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0 &&
+			q->adv == STREAM_ADV_NONE;
+		if (marked)
+			break;
+		open = take_piece(s, q);
+	}
+	if (room_left(q) == 0 || marked || (!open && (q->flags & SAN_RECV_WAITALL) == 0))
+		stream_recv_complete(s, q, 0);
+}
+
+/* PEEK: a copy of what is there. */
+static void
+peek(struct san_stream *s, struct stream_rqe *q)
+{
+	uint32_t left = s->rx.nb_unread;
+	uint16_t at = s->rx.unread_head;
+
+	for (; left > 0 && room_left(q) > 0; left--) {
+		const struct stream_buf *b = &s->rpool.bufs[at];
+		uint32_t bytes = b->len < room_left(q) ? b->len : room_left(q);
+
+		if ((b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0)
+			break;
+		copy_out(q, b->data + b->off, bytes);
+		at = b->next;
+	}
+	stream_recv_complete(s, q, 0);
+}
+
+/* LOAN: the buffer itself. Its room stays taken until it comes back. */
+static void
+lend(struct san_stream *s, struct stream_rqe *q)
+{
+	struct stream_rx *rx = &s->rx;
+	uint16_t at = rx->unread_head;
+	struct stream_buf *b = &s->rpool.bufs[at];
+
+	b->state = STREAM_BUF_LENT;
+	q->filled = b->len;
+	q->loan = at + 1u;
+	rx->unread_bytes -= b->len;
+	rx->unread_head = b->next;
+	rx->nb_unread--;
+	stream_recv_complete(s, q, 0);
+}
+
+/* Nothing is unread: how does the rest of a large send get into *q*, or why not? */
+static bool
+take_rest(struct san_stream *s, struct stream_rqe *q)
+{
+	struct stream_rx *rx = &s->rx;
+
+	if (stream_recv_fits(s, q)) {
+		if (rx->way == STREAM_RX_OFFER)
+			stream_offer_read(s, q);
+		return false; /* a notice is answered by the next message */
+	}
+	if (q->filled > 0 && (q->flags & SAN_RECV_WAITALL) == 0) {
+		stream_recv_complete(s, q, 0);
+		return true;
+	}
+	stream_answer_small(s);
+	return true;
+}
+
+/* True: something has changed, look again. */
+static bool
+match(struct san_stream *s, struct stream_rqe *q)
+{
+	struct stream_rx *rx = &s->rx;
+	bool ended = rx->fin || s->over;
+
+	if (q->nb_io > 0) { /* what could not be asked for may be now */
+		if (!rx->withdrawn && !s->over)
+			stream_offer_read(s, q);
+		return false;
+	}
+	if (q->cancelled && q->adv == STREAM_ADV_NONE) {
+		stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_CANCELLED);
+	} else if (rx->nb_unread > 0) {
+		if ((q->flags & SAN_RECV_PEEK) != 0)
+			peek(s, q);
+		else if ((q->flags & SAN_RECV_LOAN) != 0)
+			lend(s, q);
+		else
+			take_unread(s, q);
+		return q != stream_recv_first(s);
+	} else if (ended) {
+		stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
+	} else if (rx->way != STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && take_rest(s, q)) {
+		return true;
+	} else if (rx->way == STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && q->filled > 0 &&
+		   (q->flags & SAN_RECV_WAITALL) == 0) {
+		stream_recv_complete(s, q, 0); /* it was left open for what does not come */
+	} else if ((q->flags & SAN_RECV_DONTWAIT) != 0) {
+		stream_recv_complete(s, q, q->filled > 0 ? 0 : SAN_WC_ST_AGAIN);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* In large receive mode the sender waits for buffers: it must know if none will come (AFC-22). */
+static void
+tell_posture(struct san_stream *s, const struct stream_rqe *q, uint64_t now_ns)
+{
+	struct stream_rx *rx = &s->rx;
+	bool small = q != NULL ? !stream_recv_is_set(q) || q->room < s->threshold :
+				 stream_wait_for_data(s);
+
+	if (rx->mode != SAN_SM_LARGE_RECV || rx->way != STREAM_RX_NONE || rx->fin || !small ||
+	    rx->posture_told || !s->hello_rcvd) {
+		rx->posture_due = 0;
+		return;
+	}
+	if (rx->posture_due == 0)
+		rx->posture_due = now_ns + s->conf.hold_ns;
+	if (now_ns < rx->posture_due)
+		return;
+	rx->posture_due = 0;
+	rx->posture_told = true;
+	stream_answer_small(s);
+}
+
+void
+stream_recv_run(struct san_stream *s, uint64_t now_ns)
+{
+	struct stream_rx *rx = &s->rx;
+	struct stream_rqe *q;
+
+	while ((q = stream_recv_first(s)) != NULL && s->fault == NULL && match(s, q))
+		;
+	q = stream_recv_first(s);
+	/* who waits to hear of data has no buffer for the rest */
+	if (q == NULL && rx->way != STREAM_RX_NONE && rx->nb_unread == 0 && stream_wait_for_data(s))
+		stream_answer_small(s);
+	tell_posture(s, q, now_ns);
+}
+
+/* ---- the program ---- */
+
+uint32_t
+san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
+		     uint64_t now_ns)
+{
+	struct stream_rx *rx = &s->rx;
+	uint32_t i;
+	uint8_t k;
+
+	(void)now_ns;
+	for (i = 0; i < n && rx->tail - rx->head < s->conf.rq_depth; i++) {
+		struct stream_rqe *q = stream_rqe(s, rx->tail);
+
+		*q = (struct stream_rqe){
+			.wr_id = r[i].wr_id,
+			.nb_sge = r[i].nb_sge,
+			.flags = r[i].flags,
+			.after = rx->way != STREAM_RX_NONE,
+		};
+		for (k = 0; k < r[i].nb_sge; k++) {
+			q->sge[k] = r[i].sge[k];
+			if (q->sge[k].len > RECV_MAX - q->room)
+				q->sge[k].len = RECV_MAX - q->room;
+			q->room += q->sge[k].len;
+		}
+		if (q->room >= s->threshold && stream_recv_is_set(q))
+			stream_pattern_see(s, STREAM_SEE_RECV);
+		rx->tail++;
+	}
+	return i;
+}
+
+void
+stream_recv_cancel(struct san_stream *s)
+{
+	uint32_t at;
+
+	for (at = s->rx.cur; at != s->rx.tail; at++)
+		stream_rqe(s, at)->cancelled = true;
+	stream_adv_withdraw(s);
+}
+
+bool
+san_stream_give_back(struct san_stream *s, uint32_t loan, uint64_t now_ns)
+{
+	(void)now_ns;
+	if (san_stream_loan(s, loan) == NULL)
+		return false;
+	stream_pool_put(s, &s->rpool, (uint16_t)(loan - 1));
+	s->cr.nb_freed++;
+	return true;
+}
+
+void *
+san_stream_loan(struct san_stream *s, uint32_t loan)
+{
+	struct stream_buf *b = loan - 1 < s->rpool.nb ? &s->rpool.bufs[loan - 1] : NULL;
+
+	return b != NULL && b->state == STREAM_BUF_LENT ? b->data + b->off : NULL;
+}
+
+void
+stream_recv_withdrawn(struct san_stream *s)
+{
+	struct stream_rx *rx = &s->rx;
+	struct stream_rqe *q = stream_recv_first(s);
+
+	if (rx->way == STREAM_RX_NONE)
+		return; /* answered already */
+	if (q != NULL && q->nb_io > 0) {
+		rx->withdrawn = true; /* when what is being read is here */
+		return;
+	}
+	stream_offer_give_back(s, SAN_SM_MODES);
+	/* what is in front of an advertised set is the program's as soon as the set is ours */
+	if (q != NULL && q->adv == STREAM_ADV_SENT && q->filled > 0) {
+		q->cancelled = true;
+		stream_adv_withdraw(s);
+	}
+}
+
+void
+stream_recv_scan(struct san_stream *s)
+{
+	struct stream_rx *rx = &s->rx;
+
+	if (rx->way == STREAM_RX_OFFER && stream_recv_first(s) == NULL &&
+	    ++rx->scans >= s->conf.scans)
+		stream_offer_give_back(s, SAN_SM_MODES);
+}

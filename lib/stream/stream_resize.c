@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The size of message buffers follows the sends that are too long for one of them and too short to
+ * be large (AFC-18). The sender asks, for the largest it has seen; the receiver's new buffers take
+ * the place of the old ones as those come back, and it says behind which message that is so. Then
+ * the sender's follow in the same way.
+ *
+ * Nothing waits for anything here, so requests that cross could not lock each other; the accepting
+ * side still leaves the other's unanswered while its own is open, because two sizes would be
+ * changed twice for one reason. The connecting side may ask again.
+ */
+
+#include <errno.h>
+
+#include "stream_priv.h"
+
+void
+stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
+{
+	struct stream_tx *tx = &s->tx;
+	uint32_t want = e->len + SAN_SM_HDR;
+
+	tx->nb_frags++;
+	if (want > tx->largest)
+		tx->largest = want < s->conf.msg_max ? want : s->conf.msg_max;
+	if (tx->nb_frags < s->conf.frags || tx->asked != 0 || tx->new_size != 0 ||
+	    tx->largest <= s->peer_msg)
+		return;
+	tx->asked = tx->largest;
+	s->resize_due = true;
+}
+
+void
+stream_resize_hear(struct san_stream *s, uint32_t size)
+{
+	if (s->accepted && s->tx.asked != 0)
+		return;
+	s->tx.asked = 0; /* crossed: nobody answers ours */
+	if (size > s->conf.msg_max)
+		size = s->conf.msg_max;
+	if (size > s->rpool.size && stream_pool_resize(s, &s->rpool, size) == 0)
+		s->stats.nb_resizes++;
+	else
+		s->stats.nb_resizes_refused++;
+	s->resized = s->rpool.size;
+	s->resized_after = s->conf.first_seq - 1 + s->cr.nb_posted_ever;
+	s->resized_due = true;
+}
+
+void
+stream_resized_hear(struct san_stream *s, uint32_t size, uint32_t after)
+{
+	struct stream_tx *tx = &s->tx;
+
+	if (tx->asked == 0)
+		return;
+	if (size > s->conf.msg_max) {
+		stream_break(s, "has larger message buffers than were asked for");
+		return;
+	}
+	tx->asked = 0;
+	tx->nb_frags = 0;
+	tx->largest = 0;
+	if (size <= s->peer_msg)
+		return; /* no memory there: the old size stays */
+	tx->new_size = size;
+	tx->new_after = after;
+}
+
+void
+stream_resize_run(struct san_stream *s)
+{
+	struct stream_tx *tx = &s->tx;
+
+	if (tx->new_size == 0 || san_seq_lt(s->cr.peer_lrsq, tx->new_after))
+		return;
+	if (s->spool.size < tx->new_size) {
+		int rc = stream_pool_resize(s, &s->spool, tx->new_size);
+
+		if (rc == -EBUSY)
+			return;
+		/* without memory of our own we go on with what there is */
+		if (rc == 0)
+			s->peer_msg = tx->new_size;
+	} else {
+		s->peer_msg = tx->new_size;
+	}
+	tx->new_size = 0;
+}

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The sender: a queue of what the program wants to send, of which one entry, *cur*, is being
+ * handed over. Before it are those that are handed over and not yet done; so writes of several
+ * sends may be under way at once, and they complete in order. Small sends are copied into messages
+ * and are done at once; those that come together travel together. (AFC-3, AFC-21, AFC-22, AFC-25,
+ * AFC-26)
+ */
+
+#include "stream_priv.h"
+
+/* ---- memory of an entry ---- */
+
+static const struct san_ulp_sge *
+pieces(const struct stream_sqe *e, uint8_t *nb)
+{
+	*nb = e->inlined ? 1 : e->nb_sge;
+	return e->inlined ? &e->inl : e->sge;
+}
+
+/* Bytes but for the urgent one. */
+static uint32_t
+length(const struct stream_sqe *e)
+{
+	return e->len - e->oob;
+}
+
+static uint32_t
+left(const struct stream_sqe *e)
+{
+	return length(e) - e->off;
+}
+
+static void
+copy_in(uint8_t *to, const struct stream_sqe *e, uint32_t off, uint32_t bytes)
+{
+	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	uint8_t i, nb;
+	const struct san_ulp_sge *sge = pieces(e, &nb);
+
+	nb = stream_slice(sge, nb, off, bytes, part);
+	for (i = 0; i < nb; i++) {
+		memcpy(to, part[i].addr, part[i].len);
+		to += part[i].len;
+	}
+}
+
+/* ---- the end of an entry ---- */
+
+static void
+finish(struct san_stream *s, struct stream_sqe *e, uint8_t status)
+{
+	SAN_ASSERT(e->nb_io == 0 && !e->done);
+	stream_dereg(s, e->keys, &e->nb_keys);
+	e->status = status;
+	e->done = true;
+}
+
+/* All of *cur* has been handed over, or it is given up. */
+static void
+next(struct san_stream *s)
+{
+	s->tx.cur++;
+	s->tx.scans = 0;
+	s->tx.nb_initial = 0;
+}
+
+static void
+handed_over(struct san_stream *s, struct stream_sqe *e)
+{
+	if (e->nb_io == 0)
+		finish(s, e, 0);
+	next(s);
+}
+
+void
+stream_send_retire(struct san_stream *s)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e;
+
+	while (tx->head != tx->cur && tx->head != tx->told) {
+		e = stream_sqe(s, tx->head);
+		if (!e->done)
+			return;
+		if (e->copied)
+			tx->buf_head += e->len;
+		tx->head++;
+	}
+}
+
+/* ---- the program ---- */
+
+bool
+stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e = stream_sqe(s, tx->tail);
+
+	if (tx->tail - tx->head == s->conf.sq_depth)
+		return false;
+	*e = (struct stream_sqe){
+		.wr_id = wr->wr_id,
+		.len = wr->op == SAN_WR_SEND ? wr->length : 0,
+		.nb_sge = wr->nb_sge,
+		.inlined = (wr->flags & SAN_WR_INLINE) != 0,
+		.signaled = (wr->flags & SAN_WR_SIGNALED) != 0,
+		.fin = wr->op == SAN_WR_SHUTDOWN,
+		.oob = wr->op == SAN_WR_SEND && (wr->flags & SAN_WR_OOB) != 0 && wr->length > 0,
+	};
+	if (e->inlined) {
+		memcpy(e->data, wr->data, wr->inline_len);
+		e->inl = (struct san_ulp_sge){.addr = e->data, .len = wr->inline_len};
+	} else {
+		memcpy(e->sge, wr->sge, sizeof(e->sge));
+	}
+	if (tx->fin_posted || s->over)
+		e->status = s->over ? s->over_status : SAN_WC_ST_SHUTDOWN;
+	else
+		tx->post_pos += length(e);
+	tx->fin_posted |= e->fin;
+	if (e->status == 0 && e->oob) {
+		s->urg.tx_mark = tx->post_pos;
+		s->urg.tx_due = true;
+	}
+	if (!e->fin && e->len < s->threshold)
+		stream_pattern_see(s, STREAM_SEE_SEND);
+	tx->tail++;
+	return true;
+}
+
+/*
+ * Take a copy, so that it completes now (AFC-26). False: it stays where it is; or there is no
+ * memory for copies at all, and it has failed (AFC-20).
+ */
+static bool
+copy_aside(struct san_stream *s, struct stream_sqe *e)
+{
+	struct stream_tx *tx = &s->tx;
+	uint32_t size = s->conf.send_buffer, at = tx->buf_tail & (size - 1), to_end = size - at;
+
+	if (size - (tx->buf_tail - tx->buf_head) < e->len || e->copied || e->inlined ||
+	    e->cancelled || e->off > 0)
+		return false;
+	if (tx->buffer == NULL)
+		tx->buffer = s->ops->alloc(s->arg, size);
+	if (tx->buffer == NULL) {
+		s->stats.nb_no_buffers++;
+		finish(s, e, SAN_WC_ST_NO_BUFFERS);
+		return false;
+	}
+	if (to_end > e->len)
+		to_end = e->len;
+	copy_in(tx->buffer + at, e, 0, to_end);
+	copy_in(tx->buffer, e, to_end, e->len - to_end);
+	tx->buf_tail += e->len;
+	memset(e->sge, 0, sizeof(e->sge));
+	e->sge[0] = (struct san_ulp_sge){.addr = tx->buffer + at, .len = to_end};
+	e->sge[1] = (struct san_ulp_sge){.addr = tx->buffer, .len = e->len - to_end};
+	e->nb_sge = to_end < e->len ? 2 : 1;
+	e->copied = true;
+	return true;
+}
+
+/* What can't go now waits in the send buffer, if the program has chosen so (AFC-14). */
+static void
+copy_waiting(struct san_stream *s)
+{
+	struct stream_tx *tx = &s->tx;
+	uint32_t at;
+
+	if (s->conf.send_buffer == 0)
+		return;
+	for (at = tx->cur; at != tx->tail; at++) {
+		struct stream_sqe *e = stream_sqe(s, at);
+
+		if (e->done || e->fin || e->copied || e->inlined)
+			continue;
+		if (e->way != STREAM_WAY_NEW || e->nb_keys > 0 || e->registered ||
+		    !copy_aside(s, e))
+			return;
+	}
+}
+
+static void
+cancel_one(struct san_stream *s, struct stream_sqe *e)
+{
+	if (e->done || e->copied)
+		return;
+	e->cancelled = true;
+	if (e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED)
+		s->facts |= SAN_SM_WITHDRAW;
+}
+
+void
+stream_send_cancel(struct san_stream *s)
+{
+	uint32_t at;
+
+	for (at = s->tx.cur; at != s->tx.tail; at++)
+		cancel_one(s, stream_sqe(s, at));
+}
+
+void
+stream_send_over(struct san_stream *s)
+{
+	struct stream_tx *tx = &s->tx;
+	uint32_t at;
+
+	for (at = tx->head; at != tx->tail; at++) {
+		struct stream_sqe *e = stream_sqe(s, at);
+
+		e->nb_io = 0; /* the provider has completed them all */
+		if (!e->done)
+			finish(s, e, e->status != 0 ? e->status : s->over_status);
+	}
+	tx->cur = tx->tail;
+	tx->adv_head = tx->adv_tail;
+}
+
+bool
+stream_send_is_idle(const struct san_stream *s)
+{
+	return s->hello_rcvd && s->tx.cur == s->tx.tail && stream_credit_left(s) > 1;
+}
+
+/* ---- direct transfer ---- */
+
+void
+stream_send_end_write(struct san_stream *s)
+{
+	struct stream_tx *tx = &s->tx;
+
+	tx->wdone[tx->wdone_tail % STREAM_WDONES].bytes = tx->adv_off;
+	tx->wdone_tail++;
+	tx->adv_off = 0;
+	tx->adv_head++;
+}
+
+/* One request: what of *e* and of the advertised piece fits together. */
+static int
+write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv *a)
+{
+	struct stream_tx *tx = &s->tx;
+	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	const struct san_sm_seg *seg = a->where.seg;
+	uint16_t done = tx->wdone_tail % STREAM_WDONES;
+	uint16_t place = (uint16_t)(tx->cur & (s->conf.sq_depth - 1));
+	uint32_t off = tx->adv_off, bytes;
+	const struct san_ulp_sge *sge;
+	uint8_t nb;
+	int rc;
+
+	while (off >= seg->len)
+		off -= seg++->len;
+	bytes = seg->len - off < left(e) ? seg->len - off : left(e);
+	sge = pieces(e, &nb);
+	nb = stream_slice(sge, nb, e->off, bytes, part);
+	rc = s->ops->write(s->arg, stream_cookie(STREAM_REQ_WRITE, done, place), part, nb,
+			   seg->addr + off, seg->key);
+	if (rc != 0)
+		return rc;
+	e->off += bytes;
+	e->nb_io++;
+	tx->wdone[done].nb_io++;
+	tx->adv_off += bytes;
+	s->stats.tx.write += bytes;
+	return 0;
+}
+
+/* Into the oldest set that is known. False: not all of it now. */
+static bool
+write_set(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+	const struct stream_adv *a = &tx->adv[tx->adv_head % STREAM_ADVS];
+
+	if (tx->adv_off == 0) {
+		if (tx->wdone_tail - tx->wdone_head == STREAM_WDONES)
+			return false;
+		tx->wdone[tx->wdone_tail % STREAM_WDONES] = (struct stream_wdone){.id = a->id};
+	}
+	if (!e->classed)
+		stream_mode_learn(s, a->after ? SAN_SM_SMALL_LARGE : SAN_SM_LARGE_RECV, now_ns);
+	e->classed = true;
+	tx->scans = 0;
+	tx->nb_initial = 0;
+	while (tx->adv_off < a->room && left(e) > 0)
+		if (write_piece(s, e, a) != 0)
+			return false;
+	stream_send_end_write(s);
+	return true;
+}
+
+void
+stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_t status)
+{
+	struct stream_sqe *e = stream_sqe(s, at);
+
+	SAN_ASSERT(e->nb_io > 0 && s->tx.wdone[wdone].nb_io > 0);
+	s->tx.wdone[wdone].nb_io--;
+	if (--e->nb_io == 0 && e->off == e->len && status == 0 && !e->done)
+		finish(s, e, 0);
+}
+
+/*
+ * What is left of it may be written from, or read by the peer: one right at a time (AFC-24). False:
+ * it can't be.
+ */
+static bool
+prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
+{
+	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	uint32_t no_keys[SAN_ULP_SGE_MAX];
+	uint64_t no_addrs[SAN_ULP_SGE_MAX];
+	const struct san_ulp_sge *sge;
+	uint8_t nb;
+
+	sge = pieces(e, &nb);
+	nb = stream_slice(sge, nb, e->off, left(e), part);
+	if (way == STREAM_WAY_OFFERED) {
+		if (e->nb_keys == 0 &&
+		    stream_reg(s, part, nb, SAN_STREAM_PULL, e->addrs, e->keys) == 0)
+			e->nb_keys = nb;
+		return e->nb_keys > 0;
+	}
+	stream_dereg(s, e->keys, &e->nb_keys);
+	if (!e->registered)
+		e->registered =
+			stream_reg(s, part, nb, SAN_STREAM_LOCAL, no_addrs, no_keys) == 0;
+	return e->registered;
+}
+
+/* Its memory can't be registered: the program hears of it, if it was not told better. (AFC-20) */
+static void
+fail(struct san_stream *s, struct stream_sqe *e)
+{
+	if (e->off > 0 || e->copied) {
+		e->way = STREAM_WAY_MESSAGES;
+		return;
+	}
+	s->stats.nb_no_buffers++;
+	finish(s, e, SAN_WC_ST_NO_BUFFERS);
+}
+
+/* A large send for which no buffer is known. */
+static void
+decide(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
+{
+	e->plan = stream_mode_way(s, now_ns);
+	if (e->plan == STREAM_WAY_MESSAGES)
+		e->way = e->plan;
+	else if (e->plan == STREAM_WAY_NEW)
+		stream_stall(s, STREAM_STALL_SET);
+	else if (!prepare(s, e, e->plan))
+		fail(s, e);
+}
+
+/* False: go on with *cur*, more may be possible. */
+static bool
+go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
+{
+	if (e->way == STREAM_WAY_OFFERED || left(e) == 0)
+		return true;
+	if (e->way != STREAM_WAY_NOTICED && left(e) < s->threshold && s->tx.adv_off == 0)
+		return true; /* a message does */
+	if (s->conf.send_buffer > 0 && e->way == STREAM_WAY_NEW && e->nb_keys == 0 &&
+	    !e->registered)
+		copy_aside(s, e);
+	if (e->done)
+		return true;
+	if (!stream_adv_any(s)) {
+		if (e->way == STREAM_WAY_NEW)
+			decide(s, e, now_ns);
+		return true;
+	}
+	if (prepare(s, e, STREAM_WAY_NEW))
+		return !write_set(s, e, now_ns);
+	fail(s, e);
+	return true;
+}
+
+/* Given up by the program: done with what has gone. True: it is. */
+static bool
+give_up(struct san_stream *s, struct stream_sqe *e)
+{
+	if (!e->cancelled || e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED ||
+	    e->nb_io > 0)
+		return false;
+	if (s->tx.adv_off > 0)
+		stream_send_end_write(s);
+	finish(s, e, SAN_WC_ST_CANCELLED);
+	return true;
+}
+
+void
+stream_send_run(struct san_stream *s, uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e;
+
+	while (s->hello_rcvd && s->fault == NULL && tx->cur != tx->tail) {
+		e = stream_sqe(s, tx->cur);
+		if (!e->done && e->status != 0)
+			finish(s, e, e->status);
+		if (e->done || give_up(s, e)) {
+			next(s);
+			continue;
+		}
+		if (e->fin)
+			break;
+		if (!go_direct(s, e, now_ns) || e->done)
+			continue;
+		if (left(e) > 0 || e->oob)
+			break;
+		handed_over(s, e);
+	}
+	copy_waiting(s);
+}
+
+/* ---- messages ---- */
+
+/* Send-receive: a small send waits for the large receive that is about to be posted (AFC-11). */
+static bool
+gathers(struct san_stream *s, uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+
+	if (s->conf.gather_ns == 0 || s->rx.pattern != STREAM_PATTERN_SEND_RECV ||
+	    s->rx.mode != SAN_SM_LARGE_RECV || s->rx.fin || s->rx.cur != s->rx.tail ||
+	    tx->tail - tx->cur > 1) {
+		tx->gather_until = 0;
+		return false;
+	}
+	if (tx->gather_until == 0)
+		tx->gather_until = now_ns + s->conf.gather_ns;
+	return now_ns < tx->gather_until;
+}
+
+enum stream_want
+stream_send_want(struct san_stream *s, uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e = stream_sqe(s, tx->cur);
+
+	if (!s->hello_rcvd || s->over || tx->cur == tx->tail || e->done)
+		return STREAM_WANT_NOTHING;
+	if (e->fin)
+		return STREAM_WANT_FIN;
+	if (left(e) == 0)
+		return e->oob ? STREAM_WANT_URGENT : STREAM_WANT_NOTHING;
+	if (tx->adv_off > 0)
+		return STREAM_WANT_NOTHING; /* being written */
+	if (e->way == STREAM_WAY_MESSAGES)
+		return STREAM_WANT_DATA;
+	if (e->way != STREAM_WAY_NEW)
+		return STREAM_WANT_NOTHING;
+	if (left(e) < s->threshold)
+		return gathers(s, now_ns) ? STREAM_WANT_NOTHING : STREAM_WANT_DATA;
+	return e->plan != STREAM_WAY_NEW ? STREAM_WANT_INITIAL : STREAM_WANT_NOTHING;
+}
+
+/* Payload of one message: never as much as is large, so that it fits into any set (AFC-12). */
+static uint32_t
+payload_room(const struct san_stream *s, const struct san_sm *m, uint32_t size)
+{
+	uint32_t room = size - san_wire_stream_len(m);
+
+	return room < s->threshold ? room : s->threshold - 1;
+}
+
+static void
+fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
+{
+	struct stream_tx *tx = &s->tx;
+	uint32_t room = payload_room(s, m, size);
+	uint8_t *payload = buf + san_wire_stream_len(m);
+	struct stream_sqe *e;
+	uint32_t bytes;
+
+	for (; tx->cur != tx->tail; handed_over(s, e)) {
+		e = stream_sqe(s, tx->cur);
+		if (e->done || e->status != 0 || e->cancelled)
+			break;
+		if (e->fin) {
+			m->flags |= SAN_SM_FIN;
+			tx->fin_sent = true;
+			continue;
+		}
+		if (m->len == room)
+			break;
+		if (e->way == STREAM_WAY_NEW && left(e) >= s->threshold)
+			break;
+		if (e->way == STREAM_WAY_MESSAGES)
+			m->flags |= SAN_SM_LARGE;
+		if (e->off == 0 && e->len > room && e->len < s->threshold)
+			stream_resize_count(s, e);
+		bytes = left(e) < room - m->len ? left(e) : room - m->len;
+		copy_in(payload + m->len, e, e->off, bytes);
+		e->off += bytes;
+		m->len = (uint16_t)(m->len + bytes);
+		if (left(e) > 0 || e->oob)
+			break;
+	}
+	tx->gather_until = 0;
+}
+
+/* Where the rest may be read: what was registered, without the *bytes* in front. */
+static void
+locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
+{
+	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
+	const struct san_ulp_sge *sge;
+	uint8_t i, nb;
+
+	sge = pieces(e, &nb);
+	nb = stream_slice(sge, nb, e->off, left(e), part);
+	where->nb_seg = 0;
+	for (i = 0; i < nb; i++) {
+		uint32_t n = bytes < part[i].len ? bytes : part[i].len;
+
+		bytes -= n;
+		if (n == part[i].len)
+			continue;
+		where->seg[where->nb_seg++] = (struct san_sm_seg){
+			.addr = e->addrs[i] + n,
+			.len = part[i].len - n,
+			.key = e->keys[i],
+		};
+	}
+}
+
+static void
+fill_initial(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e = stream_sqe(s, tx->cur);
+	uint32_t bytes;
+
+	e->way = e->plan;
+	m->flags |= SAN_SM_INITIAL |
+		(e->way == STREAM_WAY_OFFERED ? SAN_SM_OFFER : SAN_SM_NOTICE);
+	m->offer.nb_seg = SAN_SM_SEGS;
+	bytes = payload_room(s, m, size);
+	if (e->way == STREAM_WAY_OFFERED) {
+		locate(e, bytes, &m->offer);
+		s->stats.nb_offers++;
+	}
+	copy_in(buf + san_wire_stream_len(m), e, e->off, bytes);
+	e->off += bytes;
+	if (++tx->send_id == 0)
+		tx->send_id = 1;
+	m->send_id = tx->send_id;
+	m->rest = left(e);
+	m->len = (uint16_t)bytes;
+	tx->nb_initial = bytes;
+	tx->scans = 0;
+}
+
+static void
+fill_urgent(struct san_stream *s, struct san_sm *m, uint8_t *buf)
+{
+	struct stream_sqe *e = stream_sqe(s, s->tx.cur);
+
+	m->flags |= SAN_SM_URGENT_BYTE;
+	m->len = 1;
+	copy_in(buf + san_wire_stream_len(m), e, e->off, 1);
+	e->off++;
+	e->oob = false;
+	handed_over(s, e);
+}
+
+void
+stream_send_fill(struct san_stream *s, enum stream_want want, struct san_sm *m, uint8_t *buf,
+		 uint32_t size)
+{
+	if (want == STREAM_WANT_INITIAL)
+		fill_initial(s, m, buf, size);
+	else if (want == STREAM_WANT_URGENT)
+		fill_urgent(s, m, buf);
+	else
+		fill_data(s, m, buf, size);
+	s->stats.tx.message += m->len;
+}
+
+void
+stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e = stream_sqe(s, tx->cur);
+
+	if (id == 0) {
+		tx->posture = STREAM_POSTURE_SMALL;
+		return;
+	}
+	/* an answer to one that has gone in messages meanwhile is late */
+	if (tx->cur == tx->tail || e->way != STREAM_WAY_NOTICED || id != tx->send_id)
+		return;
+	e->way = STREAM_WAY_MESSAGES;
+	tx->nb_initial = 0;
+	stream_mode_learn(s, SAN_SM_SMALL_RECV, now_ns);
+}
+
+/* ---- nobody posts a buffer (AFC-13) ---- */
+
+/* Does *cur* wait to hear of a buffer? */
+bool
+stream_send_waits(struct san_stream *s)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e = stream_sqe(s, tx->cur);
+
+	if (!s->hello_rcvd || s->over || tx->cur == tx->tail || e->done || e->fin || left(e) == 0 ||
+	    stream_adv_any(s))
+		return false;
+	return e->way == STREAM_WAY_NOTICED ||
+		(e->way == STREAM_WAY_NEW && left(e) >= s->threshold &&
+		 e->plan == STREAM_WAY_NEW);
+}
+
+void
+stream_send_scan(struct san_stream *s, uint64_t now_ns)
+{
+	struct stream_tx *tx = &s->tx;
+
+	if (!stream_send_waits(s) || ++tx->scans < s->conf.scans)
+		return;
+	stream_sqe(s, tx->cur)->way = STREAM_WAY_MESSAGES;
+	s->stats.nb_fallbacks++;
+	stream_mode_leave(s, SAN_STREAM_WHY_SCAN, now_ns);
+}

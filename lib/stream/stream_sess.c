@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A session's life: made, connected, over. It lies in one piece of memory, tables behind it.
+ *
+ * Timers, all by san_stream_deadline_ns(): the scan (AFC-13), while something waits for the other
+ * side's program; advertisements and postures that are held for a data message, and a small send
+ * that is held for an advertisement (AFC-11).
+ */
+
+#include <errno.h>
+
+#include "stream_priv.h"
+
+#define NEVER UINT64_MAX
+#define MS    1000000ull
+
+void
+san_stream_conf_default(struct san_stream_conf *conf)
+{
+	*conf = (struct san_stream_conf){
+		.sq_depth = 128,
+		.rq_depth = 128,
+		.msg_size = 1536,
+		.msg_max = 8192,
+		.nb_recv = 32,
+		.nb_store = 32,
+		.nb_send = 32,
+		.mode = SAN_STREAM_ADAPTIVE,
+		.learn = 3,
+		.scans = 2,
+		.frags = 8,
+		.scan_ns = 10 * MS,
+		.hold_ns = 20000,
+		.gather_ns = 20000,
+	};
+}
+
+static bool
+is_power(uint32_t n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+const char *
+san_stream_conf_check(const struct san_stream_conf *conf)
+{
+	if (!is_power(conf->sq_depth) || !is_power(conf->rq_depth) || conf->sq_depth > 4096 ||
+	    conf->rq_depth > 4096)
+		return "depth: a power of two, at most 4096";
+	if (conf->threshold != 0 && (conf->threshold < 256 || conf->threshold > SAN_STREAM_MSG_MAX))
+		return "threshold: 256 to 65536 bytes";
+	if (conf->msg_size < SAN_STREAM_MSG_MIN || conf->msg_max > SAN_STREAM_MSG_MAX ||
+	    conf->msg_size > conf->msg_max)
+		return "message size: 512 to 65536 bytes, and no more than it may grow to";
+	if (conf->nb_recv > 1024 || conf->nb_store > 1024 || conf->nb_send > 1024 ||
+	    conf->nb_store < 2 || conf->nb_send < 2)
+		return "message buffers: 2 to 1024";
+	if (conf->t2 == 1)
+		return "T2: more than 1";
+	if (conf->nb_recv < 4 || conf->nb_recv < conf->t2 + 2u || conf->nb_store < conf->t2)
+		return "message buffers: T2 + 2 to receive at least, T2 that may be unread";
+	if (conf->t1 > conf->nb_recv || (conf->t1 == 1))
+		return "T1: 2 to the number of receive buffers";
+	if (conf->mode != SAN_STREAM_ADAPTIVE && conf->mode >= SAN_SM_MODES)
+		return "mode: unknown";
+	if (conf->read > SAN_STREAM_READ_ALWAYS)
+		return "read: unknown";
+	if (conf->learn == 0 || conf->scans == 0 || conf->scan_ns == 0)
+		return "transfers to learn from, scans and their time: at least 1";
+	if (conf->send_buffer != 0 &&
+	    (!is_power(conf->send_buffer) || conf->send_buffer > 1u << 30))
+		return "send buffer: a power of two, at most 1 GiB";
+	return NULL;
+}
+
+/* Of one with its tables behind it; *at*: where each begins. */
+static size_t
+layout(const struct san_stream_conf *conf, size_t at[5])
+{
+	uint32_t nb = (uint32_t)conf->nb_recv + conf->nb_store, held = 1;
+
+	while (held < nb)
+		held *= 2;
+	at[0] = (sizeof(struct san_stream) + 63) & ~(size_t)63;
+	at[1] = at[0] + conf->sq_depth * sizeof(struct stream_sqe);
+	at[2] = at[1] + conf->rq_depth * sizeof(struct stream_rqe);
+	at[3] = at[2] + nb * sizeof(struct stream_buf);
+	at[4] = at[3] + conf->nb_send * sizeof(struct stream_buf);
+	return at[4] + held * sizeof(uint16_t);
+}
+
+static void
+place_tables(struct san_stream *s, const size_t at[5])
+{
+	uint8_t *mem = (uint8_t *)s;
+
+	s->tx.sq = (struct stream_sqe *)(mem + at[0]);
+	s->rx.rq = (struct stream_rqe *)(mem + at[1]);
+	s->rpool.bufs = (struct stream_buf *)(mem + at[2]);
+	s->spool.bufs = (struct stream_buf *)(mem + at[3]);
+	s->cr.held = (uint16_t *)(mem + at[4]);
+	s->cr.held_mask = (uint32_t)((s->bytes - at[4]) / sizeof(uint16_t)) - 1;
+}
+
+static void
+set_conf(struct san_stream *s, const struct san_stream_conf *conf)
+{
+	s->conf = *conf;
+	s->ops->query(s->arg, &s->caps);
+	s->threshold = conf->threshold != 0 ? conf->threshold : s->caps.threshold;
+	/* with 12 buffers 4 and 6: half of them are worth an update, a third is time to send it */
+	if (conf->t2 == 0)
+		s->conf.t2 = conf->nb_recv / 2;
+	if (s->conf.t2 > conf->nb_recv - 2)
+		s->conf.t2 = conf->nb_recv - 2;
+	if (conf->t1 == 0)
+		s->conf.t1 = conf->nb_recv / 3;
+	if (s->conf.t1 < 2)
+		s->conf.t1 = 2;
+	if (s->conf.t2 > conf->nb_store)
+		s->conf.t2 = conf->nb_store;
+	s->tx.mode = conf->mode == SAN_STREAM_ADAPTIVE ? SAN_SM_DISCOVERY : conf->mode;
+}
+
+int
+san_stream_create(const struct san_stream_conf *conf, const struct san_stream_ops *ops, void *arg,
+		  struct san_stream **out)
+{
+	struct san_stream *s;
+	size_t at[5], bytes;
+	int rc;
+
+	if (san_stream_conf_check(conf) != NULL)
+		return -EINVAL;
+	bytes = layout(conf, at);
+	s = ops->alloc(arg, bytes);
+	if (s == NULL)
+		return -ENOMEM;
+	s->bytes = bytes;
+	s->ops = ops;
+	s->arg = arg;
+	s->stuck = STREAM_NONE;
+	s->rx.cls = SAN_SM_MODES;
+	place_tables(s, at);
+	set_conf(s, conf);
+	rc = stream_pool_init(s, &s->rpool, (uint16_t)(conf->nb_recv + conf->nb_store),
+			      conf->msg_size);
+	if (rc == 0)
+		rc = stream_pool_init(s, &s->spool, conf->nb_send, conf->msg_size);
+	if (rc != 0) {
+		san_stream_destroy(s);
+		return rc;
+	}
+	stream_credit_init(s);
+	*out = s;
+	return 0;
+}
+
+/* The peer reaches none of the program's memory any more. */
+static void
+unregister(struct san_stream *s)
+{
+	uint32_t at;
+
+	for (at = s->rx.cur; at != s->rx.tail; at++)
+		stream_adv_end(s, stream_rqe(s, at));
+	for (at = s->tx.head; at != s->tx.tail; at++)
+		stream_dereg(s, stream_sqe(s, at)->keys, &stream_sqe(s, at)->nb_keys);
+}
+
+void
+san_stream_destroy(struct san_stream *s)
+{
+	if (s == NULL)
+		return;
+	unregister(s);
+	stream_pool_fini(s, &s->rpool);
+	stream_pool_fini(s, &s->spool);
+	if (s->tx.buffer != NULL)
+		s->ops->free(s->arg, s->tx.buffer, s->conf.send_buffer);
+	s->ops->free(s->arg, s, s->bytes);
+}
+
+void
+san_stream_resume(struct san_stream *s, const struct san_stream_ops *ops, void *arg)
+{
+	s->ops = ops;
+	s->arg = arg;
+}
+
+/* ---- pieces of memory ---- */
+
+uint8_t
+stream_slice(const struct san_ulp_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
+	     struct san_ulp_sge *out)
+{
+	uint8_t i, n = 0;
+
+	for (i = 0; i < nb && len > 0; i++) {
+		uint32_t bytes;
+
+		if (off >= sge[i].len) {
+			off -= sge[i].len;
+			continue;
+		}
+		bytes = sge[i].len - off < len ? sge[i].len - off : len;
+		out[n++] = (struct san_ulp_sge){
+			.addr = (uint8_t *)sge[i].addr + off,
+			.len = bytes,
+			.key = sge[i].key,
+		};
+		len -= bytes;
+		off = 0;
+	}
+	return n;
+}
+
+int
+stream_reg(struct san_stream *s, const struct san_ulp_sge *sge, uint8_t nb,
+	   enum san_stream_right right, uint64_t *addrs, uint32_t *keys)
+{
+	uint8_t i;
+	int rc;
+
+	for (i = 0; i < nb; i++) {
+		rc = s->ops->reg(s->arg, &sge[i], right, &addrs[i], &keys[i]);
+		if (rc == 0)
+			continue;
+		if (right != SAN_STREAM_LOCAL)
+			stream_dereg(s, keys, &i);
+		return rc;
+	}
+	return 0;
+}
+
+void
+stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb)
+{
+	while (*nb > 0)
+		s->ops->dereg(s->arg, keys[--*nb]);
+}
+
+/* ---- what happens ---- */
+
+void
+san_stream_on_open(struct san_stream *s, bool accepted, uint64_t now_ns)
+{
+	(void)now_ns;
+	s->open = true;
+	s->accepted = accepted;
+}
+
+static void
+on_receive(struct san_stream *s, uint16_t at, const struct san_ulp_wc *wc, uint64_t now_ns)
+{
+	s->cr.nb_posted--;
+	if (wc->status != 0 || s->fault != NULL) {
+		stream_pool_put(s, &s->rpool, at);
+		return;
+	}
+	s->cr.other--;
+	stream_msg_receive(s, at, wc->byte_len, now_ns);
+}
+
+void
+san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t now_ns)
+{
+	enum stream_req req = (enum stream_req)((wc->wr_id & ~SAN_STREAM_COOKIE) >> 32);
+	uint16_t high = (uint16_t)(wc->wr_id >> 16), low = (uint16_t)wc->wr_id;
+	static const char *const faults[] = {
+		[STREAM_REQ_RECV] = "sends a message longer than our buffers",
+		[STREAM_REQ_SEND] = "refuses a message",
+		[STREAM_REQ_WRITE] = "advertised memory that can't be written",
+		[STREAM_REQ_READ] = "offered memory that can't be read",
+	};
+
+	if (wc->status != 0 && wc->status != SAN_WC_ST_FLUSHED &&
+	    wc->status != SAN_WC_ST_RETRY_EXC)
+		stream_break(s, faults[req]);
+	switch (req) {
+	case STREAM_REQ_RECV:
+		on_receive(s, low, wc, now_ns);
+		break;
+	case STREAM_REQ_SEND:
+		stream_pool_put(s, &s->spool, low);
+		break;
+	case STREAM_REQ_WRITE:
+		stream_send_on_written(s, low, high, wc->status);
+		break;
+	case STREAM_REQ_READ:
+		stream_offer_on_read(s, &s->rx.rq[low], wc->status);
+		break;
+	}
+}
+
+void
+san_stream_on_over(struct san_stream *s, uint8_t status, uint64_t now_ns)
+{
+	s->open = false;
+	s->over = true;
+	s->over_status = s->fault != NULL ? SAN_WC_ST_PROTOCOL : status;
+	if (s->stuck != STREAM_NONE)
+		stream_pool_put(s, &s->spool, s->stuck);
+	s->stuck = STREAM_NONE;
+	unregister(s);
+	stream_send_over(s);
+	stream_rest_void(s);
+	s->fault = NULL;
+	stream_recv_run(s, now_ns);
+	stream_wait_run(s);
+}
+
+/* ---- time ---- */
+
+static uint64_t
+sooner(uint64_t a, uint64_t b)
+{
+	return b != 0 && b < a ? b : a;
+}
+
+uint64_t
+san_stream_deadline_ns(const struct san_stream *s)
+{
+	uint64_t at = NEVER;
+
+	if (!s->open || s->fault != NULL)
+		return NEVER;
+	at = sooner(at, s->scan_at);
+	at = sooner(at, s->rx.adv_due);
+	at = sooner(at, s->rx.posture_due);
+	return sooner(at, s->tx.gather_until);
+}
+
+void
+san_stream_tick(struct san_stream *s, uint64_t now_ns)
+{
+	if (!s->open || s->scan_at == 0 || now_ns < s->scan_at)
+		return;
+	s->scan_at = 0;
+	stream_send_scan(s, now_ns);
+	stream_recv_scan(s);
+}
+
+/* ---- what comes of it ---- */
+
+void
+san_stream_pump(struct san_stream *s, uint64_t now_ns)
+{
+	if (s->fault != NULL)
+		return;
+	if (!s->over)
+		stream_post_recvs(s);
+	stream_recv_run(s, now_ns);
+	stream_resize_run(s);
+	do {
+		stream_send_run(s, now_ns);
+	} while (stream_msg_send(s, now_ns));
+	stream_wait_run(s);
+	if (!s->open || (!stream_send_waits(s) && s->rx.way != STREAM_RX_OFFER))
+		s->scan_at = 0;
+	else if (s->scan_at == 0)
+		s->scan_at = now_ns + s->conf.scan_ns;
+}
+
+uint32_t
+san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns)
+{
+	uint32_t i;
+	bool taken;
+
+	for (i = 0; i < n; i++) {
+		if (wr[i].op == SAN_WR_SEND || wr[i].op == SAN_WR_SHUTDOWN)
+			taken = stream_send_post(s, &wr[i]);
+		else
+			taken = stream_ctl_post(s, &wr[i], now_ns);
+		if (!taken)
+			break;
+	}
+	return i;
+}
+
+/* The oldest send that has not completed for the program, if it has now; silent ones are passed. */
+static bool
+peek_send(struct san_stream *s, struct san_ulp_wc *wc)
+{
+	struct stream_tx *tx = &s->tx;
+	struct stream_sqe *e;
+
+	for (; tx->told != tx->tail; tx->told++) {
+		e = stream_sqe(s, tx->told);
+		if (!e->done && !e->copied)
+			return false;
+		if (!e->signaled && (!e->done || e->status == 0))
+			continue;
+		*wc = (struct san_ulp_wc){
+			.wr_id = e->wr_id,
+			.op = e->fin ? SAN_WC_SHUTDOWN : SAN_WC_SEND,
+			.status = e->copied ? 0 : e->status,
+			.byte_len = e->copied ? e->len : e->off,
+		};
+		return true;
+	}
+	return false;
+}
+
+bool
+san_stream_peek(struct san_stream *s, struct san_ulp_wc *wc)
+{
+	const struct stream_done *d = &s->dones[s->done_head % STREAM_DONES];
+	const struct stream_rqe *q;
+
+	if (s->done_head != s->done_tail) {
+		*wc = (struct san_ulp_wc){
+			.wr_id = d->wr_id,
+			.op = d->op,
+			.status = d->status,
+			.imm = d->imm,
+			.byte_len = d->byte_len,
+			.has_imm = true,
+		};
+		return true;
+	}
+	if (s->rx.head != s->rx.cur) {
+		q = stream_rqe(s, s->rx.head);
+		*wc = (struct san_ulp_wc){
+			.wr_id = q->wr_id,
+			.op = SAN_WC_RECV,
+			.status = q->status,
+			.byte_len = q->filled,
+			.imm = q->loan,
+			.has_imm = q->loan != 0,
+		};
+		return true;
+	}
+	return peek_send(s, wc);
+}
+
+void
+san_stream_take(struct san_stream *s)
+{
+	if (s->done_head != s->done_tail)
+		s->done_head++;
+	else if (s->rx.head != s->rx.cur)
+		s->rx.head++;
+	else
+		s->tx.told++;
+	stream_send_retire(s);
+}
+
+const char *
+san_stream_fault(const struct san_stream *s)
+{
+	return s->fault;
+}
+
+bool
+san_stream_is_drained(const struct san_stream *s)
+{
+	return s->over || (s->tx.fin_sent && s->spool.nb_free == s->spool.nb);
+}
+
+bool
+san_stream_has_fin(const struct san_stream *s)
+{
+	return s->rx.fin;
+}
+
+bool
+san_stream_orphan(struct san_stream *s, uint64_t now_ns)
+{
+	uint32_t at;
+	bool clean = s->rx.cur == s->rx.tail || stream_rqe(s, s->rx.cur)->nb_io == 0;
+
+	for (at = s->tx.head; at != s->tx.tail; at++) {
+		const struct stream_sqe *e = stream_sqe(s, at);
+
+		clean = clean && (e->done || e->copied || e->inlined || e->fin);
+	}
+	if (!clean || s->over || !s->hello_rcvd)
+		return false;
+	for (at = s->rx.cur; at != s->rx.tail; at++)
+		stream_adv_end(s, stream_rqe(s, at));
+	s->rx.head = s->rx.cur = s->rx.tail;
+	while (s->rx.nb_unread > 0)
+		stream_recv_drop(s);
+	s->orphan = true;
+	s->nb_waits = 0;
+	s->done_head = s->done_tail;
+	s->tx.told = s->tx.tail;
+	stream_send_retire(s);
+	san_stream_pump(s, now_ns);
+	return true;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A session as operators see it, and what must always be so. */
+
+#include "stream_priv.h"
+
+static const char *const mode_names[SAN_SM_MODES] = {
+	[SAN_SM_DISCOVERY] = "discovery",
+	[SAN_SM_SMALL_RECV] = "small",
+	[SAN_SM_LARGE_RECV] = "large",
+	[SAN_SM_SMALL_LARGE] = "small-large",
+};
+
+static const char *const why_names[SAN_STREAM_WHYS] = {
+	[SAN_STREAM_WHY_START] = "start",
+	[SAN_STREAM_WHY_LEARNT] = "learnt",
+	[SAN_STREAM_WHY_CLASS] = "other class",
+	[SAN_STREAM_WHY_SMALL] = "small buffer or wait",
+	[SAN_STREAM_WHY_SCAN] = "nothing posted",
+	[SAN_STREAM_WHY_LARGE] = "large buffer",
+};
+
+const char *
+san_stream_mode_name(uint8_t mode)
+{
+	return mode < SAN_SM_MODES ? mode_names[mode] : "unknown";
+}
+
+const char *
+san_stream_why_name(uint8_t why)
+{
+	return why < SAN_STREAM_WHYS ? why_names[why] : "unknown";
+}
+
+static void
+view_changes(const struct san_stream *s, struct san_stream_view *out)
+{
+	uint32_t i, from = 0;
+
+	out->nb_change = s->nb_change;
+	if (out->nb_change > SAN_STREAM_EVENTS) {
+		from = out->nb_change - SAN_STREAM_EVENTS;
+		out->nb_change = SAN_STREAM_EVENTS;
+	}
+	for (i = 0; i < out->nb_change; i++)
+		out->change[i] = s->change[(from + i) % SAN_STREAM_EVENTS];
+}
+
+void
+san_stream_view(const struct san_stream *s, struct san_stream_view *out)
+{
+	*out = (struct san_stream_view){
+		.mode = s->tx.mode,
+		.peer_mode = s->rx.mode,
+		.is_open = s->hello_rcvd && !s->over,
+		.fin_sent = s->tx.fin_sent,
+		.fin_rcvd = s->rx.fin,
+		.threshold = s->threshold,
+		.msg_size = s->rpool.size,
+		.peer_msg_size = s->peer_msg,
+		.credit = s->open ? stream_credit_left(s) : 0,
+		.peer_credit = s->cr.other > 0 ? (uint32_t)s->cr.other : 0,
+		.nb_unread_bytes = s->rx.unread_bytes,
+		.nb_sends = s->tx.tail - s->tx.told,
+		.nb_recvs = s->rx.tail - s->rx.head,
+		.nb_advs = s->tx.adv_tail - s->tx.adv_head,
+		.stats = s->stats,
+	};
+	view_changes(s, out);
+}
+
+static bool
+names(const struct san_ulp_sge *sge, uint8_t nb, uint32_t key)
+{
+	uint8_t i;
+
+	for (i = 0; i < nb; i++)
+		if (sge[i].key == key && sge[i].len > 0)
+			return true;
+	return false;
+}
+
+bool
+san_stream_names_key(const struct san_stream *s, uint32_t key)
+{
+	uint32_t at;
+
+	for (at = s->tx.head; at != s->tx.tail; at++) {
+		const struct stream_sqe *e = &s->tx.sq[at & (s->conf.sq_depth - 1)];
+
+		if (!e->done && !e->inlined && names(e->sge, e->nb_sge, key))
+			return true;
+	}
+	for (at = s->rx.cur; at != s->rx.tail; at++) {
+		const struct stream_rqe *q = &s->rx.rq[at & (s->conf.rq_depth - 1)];
+
+		if (names(q->sge, q->nb_sge, key))
+			return true;
+	}
+	return false;
+}
+
+/* ---- invariants ---- */
+
+static void
+check_pool(const struct stream_pool *p)
+{
+	uint32_t nb_free = 0, nb_old = 0;
+	uint16_t i;
+
+	for (i = 0; i < p->nb; i++) {
+		nb_free += p->bufs[i].state == STREAM_BUF_FREE;
+		nb_old += p->bufs[i].size != p->size;
+	}
+	SAN_VERIFY(nb_free == p->nb_free);
+	SAN_VERIFY(nb_old == (p->old_mem != NULL ? p->nb_old : 0));
+}
+
+static void
+check_buffers(const struct san_stream *s)
+{
+	uint32_t posted = 0, held = 0, unread = 0, lent = 0, bytes = 0;
+	uint16_t i;
+
+	for (i = 0; i < s->rpool.nb; i++) {
+		const struct stream_buf *b = &s->rpool.bufs[i];
+
+		posted += b->state == STREAM_BUF_POSTED;
+		held += b->state == STREAM_BUF_HELD;
+		lent += b->state == STREAM_BUF_LENT;
+		unread += b->state == STREAM_BUF_UNREAD;
+		bytes += b->state == STREAM_BUF_UNREAD ? b->len : 0;
+	}
+	SAN_VERIFY(posted == s->cr.nb_posted && posted <= s->conf.nb_recv);
+	SAN_VERIFY(held == s->cr.nb_held);
+	SAN_VERIFY(unread == s->rx.nb_unread && bytes == s->rx.unread_bytes);
+	SAN_VERIFY(s->fault != NULL || unread + lent == s->cr.nb_payload_rcvd - s->cr.nb_freed);
+}
+
+static void
+check_recvs(const struct san_stream *s)
+{
+	const struct stream_rx *rx = &s->rx;
+	uint32_t at, nb = 0, room = 0;
+	bool first_is_set = true;
+
+	for (at = rx->cur; at != rx->tail; at++) {
+		const struct stream_rqe *q = &rx->rq[at & (s->conf.rq_depth - 1)];
+
+		SAN_VERIFY(q->filled + q->nb_io_bytes <= q->room);
+		SAN_VERIFY(q->nb_io == 0 || at == rx->cur);
+		if (q->adv == STREAM_ADV_SENT) {
+			SAN_VERIFY(first_is_set); /* no gap: sets are filled in order */
+			SAN_VERIFY(rx->nb_unread == 0 && rx->way != STREAM_RX_OFFER);
+			nb++;
+			room += q->adv_bytes;
+		} else {
+			first_is_set = false;
+		}
+	}
+	SAN_VERIFY(nb == rx->nb_advs && room == rx->adv_room);
+	SAN_VERIFY(rx->way != STREAM_RX_NONE || rx->rest == 0);
+}
+
+void
+san_stream_check(const struct san_stream *s)
+{
+	const struct stream_tx *tx = &s->tx;
+
+	check_pool(&s->rpool);
+	check_pool(&s->spool);
+	check_buffers(s);
+	check_recvs(s);
+	SAN_VERIFY(tx->tail - tx->head <= s->conf.sq_depth);
+	SAN_VERIFY(tx->cur - tx->head <= tx->tail - tx->head);
+	SAN_VERIFY(tx->told - tx->head <= tx->tail - tx->head);
+	SAN_VERIFY(tx->adv_tail - tx->adv_head <= STREAM_ADVS);
+	SAN_VERIFY(tx->wdone_tail - tx->wdone_head <= STREAM_WDONES);
+	SAN_VERIFY(tx->buf_tail - tx->buf_head <= s->conf.send_buffer);
+	SAN_VERIFY(s->cr.nb_payload - s->cr.peer_freed <= s->peer_store || !s->hello_rcvd);
+	SAN_VERIFY(san_seq_le(tx->matched, tx->nb_data));
+}

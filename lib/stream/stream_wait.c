@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a program asks for beside data: to be told when something is so, to have work back, to end
+ * its direction, the urgent byte. Waits are counted by being listed: an event that nobody waits
+ * for completes nothing, so nobody is woken and there is no system call (AFC-19). Submitting looks
+ * at what is so behind listing the wait, in the same thread as the events, so none is lost.
+ */
+
+#include "stream_priv.h"
+
+void
+stream_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status, uint32_t imm,
+		uint32_t byte_len)
+{
+	SAN_ASSERT(s->done_tail - s->done_head < STREAM_DONES);
+	s->dones[s->done_tail++ % STREAM_DONES] = (struct stream_done){
+		.wr_id = wr_id,
+		.imm = imm,
+		.byte_len = byte_len,
+		.op = op,
+		.status = status,
+	};
+}
+
+bool
+stream_wait_for_data(const struct san_stream *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nb_waits; i++)
+		if ((s->wait[i].events & SAN_STREAM_READABLE) != 0)
+			return true;
+	return false;
+}
+
+static uint32_t
+events_now(const struct san_stream *s)
+{
+	uint32_t ev = 0;
+
+	if (s->rx.nb_unread > 0 || s->rx.fin || s->over)
+		ev |= SAN_STREAM_READABLE;
+	if (stream_send_is_idle(s) || s->over)
+		ev |= SAN_STREAM_WRITABLE;
+	if (s->urg.announced)
+		ev |= SAN_STREAM_URGENT;
+	if (s->over)
+		ev |= SAN_STREAM_ENDED;
+	return ev;
+}
+
+void
+stream_wait_run(struct san_stream *s)
+{
+	uint32_t i = 0, ev;
+
+	if (s->nb_waits == 0)
+		return;
+	ev = events_now(s);
+	while (i < s->nb_waits) {
+		struct stream_wait *w = &s->wait[i];
+		uint32_t hit = ev & (w->events | SAN_STREAM_ENDED);
+
+		if (hit == 0) {
+			i++;
+			continue;
+		}
+		stream_ctl_done(s, w->wr_id, SAN_WC_WAIT, 0, hit, s->rx.unread_bytes);
+		/* in the order in which they were asked for */
+		memmove(w, w + 1, (--s->nb_waits - i) * sizeof(*w));
+	}
+}
+
+static void
+post_wait(struct san_stream *s, const struct san_ulp_wr *wr)
+{
+	if (s->nb_waits == SAN_STREAM_WAIT_MAX) {
+		stream_ctl_done(s, wr->wr_id, SAN_WC_WAIT, SAN_WC_ST_NO_BUFFERS, 0, 0);
+		return;
+	}
+	s->wait[s->nb_waits++] = (struct stream_wait){.wr_id = wr->wr_id, .events = wr->imm};
+}
+
+static void
+post_cancel(struct san_stream *s, const struct san_ulp_wr *wr)
+{
+	uint32_t i;
+
+	if ((wr->imm & SAN_STREAM_RECVS) != 0)
+		stream_recv_cancel(s);
+	if ((wr->imm & SAN_STREAM_SENDS) != 0)
+		stream_send_cancel(s);
+	if ((wr->imm & SAN_STREAM_WAITS) != 0) {
+		for (i = 0; i < s->nb_waits; i++)
+			stream_ctl_done(s, s->wait[i].wr_id, SAN_WC_WAIT, SAN_WC_ST_CANCELLED, 0,
+					0);
+		s->nb_waits = 0;
+	}
+	stream_ctl_done(s, wr->wr_id, SAN_WC_CANCEL, 0, wr->imm, 0);
+}
+
+static void
+post_urgent(struct san_stream *s, const struct san_ulp_wr *wr)
+{
+	struct stream_urgent *u = &s->urg;
+	uint8_t status = 0;
+
+	if (!u->announced)
+		status = SAN_WC_ST_INVALID;
+	else if (!u->there)
+		status = SAN_WC_ST_AGAIN;
+	stream_ctl_done(s, wr->wr_id, SAN_WC_URGENT, status, u->byte, status == 0);
+	if (status == 0)
+		u->announced = u->there = false;
+}
+
+static uint8_t
+set_option(struct san_stream *s, uint32_t option, uint64_t value)
+{
+	switch (option) {
+	case SAN_STREAM_OPT_MODE:
+		if (value != SAN_STREAM_ADAPTIVE && value >= SAN_SM_MODES)
+			return SAN_WC_ST_INVALID;
+		s->conf.mode = (uint8_t)value;
+		s->tx.nb_cls = 0;
+		if (value != SAN_STREAM_ADAPTIVE)
+			s->tx.mode = (uint8_t)value;
+		return 0;
+	case SAN_STREAM_OPT_READ:
+		if (value > SAN_STREAM_READ_ALWAYS)
+			return SAN_WC_ST_INVALID;
+		s->conf.read = (uint8_t)value;
+		return 0;
+	case SAN_STREAM_OPT_HOLD_NS:
+		s->conf.hold_ns = value;
+		return 0;
+	case SAN_STREAM_OPT_GATHER_NS:
+		s->conf.gather_ns = value;
+		return 0;
+	default:
+		return SAN_WC_ST_INVALID;
+	}
+}
+
+bool
+stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr, uint64_t now_ns)
+{
+	(void)now_ns;
+	/* each of them completes once, a cancel also all waits */
+	if (s->done_tail - s->done_head + s->nb_waits + 2 > STREAM_DONES)
+		return false;
+	switch (wr->op) {
+	case SAN_WR_WAIT:
+		post_wait(s, wr);
+		break;
+	case SAN_WR_CANCEL:
+		post_cancel(s, wr);
+		break;
+	case SAN_WR_URGENT:
+		post_urgent(s, wr);
+		break;
+	default:
+		stream_ctl_done(s, wr->wr_id, SAN_WC_OPTION,
+				set_option(s, wr->imm, wr->remote_addr), wr->imm, 0);
+		break;
+	}
+	return true;
+}

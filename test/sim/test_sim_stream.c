@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Streams between two cores: what the core makes of sessions. How a session moves bytes is
+ * tested where sessions are. (AFC-1, AFC-2, AFC-24)
+ */
+
+#include <errno.h>
+
+#include "pair.h"
+
+#define LEN   100000
+#define PIECE 3000 /* of a write; no multiple of anything */
+#define LIMIT (20 * SAN_NS_PER_S)
+
+struct streams {
+	struct world *w;
+	struct world_conf conf;
+	struct san_stream_conf stream;
+	uint32_t qa, qb;
+	uint8_t *a, *b; /* LEN bytes each */
+};
+
+static void
+prepare(struct streams *t)
+{
+	memset(t, 0, sizeof(*t));
+	world_conf_default(&t->conf);
+	san_stream_conf_default(&t->stream);
+	t->a = calloc(1, LEN);
+	t->b = calloc(1, LEN);
+}
+
+static void
+open_streams(struct streams *t)
+{
+	struct san_cm_param param;
+
+	world_param_default(&param);
+	t->conf.stream = &t->stream;
+	t->w = world_create(&t->conf);
+	world_connect(t->w, 0, 1, &param, &param, &t->qa, &t->qb);
+}
+
+static struct san_core *
+core_of(const struct streams *t, uint32_t q)
+{
+	return t->w->node[t->w->qp[q].node].core;
+}
+
+static void
+close_streams(struct streams *t)
+{
+	world_destroy(t->w);
+	free(t->a);
+	free(t->b);
+}
+
+static void
+post_write(struct streams *t, uint32_t q, const uint8_t *buf, uint32_t len, uint8_t flags)
+{
+	struct san_ulp_wr wr;
+
+	world_wr(&wr, SAN_WR_SEND, (void *)(uintptr_t)buf, len, 0, 0, 1, 0);
+	wr.flags = flags;
+	world_post(t->w, q, &wr);
+}
+
+static void
+write_all(struct streams *t, uint32_t q, const uint8_t *buf, uint32_t len)
+{
+	uint32_t at, n;
+
+	for (at = 0; at < len; at += n) {
+		n = RTE_MIN(len - at, (uint32_t)PIECE);
+		post_write(t, q, buf + at, n, at + n == len ? SAN_WR_SIGNALED : 0);
+	}
+}
+
+/* What one receive brought; 0: the end. */
+static uint32_t
+read_some(struct streams *t, uint32_t q, uint8_t *buf, uint32_t len)
+{
+	struct san_ulp_wc wc;
+
+	world_post_recv(t->w, q, buf, len, 7);
+	assert_true(world_wait(t->w, q, true, &wc, LIMIT));
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(wc.qp, t->w->qp[q].qp);
+	return wc.byte_len;
+}
+
+static void
+read_all(struct streams *t, uint32_t q, uint8_t *buf, uint32_t len)
+{
+	uint32_t at, n;
+
+	for (at = 0; at < len; at += n) {
+		n = read_some(t, q, buf + at, len - at);
+		assert_true(n > 0);
+	}
+}
+
+static void
+transfer(struct streams *t, uint32_t from, uint32_t to, uint64_t seed)
+{
+	struct san_ulp_wc wc;
+
+	world_pattern(t->a, LEN, seed);
+	memset(t->b, 0, LEN);
+	write_all(t, from, t->a, LEN);
+	read_all(t, to, t->b, LEN);
+	assert_true(world_pattern_ok(t->b, LEN, seed));
+	assert_true(world_wait(t->w, from, false, &wc, LIMIT));
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_int_equal(wc.op, SAN_WC_SEND);
+	assert_int_equal(wc.wr_id, 1);
+}
+
+static void
+both_ways(const struct world_link *link)
+{
+	struct streams t;
+
+	prepare(&t);
+	if (link != NULL)
+		t.conf.link = *link;
+	open_streams(&t);
+	assert_int_equal(san_core_nb_streams(core_of(&t, t.qa)), 1);
+	transfer(&t, t.qa, t.qb, 1);
+	transfer(&t, t.qb, t.qa, 2);
+	world_disconnect(t.w, t.qa, t.qb);
+	close_streams(&t);
+}
+
+static void
+sim_stream__both_ways(void **state)
+{
+	(void)state;
+	both_ways(NULL);
+}
+
+static void
+sim_stream__bad_link(void **state)
+{
+	struct world_conf bad;
+
+	(void)state;
+	world_conf_bad_link(&bad, 3);
+	both_ways(&bad.link);
+}
+
+/* A stream and a queue pair beside it know nothing of each other. */
+static void
+sim_stream__beside_others(void **state)
+{
+	struct san_cm_param param;
+	struct streams t;
+	struct san_ulp_wc wc;
+	uint32_t pa, pb;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	t.w->conf.stream = NULL;
+	world_param_default(&param);
+	world_connect(t.w, 0, 1, &param, &param, &pa, &pb);
+	world_post_recv(t.w, pb, t.b, 10, 3);
+	post_write(&t, pa, t.a, 10, SAN_WR_SIGNALED);
+	assert_true(world_wait(t.w, pb, true, &wc, LIMIT));
+	assert_int_equal(wc.byte_len, 10);
+	assert_true(world_wait(t.w, pa, false, &wc, LIMIT));
+	assert_null(san_core_stream(core_of(&t, pa), t.w->qp[pa].qp));
+	transfer(&t, t.qa, t.qb, 4);
+	world_disconnect(t.w, pa, pb);
+	world_qp_destroy(t.w, pa);
+	world_qp_destroy(t.w, pb);
+	t.w->conf.stream = &t.stream;
+	world_disconnect(t.w, t.qa, t.qb);
+	close_streams(&t);
+}
+
+/* AFC-2: neither side becomes half a stream. */
+static void
+sim_stream__other_kind(void **state)
+{
+	struct san_cm_param param;
+	struct streams t;
+	struct world_node *n;
+	struct san_ip ip;
+	uint32_t qa, stream, plain;
+
+	(void)state;
+	prepare(&t);
+	t.w = world_create(&t.conf);
+	n = &t.w->node[1];
+	world_param_default(&param);
+	world_ip(t.w, 1, &ip);
+	assert_int_equal(san_core_listen(n->core, 7, param.pkey, 4, 0), 0);
+	t.w->conf.stream = &t.stream;
+	qa = world_qp_create(t.w, 0);
+	stream = world_qp_create(t.w, 1);
+	t.w->conf.stream = NULL;
+	plain = world_qp_create(t.w, 1);
+	assert_int_equal(san_core_connect(t.w->node[0].core, t.w->qp[qa].qp, &ip, 7, &param,
+					  t.w->now_ns),
+			 0);
+	world_run_for(t.w, SAN_NS_PER_MS);
+	assert_true(n->has_request && n->request.stream);
+	assert_int_equal(san_core_accept(n->core, n->request.request, t.w->qp[plain].qp, &param,
+					 t.w->now_ns),
+			 -EPROTOTYPE);
+	assert_int_equal(san_core_accept(n->core, n->request.request, t.w->qp[stream].qp, &param,
+					 t.w->now_ns),
+			 0);
+	world_run_for(t.w, SAN_NS_PER_MS);
+	assert_true(t.w->qp[qa].established && t.w->qp[stream].established);
+	world_disconnect(t.w, qa, stream);
+	world_qp_destroy(t.w, plain);
+	t.w->conf.stream = &t.stream;
+	close_streams(&t);
+}
+
+/* AFC-25: sends must not overtake what was written before them. */
+static void
+sim_stream__must_be_ordered(void **state)
+{
+	struct san_cm_param param;
+	struct streams t;
+	struct san_ip ip;
+	uint32_t q;
+
+	(void)state;
+	prepare(&t);
+	t.conf.stream = &t.stream;
+	t.w = world_create(&t.conf);
+	q = world_qp_create(t.w, 0);
+	world_ip(t.w, 1, &ip);
+	world_param_default(&param);
+	param.relaxed = true;
+	assert_int_equal(san_core_connect(core_of(&t, q), t.w->qp[q].qp, &ip, 7, &param,
+					  t.w->now_ns),
+			 -EINVAL);
+	param.relaxed = param.ordered = false;
+	assert_int_equal(san_core_connect(core_of(&t, q), t.w->qp[q].qp, &ip, 7, &param,
+					  t.w->now_ns),
+			 -EINVAL);
+	close_streams(&t);
+}
+
+/* All that was posted before a disconnect comes, then the end, whatever the link does. */
+static void
+sim_stream__disconnect_after_all(void **state)
+{
+	struct world_conf bad;
+	struct streams t;
+
+	(void)state;
+	prepare(&t);
+	world_conf_bad_link(&bad, 5);
+	t.conf.link = bad.link;
+	open_streams(&t);
+	world_pattern(t.a, LEN, 9);
+	write_all(&t, t.qa, t.a, LEN);
+	assert_int_equal(san_core_disconnect(core_of(&t, t.qa), t.w->qp[t.qa].qp, false,
+					     t.w->now_ns),
+			 0);
+	read_all(&t, t.qb, t.b, LEN);
+	assert_true(world_pattern_ok(t.b, LEN, 9));
+	assert_int_equal(read_some(&t, t.qb, t.b, 1), 0);
+	world_run_for(t.w, SAN_NS_PER_S);
+	assert_true(t.w->qp[t.qa].disconnected && t.w->qp[t.qb].disconnected);
+	close_streams(&t);
+}
+
+static void
+shut(struct streams *t, uint32_t q)
+{
+	struct san_ulp_wr wr;
+
+	world_wr(&wr, SAN_WR_SHUTDOWN, NULL, 0, 0, 0, 2, 0);
+	world_post(t->w, q, &wr);
+}
+
+/* AFC-1: one direction may go on when the other is shut; with both the connection goes. */
+static void
+sim_stream__half_close(void **state)
+{
+	struct san_ulp_wc wc;
+	struct streams t;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	shut(&t, t.qa);
+	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
+	assert_int_equal(wc.op, SAN_WC_SHUTDOWN);
+	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_int_equal(read_some(&t, t.qb, t.b, 10), 0);
+	transfer(&t, t.qb, t.qa, 6);
+	assert_false(t.w->qp[t.qa].disconnected);
+	shut(&t, t.qb);
+	assert_int_equal(read_some(&t, t.qa, t.a, 10), 0);
+	world_run_for(t.w, SAN_NS_PER_S);
+	assert_true(t.w->qp[t.qa].disconnected && t.w->qp[t.qb].disconnected);
+	close_streams(&t);
+}
+
+/* Completions that find the queue full wait until it is polled: none is lost. */
+static void
+sim_stream__full_queue(void **state)
+{
+	const struct san_ulp_wc other = {.wr_id = 99};
+	struct san_ulp_wc wc;
+	struct streams t;
+	uint32_t i;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	/* no entry is left */
+	for (i = 0; i < 2 * t.conf.sq_depth; i++)
+		assert_true(san_ulp_cq_give(t.w->qp[t.qa].send_cq, &other));
+	for (i = 0; i < 10; i++)
+		post_write(&t, t.qa, t.a, 100, SAN_WR_SIGNALED);
+	read_all(&t, t.qb, t.b, 1000);
+	world_run_for(t.w, SAN_NS_PER_MS);
+	for (i = 0; i < 2 * t.conf.sq_depth; i++) {
+		assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
+		assert_int_equal(wc.wr_id, 99);
+	}
+	for (i = 0; i < 10; i++) {
+		assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
+		assert_int_equal(wc.wr_id, 1);
+		assert_int_equal(wc.op, SAN_WC_SEND);
+	}
+	world_disconnect(t.w, t.qa, t.qb);
+	close_streams(&t);
+}
+
+/* Everything posted completes when the peer is gone, and its queue pair may connect again. */
+static void
+sim_stream__peer_gone(void **state)
+{
+	struct san_cm_param param;
+	struct san_ulp_wc wc;
+	struct streams t;
+	struct san_ip ip;
+	uint32_t i;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	for (i = 0; i < 3; i++)
+		world_post_recv(t.w, t.qa, t.a, 100, i);
+	world_node_kill(t.w, 1);
+	t.w->qp[t.qb].send_cq = NULL;
+	for (i = 0; i < 3; i++) {
+		assert_true(world_wait(t.w, t.qa, true, &wc, LIMIT));
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
+	}
+	world_run_for(t.w, SAN_NS_PER_MS);
+	assert_true(t.w->qp[t.qa].disconnected);
+	world_node_start(t.w, 1);
+	world_param_default(&param);
+	world_ip(t.w, 1, &ip);
+	assert_int_equal(san_core_listen(t.w->node[1].core, 7, param.pkey, 4, 0), 0);
+	t.w->qp[t.qa].disconnected = t.w->qp[t.qa].established = false;
+	t.qb = t.w->nb_qps;
+	assert_int_equal(san_core_connect(t.w->node[0].core, t.w->qp[t.qa].qp, &ip, 7, &param,
+					  t.w->now_ns),
+			 0);
+	world_run_for(t.w, SAN_NS_PER_S);
+	assert_true(t.w->qp[t.qa].established && t.w->qp[t.qb].established);
+	transfer(&t, t.qa, t.qb, 11);
+	world_disconnect(t.w, t.qa, t.qb);
+	close_streams(&t);
+}
+
+/* What is no session's message ends the connection, and the programs learn why. */
+static void
+sim_stream__broken_peer(void **state)
+{
+	static uint8_t junk[3] = {2, 0xff, 0xff};
+	struct san_ulp_wc wc;
+	struct san_ulp_wr wr;
+	struct streams t;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	world_run_for(t.w, SAN_NS_PER_MS);
+	world_post_recv(t.w, t.qb, t.b, 100, 5);
+	world_wr(&wr, SAN_WR_SEND, junk, sizeof(junk), 0, 0, 0, 0);
+	wr.flags = 0;
+	assert_int_equal(san_ulp_post(san_core_ulp(core_of(&t, t.qa)), t.w->qp[t.qa].qp, &wr, 1,
+				      t.w->now_ns),
+			 1);
+	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
+	assert_int_equal(wc.status, SAN_WC_ST_PROTOCOL);
+	world_run_for(t.w, SAN_NS_PER_MS);
+	assert_true(t.w->qp[t.qa].disconnected && t.w->qp[t.qb].disconnected);
+	close_streams(&t);
+}
+
+/* The program goes, what it has sent comes, and then nothing is left of it. */
+static void
+sim_stream__orphan(void **state)
+{
+	struct san_core *core;
+	struct san_ulp_wc wc;
+	struct streams t;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	core = core_of(&t, t.qa);
+	world_pattern(t.a, 500, 12);
+	post_write(&t, t.qa, t.a, 500, SAN_WR_SIGNALED);
+	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
+	t.w->node[1].paused_until_ns = t.w->now_ns + SAN_NS_PER_MS;
+	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
+	memset(t.a, 0, 500);
+	assert_false(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
+	assert_int_equal(san_core_nb_orphans(core), 1);
+	/* its queues are the program's again */
+	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].send_cq), 0);
+	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].recv_cq), 0);
+	t.w->qp[t.qa].send_cq = NULL;
+	read_all(&t, t.qb, t.b, 500);
+	assert_true(world_pattern_ok(t.b, 500, 12));
+	assert_int_equal(read_some(&t, t.qb, t.b, 1), 0);
+	world_run_for(t.w, SAN_NS_PER_S);
+	assert_int_equal(san_core_nb_streams(core), 0);
+	assert_int_equal(san_core_nb_orphans(core), 0);
+	close_streams(&t);
+}
+
+static void
+tune_linger(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->linger_ns = SAN_NS_PER_S;
+}
+
+/* It does not wait for ever for a peer that takes nothing. */
+static void
+sim_stream__orphan_ends(void **state)
+{
+	struct san_core *core;
+	struct streams t;
+	uint64_t end_ns;
+
+	(void)state;
+	prepare(&t);
+	t.conf.tune = tune_linger;
+	open_streams(&t);
+	core = core_of(&t, t.qa);
+	world_run_for(t.w, SAN_NS_PER_MS);
+	t.w->node[1].paused_until_ns = t.w->now_ns + 100 * SAN_NS_PER_S;
+	end_ns = t.w->now_ns + SAN_NS_PER_S;
+	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
+	world_run_for(t.w, SAN_NS_PER_S - 10 * SAN_NS_PER_MS);
+	assert_int_equal(san_core_nb_streams(core), 1);
+	while (san_core_nb_streams(core) != 0) {
+		assert_true(t.w->now_ns < end_ns + SAN_NS_PER_MS);
+		world_step(t.w);
+	}
+	t.w->node[1].paused_until_ns = 0;
+	close_streams(&t);
+}
+
+static void
+tune_small(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->stream_mem = 256 << 10;
+}
+
+/* Memory of sessions has an end, and a stream that finds none leaves nothing behind. */
+static void
+sim_stream__no_memory(void **state)
+{
+	struct san_core_stream_conf conf = {.qp = {.sq_depth = 16, .rq_depth = 16}};
+	struct streams t;
+	struct san_core *core;
+	uint32_t q, qp, nb;
+	int rc;
+
+	(void)state;
+	prepare(&t);
+	t.conf.tune = tune_small;
+	t.w = world_create(&t.conf);
+	core = t.w->node[0].core;
+	q = world_qp_create(t.w, 0);
+	conf.qp.send_cq = t.w->qp[q].send_cq;
+	conf.qp.recv_cq = t.w->qp[q].recv_cq;
+	conf.stream = t.stream;
+	conf.stream.nb_recv = 1;
+	assert_int_equal(san_core_stream_create(core, &conf, t.w->now_ns, &qp), -EINVAL);
+	conf.stream = t.stream;
+	conf.qp.recv_cq = NULL;
+	assert_int_equal(san_core_stream_create(core, &conf, t.w->now_ns, &qp), -EINVAL);
+	conf.qp.recv_cq = t.w->qp[q].recv_cq;
+	for (nb = 0; (rc = san_core_stream_create(core, &conf, t.w->now_ns, &qp)) == 0; nb++)
+		;
+	assert_int_equal(rc, -ENOMEM);
+	assert_int_equal(san_core_nb_streams(core), nb);
+	san_core_check(core);
+	world_node_kill(t.w, 0);
+	t.w->qp[q].send_cq = NULL;
+	close_streams(&t);
+}
+
+/* A core that another process goes on with: nothing of its streams is lost. */
+static void
+sim_stream__park(void **state)
+{
+	struct san_core_conf conf;
+	struct streams t;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	transfer(&t, t.qa, t.qb, 14);
+	world_node_conf(t.w, 0, &conf);
+	world_pattern(t.a, LEN, 15);
+	write_all(&t, t.qa, t.a, LEN);
+	san_core_park(t.w->node[0].core, t.w->now_ns);
+	assert_int_equal(san_core_resume(t.w->node[0].core, &conf), 0);
+	read_all(&t, t.qb, t.b, LEN);
+	assert_true(world_pattern_ok(t.b, LEN, 15));
+	world_disconnect(t.w, t.qa, t.qb);
+	close_streams(&t);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_stream__both_ways),
+		cmocka_unit_test(sim_stream__bad_link),
+		cmocka_unit_test(sim_stream__beside_others),
+		cmocka_unit_test(sim_stream__other_kind),
+		cmocka_unit_test(sim_stream__must_be_ordered),
+		cmocka_unit_test(sim_stream__disconnect_after_all),
+		cmocka_unit_test(sim_stream__half_close),
+		cmocka_unit_test(sim_stream__full_queue),
+		cmocka_unit_test(sim_stream__peer_gone),
+		cmocka_unit_test(sim_stream__broken_peer),
+		cmocka_unit_test(sim_stream__orphan),
+		cmocka_unit_test(sim_stream__orphan_ends),
+		cmocka_unit_test(sim_stream__no_memory),
+		cmocka_unit_test(sim_stream__park),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

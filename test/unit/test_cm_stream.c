@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A connection is for a stream on both of its sides, or on none. (AFC-2) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "cm_net.h"
+#include "cm_priv.h"
+
+#define MS SAN_NS_PER_MS
+
+static struct rte_mempool *pool;
+static struct cm_net net;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	cm_net_init(&net, pool, 1, 4, false);
+	net.h[1].no_accept = true;
+	cm_net_listen(&net, 1);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	cm_net_fini(&net);
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+/* Host 0 asks; the slot of its request. */
+static uint16_t
+request(bool stream)
+{
+	const struct san_cm_event *ev = &net.h[1].last[SAN_CM_EV_CONNECT_REQUEST];
+
+	net.h[0].param.stream = stream;
+	cm_net_connect(&net, 0, 42);
+	cm_net_run(&net, MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+	assert_int_equal(ev->stream, stream);
+	return ev->slot;
+}
+
+static int
+answer(uint16_t slot, bool stream)
+{
+	net.h[1].param.stream = stream;
+	return san_cm_accept(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns);
+}
+
+static uint32_t
+agreed(int i)
+{
+	const struct cm_host *h = &net.h[i];
+
+	assert_int_equal(h->nb[SAN_CM_EV_ESTABLISHED], 1);
+	return san_cm_agreed(h->cm, h->last[SAN_CM_EV_ESTABLISHED].slot)->features;
+}
+
+static void
+connect__stream_to_stream(void **state)
+{
+	uint32_t want = SAN_CM_FEAT_STREAM | SAN_CM_FEAT_PACK;
+
+	(void)state;
+	assert_int_equal(answer(request(true), true), 0);
+	cm_net_run(&net, MS);
+	assert_int_equal(agreed(0), want);
+	assert_int_equal(agreed(1), want);
+}
+
+/* What does not fit can still be answered with what does. */
+static void
+connect__other_kind(void **state)
+{
+	uint16_t slot;
+
+	(void)state;
+	slot = request(true);
+	assert_int_equal(answer(slot, false), -EPROTOTYPE);
+	assert_int_equal(san_cm_state(net.h[1].cm, slot), SAN_CM_WAIT_ACCEPT);
+	assert_int_equal(answer(slot, true), 0);
+	cm_net_run(&net, MS);
+	assert_int_equal(agreed(0) & SAN_CM_FEAT_STREAM, SAN_CM_FEAT_STREAM);
+}
+
+static void
+connect__plain_to_stream(void **state)
+{
+	uint16_t slot;
+
+	(void)state;
+	slot = request(false);
+	assert_int_equal(answer(slot, true), -EPROTOTYPE);
+	assert_int_equal(answer(slot, false), 0);
+	cm_net_run(&net, MS);
+	assert_int_equal(agreed(0), SAN_CM_FEAT_PACK);
+	assert_int_equal(agreed(1), SAN_CM_FEAT_PACK);
+}
+
+/* A request that moves to another lcore is no other request. */
+static void
+move__other_kind(void **state)
+{
+	struct san_cm_param plain = cm_net_param();
+	struct san_cm_moved moved;
+	uint16_t slot = request(true), to;
+
+	(void)state;
+	assert_int_equal(san_cm_move_out(net.h[1].cm, slot, &moved, net.now_ns), 0);
+	assert_int_equal(san_cm_move_in(net.h[1].cm, &moved, &plain, 7, net.now_ns, &to),
+			 -EPROTOTYPE);
+	san_cm_moved(net.h[1].cm, slot, false, net.now_ns);
+	assert_int_equal(answer(slot, true), 0);
+}
+
+/* An acceptor that knows no streams ignores the bit: that must not become a connection. */
+static void
+connect__acceptor_without(void **state)
+{
+	uint16_t slot = request(true);
+
+	(void)state;
+	assert_int_equal(answer(slot, true), 0);
+	cm_setup(net.h[1].cm, &net.h[1].cm->conns[slot])->is_stream = false;
+	cm_net_run(&net, MS);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 0);
+	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
+	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);
+}
+
+/* AFC-25: what is not strictly in order carries no session, whoever asks for it. */
+static void
+connect__not_in_order(void **state)
+{
+	struct cm_host *h = &net.h[0];
+	struct san_cm_conn *c;
+	uint16_t slot;
+
+	(void)state;
+	h->param.stream = true;
+	h->param.relaxed = true;
+	assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
+					42, net.now_ns, &slot),
+			 -EINVAL);
+	h->param.ordered = h->param.relaxed = false;
+	assert_int_equal(san_cm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
+					42, net.now_ns, &slot),
+			 -EINVAL);
+	/* a peer that asks all the same */
+	h->param.stream = false;
+	slot = cm_net_connect(&net, 0, 42);
+	c = &h->cm->conns[slot];
+	cm_setup(h->cm, c)->is_stream = true;
+	cm_net_run(&net, MS);
+	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);
+	assert_int_equal(h->last[SAN_CM_EV_REJECTED].reason, SAN_CM_R_PARAMETER);
+}
+
+/* It is no ability: nobody has it without a stream. */
+static void
+create__not_a_feature_of_all(void **state)
+{
+	struct san_cm_conf conf = net.h[0].cm->conf;
+	struct san_cm *cm;
+
+	(void)state;
+	conf.features |= SAN_CM_FEAT_STREAM;
+	assert_int_equal(san_cm_create(&conf, net.h[0].pdl, &cm), -EINVAL);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(connect__stream_to_stream),
+		TEST(connect__other_kind),
+		TEST(connect__plain_to_stream),
+		TEST(move__other_kind),
+		TEST(connect__acceptor_without),
+		TEST(connect__not_in_order),
+		TEST(create__not_a_feature_of_all),
+	};
+
+	pool = test_eal_pool("cm_stream", 1023, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_rtsan.h"
+
+static const struct rtsan_stream_attr defaults;
+
+static struct rtsan_qp *
+stream_of(const struct rtsan_stream_attr *attr, uint32_t depth)
+{
+	struct rtsan_qp_attr qp_attr = {.sq_depth = depth, .rq_depth = depth, .stream = attr};
+	struct rtsan_cq *cq;
+	struct rtsan_qp *qp;
+
+	assert_int_equal(rtsan_cq_create(ctx, 16, &cq), 0);
+	qp_attr.send_cq = qp_attr.recv_cq = cq;
+	assert_int_equal(rtsan_qp_create(ctx, &qp_attr, &qp), 0);
+	return qp;
+}
+
+static void
+rtsan_qp_create__stream(void **state)
+{
+	struct rtsan_stream_attr attr = {.msg_size = 2000};
+	struct rtsan_cq *cq;
+
+	(void)state;
+	assert_ptr_equal(fake->qp[stream_of(&attr, 8)->qpn].stream, &attr);
+	assert_null(fake->qp[test_rtsan_qp(&cq, 8)->qpn].stream);
+}
+
+/* Each is one entry of the send queue, as the lcore takes it, and one bell. (AFC-1, AFC-28) */
+static void
+rtsan_stream__what_is_posted(void **state)
+{
+	struct rtsan_qp *qp = stream_of(&defaults, 8);
+	const struct san_ulp_wr *e = qp->wq.sqe;
+	const struct {
+		uint32_t imm;
+		uint64_t value;
+		uint8_t op;
+	} want[] = {
+		{RTSAN_STREAM_READABLE | RTSAN_STREAM_URGENT, 0, SAN_WR_WAIT},
+		{RTSAN_STREAM_SENDS, 0, SAN_WR_CANCEL},
+		{0, 0, SAN_WR_SHUTDOWN},
+		{0, 0, SAN_WR_URGENT},
+		{SAN_STREAM_OPT_MODE, 0xff, SAN_WR_OPTION},
+		{SAN_STREAM_OPT_MODE, 2, SAN_WR_OPTION},
+		{SAN_STREAM_OPT_READ, 1, SAN_WR_OPTION},
+		{SAN_STREAM_OPT_GATHER_NS, 4000000000000, SAN_WR_OPTION},
+	};
+	uint64_t i;
+
+	(void)state;
+	memset(qp->wq.sqe, 0xff, 8 * sizeof(*e));
+	assert_int_equal(
+		rtsan_stream_wait(qp, RTSAN_STREAM_READABLE | RTSAN_STREAM_URGENT, 100), 0);
+	assert_int_equal(rtsan_stream_cancel(qp, RTSAN_STREAM_SENDS, 101), 0);
+	assert_int_equal(rtsan_stream_shutdown(qp, 102), 0);
+	assert_int_equal(rtsan_stream_urgent(qp, 103), 0);
+	assert_int_equal(
+		rtsan_stream_option(qp, RTSAN_STREAM_OPT_MODE, RTSAN_STREAM_ADAPTIVE, 104), 0);
+	assert_int_equal(
+		rtsan_stream_option(qp, RTSAN_STREAM_OPT_MODE, RTSAN_STREAM_LARGE_RECV, 105), 0);
+	assert_int_equal(
+		rtsan_stream_option(qp, RTSAN_STREAM_OPT_READ, RTSAN_STREAM_READ_NEVER, 106), 0);
+	/* 4000 s do not fit into 32 bits of nanoseconds */
+	assert_int_equal(
+		rtsan_stream_option(qp, RTSAN_STREAM_OPT_GATHER_US, 4000000000u, 107), 0);
+	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		assert_int_equal(e[i].wr_id, 100 + i);
+		assert_int_equal(e[i].op, want[i].op);
+		assert_int_equal(e[i].imm, want[i].imm);
+		assert_int_equal(e[i].remote_addr, want[i].value);
+		assert_int_equal(e[i].flags, SAN_WR_SIGNALED);
+		assert_int_equal(e[i].nb_sge, 0);
+		assert_int_equal(e[i].length, 0);
+	}
+	assert_int_equal(qp->wq.wq->sq_tail, 8);
+	assert_int_equal(fake->nb_bells, 8);
+	assert_error(rtsan_stream_shutdown(qp, 1), -EAGAIN, "full");
+	assert_int_equal(qp->wq.wq->sq_tail, 8);
+}
+
+static void
+rtsan_stream__refused(void **state)
+{
+	struct rtsan_qp *stream = stream_of(&defaults, 8);
+	struct rtsan_cq *cq;
+	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	assert_error(rtsan_stream_wait(plain, 1, 0), -EINVAL, "is none");
+	assert_error(rtsan_stream_shutdown(plain, 0), -EINVAL, "is none");
+	assert_error(rtsan_stream_option(stream, 0, 0, 0), -EINVAL, "option 0");
+	assert_error(rtsan_stream_option(stream, RTSAN_STREAM_OPT_GATHER_US + 1, 0, 0), -EINVAL,
+		     "option 5");
+	assert_int_equal(fake->nb_bells, 0);
+}
+
+/* What only streams understand no other queue pair is given, and the other way round. */
+static void
+rtsan_post__by_kind(void **state)
+{
+	static uint8_t buf[8];
+	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
+	struct rtsan_send_wr wr = {
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_OOB,
+		.sge = &sge,
+		.nb_sge = 1,
+	};
+	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1, .flags = RTSAN_RECV_PEEK};
+	struct rtsan_qp *stream = stream_of(&defaults, 8);
+	struct rtsan_cq *cq;
+	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	assert_int_equal(rtsan_post_send(stream, &wr, 1), 1);
+	assert_int_equal(stream->wq.sqe[0].flags, SAN_WR_OOB);
+	assert_error(rtsan_post_send(plain, &wr, 1), -EINVAL, "flags 0x10");
+	wr.flags = RTSAN_WR_SOLICITED;
+	assert_error(rtsan_post_send(stream, &wr, 1), -EINVAL, "flags 0x4");
+	wr.flags = 0;
+	wr.opcode = RTSAN_WR_PUSH;
+	assert_error(rtsan_post_send(stream, &wr, 1), -EINVAL, "only sends");
+	assert_int_equal(rtsan_post_recv(stream, &recv, 1), 1);
+	assert_int_equal(stream->wq.rqe[0].flags, SAN_RECV_PEEK);
+	assert_error(rtsan_post_recv(plain, &recv, 1), -EINVAL, "for streams");
+	recv.flags = 0x8;
+	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "unknown bits");
+	/* nothing that stood in the entry before goes to the lcore */
+	recv.flags = 0;
+	memset(plain->wq.rqe, 0xff, sizeof(plain->wq.rqe[0]));
+	assert_int_equal(rtsan_post_recv(plain, &recv, 1), 1);
+	assert_int_equal(plain->wq.rqe[0].flags, 0);
+}
+
+/* What came before the end can still be read. */
+static void
+rtsan_post_recv__after_the_end(void **state)
+{
+	static uint8_t buf[8];
+	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
+	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1};
+	struct rtsan_qp *stream = stream_of(&defaults, 8);
+	struct rtsan_cq *cq;
+	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
+
+	(void)state;
+	atomic_store(&stream->ended, true);
+	atomic_store(&plain->ended, true);
+	assert_int_equal(rtsan_post_recv(stream, &recv, 1), 1);
+	assert_error(rtsan_post_recv(plain, &recv, 1), -ENOTCONN, "ended");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rtsan_qp_create__stream),
+		TEST(rtsan_stream__what_is_posted),
+		TEST(rtsan_stream__refused),
+		TEST(rtsan_post__by_kind),
+		TEST(rtsan_post_recv__after_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
