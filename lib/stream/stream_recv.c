@@ -250,7 +250,8 @@ match(struct san_stream *s, struct stream_rqe *q)
 			lend(s, q);
 		else
 			take_unread(s, q);
-		return q != stream_recv_first(s);
+		/* it was left open: the rest of an offer is to be read now, not at the next scan */
+		return q != stream_recv_first(s) || rx->nb_unread == 0;
 	} else if (ended) {
 		stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
 	} else if (rx->way != STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && take_rest(s, q)) {

@@ -11,7 +11,7 @@
  *   on_adv(), spend()    stream_adv.c: the stale check, and a data message's advertisement
  *   fallback, withdraw   stream_mode.c: the scan
  *   post, deliver()      stream_sess.c: a receive of the program, and what is in the store
- *   on_cancelled() stream_adv.c: receives that their program takes back
+ *   drop(), on_cancelled()    stream_adv.c: receives that their program takes back
  *   answer, read         stream_adv.c, stream_mode.c: what is done for a large send that waits
  *
  * What is abstracted, and why that is sound
@@ -36,8 +36,8 @@
  *   end          everything arrives, and the sender has all of its memory back
  *
  * Options: NB_SENDS; READ; WAITS: the program posts a receive only when a whole send is there.
- * CANCEL: it may take receives back, so often. BREAK_x: one rule is left out; meson.build says which property
- * notices it.
+ * CANCEL: it may take receives back, so often. BREAK_x: one rule is left out; meson.build says
+ * which property notices it.
  */
 
 #ifndef NB_SENDS
@@ -71,7 +71,7 @@
 #define WITHDRAWN 3
 #define LEFT	  4 /* the rest goes in a message */
 
-/* kind; unit, or the send; advertisement; where a write begins: 0, 1, or 2: where the receive says */
+/* kind; unit, or the send; advertisement; where a write begins: 0, 1, or 2 for where it was told */
 chan ab = [3] of { byte, byte, byte, byte };
 /* kind; advertisement, or the send; R, or units; the send whose notice has come */
 chan ba = [3] of { byte, byte, byte, byte };
@@ -239,13 +239,15 @@ end:	do
 		unit++;
 		phase = IDLE;
 		forget() } }
-	:: atomic { phase == READY && large && len(advs) == 0 && mode == DISCOVERY && nfull(ab) -> d_step {
+	:: atomic { phase == READY && large && len(advs) == 0 && mode == DISCOVERY &&
+		    nfull(ab) -> d_step {
 		unit++;
 		ab ! NOTICE, unit, nr, 0;
 		offered = 0;
 		kept = 0;
 		phase = WAIT } }
-	:: atomic { phase == READY && large && len(advs) == 0 && mode == SMALL_LARGE && nfull(ab) -> d_step {
+	:: atomic { phase == READY && large && len(advs) == 0 && mode == SMALL_LARGE &&
+		    nfull(ab) -> d_step {
 		unit++;
 		ab ! OFFER, unit, nr, 0;
 		offered = 1;
@@ -265,7 +267,8 @@ end:	do
 #endif
 		} }
 #endif
-	:: atomic { (phase == WAIT || phase == WITHDRAWN) && len(advs) > 0 && nfull(ab) -> d_step {
+	:: atomic { (phase == WAIT || phase == WITHDRAWN) && len(advs) > 0 &&
+		    nfull(ab) -> d_step {
 		write_rest();
 		offered = 0;
 		forget() } }
@@ -286,7 +289,7 @@ end:	do
 		fi;
 		forget() } }
 #ifdef CANCEL
-	/* all up to this one; the answer goes before any message that is not counted against them */
+	/* all up to this one; the answer goes before any message that is not counted there */
 	:: atomic { nfull(ab) && ba ? [CANCEL_ADV, _, _, _] -> d_step {
 		ba ? CANCEL_ADV, k, rr, n;
 		drop(k); /* twice: there are two at most, and one that stays has gone to the end */
@@ -429,9 +432,9 @@ inline on_cancelled()
 
 /* only what is next in line, or else bytes would overtake */
 #ifdef BREAK_LINE
-#define in_line(x) true
+#define in_line true
 #else
-#define in_line(x) ((x) == 0 || head.adv)
+#define in_line head.adv
 #endif
 /* not while a large send waits, nor behind what the rest of one comes into */
 #ifdef BREAK_OFFER
@@ -446,11 +449,12 @@ end:	do
 	:: atomic { nb_sets < NB_SETS && may_post -> d_step { post(0); forget() } }
 	:: atomic { nb_sets < NB_SETS && may_post -> d_step { post(1); forget() } }
 	/* large receive mode: each receive is advertised */
-	:: atomic { heard == LARGE_RECV && may_advertise && head.large && !head.adv && nfull(ba) -> d_step {
+	:: atomic { heard == LARGE_RECV && may_advertise && head.large && !head.adv &&
+		    nfull(ba) -> d_step {
 		head.adv = 1;
 		ba ! ADV, head.id, r, notice } }
-	:: atomic { heard == LARGE_RECV && may_advertise && nb_sets > 1 && in_line(1) && second.large &&
-		    !second.adv && nfull(ba) -> d_step {
+	:: atomic { heard == LARGE_RECV && may_advertise && nb_sets > 1 && in_line &&
+		    second.large && !second.adv && nfull(ba) -> d_step {
 		second.adv = 1;
 		ba ! ADV, second.id, r, notice } }
 	/* a large send waits, and here is where its rest can go */
@@ -476,7 +480,8 @@ end:	do
 	:: atomic { nb_cancels < CANCEL && nb_sets == 1 && !head.adv && !head.front -> d_step {
 		nb_cancels++;
 		pop() } }
-	:: atomic { nb_cancels < CANCEL && nb_sets > 0 && head.adv && !cancels && nfull(ba) -> d_step {
+	:: atomic { nb_cancels < CANCEL && nb_sets > 0 && head.adv && !cancels &&
+		    nfull(ba) -> d_step {
 		nb_cancels++;
 		ba ! CANCEL_ADV, head.id, 0, 0;
 #ifdef BREAK_CANCEL /* and so does the one that the other side knows */
@@ -485,7 +490,8 @@ end:	do
 		cancels = 1
 #endif
 		} }
-	:: atomic { nb_cancels < CANCEL && nb_sets == 2 && second.adv && !cancels && nfull(ba) -> d_step {
+	:: atomic { nb_cancels < CANCEL && nb_sets == 2 && second.adv && !cancels &&
+		    nfull(ba) -> d_step {
 		nb_cancels++;
 		cancels = 1;
 		ba ! CANCEL_ADV, second.id, 0, 0 } }
@@ -499,7 +505,10 @@ end:	do
 		:: kind == MODE -> heard = u
 		:: kind == WITHDRAW ->
 			if
-			:: waits && by_read && notice == u -> waits = 0; says_rdone = 1; rdone_nr = u
+			:: waits && by_read && notice == u ->
+				waits = 0;
+				says_rdone = 1;
+				rdone_nr = u
 #ifdef CANCEL
 			:: crossed && by_read && notice == u -> withdrawn = 1
 #endif
