@@ -94,15 +94,15 @@ struct san_stream_conf {
 	uint16_t nb_store;           /**< messages that may be unread (AFC-27) */
 	uint16_t nb_send;            /**< messages under way, at most */
 	uint16_t t1, t2;             /**< AFC-15; 0: by nb_recv */
-	uint8_t mode;                /**< SAN_STREAM_ADAPTIVE, or one of enum san_sm_mode for good */
+	uint8_t mode;                /**< SAN_STREAM_ADAPTIVE, or an enum san_sm_mode for good */
 	uint8_t read;                /**< enum san_stream_read */
 	uint8_t learn;               /**< transfers of a class that fix a mode (AFC-6) */
-	uint8_t scans;               /**< without progress, before the rest goes in messages (AFC-13) */
+	uint8_t scans;               /**< in vain, before the rest goes in messages (AFC-13) */
 	uint16_t frags;              /**< fragmented sends before a resize is asked for (AFC-18) */
-	uint32_t send_buffer;        /**< bytes of large sends that are copied and complete at once (AFC-26) */
+	uint32_t send_buffer;        /**< bytes that are copied, and complete at once (AFC-26) */
 	uint64_t scan_ns;            /**< AFC-13 */
-	uint64_t hold_ns;            /**< how long an advertisement waits for a small send (AFC-11); 0: not */
-	uint64_t gather_ns;          /**< how long a small send waits for one (AFC-11); 0: not */
+	uint64_t hold_ns;            /**< an advertisement waits for a send (AFC-11); 0: not */
+	uint64_t gather_ns;          /**< a small send waits for one (AFC-11); 0: not */
 	uint32_t first_seq;          /**< number of the first message, both sides' */
 };
 
@@ -176,12 +176,11 @@ bool san_stream_names_key(const struct san_stream *s, uint32_t key);
 /** Why a mode began. */
 enum san_stream_why {
 	SAN_STREAM_WHY_START = 0,
-	SAN_STREAM_WHY_LEARNT,   /**< enough transfers of a class in a row */
-	SAN_STREAM_WHY_CLASS,    /**< a transfer of another class */
-	SAN_STREAM_WHY_SMALL,    /**< a small buffer was posted */
-	SAN_STREAM_WHY_WAITS,    /**< the program waits for notices */
-	SAN_STREAM_WHY_SCAN,     /**< nothing was posted for so many scans */
-	SAN_STREAM_WHY_LARGE,    /**< a large buffer was posted */
+	SAN_STREAM_WHY_LEARNT, /**< enough transfers of a class in a row */
+	SAN_STREAM_WHY_CLASS,  /**< a transfer of another class */
+	SAN_STREAM_WHY_SMALL,  /**< a small buffer was posted, or the program waits for data */
+	SAN_STREAM_WHY_SCAN,   /**< nothing was posted for so many scans */
+	SAN_STREAM_WHY_LARGE,  /**< a large buffer was posted */
 	SAN_STREAM_WHYS
 };
 const char *san_stream_mode_name(uint8_t mode);
@@ -200,15 +199,15 @@ struct san_stream_bytes {
 struct san_stream_stats {
 	struct san_stream_bytes tx, rx;
 	uint64_t nb_tx_msgs, nb_rx_msgs;
-	uint64_t nb_tx_data, nb_rx_data; /**< messages with payload */
-	uint64_t nb_updates;             /**< credit updates sent */
-	uint64_t nb_advs, nb_adv_rides;  /**< advertisements sent, and those on data messages */
-	uint64_t nb_stale;               /**< advertisements received and discarded */
+	uint64_t nb_tx_data, nb_rx_data;    /**< messages with payload */
+	uint64_t nb_updates;                /**< credit updates sent */
+	uint64_t nb_advs, nb_adv_rides;     /**< advertisements sent, and those on data messages */
+	uint64_t nb_stale;                  /**< advertisements received and discarded */
 	uint64_t nb_offers, nb_offers_void; /**< sent; crossed with an advertisement */
-	uint64_t nb_fallbacks;           /**< large sends whose rest went in messages after scans */
+	uint64_t nb_fallbacks;              /**< rests that went in messages after scans */
 	uint64_t nb_resizes, nb_resizes_refused;
-	uint64_t nb_no_buffers;          /**< sends that failed so */
-	uint64_t nb_held;                /**< messages that overtook others */
+	uint64_t nb_no_buffers; /**< sends that failed so */
+	uint64_t nb_held;       /**< messages that overtook others */
 	/* why data did not go, counted once each time that begins */
 	uint64_t nb_stall_credit, nb_stall_store, nb_stall_buffers, nb_stall_set;
 };

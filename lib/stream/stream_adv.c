@@ -35,7 +35,8 @@ may_advertise(const struct san_stream *s)
 	uint16_t max = s->peer_advs < STREAM_ADVS ? s->peer_advs : STREAM_ADVS;
 
 	return s->hello_rcvd && !s->rx.fin && s->rx.nb_unread == 0 && s->rx.nb_advs < max &&
-		s->rx.way != STREAM_RX_OFFER; /* the sender has offered: we read (AFC-10) */
+		s->rx.way != STREAM_RX_OFFER && /* the sender has offered: we read (AFC-10) */
+		!s->rx.withdrawing;             /* the old ones come back first */
 }
 
 /* The next set to advertise, or NULL. */
@@ -102,7 +103,7 @@ advertise(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 	adv->where.nb_seg = nb;
 	for (i = 0; i < nb; i++)
 		adv->where.seg[i] =
-			(struct san_sm_seg){.addr = addrs[i], .len = part[i].len, .key = q->keys[i]};
+			(struct san_sm_seg){addrs[i], part[i].len, q->keys[i]};
 	s->stats.nb_advs++;
 	return true;
 }
@@ -141,8 +142,9 @@ stream_adv_end(struct san_stream *s, struct stream_rqe *q)
 void
 stream_adv_withdraw(struct san_stream *s)
 {
-	if (s->rx.nb_advs == 0)
+	if (s->rx.nb_advs == 0 || s->rx.withdrawing)
 		return;
+	s->rx.withdrawing = true;
 	s->cancel = s->rx.adv_id;
 	s->cancel_due = true;
 }
@@ -152,6 +154,7 @@ stream_adv_returned(struct san_stream *s, uint32_t id)
 {
 	uint32_t at;
 
+	s->rx.withdrawing = false;
 	for (at = s->rx.cur; at != s->rx.tail; at++) {
 		struct stream_rqe *q = stream_rqe(s, at);
 
@@ -224,6 +227,7 @@ hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *
 {
 	struct stream_tx *tx = &s->tx;
 	uint32_t used = san_seq_max(m->nb_rcvd, tx->matched);
+	bool has_initial = tx->nb_initial > 0 && san_seq_lt(m->lrsq, tx->notice_seq);
 	struct stream_adv *a;
 	uint64_t room = 0;
 	uint8_t i;
@@ -231,6 +235,9 @@ hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *
 	if (used != tx->nb_data) {
 		tx->matched = used + 1;
 		s->stats.nb_stale++;
+		/* a message behind the initial portion: that was in the same set */
+		if (has_initial && san_seq_gt(tx->matched, tx->notice_data))
+			tx->nb_initial = 0;
 		return;
 	}
 	for (i = 0; i < adv->where.nb_seg; i++)
@@ -246,7 +253,7 @@ hear_one(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv *
 		.room = (uint32_t)room,
 		.after = adv->after,
 	};
-	if (tx->nb_initial > 0 && san_seq_lt(m->lrsq, tx->notice_seq))
+	if (has_initial)
 		crossed(s, a);
 }
 

@@ -4,9 +4,9 @@
  * Who may send how many messages. Two bounds, which each header tells anew, never by how much
  * they changed, so that a message that is late or lost in thought changes nothing:
  *
- * Credit (AFC-14): credit = PR - (LSSQ - LRSQ): the receives that were posted, less the
- * messages that had not arrived when they were counted. The last one is for an update (AFC-16): with
- * one left on both sides each can still tell the other that it may go on.
+ * Credit (AFC-14): credit = PR - (LSSQ - LRSQ): the receives that were posted, less the messages
+ * that had not arrived when they were counted. The last one is for an update (AFC-16): with one
+ * left on both sides each can still tell the other that it may go on.
  *
  * Room (AFC-27): messages with payload that the peer's program has not read are fewer than what the
  * peer has set aside for them. Without this bound unread data would use up the receives, and
@@ -15,7 +15,9 @@
  * DESIGN NOTES
  *
  * An update goes only if it is worth T2 messages at least (AFC-15), or as much room. Both counts
- * begin again with each message sent, so between two updates T2 messages have come.
+ * begin again with each message sent, so between two updates T2 messages have come. Only for credit
+ * may it take the last one: then the other side, if it was out of credit, too, has more than T2
+ * again and can answer. An update for room's sake that took it could leave both without.
  */
 
 #include "stream_priv.h"
@@ -27,6 +29,16 @@ room_step(const struct san_stream *s)
 	uint32_t half = s->conf.nb_store / 2u;
 
 	return half > s->conf.t2 ? half : s->conf.t2;
+}
+
+/*
+ * What the peer makes of a header that goes now, if nothing is under way. Messages that wait for
+ * earlier ones are not in LRSQ: the peer counts them as under way, too.
+ */
+static int32_t
+credit_of_peer(const struct san_stream *s)
+{
+	return (int32_t)s->cr.nb_posted - (int32_t)s->cr.nb_held;
 }
 
 void
@@ -79,17 +91,19 @@ stream_credit_say(struct san_stream *s, struct san_sm *m)
 	m->lrsq = cr->lrsq;
 	m->nb_freed = cr->freed_told = cr->nb_freed;
 	m->nb_rcvd = s->rx.nb_rcvd;
-	cr->other = cr->nb_posted;
+	cr->other = credit_of_peer(s);
 }
 
 bool
 stream_credit_must_update(const struct san_stream *s)
 {
-	const struct stream_credit *cr = &s->cr;
+	return s->cr.other < s->conf.t1 && credit_of_peer(s) - s->cr.other > s->conf.t2;
+}
 
-	if (cr->other < s->conf.t1 && cr->nb_posted - cr->other > s->conf.t2)
-		return true;
-	return cr->nb_freed - cr->freed_told >= room_step(s);
+bool
+stream_credit_may_update(const struct san_stream *s)
+{
+	return stream_credit_must_update(s) || s->cr.nb_freed - s->cr.freed_told >= room_step(s);
 }
 
 bool

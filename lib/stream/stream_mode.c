@@ -6,12 +6,12 @@
  * receiver hears the mode in every header. Sends below the threshold go in messages in each
  * mode and never count (AFC-6).
  *
- * mode           a large send without a known buffer      left by
- * discovery      initial portion + notice, then waits     `learn` transfers of one class
- * small receive  all of it in messages                    a large buffer (REDISCOVER)
- * large receive  waits to be told of a buffer             another class, a small buffer or a program
- *                (or offers, READ_ALWAYS)                 that waits, nothing posted for `scans`
- * small-then-    initial portion + offer                  another class, nothing posted for `scans`
+ * mode           a large send without a known buffer    left by
+ * discovery      initial portion + notice, then waits   `learn` transfers of one class
+ * small receive  all of it in messages                  a large buffer (REDISCOVER)
+ * large receive  waits to be told of a buffer           another class, a small buffer, a program
+ *                (READ_ALWAYS: offers)                  that waits, nothing posted for `scans`
+ * small-then-    initial portion + offer                another class, nothing posted for `scans`
  *   large        (without remote read: + notice)
  */
 

@@ -32,7 +32,7 @@ wdone_ready(const struct san_stream *s)
 {
 	const struct stream_tx *tx = &s->tx;
 
-	/* ordered: they are placed before this message comes; else their results must be in (AFC-25) */
+	/* ordered: placed before this message comes; else their results must be in (AFC-25) */
 	return tx->wdone_head != tx->wdone_tail &&
 		(s->caps.ordered || tx->wdone[tx->wdone_head % STREAM_WDONES].nb_io == 0);
 }
@@ -148,8 +148,10 @@ count(struct san_stream *s, const struct san_sm *m)
 	s->tx.mode_told = m->mode;
 	s->stats.nb_tx_msgs++;
 	s->stats.nb_updates += (m->flags & SAN_SM_UPDATE) != 0;
-	if ((m->flags & SAN_SM_INITIAL) != 0)
+	if ((m->flags & SAN_SM_INITIAL) != 0) {
 		s->tx.notice_seq = m->seq;
+		s->tx.notice_data = s->tx.nb_data;
+	}
 	if (m->len == 0)
 		return;
 	s->stats.nb_tx_data++;
@@ -178,7 +180,8 @@ may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now
 	uint32_t credit = stream_credit_left(s);
 	bool says;
 
-	if (*want != STREAM_WANT_NOTHING && *want != STREAM_WANT_FIN && !stream_credit_has_room(s)) {
+	if (*want != STREAM_WANT_NOTHING && *want != STREAM_WANT_FIN &&
+	    !stream_credit_has_room(s)) {
 		stream_stall(s, STREAM_STALL_STORE);
 		*want = STREAM_WANT_NOTHING;
 	}
@@ -187,13 +190,13 @@ may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now
 		return true;
 	if (says)
 		stream_stall(s, STREAM_STALL_CREDIT);
-	return update && credit > 0;
+	return credit > 1 ? update : credit == 1 && stream_credit_must_update(s);
 }
 
 bool
 stream_msg_send(struct san_stream *s, uint64_t now_ns)
 {
-	bool update = s->hello_rcvd && stream_credit_must_update(s);
+	bool update = s->hello_rcvd && stream_credit_may_update(s);
 	struct san_sm m = {.mode = s->tx.mode};
 	enum stream_want want;
 	struct stream_buf *b;
@@ -239,8 +242,9 @@ hello(struct san_stream *s, const struct san_sm *m)
 		stream_break(s, "does not begin with a hello");
 		return false;
 	}
-	if (m->hello.msg_size < SAN_STREAM_MSG_MIN || m->hello.nb_store < 2 || m->hello.nb_adv == 0 ||
-	    m->pr < 2 || ((m->flags & SAN_SM_ACCEPTOR) != 0) == s->accepted) {
+	if (m->hello.msg_size < SAN_STREAM_MSG_MIN || m->hello.nb_store < 2 ||
+	    m->hello.nb_adv == 0 || m->pr < 2 ||
+	    ((m->flags & SAN_SM_ACCEPTOR) != 0) == s->accepted) {
 		stream_break(s, "says what can't be in its hello");
 		return false;
 	}
@@ -299,8 +303,7 @@ process_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	s->stats.nb_rx_data++;
 	s->cr.nb_payload_rcvd++;
 	if (s->rx.fin || s->cr.nb_payload_rcvd - s->cr.nb_freed > s->conf.nb_store) {
-		stream_break(s, s->rx.fin ? "sends behind its end" :
-					    "sends more than there is room for");
+		stream_break(s, "sends behind its end, or more than there is room for");
 		return false;
 	}
 	if ((m->flags & SAN_SM_URGENT_BYTE) == 0) {
@@ -338,8 +341,10 @@ process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t payl
 	if (s->fault != NULL || !process_payload(s, at, m))
 		stream_pool_put(s, &s->rpool, at);
 	if ((m->flags & SAN_SM_FIN) != 0) {
+		if (rx->way == STREAM_RX_OFFER)
+			stream_break(s, "ends behind an offer that was not given back");
 		rx->fin = true;
-		rx->way = STREAM_RX_NONE;
+		stream_rest_void(s);
 	}
 	/* before the next one: a message fills one advertised set, not two (AFC-12) */
 	stream_recv_run(s, now_ns);

@@ -2,15 +2,17 @@
 
 /*
  * Large sends that begin with an initial portion: in a message goes what fits, with how much more
- * there is (a notice, AFC-5) and, in an offer, where it may be read (AFC-8). At most one is undecided per
- * direction, and nothing follows it until it is: so what comes next always belongs behind it.
+ * there is (a notice, AFC-5) and, in an offer, where it may be read (AFC-8). At most one is
+ * undecided per direction, and nothing follows it until it is: so what comes next always belongs
+ * behind it.
  *
  * The receiver answers
  * - a notice by advertising buffers, and an offer by reading into them, as the program posts them;
  * - either by "send the rest in messages", if the program posts a small buffer for it, or waits to
  *   hear of more data; an offer it gives back with that, and says how far it has read.
  * An offer is the receiver's until it has given it back (AFC-28), so only the receiver finds that
- * nobody posts a buffer for it (AFC-13); after a notice that is the sender's to find.
+ * nobody posts a buffer for it (AFC-13); after a notice that is the sender's to find. A sender
+ * whose program gives up asks for either, and nothing follows before the answer, as always.
  */
 
 #include "stream_priv.h"
@@ -28,15 +30,24 @@ void
 stream_offer_hear(struct san_stream *s, const struct san_sm *m)
 {
 	struct stream_rx *rx = &s->rx;
+	uint64_t room = 0;
+	uint8_t i;
 
 	if (rx->way == STREAM_RX_OFFER) {
 		stream_break(s, "sends behind an offer that was not given back");
+		return;
+	}
+	for (i = 0; i < m->offer.nb_seg; i++)
+		room += m->offer.seg[i].len;
+	if (m->rest == 0 || ((m->flags & SAN_SM_OFFER) != 0 && room != m->rest)) {
+		stream_break(s, "offers other than what is left");
 		return;
 	}
 	rx->send_id = m->send_id;
 	rx->rest = m->rest;
 	rx->cls = SAN_SM_MODES;
 	rx->scans = 0;
+	rx->withdrawn = false;
 	rx->way = STREAM_RX_NOTICE;
 	/* what is advertised will be written into (AFC-10) */
 	if ((m->flags & SAN_SM_OFFER) == 0 || rx->nb_advs > 0)
@@ -44,7 +55,13 @@ stream_offer_hear(struct san_stream *s, const struct san_sm *m)
 	rx->way = STREAM_RX_OFFER;
 	rx->offer = m->offer;
 	rx->offer_off = 0;
-	rx->withdrawn = false;
+}
+
+void
+stream_rest_void(struct san_stream *s)
+{
+	s->rx.way = STREAM_RX_NONE;
+	s->rx.rest = 0;
 }
 
 void
@@ -58,7 +75,7 @@ stream_rest_came(struct san_stream *s, uint32_t bytes)
 	if (rx->way == STREAM_RX_OFFER)
 		stream_offer_give_back(s, rx->cls);
 	else
-		rx->way = STREAM_RX_NONE;
+		stream_rest_void(s);
 }
 
 void
@@ -66,13 +83,11 @@ stream_offer_give_back(struct san_stream *s, uint8_t cls)
 {
 	struct stream_rx *rx = &s->rx;
 
-	SAN_ASSERT(rx->way == STREAM_RX_OFFER);
 	s->rdone.id = rx->send_id;
-	s->rdone.bytes = rx->offer_off;
+	s->rdone.bytes = rx->way == STREAM_RX_OFFER ? rx->offer_off : 0;
 	s->rdone.mode = cls == SAN_SM_MODES ? SAN_SM_DISCOVERY : cls;
 	s->rdone_due = true;
-	rx->way = STREAM_RX_NONE;
-	rx->rest = 0;
+	stream_rest_void(s);
 }
 
 void
@@ -86,8 +101,7 @@ stream_answer_small(struct san_stream *s)
 	}
 	s->small_id = rx->way == STREAM_RX_NOTICE ? rx->send_id : 0;
 	s->small_due = true;
-	rx->way = STREAM_RX_NONE;
-	rx->rest = 0;
+	stream_rest_void(s);
 }
 
 /* One request: what of *q* and of the offered piece fits together. */
@@ -146,20 +160,19 @@ stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 	uint32_t bytes;
 
 	SAN_ASSERT(q->nb_io > 0);
-	if (status != 0)
-		stream_break(s, "offered memory that can't be read");
 	if (--q->nb_io > 0)
 		return;
 	bytes = q->nb_io_bytes;
 	q->nb_io_bytes = 0;
-	if (s->fault != NULL)
+	if (status != 0) /* they complete in order: if one has failed, the last one has */
 		return;
 	q->filled += bytes;
 	s->stats.rx.read += bytes;
 	stream_rest_came(s, bytes);
 	if (s->rx.withdrawn && s->rx.way == STREAM_RX_OFFER)
 		stream_offer_give_back(s, SAN_SM_MODES);
-	if (q->filled == q->room || ((q->flags & SAN_RECV_WAITALL) == 0 && s->rx.way == STREAM_RX_NONE))
+	if (q->filled == q->room ||
+	    ((q->flags & SAN_RECV_WAITALL) == 0 && s->rx.way == STREAM_RX_NONE))
 		stream_recv_complete(s, q, 0);
 }
 
@@ -172,8 +185,13 @@ stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e = stream_sqe(s, tx->cur);
 
-	if (tx->cur == tx->tail || e->way != STREAM_WAY_OFFERED || id != tx->send_id ||
-	    bytes > e->len - e->oob - e->off) {
+	bool waits = tx->cur != tx->tail && id == tx->send_id &&
+		(e->way == STREAM_WAY_OFFERED ||
+		 (e->way == STREAM_WAY_NOTICED && e->cancelled));
+
+	if (!waits && bytes == 0)
+		return; /* late: the answer crossed our asking for it */
+	if (!waits || bytes > e->len - e->oob - e->off) {
 		stream_break(s, "gives back an offer that it does not have");
 		return;
 	}

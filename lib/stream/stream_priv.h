@@ -104,7 +104,7 @@ struct stream_sqe {
 	bool inlined, copied; /* the payload is in the entry, in the send buffer */
 	bool signaled, oob, fin;
 	bool registered; /* to be written from */
-	bool classed; /* the buffers for it have been learnt from */
+	bool classed;    /* the buffers for it have been learnt from */
 	bool cancelled;
 	bool done; /* nothing of it is under way, and nothing is left to do */
 	bool told; /* completed for the program, if it is to be */
@@ -121,7 +121,7 @@ struct stream_rqe {
 	uint32_t room, filled;
 	uint32_t keys[SAN_ULP_SGE_MAX];
 	uint32_t adv_id, adv_bytes; /* advertised so many */
-	uint32_t nb_io_bytes; /* being read into it */
+	uint32_t nb_io_bytes;       /* being read into it */
 	uint16_t nb_io;
 	uint8_t nb_sge, nb_keys;
 	uint8_t flags; /* enum san_recv_flag */
@@ -130,7 +130,7 @@ struct stream_rqe {
 	bool after; /* posted after a notice: not directly (AFC-22) */
 	bool cancelled;
 	bool unreachable; /* its memory could not be registered: messages find it */
-	uint32_t loan; /* LOAN: which buffer, plus 1 */
+	uint32_t loan;    /* LOAN: which buffer, plus 1 */
 };
 
 /* A buffer set of the peer's. */
@@ -177,12 +177,13 @@ struct stream_tx {
 	uint8_t cls, nb_cls;            /* class of the last transfers, and how many (AFC-6) */
 	uint8_t posture;                /* what the peer said unasked: enum stream_posture */
 	uint8_t scans;
-	uint32_t send_id;    /* of the last notice or offer */
-	uint32_t notice_seq; /* message that had it */
-	uint32_t nb_initial; /* bytes in front, while it is undecided */
-	uint32_t post_pos;   /* bytes posted */
-	uint32_t nb_data;    /* S: data messages sent, initial portions not counted */
-	uint32_t matched;    /* data messages up to this one have used up a set (AFC-12) */
+	uint32_t send_id;     /* of the last notice or offer */
+	uint32_t notice_seq;  /* message that had it */
+	uint32_t notice_data; /* S when it went */
+	uint32_t nb_initial;  /* its payload, while the first set may be one that crossed it */
+	uint32_t post_pos;    /* bytes posted */
+	uint32_t nb_data;     /* S: data messages sent, initial portions not counted */
+	uint32_t matched;     /* data messages up to this one have used up a set (AFC-12) */
 	struct stream_adv adv[STREAM_ADVS];
 	uint32_t adv_head, adv_tail;
 	uint32_t adv_off; /* of the first one, written */
@@ -204,11 +205,12 @@ struct stream_rx {
 	uint32_t head, cur, tail; /* head <= cur <= tail; before *cur* they are complete */
 	uint32_t adv_next;        /* next one to advertise, if it is not before cur */
 	uint32_t adv_id;
-	uint32_t nb_advs;   /* with the peer */
-	uint32_t adv_room;  /* their bytes */
-	uint8_t mode;       /* of the peer's, as it last said */
-	uint8_t way;        /* enum stream_rx_way */
-	uint8_t cls;        /* of the buffers for the rest; SAN_SM_MODES: none yet */
+	uint32_t nb_advs;  /* with the peer */
+	uint32_t adv_room; /* their bytes */
+	bool withdrawing;  /* the peer was asked to give them back (AFC-28) */
+	uint8_t mode;      /* of the peer's, as it last said */
+	uint8_t way;       /* enum stream_rx_way */
+	uint8_t cls;       /* of the buffers for the rest; SAN_SM_MODES: none yet */
 	uint8_t scans;
 	uint32_t send_id, rest;
 	struct san_sm_where offer;
@@ -223,25 +225,25 @@ struct stream_rx {
 	bool posture_told;
 	uint64_t adv_due;     /* 0: nothing to advertise */
 	uint64_t posture_due; /* 0: none */
-	uint8_t pattern; /* enum stream_pattern */
+	uint8_t pattern;      /* enum stream_pattern */
 	uint8_t pattern_seen;
 };
 
 struct stream_credit {
-	uint32_t lssq;             /* last one sent */
-	uint32_t lrsq;             /* highest received, no gap before it */
-	uint32_t nb_posted_ever;   /* receives */
-	uint16_t nb_posted;        /* PR */
-	int32_t other;             /* OtherSidesSendCredit (AFC-15) */
-	uint32_t peer_seq;         /* newest header */
+	uint32_t lssq;           /* last one sent */
+	uint32_t lrsq;           /* highest received, no gap before it */
+	uint32_t nb_posted_ever; /* receives */
+	uint16_t nb_posted;      /* PR */
+	int32_t other;           /* OtherSidesSendCredit (AFC-15) */
+	uint32_t peer_seq;       /* newest header */
 	uint32_t peer_pr, peer_lrsq;
-	uint32_t nb_payload;       /* messages with payload sent */
-	uint32_t peer_freed;       /* of those the peer has room for again */
+	uint32_t nb_payload;                            /* messages with payload sent */
+	uint32_t peer_freed;                            /* of those the peer has room for again */
 	uint32_t nb_payload_rcvd, nb_freed, freed_told; /* the same for what we received */
-	uint16_t *held;            /* messages that came early, by number */
+	uint16_t *held;                                 /* messages that came early, by number */
 	uint32_t held_mask;
 	uint32_t nb_held;
-	bool any;                  /* a header has come */
+	bool any; /* a header has come */
 };
 
 struct stream_urgent {
@@ -291,7 +293,7 @@ struct san_stream {
 	uint32_t done_head, done_tail;
 	uint64_t scan_at; /* 0: nothing to scan for */
 	/* what the next message has to say, beside data */
-	uint32_t facts;                /* REDISCOVER, WITHDRAW */
+	uint32_t facts; /* REDISCOVER, WITHDRAW */
 	bool rdone_due, small_due, resize_due, resized_due, cancel_due, cancelled_due;
 	uint16_t stuck; /* a message that the provider had no room for, or NONE */
 	uint32_t stuck_len;
@@ -361,8 +363,10 @@ uint32_t stream_credit_left(const struct san_stream *s);
 void stream_credit_hear(struct san_stream *s, const struct san_sm *m);
 /* Fill in what each header says, and count the message as sent. */
 void stream_credit_say(struct san_stream *s, struct san_sm *m);
-/* Is it time to tell the peer that it may send more? */
+/* Is the peer about to run out of credit, so that our last one may be spent on telling it? */
 bool stream_credit_must_update(const struct san_stream *s);
+/* Is it worth a message of its own to tell the peer that it may send more? */
+bool stream_credit_may_update(const struct san_stream *s);
 /* May one more message with payload go? The peer has room for so many unread ones. */
 bool stream_credit_has_room(const struct san_stream *s);
 
@@ -425,6 +429,8 @@ bool stream_offer_read(struct san_stream *s, struct stream_rqe *q);
 void stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status);
 /* It is over, or what is left of it is to come in messages. */
 void stream_offer_give_back(struct san_stream *s, uint8_t cls);
+/* There is no large send whose rest is to come. */
+void stream_rest_void(struct san_stream *s);
 /* Bytes of the rest came, one way or another. */
 void stream_rest_came(struct san_stream *s, uint32_t bytes);
 /* The sender's side: the peer has given it back. */
@@ -464,8 +470,6 @@ void stream_send_scan(struct san_stream *s, uint64_t now_ns);
 bool stream_send_waits(struct san_stream *s);
 void stream_send_cancel(struct san_stream *s);
 void stream_send_over(struct san_stream *s);
-/* Sends that are over leave the queue. */
-void stream_send_retire(struct san_stream *s);
 bool stream_send_is_idle(const struct san_stream *s);
 /* SEND and SHUTDOWN; false: no room. */
 bool stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr);

@@ -58,10 +58,8 @@ stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 	if ((m->flags & SAN_SM_LARGE) != 0) {
 		b->piece |= STREAM_PIECE_LARGE;
 		/* the sender did not wait any longer (AFC-13) */
-		if (rx->way == STREAM_RX_NOTICE) {
-			rx->way = STREAM_RX_NONE;
-			rx->rest = 0;
-		}
+		if (rx->way == STREAM_RX_NOTICE)
+			stream_rest_void(s);
 	}
 	if (rx->mark)
 		b->piece |= STREAM_PIECE_MARK;
@@ -77,7 +75,6 @@ stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *m)
 }
 
 /* ---- completing ---- */
-
 
 void
 stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status)
@@ -159,17 +156,21 @@ take_piece(struct san_stream *s, struct stream_rqe *q)
 static void
 take_unread(struct san_stream *s, struct stream_rqe *q)
 {
-	bool open = false;
+	bool open = false, marked = false;
 	struct stream_buf *b;
 
-	while (room_left(q) > 0 && (b = first_piece(s)) != NULL) {
-		if ((b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0)
-			break; /* not past the urgent byte in one receive (AFC-1) */
-		open = take_piece(s, q);
-		if (open)
+	while (room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
+		/*
+		 * Not past the urgent byte in one receive (AFC-1); but the sender counts on it that
+		 * a message fills the set it was told of.
+		 */
+		marked = (b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0 &&
+			q->adv == STREAM_ADV_NONE;
+		if (marked)
 			break;
+		open = take_piece(s, q);
 	}
-	if (room_left(q) == 0 || (!open && (q->flags & SAN_RECV_WAITALL) == 0))
+	if (room_left(q) == 0 || marked || (!open && (q->flags & SAN_RECV_WAITALL) == 0))
 		stream_recv_complete(s, q, 0);
 }
 
@@ -249,7 +250,8 @@ match(struct san_stream *s, struct stream_rqe *q)
 			lend(s, q);
 		else
 			take_unread(s, q);
-		return q != stream_recv_first(s);
+		/* it was left open: the rest of an offer is to be read now, not at the next scan */
+		return q != stream_recv_first(s) || rx->nb_unread == 0;
 	} else if (ended) {
 		stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
 	} else if (rx->way != STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && take_rest(s, q)) {
@@ -265,7 +267,7 @@ match(struct san_stream *s, struct stream_rqe *q)
 	return true;
 }
 
-/* In large receive mode the sender waits for buffers: it must know that there will be none (AFC-22). */
+/* In large receive mode the sender waits for buffers: it must know if none will come (AFC-22). */
 static void
 tell_posture(struct san_stream *s, const struct stream_rqe *q, uint64_t now_ns)
 {
@@ -305,7 +307,8 @@ stream_recv_run(struct san_stream *s, uint64_t now_ns)
 /* ---- the program ---- */
 
 uint32_t
-san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
+san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
+		     uint64_t now_ns)
 {
 	struct stream_rx *rx = &s->rx;
 	uint32_t i;
@@ -369,14 +372,13 @@ stream_recv_withdrawn(struct san_stream *s)
 	struct stream_rx *rx = &s->rx;
 	struct stream_rqe *q = stream_recv_first(s);
 
-	if (rx->way == STREAM_RX_OFFER) {
-		rx->withdrawn = true;
-		if (q == NULL || q->nb_io == 0)
-			stream_offer_give_back(s, SAN_SM_MODES);
+	if (rx->way == STREAM_RX_NONE)
+		return; /* answered already */
+	if (q != NULL && q->nb_io > 0) {
+		rx->withdrawn = true; /* when what is being read is here */
 		return;
 	}
-	rx->way = STREAM_RX_NONE;
-	rx->rest = 0;
+	stream_offer_give_back(s, SAN_SM_MODES);
 	/* what is in front of an advertised set is the program's as soon as the set is ours */
 	if (q != NULL && q->adv == STREAM_ADV_SENT && q->filled > 0) {
 		q->cancelled = true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The size of message buffers follows the sends that are too long for one of them and too short
- * to be large (AFC-18). The sender asks, for the largest it has seen; the receiver's new buffers take
+ * The size of message buffers follows the sends that are too long for one of them and too short to
+ * be large (AFC-18). The sender asks, for the largest it has seen; the receiver's new buffers take
  * the place of the old ones as those come back, and it says behind which message that is so. Then
  * the sender's follow in the same way.
  *
  * Nothing waits for anything here, so requests that cross could not lock each other; the accepting
- * side still leaves the other's unanswered while its own is open, because two sizes would be changed
- * twice for one reason. The connecting side may ask again.
+ * side still leaves the other's unanswered while its own is open, because two sizes would be
+ * changed twice for one reason. The connecting side may ask again.
  */
 
 #include <errno.h>

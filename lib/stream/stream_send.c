@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sender: a queue of what the program wants to send, of which one entry, *cur*, is being handed
- * over. Before it are those that are handed over and not yet done; so writes of several sends may
- * be under way at once, and they complete in order. Small sends are copied into messages and are done
- * at once; those that come together travel together. (AFC-3, AFC-21, AFC-22, AFC-25, AFC-26)
+ * The sender: a queue of what the program wants to send, of which one entry, *cur*, is being
+ * handed over. Before it are those that are handed over and not yet done; so writes of several
+ * sends may be under way at once, and they complete in order. Small sends are copied into messages
+ * and are done at once; those that come together travel together. (AFC-3, AFC-21, AFC-22, AFC-25,
+ * AFC-26)
  */
 
 #include "stream_priv.h"
@@ -73,8 +74,9 @@ handed_over(struct san_stream *s, struct stream_sqe *e)
 	next(s);
 }
 
-void
-stream_send_retire(struct san_stream *s)
+/* What is over, and told, leaves the queue. */
+static void
+retire(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e;
@@ -97,6 +99,7 @@ stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e = stream_sqe(s, tx->tail);
 
+	retire(s);
 	if (tx->tail - tx->head == s->conf.sq_depth)
 		return false;
 	*e = (struct stream_sqe){
@@ -130,8 +133,8 @@ stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 }
 
 /*
- * Take a copy, so that it completes now (AFC-26). False: it stays where it is; or there is no memory
- * for copies at all, and it has failed (AFC-20).
+ * Take a copy, so that it completes now (AFC-26). False: it stays where it is; or there is no
+ * memory for copies at all, and it has failed (AFC-20).
  */
 static bool
 copy_aside(struct san_stream *s, struct stream_sqe *e)
@@ -139,7 +142,8 @@ copy_aside(struct san_stream *s, struct stream_sqe *e)
 	struct stream_tx *tx = &s->tx;
 	uint32_t size = s->conf.send_buffer, at = tx->buf_tail & (size - 1), to_end = size - at;
 
-	if (size - (tx->buf_tail - tx->buf_head) < e->len || e->copied || e->inlined || e->off > 0)
+	if (size - (tx->buf_tail - tx->buf_head) < e->len || e->copied || e->inlined ||
+	    e->cancelled || e->off > 0)
 		return false;
 	if (tx->buffer == NULL)
 		tx->buffer = s->ops->alloc(s->arg, size);
@@ -302,33 +306,39 @@ stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_
 		finish(s, e, 0);
 }
 
-/* Its memory may be written from, or read by the peer. False: it can't be (AFC-20, AFC-24). */
+/*
+ * What is left of it may be written from, or read by the peer: one right at a time (AFC-24). False:
+ * it can't be.
+ */
 static bool
 prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
 {
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
-	enum san_stream_right right = way == STREAM_WAY_OFFERED ? SAN_STREAM_PULL : SAN_STREAM_LOCAL;
+	uint32_t no_keys[SAN_ULP_SGE_MAX];
+	uint64_t no_addrs[SAN_ULP_SGE_MAX];
 	const struct san_ulp_sge *sge;
 	uint8_t nb;
 
-	if (way == STREAM_WAY_OFFERED ? e->nb_keys > 0 : e->registered)
-		return true;
 	sge = pieces(e, &nb);
 	nb = stream_slice(sge, nb, e->off, left(e), part);
-	if (stream_reg(s, part, nb, right, e->addrs, e->keys) != 0)
-		return false;
-	if (way == STREAM_WAY_OFFERED)
-		e->nb_keys = nb;
-	else
-		e->registered = true;
-	return true;
+	if (way == STREAM_WAY_OFFERED) {
+		if (e->nb_keys == 0 &&
+		    stream_reg(s, part, nb, SAN_STREAM_PULL, e->addrs, e->keys) == 0)
+			e->nb_keys = nb;
+		return e->nb_keys > 0;
+	}
+	stream_dereg(s, e->keys, &e->nb_keys);
+	if (!e->registered)
+		e->registered =
+			stream_reg(s, part, nb, SAN_STREAM_LOCAL, no_addrs, no_keys) == 0;
+	return e->registered;
 }
 
-/* Its memory can't be registered: the program hears of it if nothing has gone yet (AFC-20). */
+/* Its memory can't be registered: the program hears of it, if it was not told better. (AFC-20) */
 static void
 fail(struct san_stream *s, struct stream_sqe *e)
 {
-	if (e->off > 0) {
+	if (e->off > 0 || e->copied) {
 		e->way = STREAM_WAY_MESSAGES;
 		return;
 	}
@@ -341,8 +351,6 @@ static void
 decide(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 {
 	e->plan = stream_mode_way(s, now_ns);
-	if (e->plan != STREAM_WAY_OFFERED)
-		stream_dereg(s, e->keys, &e->nb_keys);
 	if (e->plan == STREAM_WAY_MESSAGES)
 		e->way = e->plan;
 	else if (e->plan == STREAM_WAY_NEW)
@@ -379,7 +387,8 @@ go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 static bool
 give_up(struct san_stream *s, struct stream_sqe *e)
 {
-	if (!e->cancelled || e->way == STREAM_WAY_OFFERED || e->nb_io > 0)
+	if (!e->cancelled || e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED ||
+	    e->nb_io > 0)
 		return false;
 	if (s->tx.adv_off > 0)
 		stream_send_end_write(s);
@@ -393,6 +402,7 @@ stream_send_run(struct san_stream *s, uint64_t now_ns)
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e;
 
+	retire(s);
 	while (s->hello_rcvd && s->fault == NULL && tx->cur != tx->tail) {
 		e = stream_sqe(s, tx->cur);
 		if (!e->done && e->status != 0)
@@ -414,7 +424,7 @@ stream_send_run(struct san_stream *s, uint64_t now_ns)
 
 /* ---- messages ---- */
 
-/* Send-receive: a small send waits for the advertisement that the program is about to make (AFC-11). */
+/* Send-receive: a small send waits for the large receive that is about to be posted (AFC-11). */
 static bool
 gathers(struct san_stream *s, uint64_t now_ns)
 {
@@ -620,7 +630,6 @@ stream_send_scan(struct san_stream *s, uint64_t now_ns)
 	if (!stream_send_waits(s) || ++tx->scans < s->conf.scans)
 		return;
 	stream_sqe(s, tx->cur)->way = STREAM_WAY_MESSAGES;
-	tx->nb_initial = 0;
 	s->stats.nb_fallbacks++;
 	stream_mode_leave(s, SAN_STREAM_WHY_SCAN, now_ns);
 }

@@ -59,7 +59,7 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 	if (conf->t2 == 1)
 		return "T2: more than 1";
 	if (conf->nb_recv < 4 || conf->nb_recv < conf->t2 + 2u || conf->nb_store < conf->t2)
-		return "message buffers: T2 + 2 to receive at least, and no fewer that may be unread";
+		return "message buffers: T2 + 2 to receive at least, T2 that may be unread";
 	if (conf->t1 > conf->nb_recv || (conf->t1 == 1))
 		return "T1: 2 to the number of receive buffers";
 	if (conf->mode != SAN_STREAM_ADAPTIVE && conf->mode >= SAN_SM_MODES)
@@ -68,7 +68,8 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 		return "read: unknown";
 	if (conf->learn == 0 || conf->scans == 0 || conf->scan_ns == 0)
 		return "transfers to learn from, scans and their time: at least 1";
-	if (conf->send_buffer != 0 && (!is_power(conf->send_buffer) || conf->send_buffer > 1u << 30))
+	if (conf->send_buffer != 0 &&
+	    (!is_power(conf->send_buffer) || conf->send_buffer > 1u << 30))
 		return "send buffer: a power of two, at most 1 GiB";
 	return NULL;
 }
@@ -267,20 +268,24 @@ san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t n
 {
 	enum stream_req req = (enum stream_req)((wc->wr_id & ~SAN_STREAM_COOKIE) >> 32);
 	uint16_t high = (uint16_t)(wc->wr_id >> 16), low = (uint16_t)wc->wr_id;
-	bool ended = wc->status == SAN_WC_ST_FLUSHED || wc->status == SAN_WC_ST_RETRY_EXC;
+	static const char *const faults[] = {
+		[STREAM_REQ_RECV] = "sends a message longer than our buffers",
+		[STREAM_REQ_SEND] = "refuses a message",
+		[STREAM_REQ_WRITE] = "advertised memory that can't be written",
+		[STREAM_REQ_READ] = "offered memory that can't be read",
+	};
 
+	if (wc->status != 0 && wc->status != SAN_WC_ST_FLUSHED &&
+	    wc->status != SAN_WC_ST_RETRY_EXC)
+		stream_break(s, faults[req]);
 	switch (req) {
 	case STREAM_REQ_RECV:
 		on_receive(s, low, wc, now_ns);
 		break;
 	case STREAM_REQ_SEND:
 		stream_pool_put(s, &s->spool, low);
-		if (wc->status != 0 && !ended)
-			stream_break(s, "refuses a message");
 		break;
 	case STREAM_REQ_WRITE:
-		if (wc->status != 0 && !ended)
-			stream_break(s, "advertised memory that can't be written");
 		stream_send_on_written(s, low, high, wc->status);
 		break;
 	case STREAM_REQ_READ:
@@ -300,7 +305,7 @@ san_stream_on_over(struct san_stream *s, uint8_t status, uint64_t now_ns)
 	s->stuck = STREAM_NONE;
 	unregister(s);
 	stream_send_over(s);
-	s->rx.way = STREAM_RX_NONE;
+	stream_rest_void(s);
 	s->fault = NULL;
 	stream_recv_run(s, now_ns);
 	stream_wait_run(s);
@@ -440,7 +445,6 @@ san_stream_take(struct san_stream *s)
 		s->rx.head++;
 	else
 		s->tx.told++;
-	stream_send_retire(s);
 }
 
 const char *
@@ -452,7 +456,7 @@ san_stream_fault(const struct san_stream *s)
 bool
 san_stream_is_drained(const struct san_stream *s)
 {
-	return s->over || (s->tx.fin_sent && s->spool.nb_free == s->spool.nb && s->stuck == STREAM_NONE);
+	return s->over || (s->tx.fin_sent && s->spool.nb_free == s->spool.nb);
 }
 
 bool
@@ -483,7 +487,6 @@ san_stream_orphan(struct san_stream *s, uint64_t now_ns)
 	s->nb_waits = 0;
 	s->done_head = s->done_tail;
 	s->tx.told = s->tx.tail;
-	stream_send_retire(s);
 	san_stream_pump(s, now_ns);
 	return true;
 }

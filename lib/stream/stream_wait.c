@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a program asks for beside data: to be told when something is so, to have work back, to end its
- * direction, the urgent byte. Waits are counted by being listed: an event that nobody waits for
- * completes nothing, so nobody is woken and there is no system call (AFC-19). Submitting looks at
- * what is so behind listing the wait, in the same thread as the events, so none is lost.
+ * What a program asks for beside data: to be told when something is so, to have work back, to end
+ * its direction, the urgent byte. Waits are counted by being listed: an event that nobody waits
+ * for completes nothing, so nobody is woken and there is no system call (AFC-19). Submitting looks
+ * at what is so behind listing the wait, in the same thread as the events, so none is lost.
  */
 
 #include "stream_priv.h"
@@ -93,7 +93,8 @@ post_cancel(struct san_stream *s, const struct san_ulp_wr *wr)
 		stream_send_cancel(s);
 	if ((wr->imm & SAN_STREAM_WAITS) != 0) {
 		for (i = 0; i < s->nb_waits; i++)
-			stream_ctl_done(s, s->wait[i].wr_id, SAN_WC_WAIT, SAN_WC_ST_CANCELLED, 0, 0);
+			stream_ctl_done(s, s->wait[i].wr_id, SAN_WC_WAIT, SAN_WC_ST_CANCELLED, 0,
+					0);
 		s->nb_waits = 0;
 	}
 	stream_ctl_done(s, wr->wr_id, SAN_WC_CANCEL, 0, wr->imm, 0);

@@ -40,7 +40,7 @@ enum san_sm_flag {
 	SAN_SM_FIN = 1u << 19,         /**< nothing follows the payload */
 	SAN_SM_UPDATE = 1u << 20,      /**< goes for its credit: may take the last one (AFC-16) */
 	SAN_SM_REDISCOVER = 1u << 21,  /**< a large buffer is posted: leave small receive mode */
-	SAN_SM_WITHDRAW = 1u << 22,    /**< the rest of the last notice or offer won't come (AFC-28) */
+	SAN_SM_WITHDRAW = 1u << 22,    /**< the rest of a notice or offer won't come (AFC-28) */
 	SAN_SM_ACCEPTOR = 1u << 23,    /**< HELLO: sent by the side that accepted */
 };
 #define SAN_SM_PARTS 0x00000fffu

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef STREAM_PAIR_H
+#define STREAM_PAIR_H
+
+/**
+ * @file
+ * Two stream sessions and a provider between them, for tests: what one posts stays in its queue
+ * until pair_step() carries it out. It keeps the rules that a real provider could only break, and
+ * aborts when a session breaks one: a message without a receive (AFC-14), an access outside of what
+ * is registered, or of another right (AFC-24).
+ *
+ * Without `ordered`, messages may overtake each other and what was written (AFC-17, AFC-25).
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "san_assert.h"
+#include "san_prng.h"
+#include "stream_priv.h"
+
+#define PAIR_REQS 4096
+#define PAIR_REGS 256
+
+enum pair_kind {
+	PAIR_SEND = 1,
+	PAIR_WRITE,
+	PAIR_READ,
+};
+
+struct pair_req {
+	enum pair_kind kind;
+	uint64_t cookie;
+	const void *buf;
+	uint32_t len;
+	struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
+	uint8_t nb_sge;
+	uint64_t addr;
+	uint32_t key;
+};
+
+struct pair_reg {
+	uint8_t *addr;
+	uint32_t len;
+	uint32_t key; /* 0: free */
+	uint8_t right;
+};
+
+struct pair_end {
+	struct stream_pair *pair;
+	struct pair_end *peer;
+	struct san_stream *s;
+	uint64_t recv_cookie[PAIR_REQS];
+	void *recv_buf[PAIR_REQS];
+	uint32_t recv_len[PAIR_REQS];
+	uint32_t recv_head, recv_tail;
+	struct pair_req req[PAIR_REQS];
+	uint32_t nb_req;
+	uint32_t max_req; /* more are refused */
+	struct pair_reg reg[PAIR_REGS];
+	uint32_t max_regs, nb_regs;
+	size_t mem, max_mem;
+	bool no_local; /* memory can't be registered for writing from it */
+	/* what went to the peer */
+	uint32_t nb_msgs, nb_plain_updates;
+	void (*on_msg)(struct pair_end *from, const struct san_sm *m);
+};
+
+struct stream_pair {
+	struct pair_end end[2];
+	struct san_stream_caps caps;
+	struct san_prng prng;
+	uint32_t next_key;
+	uint64_t now_ns;
+	uint32_t reorder; /* messages that one may overtake */
+};
+
+/* ---- the provider ---- */
+
+static inline void
+pair_query(void *arg, struct san_stream_caps *caps)
+{
+	*caps = ((struct pair_end *)arg)->pair->caps;
+}
+
+static inline int
+pair_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
+{
+	struct pair_end *e = arg;
+	uint32_t at = e->recv_tail % PAIR_REQS;
+
+	SAN_VERIFY(e->recv_tail - e->recv_head < PAIR_REQS);
+	e->recv_cookie[at] = cookie;
+	e->recv_buf[at] = buf;
+	e->recv_len[at] = len;
+	e->recv_tail++;
+	return 0;
+}
+
+static inline int
+pair_queue(struct pair_end *e, const struct pair_req *r)
+{
+	if (e->nb_req >= e->max_req)
+		return -EAGAIN;
+	e->req[e->nb_req++] = *r;
+	return 0;
+}
+
+static inline int
+pair_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
+{
+	struct pair_req r = {.kind = PAIR_SEND, .cookie = cookie, .buf = buf, .len = len};
+
+	return pair_queue(arg, &r);
+}
+
+static inline int
+pair_direct(struct pair_end *e, enum pair_kind kind, uint64_t cookie, const struct san_ulp_sge *sge,
+	    uint8_t nb_sge, uint64_t addr, uint32_t key)
+{
+	struct pair_req r = {
+		.kind = kind, .cookie = cookie, .nb_sge = nb_sge, .addr = addr, .key = key};
+
+	SAN_VERIFY(nb_sge > 0 && nb_sge <= SAN_ULP_SGE_MAX);
+	memcpy(r.sge, sge, nb_sge * sizeof(*sge));
+	return pair_queue(e, &r);
+}
+
+static inline int
+pair_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+	   uint32_t key)
+{
+	return pair_direct(arg, PAIR_WRITE, cookie, sge, nb_sge, addr, key);
+}
+
+static inline int
+pair_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+	  uint32_t key)
+{
+	return pair_direct(arg, PAIR_READ, cookie, sge, nb_sge, addr, key);
+}
+
+static inline int
+pair_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
+	 uint32_t *key)
+{
+	struct pair_end *e = arg;
+	uint32_t i;
+
+	if (right == SAN_STREAM_LOCAL) {
+		*addr = *key = 0;
+		return e->no_local ? -ENOMEM : 0;
+	}
+	for (i = 0; i < PAIR_REGS && e->reg[i].key != 0; i++)
+		;
+	if (e->nb_regs >= e->max_regs || i == PAIR_REGS)
+		return -ENOSPC;
+	e->nb_regs++;
+	*addr = 0x1000;
+	*key = ++e->pair->next_key;
+	e->reg[i] = (struct pair_reg){part->addr, part->len, *key, (uint8_t)right};
+	return 0;
+}
+
+static inline struct pair_reg *
+pair_find(struct pair_end *e, uint32_t key)
+{
+	uint32_t i;
+
+	for (i = 0; i < PAIR_REGS; i++)
+		if (e->reg[i].key == key)
+			return &e->reg[i];
+	return NULL;
+}
+
+static inline void
+pair_dereg(void *arg, uint32_t key)
+{
+	struct pair_end *e = arg;
+	struct pair_reg *r = pair_find(e, key);
+
+	SAN_VERIFY(r != NULL);
+	r->key = 0;
+	e->nb_regs--;
+}
+
+static inline void *
+pair_alloc(void *arg, size_t bytes)
+{
+	struct pair_end *e = arg;
+
+	if (e->mem + bytes > e->max_mem)
+		return NULL;
+	e->mem += bytes;
+	return calloc(1, bytes);
+}
+
+static inline void
+pair_free(void *arg, void *mem, size_t bytes)
+{
+	((struct pair_end *)arg)->mem -= bytes;
+	free(mem);
+}
+
+static const struct san_stream_ops pair_ops = {
+	.query = pair_query,
+	.recv = pair_recv,
+	.send = pair_send,
+	.write = pair_write,
+	.read = pair_read,
+	.reg = pair_reg,
+	.dereg = pair_dereg,
+	.alloc = pair_alloc,
+	.free = pair_free,
+};
+
+/* ---- carrying out ---- */
+
+static inline void
+pair_done(struct pair_end *e, uint64_t cookie, uint8_t status, uint32_t bytes)
+{
+	san_stream_on_done(e->s,
+			   &(struct san_ulp_wc){
+				   .wr_id = cookie, .status = status, .byte_len = bytes},
+			   e->pair->now_ns);
+}
+
+static inline void
+pair_deliver(struct pair_end *e, const struct pair_req *r)
+{
+	struct pair_end *to = e->peer;
+	uint32_t at = to->recv_head % PAIR_REQS, payload;
+	struct san_sm m;
+
+	SAN_VERIFY(to->recv_head != to->recv_tail); /* never a message without credit */
+	SAN_VERIFY(r->len <= to->recv_len[at]);
+	SAN_VERIFY(san_wire_stream_get(r->buf, r->len, &m, &payload) == 0);
+	e->nb_msgs++;
+	e->nb_plain_updates += m.flags == SAN_SM_UPDATE;
+	if (e->on_msg != NULL)
+		e->on_msg(e, &m);
+	memcpy(to->recv_buf[at], r->buf, r->len);
+	to->recv_head++;
+	pair_done(to, to->recv_cookie[at], 0, r->len);
+	pair_done(e, r->cookie, 0, 0);
+}
+
+static inline void
+pair_access(struct pair_end *e, const struct pair_req *r)
+{
+	struct pair_reg *reg = pair_find(e->peer, r->key);
+	uint8_t need = r->kind == PAIR_WRITE ? SAN_STREAM_PUSH : SAN_STREAM_PULL;
+	uint64_t off = r->addr - 0x1000;
+	uint8_t i;
+
+	SAN_VERIFY(r->key != 0 && reg != NULL && reg->right == need);
+	for (i = 0; i < r->nb_sge; i++) {
+		SAN_VERIFY(off + r->sge[i].len <= reg->len);
+		if (r->kind == PAIR_WRITE)
+			memcpy(reg->addr + off, r->sge[i].addr, r->sge[i].len);
+		else
+			memcpy(r->sge[i].addr, reg->addr + off, r->sge[i].len);
+		off += r->sge[i].len;
+	}
+	pair_done(e, r->cookie, 0, 0);
+}
+
+/* Which request of *e* goes next: without order, some message may overtake those before it. */
+static inline uint32_t
+pair_pick(struct pair_end *e)
+{
+	uint32_t far = e->nb_req - 1 < e->pair->reorder ? e->nb_req - 1 : e->pair->reorder;
+	uint32_t at = san_prng_below(&e->pair->prng, far + 1);
+
+	return e->req[at].kind == PAIR_SEND ? at : 0;
+}
+
+/* Carry out one request of *e*; false: it has none. */
+static inline bool
+pair_step(struct pair_end *e)
+{
+	struct pair_req r;
+	uint32_t at;
+
+	if (e->nb_req == 0)
+		return false;
+	at = pair_pick(e);
+	r = e->req[at];
+	memmove(&e->req[at], &e->req[at + 1], (--e->nb_req - at) * sizeof(r));
+	if (r.kind == PAIR_SEND)
+		pair_deliver(e, &r);
+	else
+		pair_access(e, &r);
+	return true;
+}
+
+static inline void
+pair_pump(struct stream_pair *p)
+{
+	san_stream_pump(p->end[0].s, p->now_ns);
+	san_stream_pump(p->end[1].s, p->now_ns);
+}
+
+/* Until nothing moves any more; time stands still. */
+static inline void
+pair_settle(struct stream_pair *p)
+{
+	bool moved;
+
+	do {
+		pair_pump(p);
+		moved = pair_step(&p->end[0]);
+		moved = pair_step(&p->end[1]) || moved;
+	} while (moved);
+}
+
+/* Time goes on, in steps that no timer is missed by. */
+static inline void
+pair_wait(struct stream_pair *p, uint64_t ns)
+{
+	uint64_t end = p->now_ns + ns;
+
+	while (p->now_ns < end) {
+		uint64_t a = san_stream_deadline_ns(p->end[0].s);
+		uint64_t b = san_stream_deadline_ns(p->end[1].s);
+		uint64_t next = a < b ? a : b;
+
+		if (next <= p->now_ns)
+			next = p->now_ns + 1;
+		p->now_ns = next < end ? next : end;
+		san_stream_tick(p->end[0].s, p->now_ns);
+		san_stream_tick(p->end[1].s, p->now_ns);
+		pair_settle(p);
+	}
+}
+
+/* ---- made and over ---- */
+
+static inline void
+pair_init(struct stream_pair *p, uint64_t seed)
+{
+	int i;
+
+	memset(p, 0, sizeof(*p));
+	san_prng_seed(&p->prng, seed);
+	p->caps = (struct san_stream_caps){
+		.threshold = 4096, .can_read = true, .ordered = true, .max_sge = 4};
+	p->now_ns = 1000000;
+	for (i = 0; i < 2; i++) {
+		p->end[i].pair = p;
+		p->end[i].peer = &p->end[1 - i];
+		p->end[i].max_req = PAIR_REQS;
+		p->end[i].max_regs = PAIR_REGS;
+		p->end[i].max_mem = SIZE_MAX;
+	}
+}
+
+static inline void
+pair_create(struct stream_pair *p, const struct san_stream_conf *a, const struct san_stream_conf *b)
+{
+	SAN_VERIFY(san_stream_create(a, &pair_ops, &p->end[0], &p->end[0].s) == 0);
+	SAN_VERIFY(san_stream_create(b, &pair_ops, &p->end[1], &p->end[1].s) == 0);
+}
+
+/* end[0] connects, end[1] accepts. */
+static inline void
+pair_open(struct stream_pair *p)
+{
+	pair_pump(p);
+	san_stream_on_open(p->end[1].s, true, p->now_ns);
+	san_stream_on_open(p->end[0].s, false, p->now_ns);
+}
+
+/* The connection ends: what is under way is forgotten, its requests complete with *status*. */
+static inline void
+pair_end_now(struct pair_end *e, uint8_t status)
+{
+	while (e->nb_req > 0)
+		pair_done(e, e->req[--e->nb_req].cookie, status, 0);
+	for (; e->recv_head != e->recv_tail; e->recv_head++)
+		pair_done(e, e->recv_cookie[e->recv_head % PAIR_REQS], status, 0);
+	san_stream_on_over(e->s, status, e->pair->now_ns);
+}
+
+static inline void
+pair_fini(struct stream_pair *p)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		san_stream_destroy(p->end[i].s);
+		SAN_VERIFY(p->end[i].nb_regs == 0 && p->end[i].mem == 0);
+	}
+}
+
+/* ---- the program ---- */
+
+static inline uint32_t
+pair_post_send(struct pair_end *e, uint64_t id, void *buf, uint32_t len, uint8_t flags)
+{
+	struct san_ulp_wr wr = {
+		.wr_id = id,
+		.op = SAN_WR_SEND,
+		.flags = flags | SAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.length = len,
+		.sge = {{.addr = buf, .len = len}},
+	};
+
+	return san_stream_post_send(e->s, &wr, 1, e->pair->now_ns);
+}
+
+static inline uint32_t
+pair_post_recv(struct pair_end *e, uint64_t id, void *buf, uint32_t len, uint8_t flags)
+{
+	struct san_ulp_recv r = {
+		.wr_id = id, .nb_sge = 1, .flags = flags, .sge = {{.addr = buf, .len = len}}};
+
+	return san_stream_post_recv(e->s, &r, 1, e->pair->now_ns);
+}
+
+static inline uint32_t
+pair_ctl(struct pair_end *e, uint64_t id, uint8_t op, uint32_t imm, uint64_t value)
+{
+	struct san_ulp_wr wr = {
+		.wr_id = id, .op = op, .imm = imm, .remote_addr = value, .flags = SAN_WR_SIGNALED};
+
+	return san_stream_post_send(e->s, &wr, 1, e->pair->now_ns);
+}
+
+/* The next completion; false: none. */
+static inline bool
+pair_poll(struct pair_end *e, struct san_ulp_wc *wc)
+{
+	if (!san_stream_peek(e->s, wc))
+		return false;
+	san_stream_take(e->s);
+	return true;
+}
+
+#endif /* STREAM_PAIR_H */

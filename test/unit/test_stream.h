@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_STREAM_H
+#define TEST_STREAM_H
+
+/**
+ * @file
+ * Two programs over two sessions (stream_pair.h): what they send is a pattern that tells each
+ * byte's place, so that whatever is received is checked for being what comes next; and a list of
+ * the messages that went. Or one session whose peer is written by the test (raw_*), for what no
+ * session would say.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "stream_pair.h"
+
+#define KB        1024u
+#define MS        1000000ull
+#define ST_BYTES  (4u << 20)
+#define ST_MSGS   4096
+#define ST_RECVS  512
+#define ST_INNER  (1536 - SAN_SM_HDR) /* payload of a message without parts, at first */
+#define RAW_STORE 32
+
+static struct st_side {
+	uint8_t src[ST_BYTES], dst[ST_BYTES];
+	uint32_t src_used, dst_used;
+	uint32_t at; /* what the program has read of its peer's stream */
+	struct {
+		uint8_t *buf;
+		uint8_t flags;
+	} recv[ST_RECVS];
+	uint32_t recv_head, recv_tail;
+	struct san_ulp_wc wc[ST_RECVS]; /* that no test has asked for */
+	uint32_t nb_wc;
+	struct san_sm msg[ST_MSGS];
+	uint32_t nb_msgs;
+} st_side[2];
+
+static struct stream_pair pair;
+static struct san_stream_conf conf[2]; /* changed by tests before st_start() */
+static struct pair_end *const from = &pair.end[0], *const to = &pair.end[1];
+
+/* The peer of *to*, as the test writes it. */
+static struct {
+	uint32_t seq, lrsq, nb_rcvd, nb_freed;
+	uint32_t nb_access; /* writes and reads of the session */
+	uint8_t status;     /* theirs */
+} raw;
+
+static inline struct st_side *
+st_of(const struct pair_end *e)
+{
+	return &st_side[e - pair.end];
+}
+
+static inline void
+st_note(struct pair_end *e, const struct san_sm *m)
+{
+	struct st_side *side = st_of(e);
+
+	assert_true(side->nb_msgs < ST_MSGS);
+	side->msg[side->nb_msgs++] = *m;
+}
+
+/* ---- start and end of a test ---- */
+
+static inline int
+st_setup(void **state)
+{
+	uint32_t i, k;
+
+	(void)state;
+	pair_init(&pair, 1);
+	memset(&raw, 0, sizeof(raw));
+	for (i = 0; i < 2; i++) {
+		struct st_side *side = &st_side[i];
+
+		if (side->src[1] == 0)
+			for (k = 0; k < ST_BYTES; k++)
+				side->src[k] = (uint8_t)((k + i + 1) * 2654435761u >> 23);
+		side->src_used = side->dst_used = side->at = 0;
+		side->recv_head = side->recv_tail = side->nb_wc = side->nb_msgs = 0;
+		san_stream_conf_default(&conf[i]);
+		pair.end[i].on_msg = st_note;
+	}
+	return 0;
+}
+
+static inline int
+st_teardown(void **state)
+{
+	(void)state;
+	pair_fini(&pair);
+	return 0;
+}
+
+static inline void
+st_settle(void)
+{
+	pair_settle(&pair);
+	san_stream_check(from->s);
+	san_stream_check(to->s);
+	assert_null(san_stream_fault(from->s));
+	assert_null(san_stream_fault(to->s));
+}
+
+static inline void
+st_wait(uint64_t ns)
+{
+	st_settle(); /* timers begin now */
+	pair_wait(&pair, ns);
+	st_settle();
+}
+
+static inline void
+st_forget_msgs(void)
+{
+	st_side[0].nb_msgs = st_side[1].nb_msgs = 0;
+}
+
+/* Connected, with the hellos out of the way. */
+static inline void
+st_start(void)
+{
+	pair_create(&pair, &conf[0], &conf[1]);
+	pair_open(&pair);
+	st_settle();
+	st_forget_msgs();
+}
+
+/* ---- programs ---- */
+
+static inline void
+st_send_flags(struct pair_end *e, uint32_t len, uint8_t flags)
+{
+	struct st_side *side = st_of(e);
+
+	assert_true(side->src_used + len <= ST_BYTES);
+	assert_int_equal(pair_post_send(e, side->src_used, side->src + side->src_used, len, flags),
+			 1);
+	side->src_used += len;
+}
+
+static inline void
+st_send(struct pair_end *e, uint32_t len)
+{
+	st_send_flags(e, len, 0);
+}
+
+static inline void
+st_recv_flags(struct pair_end *e, uint32_t len, uint8_t flags)
+{
+	struct st_side *side = st_of(e);
+	uint8_t *buf = side->dst + side->dst_used;
+
+	assert_true(side->dst_used + len <= ST_BYTES);
+	assert_true(side->recv_tail - side->recv_head < ST_RECVS);
+	assert_int_equal(pair_post_recv(e, side->recv_tail, buf, len, flags), 1);
+	side->dst_used += len;
+	side->recv[side->recv_tail % ST_RECVS].buf = buf;
+	side->recv[side->recv_tail++ % ST_RECVS].flags = flags;
+}
+
+static inline void
+st_recv(struct pair_end *e, uint32_t len)
+{
+	st_recv_flags(e, len, 0);
+}
+
+/* The next completion of that kind; false: none. */
+static inline bool
+st_take(struct pair_end *e, uint8_t op, struct san_ulp_wc *wc)
+{
+	struct st_side *side = st_of(e);
+	struct san_ulp_wc next;
+	uint32_t i;
+
+	while (pair_poll(e, &next)) {
+		assert_true(side->nb_wc < ST_RECVS);
+		side->wc[side->nb_wc++] = next;
+	}
+	for (i = 0; i < side->nb_wc && side->wc[i].op != op; i++)
+		;
+	if (i == side->nb_wc)
+		return false;
+	*wc = side->wc[i];
+	memmove(&side->wc[i], &side->wc[i + 1], (--side->nb_wc - i) * sizeof(*wc));
+	return true;
+}
+
+/* The next receive has completed so: its bytes are what comes next in the stream; how many. */
+static inline uint32_t
+st_received_as(struct pair_end *e, uint8_t status)
+{
+	struct st_side *side = st_of(e), *peer = st_of(e->peer);
+	struct san_ulp_wc wc;
+	uint32_t place;
+	const uint8_t *buf;
+
+	assert_true(st_take(e, SAN_WC_RECV, &wc));
+	assert_int_equal(wc.status, status);
+	assert_int_equal(wc.wr_id, side->recv_head);
+	place = side->recv_head++ % ST_RECVS;
+	buf = wc.has_imm ? san_stream_loan(e->s, wc.imm) : side->recv[place].buf;
+	assert_true(wc.byte_len == 0 || memcmp(buf, peer->src + side->at, wc.byte_len) == 0);
+	if ((side->recv[place].flags & SAN_RECV_PEEK) == 0)
+		side->at += wc.byte_len;
+	return wc.byte_len;
+}
+
+static inline uint32_t
+st_received(struct pair_end *e)
+{
+	return st_received_as(e, 0);
+}
+
+/* The next send has completed so; with how many bytes. */
+static inline uint32_t
+st_sent_as(struct pair_end *e, uint8_t status)
+{
+	struct san_ulp_wc wc;
+
+	assert_true(st_take(e, SAN_WC_SEND, &wc));
+	assert_int_equal(wc.status, status);
+	return wc.byte_len;
+}
+
+static inline uint32_t
+st_sent(struct pair_end *e)
+{
+	return st_sent_as(e, 0);
+}
+
+static inline bool
+st_has(struct pair_end *e, uint8_t op)
+{
+	struct st_side *side = st_of(e);
+	struct san_ulp_wc wc;
+
+	if (!st_take(e, op, &wc))
+		return false;
+	memmove(&side->wc[1], &side->wc[0], side->nb_wc++ * sizeof(wc));
+	side->wc[0] = wc;
+	return true;
+}
+
+/* Read *len* bytes in receives of at most *step*. */
+static inline void
+st_read(struct pair_end *e, uint32_t len, uint32_t step)
+{
+	uint32_t end = st_of(e)->at + len, left;
+
+	while ((left = end - st_of(e)->at) > 0) {
+		st_recv(e, left < step ? left : step);
+		st_settle();
+		assert_true(st_received(e) > 0);
+	}
+}
+
+/* ---- what is to be seen ---- */
+
+static inline struct san_stream_view
+st_view(const struct pair_end *e)
+{
+	struct san_stream_view v;
+
+	san_stream_view(e->s, &v);
+	return v;
+}
+
+static inline struct san_stream_stats
+st_stats(const struct pair_end *e)
+{
+	return st_view(e).stats;
+}
+
+/* How many messages of *e* had all of these flags. */
+static inline uint32_t
+st_said(const struct pair_end *e, uint32_t flags)
+{
+	const struct st_side *side = st_of(e);
+	uint32_t i, n = 0;
+
+	for (i = 0; i < side->nb_msgs; i++)
+		n += (side->msg[i].flags & flags) == flags;
+	return n;
+}
+
+static inline uint32_t
+st_said_data(const struct pair_end *e)
+{
+	const struct st_side *side = st_of(e);
+	uint32_t i, n = 0;
+
+	for (i = 0; i < side->nb_msgs; i++)
+		n += side->msg[i].len > 0;
+	return n;
+}
+
+/* The first of them. */
+static inline const struct san_sm *
+st_msg(const struct pair_end *e, uint32_t flags)
+{
+	const struct st_side *side = st_of(e);
+	uint32_t i;
+
+	for (i = 0; i < side->nb_msgs; i++)
+		if ((side->msg[i].flags & flags) == flags)
+			return &side->msg[i];
+	fail_msg("no message with flags 0x%x", flags);
+	return NULL;
+}
+
+/* ---- what programs do with a large send ---- */
+
+/* What is posted gets it, and if that was not all, another one. */
+static inline void
+st_finish(uint32_t len)
+{
+	uint32_t got;
+
+	st_settle();
+	got = st_received(to);
+	assert_true(got > 0);
+	st_read(to, len - got, len);
+	assert_int_equal(st_sent(from), len);
+}
+
+/* The buffer is posted before: class large. */
+static inline void
+st_large(uint32_t len)
+{
+	st_recv(to, len);
+	st_settle();
+	st_send(from, len);
+	st_finish(len);
+}
+
+/* It is posted when there is data: class small-then-large. */
+static inline void
+st_after(uint32_t len)
+{
+	st_send(from, len);
+	st_settle();
+	st_recv(to, len);
+	st_finish(len);
+}
+
+/* Only small ones are posted. */
+static inline void
+st_small(uint32_t len)
+{
+	st_send(from, len);
+	st_settle();
+	st_read(to, len, 1000);
+	assert_int_equal(st_sent(from), len);
+}
+
+static inline void
+st_learn(void (*transfer)(uint32_t len), uint8_t mode)
+{
+	uint32_t i;
+
+	for (i = 0; i < 3; i++)
+		transfer(64 * KB);
+	assert_int_equal(st_view(from).mode, mode);
+	st_forget_msgs();
+}
+
+/* ---- a peer that the test writes ---- */
+
+/* Carry out what *to* posts; its messages are noted. */
+static inline void
+raw_run(void)
+{
+	struct pair_req r;
+	struct san_sm m;
+	uint32_t payload;
+
+	san_stream_pump(to->s, pair.now_ns);
+	for (; to->nb_req > 0; san_stream_pump(to->s, pair.now_ns)) {
+		r = to->req[0];
+		memmove(&to->req[0], &to->req[1], --to->nb_req * sizeof(r));
+		if (r.kind != PAIR_SEND) {
+			raw.nb_access++;
+			pair_done(to, r.cookie, raw.status, 0);
+			continue;
+		}
+		assert_int_equal(san_wire_stream_get(r.buf, r.len, &m, &payload), 0);
+		st_note(to, &m);
+		raw.lrsq = m.seq;
+		if (m.len > 0 && (m.flags & SAN_SM_INITIAL) == 0)
+			raw.nb_rcvd++;
+		raw.nb_freed += m.len > 0;
+		pair_done(to, r.cookie, 0, 0);
+	}
+	san_stream_check(to->s);
+}
+
+/* The next message, which has taken all that came. */
+static inline struct san_sm
+raw_msg(uint32_t flags)
+{
+	return (struct san_sm){
+		.flags = flags,
+		.pr = 32,
+		.seq = raw.seq++,
+		.lrsq = raw.lrsq,
+		.nb_rcvd = raw.nb_rcvd,
+		.nb_freed = raw.nb_freed,
+	};
+}
+
+/* Deliver *len* bytes as they are. */
+static inline void
+raw_put_bytes(const void *bytes, uint32_t len)
+{
+	uint32_t at = to->recv_head++ % PAIR_REQS;
+
+	assert_true(to->recv_head <= to->recv_tail);
+	assert_true(len <= to->recv_len[at]);
+	memcpy(to->recv_buf[at], bytes, len);
+	pair_done(to, to->recv_cookie[at], 0, len);
+	raw_run();
+}
+
+static inline void
+raw_put(const struct san_sm *m)
+{
+	static uint8_t bytes[SAN_STREAM_MSG_MAX];
+	struct st_side *side = st_of(from);
+	uint32_t len = san_wire_stream_len(m);
+
+	san_wire_stream_put(m, bytes);
+	memcpy(bytes + len, side->src + side->src_used, m->len);
+	if ((m->flags & SAN_SM_URGENT_BYTE) == 0)
+		side->src_used += m->len;
+	raw_put_bytes(bytes, len + m->len);
+}
+
+static inline struct san_sm
+raw_hello(void)
+{
+	struct san_sm m = raw_msg(SAN_SM_HELLO);
+
+	m.hello.nb_store = RAW_STORE;
+	m.hello.nb_adv = STREAM_ADVS;
+	m.hello.msg_size = 1536;
+	m.hello.threshold = 4096;
+	m.hello.can_read = true;
+	return m;
+}
+
+/* *to* is alone, and has said hello; nobody has answered. */
+static inline void
+raw_open(void)
+{
+	raw.seq = conf[1].first_seq;
+	raw.lrsq = conf[1].first_seq - 1;
+	pair_create(&pair, &conf[0], &conf[1]);
+	san_stream_pump(to->s, pair.now_ns);
+	san_stream_on_open(to->s, true, pair.now_ns);
+	raw_run();
+}
+
+static inline void
+raw_start(void)
+{
+	struct san_sm m;
+
+	raw_open();
+	m = raw_hello();
+	raw_put(&m);
+	st_forget_msgs();
+	assert_null(san_stream_fault(to->s));
+}
+
+#define ST_TEST(f) cmocka_unit_test_setup_teardown(f, st_setup, st_teardown)
+
+#endif /* TEST_STREAM_H */

@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Advertised receives: which are made known and when, which are stale, what crosses them, and how
+ * they come back. (AFC-7, AFC-10 ... AFC-13, AFC-20, AFC-21, AFC-23, AFC-24, AFC-28)
+ */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+static void
+start_large(void)
+{
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+}
+
+/* A header with one advertised set of *len* bytes. */
+static struct san_sm
+raw_adv(uint32_t id, uint32_t len)
+{
+	struct san_sm m = raw_msg(SAN_SM_ADV);
+
+	m.nb_adv = 1;
+	m.adv[0].id = id;
+	m.adv[0].where.nb_seg = 1;
+	m.adv[0].where.seg[0] = (struct san_sm_seg){.addr = 0x1000, .len = len, .key = 7};
+	return m;
+}
+
+/* ---- which are told of ---- */
+
+/* Each posted set, with its place and size, before anything is sent (AFC-7). */
+static void
+build__each_posted_set(void **state)
+{
+	const struct san_sm *m;
+
+	(void)state;
+	start_large();
+	st_recv(to, LARGE);
+	st_recv(to, 2 * LARGE);
+	st_settle();
+	m = st_msg(to, SAN_SM_ADV);
+	assert_int_equal(st_of(to)->nb_msgs, 1);
+	assert_int_equal(m->nb_adv, 2);
+	assert_int_equal(m->adv[0].where.seg[0].len, LARGE);
+	assert_int_equal(m->adv[1].where.seg[0].len, 2 * LARGE);
+	assert_false(m->adv[0].after);
+	assert_int_equal(st_view(from).nb_advs, 2);
+	st_send(from, LARGE);
+	st_send(from, 2 * LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_received(to), 2 * LARGE);
+	assert_int_equal(st_said_data(from), 0);
+}
+
+/* Behind one that waits to be full nothing is: where the next begins is not known. */
+static void
+build__waitall_is_the_last(void **state)
+{
+	(void)state;
+	start_large();
+	st_recv_flags(to, LARGE, SAN_RECV_WAITALL);
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
+	assert_int_equal(st_view(from).nb_advs, 1);
+	st_send(from, LARGE / 2);
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_received(to), LARGE / 2);
+}
+
+/* Advertised is what a large send can fill: no small one, no peek, no loan (AFC-22). */
+static void
+build__only_what_is_large(void **state)
+{
+	static const struct {
+		uint32_t len;
+		uint8_t flags;
+		uint32_t nb;
+	} rows[] = {
+		{4096, 0, 1},
+		{4095, 0, 0},
+		{LARGE, SAN_RECV_PEEK, 0},
+		{LARGE, SAN_RECV_WAITALL, 1},
+		{LARGE, SAN_RECV_DONTWAIT, 0},
+		{0, SAN_RECV_LOAN, 0},
+	};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		start_large();
+		st_recv_flags(to, rows[i].len, rows[i].flags);
+		st_settle();
+		assert_int_equal(st_said(to, SAN_SM_ADV), rows[i].nb);
+	}
+}
+
+/* A set of several pieces is written in all of them (AFC-21). */
+static void
+build__pieces(void **state)
+{
+	struct st_side *side = st_of(to);
+	struct san_ulp_recv r = {.wr_id = 0, .nb_sge = 4};
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 4; i++)
+		r.sge[i] = (struct san_ulp_sge){.addr = side->dst + 20000 * (3 - i), .len = 10000};
+	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	st_send(from, 40000);
+	st_settle();
+	assert_int_equal(st_sent(from), 40000);
+	for (i = 0; i < 4; i++)
+		assert_memory_equal(r.sge[i].addr, st_of(from)->src + 10000 * i, 10000);
+	assert_int_equal(st_stats(from).tx.write + st_stats(from).tx.message, 40000);
+	assert_true(st_stats(from).tx.write > 30000);
+}
+
+/* No more than the peer can keep (AFC-7). */
+static void
+build__no_more_than_agreed(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	start_large();
+	for (i = 0; i < 40; i++)
+		st_recv(to, 8 * KB);
+	st_settle();
+	assert_int_equal(st_view(from).nb_advs, STREAM_ADVS);
+	for (i = 0; i < 40; i++)
+		st_send(from, 8 * KB);
+	st_settle();
+	for (i = 0; i < 40; i++)
+		assert_int_equal(st_received(to), 8 * KB);
+	assert_int_equal(st_said_data(from), 0);
+}
+
+/* A set whose memory can't be registered: the data comes in messages (AFC-20). */
+static void
+build__no_memory(void **state)
+{
+	(void)state;
+	st_start();
+	to->max_regs = 0;
+	st_recv(to, LARGE);
+	st_settle();
+	st_send(from, LARGE);
+	st_finish(LARGE);
+	assert_int_equal(st_stats(from).tx.message, LARGE);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+}
+
+/* ---- with data messages (AFC-11) ---- */
+
+/* One round of a program that posts, asks and gets; settled, at one time. */
+static void
+ask(void)
+{
+	st_recv(to, LARGE);
+	st_settle();
+	st_send(to, 100);
+	st_settle();
+	st_read(from, 100, 100);
+	st_send(from, LARGE);
+	st_finish(LARGE);
+}
+
+/* Receive-send: the advertisement waits for the small send and rides on it (AFC-11). */
+static void
+ride__receive_send(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 4; i++)
+		ask();
+	st_forget_msgs();
+	ask();
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 100);
+	assert_true(st_stats(to).nb_adv_rides > 0);
+}
+
+/* Held in vain: it goes by itself after the time for that (AFC-11). */
+static void
+ride__hold_ends(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 4; i++)
+		ask();
+	st_forget_msgs();
+	st_recv(to, LARGE);
+	st_wait(conf[1].hold_ns - 1);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+	st_wait(1);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 0);
+}
+
+/* 0: never held (AFC-11). */
+static void
+ride__hold_off(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].hold_ns = 0;
+	st_start();
+	for (i = 0; i < 4; i++)
+		ask();
+	st_forget_msgs();
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+}
+
+/* One round of a program that gets, answers and then posts the next; its answer has left. */
+static void
+answer(void)
+{
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_sent(from), LARGE);
+	st_send(to, 100);
+	st_settle();
+	st_recv(to, LARGE);
+	st_settle();
+	st_read(from, 100, 100);
+}
+
+/* Send-receive: the small send waits for the receive and takes its advertisement (AFC-11). */
+static void
+ride__send_receive(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	st_recv(to, LARGE);
+	st_settle();
+	for (i = 0; i < 3; i++) {
+		answer();
+		st_wait(MS);
+	}
+	st_forget_msgs();
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	st_send(to, 100);
+	st_settle();
+	assert_int_equal(st_said_data(to), 0); /* it waits */
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_said_data(to), 1);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 100);
+}
+
+static void
+ride__gather_ends(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	st_recv(to, LARGE);
+	st_settle();
+	for (i = 0; i < 3; i++) {
+		answer();
+		st_wait(MS);
+	}
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	st_forget_msgs();
+	st_send(to, 100);
+	st_wait(conf[1].gather_ns - 1);
+	assert_int_equal(st_said_data(to), 0);
+	st_wait(1);
+	assert_int_equal(st_said_data(to), 1);
+}
+
+static void
+ride__gather_off(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].gather_ns = 0;
+	st_start();
+	st_recv(to, LARGE);
+	st_settle();
+	for (i = 0; i < 3; i++)
+		answer();
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	st_forget_msgs();
+	st_send(to, 100);
+	st_settle();
+	assert_int_equal(st_said_data(to), 1);
+}
+
+/* ---- stale ones (AFC-12) ---- */
+
+/*
+ * *to* has sent S data messages when advertisements come that each say R. Those that a message
+ * under way fills are discarded, and each message fills one (AFC-12).
+ */
+static void
+hear__stale(void **state)
+{
+	static const struct {
+		uint32_t sent, rcvd;
+		uint32_t matched; /* messages that earlier advertisements were discarded for */
+		bool kept;
+	} rows[] = {
+		{0, 0, 0, true},
+		{1, 1, 0, true},
+		{1, 0, 0, false},
+		{1, 0, 1, true},
+		{3, 1, 0, false},
+		{3, 1, 1, false},
+		{3, 1, 2, true},
+		{3, 2, 0, false},
+		{3, 2, 1, true},
+		{3, 3, 0, true},
+		{2, 0, 1, false},
+		{2, 0, 2, true},
+	};
+	uint32_t i, k, before;
+	struct san_sm m;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		raw_start();
+		for (k = 0; k < rows[i].sent; k++) {
+			st_send(to, 100);
+			raw_run();
+		}
+		for (k = 0; k <= rows[i].matched; k++) {
+			before = st_view(to).nb_advs;
+			m = raw_adv(k + 1, 8 * KB);
+			m.nb_rcvd = rows[i].rcvd;
+			raw_put(&m);
+		}
+		assert_int_equal(st_view(to).nb_advs - before, rows[i].kept);
+		assert_int_equal(st_stats(to).nb_stale, rows[i].matched + !rows[i].kept);
+	}
+}
+
+/* A data message that goes later uses up the oldest of those that are known (AFC-12). */
+static void
+spend__oldest(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_adv(1, 8 * KB);
+	raw_put(&m);
+	m = raw_adv(2, 8 * KB);
+	raw_put(&m);
+	assert_int_equal(st_view(to).nb_advs, 2);
+	st_send(to, 100);
+	raw_run();
+	assert_int_equal(st_view(to).nb_advs, 1);
+	st_send(to, 8 * KB);
+	raw_run();
+	assert_int_equal(st_msg(to, SAN_SM_WDONE)->wdone[0].id, 2);
+}
+
+/* One message per set, even if there is room left in it (AFC-12). */
+static void
+spend__one_message_each(void **state)
+{
+	(void)state;
+	start_large();
+	st_recv(to, LARGE);
+	st_settle();
+	st_send(from, 100);
+	st_settle();
+	st_send(from, 100);
+	st_settle();
+	assert_int_equal(st_received(to), 100);
+	assert_false(st_has(to, SAN_WC_RECV));
+	assert_int_equal(st_view(to).nb_unread_bytes, 100);
+	/* and its advertisement is of no use any more */
+	assert_int_equal(st_view(from).nb_advs, 0);
+	assert_int_equal(to->nb_regs, 0);
+}
+
+/* Two programs at full speed: what is under way fills sets that are being told of (AFC-12). */
+static void
+spend__under_way(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	start_large();
+	for (i = 0; i < 20; i++) {
+		/* neither has heard of the other */
+		st_send(from, 100);
+		st_send(from, LARGE);
+		st_recv(to, LARGE);
+		st_recv(to, LARGE);
+		pair_pump(&pair);
+		st_settle();
+		assert_int_equal(st_received(to), 100);
+		assert_int_equal(st_received(to), LARGE);
+		assert_int_equal(st_sent(from), 100);
+		assert_int_equal(st_sent(from), LARGE);
+	}
+	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
+	assert_int_equal(st_stats(from).nb_stale, 20);
+}
+
+/* ---- crossing (AFC-10, AFC-23) ---- */
+
+/*
+ * An offer and an advertisement cross: it is written, the offer is void; its initial portion is in
+ * front of the set, counted neither in S nor in R, and the write begins behind it.
+ */
+static void
+crossed__offer_is_void(void **state)
+{
+	const struct san_sm *offer;
+
+	(void)state;
+	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_send(from, LARGE);
+	pair_pump(&pair); /* both are under way */
+	assert_int_equal(from->nb_regs, 1);
+	st_settle();
+	offer = st_msg(from, SAN_SM_OFFER);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_int_equal(st_stats(from).nb_offers_void, 1);
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_msg(from, SAN_SM_WDONE)->wdone[0].bytes, LARGE - offer->len);
+	assert_int_equal(st_msg(from, SAN_SM_WDONE)->nb_rcvd, 0);
+	assert_int_equal(st_said(to, SAN_SM_RDONE), 0);
+	assert_int_equal(from->nb_regs + to->nb_regs, 0);
+	/* the next one is not taken for stale */
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_view(from).nb_advs, 1);
+}
+
+/* Likewise with a notice, whose peer had advertised for the transfer before (AFC-23). */
+static void
+crossed__notice(void **state)
+{
+	(void)state;
+	conf[0].mode = SAN_SM_LARGE_RECV;
+	st_start();
+	st_large(LARGE);
+	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_DISCOVERY);
+	st_forget_msgs();
+	st_recv(to, LARGE);
+	st_send(from, LARGE);
+	pair_pump(&pair);
+	st_settle();
+	assert_int_equal(st_said(from, SAN_SM_NOTICE), 1);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_msg(from, SAN_SM_WDONE)->wdone[0].bytes,
+			 LARGE - st_msg(from, SAN_SM_NOTICE)->len);
+}
+
+/* Data-available came before an advertisement went: none goes, the receiver reads (AFC-10). */
+static void
+may_advertise__not_behind_an_offer(void **state)
+{
+	(void)state;
+	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_send(from, LARGE);
+	st_settle();
+	st_recv(to, LARGE);
+	st_recv(to, LARGE);
+	pair_pump(&pair);
+	assert_int_equal(to->req[0].kind, PAIR_READ);
+	assert_int_equal(to->nb_req, 1);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_stats(from).nb_offers_void, 0);
+}
+
+/* ---- filling (AFC-21, AFC-24, AFC-25) ---- */
+
+/* Each set exactly, with as many writes as it has sets; the last is short (AFC-21). */
+static void
+wrote__exact_fill_and_short_last(void **state)
+{
+	(void)state;
+	start_large();
+	st_recv(to, 10000);
+	st_recv(to, 20000);
+	st_recv(to, 50000);
+	st_settle();
+	st_send(from, 40000);
+	st_settle();
+	assert_int_equal(st_received(to), 10000);
+	assert_int_equal(st_received(to), 20000);
+	assert_int_equal(st_received(to), 10000);
+	assert_int_equal(st_sent(from), 40000);
+	assert_int_equal(st_said_data(from), 0);
+}
+
+/* It goes on as further sets are posted, and the sender completes with the last (AFC-21). */
+static void
+wrote__goes_on_as_sets_are_posted(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	start_large();
+	st_send(from, 5 * LARGE);
+	for (i = 0; i < 5; i++) {
+		assert_false(st_has(from, SAN_WC_SEND));
+		st_recv(to, LARGE);
+		st_settle();
+		assert_int_equal(st_received(to), LARGE);
+	}
+	assert_int_equal(st_sent(from), 5 * LARGE);
+	assert_int_equal(st_said_data(from), 0);
+}
+
+/* Registered before it is told of, dead behind the done message (AFC-24). */
+static void
+end__keys_are_dead(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	start_large();
+	st_recv(to, LARGE);
+	assert_int_equal(to->nb_regs, 0);
+	pair_pump(&pair);
+	assert_int_equal(to->nb_regs, 1);
+	st_settle();
+	key = st_msg(to, SAN_SM_ADV)->adv[0].where.seg[0].key;
+	assert_int_equal(pair_find(to, key)->right, SAN_STREAM_PUSH);
+	st_send(from, LARGE);
+	st_settle();
+	assert_null(pair_find(to, key));
+	assert_int_equal(from->nb_regs + to->nb_regs, 0);
+}
+
+/* ---- withdrawn (AFC-28) ---- */
+
+/* A cancelled receive with an advertisement out completes when the peer has answered. */
+static void
+withdraw__waits_for_the_answer(void **state)
+{
+	(void)state;
+	start_large();
+	st_recv(to, LARGE);
+	st_settle();
+	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_pump(&pair);
+	pair_pump(&pair);
+	assert_false(st_has(to, SAN_WC_RECV));
+	assert_int_equal(to->nb_regs, 1);
+	st_settle();
+	assert_int_equal(st_said(to, SAN_SM_CANCEL), 1);
+	assert_int_equal(st_said(from, SAN_SM_CANCELLED), 1);
+	assert_int_equal(st_received_as(to, SAN_WC_ST_CANCELLED), 0);
+	assert_int_equal(to->nb_regs, 0);
+	assert_int_equal(st_view(from).nb_advs, 0);
+	st_large(LARGE);
+}
+
+/* The write was on its way: the bytes are there, and the receive completes with them (AFC-28). */
+static void
+withdraw__crosses_a_write(void **state)
+{
+	(void)state;
+	start_large();
+	st_recv(to, LARGE);
+	st_settle();
+	st_send(from, LARGE);
+	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_pump(&pair);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_sent(from), LARGE);
+	assert_int_equal(to->nb_regs, 0);
+}
+
+/* While they are being withdrawn no others go: the old ones come back first (AFC-28). */
+static void
+withdraw__others_wait(void **state)
+{
+	(void)state;
+	start_large();
+	st_recv(to, LARGE);
+	st_settle();
+	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	st_recv(to, LARGE);
+	pair_pump(&pair);
+	pair_pump(&pair);
+	assert_int_equal(to->nb_regs, 1);
+	st_settle();
+	assert_int_equal(st_received_as(to, SAN_WC_ST_CANCELLED), 0);
+	st_send(from, LARGE);
+	st_finish(LARGE);
+}
+
+/* ---- what a peer may not say ---- */
+
+static void
+break_hear(void (*change)(struct san_sm *m))
+{
+	struct san_sm m;
+
+	raw_start();
+	m = raw_adv(1, 8 * KB);
+	change(&m);
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+static void
+counts_what_was_not_sent(struct san_sm *m)
+{
+	m->nb_rcvd = 1;
+}
+
+static void
+has_more_than_4_gib(struct san_sm *m)
+{
+	m->adv[0].where.nb_seg = 2;
+	m->adv[0].where.seg[0].len = UINT32_MAX;
+	m->adv[0].where.seg[1] = m->adv[0].where.seg[0];
+}
+
+static void
+hear__counts_what_was_not_sent(void **state)
+{
+	(void)state;
+	break_hear(counts_what_was_not_sent);
+}
+
+static void
+hear__too_long(void **state)
+{
+	(void)state;
+	break_hear(has_more_than_4_gib);
+}
+
+static void
+hear__more_than_agreed(void **state)
+{
+	struct san_sm m;
+	uint32_t i;
+
+	(void)state;
+	raw_start();
+	for (i = 0; i < STREAM_ADVS; i++) {
+		m = raw_adv(i + 1, 8 * KB);
+		raw_put(&m);
+	}
+	assert_null(san_stream_fault(to->s));
+	m = raw_adv(i + 1, 8 * KB);
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+/* A set that crosses a notice takes an initial portion at least. */
+static void
+hear__smaller_than_a_message(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	st_send(to, LARGE);
+	raw_run();
+	m = raw_adv(1, 100);
+	m.lrsq = st_msg(to, SAN_SM_NOTICE)->seq - 1;
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+/* Written is only what was advertised, in its order, and not more. */
+static void
+wrote__not_advertised(void **state)
+{
+	static const struct {
+		uint32_t id_off, bytes;
+	} rows[] = {{1, LARGE}, {0, LARGE + 1}};
+	struct san_sm m;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		raw_start();
+		m = raw_msg(0);
+		m.mode = SAN_SM_LARGE_RECV;
+		raw_put(&m);
+		st_recv(to, LARGE);
+		raw_run();
+		m = raw_msg(SAN_SM_WDONE);
+		m.nb_wdone = 1;
+		m.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id + rows[i].id_off;
+		m.wdone[0].bytes = rows[i].bytes;
+		raw_put(&m);
+		assert_non_null(san_stream_fault(to->s));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(build__each_posted_set),
+		ST_TEST(build__waitall_is_the_last),
+		ST_TEST(build__only_what_is_large),
+		ST_TEST(build__pieces),
+		ST_TEST(build__no_more_than_agreed),
+		ST_TEST(build__no_memory),
+		ST_TEST(ride__receive_send),
+		ST_TEST(ride__hold_ends),
+		ST_TEST(ride__hold_off),
+		ST_TEST(ride__send_receive),
+		ST_TEST(ride__gather_ends),
+		ST_TEST(ride__gather_off),
+		ST_TEST(hear__stale),
+		ST_TEST(spend__oldest),
+		ST_TEST(spend__one_message_each),
+		ST_TEST(spend__under_way),
+		ST_TEST(crossed__offer_is_void),
+		ST_TEST(crossed__notice),
+		ST_TEST(may_advertise__not_behind_an_offer),
+		ST_TEST(wrote__exact_fill_and_short_last),
+		ST_TEST(wrote__goes_on_as_sets_are_posted),
+		ST_TEST(end__keys_are_dead),
+		ST_TEST(withdraw__waits_for_the_answer),
+		ST_TEST(withdraw__crosses_a_write),
+		ST_TEST(withdraw__others_wait),
+		ST_TEST(hear__counts_what_was_not_sent),
+		ST_TEST(hear__too_long),
+		ST_TEST(hear__more_than_agreed),
+		ST_TEST(hear__smaller_than_a_message),
+		ST_TEST(wrote__not_advertised),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* How many messages may go, and what returns the right to send them. (AFC-14 ... AFC-16, AFC-27) */
+
+#include "test_stream.h"
+
+/* A header of the peer's that tells of *pr* receives, all but *lost* messages of ours taken. */
+static void
+raw_credit(uint16_t pr, uint32_t lost)
+{
+	struct san_sm m = raw_msg(0);
+
+	m.pr = pr;
+	m.lrsq -= lost;
+	raw_put(&m);
+}
+
+/* credit := PR - (LSSQ - LRSQ), whatever it was before (AFC-14). */
+static void
+hear__recomputed(void **state)
+{
+	static const struct {
+		uint16_t pr;
+		uint32_t lost; /* of 4 messages */
+		uint32_t credit;
+	} rows[] = {
+		{32, 4, 28},
+		{32, 4, 28},
+		{10, 3, 7},
+		{40, 2, 38},
+		{5, 1, 4},
+		{5, 0, 5},
+	};
+	uint32_t i;
+
+	(void)state;
+	raw_start();
+	for (i = 0; i < 4; i++) {
+		st_send(to, 100);
+		raw_run();
+	}
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		raw_credit(rows[i].pr, rows[i].lost);
+		assert_int_equal(st_view(to).credit, rows[i].credit);
+	}
+}
+
+/* More under way than receives are posted: 0, not 4 billion (AFC-14). */
+static void
+hear__negative_is_none(void **state)
+{
+	(void)state;
+	raw_start();
+	st_send(to, 100);
+	raw_run();
+	st_send(to, 100);
+	raw_run();
+	raw_credit(1, 2);
+	assert_int_equal(st_view(to).credit, 0);
+	st_forget_msgs();
+	st_send(to, 100);
+	raw_run();
+	assert_int_equal(st_of(to)->nb_msgs, 0);
+	raw_credit(32, 0);
+	assert_int_equal(st_said_data(to), 1);
+}
+
+/* A header that was overtaken says what was so before (AFC-14, AFC-17). */
+static void
+hear__late_header(void **state)
+{
+	struct san_sm late, next;
+
+	(void)state;
+	raw_start();
+	late = raw_msg(0);
+	next = raw_msg(0);
+	late.pr = 3;
+	next.pr = 20;
+	raw_put(&next);
+	assert_int_equal(st_view(to).credit, 20);
+	raw_put(&late);
+	assert_int_equal(st_view(to).credit, 20);
+	assert_null(san_stream_fault(to->s));
+}
+
+/* Numbers of messages begin again at 0 (AFC-14). */
+static void
+hear__wrap(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].first_seq = conf[1].first_seq = UINT32_MAX - 20;
+	conf[0].nb_recv = conf[1].nb_recv = 8;
+	conf[0].nb_store = conf[1].nb_store = 8;
+	st_start();
+	for (i = 0; i < 200; i++) {
+		st_send(from, 100);
+		st_send(to, 100);
+		st_settle();
+		st_read(to, 100, 100);
+		st_read(from, 100, 100);
+		assert_int_equal(st_sent(from), 100);
+		assert_int_equal(st_sent(to), 100);
+	}
+	assert_true(st_stats(from).nb_tx_msgs > 100);
+}
+
+/* Without credit nothing goes, and what waits is counted as such (AFC-14, AFC-16). */
+static void
+left__never_without(void **state)
+{
+	struct san_sm hello;
+	uint32_t i;
+
+	(void)state;
+	raw_open();
+	hello = raw_hello();
+	hello.pr = 4;
+	raw_put(&hello);
+	st_forget_msgs();
+	for (i = 0; i < 20; i++) {
+		st_send(to, 1000);
+		raw_run();
+	}
+	assert_int_equal(st_view(to).credit, 1);
+	assert_int_equal(st_said_data(to), st_of(to)->nb_msgs);
+	assert_int_equal(st_said_data(to), 3); /* the last one is for an update */
+	assert_int_equal(st_stats(to).nb_stall_credit, 1);
+	raw_credit(4, 0);
+	assert_int_equal(st_said_data(to), 6);
+	assert_int_equal(st_view(to).credit, 1);
+	assert_int_equal(st_stats(to).nb_stall_credit, 2);
+}
+
+/* At credit 1 all but an update waits: the end, modes, larger buffers (AFC-16). */
+static void
+left__last_one_is_reserved(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	raw_credit(1, 0);
+	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
+	m = raw_msg(SAN_SM_RESIZE);
+	m.pr = 1;
+	m.resize = 4096;
+	raw_put(&m);
+	m = raw_msg(SAN_SM_CANCEL);
+	m.pr = 1;
+	raw_put(&m);
+	assert_int_equal(st_of(to)->nb_msgs, 0);
+	raw_credit(32, 0);
+	assert_int_equal(st_said(to, SAN_SM_FIN | SAN_SM_RESIZED | SAN_SM_CANCELLED), 1);
+}
+
+/* The last one goes for an update as soon as the peer is about to run out (AFC-15, AFC-16). */
+static void
+left__update_takes_the_last(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].nb_recv = 12; /* T1 4, T2 6 */
+	raw_start();
+	for (i = 0; i < 7; i++)
+		raw_credit(1, 0);
+	assert_int_equal(st_of(to)->nb_msgs, 0);
+	raw_credit(1, 0); /* 3 left, and 12 when told */
+	assert_int_equal(st_of(to)->nb_msgs, 1);
+	assert_int_equal(st_said(to, SAN_SM_UPDATE), 1);
+	assert_int_equal(st_of(to)->msg[0].pr, 12);
+}
+
+/* For room's sake alone an update may not take it: both could be left without (AFC-16). */
+static void
+left__not_for_room(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].nb_store = 8;
+	raw_start();
+	for (i = 0; i < 8; i++) {
+		struct san_sm m = raw_msg(0);
+
+		m.pr = 1;
+		m.len = 10;
+		raw_put(&m);
+		st_recv(to, 10);
+		raw_run();
+	}
+	assert_int_equal(st_of(to)->nb_msgs, 0);
+	raw_credit(2, 0);
+	assert_int_equal(st_said(to, SAN_SM_UPDATE), 1);
+	assert_int_equal(st_of(to)->msg[0].nb_freed, 8);
+}
+
+/* Defaults: for 10 buffers 3 and 5, for 12 buffers 4 and 6 (AFC-15). */
+static void
+must_update__defaults(void **state)
+{
+	static const struct {
+		uint16_t nb, t1, t2;
+	} rows[] = {{10, 3, 5}, {12, 4, 6}, {4, 2, 2}, {32, 10, 16}};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		conf[0].nb_recv = conf[1].nb_recv = rows[i].nb;
+		pair_create(&pair, &conf[0], &conf[1]);
+		assert_int_equal(to->s->conf.t1, rows[i].t1);
+		assert_int_equal(to->s->conf.t2, rows[i].t2);
+		san_stream_destroy(from->s);
+		san_stream_destroy(to->s);
+	}
+	pair_create(&pair, &conf[0], &conf[1]);
+}
+
+/* One way, small messages: at most one update for T2 of them, read at once or not (AFC-15). */
+static void
+one_way(uint32_t behind)
+{
+	uint32_t i, unread = 0;
+	struct san_stream_stats s;
+
+	conf[0].nb_recv = conf[1].nb_recv = 12;
+	conf[0].nb_store = conf[1].nb_store = 12;
+	st_start();
+	for (i = 0; i < 1000; i++) {
+		st_send(from, 100);
+		st_settle();
+		while (st_has(from, SAN_WC_SEND))
+			st_sent(from);
+		unread++;
+		while (unread > behind) {
+			st_read(to, 100, 100);
+			unread--;
+		}
+		st_settle();
+	}
+	s = st_stats(to);
+	assert_true(s.nb_rx_data >= 1000 - 12);
+	assert_true(s.nb_updates > 0);
+	assert_true(s.nb_updates <= s.nb_rx_data / 6);
+	assert_int_equal(st_stats(from).nb_updates, 0); /* nor is an update answered by one */
+}
+
+static void
+may_update__prompt_reader(void **state)
+{
+	(void)state;
+	one_way(0);
+}
+
+static void
+may_update__slow_reader(void **state)
+{
+	(void)state;
+	one_way(4);
+}
+
+/* Data both ways carries all there is to say: no message of its own (AFC-15). */
+static void
+may_update__both_ways(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 300; i++) {
+		st_send(from, 100);
+		st_send(to, 100);
+		st_settle();
+		st_read(to, 100, 100);
+		st_read(from, 100, 100);
+		assert_int_equal(st_sent(from), 100);
+		assert_int_equal(st_sent(to), 100);
+	}
+	assert_int_equal(st_stats(from).nb_updates + st_stats(to).nb_updates, 0);
+}
+
+/* What cannot be delivered yet does not count as arrived: the peer counts it so, too (AFC-15). */
+static void
+must_update__held_messages(void **state)
+{
+	struct san_sm first;
+	uint32_t i;
+
+	(void)state;
+	conf[1].nb_recv = 12;
+	raw_start();
+	first = raw_msg(0);
+	for (i = 0; i < 9; i++)
+		raw_credit(32, 0);
+	/* 12 posted, 9 ahead of the gap: to say so would be worth nothing */
+	assert_int_equal(st_of(to)->nb_msgs, 0);
+	raw_put(&first);
+	assert_int_equal(st_said(to, SAN_SM_UPDATE), 1);
+	assert_int_equal(st_view(to).peer_credit, 12);
+}
+
+/* Both at one credit, both with data: they go on (AFC-16). */
+static void
+both_sides__at_one(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		conf[i].nb_recv = 4;
+		conf[i].nb_store = 64;
+		conf[i].nb_send = 64;
+	}
+	st_start();
+	for (i = 0; i < 20; i++) {
+		st_send(from, 1400);
+		st_send(to, 1400);
+	}
+	/* each spends what it has before it hears anything */
+	pair_pump(&pair);
+	assert_int_equal(st_view(from).credit, 1);
+	assert_int_equal(st_view(to).credit, 1);
+	st_settle();
+	st_read(to, 20 * 1400, 1400);
+	st_read(from, 20 * 1400, 1400);
+}
+
+/* Unread messages are bounded by what the peer has set aside, and control goes on (AFC-27). */
+static void
+has_room__bound(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].nb_store = 5;
+	conf[1].nb_recv = 4;
+	st_start();
+	for (i = 0; i < 20; i++) {
+		st_send(from, 100);
+		st_settle();
+	}
+	assert_int_equal(st_said_data(from), 5);
+	assert_int_equal(st_view(to).nb_unread_bytes, 500);
+	assert_true(st_view(from).credit > 1);
+	assert_int_equal(st_stats(from).nb_stall_store, 1);
+	st_read(to, 2000, 100);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(hear__recomputed),
+		ST_TEST(hear__negative_is_none),
+		ST_TEST(hear__late_header),
+		ST_TEST(hear__wrap),
+		ST_TEST(left__never_without),
+		ST_TEST(left__last_one_is_reserved),
+		ST_TEST(left__update_takes_the_last),
+		ST_TEST(left__not_for_room),
+		ST_TEST(must_update__defaults),
+		ST_TEST(must_update__held_messages),
+		ST_TEST(may_update__prompt_reader),
+		ST_TEST(may_update__slow_reader),
+		ST_TEST(may_update__both_ways),
+		ST_TEST(both_sides__at_one),
+		ST_TEST(has_room__bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Modes: learnt, kept and left; and the path that data takes in each. (AFC-6 ... AFC-9, AFC-22) */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+/* Bytes that went by each path since the last call. */
+static struct san_stream_bytes
+moved(void)
+{
+	static struct san_stream_bytes before;
+	struct san_stream_bytes now = st_stats(from).tx, d = now;
+
+	if (now.message + now.write + now.read >= before.message + before.write + before.read) {
+		d.message -= before.message;
+		d.write -= before.write;
+		d.read -= before.read;
+	}
+	before = now;
+	return d;
+}
+
+/* Three alike in a row reach the mode, two do not (AFC-6). */
+static void
+three_reach(void (*transfer)(uint32_t len), uint8_t mode)
+{
+	struct san_stream_view v;
+
+	st_start();
+	transfer(LARGE);
+	transfer(LARGE);
+	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);
+	transfer(LARGE);
+	v = st_view(from);
+	assert_int_equal(v.mode, mode);
+	assert_int_equal(v.nb_change, 1);
+	assert_int_equal(v.change[0].to, mode);
+	assert_int_equal(v.change[0].why, SAN_STREAM_WHY_LEARNT);
+	moved();
+	st_forget_msgs();
+}
+
+/* The sender writes, and says a mode message on entering (AFC-7, AFC-22). */
+static void
+learn__large(void **state)
+{
+	struct san_stream_bytes d;
+
+	(void)state;
+	three_reach(st_large, SAN_SM_LARGE_RECV);
+	assert_int_equal(st_view(to).peer_mode, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_int_equal(st_of(from)->nb_msgs, 0); /* the sender is passive */
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	d = moved();
+	assert_int_equal(d.write, LARGE);
+	assert_int_equal(d.message + d.read, 0);
+	assert_int_equal(st_of(from)->nb_msgs, 1);
+	assert_int_equal(st_of(from)->msg[0].flags, SAN_SM_WDONE);
+	assert_int_equal(st_said(from, SAN_SM_NOTICE) + st_said(from, SAN_SM_OFFER), 0);
+}
+
+/* The receiver reads, behind an initial portion (AFC-8). */
+static void
+learn__small_large_by_read(void **state)
+{
+	struct san_stream_bytes d;
+
+	(void)state;
+	three_reach(st_after, SAN_SM_SMALL_LARGE);
+	st_after(LARGE);
+	d = moved();
+	assert_int_equal(st_said(from, SAN_SM_OFFER | SAN_SM_INITIAL), 1);
+	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+	assert_int_equal(d.read, LARGE - d.message);
+	assert_int_equal(d.message, st_msg(from, SAN_SM_OFFER)->len);
+	assert_int_equal(d.write, 0);
+}
+
+/* Without remote read, or if it is not wanted: advertisements and writes (AFC-8). */
+static void
+small_large_by_write(bool can_read, uint8_t read)
+{
+	struct san_stream_bytes d;
+
+	pair.caps.can_read = can_read;
+	conf[0].read = read;
+	three_reach(st_after, SAN_SM_SMALL_LARGE);
+	st_after(LARGE);
+	d = moved();
+	assert_int_equal(st_said(from, SAN_SM_NOTICE | SAN_SM_INITIAL), 1);
+	assert_int_equal(st_said(from, SAN_SM_OFFER), 0);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_true(st_msg(to, SAN_SM_ADV)->adv[0].after);
+	assert_int_equal(d.write, LARGE - d.message);
+	assert_int_equal(d.read, 0);
+	assert_int_equal(st_view(from).mode, SAN_SM_SMALL_LARGE);
+}
+
+static void
+learn__small_large_without_read(void **state)
+{
+	(void)state;
+	small_large_by_write(false, SAN_STREAM_READ_AUTO);
+}
+
+static void
+learn__small_large_read_never(void **state)
+{
+	(void)state;
+	small_large_by_write(true, SAN_STREAM_READ_NEVER);
+}
+
+/* Everything in messages, and no notice any more (AFC-9). */
+static void
+learn__small(void **state)
+{
+	struct san_stream_bytes d;
+
+	(void)state;
+	three_reach(st_small, SAN_SM_SMALL_RECV);
+	st_small(LARGE);
+	d = moved();
+	assert_int_equal(d.message, LARGE);
+	assert_int_equal(st_said(from, SAN_SM_NOTICE) + st_said(from, SAN_SM_OFFER), 0);
+	assert_int_equal(st_said(to, SAN_SM_SMALL) + st_said(to, SAN_SM_ADV), 0);
+	assert_int_equal(st_said(from, SAN_SM_LARGE), st_said_data(from));
+}
+
+/* One of another class begins the count again (AFC-6). */
+static void
+learn__another_resets(void **state)
+{
+	(void)state;
+	st_start();
+	st_large(LARGE);
+	st_large(LARGE);
+	st_after(LARGE);
+	st_large(LARGE);
+	st_large(LARGE);
+	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);
+	st_large(LARGE);
+	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
+}
+
+/* Small sends go in messages, count for nothing and change no mode (AFC-6, AFC-7, AFC-8). */
+static void
+small_sends_between(void (*transfer)(uint32_t len), uint8_t mode)
+{
+	uint32_t i;
+
+	st_start();
+	for (i = 0; i < 6; i++) {
+		transfer(LARGE);
+		st_send(from, 200);
+		st_settle();
+		st_read(to, 200, 200);
+		assert_int_equal(st_sent(from), 200);
+		assert_int_equal(st_view(from).mode, i < 2 ? SAN_SM_DISCOVERY : mode);
+	}
+	assert_int_equal(st_view(from).nb_change, 1);
+}
+
+static void
+learn__small_sends_between_large(void **state)
+{
+	(void)state;
+	small_sends_between(st_large, SAN_SM_LARGE_RECV);
+}
+
+static void
+learn__small_sends_between_small_large(void **state)
+{
+	(void)state;
+	small_sends_between(st_after, SAN_SM_SMALL_LARGE);
+}
+
+static void
+learn__small_sends_between_small(void **state)
+{
+	(void)state;
+	small_sends_between(st_small, SAN_SM_SMALL_RECV);
+}
+
+/* `learn` is configurable (AFC-6). */
+static void
+learn__as_many_as_asked_for(void **state)
+{
+	(void)state;
+	conf[0].learn = 1;
+	st_start();
+	st_large(LARGE);
+	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
+}
+
+/* The first large transfer that deviates ends each mode (AFC-22). */
+static void
+leave__at_the_first_other(void **state)
+{
+	static const struct {
+		void (*learn)(uint32_t len), (*other)(uint32_t len);
+		uint8_t mode, why;
+		bool can_read;
+	} rows[] = {
+		{st_large, st_small, SAN_SM_LARGE_RECV, SAN_STREAM_WHY_SMALL, true},
+		{st_after, st_large, SAN_SM_SMALL_LARGE, SAN_STREAM_WHY_CLASS, true},
+		{st_after, st_small, SAN_SM_SMALL_LARGE, SAN_STREAM_WHY_CLASS, true},
+		{st_after, st_large, SAN_SM_SMALL_LARGE, SAN_STREAM_WHY_CLASS, false},
+		{st_after, st_small, SAN_SM_SMALL_LARGE, SAN_STREAM_WHY_CLASS, false},
+		{st_small, st_large, SAN_SM_SMALL_RECV, SAN_STREAM_WHY_LARGE, true},
+		{st_small, st_after, SAN_SM_SMALL_RECV, SAN_STREAM_WHY_LARGE, true},
+	};
+	struct san_stream_view v;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		pair.caps.can_read = rows[i].can_read;
+		st_start();
+		st_learn(rows[i].learn, rows[i].mode);
+		if (rows[i].why == SAN_STREAM_WHY_SMALL) {
+			/* a small one is posted before: the sender must not wait for another */
+			st_recv(to, 1000);
+			st_wait(MS);
+			st_send(from, LARGE);
+			st_settle();
+			assert_int_equal(st_received(to), 1000);
+			st_read(to, LARGE - 1000, 1000);
+		} else {
+			rows[i].other(LARGE);
+		}
+		v = st_view(from);
+		assert_int_equal(v.mode, SAN_SM_DISCOVERY);
+		assert_int_equal(v.nb_change, 2);
+		assert_int_equal(v.change[1].from, rows[i].mode);
+		assert_int_equal(v.change[1].why, rows[i].why);
+	}
+}
+
+/* From large: a program that waits to hear of data has no buffer posted (AFC-22). */
+static void
+leave__large_by_waiting(void **state)
+{
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_READABLE, 0);
+	st_wait(MS);
+	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
+	assert_int_equal(st_msg(to, SAN_SM_SMALL)->small_id, 0);
+	st_send(from, LARGE);
+	st_settle();
+	assert_true(st_has(to, SAN_WC_WAIT));
+	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);
+	assert_int_equal(st_view(from).change[1].why, SAN_STREAM_WHY_SMALL);
+	st_read(to, LARGE, LARGE);
+}
+
+/* A mode that was chosen for good stays, whatever the class (AFC-6). */
+static void
+leave__not_what_was_chosen(void **state)
+{
+	static void (*const transfers[])(uint32_t len) = {st_large, st_after, st_small};
+	uint32_t mode, i;
+
+	for (mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
+		if (mode > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		conf[0].mode = (uint8_t)mode;
+		st_start();
+		for (i = 0; i < 9; i++) {
+			if (mode == SAN_SM_LARGE_RECV && i % 3 != 0)
+				continue; /* would wait for the scan */
+			transfers[i % 3](LARGE);
+		}
+		assert_int_equal(st_view(from).mode, mode);
+		assert_int_equal(st_view(from).nb_change, 0);
+	}
+}
+
+/* Read in large receive mode, if always wanted (AFC-10). */
+static void
+way__read_always(void **state)
+{
+	struct san_stream_bytes d;
+
+	(void)state;
+	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	three_reach(st_large, SAN_SM_LARGE_RECV);
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_said(from, SAN_SM_OFFER), 1);
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+	d = moved();
+	assert_int_equal(d.read, LARGE - d.message);
+	assert_int_equal(d.write, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(learn__large),
+		ST_TEST(learn__small_large_by_read),
+		ST_TEST(learn__small_large_without_read),
+		ST_TEST(learn__small_large_read_never),
+		ST_TEST(learn__small),
+		ST_TEST(learn__another_resets),
+		ST_TEST(learn__small_sends_between_large),
+		ST_TEST(learn__small_sends_between_small_large),
+		ST_TEST(learn__small_sends_between_small),
+		ST_TEST(learn__as_many_as_asked_for),
+		ST_TEST(leave__at_the_first_other),
+		ST_TEST(leave__large_by_waiting),
+		ST_TEST(leave__not_what_was_chosen),
+		ST_TEST(way__read_always),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
