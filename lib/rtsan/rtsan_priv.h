@@ -62,7 +62,7 @@ struct rtsan_qp {
 	uint32_t qpn;
 	bool is_stream;
 	struct rtsan_stream *sync; /**< whose it is, or NULL */
-	_Atomic bool busy;         /**< connecting or connected, as far as the application was told */
+	_Atomic bool busy;         /**< connecting or connected, as far as the program was told */
 	_Atomic bool ended;        /**< the connection is over, as the application has been told */
 };
 

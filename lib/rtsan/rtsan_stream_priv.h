@@ -34,7 +34,7 @@ struct rtsan_stream {
 	bool ctl_used;        /**< somebody waits for *ctl* */
 	uint32_t wait_events; /**< of *wait*, while it is posted */
 	/* with a provider in another process */
-	struct rtsan_mr *mr; /**< half of it to read, half to write; NULL: memory is used as it is */
+	struct rtsan_mr *mr; /**< half to read, half to write; NULL: memory is used as it is */
 	/* by the lock of the context's *events* */
 	uint8_t event;  /**< last one of the connection, enum rtsan_event_type; 0: none yet */
 	uint8_t reason; /**< of it */

@@ -152,6 +152,16 @@ rm -f "$dir/out"
 run filecopy-empty filecopy 10.8.0.1 "" "$dir/out" "$dir/empty send"
 cmp "$dir/empty" "$dir/out" || fail "filecopy-empty: the copy differs"
 
+# Threads, time limits and the rest of streams, from a program to itself.
+streams() { # NAME SPEC
+	out=$(timeout 120 "$SAN_BUILD_DIR/test/e2e/streams" "$2" 10.8.0.1 2>&1) || fail "$1: $out"
+	echo "$1: $out"
+}
+null=$(eal none 0 0@0,1@0 | sed 's/--vdev=.*/--vdev=net_null0/')
+for idle in poll sleep; do
+	streams "streams-$idle" "dpdk:$null -- ip=10.8.0.1/24 poll=lcore idle=$idle"
+done
+
 # The same programs, attached; on a clean link and on a bad one.
 few=$((rounds / 5))
 for faults in "" "impair_tx = $bad"; do
@@ -160,6 +170,7 @@ for faults in "" "impair_tx = $bad"; do
 	run "attached pingpong-v6" pingpong fd08::1 "" "" $few
 	run "attached kvget" kvget 10.8.0.1 "" "" $few
 	run "attached stream" stream 10.8.0.1 "" "" 1
+	streams "attached streams" "unix:$dir/server.sock"
 	for how in push send; do
 		rm -f "$dir/out"
 		run "attached filecopy-$how" filecopy 10.8.0.1 "" "$dir/out" "$dir/in $how"
