@@ -188,7 +188,7 @@ copy_waiting(struct san_stream *s)
 static void
 cancel_one(struct san_stream *s, struct stream_sqe *e)
 {
-	if (e->done || e->copied)
+	if (e->done || e->copied || e->fin) /* an end is no send: the peer must hear of it */
 		return;
 	e->cancelled = true;
 	if (e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED)
@@ -390,6 +390,8 @@ give_up(struct san_stream *s, struct stream_sqe *e)
 	if (!e->cancelled || e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED ||
 	    e->nb_io > 0)
 		return false;
+	if (left(e) == 0 && !e->oob)
+		return false; /* all of it has gone meanwhile */
 	if (s->tx.adv_off > 0)
 		stream_send_end_write(s);
 	finish(s, e, SAN_WC_ST_CANCELLED);

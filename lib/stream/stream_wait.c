@@ -122,10 +122,13 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 	case SAN_STREAM_OPT_MODE:
 		if (value != SAN_STREAM_ADAPTIVE && value >= SAN_SM_MODES)
 			return SAN_WC_ST_INVALID;
-		s->conf.mode = (uint8_t)value;
-		s->tx.nb_cls = 0;
+		/* what the peer said about a mode that was chosen is lost: learn from the start */
 		if (value != SAN_STREAM_ADAPTIVE)
 			s->tx.mode = (uint8_t)value;
+		else if (s->conf.mode != SAN_STREAM_ADAPTIVE)
+			s->tx.mode = SAN_SM_DISCOVERY;
+		s->conf.mode = (uint8_t)value;
+		s->tx.nb_cls = 0;
 		return 0;
 	case SAN_STREAM_OPT_READ:
 		if (value > SAN_STREAM_READ_ALWAYS)

@@ -51,6 +51,7 @@ static struct {
 	uint32_t seq, lrsq, nb_rcvd, nb_freed;
 	uint32_t nb_access; /* writes and reads of the session */
 	uint8_t status;     /* theirs */
+	bool accepts;       /* the peer does, so the session connects */
 } raw;
 
 static inline struct st_side *
@@ -447,7 +448,7 @@ raw_put(const struct san_sm *m)
 static inline struct san_sm
 raw_hello(void)
 {
-	struct san_sm m = raw_msg(SAN_SM_HELLO);
+	struct san_sm m = raw_msg(SAN_SM_HELLO | (raw.accepts ? SAN_SM_ACCEPTOR : 0));
 
 	m.hello.nb_store = RAW_STORE;
 	m.hello.nb_adv = STREAM_ADVS;
@@ -465,7 +466,7 @@ raw_open(void)
 	raw.lrsq = conf[1].first_seq - 1;
 	pair_create(&pair, &conf[0], &conf[1]);
 	san_stream_pump(to->s, pair.now_ns);
-	san_stream_on_open(to->s, true, pair.now_ns);
+	san_stream_on_open(to->s, !raw.accepts, pair.now_ns);
 	raw_run();
 }
 

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Messages, out and in: the first one, order, what rides together, what no session says. */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+/* ---- the first one (AFC-2) ---- */
+
+/* Both say how many messages they can take, and nothing goes before the peer's count is known. */
+static void
+hello__nothing_before_it(void **state)
+{
+	struct san_sm hello;
+
+	(void)state;
+	raw_open();
+	assert_int_equal(st_of(to)->nb_msgs, 1);
+	assert_int_equal(st_of(to)->msg[0].flags, SAN_SM_HELLO | SAN_SM_ACCEPTOR);
+	assert_int_equal(st_of(to)->msg[0].pr, conf[1].nb_recv);
+	assert_int_equal(st_of(to)->msg[0].hello.nb_store, conf[1].nb_store);
+	assert_int_equal(st_of(to)->msg[0].hello.msg_size, conf[1].msg_size);
+	assert_int_equal(st_of(to)->msg[0].hello.threshold, 4096);
+	st_send(to, 100);
+	st_send(to, 3000);
+	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_recv(to, LARGE);
+	raw_run();
+	assert_int_equal(st_of(to)->nb_msgs, 1);
+	assert_false(st_has(to, SAN_WC_SEND));
+	hello = raw_hello();
+	raw_put(&hello);
+	/* what the program asked for before completes, in order */
+	assert_int_equal(st_said_data(to), 3);
+	assert_int_equal(st_sent(to), 100);
+	assert_int_equal(st_sent(to), 3000);
+	assert_true(st_has(to, SAN_WC_SHUTDOWN));
+}
+
+/* Receives are posted before the connection is there. */
+static void
+hello__buffers_before_it(void **state)
+{
+	(void)state;
+	pair_create(&pair, &conf[0], &conf[1]);
+	assert_int_equal(to->recv_tail, 0);
+	pair_pump(&pair);
+	assert_int_equal(to->recv_tail, conf[1].nb_recv);
+	assert_int_equal(to->nb_req, 0);
+}
+
+/* Sent by both at once. */
+static void
+hello__early_data_of_both(void **state)
+{
+	(void)state;
+	pair_create(&pair, &conf[0], &conf[1]);
+	st_send(from, 100);
+	st_send(to, LARGE);
+	st_recv(to, 200);
+	pair_open(&pair);
+	st_settle();
+	assert_int_equal(st_of(from)->msg[0].flags, SAN_SM_HELLO);
+	assert_int_equal(st_received(to), 100);
+	st_read(from, LARGE, LARGE);
+}
+
+static const char *
+fault_of_hello(void (*change)(struct san_sm *m))
+{
+	struct san_sm m;
+	const char *fault;
+
+	raw_open();
+	m = raw_hello();
+	change(&m);
+	raw_put(&m);
+	fault = san_stream_fault(to->s);
+	assert_int_equal(st_view(to).is_open, false);
+	return fault;
+}
+
+static void
+no_hello(struct san_sm *m)
+{
+	m->flags = 0;
+}
+
+static void
+of_no_receives(struct san_sm *m)
+{
+	m->pr = 1; /* the initial credit is 2 at least (AFC-14) */
+}
+
+static void
+of_short_messages(struct san_sm *m)
+{
+	m->hello.msg_size = SAN_STREAM_MSG_MIN - 1;
+}
+
+static void
+of_no_store(struct san_sm *m)
+{
+	m->hello.nb_store = 1;
+}
+
+static void
+of_no_advs(struct san_sm *m)
+{
+	m->hello.nb_adv = 0;
+}
+
+static void
+of_an_acceptor(struct san_sm *m)
+{
+	m->flags |= SAN_SM_ACCEPTOR;
+}
+
+static void
+hello__not_possible(void **state)
+{
+	static void (*const changes[])(struct san_sm * m) = {
+		no_hello,
+		of_no_receives,
+		of_short_messages,
+		of_no_store,
+		of_no_advs,
+		of_an_acceptor,
+	};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		assert_non_null(fault_of_hello(changes[i]));
+	}
+}
+
+static void
+hello__twice(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_hello();
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+/* ---- order (AFC-17) ---- */
+
+/* Messages that overtake others wait for them. */
+static void
+receive__overtaken(void **state)
+{
+	struct san_sm m[4];
+	uint32_t i;
+
+	(void)state;
+	raw_start();
+	for (i = 0; i < 4; i++) {
+		m[i] = raw_msg(0);
+		m[i].len = 100;
+	}
+	/* delivered as 3, 1, 2, 0: the bytes as they are in the stream */
+	for (i = 0; i < 4; i++) {
+		static const uint32_t order[] = {3, 1, 2, 0};
+
+		assert_int_equal(st_view(to).nb_unread_bytes, 0);
+		st_of(from)->src_used = 100 * order[i];
+		raw_put(&m[order[i]]);
+	}
+	assert_int_equal(st_stats(to).nb_held, 3);
+	st_of(from)->src_used = 400;
+	st_recv(to, 400);
+	raw_run();
+	assert_int_equal(st_received(to), 400);
+}
+
+/* Under any order of arrival the stream is the same. */
+static void
+receive__any_order(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	pair.caps.ordered = false;
+	pair.reorder = 8;
+	st_start();
+	for (i = 0; i < 100; i++) {
+		st_send(from, 1400);
+		st_send(from, 1400);
+		st_send(from, 1400);
+		pair_pump(&pair);
+		st_settle();
+		st_read(to, 3 * 1400, 3000);
+		while (st_has(from, SAN_WC_SEND))
+			st_sent(from);
+	}
+	assert_true(st_stats(to).nb_held > 10);
+}
+
+static void
+receive__number_out_of_bounds(void **state)
+{
+	/* beyond what was received, and beyond what could be under way */
+	static const int32_t offs[] = {-1, -1000, 32 + 32, INT32_MIN};
+	struct san_sm m;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(offs) / sizeof(offs[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		raw_start();
+		m = raw_msg(0);
+		m.seq += (uint32_t)offs[i];
+		raw_put(&m);
+		assert_non_null(san_stream_fault(to->s));
+	}
+}
+
+static void
+receive__number_twice(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_msg(0);
+	m.seq += 3;
+	raw_put(&m);
+	assert_null(san_stream_fault(to->s));
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+/* ---- what is no message, or says what can't be ---- */
+
+static void
+receive__no_message(void **state)
+{
+	static const uint8_t zeros[100];
+
+	(void)state;
+	raw_start();
+	raw_put_bytes(zeros, sizeof(zeros));
+	assert_non_null(san_stream_fault(to->s));
+}
+
+/* The provider says how long it is: that is not believed, either. */
+static void
+receive__longer_than_its_buffer(void **state)
+{
+	(void)state;
+	raw_start();
+	pair_done(to, to->recv_cookie[to->recv_head++ % PAIR_REQS], 0, 1 << 20);
+	raw_run();
+	assert_non_null(san_stream_fault(to->s));
+}
+
+/* Counts in a header go up, and no further than what was sent (AFC-14, AFC-27). */
+static void
+receive__counts(void **state)
+{
+	static const struct {
+		int32_t lrsq, nb_freed;
+	} rows[] = {{1, 0}, {0, 1}, {-3, 0}, {0, -1}, {-100, 0}};
+	struct san_sm m;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		raw_start();
+		st_send(to, 100);
+		raw_run();
+		st_send(to, 100);
+		raw_run();
+		m = raw_msg(0);
+		raw_put(&m); /* all is taken */
+		assert_null(san_stream_fault(to->s));
+		m = raw_msg(0);
+		m.lrsq += (uint32_t)rows[i].lrsq;
+		m.nb_freed += (uint32_t)rows[i].nb_freed;
+		raw_put(&m);
+		assert_non_null(san_stream_fault(to->s));
+	}
+}
+
+/* More unread messages than were set aside for them (AFC-27). */
+static void
+receive__more_than_there_is_room_for(void **state)
+{
+	struct san_sm m;
+	uint32_t i;
+
+	(void)state;
+	conf[1].nb_store = 8;
+	conf[1].nb_recv = 16;
+	raw_start();
+	for (i = 0; i < 9; i++) {
+		assert_null(san_stream_fault(to->s));
+		m = raw_msg(0);
+		m.len = 10;
+		raw_put(&m);
+	}
+	assert_non_null(san_stream_fault(to->s));
+}
+
+static void
+receive__behind_the_end(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_msg(SAN_SM_FIN);
+	m.len = 10;
+	raw_put(&m);
+	assert_null(san_stream_fault(to->s));
+	m = raw_msg(0);
+	m.len = 10;
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+/* Behind a fault nothing is heard and nothing is said: the owner ends the connection. */
+static void
+fault__is_the_end(void **state)
+{
+	struct san_sm m;
+	uint32_t said;
+
+	(void)state;
+	raw_start();
+	m = raw_hello();
+	raw_put(&m);
+	said = st_of(to)->nb_msgs;
+	st_send(to, 100);
+	st_recv(to, 100);
+	m = raw_msg(0);
+	m.len = 10;
+	raw_put(&m);
+	assert_int_equal(st_of(to)->nb_msgs, said);
+	assert_int_equal(st_view(to).nb_unread_bytes, 0);
+	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_PROTOCOL), 0);
+	assert_int_equal(st_received_as(to, SAN_WC_ST_PROTOCOL), 0);
+}
+
+/* ---- what rides together ---- */
+
+/* All that is to be said goes in one message, with the data. */
+static void
+build__all_in_one(void **state)
+{
+	const struct san_sm *m;
+
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_settle();
+	st_forget_msgs();
+	st_send(from, LARGE);
+	st_send(from, 100);
+	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	assert_int_equal(st_of(from)->nb_msgs, 1);
+	m = st_msg(from, SAN_SM_WDONE | SAN_SM_FIN);
+	assert_int_equal(m->len, 100);
+	assert_int_equal(m->wdone[0].bytes, LARGE);
+	assert_int_equal(st_received(to), LARGE);
+	st_read(to, 100, 100);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(hello__nothing_before_it),
+		ST_TEST(hello__buffers_before_it),
+		ST_TEST(hello__early_data_of_both),
+		ST_TEST(hello__not_possible),
+		ST_TEST(hello__twice),
+		ST_TEST(receive__overtaken),
+		ST_TEST(receive__any_order),
+		ST_TEST(receive__number_out_of_bounds),
+		ST_TEST(receive__number_twice),
+		ST_TEST(receive__no_message),
+		ST_TEST(receive__longer_than_its_buffer),
+		ST_TEST(receive__counts),
+		ST_TEST(receive__more_than_there_is_room_for),
+		ST_TEST(receive__behind_the_end),
+		ST_TEST(fault__is_the_end),
+		ST_TEST(build__all_in_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

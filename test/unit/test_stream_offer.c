@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Large sends that begin with an initial portion: both answers, reads, and how an offer comes back.
+ * (AFC-3, AFC-5, AFC-8, AFC-13, AFC-21, AFC-24, AFC-28)
+ */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+static void
+start_pull(void)
+{
+	st_start();
+	st_learn(st_after, SAN_SM_SMALL_LARGE);
+}
+
+/* The beginning of a large send of *len* bytes; *offer*: its rest may be read. */
+static struct san_sm
+raw_begin(bool offer, uint32_t len)
+{
+	struct san_sm m = raw_msg(SAN_SM_INITIAL | (offer ? SAN_SM_OFFER : SAN_SM_NOTICE));
+
+	m.mode = offer ? SAN_SM_SMALL_LARGE : SAN_SM_DISCOVERY;
+	m.send_id = 5;
+	m.len = 1000;
+	m.rest = len - m.len;
+	m.offer.nb_seg = 1;
+	m.offer.seg[0] = (struct san_sm_seg){.addr = 0x1000, .len = m.rest, .key = 9};
+	return m;
+}
+
+/* ---- notices (AFC-5) ---- */
+
+/* The first message has the initial portion and how much more there is (AFC-3, AFC-5). */
+static void
+notice__says_how_much(void **state)
+{
+	const struct san_sm *m;
+
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_of(from)->nb_msgs, 1);
+	m = st_msg(from, SAN_SM_NOTICE | SAN_SM_INITIAL);
+	assert_in_range(m->len, 1000, 4095);
+	assert_int_equal(m->len + m->rest, LARGE);
+	/* and nothing follows before the answer */
+	st_send(from, 100);
+	st_settle();
+	assert_int_equal(st_of(from)->nb_msgs, 1);
+	st_read(to, LARGE + 100, LARGE);
+}
+
+/* Answer: where the buffer is, posted directly, or only after the notice (AFC-5, AFC-22). */
+static void
+notice__buffer_posted_before(void **state)
+{
+	(void)state;
+	st_start();
+	st_large(LARGE);
+	assert_false(st_msg(to, SAN_SM_ADV)->adv[0].after);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->adv[0].where.seg[0].len,
+			 st_msg(from, SAN_SM_NOTICE)->rest);
+}
+
+static void
+notice__buffer_posted_after(void **state)
+{
+	(void)state;
+	st_start();
+	st_after(LARGE);
+	assert_true(st_msg(to, SAN_SM_ADV)->adv[0].after);
+}
+
+/* Posted after the initial portion was read by itself (AFC-22). */
+static void
+notice__initial_portion_was_consumed(void **state)
+{
+	uint32_t initial;
+
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	initial = st_view(to).nb_unread_bytes;
+	/* in small pieces, but none of them for the rest */
+	st_recv(to, 100);
+	st_settle();
+	assert_int_equal(st_received(to), 100);
+	st_recv_flags(to, LARGE - 100, SAN_RECV_WAITALL);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE - 100);
+	assert_true(st_msg(to, SAN_SM_ADV)->adv[0].after);
+	assert_int_equal(st_stats(from).tx.write, LARGE - initial);
+}
+
+/* Answer: too small, the rest in messages (AFC-5). */
+static void
+notice__buffer_too_small(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	st_read(to, LARGE, 2000);
+	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
+	assert_int_equal(st_msg(to, SAN_SM_SMALL)->small_id,
+			 st_msg(from, SAN_SM_NOTICE)->send_id);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+	assert_int_equal(st_stats(from).tx.message, LARGE);
+	assert_int_equal(st_stats(from).nb_fallbacks, 0);
+}
+
+/* A program that waits to hear of more has no buffer for it. */
+static void
+notice__program_waits(void **state)
+{
+	struct san_ulp_wc wc;
+
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	st_read(to, st_view(to).nb_unread_bytes, 100);
+	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_READABLE, 0);
+	st_settle();
+	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
+}
+
+/* Two scans without a buffer: the rest goes in messages, as far as there is room (AFC-13). */
+static void
+notice__nobody_posts(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_wait(conf[0].scan_ns * 2 - 1);
+	assert_int_equal(st_said_data(from), 1);
+	st_wait(1);
+	assert_int_equal(st_stats(from).nb_fallbacks, 1);
+	assert_int_equal(st_said_data(from), conf[1].nb_store);
+	st_read(to, LARGE, LARGE);
+	assert_int_equal(st_sent(from), LARGE);
+}
+
+/* `scans` is configurable (AFC-13). */
+static void
+notice__as_many_scans_as_asked_for(void **state)
+{
+	(void)state;
+	conf[0].scans = 5;
+	st_start();
+	st_send(from, LARGE);
+	st_wait(conf[0].scan_ns * 5 - 1);
+	assert_int_equal(st_stats(from).nb_fallbacks, 0);
+	st_wait(1);
+	assert_int_equal(st_stats(from).nb_fallbacks, 1);
+}
+
+/* A buffer begins the count again (AFC-13). */
+static void
+notice__scans_in_a_row(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	st_send(from, 5 * LARGE);
+	for (i = 0; i < 5; i++) {
+		st_wait(conf[0].scan_ns);
+		st_recv(to, LARGE);
+		st_settle();
+		assert_int_equal(st_received(to), LARGE);
+	}
+	assert_int_equal(st_stats(from).nb_fallbacks, 0);
+}
+
+/* In large receive mode: neither posts nor waits; discovery again, the rest in messages (AFC-13). */
+static void
+large_mode__nobody_posts(void **state)
+{
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_send(from, LARGE);
+	st_wait(conf[0].scan_ns * 2 - 1);
+	assert_int_equal(st_of(from)->nb_msgs, 0);
+	assert_int_equal(st_stats(from).nb_stall_set, 1);
+	st_wait(1);
+	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);
+	assert_int_equal(st_view(from).change[1].why, SAN_STREAM_WHY_SCAN);
+	assert_true(st_said_data(from) > 1);
+	st_read(to, LARGE, LARGE);
+}
+
+/* ---- offers (AFC-8) ---- */
+
+/* Registered for reading before it is told of, for that only, and dead behind RDONE (AFC-24). */
+static void
+offer__keys_are_dead(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	pair_pump(&pair);
+	assert_int_equal(from->nb_regs, 1);
+	st_settle();
+	key = st_msg(from, SAN_SM_OFFER)->offer.seg[0].key;
+	assert_int_equal(pair_find(from, key)->right, SAN_STREAM_PULL);
+	st_recv(to, LARGE);
+	st_finish(LARGE);
+	assert_null(pair_find(from, key));
+	assert_int_equal(from->nb_regs + to->nb_regs, 0);
+}
+
+/* Reads fill each set exactly and go on as sets are posted; the last is short (AFC-21). */
+static void
+offer__several_sets(void **state)
+{
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	st_settle();
+	st_recv(to, 10000);
+	st_settle();
+	assert_int_equal(st_received(to), 10000);
+	assert_false(st_has(from, SAN_WC_SEND));
+	st_recv(to, 20000);
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), 20000);
+	assert_int_equal(st_received(to), LARGE - 30000);
+	assert_int_equal(st_sent(from), LARGE);
+	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.mode, SAN_SM_SMALL_LARGE);
+	assert_int_equal(st_stats(to).rx.read, LARGE - st_msg(from, SAN_SM_OFFER)->len);
+}
+
+/* Of a send in pieces, into a receive in pieces. */
+static void
+offer__pieces(void **state)
+{
+	struct st_side *a = st_of(from), *b = st_of(to);
+	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .flags = SAN_WR_SIGNALED, .nb_sge = 3};
+	struct san_ulp_recv r = {.nb_sge = 2};
+	uint32_t i;
+
+	(void)state;
+	conf[0].mode = SAN_SM_SMALL_LARGE;
+	st_start();
+	for (i = 0; i < 3; i++)
+		wr.sge[i] = (struct san_ulp_sge){.addr = a->src + 50000 * i, .len = 500 + 9750 * i};
+	wr.length = 500 + 10250 + 20000;
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	st_settle();
+	r.sge[0] = (struct san_ulp_sge){.addr = b->dst, .len = 15000};
+	r.sge[1] = (struct san_ulp_sge){.addr = b->dst + 15000, .len = 15750};
+	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	st_settle();
+	assert_int_equal(st_sent(from), wr.length);
+	assert_memory_equal(b->dst, a->src, 500);
+	assert_memory_equal(b->dst + 500, a->src + 50000, 10250);
+	assert_memory_equal(b->dst + 10750, a->src + 100000, 20000);
+}
+
+/* Too small a buffer: it is given back, the rest comes in messages (AFC-5). */
+static void
+offer__buffer_too_small(void **state)
+{
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	st_settle();
+	st_read(to, LARGE, 2000);
+	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
+	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.mode, SAN_SM_SMALL_RECV);
+	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.bytes, 0);
+	assert_int_equal(st_sent(from), LARGE);
+}
+
+/* Half of it read, then a small buffer: what was read is not sent again. */
+static void
+offer__part_was_read(void **state)
+{
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	st_settle();
+	st_recv(to, LARGE / 2);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE / 2);
+	st_read(to, LARGE / 2, 2000);
+	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.bytes,
+			 LARGE / 2 - st_msg(from, SAN_SM_OFFER)->len);
+	assert_int_equal(st_sent(from), LARGE);
+}
+
+/* Nobody posts: the receiver gives it back after its scans, not the sender (AFC-13, AFC-28). */
+static void
+offer__nobody_posts(void **state)
+{
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	st_wait(conf[1].scan_ns * 2 - 1);
+	assert_int_equal(st_said(to, SAN_SM_RDONE), 0);
+	assert_int_equal(from->nb_regs, 1);
+	st_wait(1);
+	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
+	assert_int_equal(from->nb_regs, 0);
+	assert_int_equal(st_stats(from).nb_fallbacks, 1);
+	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);
+	st_read(to, LARGE, LARGE);
+	assert_int_equal(st_sent(from), LARGE);
+}
+
+/* The program gives up a send that is offered: it stays the peer's until that has answered. */
+static void
+withdraw__offered(void **state)
+{
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	st_settle();
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_pump(&pair);
+	pair_pump(&pair);
+	assert_false(st_has(from, SAN_WC_SEND));
+	assert_int_equal(from->nb_regs, 1); /* (AFC-28) */
+	st_settle();
+	assert_int_equal(st_said(from, SAN_SM_WITHDRAW), 1);
+	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), st_msg(from, SAN_SM_OFFER)->len);
+	assert_int_equal(from->nb_regs, 0);
+	assert_int_equal(st_stats(from).nb_fallbacks, 0);
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), st_msg(from, SAN_SM_OFFER)->len);
+}
+
+/* Likewise one that was noticed. */
+static void
+withdraw__noticed(void **state)
+{
+	uint32_t initial;
+
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	initial = st_msg(from, SAN_SM_NOTICE)->len;
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_pump(&pair);
+	pair_pump(&pair);
+	assert_false(st_has(from, SAN_WC_SEND));
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), initial);
+	/* and the stream goes on behind it */
+	st_of(from)->src_used = initial;
+	st_send(from, 100);
+	st_settle();
+	st_read(to, initial, LARGE);
+	st_read(to, 100, 100);
+}
+
+/* It was being read: the receiver has those bytes, and both say so (AFC-28). */
+static void
+withdraw__while_it_is_read(void **state)
+{
+	struct pair_req read;
+
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	st_settle();
+	st_recv(to, LARGE);
+	pair_pump(&pair);
+	assert_int_equal(to->nb_req, 1);
+	read = to->req[0];
+	to->nb_req = 0;
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	st_settle();
+	assert_int_equal(st_said(to, SAN_SM_RDONE), 0);
+	assert_int_equal(from->nb_regs, 1);
+	to->req[to->nb_req++] = read;
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_sent(from), LARGE);
+	assert_int_equal(from->nb_regs, 0);
+}
+
+/* The answer crosses the question: it is not asked for twice. */
+static void
+withdraw__answered_already(void **state)
+{
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	st_settle();
+	st_recv(to, LARGE);
+	pair_pump(&pair);
+	pair_step(to);
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_pump(&pair); /* RDONE and WITHDRAW are under way */
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_sent(from), LARGE);
+	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
+}
+
+/* ---- what a peer may not say ---- */
+
+static void
+hear__behind_an_offer(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_begin(true, LARGE);
+	raw_put(&m);
+	assert_null(san_stream_fault(to->s));
+	m = raw_begin(true, LARGE);
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+static void
+hear__fin_behind_an_offer(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_begin(true, LARGE);
+	raw_put(&m);
+	m = raw_msg(SAN_SM_FIN);
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+static void
+hear__other_than_what_is_left(void **state)
+{
+	static const struct {
+		bool offer;
+		uint32_t rest, room;
+	} rows[] = {{false, 0, 1}, {true, 0, 1}, {true, 5000, 4999}, {true, 5000, 5001}};
+	struct san_sm m;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		raw_start();
+		m = raw_begin(rows[i].offer, LARGE);
+		m.rest = rows[i].rest;
+		m.offer.seg[0].len = rows[i].room;
+		raw_put(&m);
+		assert_non_null(san_stream_fault(to->s));
+	}
+}
+
+/* Given back is what was offered, and no more of it than there is. */
+static void
+returned__not_offered(void **state)
+{
+	static const struct {
+		uint32_t id_off;
+		bool all, more, fault;
+	} rows[] = {
+		{0, true, false, false},
+		{0, true, true, true},
+		{1, true, false, true},
+		{1, false, false, false}, /* late: it crossed our asking for it */
+	};
+	const struct san_sm *offer;
+	struct san_sm m;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		conf[1].mode = SAN_SM_SMALL_LARGE;
+		raw_start();
+		st_send(to, LARGE);
+		raw_run();
+		offer = st_msg(to, SAN_SM_OFFER);
+		m = raw_msg(SAN_SM_RDONE);
+		m.rdone.id = offer->send_id + rows[i].id_off;
+		m.rdone.bytes = rows[i].all ? offer->rest + rows[i].more : 0;
+		m.rdone.mode = SAN_SM_SMALL_LARGE;
+		raw_put(&m);
+		assert_int_equal(san_stream_fault(to->s) != NULL, rows[i].fault);
+	}
+}
+
+/* A read that fails is the peer's fault: it offered what can't be read. */
+static void
+on_read__fails(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	raw.status = 1;
+	m = raw_begin(true, LARGE);
+	raw_put(&m);
+	st_recv(to, LARGE);
+	raw_run();
+	assert_int_equal(raw.nb_access, 1);
+	assert_non_null(san_stream_fault(to->s));
+	assert_false(st_has(to, SAN_WC_RECV));
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	/* what came before is the program's */
+	assert_int_equal(st_received_as(to, 0), 1000);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(notice__says_how_much),
+		ST_TEST(notice__buffer_posted_before),
+		ST_TEST(notice__buffer_posted_after),
+		ST_TEST(notice__initial_portion_was_consumed),
+		ST_TEST(notice__buffer_too_small),
+		ST_TEST(notice__program_waits),
+		ST_TEST(notice__nobody_posts),
+		ST_TEST(notice__as_many_scans_as_asked_for),
+		ST_TEST(notice__scans_in_a_row),
+		ST_TEST(large_mode__nobody_posts),
+		ST_TEST(offer__keys_are_dead),
+		ST_TEST(offer__several_sets),
+		ST_TEST(offer__pieces),
+		ST_TEST(offer__buffer_too_small),
+		ST_TEST(offer__part_was_read),
+		ST_TEST(offer__nobody_posts),
+		ST_TEST(withdraw__offered),
+		ST_TEST(withdraw__noticed),
+		ST_TEST(withdraw__while_it_is_read),
+		ST_TEST(withdraw__answered_already),
+		ST_TEST(hear__behind_an_offer),
+		ST_TEST(hear__fin_behind_an_offer),
+		ST_TEST(hear__other_than_what_is_left),
+		ST_TEST(returned__not_offered),
+		ST_TEST(on_read__fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

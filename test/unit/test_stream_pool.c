@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Message buffers: one pool to receive and one to send, of one size or two. (AFC-18, AFC-27) */
+
+#include "test_stream.h"
+
+/* All memory for messages is there from the beginning (AFC-27). */
+static void
+init__with_the_session(void **state)
+{
+	size_t mem;
+
+	(void)state;
+	st_start();
+	mem = to->mem;
+	assert_true(mem >= (conf[1].nb_recv + conf[1].nb_store + conf[1].nb_send) *
+			    (size_t)conf[1].msg_size);
+	from->max_mem = from->mem;
+	to->max_mem = to->mem;
+	st_large(64 * KB);
+	st_small(64 * KB);
+	assert_int_equal(to->mem, mem);
+}
+
+/* As many receives as the peer has credit for, always: a message is replaced at once (AFC-27). */
+static void
+post__always_as_many(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < conf[1].nb_store; i++) {
+		assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
+		st_send(from, 100);
+		st_settle();
+	}
+	assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
+}
+
+static uint32_t nb_refused;
+
+static int
+refuse(void *arg, uint64_t cookie, void *buf, uint32_t len)
+{
+	(void)arg;
+	(void)cookie;
+	(void)buf;
+	(void)len;
+	nb_refused++;
+	return -EAGAIN;
+}
+
+/* The provider takes no more receives: credit shrinks, nothing else. */
+static void
+post__provider_is_full(void **state)
+{
+	struct san_stream_ops ops = pair_ops;
+
+	(void)state;
+	st_start();
+	ops.recv = refuse;
+	nb_refused = 0;
+	san_stream_resume(to->s, &ops, to);
+	st_send(from, 100);
+	st_settle();
+	st_read(to, 100, 100);
+	assert_true(nb_refused > 0);
+	assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv - 1);
+	san_stream_resume(to->s, &pair_ops, to);
+	st_settle();
+	assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
+}
+
+static struct san_sm
+raw_resize(uint32_t bytes)
+{
+	struct san_sm m = raw_msg(SAN_SM_RESIZE);
+
+	m.resize = bytes;
+	return m;
+}
+
+/* The old memory goes with the last buffer in it, be it lent or unread (AFC-18). */
+static void
+resize__old_memory_goes_with_its_last(void **state)
+{
+	size_t small, both;
+	struct san_sm m;
+	uint32_t i;
+
+	(void)state;
+	conf[1].nb_recv = 4;
+	raw_start();
+	small = to->mem;
+	m = raw_msg(0);
+	m.len = 10;
+	raw_put(&m); /* unread */
+	m = raw_resize(4000);
+	raw_put(&m);
+	both = to->mem;
+	assert_int_equal(both - small, (4 + conf[1].nb_store) * 4000);
+	for (i = 0; i < 10; i++) {
+		m = raw_msg(0);
+		raw_put(&m);
+	}
+	assert_int_equal(to->mem, both);
+	st_recv(to, 10);
+	raw_run();
+	assert_int_equal(st_received(to), 10);
+	assert_int_equal(to->mem, both - (4 + conf[1].nb_store) * (size_t)conf[1].msg_size);
+}
+
+/* Not a third size before the first is gone: the answer is what there is. */
+static void
+resize__one_at_a_time(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_resize(3000);
+	raw_put(&m);
+	st_forget_msgs();
+	m = raw_resize(4000);
+	raw_put(&m);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 3000);
+	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
+}
+
+/* In the middle of it the session may end: st_teardown() finds what is left. */
+static void
+resize__ends_in_the_middle(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_resize(3000);
+	raw_put(&m);
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	san_stream_check(to->s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(init__with_the_session),
+		ST_TEST(post__always_as_many),
+		ST_TEST(post__provider_is_full),
+		ST_TEST(resize__old_memory_goes_with_its_last),
+		ST_TEST(resize__one_at_a_time),
+		ST_TEST(resize__ends_in_the_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What the program receives: any size of buffer, peeks, loans, all or nothing; what is unread while
+ * it does not; and receives that are given up. (AFC-1, AFC-9, AFC-21, AFC-27, AFC-28)
+ */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+/* Any size of receive for any size of send (AFC-1). */
+static void
+take__any_size(void **state)
+{
+	static const uint32_t sizes[] = {1, 7, 100, 1508, 1509, 4095, 4096, 9000, 70000};
+	uint32_t i, k, n = sizeof(sizes) / sizeof(sizes[0]);
+
+	(void)state;
+	st_start();
+	for (i = 0; i < n; i++) {
+		for (k = 2; k < n; k++) {
+			st_send(from, sizes[i]);
+			st_settle();
+			st_read(to, sizes[i], sizes[k]);
+			assert_int_equal(st_sent(from), sizes[i]);
+		}
+	}
+}
+
+/* A receive completes with what is there, be it of several sends. */
+static void
+take__what_is_there(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, 100);
+	st_settle();
+	st_send(from, 200);
+	st_settle();
+	st_recv(to, 1000);
+	st_settle();
+	assert_int_equal(st_received(to), 300);
+}
+
+/* A peek leaves it there, and shows no more than its size (AFC-1). */
+static void
+peek__leaves_it(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	st_send(from, 100);
+	st_settle();
+	st_send(from, 200);
+	st_settle();
+	for (i = 0; i < 2; i++) {
+		st_recv_flags(to, 250, SAN_RECV_PEEK);
+		st_settle();
+		assert_int_equal(st_received(to), 250);
+	}
+	assert_int_equal(st_view(to).nb_unread_bytes, 300);
+	st_read(to, 300, 1000);
+}
+
+/* It waits if there is nothing. */
+static void
+peek__waits(void **state)
+{
+	(void)state;
+	st_start();
+	st_recv_flags(to, 250, SAN_RECV_PEEK);
+	st_settle();
+	assert_false(st_has(to, SAN_WC_RECV));
+	st_send(from, 10);
+	st_settle();
+	assert_int_equal(st_received(to), 10);
+	st_read(to, 10, 10);
+}
+
+/* All or the end. */
+static void
+waitall__until_it_is_full(void **state)
+{
+	(void)state;
+	st_start();
+	st_recv_flags(to, 3000, SAN_RECV_WAITALL);
+	st_send(from, 1000);
+	st_settle();
+	st_send(from, 1000);
+	st_settle();
+	assert_false(st_has(to, SAN_WC_RECV));
+	st_send(from, 1500);
+	st_settle();
+	assert_int_equal(st_received(to), 3000);
+	st_recv_flags(to, 3000, SAN_RECV_WAITALL);
+	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	assert_int_equal(st_received(to), 500);
+}
+
+/* Likewise over large sends, in each mode. */
+static void
+waitall__of_several_large(void **state)
+{
+	uint32_t mode;
+
+	for (mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
+		if (mode > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		conf[0].mode = (uint8_t)mode;
+		st_start();
+		st_recv_flags(to, 3 * LARGE, SAN_RECV_WAITALL);
+		st_send(from, LARGE);
+		st_settle();
+		st_send(from, LARGE);
+		st_settle();
+		assert_false(st_has(to, SAN_WC_RECV));
+		st_send(from, 2 * LARGE);
+		st_settle();
+		assert_int_equal(st_received(to), 3 * LARGE);
+		st_read(to, LARGE, LARGE);
+	}
+}
+
+static void
+dontwait__there_or_not(void **state)
+{
+	(void)state;
+	st_start();
+	st_recv_flags(to, 100, SAN_RECV_DONTWAIT);
+	st_settle();
+	assert_int_equal(st_received_as(to, SAN_WC_ST_AGAIN), 0);
+	st_send(from, 60);
+	st_settle();
+	st_recv_flags(to, 100, SAN_RECV_DONTWAIT);
+	st_settle();
+	assert_int_equal(st_received(to), 60);
+}
+
+/* The message buffer itself; its room stays taken until it comes back (AFC-27). */
+static void
+lend__until_it_comes_back(void **state)
+{
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	(void)state;
+	conf[1].nb_store = 4;
+	conf[1].nb_recv = 4;
+	st_start();
+	for (i = 0; i < 6; i++) {
+		st_send(from, 1000);
+		st_settle();
+	}
+	for (i = 0; i < 4; i++) {
+		st_recv_flags(to, 0, SAN_RECV_LOAN);
+		st_settle();
+	}
+	assert_int_equal(st_said_data(from), 4);
+	for (i = 0; i < 4; i++) {
+		assert_true(st_take(to, SAN_WC_RECV, &wc));
+		assert_true(wc.has_imm);
+		assert_int_equal(wc.byte_len, 1000);
+		assert_memory_equal(san_stream_loan(to->s, wc.imm), st_of(from)->src + 1000 * i,
+				    1000);
+		assert_true(san_stream_give_back(to->s, wc.imm, pair.now_ns));
+		assert_false(san_stream_give_back(to->s, wc.imm, pair.now_ns));
+		assert_null(san_stream_loan(to->s, wc.imm));
+	}
+	st_of(to)->at = 4000;
+	st_of(to)->recv_head = 4;
+	st_settle();
+	st_read(to, 2000, 2000);
+	assert_false(san_stream_give_back(to->s, 0, pair.now_ns));
+	assert_false(san_stream_give_back(to->s, UINT32_MAX, pair.now_ns));
+}
+
+/* ---- a program that does not read (AFC-27) ---- */
+
+/* Its peer's data stops; messages without data, and the other direction, go on. */
+static void
+unread__holds_up_nothing_else(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].nb_recv = conf[1].nb_recv = 8;
+	conf[0].nb_store = conf[1].nb_store = 8;
+	st_start();
+	for (i = 0; i < 100; i++) {
+		st_send(from, 1400);
+		st_settle();
+	}
+	assert_int_equal(st_view(to).nb_unread_bytes, 8 * 1400);
+	/* small and large, with advertisements, done messages and all */
+	for (i = 0; i < 20; i++) {
+		st_recv(from, LARGE);
+		st_settle();
+		st_send(to, LARGE);
+		st_settle();
+		assert_int_equal(st_received(from), LARGE);
+		assert_int_equal(st_sent(to), LARGE);
+		st_send(to, 500);
+		st_settle();
+		st_read(from, 500, 500);
+		assert_int_equal(st_sent(to), 500);
+	}
+	assert_int_equal(st_view(to).nb_unread_bytes, 8 * 1400);
+	assert_true(to->recv_tail - to->recv_head == 8); /* posted again at once */
+	st_read(to, 100 * 1400, 5000);
+}
+
+/* ---- ends ---- */
+
+/* One direction ends, the other does not (AFC-1). */
+static void
+fin__one_direction(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	st_send(from, 100);
+	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	assert_true(san_stream_has_fin(to->s));
+	st_recv(to, 1000);
+	st_recv(to, 1000);
+	st_recv_flags(to, 1000, SAN_RECV_PEEK);
+	st_settle();
+	assert_int_equal(st_received(to), 100);
+	assert_int_equal(st_received(to), 0);
+	assert_int_equal(st_received(to), 0);
+	for (i = 0; i < 3; i++) {
+		st_send(to, LARGE);
+		st_settle();
+		st_read(from, LARGE, LARGE);
+		assert_int_equal(st_sent(to), LARGE);
+	}
+	assert_false(san_stream_has_fin(from->s));
+	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_recv(from, 10);
+	st_settle();
+	assert_int_equal(st_received(from), 0);
+	assert_true(san_stream_is_drained(from->s) && san_stream_is_drained(to->s));
+}
+
+/* ---- given up (AFC-28) ---- */
+
+static void
+cancel__waiting(void **state)
+{
+	(void)state;
+	st_start();
+	st_recv(to, 100);
+	st_recv(to, 100);
+	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	st_settle();
+	assert_int_equal(st_received_as(to, SAN_WC_ST_CANCELLED), 0);
+	assert_int_equal(st_received_as(to, SAN_WC_ST_CANCELLED), 0);
+	st_send(from, 50);
+	st_settle();
+	st_read(to, 50, 50);
+}
+
+/* What came before is not lost: it completes with that. */
+static void
+cancel__with_what_came(void **state)
+{
+	(void)state;
+	st_start();
+	st_recv_flags(to, 3000, SAN_RECV_WAITALL);
+	st_send(from, 1000);
+	st_settle();
+	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	st_settle();
+	assert_int_equal(st_received(to), 1000);
+}
+
+/* While the session reads into it, the memory is not the program's. */
+static void
+cancel__while_it_is_read_into(void **state)
+{
+	(void)state;
+	conf[0].mode = SAN_SM_SMALL_LARGE;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	st_recv(to, LARGE);
+	pair_pump(&pair);
+	assert_int_equal(to->req[0].kind, PAIR_READ);
+	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_pump(&pair);
+	assert_false(st_has(to, SAN_WC_RECV));
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(take__any_size),
+		ST_TEST(take__what_is_there),
+		ST_TEST(peek__leaves_it),
+		ST_TEST(peek__waits),
+		ST_TEST(waitall__until_it_is_full),
+		ST_TEST(waitall__of_several_large),
+		ST_TEST(dontwait__there_or_not),
+		ST_TEST(lend__until_it_comes_back),
+		ST_TEST(unread__holds_up_nothing_else),
+		ST_TEST(fin__one_direction),
+		ST_TEST(cancel__waiting),
+		ST_TEST(cancel__with_what_came),
+		ST_TEST(cancel__while_it_is_read_into),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Larger message buffers, asked for and given or not. (AFC-18) */
+
+#include "test_stream.h"
+
+#define SEND 3000 /* too long for a message, too short to be large */
+#define WANT (SEND + SAN_SM_HDR)
+
+/* *n* sends of that size, read at once. */
+static void
+fragmented(uint32_t n)
+{
+	while (n-- > 0) {
+		st_send(from, SEND);
+		st_settle();
+		st_read(to, SEND, SEND);
+		assert_int_equal(st_sent(from), SEND);
+	}
+}
+
+/* Beyond so many fragmentations, for the largest size sent; then they are no longer cut (AFC-18). */
+static void
+count__asks(void **state)
+{
+	(void)state;
+	conf[0].frags = 5;
+	st_start();
+	fragmented(4);
+	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
+	fragmented(1);
+	assert_int_equal(st_said(from, SAN_SM_RESIZE), 1);
+	assert_int_equal(st_msg(from, SAN_SM_RESIZE)->resize, WANT);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, WANT);
+	assert_int_equal(st_stats(to).nb_resizes, 1);
+	/* the buffers that were posted are used first */
+	fragmented(32);
+	assert_int_equal(st_view(from).peer_msg_size, WANT);
+	assert_int_equal(st_view(to).msg_size, WANT);
+	st_forget_msgs();
+	fragmented(5);
+	assert_int_equal(st_said_data(from), 5);
+	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
+}
+
+/* Large sends are no reason: they do not travel in messages. */
+static void
+count__not_for_large(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].frags = 1;
+	st_start();
+	for (i = 0; i < 10; i++)
+		st_small(64 * KB);
+	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
+}
+
+/* The size may be fixed, at either side (AFC-18). */
+static void
+count__fixed_size_here(void **state)
+{
+	(void)state;
+	conf[0].msg_max = conf[0].msg_size;
+	st_start();
+	fragmented(20);
+	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
+}
+
+static void
+hear__fixed_size_there(void **state)
+{
+	(void)state;
+	conf[1].msg_max = conf[1].msg_size;
+	st_start();
+	fragmented(8);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 1536);
+	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
+	fragmented(40);
+	assert_int_equal(st_view(from).peer_msg_size, 1536);
+}
+
+/* Memory is short: the answer is the old size, and all goes on as before (AFC-18). */
+static void
+hear__no_memory(void **state)
+{
+	(void)state;
+	st_start();
+	to->max_mem = to->mem;
+	fragmented(8);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 1536);
+	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
+	fragmented(40);
+	/* it may be asked again, and there is some now */
+	to->max_mem = SIZE_MAX;
+	fragmented(60);
+	assert_int_equal(st_view(from).peer_msg_size, WANT);
+}
+
+/* The sender has none for its own: it goes on with what there is. */
+static void
+run__no_memory_here(void **state)
+{
+	(void)state;
+	st_start();
+	from->max_mem = from->mem;
+	fragmented(60);
+	assert_int_equal(st_view(from).peer_msg_size, 1536);
+	assert_true(st_stats(to).nb_resizes >= 1);
+}
+
+/* As old buffers complete, new ones are posted; messages change with the first new one (AFC-18). */
+static void
+hear__as_they_complete(void **state)
+{
+	struct san_sm m;
+	uint32_t i, after;
+
+	(void)state;
+	conf[1].nb_recv = 4;
+	raw_start();
+	m = raw_msg(SAN_SM_RESIZE);
+	m.resize = 4000;
+	raw_put(&m);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 4000);
+	/* posted when it was asked: those before it, and three more */
+	after = st_msg(to, SAN_SM_RESIZED)->resized.after;
+	assert_int_equal(after, raw.seq - 1 + 3);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(to->recv_len[to->recv_head % PAIR_REQS], 1536);
+		m = raw_msg(0);
+		raw_put(&m);
+	}
+	assert_int_equal(to->recv_len[to->recv_head % PAIR_REQS], 4000);
+}
+
+/* The requester's long messages begin behind that number, not before (AFC-18). */
+static void
+run__behind_the_old_ones(void **state)
+{
+	struct san_sm m;
+	uint32_t i;
+
+	(void)state;
+	conf[1].frags = 1;
+	raw_start();
+	st_send(to, SEND);
+	raw_run();
+	m = raw_msg(SAN_SM_RESIZED);
+	m.resized.bytes = st_msg(to, SAN_SM_RESIZE)->resize;
+	m.resized.after = raw.lrsq + 4;
+	raw_put(&m);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(st_view(to).peer_msg_size, 1536);
+		st_forget_msgs();
+		st_send(to, SEND);
+		raw_run();
+		assert_int_equal(st_said_data(to), 2);
+		m = raw_msg(0);
+		raw_put(&m);
+	}
+	assert_int_equal(st_view(to).peer_msg_size, WANT);
+	st_forget_msgs();
+	st_send(to, SEND);
+	raw_run();
+	assert_int_equal(st_said_data(to), 1);
+}
+
+/* No more than was allowed for. */
+static void
+hear__more_than_the_limit(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	conf[1].msg_max = 5000;
+	raw_start();
+	m = raw_msg(SAN_SM_RESIZE);
+	m.resize = UINT32_MAX;
+	raw_put(&m);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 5000);
+}
+
+static void
+resized__more_than_asked_for(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	conf[1].frags = 1;
+	raw_start();
+	st_send(to, SEND);
+	raw_run();
+	m = raw_msg(SAN_SM_RESIZED);
+	m.resized.bytes = conf[1].msg_max + 1;
+	raw_put(&m);
+	assert_non_null(san_stream_fault(to->s));
+}
+
+/* Nobody asked: the size stays. */
+static void
+resized__unasked(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_msg(SAN_SM_RESIZED);
+	m.resized.bytes = 4000;
+	raw_put(&m);
+	assert_int_equal(st_view(to).peer_msg_size, 1536);
+	assert_null(san_stream_fault(to->s));
+}
+
+/* ---- crossing requests (AFC-18) ---- */
+
+/* The session asks, and before the answer its peer asks, too. */
+static void
+cross(bool accepts)
+{
+	struct san_sm m;
+
+	conf[1].frags = 1;
+	raw.accepts = accepts;
+	raw_start();
+	st_send(to, SEND);
+	raw_run();
+	assert_int_equal(st_said(to, SAN_SM_RESIZE), 1);
+	st_forget_msgs();
+	m = raw_msg(SAN_SM_RESIZE);
+	m.resize = 2000;
+	raw_put(&m);
+}
+
+/* The accepting side disregards it: its own is answered. */
+static void
+cross__accepting_side(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	cross(false);
+	assert_int_equal(st_said(to, SAN_SM_RESIZED), 0);
+	assert_int_equal(st_view(to).msg_size, 1536);
+	m = raw_msg(SAN_SM_RESIZED);
+	m.resized.bytes = WANT;
+	m.resized.after = raw.lrsq;
+	raw_put(&m);
+	assert_int_equal(st_view(to).peer_msg_size, WANT);
+	/* now the other one's turn has come */
+	m = raw_msg(SAN_SM_RESIZE);
+	m.resize = 2000;
+	raw_put(&m);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
+}
+
+/* The connecting side answers, and may ask again. */
+static void
+cross__connecting_side(void **state)
+{
+	(void)state;
+	cross(true);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
+	assert_int_equal(st_said(to, SAN_SM_RESIZE), 0);
+	st_send(to, SEND);
+	raw_run();
+	assert_int_equal(st_said(to, SAN_SM_RESIZE), 1);
+}
+
+/* Two sessions, both ways at once: both sizes come about. */
+static void
+cross__both_get_theirs(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 100; i++) {
+		st_send(from, SEND);
+		st_send(to, SEND - 500);
+		st_settle();
+		st_read(to, SEND, SEND);
+		st_read(from, SEND - 500, SEND);
+		assert_int_equal(st_sent(from) + st_sent(to), 2 * SEND - 500);
+	}
+	assert_true(st_view(from).peer_msg_size >= WANT);
+	assert_true(st_view(to).peer_msg_size >= WANT - 500);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(count__asks),
+		ST_TEST(count__not_for_large),
+		ST_TEST(count__fixed_size_here),
+		ST_TEST(hear__fixed_size_there),
+		ST_TEST(hear__no_memory),
+		ST_TEST(run__no_memory_here),
+		ST_TEST(hear__as_they_complete),
+		ST_TEST(run__behind_the_old_ones),
+		ST_TEST(hear__more_than_the_limit),
+		ST_TEST(resized__more_than_asked_for),
+		ST_TEST(resized__unasked),
+		ST_TEST(cross__accepting_side),
+		ST_TEST(cross__connecting_side),
+		ST_TEST(cross__both_get_theirs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

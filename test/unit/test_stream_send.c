@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What the program sends: in messages or directly, together or one by one, aside or in place, given
+ * up, ended. (AFC-3, AFC-4, AFC-14, AFC-20, AFC-21, AFC-25, AFC-26, AFC-28)
+ */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+/* ---- small ones ---- */
+
+/* A header and the payload, and it is done (AFC-3). */
+static void
+small__in_one_message(void **state)
+{
+	const struct san_sm *m;
+
+	(void)state;
+	st_start();
+	st_send(from, 300);
+	pair_pump(&pair);
+	assert_int_equal(st_sent(from), 300);
+	st_settle();
+	m = st_of(from)->msg;
+	assert_int_equal(st_of(from)->nb_msgs, 1);
+	assert_int_equal(m->flags, 0);
+	assert_int_equal(m->len, 300);
+	st_read(to, 300, 300);
+}
+
+/* Those that come together travel together. */
+static void
+small__together(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 5; i++)
+		st_send(from, 300);
+	st_settle();
+	assert_int_equal(st_of(from)->nb_msgs, 1);
+	assert_int_equal(st_of(from)->msg[0].len, 1500);
+	st_read(to, 1500, 1500);
+}
+
+/* The payload may be in the request itself. */
+static void
+small__inlined(void **state)
+{
+	struct san_ulp_wr wr = {
+		.op = SAN_WR_SEND,
+		.flags = SAN_WR_SIGNALED | SAN_WR_INLINE,
+		.length = 40,
+		.inline_len = 40,
+	};
+
+	(void)state;
+	st_start();
+	memcpy(wr.data, st_of(from)->src, 40);
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	memset(wr.data, 0, sizeof(wr.data));
+	st_settle();
+	st_read(to, 40, 40);
+}
+
+/* A send of nothing completes, and sends nothing. */
+static void
+small__empty(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, 0);
+	st_settle();
+	assert_int_equal(st_sent(from), 0);
+	assert_int_equal(st_of(from)->nb_msgs, 0);
+}
+
+/* Who does not want to hear of a send does not, unless it has failed. */
+static void
+small__unsignaled(void **state)
+{
+	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 1, .length = 100};
+
+	(void)state;
+	st_start();
+	wr.sge[0] = (struct san_ulp_sge){.addr = st_of(from)->src, .len = 100};
+	st_of(from)->src_used = 100;
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	st_send(from, 100);
+	st_settle();
+	assert_int_equal(st_sent(from), 100);
+	assert_false(st_has(from, SAN_WC_SEND));
+	pair_end_now(from, SAN_WC_ST_FLUSHED);
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	san_stream_pump(from->s, pair.now_ns);
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_FLUSHED), 0);
+}
+
+/* What is large is asked of the provider, or told; of two the larger one counts (AFC-4). */
+static void
+threshold__from_where(void **state)
+{
+	static const struct {
+		uint32_t caps, a, b, both;
+	} rows[] = {{4096, 0, 0, 4096}, {2048, 0, 0, 2048}, {4096, 1000, 0, 4096}, {4096, 0, 9000, 9000}, {4096, 500, 700, 700}};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		pair.caps.threshold = rows[i].caps;
+		conf[0].threshold = rows[i].a;
+		conf[1].threshold = rows[i].b;
+		st_start();
+		assert_int_equal(st_view(from).threshold, rows[i].both);
+		assert_int_equal(st_view(to).threshold, rows[i].both);
+		st_send(from, rows[i].both - 1);
+		st_settle();
+		st_read(to, rows[i].both - 1, rows[i].both);
+		assert_int_equal(st_said(from, SAN_SM_NOTICE), 0);
+		st_send(from, rows[i].both);
+		st_settle();
+		assert_int_equal(st_said(from, SAN_SM_NOTICE), 1);
+		st_read(to, rows[i].both, rows[i].both);
+	}
+}
+
+/* No message carries as much as is large, so it fits into any advertised set (AFC-12). */
+static void
+message__never_large(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].threshold = conf[1].threshold = 600;
+	st_start();
+	for (i = 0; i < 6; i++)
+		st_send(from, 500);
+	st_settle();
+	for (i = 0; i < st_of(from)->nb_msgs; i++)
+		assert_true(st_of(from)->msg[i].len < 600);
+	st_read(to, 3000, 3000);
+}
+
+/* ---- the provider ---- */
+
+/* It has room for one request at a time: nothing is lost, and the order stays. */
+static void
+post__provider_is_full(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	from->max_req = to->max_req = 1;
+	st_start();
+	for (i = 0; i < 4; i++) {
+		st_large(LARGE);
+		st_after(LARGE);
+		st_send(from, 3000);
+		st_settle();
+		st_read(to, 3000, 3000);
+		assert_int_equal(st_sent(from), 3000);
+	}
+	assert_true(st_stats(from).tx.write > 0);
+}
+
+/* All messages are under way: counted, and it goes on when one is back. */
+static void
+post__no_message_is_left(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].nb_send = 2;
+	st_start();
+	for (i = 0; i < 6; i++)
+		st_send(from, 1400);
+	pair_pump(&pair);
+	assert_int_equal(from->nb_req, 2);
+	assert_int_equal(st_stats(from).nb_stall_buffers, 1);
+	st_settle();
+	st_read(to, 6 * 1400, 1400);
+}
+
+/* The queue is as long as was asked for. */
+static void
+post__queue_is_full(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].sq_depth = conf[1].rq_depth = 4;
+	st_start();
+	for (i = 0; i < 4; i++) {
+		st_send(from, LARGE);
+		st_recv(to, 10);
+	}
+	assert_int_equal(pair_post_send(from, 9, st_of(from)->src, 10, 0), 0);
+	assert_int_equal(pair_post_recv(to, 9, st_of(to)->dst, 10, 0), 0);
+}
+
+/* ---- memory (AFC-20) ---- */
+
+/* To be written from, or to be read: no registration, nothing sent, and the sender hears of it. */
+static void
+no_buffers(uint8_t mode)
+{
+	conf[0].mode = mode;
+	st_start();
+	from->no_local = true;
+	from->max_regs = 0;
+	st_send(from, LARGE);
+	st_send(from, 100);
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_NO_BUFFERS), 0);
+	assert_int_equal(st_sent(from), 100);
+	assert_int_equal(st_stats(from).nb_no_buffers, 1);
+	assert_int_equal(st_said_data(from), 1); /* nothing is half sent */
+	/* it was no end: with memory the next one goes */
+	from->no_local = false;
+	from->max_regs = PAIR_REGS;
+	st_of(to)->at = LARGE;
+	st_read(to, 100, 100);
+	st_send(from, LARGE);
+	st_settle();
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+}
+
+static void
+prepare__no_memory_to_write_from(void **state)
+{
+	(void)state;
+	no_buffers(SAN_SM_DISCOVERY);
+}
+
+static void
+prepare__no_memory_to_offer(void **state)
+{
+	(void)state;
+	no_buffers(SAN_SM_SMALL_LARGE);
+}
+
+/* Of several pieces one can't be registered: none stays so (AFC-20). */
+static void
+prepare__one_piece_of_three(void **state)
+{
+	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 3, .length = 30000};
+	uint32_t i;
+
+	(void)state;
+	conf[0].mode = SAN_SM_SMALL_LARGE;
+	st_start();
+	from->max_regs = 2;
+	for (i = 0; i < 3; i++)
+		wr.sge[i] = (struct san_ulp_sge){.addr = st_of(from)->src, .len = 10000};
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_NO_BUFFERS), 0);
+	assert_int_equal(from->nb_regs, 0);
+}
+
+/* No memory for the copy: all or nothing, and it is said (AFC-20). */
+static void
+copy_aside__no_memory(void **state)
+{
+	(void)state;
+	conf[0].send_buffer = 1 << 20;
+	st_start();
+	from->max_mem = from->mem;
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_NO_BUFFERS), 0);
+	assert_int_equal(st_of(from)->nb_msgs, 0);
+}
+
+/* ---- in the background (AFC-26) ---- */
+
+/* A copy completes at once, and the next may be posted while it moves; within the bound. */
+static void
+copy_aside__within_its_bound(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].send_buffer = 128 * KB;
+	st_start();
+	st_send(from, 60 * KB);
+	pair_pump(&pair);
+	assert_int_equal(st_sent(from), 60 * KB);
+	st_send(from, 60 * KB);
+	pair_pump(&pair);
+	assert_int_equal(st_sent(from), 60 * KB);
+	st_send(from, 60 * KB); /* no room for this one */
+	pair_pump(&pair);
+	assert_false(st_has(from, SAN_WC_SEND));
+	st_settle();
+	for (i = 0; i < 3; i++) {
+		st_recv_flags(to, 60 * KB, SAN_RECV_WAITALL);
+		st_settle();
+		assert_int_equal(st_received(to), 60 * KB);
+	}
+	assert_int_equal(st_sent(from), 60 * KB);
+	/* around the end of the buffer, again and again */
+	for (i = 0; i < 20; i++)
+		st_large(50001);
+}
+
+/* The program's memory is its own again: what it does to it is not sent. */
+static void
+copy_aside__memory_is_free(void **state)
+{
+	uint8_t mine[20000];
+
+	(void)state;
+	conf[0].send_buffer = 128 * KB;
+	st_start();
+	memcpy(mine, st_of(from)->src, sizeof(mine));
+	assert_int_equal(pair_post_send(from, 0, mine, sizeof(mine), 0), 1);
+	pair_pump(&pair);
+	assert_int_equal(st_sent(from), sizeof(mine));
+	memset(mine, 0, sizeof(mine));
+	st_recv(to, sizeof(mine));
+	st_settle();
+	assert_int_equal(st_received(to), sizeof(mine));
+}
+
+/* Without a send buffer it blocks: it completes when it has gone (AFC-14). */
+static void
+copy_aside__off(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	assert_false(st_has(from, SAN_WC_SEND));
+}
+
+/* What has no credit waits in the send buffer, if there is one (AFC-14). */
+static void
+copy_waiting__without_credit(void **state)
+{
+	struct san_sm m;
+	uint32_t i;
+
+	(void)state;
+	conf[1].send_buffer = 8 * KB;
+	raw_start();
+	m = raw_msg(0);
+	m.pr = 1;
+	raw_put(&m);
+	for (i = 0; i < 9; i++)
+		st_send(to, 1000);
+	raw_run();
+	assert_int_equal(st_said_data(to), 0);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(st_sent(to), 1000);
+	assert_false(st_has(to, SAN_WC_SEND)); /* no room for the ninth */
+}
+
+/* ---- order (AFC-25) ---- */
+
+/* Where sends may overtake writes, the done message waits for their results (AFC-25). */
+static void
+write__done_behind_the_result(void **state)
+{
+	(void)state;
+	pair.caps.ordered = false;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_settle();
+	st_send(from, LARGE);
+	st_send(from, 100); /* what follows in a message is behind it, too */
+	pair_pump(&pair);
+	assert_int_equal(from->nb_req, 1);
+	assert_int_equal(from->req[0].kind, PAIR_WRITE);
+	pair_step(from);
+	assert_int_equal(st_of(from)->nb_msgs, 0);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_of(from)->msg[0].flags & SAN_SM_WDONE, SAN_SM_WDONE);
+	st_read(to, 100, 100);
+}
+
+/* Where they may not, it is posted right behind them. */
+static void
+write__done_in_order(void **state)
+{
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_settle();
+	st_send(from, LARGE);
+	pair_pump(&pair);
+	assert_int_equal(from->nb_req, 2);
+	assert_int_equal(from->req[1].kind, PAIR_SEND);
+	assert_false(st_has(from, SAN_WC_SEND)); /* its memory is still needed */
+	st_settle();
+	assert_int_equal(st_sent(from), LARGE);
+}
+
+/* Direct and message data, mixed, with messages that overtake others: the order is the stream's. */
+static void
+write__mixed_unordered(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	pair.caps.ordered = false;
+	pair.reorder = 4;
+	st_start();
+	for (i = 0; i < 40; i++) {
+		st_send(from, i % 3 == 0 ? LARGE / 4 : 700);
+		if (i % 5 == 4)
+			st_read(to, st_of(from)->src_used - st_of(to)->at, 20000);
+		while (st_has(from, SAN_WC_SEND))
+			st_sent(from);
+	}
+	assert_true(st_stats(from).tx.write + st_stats(from).tx.read > 0);
+}
+
+/* A write that fails is the peer's fault: it advertised what can't be written. */
+static void
+written__fails(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	pair.caps.ordered = false;
+	raw_start();
+	raw.status = 1;
+	m = raw_msg(SAN_SM_ADV);
+	m.nb_adv = 1;
+	m.adv[0].id = 1;
+	m.adv[0].where.nb_seg = 1;
+	m.adv[0].where.seg[0] = (struct san_sm_seg){.addr = 0x1000, .len = LARGE, .key = 7};
+	raw_put(&m);
+	st_send(to, LARGE);
+	raw_run();
+	assert_int_equal(raw.nb_access, 1);
+	assert_non_null(san_stream_fault(to->s));
+	assert_int_equal(st_said(to, SAN_SM_WDONE), 0);
+}
+
+/* ---- given up, ended ---- */
+
+/* One that has not begun is cancelled at once; what was sent before is sent. */
+static void
+cancel__not_begun(void **state)
+{
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_send(from, LARGE);
+	st_settle();
+	assert_false(st_has(from, SAN_WC_SEND));
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), 0);
+	st_of(from)->src_used -= LARGE;
+	st_large(LARGE);
+}
+
+/* Half of it has been written: it says so, and the stream goes on behind that (AFC-28). */
+static void
+cancel__partly_written(void **state)
+{
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_recv(to, 10000);
+	st_settle();
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), 10000);
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), 10000);
+	st_of(from)->src_used -= LARGE - 10000;
+	st_send(from, 100);
+	st_settle();
+	st_read(to, 100, 100);
+}
+
+/* What was copied is not the program's any more: it goes. */
+static void
+cancel__not_what_was_copied(void **state)
+{
+	(void)state;
+	conf[0].send_buffer = 128 * KB;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	st_recv(to, LARGE);
+	st_finish(LARGE);
+}
+
+/* Nor is the end of the stream: the peer waits for it. */
+static void
+cancel__not_the_end(void **state)
+{
+	struct san_ulp_wc wc;
+
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_send(from, LARGE);
+	pair_ctl(from, 7, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	pair_ctl(from, 8, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), 0);
+	assert_true(st_take(from, SAN_WC_SHUTDOWN, &wc));
+	assert_int_equal(wc.status, 0);
+	assert_true(san_stream_has_fin(to->s));
+	assert_true(san_stream_is_drained(from->s));
+}
+
+/* Behind the end nothing is sent. */
+static void
+end__nothing_behind_it(void **state)
+{
+	struct san_ulp_wc wc;
+
+	(void)state;
+	st_start();
+	st_send(from, 100);
+	pair_ctl(from, 7, SAN_WR_SHUTDOWN, 0, 0);
+	st_send(from, 100);
+	st_settle();
+	assert_int_equal(st_sent(from), 100);
+	assert_true(st_take(from, SAN_WC_SHUTDOWN, &wc));
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_SHUTDOWN), 0);
+	assert_int_equal(st_msg(from, SAN_SM_FIN)->len, 100); /* it rides */
+	st_recv(to, 100);
+	st_recv(to, 100);
+	st_settle();
+	assert_int_equal(st_received(to), 100);
+	assert_int_equal(st_received(to), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(small__in_one_message),
+		ST_TEST(small__together),
+		ST_TEST(small__inlined),
+		ST_TEST(small__empty),
+		ST_TEST(small__unsignaled),
+		ST_TEST(threshold__from_where),
+		ST_TEST(message__never_large),
+		ST_TEST(post__provider_is_full),
+		ST_TEST(post__no_message_is_left),
+		ST_TEST(post__queue_is_full),
+		ST_TEST(prepare__no_memory_to_write_from),
+		ST_TEST(prepare__no_memory_to_offer),
+		ST_TEST(prepare__one_piece_of_three),
+		ST_TEST(copy_aside__no_memory),
+		ST_TEST(copy_aside__within_its_bound),
+		ST_TEST(copy_aside__memory_is_free),
+		ST_TEST(copy_aside__off),
+		ST_TEST(copy_waiting__without_credit),
+		ST_TEST(write__done_behind_the_result),
+		ST_TEST(write__done_in_order),
+		ST_TEST(write__mixed_unordered),
+		ST_TEST(written__fails),
+		ST_TEST(cancel__not_begun),
+		ST_TEST(cancel__partly_written),
+		ST_TEST(cancel__not_what_was_copied),
+		ST_TEST(cancel__not_the_end),
+		ST_TEST(end__nothing_behind_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A session's life: made, connected, over, handed on, left behind. (AFC-1, AFC-4, AFC-15) */
+
+#include <errno.h>
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+/* ---- made ---- */
+
+/* Each bound, from both sides; fewer than T2 + 2 buffers are refused, and T2 of 1 (AFC-15). */
+#define ROW(field, value, good)                            \
+	{                                                  \
+		offsetof(struct san_stream_conf, field),   \
+			sizeof(conf[0].field), value, good \
+	}
+
+static void
+conf_check__table(void **state)
+{
+	static const struct {
+		size_t at, size;
+		uint64_t value;
+		bool good;
+	} rows[] = {
+		ROW(sq_depth, 0, false),
+		ROW(sq_depth, 100, false),
+		ROW(sq_depth, 4096, true),
+		ROW(sq_depth, 8192, false),
+		ROW(rq_depth, 0, false),
+		ROW(rq_depth, 3, false),
+		ROW(rq_depth, 1, true),
+		ROW(rq_depth, 8192, false),
+		ROW(threshold, 0, true),
+		ROW(threshold, 255, false),
+		ROW(threshold, 256, true),
+		ROW(threshold, 65536, true),
+		ROW(threshold, 65537, false),
+		ROW(msg_size, 511, false),
+		ROW(msg_size, 512, true),
+		ROW(msg_size, 8192, true),
+		ROW(msg_size, 8193, false),
+		ROW(msg_max, 1535, false),
+		ROW(msg_max, 1536, true),
+		ROW(msg_max, 65536, true),
+		ROW(msg_max, 65537, false),
+		ROW(nb_recv, 3, false),
+		ROW(nb_recv, 4, true),
+		ROW(nb_recv, 1024, true),
+		ROW(nb_recv, 1025, false),
+		ROW(nb_store, 1, false),
+		ROW(nb_store, 2, true),
+		ROW(nb_store, 1025, false),
+		ROW(nb_send, 1, false),
+		ROW(nb_send, 2, true),
+		ROW(nb_send, 1025, false),
+		ROW(t2, 1, false),
+		ROW(t2, 2, true),
+		ROW(t2, 30, true),
+		ROW(t2, 31, false),
+		ROW(t1, 1, false),
+		ROW(t1, 2, true),
+		ROW(t1, 32, true),
+		ROW(t1, 33, false),
+		ROW(mode, SAN_SM_SMALL_LARGE, true),
+		ROW(mode, SAN_SM_MODES, false),
+		ROW(mode, SAN_STREAM_ADAPTIVE, true),
+		ROW(read, SAN_STREAM_READ_ALWAYS, true),
+		ROW(read, 3, false),
+		ROW(learn, 0, false),
+		ROW(learn, 1, true),
+		ROW(scans, 0, false),
+		ROW(scans, 255, true),
+		ROW(scan_ns, 0, false),
+		ROW(scan_ns, 1, true),
+		ROW(send_buffer, 1000, false),
+		ROW(send_buffer, 1024, true),
+		ROW(send_buffer, 1u << 30, true),
+		ROW(send_buffer, 1u << 31, false),
+		ROW(hold_ns, 0, true),
+		ROW(gather_ns, 0, true),
+		ROW(frags, 0, true),
+	};
+	struct san_stream_conf c;
+	struct san_stream *s;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		san_stream_conf_default(&c);
+		assert_null(san_stream_conf_check(&c));
+		memcpy((uint8_t *)&c + rows[i].at, &rows[i].value, rows[i].size);
+		if ((san_stream_conf_check(&c) == NULL) != rows[i].good)
+			fail_msg("row %u", i);
+		if (!rows[i].good)
+			assert_int_equal(san_stream_create(&c, &pair_ops, to, &s), -EINVAL);
+	}
+}
+
+/* T2 may not be more than what may be unread: its room would never be told of. */
+static void
+conf_check__store_of_t2(void **state)
+{
+	struct san_stream_conf c;
+
+	(void)state;
+	san_stream_conf_default(&c);
+	c.t2 = 10;
+	c.nb_store = 9;
+	assert_non_null(san_stream_conf_check(&c));
+	c.nb_store = 10;
+	assert_null(san_stream_conf_check(&c));
+}
+
+/* Memory may fail at each step; nothing is left then. */
+static void
+create__no_memory(void **state)
+{
+	struct san_stream *s = NULL;
+	size_t all;
+
+	(void)state;
+	assert_int_equal(san_stream_create(&conf[1], &pair_ops, to, &s), 0);
+	all = to->mem;
+	san_stream_destroy(s);
+	for (to->max_mem = 0; to->max_mem < all; to->max_mem += all / 50) {
+		assert_int_equal(san_stream_create(&conf[1], &pair_ops, to, &s), -ENOMEM);
+		assert_int_equal(to->mem, 0);
+	}
+	to->max_mem = all;
+	assert_int_equal(san_stream_create(&conf[1], &pair_ops, to, &s), 0);
+	san_stream_destroy(s);
+	san_stream_destroy(NULL);
+}
+
+/* ---- requests that fail ---- */
+
+/* A connection that ends is no fault of the peer's session; all else is. */
+static void
+on_done__failed(void **state)
+{
+	static const struct {
+		uint8_t status;
+		bool fault;
+	} rows[] = {{1, true}, {SAN_WC_ST_LOCAL_LENGTH, true}, {SAN_WC_ST_FLUSHED, false}, {SAN_WC_ST_RETRY_EXC, false}};
+	uint32_t i, send;
+
+	for (i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i > 0)
+			pair_fini(&pair);
+		st_setup(state);
+		st_start();
+		send = i & 1;
+		if (send) {
+			st_send(to, 100);
+			pair_pump(&pair);
+			pair_done(to, to->req[--to->nb_req].cookie, rows[i / 2].status, 0);
+		} else {
+			pair_done(to, to->recv_cookie[to->recv_head++ % PAIR_REQS],
+				  rows[i / 2].status, 0);
+		}
+		assert_int_equal(san_stream_fault(to->s) != NULL, rows[i / 2].fault);
+		san_stream_check(to->s);
+	}
+}
+
+/* ---- over ---- */
+
+/* Whatever is posted completes, with why; what came stays readable. */
+static void
+on_over__all_completes(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, 100);
+	st_settle();
+	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_URGENT, 0);
+	st_send(to, LARGE);
+	st_send(to, 100);
+	st_settle();
+	pair_end_now(to, SAN_WC_ST_RETRY_EXC);
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), ST_INNER - 8);
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	assert_true(st_has(to, SAN_WC_WAIT));
+	st_recv(to, 200);
+	st_recv(to, 200);
+	san_stream_pump(to->s, pair.now_ns);
+	assert_int_equal(st_received(to), 100);
+	assert_int_equal(st_received_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	st_send(to, 100);
+	san_stream_pump(to->s, pair.now_ns);
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	assert_int_equal(to->nb_req, 0);
+	assert_true(san_stream_is_drained(to->s));
+	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
+}
+
+/* The peer reaches nothing any more: what was advertised and offered is the program's. */
+static void
+on_over__nothing_is_reachable(void **state)
+{
+	(void)state;
+	conf[1].mode = SAN_SM_SMALL_LARGE;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_send(to, LARGE);
+	st_settle();
+	assert_int_equal(to->nb_regs, 2);
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	assert_int_equal(to->nb_regs, 0);
+	assert_int_equal(st_received_as(to, SAN_WC_ST_FLUSHED), 0);
+	st_sent_as(to, SAN_WC_ST_FLUSHED);
+}
+
+/* An end in order: who reads on finds the end, not an error. */
+static void
+on_over__behind_the_end(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, 100);
+	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	st_recv(to, 200);
+	st_recv(to, 200);
+	san_stream_pump(to->s, pair.now_ns);
+	assert_int_equal(st_received(to), 100);
+	assert_int_equal(st_received(to), 0);
+}
+
+/* It was never there. */
+static void
+on_over__before_it_opened(void **state)
+{
+	(void)state;
+	pair_create(&pair, &conf[0], &conf[1]);
+	st_send(to, 100);
+	st_recv(to, 100);
+	pair_pump(&pair);
+	pair_end_now(to, SAN_WC_ST_RETRY_EXC);
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	assert_int_equal(st_received_as(to, SAN_WC_ST_RETRY_EXC), 0);
+}
+
+/* ---- time ---- */
+
+/* Nobody waits: no timer. A timer is due when it was said to be (AFC-13). */
+static void
+deadline__only_what_waits(void **state)
+{
+	(void)state;
+	st_start();
+	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
+	st_large(LARGE);
+	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
+	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
+	st_send(from, LARGE);
+	st_settle();
+	assert_true(san_stream_deadline_ns(from->s) == pair.now_ns + conf[0].scan_ns);
+	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
+	st_recv(to, LARGE);
+	st_settle();
+	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
+}
+
+/* ---- handed on ---- */
+
+static uint32_t nb_sends;
+
+static int
+counted_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
+{
+	nb_sends++;
+	return pair_send(arg, cookie, buf, len);
+}
+
+/* Live restart: from then on the new functions are called. */
+static void
+resume__new_functions(void **state)
+{
+	struct san_stream_ops ops = pair_ops;
+
+	(void)state;
+	st_start();
+	ops.send = counted_send;
+	nb_sends = 0;
+	san_stream_resume(from->s, &ops, from);
+	st_large(LARGE);
+	assert_int_equal(nb_sends, 2);
+	san_stream_resume(from->s, &pair_ops, from);
+}
+
+/* ---- left behind ---- */
+
+/* What is buffered goes on without the program, and its end; what comes is dropped. */
+static void
+orphan__goes_on(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].send_buffer = 256 * KB;
+	st_start();
+	st_send(to, LARGE);
+	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_send(from, 500);
+	pair_ctl(to, 2, SAN_WR_WAIT, SAN_STREAM_URGENT, 0);
+	st_settle();
+	assert_true(san_stream_orphan(to->s, pair.now_ns));
+	assert_int_equal(st_view(to).nb_unread_bytes, 0);
+	for (i = 0; i < 100; i++) { /* more than may be unread */
+		st_send(from, 1000);
+		st_settle();
+		while (st_has(from, SAN_WC_SEND))
+			st_sent(from);
+	}
+	assert_false(san_stream_is_drained(to->s));
+	st_read(from, LARGE, LARGE);
+	st_recv(from, 10);
+	st_settle();
+	assert_int_equal(st_received(from), 0);
+	assert_true(san_stream_is_drained(to->s));
+	assert_false(st_has(to, SAN_WC_SHUTDOWN) || st_has(to, SAN_WC_WAIT));
+}
+
+/* Advertised memory comes back first: the peer may not reach what is no longer there. */
+static void
+orphan__memory_was_advertised(void **state)
+{
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(to->nb_regs, 1);
+	san_stream_orphan(to->s, pair.now_ns);
+	assert_int_equal(to->nb_regs, 0);
+}
+
+/* Its memory is needed: it can't be done without the program, and the owner ends it. */
+static void
+orphan__memory_is_needed(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(to, LARGE);
+	st_settle();
+	assert_false(san_stream_orphan(to->s, pair.now_ns));
+}
+
+static void
+orphan__is_being_read_into(void **state)
+{
+	(void)state;
+	conf[0].mode = SAN_SM_SMALL_LARGE;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	st_recv(to, LARGE);
+	pair_pump(&pair);
+	assert_false(san_stream_orphan(to->s, pair.now_ns));
+}
+
+static void
+orphan__not_connected(void **state)
+{
+	(void)state;
+	pair_create(&pair, &conf[0], &conf[1]);
+	assert_false(san_stream_orphan(to->s, pair.now_ns));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(conf_check__table),
+		ST_TEST(conf_check__store_of_t2),
+		ST_TEST(create__no_memory),
+		ST_TEST(on_done__failed),
+		ST_TEST(on_over__all_completes),
+		ST_TEST(on_over__nothing_is_reachable),
+		ST_TEST(on_over__behind_the_end),
+		ST_TEST(on_over__before_it_opened),
+		ST_TEST(deadline__only_what_waits),
+		ST_TEST(resume__new_functions),
+		ST_TEST(orphan__goes_on),
+		ST_TEST(orphan__memory_was_advertised),
+		ST_TEST(orphan__memory_is_needed),
+		ST_TEST(orphan__is_being_read_into),
+		ST_TEST(orphan__not_connected),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What operators see of a session. */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+static void
+names__all(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	assert_string_equal(san_stream_mode_name(SAN_SM_LARGE_RECV), "large");
+	assert_string_equal(san_stream_why_name(SAN_STREAM_WHY_SCAN), "nothing posted");
+	for (i = 0; i < SAN_SM_MODES; i++)
+		assert_string_not_equal(san_stream_mode_name((uint8_t)i), "unknown");
+	for (i = 0; i < SAN_STREAM_WHYS; i++)
+		assert_string_not_equal(san_stream_why_name((uint8_t)i), "unknown");
+	assert_string_equal(san_stream_mode_name(SAN_SM_MODES), "unknown");
+	assert_string_equal(san_stream_why_name(SAN_STREAM_WHYS), "unknown");
+}
+
+static void
+view__of_each_side(void **state)
+{
+	struct san_stream_view v;
+
+	(void)state;
+	conf[1].msg_size = 2048;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_recv_flags(to, 10, SAN_RECV_WAITALL);
+	st_settle();
+	v = st_view(from);
+	assert_true(v.is_open);
+	assert_int_equal(v.mode, SAN_SM_LARGE_RECV);
+	assert_int_equal(v.peer_mode, SAN_SM_DISCOVERY);
+	assert_int_equal(v.msg_size, 1536);
+	assert_int_equal(v.peer_msg_size, 2048);
+	assert_int_equal(v.nb_advs, 1);
+	assert_in_range(v.credit, 2, 32);
+	v = st_view(to);
+	assert_int_equal(v.peer_mode, SAN_SM_LARGE_RECV);
+	assert_int_equal(v.nb_recvs, 2);
+	assert_int_equal(v.stats.rx.write + v.stats.rx.message, 3 * LARGE);
+	st_send(to, LARGE);
+	st_settle();
+	assert_int_equal(st_view(to).nb_sends, 1);
+	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	assert_true(st_view(from).fin_sent && st_view(to).fin_rcvd);
+	assert_false(st_view(from).fin_rcvd || st_view(to).fin_sent);
+	pair_end_now(from, SAN_WC_ST_FLUSHED);
+	assert_false(st_view(from).is_open);
+	assert_int_equal(st_view(from).credit, 0);
+}
+
+/* The last changes of mode, oldest first, with when and why. */
+static void
+view__changes(void **state)
+{
+	struct san_stream_view v;
+	uint32_t i;
+
+	(void)state;
+	conf[0].learn = 1;
+	st_start();
+	for (i = 0; i < SAN_STREAM_EVENTS; i++) {
+		st_after(LARGE);
+		st_wait(MS);
+		st_large(LARGE);
+		st_wait(MS);
+	}
+	v = st_view(from);
+	assert_int_equal(v.nb_change, SAN_STREAM_EVENTS);
+	for (i = 1; i < v.nb_change; i++) {
+		assert_int_equal(v.change[i].from, v.change[i - 1].to);
+		assert_true(v.change[i].at_ns > v.change[i - 1].at_ns);
+	}
+}
+
+/* A region can't be taken away while posted work lies in it. */
+static void
+names_key__of_posted_work(void **state)
+{
+	struct st_side *side = st_of(to);
+	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 2, .length = LARGE + 10};
+	struct san_ulp_recv r = {.nb_sge = 1};
+
+	(void)state;
+	st_start();
+	assert_false(san_stream_names_key(to->s, 7));
+	wr.sge[0] = (struct san_ulp_sge){.addr = side->src, .len = 10, .key = 6};
+	wr.sge[1] = (struct san_ulp_sge){.addr = side->src + 10, .len = LARGE, .key = 7};
+	side->src_used = LARGE + 10;
+	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
+	r.sge[0] = (struct san_ulp_sge){.addr = side->dst, .len = 100, .key = 8};
+	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	st_settle();
+	assert_true(san_stream_names_key(to->s, 6));
+	assert_true(san_stream_names_key(to->s, 7));
+	assert_true(san_stream_names_key(to->s, 8));
+	assert_false(san_stream_names_key(to->s, 9));
+	st_read(from, LARGE + 10, LARGE + 10);
+	st_send(from, 50);
+	st_settle();
+	assert_false(san_stream_names_key(to->s, 6));
+	assert_false(san_stream_names_key(to->s, 7));
+	assert_false(san_stream_names_key(to->s, 8));
+}
+
+/* A copy is the session's: its region may go. */
+static void
+names_key__copied(void **state)
+{
+	struct san_ulp_wr wr = {.op = SAN_WR_SEND, .nb_sge = 1, .length = LARGE};
+
+	(void)state;
+	conf[0].send_buffer = 128 * KB;
+	st_start();
+	wr.sge[0] = (struct san_ulp_sge){.addr = st_of(from)->src, .len = LARGE, .key = 6};
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	assert_true(san_stream_names_key(from->s, 6));
+	pair_pump(&pair);
+	assert_false(san_stream_names_key(from->s, 6));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(names__all),
+		ST_TEST(view__of_each_side),
+		ST_TEST(view__changes),
+		ST_TEST(names_key__of_posted_work),
+		ST_TEST(names_key__copied),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Waits, cancels, the urgent byte, options. (AFC-1, AFC-19) */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+/* What the wait was completed with; 0: it was not. */
+static uint32_t
+waited(struct pair_end *e, uint64_t id)
+{
+	struct san_ulp_wc wc;
+
+	if (!st_take(e, SAN_WC_WAIT, &wc))
+		return 0;
+	assert_int_equal(wc.wr_id, id);
+	assert_int_equal(wc.status, 0);
+	assert_true(wc.has_imm);
+	return wc.imm;
+}
+
+static void
+wait_for(struct pair_end *e, uint64_t id, uint32_t events)
+{
+	assert_int_equal(pair_ctl(e, id, SAN_WR_WAIT, events, 0), 1);
+}
+
+/* Nobody waits: events complete nothing, so nobody is woken (AFC-19). */
+static void
+wait__nobody(void **state)
+{
+	struct san_ulp_wc wc;
+
+	(void)state;
+	st_start();
+	st_send_flags(from, 100, SAN_WR_OOB);
+	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	assert_false(pair_poll(to, &wc));
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	assert_false(pair_poll(to, &wc));
+}
+
+/* Each kind, when it comes to be so, and not before (AFC-19). */
+static void
+wait__each_kind(void **state)
+{
+	(void)state;
+	st_start();
+	wait_for(to, 1, SAN_STREAM_READABLE);
+	wait_for(to, 2, SAN_STREAM_URGENT);
+	wait_for(to, 3, SAN_STREAM_ENDED);
+	st_settle();
+	assert_int_equal(waited(to, 1), 0);
+	st_send(from, 10);
+	st_settle();
+	assert_int_equal(waited(to, 1), SAN_STREAM_READABLE);
+	assert_int_equal(waited(to, 0), 0);
+	st_send_flags(from, 1, SAN_WR_OOB);
+	st_settle();
+	assert_int_equal(waited(to, 2), SAN_STREAM_URGENT);
+	assert_int_equal(waited(to, 0), 0);
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	assert_int_equal(waited(to, 3), SAN_STREAM_ENDED);
+}
+
+/* It is so already: the wait completes at once (AFC-19). */
+static void
+wait__at_once(void **state)
+{
+	struct san_ulp_wc wc;
+
+	(void)state;
+	st_start();
+	st_send(from, 70);
+	st_settle();
+	wait_for(to, 1, SAN_STREAM_READABLE | SAN_STREAM_URGENT);
+	wait_for(to, 2, SAN_STREAM_WRITABLE);
+	st_settle();
+	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	assert_int_equal(wc.imm, SAN_STREAM_READABLE);
+	assert_int_equal(wc.byte_len, 70); /* how much */
+	assert_int_equal(waited(to, 2), SAN_STREAM_WRITABLE);
+}
+
+/* An event satisfies all that wait for it, in their order, and none twice (AFC-19). */
+static void
+wait__all_in_order(void **state)
+{
+	uint64_t id;
+
+	(void)state;
+	st_start();
+	for (id = 1; id <= 5; id++)
+		wait_for(to, id, id == 3 ? SAN_STREAM_URGENT : SAN_STREAM_READABLE);
+	st_send(from, 10);
+	st_settle();
+	for (id = 1; id <= 5; id++)
+		if (id != 3)
+			assert_int_equal(waited(to, id), SAN_STREAM_READABLE);
+	st_send(from, 10);
+	st_settle();
+	assert_int_equal(waited(to, 0), 0);
+	assert_int_equal(to->s->nb_waits, 1);
+}
+
+/* Writable: was blocked by flow control, and now is not (AFC-19). */
+static void
+wait__writable(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_msg(0);
+	m.pr = 1;
+	raw_put(&m);
+	wait_for(to, 1, SAN_STREAM_WRITABLE);
+	raw_run();
+	assert_int_equal(waited(to, 1), 0);
+	m = raw_msg(0);
+	raw_put(&m);
+	assert_int_equal(waited(to, 1), SAN_STREAM_WRITABLE);
+}
+
+/* Not before the peer's count is known, nor while a send waits for a buffer. */
+static void
+wait__writable_behind_a_send(void **state)
+{
+	(void)state;
+	pair_create(&pair, &conf[0], &conf[1]);
+	wait_for(from, 1, SAN_STREAM_WRITABLE);
+	pair_pump(&pair);
+	assert_int_equal(waited(from, 1), 0);
+	pair_open(&pair);
+	st_settle();
+	assert_int_equal(waited(from, 1), SAN_STREAM_WRITABLE);
+	st_send(from, LARGE);
+	wait_for(from, 2, SAN_STREAM_WRITABLE);
+	st_settle();
+	assert_int_equal(waited(from, 2), 0);
+	st_read(to, LARGE, LARGE);
+	assert_int_equal(waited(from, 2), SAN_STREAM_WRITABLE);
+}
+
+/* The end is readable: a receive would complete. */
+static void
+wait__readable_at_the_end(void **state)
+{
+	(void)state;
+	st_start();
+	wait_for(to, 1, SAN_STREAM_READABLE);
+	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	assert_int_equal(waited(to, 1), SAN_STREAM_READABLE);
+}
+
+/* A stream has so many waits; one more is refused, not lost. */
+static void
+wait__too_many(void **state)
+{
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i <= SAN_STREAM_WAIT_MAX; i++)
+		wait_for(to, i, SAN_STREAM_URGENT);
+	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	assert_int_equal(wc.wr_id, SAN_STREAM_WAIT_MAX);
+	assert_int_equal(wc.status, SAN_WC_ST_NO_BUFFERS);
+	assert_false(st_has(to, SAN_WC_WAIT));
+}
+
+/* Cancelled: each completes so, and an event later finds nobody (AFC-19). */
+static void
+cancel__waits(void **state)
+{
+	struct san_ulp_wc wc;
+
+	(void)state;
+	st_start();
+	wait_for(to, 1, SAN_STREAM_READABLE);
+	wait_for(to, 2, SAN_STREAM_URGENT);
+	pair_ctl(to, 9, SAN_WR_CANCEL, SAN_STREAM_WAITS, 0);
+	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	assert_int_equal(wc.status, SAN_WC_ST_CANCELLED);
+	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	assert_int_equal(wc.wr_id, 2);
+	assert_true(st_take(to, SAN_WC_CANCEL, &wc));
+	assert_int_equal(wc.wr_id, 9);
+	st_send(from, 10);
+	st_settle();
+	assert_false(st_has(to, SAN_WC_WAIT));
+}
+
+/* Completions that nobody takes: no more is taken, and nothing is overwritten. */
+static void
+post__nobody_takes(void **state)
+{
+	struct san_ulp_wc wc;
+	uint32_t i, taken = 0;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 8; i++)
+		wait_for(to, i, SAN_STREAM_URGENT);
+	for (i = 0; i < 200; i++)
+		taken += pair_ctl(to, 100 + i, SAN_WR_CANCEL, 0, 0);
+	assert_in_range(taken, 8, STREAM_DONES - 8);
+	pair_end_now(to, SAN_WC_ST_FLUSHED); /* all waits complete */
+	for (i = 0; i < taken; i++) {
+		assert_true(pair_poll(to, &wc));
+		assert_int_equal(wc.wr_id, 100 + i);
+	}
+	for (i = 0; i < 8; i++) {
+		assert_true(pair_poll(to, &wc));
+		assert_int_equal(wc.wr_id, i);
+	}
+	assert_int_equal(pair_ctl(to, 1, SAN_WR_CANCEL, 0, 0), 1);
+}
+
+/* ---- the urgent byte (AFC-1) ---- */
+
+static uint8_t
+urgent(struct pair_end *e, uint8_t status)
+{
+	struct san_ulp_wc wc;
+
+	assert_int_equal(pair_ctl(e, 5, SAN_WR_URGENT, 0, 0), 1);
+	assert_true(st_take(e, SAN_WC_URGENT, &wc));
+	assert_int_equal(wc.status, status);
+	return (uint8_t)wc.imm;
+}
+
+/* It is no part of the stream, it is taken once, and no receive goes past where it was. */
+static void
+urgent__beside_the_stream(void **state)
+{
+	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
+	struct san_ulp_wc wc;
+
+	(void)state;
+	st_start();
+	urgent(to, SAN_WC_ST_INVALID);
+	pair_post_send(from, 1, bytes, 3, SAN_WR_OOB);
+	st_settle();
+	pair_post_send(from, 2, bytes + 3, 3, 0);
+	st_settle();
+	assert_int_equal(st_sent(from), 3);
+	assert_int_equal(st_said(from, SAN_SM_URGENT), 1);
+	assert_int_equal(st_msg(from, SAN_SM_URGENT)->urgent, 2);
+	assert_int_equal(urgent(to, 0), 3);
+	urgent(to, SAN_WC_ST_INVALID);
+	pair_post_recv(to, 1, got, 10, 0);
+	pair_post_recv(to, 2, got + 2, 8, 0);
+	st_settle();
+	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_int_equal(wc.byte_len, 2);
+	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_int_equal(wc.byte_len, 3);
+	assert_memory_equal(got, ((uint8_t[]){1, 2, 4, 5, 6}), 5);
+}
+
+/* It is announced before the data in front of it has gone. */
+static void
+urgent__announced_first(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	st_of(from)->src[LARGE] = 77;
+	st_send_flags(from, 1, SAN_WR_OOB);
+	wait_for(to, 1, SAN_STREAM_URGENT);
+	st_settle();
+	assert_int_equal(waited(to, 1), SAN_STREAM_URGENT);
+	urgent(to, SAN_WC_ST_AGAIN); /* it is coming */
+	st_read(to, LARGE, LARGE);
+	assert_int_equal(urgent(to, 0), 77);
+}
+
+/* ---- options ---- */
+
+static void
+option__values(void **state)
+{
+	static const struct {
+		uint32_t option;
+		uint64_t value;
+		uint8_t status;
+	} rows[] = {
+		{SAN_STREAM_OPT_MODE, SAN_SM_SMALL_LARGE, 0},
+		{SAN_STREAM_OPT_MODE, SAN_SM_MODES, SAN_WC_ST_INVALID},
+		{SAN_STREAM_OPT_MODE, 256, SAN_WC_ST_INVALID},
+		{SAN_STREAM_OPT_MODE, SAN_STREAM_ADAPTIVE, 0},
+		{SAN_STREAM_OPT_READ, SAN_STREAM_READ_ALWAYS, 0},
+		{SAN_STREAM_OPT_READ, SAN_STREAM_READ_ALWAYS + 1, SAN_WC_ST_INVALID},
+		{SAN_STREAM_OPT_HOLD_NS, 0, 0},
+		{SAN_STREAM_OPT_GATHER_NS, UINT64_MAX, 0},
+		{0, 0, SAN_WC_ST_INVALID},
+		{99, 0, SAN_WC_ST_INVALID},
+	};
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		pair_ctl(from, i, SAN_WR_OPTION, rows[i].option, rows[i].value);
+		assert_true(st_take(from, SAN_WC_OPTION, &wc));
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.status, rows[i].status);
+		assert_int_equal(wc.imm, rows[i].option);
+	}
+}
+
+/* From the next transfer on, and learning goes on from there. */
+static void
+option__mode(void **state)
+{
+	(void)state;
+	st_start();
+	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_SMALL_RECV);
+	st_large(LARGE);
+	assert_int_equal(st_stats(from).tx.message, LARGE);
+	assert_int_equal(st_view(from).mode, SAN_SM_SMALL_RECV);
+	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_STREAM_ADAPTIVE);
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	/* said again, it changes nothing */
+	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_STREAM_ADAPTIVE);
+	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(wait__nobody),
+		ST_TEST(wait__each_kind),
+		ST_TEST(wait__at_once),
+		ST_TEST(wait__all_in_order),
+		ST_TEST(wait__writable),
+		ST_TEST(wait__writable_behind_a_send),
+		ST_TEST(wait__readable_at_the_end),
+		ST_TEST(wait__too_many),
+		ST_TEST(cancel__waits),
+		ST_TEST(post__nobody_takes),
+		ST_TEST(urgent__beside_the_stream),
+		ST_TEST(urgent__announced_first),
+		ST_TEST(option__values),
+		ST_TEST(option__mode),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
