@@ -387,6 +387,12 @@ flow_step(struct flow *f, uint64_t max)
 }
 
 bool
+flow_is_shut(const struct flow *f)
+{
+	return f->shut;
+}
+
+bool
 flow_is_over(const struct flow *f)
 {
 	return f->got_end && f->told_shut && f->nb_sent == f->counts.msgs;

@@ -53,6 +53,8 @@ void flow_close(struct flow *f);
 void flow_on_wc(struct flow *f, const struct rtsan_wc *wc);
 /** A turn: at most *max* new messages; 0: no more of them, and the end when all are sent. */
 bool flow_step(struct flow *f, uint64_t max);
+/** Our end is posted: when the peer's has come, too, the connection ends. */
+bool flow_is_shut(const struct flow *f);
 /** Everything is sent and received, both ends included. */
 bool flow_is_over(const struct flow *f);
 /** What went wrong, or NULL. */

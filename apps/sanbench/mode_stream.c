@@ -51,12 +51,12 @@ conn_close_stream(struct client_conn *conn)
 	flow_close(conn->flow);
 }
 
-/* When both ends have sent all, the connection goes. */
+/* When both ends have sent all, the connection goes; of completions we may hear later. */
 static bool
 conn_on_event(struct client_conn *conn, const struct rtsan_event *ev)
 {
 	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
-		flow_is_over(conn->flow);
+		flow_is_shut(conn->flow);
 }
 
 static bool
@@ -73,10 +73,10 @@ conn_step(struct client_conn *conn, bool is_active)
 	c->bytes += counts->bytes - conn->bytes;
 	conn->next = conn->msgs = counts->msgs;
 	conn->bytes = counts->bytes;
+	conn->lowest = counts->done;
 	/* the last one is done when the server's end has come, too */
-	conn->lowest = flow_is_over(conn->flow) ? counts->msgs :
-						  counts->done - (counts->done == counts->msgs && counts->msgs > 0);
-	c->completed = 0;
+	if (counts->done == counts->msgs && counts->msgs > 0 && !flow_is_over(conn->flow))
+		conn->lowest--;
 	return worked;
 }
 
@@ -134,7 +134,7 @@ static bool
 peer_on_event(struct peer *p, const struct rtsan_event *ev)
 {
 	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
-		flow_is_over(p->flow);
+		flow_is_shut(p->flow);
 }
 
 static bool
