@@ -200,7 +200,7 @@ static inline uint32_t
 st_received_as(struct pair_end *e, uint8_t status)
 {
 	struct st_side *side = st_of(e), *peer = st_of(e->peer);
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 	uint32_t place;
 	const uint8_t *buf;
 
@@ -225,7 +225,7 @@ st_received(struct pair_end *e)
 static inline uint32_t
 st_sent_as(struct pair_end *e, uint8_t status)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	assert_true(st_take(e, SAN_WC_SEND, &wc));
 	assert_int_equal(wc.status, status);
@@ -242,7 +242,7 @@ static inline bool
 st_has(struct pair_end *e, uint8_t op)
 {
 	struct st_side *side = st_of(e);
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	if (!st_take(e, op, &wc))
 		return false;
