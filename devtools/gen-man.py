@@ -12,8 +12,10 @@ import os
 import re
 import sys
 
-SEE_ALSO = {'rtsan.h': ['rtsan(7)'], 'rtsan_dpdk.h': ['rtsan(7)', 'rtsan-dpdk(7)']}
-LIBRARY = {'rtsan.h': 'librtsan', 'rtsan_dpdk.h': 'librtsan-dpdk'}
+SEE_ALSO = {'rtsan.h': ['rtsan(7)'], 'rtsan_dpdk.h': ['rtsan(7)', 'rtsan-dpdk(7)'],
+            'rtsan_stream.h': ['rtsan(7)']}
+LIBRARY = {'rtsan.h': 'librtsan', 'rtsan_dpdk.h': 'librtsan-dpdk',
+           'rtsan_stream.h': 'librtsan'}
 
 
 def functions(path):

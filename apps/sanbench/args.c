@@ -158,6 +158,28 @@ set_solicit(struct bench_conf *c, const char *v)
 	return NULL;
 }
 
+/* A word of *names*, by its place. */
+#define SET_WORD(fn, field, expected, ...)                              \
+	static const char *fn(struct bench_conf *c, const char *v)      \
+	{                                                               \
+		static const char *const names[] = {__VA_ARGS__, NULL}; \
+		int i = choice(v, names);                               \
+                                                                        \
+		if (i < 0)                                              \
+			return expected;                                \
+		c->field = (uint8_t)i;                                  \
+		return NULL;                                            \
+	}
+
+SET_WORD(set_way, way, "one, both, send-recv or recv-send", "one", "both", "send-recv", "recv-send")
+SET_WORD(set_manner, manner, "direct, wait, small or mixed", "direct", "wait", "small", "mixed")
+SET_WORD(set_stream_mode, stream.mode, "adaptive, small, large or small-large", "adaptive", "small",
+	 "large", "small-large")
+SET_WORD(set_stream_read, stream.read, "auto, never or always", "auto", "never", "always")
+SET_NUMBER(set_stream_threshold, stream.threshold, 256, 65536, "bytes, 256 to 65536")
+SET_NUMBER(set_stream_msg, stream.msg_size, 512, 65536, "bytes, 512 to 65536")
+SET_NUMBER(set_stream_bufs, stream.nb_recv, 4, 1024, "4 to 1024 messages")
+
 static const char *
 set_order(struct bench_conf *c, const char *v)
 {
@@ -321,6 +343,13 @@ static const struct arg args[] = {
 	{"batch", "N", "messages that are posted together", true, set_batch},
 	{"turns", "N", "connections take turns, N messages each", true, set_turns},
 	{"both", NULL, "mode rpc: the server asks, too", true, set_both},
+	{"way", "WAY", "streams: one, both, send-recv or recv-send", true, set_way},
+	{"receive", "MANNER", "streams: direct, wait, small or mixed", true, set_manner},
+	{"stream-mode", "MODE", "adaptive, small, large or small-large", true, set_stream_mode},
+	{"stream-read", "WHEN", "remote reads: auto, never or always", true, set_stream_read},
+	{"threshold", "N", "streams: bytes that are large (4096)", true, set_stream_threshold},
+	{"message", "N", "streams: bytes of a message (1536)", true, set_stream_msg},
+	{"buffers", "N", "streams: messages that may come at once (32)", true, set_stream_bufs},
 	{"duration", "S", "seconds of traffic (5)", true, set_duration},
 	{"count", "N", "end after N messages instead", true, set_count},
 	{"verify", NULL, "fill by position, check every byte at the other end", true, set_verify},

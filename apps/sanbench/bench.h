@@ -61,7 +61,9 @@ struct bench_conf {
 	bool has_mode, has_size, has_depth, has_conns, has_solicit; /**< else a default */
 	uint32_t size_min, size_max;
 	uint32_t depth, conns, rq;
-	uint32_t batch;              /**< posted together; 0: whatever there is room for */
+	uint32_t batch;      /**< posted together; 0: whatever there is room for */
+	uint8_t way, manner; /**< streams: enum flow_way, enum flow_manner */
+	struct rtsan_stream_attr stream;
 	uint32_t turns;              /**< messages of a connection in its turn; 0: no turns */
 	uint64_t duration_ms, count; /**< 0: not bounded */
 	uint64_t seed;

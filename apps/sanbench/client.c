@@ -484,6 +484,8 @@ make_hello(struct client *c)
 		.size_max = conf->size_max,
 		.depth = (uint16_t)conf->depth,
 		.batch = (uint16_t)conf->batch,
+		.way = conf->way,
+		.manner = conf->manner,
 		.nb_conns = (uint16_t)conf->conns,
 	};
 	if (conf->verify)

@@ -11,6 +11,7 @@
 #include "memory.h"
 #include "tree.h"
 
+struct flow;
 struct rpc;
 
 enum client_state {
@@ -32,6 +33,7 @@ struct client_conn {
 	uint16_t index;
 	struct welcome peer;
 	struct rpc *rpc;           /**< mode rpc */
+	struct flow *flow;         /**< mode stream */
 	uint8_t *mem;              /**< a slot per message under way */
 	uint64_t *stamp;           /**< per slot: time of posting; 0: nothing is under way */
 	struct rtsan_send_wr *wrs; /**< per slot, where messages don't differ, or NULL */

@@ -13,6 +13,7 @@ const struct bench_mode *const mode_all[] = {
 	&mode_rpc,
 	&mode_connect,
 	&mode_idle,
+	&mode_stream,
 	&mode_tree_send,
 	&mode_tree_push,
 	&mode_tree_pull,

@@ -24,6 +24,7 @@ enum mode_id {
 	MODE_RPC = 9,
 	MODE_CONNECT = 10,
 	MODE_IDLE = 11,
+	MODE_STREAM = 12,
 };
 
 enum mode_flags {
@@ -87,7 +88,7 @@ struct bench_mode {
 };
 
 extern const struct bench_mode mode_send, mode_push, mode_pull, mode_atomic, mode_incast;
-extern const struct bench_mode mode_rpc, mode_connect, mode_idle;
+extern const struct bench_mode mode_rpc, mode_connect, mode_idle, mode_stream;
 extern const struct bench_mode mode_tree_send, mode_tree_push, mode_tree_pull;
 
 /** NULL-terminated, in the order of help texts. */
@@ -115,6 +116,8 @@ mode_msg_max(const struct bench_mode *m, uint32_t size)
 
 /** Connection of mode connect that was used before: NULL, or why not. */
 const char *mode_connect_again(struct peer *p, uint64_t request);
+/** What mode stream can be asked for. */
+bool mode_stream_fits(const struct hello *h);
 /** Sizes that mode rpc takes. */
 bool mode_rpc_fits(const struct hello *h);
 

@@ -82,6 +82,7 @@ net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_
 		.sq_depth = sq_depth,
 		.rq_depth = rq_depth,
 		.context = q,
+		.stream = q->stream,
 	};
 	int ret;
 

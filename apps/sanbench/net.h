@@ -15,6 +15,7 @@ struct bench_qp {
 	struct rtsan_qp *qp;
 	struct bench_cq *cq;
 	uint32_t cq_entries;
+	const struct rtsan_stream_attr *stream; /**< NULL: it carries messages */
 	bool is_up;
 	bool is_over; /**< was up or tried to be, and has ended */
 	void (*on_wc)(struct bench_qp *q, const struct rtsan_wc *wc);
@@ -71,8 +72,8 @@ struct hello {
 	uint16_t nb_conns, index;
 	uint64_t addr; /**< region of the client, where the server pulls */
 	uint32_t rkey;
-	uint16_t batch; /**< requests that the server posts together */
-	uint16_t reserved;
+	uint16_t batch;      /**< requests that the server posts together */
+	uint8_t way, manner; /**< streams: enum flow_way, enum flow_manner */
 };
 
 /** Private data of the answer. */

@@ -12,6 +12,7 @@
 #include "ctl.h"
 #include "tree.h"
 
+struct flow;
 struct rpc;
 struct session;
 
@@ -24,6 +25,7 @@ struct peer {
 	struct hello hello;
 	uint8_t *mem; /**< slots, or what is read */
 	struct rpc *rpc;
+	struct flow *flow;
 	uint64_t request; /**< mode connect: waits for the end of the last connection; 0: none */
 	uint64_t begin;   /**< mode rpc: our own requests, ticks */
 	struct rtsan_mr *recv_mr;

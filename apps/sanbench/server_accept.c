@@ -57,6 +57,7 @@ hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 	if (h->size_min == 0 || h->size_min > h->size_max || h->size_max > RTSAN_LENGTH_MAX - 64 ||
 	    h->depth == 0 || h->slots < h->depth || h->slots > 4 * h->depth ||
 	    !rte_is_power_of_2(h->slots) || (m->id == MODE_RPC && !mode_rpc_fits(h)) ||
+	    (m->id == MODE_STREAM && !mode_stream_fits(h)) ||
 	    h->nb_conns == 0 || h->nb_conns > BENCH_CONNS_MAX || h->index >= h->nb_conns)
 		return "sizes or numbers are out of range";
 	if ((m->flags & MODE_TREE) != 0 && (h->size_min != h->size_max || h->nb_conns != 1))

@@ -75,7 +75,8 @@ complete_note(struct sim_world *w, void *state, const struct sim_note *n)
 			sim_world_fail(w, "complete",
 				       "side %u: ended before %" PRIu64 " requests", n->side->id,
 				       n->side->nb_posted - n->side->nb_done);
-		if (n->side->nb_recvs != 0)
+		/* what a stream's peer sent may still be read, with receives that are posted now */
+		if (n->side->nb_recvs != 0 && !n->side->stream)
 			sim_world_fail(w, "complete", "side %u: %u receives were not flushed",
 				       n->side->id, n->side->nb_recvs);
 		break;

@@ -160,6 +160,8 @@ order_note(struct sim_world *w, void *state, const struct sim_note *n)
 	struct order *all = state;
 	struct order *own = &all[n->side->id], *peer = &all[n->side->id ^ 1];
 
+	if (n->side->stream)
+		return; /* its bytes have an order, its sends are not seen: sim_load_stream.c */
 	switch (n->type) {
 	case SIM_NOTE_POSTED:
 		on_posted(w, own, n->op);
@@ -208,7 +210,7 @@ order_settled(struct sim_world *w, void *state)
 	uint32_t i;
 
 	for (i = 0; i < w->load->nb_sides; i++)
-		if (w->load->sides[i].initiates)
+		if (w->load->sides[i].initiates && !w->load->sides[i].stream)
 			settled_side(w, &all[i], &w->load->sides[i]);
 }
 

@@ -209,6 +209,7 @@ static const struct key keys[] = {
 	{"load", "pattern", WORD(load.pattern, pattern_words), "who talks to whom"},
 	{"load", "connections", NUM(load.connections, 1, 1u << 20), "in all"},
 	{"load", "unordered", PART(load.unordered_ppm), "share of unordered connections"},
+	{"load", "streams", PART(load.streams_ppm), "share of connections that are streams"},
 	{"load", "relaxed", BOOL(load.relaxed), "ordered connections place on arrival"},
 	{"load", "both-ways", BOOL(load.both_ways), "the accepting side initiates, too"},
 	{"load", "solicit", WORD(load.solicit, solicit_words), "pushes wait for grants"},

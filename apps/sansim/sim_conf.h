@@ -115,6 +115,7 @@ struct sim_load_conf {
 	bool relaxed;
 	uint32_t connections;        /**< in all */
 	uint32_t unordered_ppm;      /**< share of connections that are unordered */
+	uint32_t streams_ppm;        /**< share of connections that are streams, always ordered */
 	uint32_t weights[SIM_KINDS]; /**< of send, push, push-imm, pull, fetch-add, cmp-swap */
 	uint32_t size_min, size_max; /**< bytes, log-uniform */
 	uint32_t depth;              /**< requests of a connection at once */

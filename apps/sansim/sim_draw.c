@@ -243,7 +243,7 @@ draw_fault(struct san_prng *g, struct sim_conf *c)
 	f->arg_ns = spread(g, US, MS);
 }
 
-/* Last, so that a seed is still what it was before there were such paths. */
+/* Last, so that a seed is still what it was before there were such paths, or streams. */
 static void
 draw_path_mtu(struct san_prng *g, struct sim_conf *c)
 {
@@ -251,6 +251,13 @@ draw_path_mtu(struct san_prng *g, struct sim_conf *c)
 
 	if (one_in(g, 3))
 		c->edge.mtu = mtus[below(g, RTE_DIM(mtus))];
+}
+
+static void
+draw_streams(struct san_prng *g, struct sim_conf *c)
+{
+	if (one_in(g, 3))
+		c->load.streams_ppm = one_in(g, 2) ? SIM_PPM : SIM_PPM / 2;
 }
 
 void
@@ -275,4 +282,5 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 	for (n = below(&g, 5); n > 0; n--)
 		draw_fault(&g, conf);
 	draw_path_mtu(&g, conf);
+	draw_streams(&g, conf);
 }

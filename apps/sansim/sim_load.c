@@ -61,10 +61,16 @@ alloc_side(struct sim_world *w, struct sim_side *s)
 	struct sim_side *target = sim_peer(w, s);
 	uint32_t i;
 
+	if (s->stream && sim_flow_create(w, s) != 0)
+		return -ENOMEM;
 	if (!s->initiates)
 		return 0;
 	s->ops = calloc(lc->depth, sizeof(*s->ops));
 	s->free = calloc(lc->depth, sizeof(*s->free));
+	for (i = 0; s->free != NULL && i < lc->depth; i++)
+		s->free[s->nb_free++] = (uint16_t)(lc->depth - 1 - i);
+	if (s->stream)
+		return s->ops == NULL || s->free == NULL ? -ENOMEM : 0;
 	s->own = lc->weights[SAN_WR_PULL - SAN_WR_SEND] == 0 ?
 		NULL :
 		calloc(lc->depth, w->load->slot_bytes + SIM_GUARD);
@@ -76,8 +82,6 @@ alloc_side(struct sim_world *w, struct sim_side *s)
 	if (s->ops == NULL || s->free == NULL || target->region == NULL || target->counter == NULL)
 		return -ENOMEM;
 	memset(target->region, SIM_GUARD_BYTE, sim_region_bytes(w));
-	for (i = 0; i < lc->depth; i++)
-		s->free[s->nb_free++] = (uint16_t)(lc->depth - 1 - i);
 	return 0;
 }
 
@@ -86,11 +90,13 @@ create_conn(struct sim_world *w, uint32_t conn)
 {
 	struct sim_load *ld = w->load;
 	struct sim_side *a = &ld->sides[2 * conn], *b = a + 1;
-	bool ordered = !sim_chance(w, w->conf.load.unordered_ppm);
+	bool stream = w->conf.load.streams_ppm != 0 && sim_chance(w, w->conf.load.streams_ppm);
+	bool ordered = stream || !sim_chance(w, w->conf.load.unordered_ppm);
 	int rc;
 
 	*a = (struct sim_side){.id = 2 * conn, .qp = SAN_QPN_NONE, .ordered = ordered};
 	*b = (struct sim_side){.id = 2 * conn + 1, .qp = SAN_QPN_NONE, .ordered = ordered};
+	a->stream = b->stream = stream;
 	draw_pair(w, conn, &a->host, &b->host);
 	a->initiates = true;
 	b->initiates = w->conf.load.both_ways;
@@ -157,6 +163,7 @@ sim_load_destroy(struct sim_world *w)
 	if (ld == NULL)
 		return;
 	for (i = 0; ld->sides != NULL && i < ld->nb_sides; i++) {
+		sim_flow_destroy(&ld->sides[i]);
 		free(ld->sides[i].ops);
 		free(ld->sides[i].free);
 		free(ld->sides[i].own);
@@ -242,7 +249,12 @@ create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s)
 		.sq_depth = depth,
 		.rq_depth = depth,
 	};
-	int rc = san_ulp_qp_create(san_core_ulp(h->core), &conf, &s->qp);
+	int rc;
+
+	if (s->stream)
+		rc = sim_flow_create_qp(w, h, s, &conf);
+	else
+		rc = san_ulp_qp_create(san_core_ulp(h->core), &conf, &s->qp);
 
 	if (rc == 0)
 		h->side_of_qp[SAN_QPN_INDEX(s->qp)] = s->id;
@@ -295,6 +307,8 @@ sim_load_host_down(struct sim_world *w, struct sim_host *h)
 		for (k = 0; s->initiates && k < w->conf.load.depth; k++)
 			if (s->ops[k].state == SIM_OP_POSTED)
 				lose_op(w, s, &s->ops[k]);
+		if (s->stream)
+			sim_flow_down(w, s);
 		ld->nb_up -= s->state == SIM_SIDE_UP || s->state == SIM_SIDE_END;
 		s->qp = SAN_QPN_NONE;
 		s->nb_recvs = 0;
@@ -372,7 +386,8 @@ sim_load_is_done(const struct sim_world *w)
 {
 	const struct sim_load *ld = w->load;
 
-	return ld->nb_pending == 0 && (ld->ending || (w->conf.load.ops != 0 && ld->nb_todo == 0));
+	return ld->nb_pending == 0 && ld->nb_flow == 0 &&
+		(ld->ending || (w->conf.load.ops != 0 && ld->nb_todo == 0));
 }
 
 void
@@ -414,7 +429,8 @@ sim_load_release(struct sim_world *w)
 
 		if (h->core == NULL || s->qp == SAN_QPN_NONE)
 			continue;
-		rc = san_ulp_qp_destroy(san_core_ulp(h->core), s->qp);
+		rc = s->stream ? san_core_stream_destroy(h->core, s->qp) :
+				 san_ulp_qp_destroy(san_core_ulp(h->core), s->qp);
 		if (rc != 0)
 			sim_world_fail(w, "leak", "side %u: qp_destroy: %s", i, strerror(-rc));
 		s->qp = SAN_QPN_NONE;

@@ -56,6 +56,8 @@ struct sim_side {
 	uint32_t qp;   /**< SAN_QPN_NONE: its host has none */
 	uint8_t state; /**< enum sim_side_state */
 	bool ordered;
+	bool stream;           /**< its connection carries one */
+	struct sim_flow *flow; /**< then what it sends and how it receives */
 	bool initiates;
 	struct sim_side *next; /**< of the same host */
 	/* as initiator */
@@ -94,6 +96,7 @@ struct sim_load {
 	uint32_t nb_over;    /**< sides that will not be again */
 	uint32_t nb_todo;    /**< sides that have not posted all of load.ops */
 	uint64_t nb_pending; /**< requests under way */
+	uint64_t nb_flow;    /**< sends of streams that the other side has not received */
 	bool started;
 	bool ending;  /**< nothing new is posted or connected */
 	bool closing; /**< connections are ended: no end is a surprise */
@@ -148,6 +151,21 @@ void sim_load_deregister(struct sim_world *w, struct sim_side *s);
 void sim_load_new_life(struct sim_world *w, struct sim_side *s);
 /** The side will not post any more. */
 void sim_load_todo_done(struct sim_world *w, struct sim_side *s);
+
+/* ---- sim_load_stream.c ---- */
+
+int sim_flow_create(struct sim_world *w, struct sim_side *s);
+void sim_flow_destroy(struct sim_side *s);
+int sim_flow_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
+		       const struct san_ulp_qp_conf *qp);
+/** It has posted a send. */
+void sim_flow_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t len);
+void sim_flow_up(struct sim_world *w, struct sim_side *s);
+void sim_flow_down(struct sim_world *w, struct sim_side *s);
+/** Post what it receives with next, unless something is posted. */
+void sim_flow_receive(struct sim_world *w, struct sim_side *s);
+void sim_flow_on_wait(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc);
+void sim_flow_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc);
 
 static inline struct sim_side *
 sim_peer(struct sim_world *w, const struct sim_side *s)

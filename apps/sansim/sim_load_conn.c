@@ -25,7 +25,7 @@ fill_param(const struct sim_world *w, const struct sim_side *s, struct san_cm_pa
 
 	*p = (struct san_cm_param){
 		.ordered = s->ordered,
-		.relaxed = s->ordered && w->conf.load.relaxed,
+		.relaxed = s->ordered && w->conf.load.relaxed && !s->stream,
 		.pkey = PKEY,
 		.req_win = hc->req_win,
 		.data_win = hc->data_win,
@@ -122,6 +122,8 @@ on_up(struct sim_world *w, struct sim_side *s)
 	w->stats.nb_conns++;
 	s->last_ns = w->now_ns;
 	sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_UP, .side = s});
+	if (s->stream)
+		sim_flow_up(w, s);
 	sim_load_post(w, s);
 }
 
@@ -136,6 +138,8 @@ on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 	/* completions come before the event; none of them leads to a post */
 	s->state = SIM_SIDE_IDLE;
 	sim_load_completions(w, &w->hosts[s->host]);
+	if (s->stream)
+		sim_flow_down(w, s);
 	if (was_up) {
 		w->load->nb_up -= counted;
 		w->stats.nb_broken += broken;

@@ -15,6 +15,7 @@
 #define SLOT_BITS  16
 #define POLL_BATCH 32
 #define BAD_KEY    0x5a5a5a5a
+#define RETRY_NS   (20 * SAN_NS_PER_US)
 
 /* ---- drawing ---- */
 
@@ -67,15 +68,26 @@ draw_op(struct sim_world *w, struct sim_side *s)
 		.life = sim_peer(w, s)->life,
 		.slot = slot,
 		.state = SIM_OP_POSTED,
-		.op = draw_kind(w),
+		.op = s->stream ? SAN_WR_SEND : draw_kind(w),
 	};
 	op->len = is_atomic(op) ? sizeof(uint64_t) : draw_size(w);
-	if (op->op == SAN_WR_SEND)
+	if (op->op == SAN_WR_SEND && !s->stream)
 		op->len = RTE_MAX(op->len, (uint32_t)SIM_HEADER);
 	op->slice = san_prng_below(&ld->prng, ld->block_bytes - ld->slot_bytes);
 	op->bad = op->op != SAN_WR_SEND && w->conf.load.bad_ppm != 0 &&
 		san_prng_below(&ld->prng, SIM_PPM) < w->conf.load.bad_ppm;
 	return op;
+}
+
+/* It was drawn and could not be posted. */
+static void
+undo_op(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+	op->state = SIM_OP_FREE;
+	s->free[s->nb_free++] = op->slot;
+	s->nb_posted--;
+	w->load->nb_pending--;
+	w->stats.nb_ops--;
 }
 
 /* ---- posting ---- */
@@ -101,7 +113,10 @@ fill_parts(struct sim_world *w, struct san_ulp_wr *wr, uint8_t *at, uint32_t len
 static void
 fill_send(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_ulp_wr *wr)
 {
-	(void)s;
+	if (s->stream) {
+		fill_parts(w, wr, w->load->block + op->slice, op->len);
+		return;
+	}
 	op->header[0] = op->seq;
 	op->header[1] = (uint64_t)op->slice << 32 | op->len;
 	wr->sge[wr->nb_sge++] = (struct san_ulp_sge){.addr = op->header, .len = SIM_HEADER};
@@ -181,8 +196,17 @@ sim_load_post(struct sim_world *w, struct sim_side *s)
 		w->stats.nb_ops++;
 		sim_check_note(w,
 			       &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
-		if (san_core_post(h->core, s->qp, &wr, 1, clock_ns) != 1)
+		if (san_core_post(h->core, s->qp, &wr, 1, clock_ns) == 1) {
+			if (s->stream)
+				sim_flow_sent(w, s, op->slice, op->len);
+			continue;
+		}
+		if (!s->stream)
 			sim_world_fail(w, "complete", "side %u: a request is not taken", s->id);
+		/* what a stream has copied is complete for us, and still in its queue */
+		undo_op(w, s, op);
+		sim_world_at(w, w->now_ns + RETRY_NS, SIM_EV_LOAD, s->id, SIM_LOAD_POST, NULL);
+		break;
 	}
 	if (w->conf.load.ops != 0 && s->nb_posted == w->conf.load.ops)
 		sim_load_todo_done(w, s);
@@ -204,6 +228,10 @@ sim_load_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint3
 
 	if (epoch != s->recv_epoch || s->state == SIM_SIDE_IDLE || s->state == SIM_SIDE_OVER)
 		return; /* it is posted with all others when there is a connection again */
+	if (s->stream) {
+		sim_flow_receive(w, s);
+		return;
+	}
 	if (s->recv != NULL) {
 		r.nb_sge = 1;
 		r.sge[0].addr = s->recv + slot * recv_bytes(w);
@@ -234,6 +262,10 @@ on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	uint32_t slot = (uint32_t)wc->wr_id;
 	uint64_t delay = w->conf.load.recv_delay_ns;
 
+	if (s->stream) {
+		sim_flow_on_recv(w, s, wc);
+		return;
+	}
 	s->nb_recvs--;
 	if (wc->status == SAN_WC_ST_FLUSHED)
 		return;
@@ -269,6 +301,10 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	uint32_t slot = wc->wr_id & ((1u << SLOT_BITS) - 1);
 	struct sim_op *op;
 
+	if (wc->op == SAN_WC_WAIT) {
+		sim_flow_on_wait(w, s, wc);
+		return;
+	}
 	if (!s->initiates || slot >= w->conf.load.depth ||
 	    s->ops[slot].state != SIM_OP_POSTED ||
 	    s->ops[slot].seq != wc->wr_id >> SLOT_BITS) {

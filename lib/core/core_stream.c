@@ -577,16 +577,15 @@ work(struct core_stream *s, uint64_t now_ns)
 	struct san_core *core = s->core;
 	bool is_full;
 
+	if (s->is_open && s->closing)
+		post_end(s, now_ns);
+	/* also of one that is over: what it has received can still be read */
+	san_stream_pump(s->session, now_ns);
 	if (s->is_open) {
-		if (s->closing)
-			post_end(s, now_ns);
-		san_stream_pump(s->session, now_ns);
 		if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)
 			san_core_abort(core, s->qpn, now_ns);
 		else
 			end_in_order(s, now_ns);
-	} else if (!s->is_over) {
-		san_stream_pump(s->session, now_ns);
 	}
 	if (s->is_over && s->send_cq == NULL) {
 		stream_free(s);

@@ -242,6 +242,7 @@ static const struct command {
 	 "it, it is about the first one"},
 	{"/sanstack/port", tel_port, "The port. No parameters"},
 	{"/sanstack/conn", san_engine_tel_conn, "One connection. Parameter: CID; none: conn_list"},
+	{"/sanstack/stream", san_engine_tel_stream, "One stream. Parameter: CID"},
 	{"/sanstack/conn_list", san_engine_tel_conn_list,
 	 "Connections, a page of them. Parameters: OFFSET (0, then what next says), APP"},
 	{"/sanstack/reasons", san_engine_tel_reasons,

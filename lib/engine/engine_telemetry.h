@@ -23,6 +23,7 @@ int san_engine_tel_error(struct rte_tel_data *d, const char *text);
 bool san_engine_tel_port_name(const char **params, char name[SAN_ENGINE_NAME]);
 
 int san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
+int san_engine_tel_stream(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
 int san_engine_tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d,
 			     const char *params);
 int san_engine_tel_reasons(struct san_engine_port *p, struct rte_tel_data *d, const char *params);

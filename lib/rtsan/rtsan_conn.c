@@ -178,6 +178,62 @@ resolve(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe, struct rts
 	return true;
 }
 
+/* Of a queue pair, or at a listener, that a program sees as a stream only. With both locks. */
+static bool
+is_for_stream(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
+{
+	const struct rtsan_qp *qp = rtsan_qp_find(ctx, pe->qp);
+	struct rtsan_event ev;
+
+	if (pe->ev.type != RTSAN_EV_CONNECT_REQUEST && (qp == NULL || qp->sync == NULL))
+		return false;
+	return resolve(ctx, pe, &ev) && rtsan_stream_on_event(&ev);
+}
+
+static void
+keep(struct rtsan_ctx *ctx, const struct rtsan_provider_event *pe)
+{
+	ctx->spare->ev = *pe;
+	STAILQ_INSERT_TAIL(&ctx->kept, ctx->spare, link);
+	ctx->spare = NULL;
+}
+
+int
+rtsan_event_share(struct rtsan_ctx *ctx)
+{
+	struct rtsan_provider_event pe;
+	int rc;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (;;) {
+		if (ctx->spare == NULL)
+			ctx->spare = malloc(sizeof(*ctx->spare));
+		rc = ctx->spare != NULL ? ctx->ops->event_poll(ctx->priv, &pe) : -ENOMEM;
+		if (rc <= 0)
+			break;
+		if (!is_for_stream(ctx, &pe))
+			keep(ctx, &pe);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc == -ENOMEM)
+		return rtsan_fail(rc, "events: no memory");
+	return rc < 0 ? rtsan_fail(rc, "the port is gone") : 0;
+}
+
+/* One that was kept, or a new one: 1, 0 or -EIO. */
+static int
+next_event(struct rtsan_ctx *ctx, struct rtsan_provider_event *pe)
+{
+	struct rtsan_kept *k = STAILQ_FIRST(&ctx->kept);
+
+	if (k == NULL)
+		return ctx->ops->event_poll(ctx->priv, pe);
+	*pe = k->ev;
+	STAILQ_REMOVE_HEAD(&ctx->kept, link);
+	free(k);
+	return 1;
+}
+
 int
 rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
 {
@@ -185,18 +241,20 @@ rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
 	bool worked = false;
 	int rc;
 
+	pthread_mutex_lock(&ctx->events.lock);
 	pthread_mutex_lock(&ctx->lock);
 	for (;;) {
-		rc = ctx->ops->event_poll(ctx->priv, &pe);
+		rc = next_event(ctx, &pe);
 		if (rc == 0 && !worked) {
 			worked = true;
 			if (ctx->ops->progress(ctx->priv) >= 0)
 				continue;
 			rc = -EIO;
 		}
-		if (rc <= 0 || resolve(ctx, &pe, ev))
+		if (rc <= 0 || (!is_for_stream(ctx, &pe) && resolve(ctx, &pe, ev)))
 			break;
 	}
 	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&ctx->events.lock);
 	return rc < 0 ? rtsan_fail(rc, "the port is gone") : rc;
 }

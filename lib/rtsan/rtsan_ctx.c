@@ -102,7 +102,15 @@ alloc_tables(struct rtsan_ctx *ctx)
 static void
 free_ctx(struct rtsan_ctx *ctx)
 {
+	struct rtsan_kept *k;
+
+	rtsan_turn_fini(&ctx->events);
 	pthread_mutex_destroy(&ctx->lock);
+	while ((k = STAILQ_FIRST(&ctx->kept)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ctx->kept, link);
+		free(k);
+	}
+	free(ctx->spare);
 	free(ctx->qps);
 	free(ctx->mrs);
 	free(ctx);
@@ -118,7 +126,12 @@ rtsan_provider_attach(const struct rtsan_provider *provider, void *priv, struct 
 	ctx->provider = provider;
 	ctx->ops = provider->ops;
 	ctx->priv = priv;
+	if (rtsan_turn_init(&ctx->events) != 0) {
+		free(ctx);
+		return rtsan_fail(-ENOMEM, "no memory for a context");
+	}
 	pthread_mutex_init(&ctx->lock, NULL);
+	STAILQ_INIT(&ctx->kept);
 	LIST_INIT(&ctx->cqs);
 	LIST_INIT(&ctx->listeners);
 	ctx->ops->query(priv, &ctx->caps);

@@ -16,8 +16,12 @@
 #include <sys/queue.h>
 
 #include "rtsan_provider.h"
+#include "rtsan_turn.h"
 
-#define RTSAN_POLL_MAX 64 /* completions that are taken at once */
+#define RTSAN_POLL_MAX 64  /* completions that are taken at once */
+#define RTSAN_REQUESTS 256 /* for streams, of one listener, that nobody has accepted yet */
+
+struct rtsan_stream;
 
 /** A place in the lkey table. */
 struct rtsan_mr {
@@ -43,6 +47,9 @@ struct rtsan_listener {
 	uint64_t service;
 	uint16_t pkey; /**< as asked for */
 	uint32_t cookie;
+	_Atomic bool is_sync;              /**< requests for streams are rtsan_stream_accept()'s */
+	uint64_t requests[RTSAN_REQUESTS]; /**< these; by the lock of the context's *events* */
+	uint32_t first_request, nb_requests;
 	LIST_ENTRY(rtsan_listener)
 	link;
 };
@@ -54,8 +61,16 @@ struct rtsan_qp {
 	void *context;
 	uint32_t qpn;
 	bool is_stream;
-	_Atomic bool busy;  /**< connecting or connected, as far as the application was told */
-	_Atomic bool ended; /**< the connection is over, as the application has been told */
+	struct rtsan_stream *sync; /**< whose it is, or NULL */
+	_Atomic bool busy;         /**< connecting or connected, as far as the program was told */
+	_Atomic bool ended;        /**< the connection is over, as the application has been told */
+};
+
+/** An event that rtsan_event_poll() gets later. */
+struct rtsan_kept {
+	struct rtsan_provider_event ev;
+	STAILQ_ENTRY(rtsan_kept)
+	link;
 };
 
 /** A place in the table of queue pairs, read without the lock: see rtsan_qp_find(). */
@@ -79,6 +94,10 @@ struct rtsan_ctx {
 	LIST_HEAD(, rtsan_listener)
 	listeners;
 	uint32_t listener_cookie;
+	struct rtsan_turn events; /**< who takes them; its lock before *lock* */
+	STAILQ_HEAD(, rtsan_kept)
+	kept;
+	struct rtsan_kept *spare; /**< for the next one, so that none is lost */
 };
 
 /** Keep a text for rtsan_error(), return *rc*. */
@@ -87,6 +106,13 @@ int rtsan_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)
 int rtsan_fail_else(int rc, const char *what);
 void rtsan_error_clear(void);
 bool rtsan_error_is_set(void);
+
+/** Take all events: those of streams where they belong, others are kept. 0, -EIO, -ENOMEM. */
+int rtsan_event_share(struct rtsan_ctx *ctx);
+/** As rtsan_event_wait(), whatever is kept. */
+int rtsan_event_sleep(struct rtsan_ctx *ctx, int timeout_ms);
+/** Is it for a stream of rtsan_stream.h, or its listener? Then it is there now. */
+bool rtsan_stream_on_event(const struct rtsan_event *ev);
 
 /** The queue pair with that number, or NULL. Takes no lock and looks into no queue pair. */
 struct rtsan_qp *rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn);

@@ -6,40 +6,16 @@
  */
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <sched.h>
-#include <time.h>
 
 #include "rtsan_priv.h"
-
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* What is left until *end_ms*, as poll() wants it. */
-static int
-left_ms(int64_t end_ms)
-{
-	int64_t left;
-
-	if (end_ms < 0)
-		return -1;
-	left = end_ms - now_ms();
-	return left < 0 ? 0 : left > INT_MAX ? INT_MAX :
-					       (int)left;
-}
 
 /* *fd* is -ENOTSUP where nothing comes unless we drive the port. */
 static int
 wait_until(struct rtsan_ctx *ctx, int fd, int (*arm)(void *of), void *of, int timeout_ms)
 {
-	int64_t end_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int rc;
 
@@ -47,9 +23,9 @@ wait_until(struct rtsan_ctx *ctx, int fd, int (*arm)(void *of), void *of, int ti
 		rc = arm(of);
 		if (rc != 0)
 			return rc;
-		if (left_ms(end_ms) == 0)
+		if (rtsan_turn_left_ms(end_ms) == 0)
 			return 0;
-		if (fd >= 0 && poll(&p, 1, left_ms(end_ms)) < 0)
+		if (fd >= 0 && poll(&p, 1, rtsan_turn_left_ms(end_ms)) < 0)
 			return -errno;
 		if (fd < 0 && ctx->ops->progress(ctx->priv) == 0)
 			sched_yield();
@@ -125,20 +101,45 @@ arm_event(void *of)
 	return rc;
 }
 
+/* Those that were kept for the program are there, too. */
+static int
+arm_all(void *of)
+{
+	struct rtsan_ctx *ctx = of;
+	bool is_empty;
+
+	pthread_mutex_lock(&ctx->events.lock);
+	is_empty = STAILQ_EMPTY(&ctx->kept);
+	pthread_mutex_unlock(&ctx->events.lock);
+	return is_empty ? arm_event(ctx) : 1;
+}
+
 int
 rtsan_event_arm(struct rtsan_ctx *ctx)
 {
 	int fd = rtsan_event_fd(ctx);
 
-	return fd < 0 ? fd : told(arm_event(ctx));
+	return fd < 0 ? fd : told(arm_all(ctx));
 }
 
-int
-rtsan_event_wait(struct rtsan_ctx *ctx, int timeout_ms)
+static int
+wait_events(struct rtsan_ctx *ctx, int (*arm)(void *of), int timeout_ms)
 {
 	int fd = rtsan_event_fd(ctx);
 
 	if (fd < 0 && fd != -ENOTSUP)
 		return fd;
-	return told(wait_until(ctx, fd, arm_event, ctx, timeout_ms));
+	return told(wait_until(ctx, fd, arm, ctx, timeout_ms));
+}
+
+int
+rtsan_event_wait(struct rtsan_ctx *ctx, int timeout_ms)
+{
+	return wait_events(ctx, arm_all, timeout_ms);
+}
+
+int
+rtsan_event_sleep(struct rtsan_ctx *ctx, int timeout_ms)
+{
+	return wait_events(ctx, arm_event, timeout_ms);
 }

@@ -470,8 +470,6 @@ void stream_send_scan(struct san_stream *s, uint64_t now_ns);
 bool stream_send_waits(struct san_stream *s);
 void stream_send_cancel(struct san_stream *s);
 void stream_send_over(struct san_stream *s);
-/* Sends that are over leave the queue. */
-void stream_send_retire(struct san_stream *s);
 bool stream_send_is_idle(const struct san_stream *s);
 /* SEND and SHUTDOWN; false: no room. */
 bool stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr);

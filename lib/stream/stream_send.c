@@ -74,8 +74,9 @@ handed_over(struct san_stream *s, struct stream_sqe *e)
 	next(s);
 }
 
-void
-stream_send_retire(struct san_stream *s)
+/* What is over, and told, leaves the queue. */
+static void
+retire(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e;
@@ -98,6 +99,7 @@ stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e = stream_sqe(s, tx->tail);
 
+	retire(s);
 	if (tx->tail - tx->head == s->conf.sq_depth)
 		return false;
 	*e = (struct stream_sqe){
@@ -402,6 +404,7 @@ stream_send_run(struct san_stream *s, uint64_t now_ns)
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e;
 
+	retire(s);
 	while (s->hello_rcvd && s->fault == NULL && tx->cur != tx->tail) {
 		e = stream_sqe(s, tx->cur);
 		if (!e->done && e->status != 0)

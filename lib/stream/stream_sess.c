@@ -445,7 +445,6 @@ san_stream_take(struct san_stream *s)
 		s->rx.head++;
 	else
 		s->tx.told++;
-	stream_send_retire(s);
 }
 
 const char *
@@ -488,7 +487,6 @@ san_stream_orphan(struct san_stream *s, uint64_t now_ns)
 	s->nb_waits = 0;
 	s->done_head = s->done_tail;
 	s->tx.told = s->tx.tail;
-	stream_send_retire(s);
 	san_stream_pump(s, now_ns);
 	return true;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Each example between two processes on a memif link: right results, right exit codes, nothing
 # left behind. Over IPv4 and IPv6, polled by the caller and by an lcore, and attached to daemons.
-# (SYS-2, RT-10, RT-11)
+# (SYS-2, RT-10, RT-11, AFC-1)
 set -u
 failed=0
 dir=$(mktemp -d)
@@ -122,13 +122,17 @@ run() {
 head -c 5000001 /dev/urandom >"$dir/in"
 : >"$dir/empty"
 rounds=2000
-[ "$SAN_SANITIZE" = 0 ] || rounds=300
+mbytes=8
+[ "$SAN_SANITIZE" = 0 ] || rounds=300 mbytes=1
 
 run pingpong pingpong 10.8.0.1 "" "" $rounds
 run pingpong-v6 pingpong fd08::1 "" "" $rounds
 run pingpong-lcore pingpong 10.8.0.1 "poll=lcore" "" $rounds
 run kvget kvget 10.8.0.1 "" "" $rounds
 run kvget-sleep kvget 10.8.0.1 "idle=sleep" "" 300
+run stream stream 10.8.0.1 "" "" $mbytes
+run stream-lcore stream fd08::1 "poll=lcore" "" $mbytes
+run stream-sleep stream 10.8.0.1 "poll=lcore idle=sleep" "" 1
 for how in push send; do
 	for mtu in 1500 1280; do
 		rm -f "$dir/out"
@@ -143,9 +147,20 @@ rm -f "$dir/out"
 bad=drop=0.02,dup=0.02,reorder=0.05,corrupt=0.005
 run filecopy-bad filecopy 10.8.0.1 "impair_tx=$bad" "$dir/out" "$dir/in send"
 cmp "$dir/in" "$dir/out" || fail "filecopy-bad: the copy differs"
+run stream-bad stream 10.8.0.1 "impair_tx=$bad" "" 1
 rm -f "$dir/out"
 run filecopy-empty filecopy 10.8.0.1 "" "$dir/out" "$dir/empty send"
 cmp "$dir/empty" "$dir/out" || fail "filecopy-empty: the copy differs"
+
+# Threads, time limits and the rest of streams, from a program to itself.
+streams() { # NAME SPEC
+	out=$(timeout 120 "$SAN_BUILD_DIR/test/e2e/streams" "$2" 10.8.0.1 2>&1) || fail "$1: $out"
+	echo "$1: $out"
+}
+null=$(eal none 0 0@0,1@0 | sed 's/--vdev=.*/--vdev=net_null0/')
+for idle in poll sleep; do
+	streams "streams-$idle" "dpdk:$null -- ip=10.8.0.1/24 poll=lcore idle=$idle"
+done
 
 # The same programs, attached; on a clean link and on a bad one.
 few=$((rounds / 5))
@@ -154,6 +169,8 @@ for faults in "" "impair_tx = $bad"; do
 	run "attached pingpong" pingpong 10.8.0.1 "" "" $few
 	run "attached pingpong-v6" pingpong fd08::1 "" "" $few
 	run "attached kvget" kvget 10.8.0.1 "" "" $few
+	run "attached stream" stream 10.8.0.1 "" "" 1
+	streams "attached streams" "unix:$dir/server.sock"
 	for how in push send; do
 		rm -f "$dir/out"
 		run "attached filecopy-$how" filecopy 10.8.0.1 "" "$dir/out" "$dir/in $how"
@@ -166,7 +183,7 @@ for faults in "" "impair_tx = $bad"; do
 done
 
 # Wrong use: one line and 2; a wrong argument: one line and 1.
-for program in pingpong kvget filecopy; do
+for program in pingpong kvget filecopy stream; do
 	out=$("$SAN_BUILD_DIR/examples/$program" 2>&1)
 	[ $? = 2 ] && [ "$(echo "$out" | wc -l)" = 1 ] || fail "$program without arguments: $out"
 done

@@ -275,6 +275,24 @@ sim_stream__disconnect_after_all(void **state)
 	close_streams(&t);
 }
 
+/* What came before the connection ended is read after it, and then its end. */
+static void
+sim_stream__read_after_the_end(void **state)
+{
+	struct streams t;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	world_pattern(t.a, 1000, 8);
+	write_all(&t, t.qa, t.a, 1000);
+	world_disconnect(t.w, t.qa, t.qb);
+	read_all(&t, t.qb, t.b, 1000);
+	assert_true(world_pattern_ok(t.b, 1000, 8));
+	assert_int_equal(read_some(&t, t.qb, t.b, 1), 0);
+	close_streams(&t);
+}
+
 static void
 shut(struct streams *t, uint32_t q)
 {
@@ -549,6 +567,7 @@ main(void)
 		cmocka_unit_test(sim_stream__other_kind),
 		cmocka_unit_test(sim_stream__must_be_ordered),
 		cmocka_unit_test(sim_stream__disconnect_after_all),
+		cmocka_unit_test(sim_stream__read_after_the_end),
 		cmocka_unit_test(sim_stream__half_close),
 		cmocka_unit_test(sim_stream__full_queue),
 		cmocka_unit_test(sim_stream__peer_gone),

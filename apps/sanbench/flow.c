@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "flow.h"
+
+#define SMALL_BYTES 1024 /* of a small buffer, at most */
+#define SMALL_RECVS 32   /* of them posted */
+#define LARGE_BYTES 8192 /* of a large buffer, at least */
+#define LARGE_RECVS 4
+#define HEAD_BYTES  64 /* what is read first by who waited for data */
+#define SAME_RECVS  64 /* receives in one manner, when manners change */
+
+/* wr_id: what it was, and which one. */
+#define ID_SEND     (0ull << 32)
+#define ID_RECV     (1ull << 32)
+#define ID_WAIT     (2ull << 32)
+#define ID_SHUTDOWN (3ull << 32)
+#define ID_KIND(id) ((id) & ~(uint64_t)UINT32_MAX)
+
+struct flow {
+	struct bench *b;
+	struct bench_qp *q;
+	struct flow_counts counts;
+	uint32_t size_min, size_max, depth;
+	uint64_t seed;
+	uint16_t index, mine, theirs; /* streams of bytes */
+	uint8_t way, manner;
+	uint8_t now; /* of the manners that FLOW_MIXED goes through */
+	bool verify, is_server;
+	bool shut, got_end; /* our end is posted; the peer's has come */
+	bool told_shut;     /* ... and completed */
+	bool waiting, head_next;
+	uint32_t nb_same;
+	const char *error;
+	struct app_hist *lat;
+	struct rtsan_mr *mr;
+	uint8_t *tx, *rx;
+	uint64_t *stamp;
+	uint64_t nb_sent; /* sends completed */
+	/* requests: what is to be received, or answered */
+	uint64_t want;    /* bytes of the answer, or request, under way that are missing */
+	uint64_t turn;    /* its number */
+	uint64_t answers; /* owed */
+	uint32_t nb_recvs;
+	uint64_t rx_free; /* a bit per receive buffer */
+	uint32_t rx_bytes;
+};
+
+static bool
+is_rpc(const struct flow *f)
+{
+	return f->way == FLOW_SEND_RECV || f->way == FLOW_RECV_SEND;
+}
+
+static uint64_t
+base(const struct flow *f, uint16_t whose)
+{
+	return content_base(f->seed + whose, f->index, 0);
+}
+
+static uint32_t
+size_of(const struct flow *f, uint64_t i)
+{
+	return content_size(f->seed, f->index, i, f->size_min, f->size_max);
+}
+
+/* ---- making it ---- */
+
+static int
+alloc(struct flow *f)
+{
+	uint64_t bytes = (uint64_t)net_stride(f->size_max) * f->depth;
+	int ret;
+
+	f->rx_bytes = net_stride(RTE_MAX(f->size_max, (uint32_t)LARGE_BYTES));
+	ret = rtsan_mr_alloc(f->b->ctx,
+			     bytes + (uint64_t)f->rx_bytes * LARGE_RECVS +
+				     (uint64_t)SMALL_BYTES * SMALL_RECVS,
+			     0, &f->mr);
+	if (ret < 0)
+		return ret;
+	f->tx = rtsan_mr_addr(f->mr);
+	f->rx = f->tx + bytes;
+	f->stamp = calloc(f->depth, sizeof(*f->stamp));
+	return f->stamp == NULL ? -ENOMEM : 0;
+}
+
+int
+flow_open(struct bench *b, struct bench_qp *q, const struct hello *hello, bool is_server,
+	  const struct rtsan_stream_attr *stream, struct app_hist *lat, struct flow **out)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+	int ret;
+
+	if (f == NULL)
+		return -ENOMEM;
+	*out = f;
+	f->b = b;
+	f->q = q;
+	f->size_min = hello->size_min;
+	f->size_max = hello->size_max;
+	f->depth = hello->depth;
+	f->way = hello->way;
+	f->manner = hello->manner;
+	f->now = f->manner == FLOW_MIXED ? FLOW_DIRECT : f->manner;
+	f->rx_free = UINT64_MAX;
+	f->verify = (hello->flags & HELLO_VERIFY) != 0;
+	f->seed = hello->seed;
+	f->index = hello->index;
+	f->is_server = is_server;
+	f->mine = is_server;
+	f->theirs = !is_server;
+	f->lat = lat;
+	f->want = is_rpc(f) && is_server ? size_of(f, 0) : 0;
+	ret = alloc(f);
+	q->stream = stream;
+	if (ret == 0)
+		ret = net_qp_open(b, q, f->depth + 2, SMALL_RECVS,
+				  f->depth + 2 + SMALL_RECVS);
+	return ret;
+}
+
+void
+flow_close(struct flow *f)
+{
+	if (f == NULL)
+		return;
+	if (f->mr != NULL)
+		rtsan_mr_dereg(f->mr);
+	free(f->stamp);
+	free(f);
+}
+
+/* ---- sending ---- */
+
+static bool
+post_send(struct flow *f, uint64_t i)
+{
+	uint32_t slot = (uint32_t)(i % f->depth), len = size_of(f, i);
+	uint8_t *buf = f->tx + (size_t)slot * net_stride(f->size_max);
+	struct rtsan_sge sge = {.addr = buf, .length = len, .lkey = rtsan_mr_lkey(f->mr)};
+	const struct rtsan_send_wr wr = {
+		.wr_id = ID_SEND | slot,
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.sge = &sge,
+	};
+	int n;
+
+	if (f->verify)
+		content_fill(base(f, f->mine), f->counts.bytes, buf, len);
+	n = rtsan_post_send(f->q->qp, &wr, 1);
+	if (n != 1) {
+		if (n < 0 && n != -ENOTCONN && f->error == NULL)
+			f->error = rtsan_error();
+		return false;
+	}
+	f->stamp[slot] = rte_rdtsc();
+	f->counts.msgs++;
+	f->counts.bytes += len;
+	return true;
+}
+
+static bool
+send_some(struct flow *f, uint64_t max)
+{
+	uint64_t n = 0;
+
+	while (n < max && f->counts.msgs - f->nb_sent < f->depth && post_send(f, f->counts.msgs))
+		n++;
+	return n > 0;
+}
+
+/* ---- receiving ---- */
+
+static uint8_t *
+buffer(const struct flow *f, uint32_t at, bool small)
+{
+	if (!small)
+		return f->rx + (size_t)at * f->rx_bytes;
+	return f->rx + (size_t)LARGE_RECVS * f->rx_bytes + (size_t)at * SMALL_BYTES;
+}
+
+static bool
+post_recv(struct flow *f, uint32_t at, bool small, uint32_t bytes)
+{
+	struct rtsan_sge sge = {
+		.addr = buffer(f, at, small), .length = bytes, .lkey = rtsan_mr_lkey(f->mr)};
+	const struct rtsan_recv_wr wr = {
+		.wr_id = ID_RECV | (uint32_t)small << 16 | at, .sge = &sge, .nb_sge = 1};
+
+	if (rtsan_post_recv(f->q->qp, &wr, 1) != 1)
+		return false;
+	f->rx_free &= ~(1ull << at);
+	f->nb_recvs++;
+	return true;
+}
+
+static bool
+post_recvs(struct flow *f, bool small, uint32_t max)
+{
+	uint32_t at, n = 0;
+	uint32_t bytes = small ? RTE_MIN(f->size_max, (uint32_t)SMALL_BYTES) : f->rx_bytes;
+
+	for (at = 0; at < max; at++)
+		if ((f->rx_free & 1ull << at) != 0)
+			n += post_recv(f, at, small, bytes);
+	return n > 0;
+}
+
+static bool
+receive_waiting(struct flow *f)
+{
+	if (f->waiting || f->nb_recvs > 0)
+		return false;
+	if (f->head_next) {
+		f->head_next = false;
+		return post_recv(f, 1, false, f->rx_bytes);
+	}
+	f->waiting = rtsan_stream_wait(f->q->qp, RTSAN_STREAM_READABLE, ID_WAIT) == 0;
+	return f->waiting;
+}
+
+static bool
+receive(struct flow *f)
+{
+	if (f->got_end)
+		return false;
+	/* another manner begins when all buffers of the last one are back */
+	if (f->manner == FLOW_MIXED && f->nb_same >= SAME_RECVS) {
+		if (f->nb_recvs > 0 || f->waiting)
+			return false;
+		f->now = (uint8_t)((f->now + 1) % FLOW_MIXED);
+		f->nb_same = 0;
+		f->head_next = false;
+	}
+	if (f->now == FLOW_WAIT)
+		return receive_waiting(f);
+	if (f->now == FLOW_SMALL)
+		return post_recvs(f, true, is_rpc(f) ? 1 : SMALL_RECVS);
+	return post_recvs(f, false, is_rpc(f) ? 1 : LARGE_RECVS);
+}
+
+/* Bytes of a request or of its answer came. */
+static void
+take_rpc(struct flow *f, uint32_t bytes)
+{
+	uint32_t slot = (uint32_t)(f->turn % f->depth);
+
+	if (bytes > f->want) {
+		f->error = "more came than was asked for";
+		return;
+	}
+	f->want -= bytes;
+	if (f->want > 0)
+		return;
+	f->turn++;
+	f->head_next = false;
+	if (f->is_server) {
+		f->answers++;
+		f->want = size_of(f, f->turn);
+		return;
+	}
+	app_hist_add(f->lat, bench_ns(f->b, rte_rdtsc() - f->stamp[slot]));
+	f->counts.done++;
+}
+
+static void
+on_recv(struct flow *f, const struct rtsan_wc *wc)
+{
+	uint32_t at = wc->wr_id & 0xffff;
+	bool small = (wc->wr_id & 1u << 16) != 0;
+	int64_t wrong = -1;
+
+	f->nb_recvs--;
+	f->nb_same++;
+	f->rx_free |= 1ull << at;
+	if (wc->status != RTSAN_WC_SUCCESS)
+		return;
+	if (wc->byte_len == 0) {
+		f->got_end = true;
+		return;
+	}
+	if (f->verify)
+		wrong = content_check(base(f, f->theirs), f->counts.received,
+				      buffer(f, at, small), wc->byte_len);
+	if (wrong >= 0)
+		f->error = "the stream has wrong bytes";
+	f->counts.received += wc->byte_len;
+	if (is_rpc(f))
+		take_rpc(f, wc->byte_len);
+}
+
+void
+flow_on_wc(struct flow *f, const struct rtsan_wc *wc)
+{
+	if (wc->status != RTSAN_WC_SUCCESS && wc->status != RTSAN_WC_FLUSHED)
+		f->error = rtsan_status_text(wc->status);
+	switch (ID_KIND(wc->wr_id)) {
+	case ID_SEND:
+		f->nb_sent++;
+		if (is_rpc(f))
+			break;
+		f->counts.done++;
+		app_hist_add(f->lat, bench_ns(f->b, f->b->now - f->stamp[(uint32_t)wc->wr_id]));
+		break;
+	case ID_RECV:
+		on_recv(f, wc);
+		break;
+	case ID_WAIT:
+		f->waiting = false;
+		if (wc->status != RTSAN_WC_SUCCESS || (wc->imm & RTSAN_STREAM_ENDED) != 0) {
+			f->got_end = true;
+			break;
+		}
+		f->head_next = true;
+		post_recv(f, 0, false, HEAD_BYTES);
+		break;
+	default:
+		f->told_shut = true;
+		break;
+	}
+}
+
+/* One request at a time. */
+static bool
+step_asking(struct flow *f, uint64_t max)
+{
+	bool asks = max > 0 && f->counts.msgs == f->counts.done, worked = false;
+
+	if (asks)
+		f->want = size_of(f, f->turn);
+	if (asks && f->way == FLOW_RECV_SEND)
+		worked = receive(f);
+	if (asks)
+		worked |= send_some(f, 1);
+	/* what is left of the answer; in the end, the end */
+	if (f->want > 0 || f->shut)
+		worked |= receive(f);
+	return worked;
+}
+
+static bool
+step_answering(struct flow *f)
+{
+	uint64_t before = f->counts.msgs;
+	bool worked = f->way == FLOW_RECV_SEND && receive(f);
+
+	worked |= send_some(f, f->answers);
+	f->answers -= f->counts.msgs - before;
+	return receive(f) || worked;
+}
+
+static bool
+step_free(struct flow *f, uint64_t max)
+{
+	bool worked = receive(f);
+
+	if (!f->shut && (!f->is_server || f->way == FLOW_BOTH))
+		worked |= send_some(f, max);
+	return worked;
+}
+
+bool
+flow_step(struct flow *f, uint64_t max)
+{
+	bool worked;
+
+	if (!f->q->is_up)
+		return false;
+	if (!is_rpc(f))
+		worked = step_free(f, f->is_server && f->got_end ? 0 : max);
+	else
+		worked = f->is_server ? step_answering(f) : step_asking(f, f->shut ? 0 : max);
+	/* the server's end comes when the client's has */
+	if (!f->shut && (f->is_server ? f->got_end && f->answers == 0 : max == 0) &&
+	    (!is_rpc(f) || f->is_server || f->counts.done == f->counts.msgs))
+		f->shut = rtsan_stream_shutdown(f->q->qp, ID_SHUTDOWN) == 0;
+	return worked;
+}
+
+bool
+flow_is_shut(const struct flow *f)
+{
+	return f->shut;
+}
+
+bool
+flow_is_over(const struct flow *f)
+{
+	return f->got_end && f->told_shut && f->nb_sent == f->counts.msgs;
+}
+
+const char *
+flow_error(const struct flow *f)
+{
+	return f->error;
+}
+
+const struct flow_counts *
+flow_counts(const struct flow *f)
+{
+	return &f->counts;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Streams: bytes instead of messages. The server receives as it is told (--receive), so that every
+ * mode of the adaptive protocol can be seen; either end may send, or one asks and the other
+ * answers (--way). (AFC-1, AFC-11, SYS-3)
+ */
+
+#include <inttypes.h>
+
+#include "client_priv.h"
+#include "flow.h"
+
+bool
+mode_stream_fits(const struct hello *h)
+{
+	return h->way < FLOW_WAYS && h->manner < FLOW_MANNERS && h->order == RTSAN_ORDERED &&
+		h->depth <= 1024;
+}
+
+static const char *
+stream_check(const struct bench_conf *conf)
+{
+	if (conf->order != RTSAN_ORDERED)
+		return "--order: streams are ordered";
+	return conf->depth > 1024 ? "--depth: at most 1024 sends" : NULL;
+}
+
+/* ---- client ---- */
+
+static void
+conn_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+{
+	flow_on_wc(((struct client_conn *)q)->flow, wc);
+}
+
+static int
+conn_open_stream(struct client_conn *conn)
+{
+	struct client *c = conn->client;
+	struct hello h = c->hello;
+
+	h.index = conn->index;
+	conn->q.on_wc = conn_on_wc;
+	return flow_open(c->b, &conn->q, &h, false, &c->conf.stream, &c->lat, &conn->flow);
+}
+
+static void
+conn_close_stream(struct client_conn *conn)
+{
+	flow_close(conn->flow);
+}
+
+/* When both ends have sent all, the connection goes; of completions we may hear later. */
+static bool
+conn_on_event(struct client_conn *conn, const struct rtsan_event *ev)
+{
+	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
+		flow_is_shut(conn->flow);
+}
+
+static bool
+conn_step(struct client_conn *conn, bool is_active)
+{
+	struct client *c = conn->client;
+	const struct flow_counts *counts = flow_counts(conn->flow);
+	uint64_t max = is_active && conn->limit > conn->next ? conn->limit - conn->next : 0;
+	bool worked = flow_step(conn->flow, max);
+
+	if (flow_error(conn->flow) != NULL)
+		client_fail(c, "connection %u: %s", conn->index, flow_error(conn->flow));
+	c->msgs += counts->msgs - conn->next;
+	c->bytes += counts->bytes - conn->bytes;
+	conn->next = conn->msgs = counts->msgs;
+	conn->bytes = counts->bytes;
+	conn->lowest = counts->done;
+	/* the last one is done when the server's end has come, too */
+	if (counts->done == counts->msgs && counts->msgs > 0 && !flow_is_over(conn->flow))
+		conn->lowest--;
+	return worked;
+}
+
+static bool
+stream_step_all(struct client *c, bool is_active)
+{
+	bool worked = false;
+	uint64_t completed = 0;
+	uint32_t i;
+
+	for (i = 0; i < c->nb_conns && !c->is_failed; i++) {
+		worked |= conn_step(&c->conns[i], is_active);
+		completed += flow_counts(c->conns[i].flow)->done;
+	}
+	c->completed = completed;
+	return worked;
+}
+
+/* ---- server ---- */
+
+static void
+peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+{
+	flow_on_wc(((struct peer *)q)->flow, wc);
+}
+
+static int
+peer_open_stream(struct peer *p)
+{
+	struct session *s = p->session;
+
+	p->q.on_wc = peer_on_wc;
+	return flow_open(s->b, &p->q, &p->hello, true, &s->b->conf.stream, &s->lat, &p->flow) < 0 ?
+		-1 :
+		0;
+}
+
+static void
+peer_close_stream(struct peer *p)
+{
+	flow_close(p->flow);
+}
+
+static bool
+peer_step_stream(struct peer *p)
+{
+	bool worked = flow_step(p->flow, UINT64_MAX);
+
+	if (flow_error(p->flow) != NULL)
+		peer_error(p, "%s", flow_error(p->flow));
+	return worked;
+}
+
+static bool
+peer_on_event(struct peer *p, const struct rtsan_event *ev)
+{
+	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
+		flow_is_shut(p->flow);
+}
+
+static bool
+peer_is_over_stream(const struct peer *p)
+{
+	return flow_is_over(p->flow);
+}
+
+static void
+peer_end_stream(struct peer *p)
+{
+	const struct flow_counts *counts = flow_counts(p->flow);
+
+	p->msgs = p->end_msgs;
+	p->bytes = counts->received;
+	if (counts->received != p->end_bytes)
+		peer_error(p, "%" PRIu64 " bytes of %" PRIu64, counts->received, p->end_bytes);
+}
+
+const struct bench_mode mode_stream = {
+	.name = "stream",
+	.help = "a stream of bytes, which the server receives as --receive says",
+	.id = MODE_STREAM,
+	.size = 65536,
+	.depth = 4,
+	.conns = 1,
+	.check = stream_check,
+	.open = conn_open_stream,
+	.step = stream_step_all,
+	.on_event = conn_on_event,
+	.close = conn_close_stream,
+	.peer_open = peer_open_stream,
+	.peer_step = peer_step_stream,
+	.peer_event = peer_on_event,
+	.peer_is_over = peer_is_over_stream,
+	.peer_close = peer_close_stream,
+	.end = peer_end_stream,
+};

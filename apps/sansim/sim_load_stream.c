@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Programs on streams (AFC-1). What a side sends is remembered until the other side has received
+ * it, byte by byte in this order: so a byte that is lost, doubled or in a wrong place is seen at
+ * once. How a side receives changes with time, so that sessions have something to learn: large
+ * buffers posted before there is data; waiting for data, then a small and a large buffer; small
+ * buffers.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "san_assert.h"
+#include "sim_check.h"
+#include "sim_load.h"
+
+#define SMALL_MAX 1000 /* bytes of a small buffer */
+#define HEAD      64   /* what who waited receives first */
+#define LARGE_MIN 4096
+#define SAME_MAX  40 /* receives of one manner in a row */
+#define RECVS_MAX 2
+#define SLOT_BITS 16
+
+enum manner {
+	MANNER_DIRECT,
+	MANNER_WAITS,
+	MANNER_SMALL,
+	MANNERS
+};
+
+struct piece {
+	uint32_t slice, len;
+};
+
+struct sim_flow {
+	/* what we sent and the other side has not received */
+	struct piece *log;
+	uint32_t cap, head, nb;
+	uint32_t off; /* of the first one: received */
+	bool live;    /* it is counted in load->nb_flow */
+	/* how we receive */
+	uint8_t manner; /* enum manner */
+	uint32_t left;  /* receives until that changes */
+	bool waiting, after_wait, ended;
+	uint32_t len[RECVS_MAX];
+	uint8_t *buf[RECVS_MAX];
+};
+
+static uint32_t
+large_max(const struct sim_world *w)
+{
+	return RTE_MAX(w->load->slot_bytes, (uint32_t)LARGE_MIN);
+}
+
+int
+sim_flow_create(struct sim_world *w, struct sim_side *s)
+{
+	uint32_t i;
+
+	s->flow = calloc(1, sizeof(*s->flow));
+	if (s->flow == NULL)
+		return -ENOMEM;
+	for (i = 0; i < RECVS_MAX; i++) {
+		s->flow->buf[i] = malloc(large_max(w));
+		if (s->flow->buf[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+sim_flow_destroy(struct sim_side *s)
+{
+	uint32_t i;
+
+	for (i = 0; s->flow != NULL && i < RECVS_MAX; i++)
+		free(s->flow->buf[i]);
+	free(s->flow != NULL ? s->flow->log : NULL);
+	free(s->flow);
+}
+
+/* Few buffers and hasty timers in some runs; the library's defaults in the others. */
+static void
+draw_conf(struct sim_world *w, struct san_stream_conf *c)
+{
+	struct san_prng *g = &w->load->prng;
+
+	san_stream_conf_default(c);
+	c->read = (uint8_t)san_prng_below(g, SAN_STREAM_READ_ALWAYS + 1);
+	if (san_prng_below(g, 2) == 0)
+		return;
+	c->nb_recv = (uint16_t)(4 + san_prng_below(g, 12));
+	c->nb_store = (uint16_t)(4 + san_prng_below(g, 12));
+	c->nb_send = (uint16_t)(2 + san_prng_below(g, 12));
+	c->t2 = 2;
+	c->msg_size = 512 + san_prng_below(g, 2000);
+	c->frags = (uint16_t)(1 + san_prng_below(g, 8));
+	c->scan_ns = SAN_NS_PER_MS + san_prng_below(g, 10 * SAN_NS_PER_MS);
+	if (san_prng_below(g, 2) == 0)
+		c->send_buffer = 1u << (10 + san_prng_below(g, 8));
+	if (san_prng_below(g, 4) == 0)
+		c->mode = (uint8_t)san_prng_below(g, SAN_SM_MODES);
+}
+
+int
+sim_flow_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
+		   const struct san_ulp_qp_conf *qp)
+{
+	struct san_core_stream_conf conf = {.qp = *qp};
+
+	draw_conf(w, &conf.stream);
+	return san_core_stream_create(h->core, &conf, sim_host_clock(h, w->now_ns), &s->qp);
+}
+
+/* ---- what was sent ---- */
+
+void
+sim_flow_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t len)
+{
+	struct sim_flow *f = s->flow;
+
+	if (f->head + f->nb == f->cap) {
+		memmove(f->log, f->log + f->head, f->nb * sizeof(*f->log));
+		f->head = 0;
+		if (f->nb == f->cap) {
+			f->cap = RTE_MAX(64u, 2 * f->cap);
+			f->log = realloc(f->log, f->cap * sizeof(*f->log));
+			SAN_VERIFY(f->log != NULL);
+		}
+	}
+	f->log[f->head + f->nb++] = (struct piece){.slice = slice, .len = len};
+	w->load->nb_flow += f->live;
+}
+
+void
+sim_flow_up(struct sim_world *w, struct sim_side *s)
+{
+	struct sim_flow *f = s->flow;
+
+	f->head = f->nb = f->off = 0;
+	f->live = true;
+	f->waiting = f->after_wait = f->ended = false;
+	s->recv_epoch++;
+	sim_flow_receive(w, s);
+}
+
+/* What is under way may still come, but need not. */
+void
+sim_flow_down(struct sim_world *w, struct sim_side *s)
+{
+	if (s->flow->live)
+		w->load->nb_flow -= s->flow->nb;
+	s->flow->live = false;
+}
+
+/* ---- what is received ---- */
+
+/* Compare with what the other side sent next. */
+static void
+take(struct sim_world *w, struct sim_side *s, const uint8_t *got, uint32_t len)
+{
+	struct sim_side *peer = sim_peer(w, s);
+	struct sim_flow *f = peer->flow;
+
+	while (len > 0) {
+		const struct piece *p = &f->log[f->head];
+		uint32_t n;
+
+		if (f->nb == 0) {
+			sim_world_fail(w, "stream", "side %u: %u bytes that were not sent", s->id,
+				       len);
+			return;
+		}
+		n = RTE_MIN(len, p->len - f->off);
+		if (memcmp(got, w->load->block + p->slice + f->off, n) != 0) {
+			sim_world_fail(w, "stream", "side %u: wrong bytes, up to %u from %u of %u",
+				       s->id, n, f->off, p->len);
+			return;
+		}
+		got += n;
+		len -= n;
+		f->off += n;
+		if (f->off < p->len)
+			continue;
+		f->off = 0;
+		f->head++;
+		f->nb--;
+		w->load->nb_flow -= f->live;
+	}
+}
+
+static void
+post(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t len)
+{
+	struct sim_host *h = &w->hosts[s->host];
+	struct san_ulp_recv r = {.wr_id = slot, .nb_sge = 1};
+
+	s->flow->len[slot] = len;
+	r.sge[0] = (struct san_ulp_sge){.addr = s->flow->buf[slot], .len = len};
+	if (san_core_post_recv(h->core, s->qp, &r, 1, sim_host_clock(h, w->now_ns)) != 1)
+		sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
+	else
+		s->nb_recvs++;
+}
+
+static void
+post_wait(struct sim_world *w, struct sim_side *s)
+{
+	struct sim_host *h = &w->hosts[s->host];
+	const struct san_ulp_wr wr = {
+		.op = SAN_WR_WAIT, .imm = SAN_STREAM_READABLE, .flags = SAN_WR_SIGNALED};
+
+	if (san_core_post(h->core, s->qp, &wr, 1, sim_host_clock(h, w->now_ns)) != 1)
+		sim_world_fail(w, "complete", "side %u: a wait is not taken", s->id);
+	s->flow->waiting = true;
+}
+
+static uint32_t
+draw_large(struct sim_world *w)
+{
+	uint32_t max = large_max(w);
+
+	return LARGE_MIN + san_prng_below(&w->load->prng, max - LARGE_MIN + 1);
+}
+
+void
+sim_flow_receive(struct sim_world *w, struct sim_side *s)
+{
+	struct san_prng *g = &w->load->prng;
+	struct sim_flow *f = s->flow;
+
+	if (s->state != SIM_SIDE_UP && s->state != SIM_SIDE_END)
+		return;
+	if (f->ended || f->waiting || s->nb_recvs != 0)
+		return;
+	if (f->left == 0) {
+		f->left = 1 + san_prng_below(g, SAME_MAX);
+		f->manner = (uint8_t)san_prng_below(g, MANNERS);
+	}
+	f->left--;
+	if (f->manner == MANNER_SMALL) {
+		post(w, s, 0, 1 + san_prng_below(g, SMALL_MAX));
+	} else if (f->manner == MANNER_WAITS && !f->after_wait) {
+		post_wait(w, s);
+	} else {
+		f->after_wait = false;
+		post(w, s, 0, draw_large(w));
+		if (f->manner == MANNER_DIRECT && san_prng_below(g, 2) == 0)
+			post(w, s, 1, draw_large(w));
+	}
+}
+
+void
+sim_flow_on_wait(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
+{
+	s->flow->waiting = false;
+	if (s->state != SIM_SIDE_UP && s->state != SIM_SIDE_END)
+		return;
+	if ((wc->imm & SAN_STREAM_ENDED) != 0)
+		return;
+	s->flow->after_wait = true;
+	post(w, s, 0, HEAD);
+}
+
+void
+sim_flow_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
+{
+	uint32_t slot = (uint32_t)wc->wr_id;
+	uint64_t delay = w->conf.load.recv_delay_ns;
+
+	s->nb_recvs--;
+	if (wc->status >= SAN_WC_ST_RETRY_EXC) {
+		s->flow->ended = true;
+		return;
+	}
+	if (wc->status != 0 || slot >= RECVS_MAX || wc->byte_len > s->flow->len[slot]) {
+		sim_world_fail(w, "stream", "side %u: a receive completed with %s and %u bytes",
+			       s->id, san_ulp_status_name(wc->status), wc->byte_len);
+		return;
+	}
+	s->flow->ended |= wc->byte_len == 0;
+	take(w, s, s->flow->buf[slot], wc->byte_len);
+	if (delay == 0) {
+		sim_flow_receive(w, s);
+		return;
+	}
+	delay = 1 + san_prng_u64(&w->load->prng) % delay;
+	sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
+		     (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS));
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Streams of rtsan_stream.h: how they begin and end. Events are the context's: whichever thread
+ * waits for one takes them all, keeps those of streams where they belong, and the rest for
+ * rtsan_event_poll().
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rtsan_stream_priv.h"
+
+#define DEPTH    32 /* of its queues: a call has one request under way */
+#define SLICE_MS 100
+#define BOUNCE   (512 * 1024) /* bytes of the region that a stream copies through, both ways */
+
+/* ---- create, destroy ---- */
+
+static int
+make_qp(struct rtsan_stream *s, const struct rtsan_stream_attr *attr)
+{
+	static const struct rtsan_stream_attr defaults;
+	struct rtsan_qp_attr qp = {
+		.sq_depth = DEPTH,
+		.rq_depth = DEPTH,
+		.stream = attr != NULL ? attr : &defaults,
+		.context = s,
+	};
+	int rc = rtsan_cq_create(s->ctx, 2 * DEPTH, &s->cq);
+
+	if (rc != 0)
+		return rc;
+	qp.send_cq = qp.recv_cq = s->cq;
+	rc = rtsan_qp_create(s->ctx, &qp, &s->qp);
+	if (rc != 0)
+		return rc;
+	s->qp->sync = s;
+	return s->ctx->caps.has_mr_reg ? 0 : rtsan_mr_alloc(s->ctx, BOUNCE, 0, &s->mr);
+}
+
+int
+rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
+		    struct rtsan_stream **out)
+{
+	struct rtsan_stream *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (s == NULL)
+		return rtsan_fail(-ENOMEM, "stream: no memory");
+	if (rtsan_turn_init(&s->turn) != 0) {
+		free(s);
+		return rtsan_fail(-ENOMEM, "stream: no memory");
+	}
+	pthread_mutex_init(&s->rd, NULL);
+	pthread_mutex_init(&s->wr, NULL);
+	s->ctx = ctx;
+	atomic_init(&s->timeout_ms, -1);
+	rc = make_qp(s, attr);
+	if (rc != 0)
+		rtsan_stream_destroy(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void
+rtsan_stream_destroy(struct rtsan_stream *s)
+{
+	/* in this order: nothing names what goes */
+	rtsan_qp_destroy(s->qp);
+	if (s->cq != NULL)
+		rtsan_cq_destroy(s->cq);
+	if (s->mr != NULL)
+		rtsan_mr_dereg(s->mr);
+	pthread_mutex_destroy(&s->rd);
+	pthread_mutex_destroy(&s->wr);
+	rtsan_turn_fini(&s->turn);
+	free(s);
+}
+
+void
+rtsan_stream_set_timeout(struct rtsan_stream *s, int timeout_ms)
+{
+	atomic_store(&s->timeout_ms, timeout_ms);
+}
+
+struct rtsan_qp *
+rtsan_stream_qp(struct rtsan_stream *s)
+{
+	return s->qp;
+}
+
+/* ---- events ---- */
+
+static int
+sleep_for_events(void *of, int timeout_ms)
+{
+	/* a program that waits for events itself may take the wake-up that was for us */
+	if (timeout_ms < 0 || timeout_ms > SLICE_MS)
+		timeout_ms = SLICE_MS;
+	return rtsan_event_sleep(of, timeout_ms);
+}
+
+static int
+take_events(void *of)
+{
+	return rtsan_event_share(of);
+}
+
+static bool
+has_event(const void *what)
+{
+	return ((const struct rtsan_stream *)what)->event != 0;
+}
+
+static bool
+has_ended(const void *what)
+{
+	const struct rtsan_stream *s = what;
+
+	return s->event != 0 && s->event != RTSAN_EV_ESTABLISHED;
+}
+
+static bool
+has_request(const void *what)
+{
+	return ((const struct rtsan_listener *)what)->nb_requests != 0;
+}
+
+static int
+wait_event(struct rtsan_ctx *ctx, bool (*done)(const void *), const void *what, int64_t end_ms)
+{
+	const struct rtsan_turn_ops ops = {
+		.done = done,
+		.take = take_events,
+		.sleep = sleep_for_events,
+	};
+	int rc;
+
+	pthread_mutex_lock(&ctx->events.lock);
+	rc = rtsan_turn_wait(&ctx->events, &ops, ctx, what, end_ms);
+	pthread_mutex_unlock(&ctx->events.lock);
+	return rc;
+}
+
+bool
+rtsan_stream_on_event(const struct rtsan_event *ev)
+{
+	struct rtsan_listener *l = ev->listener;
+
+	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
+		if (!ev->stream || !l->is_sync || l->nb_requests == RTSAN_REQUESTS)
+			return false;
+		l->requests[(l->first_request + l->nb_requests++) % RTSAN_REQUESTS] = ev->request;
+		return true;
+	}
+	if (ev->qp->sync == NULL)
+		return false;
+	ev->qp->sync->event = ev->type;
+	ev->qp->sync->reason = ev->reason;
+	return true;
+}
+
+/* ---- connect, accept, close ---- */
+
+static int
+begun(struct rtsan_stream *s, int64_t end_ms, struct rtsan_stream **out)
+{
+	static const int rc_of[] = {
+		[RTSAN_EV_ESTABLISHED] = 0,
+		[RTSAN_EV_REJECTED] = -ECONNREFUSED,
+		[RTSAN_EV_UNREACHABLE] = -EHOSTUNREACH,
+		[RTSAN_EV_DISCONNECTED] = -ECONNABORTED,
+	};
+	int rc = wait_event(s->ctx, has_event, s, end_ms);
+
+	if (rc == 0)
+		rc = rc_of[s->event];
+	if (rc == -EAGAIN)
+		rtsan_fail(rc, "stream: no connection in time");
+	else if (rc != 0 && rc != -EIO)
+		rtsan_fail(rc, "stream: no connection: %s",
+			   s->event == RTSAN_EV_UNREACHABLE ? "nobody answers" :
+							      rtsan_reason_text(s->reason));
+	if (rc != 0)
+		rtsan_stream_destroy(s);
+	else
+		*out = s;
+	return rc;
+}
+
+int
+rtsan_stream_connect(struct rtsan_ctx *ctx, const char *peer, uint64_t service,
+		     const struct rtsan_stream_attr *attr, int timeout_ms,
+		     struct rtsan_stream **out)
+{
+	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
+	struct rtsan_stream *s;
+	int rc;
+
+	rc = rtsan_stream_create(ctx, attr, &s);
+	if (rc != 0)
+		return rc;
+	rc = rtsan_connect(s->qp, peer, service, NULL);
+	if (rc != 0) {
+		rtsan_stream_destroy(s);
+		return rc;
+	}
+	return begun(s, end_ms, out);
+}
+
+/* The oldest; there is one. */
+static uint64_t
+next_request(struct rtsan_listener *l)
+{
+	uint64_t request;
+
+	pthread_mutex_lock(&l->ctx->events.lock);
+	request = l->requests[l->first_request];
+	l->first_request = (l->first_request + 1) % RTSAN_REQUESTS;
+	l->nb_requests--;
+	pthread_mutex_unlock(&l->ctx->events.lock);
+	return request;
+}
+
+int
+rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *attr,
+		    int timeout_ms, struct rtsan_stream **out)
+{
+	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
+	struct rtsan_stream *s;
+	int rc;
+
+	/* from now on requests for streams are for these calls */
+	atomic_store(&l->is_sync, true);
+	rc = wait_event(l->ctx, has_request, l, end_ms);
+	if (rc == -EAGAIN)
+		return rtsan_fail(rc, "stream: nobody has asked for one in time");
+	if (rc != 0)
+		return rc;
+	rc = rtsan_stream_create(l->ctx, attr, &s);
+	if (rc != 0)
+		return rc;
+	rc = rtsan_accept(l->ctx, next_request(l), s->qp, NULL);
+	if (rc != 0) {
+		rtsan_stream_destroy(s);
+		return rc == -ENOENT ? rtsan_fail(-ECONNABORTED, "stream: who asked has gone") : rc;
+	}
+	return begun(s, end_ms, out);
+}
+
+int
+rtsan_stream_close(struct rtsan_stream *s, int timeout_ms)
+{
+	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
+	int rc = rtsan_disconnect(s->qp);
+
+	/* it may be over already: then nothing is left to wait for */
+	if (rc == 0)
+		rc = wait_event(s->ctx, has_ended, s, end_ms);
+	rtsan_stream_destroy(s);
+	if (rc == -EAGAIN)
+		return rtsan_fail(rc, "stream: the peer has not taken all of it in time");
+	return 0;
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Streams of rtsan_stream.h: bytes. A call posts one request and waits for its completion; what
+ * time is over for is cancelled, and the call returns when the memory is the caller's again. All
+ * of a stream's completions come into one queue: whoever waits looks for all (rtsan_turn.h).
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rtsan_stream_priv.h"
+
+#define AT_ONCE_MS 1 /* a write that must not wait has so long to begin */
+#define SLICE_MS   5 /* of a poll, while another thread looks for one of its streams */
+#define NB_EVENTS  (RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE | RTSAN_STREAM_URGENT)
+
+/* ---- completions ---- */
+
+static bool
+is_done(const void *what)
+{
+	return ((const struct rtsan_stream_op *)what)->done;
+}
+
+static int
+take(void *of)
+{
+	struct rtsan_stream *s = of;
+	struct rtsan_wc wc[8];
+	int i, n;
+
+	while ((n = rtsan_cq_poll(s->cq, wc, 8)) > 0) {
+		for (i = 0; i < n; i++) {
+			struct rtsan_stream_op *op =
+				(struct rtsan_stream_op *)(uintptr_t)wc[i].wr_id;
+
+			op->wc = wc[i];
+			op->done = true;
+			op->posted = false;
+		}
+	}
+	return 0;
+}
+
+static int
+nap(void *of, int timeout_ms)
+{
+	return rtsan_cq_wait(((struct rtsan_stream *)of)->cq, timeout_ms);
+}
+
+/* With the lock. */
+static int
+wait_op(struct rtsan_stream *s, const struct rtsan_stream_op *op, int64_t end_ms)
+{
+	static const struct rtsan_turn_ops ops = {.done = is_done, .take = take, .sleep = nap};
+
+	return rtsan_turn_wait(&s->turn, &ops, s, op, end_ms);
+}
+
+static void
+begin_op(struct rtsan_stream_op *op)
+{
+	op->posted = true;
+	op->done = false;
+}
+
+/* What a status is to who knows sockets. */
+static int
+rc_of(uint8_t status)
+{
+	switch (status) {
+	case RTSAN_WC_SUCCESS:
+		return 0;
+	case RTSAN_WC_AGAIN:
+	case RTSAN_WC_CANCELLED:
+		return rtsan_fail(-EAGAIN, "stream: not in time");
+	case RTSAN_WC_SHUTDOWN:
+		return rtsan_fail(-EPIPE, "stream: shut before");
+	case RTSAN_WC_NO_BUFFERS:
+		return rtsan_fail(-ENOBUFS, "stream: %s", rtsan_status_text(status));
+	case RTSAN_WC_RETRY_EXC:
+		return rtsan_fail(-ETIMEDOUT, "stream: %s", rtsan_status_text(status));
+	case RTSAN_WC_PROTOCOL:
+		return rtsan_fail(-EPROTO, "stream: %s", rtsan_status_text(status));
+	case RTSAN_WC_INVALID:
+		return rtsan_fail(-EINVAL, "stream: %s", rtsan_status_text(status));
+	default:
+		return rtsan_fail(-ECONNRESET, "stream: %s", rtsan_status_text(status));
+	}
+}
+
+typedef int (*post_fn)(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id);
+
+/*
+ * A request beside the data, by a function that posts it. It takes the lcore's time only, so it is
+ * waited for whatever the caller's patience.
+ */
+static int
+control(struct rtsan_stream *s, post_fn post, uint32_t arg, struct rtsan_wc *wc)
+{
+	int rc;
+
+	while (s->ctl_used) /* who has it waits for it, and looks */
+		pthread_cond_wait(&s->turn.seen, &s->turn.lock);
+	s->ctl_used = true;
+	begin_op(&s->ctl);
+	rc = post(s->qp, arg, (uintptr_t)&s->ctl);
+	if (rc == 0)
+		rc = wait_op(s, &s->ctl, -1);
+	*wc = s->ctl.wc;
+	s->ctl_used = false;
+	pthread_cond_broadcast(&s->turn.seen);
+	return rc;
+}
+
+/* Time is over for *op*: have its memory back. With the lock; on return it is done. */
+static int
+take_back(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work)
+{
+	struct rtsan_wc wc;
+	int rc = control(s, rtsan_stream_cancel, work, &wc);
+
+	return rc != 0 ? rc : wait_op(s, op, -1);
+}
+
+/* Of what was just posted. Bytes, or -errno. */
+static ssize_t
+finish_op(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work, int timeout_ms)
+{
+	int rc = wait_op(s, op, rtsan_turn_end_ms(timeout_ms));
+
+	if (rc == -EAGAIN)
+		rc = take_back(s, op, work);
+	if (rc != 0)
+		return rc;
+	if (op->wc.byte_len != 0)
+		return op->wc.byte_len;
+	return rc_of(op->wc.status);
+}
+
+/* ---- reading ---- */
+
+/* Where the provider can use it; what is copied afterwards is in the region. */
+static uint8_t
+read_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov,
+	   struct rtsan_sge sge[RTSAN_SGE_MAX])
+{
+	size_t room = s->mr != NULL ? rtsan_mr_length(s->mr) / 2 : RTSAN_LENGTH_MAX;
+	uint8_t nb = 0;
+	size_t len;
+	int i;
+
+	for (i = 0; i < nb_iov && nb < RTSAN_SGE_MAX && room > 0; i++) {
+		len = iov[i].iov_len < room ? iov[i].iov_len : room;
+		room -= len;
+		if (len != 0)
+			sge[nb++] = (struct rtsan_sge){.addr = iov[i].iov_base, .length = len};
+	}
+	if (s->mr == NULL || nb == 0)
+		return nb;
+	sge[0] = (struct rtsan_sge){
+		.addr = rtsan_mr_addr(s->mr),
+		.length = (uint32_t)(rtsan_mr_length(s->mr) / 2 - room),
+		.lkey = rtsan_mr_lkey(s->mr),
+	};
+	return 1;
+}
+
+static void
+copy_out(const struct rtsan_stream *s, const struct iovec *iov, size_t n)
+{
+	const uint8_t *from = rtsan_mr_addr(s->mr);
+	size_t len;
+
+	for (; n > 0; iov++) {
+		len = iov->iov_len < n ? iov->iov_len : n;
+		if (len != 0)
+			memcpy(iov->iov_base, from, len);
+		from += len;
+		n -= len;
+	}
+}
+
+static ssize_t
+read_once(struct rtsan_stream *s, struct rtsan_recv_wr *wr)
+{
+	int timeout_ms = atomic_load(&s->timeout_ms);
+	ssize_t n;
+	int rc;
+
+	if (timeout_ms == 0)
+		wr->flags |= RTSAN_RECV_DONTWAIT;
+	if ((wr->flags & RTSAN_RECV_DONTWAIT) != 0)
+		timeout_ms = -1; /* that is over at once */
+	pthread_mutex_lock(&s->turn.lock);
+	begin_op(&s->read);
+	rc = rtsan_post_recv(s->qp, wr, 1);
+	n = rc == 1 ? finish_op(s, &s->read, RTSAN_STREAM_RECVS, timeout_ms) : rc;
+	pthread_mutex_unlock(&s->turn.lock);
+	return n;
+}
+
+ssize_t
+rtsan_stream_readv(struct rtsan_stream *s, const struct iovec *iov, int nb_iov, uint8_t flags)
+{
+	struct rtsan_sge sge[RTSAN_SGE_MAX];
+	struct rtsan_recv_wr wr = {.wr_id = (uintptr_t)&s->read, .sge = sge, .flags = flags};
+	ssize_t n;
+
+	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
+		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
+	pthread_mutex_lock(&s->rd);
+	wr.nb_sge = read_parts(s, iov, nb_iov, sge);
+	n = wr.nb_sge != 0 ? read_once(s, &wr) : 0;
+	if (n > 0 && s->mr != NULL)
+		copy_out(s, iov, (size_t)n);
+	pthread_mutex_unlock(&s->rd);
+	return n;
+}
+
+ssize_t
+rtsan_stream_read(struct rtsan_stream *s, void *buf, size_t len, uint8_t flags)
+{
+	const struct iovec iov = {.iov_base = buf, .iov_len = len};
+
+	return rtsan_stream_readv(s, &iov, 1, flags);
+}
+
+/* ---- writing ---- */
+
+/* The next of *iov* behind the first *skip* bytes; how many. */
+static uint8_t
+write_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov, size_t skip,
+	    struct rtsan_sge sge[RTSAN_SGE_MAX])
+{
+	size_t half = s->mr != NULL ? rtsan_mr_length(s->mr) / 2 : 0;
+	size_t room = s->mr != NULL ? half : RTSAN_LENGTH_MAX;
+	uint8_t *to = s->mr != NULL ? (uint8_t *)rtsan_mr_addr(s->mr) + half : NULL;
+	uint8_t nb = 0;
+	size_t len;
+	int i;
+
+	for (i = 0; i < nb_iov && nb < RTSAN_SGE_MAX && room > 0; i++) {
+		if (skip >= iov[i].iov_len) {
+			skip -= iov[i].iov_len;
+			continue;
+		}
+		len = iov[i].iov_len - skip < room ? iov[i].iov_len - skip : room;
+		sge[nb] = (struct rtsan_sge){
+			.addr = (uint8_t *)iov[i].iov_base + skip,
+			.length = (uint32_t)len,
+		};
+		if (to != NULL) {
+			memcpy(to, sge[nb].addr, len);
+			sge[nb].addr = to;
+			sge[nb].lkey = rtsan_mr_lkey(s->mr);
+			to += len;
+		}
+		nb++;
+		skip = 0;
+		room -= len;
+	}
+	return nb;
+}
+
+static ssize_t
+write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
+{
+	int timeout_ms = atomic_load(&s->timeout_ms);
+	ssize_t n;
+	int rc;
+
+	pthread_mutex_lock(&s->turn.lock);
+	begin_op(&s->write);
+	rc = rtsan_post_send(s->qp, wr, 1);
+	n = rc == 1 ? finish_op(s, &s->write, RTSAN_STREAM_SENDS,
+				timeout_ms == 0 ? AT_ONCE_MS : timeout_ms) :
+		      rc;
+	pthread_mutex_unlock(&s->turn.lock);
+	return n;
+}
+
+static ssize_t
+write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
+{
+	struct rtsan_sge sge[RTSAN_SGE_MAX];
+	struct rtsan_send_wr wr = {
+		.wr_id = (uintptr_t)&s->write,
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED,
+		.sge = sge,
+	};
+	size_t done = 0;
+	ssize_t n;
+
+	while ((wr.nb_sge = write_parts(s, iov, nb_iov, done, sge)) != 0) {
+		n = write_once(s, &wr);
+		if (n < 0)
+			return done != 0 ? (ssize_t)done : n;
+		done += (size_t)n;
+		if (s->write.wc.status != RTSAN_WC_SUCCESS)
+			break; /* what went before it was cancelled */
+	}
+	return (ssize_t)done;
+}
+
+ssize_t
+rtsan_stream_writev(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
+{
+	ssize_t n;
+
+	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
+		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
+	pthread_mutex_lock(&s->wr);
+	n = write_all(s, iov, nb_iov);
+	pthread_mutex_unlock(&s->wr);
+	return n;
+}
+
+ssize_t
+rtsan_stream_write(struct rtsan_stream *s, const void *buf, size_t len)
+{
+	const struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+
+	return rtsan_stream_writev(s, &iov, 1);
+}
+
+int
+rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
+{
+	struct rtsan_sge sge = {.addr = &byte, .length = sizeof(byte)};
+	const struct rtsan_send_wr wr = {
+		.wr_id = (uintptr_t)&s->write,
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_OOB,
+		.sge = &sge,
+		.nb_sge = 1,
+	};
+	ssize_t n;
+
+	pthread_mutex_lock(&s->wr);
+	n = write_once(s, &wr);
+	pthread_mutex_unlock(&s->wr);
+	return n < 0 ? (int)n : 0;
+}
+
+/* ---- beside the data ---- */
+
+static int
+post_shutdown(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
+{
+	(void)arg;
+	return rtsan_stream_shutdown(qp, wr_id);
+}
+
+static int
+post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
+{
+	(void)arg;
+	return rtsan_stream_urgent(qp, wr_id);
+}
+
+/* And what its completion says, in *imm* if that is not NULL. */
+static int
+ask(struct rtsan_stream *s, post_fn post, uint32_t *imm)
+{
+	struct rtsan_wc wc;
+	int rc;
+
+	pthread_mutex_lock(&s->turn.lock);
+	rc = control(s, post, 0, &wc);
+	if (rc == 0)
+		rc = rc_of(wc.status);
+	if (rc == 0 && imm != NULL)
+		*imm = wc.imm;
+	pthread_mutex_unlock(&s->turn.lock);
+	return rc;
+}
+
+int
+rtsan_stream_shutdown_write(struct rtsan_stream *s)
+{
+	int rc;
+
+	pthread_mutex_lock(&s->wr);
+	rc = ask(s, post_shutdown, NULL);
+	pthread_mutex_unlock(&s->wr);
+	return rc;
+}
+
+int
+rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
+{
+	uint32_t imm = 0;
+	int rc = ask(s, post_urgent, &imm);
+
+	if (rc == 0)
+		*byte = (uint8_t)imm;
+	return rc;
+}
+
+/* ---- poll ---- */
+
+/* One wait per stream, for what is wanted now. With the lock. */
+static int
+begin_wait(struct rtsan_stream *s, uint32_t events)
+{
+	struct rtsan_wc wc;
+	int rc = 0;
+
+	/* one of an earlier call may still be there: as good, or taken back */
+	if (s->wait.posted && s->wait_events == events)
+		return 0;
+	if (s->wait.posted)
+		rc = control(s, rtsan_stream_cancel, RTSAN_STREAM_WAITS, &wc);
+	if (rc == 0 && s->wait.posted)
+		rc = wait_op(s, &s->wait, -1);
+	if (rc != 0)
+		return rc;
+	begin_op(&s->wait);
+	s->wait_events = events;
+	rc = rtsan_stream_wait(s->qp, events, (uintptr_t)&s->wait);
+	if (rc != 0)
+		s->wait.posted = false;
+	return rc;
+}
+
+/* Streams that are as wanted; -errno. *is_shared*: of one of them another thread looks. */
+static int
+look(struct rtsan_stream_poll *p, uint32_t nb, bool *is_shared)
+{
+	uint32_t i;
+	int ready = 0;
+
+	*is_shared = false;
+	for (i = 0; i < nb; i++) {
+		struct rtsan_stream *s = p[i].stream;
+
+		pthread_mutex_lock(&s->turn.lock);
+		if (s->turn.busy)
+			*is_shared = true;
+		else
+			take(s);
+		pthread_cond_broadcast(&s->turn.seen);
+		p[i].revents = s->wait.done ? s->wait.wc.imm : 0;
+		ready += p[i].revents != 0;
+		pthread_mutex_unlock(&s->turn.lock);
+	}
+	return ready;
+}
+
+/* Until one of them may have something. 0; -EINTR, -EIO; 1: one has. */
+static int
+sleep_all(const struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int timeout_ms)
+{
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < nb; i++) {
+		fds[i] = (struct pollfd){.fd = rtsan_cq_fd(p[i].stream->cq), .events = POLLIN};
+		if (fds[i].fd == -ENOTSUP) { /* we are who drives the port */
+			sched_yield();
+			return rtsan_progress(p[i].stream->ctx) < 0 ? -EIO : 0;
+		}
+		if (fds[i].fd < 0)
+			return fds[i].fd;
+		pthread_mutex_lock(&p[i].stream->turn.lock);
+		rc = p[i].stream->turn.busy ? 0 : rtsan_cq_arm(p[i].stream->cq);
+		pthread_mutex_unlock(&p[i].stream->turn.lock);
+		if (rc != 0)
+			return rc;
+	}
+	return poll(fds, nb, timeout_ms) < 0 ? -errno : 0;
+}
+
+static int
+poll_all(struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int64_t end_ms)
+{
+	bool is_shared;
+	int rc, left;
+
+	for (;;) {
+		rc = look(p, nb, &is_shared);
+		left = rtsan_turn_left_ms(end_ms);
+		if (rc != 0 || left == 0)
+			return rc;
+		if (is_shared && (left < 0 || left > SLICE_MS))
+			left = SLICE_MS;
+		rc = sleep_all(p, fds, nb, left);
+		if (rc < 0)
+			return rtsan_fail(rc, "stream: poll: %s", strerror(-rc));
+	}
+}
+
+int
+rtsan_stream_poll(struct rtsan_stream_poll *p, uint32_t nb, int timeout_ms)
+{
+	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
+	struct pollfd *fds;
+	uint32_t i;
+	int rc = 0;
+
+	if (nb == 0 || p == NULL || nb > INT_MAX / sizeof(*fds))
+		return rtsan_fail(-EINVAL, "stream: poll of %u streams", nb);
+	for (i = 0; i < nb; i++)
+		if ((p[i].events & ~NB_EVENTS) != 0)
+			return rtsan_fail(-EINVAL, "stream: events 0x%x", p[i].events);
+	fds = malloc(nb * sizeof(*fds));
+	if (fds == NULL)
+		return rtsan_fail(-ENOMEM, "stream: no memory");
+	for (i = 0; i < nb && rc == 0; i++) {
+		struct rtsan_stream *s = p[i].stream;
+
+		pthread_mutex_lock(&s->turn.lock);
+		rc = begin_wait(s, p[i].events);
+		pthread_mutex_unlock(&s->turn.lock);
+	}
+	if (rc == 0)
+		rc = poll_all(p, fds, nb, end_ms);
+	free(fds);
+	return rc;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <limits.h>
+#include <time.h>
+
+#include "rtsan_turn.h"
+
+#define MS_PER_S  1000
+#define NS_PER_MS 1000000
+
+int64_t
+rtsan_turn_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * MS_PER_S + ts.tv_nsec / NS_PER_MS;
+}
+
+int64_t
+rtsan_turn_end_ms(int timeout_ms)
+{
+	return timeout_ms < 0 ? -1 : rtsan_turn_now_ms() + timeout_ms;
+}
+
+int
+rtsan_turn_left_ms(int64_t end_ms)
+{
+	int64_t left;
+
+	if (end_ms < 0)
+		return -1;
+	left = end_ms - rtsan_turn_now_ms();
+	if (left < 0)
+		return 0;
+	return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+int
+rtsan_turn_init(struct rtsan_turn *t)
+{
+	pthread_condattr_t attr;
+	int rc = pthread_condattr_init(&attr);
+
+	if (rc != 0)
+		return rc;
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	rc = pthread_cond_init(&t->seen, &attr);
+	pthread_condattr_destroy(&attr);
+	if (rc != 0)
+		return rc;
+	t->busy = false;
+	rc = pthread_mutex_init(&t->lock, NULL);
+	if (rc != 0)
+		pthread_cond_destroy(&t->seen);
+	return rc;
+}
+
+void
+rtsan_turn_fini(struct rtsan_turn *t)
+{
+	pthread_mutex_destroy(&t->lock);
+	pthread_cond_destroy(&t->seen);
+}
+
+/* Somebody else looks. */
+static void
+follow(struct rtsan_turn *t, int64_t end_ms)
+{
+	const struct timespec ts = {
+		.tv_sec = end_ms / MS_PER_S,
+		.tv_nsec = end_ms % MS_PER_S * NS_PER_MS,
+	};
+
+	if (end_ms < 0)
+		pthread_cond_wait(&t->seen, &t->lock);
+	else
+		pthread_cond_timedwait(&t->seen, &t->lock, &ts);
+}
+
+static int
+look(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of, int64_t end_ms)
+{
+	int rc, taken;
+
+	t->busy = true;
+	pthread_mutex_unlock(&t->lock);
+	rc = ops->sleep(of, rtsan_turn_left_ms(end_ms));
+	pthread_mutex_lock(&t->lock);
+	t->busy = false;
+	taken = ops->take(of);
+	/* one of them looks from now on, if we do not */
+	pthread_cond_broadcast(&t->seen);
+	if (taken < 0)
+		return taken;
+	return rc < 0 && rc != -EINTR ? rc : 0;
+}
+
+int
+rtsan_turn_wait(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of,
+		const void *what, int64_t end_ms)
+{
+	int rc = t->busy ? 0 : ops->take(of);
+
+	while (rc == 0 && !ops->done(what)) {
+		if (rtsan_turn_left_ms(end_ms) == 0)
+			return -EAGAIN;
+		if (t->busy)
+			follow(t, end_ms);
+		else
+			rc = look(t, ops, of, end_ms);
+	}
+	return ops->done(what) ? 0 : rc;
+}

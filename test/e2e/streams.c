@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What rtsan_stream.h promises, between streams of one program to its own address. (AFC-1, AFC-2)
+ *
+ *   streams SPEC ADDRESS
+ *
+ * The engine has an lcore of its own, or is the daemon's: several threads use one stream.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rtsan_stream.h>
+
+#define SERVICE    99
+#define PATIENT_MS 20000
+#define SHORT_MS   60
+#define MUCH       (4u << 20)
+#define CHUNK      50001 /* no multiple of anything */
+
+static struct rtsan_ctx *ctx;
+static struct rtsan_listener *listener;
+static const char *address;
+static struct rtsan_stream *a, *b;
+
+static void
+die(int line, const char *what)
+{
+	fprintf(stderr, "streams.c:%d: %s: %s\n", line, what, rtsan_error());
+	exit(1);
+}
+
+#define CHECK(x)                           \
+	do {                               \
+		if (!(x))                  \
+			die(__LINE__, #x); \
+	} while (0)
+
+static int64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static uint8_t
+pattern(size_t at)
+{
+	return (uint8_t)(at * 37 + (at >> 11));
+}
+
+static void *
+accept_one(void *out)
+{
+	CHECK(rtsan_stream_accept(listener, NULL, PATIENT_MS, out) == 0);
+	return NULL;
+}
+
+static void
+make_pair(struct rtsan_stream **one, struct rtsan_stream **other)
+{
+	pthread_t thread;
+
+	CHECK(pthread_create(&thread, NULL, accept_one, other) == 0);
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE, NULL, PATIENT_MS, one) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	rtsan_stream_set_timeout(*one, PATIENT_MS);
+	rtsan_stream_set_timeout(*other, PATIENT_MS);
+}
+
+static void *
+close_one(void *s)
+{
+	CHECK(rtsan_stream_close(s, PATIENT_MS) == 0);
+	return NULL;
+}
+
+static void
+close_pair(struct rtsan_stream *one, struct rtsan_stream *other)
+{
+	pthread_t thread;
+
+	CHECK(pthread_create(&thread, NULL, close_one, one) == 0);
+	close_one(other);
+	CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* ---- threads ---- */
+
+static void *
+write_much(void *s)
+{
+	static __thread uint8_t buf[CHUNK];
+	size_t at, len, i;
+
+	for (at = 0; at < MUCH; at += len) {
+		len = MUCH - at < CHUNK ? MUCH - at : CHUNK;
+		for (i = 0; i < len; i++)
+			buf[i] = pattern(at + i);
+		CHECK(rtsan_stream_write(s, buf, len) == (ssize_t)len);
+	}
+	return NULL;
+}
+
+static void
+read_checked(struct rtsan_stream *s, size_t at, size_t end)
+{
+	static __thread uint8_t buf[CHUNK];
+	ssize_t n, i;
+
+	for (; at < end; at += (size_t)n) {
+		n = rtsan_stream_read(s, buf, end - at < CHUNK ? end - at : CHUNK, 0);
+		CHECK(n > 0);
+		for (i = 0; i < n; i++)
+			CHECK(buf[i] == pattern(at + (size_t)i));
+	}
+}
+
+static void *
+read_much(void *s)
+{
+	read_checked(s, 0, MUCH);
+	return NULL;
+}
+
+/* Four threads on two streams: none waits for the other direction. */
+static void
+both_ways(void)
+{
+	void *(*const does[])(void *) = {write_much, write_much, read_much, read_much};
+	pthread_t threads[4];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		CHECK(pthread_create(&threads[i], NULL, does[i], i % 2 == 0 ? a : b) == 0);
+	for (i = 0; i < 4; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+/* ---- time ---- */
+
+static void
+read_in_time(void)
+{
+	uint8_t buf[4] = {0};
+	int64_t from;
+
+	rtsan_stream_set_timeout(b, 0);
+	CHECK(rtsan_stream_read(b, buf, sizeof(buf), 0) == -EAGAIN);
+	rtsan_stream_set_timeout(b, PATIENT_MS);
+	CHECK(rtsan_stream_read(b, buf, sizeof(buf), RTSAN_RECV_DONTWAIT) == -EAGAIN);
+	rtsan_stream_set_timeout(b, SHORT_MS);
+	from = now_ms();
+	CHECK(rtsan_stream_read(b, buf, sizeof(buf), 0) == -EAGAIN);
+	CHECK(now_ms() - from >= SHORT_MS);
+	/* it took nothing with it */
+	CHECK(rtsan_stream_write(a, "abc", 3) == 3);
+	/* what came of a whole that is not there in time is read all the same */
+	CHECK(rtsan_stream_read(b, buf, sizeof(buf), RTSAN_RECV_WAITALL) == 3);
+	CHECK(memcmp(buf, "abc", 3) == 0);
+	rtsan_stream_set_timeout(b, PATIENT_MS);
+}
+
+/* Who does not read stops who writes; what went before that is there, once. */
+static void
+write_in_time(void)
+{
+	static uint8_t buf[CHUNK];
+	size_t sent = 0, i;
+	ssize_t n;
+
+	rtsan_stream_set_timeout(a, SHORT_MS);
+	for (;;) {
+		for (i = 0; i < CHUNK; i++)
+			buf[i] = pattern(sent + i);
+		n = rtsan_stream_write(a, buf, CHUNK);
+		if (n < 0)
+			break;
+		sent += (size_t)n;
+		CHECK(sent < 64u << 20);
+	}
+	CHECK(n == -EAGAIN);
+	CHECK(sent > 0);
+	rtsan_stream_set_timeout(a, PATIENT_MS);
+	read_checked(b, 0, sent);
+	CHECK(rtsan_stream_read(b, buf, 1, RTSAN_RECV_DONTWAIT) == -EAGAIN);
+}
+
+/* ---- what else there is ---- */
+
+static void
+peek_and_parts(void)
+{
+	uint8_t x[2] = {0}, y[7] = {0};
+	struct iovec in[] = {{x, sizeof(x)}, {NULL, 0}, {y, sizeof(y)}};
+	struct iovec out[] = {{"scat", 4}, {"", 0}, {"te", 2}, {"r", 1}, {"e", 1}, {"d", 1}};
+
+	CHECK(rtsan_stream_writev(a, out, 6) == 9);
+	CHECK(rtsan_stream_readv(b, in, 3, RTSAN_RECV_WAITALL | RTSAN_RECV_PEEK) == 9);
+	CHECK(memcmp(x, "sc", 2) == 0 && memcmp(y, "attered", 7) == 0);
+	memset(y, 0, sizeof(y));
+	CHECK(rtsan_stream_readv(b, in, 3, RTSAN_RECV_WAITALL) == 9);
+	CHECK(memcmp(y, "attered", 7) == 0);
+	CHECK(rtsan_stream_read(b, x, 0, 0) == 0);
+	CHECK(rtsan_stream_read(b, x, 1, 0x80) == -EINVAL);
+	CHECK(rtsan_stream_writev(a, NULL, 1) == -EINVAL);
+}
+
+static void
+urgent(void)
+{
+	struct rtsan_stream_poll p = {.stream = b, .events = RTSAN_STREAM_URGENT};
+	uint8_t byte = 0;
+	int rc;
+
+	CHECK(rtsan_stream_recv_urgent(b, &byte) == -EINVAL);
+	CHECK(rtsan_stream_send_urgent(a, '!') == 0);
+	CHECK(rtsan_stream_poll(&p, 1, PATIENT_MS) == 1 && p.revents == RTSAN_STREAM_URGENT);
+	while ((rc = rtsan_stream_recv_urgent(b, &byte)) == -EAGAIN)
+		;
+	CHECK(rc == 0 && byte == '!');
+}
+
+static void
+poll_several(void)
+{
+	struct rtsan_stream *c, *d;
+	struct rtsan_stream_poll p[2] = {
+		{.events = RTSAN_STREAM_READABLE},
+		{.events = RTSAN_STREAM_READABLE},
+	};
+	uint8_t byte;
+	int64_t from = now_ms();
+
+	make_pair(&c, &d);
+	p[0].stream = b;
+	p[1].stream = d;
+	CHECK(rtsan_stream_poll(p, 2, 0) == 0);
+	CHECK(rtsan_stream_poll(p, 2, SHORT_MS) == 0 && now_ms() - from >= SHORT_MS);
+	CHECK(rtsan_stream_write(c, "x", 1) == 1);
+	CHECK(rtsan_stream_poll(p, 2, PATIENT_MS) == 1);
+	CHECK(p[0].revents == 0 && p[1].revents == RTSAN_STREAM_READABLE);
+	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 1);
+	/* read, it is so no more */
+	CHECK(rtsan_stream_poll(p, 2, 0) == 0);
+	p[1].events = RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE;
+	CHECK(rtsan_stream_poll(p, 2, PATIENT_MS) == 1 && p[1].revents == RTSAN_STREAM_WRITABLE);
+	p[1].events = 0x100;
+	CHECK(rtsan_stream_poll(p, 2, 0) == -EINVAL);
+	close_pair(c, d);
+}
+
+static void
+half_close(void)
+{
+	uint8_t byte;
+
+	CHECK(rtsan_stream_shutdown_write(a) == 0);
+	CHECK(rtsan_stream_read(b, &byte, 1, 0) == 0);
+	CHECK(rtsan_stream_read(b, &byte, 1, 0) == 0);
+	CHECK(rtsan_stream_write(a, "x", 1) == -EPIPE);
+	CHECK(rtsan_stream_write(b, "y", 1) == 1);
+	CHECK(rtsan_stream_read(a, &byte, 1, 0) == 1 && byte == 'y');
+}
+
+static void *
+write_and_close(void *s)
+{
+	write_much(s);
+	return close_one(s);
+}
+
+/* All that was written before it is read after it. */
+static void
+close_after_write(void)
+{
+	struct rtsan_stream *c, *d;
+	pthread_t thread;
+	uint8_t byte;
+
+	make_pair(&c, &d);
+	CHECK(pthread_create(&thread, NULL, write_and_close, c) == 0);
+	read_much(d);
+	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(rtsan_stream_close(d, PATIENT_MS) == 0);
+}
+
+static void
+nobody_there(void)
+{
+	struct rtsan_stream *s;
+
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE + 1, NULL, PATIENT_MS, &s) ==
+	      -ECONNREFUSED);
+	CHECK(rtsan_stream_accept(listener, NULL, SHORT_MS, &s) == -EAGAIN);
+	CHECK(rtsan_stream_connect(ctx, "nowhere", SERVICE, NULL, PATIENT_MS, &s) == -EINVAL);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc != 3) {
+		fprintf(stderr, "usage: streams SPEC ADDRESS\n");
+		return 2;
+	}
+	address = argv[2];
+	CHECK(rtsan_open(argv[1], &ctx) == 0);
+	CHECK(rtsan_listen(ctx, SERVICE, 0, 8, &listener) == 0);
+	make_pair(&a, &b);
+	read_in_time();
+	both_ways();
+	write_in_time();
+	peek_and_parts();
+	urgent();
+	poll_several();
+	half_close();
+	close_pair(a, b);
+	close_after_write();
+	nobody_there();
+	rtsan_listener_destroy(listener);
+	rtsan_close(ctx);
+	printf("streams: all as promised\n");
+	return 0;
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams between two processes on memif, on clean and bad links, the engine in the process and
+in daemons: every manner to receive, every way to send, every mode, verified byte for byte by both
+ends; nothing may be left behind. (AFC-1, AFC-6 to AFC-9, AFC-11, SYS-3)
+"""
+
+import sys
+
+from daemon import Attached
+from e2e import SANITIZE, Memif, Run, Server, Tests, Work, check, counter
+
+FEW = 10 if SANITIZE else 1
+MANNERS = ('direct', 'wait', 'small', 'mixed')
+WAYS = ('one', 'both', 'send-recv', 'recv-send')
+MODES = ('adaptive', 'small', 'large', 'small-large')
+
+# name: own arguments of the client, messages
+SIZES = {
+    'small': (['--size', '1-2000', '--depth', '32'], 4000),
+    'large': (['--size', '20000-300000'], 300),
+    'any': (['--size', '1-60000', '--depth', '8'], 1500),
+}
+LINKS = {
+    'clean': (None, 1),
+    'mixed': ('drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3', 4),
+}
+
+
+def run_one(link, own, count):
+    n = max(count // FEW, 12)
+    result = Run(link, ['--mode', 'stream', *own, '--count', str(n), '--verify'], 90).check_ok()
+    check(result['messages'] == n, f'{result["messages"]} of {n} messages')
+    check(result['bytes'] == result['server_bytes'], 'the two sides counted other bytes')
+    check(result['latency_ns']['count'] == n, 'not every message has a latency')
+    return result
+
+
+class LinkTests:
+    """One server for all the runs on one kind of link."""
+
+    def __init__(self, work, kind, spec, few):
+        self.work, self.kind, self.spec, self.few = work, kind, spec, few
+        self.link = self.server = None
+
+    def start(self):
+        self.link = self.kind(self.work, impair=self.spec)
+        self.server = Server(self.link)
+
+    def run(self, manner, way, size):
+        check(self.server is not None, 'there is no server')
+        own, count = SIZES[size]
+        if 'recv' in way:
+            count //= 4
+        run_one(self.link, [*own, '--receive', manner, '--way', way], count // self.few)
+
+    def modes(self, read):
+        """AFC-8: forced modes, with remote reads and without, give the same stream."""
+        for mode in MODES:
+            for manner in MANNERS:
+                run_one(self.link, ['--size', '1-100000', '--stream-mode', mode, '--stream-read',
+                                    read, '--receive', manner], 100 // self.few)
+
+    def many(self):
+        """Many streams at once, each with few buffers."""
+        run_one(self.link, ['--size', '1-30000', '--conns', '40', '--buffers', '5', '--receive',
+                            'mixed'], 2000 // self.few)
+
+    def stop(self):
+        check(self.server is not None, 'there is no server')
+        self.server.stop_ok()
+        self.link.stop()
+
+
+def paths(work):
+    """AFC-6 to AFC-9: what is learnt from how the server receives is the path that is used."""
+    link = Memif(work)
+    server = Server(link)
+    one = ['--size', '100000', '--depth', '1', '--way', 'one']
+    pushes, pulls, sends = {}, {}, {}
+    for manner in ('direct', 'wait', 'small'):
+        result = run_one(link, [*one, '--receive', manner], 200)
+        n = result['messages']
+        pushes[manner] = counter(result, 'push_solicited') + counter(result, 'push_unsolicited')
+        pulls[manner] = counter(result, 'pulls')
+        sends[manner] = result['bytes'] / n
+    check(pushes['small'] > 10 * pushes['direct'], f'everything in messages: {pushes}')
+    server.stop_ok()
+    link.stop()
+
+
+def main():
+    tests = Tests(600)
+    with Work() as work:
+        for name, (spec, few) in LINKS.items():
+            one = LinkTests(work, Memif, spec, few)
+            tests.add(f'{name}: start', one.start)
+            for manner in MANNERS:
+                for way in WAYS:
+                    for size in SIZES:
+                        tests.add(f'{name}: {manner}, {way}, {size}', one.run, manner, way, size)
+            for read in ('auto', 'never', 'always'):
+                tests.add(f'{name}: modes, reads {read}', one.modes, read)
+            tests.add(f'{name}: many', one.many)
+            tests.add(f'{name}: stop', one.stop)
+        tests.add('paths', paths, work)
+        one = LinkTests(work, Attached, None, 4)
+        tests.add('attached: start', one.start)
+        for manner in MANNERS:
+            for way in WAYS:
+                tests.add(f'attached: {manner}, {way}', one.run, manner, way, 'any')
+        tests.add('attached: stop', one.stop)
+        return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
