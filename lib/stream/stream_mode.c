@@ -8,7 +8,7 @@
  *
  * mode           a large send without a known buffer    left by
  * discovery      initial portion + notice, then waits   `learn` transfers of one class
- * small receive  all of it in messages                  a large buffer (REDISCOVER)
+ * small receive  all of it in messages (AFC-9)          a large buffer (REDISCOVER)
  * large receive  waits to be told of a buffer           another class, a small buffer, a program
  *                (READ_ALWAYS: offers)                  that waits, nothing posted for `scans`
  * small-then-    initial portion + offer                another class, nothing posted for `scans`

@@ -507,6 +507,27 @@ may_advertise__not_behind_an_offer(void **state)
 	assert_int_equal(st_stats(from).nb_offers_void, 0);
 }
 
+/* Nor while the provider has no room for the read (AFC-10). */
+static void
+may_advertise__not_before_the_read(void **state)
+{
+	(void)state;
+	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_send(from, LARGE);
+	st_settle();
+	to->max_req = 0;
+	st_recv(to, LARGE);
+	pair_pump(&pair);
+	pair_pump(&pair);
+	assert_int_equal(to->nb_regs, 0);
+	to->max_req = PAIR_REQS;
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+}
+
 /* ---- filling (AFC-21, AFC-24, AFC-25) ---- */
 
 /* Each set exactly, with as many writes as it has sets; the last is short (AFC-21). */
@@ -756,6 +777,7 @@ main(void)
 		ST_TEST(crossed__offer_is_void),
 		ST_TEST(crossed__notice),
 		ST_TEST(may_advertise__not_behind_an_offer),
+		ST_TEST(may_advertise__not_before_the_read),
 		ST_TEST(wrote__exact_fill_and_short_last),
 		ST_TEST(wrote__goes_on_as_sets_are_posted),
 		ST_TEST(end__keys_are_dead),

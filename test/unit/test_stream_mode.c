@@ -309,6 +309,26 @@ way__read_always(void **state)
 	assert_int_equal(d.write, 0);
 }
 
+/* Large receive mode is told of at once: the sender may have nothing else to say (AFC-22). */
+static void
+way__mode_message(void **state)
+{
+	(void)state;
+	st_start();
+	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_LARGE_RECV);
+	st_settle();
+	assert_int_equal(st_of(from)->nb_msgs, 1);
+	assert_int_equal(st_of(from)->msg[0].flags, 0);
+	assert_int_equal(st_view(to).peer_mode, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	/* others go with the next header */
+	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_SMALL_RECV);
+	st_settle();
+	assert_int_equal(st_of(from)->nb_msgs, 1);
+}
+
 int
 main(void)
 {
@@ -327,6 +347,7 @@ main(void)
 		ST_TEST(leave__large_by_waiting),
 		ST_TEST(leave__not_what_was_chosen),
 		ST_TEST(way__read_always),
+		ST_TEST(way__mode_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ notice__buffer_too_small(void **state)
 static void
 notice__program_waits(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	(void)state;
 	st_start();
@@ -179,7 +179,7 @@ notice__scans_in_a_row(void **state)
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
 }
 
-/* In large receive mode: neither posts nor waits; discovery again, the rest in messages (AFC-13). */
+/* Large receive mode, and nobody posts or waits: discovery, the rest in messages (AFC-13). */
 static void
 large_mode__nobody_posts(void **state)
 {

@@ -144,7 +144,7 @@ dontwait__there_or_not(void **state)
 static void
 lend__until_it_comes_back(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 	uint32_t i;
 
 	(void)state;

@@ -19,7 +19,7 @@ fragmented(uint32_t n)
 	}
 }
 
-/* Beyond so many fragmentations, for the largest size sent; then they are no longer cut (AFC-18). */
+/* Beyond so many fragmentations, for the largest size sent; then none is cut (AFC-18). */
 static void
 count__asks(void **state)
 {

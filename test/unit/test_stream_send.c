@@ -105,7 +105,13 @@ threshold__from_where(void **state)
 {
 	static const struct {
 		uint32_t caps, a, b, both;
-	} rows[] = {{4096, 0, 0, 4096}, {2048, 0, 0, 2048}, {4096, 1000, 0, 4096}, {4096, 0, 9000, 9000}, {4096, 500, 700, 700}};
+	} rows[] = {
+		{4096, 0, 0, 4096},
+		{2048, 0, 0, 2048},
+		{4096, 1000, 0, 4096},
+		{4096, 0, 9000, 9000},
+		{4096, 500, 700, 700},
+	};
 	uint32_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -507,7 +513,7 @@ cancel__not_what_was_copied(void **state)
 static void
 cancel__not_the_end(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	(void)state;
 	st_start();
@@ -528,7 +534,7 @@ cancel__not_the_end(void **state)
 static void
 end__nothing_behind_it(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	(void)state;
 	st_start();

@@ -10,91 +10,92 @@
 
 /* ---- made ---- */
 
-/* Each bound, from both sides; fewer than T2 + 2 buffers are refused, and T2 of 1 (AFC-15). */
 #define ROW(field, value, good)                            \
 	{                                                  \
 		offsetof(struct san_stream_conf, field),   \
 			sizeof(conf[0].field), value, good \
 	}
 
+static const struct {
+	size_t at, size;
+	uint64_t value;
+	bool good;
+} conf_rows[] = {
+	ROW(sq_depth, 0, false),
+	ROW(sq_depth, 100, false),
+	ROW(sq_depth, 4096, true),
+	ROW(sq_depth, 8192, false),
+	ROW(rq_depth, 0, false),
+	ROW(rq_depth, 3, false),
+	ROW(rq_depth, 1, true),
+	ROW(rq_depth, 8192, false),
+	ROW(threshold, 0, true),
+	ROW(threshold, 255, false),
+	ROW(threshold, 256, true),
+	ROW(threshold, 65536, true),
+	ROW(threshold, 65537, false),
+	ROW(msg_size, 511, false),
+	ROW(msg_size, 512, true),
+	ROW(msg_size, 8192, true),
+	ROW(msg_size, 8193, false),
+	ROW(msg_max, 1535, false),
+	ROW(msg_max, 1536, true),
+	ROW(msg_max, 65536, true),
+	ROW(msg_max, 65537, false),
+	ROW(nb_recv, 3, false),
+	ROW(nb_recv, 4, true),
+	ROW(nb_recv, 1024, true),
+	ROW(nb_recv, 1025, false),
+	ROW(nb_store, 1, false),
+	ROW(nb_store, 2, true),
+	ROW(nb_store, 1025, false),
+	ROW(nb_send, 1, false),
+	ROW(nb_send, 2, true),
+	ROW(nb_send, 1025, false),
+	ROW(t2, 1, false),
+	ROW(t2, 2, true),
+	ROW(t2, 30, true),
+	ROW(t2, 31, false),
+	ROW(t1, 1, false),
+	ROW(t1, 2, true),
+	ROW(t1, 32, true),
+	ROW(t1, 33, false),
+	ROW(mode, SAN_SM_SMALL_LARGE, true),
+	ROW(mode, SAN_SM_MODES, false),
+	ROW(mode, SAN_STREAM_ADAPTIVE, true),
+	ROW(read, SAN_STREAM_READ_ALWAYS, true),
+	ROW(read, 3, false),
+	ROW(learn, 0, false),
+	ROW(learn, 1, true),
+	ROW(scans, 0, false),
+	ROW(scans, 255, true),
+	ROW(scan_ns, 0, false),
+	ROW(scan_ns, 1, true),
+	ROW(send_buffer, 1000, false),
+	ROW(send_buffer, 1024, true),
+	ROW(send_buffer, 1u << 30, true),
+	ROW(send_buffer, 1u << 31, false),
+	ROW(hold_ns, 0, true),
+	ROW(gather_ns, 0, true),
+	ROW(frags, 0, true),
+};
+
+/* Each bound, from both sides; fewer than T2 + 2 buffers are refused, and T2 of 1 (AFC-15). */
 static void
 conf_check__table(void **state)
 {
-	static const struct {
-		size_t at, size;
-		uint64_t value;
-		bool good;
-	} rows[] = {
-		ROW(sq_depth, 0, false),
-		ROW(sq_depth, 100, false),
-		ROW(sq_depth, 4096, true),
-		ROW(sq_depth, 8192, false),
-		ROW(rq_depth, 0, false),
-		ROW(rq_depth, 3, false),
-		ROW(rq_depth, 1, true),
-		ROW(rq_depth, 8192, false),
-		ROW(threshold, 0, true),
-		ROW(threshold, 255, false),
-		ROW(threshold, 256, true),
-		ROW(threshold, 65536, true),
-		ROW(threshold, 65537, false),
-		ROW(msg_size, 511, false),
-		ROW(msg_size, 512, true),
-		ROW(msg_size, 8192, true),
-		ROW(msg_size, 8193, false),
-		ROW(msg_max, 1535, false),
-		ROW(msg_max, 1536, true),
-		ROW(msg_max, 65536, true),
-		ROW(msg_max, 65537, false),
-		ROW(nb_recv, 3, false),
-		ROW(nb_recv, 4, true),
-		ROW(nb_recv, 1024, true),
-		ROW(nb_recv, 1025, false),
-		ROW(nb_store, 1, false),
-		ROW(nb_store, 2, true),
-		ROW(nb_store, 1025, false),
-		ROW(nb_send, 1, false),
-		ROW(nb_send, 2, true),
-		ROW(nb_send, 1025, false),
-		ROW(t2, 1, false),
-		ROW(t2, 2, true),
-		ROW(t2, 30, true),
-		ROW(t2, 31, false),
-		ROW(t1, 1, false),
-		ROW(t1, 2, true),
-		ROW(t1, 32, true),
-		ROW(t1, 33, false),
-		ROW(mode, SAN_SM_SMALL_LARGE, true),
-		ROW(mode, SAN_SM_MODES, false),
-		ROW(mode, SAN_STREAM_ADAPTIVE, true),
-		ROW(read, SAN_STREAM_READ_ALWAYS, true),
-		ROW(read, 3, false),
-		ROW(learn, 0, false),
-		ROW(learn, 1, true),
-		ROW(scans, 0, false),
-		ROW(scans, 255, true),
-		ROW(scan_ns, 0, false),
-		ROW(scan_ns, 1, true),
-		ROW(send_buffer, 1000, false),
-		ROW(send_buffer, 1024, true),
-		ROW(send_buffer, 1u << 30, true),
-		ROW(send_buffer, 1u << 31, false),
-		ROW(hold_ns, 0, true),
-		ROW(gather_ns, 0, true),
-		ROW(frags, 0, true),
-	};
 	struct san_stream_conf c;
 	struct san_stream *s;
 	uint32_t i;
 
 	(void)state;
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (i = 0; i < sizeof(conf_rows) / sizeof(conf_rows[0]); i++) {
 		san_stream_conf_default(&c);
 		assert_null(san_stream_conf_check(&c));
-		memcpy((uint8_t *)&c + rows[i].at, &rows[i].value, rows[i].size);
-		if ((san_stream_conf_check(&c) == NULL) != rows[i].good)
+		memcpy((uint8_t *)&c + conf_rows[i].at, &conf_rows[i].value, conf_rows[i].size);
+		if ((san_stream_conf_check(&c) == NULL) != conf_rows[i].good)
 			fail_msg("row %u", i);
-		if (!rows[i].good)
+		if (!conf_rows[i].good)
 			assert_int_equal(san_stream_create(&c, &pair_ops, to, &s), -EINVAL);
 	}
 }
@@ -144,7 +145,12 @@ on_done__failed(void **state)
 	static const struct {
 		uint8_t status;
 		bool fault;
-	} rows[] = {{1, true}, {SAN_WC_ST_LOCAL_LENGTH, true}, {SAN_WC_ST_FLUSHED, false}, {SAN_WC_ST_RETRY_EXC, false}};
+	} rows[] = {
+		{1, true},
+		{SAN_WC_ST_LOCAL_LENGTH, true},
+		{SAN_WC_ST_FLUSHED, false},
+		{SAN_WC_ST_RETRY_EXC, false},
+	};
 	uint32_t i, send;
 
 	for (i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {

@@ -10,7 +10,7 @@
 static uint32_t
 waited(struct pair_end *e, uint64_t id)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	if (!st_take(e, SAN_WC_WAIT, &wc))
 		return 0;
@@ -30,7 +30,7 @@ wait_for(struct pair_end *e, uint64_t id, uint32_t events)
 static void
 wait__nobody(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	(void)state;
 	st_start();
@@ -69,7 +69,7 @@ wait__each_kind(void **state)
 static void
 wait__at_once(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	(void)state;
 	st_start();
@@ -160,7 +160,7 @@ wait__readable_at_the_end(void **state)
 static void
 wait__too_many(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 	uint32_t i;
 
 	(void)state;
@@ -177,7 +177,7 @@ wait__too_many(void **state)
 static void
 cancel__waits(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	(void)state;
 	st_start();
@@ -199,7 +199,7 @@ cancel__waits(void **state)
 static void
 post__nobody_takes(void **state)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 	uint32_t i, taken = 0;
 
 	(void)state;
@@ -226,7 +226,7 @@ post__nobody_takes(void **state)
 static uint8_t
 urgent(struct pair_end *e, uint8_t status)
 {
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	assert_int_equal(pair_ctl(e, 5, SAN_WR_URGENT, 0, 0), 1);
 	assert_true(st_take(e, SAN_WC_URGENT, &wc));
@@ -239,7 +239,7 @@ static void
 urgent__beside_the_stream(void **state)
 {
 	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 
 	(void)state;
 	st_start();
@@ -302,7 +302,7 @@ option__values(void **state)
 		{0, 0, SAN_WC_ST_INVALID},
 		{99, 0, SAN_WC_ST_INVALID},
 	};
-	struct san_ulp_wc wc;
+	struct san_ulp_wc wc = {0};
 	uint32_t i;
 
 	(void)state;
