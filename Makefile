@@ -39,7 +39,7 @@ experiments: build
 		$(if $(WRITE),--write) $(BUILD)
 
 # Random scenarios under every invariant for SECONDS_, from SEED (the date) on. What
-# fails is made smaller, and left beside the log.
+# fails is made smaller, and left beside the log. Then stream sessions, two million operations.
 SECONDS_ ?= 3600
 SEED ?= $(shell date +%Y%m%d)000000
 soak: build
@@ -48,6 +48,7 @@ soak: build
 	@cd $(BUILD)/soak && $(abspath $(BUILD))/apps/sansim/sansim --swarm 0 --seed $(SEED) \
 		--seconds $(SECONDS_) --shrink >$(SEED).log 2>&1; \
 		status=$$?; tail -n 20 $(SEED).log; exit $$status
+	@$(BUILD)/test/property/prop_stream --runs 3000
 
 # kill -9 of programs and of daemons, ROUNDS times each, and crowds of them; ten minutes.
 ROUNDS ?= 100
