@@ -487,6 +487,50 @@ crossed__notice(void **state)
 			 LARGE - st_msg(from, SAN_SM_NOTICE)->len);
 }
 
+/* What was offered can't be registered to be written from: in messages then (AFC-20, AFC-23). */
+static void
+crossed__no_memory_to_write_from(void **state)
+{
+	(void)state;
+	conf[0].read = SAN_STREAM_READ_ALWAYS;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	from->no_local = true;
+	st_recv(to, LARGE);
+	st_send(from, LARGE);
+	pair_pump(&pair);
+	st_finish(LARGE);
+	assert_int_equal(st_stats(from).nb_offers_void, 1);
+	assert_int_equal(st_said(from, SAN_SM_WDONE), 0);
+	assert_int_equal(from->nb_regs + to->nb_regs, 0);
+}
+
+/* A notice that crossed is given up: neither side has less than the other says (AFC-28). */
+static void
+crossed__given_up(void **state)
+{
+	uint32_t sent;
+
+	(void)state;
+	conf[0].mode = SAN_SM_LARGE_RECV;
+	st_start();
+	st_large(LARGE);
+	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_DISCOVERY);
+	st_recv(to, LARGE);
+	st_send(from, LARGE);
+	pair_pump(&pair);
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_pump(&pair);
+	assert_int_equal(from->nb_req, 2); /* both are under way before it hears of the set */
+	pair_step(from);
+	pair_step(from);
+	st_settle();
+	sent = st_sent(from);
+	assert_int_equal(sent, LARGE);
+	assert_int_equal(st_received(to), sent);
+	assert_int_equal(to->nb_regs, 0);
+}
+
 /* Data-available came before an advertisement went: none goes, the receiver reads (AFC-10). */
 static void
 may_advertise__not_behind_an_offer(void **state)
@@ -776,6 +820,8 @@ main(void)
 		ST_TEST(spend__under_way),
 		ST_TEST(crossed__offer_is_void),
 		ST_TEST(crossed__notice),
+		ST_TEST(crossed__no_memory_to_write_from),
+		ST_TEST(crossed__given_up),
 		ST_TEST(may_advertise__not_behind_an_offer),
 		ST_TEST(may_advertise__not_before_the_read),
 		ST_TEST(wrote__exact_fill_and_short_last),

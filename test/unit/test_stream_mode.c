@@ -309,6 +309,24 @@ way__read_always(void **state)
 	assert_int_equal(d.write, 0);
 }
 
+/* Chosen for good, and the program waits to hear of data: the sender asks instead (AFC-22). */
+static void
+way__large_by_choice_and_waiting(void **state)
+{
+	(void)state;
+	conf[0].mode = SAN_SM_LARGE_RECV;
+	st_start();
+	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_READABLE, 0);
+	st_wait(MS);
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_said(from, SAN_SM_NOTICE), 1);
+	assert_true(st_has(to, SAN_WC_WAIT));
+	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_finish(LARGE);
+}
+
 /* Large receive mode is told of at once: the sender may have nothing else to say (AFC-22). */
 static void
 way__mode_message(void **state)
@@ -347,6 +365,7 @@ main(void)
 		ST_TEST(leave__large_by_waiting),
 		ST_TEST(leave__not_what_was_chosen),
 		ST_TEST(way__read_always),
+		ST_TEST(way__large_by_choice_and_waiting),
 		ST_TEST(way__mode_message),
 	};
 

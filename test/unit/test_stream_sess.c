@@ -238,6 +238,21 @@ on_over__behind_the_end(void **state)
 	assert_int_equal(st_received(to), 0);
 }
 
+/* A message that the provider had no room for is forgotten with the rest. */
+static void
+on_over__provider_was_full(void **state)
+{
+	(void)state;
+	st_start();
+	to->max_req = 0;
+	st_send(to, 100);
+	pair_pump(&pair);
+	assert_int_equal(to->nb_req, 0);
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	san_stream_check(to->s);
+	assert_true(san_stream_is_drained(to->s));
+}
+
 /* It was never there. */
 static void
 on_over__before_it_opened(void **state)
@@ -390,6 +405,7 @@ main(void)
 		ST_TEST(on_over__all_completes),
 		ST_TEST(on_over__nothing_is_reachable),
 		ST_TEST(on_over__behind_the_end),
+		ST_TEST(on_over__provider_was_full),
 		ST_TEST(on_over__before_it_opened),
 		ST_TEST(deadline__only_what_waits),
 		ST_TEST(resume__new_functions),
