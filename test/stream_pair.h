@@ -428,14 +428,20 @@ pair_ctl(struct pair_end *e, uint64_t id, uint8_t op, uint32_t imm, uint64_t val
 	return san_stream_post_send(e->s, &wr, 1, e->pair->now_ns);
 }
 
-/* The next completion; false: none. */
+static inline bool
+pair_poll_kind(struct pair_end *e, bool recv, struct san_ulp_wc *wc)
+{
+	if (!san_stream_peek(e->s, recv, wc))
+		return false;
+	san_stream_take(e->s, recv);
+	return true;
+}
+
+/* The next completion, of receives first; false: none. */
 static inline bool
 pair_poll(struct pair_end *e, struct san_ulp_wc *wc)
 {
-	if (!san_stream_peek(e->s, wc))
-		return false;
-	san_stream_take(e->s);
-	return true;
+	return pair_poll_kind(e, true, wc) || pair_poll_kind(e, false, wc);
 }
 
 #endif /* STREAM_PAIR_H */

@@ -14,8 +14,9 @@
  * carries the credit of all that arrived. Only the end of a connection does not wait: the owner
  * hears of it when every request has completed.
  *
- * Completions that find the program's queue full wait in the session, in order. Nothing tells us
- * that the program has polled, so that is looked at again after a moment.
+ * Completions that find the program's queue full wait in the session, in order, receives apart
+ * from the rest. Nothing tells us that the program has polled, so that is looked at again after a
+ * moment.
  *
  * An inner queue pair is as deep as the session can fill it, so ulp never refuses for lack of
  * entries, and its own completion queue never fills.
@@ -510,21 +511,30 @@ is_own_end(const struct core_stream *s, const struct san_ulp_wc *wc)
 	return wc->op == SAN_WC_SHUTDOWN && wc->wr_id == (uint64_t)(uintptr_t)s;
 }
 
-/* What the session has completed is the program's. False: its queue is full. */
 static bool
-give(struct core_stream *s)
+give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
 {
-	struct san_ulp_cq *cq;
 	struct san_ulp_wc wc;
 
-	while (san_stream_peek(s->session, &wc)) {
-		cq = wc.op == SAN_WC_RECV ? s->recv_cq : s->send_cq;
+	while (san_stream_peek(s->session, recv, &wc)) {
 		wc.qp = s->qpn;
 		if (cq != NULL && !is_own_end(s, &wc) && !san_ulp_cq_give(cq, &wc))
 			return false;
-		san_stream_take(s->session);
+		san_stream_take(s->session, recv);
 	}
 	return true;
+}
+
+/*
+ * What the session has completed is the program's. False: a queue of it is full. The other one is
+ * served all the same, since the program may wait for that before it polls this one.
+ */
+static bool
+give(struct core_stream *s)
+{
+	bool recvs = give_kind(s, true, s->recv_cq);
+
+	return give_kind(s, false, s->send_cq) && recvs;
 }
 
 /* The end of what is sent, if the program has not posted it. */

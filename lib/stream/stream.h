@@ -153,10 +153,14 @@ void *san_stream_loan(struct san_stream *s, uint32_t loan);
 void san_stream_pump(struct san_stream *s, uint64_t now_ns);
 /** When san_stream_tick() is due; UINT64_MAX: not before something happens. */
 uint64_t san_stream_deadline_ns(const struct san_stream *s);
-/** The next completion for the application, without taking it; its qp is not set. False: none. */
-bool san_stream_peek(struct san_stream *s, struct san_ulp_wc *wc);
+/**
+ * The next completion for the application, without taking it: of a receive, or of all other work.
+ * Neither kind waits for the other, because a queue that is full must not hold back what goes to
+ * another one. Its qp is not set. False: none.
+ */
+bool san_stream_peek(struct san_stream *s, bool recv, struct san_ulp_wc *wc);
 /** Take it: its work request's memory is the application's again. */
-void san_stream_take(struct san_stream *s);
+void san_stream_take(struct san_stream *s, bool recv);
 /** Broken by the peer, in which way; NULL: it is not. Then the owner ends the connection. */
 const char *san_stream_fault(const struct san_stream *s);
 /**

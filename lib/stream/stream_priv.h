@@ -105,6 +105,7 @@ struct stream_sqe {
 	bool signaled, oob, fin;
 	bool registered; /* to be written from */
 	bool classed;    /* the buffers for it have been learnt from */
+	bool counted;    /* whether it is too long for a message has been looked at */
 	bool cancelled;
 	bool done; /* nothing of it is under way, and nothing is left to do */
 	bool told; /* completed for the program, if it is to be */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The size of message buffers follows the sends that are too long for one of them and too short to
- * be large (AFC-18). The sender asks, for the largest it has seen; the receiver's new buffers take
- * the place of the old ones as those come back, and it says behind which message that is so. Then
- * the sender's follow in the same way.
+ * The size of message buffers follows the sends that go in messages and are too long for one, up
+ * to the threshold (AFC-18). The sender asks, for the largest it has seen; the receiver's new
+ * buffers take the place of the old ones as those come back, and it says behind which message that
+ * is so. Then the sender's follow in the same way.
  *
  * Nothing waits for anything here, so requests that cross could not lock each other; the accepting
  * side still leaves the other's unanswered while its own is open, because two sizes would be
@@ -19,7 +19,8 @@ void
 stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
 {
 	struct stream_tx *tx = &s->tx;
-	uint32_t want = e->len + SAN_SM_HDR;
+	uint32_t most = e->len < s->threshold ? e->len : s->threshold - 1;
+	uint32_t want = most + SAN_SM_HDR;
 
 	tx->nb_frags++;
 	if (want > tx->largest)

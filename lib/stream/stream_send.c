@@ -499,8 +499,9 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 			break;
 		if (e->way == STREAM_WAY_MESSAGES)
 			m->flags |= SAN_SM_LARGE;
-		if (e->off == 0 && e->len > room && e->len < s->threshold)
+		if (!e->counted && left(e) > room)
 			stream_resize_count(s, e);
+		e->counted = true;
 		bytes = left(e) < room - m->len ? left(e) : room - m->len;
 		copy_in(payload + m->len, e, e->off, bytes);
 		e->off += bytes;

@@ -404,12 +404,31 @@ peek_send(struct san_stream *s, struct san_ulp_wc *wc)
 	return false;
 }
 
+static bool
+peek_recv(struct san_stream *s, struct san_ulp_wc *wc)
+{
+	const struct stream_rqe *q = stream_rqe(s, s->rx.head);
+
+	if (s->rx.head == s->rx.cur)
+		return false;
+	*wc = (struct san_ulp_wc){
+		.wr_id = q->wr_id,
+		.op = SAN_WC_RECV,
+		.status = q->status,
+		.byte_len = q->filled,
+		.imm = q->loan,
+		.has_imm = q->loan != 0,
+	};
+	return true;
+}
+
 bool
-san_stream_peek(struct san_stream *s, struct san_ulp_wc *wc)
+san_stream_peek(struct san_stream *s, bool recv, struct san_ulp_wc *wc)
 {
 	const struct stream_done *d = &s->dones[s->done_head % STREAM_DONES];
-	const struct stream_rqe *q;
 
+	if (recv)
+		return peek_recv(s, wc);
 	if (s->done_head != s->done_tail) {
 		*wc = (struct san_ulp_wc){
 			.wr_id = d->wr_id,
@@ -421,28 +440,16 @@ san_stream_peek(struct san_stream *s, struct san_ulp_wc *wc)
 		};
 		return true;
 	}
-	if (s->rx.head != s->rx.cur) {
-		q = stream_rqe(s, s->rx.head);
-		*wc = (struct san_ulp_wc){
-			.wr_id = q->wr_id,
-			.op = SAN_WC_RECV,
-			.status = q->status,
-			.byte_len = q->filled,
-			.imm = q->loan,
-			.has_imm = q->loan != 0,
-		};
-		return true;
-	}
 	return peek_send(s, wc);
 }
 
 void
-san_stream_take(struct san_stream *s)
+san_stream_take(struct san_stream *s, bool recv)
 {
-	if (s->done_head != s->done_tail)
-		s->done_head++;
-	else if (s->rx.head != s->rx.cur)
+	if (recv)
 		s->rx.head++;
+	else if (s->done_head != s->done_tail)
+		s->done_head++;
 	else
 		s->tx.told++;
 }

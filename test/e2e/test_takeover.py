@@ -28,7 +28,9 @@ TAKEOVER = 256
 ROUNDS = 2 if SANITIZE else 5
 MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'],
          ['pull', '--size', '1-20000'], ['rpc', '--size', '32'], ['atomic', '--conns', '3'],
-         ['incast', '--size', '1-50000', '--conns', '8'])
+         ['incast', '--size', '1-50000', '--conns', '8'],
+         ['stream', '--size', '1-100000', '--way', 'both', '--receive', 'direct'],
+         ['stream', '--size', '1-100000', '--receive', 'mixed', '--conns', '3'])
 BLACKOUT = re.compile(r'blackout_us=(\d+)')
 GROWTH_KIB = 512    # memory that is resident is not the same each time
 SLEEP = 'conns = 64\nidle = sleep'

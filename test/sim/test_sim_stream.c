@@ -326,11 +326,22 @@ sim_stream__half_close(void **state)
 	close_streams(&t);
 }
 
+/* No entry is left. */
+static void
+fill_queue(struct streams *t, struct san_ulp_cq *cq)
+{
+	const struct san_ulp_wc other = {.wr_id = 99};
+	uint32_t i;
+
+	for (i = 0; i < 2 * t->conf.sq_depth; i++)
+		assert_true(san_ulp_cq_give(cq, &other));
+	assert_false(san_ulp_cq_give(cq, &other));
+}
+
 /* Completions that find the queue full wait until it is polled: none is lost. */
 static void
 sim_stream__full_queue(void **state)
 {
-	const struct san_ulp_wc other = {.wr_id = 99};
 	struct san_ulp_wc wc;
 	struct streams t;
 	uint32_t i;
@@ -338,9 +349,7 @@ sim_stream__full_queue(void **state)
 	(void)state;
 	prepare(&t);
 	open_streams(&t);
-	/* no entry is left */
-	for (i = 0; i < 2 * t.conf.sq_depth; i++)
-		assert_true(san_ulp_cq_give(t.w->qp[t.qa].send_cq, &other));
+	fill_queue(&t, t.w->qp[t.qa].send_cq);
 	for (i = 0; i < 10; i++)
 		post_write(&t, t.qa, t.a, 100, SAN_WR_SIGNALED);
 	read_all(&t, t.qb, t.b, 1000);
@@ -354,6 +363,41 @@ sim_stream__full_queue(void **state)
 		assert_int_equal(wc.wr_id, 1);
 		assert_int_equal(wc.op, SAN_WC_SEND);
 	}
+	world_disconnect(t.w, t.qa, t.qb);
+	close_streams(&t);
+}
+
+/*
+ * A full queue holds back nothing of the other one: a program that polls that until it has what
+ * it waits for gets it.
+ */
+static void
+sim_stream__full_queue_beside(void **state)
+{
+	struct san_ulp_wc wc;
+	struct streams t;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	fill_queue(&t, t.w->qp[t.qa].send_cq);
+	fill_queue(&t, t.w->qp[t.qb].recv_cq);
+	world_pattern(t.a, 200, 13);
+	post_write(&t, t.qa, t.a, 100, SAN_WR_SIGNALED);
+	world_post_recv(t.w, t.qb, t.b, 100, 7);
+	world_run_for(t.w, SAN_NS_PER_MS);
+	post_write(&t, t.qb, t.a, 200, SAN_WR_SIGNALED);
+	read_all(&t, t.qa, t.b + 100, 200);
+	assert_true(world_pattern_ok(t.b + 100, 200, 13));
+	assert_true(world_wait(t.w, t.qb, false, &wc, LIMIT));
+	assert_int_equal(wc.op, SAN_WC_SEND);
+	while (world_wait(t.w, t.qb, true, &wc, LIMIT) && wc.wr_id == 99)
+		;
+	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_int_equal(wc.byte_len, 100);
+	while (world_wait(t.w, t.qa, false, &wc, LIMIT) && wc.wr_id == 99)
+		;
+	assert_int_equal(wc.op, SAN_WC_SEND);
 	world_disconnect(t.w, t.qa, t.qb);
 	close_streams(&t);
 }
@@ -570,6 +614,7 @@ main(void)
 		cmocka_unit_test(sim_stream__read_after_the_end),
 		cmocka_unit_test(sim_stream__half_close),
 		cmocka_unit_test(sim_stream__full_queue),
+		cmocka_unit_test(sim_stream__full_queue_beside),
 		cmocka_unit_test(sim_stream__peer_gone),
 		cmocka_unit_test(sim_stream__broken_peer),
 		cmocka_unit_test(sim_stream__orphan),

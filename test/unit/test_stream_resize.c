@@ -43,9 +43,25 @@ count__asks(void **state)
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
 }
 
-/* Large sends are no reason: they do not travel in messages. */
+/* Large sends count when they travel in messages, which then grow as far as is not large. */
 static void
-count__not_for_large(void **state)
+count__large_in_messages(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].frags = 5;
+	st_start();
+	for (i = 0; i < 10; i++)
+		st_small(64 * KB);
+	assert_int_equal(st_said(from, SAN_SM_RESIZE), 1);
+	assert_int_equal(st_msg(from, SAN_SM_RESIZE)->resize,
+			 st_view(from).threshold - 1 + SAN_SM_HDR);
+}
+
+/* They do not when they are written or read. */
+static void
+count__not_for_direct(void **state)
 {
 	uint32_t i;
 
@@ -53,7 +69,7 @@ count__not_for_large(void **state)
 	conf[0].frags = 1;
 	st_start();
 	for (i = 0; i < 10; i++)
-		st_small(64 * KB);
+		st_large(64 * KB);
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
 }
 
@@ -308,7 +324,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(count__asks),
-		ST_TEST(count__not_for_large),
+		ST_TEST(count__large_in_messages),
+		ST_TEST(count__not_for_direct),
 		ST_TEST(count__fixed_size_here),
 		ST_TEST(hear__fixed_size_there),
 		ST_TEST(hear__no_memory),
