@@ -267,6 +267,31 @@ on_over__before_it_opened(void **state)
 	assert_int_equal(st_received_as(to, SAN_WC_ST_RETRY_EXC), 0);
 }
 
+/* ---- told ---- */
+
+/* Receives and all else are told apart: a queue that nobody empties holds back its own (AFC-1). */
+static void
+peek__each_kind_by_itself(void **state)
+{
+	struct san_ulp_wc wc = {0};
+
+	(void)state;
+	st_start();
+	st_send(from, 100);
+	st_recv(to, 100);
+	st_send(to, 200);
+	pair_ctl(to, 9, SAN_WR_CANCEL, 0, 0);
+	st_settle();
+	assert_true(pair_poll_kind(to, false, &wc));
+	assert_int_equal(wc.op, SAN_WC_CANCEL);
+	assert_true(pair_poll_kind(to, false, &wc));
+	assert_int_equal(wc.op, SAN_WC_SEND);
+	assert_false(pair_poll_kind(to, false, &wc));
+	assert_true(pair_poll_kind(to, true, &wc));
+	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_false(pair_poll_kind(to, true, &wc));
+}
+
 /* ---- time ---- */
 
 /* Nobody waits: no timer. A timer is due when it was said to be (AFC-13). */
@@ -407,6 +432,7 @@ main(void)
 		ST_TEST(on_over__behind_the_end),
 		ST_TEST(on_over__provider_was_full),
 		ST_TEST(on_over__before_it_opened),
+		ST_TEST(peek__each_kind_by_itself),
 		ST_TEST(deadline__only_what_waits),
 		ST_TEST(resume__new_functions),
 		ST_TEST(orphan__goes_on),
