@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Modes: learnt, kept and left; and the path that data takes in each. (AFC-6 ... AFC-9, AFC-22) */
+/*
+ * Modes: learnt, kept and left; the path that data takes in each; and the order in which the
+ * program receives and sends. (AFC-6 ... AFC-9, AFC-11, AFC-22)
+ */
 
 #include "test_stream.h"
 
@@ -309,6 +312,24 @@ way__read_always(void **state)
 	assert_int_equal(d.write, 0);
 }
 
+/* Chosen for good, and the program waits to hear of data: the sender asks instead (AFC-22). */
+static void
+way__large_by_choice_and_waiting(void **state)
+{
+	(void)state;
+	conf[0].mode = SAN_SM_LARGE_RECV;
+	st_start();
+	pair_ctl(to, 1, SAN_WR_WAIT, SAN_STREAM_READABLE, 0);
+	st_wait(MS);
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_said(from, SAN_SM_NOTICE), 1);
+	assert_true(st_has(to, SAN_WC_WAIT));
+	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
+	st_recv(to, LARGE);
+	st_finish(LARGE);
+}
+
 /* Large receive mode is told of at once: the sender may have nothing else to say (AFC-22). */
 static void
 way__mode_message(void **state)
@@ -329,6 +350,161 @@ way__mode_message(void **state)
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 }
 
+/* ---- advertisements that ride on data messages (AFC-11) ---- */
+
+/* One round of a program that posts, asks and gets; settled, at one time. */
+static void
+ask(void)
+{
+	st_recv(to, LARGE);
+	st_settle();
+	st_send(to, 100);
+	st_settle();
+	st_read(from, 100, 100);
+	st_send(from, LARGE);
+	st_finish(LARGE);
+}
+
+/* Receive-send: the advertisement waits for the small send and rides on it (AFC-11). */
+static void
+ride__receive_send(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 4; i++)
+		ask();
+	st_forget_msgs();
+	ask();
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 100);
+	assert_true(st_stats(to).nb_adv_rides > 0);
+}
+
+/* Held in vain: it goes by itself after the time for that (AFC-11). */
+static void
+ride__hold_ends(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 4; i++)
+		ask();
+	st_forget_msgs();
+	st_recv(to, LARGE);
+	st_wait(conf[1].hold_ns - 1);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+	st_wait(1);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 0);
+}
+
+/* 0: never held (AFC-11). */
+static void
+ride__hold_off(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].hold_ns = 0;
+	st_start();
+	for (i = 0; i < 4; i++)
+		ask();
+	st_forget_msgs();
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+}
+
+/* One round of a program that gets, answers and then posts the next; its answer has left. */
+static void
+answer(void)
+{
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	assert_int_equal(st_sent(from), LARGE);
+	st_send(to, 100);
+	st_settle();
+	st_recv(to, LARGE);
+	st_settle();
+	st_read(from, 100, 100);
+}
+
+/* Send-receive: the small send waits for the receive and takes its advertisement (AFC-11). */
+static void
+ride__send_receive(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	st_recv(to, LARGE);
+	st_settle();
+	for (i = 0; i < 3; i++) {
+		answer();
+		st_wait(MS);
+	}
+	st_forget_msgs();
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	st_send(to, 100);
+	st_settle();
+	assert_int_equal(st_said_data(to), 0); /* it waits */
+	st_recv(to, LARGE);
+	st_settle();
+	assert_int_equal(st_said_data(to), 1);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 100);
+}
+
+static void
+ride__gather_ends(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	st_recv(to, LARGE);
+	st_settle();
+	for (i = 0; i < 3; i++) {
+		answer();
+		st_wait(MS);
+	}
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	st_forget_msgs();
+	st_send(to, 100);
+	st_wait(conf[1].gather_ns - 1);
+	assert_int_equal(st_said_data(to), 0);
+	st_wait(1);
+	assert_int_equal(st_said_data(to), 1);
+}
+
+static void
+ride__gather_off(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].gather_ns = 0;
+	st_start();
+	st_recv(to, LARGE);
+	st_settle();
+	for (i = 0; i < 3; i++)
+		answer();
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), LARGE);
+	st_forget_msgs();
+	st_send(to, 100);
+	st_settle();
+	assert_int_equal(st_said_data(to), 1);
+}
+
 int
 main(void)
 {
@@ -347,7 +523,14 @@ main(void)
 		ST_TEST(leave__large_by_waiting),
 		ST_TEST(leave__not_what_was_chosen),
 		ST_TEST(way__read_always),
+		ST_TEST(way__large_by_choice_and_waiting),
 		ST_TEST(way__mode_message),
+		ST_TEST(ride__receive_send),
+		ST_TEST(ride__hold_ends),
+		ST_TEST(ride__hold_off),
+		ST_TEST(ride__send_receive),
+		ST_TEST(ride__gather_ends),
+		ST_TEST(ride__gather_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,6 +147,32 @@ notice__nobody_posts(void **state)
 	assert_int_equal(st_sent(from), LARGE);
 }
 
+/* The answer was on its way when the sender's patience ended: it is late, and changes nothing. */
+static void
+notice__answered_too_late(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	st_send(to, LARGE);
+	raw_run();
+	pair.now_ns += conf[1].scan_ns;
+	san_stream_tick(to->s, pair.now_ns);
+	raw_run();
+	pair.now_ns += conf[1].scan_ns;
+	san_stream_tick(to->s, pair.now_ns);
+	raw_run();
+	assert_int_equal(st_stats(to).nb_fallbacks, 1);
+	m = raw_msg(SAN_SM_SMALL);
+	m.small_id = st_msg(to, SAN_SM_NOTICE)->send_id;
+	raw_put(&m);
+	assert_null(san_stream_fault(to->s));
+	m = raw_msg(0);
+	raw_put(&m);
+	assert_int_equal(st_sent(to), LARGE);
+}
+
 /* `scans` is configurable (AFC-13). */
 static void
 notice__as_many_scans_as_asked_for(void **state)
@@ -394,6 +420,26 @@ withdraw__while_it_is_read(void **state)
 	assert_int_equal(from->nb_regs, 0);
 }
 
+/* Only a part of it was: the rest is given up. */
+static void
+withdraw__while_a_part_is_read(void **state)
+{
+	(void)state;
+	start_pull();
+	st_send(from, LARGE);
+	st_settle();
+	st_recv_flags(to, LARGE / 2, SAN_RECV_WAITALL);
+	pair_pump(&pair);
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	pair_pump(&pair);
+	pair_step(from);
+	assert_false(st_has(to, SAN_WC_RECV));
+	st_settle();
+	assert_int_equal(st_received(to), LARGE / 2);
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), LARGE / 2);
+	assert_int_equal(from->nb_regs, 0);
+}
+
 /* The answer crosses the question: it is not asked for twice. */
 static void
 withdraw__answered_already(void **state)
@@ -534,6 +580,7 @@ main(void)
 		ST_TEST(notice__buffer_too_small),
 		ST_TEST(notice__program_waits),
 		ST_TEST(notice__nobody_posts),
+		ST_TEST(notice__answered_too_late),
 		ST_TEST(notice__as_many_scans_as_asked_for),
 		ST_TEST(notice__scans_in_a_row),
 		ST_TEST(large_mode__nobody_posts),
@@ -546,6 +593,7 @@ main(void)
 		ST_TEST(withdraw__offered),
 		ST_TEST(withdraw__noticed),
 		ST_TEST(withdraw__while_it_is_read),
+		ST_TEST(withdraw__while_a_part_is_read),
 		ST_TEST(withdraw__answered_already),
 		ST_TEST(hear__behind_an_offer),
 		ST_TEST(hear__fin_behind_an_offer),

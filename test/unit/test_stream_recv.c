@@ -79,6 +79,25 @@ peek__waits(void **state)
 	st_read(to, 10, 10);
 }
 
+/* A list of more bytes than a receive takes is cut, not added up to few. */
+static void
+take__more_than_there_is(void **state)
+{
+	struct san_ulp_recv r = {.nb_sge = 2};
+
+	(void)state;
+	st_start();
+	r.sge[0] = (struct san_ulp_sge){.addr = st_of(to)->dst, .len = 1u << 31};
+	r.sge[1] = (struct san_ulp_sge){.addr = st_of(to)->dst, .len = 1u << 31};
+	st_of(to)->recv[0].buf = st_of(to)->dst;
+	st_of(to)->recv[0].flags = 0;
+	st_of(to)->recv_tail = 1;
+	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	st_send(from, 100);
+	st_settle();
+	assert_int_equal(st_received(to), 100);
+}
+
 /* All or the end. */
 static void
 waitall__until_it_is_full(void **state)
@@ -305,6 +324,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		ST_TEST(take__any_size),
 		ST_TEST(take__what_is_there),
+		ST_TEST(take__more_than_there_is),
 		ST_TEST(peek__leaves_it),
 		ST_TEST(peek__waits),
 		ST_TEST(waitall__until_it_is_full),

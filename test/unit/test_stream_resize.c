@@ -229,6 +229,21 @@ resized__unasked(void **state)
 	assert_null(san_stream_fault(to->s));
 }
 
+/* The sender's own are as long already. */
+static void
+run__own_are_long_enough(void **state)
+{
+	size_t mem;
+
+	(void)state;
+	conf[0].msg_size = 4000;
+	st_start();
+	mem = from->mem;
+	fragmented(60);
+	assert_int_equal(st_view(from).peer_msg_size, WANT);
+	assert_int_equal(from->mem, mem);
+}
+
 /* ---- crossing requests (AFC-18) ---- */
 
 /* The session asks, and before the answer its peer asks, too. */
@@ -317,6 +332,7 @@ main(void)
 		ST_TEST(run__no_memory_here),
 		ST_TEST(hear__as_they_complete),
 		ST_TEST(run__behind_the_old_ones),
+		ST_TEST(run__own_are_long_enough),
 		ST_TEST(hear__more_than_the_limit),
 		ST_TEST(resized__more_than_asked_for),
 		ST_TEST(resized__unasked),

@@ -455,6 +455,69 @@ written__fails(void **state)
 	assert_int_equal(st_said(to, SAN_SM_WDONE), 0);
 }
 
+/* A set of three pieces takes three writes, and the provider has room for one (AFC-21). */
+static void
+pieces_one_by_one(void)
+{
+	struct san_ulp_recv r = {.nb_sge = 3};
+	uint32_t i;
+
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	from->max_req = 1;
+	for (i = 0; i < 3; i++)
+		r.sge[i] = (struct san_ulp_sge){.addr = st_of(to)->dst + 10000 * i, .len = 10000};
+	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].buf = st_of(to)->dst;
+	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].flags = 0;
+	r.wr_id = st_of(to)->recv_tail++;
+	assert_int_equal(san_stream_post_recv(to->s, &r, 1, pair.now_ns), 1);
+	st_settle();
+	st_send(from, 30000);
+	pair_pump(&pair);
+	assert_int_equal(from->nb_req, 1);
+}
+
+static void
+write__provider_is_full(void **state)
+{
+	(void)state;
+	pieces_one_by_one();
+	st_settle();
+	assert_int_equal(st_received(to), 30000);
+	assert_int_equal(st_sent(from), 30000);
+	assert_int_equal(st_said(from, SAN_SM_WDONE), 1);
+}
+
+/* Given up in the middle of a set: both say how far it went (AFC-28). */
+static void
+cancel__in_the_middle_of_a_set(void **state)
+{
+	(void)state;
+	pieces_one_by_one();
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_CANCELLED), 10000);
+	assert_int_equal(st_received(to), 10000);
+}
+
+/* The set is withdrawn in the middle: what was written counts (AFC-28). */
+static void
+cancel__of_the_set_in_the_middle(void **state)
+{
+	(void)state;
+	pieces_one_by_one();
+	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	pair_pump(&pair);
+	pair_step(to);
+	st_settle();
+	assert_int_equal(st_received(to), 10000);
+	assert_int_equal(to->nb_regs, 0);
+	st_recv(to, 20000);
+	st_settle();
+	assert_int_equal(st_received(to), 20000);
+	assert_int_equal(st_sent(from), 30000);
+}
+
 /* ---- given up, ended ---- */
 
 /* One that has not begun is cancelled at once; what was sent before is sent. */
@@ -580,6 +643,9 @@ main(void)
 		ST_TEST(write__done_in_order),
 		ST_TEST(write__mixed_unordered),
 		ST_TEST(written__fails),
+		ST_TEST(write__provider_is_full),
+		ST_TEST(cancel__in_the_middle_of_a_set),
+		ST_TEST(cancel__of_the_set_in_the_middle),
 		ST_TEST(cancel__not_begun),
 		ST_TEST(cancel__partly_written),
 		ST_TEST(cancel__not_what_was_copied),

@@ -238,6 +238,21 @@ on_over__behind_the_end(void **state)
 	assert_int_equal(st_received(to), 0);
 }
 
+/* A message that the provider had no room for is forgotten with the rest. */
+static void
+on_over__provider_was_full(void **state)
+{
+	(void)state;
+	st_start();
+	to->max_req = 0;
+	st_send(to, 100);
+	pair_pump(&pair);
+	assert_int_equal(to->nb_req, 0);
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	san_stream_check(to->s);
+	assert_true(san_stream_is_drained(to->s));
+}
+
 /* It was never there. */
 static void
 on_over__before_it_opened(void **state)
@@ -250,6 +265,31 @@ on_over__before_it_opened(void **state)
 	pair_end_now(to, SAN_WC_ST_RETRY_EXC);
 	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
 	assert_int_equal(st_received_as(to, SAN_WC_ST_RETRY_EXC), 0);
+}
+
+/* ---- told ---- */
+
+/* Receives and all else are told apart: a queue that nobody empties holds back its own (AFC-1). */
+static void
+peek__each_kind_by_itself(void **state)
+{
+	struct san_ulp_wc wc = {0};
+
+	(void)state;
+	st_start();
+	st_send(from, 100);
+	st_recv(to, 100);
+	st_send(to, 200);
+	pair_ctl(to, 9, SAN_WR_CANCEL, 0, 0);
+	st_settle();
+	assert_true(pair_poll_kind(to, false, &wc));
+	assert_int_equal(wc.op, SAN_WC_CANCEL);
+	assert_true(pair_poll_kind(to, false, &wc));
+	assert_int_equal(wc.op, SAN_WC_SEND);
+	assert_false(pair_poll_kind(to, false, &wc));
+	assert_true(pair_poll_kind(to, true, &wc));
+	assert_int_equal(wc.op, SAN_WC_RECV);
+	assert_false(pair_poll_kind(to, true, &wc));
 }
 
 /* ---- time ---- */
@@ -390,7 +430,9 @@ main(void)
 		ST_TEST(on_over__all_completes),
 		ST_TEST(on_over__nothing_is_reachable),
 		ST_TEST(on_over__behind_the_end),
+		ST_TEST(on_over__provider_was_full),
 		ST_TEST(on_over__before_it_opened),
+		ST_TEST(peek__each_kind_by_itself),
 		ST_TEST(deadline__only_what_waits),
 		ST_TEST(resume__new_functions),
 		ST_TEST(orphan__goes_on),

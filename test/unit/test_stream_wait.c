@@ -263,6 +263,25 @@ urgent__beside_the_stream(void **state)
 	assert_memory_equal(got, ((uint8_t[]){1, 2, 4, 5, 6}), 5);
 }
 
+/* A peek does not go past it, either. */
+static void
+urgent__peek(void **state)
+{
+	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
+	struct san_ulp_wc wc = {0};
+
+	(void)state;
+	st_start();
+	pair_post_send(from, 1, bytes, 3, SAN_WR_OOB);
+	st_settle();
+	pair_post_send(from, 2, bytes + 3, 3, 0);
+	st_settle();
+	pair_post_recv(to, 1, got, 10, SAN_RECV_PEEK);
+	st_settle();
+	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_int_equal(wc.byte_len, 2);
+}
+
 /* It is announced before the data in front of it has gone. */
 static void
 urgent__announced_first(void **state)
@@ -348,6 +367,7 @@ main(void)
 		ST_TEST(cancel__waits),
 		ST_TEST(post__nobody_takes),
 		ST_TEST(urgent__beside_the_stream),
+		ST_TEST(urgent__peek),
 		ST_TEST(urgent__announced_first),
 		ST_TEST(option__values),
 		ST_TEST(option__mode),
