@@ -147,7 +147,7 @@ take_piece(struct san_stream *s, struct stream_rqe *q)
 	if (b->len > 0)
 		return false;
 	stream_recv_drop(s);
-	/* of an earlier send, whose rest went in messages after all: what follows is here already */
+	/* of an earlier send, whose rest went in messages after all: what follows is here */
 	if (!initial || rx->nb_unread > 0)
 		return false;
 	return q->adv == STREAM_ADV_SENT ||
