@@ -18,6 +18,7 @@ static const char *const shown[] = {
 	[RTSAN_SHOW_STATS] = "stats",
 	[RTSAN_SHOW_CAM] = "cam",
 	[RTSAN_SHOW_DROPS] = "drops",
+	[RTSAN_SHOW_STREAM] = "stream",
 };
 
 static void
@@ -80,7 +81,7 @@ do_quit(void *parsed, struct cmdline *cl, void *data)
 static cmdline_parse_token_string_t token_show =
 	TOKEN_STRING_INITIALIZER(struct show_result, command, "show");
 static cmdline_parse_token_string_t token_what = TOKEN_STRING_INITIALIZER(
-	struct show_result, what, "port#conn#stats#cam#drops#histogram#config");
+	struct show_result, what, "port#conn#stream#stats#cam#drops#histogram#config");
 static cmdline_parse_token_string_t token_help =
 	TOKEN_STRING_INITIALIZER(struct show_result, command, "help");
 static cmdline_parse_token_string_t token_quit =
@@ -88,7 +89,7 @@ static cmdline_parse_token_string_t token_quit =
 
 cmdline_parse_inst_t cmd_show = {
 	.f = do_show,
-	.help_str = "show port|conn|stats|cam|drops|histogram|config",
+	.help_str = "show port|conn|stream|stats|cam|drops|histogram|config",
 	.tokens = {(void *)&token_show, (void *)&token_what, NULL},
 };
 

@@ -208,6 +208,7 @@ enum san_engine_show {
 	SAN_SHOW_STATS,
 	SAN_SHOW_CAM,
 	SAN_SHOW_DROPS,
+	SAN_SHOW_STREAM,
 };
 
 struct san_engine_counter {

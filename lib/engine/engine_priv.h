@@ -304,6 +304,14 @@ void san_engine_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t
 /** A word for enum san_conn_state. */
 const char *san_engine_conn_state(uint8_t state);
 
+/* ---- engine_show_stream.c ---- */
+
+/** The stream that *c* carries; NULL: it carries none. On its lcore. */
+const struct san_stream *san_engine_stream_of(const struct san_engine *e,
+					      const struct san_pdl_conn *c);
+/** All of them. On their lcore. */
+void san_engine_show_streams(struct san_engine *e, FILE *f);
+
 /* ---- engine_telemetry.c ---- */
 
 void san_engine_telemetry_add(struct san_engine_port *p);

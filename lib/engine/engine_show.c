@@ -491,5 +491,8 @@ san_engine_show(struct san_engine_port *p, enum san_engine_show what, FILE *f)
 	case SAN_SHOW_DROPS:
 		show_drops(p, f);
 		break;
+	case SAN_SHOW_STREAM:
+		show_each(p, san_engine_show_streams, f);
+		break;
 	}
 }

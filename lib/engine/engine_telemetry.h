@@ -16,6 +16,8 @@
 
 /** An answer that says what is wrong. */
 int san_engine_tel_error(struct rte_tel_data *d, const char *text);
+/** The number at *text*, up to a comma or the end, and what follows; NULL: it is none. */
+const char *san_engine_tel_number(const char *text, uint32_t max, uint32_t *out);
 /**
  * Cut "port=NAME" and its comma off the front of *params*; *name* is empty if they begin with
  * something else. False: it is no name.

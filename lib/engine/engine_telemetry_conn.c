@@ -15,9 +15,8 @@
 
 #define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
 
-/* The number at *text*, up to a comma or the end, and what follows; NULL: it is none. */
-static const char *
-number(const char *text, uint32_t max, uint32_t *out)
+const char *
+san_engine_tel_number(const char *text, uint32_t max, uint32_t *out)
 {
 	unsigned long v;
 	char *end;
@@ -82,9 +81,9 @@ san_engine_tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, cons
 	const char *rest = params;
 
 	if (rest != NULL && rest[0] != '\0') {
-		rest = number(rest, UINT32_MAX, &from);
+		rest = san_engine_tel_number(rest, UINT32_MAX, &from);
 		if (rest != NULL && rest[0] != '\0')
-			rest = number(rest, SAN_ENGINE_APPS - 1, &app);
+			rest = san_engine_tel_number(rest, SAN_ENGINE_APPS - 1, &app);
 		if (rest == NULL || rest[0] != '\0')
 			return san_engine_tel_error(d, "conn_list: parameters are OFFSET, APP");
 	}
@@ -146,7 +145,7 @@ san_engine_tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const cha
 
 	if (params == NULL || params[0] == '\0')
 		return san_engine_tel_conn_list(p, d, params);
-	rest = number(params, 0xffffff, &cid);
+	rest = san_engine_tel_number(params, 0xffffff, &cid);
 	if (rest == NULL || rest[0] != '\0')
 		return san_engine_tel_error(d, "conn: the parameter is a CID");
 	if (san_engine_conn(p, cid, &c) != 0)
@@ -273,9 +272,9 @@ parse_capture(struct san_engine_port *p, char *params, struct san_engine_capture
 	conf->file = params;
 	if (comma != NULL) {
 		*comma = '\0';
-		rest = number(comma + 1, 0xffffff, &conf->cid);
+		rest = san_engine_tel_number(comma + 1, 0xffffff, &conf->cid);
 		if (rest != NULL && rest[0] != '\0')
-			rest = number(rest, UINT32_MAX, &conf->snap);
+			rest = san_engine_tel_number(rest, UINT32_MAX, &conf->snap);
 	}
 	if (rest == NULL || rest[0] != '\0')
 		return "capture: parameters are FILE, CID, SNAP";

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "engine_priv.h"
 #include "engine_telemetry.h"
 
 struct one {
 	uint32_t cid;
+	uint64_t now_ns;
 	struct san_stream_view view;
 };
 
@@ -25,10 +25,10 @@ do_stream(struct san_engine *e, void *arg)
 	if (!e->launched)
 		return -ENOTSUP;
 	c = san_pdl_conn_find(san_core_pdl(e->core), one->cid);
-	s = c != NULL ? san_core_stream(e->core, san_ulp_qp_of(san_core_ulp(e->core), c->slot)) :
-			NULL;
+	s = c != NULL ? san_engine_stream_of(e, c) : NULL;
 	if (s == NULL)
 		return -ENOENT;
+	one->now_ns = e->now_ns;
 	san_stream_view(s, &one->view);
 	return 0;
 }
@@ -85,12 +85,12 @@ san_engine_tel_stream(struct san_engine_port *p, struct rte_tel_data *d, const c
 {
 	const struct san_stream_view *v;
 	struct one one = {0};
+	const char *rest;
 	uint32_t lcore;
-	char *end;
 	int rc;
 
-	one.cid = params != NULL ? (uint32_t)strtoul(params, &end, 0) : 0;
-	if (params == NULL || end == params || *end != '\0')
+	rest = san_engine_tel_number(params, 0xffffff, &one.cid);
+	if (rest == NULL || rest[0] != '\0')
 		return san_engine_tel_error(d, "stream: the parameter is a CID");
 	lcore = san_pdl_cid_lcore(one.cid);
 	rc = lcore < p->nb_engines ? san_engine_read(p->engines[lcore], do_stream, &one) : -ENOENT;
@@ -102,6 +102,7 @@ san_engine_tel_stream(struct san_engine_port *p, struct rte_tel_data *d, const c
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "mode", san_stream_mode_name(v->mode));
 	rte_tel_data_add_dict_string(d, "peer_mode", san_stream_mode_name(v->peer_mode));
+	rte_tel_data_add_dict_u64(d, "time_ns", one.now_ns);
 	rte_tel_data_add_dict_u64(d, "threshold", v->threshold);
 	rte_tel_data_add_dict_u64(d, "message_size", v->msg_size);
 	rte_tel_data_add_dict_u64(d, "peer_message_size", v->peer_msg_size);

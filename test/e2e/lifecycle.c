@@ -49,7 +49,7 @@ die(int line, const char *fmt, ...)
 	va_end(ap);
 	printf(" (%s)\n", rtsan_error());
 	if (ctx != NULL)
-		for (what = RTSAN_SHOW_PORT; what <= RTSAN_SHOW_DROPS; what++)
+		for (what = RTSAN_SHOW_PORT; what <= RTSAN_SHOW_STREAM; what++)
 			rtsan_dpdk_show(ctx, (enum rtsan_dpdk_show)what, stderr);
 	exit(1);
 }
@@ -347,7 +347,7 @@ test_impair_and_show(void)
 	CHECK(rtsan_dpdk_impair(ctx, true, NULL) == 0);
 	impair.drop = 2;
 	CHECK(rtsan_dpdk_impair(ctx, true, &impair) == -EINVAL);
-	for (i = RTSAN_SHOW_PORT; i <= RTSAN_SHOW_DROPS; i++) {
+	for (i = RTSAN_SHOW_PORT; i <= RTSAN_SHOW_STREAM; i++) {
 		long before = ftell(f);
 
 		rtsan_dpdk_show(ctx, (enum rtsan_dpdk_show)i, f);

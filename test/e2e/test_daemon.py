@@ -216,6 +216,47 @@ def refused(work):
     daemon.stop()
 
 
+def stream_body(mode=0xff, read=0, learn=3, scans=2, recv=32, store=32, send=32, t1=0, t2=0,
+                threshold=0, size=1536, most=8192, buffer=0):
+    """A queue pair that is to be a stream, as struct shmq_stream says."""
+    return struct.pack('<IIII6B6H2x7I', 0, 0, 16, 16, 1, mode, read, 0, learn, scans, recv,
+                       store, send, t1, t2, 0, threshold, size, most, buffer, 0, 0, 0)
+
+
+def streams_refused(work):
+    """Attributes that no stream can have: which one, in words, and nothing stays. (AFC-15)"""
+    daemon = Daemon(work, 'server')
+    s = dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    check(ask(s, request(CQ_CREATE, struct.pack('<I', 64)))[0] == 0, 'queue')
+    before = daemon.held()
+    for body, text in [
+            (stream_body(mode=4), 'mode'),
+            (stream_body(read=3), 'read'),
+            (stream_body(recv=3), 'message buffers'),
+            (stream_body(recv=1025), 'message buffers'),
+            (stream_body(store=1), 'message buffers'),
+            (stream_body(send=1), 'message buffers'),
+            (stream_body(t2=1), 'T2'),
+            (stream_body(recv=10, t2=9), 'T2 + 2'),
+            (stream_body(t1=1), 'T1'),
+            (stream_body(recv=10, t1=11), 'T1'),
+            (stream_body(threshold=255), 'threshold'),
+            (stream_body(threshold=65537), 'threshold'),
+            (stream_body(size=511), 'message size'),
+            (stream_body(size=4096, most=2048), 'message size'),
+            (stream_body(most=65537), 'message size'),
+            (stream_body(buffer=3000), 'send buffer'),
+    ]:
+        rc, why = ask(s, request(QP_CREATE, body))
+        check(rc < 0 and 'stream: ' in why and text in why, f'{text}: {rc} {why}')
+    check(daemon.held() == before, f'{daemon.held()} {before}')
+    # who is told no may ask again
+    check(ask(s, request(QP_CREATE, stream_body()))[0] == 0, 'a good one')
+    s.close()
+    daemon.stop()
+
+
 def too_many(work):
     """One more than may be attached hears so, and may come when another one has gone."""
     daemon = Daemon(work, 'server', limits='apps = 1')
@@ -348,6 +389,7 @@ def main():
             ('applications killed', killed),
             ('the daemon dies', daemon_dies),
             ('refused in words', refused),
+            ('streams refused in words', streams_refused),
             ('too many', too_many),
             ('garbage on the socket', garbage),
             ('memory written over', scribble),

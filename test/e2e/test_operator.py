@@ -6,6 +6,7 @@ metrics, captures of one connection, traces. (SYS-1, SYS-2)"""
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import struct
@@ -16,7 +17,7 @@ import urllib.request
 
 import ctf
 from daemon import PINGPONG
-from e2e import BUILD, SANITIZE, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
+from e2e import BENCH, BUILD, SANITIZE, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
 from openmetrics import parse
 from test_daemon import HELLO, ask, dial, request
 
@@ -223,6 +224,49 @@ def tables(work, daemons):
     done = subprocess.run([SANCTL, '--config', '/nowhere', 'port'], capture_output=True,
                           text=True, check=False)
     check(done.returncode == 1 and '/nowhere' in done.stderr, done.stderr)
+
+
+def streams(work, daemons):
+    """How a stream moves bytes and why, at both ends; and connections that are none. (AFC-6)"""
+    server = Process(work, 'server', [BENCH, '--attach', daemons[0].spec, '--wait', '--server'])
+    server.wait_text('listening')
+    client = Process(work, 'client', [
+        BENCH, '--attach', daemons[1].spec, '--wait', '--connect', IP['server'], '--mode', 'stream',
+        '--size', '50000', '--depth', '1', '--receive', 'direct', '--duration', '3600'])
+    ends = []
+
+    def are_streams():
+        ends[:] = [(d, cid) for d in daemons for cid in d.json('conns')
+                   if 'error' not in d.ask(f'stream,{cid}')]
+        return len(ends) == 2
+
+    until_true('a stream', are_streams)
+    (receiver, rx_cid), (sender, tx_cid) = ends
+    tx, rx = {}, {}
+
+    def is_direct():
+        tx.update(sender.json('stream', tx_cid))
+        rx.update(receiver.json('stream', rx_cid))
+        return tx['tx_write_bytes'] > 10 ** 6 and tx['mode'] == rx['peer_mode'] == 'large'
+
+    # a server that is slow for a moment leaves it
+    until_true('direct', is_direct)
+    check(rx['mode'] == 'discovery' and rx['tx_write_bytes'] == 0, f'{rx}')
+    check(rx['rx_write_bytes'] > 10 * rx['rx_message_bytes'] > 0, f'{rx}')
+    check(tx['credit'] > 0 and tx['threshold'] == 4096 and rx['advertisements'] > 0, f'{tx} {rx}')
+    learnt = [c for c in tx['changes'] if c.endswith(': discovery > large (learnt)')]
+    check(learnt and 0 < int(learnt[0].split(':')[0]) < tx['time_ns'], f'{tx}')
+    seen = sender.sanctl('stream', tx_cid, '--watch', '0.3', '--count', '2')
+    check('s ago: discovery > large (learnt)' in seen, seen)
+    check(re.search(r'^tx_write_bytes +\d+  [1-9]\d*/s$', seen, re.MULTILINE), seen)
+    check(re.search(r'^credit +\d+$', seen, re.MULTILINE) and 'stalls_set ' in seen, seen)
+    (control,) = sender.json('conns').keys() - {tx_cid}
+    for cid in (control, '0x3fffff'):
+        check('no stream' in sender.sanctl('stream', cid, status=1), cid)
+    sender.sanctl('stream', status=2)
+    for wrong in ('x', '', '0x1000000', '4294967297', '1,2'):
+        check('is a CID' in sender.ask(f'stream,{wrong}')['error'], wrong)
+    check(client.stop() == 0 and server.stop() == 0, f'{client.tail()} {server.tail()}')
 
 
 def metrics(work, daemons):
@@ -435,6 +479,7 @@ def main():
             ('numbers that grow', numbers),
             ('reasons', reasons),
             ('tables of sanctl', tables),
+            ('streams', streams),
             ('OpenMetrics', metrics),
             ('captures', captures),
             ('a thousand connections', pages),

@@ -47,6 +47,8 @@ WRONG = [
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--size', '65'],
     ['--connect', '10.0.0.1', '--mode', 'rpc', '--depth', '2000'],
     ['--connect', '10.0.0.1', '--mode', 'connect', '--count', '5'],
+    ['--connect', '10.0.0.1', '--mode', 'stream', '--receive', 'never'],
+    ['--connect', '10.0.0.1', '--mode', 'stream', '--buffers', '3'],
     ['--both', '--connect', '10.0.0.1', '--mode', 'push'],
     ['--connect', '10.0.0.1', '--batch', '33', '--depth', '32'],
     ['--connect', '10.0.0.1', '--turns', '33', '--depth', '32'],
@@ -139,11 +141,38 @@ def prompt_file(work):
     done = run(link.program('client', ['--cmdline-file', path]), 60)
     check(done.returncode == 0, f'exit {done.returncode}: {done.stdout}{done.stderr}')
     check(done.stdout.count('content verified by both sides') == 2, done.stdout)
-    for text in ('client: push to', 'client: pull to', 'show port|conn|stats', 'up to ns',
+    for text in ('client: push to', 'client: pull to', 'show port|conn|stream|stats', 'up to ns',
                  'mode pull size 100-5000 depth 16', 'duration 0.500'):
         check(text in done.stdout, f'"{text}" is missing: {done.stdout}')
     status, result = server.stop()
     check(status == 0 and result['sessions'] == 2, f'server: {status} {result["sessions"]}')
+
+
+def prompt_stream(work):
+    """show stream: the mode that was learnt and why, and the path that bytes took. (AFC-6)"""
+    link = Memif(work)
+    server = Server(link)
+    path = work.path('commands')
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(f'connect {link.server_ip}\nset mode stream\nset size 50000\nset depth 1\n'
+                'set verify on\nset duration 1\nset way one\nset receive direct\n'
+                'start\nsleep 0.5\nshow stream\nwait\n'
+                'set stream-mode small\nstart\nsleep 0.5\nshow stream\nwait\n'
+                'show stream\nquit\n')
+    done = run(link.program('client', ['--cmdline-file', path]), 60)
+    check(done.returncode == 0, f'exit {done.returncode}: {done.stdout}{done.stderr}')
+    shown = re.findall(r'^(\d) streams\n((?:  .*\n)*)', done.stdout, re.MULTILINE)
+    check([n for n, _ in shown] == ['1', '1', '0'], done.stdout)
+    learnt, small = shown[0][1], shown[1][1]
+    for text, mode in ((learnt, 'large'), (small, 'small')):
+        check(re.search(f'cid 0x[0-9a-f]{{6}} tx {mode}, rx discovery, threshold 4096', text), text)
+        check('stalls: credit' in text and 'resizes' in text and 'stale' in text, text)
+    message, write, read = map(int, re.search(
+        r'tx bytes: (\d+) message, (\d+) write, (\d+) read', learnt).groups())
+    check(write > 10 * message and read == 0, learnt)
+    check(re.search(r'\d us ago: discovery > large \(learnt\)', learnt), learnt)
+    check(re.search(r'tx bytes: [1-9]\d* message, 0 write, 0 read', small), small)
+    server.stop()
 
 
 def prompt_errors(work):
@@ -271,6 +300,7 @@ def main():
         tests.add('no port', no_port, work)
         tests.add('usage', usage)
         tests.add('commands from a file', prompt_file, work)
+        tests.add('streams at the prompt', prompt_stream, work)
         tests.add('errors at the prompt', prompt_errors, work)
         tests.add('prompt on standard input', prompt_input, work)
         tests.add('prompt listens', prompt_listens, work)

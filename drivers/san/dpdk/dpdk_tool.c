@@ -16,6 +16,7 @@ static_assert((int)RTSAN_SHOW_CONN == (int)SAN_SHOW_CONN, "passed through");
 static_assert((int)RTSAN_SHOW_STATS == (int)SAN_SHOW_STATS, "passed through");
 static_assert((int)RTSAN_SHOW_CAM == (int)SAN_SHOW_CAM, "passed through");
 static_assert((int)RTSAN_SHOW_DROPS == (int)SAN_SHOW_DROPS, "passed through");
+static_assert((int)RTSAN_SHOW_STREAM == (int)SAN_SHOW_STREAM, "passed through");
 static_assert(sizeof(struct rtsan_dpdk_counter) == sizeof(struct san_engine_counter) &&
 		      offsetof(struct rtsan_dpdk_counter, value) ==
 			      offsetof(struct san_engine_counter, value),

@@ -47,6 +47,7 @@ enum rtsan_dpdk_show {
 	RTSAN_SHOW_STATS,
 	RTSAN_SHOW_CAM,
 	RTSAN_SHOW_DROPS,
+	RTSAN_SHOW_STREAM,
 };
 /** Print for people. */
 void rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f);
