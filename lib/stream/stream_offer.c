@@ -62,6 +62,7 @@ stream_rest_void(struct san_stream *s)
 {
 	s->rx.way = STREAM_RX_NONE;
 	s->rx.rest = 0;
+	s->rx.begun = s->rx.told = false;
 }
 
 void

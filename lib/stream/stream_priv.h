@@ -128,7 +128,7 @@ struct stream_rqe {
 	uint8_t flags; /* enum san_recv_flag */
 	uint8_t adv;   /* enum stream_adv_state */
 	uint8_t status;
-	bool after; /* posted after a notice: not directly (AFC-22) */
+	bool after; /* posted when the program knew of data: not directly (AFC-22) */
 	bool cancelled;
 	bool unreachable; /* its memory could not be registered: messages find it */
 	uint32_t loan;    /* LOAN: which buffer, plus 1 */
@@ -217,6 +217,8 @@ struct stream_rx {
 	struct san_sm_where offer;
 	uint32_t offer_off; /* read, or being read */
 	bool withdrawn;     /* the sender wants the offer back */
+	bool begun;         /* what came of it is in a receive */
+	bool told;          /* the program knows that there is data (AFC-22) */
 	uint16_t unread_head, unread_tail;
 	uint32_t nb_unread, unread_bytes;
 	uint32_t nb_rcvd; /* R */

@@ -82,6 +82,7 @@ stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 	SAN_ASSERT(q == stream_recv_first(s) && q->nb_io == 0);
 	stream_adv_end(s, q);
 	q->status = status;
+	s->rx.told |= s->rx.begun;
 	if (status == 0 && q->filled > 0 && q->room >= s->threshold)
 		stream_pattern_see(s, STREAM_SEE_DATA);
 	s->rx.cur++;
@@ -133,6 +134,7 @@ take_piece(struct san_stream *s, struct stream_rqe *q)
 	uint32_t bytes = b->len < room_left(q) ? b->len : room_left(q);
 
 	note_large(s, q, b);
+	rx->begun |= initial;
 	copy_out(q, b->data + b->off, bytes);
 	b->piece &= (uint8_t)~STREAM_PIECE_MARK;
 	b->off += bytes;
@@ -189,6 +191,7 @@ peek(struct san_stream *s, struct stream_rqe *q)
 		if ((b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0)
 			break;
 		copy_out(q, b->data + b->off, bytes);
+		s->rx.begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
 		at = b->next;
 	}
 	stream_recv_complete(s, q, 0);
@@ -204,6 +207,7 @@ lend(struct san_stream *s, struct stream_rqe *q)
 
 	b->state = STREAM_BUF_LENT;
 	q->filled = b->len;
+	rx->begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
 	q->loan = at + 1u;
 	rx->unread_bytes -= b->len;
 	rx->unread_head = b->next;
@@ -323,7 +327,7 @@ san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r, uint32_
 			.wr_id = r[i].wr_id,
 			.nb_sge = r[i].nb_sge,
 			.flags = r[i].flags,
-			.after = rx->way != STREAM_RX_NONE,
+			.after = rx->way != STREAM_RX_NONE && rx->told,
 		};
 		for (k = 0; k < r[i].nb_sge; k++) {
 			q->sge[k] = r[i].sge[k];

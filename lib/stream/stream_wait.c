@@ -67,6 +67,7 @@ stream_wait_run(struct san_stream *s)
 			continue;
 		}
 		stream_ctl_done(s, w->wr_id, SAN_WC_WAIT, 0, hit, s->rx.unread_bytes);
+		s->rx.told |= (hit & SAN_STREAM_READABLE) != 0;
 		/* in the order in which they were asked for */
 		memmove(w, w + 1, (--s->nb_waits - i) * sizeof(*w));
 	}

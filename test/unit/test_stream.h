@@ -343,12 +343,31 @@ st_large(uint32_t len)
 	st_finish(len);
 }
 
-/* It is posted when there is data: class small-then-large. */
+/* The program waits to hear of data. */
+static inline void
+st_listen(void)
+{
+	assert_int_equal(pair_ctl(to, 0, SAN_WR_WAIT, SAN_STREAM_READABLE, 0), 1);
+}
+
+/* ... and it has. */
+static inline void
+st_heard(void)
+{
+	struct san_ulp_wc wc = {0};
+
+	assert_true(st_take(to, SAN_WC_WAIT, &wc));
+	assert_int_equal(wc.status, 0);
+}
+
+/* A buffer is posted when the program has heard of data: class small-then-large. */
 static inline void
 st_after(uint32_t len)
 {
+	st_listen();
 	st_send(from, len);
 	st_settle();
+	st_heard();
 	st_recv(to, len);
 	st_finish(len);
 }

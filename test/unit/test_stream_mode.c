@@ -107,6 +107,45 @@ small_large_by_write(bool can_read, uint8_t read)
 	assert_int_equal(st_view(from).mode, SAN_SM_SMALL_LARGE);
 }
 
+/* Who is late and has heard of nothing posts directly: it is no program that waits (AFC-5, AFC-22). */
+static void
+learn__late_is_direct(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 3; i++) {
+		st_send(from, 64 * KB);
+		st_settle();
+		st_recv(to, 64 * KB);
+		st_finish(64 * KB);
+	}
+	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
+}
+
+/* What is received of the initial portion tells, too (AFC-22). */
+static void
+learn__told_by_the_beginning(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 3; i++) {
+		st_send(from, 64 * KB);
+		st_settle();
+		st_recv(to, 16);
+		st_settle();
+		assert_int_equal(st_received(to), 16);
+		st_recv(to, 64 * KB);
+		st_settle();
+		assert_int_equal(st_received(to), 64 * KB - 16);
+		assert_int_equal(st_sent(from), 64 * KB);
+	}
+	assert_int_equal(st_view(from).mode, SAN_SM_SMALL_LARGE);
+}
+
 static void
 learn__small_large_without_read(void **state)
 {
@@ -510,6 +549,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(learn__large),
+		ST_TEST(learn__late_is_direct),
+		ST_TEST(learn__told_by_the_beginning),
 		ST_TEST(learn__small_large_by_read),
 		ST_TEST(learn__small_large_without_read),
 		ST_TEST(learn__small_large_read_never),

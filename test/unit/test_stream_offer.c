@@ -251,8 +251,10 @@ offer__several_sets(void **state)
 {
 	(void)state;
 	start_pull();
+	st_listen();
 	st_send(from, LARGE);
 	st_settle();
+	st_heard();
 	st_recv(to, 10000);
 	st_settle();
 	assert_int_equal(st_received(to), 10000);
