@@ -193,29 +193,13 @@ may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now
 	return credit > 1 ? update : credit == 1 && stream_credit_must_update(s);
 }
 
-bool
-stream_msg_send(struct san_stream *s, uint64_t now_ns)
+/* Make it, in that buffer, and post it. */
+static bool
+send_one(struct san_stream *s, uint16_t at, enum stream_want want, bool update)
 {
-	bool update = s->hello_rcvd && stream_credit_may_update(s);
+	struct stream_buf *b = &s->spool.bufs[at];
 	struct san_sm m = {.mode = s->tx.mode};
-	enum stream_want want;
-	struct stream_buf *b;
-	uint16_t at;
 
-	if (!s->open || s->over || s->fault != NULL || (s->stuck != STREAM_NONE && !post(s)))
-		return false;
-	want = stream_send_want(s, now_ns);
-	/* payload comes behind what was written before it, and that is not over */
-	if (s->tx.wdone_head != s->tx.wdone_tail && !wdone_ready(s))
-		want = STREAM_WANT_NOTHING;
-	if (s->hello_sent && (!s->hello_rcvd || !may_send(s, &want, update, now_ns)))
-		return false;
-	at = stream_pool_get(&s->spool);
-	if (at == STREAM_NONE) {
-		stream_stall(s, STREAM_STALL_BUFFERS);
-		return false;
-	}
-	b = &s->spool.bufs[at];
 	b->state = STREAM_BUF_POSTED;
 	if (!s->hello_sent)
 		build_hello(s, &m);
@@ -231,6 +215,29 @@ stream_msg_send(struct san_stream *s, uint64_t now_ns)
 	s->stuck = at;
 	s->stuck_len = san_wire_stream_len(&m) + m.len;
 	return post(s);
+}
+
+bool
+stream_msg_send(struct san_stream *s, uint64_t now_ns)
+{
+	bool update = s->hello_rcvd && stream_credit_may_update(s);
+	enum stream_want want;
+	uint16_t at;
+
+	if (!s->open || s->over || s->fault != NULL || (s->stuck != STREAM_NONE && !post(s)))
+		return false;
+	want = stream_send_want(s, now_ns);
+	/* payload comes behind what was written before it, and that is not over */
+	if (s->tx.wdone_head != s->tx.wdone_tail && !wdone_ready(s))
+		want = STREAM_WANT_NOTHING;
+	if (s->hello_sent && (!s->hello_rcvd || !may_send(s, &want, update, now_ns)))
+		return false;
+	at = stream_pool_get(&s->spool);
+	if (at == STREAM_NONE) {
+		stream_stall(s, STREAM_STALL_BUFFERS);
+		return false;
+	}
+	return send_one(s, at, want, update);
 }
 
 /* ---- in ---- */

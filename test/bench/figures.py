@@ -66,6 +66,26 @@ def impaired(order, fault, *client):
     return san('push', '--size', '64K', '--depth', 16, '--order', order, *words, *client)
 
 
+def stream(size, *client, depth=BUFFERS):
+    return san('stream', '--size', size, '--depth', depth, *client)
+
+
+def mode(how, manner):
+    """Large sends to a server that receives so, in a mode for good or in the one that is learnt."""
+    return stream('256K', '--stream-mode', how, '--receive', manner)
+
+
+def best_forced(manner):
+    def run(r):
+        return max((mode(how, manner)(r) for how in ('small', 'large', 'small-large')),
+                   key=lambda got: got['gbps'])
+    return run
+
+
+def asks(size):
+    return stream(size, '--way', 'send-recv', depth=1)
+
+
 def turns(conns):
     return san('push', *SMALL, '--conns', conns, '--turns', TURN,
                ends=(*room_for(conns), *pack(False)))
@@ -125,7 +145,7 @@ VARIANTS = {
     'worked link, ACK': worked('pong', 'ping', 64, SLOTS, answer=('ack',)),
     'worked link, echo': worked('pong', 'ping', 64, SLOTS, answer=('echo',)),
     'raw link, echo': raw('raw-pong', 'raw-ping', FRAME),
-    'kernel UDP, echo': lambda r: r.udp_ping(),
+    'kernel UDP, echo': lambda r: r.ping(),
     # requests and answers
     'rpc': rpc(False),
     'worked link, both ways': worked('both-peer', 'both', 32, SLOTS),
@@ -149,6 +169,24 @@ VARIANTS = {
     'raw link, bulk 9000': raw('raw-rx', 'raw-tx', 9014, 9000),
     'kernel TCP 9000': lambda r: r.tcp(9000, True),
     'kernel TCP 9000, no offloads': lambda r: r.tcp(9000, False),
+    # streams
+    'stream': stream(MIB, '--receive', 'direct'),
+    'small stream': stream(64, '--receive', 'small', depth=DEPTH),
+    'small send': san('send', '--size', 64, '--depth', DEPTH // 2, '--solicit', 'never'),
+    'direct, adaptive': mode('adaptive', 'direct'),
+    'direct, best of the forced': best_forced('direct'),
+    'wait, adaptive': mode('adaptive', 'wait'),
+    'wait, best of the forced': best_forced('wait'),
+    'small, adaptive': mode('adaptive', 'small'),
+    'small, best of the forced': best_forced('small'),
+    'mixed, adaptive': mode('adaptive', 'mixed'),
+    'mixed, best of the forced': best_forced('mixed'),
+    'stream, 64 B asked': asks(64),
+    'kernel TCP, 64 B asked': lambda r: r.ping(tcp=True),
+    'stream, 16 KiB asked': asks('16K'),
+    'kernel TCP, 16 KiB asked': lambda r: r.ping(tcp=True, size=16384),
+    '64 streams': stream('64K', '--conns', 64, depth=2),
+    'kernel TCP, 64 streams': lambda r: r.tcp(1500, True, 64),
     # faults
     'clean': impaired('ordered', '', '--verify'),
     'drop 0.1 %': impaired('ordered', 'drop=0.001', '--verify'),
@@ -168,7 +206,7 @@ VARIANTS = {
     'wanted operations': constant(mops=10),
     'attached echo': attached('rpc', '--size', 64, '--depth', 1),
     'wanted round trip': constant(p50_us=3),
-    'kernel UDP, blocking': lambda r: r.udp_ping(how=''),
+    'kernel UDP, blocking': lambda r: r.ping(how=''),
     'attached rpc': attached('rpc', '--size', 64, '--depth', 32),
     'wanted requests': constant(mpps=2),
     'attached push 9000': attached('push', '--size', MIB, '--depth', BUFFERS, '--solicit', 'always',
@@ -254,6 +292,28 @@ FIGURES = [
            'pull', 'push', 'gbps', 'peer', '>= 0.9', quick=True),
     Figure('send', 'kinds', '1 MiB send, 8 under way, MTU 1500', 'Gb/s',
            'long send', 'push', 'gbps', 'peer', '>= 0.9'),
+    Figure('stream_push', 'streams', '1 MiB stream sends into 1 MiB receives, MTU 1500', 'Gb/s',
+           'stream', 'push', 'gbps', 'limit', '>= 0.95', quick=True),
+    Figure('stream_tcp', 'streams', '1 MiB stream sends into 1 MiB receives, MTU 1500', 'Gb/s',
+           'stream', 'kernel TCP', 'gbps', 'peer', '>= 1'),
+    Figure('stream_small', 'streams-small', '64 B stream sends into small receives', 'M/s',
+           'small stream', 'small send', 'mpps', 'peer', '>= 0.7', quick=True),
+    Figure('stream_direct', 'streams-direct', '256 KiB, buffers posted before', 'Gb/s',
+           'direct, adaptive', 'direct, best of the forced', 'gbps', 'peer', '>= 0.95'),
+    Figure('stream_wait', 'streams-wait', '256 KiB, the receiver waits for data', 'Gb/s',
+           'wait, adaptive', 'wait, best of the forced', 'gbps', 'peer', '>= 0.95'),
+    Figure('stream_small_recv', 'streams-recv', '256 KiB, small buffers', 'Gb/s',
+           'small, adaptive', 'small, best of the forced', 'gbps', 'peer', '>= 0.95'),
+    Figure('stream_mixed', 'streams-mixed', '256 KiB, each manner in turn', 'Gb/s',
+           'mixed, adaptive', 'mixed, best of the forced', 'gbps', 'peer', '>= 1'),
+    Figure('stream_ask', 'streams-ask', '64 B asked and answered on a stream, p50', 'us',
+           'stream, 64 B asked', 'kernel TCP, 64 B asked', 'p50_us', 'peer', '<= 1', lower=True,
+           quick=True),
+    Figure('stream_ask16k', 'streams-ask16k', '16 KiB asked and answered on a stream, p50', 'us',
+           'stream, 16 KiB asked', 'kernel TCP, 16 KiB asked', 'p50_us', 'peer', '<= 1',
+           lower=True),
+    Figure('streams_64', 'streams-64', '64 streams, 64 KiB sends', 'Gb/s',
+           '64 streams', 'kernel TCP, 64 streams', 'gbps', 'peer', '>= 1'),
     Figure('drop_01', 'loss', '64 KiB push at 0.1 % drop, verified', 'Gb/s',
            'drop 0.1 %', 'clean', 'gbps', 'peer', '>= 0.95', drop=0.001),
     Figure('drop_1', 'loss', '64 KiB push at 1 % drop, verified', 'Gb/s',

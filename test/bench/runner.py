@@ -255,33 +255,33 @@ class Runner:
                 subprocess.run([*where, *command], check=True, stdout=subprocess.DEVNULL)
         self.kernel_state = (mtu, offloads)
 
-    def tcp(self, mtu, offloads):
+    def tcp(self, mtu, offloads, streams=1):
         self.set_kernel(mtu, offloads)
         out = self.pair([*self.peer, 'taskset', '-c', self.cpus[1], 'iperf3', '--server',
                          '--one-off', '--forceflush', '--port', PORT],
                         ['taskset', '-c', self.cpus[0], 'iperf3', '--client', KERNEL_IP, '--port',
-                         PORT, '--time', 1, '--json'], self.wait_ready)
+                         PORT, '--time', 1, '--parallel', streams, '--json'], self.wait_ready)
         got = json.loads(out[1])['end']
         return {'gbps': got['sum_received']['bits_per_second'] / 1e9,
                 'congestion_control': got['sender_tcp_congestion']}
 
-    def udp(self, what, *words, how='--nonblocked'):
-        """sockperf; its sockets are polled, or block."""
+    def sockperf(self, what, *words, how='--nonblocked', size=64, tcp=False):
+        """Its sockets are polled, or block."""
         self.set_kernel(1500, True)
-        where = ['-i', KERNEL_IP, '-p', PORT, *([how] if how else [])]
+        where = ['-i', KERNEL_IP, '-p', PORT, *([how] if how else []), *(['--tcp'] if tcp else [])]
         out = self.pair([*self.peer, 'taskset', '-c', self.cpus[1], 'sockperf', 'server', *where],
-                        ['taskset', '-c', self.cpus[0], 'sockperf', what, *where, '-t', 1, '-m', 64,
+                        ['taskset', '-c', self.cpus[0], 'sockperf', what, *where, '-t', 1, '-m', size,
                          *words], self.wait_ready, signal.SIGINT)
         return [re.sub(r'\x1b\[[0-9;]*m', '', o) for o in out]
 
-    def udp_ping(self, how='--nonblocked'):
-        out = self.udp('ping-pong', '--full-rtt', how=how)[1]
+    def ping(self, **how):
+        out = self.sockperf('ping-pong', '--full-rtt', **how)[1]
         return {f'p{p}_us': float(re.search(rf'percentile {p}\.000 = +([0-9.]+)', out).group(1))
                 for p in (50, 99)}
 
     def udp_rate(self):
         """What arrived, not what was sent."""
-        served, sent = self.udp('throughput')
+        served, sent = self.sockperf('throughput')
         seconds = float(re.search(r'messages sent in ([0-9.]+) sec', sent).group(1))
         arrived = int(re.search(r'Total ([0-9]+) messages received', served).group(1))
         return {'mpps': arrived / seconds / 1e6}
