@@ -123,14 +123,13 @@ sim_flow_sent(struct sim_world *w, struct sim_side *s, uint32_t slice, uint32_t 
 {
 	struct sim_flow *f = s->flow;
 
-	if (f->head + f->nb == f->cap) {
+	if (f->nb == f->cap) {
+		f->cap = RTE_MAX(64u, 2 * f->cap);
+		f->log = realloc(f->log, f->cap * sizeof(*f->log));
+		SAN_VERIFY(f->log != NULL);
+	} else if (f->head + f->nb == f->cap) {
 		memmove(f->log, f->log + f->head, f->nb * sizeof(*f->log));
 		f->head = 0;
-		if (f->nb == f->cap) {
-			f->cap = RTE_MAX(64u, 2 * f->cap);
-			f->log = realloc(f->log, f->cap * sizeof(*f->log));
-			SAN_VERIFY(f->log != NULL);
-		}
 	}
 	f->log[f->head + f->nb++] = (struct piece){.slice = slice, .len = len};
 	w->load->nb_flow += f->live;
