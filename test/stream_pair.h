@@ -73,6 +73,7 @@ struct stream_pair {
 	uint32_t next_key;
 	uint64_t now_ns;
 	uint32_t reorder; /* messages that one may overtake */
+	uint32_t budget;  /* of each pump */
 };
 
 /* ---- the provider ---- */
@@ -294,11 +295,23 @@ pair_step(struct pair_end *e)
 	return true;
 }
 
-static inline void
+/* True: there may be more. */
+static inline bool
+pair_pump_one(struct pair_end *e)
+{
+	struct stream_pair *p = e->pair;
+	uint32_t left = san_stream_pump(e->s, p->budget, p->now_ns);
+
+	SAN_VERIFY(left <= p->budget);
+	return left == 0;
+}
+
+static inline bool
 pair_pump(struct stream_pair *p)
 {
-	san_stream_pump(p->end[0].s, p->now_ns);
-	san_stream_pump(p->end[1].s, p->now_ns);
+	bool more = pair_pump_one(&p->end[0]);
+
+	return pair_pump_one(&p->end[1]) || more;
 }
 
 /* Until nothing moves any more; time stands still. */
@@ -308,8 +321,8 @@ pair_settle(struct stream_pair *p)
 	bool moved;
 
 	do {
-		pair_pump(p);
-		moved = pair_step(&p->end[0]);
+		moved = pair_pump(p);
+		moved = pair_step(&p->end[0]) || moved;
 		moved = pair_step(&p->end[1]) || moved;
 	} while (moved);
 }
@@ -346,6 +359,7 @@ pair_init(struct stream_pair *p, uint64_t seed)
 	p->caps = (struct san_stream_caps){
 		.threshold = 4096, .can_read = true, .ordered = true, .max_sge = 4};
 	p->now_ns = 1000000;
+	p->budget = 1u << 20;
 	for (i = 0; i < 2; i++) {
 		p->end[i].pair = p;
 		p->end[i].peer = &p->end[1 - i];

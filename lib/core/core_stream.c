@@ -16,7 +16,7 @@
  *
  * Completions that find the program's queue full wait in the session, in order, receives apart
  * from the rest. Nothing tells us that the program has polled, so that is looked at again after a
- * moment.
+ * moment, and a longer one each time.
  *
  * An inner queue pair is as deep as the session can fill it, so ulp never refuses for lack of
  * entries, and its own completion queue never fills.
@@ -31,10 +31,12 @@
 #include "core_priv.h"
 #include "san_assert.h"
 
-#define CQ_RETRY_NS    (20 * SAN_NS_PER_US)
-#define SENDS_BESIDE   32   /* writes and reads of a session, beside its messages */
-#define THRESHOLD      4096 /* above that, copying costs more than telling where memory is */
-#define HAND_OVER      32   /* completions at a time */
+#define CQ_RETRY_NS    (20 * SAN_NS_PER_US) /* at first; then twice as long each time */
+#define CQ_RETRY_MAX   SAN_NS_PER_MS
+#define ROUND_BYTES    (256u << 10) /* that all sessions copy, before packets have their turn */
+#define SENDS_BESIDE   32           /* writes and reads of a session, beside its messages */
+#define THRESHOLD      4096         /* above that, copying costs more than telling where memory is */
+#define HAND_OVER      32           /* completions at a time */
 #define NEVER_ORPHANED SAN_TIME_NEVER
 
 struct core_stream {
@@ -46,6 +48,7 @@ struct core_stream {
 	struct core_stream *next;             /* of those that are listed */
 	uint64_t armed_ns;                    /* the timer's; SAN_TIME_NEVER: it is not */
 	uint64_t linger_ns;                   /* an orphan ends then; NEVER_ORPHANED */
+	uint64_t retry_ns;                    /* until a queue that was full is looked at again */
 	uint32_t qpn;
 	bool is_listed;
 	bool is_open;     /* the session has a connection */
@@ -370,6 +373,7 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 	s->recv_cq = conf->qp.recv_cq;
 	s->armed_ns = SAN_TIME_NEVER;
 	s->linger_ns = NEVER_ORPHANED;
+	s->retry_ns = CQ_RETRY_NS;
 	rc = inner_create(s, &conf->qp);
 	if (rc != 0)
 		goto no_inner;
@@ -570,7 +574,8 @@ arm(struct core_stream *s, bool is_full, uint64_t now_ns)
 	uint64_t at_ns = san_time_min(san_stream_deadline_ns(s->session), s->linger_ns);
 
 	if (is_full)
-		at_ns = san_time_min(at_ns, now_ns + CQ_RETRY_NS);
+		at_ns = san_time_min(at_ns, now_ns + s->retry_ns);
+	s->retry_ns = is_full ? RTE_MIN(2 * s->retry_ns, CQ_RETRY_MAX) : CQ_RETRY_NS;
 	if (at_ns == s->armed_ns)
 		return;
 	s->armed_ns = at_ns;
@@ -580,9 +585,12 @@ arm(struct core_stream *s, bool is_full, uint64_t now_ns)
 		san_wheel_arm(wheel, &s->timer, at_ns);
 }
 
-/* Everything that may have become possible. On return it may be gone. */
-static void
-work(struct core_stream *s, uint64_t now_ns)
+/*
+ * Everything that may have become possible, within *budget* bytes. On return it may be gone.
+ * What is left of *budget*.
+ */
+static uint32_t
+work(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 {
 	struct san_core *core = s->core;
 	bool is_full;
@@ -590,7 +598,9 @@ work(struct core_stream *s, uint64_t now_ns)
 	if (s->is_open && s->closing)
 		post_end(s, now_ns);
 	/* also of one that is over: what it has received can still be read */
-	san_stream_pump(s->session, now_ns);
+	budget = san_stream_pump(s->session, budget, now_ns);
+	if (budget == 0)
+		list(s);
 	if (s->is_open) {
 		if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)
 			san_core_abort(core, s->qpn, now_ns);
@@ -599,16 +609,18 @@ work(struct core_stream *s, uint64_t now_ns)
 	}
 	if (s->is_over && s->send_cq == NULL) {
 		stream_free(s);
-		return;
+		return budget;
 	}
 	is_full = !give(s);
 	arm(s, is_full, now_ns);
+	return budget;
 }
 
 void
 san_core_streams_run(struct san_core *core, uint64_t now_ns)
 {
 	struct core_stream *s, *last;
+	uint32_t budget = ROUND_BYTES;
 	struct san_ulp_cq *own;
 
 	core->stream_now_ns = now_ns;
@@ -616,11 +628,11 @@ san_core_streams_run(struct san_core *core, uint64_t now_ns)
 		hand_over(core, own, now_ns);
 	/* what is listed meanwhile is for the next round, or this one might never end */
 	last = core->stream_tail;
-	while (last != NULL && core->stream_head != NULL) {
+	while (last != NULL && core->stream_head != NULL && budget > 0) {
 		s = unlist(core);
 		if (s == last)
 			last = NULL;
-		work(s, now_ns);
+		budget = work(s, budget, now_ns);
 	}
 }
 
@@ -716,7 +728,7 @@ san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns)
 
 	core->stream_now_ns = now_ns;
 	if (s == NULL || !s->is_open || s->send_cq == NULL ||
-	    !san_stream_orphan(s->session, now_ns))
+	    !san_stream_orphan(s->session))
 		return false;
 	san_ulp_cq_drop(s->send_cq);
 	san_ulp_cq_drop(s->recv_cq);

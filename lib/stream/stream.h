@@ -149,9 +149,15 @@ void *san_stream_loan(struct san_stream *s, uint32_t loan);
 
 /* ---- what comes of it ---- */
 
-/** Post to the provider whatever can be. */
-void san_stream_pump(struct san_stream *s, uint64_t now_ns);
-/** When san_stream_tick() is due; UINT64_MAX: not before something happens. */
+/**
+ * Post to the provider whatever can be, and copy what can be, as far as *budget* bytes go: so one
+ * session does not keep others waiting while it copies.
+ *
+ * @return
+ *   What is left of *budget*; 0: there may be more to do now.
+ */
+uint32_t san_stream_pump(struct san_stream *s, uint32_t budget, uint64_t now_ns);
+/** When to pump it, with san_stream_tick() before; UINT64_MAX: not before something happens. */
 uint64_t san_stream_deadline_ns(const struct san_stream *s);
 /**
  * The next completion for the application, without taking it: of a receive, or of all other work.
@@ -171,7 +177,7 @@ bool san_stream_is_drained(const struct san_stream *s);
 /** The peer has sent its end, and all before it has come. */
 bool san_stream_has_fin(const struct san_stream *s);
 /** The application is gone: its memory must not be touched any more; false: it was needed. */
-bool san_stream_orphan(struct san_stream *s, uint64_t now_ns);
+bool san_stream_orphan(struct san_stream *s);
 /** Does posted work name memory of that key? (Work of the application's, by san_ulp_sge.) */
 bool san_stream_names_key(const struct san_stream *s, uint32_t key);
 

@@ -61,10 +61,14 @@ next_set(struct san_stream *s)
 	} else if (rx->mode != SAN_SM_LARGE_RECV) {
 		return NULL;
 	}
-	/* a set that may be left open is the last one: where the next byte goes is not known */
+	/*
+	 * A set that may be left open is the last one: where the next byte goes is not known. And
+	 * one in which a message may not fit: it would go on in the next one (AFC-12).
+	 */
 	if (rx->adv_next != rx->cur) {
 		prev = stream_rqe(s, rx->adv_next - 1);
-		if (prev->adv != STREAM_ADV_SENT || (prev->flags & SAN_RECV_WAITALL) != 0)
+		if (prev->adv != STREAM_ADV_SENT || (prev->flags & SAN_RECV_WAITALL) != 0 ||
+		    prev->room < s->threshold)
 			return NULL;
 	}
 	q = stream_rqe(s, rx->adv_next);
@@ -168,6 +172,8 @@ stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 {
 	struct stream_rqe *q = stream_recv_first(s);
 
+	if (s->orphan)
+		return; /* it wrote before it was gone, and nobody looks any more */
 	if (q == NULL || q->adv != STREAM_ADV_SENT || q->adv_id != id || bytes > room_left(q)) {
 		stream_break(s, "wrote into a buffer that was not advertised");
 		return;

@@ -200,6 +200,7 @@ send_one(struct san_stream *s, uint16_t at, enum stream_want want, bool update)
 	struct stream_buf *b = &s->spool.bufs[at];
 	struct san_sm m = {.mode = s->tx.mode};
 
+	stream_spend(s, STREAM_STEP_BYTES);
 	b->state = STREAM_BUF_POSTED;
 	if (!s->hello_sent)
 		build_hello(s, &m);

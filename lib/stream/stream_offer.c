@@ -165,7 +165,7 @@ stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 		return;
 	bytes = q->nb_io_bytes;
 	q->nb_io_bytes = 0;
-	if (status != 0) /* they complete in order: if one has failed, the last one has */
+	if (status != 0 || s->fault != NULL)
 		return;
 	q->filled += bytes;
 	s->stats.rx.read += bytes;

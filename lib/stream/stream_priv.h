@@ -94,6 +94,8 @@ struct stream_sqe {
 	};
 	struct san_ulp_sge inl; /* *data*, as a list of one */
 	uint32_t len, off;      /* *off*: handed over */
+	uint32_t copy_at;       /* place in the send buffer */
+	uint32_t nb_copied;     /* bytes there */
 	uint32_t keys[SAN_ULP_SGE_MAX];
 	uint64_t addrs[SAN_ULP_SGE_MAX]; /* what the peer calls them */
 	uint16_t nb_io;                  /* writes under way */
@@ -102,7 +104,9 @@ struct stream_sqe {
 	uint8_t plan; /* what that is to become by the initial portion; NEW: nothing yet */
 	uint8_t status;
 	bool inlined, copied; /* the payload is in the entry, in the send buffer */
+	bool copying;         /* it will be in the send buffer, and has its room there */
 	bool signaled, oob, fin;
+	bool let_go;     /* completed though it goes on: nothing of the program's is needed */
 	bool registered; /* to be written from */
 	bool classed;    /* the buffers for it have been learnt from */
 	bool counted;    /* whether it is too long for a message has been looked at */
@@ -295,6 +299,8 @@ struct san_stream {
 	struct stream_done dones[STREAM_DONES];
 	uint32_t done_head, done_tail;
 	uint64_t scan_at; /* 0: nothing to scan for */
+	uint64_t pumped_ns;
+	uint32_t budget; /* bytes that may be copied before others have had their turn */
 	/* what the next message has to say, beside data */
 	uint32_t facts; /* REDISCOVER, WITHDRAW */
 	bool rdone_due, small_due, resize_due, resized_due, cancel_due, cancelled_due;
@@ -330,6 +336,21 @@ stream_break(struct san_stream *s, const char *why)
 {
 	if (s->fault == NULL)
 		s->fault = why;
+}
+
+static inline uint32_t
+stream_min(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+#define STREAM_STEP_BYTES 64 /* what a completion or a message costs beside copying */
+
+/* So many bytes were copied. */
+static inline void
+stream_spend(struct san_stream *s, uint32_t bytes)
+{
+	s->budget -= stream_min(bytes, s->budget);
 }
 
 /* It does not go; counted when that begins. NONE: it goes. */

@@ -80,6 +80,7 @@ void
 stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status)
 {
 	SAN_ASSERT(q == stream_recv_first(s) && q->nb_io == 0);
+	stream_spend(s, STREAM_STEP_BYTES);
 	stream_adv_end(s, q);
 	q->status = status;
 	s->rx.told |= s->rx.begun;
@@ -99,11 +100,12 @@ stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q)
 }
 
 static void
-copy_out(struct stream_rqe *q, const uint8_t *from, uint32_t bytes)
+copy_out(struct san_stream *s, struct stream_rqe *q, const uint8_t *from, uint32_t bytes)
 {
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
 	uint8_t i, nb = stream_slice(q->sge, q->nb_sge, q->filled, bytes, part);
 
+	stream_spend(s, bytes);
 	for (i = 0; i < nb; i++) {
 		memcpy(part[i].addr, from, part[i].len);
 		from += part[i].len;
@@ -124,6 +126,17 @@ note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream
 	s->facts |= SAN_SM_REDISCOVER;
 }
 
+/*
+ * The next piece is copied when others have had their turn. Not while the sender knows of a buffer:
+ * what comes next may be about that one, so all before it must be in its place. Then nothing is
+ * unread but what has just come.
+ */
+static bool
+is_spent(const struct san_stream *s)
+{
+	return s->budget == 0 && s->rx.nb_advs == 0;
+}
+
 /* The first unread piece, or what fits of it. True: *q* stays open for the rest of its send. */
 static bool
 take_piece(struct san_stream *s, struct stream_rqe *q)
@@ -135,7 +148,7 @@ take_piece(struct san_stream *s, struct stream_rqe *q)
 
 	note_large(s, q, b);
 	rx->begun |= initial;
-	copy_out(q, b->data + b->off, bytes);
+	copy_out(s, q, b->data + b->off, bytes);
 	b->piece &= (uint8_t)~STREAM_PIECE_MARK;
 	b->off += bytes;
 	b->len -= bytes;
@@ -171,26 +184,35 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 			q->adv == STREAM_ADV_NONE;
 		if (marked)
 			break;
+		if (is_spent(s))
+			return;
 		open = take_piece(s, q);
 	}
 	if (room_left(q) == 0 || marked || (!open && (q->flags & SAN_RECV_WAITALL) == 0))
 		stream_recv_complete(s, q, 0);
 }
 
-/* PEEK: a copy of what is there. */
+/* PEEK: a copy of what is there. It goes on where it was left, because nobody takes meanwhile. */
 static void
 peek(struct san_stream *s, struct stream_rqe *q)
 {
-	uint32_t left = s->rx.nb_unread;
+	uint32_t left = s->rx.nb_unread, skip = q->filled, bytes;
 	uint16_t at = s->rx.unread_head;
 
 	for (; left > 0 && room_left(q) > 0; left--) {
 		const struct stream_buf *b = &s->rpool.bufs[at];
-		uint32_t bytes = b->len < room_left(q) ? b->len : room_left(q);
 
+		if (skip > 0) {
+			skip -= b->len;
+			at = b->next;
+			continue;
+		}
 		if ((b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0)
 			break;
-		copy_out(q, b->data + b->off, bytes);
+		if (is_spent(s))
+			return;
+		bytes = b->len < room_left(q) ? b->len : room_left(q);
+		copy_out(s, q, b->data + b->off, bytes);
 		s->rx.begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
 		at = b->next;
 	}
@@ -300,7 +322,8 @@ stream_recv_run(struct san_stream *s, uint64_t now_ns)
 	struct stream_rx *rx = &s->rx;
 	struct stream_rqe *q;
 
-	while ((q = stream_recv_first(s)) != NULL && s->fault == NULL && match(s, q))
+	while ((q = stream_recv_first(s)) != NULL && s->fault == NULL && !is_spent(s) &&
+	       match(s, q))
 		;
 	q = stream_recv_first(s);
 	/* who waits to hear of data has no buffer for the rest */
@@ -386,7 +409,7 @@ stream_recv_withdrawn(struct san_stream *s)
 	stream_offer_give_back(s, SAN_SM_MODES);
 	/* what is in front of an advertised set is the program's as soon as the set is ours */
 	if (q != NULL && q->adv == STREAM_ADV_SENT && q->filled > 0) {
-		q->cancelled = true;
+		q->cancelled |= (q->flags & SAN_RECV_WAITALL) == 0;
 		stream_adv_withdraw(s);
 	}
 }

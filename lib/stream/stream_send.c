@@ -10,6 +10,8 @@
 
 #include "stream_priv.h"
 
+#define COPY_STEP 65536 /* bytes at a time */
+
 /* ---- memory of an entry ---- */
 
 static const struct san_ulp_sge *
@@ -33,13 +35,15 @@ left(const struct stream_sqe *e)
 }
 
 static void
-copy_in(uint8_t *to, const struct stream_sqe *e, uint32_t off, uint32_t bytes)
+copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *e, uint32_t off,
+	uint32_t bytes)
 {
 	struct san_ulp_sge part[SAN_ULP_SGE_MAX];
 	uint8_t i, nb;
 	const struct san_ulp_sge *sge = pieces(e, &nb);
 
 	nb = stream_slice(sge, nb, off, bytes, part);
+	stream_spend(s, bytes);
 	for (i = 0; i < nb; i++) {
 		memcpy(to, part[i].addr, part[i].len);
 		to += part[i].len;
@@ -85,7 +89,7 @@ retire(struct san_stream *s)
 		e = stream_sqe(s, tx->head);
 		if (!e->done)
 			return;
-		if (e->copied)
+		if (e->copied || e->copying)
 			tx->buf_head += e->len;
 		tx->head++;
 	}
@@ -132,35 +136,56 @@ stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 	return true;
 }
 
-/*
- * Take a copy, so that it completes now (AFC-26). False: it stays where it is; or there is no
- * memory for copies at all, and it has failed (AFC-20).
- */
+/* Room for a copy. False: none; or no memory for copies at all, and it has failed (AFC-20). */
 static bool
-copy_aside(struct san_stream *s, struct stream_sqe *e)
+copy_begin(struct san_stream *s, struct stream_sqe *e)
 {
 	struct stream_tx *tx = &s->tx;
-	uint32_t size = s->conf.send_buffer, at = tx->buf_tail & (size - 1), to_end = size - at;
 
-	if (size - (tx->buf_tail - tx->buf_head) < e->len || e->copied || e->inlined ||
-	    e->cancelled || e->off > 0)
+	if (s->conf.send_buffer - (tx->buf_tail - tx->buf_head) < e->len || e->copied ||
+	    e->inlined || e->cancelled || e->off > 0 || s->budget == 0)
 		return false;
 	if (tx->buffer == NULL)
-		tx->buffer = s->ops->alloc(s->arg, size);
+		tx->buffer = s->ops->alloc(s->arg, s->conf.send_buffer);
 	if (tx->buffer == NULL) {
 		s->stats.nb_no_buffers++;
 		finish(s, e, SAN_WC_ST_NO_BUFFERS);
 		return false;
 	}
-	if (to_end > e->len)
-		to_end = e->len;
-	copy_in(tx->buffer + at, e, 0, to_end);
-	copy_in(tx->buffer, e, to_end, e->len - to_end);
+	e->copying = true;
+	e->copy_at = tx->buf_tail;
 	tx->buf_tail += e->len;
+	return true;
+}
+
+/*
+ * Take a copy, so that it completes now (AFC-26). False: it stays where it is, or not all of it is
+ * copied yet.
+ */
+static bool
+copy_aside(struct san_stream *s, struct stream_sqe *e)
+{
+	uint32_t size = s->conf.send_buffer, at, to_end, n;
+	uint8_t *buffer;
+
+	if (!e->copying && !copy_begin(s, e))
+		return false;
+	buffer = s->tx.buffer;
+	for (; e->nb_copied < e->len && s->budget > 0; e->nb_copied += n) {
+		at = (e->copy_at + e->nb_copied) & (size - 1);
+		n = stream_min(e->len - e->nb_copied, COPY_STEP);
+		n = stream_min(n, size - at);
+		copy_in(s, buffer + at, e, e->nb_copied, n);
+	}
+	if (e->nb_copied < e->len)
+		return false;
+	at = e->copy_at & (size - 1);
+	to_end = stream_min(size - at, e->len);
 	memset(e->sge, 0, sizeof(e->sge));
-	e->sge[0] = (struct san_ulp_sge){.addr = tx->buffer + at, .len = to_end};
-	e->sge[1] = (struct san_ulp_sge){.addr = tx->buffer, .len = e->len - to_end};
+	e->sge[0] = (struct san_ulp_sge){.addr = buffer + at, .len = to_end};
+	e->sge[1] = (struct san_ulp_sge){.addr = buffer, .len = e->len - to_end};
 	e->nb_sge = to_end < e->len ? 2 : 1;
+	e->copying = false;
 	e->copied = true;
 	return true;
 }
@@ -177,7 +202,7 @@ copy_waiting(struct san_stream *s)
 	for (at = tx->cur; at != tx->tail; at++) {
 		struct stream_sqe *e = stream_sqe(s, at);
 
-		if (e->done || e->fin || e->copied || e->inlined)
+		if (e->done || e->status != 0 || e->fin || e->copied || e->inlined)
 			continue;
 		if (e->way != STREAM_WAY_NEW || e->nb_keys > 0 || e->registered ||
 		    !copy_aside(s, e))
@@ -188,8 +213,11 @@ copy_waiting(struct san_stream *s)
 static void
 cancel_one(struct san_stream *s, struct stream_sqe *e)
 {
-	if (e->done || e->copied || e->fin) /* an end is no send: the peer must hear of it */
+	/* an end is no send, and an urgent byte is announced: the peer must hear of either */
+	if (e->done || e->copied || e->copying || e->fin || e->oob) {
+		e->let_go |= e->oob && e->inlined;
 		return;
+	}
 	e->cancelled = true;
 	if (e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED)
 		s->facts |= SAN_SM_WITHDRAW;
@@ -265,7 +293,8 @@ write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv 
 		return rc;
 	e->off += bytes;
 	e->nb_io++;
-	tx->wdone[done].nb_io++;
+	/* ordered: the peer may be told, and the place used again, before the write completes */
+	tx->wdone[done].nb_io += !s->caps.ordered;
 	tx->adv_off += bytes;
 	s->stats.tx.write += bytes;
 	return 0;
@@ -300,9 +329,9 @@ stream_send_on_written(struct san_stream *s, uint16_t at, uint16_t wdone, uint8_
 {
 	struct stream_sqe *e = stream_sqe(s, at);
 
-	SAN_ASSERT(e->nb_io > 0 && s->tx.wdone[wdone].nb_io > 0);
-	s->tx.wdone[wdone].nb_io--;
-	if (--e->nb_io == 0 && e->off == e->len && status == 0 && !e->done)
+	SAN_ASSERT(e->nb_io > 0 && (s->caps.ordered || s->tx.wdone[wdone].nb_io > 0));
+	s->tx.wdone[wdone].nb_io -= !s->caps.ordered;
+	if (--e->nb_io == 0 && e->off == e->len && status == 0 && s->fault == NULL && !e->done)
 		finish(s, e, 0);
 }
 
@@ -370,7 +399,7 @@ go_direct(struct san_stream *s, struct stream_sqe *e, uint64_t now_ns)
 	if (s->conf.send_buffer > 0 && e->way == STREAM_WAY_NEW && e->nb_keys == 0 &&
 	    !e->registered)
 		copy_aside(s, e);
-	if (e->done)
+	if (e->done || e->copying)
 		return true;
 	if (!stream_adv_any(s)) {
 		if (e->way == STREAM_WAY_NEW)
@@ -405,7 +434,7 @@ stream_send_run(struct san_stream *s, uint64_t now_ns)
 	struct stream_sqe *e;
 
 	retire(s);
-	while (s->hello_rcvd && s->fault == NULL && tx->cur != tx->tail) {
+	while (s->fault == NULL && tx->cur != tx->tail) {
 		e = stream_sqe(s, tx->cur);
 		if (!e->done && e->status != 0)
 			finish(s, e, e->status);
@@ -413,7 +442,7 @@ stream_send_run(struct san_stream *s, uint64_t now_ns)
 			next(s);
 			continue;
 		}
-		if (e->fin)
+		if (!s->hello_rcvd || e->fin)
 			break;
 		if (!go_direct(s, e, now_ns) || e->done)
 			continue;
@@ -463,16 +492,19 @@ stream_send_want(struct san_stream *s, uint64_t now_ns)
 		return STREAM_WANT_NOTHING;
 	if (left(e) < s->threshold)
 		return gathers(s, now_ns) ? STREAM_WANT_NOTHING : STREAM_WANT_DATA;
-	return e->plan != STREAM_WAY_NEW ? STREAM_WANT_INITIAL : STREAM_WANT_NOTHING;
+	/* a buffer that is known is written into: as soon as the provider has room, if not yet */
+	return e->plan != STREAM_WAY_NEW && !stream_adv_any(s) ? STREAM_WANT_INITIAL :
+								 STREAM_WANT_NOTHING;
 }
 
-/* Payload of one message: never as much as is large, so that it fits into any set (AFC-12). */
+/*
+ * Payload of one message: never as much as is large, so that it fits into any set, with an initial
+ * portion that may be in front of it there (AFC-12, AFC-23).
+ */
 static uint32_t
 payload_room(const struct san_stream *s, const struct san_sm *m, uint32_t size)
 {
-	uint32_t room = size - san_wire_stream_len(m);
-
-	return room < s->threshold ? room : s->threshold - 1;
+	return stream_min(size - san_wire_stream_len(m), s->threshold - 1 - s->tx.nb_initial);
 }
 
 static void
@@ -503,7 +535,7 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 			stream_resize_count(s, e);
 		e->counted = true;
 		bytes = left(e) < room - m->len ? left(e) : room - m->len;
-		copy_in(payload + m->len, e, e->off, bytes);
+		copy_in(s, payload + m->len, e, e->off, bytes);
 		e->off += bytes;
 		m->len = (uint16_t)(m->len + bytes);
 		if (left(e) > 0 || e->oob)
@@ -548,12 +580,12 @@ fill_initial(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size
 	m->flags |= SAN_SM_INITIAL |
 		(e->way == STREAM_WAY_OFFERED ? SAN_SM_OFFER : SAN_SM_NOTICE);
 	m->offer.nb_seg = SAN_SM_SEGS;
-	bytes = payload_room(s, m, size);
+	bytes = stream_min(payload_room(s, m, size), s->threshold / 2);
 	if (e->way == STREAM_WAY_OFFERED) {
 		locate(e, bytes, &m->offer);
 		s->stats.nb_offers++;
 	}
-	copy_in(buf + san_wire_stream_len(m), e, e->off, bytes);
+	copy_in(s, buf + san_wire_stream_len(m), e, e->off, bytes);
 	e->off += bytes;
 	if (++tx->send_id == 0)
 		tx->send_id = 1;
@@ -571,7 +603,7 @@ fill_urgent(struct san_stream *s, struct san_sm *m, uint8_t *buf)
 
 	m->flags |= SAN_SM_URGENT_BYTE;
 	m->len = 1;
-	copy_in(buf + san_wire_stream_len(m), e, e->off, 1);
+	copy_in(s, buf + san_wire_stream_len(m), e, e->off, 1);
 	e->off++;
 	e->oob = false;
 	handed_over(s, e);
@@ -618,7 +650,7 @@ stream_send_waits(struct san_stream *s)
 	struct stream_sqe *e = stream_sqe(s, tx->cur);
 
 	if (!s->hello_rcvd || s->over || tx->cur == tx->tail || e->done || e->fin || left(e) == 0 ||
-	    stream_adv_any(s))
+	    e->copying || stream_adv_any(s))
 		return false;
 	return e->way == STREAM_WAY_NOTICED ||
 		(e->way == STREAM_WAY_NEW && left(e) >= s->threshold &&

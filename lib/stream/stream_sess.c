@@ -319,6 +319,13 @@ sooner(uint64_t a, uint64_t b)
 	return b != 0 && b < a ? b : a;
 }
 
+/* What was due at the last pump and is not done waits for something else, credit for example. */
+static uint64_t
+ahead(const struct san_stream *s, uint64_t at)
+{
+	return at > s->pumped_ns ? at : 0;
+}
+
 uint64_t
 san_stream_deadline_ns(const struct san_stream *s)
 {
@@ -327,9 +334,9 @@ san_stream_deadline_ns(const struct san_stream *s)
 	if (!s->open || s->fault != NULL)
 		return NEVER;
 	at = sooner(at, s->scan_at);
-	at = sooner(at, s->rx.adv_due);
-	at = sooner(at, s->rx.posture_due);
-	return sooner(at, s->tx.gather_until);
+	at = sooner(at, ahead(s, s->rx.adv_due));
+	at = sooner(at, ahead(s, s->rx.posture_due));
+	return sooner(at, ahead(s, s->tx.gather_until));
 }
 
 void
@@ -344,23 +351,26 @@ san_stream_tick(struct san_stream *s, uint64_t now_ns)
 
 /* ---- what comes of it ---- */
 
-void
-san_stream_pump(struct san_stream *s, uint64_t now_ns)
+uint32_t
+san_stream_pump(struct san_stream *s, uint32_t budget, uint64_t now_ns)
 {
 	if (s->fault != NULL)
-		return;
+		return budget;
+	s->budget = budget;
+	s->pumped_ns = now_ns;
 	if (!s->over)
 		stream_post_recvs(s);
 	stream_recv_run(s, now_ns);
 	stream_resize_run(s);
 	do {
 		stream_send_run(s, now_ns);
-	} while (stream_msg_send(s, now_ns));
+	} while (s->budget > 0 && stream_msg_send(s, now_ns));
 	stream_wait_run(s);
 	if (!s->open || (!stream_send_waits(s) && s->rx.way != STREAM_RX_OFFER))
 		s->scan_at = 0;
 	else if (s->scan_at == 0)
 		s->scan_at = now_ns + s->conf.scan_ns;
+	return s->budget;
 }
 
 uint32_t
@@ -389,15 +399,15 @@ peek_send(struct san_stream *s, struct san_ulp_wc *wc)
 
 	for (; tx->told != tx->tail; tx->told++) {
 		e = stream_sqe(s, tx->told);
-		if (!e->done && !e->copied)
+		if (!e->done && !e->copied && !e->let_go)
 			return false;
 		if (!e->signaled && (!e->done || e->status == 0))
 			continue;
 		*wc = (struct san_ulp_wc){
 			.wr_id = e->wr_id,
 			.op = e->fin ? SAN_WC_SHUTDOWN : SAN_WC_SEND,
-			.status = e->copied ? 0 : e->status,
-			.byte_len = e->copied ? e->len : e->off,
+			.status = e->copied || e->let_go ? 0 : e->status,
+			.byte_len = e->copied || e->let_go ? e->len : e->off,
 		};
 		return true;
 	}
@@ -473,7 +483,7 @@ san_stream_has_fin(const struct san_stream *s)
 }
 
 bool
-san_stream_orphan(struct san_stream *s, uint64_t now_ns)
+san_stream_orphan(struct san_stream *s)
 {
 	uint32_t at;
 	bool clean = s->rx.cur == s->rx.tail || stream_rqe(s, s->rx.cur)->nb_io == 0;
@@ -494,6 +504,5 @@ san_stream_orphan(struct san_stream *s, uint64_t now_ns)
 	s->nb_waits = 0;
 	s->done_head = s->done_tail;
 	s->tx.told = s->tx.tail;
-	san_stream_pump(s, now_ns);
 	return true;
 }

@@ -429,19 +429,22 @@ step(void)
 	}
 }
 
-static void
+/* True: there may be more to see at once. */
+static bool
 look(void)
 {
+	bool more = false;
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
 		if (san_stream_deadline_ns(pair.end[i].s) <= pair.now_ns)
 			san_stream_tick(pair.end[i].s, pair.now_ns);
-		san_stream_pump(pair.end[i].s, pair.now_ns);
+		more |= pair_pump_one(&pair.end[i]);
 		PROP_CHECK(san_stream_fault(pair.end[i].s) == NULL);
 		san_stream_check(pair.end[i].s);
 		hear(&app[i]);
 	}
+	return more;
 }
 
 /* Both programs end what they send and read what comes: all of it comes. */
@@ -496,7 +499,8 @@ die(void)
 	dead = true;
 	for (i = 0; i < 2; i++)
 		pair_end_now(&pair.end[i], i == 0 ? SAN_WC_ST_RETRY_EXC : SAN_WC_ST_FLUSHED);
-	look();
+	while (look())
+		;
 	for (i = 0; i < 2; i++) {
 		PROP_CHECK(app[i].nb_ended == app[i].nb_sends);
 		PROP_CHECK(app[i].recv_head == app[i].recv_tail);
@@ -554,6 +558,7 @@ run(uint64_t seed)
 	pair.caps.ordered = below(2) == 0;
 	pair.caps.can_read = below(3) != 0;
 	pair.reorder = pair.caps.ordered ? 0 : below(6);
+	pair.budget = below(2) == 0 ? 1u << 20 : 1 + below(20000);
 	dead = false;
 	for (i = 0; i < 2; i++) {
 		memset(&app[i], 0, sizeof(app[i]));

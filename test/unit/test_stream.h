@@ -403,8 +403,8 @@ raw_run(void)
 	struct san_sm m;
 	uint32_t payload;
 
-	san_stream_pump(to->s, pair.now_ns);
-	for (; to->nb_req > 0; san_stream_pump(to->s, pair.now_ns)) {
+	pair_pump_one(to);
+	for (; to->nb_req > 0; pair_pump_one(to)) {
 		r = to->req[0];
 		memmove(&to->req[0], &to->req[1], --to->nb_req * sizeof(r));
 		if (r.kind != PAIR_SEND) {
@@ -435,6 +435,19 @@ raw_msg(uint32_t flags)
 		.nb_rcvd = raw.nb_rcvd,
 		.nb_freed = raw.nb_freed,
 	};
+}
+
+/* ... which advertises *len* bytes. */
+static inline struct san_sm
+raw_adv(uint32_t id, uint32_t len)
+{
+	struct san_sm m = raw_msg(SAN_SM_ADV);
+
+	m.nb_adv = 1;
+	m.adv[0].id = id;
+	m.adv[0].where.nb_seg = 1;
+	m.adv[0].where.seg[0] = (struct san_sm_seg){.addr = 0x1000, .len = len, .key = 7};
+	return m;
 }
 
 /* Deliver *len* bytes as they are. */
@@ -484,7 +497,7 @@ raw_open(void)
 	raw.seq = conf[1].first_seq;
 	raw.lrsq = conf[1].first_seq - 1;
 	pair_create(&pair, &conf[0], &conf[1]);
-	san_stream_pump(to->s, pair.now_ns);
+	pair_pump_one(to);
 	san_stream_on_open(to->s, !raw.accepts, pair.now_ns);
 	raw_run();
 }

@@ -16,19 +16,6 @@ start_large(void)
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 }
 
-/* A header with one advertised set of *len* bytes. */
-static struct san_sm
-raw_adv(uint32_t id, uint32_t len)
-{
-	struct san_sm m = raw_msg(SAN_SM_ADV);
-
-	m.nb_adv = 1;
-	m.adv[0].id = id;
-	m.adv[0].where.nb_seg = 1;
-	m.adv[0].where.seg[0] = (struct san_sm_seg){.addr = 0x1000, .len = len, .key = 7};
-	return m;
-}
-
 /* ---- which are told of ---- */
 
 /* Each posted set, with its place and size, before anything is sent (AFC-7). */
@@ -55,6 +42,83 @@ build__each_posted_set(void **state)
 	assert_int_equal(st_received(to), LARGE);
 	assert_int_equal(st_received(to), 2 * LARGE);
 	assert_int_equal(st_said_data(from), 0);
+}
+
+/*
+ * One that is just enough for the rest of a send is the last one: were the rest to come in messages
+ * after all, one of them could go on in the next set, and the sender counts one for each (AFC-12).
+ */
+static void
+build__none_behind_a_small_one(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	st_recv(to, 5000);
+	st_recv(to, 100);
+	st_recv(to, LARGE);
+	m = raw_msg(0);
+	m.mode = SAN_SM_LARGE_RECV;
+	raw_put(&m);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
+	st_forget_msgs();
+	m = raw_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
+	m.mode = SAN_SM_LARGE_RECV;
+	m.len = 1000;
+	m.send_id = 1;
+	m.rest = 4100;
+	raw_put(&m);
+	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
+	st_forget_msgs();
+	m = raw_msg(SAN_SM_LARGE);
+	m.mode = SAN_SM_LARGE_RECV;
+	m.len = 1200;
+	raw_put(&m);
+	assert_int_equal(st_received(to), 2200);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+	m = raw_msg(SAN_SM_LARGE);
+	m.mode = SAN_SM_LARGE_RECV;
+	m.len = 1300;
+	raw_put(&m);
+	assert_int_equal(st_received(to), 100);
+	assert_int_equal(st_received(to), 1200);
+}
+
+/* Withdrawn by the sender, it is the program's again; but not before it is full, if that was asked. */
+static void
+withdrawn__waits_for_all(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	st_recv_flags(to, 10000, SAN_RECV_WAITALL);
+	m = raw_msg(0);
+	m.mode = SAN_SM_LARGE_RECV;
+	raw_put(&m);
+	m = raw_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
+	m.mode = SAN_SM_LARGE_RECV;
+	m.len = 1000;
+	m.send_id = 1;
+	m.rest = 20000;
+	raw_put(&m);
+	m = raw_msg(SAN_SM_WITHDRAW);
+	m.mode = SAN_SM_LARGE_RECV;
+	raw_put(&m);
+	m = raw_msg(SAN_SM_CANCELLED);
+	m.mode = SAN_SM_LARGE_RECV;
+	m.cancelled = st_msg(to, SAN_SM_CANCEL)->cancel;
+	raw_put(&m);
+	assert_int_equal(to->nb_regs, 1); /* advertised again, behind what is there */
+	assert_false(st_has(to, SAN_WC_RECV));
+	pair_ctl(to, 1, SAN_WR_CANCEL, SAN_STREAM_RECVS, 0);
+	raw_run();
+	m = raw_msg(SAN_SM_CANCELLED);
+	m.mode = SAN_SM_LARGE_RECV;
+	m.cancelled = st_of(to)->msg[st_of(to)->nb_msgs - 1].cancel;
+	raw_put(&m);
+	assert_int_equal(st_received(to), 1000);
 }
 
 /* Behind one that waits to be full nothing is: where the next begins is not known. */
@@ -648,6 +712,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(build__each_posted_set),
+		ST_TEST(build__none_behind_a_small_one),
+		ST_TEST(withdrawn__waits_for_all),
 		ST_TEST(build__waitall_is_the_last),
 		ST_TEST(build__only_what_is_large),
 		ST_TEST(build__pieces),

@@ -571,6 +571,55 @@ on_read__fails(void **state)
 	assert_int_equal(st_received_as(to, 0), 1000);
 }
 
+/* The second piece can be read, the first could not: nothing was received. */
+static void
+on_read__first_piece_fails(void **state)
+{
+	struct san_sm m;
+	uint32_t i;
+
+	(void)state;
+	raw_start();
+	m = raw_begin(true, LARGE);
+	m.offer.nb_seg = 2;
+	m.offer.seg[1] = m.offer.seg[0];
+	m.offer.seg[0].len = 1000;
+	m.offer.seg[1].len -= 1000;
+	raw_put(&m);
+	st_recv(to, LARGE);
+	pair_pump_one(to);
+	assert_int_equal(to->nb_req, 2);
+	for (i = 0; i < 2; i++)
+		pair_done(to, to->req[i].cookie, i == 0, 0);
+	to->nb_req = 0;
+	pair_pump_one(to);
+	assert_non_null(san_stream_fault(to->s));
+	assert_false(st_has(to, SAN_WC_RECV));
+}
+
+/*
+ * A message behind an initial portion may meet the same set: together they fit into the smallest
+ * that there is (AFC-12, AFC-23).
+ */
+static void
+notice__message_behind_it(void **state)
+{
+	const struct st_side *side = st_of(from);
+	uint32_t i;
+
+	(void)state;
+	conf[0].msg_size = conf[0].msg_max = 8192;
+	conf[1].msg_size = conf[1].msg_max = 8192;
+	st_start();
+	st_send(from, LARGE);
+	st_wait(conf[0].scan_ns * 2);
+	assert_int_equal(st_stats(from).nb_fallbacks, 1);
+	assert_true(side->msg[0].len > 2000);
+	for (i = 1; i < side->nb_msgs; i++)
+		assert_true(side->msg[0].len + side->msg[i].len < pair.caps.threshold);
+	st_read(to, LARGE, LARGE);
+}
+
 int
 main(void)
 {
@@ -582,6 +631,8 @@ main(void)
 		ST_TEST(notice__buffer_too_small),
 		ST_TEST(notice__program_waits),
 		ST_TEST(notice__nobody_posts),
+		ST_TEST(notice__message_behind_it),
+		ST_TEST(on_read__first_piece_fails),
 		ST_TEST(notice__answered_too_late),
 		ST_TEST(notice__as_many_scans_as_asked_for),
 		ST_TEST(notice__scans_in_a_row),

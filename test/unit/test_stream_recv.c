@@ -232,6 +232,55 @@ unread__holds_up_nothing_else(void **state)
 	st_read(to, 100 * 1400, 5000);
 }
 
+/* What was unread is copied while others have their turns, into one receive or many. */
+static void
+take__bit_by_bit(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	st_start();
+	for (i = 0; i < 20; i++)
+		st_send(from, ST_INNER);
+	st_settle();
+	pair.budget = 5 * ST_INNER;
+	st_recv_flags(to, 20 * ST_INNER, SAN_RECV_PEEK);
+	st_recv(to, 15 * ST_INNER);
+	for (i = 0; i < 5; i++)
+		st_recv(to, ST_INNER);
+	assert_true(pair_pump_one(to));
+	assert_false(st_has(to, SAN_WC_RECV));
+	assert_true(pair_pump_one(to));
+	assert_true(pair_pump_one(to));
+	assert_false(st_has(to, SAN_WC_RECV));
+	assert_int_equal(st_view(to).nb_unread_bytes, 20 * ST_INNER);
+	assert_true(pair_pump_one(to));
+	assert_int_equal(st_received(to), 20 * ST_INNER);
+	assert_true(st_view(to).nb_unread_bytes > 10 * ST_INNER);
+	st_settle();
+	assert_int_equal(st_received(to), 15 * ST_INNER);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(st_received(to), ST_INNER);
+}
+
+/* But what comes for a buffer that the sender knows of is in it before the next message. */
+static void
+take__at_once_if_advertised(void **state)
+{
+	(void)state;
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
+	pair.budget = 1;
+	st_recv(to, LARGE);
+	st_recv(to, LARGE);
+	st_settle();
+	st_send(from, 1000);
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_received(to), 1000);
+	assert_int_equal(st_received(to), LARGE);
+}
+
 /* ---- ends ---- */
 
 /* One direction ends, the other does not (AFC-1). */
@@ -325,6 +374,8 @@ main(void)
 		ST_TEST(take__any_size),
 		ST_TEST(take__what_is_there),
 		ST_TEST(take__more_than_there_is),
+		ST_TEST(take__bit_by_bit),
+		ST_TEST(take__at_once_if_advertised),
 		ST_TEST(peek__leaves_it),
 		ST_TEST(peek__waits),
 		ST_TEST(waitall__until_it_is_full),

@@ -192,11 +192,11 @@ on_over__all_completes(void **state)
 	assert_true(st_has(to, SAN_WC_WAIT));
 	st_recv(to, 200);
 	st_recv(to, 200);
-	san_stream_pump(to->s, pair.now_ns);
+	pair_pump_one(to);
 	assert_int_equal(st_received(to), 100);
 	assert_int_equal(st_received_as(to, SAN_WC_ST_RETRY_EXC), 0);
 	st_send(to, 100);
-	san_stream_pump(to->s, pair.now_ns);
+	pair_pump_one(to);
 	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
 	assert_int_equal(to->nb_req, 0);
 	assert_true(san_stream_is_drained(to->s));
@@ -233,7 +233,7 @@ on_over__behind_the_end(void **state)
 	pair_end_now(to, SAN_WC_ST_FLUSHED);
 	st_recv(to, 200);
 	st_recv(to, 200);
-	san_stream_pump(to->s, pair.now_ns);
+	pair_pump_one(to);
 	assert_int_equal(st_received(to), 100);
 	assert_int_equal(st_received(to), 0);
 }
@@ -340,6 +340,43 @@ resume__new_functions(void **state)
 	san_stream_resume(from->s, &pair_ops, from);
 }
 
+/* What is due and can't go waits for what it needs, not for a time that is over. */
+static void
+deadline__not_what_is_blocked(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_msg(0);
+	m.mode = SAN_SM_LARGE_RECV;
+	m.pr = 1;
+	raw_put(&m);
+	st_recv(to, LARGE);
+	raw_run();
+	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
+	assert_true(san_stream_deadline_ns(to->s) > pair.now_ns);
+	m = raw_msg(0);
+	m.mode = SAN_SM_LARGE_RECV;
+	raw_put(&m);
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+}
+
+/* What is posted to a connection that never got so far completes, too. */
+static void
+on_over__before_the_hello(void **state)
+{
+	(void)state;
+	raw_open();
+	st_send(to, 100);
+	raw_run();
+	pair_end_now(to, SAN_WC_ST_RETRY_EXC);
+	st_send(to, 200);
+	raw_run();
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_RETRY_EXC), 0);
+}
+
 /* ---- left behind ---- */
 
 /* What is buffered goes on without the program, and its end; what comes is dropped. */
@@ -356,7 +393,7 @@ orphan__goes_on(void **state)
 	st_send(from, 500);
 	pair_ctl(to, 2, SAN_WR_WAIT, SAN_STREAM_URGENT, 0);
 	st_settle();
-	assert_true(san_stream_orphan(to->s, pair.now_ns));
+	assert_true(san_stream_orphan(to->s));
 	assert_int_equal(st_view(to).nb_unread_bytes, 0);
 	for (i = 0; i < 100; i++) { /* more than may be unread */
 		st_send(from, 1000);
@@ -373,6 +410,30 @@ orphan__goes_on(void **state)
 	assert_false(st_has(to, SAN_WC_SHUTDOWN) || st_has(to, SAN_WC_WAIT));
 }
 
+/* The peer may have written before it heard: that is no fault of its, and nobody's data. */
+static void
+orphan__was_written_to(void **state)
+{
+	struct san_sm m;
+
+	(void)state;
+	raw_start();
+	m = raw_msg(0);
+	m.mode = SAN_SM_LARGE_RECV;
+	raw_put(&m);
+	st_recv(to, LARGE);
+	raw_run();
+	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
+	assert_true(san_stream_orphan(to->s));
+	m = raw_msg(SAN_SM_WDONE);
+	m.mode = SAN_SM_LARGE_RECV;
+	m.nb_wdone = 1;
+	m.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id;
+	m.wdone[0].bytes = LARGE;
+	raw_put(&m);
+	assert_null(san_stream_fault(to->s));
+}
+
 /* Advertised memory comes back first: the peer may not reach what is no longer there. */
 static void
 orphan__memory_was_advertised(void **state)
@@ -383,7 +444,7 @@ orphan__memory_was_advertised(void **state)
 	st_recv(to, LARGE);
 	st_settle();
 	assert_int_equal(to->nb_regs, 1);
-	san_stream_orphan(to->s, pair.now_ns);
+	san_stream_orphan(to->s);
 	assert_int_equal(to->nb_regs, 0);
 }
 
@@ -395,7 +456,7 @@ orphan__memory_is_needed(void **state)
 	st_start();
 	st_send(to, LARGE);
 	st_settle();
-	assert_false(san_stream_orphan(to->s, pair.now_ns));
+	assert_false(san_stream_orphan(to->s));
 }
 
 static void
@@ -408,7 +469,7 @@ orphan__is_being_read_into(void **state)
 	st_settle();
 	st_recv(to, LARGE);
 	pair_pump(&pair);
-	assert_false(san_stream_orphan(to->s, pair.now_ns));
+	assert_false(san_stream_orphan(to->s));
 }
 
 static void
@@ -416,7 +477,7 @@ orphan__not_connected(void **state)
 {
 	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
-	assert_false(san_stream_orphan(to->s, pair.now_ns));
+	assert_false(san_stream_orphan(to->s));
 }
 
 int
@@ -434,8 +495,11 @@ main(void)
 		ST_TEST(on_over__before_it_opened),
 		ST_TEST(peek__each_kind_by_itself),
 		ST_TEST(deadline__only_what_waits),
+		ST_TEST(deadline__not_what_is_blocked),
+		ST_TEST(on_over__before_the_hello),
 		ST_TEST(resume__new_functions),
 		ST_TEST(orphan__goes_on),
+		ST_TEST(orphan__was_written_to),
 		ST_TEST(orphan__memory_was_advertised),
 		ST_TEST(orphan__memory_is_needed),
 		ST_TEST(orphan__is_being_read_into),

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The send buffer: what a program has sent, copied, so that it completes at once and moves from
+ * there (AFC-14, AFC-26).
+ */
+
+#include "test_stream.h"
+
+#define LARGE (64 * KB)
+
+/* No memory for the copy: all or nothing, and it is said (AFC-20). */
+static void
+copy_aside__no_memory(void **state)
+{
+	(void)state;
+	conf[0].send_buffer = 1 << 20;
+	st_start();
+	from->max_mem = from->mem;
+	st_send(from, LARGE);
+	st_settle();
+	assert_int_equal(st_sent_as(from, SAN_WC_ST_NO_BUFFERS), 0);
+	assert_int_equal(st_of(from)->nb_msgs, 0);
+}
+
+/* A copy completes at once, and the next may be posted while it moves; within the bound. */
+static void
+copy_aside__within_its_bound(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].send_buffer = 128 * KB;
+	st_start();
+	st_send(from, 60 * KB);
+	pair_pump(&pair);
+	assert_int_equal(st_sent(from), 60 * KB);
+	st_send(from, 60 * KB);
+	pair_pump(&pair);
+	assert_int_equal(st_sent(from), 60 * KB);
+	st_send(from, 60 * KB); /* no room for this one */
+	pair_pump(&pair);
+	assert_false(st_has(from, SAN_WC_SEND));
+	st_settle();
+	for (i = 0; i < 3; i++) {
+		st_recv_flags(to, 60 * KB, SAN_RECV_WAITALL);
+		st_settle();
+		assert_int_equal(st_received(to), 60 * KB);
+	}
+	assert_int_equal(st_sent(from), 60 * KB);
+	/* around the end of the buffer, again and again */
+	for (i = 0; i < 20; i++)
+		st_large(50001);
+}
+
+/* The program's memory is its own again: what it does to it is not sent. */
+static void
+copy_aside__memory_is_free(void **state)
+{
+	uint8_t mine[20000];
+
+	(void)state;
+	conf[0].send_buffer = 128 * KB;
+	st_start();
+	memcpy(mine, st_of(from)->src, sizeof(mine));
+	assert_int_equal(pair_post_send(from, 0, mine, sizeof(mine), 0), 1);
+	pair_pump(&pair);
+	assert_int_equal(st_sent(from), sizeof(mine));
+	memset(mine, 0, sizeof(mine));
+	st_recv(to, sizeof(mine));
+	st_settle();
+	assert_int_equal(st_received(to), sizeof(mine));
+}
+
+/* A long one is copied while others have their turns; it completes when all of it is. */
+static void
+copy_aside__bit_by_bit(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].send_buffer = 1 << 20;
+	st_start();
+	pair.budget = 64 * KB;
+	st_send(from, 320 * KB);
+	assert_true(pair_pump_one(from));
+	for (i = 1; i < 5; i++) {
+		assert_false(st_has(from, SAN_WC_SEND));
+		/* it is being copied: it can neither be given up, nor is it what a scan waits for */
+		pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+		pair.now_ns += 2 * conf[0].scan_ns;
+		san_stream_tick(from->s, pair.now_ns);
+		assert_true(pair_pump_one(from));
+	}
+	assert_int_equal(st_sent(from), 320 * KB);
+	assert_int_equal(st_stats(from).nb_fallbacks, 0);
+	st_recv_flags(to, 320 * KB, SAN_RECV_WAITALL);
+	st_settle();
+	assert_int_equal(st_received(to), 320 * KB);
+	for (i = 0; i < 5; i++)
+		st_large(300 * KB + 1);
+}
+
+/* And so are many short ones, and the messages that they make. */
+static void
+copy_waiting__bit_by_bit(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[0].nb_send = 100;
+	st_start();
+	pair.budget = 4000;
+	for (i = 0; i < 16; i++)
+		st_send(from, 1000);
+	assert_true(pair_pump_one(from));
+	assert_true(from->nb_req < 5);
+	st_settle();
+	st_read(to, 16000, 16000);
+}
+
+/* Without a send buffer it blocks: it completes when it has gone (AFC-14). */
+static void
+copy_aside__off(void **state)
+{
+	(void)state;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	assert_false(st_has(from, SAN_WC_SEND));
+}
+
+/* What has no credit waits in the send buffer, if there is one (AFC-14). */
+static void
+copy_waiting__without_credit(void **state)
+{
+	struct san_sm m;
+	uint32_t i;
+
+	(void)state;
+	conf[1].send_buffer = 8 * KB;
+	raw_start();
+	m = raw_msg(0);
+	m.pr = 1;
+	raw_put(&m);
+	for (i = 0; i < 9; i++)
+		st_send(to, 1000);
+	raw_run();
+	assert_int_equal(st_said_data(to), 0);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(st_sent(to), 1000);
+	assert_false(st_has(to, SAN_WC_SEND)); /* no room for the ninth */
+}
+
+/* What is behind the end is never sent: a copy of it would say that it was. */
+static void
+copy_waiting__not_behind_the_end(void **state)
+{
+	struct san_ulp_wc wc = {0};
+	struct san_sm m;
+
+	(void)state;
+	conf[1].send_buffer = 8 * KB;
+	raw_start();
+	m = raw_msg(0);
+	m.pr = 1;
+	raw_put(&m);
+	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_send(to, 1000);
+	raw_run();
+	assert_false(st_has(to, SAN_WC_SEND));
+	m = raw_msg(0);
+	raw_put(&m);
+	assert_true(st_take(to, SAN_WC_SHUTDOWN, &wc));
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_SHUTDOWN), 0);
+	assert_int_equal(st_said_data(to), 0);
+}
+
+/* What was copied is not the program's any more: it goes. */
+static void
+cancel__not_what_was_copied(void **state)
+{
+	(void)state;
+	conf[0].send_buffer = 128 * KB;
+	st_start();
+	st_send(from, LARGE);
+	st_settle();
+	pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	st_recv(to, LARGE);
+	st_finish(LARGE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ST_TEST(copy_aside__no_memory),
+		ST_TEST(copy_aside__within_its_bound),
+		ST_TEST(copy_aside__memory_is_free),
+		ST_TEST(copy_aside__bit_by_bit),
+		ST_TEST(copy_waiting__bit_by_bit),
+		ST_TEST(copy_aside__off),
+		ST_TEST(copy_waiting__without_credit),
+		ST_TEST(copy_waiting__not_behind_the_end),
+		ST_TEST(cancel__not_what_was_copied),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
