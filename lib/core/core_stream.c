@@ -35,7 +35,7 @@
 #define CQ_RETRY_MAX   SAN_NS_PER_MS
 #define ROUND_BYTES    (256u << 10) /* that all sessions copy, before packets have their turn */
 #define SENDS_BESIDE   32           /* writes and reads of a session, beside its messages */
-#define THRESHOLD      4096         /* above that, copying costs more than telling where memory is */
+#define THRESHOLD      4096         /* from that on, telling where memory is is cheaper */
 #define HAND_OVER      32           /* completions at a time */
 #define NEVER_ORPHANED SAN_TIME_NEVER
 

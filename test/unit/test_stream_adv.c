@@ -85,7 +85,7 @@ build__none_behind_a_small_one(void **state)
 	assert_int_equal(st_received(to), 1200);
 }
 
-/* Withdrawn by the sender, it is the program's again; but not before it is full, if that was asked. */
+/* Withdrawn by the sender it is the program's again, but not before it is full if so asked. */
 static void
 withdrawn__waits_for_all(void **state)
 {

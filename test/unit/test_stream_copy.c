@@ -86,7 +86,7 @@ copy_aside__bit_by_bit(void **state)
 	assert_true(pair_pump_one(from));
 	for (i = 1; i < 5; i++) {
 		assert_false(st_has(from, SAN_WC_SEND));
-		/* it is being copied: it can neither be given up, nor is it what a scan waits for */
+		/* meanwhile it can't be given up, and it is not what a scan waits for */
 		pair_ctl(from, 1, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
 		pair.now_ns += 2 * conf[0].scan_ns;
 		san_stream_tick(from->s, pair.now_ns);

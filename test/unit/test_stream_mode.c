@@ -107,7 +107,7 @@ small_large_by_write(bool can_read, uint8_t read)
 	assert_int_equal(st_view(from).mode, SAN_SM_SMALL_LARGE);
 }
 
-/* Who is late and has heard of nothing posts directly: it is no program that waits (AFC-5, AFC-22). */
+/* Who is late and has heard of nothing posts directly: no program that waits (AFC-5, AFC-22). */
 static void
 learn__late_is_direct(void **state)
 {
