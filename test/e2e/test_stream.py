@@ -79,7 +79,7 @@ def paths(work):
     """
     link = Memif(work)
     server = Server(link)
-    writes, reads, messages = {}, {}, {}
+    writes, messages = {}, {}
     for manner in ('direct', 'wait', 'small'):
         result = run_one(link, ['--size', '100000', '--depth', '1', '--way', 'one', '--receive',
                                 manner], 200)
@@ -87,13 +87,11 @@ def paths(work):
         few = 3 + n // 20
         writes[manner] = counter(result, 'push_solicited')
         messages[manner] = counter(result, 'push_unsolicited')
-        reads[manner] = counter(result, 'served')
         if manner == 'direct':
             check(writes[manner] >= n - few, f'written: {writes}, of {n}')
         if manner == 'wait':
             check(writes[manner] <= few, f'written: {writes}, of {n}')
-            check(reads[manner] >= n - few, f'read: {reads}, of {n}')
-        if manner != 'small':
+        if manner != 'small':  # what is neither written nor a message is read
             check(messages[manner] < 3 * n + 50, f'messages: {messages}, for {n}')
     check(writes['small'] <= few, f'written: {writes}')
     check(messages['small'] > n * 10, f'everything in messages: {messages}')
