@@ -608,6 +608,9 @@ dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *con
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
 				       ctx->max_qps / ctx->nb_engines);
+	if (rc == -ENOMEM && call.is_stream)
+		return ctx->host->fail(rc, "stream: no memory, or what its user may have of "
+					   "stream_mem= is in use");
 	return rc;
 }
 
