@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What streams have of a lcore's memory and queue pairs, and for whom (SYS-5).
+ * What streams have of an lcore's memory and queue pairs, and for whom (SYS-5).
  *
  * DESIGN NOTES
  *
@@ -82,7 +82,9 @@ san_core_share_fini(struct san_core *core, struct core_share *share)
 static uint64_t
 orphan_bytes_left(const struct san_core *core)
 {
-	return core->conf.stream_mem / 2 - core->orphan_bytes;
+	uint64_t half = core->conf.stream_mem / 2;
+
+	return half - RTE_MIN(half, core->orphan_bytes);
 }
 
 static uint64_t
