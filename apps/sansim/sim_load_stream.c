@@ -110,7 +110,7 @@ int
 sim_flow_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
 		   const struct san_ulp_qp_conf *qp)
 {
-	struct san_core_stream_conf conf = {.qp = *qp};
+	struct san_core_stream_conf conf = {.qp = *qp, .user = SAN_CORE_ALONE};
 
 	draw_conf(w, &conf.stream);
 	return san_core_stream_create(h->core, &conf, sim_host_clock(h, w->now_ns), &s->qp);

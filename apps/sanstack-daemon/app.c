@@ -112,6 +112,19 @@ check_conns(struct app_port *port, const struct app *a, struct answer *ans)
 		      nb);
 }
 
+/* One more queue pair. What programs of its user left behind counts, until it has gone. */
+static int
+check_qps(struct app_port *port, const struct app *a, struct answer *ans)
+{
+	uint32_t nb_orphans = dpdk_user_orphans(port->ctx, a->uid);
+
+	if (a->nb_qps + nb_orphans < app_port_qps_each(port))
+		return 0;
+	return refuse(ans, -ENOSPC, "queue pair: this application has %u, and %u of its user's "
+				    "linger, its limit",
+		      a->nb_qps, nb_orphans);
+}
+
 /* ---- hello ---- */
 
 static int
@@ -137,7 +150,7 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 		if (a->wake_fds[i] < 0)
 			return -errno;
 	}
-	return dpdk_app_add(port->ctx, a->id, bells, a->wake_fds);
+	return dpdk_app_add(port->ctx, a->id, a->uid, bells, a->wake_fds);
 }
 
 static uint32_t
@@ -478,12 +491,11 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 		.rq_depth = req->qp.rq_depth,
 	};
 	struct rtsan_stream_attr stream;
-	int rc;
+	int rc = check_qps(port, a, ans);
 
 	(void)fd;
-	if (a->nb_qps >= app_port_qps_each(port))
-		return refuse(ans, -ENOSPC, "queue pair: this application has %u, its limit",
-			      a->nb_qps);
+	if (rc != 0)
+		return rc;
 	if (send_cq == NULL || recv_cq == NULL)
 		return refuse(ans, -EINVAL, "queue pair: no such completion queue");
 	if (!is_depth(conf.sq_depth) || !is_depth(conf.rq_depth))

@@ -107,6 +107,7 @@ add_app(struct rte_tel_data *d, const struct row *r, const struct san_engine_app
 static int
 add_limits(struct rte_tel_data *d, const struct app_port *port)
 {
+	const struct san_core_conf *core = &san_engine_conf_of(port->ctx->port)->core;
 	const struct conf *conf = port->conf;
 	struct rte_tel_data *one = rte_tel_data_alloc();
 
@@ -120,6 +121,10 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 	rte_tel_data_add_dict_u64(one, "regions", conf->app_regions);
 	rte_tel_data_add_dict_u64(one, "listeners", conf->app_listeners);
 	rte_tel_data_add_dict_u64(one, "bytes", conf->app_bytes);
+	rte_tel_data_add_dict_u64(one, "stream_mem", core->stream_mem);
+	rte_tel_data_add_dict_u64(one, "stream_mem_user", core->stream_mem_user);
+	rte_tel_data_add_dict_u64(one, "stream_mrs", core->ulp.max_stream_mrs);
+	rte_tel_data_add_dict_u64(one, "linger_ms", core->linger_ns / SAN_NS_PER_MS);
 	return rte_tel_data_add_dict_container(d, "limits", one, 0);
 }
 

@@ -30,6 +30,7 @@ san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t m
 	conf->ulp.max_qps = max_conns;
 	conf->udp_port = SAN_WIRE_PORT;
 	conf->stream_mem = 64ull << 20;
+	conf->stream_mem_user = conf->stream_mem / 4 * 3;
 	conf->linger_ns = 60 * SAN_NS_PER_S;
 	conf->mtu = mtu;
 }

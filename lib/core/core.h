@@ -38,7 +38,8 @@ struct san_core_conf {
 	uint16_t mtu;             /**< of IP on the link: bounds the payload (RT-31) */
 	struct rte_mempool *pool; /**< for packets built here; see SAN_PKT_PRIV_SIZE */
 	struct san_mem *mem;      /**< for all state of the protocol; NULL: the heap */
-	uint64_t stream_mem;      /**< bytes that all sessions of streams may have */
+	uint64_t stream_mem;      /**< bytes that all streams may have */
+	uint64_t stream_mem_user; /**< ... and those of one user; see san_core_stream_conf */
 	uint64_t linger_ns;       /**< how long a stream sends what its program left behind */
 };
 

@@ -7,11 +7,29 @@
  * What core.c (packets, time), core_conn.c (connections) and core_stream.c (streams) share.
  */
 
+#include <sys/queue.h>
+
 #include "core.h"
 
 #define NO_SLOT UINT32_MAX
 
 struct core_stream;
+
+/** Who has streams. */
+struct core_user {
+	LIST_ENTRY(core_user)
+	link;
+	uint32_t id;
+	uint32_t nb_streams, nb_orphans; /**< of his, and of these without a program */
+	uint64_t bytes;
+};
+
+/** What a stream has. */
+struct core_share {
+	struct core_user *user;
+	uint64_t bytes;
+	bool is_orphan;
+};
 
 /** A disconnect that waits for outstanding work. */
 struct core_drain {
@@ -40,11 +58,15 @@ struct san_core {
 	/* core_stream.c */
 	struct core_stream **streams; /* by san_ulp_qp_index() */
 	uint32_t nb_streams;
-	uint32_t nb_orphans;                           /* whose programs have gone */
 	struct core_stream *stream_head, *stream_tail; /* that something has happened to */
-	uint64_t stream_bytes;                         /* of conf.stream_mem */
 	uint64_t stream_now_ns;                        /* for what sessions post */
 	struct san_wheel stream_wheel;
+	/* core_share.c */
+	LIST_HEAD(, core_user)
+	users;
+	uint64_t stream_bytes; /* of conf.stream_mem */
+	uint64_t orphan_bytes; /* of these */
+	uint32_t nb_orphans;   /* whose programs have gone */
 };
 
 /** Take cm's events: open and close the other layers, tell the owner. */
@@ -80,5 +102,24 @@ void san_core_stream_opened(struct core_stream *s, uint64_t now_ns);
 void san_core_stream_ended(struct core_stream *s, uint8_t status, uint64_t now_ns);
 /** Its connection ends when all is sent. False: there is nothing to wait for. */
 bool san_core_stream_close(struct core_stream *s);
+
+/* ---- core_share.c ---- */
+
+/** Of a new stream of *user*'s; it has nothing yet. -ENOMEM. */
+int san_core_share_init(struct san_core *core, struct core_share *share, uint32_t user);
+/** It has nothing any more. */
+void san_core_share_fini(struct san_core *core, struct core_share *share);
+/** False: that would be more than all streams, its user's or orphans may have. */
+bool san_core_share_take(struct san_core *core, struct core_share *share, uint64_t bytes);
+void san_core_share_give(struct san_core *core, struct core_share *share, uint64_t bytes);
+/** Is there room for one more orphan, with what it has? */
+bool san_core_share_may_linger(const struct san_core *core, const struct core_share *share);
+/** Its program has gone. */
+void san_core_share_orphan(struct san_core *core, struct core_share *share);
+/** Depths of the queue pair beneath a stream; returns that of its completion queue. */
+uint32_t san_core_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner);
+/** Bytes of both. */
+uint64_t san_core_inner_bytes(const struct san_stream_conf *conf);
+void san_core_shares_check(const struct san_core *core);
 
 #endif /* CORE_PRIV_H */

@@ -34,7 +34,6 @@
 #define CQ_RETRY_NS    (20 * SAN_NS_PER_US) /* at first; then twice as long each time */
 #define CQ_RETRY_MAX   SAN_NS_PER_MS
 #define ROUND_BYTES    (256u << 10) /* that all sessions copy, before packets have their turn */
-#define SENDS_BESIDE   32           /* writes and reads of a session, beside its messages */
 #define THRESHOLD      4096         /* from that on, telling where memory is is cheaper */
 #define HAND_OVER      32           /* completions at a time */
 #define NEVER_ORPHANED SAN_TIME_NEVER
@@ -57,6 +56,7 @@ struct core_stream {
 	bool closing;     /* it goes as soon as all is sent */
 	bool fin_posted;  /* nothing follows what was posted */
 	bool disconnects; /* cm knows */
+	struct core_share share;
 	struct san_stream_conf conf;
 };
 
@@ -176,26 +176,26 @@ op_dereg(void *arg, uint32_t key)
 static void *
 op_alloc(void *arg, size_t bytes)
 {
-	struct san_core *core = ((const struct core_stream *)arg)->core;
+	struct core_stream *s = arg;
 	void *mem;
 
-	if (bytes > core->conf.stream_mem - core->stream_bytes)
+	if (!san_core_share_take(s->core, &s->share, bytes))
 		return NULL;
-	mem = san_mem_aligned(core->conf.mem, bytes);
-	if (mem != NULL)
-		core->stream_bytes += bytes;
+	mem = san_mem_aligned(s->core->conf.mem, bytes);
+	if (mem == NULL)
+		san_core_share_give(s->core, &s->share, bytes);
 	return mem;
 }
 
 static void
 op_free(void *arg, void *mem, size_t bytes)
 {
-	struct san_core *core = ((const struct core_stream *)arg)->core;
+	struct core_stream *s = arg;
 
 	if (mem == NULL)
 		return;
-	san_mem_free(core->conf.mem, mem, bytes);
-	core->stream_bytes -= bytes;
+	san_mem_free(s->core->conf.mem, mem, bytes);
+	san_core_share_give(s->core, &s->share, bytes);
 }
 
 static const struct san_stream_ops ops = {
@@ -290,29 +290,30 @@ san_core_nb_streams(const struct san_core *core)
 	return core->nb_streams;
 }
 
-uint32_t
-san_core_nb_orphans(const struct san_core *core)
+/* ---- construction ---- */
+
+/* All that it has beside its session. */
+static uint64_t
+own_bytes(const struct san_stream_conf *conf)
 {
-	return core->nb_orphans;
+	return sizeof(struct core_stream) + san_core_inner_bytes(conf);
 }
 
-/* ---- construction ---- */
+uint64_t
+san_core_stream_bytes_max(const struct san_stream_conf *conf)
+{
+	return own_bytes(conf) + san_stream_bytes_max(conf);
+}
 
 static int
 inner_create(struct core_stream *s, const struct san_ulp_qp_conf *outer)
 {
-	struct san_ulp_qp_conf inner = {
-		.sq_depth = rte_align32pow2(s->conf.nb_send + SENDS_BESIDE),
-		.rq_depth = rte_align32pow2(s->conf.nb_recv),
-		.cookie = outer->cookie,
-		.owner = outer->owner,
-	};
+	struct san_ulp_qp_conf inner = {.cookie = outer->cookie, .owner = outer->owner};
+	uint32_t cq_depth = san_core_inner_depths(&s->conf, &inner);
 	struct san_ulp *ulp = s->core->ulp;
 	int rc;
 
-	/* one more, because where both share a queue requests leave one for receives */
-	rc = san_ulp_cq_create_own(ulp, rte_align32pow2(inner.sq_depth + inner.rq_depth + 1),
-				   &s->own);
+	rc = san_ulp_cq_create_own(ulp, cq_depth, &s->own);
 	if (rc != 0)
 		return rc;
 	inner.send_cq = inner.recv_cq = s->own;
@@ -374,6 +375,12 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 	s->armed_ns = SAN_TIME_NEVER;
 	s->linger_ns = NEVER_ORPHANED;
 	s->retry_ns = CQ_RETRY_NS;
+	rc = san_core_share_init(core, &s->share, conf->user);
+	if (rc != 0)
+		goto no_share;
+	rc = -ENOMEM;
+	if (!san_core_share_take(core, &s->share, own_bytes(&own)))
+		goto no_room;
 	rc = inner_create(s, &conf->qp);
 	if (rc != 0)
 		goto no_inner;
@@ -392,6 +399,10 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 no_session:
 	inner_destroy(s);
 no_inner:
+	san_core_share_give(core, &s->share, own_bytes(&own));
+no_room:
+	san_core_share_fini(core, &s->share);
+no_share:
 	san_mem_free(core->conf.mem, s, sizeof(*s));
 	return rc;
 }
@@ -407,14 +418,14 @@ stream_free(struct core_stream *s)
 	if (s->send_cq != NULL) {
 		san_ulp_cq_drop(s->send_cq);
 		san_ulp_cq_drop(s->recv_cq);
-	} else {
-		core->nb_orphans--;
 	}
 	core->streams[san_ulp_qp_index(&core->conf.ulp, s->qpn)] = NULL;
 	core->nb_streams--;
 	/* first what the session posted is forgotten, then its memory goes */
 	inner_destroy(s);
 	san_stream_destroy(s->session);
+	san_core_share_give(core, &s->share, own_bytes(&s->conf));
+	san_core_share_fini(core, &s->share);
 	san_mem_free(core->conf.mem, s, sizeof(*s));
 }
 
@@ -728,13 +739,14 @@ san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns)
 
 	core->stream_now_ns = now_ns;
 	if (s == NULL || !s->is_open || s->send_cq == NULL ||
+	    !san_core_share_may_linger(core, &s->share) ||
 	    !san_stream_orphan(s->session))
 		return false;
 	san_ulp_cq_drop(s->send_cq);
 	san_ulp_cq_drop(s->recv_cq);
 	s->send_cq = s->recv_cq = NULL;
 	san_ulp_qp_disown(core->ulp, qp);
-	core->nb_orphans++;
+	san_core_share_orphan(core, &s->share);
 	s->linger_ns = now_ns + core->conf.linger_ns;
 	s->closing = true;
 	list(s);
@@ -746,15 +758,17 @@ san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns)
 void
 san_core_streams_check(const struct san_core *core)
 {
-	uint32_t i, nb = 0, nb_orphans = 0;
 	const struct core_stream *s;
+	uint64_t bytes = 0;
+	uint32_t i, nb = 0;
 
 	for (i = 0; i < core->conf.ulp.max_qps; i++) {
 		s = core->streams[i];
 		if (s == NULL)
 			continue;
 		nb++;
-		nb_orphans += s->send_cq == NULL;
+		bytes += s->share.bytes;
+		SAN_VERIFY((s->send_cq == NULL) == s->share.is_orphan);
 		SAN_VERIFY((s->send_cq == NULL) == (s->linger_ns != NEVER_ORPHANED));
 		SAN_VERIFY(san_core_stream_at(core, s->qpn) == s);
 		SAN_VERIFY(!(s->is_open && s->is_over));
@@ -762,8 +776,8 @@ san_core_streams_check(const struct san_core *core)
 		san_stream_check(s->session);
 	}
 	SAN_VERIFY(nb == core->nb_streams);
-	SAN_VERIFY(nb_orphans == core->nb_orphans);
-	SAN_VERIFY(core->stream_bytes <= core->conf.stream_mem);
+	SAN_VERIFY(bytes == core->stream_bytes);
+	san_core_shares_check(core);
 	for (s = core->stream_head; s != NULL; s = s->next)
 		SAN_VERIFY(s->is_listed && (s->next != NULL || s == core->stream_tail));
 	san_wheel_check(&core->stream_wheel);

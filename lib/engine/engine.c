@@ -89,7 +89,7 @@ static int
 make_queues(struct san_engine *e)
 {
 	e->bells = make_bells(e->conf.ulp.max_qps);
-	san_engine_app_add(e, 0, e->bells, -1);
+	san_engine_app_add(e, 0, SAN_CORE_ALONE, e->bells, -1);
 	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
 	return e->bells != NULL && e->calls != NULL ? 0 : -ENOMEM;
 }
@@ -338,6 +338,7 @@ san_engine_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
 	int rc;
 
 	own.qp.owner = app;
+	own.user = e->apps[app].user;
 	rc = san_core_stream_create(e->core, &own, e->now_ns, qp);
 	if (rc != 0)
 		return rc;

@@ -130,12 +130,15 @@ uint64_t san_engine_now_ns(struct san_engine *e);
  * for its queue pairs' places (san_ulp_qp_index()). Application 0 is the program that the engine
  * is part of.
  *
+ * @param user
+ *   For whom its streams count; see struct san_core_stream_conf.
  * @param wake_fd
  *   An eventfd that it writes when it rings a lcore that sleeps; stays the caller's. -1: none.
  * @return
  *   0, -EINVAL, -EEXIST, or what epoll says.
  */
-int san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells, int wake_fd);
+int san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user, struct san_bells *bells,
+		       int wake_fd);
 /** It has no queue pairs any more; its bells are not looked at again. */
 void san_engine_app_del(struct san_engine *e, uint16_t app);
 

@@ -26,7 +26,8 @@
 /* ---- applications ---- */
 
 int
-san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells, int wake_fd)
+san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user, struct san_bells *bells,
+		   int wake_fd)
 {
 	int rc = 0;
 
@@ -39,6 +40,7 @@ san_engine_app_add(struct san_engine *e, uint16_t app, struct san_bells *bells, 
 	if (rc != 0)
 		return rc;
 	/* what it has counted is from before a restart */
+	e->apps[app].user = user;
 	e->apps[app].bells = bells;
 	e->apps[app].wake_fd = wake_fd;
 	e->nb_apps = RTE_MAX(e->nb_apps, app + 1u);

@@ -113,6 +113,7 @@ struct san_engine_qp {
 /** A program that rings. 0 is the one that we are part of, or nobody. */
 struct san_engine_app {
 	struct san_bells *bells; /**< NULL: there is none */
+	uint32_t user;           /**< who runs it; SAN_CORE_ALONE: ourselves */
 	uint32_t cursor;
 	uint32_t left;               /**< entries that this round still takes of its rings */
 	int wake_fd;                 /**< or -1; never read: each write wakes (EPOLLET) */

@@ -134,7 +134,8 @@ static const struct counter {
 
 /* Gauges and drops follow the table; drops have their names in san_drop.c. */
 static const char *const gauges[] = {"cam_used", "cam_high", "held", "conns",
-				     "regions", "leaks", "budget"};
+				     "regions", "leaks", "budget", "streams",
+				     "stream_bytes", "orphans", "orphan_bytes"};
 
 #define NB_DROPS    (SAN_DROP_MAX - 1)
 #define NB_COUNTERS ((int)(RTE_DIM(counters) + RTE_DIM(gauges) + NB_DROPS))
@@ -208,6 +209,10 @@ do_values(struct san_engine *e, void *arg)
 		san_ulp_nb_mrs(san_core_ulp(e->core)),
 		san_core_leaks(e->core),
 		tl->budget_bytes,
+		san_core_nb_streams(e->core),
+		san_core_stream_bytes(e->core),
+		san_core_nb_orphans(e->core),
+		san_core_orphan_bytes(e->core),
 	};
 	uint64_t drops[SAN_DROP_MAX];
 	size_t i;

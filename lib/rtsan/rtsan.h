@@ -305,7 +305,8 @@ struct rtsan_stream_attr {
 	uint8_t learn;        /**< transfers of a kind until it is learnt; default 3 (AFC-6) */
 	uint8_t scans;        /**< without progress until the rest goes in messages; 2 (AFC-13) */
 	bool linger;          /**< what was sent still goes when the queue pair is destroyed, or
-				   its program has gone: at most a minute, by the daemon */
+				   its program has gone: for linger_ms, and while the port has
+				   room for such streams; see rtsan-dpdk(7) */
 	uint16_t nb_recv;     /**< messages that we are ready to receive; default 32 (AFC-14) */
 	uint16_t nb_store;    /**< messages that may be unread; default 32 (AFC-27) */
 	uint16_t nb_send;     /**< messages under way; default 32 */

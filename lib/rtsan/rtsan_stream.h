@@ -66,7 +66,8 @@ int rtsan_stream_accept(struct rtsan_listener *listener, const struct rtsan_stre
  *
  * @return
  *   0, or -EAGAIN: not all was with the peer in time. With attr.linger and the daemon it goes on
- *   without the program; else it is lost.
+ *   without the program, if there is room for such streams; else it is lost, and the peer
+ *   sees a reset.
  */
 int rtsan_stream_close(struct rtsan_stream *stream, int timeout_ms);
 /** How long read, write and so on wait; -1 until this is called. */

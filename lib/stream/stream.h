@@ -112,6 +112,12 @@ void san_stream_conf_default(struct san_stream_conf *conf);
 /** NULL, or what is wrong with it. */
 const char *san_stream_conf_check(const struct san_stream_conf *conf);
 /**
+ * Bytes that whoever has such a stream may allocate for it at any time: with message buffers as
+ * large as they become, twice while they are exchanged, and beside it the next session, of
+ * the next connection, if that is made before this one is destroyed.
+ */
+uint64_t san_stream_bytes_max(const struct san_stream_conf *conf);
+/**
  * A session that is not connected. Its message buffers are posted by the first
  * san_stream_pump(), so that they are there before the connection is. (AFC-2)
  *

@@ -90,6 +90,17 @@ layout(const struct san_stream_conf *conf, size_t at[5])
 	return at[4] + held * sizeof(uint16_t);
 }
 
+uint64_t
+san_stream_bytes_max(const struct san_stream_conf *conf)
+{
+	uint64_t nb = (uint64_t)conf->nb_recv + conf->nb_store + conf->nb_send;
+	uint64_t nb_sizes = conf->msg_max > conf->msg_size ? 2 : 1;
+	size_t at[5], tables = layout(conf, at);
+
+	return tables + nb * nb_sizes * conf->msg_max + conf->send_buffer +
+		tables + nb * conf->msg_size;
+}
+
 static void
 place_tables(struct san_stream *s, const size_t at[5])
 {

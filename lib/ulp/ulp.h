@@ -140,6 +140,8 @@ int san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem
  * in conf->mem, with its entries, and takes no place of max_cqs. -EINVAL, -ENOMEM.
  */
 int san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out);
+/** Bytes that such a queue takes. */
+size_t san_ulp_cq_own_bytes(uint32_t depth);
 /** An own queue that has new entries, each time once; NULL: there is none. */
 struct san_ulp_cq *san_ulp_cq_next_own(struct san_ulp *ulp);
 /** Would that return one? */
@@ -189,6 +191,8 @@ struct san_ulp_qp_conf {
 	uint16_t owner; /**< whose regions its peer may reach; see san_ulp_mr_give() */
 };
 int san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *qpn);
+/** Bytes that one with such depths takes. */
+size_t san_ulp_qp_bytes(uint32_t sq_depth, uint32_t rq_depth);
 /** Flushes what is left. -EBUSY while bound to a connection. */
 int san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn);
 /**

@@ -67,6 +67,12 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 	return rc;
 }
 
+size_t
+san_ulp_cq_own_bytes(uint32_t depth)
+{
+	return sizeof(struct san_ulp_cq) + san_cq_bytes(depth);
+}
+
 int
 san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 {

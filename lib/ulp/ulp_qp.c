@@ -36,8 +36,8 @@ is_depth(uint32_t depth)
 }
 
 /* Of one with its queues behind it. */
-static size_t
-qp_bytes(size_t nb_sq, size_t nb_rq)
+size_t
+san_ulp_qp_bytes(uint32_t nb_sq, uint32_t nb_rq)
 {
 	return sizeof(struct san_ulp_qp) +
 		nb_sq * (sizeof(struct san_ulp_wqe) + 2 * sizeof(uint16_t)) +
@@ -48,8 +48,8 @@ qp_bytes(size_t nb_sq, size_t nb_rq)
 static struct san_ulp_qp *
 qp_alloc(struct san_mem *mem, const struct san_ulp_qp_conf *conf)
 {
-	size_t nb_sq = conf->sq_depth, nb_rq = conf->rq_depth;
-	struct san_ulp_qp *qp = san_mem_calloc(mem, 1, qp_bytes(nb_sq, nb_rq));
+	uint32_t nb_sq = conf->sq_depth, nb_rq = conf->rq_depth;
+	struct san_ulp_qp *qp = san_mem_calloc(mem, 1, san_ulp_qp_bytes(nb_sq, nb_rq));
 	uint32_t i;
 
 	if (qp == NULL)
@@ -354,7 +354,7 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 	qp->recv_cq->nb_recv_qps--;
 	ulp->qps[san_ulp_qp_index(&ulp->conf, qpn)] = NULL;
 	ulp->nb_qps--;
-	san_mem_free(ulp->conf.mem, qp, qp_bytes(qp->sq_depth, qp->rq_depth));
+	san_mem_free(ulp->conf.mem, qp, san_ulp_qp_bytes(qp->sq_depth, qp->rq_depth));
 	return 0;
 }
 

@@ -114,7 +114,7 @@ make_app(struct san_engine *e, void *arg)
 	struct san_ulp *ulp = san_core_ulp(san_engine_core(e));
 
 	(void)arg;
-	if (san_engine_app_add(e, APP, bench.bells, -1) != 0 ||
+	if (san_engine_app_add(e, APP, 0, bench.bells, -1) != 0 ||
 	    san_ulp_cq_create_at(ulp, DEPTH, bench.cq_mem, &qp.send_cq) != 0)
 		return -1;
 	qp.recv_cq = qp.send_cq;

@@ -18,9 +18,10 @@ import time
 from daemon import DAEMON, IP, PINGPONG, Daemon, alone, embedded
 from e2e import (BUILD, SANITIZE, SLOW, SOURCE, Process, Tests, Work, check, need_namespaces)
 from test_daemon import (CONNECT, CQ_CREATE, HELLO, LISTEN, MR_ADD, QP_CREATE, ask, ask_id, dial,
-                         memfd, mr_body, request)
+                         memfd, mr_body, request, stream_body)
 
 TRANSFER = os.path.join(BUILD, 'test/e2e/transfer')
+LEAVER = os.path.join(BUILD, 'test/e2e/leaver')
 UNIT = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon.service')
 NOBODY = 65534
 
@@ -495,6 +496,56 @@ def of_one_user(work):
     daemon.stop()
 
 
+# ---- what programs leave behind ----
+
+def leave(work, daemon, nb):
+    """Streams that never end, of a program that has gone; why it had no more, or ''."""
+    client = Process(work, 'leaver', [LEAVER, 'client', daemon.spec, IP['client'], str(nb)])
+    return '' if client.wait(30) == 0 else client.out()
+
+
+def left_behind(work, port, limits, why):
+    """One user's programs leave streams and go, again and again: they count for him until they
+    end, and another user has room. (SYS-5)"""
+    os.chmod(work.dir, 0o755)
+    daemon = Daemon(work, 'server', f'conns = 64\n{port}\nlinger_ms = {int(3000 * SLOW)}', limits)
+    os.chmod(daemon.path, 0o666)
+    reader = Process(work, 'reader', [LEAVER, 'server', embedded(work, 'client', 'conns=256')])
+    reader.wait_text('listens')
+    told = [leave(work, daemon, 8) for _ in range(4)]
+    check(told[0] == '' and why in told[-1], f'{told}')
+    limit, now = daemon.ask('apps')['limits'], daemon.ask('stats')
+    check(0 < now['orphans'] <= 32, f'{now["orphans"]} orphans')
+    check(0 < now['orphan_bytes'] <= limit['stream_mem'] // 2, f'{now["orphan_bytes"]} of orphans')
+    check(now['orphan_bytes'] <= now['stream_bytes'] <= limit['stream_mem_user'],
+          f'{now["stream_bytes"]} of streams')
+    with AsNobody():
+        other = dial(daemon)
+    check(ask(other, request(HELLO))[0] == 0, 'another user')
+    check(ask(other, request(CQ_CREATE, struct.pack('<I', 64)))[0] == 0, 'his queue')
+    body = stream_body(recv=8, store=8, send=8)
+    for _ in range(8):
+        rc, text = ask(other, request(QP_CREATE, body))
+        check(rc == 0, text)
+    other.close()
+    wait_for(lambda: daemon.ask('stats')['orphans'] == 0, 'orphans stay', 20)
+    check(daemon.ask('stats')['stream_bytes'] == 0, 'memory of streams')
+    check(leave(work, daemon, 3) == '', 'there is room again')
+    reader.kill()
+    wait_for(lambda: daemon.ask('stats')['orphans'] == 0, 'orphans stay', 20)
+    daemon.stop()
+
+
+def left_queue_pairs(work):
+    """... as queue pairs."""
+    left_behind(work, '', 'qps = 20', "of its user's linger, its limit")
+
+
+def left_memory(work):
+    """... and with their memory."""
+    left_behind(work, 'stream_mem = 4M', '', 'what its user may have of stream_mem')
+
+
 # ---- what is installed ----
 
 def installed(work):
@@ -537,10 +588,13 @@ def main():
             ('the end at once', cut_off),
             ('strangers', strangers),
             ('applications of one user', of_one_user),
+            ('queue pairs left behind', left_queue_pairs),
+            ('memory left behind', left_memory),
             ('unit and example', installed),
     ]:
         if root or test not in (other_user, unprivileged, can_not_remove, other_drivers,
-                                of_one_user, watchdog, root_without_rights, no_filter):
+                                of_one_user, left_queue_pairs, left_memory, watchdog,
+                                root_without_rights, no_filter):
             tests.add(name, alone, test)
     return tests.run()
 

@@ -597,6 +597,37 @@ sim_stream__no_memory(void **state)
 	close_streams(&t);
 }
 
+/* What a stream takes is what is told of it before: its session, and the queue pair beneath. */
+static void
+sim_stream__bytes(void **state)
+{
+	struct san_core_stream_conf conf = {.qp = {.sq_depth = 16, .rq_depth = 16}, .user = 1};
+	uint64_t session, own;
+	struct san_core *core;
+	struct streams t;
+	uint32_t q, qp;
+
+	(void)state;
+	prepare(&t);
+	t.w = world_create(&t.conf);
+	core = t.w->node[0].core;
+	q = world_qp_create(t.w, 0);
+	conf.qp.send_cq = t.w->qp[q].send_cq;
+	conf.qp.recv_cq = t.w->qp[q].recv_cq;
+	conf.stream = t.stream;
+	conf.stream.sq_depth = conf.stream.rq_depth = 16;
+	conf.stream.msg_max = conf.stream.msg_size;
+	assert_int_equal(san_core_stream_create(core, &conf, t.w->now_ns, &qp), 0);
+	session = san_stream_bytes_max(&conf.stream) / 2; /* there may be the next one, too */
+	own = san_core_stream_bytes(core) - session;
+	assert_true(own > san_ulp_qp_bytes(64, 32) + san_ulp_cq_own_bytes(128));
+	assert_int_equal(own + 2 * session, san_core_stream_bytes_max(&conf.stream));
+	san_core_check(core);
+	assert_int_equal(san_core_stream_destroy(core, qp), 0);
+	assert_int_equal(san_core_stream_bytes(core), 0);
+	close_streams(&t);
+}
+
 /* A core that another process goes on with: nothing of its streams is lost. */
 static void
 sim_stream__park(void **state)
@@ -638,6 +669,7 @@ main(void)
 		cmocka_unit_test(sim_stream__orphan),
 		cmocka_unit_test(sim_stream__orphan_ends),
 		cmocka_unit_test(sim_stream__no_memory),
+		cmocka_unit_test(sim_stream__bytes),
 		cmocka_unit_test(sim_stream__park),
 	};
 

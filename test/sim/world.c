@@ -370,7 +370,11 @@ world_param_default(struct san_cm_param *p)
 static void
 stream_create(struct world *w, uint32_t node, const struct san_ulp_qp_conf *qp, uint32_t *out)
 {
-	const struct san_core_stream_conf conf = {.qp = *qp, .stream = *w->conf.stream};
+	const struct san_core_stream_conf conf = {
+		.qp = *qp,
+		.stream = *w->conf.stream,
+		.user = SAN_CORE_ALONE,
+	};
 
 	SAN_VERIFY(san_core_stream_create(w->node[node].core, &conf, w->now_ns, out) == 0);
 }

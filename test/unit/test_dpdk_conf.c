@@ -81,6 +81,12 @@ dpdk_conf_read__says_what_is_wrong(void **state)
 		{"ip=10.0.0.1/24 policy=fifo", "policy=fifo: one of rr, srpt"},
 		{"ip=10.0.0.1/24 window=1", "window=1: must be 2 to"},
 		{"ip=10.0.0.1/24 pack=2", "pack=2: must be 0 to 1"},
+		{"ip=10.0.0.1/24 stream_mem=1k", "stream_mem=1k: must be 65536 to"},
+		{"ip=10.0.0.1/24 stream_mem=1M stream_mem_user=2M",
+		 "stream_mem_user=2097152: more than stream_mem, 1048576"},
+		{"ip=10.0.0.1/24 stream_mrs=0", "stream_mrs=0: must be 1 to 524288"},
+		{"ip=10.0.0.1/24 linger_ms=0", "linger_ms=0: must be 1 to 3600000"},
+		{"ip=10.0.0.1/24 linger_ms=1s", "linger_ms=1s: not a number"},
 		{"ip=10.0.0.1/24 port=", "port=: 1 to"},
 		{"ip=10.0.0.1/24 rto_us=1 rto_min_us=5", "rto_min_us <= rto_us"},
 		{"ip=10.0.0.1/24 cwnd=100 cwnd_max=50", "cwnd is above"},
@@ -139,6 +145,26 @@ dpdk_conf_read__values_arrive(void **state)
 	assert_int_equal(core->cm.features, SAN_CM_FEAT_PACK);
 	assert_int_equal(read_conf("ip=10.0.0.1/24 pack=0"), 0);
 	assert_int_equal(core->cm.features, 0);
+}
+
+/* SYS-5: three quarters are one user's at most, unless it is said. */
+static void
+dpdk_conf_read__streams(void **state)
+{
+	const struct san_core_conf *core = &conf.engine.core;
+
+	(void)state;
+	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
+	assert_int_equal(core->stream_mem, 64 << 20);
+	assert_int_equal(core->stream_mem_user, 48 << 20);
+	assert_int_equal(core->linger_ns, 60000000000);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 stream_mem=8M stream_mrs=100 linger_ms=5"), 0);
+	assert_int_equal(core->stream_mem, 8 << 20);
+	assert_int_equal(core->stream_mem_user, 6 << 20);
+	assert_int_equal(core->ulp.max_stream_mrs, 128);
+	assert_int_equal(core->linger_ns, 5000000);
+	assert_int_equal(read_conf("ip=10.0.0.1/24 stream_mem=8M stream_mem_user=8M"), 0);
+	assert_int_equal(core->stream_mem_user, 8 << 20);
 }
 
 /* RT-9: a peer that sleeps is no congestion. */
@@ -272,6 +298,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dpdk_conf_read__says_what_is_wrong),
 		cmocka_unit_test(dpdk_conf_read__values_arrive),
+		cmocka_unit_test(dpdk_conf_read__streams),
 		cmocka_unit_test(dpdk_conf_read__sleep_is_no_congestion),
 		cmocka_unit_test(dpdk_conf_read__lcores),
 		cmocka_unit_test(dpdk_conf_read__pool_covers_held),

@@ -8,6 +8,8 @@
 
 #include "test_engine_loop.h"
 
+#include "core_priv.h"
+
 #define VISIT 128 /* entries that are taken in one go, at most */
 #define ROUND 256 /* and of one application in a round */
 
@@ -337,6 +339,21 @@ san_engine_app_drain__stream_malformed(void **state)
 	fresh_pair();
 }
 
+/* For the teardown, which deletes it. */
+static void
+qp_again(struct app *a)
+{
+	const struct san_ulp_qp_conf qp = {
+		.send_cq = a->ulp_cq,
+		.recv_cq = a->ulp_cq,
+		.sq_depth = DEPTH,
+		.rq_depth = DEPTH,
+	};
+
+	memset(a->wq, 0, san_wq_bytes(DEPTH, DEPTH));
+	assert_int_equal(app_qp_add(a, &qp), 0);
+}
+
 /* What was sent comes, although the program that sent it is gone. */
 static void
 san_engine_qp_del__lingers(void **state)
@@ -352,6 +369,8 @@ san_engine_qp_del__lingers(void **state)
 	assert_int_equal(next_wc(&apps[0]).wr_id, 3);
 	assert_ptr_equal(san_engine_qp_del(e, apps[0].qp), wq);
 	assert_int_equal(san_core_nb_orphans(e->core), 1);
+	assert_int_equal(san_core_user_orphans(e->core, USER), 1);
+	assert_in_range(san_core_orphan_bytes(e->core), 1, san_core_stream_bytes(e->core) - 1);
 	memset(apps[0].mem, 0, 10);
 	post_recv(&apps[1], &r);
 	assert_int_equal(next_wc(&apps[1]).byte_len, 10);
@@ -359,15 +378,31 @@ san_engine_qp_del__lingers(void **state)
 	for (i = 0; i < 1000 && san_core_nb_orphans(e->core) != 0; i++)
 		san_engine_progress(port);
 	assert_int_equal(san_core_nb_orphans(e->core), 0);
-	/* for the teardown, which deletes it */
-	memset(wq, 0, san_wq_bytes(DEPTH, DEPTH));
-	assert_int_equal(app_qp_add(&apps[0], &(struct san_ulp_qp_conf){
-						      .send_cq = apps[0].ulp_cq,
-						      .recv_cq = apps[0].ulp_cq,
-						      .sq_depth = DEPTH,
-						      .rq_depth = DEPTH,
-					      }),
-			 0);
+	assert_int_equal(san_core_user_orphans(e->core, USER), 0);
+	qp_again(&apps[0]);
+}
+
+/* Where those that were left behind have their half of the memory, the next one just ends. */
+static void
+san_engine_qp_del__no_room_to_linger(void **state)
+{
+	uint64_t *mem = &e->core->conf.stream_mem, all = *mem;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 100; i++) /* both have heard of each other */
+		san_engine_progress(port);
+	*mem = san_core_stream_bytes(e->core);
+	assert_non_null(san_engine_qp_del(e, apps[0].qp));
+	assert_int_equal(san_core_nb_orphans(e->core), 1);
+	assert_non_null(san_engine_qp_del(e, apps[1].qp));
+	assert_int_equal(san_core_nb_orphans(e->core), 1);
+	assert_int_equal(san_core_nb_streams(e->core), 1);
+	while (san_core_nb_streams(e->core) != 0) /* its peer has had a reset */
+		san_engine_progress(port);
+	*mem = all;
+	qp_again(&apps[0]);
+	qp_again(&apps[1]);
 }
 
 #define STREAMS(f) cmocka_unit_test_setup_teardown(f, streams_setup, streams_teardown)
@@ -556,6 +591,7 @@ main(void)
 		STREAMS(san_engine_app_drain__stream),
 		STREAMS(san_engine_app_drain__stream_malformed),
 		STREAMS(san_engine_qp_del__lingers),
+		STREAMS(san_engine_qp_del__no_room_to_linger),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

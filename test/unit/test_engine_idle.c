@@ -113,7 +113,7 @@ san_engine_idle_after__dozes_first(void **state)
 	app.bells = aligned_alloc(64, san_bells_bytes(e->conf.ulp.max_qps));
 	memset(app.bells, 0, san_bells_bytes(e->conf.ulp.max_qps));
 	app.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_int_equal(san_engine_app_add(e, 3, app.bells, app.wake_fd), 0);
+	assert_int_equal(san_engine_app_add(e, 3, 0, app.bells, app.wake_fd), 0);
 	assert_false(san_bells_ring(app.bells, 1));
 	san_engine_progress(port); /* takes the bell: work */
 	assert_int_equal(e->idle_loops, 0);
@@ -162,14 +162,14 @@ san_engine_wake__ends_the_sleep(void **state)
 
 	(void)state;
 	memset(bells, 0, san_bells_bytes(e->conf.ulp.max_qps));
-	assert_int_equal(san_engine_app_add(e, 1, bells, fd), 0);
+	assert_int_equal(san_engine_app_add(e, 1, 0, bells, fd), 0);
 	assert_true(naps_ns(-1) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
 	assert_true(naps_ns(fd) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
 	/* gone, it wakes nobody, though its other end is still open somewhere */
 	san_engine_app_del(e, 1);
 	e->idle_ns = 0;
 	eventfd_write(fd, 1);
-	assert_int_equal(san_engine_app_add(e, 1, bells, -1), 0);
+	assert_int_equal(san_engine_app_add(e, 1, 0, bells, -1), 0);
 	san_engine_app_del(e, 1);
 	close(fd);
 	free(bells);

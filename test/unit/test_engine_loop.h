@@ -28,6 +28,7 @@
 #define LEN        5000
 #define PKEY       0xffff
 #define SERVICE    7
+#define USER       1000
 #define WATCHDOG_S 60 /* real time, generous */
 
 /* What one application holds, and where it believes its memory to be. */
@@ -87,7 +88,7 @@ app_init(struct app *a, uint16_t id)
 	a->bells = zeroed(san_bells_bytes(e->conf.ulp.max_qps));
 	a->wq = zeroed(san_wq_bytes(DEPTH, DEPTH));
 	a->cq_mem = zeroed(san_cq_bytes(4 * DEPTH));
-	assert_int_equal(san_engine_app_add(e, id, a->bells, -1), 0);
+	assert_int_equal(san_engine_app_add(e, id, USER, a->bells, -1), 0);
 	assert_int_equal(san_ulp_cq_create_at(ulp, 4 * DEPTH, a->cq_mem, &a->ulp_cq), 0);
 	san_spsc_cons_init(&a->cq, 4 * DEPTH);
 	qp.send_cq = qp.recv_cq = a->ulp_cq;

@@ -56,7 +56,7 @@ attach(void)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++)
-		assert_int_equal(san_engine_app_add(e, apps[i].id, apps[i].bells, -1), 0);
+		assert_int_equal(san_engine_app_add(e, apps[i].id, USER, apps[i].bells, -1), 0);
 }
 
 /* The engine is left and taken up; applications attach again, all else is as it was. */

@@ -136,6 +136,40 @@ create__no_memory(void **state)
 	san_stream_destroy(NULL);
 }
 
+/* This session and the next one, tables and all (SYS-5). */
+static void
+bytes_max__fixed_size(void **state)
+{
+	(void)state;
+	conf[1].msg_max = conf[1].msg_size;
+	st_start();
+	assert_true(san_stream_bytes_max(&conf[1]) == 2 * to->mem);
+}
+
+/* ... with old buffers, larger ones and copies; nothing that it allocates is more. */
+static void
+bytes_max__grown(void **state)
+{
+	uint64_t nb = (uint64_t)conf[0].nb_recv + conf[0].nb_store + conf[0].nb_send, at_first;
+	uint32_t i;
+
+	(void)state;
+	conf[0].frags = 1;
+	conf[0].send_buffer = 64 * KB;
+	conf[0].msg_max = 3000 + SAN_SM_HDR;
+	st_start();
+	at_first = from->mem;
+	assert_true(san_stream_bytes_max(&conf[0]) ==
+		    2 * at_first + nb * (2 * conf[0].msg_max - conf[0].msg_size) + 64 * KB);
+	for (i = 0; i < 60; i++) {
+		st_send(from, 3000);
+		st_settle();
+		assert_true(from->mem <= san_stream_bytes_max(&conf[0]) - at_first);
+		st_read(to, 3000, 3000);
+	}
+	assert_true(from->mem > at_first);
+}
+
 /* ---- requests that fail ---- */
 
 /* A connection that ends is no fault of the peer's session; all else is. */
@@ -487,6 +521,8 @@ main(void)
 		ST_TEST(conf_check__table),
 		ST_TEST(conf_check__store_of_t2),
 		ST_TEST(create__no_memory),
+		ST_TEST(bytes_max__fixed_size),
+		ST_TEST(bytes_max__grown),
 		ST_TEST(on_done__failed),
 		ST_TEST(on_over__all_completes),
 		ST_TEST(on_over__nothing_is_reachable),

@@ -85,6 +85,11 @@ static const struct number {
 	{"pull_piece", CORE(ulp.pull_piece), 1, SAN_WIRE_LENGTH_MAX, 1},
 	{"regions", CORE(ulp.max_mrs), 1, 1u << 19, 1},
 	{"cqs", CORE(ulp.max_cqs), 1, 1u << 20, 1},
+	/* streams */
+	{"stream_mem", CORE(stream_mem), 64u << 10, 1ull << 40, 1},
+	{"stream_mem_user", CORE(stream_mem_user), 64u << 10, 1ull << 40, 1},
+	{"stream_mrs", CORE(ulp.max_stream_mrs), 1, 1u << 19, 1},
+	{"linger_ms", CORE(linger_ns), 1, 3600 * 1000, MS},
 	/* connection management */
 	{"cm_retry_ms", CORE(cm.retry_ns), 1, 60000, MS},
 	{"cm_retries", CORE(cm.max_retries), 1, 20, 1},
@@ -472,6 +477,21 @@ derive_lcores(struct dpdk_conf *conf, const struct rtsan_host *host)
 	return 0;
 }
 
+/* Memory of streams, and what of it one user may have. */
+static int
+derive_streams(struct san_core_conf *core, char *const *words, int nb_words,
+	       const struct rtsan_host *host)
+{
+	core->ulp.max_stream_mrs = rte_align32pow2(core->ulp.max_stream_mrs);
+	if (!is_given("stream_mem_user", words, nb_words))
+		core->stream_mem_user = core->stream_mem / 4 * 3;
+	if (core->stream_mem_user > core->stream_mem)
+		return host->fail(-EINVAL, "stream_mem_user=%" PRIu64 ": more than stream_mem, "
+					   "%" PRIu64,
+				  core->stream_mem_user, core->stream_mem);
+	return 0;
+}
+
 /* What follows from other values unless it was given itself. */
 static int
 derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rtsan_host *host)
@@ -494,6 +514,8 @@ derive(struct dpdk_conf *conf, char *const *words, int nb_words, const struct rt
 	core->ulp.max_mrs = rte_align32pow2(core->ulp.max_mrs);
 	core->tl.max_wide = core->pdl.max_wide;
 	rc = derive_lcores(conf, host);
+	if (rc == 0)
+		rc = derive_streams(core, words, nb_words, host);
 	if (rc != 0)
 		return rc;
 	/* connections claim three each, and some must be left for what comes out of order */

@@ -94,6 +94,7 @@ op_query(void *priv, struct rtsan_caps *caps)
 
 struct app_call {
 	uint16_t app;
+	uint32_t user;
 	struct san_bells *bells;
 	int wake_fd;
 };
@@ -103,7 +104,7 @@ do_app_add(struct san_engine *e, void *arg)
 {
 	const struct app_call *call = arg;
 
-	return san_engine_app_add(e, call->app, call->bells, call->wake_fd);
+	return san_engine_app_add(e, call->app, call->user, call->bells, call->wake_fd);
 }
 
 static int
@@ -116,7 +117,7 @@ do_app_del(struct san_engine *e, void *arg)
 }
 
 int
-dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[],
+dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user, struct san_bells *const bells[],
 	     const int wake_fds[])
 {
 	uint32_t i;
@@ -125,6 +126,7 @@ dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[]
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++) {
 		struct app_call call = {
 			.app = app,
+			.user = user,
 			.bells = bells[i],
 			.wake_fd = wake_fds[i],
 		};
@@ -160,6 +162,26 @@ dpdk_app_slots(struct dpdk_ctx *ctx, uint16_t app)
 
 	for (i = 0; i < ctx->nb_engines; i++)
 		sum += (uint32_t)san_engine_call(san_engine_at(ctx->port, i), do_app_slots, &call);
+	return sum;
+}
+
+static int
+do_user_orphans(struct san_engine *e, void *arg)
+{
+	const struct app_call *call = arg;
+
+	return (int)san_core_user_orphans(san_engine_core(e), call->user);
+}
+
+uint32_t
+dpdk_user_orphans(struct dpdk_ctx *ctx, uint32_t user)
+{
+	struct app_call call = {.user = user};
+	uint32_t i, sum = 0;
+
+	for (i = 0; i < ctx->nb_engines; i++)
+		sum += (uint32_t)san_engine_call(san_engine_at(ctx->port, i), do_user_orphans,
+						 &call);
 	return sum;
 }
 
@@ -586,6 +608,9 @@ dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *con
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
 				       ctx->max_qps / ctx->nb_engines);
+	if (rc == -ENOMEM && call.is_stream)
+		return ctx->host->fail(rc, "stream: no memory, or what its user may have of "
+					   "stream_mem= is in use");
 	return rc;
 }
 

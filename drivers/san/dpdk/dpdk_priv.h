@@ -131,13 +131,15 @@ void dpdk_ctx_halt(void);
  * provider's operations do for the program itself. One thread.
  */
 
-/** *bells*, *wake_fds*: one for each engine; see san_engine_app_add(). */
-int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, struct san_bells *const bells[],
-		 const int wake_fds[]);
+/** Of *user*. *bells*, *wake_fds*: one for each engine; see san_engine_app_add(). */
+int dpdk_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
+		 struct san_bells *const bells[], const int wake_fds[]);
 /** It has nothing any more. */
 void dpdk_app_del(struct dpdk_ctx *ctx, uint16_t app);
 /** Connections that *app* has, with those whose numbers rest after it; of all engines. */
 uint32_t dpdk_app_slots(struct dpdk_ctx *ctx, uint16_t app);
+/** Queue pairs of streams that programs of *user* left behind and that linger; of all engines. */
+uint32_t dpdk_user_orphans(struct dpdk_ctx *ctx, uint32_t user);
 /** *base*: what *app* and remote sides call the first byte. */
 int dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_provider_mr *mr);
 /** -EBUSY: its posted work names it. */
@@ -159,7 +161,7 @@ const char *dpdk_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
 /** What conf->stream, if there is one, means for the core. -EINVAL with a text by *host*. */
 int dpdk_stream_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
 		     struct san_stream_conf *out);
-/** Memory that such a stream may take at most, beside its program's; 0: it is none. */
+/** Memory that such a stream may take at any time, beside its program's; 0: it is none. */
 uint64_t dpdk_stream_bytes(const struct rtsan_provider_qp *conf);
 
 /* ---- dpdk_conn.c ---- */

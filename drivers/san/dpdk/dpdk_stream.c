@@ -75,12 +75,9 @@ uint64_t
 dpdk_stream_bytes(const struct rtsan_provider_qp *conf)
 {
 	struct san_stream_conf own;
-	uint64_t nb;
 
 	if (conf->stream == NULL)
 		return 0;
 	fill(conf, &own);
-	/* all message buffers as large as they may become, twice while they are exchanged */
-	nb = (uint64_t)own.nb_recv + own.nb_store + 2u * own.nb_send;
-	return nb * own.msg_max + own.send_buffer;
+	return san_core_stream_bytes_max(&own);
 }

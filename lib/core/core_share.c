@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What streams have of an lcore's memory and queue pairs, and for whom (SYS-5).
+ *
+ * DESIGN NOTES
+ *
+ * A stream counts for its user from its first byte to its last, whether or not its program is
+ * still there. Numbers of applications would not do: each that attaches gets another one, so who
+ * attaches, leaves streams behind and goes, again and again, would have everything in the end.
+ *
+ * Those that programs have left behind have a bound of their own beside that: half of the memory
+ * and of the queue pairs. What is beyond does not linger, and its peer sees a reset; to end an
+ * older one in its place would let whoever comes last cut short what others were promised.
+ *
+ * An account is there as long as its user has streams, in conf.mem as they are. Users are few, and
+ * are looked for only when a stream is made.
+ */
+
+#include <errno.h>
+
+#include "core_priv.h"
+#include "san_assert.h"
+
+#define SENDS_BESIDE 32 /* writes and reads of a session, beside its messages */
+
+static struct core_user *
+find(const struct san_core *core, uint32_t id)
+{
+	struct core_user *u;
+
+	LIST_FOREACH(u, &core->users, link)
+		if (u->id == id)
+			return u;
+	return NULL;
+}
+
+static struct core_user *
+add(struct san_core *core, uint32_t id)
+{
+	struct core_user *u = san_mem_calloc(core->conf.mem, 1, sizeof(*u));
+
+	if (u == NULL)
+		return NULL;
+	u->id = id;
+	LIST_INSERT_HEAD(&core->users, u, link);
+	return u;
+}
+
+int
+san_core_share_init(struct san_core *core, struct core_share *share, uint32_t user)
+{
+	struct core_user *u = find(core, user);
+
+	if (u == NULL)
+		u = add(core, user);
+	if (u == NULL)
+		return -ENOMEM;
+	u->nb_streams++;
+	*share = (struct core_share){.user = u};
+	return 0;
+}
+
+void
+san_core_share_fini(struct san_core *core, struct core_share *share)
+{
+	struct core_user *u = share->user;
+
+	SAN_VERIFY(share->bytes == 0);
+	if (share->is_orphan) {
+		core->nb_orphans--;
+		u->nb_orphans--;
+	}
+	if (--u->nb_streams > 0)
+		return;
+	LIST_REMOVE(u, link);
+	san_mem_free(core->conf.mem, u, sizeof(*u));
+}
+
+/* ---- limits: a program alone with its core has none but stream_mem ---- */
+
+static uint64_t
+orphan_bytes_left(const struct san_core *core)
+{
+	uint64_t half = core->conf.stream_mem / 2;
+
+	return half - RTE_MIN(half, core->orphan_bytes);
+}
+
+static uint64_t
+bytes_left(const struct san_core *core, const struct core_share *share)
+{
+	uint64_t left = core->conf.stream_mem - core->stream_bytes;
+
+	if (share->user->id == SAN_CORE_ALONE)
+		return left;
+	left = RTE_MIN(left, core->conf.stream_mem_user - share->user->bytes);
+	return share->is_orphan ? RTE_MIN(left, orphan_bytes_left(core)) : left;
+}
+
+bool
+san_core_share_take(struct san_core *core, struct core_share *share, uint64_t bytes)
+{
+	if (bytes > bytes_left(core, share))
+		return false;
+	core->stream_bytes += bytes;
+	core->orphan_bytes += share->is_orphan ? bytes : 0;
+	share->user->bytes += bytes;
+	share->bytes += bytes;
+	return true;
+}
+
+void
+san_core_share_give(struct san_core *core, struct core_share *share, uint64_t bytes)
+{
+	SAN_ASSERT(bytes <= share->bytes);
+	core->stream_bytes -= bytes;
+	core->orphan_bytes -= share->is_orphan ? bytes : 0;
+	share->user->bytes -= bytes;
+	share->bytes -= bytes;
+}
+
+bool
+san_core_share_may_linger(const struct san_core *core, const struct core_share *share)
+{
+	if (share->user->id == SAN_CORE_ALONE)
+		return true;
+	return core->nb_orphans < RTE_MAX(core->conf.ulp.max_qps / 2, 1u) &&
+		share->bytes <= orphan_bytes_left(core);
+}
+
+void
+san_core_share_orphan(struct san_core *core, struct core_share *share)
+{
+	share->is_orphan = true;
+	share->user->nb_orphans++;
+	core->nb_orphans++;
+	core->orphan_bytes += share->bytes;
+}
+
+/* ---- the queue pair beneath a stream ---- */
+
+uint32_t
+san_core_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner)
+{
+	inner->sq_depth = rte_align32pow2(conf->nb_send + SENDS_BESIDE);
+	inner->rq_depth = rte_align32pow2(conf->nb_recv);
+	/* one more, because where both share a queue requests leave one for receives */
+	return rte_align32pow2(inner->sq_depth + inner->rq_depth + 1);
+}
+
+uint64_t
+san_core_inner_bytes(const struct san_stream_conf *conf)
+{
+	struct san_ulp_qp_conf inner;
+	uint32_t cq_depth = san_core_inner_depths(conf, &inner);
+
+	return san_ulp_qp_bytes(inner.sq_depth, inner.rq_depth) + san_ulp_cq_own_bytes(cq_depth);
+}
+
+/* ---- to be seen ---- */
+
+uint64_t
+san_core_stream_bytes(const struct san_core *core)
+{
+	return core->stream_bytes;
+}
+
+uint32_t
+san_core_nb_orphans(const struct san_core *core)
+{
+	return core->nb_orphans;
+}
+
+uint64_t
+san_core_orphan_bytes(const struct san_core *core)
+{
+	return core->orphan_bytes;
+}
+
+uint32_t
+san_core_user_orphans(const struct san_core *core, uint32_t user)
+{
+	const struct core_user *u = find(core, user);
+
+	return u != NULL ? u->nb_orphans : 0;
+}
+
+/* ---- for tests ---- */
+
+void
+san_core_shares_check(const struct san_core *core)
+{
+	uint32_t nb_streams = 0, nb_orphans = 0;
+	const struct core_user *u;
+	uint64_t bytes = 0;
+
+	LIST_FOREACH(u, &core->users, link) {
+		SAN_VERIFY(find(core, u->id) == u);
+		SAN_VERIFY(u->nb_streams > 0 && u->nb_orphans <= u->nb_streams);
+		SAN_VERIFY(u->id == SAN_CORE_ALONE || u->bytes <= core->conf.stream_mem_user);
+		nb_streams += u->nb_streams;
+		nb_orphans += u->nb_orphans;
+		bytes += u->bytes;
+	}
+	SAN_VERIFY(nb_streams == core->nb_streams && nb_orphans == core->nb_orphans);
+	SAN_VERIFY(bytes == core->stream_bytes && bytes <= core->conf.stream_mem);
+	SAN_VERIFY(core->orphan_bytes <= core->stream_bytes);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What streams may have of a core: all of them, those of one user, and those left behind. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core_priv.h"
+
+#define ALICE 1000
+#define BOB   1001
+#define MEM   1000
+#define USER  600
+
+static struct san_core core;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	core = (struct san_core){
+		.conf.stream_mem = MEM,
+		.conf.stream_mem_user = USER,
+		.conf.ulp.max_qps = 8,
+	};
+	return 0;
+}
+
+/* core_stream.c counts its streams itself. */
+static void
+add(struct core_share *share, uint32_t user)
+{
+	assert_int_equal(san_core_share_init(&core, share, user), 0);
+	core.nb_streams++;
+	san_core_shares_check(&core);
+}
+
+static void
+del(struct core_share *share)
+{
+	san_core_share_give(&core, share, share->bytes);
+	san_core_share_fini(&core, share);
+	core.nb_streams--;
+	san_core_shares_check(&core);
+}
+
+static bool
+take(struct core_share *share, uint64_t bytes)
+{
+	bool taken = san_core_share_take(&core, share, bytes);
+
+	san_core_shares_check(&core);
+	return taken;
+}
+
+static bool
+orphan(struct core_share *share)
+{
+	bool may = san_core_share_may_linger(&core, share);
+
+	if (may)
+		san_core_share_orphan(&core, share);
+	san_core_shares_check(&core);
+	return may;
+}
+
+static void
+take__of_one_user(void **state)
+{
+	struct core_share a, b, c;
+
+	(void)state;
+	add(&a, ALICE);
+	add(&b, ALICE);
+	add(&c, BOB);
+	assert_true(take(&a, USER - 1));
+	assert_false(take(&b, 2));
+	assert_true(take(&b, 1));
+	assert_false(take(&a, 1));
+	/* Bob has what is left of all */
+	assert_false(take(&c, MEM - USER + 1));
+	assert_true(take(&c, MEM - USER));
+	assert_int_equal(san_core_stream_bytes(&core), MEM);
+	san_core_share_give(&core, &a, 100);
+	assert_true(take(&c, 100));
+	del(&a);
+	del(&b);
+	del(&c);
+	assert_int_equal(san_core_stream_bytes(&core), 0);
+	assert_true(LIST_EMPTY(&core.users));
+}
+
+/* Whose core it is may have all of it, and leave as much behind. */
+static void
+take__alone(void **state)
+{
+	struct core_share s[9];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 9; i++)
+		add(&s[i], SAN_CORE_ALONE);
+	assert_true(take(&s[0], MEM));
+	assert_false(take(&s[0], 1));
+	for (i = 0; i < 9; i++)
+		assert_true(orphan(&s[i]));
+	for (i = 0; i < 9; i++)
+		del(&s[i]);
+}
+
+/* Who goes and comes again finds what he left behind in his account. */
+static void
+orphan__counts_for_its_user(void **state)
+{
+	struct core_share left, next;
+
+	(void)state;
+	add(&left, ALICE);
+	assert_true(take(&left, 400));
+	assert_true(orphan(&left));
+	assert_int_equal(san_core_user_orphans(&core, ALICE), 1);
+	assert_int_equal(san_core_user_orphans(&core, BOB), 0);
+	add(&next, ALICE);
+	assert_false(take(&next, USER - 400 + 1));
+	assert_true(take(&next, USER - 400));
+	del(&left);
+	assert_int_equal(san_core_nb_orphans(&core), 0);
+	assert_int_equal(san_core_orphan_bytes(&core), 0);
+	assert_int_equal(san_core_user_orphans(&core, ALICE), 0);
+	assert_true(take(&next, 400));
+	del(&next);
+}
+
+static void
+orphan__half_of_the_memory(void **state)
+{
+	struct core_share a, b;
+
+	(void)state;
+	add(&a, ALICE);
+	add(&b, BOB);
+	assert_true(take(&a, MEM / 2 - 10));
+	assert_true(take(&b, 11));
+	assert_true(orphan(&a));
+	assert_false(orphan(&b));
+	san_core_share_give(&core, &b, 1);
+	assert_true(orphan(&b));
+	assert_int_equal(san_core_orphan_bytes(&core), MEM / 2);
+	/* nor do they grow beyond it */
+	assert_false(take(&b, 1));
+	del(&a);
+	assert_true(take(&b, 1));
+	del(&b);
+}
+
+static void
+orphan__half_of_the_queue_pairs(void **state)
+{
+	struct core_share s[5];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 5; i++)
+		add(&s[i], ALICE + i);
+	for (i = 0; i < 4; i++)
+		assert_true(orphan(&s[i]));
+	assert_false(orphan(&s[4]));
+	del(&s[0]);
+	assert_true(orphan(&s[4]));
+	for (i = 1; i < 5; i++)
+		del(&s[i]);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(take__of_one_user, setup),
+		cmocka_unit_test_setup(take__alone, setup),
+		cmocka_unit_test_setup(orphan__counts_for_its_user, setup),
+		cmocka_unit_test_setup(orphan__half_of_the_memory, setup),
+		cmocka_unit_test_setup(orphan__half_of_the_queue_pairs, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
