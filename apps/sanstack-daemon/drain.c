@@ -41,12 +41,12 @@ call_all(const struct server *s, san_engine_fn fn, void *arg)
 	}
 }
 
-/* What has not ended by now does. */
+/* What has not ended by now does: *left* of them. */
 static void
-cut(struct server *s, uint64_t now_ns)
+cut(struct server *s, uint32_t left, uint64_t now_ns)
 {
 	call_all(s, do_cut, NULL);
-	s->phase = s->all.nb_attached != 0 ? SERVER_LEAVING : SERVER_OVER;
+	s->phase = s->all.nb_attached != 0 || left != 0 ? SERVER_LEAVING : SERVER_OVER;
 	s->phase_ns = now_ns + LEAVE_NS;
 }
 
@@ -82,7 +82,7 @@ drain_step(struct server *s, uint64_t now_ns)
 			return now_ns + POLL_NS;
 		if (left != 0)
 			SAN_LOG(DRIVER, WARNING, "queue_pairs=%u had not ended", left);
-		cut(s, now_ns);
+		cut(s, left, now_ns);
 		return now_ns + POLL_NS;
 	case SERVER_LEAVING:
 		if (now_ns >= s->phase_ns)

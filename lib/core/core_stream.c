@@ -753,6 +753,19 @@ san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns)
 	return true;
 }
 
+void
+san_core_streams_cut(struct san_core *core, uint64_t now_ns)
+{
+	uint32_t i;
+
+	for (i = 0; core->nb_orphans != 0 && i < core->conf.ulp.max_qps; i++) {
+		if (core->streams[i] == NULL || core->streams[i]->send_cq != NULL)
+			continue;
+		core->streams[i]->linger_ns = now_ns;
+		list(core->streams[i]);
+	}
+}
+
 /* ---- for tests ---- */
 
 void

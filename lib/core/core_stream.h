@@ -46,6 +46,8 @@ int san_core_stream_destroy(struct san_core *core, uint32_t qp);
  *   queue pairs or of conf.stream_mem are such streams' already. Nothing changed.
  */
 bool san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns);
+/** All whose programs have gone end now, whatever they still have to send. */
+void san_core_streams_cut(struct san_core *core, uint64_t now_ns);
 /** The session of *qp*; NULL: it is no stream. */
 const struct san_stream *san_core_stream(const struct san_core *core, uint32_t qp);
 /** Does a work request or receive of a stream name *key*? Looks at all of them. */

@@ -168,7 +168,7 @@ struct san_wq *san_engine_qp_del(struct san_engine *e, uint32_t qp);
  * called again until it returns 0.
  *
  * @return
- *   Queue pairs that still have work, or a connection.
+ *   Queue pairs that still have work, or a connection; and streams that programs left behind.
  */
 uint32_t san_engine_drain(struct san_engine *e);
 /** Likewise, but at once: work under way is flushed, and peers are told once. */

@@ -32,7 +32,7 @@ is_over(struct san_engine *e, struct san_engine_qp *q)
 uint32_t
 san_engine_drain(struct san_engine *e)
 {
-	uint32_t i, left = 0;
+	uint32_t i, left = san_core_nb_orphans(e->core);
 
 	for (i = 0; i < e->conf.ulp.max_qps; i++)
 		if (e->qps[i].wq.wq != NULL && e->qps[i].app != 0 && !is_over(e, &e->qps[i]))
@@ -53,4 +53,5 @@ san_engine_cut(struct san_engine *e)
 		san_core_abort(e->core, q->qpn, e->now_ns);
 		q->end = SAN_QP_ENDED;
 	}
+	san_core_streams_cut(e->core, e->now_ns);
 }

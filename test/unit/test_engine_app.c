@@ -382,6 +382,26 @@ san_engine_qp_del__lingers(void **state)
 	qp_again(&apps[0]);
 }
 
+/* The port closes: they have as long as others to come to their end, and then they are ended. */
+static void
+san_engine_cut__left_behind(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 100; i++)
+		san_engine_progress(port);
+	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0; /* as if on another host */
+	assert_non_null(san_engine_qp_del(e, apps[0].qp));
+	assert_int_equal(san_core_nb_orphans(e->core), 1);
+	assert_int_equal(san_engine_drain(e), 1);
+	san_engine_cut(e);
+	san_engine_progress(port);
+	assert_int_equal(san_core_nb_orphans(e->core), 0);
+	assert_int_equal(san_engine_drain(e), 0);
+	qp_again(&apps[0]);
+}
+
 /* Where those that were left behind have their half of the memory, the next one just ends. */
 static void
 san_engine_qp_del__no_room_to_linger(void **state)
@@ -591,6 +611,7 @@ main(void)
 		STREAMS(san_engine_app_drain__stream),
 		STREAMS(san_engine_app_drain__stream_malformed),
 		STREAMS(san_engine_qp_del__lingers),
+		STREAMS(san_engine_cut__left_behind),
 		STREAMS(san_engine_qp_del__no_room_to_linger),
 	};
 
