@@ -92,6 +92,28 @@ ssize_t rtsan_stream_read(struct rtsan_stream *stream, void *buf, size_t len, ui
 ssize_t rtsan_stream_readv(struct rtsan_stream *stream, const struct iovec *iov, int nb_iov,
 			   uint8_t flags);
 /**
+ * Read without a copy: the next bytes where they are, in the stream's own memory. They keep their
+ * place until they are returned or the stream is closed, whatever becomes of the connection, and
+ * count as unread until then: the peer's writes wait when all of nb_store are lent. Only
+ * where the program has the engine in it (has_loan). (AFC-1, AFC-27)
+ *
+ * @param data
+ *   Result, to be read only; NULL at the end of the stream.
+ * @param loan
+ *   Result, for rtsan_stream_return(); nothing is to be returned where *data* is NULL.
+ * @param flags
+ *   RTSAN_RECV_DONTWAIT, or 0.
+ * @return
+ *   What rtsan_stream_read() says, or -EOPNOTSUPP: the provider has no loans.
+ */
+ssize_t rtsan_stream_borrow(struct rtsan_stream *stream, const void **data, uint32_t *loan,
+			    uint8_t flags);
+/**
+ * Return what was borrowed, in any order. 0; -EINVAL: none of that name is lent; -EOPNOTSUPP; or
+ * -EIO: the port is gone.
+ */
+int rtsan_stream_return(struct rtsan_stream *stream, uint32_t loan);
+/**
  * Write, as write(2): returns when the bytes are on their way and the buffer may be used again.
  *
  * @return

@@ -235,6 +235,23 @@ rtsan_stream_read(struct rtsan_stream *s, void *buf, size_t len, uint8_t flags)
 	return rtsan_stream_readv(s, &iov, 1, flags);
 }
 
+ssize_t
+rtsan_stream_borrow(struct rtsan_stream *s, const void **data, uint32_t *loan, uint8_t flags)
+{
+	struct rtsan_recv_wr wr = {
+		.wr_id = (uintptr_t)&s->read,
+		.flags = flags | RTSAN_RECV_LOAN,
+	};
+	ssize_t n;
+
+	pthread_mutex_lock(&s->rd);
+	n = read_once(s, &wr);
+	*data = n > 0 ? s->read.wc.loan : NULL;
+	*loan = n > 0 ? s->read.wc.imm : 0;
+	pthread_mutex_unlock(&s->rd);
+	return n;
+}
+
 /* ---- writing ---- */
 
 /* The next of *iov* behind the first *skip* bytes; how many. */
@@ -365,13 +382,13 @@ post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
 
 /* And what its completion says, in *imm* if that is not NULL. */
 static int
-ask(struct rtsan_stream *s, post_fn post, uint32_t *imm)
+ask(struct rtsan_stream *s, post_fn post, uint32_t arg, uint32_t *imm)
 {
 	struct rtsan_wc wc;
 	int rc;
 
 	pthread_mutex_lock(&s->turn.lock);
-	rc = control(s, post, 0, &wc);
+	rc = control(s, post, arg, &wc);
 	if (rc == 0)
 		rc = rc_of(wc.status);
 	if (rc == 0 && imm != NULL)
@@ -403,11 +420,17 @@ int
 rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
 {
 	uint32_t imm = 0;
-	int rc = ask(s, post_urgent, &imm);
+	int rc = ask(s, post_urgent, 0, &imm);
 
 	if (rc == 0)
 		*byte = (uint8_t)imm;
 	return rc;
+}
+
+int
+rtsan_stream_return(struct rtsan_stream *s, uint32_t loan)
+{
+	return ask(s, rtsan_stream_give_back, loan, NULL);
 }
 
 /* ---- poll ---- */
