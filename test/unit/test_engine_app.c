@@ -336,6 +336,7 @@ san_engine_app_drain__stream_malformed(void **state)
 	BAD((wr.op = SAN_WR_CANCEL, wr.nb_sge = 0), "no parts belong to that");
 	BAD(wr.sge[0] = part(&apps[1], 0, 10), "memory outside its regions");
 #undef BAD
+	r.nb_sge = 0;
 	r.flags = SAN_RECV_LOAN;
 	post_recv(&apps[0], &r);
 	assert_fault("unknown flags of a receive");
