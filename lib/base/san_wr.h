@@ -42,6 +42,8 @@ enum san_ulp_op {
 	SAN_WR_SHUTDOWN = 18, /**< behind the sends before it: nothing more is sent */
 	SAN_WR_URGENT = 19,   /**< take the urgent byte: in *imm* of the completion */
 	SAN_WR_OPTION = 20,   /**< *imm*: enum san_stream_option; value in remote_addr */
+	/** The lent message buffer *imm* comes back; of programs in the lcore's process only. */
+	SAN_WR_GIVE_BACK = 21,
 };
 
 /** What a stream's WAIT waits for, and its completion's *imm* says. (AFC-1, AFC-19) */
@@ -71,7 +73,8 @@ enum san_recv_flag {
 	SAN_RECV_PEEK = 0x1,     /**< copy what is there, and leave it there */
 	SAN_RECV_WAITALL = 0x2,  /**< complete when full, or at the end */
 	SAN_RECV_DONTWAIT = 0x4, /**< complete now, with what is there */
-	SAN_RECV_LOAN = 0x8,     /**< no buffer: the next message buffer, to be given back */
+	/** No buffer: the next message buffer is lent; to programs in the lcore's process only. */
+	SAN_RECV_LOAN = 0x8,
 };
 
 enum san_ulp_wr_flag {
@@ -136,6 +139,7 @@ enum san_ulp_wc_op {
 	SAN_WC_SHUTDOWN = 9,
 	SAN_WC_URGENT = 10,
 	SAN_WC_OPTION = 11,
+	SAN_WC_GIVE_BACK = 12,
 };
 
 /** Beyond enum san_wire_status, from 64 on: local outcomes of a work request. */
@@ -160,7 +164,8 @@ struct san_ulp_wc {
 	uint8_t op;     /**< enum san_ulp_wc_op */
 	uint8_t status; /**< enum san_wire_status or enum san_ulp_status */
 	bool has_imm;
-	uint8_t pad[9];
+	uint8_t pad;
+	const void *loan; /**< LOAN: the first byte, *imm* is its name; else NULL */
 };
 _Static_assert(sizeof(struct san_ulp_wc) == 32, "half a cache line");
 

@@ -684,6 +684,9 @@ san_core_stream_renew(struct core_stream *s, uint64_t now_ns)
 	/* of its last connection, something still waits for room in a queue of the program's */
 	if (!give(s))
 		return -EBUSY;
+	/* or the program still reads its message buffers, which go with the session */
+	if (san_stream_has_lent(s->session))
+		return -EBUSY;
 	s->core->stream_now_ns = now_ns;
 	rc = san_stream_create(&s->conf, &ops, s, &session);
 	if (rc != 0)

@@ -92,7 +92,10 @@ take_sges(const struct san_engine *e, uint16_t app, struct san_ulp_sge *sge, uin
 	return NULL;
 }
 
-/* What no payload belongs to; values out of range are the session's to refuse. */
+/*
+ * What no payload belongs to; values out of range are the session's to refuse. There are no loans,
+ * neither here nor among RECV_FLAGS: a message buffer is memory of ours, whose address is nobody's.
+ */
 static const char *
 take_control(const struct san_ulp_wr *wr)
 {

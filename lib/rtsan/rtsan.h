@@ -94,6 +94,7 @@ struct rtsan_caps {
 	uint64_t max_msg; /**< bytes of one work request */
 	bool has_mr_reg;  /**< rtsan_mr_reg() works */
 	bool has_unordered;
+	bool has_loan; /**< RTSAN_RECV_LOAN works */
 	char provider[32];
 };
 /**
@@ -180,6 +181,7 @@ enum rtsan_wc_opcode {
 	RTSAN_WC_STREAM_SHUTDOWN = 9,
 	RTSAN_WC_STREAM_URGENT = 10, /**< *imm*: the byte */
 	RTSAN_WC_STREAM_OPTION = 11,
+	RTSAN_WC_STREAM_GIVE_BACK = 12,
 };
 
 /** How a work request ended. Each is one cause; rtsan_status_text() explains. */
@@ -216,6 +218,8 @@ struct rtsan_wc {
 	uint8_t opcode; /**< enum rtsan_wc_opcode */
 	uint8_t status; /**< enum rtsan_wc_status */
 	bool has_imm;
+	/** RTSAN_RECV_LOAN: the bytes, to be read only; *imm* is their name. Else NULL. */
+	const void *loan;
 };
 
 /**
@@ -448,7 +452,8 @@ void rtsan_listener_destroy(struct rtsan_listener *listener);
  *   0, -EINVAL, -EADDRNOTAVAIL (no address of that family), -ENETUNREACH (in no prefix of an
  *   address of ours, and no gateway), -ENOSPC,
  *   -EACCES (the daemon keeps the partition for others),
- *   -EISCONN (it has a connection, or the event that ended it was not polled).
+ *   -EISCONN (it has a connection, or the event that ended it was not polled),
+ *   -EBUSY (of its last connection, completions find no room, or a loan has not come back).
  */
 int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 		  const struct rtsan_conn_param *param);
@@ -464,6 +469,7 @@ int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
  *   0, -EINVAL, or
  *   - -ENOENT: the request is gone: its peer gave up.
  *   - -EISCONN: the queue pair has a connection, or the event that ended it was not polled.
+ *   - -EBUSY: of its last connection, completions find no room, or a loan has not come back.
  *   - -EPROTOTYPE: one of request and queue pair is for a stream, the other is not.
  */
 int rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
@@ -525,6 +531,8 @@ enum rtsan_recv_flags {
 	RTSAN_RECV_PEEK = 0x1,     /**< copy what is there, and leave it there */
 	RTSAN_RECV_WAITALL = 0x2,  /**< complete when full, or at the end */
 	RTSAN_RECV_DONTWAIT = 0x4, /**< complete now, with what is there, or RTSAN_WC_AGAIN */
+	/** A loan, no buffer: see rtsan_stream_give_back(). Of the others DONTWAIT goes with it. */
+	RTSAN_RECV_LOAN = 0x8,
 };
 
 struct rtsan_recv_wr {
@@ -553,7 +561,10 @@ struct rtsan_recv_wr {
  */
 int rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr);
 
-/** Post receives; like rtsan_post_send(). They are consumed in order. */
+/**
+ * Post receives; like rtsan_post_send(). They are consumed in order.
+ * -EOPNOTSUPP: RTSAN_RECV_LOAN, where the provider has no loans (see has_loan).
+ */
 int rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr);
 
 /* -------------------------------------------------------------- streams -- */
@@ -605,6 +616,24 @@ int rtsan_stream_shutdown(struct rtsan_qp *qp, uint64_t wr_id);
  * 0, -EINVAL, -EAGAIN.
  */
 int rtsan_stream_urgent(struct rtsan_qp *qp, uint64_t wr_id);
+
+/**
+ * Give back what a receive with RTSAN_RECV_LOAN lent: *loan* is *imm* of its completion. Such a
+ * receive has no parts. It completes with the next bytes where they are, in the queue pair's own
+ * memory: *loan* and byte_len of the completion; without a loan (no has_imm), it is one of the end,
+ * or has failed. One that is lent keeps its place and bytes until it is given back or the queue
+ * pair is destroyed, whatever becomes of the connection; it counts as unread (nb_store), so when
+ * all are lent nothing more comes. Loans are for small transfers: large ones are
+ * faster into buffers, since all that is lent comes in messages. Only where the program has
+ * the engine in it (has_loan). RTSAN_WC_INVALID: none of that name is lent. (AFC-1, AFC-27)
+ *
+ * @return
+ *   0, or
+ *   - -EINVAL: the queue pair is no stream.
+ *   - -EOPNOTSUPP: the provider has no loans.
+ *   - -EAGAIN: the send queue is full: poll the completion queue.
+ */
+int rtsan_stream_give_back(struct rtsan_qp *qp, uint32_t loan, uint64_t wr_id);
 
 /** What can be changed while it works, from the next transfer on. */
 enum rtsan_stream_option {

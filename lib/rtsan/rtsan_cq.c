@@ -20,6 +20,7 @@ static_assert((int)RTSAN_WC_STREAM_CANCEL == (int)SAN_WC_CANCEL, "opcodes are pa
 static_assert((int)RTSAN_WC_STREAM_SHUTDOWN == (int)SAN_WC_SHUTDOWN, "passed through");
 static_assert((int)RTSAN_WC_STREAM_URGENT == (int)SAN_WC_URGENT, "opcodes are passed through");
 static_assert((int)RTSAN_WC_STREAM_OPTION == (int)SAN_WC_OPTION, "opcodes are passed through");
+static_assert((int)RTSAN_WC_STREAM_GIVE_BACK == (int)SAN_WC_GIVE_BACK, "passed through");
 static_assert((int)RTSAN_WC_NO_BUFFERS == (int)SAN_WC_ST_NO_BUFFERS, "passed through");
 static_assert((int)RTSAN_WC_CANCELLED == (int)SAN_WC_ST_CANCELLED, "passed through");
 static_assert((int)RTSAN_WC_AGAIN == (int)SAN_WC_ST_AGAIN, "statuses are passed through");
@@ -95,6 +96,7 @@ take(struct rtsan_cq *cq, struct rtsan_wc *wc, int n)
 		wc[k].opcode = raw[i].op;
 		wc[k].status = raw[i].status;
 		wc[k].has_imm = raw[i].has_imm;
+		wc[k].loan = raw[i].loan;
 		k++;
 	}
 	return k;

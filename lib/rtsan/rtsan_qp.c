@@ -17,7 +17,8 @@
 #define FLAGS_ALL \
 	(RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED)
 #define FLAGS_STREAM (RTSAN_WR_SIGNALED | RTSAN_WR_INLINE | RTSAN_WR_OOB)
-#define FLAGS_RECV   (RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL | RTSAN_RECV_DONTWAIT)
+#define FLAGS_LOAN   (RTSAN_RECV_LOAN | RTSAN_RECV_DONTWAIT)
+#define FLAGS_RECV   (FLAGS_LOAN | RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL)
 
 static_assert(RTSAN_SGE_MAX == SAN_ULP_SGE_MAX, "the ring's entry holds as many");
 static_assert(RTSAN_INLINE_MAX == SAN_ULP_INLINE_MAX, "the ring's entry holds as many");
@@ -35,6 +36,7 @@ static_assert((int)RTSAN_WR_OOB == (int)SAN_WR_OOB, "flags are passed through");
 static_assert((int)RTSAN_RECV_PEEK == (int)SAN_RECV_PEEK, "flags are passed through");
 static_assert((int)RTSAN_RECV_WAITALL == (int)SAN_RECV_WAITALL, "flags are passed through");
 static_assert((int)RTSAN_RECV_DONTWAIT == (int)SAN_RECV_DONTWAIT, "flags are passed through");
+static_assert((int)RTSAN_RECV_LOAN == (int)SAN_RECV_LOAN, "flags are passed through");
 
 /* ---- create, destroy ---- */
 
@@ -327,12 +329,24 @@ rtsan_qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t va
 }
 
 static int
+check_loan(const struct rtsan_qp *qp, const struct rtsan_recv_wr *wr)
+{
+	if (!qp->ctx->caps.has_loan)
+		return rtsan_fail(-EOPNOTSUPP, "receive: the provider has no loans");
+	if ((wr->flags & ~FLAGS_LOAN) != 0)
+		return rtsan_fail(-EINVAL, "receive: flags 0x%x do not go with a loan", wr->flags);
+	return wr->nb_sge != 0 ? rtsan_fail(-EINVAL, "receive: a loan has no parts") : 0;
+}
+
+static int
 check_recv(const struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, uint64_t *length)
 {
 	if (!qp->is_stream && wr->flags != 0)
 		return rtsan_fail(-EINVAL, "receive: flags 0x%x are for streams", wr->flags);
 	if ((wr->flags & ~FLAGS_RECV) != 0)
 		return rtsan_fail(-EINVAL, "receive: flags 0x%x has unknown bits", wr->flags);
+	if ((wr->flags & RTSAN_RECV_LOAN) != 0)
+		return check_loan(qp, wr);
 	return check_sges(qp, wr->sge, wr->nb_sge, length);
 }
 

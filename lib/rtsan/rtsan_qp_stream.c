@@ -43,6 +43,14 @@ rtsan_stream_urgent(struct rtsan_qp *qp, uint64_t wr_id)
 }
 
 int
+rtsan_stream_give_back(struct rtsan_qp *qp, uint32_t loan, uint64_t wr_id)
+{
+	if (qp->is_stream && !qp->ctx->caps.has_loan)
+		return rtsan_fail(-EOPNOTSUPP, "stream: the provider has no loans");
+	return rtsan_qp_post_control(qp, SAN_WR_GIVE_BACK, loan, 0, wr_id);
+}
+
+int
 rtsan_stream_option(struct rtsan_qp *qp, enum rtsan_stream_option option, uint32_t value,
 		    uint64_t wr_id)
 {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "rtsan_stream_priv.h"
 
@@ -55,6 +56,7 @@ rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
 	pthread_mutex_init(&s->rd, NULL);
 	pthread_mutex_init(&s->wr, NULL);
 	s->ctx = ctx;
+	s->bell = -1;
 	atomic_init(&s->timeout_ms, -1);
 	rc = make_qp(s, attr);
 	if (rc != 0)
@@ -73,6 +75,8 @@ rtsan_stream_destroy(struct rtsan_stream *s)
 		rtsan_cq_destroy(s->cq);
 	if (s->mr != NULL)
 		rtsan_mr_dereg(s->mr);
+	if (s->bell >= 0)
+		close(s->bell);
 	pthread_mutex_destroy(&s->rd);
 	pthread_mutex_destroy(&s->wr);
 	rtsan_turn_fini(&s->turn);

@@ -93,6 +93,28 @@ ssize_t rtsan_stream_read(struct rtsan_stream *stream, void *buf, size_t len, ui
 ssize_t rtsan_stream_readv(struct rtsan_stream *stream, const struct iovec *iov, int nb_iov,
 			   uint8_t flags);
 /**
+ * Read without a copy: the next bytes where they are, in the stream's own memory. They keep their
+ * place until they are returned or the stream is closed, whatever becomes of the connection, and
+ * count as unread until then: the peer's writes wait when all of nb_store are lent. Only
+ * where the program has the engine in it (has_loan). (AFC-1, AFC-27)
+ *
+ * @param data
+ *   Result, to be read only; NULL at the end of the stream.
+ * @param loan
+ *   Result, for rtsan_stream_return(); nothing is to be returned where *data* is NULL.
+ * @param flags
+ *   RTSAN_RECV_DONTWAIT, or 0.
+ * @return
+ *   What rtsan_stream_read() says, or -EOPNOTSUPP: the provider has no loans.
+ */
+ssize_t rtsan_stream_borrow(struct rtsan_stream *stream, const void **data, uint32_t *loan,
+			    uint8_t flags);
+/**
+ * Return what was borrowed, in any order. 0; -EINVAL: none of that name is lent; -EOPNOTSUPP; or
+ * -EIO: the port is gone.
+ */
+int rtsan_stream_return(struct rtsan_stream *stream, uint32_t loan);
+/**
  * Write, as write(2): returns when the bytes are on their way and the buffer may be used again.
  *
  * @return
@@ -106,8 +128,13 @@ ssize_t rtsan_stream_write(struct rtsan_stream *stream, const void *buf, size_t 
 /** Likewise from several buffers, in order. */
 ssize_t rtsan_stream_writev(struct rtsan_stream *stream, const struct iovec *iov, int nb_iov);
 /**
- * Half-close: the peer reads the end behind what was written; reading goes on. (AFC-1)
- * 0, or what rtsan_stream_write() says.
+ * Half-close, as shutdown(2): the peer reads the end behind what was written; reading goes on.
+ * (AFC-1) Does not wait: neither for the peer, nor for another thread's write. A write that is
+ * under way goes on with what it has handed over, and what it has not yet is -EPIPE, as is all
+ * that comes later. Whether the peer has got the end rtsan_stream_close() says.
+ *
+ * @return
+ *   0, also the second time; -EIO: the port is gone.
  */
 int rtsan_stream_shutdown_write(struct rtsan_stream *stream);
 /** Write one byte that is urgent. 0, or what rtsan_stream_write() says. (AFC-1) */
@@ -128,11 +155,12 @@ struct rtsan_stream_poll {
 	uint32_t revents; /**< result; RTSAN_STREAM_ENDED also comes unasked */
 };
 /**
- * Wait until one of several streams is as wanted, as poll(2). One thread at a time per stream.
- * (AFC-1, AFC-19)
+ * Wait until one of several streams is as wanted, as poll(2). One thread at a time per stream;
+ * others may read, write and so on meanwhile. (AFC-1, AFC-19)
  *
  * @return
- *   Streams with *revents*; 0: time is over; -EINVAL, -EINTR (a signal came), -EIO.
+ *   Streams with *revents*; 0: time is over; -EINVAL, -EINTR (a signal came), -EIO, -ENOMEM; or
+ *   - -EMFILE, -ENFILE: a stream that is waited for needs two descriptors of the process.
  */
 int rtsan_stream_poll(struct rtsan_stream_poll *streams, uint32_t nb, int timeout_ms);
 

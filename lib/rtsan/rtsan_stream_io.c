@@ -12,11 +12,11 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "rtsan_stream_priv.h"
 
 #define AT_ONCE_MS 1 /* a write that must not wait has so long to begin */
-#define SLICE_MS   5 /* of a poll, while another thread looks for one of its streams */
 #define NB_EVENTS  (RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE | RTSAN_STREAM_URGENT)
 
 /* ---- completions ---- */
@@ -44,6 +44,10 @@ take(void *of)
 			op->posted = false;
 		}
 	}
+	/* a poll may wait for what is here now, or for somebody to look in our place */
+	if (s->is_polled)
+		eventfd_write(s->bell, 1);
+	s->is_polled = false;
 	return 0;
 }
 
@@ -231,6 +235,23 @@ rtsan_stream_read(struct rtsan_stream *s, void *buf, size_t len, uint8_t flags)
 	return rtsan_stream_readv(s, &iov, 1, flags);
 }
 
+ssize_t
+rtsan_stream_borrow(struct rtsan_stream *s, const void **data, uint32_t *loan, uint8_t flags)
+{
+	struct rtsan_recv_wr wr = {
+		.wr_id = (uintptr_t)&s->read,
+		.flags = flags | RTSAN_RECV_LOAN,
+	};
+	ssize_t n;
+
+	pthread_mutex_lock(&s->rd);
+	n = read_once(s, &wr);
+	*data = n > 0 ? s->read.wc.loan : NULL;
+	*loan = n > 0 ? s->read.wc.imm : 0;
+	pthread_mutex_unlock(&s->rd);
+	return n;
+}
+
 /* ---- writing ---- */
 
 /* The next of *iov* behind the first *skip* bytes; how many. */
@@ -277,7 +298,8 @@ write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 
 	pthread_mutex_lock(&s->turn.lock);
 	begin_op(&s->write);
-	rc = rtsan_post_send(s->qp, wr, 1);
+	/* it would wait behind the end, which may wait for the peer */
+	rc = s->is_shut ? rc_of(RTSAN_WC_SHUTDOWN) : rtsan_post_send(s->qp, wr, 1);
 	n = rc == 1 ? finish_op(s, &s->write, RTSAN_STREAM_SENDS,
 				timeout_ms == 0 ? AT_ONCE_MS : timeout_ms) :
 		      rc;
@@ -352,13 +374,6 @@ rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
 /* ---- beside the data ---- */
 
 static int
-post_shutdown(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
-{
-	(void)arg;
-	return rtsan_stream_shutdown(qp, wr_id);
-}
-
-static int
 post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
 {
 	(void)arg;
@@ -367,13 +382,13 @@ post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
 
 /* And what its completion says, in *imm* if that is not NULL. */
 static int
-ask(struct rtsan_stream *s, post_fn post, uint32_t *imm)
+ask(struct rtsan_stream *s, post_fn post, uint32_t arg, uint32_t *imm)
 {
 	struct rtsan_wc wc;
 	int rc;
 
 	pthread_mutex_lock(&s->turn.lock);
-	rc = control(s, post, 0, &wc);
+	rc = control(s, post, arg, &wc);
 	if (rc == 0)
 		rc = rc_of(wc.status);
 	if (rc == 0 && imm != NULL)
@@ -385,11 +400,19 @@ ask(struct rtsan_stream *s, post_fn post, uint32_t *imm)
 int
 rtsan_stream_shutdown_write(struct rtsan_stream *s)
 {
-	int rc;
+	int rc = 0;
 
-	pthread_mutex_lock(&s->wr);
-	rc = ask(s, post_shutdown, NULL);
-	pthread_mutex_unlock(&s->wr);
+	/* its completion may take as long as the peer likes */
+	pthread_mutex_lock(&s->turn.lock);
+	if (!s->is_shut) {
+		begin_op(&s->end);
+		rc = rtsan_stream_shutdown(s->qp, (uintptr_t)&s->end);
+		s->is_shut = rc == 0;
+	}
+	pthread_mutex_unlock(&s->turn.lock);
+	/* who drives the port has no other reason to do it now */
+	if (rc == 0 && rtsan_progress(s->ctx) < 0)
+		return rtsan_fail(-EIO, "stream: the port is gone");
 	return rc;
 }
 
@@ -397,11 +420,17 @@ int
 rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
 {
 	uint32_t imm = 0;
-	int rc = ask(s, post_urgent, &imm);
+	int rc = ask(s, post_urgent, 0, &imm);
 
 	if (rc == 0)
 		*byte = (uint8_t)imm;
 	return rc;
+}
+
+int
+rtsan_stream_return(struct rtsan_stream *s, uint32_t loan)
+{
+	return ask(s, rtsan_stream_give_back, loan, NULL);
 }
 
 /* ---- poll ---- */
@@ -430,67 +459,96 @@ begin_wait(struct rtsan_stream *s, uint32_t events)
 	return rc;
 }
 
-/* Streams that are as wanted; -errno. *is_shared*: of one of them another thread looks. */
+/* What it was waited for and is so; 0: nothing yet. With the lock. */
+static uint32_t
+happened(const struct rtsan_stream *s)
+{
+	return s->wait.done ? s->wait.wc.imm : 0;
+}
+
+/* Streams that are as wanted. Of those where another thread looks, what that has seen. */
 static int
-look(struct rtsan_stream_poll *p, uint32_t nb, bool *is_shared)
+look(struct rtsan_stream_poll *p, uint32_t nb)
 {
 	uint32_t i;
 	int ready = 0;
 
-	*is_shared = false;
 	for (i = 0; i < nb; i++) {
 		struct rtsan_stream *s = p[i].stream;
 
 		pthread_mutex_lock(&s->turn.lock);
-		if (s->turn.busy)
-			*is_shared = true;
-		else
+		s->is_polled = false;
+		if (!s->turn.busy)
 			take(s);
 		pthread_cond_broadcast(&s->turn.seen);
-		p[i].revents = s->wait.done ? s->wait.wc.imm : 0;
+		p[i].revents = happened(s);
 		ready += p[i].revents != 0;
 		pthread_mutex_unlock(&s->turn.lock);
 	}
 	return ready;
 }
 
-/* Until one of them may have something. 0; -EINTR, -EIO; 1: one has. */
+/*
+ * What wakes us when there may be something: its queue, unless another thread looks there, and
+ * who looks, now or from a moment later. 0; 1: there is something; -errno. With the lock.
+ */
+static int
+begin_sleep(struct rtsan_stream *s, struct pollfd fds[2])
+{
+	bool is_shared = s->turn.busy;
+	int rc = is_shared ? 0 : rtsan_cq_arm(s->cq);
+
+	if (rc != 0)
+		return rc;
+	if (happened(s) != 0)
+		return 1;
+	if (s->bell < 0)
+		s->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->bell < 0)
+		return -errno;
+	fds[0] = (struct pollfd){.fd = is_shared ? -1 : rtsan_cq_fd(s->cq), .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = s->bell, .events = POLLIN};
+	s->is_polled = true;
+	return 0;
+}
+
+/* Until one of them may have something; *fds*: two each. 0; 1: one has; -errno. */
 static int
 sleep_all(const struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int timeout_ms)
 {
+	eventfd_t rung;
 	uint32_t i;
 	int rc;
 
 	for (i = 0; i < nb; i++) {
-		fds[i] = (struct pollfd){.fd = rtsan_cq_fd(p[i].stream->cq), .events = POLLIN};
-		if (fds[i].fd == -ENOTSUP) { /* we are who drives the port */
+		pthread_mutex_lock(&p[i].stream->turn.lock);
+		rc = begin_sleep(p[i].stream, &fds[2 * i]);
+		pthread_mutex_unlock(&p[i].stream->turn.lock);
+		if (rc == -ENOTSUP) { /* we are who drives the port */
 			sched_yield();
 			return rtsan_progress(p[i].stream->ctx) < 0 ? -EIO : 0;
 		}
-		if (fds[i].fd < 0)
-			return fds[i].fd;
-		pthread_mutex_lock(&p[i].stream->turn.lock);
-		rc = p[i].stream->turn.busy ? 0 : rtsan_cq_arm(p[i].stream->cq);
-		pthread_mutex_unlock(&p[i].stream->turn.lock);
 		if (rc != 0)
 			return rc;
 	}
-	return poll(fds, nb, timeout_ms) < 0 ? -errno : 0;
+	if (poll(fds, 2 * nb, timeout_ms) < 0)
+		return -errno;
+	for (i = 0; i < nb; i++)
+		if (fds[2 * i + 1].revents != 0)
+			eventfd_read(fds[2 * i + 1].fd, &rung);
+	return 0;
 }
 
 static int
 poll_all(struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int64_t end_ms)
 {
-	bool is_shared;
 	int rc, left;
 
 	for (;;) {
-		rc = look(p, nb, &is_shared);
+		rc = look(p, nb);
 		left = rtsan_turn_left_ms(end_ms);
 		if (rc != 0 || left == 0)
 			return rc;
-		if (is_shared && (left < 0 || left > SLICE_MS))
-			left = SLICE_MS;
 		rc = sleep_all(p, fds, nb, left);
 		if (rc < 0)
 			return rtsan_fail(rc, "stream: poll: %s", strerror(-rc));
@@ -505,12 +563,12 @@ rtsan_stream_poll(struct rtsan_stream_poll *p, uint32_t nb, int timeout_ms)
 	uint32_t i;
 	int rc = 0;
 
-	if (nb == 0 || p == NULL || nb > INT_MAX / sizeof(*fds))
+	if (nb == 0 || p == NULL || nb > INT_MAX / (2 * sizeof(*fds)))
 		return rtsan_fail(-EINVAL, "stream: poll of %u streams", nb);
 	for (i = 0; i < nb; i++)
 		if ((p[i].events & ~NB_EVENTS) != 0)
 			return rtsan_fail(-EINVAL, "stream: events 0x%x", p[i].events);
-	fds = malloc(nb * sizeof(*fds));
+	fds = malloc(2 * nb * sizeof(*fds));
 	if (fds == NULL)
 		return rtsan_fail(-ENOMEM, "stream: no memory");
 	for (i = 0; i < nb && rc == 0; i++) {

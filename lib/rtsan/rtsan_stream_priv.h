@@ -31,8 +31,12 @@ struct rtsan_stream {
 	pthread_mutex_t rd, wr; /**< a call of each direction at a time */
 	_Atomic int timeout_ms;
 	struct rtsan_stream_op read, write, ctl, wait;
-	bool ctl_used;        /**< somebody waits for *ctl* */
-	uint32_t wait_events; /**< of *wait*, while it is posted */
+	struct rtsan_stream_op end; /**< nobody waits for it */
+	bool ctl_used;              /**< somebody waits for *ctl* */
+	bool is_shut;               /**< *end* is posted: nothing is written behind it */
+	bool is_polled;             /**< a poll sleeps: whoever looks meanwhile rings *bell* */
+	int bell;                   /**< an eventfd, from the first poll that sleeps on; -1 */
+	uint32_t wait_events;       /**< of *wait*, while it is posted */
 	/* with a provider in another process */
 	struct rtsan_mr *mr; /**< half to read, half to write; NULL: memory is used as it is */
 	/* by the lock of the context's *events* */

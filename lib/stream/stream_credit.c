@@ -22,13 +22,19 @@
 
 #include "stream_priv.h"
 
-/* Room whose return is worth a message of its own. */
+/*
+ * Room whose return is worth a message of its own; but no more than there is beside what is lent:
+ * who waits for more before he gives it back would wait for ever.
+ */
 static uint32_t
 room_step(const struct san_stream *s)
 {
-	uint32_t half = s->conf.nb_store / 2u;
+	uint32_t half = s->conf.nb_store / 2u, beside = s->conf.nb_store - s->rx.nb_lent;
+	uint32_t step = half > s->conf.t2 ? half : s->conf.t2;
 
-	return half > s->conf.t2 ? half : s->conf.t2;
+	if (step > beside)
+		step = beside;
+	return step > 0 ? step : 1;
 }
 
 /*

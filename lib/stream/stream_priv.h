@@ -225,6 +225,7 @@ struct stream_rx {
 	bool told;          /* the program knows that there is data (AFC-22) */
 	uint16_t unread_head, unread_tail;
 	uint32_t nb_unread, unread_bytes;
+	uint32_t nb_lent;
 	uint32_t nb_rcvd; /* R */
 	bool mark;        /* the next piece is behind the urgent byte */
 	bool fin;

@@ -234,6 +234,7 @@ lend(struct san_stream *s, struct stream_rqe *q)
 	rx->unread_bytes -= b->len;
 	rx->unread_head = b->next;
 	rx->nb_unread--;
+	rx->nb_lent++;
 	stream_recv_complete(s, q, 0);
 }
 
@@ -381,17 +382,24 @@ san_stream_give_back(struct san_stream *s, uint32_t loan, uint64_t now_ns)
 	(void)now_ns;
 	if (san_stream_loan(s, loan) == NULL)
 		return false;
+	s->rx.nb_lent--;
 	stream_pool_put(s, &s->rpool, (uint16_t)(loan - 1));
 	s->cr.nb_freed++;
 	return true;
 }
 
-void *
-san_stream_loan(struct san_stream *s, uint32_t loan)
+const void *
+san_stream_loan(const struct san_stream *s, uint32_t loan)
 {
-	struct stream_buf *b = loan - 1 < s->rpool.nb ? &s->rpool.bufs[loan - 1] : NULL;
+	const struct stream_buf *b = loan - 1 < s->rpool.nb ? &s->rpool.bufs[loan - 1] : NULL;
 
 	return b != NULL && b->state == STREAM_BUF_LENT ? b->data + b->off : NULL;
+}
+
+bool
+san_stream_has_lent(const struct san_stream *s)
+{
+	return s->rx.nb_lent != 0;
 }
 
 void

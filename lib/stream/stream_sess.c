@@ -439,6 +439,7 @@ peek_recv(struct san_stream *s, struct san_ulp_wc *wc)
 		.byte_len = q->filled,
 		.imm = q->loan,
 		.has_imm = q->loan != 0,
+		.loan = san_stream_loan(s, q->loan),
 	};
 	return true;
 }
@@ -511,6 +512,8 @@ san_stream_orphan(struct san_stream *s)
 	s->rx.head = s->rx.cur = s->rx.tail;
 	while (s->rx.nb_unread > 0)
 		stream_recv_drop(s);
+	for (at = 1; at <= s->rpool.nb; at++)
+		san_stream_give_back(s, at, now_ns);
 	s->orphan = true;
 	s->nb_waits = 0;
 	s->done_head = s->done_tail;

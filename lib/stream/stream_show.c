@@ -134,6 +134,7 @@ check_buffers(const struct san_stream *s)
 	SAN_VERIFY(posted == s->cr.nb_posted && posted <= s->conf.nb_recv);
 	SAN_VERIFY(held == s->cr.nb_held);
 	SAN_VERIFY(unread == s->rx.nb_unread && bytes == s->rx.unread_bytes);
+	SAN_VERIFY(lent == s->rx.nb_lent);
 	SAN_VERIFY(s->fault != NULL || unread + lent == s->cr.nb_payload_rcvd - s->cr.nb_freed);
 }
 

@@ -150,7 +150,6 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 bool
 stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr, uint64_t now_ns)
 {
-	(void)now_ns;
 	/* each of them completes once, a cancel also all waits */
 	if (s->done_tail - s->done_head + s->nb_waits + 2 > STREAM_DONES)
 		return false;
@@ -163,6 +162,11 @@ stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr, uint64_t now_
 		break;
 	case SAN_WR_URGENT:
 		post_urgent(s, wr);
+		break;
+	case SAN_WR_GIVE_BACK:
+		stream_ctl_done(s, wr->wr_id, SAN_WC_GIVE_BACK,
+				san_stream_give_back(s, wr->imm, now_ns) ? 0 : SAN_WC_ST_INVALID,
+				wr->imm, 0);
 		break;
 	default:
 		stream_ctl_done(s, wr->wr_id, SAN_WC_OPTION,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rtsan_stream.h>
 
@@ -22,7 +23,9 @@
 #define PATIENT_MS 20000
 #define SHORT_MS   60
 #define MUCH       (4u << 20)
-#define CHUNK      50001 /* no multiple of anything */
+#define CHUNK      50001  /* no multiple of anything */
+#define ONE        200000 /* one part of a write, and more than may be unread */
+#define ROUNDS     20
 
 static struct rtsan_ctx *ctx;
 static struct rtsan_listener *listener;
@@ -258,6 +261,46 @@ poll_several(void)
 	close_pair(c, d);
 }
 
+static void *
+read_byte(void *s)
+{
+	uint8_t byte;
+
+	CHECK(rtsan_stream_read(s, &byte, 1, 0) == 1);
+	return NULL;
+}
+
+static void *
+poll_urgent(void *s)
+{
+	struct rtsan_stream_poll p = {.stream = s, .events = RTSAN_STREAM_URGENT};
+
+	CHECK(rtsan_stream_poll(&p, 1, -1) == 1 && p.revents == RTSAN_STREAM_URGENT);
+	return NULL;
+}
+
+/* Whichever of two threads looks in a stream, it wakes the other one for what that waits for. */
+static void
+poll_beside_a_reader(void)
+{
+	pthread_t reader, poller;
+	uint8_t byte;
+	int i, rc;
+
+	for (i = 0; i < ROUNDS; i++) {
+		CHECK(pthread_create(&reader, NULL, read_byte, b) == 0);
+		CHECK(pthread_create(&poller, NULL, poll_urgent, b) == 0);
+		usleep((useconds_t)i * 200); /* before they wait, and later */
+		CHECK(rtsan_stream_send_urgent(a, '!') == 0);
+		CHECK(pthread_join(poller, NULL) == 0);
+		while ((rc = rtsan_stream_recv_urgent(b, &byte)) == -EAGAIN)
+			;
+		CHECK(rc == 0 && byte == '!');
+		CHECK(rtsan_stream_write(a, "x", 1) == 1);
+		CHECK(pthread_join(reader, NULL) == 0);
+	}
+}
+
 static void
 half_close(void)
 {
@@ -269,6 +312,51 @@ half_close(void)
 	CHECK(rtsan_stream_write(a, "x", 1) == -EPIPE);
 	CHECK(rtsan_stream_write(b, "y", 1) == 1);
 	CHECK(rtsan_stream_read(a, &byte, 1, 0) == 1 && byte == 'y');
+}
+
+static void *
+write_one(void *s)
+{
+	static uint8_t buf[ONE];
+	size_t i;
+
+	for (i = 0; i < ONE; i++)
+		buf[i] = pattern(i);
+	CHECK(rtsan_stream_write(s, buf, ONE) == ONE);
+	return NULL;
+}
+
+/*
+ * Neither for the peer, which does not read, nor for a write that waits for it. Meanwhile the
+ * stream works as before, and then the end comes behind what was written.
+ */
+static void
+shutdown_at_once(void)
+{
+	struct rtsan_stream_poll p = {.events = RTSAN_STREAM_READABLE};
+	struct rtsan_stream *c, *d;
+	pthread_t thread;
+	int64_t from;
+	uint8_t byte;
+
+	make_pair(&c, &d);
+	CHECK(pthread_create(&thread, NULL, write_one, c) == 0);
+	p.stream = d;
+	CHECK(rtsan_stream_poll(&p, 1, PATIENT_MS) == 1); /* it has begun */
+	from = now_ms();
+	CHECK(rtsan_stream_shutdown_write(c) == 0);
+	CHECK(rtsan_stream_shutdown_write(c) == 0);
+	CHECK(rtsan_stream_recv_urgent(c, &byte) == -EINVAL);
+	CHECK(rtsan_stream_write(d, "y", 1) == 1);
+	p.stream = c;
+	CHECK(rtsan_stream_poll(&p, 1, PATIENT_MS) == 1 && p.revents == RTSAN_STREAM_READABLE);
+	CHECK(rtsan_stream_read(c, &byte, 1, 0) == 1 && byte == 'y');
+	CHECK(now_ms() - from < PATIENT_MS / 2);
+	read_checked(d, 0, ONE);
+	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(rtsan_stream_write(c, "x", 1) == -EPIPE);
+	close_pair(c, d);
 }
 
 static void *
@@ -322,8 +410,10 @@ main(int argc, char **argv)
 	peek_and_parts();
 	urgent();
 	poll_several();
+	poll_beside_a_reader();
 	half_close();
 	close_pair(a, b);
+	shutdown_at_once();
 	close_after_write();
 	nobody_there();
 	rtsan_listener_destroy(listener);

@@ -5,10 +5,11 @@ in daemons: every manner to receive, every way to send, every mode, verified byt
 ends; nothing may be left behind. (AFC-1, AFC-6 to AFC-9, AFC-11, SYS-3)
 """
 
+import os
 import sys
 
 from daemon import Attached
-from e2e import SANITIZE, Memif, Run, Server, Tests, Work, check, counter
+from e2e import BUILD, SANITIZE, Memif, Process, Run, Server, Tests, Work, check, counter, cpus
 
 FEW = 10 if SANITIZE else 1
 MANNERS = ('direct', 'wait', 'small', 'mixed')
@@ -66,10 +67,29 @@ class LinkTests:
         run_one(self.link, ['--size', '1-30000', '--conns', '40', '--buffers', '5', '--receive',
                             'mixed'], 2000 // self.few)
 
+    def refuse_loans(self):
+        """AFC-1: where the engine is elsewhere there are no loans, and no harm is done."""
+        check(self.link is not None, 'there are no daemons')
+        lend(self.work, self.link.daemons['server'].spec, self.link.server_ip, 'refused')
+
     def stop(self):
         check(self.server is not None, 'there is no server')
         self.server.stop_ok()
         self.link.stop()
+
+
+def lend(work, spec, address, says):
+    program = Process(work, 'loans', [os.path.join(BUILD, 'test/e2e/loans'), spec, address])
+    check(program.wait(60) == 0, program.tail())
+    check(program.out() == f'loans: {says}\n', program.tail())
+
+
+def loans(work, idle):
+    """AFC-1, AFC-27: all of a stream received by loans, which outlive their connection."""
+    mine, other = cpus()
+    eal = work.eal(mine, '--vdev=net_null0,no-rx=1', 256, f'0@{mine},1@{other}')
+    lend(work, f'dpdk:{" ".join(eal)} -- ip=10.77.0.1/24 poll=lcore idle={idle}', '10.77.0.1',
+         'all by loans')
 
 
 def paths(work):
@@ -114,11 +134,14 @@ def main():
             tests.add(f'{name}: many', one.many)
             tests.add(f'{name}: stop', one.stop)
         tests.add('paths', paths, work)
+        for idle in ('poll', 'sleep'):
+            tests.add(f'loans, idle={idle}', loans, work, idle)
         one = LinkTests(work, Attached, None, 4)
         tests.add('attached: start', one.start)
         for manner in MANNERS:
             for way in WAYS:
                 tests.add(f'attached: {manner}, {way}', one.run, manner, way, 'any')
+        tests.add('attached: loans', one.refuse_loans)
         tests.add('attached: stop', one.stop)
         return tests.run()
 

@@ -460,6 +460,56 @@ sim_stream__peer_gone(void **state)
 	close_streams(&t);
 }
 
+static void
+give_back(struct streams *t, uint32_t q, uint32_t loan)
+{
+	struct san_ulp_wc wc;
+	struct san_ulp_wr wr;
+
+	world_wr(&wr, SAN_WR_GIVE_BACK, NULL, 0, 0, 0, 3, SAN_WR_SIGNALED);
+	wr.imm = loan;
+	world_post(t->w, q, &wr);
+	assert_true(world_wait(t->w, q, false, &wc, LIMIT));
+	assert_int_equal(wc.op, SAN_WC_GIVE_BACK);
+	assert_int_equal(wc.status, SAN_ST_OK);
+}
+
+/* AFC-1: what is lent outlives its connection, and the queue pair has no other one before. */
+static void
+sim_stream__lent_after_the_end(void **state)
+{
+	const struct san_ulp_recv r = {.wr_id = 7, .flags = SAN_RECV_LOAN};
+	struct san_cm_param param;
+	struct san_ulp_wc wc;
+	struct streams t;
+	struct san_ip ip;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	world_pattern(t.a, 500, 14);
+	post_write(&t, t.qa, t.a, 500, SAN_WR_SIGNALED);
+	assert_int_equal(san_core_post_recv(core_of(&t, t.qb), t.w->qp[t.qb].qp, &r, 1,
+					    t.w->now_ns),
+			 1);
+	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
+	assert_int_equal(wc.byte_len, 500);
+	world_disconnect(t.w, t.qa, t.qb);
+	assert_true(world_pattern_ok(wc.loan, 500, 14));
+	world_param_default(&param);
+	world_ip(t.w, 0, &ip);
+	assert_int_equal(san_core_connect(core_of(&t, t.qb), t.w->qp[t.qb].qp, &ip, 7, &param,
+					  t.w->now_ns),
+			 -EBUSY);
+	assert_true(world_pattern_ok(wc.loan, 500, 14));
+	give_back(&t, t.qb, wc.imm);
+	assert_int_equal(san_core_connect(core_of(&t, t.qb), t.w->qp[t.qb].qp, &ip, 7, &param,
+					  t.w->now_ns),
+			 0);
+	world_run_for(t.w, SAN_NS_PER_S);
+	close_streams(&t);
+}
+
 /* What is no session's message ends the connection, and the programs learn why. */
 static void
 sim_stream__broken_peer(void **state)
@@ -665,6 +715,7 @@ main(void)
 		cmocka_unit_test(sim_stream__full_queue),
 		cmocka_unit_test(sim_stream__full_queue_beside),
 		cmocka_unit_test(sim_stream__peer_gone),
+		cmocka_unit_test(sim_stream__lent_after_the_end),
 		cmocka_unit_test(sim_stream__broken_peer),
 		cmocka_unit_test(sim_stream__orphan),
 		cmocka_unit_test(sim_stream__orphan_ends),

@@ -326,13 +326,19 @@ san_engine_app_drain__stream_malformed(void **state)
 		fresh_pair();            \
 	} while (0)
 	BAD(wr.op = SAN_WR_PUSH, "no operation of streams");
-	BAD(wr.op = SAN_WR_OPTION + 1, "no operation of streams");
+	BAD(wr.op = SAN_WR_GIVE_BACK + 1, "no operation of streams");
+	/* nor are there loans: what would be told is an address of ours */
+	wr = (struct san_ulp_wr){.op = SAN_WR_GIVE_BACK, .flags = SAN_WR_SIGNALED, .imm = 1};
+	post(&apps[0], &wr);
+	assert_fault("no operation of streams");
+	fresh_pair();
 	BAD(wr.flags = SAN_WR_SOLICITED, "unknown flags");
 	BAD((wr.op = SAN_WR_WAIT, wr.flags = SAN_WR_OOB), "unknown flags");
 	BAD(wr.op = SAN_WR_SHUTDOWN, "no parts belong to that");
 	BAD((wr.op = SAN_WR_CANCEL, wr.nb_sge = 0), "no parts belong to that");
 	BAD(wr.sge[0] = part(&apps[1], 0, 10), "memory outside its regions");
 #undef BAD
+	r.nb_sge = 0;
 	r.flags = SAN_RECV_LOAN;
 	post_recv(&apps[0], &r);
 	assert_fault("unknown flags of a receive");

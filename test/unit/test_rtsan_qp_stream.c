@@ -91,6 +91,7 @@ rtsan_stream__refused(void **state)
 	(void)state;
 	assert_error(rtsan_stream_wait(plain, 1, 0), -EINVAL, "is none");
 	assert_error(rtsan_stream_shutdown(plain, 0), -EINVAL, "is none");
+	assert_error(rtsan_stream_give_back(plain, 1, 0), -EINVAL, "is none");
 	assert_error(rtsan_stream_option(stream, 0, 0, 0), -EINVAL, "option 0");
 	assert_error(rtsan_stream_option(stream, RTSAN_STREAM_OPT_GATHER_US + 1, 0, 0), -EINVAL,
 		     "option 5");
@@ -126,13 +127,62 @@ rtsan_post__by_kind(void **state)
 	assert_int_equal(rtsan_post_recv(stream, &recv, 1), 1);
 	assert_int_equal(stream->wq.rqe[0].flags, SAN_RECV_PEEK);
 	assert_error(rtsan_post_recv(plain, &recv, 1), -EINVAL, "for streams");
-	recv.flags = 0x8;
+	recv.flags = 0x10;
 	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "unknown bits");
 	/* nothing that stood in the entry before goes to the lcore */
 	recv.flags = 0;
 	memset(plain->wq.rqe, 0xff, sizeof(plain->wq.rqe[0]));
 	assert_int_equal(rtsan_post_recv(plain, &recv, 1), 1);
 	assert_int_equal(plain->wq.rqe[0].flags, 0);
+}
+
+/* Only where the provider has them; without parts, and with no flag that is about a buffer. */
+static void
+rtsan_post_recv__loan(void **state)
+{
+	static uint8_t buf[8];
+	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
+	struct rtsan_recv_wr recv = {.wr_id = 5, .flags = RTSAN_RECV_LOAN | RTSAN_RECV_DONTWAIT};
+	struct rtsan_qp *stream = stream_of(&defaults, 8);
+
+	(void)state;
+	assert_error(rtsan_post_recv(stream, &recv, 1), -EOPNOTSUPP, "no loans");
+	assert_error(rtsan_stream_give_back(stream, 1, 0), -EOPNOTSUPP, "no loans");
+	ctx->caps.has_loan = true;
+	assert_int_equal(rtsan_post_recv(stream, &recv, 1), 1);
+	assert_int_equal(stream->wq.rqe[0].flags, SAN_RECV_LOAN | SAN_RECV_DONTWAIT);
+	assert_int_equal(stream->wq.rqe[0].nb_sge, 0);
+	assert_int_equal(rtsan_stream_give_back(stream, 77, 6), 0);
+	assert_int_equal(stream->wq.sqe[0].op, SAN_WR_GIVE_BACK);
+	assert_int_equal(stream->wq.sqe[0].imm, 77);
+	assert_int_equal(stream->wq.sqe[0].wr_id, 6);
+	recv.flags = RTSAN_RECV_LOAN | RTSAN_RECV_PEEK;
+	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "with a loan");
+	recv.flags = RTSAN_RECV_LOAN | RTSAN_RECV_WAITALL;
+	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "with a loan");
+	recv.flags = RTSAN_RECV_LOAN;
+	recv.sge = &sge;
+	recv.nb_sge = 1;
+	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "no parts");
+}
+
+/* Where it lies is told, and only of a loan. */
+static void
+rtsan_cq_poll__loan(void **state)
+{
+	static const uint8_t bytes[4];
+	struct rtsan_qp *stream = stream_of(&defaults, 8);
+	struct rtsan_wc wc[2];
+
+	(void)state;
+	fake->wc[0] = (struct san_ulp_wc){.qp = stream->qpn, .loan = bytes, .imm = 3};
+	fake->wc[1] = (struct san_ulp_wc){.qp = stream->qpn};
+	fake->nb_wc = 2;
+	memset(wc, 0xff, sizeof(wc));
+	assert_int_equal(rtsan_cq_poll(stream->recv_cq, wc, 2), 2);
+	assert_ptr_equal(wc[0].loan, bytes);
+	assert_int_equal(wc[0].imm, 3);
+	assert_null(wc[1].loan);
 }
 
 /* What came before the end can still be read. */
@@ -161,6 +211,8 @@ main(void)
 		TEST(rtsan_stream__what_is_posted),
 		TEST(rtsan_stream__refused),
 		TEST(rtsan_post__by_kind),
+		TEST(rtsan_post_recv__loan),
+		TEST(rtsan_cq_poll__loan),
 		TEST(rtsan_post_recv__after_the_end),
 	};
 

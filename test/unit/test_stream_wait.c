@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Waits, cancels, the urgent byte, options. (AFC-1, AFC-19) */
+/* Waits, cancels, the urgent byte, loans, options. (AFC-1, AFC-19, AFC-27) */
 
 #include "test_stream.h"
 
@@ -300,6 +300,152 @@ urgent__announced_first(void **state)
 	assert_int_equal(urgent(to, 0), 77);
 }
 
+/* ---- loans ---- */
+
+/* The next bytes, lent: their name, and how many. */
+static uint32_t
+borrow_some(uint32_t at, uint32_t *len)
+{
+	struct san_ulp_wc wc = {0};
+
+	assert_int_equal(pair_post_recv(to, 7, NULL, 0, SAN_RECV_LOAN), 1);
+	st_settle();
+	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_int_equal(wc.status, 0);
+	*len = wc.byte_len;
+	assert_ptr_equal(wc.loan, san_stream_loan(to->s, wc.imm));
+	assert_memory_equal(wc.loan, st_of(from)->src + at, *len);
+	return wc.imm;
+}
+
+static uint32_t
+borrow(uint32_t at, uint32_t len)
+{
+	uint32_t some, loan = borrow_some(at, &some);
+
+	assert_int_equal(some, len);
+	return loan;
+}
+
+static void
+give_back(uint32_t loan, uint8_t status)
+{
+	struct san_ulp_wc wc = {0};
+
+	assert_int_equal(pair_ctl(to, 11, SAN_WR_GIVE_BACK, loan, 0), 1);
+	assert_true(st_take(to, SAN_WC_GIVE_BACK, &wc));
+	assert_int_equal(wc.wr_id, 11);
+	assert_int_equal(wc.status, status);
+	assert_int_equal(wc.imm, loan);
+	assert_null(wc.loan);
+}
+
+/* In any order, each once; then its room is the peer's again. (AFC-1, AFC-27) */
+static void
+give_back__by_request(void **state)
+{
+	uint32_t loan[4], i;
+
+	(void)state;
+	conf[1].nb_store = conf[1].nb_recv = 4;
+	st_start();
+	for (i = 0; i < 5; i++) {
+		st_send(from, 1000);
+		st_settle();
+	}
+	for (i = 0; i < 4; i++)
+		loan[i] = borrow(1000 * i, 1000);
+	assert_int_equal(st_said_data(from), 4);
+	assert_true(san_stream_has_lent(to->s));
+	for (i = 4; i-- > 0;)
+		give_back(loan[i], 0);
+	assert_false(san_stream_has_lent(to->s));
+	give_back(loan[0], SAN_WC_ST_INVALID);
+	give_back(0, SAN_WC_ST_INVALID);
+	give_back(UINT32_MAX, SAN_WC_ST_INVALID);
+	st_settle();
+	assert_int_equal(st_said_data(from), 5);
+	give_back(borrow(4000, 1000), 0);
+}
+
+/* However many are lent, the sender hears of the room beside them. (AFC-27) */
+static void
+give_back__room_beside(void **state)
+{
+	uint32_t held, at, len, i, loan[7];
+
+	for (held = 1; held < 8; held++) {
+		if (held > 1)
+			pair_fini(&pair);
+		st_setup(state);
+		conf[1].nb_store = conf[1].nb_recv = 8;
+		conf[1].t2 = 6;
+		st_start();
+		for (i = 0; i < 40; i++) {
+			st_send(from, 1000);
+			st_settle();
+		}
+		for (i = at = 0; i < held; i++, at += len)
+			loan[i] = borrow_some(at, &len);
+		for (; at < 40000; at += len)
+			give_back(borrow_some(at, &len), 0);
+		for (i = 0; i < held; i++)
+			give_back(loan[i], 0);
+		san_stream_check(to->s);
+	}
+}
+
+/* The end of the connection takes nothing from who still reads. */
+static void
+give_back__after_the_end(void **state)
+{
+	uint32_t first, second;
+	struct san_ulp_wc wc = {0};
+
+	(void)state;
+	st_start();
+	st_send(from, 1000);
+	st_settle();
+	first = borrow(0, 1000);
+	st_send(from, 500);
+	st_settle();
+	pair_end_now(to, SAN_WC_ST_FLUSHED);
+	assert_memory_equal(san_stream_loan(to->s, first), st_of(from)->src, 1000);
+	/* nor what has come and was not lent before */
+	assert_int_equal(pair_post_recv(to, 7, NULL, 0, SAN_RECV_LOAN), 1);
+	san_stream_pump(to->s, pair.now_ns);
+	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	second = wc.imm;
+	assert_memory_equal(wc.loan, st_of(from)->src + 1000, 500);
+	assert_int_equal(pair_post_recv(to, 8, NULL, 0, SAN_RECV_LOAN), 1);
+	san_stream_pump(to->s, pair.now_ns);
+	assert_true(st_take(to, SAN_WC_RECV, &wc));
+	assert_int_equal(wc.status, SAN_WC_ST_FLUSHED);
+	assert_false(wc.has_imm);
+	assert_null(wc.loan);
+	assert_memory_equal(san_stream_loan(to->s, first), st_of(from)->src, 1000);
+	give_back(second, 0);
+	give_back(first, 0);
+	san_stream_check(to->s);
+}
+
+/* Who has gone reads no more. */
+static void
+give_back__by_an_orphan(void **state)
+{
+	uint32_t loan;
+
+	(void)state;
+	st_start();
+	st_send(from, 1000);
+	st_settle();
+	loan = borrow(0, 1000);
+	assert_true(san_stream_orphan(to->s, pair.now_ns));
+	assert_null(san_stream_loan(to->s, loan));
+	assert_false(san_stream_has_lent(to->s));
+	san_stream_check(to->s);
+}
+
 /* ---- options ---- */
 
 static void
@@ -369,6 +515,10 @@ main(void)
 		ST_TEST(urgent__beside_the_stream),
 		ST_TEST(urgent__peek),
 		ST_TEST(urgent__announced_first),
+		ST_TEST(give_back__by_request),
+		ST_TEST(give_back__room_beside),
+		ST_TEST(give_back__after_the_end),
+		ST_TEST(give_back__by_an_orphan),
 		ST_TEST(option__values),
 		ST_TEST(option__mode),
 	};

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A stream that is received by loans alone, between queue pairs and then between streams of one
+ * program to its own address. Where the engine is elsewhere each call says that there are none,
+ * and does no harm. (AFC-1, AFC-27)
+ *
+ *   loans SPEC ADDRESS
+ *
+ * The engine has an lcore of its own, or is the daemon's.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rtsan_stream.h>
+
+#define SERVICE    98
+#define PATIENT_MS 20000
+#define MUCH       3000000u
+#define PIECE      7001 /* of a send; no multiple of anything */
+#define HELD       31   /* that are lent at a time; nb_store is 32 */
+#define LAST       100  /* bytes that nobody reads before the connection is over */
+
+/* What wr_ids say. */
+enum work {
+	WORK_SEND = 1,
+	WORK_LOAN,
+	WORK_BACK,
+};
+
+static struct rtsan_ctx *ctx;
+static struct rtsan_listener *listener;
+static struct rtsan_cq *cq[2];
+static struct rtsan_qp *qp[2]; /* who sends, who receives */
+static const char *address;
+static uint8_t sent[MUCH + LAST];
+
+static void
+die(int line, const char *what)
+{
+	fprintf(stderr, "loans.c:%d: %s: %s\n", line, what, rtsan_error());
+	exit(1);
+}
+
+#define CHECK(x)                           \
+	do {                               \
+		if (!(x))                  \
+			die(__LINE__, #x); \
+	} while (0)
+
+static uint8_t
+pattern(size_t at)
+{
+	return (uint8_t)(at * 41 + (at >> 10));
+}
+
+static void
+check_bytes(const uint8_t *bytes, size_t at, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		CHECK(bytes[i] == pattern(at + i));
+}
+
+/* ---- queue pairs ---- */
+
+static struct rtsan_event
+next_event(uint8_t type)
+{
+	struct rtsan_event ev;
+
+	while (rtsan_event_poll(ctx, &ev) == 0)
+		CHECK(rtsan_event_wait(ctx, PATIENT_MS) == 1);
+	CHECK(ev.type == type);
+	return ev;
+}
+
+static struct rtsan_wc
+next_wc(int i, uint64_t work)
+{
+	struct rtsan_wc wc;
+
+	while (rtsan_cq_poll(cq[i], &wc, 1) == 0)
+		CHECK(rtsan_cq_wait(cq[i], PATIENT_MS) == 1);
+	CHECK(wc.wr_id == work);
+	return wc;
+}
+
+static void
+open_pair(void)
+{
+	static const struct rtsan_stream_attr stream;
+	struct rtsan_qp_attr attr = {.stream = &stream};
+	struct rtsan_event ev;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		CHECK(rtsan_cq_create(ctx, 256, &cq[i]) == 0);
+		attr.send_cq = attr.recv_cq = cq[i];
+		CHECK(rtsan_qp_create(ctx, &attr, &qp[i]) == 0);
+	}
+	CHECK(rtsan_connect(qp[0], address, SERVICE, NULL) == 0);
+	ev = next_event(RTSAN_EV_CONNECT_REQUEST);
+	CHECK(rtsan_accept(ctx, ev.request, qp[1], NULL) == 0);
+	next_event(RTSAN_EV_ESTABLISHED);
+	next_event(RTSAN_EV_ESTABLISHED);
+}
+
+static void
+close_pair(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		rtsan_qp_destroy(qp[i]);
+		CHECK(rtsan_cq_destroy(cq[i]) == 0);
+	}
+}
+
+static void
+post_send(size_t at, size_t len)
+{
+	struct rtsan_sge sge = {.addr = sent + at, .length = (uint32_t)len};
+	const struct rtsan_send_wr wr = {
+		.wr_id = WORK_SEND,
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED,
+		.sge = &sge,
+		.nb_sge = 1,
+	};
+
+	CHECK(rtsan_post_send(qp[0], &wr, 1) == 1);
+}
+
+/* The next bytes; none at the end. */
+static struct rtsan_wc
+borrow(void)
+{
+	const struct rtsan_recv_wr wr = {.wr_id = WORK_LOAN, .flags = RTSAN_RECV_LOAN};
+	struct rtsan_wc wc;
+
+	CHECK(rtsan_post_recv(qp[1], &wr, 1) == 1);
+	wc = next_wc(1, WORK_LOAN);
+	CHECK(wc.opcode == RTSAN_WC_RECV && wc.status == RTSAN_WC_SUCCESS);
+	CHECK(wc.has_imm == (wc.byte_len != 0) && (wc.loan != NULL) == wc.has_imm);
+	return wc;
+}
+
+static void
+give_back(uint32_t loan, uint8_t status)
+{
+	struct rtsan_wc wc;
+
+	CHECK(rtsan_stream_give_back(qp[1], loan, WORK_BACK) == 0);
+	wc = next_wc(1, WORK_BACK);
+	CHECK(wc.opcode == RTSAN_WC_STREAM_GIVE_BACK && wc.status == status);
+}
+
+/* As much is held as may be, and checked again before it goes back; each other one first. */
+static size_t
+receive(size_t at, size_t end)
+{
+	struct rtsan_wc held[HELD];
+	size_t from[HELD];
+	int i, k, n;
+
+	for (n = 0; n < HELD && at < end; n++) {
+		from[n] = at;
+		held[n] = borrow();
+		CHECK(held[n].byte_len != 0);
+		check_bytes(held[n].loan, at, held[n].byte_len);
+		at += held[n].byte_len;
+	}
+	for (k = 0; k < 2; k++) {
+		for (i = k; i < n; i += 2) {
+			check_bytes(held[i].loan, from[i], held[i].byte_len);
+			give_back(held[i].imm, RTSAN_WC_SUCCESS);
+		}
+	}
+	give_back(held[0].imm, RTSAN_WC_INVALID);
+	return at;
+}
+
+static void
+all_by_loans(void)
+{
+	size_t at, to, len;
+
+	for (at = 0; at < MUCH; at = to) {
+		to = at;
+		while (to < MUCH && to - at < 60000) {
+			len = MUCH - to < PIECE ? MUCH - to : PIECE;
+			post_send(to, len);
+			to += len;
+		}
+		for (len = at; len < to;)
+			len = receive(len, to);
+		CHECK(len == to);
+		for (len = at; len < to; len += PIECE)
+			CHECK(next_wc(0, WORK_SEND).status == RTSAN_WC_SUCCESS);
+	}
+}
+
+/* What is lent stays when the connection goes; only then it comes back. */
+static void
+after_the_end(void)
+{
+	struct rtsan_wc last;
+
+	post_send(MUCH, LAST);
+	CHECK(next_wc(0, WORK_SEND).status == RTSAN_WC_SUCCESS);
+	last = borrow();
+	CHECK(last.byte_len == LAST);
+	CHECK(rtsan_disconnect(qp[0]) == 0);
+	next_event(RTSAN_EV_DISCONNECTED);
+	next_event(RTSAN_EV_DISCONNECTED);
+	CHECK(borrow().byte_len == 0);
+	check_bytes(last.loan, MUCH, LAST);
+	CHECK(rtsan_connect(qp[1], address, SERVICE, NULL) == -EBUSY);
+	check_bytes(last.loan, MUCH, LAST);
+	give_back(last.imm, RTSAN_WC_SUCCESS);
+}
+
+/* The program is told, and the queue pair works as before. */
+static void
+refused(void)
+{
+	const struct rtsan_recv_wr wr = {.wr_id = WORK_LOAN, .flags = RTSAN_RECV_LOAN};
+
+	CHECK(rtsan_post_recv(qp[1], &wr, 1) == -EOPNOTSUPP);
+	CHECK(rtsan_stream_give_back(qp[1], 1, WORK_BACK) == -EOPNOTSUPP);
+	CHECK(rtsan_disconnect(qp[0]) == 0);
+	next_event(RTSAN_EV_DISCONNECTED);
+	next_event(RTSAN_EV_DISCONNECTED);
+}
+
+/* ---- streams ---- */
+
+static void *
+write_all(void *s)
+{
+	CHECK(rtsan_stream_write(s, sent, MUCH) == MUCH);
+	CHECK(rtsan_stream_shutdown_write(s) == 0);
+	return NULL;
+}
+
+static void
+read_by_loans(struct rtsan_stream *s)
+{
+	const void *data;
+	uint32_t loan;
+	size_t at = 0;
+	ssize_t n;
+
+	while ((n = rtsan_stream_borrow(s, &data, &loan, 0)) > 0) {
+		check_bytes(data, at, (size_t)n);
+		at += (size_t)n;
+		CHECK(rtsan_stream_return(s, loan) == 0);
+	}
+	CHECK(n == 0 && data == NULL && at == MUCH);
+	CHECK(rtsan_stream_return(s, loan) == -EINVAL);
+	CHECK(rtsan_stream_borrow(s, &data, &loan, RTSAN_RECV_PEEK) == -EINVAL);
+}
+
+static void
+read_without(struct rtsan_stream *s)
+{
+	static uint8_t got[MUCH];
+	const void *data;
+	uint32_t loan;
+
+	CHECK(rtsan_stream_borrow(s, &data, &loan, 0) == -EOPNOTSUPP && data == NULL);
+	CHECK(rtsan_stream_return(s, 1) == -EOPNOTSUPP);
+	CHECK(rtsan_stream_read(s, got, MUCH, RTSAN_RECV_WAITALL) > 0);
+}
+
+static void *
+accept_one(void *out)
+{
+	CHECK(rtsan_stream_accept(listener, NULL, PATIENT_MS, out) == 0);
+	return NULL;
+}
+
+/* ---- main ---- */
+
+static void
+streams(bool has_loan)
+{
+	struct rtsan_stream *s, *peer;
+	pthread_t thread;
+
+	CHECK(pthread_create(&thread, NULL, accept_one, &peer) == 0);
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE, NULL, PATIENT_MS, &s) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	rtsan_stream_set_timeout(s, PATIENT_MS);
+	rtsan_stream_set_timeout(peer, PATIENT_MS);
+	if (has_loan) {
+		CHECK(pthread_create(&thread, NULL, write_all, s) == 0);
+		read_by_loans(peer);
+		CHECK(pthread_join(thread, NULL) == 0);
+	} else {
+		CHECK(rtsan_stream_write(s, sent, PIECE) == PIECE);
+		CHECK(rtsan_stream_shutdown_write(s) == 0);
+		read_without(peer);
+	}
+	CHECK(rtsan_stream_shutdown_write(peer) == 0);
+	CHECK(rtsan_stream_close(s, PATIENT_MS) == 0);
+	CHECK(rtsan_stream_close(peer, PATIENT_MS) == 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct rtsan_caps caps;
+	size_t i;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: loans SPEC ADDRESS\n");
+		return 2;
+	}
+	address = argv[2];
+	for (i = 0; i < sizeof(sent); i++)
+		sent[i] = pattern(i);
+	CHECK(rtsan_open(argv[1], &ctx) == 0);
+	CHECK(rtsan_query(ctx, &caps) == 0);
+	CHECK(rtsan_listen(ctx, SERVICE, 0, 8, &listener) == 0);
+	open_pair();
+	if (caps.has_loan) {
+		all_by_loans();
+		after_the_end();
+	} else {
+		refused();
+	}
+	close_pair();
+	streams(caps.has_loan);
+	rtsan_listener_destroy(listener);
+	rtsan_close(ctx);
+	printf("loans: %s\n", caps.has_loan ? "all by loans" : "refused");
+	return 0;
+}

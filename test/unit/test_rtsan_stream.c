@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Calls of rtsan_stream.h that must not wait, over a provider that completes nothing by itself.
+ * What they do with an engine is e2e/streams.c's. (AFC-1)
+ */
+
+#include "rtsan_stream_priv.h"
+#include "test_rtsan.h"
+
+/* The peer takes nothing: the end waits for it, and nobody else. */
+static void
+rtsan_stream_shutdown_write__does_not_wait(void **state)
+{
+	struct rtsan_stream *s;
+	struct san_wq *wq;
+	uint8_t byte = 0;
+
+	(void)state;
+	assert_int_equal(rtsan_stream_create(ctx, NULL, &s), 0);
+	wq = s->qp->wq.wq;
+	pthread_mutex_lock(&s->wr); /* of a write that waits */
+	assert_int_equal(rtsan_stream_shutdown_write(s), 0);
+	pthread_mutex_unlock(&s->wr);
+	assert_int_equal(wq->sq_tail, 1);
+	assert_int_equal(s->qp->wq.sqe[0].op, SAN_WR_SHUTDOWN);
+	assert_int_equal(fake->nb_progress, 1);
+	/* once is enough */
+	assert_int_equal(rtsan_stream_shutdown_write(s), 0);
+	assert_error(rtsan_stream_write(s, "x", 1), -EPIPE, "shut");
+	assert_error(rtsan_stream_send_urgent(s, 'x'), -EPIPE, "shut");
+	assert_int_equal(wq->sq_tail, 1);
+	/* that it is over at last is no news for who asks for something else */
+	fake->wc[0] = (struct san_ulp_wc){
+		.wr_id = s->qp->wq.sqe[0].wr_id,
+		.qp = s->qp->qpn,
+		.op = SAN_WC_SHUTDOWN,
+		.status = SAN_WC_ST_FLUSHED,
+	};
+	fake->wc[1] = (struct san_ulp_wc){
+		.wr_id = (uintptr_t)&s->ctl,
+		.qp = s->qp->qpn,
+		.op = SAN_WC_URGENT,
+		.imm = '!',
+	};
+	fake->nb_wc = 2;
+	assert_int_equal(rtsan_stream_recv_urgent(s, &byte), 0);
+	assert_int_equal(byte, '!');
+	rtsan_stream_destroy(s);
+}
+
+static void
+rtsan_stream_shutdown_write__port_gone(void **state)
+{
+	struct rtsan_stream *s;
+
+	(void)state;
+	assert_int_equal(rtsan_stream_create(ctx, NULL, &s), 0);
+	fake->progress_rc = -EIO;
+	assert_error(rtsan_stream_shutdown_write(s), -EIO, "gone");
+	fake->progress_rc = 0;
+	rtsan_stream_destroy(s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rtsan_stream_shutdown_write__does_not_wait),
+		TEST(rtsan_stream_shutdown_write__port_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
