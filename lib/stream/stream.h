@@ -152,7 +152,7 @@ uint32_t san_stream_post_recv(struct san_stream *s, const struct san_ulp_recv *r
  * A message buffer that was lent (SAN_RECV_LOAN) comes back; until then, or san_stream_destroy(),
  * it is where and what it was, whatever becomes of the connection. False: it was not lent.
  */
-bool san_stream_give_back(struct san_stream *s, uint32_t loan, uint64_t now_ns);
+bool san_stream_give_back(struct san_stream *s, uint32_t loan);
 /** Where a lent message buffer's bytes begin; NULL: it is not lent. */
 const void *san_stream_loan(const struct san_stream *s, uint32_t loan);
 /** Is one lent? */

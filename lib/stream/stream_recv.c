@@ -377,9 +377,8 @@ stream_recv_cancel(struct san_stream *s)
 }
 
 bool
-san_stream_give_back(struct san_stream *s, uint32_t loan, uint64_t now_ns)
+san_stream_give_back(struct san_stream *s, uint32_t loan)
 {
-	(void)now_ns;
 	if (san_stream_loan(s, loan) == NULL)
 		return false;
 	s->rx.nb_lent--;

@@ -513,7 +513,7 @@ san_stream_orphan(struct san_stream *s)
 	while (s->rx.nb_unread > 0)
 		stream_recv_drop(s);
 	for (at = 1; at <= s->rpool.nb; at++)
-		san_stream_give_back(s, at, now_ns);
+		san_stream_give_back(s, at);
 	s->orphan = true;
 	s->nb_waits = 0;
 	s->done_head = s->done_tail;

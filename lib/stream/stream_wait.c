@@ -165,7 +165,7 @@ stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr, uint64_t now_
 		break;
 	case SAN_WR_GIVE_BACK:
 		stream_ctl_done(s, wr->wr_id, SAN_WC_GIVE_BACK,
-				san_stream_give_back(s, wr->imm, now_ns) ? 0 : SAN_WC_ST_INVALID,
+				san_stream_give_back(s, wr->imm) ? 0 : SAN_WC_ST_INVALID,
 				wr->imm, 0);
 		break;
 	default:

@@ -330,7 +330,7 @@ on_received(struct app *a, const struct san_ulp_wc *wc)
 	a->recv_head++;
 	if ((p->flags & SAN_RECV_LOAN) != 0 && wc->has_imm) {
 		compare(from, san_stream_loan(a->e->s, wc->imm), wc->byte_len, true);
-		PROP_CHECK(san_stream_give_back(a->e->s, wc->imm, pair.now_ns));
+		PROP_CHECK(san_stream_give_back(a->e->s, wc->imm));
 	} else if (wc->status == 0 && wc->byte_len == 0) {
 		a->got_fin = a->got_fin || !peek;
 		PROP_CHECK(from->fin);

@@ -185,16 +185,16 @@ lend__until_it_comes_back(void **state)
 		assert_int_equal(wc.byte_len, 1000);
 		assert_memory_equal(san_stream_loan(to->s, wc.imm), st_of(from)->src + 1000 * i,
 				    1000);
-		assert_true(san_stream_give_back(to->s, wc.imm, pair.now_ns));
-		assert_false(san_stream_give_back(to->s, wc.imm, pair.now_ns));
+		assert_true(san_stream_give_back(to->s, wc.imm));
+		assert_false(san_stream_give_back(to->s, wc.imm));
 		assert_null(san_stream_loan(to->s, wc.imm));
 	}
 	st_of(to)->at = 4000;
 	st_of(to)->recv_head = 4;
 	st_settle();
 	st_read(to, 2000, 2000);
-	assert_false(san_stream_give_back(to->s, 0, pair.now_ns));
-	assert_false(san_stream_give_back(to->s, UINT32_MAX, pair.now_ns));
+	assert_false(san_stream_give_back(to->s, 0));
+	assert_false(san_stream_give_back(to->s, UINT32_MAX));
 }
 
 /* ---- a program that does not read (AFC-27) ---- */
