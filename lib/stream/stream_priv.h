@@ -529,7 +529,7 @@ stream_recv_first(struct san_stream *s)
 /* ---- stream_wait.c ---- */
 
 /* WAIT, CANCEL, SHUTDOWN, ...: false: there is no room now. */
-bool stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr, uint64_t now_ns);
+bool stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr);
 /* Waits whose event is so complete. */
 void stream_wait_run(struct san_stream *s);
 void stream_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t status, uint32_t imm,

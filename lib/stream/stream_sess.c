@@ -390,11 +390,12 @@ san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t
 	uint32_t i;
 	bool taken;
 
+	(void)now_ns;
 	for (i = 0; i < n; i++) {
 		if (wr[i].op == SAN_WR_SEND || wr[i].op == SAN_WR_SHUTDOWN)
 			taken = stream_send_post(s, &wr[i]);
 		else
-			taken = stream_ctl_post(s, &wr[i], now_ns);
+			taken = stream_ctl_post(s, &wr[i]);
 		if (!taken)
 			break;
 	}

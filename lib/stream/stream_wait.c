@@ -148,7 +148,7 @@ set_option(struct san_stream *s, uint32_t option, uint64_t value)
 }
 
 bool
-stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr, uint64_t now_ns)
+stream_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr)
 {
 	/* each of them completes once, a cancel also all waits */
 	if (s->done_tail - s->done_head + s->nb_waits + 2 > STREAM_DONES)

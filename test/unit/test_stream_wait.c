@@ -413,12 +413,12 @@ give_back__after_the_end(void **state)
 	assert_memory_equal(san_stream_loan(to->s, first), st_of(from)->src, 1000);
 	/* nor what has come and was not lent before */
 	assert_int_equal(pair_post_recv(to, 7, NULL, 0, SAN_RECV_LOAN), 1);
-	san_stream_pump(to->s, pair.now_ns);
+	pair_pump_one(to);
 	assert_true(st_take(to, SAN_WC_RECV, &wc));
 	second = wc.imm;
 	assert_memory_equal(wc.loan, st_of(from)->src + 1000, 500);
 	assert_int_equal(pair_post_recv(to, 8, NULL, 0, SAN_RECV_LOAN), 1);
-	san_stream_pump(to->s, pair.now_ns);
+	pair_pump_one(to);
 	assert_true(st_take(to, SAN_WC_RECV, &wc));
 	assert_int_equal(wc.status, SAN_WC_ST_FLUSHED);
 	assert_false(wc.has_imm);
@@ -440,7 +440,7 @@ give_back__by_an_orphan(void **state)
 	st_send(from, 1000);
 	st_settle();
 	loan = borrow(0, 1000);
-	assert_true(san_stream_orphan(to->s, pair.now_ns));
+	assert_true(san_stream_orphan(to->s));
 	assert_null(san_stream_loan(to->s, loan));
 	assert_false(san_stream_has_lent(to->s));
 	san_stream_check(to->s);
