@@ -13,8 +13,6 @@
 
 #define NO_SLOT UINT32_MAX
 
-struct core_stream;
-
 /** Who has streams. */
 struct core_user {
 	LIST_ENTRY(core_user)
@@ -29,6 +27,29 @@ struct core_share {
 	struct core_user *user;
 	uint64_t bytes;
 	bool is_orphan;
+};
+
+/** A stream: its session, and the queue pair beneath. */
+struct core_stream {
+	struct san_timer timer;
+	struct san_core *core;
+	struct san_stream *session;
+	struct san_ulp_cq *own;               /* of what the session posts */
+	struct san_ulp_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone */
+	struct core_stream *next;             /* of those that are listed */
+	uint64_t armed_ns;                    /* the timer's; SAN_TIME_NEVER: it is not */
+	uint64_t linger_ns;                   /* an orphan ends then; NEVER_ORPHANED */
+	uint64_t retry_ns;                    /* until a queue that was full is looked at again */
+	uint32_t qpn;
+	bool is_listed;
+	bool is_open;     /* the session has a connection */
+	bool is_over;     /* it had one */
+	bool accepted;    /* the peer asked for the connection */
+	bool closing;     /* it goes as soon as all is sent */
+	bool fin_posted;  /* nothing follows what was posted */
+	bool disconnects; /* cm knows */
+	struct core_share share;
+	struct san_stream_conf conf;
 };
 
 /** A disconnect that waits for outstanding work. */
@@ -102,6 +123,11 @@ void san_core_stream_opened(struct core_stream *s, uint64_t now_ns);
 void san_core_stream_ended(struct core_stream *s, uint8_t status, uint64_t now_ns);
 /** Its connection ends when all is sent. False: there is nothing to wait for. */
 bool san_core_stream_close(struct core_stream *s);
+
+/* ---- core_stream_ops.c ---- */
+
+/** Of each session, with its stream as *arg*. */
+extern const struct san_stream_ops san_core_stream_ops;
 
 /* ---- core_share.c ---- */
 

@@ -34,181 +34,8 @@
 #define CQ_RETRY_NS    (20 * SAN_NS_PER_US) /* at first; then twice as long each time */
 #define CQ_RETRY_MAX   SAN_NS_PER_MS
 #define ROUND_BYTES    (256u << 10) /* that all sessions copy, before packets have their turn */
-#define THRESHOLD      4096         /* from that on, telling where memory is is cheaper */
 #define HAND_OVER      32           /* completions at a time */
 #define NEVER_ORPHANED SAN_TIME_NEVER
-
-struct core_stream {
-	struct san_timer timer;
-	struct san_core *core;
-	struct san_stream *session;
-	struct san_ulp_cq *own;               /* of what the session posts */
-	struct san_ulp_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone */
-	struct core_stream *next;             /* of those that are listed */
-	uint64_t armed_ns;                    /* the timer's; SAN_TIME_NEVER: it is not */
-	uint64_t linger_ns;                   /* an orphan ends then; NEVER_ORPHANED */
-	uint64_t retry_ns;                    /* until a queue that was full is looked at again */
-	uint32_t qpn;
-	bool is_listed;
-	bool is_open;     /* the session has a connection */
-	bool is_over;     /* it had one */
-	bool accepted;    /* the peer asked for the connection */
-	bool closing;     /* it goes as soon as all is sent */
-	bool fin_posted;  /* nothing follows what was posted */
-	bool disconnects; /* cm knows */
-	struct core_share share;
-	struct san_stream_conf conf;
-};
-
-/* ---- what a session has of us ---- */
-
-static void
-op_query(void *arg, struct san_stream_caps *caps)
-{
-	(void)arg;
-	*caps = (struct san_stream_caps){
-		.threshold = THRESHOLD,
-		.can_read = true,
-		.ordered = true,
-		.max_sge = SAN_ULP_SGE_MAX,
-	};
-}
-
-static int
-op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
-{
-	const struct san_ulp_recv r = {
-		.wr_id = cookie,
-		.nb_sge = 1,
-		.sge = {{.addr = buf, .len = len}},
-	};
-	const struct core_stream *s = arg;
-	struct san_core *core = s->core;
-
-	return san_ulp_post_recv(core->ulp, s->qpn, &r, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
-}
-
-/* All of a session's requests complete with an entry. */
-static int
-post(const struct core_stream *s, struct san_ulp_wr *wr)
-{
-	struct san_core *core = s->core;
-
-	wr->flags = SAN_WR_SIGNALED;
-	return san_ulp_post(core->ulp, s->qpn, wr, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
-}
-
-static int
-op_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
-{
-	struct san_ulp_wr wr;
-
-	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
-	wr.wr_id = cookie;
-	wr.op = SAN_WR_SEND;
-	wr.length = len;
-	wr.nb_sge = 1;
-	wr.sge[0] = (struct san_ulp_sge){.addr = (void *)(uintptr_t)buf, .len = len};
-	return post(arg, &wr);
-}
-
-static int
-post_remote(const struct core_stream *s, uint8_t op, uint64_t cookie,
-	    const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
-{
-	struct san_ulp_wr wr;
-	uint8_t i;
-
-	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
-	wr.wr_id = cookie;
-	wr.op = op;
-	wr.remote_addr = addr;
-	wr.rkey = key;
-	wr.nb_sge = nb_sge;
-	for (i = 0; i < nb_sge; i++) {
-		wr.sge[i] = sge[i];
-		wr.length += sge[i].len;
-	}
-	return post(s, &wr);
-}
-
-static int
-op_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
-	 uint32_t key)
-{
-	return post_remote(arg, SAN_WR_PUSH, cookie, sge, nb_sge, addr, key);
-}
-
-static int
-op_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
-	uint32_t key)
-{
-	return post_remote(arg, SAN_WR_PULL, cookie, sge, nb_sge, addr, key);
-}
-
-/* AFC-24: for the one right that it is told for, and for no other connection's peer. */
-static int
-op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
-       uint32_t *key)
-{
-	static const uint8_t rights[] = {
-		[SAN_STREAM_PUSH] = SAN_RIGHT_PUSH,
-		[SAN_STREAM_PULL] = SAN_RIGHT_PULL,
-	};
-	const struct core_stream *s = arg;
-
-	*addr = 0;
-	*key = 0;
-	if (right == SAN_STREAM_LOCAL) /* ulp reads and writes memory of the program where it is */
-		return 0;
-	return san_ulp_mr_add_stream(s->core->ulp, s->qpn, part->addr, part->len, rights[right],
-				     key);
-}
-
-static void
-op_dereg(void *arg, uint32_t key)
-{
-	const struct core_stream *s = arg;
-
-	san_ulp_mr_del(s->core->ulp, key);
-}
-
-static void *
-op_alloc(void *arg, size_t bytes)
-{
-	struct core_stream *s = arg;
-	void *mem;
-
-	if (!san_core_share_take(s->core, &s->share, bytes))
-		return NULL;
-	mem = san_mem_aligned(s->core->conf.mem, bytes);
-	if (mem == NULL)
-		san_core_share_give(s->core, &s->share, bytes);
-	return mem;
-}
-
-static void
-op_free(void *arg, void *mem, size_t bytes)
-{
-	struct core_stream *s = arg;
-
-	if (mem == NULL)
-		return;
-	san_mem_free(s->core->conf.mem, mem, bytes);
-	san_core_share_give(s->core, &s->share, bytes);
-}
-
-static const struct san_stream_ops ops = {
-	.query = op_query,
-	.recv = op_recv,
-	.send = op_send,
-	.write = op_write,
-	.read = op_read,
-	.reg = op_reg,
-	.dereg = op_dereg,
-	.alloc = op_alloc,
-	.free = op_free,
-};
 
 /* ---- tables ---- */
 
@@ -385,7 +212,7 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 	if (rc != 0)
 		goto no_inner;
 	core->stream_now_ns = now_ns;
-	rc = san_stream_create(&s->conf, &ops, s, &session);
+	rc = san_stream_create(&s->conf, &san_core_stream_ops, s, &session);
 	if (rc != 0)
 		goto no_session;
 	core->streams[san_ulp_qp_index(&core->conf.ulp, s->qpn)] = s;
@@ -464,7 +291,7 @@ san_core_streams_resume(struct san_core *core)
 
 	for (i = 0; i < core->conf.ulp.max_qps; i++)
 		if (core->streams[i] != NULL)
-			san_stream_resume(core->streams[i]->session, &ops, core->streams[i]);
+			san_stream_resume(core->streams[i]->session, &san_core_stream_ops, core->streams[i]);
 }
 
 /* ---- work of programs ---- */
@@ -688,7 +515,7 @@ san_core_stream_renew(struct core_stream *s, uint64_t now_ns)
 	if (san_stream_has_lent(s->session))
 		return -EBUSY;
 	s->core->stream_now_ns = now_ns;
-	rc = san_stream_create(&s->conf, &ops, s, &session);
+	rc = san_stream_create(&s->conf, &san_core_stream_ops, s, &session);
 	if (rc != 0)
 		return rc;
 	san_stream_destroy(s->session);

@@ -33,7 +33,7 @@
 
 #define LAPSE_RTTS      4
 #define LAPSE_MIN_NS    (100 * SAN_NS_PER_US)
-#define GRANT_MIN_BYTES 1024 /* less room than this is not worth a look at who could use it */
+#define GRANT_MIN_BYTES (32u << 10) /* at a time, unless less is asked for: each is a packet */
 #define SRPT_LOOK       64   /* connections compared: the choice costs no more with thousands */
 #define MISSES_MAX      8    /* at most four can hold a quarter of the budget each */
 
@@ -299,6 +299,16 @@ pick(struct san_tl *tl, bool missed)
 }
 
 /*
+ * Less is not worth a grant yet: budget comes back a packet at a time, and were it handed out like
+ * that, there would be as many grants as packets of data.
+ */
+static uint32_t
+least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return RTE_MIN(RTE_MIN(remaining(tc), GRANT_MIN_BYTES), tl->budget_bytes / 4);
+}
+
+/*
  * Bytes that the head of the queue of *tc* may be granted now; 0: it must wait.
  * Whole packets, unless it is the end of the transaction.
  */
@@ -326,10 +336,9 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 	bool granted;
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {
-		if (any_granted(tl) &&
-		    budget_room(tl) < RTE_MIN(tl->budget_bytes / 4, GRANT_MIN_BYTES))
-			break;
 		tc = pick(tl, misses != 0);
+		if (any_granted(tl) && budget_room(tl) < least_room(tl, tc))
+			break;
 		step = step_of(tl, tc);
 		/* to the end of the list, whatever comes of it: round-robin */
 		admit_list(tl, tc, false);

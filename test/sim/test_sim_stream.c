@@ -338,6 +338,53 @@ fill_queue(struct streams *t, struct san_ulp_cq *cq)
 	assert_false(san_ulp_cq_give(cq, &other));
 }
 
+/* A send into a receive that was posted before, congested so; how many grants it asked for. */
+static uint64_t
+written(struct streams *t, uint32_t len, uint32_t level)
+{
+	const struct san_tl *tl = san_core_tl(core_of(t, t->qa));
+	uint64_t before = tl->stats.nb_push_slctd;
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	world_post_recv(t->w, t->qb, t->b, len, 7);
+	world_run_for(t->w, SAN_NS_PER_MS);
+	for (i = 0; i < tl->pdl->conf.max_conns; i++)
+		tl->pdl->conns[i].cc.level = level;
+	post_write(t, t->qa, t->a, len, SAN_WR_SIGNALED);
+	assert_true(world_wait(t->w, t->qb, true, &wc, LIMIT));
+	assert_int_equal(wc.byte_len, len);
+	assert_true(world_wait(t->w, t->qa, false, &wc, LIMIT));
+	return tl->stats.nb_push_slctd - before;
+}
+
+/*
+ * A write asks for a grant from four times the usual length on, because its buffer was advertised;
+ * from the usual one, if the path is congested. (RT-12)
+ */
+static void
+sim_stream__asks_for_grants(void **state)
+{
+	struct san_stream_view v;
+	const struct san_tl_conf *tl;
+	struct streams t;
+
+	(void)state;
+	prepare(&t);
+	t.stream.mode = SAN_SM_LARGE_RECV;
+	open_streams(&t);
+	tl = &san_core_tl(core_of(&t, t.qa))->conf;
+	assert_int_equal(written(&t, 4 * tl->solicit_len - 1, 0), 0);
+	assert_int_equal(written(&t, 4 * tl->solicit_len, 0), 1);
+	assert_int_equal(written(&t, tl->solicit_len, tl->solicit_level - 1), 0);
+	/* and so does the message that says that it is done */
+	assert_int_equal(written(&t, tl->solicit_len, tl->solicit_level), 2);
+	san_stream_view(san_core_stream(core_of(&t, t.qa), t.w->qp[t.qa].qp), &v);
+	assert_int_equal(v.stats.tx.message, 0);
+	world_disconnect(t.w, t.qa, t.qb);
+	close_streams(&t);
+}
+
 /* How often the core of *q* wants to be woken, in 10 ms. */
 static uint32_t
 wakes_of(const struct streams *t, uint32_t q)
@@ -712,6 +759,7 @@ main(void)
 		cmocka_unit_test(sim_stream__disconnect_after_all),
 		cmocka_unit_test(sim_stream__read_after_the_end),
 		cmocka_unit_test(sim_stream__half_close),
+		cmocka_unit_test(sim_stream__asks_for_grants),
 		cmocka_unit_test(sim_stream__full_queue),
 		cmocka_unit_test(sim_stream__full_queue_beside),
 		cmocka_unit_test(sim_stream__peer_gone),

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a session has of its core: requests of the queue pair beneath, keys for the program's
+ * memory, memory of its own.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core_priv.h"
+#include "san_assert.h"
+
+#define THRESHOLD 4096 /* from that on, telling where memory is is cheaper */
+#define SOLICIT_X 4    /* writes are asked for from so much longer on */
+
+static void
+op_query(void *arg, struct san_stream_caps *caps)
+{
+	(void)arg;
+	*caps = (struct san_stream_caps){
+		.threshold = THRESHOLD,
+		.can_read = true,
+		.ordered = true,
+		.max_sge = SAN_ULP_SGE_MAX,
+	};
+}
+
+static int
+op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
+{
+	const struct san_ulp_recv r = {
+		.wr_id = cookie,
+		.nb_sge = 1,
+		.sge = {{.addr = buf, .len = len}},
+	};
+	const struct core_stream *s = arg;
+	struct san_core *core = s->core;
+
+	return san_ulp_post_recv(core->ulp, s->qpn, &r, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
+}
+
+/* All of a session's requests complete with an entry. */
+static int
+post(const struct core_stream *s, struct san_ulp_wr *wr)
+{
+	struct san_core *core = s->core;
+
+	wr->flags |= SAN_WR_SIGNALED;
+	return san_ulp_post(core->ulp, s->qpn, wr, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
+}
+
+static int
+op_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
+{
+	struct san_ulp_wr wr;
+
+	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
+	wr.wr_id = cookie;
+	wr.op = SAN_WR_SEND;
+	wr.length = len;
+	wr.nb_sge = 1;
+	wr.sge[0] = (struct san_ulp_sge){.addr = (void *)(uintptr_t)buf, .len = len};
+	return post(arg, &wr);
+}
+
+static int
+post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t cookie,
+	    const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
+{
+	struct san_ulp_wr wr;
+	uint8_t i;
+
+	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
+	wr.wr_id = cookie;
+	wr.op = op;
+	wr.flags = flags;
+	wr.remote_addr = addr;
+	wr.rkey = key;
+	wr.nb_sge = nb_sge;
+	for (i = 0; i < nb_sge; i++) {
+		wr.sge[i] = sge[i];
+		wr.length += sge[i].len;
+	}
+	return post(s, &wr);
+}
+
+/*
+ * A write goes where the peer has said that its program waits for it. So one that is not very long
+ * needs no grant, which costs a round trip, as long as the path is not congested (RT-12).
+ */
+static uint8_t
+solicit(const struct core_stream *s, const struct san_ulp_sge *sge, uint8_t nb_sge)
+{
+	const struct san_core *core = s->core;
+	const struct san_tl_conf *conf = &core->conf.tl;
+	uint32_t slot = core->slot_of_qp[san_ulp_qp_index(&core->conf.ulp, s->qpn)];
+	uint64_t len = 0;
+	uint8_t i;
+
+	for (i = 0; i < nb_sge; i++)
+		len += sge[i].len;
+	if (slot == NO_SLOT || len >= (uint64_t)conf->solicit_len * SOLICIT_X ||
+	    (conf->solicit_level != 0 && core->pdl->conns[slot].cc.level >= conf->solicit_level))
+		return 0;
+	return SAN_WR_UNSOLICITED;
+}
+
+static int
+op_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+	 uint32_t key)
+{
+	return post_remote(arg, SAN_WR_PUSH, solicit(arg, sge, nb_sge), cookie, sge, nb_sge, addr, key);
+}
+
+static int
+op_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+	uint32_t key)
+{
+	return post_remote(arg, SAN_WR_PULL, 0, cookie, sge, nb_sge, addr, key);
+}
+
+/* AFC-24: for the one right that it is told for, and for no other connection's peer. */
+static int
+op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
+       uint32_t *key)
+{
+	static const uint8_t rights[] = {
+		[SAN_STREAM_PUSH] = SAN_RIGHT_PUSH,
+		[SAN_STREAM_PULL] = SAN_RIGHT_PULL,
+	};
+	const struct core_stream *s = arg;
+
+	*addr = 0;
+	*key = 0;
+	if (right == SAN_STREAM_LOCAL) /* ulp reads and writes memory of the program where it is */
+		return 0;
+	return san_ulp_mr_add_stream(s->core->ulp, s->qpn, part->addr, part->len, rights[right],
+				     key);
+}
+
+static void
+op_dereg(void *arg, uint32_t key)
+{
+	const struct core_stream *s = arg;
+
+	san_ulp_mr_del(s->core->ulp, key);
+}
+
+static void *
+op_alloc(void *arg, size_t bytes)
+{
+	struct core_stream *s = arg;
+	void *mem;
+
+	if (!san_core_share_take(s->core, &s->share, bytes))
+		return NULL;
+	mem = san_mem_aligned(s->core->conf.mem, bytes);
+	if (mem == NULL)
+		san_core_share_give(s->core, &s->share, bytes);
+	return mem;
+}
+
+static void
+op_free(void *arg, void *mem, size_t bytes)
+{
+	struct core_stream *s = arg;
+
+	if (mem == NULL)
+		return;
+	san_mem_free(s->core->conf.mem, mem, bytes);
+	san_core_share_give(s->core, &s->share, bytes);
+}
+
+const struct san_stream_ops san_core_stream_ops = {
+	.query = op_query,
+	.recv = op_recv,
+	.send = op_send,
+	.write = op_write,
+	.read = op_read,
+	.reg = op_reg,
+	.dereg = op_dereg,
+	.alloc = op_alloc,
+	.free = op_free,
+};
