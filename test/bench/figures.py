@@ -66,8 +66,8 @@ def impaired(order, fault, *client):
     return san('push', '--size', '64K', '--depth', 16, '--order', order, *words, *client)
 
 
-def stream(size, *client, depth=BUFFERS):
-    return san('stream', '--size', size, '--depth', depth, *client)
+def stream(size, *client, depth=BUFFERS, **more):
+    return san('stream', '--size', size, '--depth', depth, *client, **more)
 
 
 def mode(how, manner):
@@ -192,6 +192,9 @@ VARIANTS = {
     'kernel TCP, 16 KiB asked': lambda r: r.ping(tcp=True, size=16384),
     '64 streams': stream('64K', '--conns', 64, depth=2),
     'kernel TCP, 64 streams': lambda r: r.tcp(1500, True, 64),
+    'kernel TCP, 64 streams, no offloads': lambda r: r.tcp(1500, False, 64),
+    '64 streams, 9000': stream('64K', '--conns', 64, depth=2, mtu=9000),
+    'kernel TCP, 64 streams, 9000': lambda r: r.tcp(9000, True, 64),
     # faults
     'clean': impaired('ordered', '', '--verify'),
     'drop 0.1 %': impaired('ordered', 'drop=0.001', '--verify'),
@@ -312,6 +315,10 @@ FIGURES = [
            lower=True),
     Figure('streams_64', 'streams-64', '64 streams, 64 KiB sends', 'Gb/s',
            '64 streams', 'kernel TCP, 64 streams', 'gbps', 'peer', '>= 1'),
+    Figure('streams_64_plain', 'streams-64', '64 streams, 64 KiB sends, TCP without offloads',
+           'Gb/s', '64 streams', 'kernel TCP, 64 streams, no offloads', 'gbps', 'peer', '>= 1'),
+    Figure('streams_64_9000', 'streams-64-9000', '64 streams, 64 KiB sends, MTU 9000', 'Gb/s',
+           '64 streams, 9000', 'kernel TCP, 64 streams, 9000', 'gbps', 'peer', '>= 1'),
     Figure('drop_01', 'loss', '64 KiB push at 0.1 % drop, verified', 'Gb/s',
            'drop 0.1 %', 'clean', 'gbps', 'peer', '>= 0.95', drop=0.001),
     Figure('drop_1', 'loss', '64 KiB push at 1 % drop, verified', 'Gb/s',
