@@ -287,11 +287,14 @@ san_core_streams_fini(struct san_core *core)
 void
 san_core_streams_resume(struct san_core *core)
 {
+	struct core_stream *s;
 	uint32_t i;
 
-	for (i = 0; i < core->conf.ulp.max_qps; i++)
-		if (core->streams[i] != NULL)
-			san_stream_resume(core->streams[i]->session, &san_core_stream_ops, core->streams[i]);
+	for (i = 0; i < core->conf.ulp.max_qps; i++) {
+		s = core->streams[i];
+		if (s != NULL)
+			san_stream_resume(s->session, &san_core_stream_ops, s);
+	}
 }
 
 /* ---- work of programs ---- */

@@ -30,8 +30,8 @@ struct san_core_stream_conf {
  * connection must be ordered, and not relaxed.
  *
  * @return
- *   0; -EINVAL: see san_stream_conf_check(), or too many messages under way; -ENOSPC; -ENOMEM:
- *   also if conf.stream_mem, or its user's part of it, is used up.
+ *   0; -EINVAL: see san_stream_conf_check(); -ENOSPC; -ENOMEM: also if
+ *   conf.stream_mem, or its user's part of it, is used up.
  */
 int san_core_stream_create(struct san_core *core, const struct san_core_stream_conf *conf,
 			   uint64_t now_ns, uint32_t *qp);

@@ -90,7 +90,7 @@ post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t coo
  * needs no grant, which costs a round trip, as long as the path is not congested (RT-12).
  */
 static uint8_t
-solicit(const struct core_stream *s, const struct san_ulp_sge *sge, uint8_t nb_sge)
+grants(const struct core_stream *s, const struct san_ulp_sge *sge, uint8_t nb_sge)
 {
 	const struct san_core *core = s->core;
 	const struct san_tl_conf *conf = &core->conf.tl;
@@ -110,7 +110,9 @@ static int
 op_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
 	 uint32_t key)
 {
-	return post_remote(arg, SAN_WR_PUSH, solicit(arg, sge, nb_sge), cookie, sge, nb_sge, addr, key);
+	uint8_t flags = grants(arg, sge, nb_sge);
+
+	return post_remote(arg, SAN_WR_PUSH, flags, cookie, sge, nb_sge, addr, key);
 }
 
 static int

@@ -58,7 +58,7 @@ add_bytes(struct rte_tel_data *d, const struct san_stream_stats *st)
 	rte_tel_data_add_dict_u64(d, "stalls_set", st->nb_stall_set);
 }
 
-/* "1234567890: discovery > large receive (learnt)", oldest first. */
+/* "1234567890: discovery > large (learnt)", oldest first. */
 static int
 add_changes(struct rte_tel_data *d, const struct san_stream_view *v)
 {

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * librtsan: RDMA semantics over any DPDK port. The one public header.
+ * librtsan: RDMA semantics over any DPDK port. (rtsan_stream.h is a layer on it, for streams.)
  *
  * Whoever knows libibverbs and librdmacm finds the same things under shorter
  * names: contexts, memory regions, queue pairs, completion queues, work
@@ -212,7 +212,10 @@ enum rtsan_wc_status {
 struct rtsan_wc {
 	uint64_t wr_id;
 	struct rtsan_qp *qp;
-	/** Bytes moved; of a receive with LOC_LENGTH those that came and were refused, else 0. */
+	/**
+	 * Bytes moved; of a receive with LOC_LENGTH those that came and were refused; of a stream's
+	 * wait those that are unread. Of other failures 0, but for sends of a stream.
+	 */
 	uint32_t byte_len;
 	uint32_t imm;   /**< with has_imm */
 	uint8_t opcode; /**< enum rtsan_wc_opcode */
@@ -300,9 +303,15 @@ enum rtsan_stream_read {
 	RTSAN_STREAM_READ_ALWAYS = 2, /**< also into buffers that wait */
 };
 
-#define RTSAN_STREAM_OFF UINT32_MAX /**< of a time in struct rtsan_stream_attr */
+#define RTSAN_STREAM_OFF UINT32_MAX /**< of hold_us and gather_us */
 
-/** What makes a queue pair a stream. Zero means the default. (AFC-1 ... AFC-28) */
+/**
+ * What makes a queue pair a stream. Zero means the default. (AFC-1 ... AFC-28)
+ *
+ * Limits: depths up to 4,096; threshold 256 to 65,536; msg_size 512 to msg_max, that up to 65,536;
+ * nb_recv 4 to 1,024, nb_store and nb_send 2 to 1,024; t2 2 to nb_recv - 2 and up to nb_store, t1 2
+ * to nb_recv.
+ */
 struct rtsan_stream_attr {
 	uint8_t mode;         /**< enum rtsan_stream_mode */
 	uint8_t read;         /**< enum rtsan_stream_read */
@@ -319,7 +328,8 @@ struct rtsan_stream_attr {
 	uint32_t threshold;   /**< bytes from which a transfer is large; default 4096 (AFC-4) */
 	uint32_t msg_size;    /**< bytes of a message at first; default 1536 */
 	uint32_t msg_max;     /**< and to what it may grow; default 8192 */
-	uint32_t send_buffer; /**< bytes of large sends that are copied; power of two; 0 (AFC-26) */
+	uint32_t send_buffer; /**< bytes that may be copied, so that sends complete at once; a
+				   power of two, at most 1 GiB; 0: none (AFC-26) */
 	uint32_t scan_us;     /**< time of a scan; default 10000 (AFC-13) */
 	uint32_t hold_us;     /**< how long a buffer is told of with a small send; 20 (AFC-11) */
 	uint32_t gather_us;   /**< how long a small send waits for that; 20 (AFC-11) */
@@ -557,7 +567,8 @@ struct rtsan_recv_wr {
  *   or wr[n] is malformed (post it alone to learn why).
  *   - -EINVAL: wr[0] is malformed or outside its region; nothing posted.
  *   - -ENOTCONN: the connection has ended; destroy the QP or reconnect. (Not of a stream: there
- *     receives take what is left, then complete with 0 bytes, and sends are flushed.)
+ *     receives take what is left, then complete with 0 bytes behind the peer's end, else with
+ *     why there is none, as sends do.)
  */
 int rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr);
 
@@ -573,8 +584,8 @@ int rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_
  * A queue pair with attr.stream: its sends are bytes of a stream, which receives of any size take
  * (AFC-1). Memory of a send or receive is the queue pair's until its completion. What follows
  * posts requests beside sends and receives; each completes in the send queue's completion
- * queue with its wr_id, an opcode of its own and, of values out of range, RTSAN_WC_INVALID. One
- * thread at a time per queue pair, as for rtsan_post_send(). All return
+ * queue with its wr_id, an opcode of its own and, of option values out of range,
+ * RTSAN_WC_INVALID. One thread at a time per queue pair, as for rtsan_post_send(). All return
  *   0, or
  *   - -EINVAL: the queue pair is no stream.
  *   - -EAGAIN: the send queue is full: poll the completion queue.
@@ -584,13 +595,14 @@ int rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_
 /** What rtsan_stream_wait() waits for, and its completion's *imm* says. */
 enum rtsan_stream_event {
 	RTSAN_STREAM_READABLE = 0x1, /**< bytes, or their end */
-	RTSAN_STREAM_WRITABLE = 0x2, /**< a send would begin at once */
+	RTSAN_STREAM_WRITABLE = 0x2, /**< nothing waits to be sent, and the peer has room */
 	RTSAN_STREAM_URGENT = 0x4,   /**< an urgent byte was announced */
 	RTSAN_STREAM_ENDED = 0x8,    /**< the connection is over; always waited for */
 };
 /**
  * Complete when one of *events*, enum rtsan_stream_event, is so: no receive need be posted until
- * then. At most 16 at a time. (AFC-1, AFC-19) 0, -EINVAL, -EAGAIN.
+ * then. At most 16 at a time: one more completes with RTSAN_WC_NO_BUFFERS. (AFC-1, AFC-19)
+ * 0, -EINVAL, -EAGAIN.
  */
 int rtsan_stream_wait(struct rtsan_qp *qp, uint32_t events, uint64_t wr_id);
 
@@ -601,7 +613,10 @@ enum rtsan_stream_work {
 };
 /**
  * Have work back: *work*, enum rtsan_stream_work, posted before completes as soon as the peer can
- * touch it no more, with RTSAN_WC_CANCELLED; then this. (AFC-28) 0, -EINVAL, -EAGAIN.
+ * touch it no more: receives with what has come, or RTSAN_WC_CANCELLED if that is nothing; sends
+ * with RTSAN_WC_CANCELLED and the bytes that went; not an urgent send, which was announced. This
+ * completes when that was asked for, before what waits for the peer's answer. (AFC-28)
+ * 0, -EINVAL, -EAGAIN.
  */
 int rtsan_stream_cancel(struct rtsan_qp *qp, uint32_t work, uint64_t wr_id);
 /**

@@ -220,6 +220,24 @@ rtsan_event_share(struct rtsan_ctx *ctx)
 	return rc < 0 ? rtsan_fail(rc, "the port is gone") : 0;
 }
 
+void
+rtsan_event_recall(struct rtsan_ctx *ctx)
+{
+	struct rtsan_kept *k, *next;
+
+	pthread_mutex_lock(&ctx->events.lock);
+	pthread_mutex_lock(&ctx->lock);
+	for (k = STAILQ_FIRST(&ctx->kept); k != NULL; k = next) {
+		next = STAILQ_NEXT(k, link);
+		if (!is_for_stream(ctx, &k->ev))
+			continue;
+		STAILQ_REMOVE(&ctx->kept, k, rtsan_kept, link);
+		free(k);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&ctx->events.lock);
+}
+
 /* One that was kept, or a new one: 1, 0 or -EIO. */
 static int
 next_event(struct rtsan_ctx *ctx, struct rtsan_provider_event *pe)

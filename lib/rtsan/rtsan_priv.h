@@ -109,6 +109,8 @@ bool rtsan_error_is_set(void);
 
 /** Take all events: those of streams where they belong, others are kept. 0, -EIO, -ENOMEM. */
 int rtsan_event_share(struct rtsan_ctx *ctx);
+/** Streams are accepted now, or again: requests for them that were kept go where they belong. */
+void rtsan_event_recall(struct rtsan_ctx *ctx);
 /** As rtsan_event_wait(), whatever is kept. */
 int rtsan_event_sleep(struct rtsan_ctx *ctx, int timeout_ms);
 /** Is it for a stream of rtsan_stream.h, or its listener? Then it is there now. */

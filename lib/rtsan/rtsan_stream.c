@@ -89,12 +89,6 @@ rtsan_stream_set_timeout(struct rtsan_stream *s, int timeout_ms)
 	atomic_store(&s->timeout_ms, timeout_ms);
 }
 
-struct rtsan_qp *
-rtsan_stream_qp(struct rtsan_stream *s)
-{
-	return s->qp;
-}
-
 /* ---- events ---- */
 
 static int
@@ -236,8 +230,9 @@ rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *at
 	struct rtsan_stream *s;
 	int rc;
 
-	/* from now on requests for streams are for these calls */
+	/* from now on requests for streams are for these calls, and those that were kept before */
 	atomic_store(&l->is_sync, true);
+	rtsan_event_recall(l->ctx);
 	rc = wait_event(l->ctx, has_request, l, end_ms);
 	if (rc == -EAGAIN)
 		return rtsan_fail(rc, "stream: nobody has asked for one in time");
@@ -258,13 +253,16 @@ int
 rtsan_stream_close(struct rtsan_stream *s, int timeout_ms)
 {
 	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
-	int rc = rtsan_disconnect(s->qp);
+	int rc;
 
-	/* it may be over already: then nothing is left to wait for */
-	if (rc == 0)
-		rc = wait_event(s->ctx, has_ended, s, end_ms);
-	rtsan_stream_destroy(s);
+	/* it may be over already: then its event is here, or comes without this */
+	rtsan_disconnect(s->qp);
+	rc = wait_event(s->ctx, has_ended, s, end_ms);
 	if (rc == -EAGAIN)
-		return rtsan_fail(rc, "stream: the peer has not taken all of it in time");
-	return 0;
+		rtsan_fail(rc, "stream: the peer has not taken all of it in time");
+	if (rc == 0 && s->reason != RTSAN_R_NONE)
+		rc = rtsan_fail(s->reason == RTSAN_R_TIMEOUT ? -ETIMEDOUT : -ECONNRESET,
+				"stream: %s", rtsan_reason_text(s->reason));
+	rtsan_stream_destroy(s);
+	return rc;
 }

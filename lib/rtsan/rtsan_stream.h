@@ -65,15 +65,24 @@ int rtsan_stream_accept(struct rtsan_listener *listener, const struct rtsan_stre
  * thread may use it any more.
  *
  * @return
- *   0, or -EAGAIN: not all was with the peer in time. With attr.linger and the daemon it goes on
- *   without the program, if there is room for such streams; else it is lost, and the peer
- *   sees a reset.
+ *   0: it ended without an error. As with close(2), whether the peer's program has read all of it
+ *   only an answer of its can say. Or
+ *   - -EAGAIN: not all was with the peer in time. With attr.linger and the daemon it goes on
+ *     without the program, if there is room for such streams; else it is lost, and the peer
+ *     sees a reset.
+ *   - -ETIMEDOUT: the peer does not answer any more, or has not for a while before.
+ *   - -ECONNRESET: the connection was broken; rtsan_error() has the reason.
+ *   - -EIO: the port, or the daemon, is gone.
  */
 int rtsan_stream_close(struct rtsan_stream *stream, int timeout_ms);
-/** How long read, write and so on wait; -1 until this is called. */
+/**
+ * How long read, write and so on wait; -1 until this is called. Memory that the peer may touch has
+ * to come back first, which takes a round trip more; a write in parts has that time for each part.
+ */
 void rtsan_stream_set_timeout(struct rtsan_stream *stream, int timeout_ms);
-/** The queue pair, for what only rtsan.h has: options. Nothing may be posted to it otherwise. */
-struct rtsan_qp *rtsan_stream_qp(struct rtsan_stream *stream);
+/** Change an option while it works, see rtsan_stream_option(). 0, -EINVAL, or -EIO. */
+int rtsan_stream_set_option(struct rtsan_stream *stream, enum rtsan_stream_option option,
+			    uint32_t value);
 
 /**
  * Read what is there, as read(2): waits for one byte at least.
@@ -89,7 +98,10 @@ struct rtsan_qp *rtsan_stream_qp(struct rtsan_stream *stream);
  *   - -EINVAL: unknown flags; -EIO: the port, or the daemon, is gone.
  */
 ssize_t rtsan_stream_read(struct rtsan_stream *stream, void *buf, size_t len, uint8_t flags);
-/** Likewise into several buffers, in order, of which the first RTSAN_SGE_MAX are used. */
+/**
+ * Likewise into several buffers, in order, of which the first RTSAN_SGE_MAX are used. With the
+ * daemon a call takes at most 256 KiB, also of one buffer and whatever *flags* say.
+ */
 ssize_t rtsan_stream_readv(struct rtsan_stream *stream, const struct iovec *iov, int nb_iov,
 			   uint8_t flags);
 /**
@@ -116,6 +128,8 @@ ssize_t rtsan_stream_borrow(struct rtsan_stream *stream, const void **data, uint
 int rtsan_stream_return(struct rtsan_stream *stream, uint32_t loan);
 /**
  * Write, as write(2): returns when the bytes are on their way and the buffer may be used again.
+ * Who writes more than both sides store, to a program that does the same and reads later, waits
+ * for ever, as over any stream.
  *
  * @return
  *   Bytes: all of them, but fewer if time is over; or
@@ -125,13 +139,13 @@ int rtsan_stream_return(struct rtsan_stream *stream, uint32_t loan);
  *   - -ECONNRESET, -ETIMEDOUT, -EPROTO, -EIO: see rtsan_stream_read().
  */
 ssize_t rtsan_stream_write(struct rtsan_stream *stream, const void *buf, size_t len);
-/** Likewise from several buffers, in order. */
+/** Likewise from several buffers, in order. -EINVAL: there are none at *iov*. */
 ssize_t rtsan_stream_writev(struct rtsan_stream *stream, const struct iovec *iov, int nb_iov);
 /**
  * Half-close, as shutdown(2): the peer reads the end behind what was written; reading goes on.
  * (AFC-1) Does not wait: neither for the peer, nor for another thread's write. A write that is
  * under way goes on with what it has handed over, and what it has not yet is -EPIPE, as is all
- * that comes later. Whether the peer has got the end rtsan_stream_close() says.
+ * that comes later.
  *
  * @return
  *   0, also the second time; -EIO: the port is gone.

@@ -17,7 +17,7 @@
 #include "rtsan_stream_priv.h"
 
 #define AT_ONCE_MS 1 /* a write that must not wait has so long to begin */
-#define NB_EVENTS  (RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE | RTSAN_STREAM_URGENT)
+#define ALL_EVENTS (RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE | RTSAN_STREAM_URGENT)
 
 /* ---- completions ---- */
 
@@ -100,26 +100,33 @@ rc_of(uint8_t status)
 
 typedef int (*post_fn)(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id);
 
-/*
- * A request beside the data, by a function that posts it. It takes the lcore's time only, so it is
- * waited for whatever the caller's patience.
- */
-static int
-control(struct rtsan_stream *s, post_fn post, uint32_t arg, struct rtsan_wc *wc)
+/* One request beside the data at a time; then it is to be posted, as *ctl*. */
+static void
+begin_ctl(struct rtsan_stream *s)
 {
-	int rc;
-
 	while (s->ctl_used) /* who has it waits for it, and looks */
 		pthread_cond_wait(&s->turn.seen, &s->turn.lock);
 	s->ctl_used = true;
 	begin_op(&s->ctl);
-	rc = post(s->qp, arg, (uintptr_t)&s->ctl);
-	if (rc == 0)
-		rc = wait_op(s, &s->ctl, -1);
+}
+
+/* It takes the lcore's time only, so it is waited for whatever the caller's patience. */
+static int
+finish_ctl(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
+{
+	int rc = posted == 0 ? wait_op(s, &s->ctl, -1) : posted;
+
 	*wc = s->ctl.wc;
 	s->ctl_used = false;
 	pthread_cond_broadcast(&s->turn.seen);
 	return rc;
+}
+
+static int
+control(struct rtsan_stream *s, post_fn post, uint32_t arg, struct rtsan_wc *wc)
+{
+	begin_ctl(s);
+	return finish_ctl(s, post(s->qp, arg, (uintptr_t)&s->ctl), wc);
 }
 
 /* Time is over for *op*: have its memory back. With the lock; on return it is done. */
@@ -433,6 +440,19 @@ rtsan_stream_return(struct rtsan_stream *s, uint32_t loan)
 	return ask(s, rtsan_stream_give_back, loan, NULL);
 }
 
+int
+rtsan_stream_set_option(struct rtsan_stream *s, enum rtsan_stream_option option, uint32_t value)
+{
+	struct rtsan_wc wc;
+	int rc;
+
+	pthread_mutex_lock(&s->turn.lock);
+	begin_ctl(s);
+	rc = finish_ctl(s, rtsan_stream_option(s->qp, option, value, (uintptr_t)&s->ctl), &wc);
+	pthread_mutex_unlock(&s->turn.lock);
+	return rc == 0 ? rc_of(wc.status) : rc;
+}
+
 /* ---- poll ---- */
 
 /* One wait per stream, for what is wanted now. With the lock. */
@@ -566,7 +586,7 @@ rtsan_stream_poll(struct rtsan_stream_poll *p, uint32_t nb, int timeout_ms)
 	if (nb == 0 || p == NULL || nb > INT_MAX / (2 * sizeof(*fds)))
 		return rtsan_fail(-EINVAL, "stream: poll of %u streams", nb);
 	for (i = 0; i < nb; i++)
-		if ((p[i].events & ~NB_EVENTS) != 0)
+		if ((p[i].events & ~ALL_EVENTS) != 0)
 			return rtsan_fail(-EINVAL, "stream: events 0x%x", p[i].events);
 	fds = malloc(2 * nb * sizeof(*fds));
 	if (fds == NULL)

@@ -484,7 +484,7 @@ enum stream_want {
 /* Write where buffers are known, and decide how the next bytes go. */
 void stream_send_run(struct san_stream *s, uint64_t now_ns);
 enum stream_want stream_send_want(struct san_stream *s, uint64_t now_ns);
-/* Put that into *m* and *payload*, at most *room* bytes. */
+/* Put that into *m* and, behind its header, into *buf* of *size* bytes. */
 void stream_send_fill(struct san_stream *s, enum stream_want want, struct san_sm *m, uint8_t *buf,
 		      uint32_t size);
 /* Nothing more is written into the peer's first set. */

@@ -3,8 +3,8 @@
 /*
  * The receiver: a list of what is unread, each piece in its message buffer, and a queue of what the
  * program has posted. Whatever comes in a message goes to the end of the list; then the list is
- * matched with the queue. So there is never something unread while a buffer is posted that could
- * take it, and advertisements need not care for what is unread. (AFC-1, AFC-21, AFC-27)
+ * matched with the queue, at once while the peer knows of a buffer, else as far as may be copied
+ * now. (AFC-1, AFC-21, AFC-27)
  */
 
 #include "stream_priv.h"

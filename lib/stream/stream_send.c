@@ -252,7 +252,8 @@ stream_send_over(struct san_stream *s)
 bool
 stream_send_is_idle(const struct san_stream *s)
 {
-	return s->hello_rcvd && s->tx.cur == s->tx.tail && stream_credit_left(s) > 1;
+	return s->hello_rcvd && s->tx.cur == s->tx.tail && stream_credit_left(s) > 1 &&
+		stream_credit_has_room(s);
 }
 
 /* ---- direct transfer ---- */

@@ -34,8 +34,8 @@
 #define LAPSE_RTTS      4
 #define LAPSE_MIN_NS    (100 * SAN_NS_PER_US)
 #define GRANT_MIN_BYTES (32u << 10) /* at a time, unless less is asked for: each is a packet */
-#define SRPT_LOOK       64   /* connections compared: the choice costs no more with thousands */
-#define MISSES_MAX      8    /* at most four can hold a quarter of the budget each */
+#define SRPT_LOOK       64          /* connections compared: no more with thousands of them */
+#define MISSES_MAX      8           /* at most four can hold a quarter of the budget each */
 
 /* ---- accounts ---- */
 

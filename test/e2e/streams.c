@@ -393,6 +393,42 @@ nobody_there(void)
 	CHECK(rtsan_stream_connect(ctx, "nowhere", SERVICE, NULL, PATIENT_MS, &s) == -EINVAL);
 }
 
+static struct rtsan_stream *late;
+
+static void *
+connect_late(void *arg)
+{
+	(void)arg;
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE + 1, NULL, PATIENT_MS, &late) == 0);
+	return NULL;
+}
+
+/* Who asks before anybody accepts is not forgotten, whatever call has seen that meanwhile. */
+static void
+accept_late(void)
+{
+	struct rtsan_listener *l;
+	struct rtsan_stream *s;
+	pthread_t thread;
+
+	CHECK(rtsan_listen(ctx, SERVICE + 1, 0, 8, &l) == 0);
+	CHECK(pthread_create(&thread, NULL, connect_late, NULL) == 0);
+	CHECK(rtsan_stream_accept(listener, NULL, 5 * SHORT_MS, &s) == -EAGAIN);
+	CHECK(rtsan_stream_accept(l, NULL, PATIENT_MS, &s) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	close_pair(late, s);
+	rtsan_listener_destroy(l);
+}
+
+/* What may be changed while it works, and what may not. */
+static void
+options(void)
+{
+	CHECK(rtsan_stream_set_option(a, RTSAN_STREAM_OPT_GATHER_US, 0) == 0);
+	CHECK(rtsan_stream_set_option(a, RTSAN_STREAM_OPT_MODE, 77) == -EINVAL);
+	CHECK(rtsan_stream_set_option(a, (enum rtsan_stream_option)99, 0) == -EINVAL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -405,6 +441,7 @@ main(int argc, char **argv)
 	CHECK(rtsan_listen(ctx, SERVICE, 0, 8, &listener) == 0);
 	make_pair(&a, &b);
 	read_in_time();
+	options();
 	both_ways();
 	write_in_time();
 	peek_and_parts();
@@ -415,6 +452,7 @@ main(int argc, char **argv)
 	close_pair(a, b);
 	shutdown_at_once();
 	close_after_write();
+	accept_late();
 	nobody_there();
 	rtsan_listener_destroy(listener);
 	rtsan_close(ctx);

@@ -124,6 +124,27 @@ wait__writable(void **state)
 	assert_int_equal(waited(to, 1), SAN_STREAM_WRITABLE);
 }
 
+/* Nor while the peer has no room for what is not read: the next send would have to wait. */
+static void
+wait__writable_with_room(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	conf[1].nb_store = 4;
+	conf[1].t2 = 2;
+	st_start();
+	for (i = 0; i < 4; i++) {
+		st_send(from, 1000);
+		st_settle();
+	}
+	wait_for(from, 1, SAN_STREAM_WRITABLE);
+	st_settle();
+	assert_int_equal(waited(from, 1), 0);
+	st_read(to, 4000, 4000);
+	assert_int_equal(waited(from, 1), SAN_STREAM_WRITABLE);
+}
+
 /* Not before the peer's count is known, nor while a send waits for a buffer. */
 static void
 wait__writable_behind_a_send(void **state)
@@ -507,6 +528,7 @@ main(void)
 		ST_TEST(wait__at_once),
 		ST_TEST(wait__all_in_order),
 		ST_TEST(wait__writable),
+		ST_TEST(wait__writable_with_room),
 		ST_TEST(wait__writable_behind_a_send),
 		ST_TEST(wait__readable_at_the_end),
 		ST_TEST(wait__too_many),
