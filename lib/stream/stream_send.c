@@ -213,9 +213,11 @@ copy_waiting(struct san_stream *s)
 static void
 cancel_one(struct san_stream *s, struct stream_sqe *e)
 {
-	/* an end is no send, and an urgent byte is announced: the peer must hear of either */
-	if (e->done || e->copied || e->copying || e->fin || e->oob) {
-		e->let_go |= e->oob && e->inlined;
+	if (e->done || e->copied || e->copying || e->fin) /* an end is no send: the peer must hear */
+		return;
+	/* an urgent byte was announced, so it follows; but nobody has to wait for it */
+	if (e->oob && e->status == 0) {
+		e->let_go = e->inlined;
 		return;
 	}
 	e->cancelled = true;

@@ -551,6 +551,17 @@ cancel__not_the_urgent_byte(void **state)
 	assert_int_equal(st_said(to, SAN_SM_URGENT_BYTE), 1);
 	assert_int_equal(st_sent_as(to, SAN_WC_ST_CANCELLED), 0);
 	assert_false(st_has(to, SAN_WC_SEND));
+	/* behind the end it was never announced, and is no success */
+	pair_ctl(to, 2, SAN_WR_SHUTDOWN, 0, 0);
+	m = raw_msg(0);
+	m.pr = 1;
+	raw_put(&m);
+	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
+	pair_ctl(to, 3, SAN_WR_CANCEL, SAN_STREAM_SENDS, 0);
+	raw_run();
+	m = raw_msg(0);
+	raw_put(&m);
+	assert_int_equal(st_sent_as(to, SAN_WC_ST_SHUTDOWN), 0);
 }
 
 /* Half of it has been written: it says so, and the stream goes on behind that (AFC-28). */
