@@ -71,7 +71,8 @@ int rtsan_stream_accept(struct rtsan_listener *listener, const struct rtsan_stre
  *     without the program, if there is room for such streams; else it is lost, and the peer
  *     sees a reset.
  *   - -ETIMEDOUT: the peer does not answer any more, or has not for a while before.
- *   - -ECONNRESET: the connection was broken; rtsan_error() has the reason.
+ *   - -ECONNRESET: the connection was broken, for the reason that rtsan_error() has. (A peer
+ *     that aborts gives none, and is not told from one that ends.)
  *   - -EIO: the port, or the daemon, is gone.
  */
 int rtsan_stream_close(struct rtsan_stream *stream, int timeout_ms);

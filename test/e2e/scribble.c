@@ -185,7 +185,9 @@ accept_one(const struct shmq_event *ev)
 	memcpy(&peer_key, ev->private_data, sizeof(peer_key));
 	for (i = 0; i < QPS && queues[i].up; i++)
 		;
-	req.conn.id = queues[i < QPS ? i : below(QPS)].qp;
+	if (i == QPS)
+		i = below(QPS); /* one that is connected: to be refused */
+	req.conn.id = queues[i].qp;
 	if (ask(&req, -1, &rep, &fd) == 0)
 		queues[i].up = true;
 }
