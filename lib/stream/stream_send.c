@@ -213,7 +213,7 @@ copy_waiting(struct san_stream *s)
 static void
 cancel_one(struct san_stream *s, struct stream_sqe *e)
 {
-	if (e->done || e->copied || e->copying || e->fin) /* an end is no send: the peer must hear */
+	if (e->done || e->copied || e->copying || e->fin) /* an end is none: the peer must hear */
 		return;
 	/* an urgent byte was announced, so it follows; but nobody has to wait for it */
 	if (e->oob && e->status == 0) {
