@@ -5,11 +5,14 @@
 /**
  * @file
  * What a host on an IP link must do besides the transport: answer and ask ARP
- * and ND, answer echo requests (RT-31, SYS-1). One instance per lcore; sans-I/O.
+ * and ND, answer echo requests (RT-31, SYS-1); and what UDP sockets need of it: datagrams
+ * in and out, in fragments where they are long, errors about them, groups (UDP-3, UDP-5).
+ * One instance per lcore; sans-I/O.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -38,8 +41,39 @@ struct san_inet_conf {
 	uint64_t reachable_ns; /**< entry is asked for again after this */
 	uint64_t retry_ns;
 	uint8_t max_retries;
-	bool quiet;               /**< another instance on the port answers for all */
+	uint16_t mtu;             /**< bytes of IP that the link takes */
+	bool quiet;               /**< somebody else answers for us: another instance, the kernel */
 	struct rte_mempool *pool; /**< for requests and answers */
+};
+
+/** A UDP datagram. */
+struct san_inet_dgram {
+	struct san_ip src, dst; /**< of one family */
+	uint16_t sport, dport;  /**< host byte order */
+	uint8_t hops;           /**< TTL or hop limit; to send, 0: the default */
+	uint8_t tos;            /**< or traffic class, with its ECN bits */
+	bool df;                /**< to send: not in fragments */
+	bool group;             /**< received: *dst* is a group or a broadcast address */
+};
+
+/** What a frame brought, for who is above. */
+enum san_inet_what {
+	SAN_INET_NOTHING = 0,
+	SAN_INET_LEARNED, /**< a neighbour's address: *ip*, *mac* */
+	SAN_INET_UDP,     /**< a datagram for one of our addresses or groups, its checksum right */
+	SAN_INET_ERROR,   /**< somebody, *ip*, could not deliver datagram *d*, which was ours */
+};
+
+struct san_inet_result {
+	uint8_t what; /**< enum san_inet_what */
+	struct san_ip ip;
+	struct rte_ether_addr mac;
+	struct san_inet_dgram d;
+	struct rte_mbuf *m; /**< UDP: the whole datagram, the caller's to free */
+	uint32_t off, len;  /**< ... its payload, in bytes from the start of the frame */
+	int err;            /**< ERROR: what the kernel says of it: ECONNREFUSED, EMSGSIZE, ... */
+	uint8_t type, code; /**< ... of ICMP or ICMPv6 */
+	uint16_t mtu;       /**< ... EMSGSIZE: of the path */
 };
 
 struct san_inet; /* inet_neigh.c */
@@ -65,11 +99,36 @@ int san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct
 int san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 		     struct rte_ether_addr *mac);
 /**
- * One frame that is not the transport's. Never keeps *m*. NONE: consumed; a
- * *learned* neighbour (valid if not NULL and its ip not all zero) is reported.
+ * One frame that is not the transport's; *m* is ours from here on. NONE: it was consumed, or
+ * *r* says what there is in it.
  */
 enum san_drop san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns,
-			  struct san_ip *learned, struct rte_ether_addr *mac);
+			  struct san_inet_result *r);
+/** A datagram that nobody takes: tell its sender, not too often. *r* and its mbuf stay. */
+void san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
+/**
+ * Send a datagram of the bytes in *iov*, which are copied; also to groups and to everybody. While
+ * its neighbour is asked for it waits, with a few others.
+ *
+ * @return
+ *   0; or -ENETUNREACH: no route; -EHOSTUNREACH: nobody answers there; -EMSGSIZE: longer than any
+ *   datagram, or with *df* than the path takes; -EADDRNOTAVAIL: the source is not ours;
+ *   -EAGAIN: no room, try again after san_inet_tx_burst(); -ENOMEM: no mbuf.
+ */
+int san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
+		  uint32_t nb_iov, uint64_t now_ns);
+/** Bytes of IP that the path to *ip* takes in one packet, as far as known. */
+uint16_t san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
+
+/**
+ * We are a member of *group*, once more; who leaves as often is none. The link is told, unless
+ * *quiet* is set. 0; -EINVAL: no group; -ENOSPC.
+ */
+int san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
+/** -ENOENT: is no member. */
+int san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
+/** MAC addresses of the groups we are in, each once: how many, of which *n* are written. */
+uint32_t san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);
 /** Frames to send, at most *n*; the caller's from then on. */
 uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n);
 /** Retries and ageing; returns the next time it wants to be called. */
