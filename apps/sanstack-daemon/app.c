@@ -127,6 +127,26 @@ check_qps(struct app_port *port, const struct app *a, struct answer *ans)
 
 /* ---- hello ---- */
 
+/* Where packets go by the port, so that a program need not ask. */
+static void
+fill_nets(const struct app_port *port, struct shmq_ctl *ctl)
+{
+	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
+	uint32_t i;
+
+	for (i = 0; i < conf->nb_addrs; i++, ctl->nb_addrs++) {
+		memcpy(ctl->nets[i].ip, conf->addrs[i].ip.b, sizeof(ctl->nets[i].ip));
+		ctl->nets[i].prefix_len = conf->addrs[i].prefix_len;
+	}
+	ctl->nb_nets = ctl->nb_addrs;
+	for (i = 0; i < conf->nb_routes; i++) {
+		struct shmq_net *net = &ctl->nets[ctl->nb_nets++];
+
+		memcpy(net->ip, conf->routes[i].to.ip.b, sizeof(net->ip));
+		net->prefix_len = conf->routes[i].to.prefix_len;
+	}
+}
+
 static int
 make_ctl(struct app_port *port, struct app *a, int *fd)
 {
@@ -137,13 +157,14 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 	a->port = port;
 	a->id = app_port_take_id(port);
 	rc = app_mem_create(&a->ctl_mem, "sanstack-ctl",
-			    shmq_ctl_bytes(port->caps.nb_lcores, port->lcore_qps), guard_of(a), fd);
+			    shmq_ctl_bytes(port->caps.nb_lcores, port->nb_bells), guard_of(a), fd);
 	if (rc != 0)
 		return rc;
 	a->ctl = a->ctl_mem.mem;
+	fill_nets(port, a->ctl);
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < port->caps.nb_lcores; i++) {
-		bells[i] = shmq_bells(a->ctl, i, port->lcore_qps);
+		bells[i] = shmq_bells(a->ctl, i, port->nb_bells);
 		if (!port->sleeps)
 			continue;
 		a->wake_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -198,6 +219,7 @@ fill_hello(const struct app_port *port, const struct app *a, struct shmq_rep *re
 	rep->hello.max_wr = port->caps.max_wr;
 	rep->hello.nb_lcores = port->caps.nb_lcores;
 	rep->hello.lcore_qps = port->lcore_qps;
+	rep->hello.max_socks = port->max_socks;
 	rep->hello.qp_shift = port->ctx->qp_shift;
 	rep->hello.yields = port->yields;
 	rep->hello.sleeps = port->sleeps;
@@ -717,6 +739,15 @@ serve_disconnect(struct app_port *port, struct app *a, const struct shmq_req *re
 	return dpdk_disconnect(port->ctx, req->id);
 }
 
+/* ---- sockets ---- */
+
+static int
+serve_sock(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+	   struct answer *ans)
+{
+	return socks_serve(port, a, req, fd, ans->rep, &ans->fd);
+}
+
 /* ---- requests ---- */
 
 /* All but the hello, which chooses the port. */
@@ -737,6 +768,10 @@ static int (*const serve[])(struct app_port *port, struct app *a, const struct s
 	[SHMQ_CQ_FD] = serve_cq_fd,
 	[SHMQ_EVENT_FD] = serve_event_fd,
 	[SHMQ_WAKE_FD] = serve_wake_fd,
+	[SHMQ_SOCK_CARRY] = serve_sock,
+	[SHMQ_SOCK_FIND] = serve_sock,
+	[SHMQ_SOCK_SYNC] = serve_sock,
+	[SHMQ_SOCK_KERNEL] = serve_sock,
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
 
@@ -747,6 +782,7 @@ static const bool is_begin[SHMQ_TYPES] = {
 	[SHMQ_LISTEN] = true,
 	[SHMQ_CONNECT] = true,
 	[SHMQ_ACCEPT] = true,
+	[SHMQ_SOCK_CARRY] = true,
 };
 
 static int

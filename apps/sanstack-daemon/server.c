@@ -188,6 +188,7 @@ on_time(struct server *s)
 
 	due_ns = san_time_min(due_ns, notify_watchdog(&s->notify, &s->all, now_ns));
 	due_ns = san_time_min(due_ns, drain_step(s, now_ns));
+	due_ns = san_time_min(due_ns, socks_bury(&s->all, now_ns));
 	bury(s);
 	if (s->phase == SERVER_SERVING && s->nb_told != s->all.nb_attached) {
 		s->nb_told = s->all.nb_attached;
@@ -227,7 +228,7 @@ server_run(struct server *s)
 				take_app(s);
 			else if (ev[i].data.ptr == &s->guard)
 				apps_failed(&s->all);
-			else if (ev[i].data.ptr != &s->all)
+			else if (ev[i].data.ptr != &s->all && !socks_event(ev[i].data.ptr))
 				serve(s, ev[i].data.ptr);
 		}
 		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :

@@ -76,7 +76,11 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	if (rc != 0)
 		return rc;
 	conf->inet.pool = conf->pool;
-	return san_inet_create(&conf->inet, &core->inet);
+	conf->inet.mtu = conf->mtu;
+	rc = san_inet_create(&conf->inet, &core->inet);
+	if (rc != 0 || conf->max_socks == 0)
+		return rc;
+	return san_socks_create(conf->mem, conf->max_socks, &core->socks);
 }
 
 int
@@ -118,6 +122,8 @@ san_core_destroy(struct san_core *core)
 		san_core_streams_fini(core);
 	san_death_flush(&core->death);
 	rte_pktmbuf_free_bulk(core->spare, core->nb_spare);
+	if (core->socks != NULL)
+		san_socks_destroy(core->socks);
 	if (core->inet != NULL)
 		san_inet_destroy(core->inet);
 	if (core->cm != NULL)
@@ -481,8 +487,11 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 	if (unlikely(core->nb_streams != 0))
 		san_core_streams_run(core, now_ns);
+	if (unlikely(core->socks != NULL))
+		san_socks_pump(core->socks, core->inet, now_ns);
 	san_ulp_pump(core->ulp, now_ns);
-	nb_inet = san_inet_tx_burst(core->inet, pkts, n);
+	/* datagrams and connections have a half each, if both have something */
+	nb_inet = san_inet_tx_burst(core->inet, pkts, san_pdl_has_work(core->pdl) ? n / 2 : n);
 	k = nb_inet;
 	k += tx_cm(core, &pkts[k], n - k, now_ns);
 	/* one peer's refusals leave room for everybody's data */
@@ -537,6 +546,8 @@ san_core_deadline_ns(const struct san_core *core)
 	uint64_t due_ns;
 
 	if (san_pdl_has_work(core->pdl) || san_ulp_has_work(core->ulp) || core->nb_draining != 0)
+		return 0;
+	if (core->socks != NULL && san_socks_has_work(core->socks))
 		return 0;
 	due_ns = san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
 	if (core->nb_streams != 0)
@@ -609,6 +620,12 @@ struct san_cm *
 san_core_cm(struct san_core *core)
 {
 	return core->cm;
+}
+
+struct san_socks *
+san_core_socks(struct san_core *core)
+{
+	return core->socks;
 }
 
 void

@@ -65,6 +65,7 @@ struct san_core {
 	struct san_cm *cm;
 	struct san_ulp *ulp;
 	struct san_inet *inet;
+	struct san_socks *socks; /* NULL: there are to be none */
 	struct san_death_row death;
 	struct rte_mbuf *spare[SAN_CORE_SPARE]; /* empty, for packets to be built */
 	uint32_t nb_spare;

@@ -374,6 +374,11 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 		return rc;
 	rte_eth_dev_get_name_by_port(p->id, p->name);
 	probe(p, &info);
+	p->if_index = info.if_index;
+	p->is_shared = san_engine_kernel_shares(p);
+	rc = p->is_shared ? san_engine_kernel_guard(p, why) : 0;
+	if (rc != 0)
+		return rc;
 	rc = find_mtu(p, &info, why);
 	if (rc != 0)
 		return rc;

@@ -551,7 +551,7 @@ do_ring(struct liar *l, struct input *in)
 
 	if (l->ctl.mem == NULL)
 		return;
-	san_bells_ring(shmq_bells(l->ctl.mem, 0, port->lcore_qps),
+	san_bells_ring(shmq_bells(l->ctl.mem, 0, port->nb_bells),
 		       (pick & 0x80) != 0 ? pick % port->lcore_qps :
 					    SAN_QPN_INDEX(l->qps[pick % NB_OBJ].id));
 }

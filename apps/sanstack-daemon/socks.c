@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * The kernel names, the daemon carries. What a program may call its socket, whether somebody has
+ * that name, which port is free and which address a route chooses are questions for the kernel,
+ * and only a socket that it has bound is carried: its name is read from it here, not believed of
+ * the program. So nobody carries what he could not have bound.
+ *
+ * Where the port's device is the kernel's, too, the kernel has a copy of each datagram for the
+ * socket that it knows. A filter on that socket drops what came by this device.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "san_log.h"
+#include "san_time.h"
+#include "socks.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+#define LINGER_NS    (1 * SAN_NS_PER_S)  /* what was sent may still go */
+#define LINGER_STEP  (1 * SAN_NS_PER_MS) /* until it is looked at again */
+#define PUMP_MAX     32                  /* datagrams of one kernel socket before the next one's */
+#define LOOPBACK     1                   /* index of the kernel's device, in each namespace */
+#define TAG_PAIR     ((uintptr_t)1)      /* of what comes with an event */
+#define TAG_KERNEL   ((uintptr_t)2)
+#define TAGS         (TAG_PAIR | TAG_KERNEL)
+#define ENGINE(port) san_engine_at((port)->ctx->port, 0)
+
+/* ---- what the kernel says of a socket ---- */
+
+static int
+get_int(int fd, int level, int name)
+{
+	int v = -1;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, level, name, &v, &len) == 0 ? v : -1;
+}
+
+static uint64_t
+get_cookie(int fd, int name)
+{
+	uint64_t v = 0;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : 0;
+}
+
+static void
+from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port, uint32_t *scope)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+
+	*ip = (struct san_ip){.b = {[10] = 0xff, [11] = 0xff}};
+	*scope = 0;
+	if (ss->ss_family == AF_INET) {
+		memcpy(ip->b + 12, &in->sin_addr, 4);
+		*port = ntohs(in->sin_port);
+	} else {
+		memcpy(ip->b, &in6->sin6_addr, 16);
+		*port = ntohs(in6->sin6_port);
+		*scope = in6->sin6_scope_id;
+	}
+}
+
+static void
+fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port, uint16_t family,
+	  uint32_t scope)
+{
+	memcpy(a->ip, ip->b, sizeof(a->ip));
+	a->port = port;
+	a->family = family;
+	a->scope = scope;
+}
+
+/* Into *names*, for the lcore, and into *shm*, for programs. */
+static int
+read_names(int fd, uid_t uid, struct san_sock_names *n, struct san_sock_shm *shm)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+	uint32_t scope;
+	int v;
+
+	memset(n, 0, sizeof(*n));
+	if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
+		return -errno;
+	from_sockaddr(&ss, &n->local, &n->port, &scope);
+	n->family = ss.ss_family;
+	fill_addr(&shm->local, &n->local, n->port, n->family, scope);
+	len = sizeof(ss);
+	if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0) {
+		from_sockaddr(&ss, &n->peer, &n->peer_port, &scope);
+		fill_addr(&shm->peer, &n->peer, n->peer_port, n->family, scope);
+	} else {
+		shm->peer.family = 0;
+	}
+	n->user = uid;
+	n->reuseport = get_int(fd, SOL_SOCKET, SO_REUSEPORT) > 0;
+	n->v6only = n->family == AF_INET6 && get_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) > 0;
+	v = n->family == AF_INET ? get_int(fd, IPPROTO_IP, IP_TTL) :
+				   get_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS);
+	n->hops = v > 0 && v <= UINT8_MAX ? (uint8_t)v : 0;
+	v = n->family == AF_INET ? get_int(fd, IPPROTO_IP, IP_TOS) :
+				   get_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
+	n->tos = v > 0 ? (uint8_t)v : 0;
+	return 0;
+}
+
+static bool
+is_any(const struct san_ip *ip)
+{
+	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
+
+	return san_ip_eq(ip, &any6) || san_ip_eq(ip, &any4);
+}
+
+static bool
+is_ours(const struct app_port *port, const struct san_ip *ip)
+{
+	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
+	uint16_t i;
+
+	for (i = 0; i < conf->nb_addrs; i++)
+		if (san_ip_eq(&conf->addrs[i].ip, ip))
+			return true;
+	return false;
+}
+
+static int
+refuse(struct shmq_rep *rep, int rc, const char *text)
+{
+	snprintf(rep->text, sizeof(rep->text), "socket: %s", text);
+	return rc;
+}
+
+/* Can it be carried at all? */
+static int
+check_kernel(int fd, struct shmq_rep *rep)
+{
+	static uint64_t our_net;
+	int domain = get_int(fd, SOL_SOCKET, SO_DOMAIN), own;
+
+	if (our_net == 0 && (own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
+		our_net = get_cookie(own, SO_NETNS_COOKIE);
+		close(own);
+	}
+	if ((domain != AF_INET && domain != AF_INET6) ||
+	    get_int(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_UDP)
+		return refuse(rep, -EPROTONOSUPPORT, "neither IPv4 nor IPv6, or not UDP");
+	if (get_cookie(fd, SO_NETNS_COOKIE) != our_net)
+		return refuse(rep, -EXDEV, "of another network namespace than the daemon's");
+	return 0;
+}
+
+static int
+check_names(const struct app_port *port, const struct san_sock_names *n, struct shmq_rep *rep)
+{
+	if (n->port == 0)
+		return refuse(rep, -EINVAL, "not bound");
+	if (!is_any(&n->local) && !is_ours(port, &n->local))
+		return refuse(rep, -EADDRNOTAVAIL, "bound to an address that is not the port's");
+	return 0;
+}
+
+/* ---- the lcore's part: functions for san_engine_call() ---- */
+
+struct sock_call {
+	struct sock_entry *s;
+	const struct san_sock_names *names;
+	const struct san_inet_dgram *dgram;
+	const void *data;
+	uint32_t len;
+	int err;
+};
+
+static int
+do_add(struct san_engine *e, void *arg)
+{
+	struct sock_call *c = arg;
+	struct san_socks *all = san_core_socks(san_engine_core(e));
+	struct sock_entry *s = c->s;
+	struct san_sock_shm *shm = s->mem.mem;
+	int rc;
+
+	rc = san_sock_add(all, shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair, &s->id);
+	if (rc == 0)
+		san_sock_name(all, s->id, c->names);
+	return rc;
+}
+
+static int
+do_name(struct san_engine *e, void *arg)
+{
+	const struct sock_call *c = arg;
+
+	san_sock_name(san_core_socks(san_engine_core(e)), c->s->id, c->names);
+	return 0;
+}
+
+static int
+do_del(struct san_engine *e, void *arg)
+{
+	const struct sock_call *c = arg;
+
+	san_sock_del(san_core_socks(san_engine_core(e)), c->s->id);
+	return 0;
+}
+
+static int
+do_give(struct san_engine *e, void *arg)
+{
+	const struct sock_call *c = arg;
+
+	san_sock_give(san_core_socks(san_engine_core(e)), c->s->id, c->dgram, c->data, c->len,
+		      san_engine_now_ns(e));
+	return 0;
+}
+
+static int
+do_fail(struct san_engine *e, void *arg)
+{
+	const struct sock_call *c = arg;
+
+	san_sock_fail(san_core_socks(san_engine_core(e)), c->s->id, c->err);
+	return 0;
+}
+
+static int
+do_has_sent(struct san_engine *e, void *arg)
+{
+	const struct sock_call *c = arg;
+
+	san_sock_ring(san_core_socks(san_engine_core(e)), c->s->id);
+	return san_sock_has_sent(san_core_socks(san_engine_core(e)), c->s->id);
+}
+
+/* ---- come ---- */
+
+/* Of the kernel's: nothing that came by the port's device; or what is local, and nothing else. */
+static int
+filter_kernel(int fd, uint32_t if_index, bool local_only)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, local_only ? LOOPBACK : if_index, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, local_only ? UINT32_MAX : 0),
+		BPF_STMT(BPF_RET | BPF_K, local_only ? 0 : UINT32_MAX),
+	};
+	const struct sock_fprog filter = {.len = 4, .filter = code};
+
+	if (!local_only && if_index == 0)
+		return 0;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 ? 0 :
+											   -errno;
+}
+
+/* What the pump has to know of each datagram. */
+static void
+ask_more(int fd, uint16_t family)
+{
+	const int on = 1;
+
+	if (family == AF_INET) {
+		setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
+		setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on));
+		setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
+		return;
+	}
+	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
+}
+
+static int
+watch(const struct sock_entry *s)
+{
+	/* of the pair only its end, which is always told */
+	struct epoll_event pair = {.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)}};
+	struct epoll_event kernel = {
+		.events = EPOLLIN,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_KERNEL)},
+	};
+
+	if (epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->pair, &pair) != 0 ||
+	    epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->kernel, &kernel) != 0)
+		return -errno;
+	return 0;
+}
+
+static struct sock_entry *
+free_entry(struct app_port *port, uid_t uid, struct shmq_rep *rep)
+{
+	struct sock_entry *s = NULL;
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < port->max_socks; i++) {
+		nb += port->socks[i].port != NULL && port->socks[i].uid == uid;
+		if (port->socks[i].port == NULL)
+			s = &port->socks[i];
+	}
+	if (s == NULL || nb >= RTE_MAX(port->max_socks / 4 * 3, 1u)) {
+		refuse(rep, 0, "no room for one more; see sockets=");
+		return NULL;
+	}
+	return s;
+}
+
+static struct sock_entry *
+find(const struct app_port *port, int fd, bool is_kernel)
+{
+	uint64_t cookie = fd >= 0 ? get_cookie(fd, SO_COOKIE) : 0;
+	uint32_t i;
+
+	for (i = 0; i < port->max_socks && cookie != 0; i++) {
+		struct sock_entry *s = &port->socks[i];
+
+		if (s->port != NULL && (is_kernel ? s->cookie : s->shadow) == cookie)
+			return s;
+	}
+	return NULL;
+}
+
+static void
+release(struct sock_entry *s)
+{
+	if (s->pair >= 0)
+		close(s->pair);
+	if (s->kernel >= 0)
+		close(s->kernel);
+	app_mem_end(&s->mem);
+	s->port->nb_socks--;
+	s->port = NULL;
+}
+
+/* Its memory, its pair, and our own descriptor of the kernel's. */
+static int
+make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
+{
+	size_t bytes = san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES);
+	struct san_sock_shm *shm;
+	int rc, mem_fd = -1;
+
+	rc = app_mem_create(&s->mem, "sanstack-sock", bytes, guard, &mem_fd);
+	if (mem_fd >= 0)
+		close(mem_fd); /* it has one of its own */
+	if (rc != 0)
+		return rc;
+	shm = s->mem.mem;
+	shm->abi = SAN_SOCK_ABI;
+	shm->rx_bytes = SAN_SOCK_RX_BYTES;
+	shm->tx_bytes = SAN_SOCK_TX_BYTES;
+	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (s->kernel < 0)
+		return -errno;
+	rc = shmq_pair(&s->pair, shadow);
+	if (rc == 0)
+		s->shadow = get_cookie(*shadow, SO_COOKIE);
+	return rc;
+}
+
+static int
+begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_rep *rep)
+{
+	struct san_sock_shm *shm = s->mem.mem;
+	struct san_sock_names names;
+	struct sock_call call = {.s = s, .names = &names};
+	int rc;
+
+	rc = read_names(s->kernel, s->uid, &names, shm);
+	if (rc == 0)
+		rc = check_names(port, &names, rep);
+	if (rc == 0)
+		rc = filter_kernel(s->kernel, san_engine_if_index(port->ctx->port), local_only);
+	if (rc != 0)
+		return rc;
+	s->family = names.family;
+	atomic_init(&shm->nonblock, (fcntl(s->kernel, F_GETFL) & O_NONBLOCK) != 0);
+	ask_more(s->kernel, s->family);
+	rc = san_engine_call(ENGINE(port), do_add, &call);
+	if (rc != 0)
+		return rc;
+	shm->id = s->id;
+	rc = watch(s);
+	if (rc != 0)
+		san_engine_call(ENGINE(port), do_del, &call);
+	return rc;
+}
+
+static int
+serve_carry(struct app_port *port, const struct app *a,
+	    const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
+{
+	struct sock_entry *s;
+	int rc = check_kernel(fd, rep), shadow = -1;
+
+	if (rc != 0)
+		return rc;
+	if (find(port, fd, true) != NULL)
+		return refuse(rep, -EALREADY, "it is carried");
+	s = free_entry(port, a->uid, rep);
+	if (s == NULL)
+		return -ENOSPC;
+	*s = (struct sock_entry){
+		.port = port,
+		.uid = a->uid,
+		.kernel = -1,
+		.pair = -1,
+		.cookie = get_cookie(fd, SO_COOKIE),
+	};
+	port->nb_socks++;
+	rc = make(s, app_port_guard_id(port, a->id), fd, &shadow);
+	if (rc == 0)
+		rc = begin(port, s, req->sock.local_only != 0, rep);
+	if (rc != 0) {
+		if (shadow >= 0)
+			close(shadow);
+		release(s);
+		return rc;
+	}
+	rep->sock.id = s->id;
+	rep->sock.bytes = s->mem.bytes;
+	*out_fd = shadow;
+	return 0;
+}
+
+/* ---- what is asked of one ---- */
+
+static int
+serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
+{
+	rep->sock.id = s->id;
+	rep->sock.bytes = s->mem.bytes;
+	*out_fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
+	return *out_fd < 0 ? -errno : 0;
+}
+
+static int
+serve_sync(struct sock_entry *s, struct shmq_rep *rep)
+{
+	struct san_sock_names names;
+	struct sock_call call = {.s = s, .names = &names};
+	int rc = read_names(s->kernel, s->uid, &names, s->mem.mem);
+
+	if (rc == 0)
+		rc = check_names(s->port, &names, rep);
+	if (rc == 0)
+		san_engine_call(ENGINE(s->port), do_name, &call);
+	return rc;
+}
+
+static int
+serve_kernel(const struct sock_entry *s, int *out_fd)
+{
+	*out_fd = fcntl(s->kernel, F_DUPFD_CLOEXEC, 0);
+	return *out_fd < 0 ? -errno : 0;
+}
+
+int
+socks_serve(struct app_port *port, const struct app *a,
+	    const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
+{
+	struct sock_entry *s;
+
+	if (port->max_socks == 0)
+		return refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
+	if (req->type == SHMQ_SOCK_CARRY)
+		return serve_carry(port, a, req, fd, rep, out_fd);
+	s = find(port, fd, false);
+	if (s == NULL)
+		return refuse(rep, -ENOENT, "not carried here");
+	if (req->type == SHMQ_SOCK_FIND)
+		return serve_find(s, rep, out_fd);
+	return req->type == SHMQ_SOCK_SYNC ? serve_sync(s, rep) : serve_kernel(s, out_fd);
+}
+
+/* ---- what comes another way ---- */
+
+static void
+read_control(struct msghdr *msg, struct san_inet_dgram *d)
+{
+	struct cmsghdr *c;
+	int v;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			memcpy(d->dst.b + 12,
+			       &((const struct in_pktinfo *)CMSG_DATA(c))->ipi_addr, 4);
+		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			memcpy(d->dst.b, &((const struct in6_pktinfo *)CMSG_DATA(c))->ipi6_addr,
+			       16);
+		} else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+			   (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT)) {
+			memcpy(&v, CMSG_DATA(c), sizeof(v));
+			d->hops = (uint8_t)v;
+		} else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+			d->tos = *CMSG_DATA(c);
+		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+			memcpy(&v, CMSG_DATA(c), sizeof(v));
+			d->tos = (uint8_t)v;
+		}
+	}
+}
+
+/* One datagram of the kernel's. False: there is none. */
+static bool
+pump_one(struct sock_entry *s)
+{
+	static uint8_t data[SAN_SOCK_DGRAM + 1], control[512];
+	const struct san_sock_shm *shm = s->mem.mem;
+	struct sockaddr_storage from;
+	struct iovec iov = {data, sizeof(data)};
+	struct msghdr msg = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct san_inet_dgram d = {.dst = {.b = {[10] = 0xff, [11] = 0xff}}};
+	struct sock_call call = {.s = s, .dgram = &d, .data = data};
+	ssize_t n = recvmsg(s->kernel, &msg, MSG_DONTWAIT);
+	uint32_t scope;
+
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	if (n < 0) {
+		call.err = errno;
+		san_engine_call(ENGINE(s->port), do_fail, &call);
+		return true;
+	}
+	from_sockaddr(&from, &d.src, &d.sport, &scope);
+	d.dport = shm->local.port;
+	read_control(&msg, &d);
+	call.len = (uint32_t)n;
+	san_engine_call(ENGINE(s->port), do_give, &call);
+	return true;
+}
+
+bool
+socks_event(void *what)
+{
+	struct sock_entry *s = (struct sock_entry *)((uintptr_t)what & ~TAGS);
+	int i;
+
+	if (((uintptr_t)what & TAGS) == 0)
+		return false;
+	if (s->port == NULL)
+		return true; /* gone meanwhile */
+	if (((uintptr_t)what & TAG_PAIR) != 0)
+		s->is_over = true;
+	for (i = 0; !s->is_over && i < PUMP_MAX && pump_one(s); i++)
+		;
+	return true;
+}
+
+/* ---- go ---- */
+
+static void
+end(struct sock_entry *s)
+{
+	struct sock_call call = {.s = s};
+
+	san_engine_call(ENGINE(s->port), do_del, &call);
+	release(s);
+}
+
+/* What was sent before it was closed still goes. */
+static bool
+may_end(struct sock_entry *s, uint64_t now_ns)
+{
+	struct sock_call call = {.s = s};
+
+	if (s->over_ns == 0)
+		s->over_ns = now_ns;
+	return now_ns - s->over_ns > LINGER_NS ||
+		san_engine_call(ENGINE(s->port), do_has_sent, &call) != 0;
+}
+
+uint64_t
+socks_bury(struct apps *all, uint64_t now_ns)
+{
+	uint64_t due_ns = SAN_TIME_NEVER;
+	struct app_port *port;
+	uint32_t i, k;
+
+	for (i = 0; i < all->nb_ports; i++) {
+		port = &all->ports[i];
+		for (k = 0; k < port->max_socks && port->nb_socks != 0; k++) {
+			if (port->socks[k].port == NULL || !port->socks[k].is_over)
+				continue;
+			if (may_end(&port->socks[k], now_ns))
+				end(&port->socks[k]);
+			else
+				due_ns = now_ns + LINGER_STEP;
+		}
+	}
+	return due_ns;
+}
+
+void
+socks_close(struct app_port *port)
+{
+	uint32_t i;
+
+	for (i = 0; i < port->max_socks; i++)
+		if (port->socks[i].port != NULL)
+			end(&port->socks[i]);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DAEMON_SOCKS_H
+#define DAEMON_SOCKS_H
+
+/**
+ * @file
+ * Sockets of programs that are carried (UDP-1, UDP-7). The kernel's own socket is kept here: it
+ * has the name, so that nobody else can, receives what comes another way than by the port, and has
+ * the options. In its place the program has one end of a pair of sockets: inherited, passed on,
+ * closed or killed with its process, the kernel counts who has it, and when it was the last the
+ * other end, which is ours, hangs up.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "app_mem.h"
+#include "shmq.h"
+
+struct app;
+struct app_port;
+struct apps;
+
+struct sock_entry {
+	struct app_port *port; /**< NULL: free */
+	uint32_t id;
+	uid_t uid;
+	uint16_t family;
+	bool is_over; /**< nobody has it: it goes when all is sent */
+	uint64_t over_ns;
+	int kernel;
+	int pair;                /**< our end */
+	uint64_t cookie, shadow; /**< of the kernel's socket, and of what stands for it */
+	struct app_mem mem;      /**< struct san_sock_shm */
+};
+
+/**
+ * What an application asks for.
+ *
+ * @param fd
+ *   The socket it is about, or -1; stays the caller's.
+ * @param out_fd
+ *   What goes with the answer, the caller's; or -1.
+ */
+int socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+		struct shmq_rep *rep, int *out_fd);
+/** Is *what*, that came with an event, a socket's? Then it was looked after. */
+bool socks_event(void *what);
+/** Sockets that nobody has, and have sent all: when to look again. */
+uint64_t socks_bury(struct apps *all, uint64_t now_ns);
+/** The port closes: all of its sockets go. */
+void socks_close(struct app_port *port);
+
+#endif /* DAEMON_SOCKS_H */

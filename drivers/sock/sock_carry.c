@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * The kernel binds and connects first: it checks what there is to check and says what there is to
+ * say. Then its socket goes to the daemon, and one end of a pair takes its place, at all of its
+ * numbers, and in epoll sets that have it already.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_conf.h"
+#include "sock_real.h"
+
+#define HIGH_FD 700
+
+/* ---- epoll sets ---- */
+
+void
+sock_carry_set(struct sock_file *f, int epfd, int fd, const struct epoll_event *ev)
+{
+	struct sock_set *s, *free_one = NULL;
+	int i;
+
+	for (i = 0; i < SOCK_SETS; i++) {
+		s = &f->sets[i];
+		if (s->epfd == epfd && s->fd == fd)
+			break;
+		if (s->epfd < 0)
+			free_one = s;
+	}
+	s = i < SOCK_SETS ? &f->sets[i] : free_one;
+	if (s == NULL)
+		return;
+	if (ev == NULL)
+		s->epfd = -1;
+	else
+		*s = (struct sock_set){epfd, fd, ev->events, ev->data.u64};
+}
+
+static void
+leave_sets(const struct sock_file *f)
+{
+	int i;
+
+	for (i = 0; i < SOCK_SETS; i++)
+		if (f->sets[i].epfd >= 0)
+			REAL(epoll_ctl)(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL);
+}
+
+static void
+join_sets(struct sock_file *f)
+{
+	struct epoll_event ev;
+	int i;
+
+	for (i = 0; i < SOCK_SETS; i++) {
+		if (f->sets[i].epfd < 0)
+			continue;
+		ev = (struct epoll_event){.events = f->sets[i].events,
+					  .data = {.u64 = f->sets[i].data}};
+		REAL(epoll_ctl)(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
+		sock_arm(f);
+	}
+}
+
+void
+sock_arm(struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+
+	atomic_fetch_add(&shm->armed, 1);
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) || atomic_load(&shm->error) != 0)
+		sock_bell(f);
+}
+
+/* ---- its memory ---- */
+
+static void
+init_locks(struct san_sock_shm *shm)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&shm->rx_lock, &attr);
+	pthread_mutex_init(&shm->tx_lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	atomic_store(&shm->inited, 1);
+}
+
+/* Of the carried socket whose stand-in is *shadow*. */
+static int
+map(struct sock_file *f, int shadow)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+	void *mem;
+	int fd, rc;
+
+	rc = sock_ask(SHMQ_SOCK_FIND, shadow, &req, &rep, &fd);
+	if (rc != 0)
+		return rc;
+	mem = mmap(NULL, rep.sock.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	REAL(close)(fd);
+	if (mem == MAP_FAILED)
+		return -ENOMEM;
+	f->bytes = rep.sock.bytes;
+	f->shm = mem;
+	if (atomic_load(&f->shm->inited) == 0)
+		init_locks(f->shm);
+	return 0;
+}
+
+/* ---- the change ---- */
+
+/* *shadow* stands wherever the kernel's socket stood. */
+static void
+replace(struct sock_file *f, int shadow)
+{
+	int fd, cloexec, flags;
+
+	flags = REAL(fcntl)(sock_next_fd(f, 0), F_GETFL);
+	REAL(fcntl)(shadow, F_SETFL, flags & O_NONBLOCK);
+	leave_sets(f);
+	for (fd = sock_next_fd(f, 0); fd >= 0; fd = sock_next_fd(f, fd + 1)) {
+		cloexec = REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
+		REAL(dup3)(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
+	}
+	atomic_store_explicit(&f->carried, true, memory_order_release);
+	join_sets(f);
+}
+
+static bool
+is_wanted(int fd, enum sock_action *action)
+{
+	struct sockaddr_storage local, remote;
+	socklen_t len = sizeof(local);
+	bool connected;
+
+	if (REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0)
+		return false;
+	len = sizeof(remote);
+	connected = REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0;
+	*action = sock_conf_action(IPPROTO_UDP, (struct sockaddr *)&local,
+				   connected ? (struct sockaddr *)&remote : NULL);
+	return *action == SOCK_CARRY || *action == SOCK_BOTH;
+}
+
+void
+sock_carry(int fd, struct sock_file *f)
+{
+	struct shmq_req req = {0};
+	enum sock_action action;
+	struct shmq_rep rep;
+	int shadow, was = errno;
+
+	if (atomic_load(&f->carried) || !is_wanted(fd, &action) || sock_attach() != 0)
+		goto out;
+	req.sock.local_only = action == SOCK_CARRY;
+	if (sock_ask(SHMQ_SOCK_CARRY, fd, &req, &rep, &shadow) != 0)
+		goto out;
+	if (map(f, shadow) == 0)
+		replace(f, shadow);
+	REAL(close)(shadow);
+out:
+	errno = was;
+}
+
+/* ---- the kernel's own ---- */
+
+int
+sock_kernel(int fd, struct sock_file *f)
+{
+	int high, none = -1, kernel = atomic_load(&f->kernel);
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+
+	if (kernel >= 0)
+		return kernel;
+	if (sock_ask(SHMQ_SOCK_KERNEL, fd, &req, &rep, &kernel) != 0)
+		return -1;
+	high = REAL(fcntl)(kernel, F_DUPFD_CLOEXEC, HIGH_FD);
+	if (high >= 0) {
+		REAL(close)(kernel);
+		kernel = high;
+	}
+	if (!atomic_compare_exchange_strong(&f->kernel, &none, kernel)) {
+		REAL(close)(kernel);
+		kernel = none;
+	}
+	return kernel;
+}
+
+void
+sock_sync(int fd, struct sock_file *f)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+
+	(void)f;
+	sock_ask(SHMQ_SOCK_SYNC, fd, &req, &rep, NULL);
+}

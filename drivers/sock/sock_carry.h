@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_CARRY_H
+#define SOCK_CARRY_H
+
+/** @file A socket of the kernel's becomes a carried one. (UDP-1, UDP-2) */
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "sock_fd.h"
+
+/**
+ * *fd* has just got a name from the kernel, of itself or of its peer: if a rule says so, it is
+ * carried from now on. What goes wrong leaves it as it is.
+ */
+void sock_carry(int fd, struct sock_file *f);
+/** The kernel's own socket behind a carried one, borrowed for as long as *f* is; -1: not now. */
+int sock_kernel(int fd, struct sock_file *f);
+/** The kernel's was named anew, or has other options. */
+void sock_sync(int fd, struct sock_file *f);
+/** It was added to an epoll set, changed there, or (events NULL) taken out. */
+void sock_carry_set(struct sock_file *f, int epfd, int fd, const struct epoll_event *ev);
+/** From now on the kernel is told when it is readable. */
+void sock_arm(struct sock_file *f);
+
+#endif /* SOCK_CARRY_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_CONF_H
+#define SOCK_CONF_H
+
+/** @file What sansock.conf(5) says to this process. (UDP-2) */
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "rules.h"
+
+/** Path of the daemon's socket. */
+const char *sock_conf_daemon(void);
+/** Name of its port; empty: its first. */
+const char *sock_conf_port(void);
+/** How long a call that would sleep looks before it does. */
+uint32_t sock_conf_spin_us(void);
+/** What is to become of a socket; either address may be NULL: not known yet. */
+enum sock_action sock_conf_action(int proto, const struct sockaddr *local,
+				  const struct sockaddr *remote);
+
+#endif /* SOCK_CONF_H */

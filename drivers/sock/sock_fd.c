@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "sock_fd.h"
+#include "sock_real.h"
+
+/* One more than the index in *files*; 0: none of ours. Pages that nobody uses are not there. */
+static _Atomic uint32_t table[SOCK_FDS];
+static struct sock_file files[SOCK_FILES];
+static _Atomic uint32_t hint;  /* where a free one is looked for first */
+static _Atomic int highest = -1; /* descriptor that is in the table */
+
+static bool
+in_table(int fd)
+{
+	return (unsigned int)fd < SOCK_FDS;
+}
+
+struct sock_file *
+sock_get(int fd)
+{
+	struct sock_file *f;
+	uint32_t at, refs;
+
+	while (in_table(fd)) {
+		at = atomic_load_explicit(&table[fd], memory_order_acquire);
+		if (__builtin_expect(at == 0, 1))
+			return NULL;
+		f = &files[at - 1];
+		refs = atomic_load_explicit(&f->refs, memory_order_relaxed);
+		/* one that is about to go does not come back */
+		if (refs == 0 || !atomic_compare_exchange_weak(&f->refs, &refs, refs + 1))
+			continue;
+		if (atomic_load_explicit(&table[fd], memory_order_acquire) == at)
+			return f;
+		sock_put(f);
+	}
+	return NULL;
+}
+
+void
+sock_put(struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+	size_t bytes = f->bytes;
+	int kernel = f->kernel;
+
+	if (atomic_fetch_sub(&f->refs, 1) != 1)
+		return;
+	if (shm != NULL)
+		munmap(shm, bytes);
+	if (kernel >= 0)
+		REAL(close)(kernel);
+}
+
+static struct sock_file *
+take_free(void)
+{
+	uint32_t i, at = atomic_load(&hint), none = 0;
+
+	for (i = 0; i < SOCK_FILES; i++, none = 0) {
+		at = (at + 1) % SOCK_FILES;
+		if (atomic_load_explicit(&files[at].refs, memory_order_relaxed) == 0 &&
+		    atomic_compare_exchange_strong(&files[at].refs, &none, 1)) {
+			atomic_store(&hint, at);
+			return &files[at];
+		}
+	}
+	return NULL;
+}
+
+static void
+put_at(int fd, uint32_t at)
+{
+	uint32_t was = atomic_exchange(&table[fd], at);
+	int high = atomic_load(&highest);
+
+	while (at != 0 && fd > high && !atomic_compare_exchange_weak(&highest, &high, fd))
+		;
+	if (was != 0)
+		sock_put(&files[was - 1]);
+}
+
+void
+sock_track(int fd, int domain)
+{
+	struct sock_file *f;
+	int i;
+
+	if (!in_table(fd))
+		return;
+	f = take_free();
+	if (f == NULL) {
+		sock_forget(fd);
+		return;
+	}
+	atomic_store(&f->carried, false);
+	f->domain = domain;
+	f->shm = NULL;
+	f->bytes = 0;
+	f->kernel = -1;
+	for (i = 0; i < SOCK_SETS; i++)
+		f->sets[i].epfd = -1;
+	put_at(fd, (uint32_t)(f - files) + 1);
+}
+
+void
+sock_dup(int from, int to)
+{
+	struct sock_file *f;
+
+	if (from == to || !in_table(to))
+		return;
+	f = sock_get(from);
+	if (f == NULL)
+		sock_forget(to);
+	else
+		put_at(to, (uint32_t)(f - files) + 1); /* the reference is the table's now */
+}
+
+void
+sock_forget(int fd)
+{
+	if (in_table(fd) && atomic_load_explicit(&table[fd], memory_order_relaxed) != 0)
+		put_at(fd, 0);
+}
+
+void
+sock_forget_range(unsigned int first, unsigned int last)
+{
+	unsigned int fd;
+
+	for (fd = first; fd <= last && (int)fd <= atomic_load(&highest); fd++)
+		sock_forget((int)fd);
+}
+
+int
+sock_next_fd(const struct sock_file *f, int fd)
+{
+	uint32_t at = (uint32_t)(f - files) + 1;
+
+	for (; fd <= atomic_load(&highest); fd++)
+		if (atomic_load(&table[fd]) == at)
+			return fd;
+	return -1;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_FD_H
+#define SOCK_FD_H
+
+/**
+ * @file
+ * Which of the process's descriptors are sockets that are carried, or may come to be. No lock and
+ * no allocation: all of this may happen in a signal handler. (UDP-1, UDP-7)
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sock_shm.h"
+
+#define SOCK_FDS   65536 /**< descriptors from there on are the kernel's alone */
+#define SOCK_FILES 16384
+#define SOCK_SETS  4 /**< epoll sets that a socket may be in before it is carried */
+
+/** An epoll set that has it. */
+struct sock_set {
+	int epfd; /**< -1: none */
+	int fd;
+	uint32_t events;
+	uint64_t data;
+};
+
+/** A socket, which may have several descriptors. */
+struct sock_file {
+	_Atomic uint32_t refs; /**< descriptors, and calls that are under way; 0: free */
+	_Atomic bool carried;
+	int domain;
+	struct san_sock_shm *shm; /**< once it is carried */
+	size_t bytes;
+	_Atomic int kernel; /**< the kernel's own, borrowed; -1: not yet */
+	struct sock_set sets[SOCK_SETS];
+};
+
+/** What *fd* is, if we know it, and not to go before sock_put(); or NULL. */
+struct sock_file *sock_get(int fd);
+void sock_put(struct sock_file *f);
+/** A socket of the kernel's is at *fd*: it may come to be carried. */
+void sock_track(int fd, int domain);
+/** *to*, which the kernel has just made or made anew, is what *from* is. */
+void sock_dup(int from, int to);
+/** The kernel gave *fd* to something else, or closed it. */
+void sock_forget(int fd);
+/** All from *first* to *last*. */
+void sock_forget_range(unsigned int first, unsigned int last);
+/** The next descriptor of *f* from *fd* on, or -1. */
+int sock_next_fd(const struct sock_file *f, int fd);
+
+#endif /* SOCK_FD_H */

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_opt.h"
+#include "sock_real.h"
+#include "sock_udp.h"
+
+static int
+fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/*
+ * Options by which a program asks for more with each datagram: the switch adds it. The kernel's
+ * socket has most of them on, for the daemon.
+ */
+static const struct {
+	int level, name;
+	uint32_t bit;
+} ours[] = {
+	{SOL_SOCKET, SO_TIMESTAMP, SAN_SOCK_TIMESTAMP},
+	{SOL_SOCKET, SO_TIMESTAMPNS, SAN_SOCK_TIMESTAMPNS},
+	{SOL_SOCKET, SO_RXQ_OVFL, SAN_SOCK_RXQ_OVFL},
+	{IPPROTO_IP, IP_PKTINFO, SAN_SOCK_PKTINFO},
+	{IPPROTO_IP, IP_RECVTTL, SAN_SOCK_RECVTTL},
+	{IPPROTO_IP, IP_RECVTOS, SAN_SOCK_RECVTOS},
+	{IPPROTO_IPV6, IPV6_RECVPKTINFO, SAN_SOCK_PKTINFO6},
+	{IPPROTO_IPV6, IPV6_RECVHOPLIMIT, SAN_SOCK_RECVHOPS6},
+	{IPPROTO_IPV6, IPV6_RECVTCLASS, SAN_SOCK_RECVTCLASS6},
+};
+
+static uint32_t
+our_bit(int level, int name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (ours[i].level == level && ours[i].name == name)
+			return ours[i].bit;
+	return 0;
+}
+
+static int
+give_int(int v, void *value, socklen_t *len)
+{
+	if (*len > sizeof(v))
+		*len = sizeof(v);
+	memcpy(value, &v, *len);
+	return 0;
+}
+
+int
+sock_opt_get(int fd, struct sock_file *f, int level, int name, void *value, socklen_t *len)
+{
+	uint32_t bit = our_bit(level, name);
+	int kernel, err;
+
+	if ((bit != 0 || (level == SOL_SOCKET && name == SO_ERROR)) &&
+	    (value == NULL || len == NULL))
+		return fail(EFAULT);
+	if (bit != 0)
+		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
+	if (level == SOL_SOCKET && name == SO_ERROR) {
+		err = (int)atomic_exchange(&f->shm->error, 0);
+		if (err != 0)
+			return give_int(err, value, len);
+	}
+	kernel = sock_kernel(fd, f);
+	return kernel < 0 ? fail(ENETDOWN) : REAL(getsockopt)(kernel, level, name, value, len);
+}
+
+static bool
+is_time(int level, int name)
+{
+	return level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO);
+}
+
+int
+sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value, socklen_t len)
+{
+	uint32_t bit = our_bit(level, name);
+	int v = 0, rc, kernel;
+
+	if (bit != 0) {
+		if (value == NULL)
+			return fail(EFAULT);
+		if (len < sizeof(v))
+			return fail(EINVAL);
+		memcpy(&v, value, sizeof(v));
+		if (v != 0)
+			atomic_fetch_or(&f->shm->options, bit);
+		else
+			atomic_fetch_and(&f->shm->options, ~bit);
+		return 0;
+	}
+	kernel = sock_kernel(fd, f);
+	if (kernel < 0)
+		return fail(ENETDOWN);
+	rc = REAL(setsockopt)(kernel, level, name, value, len);
+	if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
+		REAL(setsockopt)(fd, level, name, value, len);
+	else if (rc == 0)
+		sock_sync(fd, f);
+	return rc;
+}
+
+int
+sock_opt_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
+{
+	int kernel = sock_kernel(fd, f), rc;
+
+	if (kernel < 0)
+		return fail(ENETDOWN);
+	rc = REAL(connect)(kernel, sa, len);
+	if (rc == 0)
+		sock_sync(fd, f);
+	return rc;
+}
+
+int
+sock_opt_name(int fd, struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
+{
+	int kernel = sock_kernel(fd, f);
+
+	if (kernel < 0)
+		return fail(ENETDOWN);
+	return peer ? REAL(getpeername)(kernel, sa, len) : REAL(getsockname)(kernel, sa, len);
+}
+
+int
+sock_opt_shutdown(int fd, struct sock_file *f, int how)
+{
+	int kernel = sock_kernel(fd, f), rc;
+
+	if (kernel < 0)
+		return fail(ENETDOWN);
+	rc = REAL(shutdown)(kernel, how);
+	if (rc != 0)
+		return rc;
+	atomic_fetch_or(&f->shm->shut, how == SHUT_RDWR ? SHUT_RD + 1 + SHUT_WR + 1 :
+							  (uint32_t)how + 1);
+	sock_bell(f); /* who waits to read is told that there is nothing more */
+	return 0;
+}
+
+int
+sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg)
+{
+	int kernel, rc;
+
+	if (request == FIONREAD) {
+		if (arg == NULL)
+			return fail(EFAULT);
+		*(int *)arg = sock_udp_next(f);
+		return 0;
+	}
+	if (request == FIONBIO) {
+		rc = REAL(ioctl)(fd, request, arg);
+		if (rc == 0)
+			atomic_store(&f->shm->nonblock, *(const int *)arg != 0);
+		return rc;
+	}
+	if (request == FIOCLEX || request == FIONCLEX)
+		return REAL(ioctl)(fd, request, arg);
+	kernel = sock_kernel(fd, f);
+	return kernel < 0 ? fail(ENETDOWN) : REAL(ioctl)(kernel, request, arg);
+}
+
+int
+sock_opt_fcntl(int fd, struct sock_file *f, int cmd, void *arg)
+{
+	int rc = REAL(fcntl)(fd, cmd, arg);
+
+	if (cmd == F_SETFL && rc == 0)
+		atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
+	else if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && rc >= 0)
+		sock_dup(fd, rc);
+	return rc;
+}

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The functions that programs call (UDP-1). Each asks whether its descriptor is one of ours: if
+ * not, it is the C library's that answers, with what it got.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/sendfile.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_fd.h"
+#include "sock_opt.h"
+#include "sock_real.h"
+#include "sock_udp.h"
+#include "sock_wait.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* The carried socket at *fd*, to be given back; or NULL. */
+static struct sock_file *
+carried(int fd)
+{
+	struct sock_file *f = sock_get(fd);
+
+	if (__builtin_expect(f == NULL, 1) ||
+	    atomic_load_explicit(&f->carried, memory_order_acquire))
+		return f;
+	sock_put(f);
+	return NULL;
+}
+
+/* ---- come, are named, and go ---- */
+
+EXPORT int
+socket(int domain, int type, int protocol)
+{
+	int fd = REAL(socket)(domain, type, protocol);
+
+	if (fd < 0)
+		return fd;
+	sock_forget(fd);
+	if ((domain == AF_INET || domain == AF_INET6) &&
+	    (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_DGRAM &&
+	    (protocol == 0 || protocol == IPPROTO_UDP))
+		sock_track(fd, domain);
+	return fd;
+}
+
+EXPORT int
+bind(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct sock_file *f = sock_get(fd);
+	int rc;
+
+	if (f == NULL)
+		return REAL(bind)(fd, sa, len);
+	if (atomic_load(&f->carried)) {
+		errno = EINVAL; /* it has a name */
+		rc = -1;
+	} else {
+		rc = REAL(bind)(fd, sa, len);
+		if (rc == 0)
+			sock_carry(fd, f);
+	}
+	sock_put(f);
+	return rc;
+}
+
+EXPORT int
+connect(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct sock_file *f = sock_get(fd);
+	int rc;
+
+	if (f == NULL)
+		return REAL(connect)(fd, sa, len);
+	if (atomic_load(&f->carried)) {
+		rc = sock_opt_connect(fd, f, sa, len);
+	} else {
+		rc = REAL(connect)(fd, sa, len);
+		if (rc == 0)
+			sock_carry(fd, f);
+	}
+	sock_put(f);
+	return rc;
+}
+
+EXPORT int
+getsockname(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	struct sock_file *f = carried(fd);
+	int rc;
+
+	if (f == NULL)
+		return REAL(getsockname)(fd, sa, len);
+	rc = sock_opt_name(fd, f, false, sa, len);
+	sock_put(f);
+	return rc;
+}
+
+EXPORT int
+getpeername(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	struct sock_file *f = carried(fd);
+	int rc;
+
+	if (f == NULL)
+		return REAL(getpeername)(fd, sa, len);
+	rc = sock_opt_name(fd, f, true, sa, len);
+	sock_put(f);
+	return rc;
+}
+
+EXPORT int
+getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	struct sock_file *f = carried(fd);
+	int rc;
+
+	if (f == NULL)
+		return REAL(getsockopt)(fd, level, name, value, len);
+	rc = sock_opt_get(fd, f, level, name, value, len);
+	sock_put(f);
+	return rc;
+}
+
+EXPORT int
+setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	struct sock_file *f = carried(fd);
+	int rc;
+
+	if (f == NULL)
+		return REAL(setsockopt)(fd, level, name, value, len);
+	rc = sock_opt_set(fd, f, level, name, value, len);
+	sock_put(f);
+	return rc;
+}
+
+EXPORT int
+shutdown(int fd, int how)
+{
+	struct sock_file *f = carried(fd);
+	int rc;
+
+	if (f == NULL)
+		return REAL(shutdown)(fd, how);
+	rc = sock_opt_shutdown(fd, f, how);
+	sock_put(f);
+	return rc;
+}
+
+EXPORT int
+close(int fd)
+{
+	sock_forget(fd);
+	return REAL(close)(fd);
+}
+
+EXPORT int
+close_range(unsigned int first, unsigned int last, int flags)
+{
+	if ((flags & (int)CLOSE_RANGE_CLOEXEC) == 0)
+		sock_forget_range(first, last);
+	return REAL(close_range)(first, last, flags);
+}
+
+EXPORT void
+closefrom(int first)
+{
+	sock_forget_range(first < 0 ? 0 : (unsigned int)first, SOCK_FDS);
+	REAL(closefrom)(first);
+}
+
+EXPORT int
+fclose(FILE *file)
+{
+	if (file != NULL)
+		sock_forget(fileno(file));
+	return REAL(fclose)(file);
+}
+
+EXPORT int
+dup(int fd)
+{
+	int to = REAL(dup)(fd);
+
+	if (to >= 0)
+		sock_dup(fd, to);
+	return to;
+}
+
+EXPORT int
+dup2(int fd, int to)
+{
+	int rc = REAL(dup2)(fd, to);
+
+	if (rc >= 0)
+		sock_dup(fd, to);
+	return rc;
+}
+
+EXPORT int
+dup3(int fd, int to, int flags)
+{
+	int rc = REAL(dup3)(fd, to, flags);
+
+	if (rc >= 0)
+		sock_dup(fd, to);
+	return rc;
+}
+
+static int
+control(int fd, int cmd, void *arg)
+{
+	struct sock_file *f = carried(fd);
+	int rc;
+
+	if (f != NULL) {
+		rc = sock_opt_fcntl(fd, f, cmd, arg);
+		sock_put(f);
+		return rc;
+	}
+	rc = REAL(fcntl)(fd, cmd, arg);
+	if (rc >= 0 && (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))
+		sock_dup(fd, rc);
+	return rc;
+}
+
+EXPORT int
+fcntl(int fd, int cmd, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	return control(fd, cmd, arg);
+}
+
+EXPORT int
+fcntl64(int fd, int cmd, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	return control(fd, cmd, arg);
+}
+
+EXPORT int
+ioctl(int fd, unsigned long request, ...)
+{
+	struct sock_file *f = carried(fd);
+	va_list ap;
+	void *arg;
+	int rc;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (f == NULL)
+		return REAL(ioctl)(fd, request, arg);
+	rc = sock_opt_ioctl(fd, f, request, arg);
+	sock_put(f);
+	return rc;
+}
+
+/* ---- receive ---- */
+
+EXPORT ssize_t
+recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct sock_file *f = carried(fd);
+	ssize_t n;
+
+	if (f == NULL)
+		return REAL(recvmsg)(fd, msg, flags);
+	if (msg == NULL) {
+		errno = EFAULT;
+		n = -1;
+	} else {
+		n = sock_udp_recv(fd, f, msg, flags);
+	}
+	sock_put(f);
+	return n;
+}
+
+static ssize_t
+receive(int fd, struct sock_file *f, const struct iovec *iov, size_t nb_iov, int flags,
+	struct sockaddr *sa, socklen_t *len)
+{
+	struct msghdr msg = {
+		.msg_name = sa,
+		.msg_namelen = sa != NULL && len != NULL ? *len : 0,
+		.msg_iov = (struct iovec *)iov,
+		.msg_iovlen = nb_iov,
+	};
+	ssize_t n = sock_udp_recv(fd, f, &msg, flags);
+
+	if (n >= 0 && sa != NULL && len != NULL)
+		*len = msg.msg_namelen;
+	sock_put(f);
+	return n;
+}
+
+EXPORT ssize_t
+recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *sa, socklen_t *len)
+{
+	struct sock_file *f = carried(fd);
+	const struct iovec iov = {buf, size};
+
+	return f == NULL ? REAL(recvfrom)(fd, buf, size, flags, sa, len) :
+			   receive(fd, f, &iov, 1, flags, sa, len);
+}
+
+EXPORT ssize_t
+recv(int fd, void *buf, size_t size, int flags)
+{
+	struct sock_file *f = carried(fd);
+	const struct iovec iov = {buf, size};
+
+	return f == NULL ? REAL(recv)(fd, buf, size, flags) :
+			   receive(fd, f, &iov, 1, flags, NULL, NULL);
+}
+
+EXPORT ssize_t
+read(int fd, void *buf, size_t size)
+{
+	struct sock_file *f = carried(fd);
+	const struct iovec iov = {buf, size};
+
+	return f == NULL ? REAL(read)(fd, buf, size) : receive(fd, f, &iov, 1, 0, NULL, NULL);
+}
+
+EXPORT ssize_t
+readv(int fd, const struct iovec *iov, int nb_iov)
+{
+	struct sock_file *f = carried(fd);
+
+	return f == NULL ? REAL(readv)(fd, iov, nb_iov) :
+			   receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
+}
+
+/* Their checks for buffers that are too small are the compiler's, with what it knows of them. */
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
+EXPORT ssize_t
+__recv_chk(int fd, void *buf, size_t size, size_t room, int flags)
+{
+	if (size > room)
+		__builtin_trap();
+	return recv(fd, buf, size, flags);
+}
+
+EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
+			      struct sockaddr *sa, socklen_t *len);
+EXPORT ssize_t
+__recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags, struct sockaddr *sa,
+	       socklen_t *len)
+{
+	if (size > room)
+		__builtin_trap();
+	return recvfrom(fd, buf, size, flags, sa, len);
+}
+
+EXPORT ssize_t __read_chk(int fd, void *buf, size_t size, size_t room);
+EXPORT ssize_t
+__read_chk(int fd, void *buf, size_t size, size_t room)
+{
+	if (size > room)
+		__builtin_trap();
+	return read(fd, buf, size);
+}
+
+EXPORT int
+recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
+{
+	struct sock_file *f = carried(fd);
+	unsigned int i;
+	ssize_t n = 0;
+
+	if (f == NULL)
+		return REAL(recvmmsg)(fd, msgs, nb, flags, timeout);
+	for (i = 0; i < nb && n >= 0; i += n >= 0) {
+		n = sock_udp_recv(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
+		if (n < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)n;
+		if ((flags & MSG_WAITFORONE) != 0)
+			flags |= MSG_DONTWAIT;
+	}
+	sock_put(f);
+	return i != 0 || nb == 0 ? (int)i : -1;
+}
+
+/* ---- send ---- */
+
+EXPORT ssize_t
+sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct sock_file *f = sock_get(fd);
+	ssize_t n;
+
+	if (f == NULL)
+		return REAL(sendmsg)(fd, msg, flags);
+	if (!atomic_load_explicit(&f->carried, memory_order_acquire)) {
+		/* the kernel names one that sends before it has a name */
+		n = REAL(sendmsg)(fd, msg, flags);
+		if (n >= 0)
+			sock_carry(fd, f);
+	} else if (msg == NULL) {
+		errno = EFAULT;
+		n = -1;
+	} else {
+		n = sock_udp_send(fd, f, msg, flags);
+	}
+	sock_put(f);
+	return n;
+}
+
+EXPORT ssize_t
+sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *sa, socklen_t len)
+{
+	struct iovec iov = {(void *)buf, size};
+	const struct msghdr msg = {
+		.msg_name = (void *)sa,
+		.msg_namelen = sa != NULL ? len : 0,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+	};
+	struct sock_file *f = sock_get(fd);
+
+	if (f == NULL)
+		return REAL(sendto)(fd, buf, size, flags, sa, len);
+	sock_put(f);
+	return sendmsg(fd, &msg, flags);
+}
+
+EXPORT ssize_t
+send(int fd, const void *buf, size_t size, int flags)
+{
+	struct sock_file *f = sock_get(fd);
+
+	if (f == NULL)
+		return REAL(send)(fd, buf, size, flags);
+	sock_put(f);
+	return sendto(fd, buf, size, flags, NULL, 0);
+}
+
+EXPORT ssize_t
+write(int fd, const void *buf, size_t size)
+{
+	struct sock_file *f = sock_get(fd);
+
+	if (f == NULL)
+		return REAL(write)(fd, buf, size);
+	sock_put(f);
+	return sendto(fd, buf, size, 0, NULL, 0);
+}
+
+EXPORT ssize_t
+writev(int fd, const struct iovec *iov, int nb_iov)
+{
+	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
+	struct sock_file *f = sock_get(fd);
+
+	if (f == NULL)
+		return REAL(writev)(fd, iov, nb_iov);
+	sock_put(f);
+	return sendmsg(fd, &msg, 0);
+}
+
+EXPORT int
+sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
+{
+	struct sock_file *f = sock_get(fd);
+	unsigned int i;
+	ssize_t n;
+
+	if (f == NULL)
+		return REAL(sendmmsg)(fd, msgs, nb, flags);
+	sock_put(f);
+	for (i = 0; i < nb; i++) {
+		n = sendmsg(fd, &msgs[i].msg_hdr, flags);
+		if (n < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)n;
+	}
+	return i != 0 || nb == 0 ? (int)i : -1;
+}
+
+/* ---- wait ---- */
+
+static const struct timespec *
+from_ms(int ms, struct timespec *ts)
+{
+	if (ms < 0)
+		return NULL;
+	*ts = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+	return ts;
+}
+
+EXPORT int
+poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct timespec ts;
+
+	if (!sock_wait_concerns(fds, n))
+		return REAL(poll)(fds, n, timeout);
+	return sock_wait_poll(fds, n, from_ms(timeout, &ts), NULL);
+}
+
+EXPORT int
+ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	if (!sock_wait_concerns(fds, n))
+		return REAL(ppoll)(fds, n, timeout, mask);
+	return sock_wait_poll(fds, n, timeout, mask);
+}
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
+EXPORT int
+__poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	if (n > room / sizeof(*fds))
+		__builtin_trap();
+	return poll(fds, n, timeout);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		       const sigset_t *mask, size_t room);
+EXPORT int
+__ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+	    size_t room)
+{
+	if (n > room / sizeof(*fds))
+		__builtin_trap();
+	return ppoll(fds, n, timeout, mask);
+}
+
+EXPORT int
+select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	struct timespec ts;
+
+	if (!sock_wait_concerns_sets(n, in, out, except))
+		return REAL(select)(n, in, out, except, timeout);
+	if (timeout != NULL)
+		TIMEVAL_TO_TIMESPEC(timeout, &ts);
+	return sock_wait_select(n, in, out, except, timeout != NULL ? &ts : NULL, NULL);
+}
+
+EXPORT int
+pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+	const sigset_t *mask)
+{
+	if (!sock_wait_concerns_sets(n, in, out, except))
+		return REAL(pselect)(n, in, out, except, timeout, mask);
+	return sock_wait_select(n, in, out, except, timeout, mask);
+}
+
+EXPORT int
+epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct sock_file *f = sock_get(fd);
+	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
+
+	if (f == NULL)
+		return rc;
+	if (rc == 0 && !atomic_load(&f->carried))
+		sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+	else if (rc == 0 && op == EPOLL_CTL_ADD)
+		sock_arm(f);
+	sock_put(f);
+	return rc;
+}
+
+/* ---- the process ---- */
+
+static __attribute__((constructor)) void
+begin(void)
+{
+	pthread_atfork(NULL, NULL, sock_detach);
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_conf.h"
+#include "sock_real.h"
+#include "sock_udp.h"
+
+#define NS_PER_S 1000000000ull
+
+/* ---- locks: among programs ---- */
+
+/* One that died with it left the rings as they are between two steps, which is always right. */
+static bool
+lock(pthread_mutex_t *m)
+{
+	int rc = pthread_mutex_lock(m);
+
+	if (rc == EOWNERDEAD)
+		rc = pthread_mutex_consistent(m);
+	return rc == 0; /* else a signal handler interrupted its own thread's call */
+}
+
+static void
+unlock(pthread_mutex_t *m)
+{
+	pthread_mutex_unlock(m);
+}
+
+/* ---- addresses ---- */
+
+/* What no pointer of a program's points to: the kernel would say EFAULT. */
+static bool
+is_bad(const void *p, size_t len)
+{
+	return len != 0 && ((uintptr_t)p < 65536 || (uintptr_t)p >= 1ull << 47);
+}
+
+static int
+fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* Where it is to go, from *name*. */
+static int
+read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_rec *rec)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct sockaddr_in *in = msg->msg_name;
+	const struct sockaddr_in6 *in6 = msg->msg_name;
+
+	if (is_bad(in, msg->msg_namelen))
+		return EFAULT;
+	if (f->domain == AF_INET || (msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET)) {
+		if (msg->msg_namelen < sizeof(*in))
+			return EINVAL;
+		if (in->sin_family != AF_INET &&
+		    (f->domain != AF_INET || in->sin_family != AF_UNSPEC))
+			return EAFNOSUPPORT;
+		memcpy(rec->dst, mapped, sizeof(mapped));
+		memcpy(rec->dst + 12, &in->sin_addr, 4);
+		rec->dport = ntohs(in->sin_port);
+	} else {
+		if (msg->msg_namelen < offsetof(struct sockaddr_in6, sin6_scope_id))
+			return EINVAL;
+		if (in6->sin6_family != AF_INET6)
+			return EAFNOSUPPORT;
+		memcpy(rec->dst, &in6->sin6_addr, 16);
+		rec->dport = ntohs(in6->sin6_port);
+	}
+	return rec->dport == 0 ? EINVAL : 0;
+}
+
+static socklen_t
+write_name(const struct sock_file *f, const uint8_t ip[16], uint16_t port,
+	   struct sockaddr_storage *out)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+	memset(out, 0, sizeof(*in6));
+	if (f->domain == AF_INET) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, ip + 12, 4);
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	memcpy(&in6->sin6_addr, ip, 16);
+	return sizeof(*in6);
+}
+
+/* ---- to send ---- */
+
+static ssize_t
+length(const struct msghdr *msg)
+{
+	size_t i, sum = 0;
+
+	if (msg->msg_iovlen > 1024)
+		return -EMSGSIZE;
+	if (is_bad(msg->msg_iov, msg->msg_iovlen))
+		return -EFAULT;
+	for (i = 0; i < msg->msg_iovlen; i++) {
+		if (is_bad(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len))
+			return -EFAULT;
+		if (msg->msg_iov[i].iov_len > SSIZE_MAX - sum)
+			return -EINVAL;
+		sum += msg->msg_iov[i].iov_len;
+	}
+	return (ssize_t)sum;
+}
+
+static void
+gather(uint8_t *to, const struct msghdr *msg)
+{
+	size_t i;
+
+	for (i = 0; i < msg->msg_iovlen; i++) {
+		memcpy(to, msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
+		to += msg->msg_iov[i].iov_len;
+	}
+}
+
+static bool
+put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *msg)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint8_t *ring = san_sock_tx_ring(shm, shm->rx_bytes);
+	uint32_t tail, at;
+	bool done = false;
+
+	if (!lock(&shm->tx_lock))
+		return false;
+	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
+	if (san_sock_place(ring, shm->tx_bytes, tail,
+			   atomic_load_explicit(&shm->tx_head, memory_order_acquire), head->bytes,
+			   &at) == 0) {
+		struct san_sock_rec *rec = (void *)(ring + (at & (shm->tx_bytes - 1)));
+
+		*rec = *head;
+		gather((uint8_t *)(rec + 1), msg);
+		/* pairs with the acquire of the lcore: it is written */
+		atomic_store_explicit(&shm->tx_tail, at + san_sock_rec_bytes(head->bytes),
+				      memory_order_release);
+		done = true;
+	}
+	unlock(&shm->tx_lock);
+	return done;
+}
+
+/* By the kernel: to ourselves, or by another device. */
+static ssize_t
+send_kernel(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+{
+	int kernel = sock_kernel(fd, f);
+
+	return kernel < 0 ? fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
+}
+
+static bool
+is_plain(const struct msghdr *msg)
+{
+	return msg->msg_controllen == 0;
+}
+
+ssize_t
+sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+{
+	struct san_sock_shm *shm = f->shm;
+	struct san_sock_rec head = {.bytes = 0};
+	ssize_t len = length(msg);
+	uint32_t err;
+	int rc;
+
+	if (len < 0)
+		return fail((int)-len);
+	if (len > SAN_SOCK_DGRAM)
+		return fail(EMSGSIZE);
+	if ((flags & MSG_OOB) != 0)
+		return fail(EOPNOTSUPP);
+	if (msg->msg_name != NULL) {
+		rc = read_name(f, msg, &head);
+		if (rc != 0)
+			return fail(rc);
+	} else if (shm->peer.family == 0) {
+		return fail(EDESTADDRREQ);
+	}
+	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
+	    (err = atomic_exchange(&shm->error, 0)) != 0)
+		return fail((int)err);
+	if (!is_plain(msg) || (flags & MSG_MORE) != 0 ||
+	    !sock_is_reached(head.dport != 0 ? head.dst : shm->peer.ip))
+		return send_kernel(fd, f, msg, flags);
+	head.bytes = (uint32_t)len;
+	while (!put(f, &head, msg)) {
+		if (((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0))
+			return fail(EAGAIN);
+		sched_yield(); /* the lcore sends it, whatever happens: not for long */
+	}
+	sock_bell(f);
+	return len;
+}
+
+/* ---- received ---- */
+
+/*
+ * Under rx_lock: the kernel says readable, and there is nothing any more. Or it is about to say
+ * so, and who is misled by it comes here again.
+ */
+static void
+unmirror(int fd, struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+	char bytes[64];
+
+	if (REAL(recv)(fd, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0)
+		return;
+	atomic_store(&shm->mirrored, 0);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head))
+		sock_bell(f);
+}
+
+/* The next record, behind padding; NULL: none. Under rx_lock. */
+static struct san_sock_rec *
+peek(struct sock_file *f, uint32_t *head)
+{
+	struct san_sock_shm *shm = f->shm;
+	/* pairs with the release of the lcore */
+	uint32_t tail = atomic_load_explicit(&shm->rx_tail, memory_order_acquire);
+	uint8_t *ring = san_sock_rx_ring(shm);
+	struct san_sock_rec *rec;
+
+	*head = atomic_load_explicit(&shm->rx_head, memory_order_relaxed);
+	if (*head == tail)
+		return NULL;
+	rec = (void *)(ring + (*head & (shm->rx_bytes - 1)));
+	*head = san_sock_skip(shm->rx_bytes, *head, rec->bytes);
+	return (void *)(ring + (*head & (shm->rx_bytes - 1)));
+}
+
+static size_t
+scatter(struct msghdr *msg, const uint8_t *from, size_t len)
+{
+	size_t i, n, done = 0;
+
+	for (i = 0; i < msg->msg_iovlen && done < len; i++) {
+		n = msg->msg_iov[i].iov_len < len - done ? msg->msg_iov[i].iov_len : len - done;
+		memcpy(msg->msg_iov[i].iov_base, from + done, n);
+		done += n;
+	}
+	return done;
+}
+
+static void
+add_control(struct msghdr *msg, size_t *used, int level, int type, const void *data, size_t len)
+{
+	struct cmsghdr *c = (struct cmsghdr *)((uint8_t *)msg->msg_control + *used);
+
+	if (msg->msg_controllen - *used < CMSG_LEN(len)) {
+		msg->msg_flags |= MSG_CTRUNC;
+		return;
+	}
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), data, len);
+	*used += CMSG_SPACE(len) < msg->msg_controllen - *used ? CMSG_SPACE(len) :
+								 msg->msg_controllen - *used;
+}
+
+static void
+real_time(uint64_t ns, struct timespec *out)
+{
+	struct timespec mono, real;
+	uint64_t age, at;
+
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &real);
+	age = (uint64_t)mono.tv_sec * NS_PER_S + (uint64_t)mono.tv_nsec - ns;
+	at = (uint64_t)real.tv_sec * NS_PER_S + (uint64_t)real.tv_nsec - age;
+	out->tv_sec = (time_t)(at / NS_PER_S);
+	out->tv_nsec = (long)(at % NS_PER_S);
+}
+
+static void
+fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec)
+{
+	uint32_t want = atomic_load_explicit(&f->shm->options, memory_order_relaxed);
+	struct in_pktinfo info = {0};
+	struct in6_pktinfo info6;
+	struct timespec ts;
+	struct timeval tv;
+	size_t used = 0;
+	int v;
+
+	if (want == 0 || msg->msg_controllen == 0) {
+		msg->msg_controllen = 0;
+		return;
+	}
+	if ((want & (SAN_SOCK_TIMESTAMP | SAN_SOCK_TIMESTAMPNS)) != 0)
+		real_time(rec->ns, &ts);
+	if ((want & SAN_SOCK_TIMESTAMP) != 0) {
+		TIMESPEC_TO_TIMEVAL(&tv, &ts);
+		add_control(msg, &used, SOL_SOCKET, SCM_TIMESTAMP, &tv, sizeof(tv));
+	} else if ((want & SAN_SOCK_TIMESTAMPNS) != 0) {
+		add_control(msg, &used, SOL_SOCKET, SCM_TIMESTAMPNS, &ts, sizeof(ts));
+	}
+	if ((want & SAN_SOCK_PKTINFO) != 0) {
+		memcpy(&info.ipi_addr, rec->dst + 12, 4);
+		info.ipi_spec_dst = info.ipi_addr;
+		add_control(msg, &used, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+	}
+	v = rec->hops;
+	if ((want & SAN_SOCK_RECVTTL) != 0)
+		add_control(msg, &used, IPPROTO_IP, IP_TTL, &v, sizeof(v));
+	if ((want & SAN_SOCK_RECVTOS) != 0)
+		add_control(msg, &used, IPPROTO_IP, IP_TOS, &rec->tos, 1);
+	if ((want & SAN_SOCK_PKTINFO6) != 0) {
+		memcpy(&info6.ipi6_addr, rec->dst, 16);
+		info6.ipi6_ifindex = 0;
+		add_control(msg, &used, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
+	}
+	if ((want & SAN_SOCK_RECVHOPS6) != 0)
+		add_control(msg, &used, IPPROTO_IPV6, IPV6_HOPLIMIT, &v, sizeof(v));
+	v = rec->tos;
+	if ((want & SAN_SOCK_RECVTCLASS6) != 0)
+		add_control(msg, &used, IPPROTO_IPV6, IPV6_TCLASS, &v, sizeof(v));
+	msg->msg_controllen = used;
+}
+
+static ssize_t
+deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec, int flags)
+{
+	struct sockaddr_storage from;
+	socklen_t len;
+	size_t done = scatter(msg, (const uint8_t *)(rec + 1), rec->bytes);
+
+	msg->msg_flags = done < rec->bytes ? MSG_TRUNC : 0;
+	if (msg->msg_name != NULL) {
+		len = write_name(f, rec->src, rec->sport, &from);
+		memcpy(msg->msg_name, &from, len < msg->msg_namelen ? len : msg->msg_namelen);
+		msg->msg_namelen = len;
+	}
+	fill_control(f, msg, rec);
+	return (ssize_t)((flags & MSG_TRUNC) != 0 ? rec->bytes : done);
+}
+
+/* What there is, or -EAGAIN, or -errno. */
+static ssize_t
+take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	struct san_sock_shm *shm = f->shm;
+	struct san_sock_rec *rec;
+	uint32_t head, err = 0;
+	ssize_t rc = -EAGAIN;
+
+	if (atomic_load_explicit(&shm->rx_tail, memory_order_relaxed) ==
+		    atomic_load_explicit(&shm->rx_head, memory_order_relaxed) &&
+	    atomic_load_explicit(&shm->error, memory_order_relaxed) == 0 &&
+	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
+		return -EAGAIN;
+	if (!lock(&shm->rx_lock))
+		return -EAGAIN;
+	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
+		err = atomic_exchange(&shm->error, 0);
+	rec = peek(f, &head);
+	if (err != 0) {
+		rc = -(ssize_t)err;
+	} else if (rec != NULL) {
+		rc = deliver(f, msg, rec, flags);
+		if ((flags & MSG_PEEK) == 0)
+			/* pairs with the acquire of the lcore: the place is free */
+			atomic_store_explicit(&shm->rx_head,
+					      head + san_sock_rec_bytes(rec->bytes),
+					      memory_order_release);
+	}
+	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0 &&
+	    atomic_load_explicit(&shm->rx_tail, memory_order_acquire) ==
+		    atomic_load_explicit(&shm->rx_head, memory_order_relaxed))
+		unmirror(fd, f);
+	unlock(&shm->rx_lock);
+	return rc;
+}
+
+static bool
+has_something(const struct san_sock_shm *shm)
+{
+	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
+		atomic_load(&shm->error) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
+}
+
+static bool
+spin(const struct sock_file *f)
+{
+	uint64_t until_ns;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	until_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec +
+		sock_conf_spin_us() * 1000ull;
+	do {
+		if (has_something(f->shm))
+			return true;
+		if (sock_yields())
+			sched_yield();
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+	} while ((uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec < until_ns);
+	return false;
+}
+
+/*
+ * Until there is something: as a read of the descriptor, by which the kernel wakes us, minds
+ * SO_RCVTIMEO, signals and their SA_RESTART, and cancels us as it would in recv(). 0 or errno.
+ */
+static int
+sleep_until(int fd, struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+	ssize_t n = 1;
+	char byte;
+	int err;
+
+	if (spin(f))
+		return 0;
+	atomic_fetch_add(&shm->armed, 1);
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!has_something(shm))
+		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
+	err = errno;
+	atomic_fetch_sub(&shm->armed, 1);
+	if (n == 0)
+		return ENETDOWN; /* the daemon is gone */
+	return n < 0 ? err : 0;
+}
+
+ssize_t
+sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	struct san_sock_shm *shm = f->shm;
+	ssize_t rc = length(msg);
+	int err;
+
+	if (rc < 0)
+		return fail((int)-rc);
+	if (is_bad(msg->msg_name, msg->msg_namelen) || is_bad(msg->msg_control, msg->msg_controllen))
+		return fail(EFAULT);
+	if ((flags & MSG_ERRQUEUE) != 0)
+		return sock_kernel(fd, f) < 0 ? fail(EAGAIN) :
+						REAL(recvmsg)(sock_kernel(fd, f), msg, flags);
+	if ((flags & MSG_OOB) != 0)
+		return fail(EOPNOTSUPP);
+	while ((rc = take(fd, f, msg, flags)) == -EAGAIN) {
+		if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0) {
+			msg->msg_flags = 0;
+			msg->msg_namelen = 0;
+			return 0;
+		}
+		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
+			return fail(EAGAIN);
+		err = sleep_until(fd, f);
+		if (err != 0)
+			return fail(err);
+	}
+	return rc < 0 ? fail((int)-rc) : rc;
+}
+
+/* ---- what may be done ---- */
+
+/* The kernel must not go on saying readable to who has nothing to read. */
+static void
+settle(int fd, struct sock_file *f)
+{
+	if (!lock(&f->shm->rx_lock))
+		return;
+	if (!has_something(f->shm))
+		unmirror(fd, f);
+	unlock(&f->shm->rx_lock);
+}
+
+short
+sock_udp_poll(int fd, struct sock_file *f, short events)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t shut = atomic_load(&shm->shut);
+	short is = POLLOUT | POLLWRNORM;
+
+	if (has_something(shm))
+		is |= POLLIN | POLLRDNORM;
+	else if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0)
+		settle(fd, f);
+	if ((shut & (SHUT_RD + 1)) != 0)
+		is |= POLLRDHUP;
+	is &= events;
+	if (atomic_load(&shm->error) != 0)
+		is |= POLLERR;
+	if (shut == (SHUT_RD + 1 + SHUT_WR + 1))
+		is |= POLLHUP;
+	return is;
+}
+
+int
+sock_udp_next(struct sock_file *f)
+{
+	struct san_sock_rec *rec;
+	uint32_t head;
+	int bytes = 0;
+
+	if (!lock(&f->shm->rx_lock))
+		return 0;
+	rec = peek(f, &head);
+	if (rec != NULL)
+		bytes = (int)rec->bytes;
+	unlock(&f->shm->rx_lock);
+	return bytes;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_H
+#define SOCK_H
+
+/**
+ * @file
+ * Carried UDP sockets, as their lcore sees them: which of them a datagram is for, and datagrams
+ * between the rings that programs see (sock_shm.h) and the link (inet.h). Sans-I/O. (UDP-6)
+ *
+ * What a socket is called, who may call it that, and which of several gets what comes, the kernel
+ * has decided before: behind each stands a socket of its own that is bound and connected.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "inet.h"
+#include "san_mem.h"
+#include "sock_shm.h"
+
+/** What the kernel says of a socket. */
+struct san_sock_names {
+	struct san_ip local, peer; /**< all zero: any */
+	uint16_t port, peer_port;  /**< host byte order; peer_port 0: not connected */
+	uint16_t family;           /**< AF_INET, AF_INET6 */
+	bool v6only;
+	bool reuseport; /**< shares what comes with others that are named alike */
+	uint32_t user;  /**< ... and are of the same user */
+	uint8_t hops, tos;
+};
+
+struct san_sock_stats {
+	uint64_t nb_rx, nb_rx_bytes, nb_tx, nb_tx_bytes;
+	uint64_t nb_rx_full; /**< no room in its ring */
+	uint64_t nb_tx_bad;  /**< could not be sent: its program has the error */
+};
+
+struct san_socks;
+
+/** For *max* sockets, below SAN_BELLS_MAX, in *mem*. -ENOMEM. */
+int san_socks_create(struct san_mem *mem, uint32_t max, struct san_socks **out);
+void san_socks_destroy(struct san_socks *all);
+uint32_t san_socks_nb(const struct san_socks *all);
+
+/**
+ * A socket in *shm*, which the caller has made, of zeros but for its constants, and which is his.
+ *
+ * @param wake_fd
+ *   Our end of the pair: san_sock_rung() returns it.
+ * @return
+ *   0, -ENOSPC.
+ */
+int san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
+		 uint32_t tx_bytes, int wake_fd, uint32_t *id);
+/** Its memory is not touched any more. */
+void san_sock_del(struct san_socks *all, uint32_t id);
+/** Named, or named anew. */
+void san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *names);
+const struct san_sock_names *san_sock_names(const struct san_socks *all, uint32_t id);
+const struct san_sock_stats *san_sock_stats(const struct san_socks *all, uint32_t id);
+
+/** A datagram, of *len* bytes in pieces: who gets it? Their number; a group's may be many. */
+uint32_t san_sock_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now_ns);
+/** One that came another way, for socket *id*. */
+void san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
+		   const void *data, uint32_t len, uint64_t now_ns);
+/** The next call of its program fails with *err*. */
+void san_sock_fail(struct san_socks *all, uint32_t id, int err);
+/** Somebody could not deliver what one of ours sent. */
+void san_sock_error(struct san_socks *all, const struct san_inet_result *r);
+/** The program of *id* rang: its ring is looked at by the next san_socks_pump(). */
+void san_sock_ring(struct san_socks *all, uint32_t id);
+/** Send what there is in rings of those that rang, in turns, as long as *in* has room. */
+void san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns);
+/** Is its ring to send empty, or of no use? */
+bool san_sock_has_sent(const struct san_socks *all, uint32_t id);
+/** Is something left to send? */
+bool san_socks_has_work(const struct san_socks *all);
+/** Of a socket that has become readable for who waits in the kernel; -1: no more of them. */
+int san_sock_rung(struct san_socks *all);
+
+#endif /* SOCK_H */

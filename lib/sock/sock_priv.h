@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_PRIV_H
+#define SOCK_PRIV_H
+
+/** @file What the files of this folder share. (UDP-6) */
+
+#include "sock.h"
+
+#define SOCK_NONE UINT32_MAX
+
+struct sock {
+	struct san_sock_shm *shm; /**< NULL: free */
+	uint8_t *rx, *tx;         /**< rings */
+	uint32_t rx_mask, tx_mask;
+	uint32_t rx_tail, tx_head; /**< ours: what is in *shm* is a copy for the others */
+	uint32_t next;             /**< of its port's, or of the free ones */
+	uint32_t wake_next;        /**< of those to be woken */
+	uint32_t work_next;        /**< of those that rang */
+	int wake_fd;
+	bool is_woken, is_work;    /**< is one of them */
+	bool is_named;
+	bool is_broken; /**< wrote what nobody may: its sending is over */
+	struct san_sock_names names;
+	struct san_sock_stats stats;
+};
+
+struct san_socks {
+	struct san_mem *mem;
+	uint32_t max, nb;
+	uint32_t free_head;
+	uint32_t wake_head;
+	uint32_t work_head, work_tail;
+	uint32_t *ports; /**< of each local port: the socket that was named last */
+	struct sock *socks;
+};
+
+/* ---- sock_find.c ---- */
+
+void san_sock_link(struct san_socks *all, struct sock *s);
+void san_sock_unlink(struct san_socks *all, struct sock *s);
+/** Whose a datagram to one address is; NULL: nobody's. */
+struct sock *san_sock_find(struct san_socks *all, const struct san_inet_dgram *d);
+/** Of those that get one to a group, that behind *s*, or the first behind NULL. */
+struct sock *san_sock_next(struct san_socks *all, const struct san_inet_dgram *d, struct sock *s);
+
+/** No address in particular. */
+bool san_sock_is_any(const struct san_ip *ip);
+
+/* ---- sock.c ---- */
+
+/** It has become readable, or has an error: somebody may wait in the kernel. */
+void san_sock_mirror(struct san_socks *all, struct sock *s);
+
+#endif /* SOCK_PRIV_H */

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_SHM_H
+#define SOCK_SHM_H
+
+/**
+ * @file
+ * A carried socket, as the lcore and the programs that have a descriptor of it share it: two
+ * rings of datagrams, and what lets either side sleep. No DPDK. (UDP-6, UDP-8, AFC-19)
+ *
+ * The memory is a socket's, not a process's: whoever inherits or is sent the descriptor maps it,
+ * too, so fork(), exec() and SCM_RIGHTS mean one reader more. Programs agree among themselves by
+ * the locks at its end, which the lcore neither takes nor believes.
+ *
+ * Positions are bytes since the beginning, modulo 2^32; each is written by one side. A record is
+ * a head of one cache line and its bytes; the next one begins at the next line. One that does
+ * not fit before the ring's end is preceded by one of SAN_SOCK_PAD bytes there and begins at the
+ * ring's start. So does one that comes to a ring which is empty: of a socket that is read in
+ * time the same few lines are used again and again.
+ *
+ * **The mirror.** Programs may wait in the kernel, for a descriptor that is one end of a pair of
+ * sockets. Whoever will, or may without asking us, counts itself in *armed*. The lcore, when it
+ * has put a record and then, behind a fence, finds *armed*, sets *mirrored* and writes a byte to
+ * its end of the pair, unless *mirrored* was set. Who takes the last record and finds *mirrored*
+ * reads the byte, clears it, and if then, behind a fence, there are records again, rings. So the
+ * kernel says readable while there is something to read, and with nobody waiting no system call
+ * is made on either side.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SAN_SOCK_ABI      1
+#define SAN_SOCK_LINE     64u
+#define SAN_SOCK_PAD      UINT32_MAX
+#define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
+#define SAN_SOCK_RX_BYTES (256u << 10)
+#define SAN_SOCK_TX_BYTES (256u << 10)
+
+/** An address as programs name it; IPv4 within IPv6. */
+struct san_sock_addr {
+	uint8_t ip[16];
+	uint16_t port; /**< host byte order */
+	uint16_t family;
+	uint32_t scope;
+};
+
+/** The head of a datagram. */
+struct san_sock_rec {
+	_Alignas(64) uint32_t bytes; /**< of the datagram, behind this; or SAN_SOCK_PAD */
+	uint32_t flags;
+	uint8_t src[16], dst[16]; /**< to send: all zero if not given */
+	uint16_t sport, dport;    /**< to send: the socket's own, whatever is here; 0: its peer */
+	uint8_t hops, tos;        /**< to send: 0: the socket's */
+	uint8_t pad[6];
+	uint64_t ns; /**< received: when, by the lcore's clock */
+};
+
+_Static_assert(sizeof(struct san_sock_rec) == SAN_SOCK_LINE, "SAN_SOCK_ABI");
+
+struct san_sock_shm {
+	/* the daemon's, before anybody sees it */
+	uint32_t abi, id;
+	uint32_t rx_bytes, tx_bytes; /**< powers of two */
+	/* ... and when its program has named it */
+	struct san_sock_addr local, peer; /**< family 0: none */
+	/* the lcore's */
+	_Alignas(64) _Atomic uint32_t rx_tail;
+	_Atomic uint32_t tx_head;
+	_Atomic uint32_t error;    /**< errno that the next call returns; who takes it clears it */
+	_Atomic uint32_t gone;     /**< nothing comes or goes any more */
+	_Atomic uint64_t nb_drops; /**< datagrams that found no room */
+	/* the programs' */
+	_Alignas(64) _Atomic uint32_t rx_head;
+	_Atomic uint32_t armed;
+	_Alignas(64) _Atomic uint32_t tx_tail;
+	/* both sides' */
+	_Alignas(64) _Atomic uint32_t mirrored;
+	/* among programs */
+	_Alignas(64) pthread_mutex_t rx_lock;
+	_Alignas(64) pthread_mutex_t tx_lock;
+	_Alignas(64) _Atomic uint32_t inited; /**< the locks are: by the first that maps it */
+	_Atomic uint32_t nonblock;
+	_Atomic uint32_t options; /**< enum san_sock_option */
+	_Atomic uint32_t shut;    /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
+};
+
+/** What a program asked for that its switch has to know with each datagram. */
+enum san_sock_option {
+	SAN_SOCK_PKTINFO = 1 << 0,
+	SAN_SOCK_TIMESTAMP = 1 << 1,
+	SAN_SOCK_TIMESTAMPNS = 1 << 2,
+	SAN_SOCK_RECVTTL = 1 << 3,
+	SAN_SOCK_RECVTOS = 1 << 4,
+	SAN_SOCK_PKTINFO6 = 1 << 5,
+	SAN_SOCK_RECVHOPS6 = 1 << 6,
+	SAN_SOCK_RECVTCLASS6 = 1 << 7,
+	SAN_SOCK_BROADCAST = 1 << 8,
+	SAN_SOCK_RXQ_OVFL = 1 << 9,
+};
+
+/** The rings lie behind, from a page on. */
+#define SAN_SOCK_HEAD 4096u
+
+_Static_assert(sizeof(struct san_sock_shm) <= SAN_SOCK_HEAD, "SAN_SOCK_HEAD");
+
+static inline size_t
+san_sock_shm_bytes(uint32_t rx_bytes, uint32_t tx_bytes)
+{
+	return SAN_SOCK_HEAD + (size_t)rx_bytes + tx_bytes;
+}
+
+static inline uint8_t *
+san_sock_rx_ring(struct san_sock_shm *shm)
+{
+	return (uint8_t *)shm + SAN_SOCK_HEAD;
+}
+
+/** Not by the lcore, for which *rx_bytes* is no word of its own. */
+static inline uint8_t *
+san_sock_tx_ring(struct san_sock_shm *shm, uint32_t rx_bytes)
+{
+	return (uint8_t *)shm + SAN_SOCK_HEAD + rx_bytes;
+}
+
+/** Of a ring: what a record of *bytes* takes. */
+static inline uint32_t
+san_sock_rec_bytes(uint32_t bytes)
+{
+	return SAN_SOCK_LINE + ((bytes + SAN_SOCK_LINE - 1) & ~(SAN_SOCK_LINE - 1));
+}
+
+/**
+ * Where a producer puts a record of *bytes*: its position, from which *tail* goes on to that plus
+ * san_sock_rec_bytes(). Writes the padding that is before it.
+ *
+ * @param ring
+ *   Of *size* bytes.
+ * @return
+ *   0; -1: no room.
+ */
+static inline int
+san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint32_t bytes,
+	       uint32_t *at)
+{
+	uint32_t used = tail - head, off = tail & (size - 1), need = san_sock_rec_bytes(bytes);
+	uint32_t skip = 0;
+
+	/* back to the start, if there is room for what is skipped, too */
+	if (need > size - off || (used == 0 && off >= SAN_SOCK_HEAD && off >= need))
+		skip = size - off;
+	if (used > size || skip + need > size - used)
+		return -1;
+	if (skip != 0)
+		((struct san_sock_rec *)(ring + off))->bytes = SAN_SOCK_PAD;
+	*at = tail + skip;
+	return 0;
+}
+
+/** Of a consumer at *head*, behind padding that *bytes*, copied from there, says there is. */
+static inline uint32_t
+san_sock_skip(uint32_t size, uint32_t head, uint32_t bytes)
+{
+	return bytes == SAN_SOCK_PAD ? (head & ~(size - 1)) + size : head;
+}
+
+#endif /* SOCK_SHM_H */
