@@ -39,7 +39,13 @@
 #define TAG_PAIR     ((uintptr_t)1)      /* of what comes with an event */
 #define TAG_KERNEL   ((uintptr_t)2)
 #define TAGS         (TAG_PAIR | TAG_KERNEL)
-#define ENGINE(port) san_engine_at((port)->ctx->port, 0)
+
+/* All sockets are of the first. */
+static struct san_engine *
+engine_of(const struct app_port *port)
+{
+	return san_engine_at(port->ctx->port, 0);
+}
 
 /* ---- what the kernel says of a socket ---- */
 
@@ -393,13 +399,13 @@ begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_
 	s->family = names.family;
 	atomic_init(&shm->nonblock, (fcntl(s->kernel, F_GETFL) & O_NONBLOCK) != 0);
 	ask_more(s->kernel, s->family);
-	rc = san_engine_call(ENGINE(port), do_add, &call);
+	rc = san_engine_call(engine_of(port), do_add, &call);
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
 	rc = watch(s);
 	if (rc != 0)
-		san_engine_call(ENGINE(port), do_del, &call);
+		san_engine_call(engine_of(port), do_del, &call);
 	return rc;
 }
 
@@ -461,7 +467,7 @@ serve_sync(struct sock_entry *s, struct shmq_rep *rep)
 	if (rc == 0)
 		rc = check_names(s->port, &names, rep);
 	if (rc == 0)
-		san_engine_call(ENGINE(s->port), do_name, &call);
+		san_engine_call(engine_of(s->port), do_name, &call);
 	return rc;
 }
 
@@ -543,14 +549,14 @@ pump_one(struct sock_entry *s)
 		return false;
 	if (n < 0) {
 		call.err = errno;
-		san_engine_call(ENGINE(s->port), do_fail, &call);
+		san_engine_call(engine_of(s->port), do_fail, &call);
 		return true;
 	}
 	from_sockaddr(&from, &d.src, &d.sport, &scope);
 	d.dport = shm->local.port;
 	read_control(&msg, &d);
 	call.len = (uint32_t)n;
-	san_engine_call(ENGINE(s->port), do_give, &call);
+	san_engine_call(engine_of(s->port), do_give, &call);
 	return true;
 }
 
@@ -578,7 +584,7 @@ end(struct sock_entry *s)
 {
 	struct sock_call call = {.s = s};
 
-	san_engine_call(ENGINE(s->port), do_del, &call);
+	san_engine_call(engine_of(s->port), do_del, &call);
 	release(s);
 }
 
@@ -591,7 +597,7 @@ may_end(struct sock_entry *s, uint64_t now_ns)
 	if (s->over_ns == 0)
 		s->over_ns = now_ns;
 	return now_ns - s->over_ns > LINGER_NS ||
-		san_engine_call(ENGINE(s->port), do_has_sent, &call) != 0;
+		san_engine_call(engine_of(s->port), do_has_sent, &call) != 0;
 }
 
 uint64_t

@@ -5,6 +5,7 @@
 /** @file A socket of the kernel's becomes a carried one. (UDP-1, UDP-2) */
 
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "sock_fd.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <string.h>

@@ -198,7 +198,7 @@ struct shmq_ctl {
 };
 
 _Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
-_Static_assert(sizeof(struct shmq_rep) == 256, "SHMQ_ABI");
+_Static_assert(sizeof(struct shmq_rep) == 264, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_event) == 136, "SHMQ_ABI");
 
 /** With *nb_bells* of each lcore: lcore_qps and max_socks. */
