@@ -138,19 +138,21 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 {
 	struct san_sock_shm *shm = f->shm;
 	uint8_t *ring = san_sock_tx_ring(shm, shm->rx_bytes);
-	uint32_t tail, at;
+	uint32_t tail, at, base;
 	bool done = false;
 
 	if (!lock(&shm->tx_lock))
 		return false;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
+	base = atomic_load_explicit(&shm->tx_base, memory_order_relaxed);
 	if (san_sock_place(ring, shm->tx_bytes, tail,
-			   atomic_load_explicit(&shm->tx_head, memory_order_acquire), head->bytes,
-			   &at) == 0) {
-		struct san_sock_rec *rec = (void *)(ring + (at & (shm->tx_bytes - 1)));
+			   atomic_load_explicit(&shm->tx_head, memory_order_acquire), &base,
+			   head->bytes, &at) == 0) {
+		struct san_sock_rec *rec = (void *)(ring + san_sock_off(shm->tx_bytes, base, at));
 
 		*rec = *head;
 		gather((uint8_t *)(rec + 1), msg);
+		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
 		/* pairs with the acquire of the lcore: it is written */
 		atomic_store_explicit(&shm->tx_tail, at + san_sock_rec_bytes(head->bytes),
 				      memory_order_release);
@@ -242,13 +244,15 @@ peek(struct sock_file *f, uint32_t *head)
 	uint32_t tail = atomic_load_explicit(&shm->rx_tail, memory_order_acquire);
 	uint8_t *ring = san_sock_rx_ring(shm);
 	struct san_sock_rec *rec;
+	uint32_t base;
 
 	*head = atomic_load_explicit(&shm->rx_head, memory_order_relaxed);
 	if (*head == tail)
 		return NULL;
-	rec = (void *)(ring + (*head & (shm->rx_bytes - 1)));
-	*head = san_sock_skip(shm->rx_bytes, *head, rec->bytes);
-	return (void *)(ring + (*head & (shm->rx_bytes - 1)));
+	base = atomic_load_explicit(&shm->rx_base, memory_order_relaxed);
+	rec = (void *)(ring + san_sock_off(shm->rx_bytes, base, *head));
+	*head = san_sock_skip(shm->rx_bytes, base, *head, rec->bytes);
+	return (void *)(ring + san_sock_off(shm->rx_bytes, base, *head));
 }
 
 static size_t

@@ -77,6 +77,7 @@ create_layers(struct san_core *core, uint64_t now_ns)
 		return rc;
 	conf->inet.pool = conf->pool;
 	conf->inet.mtu = conf->mtu;
+	conf->inet.prng_seed = ~conf->pdl.prng_seed;
 	rc = san_inet_create(&conf->inet, &core->inet);
 	if (rc != 0 || conf->max_socks == 0)
 		return rc;
@@ -188,16 +189,22 @@ rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ac
 static enum san_drop
 rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 {
-	struct rte_ether_addr mac;
-	struct san_ip learned;
+	struct san_inet_result r;
 	enum san_drop drop;
 
-	memset(&learned, 0, sizeof(learned));
-	drop = san_inet_rx(core->inet, m, now_ns, &learned, &mac);
+	drop = san_inet_rx(core->inet, m, now_ns, &r);
 	core->inet_deadline_ns = 0;
-	if (drop == SAN_DROP_NONE && (learned.b[0] | learned.b[12]) != 0)
-		san_cm_resolved(core->cm, &learned, &mac, now_ns);
-	san_death_add(&core->death, m);
+	if (r.what == SAN_INET_LEARNED)
+		san_cm_resolved(core->cm, &r.ip, &r.mac, now_ns);
+	if (r.what == SAN_INET_ERROR && core->socks != NULL)
+		san_sock_error(core->socks, &r);
+	if (r.what != SAN_INET_UDP)
+		return drop;
+	if (core->socks == NULL || san_sock_rx(core->socks, &r, now_ns) == 0) {
+		san_inet_refuse(core->inet, &r, now_ns);
+		drop = SAN_DROP_INET_UNWANTED;
+	}
+	san_death_add(&core->death, r.m);
 	return drop;
 }
 
@@ -631,12 +638,12 @@ san_core_socks(struct san_core *core)
 void
 san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX])
 {
-	const uint64_t *cm = san_cm_drops(core->cm);
+	const uint64_t *cm = san_cm_drops(core->cm), *inet = san_inet_drops(core->inet);
 	int i;
 
 	for (i = 0; i < SAN_DROP_MAX; i++)
-		drops[i] = core->drops[i] + core->pdl->drops[i] + core->tl->drops[i] + cm[i];
-	drops[SAN_DROP_NO_MBUF] += san_inet_no_mbuf(core->inet);
+		drops[i] = core->drops[i] + core->pdl->drops[i] + core->tl->drops[i] + cm[i] +
+			inet[i];
 }
 
 void

@@ -25,14 +25,15 @@ place(struct sock *s, uint32_t len, uint32_t *end)
 	uint32_t head = atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
 	uint32_t at;
 
-	if (unlikely(san_sock_place(s->rx, s->rx_mask + 1, s->rx_tail, head, len, &at) != 0)) {
+	if (unlikely(san_sock_place(s->rx, s->rx_mask + 1, s->rx_tail, head, &s->rx_base, len,
+				    &at) != 0)) {
 		s->stats.nb_rx_full++;
 		atomic_store_explicit(&s->shm->nb_drops, s->stats.nb_rx_full,
 				      memory_order_relaxed);
 		return NULL;
 	}
 	*end = at + san_sock_rec_bytes(len);
-	return (struct san_sock_rec *)(s->rx + (at & s->rx_mask));
+	return (struct san_sock_rec *)(s->rx + san_sock_off(s->rx_mask + 1, s->rx_base, at));
 }
 
 static void
@@ -55,6 +56,7 @@ put(struct san_socks *all, struct sock *s, uint32_t len, uint32_t end)
 	s->rx_tail = end;
 	s->stats.nb_rx++;
 	s->stats.nb_rx_bytes += len;
+	atomic_store_explicit(&s->shm->rx_base, s->rx_base, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->rx_tail, end, memory_order_release);
 	san_sock_mirror(all, s);
 }
@@ -183,8 +185,10 @@ static int
 send_next(struct san_socks *all, struct sock *s, struct san_inet *in, uint32_t tail,
 	  uint64_t now_ns)
 {
-	uint8_t *at = s->tx + (s->tx_head & s->tx_mask);
-	uint32_t left = tail - s->tx_head, room = s->tx_mask + 1 - (s->tx_head & s->tx_mask);
+	uint32_t base = atomic_load_explicit(&s->shm->tx_base, memory_order_relaxed);
+	uint32_t off = san_sock_off(s->tx_mask + 1, base, s->tx_head);
+	uint32_t left = tail - s->tx_head, room = s->tx_mask + 1 - off;
+	uint8_t *at = s->tx + off;
 	struct san_sock_rec rec;
 	int rc;
 

@@ -12,6 +12,7 @@ struct sock {
 	struct san_sock_shm *shm; /**< NULL: free */
 	uint8_t *rx, *tx;         /**< rings */
 	uint32_t rx_mask, tx_mask;
+	uint32_t rx_base;
 	uint32_t rx_tail, tx_head; /**< ours: what is in *shm* is a copy for the others */
 	uint32_t next;             /**< of its port's, or of the free ones */
 	uint32_t wake_next;        /**< of those to be woken */

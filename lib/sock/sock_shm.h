@@ -14,8 +14,9 @@
  * Positions are bytes since the beginning, modulo 2^32; each is written by one side. A record is
  * a head of one cache line and its bytes; the next one begins at the next line. One that does
  * not fit before the ring's end is preceded by one of SAN_SOCK_PAD bytes there and begins at the
- * ring's start. So does one that comes to a ring which is empty: of a socket that is read in
- * time the same few lines are used again and again.
+ * ring's start. So does one that comes to a ring which is empty, because then the producer moves
+ * the start's position, the *base*: of a socket that is read in time the same few lines are used
+ * again and again.
  *
  * **The mirror.** Programs may wait in the kernel, for a descriptor that is one end of a pair of
  * sockets. Whoever will, or may without asking us, counts itself in *armed*. The lcore, when it
@@ -67,6 +68,7 @@ struct san_sock_shm {
 	struct san_sock_addr local, peer; /**< family 0: none */
 	/* the lcore's */
 	_Alignas(64) _Atomic uint32_t rx_tail;
+	_Atomic uint32_t rx_base;
 	_Atomic uint32_t tx_head;
 	_Atomic uint32_t error;    /**< errno that the next call returns; who takes it clears it */
 	_Atomic uint32_t gone;     /**< nothing comes or goes any more */
@@ -75,6 +77,7 @@ struct san_sock_shm {
 	_Alignas(64) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
 	_Alignas(64) _Atomic uint32_t tx_tail;
+	_Atomic uint32_t tx_base;
 	/* both sides' */
 	_Alignas(64) _Atomic uint32_t mirrored;
 	/* among programs */
@@ -131,24 +134,33 @@ san_sock_rec_bytes(uint32_t bytes)
 	return SAN_SOCK_LINE + ((bytes + SAN_SOCK_LINE - 1) & ~(SAN_SOCK_LINE - 1));
 }
 
+/** Where position *at* is in a ring of *size* bytes whose start is position *base*. */
+static inline uint32_t
+san_sock_off(uint32_t size, uint32_t base, uint32_t at)
+{
+	return (at - base) & (size - 1) & ~(SAN_SOCK_LINE - 1);
+}
+
 /**
  * Where a producer puts a record of *bytes*: its position, from which *tail* goes on to that plus
  * san_sock_rec_bytes(). Writes the padding that is before it.
  *
  * @param ring
- *   Of *size* bytes.
+ *   Of *size* bytes, whose start is position *base*: of an empty one that is where the next
+ *   record begins.
  * @return
  *   0; -1: no room.
  */
 static inline int
-san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint32_t bytes,
-	       uint32_t *at)
+san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint32_t *base,
+	       uint32_t bytes, uint32_t *at)
 {
-	uint32_t used = tail - head, off = tail & (size - 1), need = san_sock_rec_bytes(bytes);
-	uint32_t skip = 0;
+	uint32_t used = tail - head, need = san_sock_rec_bytes(bytes), skip = 0, off;
 
-	/* back to the start, if there is room for what is skipped, too */
-	if (need > size - off || (used == 0 && off >= SAN_SOCK_HEAD && off >= need))
+	if (used == 0)
+		*base = tail;
+	off = san_sock_off(size, *base, tail);
+	if (need > size - off)
 		skip = size - off;
 	if (used > size || skip + need > size - used)
 		return -1;
@@ -160,9 +172,9 @@ san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint3
 
 /** Of a consumer at *head*, behind padding that *bytes*, copied from there, says there is. */
 static inline uint32_t
-san_sock_skip(uint32_t size, uint32_t head, uint32_t bytes)
+san_sock_skip(uint32_t size, uint32_t base, uint32_t head, uint32_t bytes)
 {
-	return bytes == SAN_SOCK_PAD ? (head & ~(size - 1)) + size : head;
+	return bytes == SAN_SOCK_PAD ? head + size - san_sock_off(size, base, head) : head;
 }
 
 #endif /* SOCK_SHM_H */
