@@ -27,6 +27,7 @@ static const struct drop_words words[] = {
 	[SAN_DROP_NOT_FOR_US] = {"not_for_us", "Addressed to another host."},
 	[SAN_DROP_INET_MALFORMED] = {"inet_malformed", "Malformed ARP, ICMP, IP or UDP packet."},
 	[SAN_DROP_INET_UNWANTED] = {"inet_unwanted", "Well formed, but nobody listens."},
+	[SAN_DROP_INET_NEIGH] = {"inet_neigh", "To be sent to a neighbour that did not answer yet."},
 	[SAN_DROP_CID] = {"cid", "No connection has this CID."},
 	[SAN_DROP_TAG] = {"tag", "Connection tag is wrong: spoofed, or of an earlier connection."},
 	[SAN_DROP_PEER] = {"peer", "Source address is not the peer's."},

@@ -76,6 +76,8 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	if (rc != 0)
 		return rc;
 	conf->inet.pool = conf->pool;
+	conf->inet.mtu = conf->mtu;
+	conf->inet.prng_seed = ~conf->pdl.prng_seed;
 	return san_inet_create(&conf->inet, &core->inet);
 }
 
@@ -182,17 +184,18 @@ rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ac
 static enum san_drop
 rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 {
-	struct rte_ether_addr mac;
-	struct san_ip learned;
+	struct san_inet_result r;
 	enum san_drop drop;
 
-	memset(&learned, 0, sizeof(learned));
-	drop = san_inet_rx(core->inet, m, now_ns, &learned, &mac);
+	drop = san_inet_rx(core->inet, m, now_ns, &r);
 	core->inet_deadline_ns = 0;
-	if (drop == SAN_DROP_NONE && (learned.b[0] | learned.b[12]) != 0)
-		san_cm_resolved(core->cm, &learned, &mac, now_ns);
-	san_death_add(&core->death, m);
-	return drop;
+	if (r.what == SAN_INET_LEARNED)
+		san_cm_resolved(core->cm, &r.ip, &r.mac, now_ns);
+	if (r.what != SAN_INET_UDP)
+		return drop;
+	san_inet_refuse(core->inet, &r, now_ns);
+	san_death_add(&core->death, r.m);
+	return SAN_DROP_INET_UNWANTED;
 }
 
 static enum san_drop
@@ -614,12 +617,12 @@ san_core_cm(struct san_core *core)
 void
 san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX])
 {
-	const uint64_t *cm = san_cm_drops(core->cm);
+	const uint64_t *cm = san_cm_drops(core->cm), *inet = san_inet_drops(core->inet);
 	int i;
 
 	for (i = 0; i < SAN_DROP_MAX; i++)
-		drops[i] = core->drops[i] + core->pdl->drops[i] + core->tl->drops[i] + cm[i];
-	drops[SAN_DROP_NO_MBUF] += san_inet_no_mbuf(core->inet);
+		drops[i] = core->drops[i] + core->pdl->drops[i] + core->tl->drops[i] + cm[i] +
+			inet[i];
 }
 
 void

@@ -41,14 +41,18 @@ struct san_inet_conf {
 	uint64_t reachable_ns; /**< entry is asked for again after this */
 	uint64_t retry_ns;
 	uint8_t max_retries;
-	uint16_t mtu;             /**< bytes of IP that the link takes */
+	uint16_t mtu;         /**< bytes of IP that the link takes */
+	uint32_t max_out;     /**< frames that wait to be sent, a power of two */
+	uint32_t max_waiting; /**< frames that wait for their neighbours' addresses */
+	uint16_t max_groups;
+	uint64_t prng_seed;       /**< of identifications and delays; no secret */
 	bool quiet;               /**< somebody else answers for us: another instance, the kernel */
 	struct rte_mempool *pool; /**< for requests and answers */
 };
 
 /** A UDP datagram. */
 struct san_inet_dgram {
-	struct san_ip src, dst; /**< of one family */
+	struct san_ip src, dst; /**< of one family; to send, *src* all zero or 0.0.0.0: choose */
 	uint16_t sport, dport;  /**< host byte order */
 	uint8_t hops;           /**< TTL or hop limit; to send, 0: the default */
 	uint8_t tos;            /**< or traffic class, with its ECN bits */
@@ -76,7 +80,7 @@ struct san_inet_result {
 	uint16_t mtu;       /**< ... EMSGSIZE: of the path */
 };
 
-struct san_inet; /* inet_neigh.c */
+struct san_inet; /* inet.c */
 
 /** Is *ip* in a prefix of one of the addresses of *conf*? A router must be. */
 bool san_inet_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip);
@@ -133,8 +137,8 @@ uint32_t san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs,
 uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n);
 /** Retries and ageing; returns the next time it wants to be called. */
 uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
-/** ARP and ND packets that were not sent for lack of an mbuf. */
-uint64_t san_inet_no_mbuf(const struct san_inet *in);
+/** What was lost but with san_inet_rx(), which tells: SAN_DROP_MAX counters. */
+const uint64_t *san_inet_drops(const struct san_inet *in);
 /** "10.0.0.1", "10.0.0.1/24", "fd00::1/64". -EINVAL. */
 int san_inet_parse(const char *text, struct san_inet_addr *out);
 /** "10.1.0.0/16,10.0.0.254", or a router's address alone: everything else. -EINVAL. */

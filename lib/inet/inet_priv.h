@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <rte_byteorder.h>
 #include <rte_ether.h>
@@ -17,13 +18,18 @@
 #include <rte_ip.h>
 
 #include "inet.h"
+#include "san_prng.h"
 
-#define INET_OUT_MAX  64 /**< frames that wait for the next burst, power of two */
-#define INET_NONE     UINT32_MAX
-#define INET_V4_OFF   12 /**< of an IPv4 address in struct san_ip */
-#define INET_ETH_LEN  ((uint32_t)sizeof(struct rte_ether_hdr))
-#define INET_HOPS_ND  255 /**< ND from beyond a router is forged */
-#define INET_HOPS_OUT 64
+#define INET_NONE      UINT32_MAX
+#define INET_V4_OFF    12 /**< of an IPv4 address in struct san_ip */
+#define INET_ETH_LEN   ((uint32_t)sizeof(struct rte_ether_hdr))
+#define INET_HOPS_ND   255 /**< ND from beyond a router is forged */
+#define INET_HOPS_OUT  64
+#define INET_MTU_MIN   576 /**< what every host takes (RFC 791) */
+#define INET_NB_FRAGS  128 /**< of the longest datagram over the narrowest path */
+#define INET_WAIT_MAX  3   /**< datagrams that wait for one neighbour */
+#define INET_PROTO_V6  58  /**< ICMPv6 */
+#define INET_PROTO_UDP 17
 
 enum inet_neigh_state {
 	INET_NEIGH_FREE = 0,
@@ -39,30 +45,67 @@ struct inet_neigh {
 	uint8_t state; /**< enum inet_neigh_state */
 	uint8_t retries;
 	bool used;           /**< looked up since it was confirmed */
+	uint8_t nb_waiting;  /**< datagrams */
+	uint32_t wait_head;  /**< their frames; INET_NONE: none */
+	uint32_t wait_tail;  /**< of the last one */
 	uint32_t next;       /**< in its bucket, or of the free list */
 	uint64_t next_ns;    /**< retry, ageing or end of FAILED */
 	uint64_t touched_ns; /**< made, confirmed or looked up */
 };
 
+/** A frame that waits for its neighbour's MAC. */
+struct inet_wait {
+	struct rte_mbuf *m;
+	uint32_t next;
+	bool is_first; /**< of its datagram */
+};
+
+/** A group that somebody here is a member of. */
+struct inet_group {
+	struct san_ip ip;
+	uint32_t nb_members; /**< 0: the entry is free */
+};
+
 struct san_inet {
 	struct san_inet_conf conf;
+	struct san_prng prng;
+	uint64_t drops[SAN_DROP_MAX]; /**< of what san_inet_rx() does not tell */
+	/* inet.c */
+	struct rte_mbuf **out;
+	uint32_t out_head, out_tail;
+	/* inet_neigh.c */
 	struct inet_neigh *neigh;
 	uint32_t *buckets;
 	uint32_t bucket_mask;
 	uint32_t free_head;
 	uint64_t next_ns; /**< earliest of all next_ns */
-	uint32_t out_head, out_tail;
-	struct rte_mbuf *out[INET_OUT_MAX];
-	uint64_t nb_no_mbuf;
+	struct inet_wait *waits;
+	uint32_t wait_free;
+	/* inet_udp.c */
+	uint16_t ip_id;
+	/* inet_group.c */
+	struct inet_group *groups;
 };
 
 /** A received frame, and what it teaches. */
 struct inet_rx {
-	const struct rte_mbuf *m;
+	struct rte_mbuf *m;
 	uint64_t now_ns;
 	struct rte_ether_hdr eth;
-	struct san_ip *learned;
-	struct rte_ether_addr *mac;
+	struct san_inet_result *r;
+	/* of an IP packet: */
+	struct san_ip src, dst;
+	uint32_t off, len; /**< what IP carries, in bytes from the start of the frame */
+	uint8_t proto;     /**< ... and what that is */
+	uint8_t hops;
+	uint8_t tos;
+	bool group; /**< *dst* is a group or a broadcast address */
+};
+
+/** Where a packet goes next. */
+struct inet_hop {
+	struct rte_ether_addr mac;
+	struct inet_neigh *neigh; /**< whose MAC is not known yet; NULL: it is */
 };
 
 /** What a neighbour says of itself. */
@@ -73,17 +116,47 @@ struct inet_claim {
 	bool override; /**< a MAC that differs replaces the one known */
 };
 
+/* ---- inet.c ---- */
+
+/** An empty mbuf, or NULL: none is left, or what would be sent in it had no room. */
+struct rte_mbuf *san_inet_out_alloc(struct san_inet *in);
+/** Send *m*; freed if too many wait. */
+enum san_drop san_inet_out_add(struct san_inet *in, struct rte_mbuf *m);
+/** That many frames more may be sent. */
+uint32_t san_inet_out_room(const struct san_inet *in);
+
+/* ---- inet_route.c ---- */
+
+/** Of the same family, our address with the longest prefix that holds *peer*; else any. */
+const struct san_inet_addr *san_inet_best_source(const struct san_inet *in,
+						 const struct san_ip *peer, bool *on_link);
+/** Who on the link takes packets for *ip*, which is one host's. NULL: nobody. */
+const struct san_ip *san_inet_next_hop(const struct san_inet *in, const struct san_ip *ip);
+/** Everybody on the link, or on one of our IPv4 networks? */
+bool san_inet_is_broadcast(const struct san_inet *in, const struct san_ip *ip);
+/** 0; -EAGAIN: wait for hop->neigh; -ENETUNREACH, -EHOSTUNREACH: see san_inet_send(). */
+int san_inet_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_ns,
+		 struct inet_hop *hop);
+/** MAC address that the members of *group* listen to. */
+void san_inet_group_mac(const struct san_ip *group, struct rte_ether_addr *mac);
+
 /* ---- inet_neigh.c ---- */
 
+int san_inet_neigh_create(struct san_inet *in);
+void san_inet_neigh_destroy(struct san_inet *in);
+/** 0; -EAGAIN: asked; -EHOSTUNREACH: nobody answers. *e* in any case but the last. */
+int san_inet_neigh_find(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns,
+			struct inet_neigh **e);
+/** The *n* frames of a datagram wait until *e* answers. False: no room; they stay the caller's. */
+bool san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf **m,
+			 uint32_t n);
 /** Note what a neighbour said; report it to the caller of san_inet_rx(). */
 void san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx,
 			  const struct inet_claim *claim);
 /** It is there, its MAC unchanged (a neighbour advertisement without address). */
 void san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
-/** An empty mbuf to answer with, or NULL. */
-struct rte_mbuf *san_inet_out_alloc(struct san_inet *in);
-/** Send *m*; freed if too many wait. */
-enum san_drop san_inet_out_add(struct san_inet *in, struct rte_mbuf *m);
+/** Retries and ageing; the next time for it. */
+uint64_t san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_arp.c ---- */
 
@@ -96,12 +169,36 @@ enum san_drop san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx);
 
 void san_inet_nd_ask(struct san_inet *in, const struct san_ip *target,
 		     const struct rte_ether_addr *mac);
-/** A checked ICMPv6 packet of *len* bytes behind *ip*: neighbour solicitation or advertisement. */
-enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx,
-			     const struct rte_ipv6_hdr *ip, uint8_t type, uint32_t len);
-/** ICMPv6 checksum of *len* bytes at *off*: 0xffff in total when right. */
-uint16_t san_inet_cksum_v6(const struct rte_mbuf *m, const struct rte_ipv6_hdr *ip, uint32_t off,
-			   uint32_t len);
+/** A checked ICMPv6 message: neighbour solicitation or advertisement. */
+enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type);
+
+/* ---- inet_ip.c ---- */
+
+/** Internet checksum of *len* bytes at *off* and a pseudo header: 0xffff in total when right. */
+uint16_t san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len,
+			const struct san_ip *src, const struct san_ip *dst, uint8_t proto);
+
+/** Copy *len* bytes at *off*: nothing says that they lie aligned, or in one piece. */
+bool san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to);
+/** Send the IP packet in *m*, its Ethernet header but for the destination written. 0; -EAGAIN. */
+int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop);
+
+/* ---- inet_icmp.c ---- */
+
+enum san_drop san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx);
+enum san_drop san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx);
+
+/* ---- inet_udp.c ---- */
+
+/** NONE: the result has the datagram; its mbuf is to stay. */
+enum san_drop san_inet_udp_rx(const struct inet_rx *rx);
+
+/* ---- inet_group.c ---- */
+
+int san_inet_group_create(struct san_inet *in);
+void san_inet_group_destroy(struct san_inet *in);
+/** Did somebody here join it? */
+bool san_inet_is_member(const struct san_inet *in, const struct san_ip *group);
 
 /* ---- small ones ---- */
 
@@ -113,12 +210,36 @@ inet_from_v4(struct san_ip *ip, const void *addr)
 	memcpy(ip->b + INET_V4_OFF, addr, 4);
 }
 
+/** To the wire: IPv4 4 bytes, IPv6 16. */
+static inline const void *
+inet_raw(const struct san_ip *ip)
+{
+	return san_ip_is_v4(ip) ? ip->b + INET_V4_OFF : ip->b;
+}
+
+static inline bool
+inet_is_group(const struct san_ip *ip)
+{
+	if (san_ip_is_v4(ip))
+		return (ip->b[INET_V4_OFF] & 0xf0) == 0xe0;
+	return ip->b[0] == 0xff;
+}
+
 static inline bool
 inet_is_zero(const struct san_ip *ip)
 {
 	static const struct san_ip zero;
 
 	return san_ip_eq(ip, &zero);
+}
+
+/** IPv4's unspecified address. */
+static inline bool
+inet_is_any_v4(const struct san_ip *ip)
+{
+	static const uint8_t any[4];
+
+	return san_ip_is_v4(ip) && memcmp(ip->b + INET_V4_OFF, any, sizeof(any)) == 0;
 }
 
 /** An address that one host has: not unspecified, multicast, broadcast or loopback. */

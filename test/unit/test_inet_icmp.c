@@ -161,7 +161,7 @@ static const struct v4_row v4_rows[] = {
 	{"options", "10.0.0.2", "10.0.0.1", 14, 0x46, true, SAN_DROP_INET_UNWANTED},
 	{"more fragments", "10.0.0.2", "10.0.0.1", 20, 0x20, true, SAN_DROP_INET_UNWANTED},
 	{"later fragment", "10.0.0.2", "10.0.0.1", 21, 1, true, SAN_DROP_INET_UNWANTED},
-	{"UDP", "10.0.0.2", "10.0.0.1", 23, 17, true, SAN_DROP_INET_UNWANTED},
+	{"TCP", "10.0.0.2", "10.0.0.1", 23, 6, true, SAN_DROP_INET_UNWANTED},
 	{"echo reply", "10.0.0.2", "10.0.0.1", 34, 0, true, SAN_DROP_INET_UNWANTED},
 	{"unreachable", "10.0.0.2", "10.0.0.1", 34, 3, true, SAN_DROP_INET_UNWANTED},
 	{"code", "10.0.0.2", "10.0.0.1", 35, 1, true, SAN_DROP_INET_UNWANTED},
@@ -233,11 +233,10 @@ echo__no_mbuf(void **state)
 	m = test_eal_exact(pool, f.b, f.len);
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
 		n++;
-	assert_int_equal(san_inet_rx(h.in, m, h.now_ns, NULL, NULL), SAN_DROP_NO_MBUF);
+	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
 	while (n > 0)
 		rte_pktmbuf_free(all[--n]);
-	assert_int_equal(san_inet_rx(h.in, m, h.now_ns, NULL, NULL), SAN_DROP_NONE);
-	rte_pktmbuf_free(m);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_true(inet_host_tx(&h, &out));
 }
 
@@ -283,8 +282,8 @@ static const struct v6_row v6_rows[] = {
 	{"from multicast", "ff02::1", "fd00::1", -1, 0, true, SAN_DROP_INET_MALFORMED},
 	{"from nobody", "::", "fd00::1", -1, 0, true, SAN_DROP_INET_MALFORMED},
 	{"version", "fd00::2", "fd00::1", 14, 0x40, true, SAN_DROP_INET_MALFORMED},
-	{"UDP", "fd00::2", "fd00::1", 20, 17, true, SAN_DROP_INET_UNWANTED},
-	{"extension header", "fd00::2", "fd00::1", 20, 0, true, SAN_DROP_INET_UNWANTED},
+	{"TCP", "fd00::2", "fd00::1", 20, 6, true, SAN_DROP_INET_UNWANTED},
+	{"routing header", "fd00::2", "fd00::1", 20, 43, true, SAN_DROP_INET_UNWANTED},
 	{"echo reply", "fd00::2", "fd00::1", 54, 129, true, SAN_DROP_INET_UNWANTED},
 	{"router advertisement", "fd00::2", "fd00::1", 54, 134, true, SAN_DROP_INET_UNWANTED},
 	{"redirect", "fd00::2", "fd00::1", 54, 137, true, SAN_DROP_INET_UNWANTED},
