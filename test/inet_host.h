@@ -90,7 +90,9 @@ inet_host_rx_mbuf(struct inet_host *h, struct rte_mbuf *m)
 	SAN_VERIFY((r->what == SAN_INET_UDP) == (r->m != NULL));
 	if (r->what == SAN_INET_UDP) {
 		SAN_VERIFY(r->len <= PAYLOAD_MAX);
-		data = r->len != 0 ? rte_pktmbuf_read(r->m, r->off, r->len, h->payload) : h->payload;
+		data = h->payload;
+		if (r->len != 0)
+			data = rte_pktmbuf_read(r->m, r->off, r->len, h->payload);
 		SAN_VERIFY(data != NULL);
 		if (data != h->payload)
 			memcpy(h->payload, data, r->len);

@@ -29,6 +29,10 @@ san_inet_conf_default(struct san_inet_conf *conf)
 	conf->max_out = 256;
 	conf->max_waiting = 64;
 	conf->max_groups = 64;
+	conf->max_paths = 64;
+	conf->path_ns = 600 * SAN_NS_PER_S;
+	conf->errors_per_s = 1000;
+	conf->errors_burst = 50;
 }
 
 static bool
@@ -38,7 +42,7 @@ are_sizes_valid(const struct san_inet_conf *conf)
 	return conf->max_neighbours != 0 && conf->max_neighbours <= 1u << 20 &&
 		conf->max_out >= INET_NB_FRAGS && conf->max_out <= OUT_MAX &&
 		rte_is_power_of_2(conf->max_out) && conf->max_waiting <= OUT_MAX &&
-		conf->max_groups != 0 && conf->mtu >= INET_MTU_MIN;
+		conf->max_groups != 0 && conf->max_paths != 0 && conf->mtu >= INET_MTU_MIN;
 }
 
 static bool
@@ -73,6 +77,8 @@ create_tables(struct san_inet *in)
 	if (in->out == NULL)
 		return -ENOMEM;
 	rc = san_inet_neigh_create(in);
+	if (rc == 0)
+		rc = san_inet_path_create(in);
 	if (rc == 0)
 		rc = san_inet_group_create(in);
 	return rc;
@@ -109,6 +115,7 @@ san_inet_destroy(struct san_inet *in)
 	while (in->out_head != in->out_tail)
 		rte_pktmbuf_free(in->out[in->out_head++ & (in->conf.max_out - 1)]);
 	san_inet_group_destroy(in);
+	san_inet_path_destroy(in);
 	san_inet_neigh_destroy(in);
 	free(in->out);
 	free(in);
@@ -132,6 +139,25 @@ san_inet_out_alloc(struct san_inet *in)
 		return NULL;
 	m = rte_pktmbuf_alloc(in->conf.pool);
 	in->drops[SAN_DROP_NO_MBUF] += m == NULL;
+	return m;
+}
+
+struct rte_mbuf *
+san_inet_out_copy(const struct san_inet *in, const struct rte_mbuf *from, uint32_t off,
+		  uint32_t len, uint32_t hdr)
+{
+	struct rte_mbuf *m;
+
+	m = san_inet_out_room(in) != 0 ? rte_pktmbuf_copy(from, in->conf.pool, off, len) : NULL;
+	if (m == NULL)
+		return NULL;
+	if (rte_pktmbuf_prepend(m, (uint16_t)hdr) == NULL) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	/* what the port said of what was received is not true of it */
+	m->ol_flags = 0;
+	m->tx_offload = 0;
 	return m;
 }
 

@@ -45,8 +45,13 @@ struct san_inet_conf {
 	uint32_t max_out;     /**< frames that wait to be sent, a power of two */
 	uint32_t max_waiting; /**< frames that wait for their neighbours' addresses */
 	uint16_t max_groups;
-	uint64_t prng_seed;       /**< of identifications and delays; no secret */
-	bool quiet;               /**< somebody else answers for us: another instance, the kernel */
+	uint16_t max_paths;    /**< whose MTU routers told us */
+	uint64_t path_ns;      /**< how long that is believed */
+	uint32_t errors_per_s; /**< of ICMP that we send, at most; 0: none */
+	uint32_t errors_burst; /**< ... at once */
+	uint64_t prng_seed;    /**< of identifications and delays; no secret */
+	/** Somebody else answers for us: another instance, the kernel. */
+	bool quiet;
 	struct rte_mempool *pool; /**< for requests and answers */
 };
 
@@ -76,6 +81,7 @@ struct san_inet_result {
 	struct rte_mbuf *m; /**< UDP: the whole datagram, the caller's to free */
 	uint32_t off, len;  /**< ... its payload, in bytes from the start of the frame */
 	int err;            /**< ERROR: what the kernel says of it: ECONNREFUSED, EMSGSIZE, ... */
+	bool hard;          /**< ... it will not go away: a connected socket is told unasked */
 	uint8_t type, code; /**< ... of ICMP or ICMPv6 */
 	uint16_t mtu;       /**< ... EMSGSIZE: of the path */
 };

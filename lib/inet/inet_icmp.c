@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * ICMP of both families: echo replies. (RT-31, SYS-1)
+ * ICMP of both families: echo replies; errors are inet_error.c's, neighbours inet_nd.c's.
+ * (RT-31, SYS-1)
  *
  * What is answered is a copy, headers rewritten, all of them in the copy's first segment.
  */
@@ -10,6 +11,7 @@
 
 #include "inet_priv.h"
 
+#define ICMP6_INFORMS      128 /* below are errors */
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_ECHO_REPLY   129
 #define ECN_BITS           0x03
@@ -21,18 +23,13 @@ copy_frame(struct san_inet *in, const struct inet_rx *rx, uint32_t hdr_len, uint
 	struct rte_ether_hdr *eth;
 	struct rte_mbuf *m;
 
-	if (san_inet_out_room(in) == 0)
-		return NULL;
-	m = rte_pktmbuf_copy(rx->m, in->conf.pool, 0, len);
+	m = san_inet_out_copy(in, rx->m, 0, len, 0);
 	if (m == NULL)
 		return NULL;
 	if (rte_pktmbuf_data_len(m) < hdr_len) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
-	/* what the port said of the request is not true of the reply */
-	m->ol_flags = 0;
-	m->tx_offload = 0;
 	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	eth->dst_addr = rx->eth.src_addr;
 	eth->src_addr = in->conf.mac;
@@ -86,9 +83,11 @@ san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (rx->len < sizeof(icmp) || !san_inet_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
 	    rte_raw_cksum_mbuf(rx->m, rx->off, rx->len, &sum) != 0 || sum != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
-	if (icmp.icmp_type != RTE_IP_ICMP_ECHO_REQUEST || icmp.icmp_code != 0)
+	if (icmp.icmp_type != RTE_IP_ICMP_ECHO_REQUEST)
+		return san_inet_error_rx(in, rx, (const uint8_t *)&icmp);
+	if (icmp.icmp_code != 0)
 		return SAN_DROP_INET_UNWANTED;
-	return echo_reply_v4(in, rx);
+	return in->conf.quiet ? SAN_DROP_NONE : echo_reply_v4(in, rx);
 }
 
 static enum san_drop
@@ -122,6 +121,9 @@ san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (rx->len < sizeof(icmp) || !san_inet_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
 	    san_inet_cksum(rx->m, rx->off, rx->len, &rx->src, &rx->dst, INET_PROTO_V6) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
+	if (icmp.icmp_type < ICMP6_INFORMS)
+		return rx->group ? SAN_DROP_INET_UNWANTED :
+				   san_inet_error_rx(in, rx, (const uint8_t *)&icmp);
 	if (icmp.icmp_type != ICMP6_ECHO_REQUEST)
 		return san_inet_nd_rx(in, rx, icmp.icmp_type);
 	if (icmp.icmp_code != 0 || !inet_is_unicast(&rx->src))
@@ -129,5 +131,5 @@ san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (rx->group || rte_is_multicast_ether_addr(&rx->eth.dst_addr) ||
 	    !is_plain(rx, sizeof(struct rte_ipv6_hdr)))
 		return SAN_DROP_INET_UNWANTED;
-	return echo_reply_v6(in, rx);
+	return in->conf.quiet ? SAN_DROP_NONE : echo_reply_v6(in, rx);
 }

@@ -20,16 +20,18 @@
 #include "inet.h"
 #include "san_prng.h"
 
-#define INET_NONE      UINT32_MAX
-#define INET_V4_OFF    12 /**< of an IPv4 address in struct san_ip */
-#define INET_ETH_LEN   ((uint32_t)sizeof(struct rte_ether_hdr))
-#define INET_HOPS_ND   255 /**< ND from beyond a router is forged */
-#define INET_HOPS_OUT  64
-#define INET_MTU_MIN   576 /**< what every host takes (RFC 791) */
-#define INET_NB_FRAGS  128 /**< of the longest datagram over the narrowest path */
-#define INET_WAIT_MAX  3   /**< datagrams that wait for one neighbour */
-#define INET_PROTO_V6  58  /**< ICMPv6 */
-#define INET_PROTO_UDP 17
+#define INET_NONE        UINT32_MAX
+#define INET_V4_OFF      12 /**< of an IPv4 address in struct san_ip */
+#define INET_ETH_LEN     ((uint32_t)sizeof(struct rte_ether_hdr))
+#define INET_HOPS_ND     255 /**< ND from beyond a router is forged */
+#define INET_HOPS_OUT    64
+#define INET_MTU_MIN     576 /**< what every host takes (RFC 791) */
+#define INET_PATH_MIN_V4 552 /**< no path is taken to be narrower, whatever is said of it */
+#define INET_PATH_MIN_V6 1280
+#define INET_NB_FRAGS    128 /**< of the longest datagram over the narrowest path */
+#define INET_WAIT_MAX    3   /**< datagrams that wait for one neighbour */
+#define INET_PROTO_V6    58  /**< ICMPv6 */
+#define INET_PROTO_UDP   17
 
 enum inet_neigh_state {
 	INET_NEIGH_FREE = 0,
@@ -66,6 +68,13 @@ struct inet_group {
 	uint32_t nb_members; /**< 0: the entry is free */
 };
 
+/** What a router said of the way to a host. */
+struct inet_path {
+	struct san_ip ip;
+	uint16_t mtu;
+	uint64_t until_ns;
+};
+
 struct san_inet {
 	struct san_inet_conf conf;
 	struct san_prng prng;
@@ -83,6 +92,11 @@ struct san_inet {
 	uint32_t wait_free;
 	/* inet_udp.c */
 	uint16_t ip_id;
+	/* inet_error.c */
+	uint64_t errors_ns; /**< until then errors were sent, at the rate of conf */
+	/* inet_path.c */
+	struct inet_path *paths;
+	uint32_t nb_paths;
 	/* inet_group.c */
 	struct inet_group *groups;
 };
@@ -120,6 +134,12 @@ struct inet_claim {
 
 /** An empty mbuf, or NULL: none is left, or what would be sent in it had no room. */
 struct rte_mbuf *san_inet_out_alloc(struct san_inet *in);
+/**
+ * A copy of *len* bytes at *off* of *m*, to be sent, behind *hdr* bytes of headers to be written.
+ * NULL: no mbuf, or what would be sent had no room.
+ */
+struct rte_mbuf *san_inet_out_copy(const struct san_inet *in, const struct rte_mbuf *m,
+				   uint32_t off, uint32_t len, uint32_t hdr);
 /** Send *m*; freed if too many wait. */
 enum san_drop san_inet_out_add(struct san_inet *in, struct rte_mbuf *m);
 /** That many frames more may be sent. */
@@ -187,6 +207,20 @@ int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct in
 
 enum san_drop san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx);
 enum san_drop san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx);
+
+/* ---- inet_error.c ---- */
+
+/** A checked ICMP message, or ICMPv6, that may be an error; *icmp*: its header. */
+enum san_drop san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx,
+				const uint8_t icmp[8]);
+
+/* ---- inet_path.c ---- */
+
+int san_inet_path_create(struct san_inet *in);
+void san_inet_path_destroy(struct san_inet *in);
+/** A router says that the way to *ip* takes *mtu*. What it is taken to take now. */
+uint16_t san_inet_path_narrow(struct san_inet *in, const struct san_ip *ip, uint16_t mtu,
+			      uint64_t now_ns);
 
 /* ---- inet_udp.c ---- */
 

@@ -21,6 +21,7 @@ san_inet_udp_rx(const struct inet_rx *rx)
 	struct san_inet_result *r = rx->r;
 	struct rte_udp_hdr udp;
 	uint32_t len;
+	uint16_t sum;
 
 	if (rx->len < UDP_LEN || !san_inet_copy(rx->m, rx->off, UDP_LEN, &udp))
 		return SAN_DROP_INET_MALFORMED;
@@ -28,8 +29,10 @@ san_inet_udp_rx(const struct inet_rx *rx)
 	if (len < UDP_LEN || len > rx->len)
 		return SAN_DROP_INET_MALFORMED;
 	/* IPv4: 0 is none. IPv6 has no checksum of its own: there must be one */
-	if (udp.dgram_cksum == 0 ? !san_ip_is_v4(&rx->dst) :
-				   san_inet_cksum(rx->m, rx->off, len, &rx->src, &rx->dst, INET_PROTO_UDP) != 0xffff)
+	if (udp.dgram_cksum == 0 && !san_ip_is_v4(&rx->dst))
+		return SAN_DROP_INET_MALFORMED;
+	sum = san_inet_cksum(rx->m, rx->off, len, &rx->src, &rx->dst, INET_PROTO_UDP);
+	if (udp.dgram_cksum != 0 && sum != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	r->what = SAN_INET_UDP;
 	r->d.src = rx->src;
@@ -193,14 +196,6 @@ build(struct san_inet *in, const struct udp_out *x, const struct iovec *iov, uin
 	return m;
 }
 
-uint16_t
-san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
-{
-	(void)ip;
-	(void)now_ns;
-	return in->conf.mtu;
-}
-
 int
 san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
 	      uint32_t nb_iov, uint64_t now_ns)
@@ -226,12 +221,4 @@ san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct 
 		return rc;
 	m = build(in, &x, iov, nb_iov);
 	return m != NULL ? san_inet_out_packet(in, m, &hop) : -ENOMEM;
-}
-
-void
-san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
-{
-	(void)in;
-	(void)r;
-	(void)now_ns;
 }

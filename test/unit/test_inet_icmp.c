@@ -139,6 +139,18 @@ echo_v4__many_segments(void **state)
 	assert_true(inet_is_sum_right_v6(&out));
 }
 
+/* The kernel answers, or another instance. */
+static void
+echo__quiet(void **state)
+{
+	(void)state;
+	h.in->conf.quiet = true;
+	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 8);
+	assert_silent(SAN_DROP_NONE);
+	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 8);
+	assert_silent(SAN_DROP_NONE);
+}
+
 struct v4_row {
 	const char *what;
 	const char *src, *dst;
@@ -613,6 +625,7 @@ main(void)
 		TEST(echo_v4__is_answered),
 		TEST(echo_v4__padding),
 		TEST(echo_v4__many_segments),
+		TEST(echo__quiet),
 		TEST(rx_v4__not_answered),
 		TEST(rx_v4__cut_off),
 		TEST(echo__no_mbuf),
