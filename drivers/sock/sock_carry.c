@@ -144,17 +144,43 @@ replace(struct sock_file *f, int shadow)
 }
 
 static bool
-is_wanted(int fd, enum sock_action *action)
+is_v6only(int fd, const struct sock_file *f)
+{
+	socklen_t len = sizeof(int);
+	int v = 0;
+
+	if (f->domain == AF_INET6)
+		REAL(getsockopt)(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
+	return v != 0;
+}
+
+bool
+sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
+		const struct sockaddr *remote)
+{
+	enum sock_action action;
+
+	if (sock_conf_is_idle())
+		return false;
+	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, is_v6only(fd, f), local,
+				  remote);
+	return action == SOCK_DROP;
+}
+
+static bool
+is_wanted(int fd, const struct sock_file *f, enum sock_action *action)
 {
 	struct sockaddr_storage local, remote;
 	socklen_t len = sizeof(local);
 	bool connected;
 
+	if (!f->is_udp || sock_conf_is_idle())
+		return false;
 	if (REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0)
 		return false;
 	len = sizeof(remote);
 	connected = REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0;
-	*action = sock_conf_action(IPPROTO_UDP, (struct sockaddr *)&local,
+	*action = sock_conf_action(IPPROTO_UDP, is_v6only(fd, f), (struct sockaddr *)&local,
 				   connected ? (struct sockaddr *)&remote : NULL);
 	return *action == SOCK_CARRY || *action == SOCK_BOTH;
 }
@@ -165,17 +191,22 @@ sock_carry(int fd, struct sock_file *f)
 	struct shmq_req req = {0};
 	enum sock_action action;
 	struct shmq_rep rep;
-	int shadow, was = errno;
+	int shadow, rc, was = errno;
 
-	if (atomic_load(&f->carried) || !is_wanted(fd, &action) || sock_attach() != 0)
-		goto out;
+	if (atomic_load(&f->carried) || !is_wanted(fd, f, &action))
+		return;
+	rc = sock_attach();
 	req.sock.local_only = action == SOCK_CARRY;
-	if (sock_ask(SHMQ_SOCK_CARRY, fd, &req, &rep, &shadow) != 0)
-		goto out;
-	if (map(f, shadow) == 0)
-		replace(f, shadow);
-	REAL(close)(shadow);
-out:
+	if (rc == 0)
+		rc = sock_ask(SHMQ_SOCK_CARRY, fd, &req, &rep, &shadow);
+	if (rc == 0) {
+		rc = map(f, shadow);
+		if (rc == 0)
+			replace(f, shadow);
+		REAL(close)(shadow);
+	}
+	if (rc != 0)
+		sock_conf_say("a socket stays with the kernel", rc);
 	errno = was;
 }
 

@@ -15,6 +15,9 @@
  * carried from now on. What goes wrong leaves it as it is.
  */
 void sock_carry(int fd, struct sock_file *f);
+/** Does a rule refuse that it is bound, or sends or connects to *remote*? NULL: to its peer. */
+bool sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
+		     const struct sockaddr *remote);
 /** The kernel's own socket behind a carried one, borrowed for as long as *f* is; -1: not now. */
 int sock_kernel(int fd, struct sock_file *f);
 /** The kernel's was named anew, or has other options. */

@@ -4,6 +4,7 @@
 
 /** @file What sansock.conf(5) says to this process. (UDP-2) */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -15,8 +16,12 @@ const char *sock_conf_daemon(void);
 const char *sock_conf_port(void);
 /** How long a call that would sleep looks before it does. */
 uint32_t sock_conf_spin_us(void);
+/** Are there no rules at all? */
+bool sock_conf_is_idle(void);
 /** What is to become of a socket; either address may be NULL: not known yet. */
-enum sock_action sock_conf_action(int proto, const struct sockaddr *local,
+enum sock_action sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 				  const struct sockaddr *remote);
+/** Tell the user what went wrong, if he wants to know. */
+void sock_conf_say(const char *what, int rc);
 
 #endif /* SOCK_CONF_H */

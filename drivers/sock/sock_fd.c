@@ -84,7 +84,7 @@ put_at(int fd, uint32_t at)
 }
 
 void
-sock_track(int fd, int domain)
+sock_track(int fd, int domain, bool is_udp)
 {
 	struct sock_file *f;
 	int i;
@@ -98,6 +98,7 @@ sock_track(int fd, int domain)
 	}
 	atomic_store(&f->carried, false);
 	f->domain = domain;
+	f->is_udp = is_udp;
 	f->shm = NULL;
 	f->bytes = 0;
 	f->kernel = -1;

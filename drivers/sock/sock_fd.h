@@ -31,6 +31,7 @@ struct sock_file {
 	_Atomic uint32_t refs; /**< descriptors, and calls that are under way; 0: free */
 	_Atomic bool carried;
 	int domain;
+	bool is_udp; /**< or TCP, which no rule carries yet, but may refuse */
 	struct san_sock_shm *shm; /**< once it is carried */
 	size_t bytes;
 	_Atomic int kernel; /**< the kernel's own, borrowed; -1: not yet */
@@ -41,7 +42,7 @@ struct sock_file {
 struct sock_file *sock_get(int fd);
 void sock_put(struct sock_file *f);
 /** A socket of the kernel's is at *fd*: it may come to be carried. */
-void sock_track(int fd, int domain);
+void sock_track(int fd, int domain, bool is_udp);
 /** *to*, which the kernel has just made or made anew, is what *from* is. */
 void sock_dup(int from, int to);
 /** The kernel gave *fd* to something else, or closed it. */

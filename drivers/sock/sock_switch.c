@@ -52,7 +52,10 @@ socket(int domain, int type, int protocol)
 	if ((domain == AF_INET || domain == AF_INET6) &&
 	    (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_DGRAM &&
 	    (protocol == 0 || protocol == IPPROTO_UDP))
-		sock_track(fd, domain);
+		sock_track(fd, domain, true);
+	else if ((domain == AF_INET || domain == AF_INET6) &&
+		 (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM)
+		sock_track(fd, domain, false);
 	return fd;
 }
 
@@ -66,6 +69,9 @@ bind(int fd, const struct sockaddr *sa, socklen_t len)
 		return REAL(bind)(fd, sa, len);
 	if (atomic_load(&f->carried)) {
 		errno = EINVAL; /* it has a name */
+		rc = -1;
+	} else if (sock_is_refused(fd, f, sa, NULL)) {
+		errno = EPERM;
 		rc = -1;
 	} else {
 		rc = REAL(bind)(fd, sa, len);
@@ -84,7 +90,10 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 
 	if (f == NULL)
 		return REAL(connect)(fd, sa, len);
-	if (atomic_load(&f->carried)) {
+	if (sock_is_refused(fd, f, NULL, sa)) {
+		errno = EPERM;
+		rc = -1;
+	} else if (atomic_load(&f->carried)) {
 		rc = sock_opt_connect(fd, f, sa, len);
 	} else {
 		rc = REAL(connect)(fd, sa, len);
@@ -408,6 +417,23 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 
 /* ---- send ---- */
 
+/* The kernel names one that sends before it has a name. */
+static ssize_t
+send_unnamed(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+{
+	ssize_t n;
+
+	if (f->is_udp && msg != NULL && msg->msg_name != NULL &&
+	    sock_is_refused(fd, f, NULL, msg->msg_name)) {
+		errno = EPERM;
+		return -1;
+	}
+	n = REAL(sendmsg)(fd, msg, flags);
+	if (n >= 0)
+		sock_carry(fd, f);
+	return n;
+}
+
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
@@ -417,10 +443,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 	if (f == NULL)
 		return REAL(sendmsg)(fd, msg, flags);
 	if (!atomic_load_explicit(&f->carried, memory_order_acquire)) {
-		/* the kernel names one that sends before it has a name */
-		n = REAL(sendmsg)(fd, msg, flags);
-		if (n >= 0)
-			sock_carry(fd, f);
+		n = send_unnamed(fd, f, msg, flags);
 	} else if (msg == NULL) {
 		errno = EFAULT;
 		n = -1;

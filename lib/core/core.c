@@ -78,7 +78,10 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	conf->inet.pool = conf->pool;
 	conf->inet.mtu = conf->mtu;
 	conf->inet.prng_seed = ~conf->pdl.prng_seed;
-	return san_inet_create(&conf->inet, &core->inet);
+	rc = san_inet_create(&conf->inet, &core->inet);
+	if (rc != 0 || conf->max_socks == 0)
+		return rc;
+	return san_socks_create(conf->mem, conf->max_socks, &core->socks);
 }
 
 int
@@ -193,11 +196,16 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 	core->inet_deadline_ns = 0;
 	if (r.what == SAN_INET_LEARNED)
 		san_cm_resolved(core->cm, &r.ip, &r.mac, now_ns);
+	if (r.what == SAN_INET_ERROR && core->socks != NULL)
+		san_sock_error(core->socks, &r);
 	if (r.what != SAN_INET_UDP)
 		return drop;
-	san_inet_refuse(core->inet, &r, now_ns);
+	if (core->socks == NULL || san_sock_rx(core->socks, &r, now_ns) == 0) {
+		san_inet_refuse(core->inet, &r, now_ns);
+		drop = SAN_DROP_INET_UNWANTED;
+	}
 	san_death_add(&core->death, r.m);
-	return SAN_DROP_INET_UNWANTED;
+	return drop;
 }
 
 static enum san_drop
