@@ -160,7 +160,9 @@ sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 {
 	enum sock_action action;
 
-	if (sock_conf_is_idle())
+	/* of an address that is none the kernel will say so */
+	if (sock_conf_is_idle() || (local != NULL && sock_is_bad(local, sizeof(*local))) ||
+	    (remote != NULL && sock_is_bad(remote, sizeof(*remote))))
 		return false;
 	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, is_v6only(fd, f), local,
 				  remote);

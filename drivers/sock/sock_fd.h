@@ -52,4 +52,11 @@ void sock_forget_range(unsigned int first, unsigned int last);
 /** The next descriptor of *f* from *fd* on, or -1. */
 int sock_next_fd(const struct sock_file *f, int fd);
 
+/** What no pointer of a program's points to: the kernel would say EFAULT. */
+static inline bool
+sock_is_bad(const void *p, size_t len)
+{
+	return len != 0 && ((uintptr_t)p < 65536 || (uintptr_t)p >= 1ull << 47);
+}
+
 #endif /* SOCK_FD_H */

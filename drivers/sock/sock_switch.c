@@ -39,6 +39,18 @@ carried(int fd)
 	return NULL;
 }
 
+/* Likewise one that is, or may come to be. */
+static struct sock_file *
+udp(int fd)
+{
+	struct sock_file *f = sock_get(fd);
+
+	if (__builtin_expect(f == NULL, 1) || f->is_udp)
+		return f;
+	sock_put(f);
+	return NULL;
+}
+
 /* ---- come, are named, and go ---- */
 
 EXPORT int
@@ -437,7 +449,7 @@ send_unnamed(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *f = udp(fd);
 	ssize_t n;
 
 	if (f == NULL)
@@ -464,7 +476,7 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 	};
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *f = udp(fd);
 
 	if (f == NULL)
 		return REAL(sendto)(fd, buf, size, flags, sa, len);
@@ -475,7 +487,7 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 EXPORT ssize_t
 send(int fd, const void *buf, size_t size, int flags)
 {
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *f = udp(fd);
 
 	if (f == NULL)
 		return REAL(send)(fd, buf, size, flags);
@@ -486,7 +498,7 @@ send(int fd, const void *buf, size_t size, int flags)
 EXPORT ssize_t
 write(int fd, const void *buf, size_t size)
 {
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *f = udp(fd);
 
 	if (f == NULL)
 		return REAL(write)(fd, buf, size);
@@ -498,7 +510,7 @@ EXPORT ssize_t
 writev(int fd, const struct iovec *iov, int nb_iov)
 {
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *f = udp(fd);
 
 	if (f == NULL)
 		return REAL(writev)(fd, iov, nb_iov);
@@ -509,7 +521,7 @@ writev(int fd, const struct iovec *iov, int nb_iov)
 EXPORT int
 sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *f = udp(fd);
 	unsigned int i;
 	ssize_t n;
 
@@ -598,7 +610,7 @@ pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *t
 EXPORT int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *f = udp(fd);
 	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
 
 	if (f == NULL)

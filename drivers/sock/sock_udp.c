@@ -37,13 +37,6 @@ unlock(pthread_mutex_t *m)
 
 /* ---- addresses ---- */
 
-/* What no pointer of a program's points to: the kernel would say EFAULT. */
-static bool
-is_bad(const void *p, size_t len)
-{
-	return len != 0 && ((uintptr_t)p < 65536 || (uintptr_t)p >= 1ull << 47);
-}
-
 static int
 fail(int err)
 {
@@ -59,7 +52,7 @@ read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_r
 	const struct sockaddr_in *in = msg->msg_name;
 	const struct sockaddr_in6 *in6 = msg->msg_name;
 
-	if (is_bad(in, msg->msg_namelen))
+	if (sock_is_bad(in, msg->msg_namelen))
 		return EFAULT;
 	if (f->domain == AF_INET || (msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET)) {
 		if (msg->msg_namelen < sizeof(*in))
@@ -110,10 +103,10 @@ length(const struct msghdr *msg)
 
 	if (msg->msg_iovlen > 1024)
 		return -EMSGSIZE;
-	if (is_bad(msg->msg_iov, msg->msg_iovlen))
+	if (sock_is_bad(msg->msg_iov, msg->msg_iovlen))
 		return -EFAULT;
 	for (i = 0; i < msg->msg_iovlen; i++) {
-		if (is_bad(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len))
+		if (sock_is_bad(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len))
 			return -EFAULT;
 		if (msg->msg_iov[i].iov_len > SSIZE_MAX - sum)
 			return -EINVAL;
@@ -460,7 +453,7 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 
 	if (rc < 0)
 		return fail((int)-rc);
-	if (is_bad(msg->msg_name, msg->msg_namelen) || is_bad(msg->msg_control, msg->msg_controllen))
+	if (sock_is_bad(msg->msg_name, msg->msg_namelen) || sock_is_bad(msg->msg_control, msg->msg_controllen))
 		return fail(EFAULT);
 	if ((flags & MSG_ERRQUEUE) != 0)
 		return sock_kernel(fd, f) < 0 ? fail(EAGAIN) :

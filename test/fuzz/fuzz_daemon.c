@@ -148,7 +148,7 @@ open_port(void)
 	SAN_VERIFY(rc == 0);
 	apps_init(&all, &conf);
 	SAN_VERIFY(apps_add_port(&all, "0", NULL, ctx) == 0);
-	app_port_join(&all.ports[0], ctx);
+	SAN_VERIFY(app_port_join(&all.ports[0], ctx) == 0);
 	port = &all.ports[0];
 	SAN_VERIFY(closer_start() == 0);
 	e = san_engine_at(ctx->port, 0);
