@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "app.h"
@@ -355,6 +357,22 @@ release(struct sock_entry *s)
 	s->port = NULL;
 }
 
+/* Our end has a name, by which a program knows what it inherited (an abstract one). */
+static int
+name_pair(int pair)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	static uint64_t last;
+	int n;
+
+	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, SAN_SOCK_PEER "%d.%" PRIu64,
+		     (int)getpid(), ++last);
+	return bind(pair, (const struct sockaddr *)&addr,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0 ?
+		0 :
+		-errno;
+}
+
 /* Its memory, its pair, and our own descriptor of the kernel's. */
 static int
 make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
@@ -376,6 +394,8 @@ make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
 	if (s->kernel < 0)
 		return -errno;
 	rc = shmq_pair(&s->pair, shadow);
+	if (rc == 0)
+		rc = name_pair(s->pair);
 	if (rc == 0)
 		s->shadow = get_cookie(*shadow, SO_COOKIE);
 	return rc;

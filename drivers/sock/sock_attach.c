@@ -190,6 +190,12 @@ sock_detach(void)
 	hang_up();
 }
 
+bool
+sock_is_daemons(int fd)
+{
+	return fd == us.sock;
+}
+
 int
 sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got)
 {

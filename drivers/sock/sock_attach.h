@@ -20,6 +20,8 @@ struct sock_file;
 int sock_attach(void);
 /** In the child, after fork(): what the parent had is its own. */
 void sock_detach(void);
+/** Is *fd* our connection to the daemon? */
+bool sock_is_daemons(int fd);
 /** A request about socket *fd*, see enum shmq_type; *got*: the descriptor that came, if any may. */
 int sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got);
 /** The daemon has something to look at in the rings of *f*. */

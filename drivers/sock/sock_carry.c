@@ -11,9 +11,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "sock_attach.h"
 #include "sock_carry.h"
@@ -210,6 +215,74 @@ sock_carry(int fd, struct sock_file *f)
 	if (rc != 0)
 		sock_conf_say("a socket stays with the kernel", rc);
 	errno = was;
+}
+
+/* ---- inherited, or sent to us ---- */
+
+static bool
+stands_for_one(int fd)
+{
+	struct sockaddr_un peer;
+	socklen_t len = sizeof(peer);
+
+	return REAL(getpeername)(fd, (struct sockaddr *)&peer, &len) == 0 &&
+		peer.sun_family == AF_UNIX &&
+		len > offsetof(struct sockaddr_un, sun_path) + 1 + strlen(SAN_SOCK_PEER) &&
+		memcmp(peer.sun_path + 1, SAN_SOCK_PEER, strlen(SAN_SOCK_PEER)) == 0;
+}
+
+void
+sock_adopt(int fd)
+{
+	struct sock_file *f;
+	int rc, was = errno;
+
+	sock_forget(fd);
+	if (!stands_for_one(fd)) {
+		errno = was;
+		return;
+	}
+	sock_track(fd, AF_INET, true);
+	f = sock_get(fd);
+	if (f != NULL) {
+		rc = map(f, fd);
+		if (rc == 0) {
+			f->domain = f->shm->local.family;
+			atomic_store_explicit(&f->carried, true, memory_order_release);
+		} else {
+			sock_forget(fd);
+			sock_conf_say("a socket that was inherited can't be used", rc);
+		}
+		sock_put(f);
+	}
+	errno = was;
+}
+
+void
+sock_adopt_all(void)
+{
+	struct linux_dirent64 {
+		uint64_t ino;
+		int64_t off;
+		uint16_t len;
+		uint8_t type;
+		char name[];
+	} *d;
+	_Alignas(8) char buf[4096];
+	long n, at;
+	int dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd",
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		return;
+	while ((n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n; at += d->len) {
+			d = (struct linux_dirent64 *)(buf + at);
+			if (d->name[0] != '.' && atoi(d->name) != dir)
+				sock_adopt(atoi(d->name));
+		}
+	}
+	REAL(close)(dir);
 }
 
 /* ---- the kernel's own ---- */

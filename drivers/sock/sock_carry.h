@@ -15,6 +15,10 @@
  * carried from now on. What goes wrong leaves it as it is.
  */
 void sock_carry(int fd, struct sock_file *f);
+/** *fd* came from somebody else: if it is a carried socket, it is one here, too. */
+void sock_adopt(int fd);
+/** All that the process began with. */
+void sock_adopt_all(void);
 /** Does a rule refuse that it is bound, or sends or connects to *remote*? NULL: to its peer. */
 bool sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 		     const struct sockaddr *remote);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "sock_fd.h"
 #include "sock_real.h"
@@ -11,6 +12,21 @@ static _Atomic uint32_t table[SOCK_FDS];
 static struct sock_file files[SOCK_FILES];
 static _Atomic uint32_t hint;  /* where a free one is looked for first */
 static _Atomic int highest = -1; /* descriptor that is in the table */
+
+static pid_t owner;
+
+void
+sock_fd_begin(void)
+{
+	owner = getpid();
+}
+
+/* Or a child of vfork(), or of a clone() that nobody told us of. */
+static bool
+is_us(void)
+{
+	return owner == 0 || owner == getpid();
+}
 
 static bool
 in_table(int fd)
@@ -89,7 +105,7 @@ sock_track(int fd, int domain, bool is_udp)
 	struct sock_file *f;
 	int i;
 
-	if (!in_table(fd))
+	if (!in_table(fd) || !is_us())
 		return;
 	f = take_free();
 	if (f == NULL) {
@@ -117,6 +133,8 @@ sock_dup(int from, int to)
 	f = sock_get(from);
 	if (f == NULL)
 		sock_forget(to);
+	else if (!is_us())
+		sock_put(f);
 	else
 		put_at(to, (uint32_t)(f - files) + 1); /* the reference is the table's now */
 }
@@ -124,7 +142,7 @@ sock_dup(int from, int to)
 void
 sock_forget(int fd)
 {
-	if (in_table(fd) && atomic_load_explicit(&table[fd], memory_order_relaxed) != 0)
+	if (in_table(fd) && atomic_load_explicit(&table[fd], memory_order_relaxed) != 0 && is_us())
 		put_at(fd, 0);
 }
 

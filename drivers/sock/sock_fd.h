@@ -5,7 +5,8 @@
 /**
  * @file
  * Which of the process's descriptors are sockets that are carried, or may come to be. No lock and
- * no allocation: all of this may happen in a signal handler. (UDP-1, UDP-7)
+ * no allocation: all of this may happen in a signal handler. What a child of vfork() does to its
+ * descriptors, in our memory, is not done to ours. (UDP-1, UDP-7)
  */
 
 #include <stdatomic.h>
@@ -38,6 +39,8 @@ struct sock_file {
 	struct sock_set sets[SOCK_SETS];
 };
 
+/** The process begins, or goes on as a child of what it was. */
+void sock_fd_begin(void);
 /** What *fd* is, if we know it, and not to go before sock_put(); or NULL. */
 struct sock_file *sock_get(int fd);
 void sock_put(struct sock_file *f);

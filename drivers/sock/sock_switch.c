@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
 #include <sys/time.h>
@@ -18,6 +19,7 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
+#include "sock_conf.h"
 #include "sock_fd.h"
 #include "sock_opt.h"
 #include "sock_real.h"
@@ -302,14 +304,37 @@ ioctl(int fd, unsigned long request, ...)
 
 /* ---- receive ---- */
 
+/* Descriptors came: carried sockets may be among them. */
+static void
+adopt(struct msghdr *msg)
+{
+	struct cmsghdr *c;
+	size_t i, nb;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		nb = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+		for (i = 0; i < nb; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+			sock_adopt(fd);
+		}
+	}
+}
+
 EXPORT ssize_t
 recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct sock_file *f = carried(fd);
 	ssize_t n;
 
-	if (f == NULL)
-		return REAL(recvmsg)(fd, msg, flags);
+	if (f == NULL) {
+		n = REAL(recvmsg)(fd, msg, flags);
+		if (n >= 0 && msg->msg_controllen != 0 && !sock_is_daemons(fd))
+			adopt(msg);
+		return n;
+	}
 	if (msg == NULL) {
 		errno = EFAULT;
 		n = -1;
@@ -537,6 +562,35 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 	return i != 0 || nb == 0 ? (int)i : -1;
 }
 
+/* A file's bytes, by way of a buffer: as much as the kernel would send at once. */
+EXPORT ssize_t
+sendfile(int fd, int from, off_t *offset, size_t size)
+{
+	struct sock_file *f = udp(fd);
+	static const size_t most = 65507;
+	char buf[65507];
+	ssize_t n;
+
+	if (f == NULL)
+		return REAL(sendfile)(fd, from, offset, size);
+	sock_put(f);
+	if (size > most)
+		size = most;
+	n = offset != NULL ? pread(from, buf, size, *offset) : REAL(read)(from, buf, size);
+	if (n <= 0)
+		return n;
+	n = send(fd, buf, (size_t)n, 0);
+	if (n > 0 && offset != NULL)
+		*offset += n;
+	return n;
+}
+
+EXPORT ssize_t
+sendfile64(int fd, int from, off_t *offset, size_t size)
+{
+	return sendfile(fd, from, offset, size);
+}
+
 /* ---- wait ---- */
 
 static const struct timespec *
@@ -625,8 +679,18 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 
 /* ---- the process ---- */
 
+static void
+begin_child(void)
+{
+	sock_fd_begin();
+	sock_detach();
+}
+
 static __attribute__((constructor)) void
 begin(void)
 {
-	pthread_atfork(NULL, NULL, sock_detach);
+	sock_fd_begin();
+	pthread_atfork(NULL, NULL, begin_child);
+	if (!sock_conf_is_idle())
+		sock_adopt_all();
 }

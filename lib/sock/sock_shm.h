@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #define SAN_SOCK_ABI      1
+#define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
 #define SAN_SOCK_LINE     64u
 #define SAN_SOCK_PAD      UINT32_MAX
 #define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
