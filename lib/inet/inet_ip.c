@@ -8,9 +8,8 @@
  * are skipped, as far as what is behind them is of use here.
  */
 
-#include <errno.h>
-
 #include <rte_common.h>
+#include <rte_ip_frag.h>
 
 #include "inet_priv.h"
 
@@ -20,7 +19,6 @@
 #define OPT_LSRR   0x83
 #define OPT_SSRR   0x89
 #define EXT_HOP    0 /* IPv6 extension headers (RFC 8200) */
-#define EXT_FRAG   44
 #define EXT_DST    60
 #define EXT_MAX    4   /* one more than may follow each other */
 #define EXT_LEN    256 /* bytes of one */
@@ -128,9 +126,13 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	drop = check_v4(in, rx, hdr, len);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	if ((ip.fragment_offset & RTE_BE16((uint16_t)~RTE_IPV4_HDR_DF_FLAG)) != 0 ||
-	    (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr)))
+	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;
+	if (rte_ipv4_frag_pkt_is_fragmented(&ip)) {
+		drop = san_inet_frag_rx_v4(in, rx, rte_be_to_cpu_16(ip.fragment_offset));
+		if (drop != SAN_DROP_NONE || rx->m == NULL)
+			return drop;
+	}
 	if (rx->proto == INET_PROTO_UDP)
 		return san_inet_udp_rx(rx);
 	return rx->proto == IPPROTO_ICMP ? san_inet_icmp_rx(in, rx) : SAN_DROP_INET_UNWANTED;
@@ -189,21 +191,24 @@ skip_options(struct inet_rx *rx)
 	return SAN_DROP_NONE;
 }
 
-/** Over all extension headers. */
+/** Over all extension headers; of a fragment, of what it makes whole: rx->m NULL if nothing. */
 static enum san_drop
-skip_headers(struct inet_rx *rx)
+skip_headers(struct san_inet *in, struct inet_rx *rx)
 {
 	enum san_drop drop;
 	uint32_t i;
 
 	for (i = 0; i < EXT_MAX; i++) {
-		if (rx->proto != EXT_HOP && rx->proto != EXT_DST)
-			return rx->proto == EXT_FRAG ? SAN_DROP_INET_UNWANTED : SAN_DROP_NONE;
+		if (rx->proto != EXT_HOP && rx->proto != EXT_DST && rx->proto != INET_PROTO_FRAG)
+			return SAN_DROP_NONE;
 		/* what each router is to look at comes first */
 		if (rx->proto == EXT_HOP && i != 0)
 			return SAN_DROP_INET_MALFORMED;
-		drop = skip_options(rx);
-		if (drop != SAN_DROP_NONE)
+		if (rx->proto == INET_PROTO_FRAG)
+			drop = san_inet_frag_rx_v6(in, rx);
+		else
+			drop = skip_options(rx);
+		if (drop != SAN_DROP_NONE || rx->m == NULL)
 			return drop;
 	}
 	return SAN_DROP_INET_UNWANTED;
@@ -212,9 +217,9 @@ skip_headers(struct inet_rx *rx)
 static enum san_drop
 take_v6(struct san_inet *in, struct inet_rx *rx)
 {
-	enum san_drop drop = skip_headers(rx);
+	enum san_drop drop = skip_headers(in, rx);
 
-	if (drop != SAN_DROP_NONE)
+	if (drop != SAN_DROP_NONE || rx->m == NULL)
 		return drop;
 	if (rx->proto == INET_PROTO_V6)
 		return san_inet_icmp6_rx(in, rx);
@@ -290,19 +295,4 @@ san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns, struct san
 	else
 		rte_pktmbuf_free(rx.m);
 	return drop;
-}
-
-/* ---- out ---- */
-
-int
-san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop)
-{
-	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = hop->mac;
-	if (hop->neigh != NULL) {
-		if (san_inet_neigh_wait(in, hop->neigh, &m, 1))
-			return 0;
-		rte_pktmbuf_free(m);
-		return -EAGAIN;
-	}
-	return san_inet_out_add(in, m) == SAN_DROP_NONE ? 0 : -EAGAIN;
 }

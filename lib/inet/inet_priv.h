@@ -31,6 +31,7 @@
 #define INET_NB_FRAGS    128 /**< of the longest datagram over the narrowest path */
 #define INET_WAIT_MAX    3   /**< datagrams that wait for one neighbour */
 #define INET_PROTO_V6    58  /**< ICMPv6 */
+#define INET_PROTO_FRAG  44
 #define INET_PROTO_UDP   17
 
 enum inet_neigh_state {
@@ -92,6 +93,12 @@ struct san_inet {
 	uint32_t wait_free;
 	/* inet_udp.c */
 	uint16_t ip_id;
+	uint32_t frag_id; /* of IPv6 */
+	/* inet_frag.c */
+	struct rte_ip_frag_tbl *partial[2]; /**< IPv4, IPv6 */
+	struct rte_ip_frag_death_row *death;
+	uint64_t frag_ns;       /**< to be looked for what is too old */
+	uint64_t frag_until_ns; /**< nothing that is there now is left after this */
 	/* inet_error.c */
 	uint64_t errors_ns; /**< until then errors were sent, at the rate of conf */
 	/* inet_path.c */
@@ -114,6 +121,7 @@ struct inet_rx {
 	uint8_t hops;
 	uint8_t tos;
 	bool group; /**< *dst* is a group or a broadcast address */
+	bool whole; /**< it was in fragments */
 };
 
 /** Where a packet goes next. */
@@ -200,13 +208,30 @@ uint16_t san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len,
 
 /** Copy *len* bytes at *off*: nothing says that they lie aligned, or in one piece. */
 bool san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to);
-/** Send the IP packet in *m*, its Ethernet header but for the destination written. 0; -EAGAIN. */
-int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop);
 
 /* ---- inet_icmp.c ---- */
 
 enum san_drop san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx);
 enum san_drop san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx);
+
+/* ---- inet_frag.c ---- */
+
+int san_inet_frag_create(struct san_inet *in);
+void san_inet_frag_destroy(struct san_inet *in);
+/** Of a packet with *len* bytes of IP and no options. */
+uint32_t san_inet_nb_frags(bool v4, uint32_t len, uint16_t mtu);
+/**
+ * Send the IP packet in *m*, its Ethernet header but for the destination written, in fragments
+ * if it is longer than *mtu*. 0; -EAGAIN: no room; -ENOMEM. *m* is gone in any case.
+ */
+int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
+			uint16_t mtu);
+/** A fragment. NONE: rx->m is the whole packet now, or NULL. */
+enum san_drop san_inet_frag_rx_v4(struct san_inet *in, struct inet_rx *rx,
+				  uint16_t fragment_offset);
+enum san_drop san_inet_frag_rx_v6(struct san_inet *in, struct inet_rx *rx);
+/** Gives up what waited too long; the next time for it. */
+uint64_t san_inet_frag_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_error.c ---- */
 

@@ -17,6 +17,7 @@
 
 #include <rte_icmp.h>
 #include <rte_ip.h>
+#include <rte_ip_frag.h>
 #include <rte_udp.h>
 
 #include "inet.h"
@@ -27,6 +28,7 @@
 #define FRAME_MAX 2048
 #define NB_NEIGH  8
 #define ETH_LEN   14u
+#define MTU       1500
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -196,11 +198,14 @@ check_sent(const struct rte_mbuf *m)
 	type = (uint16_t)(frame[12] << 8 | frame[13]);
 	if (type == RTE_ETHER_TYPE_IPV4) {
 		SAN_VERIFY(rte_be_to_cpu_16(v4->total_length) == len - ETH_LEN);
-		SAN_VERIFY(rte_ipv4_cksum(v4) == 0);
-		check_sum(m, frame + ETH_LEN, ETH_LEN + 20, v4->next_proto_id);
+		SAN_VERIFY(rte_ipv4_cksum(v4) == 0 && len <= ETH_LEN + MTU);
+		if (!rte_ipv4_frag_pkt_is_fragmented(v4))
+			check_sum(m, frame + ETH_LEN, ETH_LEN + 20, v4->next_proto_id);
 	} else if (type == RTE_ETHER_TYPE_IPV6) {
 		SAN_VERIFY(rte_be_to_cpu_16(v6->payload_len) == len - ETH_LEN - 40);
-		check_sum(m, frame + ETH_LEN, ETH_LEN + 40, v6->proto);
+		SAN_VERIFY(len <= ETH_LEN + MTU);
+		if (v6->proto != IPPROTO_FRAGMENT)
+			check_sum(m, frame + ETH_LEN, ETH_LEN + 40, v6->proto);
 	} else {
 		SAN_VERIFY(type == RTE_ETHER_TYPE_ARP);
 	}
@@ -271,8 +276,8 @@ rx_frame(uint8_t *frame, uint16_t len, uint8_t fix)
 static void
 act(uint8_t what)
 {
-	static uint8_t data[1000];
-	struct iovec iov = {.iov_base = data, .iov_len = (what & 3u) * 333};
+	static uint8_t data[4000];
+	struct iovec iov = {.iov_base = data, .iov_len = (what & 3u) * 1111};
 	struct san_inet_dgram d = {.sport = 5, .dport = 6, .tos = what};
 	struct san_inet_addr a;
 	uint32_t i;
