@@ -4,7 +4,8 @@
  * The instance: what is configured, made and freed, and the frames that wait to be sent.
  * (RT-31, UDP-3)
  *
- * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_frag.c).
+ * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_frag.c), of reports
+ * (inet_group.c).
  */
 
 #include <errno.h>
@@ -200,5 +201,6 @@ san_inet_tick(struct san_inet *in, uint64_t now_ns)
 {
 	uint64_t next_ns = san_inet_neigh_tick(in, now_ns);
 
-	return san_time_min(next_ns, san_inet_frag_tick(in, now_ns));
+	next_ns = san_time_min(next_ns, san_inet_frag_tick(in, now_ns));
+	return san_time_min(next_ns, san_inet_group_tick(in, now_ns));
 }

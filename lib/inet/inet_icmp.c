@@ -14,6 +14,8 @@
 #include "inet_priv.h"
 
 #define ICMP6_INFORMS      128 /* below are errors */
+#define MLD_FIRST          130
+#define MLD_LAST           132
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_ECHO_REPLY   129
 #define ECN_BITS           0x03
@@ -142,6 +144,8 @@ san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (icmp.icmp_type < ICMP6_INFORMS)
 		return rx->group ? SAN_DROP_INET_UNWANTED :
 				   san_inet_error_rx(in, rx, (const uint8_t *)&icmp);
+	if (icmp.icmp_type >= MLD_FIRST && icmp.icmp_type <= MLD_LAST)
+		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_mld_rx(in, rx);
 	if (icmp.icmp_type != ICMP6_ECHO_REQUEST)
 		return rx->whole ? SAN_DROP_INET_UNWANTED : /* RFC 6980 */
 				   san_inet_nd_rx(in, rx, icmp.icmp_type);

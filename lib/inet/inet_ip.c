@@ -77,10 +77,14 @@ check_options(const uint8_t *opt, uint32_t len)
 static bool
 is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 {
+	static const uint8_t all_systems[4] = {224, 0, 0, 1};
+
 	if (!rx->group)
 		return san_inet_is_local(in, &rx->dst);
+	if (rx->proto == INET_PROTO_IGMP && memcmp(inet_raw(&rx->dst), all_systems, 4) == 0)
+		return true;
 	/* who answers everybody's questions helps those who flood */
-	return rx->proto == INET_PROTO_UDP &&
+	return (rx->proto == INET_PROTO_UDP || rx->proto == INET_PROTO_IGMP) &&
 		(!inet_is_group(&rx->dst) || san_inet_is_member(in, &rx->dst));
 }
 
@@ -88,10 +92,13 @@ is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 static enum san_drop
 check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr, uint32_t len)
 {
-	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP)
+	bool igmp = rx->proto == INET_PROTO_IGMP;
+
+	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP && !igmp)
 		return SAN_DROP_INET_UNWANTED;
-	if (rte_raw_cksum(hdr, len) != 0xffff || !inet_is_unicast(&rx->src) ||
-	    san_inet_is_broadcast(in, &rx->src))
+	/* a switch that asks for groups may have no address (RFC 4541) */
+	if (rte_raw_cksum(hdr, len) != 0xffff || san_inet_is_broadcast(in, &rx->src) ||
+	    (!inet_is_unicast(&rx->src) && !(igmp && inet_is_any_v4(&rx->src))))
 		return SAN_DROP_INET_MALFORMED;
 	return check_options(hdr + sizeof(struct rte_ipv4_hdr),
 			     len - (uint32_t)sizeof(struct rte_ipv4_hdr));
@@ -135,6 +142,8 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	}
 	if (rx->proto == INET_PROTO_UDP)
 		return san_inet_udp_rx(rx);
+	if (rx->proto == INET_PROTO_IGMP)
+		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_igmp_rx(in, rx);
 	return rx->proto == IPPROTO_ICMP ? san_inet_icmp_rx(in, rx) : SAN_DROP_INET_UNWANTED;
 }
 

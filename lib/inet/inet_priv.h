@@ -31,6 +31,7 @@
 #define INET_NB_FRAGS    128 /**< of the longest datagram over the narrowest path */
 #define INET_WAIT_MAX    3   /**< datagrams that wait for one neighbour */
 #define INET_PROTO_V6    58  /**< ICMPv6 */
+#define INET_PROTO_IGMP  2
 #define INET_PROTO_FRAG  44
 #define INET_PROTO_UDP   17
 
@@ -63,10 +64,20 @@ struct inet_wait {
 	bool is_first; /**< of its datagram */
 };
 
-/** A group that somebody here is a member of. */
+/** What a report says of a group: types of records in IGMPv3 and MLDv2. */
+enum inet_report {
+	INET_REPORT_IS = 2,    /**< as before, because a router asks */
+	INET_REPORT_LEAVE = 3, /**< from now on no source */
+	INET_REPORT_JOIN = 4,  /**< ... every source */
+};
+
+/** A group that somebody here is a member of, or was a moment ago. */
 struct inet_group {
 	struct san_ip ip;
-	uint32_t nb_members; /**< 0: the entry is free */
+	uint32_t nb_members;
+	uint8_t report;     /**< enum inet_report */
+	uint8_t nb_reports; /**< still to be sent; with no members neither: the entry is free */
+	uint64_t report_ns; /**< the next of them */
 };
 
 /** What a router said of the way to a host. */
@@ -106,6 +117,10 @@ struct san_inet {
 	uint32_t nb_paths;
 	/* inet_group.c */
 	struct inet_group *groups;
+	uint64_t group_ns; /**< earliest of all report_ns */
+	/* inet_igmp.c, inet_mld.c: until then there is a router that speaks nothing newer */
+	uint64_t igmp_older_ns;
+	uint64_t mld_older_ns;
 };
 
 /** A received frame, and what it teaches. */
@@ -258,6 +273,27 @@ int san_inet_group_create(struct san_inet *in);
 void san_inet_group_destroy(struct san_inet *in);
 /** Did somebody here join it? */
 bool san_inet_is_member(const struct san_inet *in, const struct san_ip *group);
+/** A router asks for *group*, or for *all* groups of its family; answer in *max_ms*. */
+void san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all,
+			  uint32_t max_ms, uint64_t now_ns);
+/** Another member answered for *group*. */
+void san_inet_group_heard(struct san_inet *in, const struct san_ip *group);
+/** Reports that are due; the next time for it. */
+uint64_t san_inet_group_tick(struct san_inet *in, uint64_t now_ns);
+
+/* ---- inet_igmp.c ---- */
+
+void san_inet_igmp_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
+			  uint64_t now_ns);
+/** To one of our groups, or to all systems. */
+enum san_drop san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx);
+
+/* ---- inet_mld.c ---- */
+
+void san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
+			 uint64_t now_ns);
+/** A checked ICMPv6 message. */
+enum san_drop san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- small ones ---- */
 
