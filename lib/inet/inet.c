@@ -5,7 +5,7 @@
  * (RT-31, UDP-3)
  *
  * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_frag.c), of reports
- * (inet_group.c).
+ * (inet_group.c), of announcements (inet_own.c).
  */
 
 #include <errno.h>
@@ -103,6 +103,7 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 	in->conf = *conf;
 	san_prng_seed(&in->prng, conf->prng_seed);
 	in->ip_id = (uint16_t)san_prng_u64(&in->prng);
+	san_inet_own_init(in);
 	rc = create_tables(in);
 	if (rc != 0) {
 		san_inet_destroy(in);
@@ -202,5 +203,6 @@ san_inet_tick(struct san_inet *in, uint64_t now_ns)
 	uint64_t next_ns = san_inet_neigh_tick(in, now_ns);
 
 	next_ns = san_time_min(next_ns, san_inet_frag_tick(in, now_ns));
+	next_ns = san_time_min(next_ns, san_inet_own_tick(in, now_ns));
 	return san_time_min(next_ns, san_inet_group_tick(in, now_ns));
 }

@@ -13,19 +13,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rte_common.h>
+
 #include "inet_priv.h"
 #include "san_time.h"
 
 #define ROBUSTNESS     2
+#define OWN_MAX        (2 + RTE_DIM(((struct san_inet_conf *)0)->addrs))
 #define UNSOLICITED_MS 1000 /* the second report, at most after the first */
-
-int
-san_inet_group_create(struct san_inet *in)
-{
-	in->group_ns = SAN_TIME_NEVER;
-	in->groups = calloc(in->conf.max_groups, sizeof(in->groups[0]));
-	return in->groups != NULL ? 0 : -ENOMEM;
-}
 
 void
 san_inet_group_destroy(struct san_inet *in)
@@ -33,19 +28,29 @@ san_inet_group_destroy(struct san_inet *in)
 	free(in->groups);
 }
 
+static const struct san_ip all_systems = {{[10] = 0xff, 0xff, 224, 0, 0, 1}};
+static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
+
 static bool
 is_free(const struct inet_group *g)
 {
-	return g->nb_members == 0 && g->nb_reports == 0;
+	return g->nb_members == 0 && g->nb_reports == 0 && !g->own;
+}
+
+/** Are its packets to come to us? */
+static bool
+is_in(const struct inet_group *g)
+{
+	return g->nb_members != 0 || g->own;
 }
 
 /** Also one that was left a moment ago. */
 static struct inet_group *
 find(const struct san_inet *in, const struct san_ip *group)
 {
-	uint16_t i;
+	uint32_t i;
 
-	for (i = 0; i < in->conf.max_groups; i++) {
+	for (i = 0; i < in->nb_groups; i++) {
 		struct inet_group *g = &in->groups[i];
 
 		if (!is_free(g) && san_ip_eq(&g->ip, group))
@@ -59,14 +64,14 @@ static struct inet_group *
 find_free(const struct san_inet *in)
 {
 	struct inet_group *left = NULL;
-	uint16_t i;
+	uint32_t i;
 
-	for (i = 0; i < in->conf.max_groups; i++) {
+	for (i = 0; i < in->nb_groups; i++) {
 		struct inet_group *g = &in->groups[i];
 
 		if (is_free(g))
 			return g;
-		if (g->nb_members == 0)
+		if (!is_in(g))
 			left = g;
 	}
 	return left;
@@ -82,18 +87,15 @@ san_inet_is_member(const struct san_inet *in, const struct san_ip *group)
 
 /* ---- reports ---- */
 
-/** Of what does not leave the link, or the host, no router wants to know. */
+/** Of groups that everybody is in, and of what stays in the host, nobody wants to know. */
 static bool
-is_reported(const struct san_inet *in, const struct san_ip *group)
+is_reported(const struct san_inet *in, const struct inet_group *g)
 {
-	static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
-	static const uint8_t all_systems[4] = {224, 0, 0, 1};
-
-	if (in->conf.quiet)
+	if (in->conf.quiet || (g->own && !in->conf.announce))
 		return false;
-	if (san_ip_is_v4(group))
-		return memcmp(group->b + INET_V4_OFF, all_systems, sizeof(all_systems)) != 0;
-	return (group->b[1] & 0x0f) >= 2 && !san_ip_eq(group, &all_nodes);
+	if (san_ip_is_v4(&g->ip))
+		return !san_ip_eq(&g->ip, &all_systems);
+	return (g->ip.b[1] & 0x0f) >= 2 && !san_ip_eq(&g->ip, &all_nodes);
 }
 
 /** Between now and *max_ms* from now. */
@@ -120,7 +122,7 @@ static void
 tell(struct san_inet *in, struct inet_group *g, enum inet_report what, uint64_t now_ns)
 {
 	g->nb_reports = 0;
-	if (!is_reported(in, &g->ip))
+	if (!is_reported(in, g))
 		return;
 	g->report = what;
 	g->nb_reports = ROBUSTNESS;
@@ -131,13 +133,13 @@ void
 san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all, uint32_t max_ms,
 		     uint64_t now_ns)
 {
-	uint16_t i;
+	uint32_t i;
 
-	for (i = 0; i < in->conf.max_groups; i++) {
+	for (i = 0; i < in->nb_groups; i++) {
 		struct inet_group *g = &in->groups[i];
 
-		if (g->nb_members == 0 || san_ip_is_v4(&g->ip) != san_ip_is_v4(group) ||
-		    (!all && !san_ip_eq(&g->ip, group)) || !is_reported(in, &g->ip))
+		if (!is_in(g) || san_ip_is_v4(&g->ip) != san_ip_is_v4(group) ||
+		    (!all && !san_ip_eq(&g->ip, group)) || !is_reported(in, g))
 			continue;
 		/* what is about to be told is an answer, too */
 		if (g->nb_reports != 0 && g->report_ns <= now_ns + max_ms * SAN_NS_PER_MS)
@@ -162,12 +164,12 @@ san_inet_group_heard(struct san_inet *in, const struct san_ip *group)
 uint64_t
 san_inet_group_tick(struct san_inet *in, uint64_t now_ns)
 {
-	uint16_t i;
+	uint32_t i;
 
 	if (now_ns < in->group_ns)
 		return in->group_ns;
 	in->group_ns = SAN_TIME_NEVER;
-	for (i = 0; i < in->conf.max_groups; i++) {
+	for (i = 0; i < in->nb_groups; i++) {
 		struct inet_group *g = &in->groups[i];
 
 		if (g->nb_reports == 0)
@@ -181,6 +183,49 @@ san_inet_group_tick(struct san_inet *in, uint64_t now_ns)
 }
 
 /* ---- members ---- */
+
+/** A group that every host is in. */
+static void
+add_own(struct san_inet *in, const struct san_ip *group)
+{
+	uint32_t i;
+
+	for (i = 0; i < in->nb_groups; i++)
+		if (san_ip_eq(&in->groups[i].ip, group))
+			return;
+	in->groups[i].ip = *group;
+	in->groups[i].own = true;
+	in->nb_groups++;
+	if (!is_reported(in, &in->groups[i]))
+		return;
+	/* with the first tick, which knows what time it is */
+	in->groups[i].report = INET_REPORT_JOIN;
+	in->groups[i].nb_reports = ROBUSTNESS;
+	in->group_ns = 0;
+}
+
+int
+san_inet_group_create(struct san_inet *in)
+{
+	struct san_ip group;
+	uint16_t i;
+
+	in->group_ns = SAN_TIME_NEVER;
+	in->groups = calloc(OWN_MAX + in->conf.max_groups, sizeof(in->groups[0]));
+	if (in->groups == NULL)
+		return -ENOMEM;
+	for (i = 0; i < in->conf.nb_addrs; i++) {
+		const struct san_ip *ip = &in->conf.addrs[i].ip;
+
+		add_own(in, san_ip_is_v4(ip) ? &all_systems : &all_nodes);
+		if (san_ip_is_v4(ip))
+			continue;
+		san_inet_solicited_node(ip, &group);
+		add_own(in, &group);
+	}
+	in->nb_groups += in->conf.max_groups;
+	return 0;
+}
 
 int
 san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
@@ -198,7 +243,7 @@ san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
 		g->ip = *group;
 	}
 	g->nb_members++;
-	if (g->nb_members == 1)
+	if (g->nb_members == 1 && !g->own)
 		tell(in, g, INET_REPORT_JOIN, now_ns);
 	return 0;
 }
@@ -211,7 +256,7 @@ san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
 	if (g == NULL || g->nb_members == 0)
 		return -ENOENT;
 	g->nb_members--;
-	if (g->nb_members == 0)
+	if (g->nb_members == 0 && !g->own)
 		tell(in, g, INET_REPORT_LEAVE, now_ns);
 	return 0;
 }
@@ -227,7 +272,7 @@ is_repeated(const struct san_inet *in, const struct inet_group *g,
 	const struct inet_group *o;
 
 	for (o = in->groups; o < g; o++) {
-		if (o->nb_members == 0)
+		if (!is_in(o))
 			continue;
 		san_inet_group_mac(&o->ip, &other);
 		if (rte_is_same_ether_addr(&other, mac))
@@ -241,12 +286,12 @@ san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t
 {
 	struct rte_ether_addr mac;
 	uint32_t k = 0;
-	uint16_t i;
+	uint32_t i;
 
-	for (i = 0; i < in->conf.max_groups; i++) {
+	for (i = 0; i < in->nb_groups; i++) {
 		const struct inet_group *g = &in->groups[i];
 
-		if (g->nb_members == 0)
+		if (!is_in(g))
 			continue;
 		san_inet_group_mac(&g->ip, &mac);
 		if (is_repeated(in, g, &mac))

@@ -75,6 +75,7 @@ enum inet_report {
 struct inet_group {
 	struct san_ip ip;
 	uint32_t nb_members;
+	bool own;           /**< each host is in it, without members */
 	uint8_t report;     /**< enum inet_report */
 	uint8_t nb_reports; /**< still to be sent; with no members neither: the entry is free */
 	uint64_t report_ns; /**< the next of them */
@@ -87,6 +88,12 @@ struct inet_path {
 	uint64_t until_ns;
 };
 
+/** Of one of our addresses. */
+struct inet_own {
+	uint64_t nb_conflicts;
+	uint64_t defend_ns; /**< not again before */
+};
+
 struct san_inet {
 	struct san_inet_conf conf;
 	struct san_prng prng;
@@ -94,6 +101,10 @@ struct san_inet {
 	/* inet.c */
 	struct rte_mbuf **out;
 	uint32_t out_head, out_tail;
+	/* inet_own.c */
+	struct inet_own own[8]; /**< as conf.addrs */
+	uint64_t announce_ns;
+	uint8_t nb_announced;
 	/* inet_neigh.c */
 	struct inet_neigh *neigh;
 	uint32_t *buckets;
@@ -116,7 +127,8 @@ struct san_inet {
 	struct inet_path *paths;
 	uint32_t nb_paths;
 	/* inet_group.c */
-	struct inet_group *groups;
+	struct inet_group *groups; /**< own ones first */
+	uint32_t nb_groups;
 	uint64_t group_ns; /**< earliest of all report_ns */
 	/* inet_igmp.c, inet_mld.c: until then there is a router that speaks nothing newer */
 	uint64_t igmp_older_ns;
@@ -201,7 +213,19 @@ void san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64
 /** Retries and ageing; the next time for it. */
 uint64_t san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns);
 
+/* ---- inet_own.c ---- */
+
+void san_inet_own_init(struct san_inet *in);
+/** *mac* says that it has *ip*. True: that is ours, and it is not. */
+bool san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
+			  const struct rte_ether_addr *mac, uint64_t now_ns);
+/** Announcements; the next time for it. */
+uint64_t san_inet_own_tick(struct san_inet *in, uint64_t now_ns);
+
 /* ---- inet_arp.c ---- */
+
+/** Tell everybody that *ip* is ours. */
+void san_inet_arp_announce(struct san_inet *in, const struct san_ip *ip);
 
 /** Ask for *target*; *mac*: ask only there, NULL: ask everybody. */
 void san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
@@ -209,6 +233,11 @@ void san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
 enum san_drop san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- inet_nd.c ---- */
+
+/** Tell everybody that *ip* is ours. */
+void san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip);
+/** The group on which the owner of *ip* listens for solicitations. */
+void san_inet_solicited_node(const struct san_ip *ip, struct san_ip *group);
 
 void san_inet_nd_ask(struct san_inet *in, const struct san_ip *target,
 		     const struct rte_ether_addr *mac);

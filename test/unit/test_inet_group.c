@@ -528,6 +528,36 @@ query__malformed(void **state)
 	assert_int_equal(pass(SAN_NS_PER_S), 1);
 }
 
+/* Groups share MAC addresses: each is told once. */
+static void
+groups__each_mac_once(void **state)
+{
+	/* every host is in the first ones */
+	static const struct rte_ether_addr want[] = {
+		{{0x01, 0x00, 0x5e, 0x00, 0x00, 0x01}},
+		{{0x33, 0x33, 0, 0, 0, 1}},
+		{{0x33, 0x33, 0xff, 0, 0, 1}},
+		{{0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}},
+		{{0x33, 0x33, 0, 0, 0, 0x33}},
+	};
+	struct rte_ether_addr macs[5];
+
+	(void)state;
+	assert_int_equal(san_inet_groups(h.in, macs, 5), 3);
+	assert_int_equal(join("239.1.2.3"), 0);
+	assert_int_equal(join("239.129.2.3"), 0);
+	assert_int_equal(join("ff05::33"), 0);
+	assert_int_equal(join("ff02::33"), 0);
+	assert_int_equal(join("ff02::34"), -ENOSPC);
+	assert_int_equal(san_inet_groups(h.in, macs, 5), 5);
+	assert_memory_equal(macs, want, sizeof(want));
+	assert_int_equal(san_inet_groups(h.in, NULL, 0), 5);
+	assert_int_equal(leave("239.1.2.3"), 0);
+	assert_int_equal(san_inet_groups(h.in, macs, 5), 5);
+	assert_int_equal(leave("239.129.2.3"), 0);
+	assert_int_equal(san_inet_groups(h.in, macs, 5), 4);
+}
+
 int
 main(void)
 {
@@ -544,6 +574,7 @@ main(void)
 		TEST(query__of_an_older_router),
 		TEST(report__of_another_member),
 		TEST(query__malformed),
+		TEST(groups__each_mac_once),
 	};
 
 	pool = test_eal_pool("inet_group", 255, 2048);
