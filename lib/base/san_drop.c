@@ -27,6 +27,7 @@ static const struct drop_words words[] = {
 	[SAN_DROP_NOT_FOR_US] = {"not_for_us", "Addressed to another host."},
 	[SAN_DROP_INET_MALFORMED] = {"inet_malformed", "Malformed ARP, ICMP, IP or UDP packet."},
 	[SAN_DROP_INET_UNWANTED] = {"inet_unwanted", "Well formed, but nobody listens."},
+	[SAN_DROP_INET_FRAG] = {"inet_frag", "A fragment whose packet did not become whole."},
 	[SAN_DROP_INET_NEIGH] = {"inet_neigh", "Its neighbour does not answer, or not yet."},
 	[SAN_DROP_CID] = {"cid", "No connection has this CID."},
 	[SAN_DROP_TAG] = {"tag", "Connection tag is wrong: spoofed, or of an earlier connection."},

@@ -102,6 +102,7 @@ share(struct san_core_conf *core, uint32_t id, uint32_t nb)
 	core->pdl.nb_owners = SAN_ENGINE_APPS;
 	core->ulp.first_qp = id * core->ulp.max_qps;
 	core->max_socks = id == 0 ? core->max_socks : 0;
+	core->inet.announce = true;
 	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);
 	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
 	/* a piece that is more than may be pulled waits until nothing else is */

@@ -4,7 +4,8 @@
  * The instance: what is configured, made and freed, and the frames that wait to be sent.
  * (RT-31, UDP-3)
  *
- * Timers: of neighbours (inet_neigh.c).
+ * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_frag.c), of reports
+ * (inet_group.c), of announcements (inet_own.c).
  */
 
 #include <errno.h>
@@ -29,6 +30,7 @@ san_inet_conf_default(struct san_inet_conf *conf)
 	conf->max_out = 256;
 	conf->max_waiting = 64;
 	conf->max_groups = 64;
+	conf->max_partial = 32;
 	conf->max_paths = 64;
 	conf->path_ns = 600 * SAN_NS_PER_S;
 	conf->errors_per_s = 1000;
@@ -42,7 +44,8 @@ are_sizes_valid(const struct san_inet_conf *conf)
 	return conf->max_neighbours != 0 && conf->max_neighbours <= 1u << 20 &&
 		conf->max_out >= INET_NB_FRAGS && conf->max_out <= OUT_MAX &&
 		rte_is_power_of_2(conf->max_out) && conf->max_waiting <= OUT_MAX &&
-		conf->max_groups != 0 && conf->max_paths != 0 && conf->mtu >= INET_MTU_MIN;
+		conf->max_groups != 0 && conf->max_paths != 0 && conf->max_partial != 0 &&
+		conf->mtu >= INET_MTU_MIN;
 }
 
 static bool
@@ -78,6 +81,8 @@ create_tables(struct san_inet *in)
 		return -ENOMEM;
 	rc = san_inet_neigh_create(in);
 	if (rc == 0)
+		rc = san_inet_frag_create(in);
+	if (rc == 0)
 		rc = san_inet_path_create(in);
 	if (rc == 0)
 		rc = san_inet_group_create(in);
@@ -98,6 +103,7 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 	in->conf = *conf;
 	san_prng_seed(&in->prng, conf->prng_seed);
 	in->ip_id = (uint16_t)san_prng_u64(&in->prng);
+	san_inet_own_init(in);
 	rc = create_tables(in);
 	if (rc != 0) {
 		san_inet_destroy(in);
@@ -116,6 +122,7 @@ san_inet_destroy(struct san_inet *in)
 		rte_pktmbuf_free(in->out[in->out_head++ & (in->conf.max_out - 1)]);
 	san_inet_group_destroy(in);
 	san_inet_path_destroy(in);
+	san_inet_frag_destroy(in);
 	san_inet_neigh_destroy(in);
 	free(in->out);
 	free(in);
@@ -193,5 +200,9 @@ san_inet_drops(const struct san_inet *in)
 uint64_t
 san_inet_tick(struct san_inet *in, uint64_t now_ns)
 {
-	return san_inet_neigh_tick(in, now_ns);
+	uint64_t next_ns = san_inet_neigh_tick(in, now_ns);
+
+	next_ns = san_time_min(next_ns, san_inet_frag_tick(in, now_ns));
+	next_ns = san_time_min(next_ns, san_inet_own_tick(in, now_ns));
+	return san_time_min(next_ns, san_inet_group_tick(in, now_ns));
 }

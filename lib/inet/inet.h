@@ -45,6 +45,7 @@ struct san_inet_conf {
 	uint32_t max_out;     /**< frames that wait to be sent, a power of two */
 	uint32_t max_waiting; /**< frames that wait for their neighbours' addresses */
 	uint16_t max_groups;
+	uint16_t max_partial;  /**< packets, of each family, that wait for fragments */
 	uint16_t max_paths;    /**< whose MTU routers told us */
 	uint64_t path_ns;      /**< how long that is believed */
 	uint32_t errors_per_s; /**< of ICMP that we send, at most; 0: none */
@@ -52,6 +53,7 @@ struct san_inet_conf {
 	uint64_t prng_seed;    /**< of identifications and delays; no secret */
 	/** Somebody else answers for us: another instance, the kernel. */
 	bool quiet;
+	bool announce;            /**< tell the link of our addresses at start; not if *quiet* */
 	struct rte_mempool *pool; /**< for requests and answers */
 };
 
@@ -137,8 +139,13 @@ uint16_t san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, u
 int san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
 /** -ENOENT: is no member. */
 int san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
-/** MAC addresses of the groups we are in, each once: how many, of which *n* are written. */
+/**
+ * MAC addresses of the groups we are in, each once: how many, of which *n* are written. Every
+ * host is in some, those of all systems, all nodes and neighbour discovery.
+ */
 uint32_t san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);
+/** How often another host said that *ip*, one of our addresses, is its own. */
+uint64_t san_inet_conflicts(const struct san_inet *in, const struct san_ip *ip);
 /** Frames to send, at most *n*; the caller's from then on. */
 uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n);
 /** Retries and ageing; returns the next time it wants to be called. */

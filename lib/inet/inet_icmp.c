@@ -7,16 +7,37 @@
  * What is answered is a copy, headers rewritten, all of them in the copy's first segment.
  */
 
+#include <errno.h>
+
 #include <rte_common.h>
 
 #include "inet_priv.h"
 
 #define ICMP6_INFORMS      128 /* below are errors */
+#define MLD_FIRST          130
+#define MLD_LAST           132
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_ECHO_REPLY   129
 #define ECN_BITS           0x03
 
-/** A copy of the first *len* bytes with *hdr_len* of them contiguous, turned to its sender. */
+/** It goes where the request came from, in fragments if it is long. */
+static enum san_drop
+reply(struct san_inet *in, const struct inet_rx *rx, struct rte_mbuf *m)
+{
+	const struct inet_hop hop = {.mac = rx->eth.src_addr};
+
+	switch (san_inet_out_packet(in, m, &hop,
+				    san_inet_path_mtu(in, &rx->src, rx->now_ns))) {
+	case 0:
+		return SAN_DROP_NONE;
+	case -ENOMEM:
+		return SAN_DROP_NO_MBUF;
+	default:
+		return SAN_DROP_TX_FULL;
+	}
+}
+
+/** A copy of the first *len* bytes with *hdr_len* of them contiguous, for its sender. */
 static struct rte_mbuf *
 copy_frame(struct san_inet *in, const struct inet_rx *rx, uint32_t hdr_len, uint32_t len)
 {
@@ -31,7 +52,6 @@ copy_frame(struct san_inet *in, const struct inet_rx *rx, uint32_t hdr_len, uint
 		return NULL;
 	}
 	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
-	eth->dst_addr = rx->eth.src_addr;
 	eth->src_addr = in->conf.mac;
 	return m;
 }
@@ -58,7 +78,7 @@ echo_reply_v4(struct san_inet *in, const struct inet_rx *rx)
 	memcpy(&out->src_addr, inet_raw(&rx->dst), sizeof(out->src_addr));
 	memcpy(&out->dst_addr, inet_raw(&rx->src), sizeof(out->dst_addr));
 	out->type_of_service &= (uint8_t)~ECN_BITS;
-	out->packet_id = 0;
+	out->packet_id = rte_cpu_to_be_16(in->ip_id++);
 	out->fragment_offset = 0;
 	out->time_to_live = INET_HOPS_OUT;
 	out->hdr_checksum = 0;
@@ -71,7 +91,7 @@ echo_reply_v4(struct san_inet *in, const struct inet_rx *rx)
 		return SAN_DROP_INET_MALFORMED;
 	}
 	icmp->icmp_cksum = (uint16_t)~sum;
-	return san_inet_out_add(in, m);
+	return reply(in, rx, m);
 }
 
 enum san_drop
@@ -110,7 +130,7 @@ echo_reply_v6(struct san_inet *in, const struct inet_rx *rx)
 	icmp->icmp_cksum = 0;
 	icmp->icmp_cksum = (uint16_t)~san_inet_cksum(m, rx->off, rx->len, &rx->dst, &rx->src,
 						     INET_PROTO_V6);
-	return san_inet_out_add(in, m);
+	return reply(in, rx, m);
 }
 
 enum san_drop
@@ -124,8 +144,11 @@ san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (icmp.icmp_type < ICMP6_INFORMS)
 		return rx->group ? SAN_DROP_INET_UNWANTED :
 				   san_inet_error_rx(in, rx, (const uint8_t *)&icmp);
+	if (icmp.icmp_type >= MLD_FIRST && icmp.icmp_type <= MLD_LAST)
+		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_mld_rx(in, rx);
 	if (icmp.icmp_type != ICMP6_ECHO_REQUEST)
-		return san_inet_nd_rx(in, rx, icmp.icmp_type);
+		return rx->whole ? SAN_DROP_INET_UNWANTED : /* RFC 6980 */
+				   san_inet_nd_rx(in, rx, icmp.icmp_type);
 	if (icmp.icmp_code != 0 || !inet_is_unicast(&rx->src))
 		return SAN_DROP_INET_MALFORMED;
 	if (rx->group || rte_is_multicast_ether_addr(&rx->eth.dst_addr) ||

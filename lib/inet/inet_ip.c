@@ -8,9 +8,8 @@
  * are skipped, as far as what is behind them is of use here.
  */
 
-#include <errno.h>
-
 #include <rte_common.h>
+#include <rte_ip_frag.h>
 
 #include "inet_priv.h"
 
@@ -20,7 +19,6 @@
 #define OPT_LSRR   0x83
 #define OPT_SSRR   0x89
 #define EXT_HOP    0 /* IPv6 extension headers (RFC 8200) */
-#define EXT_FRAG   44
 #define EXT_DST    60
 #define EXT_MAX    4   /* one more than may follow each other */
 #define EXT_LEN    256 /* bytes of one */
@@ -79,10 +77,14 @@ check_options(const uint8_t *opt, uint32_t len)
 static bool
 is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 {
+	static const uint8_t all_systems[4] = {224, 0, 0, 1};
+
 	if (!rx->group)
 		return san_inet_is_local(in, &rx->dst);
+	if (rx->proto == INET_PROTO_IGMP && memcmp(inet_raw(&rx->dst), all_systems, 4) == 0)
+		return true;
 	/* who answers everybody's questions helps those who flood */
-	return rx->proto == INET_PROTO_UDP &&
+	return (rx->proto == INET_PROTO_UDP || rx->proto == INET_PROTO_IGMP) &&
 		(!inet_is_group(&rx->dst) || san_inet_is_member(in, &rx->dst));
 }
 
@@ -90,10 +92,13 @@ is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 static enum san_drop
 check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr, uint32_t len)
 {
-	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP)
+	bool igmp = rx->proto == INET_PROTO_IGMP;
+
+	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP && !igmp)
 		return SAN_DROP_INET_UNWANTED;
-	if (rte_raw_cksum(hdr, len) != 0xffff || !inet_is_unicast(&rx->src) ||
-	    san_inet_is_broadcast(in, &rx->src))
+	/* a switch that asks for groups may have no address (RFC 4541) */
+	if (rte_raw_cksum(hdr, len) != 0xffff || san_inet_is_broadcast(in, &rx->src) ||
+	    (!inet_is_unicast(&rx->src) && !(igmp && inet_is_any_v4(&rx->src))))
 		return SAN_DROP_INET_MALFORMED;
 	return check_options(hdr + sizeof(struct rte_ipv4_hdr),
 			     len - (uint32_t)sizeof(struct rte_ipv4_hdr));
@@ -128,11 +133,17 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	drop = check_v4(in, rx, hdr, len);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	if ((ip.fragment_offset & RTE_BE16((uint16_t)~RTE_IPV4_HDR_DF_FLAG)) != 0 ||
-	    (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr)))
+	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;
+	if (rte_ipv4_frag_pkt_is_fragmented(&ip)) {
+		drop = san_inet_frag_rx_v4(in, rx, rte_be_to_cpu_16(ip.fragment_offset));
+		if (drop != SAN_DROP_NONE || rx->m == NULL)
+			return drop;
+	}
 	if (rx->proto == INET_PROTO_UDP)
 		return san_inet_udp_rx(rx);
+	if (rx->proto == INET_PROTO_IGMP)
+		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_igmp_rx(in, rx);
 	return rx->proto == IPPROTO_ICMP ? san_inet_icmp_rx(in, rx) : SAN_DROP_INET_UNWANTED;
 }
 
@@ -189,21 +200,24 @@ skip_options(struct inet_rx *rx)
 	return SAN_DROP_NONE;
 }
 
-/** Over all extension headers. */
+/** Over all extension headers; of a fragment, of what it makes whole: rx->m NULL if nothing. */
 static enum san_drop
-skip_headers(struct inet_rx *rx)
+skip_headers(struct san_inet *in, struct inet_rx *rx)
 {
 	enum san_drop drop;
 	uint32_t i;
 
 	for (i = 0; i < EXT_MAX; i++) {
-		if (rx->proto != EXT_HOP && rx->proto != EXT_DST)
-			return rx->proto == EXT_FRAG ? SAN_DROP_INET_UNWANTED : SAN_DROP_NONE;
+		if (rx->proto != EXT_HOP && rx->proto != EXT_DST && rx->proto != INET_PROTO_FRAG)
+			return SAN_DROP_NONE;
 		/* what each router is to look at comes first */
 		if (rx->proto == EXT_HOP && i != 0)
 			return SAN_DROP_INET_MALFORMED;
-		drop = skip_options(rx);
-		if (drop != SAN_DROP_NONE)
+		if (rx->proto == INET_PROTO_FRAG)
+			drop = san_inet_frag_rx_v6(in, rx);
+		else
+			drop = skip_options(rx);
+		if (drop != SAN_DROP_NONE || rx->m == NULL)
 			return drop;
 	}
 	return SAN_DROP_INET_UNWANTED;
@@ -212,9 +226,9 @@ skip_headers(struct inet_rx *rx)
 static enum san_drop
 take_v6(struct san_inet *in, struct inet_rx *rx)
 {
-	enum san_drop drop = skip_headers(rx);
+	enum san_drop drop = skip_headers(in, rx);
 
-	if (drop != SAN_DROP_NONE)
+	if (drop != SAN_DROP_NONE || rx->m == NULL)
 		return drop;
 	if (rx->proto == INET_PROTO_V6)
 		return san_inet_icmp6_rx(in, rx);
@@ -290,19 +304,4 @@ san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns, struct san
 	else
 		rte_pktmbuf_free(rx.m);
 	return drop;
-}
-
-/* ---- out ---- */
-
-int
-san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop)
-{
-	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = hop->mac;
-	if (hop->neigh != NULL) {
-		if (san_inet_neigh_wait(in, hop->neigh, &m, 1))
-			return 0;
-		rte_pktmbuf_free(m);
-		return -EAGAIN;
-	}
-	return san_inet_out_add(in, m) == SAN_DROP_NONE ? 0 : -EAGAIN;
 }

@@ -43,15 +43,17 @@ struct nd_packet {
 	struct nd_opt opt;
 } __rte_packed;
 
-/** ff02::1:ffXX:XXXX, on which the owner of *ip* listens. */
-static void
-solicited_node(struct san_ip *group, const struct san_ip *ip)
+/* ff02::1:ffXX:XXXX */
+void
+san_inet_solicited_node(const struct san_ip *ip, struct san_ip *group)
 {
 	static const uint8_t prefix[13] = {0xff, 2, [11] = 1, [12] = 0xff};
 
 	memcpy(group->b, prefix, sizeof(prefix));
 	memcpy(group->b + 13, ip->b + 13, 3);
 }
+
+static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
 
 struct nd_out {
 	uint8_t type;
@@ -112,9 +114,24 @@ san_inet_nd_ask(struct san_inet *in, const struct san_ip *target, const struct r
 		o.mac = *mac;
 		o.dst = *target;
 	} else {
-		solicited_node(&o.dst, target);
+		san_inet_solicited_node(target, &o.dst);
 		san_inet_group_mac(&o.dst, &o.mac);
 	}
+	put_nd(in, &o);
+}
+
+void
+san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip)
+{
+	struct nd_out o = {
+		.type = ND_ADVERT,
+		.flags = ND_OVERRIDE,
+		.dst = all_nodes,
+		.src = ip,
+		.target = ip,
+	};
+
+	san_inet_group_mac(&all_nodes, &o.mac);
 	put_nd(in, &o);
 }
 
@@ -146,7 +163,6 @@ static enum san_drop
 rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *target,
 	   const uint8_t *slla)
 {
-	static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
 	struct inet_claim claim = {.create = true, .override = true};
 	struct nd_out o = {
 		.type = ND_ADVERT,
@@ -158,7 +174,7 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *t
 
 	if (!san_inet_is_local(in, target))
 		return SAN_DROP_INET_UNWANTED;
-	solicited_node(&group, target);
+	san_inet_solicited_node(target, &group);
 	claim.ip = rx->src;
 	if (inet_is_zero(&claim.ip)) {
 		/* somebody wants our address for itself: everybody shall know that it is taken */
@@ -193,7 +209,8 @@ rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct nd_msg *ms
 	memcpy(claim.ip.b, msg->target, sizeof(claim.ip.b));
 	if (tlla != NULL) {
 		memcpy(claim.mac.addr_bytes, tlla, RTE_ETHER_ADDR_LEN);
-		san_inet_neigh_learn(in, rx, &claim);
+		if (!san_inet_own_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
+			san_inet_neigh_learn(in, rx, &claim);
 	} else if (msg->flags & ND_SOLICITED) {
 		/* asked alone, it need not tell what we know */
 		san_inet_neigh_confirm(in, &claim.ip, rx->now_ns);

@@ -31,6 +31,8 @@
 #define INET_NB_FRAGS    128 /**< of the longest datagram over the narrowest path */
 #define INET_WAIT_MAX    3   /**< datagrams that wait for one neighbour */
 #define INET_PROTO_V6    58  /**< ICMPv6 */
+#define INET_PROTO_IGMP  2
+#define INET_PROTO_FRAG  44
 #define INET_PROTO_UDP   17
 
 enum inet_neigh_state {
@@ -62,10 +64,21 @@ struct inet_wait {
 	bool is_first; /**< of its datagram */
 };
 
-/** A group that somebody here is a member of. */
+/** What a report says of a group: types of records in IGMPv3 and MLDv2. */
+enum inet_report {
+	INET_REPORT_IS = 2,    /**< as before, because a router asks */
+	INET_REPORT_LEAVE = 3, /**< from now on no source */
+	INET_REPORT_JOIN = 4,  /**< ... every source */
+};
+
+/** A group that somebody here is a member of, or was a moment ago. */
 struct inet_group {
 	struct san_ip ip;
-	uint32_t nb_members; /**< 0: the entry is free */
+	uint32_t nb_members;
+	bool own;           /**< each host is in it, without members */
+	uint8_t report;     /**< enum inet_report */
+	uint8_t nb_reports; /**< still to be sent; with no members neither: the entry is free */
+	uint64_t report_ns; /**< the next of them */
 };
 
 /** What a router said of the way to a host. */
@@ -75,6 +88,12 @@ struct inet_path {
 	uint64_t until_ns;
 };
 
+/** Of one of our addresses. */
+struct inet_own {
+	uint64_t nb_conflicts;
+	uint64_t defend_ns; /**< not again before */
+};
+
 struct san_inet {
 	struct san_inet_conf conf;
 	struct san_prng prng;
@@ -82,6 +101,10 @@ struct san_inet {
 	/* inet.c */
 	struct rte_mbuf **out;
 	uint32_t out_head, out_tail;
+	/* inet_own.c */
+	struct inet_own own[8]; /**< as conf.addrs */
+	uint64_t announce_ns;
+	uint8_t nb_announced;
 	/* inet_neigh.c */
 	struct inet_neigh *neigh;
 	uint32_t *buckets;
@@ -92,13 +115,24 @@ struct san_inet {
 	uint32_t wait_free;
 	/* inet_udp.c */
 	uint16_t ip_id;
+	uint32_t frag_id; /* of IPv6 */
+	/* inet_frag.c */
+	struct rte_ip_frag_tbl *partial[2]; /**< IPv4, IPv6 */
+	struct rte_ip_frag_death_row *death;
+	uint64_t frag_ns;       /**< to be looked for what is too old */
+	uint64_t frag_until_ns; /**< nothing that is there now is left after this */
 	/* inet_error.c */
 	uint64_t errors_ns; /**< until then errors were sent, at the rate of conf */
 	/* inet_path.c */
 	struct inet_path *paths;
 	uint32_t nb_paths;
 	/* inet_group.c */
-	struct inet_group *groups;
+	struct inet_group *groups; /**< own ones first */
+	uint32_t nb_groups;
+	uint64_t group_ns; /**< earliest of all report_ns */
+	/* inet_igmp.c, inet_mld.c: until then there is a router that speaks nothing newer */
+	uint64_t igmp_older_ns;
+	uint64_t mld_older_ns;
 };
 
 /** A received frame, and what it teaches. */
@@ -114,6 +148,7 @@ struct inet_rx {
 	uint8_t hops;
 	uint8_t tos;
 	bool group; /**< *dst* is a group or a broadcast address */
+	bool whole; /**< it was in fragments */
 };
 
 /** Where a packet goes next. */
@@ -178,7 +213,19 @@ void san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64
 /** Retries and ageing; the next time for it. */
 uint64_t san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns);
 
+/* ---- inet_own.c ---- */
+
+void san_inet_own_init(struct san_inet *in);
+/** *mac* says that it has *ip*. True: that is ours, and it is not. */
+bool san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
+			  const struct rte_ether_addr *mac, uint64_t now_ns);
+/** Announcements; the next time for it. */
+uint64_t san_inet_own_tick(struct san_inet *in, uint64_t now_ns);
+
 /* ---- inet_arp.c ---- */
+
+/** Tell everybody that *ip* is ours. */
+void san_inet_arp_announce(struct san_inet *in, const struct san_ip *ip);
 
 /** Ask for *target*; *mac*: ask only there, NULL: ask everybody. */
 void san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
@@ -186,6 +233,11 @@ void san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
 enum san_drop san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- inet_nd.c ---- */
+
+/** Tell everybody that *ip* is ours. */
+void san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip);
+/** The group on which the owner of *ip* listens for solicitations. */
+void san_inet_solicited_node(const struct san_ip *ip, struct san_ip *group);
 
 void san_inet_nd_ask(struct san_inet *in, const struct san_ip *target,
 		     const struct rte_ether_addr *mac);
@@ -200,13 +252,30 @@ uint16_t san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len,
 
 /** Copy *len* bytes at *off*: nothing says that they lie aligned, or in one piece. */
 bool san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to);
-/** Send the IP packet in *m*, its Ethernet header but for the destination written. 0; -EAGAIN. */
-int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop);
 
 /* ---- inet_icmp.c ---- */
 
 enum san_drop san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx);
 enum san_drop san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx);
+
+/* ---- inet_frag.c ---- */
+
+int san_inet_frag_create(struct san_inet *in);
+void san_inet_frag_destroy(struct san_inet *in);
+/** Of a packet with *len* bytes of IP and no options. */
+uint32_t san_inet_nb_frags(bool v4, uint32_t len, uint16_t mtu);
+/**
+ * Send the IP packet in *m*, its Ethernet header but for the destination written, in fragments
+ * if it is longer than *mtu*. 0; -EAGAIN: no room; -ENOMEM. *m* is gone in any case.
+ */
+int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
+			uint16_t mtu);
+/** A fragment. NONE: rx->m is the whole packet now, or NULL. */
+enum san_drop san_inet_frag_rx_v4(struct san_inet *in, struct inet_rx *rx,
+				  uint16_t fragment_offset);
+enum san_drop san_inet_frag_rx_v6(struct san_inet *in, struct inet_rx *rx);
+/** Gives up what waited too long; the next time for it. */
+uint64_t san_inet_frag_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_error.c ---- */
 
@@ -233,6 +302,27 @@ int san_inet_group_create(struct san_inet *in);
 void san_inet_group_destroy(struct san_inet *in);
 /** Did somebody here join it? */
 bool san_inet_is_member(const struct san_inet *in, const struct san_ip *group);
+/** A router asks for *group*, or for *all* groups of its family; answer in *max_ms*. */
+void san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all,
+			  uint32_t max_ms, uint64_t now_ns);
+/** Another member answered for *group*. */
+void san_inet_group_heard(struct san_inet *in, const struct san_ip *group);
+/** Reports that are due; the next time for it. */
+uint64_t san_inet_group_tick(struct san_inet *in, uint64_t now_ns);
+
+/* ---- inet_igmp.c ---- */
+
+void san_inet_igmp_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
+			  uint64_t now_ns);
+/** To one of our groups, or to all systems. */
+enum san_drop san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx);
+
+/* ---- inet_mld.c ---- */
+
+void san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
+			 uint64_t now_ns);
+/** A checked ICMPv6 message. */
+enum san_drop san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- small ones ---- */
 

@@ -203,6 +203,7 @@ san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct 
 	struct udp_out x = {.d = d};
 	struct inet_hop hop;
 	struct rte_mbuf *m;
+	uint16_t mtu;
 	int rc;
 
 	x.hops = d->hops != 0 ? d->hops : inet_is_group(&d->dst) ? 1 :
@@ -212,13 +213,14 @@ san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct 
 		rc = check_len(&x, iov, nb_iov);
 	if (rc != 0)
 		return rc;
-	if (x.ip_len + x.len > san_inet_path_mtu(in, &d->dst, now_ns))
+	mtu = san_inet_path_mtu(in, &d->dst, now_ns);
+	if (d->df && x.ip_len + x.len > mtu)
 		return -EMSGSIZE;
-	if (san_inet_out_room(in) == 0)
+	if (san_inet_out_room(in) < san_inet_nb_frags(san_ip_is_v4(&d->dst), x.ip_len + x.len, mtu))
 		return -EAGAIN;
 	rc = san_inet_hop(in, &d->dst, now_ns, &hop);
 	if (rc != 0 && rc != -EAGAIN)
 		return rc;
 	m = build(in, &x, iov, nb_iov);
-	return m != NULL ? san_inet_out_packet(in, m, &hop) : -ENOMEM;
+	return m != NULL ? san_inet_out_packet(in, m, &hop, mtu) : -ENOMEM;
 }

@@ -17,6 +17,7 @@
 
 #include <rte_icmp.h>
 #include <rte_ip.h>
+#include <rte_ip_frag.h>
 #include <rte_udp.h>
 
 #include "inet.h"
@@ -27,6 +28,7 @@
 #define FRAME_MAX 2048
 #define NB_NEIGH  8
 #define ETH_LEN   14u
+#define MTU       1500
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,12 +65,12 @@ setup(void)
 
 /* ---- make right ---- */
 
-/** Sum of *n* bytes at *udp* with the pseudo header; 0xffff: right. */
+/** Sum of *n* bytes at *b* with the pseudo header; 0xffff: right. */
 static uint16_t
-sum_udp(const uint8_t *ip, const uint8_t *udp, uint32_t n)
+sum_with(const uint8_t *ip, uint8_t proto, const uint8_t *b, uint32_t n)
 {
 	uint32_t at = ip[0] >> 4 == 4 ? 12 : 8;
-	uint32_t sum = rte_raw_cksum(udp, n) + (uint32_t)rte_cpu_to_be_16(IPPROTO_UDP) +
+	uint32_t sum = rte_raw_cksum(b, n) + (uint32_t)rte_cpu_to_be_16(proto) +
 		rte_cpu_to_be_16((uint16_t)n) + rte_raw_cksum(ip + at, at == 12 ? 8 : 32);
 
 	return __rte_raw_cksum_reduce(sum);
@@ -81,7 +83,7 @@ fix_udp(const uint8_t *ip, uint8_t *b, uint32_t len)
 
 	udp->dgram_len = rte_cpu_to_be_16((uint16_t)len);
 	udp->dgram_cksum = 0;
-	udp->dgram_cksum = (uint16_t)~sum_udp(ip, b, len);
+	udp->dgram_cksum = (uint16_t)~sum_with(ip, IPPROTO_UDP, b, len);
 }
 
 static void
@@ -165,19 +167,15 @@ fix_frame(uint8_t *frame, uint32_t len, uint8_t fix)
 static void
 check_sum(const struct rte_mbuf *m, const uint8_t *ip, uint32_t off, uint8_t proto)
 {
-	const struct rte_ipv6_hdr *v6 = (const struct rte_ipv6_hdr *)ip;
 	uint32_t len = rte_pktmbuf_pkt_len(m) - off;
 	uint8_t copy[FRAME_MAX];
 	uint16_t sum;
 
-	if (proto == IPPROTO_UDP) {
-		SAN_VERIFY(len <= sizeof(copy));
-		sum = sum_udp(ip, rte_pktmbuf_read(m, off, len, copy), len);
-	} else {
+	SAN_VERIFY(len <= sizeof(copy));
+	if (proto == IPPROTO_UDP || ip[0] >> 4 == 6)
+		sum = sum_with(ip, proto, rte_pktmbuf_read(m, off, len, copy), len);
+	else
 		SAN_VERIFY(rte_raw_cksum_mbuf(m, off, len, &sum) == 0);
-		if (ip[0] >> 4 == 6)
-			sum = __rte_raw_cksum_reduce((uint32_t)sum + rte_ipv6_phdr_cksum(v6, 0));
-	}
 	SAN_VERIFY(sum == 0xffff);
 }
 
@@ -196,11 +194,17 @@ check_sent(const struct rte_mbuf *m)
 	type = (uint16_t)(frame[12] << 8 | frame[13]);
 	if (type == RTE_ETHER_TYPE_IPV4) {
 		SAN_VERIFY(rte_be_to_cpu_16(v4->total_length) == len - ETH_LEN);
-		SAN_VERIFY(rte_ipv4_cksum(v4) == 0);
-		check_sum(m, frame + ETH_LEN, ETH_LEN + 20, v4->next_proto_id);
+		SAN_VERIFY(rte_ipv4_cksum(v4) == 0 && len <= ETH_LEN + MTU);
+		if (!rte_ipv4_frag_pkt_is_fragmented(v4))
+			check_sum(m, frame + ETH_LEN, ETH_LEN + rte_ipv4_hdr_len(v4),
+				  v4->next_proto_id);
 	} else if (type == RTE_ETHER_TYPE_IPV6) {
 		SAN_VERIFY(rte_be_to_cpu_16(v6->payload_len) == len - ETH_LEN - 40);
-		check_sum(m, frame + ETH_LEN, ETH_LEN + 40, v6->proto);
+		SAN_VERIFY(len <= ETH_LEN + MTU);
+		if (v6->proto == 0) /* router alert */
+			check_sum(m, frame + ETH_LEN, ETH_LEN + 48, frame[ETH_LEN + 40]);
+		else if (v6->proto != IPPROTO_FRAGMENT)
+			check_sum(m, frame + ETH_LEN, ETH_LEN + 40, v6->proto);
 	} else {
 		SAN_VERIFY(type == RTE_ETHER_TYPE_ARP);
 	}
@@ -271,8 +275,8 @@ rx_frame(uint8_t *frame, uint16_t len, uint8_t fix)
 static void
 act(uint8_t what)
 {
-	static uint8_t data[1000];
-	struct iovec iov = {.iov_base = data, .iov_len = (what & 3u) * 333};
+	static uint8_t data[4000];
+	struct iovec iov = {.iov_base = data, .iov_len = (what & 3u) * 1111};
 	struct san_inet_dgram d = {.sport = 5, .dport = 6, .tos = what};
 	struct san_inet_addr a;
 	uint32_t i;

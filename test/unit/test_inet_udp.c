@@ -208,32 +208,6 @@ join__counts(void **state)
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NOT_FOR_US);
 }
 
-/* Groups share MAC addresses: each is told once. */
-static void
-groups__each_mac_once(void **state)
-{
-	static const struct rte_ether_addr want[] = {
-		{{0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}},
-		{{0x33, 0x33, 0, 0, 0, 0x33}},
-	};
-	struct rte_ether_addr macs[4];
-
-	(void)state;
-	assert_int_equal(san_inet_groups(h.in, macs, 4), 0);
-	assert_int_equal(join("239.1.2.3"), 0);
-	assert_int_equal(join("239.129.2.3"), 0);
-	assert_int_equal(join("ff05::33"), 0);
-	assert_int_equal(join("ff02::33"), 0);
-	assert_int_equal(join("ff02::34"), -ENOSPC);
-	assert_int_equal(san_inet_groups(h.in, macs, 4), 2);
-	assert_memory_equal(macs, want, sizeof(want));
-	assert_int_equal(san_inet_groups(h.in, NULL, 0), 2);
-	assert_int_equal(leave("239.1.2.3"), 0);
-	assert_int_equal(san_inet_groups(h.in, macs, 4), 2);
-	assert_int_equal(leave("239.129.2.3"), 0);
-	assert_int_equal(san_inet_groups(h.in, macs, 4), 1);
-}
-
 struct bad_row {
 	const char *what;
 	bool v6;
@@ -769,7 +743,6 @@ main(void)
 		TEST(rx__padding),
 		TEST(rx__for_whom),
 		TEST(join__counts),
-		TEST(groups__each_mac_once),
 		TEST(rx__malformed),
 		TEST(rx__shorter_than_ip),
 		TEST(rx__cut_off),

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Into fragments, and whole again. (UDP-3) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "inet_host.h"
+
+#define NB_FRAMES 160
+
+static struct rte_mempool *pool;
+static struct inet_host h;
+static struct inet_frame f, out, frags[NB_FRAMES];
+static uint32_t nb_frags;
+static uint8_t data[65536];
+
+static int
+setup(void **state)
+{
+	struct san_inet_conf conf;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 11 + i / 256);
+	inet_host_conf(pool, &conf);
+	conf.max_partial = 4;
+	conf.max_waiting = 50;
+	inet_host_init(&h, pool, &conf);
+	nb_frags = 0;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_inet_destroy(h.in);
+	/* no test may leak an mbuf */
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+static uint32_t
+take_sent(void)
+{
+	for (nb_frags = 0; inet_host_tx(&h, &out); nb_frags++) {
+		assert_true(nb_frags < NB_FRAMES);
+		frags[nb_frags] = out;
+	}
+	return nb_frags;
+}
+
+static int
+send_to(const char *dst, uint32_t n, bool df)
+{
+	struct san_inet_dgram d = {.sport = 1000, .dport = 2000, .df = df};
+	struct iovec iov = {data, n};
+
+	d.dst = inet_ip(dst);
+	return san_inet_send(h.in, &d, &iov, 1, h.now_ns);
+}
+
+static void
+assert_whole(uint32_t n)
+{
+	assert_int_equal(h.r.what, SAN_INET_UDP);
+	assert_int_equal(h.r.len, n);
+	assert_memory_equal(h.payload, data, n);
+	assert_int_equal(h.r.d.sport, 1000);
+	assert_int_equal(h.r.d.dport, 2000);
+}
+
+/** The fragments in *frags* arrive in the order of *order*; the last one makes it whole. */
+static void
+arrive(const uint8_t *order, uint32_t n, uint32_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		assert_int_equal(inet_host_rx(&h, &frags[order[i]]), SAN_DROP_NONE);
+		assert_int_equal(h.r.what, i + 1 < n ? SAN_INET_NOTHING : SAN_INET_UDP);
+	}
+	assert_whole(len);
+}
+
+/* ---- out ---- */
+
+static void
+check_v4(uint32_t len)
+{
+	uint32_t i, at = 0;
+
+	for (i = 0; i < nb_frags; i++) {
+		const uint8_t *ip = frags[i].b + 14;
+		uint32_t n = frags[i].len - 34u;
+		bool more = i + 1 < nb_frags;
+
+		assert_true(frags[i].len <= 14 + h.in->conf.mtu);
+		assert_int_equal(inet_get16(ip + 2), frags[i].len - 14);
+		assert_memory_equal(ip + 4, frags[0].b + 18, 2);
+		assert_int_equal(inet_get16(ip + 6), (more ? 0x2000u : 0) | at / 8);
+		assert_int_equal(inet_sum(ip, 20, 0), 0);
+		assert_true(!more || n % 8 == 0);
+		at += n;
+	}
+	assert_int_equal(at, len + 8);
+}
+
+static void
+check_v6(uint32_t len)
+{
+	uint32_t i, at = 0;
+
+	for (i = 0; i < nb_frags; i++) {
+		const uint8_t *ip = frags[i].b + 14;
+		uint32_t n = frags[i].len - 62u;
+		bool more = i + 1 < nb_frags;
+
+		assert_true(frags[i].len <= 14 + h.in->conf.mtu);
+		assert_int_equal(inet_get16(ip + 4), frags[i].len - 54);
+		assert_int_equal(ip[6], 44);
+		assert_int_equal(ip[40], 17);
+		assert_int_equal(inet_get16(ip + 42), at | more);
+		assert_memory_equal(ip + 44, frags[0].b + 58, 4);
+		assert_true(!more || n % 8 == 0);
+		at += n;
+	}
+	assert_int_equal(at, len + 8);
+}
+
+static void
+split__both_families(void **state)
+{
+	static const uint32_t sizes[] = {1473, 2000, 2953, 2952, 4000, 11000, 65507};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		assert_int_equal(send_to("10.0.0.1", sizes[i], false), 0);
+		assert_int_equal(take_sent(), (sizes[i] + 8 + 1479) / 1480);
+		check_v4(sizes[i]);
+		assert_int_equal(send_to("fd00::1", sizes[i], false), 0);
+		assert_int_equal(take_sent(), (sizes[i] + 8 + 1447) / 1448);
+		check_v6(sizes[i]);
+	}
+	/* each datagram has an identification of its own */
+	send_to("10.0.0.1", 2000, false);
+	send_to("10.0.0.1", 2000, false);
+	assert_int_equal(take_sent(), 4);
+	assert_memory_not_equal(frags[0].b + 18, frags[2].b + 18, 2);
+	send_to("fd00::1", 2000, false);
+	send_to("fd00::1", 2000, false);
+	assert_int_equal(take_sent(), 4);
+	assert_memory_not_equal(frags[0].b + 58, frags[2].b + 58, 4);
+}
+
+static void
+split__not_if_it_fits(void **state)
+{
+	(void)state;
+	assert_int_equal(send_to("10.0.0.1", 1472, false), 0);
+	assert_int_equal(take_sent(), 1);
+	assert_int_equal(inet_get16(frags[0].b + 20), 0);
+	assert_int_equal(send_to("fd00::1", 1452, false), 0);
+	assert_int_equal(take_sent(), 1);
+	assert_int_equal(frags[0].b[20], 17);
+	assert_int_equal(send_to("10.0.0.1", 1473, true), -EMSGSIZE);
+	assert_int_equal(send_to("fd00::1", 1453, true), -EMSGSIZE);
+	assert_int_equal(take_sent(), 0);
+}
+
+/* The longest datagram over the narrowest path is as many fragments as there may be. */
+static void
+split__the_most(void **state)
+{
+	struct san_ip ip = inet_ip("10.0.0.1");
+
+	(void)state;
+	san_inet_path_narrow(h.in, &ip, 552, h.now_ns);
+	assert_int_equal(send_to("10.0.0.1", 65507, false), 0);
+	assert_int_equal(take_sent(), 125);
+	check_v4(65507);
+}
+
+/* All of a datagram or nothing. */
+static void
+split__no_room(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 126; i++)
+		assert_int_equal(send_to("10.0.0.1", 1, false), 0);
+	assert_int_equal(send_to("10.0.0.1", 4000, false), -EAGAIN);
+	assert_int_equal(send_to("10.0.0.1", 2000, false), 0);
+	assert_int_equal(take_sent(), 128);
+}
+
+static void
+split__no_mbuf(void **state)
+{
+	static struct rte_mbuf *all[511];
+	unsigned int n = 0, i;
+
+	(void)state;
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	/* two for the whole, three for its fragments: not for all of them */
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(send_to("10.0.0.1", 4000, false), -ENOMEM);
+		rte_pktmbuf_free(all[--n]);
+	}
+	while (n > 0)
+		rte_pktmbuf_free(all[--n]);
+	assert_int_equal(take_sent(), 0);
+	assert_int_equal(send_to("10.0.0.1", 4000, false), 0);
+}
+
+/* Fragments wait together and leave together. */
+static void
+split__waits(void **state)
+{
+	(void)state;
+	assert_int_equal(send_to("10.0.0.2", 4000, false), 0);
+	assert_int_equal(send_to("10.0.0.2", 65507, false), 0);
+	assert_int_equal(send_to("10.0.0.2", 4000, false), -EAGAIN);
+	assert_int_equal(take_sent(), 1);
+	inet_make_arp(&f, 2, inet_peer_mac, "10.0.0.2", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(take_sent(), 3 + 45);
+	assert_memory_equal(frags[47].b, inet_peer_mac, 6);
+	/* the oldest goes as a whole */
+	assert_int_equal(send_to("10.0.0.3", 4000, false), 0);
+	assert_int_equal(send_to("10.0.0.3", 1, false), 0);
+	assert_int_equal(send_to("10.0.0.3", 2, false), 0);
+	assert_int_equal(send_to("10.0.0.3", 3, false), 0);
+	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
+	take_sent();
+	inet_make_arp(&f, 2, inet_peer_mac, "10.0.0.3", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(take_sent(), 3);
+}
+
+/* ---- in ---- */
+
+static void
+whole__in_any_order(void **state)
+{
+	static const uint8_t orders[][3] = {
+		{0, 1, 2},
+		{0, 2, 1},
+		{1, 0, 2},
+		{1, 2, 0},
+		{2, 0, 1},
+		{2, 1, 0},
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(orders); i++) {
+		assert_int_equal(send_to("10.0.0.1", 4000, false), 0);
+		assert_int_equal(take_sent(), 3);
+		arrive(orders[i], 3, 4000);
+		assert_int_equal(h.r.off, 42);
+		assert_int_equal(send_to("fd00::1", 4000, false), 0);
+		assert_int_equal(take_sent(), 3);
+		arrive(orders[i], 3, 4000);
+		assert_int_equal(h.r.off, 62);
+	}
+	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 0);
+}
+
+/* As many fragments as rte_ip_frag takes, and one more. */
+static void
+whole__at_most(void **state)
+{
+	static const uint8_t order[] = {0, 1, 2, 3, 4, 5, 6, 7};
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(send_to("10.0.0.1", 8 * 1480 - 8, false), 0);
+	assert_int_equal(take_sent(), 8);
+	arrive(order, 8, 8 * 1480 - 8);
+	assert_int_equal(send_to("10.0.0.1", 8 * 1480 - 7, false), 0);
+	assert_int_equal(take_sent(), 9);
+	for (i = 0; i < 9; i++) {
+		assert_int_equal(inet_host_rx(&h, &frags[i]), SAN_DROP_NONE);
+		assert_int_equal(h.r.what, SAN_INET_NOTHING);
+	}
+	assert_true(san_inet_drops(h.in)[SAN_DROP_INET_FRAG] >= 8);
+}
+
+/* Datagrams between each other, padded, and in pieces. */
+static void
+whole__mixed(void **state)
+{
+	static struct inet_frame a[2];
+	uint32_t i;
+
+	(void)state;
+	send_to("10.0.0.1", 1500, false);
+	assert_int_equal(take_sent(), 2);
+	memcpy(a, frags, sizeof(a));
+	memset(a[1].b + a[1].len, 0xee, 20);
+	a[1].len += 20;
+	send_to("10.0.0.1", 2000, false);
+	assert_int_equal(take_sent(), 2);
+	inet_host_rx(&h, &a[1]);
+	inet_host_rx(&h, &frags[0]);
+	for (i = 1; i < 60; i++) {
+		struct rte_mbuf *m = test_eal_exact(pool, a[0].b, (uint16_t)i);
+
+		/* the same once more: the first copy was left behind */
+		rte_pktmbuf_chain(m, test_eal_exact(pool, a[0].b + i, (uint16_t)(a[0].len - i)));
+		assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NONE);
+		assert_whole(1500);
+		assert_int_equal(inet_host_rx(&h, &a[1]), SAN_DROP_NONE);
+	}
+	assert_int_equal(inet_host_rx(&h, &frags[1]), SAN_DROP_NONE);
+	assert_whole(2000);
+}
+
+/** Seal the IP header of *x*, which is at *at* and *more* follow. */
+static void
+move(struct inet_frame *x, uint32_t at, bool more)
+{
+	inet_set16(x->b + 20, (uint16_t)(at / 8 | (more ? 0x2000 : 0)));
+	inet_set16(x->b + 16, (uint16_t)(x->len - 14));
+	inet_set16(x->b + 24, 0);
+	inet_set16(x->b + 24, inet_sum(x->b + 14, 20, 0));
+}
+
+/* What overlaps takes the whole datagram with it, whoever came first (RFC 5722). */
+static void
+whole__overlapping(void **state)
+{
+	/* 3: the middle one, 8 bytes too early */
+	static const uint8_t orders[][4] = {
+		{0, 0, 1, 2},
+		{0, 2, 2, 1},
+		{2, 1, 1, 0},
+		{0, 3, 2, 1},
+		{2, 3, 1, 0},
+	};
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(orders); i++) {
+		h.now_ns += SAN_NS_PER_S;
+		send_to("10.0.0.1", 4000, false);
+		assert_int_equal(take_sent(), 3);
+		frags[3] = frags[1];
+		move(&frags[3], 1480 - 8, true);
+		for (k = 0; k < 4; k++) {
+			assert_int_equal(inet_host_rx(&h, &frags[orders[i][k]]), SAN_DROP_NONE);
+			assert_int_equal(h.r.what, SAN_INET_NOTHING);
+		}
+		h.now_ns += 40 * SAN_NS_PER_S;
+		san_inet_tick(h.in, h.now_ns);
+	}
+	/* each of them is accounted for */
+	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 4 * RTE_DIM(orders));
+	h.now_ns += 90 * SAN_NS_PER_S;
+	san_inet_tick(h.in, h.now_ns);
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+}
+
+struct bad_row {
+	const char *what;
+	uint32_t at;
+	bool more;
+	uint16_t len; /* of what IP carries */
+};
+
+static const struct bad_row bad_rows[] = {
+	{"nothing in it", 8, true, 0},
+	{"nothing in the last", 8, false, 0},
+	{"no multiple of 8", 0, true, 1479},
+	{"too long a datagram", 65528, false, 8},
+	{"far too long", 65528, false, 1400},
+};
+
+static void
+whole__malformed(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(bad_rows); i++) {
+		const struct bad_row *r = &bad_rows[i];
+
+		inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 1472);
+		f.len = (uint16_t)(34 + r->len);
+		move(&f, r->at, r->more);
+		if (inet_host_rx(&h, &f) != SAN_DROP_INET_MALFORMED)
+			fail_msg("%s", r->what);
+	}
+	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
+}
+
+static void
+make_v6(uint16_t data_field, uint16_t n)
+{
+	uint8_t frag[8] = {17, 0, (uint8_t)(data_field >> 8), (uint8_t)data_field, 1, 2, 3, 4};
+
+	inet_make_udp(&f, "fd00::2", "fd00::1", n);
+	memmove(f.b + 62, f.b + 54, f.len - 54u);
+	memcpy(f.b + 54, frag, 8);
+	f.len += 8;
+	f.b[20] = 44;
+	inet_set16(f.b + 18, (uint16_t)(f.len - 54));
+}
+
+static void
+whole__v6_headers(void **state)
+{
+	(void)state;
+	/* alone (RFC 6946) */
+	make_v6(0, 20);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(h.r.what, SAN_INET_UDP);
+	assert_int_equal(h.r.len, 20);
+	/* once is enough */
+	f.b[54] = 44;
+	f.b[62] = 17;
+	f.b[64] = f.b[65] = 0;
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	make_v6(1, 21); /* no multiple of 8 */
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	make_v6(8 | 1, 0);
+	f.len -= 8;
+	inet_set16(f.b + 18, 8);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	make_v6(1, 0);
+	inet_set16(f.b + 18, 7);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	make_v6(65528, 8);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+}
+
+/* What waits for the rest is given up after a while, and the timer ends. */
+static void
+whole__given_up(void **state)
+{
+	uint64_t next_ns, start_ns = h.now_ns;
+	uint32_t n = 0;
+
+	(void)state;
+	send_to("10.0.0.1", 2000, false);
+	take_sent();
+	inet_host_rx(&h, &frags[0]);
+	send_to("fd00::1", 2000, false);
+	take_sent();
+	inet_host_rx(&h, &frags[1]);
+	assert_int_equal(rte_mempool_in_use_count(pool), 2);
+	while ((next_ns = san_inet_tick(h.in, h.now_ns)) != SAN_TIME_NEVER) {
+		assert_true(next_ns > h.now_ns && n++ < 100);
+		h.now_ns = next_ns;
+		if (next_ns == start_ns + 29 * SAN_NS_PER_S)
+			assert_int_equal(rte_mempool_in_use_count(pool), 2);
+		if (next_ns == start_ns + 33 * SAN_NS_PER_S)
+			assert_int_equal(rte_mempool_in_use_count(pool), 1);
+	}
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+	assert_true(h.now_ns <= start_ns + 65 * SAN_NS_PER_S);
+	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 2);
+}
+
+/* A flood of first fragments takes no more than its part; the rest lives. */
+static void
+whole__bounded(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 300; i++) {
+		send_to("10.0.0.1", 2000, false);
+		take_sent();
+		assert_int_equal(inet_host_rx(&h, &frags[0]), SAN_DROP_NONE);
+	}
+	assert_int_equal(rte_mempool_in_use_count(pool), h.in->conf.max_partial);
+	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 296);
+}
+
+/* ---- echo ---- */
+
+/* The kernel's ping -s 4000 */
+static void
+echo__long(void **state)
+{
+	static struct inet_frame parts[3];
+	uint32_t i, at, n;
+
+	(void)state;
+	for (i = 0, at = 0; i < 3; i++, at += n) {
+		n = RTE_MIN(4008 - at, 1480u);
+		inet_make_echo_v4(&parts[i], "10.0.0.2", "10.0.0.1", 0);
+		parts[i].len = 34;
+		inet_put(&parts[i], data + at, (uint16_t)n);
+	}
+	memcpy(parts[0].b + 34, "\x08\x00\x00\x00\x12\x34\x00\x07", 8);
+	/* its sum, over all of them */
+	memcpy(h.payload, parts[0].b + 34, 1480);
+	memcpy(h.payload + 1480, parts[1].b + 34, 1480);
+	memcpy(h.payload + 2960, parts[2].b + 34, 1048);
+	inet_set16(parts[0].b + 36, inet_sum(h.payload, 4008, 0));
+	for (i = 0; i < 3; i++) {
+		move(&parts[i], i * 1480, i < 2);
+		assert_int_equal(inet_host_rx(&h, &parts[i]), SAN_DROP_NONE);
+	}
+	assert_int_equal(take_sent(), 3);
+	check_v4(4000);
+	assert_int_equal(frags[0].b[34], 0);
+	memcpy(h.payload, frags[0].b + 34, 1480);
+	memcpy(h.payload + 1480, frags[1].b + 34, 1480);
+	memcpy(h.payload + 2960, frags[2].b + 34, 1048);
+	assert_int_equal(inet_sum(h.payload, 4008, 0), 0);
+	assert_memory_equal(h.payload + 8, data + 8, 4000);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(split__both_families),
+		TEST(split__not_if_it_fits),
+		TEST(split__the_most),
+		TEST(split__no_room),
+		TEST(split__no_mbuf),
+		TEST(split__waits),
+		TEST(whole__in_any_order),
+		TEST(whole__at_most),
+		TEST(whole__mixed),
+		TEST(whole__overlapping),
+		TEST(whole__malformed),
+		TEST(whole__v6_headers),
+		TEST(whole__given_up),
+		TEST(whole__bounded),
+		TEST(echo__long),
+	};
+
+	pool = test_eal_pool("inet_frag", 511, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
