@@ -772,6 +772,7 @@ static int (*const serve[])(struct app_port *port, struct app *a, const struct s
 	[SHMQ_SOCK_FIND] = serve_sock,
 	[SHMQ_SOCK_SYNC] = serve_sock,
 	[SHMQ_SOCK_KERNEL] = serve_sock,
+	[SHMQ_SOCK_GROUP] = serve_sock,
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
 

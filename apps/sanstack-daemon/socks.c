@@ -193,6 +193,7 @@ struct sock_call {
 	struct sock_entry *s;
 	const struct san_sock_names *names;
 	const struct san_inet_dgram *dgram;
+	const struct san_ip *group;
 	const void *data;
 	uint32_t len;
 	int err;
@@ -222,11 +223,45 @@ do_name(struct san_engine *e, void *arg)
 	return 0;
 }
 
+/* The link's and the socket's, or neither. */
+static int
+do_join(struct san_engine *e, void *arg)
+{
+	const struct sock_call *c = arg;
+	struct san_socks *all = san_core_socks(san_engine_core(e));
+	struct san_inet *in = san_core_inet(san_engine_core(e));
+	uint64_t now_ns = san_engine_now_ns(e);
+	int rc = san_sock_join(all, c->s->id, c->group);
+
+	if (rc != 0)
+		return rc;
+	rc = san_inet_join(in, c->group, now_ns);
+	if (rc != 0)
+		san_sock_leave(all, c->s->id, c->group);
+	return rc;
+}
+
+static int
+do_leave(struct san_engine *e, void *arg)
+{
+	const struct sock_call *c = arg;
+	int rc = san_sock_leave(san_core_socks(san_engine_core(e)), c->s->id, c->group);
+
+	if (rc == 0)
+		san_inet_leave(san_core_inet(san_engine_core(e)), c->group, san_engine_now_ns(e));
+	return rc;
+}
+
 static int
 do_del(struct san_engine *e, void *arg)
 {
 	const struct sock_call *c = arg;
+	const struct san_socks *all = san_core_socks(san_engine_core(e));
+	const struct san_ip *group;
+	uint32_t i;
 
+	for (i = 0; (group = san_sock_group(all, c->s->id, i)) != NULL; i++)
+		san_inet_leave(san_core_inet(san_engine_core(e)), group, san_engine_now_ns(e));
 	san_sock_del(san_core_socks(san_engine_core(e)), c->s->id);
 	return 0;
 }
@@ -492,6 +527,20 @@ serve_sync(struct sock_entry *s, struct shmq_rep *rep)
 }
 
 static int
+serve_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
+{
+	struct san_ip group;
+	struct sock_call call = {.s = s, .group = &group};
+	int rc;
+
+	memcpy(group.b, req->sock.group, sizeof(group.b));
+	rc = san_engine_call(engine_of(s->port), req->sock.leaves != 0 ? do_leave : do_join, &call);
+	if (rc == 0)
+		rc = san_engine_groups(s->port->ctx->port);
+	return rc == 0 ? 0 : refuse(rep, rc, "the port can't be in that group");
+}
+
+static int
 serve_kernel(const struct sock_entry *s, int *out_fd)
 {
 	*out_fd = fcntl(s->kernel, F_DUPFD_CLOEXEC, 0);
@@ -513,6 +562,8 @@ socks_serve(struct app_port *port, const struct app *a,
 		return refuse(rep, -ENOENT, "not carried here");
 	if (req->type == SHMQ_SOCK_FIND)
 		return serve_find(s, rep, out_fd);
+	if (req->type == SHMQ_SOCK_GROUP)
+		return serve_group(s, req, rep);
 	return req->type == SHMQ_SOCK_SYNC ? serve_sync(s, rep) : serve_kernel(s, out_fd);
 }
 
@@ -605,6 +656,7 @@ end(struct sock_entry *s)
 	struct sock_call call = {.s = s};
 
 	san_engine_call(engine_of(s->port), do_del, &call);
+	san_engine_groups(s->port->ctx->port);
 	release(s);
 }
 

@@ -23,6 +23,7 @@
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
+#include "sock_opt.h"
 #include "sock_real.h"
 
 #define HIGH_FD 700
@@ -199,17 +200,23 @@ sock_carry(int fd, struct sock_file *f)
 	enum sock_action action;
 	struct shmq_rep rep;
 	int shadow, rc, was = errno;
+	uint32_t bits;
 
 	if (atomic_load(&f->carried) || !is_wanted(fd, f, &action))
 		return;
 	rc = sock_attach();
+	bits = sock_opt_bits(fd); /* the daemon turns on more */
 	req.sock.local_only = action == SOCK_CARRY;
 	if (rc == 0)
 		rc = sock_ask(SHMQ_SOCK_CARRY, fd, &req, &rep, &shadow);
 	if (rc == 0) {
 		rc = map(f, shadow);
-		if (rc == 0)
+		if (rc == 0) {
+			atomic_store(&f->shm->options, bits);
+			sock_opt_times(fd, shadow);
 			replace(f, shadow);
+			sock_opt_inherit(fd, f);
+		}
 		REAL(close)(shadow);
 	}
 	if (rc != 0)

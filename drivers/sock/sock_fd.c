@@ -118,6 +118,7 @@ sock_track(int fd, int domain, bool is_udp)
 	f->shm = NULL;
 	f->bytes = 0;
 	f->kernel = -1;
+	f->nb_early = 0;
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;
 	put_at(fd, (uint32_t)(f - files) + 1);

@@ -18,6 +18,7 @@
 #define SOCK_FDS   65536 /**< descriptors from there on are the kernel's alone */
 #define SOCK_FILES 16384
 #define SOCK_SETS  4 /**< epoll sets that a socket may be in before it is carried */
+#define SOCK_EARLY 4 /**< ... and groups */
 
 /** An epoll set that has it. */
 struct sock_set {
@@ -37,6 +38,8 @@ struct sock_file {
 	size_t bytes;
 	_Atomic int kernel; /**< the kernel's own, borrowed; -1: not yet */
 	struct sock_set sets[SOCK_SETS];
+	_Atomic uint32_t nb_early;
+	uint8_t early[SOCK_EARLY][16];
 };
 
 /** The process begins, or goes on as a child of what it was. */

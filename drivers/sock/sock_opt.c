@@ -84,11 +84,55 @@ is_time(int level, int name)
 	return level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO);
 }
 
+/* The group that *value* names, and whether it is left; false: it is about no group. */
+static bool
+about_group(int level, int name, const void *value, socklen_t len, uint8_t group[16], bool *leaves)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct group_req *req = value;
+
+	*leaves = (level == IPPROTO_IP && name == IP_DROP_MEMBERSHIP) ||
+		(level == IPPROTO_IPV6 && name == IPV6_LEAVE_GROUP) || name == MCAST_LEAVE_GROUP;
+	memcpy(group, mapped, sizeof(mapped));
+	if (level == IPPROTO_IP && (name == IP_ADD_MEMBERSHIP || name == IP_DROP_MEMBERSHIP) &&
+	    len >= sizeof(struct ip_mreq)) {
+		memcpy(group + 12, value, 4); /* first in ip_mreq and in ip_mreqn */
+		return true;
+	}
+	if (level == IPPROTO_IPV6 && (name == IPV6_JOIN_GROUP || name == IPV6_LEAVE_GROUP) &&
+	    len >= sizeof(struct ipv6_mreq)) {
+		memcpy(group, value, 16);
+		return true;
+	}
+	if ((level != IPPROTO_IP && level != IPPROTO_IPV6) || len < sizeof(*req) ||
+	    (name != MCAST_JOIN_GROUP && name != MCAST_LEAVE_GROUP))
+		return false;
+	if (req->gr_group.ss_family == AF_INET)
+		memcpy(group + 12, &((const struct sockaddr_in *)&req->gr_group)->sin_addr, 4);
+	else
+		memcpy(group, &((const struct sockaddr_in6 *)&req->gr_group)->sin6_addr, 16);
+	return true;
+}
+
+/* The kernel's socket is in it or out of it: so is what is carried. */
+static void
+follow(int fd, const uint8_t group[16], bool leaves)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+
+	req.sock.leaves = leaves;
+	memcpy(req.sock.group, group, 16);
+	sock_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
+}
+
 int
 sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value, socklen_t len)
 {
 	uint32_t bit = our_bit(level, name);
 	int v = 0, rc, kernel;
+	uint8_t group[16];
+	bool leaves;
 
 	if (bit != 0) {
 		if (value == NULL)
@@ -106,11 +150,67 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	if (kernel < 0)
 		return fail(ENETDOWN);
 	rc = REAL(setsockopt)(kernel, level, name, value, len);
-	if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
+	if (rc == 0 && about_group(level, name, value, len, group, &leaves))
+		follow(fd, group, leaves);
+	else if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
 		REAL(setsockopt)(fd, level, name, value, len);
 	else if (rc == 0)
 		sock_sync(fd, f);
 	return rc;
+}
+
+void
+sock_opt_early(struct sock_file *f, int level, int name, const void *value, socklen_t len)
+{
+	uint32_t at = atomic_load(&f->nb_early);
+	uint8_t group[16];
+	bool leaves;
+
+	if (!about_group(level, name, value, len, group, &leaves) || leaves || at == SOCK_EARLY)
+		return;
+	memcpy(f->early[at], group, sizeof(group));
+	atomic_store(&f->nb_early, at + 1);
+}
+
+uint32_t
+sock_opt_bits(int fd)
+{
+	uint32_t bits = 0;
+	socklen_t len;
+	size_t i;
+	int v;
+
+	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+		len = sizeof(v);
+		v = 0;
+		if (REAL(getsockopt)(fd, ours[i].level, ours[i].name, &v, &len) == 0 && v != 0)
+			bits |= ours[i].bit;
+	}
+	return bits;
+}
+
+void
+sock_opt_times(int fd, int shadow)
+{
+	static const int names[] = {SO_RCVTIMEO, SO_SNDTIMEO};
+	struct timeval tv;
+	socklen_t len;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		len = sizeof(tv);
+		if (REAL(getsockopt)(fd, SOL_SOCKET, names[i], &tv, &len) == 0)
+			REAL(setsockopt)(shadow, SOL_SOCKET, names[i], &tv, len);
+	}
+}
+
+void
+sock_opt_inherit(int fd, struct sock_file *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < atomic_load(&f->nb_early); i++)
+		follow(fd, f->early[i], false);
 }
 
 int

@@ -160,12 +160,18 @@ getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 EXPORT int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	struct sock_file *f = carried(fd);
+	struct sock_file *f = udp(fd);
 	int rc;
 
 	if (f == NULL)
 		return REAL(setsockopt)(fd, level, name, value, len);
-	rc = sock_opt_set(fd, f, level, name, value, len);
+	if (atomic_load_explicit(&f->carried, memory_order_acquire)) {
+		rc = sock_opt_set(fd, f, level, name, value, len);
+	} else {
+		rc = REAL(setsockopt)(fd, level, name, value, len);
+		if (rc == 0)
+			sock_opt_early(f, level, name, value, len);
+	}
 	sock_put(f);
 	return rc;
 }

@@ -77,6 +77,8 @@ create_layers(struct san_core *core, uint64_t now_ns)
 		return rc;
 	conf->inet.pool = conf->pool;
 	conf->inet.mtu = conf->mtu;
+	if (conf->max_socks == 0)
+		conf->inet.max_partial = 0; /* the transport needs none */
 	conf->inet.prng_seed = ~conf->pdl.prng_seed;
 	rc = san_inet_create(&conf->inet, &core->inet);
 	if (rc != 0 || conf->max_socks == 0)
@@ -627,6 +629,12 @@ struct san_cm *
 san_core_cm(struct san_core *core)
 {
 	return core->cm;
+}
+
+struct san_inet *
+san_core_inet(struct san_core *core)
+{
+	return core->inet;
 }
 
 struct san_socks *

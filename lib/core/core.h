@@ -145,6 +145,7 @@ struct san_ulp *san_core_ulp(struct san_core *core);
 struct san_pdl *san_core_pdl(struct san_core *core);
 struct san_tl *san_core_tl(struct san_core *core);
 struct san_cm *san_core_cm(struct san_core *core);
+struct san_inet *san_core_inet(struct san_core *core);
 /** NULL: there are to be none. */
 struct san_socks *san_core_socks(struct san_core *core);
 

@@ -51,8 +51,13 @@ san_engine_pool_min(const struct san_engine_conf *conf)
 	 */
 	uint32_t each = 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd +
 		2 * ENGINE_BURST + ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_CORE_SPARE;
+	uint32_t socks = 0;
 
-	return conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
+	/* of datagrams: their fragments, and what waits to be sent or for a neighbour */
+	if (conf->core.max_socks != 0)
+		socks = 2 * conf->core.inet.max_partial * RTE_LIBRTE_IP_FRAG_MAX_FRAG +
+			conf->core.inet.max_out + conf->core.inet.max_waiting;
+	return socks + conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
 }
 
 static int

@@ -2,9 +2,12 @@
 
 /* Carried sockets and the lcore's loop: who rang, and who is to be woken. (UDP-6, UDP-8) */
 
+#include <errno.h>
 #include <sys/socket.h>
 
 #include "engine_priv.h"
+
+#define ENGINE_GROUPS 128 /* addresses that devices are told */
 
 uint32_t
 san_engine_max_socks(const struct san_engine_port *p)
@@ -39,4 +42,34 @@ san_engine_sock_wake(struct san_engine *e)
 	/* full, it is readable; closed, nobody waits there */
 	while ((fd = san_sock_rung(all)) >= 0)
 		e->stats.nb_wakes += send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+}
+
+struct groups_call {
+	struct rte_ether_addr macs[ENGINE_GROUPS];
+	uint32_t nb;
+};
+
+static int
+do_groups(struct san_engine *e, void *arg)
+{
+	struct groups_call *c = arg;
+
+	c->nb = san_inet_groups(san_core_inet(e->core), c->macs, ENGINE_GROUPS);
+	return 0;
+}
+
+/* By its list of addresses; a device that has none, or too short a one, takes all. */
+int
+san_engine_groups(struct san_engine_port *p)
+{
+	struct groups_call c;
+	int rc = -ENOSPC;
+
+	san_engine_call(p->engines[0], do_groups, &c);
+	if (c.nb <= ENGINE_GROUPS)
+		rc = rte_eth_dev_set_mc_addr_list(p->id, c.macs, c.nb);
+	if (rc != 0)
+		rc = rte_eth_allmulticast_enable(p->id);
+	/* one whose kernel's device is in the group, too, needs neither */
+	return rc == -ENOTSUP && p->if_index != 0 ? 0 : rc;
 }

@@ -44,7 +44,7 @@ are_sizes_valid(const struct san_inet_conf *conf)
 	return conf->max_neighbours != 0 && conf->max_neighbours <= 1u << 20 &&
 		conf->max_out >= INET_NB_FRAGS && conf->max_out <= OUT_MAX &&
 		rte_is_power_of_2(conf->max_out) && conf->max_waiting <= OUT_MAX &&
-		conf->max_groups != 0 && conf->max_paths != 0 && conf->max_partial != 0 &&
+		conf->max_groups != 0 && conf->max_paths != 0 &&
 		conf->mtu >= INET_MTU_MIN;
 }
 

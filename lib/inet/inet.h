@@ -45,7 +45,7 @@ struct san_inet_conf {
 	uint32_t max_out;     /**< frames that wait to be sent, a power of two */
 	uint32_t max_waiting; /**< frames that wait for their neighbours' addresses */
 	uint16_t max_groups;
-	uint16_t max_partial;  /**< packets, of each family, that wait for fragments */
+	uint16_t max_partial;  /**< packets, of each family, that wait for fragments; 0: none */
 	uint16_t max_paths;    /**< whose MTU routers told us */
 	uint64_t path_ns;      /**< how long that is believed */
 	uint32_t errors_per_s; /**< of ICMP that we send, at most; 0: none */

@@ -37,13 +37,15 @@ san_inet_frag_create(struct san_inet *in)
 {
 	uint32_t n = rte_align32pow2(in->conf.max_partial);
 
+	in->frag_ns = SAN_TIME_NEVER;
+	if (n == 0)
+		return 0;
 	in->death = calloc(1, sizeof(*in->death));
 	in->partial[0] = rte_ip_frag_table_create(n, BUCKET_ENTRIES, in->conf.max_partial,
 						  WAIT_V4_NS, SOCKET_ID_ANY);
 	in->partial[1] = rte_ip_frag_table_create(n, BUCKET_ENTRIES, in->conf.max_partial,
 						  WAIT_V6_NS, SOCKET_ID_ANY);
 	in->frag_id = (uint32_t)san_prng_u64(&in->prng);
-	in->frag_ns = SAN_TIME_NEVER;
 	return in->death != NULL && in->partial[0] != NULL && in->partial[1] != NULL ? 0 : -ENOMEM;
 }
 
@@ -186,6 +188,8 @@ bury(struct san_inet *in)
 static enum san_drop
 check(struct san_inet *in, struct inet_rx *rx, uint32_t at, bool more)
 {
+	if (in->conf.max_partial == 0)
+		return SAN_DROP_INET_UNWANTED;
 	if (rx->len == 0 || (more && rx->len % 8 != 0) ||
 	    at + rx->len > UINT16_MAX - (san_ip_is_v4(&rx->dst) ? V4_LEN : 0))
 		return SAN_DROP_INET_MALFORMED;

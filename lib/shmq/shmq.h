@@ -60,6 +60,7 @@ enum shmq_type {
 	SHMQ_SOCK_FIND = 18,   /**< the answer brings its memory */
 	SHMQ_SOCK_SYNC = 19,   /**< the kernel's was named anew, or has other options */
 	SHMQ_SOCK_KERNEL = 20, /**< the answer brings the kernel's */
+	SHMQ_SOCK_GROUP = 21,  /**< the kernel's has joined or left a group */
 	SHMQ_TYPES,
 	SHMQ_TAKEOVER = 256 /**< from another daemon, to that: nothing for applications */
 };
@@ -125,6 +126,8 @@ struct shmq_req {
 		} conn;
 		struct {
 			uint8_t local_only; /**< carried, and of the kernel's what is local */
+			uint8_t leaves;     /**< the group; else it joins */
+			uint8_t group[16];
 		} sock;
 		uint32_t id; /**< key, completion queue, queue pair or lcore that it is about */
 		char layout[SHMQ_LAYOUT];

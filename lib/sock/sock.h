@@ -18,6 +18,8 @@
 #include "san_mem.h"
 #include "sock_shm.h"
 
+#define SAN_SOCK_GROUPS 20 /**< of a socket: as many as the kernel allows */
+
 /** What the kernel says of a socket. */
 struct san_sock_names {
 	struct san_ip local, peer; /**< all zero: any */
@@ -54,6 +56,12 @@ int san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_by
 		 uint32_t tx_bytes, int wake_fd, uint32_t *id);
 /** Its memory is not touched any more. */
 void san_sock_del(struct san_socks *all, uint32_t id);
+/** It gets what is sent to *group*, and to groups that it is in alone. -EADDRINUSE, -ENOBUFS. */
+int san_sock_join(struct san_socks *all, uint32_t id, const struct san_ip *group);
+/** -EADDRNOTAVAIL: it is not in it. */
+int san_sock_leave(struct san_socks *all, uint32_t id, const struct san_ip *group);
+/** Group number *i* of those that it is in; NULL: there are no more. */
+const struct san_ip *san_sock_group(const struct san_socks *all, uint32_t id, uint32_t i);
 /** Named, or named anew. */
 void san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *names);
 const struct san_sock_names *san_sock_names(const struct san_socks *all, uint32_t id);

@@ -7,6 +7,7 @@
  * turns by sender, and else the one that was named last has it, as in the kernel.
  */
 
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -114,13 +115,68 @@ san_sock_find(struct san_socks *all, const struct san_inet_dgram *d)
 	return best != NULL && best->names.reuseport ? spread(all, d, best) : best;
 }
 
+/* ---- groups ---- */
+
+static bool
+is_in(const struct sock *s, const struct san_ip *group, uint32_t *at)
+{
+	for (*at = 0; *at < s->nb_groups; (*at)++)
+		if (san_ip_eq(&s->groups[*at], group))
+			return true;
+	return false;
+}
+
+int
+san_sock_join(struct san_socks *all, uint32_t id, const struct san_ip *group)
+{
+	struct sock *s = &all->socks[id];
+	uint32_t at;
+
+	if (is_in(s, group, &at))
+		return -EADDRINUSE;
+	if (at == SAN_SOCK_GROUPS)
+		return -ENOBUFS;
+	s->groups[s->nb_groups++] = *group;
+	return 0;
+}
+
+int
+san_sock_leave(struct san_socks *all, uint32_t id, const struct san_ip *group)
+{
+	struct sock *s = &all->socks[id];
+	uint32_t at;
+
+	if (!is_in(s, group, &at))
+		return -EADDRNOTAVAIL;
+	s->groups[at] = s->groups[--s->nb_groups];
+	return 0;
+}
+
+const struct san_ip *
+san_sock_group(const struct san_socks *all, uint32_t id, uint32_t i)
+{
+	const struct sock *s = &all->socks[id];
+
+	return i < s->nb_groups ? &s->groups[i] : NULL;
+}
+
+/* A broadcast is for all that could have it, what is sent to a group for its members. */
+static bool
+is_member(const struct sock *s, const struct san_ip *dst)
+{
+	bool is_v4 = san_ip_is_v4(dst);
+	uint32_t at;
+
+	return (is_v4 ? dst->b[12] >> 4 != 0xe : dst->b[0] != 0xff) || is_in(s, dst, &at);
+}
+
 struct sock *
 san_sock_next(struct san_socks *all, const struct san_inet_dgram *d, struct sock *s)
 {
 	uint32_t i = s == NULL ? all->ports[d->dport] : s->next;
 
 	for (; i != SOCK_NONE; i = all->socks[i].next)
-		if (score(&all->socks[i], d) >= 0)
+		if (score(&all->socks[i], d) >= 0 && is_member(&all->socks[i], &d->dst))
 			return &all->socks[i];
 	return NULL;
 }

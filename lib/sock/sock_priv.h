@@ -21,6 +21,8 @@ struct sock {
 	bool is_woken, is_work;    /**< is one of them */
 	bool is_named;
 	bool is_broken; /**< wrote what nobody may: its sending is over */
+	uint32_t nb_groups;
+	struct san_ip groups[SAN_SOCK_GROUPS];
 	struct san_sock_names names;
 	struct san_sock_stats stats;
 };

@@ -170,6 +170,35 @@ static void
 find__group_reaches_all(void **state)
 {
 	struct san_inet_dgram d = dgram("10.0.0.2", 7, "239.1.2.3", 5000);
+	const struct san_ip other = inet_ip("239.1.2.4");
+
+	(void)state;
+	d.group = true;
+	add("0.0.0.0", 5000, NULL, 0);
+	add("239.1.2.3", 5000, NULL, 0);
+	add("10.0.0.1", 5000, NULL, 0);
+	add("0.0.0.0", 5000, NULL, 0);
+	assert_int_equal(arrives(&d), 0);
+	assert_int_equal(san_sock_join(all, p[0].id, &other), 0);
+	assert_int_equal(san_sock_join(all, p[0].id, &d.dst), 0);
+	assert_int_equal(san_sock_join(all, p[1].id, &d.dst), 0);
+	assert_int_equal(san_sock_join(all, p[2].id, &d.dst), 0);
+	assert_int_equal(san_sock_join(all, p[0].id, &d.dst), -EADDRINUSE);
+	assert_int_equal(arrives(&d), 2);
+	assert_true(got(0) && got(1));
+	assert_false(got(2) || got(3));
+	assert_int_equal(san_sock_leave(all, p[0].id, &d.dst), 0);
+	assert_int_equal(san_sock_leave(all, p[0].id, &d.dst), -EADDRNOTAVAIL);
+	assert_true(san_ip_eq(san_sock_group(all, p[0].id, 0), &other));
+	assert_null(san_sock_group(all, p[0].id, 1));
+	assert_int_equal(arrives(&d), 1);
+	assert_true(got(1));
+}
+
+static void
+find__broadcast_reaches_all(void **state)
+{
+	struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.255", 5000);
 
 	(void)state;
 	d.group = true;
@@ -258,6 +287,7 @@ main(void)
 		TEST(find__v6_takes_v4_unless_told),
 		TEST(find__reuseport_spreads),
 		TEST(find__group_reaches_all),
+		TEST(find__broadcast_reaches_all),
 		TEST(wake__only_who_waits),
 		TEST(wake__rung_while_there_is_something),
 		TEST(wake__closed_before_it_was_told),
