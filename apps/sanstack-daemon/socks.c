@@ -195,6 +195,7 @@ struct sock_call {
 	const struct san_inet_dgram *dgram;
 	const struct san_ip *group;
 	const void *data;
+	uint32_t if_index;
 	uint32_t len;
 	int err;
 };
@@ -271,8 +272,8 @@ do_give(struct san_engine *e, void *arg)
 {
 	const struct sock_call *c = arg;
 
-	san_sock_give(san_core_socks(san_engine_core(e)), c->s->id, c->dgram, c->data, c->len,
-		      san_engine_now_ns(e));
+	san_sock_give(san_core_socks(san_engine_core(e)), c->s->id, c->dgram, c->if_index,
+		      c->data, c->len, san_engine_now_ns(e));
 	return 0;
 }
 
@@ -458,6 +459,7 @@ begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
+	shm->if_index = san_engine_if_index(port->ctx->port);
 	rc = watch(s);
 	if (rc != 0)
 		san_engine_call(engine_of(port), do_del, &call);
@@ -570,18 +572,22 @@ socks_serve(struct app_port *port, const struct app *a,
 /* ---- what comes another way ---- */
 
 static void
-read_control(struct msghdr *msg, struct san_inet_dgram *d)
+read_control(struct msghdr *msg, struct san_inet_dgram *d, uint32_t *if_index)
 {
 	struct cmsghdr *c;
 	int v;
 
 	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-			memcpy(d->dst.b + 12,
-			       &((const struct in_pktinfo *)CMSG_DATA(c))->ipi_addr, 4);
+			const struct in_pktinfo *info = (const void *)CMSG_DATA(c);
+
+			memcpy(d->dst.b + 12, &info->ipi_addr, 4);
+			*if_index = (uint32_t)info->ipi_ifindex;
 		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-			memcpy(d->dst.b, &((const struct in6_pktinfo *)CMSG_DATA(c))->ipi6_addr,
-			       16);
+			const struct in6_pktinfo *info = (const void *)CMSG_DATA(c);
+
+			memcpy(d->dst.b, &info->ipi6_addr, 16);
+			*if_index = info->ipi6_ifindex;
 		} else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
 			   (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT)) {
 			memcpy(&v, CMSG_DATA(c), sizeof(v));
@@ -625,7 +631,7 @@ pump_one(struct sock_entry *s)
 	}
 	from_sockaddr(&from, &d.src, &d.sport, &scope);
 	d.dport = shm->local.port;
-	read_control(&msg, &d);
+	read_control(&msg, &d, &call.if_index);
 	call.len = (uint32_t)n;
 	san_engine_call(engine_of(s->port), do_give, &call);
 	return true;

@@ -55,7 +55,8 @@
 	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *))                 \
 	X(pselect, int,                                                                       \
 	  (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *))     \
-	X(epoll_ctl, int, (int, int, int, struct epoll_event *))
+	X(epoll_ctl, int, (int, int, int, struct epoll_event *))                              \
+	X(syscall, long, (long, ...))
 
 struct sock_real {
 #define SOCK_REAL_FIELD(name, result, params) result(*name) params;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -681,6 +682,46 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		sock_arm(f);
 	sock_put(f);
 	return rc;
+}
+
+/* ---- calls by number: libuv makes some so ---- */
+
+EXPORT long
+syscall(long number, ...)
+{
+	long a[6];
+	va_list ap;
+	int i;
+
+	va_start(ap, number);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	switch (number) {
+	case SYS_read:
+		return read((int)a[0], (void *)a[1], (size_t)a[2]);
+	case SYS_write:
+		return write((int)a[0], (const void *)a[1], (size_t)a[2]);
+	case SYS_close:
+		return close((int)a[0]);
+	case SYS_sendto:
+		return sendto((int)a[0], (const void *)a[1], (size_t)a[2], (int)a[3],
+			      (const struct sockaddr *)a[4], (socklen_t)a[5]);
+	case SYS_recvfrom:
+		return recvfrom((int)a[0], (void *)a[1], (size_t)a[2], (int)a[3],
+				(struct sockaddr *)a[4], (socklen_t *)a[5]);
+	case SYS_sendmsg:
+		return sendmsg((int)a[0], (const struct msghdr *)a[1], (int)a[2]);
+	case SYS_recvmsg:
+		return recvmsg((int)a[0], (struct msghdr *)a[1], (int)a[2]);
+	case SYS_sendmmsg:
+		return sendmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3]);
+	case SYS_recvmmsg:
+		return recvmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3],
+				(struct timespec *)a[4]);
+	default:
+		return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	}
 }
 
 /* ---- the process ---- */

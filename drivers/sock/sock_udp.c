@@ -164,10 +164,64 @@ send_kernel(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	return kernel < 0 ? fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
 }
 
+/* Of a device that is not the port's, or with an address that the kernel is to choose. */
 static bool
-is_plain(const struct msghdr *msg)
+is_elsewhere(const struct sock_file *f, uint32_t if_index)
 {
-	return msg->msg_controllen == 0;
+	return if_index != 0 && if_index != f->shm->if_index;
+}
+
+static bool
+read_one(const struct sock_file *f, const struct cmsghdr *c, struct san_sock_rec *rec)
+{
+	const struct in_pktinfo *info = (const void *)CMSG_DATA(c);
+	const struct in6_pktinfo *info6 = (const void *)CMSG_DATA(c);
+	int v;
+
+	if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO &&
+	    c->cmsg_len >= CMSG_LEN(sizeof(*info))) {
+		if (info->ipi_spec_dst.s_addr != 0) {
+			memset(rec->src + 10, 0xff, 2);
+			memcpy(rec->src + 12, &info->ipi_spec_dst, 4);
+		}
+		return !is_elsewhere(f, (uint32_t)info->ipi_ifindex);
+	}
+	if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO &&
+	    c->cmsg_len >= CMSG_LEN(sizeof(*info6))) {
+		memcpy(rec->src, &info6->ipi6_addr, 16);
+		return !is_elsewhere(f, info6->ipi6_ifindex);
+	}
+	if (c->cmsg_len < CMSG_LEN(sizeof(v)))
+		return false;
+	memcpy(&v, CMSG_DATA(c), sizeof(v));
+	if (v <= 0 || v > UINT8_MAX)
+		return false;
+	if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+	    (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT))
+		rec->hops = (uint8_t)v;
+	else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+		 (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS))
+		rec->tos = (uint8_t)v;
+	else
+		return false;
+	return true;
+}
+
+/* What a program says besides. False: that is for the kernel. */
+static bool
+read_control(const struct sock_file *f, const struct msghdr *msg, struct san_sock_rec *rec)
+{
+	struct msghdr copy = *msg; /* these macros want one that may be written */
+	struct cmsghdr *c;
+
+	if (msg->msg_controllen == 0)
+		return true;
+	if (sock_is_bad(msg->msg_control, msg->msg_controllen))
+		return false;
+	for (c = CMSG_FIRSTHDR(&copy); c != NULL; c = CMSG_NXTHDR(&copy, c))
+		if (!read_one(f, c, rec))
+			return false;
+	return true;
 }
 
 ssize_t
@@ -195,7 +249,7 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
 	    (err = atomic_exchange(&shm->error, 0)) != 0)
 		return fail((int)err);
-	if (!is_plain(msg) || (flags & MSG_MORE) != 0 ||
+	if (!read_control(f, msg, &head) || (flags & MSG_MORE) != 0 ||
 	    !sock_is_reached(head.dport != 0 ? head.dst : shm->peer.ip))
 		return send_kernel(fd, f, msg, flags);
 	head.bytes = (uint32_t)len;
@@ -296,7 +350,7 @@ static void
 fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec)
 {
 	uint32_t want = atomic_load_explicit(&f->shm->options, memory_order_relaxed);
-	struct in_pktinfo info = {0};
+	struct in_pktinfo info = {.ipi_ifindex = (int)rec->if_index};
 	struct in6_pktinfo info6;
 	struct timespec ts;
 	struct timeval tv;
@@ -327,7 +381,7 @@ fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_soc
 		add_control(msg, &used, IPPROTO_IP, IP_TOS, &rec->tos, 1);
 	if ((want & SAN_SOCK_PKTINFO6) != 0) {
 		memcpy(&info6.ipi6_addr, rec->dst, 16);
-		info6.ipi6_ifindex = 0;
+		info6.ipi6_ifindex = rec->if_index;
 		add_control(msg, &used, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
 	}
 	if ((want & SAN_SOCK_RECVHOPS6) != 0)

@@ -134,6 +134,8 @@ make_core(struct san_engine *e)
 		share(core, e->id, e->port->conf.nb_lcores);
 		rc = san_core_create(core, san_engine_clock_now(&e->clock), &e->core);
 	}
+	if (rc == 0 && san_core_socks(e->core) != NULL)
+		san_socks_set_device(san_core_socks(e->core), e->port->if_index);
 	e->awake = rc == 0;
 	return rc;
 }

@@ -48,6 +48,12 @@ san_socks_destroy(struct san_socks *all)
 	san_mem_end(mem, all);
 }
 
+void
+san_socks_set_device(struct san_socks *all, uint32_t if_index)
+{
+	all->if_index = if_index;
+}
+
 uint32_t
 san_socks_nb(const struct san_socks *all)
 {

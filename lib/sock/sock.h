@@ -41,6 +41,8 @@ struct san_socks;
 
 /** For *max* sockets, below SAN_BELLS_MAX, in *mem*. -ENOMEM. */
 int san_socks_create(struct san_mem *mem, uint32_t max, struct san_socks **out);
+/** The kernel's device behind the link, which programs may ask for; 0: none. */
+void san_socks_set_device(struct san_socks *all, uint32_t if_index);
 void san_socks_destroy(struct san_socks *all);
 uint32_t san_socks_nb(const struct san_socks *all);
 
@@ -71,7 +73,7 @@ const struct san_sock_stats *san_sock_stats(const struct san_socks *all, uint32_
 uint32_t san_sock_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now_ns);
 /** One that came another way, for socket *id*. */
 void san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
-		   const void *data, uint32_t len, uint64_t now_ns);
+		   uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns);
 /** The next call of its program fails with *err*. */
 void san_sock_fail(struct san_socks *all, uint32_t id, int err);
 /** Somebody could not deliver what one of ours sent. */

@@ -37,7 +37,8 @@ place(struct sock *s, uint32_t len, uint32_t *end)
 }
 
 static void
-fill(struct san_sock_rec *rec, const struct san_inet_dgram *d, uint32_t len, uint64_t now_ns)
+fill(struct san_sock_rec *rec, const struct san_inet_dgram *d, uint32_t if_index, uint32_t len,
+     uint64_t now_ns)
 {
 	rec->bytes = len;
 	rec->flags = 0;
@@ -47,6 +48,7 @@ fill(struct san_sock_rec *rec, const struct san_inet_dgram *d, uint32_t len, uin
 	rec->dport = d->dport;
 	rec->hops = d->hops;
 	rec->tos = d->tos;
+	rec->if_index = if_index;
 	rec->ns = now_ns;
 }
 
@@ -62,8 +64,8 @@ put(struct san_socks *all, struct sock *s, uint32_t len, uint32_t end)
 }
 
 void
-san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d, const void *data,
-	      uint32_t len, uint64_t now_ns)
+san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
+	      uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns)
 {
 	struct sock *s = &all->socks[id];
 	struct san_sock_rec *rec;
@@ -72,7 +74,7 @@ san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d
 	rec = place(s, len, &end);
 	if (rec == NULL)
 		return;
-	fill(rec, d, len, now_ns);
+	fill(rec, d, if_index, len, now_ns);
 	memcpy(rec + 1, data, len);
 	put(all, s, len, end);
 }
@@ -88,7 +90,7 @@ take(struct san_socks *all, struct sock *s, const struct san_inet_result *r, uin
 	rec = place(s, r->len, &end);
 	if (rec == NULL)
 		return;
-	fill(rec, &r->d, r->len, now_ns);
+	fill(rec, &r->d, all->if_index, r->len, now_ns);
 	data = rte_pktmbuf_read(r->m, r->off, r->len, rec + 1);
 	if (data != rec + 1 && data != NULL)
 		memcpy(rec + 1, data, r->len);

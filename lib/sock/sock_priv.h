@@ -30,6 +30,7 @@ struct sock {
 struct san_socks {
 	struct san_mem *mem;
 	uint32_t max, nb;
+	uint32_t if_index;
 	uint32_t free_head;
 	uint32_t wake_head;
 	uint32_t work_head, work_tail;

@@ -55,7 +55,8 @@ struct san_sock_rec {
 	uint8_t src[16], dst[16]; /**< to send: all zero if not given */
 	uint16_t sport, dport;    /**< to send: the socket's own, whatever is here; 0: its peer */
 	uint8_t hops, tos;        /**< to send: 0: the socket's */
-	uint8_t pad[6];
+	uint8_t pad[2];
+	uint32_t if_index; /**< received: of the kernel's device that it came by; 0: none */
 	uint64_t ns; /**< received: when, by the lcore's clock */
 };
 
@@ -65,6 +66,7 @@ struct san_sock_shm {
 	/* the daemon's, before anybody sees it */
 	uint32_t abi, id;
 	uint32_t rx_bytes, tx_bytes; /**< powers of two */
+	uint32_t if_index;           /**< of the kernel's device behind the port; 0: none */
 	/* ... and when its program has named it */
 	struct san_sock_addr local, peer; /**< family 0: none */
 	/* the lcore's */

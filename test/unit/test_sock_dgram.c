@@ -75,7 +75,7 @@ give(uint32_t len)
 		.tos = 4,
 	};
 
-	san_sock_give(all, p.id, &d, data, len, 77);
+	san_sock_give(all, p.id, &d, 3, data, len, 77);
 }
 
 /* ---- received ---- */
@@ -97,6 +97,7 @@ rx__what_it_is(void **state)
 	assert_int_equal(rec.hops, 33);
 	assert_int_equal(rec.tos, 4);
 	assert_int_equal(rec.ns, 77);
+	assert_int_equal(rec.if_index, 3);
 	assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), -1);
 }
 
