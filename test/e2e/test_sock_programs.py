@@ -133,7 +133,8 @@ def multicast(pair):
     pair.client(PYTHON, PEER, 'mcast_send', *group, pair.client_ip, 100)
     for reader in readers:
         reader.wait(10)
-    pair.kernels = 100 if pair.ours == sock.SERVER else 0
+    # a reader is the kernel's; and what is sent to a group it sends
+    pair.kernels = 300 if pair.ours == sock.CLIENT else 100
     return [reader.out() for reader in readers]
 
 
@@ -293,9 +294,12 @@ def run(case, proto, ours, **how):
         return pair, out, pair.end()
 
 
+CARRIED = ('udp',)      # TCP stays with the kernel so far
+
+
 def all_runs(case, proto):
     _, want, by_kernel = run(case, proto, sock.KERNEL)
-    if not sock.has_library():
+    if not sock.has_library() or proto not in CARRIED:
         return
     for ours, daemons in ((sock.SERVER, 1), (sock.CLIENT, 1), (sock.SERVER, 2)):
         pair, got, grown = run(case, proto, ours, daemons=daemons)
