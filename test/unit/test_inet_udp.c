@@ -373,6 +373,7 @@ rx__options(void **state)
 static void
 rx__many_headers(void **state)
 {
+	static const char long_one[33 * 8] = {17, 32};
 	unsigned int i;
 
 	(void)state;
@@ -382,6 +383,10 @@ rx__many_headers(void **state)
 		insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
+	/* nor at a very long one */
+	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
+	insert(long_one, sizeof(long_one), 60);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
 }
 
@@ -554,6 +559,9 @@ send__refused(void **state)
 	assert_int_equal(send_to("fd00::2", 65528), -EMSGSIZE);
 	d.src = inet_ip("10.0.0.1");
 	assert_int_equal(san_inet_send(h.in, &d, &huge, 1, h.now_ns), -EMSGSIZE);
+	d.dst = inet_ip("127.0.0.1");
+	assert_int_equal(san_inet_send(h.in, &d, NULL, 0, h.now_ns), -ENETUNREACH);
+	d.dst = inet_ip("10.0.0.2");
 	d.df = true;
 	assert_int_equal(san_inet_send(h.in, &d, &(struct iovec){data, 1473}, 1, h.now_ns),
 			 -EMSGSIZE);
