@@ -495,6 +495,13 @@ whole__bounded(void **state)
 	}
 	assert_int_equal(rte_mempool_in_use_count(pool), h.in->conf.max_partial);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 296);
+	/* and not for long */
+	h.now_ns += SAN_NS_PER_S + 1;
+	send_to("10.0.0.1", 2000, false);
+	take_sent();
+	assert_int_equal(inet_host_rx(&h, &frags[0]), SAN_DROP_NONE);
+	assert_int_equal(inet_host_rx(&h, &frags[1]), SAN_DROP_NONE);
+	assert_whole(2000);
 }
 
 /* ---- echo ---- */

@@ -134,6 +134,24 @@ rx__padding(void **state)
 	assert_int_equal(h.r.len, 3);
 }
 
+/* However it is cut, also between the bytes of a word that is summed. */
+static void
+rx__in_pieces(void **state)
+{
+	struct rte_mbuf *m;
+	uint16_t cut;
+
+	(void)state;
+	inet_make_udp(&f, "fd00::2", "fd00::1", 101);
+	for (cut = 1; cut < f.len; cut++) {
+		m = test_eal_exact(pool, f.b, cut);
+		rte_pktmbuf_chain(m, test_eal_exact(pool, f.b + cut, f.len - cut));
+		assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NONE);
+		assert_int_equal(h.r.len, 101);
+		assert_memory_equal(h.payload, f.b + 62, 101);
+	}
+}
+
 struct who_row {
 	const char *src, *dst;
 	enum san_drop drop;
@@ -749,6 +767,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(rx__both_families),
 		TEST(rx__padding),
+		TEST(rx__in_pieces),
 		TEST(rx__for_whom),
 		TEST(join__counts),
 		TEST(rx__malformed),
