@@ -278,7 +278,7 @@ san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t n
 	uint32_t len = RTE_MIN(r->off + r->len - INET_ETH_LEN, max);
 	struct rte_ether_hdr old, *eth;
 	struct rte_mbuf *m;
-	uint16_t sum = 0;
+	uint16_t sum;
 	uint8_t *ip;
 
 	if (r->what != SAN_INET_UDP || r->d.group || !may_send(in, now_ns) ||
@@ -297,7 +297,7 @@ san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t n
 	else
 		put_v6((struct rte_ipv6_hdr *)ip, &r->d, ICMP_LEN + len);
 	if (v4)
-		rte_raw_cksum_mbuf(m, off, ICMP_LEN + len, &sum);
+		sum = san_inet_sum(m, off, ICMP_LEN + len);
 	else
 		sum = san_inet_cksum(m, off, ICMP_LEN + len, &r->d.dst, &r->d.src, INET_PROTO_V6);
 	sum = (uint16_t)~sum;

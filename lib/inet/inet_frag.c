@@ -27,10 +27,13 @@
 #define WAIT_V4_NS     (30 * SAN_NS_PER_S)
 #define WAIT_V6_NS     (60 * SAN_NS_PER_S)
 #define LOOK_NS        SAN_NS_PER_S
+#define CROWDED_NS     SAN_NS_PER_S
 #define BUCKET_ENTRIES 4
 #define V4_LEN         ((uint32_t)sizeof(struct rte_ipv4_hdr))
 #define V6_LEN         ((uint32_t)sizeof(struct rte_ipv6_hdr))
 #define FRAG_LEN       ((uint32_t)sizeof(struct rte_ipv6_fragment_ext))
+
+static const uint64_t wait_ns[2] = {WAIT_V4_NS, WAIT_V6_NS};
 
 int
 san_inet_frag_create(struct san_inet *in)
@@ -42,9 +45,9 @@ san_inet_frag_create(struct san_inet *in)
 		return 0;
 	in->death = calloc(1, sizeof(*in->death));
 	in->partial[0] = rte_ip_frag_table_create(n, BUCKET_ENTRIES, in->conf.max_partial,
-						  WAIT_V4_NS, SOCKET_ID_ANY);
+						  wait_ns[0], SOCKET_ID_ANY);
 	in->partial[1] = rte_ip_frag_table_create(n, BUCKET_ENTRIES, in->conf.max_partial,
-						  WAIT_V6_NS, SOCKET_ID_ANY);
+						  wait_ns[1], SOCKET_ID_ANY);
 	in->frag_id = (uint32_t)san_prng_u64(&in->prng);
 	return in->death != NULL && in->partial[0] != NULL && in->partial[1] != NULL ? 0 : -ENOMEM;
 }
@@ -177,12 +180,27 @@ tidy(struct san_inet *in, struct inet_rx *rx)
 	return rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - len)) == 0;
 }
 
-/** What it gave up is counted and freed. */
 static void
 bury(struct san_inet *in)
 {
+	/* what it gave up is counted and freed */
 	in->drops[SAN_DROP_INET_FRAG] += in->death->cnt;
 	rte_ip_frag_free_death_row(in->death, 0);
+}
+
+/**
+ * Fragments are together in moments, if at all. When the last one found no room, what has waited
+ * for longer makes room: else few lone fragments would keep everybody's out for a minute.
+ */
+static void
+make_room(struct san_inet *in, uint32_t i, uint64_t now_ns)
+{
+	if (!in->is_crowded[i])
+		return;
+	in->is_crowded[i] = false;
+	rte_ip_frag_table_del_expired_entries(in->partial[i], in->death,
+					      now_ns + wait_ns[i] - CROWDED_NS);
+	bury(in);
 }
 
 static enum san_drop
@@ -210,7 +228,9 @@ san_inet_frag_rx_v4(struct san_inet *in, struct inet_rx *rx, uint16_t fragment_o
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	ip = rte_pktmbuf_mtod_offset(rx->m, struct rte_ipv4_hdr *, INET_ETH_LEN);
+	make_room(in, 0, rx->now_ns);
 	rx->m = rte_ipv4_frag_reassemble_packet(in->partial[0], in->death, rx->m, rx->now_ns, ip);
+	in->is_crowded[0] = in->death->cnt != 0;
 	bury(in);
 	if (rx->m == NULL)
 		return SAN_DROP_NONE;
@@ -260,8 +280,10 @@ san_inet_frag_rx_v6(struct san_inet *in, struct inet_rx *rx)
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	ip = rte_pktmbuf_mtod_offset(rx->m, struct rte_ipv6_hdr *, INET_ETH_LEN);
+	make_room(in, 1, rx->now_ns);
 	rx->m = rte_ipv6_frag_reassemble_packet(in->partial[1], in->death, rx->m, rx->now_ns, ip,
 						(struct rte_ipv6_fragment_ext *)(ip + 1));
+	in->is_crowded[1] = in->death->cnt != 0;
 	bury(in);
 	if (rx->m == NULL)
 		return SAN_DROP_NONE;

@@ -69,7 +69,6 @@ echo_reply_v4(struct san_inet *in, const struct inet_rx *rx)
 	struct rte_icmp_hdr *icmp;
 	struct rte_ipv4_hdr *out;
 	struct rte_mbuf *m;
-	uint16_t sum;
 
 	m = copy_frame(in, rx, rx->off + (uint32_t)sizeof(*icmp), rx->off + rx->len);
 	if (m == NULL)
@@ -86,11 +85,7 @@ echo_reply_v4(struct san_inet *in, const struct inet_rx *rx)
 	icmp = (struct rte_icmp_hdr *)(out + 1);
 	icmp->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
 	icmp->icmp_cksum = 0;
-	if (rte_raw_cksum_mbuf(m, rx->off, rx->len, &sum) != 0) {
-		rte_pktmbuf_free(m);
-		return SAN_DROP_INET_MALFORMED;
-	}
-	icmp->icmp_cksum = (uint16_t)~sum;
+	icmp->icmp_cksum = (uint16_t)~san_inet_sum(m, rx->off, rx->len);
 	return reply(in, rx, m);
 }
 
@@ -98,10 +93,9 @@ enum san_drop
 san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx)
 {
 	struct rte_icmp_hdr icmp;
-	uint16_t sum;
 
 	if (rx->len < sizeof(icmp) || !san_inet_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
-	    rte_raw_cksum_mbuf(rx->m, rx->off, rx->len, &sum) != 0 || sum != 0xffff)
+	    san_inet_sum(rx->m, rx->off, rx->len) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	if (icmp.icmp_type != RTE_IP_ICMP_ECHO_REQUEST)
 		return san_inet_error_rx(in, rx, (const uint8_t *)&icmp);

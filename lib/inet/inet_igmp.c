@@ -136,10 +136,9 @@ san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx)
 {
 	struct san_ip group;
 	uint8_t msg[V2_LEN];
-	uint16_t sum;
 
 	if (rx->len < V2_LEN || !san_inet_copy(rx->m, rx->off, V2_LEN, msg) ||
-	    rte_raw_cksum_mbuf(rx->m, rx->off, rx->len, &sum) != 0 || sum != 0xffff)
+	    san_inet_sum(rx->m, rx->off, rx->len) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	if (msg[0] == QUERY)
 		return rx_query(in, rx, msg);

@@ -25,17 +25,38 @@
 #define TLV_PAD1   0
 #define TLV_ACT    0xc0 /* a host that does not know the option drops the packet */
 
+/* (rte_raw_cksum_mbuf() of DPDK 22.11 is wrong when a segment begins with an odd byte) */
+uint16_t
+san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	uint32_t done = 0, n, sum = 0;
+
+	for (; m != NULL && off >= m->data_len; m = m->next)
+		off -= m->data_len;
+	for (; m != NULL && done < len; m = m->next) {
+		uint16_t part;
+
+		n = RTE_MIN(m->data_len - off, len - done);
+		part = rte_raw_cksum(rte_pktmbuf_mtod_offset(m, const void *, off), n);
+		sum += done & 1 ? rte_bswap16(part) : part;
+		done += n;
+		off = 0;
+	}
+	if (done < len)
+		return 0;
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)((sum & 0xffff) + (sum >> 16));
+}
+
 uint16_t
 san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len, const struct san_ip *src,
 	       const struct san_ip *dst, uint8_t proto)
 {
 	uint32_t n = san_ip_is_v4(dst) ? 4 : 16, sum;
-	uint16_t raw;
 
-	if (rte_raw_cksum_mbuf(m, off, len, &raw) != 0)
-		return 0;
-	sum = (uint32_t)raw + rte_raw_cksum(inet_raw(src), n) + rte_raw_cksum(inet_raw(dst), n) +
-		rte_cpu_to_be_16((uint16_t)len) + rte_cpu_to_be_16(proto);
+	sum = (uint32_t)san_inet_sum(m, off, len) + rte_raw_cksum(inet_raw(src), n) +
+		rte_raw_cksum(inet_raw(dst), n) + rte_cpu_to_be_16((uint16_t)len) +
+		rte_cpu_to_be_16(proto);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (uint16_t)((sum & 0xffff) + (sum >> 16));
 }

@@ -118,6 +118,7 @@ struct san_inet {
 	uint32_t frag_id; /* of IPv6 */
 	/* inet_frag.c */
 	struct rte_ip_frag_tbl *partial[2]; /**< IPv4, IPv6 */
+	bool is_crowded[2];                 /**< the last fragment found no room */
 	struct rte_ip_frag_death_row *death;
 	uint64_t frag_ns;       /**< to be looked for what is too old */
 	uint64_t frag_until_ns; /**< nothing that is there now is left after this */
@@ -246,6 +247,8 @@ enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint
 
 /* ---- inet_ip.c ---- */
 
+/** Internet checksum, not inverted, of *len* bytes at *off*; 0: they are not all there. */
+uint16_t san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len);
 /** Internet checksum of *len* bytes at *off* and a pseudo header: 0xffff in total when right. */
 uint16_t san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len,
 			const struct san_ip *src, const struct san_ip *dst, uint8_t proto);

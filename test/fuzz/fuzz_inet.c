@@ -262,7 +262,7 @@ rx_frame(uint8_t *frame, uint16_t len, uint8_t fix)
 	fix_frame(frame, len, fix);
 	drop = san_inet_rx(nets[0], test_eal_exact(pool, frame, len), now_ns, &r[0]);
 	SAN_VERIFY(drop < SAN_DROP_MAX && (drop == SAN_DROP_NONE || r[0].what == 0));
-	SAN_VERIFY(san_inet_rx(nets[1], in_pieces(frame, len, (uint16_t)(len / 2 & ~1)), now_ns,
+	SAN_VERIFY(san_inet_rx(nets[1], in_pieces(frame, len, (uint16_t)(len / 2)), now_ns,
 			       &r[1]) == drop);
 	SAN_VERIFY(r[0].what == r[1].what && r[0].len == r[1].len);
 	SAN_VERIFY(san_ip_eq(&r[0].ip, &r[1].ip) && san_ip_eq(&r[0].d.src, &r[1].d.src));

@@ -395,6 +395,7 @@ static const struct mtu_row mtu_rows[] = {
 static void
 path__as_routers_say(void **state)
 {
+	struct inet_frame q;
 	unsigned int i;
 
 	(void)state;
@@ -411,6 +412,12 @@ path__as_routers_say(void **state)
 		if (r->want)
 			assert_int_equal(h.r.err, EMSGSIZE);
 	}
+	/* of a short packet not less than every path takes */
+	h.now_ns += 600 * SAN_NS_PER_S;
+	inet_make_udp(&q, "10.0.0.1", "192.168.9.9", 800);
+	make_error("10.0.0.254", 3, 4, 0, &q, 28);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(h.r.mtu, 552);
 	/* what was not to be in fragments, only */
 	make_error("10.0.0.254", 3, 4, 600, make_ours(false), 28);
 	f.b[42 + 6] = 0;

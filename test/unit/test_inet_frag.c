@@ -443,6 +443,14 @@ whole__v6_headers(void **state)
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
 	make_v6(65528, 8);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	/* behind other headers rte_ip_frag would not find it */
+	make_v6(1, 24);
+	memmove(f.b + 62, f.b + 54, f.len - 54u);
+	memcpy(f.b + 54, "\x2c\x00\x01\x04\x00\x00\x00\x00", 8);
+	f.len += 8;
+	f.b[20] = 60;
+	inet_set16(f.b + 18, (uint16_t)(f.len - 54));
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
 }
 
 /* What waits for the rest is given up after a while, and the timer ends. */
@@ -487,42 +495,105 @@ whole__bounded(void **state)
 	}
 	assert_int_equal(rte_mempool_in_use_count(pool), h.in->conf.max_partial);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 296);
+	/* and not for long */
+	h.now_ns += SAN_NS_PER_S + 1;
+	send_to("10.0.0.1", 2000, false);
+	take_sent();
+	assert_int_equal(inet_host_rx(&h, &frags[0]), SAN_DROP_NONE);
+	assert_int_equal(inet_host_rx(&h, &frags[1]), SAN_DROP_NONE);
+	assert_whole(2000);
 }
 
 /* ---- echo ---- */
 
-/* The kernel's ping -s 4000 */
+/** What the kernel's ping -s 4000 sends. */
 static void
-echo__long(void **state)
+make_long_echo(struct inet_frame parts[3])
 {
-	static struct inet_frame parts[3];
 	uint32_t i, at, n;
 
-	(void)state;
 	for (i = 0, at = 0; i < 3; i++, at += n) {
 		n = RTE_MIN(4008 - at, 1480u);
 		inet_make_echo_v4(&parts[i], "10.0.0.2", "10.0.0.1", 0);
 		parts[i].len = 34;
 		inet_put(&parts[i], data + at, (uint16_t)n);
+		if (i == 0)
+			memcpy(parts[0].b + 34, "\x08\x00\x00\x00\x12\x34\x00\x07", 8);
+		memcpy(h.payload + at, parts[i].b + 34, n);
+		move(&parts[i], at, i < 2);
 	}
-	memcpy(parts[0].b + 34, "\x08\x00\x00\x00\x12\x34\x00\x07", 8);
 	/* its sum, over all of them */
-	memcpy(h.payload, parts[0].b + 34, 1480);
-	memcpy(h.payload + 1480, parts[1].b + 34, 1480);
-	memcpy(h.payload + 2960, parts[2].b + 34, 1048);
 	inet_set16(parts[0].b + 36, inet_sum(h.payload, 4008, 0));
-	for (i = 0; i < 3; i++) {
-		move(&parts[i], i * 1480, i < 2);
+}
+
+static void
+echo__long(void **state)
+{
+	struct inet_frame parts[3];
+	uint32_t i;
+
+	(void)state;
+	make_long_echo(parts);
+	for (i = 0; i < 3; i++)
 		assert_int_equal(inet_host_rx(&h, &parts[i]), SAN_DROP_NONE);
-	}
 	assert_int_equal(take_sent(), 3);
 	check_v4(4000);
 	assert_int_equal(frags[0].b[34], 0);
-	memcpy(h.payload, frags[0].b + 34, 1480);
-	memcpy(h.payload + 1480, frags[1].b + 34, 1480);
-	memcpy(h.payload + 2960, frags[2].b + 34, 1048);
+	for (i = 0; i < 3; i++)
+		memcpy(h.payload + i * 1480, frags[i].b + 34, frags[i].len - 34u);
 	assert_int_equal(inet_sum(h.payload, 4008, 0), 0);
 	assert_memory_equal(h.payload + 8, data + 8, 4000);
+}
+
+/* All of the answer or nothing. */
+static void
+echo__long_no_room(void **state)
+{
+	static struct rte_mbuf *all[511];
+	struct inet_frame parts[3];
+	struct rte_mbuf *m;
+	uint32_t i, n = 0;
+
+	(void)state;
+	make_long_echo(parts);
+	for (i = 0; i < 126; i++)
+		assert_int_equal(send_to("10.0.0.1", 1, false), 0);
+	inet_host_rx(&h, &parts[0]);
+	inet_host_rx(&h, &parts[1]);
+	assert_int_equal(inet_host_rx(&h, &parts[2]), SAN_DROP_TX_FULL);
+	assert_int_equal(take_sent(), 126);
+	/* enough for a copy of the request, which is two, but not for its fragments */
+	inet_host_rx(&h, &parts[0]);
+	inet_host_rx(&h, &parts[1]);
+	m = test_eal_exact(pool, parts[2].b, parts[2].len);
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	for (i = 0; i < 4; i++)
+		rte_pktmbuf_free(all[--n]);
+	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
+	while (n > 0)
+		rte_pktmbuf_free(all[--n]);
+	assert_int_equal(take_sent(), 0);
+}
+
+/* A fragment in pieces needs an mbuf of its own. */
+static void
+whole__no_mbuf(void **state)
+{
+	static struct rte_mbuf *all[511];
+	struct inet_frame parts[3];
+	struct rte_mbuf *m;
+	uint32_t n = 0;
+
+	(void)state;
+	make_long_echo(parts);
+	m = test_eal_exact(pool, parts[2].b, 100);
+	rte_pktmbuf_chain(m, test_eal_exact(pool, parts[2].b + 100, parts[2].len - 100));
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
+	while (n > 0)
+		rte_pktmbuf_free(all[--n]);
 }
 
 int
@@ -545,6 +616,8 @@ main(void)
 		TEST(whole__given_up),
 		TEST(whole__bounded),
 		TEST(echo__long),
+		TEST(echo__long_no_room),
+		TEST(whole__no_mbuf),
 	};
 
 	pool = test_eal_pool("inet_frag", 511, 2048);

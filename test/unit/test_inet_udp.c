@@ -134,6 +134,24 @@ rx__padding(void **state)
 	assert_int_equal(h.r.len, 3);
 }
 
+/* However it is cut, also between the bytes of a word that is summed. */
+static void
+rx__in_pieces(void **state)
+{
+	struct rte_mbuf *m;
+	uint16_t cut;
+
+	(void)state;
+	inet_make_udp(&f, "fd00::2", "fd00::1", 101);
+	for (cut = 1; cut < f.len; cut++) {
+		m = test_eal_exact(pool, f.b, cut);
+		rte_pktmbuf_chain(m, test_eal_exact(pool, f.b + cut, f.len - cut));
+		assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NONE);
+		assert_int_equal(h.r.len, 101);
+		assert_memory_equal(h.payload, f.b + 62, 101);
+	}
+}
+
 struct who_row {
 	const char *src, *dst;
 	enum san_drop drop;
@@ -373,6 +391,7 @@ rx__options(void **state)
 static void
 rx__many_headers(void **state)
 {
+	static const char long_one[33 * 8] = {17, 32};
 	unsigned int i;
 
 	(void)state;
@@ -382,6 +401,10 @@ rx__many_headers(void **state)
 		insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
+	/* nor at a very long one */
+	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
+	insert(long_one, sizeof(long_one), 60);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
 }
 
@@ -554,6 +577,9 @@ send__refused(void **state)
 	assert_int_equal(send_to("fd00::2", 65528), -EMSGSIZE);
 	d.src = inet_ip("10.0.0.1");
 	assert_int_equal(san_inet_send(h.in, &d, &huge, 1, h.now_ns), -EMSGSIZE);
+	d.dst = inet_ip("127.0.0.1");
+	assert_int_equal(san_inet_send(h.in, &d, NULL, 0, h.now_ns), -ENETUNREACH);
+	d.dst = inet_ip("10.0.0.2");
 	d.df = true;
 	assert_int_equal(san_inet_send(h.in, &d, &(struct iovec){data, 1473}, 1, h.now_ns),
 			 -EMSGSIZE);
@@ -741,6 +767,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(rx__both_families),
 		TEST(rx__padding),
+		TEST(rx__in_pieces),
 		TEST(rx__for_whom),
 		TEST(join__counts),
 		TEST(rx__malformed),
