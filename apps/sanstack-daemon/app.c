@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "app_conv.h"
 #include "app_priv.h"
 #include "rtsan_priv.h"
 #include "san_log.h"
@@ -127,26 +128,6 @@ check_qps(struct app_port *port, const struct app *a, struct answer *ans)
 
 /* ---- hello ---- */
 
-/* Where packets go by the port, so that a program need not ask. */
-static void
-fill_nets(const struct app_port *port, struct shmq_ctl *ctl)
-{
-	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
-	uint32_t i;
-
-	for (i = 0; i < conf->nb_addrs; i++, ctl->nb_addrs++) {
-		memcpy(ctl->nets[i].ip, conf->addrs[i].ip.b, sizeof(ctl->nets[i].ip));
-		ctl->nets[i].prefix_len = conf->addrs[i].prefix_len;
-	}
-	ctl->nb_nets = ctl->nb_addrs;
-	for (i = 0; i < conf->nb_routes; i++) {
-		struct shmq_net *net = &ctl->nets[ctl->nb_nets++];
-
-		memcpy(net->ip, conf->routes[i].to.ip.b, sizeof(net->ip));
-		net->prefix_len = conf->routes[i].to.prefix_len;
-	}
-}
-
 static int
 make_ctl(struct app_port *port, struct app *a, int *fd)
 {
@@ -161,7 +142,7 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 	if (rc != 0)
 		return rc;
 	a->ctl = a->ctl_mem.mem;
-	fill_nets(port, a->ctl);
+	app_conv_nets(port, a->ctl);
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < port->caps.nb_lcores; i++) {
 		bells[i] = shmq_bells(a->ctl, i, port->nb_bells);
@@ -442,35 +423,6 @@ is_depth(uint32_t depth)
 	return depth != 0 && depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
-/* NULL: it is to be none. What is out of range is refused further down, with a text. */
-static const struct rtsan_stream_attr *
-stream_of(const struct shmq_stream *from, struct rtsan_stream_attr *to)
-{
-	if (from->given == 0)
-		return NULL;
-	*to = (struct rtsan_stream_attr){
-		.mode = from->mode,
-		.read = from->read,
-		.linger = from->linger != 0,
-		.learn = from->learn,
-		.scans = from->scans,
-		.nb_recv = from->nb_recv,
-		.nb_store = from->nb_store,
-		.nb_send = from->nb_send,
-		.t1 = from->t1,
-		.t2 = from->t2,
-		.frags = from->frags,
-		.threshold = from->threshold,
-		.msg_size = from->msg_size,
-		.msg_max = from->msg_max,
-		.send_buffer = from->send_buffer,
-		.scan_us = from->scan_us,
-		.hold_us = from->hold_us,
-		.gather_us = from->gather_us,
-	};
-	return to;
-}
-
 /* In memory that both see; a stream's own counts, too. */
 static int
 make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf, struct answer *ans)
@@ -525,7 +477,7 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 			      conf.rq_depth);
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
-	conf.stream = stream_of(&req->qp.stream, &stream);
+	conf.stream = app_conv_stream(&req->qp.stream, &stream);
 	rc = make_qp(port, a, &conf, ans);
 	if (rc == 0)
 		ans->rep->id = conf.qp;

@@ -76,7 +76,7 @@ struct app_port {
 	listeners;
 	uint32_t next_listener;
 	struct app_request *requests; /**< see app_port_request() */
-	struct sock_entry *socks; /**< max_socks of them; see socks.h */
+	struct sock_entry *socks;     /**< max_socks of them; see socks.h */
 	uint32_t nb_socks;
 	int epoll; /**< where their descriptors are watched */
 	uint32_t nb_attached;

@@ -34,13 +34,13 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-#define LINGER_NS    (1 * SAN_NS_PER_S)  /* what was sent may still go */
-#define LINGER_STEP  (1 * SAN_NS_PER_MS) /* until it is looked at again */
-#define PUMP_MAX     32                  /* datagrams of one kernel socket before the next one's */
-#define LOOPBACK     1                   /* index of the kernel's device, in each namespace */
-#define TAG_PAIR     ((uintptr_t)1)      /* of what comes with an event */
-#define TAG_KERNEL   ((uintptr_t)2)
-#define TAGS         (TAG_PAIR | TAG_KERNEL)
+#define LINGER_NS   (1 * SAN_NS_PER_S)  /* what was sent may still go */
+#define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
+#define PUMP_MAX    32                  /* datagrams of one kernel socket before the next one's */
+#define LOOPBACK    1                   /* index of the kernel's device, in each namespace */
+#define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
+#define TAG_KERNEL  ((uintptr_t)2)
+#define TAGS        (TAG_PAIR | TAG_KERNEL)
 
 /* All sockets are of the first. */
 static struct san_engine *
@@ -312,7 +312,7 @@ filter_kernel(int fd, uint32_t if_index, bool local_only)
 	if (!local_only && if_index == 0)
 		return 0;
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 ? 0 :
-											   -errno;
+											    -errno;
 }
 
 /* What the pump has to know of each datagram. */

@@ -25,13 +25,13 @@
 #include "sock_fd.h"
 #include "sock_real.h"
 
-#define AGAIN_S   5   /* until a daemon that was not there is asked for again */
-#define HIGH_FD   700 /* our descriptors are out of the way of the program's, if they can */
+#define AGAIN_S 5   /* until a daemon that was not there is asked for again */
+#define HIGH_FD 700 /* our descriptors are out of the way of the program's, if they can */
 
 static struct {
 	pthread_mutex_t lock;
-	int sock;                /* -1: not attached */
-	int wake_fd;             /* of the lcore, if it sleeps */
+	int sock;    /* -1: not attached */
+	int wake_fd; /* of the lcore, if it sleeps */
 	struct shmq_ctl *ctl;
 	size_t ctl_bytes;
 	struct shmq_rep hello;
@@ -64,7 +64,8 @@ move_up(int fd)
 
 	if (high < 0)
 		return fd;
-	REAL(close)(fd);
+	REAL(close)
+	(fd);
 	return high;
 }
 
@@ -96,7 +97,8 @@ dial(void)
 		return -errno;
 	if (REAL(connect)(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		rc = -errno;
-		REAL(close)(fd);
+		REAL(close)
+		(fd);
 		return rc;
 	}
 	us.sock = fd;
@@ -108,9 +110,11 @@ hang_up(void)
 {
 	/* another thread may be ringing: what was mapped stays so */
 	if (us.sock >= 0)
-		REAL(close)(us.sock);
+		REAL(close)
+		(us.sock);
 	if (us.wake_fd >= 0)
-		REAL(close)(us.wake_fd);
+		REAL(close)
+		(us.wake_fd);
 	us.ctl = NULL;
 	us.sock = us.wake_fd = -1;
 	atomic_store(&us.attached, false);
@@ -130,7 +134,8 @@ introduce(void)
 		return rc;
 	us.ctl_bytes = us.hello.hello.ctl_bytes;
 	ctl = mmap(NULL, us.ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	REAL(close)(fd);
+	REAL(close)
+	(fd);
 	if (ctl == MAP_FAILED)
 		return -ENOMEM;
 	us.ctl = ctl;
@@ -212,7 +217,8 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 		if (rc == 0 && got != NULL)
 			*got = came;
 		else if (came >= 0)
-			REAL(close)(came);
+			REAL(close)
+			(came);
 	}
 	unlock(&old);
 	errno = was;

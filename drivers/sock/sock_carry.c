@@ -59,7 +59,8 @@ leave_sets(const struct sock_file *f)
 
 	for (i = 0; i < SOCK_SETS; i++)
 		if (f->sets[i].epfd >= 0)
-			REAL(epoll_ctl)(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL);
+			REAL(epoll_ctl)
+			(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL);
 }
 
 static void
@@ -73,7 +74,8 @@ join_sets(struct sock_file *f)
 			continue;
 		ev = (struct epoll_event){.events = f->sets[i].events,
 					  .data = {.u64 = f->sets[i].data}};
-		REAL(epoll_ctl)(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
+		REAL(epoll_ctl)
+		(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
 		sock_arm(f);
 	}
 }
@@ -86,7 +88,8 @@ sock_arm(struct sock_file *f)
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) || atomic_load(&shm->error) != 0)
+	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
+	    atomic_load(&shm->error) != 0)
 		sock_bell(f);
 }
 
@@ -120,7 +123,8 @@ map(struct sock_file *f, int shadow)
 	if (rc != 0)
 		return rc;
 	mem = mmap(NULL, rep.sock.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	REAL(close)(fd);
+	REAL(close)
+	(fd);
 	if (mem == MAP_FAILED)
 		return -ENOMEM;
 	f->bytes = rep.sock.bytes;
@@ -139,11 +143,13 @@ replace(struct sock_file *f, int shadow)
 	int fd, cloexec, flags;
 
 	flags = REAL(fcntl)(sock_next_fd(f, 0), F_GETFL);
-	REAL(fcntl)(shadow, F_SETFL, flags & O_NONBLOCK);
+	REAL(fcntl)
+	(shadow, F_SETFL, flags & O_NONBLOCK);
 	leave_sets(f);
 	for (fd = sock_next_fd(f, 0); fd >= 0; fd = sock_next_fd(f, fd + 1)) {
 		cloexec = REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
-		REAL(dup3)(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
+		REAL(dup3)
+		(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
 	}
 	atomic_store_explicit(&f->carried, true, memory_order_release);
 	join_sets(f);
@@ -156,7 +162,8 @@ is_v6only(int fd, const struct sock_file *f)
 	int v = 0;
 
 	if (f->domain == AF_INET6)
-		REAL(getsockopt)(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
+		REAL(getsockopt)
+		(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
 	return v != 0;
 }
 
@@ -217,7 +224,8 @@ sock_carry(int fd, struct sock_file *f)
 			replace(f, shadow);
 			sock_opt_inherit(fd, f);
 		}
-		REAL(close)(shadow);
+		REAL(close)
+		(shadow);
 	}
 	if (rc != 0)
 		sock_conf_say("a socket stays with the kernel", rc);
@@ -274,7 +282,7 @@ sock_adopt_all(void)
 		uint16_t len;
 		uint8_t type;
 		char name[];
-	} *d;
+	} * d;
 	_Alignas(8) char buf[4096];
 	long n, at;
 	int dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd",
@@ -289,7 +297,8 @@ sock_adopt_all(void)
 				sock_adopt(atoi(d->name));
 		}
 	}
-	REAL(close)(dir);
+	REAL(close)
+	(dir);
 }
 
 /* ---- the kernel's own ---- */
@@ -307,11 +316,13 @@ sock_kernel(int fd, struct sock_file *f)
 		return -1;
 	high = REAL(fcntl)(kernel, F_DUPFD_CLOEXEC, HIGH_FD);
 	if (high >= 0) {
-		REAL(close)(kernel);
+		REAL(close)
+		(kernel);
 		kernel = high;
 	}
 	if (!atomic_compare_exchange_strong(&f->kernel, &none, kernel)) {
-		REAL(close)(kernel);
+		REAL(close)
+		(kernel);
 		kernel = none;
 	}
 	return kernel;

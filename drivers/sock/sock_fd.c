@@ -10,7 +10,7 @@
 /* One more than the index in *files*; 0: none of ours. Pages that nobody uses are not there. */
 static _Atomic uint32_t table[SOCK_FDS];
 static struct sock_file files[SOCK_FILES];
-static _Atomic uint32_t hint;  /* where a free one is looked for first */
+static _Atomic uint32_t hint;    /* where a free one is looked for first */
 static _Atomic int highest = -1; /* descriptor that is in the table */
 
 static pid_t owner;
@@ -68,7 +68,8 @@ sock_put(struct sock_file *f)
 	if (shm != NULL)
 		munmap(shm, bytes);
 	if (kernel >= 0)
-		REAL(close)(kernel);
+		REAL(close)
+		(kernel);
 }
 
 static struct sock_file *

@@ -33,7 +33,7 @@ struct sock_file {
 	_Atomic uint32_t refs; /**< descriptors, and calls that are under way; 0: free */
 	_Atomic bool carried;
 	int domain;
-	bool is_udp; /**< or TCP, which no rule carries yet, but may refuse */
+	bool is_udp;              /**< or TCP, which no rule carries yet, but may refuse */
 	struct san_sock_shm *shm; /**< once it is carried */
 	size_t bytes;
 	_Atomic int kernel; /**< the kernel's own, borrowed; -1: not yet */

@@ -153,7 +153,8 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	if (rc == 0 && about_group(level, name, value, len, group, &leaves))
 		follow(fd, group, leaves);
 	else if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
-		REAL(setsockopt)(fd, level, name, value, len);
+		REAL(setsockopt)
+		(fd, level, name, value, len);
 	else if (rc == 0)
 		sock_sync(fd, f);
 	return rc;
@@ -200,7 +201,8 @@ sock_opt_times(int fd, int shadow)
 	for (i = 0; i < 2; i++) {
 		len = sizeof(tv);
 		if (REAL(getsockopt)(fd, SOL_SOCKET, names[i], &tv, &len) == 0)
-			REAL(setsockopt)(shadow, SOL_SOCKET, names[i], &tv, len);
+			REAL(setsockopt)
+			(shadow, SOL_SOCKET, names[i], &tv, len);
 	}
 }
 
@@ -246,8 +248,7 @@ sock_opt_shutdown(int fd, struct sock_file *f, int how)
 	rc = REAL(shutdown)(kernel, how);
 	if (rc != 0)
 		return rc;
-	atomic_fetch_or(&f->shm->shut, how == SHUT_RDWR ? SHUT_RD + 1 + SHUT_WR + 1 :
-							  (uint32_t)how + 1);
+	atomic_fetch_or(&f->shm->shut, how == SHUT_RDWR ? SHUT_RD + 1 + SHUT_WR + 1 : (uint32_t)how + 1);
 	sock_bell(f); /* who waits to read is told that there is nothing more */
 	return 0;
 }

@@ -18,44 +18,44 @@
 #include <sys/uio.h>
 
 /** name, result, parameters. */
-#define SOCK_REALS(X)                                                                         \
-	X(socket, int, (int, int, int))                                                       \
-	X(bind, int, (int, const struct sockaddr *, socklen_t))                               \
-	X(connect, int, (int, const struct sockaddr *, socklen_t))                            \
-	X(getsockname, int, (int, struct sockaddr *, socklen_t *))                            \
-	X(getpeername, int, (int, struct sockaddr *, socklen_t *))                            \
-	X(getsockopt, int, (int, int, int, void *, socklen_t *))                              \
-	X(setsockopt, int, (int, int, int, const void *, socklen_t))                          \
-	X(shutdown, int, (int, int))                                                          \
-	X(close, int, (int))                                                                  \
-	X(close_range, int, (unsigned int, unsigned int, int))                                \
-	X(closefrom, void, (int))                                                             \
-	X(fclose, int, (void *))                                                              \
-	X(dup, int, (int))                                                                    \
-	X(dup2, int, (int, int))                                                              \
-	X(dup3, int, (int, int, int))                                                         \
-	X(fcntl, int, (int, int, ...))                                                        \
-	X(fcntl64, int, (int, int, ...))                                                      \
-	X(ioctl, int, (int, unsigned long, ...))                                              \
-	X(read, ssize_t, (int, void *, size_t))                                               \
-	X(readv, ssize_t, (int, const struct iovec *, int))                                   \
-	X(recv, ssize_t, (int, void *, size_t, int))                                          \
-	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *))      \
-	X(recvmsg, ssize_t, (int, struct msghdr *, int))                                      \
-	X(recvmmsg, int, (int, struct mmsghdr *, unsigned int, int, struct timespec *))       \
-	X(write, ssize_t, (int, const void *, size_t))                                        \
-	X(writev, ssize_t, (int, const struct iovec *, int))                                  \
-	X(send, ssize_t, (int, const void *, size_t, int))                                    \
+#define SOCK_REALS(X)                                                                            \
+	X(socket, int, (int, int, int))                                                          \
+	X(bind, int, (int, const struct sockaddr *, socklen_t))                                  \
+	X(connect, int, (int, const struct sockaddr *, socklen_t))                               \
+	X(getsockname, int, (int, struct sockaddr *, socklen_t *))                               \
+	X(getpeername, int, (int, struct sockaddr *, socklen_t *))                               \
+	X(getsockopt, int, (int, int, int, void *, socklen_t *))                                 \
+	X(setsockopt, int, (int, int, int, const void *, socklen_t))                             \
+	X(shutdown, int, (int, int))                                                             \
+	X(close, int, (int))                                                                     \
+	X(close_range, int, (unsigned int, unsigned int, int))                                   \
+	X(closefrom, void, (int))                                                                \
+	X(fclose, int, (void *))                                                                 \
+	X(dup, int, (int))                                                                       \
+	X(dup2, int, (int, int))                                                                 \
+	X(dup3, int, (int, int, int))                                                            \
+	X(fcntl, int, (int, int, ...))                                                           \
+	X(fcntl64, int, (int, int, ...))                                                         \
+	X(ioctl, int, (int, unsigned long, ...))                                                 \
+	X(read, ssize_t, (int, void *, size_t))                                                  \
+	X(readv, ssize_t, (int, const struct iovec *, int))                                      \
+	X(recv, ssize_t, (int, void *, size_t, int))                                             \
+	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *))         \
+	X(recvmsg, ssize_t, (int, struct msghdr *, int))                                         \
+	X(recvmmsg, int, (int, struct mmsghdr *, unsigned int, int, struct timespec *))          \
+	X(write, ssize_t, (int, const void *, size_t))                                           \
+	X(writev, ssize_t, (int, const struct iovec *, int))                                     \
+	X(send, ssize_t, (int, const void *, size_t, int))                                       \
 	X(sendto, ssize_t, (int, const void *, size_t, int, const struct sockaddr *, socklen_t)) \
-	X(sendmsg, ssize_t, (int, const struct msghdr *, int))                                \
-	X(sendmmsg, int, (int, struct mmsghdr *, unsigned int, int))                          \
-	X(sendfile, ssize_t, (int, int, off_t *, size_t))                                     \
-	X(poll, int, (struct pollfd *, nfds_t, int))                                          \
-	X(ppoll, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))   \
-	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *))                 \
-	X(pselect, int,                                                                       \
-	  (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *))     \
-	X(epoll_ctl, int, (int, int, int, struct epoll_event *))                              \
+	X(sendmsg, ssize_t, (int, const struct msghdr *, int))                                   \
+	X(sendmmsg, int, (int, struct mmsghdr *, unsigned int, int))                             \
+	X(sendfile, ssize_t, (int, int, off_t *, size_t))                                        \
+	X(poll, int, (struct pollfd *, nfds_t, int))                                             \
+	X(ppoll, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))      \
+	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *))                    \
+	X(pselect, int,                                                                          \
+	  (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *))        \
+	X(epoll_ctl, int, (int, int, int, struct epoll_event *))                                 \
 	X(syscall, long, (long, ...))
 
 struct sock_real {
@@ -70,11 +70,11 @@ extern struct sock_real sock_real;
 void sock_real_find(size_t offset);
 
 /** The C library's *name*. */
-#define REAL(name)                                                                         \
-	(*({                                                                               \
-		if (__builtin_expect(sock_real.name == NULL, 0))                           \
-			sock_real_find(offsetof(struct sock_real, name));                  \
-		sock_real.name;                                                            \
+#define REAL(name)                                                        \
+	(*({                                                              \
+		if (__builtin_expect(sock_real.name == NULL, 0))          \
+			sock_real_find(offsetof(struct sock_real, name)); \
+		sock_real.name;                                           \
 	}))
 
 #endif /* SOCK_REAL_H */

@@ -209,7 +209,8 @@ EXPORT void
 closefrom(int first)
 {
 	sock_forget_range(first < 0 ? 0 : (unsigned int)first, SOCK_FDS);
-	REAL(closefrom)(first);
+	REAL(closefrom)
+	(first);
 }
 
 EXPORT int

@@ -54,7 +54,8 @@ read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_r
 
 	if (sock_is_bad(in, msg->msg_namelen))
 		return EFAULT;
-	if (f->domain == AF_INET || (msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET)) {
+	if (f->domain == AF_INET ||
+	    (msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET)) {
 		if (msg->msg_namelen < sizeof(*in))
 			return EINVAL;
 		if (in->sin_family != AF_INET &&
@@ -507,7 +508,8 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 
 	if (rc < 0)
 		return fail((int)-rc);
-	if (sock_is_bad(msg->msg_name, msg->msg_namelen) || sock_is_bad(msg->msg_control, msg->msg_controllen))
+	if (sock_is_bad(msg->msg_name, msg->msg_namelen) ||
+	    sock_is_bad(msg->msg_control, msg->msg_controllen))
 		return fail(EFAULT);
 	if ((flags & MSG_ERRQUEUE) != 0)
 		return sock_kernel(fd, f) < 0 ? fail(EAGAIN) :

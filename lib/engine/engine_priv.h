@@ -71,9 +71,9 @@ struct san_engine_port {
 	bool started;
 	_Atomic bool shut;
 	_Atomic bool gone;
-	bool launched; /**< the engines run on lcores of their own */
-	uint8_t idle;  /**< enum san_engine_idle_policy, not AUTO */
-	bool sleeps;   /**< by it: lcores are woken */
+	bool launched;     /**< the engines run on lcores of their own */
+	uint8_t idle;      /**< enum san_engine_idle_policy, not AUTO */
+	bool sleeps;       /**< by it: lcores are woken */
 	uint32_t if_index; /**< of the kernel's device behind it; 0: there is none */
 	bool is_shared;    /**< the kernel has our address there: it answers for us */
 	int guard_fd;      /**< see san_engine_kernel_guard(); -1: not needed */

@@ -195,7 +195,7 @@ struct shmq_ctl {
 	_Alignas(64) _Atomic uint32_t ev_head; /**< the application's */
 	_Atomic uint32_t ev_armed;             /**< see san_spsc_arm() */
 	_Alignas(64) struct shmq_event events[SHMQ_EVENTS];
-	/* the port's: its addresses, with what is on its link, and what lies behind routers there */
+	/* the port's: its addresses, with what is on its link; and what is behind routers there */
 	uint32_t nb_addrs, nb_nets; /**< the first are its addresses */
 	struct shmq_net nets[SHMQ_NETS];
 };

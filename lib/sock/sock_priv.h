@@ -18,7 +18,7 @@ struct sock {
 	uint32_t wake_next;        /**< of those to be woken */
 	uint32_t work_next;        /**< of those that rang */
 	int wake_fd;
-	bool is_woken, is_work;    /**< is one of them */
+	bool is_woken, is_work; /**< is one of them */
 	bool is_named;
 	bool is_broken; /**< wrote what nobody may: its sending is over */
 	uint32_t nb_groups;

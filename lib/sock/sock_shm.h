@@ -57,7 +57,7 @@ struct san_sock_rec {
 	uint8_t hops, tos;        /**< to send: 0: the socket's */
 	uint8_t pad[2];
 	uint32_t if_index; /**< received: of the kernel's device that it came by; 0: none */
-	uint64_t ns; /**< received: when, by the lcore's clock */
+	uint64_t ns;       /**< received: when, by the lcore's clock */
 };
 
 _Static_assert(sizeof(struct san_sock_rec) == SAN_SOCK_LINE, "SAN_SOCK_ABI");
