@@ -83,7 +83,7 @@ struct san_inet_result {
 	struct rte_mbuf *m; /**< UDP: the whole datagram, the caller's to free */
 	uint32_t off, len;  /**< ... its payload, in bytes from the start of the frame */
 	int err;            /**< ERROR: what the kernel says of it: ECONNREFUSED, EMSGSIZE, ... */
-	bool hard;          /**< ... it will not go away: a connected socket is told unasked */
+	bool hard;          /**< ... a connected socket is told of it without asking (IP_RECVERR) */
 	uint8_t type, code; /**< ... of ICMP or ICMPv6 */
 	uint16_t mtu;       /**< ... EMSGSIZE: of the path */
 };
@@ -112,7 +112,8 @@ int san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_
 		     struct rte_ether_addr *mac);
 /**
  * One frame that is not the transport's; *m* is ours from here on. NONE: it was consumed, or
- * *r* says what there is in it.
+ * *r* says what there is in it. Of fragments the last to come brings the datagram, if they are
+ * not more than rte_ip_frag takes (8 as Debian builds it).
  */
 enum san_drop san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns,
 			  struct san_inet_result *r);
@@ -148,7 +149,10 @@ uint32_t san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs,
 uint64_t san_inet_conflicts(const struct san_inet *in, const struct san_ip *ip);
 /** Frames to send, at most *n*; the caller's from then on. */
 uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n);
-/** Retries and ageing; returns the next time it wants to be called. */
+/**
+ * Retries, ageing, reports; returns the next time it wants to be called, which may be sooner after
+ * any call that is told the time.
+ */
 uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
 /** What was lost but with san_inet_rx(), which tells: SAN_DROP_MAX counters. */
 const uint64_t *san_inet_drops(const struct san_inet *in);

@@ -73,6 +73,14 @@ san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to)
 	return true;
 }
 
+/** Somebody sends in our name: answers would go to him, or round and round. */
+static bool
+is_forged(const struct san_inet *in, const struct inet_rx *rx)
+{
+	return !rte_is_same_ether_addr(&rx->eth.src_addr, &in->conf.mac) &&
+		san_inet_is_local(in, &rx->src);
+}
+
 /* ---- IPv4 ---- */
 
 /** Only what would send it elsewhere matters to a host. */
@@ -117,9 +125,11 @@ check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr
 
 	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP && !igmp)
 		return SAN_DROP_INET_UNWANTED;
+	if (rte_raw_cksum(hdr, len) != 0xffff || is_forged(in, rx) ||
+	    san_inet_is_broadcast(in, &rx->src))
+		return SAN_DROP_INET_MALFORMED;
 	/* a switch that asks for groups may have no address (RFC 4541) */
-	if (rte_raw_cksum(hdr, len) != 0xffff || san_inet_is_broadcast(in, &rx->src) ||
-	    (!inet_is_unicast(&rx->src) && !(igmp && inet_is_any_v4(&rx->src))))
+	if (!inet_is_unicast(&rx->src) && !(igmp && inet_is_any_v4(&rx->src)))
 		return SAN_DROP_INET_MALFORMED;
 	return check_options(hdr + sizeof(struct rte_ipv4_hdr),
 			     len - (uint32_t)sizeof(struct rte_ipv4_hdr));
@@ -259,7 +269,9 @@ take_v6(struct san_inet *in, struct inet_rx *rx)
 		return SAN_DROP_NOT_FOR_US;
 	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;
-	return inet_is_unicast(&rx->src) ? san_inet_udp_rx(rx) : SAN_DROP_INET_MALFORMED;
+	if (!inet_is_unicast(&rx->src) || is_forged(in, rx))
+		return SAN_DROP_INET_MALFORMED;
+	return san_inet_udp_rx(rx);
 }
 
 static enum san_drop

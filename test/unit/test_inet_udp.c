@@ -172,6 +172,8 @@ static const struct who_row who_rows[] = {
 	{"239.1.2.3", "10.0.0.1", SAN_DROP_INET_MALFORMED, false},
 	{"255.255.255.255", "10.0.0.1", SAN_DROP_INET_MALFORMED, false},
 	{"10.0.0.255", "10.0.0.1", SAN_DROP_INET_MALFORMED, false},
+	{"10.0.0.1", "10.0.0.1", SAN_DROP_INET_MALFORMED, false}, /* with another MAC */
+	{"fd00::1", "fd00::1", SAN_DROP_INET_MALFORMED, false},
 	{"fd00::2", "fd00::9", SAN_DROP_NOT_FOR_US, false},
 	{"fd00::2", "ff02::1", SAN_DROP_NOT_FOR_US, false},
 	{"fd00::2", "ff02::1:ff00:1", SAN_DROP_NOT_FOR_US, false},
