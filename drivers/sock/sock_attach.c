@@ -111,10 +111,10 @@ hang_up(void)
 	/* another thread may be ringing: what was mapped stays so */
 	if (us.sock >= 0)
 		REAL(close)
-		(us.sock);
+	(us.sock);
 	if (us.wake_fd >= 0)
 		REAL(close)
-		(us.wake_fd);
+	(us.wake_fd);
 	us.ctl = NULL;
 	us.sock = us.wake_fd = -1;
 	atomic_store(&us.attached, false);
@@ -218,7 +218,7 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 			*got = came;
 		else if (came >= 0)
 			REAL(close)
-			(came);
+		(came);
 	}
 	unlock(&old);
 	errno = was;

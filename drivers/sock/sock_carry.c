@@ -60,7 +60,7 @@ leave_sets(const struct sock_file *f)
 	for (i = 0; i < SOCK_SETS; i++)
 		if (f->sets[i].epfd >= 0)
 			REAL(epoll_ctl)
-			(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL);
+	(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL);
 }
 
 static void
@@ -163,7 +163,7 @@ is_v6only(int fd, const struct sock_file *f)
 
 	if (f->domain == AF_INET6)
 		REAL(getsockopt)
-		(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
+	(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
 	return v != 0;
 }
 

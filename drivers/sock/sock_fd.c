@@ -69,7 +69,7 @@ sock_put(struct sock_file *f)
 		munmap(shm, bytes);
 	if (kernel >= 0)
 		REAL(close)
-		(kernel);
+	(kernel);
 }
 
 static struct sock_file *

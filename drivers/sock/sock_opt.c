@@ -154,7 +154,7 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 		follow(fd, group, leaves);
 	else if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
 		REAL(setsockopt)
-		(fd, level, name, value, len);
+	(fd, level, name, value, len);
 	else if (rc == 0)
 		sock_sync(fd, f);
 	return rc;
@@ -202,7 +202,7 @@ sock_opt_times(int fd, int shadow)
 		len = sizeof(tv);
 		if (REAL(getsockopt)(fd, SOL_SOCKET, names[i], &tv, &len) == 0)
 			REAL(setsockopt)
-			(shadow, SOL_SOCKET, names[i], &tv, len);
+		(shadow, SOL_SOCKET, names[i], &tv, len);
 	}
 }
 
@@ -248,7 +248,10 @@ sock_opt_shutdown(int fd, struct sock_file *f, int how)
 	rc = REAL(shutdown)(kernel, how);
 	if (rc != 0)
 		return rc;
-	atomic_fetch_or(&f->shm->shut, how == SHUT_RDWR ? SHUT_RD + 1 + SHUT_WR + 1 : (uint32_t)how + 1);
+	if (how != SHUT_WR)
+		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
+	if (how != SHUT_RD)
+		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
 	sock_bell(f); /* who waits to read is told that there is nothing more */
 	return 0;
 }

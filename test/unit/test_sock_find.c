@@ -63,7 +63,8 @@ dgram(const char *src, uint16_t sport, const char *dst, uint16_t dport)
 static uint32_t
 arrives(const struct san_inet_dgram *d)
 {
-	const struct san_inet_result r = {.what = SAN_INET_UDP, .d = *d, .m = rte_pktmbuf_alloc(pool)};
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	const struct san_inet_result r = {.what = SAN_INET_UDP, .d = *d, .m = m};
 	uint32_t got = san_sock_rx(all, &r, 1);
 
 	rte_pktmbuf_free(r.m);
