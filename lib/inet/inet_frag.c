@@ -40,6 +40,7 @@ san_inet_frag_create(struct san_inet *in)
 {
 	uint32_t n = rte_align32pow2(in->conf.max_partial);
 
+	in->frag_id = (uint32_t)san_prng_u64(&in->prng);
 	in->frag_ns = SAN_TIME_NEVER;
 	if (n == 0)
 		return 0;
@@ -48,7 +49,6 @@ san_inet_frag_create(struct san_inet *in)
 						  wait_ns[0], SOCKET_ID_ANY);
 	in->partial[1] = rte_ip_frag_table_create(n, BUCKET_ENTRIES, in->conf.max_partial,
 						  wait_ns[1], SOCKET_ID_ANY);
-	in->frag_id = (uint32_t)san_prng_u64(&in->prng);
 	return in->death != NULL && in->partial[0] != NULL && in->partial[1] != NULL ? 0 : -ENOMEM;
 }
 

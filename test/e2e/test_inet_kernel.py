@@ -20,6 +20,8 @@ TRANSPORT = 4791
 SIZES = (0, 1, 56, 1400, 1472, 1473, 2000, 4000, 11000)
 # DPDK's af_packet has IPv4 fragments put together by the kernel, and the result cut off.
 SHORT = SIZES[:6]
+# Fragments are put together for datagrams only: where there are to be sockets.
+SOCKETS = {'server': ['sockets=16']}
 GARBAGE = 3000 if SANITIZE else 20000
 
 
@@ -161,6 +163,7 @@ class Kernel(Veth):
 
     def __init__(self, work, v6):
         super().__init__(work, 'af_packet', v6=v6)
+        self.sets = SOCKETS
         configure(self.ns['client'], 'pv0', f'{self.client_ip}/{self.bits}', v6)
 
     def do(self, what, *args):
@@ -171,7 +174,7 @@ class Tap(Link):
     """The other end of our port is the kernel itself."""
 
     def __init__(self, work, v6):
-        super().__init__(work)
+        super().__init__(work, sets=SOCKETS)
         if v6:
             self.server_ip, self.client_ip, self.bits = SERVER_IP6, CLIENT_IP6, 64
         self.v6 = v6

@@ -504,6 +504,24 @@ whole__bounded(void **state)
 	assert_whole(2000);
 }
 
+/* Without memory for it nothing is put together, but what is sent is still cut. */
+static void
+whole__not_wanted(void **state)
+{
+	struct san_inet_conf conf = h.in->conf;
+
+	(void)state;
+	san_inet_destroy(h.in);
+	conf.max_partial = 0;
+	inet_host_init(&h, pool, &conf);
+	send_to("10.0.0.1", 2000, false);
+	send_to("fd00::1", 2000, false);
+	assert_int_equal(take_sent(), 4);
+	assert_int_equal(inet_host_rx(&h, &frags[0]), SAN_DROP_INET_UNWANTED);
+	assert_int_equal(inet_host_rx(&h, &frags[2]), SAN_DROP_INET_UNWANTED);
+	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
+}
+
 /* ---- echo ---- */
 
 /** What the kernel's ping -s 4000 sends. */
@@ -615,6 +633,7 @@ main(void)
 		TEST(whole__v6_headers),
 		TEST(whole__given_up),
 		TEST(whole__bounded),
+		TEST(whole__not_wanted),
 		TEST(echo__long),
 		TEST(echo__long_no_room),
 		TEST(whole__no_mbuf),
