@@ -214,8 +214,10 @@ ports_park(struct server *s)
 	uint32_t i;
 
 	for (i = 0; i < s->all.nb_ports; i++) {
-		if (s->all.ports[i].ctx != NULL)
+		if (s->all.ports[i].ctx != NULL) {
+			socks_close(&s->all.ports[i]);
 			dpdk_ctx_park(s->all.ports[i].ctx);
+		}
 		s->all.ports[i].ctx = NULL;
 	}
 }

@@ -221,14 +221,18 @@ server_run(struct server *s)
 		app_telemetry_enter();
 		end_ns = san_engine_clock_monotonic() + SERVE_NS;
 		/* those that are left come again, and the watchdog is told in between */
-		for (i = 0; i < n && san_engine_clock_monotonic() <= end_ns; i++) {
+		for (i = 0; i < n; i++) {
+			bool is_late = san_engine_clock_monotonic() > end_ns;
+
+			if (socks_event(ev[i].data.ptr, is_late) || is_late)
+				continue;
 			if (ev[i].data.ptr == &s->signals)
 				on_signal(s);
 			else if (ev[i].data.ptr == &s->listener)
 				take_app(s);
 			else if (ev[i].data.ptr == &s->guard)
 				apps_failed(&s->all);
-			else if (ev[i].data.ptr != &s->all && !socks_event(ev[i].data.ptr))
+			else if (ev[i].data.ptr != &s->all)
 				serve(s, ev[i].data.ptr);
 		}
 		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :

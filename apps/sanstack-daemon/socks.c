@@ -125,6 +125,9 @@ read_names(int fd, uid_t uid, struct san_sock_names *n, struct san_sock_shm *shm
 	v = n->family == AF_INET ? get_int(fd, IPPROTO_IP, IP_TTL) :
 				   get_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS);
 	n->hops = v > 0 && v <= UINT8_MAX ? (uint8_t)v : 0;
+	v = n->family == AF_INET ? get_int(fd, IPPROTO_IP, IP_MTU_DISCOVER) :
+				   get_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER);
+	n->df = v == IP_PMTUDISC_DO || v == IP_PMTUDISC_PROBE; /* IPv6 has the same values */
 	v = n->family == AF_INET ? get_int(fd, IPPROTO_IP, IP_TOS) :
 				   get_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
 	n->tos = v > 0 ? (uint8_t)v : 0;
@@ -160,20 +163,29 @@ refuse(struct shmq_rep *rep, int rc, const char *text)
 
 /* Can it be carried at all? */
 static int
-check_kernel(int fd, struct shmq_rep *rep)
+check_kernel(const struct app_port *port, int fd, struct shmq_rep *rep)
 {
 	static uint64_t our_net;
-	int domain = get_int(fd, SOL_SOCKET, SO_DOMAIN), own;
+	socklen_t filter = 0;
+	int device, domain = get_int(fd, SOL_SOCKET, SO_DOMAIN), own;
 
 	if (our_net == 0 && (own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
 		our_net = get_cookie(own, SO_NETNS_COOKIE);
 		close(own);
 	}
 	if ((domain != AF_INET && domain != AF_INET6) ||
+	    get_int(fd, SOL_SOCKET, SO_TYPE) != SOCK_DGRAM ||
 	    get_int(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_UDP)
 		return refuse(rep, -EPROTONOSUPPORT, "neither IPv4 nor IPv6, or not UDP");
-	if (get_cookie(fd, SO_NETNS_COOKIE) != our_net)
+	/* a kernel that can't say so might have it from where its name means nothing */
+	if (our_net == 0 || get_cookie(fd, SO_NETNS_COOKIE) != our_net)
 		return refuse(rep, -EXDEV, "of another network namespace than the daemon's");
+	/* two of one name may be on two devices: only one of them would have a right to ours */
+	device = get_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
+	if (device != 0 && device != (int)san_engine_if_index(port->ctx->port))
+		return refuse(rep, -EXDEV, "bound to a device that is not the port's");
+	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &filter) != 0 || filter != 0)
+		return refuse(rep, -EOPNOTSUPP, "it has a filter of its own");
 	return 0;
 }
 
@@ -315,21 +327,39 @@ filter_kernel(int fd, uint32_t if_index, bool local_only)
 											    -errno;
 }
 
-/* What the pump has to know of each datagram. */
+/* What the pump has to know of each datagram, by family. */
+static const struct {
+	int level, name;
+} more[2][SOCKS_MORE] = {
+	{{IPPROTO_IP, IP_PKTINFO}, {IPPROTO_IP, IP_RECVTTL}, {IPPROTO_IP, IP_RECVTOS}},
+	{{IPPROTO_IPV6, IPV6_RECVPKTINFO},
+	 {IPPROTO_IPV6, IPV6_RECVHOPLIMIT},
+	 {IPPROTO_IPV6, IPV6_RECVTCLASS}},
+};
+
 static void
-ask_more(int fd, uint16_t family)
+ask_more(struct sock_entry *s)
 {
 	const int on = 1;
+	int i, v6 = s->family == AF_INET6;
 
-	if (family == AF_INET) {
-		setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
-		setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on));
-		setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
-		return;
+	for (i = 0; i < SOCKS_MORE; i++) {
+		s->had[i] = get_int(s->kernel, more[v6][i].level, more[v6][i].name);
+		setsockopt(s->kernel, more[v6][i].level, more[v6][i].name, &on, sizeof(on));
 	}
-	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
+	s->asks_more = true;
+}
+
+/* A program whose socket can't be carried after all goes on with the kernel's, as it was. */
+static void
+leave_kernel(const struct sock_entry *s)
+{
+	int i, v6 = s->family == AF_INET6;
+	const int none = 0;
+
+	setsockopt(s->kernel, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+	for (i = 0; i < SOCKS_MORE && s->asks_more; i++)
+		setsockopt(s->kernel, more[v6][i].level, more[v6][i].name, &s->had[i], sizeof(int));
 }
 
 static int
@@ -337,8 +367,9 @@ watch(const struct sock_entry *s)
 {
 	/* of the pair only its end, which is always told */
 	struct epoll_event pair = {.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)}};
+	/* of some it is readable for ever, for nothing: errors that nobody asked for, an end */
 	struct epoll_event kernel = {
-		.events = EPOLLIN,
+		.events = EPOLLIN | EPOLLET,
 		.data = {.ptr = (void *)((uintptr_t)s | TAG_KERNEL)},
 	};
 
@@ -381,13 +412,23 @@ find(const struct app_port *port, int fd, bool is_kernel)
 	return NULL;
 }
 
+/* Others may have borrowed the kernel's: closing ours would not end its events. */
+static void
+unwatch(const struct sock_entry *s, int fd)
+{
+	if (fd < 0)
+		return;
+	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, fd, NULL);
+	close(fd);
+}
+
 static void
 release(struct sock_entry *s)
 {
-	if (s->pair >= 0)
-		close(s->pair);
 	if (s->kernel >= 0)
-		close(s->kernel);
+		leave_kernel(s);
+	unwatch(s, s->pair);
+	unwatch(s, s->kernel);
 	app_mem_end(&s->mem);
 	s->port->nb_socks--;
 	s->port = NULL;
@@ -448,21 +489,22 @@ begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_
 	rc = read_names(s->kernel, s->uid, &names, shm);
 	if (rc == 0)
 		rc = check_names(port, &names, rep);
-	if (rc == 0)
-		rc = filter_kernel(s->kernel, san_engine_if_index(port->ctx->port), local_only);
 	if (rc != 0)
 		return rc;
 	s->family = names.family;
 	atomic_init(&shm->nonblock, (fcntl(s->kernel, F_GETFL) & O_NONBLOCK) != 0);
-	ask_more(s->kernel, s->family);
 	rc = san_engine_call(engine_of(port), do_add, &call);
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
 	shm->if_index = san_engine_if_index(port->ctx->port);
-	rc = watch(s);
+	rc = filter_kernel(s->kernel, san_engine_if_index(port->ctx->port), local_only);
+	if (rc == 0)
+		rc = watch(s);
 	if (rc != 0)
 		san_engine_call(engine_of(port), do_del, &call);
+	else
+		ask_more(s);
 	return rc;
 }
 
@@ -471,7 +513,7 @@ serve_carry(struct app_port *port, const struct app *a,
 	    const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
 {
 	struct sock_entry *s;
-	int rc = check_kernel(fd, rep), shadow = -1;
+	int rc = check_kernel(port, fd, rep), shadow = -1;
 
 	if (rc != 0)
 		return rc;
@@ -521,10 +563,13 @@ serve_sync(struct sock_entry *s, struct shmq_rep *rep)
 	struct sock_call call = {.s = s, .names = &names};
 	int rc = read_names(s->kernel, s->uid, &names, s->mem.mem);
 
-	if (rc == 0)
-		rc = check_names(s->port, &names, rep);
-	if (rc == 0)
-		san_engine_call(engine_of(s->port), do_name, &call);
+	if (rc != 0)
+		return rc;
+	/* what the kernel calls something else, or nothing, gets nothing by the port any more */
+	rc = check_names(s->port, &names, rep);
+	if (rc != 0)
+		names.port = 0;
+	san_engine_call(engine_of(s->port), do_name, &call);
 	return rc;
 }
 
@@ -637,20 +682,33 @@ pump_one(struct sock_entry *s)
 	return true;
 }
 
+static void
+pump(struct sock_entry *s)
+{
+	int i;
+
+	for (i = 0; i < PUMP_MAX && pump_one(s); i++)
+		;
+	s->has_more = i == PUMP_MAX;
+}
+
 bool
-socks_event(void *what)
+socks_event(void *what, bool is_late)
 {
 	struct sock_entry *s = (struct sock_entry *)((uintptr_t)what & ~TAGS);
-	int i;
 
 	if (((uintptr_t)what & TAGS) == 0)
 		return false;
 	if (s->port == NULL)
 		return true; /* gone meanwhile */
-	if (((uintptr_t)what & TAG_PAIR) != 0)
-		s->is_over = true;
-	for (i = 0; !s->is_over && i < PUMP_MAX && pump_one(s); i++)
-		;
+	if (((uintptr_t)what & TAG_PAIR) == 0) {
+		s->has_more = true;
+		if (!is_late)
+			pump(s);
+		return true;
+	}
+	s->is_over = true;
+	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
 	return true;
 }
 
@@ -678,6 +736,22 @@ may_end(struct sock_entry *s, uint64_t now_ns)
 		san_engine_call(engine_of(s->port), do_has_sent, &call) != 0;
 }
 
+/* When to look again. */
+static uint64_t
+look_after(struct sock_entry *s, uint64_t now_ns)
+{
+	if (s->has_more && !s->is_over) {
+		pump(s);
+		return s->has_more ? now_ns : SAN_TIME_NEVER;
+	}
+	if (!s->is_over)
+		return SAN_TIME_NEVER;
+	if (!may_end(s, now_ns))
+		return now_ns + LINGER_STEP;
+	end(s);
+	return SAN_TIME_NEVER;
+}
+
 uint64_t
 socks_bury(struct apps *all, uint64_t now_ns)
 {
@@ -687,14 +761,9 @@ socks_bury(struct apps *all, uint64_t now_ns)
 
 	for (i = 0; i < all->nb_ports; i++) {
 		port = &all->ports[i];
-		for (k = 0; k < port->max_socks && port->nb_socks != 0; k++) {
-			if (port->socks[k].port == NULL || !port->socks[k].is_over)
-				continue;
-			if (may_end(&port->socks[k], now_ns))
-				end(&port->socks[k]);
-			else
-				due_ns = now_ns + LINGER_STEP;
-		}
+		for (k = 0; k < port->max_socks && port->nb_socks != 0; k++)
+			if (port->socks[k].port != NULL)
+				due_ns = san_time_min(due_ns, look_after(&port->socks[k], now_ns));
 	}
 	return due_ns;
 }

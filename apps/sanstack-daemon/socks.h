@@ -22,12 +22,17 @@ struct app;
 struct app_port;
 struct apps;
 
+#define SOCKS_MORE 3 /* options of the kernel's socket that are turned on */
+
 struct sock_entry {
 	struct app_port *port; /**< NULL: free */
 	uint32_t id;
 	uid_t uid;
 	uint16_t family;
-	bool is_over; /**< nobody has it: it goes when all is sent */
+	bool has_more; /**< the kernel's has datagrams that its turn was too short for */
+	bool is_over;  /**< nobody has it: it goes when all is sent */
+	bool asks_more;
+	int had[SOCKS_MORE]; /**< what they were before */
 	uint64_t over_ns;
 	int kernel;
 	int pair;                /**< our end */
@@ -45,8 +50,11 @@ struct sock_entry {
  */
 int socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
 		struct shmq_rep *rep, int *out_fd);
-/** Is *what*, that came with an event, a socket's? Then it was looked after. */
-bool socks_event(void *what);
+/**
+ * Is *what*, that came with an event, a socket's? Then it is looked after: now, or if it *is_late*,
+ * by the next socks_bury(); it does not come again.
+ */
+bool socks_event(void *what, bool is_late);
 /** Sockets that nobody has, and have sent all: when to look again. */
 uint64_t socks_bury(struct apps *all, uint64_t now_ns);
 /** The port closes: all of its sockets go. */

@@ -28,16 +28,19 @@
 #define AGAIN_S 5   /* until a daemon that was not there is asked for again */
 #define HIGH_FD 700 /* our descriptors are out of the way of the program's, if they can */
 
+/* What we know of a daemon; never freed, because another thread may be ringing. */
+struct view {
+	struct shmq_ctl *ctl;
+	struct shmq_rep hello;
+	int wake_fd; /* of the lcore, if it sleeps; else -1 */
+};
+
 static struct {
 	pthread_mutex_t lock;
-	int sock;    /* -1: not attached */
-	int wake_fd; /* of the lcore, if it sleeps */
-	struct shmq_ctl *ctl;
-	size_t ctl_bytes;
-	struct shmq_rep hello;
+	int sock; /* -1: not attached */
 	time_t failed;
-	_Atomic bool attached;
-} us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1, .wake_fd = -1};
+	struct view *_Atomic view; /* NULL: not attached */
+} us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
 
 static void
 lock(sigset_t *old)
@@ -108,44 +111,56 @@ dial(void)
 static void
 hang_up(void)
 {
-	/* another thread may be ringing: what was mapped stays so */
 	if (us.sock >= 0)
 		REAL(close)
 	(us.sock);
-	if (us.wake_fd >= 0)
-		REAL(close)
-	(us.wake_fd);
-	us.ctl = NULL;
-	us.sock = us.wake_fd = -1;
-	atomic_store(&us.attached, false);
+	us.sock = -1;
+	atomic_store(&us.view, NULL);
 }
 
 static int
-introduce(void)
+look(struct view *v)
 {
 	struct shmq_req req = {.type = SHMQ_HELLO};
 	struct shmq_rep rep;
 	void *ctl;
 	int rc, fd;
 
+	v->wake_fd = -1;
 	strncpy(req.hello.port, sock_conf_port(), SHMQ_PORT - 1);
-	rc = exchange(&req, -1, &us.hello, &fd);
+	rc = exchange(&req, -1, &v->hello, &fd);
 	if (rc != 0)
 		return rc;
-	us.ctl_bytes = us.hello.hello.ctl_bytes;
-	ctl = mmap(NULL, us.ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ctl = mmap(NULL, v->hello.hello.ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	REAL(close)
 	(fd);
 	if (ctl == MAP_FAILED)
 		return -ENOMEM;
-	us.ctl = ctl;
-	if (us.hello.hello.max_socks == 0)
+	v->ctl = ctl;
+	if (v->hello.hello.max_socks == 0)
 		return -EOPNOTSUPP;
-	if (us.hello.hello.sleeps == 0)
+	if (v->hello.hello.sleeps == 0)
 		return 0;
 	req = (struct shmq_req){.type = SHMQ_WAKE_FD};
 	rc = exchange(&req, -1, &rep, &fd);
-	us.wake_fd = move_up(fd);
+	v->wake_fd = move_up(fd);
+	return rc;
+}
+
+static int
+introduce(void)
+{
+	struct view *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc;
+
+	if (v == MAP_FAILED)
+		return -ENOMEM;
+	rc = look(v);
+	if (rc == 0)
+		atomic_store_explicit(&us.view, v, memory_order_release);
+	else
+		munmap(v, sizeof(*v));
 	return rc;
 }
 
@@ -166,9 +181,13 @@ attach_locked(void)
 	us.failed = rc == 0 ? 0 : now.tv_sec;
 	if (rc != 0)
 		hang_up();
-	else
-		atomic_store_explicit(&us.attached, true, memory_order_release);
 	return rc;
+}
+
+static const struct view *
+view(void)
+{
+	return atomic_load_explicit(&us.view, memory_order_acquire);
 }
 
 int
@@ -177,7 +196,7 @@ sock_attach(void)
 	int rc, was = errno;
 	sigset_t old;
 
-	if (atomic_load_explicit(&us.attached, memory_order_acquire))
+	if (view() != NULL)
 		return 0;
 	lock(&old);
 	rc = attach_locked();
@@ -228,41 +247,72 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 void
 sock_bell(const struct sock_file *f)
 {
+	const struct view *v;
 	struct san_bells *bells;
+	uint32_t nb_qps;
 
 	if (sock_attach() != 0)
 		return;
-	bells = shmq_bells(us.ctl, 0, us.hello.hello.lcore_qps + us.hello.hello.max_socks);
-	if (san_bells_ring(bells, us.hello.hello.lcore_qps + f->shm->id) && us.wake_fd >= 0)
-		eventfd_write(us.wake_fd, 1);
+	v = view();
+	if (v == NULL || f->id >= v->hello.hello.max_socks)
+		return; /* it was another daemon's */
+	nb_qps = v->hello.hello.lcore_qps;
+	bells = shmq_bells(v->ctl, 0, nb_qps + v->hello.hello.max_socks);
+	if (san_bells_ring(bells, nb_qps + f->id) && v->wake_fd >= 0)
+		eventfd_write(v->wake_fd, 1);
 }
 
 bool
 sock_yields(void)
 {
-	return us.hello.hello.yields != 0;
+	const struct view *v = view();
+
+	return v != NULL && v->hello.hello.yields != 0;
 }
 
 static bool
 is_in(const struct shmq_net *net, const uint8_t ip[16])
 {
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	uint8_t bits = net->prefix_len % 8, bytes = net->prefix_len / 8;
 
+	/* all of IPv6 is not IPv4, too */
+	if (net->prefix_len < 96 && memcmp(ip, mapped, sizeof(mapped)) == 0)
+		return false;
 	if (memcmp(net->ip, ip, bytes) != 0)
 		return false;
 	return bits == 0 || ((net->ip[bytes] ^ ip[bytes]) & (uint8_t)(0xff00 >> bits)) == 0;
 }
 
+/* To all on the link: who may send that the kernel knows. */
+static bool
+is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
+{
+	uint32_t i, host;
+
+	if (net->prefix_len < 96 || net->prefix_len > 126 || !is_in(net, ip))
+		return false;
+	for (i = net->prefix_len; i < 128; i++) {
+		host = ip[i / 8] >> (7 - i % 8) & 1;
+		if (host == 0)
+			return false;
+	}
+	return true;
+}
+
 bool
 sock_is_reached(const uint8_t ip[16])
 {
-	const struct shmq_ctl *ctl = us.ctl;
+	const struct shmq_ctl *ctl;
+	const struct view *v;
 	uint32_t i;
 
-	if (ctl == NULL)
+	/* a child that has inherited the socket is not attached yet */
+	if (sock_attach() != 0 || (v = view()) == NULL)
 		return false;
+	ctl = v->ctl;
 	for (i = 0; i < ctl->nb_addrs; i++)
-		if (memcmp(ctl->nets[i].ip, ip, 16) == 0)
+		if (memcmp(ctl->nets[i].ip, ip, 16) == 0 || is_broadcast(&ctl->nets[i], ip))
 			return false;
 	for (i = 0; i < ctl->nb_nets; i++)
 		if (is_in(&ctl->nets[i], ip))

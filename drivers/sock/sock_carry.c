@@ -128,6 +128,9 @@ map(struct sock_file *f, int shadow)
 	if (mem == MAP_FAILED)
 		return -ENOMEM;
 	f->bytes = rep.sock.bytes;
+	f->id = rep.sock.id;
+	f->rx_bytes = SAN_SOCK_RX_BYTES;
+	f->tx_bytes = SAN_SOCK_TX_BYTES;
 	f->shm = mem;
 	if (atomic_load(&f->shm->inited) == 0)
 		init_locks(f->shm);
@@ -151,7 +154,7 @@ replace(struct sock_file *f, int shadow)
 		REAL(dup3)
 		(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
 	}
-	atomic_store_explicit(&f->carried, true, memory_order_release);
+	sock_set_carried(f);
 	join_sets(f);
 }
 
@@ -263,7 +266,7 @@ sock_adopt(int fd)
 		rc = map(f, fd);
 		if (rc == 0) {
 			f->domain = f->shm->local.family;
-			atomic_store_explicit(&f->carried, true, memory_order_release);
+			sock_set_carried(f);
 		} else {
 			sock_forget(fd);
 			sock_conf_say("a socket that was inherited can't be used", rc);

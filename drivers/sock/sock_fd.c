@@ -14,6 +14,7 @@ static _Atomic uint32_t hint;    /* where a free one is looked for first */
 static _Atomic int highest = -1; /* descriptor that is in the table */
 
 static pid_t owner;
+_Atomic uint32_t sock_nb_carried;
 
 void
 sock_fd_begin(void)
@@ -62,9 +63,12 @@ sock_put(struct sock_file *f)
 	struct san_sock_shm *shm = f->shm;
 	size_t bytes = f->bytes;
 	int kernel = f->kernel;
+	bool was_carried = atomic_load(&f->carried);
 
 	if (atomic_fetch_sub(&f->refs, 1) != 1)
 		return;
+	if (was_carried)
+		atomic_fetch_sub(&sock_nb_carried, 1);
 	if (shm != NULL)
 		munmap(shm, bytes);
 	if (kernel >= 0)

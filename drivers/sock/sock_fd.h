@@ -36,11 +36,23 @@ struct sock_file {
 	bool is_udp;              /**< or TCP, which no rule carries yet, but may refuse */
 	struct san_sock_shm *shm; /**< once it is carried */
 	size_t bytes;
-	_Atomic int kernel; /**< the kernel's own, borrowed; -1: not yet */
+	uint32_t id, rx_bytes, tx_bytes; /**< as they were then: others may write there */
+	_Atomic int kernel;              /**< the kernel's own, borrowed; -1: not yet */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];
 };
+
+/** Sockets that are carried: with none nobody has to be asked about a set of descriptors. */
+extern _Atomic uint32_t sock_nb_carried;
+
+/** From now on *f* is one. */
+static inline void
+sock_set_carried(struct sock_file *f)
+{
+	atomic_fetch_add(&sock_nb_carried, 1);
+	atomic_store_explicit(&f->carried, true, memory_order_release);
+}
 
 /** The process begins, or goes on as a child of what it was. */
 void sock_fd_begin(void);

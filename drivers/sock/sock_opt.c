@@ -241,19 +241,22 @@ sock_opt_name(int fd, struct sock_file *f, bool peer, struct sockaddr *sa, sockl
 int
 sock_opt_shutdown(int fd, struct sock_file *f, int how)
 {
-	int kernel = sock_kernel(fd, f), rc;
+	int kernel = sock_kernel(fd, f), rc, err;
 
 	if (kernel < 0)
 		return fail(ENETDOWN);
-	rc = REAL(shutdown)(kernel, how);
-	if (rc != 0)
-		return rc;
+	/* of the kernel's receiving side an end is none: it would be readable for ever */
+	rc = how == SHUT_RD ? 0 : REAL(shutdown)(kernel, SHUT_WR);
+	if (rc == 0 && f->shm->peer.family == 0)
+		rc = fail(ENOTCONN); /* which it says, and does it all the same */
+	err = errno;
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
 	if (how != SHUT_RD)
 		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
 	sock_bell(f); /* who waits to read is told that there is nothing more */
-	return 0;
+	errno = err;
+	return rc;
 }
 
 int

@@ -26,6 +26,9 @@
 	X(getpeername, int, (int, struct sockaddr *, socklen_t *))                               \
 	X(getsockopt, int, (int, int, int, void *, socklen_t *))                                 \
 	X(setsockopt, int, (int, int, int, const void *, socklen_t))                             \
+	X(accept, int, (int, struct sockaddr *, socklen_t *))                                    \
+	X(accept4, int, (int, struct sockaddr *, socklen_t *, int))                              \
+	X(socketpair, int, (int, int, int, int[2]))                                              \
 	X(shutdown, int, (int, int))                                                             \
 	X(close, int, (int))                                                                     \
 	X(close_range, int, (unsigned int, unsigned int, int))                                   \

@@ -15,7 +15,8 @@
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
+#include <bsd/sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sock_attach.h"
@@ -24,35 +25,8 @@
 #include "sock_fd.h"
 #include "sock_opt.h"
 #include "sock_real.h"
+#include "sock_switch.h"
 #include "sock_udp.h"
-#include "sock_wait.h"
-
-#define EXPORT __attribute__((visibility("default")))
-
-/* The carried socket at *fd*, to be given back; or NULL. */
-static struct sock_file *
-carried(int fd)
-{
-	struct sock_file *f = sock_get(fd);
-
-	if (__builtin_expect(f == NULL, 1) ||
-	    atomic_load_explicit(&f->carried, memory_order_acquire))
-		return f;
-	sock_put(f);
-	return NULL;
-}
-
-/* Likewise one that is, or may come to be. */
-static struct sock_file *
-udp(int fd)
-{
-	struct sock_file *f = sock_get(fd);
-
-	if (__builtin_expect(f == NULL, 1) || f->is_udp)
-		return f;
-	sock_put(f);
-	return NULL;
-}
 
 /* ---- come, are named, and go ---- */
 
@@ -64,6 +38,8 @@ socket(int domain, int type, int protocol)
 	if (fd < 0)
 		return fd;
 	sock_forget(fd);
+	if (sock_conf_is_idle())
+		return fd;
 	if ((domain == AF_INET || domain == AF_INET6) &&
 	    (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_DGRAM &&
 	    (protocol == 0 || protocol == IPPROTO_UDP))
@@ -72,6 +48,37 @@ socket(int domain, int type, int protocol)
 		 (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM)
 		sock_track(fd, domain, false);
 	return fd;
+}
+
+/* Numbers that they give away may have been those of sockets that were closed unheard. */
+EXPORT int
+accept(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	int new = REAL(accept)(fd, sa, len);
+
+	sock_forget(new);
+	return new;
+}
+
+EXPORT int
+accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	int new = REAL(accept4)(fd, sa, len, flags);
+
+	sock_forget(new);
+	return new;
+}
+
+EXPORT int
+socketpair(int domain, int type, int protocol, int fds[2])
+{
+	int rc = REAL(socketpair)(domain, type, protocol, fds);
+
+	if (rc == 0) {
+		sock_forget(fds[0]);
+		sock_forget(fds[1]);
+	}
+	return rc;
 }
 
 EXPORT int
@@ -339,7 +346,8 @@ recvmsg(int fd, struct msghdr *msg, int flags)
 
 	if (f == NULL) {
 		n = REAL(recvmsg)(fd, msg, flags);
-		if (n >= 0 && msg->msg_controllen != 0 && !sock_is_daemons(fd))
+		if (n >= 0 && msg->msg_controllen != 0 && !sock_conf_is_idle() &&
+		    !sock_is_daemons(fd))
 			adopt(msg);
 		return n;
 	}
@@ -443,12 +451,21 @@ EXPORT int
 recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
 {
 	struct sock_file *f = carried(fd);
+	struct timespec until, now;
 	unsigned int i;
 	ssize_t n = 0;
 
 	if (f == NULL)
 		return REAL(recvmmsg)(fd, msgs, nb, flags, timeout);
-	for (i = 0; i < nb && n >= 0; i += n >= 0) {
+	if (timeout != NULL) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		timespecadd(&until, timeout, &until);
+	}
+	for (i = 0; i < nb; i++) {
+		/* the time is looked at between datagrams, as in the kernel */
+		if (i != 0 && timeout != NULL && clock_gettime(CLOCK_MONOTONIC, &now) == 0 &&
+		    timespeccmp(&now, &until, >=))
+			break;
 		n = sock_udp_recv(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
 		if (n < 0)
 			break;
@@ -462,20 +479,38 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 
 /* ---- send ---- */
 
-/* The kernel names one that sends before it has a name. */
-static ssize_t
-send_unnamed(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+/* The kernel names one that sends before it has a name: then it may come to be carried. */
+static bool
+is_named_by(int fd, struct sock_file *f, const struct sockaddr *to)
 {
-	ssize_t n;
-
-	if (f->is_udp && msg != NULL && msg->msg_name != NULL &&
-	    sock_is_refused(fd, f, NULL, msg->msg_name)) {
+	if (atomic_load_explicit(&f->carried, memory_order_acquire))
+		return false;
+	if (to != NULL && sock_is_refused(fd, f, NULL, to)) {
 		errno = EPERM;
-		return -1;
+		return false;
 	}
-	n = REAL(sendmsg)(fd, msg, flags);
+	return true;
+}
+
+/* It has sent *n* as the kernel's. */
+static ssize_t
+named(int fd, struct sock_file *f, ssize_t n)
+{
 	if (n >= 0)
 		sock_carry(fd, f);
+	sock_put(f);
+	return n;
+}
+
+/* As one that is carried, or is refused. */
+static ssize_t
+give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+{
+	ssize_t n = -1;
+
+	if (atomic_load_explicit(&f->carried, memory_order_acquire))
+		n = sock_udp_send(fd, f, msg, flags);
+	sock_put(f);
 	return n;
 }
 
@@ -483,20 +518,17 @@ EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct sock_file *f = udp(fd);
-	ssize_t n;
 
 	if (f == NULL)
 		return REAL(sendmsg)(fd, msg, flags);
-	if (!atomic_load_explicit(&f->carried, memory_order_acquire)) {
-		n = send_unnamed(fd, f, msg, flags);
-	} else if (msg == NULL) {
+	if (sock_is_bad(msg, sizeof(*msg))) {
+		sock_put(f);
 		errno = EFAULT;
-		n = -1;
-	} else {
-		n = sock_udp_send(fd, f, msg, flags);
+		return -1;
 	}
-	sock_put(f);
-	return n;
+	if (is_named_by(fd, f, msg->msg_name))
+		return named(fd, f, REAL(sendmsg)(fd, msg, flags));
+	return give(fd, f, msg, flags);
 }
 
 EXPORT ssize_t
@@ -513,30 +545,37 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 
 	if (f == NULL)
 		return REAL(sendto)(fd, buf, size, flags, sa, len);
-	sock_put(f);
-	return sendmsg(fd, &msg, flags);
+	if (is_named_by(fd, f, sa))
+		return named(fd, f, REAL(sendto)(fd, buf, size, flags, sa, len));
+	return give(fd, f, &msg, flags);
 }
 
 EXPORT ssize_t
 send(int fd, const void *buf, size_t size, int flags)
 {
+	struct iovec iov = {(void *)buf, size};
+	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct sock_file *f = udp(fd);
 
 	if (f == NULL)
 		return REAL(send)(fd, buf, size, flags);
-	sock_put(f);
-	return sendto(fd, buf, size, flags, NULL, 0);
+	if (is_named_by(fd, f, NULL))
+		return named(fd, f, REAL(send)(fd, buf, size, flags));
+	return give(fd, f, &msg, flags);
 }
 
 EXPORT ssize_t
 write(int fd, const void *buf, size_t size)
 {
+	struct iovec iov = {(void *)buf, size};
+	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct sock_file *f = udp(fd);
 
 	if (f == NULL)
 		return REAL(write)(fd, buf, size);
-	sock_put(f);
-	return sendto(fd, buf, size, 0, NULL, 0);
+	if (is_named_by(fd, f, NULL))
+		return named(fd, f, REAL(write)(fd, buf, size));
+	return give(fd, f, &msg, 0);
 }
 
 EXPORT ssize_t
@@ -547,20 +586,17 @@ writev(int fd, const struct iovec *iov, int nb_iov)
 
 	if (f == NULL)
 		return REAL(writev)(fd, iov, nb_iov);
-	sock_put(f);
-	return sendmsg(fd, &msg, 0);
+	if (is_named_by(fd, f, NULL))
+		return named(fd, f, REAL(writev)(fd, iov, nb_iov));
+	return give(fd, f, &msg, 0);
 }
 
-EXPORT int
-sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
+static int
+send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
-	struct sock_file *f = udp(fd);
 	unsigned int i;
 	ssize_t n;
 
-	if (f == NULL)
-		return REAL(sendmmsg)(fd, msgs, nb, flags);
-	sock_put(f);
 	for (i = 0; i < nb; i++) {
 		n = sendmsg(fd, &msgs[i].msg_hdr, flags);
 		if (n < 0)
@@ -570,20 +606,28 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 	return i != 0 || nb == 0 ? (int)i : -1;
 }
 
-/* A file's bytes, by way of a buffer: as much as the kernel would send at once. */
-EXPORT ssize_t
-sendfile(int fd, int from, off_t *offset, size_t size)
+EXPORT int
+sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
 	struct sock_file *f = udp(fd);
-	static const size_t most = 65507;
-	char buf[65507];
-	ssize_t n;
 
 	if (f == NULL)
-		return REAL(sendfile)(fd, from, offset, size);
+		return REAL(sendmmsg)(fd, msgs, nb, flags);
+	if (nb != 0 && !sock_is_bad(msgs, nb) && is_named_by(fd, f, msgs[0].msg_hdr.msg_name))
+		return (int)named(fd, f, REAL(sendmmsg)(fd, msgs, nb, flags));
 	sock_put(f);
-	if (size > most)
-		size = most;
+	return send_each(fd, msgs, nb, flags);
+}
+
+/* A file's bytes, by way of a buffer, which others need not have room for. */
+static __attribute__((noinline)) ssize_t
+copy_file(int fd, int from, off_t *offset, size_t size)
+{
+	char buf[SAN_SOCK_DGRAM];
+	ssize_t n;
+
+	if (size > sizeof(buf))
+		size = sizeof(buf);
 	n = offset != NULL ? pread(from, buf, size, *offset) : REAL(read)(from, buf, size);
 	if (n <= 0)
 		return n;
@@ -594,95 +638,20 @@ sendfile(int fd, int from, off_t *offset, size_t size)
 }
 
 EXPORT ssize_t
+sendfile(int fd, int from, off_t *offset, size_t size)
+{
+	struct sock_file *f = carried(fd);
+
+	if (f == NULL)
+		return REAL(sendfile)(fd, from, offset, size);
+	sock_put(f);
+	return copy_file(fd, from, offset, size);
+}
+
+EXPORT ssize_t
 sendfile64(int fd, int from, off_t *offset, size_t size)
 {
 	return sendfile(fd, from, offset, size);
-}
-
-/* ---- wait ---- */
-
-static const struct timespec *
-from_ms(int ms, struct timespec *ts)
-{
-	if (ms < 0)
-		return NULL;
-	*ts = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
-	return ts;
-}
-
-EXPORT int
-poll(struct pollfd *fds, nfds_t n, int timeout)
-{
-	struct timespec ts;
-
-	if (!sock_wait_concerns(fds, n))
-		return REAL(poll)(fds, n, timeout);
-	return sock_wait_poll(fds, n, from_ms(timeout, &ts), NULL);
-}
-
-EXPORT int
-ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
-{
-	if (!sock_wait_concerns(fds, n))
-		return REAL(ppoll)(fds, n, timeout, mask);
-	return sock_wait_poll(fds, n, timeout, mask);
-}
-
-EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
-EXPORT int
-__poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
-{
-	if (n > room / sizeof(*fds))
-		__builtin_trap();
-	return poll(fds, n, timeout);
-}
-
-EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-		       const sigset_t *mask, size_t room);
-EXPORT int
-__ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
-	    size_t room)
-{
-	if (n > room / sizeof(*fds))
-		__builtin_trap();
-	return ppoll(fds, n, timeout, mask);
-}
-
-EXPORT int
-select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
-{
-	struct timespec ts;
-
-	if (!sock_wait_concerns_sets(n, in, out, except))
-		return REAL(select)(n, in, out, except, timeout);
-	if (timeout != NULL)
-		TIMEVAL_TO_TIMESPEC(timeout, &ts);
-	return sock_wait_select(n, in, out, except, timeout != NULL ? &ts : NULL, NULL);
-}
-
-EXPORT int
-pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
-	const sigset_t *mask)
-{
-	if (!sock_wait_concerns_sets(n, in, out, except))
-		return REAL(pselect)(n, in, out, except, timeout, mask);
-	return sock_wait_select(n, in, out, except, timeout, mask);
-}
-
-EXPORT int
-epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
-{
-	struct sock_file *f = udp(fd);
-	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
-
-	if (f == NULL)
-		return rc;
-	if (rc == 0 && !atomic_load(&f->carried))
-		sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
-	else if (rc == 0 && op == EPOLL_CTL_ADD)
-		sock_arm(f);
-	sock_put(f);
-	return rc;
 }
 
 /* ---- calls by number: libuv makes some so ---- */

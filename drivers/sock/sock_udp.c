@@ -26,7 +26,7 @@ lock(pthread_mutex_t *m)
 
 	if (rc == EOWNERDEAD)
 		rc = pthread_mutex_consistent(m);
-	return rc == 0; /* else a signal handler interrupted its own thread's call */
+	return rc == 0; /* else it is ours: a signal handler interrupted its own thread's call */
 }
 
 static void
@@ -127,22 +127,23 @@ gather(uint8_t *to, const struct msghdr *msg)
 	}
 }
 
-static bool
+/* 0; -EAGAIN: no room; -EDEADLK: see lock(). */
+static int
 put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *msg)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint8_t *ring = san_sock_tx_ring(shm, shm->rx_bytes);
+	uint8_t *ring = san_sock_tx_ring(shm, f->rx_bytes);
 	uint32_t tail, at, base;
-	bool done = false;
+	int rc = -EAGAIN;
 
 	if (!lock(&shm->tx_lock))
-		return false;
+		return -EDEADLK;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
 	base = atomic_load_explicit(&shm->tx_base, memory_order_relaxed);
-	if (san_sock_place(ring, shm->tx_bytes, tail,
+	if (san_sock_place(ring, f->tx_bytes, tail,
 			   atomic_load_explicit(&shm->tx_head, memory_order_acquire), &base,
 			   head->bytes, &at) == 0) {
-		struct san_sock_rec *rec = (void *)(ring + san_sock_off(shm->tx_bytes, base, at));
+		struct san_sock_rec *rec = (void *)(ring + san_sock_off(f->tx_bytes, base, at));
 
 		*rec = *head;
 		gather((uint8_t *)(rec + 1), msg);
@@ -150,10 +151,10 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 		/* pairs with the acquire of the lcore: it is written */
 		atomic_store_explicit(&shm->tx_tail, at + san_sock_rec_bytes(head->bytes),
 				      memory_order_release);
-		done = true;
+		rc = 0;
 	}
 	unlock(&shm->tx_lock);
-	return done;
+	return rc;
 }
 
 /* By the kernel: to ourselves, or by another device. */
@@ -254,7 +255,11 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	    !sock_is_reached(head.dport != 0 ? head.dst : shm->peer.ip))
 		return send_kernel(fd, f, msg, flags);
 	head.bytes = (uint32_t)len;
-	while (!put(f, &head, msg)) {
+	while ((rc = put(f, &head, msg)) != 0) {
+		if (atomic_load(&shm->gone) != 0)
+			return fail(ENETDOWN);
+		if (rc == -EDEADLK) /* the kernel's socket has the same name */
+			return send_kernel(fd, f, msg, flags);
 		if (((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0))
 			return fail(EAGAIN);
 		sched_yield(); /* the lcore sends it, whatever happens: not for long */
@@ -264,6 +269,14 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 }
 
 /* ---- received ---- */
+
+static bool
+has_something(const struct san_sock_shm *shm)
+{
+	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
+		atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0 ||
+		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
+}
 
 /*
  * Under rx_lock: the kernel says readable, and there is nothing any more. Or it is about to say
@@ -275,11 +288,15 @@ unmirror(int fd, struct sock_file *f)
 	struct san_sock_shm *shm = f->shm;
 	char bytes[64];
 
-	if (REAL(recv)(fd, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0)
+	ssize_t n = REAL(recv)(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (n == 0)
+		atomic_store(&shm->gone, 1);
+	if (n <= 0)
 		return;
 	atomic_store(&shm->mirrored, 0);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head))
+	if (has_something(shm))
 		sock_bell(f);
 }
 
@@ -298,9 +315,9 @@ peek(struct sock_file *f, uint32_t *head)
 	if (*head == tail)
 		return NULL;
 	base = atomic_load_explicit(&shm->rx_base, memory_order_relaxed);
-	rec = (void *)(ring + san_sock_off(shm->rx_bytes, base, *head));
-	*head = san_sock_skip(shm->rx_bytes, base, *head, rec->bytes);
-	return (void *)(ring + san_sock_off(shm->rx_bytes, base, *head));
+	rec = (void *)(ring + san_sock_off(f->rx_bytes, base, *head));
+	*head = san_sock_skip(f->rx_bytes, base, *head, rec->bytes);
+	return (void *)(ring + san_sock_off(f->rx_bytes, base, *head));
 }
 
 static size_t
@@ -394,20 +411,21 @@ fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_soc
 }
 
 static ssize_t
-deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec, int flags)
+deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec, uint32_t bytes,
+	int flags)
 {
 	struct sockaddr_storage from;
 	socklen_t len;
-	size_t done = scatter(msg, (const uint8_t *)(rec + 1), rec->bytes);
+	size_t done = scatter(msg, (const uint8_t *)(rec + 1), bytes);
 
-	msg->msg_flags = done < rec->bytes ? MSG_TRUNC : 0;
+	msg->msg_flags = done < bytes ? MSG_TRUNC : 0;
 	if (msg->msg_name != NULL) {
 		len = write_name(f, rec->src, rec->sport, &from);
 		memcpy(msg->msg_name, &from, len < msg->msg_namelen ? len : msg->msg_namelen);
 		msg->msg_namelen = len;
 	}
 	fill_control(f, msg, rec);
-	return (ssize_t)((flags & MSG_TRUNC) != 0 ? rec->bytes : done);
+	return (ssize_t)((flags & MSG_TRUNC) != 0 ? bytes : done);
 }
 
 /* What there is, or -EAGAIN, or -errno. */
@@ -416,7 +434,7 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
 	struct san_sock_rec *rec;
-	uint32_t head, err = 0;
+	uint32_t head, bytes, err = 0;
 	ssize_t rc = -EAGAIN;
 
 	if (atomic_load_explicit(&shm->rx_tail, memory_order_relaxed) ==
@@ -425,18 +443,20 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
 		return -EAGAIN;
 	if (!lock(&shm->rx_lock))
-		return -EAGAIN;
+		return -EDEADLK;
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
 		err = atomic_exchange(&shm->error, 0);
 	rec = peek(f, &head);
 	if (err != 0) {
 		rc = -(ssize_t)err;
 	} else if (rec != NULL) {
-		rc = deliver(f, msg, rec, flags);
+		/* others who have the socket may write there: its length is read once */
+		bytes = *(volatile const uint32_t *)&rec->bytes;
+		bytes = bytes < SAN_SOCK_DGRAM ? bytes : SAN_SOCK_DGRAM;
+		rc = deliver(f, msg, rec, bytes, flags);
 		if ((flags & MSG_PEEK) == 0)
 			/* pairs with the acquire of the lcore: the place is free */
-			atomic_store_explicit(&shm->rx_head,
-					      head + san_sock_rec_bytes(rec->bytes),
+			atomic_store_explicit(&shm->rx_head, head + san_sock_rec_bytes(bytes),
 					      memory_order_release);
 	}
 	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0 &&
@@ -445,13 +465,6 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 		unmirror(fd, f);
 	unlock(&shm->rx_lock);
 	return rc;
-}
-
-static bool
-has_something(const struct san_sock_shm *shm)
-{
-	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
-		atomic_load(&shm->error) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
 static bool
@@ -495,7 +508,7 @@ sleep_until(int fd, struct sock_file *f)
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
 	if (n == 0)
-		return ENETDOWN; /* the daemon is gone */
+		atomic_store(&shm->gone, 1); /* the daemon is */
 	return n < 0 ? err : 0;
 }
 
@@ -517,6 +530,8 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	if ((flags & MSG_OOB) != 0)
 		return fail(EOPNOTSUPP);
 	while ((rc = take(fd, f, msg, flags)) == -EAGAIN) {
+		if (atomic_load(&shm->gone) != 0)
+			return fail(ENETDOWN);
 		if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0) {
 			msg->msg_flags = 0;
 			msg->msg_namelen = 0;
@@ -528,6 +543,8 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 		if (err != 0)
 			return fail(err);
 	}
+	if (rc == -EDEADLK)
+		rc = -EAGAIN; /* what the call that was interrupted takes is not there for us */
 	return rc < 0 ? fail((int)-rc) : rc;
 }
 
@@ -545,7 +562,7 @@ settle(int fd, struct sock_file *f)
 }
 
 short
-sock_udp_poll(int fd, struct sock_file *f, short events)
+sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
@@ -553,14 +570,14 @@ sock_udp_poll(int fd, struct sock_file *f, short events)
 
 	if (has_something(shm))
 		is |= POLLIN | POLLRDNORM;
-	else if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0)
+	else if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0 || is_told)
 		settle(fd, f);
 	if ((shut & (SHUT_RD + 1)) != 0)
 		is |= POLLRDHUP;
 	is &= events;
-	if (atomic_load(&shm->error) != 0)
+	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0)
 		is |= POLLERR;
-	if (shut == (SHUT_RD + 1 + SHUT_WR + 1))
+	if (atomic_load(&shm->gone) != 0 || shut == (SHUT_RD + 1 + SHUT_WR + 1))
 		is |= POLLHUP;
 	return is;
 }

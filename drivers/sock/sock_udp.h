@@ -16,8 +16,11 @@
 ssize_t sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags);
 /** Fills what recvmsg(2) fills. */
 ssize_t sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags);
-/** POLLIN and so on, of those in *events* and of those that are always told. */
-short sock_udp_poll(int fd, struct sock_file *f, short events);
+/**
+ * POLLIN and so on, of those in *events* and of those that are always told. *is_told*: the kernel
+ * says that there is something.
+ */
+short sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told);
 /** Bytes of the next datagram: FIONREAD. */
 int sock_udp_next(struct sock_file *f);
 

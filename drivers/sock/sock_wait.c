@@ -6,21 +6,11 @@
 
 #include "sock_fd.h"
 #include "sock_real.h"
+#include "sock_switch.h"
 #include "sock_udp.h"
 #include "sock_wait.h"
 
 #define NS_PER_S 1000000000ll
-
-static struct sock_file *
-carried(int fd)
-{
-	struct sock_file *f = sock_get(fd);
-
-	if (f == NULL || atomic_load_explicit(&f->carried, memory_order_acquire))
-		return f;
-	sock_put(f);
-	return NULL;
-}
 
 static bool
 is_carried(int fd)
@@ -76,6 +66,10 @@ sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 {
 	nfds_t i;
 
+	/* what is no array, or too long for one, the kernel will say */
+	if (atomic_load_explicit(&sock_nb_carried, memory_order_relaxed) == 0 || n > SOCK_FDS ||
+	    sock_is_bad(fds, n))
+		return 0;
 	for (i = 0; i < n; i++)
 		if (fds[i].fd >= 0 && is_carried(fds[i].fd))
 			return 1;
@@ -84,7 +78,7 @@ sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 
 /* What is ready of the carried ones; *nb_others*: descriptors that the kernel knows about. */
 static int
-look(struct pollfd *fds, nfds_t n, nfds_t *nb_others)
+look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 {
 	struct sock_file *f;
 	int ready = 0;
@@ -97,7 +91,8 @@ look(struct pollfd *fds, nfds_t n, nfds_t *nb_others)
 			*nb_others += fds[i].fd >= 0;
 			continue;
 		}
-		fds[i].revents = sock_udp_poll(fds[i].fd, f, fds[i].events);
+		fds[i].revents = sock_udp_poll(fds[i].fd, f, fds[i].events,
+					       is_told && fds[i].revents != 0);
 		ready += fds[i].revents != 0;
 		sock_put(f);
 	}
@@ -128,7 +123,7 @@ merge(struct pollfd *fds, nfds_t n)
 	nfds_t i, others;
 	int ready = 0;
 
-	look(fds, n, &others);
+	look(fds, n, true, &others);
 	for (i = 0; i < n; i++)
 		ready += fds[i].fd >= 0 && fds[i].revents != 0;
 	return ready;
@@ -144,7 +139,7 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 	int rc;
 
 	for (;;) {
-		rc = look(fds, n, &others);
+		rc = look(fds, n, false, &others);
 		if (rc != 0 && others == 0)
 			return rc;
 		if (rc != 0) {
@@ -152,8 +147,10 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 			return rc < 0 ? rc : merge(fds, n);
 		}
 		arm(fds, n, 1);
-		rc = look(fds, n, &others) != 0 ? REAL(ppoll)(fds, n, &zero, mask) :
-						  REAL(ppoll)(fds, n, left(until, &ts), mask);
+		if (look(fds, n, false, &others) != 0)
+			rc = REAL(ppoll)(fds, n, &zero, mask);
+		else
+			rc = REAL(ppoll)(fds, n, left(until, &ts), mask);
 		arm(fds, n, -1);
 		if (rc < 0)
 			return rc;
@@ -169,7 +166,7 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 static bool
 is_in(int fd, const fd_set *set)
 {
-	return set != NULL && FD_ISSET(fd, set);
+	return set != NULL && !sock_is_bad(set, sizeof(*set)) && FD_ISSET(fd, set);
 }
 
 int
@@ -177,6 +174,8 @@ sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set
 {
 	int fd;
 
+	if (atomic_load_explicit(&sock_nb_carried, memory_order_relaxed) == 0)
+		return 0;
 	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++)
 		if ((is_in(fd, in) || is_in(fd, out) || is_in(fd, except)) && is_carried(fd))
 			return 1;

@@ -496,8 +496,10 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 	if (unlikely(core->nb_streams != 0))
 		san_core_streams_run(core, now_ns);
-	if (unlikely(core->socks != NULL))
+	if (unlikely(core->socks != NULL) && san_socks_has_work(core->socks)) {
 		san_socks_pump(core->socks, core->inet, now_ns);
+		core->inet_deadline_ns = 0; /* it may have asked for a neighbour */
+	}
 	san_ulp_pump(core->ulp, now_ns);
 	/* datagrams and connections have a half each, if both have something */
 	nb_inet = san_inet_tx_burst(core->inet, pkts, san_pdl_has_work(core->pdl) ? n / 2 : n);
@@ -634,6 +636,7 @@ san_core_cm(struct san_core *core)
 struct san_inet *
 san_core_inet(struct san_core *core)
 {
+	core->inet_deadline_ns = 0; /* it may get something to do */
 	return core->inet;
 }
 

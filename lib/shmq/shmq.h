@@ -146,11 +146,10 @@ struct shmq_rep {
 			uint32_t max_qps, max_cqs, max_mrs, max_wr;
 			uint32_t nb_lcores;
 			uint32_t lcore_qps; /**< queue pairs of an lcore, at most */
-			uint32_t max_socks; /**< of the first lcore; their bells lie behind */
 			uint32_t qp_shift;  /**< of a queue pair's index: its lcore */
 			uint8_t yields;     /**< the daemon works on our CPUs: who waits lets it */
 			uint8_t sleeps;     /**< its lcores may sleep: who rings wakes them */
-			uint8_t pad[2];
+			uint16_t max_socks; /**< of the first lcore; their bells lie behind */
 		} hello;
 		uint32_t id; /**< key, completion queue or queue pair that came */
 		struct {
@@ -201,7 +200,7 @@ struct shmq_ctl {
 };
 
 _Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
-_Static_assert(sizeof(struct shmq_rep) == 264, "SHMQ_ABI");
+_Static_assert(sizeof(struct shmq_rep) == 256, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_event) == 136, "SHMQ_ABI");
 
 /** With *nb_bells* of each lcore: lcore_qps and max_socks. */

@@ -29,6 +29,7 @@ struct san_sock_names {
 	bool reuseport; /**< shares what comes with others that are named alike */
 	uint32_t user;  /**< ... and are of the same user */
 	uint8_t hops, tos;
+	bool df; /**< not in fragments */
 };
 
 struct san_sock_stats {

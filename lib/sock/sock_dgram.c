@@ -128,7 +128,7 @@ san_sock_error(struct san_socks *all, const struct san_inet_result *r)
 	struct sock *s = san_sock_find(all, &back);
 
 	/* one that is not connected sends to many: it could not tell whom it is about */
-	if (s == NULL || s->names.peer_port == 0)
+	if (s == NULL || s->names.peer_port == 0 || !r->hard)
 		return;
 	san_sock_fail(all, (uint32_t)(s - all->socks), r->err);
 }
@@ -163,6 +163,7 @@ send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, vo
 		.dport = rec->dport,
 		.hops = rec->hops != 0 ? rec->hops : n->hops,
 		.tos = rec->tos != 0 ? rec->tos : n->tos,
+		.df = n->df,
 	};
 	static const uint8_t zero[sizeof(rec->src)];
 	int rc;

@@ -165,7 +165,7 @@ class Pair:
             ns.run('ip', 'route', 'add', '224.0.0.0/4', 'dev', name)
 
     def start_daemon(self, ns, role, ip, device):
-        return Daemon(self.work, role, 'conns = 64\nsockets = 256\nidle = sleep\nsleep_us = 100',
+        return Daemon(self.work, role, 'conns = 64\nsockets = 300\nidle = sleep\nsleep_us = 100',
                       wrap=ns.exec(), vdev=f'--vdev=net_af_packet0,iface={device}', ip=ip)
 
     # ---- programs ----

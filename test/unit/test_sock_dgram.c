@@ -306,6 +306,7 @@ error__of_who_is_connected(void **state)
 	const struct san_inet_result r = {
 		.what = SAN_INET_ERROR,
 		.err = ECONNREFUSED,
+		.hard = true,
 		.d = {.src = inet_ip(US), .dst = inet_ip(PEER), .sport = 5000, .dport = 7},
 	};
 

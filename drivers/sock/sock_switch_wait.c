@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Of the functions that programs call, those that wait. (UDP-1) */
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/time.h>
+
+#include "sock_carry.h"
+#include "sock_real.h"
+#include "sock_switch.h"
+#include "sock_wait.h"
+
+static const struct timespec *
+from_ms(int ms, struct timespec *ts)
+{
+	if (ms < 0)
+		return NULL;
+	*ts = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+	return ts;
+}
+
+EXPORT int
+poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct timespec ts;
+
+	if (!sock_wait_concerns(fds, n))
+		return REAL(poll)(fds, n, timeout);
+	return sock_wait_poll(fds, n, from_ms(timeout, &ts), NULL);
+}
+
+EXPORT int
+ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	if (!sock_wait_concerns(fds, n))
+		return REAL(ppoll)(fds, n, timeout, mask);
+	return sock_wait_poll(fds, n, timeout, mask);
+}
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
+EXPORT int
+__poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	if (n > room / sizeof(*fds))
+		__builtin_trap();
+	return poll(fds, n, timeout);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		       const sigset_t *mask, size_t room);
+EXPORT int
+__ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+	    size_t room)
+{
+	if (n > room / sizeof(*fds))
+		__builtin_trap();
+	return ppoll(fds, n, timeout, mask);
+}
+
+EXPORT int
+select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	struct timespec ts;
+
+	if (!sock_wait_concerns_sets(n, in, out, except))
+		return REAL(select)(n, in, out, except, timeout);
+	if (timeout != NULL)
+		TIMEVAL_TO_TIMESPEC(timeout, &ts);
+	return sock_wait_select(n, in, out, except, timeout != NULL ? &ts : NULL, NULL);
+}
+
+EXPORT int
+pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+	const sigset_t *mask)
+{
+	if (!sock_wait_concerns_sets(n, in, out, except))
+		return REAL(pselect)(n, in, out, except, timeout, mask);
+	return sock_wait_select(n, in, out, except, timeout, mask);
+}
+
+EXPORT int
+epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct sock_file *f = udp(fd);
+	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
+
+	if (f == NULL)
+		return rc;
+	if (rc == 0 && !atomic_load(&f->carried))
+		sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+	else if (rc == 0 && op == EPOLL_CTL_ADD)
+		sock_arm(f);
+	sock_put(f);
+	return rc;
+}
