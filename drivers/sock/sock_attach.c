@@ -25,8 +25,9 @@
 #include "sock_fd.h"
 #include "sock_real.h"
 
-#define AGAIN_S 5   /* until a daemon that was not there is asked for again */
-#define HIGH_FD 700 /* our descriptors are out of the way of the program's, if they can */
+#define AGAIN_S    5   /* until a daemon that was not there is asked for again */
+#define PATIENCE_S 3   /* with a daemon that does not answer: then the kernel has the socket */
+#define HIGH_FD    700 /* our descriptors are out of the way of the program's, if they can */
 
 /* What we know of a daemon; never freed, because another thread may be ringing. */
 struct view {
@@ -42,21 +43,29 @@ static struct {
 	struct view *_Atomic view; /* NULL: not attached */
 } us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
 
+/* Nor may it be cancelled there. */
+struct held {
+	sigset_t signals;
+	int cancel;
+};
+
 static void
-lock(sigset_t *old)
+lock(struct held *h)
 {
 	sigset_t all;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &h->cancel);
 	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, old);
+	pthread_sigmask(SIG_BLOCK, &all, &h->signals);
 	pthread_mutex_lock(&us.lock);
 }
 
 static void
-unlock(const sigset_t *old)
+unlock(const struct held *h)
 {
 	pthread_mutex_unlock(&us.lock);
-	pthread_sigmask(SIG_SETMASK, old, NULL);
+	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+	pthread_setcancelstate(h->cancel, NULL);
 }
 
 /* The program counts on low numbers. */
@@ -91,6 +100,7 @@ exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 static int
 dial(void)
 {
+	static const struct timeval patience = {.tv_sec = PATIENCE_S};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd, rc;
 
@@ -98,6 +108,10 @@ dial(void)
 	fd = move_up(REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
+	REAL(setsockopt)
+	(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	REAL(setsockopt)
+	(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (REAL(connect)(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		rc = -errno;
 		REAL(close)
@@ -194,7 +208,7 @@ int
 sock_attach(void)
 {
 	int rc, was = errno;
-	sigset_t old;
+	struct held old;
 
 	if (view() != NULL)
 		return 0;
@@ -224,14 +238,15 @@ int
 sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got)
 {
 	int rc, came, was = errno;
-	sigset_t old;
+	struct held old;
 
 	req->type = type;
 	lock(&old);
 	rc = attach_locked();
 	if (rc == 0) {
 		rc = exchange(req, fd, rep, &came);
-		if (rc == -ENOTCONN || rc == -EPIPE || rc == -ECONNRESET)
+		/* of one that answers too late the next answer would be the wrong one */
+		if (rc == -ENOTCONN || rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN)
 			hang_up();
 		if (rc == 0 && got != NULL)
 			*got = came;

@@ -405,7 +405,12 @@ read(int fd, void *buf, size_t size)
 	struct sock_file *f = carried(fd);
 	const struct iovec iov = {buf, size};
 
-	return f == NULL ? REAL(read)(fd, buf, size) : receive(fd, f, &iov, 1, 0, NULL, NULL);
+	if (f == NULL || size == 0) { /* of nothing it takes nothing, unlike recv() */
+		if (f != NULL)
+			sock_put(f);
+		return REAL(read)(fd, buf, size);
+	}
+	return receive(fd, f, &iov, 1, 0, NULL, NULL);
 }
 
 EXPORT ssize_t

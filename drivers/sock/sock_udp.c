@@ -18,14 +18,20 @@
 
 /* ---- locks: among programs ---- */
 
-/* One that died with it left the rings as they are between two steps, which is always right. */
+/*
+ * One that died with it left the rings as they are between two steps, which is always right. It
+ * may have taken the mirror's byte and not have said so: then it is mirrored once more.
+ */
 static bool
-lock(pthread_mutex_t *m)
+lock(struct sock_file *f, pthread_mutex_t *m)
 {
 	int rc = pthread_mutex_lock(m);
 
-	if (rc == EOWNERDEAD)
+	if (rc == EOWNERDEAD) {
 		rc = pthread_mutex_consistent(m);
+		atomic_store(&f->shm->mirrored, 0);
+		sock_bell(f);
+	}
 	return rc == 0; /* else it is ours: a signal handler interrupted its own thread's call */
 }
 
@@ -136,7 +142,7 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 	uint32_t tail, at, base;
 	int rc = -EAGAIN;
 
-	if (!lock(&shm->tx_lock))
+	if (!lock(f, &shm->tx_lock))
 		return -EDEADLK;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
 	base = atomic_load_explicit(&shm->tx_base, memory_order_relaxed);
@@ -241,7 +247,9 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		return fail(EMSGSIZE);
 	if ((flags & MSG_OOB) != 0)
 		return fail(EOPNOTSUPP);
-	if (msg->msg_name != NULL) {
+	if ((atomic_load(&shm->shut) & (SHUT_WR + 1)) != 0)
+		return fail(EPIPE);
+	if (msg->msg_name != NULL && msg->msg_namelen != 0) {
 		rc = read_name(f, msg, &head);
 		if (rc != 0)
 			return fail(rc);
@@ -442,7 +450,7 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	    atomic_load_explicit(&shm->error, memory_order_relaxed) == 0 &&
 	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
 		return -EAGAIN;
-	if (!lock(&shm->rx_lock))
+	if (!lock(f, &shm->rx_lock))
 		return -EDEADLK;
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
 		err = atomic_exchange(&shm->error, 0);
@@ -554,7 +562,7 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 static void
 settle(int fd, struct sock_file *f)
 {
-	if (!lock(&f->shm->rx_lock))
+	if (!lock(f, &f->shm->rx_lock))
 		return;
 	if (!has_something(f->shm))
 		unmirror(fd, f);
@@ -589,7 +597,7 @@ sock_udp_next(struct sock_file *f)
 	uint32_t head;
 	int bytes = 0;
 
-	if (!lock(&f->shm->rx_lock))
+	if (!lock(f, &f->shm->rx_lock))
 		return 0;
 	rec = peek(f, &head);
 	if (rec != NULL)
