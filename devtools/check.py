@@ -83,6 +83,13 @@ def expected_tests(folder, options):
     return sum(' / ' in line for line in out.splitlines())
 
 
+def last_words(entry):
+    """What a test that failed said of it, for who has only the end of the log."""
+    lines = (entry.get('stdout') or '').splitlines() + (entry.get('stderr') or '').splitlines()
+    said = [line for line in lines if re.match(r'not ok|FAIL|.*(rror|\.[ch]:\d+|differ)', line)]
+    return [line[:300] for line in (said or lines)[:10] + lines[-5:]]
+
+
 def check_build(label, folder, setup_options, test_options, report):
     """Build and test one variant; its Count."""
     print(f'== {label}: build', flush=True)
@@ -98,6 +105,7 @@ def check_build(label, folder, setup_options, test_options, report):
         suites[suite] = Count(*map(sum, zip(suites.get(suite, Count(0, 0, 0)), count)))
         if count.failed:
             report.append(f'{label}: {suite}/{name} FAILED ({entry["result"]})')
+            report += [f'    {line}' for line in last_words(entry)]
         elif count.skipped:
             reason = ((entry.get('stdout') or '').strip().splitlines() or [''])[-1]
             report.append(f'{label}: {suite}/{name} skipped {count.skipped}: {reason}')

@@ -536,7 +536,10 @@ struct rtsan_send_wr {
 	uint64_t swap;
 };
 
-/** Receives of streams: without any, complete with what comes first, 1 byte or more. */
+/**
+ * Receives of streams: without any, complete with what comes first, 1 byte or more. A peek takes
+ * nothing, so it cannot wait for more than message buffers hold; then it completes with that.
+ */
 enum rtsan_recv_flags {
 	RTSAN_RECV_PEEK = 0x1,     /**< copy what is there, and leave it there */
 	RTSAN_RECV_WAITALL = 0x2,  /**< complete when full, or at the end */

@@ -23,13 +23,14 @@
 #include "stream_priv.h"
 
 /*
- * Room whose return is worth a message of its own; but no more than there is beside what is lent:
- * who waits for more before he gives it back would wait for ever.
+ * Room whose return is worth a message of its own; but no more than there is beside what is lent
+ * or looked at: who waits for more before he takes it would wait for ever.
  */
 static uint32_t
 room_step(const struct san_stream *s)
 {
-	uint32_t half = s->conf.nb_store / 2u, beside = s->conf.nb_store - s->rx.nb_lent;
+	uint32_t kept = s->rx.nb_lent + (s->rx.peeks ? s->rx.nb_unread : 0);
+	uint32_t half = s->conf.nb_store / 2u, beside = s->conf.nb_store - kept;
 	uint32_t step = half > s->conf.t2 ? half : s->conf.t2;
 
 	if (step > beside)
@@ -110,6 +111,12 @@ bool
 stream_credit_may_update(const struct san_stream *s)
 {
 	return stream_credit_must_update(s) || s->cr.nb_freed - s->cr.freed_told >= room_step(s);
+}
+
+bool
+stream_credit_room_left(const struct san_stream *s)
+{
+	return s->cr.nb_payload_rcvd - s->cr.nb_freed < s->conf.nb_store;
 }
 
 bool

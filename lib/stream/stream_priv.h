@@ -226,6 +226,7 @@ struct stream_rx {
 	uint16_t unread_head, unread_tail;
 	uint32_t nb_unread, unread_bytes;
 	uint32_t nb_lent;
+	bool peeks;       /* the first receive takes nothing of it */
 	uint32_t nb_rcvd; /* R */
 	bool mark;        /* the next piece is behind the urgent byte */
 	bool fin;
@@ -394,6 +395,8 @@ bool stream_credit_must_update(const struct san_stream *s);
 bool stream_credit_may_update(const struct san_stream *s);
 /* May one more message with payload go? The peer has room for so many unread ones. */
 bool stream_credit_has_room(const struct san_stream *s);
+/* And may the peer still send one, before anything is taken here? */
+bool stream_credit_room_left(const struct san_stream *s);
 
 /* ---- stream_mode.c ---- */
 

@@ -192,12 +192,24 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 		stream_recv_complete(s, q, 0);
 }
 
+/* May more come before anything is taken? Then who waits with a large send is told to go on. */
+static bool
+more_may_come(struct san_stream *s)
+{
+	if (s->rx.fin || s->over || !stream_credit_room_left(s))
+		return false;
+	if (s->rx.way != STREAM_RX_NONE)
+		stream_answer_small(s);
+	return true;
+}
+
 /* PEEK: a copy of what is there. It goes on where it was left, because nobody takes meanwhile. */
 static void
 peek(struct san_stream *s, struct stream_rqe *q)
 {
 	uint32_t left = s->rx.nb_unread, skip = q->filled, bytes;
 	uint16_t at = s->rx.unread_head;
+	bool marked = false;
 
 	for (; left > 0 && room_left(q) > 0; left--) {
 		const struct stream_buf *b = &s->rpool.bufs[at];
@@ -207,7 +219,8 @@ peek(struct san_stream *s, struct stream_rqe *q)
 			at = b->next;
 			continue;
 		}
-		if ((b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0)
+		marked = (b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0;
+		if (marked)
 			break;
 		if (is_spent(s))
 			return;
@@ -216,6 +229,9 @@ peek(struct san_stream *s, struct stream_rqe *q)
 		s->rx.begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
 		at = b->next;
 	}
+	if (room_left(q) > 0 && !marked && (q->flags & SAN_RECV_WAITALL) != 0 &&
+	    (q->flags & SAN_RECV_DONTWAIT) == 0 && more_may_come(s))
+		return;
 	stream_recv_complete(s, q, 0);
 }
 
@@ -327,6 +343,7 @@ stream_recv_run(struct san_stream *s, uint64_t now_ns)
 	       match(s, q))
 		;
 	q = stream_recv_first(s);
+	rx->peeks = q != NULL && (q->flags & SAN_RECV_PEEK) != 0;
 	/* who waits to hear of data has no buffer for the rest */
 	if (q == NULL && rx->way != STREAM_RX_NONE && rx->nb_unread == 0 && stream_wait_for_data(s))
 		stream_answer_small(s);

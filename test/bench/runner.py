@@ -34,6 +34,14 @@ def stop(process, with_signal=signal.SIGTERM):
         process.wait()
 
 
+def said(pattern, text):
+    """The number that *pattern* finds in what sockperf said."""
+    found = re.search(pattern, text)
+    if found is None:
+        raise RunError(f'sockperf: no "{pattern}" in: {text.strip()[-300:]}')
+    return float(found.group(1))
+
+
 class Runner:
     """Starts one pair of processes at a time and returns what they printed."""
 
@@ -278,14 +286,13 @@ class Runner:
 
     def ping(self, **how):
         out = self.sockperf('ping-pong', '--full-rtt', **how)[1]
-        return {f'p{p}_us': float(re.search(rf'percentile {p}\.000 = +([0-9.]+)', out).group(1))
-                for p in (50, 99)}
+        return {f'p{p}_us': said(rf'percentile {p}\.000 = +([0-9.]+)', out) for p in (50, 99)}
 
     def udp_rate(self):
         """What arrived, not what was sent."""
         served, sent = self.sockperf('throughput')
-        seconds = float(re.search(r'messages sent in ([0-9.]+) sec', sent).group(1))
-        arrived = int(re.search(r'Total ([0-9]+) messages received', served).group(1))
+        seconds = said(r'messages sent in ([0-9.]+) sec', sent)
+        arrived = said(r'Total ([0-9]+) messages received', served)
         return {'mpps': arrived / seconds / 1e6}
 
     # ---- two CPUs, one process ----

@@ -79,12 +79,14 @@ socket = {self.path}
     def held(self):
         """Descriptors and mappings: what a program that died must not leave. Who asks by telemetry
         is a descriptor too, for a moment after its answer: what counts is what stays."""
-        last, since = None, 0
-        while last is None or time.monotonic() < since + 0.1 * SLOW:
+        last, since = self.held_now(), time.monotonic()
+        until = since + 5 * SLOW
+        while time.monotonic() < since + 0.1 * SLOW:
+            time.sleep(0.02)
             now = self.held_now()
             if now != last:
                 last, since = now, time.monotonic()
-            time.sleep(0.02)
+            check(since < until, f'what it holds never stays the same: {last}')
         return last
 
     def held_now(self):
@@ -95,9 +97,8 @@ socket = {self.path}
 
     def settle(self, want, seconds=10):
         until = time.monotonic() + seconds * SLOW
-        while self.held() != want:
-            check(time.monotonic() < until, f'held {self.held()}, not {want}')
-            time.sleep(0.02)
+        while (held := self.held()) != want:
+            check(time.monotonic() < until, f'held {held}, not {want}')
 
     def runtime_dir(self):
         """Where DPDK has its files."""

@@ -119,6 +119,52 @@ waitall__until_it_is_full(void **state)
 	assert_int_equal(st_received(to), 500);
 }
 
+/* A peek too: for what comes later, for the end, and for a large send that nobody had room for. */
+static void
+waitall__peek(void **state)
+{
+	(void)state;
+	st_start();
+	st_recv_flags(to, 300, SAN_RECV_PEEK | SAN_RECV_WAITALL);
+	st_send(from, 100);
+	st_settle();
+	st_send(from, 100);
+	st_settle();
+	assert_false(st_has(to, SAN_WC_RECV));
+	st_send(from, 150);
+	st_settle();
+	assert_int_equal(st_received(to), 300);
+	st_recv_flags(to, 350 + 10 * ST_INNER, SAN_RECV_PEEK | SAN_RECV_WAITALL);
+	st_send(from, 10 * ST_INNER);
+	st_settle();
+	assert_int_equal(st_received(to), 350 + 10 * ST_INNER);
+	st_read(to, 350 + 10 * ST_INNER, 350 + 10 * ST_INNER);
+	st_send(from, 10);
+	st_recv_flags(to, 300, SAN_RECV_PEEK | SAN_RECV_WAITALL);
+	st_settle();
+	assert_false(st_has(to, SAN_WC_RECV));
+	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
+	st_settle();
+	assert_int_equal(st_received(to), 10);
+}
+
+/* But not for what has no room before something is taken. */
+static void
+waitall__peek_of_too_much(void **state)
+{
+	uint32_t i, nb = conf[1].nb_store;
+
+	(void)state;
+	st_start();
+	st_recv_flags(to, nb * 10 + 1, SAN_RECV_PEEK | SAN_RECV_WAITALL);
+	for (i = 0; i < nb; i++) {
+		assert_false(st_has(to, SAN_WC_RECV));
+		st_send(from, 10);
+		st_settle();
+	}
+	assert_int_equal(st_received(to), nb * 10);
+}
+
 /* Likewise over large sends, in each mode. */
 static void
 waitall__of_several_large(void **state)
@@ -385,6 +431,8 @@ main(void)
 		ST_TEST(peek__leaves_it),
 		ST_TEST(peek__waits),
 		ST_TEST(waitall__until_it_is_full),
+		ST_TEST(waitall__peek),
+		ST_TEST(waitall__peek_of_too_much),
 		ST_TEST(waitall__of_several_large),
 		ST_TEST(dontwait__there_or_not),
 		ST_TEST(lend__until_it_comes_back),
