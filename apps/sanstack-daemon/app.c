@@ -725,6 +725,9 @@ static int (*const serve[])(struct app_port *port, struct app *a, const struct s
 	[SHMQ_SOCK_SYNC] = serve_sock,
 	[SHMQ_SOCK_KERNEL] = serve_sock,
 	[SHMQ_SOCK_GROUP] = serve_sock,
+	[SHMQ_SOCK_LISTEN] = serve_sock,
+	[SHMQ_SOCK_CONNECT] = serve_sock,
+	[SHMQ_SOCK_ACCEPT] = serve_sock,
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
 
@@ -736,6 +739,8 @@ static const bool is_begin[SHMQ_TYPES] = {
 	[SHMQ_CONNECT] = true,
 	[SHMQ_ACCEPT] = true,
 	[SHMQ_SOCK_CARRY] = true,
+	[SHMQ_SOCK_LISTEN] = true,
+	[SHMQ_SOCK_CONNECT] = true,
 };
 
 static int

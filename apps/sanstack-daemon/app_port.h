@@ -22,6 +22,7 @@ struct app;
 /* What applications hold, by number; app is NULL: free. */
 struct app_qp {
 	struct app *app;
+	struct sock_entry *sock; /**< or a carried stream's */
 	uint32_t qpn;
 	uint64_t stream_bytes; /**< what its session may take, beside *mem* */
 	struct app_mem mem;    /**< struct san_wq */

@@ -265,6 +265,8 @@ address(struct app_port *port, const struct rtsan_provider_event *from, struct s
 	const struct app_listener *l;
 	const struct app_qp *q;
 
+	if (socks_conn_event(port, from))
+		return NULL;
 	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
 		l = find_listener(port, from->listener);
 		if (l == NULL)

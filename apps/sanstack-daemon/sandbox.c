@@ -168,8 +168,9 @@ static const struct sandbox_if {
 	{CALL(prctl), 0, UINT32_MAX, PR_GET_NAME},
 	{CALL(prctl), 0, UINT32_MAX, PR_SET_VMA},
 	{CALL(prlimit64), 2, UINT64_MAX, 0}, /* ask only */
-	/* memif's, telemetry's, syslog's, the service manager's */
+	/* memif's, telemetry's, syslog's, the service manager's; tokens of carried TCP sockets */
 	{CALL(socket), 0, UINT32_MAX, AF_UNIX},
+	{CALL(socket), 0, UINT32_MAX, AF_INET},
 	{CALL(socketpair), 0, UINT32_MAX, AF_UNIX},
 };
 

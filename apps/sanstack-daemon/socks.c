@@ -28,7 +28,7 @@
 #include "app.h"
 #include "san_log.h"
 #include "san_time.h"
-#include "socks.h"
+#include "socks_priv.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -40,19 +40,20 @@
 #define LOOPBACK    1                   /* index of the kernel's device, in each namespace */
 #define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
 #define TAG_KERNEL  ((uintptr_t)2)
-#define TAGS        (TAG_PAIR | TAG_KERNEL)
+#define TAG_TOKEN   ((uintptr_t)3)
+#define TAGS        ((uintptr_t)3)
 
 /* All sockets are of the first. */
-static struct san_engine *
-engine_of(const struct app_port *port)
+struct san_engine *
+socks_engine(const struct app_port *port)
 {
 	return san_engine_at(port->ctx->port, 0);
 }
 
 /* ---- what the kernel says of a socket ---- */
 
-static int
-get_int(int fd, int level, int name)
+int
+socks_int(int fd, int level, int name)
 {
 	int v = -1;
 	socklen_t len = sizeof(v);
@@ -60,8 +61,8 @@ get_int(int fd, int level, int name)
 	return getsockopt(fd, level, name, &v, &len) == 0 ? v : -1;
 }
 
-static uint64_t
-get_cookie(int fd, int name)
+uint64_t
+socks_cookie(int fd, int name)
 {
 	uint64_t v = 0;
 	socklen_t len = sizeof(v);
@@ -69,8 +70,8 @@ get_cookie(int fd, int name)
 	return getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : 0;
 }
 
-static void
-from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port, uint32_t *scope)
+void
+socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port, uint32_t *scope)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
@@ -87,8 +88,8 @@ from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *po
 	}
 }
 
-static void
-fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port, uint16_t family,
+void
+socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port, uint16_t family,
 	  uint32_t scope)
 {
 	memcpy(a->ip, ip->b, sizeof(a->ip));
@@ -109,41 +110,41 @@ read_names(int fd, uid_t uid, struct san_sock_names *n, struct san_sock_shm *shm
 	memset(n, 0, sizeof(*n));
 	if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
 		return -errno;
-	from_sockaddr(&ss, &n->local, &n->port, &scope);
+	socks_from_sockaddr(&ss, &n->local, &n->port, &scope);
 	n->family = ss.ss_family;
-	fill_addr(&shm->local, &n->local, n->port, n->family, scope);
+	socks_fill_addr(&shm->local, &n->local, n->port, n->family, scope);
 	len = sizeof(ss);
 	if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0) {
-		from_sockaddr(&ss, &n->peer, &n->peer_port, &scope);
-		fill_addr(&shm->peer, &n->peer, n->peer_port, n->family, scope);
+		socks_from_sockaddr(&ss, &n->peer, &n->peer_port, &scope);
+		socks_fill_addr(&shm->peer, &n->peer, n->peer_port, n->family, scope);
 	} else {
 		shm->peer.family = 0;
 	}
 	n->user = uid;
-	n->reuseport = get_int(fd, SOL_SOCKET, SO_REUSEPORT) > 0;
-	n->v6only = n->family == AF_INET6 && get_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) > 0;
-	v = n->family == AF_INET ? get_int(fd, IPPROTO_IP, IP_TTL) :
-				   get_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS);
+	n->reuseport = socks_int(fd, SOL_SOCKET, SO_REUSEPORT) > 0;
+	n->v6only = n->family == AF_INET6 && socks_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) > 0;
+	v = n->family == AF_INET ? socks_int(fd, IPPROTO_IP, IP_TTL) :
+				   socks_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS);
 	n->hops = v > 0 && v <= UINT8_MAX ? (uint8_t)v : 0;
-	v = n->family == AF_INET ? get_int(fd, IPPROTO_IP, IP_MTU_DISCOVER) :
-				   get_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER);
+	v = n->family == AF_INET ? socks_int(fd, IPPROTO_IP, IP_MTU_DISCOVER) :
+				   socks_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER);
 	n->df = v == IP_PMTUDISC_DO || v == IP_PMTUDISC_PROBE; /* IPv6 has the same values */
-	v = n->family == AF_INET ? get_int(fd, IPPROTO_IP, IP_TOS) :
-				   get_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
+	v = n->family == AF_INET ? socks_int(fd, IPPROTO_IP, IP_TOS) :
+				   socks_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
 	n->tos = v > 0 ? (uint8_t)v : 0;
 	return 0;
 }
 
-static bool
-is_any(const struct san_ip *ip)
+bool
+socks_is_any(const struct san_ip *ip)
 {
 	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
 
 	return san_ip_eq(ip, &any6) || san_ip_eq(ip, &any4);
 }
 
-static bool
-is_ours(const struct app_port *port, const struct san_ip *ip)
+bool
+socks_is_ours(const struct app_port *port, const struct san_ip *ip)
 {
 	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
 	uint16_t i;
@@ -154,38 +155,38 @@ is_ours(const struct app_port *port, const struct san_ip *ip)
 	return false;
 }
 
-static int
-refuse(struct shmq_rep *rep, int rc, const char *text)
+int
+socks_refuse(struct shmq_rep *rep, int rc, const char *text)
 {
 	snprintf(rep->text, sizeof(rep->text), "socket: %s", text);
 	return rc;
 }
 
 /* Can it be carried at all? */
-static int
-check_kernel(const struct app_port *port, int fd, struct shmq_rep *rep)
+int
+socks_check_kernel(const struct app_port *port, int fd, int protocol, struct shmq_rep *rep)
 {
 	static uint64_t our_net;
 	socklen_t filter = 0;
-	int device, domain = get_int(fd, SOL_SOCKET, SO_DOMAIN), own;
+	int device, domain = socks_int(fd, SOL_SOCKET, SO_DOMAIN), own;
 
 	if (our_net == 0 && (own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
-		our_net = get_cookie(own, SO_NETNS_COOKIE);
+		our_net = socks_cookie(own, SO_NETNS_COOKIE);
 		close(own);
 	}
 	if ((domain != AF_INET && domain != AF_INET6) ||
-	    get_int(fd, SOL_SOCKET, SO_TYPE) != SOCK_DGRAM ||
-	    get_int(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_UDP)
-		return refuse(rep, -EPROTONOSUPPORT, "neither IPv4 nor IPv6, or not UDP");
+	    socks_int(fd, SOL_SOCKET, SO_PROTOCOL) != protocol)
+		return socks_refuse(rep, -EPROTONOSUPPORT,
+				    "neither IPv4 nor IPv6, or of another protocol");
 	/* a kernel that can't say so might have it from where its name means nothing */
-	if (our_net == 0 || get_cookie(fd, SO_NETNS_COOKIE) != our_net)
-		return refuse(rep, -EXDEV, "of another network namespace than the daemon's");
+	if (our_net == 0 || socks_cookie(fd, SO_NETNS_COOKIE) != our_net)
+		return socks_refuse(rep, -EXDEV, "of another network namespace than the daemon's");
 	/* two of one name may be on two devices: only one of them would have a right to ours */
-	device = get_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
+	device = socks_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
 	if (device != 0 && device != (int)san_engine_if_index(port->ctx->port))
-		return refuse(rep, -EXDEV, "bound to a device that is not the port's");
+		return socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
 	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &filter) != 0 || filter != 0)
-		return refuse(rep, -EOPNOTSUPP, "it has a filter of its own");
+		return socks_refuse(rep, -EOPNOTSUPP, "it has a filter of its own");
 	return 0;
 }
 
@@ -193,9 +194,9 @@ static int
 check_names(const struct app_port *port, const struct san_sock_names *n, struct shmq_rep *rep)
 {
 	if (n->port == 0)
-		return refuse(rep, -EINVAL, "not bound");
-	if (!is_any(&n->local) && !is_ours(port, &n->local))
-		return refuse(rep, -EADDRNOTAVAIL, "bound to an address that is not the port's");
+		return socks_refuse(rep, -EINVAL, "not bound");
+	if (!socks_is_any(&n->local) && !socks_is_ours(port, &n->local))
+		return socks_refuse(rep, -EADDRNOTAVAIL, "bound to an address that is not the port's");
 	return 0;
 }
 
@@ -344,7 +345,7 @@ ask_more(struct sock_entry *s)
 	int i, v6 = s->family == AF_INET6;
 
 	for (i = 0; i < SOCKS_MORE; i++) {
-		s->had[i] = get_int(s->kernel, more[v6][i].level, more[v6][i].name);
+		s->had[i] = socks_int(s->kernel, more[v6][i].level, more[v6][i].name);
 		setsockopt(s->kernel, more[v6][i].level, more[v6][i].name, &on, sizeof(on));
 	}
 	s->asks_more = true;
@@ -362,25 +363,45 @@ leave_kernel(const struct sock_entry *s)
 		setsockopt(s->kernel, more[v6][i].level, more[v6][i].name, &s->had[i], sizeof(int));
 }
 
+/* Only its end, which is always told. */
+int
+socks_watch_pair(const struct sock_entry *s)
+{
+	struct epoll_event pair = {.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)}};
+
+	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->pair, &pair) == 0 ? 0 : -errno;
+}
+
+/* Likewise: whoever was to accept it has not, and will not. */
+int
+socks_watch_token(const struct sock_entry *s)
+{
+	struct epoll_event token = {
+		.events = EPOLLRDHUP,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_TOKEN)},
+	};
+
+	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 ? 0 : -errno;
+}
+
 static int
 watch(const struct sock_entry *s)
 {
-	/* of the pair only its end, which is always told */
-	struct epoll_event pair = {.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)}};
 	/* of some it is readable for ever, for nothing: errors that nobody asked for, an end */
 	struct epoll_event kernel = {
 		.events = EPOLLIN | EPOLLET,
 		.data = {.ptr = (void *)((uintptr_t)s | TAG_KERNEL)},
 	};
 
-	if (epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->pair, &pair) != 0 ||
-	    epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->kernel, &kernel) != 0)
-		return -errno;
-	return 0;
+	int rc = socks_watch_pair(s);
+
+	if (rc == 0 && epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->kernel, &kernel) != 0)
+		rc = -errno;
+	return rc;
 }
 
-static struct sock_entry *
-free_entry(struct app_port *port, uid_t uid, struct shmq_rep *rep)
+struct sock_entry *
+socks_take(struct app_port *port, uid_t uid, struct shmq_rep *rep)
 {
 	struct sock_entry *s = NULL;
 	uint32_t i, nb = 0;
@@ -391,16 +412,27 @@ free_entry(struct app_port *port, uid_t uid, struct shmq_rep *rep)
 			s = &port->socks[i];
 	}
 	if (s == NULL || nb >= RTE_MAX(port->max_socks / 4 * 3, 1u)) {
-		refuse(rep, 0, "no room for one more; see sockets=");
+		if (rep != NULL)
+			socks_refuse(rep, 0, "no room for one more; see sockets=");
 		return NULL;
 	}
+	*s = (struct sock_entry){
+		.port = port,
+		.uid = uid,
+		.kernel = -1,
+		.pair = -1,
+		.held = -1,
+		.token = -1,
+		.qpn = SAN_QPN_NONE,
+	};
+	port->nb_socks++;
 	return s;
 }
 
 static struct sock_entry *
 find(const struct app_port *port, int fd, bool is_kernel)
 {
-	uint64_t cookie = fd >= 0 ? get_cookie(fd, SO_COOKIE) : 0;
+	uint64_t cookie = fd >= 0 ? socks_cookie(fd, SO_COOKIE) : 0;
 	uint32_t i;
 
 	for (i = 0; i < port->max_socks && cookie != 0; i++) {
@@ -422,13 +454,16 @@ unwatch(const struct sock_entry *s, int fd)
 	close(fd);
 }
 
-static void
-release(struct sock_entry *s)
+void
+socks_release(struct sock_entry *s)
 {
-	if (s->kernel >= 0)
+	if (s->kernel >= 0 && s->kind == SOCKS_DGRAM)
 		leave_kernel(s);
 	unwatch(s, s->pair);
 	unwatch(s, s->kernel);
+	unwatch(s, s->token);
+	if (s->held >= 0)
+		close(s->held);
 	app_mem_end(&s->mem);
 	s->port->nb_socks--;
 	s->port = NULL;
@@ -450,9 +485,20 @@ name_pair(int pair)
 		-errno;
 }
 
-/* Its memory, its pair, and our own descriptor of the kernel's. */
-static int
-make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
+int
+socks_pair(struct sock_entry *s, int *shadow)
+{
+	int rc = shmq_pair(&s->pair, shadow);
+
+	if (rc == 0)
+		rc = name_pair(s->pair);
+	if (rc == 0)
+		s->shadow = socks_cookie(*shadow, SO_COOKIE);
+	return rc;
+}
+
+int
+socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 {
 	size_t bytes = san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES);
 	struct san_sock_shm *shm;
@@ -467,15 +513,21 @@ make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
 	shm->abi = SAN_SOCK_ABI;
 	shm->rx_bytes = SAN_SOCK_RX_BYTES;
 	shm->tx_bytes = SAN_SOCK_TX_BYTES;
+	shm->type = type;
+	shm->if_index = san_engine_if_index(s->port->ctx->port);
+	return 0;
+}
+
+/* Its memory, its pair, and our own descriptor of the kernel's. */
+static int
+make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
+{
+	int rc = socks_memory(s, guard, SOCK_DGRAM);
+
+	if (rc != 0)
+		return rc;
 	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (s->kernel < 0)
-		return -errno;
-	rc = shmq_pair(&s->pair, shadow);
-	if (rc == 0)
-		rc = name_pair(s->pair);
-	if (rc == 0)
-		s->shadow = get_cookie(*shadow, SO_COOKIE);
-	return rc;
+	return s->kernel < 0 ? -errno : socks_pair(s, shadow);
 }
 
 static int
@@ -493,16 +545,15 @@ begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_
 		return rc;
 	s->family = names.family;
 	atomic_init(&shm->nonblock, (fcntl(s->kernel, F_GETFL) & O_NONBLOCK) != 0);
-	rc = san_engine_call(engine_of(port), do_add, &call);
+	rc = san_engine_call(socks_engine(port), do_add, &call);
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
-	shm->if_index = san_engine_if_index(port->ctx->port);
 	rc = filter_kernel(s->kernel, san_engine_if_index(port->ctx->port), local_only);
 	if (rc == 0)
 		rc = watch(s);
 	if (rc != 0)
-		san_engine_call(engine_of(port), do_del, &call);
+		san_engine_call(socks_engine(port), do_del, &call);
 	else
 		ask_more(s);
 	return rc;
@@ -513,30 +564,23 @@ serve_carry(struct app_port *port, const struct app *a,
 	    const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
 {
 	struct sock_entry *s;
-	int rc = check_kernel(port, fd, rep), shadow = -1;
+	int rc = socks_check_kernel(port, fd, IPPROTO_UDP, rep), shadow = -1;
 
 	if (rc != 0)
 		return rc;
 	if (find(port, fd, true) != NULL)
-		return refuse(rep, -EALREADY, "it is carried");
-	s = free_entry(port, a->uid, rep);
+		return socks_refuse(rep, -EALREADY, "it is carried");
+	s = socks_take(port, a->uid, rep);
 	if (s == NULL)
 		return -ENOSPC;
-	*s = (struct sock_entry){
-		.port = port,
-		.uid = a->uid,
-		.kernel = -1,
-		.pair = -1,
-		.cookie = get_cookie(fd, SO_COOKIE),
-	};
-	port->nb_socks++;
+	s->cookie = socks_cookie(fd, SO_COOKIE);
 	rc = make(s, app_port_guard_id(port, a->id), fd, &shadow);
 	if (rc == 0)
 		rc = begin(port, s, req->sock.local_only != 0, rep);
 	if (rc != 0) {
 		if (shadow >= 0)
 			close(shadow);
-		release(s);
+		socks_release(s);
 		return rc;
 	}
 	rep->sock.id = s->id;
@@ -569,7 +613,7 @@ serve_sync(struct sock_entry *s, struct shmq_rep *rep)
 	rc = check_names(s->port, &names, rep);
 	if (rc != 0)
 		names.port = 0;
-	san_engine_call(engine_of(s->port), do_name, &call);
+	san_engine_call(socks_engine(s->port), do_name, &call);
 	return rc;
 }
 
@@ -581,10 +625,10 @@ serve_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *r
 	int rc;
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
-	rc = san_engine_call(engine_of(s->port), req->sock.leaves != 0 ? do_leave : do_join, &call);
+	rc = san_engine_call(socks_engine(s->port), req->sock.leaves != 0 ? do_leave : do_join, &call);
 	if (rc == 0)
 		rc = san_engine_groups(s->port->ctx->port);
-	return rc == 0 ? 0 : refuse(rep, rc, "the port can't be in that group");
+	return rc == 0 ? 0 : socks_refuse(rep, rc, "the port can't be in that group");
 }
 
 static int
@@ -601,17 +645,21 @@ socks_serve(struct app_port *port, const struct app *a,
 	struct sock_entry *s;
 
 	if (port->max_socks == 0)
-		return refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
+		return socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
 	if (req->type == SHMQ_SOCK_CARRY)
 		return serve_carry(port, a, req, fd, rep, out_fd);
+	if (req->type >= SHMQ_SOCK_LISTEN)
+		return socks_tcp_serve(port, a, req, fd, rep, out_fd);
 	s = find(port, fd, false);
 	if (s == NULL)
-		return refuse(rep, -ENOENT, "not carried here");
+		return socks_refuse(rep, -ENOENT, "not carried here");
 	if (req->type == SHMQ_SOCK_FIND)
 		return serve_find(s, rep, out_fd);
-	if (req->type == SHMQ_SOCK_GROUP)
-		return serve_group(s, req, rep);
-	return req->type == SHMQ_SOCK_SYNC ? serve_sync(s, rep) : serve_kernel(s, out_fd);
+	if (req->type == SHMQ_SOCK_KERNEL)
+		return serve_kernel(s, out_fd);
+	if (s->kind != SOCKS_DGRAM)
+		return 0; /* what there is to know of a stream does not change */
+	return req->type == SHMQ_SOCK_GROUP ? serve_group(s, req, rep) : serve_sync(s, rep);
 }
 
 /* ---- what comes another way ---- */
@@ -671,14 +719,14 @@ pump_one(struct sock_entry *s)
 		return false;
 	if (n < 0) {
 		call.err = errno;
-		san_engine_call(engine_of(s->port), do_fail, &call);
+		san_engine_call(socks_engine(s->port), do_fail, &call);
 		return true;
 	}
-	from_sockaddr(&from, &d.src, &d.sport, &scope);
+	socks_from_sockaddr(&from, &d.src, &d.sport, &scope);
 	d.dport = shm->local.port;
 	read_control(&msg, &d, &call.if_index);
 	call.len = (uint32_t)n;
-	san_engine_call(engine_of(s->port), do_give, &call);
+	san_engine_call(socks_engine(s->port), do_give, &call);
 	return true;
 }
 
@@ -701,14 +749,15 @@ socks_event(void *what, bool is_late)
 		return false;
 	if (s->port == NULL)
 		return true; /* gone meanwhile */
-	if (((uintptr_t)what & TAG_PAIR) == 0) {
+	if (((uintptr_t)what & TAGS) == TAG_KERNEL) {
 		s->has_more = true;
 		if (!is_late)
 			pump(s);
 		return true;
 	}
 	s->is_over = true;
-	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL,
+		  ((uintptr_t)what & TAGS) == TAG_TOKEN ? s->token : s->pair, NULL);
 	return true;
 }
 
@@ -719,9 +768,14 @@ end(struct sock_entry *s)
 {
 	struct sock_call call = {.s = s};
 
-	san_engine_call(engine_of(s->port), do_del, &call);
+	if (s->kind != SOCKS_DGRAM) {
+		socks_tcp_end(s);
+		socks_release(s);
+		return;
+	}
+	san_engine_call(socks_engine(s->port), do_del, &call);
 	san_engine_groups(s->port->ctx->port);
-	release(s);
+	socks_release(s);
 }
 
 /* What was sent before it was closed still goes. */
@@ -732,8 +786,10 @@ may_end(struct sock_entry *s, uint64_t now_ns)
 
 	if (s->over_ns == 0)
 		s->over_ns = now_ns;
+	if (s->kind != SOCKS_DGRAM)
+		return socks_tcp_may_end(s, now_ns);
 	return now_ns - s->over_ns > LINGER_NS ||
-		san_engine_call(engine_of(s->port), do_has_sent, &call) != 0;
+		san_engine_call(socks_engine(s->port), do_has_sent, &call) != 0;
 }
 
 /* When to look again. */

@@ -21,11 +21,19 @@
 struct app;
 struct app_port;
 struct apps;
+struct rtsan_provider_event;
 
 #define SOCKS_MORE 3 /* options of the kernel's socket that are turned on */
 
+enum socks_kind {
+	SOCKS_DGRAM = 0,
+	SOCKS_STREAM,
+	SOCKS_LISTENER, /**< of the kernel's: what comes for it may be carried */
+};
+
 struct sock_entry {
 	struct app_port *port; /**< NULL: free */
+	uint8_t kind;          /**< enum socks_kind */
 	uint32_t id;
 	uid_t uid;
 	uint16_t family;
@@ -38,6 +46,14 @@ struct sock_entry {
 	int pair;                /**< our end */
 	uint64_t cookie, shadow; /**< of the kernel's socket, and of what stands for it */
 	struct app_mem mem;      /**< struct san_sock_shm */
+	/* TCP: see socks_tcp.c */
+	uint32_t qpn;
+	uint16_t tcp_port;   /**< a listener's */
+	uint16_t token_port; /**< our token's own; 0: there is none, or its program has it */
+	uint8_t ip[16];      /**< a listener's; of who connects: the peer's */
+	bool connects;       /**< and has no answer yet */
+	int token;           /**< our end of the kernel's connection to the listener, or -1 */
+	int held;            /**< what will stand for it, until a program accepts it; or -1 */
 };
 
 /**
@@ -55,6 +71,8 @@ int socks_serve(struct app_port *port, const struct app *a, const struct shmq_re
  * by the next socks_bury(); it does not come again.
  */
 bool socks_event(void *what, bool is_late);
+/** Is it about a carried stream? Then it is done. */
+bool socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
 /** Sockets that nobody has, and have sent all: when to look again. */
 uint64_t socks_bury(struct apps *all, uint64_t now_ns);
 /** The port closes: all of its sockets go. */

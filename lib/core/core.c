@@ -86,6 +86,32 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	return san_socks_create(conf->mem, conf->max_socks, &core->socks);
 }
 
+/* What streams of sockets post. */
+static uint32_t
+sock_post(void *arg, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns)
+{
+	return san_core_post(arg, qp, wr, n, now_ns);
+}
+
+static uint32_t
+sock_post_recv(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
+{
+	return san_core_post_recv(arg, qp, r, n, now_ns);
+}
+
+void
+san_core_set_sock_work(struct san_core *core)
+{
+	const struct san_sock_work work = {
+		.post = sock_post,
+		.post_recv = sock_post_recv,
+		.arg = core,
+	};
+
+	if (core->socks != NULL)
+		san_socks_set_work(core->socks, &work);
+}
+
 int
 san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_core **out)
 {
@@ -106,6 +132,7 @@ san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_co
 		san_core_destroy(core);
 		return rc;
 	}
+	san_core_set_sock_work(core);
 	*out = core;
 	return 0;
 }

@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     6           /**< changes with any layout of this file or what it includes */
+#define SHMQ_ABI     7           /**< changes with any layout of this file or what it includes */
 #define SHMQ_TEXT    192         /* bytes of a reason, with its end */
 #define SHMQ_PEER    48
 #define SHMQ_PORT    32 /* bytes of a port's name, with its end */
@@ -61,6 +61,10 @@ enum shmq_type {
 	SHMQ_SOCK_SYNC = 19,   /**< the kernel's was named anew, or has other options */
 	SHMQ_SOCK_KERNEL = 20, /**< the answer brings the kernel's */
 	SHMQ_SOCK_GROUP = 21,  /**< the kernel's has joined or left a group */
+	/* TCP: the kernel's comes with each */
+	SHMQ_SOCK_LISTEN = 22,  /**< the answer brings what is open as long as somebody listens */
+	SHMQ_SOCK_CONNECT = 23, /**< the answer brings what is to stand for it, if it comes up */
+	SHMQ_SOCK_ACCEPT = 24,  /**< the answer brings what stands for it from now on */
 	SHMQ_TYPES,
 	SHMQ_TAKEOVER = 256 /**< from another daemon, to that: nothing for applications */
 };
@@ -128,6 +132,8 @@ struct shmq_req {
 			uint8_t local_only; /**< carried, and of the kernel's what is local */
 			uint8_t leaves;     /**< the group; else it joins */
 			uint8_t group[16];
+			uint8_t peer[16]; /**< to connect to */
+			uint16_t peer_port;
 		} sock;
 		uint32_t id; /**< key, completion queue, queue pair or lcore that it is about */
 		char layout[SHMQ_LAYOUT];
@@ -184,6 +190,9 @@ struct shmq_net {
 	uint8_t prefix_len; /**< of 128 */
 	uint8_t pad[7];
 };
+
+/** Of whom a listener's program accepts what is a stream in truth: SHMQ_SOCK_ACCEPT. */
+#define SHMQ_TOKEN_IP 0x7f53414eu /* 127.83.65.78 */
 
 #define SHMQ_NETS 24
 

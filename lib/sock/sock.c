@@ -80,6 +80,7 @@ san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
 		.tx_mask = tx_bytes - 1,
 		.next = SOCK_NONE,
 		.wake_fd = wake_fd,
+		.stream = {.qp = SAN_QPN_NONE},
 	};
 	return 0;
 }

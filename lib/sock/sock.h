@@ -4,8 +4,9 @@
 
 /**
  * @file
- * Carried UDP sockets, as their lcore sees them: which of them a datagram is for, and datagrams
- * between the rings that programs see (sock_shm.h) and the link (inet.h). Sans-I/O. (UDP-6)
+ * Carried sockets, as their lcore sees them: which of them a datagram is for, and datagrams
+ * between the rings that programs see (sock_shm.h) and the link (inet.h); bytes of streams between
+ * rings and queue pairs. Sans-I/O. (UDP-6, AFC-1)
  *
  * What a socket is called, who may call it that, and which of several gets what comes, the kernel
  * has decided before: behind each stands a socket of its own that is bound and connected.
@@ -16,6 +17,7 @@
 
 #include "inet.h"
 #include "san_mem.h"
+#include "san_wr.h"
 #include "sock_shm.h"
 
 #define SAN_SOCK_GROUPS 20 /**< of a socket: as many as the kernel allows */
@@ -36,6 +38,15 @@ struct san_sock_stats {
 	uint64_t nb_rx, nb_rx_bytes, nb_tx, nb_tx_bytes;
 	uint64_t nb_rx_full; /**< no room in its ring */
 	uint64_t nb_tx_bad;  /**< could not be sent: its program has the error */
+};
+
+/** Where streams post their work: see core.h. */
+struct san_sock_work {
+	uint32_t (*post)(void *arg, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
+			 uint64_t now_ns);
+	uint32_t (*post_recv)(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
+			      uint64_t now_ns);
+	void *arg;
 };
 
 struct san_socks;
@@ -77,6 +88,28 @@ void san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgr
 		   uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns);
 /** The next call of its program fails with *err*. */
 void san_sock_fail(struct san_socks *all, uint32_t id, int err);
+/* ---- streams: sock_stream.c ---- */
+
+/** For all of them, before the first one. */
+void san_socks_set_work(struct san_socks *all, const struct san_sock_work *work);
+/** Socket *id* is a stream: it has queue pair *qp*, which is connected or connects. */
+void san_sock_stream(struct san_socks *all, uint32_t id, uint32_t qp);
+/** It is connected. */
+void san_sock_up(struct san_socks *all, uint32_t id, uint64_t now_ns);
+/** It never was: *err* is what its program hears. */
+void san_sock_over(struct san_socks *all, uint32_t id, int err);
+/** Work of its queue pair is complete. */
+void san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc,
+		   uint64_t now_ns);
+/** Nobody has it any more: what is in its ring goes, then its end. */
+void san_sock_shut(struct san_socks *all, uint32_t id);
+/** Does the peer have all that was sent, and the end? Or can it not get it any more? */
+bool san_sock_is_drained(const struct san_socks *all, uint32_t id);
+/** Has it received what nobody has read? */
+bool san_sock_has_unread(const struct san_socks *all, uint32_t id);
+
+/* ---- */
+
 /** Somebody could not deliver what one of ours sent. */
 void san_sock_error(struct san_socks *all, const struct san_inet_result *r);
 /** The program of *id* rang: its ring is looked at by the next san_socks_pump(). */

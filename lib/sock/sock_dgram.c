@@ -262,7 +262,9 @@ san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
 		if (all->work_head == SOCK_NONE)
 			all->work_tail = SOCK_NONE;
 		s->is_work = false;
-		if (visit(all, s, in, now_ns) == -EAGAIN)
+		if (san_sock_is_stream(s))
+			san_sock_stream_visit(all, s, now_ns);
+		else if (visit(all, s, in, now_ns) == -EAGAIN)
 			return;
 	} while (id != last);
 }

@@ -8,6 +8,23 @@
 
 #define SOCK_NONE UINT32_MAX
 
+#define SOCK_SENDS 4 /* of a stream, under way */
+
+/** Of one that is a stream. */
+struct sock_stream {
+	uint32_t qp;        /**< SAN_QPN_NONE: it is none */
+	uint32_t tx_posted; /**< between tx_head and the ring's tail */
+	uint32_t first, nb_sends;
+	uint32_t len[SOCK_SENDS]; /**< of what is under way */
+	bool is_up;
+	bool is_over;      /**< nothing is sent any more */
+	bool has_recv;     /**< is posted */
+	bool has_fin;      /**< nothing comes any more */
+	bool shut_posted;  /**< our end is */
+	bool shut_done;    /**< the peer has it */
+	bool is_abandoned; /**< see san_sock_shut() */
+};
+
 struct sock {
 	struct san_sock_shm *shm; /**< NULL: free */
 	uint8_t *rx, *tx;         /**< rings */
@@ -25,6 +42,7 @@ struct sock {
 	struct san_ip groups[SAN_SOCK_GROUPS];
 	struct san_sock_names names;
 	struct san_sock_stats stats;
+	struct sock_stream stream;
 };
 
 struct san_socks {
@@ -34,6 +52,7 @@ struct san_socks {
 	uint32_t free_head;
 	uint32_t wake_head;
 	uint32_t work_head, work_tail;
+	struct san_sock_work work;
 	uint32_t *ports; /**< of each local port: the socket that was named last */
 	struct sock *socks;
 };
@@ -49,6 +68,17 @@ struct sock *san_sock_next(struct san_socks *all, const struct san_inet_dgram *d
 
 /** No address in particular. */
 bool san_sock_is_any(const struct san_ip *ip);
+
+static inline bool
+san_sock_is_stream(const struct sock *s)
+{
+	return s->stream.qp != SAN_QPN_NONE;
+}
+
+/* ---- sock_stream.c ---- */
+
+/** Its program rang. */
+void san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns);
 
 /* ---- sock.c ---- */
 

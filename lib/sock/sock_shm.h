@@ -18,6 +18,8 @@
  * the start's position, the *base*: of a socket that is read in time the same few lines are used
  * again and again.
  *
+ * A stream's rings have no records: a position is one of a byte, and *base* is 0.
+ *
  * **The mirror.** Programs may wait in the kernel, for a descriptor that is one end of a pair of
  * sockets. Whoever will, or may without asking us, counts itself in *armed*. The lcore, when it
  * has put a record and then, behind a fence, finds *armed*, sets *mirrored* and writes a byte to
@@ -67,6 +69,7 @@ struct san_sock_shm {
 	uint32_t abi, id;
 	uint32_t rx_bytes, tx_bytes; /**< powers of two */
 	uint32_t if_index;           /**< of the kernel's device behind the port; 0: none */
+	uint32_t type;               /**< SOCK_DGRAM, SOCK_STREAM */
 	/* ... and when its program has named it */
 	struct san_sock_addr local, peer; /**< family 0: none */
 	/* the lcore's */
@@ -76,6 +79,9 @@ struct san_sock_shm {
 	_Atomic uint32_t error;    /**< errno that the next call returns; who takes it clears it */
 	_Atomic uint32_t gone;     /**< nothing comes or goes any more */
 	_Atomic uint64_t nb_drops; /**< datagrams that found no room */
+	_Atomic uint32_t state;    /**< of a stream: enum san_sock_state */
+	_Atomic uint32_t fin;      /**< of a stream: nothing comes behind rx_tail */
+	_Atomic uint32_t rx_waits; /**< of a stream: who makes room rings */
 	/* the programs' */
 	_Alignas(64) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
@@ -90,6 +96,14 @@ struct san_sock_shm {
 	_Atomic uint32_t nonblock;
 	_Atomic uint32_t options; /**< enum san_sock_option */
 	_Atomic uint32_t shut;    /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
+};
+
+/** Where a stream is in its life. */
+enum san_sock_state {
+	SAN_SOCK_CONNECTING = 0,
+	SAN_SOCK_UP,
+	SAN_SOCK_REFUSED, /**< it was never up: the peer has nobody who carries it */
+	SAN_SOCK_OVER,    /**< nothing is sent any more; what has come can be read */
 };
 
 /** What a program asked for that its switch has to know with each datagram. */
