@@ -23,6 +23,7 @@
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
+#include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_real.h"
 
@@ -95,21 +96,6 @@ sock_arm(struct sock_file *f)
 
 /* ---- its memory ---- */
 
-static void
-init_locks(struct san_sock_shm *shm)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
-	pthread_mutex_init(&shm->rx_lock, &attr);
-	pthread_mutex_init(&shm->tx_lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-	atomic_store(&shm->inited, 1);
-}
-
 /* Of the carried socket whose stand-in is *shadow*. */
 static int
 map(struct sock_file *f, int shadow)
@@ -127,13 +113,16 @@ map(struct sock_file *f, int shadow)
 	(fd);
 	if (mem == MAP_FAILED)
 		return -ENOMEM;
+	if (((const struct san_sock_shm *)mem)->abi != SAN_SOCK_ABI) {
+		munmap(mem, rep.sock.bytes);
+		return -EPROTO;
+	}
 	f->bytes = rep.sock.bytes;
 	f->id = rep.sock.id;
 	f->rx_bytes = SAN_SOCK_RX_BYTES;
 	f->tx_bytes = SAN_SOCK_TX_BYTES;
 	f->shm = mem;
-	if (atomic_load(&f->shm->inited) == 0)
-		init_locks(f->shm);
+	sock_lock_attach();
 	return 0;
 }
 

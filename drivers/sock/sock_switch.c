@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_fd.h"
+#include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_real.h"
 #include "sock_switch.h"
@@ -705,6 +707,7 @@ static void
 begin_child(void)
 {
 	sock_fd_begin();
+	sock_lock_detach();
 	sock_detach();
 }
 
