@@ -25,9 +25,8 @@
 #include "sock_conf.h"
 #include "sock_lock.h"
 #include "sock_opt.h"
+#include "sock_own.h"
 #include "sock_real.h"
-
-#define HIGH_FD 700
 
 /* ---- epoll sets ---- */
 
@@ -298,7 +297,7 @@ sock_adopt_all(void)
 int
 sock_kernel(int fd, struct sock_file *f)
 {
-	int high, none = -1, kernel = atomic_load(&f->kernel);
+	int none = -1, kernel = atomic_load(&f->kernel);
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
 
@@ -306,15 +305,9 @@ sock_kernel(int fd, struct sock_file *f)
 		return kernel;
 	if (sock_ask(SHMQ_SOCK_KERNEL, fd, &req, &rep, &kernel) != 0)
 		return -1;
-	high = REAL(fcntl)(kernel, F_DUPFD_CLOEXEC, HIGH_FD);
-	if (high >= 0) {
-		REAL(close)
-		(kernel);
-		kernel = high;
-	}
+	kernel = sock_own(kernel, &f->kernel);
 	if (!atomic_compare_exchange_strong(&f->kernel, &none, kernel)) {
-		REAL(close)
-		(kernel);
+		sock_own_close(kernel);
 		kernel = none;
 	}
 	return kernel;

@@ -11,7 +11,7 @@ import sys
 
 import sock
 from e2e import Process, Tests, Work, check, need_namespaces
-from sock import OUR_IP, PYTHON, need
+from sock import OUR_IP, PEER_IP, PYTHON, need
 
 PORT = 5000
 # Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
@@ -235,10 +235,54 @@ print(got, e.poll(0))
     check(out == '100 []\n', out)
 
 
+@ours
+def own_descriptors(pair):
+    """What the library has for itself a program that closes or replaces all does not harm."""
+    out = here(pair, f'''
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+far = ("{PEER_IP}", 9)
+def high(): return [int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) >= 700]
+def is_carried(t):
+    inode = os.readlink(f"/proc/self/fd/{{t.fileno()}}")[8:-1]
+    with open("/proc/self/net/unix") as f: return inode in f.read()
+def works(port):
+    t = udp("{OUR_IP}", port)
+    t.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 5000)
+    t.sendto(b"x", far)
+    c.sendto(b"y", t.getsockname())
+    return is_carried(t), t.recv(9), t
+keep = [works(6000)]
+print(keep[0][:2], len(high()) > 2)
+def refused(fd):
+    try: os.close(fd)
+    except OSError: return True
+print(all([refused(fd) for fd in high()]))
+os.closerange(700, 70000); libc.close_range(700, 0xffffffff, 0); libc.closefrom(700)
+libc.syscall(436, 700, 0xffffffff, 0)
+print(len(high()) > 2, works(6001)[:2])
+r, w = os.pipe()
+taken = high()
+for fd in taken: os.dup2(w, fd)
+keep.append(works(6002)); print(keep[-1][:2])
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 5000); keep[0][2].sendto(b"z", far)
+for fd in taken: os.write(fd, b"p"); os.close(fd)
+os.close(w)
+print(os.read(r, 9999) == b"p" * len(taken), keep[0][2].getsockopt(socket.SOL_SOCKET, socket.SO_TYPE))
+if os.fork() == 0:
+    os.closerange(700, 70000)
+    print(works(6003)[:2], flush=True); os._exit(0)
+os.wait()
+''')
+    want = "(True, b'y')"
+    check(out == f'{want} True\nTrue\nTrue {want}\n{want}\nTrue 2\n{want}\n', out)
+
+
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets):
+    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets,
+                 own_descriptors):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
 
