@@ -25,6 +25,7 @@
 #include "sock_fd.h"
 #include "sock_own.h"
 #include "sock_real.h"
+#include "sock_route.h"
 
 #define AGAIN_S    5 /* until a daemon that was not there is asked for again */
 #define PATIENCE_S 3 /* with a daemon that does not answer: then the kernel has the socket */
@@ -320,6 +321,6 @@ sock_is_reached(const uint8_t ip[16])
 			return false;
 	for (i = 0; i < ctl->nb_nets; i++)
 		if (is_in(&ctl->nets[i], ip))
-			return true;
+			return sock_route_is_ports(ctl, ip, i < ctl->nb_addrs);
 	return false;
 }

@@ -191,6 +191,14 @@ is_wanted(int fd, const struct sock_file *f, enum sock_action *action)
 	return *action == SOCK_CARRY || *action == SOCK_BOTH;
 }
 
+/* What has to be asked about it is asked now, and not when the first datagram is sent. */
+static void
+look_up_peer(const struct sock_file *f)
+{
+	if (f->shm->peer.family != 0)
+		sock_is_reached(f->shm->peer.ip);
+}
+
 void
 sock_carry(int fd, struct sock_file *f)
 {
@@ -214,6 +222,7 @@ sock_carry(int fd, struct sock_file *f)
 			sock_opt_times(fd, shadow);
 			replace(f, shadow);
 			sock_opt_inherit(fd, f);
+			look_up_peer(f);
 		}
 		REAL(close)
 		(shadow);
@@ -319,6 +328,6 @@ sock_sync(int fd, struct sock_file *f)
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
 
-	(void)f;
 	sock_ask(SHMQ_SOCK_SYNC, fd, &req, &rep, NULL);
+	look_up_peer(f);
 }
