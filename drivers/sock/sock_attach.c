@@ -23,22 +23,23 @@
 #include "sock_attach.h"
 #include "sock_conf.h"
 #include "sock_fd.h"
+#include "sock_own.h"
 #include "sock_real.h"
+#include "sock_route.h"
 
-#define AGAIN_S    5   /* until a daemon that was not there is asked for again */
-#define PATIENCE_S 3   /* with a daemon that does not answer: then the kernel has the socket */
-#define HIGH_FD    700 /* our descriptors are out of the way of the program's, if they can */
+#define AGAIN_S    5 /* until a daemon that was not there is asked for again */
+#define PATIENCE_S 3 /* with a daemon that does not answer: then the kernel has the socket */
 
 /* What we know of a daemon; never freed, because another thread may be ringing. */
 struct view {
 	struct shmq_ctl *ctl;
 	struct shmq_rep hello;
-	int wake_fd; /* of the lcore, if it sleeps; else -1 */
+	_Atomic int wake_fd; /* of the lcore, if it sleeps; else -1 */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	int sock; /* -1: not attached */
+	_Atomic int sock; /* -1: not attached */
 	time_t failed;
 	struct view *_Atomic view; /* NULL: not attached */
 } us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
@@ -68,19 +69,6 @@ unlock(const struct held *h)
 	pthread_setcancelstate(h->cancel, NULL);
 }
 
-/* The program counts on low numbers. */
-static int
-move_up(int fd)
-{
-	int high = fd < 0 ? -1 : REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-
-	if (high < 0)
-		return fd;
-	REAL(close)
-	(fd);
-	return high;
-}
-
 static int
 exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
@@ -105,7 +93,7 @@ dial(void)
 	int fd, rc;
 
 	strncpy(addr.sun_path, sock_conf_daemon(), sizeof(addr.sun_path) - 1);
-	fd = move_up(REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	fd = sock_own(REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), &us.sock);
 	if (fd < 0)
 		return -errno;
 	REAL(setsockopt)
@@ -114,8 +102,7 @@ dial(void)
 	(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (REAL(connect)(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		rc = -errno;
-		REAL(close)
-		(fd);
+		sock_own_close(fd);
 		return rc;
 	}
 	us.sock = fd;
@@ -125,9 +112,7 @@ dial(void)
 static void
 hang_up(void)
 {
-	if (us.sock >= 0)
-		REAL(close)
-	(us.sock);
+	sock_own_close(us.sock);
 	us.sock = -1;
 	atomic_store(&us.view, NULL);
 }
@@ -157,7 +142,7 @@ look(struct view *v)
 		return 0;
 	req = (struct shmq_req){.type = SHMQ_WAKE_FD};
 	rc = exchange(&req, -1, &rep, &fd);
-	v->wake_fd = move_up(fd);
+	v->wake_fd = sock_own(fd, &v->wake_fd);
 	return rc;
 }
 
@@ -222,9 +207,13 @@ sock_attach(void)
 void
 sock_detach(void)
 {
+	const struct view *v = view();
+
 	/* of the threads that the parent had only we are left, and nobody held the lock but us */
 	pthread_mutex_init(&us.lock, NULL);
 	us.failed = 0;
+	if (v != NULL)
+		sock_own_close(v->wake_fd);
 	hang_up();
 }
 
@@ -265,6 +254,7 @@ sock_bell(const struct sock_file *f)
 	const struct view *v;
 	struct san_bells *bells;
 	uint32_t nb_qps;
+	int wake_fd;
 
 	if (sock_attach() != 0)
 		return;
@@ -273,8 +263,8 @@ sock_bell(const struct sock_file *f)
 		return; /* it was another daemon's */
 	nb_qps = v->hello.hello.lcore_qps;
 	bells = shmq_bells(v->ctl, 0, nb_qps + v->hello.hello.max_socks);
-	if (san_bells_ring(bells, nb_qps + f->id) && v->wake_fd >= 0)
-		eventfd_write(v->wake_fd, 1);
+	if (san_bells_ring(bells, nb_qps + f->id) && (wake_fd = v->wake_fd) >= 0)
+		eventfd_write(wake_fd, 1);
 }
 
 bool
@@ -331,6 +321,6 @@ sock_is_reached(const uint8_t ip[16])
 			return false;
 	for (i = 0; i < ctl->nb_nets; i++)
 		if (is_in(&ctl->nets[i], ip))
-			return true;
+			return sock_route_is_ports(ctl, ip, i < ctl->nb_addrs);
 	return false;
 }

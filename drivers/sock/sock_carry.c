@@ -23,10 +23,10 @@
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
+#include "sock_lock.h"
 #include "sock_opt.h"
+#include "sock_own.h"
 #include "sock_real.h"
-
-#define HIGH_FD 700
 
 /* ---- epoll sets ---- */
 
@@ -95,21 +95,6 @@ sock_arm(struct sock_file *f)
 
 /* ---- its memory ---- */
 
-static void
-init_locks(struct san_sock_shm *shm)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
-	pthread_mutex_init(&shm->rx_lock, &attr);
-	pthread_mutex_init(&shm->tx_lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-	atomic_store(&shm->inited, 1);
-}
-
 /* Of the carried socket whose stand-in is *shadow*. */
 static int
 map(struct sock_file *f, int shadow)
@@ -127,13 +112,16 @@ map(struct sock_file *f, int shadow)
 	(fd);
 	if (mem == MAP_FAILED)
 		return -ENOMEM;
+	if (((const struct san_sock_shm *)mem)->abi != SAN_SOCK_ABI) {
+		munmap(mem, rep.sock.bytes);
+		return -EPROTO;
+	}
 	f->bytes = rep.sock.bytes;
 	f->id = rep.sock.id;
 	f->rx_bytes = SAN_SOCK_RX_BYTES;
 	f->tx_bytes = SAN_SOCK_TX_BYTES;
 	f->shm = mem;
-	if (atomic_load(&f->shm->inited) == 0)
-		init_locks(f->shm);
+	sock_lock_attach();
 	return 0;
 }
 
@@ -203,6 +191,14 @@ is_wanted(int fd, const struct sock_file *f, enum sock_action *action)
 	return *action == SOCK_CARRY || *action == SOCK_BOTH;
 }
 
+/* What has to be asked about it is asked now, and not when the first datagram is sent. */
+static void
+look_up_peer(const struct sock_file *f)
+{
+	if (f->shm->peer.family != 0)
+		sock_is_reached(f->shm->peer.ip);
+}
+
 void
 sock_carry(int fd, struct sock_file *f)
 {
@@ -226,6 +222,7 @@ sock_carry(int fd, struct sock_file *f)
 			sock_opt_times(fd, shadow);
 			replace(f, shadow);
 			sock_opt_inherit(fd, f);
+			look_up_peer(f);
 		}
 		REAL(close)
 		(shadow);
@@ -309,7 +306,7 @@ sock_adopt_all(void)
 int
 sock_kernel(int fd, struct sock_file *f)
 {
-	int high, none = -1, kernel = atomic_load(&f->kernel);
+	int none = -1, kernel = atomic_load(&f->kernel);
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
 
@@ -317,15 +314,9 @@ sock_kernel(int fd, struct sock_file *f)
 		return kernel;
 	if (sock_ask(SHMQ_SOCK_KERNEL, fd, &req, &rep, &kernel) != 0)
 		return -1;
-	high = REAL(fcntl)(kernel, F_DUPFD_CLOEXEC, HIGH_FD);
-	if (high >= 0) {
-		REAL(close)
-		(kernel);
-		kernel = high;
-	}
+	kernel = sock_own(kernel, &f->kernel);
 	if (!atomic_compare_exchange_strong(&f->kernel, &none, kernel)) {
-		REAL(close)
-		(kernel);
+		sock_own_close(kernel);
 		kernel = none;
 	}
 	return kernel;
@@ -337,6 +328,6 @@ sock_sync(int fd, struct sock_file *f)
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
 
-	(void)f;
 	sock_ask(SHMQ_SOCK_SYNC, fd, &req, &rep, NULL);
+	look_up_peer(f);
 }

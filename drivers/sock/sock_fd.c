@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "sock_fd.h"
-#include "sock_real.h"
+#include "sock_own.h"
 
 /* One more than the index in *files*; 0: none of ours. Pages that nobody uses are not there. */
 static _Atomic uint32_t table[SOCK_FDS];
@@ -22,9 +22,8 @@ sock_fd_begin(void)
 	owner = getpid();
 }
 
-/* Or a child of vfork(), or of a clone() that nobody told us of. */
-static bool
-is_us(void)
+bool
+sock_is_us(void)
 {
 	return owner == 0 || owner == getpid();
 }
@@ -71,9 +70,7 @@ sock_put(struct sock_file *f)
 		atomic_fetch_sub(&sock_nb_carried, 1);
 	if (shm != NULL)
 		munmap(shm, bytes);
-	if (kernel >= 0)
-		REAL(close)
-	(kernel);
+	sock_own_close(kernel);
 }
 
 static struct sock_file *
@@ -110,7 +107,7 @@ sock_track(int fd, int domain, bool is_udp)
 	struct sock_file *f;
 	int i;
 
-	if (!in_table(fd) || !is_us())
+	if (!in_table(fd) || !sock_is_us())
 		return;
 	f = take_free();
 	if (f == NULL) {
@@ -136,10 +133,12 @@ sock_dup(int from, int to)
 
 	if (from == to || !in_table(to))
 		return;
+	if (sock_is_own(to) && sock_is_us())
+		sock_own_lost(to);
 	f = sock_get(from);
 	if (f == NULL)
 		sock_forget(to);
-	else if (!is_us())
+	else if (!sock_is_us())
 		sock_put(f);
 	else
 		put_at(to, (uint32_t)(f - files) + 1); /* the reference is the table's now */
@@ -148,7 +147,10 @@ sock_dup(int from, int to)
 void
 sock_forget(int fd)
 {
-	if (in_table(fd) && atomic_load_explicit(&table[fd], memory_order_relaxed) != 0 && is_us())
+	if (sock_is_own(fd) && sock_is_us())
+		sock_own_lost(fd);
+	if (in_table(fd) && atomic_load_explicit(&table[fd], memory_order_relaxed) != 0 &&
+	    sock_is_us())
 		put_at(fd, 0);
 }
 
@@ -158,7 +160,8 @@ sock_forget_range(unsigned int first, unsigned int last)
 	unsigned int fd;
 
 	for (fd = first; fd <= last && (int)fd <= atomic_load(&highest); fd++)
-		sock_forget((int)fd);
+		if (!sock_is_own((int)fd))
+			sock_forget((int)fd);
 }
 
 int

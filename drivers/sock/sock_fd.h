@@ -56,6 +56,8 @@ sock_set_carried(struct sock_file *f)
 
 /** The process begins, or goes on as a child of what it was. */
 void sock_fd_begin(void);
+/** Or a child of vfork(), or of a clone() that nobody told us of, in our memory. */
+bool sock_is_us(void);
 /** What *fd* is, if we know it, and not to go before sock_put(); or NULL. */
 struct sock_file *sock_get(int fd);
 void sock_put(struct sock_file *f);

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +25,9 @@
 #include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_fd.h"
+#include "sock_lock.h"
 #include "sock_opt.h"
+#include "sock_own.h"
 #include "sock_real.h"
 #include "sock_switch.h"
 #include "sock_udp.h"
@@ -200,6 +204,10 @@ shutdown(int fd, int how)
 EXPORT int
 close(int fd)
 {
+	if (sock_is_own(fd)) {
+		errno = EBADF;
+		return -1;
+	}
 	sock_forget(fd);
 	return REAL(close)(fd);
 }
@@ -207,16 +215,18 @@ close(int fd)
 EXPORT int
 close_range(unsigned int first, unsigned int last, int flags)
 {
-	if ((flags & (int)CLOSE_RANGE_CLOEXEC) == 0)
-		sock_forget_range(first, last);
-	return REAL(close_range)(first, last, flags);
+	if ((flags & (int)CLOSE_RANGE_CLOEXEC) != 0)
+		return REAL(close_range)(first, last, flags);
+	sock_forget_range(first, last);
+	return sock_own_close_others(first, last, flags);
 }
 
 EXPORT void
 closefrom(int first)
 {
-	sock_forget_range(first < 0 ? 0 : (unsigned int)first, SOCK_FDS);
-	REAL(closefrom)
+	/* the C library's knows what to do on a kernel that has no ranges */
+	if (close_range(first < 0 ? 0 : (unsigned int)first, UINT_MAX, 0) != 0)
+		REAL(closefrom)
 	(first);
 }
 
@@ -241,8 +251,10 @@ dup(int fd)
 EXPORT int
 dup2(int fd, int to)
 {
-	int rc = REAL(dup2)(fd, to);
+	int rc;
 
+	sock_own_make_way(to);
+	rc = REAL(dup2)(fd, to);
 	if (rc >= 0)
 		sock_dup(fd, to);
 	return rc;
@@ -251,8 +263,10 @@ dup2(int fd, int to)
 EXPORT int
 dup3(int fd, int to, int flags)
 {
-	int rc = REAL(dup3)(fd, to, flags);
+	int rc;
 
+	sock_own_make_way(to);
+	rc = REAL(dup3)(fd, to, flags);
 	if (rc >= 0)
 		sock_dup(fd, to);
 	return rc;
@@ -679,6 +693,10 @@ syscall(long number, ...)
 		return write((int)a[0], (const void *)a[1], (size_t)a[2]);
 	case SYS_close:
 		return close((int)a[0]);
+	case SYS_close_range:
+		return close_range((unsigned int)a[0], (unsigned int)a[1], (int)a[2]);
+	case SYS_dup3:
+		return dup3((int)a[0], (int)a[1], (int)a[2]);
 	case SYS_sendto:
 		return sendto((int)a[0], (const void *)a[1], (size_t)a[2], (int)a[3],
 			      (const struct sockaddr *)a[4], (socklen_t)a[5]);
@@ -705,6 +723,7 @@ static void
 begin_child(void)
 {
 	sock_fd_begin();
+	sock_lock_detach();
 	sock_detach();
 }
 

@@ -5,40 +5,42 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
+#include "sock_lock.h"
 #include "sock_real.h"
 #include "sock_udp.h"
 
 #define NS_PER_S 1000000000ull
 
-/* ---- locks: among programs ---- */
+/* ---- to receive, one at a time ---- */
 
 /*
- * One that died with it left the rings as they are between two steps, which is always right. It
- * may have taken the mirror's byte and not have said so: then it is mirrored once more.
+ * One that died with it left the ring as it is between two steps, which is always right. It may
+ * have taken the mirror's byte and not have said so: then it is mirrored once more. Who lives on
+ * finds that its step is not the next one any more, see take().
  */
 static bool
-lock(struct sock_file *f, pthread_mutex_t *m)
+lock_rx(struct sock_file *f, uint32_t *key)
 {
-	int rc = pthread_mutex_lock(m);
+	int rc = sock_lock(&f->shm->rx_lock, true, key);
 
-	if (rc == EOWNERDEAD) {
-		rc = pthread_mutex_consistent(m);
+	if (rc == SOCK_LOCK_TAKEN) {
 		atomic_store(&f->shm->mirrored, 0);
 		sock_bell(f);
 	}
-	return rc == 0; /* else it is ours: a signal handler interrupted its own thread's call */
+	return rc >= 0; /* else it is ours: a signal handler interrupted its own thread's call */
 }
 
 static void
-unlock(pthread_mutex_t *m)
+unlock_rx(struct sock_file *f, uint32_t key)
 {
-	pthread_mutex_unlock(m);
+	sock_unlock(&f->shm->rx_lock, key);
 }
 
 /* ---- addresses ---- */
@@ -133,16 +135,16 @@ gather(uint8_t *to, const struct msghdr *msg)
 	}
 }
 
-/* 0; -EAGAIN: no room; -EDEADLK: see lock(). */
+/* 0; -EAGAIN: no room; -EDEADLK: see sock_lock(). */
 static int
 put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *msg)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint8_t *ring = san_sock_tx_ring(shm, f->rx_bytes);
-	uint32_t tail, at, base;
+	uint32_t tail, at, base, key;
 	int rc = -EAGAIN;
 
-	if (!lock(f, &shm->tx_lock))
+	if (sock_lock(&shm->tx_lock, false, &key) < 0)
 		return -EDEADLK;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
 	base = atomic_load_explicit(&shm->tx_base, memory_order_relaxed);
@@ -154,12 +156,14 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 		*rec = *head;
 		gather((uint8_t *)(rec + 1), msg);
 		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
-		/* pairs with the acquire of the lcore: it is written */
-		atomic_store_explicit(&shm->tx_tail, at + san_sock_rec_bytes(head->bytes),
-				      memory_order_release);
-		rc = 0;
+		/* pairs with the acquire of the lcore: it is written; or see take_locked() */
+		if (atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail,
+							    at + san_sock_rec_bytes(head->bytes),
+							    memory_order_release,
+							    memory_order_relaxed))
+			rc = 0;
 	}
-	unlock(&shm->tx_lock);
+	sock_unlock(&shm->tx_lock, key);
 	return rc;
 }
 
@@ -296,7 +300,8 @@ unmirror(int fd, struct sock_file *f)
 	struct san_sock_shm *shm = f->shm;
 	char bytes[64];
 
-	ssize_t n = REAL(recv)(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	/* not by recv(), in which a thread may be cancelled: it would not give the lock back */
+	long n = REAL(syscall)(SYS_recvfrom, fd, bytes, sizeof(bytes), MSG_DONTWAIT, NULL, NULL);
 
 	if (n == 0)
 		atomic_store(&shm->gone, 1);
@@ -308,9 +313,9 @@ unmirror(int fd, struct sock_file *f)
 		sock_bell(f);
 }
 
-/* The next record, behind padding; NULL: none. Under rx_lock. */
+/* The next record, at *head*, behind padding that is at *from*; NULL: none. Under rx_lock. */
 static struct san_sock_rec *
-peek(struct sock_file *f, uint32_t *head)
+peek(struct sock_file *f, uint32_t *from, uint32_t *head)
 {
 	struct san_sock_shm *shm = f->shm;
 	/* pairs with the release of the lcore */
@@ -319,12 +324,12 @@ peek(struct sock_file *f, uint32_t *head)
 	struct san_sock_rec *rec;
 	uint32_t base;
 
-	*head = atomic_load_explicit(&shm->rx_head, memory_order_relaxed);
-	if (*head == tail)
+	*from = atomic_load_explicit(&shm->rx_head, memory_order_relaxed);
+	if (*from == tail)
 		return NULL;
 	base = atomic_load_explicit(&shm->rx_base, memory_order_relaxed);
-	rec = (void *)(ring + san_sock_off(f->rx_bytes, base, *head));
-	*head = san_sock_skip(f->rx_bytes, base, *head, rec->bytes);
+	rec = (void *)(ring + san_sock_off(f->rx_bytes, base, *from));
+	*head = san_sock_skip(f->rx_bytes, base, *from, rec->bytes);
 	return (void *)(ring + san_sock_off(f->rx_bytes, base, *head));
 }
 
@@ -436,42 +441,53 @@ deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec,
 	return (ssize_t)((flags & MSG_TRUNC) != 0 ? bytes : done);
 }
 
+/* The next datagram, or -EAGAIN. Under rx_lock. */
+static ssize_t
+take_locked(struct sock_file *f, struct msghdr *msg, int flags)
+{
+	struct msghdr got = *msg;
+	uint32_t from, to, bytes;
+	struct san_sock_rec *rec = peek(f, &from, &to);
+	ssize_t rc;
+
+	if (rec == NULL)
+		return -EAGAIN;
+	/* others who have the socket may write there: its length is read once */
+	bytes = *(volatile const uint32_t *)&rec->bytes;
+	bytes = bytes < SAN_SOCK_DGRAM ? bytes : SAN_SOCK_DGRAM;
+	rc = deliver(f, &got, rec, bytes, flags);
+	to = (flags & MSG_PEEK) != 0 ? from : to + san_sock_rec_bytes(bytes);
+	/* pairs with the acquire of the lcore: the place is free. Or the lock was taken from us */
+	if (!atomic_compare_exchange_strong_explicit(&f->shm->rx_head, &from, to,
+						     memory_order_release, memory_order_relaxed))
+		return -EAGAIN;
+	*msg = got;
+	return rc;
+}
+
 /* What there is, or -EAGAIN, or -errno. */
 static ssize_t
 take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
-	struct san_sock_rec *rec;
-	uint32_t head, bytes, err = 0;
-	ssize_t rc = -EAGAIN;
+	uint32_t key, err = 0;
+	ssize_t rc;
 
 	if (atomic_load_explicit(&shm->rx_tail, memory_order_relaxed) ==
 		    atomic_load_explicit(&shm->rx_head, memory_order_relaxed) &&
 	    atomic_load_explicit(&shm->error, memory_order_relaxed) == 0 &&
 	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
 		return -EAGAIN;
-	if (!lock(f, &shm->rx_lock))
+	if (!lock_rx(f, &key))
 		return -EDEADLK;
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
 		err = atomic_exchange(&shm->error, 0);
-	rec = peek(f, &head);
-	if (err != 0) {
-		rc = -(ssize_t)err;
-	} else if (rec != NULL) {
-		/* others who have the socket may write there: its length is read once */
-		bytes = *(volatile const uint32_t *)&rec->bytes;
-		bytes = bytes < SAN_SOCK_DGRAM ? bytes : SAN_SOCK_DGRAM;
-		rc = deliver(f, msg, rec, bytes, flags);
-		if ((flags & MSG_PEEK) == 0)
-			/* pairs with the acquire of the lcore: the place is free */
-			atomic_store_explicit(&shm->rx_head, head + san_sock_rec_bytes(bytes),
-					      memory_order_release);
-	}
+	rc = err != 0 ? -(ssize_t)err : take_locked(f, msg, flags);
 	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0 &&
 	    atomic_load_explicit(&shm->rx_tail, memory_order_acquire) ==
 		    atomic_load_explicit(&shm->rx_head, memory_order_relaxed))
 		unmirror(fd, f);
-	unlock(&shm->rx_lock);
+	unlock_rx(f, key);
 	return rc;
 }
 
@@ -562,11 +578,13 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 static void
 settle(int fd, struct sock_file *f)
 {
-	if (!lock(f, &f->shm->rx_lock))
+	uint32_t key;
+
+	if (!lock_rx(f, &key))
 		return;
 	if (!has_something(f->shm))
 		unmirror(fd, f);
-	unlock(&f->shm->rx_lock);
+	unlock_rx(f, key);
 }
 
 short
@@ -594,14 +612,14 @@ int
 sock_udp_next(struct sock_file *f)
 {
 	struct san_sock_rec *rec;
-	uint32_t head;
+	uint32_t head, from, key;
 	int bytes = 0;
 
-	if (!lock(f, &f->shm->rx_lock))
+	if (!lock_rx(f, &key))
 		return 0;
-	rec = peek(f, &head);
+	rec = peek(f, &from, &head);
 	if (rec != NULL)
 		bytes = (int)rec->bytes;
-	unlock(&f->shm->rx_lock);
+	unlock_rx(f, key);
 	return bytes;
 }

@@ -29,12 +29,11 @@
  * is made on either side.
  */
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define SAN_SOCK_ABI      1
+#define SAN_SOCK_ABI      2
 #define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
 #define SAN_SOCK_LINE     64u
 #define SAN_SOCK_PAD      UINT32_MAX
@@ -64,6 +63,12 @@ struct san_sock_rec {
 
 _Static_assert(sizeof(struct san_sock_rec) == SAN_SOCK_LINE, "SAN_SOCK_ABI");
 
+/** A lock of programs: drivers/sock/sock_lock.c says how. Zeros: nobody has it. */
+struct san_sock_lock {
+	_Atomic uint32_t word;
+	_Atomic uint32_t space; /**< in which its owner's number means something; 0: unknown */
+};
+
 struct san_sock_shm {
 	/* the daemon's, before anybody sees it */
 	uint32_t abi, id;
@@ -90,10 +95,9 @@ struct san_sock_shm {
 	/* both sides' */
 	_Alignas(64) _Atomic uint32_t mirrored;
 	/* among programs */
-	_Alignas(64) pthread_mutex_t rx_lock;
-	_Alignas(64) pthread_mutex_t tx_lock;
-	_Alignas(64) _Atomic uint32_t inited; /**< the locks are: by the first that maps it */
-	_Atomic uint32_t nonblock;
+	_Alignas(64) struct san_sock_lock rx_lock;
+	_Alignas(64) struct san_sock_lock tx_lock;
+	_Alignas(64) _Atomic uint32_t nonblock;
 	_Atomic uint32_t options; /**< enum san_sock_option */
 	_Atomic uint32_t shut;    /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
 };

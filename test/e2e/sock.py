@@ -116,11 +116,12 @@ class Pair:
     """Two namespaces and one run of a case between them; use as a context.
 
     *ours* is which program runs at our end with the library: SERVER, CLIENT; or KERNEL: the
-    server runs there, and nobody has it. *daemons*: also at the other end (mode "both").
+    server runs there, and nobody has it. *daemons*: also at the other end (mode "both"). *port*:
+    more lines of a daemon's [port].
     """
 
-    def __init__(self, work, ours=KERNEL, proto='udp', daemons=1, rules=None):
-        self.work, self.ours, self.proto = work, ours, proto
+    def __init__(self, work, ours=KERNEL, proto='udp', daemons=1, rules=None, port=''):
+        self.work, self.ours, self.proto, self.port = work, ours, proto, port
         self.servers = []
         self.kernels = 0        # datagrams that the case leaves to our end's kernel
         self.folder = work.path(ours)
@@ -165,7 +166,7 @@ class Pair:
             ns.run('ip', 'route', 'add', '224.0.0.0/4', 'dev', name)
 
     def start_daemon(self, ns, role, ip, device):
-        return Daemon(self.work, role, 'conns = 64\nsockets = 300\nidle = sleep\nsleep_us = 100',
+        return Daemon(self.work, role, 'conns = 64\nsockets = 300\nidle = sleep\nsleep_us = 100\n' + self.port,
                       wrap=ns.exec(), vdev=f'--vdev=net_af_packet0,iface={device}', ip=ip)
 
     # ---- programs ----

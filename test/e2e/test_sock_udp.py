@@ -11,7 +11,7 @@ import sys
 
 import sock
 from e2e import Process, Tests, Work, check, need_namespaces
-from sock import OUR_IP, PYTHON, need
+from sock import OUR_IP, PEER_IP, PYTHON, need
 
 PORT = 5000
 # Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
@@ -33,11 +33,11 @@ def here(pair, program, **how):
     return pair.client(PYTHON, '-c', HEAD + program, **how)
 
 
-def ours(test):
-    """Of a case that runs at our end."""
+def ours(test, port=''):
+    """Of a case that runs at our end; *port*: more of its daemon's configuration."""
     @functools.wraps(test)
     def run():
-        with Work() as work, sock.Pair(work, sock.CLIENT, rules='both') as pair:
+        with Work() as work, sock.Pair(work, sock.CLIENT, rules='both', port=port) as pair:
             test(pair)
     return run
 
@@ -235,10 +235,92 @@ print(got, e.poll(0))
     check(out == '100 []\n', out)
 
 
+@ours
+def own_descriptors(pair):
+    """What the library has for itself a program that closes or replaces all does not harm."""
+    out = here(pair, f'''
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+far = ("{PEER_IP}", 9)
+def high(): return [int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) >= 700]
+def is_carried(t):
+    inode = os.readlink(f"/proc/self/fd/{{t.fileno()}}")[8:-1]
+    with open("/proc/self/net/unix") as f: return inode in f.read()
+def works(port):
+    t = udp("{OUR_IP}", port)
+    t.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 5000)
+    t.sendto(b"x", far)
+    c.sendto(b"y", t.getsockname())
+    return is_carried(t), t.recv(9), t
+keep = [works(6000)]
+print(keep[0][:2], len(high()) > 2)
+def refused(fd):
+    try: os.close(fd)
+    except OSError: return True
+print(all([refused(fd) for fd in high()]))
+os.closerange(700, 70000); libc.close_range(700, 0xffffffff, 0); libc.closefrom(700)
+libc.syscall(436, 700, 0xffffffff, 0)
+print(len(high()) > 2, works(6001)[:2])
+r, w = os.pipe()
+taken = high()
+for fd in taken: os.dup2(w, fd)
+keep.append(works(6002)); print(keep[-1][:2])
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 5000); keep[0][2].sendto(b"z", far)
+for fd in taken: os.write(fd, b"p"); os.close(fd)
+os.close(w)
+print(os.read(r, 9999) == b"p" * len(taken), keep[0][2].getsockopt(socket.SOL_SOCKET, socket.SO_TYPE))
+if os.fork() == 0:
+    os.closerange(700, 70000)
+    print(works(6003)[:2], flush=True); os._exit(0)
+os.wait()
+''')
+    want = "(True, b'y')"
+    check(out == f'{want} True\nTrue\nTrue {want}\n{want}\nTrue 2\n{want}\n', out)
+
+
+def default_route(pair):
+    """A port that leads everywhere: what is local or another device's the kernel still has."""
+    us, peer = pair.at_us, pair.at_peer
+    us.run('ip', 'link', 'set', 'lo', 'up')
+    us.run('ip', 'route', 'add', 'default', 'via', PEER_IP)
+    us.run('ip', 'link', 'add', 'd0', 'type', 'veth', 'peer', 'name', 'd1', 'netns', peer.pid)
+    us.run('ip', 'address', 'add', '10.88.0.1/24', 'dev', 'd0')
+    us.run('ip', 'link', 'set', 'd0', 'up')
+    peer.run('ip', 'address', 'add', '10.88.0.2/24', 'dev', 'd1')
+    peer.run('ip', 'link', 'set', 'd1', 'up')
+    peer.run('ip', 'address', 'add', '10.99.0.1/32', 'dev', 'lo')
+    peer.run('ip', 'link', 'set', 'lo', 'up')
+    pair.server(PYTHON, '-c', f'''
+import select, socket
+all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+for s, ip in zip(all, ("10.88.0.2", "10.99.0.1")): s.bind((ip, {PORT + 1}))
+print("up", flush=True)
+while True:
+    for s in select.select(all, [], [])[0]:
+        data, peer = s.recvfrom(100)
+        s.sendto(data + b" from " + s.getsockname()[0].encode(), peer)
+''', text='up')
+    out = here(pair, f'''
+s.settimeout(5)
+def sent():
+    rows = [line.split() for line in open("/proc/net/snmp") if line.startswith("Udp:")]
+    return int(rows[1][rows[0].index("OutDatagrams")])
+for ip in ("127.0.0.1", "127.1.2.3", "{OUR_IP}", "10.88.0.1"):
+    t = udp(ip, 6000)
+    s.sendto(b"local", (ip, 6000))
+    t.settimeout(5); print(t.recv(9)); t.close()
+for ip in ("10.88.0.2", "10.99.0.1"):
+    before = sent()
+    s.sendto(b"x", (ip, {PORT + 1})); print(s.recv(99), sent() - before)
+''')
+    check(out == "b'local'\n" * 4 + "b'x from 10.88.0.2' 1\nb'x from 10.99.0.1' 0\n", out)
+
+
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets):
+    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets,
+                 own_descriptors, ours(default_route, f'route = 0.0.0.0/0,{PEER_IP}')):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
 
