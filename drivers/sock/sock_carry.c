@@ -95,9 +95,8 @@ sock_arm(struct sock_file *f)
 
 /* ---- its memory ---- */
 
-/* Of the carried socket whose stand-in is *shadow*. */
-static int
-map(struct sock_file *f, int shadow)
+int
+sock_carry_map(struct sock_file *f, int shadow)
 {
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
@@ -127,15 +126,15 @@ map(struct sock_file *f, int shadow)
 
 /* ---- the change ---- */
 
-/* *shadow* stands wherever the kernel's socket stood. */
-static void
-replace(struct sock_file *f, int shadow)
+void
+sock_carry_replace(struct sock_file *f, int shadow)
 {
 	int fd, cloexec, flags;
 
 	flags = REAL(fcntl)(sock_next_fd(f, 0), F_GETFL);
 	REAL(fcntl)
 	(shadow, F_SETFL, flags & O_NONBLOCK);
+	atomic_store(&f->shm->nonblock, (flags & O_NONBLOCK) != 0);
 	leave_sets(f);
 	for (fd = sock_next_fd(f, 0); fd >= 0; fd = sock_next_fd(f, fd + 1)) {
 		cloexec = REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
@@ -146,8 +145,8 @@ replace(struct sock_file *f, int shadow)
 	join_sets(f);
 }
 
-static bool
-is_v6only(int fd, const struct sock_file *f)
+bool
+sock_is_v6only(int fd, const struct sock_file *f)
 {
 	socklen_t len = sizeof(int);
 	int v = 0;
@@ -168,7 +167,7 @@ sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 	if (sock_conf_is_idle() || (local != NULL && sock_is_bad(local, sizeof(*local))) ||
 	    (remote != NULL && sock_is_bad(remote, sizeof(*remote))))
 		return false;
-	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, is_v6only(fd, f), local,
+	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, sock_is_v6only(fd, f), local,
 				  remote);
 	return action == SOCK_DROP;
 }
@@ -186,7 +185,7 @@ is_wanted(int fd, const struct sock_file *f, enum sock_action *action)
 		return false;
 	len = sizeof(remote);
 	connected = REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0;
-	*action = sock_conf_action(IPPROTO_UDP, is_v6only(fd, f), (struct sockaddr *)&local,
+	*action = sock_conf_action(IPPROTO_UDP, sock_is_v6only(fd, f), (struct sockaddr *)&local,
 				   connected ? (struct sockaddr *)&remote : NULL);
 	return *action == SOCK_CARRY || *action == SOCK_BOTH;
 }
@@ -216,11 +215,11 @@ sock_carry(int fd, struct sock_file *f)
 	if (rc == 0)
 		rc = sock_ask(SHMQ_SOCK_CARRY, fd, &req, &rep, &shadow);
 	if (rc == 0) {
-		rc = map(f, shadow);
+		rc = sock_carry_map(f, shadow);
 		if (rc == 0) {
 			atomic_store(&f->shm->options, bits);
 			sock_opt_times(fd, shadow);
-			replace(f, shadow);
+			sock_carry_replace(f, shadow);
 			sock_opt_inherit(fd, f);
 			look_up_peer(f);
 		}
@@ -260,9 +259,10 @@ sock_adopt(int fd)
 	sock_track(fd, AF_INET, true);
 	f = sock_get(fd);
 	if (f != NULL) {
-		rc = map(f, fd);
+		rc = sock_carry_map(f, fd);
 		if (rc == 0) {
 			f->domain = f->shm->local.family;
+			f->is_udp = f->shm->type == SOCK_DGRAM;
 			sock_set_carried(f);
 		} else {
 			sock_forget(fd);

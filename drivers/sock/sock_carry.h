@@ -22,6 +22,11 @@ void sock_adopt_all(void);
 /** Does a rule refuse that it is bound, or sends or connects to *remote*? NULL: to its peer. */
 bool sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 		     const struct sockaddr *remote);
+/** Map what is carried as *shadow*, which is to stand for *f*. 0 or -errno. */
+int sock_carry_map(struct sock_file *f, int shadow);
+/** From now on *shadow* stands wherever the kernel's socket stood. */
+void sock_carry_replace(struct sock_file *f, int shadow);
+bool sock_is_v6only(int fd, const struct sock_file *f);
 /** The kernel's own socket behind a carried one, borrowed for as long as *f* is; -1: not now. */
 int sock_kernel(int fd, struct sock_file *f);
 /** The kernel's was named anew, or has other options. */

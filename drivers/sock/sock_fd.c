@@ -61,7 +61,7 @@ sock_put(struct sock_file *f)
 {
 	struct san_sock_shm *shm = f->shm;
 	size_t bytes = f->bytes;
-	int kernel = f->kernel;
+	int kernel = f->kernel, lease = f->lease;
 	bool was_carried = atomic_load(&f->carried);
 
 	if (atomic_fetch_sub(&f->refs, 1) != 1)
@@ -71,6 +71,7 @@ sock_put(struct sock_file *f)
 	if (shm != NULL)
 		munmap(shm, bytes);
 	sock_own_close(kernel);
+	sock_own_close(lease);
 }
 
 static struct sock_file *
@@ -119,7 +120,7 @@ sock_track(int fd, int domain, bool is_udp)
 	f->is_udp = is_udp;
 	f->shm = NULL;
 	f->bytes = 0;
-	f->kernel = -1;
+	f->kernel = f->lease = -1;
 	f->nb_early = 0;
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;

@@ -33,11 +33,12 @@ struct sock_file {
 	_Atomic uint32_t refs; /**< descriptors, and calls that are under way; 0: free */
 	_Atomic bool carried;
 	int domain;
-	bool is_udp;              /**< or TCP, which no rule carries yet, but may refuse */
+	bool is_udp;              /**< or TCP */
 	struct san_sock_shm *shm; /**< once it is carried */
 	size_t bytes;
 	uint32_t id, rx_bytes, tx_bytes; /**< as they were then: others may write there */
 	_Atomic int kernel;              /**< the kernel's own, borrowed; -1: not yet */
+	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];

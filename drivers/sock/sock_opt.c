@@ -10,6 +10,7 @@
 #include "sock_carry.h"
 #include "sock_opt.h"
 #include "sock_real.h"
+#include "sock_tcp.h"
 #include "sock_udp.h"
 
 static int
@@ -155,7 +156,7 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	else if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
 		REAL(setsockopt)
 	(fd, level, name, value, len);
-	else if (rc == 0)
+	else if (rc == 0 && f->is_udp)
 		sock_sync(fd, f);
 	return rc;
 }
@@ -218,8 +219,11 @@ sock_opt_inherit(int fd, struct sock_file *f)
 int
 sock_opt_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
 {
-	int kernel = sock_kernel(fd, f), rc;
+	int kernel, rc;
 
+	if (!f->is_udp)
+		return fail(EISCONN);
+	kernel = sock_kernel(fd, f);
 	if (kernel < 0)
 		return fail(ENETDOWN);
 	rc = REAL(connect)(kernel, sa, len);
@@ -231,8 +235,11 @@ sock_opt_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 int
 sock_opt_name(int fd, struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
-	int kernel = sock_kernel(fd, f);
+	int kernel;
 
+	if (!f->is_udp)
+		return sock_tcp_name(f, peer, sa, len);
+	kernel = sock_kernel(fd, f);
 	if (kernel < 0)
 		return fail(ENETDOWN);
 	return peer ? REAL(getpeername)(kernel, sa, len) : REAL(getsockname)(kernel, sa, len);
@@ -241,8 +248,11 @@ sock_opt_name(int fd, struct sock_file *f, bool peer, struct sockaddr *sa, sockl
 int
 sock_opt_shutdown(int fd, struct sock_file *f, int how)
 {
-	int kernel = sock_kernel(fd, f), rc, err;
+	int kernel, rc, err;
 
+	if (!f->is_udp)
+		return sock_tcp_shutdown(f, how);
+	kernel = sock_kernel(fd, f);
 	if (kernel < 0)
 		return fail(ENETDOWN);
 	/* of the kernel's receiving side an end is none: it would be readable for ever */
@@ -267,7 +277,13 @@ sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg)
 	if (request == FIONREAD) {
 		if (arg == NULL)
 			return fail(EFAULT);
-		*(int *)arg = sock_udp_next(f);
+		*(int *)arg = f->is_udp ? sock_udp_next(f) : sock_tcp_unread(f);
+		return 0;
+	}
+	if (request == TIOCOUTQ && !f->is_udp) {
+		if (arg == NULL)
+			return fail(EFAULT);
+		*(int *)arg = sock_tcp_unsent(f);
 		return 0;
 	}
 	if (request == FIONBIO) {

@@ -28,6 +28,7 @@
 	X(setsockopt, int, (int, int, int, const void *, socklen_t))                             \
 	X(accept, int, (int, struct sockaddr *, socklen_t *))                                    \
 	X(accept4, int, (int, struct sockaddr *, socklen_t *, int))                              \
+	X(listen, int, (int, int))                                                               \
 	X(socketpair, int, (int, int, int, int[2]))                                              \
 	X(shutdown, int, (int, int))                                                             \
 	X(close, int, (int))                                                                     \

@@ -30,6 +30,7 @@
 #include "sock_own.h"
 #include "sock_real.h"
 #include "sock_switch.h"
+#include "sock_tcp.h"
 #include "sock_udp.h"
 
 /* ---- come, are named, and go ---- */
@@ -54,23 +55,67 @@ socket(int domain, int type, int protocol)
 	return fd;
 }
 
-/* Numbers that they give away may have been those of sockets that were closed unheard. */
+/*
+ * The number that it got may have been that of a socket that was closed unheard. And what came may
+ * be a stream in truth.
+ */
+static int
+accepted(int fd, int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
+{
+	struct sock_file *f;
+
+	if (new < 0)
+		return new;
+	sock_forget(new);
+	f = sock_get(fd);
+	if (f == NULL)
+		return new;
+	if (atomic_load_explicit(&f->lease, memory_order_relaxed) >= 0)
+		sock_tcp_accepted(f, new, sa, len, room);
+	sock_put(f);
+	return new;
+}
+
+/* What there is room for, before it is overwritten. */
+static socklen_t
+room_of(const struct sockaddr *sa, const socklen_t *len)
+{
+	return sa == NULL || sock_is_bad(len, sizeof(*len)) ? 0 : *len;
+}
+
 EXPORT int
 accept(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	int new = REAL(accept)(fd, sa, len);
+	socklen_t room = room_of(sa, len);
 
-	sock_forget(new);
-	return new;
+	return accepted(fd, REAL(accept)(fd, sa, len), sa, len, room);
 }
 
 EXPORT int
 accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
-	int new = REAL(accept4)(fd, sa, len, flags);
+	socklen_t room = room_of(sa, len);
 
-	sock_forget(new);
-	return new;
+	return accepted(fd, REAL(accept4)(fd, sa, len, flags), sa, len, room);
+}
+
+EXPORT int
+listen(int fd, int backlog)
+{
+	struct sock_file *f = sock_get(fd);
+	int rc;
+
+	if (f != NULL && atomic_load(&f->carried)) {
+		errno = f->is_udp ? EOPNOTSUPP : EINVAL;
+		rc = -1;
+	} else {
+		rc = REAL(listen)(fd, backlog);
+		if (rc == 0 && f != NULL && !f->is_udp)
+			sock_tcp_listen(fd, f);
+	}
+	if (f != NULL)
+		sock_put(f);
+	return rc;
 }
 
 EXPORT int
@@ -121,6 +166,8 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 		rc = -1;
 	} else if (atomic_load(&f->carried)) {
 		rc = sock_opt_connect(fd, f, sa, len);
+	} else if (!f->is_udp && sock_tcp_connect(fd, f, sa, len)) {
+		rc = 0;
 	} else {
 		rc = REAL(connect)(fd, sa, len);
 		if (rc == 0)
@@ -172,7 +219,7 @@ getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 EXPORT int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	struct sock_file *f = udp(fd);
+	struct sock_file *f = ours(fd);
 	int rc;
 
 	if (f == NULL)
@@ -333,6 +380,12 @@ ioctl(int fd, unsigned long request, ...)
 
 /* ---- receive ---- */
 
+static ssize_t
+take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	return f->is_udp ? sock_udp_recv(fd, f, msg, flags) : sock_tcp_recv(fd, f, msg, flags);
+}
+
 /* Descriptors came: carried sockets may be among them. */
 static void
 adopt(struct msghdr *msg)
@@ -369,7 +422,7 @@ recvmsg(int fd, struct msghdr *msg, int flags)
 		errno = EFAULT;
 		n = -1;
 	} else {
-		n = sock_udp_recv(fd, f, msg, flags);
+		n = take(fd, f, msg, flags);
 	}
 	sock_put(f);
 	return n;
@@ -385,7 +438,7 @@ receive(int fd, struct sock_file *f, const struct iovec *iov, size_t nb_iov, int
 		.msg_iov = (struct iovec *)iov,
 		.msg_iovlen = nb_iov,
 	};
-	ssize_t n = sock_udp_recv(fd, f, &msg, flags);
+	ssize_t n = take(fd, f, &msg, flags);
 
 	if (n >= 0 && sa != NULL && len != NULL)
 		*len = msg.msg_namelen;
@@ -485,7 +538,7 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 		if (i != 0 && timeout != NULL && clock_gettime(CLOCK_MONOTONIC, &now) == 0 &&
 		    timespeccmp(&now, &until, >=))
 			break;
-		n = sock_udp_recv(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
+		n = take(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
 		if (n < 0)
 			break;
 		msgs[i].msg_len = (unsigned int)n;
@@ -528,7 +581,8 @@ give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	ssize_t n = -1;
 
 	if (atomic_load_explicit(&f->carried, memory_order_acquire))
-		n = sock_udp_send(fd, f, msg, flags);
+		n = f->is_udp ? sock_udp_send(fd, f, msg, flags) :
+				sock_tcp_send(fd, f, msg, flags);
 	sock_put(f);
 	return n;
 }
@@ -536,7 +590,7 @@ give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct sock_file *f = udp(fd);
+	struct sock_file *f = ours(fd);
 
 	if (f == NULL)
 		return REAL(sendmsg)(fd, msg, flags);
@@ -560,7 +614,7 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 	};
-	struct sock_file *f = udp(fd);
+	struct sock_file *f = ours(fd);
 
 	if (f == NULL)
 		return REAL(sendto)(fd, buf, size, flags, sa, len);
@@ -574,7 +628,7 @@ send(int fd, const void *buf, size_t size, int flags)
 {
 	struct iovec iov = {(void *)buf, size};
 	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct sock_file *f = udp(fd);
+	struct sock_file *f = ours(fd);
 
 	if (f == NULL)
 		return REAL(send)(fd, buf, size, flags);
@@ -588,7 +642,7 @@ write(int fd, const void *buf, size_t size)
 {
 	struct iovec iov = {(void *)buf, size};
 	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct sock_file *f = udp(fd);
+	struct sock_file *f = ours(fd);
 
 	if (f == NULL)
 		return REAL(write)(fd, buf, size);
@@ -601,7 +655,7 @@ EXPORT ssize_t
 writev(int fd, const struct iovec *iov, int nb_iov)
 {
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
-	struct sock_file *f = udp(fd);
+	struct sock_file *f = ours(fd);
 
 	if (f == NULL)
 		return REAL(writev)(fd, iov, nb_iov);
@@ -628,7 +682,7 @@ send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 EXPORT int
 sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
-	struct sock_file *f = udp(fd);
+	struct sock_file *f = ours(fd);
 
 	if (f == NULL)
 		return REAL(sendmmsg)(fd, msgs, nb, flags);

@@ -21,13 +21,14 @@ carried(int fd)
 	return NULL;
 }
 
-/** Likewise one that is, or may come to be. */
+/** Likewise one that is, or comes to be with what is sent. */
 static inline struct sock_file *
-udp(int fd)
+ours(int fd)
 {
 	struct sock_file *f = sock_get(fd);
 
-	if (__builtin_expect(f == NULL, 1) || f->is_udp)
+	if (__builtin_expect(f == NULL, 1) || f->is_udp ||
+	    atomic_load_explicit(&f->carried, memory_order_acquire))
 		return f;
 	sock_put(f);
 	return NULL;

@@ -83,7 +83,7 @@ pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *t
 EXPORT int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct sock_file *f = udp(fd);
+	struct sock_file *f = sock_get(fd);
 	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
 
 	if (f == NULL)

@@ -7,6 +7,7 @@
 #include "sock_fd.h"
 #include "sock_real.h"
 #include "sock_switch.h"
+#include "sock_tcp.h"
 #include "sock_udp.h"
 #include "sock_wait.h"
 
@@ -76,6 +77,13 @@ sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 	return 0;
 }
 
+static short
+look_one(int fd, struct sock_file *f, short events, bool is_told)
+{
+	return f->is_udp ? sock_udp_poll(fd, f, events, is_told) :
+			   sock_tcp_poll(fd, f, events, is_told);
+}
+
 /* What is ready of the carried ones; *nb_others*: descriptors that the kernel knows about. */
 static int
 look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
@@ -91,8 +99,8 @@ look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 			*nb_others += fds[i].fd >= 0;
 			continue;
 		}
-		fds[i].revents = sock_udp_poll(fds[i].fd, f, fds[i].events,
-					       is_told && fds[i].revents != 0);
+		fds[i].revents = look_one(fds[i].fd, f, fds[i].events,
+					  is_told && fds[i].revents != 0);
 		ready += fds[i].revents != 0;
 		sock_put(f);
 	}

@@ -30,6 +30,7 @@
  */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -196,6 +197,12 @@ static inline uint32_t
 san_sock_skip(uint32_t size, uint32_t base, uint32_t head, uint32_t bytes)
 {
 	return bytes == SAN_SOCK_PAD ? head + size - san_sock_off(size, base, head) : head;
+}
+
+static inline bool
+san_sock_has_room(const struct san_sock_shm *shm, uint32_t tx_bytes)
+{
+	return atomic_load(&shm->tx_tail) - atomic_load(&shm->tx_head) <= tx_bytes / 2;
 }
 
 #endif /* SOCK_SHM_H */

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "sock_attach.h"
+#include "sock_conf.h"
+#include "sock_lock.h"
+#include "sock_real.h"
+#include "sock_ring.h"
+
+#define NS_PER_S 1000000000ull
+
+/* ---- locks ---- */
+
+/*
+ * One that died with it left the ring as it is between two steps, which is always right. It may
+ * have taken the mirror's byte and not have said so: then it is mirrored once more. Who lives on
+ * finds that its step is not the next one any more.
+ */
+bool
+sock_lock_rx(struct sock_file *f, uint32_t *key)
+{
+	int rc = sock_lock(&f->shm->rx_lock, true, key);
+
+	if (rc == SOCK_LOCK_TAKEN) {
+		atomic_store(&f->shm->mirrored, 0);
+		sock_bell(f);
+	}
+	return rc >= 0; /* else it is ours: a signal handler interrupted its own thread's call */
+}
+
+void
+sock_unlock_rx(struct sock_file *f, uint32_t key)
+{
+	sock_unlock(&f->shm->rx_lock, key);
+}
+
+bool
+sock_lock_tx(struct sock_file *f, uint32_t *key)
+{
+	return sock_lock(&f->shm->tx_lock, false, key) >= 0;
+}
+
+void
+sock_unlock_tx(struct sock_file *f, uint32_t key)
+{
+	sock_unlock(&f->shm->tx_lock, key);
+}
+
+/* ---- sleep ---- */
+
+bool
+sock_has_something(const struct san_sock_shm *shm)
+{
+	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
+		atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0 ||
+		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
+}
+
+static bool
+spin(const struct sock_file *f)
+{
+	uint64_t until_ns;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	until_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec +
+		sock_conf_spin_us() * 1000ull;
+	do {
+		if (sock_has_something(f->shm))
+			return true;
+		if (sock_yields())
+			sched_yield();
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+	} while ((uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec < until_ns);
+	return false;
+}
+
+int
+sock_wait_something(int fd, struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+	ssize_t n = 1;
+	char byte;
+	int err;
+
+	if (spin(f))
+		return 0;
+	atomic_fetch_add(&shm->armed, 1);
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!sock_has_something(shm))
+		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
+	err = errno;
+	atomic_fetch_sub(&shm->armed, 1);
+	if (n == 0)
+		atomic_store(&shm->gone, 1); /* the daemon is */
+	return n < 0 ? err : 0;
+}
+
+int
+sock_wait_room(int fd, struct sock_file *f, int flags)
+{
+	const struct timespec ts = {.tv_nsec = 20000};
+
+	(void)fd;
+	(void)f;
+	if ((flags & MSG_DONTWAIT) != 0)
+		return EAGAIN;
+	nanosleep(&ts, NULL);
+	return 0;
+}
+
+void
+sock_unmirror(int fd, struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+	char bytes[64];
+	long n;
+
+	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 ||
+	    sock_has_something(shm))
+		return;
+	/* not by recv(), in which a thread may be cancelled: it would not give the lock back */
+	n = REAL(syscall)(SYS_recvfrom, fd, bytes, sizeof(bytes), MSG_DONTWAIT, NULL, NULL);
+	if (n == 0)
+		atomic_store(&shm->gone, 1);
+	if (n <= 0)
+		return;
+	atomic_store(&shm->mirrored, 0);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (sock_has_something(shm))
+		sock_bell(f);
+}
+
+void
+sock_settle(int fd, struct sock_file *f, bool is_told)
+{
+	uint32_t key;
+
+	if (atomic_load_explicit(&f->shm->mirrored, memory_order_relaxed) == 0 && !is_told)
+		return;
+	if (!sock_lock_rx(f, &key))
+		return;
+	sock_unmirror(fd, f);
+	sock_unlock_rx(f, key);
+}
+
+/* ---- buffers ---- */
+
+ssize_t
+sock_length(const struct msghdr *msg)
+{
+	size_t i, sum = 0;
+
+	if (msg->msg_iovlen > 1024)
+		return -EMSGSIZE;
+	if (sock_is_bad(msg->msg_iov, msg->msg_iovlen))
+		return -EFAULT;
+	for (i = 0; i < msg->msg_iovlen; i++) {
+		if (sock_is_bad(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len))
+			return -EFAULT;
+		if (msg->msg_iov[i].iov_len > SSIZE_MAX - sum)
+			return -EINVAL;
+		sum += msg->msg_iov[i].iov_len;
+	}
+	return (ssize_t)sum;
+}
+
+/* The next *len* bytes of *msg* behind *skip*: *fn* for each part. */
+static void
+each_part(const struct msghdr *msg, size_t skip, size_t len,
+	  void (*fn)(void *part, size_t at, size_t n, void *arg), void *arg)
+{
+	size_t i, n, at = 0;
+
+	for (i = 0; i < msg->msg_iovlen && at < len; i++) {
+		const struct iovec *v = &msg->msg_iov[i];
+
+		if (skip >= v->iov_len) {
+			skip -= v->iov_len;
+			continue;
+		}
+		n = v->iov_len - skip < len - at ? v->iov_len - skip : len - at;
+		fn((uint8_t *)v->iov_base + skip, at, n, arg);
+		at += n;
+		skip = 0;
+	}
+}
+
+static void
+copy_from(void *part, size_t at, size_t n, void *to)
+{
+	memcpy((uint8_t *)to + at, part, n);
+}
+
+static void
+copy_to(void *part, size_t at, size_t n, void *from)
+{
+	memcpy(part, (const uint8_t *)from + at, n);
+}
+
+void
+sock_gather(void *to, const struct msghdr *msg, size_t skip, size_t len)
+{
+	each_part(msg, skip, len, copy_from, to);
+}
+
+void
+sock_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len)
+{
+	each_part(msg, skip, len, copy_to, (void *)(uintptr_t)from);
+}
+
+/* ---- addresses ---- */
+
+socklen_t
+sock_write_name(int domain, const uint8_t ip[16], uint16_t port, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+	memset(out, 0, sizeof(*in6));
+	if (domain == AF_INET) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, ip + 12, 4);
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	memcpy(&in6->sin6_addr, ip, 16);
+	return sizeof(*in6);
+}

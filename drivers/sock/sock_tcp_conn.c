@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* TCP sockets of the kernel become streams: who connects, listens and accepts. (UDP-1, UDP-2) */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_conf.h"
+#include "sock_opt.h"
+#include "sock_own.h"
+#include "sock_real.h"
+#include "sock_tcp.h"
+
+#define PROBE_MS 50 /* for a peer's daemon to answer; who does not is not asked again for a while */
+#define NS_PER_MS 1000000ll
+
+static bool
+is_wanted(int fd, const struct sock_file *f, const struct sockaddr *local,
+	  const struct sockaddr *remote)
+{
+	enum sock_action action;
+
+	if (sock_conf_is_idle())
+		return false;
+	action = sock_conf_action(IPPROTO_TCP, sock_is_v6only(fd, f), local, remote);
+	return action == SOCK_CARRY || action == SOCK_BOTH;
+}
+
+/* ---- who connects ---- */
+
+/* False: it is no address that is carried. */
+static bool
+read_peer(const struct sock_file *f, const struct sockaddr *sa, socklen_t len,
+	  struct shmq_req *req)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	const struct sockaddr_in *in = (const void *)sa;
+
+	if (sock_is_bad(sa, len))
+		return false;
+	if (f->domain == AF_INET && len >= sizeof(*in) && in->sin_family == AF_INET) {
+		memcpy(req->sock.peer, mapped, sizeof(mapped));
+		memcpy(req->sock.peer + 12, &in->sin_addr, 4);
+		req->sock.peer_port = ntohs(in->sin_port);
+		return true;
+	}
+	if (f->domain == AF_INET6 && len >= sizeof(*in6) && in6->sin6_family == AF_INET6) {
+		memcpy(req->sock.peer, &in6->sin6_addr, 16);
+		req->sock.peer_port = ntohs(in6->sin6_port);
+		return true;
+	}
+	return false;
+}
+
+/* The kernel gives it a port, with the address that its route to *sa* has. */
+static bool
+bind_to_route(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct sockaddr_storage own;
+	socklen_t own_len = sizeof(own);
+	int probe;
+	bool ok;
+
+	if (REAL(getsockname)(fd, (struct sockaddr *)&own, &own_len) != 0)
+		return false;
+	if (((const struct sockaddr_in *)&own)->sin_port != 0)
+		return true; /* it lies where it lies in IPv6, too */
+	probe = REAL(socket)(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (probe < 0)
+		return false;
+	own_len = sizeof(own);
+	ok = REAL(connect)(probe, sa, len) == 0 &&
+		REAL(getsockname)(probe, (struct sockaddr *)&own, &own_len) == 0;
+	REAL(close)
+	(probe);
+	((struct sockaddr_in *)&own)->sin_port = 0;
+	return ok && REAL(bind)(fd, (const struct sockaddr *)&own, own_len) == 0;
+}
+
+static int64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 * NS_PER_MS + ts.tv_nsec;
+}
+
+/* Whether its peer's daemon has it. */
+static bool
+comes_up(struct sock_file *f, int shadow)
+{
+	int64_t until_ns = now_ns() + PROBE_MS * NS_PER_MS, left_ns;
+	struct pollfd p = {.fd = shadow, .events = POLLIN};
+	uint32_t state;
+
+	atomic_fetch_add(&f->shm->armed, 1);
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	while ((state = atomic_load_explicit(&f->shm->state, memory_order_acquire)) ==
+		       SAN_SOCK_CONNECTING &&
+	       (left_ns = until_ns - now_ns()) > 0)
+		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
+			break;
+	atomic_fetch_sub(&f->shm->armed, 1);
+	return state == SAN_SOCK_UP;
+}
+
+bool
+sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+	int shadow, rc, was = errno;
+	bool up;
+
+	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, NULL, sa) ||
+	    sock_attach() != 0 || !sock_is_reached(req.sock.peer) || !bind_to_route(fd, sa, len) ||
+	    sock_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow) != 0) {
+		errno = was;
+		return false;
+	}
+	rc = sock_carry_map(f, shadow);
+	up = rc == 0 && comes_up(f, shadow);
+	if (up) {
+		sock_opt_times(fd, shadow);
+		sock_carry_replace(f, shadow);
+	} else if (rc == 0) {
+		munmap(f->shm, f->bytes);
+		f->shm = NULL;
+	}
+	REAL(close)
+	(shadow);
+	errno = was;
+	return up;
+}
+
+/* ---- who listens ---- */
+
+void
+sock_tcp_listen(int fd, struct sock_file *f)
+{
+	struct sockaddr_storage local;
+	socklen_t len = sizeof(local);
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+	int lease, rc, was = errno;
+
+	if (atomic_load(&f->lease) >= 0 ||
+	    REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0 ||
+	    !is_wanted(fd, f, (struct sockaddr *)&local, NULL)) {
+		errno = was;
+		return;
+	}
+	rc = sock_attach();
+	if (rc == 0)
+		rc = sock_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
+	if (rc == 0)
+		atomic_store(&f->lease, sock_own(lease, &f->lease));
+	else
+		sock_conf_say("a listener stays with the kernel alone", rc);
+	errno = was;
+}
+
+/* ---- who accepts ---- */
+
+static bool
+is_token(const struct sockaddr_storage *ss)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct sockaddr_in *in = (const void *)ss;
+	const struct sockaddr_in6 *in6 = (const void *)ss;
+	uint32_t ip;
+
+	if (ss->ss_family == AF_INET6 && memcmp(&in6->sin6_addr, mapped, sizeof(mapped)) == 0)
+		memcpy(&ip, in6->sin6_addr.s6_addr + 12, sizeof(ip));
+	else if (ss->ss_family == AF_INET)
+		ip = in->sin_addr.s_addr;
+	else
+		return false;
+	return ip == htonl(SHMQ_TOKEN_IP);
+}
+
+static int
+take_place(const struct sock_file *listener, int fd)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+	struct sock_file *f;
+	int shadow, rc;
+
+	rc = sock_ask(SHMQ_SOCK_ACCEPT, fd, &req, &rep, &shadow);
+	if (rc != 0)
+		return rc;
+	sock_track(fd, listener->domain, false);
+	f = sock_get(fd);
+	rc = f == NULL ? -ENFILE : sock_carry_map(f, shadow);
+	if (rc == 0) {
+		sock_opt_times(fd, shadow);
+		sock_carry_replace(f, shadow);
+	}
+	REAL(close)
+	(shadow);
+	if (f != NULL)
+		sock_put(f);
+	return rc;
+}
+
+void
+sock_tcp_accepted(const struct sock_file *listener, int fd, struct sockaddr *sa, socklen_t *len,
+		  socklen_t room)
+{
+	struct sockaddr_storage ss;
+	socklen_t bytes = sizeof(ss);
+	struct sock_file *f;
+	int was = errno;
+
+	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
+	    take_place(listener, fd) == 0 && sa != NULL && len != NULL && (f = sock_get(fd)) != NULL) {
+		*len = room;
+		sock_tcp_name(f, true, sa, len);
+		sock_put(f);
+	}
+	errno = was;
+}
