@@ -29,6 +29,7 @@
 #include "san_log.h"
 #include "san_time.h"
 #include "socks.h"
+#include "socks_pair.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -365,8 +366,11 @@ leave_kernel(const struct sock_entry *s)
 static int
 watch(const struct sock_entry *s)
 {
-	/* of the pair only its end, which is always told */
-	struct epoll_event pair = {.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)}};
+	/* what is there may stay for a while; its end is always told */
+	struct epoll_event pair = {
+		.events = EPOLLIN | EPOLLET,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)},
+	};
 	/* of some it is readable for ever, for nothing: errors that nobody asked for, an end */
 	struct epoll_event kernel = {
 		.events = EPOLLIN | EPOLLET,
@@ -412,42 +416,23 @@ find(const struct app_port *port, int fd, bool is_kernel)
 	return NULL;
 }
 
-/* Others may have borrowed the kernel's: closing ours would not end its events. */
-static void
-unwatch(const struct sock_entry *s, int fd)
-{
-	if (fd < 0)
-		return;
-	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, fd, NULL);
-	close(fd);
-}
-
 static void
 release(struct sock_entry *s)
 {
 	if (s->kernel >= 0)
 		leave_kernel(s);
-	unwatch(s, s->pair);
-	unwatch(s, s->kernel);
+	if (s->pair >= 0) {
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+		app_hang_up(s->pair, s->uid);
+	}
+	/* others may have borrowed it: closing ours would not end its events */
+	if (s->kernel >= 0) {
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->kernel, NULL);
+		close(s->kernel);
+	}
 	app_mem_end(&s->mem);
 	s->port->nb_socks--;
 	s->port = NULL;
-}
-
-/* Our end has a name, by which a program knows what it inherited (an abstract one). */
-static int
-name_pair(int pair)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	static uint64_t last;
-	int n;
-
-	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, SAN_SOCK_PEER "%d.%" PRIu64,
-		     (int)getpid(), ++last);
-	return bind(pair, (const struct sockaddr *)&addr,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0 ?
-		0 :
-		-errno;
 }
 
 /* Its memory, its pair, and our own descriptor of the kernel's. */
@@ -470,9 +455,7 @@ make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
 	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (s->kernel < 0)
 		return -errno;
-	rc = shmq_pair(&s->pair, shadow);
-	if (rc == 0)
-		rc = name_pair(s->pair);
+	rc = socks_pair_make(&s->pair, shadow);
 	if (rc == 0)
 		s->shadow = get_cookie(*shadow, SO_COOKIE);
 	return rc;
@@ -693,22 +676,26 @@ pump(struct sock_entry *s)
 }
 
 bool
-socks_event(void *what, bool is_late)
+socks_event(const struct epoll_event *ev, bool is_late)
 {
-	struct sock_entry *s = (struct sock_entry *)((uintptr_t)what & ~TAGS);
+	uintptr_t what = (uintptr_t)ev->data.ptr;
+	struct sock_entry *s = (struct sock_entry *)(what & ~TAGS);
 
-	if (((uintptr_t)what & TAGS) == 0)
+	if ((what & TAGS) == 0)
 		return false;
 	if (s->port == NULL)
 		return true; /* gone meanwhile */
-	if (((uintptr_t)what & TAG_PAIR) == 0) {
+	if ((what & TAG_PAIR) == 0) {
 		s->has_more = true;
 		if (!is_late)
 			pump(s);
 		return true;
 	}
-	s->is_over = true;
-	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+	s->has_sent = true;
+	if ((ev->events & EPOLLHUP) != 0) {
+		s->is_over = true;
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+	}
 	return true;
 }
 
@@ -740,12 +727,14 @@ may_end(struct sock_entry *s, uint64_t now_ns)
 static uint64_t
 look_after(struct sock_entry *s, uint64_t now_ns)
 {
-	if (s->has_more && !s->is_over) {
+	if (s->has_sent)
+		s->has_sent = socks_pair_read(s);
+	if (s->has_more && !s->is_over)
 		pump(s);
-		return s->has_more ? now_ns : SAN_TIME_NEVER;
-	}
 	if (!s->is_over)
-		return SAN_TIME_NEVER;
+		return s->has_more  ? now_ns :
+			s->has_sent ? now_ns + LINGER_STEP :
+				      SAN_TIME_NEVER;
 	if (!may_end(s, now_ns))
 		return now_ns + LINGER_STEP;
 	end(s);

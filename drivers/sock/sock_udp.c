@@ -43,6 +43,36 @@ unlock_rx(struct sock_file *f, uint32_t key)
 	sock_unlock(&f->shm->rx_lock, key);
 }
 
+/* ---- before it sleeps ---- */
+
+static bool
+has_something(const struct san_sock_shm *shm)
+{
+	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
+		atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0 ||
+		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
+}
+
+/* Look for a while whether there is something, or room. */
+static bool
+spin(const struct sock_file *f, bool to_send)
+{
+	uint64_t until_ns;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	until_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec +
+		sock_conf_spin_us() * 1000ull;
+	do {
+		if (to_send ? san_sock_has_room(f->shm, f->tx_bytes) : has_something(f->shm))
+			return true;
+		if (sock_yields())
+			sched_yield();
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+	} while ((uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec < until_ns);
+	return false;
+}
+
 /* ---- addresses ---- */
 
 static int
@@ -167,6 +197,38 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 	return rc;
 }
 
+/*
+ * There is no room: the descriptor is full from now on, as sock_shm.h says. If it is already and
+ * *flags* has no MSG_DONTWAIT, we sleep here until there is room: so SO_SNDTIMEO, signals and
+ * cancellation are the kernel's. 0 or errno.
+ */
+static int
+fill(int fd, struct sock_file *f, int flags)
+{
+	static uint8_t full[SAN_SOCK_FULL];
+
+	atomic_store(&f->shm->full, 1);
+	sock_bell(f); /* one that was killed may not have */
+	if (REAL(send)(fd, full, sizeof(full), flags | MSG_NOSIGNAL) >= 0)
+		return 0;
+	if (errno != EPIPE && errno != ECONNRESET)
+		return errno;
+	atomic_store(&f->shm->gone, 1); /* the daemon is */
+	return ENETDOWN;
+}
+
+static bool
+is_writable(int fd, struct sock_file *f)
+{
+	int was = errno;
+
+	if (san_sock_has_room(f->shm, f->tx_bytes))
+		return true;
+	fill(fd, f, MSG_DONTWAIT); /* nor does the kernel say so */
+	errno = was;
+	return false;
+}
+
 /* By the kernel: to ourselves, or by another device. */
 static ssize_t
 send_kernel(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
@@ -272,23 +334,19 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 			return fail(ENETDOWN);
 		if (rc == -EDEADLK) /* the kernel's socket has the same name */
 			return send_kernel(fd, f, msg, flags);
-		if (((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0))
+		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0) {
+			fill(fd, f, MSG_DONTWAIT);
 			return fail(EAGAIN);
-		sched_yield(); /* the lcore sends it, whatever happens: not for long */
+		}
+		err = spin(f, true) ? 0 : (uint32_t)fill(fd, f, 0);
+		if (err != 0)
+			return fail((int)err);
 	}
 	sock_bell(f);
 	return len;
 }
 
 /* ---- received ---- */
-
-static bool
-has_something(const struct san_sock_shm *shm)
-{
-	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
-		atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0 ||
-		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
-}
 
 /*
  * Under rx_lock: the kernel says readable, and there is nothing any more. Or it is about to say
@@ -491,25 +549,6 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	return rc;
 }
 
-static bool
-spin(const struct sock_file *f)
-{
-	uint64_t until_ns;
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	until_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec +
-		sock_conf_spin_us() * 1000ull;
-	do {
-		if (has_something(f->shm))
-			return true;
-		if (sock_yields())
-			sched_yield();
-		clock_gettime(CLOCK_MONOTONIC, &ts);
-	} while ((uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec < until_ns);
-	return false;
-}
-
 /*
  * Until there is something: as a read of the descriptor, by which the kernel wakes us, minds
  * SO_RCVTIMEO, signals and their SA_RESTART, and cancels us as it would in recv(). 0 or errno.
@@ -522,7 +561,7 @@ sleep_until(int fd, struct sock_file *f)
 	char byte;
 	int err;
 
-	if (spin(f))
+	if (spin(f, false))
 		return 0;
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
@@ -592,8 +631,10 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
-	short is = POLLOUT | POLLWRNORM;
+	short is = 0;
 
+	if ((events & (POLLOUT | POLLWRNORM)) != 0 && is_writable(fd, f))
+		is = POLLOUT | POLLWRNORM;
 	if (has_something(shm))
 		is |= POLLIN | POLLRDNORM;
 	else if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0 || is_told)

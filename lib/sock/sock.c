@@ -192,6 +192,15 @@ san_sock_ring(struct san_socks *all, uint32_t id)
 }
 
 bool
+san_socks_has_room(struct san_socks *all)
+{
+	bool has = all->has_room;
+
+	all->has_room = false;
+	return has;
+}
+
+bool
 san_socks_has_work(const struct san_socks *all)
 {
 	return all->work_head != SOCK_NONE;

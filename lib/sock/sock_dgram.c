@@ -236,6 +236,12 @@ visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_n
 	for (i = 0; i < VISIT && rc == 0 && !s->is_broken && s->tx_head != tail; i++)
 		rc = send_next(all, s, in, tail, now_ns);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
+	/* without a fence: who waits and was not seen looks himself, somewhat later */
+	if (unlikely(atomic_load_explicit(&s->shm->full, memory_order_relaxed) != 0) &&
+	    san_sock_has_room(s->shm, s->tx_mask + 1)) {
+		atomic_store_explicit(&s->shm->full, 0, memory_order_relaxed);
+		all->has_room = true;
+	}
 	/* who rang may have found something when it armed, or took the last before it */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||

@@ -34,6 +34,7 @@ struct san_socks {
 	uint32_t free_head;
 	uint32_t wake_head;
 	uint32_t work_head, work_tail;
+	bool has_room;   /**< one that was full has, and nobody has been told */
 	uint32_t *ports; /**< of each local port: the socket that was named last */
 	struct sock *socks;
 };
