@@ -224,7 +224,7 @@ server_run(struct server *s)
 		for (i = 0; i < n; i++) {
 			bool is_late = san_engine_clock_monotonic() > end_ns;
 
-			if (socks_event(ev[i].data.ptr, is_late) || is_late)
+			if (socks_event(&ev[i], is_late) || is_late)
 				continue;
 			if (ev[i].data.ptr == &s->signals)
 				on_signal(s);

@@ -28,6 +28,7 @@
 #include "app.h"
 #include "san_log.h"
 #include "san_time.h"
+#include "socks_pair.h"
 #include "socks_priv.h"
 
 #ifndef SO_NETNS_COOKIE
@@ -363,16 +364,18 @@ leave_kernel(const struct sock_entry *s)
 		setsockopt(s->kernel, more[v6][i].level, more[v6][i].name, &s->had[i], sizeof(int));
 }
 
-/* Only its end, which is always told. */
+/* What is there may stay for a while; its end is always told. */
 int
 socks_watch_pair(const struct sock_entry *s)
 {
-	struct epoll_event pair = {.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)}};
+	struct epoll_event pair = {
+		.events = EPOLLIN | EPOLLET,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)},
+	};
 
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->pair, &pair) == 0 ? 0 : -errno;
 }
 
-/* Likewise: whoever was to accept it has not, and will not. */
 int
 socks_watch_token(const struct sock_entry *s)
 {
@@ -459,7 +462,10 @@ socks_release(struct sock_entry *s)
 {
 	if (s->kernel >= 0 && s->kind == SOCKS_DGRAM)
 		leave_kernel(s);
-	unwatch(s, s->pair);
+	if (s->pair >= 0) {
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+		app_hang_up(s->pair, s->uid);
+	}
 	unwatch(s, s->kernel);
 	unwatch(s, s->token);
 	if (s->held >= 0)
@@ -469,29 +475,11 @@ socks_release(struct sock_entry *s)
 	s->port = NULL;
 }
 
-/* Our end has a name, by which a program knows what it inherited (an abstract one). */
-static int
-name_pair(int pair)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	static uint64_t last;
-	int n;
-
-	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, SAN_SOCK_PEER "%d.%" PRIu64,
-		     (int)getpid(), ++last);
-	return bind(pair, (const struct sockaddr *)&addr,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0 ?
-		0 :
-		-errno;
-}
-
 int
 socks_pair(struct sock_entry *s, int *shadow)
 {
-	int rc = shmq_pair(&s->pair, shadow);
+	int rc = socks_pair_make(&s->pair, shadow);
 
-	if (rc == 0)
-		rc = name_pair(s->pair);
 	if (rc == 0)
 		s->shadow = socks_cookie(*shadow, SO_COOKIE);
 	return rc;
@@ -741,23 +729,29 @@ pump(struct sock_entry *s)
 }
 
 bool
-socks_event(void *what, bool is_late)
+socks_event(const struct epoll_event *ev, bool is_late)
 {
-	struct sock_entry *s = (struct sock_entry *)((uintptr_t)what & ~TAGS);
+	uintptr_t what = (uintptr_t)ev->data.ptr;
+	struct sock_entry *s = (struct sock_entry *)(what & ~TAGS);
 
-	if (((uintptr_t)what & TAGS) == 0)
+	if ((what & TAGS) == 0)
 		return false;
 	if (s->port == NULL)
 		return true; /* gone meanwhile */
-	if (((uintptr_t)what & TAGS) == TAG_KERNEL) {
+	if ((what & TAGS) == TAG_KERNEL) {
 		s->has_more = true;
 		if (!is_late)
 			pump(s);
 		return true;
 	}
-	s->is_over = true;
-	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL,
-		  ((uintptr_t)what & TAGS) == TAG_TOKEN ? s->token : s->pair, NULL);
+	s->has_sent = true;
+	if ((what & TAGS) == TAG_TOKEN) {
+		s->is_over = s->held >= 0; /* who was to accept it will not */
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
+	} else if ((ev->events & EPOLLHUP) != 0) {
+		s->is_over = true;
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+	}
 	return true;
 }
 
@@ -796,12 +790,14 @@ may_end(struct sock_entry *s, uint64_t now_ns)
 static uint64_t
 look_after(struct sock_entry *s, uint64_t now_ns)
 {
-	if (s->has_more && !s->is_over) {
+	if (s->has_sent)
+		s->has_sent = socks_pair_read(s);
+	if (s->has_more && !s->is_over)
 		pump(s);
-		return s->has_more ? now_ns : SAN_TIME_NEVER;
-	}
 	if (!s->is_over)
-		return SAN_TIME_NEVER;
+		return s->has_more  ? now_ns :
+			s->has_sent ? now_ns + LINGER_STEP :
+				      SAN_TIME_NEVER;
 	if (!may_end(s, now_ns))
 		return now_ns + LINGER_STEP;
 	end(s);

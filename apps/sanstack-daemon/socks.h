@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/types.h>
 
 #include "app_mem.h"
@@ -37,6 +38,7 @@ struct sock_entry {
 	uint32_t id;
 	uid_t uid;
 	uint16_t family;
+	bool has_sent; /**< its end of the pair has: something is there to be read */
 	bool has_more; /**< the kernel's has datagrams that its turn was too short for */
 	bool is_over;  /**< nobody has it: it goes when all is sent */
 	bool asks_more;
@@ -67,10 +69,10 @@ struct sock_entry {
 int socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
 		struct shmq_rep *rep, int *out_fd);
 /**
- * Is *what*, that came with an event, a socket's? Then it is looked after: now, or if it *is_late*,
+ * Is what came with event *ev* a socket's? Then it is looked after: now, or if it *is_late*,
  * by the next socks_bury(); it does not come again.
  */
-bool socks_event(void *what, bool is_late);
+bool socks_event(const struct epoll_event *ev, bool is_late);
 /** Is it about a carried stream? Then it is done. */
 bool socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
 /** Sockets that nobody has, and have sent all: when to look again. */

@@ -63,8 +63,9 @@ sock_has_something(const struct san_sock_shm *shm)
 		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
+/* Look for a while whether there is something, or room. */
 static bool
-spin(const struct sock_file *f)
+spin(const struct sock_file *f, bool to_send)
 {
 	uint64_t until_ns;
 	struct timespec ts;
@@ -73,7 +74,7 @@ spin(const struct sock_file *f)
 	until_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec +
 		sock_conf_spin_us() * 1000ull;
 	do {
-		if (sock_has_something(f->shm))
+		if (to_send ? san_sock_has_room(f->shm, f->tx_bytes) : sock_has_something(f->shm))
 			return true;
 		if (sock_yields())
 			sched_yield();
@@ -82,6 +83,10 @@ spin(const struct sock_file *f)
 	return false;
 }
 
+/*
+ * As a read of the descriptor, by which the kernel wakes us, minds SO_RCVTIMEO, signals and their
+ * SA_RESTART, and cancels us as it would in recv().
+ */
 int
 sock_wait_something(int fd, struct sock_file *f)
 {
@@ -90,7 +95,7 @@ sock_wait_something(int fd, struct sock_file *f)
 	char byte;
 	int err;
 
-	if (spin(f))
+	if (spin(f, false))
 		return 0;
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
@@ -104,19 +109,49 @@ sock_wait_something(int fd, struct sock_file *f)
 	return n < 0 ? err : 0;
 }
 
+/*
+ * There is no room: the descriptor is full from now on, as sock_shm.h says. If it is already and
+ * *flags* has no MSG_DONTWAIT, we sleep here until there is room: so SO_SNDTIMEO, signals and
+ * cancellation are the kernel's. 0 or errno.
+ */
+static int
+fill(int fd, struct sock_file *f, int flags)
+{
+	static uint8_t full[SAN_SOCK_FULL];
+
+	atomic_store(&f->shm->full, 1);
+	sock_bell(f); /* one that was killed may not have */
+	if (REAL(send)(fd, full, sizeof(full), flags | MSG_NOSIGNAL) >= 0)
+		return 0;
+	if (errno != EPIPE && errno != ECONNRESET)
+		return errno;
+	atomic_store(&f->shm->gone, 1); /* the daemon is */
+	return ENETDOWN;
+}
+
 int
 sock_wait_room(int fd, struct sock_file *f, int flags)
 {
-	const struct timespec ts = {.tv_nsec = 20000};
-
-	(void)fd;
-	(void)f;
-	if ((flags & MSG_DONTWAIT) != 0)
+	if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&f->shm->nonblock) != 0) {
+		fill(fd, f, MSG_DONTWAIT);
 		return EAGAIN;
-	nanosleep(&ts, NULL);
-	return 0;
+	}
+	return spin(f, true) ? 0 : fill(fd, f, 0);
 }
 
+bool
+sock_is_writable(int fd, struct sock_file *f)
+{
+	int was = errno;
+
+	if (san_sock_has_room(f->shm, f->tx_bytes))
+		return true;
+	fill(fd, f, MSG_DONTWAIT); /* nor does the kernel say so */
+	errno = was;
+	return false;
+}
+
+/* Or it is about to say so, and who is misled by it comes here again. */
 void
 sock_unmirror(int fd, struct sock_file *f)
 {

@@ -23,8 +23,10 @@ void sock_unlock_tx(struct sock_file *f, uint32_t key);
 bool sock_has_something(const struct san_sock_shm *shm);
 /** Until it would, as a read of *fd* that blocks. 0 or errno. */
 int sock_wait_something(int fd, struct sock_file *f);
-/** Until there is room to send, as a write that blocks, or with MSG_DONTWAIT. 0 or errno. */
+/** Until there is room to send, as a write that blocks. 0 or errno: EAGAIN if it does not block. */
 int sock_wait_room(int fd, struct sock_file *f, int flags);
+/** Is there? If not, the kernel does not say so either until there is. */
+bool sock_is_writable(int fd, struct sock_file *f);
 /** Under the lock to receive: if nothing is left, the kernel does not say readable any more. */
 void sock_unmirror(int fd, struct sock_file *f);
 /** The kernel must not go on saying readable to who has nothing to read. */

@@ -88,9 +88,7 @@ check_send(struct sock_file *f)
 ssize_t
 sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 {
-	struct san_sock_shm *shm = f->shm;
 	ssize_t len = sock_length(msg), done = 0, n;
-	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&shm->nonblock) == 0;
 	int err = 0;
 
 	if (len < 0)
@@ -102,8 +100,7 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 			sock_bell(f);
 			continue;
 		}
-		err = n < 0 || (!waits && done > 0) ? EAGAIN :
-						      sock_wait_room(fd, f, waits ? 0 : MSG_DONTWAIT);
+		err = n < 0 ? EAGAIN : sock_wait_room(fd, f, flags);
 		if (err != 0)
 			break;
 	}
@@ -248,7 +245,7 @@ sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told)
 		is |= POLLIN | POLLRDNORM;
 	else
 		sock_settle(fd, f, is_told);
-	if (mute || san_sock_has_room(shm, f->tx_bytes))
+	if ((events & (POLLOUT | POLLWRNORM)) != 0 && (mute || sock_is_writable(fd, f)))
 		is |= POLLOUT | POLLWRNORM;
 	if (fin)
 		is |= POLLRDHUP;

@@ -12,36 +12,11 @@
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
-#include "sock_lock.h"
 #include "sock_real.h"
+#include "sock_ring.h"
 #include "sock_udp.h"
 
 #define NS_PER_S 1000000000ull
-
-/* ---- to receive, one at a time ---- */
-
-/*
- * One that died with it left the ring as it is between two steps, which is always right. It may
- * have taken the mirror's byte and not have said so: then it is mirrored once more. Who lives on
- * finds that its step is not the next one any more, see take().
- */
-static bool
-lock_rx(struct sock_file *f, uint32_t *key)
-{
-	int rc = sock_lock(&f->shm->rx_lock, true, key);
-
-	if (rc == SOCK_LOCK_TAKEN) {
-		atomic_store(&f->shm->mirrored, 0);
-		sock_bell(f);
-	}
-	return rc >= 0; /* else it is ours: a signal handler interrupted its own thread's call */
-}
-
-static void
-unlock_rx(struct sock_file *f, uint32_t key)
-{
-	sock_unlock(&f->shm->rx_lock, key);
-}
 
 /* ---- addresses ---- */
 
@@ -83,57 +58,7 @@ read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_r
 	return rec->dport == 0 ? EINVAL : 0;
 }
 
-static socklen_t
-write_name(const struct sock_file *f, const uint8_t ip[16], uint16_t port,
-	   struct sockaddr_storage *out)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)out;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-
-	memset(out, 0, sizeof(*in6));
-	if (f->domain == AF_INET) {
-		in->sin_family = AF_INET;
-		in->sin_port = htons(port);
-		memcpy(&in->sin_addr, ip + 12, 4);
-		return sizeof(*in);
-	}
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(port);
-	memcpy(&in6->sin6_addr, ip, 16);
-	return sizeof(*in6);
-}
-
 /* ---- to send ---- */
-
-static ssize_t
-length(const struct msghdr *msg)
-{
-	size_t i, sum = 0;
-
-	if (msg->msg_iovlen > 1024)
-		return -EMSGSIZE;
-	if (sock_is_bad(msg->msg_iov, msg->msg_iovlen))
-		return -EFAULT;
-	for (i = 0; i < msg->msg_iovlen; i++) {
-		if (sock_is_bad(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len))
-			return -EFAULT;
-		if (msg->msg_iov[i].iov_len > SSIZE_MAX - sum)
-			return -EINVAL;
-		sum += msg->msg_iov[i].iov_len;
-	}
-	return (ssize_t)sum;
-}
-
-static void
-gather(uint8_t *to, const struct msghdr *msg)
-{
-	size_t i;
-
-	for (i = 0; i < msg->msg_iovlen; i++) {
-		memcpy(to, msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
-		to += msg->msg_iov[i].iov_len;
-	}
-}
 
 /* 0; -EAGAIN: no room; -EDEADLK: see sock_lock(). */
 static int
@@ -144,7 +69,7 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 	uint32_t tail, at, base, key;
 	int rc = -EAGAIN;
 
-	if (sock_lock(&shm->tx_lock, false, &key) < 0)
+	if (!sock_lock_tx(f, &key))
 		return -EDEADLK;
 	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
 	base = atomic_load_explicit(&shm->tx_base, memory_order_relaxed);
@@ -154,7 +79,7 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 		struct san_sock_rec *rec = (void *)(ring + san_sock_off(f->tx_bytes, base, at));
 
 		*rec = *head;
-		gather((uint8_t *)(rec + 1), msg);
+		sock_gather(rec + 1, msg, 0, head->bytes);
 		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
 		/* pairs with the acquire of the lcore: it is written; or see take_locked() */
 		if (atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail,
@@ -163,7 +88,7 @@ put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *m
 							    memory_order_relaxed))
 			rc = 0;
 	}
-	sock_unlock(&shm->tx_lock, key);
+	sock_unlock_tx(f, key);
 	return rc;
 }
 
@@ -241,7 +166,7 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
 	struct san_sock_rec head = {.bytes = 0};
-	ssize_t len = length(msg);
+	ssize_t len = sock_length(msg);
 	uint32_t err;
 	int rc;
 
@@ -272,46 +197,15 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 			return fail(ENETDOWN);
 		if (rc == -EDEADLK) /* the kernel's socket has the same name */
 			return send_kernel(fd, f, msg, flags);
-		if (((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0))
-			return fail(EAGAIN);
-		sched_yield(); /* the lcore sends it, whatever happens: not for long */
+		rc = sock_wait_room(fd, f, flags);
+		if (rc != 0)
+			return fail(rc);
 	}
 	sock_bell(f);
 	return len;
 }
 
 /* ---- received ---- */
-
-static bool
-has_something(const struct san_sock_shm *shm)
-{
-	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
-		atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0 ||
-		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
-}
-
-/*
- * Under rx_lock: the kernel says readable, and there is nothing any more. Or it is about to say
- * so, and who is misled by it comes here again.
- */
-static void
-unmirror(int fd, struct sock_file *f)
-{
-	struct san_sock_shm *shm = f->shm;
-	char bytes[64];
-
-	/* not by recv(), in which a thread may be cancelled: it would not give the lock back */
-	long n = REAL(syscall)(SYS_recvfrom, fd, bytes, sizeof(bytes), MSG_DONTWAIT, NULL, NULL);
-
-	if (n == 0)
-		atomic_store(&shm->gone, 1);
-	if (n <= 0)
-		return;
-	atomic_store(&shm->mirrored, 0);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (has_something(shm))
-		sock_bell(f);
-}
 
 /* The next record, at *head*, behind padding that is at *from*; NULL: none. Under rx_lock. */
 static struct san_sock_rec *
@@ -331,19 +225,6 @@ peek(struct sock_file *f, uint32_t *from, uint32_t *head)
 	rec = (void *)(ring + san_sock_off(f->rx_bytes, base, *from));
 	*head = san_sock_skip(f->rx_bytes, base, *from, rec->bytes);
 	return (void *)(ring + san_sock_off(f->rx_bytes, base, *head));
-}
-
-static size_t
-scatter(struct msghdr *msg, const uint8_t *from, size_t len)
-{
-	size_t i, n, done = 0;
-
-	for (i = 0; i < msg->msg_iovlen && done < len; i++) {
-		n = msg->msg_iov[i].iov_len < len - done ? msg->msg_iov[i].iov_len : len - done;
-		memcpy(msg->msg_iov[i].iov_base, from + done, n);
-		done += n;
-	}
-	return done;
 }
 
 static void
@@ -429,11 +310,12 @@ deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec,
 {
 	struct sockaddr_storage from;
 	socklen_t len;
-	size_t done = scatter(msg, (const uint8_t *)(rec + 1), bytes);
+	size_t room = (size_t)sock_length(msg), done = room < bytes ? room : bytes;
 
+	sock_scatter(msg, 0, rec + 1, done);
 	msg->msg_flags = done < bytes ? MSG_TRUNC : 0;
 	if (msg->msg_name != NULL) {
-		len = write_name(f, rec->src, rec->sport, &from);
+		len = sock_write_name(f->domain, rec->src, rec->sport, &from);
 		memcpy(msg->msg_name, &from, len < msg->msg_namelen ? len : msg->msg_namelen);
 		msg->msg_namelen = len;
 	}
@@ -478,69 +360,21 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	    atomic_load_explicit(&shm->error, memory_order_relaxed) == 0 &&
 	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
 		return -EAGAIN;
-	if (!lock_rx(f, &key))
+	if (!sock_lock_rx(f, &key))
 		return -EDEADLK;
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
 		err = atomic_exchange(&shm->error, 0);
 	rc = err != 0 ? -(ssize_t)err : take_locked(f, msg, flags);
-	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0 &&
-	    atomic_load_explicit(&shm->rx_tail, memory_order_acquire) ==
-		    atomic_load_explicit(&shm->rx_head, memory_order_relaxed))
-		unmirror(fd, f);
-	unlock_rx(f, key);
+	sock_unmirror(fd, f);
+	sock_unlock_rx(f, key);
 	return rc;
-}
-
-static bool
-spin(const struct sock_file *f)
-{
-	uint64_t until_ns;
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	until_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec +
-		sock_conf_spin_us() * 1000ull;
-	do {
-		if (has_something(f->shm))
-			return true;
-		if (sock_yields())
-			sched_yield();
-		clock_gettime(CLOCK_MONOTONIC, &ts);
-	} while ((uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec < until_ns);
-	return false;
-}
-
-/*
- * Until there is something: as a read of the descriptor, by which the kernel wakes us, minds
- * SO_RCVTIMEO, signals and their SA_RESTART, and cancels us as it would in recv(). 0 or errno.
- */
-static int
-sleep_until(int fd, struct sock_file *f)
-{
-	struct san_sock_shm *shm = f->shm;
-	ssize_t n = 1;
-	char byte;
-	int err;
-
-	if (spin(f))
-		return 0;
-	atomic_fetch_add(&shm->armed, 1);
-	/* pairs with the fence of san_sock_mirror() (AFC-19) */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!has_something(shm))
-		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
-	err = errno;
-	atomic_fetch_sub(&shm->armed, 1);
-	if (n == 0)
-		atomic_store(&shm->gone, 1); /* the daemon is */
-	return n < 0 ? err : 0;
 }
 
 ssize_t
 sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
-	ssize_t rc = length(msg);
+	ssize_t rc = sock_length(msg);
 	int err;
 
 	if (rc < 0)
@@ -563,7 +397,7 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 		}
 		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
 			return fail(EAGAIN);
-		err = sleep_until(fd, f);
+		err = sock_wait_something(fd, f);
 		if (err != 0)
 			return fail(err);
 	}
@@ -574,30 +408,19 @@ sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 
 /* ---- what may be done ---- */
 
-/* The kernel must not go on saying readable to who has nothing to read. */
-static void
-settle(int fd, struct sock_file *f)
-{
-	uint32_t key;
-
-	if (!lock_rx(f, &key))
-		return;
-	if (!has_something(f->shm))
-		unmirror(fd, f);
-	unlock_rx(f, key);
-}
-
 short
 sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
-	short is = POLLOUT | POLLWRNORM;
+	short is = 0;
 
-	if (has_something(shm))
+	if ((events & (POLLOUT | POLLWRNORM)) != 0 && sock_is_writable(fd, f))
+		is = POLLOUT | POLLWRNORM;
+	if (sock_has_something(shm))
 		is |= POLLIN | POLLRDNORM;
-	else if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) != 0 || is_told)
-		settle(fd, f);
+	else
+		sock_settle(fd, f, is_told);
 	if ((shut & (SHUT_RD + 1)) != 0)
 		is |= POLLRDHUP;
 	is &= events;
@@ -615,11 +438,11 @@ sock_udp_next(struct sock_file *f)
 	uint32_t head, from, key;
 	int bytes = 0;
 
-	if (!lock_rx(f, &key))
+	if (!sock_lock_rx(f, &key))
 		return 0;
 	rec = peek(f, &from, &head);
 	if (rec != NULL)
 		bytes = (int)rec->bytes;
-	unlock_rx(f, key);
+	sock_unlock_rx(f, key);
 	return bytes;
 }

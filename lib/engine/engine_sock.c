@@ -42,6 +42,8 @@ san_engine_sock_wake(struct san_engine *e)
 	/* full, it is readable; closed, nobody waits there */
 	while ((fd = san_sock_rung(all)) >= 0)
 		e->stats.nb_wakes += send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+	if (unlikely(san_socks_has_room(all)))
+		san_engine_event_wake(e->port);
 }
 
 struct groups_call {

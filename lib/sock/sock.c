@@ -192,6 +192,26 @@ san_sock_ring(struct san_socks *all, uint32_t id)
 	all->work_tail = id;
 }
 
+void
+san_sock_room(struct san_socks *all, struct sock *s)
+{
+	/* without a fence: who waits and was not seen looks himself, somewhat later */
+	if (likely(atomic_load_explicit(&s->shm->full, memory_order_relaxed) == 0) ||
+	    !san_sock_has_room(s->shm, s->tx_mask + 1))
+		return;
+	atomic_store_explicit(&s->shm->full, 0, memory_order_relaxed);
+	all->has_room = true;
+}
+
+bool
+san_socks_has_room(struct san_socks *all)
+{
+	bool has = all->has_room;
+
+	all->has_room = false;
+	return has;
+}
+
 bool
 san_socks_has_work(const struct san_socks *all)
 {

@@ -120,6 +120,8 @@ void san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
 bool san_sock_has_sent(const struct san_socks *all, uint32_t id);
 /** Is something left to send? */
 bool san_socks_has_work(const struct san_socks *all);
+/** Has a ring to send that was full got room? Said once; and rarely not at all. */
+bool san_socks_has_room(struct san_socks *all);
 /** Of a socket that has become readable for who waits in the kernel; -1: no more of them. */
 int san_sock_rung(struct san_socks *all);
 

@@ -236,6 +236,7 @@ visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_n
 	for (i = 0; i < VISIT && rc == 0 && !s->is_broken && s->tx_head != tail; i++)
 		rc = send_next(all, s, in, tail, now_ns);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
+	san_sock_room(all, s);
 	/* who rang may have found something when it armed, or took the last before it */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||

@@ -53,6 +53,7 @@ struct san_socks {
 	uint32_t wake_head;
 	uint32_t work_head, work_tail;
 	struct san_sock_work work;
+	bool has_room;   /**< one that was full has, and nobody has been told */
 	uint32_t *ports; /**< of each local port: the socket that was named last */
 	struct sock *socks;
 };
@@ -84,5 +85,7 @@ void san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_n
 
 /** It has become readable, or has an error: somebody may wait in the kernel. */
 void san_sock_mirror(struct san_socks *all, struct sock *s);
+/** What it sends has gone: if somebody waits for room and there is enough, he is told. */
+void san_sock_room(struct san_socks *all, struct sock *s);
 
 #endif /* SOCK_PRIV_H */

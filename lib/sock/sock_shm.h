@@ -27,6 +27,10 @@
  * reads the byte, clears it, and if then, behind a fence, there are records again, rings. So the
  * kernel says readable while there is something to read, and with nobody waiting no system call
  * is made on either side.
+ *
+ * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
+ * of SAN_SOCK_FULL bytes, by which that is full, too: the kernel does not say writable any more,
+ * and who sends one more sleeps. The daemon reads them when there is room again.
  */
 
 #include <stdatomic.h>
@@ -39,6 +43,7 @@
 #define SAN_SOCK_LINE     64u
 #define SAN_SOCK_PAD      UINT32_MAX
 #define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
+#define SAN_SOCK_FULL     65536u /**< more than a datagram can have */
 #define SAN_SOCK_RX_BYTES (256u << 10)
 #define SAN_SOCK_TX_BYTES (256u << 10)
 
@@ -93,6 +98,7 @@ struct san_sock_shm {
 	_Atomic uint32_t armed;
 	_Alignas(64) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
+	_Atomic uint32_t full; /**< somebody waits for room; the lcore clears it when there is */
 	/* both sides' */
 	_Alignas(64) _Atomic uint32_t mirrored;
 	/* among programs */
@@ -192,17 +198,22 @@ san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint3
 	return 0;
 }
 
+/** Is there room for any datagram in a ring of *size* bytes to send? */
+static inline bool
+san_sock_has_room(const struct san_sock_shm *shm, uint32_t size)
+{
+	uint32_t head = atomic_load_explicit(&shm->tx_head, memory_order_acquire);
+	uint32_t used = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed) - head;
+
+	/* one may need as much once more, for the padding before it */
+	return used <= size - 2 * san_sock_rec_bytes(SAN_SOCK_DGRAM);
+}
+
 /** Of a consumer at *head*, behind padding that *bytes*, copied from there, says there is. */
 static inline uint32_t
 san_sock_skip(uint32_t size, uint32_t base, uint32_t head, uint32_t bytes)
 {
 	return bytes == SAN_SOCK_PAD ? head + size - san_sock_off(size, base, head) : head;
-}
-
-static inline bool
-san_sock_has_room(const struct san_sock_shm *shm, uint32_t tx_bytes)
-{
-	return atomic_load(&shm->tx_tail) - atomic_load(&shm->tx_head) <= tx_bytes / 2;
 }
 
 #endif /* SOCK_SHM_H */

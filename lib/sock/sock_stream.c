@@ -44,12 +44,16 @@ tx_over(struct san_socks *all, struct sock *s, int err)
 	if (st->is_over)
 		return;
 	st->is_over = true;
+	/* who waits for room waits no more */
+	s->tx_head = st->tx_posted = atomic_load_explicit(&s->shm->tx_tail, memory_order_relaxed);
+	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
 	/* behind the peer's end it is the next send that fails, as the kernel's does */
 	atomic_store_explicit(&s->shm->error, (uint32_t)(st->has_fin ? EPIPE : err),
 			      memory_order_relaxed);
 	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
 			      memory_order_release);
 	san_sock_mirror(all, s);
+	san_sock_room(all, s);
 }
 
 /* Nothing comes any more. */
@@ -202,6 +206,7 @@ sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
 	st->first = (st->first + 1) % SOCK_SENDS;
 	st->nb_sends--;
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
+	san_sock_room(all, s);
 	post_sends(all, s, now_ns);
 }
 

@@ -278,6 +278,75 @@ os.wait()
     check(out == f'{want} True\nTrue\nTrue {want}\n{want}\nTrue 2\n{want}\n', out)
 
 
+@ours
+def full(pair):
+    """With a ring to send that nobody empties all say that it is full, and who blocks sleeps."""
+    out = here(pair, f'''
+daemon = {pair.daemons['us'].process.pid}
+far = ("{PEER_IP}", 9)
+SO_SNDTIMEO = socket.SO_SNDTIMEO
+s.sendto(b"x", far)
+s.setsockopt(socket.SOL_SOCKET, SO_SNDTIMEO, b"".join(n.to_bytes(8, "little") for n in (0, 300000)))
+p = select.poll(); p.register(s, select.POLLOUT)
+e = select.epoll(); e.register(s, select.EPOLLOUT)
+edge = select.epoll(); edge.register(s, select.EPOLLOUT | select.EPOLLET); edge.poll(0)
+def writable(wait=0):
+    return [len(e.poll(wait)), len(p.poll(wait * 1000)), len(select.select([], [s], [], wait)[1])]
+def fill():
+    s.setblocking(False)
+    try:
+        for i in range(9999): s.sendto(bytes(1000), far)
+    except BlockingIOError: return 100 < i < 300
+    finally: s.setblocking(True)
+print(writable())
+for _ in range(2):
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        time.sleep(0.1)
+        print(fill(), writable(), writable(0.1), edge.poll(0))
+        t, cpu = time.monotonic(), time.thread_time()
+        try: s.sendto(bytes(1000), far)
+        except BlockingIOError: print("in time", 0.2 < time.monotonic() - t < 2, time.thread_time() - cpu < 0.1)
+    finally:
+        threading.Timer(0.2, lambda: os.kill(daemon, signal.SIGCONT)).start()
+    print(writable(5), len(edge.poll(5)))
+    s.settimeout(5)
+    for i in range(2000): s.sendto(bytes(1000), far)
+    s.settimeout(None)
+    edge.poll(0)
+''')
+    once = 'True [0, 0, 0] [0, 0, 0] []\nin time True True\n[1, 1, 1] 1\n'
+    check(out == '[1, 1, 1]\n' + 2 * once, out)
+
+
+@ours
+def writes_unheard(pair):
+    """What the C library writes by itself to what stands for a socket is sent all the same."""
+    pair.server(PYTHON, '-c', f'''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("0.0.0.0", {PORT + 1}))
+print("up", flush=True)
+while True:
+    data, peer = s.recvfrom(65536)
+    s.sendto(data[:100], peer)
+''', text='up')
+    out = here(pair, f'''
+import ctypes
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+k.connect(("{PEER_IP}", {PORT + 1})); k.settimeout(5)
+f = ctypes.c_void_p(libc.fdopen(os.dup(k.fileno()), b"w"))
+for text in (b"hello", b"world"):
+    libc.fputs(text, f); libc.fflush(f)
+    print(k.recv(100))
+k.send(b"and more"); print(k.recv(100))
+''')
+    check(out == "b'hello'\nb'world'\nb'and more'\n", out)
+
+
 def default_route(pair):
     """A port that leads everywhere: what is local or another device's the kernel still has."""
     us, peer = pair.at_us, pair.at_peer
@@ -320,7 +389,8 @@ def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
     for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets,
-                 own_descriptors, ours(default_route, f'route = 0.0.0.0/0,{PEER_IP}')):
+                 own_descriptors, full, writes_unheard,
+                 ours(default_route, f'route = 0.0.0.0/0,{PEER_IP}')):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
 

@@ -242,6 +242,32 @@ tx__many_wait_for_room(void **state)
 }
 
 static void
+tx__room_is_told_once(void **state)
+{
+	(void)state;
+	while (sock_write(&p, PEER, 7, data, 1000))
+		;
+	assert_false(san_sock_has_room(p.shm, SAN_SOCK_TX_BYTES));
+	pump();
+	while (inet_host_tx(&h, &f))
+		;
+	/* nobody waits; then somebody does, and there is less than room for any */
+	assert_false(san_socks_has_room(all));
+	atomic_store(&p.shm->full, 1);
+	while (!san_sock_has_room(p.shm, SAN_SOCK_TX_BYTES)) {
+		assert_false(san_socks_has_room(all));
+		pump();
+		while (inet_host_tx(&h, &f))
+			;
+	}
+	assert_true(san_socks_has_room(all));
+	assert_false(san_socks_has_room(all));
+	assert_int_equal(atomic_load(&p.shm->full), 0);
+	/* and that is enough, wherever in the ring it is */
+	assert_true(sock_write(&p, PEER, 7, data, SAN_SOCK_DGRAM));
+}
+
+static void
 broken(void)
 {
 	pump();
@@ -333,6 +359,7 @@ main(void)
 		TEST(tx__to_the_peer),
 		TEST(tx__own_port_whatever_it_writes),
 		TEST(tx__many_wait_for_room),
+		TEST(tx__room_is_told_once),
 		TEST(tx__length_beyond_what_there_is),
 		TEST(tx__length_beyond_a_datagram),
 		TEST(tx__tail_beyond_the_ring),
