@@ -34,7 +34,8 @@ name_pair(int pair)
 int
 socks_pair_make(int *ours, int *theirs)
 {
-	const int wakes = 4096, full = (SAN_SOCK_FULL + 64) / 2; /* the kernel doubles it */
+	/* of bytes that wake one is enough, or for edges as many as the kernel has datagrams */
+	const int wakes = 100000, full = (SAN_SOCK_FULL + 64) / 2; /* the kernel doubles it */
 	int fds[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)

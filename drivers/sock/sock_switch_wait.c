@@ -90,8 +90,8 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		return rc;
 	if (rc == 0 && !atomic_load(&f->carried))
 		sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
-	else if (rc == 0 && op == EPOLL_CTL_ADD)
-		sock_arm(f);
+	else if (rc == 0 && op != EPOLL_CTL_DEL)
+		sock_arm(f, ev->events);
 	sock_put(f);
 	return rc;
 }

@@ -356,14 +356,16 @@ static void
 unmirror(int fd, struct sock_file *f)
 {
 	struct san_sock_shm *shm = f->shm;
-	char bytes[64];
+	uint32_t nb = 0;
+	char byte;
+	long n;
 
 	/* not by recv(), in which a thread may be cancelled: it would not give the lock back */
-	long n = REAL(syscall)(SYS_recvfrom, fd, bytes, sizeof(bytes), MSG_DONTWAIT, NULL, NULL);
-
+	while ((n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL)) > 0)
+		nb++;
 	if (n == 0)
 		atomic_store(&shm->gone, 1);
-	if (n <= 0)
+	if (nb == 0)
 		return;
 	atomic_store(&shm->mirrored, 0);
 	atomic_thread_fence(memory_order_seq_cst);

@@ -60,7 +60,7 @@ put(struct san_socks *all, struct sock *s, uint32_t len, uint32_t end)
 	s->stats.nb_rx_bytes += len;
 	atomic_store_explicit(&s->shm->rx_base, s->rx_base, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->rx_tail, end, memory_order_release);
-	san_sock_mirror(all, s);
+	san_sock_mirror(all, s, true);
 }
 
 void
@@ -139,7 +139,7 @@ san_sock_fail(struct san_socks *all, uint32_t id, int err)
 	struct sock *s = &all->socks[id];
 
 	atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_release);
-	san_sock_mirror(all, s);
+	san_sock_mirror(all, s, true);
 }
 
 /* ---- to send ---- */
@@ -246,7 +246,7 @@ visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_n
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
 	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
-		san_sock_mirror(all, s);
+		san_sock_mirror(all, s, false);
 	if (!s->is_broken && s->tx_head != tail)
 		san_sock_ring(all, (uint32_t)(s - all->socks));
 	return rc;

@@ -53,7 +53,10 @@ bool san_sock_is_any(const struct san_ip *ip);
 
 /* ---- sock.c ---- */
 
-/** It has become readable, or has an error: somebody may wait in the kernel. */
-void san_sock_mirror(struct san_socks *all, struct sock *s);
+/**
+ * It is readable, or has an error: somebody may wait in the kernel. *is_new*: by what has just
+ * come, of which the kernel would tell also those that have not read what came before.
+ */
+void san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new);
 
 #endif /* SOCK_PRIV_H */

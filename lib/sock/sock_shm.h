@@ -24,7 +24,8 @@
  * its end of the pair, unless *mirrored* was set. Who takes the last record and finds *mirrored*
  * reads the byte, clears it, and if then, behind a fence, there are records again, rings. So the
  * kernel says readable while there is something to read, and with nobody waiting no system call
- * is made on either side.
+ * is made on either side. With *edges*, for EPOLLET, there is a byte for each burst that comes,
+ * also while there is something: each is an edge.
  *
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
  * of SAN_SOCK_FULL bytes, by which that is full, too: the kernel does not say writable any more,
@@ -90,6 +91,7 @@ struct san_sock_shm {
 	/* the programs' */
 	_Alignas(64) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
+	_Atomic uint32_t edges; /**< somebody is to be told of each burst, not of the first alone */
 	_Alignas(64) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
 	_Atomic uint32_t full; /**< somebody waits for room; the lcore clears it when there is */

@@ -163,6 +163,36 @@ refused
 
 
 @ours
+def edges(pair):
+    """With EPOLLET each datagram that comes is told, also while others wait; and only then."""
+    out = here(pair, '''
+ET = select.EPOLLIN | select.EPOLLET
+e, level = select.epoll(), select.epoll()
+def told(n, t):
+    got = 0
+    for i in range(n):
+        c.sendto(b"%d" % i, t.getsockname()); got += len(e.poll(5))
+    return got, e.poll(0.05)
+def left(t):
+    got = 0
+    try:
+        while t.recv(9): got += 1
+    except BlockingIOError: return got, e.poll(0.05), level.poll(0)
+early = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)        # in the set before it is carried
+e.register(early, ET)
+early.bind(("10.77.0.1", 6000))
+late, changed = udp("10.77.0.1", 6001), udp("10.77.0.1", 6002)
+e.register(late, ET)
+e.register(changed, select.EPOLLIN); e.modify(changed, ET)
+e.poll(0)
+for t in early, late, changed:
+    t.setblocking(False); level.register(t, select.EPOLLIN)
+    print(told(200, t), len(level.poll(0)), left(t), told(1, t), left(t))
+''')
+    check(out == "(200, []) 1 (200, [], []) (1, []) (1, [], [])\n" * 3, out)
+
+
+@ours
 def killed(pair):
     """Programs that are killed while they send leave nothing."""
     daemon = pair.daemons['us']
@@ -388,7 +418,7 @@ for ip in ("10.88.0.2", "10.99.0.1"):
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets,
+    for test in (both_ways, descriptors, waits, edges, killed, asks_nobody, many_sockets,
                  own_descriptors, full, writes_unheard,
                  ours(default_route, f'route = 0.0.0.0/0,{PEER_IP}')):
         tests.add(test.__name__.replace('_', ' '), test)
