@@ -168,14 +168,10 @@ send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, vo
 	static const uint8_t zero[sizeof(rec->src)];
 	int rc;
 
-	if (rec->dport != 0) {
-		memcpy(d.dst.b, rec->dst, sizeof(d.dst.b));
-	} else if (n->peer_port != 0) {
-		d.dst = n->peer;
-		d.dport = n->peer_port;
-	} else {
+	/* not the peer that it has by now: the program may have connected anew since */
+	if (rec->dport == 0)
 		return -EDESTADDRREQ;
-	}
+	memcpy(d.dst.b, rec->dst, sizeof(d.dst.b));
 	if (memcmp(rec->src, zero, sizeof(zero)) != 0)
 		memcpy(d.src.b, rec->src, sizeof(d.src.b));
 	else if (san_sock_is_any(&d.src) && (rc = san_inet_source(in, &d.dst, &d.src)) != 0)

@@ -58,8 +58,8 @@ struct san_sock_addr {
 struct san_sock_rec {
 	_Alignas(64) uint32_t bytes; /**< of the datagram, behind this; or SAN_SOCK_PAD */
 	uint32_t flags;
-	uint8_t src[16], dst[16]; /**< to send: all zero if not given */
-	uint16_t sport, dport;    /**< to send: the socket's own, whatever is here; 0: its peer */
+	uint8_t src[16], dst[16]; /**< to send: *src* is all zero if not given */
+	uint16_t sport, dport;    /**< to send: the socket's own, whatever is here; not 0 */
 	uint8_t hops, tos;        /**< to send: 0: the socket's */
 	uint8_t pad[2];
 	uint32_t if_index; /**< received: of the kernel's device that it came by; 0: none */

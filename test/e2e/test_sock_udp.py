@@ -350,6 +350,37 @@ for _ in range(2):
 
 
 @ours
+def connects_anew(pair):
+    """What was sent before goes to the peer of then."""
+    pair.server(PYTHON, '-c', f'''
+import select, socket
+all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+for i, s in enumerate(all): s.bind(("0.0.0.0", {PORT + 1} + i))
+print("up", flush=True)
+while True:
+    for s in select.select(all, [], [])[0]:
+        data, peer = s.recvfrom(2000)
+        s.sendto(b"%d" % s.getsockname()[1] + data[:4], ("{OUR_IP}", {PORT}))
+''', text='up')
+    out = here(pair, f'''
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+wrong = came = 0
+k.connect(("{PEER_IP}", {PORT + 1})); k.send(b"0000"); s.recv(99)        # the neighbour is known
+for i in range(30):
+    for to in ({PORT + 1}, {PORT + 2}):
+        k.connect(("{PEER_IP}", to))
+        for _ in range(20): k.send((b"%d" % to) * 300)
+    try:
+        for _ in range(40):
+            data = s.recv(99); came += 1; wrong += data[:4] != data[4:]
+    except TimeoutError: pass
+print(wrong, came > 600)
+''')
+    check(out == '0 True\n', out)
+
+
+@ours
 def writes_unheard(pair):
     """What the C library writes by itself to what stands for a socket is sent all the same."""
     pair.server(PYTHON, '-c', f'''
@@ -419,7 +450,7 @@ def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
     for test in (both_ways, descriptors, waits, edges, killed, asks_nobody, many_sockets,
-                 own_descriptors, full, writes_unheard,
+                 own_descriptors, full, connects_anew, writes_unheard,
                  ours(default_route, f'route = 0.0.0.0/0,{PEER_IP}')):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
