@@ -163,6 +163,24 @@ refused
 
 
 @ours
+def select_keeps_time(pair):
+    """select() says how much of its time is left, as Linux does."""
+    out = here(pair, '''
+import ctypes
+libc = ctypes.CDLL(None)
+def wait(seconds):
+    sets, tv = (ctypes.c_long * 16)(), (ctypes.c_long * 2)(int(seconds), int(seconds % 1 * 1e6))
+    sets[0] = 1 << s.fileno()
+    rc = libc.select(s.fileno() + 1, sets, None, None, tv)
+    return rc, tv[0] + tv[1] / 1e6
+print(wait(0.2))
+threading.Timer(0.3, lambda: c.send(b"x")).start()
+rc, left = wait(9.5); print(rc, 5 < left < 9.3)
+''')
+    check(out == '(0, 0.0)\n1 True\n', out)
+
+
+@ours
 def edges(pair):
     """With EPOLLET each datagram that comes is told, also while others wait; and only then."""
     out = here(pair, '''
@@ -449,7 +467,7 @@ for ip in ("10.88.0.2", "10.99.0.1"):
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, edges, killed, asks_nobody, many_sockets,
+    for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody, many_sockets,
                  own_descriptors, full, connects_anew, writes_unheard,
                  ours(default_route, f'route = 0.0.0.0/0,{PEER_IP}')):
         tests.add(test.__name__.replace('_', ' '), test)
