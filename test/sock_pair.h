@@ -90,23 +90,20 @@ sock_room(struct sock_prog *p, uint32_t bytes, uint32_t *end)
 	return (struct san_sock_rec *)(ring + san_sock_off(p->shm->tx_bytes, base, at));
 }
 
-/** *p* sends *data*; *to* NULL: to its peer. False: no room. */
+/** *p* sends *data*. False: no room. */
 static inline bool
 sock_write(struct sock_prog *p, const char *to, uint16_t port, const void *data, uint32_t bytes)
 {
 	uint32_t end;
 	struct san_sock_rec *rec = sock_room(p, bytes, &end);
-	struct san_ip ip;
+	struct san_ip ip = inet_ip(to);
 
 	if (rec == NULL)
 		return false;
 	memset(rec, 0, sizeof(*rec));
 	rec->bytes = bytes;
 	rec->dport = port;
-	if (to != NULL) {
-		ip = inet_ip(to);
-		memcpy(rec->dst, ip.b, sizeof(rec->dst));
-	}
+	memcpy(rec->dst, ip.b, sizeof(rec->dst));
 	memcpy(rec + 1, data, bytes);
 	atomic_store(&p->shm->tx_tail, end);
 	return true;

@@ -34,7 +34,9 @@ name_pair(int pair)
 int
 socks_pair_make(int *ours, int *theirs)
 {
-	const int wakes = 4096, full = (SAN_SOCK_FULL + 64) / 2; /* the kernel doubles it */
+	/* of bytes that wake one is enough, or for edges as many as the kernel has datagrams */
+	const int wakes = 100000, full = (SAN_SOCK_FULL + 64) / 2; /* the kernel doubles it */
+	const int on = 1;
 	int fds[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
@@ -43,6 +45,8 @@ socks_pair_make(int *ours, int *theirs)
 	*theirs = fds[1];
 	setsockopt(*ours, SOL_SOCKET, SO_SNDBUF, &wakes, sizeof(wakes));
 	setsockopt(*theirs, SOL_SOCKET, SO_SNDBUF, &full, sizeof(full));
+	/* so a message without bytes says who sent it, and the end does not */
+	setsockopt(*ours, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	rc = name_pair(*ours);
 	if (rc == 0)
 		return 0;
@@ -60,7 +64,7 @@ static ssize_t
 take(const struct sock_entry *s, void *data, size_t size)
 {
 	union {
-		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int))];
+		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {data, size};
@@ -83,7 +87,7 @@ take(const struct sock_entry *s, void *data, size_t size)
 			closer_put(fd, s->uid);
 		}
 	}
-	return n;
+	return n == 0 && msg.msg_controllen == 0 ? -1 : n;
 }
 
 bool
@@ -99,8 +103,7 @@ socks_pair_read(const struct sock_entry *s)
 		    closer_waiting(s->uid) >= CLOSER_EACH)
 			return true;
 		n = take(s, data, sizeof(data));
-		/* of the end, too, there are no bytes */
-		if (n < 0 || (n == 0 && s->is_over))
+		if (n < 0)
 			return false;
 		/* lost, as datagrams may be, if it does not go now */
 		if (n <= (ssize_t)sizeof(data) && s->kind == SOCKS_DGRAM)

@@ -76,15 +76,17 @@ join_sets(struct sock_file *f)
 					  .data = {.u64 = f->sets[i].data}};
 		REAL(epoll_ctl)
 		(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
-		sock_arm(f);
+		sock_arm(f, ev.events);
 	}
 }
 
 void
-sock_arm(struct sock_file *f)
+sock_arm(struct sock_file *f, uint32_t events)
 {
 	struct san_sock_shm *shm = f->shm;
 
+	if ((events & EPOLLET) != 0)
+		atomic_store(&shm->edges, 1);
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -7,6 +7,9 @@
 #include "sock_fd.h"
 #include "sock_own.h"
 
+/* References of one whose last was given back, and of which nobody gets another. */
+#define GOING UINT32_MAX
+
 /* One more than the index in *files*; 0: none of ours. Pages that nobody uses are not there. */
 static _Atomic uint32_t table[SOCK_FDS];
 static struct sock_file files[SOCK_FILES];
@@ -47,7 +50,8 @@ sock_get(int fd)
 		f = &files[at - 1];
 		refs = atomic_load_explicit(&f->refs, memory_order_relaxed);
 		/* one that is about to go does not come back */
-		if (refs == 0 || !atomic_compare_exchange_weak(&f->refs, &refs, refs + 1))
+		if (refs == 0 || refs == GOING ||
+		    !atomic_compare_exchange_weak(&f->refs, &refs, refs + 1))
 			continue;
 		if (atomic_load_explicit(&table[fd], memory_order_acquire) == at)
 			return f;
@@ -59,19 +63,20 @@ sock_get(int fd)
 void
 sock_put(struct sock_file *f)
 {
-	struct san_sock_shm *shm = f->shm;
-	size_t bytes = f->bytes;
-	int kernel = f->kernel, lease = f->lease;
-	bool was_carried = atomic_load(&f->carried);
+	uint32_t refs = atomic_load(&f->refs);
 
-	if (atomic_fetch_sub(&f->refs, 1) != 1)
+	while (!atomic_compare_exchange_weak(&f->refs, &refs, refs == 1 ? GOING : refs - 1))
+		;
+	if (refs != 1)
 		return;
-	if (was_carried)
+	if (atomic_load(&f->carried))
 		atomic_fetch_sub(&sock_nb_carried, 1);
-	if (shm != NULL)
-		munmap(shm, bytes);
-	sock_own_close(kernel);
-	sock_own_close(lease);
+	if (f->shm != NULL)
+		munmap(f->shm, f->bytes);
+	sock_own_close(f->kernel);
+	sock_own_close(f->lease);
+	/* only now somebody else may have it */
+	atomic_store(&f->refs, 0);
 }
 
 static struct sock_file *

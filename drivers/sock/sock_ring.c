@@ -156,17 +156,19 @@ void
 sock_unmirror(int fd, struct sock_file *f)
 {
 	struct san_sock_shm *shm = f->shm;
-	char bytes[64];
+	uint32_t nb = 0;
+	char byte;
 	long n;
 
 	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 ||
 	    sock_has_something(shm))
 		return;
 	/* not by recv(), in which a thread may be cancelled: it would not give the lock back */
-	n = REAL(syscall)(SYS_recvfrom, fd, bytes, sizeof(bytes), MSG_DONTWAIT, NULL, NULL);
+	while ((n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL)) > 0)
+		nb++;
 	if (n == 0)
 		atomic_store(&shm->gone, 1);
-	if (n <= 0)
+	if (nb == 0)
 		return;
 	atomic_store(&shm->mirrored, 0);
 	atomic_thread_fence(memory_order_seq_cst);

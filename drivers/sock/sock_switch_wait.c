@@ -5,7 +5,8 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
-#include <sys/time.h>
+#include <bsd/sys/time.h>
+#include <time.h>
 
 #include "sock_carry.h"
 #include "sock_real.h"
@@ -59,16 +60,36 @@ __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const 
 	return ppoll(fds, n, timeout, mask);
 }
 
+/* Of *ts*, which began then, as Linux does. */
+static void
+keep_left(struct timespec *ts, const struct timespec *began, struct timeval *left)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	timespecsub(&now, began, &now);
+	if (timespeccmp(&now, ts, >=))
+		timespecclear(ts);
+	else
+		timespecsub(ts, &now, ts);
+	TIMESPEC_TO_TIMEVAL(left, ts);
+}
+
 EXPORT int
 select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
-	struct timespec ts;
+	struct timespec ts, began;
+	int rc;
 
 	if (!sock_wait_concerns_sets(n, in, out, except))
 		return REAL(select)(n, in, out, except, timeout);
-	if (timeout != NULL)
-		TIMEVAL_TO_TIMESPEC(timeout, &ts);
-	return sock_wait_select(n, in, out, except, timeout != NULL ? &ts : NULL, NULL);
+	if (timeout == NULL)
+		return sock_wait_select(n, in, out, except, NULL, NULL);
+	TIMEVAL_TO_TIMESPEC(timeout, &ts);
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	rc = sock_wait_select(n, in, out, except, &ts, NULL);
+	keep_left(&ts, &began, timeout);
+	return rc;
 }
 
 EXPORT int
@@ -90,8 +111,8 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		return rc;
 	if (rc == 0 && !atomic_load(&f->carried))
 		sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
-	else if (rc == 0 && op == EPOLL_CTL_ADD)
-		sock_arm(f);
+	else if (rc == 0 && op != EPOLL_CTL_DEL)
+		sock_arm(f, ev->events);
 	sock_put(f);
 	return rc;
 }

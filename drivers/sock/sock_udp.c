@@ -184,12 +184,15 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 			return fail(rc);
 	} else if (shm->peer.family == 0) {
 		return fail(EDESTADDRREQ);
+	} else {
+		memcpy(head.dst, shm->peer.ip, sizeof(head.dst));
+		head.dport = shm->peer.port;
 	}
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
 	    (err = atomic_exchange(&shm->error, 0)) != 0)
 		return fail((int)err);
 	if (!read_control(f, msg, &head) || (flags & MSG_MORE) != 0 ||
-	    !sock_is_reached(head.dport != 0 ? head.dst : shm->peer.ip))
+	    !sock_is_reached(head.dst))
 		return send_kernel(fd, f, msg, flags);
 	head.bytes = (uint32_t)len;
 	while ((rc = put(f, &head, msg)) != 0) {

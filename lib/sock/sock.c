@@ -151,12 +151,14 @@ san_sock_stats(const struct san_socks *all, uint32_t id)
 }
 
 void
-san_sock_mirror(struct san_socks *all, struct sock *s)
+san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 {
 	/* pairs with the fence of who has armed: it sees what there is, or we see it (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0) ||
-	    atomic_exchange(&s->shm->mirrored, 1) != 0 || s->is_woken)
+	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0))
+		return;
+	is_new = is_new && atomic_load_explicit(&s->shm->edges, memory_order_relaxed) != 0;
+	if ((atomic_exchange(&s->shm->mirrored, 1) != 0 && !is_new) || s->is_woken)
 		return;
 	s->is_woken = true;
 	s->wake_next = all->wake_head;

@@ -60,7 +60,7 @@ put(struct san_socks *all, struct sock *s, uint32_t len, uint32_t end)
 	s->stats.nb_rx_bytes += len;
 	atomic_store_explicit(&s->shm->rx_base, s->rx_base, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->rx_tail, end, memory_order_release);
-	san_sock_mirror(all, s);
+	san_sock_mirror(all, s, true);
 }
 
 void
@@ -139,7 +139,7 @@ san_sock_fail(struct san_socks *all, uint32_t id, int err)
 	struct sock *s = &all->socks[id];
 
 	atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_release);
-	san_sock_mirror(all, s);
+	san_sock_mirror(all, s, true);
 }
 
 /* ---- to send ---- */
@@ -168,14 +168,10 @@ send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, vo
 	static const uint8_t zero[sizeof(rec->src)];
 	int rc;
 
-	if (rec->dport != 0) {
-		memcpy(d.dst.b, rec->dst, sizeof(d.dst.b));
-	} else if (n->peer_port != 0) {
-		d.dst = n->peer;
-		d.dport = n->peer_port;
-	} else {
+	/* not the peer that it has by now: the program may have connected anew since */
+	if (rec->dport == 0)
 		return -EDESTADDRREQ;
-	}
+	memcpy(d.dst.b, rec->dst, sizeof(d.dst.b));
 	if (memcmp(rec->src, zero, sizeof(zero)) != 0)
 		memcpy(d.src.b, rec->src, sizeof(d.src.b));
 	else if (san_sock_is_any(&d.src) && (rc = san_inet_source(in, &d.dst, &d.src)) != 0)
@@ -241,7 +237,7 @@ visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_n
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
 	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
-		san_sock_mirror(all, s);
+		san_sock_mirror(all, s, false);
 	if (!s->is_broken && s->tx_head != tail)
 		san_sock_ring(all, (uint32_t)(s - all->socks));
 	return rc;

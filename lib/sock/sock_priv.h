@@ -83,8 +83,11 @@ void san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_n
 
 /* ---- sock.c ---- */
 
-/** It has become readable, or has an error: somebody may wait in the kernel. */
-void san_sock_mirror(struct san_socks *all, struct sock *s);
+/**
+ * It is readable, or has an error: somebody may wait in the kernel. *is_new*: by what has just
+ * come, of which the kernel would tell also those that have not read what came before.
+ */
+void san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new);
 /** What it sends has gone: if somebody waits for room and there is enough, he is told. */
 void san_sock_room(struct san_socks *all, struct sock *s);
 

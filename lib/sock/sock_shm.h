@@ -26,7 +26,8 @@
  * its end of the pair, unless *mirrored* was set. Who takes the last record and finds *mirrored*
  * reads the byte, clears it, and if then, behind a fence, there are records again, rings. So the
  * kernel says readable while there is something to read, and with nobody waiting no system call
- * is made on either side.
+ * is made on either side. With *edges*, for EPOLLET, there is a byte for each burst that comes,
+ * also while there is something: each is an edge.
  *
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
  * of SAN_SOCK_FULL bytes, by which that is full, too: the kernel does not say writable any more,
@@ -59,8 +60,8 @@ struct san_sock_addr {
 struct san_sock_rec {
 	_Alignas(64) uint32_t bytes; /**< of the datagram, behind this; or SAN_SOCK_PAD */
 	uint32_t flags;
-	uint8_t src[16], dst[16]; /**< to send: all zero if not given */
-	uint16_t sport, dport;    /**< to send: the socket's own, whatever is here; 0: its peer */
+	uint8_t src[16], dst[16]; /**< to send: *src* is all zero if not given */
+	uint16_t sport, dport;    /**< to send: the socket's own, whatever is here; not 0 */
 	uint8_t hops, tos;        /**< to send: 0: the socket's */
 	uint8_t pad[2];
 	uint32_t if_index; /**< received: of the kernel's device that it came by; 0: none */
@@ -96,6 +97,7 @@ struct san_sock_shm {
 	/* the programs' */
 	_Alignas(64) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
+	_Atomic uint32_t edges; /**< somebody is to be told of each burst, not of the first alone */
 	_Alignas(64) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
 	_Atomic uint32_t full; /**< somebody waits for room; the lcore clears it when there is */

@@ -52,7 +52,7 @@ tx_over(struct san_socks *all, struct sock *s, int err)
 			      memory_order_relaxed);
 	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
 			      memory_order_release);
-	san_sock_mirror(all, s);
+	san_sock_mirror(all, s, true);
 	san_sock_room(all, s);
 }
 
@@ -62,7 +62,7 @@ rx_over(struct san_socks *all, struct sock *s)
 {
 	s->stream.has_fin = true;
 	atomic_store_explicit(&s->shm->fin, 1, memory_order_release);
-	san_sock_mirror(all, s);
+	san_sock_mirror(all, s, true);
 }
 
 static void
@@ -126,7 +126,7 @@ received(struct san_socks *all, struct sock *s, uint32_t bytes, uint64_t now_ns)
 	s->stats.nb_rx++;
 	s->stats.nb_rx_bytes += bytes;
 	atomic_store_explicit(&s->shm->rx_tail, s->rx_tail, memory_order_release);
-	san_sock_mirror(all, s);
+	san_sock_mirror(all, s, true);
 	post_recv(all, s, now_ns);
 }
 
@@ -258,7 +258,7 @@ san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns)
 	    s->stream.has_fin || s->stream.is_over ||
 	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
 	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
-		san_sock_mirror(all, s);
+		san_sock_mirror(all, s, false);
 }
 
 /* ---- come and go ---- */
@@ -284,7 +284,7 @@ san_sock_up(struct san_socks *all, uint32_t id, uint64_t now_ns)
 		return;
 	s->stream.is_up = true;
 	atomic_store_explicit(&s->shm->state, SAN_SOCK_UP, memory_order_release);
-	san_sock_mirror(all, s);
+	san_sock_mirror(all, s, true);
 	post_recv(all, s, now_ns);
 	post_sends(all, s, now_ns);
 }

@@ -163,6 +163,54 @@ refused
 
 
 @ours
+def select_keeps_time(pair):
+    """select() says how much of its time is left, as Linux does."""
+    out = here(pair, '''
+import ctypes
+libc = ctypes.CDLL(None)
+def wait(seconds):
+    sets, tv = (ctypes.c_long * 16)(), (ctypes.c_long * 2)(int(seconds), int(seconds % 1 * 1e6))
+    sets[0] = 1 << s.fileno()
+    rc = libc.select(s.fileno() + 1, sets, None, None, tv)
+    return rc, tv[0] + tv[1] / 1e6
+print(wait(0.2))
+threading.Timer(0.3, lambda: c.send(b"x")).start()
+rc, left = wait(9.5); print(rc, 5 < left < 9.3)
+''')
+    check(out == '(0, 0.0)\n1 True\n', out)
+
+
+@ours
+def edges(pair):
+    """With EPOLLET each datagram that comes is told, also while others wait; and only then."""
+    out = here(pair, '''
+ET = select.EPOLLIN | select.EPOLLET
+e, level = select.epoll(), select.epoll()
+def told(n, t):
+    got = 0
+    for i in range(n):
+        c.sendto(b"%d" % i, t.getsockname()); got += len(e.poll(5))
+    return got, e.poll(0.05)
+def left(t):
+    got = 0
+    try:
+        while t.recv(9): got += 1
+    except BlockingIOError: return got, e.poll(0.05), level.poll(0)
+early = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)        # in the set before it is carried
+e.register(early, ET)
+early.bind(("10.77.0.1", 6000))
+late, changed = udp("10.77.0.1", 6001), udp("10.77.0.1", 6002)
+e.register(late, ET)
+e.register(changed, select.EPOLLIN); e.modify(changed, ET)
+e.poll(0)
+for t in early, late, changed:
+    t.setblocking(False); level.register(t, select.EPOLLIN)
+    print(told(200, t), len(level.poll(0)), left(t), told(1, t), left(t))
+''')
+    check(out == "(200, []) 1 (200, [], []) (1, []) (1, [], [])\n" * 3, out)
+
+
+@ours
 def killed(pair):
     """Programs that are killed while they send leave nothing."""
     daemon = pair.daemons['us']
@@ -320,6 +368,37 @@ for _ in range(2):
 
 
 @ours
+def connects_anew(pair):
+    """What was sent before goes to the peer of then."""
+    pair.server(PYTHON, '-c', f'''
+import select, socket
+all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+for i, s in enumerate(all): s.bind(("0.0.0.0", {PORT + 1} + i))
+print("up", flush=True)
+while True:
+    for s in select.select(all, [], [])[0]:
+        data, peer = s.recvfrom(2000)
+        s.sendto(b"%d" % s.getsockname()[1] + data[:4], ("{OUR_IP}", {PORT}))
+''', text='up')
+    out = here(pair, f'''
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+wrong = came = 0
+k.connect(("{PEER_IP}", {PORT + 1})); k.send(b"0000"); s.recv(99)        # the neighbour is known
+for i in range(30):
+    for to in ({PORT + 1}, {PORT + 2}):
+        k.connect(("{PEER_IP}", to))
+        for _ in range(20): k.send((b"%d" % to) * 300)
+    try:
+        for _ in range(40):
+            data = s.recv(99); came += 1; wrong += data[:4] != data[4:]
+    except TimeoutError: pass
+print(wrong, came > 600)
+''')
+    check(out == '0 True\n', out)
+
+
+@ours
 def writes_unheard(pair):
     """What the C library writes by itself to what stands for a socket is sent all the same."""
     pair.server(PYTHON, '-c', f'''
@@ -388,8 +467,8 @@ for ip in ("10.88.0.2", "10.99.0.1"):
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets,
-                 own_descriptors, full, writes_unheard,
+    for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody, many_sockets,
+                 own_descriptors, full, connects_anew, writes_unheard,
                  ours(default_route, f'route = 0.0.0.0/0,{PEER_IP}')):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()

@@ -229,6 +229,27 @@ wake__only_who_waits(void **state)
 }
 
 static void
+wake__edges_of_each_burst(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	uint32_t k, i = add("10.0.0.1", 5000, NULL, 0);
+
+	(void)state;
+	atomic_store(&p[i].shm->armed, 1);
+	atomic_store(&p[i].shm->edges, 1);
+	for (k = 0; k < 3; k++) {
+		arrives(&d);
+		arrives(&d);
+		assert_int_equal(san_sock_rung(all), 100);
+		assert_int_equal(san_sock_rung(all), -1);
+		/* what is sent meanwhile is no edge */
+		san_sock_ring(all, p[i].id);
+		san_socks_pump(all, NULL, 1);
+		assert_int_equal(san_sock_rung(all), -1);
+	}
+}
+
+static void
 wake__rung_while_there_is_something(void **state)
 {
 	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
@@ -289,6 +310,7 @@ main(void)
 		TEST(find__group_reaches_all),
 		TEST(find__broadcast_reaches_all),
 		TEST(wake__only_who_waits),
+		TEST(wake__edges_of_each_burst),
 		TEST(wake__rung_while_there_is_something),
 		TEST(wake__closed_before_it_was_told),
 		TEST(add__no_room),
