@@ -55,8 +55,8 @@ san_engine_pool_min(const struct san_engine_conf *conf)
 
 	/* of datagrams: their fragments, and what waits to be sent or for a neighbour */
 	if (conf->core.max_socks != 0)
-		socks = 2 * conf->core.inet.max_partial * RTE_LIBRTE_IP_FRAG_MAX_FRAG +
-			conf->core.inet.max_out + conf->core.inet.max_waiting;
+		socks = conf->core.inet.max_frags + conf->core.inet.max_out +
+			conf->core.inet.max_waiting;
 	return socks + conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
 }
 
