@@ -9,13 +9,12 @@
  * the program. So nobody carries what he could not have bound.
  *
  * Where the port's device is the kernel's, too, the kernel has a copy of each datagram for the
- * socket that it knows. A filter on that socket drops what came by this device.
+ * socket that it knows. A filter on that socket drops what came by this device (sock_filter.c).
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@
 #include "app.h"
 #include "san_log.h"
 #include "san_time.h"
+#include "sock_filter.h"
 #include "socks.h"
 
 #ifndef SO_NETNS_COOKIE
@@ -37,7 +37,6 @@
 #define LINGER_NS   (1 * SAN_NS_PER_S)  /* what was sent may still go */
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
 #define PUMP_MAX    32                  /* datagrams of one kernel socket before the next one's */
-#define LOOPBACK    1                   /* index of the kernel's device, in each namespace */
 #define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
 #define TAG_KERNEL  ((uintptr_t)2)
 #define TAGS        (TAG_PAIR | TAG_KERNEL)
@@ -309,24 +308,6 @@ do_has_sent(struct san_engine *e, void *arg)
 
 /* ---- come ---- */
 
-/* Of the kernel's: nothing that came by the port's device; or what is local, and nothing else. */
-static int
-filter_kernel(int fd, uint32_t if_index, bool local_only)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, local_only ? LOOPBACK : if_index, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, local_only ? UINT32_MAX : 0),
-		BPF_STMT(BPF_RET | BPF_K, local_only ? 0 : UINT32_MAX),
-	};
-	const struct sock_fprog filter = {.len = 4, .filter = code};
-
-	if (!local_only && if_index == 0)
-		return 0;
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 ? 0 :
-											    -errno;
-}
-
 /* What the pump has to know of each datagram, by family. */
 static const struct {
 	int level, name;
@@ -498,7 +479,10 @@ begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_
 		return rc;
 	shm->id = s->id;
 	shm->if_index = san_engine_if_index(port->ctx->port);
-	rc = filter_kernel(s->kernel, san_engine_if_index(port->ctx->port), local_only);
+	if (local_only)
+		rc = sock_filter_local(s->kernel);
+	else
+		rc = sock_filter_port(s->kernel, port->ctx->port);
 	if (rc == 0)
 		rc = watch(s);
 	if (rc != 0)

@@ -131,6 +131,7 @@ find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const c
 			   RTE_ETHER_HDR_LEN + (p->conf.vlan != 0 ? RTE_VLAN_HLEN : 0), &m);
 	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &p->mtu, why);
 	core->mtu = p->mtu;
+	p->whole_v4 = m.whole_v4;
 	p->declared = declarable_mtu(info, p->mtu);
 	return rc;
 }

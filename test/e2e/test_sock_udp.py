@@ -11,7 +11,7 @@ import sys
 
 import sock
 from e2e import Process, Tests, Work, check, need_namespaces
-from sock import OUR_IP, PYTHON, need
+from sock import OUR_IP, PEER_IP6, PYTHON, need
 
 PORT = 5000
 # Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
@@ -33,11 +33,11 @@ def here(pair, program, **how):
     return pair.client(PYTHON, '-c', HEAD + program, **how)
 
 
-def ours(test):
+def ours(test, **how):
     """Of a case that runs at our end."""
     @functools.wraps(test)
     def run():
-        with Work() as work, sock.Pair(work, sock.CLIENT, rules='both') as pair:
+        with Work() as work, sock.Pair(work, sock.CLIENT, rules='both', **how) as pair:
             test(pair)
     return run
 
@@ -235,10 +235,45 @@ print(got, e.poll(0))
     check(out == '100 []\n', out)
 
 
+# Sends back what it gets, until nothing comes any more.
+ECHO = '''
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], int(sys.argv[2])))
+print("up", flush=True)
+while True:
+    s.sendto(*s.recvfrom(65536))
+'''
+
+
+@functools.partial(ours, v6=True)
+def long_ones(pair):
+    """Datagrams of any length up to the longest, in fragments both ways, of both families. What
+    DPDK's af_packet does to IPv4's makes no difference."""
+    for ip, most in ((pair.server_ip, 65507), (PEER_IP6, 65507)):
+        pair.server(PYTHON, '-c', ECHO, ip, PORT + 1, text='up')
+        before = pair.counters()
+        out = here(pair, f'''
+k = socket.socket(socket.AF_INET6 if ":" in "{ip}" else socket.AF_INET, socket.SOCK_DGRAM)
+k.connect(("{ip}", {PORT + 1}))
+k.settimeout(5)
+for n in (1400, 1472, 1473, 1900, *range(1930, 1990), 2048, 9000, 12000, 40000, {most}):
+    data = os.urandom(n)
+    k.send(data)
+    if k.recv(70000) != data: print(n)
+k.settimeout(0.2)
+try: print("more:", len(k.recv(70000)))
+except TimeoutError: print("all")
+''')
+        check(out == 'all\n', out)
+        grown = pair.counters()['tx_pkts'] - before['tx_pkts']
+        check(grown > 100, f'the daemon has sent {grown} packets')
+
+
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets):
+    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets, long_ones):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
 
