@@ -515,6 +515,24 @@ check_partial(const struct san_inet *in, const struct inet_partial *p)
 	SAN_VERIFY(in->whole_ns <= until_ns(p));
 }
 
+/** Nobody has more than half. */
+static void
+check_share(const struct san_inet *in, const struct san_ip *src)
+{
+	uint32_t i, partials = 0, pieces = 0;
+
+	for (i = 0; i < in->conf.max_partial; i++) {
+		const struct inet_partial *p = &in->partials[i];
+
+		if (!p->is_used || !san_ip_eq(&p->src, src))
+			continue;
+		pieces += p->nb_pieces;
+		partials++;
+	}
+	SAN_VERIFY(partials <= (in->conf.max_partial + 1u) / 2);
+	SAN_VERIFY(pieces <= in->conf.max_frags / 2);
+}
+
 void
 san_inet_whole_check(const struct san_inet *in)
 {
@@ -524,6 +542,7 @@ san_inet_whole_check(const struct san_inet *in)
 		if (!in->partials[i].is_used)
 			continue;
 		check_partial(in, &in->partials[i]);
+		check_share(in, &in->partials[i].src);
 		pieces += in->partials[i].nb_pieces;
 		partials++;
 	}

@@ -3,8 +3,9 @@
 /*
  * Fragments in any order, more than once, of liars and of those who fall silent, against a model
  * that keeps each packet's fragments as a list and compares every two of them (UDP-3): the same
- * packets become whole, with the same bytes, and the rest is dropped at the same moment. Room is
- * never lacking; what happens then is test_inet_whole's.
+ * packets become whole, with the same bytes, and the rest is dropped at the same moment. There
+ * room is never lacking; then many more come than there is room for: what is held stays within
+ * its bounds (san_inet_whole_check()), and nothing is lost that was not counted.
  */
 
 #include "prop.h"
@@ -223,19 +224,23 @@ nb_held(void)
 }
 
 static void
-run(uint64_t seed)
+open_host(uint16_t max_partial)
 {
 	struct san_inet_conf conf;
-	uint32_t step;
 
-	if (pool == NULL)
-		pool = test_eal_pool("prop_whole", 511, 2048);
-	san_prng_seed(&g, seed);
-	memset(models, 0, sizeof(models));
 	inet_host_conf(pool, &conf);
-	conf.max_partial = 2 * NB_NAMES;
+	conf.max_partial = max_partial;
 	conf.max_frags = NB_FRAGS;
 	inet_host_init(&h, pool, &conf);
+}
+
+static void
+compare(void)
+{
+	uint32_t step;
+
+	memset(models, 0, sizeof(models));
+	open_host(2 * NB_NAMES);
 	for (step = 0; step < NB_STEPS; step++) {
 		if (san_prng_below(&g, 20) == 0) {
 			h.now_ns += san_prng_below(&g, 20) * SAN_NS_PER_S;
@@ -249,6 +254,50 @@ run(uint64_t seed)
 	}
 	san_inet_destroy(h.in);
 	PROP_CHECK(rte_mempool_in_use_count(pool) == 0);
+}
+
+/** Of more packets than there may be, in as small pieces as there are. */
+static void
+crowd(void)
+{
+	uint64_t dropped = 0, came = 0;
+	struct model_frag f = {0};
+	struct san_inet_result r;
+	struct inet_frame x;
+	uint32_t step, name;
+
+	open_host((uint16_t)(1 + san_prng_below(&g, 6)));
+	for (step = 0; step < NB_STEPS; step++) {
+		name = san_prng_below(&g, NB_NAMES);
+		f.at = 8 + 8 * san_prng_below(&g, 250);
+		f.end = f.at + 8;
+		f.more = true;
+		make_frame(&x, name, &f);
+		x.b[name < 4 ? 18 : 58] = (uint8_t)(san_prng_below(&g, 8) / 7); /* its name */
+		if (name < 4) {
+			inet_set16(x.b + 24, 0);
+			inet_set16(x.b + 24, inet_sum(x.b + 14, 20, 0));
+		}
+		h.now_ns += san_prng_below(&g, 2) * SAN_NS_PER_MS;
+		came++;
+		dropped += san_inet_rx(h.in, test_eal_exact(pool, x.b, x.len), h.now_ns, &r) !=
+			SAN_DROP_NONE;
+		san_inet_whole_check(h.in);
+		PROP_CHECK(rte_mempool_in_use_count(pool) <= NB_FRAGS);
+		PROP_CHECK(came == dropped + san_inet_drops(h.in)[SAN_DROP_INET_FRAG] + rte_mempool_in_use_count(pool));
+	}
+	san_inet_destroy(h.in);
+	PROP_CHECK(rte_mempool_in_use_count(pool) == 0);
+}
+
+static void
+run(uint64_t seed)
+{
+	if (pool == NULL)
+		pool = test_eal_pool("prop_whole", 511, 2048);
+	san_prng_seed(&g, seed);
+	compare();
+	crowd();
 }
 
 PROP_MAIN("inet_whole", run)
