@@ -360,22 +360,39 @@ watch(const struct sock_entry *s)
 	return 0;
 }
 
-static struct sock_entry *
-free_entry(struct app_port *port, uid_t uid, struct shmq_rep *rep)
+uint32_t
+socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes)
 {
-	struct sock_entry *s = NULL;
 	uint32_t i, nb = 0;
 
+	*bytes = 0;
 	for (i = 0; i < port->max_socks; i++) {
-		nb += port->socks[i].port != NULL && port->socks[i].uid == uid;
-		if (port->socks[i].port == NULL)
-			s = &port->socks[i];
+		const struct sock_entry *s = &port->socks[i];
+
+		if (s->port == NULL || (uid != NULL && s->uid != *uid))
+			continue;
+		*bytes += s->mem.bytes;
+		nb++;
 	}
-	if (s == NULL || nb >= RTE_MAX(port->max_socks / 4 * 3, 1u)) {
-		refuse(rep, 0, "no room for one more; see sockets=");
-		return NULL;
-	}
-	return s;
+	return nb;
+}
+
+/* Room for one of *uid* that takes *need* bytes. */
+static int
+check_room(struct app_port *port, uid_t uid, size_t need, struct shmq_rep *rep)
+{
+	uint64_t bytes;
+	uint32_t nb = socks_count(port, &uid, &bytes);
+	const char *why = NULL;
+
+	if (port->nb_socks == port->max_socks || nb >= RTE_MAX(port->max_socks / 4 * 3, 1u))
+		why = "no room for one more; see sockets=";
+	else if (bytes + need > port->conf->sock_bytes)
+		why = "its user's have all memory that they may have; see sock_bytes=";
+	if (why == NULL)
+		return 0;
+	port->nb_socks_refused++;
+	return refuse(rep, -ENOSPC, why);
 }
 
 static struct sock_entry *
@@ -433,9 +450,8 @@ name_pair(int pair)
 
 /* Its memory, its pair, and our own descriptor of the kernel's. */
 static int
-make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
+make(struct sock_entry *s, size_t bytes, uint16_t guard, int fd, int *shadow)
 {
-	size_t bytes = san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES);
 	struct san_sock_shm *shm;
 	int rc, mem_fd = -1;
 
@@ -496,16 +512,19 @@ static int
 serve_carry(struct app_port *port, const struct app *a,
 	    const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
 {
-	struct sock_entry *s;
+	size_t bytes = san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES);
+	struct sock_entry *s = port->socks;
 	int rc = check_kernel(port, fd, rep), shadow = -1;
 
 	if (rc != 0)
 		return rc;
 	if (find(port, fd, true) != NULL)
 		return refuse(rep, -EALREADY, "it is carried");
-	s = free_entry(port, a->uid, rep);
-	if (s == NULL)
-		return -ENOSPC;
+	rc = check_room(port, a->uid, bytes, rep);
+	if (rc != 0)
+		return rc;
+	while (s->port != NULL)
+		s++;
 	*s = (struct sock_entry){
 		.port = port,
 		.uid = a->uid,
@@ -514,7 +533,7 @@ serve_carry(struct app_port *port, const struct app *a,
 		.cookie = get_cookie(fd, SO_COOKIE),
 	};
 	port->nb_socks++;
-	rc = make(s, app_port_guard_id(port, a->id), fd, &shadow);
+	rc = make(s, bytes, app_port_guard_id(port, a->id), fd, &shadow);
 	if (rc == 0)
 		rc = begin(port, s, req->sock.local_only != 0, rep);
 	if (rc != 0) {

@@ -118,18 +118,18 @@ class Pair:
 
     *ours* is which program runs at our end with the library: SERVER, CLIENT; or KERNEL: the
     server runs there, and nobody has it. *daemons*: also at the other end (mode "both"). *v6*: both
-    ends have an address of IPv6, too.
+    ends have an address of IPv6, too. *limits*: of the daemons.
     """
 
     def __init__(self, work, ours=KERNEL, proto='udp', daemons=1, rules=None,
-                 v6=False):
+                 v6=False, limits=''):
         self.work, self.ours, self.proto = work, ours, proto
         self.servers = []
         self.kernels = 0        # datagrams that the case leaves to our end's kernel
         self.folder = work.path(ours)
         os.makedirs(self.folder, exist_ok=True)
         self.at_us, self.at_peer = Namespace(work), Namespace(work)
-        self.v6 = v6
+        self.v6, self.limits = v6, limits
         self.link_up()
         is_server = ours != CLIENT
         self.ns = {'server': self.at_us if is_server else self.at_peer,
@@ -176,7 +176,7 @@ class Pair:
 
     def start_daemon(self, ns, role, ip, device, more=''):
         return Daemon(self.work, role,
-                      f'conns = 64\nsockets = 300\nidle = sleep\nsleep_us = 100\n{more}',
+                      f'conns = 64\nsockets = 300\nidle = sleep\nsleep_us = 100\n{more}', self.limits,
                       wrap=ns.exec(), vdev=f'--vdev=net_af_packet0,iface={device}', ip=ip)
 
     # ---- programs ----

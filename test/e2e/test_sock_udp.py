@@ -7,6 +7,7 @@ UDP-6, UDP-7, UDP-8)
 
 import functools
 import re
+import signal
 import sys
 
 import sock
@@ -270,10 +271,37 @@ except TimeoutError: print("all")
         check(grown > 100, f'the daemon has sent {grown} packets')
 
 
+@functools.partial(ours, limits='sock_bytes = 1600K')
+def memory(pair):
+    """A user's sockets have the memory that they may have; further ones are the kernel's."""
+    daemon = pair.daemons['us']
+    before = daemon.ask('sockets')
+    check(before == {'sockets': 0, 'sockets_max': 300, 'bytes': 0, 'bytes_user_max': 1600 << 10,
+                     'refused': 0}, before)
+    out = here(pair, f'''
+def is_carried(s):
+    inode = os.readlink("/proc/self/fd/%d" % s.fileno())[8:-1]
+    with open("/proc/net/unix") as f: return any(line.split()[6] == inode for line in f)
+def echoes(s):
+    c.connect(s.getsockname()); c.send(b"x"); s.settimeout(5)
+    return s.recv(9) == b"x"
+more = [udp("{OUR_IP}", {PORT} + i) for i in range(1, 4)]
+print([is_carried(t) for t in [s, c, *more]], all(echoes(t) for t in more))
+s.close(); until = time.monotonic() + 10
+while not is_carried(t := udp("{OUR_IP}", {PORT + 9})) and time.monotonic() < until:
+    t.close(); time.sleep(0.01)
+print(is_carried(t), echoes(t), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+''', status=-signal.SIGKILL)
+    check(out == '[True, True, True, False, False] True\nTrue True\n', out)
+    sock.wait_for('they are gone', lambda: daemon.ask('sockets')['sockets'] == 0)
+    check(daemon.ask('sockets')['refused'] >= 2, daemon.ask('sockets'))
+
+
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets, long_ones):
+    for test in (both_ways, descriptors, waits, killed, asks_nobody, many_sockets, long_ones, memory):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
 
