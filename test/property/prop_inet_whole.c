@@ -260,7 +260,7 @@ compare(void)
 static void
 crowd(void)
 {
-	uint64_t dropped = 0, came = 0;
+	uint64_t dropped = 0, came = 0, lost;
 	struct model_frag f = {0};
 	struct san_inet_result r;
 	struct inet_frame x;
@@ -284,7 +284,8 @@ crowd(void)
 			SAN_DROP_NONE;
 		san_inet_whole_check(h.in);
 		PROP_CHECK(rte_mempool_in_use_count(pool) <= NB_FRAGS);
-		PROP_CHECK(came == dropped + san_inet_drops(h.in)[SAN_DROP_INET_FRAG] + rte_mempool_in_use_count(pool));
+		lost = dropped + san_inet_drops(h.in)[SAN_DROP_INET_FRAG];
+		PROP_CHECK(came == lost + rte_mempool_in_use_count(pool));
 	}
 	san_inet_destroy(h.in);
 	PROP_CHECK(rte_mempool_in_use_count(pool) == 0);
