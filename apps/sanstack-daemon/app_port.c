@@ -83,7 +83,8 @@ app_port_request(struct app_port *port, uint64_t request)
 uint32_t
 app_port_ranges(const struct app_port *port)
 {
-	return port->caps.max_qps + port->caps.max_cqs + port->caps.max_mrs + SAN_ENGINE_APPS;
+	return port->caps.max_qps + port->caps.max_cqs + port->caps.max_mrs + port->max_socks +
+		SAN_ENGINE_APPS;
 }
 
 /* *limit*; 0: three quarters of *all*, so that nobody has everything without being told to. */

@@ -79,7 +79,8 @@ struct app_port {
 	struct app_request *requests; /**< see app_port_request() */
 	struct sock_entry *socks;     /**< max_socks of them; see socks.h */
 	uint32_t nb_socks;
-	int epoll; /**< where their descriptors are watched */
+	uint64_t nb_socks_refused; /**< for lack of room */
+	int epoll;                 /**< where their descriptors are watched */
 	uint32_t nb_attached;
 	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0: ourselves */
 	uint16_t last_id;           /**< that was given away: they take turns, with what rests */

@@ -13,6 +13,7 @@
 #include "app_telemetry.h"
 #include "engine_conn.h"
 #include "engine_telemetry.h"
+#include "socks.h"
 
 #define PAGE   24 /* applications in an answer: some 500 bytes each, of 16 KiB */
 #define WAIT_S 2  /* for a request that takes long: the operator hears so */
@@ -150,19 +151,37 @@ tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 	return rc;
 }
 
+/* Carried sockets of *port*. */
 static int
-tell_of(struct rte_tel_data *d, const char *name, uint32_t from)
+tell_socks(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+{
+	uint64_t bytes;
+	uint32_t nb = socks_count(port, NULL, &bytes);
+
+	(void)from;
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_u64(d, "sockets", nb);
+	rte_tel_data_add_dict_u64(d, "sockets_max", port->max_socks);
+	rte_tel_data_add_dict_u64(d, "bytes", bytes);
+	rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
+	return rte_tel_data_add_dict_u64(d, "refused", port->nb_socks_refused);
+}
+
+typedef int (*tell_fn)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+
+static int
+tell_of(struct rte_tel_data *d, const char *name, uint32_t from, tell_fn fn)
 {
 	uint32_t i;
 
 	for (i = 0; i < apps->nb_ports && apps->ports[i].ctx != NULL; i++)
 		if (name[0] == '\0' || strcmp(apps->ports[i].name, name) == 0)
-			return tell(d, &apps->ports[i], from);
+			return fn(d, &apps->ports[i], from);
 	return san_engine_tel_error(d, "there is no port with this name");
 }
 
 static int
-tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
+answer(struct rte_tel_data *d, const char *params, tell_fn fn)
 {
 	char name[SAN_ENGINE_NAME];
 	unsigned long from = 0;
@@ -170,28 +189,44 @@ tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
 	char *end = NULL;
 	int rc = -ENODEV;
 
-	(void)cmd;
 	if (!san_engine_tel_port_name(&params, name))
 		return san_engine_tel_error(d, "there is no port with this name");
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
 		if (*end != '\0' || from >= SAN_ENGINE_APPS)
-			return san_engine_tel_error(d, "apps: the parameter is a number");
+			return san_engine_tel_error(d, "the parameter is a number");
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	if (pthread_mutex_timedlock(&lock, &until) != 0)
-		return san_engine_tel_error(d, "apps: the daemon is busy");
+		return san_engine_tel_error(d, "the daemon is busy");
 	if (apps != NULL)
-		rc = tell_of(d, name, (uint32_t)from);
+		rc = tell_of(d, name, (uint32_t)from, fn);
 	pthread_mutex_unlock(&lock);
 	return rc;
+}
+
+static int
+tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return answer(d, params, tell);
+}
+
+static int
+tel_sockets(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return answer(d, params, tell_socks);
 }
 
 RTE_INIT(app_telemetry_register)
 {
 	rte_telemetry_register_cmd("/sanstack/apps", tel_apps,
 				   "Applications. Parameter: where to begin, 0 or what next says");
+	rte_telemetry_register_cmd("/sanstack/sockets", tel_sockets,
+				   "Carried sockets: how many, their memory, and how many were "
+				   "refused for lack of either");
 }
 
 void

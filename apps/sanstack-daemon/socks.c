@@ -9,12 +9,11 @@
  * the program. So nobody carries what he could not have bound.
  *
  * Where the port's device is the kernel's, too, the kernel has a copy of each datagram for the
- * socket that it knows. A filter on that socket drops what came by this device.
+ * socket that it knows. A filter on that socket drops what came by this device (sock_filter.c).
  */
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +25,7 @@
 #include "app.h"
 #include "san_log.h"
 #include "san_time.h"
+#include "sock_filter.h"
 #include "socks_pair.h"
 #include "socks_priv.h"
 
@@ -36,7 +36,6 @@
 #define LINGER_NS   (1 * SAN_NS_PER_S)  /* what was sent may still go */
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
 #define PUMP_MAX    32                  /* datagrams of one kernel socket before the next one's */
-#define LOOPBACK    1                   /* index of the kernel's device, in each namespace */
 #define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
 #define TAG_KERNEL  ((uintptr_t)2)
 #define TAG_TOKEN   ((uintptr_t)3)
@@ -309,24 +308,6 @@ do_has_sent(struct san_engine *e, void *arg)
 
 /* ---- come ---- */
 
-/* Of the kernel's: nothing that came by the port's device; or what is local, and nothing else. */
-static int
-filter_kernel(int fd, uint32_t if_index, bool local_only)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, local_only ? LOOPBACK : if_index, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, local_only ? UINT32_MAX : 0),
-		BPF_STMT(BPF_RET | BPF_K, local_only ? 0 : UINT32_MAX),
-	};
-	const struct sock_fprog filter = {.len = 4, .filter = code};
-
-	if (!local_only && if_index == 0)
-		return 0;
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 ? 0 :
-											    -errno;
-}
-
 /* What the pump has to know of each datagram, by family. */
 static const struct {
 	int level, name;
@@ -401,22 +382,50 @@ watch(const struct sock_entry *s)
 	return rc;
 }
 
-struct sock_entry *
-socks_take(struct app_port *port, uid_t uid, struct shmq_rep *rep)
+uint32_t
+socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes)
 {
-	struct sock_entry *s = NULL;
 	uint32_t i, nb = 0;
 
+	*bytes = 0;
 	for (i = 0; i < port->max_socks; i++) {
-		nb += port->socks[i].port != NULL && port->socks[i].uid == uid;
-		if (port->socks[i].port == NULL)
-			s = &port->socks[i];
+		const struct sock_entry *s = &port->socks[i];
+
+		if (s->port == NULL || (uid != NULL && s->uid != *uid))
+			continue;
+		*bytes += s->mem.bytes;
+		nb++;
 	}
-	if (s == NULL || nb >= RTE_MAX(port->max_socks / 4 * 3, 1u)) {
-		if (rep != NULL)
-			socks_refuse(rep, 0, "no room for one more; see sockets=");
+	return nb;
+}
+
+/* Room for one of *uid* that takes *need* bytes. */
+static int
+check_room(struct app_port *port, uid_t uid, size_t need, struct shmq_rep *rep)
+{
+	uint64_t bytes;
+	uint32_t nb = socks_count(port, &uid, &bytes);
+	const char *why = NULL;
+
+	if (port->nb_socks == port->max_socks || nb >= RTE_MAX(port->max_socks / 4 * 3, 1u))
+		why = "no room for one more; see sockets=";
+	else if (bytes + need > port->conf->sock_bytes)
+		why = "its user's have all memory that they may have; see sock_bytes=";
+	if (why == NULL)
+		return 0;
+	port->nb_socks_refused++;
+	return socks_refuse(rep, -ENOSPC, why);
+}
+
+struct sock_entry *
+socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
+{
+	struct sock_entry *s = port->socks;
+
+	if (check_room(port, uid, bytes, rep) != 0)
 		return NULL;
-	}
+	while (s->port != NULL)
+		s++;
 	*s = (struct sock_entry){
 		.port = port,
 		.uid = uid,
@@ -486,11 +495,10 @@ socks_pair(struct sock_entry *s, int *shadow)
 int
 socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 {
-	size_t bytes = san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES);
 	struct san_sock_shm *shm;
 	int rc, mem_fd = -1;
 
-	rc = app_mem_create(&s->mem, "sanstack-sock", bytes, guard, &mem_fd);
+	rc = app_mem_create(&s->mem, "sanstack-sock", SOCKS_BYTES, guard, &mem_fd);
 	if (mem_fd >= 0)
 		close(mem_fd); /* it has one of its own */
 	if (rc != 0)
@@ -535,7 +543,10 @@ begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
-	rc = filter_kernel(s->kernel, san_engine_if_index(port->ctx->port), local_only);
+	if (local_only)
+		rc = sock_filter_local(s->kernel);
+	else
+		rc = sock_filter_port(s->kernel, port->ctx->port);
 	if (rc == 0)
 		rc = watch(s);
 	if (rc != 0)
@@ -556,7 +567,7 @@ serve_carry(struct app_port *port, const struct app *a,
 		return rc;
 	if (find(port, fd, true) != NULL)
 		return socks_refuse(rep, -EALREADY, "it is carried");
-	s = socks_take(port, a->uid, rep);
+	s = socks_take(port, a->uid, SOCKS_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->cookie = socks_cookie(fd, SO_COOKIE);

@@ -77,6 +77,8 @@ bool socks_event(const struct epoll_event *ev, bool is_late);
 bool socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
 /** Sockets that nobody has, and have sent all: when to look again. */
 uint64_t socks_bury(struct apps *all, uint64_t now_ns);
+/** Sockets of *uid*, or of all (NULL): how many, and *bytes* of memory that they take. */
+uint32_t socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes);
 /** The port closes: all of its sockets go. */
 void socks_close(struct app_port *port);
 

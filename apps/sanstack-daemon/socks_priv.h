@@ -28,8 +28,10 @@ bool socks_is_any(const struct san_ip *ip);
 bool socks_is_ours(const struct app_port *port, const struct san_ip *ip);
 /** Can the kernel's socket *fd* be carried at all? 0 or -errno with a text. */
 int socks_check_kernel(const struct app_port *port, int fd, int protocol, struct shmq_rep *rep);
-/** A free entry, with nothing in it; NULL with a text, if *rep* is not NULL. */
-struct sock_entry *socks_take(struct app_port *port, uid_t uid, struct shmq_rep *rep);
+/** Bytes that programs and the lcore share. */
+#define SOCKS_BYTES san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES)
+/** An entry with nothing in it, for one that will have *bytes*; NULL with a text. */
+struct sock_entry *socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep);
 /** And back, with what it has. */
 void socks_release(struct sock_entry *s);
 /** What programs share with the lcore; *type*: SOCK_STREAM ... */

@@ -243,7 +243,7 @@ serve_listen(struct app_port *port, const struct app *a, int fd, struct shmq_rep
 				    "bound to an address that is not the port's");
 	if (ss.ss_family == AF_INET6 && socks_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 1)
 		return socks_refuse(rep, -EOPNOTSUPP, "tokens are of IPv4, and it takes IPv6 only");
-	s = socks_take(port, a->uid, rep);
+	s = socks_take(port, a->uid, 0, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->kind = SOCKS_LISTENER;
@@ -345,6 +345,7 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 {
 	const struct sock_entry *listener;
 	struct sock_entry *s;
+	struct shmq_rep nobody;
 	struct san_ip dst;
 	struct hello h;
 	int rc;
@@ -358,7 +359,7 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 		NULL;
 	if (listener == NULL)
 		return -ECONNREFUSED;
-	s = socks_take(port, listener->uid, NULL);
+	s = socks_take(port, listener->uid, SOCKS_BYTES, &nobody);
 	if (s == NULL)
 		return -ENOSPC;
 	rc = stream_make(s, 0, &s->held);
@@ -449,7 +450,7 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
 	if (is_unknown(&dst, san_engine_clock_monotonic()))
 		return socks_refuse(rep, -EHOSTUNREACH, "nobody has answered there");
-	s = socks_take(port, a->uid, rep);
+	s = socks_take(port, a->uid, SOCKS_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);

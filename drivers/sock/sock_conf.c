@@ -33,6 +33,7 @@ load(void)
 	char path[4096], err[SOCK_ERR_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	const char *name;
+	bool is_off;
 	int rc;
 
 	path[n < 0 ? 0 : n] = '\0';
@@ -41,8 +42,10 @@ load(void)
 	rc = sock_rules_load(&rules, err, sizeof(err));
 	if (rc == 0)
 		return;
+	is_off = rules.settings.log == SOCK_LOG_OFF; /* as far as they could be read */
 	sock_rules_init(&rules);
-	say(err);
+	if (!is_off)
+		say(err);
 }
 
 static const struct sock_rules *

@@ -55,8 +55,8 @@ san_engine_pool_min(const struct san_engine_conf *conf)
 
 	/* of datagrams: their fragments, and what waits to be sent or for a neighbour */
 	if (conf->core.max_socks != 0)
-		socks = 2 * conf->core.inet.max_partial * RTE_LIBRTE_IP_FRAG_MAX_FRAG +
-			conf->core.inet.max_out + conf->core.inet.max_waiting;
+		socks = conf->core.inet.max_frags + conf->core.inet.max_out +
+			conf->core.inet.max_waiting;
 	return socks + conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
 }
 
@@ -131,6 +131,7 @@ find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const c
 			   RTE_ETHER_HDR_LEN + (p->conf.vlan != 0 ? RTE_VLAN_HLEN : 0), &m);
 	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &p->mtu, why);
 	core->mtu = p->mtu;
+	p->whole_v4 = m.whole_v4;
 	p->declared = declarable_mtu(info, p->mtu);
 	return rc;
 }

@@ -75,6 +75,7 @@ struct san_engine_port {
 	uint8_t idle;      /**< enum san_engine_idle_policy, not AUTO */
 	bool sleeps;       /**< by it: lcores are woken */
 	uint32_t if_index; /**< of the kernel's device behind it; 0: there is none */
+	uint32_t whole_v4; /**< see struct san_engine_mtu */
 	bool is_shared;    /**< the kernel has our address there: it answers for us */
 	int guard_fd;      /**< see san_engine_kernel_guard(); -1: not needed */
 	struct san_engine_gate gate;

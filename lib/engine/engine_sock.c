@@ -21,6 +21,12 @@ san_engine_if_index(const struct san_engine_port *p)
 	return p->if_index;
 }
 
+uint32_t
+san_engine_whole_v4(const struct san_engine_port *p)
+{
+	return p->whole_v4;
+}
+
 void
 san_engine_sock_rang(struct san_engine *e, uint32_t id)
 {

@@ -4,7 +4,7 @@
  * The instance: what is configured, made and freed, and the frames that wait to be sent.
  * (RT-31, UDP-3)
  *
- * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_frag.c), of reports
+ * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_whole.c), of reports
  * (inet_group.c), of announcements (inet_own.c).
  */
 
@@ -30,7 +30,8 @@ san_inet_conf_default(struct san_inet_conf *conf)
 	conf->max_out = 256;
 	conf->max_waiting = 64;
 	conf->max_groups = 64;
-	conf->max_partial = 32;
+	conf->max_partial = 64;
+	conf->max_frags = 1024;
 	conf->max_paths = 64;
 	conf->path_ns = 600 * SAN_NS_PER_S;
 	conf->errors_per_s = 1000;
@@ -45,7 +46,9 @@ are_sizes_valid(const struct san_inet_conf *conf)
 		conf->max_out >= INET_NB_FRAGS && conf->max_out <= OUT_MAX &&
 		rte_is_power_of_2(conf->max_out) && conf->max_waiting <= OUT_MAX &&
 		conf->max_groups != 0 && conf->max_paths != 0 &&
-		conf->mtu >= INET_MTU_MIN;
+		conf->mtu >= INET_MTU_MIN &&
+		/* and one that comes, in its sender's half */
+		(conf->max_partial == 0 || conf->max_frags >= 2 * INET_NB_FRAGS);
 }
 
 static bool
@@ -81,7 +84,7 @@ create_tables(struct san_inet *in)
 		return -ENOMEM;
 	rc = san_inet_neigh_create(in);
 	if (rc == 0)
-		rc = san_inet_frag_create(in);
+		rc = san_inet_whole_create(in);
 	if (rc == 0)
 		rc = san_inet_path_create(in);
 	if (rc == 0)
@@ -103,6 +106,7 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 	in->conf = *conf;
 	san_prng_seed(&in->prng, conf->prng_seed);
 	in->ip_id = (uint16_t)san_prng_u64(&in->prng);
+	in->frag_id = (uint32_t)san_prng_u64(&in->prng);
 	san_inet_own_init(in);
 	rc = create_tables(in);
 	if (rc != 0) {
@@ -122,7 +126,7 @@ san_inet_destroy(struct san_inet *in)
 		rte_pktmbuf_free(in->out[in->out_head++ & (in->conf.max_out - 1)]);
 	san_inet_group_destroy(in);
 	san_inet_path_destroy(in);
-	san_inet_frag_destroy(in);
+	san_inet_whole_destroy(in);
 	san_inet_neigh_destroy(in);
 	free(in->out);
 	free(in);
@@ -202,7 +206,7 @@ san_inet_tick(struct san_inet *in, uint64_t now_ns)
 {
 	uint64_t next_ns = san_inet_neigh_tick(in, now_ns);
 
-	next_ns = san_time_min(next_ns, san_inet_frag_tick(in, now_ns));
+	next_ns = san_time_min(next_ns, san_inet_whole_tick(in, now_ns));
 	next_ns = san_time_min(next_ns, san_inet_own_tick(in, now_ns));
 	return san_time_min(next_ns, san_inet_group_tick(in, now_ns));
 }

@@ -45,7 +45,8 @@ struct san_inet_conf {
 	uint32_t max_out;     /**< frames that wait to be sent, a power of two */
 	uint32_t max_waiting; /**< frames that wait for their neighbours' addresses */
 	uint16_t max_groups;
-	uint16_t max_partial;  /**< packets, of each family, that wait for fragments; 0: none */
+	uint16_t max_partial;  /**< packets that wait for fragments; 0: none */
+	uint16_t max_frags;    /**< mbufs that they hold at most, all together */
 	uint16_t max_paths;    /**< whose MTU routers told us */
 	uint64_t path_ns;      /**< how long that is believed */
 	uint32_t errors_per_s; /**< of ICMP that we send, at most; 0: none */
@@ -112,8 +113,7 @@ int san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_
 		     struct rte_ether_addr *mac);
 /**
  * One frame that is not the transport's; *m* is ours from here on. NONE: it was consumed, or
- * *r* says what there is in it. Of fragments the last to come brings the datagram, if they are
- * not more than rte_ip_frag takes (8 as Debian builds it).
+ * *r* says what there is in it. Of fragments the last to come brings the datagram.
  */
 enum san_drop san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns,
 			  struct san_inet_result *r);

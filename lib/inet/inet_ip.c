@@ -8,8 +8,9 @@
  * are skipped, as far as what is behind them is of use here.
  */
 
+#include <stddef.h>
+
 #include <rte_common.h>
-#include <rte_ip_frag.h>
 
 #include "inet_priv.h"
 
@@ -166,8 +167,8 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 		return drop;
 	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;
-	if (rte_ipv4_frag_pkt_is_fragmented(&ip)) {
-		drop = san_inet_frag_rx_v4(in, rx, rte_be_to_cpu_16(ip.fragment_offset));
+	if ((ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK | RTE_IPV4_HDR_MF_FLAG)) != 0) {
+		drop = san_inet_whole_rx_v4(in, rx, &ip);
 		if (drop != SAN_DROP_NONE || rx->m == NULL)
 			return drop;
 	}
@@ -226,6 +227,7 @@ skip_options(struct inet_rx *rx)
 		i += 2u + b[i + 1];
 	}
 	rx->proto = b[0];
+	rx->proto_at = rx->off;
 	rx->off += len;
 	rx->len -= len;
 	return SAN_DROP_NONE;
@@ -245,7 +247,7 @@ skip_headers(struct san_inet *in, struct inet_rx *rx)
 		if (rx->proto == EXT_HOP && i != 0)
 			return SAN_DROP_INET_MALFORMED;
 		if (rx->proto == INET_PROTO_FRAG)
-			drop = san_inet_frag_rx_v6(in, rx);
+			drop = san_inet_whole_rx_v6(in, rx);
 		else
 			drop = skip_options(rx);
 		if (drop != SAN_DROP_NONE || rx->m == NULL)
@@ -294,6 +296,7 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 		return SAN_DROP_INET_MALFORMED;
 	rx->group = inet_is_group(&rx->dst);
 	rx->proto = ip.proto;
+	rx->proto_at = INET_ETH_LEN + (uint32_t)offsetof(struct rte_ipv6_hdr, proto);
 	rx->hops = ip.hop_limits;
 	rx->tos = (uint8_t)(vtc_flow >> 20);
 	if (!san_inet_is_local(in, &rx->dst) && !is_our_group(in, &rx->dst) &&

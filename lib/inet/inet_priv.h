@@ -115,13 +115,16 @@ struct san_inet {
 	uint32_t wait_free;
 	/* inet_udp.c */
 	uint16_t ip_id;
-	uint32_t frag_id; /* of IPv6 */
 	/* inet_frag.c */
-	struct rte_ip_frag_tbl *partial[2]; /**< IPv4, IPv6 */
-	bool is_crowded[2];                 /**< the last fragment found no room */
-	struct rte_ip_frag_death_row *death;
-	uint64_t frag_ns;       /**< to be looked for what is too old */
-	uint64_t frag_until_ns; /**< nothing that is there now is left after this */
+	uint32_t frag_id; /* of IPv6 */
+	/* inet_whole.c */
+	struct inet_partial *partials;
+	struct inet_piece *pieces;
+	uint32_t nb_partials;
+	uint32_t nb_pieces;
+	uint32_t piece_free; /* a list; INET_NONE: none */
+	uint64_t nb_begun;   /**< packets, ever */
+	uint64_t whole_ns;   /**< nothing waits too long before */
 	/* inet_error.c */
 	uint64_t errors_ns; /**< until then errors were sent, at the rate of conf */
 	/* inet_path.c */
@@ -146,6 +149,7 @@ struct inet_rx {
 	struct san_ip src, dst;
 	uint32_t off, len; /**< what IP carries, in bytes from the start of the frame */
 	uint8_t proto;     /**< ... and what that is */
+	uint32_t proto_at; /**< IPv6: ... which is said there */
 	uint8_t hops;
 	uint8_t tos;
 	bool group; /**< *dst* is a group or a broadcast address */
@@ -263,8 +267,6 @@ enum san_drop san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- inet_frag.c ---- */
 
-int san_inet_frag_create(struct san_inet *in);
-void san_inet_frag_destroy(struct san_inet *in);
 /** Of a packet with *len* bytes of IP and no options. */
 uint32_t san_inet_nb_frags(bool v4, uint32_t len, uint16_t mtu);
 /**
@@ -273,12 +275,19 @@ uint32_t san_inet_nb_frags(bool v4, uint32_t len, uint16_t mtu);
  */
 int san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
 			uint16_t mtu);
-/** A fragment. NONE: rx->m is the whole packet now, or NULL. */
-enum san_drop san_inet_frag_rx_v4(struct san_inet *in, struct inet_rx *rx,
-				  uint16_t fragment_offset);
-enum san_drop san_inet_frag_rx_v6(struct san_inet *in, struct inet_rx *rx);
+/* ---- inet_whole.c ---- */
+
+int san_inet_whole_create(struct san_inet *in);
+void san_inet_whole_destroy(struct san_inet *in);
+/** A fragment, with the header *ip*. NONE: rx->m is the whole packet now, or NULL. */
+enum san_drop san_inet_whole_rx_v4(struct san_inet *in, struct inet_rx *rx,
+				   const struct rte_ipv4_hdr *ip);
+/** ... or one with a fragment header at rx->off. */
+enum san_drop san_inet_whole_rx_v6(struct san_inet *in, struct inet_rx *rx);
 /** Gives up what waited too long; the next time for it. */
-uint64_t san_inet_frag_tick(struct san_inet *in, uint64_t now_ns);
+uint64_t san_inet_whole_tick(struct san_inet *in, uint64_t now_ns);
+/** All that holds of the tables, for tests. */
+void san_inet_whole_check(const struct san_inet *in);
 
 /* ---- inet_error.c ---- */
 

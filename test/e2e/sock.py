@@ -20,6 +20,7 @@ from e2e import BUILD, SLOW, Namespace, Process, Skipped, check
 
 LIBRARY = os.path.join(BUILD, 'drivers/sock/libsansock.so')
 OUR_IP, PEER_IP = '10.77.0.1', '10.77.0.2'
+OUR_IP6, PEER_IP6 = 'fd77::1', 'fd77::2'
 PYTHON = '/usr/bin/python3'
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'sock_peer.py')
 SERVERS = '/usr/sbin:/sbin'     # where Debian has them, which not every PATH names
@@ -116,17 +117,19 @@ class Pair:
     """Two namespaces and one run of a case between them; use as a context.
 
     *ours* is which program runs at our end with the library: SERVER, CLIENT; or KERNEL: the
-    server runs there, and nobody has it. *daemons*: also at the other end (mode "both"). *port*:
-    more lines of a daemon's [port].
+    server runs there, and nobody has it. *daemons*: also at the other end (mode "both"). *v6*: both
+    ends have an address of IPv6, too. *port*, *limits*: more lines of the daemons' sections.
     """
 
-    def __init__(self, work, ours=KERNEL, proto='udp', daemons=1, rules=None, port=''):
+    def __init__(self, work, ours=KERNEL, proto='udp', daemons=1, rules=None, port='',
+                 v6=False, limits=''):
         self.work, self.ours, self.proto, self.port = work, ours, proto, port
         self.servers = []
         self.kernels = 0        # datagrams that the case leaves to our end's kernel
         self.folder = work.path(ours)
         os.makedirs(self.folder, exist_ok=True)
         self.at_us, self.at_peer = Namespace(work), Namespace(work)
+        self.v6, self.limits = v6, limits
         self.link_up()
         is_server = ours != CLIENT
         self.ns = {'server': self.at_us if is_server else self.at_peer,
@@ -134,7 +137,8 @@ class Pair:
         self.server_ip, self.client_ip = ((OUR_IP, PEER_IP) if is_server else (PEER_IP, OUR_IP))
         self.daemons = {}
         if ours != KERNEL:
-            self.daemons['us'] = self.start_daemon(self.at_us, 'server', OUR_IP, 'a0')
+            self.daemons['us'] = self.start_daemon(self.at_us, 'server', OUR_IP, 'a0',
+                                                   f'ip = {OUR_IP6}/64' if v6 else '')
             if daemons == 2:
                 self.daemons['peer'] = self.start_daemon(self.at_peer, 'client', PEER_IP, 'b0')
         self.rules = rules or f'kernel remote 127.0.0.0/8;carry proto {proto}'
@@ -164,9 +168,15 @@ class Pair:
             ns.run('ip', 'address', 'add', f'{ip}/24', 'dev', name)
             ns.run('ip', 'link', 'set', name, 'up')
             ns.run('ip', 'route', 'add', '224.0.0.0/4', 'dev', name)
+            if self.v6:
+                ns.run('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=0',
+                       f'net.ipv6.conf.{name}.disable_ipv6=0')
+                ns.run('ip', 'address', 'add', f'{OUR_IP6 if ns is ours else PEER_IP6}/64',
+                       'dev', name, 'nodad')
 
-    def start_daemon(self, ns, role, ip, device):
-        return Daemon(self.work, role, 'conns = 64\nsockets = 300\nidle = sleep\nsleep_us = 100\n' + self.port,
+    def start_daemon(self, ns, role, ip, device, more=''):
+        port = 'conns = 64\nsockets = 300\nidle = sleep\nsleep_us = 100\n'
+        return Daemon(self.work, role, f'{port}{self.port}\n{more}', self.limits,
                       wrap=ns.exec(), vdev=f'--vdev=net_af_packet0,iface={device}', ip=ip)
 
     # ---- programs ----

@@ -7,11 +7,12 @@ UDP-6, UDP-7, UDP-8)
 
 import functools
 import re
+import signal
 import sys
 
 import sock
 from e2e import Process, Tests, Work, check, need_namespaces
-from sock import OUR_IP, PEER_IP, PYTHON, need
+from sock import OUR_IP, PEER_IP, PEER_IP6, PYTHON, need
 
 PORT = 5000
 # Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
@@ -33,11 +34,11 @@ def here(pair, program, **how):
     return pair.client(PYTHON, '-c', HEAD + program, **how)
 
 
-def ours(test, port=''):
-    """Of a case that runs at our end; *port*: more of its daemon's configuration."""
+def ours(test, **how):
+    """Of a case that runs at our end."""
     @functools.wraps(test)
     def run():
-        with Work() as work, sock.Pair(work, sock.CLIENT, rules='both', port=port) as pair:
+        with Work() as work, sock.Pair(work, sock.CLIENT, rules='both', **how) as pair:
             test(pair)
     return run
 
@@ -462,14 +463,75 @@ for ip in ("10.88.0.2", "10.99.0.1"):
     s.sendto(b"x", (ip, {PORT + 1})); print(s.recv(99), sent() - before)
 ''')
     check(out == "b'local'\n" * 4 + "b'x from 10.88.0.2' 1\nb'x from 10.99.0.1' 0\n", out)
+# Sends back what it gets, until nothing comes any more.
+ECHO = '''
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], int(sys.argv[2])))
+print("up", flush=True)
+while True:
+    s.sendto(*s.recvfrom(65536))
+'''
+
+
+@functools.partial(ours, v6=True)
+def long_ones(pair):
+    """Datagrams of any length up to the longest, in fragments both ways, of both families. What
+    DPDK's af_packet does to IPv4's makes no difference."""
+    for ip, most in ((pair.server_ip, 65507), (PEER_IP6, 65507)):
+        pair.server(PYTHON, '-c', ECHO, ip, PORT + 1, text='up')
+        before = pair.counters()
+        out = here(pair, f'''
+k = socket.socket(socket.AF_INET6 if ":" in "{ip}" else socket.AF_INET, socket.SOCK_DGRAM)
+k.connect(("{ip}", {PORT + 1}))
+k.settimeout(5)
+for n in (1400, 1472, 1473, 1900, *range(1930, 1990), 2048, 9000, 12000, 40000, {most}):
+    data = os.urandom(n)
+    k.send(data)
+    if k.recv(70000) != data: print(n)
+k.settimeout(0.2)
+try: print("more:", len(k.recv(70000)))
+except TimeoutError: print("all")
+''')
+        check(out == 'all\n', out)
+        grown = pair.counters()['tx_pkts'] - before['tx_pkts']
+        check(grown > 100, f'the daemon has sent {grown} packets')
+
+
+@functools.partial(ours, limits='sock_bytes = 1600K')
+def memory(pair):
+    """A user's sockets have the memory that they may have; further ones are the kernel's."""
+    daemon = pair.daemons['us']
+    before = daemon.ask('sockets')
+    check(before == {'sockets': 0, 'sockets_max': 300, 'bytes': 0, 'bytes_user_max': 1600 << 10,
+                     'refused': 0}, before)
+    out = here(pair, f'''
+def is_carried(s):
+    inode = os.readlink("/proc/self/fd/%d" % s.fileno())[8:-1]
+    with open("/proc/net/unix") as f: return any(line.split()[6] == inode for line in f)
+def echoes(s):
+    c.connect(s.getsockname()); c.send(b"x"); s.settimeout(5)
+    return s.recv(9) == b"x"
+more = [udp("{OUR_IP}", {PORT} + i) for i in range(1, 4)]
+print([is_carried(t) for t in [s, c, *more]], all(echoes(t) for t in more))
+s.close(); until = time.monotonic() + 10
+while not is_carried(t := udp("{OUR_IP}", {PORT + 9})) and time.monotonic() < until:
+    t.close(); time.sleep(0.01)
+print(is_carried(t), echoes(t), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+''', status=-signal.SIGKILL)
+    check(out == '[True, True, True, False, False] True\nTrue True\n', out)
+    sock.wait_for('they are gone', lambda: daemon.ask('sockets')['sockets'] == 0)
+    check(daemon.ask('sockets')['refused'] >= 2, daemon.ask('sockets'))
 
 
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody, many_sockets,
-                 own_descriptors, full, connects_anew, writes_unheard,
-                 ours(default_route, f'route = 0.0.0.0/0,{PEER_IP}')):
+    for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody,
+                 many_sockets, long_ones, memory, own_descriptors, full, connects_anew,
+                 writes_unheard,
+                 functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
 

@@ -79,6 +79,7 @@ static struct conf conf = {
 	.app_regions = 6,
 	.app_listeners = 2,
 	.app_bytes = 1u << 20,
+	.sock_bytes = 4u << 20,
 };
 static struct apps all;
 static struct app_port *port; /**< its only one */

@@ -17,7 +17,6 @@
 
 #include <rte_icmp.h>
 #include <rte_ip.h>
-#include <rte_ip_frag.h>
 #include <rte_udp.h>
 
 #include "inet.h"
@@ -195,7 +194,7 @@ check_sent(const struct rte_mbuf *m)
 	if (type == RTE_ETHER_TYPE_IPV4) {
 		SAN_VERIFY(rte_be_to_cpu_16(v4->total_length) == len - ETH_LEN);
 		SAN_VERIFY(rte_ipv4_cksum(v4) == 0 && len <= ETH_LEN + MTU);
-		if (!rte_ipv4_frag_pkt_is_fragmented(v4))
+		if ((v4->fragment_offset & ~RTE_BE16(RTE_IPV4_HDR_DF_FLAG)) == 0)
 			check_sum(m, frame + ETH_LEN, ETH_LEN + rte_ipv4_hdr_len(v4),
 				  v4->next_proto_id);
 	} else if (type == RTE_ETHER_TYPE_IPV6) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Into fragments, and whole again. (UDP-3) */
+/* Into fragments. (UDP-3) */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,6 @@ setup(void **state)
 	for (i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
 	inet_host_conf(pool, &conf);
-	conf.max_partial = 4;
 	conf.max_waiting = 50;
 	inet_host_init(&h, pool, &conf);
 	nb_frags = 0;
@@ -66,31 +65,6 @@ send_to(const char *dst, uint32_t n, bool df)
 	d.dst = inet_ip(dst);
 	return san_inet_send(h.in, &d, &iov, 1, h.now_ns);
 }
-
-static void
-assert_whole(uint32_t n)
-{
-	assert_int_equal(h.r.what, SAN_INET_UDP);
-	assert_int_equal(h.r.len, n);
-	assert_memory_equal(h.payload, data, n);
-	assert_int_equal(h.r.d.sport, 1000);
-	assert_int_equal(h.r.d.dport, 2000);
-}
-
-/** The fragments in *frags* arrive in the order of *order*; the last one makes it whole. */
-static void
-arrive(const uint8_t *order, uint32_t n, uint32_t len)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		assert_int_equal(inet_host_rx(&h, &frags[order[i]]), SAN_DROP_NONE);
-		assert_int_equal(h.r.what, i + 1 < n ? SAN_INET_NOTHING : SAN_INET_UDP);
-	}
-	assert_whole(len);
-}
-
-/* ---- out ---- */
 
 static void
 check_v4(uint32_t len)
@@ -248,84 +222,7 @@ split__waits(void **state)
 	assert_int_equal(take_sent(), 3);
 }
 
-/* ---- in ---- */
-
-static void
-whole__in_any_order(void **state)
-{
-	static const uint8_t orders[][3] = {
-		{0, 1, 2},
-		{0, 2, 1},
-		{1, 0, 2},
-		{1, 2, 0},
-		{2, 0, 1},
-		{2, 1, 0},
-	};
-	unsigned int i;
-
-	(void)state;
-	for (i = 0; i < RTE_DIM(orders); i++) {
-		assert_int_equal(send_to("10.0.0.1", 4000, false), 0);
-		assert_int_equal(take_sent(), 3);
-		arrive(orders[i], 3, 4000);
-		assert_int_equal(h.r.off, 42);
-		assert_int_equal(send_to("fd00::1", 4000, false), 0);
-		assert_int_equal(take_sent(), 3);
-		arrive(orders[i], 3, 4000);
-		assert_int_equal(h.r.off, 62);
-	}
-	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 0);
-}
-
-/* As many fragments as rte_ip_frag takes, and one more. */
-static void
-whole__at_most(void **state)
-{
-	static const uint8_t order[] = {0, 1, 2, 3, 4, 5, 6, 7};
-	unsigned int i;
-
-	(void)state;
-	assert_int_equal(send_to("10.0.0.1", 8 * 1480 - 8, false), 0);
-	assert_int_equal(take_sent(), 8);
-	arrive(order, 8, 8 * 1480 - 8);
-	assert_int_equal(send_to("10.0.0.1", 8 * 1480 - 7, false), 0);
-	assert_int_equal(take_sent(), 9);
-	for (i = 0; i < 9; i++) {
-		assert_int_equal(inet_host_rx(&h, &frags[i]), SAN_DROP_NONE);
-		assert_int_equal(h.r.what, SAN_INET_NOTHING);
-	}
-	assert_true(san_inet_drops(h.in)[SAN_DROP_INET_FRAG] >= 8);
-}
-
-/* Datagrams between each other, padded, and in pieces. */
-static void
-whole__mixed(void **state)
-{
-	static struct inet_frame a[2];
-	uint32_t i;
-
-	(void)state;
-	send_to("10.0.0.1", 1500, false);
-	assert_int_equal(take_sent(), 2);
-	memcpy(a, frags, sizeof(a));
-	memset(a[1].b + a[1].len, 0xee, 20);
-	a[1].len += 20;
-	send_to("10.0.0.1", 2000, false);
-	assert_int_equal(take_sent(), 2);
-	inet_host_rx(&h, &a[1]);
-	inet_host_rx(&h, &frags[0]);
-	for (i = 1; i < 60; i++) {
-		struct rte_mbuf *m = test_eal_exact(pool, a[0].b, (uint16_t)i);
-
-		/* the same once more: the first copy was left behind */
-		rte_pktmbuf_chain(m, test_eal_exact(pool, a[0].b + i, (uint16_t)(a[0].len - i)));
-		assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NONE);
-		assert_whole(1500);
-		assert_int_equal(inet_host_rx(&h, &a[1]), SAN_DROP_NONE);
-	}
-	assert_int_equal(inet_host_rx(&h, &frags[1]), SAN_DROP_NONE);
-	assert_whole(2000);
-}
+/* ---- echo ---- */
 
 /** Seal the IP header of *x*, which is at *at* and *more* follow. */
 static void
@@ -336,193 +233,6 @@ move(struct inet_frame *x, uint32_t at, bool more)
 	inet_set16(x->b + 24, 0);
 	inet_set16(x->b + 24, inet_sum(x->b + 14, 20, 0));
 }
-
-/* What overlaps takes the whole datagram with it, whoever came first (RFC 5722). */
-static void
-whole__overlapping(void **state)
-{
-	/* 3: the middle one, 8 bytes too early */
-	static const uint8_t orders[][4] = {
-		{0, 0, 1, 2},
-		{0, 2, 2, 1},
-		{2, 1, 1, 0},
-		{0, 3, 2, 1},
-		{2, 3, 1, 0},
-	};
-	unsigned int i, k;
-
-	(void)state;
-	for (i = 0; i < RTE_DIM(orders); i++) {
-		h.now_ns += SAN_NS_PER_S;
-		send_to("10.0.0.1", 4000, false);
-		assert_int_equal(take_sent(), 3);
-		frags[3] = frags[1];
-		move(&frags[3], 1480 - 8, true);
-		for (k = 0; k < 4; k++) {
-			assert_int_equal(inet_host_rx(&h, &frags[orders[i][k]]), SAN_DROP_NONE);
-			assert_int_equal(h.r.what, SAN_INET_NOTHING);
-		}
-		h.now_ns += 40 * SAN_NS_PER_S;
-		san_inet_tick(h.in, h.now_ns);
-	}
-	/* each of them is accounted for */
-	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 4 * RTE_DIM(orders));
-	h.now_ns += 90 * SAN_NS_PER_S;
-	san_inet_tick(h.in, h.now_ns);
-	assert_int_equal(rte_mempool_in_use_count(pool), 0);
-}
-
-struct bad_row {
-	const char *what;
-	uint32_t at;
-	bool more;
-	uint16_t len; /* of what IP carries */
-};
-
-static const struct bad_row bad_rows[] = {
-	{"nothing in it", 8, true, 0},
-	{"nothing in the last", 8, false, 0},
-	{"no multiple of 8", 0, true, 1479},
-	{"too long a datagram", 65528, false, 8},
-	{"far too long", 65528, false, 1400},
-};
-
-static void
-whole__malformed(void **state)
-{
-	unsigned int i;
-
-	(void)state;
-	for (i = 0; i < RTE_DIM(bad_rows); i++) {
-		const struct bad_row *r = &bad_rows[i];
-
-		inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 1472);
-		f.len = (uint16_t)(34 + r->len);
-		move(&f, r->at, r->more);
-		if (inet_host_rx(&h, &f) != SAN_DROP_INET_MALFORMED)
-			fail_msg("%s", r->what);
-	}
-	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
-}
-
-static void
-make_v6(uint16_t data_field, uint16_t n)
-{
-	uint8_t frag[8] = {17, 0, (uint8_t)(data_field >> 8), (uint8_t)data_field, 1, 2, 3, 4};
-
-	inet_make_udp(&f, "fd00::2", "fd00::1", n);
-	memmove(f.b + 62, f.b + 54, f.len - 54u);
-	memcpy(f.b + 54, frag, 8);
-	f.len += 8;
-	f.b[20] = 44;
-	inet_set16(f.b + 18, (uint16_t)(f.len - 54));
-}
-
-static void
-whole__v6_headers(void **state)
-{
-	(void)state;
-	/* alone (RFC 6946) */
-	make_v6(0, 20);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_int_equal(h.r.what, SAN_INET_UDP);
-	assert_int_equal(h.r.len, 20);
-	/* once is enough */
-	f.b[54] = 44;
-	f.b[62] = 17;
-	f.b[64] = f.b[65] = 0;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
-	make_v6(1, 21); /* no multiple of 8 */
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
-	make_v6(8 | 1, 0);
-	f.len -= 8;
-	inet_set16(f.b + 18, 8);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
-	make_v6(1, 0);
-	inet_set16(f.b + 18, 7);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
-	make_v6(65528, 8);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
-	/* behind other headers rte_ip_frag would not find it */
-	make_v6(1, 24);
-	memmove(f.b + 62, f.b + 54, f.len - 54u);
-	memcpy(f.b + 54, "\x2c\x00\x01\x04\x00\x00\x00\x00", 8);
-	f.len += 8;
-	f.b[20] = 60;
-	inet_set16(f.b + 18, (uint16_t)(f.len - 54));
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
-}
-
-/* What waits for the rest is given up after a while, and the timer ends. */
-static void
-whole__given_up(void **state)
-{
-	uint64_t next_ns, start_ns = h.now_ns;
-	uint32_t n = 0;
-
-	(void)state;
-	send_to("10.0.0.1", 2000, false);
-	take_sent();
-	inet_host_rx(&h, &frags[0]);
-	send_to("fd00::1", 2000, false);
-	take_sent();
-	inet_host_rx(&h, &frags[1]);
-	assert_int_equal(rte_mempool_in_use_count(pool), 2);
-	while ((next_ns = san_inet_tick(h.in, h.now_ns)) != SAN_TIME_NEVER) {
-		assert_true(next_ns > h.now_ns && n++ < 100);
-		h.now_ns = next_ns;
-		if (next_ns == start_ns + 29 * SAN_NS_PER_S)
-			assert_int_equal(rte_mempool_in_use_count(pool), 2);
-		if (next_ns == start_ns + 33 * SAN_NS_PER_S)
-			assert_int_equal(rte_mempool_in_use_count(pool), 1);
-	}
-	assert_int_equal(rte_mempool_in_use_count(pool), 0);
-	assert_true(h.now_ns <= start_ns + 65 * SAN_NS_PER_S);
-	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 2);
-}
-
-/* A flood of first fragments takes no more than its part; the rest lives. */
-static void
-whole__bounded(void **state)
-{
-	uint32_t i;
-
-	(void)state;
-	for (i = 0; i < 300; i++) {
-		send_to("10.0.0.1", 2000, false);
-		take_sent();
-		assert_int_equal(inet_host_rx(&h, &frags[0]), SAN_DROP_NONE);
-	}
-	assert_int_equal(rte_mempool_in_use_count(pool), h.in->conf.max_partial);
-	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_FRAG], 296);
-	/* and not for long */
-	h.now_ns += SAN_NS_PER_S + 1;
-	send_to("10.0.0.1", 2000, false);
-	take_sent();
-	assert_int_equal(inet_host_rx(&h, &frags[0]), SAN_DROP_NONE);
-	assert_int_equal(inet_host_rx(&h, &frags[1]), SAN_DROP_NONE);
-	assert_whole(2000);
-}
-
-/* Without memory for it nothing is put together, but what is sent is still cut. */
-static void
-whole__not_wanted(void **state)
-{
-	struct san_inet_conf conf = h.in->conf;
-
-	(void)state;
-	san_inet_destroy(h.in);
-	conf.max_partial = 0;
-	inet_host_init(&h, pool, &conf);
-	send_to("10.0.0.1", 2000, false);
-	send_to("fd00::1", 2000, false);
-	assert_int_equal(take_sent(), 4);
-	assert_int_equal(inet_host_rx(&h, &frags[0]), SAN_DROP_INET_UNWANTED);
-	assert_int_equal(inet_host_rx(&h, &frags[2]), SAN_DROP_INET_UNWANTED);
-	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
-}
-
-/* ---- echo ---- */
 
 /** What the kernel's ping -s 4000 sends. */
 static void
@@ -594,26 +304,6 @@ echo__long_no_room(void **state)
 	assert_int_equal(take_sent(), 0);
 }
 
-/* A fragment in pieces needs an mbuf of its own. */
-static void
-whole__no_mbuf(void **state)
-{
-	static struct rte_mbuf *all[511];
-	struct inet_frame parts[3];
-	struct rte_mbuf *m;
-	uint32_t n = 0;
-
-	(void)state;
-	make_long_echo(parts);
-	m = test_eal_exact(pool, parts[2].b, 100);
-	rte_pktmbuf_chain(m, test_eal_exact(pool, parts[2].b + 100, parts[2].len - 100));
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
-		n++;
-	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
-	while (n > 0)
-		rte_pktmbuf_free(all[--n]);
-}
-
 int
 main(void)
 {
@@ -625,18 +315,8 @@ main(void)
 		TEST(split__no_room),
 		TEST(split__no_mbuf),
 		TEST(split__waits),
-		TEST(whole__in_any_order),
-		TEST(whole__at_most),
-		TEST(whole__mixed),
-		TEST(whole__overlapping),
-		TEST(whole__malformed),
-		TEST(whole__v6_headers),
-		TEST(whole__given_up),
-		TEST(whole__bounded),
-		TEST(whole__not_wanted),
 		TEST(echo__long),
 		TEST(echo__long_no_room),
-		TEST(whole__no_mbuf),
 	};
 
 	pool = test_eal_pool("inet_frag", 511, 2048);

@@ -172,7 +172,7 @@ static const struct v4_row v4_rows[] = {
 	{"header length", "10.0.0.2", "10.0.0.1", 14, 0x44, true, SAN_DROP_INET_MALFORMED},
 	{"options", "10.0.0.2", "10.0.0.1", 14, 0x46, true, SAN_DROP_INET_UNWANTED},
 	{"more fragments", "10.0.0.2", "10.0.0.1", 20, 0x20, true, SAN_DROP_NONE},
-	{"later fragment", "10.0.0.2", "10.0.0.1", 21, 1, true, SAN_DROP_NONE},
+	{"later fragment", "10.0.0.2", "10.0.0.1", 21, 9, true, SAN_DROP_NONE},
 	{"TCP", "10.0.0.2", "10.0.0.1", 23, 6, true, SAN_DROP_INET_UNWANTED},
 	{"echo reply", "10.0.0.2", "10.0.0.1", 34, 0, true, SAN_DROP_INET_UNWANTED},
 	{"unreachable", "10.0.0.2", "10.0.0.1", 34, 3, true, SAN_DROP_INET_UNWANTED},
