@@ -162,6 +162,8 @@ tell_socks(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_u64(d, "sockets", nb);
 	rte_tel_data_add_dict_u64(d, "sockets_max", port->max_socks);
+	rte_tel_data_add_dict_u64(d, "streams_connected", port->nb_streams[false]);
+	rte_tel_data_add_dict_u64(d, "streams_accepted", port->nb_streams[true]);
 	rte_tel_data_add_dict_u64(d, "bytes", bytes);
 	rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
 	return rte_tel_data_add_dict_u64(d, "refused", port->nb_socks_refused);

@@ -504,6 +504,7 @@ socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
 		return false;
 	s->connects = false;
 	if (from->ev.type == RTSAN_EV_ESTABLISHED) {
+		port->nb_streams[s->token >= 0]++;
 		call(s, do_up, 0);
 	} else if (from->ev.type != RTSAN_EV_DISCONNECTED) {
 		if (from->ev.type == RTSAN_EV_UNREACHABLE)

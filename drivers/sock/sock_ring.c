@@ -14,7 +14,8 @@
 #include "sock_real.h"
 #include "sock_ring.h"
 
-#define NS_PER_S 1000000000ull
+#define NS_PER_S   1000000000ull
+#define TELL_TRIES 50 /* of some 100 ns: a byte that is being written */
 
 /* ---- locks ---- */
 
@@ -151,26 +152,39 @@ sock_is_writable(int fd, struct sock_file *f)
 	return false;
 }
 
-/* Or it is about to say so, and who is misled by it comes here again. */
+/* The bytes by which the kernel was told. */
+static bool
+untell(int fd, struct san_sock_shm *shm)
+{
+	uint32_t nb = 0, tries;
+	char byte;
+	long n = -1;
+
+	/* the first may be on its way still */
+	for (tries = 0; tries < TELL_TRIES && nb == 0 && n != 0; tries++)
+		/* not by recv(), in which a thread may be cancelled: it would not give the lock back */
+		while ((n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL)) >
+		       0)
+			nb++;
+	if (n == 0)
+		atomic_store(&shm->gone, 1);
+	return nb != 0;
+}
+
 void
 sock_unmirror(int fd, struct sock_file *f)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint32_t nb = 0;
-	char byte;
-	long n;
+	uint32_t state = SAN_SOCK_TO_TELL;
 
-	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 ||
+	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == SAN_SOCK_UNTOLD ||
 	    sock_has_something(shm))
 		return;
-	/* not by recv(), in which a thread may be cancelled: it would not give the lock back */
-	while ((n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL)) > 0)
-		nb++;
-	if (n == 0)
-		atomic_store(&shm->gone, 1);
-	if (nb == 0)
-		return;
-	atomic_store(&shm->mirrored, 0);
+	if (!atomic_compare_exchange_strong(&shm->mirrored, &state, SAN_SOCK_UNTOLD)) {
+		if (!untell(fd, shm))
+			return;
+		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
+	}
 	atomic_thread_fence(memory_order_seq_cst);
 	if (sock_has_something(shm))
 		sock_bell(f);
@@ -185,6 +199,10 @@ sock_settle(int fd, struct sock_file *f, bool is_told)
 		return;
 	if (!sock_lock_rx(f, &key))
 		return;
+	/* an edge that came too late */
+	if (is_told && atomic_load(&f->shm->mirrored) == SAN_SOCK_UNTOLD &&
+	    !sock_has_something(f->shm))
+		untell(fd, f->shm);
 	sock_unmirror(fd, f);
 	sock_unlock_rx(f, key);
 }

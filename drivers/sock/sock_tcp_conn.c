@@ -16,6 +16,7 @@
 #include "sock_opt.h"
 #include "sock_own.h"
 #include "sock_real.h"
+#include "sock_ring.h"
 #include "sock_tcp.h"
 
 #define PROBE_MS 50 /* for a peer's daemon to answer; who does not is not asked again for a while */
@@ -111,6 +112,7 @@ comes_up(struct sock_file *f, int shadow)
 		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
 			break;
 	atomic_fetch_sub(&f->shm->armed, 1);
+	sock_settle(shadow, f, false); /* that it came up nobody is to read */
 	return state == SAN_SOCK_UP;
 }
 

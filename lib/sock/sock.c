@@ -153,12 +153,16 @@ san_sock_stats(const struct san_socks *all, uint32_t id)
 void
 san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 {
+	uint32_t untold = SAN_SOCK_UNTOLD;
+
 	/* pairs with the fence of who has armed: it sees what there is, or we see it (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0))
 		return;
 	is_new = is_new && atomic_load_explicit(&s->shm->edges, memory_order_relaxed) != 0;
-	if ((atomic_exchange(&s->shm->mirrored, 1) != 0 && !is_new) || s->is_woken)
+	if ((!atomic_compare_exchange_strong(&s->shm->mirrored, &untold, SAN_SOCK_TO_TELL) &&
+	     !is_new) ||
+	    s->is_woken)
 		return;
 	s->is_woken = true;
 	s->wake_next = all->wake_head;
@@ -168,14 +172,20 @@ san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 int
 san_sock_rung(struct san_socks *all)
 {
+	uint32_t state;
 	struct sock *s;
 
-	if (likely(all->wake_head == SOCK_NONE))
-		return -1;
-	s = &all->socks[all->wake_head];
-	all->wake_head = s->wake_next;
-	s->is_woken = false;
-	return s->wake_fd;
+	while (unlikely(all->wake_head != SOCK_NONE)) {
+		s = &all->socks[all->wake_head];
+		all->wake_head = s->wake_next;
+		s->is_woken = false;
+		state = SAN_SOCK_TO_TELL;
+		/* what there was may have been taken meanwhile */
+		if (atomic_compare_exchange_strong(&s->shm->mirrored, &state, SAN_SOCK_TOLD) ||
+		    state == SAN_SOCK_TOLD)
+			return s->wake_fd;
+	}
+	return -1;
 }
 
 void

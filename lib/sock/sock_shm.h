@@ -22,11 +22,12 @@
  *
  * **The mirror.** Programs may wait in the kernel, for a descriptor that is one end of a pair of
  * sockets. Whoever will, or may without asking us, counts itself in *armed*. The lcore, when it
- * has put a record and then, behind a fence, finds *armed*, sets *mirrored* and writes a byte to
- * its end of the pair, unless *mirrored* was set. Who takes the last record and finds *mirrored*
- * reads the byte, clears it, and if then, behind a fence, there are records again, rings. So the
- * kernel says readable while there is something to read, and with nobody waiting no system call
- * is made on either side. With *edges*, for EPOLLET, there is a byte for each burst that comes,
+ * has put a record and then, behind a fence, finds *armed*, says in *mirrored* that it is about to
+ * write a byte to its end of the pair, and at the end of its round that it does, unless somebody
+ * has taken that back. Who takes the last record does so; or if the byte is written, reads it. Then
+ * he clears *mirrored*, and if then, behind a fence, there are records again, rings. So the
+ * kernel says readable while there is something to read, and not afterwards, and with nobody
+ * waiting no system call is made on either side. With *edges*, for EPOLLET, there is a byte for each burst that comes,
  * also while there is something: each is an edge.
  *
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
@@ -102,13 +103,19 @@ struct san_sock_shm {
 	_Atomic uint32_t tx_base;
 	_Atomic uint32_t full; /**< somebody waits for room; the lcore clears it when there is */
 	/* both sides' */
-	_Alignas(64) _Atomic uint32_t mirrored;
+	_Alignas(64) _Atomic uint32_t mirrored; /**< enum san_sock_mirrored */
 	/* among programs */
 	_Alignas(64) struct san_sock_lock rx_lock;
 	_Alignas(64) struct san_sock_lock tx_lock;
 	_Alignas(64) _Atomic uint32_t nonblock;
 	_Atomic uint32_t options; /**< enum san_sock_option */
 	_Atomic uint32_t shut;    /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
+};
+
+enum san_sock_mirrored {
+	SAN_SOCK_UNTOLD = 0,
+	SAN_SOCK_TO_TELL, /**< there will be a byte, unless this is cleared before */
+	SAN_SOCK_TOLD,    /**< there is one, or will be at once */
 };
 
 /** Where a stream is in its life. */

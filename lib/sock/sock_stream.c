@@ -47,9 +47,9 @@ tx_over(struct san_socks *all, struct sock *s, int err)
 	/* who waits for room waits no more */
 	s->tx_head = st->tx_posted = atomic_load_explicit(&s->shm->tx_tail, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
-	/* behind the peer's end it is the next send that fails, as the kernel's does */
-	atomic_store_explicit(&s->shm->error, (uint32_t)(st->has_fin ? EPIPE : err),
-			      memory_order_relaxed);
+	/* behind the peer's end a send fails because it is over, and who reads has his end */
+	if (!st->has_fin)
+		atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_relaxed);
 	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
 			      memory_order_release);
 	san_sock_mirror(all, s, true);

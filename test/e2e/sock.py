@@ -26,6 +26,8 @@ PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'sock_peer.py')
 SERVERS = '/usr/sbin:/sbin'     # where Debian has them, which not every PATH names
 # Of what the kernel has without the library, one in so many may be left to it with it.
 FEW = 10
+# The daemon connects to the kernel's listener for each stream: segments of that.
+TOKEN = 8
 COUNTED = {'udp': ('Udp.InDatagrams', 'Udp.OutDatagrams'), 'tcp': ('Tcp.InSegs', 'Tcp.OutSegs')}
 
 # Which end is ours, and whether its programs have the library.
@@ -175,7 +177,8 @@ class Pair:
                        'dev', name, 'nodad')
 
     def start_daemon(self, ns, role, ip, device, more=''):
-        port = 'conns = 64\nsockets = 300\nidle = sleep\nsleep_us = 100\n'
+        conns = 64 if self.proto == 'udp' else 512
+        port = f'conns = {conns}\nsockets = 300\nidle = sleep\nsleep_us = 100\n'
         return Daemon(self.work, role, f'{port}{self.port}\n{more}', self.limits,
                       wrap=ns.exec(), vdev=f'--vdev=net_af_packet0,iface={device}', ip=ip)
 
@@ -240,7 +243,8 @@ class Pair:
     def counters(self):
         """Of our end: those of the kernel, and of the daemon if there is one."""
         ours = self.daemons.get('us')
-        return {**snmp(self.at_us), **(ours.counters() if ours else {})}
+        return {**snmp(self.at_us),
+                **({**ours.counters(), **ours.ask('sockets')} if ours else {})}
 
     def end(self):
         """How much each counter has grown; daemons end."""
@@ -256,9 +260,11 @@ def carried(pair, kernel, grown):
     daemon has sent. What the daemon receives says nothing: its device also shows what the kernel
     of the same host sends."""
     received, sent = (kernel[name] for name in COUNTED[pair.proto])
-    most = max(received, sent) // FEW + pair.kernels
+    most = max(received, sent) // FEW + pair.kernels + TOKEN * grown['streams_accepted']
     for name in COUNTED[pair.proto]:
         check(grown[name] <= most, f'the kernel has {name} {grown[name]}, at most {most}')
     wanted = sent if pair.ours == SERVER else received
+    if pair.proto == 'tcp':
+        check(grown['streams_accepted'] + grown['streams_connected'] > 0, 'no streams')
     check(wanted <= pair.kernels or grown['tx_pkts'] > wanted // 20,
           f'the daemon has sent {grown["tx_pkts"]} packets of {wanted}')

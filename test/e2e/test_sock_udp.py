@@ -503,7 +503,8 @@ def memory(pair):
     """A user's sockets have the memory that they may have; further ones are the kernel's."""
     daemon = pair.daemons['us']
     before = daemon.ask('sockets')
-    check(before == {'sockets': 0, 'sockets_max': 300, 'bytes': 0, 'bytes_user_max': 1600 << 10,
+    check(before == {'sockets': 0, 'sockets_max': 300, 'streams_connected': 0,
+                     'streams_accepted': 0, 'bytes': 0, 'bytes_user_max': 1600 << 10,
                      'refused': 0}, before)
     out = here(pair, f'''
 def is_carried(s):
