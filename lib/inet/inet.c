@@ -28,7 +28,7 @@ san_inet_conf_default(struct san_inet_conf *conf)
 	conf->max_retries = 5;
 	conf->mtu = 1500;
 	conf->max_out = 256;
-	conf->max_waiting = 64;
+	conf->max_waiting = 256;
 	conf->max_groups = 64;
 	conf->max_partial = 64;
 	conf->max_frags = 1024;

@@ -121,7 +121,7 @@ enum san_drop san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_
 void san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
 /**
  * Send a datagram of the bytes in *iov*, which are copied; also to groups and to everybody. While
- * its neighbour is asked for it waits, with a few others.
+ * its neighbour is asked for it waits, with others.
  *
  * @return
  *   0; or -ENETUNREACH: no route; -EHOSTUNREACH: nobody answers there; -EMSGSIZE: longer than any

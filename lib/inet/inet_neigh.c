@@ -129,7 +129,8 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 {
 	uint32_t i, k;
 
-	if (e->nb_waiting == INET_WAIT_MAX)
+	/* one that does not answer leaves others room */
+	if (e->nb_waiting >= in->conf.max_waiting / 2)
 		drop_oldest(in, e);
 	if (!has_room(in, n))
 		return false;

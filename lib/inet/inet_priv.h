@@ -29,7 +29,6 @@
 #define INET_PATH_MIN_V4 552 /**< no path is taken to be narrower, whatever is said of it */
 #define INET_PATH_MIN_V6 1280
 #define INET_NB_FRAGS    128 /**< of the longest datagram over the narrowest path */
-#define INET_WAIT_MAX    3   /**< datagrams that wait for one neighbour */
 #define INET_PROTO_V6    58  /**< ICMPv6 */
 #define INET_PROTO_IGMP  2
 #define INET_PROTO_FRAG  44
@@ -49,7 +48,7 @@ struct inet_neigh {
 	uint8_t state; /**< enum inet_neigh_state */
 	uint8_t retries;
 	bool used;           /**< looked up since it was confirmed */
-	uint8_t nb_waiting;  /**< datagrams */
+	uint16_t nb_waiting; /**< datagrams */
 	uint32_t wait_head;  /**< their frames; INET_NONE: none */
 	uint32_t wait_tail;  /**< of the last one */
 	uint32_t next;       /**< in its bucket, or of the free list */

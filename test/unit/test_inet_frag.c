@@ -201,6 +201,9 @@ split__no_mbuf(void **state)
 static void
 split__waits(void **state)
 {
+	const uint32_t nb = 50 / 2; /* of conf.max_waiting */
+	uint32_t i;
+
 	(void)state;
 	assert_int_equal(send_to("10.0.0.2", 4000, false), 0);
 	assert_int_equal(send_to("10.0.0.2", 65507, false), 0);
@@ -212,14 +215,13 @@ split__waits(void **state)
 	assert_memory_equal(frags[47].b, inet_peer_mac, 6);
 	/* the oldest goes as a whole */
 	assert_int_equal(send_to("10.0.0.3", 4000, false), 0);
-	assert_int_equal(send_to("10.0.0.3", 1, false), 0);
-	assert_int_equal(send_to("10.0.0.3", 2, false), 0);
-	assert_int_equal(send_to("10.0.0.3", 3, false), 0);
+	for (i = 0; i < nb; i++)
+		assert_int_equal(send_to("10.0.0.3", i, false), 0);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
 	take_sent();
 	inet_make_arp(&f, 2, inet_peer_mac, "10.0.0.3", "10.0.0.1");
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_int_equal(take_sent(), 3);
+	assert_int_equal(take_sent(), nb);
 }
 
 /* ---- echo ---- */

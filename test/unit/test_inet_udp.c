@@ -675,7 +675,7 @@ wait__sent_with_the_answer(void **state)
 	assert_memory_equal(out.b + 30, inet_ip("192.168.1.1").b + 12, 4);
 }
 
-/* Of one neighbour few wait: the oldest goes. */
+/* For one neighbour half of what there is room for waits: the oldest goes. */
 static void
 wait__the_oldest_goes(void **state)
 {

@@ -225,7 +225,25 @@ wake__only_who_waits(void **state)
 	arrives(&d);
 	assert_int_equal(san_sock_rung(all), 100);
 	assert_int_equal(san_sock_rung(all), -1);
-	assert_int_equal(atomic_load(&p[i].shm->mirrored), 1);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
+}
+
+/* Who has taken all that there was before that takes the news back, too. */
+static void
+wake__taken_back(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
+
+	(void)state;
+	atomic_store(&p[i].shm->armed, 1);
+	arrives(&d);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TO_TELL);
+	atomic_store(&p[i].shm->mirrored, SAN_SOCK_UNTOLD);
+	assert_int_equal(san_sock_rung(all), -1);
+	arrives(&d);
+	assert_int_equal(san_sock_rung(all), 100);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
 }
 
 static void
@@ -310,6 +328,7 @@ main(void)
 		TEST(find__group_reaches_all),
 		TEST(find__broadcast_reaches_all),
 		TEST(wake__only_who_waits),
+		TEST(wake__taken_back),
 		TEST(wake__edges_of_each_burst),
 		TEST(wake__rung_while_there_is_something),
 		TEST(wake__closed_before_it_was_told),
