@@ -498,7 +498,9 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 	struct san_sock_shm *shm;
 	int rc, mem_fd = -1;
 
-	rc = app_mem_create(&s->mem, "sanstack-sock", SOCKS_BYTES, guard, &mem_fd);
+	rc = app_mem_create(&s->mem, "sanstack-sock",
+			    type == SOCK_STREAM ? SOCKS_STREAM_BYTES : SOCKS_BYTES, guard,
+			    &mem_fd);
 	if (mem_fd >= 0)
 		close(mem_fd); /* it has one of its own */
 	if (rc != 0)

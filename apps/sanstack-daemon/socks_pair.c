@@ -12,6 +12,7 @@
 #include "closer.h"
 #include "sock_shm.h"
 #include "socks_pair.h"
+#include "socks_priv.h"
 
 #define READ_MAX 32 /* messages of one before the next one's */
 
@@ -90,23 +91,37 @@ take(const struct sock_entry *s, void *data, size_t size)
 	return n == 0 && msg.msg_controllen == 0 ? -1 : n;
 }
 
-bool
-socks_pair_read(const struct sock_entry *s)
+/* Is there room for what may come? */
+static bool
+may_read(struct sock_entry *s)
 {
-	static uint8_t data[SAN_SOCK_DGRAM];
+	if (closer_waiting(s->uid) >= CLOSER_EACH)
+		return false;
+	if (s->kind == SOCKS_LISTENER)
+		return true;
+	return san_sock_has_room(s->mem.mem, SAN_SOCK_TX_BYTES) &&
+		(s->kind == SOCKS_DGRAM || socks_tcp_aside(s, NULL, 0));
+}
+
+bool
+socks_pair_read(struct sock_entry *s)
+{
+	static uint8_t data[SAN_SOCK_FULL];
 	ssize_t n;
 	int i;
 
 	for (i = 0; i < READ_MAX; i++) {
-		if ((s->kind != SOCKS_LISTENER &&
-		     !san_sock_has_room(s->mem.mem, SAN_SOCK_TX_BYTES)) ||
-		    closer_waiting(s->uid) >= CLOSER_EACH)
+		if (!may_read(s))
 			return true;
 		n = take(s, data, sizeof(data));
 		if (n < 0)
 			return false;
-		/* lost, as datagrams may be, if it does not go now */
-		if (n <= (ssize_t)sizeof(data) && s->kind == SOCKS_DGRAM)
+		if (n >= (ssize_t)sizeof(data))
+			continue; /* room was waited for */
+		if (s->kind == SOCKS_STREAM)
+			socks_tcp_aside(s, data, (size_t)n);
+		else if (s->kind == SOCKS_DGRAM)
+			/* lost, as datagrams may be, if it does not go now */
 			send(s->kernel, data, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	return true;

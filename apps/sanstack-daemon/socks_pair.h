@@ -15,11 +15,11 @@
 int socks_pair_make(int *ours, int *theirs);
 /**
  * Read what the program's end was sent, if there is room in the ring: datagrams go by the kernel's
- * socket, which has the same name.
+ * socket, which has the same name; bytes of streams behind what is in the ring.
  *
  * @return
  *   There is more, or may be, for which it is too early.
  */
-bool socks_pair_read(const struct sock_entry *s);
+bool socks_pair_read(struct sock_entry *s);
 
 #endif /* DAEMON_SOCKS_PAIR_H */

@@ -29,7 +29,8 @@ bool socks_is_ours(const struct app_port *port, const struct san_ip *ip);
 /** Can the kernel's socket *fd* be carried at all? 0 or -errno with a text. */
 int socks_check_kernel(const struct app_port *port, int fd, int protocol, struct shmq_rep *rep);
 /** Bytes that programs and the lcore share. */
-#define SOCKS_BYTES san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES)
+#define SOCKS_BYTES        san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES)
+#define SOCKS_STREAM_BYTES san_sock_stream_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES)
 /** An entry with nothing in it, for one that will have *bytes*; NULL with a text. */
 struct sock_entry *socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep);
 /** And back, with what it has. */
@@ -49,6 +50,11 @@ int socks_tcp_serve(struct app_port *port, const struct app *a, const struct shm
 		    struct shmq_rep *rep, int *out_fd);
 /** Nobody has it any more: may it go, now that what was sent is there? */
 bool socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns);
+/**
+ * *len* bytes at *data*, which the program's end was sent, go behind all that it has sent. NULL:
+ * may they? False: not now.
+ */
+bool socks_tcp_aside(struct sock_entry *s, const void *data, size_t len);
 /** Its queue pair goes. */
 void socks_tcp_end(struct sock_entry *s);
 

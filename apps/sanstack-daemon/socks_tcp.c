@@ -35,6 +35,7 @@
 #define SQ_DEPTH    16
 #define RQ_DEPTH    4
 #define LINGER_NS   (60 * SAN_NS_PER_S) /* for the peer to take what was sent */
+#define SENT_NS     (1 * SAN_NS_PER_S)  /* for what its end of the pair was sent */
 #define UNKNOWN_NS  (30 * SAN_NS_PER_S) /* who did not answer is not asked again so long */
 #define UNKNOWN_MAX 64
 
@@ -53,6 +54,8 @@ static const uint8_t magic[4] = {'S', 'T', 'C', '1'};
 struct tcp_call {
 	struct sock_entry *s;
 	int err;
+	const void *data;
+	size_t len;
 };
 
 static int
@@ -112,6 +115,24 @@ do_shut(struct san_engine *e, void *arg)
 		return true;
 	san_sock_shut(all, c->s->id);
 	return san_sock_is_drained(all, c->s->id);
+}
+
+static int
+do_may_aside(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+
+	return san_sock_may_aside(san_core_socks(san_engine_core(e)), c->s->id);
+}
+
+static int
+do_aside(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+
+	san_sock_aside(san_core_socks(san_engine_core(e)), c->s->id, c->data, (uint32_t)c->len,
+		       san_engine_now_ns(e));
+	return true;
 }
 
 static int
@@ -213,10 +234,24 @@ socks_tcp_end(struct sock_entry *s)
 }
 
 bool
+socks_tcp_aside(struct sock_entry *s, const void *data, size_t len)
+{
+	struct tcp_call c = {.s = s, .data = data, .len = len};
+
+	return san_engine_call(socks_engine(s->port), data != NULL ? do_aside : do_may_aside,
+			       &c) != 0;
+}
+
+bool
 socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
 {
-	if (s->connects)
+	if (s->connects) {
 		not_there(s); /* its program did not wait any longer */
+		return true;
+	}
+	if (s->has_sent && now_ns - s->over_ns < SENT_NS)
+		return false;
+	/* one that was accepted may not be up yet */
 	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||
 		call(s, do_shut, 0) != 0;
 }
@@ -359,7 +394,7 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 		NULL;
 	if (listener == NULL)
 		return -ECONNREFUSED;
-	s = socks_take(port, listener->uid, SOCKS_BYTES, &nobody);
+	s = socks_take(port, listener->uid, SOCKS_STREAM_BYTES, &nobody);
 	if (s == NULL)
 		return -ENOSPC;
 	rc = stream_make(s, 0, &s->held);
@@ -450,7 +485,7 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
 	if (is_unknown(&dst, san_engine_clock_monotonic()))
 		return socks_refuse(rep, -EHOSTUNREACH, "nobody has answered there");
-	s = socks_take(port, a->uid, SOCKS_BYTES, rep);
+	s = socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);

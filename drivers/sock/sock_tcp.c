@@ -78,7 +78,8 @@ check_send(struct sock_file *f)
 		return (int)err;
 	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
 		return ECONNRESET;
-	return atomic_load_explicit(&shm->state, memory_order_relaxed) != SAN_SOCK_UP ||
+	/* one that was accepted may come up somewhat later */
+	return atomic_load_explicit(&shm->state, memory_order_relaxed) > SAN_SOCK_UP ||
 			(atomic_load_explicit(&shm->shut, memory_order_relaxed) & (SHUT_WR + 1)) !=
 				0 ?
 		EPIPE :
@@ -237,7 +238,7 @@ sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told)
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut), state = atomic_load(&shm->state);
 	bool fin = atomic_load(&shm->fin) != 0 || (shut & (SHUT_RD + 1)) != 0;
-	bool over = state != SAN_SOCK_UP || atomic_load(&shm->gone) != 0;
+	bool over = state > SAN_SOCK_UP || atomic_load(&shm->gone) != 0;
 	bool mute = over || (shut & (SHUT_WR + 1)) != 0;
 	short is = 0;
 
@@ -262,7 +263,7 @@ sock_tcp_shutdown(struct sock_file *f, int how)
 {
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return fail(EINVAL);
-	if (atomic_load(&f->shm->state) != SAN_SOCK_UP)
+	if (atomic_load(&f->shm->state) > SAN_SOCK_UP)
 		return fail(ENOTCONN);
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);

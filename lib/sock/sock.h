@@ -103,6 +103,11 @@ void san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *
 		   uint64_t now_ns);
 /** Nobody has it any more: what is in its ring goes, then its end. */
 void san_sock_shut(struct san_socks *all, uint32_t id);
+/** May bytes go that are not in the ring, behind those that are there now? */
+bool san_sock_may_aside(const struct san_socks *all, uint32_t id);
+/** Then they go: up to SAN_SOCK_ASIDE of them. */
+void san_sock_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
+		    uint64_t now_ns);
 /** Does the peer have all that was sent, and the end? Or can it not get it any more? */
 bool san_sock_is_drained(const struct san_socks *all, uint32_t id);
 /** Has it received what nobody has read? */

@@ -15,7 +15,8 @@ struct sock_stream {
 	uint32_t qp;        /**< SAN_QPN_NONE: it is none */
 	uint32_t tx_posted; /**< between tx_head and the ring's tail */
 	uint32_t first, nb_sends;
-	uint32_t len[SOCK_SENDS]; /**< of what is under way */
+	uint32_t len[SOCK_SENDS]; /**< of what is under way; 0: it is not from the ring */
+	bool has_aside;           /**< is under way */
 	bool is_up;
 	bool is_over;      /**< nothing is sent any more */
 	bool has_recv;     /**< is posted */

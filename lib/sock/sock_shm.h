@@ -46,6 +46,7 @@
 #define SAN_SOCK_PAD      UINT32_MAX
 #define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
 #define SAN_SOCK_FULL     65536u /**< more than a datagram can have */
+#define SAN_SOCK_ASIDE    65536u /**< bytes behind a stream's rings: see san_sock_aside() */
 #define SAN_SOCK_RX_BYTES (256u << 10)
 #define SAN_SOCK_TX_BYTES (256u << 10)
 
@@ -149,6 +150,12 @@ static inline size_t
 san_sock_shm_bytes(uint32_t rx_bytes, uint32_t tx_bytes)
 {
 	return SAN_SOCK_HEAD + (size_t)rx_bytes + tx_bytes;
+}
+
+static inline size_t
+san_sock_stream_bytes(uint32_t rx_bytes, uint32_t tx_bytes)
+{
+	return san_sock_shm_bytes(rx_bytes, tx_bytes) + SAN_SOCK_ASIDE;
 }
 
 static inline uint8_t *

@@ -153,25 +153,33 @@ post_end(struct san_socks *all, struct sock *s, uint64_t now_ns)
 			all->work.post(all->work.arg, s->stream.qp, &wr, 1, now_ns) == 1;
 }
 
+/* *len* bytes in parts, of which *from_ring* are the ring's. */
 static bool
-post_one(struct san_socks *all, struct sock *s, uint32_t len, uint64_t now_ns)
+post_send(struct san_socks *all, struct sock *s, struct san_ulp_wr *wr, uint32_t len,
+	  uint32_t from_ring, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
-	struct san_ulp_wr wr = {
-		.wr_id = id_of(all, s),
-		.op = SAN_WR_SEND,
-		.flags = SAN_WR_SIGNALED,
-		.length = len,
-	};
 
-	wr.nb_sge = parts(s->tx, s->tx_mask, st->tx_posted, len, wr.sge);
-	if (all->work.post(all->work.arg, st->qp, &wr, 1, now_ns) != 1)
+	wr->wr_id = id_of(all, s);
+	wr->op = SAN_WR_SEND;
+	wr->flags = SAN_WR_SIGNALED;
+	wr->length = len;
+	if (all->work.post(all->work.arg, st->qp, wr, 1, now_ns) != 1)
 		return false;
-	st->len[(st->first + st->nb_sends++) % SOCK_SENDS] = len;
-	st->tx_posted += len;
+	st->len[(st->first + st->nb_sends++) % SOCK_SENDS] = from_ring;
+	st->tx_posted += from_ring;
 	s->stats.nb_tx++;
 	s->stats.nb_tx_bytes += len;
 	return true;
+}
+
+static bool
+post_one(struct san_socks *all, struct sock *s, uint32_t len, uint64_t now_ns)
+{
+	struct san_ulp_wr wr = {.wr_id = 0};
+
+	wr.nb_sge = parts(s->tx, s->tx_mask, s->stream.tx_posted, len, wr.sge);
+	return post_send(all, s, &wr, len, len, now_ns);
 }
 
 static void
@@ -202,6 +210,8 @@ sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
 
+	if (st->len[st->first] == 0)
+		st->has_aside = false;
 	s->tx_head += st->len[st->first];
 	st->first = (st->first + 1) % SOCK_SENDS;
 	st->nb_sends--;
@@ -302,12 +312,40 @@ san_sock_shut(struct san_socks *all, uint32_t id)
 	san_sock_ring(all, id);
 }
 
+/* ---- what was written without a ring ---- */
+
+bool
+san_sock_may_aside(const struct san_socks *all, uint32_t id)
+{
+	const struct sock *s = &all->socks[id];
+	const struct sock_stream *st = &s->stream;
+
+	if (st->is_over || st->shut_posted)
+		return true; /* it is lost, as what follows an end is */
+	return st->is_up && !st->has_aside && st->nb_sends < SOCK_SENDS &&
+		st->tx_posted == atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
+}
+
+void
+san_sock_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
+	       uint64_t now_ns)
+{
+	struct sock *s = &all->socks[id];
+	uint8_t *to = s->tx + s->tx_mask + 1;
+	struct san_ulp_wr wr = {.nb_sge = 1, .sge = {{.addr = to, .len = len}}};
+
+	if (s->stream.is_over || s->stream.shut_posted || len == 0 || len > SAN_SOCK_ASIDE)
+		return;
+	memcpy(to, data, len);
+	s->stream.has_aside = post_send(all, s, &wr, len, 0, now_ns);
+}
+
 bool
 san_sock_is_drained(const struct san_socks *all, uint32_t id)
 {
 	const struct sock_stream *st = &all->socks[id].stream;
 
-	return !st->is_up || st->is_over || st->shut_done;
+	return st->is_over || st->shut_done;
 }
 
 bool
