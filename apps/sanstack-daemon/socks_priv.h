@@ -33,6 +33,8 @@ int socks_check_kernel(const struct app_port *port, int fd, int protocol, struct
 #define SOCKS_STREAM_BYTES san_sock_stream_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES)
 /** An entry with nothing in it, for one that will have *bytes*; NULL with a text. */
 struct sock_entry *socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep);
+/** By the kernel's socket, or by what stands for it; NULL: there is none. */
+struct sock_entry *socks_find(const struct app_port *port, int fd, bool is_kernel);
 /** And back, with what it has. */
 void socks_release(struct sock_entry *s);
 /** What programs share with the lcore; *type*: SOCK_STREAM ... */
@@ -42,6 +44,24 @@ int socks_pair(struct sock_entry *s, int *shadow);
 /** It is over when nobody has the other end of its pair any more, or of its token. */
 int socks_watch_pair(const struct sock_entry *s);
 int socks_watch_token(const struct sock_entry *s);
+/** Its pair, and what comes to the kernel's socket. */
+int socks_watch(const struct sock_entry *s);
+
+/* ---- socks_udp.c ---- */
+
+/** CARRY: see socks_serve(). */
+int socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+		    struct shmq_rep *rep, int *out_fd);
+/** SYNC, GROUP. */
+int socks_udp_change(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep);
+/** What the kernel's socket has received goes to the program. */
+void socks_udp_pump(struct sock_entry *s);
+/** A program whose socket can't be carried after all goes on with the kernel's, as it was. */
+void socks_udp_leave(const struct sock_entry *s);
+/** Nobody has it any more: may it go, now that what was sent has gone? */
+bool socks_udp_may_end(struct sock_entry *s, uint64_t now_ns);
+/** The lcore forgets it. */
+void socks_udp_end(struct sock_entry *s);
 
 /* ---- socks_tcp.c ---- */
 

@@ -169,8 +169,8 @@ sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 	if (sock_conf_is_idle() || (local != NULL && sock_is_bad(local, sizeof(*local))) ||
 	    (remote != NULL && sock_is_bad(remote, sizeof(*remote))))
 		return false;
-	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, sock_is_v6only(fd, f), local,
-				  remote);
+	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, sock_is_v6only(fd, f),
+				  local, remote);
 	return action == SOCK_DROP;
 }
 

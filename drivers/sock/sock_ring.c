@@ -152,7 +152,10 @@ sock_is_writable(int fd, struct sock_file *f)
 	return false;
 }
 
-/* The bytes by which the kernel was told. */
+/*
+ * Read the bytes by which the kernel was told. Not by recv(), in which a thread may be cancelled:
+ * it would not give the lock back.
+ */
 static bool
 untell(int fd, struct san_sock_shm *shm)
 {
@@ -162,7 +165,6 @@ untell(int fd, struct san_sock_shm *shm)
 
 	/* the first may be on its way still */
 	for (tries = 0; tries < TELL_TRIES && nb == 0 && n != 0; tries++)
-		/* not by recv(), in which a thread may be cancelled: it would not give the lock back */
 		while ((n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL)) >
 		       0)
 			nb++;

@@ -19,7 +19,7 @@
 #include "sock_ring.h"
 #include "sock_tcp.h"
 
-#define PROBE_MS 50 /* for a peer's daemon to answer; who does not is not asked again for a while */
+#define PROBE_MS  50 /* for a peer's daemon: who does not answer is not asked again for a while */
 #define NS_PER_MS 1000000ll
 
 static bool
@@ -226,7 +226,8 @@ sock_tcp_accepted(const struct sock_file *listener, int fd, struct sockaddr *sa,
 	int was = errno;
 
 	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
-	    take_place(listener, fd) == 0 && sa != NULL && len != NULL && (f = sock_get(fd)) != NULL) {
+	    take_place(listener, fd) == 0 && sa != NULL && len != NULL &&
+	    (f = sock_get(fd)) != NULL) {
 		*len = room;
 		sock_tcp_name(f, true, sa, len);
 		sock_put(f);

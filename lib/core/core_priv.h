@@ -41,7 +41,7 @@ struct core_stream {
 	uint64_t linger_ns;                   /* an orphan ends then; NEVER_ORPHANED */
 	uint64_t retry_ns;                    /* until a queue that was full is looked at again */
 	uint32_t qpn;
-	uint32_t sock;    /* that takes what completes, if it *is_sock* */
+	uint32_t sock; /* that takes what completes, if it *is_sock* */
 	bool is_sock;
 	bool is_listed;
 	bool is_open;     /* the session has a connection */

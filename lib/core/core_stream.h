@@ -24,7 +24,7 @@ struct san_core_stream_conf {
 	struct san_stream_conf stream; /**< depths are those of *qp*, whatever stands here */
 	bool is_sock;                  /**< carried socket *sock* has its completions, no queues */
 	uint32_t sock;
-	uint32_t user;                 /**< for whom it counts, to its end; or SAN_CORE_ALONE */
+	uint32_t user; /**< for whom it counts, to its end; or SAN_CORE_ALONE */
 };
 
 /**

@@ -27,8 +27,8 @@
  * has taken that back. Who takes the last record does so; or if the byte is written, reads it. Then
  * he clears *mirrored*, and if then, behind a fence, there are records again, rings. So the
  * kernel says readable while there is something to read, and not afterwards, and with nobody
- * waiting no system call is made on either side. With *edges*, for EPOLLET, there is a byte for each burst that comes,
- * also while there is something: each is an edge.
+ * waiting no system call is made on either side. With *edges*, for EPOLLET, there is a byte for
+ * each burst that comes, also while there is something: each is an edge.
  *
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
  * of SAN_SOCK_FULL bytes, by which that is full, too: the kernel does not say writable any more,
