@@ -65,8 +65,8 @@ setup(void **state)
 	qp.room = MAX;
 	assert_int_equal(san_socks_create(NULL, 4, &all), 0);
 	san_socks_set_work(all, &work);
-	shm = aligned_alloc(4096, san_sock_shm_bytes(RING, RING));
-	memset(shm, 0, san_sock_shm_bytes(RING, RING));
+	shm = aligned_alloc(4096, san_sock_stream_bytes(RING, RING));
+	memset(shm, 0, san_sock_stream_bytes(RING, RING));
 	assert_int_equal(san_sock_add(all, shm, RING, RING, 100, &id), 0);
 	san_sock_stream(all, id, QP);
 	return 0;
@@ -283,13 +283,17 @@ mirror__what_there_is(void **state)
 static void
 end__orderly(void **state)
 {
+	uint32_t i;
+
 	(void)state;
 	san_sock_up(all, id, 0);
-	program_writes(10);
+	for (i = 0; i < 4; i++)
+		program_writes(10);
 	atomic_store(&shm->shut, SHUT_WR + 1);
 	program_writes(5);
-	assert_int_equal(sends(0), 10);
-	assert_int_equal(sends(10), 5);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(sends(10 * i), 10);
+	assert_int_equal(sends(40), 5);
 	assert_int_equal(qp.nb_wr, 1);
 	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
 	assert_false(san_sock_is_drained(all, id));
@@ -312,11 +316,14 @@ static void
 end__abandoned(void **state)
 {
 	(void)state;
-	san_sock_up(all, id, 0);
-	qp.room = 0;
 	program_writes(10);
 	san_sock_shut(all, id);
 	san_socks_pump(all, NULL, 0);
+	assert_int_equal(qp.nb_wr, 0);
+	/* one that was accepted may come up somewhat later */
+	assert_false(san_sock_is_drained(all, id));
+	qp.room = 0;
+	san_sock_up(all, id, 0);
 	assert_int_equal(qp.nb_wr, 0);
 	qp.room = MAX;
 	san_sock_shut(all, id);
@@ -384,6 +391,29 @@ never_up(void **state)
 	assert_true(san_sock_is_drained(all, id));
 }
 
+/* What was written without a ring goes behind what is there, one at a time. */
+static void
+aside__behind_the_ring(void **state)
+{
+	(void)state;
+	assert_false(san_sock_may_aside(all, id));
+	program_writes(10);
+	san_sock_up(all, id, 0);
+	assert_true(san_sock_may_aside(all, id));
+	san_sock_aside(all, id, "aside", 5, 0);
+	assert_false(san_sock_may_aside(all, id));
+	program_writes(10);
+	assert_int_equal(qp.nb_wr, 3);
+	assert_int_equal(sends(0), 10);
+	assert_memory_equal(qp.wr[0].sge[0].addr, "aside", 5);
+	assert_int_equal(qp.wr[0].length, 5);
+	memmove(&qp.wr[0], &qp.wr[1], --qp.nb_wr * sizeof(qp.wr[0]));
+	done(SAN_WC_SEND, 0, 5);
+	assert_int_equal(atomic_load(&shm->tx_head), 10);
+	assert_true(san_sock_may_aside(all, id));
+	assert_int_equal(sends(10), 10);
+}
+
 /* Positions that can't be end the stream, and nothing beyond the ring is touched (SYS-5). */
 static void
 hostile__positions(void **state)
@@ -442,6 +472,7 @@ main(void)
 		TEST(end__reset_behind_the_end),
 		TEST(end__silence),
 		TEST(never_up),
+		TEST(aside__behind_the_ring),
 		TEST(hostile__positions),
 		TEST(hostile__goes_back),
 		TEST(hostile__reads_ahead),
