@@ -82,6 +82,12 @@ sock_conf_spin_us(void)
 	return loaded()->settings.spin_us;
 }
 
+uint32_t
+sock_conf_probe_ms(void)
+{
+	return loaded()->settings.probe_ms;
+}
+
 enum sock_action
 sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 		 const struct sockaddr *remote)

@@ -16,6 +16,8 @@ const char *sock_conf_daemon(void);
 const char *sock_conf_port(void);
 /** How long a call that would sleep looks before it does. */
 uint32_t sock_conf_spin_us(void);
+/** How long a daemon of a peer has to answer. */
+uint32_t sock_conf_probe_ms(void);
 /** Are there no rules at all? */
 bool sock_conf_is_idle(void);
 /** What is to become of a socket; either address may be NULL: not known yet. */

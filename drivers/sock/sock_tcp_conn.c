@@ -19,7 +19,6 @@
 #include "sock_ring.h"
 #include "sock_tcp.h"
 
-#define PROBE_MS  50 /* for a peer's daemon: who does not answer is not asked again for a while */
 #define NS_PER_MS 1000000ll
 
 static bool
@@ -99,7 +98,7 @@ now_ns(void)
 static bool
 comes_up(struct sock_file *f, int shadow)
 {
-	int64_t until_ns = now_ns() + PROBE_MS * NS_PER_MS, left_ns;
+	int64_t until_ns = now_ns() + sock_conf_probe_ms() * NS_PER_MS, left_ns;
 	struct pollfd p = {.fd = shadow, .events = POLLIN};
 	uint32_t state;
 
