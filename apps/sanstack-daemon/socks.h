@@ -54,6 +54,7 @@ struct sock_entry {
 	uint16_t token_port; /**< our token's own; 0: there is none, or its program has it */
 	uint8_t ip[16];      /**< a listener's; of who connects: the peer's */
 	bool connects;       /**< and has no answer yet */
+	uint64_t began_ns;   /**< since when */
 	int token;           /**< our end of the kernel's connection to the listener, or -1 */
 	int held;            /**< what will stand for it, until a program accepts it; or -1 */
 };

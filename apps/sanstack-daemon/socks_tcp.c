@@ -36,6 +36,7 @@
 #define RQ_DEPTH    4
 #define LINGER_NS   (60 * SAN_NS_PER_S) /* for the peer to take what was sent */
 #define SENT_NS     (1 * SAN_NS_PER_S)  /* for what its end of the pair was sent */
+#define PATIENCE_NS (5 * SAN_NS_PER_MS) /* shorter than that proves nothing */
 #define UNKNOWN_NS  (30 * SAN_NS_PER_S) /* who did not answer is not asked again so long */
 #define UNKNOWN_MAX 64
 
@@ -246,7 +247,9 @@ bool
 socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
 {
 	if (s->connects) {
-		not_there(s); /* its program did not wait any longer */
+		/* its program did not wait any longer; one that did not wait at all says nothing */
+		if (now_ns - s->began_ns >= PATIENCE_NS)
+			not_there(s);
 		return true;
 	}
 	if (s->has_sent && now_ns - s->over_ns < SENT_NS)
@@ -443,6 +446,40 @@ serve_accept(struct app_port *port, int fd, struct shmq_rep *rep, int *out_fd)
 /* ---- a program connects ---- */
 
 static int
+do_source(struct san_engine *e, void *arg)
+{
+	struct san_ip *ip = arg; /* whom to; and then from where */
+	struct san_ip src;
+	int rc = san_inet_source(san_core_inet(san_engine_core(e)), ip, &src);
+
+	*ip = src;
+	return rc;
+}
+
+/* The kernel gives it a port, with the address from which we reach *dst*. */
+static int
+bind_to_source(const struct sock_entry *s, const struct san_ip *dst, struct sockaddr_storage *ss)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
+	struct sockaddr_in *in = (struct sockaddr_in *)ss;
+	socklen_t len = ss->ss_family == AF_INET ? sizeof(*in) : sizeof(*in6);
+	struct san_ip ip = *dst;
+	int rc;
+
+	rc = san_engine_call(socks_engine(s->port), do_source, &ip);
+	if (rc != 0)
+		return rc;
+	if (ss->ss_family == AF_INET)
+		memcpy(&in->sin_addr, ip.b + 12, sizeof(in->sin_addr));
+	else
+		memcpy(&in6->sin6_addr, ip.b, sizeof(in6->sin6_addr));
+	if (bind(s->kernel, (const struct sockaddr *)ss, len) != 0 ||
+	    getsockname(s->kernel, (struct sockaddr *)ss, &len) != 0)
+		return -errno;
+	return 0;
+}
+
+static int
 begin_connect(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
 {
 	struct san_sock_shm *shm = s->mem.mem;
@@ -454,14 +491,18 @@ begin_connect(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep 
 	struct san_ip ip, dst;
 	uint16_t port;
 	uint32_t scope;
+	int rc;
 
-	if (getsockname(s->kernel, (struct sockaddr *)&ss, &len) != 0)
-		return -errno;
+	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
+	rc = getsockname(s->kernel, (struct sockaddr *)&ss, &len) == 0 ? 0 : -errno;
+	if (rc == 0 && ((const struct sockaddr_in *)&ss)->sin_port == 0) /* also IPv6's */
+		rc = bind_to_source(s, &dst, &ss);
+	if (rc != 0)
+		return rc;
 	socks_from_sockaddr(&ss, &ip, &port, &scope);
 	if (port == 0 || !socks_is_ours(s->port, &ip))
 		return socks_refuse(rep, -EADDRNOTAVAIL,
 				    "bound to an address that is not the port's");
-	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
 	memcpy(s->ip, dst.b, sizeof(s->ip));
 	socks_fill_addr(&shm->local, &ip, port, ss.ss_family, scope);
 	socks_fill_addr(&shm->peer, &dst, req->sock.peer_port, ss.ss_family, 0);
@@ -490,6 +531,7 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 		return -ENOSPC;
 	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	s->connects = true;
+	s->began_ns = san_engine_clock_monotonic();
 	rc = s->kernel < 0 ? -errno : stream_make(s, app_port_guard_id(port, a->id), out_fd);
 	if (rc == 0)
 		rc = begin_connect(s, req, rep);

@@ -60,31 +60,6 @@ read_peer(const struct sock_file *f, const struct sockaddr *sa, socklen_t len,
 	return false;
 }
 
-/* The kernel gives it a port, with the address that its route to *sa* has. */
-static bool
-bind_to_route(int fd, const struct sockaddr *sa, socklen_t len)
-{
-	struct sockaddr_storage own;
-	socklen_t own_len = sizeof(own);
-	int probe;
-	bool ok;
-
-	if (REAL(getsockname)(fd, (struct sockaddr *)&own, &own_len) != 0)
-		return false;
-	if (((const struct sockaddr_in *)&own)->sin_port != 0)
-		return true; /* it lies where it lies in IPv6, too */
-	probe = REAL(socket)(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (probe < 0)
-		return false;
-	own_len = sizeof(own);
-	ok = REAL(connect)(probe, sa, len) == 0 &&
-		REAL(getsockname)(probe, (struct sockaddr *)&own, &own_len) == 0;
-	REAL(close)
-	(probe);
-	((struct sockaddr_in *)&own)->sin_port = 0;
-	return ok && REAL(bind)(fd, (const struct sockaddr *)&own, own_len) == 0;
-}
-
 static int64_t
 now_ns(void)
 {
@@ -124,7 +99,7 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 	bool up;
 
 	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, NULL, sa) ||
-	    sock_attach() != 0 || !sock_is_reached(req.sock.peer) || !bind_to_route(fd, sa, len) ||
+	    sock_attach() != 0 || !sock_is_reached(req.sock.peer) ||
 	    sock_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow) != 0) {
 		errno = was;
 		return false;
