@@ -12,6 +12,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -520,6 +521,16 @@ check_partition(const struct app_port *port, const struct app *a, uint16_t pkey,
 	return refuse(ans, -EACCES, "partition 0x%04x: not for this user; see [partitions]", pkey);
 }
 
+/* What TCP sockets are carried by is for these. */
+static int
+check_service(uint64_t service, struct answer *ans)
+{
+	return socks_is_service(service) ?
+		refuse(ans, -EACCES, "service 0x%016" PRIx64 ": kept for carried TCP sockets",
+		       service) :
+		0;
+}
+
 static int
 serve_listen(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
 	     struct answer *ans)
@@ -530,7 +541,9 @@ serve_listen(struct app_port *port, struct app *a, const struct shmq_req *req, i
 	(void)fd;
 	if (req->conn.backlog == 0)
 		return refuse(ans, -EINVAL, "listen: backlog must be at least 1");
-	rc = check_partition(port, a, req->conn.pkey, ans);
+	rc = check_service(req->conn.service, ans);
+	if (rc == 0)
+		rc = check_partition(port, a, req->conn.pkey, ans);
 	if (rc != 0)
 		return rc;
 	if (a->nb_listeners >= port->conf->app_listeners)
@@ -633,7 +646,9 @@ serve_connect(struct app_port *port, struct app *a, const struct shmq_req *req, 
 		rc = check_conns(port, a, ans);
 	if (rc != 0)
 		return rc;
-	rc = check_partition(port, a, param.pkey, ans);
+	rc = check_service(req->conn.service, ans);
+	if (rc == 0)
+		rc = check_partition(port, a, param.pkey, ans);
 	if (rc != 0)
 		return rc;
 	memcpy(peer, req->conn.peer, SHMQ_PEER);

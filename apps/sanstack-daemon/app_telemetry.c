@@ -13,7 +13,7 @@
 #include "app_telemetry.h"
 #include "engine_conn.h"
 #include "engine_telemetry.h"
-#include "socks.h"
+#include "socks_tell.h"
 
 #define PAGE   24 /* applications in an answer: some 500 bytes each, of 16 KiB */
 #define WAIT_S 2  /* for a request that takes long: the operator hears so */
@@ -151,24 +151,6 @@ tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 	return rc;
 }
 
-/* Carried sockets of *port*. */
-static int
-tell_socks(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
-{
-	uint64_t bytes;
-	uint32_t nb = socks_count(port, NULL, &bytes);
-
-	(void)from;
-	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_u64(d, "sockets", nb);
-	rte_tel_data_add_dict_u64(d, "sockets_max", port->max_socks);
-	rte_tel_data_add_dict_u64(d, "streams_connected", port->nb_streams[false]);
-	rte_tel_data_add_dict_u64(d, "streams_accepted", port->nb_streams[true]);
-	rte_tel_data_add_dict_u64(d, "bytes", bytes);
-	rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
-	return rte_tel_data_add_dict_u64(d, "refused", port->nb_socks_refused);
-}
-
 typedef int (*tell_fn)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 
 static int
@@ -195,7 +177,7 @@ answer(struct rte_tel_data *d, const char *params, tell_fn fn)
 		return san_engine_tel_error(d, "there is no port with this name");
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
-		if (*end != '\0' || from >= SAN_ENGINE_APPS)
+		if (*end != '\0' || from > UINT32_MAX)
 			return san_engine_tel_error(d, "the parameter is a number");
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -219,7 +201,21 @@ static int
 tel_sockets(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, tell_socks);
+	return answer(d, params, socks_tell_sum);
+}
+
+static int
+tel_sock_list(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return answer(d, params, socks_tell_list);
+}
+
+static int
+tel_sock_reasons(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return answer(d, params, socks_tell_reasons);
 }
 
 RTE_INIT(app_telemetry_register)
@@ -229,6 +225,11 @@ RTE_INIT(app_telemetry_register)
 	rte_telemetry_register_cmd("/sanstack/sockets", tel_sockets,
 				   "Carried sockets: how many, their memory, and how many were "
 				   "refused for lack of either");
+	rte_telemetry_register_cmd("/sanstack/sock_list", tel_sock_list,
+				   "Each of them. Parameter: where to begin, 0 or what next says");
+	rte_telemetry_register_cmd("/sanstack/sock_reasons", tel_sock_reasons,
+				   "By inode of the last sockets that were to be carried and are "
+				   "the kernel's: why");
 }
 
 void

@@ -155,6 +155,8 @@ static const int allowed[] = {
 	CALL(uname),
 };
 
+#define TYPE_MASK 0xfu /* of what socket() is told: without SOCK_NONBLOCK and SOCK_CLOEXEC */
+
 /** If one argument, of which only the bits of *mask* are looked at, is *value*. */
 static const struct sandbox_if {
 	int call;
@@ -168,9 +170,8 @@ static const struct sandbox_if {
 	{CALL(prctl), 0, UINT32_MAX, PR_GET_NAME},
 	{CALL(prctl), 0, UINT32_MAX, PR_SET_VMA},
 	{CALL(prlimit64), 2, UINT64_MAX, 0}, /* ask only */
-	/* memif's, telemetry's, syslog's, the service manager's; tokens of carried TCP sockets */
+	/* memif's, telemetry's, syslog's, the service manager's */
 	{CALL(socket), 0, UINT32_MAX, AF_UNIX},
-	{CALL(socket), 0, UINT32_MAX, AF_INET},
 	{CALL(socketpair), 0, UINT32_MAX, AF_UNIX},
 };
 
@@ -197,6 +198,11 @@ add_rules(scmp_filter_ctx ctx)
 						 allowed_if[i].mask, allowed_if[i].value));
 	for (i = 0; i < RTE_DIM(absent) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
+	if (rc == 0) /* tokens of carried TCP sockets */
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(socket), 3,
+				      SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_INET),
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, TYPE_MASK, SOCK_STREAM),
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, 0));
 	if (rc == 0) /* a signal to ourselves only: abort() */
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(tgkill), 1,
 				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));

@@ -20,9 +20,12 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "closer.h"
+#include "rtsan_priv.h"
 #include "san_time.h"
 #include "socks_pair.h"
 #include "socks_priv.h"
+#include "socks_tell.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -163,7 +166,8 @@ int
 socks_watch_token(const struct sock_entry *s)
 {
 	struct epoll_event token = {
-		.events = EPOLLRDHUP,
+		/* who accepted it without the library may have written to it */
+		.events = EPOLLIN | EPOLLRDHUP,
 		.data = {.ptr = (void *)((uintptr_t)s | TAG_TOKEN)},
 	};
 
@@ -258,14 +262,20 @@ socks_find(const struct app_port *port, int fd, bool is_kernel)
 	return NULL;
 }
 
-/* Others may have borrowed the kernel's: closing ours would not end its events. */
+/*
+ * Others may have borrowed the kernel's: closing ours would not end its events. One of TCP may
+ * linger.
+ */
 static void
-unwatch(const struct sock_entry *s, int fd)
+end_kernel(const struct sock_entry *s)
 {
-	if (fd < 0)
+	if (s->kernel < 0)
 		return;
-	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, fd, NULL);
-	close(fd);
+	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->kernel, NULL);
+	if (s->kind == SOCKS_DGRAM)
+		close(s->kernel);
+	else
+		closer_put(s->kernel, s->uid);
 }
 
 void
@@ -277,8 +287,9 @@ socks_release(struct sock_entry *s)
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
 		app_hang_up(s->pair, s->uid);
 	}
-	unwatch(s, s->kernel);
-	unwatch(s, s->token);
+	if (s->token >= 0)
+		close(s->token);
+	end_kernel(s);
 	if (s->held >= 0)
 		close(s->held);
 	app_mem_end(&s->mem);
@@ -291,9 +302,11 @@ socks_pair(struct sock_entry *s, int *shadow)
 {
 	int rc = socks_pair_make(&s->pair, shadow);
 
-	if (rc == 0)
-		s->shadow = socks_cookie(*shadow, SO_COOKIE);
-	return rc;
+	if (rc != 0)
+		return rc;
+	s->shadow = socks_cookie(*shadow, SO_COOKIE);
+	s->inode = socks_tell_inode(*shadow);
+	return 0;
 }
 
 int
@@ -323,6 +336,8 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 static int
 serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
 {
+	if (s->mem.mem == NULL)
+		return socks_refuse(rep, -EINVAL, "it is a listener");
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
 	*out_fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
@@ -336,9 +351,9 @@ serve_kernel(const struct sock_entry *s, int *out_fd)
 	return *out_fd < 0 ? -errno : 0;
 }
 
-int
-socks_serve(struct app_port *port, const struct app *a,
-	    const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
+static int
+serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+      struct shmq_rep *rep, int *out_fd)
 {
 	struct sock_entry *s;
 
@@ -358,6 +373,26 @@ socks_serve(struct app_port *port, const struct app *a,
 	if (s->kind != SOCKS_DGRAM)
 		return 0; /* what there is to know of a stream does not change */
 	return socks_udp_change(s, req, rep);
+}
+
+/* Does it ask for one to be carried? */
+static bool
+is_wish(uint32_t type)
+{
+	return type == SHMQ_SOCK_CARRY || type == SHMQ_SOCK_LISTEN || type == SHMQ_SOCK_CONNECT;
+}
+
+int
+socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+	    struct shmq_rep *rep, int *out_fd)
+{
+	int rc = serve(port, a, req, fd, rep, out_fd);
+
+	if (rc != 0 && is_wish(req->type))
+		socks_tell_refused(fd, rep->text[0] != '\0'  ? rep->text :
+					   rtsan_error_is_set() ? rtsan_error() :
+								  strerror(-rc));
+	return rc;
 }
 
 /* ---- what happens ---- */
@@ -384,6 +419,8 @@ socks_event(const struct epoll_event *ev, bool is_late)
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	} else if ((ev->events & EPOLLHUP) != 0) {
 		s->is_over = true;
+		if (s->mem.mem != NULL)
+			atomic_store(&((struct san_sock_shm *)s->mem.mem)->closing, 1);
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
 	}
 	return true;
@@ -422,7 +459,7 @@ look_after(struct sock_entry *s, uint64_t now_ns)
 	if (!s->is_over)
 		return s->has_more  ? now_ns :
 			s->has_sent ? now_ns + LINGER_STEP :
-				      SAN_TIME_NEVER;
+				      socks_tcp_look(s, now_ns);
 	if (!may_end(s, now_ns))
 		return now_ns + LINGER_STEP;
 	end(s);

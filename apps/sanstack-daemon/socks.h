@@ -26,6 +26,15 @@ struct rtsan_provider_event;
 
 #define SOCKS_MORE 3 /* options of the kernel's socket that are turned on */
 
+/** Behind it a TCP port: services by which daemons find each other's, and which nobody else has. */
+#define SOCKS_SERVICE 0x53414e5443500000ull
+
+static inline bool
+socks_is_service(uint64_t service)
+{
+	return (service & ~0xffffull) == SOCKS_SERVICE;
+}
+
 enum socks_kind {
 	SOCKS_DGRAM = 0,
 	SOCKS_STREAM,
@@ -47,13 +56,17 @@ struct sock_entry {
 	int kernel;
 	int pair;                /**< our end */
 	uint64_t cookie, shadow; /**< of the kernel's socket, and of what stands for it */
+	uint64_t inode;          /**< of what its programs have */
 	struct app_mem mem;      /**< struct san_sock_shm */
 	/* TCP: see socks_tcp.c */
 	uint32_t qpn;
-	uint16_t tcp_port;   /**< a listener's */
+	uint16_t tcp_port;   /**< a listener's; of who was accepted: that listener's */
 	uint16_t token_port; /**< our token's own; 0: there is none, or its program has it */
-	uint8_t ip[16];      /**< a listener's; of who connects: the peer's */
+	uint8_t ip[16];      /**< a listener's; of who connects: the peer's; accepted: ours */
+	bool is_asleep;      /**< a listener whose program takes nothing, or has not the library */
 	bool connects;       /**< and has no answer yet */
+	bool wants_token;    /**< the listener's queue is full */
+	bool was_missed;     /**< nobody has accepted it for long */
 	uint64_t began_ns;   /**< since when */
 	int token;           /**< our end of the kernel's connection to the listener, or -1 */
 	int held;            /**< what will stand for it, until a program accepts it; or -1 */

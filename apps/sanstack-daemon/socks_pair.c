@@ -21,11 +21,12 @@ static int
 name_pair(int pair)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	static uint64_t last;
+	uint64_t random[2];
 	int n;
 
-	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, SAN_SOCK_PEER "%d.%" PRIu64,
-		     (int)getpid(), ++last);
+	arc4random_buf(random, sizeof(random)); /* that nobody can be first */
+	n = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1,
+		     SAN_SOCK_PEER "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 	return bind(pair, (const struct sockaddr *)&addr,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0 ?
 		0 :
@@ -106,21 +107,22 @@ may_read(struct sock_entry *s)
 bool
 socks_pair_read(struct sock_entry *s)
 {
-	static uint8_t data[SAN_SOCK_FULL];
+	static uint8_t data[SAN_SOCK_ASIDE];
 	ssize_t n;
 	int i;
 
 	for (i = 0; i < READ_MAX; i++) {
 		if (!may_read(s))
 			return true;
+		/* its program sees it taken when it goes: what it writes then goes behind it */
+		if (s->kind == SOCKS_STREAM &&
+		    (n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT)) > 0 &&
+		    !san_sock_is_full(data, (size_t)n))
+			socks_tcp_aside(s, data, (size_t)n);
 		n = take(s, data, sizeof(data));
 		if (n < 0)
 			return false;
-		if (n >= (ssize_t)sizeof(data))
-			continue; /* room was waited for */
-		if (s->kind == SOCKS_STREAM)
-			socks_tcp_aside(s, data, (size_t)n);
-		else if (s->kind == SOCKS_DGRAM)
+		if (s->kind == SOCKS_DGRAM && !san_sock_is_full(data, (size_t)n))
 			/* lost, as datagrams may be, if it does not go now */
 			send(s->kernel, data, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}

@@ -11,7 +11,7 @@
  * connect(), and that peer sees what it always saw.
  *
  * A program accepts, waits and shares its listener as it likes, so what we carry must come out of
- * accept() of the kernel's listener: for each stream we connect to that ourselves, from an address
+ * accept() of the kernel's listener: for each stream that is up we connect to that, from an address
  * of this host that nobody else has. This token takes its place in the listener's queue, has the
  * kernel choose among those that share the port, is refused if the queue is full, and when a
  * program has accepted it, its library brings it here and gets the stream.
@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,14 +29,15 @@
 #include "engine_clock.h"
 #include "san_time.h"
 #include "socks_priv.h"
+#include "socks_tell.h"
 
-#define SERVICE     0x0000000001060000ull /* of TCP ports, as RDMA's IP CM service has them */
 #define COOKIE      0x80000000u           /* of our listeners; below it is their port */
 #define BACKLOG     64                    /* requests that wait for us: not for long */
 #define SQ_DEPTH    16
 #define RQ_DEPTH    4
 #define LINGER_NS   (60 * SAN_NS_PER_S) /* for the peer to take what was sent */
-#define SENT_NS     (1 * SAN_NS_PER_S)  /* for what its end of the pair was sent */
+#define OFFER_NS    (10 * SAN_NS_PER_MS)
+#define CLAIM_NS    (5 * SAN_NS_PER_S) /* for a program to accept, before others are sent to it */
 #define PATIENCE_NS (5 * SAN_NS_PER_MS) /* shorter than that proves nothing */
 #define UNKNOWN_NS  (30 * SAN_NS_PER_S) /* who did not answer is not asked again so long */
 #define UNKNOWN_MAX 64
@@ -105,17 +107,25 @@ do_refuse(struct san_engine *e, void *arg)
 	return 0;
 }
 
-/* False: what has come is lost with it, which the peer must hear of, as TCP's does. */
+/* True: it can go. If something is lost with it the peer must hear of that, as TCP's does. */
 static int
 do_shut(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 	struct san_socks *all = san_core_socks(san_engine_core(e));
 
-	if (san_sock_has_unread(all, c->s->id))
+	if (san_sock_is_reset(all, c->s->id))
 		return true;
 	san_sock_shut(all, c->s->id);
 	return san_sock_is_drained(all, c->s->id);
+}
+
+static int
+do_is_over(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+
+	return san_sock_is_drained(san_core_socks(san_engine_core(e)), c->s->id);
 }
 
 static int
@@ -160,17 +170,19 @@ call(struct sock_entry *s, san_engine_fn fn, int err)
 
 static struct {
 	struct san_ip ip;
+	uid_t uid; /* whoever says so, it is for himself */
 	uint64_t until_ns;
 } unknown[UNKNOWN_MAX];
 static uint32_t next_unknown;
 
 static bool
-is_unknown(const struct san_ip *ip, uint64_t now_ns)
+is_unknown(const struct san_ip *ip, uid_t uid, uint64_t now_ns)
 {
 	uint32_t i;
 
 	for (i = 0; i < UNKNOWN_MAX; i++)
-		if (unknown[i].until_ns > now_ns && san_ip_eq(&unknown[i].ip, ip))
+		if (unknown[i].until_ns > now_ns && unknown[i].uid == uid &&
+		    san_ip_eq(&unknown[i].ip, ip))
 			return true;
 	return false;
 }
@@ -179,7 +191,9 @@ is_unknown(const struct san_ip *ip, uint64_t now_ns)
 static void
 not_there(const struct sock_entry *s)
 {
+	socks_tell_refused(s->kernel, "no daemon has answered at the peer");
 	memcpy(unknown[next_unknown].ip.b, s->ip, sizeof(s->ip));
+	unknown[next_unknown].uid = s->uid;
 	unknown[next_unknown].until_ns = san_engine_clock_monotonic() + UNKNOWN_NS;
 	next_unknown = (next_unknown + 1) % UNKNOWN_MAX;
 }
@@ -231,7 +245,7 @@ socks_tcp_end(struct sock_entry *s)
 		    other->tcp_port == s->tcp_port)
 			return;
 	}
-	dpdk_unlisten(s->port->ctx, SERVICE | s->tcp_port, 0);
+	dpdk_unlisten(s->port->ctx, SOCKS_SERVICE | s->tcp_port, 0);
 }
 
 bool
@@ -252,7 +266,7 @@ socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
 			not_there(s);
 		return true;
 	}
-	if (s->has_sent && now_ns - s->over_ns < SENT_NS)
+	if (s->has_sent && now_ns - s->over_ns < LINGER_NS && !call(s, do_is_over, 0))
 		return false;
 	/* one that was accepted may not be up yet */
 	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||
@@ -260,6 +274,24 @@ socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
 }
 
 /* ---- who listens ---- */
+
+/* Of those that the transport has, some are left for others, and for other users. */
+static bool
+is_room_for_listener(const struct app_port *port, uid_t uid)
+{
+	uint32_t max = san_engine_conf_of(port->ctx->port)->core.cm.max_listeners, i;
+	uint32_t nb = 0, own = 0;
+
+	for (i = 0; i < port->max_socks; i++) {
+		const struct sock_entry *s = &port->socks[i];
+
+		if (s->port == NULL || s->kind != SOCKS_LISTENER)
+			continue;
+		nb++;
+		own += s->uid == uid;
+	}
+	return nb < max / 4 * 3 && own < max / 2;
+}
 
 static int
 serve_listen(struct app_port *port, const struct app *a, int fd, struct shmq_rep *rep, int *out_fd)
@@ -279,18 +311,22 @@ serve_listen(struct app_port *port, const struct app *a, int fd, struct shmq_rep
 	if (!socks_is_any(&ip) && !socks_is_ours(port, &ip))
 		return socks_refuse(rep, -EADDRNOTAVAIL,
 				    "bound to an address that is not the port's");
-	if (ss.ss_family == AF_INET6 && socks_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 1)
+	if (ss.ss_family == AF_INET6 && !san_ip_is_v4(&ip) &&
+	    (!socks_is_any(&ip) || socks_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 1))
 		return socks_refuse(rep, -EOPNOTSUPP, "tokens are of IPv4, and it takes IPv6 only");
+	if (!is_room_for_listener(port, a->uid))
+		return socks_refuse(rep, -ENOSPC, "no room for one more listener");
 	s = socks_take(port, a->uid, 0, rep);
 	if (s == NULL)
 		return -ENOSPC;
 	s->kind = SOCKS_LISTENER;
 	memcpy(s->ip, ip.b, sizeof(s->ip));
 	rc = socks_pair(s, out_fd);
+	s->inode = socks_tell_inode(fd); /* the kernel's it stays */
 	if (rc == 0)
 		rc = socks_watch_pair(s);
 	if (rc == 0)
-		rc = dpdk_listen(port->ctx, SERVICE | tcp_port, 0, BACKLOG, COOKIE | tcp_port);
+		rc = dpdk_listen(port->ctx, SOCKS_SERVICE | tcp_port, 0, BACKLOG, COOKIE | tcp_port);
 	if (rc == 0 || rc == -EADDRINUSE) { /* by another one of that port: see find_listener() */
 		s->tcp_port = tcp_port;
 		return 0;
@@ -310,7 +346,7 @@ find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_i
 
 	for (i = 0; i < port->max_socks; i++) {
 		s = &port->socks[i];
-		if (s->port == NULL || s->kind != SOCKS_LISTENER || s->is_over ||
+		if (s->port == NULL || s->kind != SOCKS_LISTENER || s->is_over || s->is_asleep ||
 		    s->tcp_port != tcp_port)
 			continue;
 		memcpy(ip.b, s->ip, sizeof(ip.b));
@@ -320,9 +356,24 @@ find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_i
 	return NULL;
 }
 
+/* Those of a port of which nobody takes what it is sent, until somebody does. */
+static void
+set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
+{
+	struct sock_entry *s;
+	uint32_t i;
+
+	for (i = 0; i < port->max_socks; i++) {
+		s = &port->socks[i];
+		if (s->port != NULL && s->kind == SOCKS_LISTENER && s->tcp_port == tcp_port)
+			s->is_asleep = is_asleep;
+	}
+}
+
 /* ---- tokens ---- */
 
-static bool
+/* Within the host it is there when this returns: 0; -EAGAIN: the queue is full; or -errno. */
+static int
 connect_to(int fd, uint32_t ip, uint16_t tcp_port)
 {
 	struct sockaddr_in to = {
@@ -332,33 +383,77 @@ connect_to(int fd, uint32_t ip, uint16_t tcp_port)
 	};
 	socklen_t len = sizeof(to);
 
-	/* within the host it is there when this returns; or the queue is full */
 	if (connect(fd, (const struct sockaddr *)&to, len) != 0 && errno != EINPROGRESS)
-		return false;
-	return getpeername(fd, (struct sockaddr *)&to, &len) == 0;
+		return -errno;
+	return getpeername(fd, (struct sockaddr *)&to, &len) == 0 ? 0 : -EAGAIN;
 }
 
 /* To the address that the peer meant, if the kernel has it, too. */
 static int
-make_token(struct sock_entry *s, const struct san_ip *dst, uint16_t tcp_port)
+make_token(struct sock_entry *s)
 {
 	struct sockaddr_in own = {
 		.sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(SHMQ_TOKEN_IP),
 	};
 	socklen_t len = sizeof(own);
+	struct san_ip dst;
 	uint32_t ip;
+	int rc = -EADDRNOTAVAIL;
 
 	s->token = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (s->token < 0 || bind(s->token, (const struct sockaddr *)&own, len) != 0 ||
 	    getsockname(s->token, (struct sockaddr *)&own, &len) != 0)
 		return -errno;
-	memcpy(&ip, dst->b + 12, sizeof(ip));
-	if (!(san_ip_is_v4(dst) && connect_to(s->token, ntohl(ip), tcp_port)) &&
-	    !connect_to(s->token, INADDR_LOOPBACK, tcp_port))
-		return -ECONNREFUSED;
+	memcpy(dst.b, s->ip, sizeof(dst.b));
+	memcpy(&ip, dst.b + 12, sizeof(ip));
+	if (san_ip_is_v4(&dst))
+		rc = connect_to(s->token, ntohl(ip), s->tcp_port);
+	if (rc != 0 && rc != -EAGAIN)
+		rc = connect_to(s->token, INADDR_LOOPBACK, s->tcp_port);
+	if (rc != 0)
+		return rc;
 	s->token_port = ntohs(own.sin_port);
 	return socks_watch_token(s);
+}
+
+/*
+ * A stream is up, and is put into its listener's queue. While that is full it is tried again, as
+ * TCP sends its SYN again.
+ */
+static void
+offer(struct sock_entry *s, uint64_t now_ns)
+{
+	int rc = make_token(s);
+
+	s->wants_token = rc == -EAGAIN && now_ns - s->began_ns < LINGER_NS;
+	if (rc == 0) {
+		s->began_ns = now_ns;
+		return;
+	}
+	if (s->token >= 0)
+		close(s->token);
+	s->token = -1;
+	s->is_over = !s->wants_token;
+}
+
+uint64_t
+socks_tcp_look(struct sock_entry *s, uint64_t now_ns)
+{
+	if (s->kind != SOCKS_STREAM || s->held < 0)
+		return SAN_TIME_NEVER;
+	if (s->wants_token) {
+		offer(s, now_ns);
+		return now_ns + OFFER_NS;
+	}
+	if (s->token_port == 0 || s->was_missed)
+		return SAN_TIME_NEVER;
+	if (now_ns - s->began_ns < CLAIM_NS)
+		return s->began_ns + CLAIM_NS;
+	/* who accepts there may not have the library: nobody else is sent to him */
+	set_asleep(s->port, s->tcp_port, true);
+	s->was_missed = true;
+	return SAN_TIME_NEVER;
 }
 
 /* ---- a peer connects ---- */
@@ -403,39 +498,68 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 	rc = stream_make(s, 0, &s->held);
 	if (rc == 0) {
 		name_peer(s, ev, &h, tcp_port);
-		rc = make_token(s, &dst, tcp_port);
-	}
-	if (rc == 0)
+		memcpy(s->ip, dst.b, sizeof(s->ip));
+		s->tcp_port = tcp_port;
 		rc = dpdk_accept(port->ctx, ev->request, s->qpn, NULL);
+	}
 	if (rc != 0)
 		discard(s);
 	return rc;
+}
+
+static bool
+read_name(int fd, bool peer, struct san_ip *ip, uint16_t *port)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+	uint32_t scope;
+
+	if ((peer ? getpeername : getsockname)(fd, (struct sockaddr *)&ss, &len) != 0)
+		return false;
+	socks_from_sockaddr(&ss, ip, port, &scope);
+	return true;
+}
+
+/* Is *fd* the other end of the connection whose end is *token*? Both are of our namespace. */
+static bool
+is_other_end(int fd, int token)
+{
+	uint16_t port[2];
+	struct san_ip ip[2];
+	int peer;
+
+	for (peer = 0; peer < 2; peer++)
+		if (!read_name(fd, peer, &ip[0], &port[0]) ||
+		    !read_name(token, !peer, &ip[1], &port[1]) || port[0] != port[1] ||
+		    !san_ip_eq(&ip[0], &ip[1]))
+			return false;
+	return true;
 }
 
 /* A program has accepted one of ours. */
 static int
 serve_accept(struct app_port *port, int fd, struct shmq_rep *rep, int *out_fd)
 {
-	struct sockaddr_storage ss;
-	socklen_t len = sizeof(ss);
-	struct sock_entry *s = NULL;
+	struct sock_entry *s = NULL, *one;
 	struct san_ip ip;
 	uint16_t token_port;
-	uint32_t i, scope;
+	uint32_t i;
 
-	if (getpeername(fd, (struct sockaddr *)&ss, &len) != 0)
+	if (!read_name(fd, true, &ip, &token_port))
 		return socks_refuse(rep, -ENOTCONN, "not connected any more");
-	socks_from_sockaddr(&ss, &ip, &token_port, &scope);
-	for (i = 0; i < port->max_socks && s == NULL; i++)
-		if (port->socks[i].port != NULL && port->socks[i].token_port == token_port &&
-		    port->socks[i].held >= 0 && !port->socks[i].is_over)
-			s = &port->socks[i];
+	for (i = 0; i < port->max_socks && s == NULL; i++) {
+		one = &port->socks[i];
+		if (one->port != NULL && one->token_port == token_port && one->held >= 0 &&
+		    !one->is_over && is_other_end(fd, one->token))
+			s = one;
+	}
 	if (s == NULL)
 		return socks_refuse(rep, -ENOENT, "nothing of ours");
 	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (s->kernel < 0)
 		return -errno;
 	s->token_port = 0;
+	set_asleep(port, s->tcp_port, false);
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
 	*out_fd = s->held;
@@ -500,7 +624,11 @@ begin_connect(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep 
 	if (rc != 0)
 		return rc;
 	socks_from_sockaddr(&ss, &ip, &port, &scope);
-	if (port == 0 || !socks_is_ours(s->port, &ip))
+	if (socks_is_any(&ip)) { /* its program chose the port alone */
+		ip = dst;
+		rc = san_engine_call(socks_engine(s->port), do_source, &ip);
+	}
+	if (rc != 0 || port == 0 || !socks_is_ours(s->port, &ip))
 		return socks_refuse(rep, -EADDRNOTAVAIL,
 				    "bound to an address that is not the port's");
 	memcpy(s->ip, dst.b, sizeof(s->ip));
@@ -512,20 +640,24 @@ begin_connect(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep 
 	param.private_data = &h;
 	param.private_len = sizeof(h);
 	return dpdk_connect(s->port->ctx, s->qpn, san_inet_text(&dst, text),
-			    SERVICE | req->sock.peer_port, &param);
+			    SOCKS_SERVICE | req->sock.peer_port, &param);
 }
 
 static int
 serve_connect(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
 	      struct shmq_rep *rep, int *out_fd)
 {
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
 	struct sock_entry *s;
 	struct san_ip dst;
 	int rc;
 
 	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
-	if (is_unknown(&dst, san_engine_clock_monotonic()))
+	if (is_unknown(&dst, a->uid, san_engine_clock_monotonic()))
 		return socks_refuse(rep, -EHOSTUNREACH, "nobody has answered there");
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_state != TCP_CLOSE)
+		return socks_refuse(rep, -EISCONN, "it connects, or listens, already");
 	s = socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
@@ -555,10 +687,12 @@ socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_re
 
 	if (rc != 0)
 		return rc;
-	if (req->type == SHMQ_SOCK_LISTEN)
-		return serve_listen(port, a, fd, rep, out_fd);
 	if (req->type == SHMQ_SOCK_ACCEPT)
 		return serve_accept(port, fd, rep, out_fd);
+	if (!partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
+		return socks_refuse(rep, -EACCES, "the partition is not for this user");
+	if (req->type == SHMQ_SOCK_LISTEN)
+		return serve_listen(port, a, fd, rep, out_fd);
 	return serve_connect(port, a, req, fd, rep, out_fd);
 }
 
@@ -581,11 +715,16 @@ socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
 		return false;
 	s->connects = false;
 	if (from->ev.type == RTSAN_EV_ESTABLISHED) {
-		port->nb_streams[s->token >= 0]++;
+		port->nb_streams[s->held >= 0]++;
 		call(s, do_up, 0);
+		s->began_ns = san_engine_clock_monotonic();
+		if (s->held >= 0)
+			offer(s, s->began_ns);
 	} else if (from->ev.type != RTSAN_EV_DISCONNECTED) {
 		if (from->ev.type == RTSAN_EV_UNREACHABLE)
 			not_there(s);
+		else
+			socks_tell_refused(s->kernel, "nobody listens there with the library");
 		call(s, do_refuse, ECONNREFUSED);
 	}
 	return true;

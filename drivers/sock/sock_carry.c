@@ -27,6 +27,7 @@
 #include "sock_opt.h"
 #include "sock_own.h"
 #include "sock_real.h"
+#include "sock_ring.h"
 
 /* ---- epoll sets ---- */
 
@@ -90,8 +91,7 @@ sock_arm(struct sock_file *f, uint32_t events)
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
-	    atomic_load(&shm->error) != 0)
+	if (sock_has_something(shm))
 		sock_bell(f);
 }
 
@@ -159,18 +159,32 @@ sock_is_v6only(int fd, const struct sock_file *f)
 	return v != 0;
 }
 
+const struct sockaddr *
+sock_bound_to(int fd, struct sockaddr_storage *ss)
+{
+	socklen_t len = sizeof(*ss);
+
+	if (REAL(getsockname)(fd, (struct sockaddr *)ss, &len) != 0 ||
+	    ((const struct sockaddr_in *)ss)->sin_port == 0) /* also IPv6's */
+		return NULL;
+	return (const struct sockaddr *)ss;
+}
+
 bool
 sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 		const struct sockaddr *remote)
 {
+	struct sockaddr_storage bound;
 	enum sock_action action;
 
 	/* of an address that is none the kernel will say so */
 	if (sock_conf_is_idle() || (local != NULL && sock_is_bad(local, sizeof(*local))) ||
 	    (remote != NULL && sock_is_bad(remote, sizeof(*remote))))
 		return false;
+	if (local == NULL && !atomic_load(&f->carried))
+		local = sock_bound_to(fd, &bound);
 	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, sock_is_v6only(fd, f),
-				  local, remote);
+				  local, remote, false);
 	return action == SOCK_DROP;
 }
 
@@ -188,7 +202,7 @@ is_wanted(int fd, const struct sock_file *f, enum sock_action *action)
 	len = sizeof(remote);
 	connected = REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0;
 	*action = sock_conf_action(IPPROTO_UDP, sock_is_v6only(fd, f), (struct sockaddr *)&local,
-				   connected ? (struct sockaddr *)&remote : NULL);
+				   connected ? (struct sockaddr *)&remote : NULL, true);
 	return *action == SOCK_CARRY || *action == SOCK_BOTH;
 }
 
@@ -265,6 +279,7 @@ sock_adopt(int fd)
 		if (rc == 0) {
 			f->domain = f->shm->local.family;
 			f->is_udp = f->shm->type == SOCK_DGRAM;
+			f->is_stdio = true;
 			sock_set_carried(f);
 		} else {
 			sock_forget(fd);

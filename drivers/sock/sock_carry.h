@@ -19,6 +19,8 @@ void sock_carry(int fd, struct sock_file *f);
 void sock_adopt(int fd);
 /** All that the process began with. */
 void sock_adopt_all(void);
+/** What the kernel's *fd* is bound to, in *ss*; NULL: to no port. */
+const struct sockaddr *sock_bound_to(int fd, struct sockaddr_storage *ss);
 /** Does a rule refuse that it is bound, or sends or connects to *remote*? NULL: to its peer. */
 bool sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 		     const struct sockaddr *remote);

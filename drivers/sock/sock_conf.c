@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -88,9 +89,42 @@ sock_conf_probe_ms(void)
 	return loaded()->settings.probe_ms;
 }
 
+/* ADDRESS:PORT, or * */
+static const char *
+name(const struct sockaddr *sa, char *text, size_t len)
+{
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	const struct sockaddr_in *in = (const void *)sa;
+	char ip[INET6_ADDRSTRLEN] = "*";
+
+	if (sa != NULL && sa->sa_family == AF_INET)
+		inet_ntop(AF_INET, &in->sin_addr, ip, sizeof(ip));
+	else if (sa != NULL && sa->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &in6->sin6_addr, ip, sizeof(ip));
+	if (ip[0] == '*')
+		snprintf(text, len, "*");
+	else /* the port has its place in both */
+		snprintf(text, len, sa->sa_family == AF_INET ? "%s:%u" : "[%s]:%u", ip,
+			 ntohs(in->sin_port));
+	return text;
+}
+
+static void
+tell_verdict(const struct sock_query *q, const struct sock_verdict *v)
+{
+	char text[SOCK_ERR_MAX], local[64], remote[64], place[SOCK_FILE_MAX + 32] = "no rule";
+
+	if (v->rule != NULL)
+		sock_rules_place(loaded(), v->rule, place, sizeof(place));
+	snprintf(text, sizeof(text), "%s[%d]: %s %s -> %s: %s (%s)", program, (int)getpid(),
+		 q->proto == IPPROTO_UDP ? "udp" : "tcp", name(q->local, local, sizeof(local)),
+		 name(q->remote, remote, sizeof(remote)), sock_action_name(v->action), place);
+	say(text);
+}
+
 enum sock_action
 sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
-		 const struct sockaddr *remote)
+		 const struct sockaddr *remote, bool is_told)
 {
 	const struct sock_query query = {
 		.program = program,
@@ -101,8 +135,22 @@ sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 		.local = local,
 		.remote = remote,
 	};
+	const struct sock_verdict verdict = sock_rules_match(loaded(), &query);
 
-	return sock_rules_match(loaded(), &query).action;
+	if (is_told && loaded()->settings.log == SOCK_LOG_INFO)
+		tell_verdict(&query, &verdict);
+	return verdict.action;
+}
+
+void
+sock_conf_tell(const char *what, const char *why)
+{
+	char text[SOCK_ERR_MAX];
+
+	if (loaded()->settings.log != SOCK_LOG_INFO)
+		return;
+	snprintf(text, sizeof(text), "%s[%d]: %s: %s", program, (int)getpid(), what, why);
+	say(text);
 }
 
 void

@@ -20,9 +20,14 @@ uint32_t sock_conf_spin_us(void);
 uint32_t sock_conf_probe_ms(void);
 /** Are there no rules at all? */
 bool sock_conf_is_idle(void);
-/** What is to become of a socket; either address may be NULL: not known yet. */
+/**
+ * What is to become of a socket; either address may be NULL: not known yet. *is_told*: to the user,
+ * if he wants to know of each.
+ */
 enum sock_action sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
-				  const struct sockaddr *remote);
+				  const struct sockaddr *remote, bool is_told);
+/** What became of one otherwise, if he does. */
+void sock_conf_tell(const char *what, const char *why);
 /** Tell the user what went wrong, if he wants to know. */
 void sock_conf_say(const char *what, int rc);
 

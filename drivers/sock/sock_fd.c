@@ -123,6 +123,7 @@ sock_track(int fd, int domain, bool is_udp)
 	atomic_store(&f->carried, false);
 	f->domain = domain;
 	f->is_udp = is_udp;
+	f->is_stdio = false;
 	f->shm = NULL;
 	f->bytes = 0;
 	f->kernel = f->lease = -1;

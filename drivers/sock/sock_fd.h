@@ -34,6 +34,7 @@ struct sock_file {
 	_Atomic bool carried;
 	int domain;
 	bool is_udp;              /**< or TCP */
+	bool is_stdio;            /**< the C library may write to it by itself */
 	struct san_sock_shm *shm; /**< once it is carried */
 	size_t bytes;
 	uint32_t id, rx_bytes, tx_bytes; /**< as they were then: others may write there */

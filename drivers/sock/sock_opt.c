@@ -158,7 +158,19 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	(fd, level, name, value, len);
 	else if (rc == 0 && f->is_udp)
 		sock_sync(fd, f);
+	else if (rc == 0 && level == SOL_SOCKET && name == SO_LINGER)
+		sock_opt_linger(kernel, f);
 	return rc;
+}
+
+void
+sock_opt_linger(int kernel, struct sock_file *f)
+{
+	struct linger l = {0};
+	socklen_t len = sizeof(l);
+
+	if (REAL(getsockopt)(kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
+		atomic_store(&f->shm->linger, l.l_onoff == 0 ? 0 : (uint32_t)l.l_linger + 1);
 }
 
 void
@@ -251,7 +263,7 @@ sock_opt_shutdown(int fd, struct sock_file *f, int how)
 	int kernel, rc, err;
 
 	if (!f->is_udp)
-		return sock_tcp_shutdown(f, how);
+		return sock_tcp_shutdown(fd, f, how);
 	kernel = sock_kernel(fd, f);
 	if (kernel < 0)
 		return fail(ENETDOWN);

@@ -23,6 +23,8 @@ uint32_t sock_opt_bits(int fd);
 void sock_opt_inherit(int fd, struct sock_file *f);
 /** Time-outs of the kernel's socket are those of *shadow*, by which a call waits. */
 void sock_opt_times(int fd, int shadow);
+/** SO_LINGER of the kernel's socket is that of the stream *f*. */
+void sock_opt_linger(int kernel, struct sock_file *f);
 int sock_opt_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len);
 int sock_opt_name(int fd, struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len);
 int sock_opt_shutdown(int fd, struct sock_file *f, int how);

@@ -35,6 +35,7 @@
 	X(close_range, int, (unsigned int, unsigned int, int))                                   \
 	X(closefrom, void, (int))                                                                \
 	X(fclose, int, (void *))                                                                 \
+	X(fdopen, void *, (int, const char *))                                                   \
 	X(dup, int, (int))                                                                       \
 	X(dup2, int, (int, int))                                                                 \
 	X(dup3, int, (int, int, int))                                                            \
@@ -54,6 +55,7 @@
 	X(sendmsg, ssize_t, (int, const struct msghdr *, int))                                   \
 	X(sendmmsg, int, (int, struct mmsghdr *, unsigned int, int))                             \
 	X(sendfile, ssize_t, (int, int, off_t *, size_t))                                        \
+	X(splice, ssize_t, (int, loff_t *, int, loff_t *, size_t, unsigned int))                 \
 	X(poll, int, (struct pollfd *, nfds_t, int))                                             \
 	X(ppoll, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))      \
 	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *))                    \

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -15,6 +17,8 @@
 #include "sock_ring.h"
 
 #define NS_PER_S   1000000000ull
+#define ASIDE_STEPS   10000 /* a second */
+#define ASIDE_STEP_NS 100000
 #define TELL_TRIES 50 /* of some 100 ns: a byte that is being written */
 
 /* ---- locks ---- */
@@ -64,6 +68,14 @@ sock_has_something(const struct san_sock_shm *shm)
 		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
+/* Nothing more comes to the descriptor: the stream has ended, or if not, the daemon has. */
+static void
+closed(struct san_sock_shm *shm)
+{
+	if (atomic_load(&shm->fin) == 0)
+		atomic_store(&shm->gone, 1);
+}
+
 /* Look for a while whether there is something, or room. */
 static bool
 spin(const struct sock_file *f, bool to_send)
@@ -106,7 +118,7 @@ sock_wait_something(int fd, struct sock_file *f)
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
 	if (n == 0)
-		atomic_store(&shm->gone, 1); /* the daemon is */
+		closed(shm);
 	return n < 0 ? err : 0;
 }
 
@@ -120,6 +132,7 @@ fill(int fd, struct sock_file *f, int flags)
 {
 	static uint8_t full[SAN_SOCK_FULL];
 
+	memcpy(full, SAN_SOCK_MARK, sizeof(SAN_SOCK_MARK));
 	atomic_store(&f->shm->full, 1);
 	sock_bell(f); /* one that was killed may not have */
 	if (REAL(send)(fd, full, sizeof(full), flags | MSG_NOSIGNAL) >= 0)
@@ -152,6 +165,20 @@ sock_is_writable(int fd, struct sock_file *f)
 	return false;
 }
 
+/* The daemon reads it when it goes. What waits for room may be there for long. */
+void
+sock_wait_aside(int fd, const struct sock_file *f)
+{
+	const struct timespec step = {.tv_nsec = ASIDE_STEP_NS};
+	int tries, left = 0;
+
+	for (tries = 0; tries < ASIDE_STEPS && atomic_load(&f->shm->full) == 0; tries++) {
+		if (REAL(ioctl)(fd, SIOCOUTQ, &left) != 0 || left == 0)
+			return;
+		nanosleep(&step, NULL);
+	}
+}
+
 /*
  * Read the bytes by which the kernel was told. Not by recv(), in which a thread may be cancelled:
  * it would not give the lock back.
@@ -169,7 +196,7 @@ untell(int fd, struct san_sock_shm *shm)
 		       0)
 			nb++;
 	if (n == 0)
-		atomic_store(&shm->gone, 1);
+		closed(shm);
 	return nb != 0;
 }
 

@@ -32,6 +32,9 @@ void sock_unmirror(int fd, struct sock_file *f);
 /** The kernel must not go on saying readable to who has nothing to read. */
 void sock_settle(int fd, struct sock_file *f, bool is_told);
 
+/** Wait, a second at most, for what the C library wrote to the descriptor to be on its way. */
+void sock_wait_aside(int fd, const struct sock_file *f);
+
 /** Bytes of all buffers, or -errno. */
 ssize_t sock_length(const struct msghdr *msg);
 /** Copy *len* bytes from, or to, the buffers behind their first *skip* bytes. */

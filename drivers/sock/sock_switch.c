@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <bsd/sys/time.h>
 #include <time.h>
@@ -60,19 +59,13 @@ socket(int domain, int type, int protocol)
  * be a stream in truth.
  */
 static int
-accepted(int fd, int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
+accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
 {
-	struct sock_file *f;
-
 	if (new < 0)
 		return new;
 	sock_forget(new);
-	f = sock_get(fd);
-	if (f == NULL)
-		return new;
-	if (atomic_load_explicit(&f->lease, memory_order_relaxed) >= 0)
-		sock_tcp_accepted(f, new, sa, len, room);
-	sock_put(f);
+	if (!sock_conf_is_idle())
+		sock_tcp_accepted(new, sa, len, room);
 	return new;
 }
 
@@ -88,7 +81,7 @@ accept(int fd, struct sockaddr *sa, socklen_t *len)
 {
 	socklen_t room = room_of(sa, len);
 
-	return accepted(fd, REAL(accept)(fd, sa, len), sa, len, room);
+	return accepted(REAL(accept)(fd, sa, len), sa, len, room);
 }
 
 EXPORT int
@@ -96,7 +89,7 @@ accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
 	socklen_t room = room_of(sa, len);
 
-	return accepted(fd, REAL(accept4)(fd, sa, len, flags), sa, len, room);
+	return accepted(REAL(accept4)(fd, sa, len, flags), sa, len, room);
 }
 
 EXPORT int
@@ -251,12 +244,21 @@ shutdown(int fd, int how)
 EXPORT int
 close(int fd)
 {
+	struct sock_file *f;
+	int rc;
+
 	if (sock_is_own(fd)) {
 		errno = EBADF;
 		return -1;
 	}
+	f = carried(fd);
 	sock_forget(fd);
-	return REAL(close)(fd);
+	rc = REAL(close)(fd);
+	if (f != NULL && rc == 0 && !f->is_udp)
+		sock_tcp_linger(f);
+	if (f != NULL)
+		sock_put(f);
+	return rc;
 }
 
 EXPORT int
@@ -283,6 +285,19 @@ fclose(FILE *file)
 	if (file != NULL)
 		sock_forget(fileno(file));
 	return REAL(fclose)(file);
+}
+
+/* What it writes then goes by the descriptor: see sock_wait_aside(). */
+EXPORT FILE *
+fdopen(int fd, const char *mode)
+{
+	struct sock_file *f = sock_get(fd);
+
+	if (f != NULL) {
+		f->is_stdio = true;
+		sock_put(f);
+	}
+	return REAL(fdopen)(fd, mode);
 }
 
 EXPORT int
@@ -690,41 +705,6 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 		return (int)named(fd, f, REAL(sendmmsg)(fd, msgs, nb, flags));
 	sock_put(f);
 	return send_each(fd, msgs, nb, flags);
-}
-
-/* A file's bytes, by way of a buffer, which others need not have room for. */
-static __attribute__((noinline)) ssize_t
-copy_file(int fd, int from, off_t *offset, size_t size)
-{
-	char buf[SAN_SOCK_DGRAM];
-	ssize_t n;
-
-	if (size > sizeof(buf))
-		size = sizeof(buf);
-	n = offset != NULL ? pread(from, buf, size, *offset) : REAL(read)(from, buf, size);
-	if (n <= 0)
-		return n;
-	n = send(fd, buf, (size_t)n, 0);
-	if (n > 0 && offset != NULL)
-		*offset += n;
-	return n;
-}
-
-EXPORT ssize_t
-sendfile(int fd, int from, off_t *offset, size_t size)
-{
-	struct sock_file *f = carried(fd);
-
-	if (f == NULL)
-		return REAL(sendfile)(fd, from, offset, size);
-	sock_put(f);
-	return copy_file(fd, from, offset, size);
-}
-
-EXPORT ssize_t
-sendfile64(int fd, int from, off_t *offset, size_t size)
-{
-	return sendfile(fd, from, offset, size);
 }
 
 /* ---- calls by number: libuv makes some so ---- */

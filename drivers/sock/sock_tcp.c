@@ -5,11 +5,16 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "sock_attach.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_tcp.h"
+
+#define LINGER_STEPS_S 1000 /* looks per second */
+#define LINGER_STEP_NS (1000000000 / LINGER_STEPS_S)
+#define LAST_STEPS     20 /* until the daemon has seen who was the last */
 
 static int
 fail(int err)
@@ -66,15 +71,15 @@ put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
 	return len;
 }
 
-/* 0: go on; or errno. */
+/* 0: go on; or errno, which is taken if nothing is *done* that is to be told instead. */
 static int
-check_send(struct sock_file *f)
+check_send(struct sock_file *f, ssize_t done)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t err;
 
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
-	    (err = atomic_exchange(&shm->error, 0)) != 0)
+	    (err = done != 0 ? EPIPE : atomic_exchange(&shm->error, 0)) != 0)
 		return (int)err;
 	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
 		return ECONNRESET;
@@ -94,7 +99,9 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 
 	if (len < 0)
 		return fail((int)-len);
-	while ((err = check_send(f)) == 0 && done < len) {
+	if (f->is_stdio)
+		sock_wait_aside(fd, f);
+	while ((done < len || len == 0) && (err = check_send(f, done)) == 0 && len != 0) {
 		n = put(f, msg, (size_t)done, (size_t)(len - done));
 		if (n > 0) {
 			done += n;
@@ -173,7 +180,7 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 	ended = atomic_load_explicit(&shm->fin, memory_order_acquire) != 0 ||
 		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 	n = take_locked(f, msg, skip, left, flags);
-	if (n == 0 && left != 0 && atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
+	if (n == 0 && left != 0 && skip == 0 && atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
 		err = atomic_exchange(&shm->error, 0);
 	sock_unmirror(fd, f);
 	sock_unlock_rx(f, key);
@@ -181,6 +188,9 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 		return n;
 	if (err != 0)
 		return -(ssize_t)err;
+	/* an error comes with the next call if this one has bytes to tell */
+	if (skip != 0 && atomic_load(&shm->error) != 0)
+		return 0;
 	return ended || atomic_load(&shm->gone) != 0 ? 0 : -EAGAIN;
 }
 
@@ -259,7 +269,7 @@ sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told)
 }
 
 int
-sock_tcp_shutdown(struct sock_file *f, int how)
+sock_tcp_shutdown(int fd, struct sock_file *f, int how)
 {
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return fail(EINVAL);
@@ -267,10 +277,29 @@ sock_tcp_shutdown(struct sock_file *f, int how)
 		return fail(ENOTCONN);
 	if (how != SHUT_WR)
 		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
-	if (how != SHUT_RD)
+	if (how != SHUT_RD) {
+		sock_wait_aside(fd, f);
 		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
+	}
 	sock_bell(f);
 	return 0;
+}
+
+/* The daemon knows soon whether it was the last. */
+void
+sock_tcp_linger(struct sock_file *f)
+{
+	uint64_t steps = atomic_load(&f->shm->linger), step;
+	const struct timespec ts = {.tv_nsec = LINGER_STEP_NS};
+
+	if (steps <= 1) /* 0: it has no SO_LINGER; 1: no time */
+		return;
+	steps = (steps - 1) * LINGER_STEPS_S;
+	for (step = 0; step < steps && sock_tcp_unsent(f) != 0 &&
+	     atomic_load(&f->shm->gone) == 0 &&
+	     (step < LAST_STEPS || atomic_load(&f->shm->closing) != 0);
+	     step++)
+		nanosleep(&ts, NULL);
 }
 
 int

@@ -22,17 +22,18 @@ bool sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, so
 /** The kernel's *fd* listens: if a rule says so, its daemon is told. */
 void sock_tcp_listen(int fd, struct sock_file *f);
 /**
- * The kernel's listener *f* gave *fd*. If that is a stream it is carried from now on, and *sa* is
+ * A listener of the kernel gave *fd*. If that is a stream it is carried from now on, and *sa* is
  * whom it is from.
  */
-void sock_tcp_accepted(const struct sock_file *f, int fd, struct sockaddr *sa, socklen_t *len,
-		       socklen_t room);
+void sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room);
 
 ssize_t sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags);
 ssize_t sock_tcp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags);
 /** See sock_udp_poll(). */
 short sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told);
-int sock_tcp_shutdown(struct sock_file *f, int how);
+int sock_tcp_shutdown(int fd, struct sock_file *f, int how);
+/** A descriptor of it was closed: if it was the last and has SO_LINGER, wait until all is sent. */
+void sock_tcp_linger(struct sock_file *f);
 /** Names that the kernel's socket does not have. */
 int sock_tcp_name(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len);
 /** FIONREAD, and bytes that are not sent yet. */

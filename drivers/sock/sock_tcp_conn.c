@@ -20,6 +20,7 @@
 #include "sock_tcp.h"
 
 #define NS_PER_MS 1000000ll
+#define BY_KERNEL "a connection is the kernel's"
 
 static bool
 is_wanted(int fd, const struct sock_file *f, const struct sockaddr *local,
@@ -29,7 +30,7 @@ is_wanted(int fd, const struct sock_file *f, const struct sockaddr *local,
 
 	if (sock_conf_is_idle())
 		return false;
-	action = sock_conf_action(IPPROTO_TCP, sock_is_v6only(fd, f), local, remote);
+	action = sock_conf_action(IPPROTO_TCP, sock_is_v6only(fd, f), local, remote, true);
 	return action == SOCK_CARRY || action == SOCK_BOTH;
 }
 
@@ -94,13 +95,18 @@ bool
 sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
 {
 	struct shmq_req req = {0};
-	struct shmq_rep rep;
+	struct sockaddr_storage local;
+	struct shmq_rep rep = {0};
 	int shadow, rc, was = errno;
 	bool up;
 
-	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, NULL, sa) ||
-	    sock_attach() != 0 || !sock_is_reached(req.sock.peer) ||
-	    sock_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow) != 0) {
+	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, sock_bound_to(fd, &local), sa) ||
+	    sock_attach() != 0 || !sock_is_reached(req.sock.peer)) {
+		errno = was;
+		return false;
+	}
+	if (sock_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow) != 0) {
+		sock_conf_tell(BY_KERNEL, rep.text);
 		errno = was;
 		return false;
 	}
@@ -108,8 +114,10 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 	up = rc == 0 && comes_up(f, shadow);
 	if (up) {
 		sock_opt_times(fd, shadow);
+		sock_opt_linger(fd, f);
 		sock_carry_replace(f, shadow);
 	} else if (rc == 0) {
+		sock_conf_tell(BY_KERNEL, "the peer's daemon has nobody there, or is none");
 		munmap(f->shm, f->bytes);
 		f->shm = NULL;
 	}
@@ -166,7 +174,7 @@ is_token(const struct sockaddr_storage *ss)
 }
 
 static int
-take_place(const struct sock_file *listener, int fd)
+take_place(int fd, int domain)
 {
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
@@ -176,11 +184,12 @@ take_place(const struct sock_file *listener, int fd)
 	rc = sock_ask(SHMQ_SOCK_ACCEPT, fd, &req, &rep, &shadow);
 	if (rc != 0)
 		return rc;
-	sock_track(fd, listener->domain, false);
+	sock_track(fd, domain, false);
 	f = sock_get(fd);
 	rc = f == NULL ? -ENFILE : sock_carry_map(f, shadow);
 	if (rc == 0) {
 		sock_opt_times(fd, shadow);
+		sock_opt_linger(fd, f);
 		sock_carry_replace(f, shadow);
 	}
 	REAL(close)
@@ -191,16 +200,16 @@ take_place(const struct sock_file *listener, int fd)
 }
 
 void
-sock_tcp_accepted(const struct sock_file *listener, int fd, struct sockaddr *sa, socklen_t *len,
-		  socklen_t room)
+sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room)
 {
 	struct sockaddr_storage ss;
 	socklen_t bytes = sizeof(ss);
 	struct sock_file *f;
 	int was = errno;
 
+	/* by whatever way its listener came to us */
 	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
-	    take_place(listener, fd) == 0 && sa != NULL && len != NULL &&
+	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
 	    (f = sock_get(fd)) != NULL) {
 		*len = room;
 		sock_tcp_name(f, true, sa, len);

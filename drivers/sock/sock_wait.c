@@ -97,6 +97,8 @@ look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 		f = fds[i].fd >= 0 ? carried(fds[i].fd) : NULL;
 		if (f == NULL) {
 			*nb_others += fds[i].fd >= 0;
+			if (fds[i].fd < 0)
+				fds[i].revents = 0;
 			continue;
 		}
 		fds[i].revents = look_one(fds[i].fd, f, fds[i].events,

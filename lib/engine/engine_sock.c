@@ -41,13 +41,15 @@ san_engine_sock_wake(struct san_engine *e)
 {
 	struct san_socks *all = san_core_socks(e->core);
 	const char byte = 0;
+	bool ends;
 	int fd;
 
 	if (likely(all == NULL))
 		return;
 	/* full, it is readable; closed, nobody waits there */
-	while ((fd = san_sock_rung(all)) >= 0)
-		e->stats.nb_wakes += send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+	while ((fd = san_sock_rung(all, &ends)) >= 0)
+		e->stats.nb_wakes += (ends ? shutdown(fd, SHUT_WR) == 0 :
+					     send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0);
 	if (unlikely(san_socks_has_room(all)))
 		san_engine_event_wake(e->port);
 }

@@ -160,6 +160,7 @@ san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0))
 		return;
 	is_new = is_new && atomic_load_explicit(&s->shm->edges, memory_order_relaxed) != 0;
+	is_new = is_new || (s->stream.has_fin && !s->stream.fin_told);
 	if ((!atomic_compare_exchange_strong(&s->shm->mirrored, &untold, SAN_SOCK_TO_TELL) &&
 	     !is_new) ||
 	    s->is_woken)
@@ -170,7 +171,7 @@ san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 }
 
 int
-san_sock_rung(struct san_socks *all)
+san_sock_rung(struct san_socks *all, bool *ends)
 {
 	uint32_t state;
 	struct sock *s;
@@ -180,6 +181,13 @@ san_sock_rung(struct san_socks *all)
 		all->wake_head = s->wake_next;
 		s->is_woken = false;
 		state = SAN_SOCK_TO_TELL;
+		*ends = s->stream.has_fin;
+		if (*ends) {
+			/* it stays readable: nobody takes that back */
+			s->stream.fin_told = true;
+			atomic_store(&s->shm->mirrored, SAN_SOCK_TOLD);
+			return s->wake_fd;
+		}
 		/* what there was may have been taken meanwhile */
 		if (atomic_compare_exchange_strong(&s->shm->mirrored, &state, SAN_SOCK_TOLD) ||
 		    state == SAN_SOCK_TOLD)

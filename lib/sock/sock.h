@@ -110,8 +110,8 @@ void san_sock_aside(struct san_socks *all, uint32_t id, const void *data, uint32
 		    uint64_t now_ns);
 /** Does the peer have all that was sent, and the end? Or can it not get it any more? */
 bool san_sock_is_drained(const struct san_socks *all, uint32_t id);
-/** Has it received what nobody has read? */
-bool san_sock_has_unread(const struct san_socks *all, uint32_t id);
+/** Closed now, is it reset? It has received what nobody has read, or SO_LINGER without time. */
+bool san_sock_is_reset(const struct san_socks *all, uint32_t id);
 
 /* ---- */
 
@@ -127,7 +127,10 @@ bool san_sock_has_sent(const struct san_socks *all, uint32_t id);
 bool san_socks_has_work(const struct san_socks *all);
 /** Has a ring to send that was full got room? Said once; and rarely not at all. */
 bool san_socks_has_room(struct san_socks *all);
-/** Of a socket that has become readable for who waits in the kernel; -1: no more of them. */
-int san_sock_rung(struct san_socks *all);
+/**
+ * Our end of the pair of a socket that has become readable for who waits in the kernel; -1: no
+ * more of them. To be sent a byte; or if it *ends*, to be shut down for sending.
+ */
+int san_sock_rung(struct san_socks *all, bool *ends);
 
 #endif /* SOCK_H */

@@ -21,6 +21,7 @@ struct sock_stream {
 	bool is_over;      /**< nothing is sent any more */
 	bool has_recv;     /**< is posted */
 	bool has_fin;      /**< nothing comes any more */
+	bool fin_told;     /**< the kernel knows */
 	bool shut_posted;  /**< our end is */
 	bool shut_done;    /**< the peer has it */
 	bool is_abandoned; /**< see san_sock_shut() */

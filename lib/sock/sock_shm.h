@@ -28,10 +28,11 @@
  * he clears *mirrored*, and if then, behind a fence, there are records again, rings. So the
  * kernel says readable while there is something to read, and not afterwards, and with nobody
  * waiting no system call is made on either side. With *edges*, for EPOLLET, there is a byte for
- * each burst that comes, also while there is something: each is an edge.
+ * each burst that comes, also while there is something: each is an edge. A stream's end the kernel
+ * is told by an end of the pair, behind which it stays readable.
  *
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
- * of SAN_SOCK_FULL bytes, by which that is full, too: the kernel does not say writable any more,
+ * of SAN_SOCK_FULL bytes that begins with SAN_SOCK_MARK, by which that is full, too: the kernel does not say writable any more,
  * and who sends one more sleeps. The daemon reads them when there is room again.
  */
 
@@ -39,14 +40,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-#define SAN_SOCK_ABI      2
+#define SAN_SOCK_ABI      3
 #define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
 #define SAN_SOCK_LINE     64u
 #define SAN_SOCK_PAD      UINT32_MAX
 #define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
 #define SAN_SOCK_FULL     65536u /**< more than a datagram can have */
-#define SAN_SOCK_ASIDE    65536u /**< bytes behind a stream's rings: see san_sock_aside() */
+#define SAN_SOCK_MARK     "sansock: full, and waits"
+#define SAN_SOCK_ASIDE    69632u /**< bytes behind a stream's rings: see san_sock_aside() */
 #define SAN_SOCK_RX_BYTES (256u << 10)
 #define SAN_SOCK_TX_BYTES (256u << 10)
 
@@ -86,6 +89,7 @@ struct san_sock_shm {
 	uint32_t type;               /**< SOCK_DGRAM, SOCK_STREAM */
 	/* ... and when its program has named it */
 	struct san_sock_addr local, peer; /**< family 0: none */
+	_Atomic uint32_t closing; /**< nobody has it any more */
 	/* the lcore's */
 	_Alignas(64) _Atomic uint32_t rx_tail;
 	_Atomic uint32_t rx_base;
@@ -111,6 +115,7 @@ struct san_sock_shm {
 	_Alignas(64) _Atomic uint32_t nonblock;
 	_Atomic uint32_t options; /**< enum san_sock_option */
 	_Atomic uint32_t shut;    /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
+	_Atomic uint32_t linger;  /**< SO_LINGER of a stream: seconds + 1; or 0 */
 };
 
 enum san_sock_mirrored {
@@ -223,6 +228,13 @@ san_sock_has_room(const struct san_sock_shm *shm, uint32_t size)
 
 	/* one may need as much once more, for the padding before it */
 	return used <= size - 2 * san_sock_rec_bytes(SAN_SOCK_DGRAM);
+}
+
+/** Is *data* what waits for room, and not what a program wrote? */
+static inline bool
+san_sock_is_full(const void *data, size_t len)
+{
+	return len == SAN_SOCK_FULL && memcmp(data, SAN_SOCK_MARK, sizeof(SAN_SOCK_MARK)) == 0;
 }
 
 /** Of a consumer at *head*, behind padding that *bytes*, copied from there, says there is. */

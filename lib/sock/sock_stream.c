@@ -349,9 +349,10 @@ san_sock_is_drained(const struct san_socks *all, uint32_t id)
 }
 
 bool
-san_sock_has_unread(const struct san_socks *all, uint32_t id)
+san_sock_is_reset(const struct san_socks *all, uint32_t id)
 {
 	const struct sock *s = &all->socks[id];
 
-	return atomic_load_explicit(&s->shm->rx_head, memory_order_relaxed) != s->rx_tail;
+	return atomic_load_explicit(&s->shm->rx_head, memory_order_relaxed) != s->rx_tail ||
+		atomic_load_explicit(&s->shm->linger, memory_order_relaxed) == 1;
 }

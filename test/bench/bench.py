@@ -40,7 +40,8 @@ BUSY_SHARE = 0.05       # of a CPU that something else takes
 ROUNDS, QUICK_ROUNDS = 5, 1
 RUN_MS, QUICK_MS = 400, 60
 NOISE_MS = 1000
-TOOLS = ('ethtool', 'iperf3', 'sockperf', 'valgrind')
+TOOLS = ('ethtool', 'iperf3', 'memcached', 'memcaslap', 'redis-benchmark', 'redis-server', 'socat',
+         'sockperf', 'valgrind')
 WIRE = 'wire'           # the micro-benchmark, a table of its own
 
 

@@ -143,7 +143,9 @@ class Pair:
                                                    f'ip = {OUR_IP6}/64' if v6 else '')
             if daemons == 2:
                 self.daemons['peer'] = self.start_daemon(self.at_peer, 'client', PEER_IP, 'b0')
-        self.rules = rules or f'kernel remote 127.0.0.0/8;carry proto {proto}'
+        # a peer with a daemon has the time that it needs on a busy machine
+        patience = ';probe 5000' if daemons == 2 else ''
+        self.rules = (rules or f'kernel remote 127.0.0.0/8;carry proto {proto}') + patience
         self.before = self.counters()
 
     def __enter__(self):
@@ -229,6 +231,19 @@ class Pair:
         check(status is None or p.returncode == status,
               f'{command[0]} ended with {p.returncode}: {(out + err)[-1500:]!r}')
         return out if isinstance(stdin, bytes) else out.decode(errors='replace')
+
+    def background(self, name, *command):
+        """A client that runs meanwhile."""
+        p = Process(self.work, name, self.command('client', *command))
+        self.servers.append(p)
+        return p
+
+    def on(self, role, *command):
+        """The output of a program without the library at that end."""
+        done = subprocess.run(self.command(role, *command, plain=True), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=20 * SLOW, check=False, text=True)
+        check(done.returncode == 0, f'{command[1]}: {done.stdout[-1500:]}')
+        return done.stdout
 
     def path(self, name):
         return os.path.join(self.folder, name)

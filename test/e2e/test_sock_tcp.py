@@ -5,15 +5,18 @@ both ways of ending, waiting and sharing included; and what is not carried goes 
 kernel. (UDP-1, UDP-2, UDP-7, AFC-1)
 """
 
+import json
 import os
 import signal
 import sys
+import time
 
 import sock
-from e2e import Tests, Work, check, need_namespaces
-from sock import PYTHON, wait_for
+from e2e import BUILD, SOURCE, Tests, Work, check, need_namespaces
+from sock import PEER, PYTHON, wait_for
 
 PORT = 5100
+SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
 HEAD = '''
 import array, errno, fcntl, hashlib, os, select, signal, socket, struct, subprocess, sys, termios
 import threading, time
@@ -85,7 +88,117 @@ say(ep.poll(5)[0][1], ep.poll(0.05), s.recv(99))
 ep.modify(s, select.EPOLLIN | select.EPOLLOUT); say(ep.poll(0)[0][1])
 ep.modify(s, select.EPOLLIN | select.EPOLLRDHUP); s.send(b"111")
 say(s.recv(10, socket.MSG_WAITALL)); time.sleep(0.2)
-say(ep.poll(5)[0][1] & select.EPOLLIN, s.recv(99), s.recv(99))
+say(ep.poll(5)[0][1], s.recv(99), s.recv(99))
+'''),
+    'ends in epoll': ('''
+for _ in range(2):
+    s, _ = l.accept(); s.send(b"bytes"); time.sleep(0.1); s.close()
+''', '''
+s = dial(); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+time.sleep(0.4); say(ep.poll(5)[0][1], s.recv(9), s.recv(9), ep.poll(0.05)); s.close()
+s = dial(); s.recv(5); say(s.recv(5)); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP)
+say(ep.poll(5)[0][1], ep.poll(0)[0][1]); ep.modify(s, select.EPOLLRDHUP); say(ep.poll(0)[0][1])
+p = select.poll(); p.register(s, select.POLLIN | select.POLLRDHUP); say(p.poll(0)[0][1])
+'''),
+    'lingering': ('''
+s, _ = l.accept()
+try: say(s.recv(9))
+except OSError as e: say(name(e))
+s, _ = l.accept(); time.sleep(0.5); say(digest(all_of(s)))
+l.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+s, _ = l.accept(); say(s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)); s.close()
+''', '''
+s = dial(); s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+say(s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)); time.sleep(0.1); s.close()
+s = dial(); s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+s.sendall(data[:200000]); began = time.time(); s.close(); say(time.time() - began < 3)
+time.sleep(1); s = dial()
+try: say(s.recv(9))
+except OSError as e: say(name(e))
+'''),
+    'lingering in part': ('''
+l.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+s, _ = l.accept()
+if os.fork() == 0:
+    time.sleep(0.3); s.sendall(data); s.close(); os._exit(0)
+began = time.time(); s.close(); say(time.time() - began < 3); os.wait()
+''', '''
+s = dial(); say(digest(all_of(s)))
+'''),
+    'reset behind bytes': ('''
+for _ in range(2):
+    s, _ = l.accept(); s.send(b"x" * 10); time.sleep(0.1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.close()
+''', '''
+s = dial(); say(s.recv(20, socket.MSG_WAITALL))
+for _ in range(2):
+    try: say(s.recv(9))
+    except OSError as e: say(name(e))
+s = dial(); s.recv(10); time.sleep(0.3)
+signal.signal(signal.SIGPIPE, lambda *_: say("pipe"))
+for _ in range(2):
+    try: s.send(b"x")
+    except OSError as e: say(name(e))
+'''),
+    'written by the C library': ('''
+with open(folder + "/part", "w") as f: f.write("part\\n" * 10)
+for _ in range(3):
+    s, _ = l.accept()
+    subprocess.run(["bash", "-c", "echo first; seq 60000; cat " + folder + "/part; echo then; seq 3; "
+                    "dd if=/dev/zero bs=70000 count=1 status=none | tr \'\\\\0\' x; echo last"],
+                   stdin=s, stdout=s)
+    s.shutdown(socket.SHUT_WR); s.close()
+''', '''
+for _ in range(3):
+    s = dial(); say(digest(all_of(s)))
+'''),
+    'a file in parts': ('''
+s, _ = l.accept(); time.sleep(0.5); say(digest(all_of(s)))
+''', '''
+with open(folder + "/file", "wb") as f: f.write(data)
+s = dial(); f = open(folder + "/file", "rb"); s.setblocking(False); n = 1
+while n:
+    try: n = os.sendfile(s.fileno(), f.fileno(), None, 1 << 20)
+    except BlockingIOError: select.select([], [s], [])
+say(f.seek(0, 1)); s.close()
+'''),
+    'a listener that was inherited': ('''
+code = "import socket; s, a = socket.socket(fileno=%d).accept(); s.send(b'child ' + s.recv(9))" % l.fileno()
+l.set_inheritable(True)
+for _ in range(2):
+    if os.fork() == 0:
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    os.wait()
+''', '''
+for i in range(2):
+    s = dial(); s.send(b"%d" % i); say(all_of(s))
+'''),
+    'poll by hand': ('''
+s, _ = l.accept(); s.send(b"x"); s.recv(1)
+''', '''
+import ctypes
+s = dial(); select.select([s], [], [])
+fds = (ctypes.c_int * 6)(-1, 0x7fff7fff, s.fileno(), 1, -5, 0x7fff7fff)
+say(ctypes.CDLL(None).poll(fds, 3, 1000), fds[1] >> 16, fds[3] >> 16, fds[5] >> 16)
+try: s.connect((ip, port))
+except OSError as e: say(name(e))
+'''),
+    'spliced': ('''
+s, _ = l.accept(); r, w = os.pipe(); out = open(folder + "/out", "wb"); n = 1
+while n:
+    n = k = os.splice(s.fileno(), w, 1 << 20)
+    while k: k -= os.splice(r, out.fileno(), k)
+out.close(); say(digest(open(folder + "/out", "rb").read())); s.send(b"all")
+try: os.splice(s.fileno(), out.fileno() if not out.closed else l.fileno(), 9)
+except OSError as e: say(name(e))
+''', '''
+with open(folder + "/file", "wb") as f: f.write(data)
+s = dial(); f = open(folder + "/file", "rb"); r, w = os.pipe()
+while n := os.splice(f.fileno(), w, 65536):
+    while n: n -= os.splice(r, s.fileno(), n)
+try: os.splice(r, s.fileno(), 9, flags=os.SPLICE_F_NONBLOCK)
+except OSError as e: say(name(e))
+s.shutdown(socket.SHUT_WR); say(s.recv(9))
 '''),
     'peek and parts': ('''
 s, _ = l.accept()
@@ -286,6 +399,92 @@ def without_library(pair, ours, _):
 
 
 @both
+def forged(pair, ours, _):
+    """Nobody gets what is not his by asking the daemon himself."""
+    s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\ntime.sleep(1.5)\ns, _ = l.accept()\n'
+                    's.send(b"mine")', pair.server_ip, PORT, pair.folder, text='ready')
+    client = pair.background('client', PYTHON, '-c', f'{HEAD}\ns = dial(); say(all_of(s))',
+                             pair.server_ip, PORT, pair.folder)
+    wait_for('a stream', lambda: ours.ask('sockets')['streams_accepted'] == 1)
+    forger = os.path.join(os.path.dirname(PEER), 'sock_forger.py')
+    out = pair.on('server', PYTHON, forger, ours.path)
+    check(out == 'refused\n', out)
+    s.wait(10)
+    check(client.wait(10) == 0 and client.out() == "b'mine'\n", client.tail())
+
+
+@both
+def shown(pair, ours, peer):
+    """sanctl says of each socket whether it is carried, and why."""
+    script = f"""{HEAD}
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind((ip, port))
+l = listen(); s, _ = l.accept(); s.recv(9)
+"""
+    s = pair.server(PYTHON, '-c', script, pair.server_ip, PORT, pair.folder, text='ready')
+    plain = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\ns, _ = l.accept(); s.recv(9)',
+                        pair.server_ip, PORT + 1, pair.folder, text='ready', plain=True)
+    client = pair.background('client', PYTHON, '-c', f'{HEAD}\ns = dial(); port += 1; t = dial()\n'
+                             'say("up"); time.sleep(60)', pair.server_ip, PORT, pair.folder)
+    client.wait_text('up')
+
+    def rows(role, daemon):
+        out = pair.on(role, '/usr/bin/env', f'PATH={BUILD}/apps/sansock:/usr/bin', PYTHON, SANCTL,
+                      '--socket', f'{daemon.runtime_dir()}/dpdk_telemetry.v2', 'sockets', '--json')
+        return sorted((r['proto'], r['state'], r['local'].rpartition(':')[2] if role == 'server' else
+                       r['peer'].rpartition(':')[2], r['pid'], r['carried'], r['why'])
+                      for r in json.loads(out).values())
+
+    rule = 'SANSOCK_RULES:3'
+    check(rows('server', ours) == [
+        ('tcp', 'listens', str(PORT), s.pid, 'yes', rule),
+        ('tcp', 'listens', str(PORT + 1), plain.pid, 'no', 'the program has not the library'),
+        ('tcp', 'up', str(PORT), s.pid, 'yes', rule),
+        ('tcp', 'up', str(PORT + 1), plain.pid, 'no', 'the program has not the library'),
+        ('udp', 'up', str(PORT), s.pid, 'no', 'no rule')], rows('server', ours))
+    check(rows('client', peer) == [
+        ('tcp', 'up', str(PORT), client.pid, 'yes', rule),
+        ('tcp', 'up', str(PORT + 1), client.pid, 'no', 'nobody listens there with the library')],
+          rows('client', peer))
+
+
+@both
+def slow_to_accept(pair, ours, _):
+    """A listener that takes nothing gets no more streams until it does; nothing is lost."""
+    s = pair.server(PYTHON, '-c', f'''{HEAD}
+l = listen(); time.sleep(7)
+for i in range(3): s, _ = l.accept(); s.send(b"%d" % i); say(i)
+''', pair.server_ip, PORT, pair.folder, text='ready')
+    def dialled(i):
+        return pair.background(f'client{i}', PYTHON, '-c', f'{HEAD}\ns = dial(); say(all_of(s))',
+                               pair.server_ip, PORT, pair.folder)
+    clients = [dialled(0)]
+    time.sleep(5.5)
+    clients.append(dialled(1))
+    wait_for('the first one', lambda: '0' in s.out(), 10)
+    check(ours.ask('sockets')['streams_accepted'] == 1, 'it got another one')
+    wait_for('the second one', lambda: '1' in s.out())
+    clients.append(dialled(2))
+    check([c.wait(10) for c in clients] == [0, 0, 0], clients[2].tail())
+    check([c.out() for c in clients] == [f"b'{i}'\n" for i in range(3)], clients[2].out())
+    check(ours.ask('sockets')['streams_accepted'] == 2, 'and none afterwards')
+
+
+def rules_of_the_own_address():
+    """A rule about what a socket is bound to holds for one that connects from there."""
+    rules = f'kernel local *:7000-7010;kernel remote 127.0.0.0/8;carry proto tcp'
+    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2, rules=rules) as pair:
+        for port, wanted in ((7005, 0), (7015, 1)):
+            s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\ns, _ = l.accept()\n'
+                            's.send(b"x"); s.close()', pair.server_ip, PORT + port, pair.folder,
+                            text='ready')
+            pair.client(PYTHON, '-c', f'{HEAD}\ns = dial(source_address=("", {port}))\n'
+                        'say(all_of(s))', pair.server_ip, PORT + port, pair.folder)
+            s.wait(10)
+            streams = pair.daemons['us'].ask('sockets')['streams_accepted']
+            check(streams == wanted, f'{port}: {streams} streams')
+
+
+@both
 def no_system_calls(pair, _ours, _peer):
     """Bytes of streams that are polled cost none (UDP-8)."""
     s = pair.server(PYTHON, '-c', f'''{HEAD}
@@ -324,7 +523,8 @@ def main():
         return 0
     for case in CASES:
         tests.add(case, same, case)
-    for test in (killed, without_library, no_system_calls):
+    for test in (killed, without_library, forged, shown, slow_to_accept, rules_of_the_own_address,
+                 no_system_calls):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
 

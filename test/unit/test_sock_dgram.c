@@ -23,6 +23,7 @@
 static struct rte_mempool *pool;
 static struct inet_host h;
 static struct san_socks *all;
+static bool ends;
 static struct sock_prog p;
 static struct inet_frame f;
 static uint8_t data[SAN_SOCK_DGRAM], back[SAN_SOCK_DGRAM];
@@ -343,7 +344,7 @@ error__of_who_is_connected(void **state)
 	atomic_store(&p.shm->armed, 1);
 	san_sock_error(all, &r);
 	assert_int_equal(atomic_load(&p.shm->error), ECONNREFUSED);
-	assert_int_equal(san_sock_rung(all), 9);
+	assert_int_equal(san_sock_rung(all, &ends), 9);
 }
 
 int

@@ -17,6 +17,7 @@
 
 static struct rte_mempool *pool;
 static struct san_socks *all;
+static bool ends;
 static struct sock_prog p[MAX];
 static uint32_t nb;
 
@@ -218,13 +219,13 @@ wake__only_who_waits(void **state)
 
 	(void)state;
 	arrives(&d);
-	assert_int_equal(san_sock_rung(all), -1);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
 	assert_true(got(i));
 	atomic_store(&p[i].shm->armed, 1);
 	arrives(&d);
 	arrives(&d);
-	assert_int_equal(san_sock_rung(all), 100);
-	assert_int_equal(san_sock_rung(all), -1);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
 }
 
@@ -240,9 +241,9 @@ wake__taken_back(void **state)
 	arrives(&d);
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TO_TELL);
 	atomic_store(&p[i].shm->mirrored, SAN_SOCK_UNTOLD);
-	assert_int_equal(san_sock_rung(all), -1);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
 	arrives(&d);
-	assert_int_equal(san_sock_rung(all), 100);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
 }
 
@@ -258,12 +259,12 @@ wake__edges_of_each_burst(void **state)
 	for (k = 0; k < 3; k++) {
 		arrives(&d);
 		arrives(&d);
-		assert_int_equal(san_sock_rung(all), 100);
-		assert_int_equal(san_sock_rung(all), -1);
+		assert_int_equal(san_sock_rung(all, &ends), 100);
+		assert_int_equal(san_sock_rung(all, &ends), -1);
 		/* what is sent meanwhile is no edge */
 		san_sock_ring(all, p[i].id);
 		san_socks_pump(all, NULL, 1);
-		assert_int_equal(san_sock_rung(all), -1);
+		assert_int_equal(san_sock_rung(all, &ends), -1);
 	}
 }
 
@@ -279,7 +280,7 @@ wake__rung_while_there_is_something(void **state)
 	atomic_store(&p[i].shm->armed, 1);
 	san_sock_ring(all, p[i].id);
 	san_socks_pump(all, NULL, 1);
-	assert_int_equal(san_sock_rung(all), 100);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
 }
 
 static void
@@ -296,8 +297,8 @@ wake__closed_before_it_was_told(void **state)
 	san_sock_fail(all, p[1].id, ECONNREFUSED);
 	san_sock_ring(all, p[1].id);
 	sock_close(all, &p[--nb]);
-	assert_int_equal(san_sock_rung(all), 100);
-	assert_int_equal(san_sock_rung(all), -1);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
 	assert_false(san_socks_has_work(all));
 }
 

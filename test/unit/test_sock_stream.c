@@ -21,6 +21,7 @@
 #define MAX  16
 
 static struct san_socks *all;
+static bool ends;
 static struct san_sock_shm *shm;
 static uint32_t id;
 
@@ -263,11 +264,11 @@ mirror__what_there_is(void **state)
 	(void)state;
 	san_sock_up(all, id, 0);
 	receives(1);
-	assert_int_equal(san_sock_rung(all), -1);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
 	atomic_store(&shm->armed, 1);
 	receives(1);
-	assert_int_equal(san_sock_rung(all), 100);
-	assert_int_equal(san_sock_rung(all), -1);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
 	program_writes(RING);
 	atomic_store(&shm->full, 1);
 	assert_false(san_socks_has_room(all));
@@ -306,9 +307,9 @@ end__orderly(void **state)
 	assert_int_equal(atomic_load(&shm->fin), 1);
 	assert_int_equal(atomic_load(&shm->error), 0);
 	assert_int_equal(qp.nb_recv, 0);
-	assert_true(san_sock_has_unread(all, id));
+	assert_true(san_sock_is_reset(all, id));
 	program_reads(7);
-	assert_false(san_sock_has_unread(all, id));
+	assert_false(san_sock_is_reset(all, id));
 }
 
 /* Once nobody has it any more that is its end, too. */
@@ -332,6 +333,39 @@ end__abandoned(void **state)
 	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
 }
 
+/* The kernel is told of an end by an end, once: also of one that finds what came before unread. */
+static void
+end__is_told_as_one(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	atomic_store(&shm->armed, 1);
+	receives(9);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_false(ends);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, 0, 0);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_true(ends);
+	ring();
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+}
+
+/* Who begins to wait behind the end is told, too. */
+static void
+end__told_later(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, 0, 0);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+	atomic_store(&shm->armed, 1);
+	ring();
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_true(ends);
+}
+
 /* A peer that is gone: reads find what came before, then the error; nobody waits for room. */
 static void
 end__reset(void **state)
@@ -348,7 +382,7 @@ end__reset(void **state)
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
 	assert_int_equal(atomic_load(&shm->error), ECONNRESET);
 	assert_int_equal(atomic_load(&shm->fin), 1);
-	assert_int_equal(san_sock_rung(all), 100);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
 	assert_true(san_socks_has_room(all));
 	program_reads(9);
 	assert_true(san_sock_is_drained(all, id));
@@ -385,7 +419,7 @@ never_up(void **state)
 	atomic_store(&shm->armed, 1);
 	san_sock_over(all, id, ECONNREFUSED);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_REFUSED);
-	assert_int_equal(san_sock_rung(all), 100);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
 	san_sock_up(all, id, 0);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_REFUSED);
 	assert_true(san_sock_is_drained(all, id));
@@ -468,6 +502,8 @@ main(void)
 		TEST(mirror__what_there_is),
 		TEST(end__orderly),
 		TEST(end__abandoned),
+		TEST(end__is_told_as_one),
+		TEST(end__told_later),
 		TEST(end__reset),
 		TEST(end__reset_behind_the_end),
 		TEST(end__silence),
