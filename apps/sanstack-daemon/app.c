@@ -511,24 +511,19 @@ serve_qp_destroy(struct app_port *port, struct app *a, const struct shmq_req *re
 /* ---- connections ---- */
 
 /* 0: the port's. */
+/* Who listens or connects: may he, there? What TCP sockets are carried by is for these. */
 static int
-check_partition(const struct app_port *port, const struct app *a, uint16_t pkey, struct answer *ans)
+check_conn(const struct app_port *port, const struct app *a, uint64_t service, uint16_t pkey,
+	   struct answer *ans)
 {
+	if (socks_is_service(service))
+		return refuse(ans, -EACCES,
+			      "service 0x%016" PRIx64 ": kept for carried TCP sockets", service);
 	if (pkey == 0)
 		pkey = port->ctx->param.pkey;
 	if (partition_may(&port->conf->partitions, pkey, &a->user))
 		return 0;
 	return refuse(ans, -EACCES, "partition 0x%04x: not for this user; see [partitions]", pkey);
-}
-
-/* What TCP sockets are carried by is for these. */
-static int
-check_service(uint64_t service, struct answer *ans)
-{
-	return socks_is_service(service) ?
-		refuse(ans, -EACCES, "service 0x%016" PRIx64 ": kept for carried TCP sockets",
-		       service) :
-		0;
 }
 
 static int
@@ -541,9 +536,7 @@ serve_listen(struct app_port *port, struct app *a, const struct shmq_req *req, i
 	(void)fd;
 	if (req->conn.backlog == 0)
 		return refuse(ans, -EINVAL, "listen: backlog must be at least 1");
-	rc = check_service(req->conn.service, ans);
-	if (rc == 0)
-		rc = check_partition(port, a, req->conn.pkey, ans);
+	rc = check_conn(port, a, req->conn.service, req->conn.pkey, ans);
 	if (rc != 0)
 		return rc;
 	if (a->nb_listeners >= port->conf->app_listeners)
@@ -646,9 +639,7 @@ serve_connect(struct app_port *port, struct app *a, const struct shmq_req *req, 
 		rc = check_conns(port, a, ans);
 	if (rc != 0)
 		return rc;
-	rc = check_service(req->conn.service, ans);
-	if (rc == 0)
-		rc = check_partition(port, a, param.pkey, ans);
+	rc = check_conn(port, a, req->conn.service, param.pkey, ans);
 	if (rc != 0)
 		return rc;
 	memcpy(peer, req->conn.peer, SHMQ_PEER);

@@ -26,6 +26,7 @@
 #include "socks_pair.h"
 #include "socks_priv.h"
 #include "socks_tell.h"
+#include "socks_token.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -389,9 +390,8 @@ socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *r
 	int rc = serve(port, a, req, fd, rep, out_fd);
 
 	if (rc != 0 && is_wish(req->type))
-		socks_tell_refused(fd, rep->text[0] != '\0'  ? rep->text :
-					   rtsan_error_is_set() ? rtsan_error() :
-								  strerror(-rc));
+		socks_tell_refused(fd, rep->text[0] != '\0' ? rep->text : rtsan_error_is_set() ? rtsan_error() :
+												 strerror(-rc));
 	return rc;
 }
 
@@ -459,7 +459,7 @@ look_after(struct sock_entry *s, uint64_t now_ns)
 	if (!s->is_over)
 		return s->has_more  ? now_ns :
 			s->has_sent ? now_ns + LINGER_STEP :
-				      socks_tcp_look(s, now_ns);
+				      socks_token_look(s, now_ns);
 	if (!may_end(s, now_ns))
 		return now_ns + LINGER_STEP;
 	end(s);

@@ -68,8 +68,6 @@ void socks_udp_end(struct sock_entry *s);
 /** LISTEN, CONNECT, ACCEPT: see socks_serve(). */
 int socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
 		    struct shmq_rep *rep, int *out_fd);
-/** What there is to do for one that waits to be accepted; when to look again. */
-uint64_t socks_tcp_look(struct sock_entry *s, uint64_t now_ns);
 /** Nobody has it any more: may it go, now that what was sent is there? */
 bool socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns);
 /**

@@ -10,11 +10,7 @@
  * nobody listens there whose daemon knows, or nobody answers, it goes on with the kernel's
  * connect(), and that peer sees what it always saw.
  *
- * A program accepts, waits and shares its listener as it likes, so what we carry must come out of
- * accept() of the kernel's listener: for each stream that is up we connect to that, from an address
- * of this host that nobody else has. This token takes its place in the listener's queue, has the
- * kernel choose among those that share the port, is refused if the queue is full, and when a
- * program has accepted it, its library brings it here and gets the stream.
+ * What comes out of a program's accept() for each stream: socks_token.c.
  */
 
 #include <arpa/inet.h>
@@ -30,14 +26,13 @@
 #include "san_time.h"
 #include "socks_priv.h"
 #include "socks_tell.h"
+#include "socks_token.h"
 
-#define COOKIE      0x80000000u           /* of our listeners; below it is their port */
-#define BACKLOG     64                    /* requests that wait for us: not for long */
+#define COOKIE      0x80000000u /* of our listeners; below it is their port */
+#define BACKLOG     64          /* requests that wait for us: not for long */
 #define SQ_DEPTH    16
 #define RQ_DEPTH    4
 #define LINGER_NS   (60 * SAN_NS_PER_S) /* for the peer to take what was sent */
-#define OFFER_NS    (10 * SAN_NS_PER_MS)
-#define CLAIM_NS    (5 * SAN_NS_PER_S) /* for a program to accept, before others are sent to it */
 #define PATIENCE_NS (5 * SAN_NS_PER_MS) /* shorter than that proves nothing */
 #define UNKNOWN_NS  (30 * SAN_NS_PER_S) /* who did not answer is not asked again so long */
 #define UNKNOWN_MAX 64
@@ -314,6 +309,8 @@ serve_listen(struct app_port *port, const struct app *a, int fd, struct shmq_rep
 	if (ss.ss_family == AF_INET6 && !san_ip_is_v4(&ip) &&
 	    (!socks_is_any(&ip) || socks_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 1))
 		return socks_refuse(rep, -EOPNOTSUPP, "tokens are of IPv4, and it takes IPv6 only");
+	if (!socks_token_can())
+		return socks_refuse(rep, -ENETDOWN, "no tokens: is the loopback device up?");
 	if (!is_room_for_listener(port, a->uid))
 		return socks_refuse(rep, -ENOSPC, "no room for one more listener");
 	s = socks_take(port, a->uid, 0, rep);
@@ -326,7 +323,8 @@ serve_listen(struct app_port *port, const struct app *a, int fd, struct shmq_rep
 	if (rc == 0)
 		rc = socks_watch_pair(s);
 	if (rc == 0)
-		rc = dpdk_listen(port->ctx, SOCKS_SERVICE | tcp_port, 0, BACKLOG, COOKIE | tcp_port);
+		rc = dpdk_listen(port->ctx, SOCKS_SERVICE | tcp_port, 0, BACKLOG,
+				 COOKIE | tcp_port);
 	if (rc == 0 || rc == -EADDRINUSE) { /* by another one of that port: see find_listener() */
 		s->tcp_port = tcp_port;
 		return 0;
@@ -354,106 +352,6 @@ find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_i
 			return s;
 	}
 	return NULL;
-}
-
-/* Those of a port of which nobody takes what it is sent, until somebody does. */
-static void
-set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
-{
-	struct sock_entry *s;
-	uint32_t i;
-
-	for (i = 0; i < port->max_socks; i++) {
-		s = &port->socks[i];
-		if (s->port != NULL && s->kind == SOCKS_LISTENER && s->tcp_port == tcp_port)
-			s->is_asleep = is_asleep;
-	}
-}
-
-/* ---- tokens ---- */
-
-/* Within the host it is there when this returns: 0; -EAGAIN: the queue is full; or -errno. */
-static int
-connect_to(int fd, uint32_t ip, uint16_t tcp_port)
-{
-	struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons(tcp_port),
-		.sin_addr.s_addr = htonl(ip),
-	};
-	socklen_t len = sizeof(to);
-
-	if (connect(fd, (const struct sockaddr *)&to, len) != 0 && errno != EINPROGRESS)
-		return -errno;
-	return getpeername(fd, (struct sockaddr *)&to, &len) == 0 ? 0 : -EAGAIN;
-}
-
-/* To the address that the peer meant, if the kernel has it, too. */
-static int
-make_token(struct sock_entry *s)
-{
-	struct sockaddr_in own = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(SHMQ_TOKEN_IP),
-	};
-	socklen_t len = sizeof(own);
-	struct san_ip dst;
-	uint32_t ip;
-	int rc = -EADDRNOTAVAIL;
-
-	s->token = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (s->token < 0 || bind(s->token, (const struct sockaddr *)&own, len) != 0 ||
-	    getsockname(s->token, (struct sockaddr *)&own, &len) != 0)
-		return -errno;
-	memcpy(dst.b, s->ip, sizeof(dst.b));
-	memcpy(&ip, dst.b + 12, sizeof(ip));
-	if (san_ip_is_v4(&dst))
-		rc = connect_to(s->token, ntohl(ip), s->tcp_port);
-	if (rc != 0 && rc != -EAGAIN)
-		rc = connect_to(s->token, INADDR_LOOPBACK, s->tcp_port);
-	if (rc != 0)
-		return rc;
-	s->token_port = ntohs(own.sin_port);
-	return socks_watch_token(s);
-}
-
-/*
- * A stream is up, and is put into its listener's queue. While that is full it is tried again, as
- * TCP sends its SYN again.
- */
-static void
-offer(struct sock_entry *s, uint64_t now_ns)
-{
-	int rc = make_token(s);
-
-	s->wants_token = rc == -EAGAIN && now_ns - s->began_ns < LINGER_NS;
-	if (rc == 0) {
-		s->began_ns = now_ns;
-		return;
-	}
-	if (s->token >= 0)
-		close(s->token);
-	s->token = -1;
-	s->is_over = !s->wants_token;
-}
-
-uint64_t
-socks_tcp_look(struct sock_entry *s, uint64_t now_ns)
-{
-	if (s->kind != SOCKS_STREAM || s->held < 0)
-		return SAN_TIME_NEVER;
-	if (s->wants_token) {
-		offer(s, now_ns);
-		return now_ns + OFFER_NS;
-	}
-	if (s->token_port == 0 || s->was_missed)
-		return SAN_TIME_NEVER;
-	if (now_ns - s->began_ns < CLAIM_NS)
-		return s->began_ns + CLAIM_NS;
-	/* who accepts there may not have the library: nobody else is sent to him */
-	set_asleep(s->port, s->tcp_port, true);
-	s->was_missed = true;
-	return SAN_TIME_NEVER;
 }
 
 /* ---- a peer connects ---- */
@@ -505,66 +403,6 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 	if (rc != 0)
 		discard(s);
 	return rc;
-}
-
-static bool
-read_name(int fd, bool peer, struct san_ip *ip, uint16_t *port)
-{
-	struct sockaddr_storage ss;
-	socklen_t len = sizeof(ss);
-	uint32_t scope;
-
-	if ((peer ? getpeername : getsockname)(fd, (struct sockaddr *)&ss, &len) != 0)
-		return false;
-	socks_from_sockaddr(&ss, ip, port, &scope);
-	return true;
-}
-
-/* Is *fd* the other end of the connection whose end is *token*? Both are of our namespace. */
-static bool
-is_other_end(int fd, int token)
-{
-	uint16_t port[2];
-	struct san_ip ip[2];
-	int peer;
-
-	for (peer = 0; peer < 2; peer++)
-		if (!read_name(fd, peer, &ip[0], &port[0]) ||
-		    !read_name(token, !peer, &ip[1], &port[1]) || port[0] != port[1] ||
-		    !san_ip_eq(&ip[0], &ip[1]))
-			return false;
-	return true;
-}
-
-/* A program has accepted one of ours. */
-static int
-serve_accept(struct app_port *port, int fd, struct shmq_rep *rep, int *out_fd)
-{
-	struct sock_entry *s = NULL, *one;
-	struct san_ip ip;
-	uint16_t token_port;
-	uint32_t i;
-
-	if (!read_name(fd, true, &ip, &token_port))
-		return socks_refuse(rep, -ENOTCONN, "not connected any more");
-	for (i = 0; i < port->max_socks && s == NULL; i++) {
-		one = &port->socks[i];
-		if (one->port != NULL && one->token_port == token_port && one->held >= 0 &&
-		    !one->is_over && is_other_end(fd, one->token))
-			s = one;
-	}
-	if (s == NULL)
-		return socks_refuse(rep, -ENOENT, "nothing of ours");
-	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (s->kernel < 0)
-		return -errno;
-	s->token_port = 0;
-	set_asleep(port, s->tcp_port, false);
-	rep->sock.id = s->id;
-	rep->sock.bytes = s->mem.bytes;
-	*out_fd = s->held;
-	s->held = -1;
-	return 0;
 }
 
 /* ---- a program connects ---- */
@@ -688,7 +526,7 @@ socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_re
 	if (rc != 0)
 		return rc;
 	if (req->type == SHMQ_SOCK_ACCEPT)
-		return serve_accept(port, fd, rep, out_fd);
+		return socks_token_claim(port, fd, rep, out_fd);
 	if (!partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
 		return socks_refuse(rep, -EACCES, "the partition is not for this user");
 	if (req->type == SHMQ_SOCK_LISTEN)
@@ -719,7 +557,7 @@ socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
 		call(s, do_up, 0);
 		s->began_ns = san_engine_clock_monotonic();
 		if (s->held >= 0)
-			offer(s, s->began_ns);
+			socks_token_offer(s, s->began_ns);
 	} else if (from->ev.type != RTSAN_EV_DISCONNECTED) {
 		if (from->ev.type == RTSAN_EV_UNREACHABLE)
 			not_there(s);

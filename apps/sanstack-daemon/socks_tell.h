@@ -2,7 +2,7 @@
 #ifndef DAEMON_SOCKS_TELL_H
 #define DAEMON_SOCKS_TELL_H
 
-/** @file What telemetry tells of carried sockets, and of those that stay with the kernel. (SYS-5) */
+/** @file What telemetry tells of carried sockets, and of those that stay with the kernel. */
 
 #include <stdint.h>
 

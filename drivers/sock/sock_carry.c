@@ -223,7 +223,10 @@ sock_carry(int fd, struct sock_file *f)
 	int shadow, rc, was = errno;
 	uint32_t bits;
 
-	if (atomic_load(&f->carried) || !is_wanted(fd, f, &action))
+	if (atomic_load(&f->carried))
+		return;
+	atomic_store(&f->is_kernels, !sock_conf_may_drop());
+	if (!is_wanted(fd, f, &action))
 		return;
 	rc = sock_attach();
 	bits = sock_opt_bits(fd); /* the daemon turns on more */
@@ -244,6 +247,22 @@ sock_carry(int fd, struct sock_file *f)
 	}
 	if (rc != 0)
 		sock_conf_say("a socket stays with the kernel", rc);
+	errno = was;
+}
+
+void
+sock_carry_first(int fd, struct sock_file *f)
+{
+	const struct sockaddr_storage any = {.ss_family = (sa_family_t)f->domain};
+	struct sockaddr_storage bound;
+	int was = errno;
+
+	/* as the kernel names one that sends */
+	if (sock_bound_to(fd, &bound) == NULL)
+		REAL(bind)
+	(fd, (const struct sockaddr *)&any,
+	 f->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	sock_carry(fd, f);
 	errno = was;
 }
 

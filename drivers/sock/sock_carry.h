@@ -15,6 +15,8 @@
  * carried from now on. What goes wrong leaves it as it is.
  */
 void sock_carry(int fd, struct sock_file *f);
+/** It is about to send for the first time: likewise, before that has gone. */
+void sock_carry_first(int fd, struct sock_file *f);
 /** *fd* came from somebody else: if it is a carried socket, it is one here, too. */
 void sock_adopt(int fd);
 /** All that the process began with. */

@@ -89,6 +89,17 @@ sock_conf_probe_ms(void)
 	return loaded()->settings.probe_ms;
 }
 
+bool
+sock_conf_may_drop(void)
+{
+	const struct sock_rules *r = loaded();
+	uint32_t i;
+
+	for (i = 0; i < r->nb_rules && r->rules[i].action != SOCK_DROP; i++)
+		;
+	return i < r->nb_rules;
+}
+
 /* ADDRESS:PORT, or * */
 static const char *
 name(const struct sockaddr *sa, char *text, size_t len)

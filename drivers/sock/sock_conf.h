@@ -20,6 +20,8 @@ uint32_t sock_conf_spin_us(void);
 uint32_t sock_conf_probe_ms(void);
 /** Are there no rules at all? */
 bool sock_conf_is_idle(void);
+/** Is there a rule by which something is refused? Then each datagram's address is looked at. */
+bool sock_conf_may_drop(void);
 /**
  * What is to become of a socket; either address may be NULL: not known yet. *is_told*: to the user,
  * if he wants to know of each.

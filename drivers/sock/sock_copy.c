@@ -71,6 +71,12 @@ is_pipe(int fd)
 	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
+static bool
+blocks(int fd)
+{
+	return (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) == 0;
+}
+
 /* Is it ready, or is there time until it is? 0 or -1. */
 static int
 wait_for(int fd, short events, bool may_wait)
@@ -78,7 +84,8 @@ wait_for(int fd, short events, bool may_wait)
 	struct pollfd p = {.fd = fd, .events = events};
 	int n = poll(&p, 1, may_wait ? -1 : 0);
 
-	return n == 0 ? (int)fail(EAGAIN) : n < 0 ? -1 : 0;
+	return n == 0 ? (int)fail(EAGAIN) : n < 0 ? -1 :
+						    0;
 }
 
 /*
@@ -92,7 +99,7 @@ from_pipe(int pipe, int fd, const struct sock_file *f, size_t size, bool may_wai
 	ssize_t n, k = 0, done;
 
 	if (wait_for(fd, POLLOUT, may_wait && atomic_load(&f->shm->nonblock) == 0) != 0 ||
-	    wait_for(pipe, POLLIN, may_wait && (REAL(fcntl)(pipe, F_GETFL) & O_NONBLOCK) == 0) != 0)
+	    wait_for(pipe, POLLIN, may_wait && blocks(pipe)) != 0)
 		return -1;
 	n = REAL(read)(pipe, buf, size < sizeof(buf) ? size : sizeof(buf));
 	for (done = 0; done < n; done += k) {
@@ -110,7 +117,8 @@ room_in(int pipe)
 {
 	int used = 0;
 
-	REAL(ioctl)(pipe, FIONREAD, &used);
+	REAL(ioctl)
+	(pipe, FIONREAD, &used);
 	return (size_t)(used == 0 ? REAL(fcntl)(pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
 }
 
@@ -121,7 +129,7 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 	size_t room;
 	ssize_t n;
 
-	if (wait_for(pipe, POLLOUT, may_wait && (REAL(fcntl)(pipe, F_GETFL) & O_NONBLOCK) == 0) != 0)
+	if (wait_for(pipe, POLLOUT, may_wait && blocks(pipe)) != 0)
 		return -1;
 	room = room_in(pipe);
 	room = room < sizeof(buf) ? room : sizeof(buf);

@@ -16,10 +16,10 @@
 #include "sock_real.h"
 #include "sock_ring.h"
 
-#define NS_PER_S   1000000000ull
+#define NS_PER_S      1000000000ull
 #define ASIDE_STEPS   10000 /* a second */
 #define ASIDE_STEP_NS 100000
-#define TELL_TRIES 50 /* of some 100 ns: a byte that is being written */
+#define TELL_TRIES    50 /* of some 100 ns: a byte that is being written */
 
 /* ---- locks ---- */
 
@@ -192,9 +192,11 @@ untell(int fd, struct san_sock_shm *shm)
 
 	/* the first may be on its way still */
 	for (tries = 0; tries < TELL_TRIES && nb == 0 && n != 0; tries++)
-		while ((n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL)) >
-		       0)
-			nb++;
+		do {
+			n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL);
+			nb += n > 0;
+			/* there is but one, if nobody wants edges */
+		} while (n > 0 && atomic_load_explicit(&shm->edges, memory_order_relaxed) != 0);
 	if (n == 0)
 		closed(shm);
 	return nb != 0;

@@ -566,9 +566,9 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 
 /* ---- send ---- */
 
-/* The kernel names one that sends before it has a name: then it may come to be carried. */
+/* Is it the kernel's? One that sends before it has a name gets one, and may come to be carried. */
 static bool
-is_named_by(int fd, struct sock_file *f, const struct sockaddr *to)
+is_kernels(int fd, struct sock_file *f, const struct sockaddr *to)
 {
 	if (atomic_load_explicit(&f->carried, memory_order_acquire))
 		return false;
@@ -576,15 +576,14 @@ is_named_by(int fd, struct sock_file *f, const struct sockaddr *to)
 		errno = EPERM;
 		return false;
 	}
-	return true;
+	sock_carry_first(fd, f);
+	return !atomic_load(&f->carried);
 }
 
 /* It has sent *n* as the kernel's. */
 static ssize_t
-named(int fd, struct sock_file *f, ssize_t n)
+by_kernel(struct sock_file *f, ssize_t n)
 {
-	if (n >= 0)
-		sock_carry(fd, f);
 	sock_put(f);
 	return n;
 }
@@ -605,7 +604,7 @@ give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct sock_file *f = ours(fd);
+	struct sock_file *f = sender(fd);
 
 	if (f == NULL)
 		return REAL(sendmsg)(fd, msg, flags);
@@ -614,8 +613,8 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 		errno = EFAULT;
 		return -1;
 	}
-	if (is_named_by(fd, f, msg->msg_name))
-		return named(fd, f, REAL(sendmsg)(fd, msg, flags));
+	if (is_kernels(fd, f, msg->msg_name))
+		return by_kernel(f, REAL(sendmsg)(fd, msg, flags));
 	return give(fd, f, msg, flags);
 }
 
@@ -629,12 +628,12 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 	};
-	struct sock_file *f = ours(fd);
+	struct sock_file *f = sender(fd);
 
 	if (f == NULL)
 		return REAL(sendto)(fd, buf, size, flags, sa, len);
-	if (is_named_by(fd, f, sa))
-		return named(fd, f, REAL(sendto)(fd, buf, size, flags, sa, len));
+	if (is_kernels(fd, f, sa))
+		return by_kernel(f, REAL(sendto)(fd, buf, size, flags, sa, len));
 	return give(fd, f, &msg, flags);
 }
 
@@ -643,12 +642,12 @@ send(int fd, const void *buf, size_t size, int flags)
 {
 	struct iovec iov = {(void *)buf, size};
 	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct sock_file *f = ours(fd);
+	struct sock_file *f = sender(fd);
 
 	if (f == NULL)
 		return REAL(send)(fd, buf, size, flags);
-	if (is_named_by(fd, f, NULL))
-		return named(fd, f, REAL(send)(fd, buf, size, flags));
+	if (is_kernels(fd, f, NULL))
+		return by_kernel(f, REAL(send)(fd, buf, size, flags));
 	return give(fd, f, &msg, flags);
 }
 
@@ -657,12 +656,12 @@ write(int fd, const void *buf, size_t size)
 {
 	struct iovec iov = {(void *)buf, size};
 	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct sock_file *f = ours(fd);
+	struct sock_file *f = sender(fd);
 
 	if (f == NULL)
 		return REAL(write)(fd, buf, size);
-	if (is_named_by(fd, f, NULL))
-		return named(fd, f, REAL(write)(fd, buf, size));
+	if (is_kernels(fd, f, NULL))
+		return by_kernel(f, REAL(write)(fd, buf, size));
 	return give(fd, f, &msg, 0);
 }
 
@@ -670,12 +669,12 @@ EXPORT ssize_t
 writev(int fd, const struct iovec *iov, int nb_iov)
 {
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
-	struct sock_file *f = ours(fd);
+	struct sock_file *f = sender(fd);
 
 	if (f == NULL)
 		return REAL(writev)(fd, iov, nb_iov);
-	if (is_named_by(fd, f, NULL))
-		return named(fd, f, REAL(writev)(fd, iov, nb_iov));
+	if (is_kernels(fd, f, NULL))
+		return by_kernel(f, REAL(writev)(fd, iov, nb_iov));
 	return give(fd, f, &msg, 0);
 }
 
@@ -697,12 +696,12 @@ send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 EXPORT int
 sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
-	struct sock_file *f = ours(fd);
+	struct sock_file *f = sender(fd);
 
 	if (f == NULL)
 		return REAL(sendmmsg)(fd, msgs, nb, flags);
-	if (nb != 0 && !sock_is_bad(msgs, nb) && is_named_by(fd, f, msgs[0].msg_hdr.msg_name))
-		return (int)named(fd, f, REAL(sendmmsg)(fd, msgs, nb, flags));
+	if (nb != 0 && !sock_is_bad(msgs, nb) && is_kernels(fd, f, msgs[0].msg_hdr.msg_name))
+		return (int)by_kernel(f, REAL(sendmmsg)(fd, msgs, nb, flags));
 	sock_put(f);
 	return send_each(fd, msgs, nb, flags);
 }

@@ -34,4 +34,17 @@ ours(int fd)
 	return NULL;
 }
 
+/** Likewise, but one that may still come to be. */
+static inline struct sock_file *
+sender(int fd)
+{
+	struct sock_file *f = ours(fd);
+
+	if (f == NULL || atomic_load_explicit(&f->carried, memory_order_acquire) ||
+	    !atomic_load_explicit(&f->is_kernels, memory_order_relaxed))
+		return f;
+	sock_put(f);
+	return NULL;
+}
+
 #endif /* SOCK_SWITCH_H */

@@ -180,7 +180,7 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 	ended = atomic_load_explicit(&shm->fin, memory_order_acquire) != 0 ||
 		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 	n = take_locked(f, msg, skip, left, flags);
-	if (n == 0 && left != 0 && skip == 0 && atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
+	if (n == 0 && left != 0 && skip == 0 && atomic_load(&shm->error) != 0)
 		err = atomic_exchange(&shm->error, 0);
 	sock_unmirror(fd, f);
 	sock_unlock_rx(f, key);

@@ -32,8 +32,9 @@
  * is told by an end of the pair, behind which it stays readable.
  *
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
- * of SAN_SOCK_FULL bytes that begins with SAN_SOCK_MARK, by which that is full, too: the kernel does not say writable any more,
- * and who sends one more sleeps. The daemon reads them when there is room again.
+ * of SAN_SOCK_FULL bytes that begins with SAN_SOCK_MARK, by which that is full, too: the kernel
+ * does not say writable any more, and who sends one more sleeps. The daemon reads them when there
+ * is room again.
  */
 
 #include <stdatomic.h>
@@ -89,7 +90,7 @@ struct san_sock_shm {
 	uint32_t type;               /**< SOCK_DGRAM, SOCK_STREAM */
 	/* ... and when its program has named it */
 	struct san_sock_addr local, peer; /**< family 0: none */
-	_Atomic uint32_t closing; /**< nobody has it any more */
+	_Atomic uint32_t closing;         /**< nobody has it any more */
 	/* the lcore's */
 	_Alignas(64) _Atomic uint32_t rx_tail;
 	_Atomic uint32_t rx_base;

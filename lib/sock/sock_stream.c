@@ -250,8 +250,8 @@ san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc, u
 		received(all, s, wc->byte_len, now_ns);
 	else if (wc->op == SAN_WC_RECV)
 		rx_over(all, s);
-	else if (wc->status != 0)
-		return;
+	else if (wc->status != 0 || s->stream.is_over)
+		return; /* nobody waits for places any more: all are free */
 	else if (wc->op == SAN_WC_SEND)
 		sent(all, s, now_ns);
 	else if (wc->op == SAN_WC_SHUTDOWN)

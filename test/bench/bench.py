@@ -220,7 +220,8 @@ def inner(args):
                         f'ip link add veth0 type veth peer name veth0 netns {pid}',
                         'ip addr add 10.99.0.1/24 dev veth0', 'ip link set veth0 up'):
             subprocess.run(command.split(), check=True)
-        for command in (f'ip addr add {KERNEL_IP}/24 dev veth0', 'ip link set veth0 up'):
+        for command in ('ip link set lo up', f'ip addr add {KERNEL_IP}/24 dev veth0',
+                        'ip link set veth0 up'):
             subprocess.run([*runner.peer, *command.split()], check=True)
         return run(args, runner)
 

@@ -388,6 +388,19 @@ end__reset(void **state)
 	assert_true(san_sock_is_drained(all, id));
 }
 
+/* What was sent before a reset may be told after it: there is room all the same. */
+static void
+end__reset_before_sent(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	program_writes(RING);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, SAN_WC_ST_FLUSHED, 0);
+	done(SAN_WC_SEND, 0, RING);
+	assert_int_equal(atomic_load(&shm->tx_head), atomic_load(&shm->tx_tail));
+}
+
 /* Behind an orderly end it is no error that there is no connection any more. */
 static void
 end__reset_behind_the_end(void **state)
@@ -505,6 +518,7 @@ main(void)
 		TEST(end__is_told_as_one),
 		TEST(end__told_later),
 		TEST(end__reset),
+		TEST(end__reset_before_sent),
 		TEST(end__reset_behind_the_end),
 		TEST(end__silence),
 		TEST(never_up),
