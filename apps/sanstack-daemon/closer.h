@@ -5,7 +5,8 @@
 /**
  * @file
  * Descriptors that others passed to us, and whose close() may take as long as they like: a TCP
- * socket that lingers, a file of their own FUSE mount. Threads close them, for each user one. (SYS-5)
+ * socket that lingers, a file of their own FUSE mount. Threads close them, each user has one.
+ * (SYS-5)
  */
 
 #include <stdint.h>

@@ -389,9 +389,11 @@ socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *r
 {
 	int rc = serve(port, a, req, fd, rep, out_fd);
 
+	if (rc != 0 && is_wish(req->type) && rep->text[0] == '\0')
+		snprintf(rep->text, sizeof(rep->text), "%s",
+			 rtsan_error_is_set() ? rtsan_error() : strerror(-rc));
 	if (rc != 0 && is_wish(req->type))
-		socks_tell_refused(fd, rep->text[0] != '\0' ? rep->text : rtsan_error_is_set() ? rtsan_error() :
-												 strerror(-rc));
+		socks_tell_refused(fd, rep->text);
 	return rc;
 }
 

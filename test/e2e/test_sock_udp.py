@@ -12,7 +12,7 @@ import sys
 
 import sock
 from e2e import Process, Tests, Work, check, need_namespaces
-from sock import OUR_IP, PEER_IP, PEER_IP6, PYTHON, need
+from sock import OUR_IP, PEER, PEER_IP, PEER_IP6, PYTHON, need
 
 PORT = 5000
 # Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
@@ -400,6 +400,21 @@ print(wrong, came > 600)
 
 
 @ours
+def first_datagram(pair):
+    """The first one of a socket without a name goes as all others do."""
+    echo = pair.server(PYTHON, PEER, 'echo_selectors', pair.server_ip, PORT + 3, text='ready')
+    before = sock.snmp(pair.at_us)['Udp.OutDatagrams']
+    out = pair.client(PYTHON, '-c', f"""
+import socket
+for _ in range(3):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    s.sendto(b"first", ("{pair.server_ip}", {PORT + 3})); print(s.recv(9), s.getsockname()[0])
+""")
+    check(echo.is_alive() and out == "b'first' 0.0.0.0\n" * 3, out)
+    check(sock.snmp(pair.at_us)['Udp.OutDatagrams'] == before, 'the kernel sent one')
+
+
+@ours
 def writes_unheard(pair):
     """What the C library writes by itself to what stands for a socket is sent all the same."""
     pair.server(PYTHON, '-c', f'''
@@ -531,7 +546,7 @@ def main():
     tests = Tests(300)
     for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody,
                  many_sockets, long_ones, memory, own_descriptors, full, connects_anew,
-                 writes_unheard,
+                 first_datagram, writes_unheard,
                  functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
