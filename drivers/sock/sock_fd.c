@@ -18,6 +18,7 @@ static _Atomic int highest = -1; /* descriptor that is in the table */
 
 static pid_t owner;
 _Atomic uint32_t sock_nb_carried;
+void (*sock_fd_leaves)(int fd, struct sock_file *f);
 
 void
 sock_fd_begin(void)
@@ -103,8 +104,11 @@ put_at(int fd, uint32_t at)
 
 	while (at != 0 && fd > high && !atomic_compare_exchange_weak(&highest, &high, fd))
 		;
-	if (was != 0)
-		sock_put(&files[was - 1]);
+	if (was == 0)
+		return;
+	if (sock_fd_leaves != NULL)
+		sock_fd_leaves(fd, &files[was - 1]);
+	sock_put(&files[was - 1]);
 }
 
 void
@@ -129,6 +133,7 @@ sock_track(int fd, int domain, bool is_udp)
 	f->bytes = 0;
 	f->kernel = f->lease = -1;
 	f->nb_early = 0;
+	f->item = 0;
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;
 	put_at(fd, (uint32_t)(f - files) + 1);
@@ -157,9 +162,12 @@ sock_forget(int fd)
 {
 	if (sock_is_own(fd) && sock_is_us())
 		sock_own_lost(fd);
-	if (in_table(fd) && atomic_load_explicit(&table[fd], memory_order_relaxed) != 0 &&
-	    sock_is_us())
+	if (!in_table(fd) || !sock_is_us())
+		return;
+	if (atomic_load_explicit(&table[fd], memory_order_relaxed) != 0)
 		put_at(fd, 0);
+	else if (sock_fd_leaves != NULL)
+		sock_fd_leaves(fd, NULL);
 }
 
 void

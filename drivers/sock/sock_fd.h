@@ -41,6 +41,7 @@ struct sock_file {
 	uint32_t id, rx_bytes, tx_bytes; /**< as they were then: others may write there */
 	_Atomic int kernel;              /**< the kernel's own, borrowed; -1: not yet */
 	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
+	_Atomic uint32_t item;           /**< in an epoll set: sock_epoll.c; or 0 */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];
@@ -48,6 +49,12 @@ struct sock_file {
 
 /** Sockets that are carried: with none nobody has to be asked about a set of descriptors. */
 extern _Atomic uint32_t sock_nb_carried;
+
+/**
+ * Told of each descriptor, of *f* or (NULL) of something else, that is not that any more; the
+ * reference is still there.
+ */
+extern void (*sock_fd_leaves)(int fd, struct sock_file *f);
 
 /** From now on *f* is one. */
 static inline void
@@ -64,6 +71,12 @@ bool sock_is_us(void);
 /** What *fd* is, if we know it, and not to go before sock_put(); or NULL. */
 struct sock_file *sock_get(int fd);
 void sock_put(struct sock_file *f);
+/** One more reference to what one has. */
+static inline void
+sock_hold(struct sock_file *f)
+{
+	atomic_fetch_add(&f->refs, 1);
+}
 /** A socket of the kernel's is at *fd*: it may come to be carried. */
 void sock_track(int fd, int domain, bool is_udp);
 /** *to*, which the kernel has just made or made anew, is what *from* is. */

@@ -61,7 +61,13 @@
 	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *))                    \
 	X(pselect, int,                                                                          \
 	  (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *))        \
+	X(epoll_create, int, (int))                                                              \
+	X(epoll_create1, int, (int))                                                             \
 	X(epoll_ctl, int, (int, int, int, struct epoll_event *))                                 \
+	X(epoll_wait, int, (int, struct epoll_event *, int, int))                                \
+	X(epoll_pwait, int, (int, struct epoll_event *, int, int, const sigset_t *))             \
+	X(epoll_pwait2, int,                                                                     \
+	  (int, struct epoll_event *, int, const struct timespec *, const sigset_t *))           \
 	X(syscall, long, (long, ...))
 
 struct sock_real {

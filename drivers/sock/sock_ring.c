@@ -12,6 +12,7 @@
 
 #include "sock_attach.h"
 #include "sock_conf.h"
+#include "sock_epoll.h"
 #include "sock_lock.h"
 #include "sock_real.h"
 #include "sock_ring.h"
@@ -19,7 +20,7 @@
 #define NS_PER_S      1000000000ull
 #define ASIDE_STEPS   10000 /* a second */
 #define ASIDE_STEP_NS 100000
-#define TELL_TRIES    50 /* of some 100 ns: a byte that is being written */
+#define TELL_TRIES    20 /* of some 100 ns: a byte that is being written */
 
 /* ---- locks ---- */
 
@@ -119,6 +120,8 @@ sock_wait_something(int fd, struct sock_file *f)
 	atomic_fetch_sub(&shm->armed, 1);
 	if (n == 0)
 		closed(shm);
+	else if (n > 0 && !sock_has_something(shm))
+		sock_settle(fd, f, true); /* what was told has been taken, or came too late */
 	return n < 0 ? err : 0;
 }
 
@@ -181,9 +184,9 @@ sock_wait_aside(int fd, const struct sock_file *f)
 
 /*
  * Read the bytes by which the kernel was told. Not by recv(), in which a thread may be cancelled:
- * it would not give the lock back.
+ * it would not give the lock back. One that comes later still is read by sock_settle().
  */
-static bool
+static void
 untell(int fd, struct san_sock_shm *shm)
 {
 	uint32_t nb = 0, tries;
@@ -199,7 +202,6 @@ untell(int fd, struct san_sock_shm *shm)
 		} while (n > 0 && atomic_load_explicit(&shm->edges, memory_order_relaxed) != 0);
 	if (n == 0)
 		closed(shm);
-	return nb != 0;
 }
 
 void
@@ -212,9 +214,9 @@ sock_unmirror(int fd, struct sock_file *f)
 	    sock_has_something(shm))
 		return;
 	if (!atomic_compare_exchange_strong(&shm->mirrored, &state, SAN_SOCK_UNTOLD)) {
-		if (!untell(fd, shm))
-			return;
+		untell(fd, shm);
 		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
+		sock_epoll_taken(f);
 	}
 	atomic_thread_fence(memory_order_seq_cst);
 	if (sock_has_something(shm))

@@ -23,6 +23,7 @@
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
+#include "sock_epoll.h"
 #include "sock_fd.h"
 #include "sock_lock.h"
 #include "sock_opt.h"
@@ -300,13 +301,20 @@ fdopen(int fd, const char *mode)
 	return REAL(fdopen)(fd, mode);
 }
 
+static void
+same(int from, int to)
+{
+	sock_dup(from, to);
+	sock_epoll_dup(from, to);
+}
+
 EXPORT int
 dup(int fd)
 {
 	int to = REAL(dup)(fd);
 
 	if (to >= 0)
-		sock_dup(fd, to);
+		same(fd, to);
 	return to;
 }
 
@@ -318,7 +326,7 @@ dup2(int fd, int to)
 	sock_own_make_way(to);
 	rc = REAL(dup2)(fd, to);
 	if (rc >= 0)
-		sock_dup(fd, to);
+		same(fd, to);
 	return rc;
 }
 
@@ -330,7 +338,7 @@ dup3(int fd, int to, int flags)
 	sock_own_make_way(to);
 	rc = REAL(dup3)(fd, to, flags);
 	if (rc >= 0)
-		sock_dup(fd, to);
+		same(fd, to);
 	return rc;
 }
 
@@ -347,7 +355,7 @@ control(int fd, int cmd, void *arg)
 	}
 	rc = REAL(fcntl)(fd, cmd, arg);
 	if (rc >= 0 && (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))
-		sock_dup(fd, rc);
+		same(fd, rc);
 	return rc;
 }
 
@@ -601,13 +609,40 @@ give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	return n;
 }
 
+/* Descriptors are about to be sent: carried sockets may be among them. */
+static void
+share(const struct msghdr *msg)
+{
+	struct msghdr m = *msg; /* CMSG_NXTHDR() wants one that may be written */
+	struct sock_file *f;
+	struct cmsghdr *c;
+	size_t at;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(&m); c != NULL; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (at = CMSG_LEN(0); at + sizeof(fd) <= c->cmsg_len; at += sizeof(fd)) {
+			memcpy(&fd, (const char *)c + at, sizeof(fd));
+			f = carried(fd);
+			if (f == NULL)
+				continue;
+			sock_put(f);
+			sock_epoll_share();
+		}
+	}
+}
+
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct sock_file *f = sender(fd);
 
-	if (f == NULL)
+	if (f == NULL) {
+		if (!sock_is_bad(msg, sizeof(*msg)) && msg->msg_controllen != 0)
+			share(msg);
 		return REAL(sendmsg)(fd, msg, flags);
+	}
 	if (sock_is_bad(msg, sizeof(*msg))) {
 		sock_put(f);
 		errno = EFAULT;
@@ -726,6 +761,11 @@ syscall(long number, ...)
 		return write((int)a[0], (const void *)a[1], (size_t)a[2]);
 	case SYS_close:
 		return close((int)a[0]);
+	case SYS_epoll_ctl:
+		return epoll_ctl((int)a[0], (int)a[1], (int)a[2], (struct epoll_event *)a[3]);
+	case SYS_epoll_pwait:
+		return epoll_pwait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3],
+				   (const sigset_t *)a[4]);
 	case SYS_close_range:
 		return close_range((unsigned int)a[0], (unsigned int)a[1], (int)a[2]);
 	case SYS_dup3:
@@ -757,6 +797,7 @@ begin_child(void)
 {
 	sock_fd_begin();
 	sock_lock_detach();
+	sock_epoll_begin_child();
 	sock_detach();
 }
 
@@ -764,7 +805,7 @@ static __attribute__((constructor)) void
 begin(void)
 {
 	sock_fd_begin();
-	pthread_atfork(NULL, NULL, begin_child);
+	pthread_atfork(sock_epoll_share, NULL, begin_child);
 	if (!sock_conf_is_idle())
 		sock_adopt_all();
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "sock_carry.h"
+#include "sock_epoll.h"
 #include "sock_real.h"
 #include "sock_switch.h"
 #include "sock_wait.h"
@@ -102,17 +103,73 @@ pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *t
 }
 
 EXPORT int
+epoll_create(int size)
+{
+	int fd = REAL(epoll_create)(size);
+
+	if (fd >= 0)
+		sock_forget(fd);
+	return fd;
+}
+
+EXPORT int
+epoll_create1(int flags)
+{
+	int fd = REAL(epoll_create1)(flags);
+
+	if (fd >= 0)
+		sock_forget(fd);
+	return fd;
+}
+
+EXPORT int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	struct sock_file *f = sock_get(fd);
-	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
+	int rc;
 
-	if (f == NULL)
-		return rc;
-	if (rc == 0 && !atomic_load(&f->carried))
-		sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
-	else if (rc == 0 && op != EPOLL_CTL_DEL)
-		sock_arm(f, ev->events);
+	if (f == NULL) {
+		sock_epoll_expose(fd);
+		return REAL(epoll_ctl)(epfd, op, fd, ev);
+	}
+	if (atomic_load(&f->carried)) {
+		rc = sock_epoll_ctl(epfd, op, fd, f, ev);
+	} else {
+		rc = REAL(epoll_ctl)(epfd, op, fd, ev);
+		if (rc == 0)
+			sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+	}
 	sock_put(f);
 	return rc;
+}
+
+EXPORT int
+epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
+{
+	int n = sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, NULL);
+
+	return n != -2 ? n : REAL(epoll_wait)(epfd, ev, max, timeout);
+}
+
+EXPORT int
+epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
+{
+	int n = sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, mask);
+
+	return n != -2 ? n : REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
+}
+
+EXPORT int
+epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *timeout,
+	     const sigset_t *mask)
+{
+	int64_t ns = -1;
+	int n;
+
+	/* what is no time the kernel will say */
+	if (timeout != NULL && !sock_is_bad(timeout, sizeof(*timeout)) && timeout->tv_sec >= 0 &&
+	    timeout->tv_sec < INT32_MAX && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000)
+		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
+	n = timeout != NULL && ns < 0 ? -2 : sock_epoll_wait(epfd, ev, max, ns, mask);
+	return n != -2 ? n : REAL(epoll_pwait2)(epfd, ev, max, timeout, mask);
 }

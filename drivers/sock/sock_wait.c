@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "sock_epoll.h"
 #include "sock_fd.h"
 #include "sock_real.h"
 #include "sock_switch.h"
@@ -22,6 +23,14 @@ is_carried(int fd)
 		return false;
 	sock_put(f);
 	return true;
+}
+
+/* A set of which the kernel says whether it is readable must be one that the kernel is told of. */
+static bool
+concerns(int fd)
+{
+	sock_epoll_expose(fd);
+	return is_carried(fd);
 }
 
 /* ---- time that is left ---- */
@@ -65,6 +74,7 @@ left(int64_t until, struct timespec *ts)
 int
 sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 {
+	int found = 0;
 	nfds_t i;
 
 	/* what is no array, or too long for one, the kernel will say */
@@ -72,9 +82,9 @@ sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 	    sock_is_bad(fds, n))
 		return 0;
 	for (i = 0; i < n; i++)
-		if (fds[i].fd >= 0 && is_carried(fds[i].fd))
-			return 1;
-	return 0;
+		if (fds[i].fd >= 0)
+			found |= concerns(fds[i].fd);
+	return found;
 }
 
 static short
@@ -182,14 +192,14 @@ is_in(int fd, const fd_set *set)
 int
 sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except)
 {
-	int fd;
+	int fd, found = 0;
 
 	if (atomic_load_explicit(&sock_nb_carried, memory_order_relaxed) == 0)
 		return 0;
 	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++)
-		if ((is_in(fd, in) || is_in(fd, out) || is_in(fd, except)) && is_carried(fd))
-			return 1;
-	return 0;
+		if (is_in(fd, in) || is_in(fd, out) || is_in(fd, except))
+			found |= concerns(fd);
+	return found;
 }
 
 static nfds_t

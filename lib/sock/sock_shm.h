@@ -31,6 +31,10 @@
  * each burst that comes, also while there is something: each is an edge. A stream's end the kernel
  * is told by an end of the pair, behind which it stays readable.
  *
+ * **Groups.** A thread that waits for many sockets looks at each before it sleeps and when it
+ * wakes, so one that wakes it is enough. They name one of them, their head, and in that is whether
+ * he sleeps: the first of them that becomes readable is mirrored then, and the others are not.
+ *
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
  * of SAN_SOCK_FULL bytes that begins with SAN_SOCK_MARK, by which that is full, too: the kernel
  * does not say writable any more, and who sends one more sleeps. The daemon reads them when there
@@ -43,7 +47,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SAN_SOCK_ABI      3
+#define SAN_SOCK_ABI      4
 #define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
 #define SAN_SOCK_LINE     64u
 #define SAN_SOCK_PAD      UINT32_MAX
@@ -104,7 +108,9 @@ struct san_sock_shm {
 	/* the programs' */
 	_Alignas(64) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
-	_Atomic uint32_t edges; /**< somebody is to be told of each burst, not of the first alone */
+	_Atomic uint32_t edges;  /**< somebody is to be told of each burst, not of the first alone */
+	_Atomic uint32_t group;  /**< 1 + id of the socket whose *asleep* is that of who waits; or 0 */
+	_Atomic uint32_t asleep; /**< enum san_sock_asleep, of all whose *group* names this one */
 	_Alignas(64) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
 	_Atomic uint32_t full; /**< somebody waits for room; the lcore clears it when there is */
@@ -123,6 +129,12 @@ enum san_sock_mirrored {
 	SAN_SOCK_UNTOLD = 0,
 	SAN_SOCK_TO_TELL, /**< there will be a byte, unless this is cleared before */
 	SAN_SOCK_TOLD,    /**< there is one, or will be at once */
+};
+
+enum san_sock_asleep {
+	SAN_SOCK_AWAKE = 0,
+	SAN_SOCK_ASLEEP,
+	SAN_SOCK_WOKEN, /**< by one of them: the others need not */
 };
 
 /** Where a stream is in its life. */

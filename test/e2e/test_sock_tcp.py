@@ -100,6 +100,101 @@ s = dial(); s.recv(5); say(s.recv(5)); ep.register(s, select.EPOLLIN | select.EP
 say(ep.poll(5)[0][1], ep.poll(0)[0][1]); ep.modify(s, select.EPOLLRDHUP); say(ep.poll(0)[0][1])
 p = select.poll(); p.register(s, select.POLLIN | select.POLLRDHUP); say(p.poll(0)[0][1])
 '''),
+    'many in a set': ('''
+ep = select.epoll(); ep.register(l, select.EPOLLIN); r, w = os.pipe(); ep.register(r, select.EPOLLIN)
+conns, waits, got, pipes = {}, {}, 0, 0
+while got < 41:
+    for fd, e in ep.poll(5):
+        if fd == l.fileno():
+            s, _ = l.accept(); s.setblocking(False); conns[s.fileno()] = s; waits[s.fileno()] = b""
+            ep.register(s, select.EPOLLIN); os.write(w, b"x")
+        elif fd == r: pipes += len(os.read(r, 9))
+        elif e & select.EPOLLOUT:
+            conns[fd].send(waits[fd]); ep.modify(fd, select.EPOLLIN)
+        else:
+            b = conns[fd].recv(99)
+            if b: waits[fd] = b[::-1]; ep.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+            else: got += 1; ep.unregister(fd); conns.pop(fd).close()
+say(got, pipes, len(conns)); say(ep.poll(0.05))
+''', '''
+import random
+random.seed(1); all = [dial() for _ in range(41)]; ep = select.epoll()
+for s in all: ep.register(s, select.EPOLLIN)
+by = {s.fileno(): s for s in all}; sums = 0
+for turn in range(30):
+    some = random.sample(all, 1 + turn)
+    for i, s in enumerate(some): s.send(b"%d" % (i + 100))
+    left = len(some)
+    while left:
+        for fd, e in ep.poll(5, 3): sums += int(by[fd].recv(99)[::-1]); left -= 1
+say(sums, ep.poll(0.05)); began = time.time(); ep.poll(0.2); say(0.19 < time.time() - began < 2)
+for s in all[:20]: s.close()
+all[20].send(b"last"); say([fd == all[20].fileno() for fd, _ in ep.poll(5)], all[20].recv(9))
+'''),
+    'a set with others': ('''
+pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll()
+for s in pairs: ep.register(s, select.EPOLLIN)
+pairs[0].send(b"0"); p = select.poll(); p.register(ep, select.POLLIN); say("nested", p.poll(5000)[0][1], ep.poll(5)[0][1])
+outer = select.epoll(); pairs[0].recv(9); outer.register(ep, select.EPOLLIN); say(outer.poll(0.05))
+pairs[0].send(b"1"); say("in a set", outer.poll(5)[0][1], pairs[0].recv(9), outer.poll(0.05))
+again = select.epoll.fromfd(os.dup(ep.fileno())); pairs[1].send(b"2")
+say("again", [fd == pairs[1].fileno() for fd, _ in again.poll(5)], pairs[1].recv(9)); again.close()
+''', '''
+all = [dial() for _ in range(4)]
+for i in (0, 0, 1): all[i].recv(1); time.sleep(0.2); all[i].send(b"data")
+all_of(all[3])
+'''),
+    'a set of two threads': ('''
+pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll(); got = []
+for s in pairs: ep.register(s, select.EPOLLIN)
+def work():
+    while True:
+        for fd, _ in ep.poll(5, 1):
+            s = next(s for s in pairs if s.fileno() == fd)
+            try: b = s.recv(1, socket.MSG_DONTWAIT)
+            except BlockingIOError: continue
+            if b == b"q": return
+            got.append(b); time.sleep(0.05); s.send(b)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for t in threads: t.start(); time.sleep(0.1)
+pairs[0].send(b"go")
+for t in threads: t.join()
+say(sorted(got))
+''', '''
+all = [dial() for _ in range(4)]; all[0].recv(2)
+for turn in range(10):
+    for s in all: s.send(b"%d" % turn)
+    for s in all: s.recv(1)
+all[0].send(b"q"); all[1].send(b"q"); time.sleep(0.5)
+'''),
+    'a set and a child': ('''
+pairs = [l.accept()[0] for _ in range(3)]; ep = select.epoll()
+for s in pairs[:2]: ep.register(s, select.EPOLLIN)
+pairs[0].send(b"go"); say(ep.poll(5)[0][0] == pairs[0].fileno(), pairs[0].recv(9))
+if os.fork() == 0:
+    ep.register(pairs[2], select.EPOLLIN); got = 0
+    while got < 3:
+        for fd, _ in ep.poll(5):
+            s = next(s for s in pairs if s.fileno() == fd); s.send(b"child " + s.recv(9)); got += 1
+    os._exit(0)
+os.wait(); pairs[1].send(b"parent"); say(ep.poll(5)[0][0] == pairs[1].fileno(), pairs[1].recv(9))
+''', '''
+all = [dial() for _ in range(3)]; all[0].recv(9); time.sleep(0.2); all[0].send(b"a")
+for s in all: time.sleep(0.1); s.send(b"b"); say(s.recv(9))
+say(all[1].recv(9)); time.sleep(0.2); all[1].send(b"c"); all_of(all[0])
+'''),
+    'a large set': ('''
+ep = select.epoll(); conns = {}
+for _ in range(270):
+    s, _ = l.accept(); conns[s.fileno()] = s; ep.register(s, select.EPOLLIN)
+s.send(b"all"); got = 0
+while got < 300:
+    for fd, _ in ep.poll(5): b = conns[fd].recv(9); got += len(b); conns[fd].send(b)
+say(got)
+''', '''
+all = [dial() for _ in range(270)]; say(all[-1].recv(3))
+for i in range(300): s = all[i * 7 % 270]; s.send(b"x"); s.recv(1)
+'''),
     'lingering': ('''
 s, _ = l.accept()
 try: say(s.recv(9))
