@@ -19,12 +19,15 @@
 
 /* ---- what there is ---- */
 
+/* What may be asked for; errors are told unasked. */
+#define ASKED ((uint32_t)EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLRDNORM | EPOLLWRNORM)
+
 /* Some of its readiness may be news to the kernel (*is_told*), but none to the program. */
 static uint32_t
 look(const struct sock_eitem *it, bool is_told)
 {
 	struct sock_file *f = atomic_load(&it->f);
-	short wanted = (short)(it->events & (EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLRDNORM | EPOLLWRNORM));
+	short wanted = (short)(it->events & ASKED);
 
 	return (uint16_t)(f->is_udp ? sock_udp_poll(it->fd, f, wanted, is_told) :
 				      sock_tcp_poll(it->fd, f, wanted, is_told));

@@ -35,6 +35,8 @@ void sock_epoll_expose(int fd);
 void sock_epoll_dup(int from, int to);
 /** Other processes are about to have our sockets: from now on all who wait for them are told. */
 void sock_epoll_share(void);
+/** Likewise, if carried sockets are among the descriptors that *msg* has. */
+void sock_epoll_sent(const struct msghdr *msg);
 /** In the child, after fork(). */
 void sock_epoll_begin_child(void);
 /** What the kernel was told of *f* was taken: it may have been what wakes another thread. */

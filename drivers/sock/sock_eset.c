@@ -26,12 +26,14 @@
 #include "sock_eset.h"
 #include "sock_real.h"
 #include "sock_ring.h"
+#include "sock_switch.h"
 
 #define SETS  64
 #define ITEMS 4096
 #define NEAR  256 /* sockets that are looked at one by one */
 /* What is not as simple as: readable, writable, for whoever asks. */
-#define KINDS ((uint32_t)EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
+#define READABLE ((uint32_t)EPOLLIN | EPOLLRDNORM | EPOLLRDHUP)
+#define KINDS    ((uint32_t)EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
 
 static struct sock_eset sets[SETS];
 static struct sock_eitem items[ITEMS];
@@ -169,7 +171,7 @@ sock_eset_first(struct sock_eset *s, struct sock_eitem *it)
 static bool
 is_in_group(const struct sock_eitem *it)
 {
-	return !it->is_armed && !it->is_out && (it->events & (EPOLLIN | EPOLLRDNORM | EPOLLRDHUP)) != 0;
+	return !it->is_armed && !it->is_out && (it->events & READABLE) != 0;
 }
 
 void
@@ -520,6 +522,30 @@ sock_epoll_share(void)
 		for (SOCK_ESET_EACH(s, it))
 			arm_item(s, it);
 		sock_unlock(&s->lock, key);
+	}
+}
+
+/* Descriptors are about to be sent: carried sockets may be among them. */
+void
+sock_epoll_sent(const struct msghdr *msg)
+{
+	struct msghdr m = *msg; /* CMSG_NXTHDR() wants one that may be written */
+	struct sock_file *f;
+	struct cmsghdr *c;
+	size_t at;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(&m); c != NULL; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (at = CMSG_LEN(0); at + sizeof(fd) <= c->cmsg_len; at += sizeof(fd)) {
+			memcpy(&fd, (const char *)c + at, sizeof(fd));
+			f = carried(fd);
+			if (f == NULL)
+				continue;
+			sock_put(f);
+			sock_epoll_share();
+		}
 	}
 }
 

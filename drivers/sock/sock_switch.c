@@ -609,30 +609,6 @@ give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	return n;
 }
 
-/* Descriptors are about to be sent: carried sockets may be among them. */
-static void
-share(const struct msghdr *msg)
-{
-	struct msghdr m = *msg; /* CMSG_NXTHDR() wants one that may be written */
-	struct sock_file *f;
-	struct cmsghdr *c;
-	size_t at;
-	int fd;
-
-	for (c = CMSG_FIRSTHDR(&m); c != NULL; c = CMSG_NXTHDR(&m, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (at = CMSG_LEN(0); at + sizeof(fd) <= c->cmsg_len; at += sizeof(fd)) {
-			memcpy(&fd, (const char *)c + at, sizeof(fd));
-			f = carried(fd);
-			if (f == NULL)
-				continue;
-			sock_put(f);
-			sock_epoll_share();
-		}
-	}
-}
-
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
@@ -640,7 +616,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 
 	if (f == NULL) {
 		if (!sock_is_bad(msg, sizeof(*msg)) && msg->msg_controllen != 0)
-			share(msg);
+			sock_epoll_sent(msg);
 		return REAL(sendmsg)(fd, msg, flags);
 	}
 	if (sock_is_bad(msg, sizeof(*msg))) {

@@ -108,9 +108,9 @@ struct san_sock_shm {
 	/* the programs' */
 	_Alignas(64) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
-	_Atomic uint32_t edges;  /**< somebody is to be told of each burst, not of the first alone */
-	_Atomic uint32_t group;  /**< 1 + id of the socket whose *asleep* is that of who waits; or 0 */
-	_Atomic uint32_t asleep; /**< enum san_sock_asleep, of all whose *group* names this one */
+	_Atomic uint32_t edges;  /**< somebody is to be told of each burst */
+	_Atomic uint32_t group;  /**< 1 + id of its group's head; or 0 */
+	_Atomic uint32_t asleep; /**< of a head: enum san_sock_asleep */
 	_Alignas(64) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
 	_Atomic uint32_t full; /**< somebody waits for room; the lcore clears it when there is */
