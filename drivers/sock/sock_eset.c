@@ -28,12 +28,12 @@
 #include "sock_ring.h"
 #include "sock_switch.h"
 
-#define SETS  64
-#define ITEMS 4096
-#define NEAR  256 /* sockets that are looked at one by one */
+#define SETS     64
+#define ITEMS    4096
+#define NEAR     256 /* sockets that are looked at one by one */
 #define READABLE ((uint32_t)EPOLLIN | EPOLLRDNORM | EPOLLRDHUP)
 /* What is not as simple as: readable, writable, for whoever asks. */
-#define KINDS    ((uint32_t)EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
+#define KINDS ((uint32_t)EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
 
 static struct sock_eset sets[SETS];
 static struct sock_eitem items[ITEMS];
