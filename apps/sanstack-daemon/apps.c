@@ -188,6 +188,7 @@ app_destroy(struct apps *all, struct app *a)
 	if (a->ctl != NULL) {
 		dpdk_app_del(a->port->ctx, a->id);
 		app_mem_end(&a->ctl_mem);
+		socks_left(a->port);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
 		STAILQ_REMOVE_HEAD(&a->late, link);

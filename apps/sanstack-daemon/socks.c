@@ -484,6 +484,21 @@ socks_bury(struct apps *all, uint64_t now_ns)
 	return due_ns;
 }
 
+static int
+do_ring(struct san_engine *e, void *arg)
+{
+	(void)arg;
+	san_socks_ring(san_core_socks(san_engine_core(e)));
+	return 0;
+}
+
+void
+socks_left(struct app_port *port)
+{
+	if (port->nb_socks != 0)
+		san_engine_call(socks_engine(port), do_ring, NULL);
+}
+
 void
 socks_close(struct app_port *port)
 {

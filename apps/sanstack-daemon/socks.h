@@ -93,6 +93,8 @@ bool socks_conn_event(struct app_port *port, const struct rtsan_provider_event *
 uint64_t socks_bury(struct apps *all, uint64_t now_ns);
 /** Sockets of *uid*, or of all (NULL): how many, and *bytes* of memory that they take. */
 uint32_t socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes);
+/** A program has gone: what it wrote and rang for at last goes, too. */
+void socks_left(struct app_port *port);
 /** The port closes: all of its sockets go. */
 void socks_close(struct app_port *port);
 

@@ -232,6 +232,15 @@ san_sock_ring(struct san_socks *all, uint32_t id)
 }
 
 void
+san_socks_ring(struct san_socks *all)
+{
+	uint32_t i;
+
+	for (i = 0; i < all->max; i++)
+		san_sock_ring(all, i);
+}
+
+void
 san_sock_room(struct san_socks *all, struct sock *s)
 {
 	/* without a fence: who waits and was not seen looks himself, somewhat later */

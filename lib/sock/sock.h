@@ -121,6 +121,8 @@ bool san_sock_is_reset(const struct san_socks *all, uint32_t id);
 void san_sock_error(struct san_socks *all, const struct san_inet_result *r);
 /** The program of *id* rang: its ring is looked at by the next san_socks_pump(). */
 void san_sock_ring(struct san_socks *all, uint32_t id);
+/** Likewise of each: a program that rang has gone, and its bells with it. */
+void san_socks_ring(struct san_socks *all);
 /** Send what there is in rings of those that rang, in turns, as long as *in* has room. */
 void san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns);
 /** Is its ring to send empty, or of no use? */

@@ -344,6 +344,15 @@ for _ in range(3):
 for i in range(3):
     s = dial(); s.send(b"%d" % i); say(all_of(s))
 '''),
+    'children that write and go': ('''
+s, _ = l.accept()
+for i in range(60):
+    if os.fork() == 0: s.send(b"x" * 10); os._exit(0)
+    os.wait()
+say(s.recv(9))
+''', '''
+s = dial(); say(len(all_of(s, 600))); s.send(b"all")
+'''),
     'as standard input': ('''
 for _ in range(2):
     s, _ = l.accept(); subprocess.run(["tr", "a-z", "A-Z"], stdin=s, stdout=s); s.close()

@@ -278,6 +278,20 @@ mirror__what_there_is(void **state)
 	assert_int_equal(atomic_load(&shm->full), 0);
 }
 
+/* Who has written, rung and gone takes his bells with him. */
+static void
+bytes__without_a_bell(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	atomic_store(&shm->tx_tail, 10);
+	memset(san_sock_tx_ring(shm, RING), 0, 10);
+	san_socks_ring(all);
+	san_socks_pump(all, NULL, 0);
+	assert_int_equal(qp.nb_wr, 1);
+	assert_int_equal(qp.wr[0].length, 10);
+}
+
 /* ---- ends ---- */
 
 /* Ours goes behind what was written before, and theirs is told behind what came before. */
@@ -515,6 +529,7 @@ main(void)
 		TEST(mirror__what_there_is),
 		TEST(end__orderly),
 		TEST(end__abandoned),
+		TEST(bytes__without_a_bell),
 		TEST(end__is_told_as_one),
 		TEST(end__told_later),
 		TEST(end__reset),
