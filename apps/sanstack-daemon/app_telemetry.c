@@ -15,8 +15,9 @@
 #include "engine_telemetry.h"
 #include "socks_tell.h"
 
-#define PAGE   24 /* applications in an answer: some 500 bytes each, of 16 KiB */
-#define WAIT_S 2  /* for a request that takes long: the operator hears so */
+#define PAGE    24    /* applications in an answer: some 500 bytes each, of 16 KiB */
+#define NUMBERS 65536 /* of sockets, more than there can be */
+#define WAIT_S  2     /* for a request that takes long: the operator hears so */
 
 /** A copy of what telemetry tells of an application. */
 struct row {
@@ -165,7 +166,7 @@ tell_of(struct rte_tel_data *d, const char *name, uint32_t from, tell_fn fn)
 }
 
 static int
-answer(struct rte_tel_data *d, const char *params, tell_fn fn)
+answer(struct rte_tel_data *d, const char *params, tell_fn fn, unsigned long max)
 {
 	char name[SAN_ENGINE_NAME];
 	unsigned long from = 0;
@@ -177,7 +178,7 @@ answer(struct rte_tel_data *d, const char *params, tell_fn fn)
 		return san_engine_tel_error(d, "there is no port with this name");
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
-		if (*end != '\0' || from > UINT32_MAX)
+		if (*end != '\0' || from >= max)
 			return san_engine_tel_error(d, "the parameter is a number");
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -194,28 +195,28 @@ static int
 tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, tell);
+	return answer(d, params, tell, SAN_ENGINE_APPS);
 }
 
 static int
 tel_sockets(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, socks_tell_sum);
+	return answer(d, params, socks_tell_sum, NUMBERS);
 }
 
 static int
 tel_sock_list(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, socks_tell_list);
+	return answer(d, params, socks_tell_list, NUMBERS);
 }
 
 static int
 tel_sock_reasons(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return answer(d, params, socks_tell_reasons);
+	return answer(d, params, socks_tell_reasons, NUMBERS);
 }
 
 RTE_INIT(app_telemetry_register)
