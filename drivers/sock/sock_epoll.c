@@ -16,11 +16,14 @@
 #include "sock_udp.h"
 
 #define NS_PER_MS 1000000ll
+#define PATIENCE  60 /* seconds, or tries if it is we who have the lock */
 
 /* ---- what there is ---- */
 
 /* What may be asked for; errors are told unasked. */
 #define ASKED ((uint32_t)EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLRDNORM | EPOLLWRNORM)
+
+#define ROOM ((uint32_t)EPOLLOUT | EPOLLWRNORM)
 
 /* Some of its readiness may be news to the kernel (*is_told*), but none to the program. */
 static uint32_t
@@ -74,7 +77,7 @@ translate(const struct sock_eset *s, struct epoll_event *ev, int n, bool keeps)
 		it = sock_eset_item(s, ev[i].data.u64 & 0xffff);
 		if (it == NULL || it->is_out)
 			continue; /* it is not in it any more; or a parent's, or a child's */
-		is = look(it, (ev[i].events & EPOLLIN) != 0);
+		is = look(it, (ev[i].events & ~ROOM) != 0);
 		if (keeps && is != 0)
 			ev[to++] = (struct epoll_event){is, {.u64 = it->data}};
 	}
@@ -134,7 +137,11 @@ left_ms(const struct wait *w)
 static bool
 lock_again(struct wait *w)
 {
-	w->is_locked = sock_lock(&w->set->lock, false, &w->key) >= 0;
+	int i;
+
+	/* who has it may be kept from going on, on a busy machine */
+	for (i = 0; i < PATIENCE && !w->is_locked && sock_eset_of(w->epfd) == w->set; i++)
+		w->is_locked = sock_lock(&w->set->lock, false, &w->key) >= 0;
 	if (w->is_locked && sock_eset_of(w->epfd) == w->set)
 		return true;
 	unlock(w);

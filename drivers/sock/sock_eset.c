@@ -81,6 +81,11 @@ make_set(int epfd)
 
 	if (s != NULL || (unsigned int)epfd >= SOCK_FDS || sock_lock(&sets_lock, false, &key) < 0)
 		return s;
+	s = sock_eset_of(epfd);
+	if (s != NULL) { /* another thread was faster */
+		sock_unlock(&sets_lock, key);
+		return s;
+	}
 	for (s = sets; s < &sets[SETS] && s->nb_fds != 0; s++)
 		;
 	if (s < &sets[SETS]) {

@@ -44,7 +44,13 @@ sock_lock_rx(struct sock_file *f, uint32_t *key)
 void
 sock_unlock_rx(struct sock_file *f, uint32_t key)
 {
+	bool is_taken = atomic_load_explicit(&f->is_taken, memory_order_relaxed);
+
+	if (is_taken)
+		atomic_store_explicit(&f->is_taken, false, memory_order_relaxed);
 	sock_unlock(&f->shm->rx_lock, key);
+	if (is_taken) /* without the lock, which who looks at a set may want */
+		sock_epoll_taken(f);
 }
 
 bool
@@ -216,7 +222,7 @@ sock_unmirror(int fd, struct sock_file *f)
 	if (!atomic_compare_exchange_strong(&shm->mirrored, &state, SAN_SOCK_UNTOLD)) {
 		untell(fd, shm);
 		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
-		sock_epoll_taken(f);
+		atomic_store_explicit(&f->is_taken, true, memory_order_relaxed);
 	}
 	atomic_thread_fence(memory_order_seq_cst);
 	if (sock_has_something(shm))
