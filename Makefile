@@ -25,7 +25,7 @@ demo: build
 check: deps
 	@/usr/bin/python3 devtools/check.py --plain $(BUILD) --asan $(BUILD_ASAN)
 
-# This stack, the link and the kernel in turn, about five minutes; $(BUILD)/bench has the results.
+# This stack, the link and the kernel in turn, about twenty-five minutes; $(BUILD)/bench has the results.
 # BENCH=latency|rpc|push|bulk|...: one figure or group. WRITE=1: into doc/performance.md.
 # PROFILE=1: instructions and cache misses per operation instead.
 bench: build

@@ -14,7 +14,7 @@ for layer in "$@"; do
 	outside=$dpdk
 	case $folder in
 	# These must do without DPDK.
-	lib/base | lib/rtsan | lib/stream | apps/common) outside= ;;
+	lib/base | lib/rtsan | lib/stream | drivers/sock | apps/common) outside= ;;
 	esac
 	for header in "$folder"/*.h; do
 		[ -e "$header" ] || continue

@@ -20,14 +20,17 @@
 #include "san_time.h"
 #include "unit/test_eal.h"
 
-#define FRAME_MAX 2048
+#define FRAME_MAX   2048
+#define PAYLOAD_MAX 65536
 
 struct inet_host {
 	struct san_inet *in;
 	struct rte_mempool *pool;
 	uint64_t now_ns;
+	struct san_inet_result r; /* of the last frame; what it had of an mbuf is freed */
 	struct san_ip learned;
 	struct rte_ether_addr learned_mac;
+	uint8_t payload[PAYLOAD_MAX]; /* of the last datagram */
 };
 
 static const uint8_t inet_our_mac[6] = {2, 0, 0, 0, 0, 1};
@@ -55,6 +58,7 @@ inet_host_conf(struct rte_mempool *pool, struct san_inet_conf *conf)
 	san_inet_conf_default(conf);
 	memcpy(conf->mac.addr_bytes, inet_our_mac, sizeof(inet_our_mac));
 	conf->pool = pool;
+	conf->max_out = 128;
 	conf->nb_addrs = 2;
 	SAN_VERIFY(san_inet_parse("10.0.0.1/24", &conf->addrs[0]) == 0);
 	SAN_VERIFY(san_inet_parse("fd00::1/64", &conf->addrs[1]) == 0);
@@ -69,17 +73,39 @@ inet_host_init(struct inet_host *h, struct rte_mempool *pool, const struct san_i
 	SAN_VERIFY(san_inet_create(conf, &h->in) == 0);
 }
 
+/** Host *h* receives *m*. */
+static inline enum san_drop
+inet_host_rx_mbuf(struct inet_host *h, struct rte_mbuf *m)
+{
+	const struct san_inet_result *r = &h->r;
+	enum san_drop drop;
+	const void *data;
+
+	drop = san_inet_rx(h->in, m, h->now_ns, &h->r);
+	memset(&h->learned, 0, sizeof(h->learned));
+	if (r->what == SAN_INET_LEARNED) {
+		h->learned = r->ip;
+		h->learned_mac = r->mac;
+	}
+	SAN_VERIFY((r->what == SAN_INET_UDP) == (r->m != NULL));
+	if (r->what == SAN_INET_UDP) {
+		SAN_VERIFY(r->len <= PAYLOAD_MAX);
+		data = h->payload;
+		if (r->len != 0)
+			data = rte_pktmbuf_read(r->m, r->off, r->len, h->payload);
+		SAN_VERIFY(data != NULL);
+		if (data != h->payload)
+			memcpy(h->payload, data, r->len);
+		rte_pktmbuf_free(r->m);
+	}
+	return drop;
+}
+
 /** Host *h* receives *f*, from memory of exactly its size. */
 static inline enum san_drop
 inet_host_rx(struct inet_host *h, const struct inet_frame *f)
 {
-	struct rte_mbuf *m = test_eal_exact(h->pool, f->b, f->len);
-	enum san_drop drop;
-
-	drop = san_inet_rx(h->in, m, h->now_ns, &h->learned, &h->learned_mac);
-	SAN_VERIFY(rte_mbuf_refcnt_read(m) == 1);
-	rte_pktmbuf_free(m);
-	return drop;
+	return inet_host_rx_mbuf(h, test_eal_exact(h->pool, f->b, f->len));
 }
 
 /** The next frame that *h* sends; false: none. */
@@ -294,6 +320,81 @@ inet_make_nd(struct inet_frame *f, uint8_t type, const char *src, const char *ds
 		inet_put(f, mac, 6);
 	}
 	inet_seal_v6(f);
+}
+
+/** Ethernet and IP header of either family, then a UDP header; its length and sum are to be set. */
+static inline void
+inet_put_udp(struct inet_frame *f, const char *src, const char *dst, uint16_t sport,
+	     uint16_t dport)
+{
+	static const uint8_t head[8] = {0x45, 3, 0, 0, 0x77, 0x77, 0x40, 0};
+	struct san_ip s = inet_ip(src), d = inet_ip(dst);
+
+	if (san_ip_is_v4(&d)) {
+		inet_put_eth(f, inet_our_mac, inet_peer_mac, 0x0800);
+		inet_put(f, head, 8);
+		inet_put8(f, 33);
+		inet_put8(f, 17);
+		inet_put16(f, 0);
+		inet_put(f, s.b + 12, 4);
+		inet_put(f, d.b + 12, 4);
+	} else {
+		inet_put_v6(f, src, dst, 33);
+		f->b[20] = 17;
+	}
+	inet_put16(f, sport);
+	inet_put16(f, dport);
+	inet_put16(f, 0);
+	inet_put16(f, 0);
+}
+
+/** Sum of a UDP datagram of *n* bytes at *udp* and the pseudo header of *ip*; 0: right. */
+static inline uint16_t
+inet_sum_udp(const uint8_t *ip, const uint8_t *udp, uint32_t n)
+{
+	bool v4 = ip[0] >> 4 == 4;
+	uint32_t i, sum = 17 + n;
+
+	for (i = v4 ? 12 : 8; i < (v4 ? 20u : 40u); i += 2)
+		sum += inet_get16(ip + i);
+	return inet_sum(udp, n, sum);
+}
+
+static inline uint8_t *
+inet_udp_of(struct inet_frame *f)
+{
+	return f->b + (f->b[12] == 0x08 ? 34 : 54);
+}
+
+/** Lengths and checksums of a UDP frame without options. */
+static inline void
+inet_seal_udp(struct inet_frame *f)
+{
+	uint8_t *ip = f->b + 14, *udp = inet_udp_of(f);
+	uint16_t n = (uint16_t)(f->b + f->len - udp);
+
+	if (ip[0] >> 4 == 4) {
+		inet_set16(ip + 2, (uint16_t)(f->len - 14));
+		inet_set16(ip + 10, 0);
+		inet_set16(ip + 10, inet_sum(ip, 20, 0));
+	} else {
+		inet_set16(ip + 4, n);
+	}
+	inet_set16(udp + 4, n);
+	inet_set16(udp + 6, 0);
+	inet_set16(udp + 6, inet_sum_udp(ip, udp, n));
+}
+
+/** A datagram of *n* bytes from port 1000 to 2000. */
+static inline void
+inet_make_udp(struct inet_frame *f, const char *src, const char *dst, uint16_t n)
+{
+	uint16_t i;
+
+	inet_put_udp(f, src, dst, 1000, 2000);
+	for (i = 0; i < n; i++)
+		inet_put8(f, (uint8_t)(i * 3));
+	inet_seal_udp(f);
 }
 
 #endif /* INET_HOST_H */

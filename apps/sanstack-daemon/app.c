@@ -12,6 +12,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "app_conv.h"
 #include "app_priv.h"
 #include "rtsan_priv.h"
 #include "san_log.h"
@@ -137,13 +139,14 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 	a->port = port;
 	a->id = app_port_take_id(port);
 	rc = app_mem_create(&a->ctl_mem, "sanstack-ctl",
-			    shmq_ctl_bytes(port->caps.nb_lcores, port->lcore_qps), guard_of(a), fd);
+			    shmq_ctl_bytes(port->caps.nb_lcores, port->nb_bells), guard_of(a), fd);
 	if (rc != 0)
 		return rc;
 	a->ctl = a->ctl_mem.mem;
+	app_conv_nets(port, a->ctl);
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < port->caps.nb_lcores; i++) {
-		bells[i] = shmq_bells(a->ctl, i, port->lcore_qps);
+		bells[i] = shmq_bells(a->ctl, i, port->nb_bells);
 		if (!port->sleeps)
 			continue;
 		a->wake_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -198,6 +201,7 @@ fill_hello(const struct app_port *port, const struct app *a, struct shmq_rep *re
 	rep->hello.max_wr = port->caps.max_wr;
 	rep->hello.nb_lcores = port->caps.nb_lcores;
 	rep->hello.lcore_qps = port->lcore_qps;
+	rep->hello.max_socks = (uint16_t)port->max_socks;
 	rep->hello.qp_shift = port->ctx->qp_shift;
 	rep->hello.yields = port->yields;
 	rep->hello.sleeps = port->sleeps;
@@ -420,35 +424,6 @@ is_depth(uint32_t depth)
 	return depth != 0 && depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
-/* NULL: it is to be none. What is out of range is refused further down, with a text. */
-static const struct rtsan_stream_attr *
-stream_of(const struct shmq_stream *from, struct rtsan_stream_attr *to)
-{
-	if (from->given == 0)
-		return NULL;
-	*to = (struct rtsan_stream_attr){
-		.mode = from->mode,
-		.read = from->read,
-		.linger = from->linger != 0,
-		.learn = from->learn,
-		.scans = from->scans,
-		.nb_recv = from->nb_recv,
-		.nb_store = from->nb_store,
-		.nb_send = from->nb_send,
-		.t1 = from->t1,
-		.t2 = from->t2,
-		.frags = from->frags,
-		.threshold = from->threshold,
-		.msg_size = from->msg_size,
-		.msg_max = from->msg_max,
-		.send_buffer = from->send_buffer,
-		.scan_us = from->scan_us,
-		.hold_us = from->hold_us,
-		.gather_us = from->gather_us,
-	};
-	return to;
-}
-
 /* In memory that both see; a stream's own counts, too. */
 static int
 make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf, struct answer *ans)
@@ -503,7 +478,7 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 			      conf.rq_depth);
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
-	conf.stream = stream_of(&req->qp.stream, &stream);
+	conf.stream = app_conv_stream(&req->qp.stream, &stream);
 	rc = make_qp(port, a, &conf, ans);
 	if (rc == 0)
 		ans->rep->id = conf.qp;
@@ -536,9 +511,14 @@ serve_qp_destroy(struct app_port *port, struct app *a, const struct shmq_req *re
 /* ---- connections ---- */
 
 /* 0: the port's. */
+/* Who listens or connects: may he, there? What TCP sockets are carried by is for these. */
 static int
-check_partition(const struct app_port *port, const struct app *a, uint16_t pkey, struct answer *ans)
+check_conn(const struct app_port *port, const struct app *a, uint64_t service, uint16_t pkey,
+	   struct answer *ans)
 {
+	if (socks_is_service(service))
+		return refuse(ans, -EACCES,
+			      "service 0x%016" PRIx64 ": kept for carried TCP sockets", service);
 	if (pkey == 0)
 		pkey = port->ctx->param.pkey;
 	if (partition_may(&port->conf->partitions, pkey, &a->user))
@@ -556,7 +536,7 @@ serve_listen(struct app_port *port, struct app *a, const struct shmq_req *req, i
 	(void)fd;
 	if (req->conn.backlog == 0)
 		return refuse(ans, -EINVAL, "listen: backlog must be at least 1");
-	rc = check_partition(port, a, req->conn.pkey, ans);
+	rc = check_conn(port, a, req->conn.service, req->conn.pkey, ans);
 	if (rc != 0)
 		return rc;
 	if (a->nb_listeners >= port->conf->app_listeners)
@@ -659,7 +639,7 @@ serve_connect(struct app_port *port, struct app *a, const struct shmq_req *req, 
 		rc = check_conns(port, a, ans);
 	if (rc != 0)
 		return rc;
-	rc = check_partition(port, a, param.pkey, ans);
+	rc = check_conn(port, a, req->conn.service, param.pkey, ans);
 	if (rc != 0)
 		return rc;
 	memcpy(peer, req->conn.peer, SHMQ_PEER);
@@ -717,6 +697,15 @@ serve_disconnect(struct app_port *port, struct app *a, const struct shmq_req *re
 	return dpdk_disconnect(port->ctx, req->id);
 }
 
+/* ---- sockets ---- */
+
+static int
+serve_sock(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+	   struct answer *ans)
+{
+	return socks_serve(port, a, req, fd, ans->rep, &ans->fd);
+}
+
 /* ---- requests ---- */
 
 /* All but the hello, which chooses the port. */
@@ -737,6 +726,14 @@ static int (*const serve[])(struct app_port *port, struct app *a, const struct s
 	[SHMQ_CQ_FD] = serve_cq_fd,
 	[SHMQ_EVENT_FD] = serve_event_fd,
 	[SHMQ_WAKE_FD] = serve_wake_fd,
+	[SHMQ_SOCK_CARRY] = serve_sock,
+	[SHMQ_SOCK_FIND] = serve_sock,
+	[SHMQ_SOCK_SYNC] = serve_sock,
+	[SHMQ_SOCK_KERNEL] = serve_sock,
+	[SHMQ_SOCK_GROUP] = serve_sock,
+	[SHMQ_SOCK_LISTEN] = serve_sock,
+	[SHMQ_SOCK_CONNECT] = serve_sock,
+	[SHMQ_SOCK_ACCEPT] = serve_sock,
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
 
@@ -747,6 +744,9 @@ static const bool is_begin[SHMQ_TYPES] = {
 	[SHMQ_LISTEN] = true,
 	[SHMQ_CONNECT] = true,
 	[SHMQ_ACCEPT] = true,
+	[SHMQ_SOCK_CARRY] = true,
+	[SHMQ_SOCK_LISTEN] = true,
+	[SHMQ_SOCK_CONNECT] = true,
 };
 
 static int

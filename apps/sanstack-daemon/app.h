@@ -16,6 +16,7 @@
 #include "app_port.h"
 #include "conf.h"
 #include "shmq.h"
+#include "socks.h"
 
 /** An event for which the ring had no room. */
 struct app_event {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app_port.h"
+#include "socks.h"
 
 int
 app_port_init(struct app_port *port, const char *name, const struct conf *conf,
@@ -26,18 +27,24 @@ app_port_init(struct app_port *port, const char *name, const struct conf *conf,
 	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
 }
 
-void
+int
 app_port_join(struct app_port *port, struct dpdk_ctx *ctx)
 {
 	port->ctx = ctx;
 	port->max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns * port->caps.nb_lcores;
 	port->yields = san_engine_yields(ctx->port);
 	port->sleeps = san_engine_sleeps(ctx->port);
+	port->max_socks = san_engine_max_socks(ctx->port);
+	port->nb_bells = port->lcore_qps + port->max_socks;
+	if (port->socks == NULL)
+		port->socks = calloc(RTE_MAX(port->max_socks, 1u), sizeof(*port->socks));
+	return port->socks != NULL ? 0 : -ENOMEM;
 }
 
 void
 app_port_fini(struct app_port *port)
 {
+	free(port->socks);
 	free(port->qps);
 	free(port->cqs);
 	free(port->mrs);
@@ -76,7 +83,8 @@ app_port_request(struct app_port *port, uint64_t request)
 uint32_t
 app_port_ranges(const struct app_port *port)
 {
-	return port->caps.max_qps + port->caps.max_cqs + port->caps.max_mrs + SAN_ENGINE_APPS;
+	return port->caps.max_qps + port->caps.max_cqs + port->caps.max_mrs + port->max_socks +
+		SAN_ENGINE_APPS;
 }
 
 /* *limit*; 0: three quarters of *all*, so that nobody has everything without being told to. */

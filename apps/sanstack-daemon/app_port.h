@@ -22,6 +22,7 @@ struct app;
 /* What applications hold, by number; app is NULL: free. */
 struct app_qp {
 	struct app *app;
+	struct sock_entry *sock; /**< or a carried stream's */
 	uint32_t qpn;
 	uint64_t stream_bytes; /**< what its session may take, beside *mem* */
 	struct app_mem mem;    /**< struct san_wq */
@@ -65,6 +66,8 @@ struct app_port {
 	const struct conf *conf;
 	struct rtsan_caps caps;
 	uint32_t lcore_qps;
+	uint32_t max_socks;
+	uint32_t nb_bells;  /**< of an lcore: lcore_qps and max_socks */
 	uint32_t max_conns; /**< of all lcores */
 	bool yields, sleeps;
 	struct app_qp *qps; /**< by SAN_QPN_INDEX() */
@@ -74,6 +77,11 @@ struct app_port {
 	listeners;
 	uint32_t next_listener;
 	struct app_request *requests; /**< see app_port_request() */
+	struct sock_entry *socks;     /**< max_socks of them; see socks.h */
+	uint32_t nb_socks;
+	uint64_t nb_streams[2];    /**< that were connected; and accepted */
+	uint64_t nb_socks_refused; /**< for lack of room */
+	int epoll;                 /**< where their descriptors are watched */
 	uint32_t nb_attached;
 	bool used[SAN_ENGINE_APPS]; /**< numbers of those that are attached; 0: ourselves */
 	uint16_t last_id;           /**< that was given away: they take turns, with what rests */
@@ -82,8 +90,8 @@ struct app_port {
 /** 0 or -errno with a text in rtsan_error(). *name* and *conf* stay the caller's. */
 int app_port_init(struct app_port *port, const char *name, const struct conf *conf,
 		  const struct rtsan_caps *caps);
-/** It is open; or it is again, after it was parked. */
-void app_port_join(struct app_port *port, struct dpdk_ctx *ctx);
+/** It is open; or it is again, after it was parked. -ENOMEM. */
+int app_port_join(struct app_port *port, struct dpdk_ctx *ctx);
 /** Without applications. */
 void app_port_fini(struct app_port *port);
 

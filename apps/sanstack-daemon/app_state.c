@@ -352,7 +352,7 @@ attach(const struct app *a)
 	uint32_t i;
 
 	for (i = 0; i < port->caps.nb_lcores; i++) {
-		bells[i] = shmq_bells(a->ctl, i, port->lcore_qps);
+		bells[i] = shmq_bells(a->ctl, i, port->nb_bells);
 		/* who was told that its lcore sleeps is told again when it does */
 		san_bells_awake(bells[i]);
 	}

@@ -13,9 +13,11 @@
 #include "app_telemetry.h"
 #include "engine_conn.h"
 #include "engine_telemetry.h"
+#include "socks_tell.h"
 
-#define PAGE   24 /* applications in an answer: some 500 bytes each, of 16 KiB */
-#define WAIT_S 2  /* for a request that takes long: the operator hears so */
+#define PAGE    24    /* applications in an answer: some 500 bytes each, of 16 KiB */
+#define NUMBERS 65536 /* of sockets, more than there can be */
+#define WAIT_S  2     /* for a request that takes long: the operator hears so */
 
 /** A copy of what telemetry tells of an application. */
 struct row {
@@ -150,19 +152,21 @@ tell(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 	return rc;
 }
 
+typedef int (*tell_fn)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+
 static int
-tell_of(struct rte_tel_data *d, const char *name, uint32_t from)
+tell_of(struct rte_tel_data *d, const char *name, uint32_t from, tell_fn fn)
 {
 	uint32_t i;
 
 	for (i = 0; i < apps->nb_ports && apps->ports[i].ctx != NULL; i++)
 		if (name[0] == '\0' || strcmp(apps->ports[i].name, name) == 0)
-			return tell(d, &apps->ports[i], from);
+			return fn(d, &apps->ports[i], from);
 	return san_engine_tel_error(d, "there is no port with this name");
 }
 
 static int
-tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
+answer(struct rte_tel_data *d, const char *params, tell_fn fn, unsigned long max)
 {
 	char name[SAN_ENGINE_NAME];
 	unsigned long from = 0;
@@ -170,28 +174,63 @@ tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
 	char *end = NULL;
 	int rc = -ENODEV;
 
-	(void)cmd;
 	if (!san_engine_tel_port_name(&params, name))
 		return san_engine_tel_error(d, "there is no port with this name");
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
-		if (*end != '\0' || from >= SAN_ENGINE_APPS)
-			return san_engine_tel_error(d, "apps: the parameter is a number");
+		if (*end != '\0' || from >= max)
+			return san_engine_tel_error(d, "the parameter is a number");
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	if (pthread_mutex_timedlock(&lock, &until) != 0)
-		return san_engine_tel_error(d, "apps: the daemon is busy");
+		return san_engine_tel_error(d, "the daemon is busy");
 	if (apps != NULL)
-		rc = tell_of(d, name, (uint32_t)from);
+		rc = tell_of(d, name, (uint32_t)from, fn);
 	pthread_mutex_unlock(&lock);
 	return rc;
+}
+
+static int
+tel_apps(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return answer(d, params, tell, SAN_ENGINE_APPS);
+}
+
+static int
+tel_sockets(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return answer(d, params, socks_tell_sum, NUMBERS);
+}
+
+static int
+tel_sock_list(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return answer(d, params, socks_tell_list, NUMBERS);
+}
+
+static int
+tel_sock_reasons(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return answer(d, params, socks_tell_reasons, NUMBERS);
 }
 
 RTE_INIT(app_telemetry_register)
 {
 	rte_telemetry_register_cmd("/sanstack/apps", tel_apps,
 				   "Applications. Parameter: where to begin, 0 or what next says");
+	rte_telemetry_register_cmd("/sanstack/sockets", tel_sockets,
+				   "Carried sockets: how many, their memory, and how many were "
+				   "refused for lack of either");
+	rte_telemetry_register_cmd("/sanstack/sock_list", tel_sock_list,
+				   "Each of them. Parameter: where to begin, 0 or what next says");
+	rte_telemetry_register_cmd("/sanstack/sock_reasons", tel_sock_reasons,
+				   "By inode of the last sockets that were to be carried and are "
+				   "the kernel's: why");
 }
 
 void

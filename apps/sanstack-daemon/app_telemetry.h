@@ -4,7 +4,8 @@
 
 /**
  * @file
- * The telemetry command /sanstack/apps: who is attached, and what each has and did.
+ * The telemetry commands /sanstack/apps: who is attached, and what each has and did; and
+ * /sanstack/sockets: those that are carried.
  *
  * Applications belong to the daemon's thread; telemetry has one of its own. The daemon's
  * holds a lock whenever it does not sleep, so that telemetry sees nothing half done.

@@ -188,6 +188,7 @@ app_destroy(struct apps *all, struct app *a)
 	if (a->ctl != NULL) {
 		dpdk_app_del(a->port->ctx, a->id);
 		app_mem_end(&a->ctl_mem);
+		socks_left(a->port);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
 		STAILQ_REMOVE_HEAD(&a->late, link);
@@ -265,6 +266,8 @@ address(struct app_port *port, const struct rtsan_provider_event *from, struct s
 	const struct app_listener *l;
 	const struct app_qp *q;
 
+	if (socks_conn_event(port, from))
+		return NULL;
 	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
 		l = find_listener(port, from->listener);
 		if (l == NULL)

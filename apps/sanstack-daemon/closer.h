@@ -5,7 +5,8 @@
 /**
  * @file
  * Descriptors that others passed to us, and whose close() may take as long as they like: a TCP
- * socket that lingers, a file of their own FUSE mount. A thread of its own closes them. (SYS-5)
+ * socket that lingers, a file of their own FUSE mount. Threads close them, each user has one.
+ * (SYS-5)
  */
 
 #include <stdint.h>
@@ -13,8 +14,6 @@
 
 #define CLOSER_EACH 32 /**< of one user that may wait: then nobody of theirs is served */
 
-/** 0 or -errno. */
-int closer_start(void);
 /** *fd*, which came from *uid*, is closed: at once if that can't take long. */
 void closer_put(int fd, uid_t uid);
 /** How many of *uid* wait. */

@@ -87,6 +87,7 @@ static const struct key {
 	{"limits", "regions", NUMBER(app_regions), 1, 1u << 20, NULL, KEY_LIVE},
 	{"limits", "listeners", NUMBER(app_listeners), 1, 64, NULL, KEY_LIVE},
 	{"limits", "bytes", NUMBER(app_bytes), 1, UINT64_MAX, NULL, KEY_LIVE},
+	{"limits", "sock_bytes", NUMBER(sock_bytes), 1, UINT64_MAX, NULL, KEY_LIVE},
 };
 
 /* ---- [port] and [port NAME] ---- */
@@ -377,6 +378,7 @@ conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 		.app_regions = 1024,
 		.app_listeners = 8,
 		.app_bytes = 4ull << 30,
+		.sock_bytes = 1ull << 30,
 	};
 	rc = app_ini_load(&ini, path, err, err_len);
 	if (rc != 0 || conf->nb_ports != 0)

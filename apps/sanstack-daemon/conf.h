@@ -51,6 +51,7 @@ struct conf {
 	uint32_t app_qps, app_conns; /**< 0: three quarters of all */
 	uint32_t app_cqs, app_regions, app_listeners;
 	uint64_t app_bytes;
+	uint64_t sock_bytes; /**< of all sockets of one user, on each port */
 	uint32_t apps, apps_per_uid, strangers;
 	struct partitions partitions;
 };

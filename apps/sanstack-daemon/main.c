@@ -26,7 +26,6 @@
 
 #include "app_state.h"
 #include "app_telemetry.h"
-#include "closer.h"
 #include "harden.h"
 #include "logging.h"
 #include "ports.h"
@@ -272,7 +271,7 @@ start(struct server *s)
 	else
 		make_ports(s);
 	logging_apply(&s->conf);
-	if (closer_start() != 0 || server_watch(s, s->signals, &s->signals) != 0 ||
+	if (server_watch(s, s->signals, &s->signals) != 0 ||
 	    server_watch(s, s->listener, &s->listener) != 0 ||
 	    server_watch(s, s->guard, &s->guard) != 0)
 		die("epoll, or one more thread: %s", strerror(errno));

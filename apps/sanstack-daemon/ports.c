@@ -11,6 +11,7 @@
 
 #include "ports.h"
 #include "san_log.h"
+#include "socks.h"
 
 /*
  * Places in the address space that nobody else uses: programs, their libraries and heaps lie
@@ -157,7 +158,10 @@ open_port(struct server *s, uint32_t i)
 	if (rc != 0)
 		return rc;
 	port->mem_fd = fd;
-	app_port_join(port, ctx);
+	port->epoll = s->epoll;
+	rc = app_port_join(port, ctx);
+	if (rc != 0)
+		return host->fail(rc, "no memory for the table of sockets");
 	return server_watch(s, san_engine_event_fd(ctx->port), &s->all) == 0 ?
 		0 :
 		host->fail(-errno, "epoll: %s", strerror(errno));
@@ -210,8 +214,10 @@ ports_park(struct server *s)
 	uint32_t i;
 
 	for (i = 0; i < s->all.nb_ports; i++) {
-		if (s->all.ports[i].ctx != NULL)
+		if (s->all.ports[i].ctx != NULL) {
+			socks_close(&s->all.ports[i]);
 			dpdk_ctx_park(s->all.ports[i].ctx);
+		}
 		s->all.ports[i].ctx = NULL;
 	}
 }
@@ -234,6 +240,7 @@ ports_close(struct server *s)
 
 	for (i = 0; i < s->all.nb_ports; i++) {
 		port = &s->all.ports[i];
+		socks_close(port);
 		leaks = san_engine_leaks(port->ctx->port);
 		if (leaks != 0)
 			SAN_LOG(DRIVER, ERR, "port=%s leaks=%" PRIu64 ": records that nobody holds",

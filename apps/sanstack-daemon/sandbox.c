@@ -155,6 +155,8 @@ static const int allowed[] = {
 	CALL(uname),
 };
 
+#define TYPE_MASK 0xfu /* of what socket() is told: without SOCK_NONBLOCK and SOCK_CLOEXEC */
+
 /** If one argument, of which only the bits of *mask* are looked at, is *value*. */
 static const struct sandbox_if {
 	int call;
@@ -196,6 +198,11 @@ add_rules(scmp_filter_ctx ctx)
 						 allowed_if[i].mask, allowed_if[i].value));
 	for (i = 0; i < RTE_DIM(absent) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
+	if (rc == 0) /* tokens of carried TCP sockets */
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(socket), 3,
+				      SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_INET),
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, TYPE_MASK, SOCK_STREAM),
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, 0));
 	if (rc == 0) /* a signal to ourselves only: abort() */
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(tgkill), 1,
 				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));

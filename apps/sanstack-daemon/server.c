@@ -188,6 +188,7 @@ on_time(struct server *s)
 
 	due_ns = san_time_min(due_ns, notify_watchdog(&s->notify, &s->all, now_ns));
 	due_ns = san_time_min(due_ns, drain_step(s, now_ns));
+	due_ns = san_time_min(due_ns, socks_bury(&s->all, now_ns));
 	bury(s);
 	if (s->phase == SERVER_SERVING && s->nb_told != s->all.nb_attached) {
 		s->nb_told = s->all.nb_attached;
@@ -220,7 +221,11 @@ server_run(struct server *s)
 		app_telemetry_enter();
 		end_ns = san_engine_clock_monotonic() + SERVE_NS;
 		/* those that are left come again, and the watchdog is told in between */
-		for (i = 0; i < n && san_engine_clock_monotonic() <= end_ns; i++) {
+		for (i = 0; i < n; i++) {
+			bool is_late = san_engine_clock_monotonic() > end_ns;
+
+			if (socks_event(&ev[i], is_late) || is_late)
+				continue;
 			if (ev[i].data.ptr == &s->signals)
 				on_signal(s);
 			else if (ev[i].data.ptr == &s->listener)

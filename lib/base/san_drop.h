@@ -29,6 +29,8 @@ enum san_drop {
 	SAN_DROP_NOT_FOR_US, /**< another host's MAC or IP address */
 	SAN_DROP_INET_MALFORMED,
 	SAN_DROP_INET_UNWANTED, /**< well formed, nobody listens */
+	SAN_DROP_INET_FRAG,     /**< a fragment whose packet did not become whole, or a copy */
+	SAN_DROP_INET_NEIGH,    /**< a datagram of ours that waited for a neighbour's answer */
 	/* pdl: the packet matches no connection, or not now */
 	SAN_DROP_CID,         /**< no such connection */
 	SAN_DROP_TAG,         /**< wrong connection tag (RT-24) */

@@ -33,7 +33,7 @@ san_cm_conf_default(struct san_cm_conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->max_conns = 1024;
-	conf->max_listeners = 64;
+	conf->max_listeners = 256;
 	conf->max_retries = 13; /* over 5 s */
 	conf->keepalive_probes = 5;
 	conf->retry_ns = 20 * SAN_NS_PER_MS;

@@ -76,7 +76,40 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	if (rc != 0)
 		return rc;
 	conf->inet.pool = conf->pool;
-	return san_inet_create(&conf->inet, &core->inet);
+	conf->inet.mtu = conf->mtu;
+	if (conf->max_socks == 0)
+		conf->inet.max_partial = 0; /* the transport needs none */
+	conf->inet.prng_seed = ~conf->pdl.prng_seed;
+	rc = san_inet_create(&conf->inet, &core->inet);
+	if (rc != 0 || conf->max_socks == 0)
+		return rc;
+	return san_socks_create(conf->mem, conf->max_socks, &core->socks);
+}
+
+/* What streams of sockets post. */
+static uint32_t
+sock_post(void *arg, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns)
+{
+	return san_core_post(arg, qp, wr, n, now_ns);
+}
+
+static uint32_t
+sock_post_recv(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
+{
+	return san_core_post_recv(arg, qp, r, n, now_ns);
+}
+
+void
+san_core_set_sock_work(struct san_core *core)
+{
+	const struct san_sock_work work = {
+		.post = sock_post,
+		.post_recv = sock_post_recv,
+		.arg = core,
+	};
+
+	if (core->socks != NULL)
+		san_socks_set_work(core->socks, &work);
 }
 
 int
@@ -99,6 +132,7 @@ san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_co
 		san_core_destroy(core);
 		return rc;
 	}
+	san_core_set_sock_work(core);
 	*out = core;
 	return 0;
 }
@@ -118,6 +152,8 @@ san_core_destroy(struct san_core *core)
 		san_core_streams_fini(core);
 	san_death_flush(&core->death);
 	rte_pktmbuf_free_bulk(core->spare, core->nb_spare);
+	if (core->socks != NULL)
+		san_socks_destroy(core->socks);
 	if (core->inet != NULL)
 		san_inet_destroy(core->inet);
 	if (core->cm != NULL)
@@ -182,16 +218,22 @@ rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ac
 static enum san_drop
 rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 {
-	struct rte_ether_addr mac;
-	struct san_ip learned;
+	struct san_inet_result r;
 	enum san_drop drop;
 
-	memset(&learned, 0, sizeof(learned));
-	drop = san_inet_rx(core->inet, m, now_ns, &learned, &mac);
+	drop = san_inet_rx(core->inet, m, now_ns, &r);
 	core->inet_deadline_ns = 0;
-	if (drop == SAN_DROP_NONE && (learned.b[0] | learned.b[12]) != 0)
-		san_cm_resolved(core->cm, &learned, &mac, now_ns);
-	san_death_add(&core->death, m);
+	if (r.what == SAN_INET_LEARNED)
+		san_cm_resolved(core->cm, &r.ip, &r.mac, now_ns);
+	if (r.what == SAN_INET_ERROR && core->socks != NULL)
+		san_sock_error(core->socks, &r);
+	if (r.what != SAN_INET_UDP)
+		return drop;
+	if (core->socks == NULL || san_sock_rx(core->socks, &r, now_ns) == 0) {
+		san_inet_refuse(core->inet, &r, now_ns);
+		drop = SAN_DROP_INET_UNWANTED;
+	}
+	san_death_add(&core->death, r.m);
 	return drop;
 }
 
@@ -481,8 +523,13 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 	if (unlikely(core->nb_streams != 0))
 		san_core_streams_run(core, now_ns);
+	if (unlikely(core->socks != NULL) && san_socks_has_work(core->socks)) {
+		san_socks_pump(core->socks, core->inet, now_ns);
+		core->inet_deadline_ns = 0; /* it may have asked for a neighbour */
+	}
 	san_ulp_pump(core->ulp, now_ns);
-	nb_inet = san_inet_tx_burst(core->inet, pkts, n);
+	/* datagrams and connections have a half each, if both have something */
+	nb_inet = san_inet_tx_burst(core->inet, pkts, san_pdl_has_work(core->pdl) ? n / 2 : n);
 	k = nb_inet;
 	k += tx_cm(core, &pkts[k], n - k, now_ns);
 	/* one peer's refusals leave room for everybody's data */
@@ -537,6 +584,8 @@ san_core_deadline_ns(const struct san_core *core)
 	uint64_t due_ns;
 
 	if (san_pdl_has_work(core->pdl) || san_ulp_has_work(core->ulp) || core->nb_draining != 0)
+		return 0;
+	if (core->socks != NULL && san_socks_has_work(core->socks))
 		return 0;
 	due_ns = san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
 	if (core->nb_streams != 0)
@@ -611,15 +660,28 @@ san_core_cm(struct san_core *core)
 	return core->cm;
 }
 
+struct san_inet *
+san_core_inet(struct san_core *core)
+{
+	core->inet_deadline_ns = 0; /* it may get something to do */
+	return core->inet;
+}
+
+struct san_socks *
+san_core_socks(struct san_core *core)
+{
+	return core->socks;
+}
+
 void
 san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX])
 {
-	const uint64_t *cm = san_cm_drops(core->cm);
+	const uint64_t *cm = san_cm_drops(core->cm), *inet = san_inet_drops(core->inet);
 	int i;
 
 	for (i = 0; i < SAN_DROP_MAX; i++)
-		drops[i] = core->drops[i] + core->pdl->drops[i] + core->tl->drops[i] + cm[i];
-	drops[SAN_DROP_NO_MBUF] += san_inet_no_mbuf(core->inet);
+		drops[i] = core->drops[i] + core->pdl->drops[i] + core->tl->drops[i] + cm[i] +
+			inet[i];
 }
 
 void

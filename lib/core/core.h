@@ -22,6 +22,7 @@
 #include "core_stream.h"
 #include "inet.h"
 #include "pdl.h"
+#include "sock.h"
 #include "tl.h"
 #include "ulp.h"
 
@@ -41,6 +42,7 @@ struct san_core_conf {
 	uint64_t stream_mem;      /**< bytes that all streams may have */
 	uint64_t stream_mem_user; /**< ... and those of one user; see san_core_stream_conf */
 	uint64_t linger_ns;       /**< how long a stream sends what its program left behind */
+	uint32_t max_socks;       /**< carried sockets; 0: none, and no memory for them */
 };
 
 enum san_core_event_type {
@@ -143,6 +145,9 @@ struct san_ulp *san_core_ulp(struct san_core *core);
 struct san_pdl *san_core_pdl(struct san_core *core);
 struct san_tl *san_core_tl(struct san_core *core);
 struct san_cm *san_core_cm(struct san_core *core);
+struct san_inet *san_core_inet(struct san_core *core);
+/** NULL: there are to be none. */
+struct san_socks *san_core_socks(struct san_core *core);
 
 /** Drops by reason, summed over the layers. */
 void san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX]);

@@ -40,6 +40,7 @@ san_core_resume(struct san_core *core, const struct san_core_conf *conf)
 		core->inet = NULL;
 		return rc;
 	}
+	san_core_set_sock_work(core);
 	san_ulp_resume(core->ulp, &conf->ulp);
 	san_core_streams_resume(core);
 	san_cm_resume(core->cm, &conf->cm);

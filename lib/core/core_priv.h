@@ -35,12 +35,14 @@ struct core_stream {
 	struct san_core *core;
 	struct san_stream *session;
 	struct san_ulp_cq *own;               /* of what the session posts */
-	struct san_ulp_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone */
+	struct san_ulp_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone, or has none */
 	struct core_stream *next;             /* of those that are listed */
 	uint64_t armed_ns;                    /* the timer's; SAN_TIME_NEVER: it is not */
 	uint64_t linger_ns;                   /* an orphan ends then; NEVER_ORPHANED */
 	uint64_t retry_ns;                    /* until a queue that was full is looked at again */
 	uint32_t qpn;
+	uint32_t sock; /* that takes what completes, if it *is_sock* */
+	bool is_sock;
 	bool is_listed;
 	bool is_open;     /* the session has a connection */
 	bool is_over;     /* it had one */
@@ -65,6 +67,7 @@ struct san_core {
 	struct san_cm *cm;
 	struct san_ulp *ulp;
 	struct san_inet *inet;
+	struct san_socks *socks; /* NULL: there are to be none */
 	struct san_death_row death;
 	struct rte_mbuf *spare[SAN_CORE_SPARE]; /* empty, for packets to be built */
 	uint32_t nb_spare;
@@ -97,6 +100,9 @@ void san_core_check_draining(struct san_core *core, uint64_t now_ns);
 
 /** san_core_disconnect() for what ulp carries: a stream's end is with the peer. */
 int san_core_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
+
+/** Streams of sockets post to *core*, in this process. */
+void san_core_set_sock_work(struct san_core *core);
 
 /* ---- core_stream.c; to be called if there are streams ---- */
 

@@ -172,7 +172,7 @@ new_session(struct core_stream *s, struct san_stream *session)
 static int
 conf_check(const struct san_core_stream_conf *conf, struct san_stream_conf *own)
 {
-	if (conf->qp.send_cq == NULL || conf->qp.recv_cq == NULL)
+	if ((conf->qp.send_cq == NULL || conf->qp.recv_cq == NULL) != conf->is_sock)
 		return -EINVAL;
 	*own = conf->stream;
 	own->sq_depth = conf->qp.sq_depth;
@@ -199,6 +199,8 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 	s->conf = own;
 	s->send_cq = conf->qp.send_cq;
 	s->recv_cq = conf->qp.recv_cq;
+	s->is_sock = conf->is_sock;
+	s->sock = conf->sock;
 	s->armed_ns = SAN_TIME_NEVER;
 	s->linger_ns = NEVER_ORPHANED;
 	s->retry_ns = CQ_RETRY_NS;
@@ -217,8 +219,10 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 		goto no_session;
 	core->streams[san_ulp_qp_index(&core->conf.ulp, s->qpn)] = s;
 	core->nb_streams++;
-	san_ulp_cq_hold(s->send_cq);
-	san_ulp_cq_hold(s->recv_cq);
+	if (!s->is_sock) {
+		san_ulp_cq_hold(s->send_cq);
+		san_ulp_cq_hold(s->recv_cq);
+	}
 	new_session(s, session);
 	*qp = s->qpn;
 	return 0;
@@ -366,6 +370,8 @@ give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
 		if (cq != NULL && !is_own_end(s, &wc) && !san_ulp_cq_give(cq, &wc))
 			return false;
 		san_stream_take(s->session, recv);
+		if (s->is_sock && !is_own_end(s, &wc))
+			san_sock_done(s->core->socks, s->sock, &wc, s->core->stream_now_ns);
 	}
 	return true;
 }
@@ -448,7 +454,7 @@ work(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 		else
 			end_in_order(s, now_ns);
 	}
-	if (s->is_over && s->send_cq == NULL) {
+	if (s->is_over && s->share.is_orphan) {
 		stream_free(s);
 		return budget;
 	}
@@ -592,7 +598,7 @@ san_core_streams_cut(struct san_core *core, uint64_t now_ns)
 	uint32_t i;
 
 	for (i = 0; core->nb_orphans != 0 && i < core->conf.ulp.max_qps; i++) {
-		if (core->streams[i] == NULL || core->streams[i]->send_cq != NULL)
+		if (core->streams[i] == NULL || !core->streams[i]->share.is_orphan)
 			continue;
 		core->streams[i]->linger_ns = now_ns;
 		list(core->streams[i]);
@@ -614,8 +620,8 @@ san_core_streams_check(const struct san_core *core)
 			continue;
 		nb++;
 		bytes += s->share.bytes;
-		SAN_VERIFY((s->send_cq == NULL) == s->share.is_orphan);
-		SAN_VERIFY((s->send_cq == NULL) == (s->linger_ns != NEVER_ORPHANED));
+		SAN_VERIFY((s->send_cq == NULL) == (s->share.is_orphan || s->is_sock));
+		SAN_VERIFY(s->share.is_orphan == (s->linger_ns != NEVER_ORPHANED));
 		SAN_VERIFY(san_core_stream_at(core, s->qpn) == s);
 		SAN_VERIFY(!(s->is_open && s->is_over));
 		SAN_VERIFY(san_timer_is_armed(&s->timer) == (s->armed_ns != SAN_TIME_NEVER));

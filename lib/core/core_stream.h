@@ -22,7 +22,9 @@ struct san_core;
 struct san_core_stream_conf {
 	struct san_ulp_qp_conf qp;     /**< queues and depths as the program sees them */
 	struct san_stream_conf stream; /**< depths are those of *qp*, whatever stands here */
-	uint32_t user;                 /**< for whom it counts, to its end; or SAN_CORE_ALONE */
+	bool is_sock;                  /**< carried socket *sock* has its completions, no queues */
+	uint32_t sock;
+	uint32_t user; /**< for whom it counts, to its end; or SAN_CORE_ALONE */
 };
 
 /**

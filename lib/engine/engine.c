@@ -88,7 +88,7 @@ make_bells(uint32_t nb_qps)
 static int
 make_queues(struct san_engine *e)
 {
-	e->bells = make_bells(e->conf.ulp.max_qps);
+	e->bells = make_bells(san_engine_nb_bells(e));
 	san_engine_app_add(e, 0, SAN_CORE_ALONE, e->bells, -1);
 	e->calls = make_ring(e, "calls", ENGINE_CALLS, RING_F_SC_DEQ);
 	return e->bells != NULL && e->calls != NULL ? 0 : -ENOMEM;
@@ -101,7 +101,8 @@ share(struct san_core_conf *core, uint32_t id, uint32_t nb)
 	core->pdl.lcore_id = (uint8_t)id;
 	core->pdl.nb_owners = SAN_ENGINE_APPS;
 	core->ulp.first_qp = id * core->ulp.max_qps;
-	core->inet.quiet = id != 0;
+	core->max_socks = id == 0 ? core->max_socks : 0;
+	core->inet.announce = true;
 	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);
 	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
 	/* a piece that is more than may be pulled waits until nothing else is */
@@ -121,6 +122,7 @@ make_core(struct san_engine *e)
 	core->pdl.link_mbps = san_engine_port_mbps(e->port);
 	core->tl.lend = e->is_alone ? NULL : &e->port->image->lend;
 	core->inet.mac = e->port->mac;
+	core->inet.quiet = e->id != 0 || e->port->is_shared;
 	core->cm.path.src_mac = e->port->mac;
 	core->cm.path.dst_port = core->udp_port;
 	core->cm.steer = e->port->is_steered && e->has_queue ? &e->port->steer : NULL;
@@ -132,6 +134,8 @@ make_core(struct san_engine *e)
 		share(core, e->id, e->port->conf.nb_lcores);
 		rc = san_core_create(core, san_engine_clock_now(&e->clock), &e->core);
 	}
+	if (rc == 0 && san_core_socks(e->core) != NULL)
+		san_socks_set_device(san_core_socks(e->core), e->port->if_index);
 	e->awake = rc == 0;
 	return rc;
 }

@@ -176,6 +176,17 @@ void san_engine_cut(struct san_engine *e);
 /** Does posted work of *app*, whose region it is, name *key*? */
 bool san_engine_names_key(const struct san_engine *e, uint16_t app, uint32_t key);
 
+/* ---- sockets: of lcore 0, by san_engine_call() ---- */
+
+/** Of a port, at most; 0: it carries none. Their bells lie behind those of queue pairs. */
+uint32_t san_engine_max_socks(const struct san_engine_port *p);
+/** The device is to receive what is sent to groups that the first lcore is in: 0, or -errno. */
+int san_engine_groups(struct san_engine_port *p);
+/** The kernel's device behind the port, or 0. */
+uint32_t san_engine_if_index(const struct san_engine_port *p);
+/** Bytes of the longest IPv4 packet in fragments that comes by the port. */
+uint32_t san_engine_whole_v4(const struct san_engine_port *p);
+
 /* ---- any thread ---- */
 
 /** Rounds of its loop until now: a watchdog sees whether it hangs, without asking it. */

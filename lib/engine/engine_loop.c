@@ -131,6 +131,19 @@ prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 	san_core_prefetch_qp(e->core, q->qpn);
 }
 
+/* Behind the bells of queue pairs are those of sockets. */
+static void
+answer(struct san_engine *e, uint16_t app, uint32_t index)
+{
+	uint32_t max_qps = e->conf.ulp.max_qps;
+
+	if (unlikely(index >= max_qps))
+		san_engine_sock_rang(e, index - max_qps);
+	/* one that rings for a queue pair that was its own, or never was, has no answer */
+	else if (likely(e->qps[index].app == app))
+		visit(e, index);
+}
+
 /* Returns how many rang. */
 static uint32_t
 answer_bells(struct san_engine *e, uint16_t app)
@@ -141,14 +154,12 @@ answer_bells(struct san_engine *e, uint16_t app)
 	/* what it rang for keeps until the next round, which comes at once */
 	if (unlikely(app != 0 && e->apps[app].left == 0))
 		return 1;
-	n = san_bells_take(e->apps[app].bells, e->conf.ulp.max_qps, &e->apps[app].cursor, rang,
+	n = san_bells_take(e->apps[app].bells, san_engine_nb_bells(e), &e->apps[app].cursor, rang,
 			   BELL_BURST);
 	for (i = 0; i < n; i++) {
-		if (i + 1 < n)
+		if (i + 1 < n && rang[i + 1] < e->conf.ulp.max_qps)
 			prefetch_qp(e, &e->qps[rang[i + 1]]);
-		/* one that rings for a queue pair that was its own, or never was, has no answer */
-		if (likely(e->qps[rang[i]].app == app))
-			visit(e, rang[i]);
+		answer(e, app, rang[i]);
 	}
 	return n;
 }
@@ -496,6 +507,7 @@ san_engine_loop_once(struct san_engine *e)
 	work += tx(e);
 	give_events(e);
 	san_engine_wake_waiters(e);
+	san_engine_sock_wake(e);
 	san_engine_busy_end(&e->busy, work);
 	return work;
 }

@@ -82,7 +82,7 @@ san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, uint32
 	uint32_t kernel = san_engine_mtu_of_kernel(info->if_index);
 	uint16_t now = RTE_ETHER_MTU;
 
-	*m = (struct san_engine_mtu){.most = UINT32_MAX};
+	*m = (struct san_engine_mtu){.most = UINT32_MAX, .whole_v4 = UINT32_MAX};
 	if (info->max_mtu != UINT16_MAX)
 		m->most = info->max_mtu;
 	if (strcmp(info->driver_name, "net_memif") == 0) {
@@ -91,6 +91,7 @@ san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, uint32
 	} else if (strcmp(info->driver_name, "net_af_packet") == 0) {
 		m->most = less(san_engine_mtu_arg(args, "framesz", AF_PACKET_FRAME),
 			       AF_PACKET_BEFORE + header);
+		m->whole_v4 = m->most;
 	}
 	rte_eth_dev_get_mtu(port_id, &now);
 	m->now = kernel != 0 ? kernel : now;

@@ -20,6 +20,11 @@ struct san_engine_mtu {
 	uint32_t now;    /**< it is set to, or the kernel's device behind it is */
 	uint32_t kernel; /**< index of that device; 0: none */
 	bool by_buffers; /**< only its buffers count: memif */
+	/**
+	 * The longest IPv4 packet that was in fragments and comes whole: af_packet has the kernel
+	 * put them together, and cuts off the rest. UINT32_MAX: fragments come as they are.
+	 */
+	uint32_t whole_v4;
 };
 
 /** Ask driver, arguments and kernel. *header*: bytes of a frame in front of the IP packet. */

@@ -99,6 +99,7 @@ has_room_of(const struct san_engine *e, const struct san_core_conf *core)
 		e->conf.ulp.max_qps == core->ulp.max_qps &&
 		e->conf.ulp.max_cqs == core->ulp.max_cqs &&
 		e->conf.ulp.max_mrs == core->ulp.max_mrs &&
+		e->conf.max_socks == core->max_socks &&
 		e->conf.ulp.max_stream_mrs == core->ulp.max_stream_mrs;
 }
 
@@ -191,7 +192,7 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 		return -ENOMEM;
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
-	p->event_fd = -1;
+	p->event_fd = p->guard_fd = -1;
 	rc = make_image(p, why);
 	if (rc != 0) {
 		free(p);
@@ -276,6 +277,8 @@ release(struct san_engine_port *p)
 	san_engine_port_close(p);
 	if (p->event_fd >= 0)
 		close(p->event_fd);
+	if (p->guard_fd >= 0)
+		close(p->guard_fd);
 	free(p);
 }
 

@@ -51,8 +51,13 @@ san_engine_pool_min(const struct san_engine_conf *conf)
 	 */
 	uint32_t each = 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd +
 		2 * ENGINE_BURST + ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_CORE_SPARE;
+	uint32_t socks = 0;
 
-	return conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
+	/* of datagrams: their fragments, and what waits to be sent or for a neighbour */
+	if (conf->core.max_socks != 0)
+		socks = conf->core.inet.max_frags + conf->core.inet.max_out +
+			conf->core.inet.max_waiting;
+	return socks + conf->nb_lcores * (each + (conf->nb_lcores > 1 ? ENGINE_LANES : 0));
 }
 
 static int
@@ -126,6 +131,7 @@ find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const c
 			   RTE_ETHER_HDR_LEN + (p->conf.vlan != 0 ? RTE_VLAN_HLEN : 0), &m);
 	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &p->mtu, why);
 	core->mtu = p->mtu;
+	p->whole_v4 = m.whole_v4;
 	p->declared = declarable_mtu(info, p->mtu);
 	return rc;
 }
@@ -374,6 +380,11 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 		return rc;
 	rte_eth_dev_get_name_by_port(p->id, p->name);
 	probe(p, &info);
+	p->if_index = info.if_index;
+	p->is_shared = san_engine_kernel_shares(p);
+	rc = p->is_shared ? san_engine_kernel_guard(p, why) : 0;
+	if (rc != 0)
+		return rc;
 	rc = find_mtu(p, &info, why);
 	if (rc != 0)
 		return rc;

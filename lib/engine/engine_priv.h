@@ -71,9 +71,13 @@ struct san_engine_port {
 	bool started;
 	_Atomic bool shut;
 	_Atomic bool gone;
-	bool launched; /**< the engines run on lcores of their own */
-	uint8_t idle;  /**< enum san_engine_idle_policy, not AUTO */
-	bool sleeps;   /**< by it: lcores are woken */
+	bool launched;     /**< the engines run on lcores of their own */
+	uint8_t idle;      /**< enum san_engine_idle_policy, not AUTO */
+	bool sleeps;       /**< by it: lcores are woken */
+	uint32_t if_index; /**< of the kernel's device behind it; 0: there is none */
+	uint32_t whole_v4; /**< see struct san_engine_mtu */
+	bool is_shared;    /**< the kernel has our address there: it answers for us */
+	int guard_fd;      /**< see san_engine_kernel_guard(); -1: not needed */
 	struct san_engine_gate gate;
 	struct san_engine_conf conf;
 	struct san_engine_image *image;
@@ -221,10 +225,31 @@ int san_engine_loop_main(void *arg);
 
 /* ---- engine_app.c ---- */
 
+/** Bells of an application: of its queue pairs, and behind them of sockets. */
+static inline uint32_t
+san_engine_nb_bells(const struct san_engine *e)
+{
+	return e->conf.ulp.max_qps + e->conf.max_socks;
+}
+
 /** A round begins: what may be taken in it. */
 void san_engine_app_refill(struct san_engine *e);
 /** Take what is in the rings of a queue pair of another process. False: some is left. */
 bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
+
+/* ---- engine_sock.c ---- */
+
+/** A program rang for socket *id*, which may be none. */
+void san_engine_sock_rang(struct san_engine *e, uint32_t id);
+/** Wake who waits in the kernel for sockets that have become readable. */
+void san_engine_sock_wake(struct san_engine *e);
+
+/* ---- engine_kernel.c ---- */
+
+/** Does the kernel have one of the port's addresses, on the device behind it? */
+bool san_engine_kernel_shares(const struct san_engine_port *p);
+/** Keep the kernel from answering the transport's packets, of which it gets copies. */
+int san_engine_kernel_guard(struct san_engine_port *p, const char **why);
 
 /* ---- engine_handover.c ---- */
 

@@ -5,11 +5,14 @@
 /**
  * @file
  * What a host on an IP link must do besides the transport: answer and ask ARP
- * and ND, answer echo requests (RT-31, SYS-1). One instance per lcore; sans-I/O.
+ * and ND, answer echo requests (RT-31, SYS-1); and what UDP sockets need of it: datagrams
+ * in and out, in fragments where they are long, errors about them, groups (UDP-3, UDP-5).
+ * One instance per lcore; sans-I/O.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -38,11 +41,55 @@ struct san_inet_conf {
 	uint64_t reachable_ns; /**< entry is asked for again after this */
 	uint64_t retry_ns;
 	uint8_t max_retries;
-	bool quiet;               /**< another instance on the port answers for all */
+	uint16_t mtu;         /**< bytes of IP that the link takes */
+	uint32_t max_out;     /**< frames that wait to be sent, a power of two */
+	uint32_t max_waiting; /**< frames that wait for their neighbours' addresses */
+	uint16_t max_groups;
+	uint16_t max_partial;  /**< packets that wait for fragments; 0: none */
+	uint16_t max_frags;    /**< mbufs that they hold at most, all together */
+	uint16_t max_paths;    /**< whose MTU routers told us */
+	uint64_t path_ns;      /**< how long that is believed */
+	uint32_t errors_per_s; /**< of ICMP that we send, at most; 0: none */
+	uint32_t errors_burst; /**< ... at once */
+	uint64_t prng_seed;    /**< of identifications and delays; no secret */
+	/** Somebody else answers for us: another instance, the kernel. */
+	bool quiet;
+	bool announce;            /**< tell the link of our addresses at start; not if *quiet* */
 	struct rte_mempool *pool; /**< for requests and answers */
 };
 
-struct san_inet; /* inet_neigh.c */
+/** A UDP datagram. */
+struct san_inet_dgram {
+	struct san_ip src, dst; /**< of one family; to send, *src* all zero or 0.0.0.0: choose */
+	uint16_t sport, dport;  /**< host byte order */
+	uint8_t hops;           /**< TTL or hop limit; to send, 0: the default */
+	uint8_t tos;            /**< or traffic class, with its ECN bits */
+	bool df;                /**< to send: not in fragments */
+	bool group;             /**< received: *dst* is a group or a broadcast address */
+};
+
+/** What a frame brought, for who is above. */
+enum san_inet_what {
+	SAN_INET_NOTHING = 0,
+	SAN_INET_LEARNED, /**< a neighbour's address: *ip*, *mac* */
+	SAN_INET_UDP,     /**< a datagram for one of our addresses or groups, its checksum right */
+	SAN_INET_ERROR,   /**< somebody, *ip*, could not deliver datagram *d*, which was ours */
+};
+
+struct san_inet_result {
+	uint8_t what; /**< enum san_inet_what */
+	struct san_ip ip;
+	struct rte_ether_addr mac;
+	struct san_inet_dgram d;
+	struct rte_mbuf *m; /**< UDP: the whole datagram, the caller's to free */
+	uint32_t off, len;  /**< ... its payload, in bytes from the start of the frame */
+	int err;            /**< ERROR: what the kernel says of it: ECONNREFUSED, EMSGSIZE, ... */
+	bool hard;          /**< ... a connected socket is told of it without asking (IP_RECVERR) */
+	uint8_t type, code; /**< ... of ICMP or ICMPv6 */
+	uint16_t mtu;       /**< ... EMSGSIZE: of the path */
+};
+
+struct san_inet; /* inet.c */
 
 /** Is *ip* in a prefix of one of the addresses of *conf*? A router must be. */
 bool san_inet_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip);
@@ -65,17 +112,50 @@ int san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct
 int san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 		     struct rte_ether_addr *mac);
 /**
- * One frame that is not the transport's. Never keeps *m*. NONE: consumed; a
- * *learned* neighbour (valid if not NULL and its ip not all zero) is reported.
+ * One frame that is not the transport's; *m* is ours from here on. NONE: it was consumed, or
+ * *r* says what there is in it. Of fragments the last to come brings the datagram.
  */
 enum san_drop san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns,
-			  struct san_ip *learned, struct rte_ether_addr *mac);
+			  struct san_inet_result *r);
+/** A datagram that nobody takes: tell its sender, not too often. *r* and its mbuf stay. */
+void san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
+/**
+ * Send a datagram of the bytes in *iov*, which are copied; also to groups and to everybody. While
+ * its neighbour is asked for it waits, with others.
+ *
+ * @return
+ *   0; or -ENETUNREACH: no route; -EHOSTUNREACH: nobody answers there; -EMSGSIZE: longer than any
+ *   datagram, or with *df* than the path takes; -EADDRNOTAVAIL: the source is not ours;
+ *   -EAGAIN: no room, try again after san_inet_tx_burst(); -ENOMEM: no mbuf.
+ */
+int san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
+		  uint32_t nb_iov, uint64_t now_ns);
+/** Bytes of IP that the path to *ip* takes in one packet, as far as known. */
+uint16_t san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
+
+/**
+ * We are a member of *group*, once more; who leaves as often is none. The link is told, unless
+ * *quiet* is set. 0; -EINVAL: no group; -ENOSPC.
+ */
+int san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
+/** -ENOENT: is no member. */
+int san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
+/**
+ * MAC addresses of the groups we are in, each once: how many, of which *n* are written. Every
+ * host is in some, those of all systems, all nodes and neighbour discovery.
+ */
+uint32_t san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);
+/** How often another host said that *ip*, one of our addresses, is its own. */
+uint64_t san_inet_conflicts(const struct san_inet *in, const struct san_ip *ip);
 /** Frames to send, at most *n*; the caller's from then on. */
 uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n);
-/** Retries and ageing; returns the next time it wants to be called. */
+/**
+ * Retries, ageing, reports; returns the next time it wants to be called, which may be sooner after
+ * any call that is told the time.
+ */
 uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
-/** ARP and ND packets that were not sent for lack of an mbuf. */
-uint64_t san_inet_no_mbuf(const struct san_inet *in);
+/** What was lost but with san_inet_rx(), which tells: SAN_DROP_MAX counters. */
+const uint64_t *san_inet_drops(const struct san_inet *in);
 /** "10.0.0.1", "10.0.0.1/24", "fd00::1/64". -EINVAL. */
 int san_inet_parse(const char *text, struct san_inet_addr *out);
 /** "10.1.0.0/16,10.0.0.254", or a router's address alone: everything else. -EINVAL. */

@@ -8,6 +8,8 @@
 
 #include "inet_priv.h"
 
+static const struct rte_ether_addr everybody = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+
 static void
 put_arp(struct san_inet *in, const struct rte_ether_addr *to, uint16_t op,
 	const struct san_ip *sip, const struct san_ip *tip)
@@ -45,11 +47,16 @@ void
 san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
 		 const struct rte_ether_addr *mac)
 {
-	static const struct rte_ether_addr everybody = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 	struct san_ip src;
 
 	if (san_inet_source(in, target, &src) == 0)
 		put_arp(in, mac != NULL ? mac : &everybody, RTE_ARP_OP_REQUEST, &src, target);
+}
+
+void
+san_inet_arp_announce(struct san_inet *in, const struct san_ip *ip)
+{
+	put_arp(in, &everybody, RTE_ARP_OP_REQUEST, ip, ip);
 }
 
 enum san_drop
@@ -76,6 +83,8 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 	inet_from_v4(&claim.ip, &arp.arp_data.arp_sip);
 	inet_from_v4(&target, &arp.arp_data.arp_tip);
 	claim.mac = arp.arp_data.arp_sha;
+	if (san_inet_own_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
+		return SAN_DROP_NONE;
 	/* who asks for us will be talked to: remember it, as the RFC says */
 	claim.create = arp.arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST) &&
 		san_inet_is_local(in, &target);

@@ -18,7 +18,6 @@
 #define ND_OPT_TLLA  2 /* target link-layer address */
 #define ND_SOLICITED 0x40
 #define ND_OVERRIDE  0x20
-#define IPPROTO_ND   58
 
 struct nd_msg {
 	uint8_t type;
@@ -44,43 +43,23 @@ struct nd_packet {
 	struct nd_opt opt;
 } __rte_packed;
 
-uint16_t
-san_inet_cksum_v6(const struct rte_mbuf *m, const struct rte_ipv6_hdr *ip, uint32_t off,
-		  uint32_t len)
-{
-	uint32_t sum;
-	uint16_t raw;
-
-	if (rte_raw_cksum_mbuf(m, off, len, &raw) != 0)
-		return 0;
-	sum = (uint32_t)raw + rte_ipv6_phdr_cksum(ip, 0);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
-/** ff02::1:ffXX:XXXX, on which the owner of *ip* listens. */
-static void
-solicited_node(uint8_t group[16], const struct san_ip *ip)
+/* ff02::1:ffXX:XXXX */
+void
+san_inet_solicited_node(const struct san_ip *ip, struct san_ip *group)
 {
 	static const uint8_t prefix[13] = {0xff, 2, [11] = 1, [12] = 0xff};
 
-	memcpy(group, prefix, sizeof(prefix));
-	memcpy(group + 13, ip->b + 13, 3);
+	memcpy(group->b, prefix, sizeof(prefix));
+	memcpy(group->b + 13, ip->b + 13, 3);
 }
 
-static void
-multicast_mac(struct rte_ether_addr *mac, const uint8_t group[16])
-{
-	mac->addr_bytes[0] = 0x33;
-	mac->addr_bytes[1] = 0x33;
-	memcpy(mac->addr_bytes + 2, group + 12, 4);
-}
+static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
 
 struct nd_out {
 	uint8_t type;
 	uint8_t flags;
 	struct rte_ether_addr mac;
-	uint8_t dst[16];
+	struct san_ip dst;
 	const struct san_ip *src;
 	const struct san_ip *target;
 };
@@ -106,18 +85,19 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 	memset(x, 0, sizeof(*x));
 	x->ip.vtc_flow = RTE_BE32(6u << 28);
 	x->ip.payload_len = RTE_BE16(sizeof(x->msg) + sizeof(x->opt));
-	x->ip.proto = IPPROTO_ND;
+	x->ip.proto = INET_PROTO_V6;
 	x->ip.hop_limits = INET_HOPS_ND;
 	memcpy(x->ip.src_addr, o->src->b, sizeof(x->ip.src_addr));
-	memcpy(x->ip.dst_addr, o->dst, sizeof(x->ip.dst_addr));
+	memcpy(x->ip.dst_addr, o->dst.b, sizeof(x->ip.dst_addr));
 	x->msg.type = o->type;
 	x->msg.flags = o->flags;
 	memcpy(x->msg.target, o->target->b, sizeof(x->msg.target));
 	x->opt.type = o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
 	x->opt.len = 1;
 	memcpy(x->opt.mac, in->conf.mac.addr_bytes, sizeof(x->opt.mac));
-	x->msg.cksum = (uint16_t)~san_inet_cksum_v6(m, &x->ip, INET_ETH_LEN + sizeof(x->ip),
-						    sizeof(x->msg) + sizeof(x->opt));
+	x->msg.cksum = (uint16_t)~san_inet_cksum(m, INET_ETH_LEN + sizeof(x->ip),
+						 sizeof(x->msg) + sizeof(x->opt), o->src, &o->dst,
+						 INET_PROTO_V6);
 	san_inet_out_add(in, m);
 }
 
@@ -132,11 +112,26 @@ san_inet_nd_ask(struct san_inet *in, const struct san_ip *target, const struct r
 	o.src = &src;
 	if (mac != NULL) {
 		o.mac = *mac;
-		memcpy(o.dst, target->b, sizeof(o.dst));
+		o.dst = *target;
 	} else {
-		solicited_node(o.dst, target);
-		multicast_mac(&o.mac, o.dst);
+		san_inet_solicited_node(target, &o.dst);
+		san_inet_group_mac(&o.dst, &o.mac);
 	}
+	put_nd(in, &o);
+}
+
+void
+san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip)
+{
+	struct nd_out o = {
+		.type = ND_ADVERT,
+		.flags = ND_OVERRIDE,
+		.dst = all_nodes,
+		.src = ip,
+		.target = ip,
+	};
+
+	san_inet_group_mac(&all_nodes, &o.mac);
 	put_nd(in, &o);
 }
 
@@ -165,10 +160,9 @@ answer(struct san_inet *in, const struct nd_out *o)
 
 /** Somebody asks for one of our addresses. */
 static enum san_drop
-rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_hdr *ip,
-	   const struct san_ip *target, const uint8_t *slla)
+rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *target,
+	   const uint8_t *slla)
 {
-	static const uint8_t all_nodes[16] = {0xff, 2, [15] = 1};
 	struct inet_claim claim = {.create = true, .override = true};
 	struct nd_out o = {
 		.type = ND_ADVERT,
@@ -176,18 +170,18 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_
 		.src = target,
 		.target = target,
 	};
-	uint8_t group[16];
+	struct san_ip group;
 
 	if (!san_inet_is_local(in, target))
 		return SAN_DROP_INET_UNWANTED;
-	solicited_node(group, target);
-	memcpy(claim.ip.b, ip->src_addr, sizeof(claim.ip.b));
+	san_inet_solicited_node(target, &group);
+	claim.ip = rx->src;
 	if (inet_is_zero(&claim.ip)) {
 		/* somebody wants our address for itself: everybody shall know that it is taken */
-		if (slla != NULL || memcmp(ip->dst_addr, group, sizeof(group)) != 0)
+		if (slla != NULL || !san_ip_eq(&rx->dst, &group))
 			return SAN_DROP_INET_MALFORMED;
-		memcpy(o.dst, all_nodes, sizeof(o.dst));
-		multicast_mac(&o.mac, all_nodes);
+		o.dst = all_nodes;
+		san_inet_group_mac(&all_nodes, &o.mac);
 		answer(in, &o);
 		return SAN_DROP_NONE;
 	}
@@ -199,23 +193,24 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_
 	san_inet_neigh_learn(in, rx, &claim);
 	o.flags |= ND_SOLICITED;
 	o.mac = claim.mac;
-	memcpy(o.dst, claim.ip.b, sizeof(o.dst));
+	o.dst = claim.ip;
 	answer(in, &o);
 	return SAN_DROP_NONE;
 }
 
 static enum san_drop
-rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_hdr *ip,
-	  const struct nd_msg *msg, const uint8_t *tlla)
+rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct nd_msg *msg,
+	  const uint8_t *tlla)
 {
 	struct inet_claim claim = {.override = (msg->flags & ND_OVERRIDE) != 0};
 
-	if (ip->dst_addr[0] == 0xff && (msg->flags & ND_SOLICITED))
+	if (rx->group && (msg->flags & ND_SOLICITED))
 		return SAN_DROP_INET_MALFORMED;
 	memcpy(claim.ip.b, msg->target, sizeof(claim.ip.b));
 	if (tlla != NULL) {
 		memcpy(claim.mac.addr_bytes, tlla, RTE_ETHER_ADDR_LEN);
-		san_inet_neigh_learn(in, rx, &claim);
+		if (!san_inet_own_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
+			san_inet_neigh_learn(in, rx, &claim);
 	} else if (msg->flags & ND_SOLICITED) {
 		/* asked alone, it need not tell what we know */
 		san_inet_neigh_confirm(in, &claim.ip, rx->now_ns);
@@ -224,9 +219,9 @@ rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_h
 }
 
 enum san_drop
-san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, const struct rte_ipv6_hdr *ip,
-	       uint8_t type, uint32_t len)
+san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type)
 {
+	uint32_t len = rx->len;
 	uint8_t copy[ND_MAX];
 	const uint8_t *data;
 	const struct nd_msg *msg;
@@ -236,9 +231,9 @@ san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, const struct rte_i
 
 	if (type != ND_SOLICIT && type != ND_ADVERT)
 		return SAN_DROP_INET_UNWANTED;
-	if (ip->hop_limits != INET_HOPS_ND || len < sizeof(*msg) || len > sizeof(copy))
+	if (rx->hops != INET_HOPS_ND || len < sizeof(*msg) || len > sizeof(copy))
 		return SAN_DROP_INET_MALFORMED;
-	data = rte_pktmbuf_read(rx->m, INET_ETH_LEN + sizeof(*ip), len, copy);
+	data = rte_pktmbuf_read(rx->m, rx->off, len, copy);
 	if (data == NULL)
 		return SAN_DROP_INET_MALFORMED;
 	msg = (const struct nd_msg *)data;
@@ -251,6 +246,6 @@ san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, const struct rte_i
 	if (!inet_is_unicast(&target) || san_ip_is_v4(&target))
 		return SAN_DROP_INET_MALFORMED;
 	if (type == ND_SOLICIT)
-		return rx_solicit(in, rx, ip, &target, mac);
-	return rx_advert(in, rx, ip, msg, mac);
+		return rx_solicit(in, rx, &target, mac);
+	return rx_advert(in, rx, msg, mac);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Our addresses, the way to others, and the neighbour table. Asking and answering
- * is ARP (inet_arp.c) or ND (inet_nd.c). (RT-31, SYS-1)
+ * The neighbour table. Asking and answering is ARP (inet_arp.c) or ND (inet_nd.c).
+ * (RT-31, SYS-1, UDP-3)
  *
  *   FREE -> PENDING -> REACHABLE -> REFRESH -> REACHABLE ...
  *   PENDING -> FAILED -> FREE           REFRESH -> FREE, when nobody answers
@@ -11,8 +11,11 @@
  * refreshed. The table is of fixed size: a new entry replaces one that nobody
  * looked up, or else the one touched longest ago.
  *
- * Timer: next_ns of each entry, the earliest in in->next_ns; san_inet_tick()
- * scans the table only when that has come.
+ * Datagrams wait for a PENDING neighbour, few of each: a new one drives out the oldest.
+ * With FAILED they are dropped, and who sends next is told.
+ *
+ * Timer: next_ns of each entry, the earliest in in->next_ns; the table is scanned only
+ * when that has come.
  */
 
 #include <errno.h>
@@ -25,250 +28,124 @@
 #include "san_assert.h"
 #include "san_time.h"
 
-void
-san_inet_conf_default(struct san_inet_conf *conf)
-{
-	memset(conf, 0, sizeof(*conf));
-	conf->max_neighbours = 1024;
-	conf->reachable_ns = 30 * SAN_NS_PER_S;
-	conf->retry_ns = 200 * SAN_NS_PER_MS;
-	conf->max_retries = 5;
-}
-
-static bool
-is_conf_valid(const struct san_inet_conf *conf)
-{
-	uint16_t i;
-
-	if (conf->nb_addrs > RTE_DIM(conf->addrs) || conf->nb_routes > RTE_DIM(conf->routes) ||
-	    conf->max_neighbours == 0 ||
-	    conf->max_neighbours > 1u << 20 || conf->reachable_ns == 0 || conf->retry_ns == 0 ||
-	    conf->pool == NULL)
-		return false;
-	for (i = 0; i < conf->nb_addrs; i++) {
-		if (!inet_is_unicast(&conf->addrs[i].ip) || conf->addrs[i].prefix_len > 128)
-			return false;
-	}
-	for (i = 0; i < conf->nb_routes; i++) {
-		const struct san_inet_route *r = &conf->routes[i];
-
-		if (!inet_is_unicast(&r->gateway) || r->to.prefix_len > 128 ||
-		    san_ip_is_v4(&r->gateway) != san_ip_is_v4(&r->to.ip))
-			return false;
-	}
-	return true;
-}
-
-static int
-alloc_tables(struct san_inet *in)
+int
+san_inet_neigh_create(struct san_inet *in)
 {
 	uint32_t nb_buckets = rte_align32pow2(in->conf.max_neighbours);
 	uint32_t i;
 
+	in->next_ns = SAN_TIME_NEVER;
 	in->neigh = calloc(in->conf.max_neighbours, sizeof(*in->neigh));
 	in->buckets = calloc(nb_buckets, sizeof(*in->buckets));
-	if (in->neigh == NULL || in->buckets == NULL)
+	in->waits = calloc(in->conf.max_waiting + 1u, sizeof(*in->waits));
+	if (in->neigh == NULL || in->buckets == NULL || in->waits == NULL)
 		return -ENOMEM;
 	for (i = 0; i < nb_buckets; i++)
 		in->buckets[i] = INET_NONE;
 	for (i = 0; i < in->conf.max_neighbours; i++)
 		in->neigh[i].next = i + 1 < in->conf.max_neighbours ? i + 1 : INET_NONE;
+	in->wait_free = INET_NONE;
+	for (i = 0; i < in->conf.max_waiting; i++) {
+		in->waits[i].next = in->wait_free;
+		in->wait_free = i;
+	}
 	in->bucket_mask = nb_buckets - 1;
 	return 0;
 }
 
-int
-san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
-{
-	struct san_inet *in;
-	int rc;
-
-	if (!is_conf_valid(conf))
-		return -EINVAL;
-	in = calloc(1, sizeof(*in));
-	if (in == NULL)
-		return -ENOMEM;
-	in->conf = *conf;
-	in->next_ns = SAN_TIME_NEVER;
-	rc = alloc_tables(in);
-	if (rc != 0) {
-		san_inet_destroy(in);
-		return rc;
-	}
-	*out = in;
-	return 0;
-}
-
 void
-san_inet_destroy(struct san_inet *in)
+san_inet_neigh_destroy(struct san_inet *in)
 {
-	if (in == NULL)
-		return;
-	while (in->out_head != in->out_tail)
-		rte_pktmbuf_free(in->out[in->out_head++ & (INET_OUT_MAX - 1)]);
+	uint32_t i;
+
+	for (i = 0; in->waits != NULL && i < in->conf.max_waiting; i++)
+		rte_pktmbuf_free(in->waits[i].m);
+	free(in->waits);
 	free(in->buckets);
 	free(in->neigh);
-	free(in);
 }
 
-/* ---- frames to send ---- */
+/* ---- datagrams that wait ---- */
 
-struct rte_mbuf *
-san_inet_out_alloc(struct san_inet *in)
+/** The next frame that waits for *e*, which must have one. */
+static struct rte_mbuf *
+take_waiting(struct san_inet *in, struct inet_neigh *e)
 {
-	struct rte_mbuf *m;
+	uint32_t i = e->wait_head;
+	struct inet_wait *w = &in->waits[i];
+	struct rte_mbuf *m = w->m;
 
-	/* what could not be sent anyway needs no mbuf */
-	if (in->out_tail - in->out_head == INET_OUT_MAX)
-		return NULL;
-	m = rte_pktmbuf_alloc(in->conf.pool);
-	in->nb_no_mbuf += m == NULL;
+	e->nb_waiting -= w->is_first;
+	e->wait_head = w->next;
+	w->m = NULL;
+	w->next = in->wait_free;
+	in->wait_free = i;
 	return m;
 }
 
-enum san_drop
-san_inet_out_add(struct san_inet *in, struct rte_mbuf *m)
+static void
+drop_oldest(struct san_inet *in, struct inet_neigh *e)
 {
-	if (in->out_tail - in->out_head == INET_OUT_MAX) {
-		rte_pktmbuf_free(m);
-		return SAN_DROP_TX_FULL;
+	do
+		rte_pktmbuf_free(take_waiting(in, e));
+	while (e->wait_head != INET_NONE && !in->waits[e->wait_head].is_first);
+	in->drops[SAN_DROP_INET_NEIGH]++;
+}
+
+static void
+drop_waiting(struct san_inet *in, struct inet_neigh *e)
+{
+	while (e->wait_head != INET_NONE)
+		drop_oldest(in, e);
+}
+
+/** Its MAC is known now. */
+static void
+send_waiting(struct san_inet *in, struct inet_neigh *e)
+{
+	struct rte_mbuf *m;
+
+	while (e->wait_head != INET_NONE) {
+		m = take_waiting(in, e);
+		rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = e->mac;
+		in->drops[SAN_DROP_TX_FULL] += san_inet_out_add(in, m) != SAN_DROP_NONE;
 	}
-	in->out[in->out_tail++ & (INET_OUT_MAX - 1)] = m;
-	return SAN_DROP_NONE;
-}
-
-uint64_t
-san_inet_no_mbuf(const struct san_inet *in)
-{
-	return in->nb_no_mbuf;
-}
-
-uint16_t
-san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n)
-{
-	uint16_t k = 0;
-
-	while (k < n && in->out_head != in->out_tail)
-		m[k++] = in->out[in->out_head++ & (INET_OUT_MAX - 1)];
-	return k;
-}
-
-/* ---- our addresses, and the next hop ---- */
-
-bool
-san_inet_is_local(const struct san_inet *in, const struct san_ip *ip)
-{
-	uint16_t i;
-
-	for (i = 0; i < in->conf.nb_addrs; i++) {
-		if (san_ip_eq(&in->conf.addrs[i].ip, ip))
-			return true;
-	}
-	return false;
-}
-
-/** Number of leading bits that are equal. */
-static unsigned int
-common_bits(const struct san_ip *a, const struct san_ip *b)
-{
-	unsigned int i;
-
-	for (i = 0; i < sizeof(a->b); i++) {
-		uint8_t x = a->b[i] ^ b->b[i];
-
-		if (x != 0)
-			return i * 8 + (unsigned int)__builtin_clz(x) - 24;
-	}
-	return 128;
 }
 
 static bool
-holds(const struct san_inet_addr *prefix, const struct san_ip *ip)
+has_room(const struct san_inet *in, uint32_t n)
 {
-	return san_ip_is_v4(&prefix->ip) == san_ip_is_v4(ip) &&
-		common_bits(&prefix->ip, ip) >= prefix->prefix_len;
+	uint32_t i = in->wait_free;
+
+	while (n > 0 && i != INET_NONE) {
+		i = in->waits[i].next;
+		n--;
+	}
+	return n == 0;
 }
 
 bool
-san_inet_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip)
+san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf **m, uint32_t n)
 {
-	uint16_t i;
+	uint32_t i, k;
 
-	for (i = 0; i < conf->nb_addrs; i++)
-		if (holds(&conf->addrs[i], ip))
-			return true;
-	return false;
-}
-
-/** Of the same family, our address with the longest prefix that holds *peer*; else any. */
-static const struct san_inet_addr *
-best_source(const struct san_inet *in, const struct san_ip *peer, bool *on_link)
-{
-	const struct san_inet_addr *best = NULL;
-	uint16_t i;
-
-	*on_link = false;
-	for (i = 0; i < in->conf.nb_addrs; i++) {
-		const struct san_inet_addr *a = &in->conf.addrs[i];
-
-		if (san_ip_is_v4(&a->ip) != san_ip_is_v4(peer))
-			continue;
-		if (holds(a, peer) && (!*on_link || a->prefix_len > best->prefix_len)) {
-			best = a;
-			*on_link = true;
-		} else if (best == NULL) {
-			best = a;
-		}
+	/* one that does not answer leaves others room */
+	if (e->nb_waiting >= in->conf.max_waiting / 2)
+		drop_oldest(in, e);
+	if (!has_room(in, n))
+		return false;
+	for (k = 0; k < n; k++) {
+		i = in->wait_free;
+		in->wait_free = in->waits[i].next;
+		in->waits[i] = (struct inet_wait){.m = m[k], .next = INET_NONE, .is_first = k == 0};
+		if (e->wait_head == INET_NONE)
+			e->wait_head = i;
+		else
+			in->waits[e->wait_tail].next = i;
+		e->wait_tail = i;
 	}
-	return best;
-}
-
-static const struct san_inet_route *
-best_route(const struct san_inet *in, const struct san_ip *ip)
-{
-	const struct san_inet_route *best = NULL;
-	uint16_t i;
-
-	for (i = 0; i < in->conf.nb_routes; i++) {
-		const struct san_inet_route *r = &in->conf.routes[i];
-
-		if (holds(&r->to, ip) && (best == NULL || r->to.prefix_len > best->to.prefix_len))
-			best = r;
-	}
-	return best;
-}
-
-/* Who on the link takes packets for *ip*. NULL: nobody. */
-static const struct san_ip *
-next_hop(const struct san_inet *in, const struct san_ip *ip)
-{
-	const struct san_inet_route *route;
-	bool on_link;
-
-	if (!inet_is_unicast(ip) || best_source(in, ip, &on_link) == NULL)
-		return NULL;
-	if (on_link)
-		return ip;
-	route = best_route(in, ip);
-	return route != NULL ? &route->gateway : NULL;
-}
-
-int
-san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src)
-{
-	const struct san_ip *hop = peer;
-	const struct san_inet_addr *a;
-	bool on_link;
-
-	if (best_source(in, peer, &on_link) == NULL)
-		return -EADDRNOTAVAIL;
-	if (!san_inet_is_local(in, peer))
-		hop = next_hop(in, peer);
-	if (hop == NULL)
-		return -ENETUNREACH;
-	a = best_source(in, hop, &on_link);
-	*src = a->ip;
-	return 0;
+	e->nb_waiting++;
+	return true;
 }
 
 /* ---- the table ---- */
@@ -307,6 +184,7 @@ del(struct san_inet *in, struct inet_neigh *e)
 	while (*link != idx)
 		link = &in->neigh[*link].next;
 	*link = e->next;
+	drop_waiting(in, e);
 	memset(e, 0, sizeof(*e));
 	e->next = in->free_head;
 	in->free_head = idx;
@@ -340,6 +218,7 @@ add(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
 	in->free_head = e->next;
 	e->ip = *ip;
 	e->touched_ns = now_ns;
+	e->wait_head = INET_NONE;
 	e->next = *bucket;
 	*bucket = (uint32_t)(e - in->neigh);
 	return e;
@@ -376,21 +255,11 @@ confirm(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 }
 
 int
-san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
-		 struct rte_ether_addr *mac)
+san_inet_neigh_find(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns,
+		    struct inet_neigh **out)
 {
-	const struct san_ip *hop;
-	struct inet_neigh *e;
+	struct inet_neigh *e = find(in, hop);
 
-	/* ourselves: the link may be a loop */
-	if (san_inet_is_local(in, ip)) {
-		*mac = in->conf.mac;
-		return 0;
-	}
-	hop = next_hop(in, ip);
-	if (hop == NULL)
-		return -EHOSTUNREACH;
-	e = find(in, hop);
 	if (e == NULL) {
 		e = add(in, hop, now_ns);
 		e->state = INET_NEIGH_PENDING;
@@ -398,12 +267,10 @@ san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 	}
 	e->used = true;
 	e->touched_ns = now_ns;
+	*out = e;
 	if (e->state == INET_NEIGH_PENDING)
 		return -EAGAIN;
-	if (e->state == INET_NEIGH_FAILED)
-		return -EHOSTUNREACH;
-	*mac = e->mac;
-	return 0;
+	return e->state == INET_NEIGH_FAILED ? -EHOSTUNREACH : 0;
 }
 
 static bool
@@ -411,7 +278,7 @@ is_neighbour(const struct san_inet *in, const struct san_ip *ip)
 {
 	bool on_link;
 
-	return inet_is_unicast(ip) && best_source(in, ip, &on_link) != NULL && on_link &&
+	return inet_is_unicast(ip) && san_inet_best_source(in, ip, &on_link) != NULL && on_link &&
 		!san_inet_is_local(in, ip);
 }
 
@@ -433,10 +300,10 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 		return;
 	e->mac = claim->mac;
 	confirm(in, e, rx->now_ns);
-	if (rx->learned != NULL) {
-		*rx->learned = claim->ip;
-		*rx->mac = claim->mac;
-	}
+	send_waiting(in, e);
+	rx->r->what = SAN_INET_LEARNED;
+	rx->r->ip = claim->ip;
+	rx->r->mac = claim->mac;
 }
 
 void
@@ -468,6 +335,7 @@ expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 			ask(in, e, now_ns);
 		} else if (e->state == INET_NEIGH_PENDING) {
 			e->state = INET_NEIGH_FAILED;
+			drop_waiting(in, e);
 			set_timer(in, e, now_ns + in->conf.retry_ns * (in->conf.max_retries + 1u));
 		} else {
 			del(in, e);
@@ -480,7 +348,7 @@ expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 }
 
 uint64_t
-san_inet_tick(struct san_inet *in, uint64_t now_ns)
+san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns)
 {
 	uint32_t i;
 

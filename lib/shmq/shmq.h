@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
-#define SHMQ_ABI     5           /**< changes with any layout of this file or what it includes */
+#define SHMQ_ABI     7           /**< changes with any layout of this file or what it includes */
 #define SHMQ_TEXT    192         /* bytes of a reason, with its end */
 #define SHMQ_PEER    48
 #define SHMQ_PORT    32 /* bytes of a port's name, with its end */
@@ -51,6 +51,20 @@ enum shmq_type {
 	SHMQ_CQ_FD = 14,    /**< the answer brings our end of a pair: see shmq_pair() */
 	SHMQ_EVENT_FD = 15, /**< likewise, for events */
 	SHMQ_WAKE_FD = 16,  /**< of an lcore: the answer brings an eventfd that wakes it */
+	/*
+	 * A socket that is carried (sock_shm.h). The kernel's own comes with the first, and is the
+	 * daemon's from then on; what stands for it instead comes with the answer, and then with
+	 * all others.
+	 */
+	SHMQ_SOCK_CARRY = 17,  /**< the answer brings what stands for it from now on */
+	SHMQ_SOCK_FIND = 18,   /**< the answer brings its memory */
+	SHMQ_SOCK_SYNC = 19,   /**< the kernel's was named anew, or has other options */
+	SHMQ_SOCK_KERNEL = 20, /**< the answer brings the kernel's */
+	SHMQ_SOCK_GROUP = 21,  /**< the kernel's has joined or left a group */
+	/* TCP: the kernel's comes with each */
+	SHMQ_SOCK_LISTEN = 22,  /**< the answer brings what is open as long as somebody listens */
+	SHMQ_SOCK_CONNECT = 23, /**< the answer brings what is to stand for it, if it comes up */
+	SHMQ_SOCK_ACCEPT = 24,  /**< the answer brings what stands for it from now on */
 	SHMQ_TYPES,
 	SHMQ_TAKEOVER = 256 /**< from another daemon, to that: nothing for applications */
 };
@@ -114,6 +128,13 @@ struct shmq_req {
 			char peer[SHMQ_PEER];
 			struct shmq_param param;
 		} conn;
+		struct {
+			uint8_t local_only; /**< carried, and of the kernel's what is local */
+			uint8_t leaves;     /**< the group; else it joins */
+			uint8_t group[16];
+			uint8_t peer[16]; /**< to connect to */
+			uint16_t peer_port;
+		} sock;
 		uint32_t id; /**< key, completion queue, queue pair or lcore that it is about */
 		char layout[SHMQ_LAYOUT];
 	};
@@ -134,13 +155,18 @@ struct shmq_rep {
 			uint32_t qp_shift;  /**< of a queue pair's index: its lcore */
 			uint8_t yields;     /**< the daemon works on our CPUs: who waits lets it */
 			uint8_t sleeps;     /**< its lcores may sleep: who rings wakes them */
-			uint8_t pad[2];
+			uint16_t max_socks; /**< of the first lcore; their bells lie behind */
 		} hello;
 		uint32_t id; /**< key, completion queue or queue pair that came */
 		struct {
 			uint32_t id;
 			uint32_t depth; /**< entries: more than asked for */
 		} cq;
+		struct {
+			uint32_t id;
+			uint32_t pad;
+			uint64_t bytes; /**< of its memory */
+		} sock;
 	};
 	char text[SHMQ_TEXT];
 };
@@ -158,6 +184,18 @@ struct shmq_event {
 	uint8_t private_data[SHMQ_PRIVATE];
 };
 
+/** An address, or a network. */
+struct shmq_net {
+	uint8_t ip[16];
+	uint8_t prefix_len; /**< of 128 */
+	uint8_t pad[7];
+};
+
+/** Of whom a listener's program accepts what is a stream in truth: SHMQ_SOCK_ACCEPT. */
+#define SHMQ_TOKEN_IP 0x7f53414eu /* 127.83.65.78 */
+
+#define SHMQ_NETS 24
+
 /** The first page of what an application and the daemon share; bells of each lcore behind it. */
 struct shmq_ctl {
 	_Alignas(64) _Atomic uint32_t ev_tail; /**< the daemon's */
@@ -165,25 +203,29 @@ struct shmq_ctl {
 	_Alignas(64) _Atomic uint32_t ev_head; /**< the application's */
 	_Atomic uint32_t ev_armed;             /**< see san_spsc_arm() */
 	_Alignas(64) struct shmq_event events[SHMQ_EVENTS];
+	/* the port's: its addresses, with what is on its link; and what is behind routers there */
+	uint32_t nb_addrs, nb_nets; /**< the first are its addresses */
+	struct shmq_net nets[SHMQ_NETS];
 };
 
 _Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_rep) == 256, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_event) == 136, "SHMQ_ABI");
 
+/** With *nb_bells* of each lcore: lcore_qps and max_socks. */
 static inline size_t
-shmq_ctl_bytes(uint32_t nb_lcores, uint32_t lcore_qps)
+shmq_ctl_bytes(uint32_t nb_lcores, uint32_t nb_bells)
 {
-	return sizeof(struct shmq_ctl) + nb_lcores * san_bells_bytes(lcore_qps);
+	return sizeof(struct shmq_ctl) + nb_lcores * san_bells_bytes(nb_bells);
 }
 
 /** The bells that lcore number *lcore* hears. */
 static inline struct san_bells *
-shmq_bells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t lcore_qps)
+shmq_bells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t nb_bells)
 {
 	uint8_t *first = (uint8_t *)(ctl + 1);
 
-	return (struct san_bells *)(first + lcore * san_bells_bytes(lcore_qps));
+	return (struct san_bells *)(first + lcore * san_bells_bytes(nb_bells));
 }
 
 /* ---- shmq_sock.c ---- */

@@ -40,7 +40,8 @@ BUSY_SHARE = 0.05       # of a CPU that something else takes
 ROUNDS, QUICK_ROUNDS = 5, 1
 RUN_MS, QUICK_MS = 400, 60
 NOISE_MS = 1000
-TOOLS = ('ethtool', 'iperf3', 'sockperf', 'valgrind')
+TOOLS = ('ethtool', 'iperf3', 'memcached', 'memcaslap', 'redis-benchmark', 'redis-server', 'socat',
+         'sockperf', 'valgrind')
 WIRE = 'wire'           # the micro-benchmark, a table of its own
 
 
@@ -219,7 +220,8 @@ def inner(args):
                         f'ip link add veth0 type veth peer name veth0 netns {pid}',
                         'ip addr add 10.99.0.1/24 dev veth0', 'ip link set veth0 up'):
             subprocess.run(command.split(), check=True)
-        for command in (f'ip addr add {KERNEL_IP}/24 dev veth0', 'ip link set veth0 up'):
+        for command in ('ip link set lo up', f'ip addr add {KERNEL_IP}/24 dev veth0',
+                        'ip link set veth0 up'):
             subprocess.run([*runner.peer, *command.split()], check=True)
         return run(args, runner)
 

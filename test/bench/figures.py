@@ -8,6 +8,8 @@ quantity of one variant by that of another. The variants of a group alternate.
 import dataclasses
 import statistics
 
+from sockets import by_kernel, memcached, over, redis, start_up
+
 MIB = 1 << 20
 BUFFERS = 8             # of 1 MiB, under way and reused
 SLOTS = 64              # of small messages, on the worked link
@@ -149,6 +151,29 @@ def constant(**values):
     return lambda r: values
 
 
+# what programs do with sockets, carried and by the kernel
+PROGRAMS = {
+    'UDP echo': lambda r: r.ping(how=''),
+    'UDP sends': lambda r: r.udp_rate(how=''),
+    'TCP echo': lambda r: r.ping(how='', tcp=True),
+    'TCP bulk': lambda r: r.tcp(1500, True),
+    'redis': redis('-n', 50_000),
+    'redis pipelines': redis('-n', 400_000, '-P', 16),
+    'memcached': memcached(),
+    'memcached UDP': memcached('-U'),
+}
+
+
+def program(name, title, unit, key, lower=False):
+    """Carried against the kernel: where the link is not one of the kernel's, and where it is."""
+    group, target = f'sock-{name.lower().replace(" ", "-")}', '<= 1' if lower else '>= 1'
+    return [Figure(f'{group}-{link}'.replace('-', '_'), group, f'{title}, over {link}', unit,
+                   f'{name}, {link}', f'{name}, kernel', key, 'peer',
+                   target if link == 'memif' else '', lower=lower,
+                   quick=link == 'memif' and name in ('UDP echo', 'TCP echo'))
+            for link in ('memif', 'veth')]
+
+
 VARIANTS = {
     # one at a time
     'send': san('send', '--size', 64, '--depth', 1),
@@ -234,6 +259,12 @@ VARIANTS = {
     'small push, not packed': small(False, '--batch', TOGETHER),
     'rpc, packed': rpc(True, '--batch', TOGETHER),
     'rpc, not packed': rpc(False, '--batch', TOGETHER),
+    # sockets of programs
+    **{f'{name}, {link}': over(link, run) for name, run in PROGRAMS.items()
+       for link in ('memif', 'veth')},
+    **{f'{name}, kernel': by_kernel(run) for name, run in PROGRAMS.items()},
+    'start': start_up,
+    'allowed start': constant(added_ms=5),
 }
 
 
@@ -365,6 +396,19 @@ FIGURES = [
            '32 pairs', 'all the same', 'even', 'peer', '>= 0.8'),
     Figure('idle_cpu', 'idle', 'an idle daemon with idle=sleep', '% of a CPU',
            'idle daemon', 'allowed', 'percent', 'peer', '<= 1', lower=True),
+    *program('UDP echo', 'sockperf, UDP, 64 B and the same in answer, p50', 'us', 'p50_us', True),
+    Figure('sock_udp_raw', 'sock-udp-echo', 'the same, over memif', 'us', 'UDP echo, memif',
+           'raw link, echo', 'p50_us', 'limit', '', lower=True),
+    *program('UDP sends', 'sockperf, UDP, 64 B, one way, that arrived', 'M/s', 'mpps'),
+    *program('TCP echo', 'sockperf, TCP, 64 B and the same in answer, p50', 'us', 'p50_us', True),
+    *program('TCP bulk', 'iperf3, TCP, 128 KiB writes', 'Gb/s', 'gbps'),
+    *program('redis', 'redis-benchmark, GET, 16 clients', 'thousand/s', 'kps'),
+    *program('redis pipelines', 'redis-benchmark, GET, 16 clients, 16 in a row', 'thousand/s',
+             'kps'),
+    *program('memcached', 'memcaslap, TCP, 16 clients', 'thousand/s', 'kps'),
+    *program('memcached UDP', 'memcaslap, UDP, 16 clients', 'thousand/s', 'kps'),
+    Figure('sock_start', 'sock-start', 'added to the start of a program that no rule is for', 'ms',
+           'start', 'allowed start', 'added_ms', 'peer', '<= 1', lower=True, quick=True),
     Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
            'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
 ]

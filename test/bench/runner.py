@@ -13,7 +13,7 @@ EAL_MB = 256
 START_S = 15            # longest that a run may take beside its traffic
 RESTART_S = 3           # of traffic around a live restart: a process starts within it
 KERNEL_IP = '10.99.0.2'
-PORT = '4791'
+PORT = '4793'          # not the stack's own
 IPERF_PORT = '4792'     # what it leaves behind would keep sockperf from the other one for a minute
 OFFLOADS = ('tso', 'gso', 'gro')
 MEMIF_ROOM = {1500: 2048, 9000: 9216}   # bytes of a buffer, by MTU
@@ -52,6 +52,7 @@ class Runner:
         self.huge = huge
         self.cpus = sorted(os.sched_getaffinity(0))[:2]     # client, server
         self.peer = []          # what a command begins with that runs in the peer's namespace
+        self.library = {}       # per role, what else a program begins with whose sockets are carried
         self.kernel_state = None
         os.environ['RTSAN_PROVIDER_PATH'] = str(self.build / 'drivers/san/unix')
 
@@ -107,6 +108,11 @@ class Runner:
             for process in reversed(started):
                 stop(process)
 
+    def at(self, role):
+        """What a command begins with that has sockets: "server" runs in the peer's namespace."""
+        where, cpu = (self.peer, 1) if role == 'server' else ([], 0)
+        return [*where, 'taskset', '-c', self.cpus[cpu], *self.library.get(role, ())]
+
     # ---- this stack and the bare link: two EAL processes on memif ----
 
     def eal(self, role, cpu, mtu, huge):
@@ -158,21 +164,26 @@ class Runner:
 
     # ---- an application of a daemon, against the same server ----
 
-    def daemon(self, mtu, *port, vdev=None):
-        """A daemon whose lcore is on the client's CPU."""
-        cpu = self.cpus[0]
-        words = [str(w) for w in self.eal('client', cpu, mtu, self.huge)]
+    def daemon(self, mtu, *port, vdev=None, role='client', ip='10.98.0.2'):
+        """A daemon whose lcore is on the CPU of that role."""
+        cpu = self.cpus[role == 'server']
+        words = [str(w) for w in self.eal(role, cpu, mtu, self.huge)]
         words[1] = f'0@{cpu},1@{cpu}'
         words[-1] = vdev or words[-1]
-        conf = self.tmp / 'daemon.conf'
+        conf = self.tmp / f'{role}.conf'
         lines = ['[eal]', *(f'args = {" ".join(words[i:i + 4])}' for i in range(0, len(words), 4)),
-                 '[port]', 'ip = 10.98.0.2/24', f'mtu = {mtu}', *port,
-                 '[daemon]', f'socket = {self.tmp / "daemon.sock"}']
+                 '[port]', f'ip = {ip}/24', f'mtu = {mtu}', *port,
+                 '[daemon]', f'socket = {self.socket(role)}']
         conf.write_text('\n'.join(lines) + '\n', encoding='utf-8')
-        process = self.start([self.build / 'apps/sanstack-daemon/sanstack-daemon', '--config', conf],
-                             'daemon')
+        where = self.peer if role == 'server' else []
+        process = self.start([*where, self.build / 'apps/sanstack-daemon/sanstack-daemon',
+                              '--config', conf], f'daemon of the {role}')
         self.wait_ready(process)
         return process
+
+    def socket(self, role='client'):
+        """Where programs reach the daemon of that role."""
+        return self.tmp / f'{role}.sock'
 
     def attached(self, mode, *client, server=(), mtu=1500, during=None):
         """Like san(), with the client attached to a daemon, to which *during* may do something."""
@@ -187,7 +198,7 @@ class Runner:
             started.append(self.daemon(mtu, 'idle = yield'))
             started.append(self.start(
                 ['taskset', '-c', self.cpus[0], program, '--attach',
-                 f'unix:{self.tmp / "daemon.sock"}', '--connect', '10.98.0.1', '--mode', mode,
+                 f'unix:{self.socket()}', '--connect', '10.98.0.1', '--mode', mode,
                  '--duration', self.ms / 1000, '--json', reports[1], *client], 'client'))
             if during:
                 started.append(during(started[1]))
@@ -223,7 +234,7 @@ class Runner:
         try:
             out = self.finish(self.start(
                 ['taskset', '-c', self.cpus[1], self.build / 'test/e2e/crowd',
-                 f'unix:{self.tmp / "daemon.sock"}', '10.98.0.2', pairs, conns, rounds, size]))
+                 f'unix:{self.socket()}', '10.98.0.2', pairs, conns, rounds, size]))
         finally:
             stop(daemon)
         first, last = (int(word) for word in out.split())
@@ -253,34 +264,35 @@ class Runner:
 
     # ---- the kernel: sockets between two namespaces ----
 
-    def set_kernel(self, mtu, offloads):
-        """MTU and offloads of the veth pair, both ends."""
-        if self.kernel_state == (mtu, offloads):
+    def set_kernel(self, mtu, offloads, checksums=True):
+        """MTU and offloads of the veth pair, both ends; *checksums*: left to who receives."""
+        if self.kernel_state == (mtu, offloads, checksums):
             return
-        switch = [w for o in OFFLOADS for w in (o, 'on' if offloads else 'off')]
+        switch = ['tx', 'on' if checksums else 'off']
+        switch += [w for o in OFFLOADS for w in (o, 'on' if offloads else 'off')]
         for where in ([], self.peer):
             for command in (['ip', 'link', 'set', 'veth0', 'mtu', str(mtu)],
                             ['ethtool', '-K', 'veth0', *switch]):
                 subprocess.run([*where, *command], check=True, stdout=subprocess.DEVNULL)
-        self.kernel_state = (mtu, offloads)
+        self.kernel_state = (mtu, offloads, checksums)
 
     def tcp(self, mtu, offloads, streams=1, length='128K'):
-        self.set_kernel(mtu, offloads)
-        out = self.pair([*self.peer, 'taskset', '-c', self.cpus[1], 'iperf3', '--server',
-                         '--one-off', '--forceflush', '--port', IPERF_PORT],
-                        ['taskset', '-c', self.cpus[0], 'iperf3', '--client', KERNEL_IP, '--port',
-                         IPERF_PORT, '--time', 1, '--parallel', streams, '--length', length,
-                         '--json'], self.wait_ready)
+        self.set_kernel(mtu, offloads, not self.library)
+        out = self.pair([*self.at('server'), 'iperf3', '--server', '--one-off', '--forceflush',
+                         '--port', IPERF_PORT],
+                        [*self.at('client'), 'iperf3', '--client', KERNEL_IP, '--port', IPERF_PORT,
+                         '--time', 1, '--parallel', streams, '--length', length, '--json'],
+                        self.wait_ready)
         got = json.loads(out[1])['end']
         return {'gbps': got['sum_received']['bits_per_second'] / 1e9,
                 'congestion_control': got['sender_tcp_congestion']}
 
     def sockperf(self, what, *words, how='--nonblocked', size=64, tcp=False):
         """Its sockets are polled, or block."""
-        self.set_kernel(1500, True)
+        self.set_kernel(1500, not self.library, not self.library)
         where = ['-i', KERNEL_IP, '-p', PORT, *([how] if how else []), *(['--tcp'] if tcp else [])]
-        out = self.pair([*self.peer, 'taskset', '-c', self.cpus[1], 'sockperf', 'server', *where],
-                        ['taskset', '-c', self.cpus[0], 'sockperf', what, *where, '-t', 1, '-m', size,
+        out = self.pair([*self.at('server'), 'sockperf', 'server', *where],
+                        [*self.at('client'), 'sockperf', what, *where, '-t', 1, '-m', size,
                          *words], lambda server: self.wait_ready(server, 'Warmup'), signal.SIGINT)
         return [re.sub(r'\x1b\[[0-9;]*m', '', o) for o in out]
 
@@ -288,9 +300,9 @@ class Runner:
         out = self.sockperf('ping-pong', '--full-rtt', **how)[1]
         return {f'p{p}_us': said(rf'percentile {p}\.000 = +([0-9.]+)', out) for p in (50, 99)}
 
-    def udp_rate(self):
+    def udp_rate(self, **how):
         """What arrived, not what was sent."""
-        served, sent = self.sockperf('throughput')
+        served, sent = self.sockperf('throughput', **how)
         seconds = said(r'messages sent in ([0-9.]+) sec', sent)
         arrived = said(r'Total ([0-9]+) messages received', served)
         return {'mpps': arrived / seconds / 1e6}

@@ -39,7 +39,7 @@ class Daemon:
     """One, at one end of the memif link."""
 
     def __init__(self, work, role, port='', limits='', daemon='', log='', wrap=(),
-                 env=None, vdev=None, lcores=1):
+                 env=None, vdev=None, lcores=1, ip=None):
         cpu = cpus()[role == 'client']
         workers = [f'{i + 1}@{cpu}' for i in range(lcores)]
         if lcores > 1:
@@ -54,7 +54,7 @@ class Daemon:
         self.conf = write_conf(work, f'{role}.conf', f"""[eal]
 args = {args.replace('--log-level=error', '')}
 [port]
-ip = {IP[role]}/24
+ip = {ip or IP[role]}/24
 {port or 'conns = 64'}
 [daemon]
 socket = {self.path}

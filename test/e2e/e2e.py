@@ -35,6 +35,10 @@ class Failed(Exception):
     """A check of a test did not hold."""
 
 
+class Skipped(Exception):
+    """A case that can't be run here, and why."""
+
+
 def check(condition, text):
     if not condition:
         raise Failed(text)
@@ -300,6 +304,8 @@ class Tests:
                 function(*args)
                 took = time.monotonic() - began
                 print(f'ok {i} - {name}\n# {took:.1f} s', flush=True)
+            except Skipped as e:
+                print(f'ok {i} - {name} # SKIP {e}', flush=True)
             except TimeoutError as e:
                 print(f'not ok {i} - {name}\n# {e}', flush=True)
                 return 1

@@ -189,7 +189,8 @@ raw_ring(const struct raw_qp *q)
 	const struct shmq_rep *hello = &q->app->hello;
 	uint32_t index = SAN_QPN_INDEX(q->qp), lcore = index >> hello->hello.qp_shift;
 
-	san_bells_ring(shmq_bells(q->app->ctl, lcore, hello->hello.lcore_qps),
+	san_bells_ring(shmq_bells(q->app->ctl, lcore,
+				  hello->hello.lcore_qps + hello->hello.max_socks),
 		       index - (lcore << hello->hello.qp_shift));
 }
 

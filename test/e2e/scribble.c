@@ -257,7 +257,8 @@ static void
 one(struct queue *q)
 {
 	uint32_t lcore = (q->qp & ((1u << SAN_QPN_INDEX_BITS) - 1)) >> hello.hello.qp_shift;
-	struct san_bells *bells = shmq_bells(ctl, lcore, hello.hello.lcore_qps);
+	uint32_t nb_bells = hello.hello.lcore_qps + hello.hello.max_socks;
+	struct san_bells *bells = shmq_bells(ctl, lcore, nb_bells);
 
 	switch (below(24)) {
 	case 0:
@@ -267,7 +268,7 @@ one(struct queue *q)
 		scribble_over(q->cq_mem, q->cq_bytes);
 		break;
 	case 2:
-		scribble_over(bells, san_bells_bytes(hello.hello.lcore_qps));
+		scribble_over(bells, san_bells_bytes(nb_bells));
 		break;
 	case 3:
 		/* a hole: what the daemon has mapped there is zeros again */

@@ -79,6 +79,7 @@ static struct conf conf = {
 	.app_regions = 6,
 	.app_listeners = 2,
 	.app_bytes = 1u << 20,
+	.sock_bytes = 4u << 20,
 };
 static struct apps all;
 static struct app_port *port; /**< its only one */
@@ -148,9 +149,8 @@ open_port(void)
 	SAN_VERIFY(rc == 0);
 	apps_init(&all, &conf);
 	SAN_VERIFY(apps_add_port(&all, "0", NULL, ctx) == 0);
-	app_port_join(&all.ports[0], ctx);
+	SAN_VERIFY(app_port_join(&all.ports[0], ctx) == 0);
 	port = &all.ports[0];
-	SAN_VERIFY(closer_start() == 0);
 	e = san_engine_at(ctx->port, 0);
 	/* it stands still unless we move it, and no clock of the machine ever catches up */
 	e->clock.is_tsc = false;
@@ -551,7 +551,7 @@ do_ring(struct liar *l, struct input *in)
 
 	if (l->ctl.mem == NULL)
 		return;
-	san_bells_ring(shmq_bells(l->ctl.mem, 0, port->lcore_qps),
+	san_bells_ring(shmq_bells(l->ctl.mem, 0, port->nb_bells),
 		       (pick & 0x80) != 0 ? pick % port->lcore_qps :
 					    SAN_QPN_INDEX(l->qps[pick % NB_OBJ].id));
 }

@@ -139,6 +139,18 @@ echo_v4__many_segments(void **state)
 	assert_true(inet_is_sum_right_v6(&out));
 }
 
+/* The kernel answers, or another instance. */
+static void
+echo__quiet(void **state)
+{
+	(void)state;
+	h.in->conf.quiet = true;
+	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 8);
+	assert_silent(SAN_DROP_NONE);
+	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 8);
+	assert_silent(SAN_DROP_NONE);
+}
+
 struct v4_row {
 	const char *what;
 	const char *src, *dst;
@@ -159,9 +171,9 @@ static const struct v4_row v4_rows[] = {
 	{"version", "10.0.0.2", "10.0.0.1", 14, 0x65, true, SAN_DROP_INET_MALFORMED},
 	{"header length", "10.0.0.2", "10.0.0.1", 14, 0x44, true, SAN_DROP_INET_MALFORMED},
 	{"options", "10.0.0.2", "10.0.0.1", 14, 0x46, true, SAN_DROP_INET_UNWANTED},
-	{"more fragments", "10.0.0.2", "10.0.0.1", 20, 0x20, true, SAN_DROP_INET_UNWANTED},
-	{"later fragment", "10.0.0.2", "10.0.0.1", 21, 1, true, SAN_DROP_INET_UNWANTED},
-	{"UDP", "10.0.0.2", "10.0.0.1", 23, 17, true, SAN_DROP_INET_UNWANTED},
+	{"more fragments", "10.0.0.2", "10.0.0.1", 20, 0x20, true, SAN_DROP_NONE},
+	{"later fragment", "10.0.0.2", "10.0.0.1", 21, 9, true, SAN_DROP_NONE},
+	{"TCP", "10.0.0.2", "10.0.0.1", 23, 6, true, SAN_DROP_INET_UNWANTED},
 	{"echo reply", "10.0.0.2", "10.0.0.1", 34, 0, true, SAN_DROP_INET_UNWANTED},
 	{"unreachable", "10.0.0.2", "10.0.0.1", 34, 3, true, SAN_DROP_INET_UNWANTED},
 	{"code", "10.0.0.2", "10.0.0.1", 35, 1, true, SAN_DROP_INET_UNWANTED},
@@ -233,11 +245,10 @@ echo__no_mbuf(void **state)
 	m = test_eal_exact(pool, f.b, f.len);
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
 		n++;
-	assert_int_equal(san_inet_rx(h.in, m, h.now_ns, NULL, NULL), SAN_DROP_NO_MBUF);
+	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
 	while (n > 0)
 		rte_pktmbuf_free(all[--n]);
-	assert_int_equal(san_inet_rx(h.in, m, h.now_ns, NULL, NULL), SAN_DROP_NONE);
-	rte_pktmbuf_free(m);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_true(inet_host_tx(&h, &out));
 }
 
@@ -283,8 +294,8 @@ static const struct v6_row v6_rows[] = {
 	{"from multicast", "ff02::1", "fd00::1", -1, 0, true, SAN_DROP_INET_MALFORMED},
 	{"from nobody", "::", "fd00::1", -1, 0, true, SAN_DROP_INET_MALFORMED},
 	{"version", "fd00::2", "fd00::1", 14, 0x40, true, SAN_DROP_INET_MALFORMED},
-	{"UDP", "fd00::2", "fd00::1", 20, 17, true, SAN_DROP_INET_UNWANTED},
-	{"extension header", "fd00::2", "fd00::1", 20, 0, true, SAN_DROP_INET_UNWANTED},
+	{"TCP", "fd00::2", "fd00::1", 20, 6, true, SAN_DROP_INET_UNWANTED},
+	{"routing header", "fd00::2", "fd00::1", 20, 43, true, SAN_DROP_INET_UNWANTED},
 	{"echo reply", "fd00::2", "fd00::1", 54, 129, true, SAN_DROP_INET_UNWANTED},
 	{"router advertisement", "fd00::2", "fd00::1", 54, 134, true, SAN_DROP_INET_UNWANTED},
 	{"redirect", "fd00::2", "fd00::1", 54, 137, true, SAN_DROP_INET_UNWANTED},
@@ -614,6 +625,7 @@ main(void)
 		TEST(echo_v4__is_answered),
 		TEST(echo_v4__padding),
 		TEST(echo_v4__many_segments),
+		TEST(echo__quiet),
 		TEST(rx_v4__not_answered),
 		TEST(rx_v4__cut_off),
 		TEST(echo__no_mbuf),

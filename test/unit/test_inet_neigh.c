@@ -116,6 +116,10 @@ create__configuration(void **state)
 	BAD(conf.reachable_ns = 0);
 	BAD(conf.retry_ns = 0);
 	BAD(conf.pool = NULL);
+	BAD(conf.mtu = 575);
+	BAD(conf.max_out = 64);
+	BAD(conf.max_out = 200);
+	BAD(conf.max_groups = 0);
 	BAD(conf.addrs[0].ip = inet_ip("224.0.0.1"));
 	BAD(conf.addrs[0].ip = inet_ip("127.0.0.1"));
 	BAD(conf.addrs[0].ip = inet_ip("::1"));
@@ -657,7 +661,7 @@ out__is_bounded(void **state)
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	for (i = 0; i < 1000; i++)
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_int_equal(count_sent(), INET_OUT_MAX);
+	assert_int_equal(count_sent(), h.in->conf.max_out);
 	/* some left behind: the next test finds none of them in the pool */
 	for (i = 0; i < 10; i++)
 		inet_host_rx(&h, &f);
@@ -675,7 +679,7 @@ out__no_mbuf(void **state)
 		n++;
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 	assert_int_equal(count_sent(), 0);
-	assert_int_equal(san_inet_no_mbuf(h.in), 1);
+	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_NO_MBUF], 1);
 	while (n > 0)
 		rte_pktmbuf_free(all[--n]);
 	pass(200 * MS);

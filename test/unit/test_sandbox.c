@@ -107,9 +107,21 @@ do_fork(void)
 }
 
 static int
-do_inet(void)
+do_token(void)
 {
-	return result(socket(AF_INET, SOCK_STREAM, 0));
+	return result(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+static int
+do_udp(void)
+{
+	return result(socket(AF_INET, SOCK_DGRAM, 0));
+}
+
+static int
+do_tcp6(void)
+{
+	return result(socket(AF_INET6, SOCK_STREAM, 0));
 }
 
 static int
@@ -197,7 +209,8 @@ sandbox_enter__refused(void **state)
 	int (*const calls[])(void) = {
 		do_exec,
 		do_fork,
-		do_inet,
+		do_udp,
+		do_tcp6,
 		do_netlink,
 		do_ptrace,
 		do_exec_memory,
@@ -280,6 +293,7 @@ sandbox_enter__allowed(void **state)
 	assert_int_equal(run(do_memfd, false), 0);
 	assert_int_equal(run(do_file, false), 0);
 	assert_int_equal(run(do_unix, false), 0);
+	assert_int_equal(run(do_token, false), 0);
 }
 
 int

@@ -90,6 +90,8 @@ static const struct number {
 	{"stream_mem_user", CORE(stream_mem_user), 64u << 10, 1ull << 40, 1},
 	{"stream_mrs", CORE(ulp.max_stream_mrs), 1, 1u << 19, 1},
 	{"linger_ms", CORE(linger_ns), 1, 3600 * 1000, MS},
+	/* carried sockets */
+	{"sockets", CORE(max_socks), 0, 1u << 15, 1},
 	/* connection management */
 	{"cm_retry_ms", CORE(cm.retry_ns), 1, 60000, MS},
 	{"cm_retries", CORE(cm.max_retries), 1, 20, 1},

@@ -131,6 +131,7 @@ keep(struct unix_ctx *ctx, const struct shmq_rep *rep)
 {
 	ctx->yields = rep->hello.yields != 0;
 	ctx->lcore_qps = rep->hello.lcore_qps;
+	ctx->nb_bells = rep->hello.lcore_qps + rep->hello.max_socks;
 	ctx->qp_shift = rep->hello.qp_shift;
 	ctx->ctl_bytes = rep->hello.ctl_bytes;
 	ctx->caps = (struct rtsan_caps){

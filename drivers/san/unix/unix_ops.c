@@ -322,7 +322,7 @@ op_doorbell(void *priv, uint32_t qp)
 	const struct unix_ctx *ctx = priv;
 	uint32_t index = SAN_QPN_INDEX(qp), lcore = index >> ctx->qp_shift;
 
-	if (san_bells_ring(shmq_bells(ctx->ctl, lcore, ctx->lcore_qps),
+	if (san_bells_ring(shmq_bells(ctx->ctl, lcore, ctx->nb_bells),
 			   index - (lcore << ctx->qp_shift)))
 		eventfd_write(ctx->wake_fds[lcore], 1);
 }

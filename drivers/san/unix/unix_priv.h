@@ -26,6 +26,7 @@ struct unix_ctx {
 	int event_fd;  /**< readable when there are events, once armed; -1: nobody asked */
 	int *wake_fds; /**< of each lcore; NULL: they never sleep */
 	uint32_t lcore_qps, qp_shift;
+	uint32_t nb_bells; /**< of an lcore */
 	struct rtsan_caps caps;
 	struct shmq_ctl *ctl;
 	size_t ctl_bytes;

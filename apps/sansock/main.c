@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * sansock: starts programs with the library in front of libc that carries their sockets, and
+ * tells what the rules make of a socket. (UDP-1, UDP-2)
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rules.h"
+
+#define LIBRARY "libsansock.so"
+
+/* As sansock(1) has them. */
+enum status {
+	STATUS_OK = 0,
+	STATUS_FAILED = 1,
+	STATUS_USAGE = 2,
+	STATUS_NEVER = 3, /* a rule never matches */
+	STATUS_NOT_EXECUTABLE = 126,
+	STATUS_NOT_FOUND = 127,
+};
+
+static const char usage[] =
+	"usage: sansock run PROGRAM [ARGUMENT...]\n"
+	"       sansock explain PROGRAM udp|tcp [ADDRESS PORT] [--local ADDRESS[:PORT]]\n"
+	"               [--user USER]\n"
+	"       sansock check [FILE]\n"
+	"       sansock --help | --version\n"
+	"See sansock(1).\n";
+
+static struct sock_rules rules;
+
+static int __attribute__((format(printf, 2, 3)))
+tell(enum status status, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "sansock: ");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\n");
+	return status;
+}
+
+static int
+refuse_usage(void)
+{
+	fputs(usage, stderr);
+	return STATUS_USAGE;
+}
+
+/* ---- programs ---- */
+
+static const char *
+last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* Where a shell would find it. */
+static bool
+find_program(const char *name, char *path, size_t len)
+{
+	const char *at = getenv("PATH"), *end;
+
+	if (strchr(name, '/') != NULL || at == NULL)
+		return snprintf(path, len, "%s", name) < (int)len && access(path, X_OK) == 0;
+	for (;; at = end + 1) {
+		end = strchrnul(at, ':');
+		if (snprintf(path, len, "%.*s/%s", (int)(end - at), at, name) < (int)len &&
+		    access(path, X_OK) == 0)
+			return true;
+		if (*end == '\0')
+			return false;
+	}
+}
+
+/* ---- run ---- */
+
+/* Beside this program, or where it is installed. */
+static bool
+find_library(char *path, size_t len)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n > 0) {
+		self[n] = '\0';
+		self[last_part(self) - self] = '\0';
+		if (snprintf(path, len, "%s" LIBRARY, self) < (int)len && access(path, R_OK) == 0)
+			return true;
+	}
+	snprintf(path, len, "%s", SANSOCK_LIBDIR "/" LIBRARY);
+	return access(path, R_OK) == 0;
+}
+
+/* In front of what is preloaded already; 0 or -errno. */
+static int
+preload(const char *path)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *both;
+	int rc;
+
+	if (before == NULL || before[0] == '\0')
+		return setenv("LD_PRELOAD", path, 1) == 0 ? 0 : -errno;
+	if (strncmp(before, path, strlen(path)) == 0 && strchr(": ", before[strlen(path)]) != NULL)
+		return 0; /* one sansock runs another; strchr() finds the end, too */
+	if (asprintf(&both, "%s:%s", path, before) < 0)
+		return -ENOMEM;
+	rc = setenv("LD_PRELOAD", both, 1) == 0 ? 0 : -errno;
+	free(both);
+	return rc;
+}
+
+static int
+cmd_run(int argc, char **argv)
+{
+	char library[PATH_MAX], program[PATH_MAX], err[SOCK_ERR_MAX];
+	int i = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
+	struct stat st;
+	int rc;
+
+	if (i >= argc || (i == 1 && argv[i][0] == '-'))
+		return refuse_usage();
+	/* The library can only leave all to the kernel then: nobody would see it. */
+	if (sock_rules_load(&rules, err, sizeof(err)) != 0)
+		return tell(STATUS_FAILED, "%s", err);
+	if (!find_library(library, sizeof(library)))
+		return tell(STATUS_FAILED, "%s: %s", library, strerror(errno));
+	if (strpbrk(library, ": ") != NULL)
+		return tell(STATUS_FAILED, "%s: LD_PRELOAD takes no path with a colon or space",
+			    library);
+	if (find_program(argv[i], program, sizeof(program)) && stat(program, &st) == 0 &&
+	    (st.st_mode & (S_ISUID | S_ISGID)) != 0)
+		tell(STATUS_OK, "%s is set-uid or set-gid: its sockets stay with the kernel",
+		     program);
+	rc = preload(library);
+	if (rc != 0)
+		return tell(STATUS_FAILED, "LD_PRELOAD: %s", strerror(-rc));
+	execvp(argv[i], &argv[i]);
+	return tell(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE, "%s: %s", argv[i],
+		    strerror(errno));
+}
+
+/* ---- check ---- */
+
+static int
+cmd_check(int argc, char **argv)
+{
+	char err[SOCK_ERR_MAX], place[SOCK_ERR_MAX], first[SOCK_ERR_MAX];
+	const struct sock_rule *rule, *shadow;
+	int status = STATUS_OK, rc;
+
+	if (argc > 2 || (argc == 2 && argv[1][0] == '-'))
+		return refuse_usage();
+	sock_rules_init(&rules);
+	if (argc == 2)
+		rc = sock_rules_add_file(&rules, argv[1], err, sizeof(err));
+	else
+		rc = sock_rules_load(&rules, err, sizeof(err));
+	if (rc != 0)
+		return tell(STATUS_FAILED, "%s", err);
+	for (rule = rules.rules; rule < &rules.rules[rules.nb_rules]; rule++) {
+		shadow = sock_rules_shadow(&rules, rule);
+		if (shadow == NULL)
+			continue;
+		sock_rules_place(&rules, rule, place, sizeof(place));
+		sock_rules_place(&rules, shadow, first, sizeof(first));
+		printf("%s: never matches: all of it is in %s\n", place, first);
+		status = STATUS_NEVER;
+	}
+	printf("%s: %u rules\n", rules.file, rules.nb_rules);
+	return status;
+}
+
+/* ---- explain ---- */
+
+static bool
+read_port(const char *text, uint16_t *port)
+{
+	unsigned long n;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	n = strtoul(text, &end, 10);
+	*port = (uint16_t)n;
+	return *end == '\0' && n <= UINT16_MAX;
+}
+
+/* Of a program's view: [IPv6], with or without brackets, IPv4, or * for any. */
+static bool
+read_address(const char *text, size_t len, uint16_t port, struct sockaddr_storage *to)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)to;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
+	char address[INET6_ADDRSTRLEN];
+
+	if (len > 1 && text[0] == '[' && text[len - 1] == ']') {
+		text++;
+		len -= 2;
+	}
+	if (len >= sizeof(address))
+		return false;
+	memcpy(address, text, len);
+	address[len] = '\0';
+	memset(to, 0, sizeof(*to));
+	if (inet_pton(AF_INET6, address, &in6->sin6_addr) == 1) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		return true;
+	}
+	memset(to, 0, sizeof(*to));
+	in->sin_family = AF_INET;
+	in->sin_port = htons(port);
+	return strcmp(address, "*") == 0 || inet_pton(AF_INET, address, &in->sin_addr) == 1;
+}
+
+/* ADDRESS[:PORT] */
+static bool
+read_local(const char *text, struct sockaddr_storage *to)
+{
+	const char *bracket = strchr(text, ']');
+	const char *colon = strchr(bracket != NULL ? bracket : text, ':');
+	size_t len = colon != NULL ? (size_t)(colon - text) : 0;
+	uint16_t port = 0;
+
+	if (read_address(text, strlen(text), 0, to))
+		return true;
+	return colon != NULL && read_port(colon + 1, &port) && read_address(text, len, port, to);
+}
+
+static bool
+read_user(const char *text, uid_t *uid)
+{
+	const struct passwd *pw = getpwnam(text);
+	char *end;
+
+	*uid = pw != NULL ? pw->pw_uid : (uid_t)strtoul(text, &end, 10);
+	return pw != NULL || (text[0] >= '0' && text[0] <= '9' && *end == '\0');
+}
+
+/* Each rule that was looked at, and why it is not the one. */
+static void
+print_way(const struct sock_query *q, const struct sock_verdict *v)
+{
+	const struct sock_rule *last = v->is_part ? v->rest : v->rule;
+	char place[SOCK_ERR_MAX], text[SOCK_LINE_MAX];
+	const struct sock_rule *rule;
+	const char *misses;
+
+	for (rule = rules.rules; rule < &rules.rules[rules.nb_rules]; rule++) {
+		misses = sock_rule_misses(rule, q);
+		sock_rules_place(&rules, rule, place, sizeof(place));
+		sock_rule_text(rule, text, sizeof(text));
+		if (misses != NULL)
+			printf("  %s: %s: not its %s\n", place, text, misses);
+		else if (rule == v->rule && v->is_part)
+			printf("  %s: %s: matches for some of its addresses\n", place, text);
+		else if (rule == v->rule || rule == v->rest)
+			printf("  %s: %s: matches%s\n", place, text,
+			       v->is_part ? " for the rest" : "");
+		else
+			printf("  %s: %s: for some of its addresses\n", place, text);
+		if (rule == last || (rule == v->rule && rule->action == SOCK_DROP))
+			return;
+	}
+	printf("  no rule%s: the kernel's\n", v->is_part ? " for the rest" : " matches");
+}
+
+static int
+explain(struct sock_query *q, const char *name)
+{
+	char path[PATH_MAX], real[PATH_MAX], place[SOCK_ERR_MAX] = "", err[SOCK_ERR_MAX];
+	struct sock_verdict v;
+
+	if (sock_rules_load(&rules, err, sizeof(err)) != 0)
+		return tell(STATUS_FAILED, "%s", err);
+	if (find_program(name, path, sizeof(path)) && realpath(path, real) != NULL)
+		q->program = last_part(real);
+	v = sock_rules_match(&rules, q);
+	if (v.rule != NULL)
+		sock_rules_place(&rules, v.rule, place, sizeof(place));
+	printf("%s%s%s\n", sock_action_name(v.action), place[0] != '\0' ? " " : "", place);
+	if (strcmp(q->program, q->called) != 0)
+		printf("  %s is %s\n", q->called, q->program);
+	print_way(q, &v);
+	return STATUS_OK;
+}
+
+static int
+cmd_explain(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"local", required_argument, NULL, 'l'},
+		{"user", required_argument, NULL, 'u'},
+		{NULL, 0, NULL, 0},
+	};
+	struct sockaddr_storage local, remote;
+	struct sock_query q = {.uid = getuid()};
+	uint16_t port;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'l' && !read_local(optarg, &local))
+			return tell(STATUS_USAGE, "%s: not ADDRESS[:PORT]", optarg);
+		if (c == 'u' && !read_user(optarg, &q.uid))
+			return tell(STATUS_USAGE, "%s: no such user", optarg);
+		if (c == '?')
+			return refuse_usage();
+		if (c == 'l')
+			q.local = (struct sockaddr *)&local;
+	}
+	argv += optind;
+	argc -= optind;
+	if (argc != 2 && argc != 4)
+		return refuse_usage();
+	q.program = q.called = last_part(argv[0]);
+	q.proto = strcmp(argv[1], "udp") == 0 ? IPPROTO_UDP :
+		strcmp(argv[1], "tcp") == 0   ? IPPROTO_TCP :
+						0;
+	if (q.proto == 0)
+		return tell(STATUS_USAGE, "%s: known are udp, tcp", argv[1]);
+	if (argc == 4) {
+		if (!read_port(argv[3], &port) ||
+		    !read_address(argv[2], strlen(argv[2]), port, &remote))
+			return tell(STATUS_USAGE, "%s %s: not ADDRESS PORT", argv[2], argv[3]);
+		q.remote = (struct sockaddr *)&remote;
+	}
+	return explain(&q, argv[0]);
+}
+
+static int
+cmd_help(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	fputs(usage, stdout);
+	return STATUS_OK;
+}
+
+static int
+cmd_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	printf("sansock %s\n", SANSOCK_VERSION);
+	return STATUS_OK;
+}
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"run", cmd_run},
+	{"explain", cmd_explain},
+	{"check", cmd_check},
+	{"--help", cmd_help},
+	{"--version", cmd_version},
+};
+
+int
+main(int argc, char **argv)
+{
+	size_t i;
+
+	for (i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	return refuse_usage();
+}

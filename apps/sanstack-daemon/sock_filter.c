@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Filters are the kernel's classic ones. A datagram looks to them as it does to its socket: put
+ * together from its fragments, if it was in some. Where the port does the same there is nothing
+ * more to say; but DPDK's af_packet gets the kernel's result and cuts off what its frames do not
+ * hold. Such a long one is taken from the kernel, so it is there once.
+ */
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "engine.h"
+#include "sock_filter.h"
+
+#define LOOPBACK    1 /* index of the kernel's device, in each namespace */
+#define LOAD_DEVICE BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX))
+#define TAKE        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)
+#define DROP        BPF_STMT(BPF_RET | BPF_K, 0)
+
+static int
+attach(int fd, struct sock_filter *code, unsigned short len)
+{
+	const struct sock_fprog filter = {.len = len, .filter = code};
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 ? 0 :
+											    -errno;
+}
+
+int
+sock_filter_port(int fd, const struct san_engine_port *port)
+{
+	uint32_t if_index = san_engine_if_index(port), whole = san_engine_whole_v4(port);
+	struct sock_filter code[] = {
+		LOAD_DEVICE,
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, if_index, 0, 5),
+		/* the version of IP, and the length of IPv4 */
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, (uint32_t)SKF_NET_OFF),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 0, 3),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, (uint32_t)(SKF_NET_OFF + 2)),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, whole, 0, 1),
+		TAKE,
+		DROP,
+	};
+
+	return if_index == 0 ? 0 : attach(fd, code, sizeof(code) / sizeof(code[0]));
+}
+
+int
+sock_filter_local(int fd)
+{
+	struct sock_filter code[] = {
+		LOAD_DEVICE,
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LOOPBACK, 0, 1),
+		TAKE,
+		DROP,
+	};
+
+	return attach(fd, code, sizeof(code) / sizeof(code[0]));
+}

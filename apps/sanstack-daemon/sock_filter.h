@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DAEMON_SOCK_FILTER_H
+#define DAEMON_SOCK_FILTER_H
+
+/**
+ * @file
+ * What the kernel's socket, in whose place a program has a carried one, may receive: what does not
+ * come by the port, for otherwise it would be there twice (UDP-4).
+ */
+
+struct san_engine_port;
+
+/** Nothing that *port* has as well. 0, or -errno. */
+int sock_filter_port(int fd, const struct san_engine_port *port);
+/** What is local, and nothing else. 0, or -errno. */
+int sock_filter_local(int fd);
+
+#endif /* DAEMON_SOCK_FILTER_H */

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * The kernel names, the daemon carries. What a program may call its socket, whether somebody has
+ * that name, which port is free and which address a route chooses are questions for the kernel,
+ * and only a socket that it has bound is carried: its name is read from it here, not believed of
+ * the program. So nobody carries what he could not have bound.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "closer.h"
+#include "rtsan_priv.h"
+#include "san_time.h"
+#include "socks_pair.h"
+#include "socks_priv.h"
+#include "socks_tell.h"
+#include "socks_token.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+#define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
+#define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
+#define TAG_KERNEL  ((uintptr_t)2)
+#define TAG_TOKEN   ((uintptr_t)3)
+#define TAGS        ((uintptr_t)3)
+
+/* All sockets are of the first. */
+struct san_engine *
+socks_engine(const struct app_port *port)
+{
+	return san_engine_at(port->ctx->port, 0);
+}
+
+/* ---- what the kernel says of a socket ---- */
+
+int
+socks_int(int fd, int level, int name)
+{
+	int v = -1;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, level, name, &v, &len) == 0 ? v : -1;
+}
+
+uint64_t
+socks_cookie(int fd, int name)
+{
+	uint64_t v = 0;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : 0;
+}
+
+void
+socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
+		    uint32_t *scope)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+
+	*ip = (struct san_ip){.b = {[10] = 0xff, [11] = 0xff}};
+	*scope = 0;
+	if (ss->ss_family == AF_INET) {
+		memcpy(ip->b + 12, &in->sin_addr, 4);
+		*port = ntohs(in->sin_port);
+	} else {
+		memcpy(ip->b, &in6->sin6_addr, 16);
+		*port = ntohs(in6->sin6_port);
+		*scope = in6->sin6_scope_id;
+	}
+}
+
+void
+socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port, uint16_t family,
+		uint32_t scope)
+{
+	memcpy(a->ip, ip->b, sizeof(a->ip));
+	a->port = port;
+	a->family = family;
+	a->scope = scope;
+}
+
+bool
+socks_is_any(const struct san_ip *ip)
+{
+	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
+
+	return san_ip_eq(ip, &any6) || san_ip_eq(ip, &any4);
+}
+
+bool
+socks_is_ours(const struct app_port *port, const struct san_ip *ip)
+{
+	const struct san_inet_conf *conf = &san_engine_conf_of(port->ctx->port)->core.inet;
+	uint16_t i;
+
+	for (i = 0; i < conf->nb_addrs; i++)
+		if (san_ip_eq(&conf->addrs[i].ip, ip))
+			return true;
+	return false;
+}
+
+int
+socks_refuse(struct shmq_rep *rep, int rc, const char *text)
+{
+	snprintf(rep->text, sizeof(rep->text), "socket: %s", text);
+	return rc;
+}
+
+/* Can it be carried at all? */
+int
+socks_check_kernel(const struct app_port *port, int fd, int protocol, struct shmq_rep *rep)
+{
+	static uint64_t our_net;
+	socklen_t filter = 0;
+	int device, domain = socks_int(fd, SOL_SOCKET, SO_DOMAIN), own;
+
+	if (our_net == 0 && (own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
+		our_net = socks_cookie(own, SO_NETNS_COOKIE);
+		close(own);
+	}
+	if ((domain != AF_INET && domain != AF_INET6) ||
+	    socks_int(fd, SOL_SOCKET, SO_PROTOCOL) != protocol)
+		return socks_refuse(rep, -EPROTONOSUPPORT,
+				    "neither IPv4 nor IPv6, or of another protocol");
+	/* a kernel that can't say so might have it from where its name means nothing */
+	if (our_net == 0 || socks_cookie(fd, SO_NETNS_COOKIE) != our_net)
+		return socks_refuse(rep, -EXDEV, "of another network namespace than the daemon's");
+	/* two of one name may be on two devices: only one of them would have a right to ours */
+	device = socks_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
+	if (device != 0 && device != (int)san_engine_if_index(port->ctx->port))
+		return socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
+	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &filter) != 0 || filter != 0)
+		return socks_refuse(rep, -EOPNOTSUPP, "it has a filter of its own");
+	return 0;
+}
+
+/* ---- come ---- */
+
+/* What is there may stay for a while; its end is always told. */
+int
+socks_watch_pair(const struct sock_entry *s)
+{
+	struct epoll_event pair = {
+		.events = EPOLLIN | EPOLLET,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)},
+	};
+
+	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->pair, &pair) == 0 ? 0 : -errno;
+}
+
+int
+socks_watch_token(const struct sock_entry *s)
+{
+	struct epoll_event token = {
+		/* who accepted it without the library may have written to it */
+		.events = EPOLLIN | EPOLLRDHUP,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_TOKEN)},
+	};
+
+	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 ? 0 : -errno;
+}
+
+int
+socks_watch(const struct sock_entry *s)
+{
+	/* of some it is readable for ever, for nothing: errors that nobody asked for, an end */
+	struct epoll_event kernel = {
+		.events = EPOLLIN | EPOLLET,
+		.data = {.ptr = (void *)((uintptr_t)s | TAG_KERNEL)},
+	};
+
+	int rc = socks_watch_pair(s);
+
+	if (rc == 0 && epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->kernel, &kernel) != 0)
+		rc = -errno;
+	return rc;
+}
+
+uint32_t
+socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes)
+{
+	uint32_t i, nb = 0;
+
+	*bytes = 0;
+	for (i = 0; i < port->max_socks; i++) {
+		const struct sock_entry *s = &port->socks[i];
+
+		if (s->port == NULL || (uid != NULL && s->uid != *uid))
+			continue;
+		*bytes += s->mem.bytes;
+		nb++;
+	}
+	return nb;
+}
+
+/* Room for one of *uid* that takes *need* bytes. */
+static int
+check_room(struct app_port *port, uid_t uid, size_t need, struct shmq_rep *rep)
+{
+	uint64_t bytes;
+	uint32_t nb = socks_count(port, &uid, &bytes);
+	const char *why = NULL;
+
+	if (port->nb_socks == port->max_socks || nb >= RTE_MAX(port->max_socks / 4 * 3, 1u))
+		why = "no room for one more; see sockets=";
+	else if (bytes + need > port->conf->sock_bytes)
+		why = "its user's have all memory that they may have; see sock_bytes=";
+	if (why == NULL)
+		return 0;
+	port->nb_socks_refused++;
+	return socks_refuse(rep, -ENOSPC, why);
+}
+
+struct sock_entry *
+socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
+{
+	struct sock_entry *s = port->socks;
+
+	if (check_room(port, uid, bytes, rep) != 0)
+		return NULL;
+	while (s->port != NULL)
+		s++;
+	*s = (struct sock_entry){
+		.port = port,
+		.uid = uid,
+		.kernel = -1,
+		.pair = -1,
+		.held = -1,
+		.token = -1,
+		.qpn = SAN_QPN_NONE,
+	};
+	port->nb_socks++;
+	return s;
+}
+
+struct sock_entry *
+socks_find(const struct app_port *port, int fd, bool is_kernel)
+{
+	uint64_t cookie = fd >= 0 ? socks_cookie(fd, SO_COOKIE) : 0;
+	uint32_t i;
+
+	for (i = 0; i < port->max_socks && cookie != 0; i++) {
+		struct sock_entry *s = &port->socks[i];
+
+		if (s->port != NULL && (is_kernel ? s->cookie : s->shadow) == cookie)
+			return s;
+	}
+	return NULL;
+}
+
+/*
+ * Others may have borrowed the kernel's: closing ours would not end its events. One of TCP may
+ * linger.
+ */
+static void
+end_kernel(const struct sock_entry *s)
+{
+	if (s->kernel < 0)
+		return;
+	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->kernel, NULL);
+	if (s->kind == SOCKS_DGRAM)
+		close(s->kernel);
+	else
+		closer_put(s->kernel, s->uid);
+}
+
+void
+socks_release(struct sock_entry *s)
+{
+	if (s->kernel >= 0 && s->kind == SOCKS_DGRAM)
+		socks_udp_leave(s);
+	if (s->pair >= 0) {
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+		app_hang_up(s->pair, s->uid);
+	}
+	if (s->token >= 0)
+		close(s->token);
+	end_kernel(s);
+	if (s->held >= 0)
+		close(s->held);
+	app_mem_end(&s->mem);
+	s->port->nb_socks--;
+	s->port = NULL;
+}
+
+int
+socks_pair(struct sock_entry *s, int *shadow)
+{
+	int rc = socks_pair_make(&s->pair, shadow);
+
+	if (rc != 0)
+		return rc;
+	s->shadow = socks_cookie(*shadow, SO_COOKIE);
+	s->inode = socks_tell_inode(*shadow);
+	return 0;
+}
+
+int
+socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
+{
+	struct san_sock_shm *shm;
+	int rc, mem_fd = -1;
+
+	rc = app_mem_create(&s->mem, "sanstack-sock",
+			    type == SOCK_STREAM ? SOCKS_STREAM_BYTES : SOCKS_BYTES, guard,
+			    &mem_fd);
+	if (mem_fd >= 0)
+		close(mem_fd); /* it has one of its own */
+	if (rc != 0)
+		return rc;
+	shm = s->mem.mem;
+	shm->abi = SAN_SOCK_ABI;
+	shm->rx_bytes = SAN_SOCK_RX_BYTES;
+	shm->tx_bytes = SAN_SOCK_TX_BYTES;
+	shm->type = type;
+	shm->if_index = san_engine_if_index(s->port->ctx->port);
+	return 0;
+}
+
+/* ---- what is asked of one ---- */
+
+static int
+serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
+{
+	if (s->mem.mem == NULL)
+		return socks_refuse(rep, -EINVAL, "it is a listener");
+	rep->sock.id = s->id;
+	rep->sock.bytes = s->mem.bytes;
+	*out_fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
+	return *out_fd < 0 ? -errno : 0;
+}
+
+static int
+serve_kernel(const struct sock_entry *s, int *out_fd)
+{
+	*out_fd = fcntl(s->kernel, F_DUPFD_CLOEXEC, 0);
+	return *out_fd < 0 ? -errno : 0;
+}
+
+static int
+serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+      struct shmq_rep *rep, int *out_fd)
+{
+	struct sock_entry *s;
+
+	if (port->max_socks == 0)
+		return socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
+	if (req->type == SHMQ_SOCK_CARRY)
+		return socks_udp_carry(port, a, req, fd, rep, out_fd);
+	if (req->type >= SHMQ_SOCK_LISTEN)
+		return socks_tcp_serve(port, a, req, fd, rep, out_fd);
+	s = socks_find(port, fd, false);
+	if (s == NULL)
+		return socks_refuse(rep, -ENOENT, "not carried here");
+	if (req->type == SHMQ_SOCK_FIND)
+		return serve_find(s, rep, out_fd);
+	if (req->type == SHMQ_SOCK_KERNEL)
+		return serve_kernel(s, out_fd);
+	if (s->kind != SOCKS_DGRAM)
+		return 0; /* what there is to know of a stream does not change */
+	return socks_udp_change(s, req, rep);
+}
+
+/* Does it ask for one to be carried? */
+static bool
+is_wish(uint32_t type)
+{
+	return type == SHMQ_SOCK_CARRY || type == SHMQ_SOCK_LISTEN || type == SHMQ_SOCK_CONNECT;
+}
+
+int
+socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+	    struct shmq_rep *rep, int *out_fd)
+{
+	int rc = serve(port, a, req, fd, rep, out_fd);
+
+	if (rc != 0 && is_wish(req->type) && rep->text[0] == '\0')
+		snprintf(rep->text, sizeof(rep->text), "%s",
+			 rtsan_error_is_set() ? rtsan_error() : strerror(-rc));
+	if (rc != 0 && is_wish(req->type))
+		socks_tell_refused(fd, rep->text);
+	return rc;
+}
+
+/* ---- what happens ---- */
+
+bool
+socks_event(const struct epoll_event *ev, bool is_late)
+{
+	uintptr_t what = (uintptr_t)ev->data.ptr;
+	struct sock_entry *s = (struct sock_entry *)(what & ~TAGS);
+
+	if ((what & TAGS) == 0)
+		return false;
+	if (s->port == NULL)
+		return true; /* gone meanwhile */
+	if ((what & TAGS) == TAG_KERNEL) {
+		s->has_more = true;
+		if (!is_late)
+			socks_udp_pump(s);
+		return true;
+	}
+	s->has_sent = true;
+	if ((what & TAGS) == TAG_TOKEN) {
+		s->is_over = s->held >= 0; /* who was to accept it will not */
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
+	} else if ((ev->events & EPOLLHUP) != 0) {
+		s->is_over = true;
+		if (s->mem.mem != NULL)
+			atomic_store(&((struct san_sock_shm *)s->mem.mem)->closing, 1);
+		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+	}
+	return true;
+}
+
+/* ---- go ---- */
+
+static void
+end(struct sock_entry *s)
+{
+	if (s->kind == SOCKS_DGRAM)
+		socks_udp_end(s);
+	else
+		socks_tcp_end(s);
+	socks_release(s);
+}
+
+/* What was sent before it was closed still goes. */
+static bool
+may_end(struct sock_entry *s, uint64_t now_ns)
+{
+	if (s->over_ns == 0)
+		s->over_ns = now_ns;
+	return s->kind == SOCKS_DGRAM ? socks_udp_may_end(s, now_ns) :
+					socks_tcp_may_end(s, now_ns);
+}
+
+/* When to look again. */
+static uint64_t
+look_after(struct sock_entry *s, uint64_t now_ns)
+{
+	if (s->has_sent)
+		s->has_sent = socks_pair_read(s);
+	if (s->has_more && !s->is_over)
+		socks_udp_pump(s);
+	if (!s->is_over)
+		return s->has_more  ? now_ns :
+			s->has_sent ? now_ns + LINGER_STEP :
+				      socks_token_look(s, now_ns);
+	if (!may_end(s, now_ns))
+		return now_ns + LINGER_STEP;
+	end(s);
+	return SAN_TIME_NEVER;
+}
+
+uint64_t
+socks_bury(struct apps *all, uint64_t now_ns)
+{
+	uint64_t due_ns = SAN_TIME_NEVER;
+	struct app_port *port;
+	uint32_t i, k;
+
+	for (i = 0; i < all->nb_ports; i++) {
+		port = &all->ports[i];
+		for (k = 0; k < port->max_socks && port->nb_socks != 0; k++)
+			if (port->socks[k].port != NULL)
+				due_ns = san_time_min(due_ns, look_after(&port->socks[k], now_ns));
+	}
+	return due_ns;
+}
+
+static int
+do_ring(struct san_engine *e, void *arg)
+{
+	(void)arg;
+	san_socks_ring(san_core_socks(san_engine_core(e)));
+	return 0;
+}
+
+void
+socks_left(struct app_port *port)
+{
+	if (port->nb_socks != 0)
+		san_engine_call(socks_engine(port), do_ring, NULL);
+}
+
+void
+socks_close(struct app_port *port)
+{
+	uint32_t i;
+
+	for (i = 0; i < port->max_socks; i++)
+		if (port->socks[i].port != NULL)
+			end(&port->socks[i]);
+}

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * TCP sockets of programs, carried as streams where both ends are. (UDP-1, AFC-1)
+ *
+ * DESIGN NOTES
+ *
+ * Who listens listens in the kernel, as ever, and we know of it: a service of the port's number is
+ * listened to in its name. A program that connects asks us first. We ask the peer's daemon; if
+ * nobody listens there whose daemon knows, or nobody answers, it goes on with the kernel's
+ * connect(), and that peer sees what it always saw.
+ *
+ * What comes out of a program's accept() for each stream: socks_token.c.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine_clock.h"
+#include "san_time.h"
+#include "socks_priv.h"
+#include "socks_tell.h"
+#include "socks_token.h"
+
+#define COOKIE      0x80000000u /* of our listeners; below it is their port */
+#define BACKLOG     64          /* requests that wait for us: not for long */
+#define SQ_DEPTH    16
+#define RQ_DEPTH    4
+#define LINGER_NS   (60 * SAN_NS_PER_S) /* for the peer to take what was sent */
+#define PATIENCE_NS (5 * SAN_NS_PER_MS) /* shorter than that proves nothing */
+#define UNKNOWN_NS  (30 * SAN_NS_PER_S) /* who did not answer is not asked again so long */
+#define UNKNOWN_MAX 64
+
+/* What a program that connects says of itself, beside its address. */
+struct hello {
+	uint8_t magic[4];
+	uint8_t dst[16];
+	uint16_t sport; /* big endian */
+	uint8_t pad[2];
+};
+
+static const uint8_t magic[4] = {'S', 'T', 'C', '1'};
+
+/* ---- the lcore's part: functions for san_engine_call() ---- */
+
+struct tcp_call {
+	struct sock_entry *s;
+	int err;
+	const void *data;
+	size_t len;
+};
+
+static int
+do_add(struct san_engine *e, void *arg)
+{
+	struct sock_entry *s = ((struct tcp_call *)arg)->s;
+	struct san_core *core = san_engine_core(e);
+	struct san_socks *all = san_core_socks(core);
+	struct san_core_stream_conf conf = {
+		.qp = {.sq_depth = SQ_DEPTH, .rq_depth = RQ_DEPTH},
+		.is_sock = true,
+		.user = s->uid,
+	};
+	int rc;
+
+	rc = san_sock_add(all, s->mem.mem, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair, s->uid,
+			  &s->id);
+	if (rc != 0)
+		return rc;
+	san_stream_conf_default(&conf.stream);
+	conf.sock = s->id;
+	rc = san_core_stream_create(core, &conf, san_engine_now_ns(e), &s->qpn);
+	if (rc != 0) {
+		san_sock_del(all, s->id);
+		s->qpn = SAN_QPN_NONE;
+		return rc;
+	}
+	san_sock_stream(all, s->id, s->qpn);
+	return 0;
+}
+
+static int
+do_up(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+
+	san_sock_up(san_core_socks(san_engine_core(e)), c->s->id, san_engine_now_ns(e));
+	return 0;
+}
+
+static int
+do_refuse(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+
+	san_sock_over(san_core_socks(san_engine_core(e)), c->s->id, c->err);
+	return 0;
+}
+
+/* True: it can go. If something is lost with it the peer must hear of that, as TCP's does. */
+static int
+do_shut(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+	struct san_socks *all = san_core_socks(san_engine_core(e));
+
+	if (san_sock_is_reset(all, c->s->id))
+		return true;
+	san_sock_shut(all, c->s->id);
+	return san_sock_is_drained(all, c->s->id);
+}
+
+static int
+do_is_over(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+
+	return san_sock_is_drained(san_core_socks(san_engine_core(e)), c->s->id);
+}
+
+static int
+do_may_aside(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+
+	return san_sock_may_aside(san_core_socks(san_engine_core(e)), c->s->id);
+}
+
+static int
+do_aside(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+
+	san_sock_aside(san_core_socks(san_engine_core(e)), c->s->id, c->data, (uint32_t)c->len,
+		       san_engine_now_ns(e));
+	return true;
+}
+
+static int
+do_del(struct san_engine *e, void *arg)
+{
+	const struct tcp_call *c = arg;
+	struct san_core *core = san_engine_core(e);
+
+	san_core_abort(core, c->s->qpn, san_engine_now_ns(e));
+	san_core_stream_destroy(core, c->s->qpn);
+	san_sock_del(san_core_socks(core), c->s->id);
+	return 0;
+}
+
+static int
+call(struct sock_entry *s, san_engine_fn fn, int err)
+{
+	struct tcp_call c = {.s = s, .err = err};
+
+	return san_engine_call(socks_engine(s->port), fn, &c);
+}
+
+/* ---- who does not answer ---- */
+
+static struct {
+	struct san_ip ip;
+	uid_t uid; /* whoever says so, it is for himself */
+	uint64_t until_ns;
+} unknown[UNKNOWN_MAX];
+static uint32_t next_unknown;
+
+static bool
+is_unknown(const struct san_ip *ip, uid_t uid, uint64_t now_ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < UNKNOWN_MAX; i++)
+		if (unknown[i].until_ns > now_ns && unknown[i].uid == uid &&
+		    san_ip_eq(&unknown[i].ip, ip))
+			return true;
+	return false;
+}
+
+/* Nobody answered, in the time that its program had. */
+static void
+not_there(const struct sock_entry *s)
+{
+	socks_tell_refused(s->kernel, "no daemon has answered at the peer");
+	memcpy(unknown[next_unknown].ip.b, s->ip, sizeof(s->ip));
+	unknown[next_unknown].uid = s->uid;
+	unknown[next_unknown].until_ns = san_engine_clock_monotonic() + UNKNOWN_NS;
+	next_unknown = (next_unknown + 1) % UNKNOWN_MAX;
+}
+
+/* ---- a stream ---- */
+
+static int
+stream_make(struct sock_entry *s, uint16_t guard, int *shadow)
+{
+	struct san_sock_shm *shm;
+	int rc;
+
+	s->kind = SOCKS_STREAM;
+	rc = socks_memory(s, guard, SOCK_STREAM);
+	if (rc == 0)
+		rc = socks_pair(s, shadow);
+	if (rc == 0)
+		rc = call(s, do_add, 0);
+	if (rc != 0)
+		return rc;
+	shm = s->mem.mem;
+	shm->id = s->id;
+	s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = s;
+	return socks_watch_pair(s);
+}
+
+static void
+discard(struct sock_entry *s)
+{
+	socks_tcp_end(s);
+	socks_release(s);
+}
+
+void
+socks_tcp_end(struct sock_entry *s)
+{
+	const struct sock_entry *other;
+	uint32_t i;
+
+	if (s->kind == SOCKS_STREAM && s->qpn != SAN_QPN_NONE) {
+		s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = NULL;
+		call(s, do_del, 0);
+	}
+	if (s->kind != SOCKS_LISTENER || s->tcp_port == 0)
+		return;
+	for (i = 0; i < s->port->max_socks; i++) {
+		other = &s->port->socks[i];
+		if (other != s && other->port != NULL && other->kind == SOCKS_LISTENER &&
+		    other->tcp_port == s->tcp_port)
+			return;
+	}
+	dpdk_unlisten(s->port->ctx, SOCKS_SERVICE | s->tcp_port, 0);
+}
+
+bool
+socks_tcp_aside(struct sock_entry *s, const void *data, size_t len)
+{
+	struct tcp_call c = {.s = s, .data = data, .len = len};
+
+	return san_engine_call(socks_engine(s->port), data != NULL ? do_aside : do_may_aside,
+			       &c) != 0;
+}
+
+bool
+socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
+{
+	if (s->connects) {
+		/* its program did not wait any longer; one that did not wait at all says nothing */
+		if (now_ns - s->began_ns >= PATIENCE_NS)
+			not_there(s);
+		return true;
+	}
+	if (s->has_sent && now_ns - s->over_ns < LINGER_NS && !call(s, do_is_over, 0))
+		return false;
+	/* one that was accepted may not be up yet */
+	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||
+		call(s, do_shut, 0) != 0;
+}
+
+/* ---- who listens ---- */
+
+/* Of those that the transport has, some are left for others, and for other users. */
+static bool
+is_room_for_listener(const struct app_port *port, uid_t uid)
+{
+	uint32_t max = san_engine_conf_of(port->ctx->port)->core.cm.max_listeners, i;
+	uint32_t nb = 0, own = 0;
+
+	for (i = 0; i < port->max_socks; i++) {
+		const struct sock_entry *s = &port->socks[i];
+
+		if (s->port == NULL || s->kind != SOCKS_LISTENER)
+			continue;
+		nb++;
+		own += s->uid == uid;
+	}
+	return nb < max / 4 * 3 && own < max / 2;
+}
+
+static int
+serve_listen(struct app_port *port, const struct app *a, int fd, struct shmq_rep *rep, int *out_fd)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+	struct sock_entry *s;
+	struct san_ip ip;
+	uint16_t tcp_port;
+	uint32_t scope;
+	int rc;
+
+	if (socks_int(fd, SOL_SOCKET, SO_ACCEPTCONN) != 1 ||
+	    getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
+		return socks_refuse(rep, -EINVAL, "it does not listen");
+	socks_from_sockaddr(&ss, &ip, &tcp_port, &scope);
+	if (!socks_is_any(&ip) && !socks_is_ours(port, &ip))
+		return socks_refuse(rep, -EADDRNOTAVAIL,
+				    "bound to an address that is not the port's");
+	if (ss.ss_family == AF_INET6 && !san_ip_is_v4(&ip) &&
+	    (!socks_is_any(&ip) || socks_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 1))
+		return socks_refuse(rep, -EOPNOTSUPP, "tokens are of IPv4, and it takes IPv6 only");
+	if (!socks_token_can())
+		return socks_refuse(rep, -ENETDOWN, "no tokens: is the loopback device up?");
+	if (!is_room_for_listener(port, a->uid))
+		return socks_refuse(rep, -ENOSPC, "no room for one more listener");
+	s = socks_take(port, a->uid, 0, rep);
+	if (s == NULL)
+		return -ENOSPC;
+	s->kind = SOCKS_LISTENER;
+	memcpy(s->ip, ip.b, sizeof(s->ip));
+	rc = socks_pair(s, out_fd);
+	s->inode = socks_tell_inode(fd); /* the kernel's it stays */
+	if (rc == 0)
+		rc = socks_watch_pair(s);
+	if (rc == 0)
+		rc = dpdk_listen(port->ctx, SOCKS_SERVICE | tcp_port, 0, BACKLOG,
+				 COOKIE | tcp_port);
+	if (rc == 0 || rc == -EADDRINUSE) { /* by another one of that port: see find_listener() */
+		s->tcp_port = tcp_port;
+		return 0;
+	}
+	close(*out_fd);
+	*out_fd = -1;
+	socks_release(s);
+	return rc;
+}
+
+static const struct sock_entry *
+find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_ip *dst)
+{
+	const struct sock_entry *s;
+	struct san_ip ip;
+	uint32_t i;
+
+	for (i = 0; i < port->max_socks; i++) {
+		s = &port->socks[i];
+		if (s->port == NULL || s->kind != SOCKS_LISTENER || s->is_over || s->is_asleep ||
+		    s->tcp_port != tcp_port)
+			continue;
+		memcpy(ip.b, s->ip, sizeof(ip.b));
+		if (socks_is_any(&ip) || san_ip_eq(&ip, dst))
+			return s;
+	}
+	return NULL;
+}
+
+/* ---- a peer connects ---- */
+
+static void
+name_peer(struct sock_entry *s, const struct rtsan_event *ev, const struct hello *h,
+	  uint16_t tcp_port)
+{
+	struct san_sock_shm *shm = s->mem.mem;
+	struct san_inet_addr peer;
+	struct san_ip ip;
+
+	memcpy(ip.b, h->dst, sizeof(ip.b));
+	socks_fill_addr(&shm->local, &ip, tcp_port, san_ip_is_v4(&ip) ? AF_INET : AF_INET6, 0);
+	/* its address is that which the link says, whatever it calls itself */
+	if (san_inet_parse(ev->peer, &peer) == 0)
+		socks_fill_addr(&shm->peer, &peer.ip, ntohs(h->sport), shm->local.family, 0);
+}
+
+static int
+accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp_port)
+{
+	const struct sock_entry *listener;
+	struct sock_entry *s;
+	struct shmq_rep nobody;
+	struct san_ip dst;
+	struct hello h;
+	int rc;
+
+	if (!ev->stream || ev->private_len < sizeof(h))
+		return -EPROTO;
+	memcpy(&h, ev->private_data, sizeof(h));
+	memcpy(dst.b, h.dst, sizeof(dst.b));
+	listener = memcmp(h.magic, magic, sizeof(magic)) == 0 && socks_is_ours(port, &dst) ?
+		find_listener(port, tcp_port, &dst) :
+		NULL;
+	if (listener == NULL)
+		return -ECONNREFUSED;
+	s = socks_take(port, listener->uid, SOCKS_STREAM_BYTES, &nobody);
+	if (s == NULL)
+		return -ENOSPC;
+	rc = stream_make(s, 0, &s->held);
+	if (rc == 0) {
+		name_peer(s, ev, &h, tcp_port);
+		memcpy(s->ip, dst.b, sizeof(s->ip));
+		s->tcp_port = tcp_port;
+		rc = dpdk_accept(port->ctx, ev->request, s->qpn, NULL);
+	}
+	if (rc != 0)
+		discard(s);
+	return rc;
+}
+
+/* ---- a program connects ---- */
+
+static int
+do_source(struct san_engine *e, void *arg)
+{
+	struct san_ip *ip = arg; /* whom to; and then from where */
+	struct san_ip src;
+	int rc = san_inet_source(san_core_inet(san_engine_core(e)), ip, &src);
+
+	*ip = src;
+	return rc;
+}
+
+/* The kernel gives it a port, with the address from which we reach *dst*. */
+static int
+bind_to_source(const struct sock_entry *s, const struct san_ip *dst, struct sockaddr_storage *ss)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
+	struct sockaddr_in *in = (struct sockaddr_in *)ss;
+	socklen_t len = ss->ss_family == AF_INET ? sizeof(*in) : sizeof(*in6);
+	struct san_ip ip = *dst;
+	int rc;
+
+	rc = san_engine_call(socks_engine(s->port), do_source, &ip);
+	if (rc != 0)
+		return rc;
+	if (ss->ss_family == AF_INET)
+		memcpy(&in->sin_addr, ip.b + 12, sizeof(in->sin_addr));
+	else
+		memcpy(&in6->sin6_addr, ip.b, sizeof(in6->sin6_addr));
+	if (bind(s->kernel, (const struct sockaddr *)ss, len) != 0 ||
+	    getsockname(s->kernel, (struct sockaddr *)ss, &len) != 0)
+		return -errno;
+	return 0;
+}
+
+static int
+begin_connect(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
+{
+	struct san_sock_shm *shm = s->mem.mem;
+	struct rtsan_conn_param param = {0};
+	struct hello h = {.sport = 0};
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+	char text[SAN_INET_TEXT];
+	struct san_ip ip, dst;
+	uint16_t port;
+	uint32_t scope;
+	int rc;
+
+	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
+	rc = getsockname(s->kernel, (struct sockaddr *)&ss, &len) == 0 ? 0 : -errno;
+	if (rc == 0 && ((const struct sockaddr_in *)&ss)->sin_port == 0) /* also IPv6's */
+		rc = bind_to_source(s, &dst, &ss);
+	if (rc != 0)
+		return rc;
+	socks_from_sockaddr(&ss, &ip, &port, &scope);
+	if (socks_is_any(&ip)) { /* its program chose the port alone */
+		ip = dst;
+		rc = san_engine_call(socks_engine(s->port), do_source, &ip);
+	}
+	if (rc != 0 || port == 0 || !socks_is_ours(s->port, &ip))
+		return socks_refuse(rep, -EADDRNOTAVAIL,
+				    "bound to an address that is not the port's");
+	memcpy(s->ip, dst.b, sizeof(s->ip));
+	socks_fill_addr(&shm->local, &ip, port, ss.ss_family, scope);
+	socks_fill_addr(&shm->peer, &dst, req->sock.peer_port, ss.ss_family, 0);
+	memcpy(h.magic, magic, sizeof(h.magic));
+	memcpy(h.dst, dst.b, sizeof(h.dst));
+	h.sport = htons(port);
+	param.private_data = &h;
+	param.private_len = sizeof(h);
+	return dpdk_connect(s->port->ctx, s->qpn, san_inet_text(&dst, text),
+			    SOCKS_SERVICE | req->sock.peer_port, &param);
+}
+
+static int
+serve_connect(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+	      struct shmq_rep *rep, int *out_fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	struct sock_entry *s;
+	struct san_ip dst;
+	int rc;
+
+	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
+	if (is_unknown(&dst, a->uid, san_engine_clock_monotonic()))
+		return socks_refuse(rep, -EHOSTUNREACH, "nobody has answered there");
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_state != TCP_CLOSE)
+		return socks_refuse(rep, -EISCONN, "it connects, or listens, already");
+	s = socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
+	if (s == NULL)
+		return -ENOSPC;
+	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	s->connects = true;
+	s->began_ns = san_engine_clock_monotonic();
+	rc = s->kernel < 0 ? -errno : stream_make(s, app_port_guard_id(port, a->id), out_fd);
+	if (rc == 0)
+		rc = begin_connect(s, req, rep);
+	if (rc != 0) {
+		if (*out_fd >= 0)
+			close(*out_fd);
+		*out_fd = -1;
+		discard(s);
+		return rc;
+	}
+	rep->sock.id = s->id;
+	rep->sock.bytes = s->mem.bytes;
+	return 0;
+}
+
+int
+socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+		struct shmq_rep *rep, int *out_fd)
+{
+	int rc = socks_check_kernel(port, fd, IPPROTO_TCP, rep);
+
+	if (rc != 0)
+		return rc;
+	if (req->type == SHMQ_SOCK_ACCEPT)
+		return socks_token_claim(port, fd, rep, out_fd);
+	if (!partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
+		return socks_refuse(rep, -EACCES, "the partition is not for this user");
+	if (req->type == SHMQ_SOCK_LISTEN)
+		return serve_listen(port, a, fd, rep, out_fd);
+	return serve_connect(port, a, req, fd, rep, out_fd);
+}
+
+/* ---- what the engine says ---- */
+
+bool
+socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
+{
+	struct sock_entry *s;
+
+	if (from->ev.type == RTSAN_EV_CONNECT_REQUEST) {
+		if ((from->listener & COOKIE) == 0)
+			return false;
+		if (accept_request(port, &from->ev, (uint16_t)from->listener) != 0)
+			dpdk_reject(port->ctx, from->ev.request, NULL, 0);
+		return true;
+	}
+	s = port->qps[SAN_QPN_INDEX(from->qp)].sock;
+	if (s == NULL || s->qpn != from->qp)
+		return false;
+	s->connects = false;
+	if (from->ev.type == RTSAN_EV_ESTABLISHED) {
+		port->nb_streams[s->held >= 0]++;
+		call(s, do_up, 0);
+		s->began_ns = san_engine_clock_monotonic();
+		if (s->held >= 0)
+			socks_token_offer(s, s->began_ns);
+	} else if (from->ev.type != RTSAN_EV_DISCONNECTED) {
+		if (from->ev.type == RTSAN_EV_UNREACHABLE)
+			not_there(s);
+		else
+			socks_tell_refused(s->kernel, "nobody listens there with the library");
+		call(s, do_refuse, ECONNREFUSED);
+	}
+	return true;
+}

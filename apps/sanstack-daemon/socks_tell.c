@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app.h"
+#include "inet.h"
+#include "socks.h"
+#include "socks_tell.h"
+
+#define PAGE    40  /* sockets in an answer: some 300 bytes each, of 16 KiB */
+#define REASONS 128 /* likewise, of 100 */
+
+static struct {
+	uint64_t inode;
+	char why[64];
+} reasons[REASONS];
+static uint32_t next_reason;
+
+uint64_t
+socks_tell_inode(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+void
+socks_tell_refused(int fd, const char *why)
+{
+	uint64_t inode = socks_tell_inode(fd);
+	uint32_t i;
+
+	if (inode == 0)
+		return;
+	for (i = 0; i < REASONS && reasons[i].inode != inode; i++)
+		;
+	if (i == REASONS) {
+		i = next_reason;
+		next_reason = (next_reason + 1) % REASONS;
+	}
+	reasons[i].inode = inode;
+	snprintf(reasons[i].why, sizeof(reasons[i].why), "%s", why);
+}
+
+int
+socks_tell_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+{
+	uint64_t bytes;
+	uint32_t nb = socks_count(port, NULL, &bytes);
+
+	(void)from;
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_u64(d, "sockets", nb);
+	rte_tel_data_add_dict_u64(d, "sockets_max", port->max_socks);
+	rte_tel_data_add_dict_u64(d, "streams_connected", port->nb_streams[false]);
+	rte_tel_data_add_dict_u64(d, "streams_accepted", port->nb_streams[true]);
+	rte_tel_data_add_dict_u64(d, "bytes", bytes);
+	rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
+	return rte_tel_data_add_dict_u64(d, "refused", port->nb_socks_refused);
+}
+
+/* ---- each ---- */
+
+static void
+add_name(struct rte_tel_data *d, const char *key, const uint8_t ip[16], uint16_t port)
+{
+	char addr[SAN_INET_TEXT], text[SAN_INET_TEXT + 16];
+	struct san_ip a;
+
+	memcpy(a.b, ip, sizeof(a.b));
+	san_inet_text(&a, addr);
+	snprintf(text, sizeof(text), san_ip_is_v4(&a) ? "%s:%u" : "[%s]:%u", addr, port);
+	rte_tel_data_add_dict_string(d, key, text);
+}
+
+static const char *
+state_of(const struct sock_entry *s, const struct san_sock_shm *shm)
+{
+	static const char *const names[] = {"connecting", "up", "refused", "over"};
+	uint32_t state;
+
+	if (s->is_over)
+		return "closing";
+	if (s->kind != SOCKS_STREAM)
+		return s->kind == SOCKS_LISTENER ? "listens" : "up";
+	if (s->held >= 0)
+		return "waits for accept";
+	state = atomic_load_explicit(&shm->state, memory_order_relaxed);
+	return names[RTE_MIN(state, RTE_DIM(names) - 1)];
+}
+
+/* Of rings, what its program says of them may be anything. */
+static void
+add_rings(struct rte_tel_data *d, const struct san_sock_shm *shm)
+{
+	rte_tel_data_add_dict_u64(d, "unread",
+				  (uint32_t)(atomic_load(&shm->rx_tail) -
+					     atomic_load(&shm->rx_head)));
+	rte_tel_data_add_dict_u64(d, "unsent",
+				  (uint32_t)(atomic_load(&shm->tx_tail) -
+					     atomic_load(&shm->tx_head)));
+	rte_tel_data_add_dict_u64(d, "drops", atomic_load(&shm->nb_drops));
+}
+
+static int
+add_sock(struct rte_tel_data *d, const struct sock_entry *s, uint32_t number)
+{
+	const struct san_sock_shm *shm = s->mem.mem;
+	struct rte_tel_data *one = rte_tel_data_alloc();
+	char name[16];
+
+	if (one == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_dict(one);
+	rte_tel_data_add_dict_string(one, "proto", s->kind == SOCKS_DGRAM ? "udp" : "tcp");
+	rte_tel_data_add_dict_string(one, "state", state_of(s, shm));
+	if (shm == NULL) {
+		add_name(one, "local", s->ip, s->tcp_port);
+	} else {
+		add_name(one, "local", shm->local.ip, shm->local.port);
+		if (shm->peer.family != 0)
+			add_name(one, "peer", shm->peer.ip, shm->peer.port);
+		add_rings(one, shm);
+	}
+	rte_tel_data_add_dict_u64(one, "uid", s->uid);
+	rte_tel_data_add_dict_u64(one, "accepted", s->token >= 0);
+	rte_tel_data_add_dict_u64(one, "inode", s->inode);
+	rte_tel_data_add_dict_u64(one, "kernel_inode", socks_tell_inode(s->kernel));
+	snprintf(name, sizeof(name), "%u", number);
+	return rte_tel_data_add_dict_container(d, name, one, 0);
+}
+
+int
+socks_tell_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+{
+	uint32_t i, told = 0;
+	int rc = 0;
+
+	rte_tel_data_start_dict(d);
+	for (i = from; i < port->max_socks && told < PAGE && rc == 0; i++) {
+		if (port->socks[i].port == NULL)
+			continue;
+		rc = add_sock(d, &port->socks[i], i);
+		told++;
+	}
+	rte_tel_data_add_dict_u64(d, "next", i < port->max_socks ? i : 0);
+	return rc;
+}
+
+int
+socks_tell_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
+{
+	char name[24];
+	uint32_t i;
+
+	(void)port;
+	(void)from;
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < REASONS; i++) {
+		if (reasons[i].inode == 0)
+			continue;
+		snprintf(name, sizeof(name), "%" PRIu64, reasons[i].inode);
+		rte_tel_data_add_dict_string(d, name, reasons[i].why);
+	}
+	return 0;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A program accepts, waits and shares its listener as it likes, so what we carry must come out of
+ * accept() of the kernel's listener: for each stream that is up we connect to that, from an address
+ * of this host that nobody else has. This token takes its place in the listener's queue, has the
+ * kernel choose among those that share the port, waits if the queue is full, and when a program
+ * has accepted it, its library brings it here and gets the stream. (UDP-1)
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "san_time.h"
+#include "socks_priv.h"
+#include "socks_token.h"
+
+#define OFFER_NS (10 * SAN_NS_PER_MS)
+#define WAIT_NS  (60 * SAN_NS_PER_S) /* for a place in the queue */
+#define CLAIM_NS (5 * SAN_NS_PER_S)  /* for a program to accept, before others are sent to it */
+
+/* One that has its name and nothing else. 0 or -errno. */
+static int
+token_socket(int *fd, uint16_t *port)
+{
+	struct sockaddr_in own = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(SHMQ_TOKEN_IP),
+	};
+	socklen_t len = sizeof(own);
+
+	*fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (*fd < 0 || bind(*fd, (const struct sockaddr *)&own, len) != 0 ||
+	    getsockname(*fd, (struct sockaddr *)&own, &len) != 0)
+		return -errno;
+	*port = ntohs(own.sin_port);
+	return 0;
+}
+
+/* Not where the loopback device is down. */
+bool
+socks_token_can(void)
+{
+	uint16_t port;
+	int fd, rc = token_socket(&fd, &port);
+
+	if (fd >= 0)
+		close(fd);
+	return rc == 0;
+}
+
+/* Those of a port of which nobody takes what it is sent, until somebody does. */
+static void
+set_asleep(const struct app_port *port, uint16_t tcp_port, bool is_asleep)
+{
+	struct sock_entry *s;
+	uint32_t i;
+
+	for (i = 0; i < port->max_socks; i++) {
+		s = &port->socks[i];
+		if (s->port != NULL && s->kind == SOCKS_LISTENER && s->tcp_port == tcp_port)
+			s->is_asleep = is_asleep;
+	}
+}
+
+/* Within the host it is there when this returns: 0; -EAGAIN: the queue is full; or -errno. */
+static int
+connect_to(int fd, uint32_t ip, uint16_t tcp_port)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET,
+		.sin_port = htons(tcp_port),
+		.sin_addr.s_addr = htonl(ip),
+	};
+	socklen_t len = sizeof(to);
+
+	if (connect(fd, (const struct sockaddr *)&to, len) != 0 && errno != EINPROGRESS)
+		return -errno;
+	return getpeername(fd, (struct sockaddr *)&to, &len) == 0 ? 0 : -EAGAIN;
+}
+
+/* To the address that the peer meant, if the kernel has it, too. */
+static int
+make_token(struct sock_entry *s)
+{
+	struct san_ip dst;
+	uint32_t ip;
+	int rc;
+
+	rc = token_socket(&s->token, &s->token_port);
+	if (rc != 0)
+		return rc;
+	memcpy(dst.b, s->ip, sizeof(dst.b));
+	memcpy(&ip, dst.b + 12, sizeof(ip));
+	rc = san_ip_is_v4(&dst) ? connect_to(s->token, ntohl(ip), s->tcp_port) : -EADDRNOTAVAIL;
+	if (rc != 0 && rc != -EAGAIN)
+		rc = connect_to(s->token, INADDR_LOOPBACK, s->tcp_port);
+	return rc == 0 ? socks_watch_token(s) : rc;
+}
+
+/*
+ * A stream is up, and is put into its listener's queue. While that is full it is tried again, as
+ * TCP sends its SYN again.
+ */
+void
+socks_token_offer(struct sock_entry *s, uint64_t now_ns)
+{
+	int rc = make_token(s);
+
+	s->wants_token = rc == -EAGAIN && now_ns - s->began_ns < WAIT_NS;
+	if (rc == 0) {
+		s->began_ns = now_ns;
+		return;
+	}
+	if (s->token >= 0)
+		close(s->token);
+	s->token = -1;
+	s->token_port = 0;
+	s->is_over = !s->wants_token;
+}
+
+uint64_t
+socks_token_look(struct sock_entry *s, uint64_t now_ns)
+{
+	if (s->kind != SOCKS_STREAM || s->held < 0)
+		return SAN_TIME_NEVER;
+	if (s->wants_token) {
+		socks_token_offer(s, now_ns);
+		return now_ns + OFFER_NS;
+	}
+	if (s->token_port == 0 || s->was_missed)
+		return SAN_TIME_NEVER;
+	if (now_ns - s->began_ns < CLAIM_NS)
+		return s->began_ns + CLAIM_NS;
+	/* who accepts there may not have the library: nobody else is sent to him */
+	set_asleep(s->port, s->tcp_port, true);
+	s->was_missed = true;
+	return SAN_TIME_NEVER;
+}
+
+/* ---- it was accepted ---- */
+
+static bool
+read_name(int fd, bool peer, struct san_ip *ip, uint16_t *port)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+	uint32_t scope;
+
+	if ((peer ? getpeername : getsockname)(fd, (struct sockaddr *)&ss, &len) != 0)
+		return false;
+	socks_from_sockaddr(&ss, ip, port, &scope);
+	return true;
+}
+
+/* Is *fd* the other end of the connection whose end is *token*? Both are of our namespace. */
+static bool
+is_other_end(int fd, int token)
+{
+	uint16_t port[2];
+	struct san_ip ip[2];
+	int peer;
+
+	for (peer = 0; peer < 2; peer++)
+		if (!read_name(fd, peer, &ip[0], &port[0]) ||
+		    !read_name(token, !peer, &ip[1], &port[1]) || port[0] != port[1] ||
+		    !san_ip_eq(&ip[0], &ip[1]))
+			return false;
+	return true;
+}
+
+/* A program has accepted one of ours. */
+int
+socks_token_claim(struct app_port *port, int fd, struct shmq_rep *rep, int *out_fd)
+{
+	struct sock_entry *s = NULL, *one;
+	struct san_ip ip;
+	uint16_t token_port;
+	uint32_t i;
+
+	if (!read_name(fd, true, &ip, &token_port))
+		return socks_refuse(rep, -ENOTCONN, "not connected any more");
+	for (i = 0; i < port->max_socks && s == NULL; i++) {
+		one = &port->socks[i];
+		if (one->port != NULL && one->token_port == token_port && one->held >= 0 &&
+		    !one->is_over && is_other_end(fd, one->token))
+			s = one;
+	}
+	if (s == NULL)
+		return socks_refuse(rep, -ENOENT, "nothing of ours");
+	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (s->kernel < 0)
+		return -errno;
+	s->token_port = 0;
+	set_asleep(port, s->tcp_port, false);
+	rep->sock.id = s->id;
+	rep->sock.bytes = s->mem.bytes;
+	*out_fd = s->held;
+	s->held = -1;
+	return 0;
+}

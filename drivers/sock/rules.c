@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What rules mean: who matches, who is never reached, how one is written. rules_read.c reads
+ * them. Nothing here calls what may allocate or what the library intercepts.
+ */
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules.h"
+
+#define MAPPED_BYTES 12 /* of ::ffff:10.0.0.1 before the IPv4 address */
+
+/** How much of what a socket is reached by is in a rule. */
+enum fit {
+	FIT_NOT = 0,
+	FIT_PART, /* it is bound to a wildcard, the rule is about some addresses */
+	FIT_ALL,
+};
+
+static const char *const action_names[SOCK_ACTIONS] = {
+	[SOCK_KERNEL] = "kernel",
+	[SOCK_CARRY] = "carry",
+	[SOCK_BOTH] = "both",
+	[SOCK_DROP] = "drop",
+};
+
+const char *
+sock_action_name(enum sock_action action)
+{
+	return action_names[action];
+}
+
+/* ---- programs ---- */
+
+/*
+ * Is *text* what *glob* describes? fnmatch(3) may allocate. *text* may be a pattern itself: then
+ * this is whether all that it describes is described by *glob*, for which a ? must not stand for
+ * a *. No program is called so.
+ */
+static bool
+is_glob_of(const char *glob, const char *text)
+{
+	const char *star = NULL, *again = NULL;
+
+	while (*text != '\0') {
+		if (*glob == '*') {
+			star = glob++;
+			again = text;
+		} else if (*glob == *text || (*glob == '?' && *text != '*')) {
+			glob++;
+			text++;
+		} else if (star != NULL) { /* the last * takes one more */
+			glob = star + 1;
+			text = ++again;
+		} else {
+			return false;
+		}
+	}
+	return glob[strspn(glob, "*")] == '\0';
+}
+
+static bool
+is_program(const struct sock_rule *rule, const struct sock_query *q)
+{
+	if (rule->program[0] == '\0')
+		return true;
+	return (q->program != NULL && is_glob_of(rule->program, q->program)) ||
+		(q->called != NULL && is_glob_of(rule->program, q->called));
+}
+
+/* ---- addresses ---- */
+
+/* One end of a socket. IPv4 in IPv6 is IPv4. */
+struct end {
+	uint16_t family, port;
+	bool is_wildcard;
+	uint8_t address[16];
+};
+
+static bool
+read_end(const struct sockaddr *sa, struct end *end)
+{
+	static const uint8_t mapped[MAPPED_BYTES] = {[10] = 0xff, [11] = 0xff};
+	static const uint8_t zeros[16];
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+
+	*end = (struct end){.family = AF_UNSPEC};
+	if (sa == NULL)
+		return false;
+	if (sa->sa_family == AF_INET) {
+		memcpy(&in, sa, sizeof(in)); /* a program's own need not be aligned */
+		end->port = ntohs(in.sin_port);
+		memcpy(end->address, &in.sin_addr, sizeof(in.sin_addr));
+	} else if (sa->sa_family == AF_INET6) {
+		memcpy(&in6, sa, sizeof(in6));
+		end->port = ntohs(in6.sin6_port);
+		memcpy(end->address, &in6.sin6_addr, sizeof(in6.sin6_addr));
+	} else {
+		return false;
+	}
+	end->family = sa->sa_family;
+	if (end->family == AF_INET6 && memcmp(end->address, mapped, sizeof(mapped)) == 0) {
+		end->family = AF_INET;
+		memmove(end->address, end->address + MAPPED_BYTES, 4);
+		memset(end->address + 4, 0, MAPPED_BYTES);
+	}
+	end->is_wildcard = memcmp(end->address, zeros, sizeof(zeros)) == 0;
+	return true;
+}
+
+static bool
+is_prefix_of(const struct sock_range *range, const uint8_t *address)
+{
+	uint32_t bytes = range->bits / 8, rest = range->bits % 8;
+
+	return memcmp(range->address, address, bytes) == 0 &&
+		(rest == 0 || ((range->address[bytes] ^ address[bytes]) >> (8 - rest)) == 0);
+}
+
+static bool
+has_port(const struct sock_range *range, uint16_t port)
+{
+	return range->port_min <= port && port <= range->port_max;
+}
+
+static enum fit
+fit_remote(const struct sock_range *range, const struct sockaddr *sa)
+{
+	struct end end;
+
+	if (!range->is_set)
+		return FIT_ALL;
+	if (!read_end(sa, &end) || !has_port(range, end.port))
+		return FIT_NOT;
+	if (range->family == AF_UNSPEC)
+		return FIT_ALL;
+	return range->family == end.family && is_prefix_of(range, end.address) ? FIT_ALL : FIT_NOT;
+}
+
+static enum fit
+fit_local(const struct sock_range *range, const struct sock_query *q)
+{
+	struct end end;
+	bool stands_for_both;
+
+	if (!read_end(q->local, &end) || !end.is_wildcard || range->family == AF_UNSPEC)
+		return fit_remote(range, q->local);
+	if (!range->is_set)
+		return FIT_ALL;
+	stands_for_both = end.family == AF_INET6 && !q->is_v6only;
+	if (!has_port(range, end.port) || (range->family != end.family && !stands_for_both))
+		return FIT_NOT;
+	return range->bits == 0 && !stands_for_both ? FIT_ALL : FIT_PART;
+}
+
+/* Is all that is in *inner* in *range*? */
+static bool
+covers(const struct sock_range *range, const struct sock_range *inner)
+{
+	if (!range->is_set)
+		return true;
+	if (!inner->is_set || inner->port_min < range->port_min ||
+	    inner->port_max > range->port_max)
+		return false;
+	return range->family == AF_UNSPEC ||
+		(range->family == inner->family && range->bits <= inner->bits &&
+		 is_prefix_of(range, inner->address));
+}
+
+/* ---- matching ---- */
+
+const char *
+sock_rule_misses(const struct sock_rule *rule, const struct sock_query *q)
+{
+	if (!is_program(rule, q))
+		return "program";
+	if (rule->has_user && rule->user != q->uid)
+		return "user";
+	if (rule->proto != 0 && rule->proto != q->proto)
+		return "proto";
+	if (fit_local(&rule->local, q) == FIT_NOT)
+		return "local";
+	if (fit_remote(&rule->remote, q->remote) == FIT_NOT)
+		return "remote";
+	return NULL;
+}
+
+static enum fit
+fit_rule(const struct sock_rule *rule, const struct sock_query *q)
+{
+	return sock_rule_misses(rule, q) == NULL ? fit_local(&rule->local, q) : FIT_NOT;
+}
+
+/* Has one before it decided for all addresses that *rule* is about? */
+static bool
+is_decided(const struct sock_rules *rules, const struct sock_rule *rule,
+	   const struct sock_query *q)
+{
+	const struct sock_rule *r;
+
+	for (r = rules->rules; r < rule; r++)
+		if (fit_rule(r, q) != FIT_NOT && covers(&r->local, &rule->local))
+			return true;
+	return false;
+}
+
+/* One action for a wildcard, of whose addresses some have those of *parts*, all others *rest*. */
+static enum sock_action
+join(const bool *parts, enum sock_action rest)
+{
+	bool is_carried = parts[SOCK_CARRY] || rest == SOCK_CARRY;
+	bool is_kernels = parts[SOCK_KERNEL] || rest == SOCK_KERNEL;
+
+	if (rest == SOCK_DROP) /* who is carried only gets nothing by the others */
+		return parts[SOCK_CARRY] && !parts[SOCK_KERNEL] && !parts[SOCK_BOTH] ? SOCK_CARRY :
+										       SOCK_DROP;
+	if (parts[SOCK_BOTH] || rest == SOCK_BOTH || (is_carried && is_kernels))
+		return SOCK_BOTH;
+	return is_carried ? SOCK_CARRY : SOCK_KERNEL;
+}
+
+struct sock_verdict
+sock_rules_match(const struct sock_rules *rules, const struct sock_query *q)
+{
+	struct sock_verdict v = {.action = SOCK_KERNEL};
+	bool parts[SOCK_ACTIONS] = {false};
+	const struct sock_rule *rule, *end = &rules->rules[rules->nb_rules];
+	enum fit fit = FIT_NOT;
+
+	for (rule = rules->rules; rule < end; rule++) {
+		fit = fit_rule(rule, q);
+		if (fit == FIT_ALL)
+			break;
+		if (fit == FIT_NOT || is_decided(rules, rule, q))
+			continue;
+		if (rule->action == SOCK_DROP)
+			return (struct sock_verdict){SOCK_DROP, rule, .is_part = true};
+		if (v.rule == NULL)
+			v.rule = rule;
+		parts[rule->action] = true;
+	}
+	v.is_part = v.rule != NULL;
+	if (rule < end && v.is_part)
+		v.rest = rule;
+	else if (rule < end)
+		v.rule = rule;
+	v.action = join(parts, rule < end ? rule->action : SOCK_KERNEL);
+	return v;
+}
+
+const struct sock_rule *
+sock_rules_shadow(const struct sock_rules *rules, const struct sock_rule *rule)
+{
+	const struct sock_rule *r;
+
+	for (r = rules->rules; r < rule; r++) {
+		if (r->program[0] != '\0' &&
+		    (rule->program[0] == '\0' || !is_glob_of(r->program, rule->program)))
+			continue;
+		if (r->has_user && (!rule->has_user || r->user != rule->user))
+			continue;
+		if (r->proto != 0 && r->proto != rule->proto)
+			continue;
+		if (covers(&r->local, &rule->local) && covers(&r->remote, &rule->remote))
+			return r;
+	}
+	return NULL;
+}
+
+/* ---- in words ---- */
+
+void
+sock_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,
+		 size_t len)
+{
+	snprintf(text, len, "%s:%u", rule->is_from_env ? SOCK_ENV_RULES : rules->file, rule->line);
+}
+
+struct words {
+	char *text;
+	size_t len, room;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+put(struct words *w, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(w->text + w->len, w->room - w->len, fmt, ap);
+	va_end(ap);
+	w->len += n < 0 ? 0 : (size_t)n;
+	if (w->len >= w->room)
+		w->len = w->room - 1;
+}
+
+static void
+put_range(struct words *w, const char *name, const struct sock_range *range)
+{
+	char address[INET6_ADDRSTRLEN];
+
+	if (!range->is_set)
+		return;
+	if (range->family == AF_UNSPEC) {
+		put(w, " %s *", name);
+	} else {
+		inet_ntop(range->family, range->address, address, sizeof(address));
+		put(w, range->family == AF_INET ? " %s %s/%u" : " %s [%s]/%u", name, address,
+		    range->bits);
+	}
+	if (range->port_min != 0)
+		put(w, ":%u", range->port_min);
+	if (range->port_min != 0 && range->port_max != range->port_min)
+		put(w, "-%u", range->port_max);
+}
+
+void
+sock_rule_text(const struct sock_rule *rule, char *text, size_t len)
+{
+	struct words w = {.text = text, .room = len};
+
+	put(&w, "%s", action_names[rule->action]);
+	if (rule->program[0] != '\0')
+		put(&w, " program %s", rule->program);
+	if (rule->has_user)
+		put(&w, " user %u", rule->user);
+	if (rule->proto != 0)
+		put(&w, " proto %s", rule->proto == IPPROTO_UDP ? "udp" : "tcp");
+	put_range(&w, "local", &rule->local);
+	put_range(&w, "remote", &rule->remote);
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Reads rules: a file, and texts of the environment. What is wrong is told with its place and
+ * with what would be right. (UDP-2)
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "rules.h"
+
+#define BLANKS     " \t\r"
+#define PASSWD     "/etc/passwd"
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+#define SPIN_MAX   1000000 /* us */
+#define PROBE_MAX  10000   /* ms */
+
+#define DIM(table) (sizeof(table) / sizeof((table)[0]))
+
+/* ---- lines ---- */
+
+/** Where bytes come from: a descriptor, or a text with ; for ends of lines. */
+struct source {
+	int fd; /* -1: a text */
+	const char *text;
+	size_t at, len;
+	int rc; /* -errno of reading */
+	char buf[1024];
+};
+
+/** What next_line() found. */
+enum line {
+	LINE_END = 0, /* there is none */
+	LINE_GOOD,
+	LINE_LONG,
+	LINE_NO_TEXT, /* it has a zero */
+};
+
+/* -1: there is no more. */
+static int
+next_byte(struct source *s)
+{
+	ssize_t n;
+
+	if (s->fd < 0)
+		return *s->text == '\0' ? -1 : (uint8_t)*s->text++;
+	if (s->at == s->len) {
+		n = syscall(SYS_read, s->fd, s->buf, sizeof(s->buf));
+		s->rc = n < 0 ? -errno : 0;
+		s->at = 0;
+		s->len = n < 0 ? 0 : (size_t)n;
+		if (n <= 0)
+			return -1;
+	}
+	return (uint8_t)s->buf[s->at++];
+}
+
+static enum line
+next_line(struct source *s, char *line)
+{
+	enum line found = LINE_GOOD;
+	size_t len = 0;
+	int byte = next_byte(s);
+
+	if (byte < 0)
+		return LINE_END;
+	for (; byte >= 0 && byte != '\n' && (byte != ';' || s->fd >= 0); byte = next_byte(s)) {
+		if (byte == '\0')
+			found = LINE_NO_TEXT;
+		else if (len + 1 < SOCK_LINE_MAX)
+			line[len++] = (char)byte;
+		else if (found == LINE_GOOD)
+			found = LINE_LONG;
+	}
+	line[len] = '\0';
+	return found;
+}
+
+/* A FIFO in place of a file must not hold up a program's start. */
+static int
+open_source(struct source *s, const char *path)
+{
+	*s = (struct source){.fd = -1, .text = ""};
+	s->fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return s->fd < 0 ? -errno : 0;
+}
+
+static void
+close_source(struct source *s)
+{
+	if (s->fd >= 0)
+		syscall(SYS_close, s->fd);
+}
+
+/* The next word of a line, which it ends; NULL: there is none. */
+static char *
+next_word(char **at)
+{
+	char *word = *at + strspn(*at, BLANKS);
+
+	*at = word + strcspn(word, BLANKS);
+	if (**at != '\0')
+		*(*at)++ = '\0';
+	return *word == '\0' ? NULL : word;
+}
+
+/* Digits: what is behind them; NULL: not a number of 0 to *max*. */
+static const char *
+take_number(const char *text, uint32_t max, uint32_t *value)
+{
+	uint64_t n = 0;
+
+	if (*text < '0' || *text > '9')
+		return NULL;
+	for (; *text >= '0' && *text <= '9'; text++) {
+		n = n * 10 + (uint64_t)(*text - '0');
+		if (n > max)
+			return NULL;
+	}
+	*value = (uint32_t)n;
+	return text;
+}
+
+static bool
+is_number(const char *text, uint32_t max, uint32_t *value)
+{
+	text = take_number(text, max, value);
+	return text != NULL && *text == '\0';
+}
+
+/* ---- what is being read ---- */
+
+struct reading {
+	struct sock_rules *rules;
+	const char *name; /* of the source */
+	bool is_env;
+	uint32_t line;
+	uint32_t set; /* settings that this source had */
+	char *err;
+	size_t err_len;
+};
+
+static int __attribute__((format(printf, 2, 3)))
+refuse(const struct reading *rd, const char *fmt, ...)
+{
+	va_list ap;
+	int n = snprintf(rd->err, rd->err_len, "%s:%u: ", rd->name, rd->line);
+
+	va_start(ap, fmt);
+	if (n >= 0 && (size_t)n < rd->err_len)
+		vsnprintf(rd->err + n, rd->err_len - (size_t)n, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* ---- conditions ---- */
+
+static int
+set_program(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
+{
+	if (strlen(value) >= sizeof(rule->program))
+		return refuse(rd, "%s: at most %zu characters", name, sizeof(rule->program) - 1);
+	if (strchr(value, '/') != NULL)
+		return refuse(rd, "%s %s: the name of a program, without its folder", name, value);
+	if (value[strspn(value, "*")] != '\0') /* * is no condition */
+		strcpy(rule->program, value);
+	return 0;
+}
+
+/* Its number in the password file: what else a host knows users by allocates. */
+static bool
+find_user(const char *name, uint32_t *uid)
+{
+	struct source s;
+	char line[SOCK_LINE_MAX];
+	size_t len = strlen(name);
+	const char *number;
+	bool found = false;
+	enum line l;
+
+	if (open_source(&s, PASSWD) != 0)
+		return false;
+	while (!found && (l = next_line(&s, line)) != LINE_END) {
+		if (l == LINE_NO_TEXT || strncmp(line, name, len) != 0 || line[len] != ':')
+			continue;
+		number = strchr(&line[len + 1], ':');
+		if (number != NULL)
+			number = take_number(number + 1, UINT32_MAX, uid);
+		found = number != NULL && *number == ':';
+	}
+	close_source(&s);
+	return found;
+}
+
+static int
+set_user(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
+{
+	uint32_t uid;
+
+	if (!is_number(value, UINT32_MAX, &uid) && !find_user(value, &uid))
+		return refuse(rd, "%s %s: neither a number nor in " PASSWD, name, value);
+	rule->has_user = true;
+	rule->user = uid;
+	return 0;
+}
+
+static int
+set_proto(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
+{
+	if (strcmp(value, "udp") == 0)
+		rule->proto = IPPROTO_UDP;
+	else if (strcmp(value, "tcp") == 0)
+		rule->proto = IPPROTO_TCP;
+	else
+		return refuse(rd, "%s %s: known are udp, tcp", name, value);
+	return 0;
+}
+
+/* ADDR; what is behind it in *rest*. */
+static bool
+take_address(const char *value, struct sock_range *range, const char **rest)
+{
+	char address[INET6_ADDRSTRLEN];
+	size_t skip = value[0] == '[', len = strcspn(value + skip, skip ? "]" : "/:");
+
+	if (strncmp(value, "*", len) == 0 && len == 1) {
+		*rest = value + 1;
+		range->family = AF_UNSPEC;
+		return true;
+	}
+	if (len >= sizeof(address) || (skip && value[skip + len] != ']'))
+		return false;
+	memcpy(address, value + skip, len);
+	address[len] = '\0';
+	*rest = value + len + 2 * skip;
+	range->family = skip ? AF_INET6 : AF_INET;
+	return inet_pton(range->family, address, range->address) == 1;
+}
+
+/* What is beyond the prefix counts for nothing. */
+static void
+mask(struct sock_range *range)
+{
+	uint32_t i;
+
+	for (i = range->bits; i < 8 * sizeof(range->address); i++)
+		range->address[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
+}
+
+static int
+set_range(struct reading *rd, struct sock_range *range, const char *name, const char *value)
+{
+	const char *rest = value, *last;
+	uint32_t max, n = 0, m;
+
+	*range = (struct sock_range){.is_set = true, .port_max = UINT16_MAX};
+	if (!take_address(value, range, &rest))
+		return refuse(rd, "%s %s: not an address: IPv4, [IPv6] or *", name, value);
+	if (range->family == AF_INET6 && IN6_IS_ADDR_V4MAPPED((struct in6_addr *)range->address))
+		return refuse(rd, "%s %s: IPv4 is written as IPv4", name, value);
+	max = range->family == AF_INET ? 32 : range->family == AF_INET6 ? 128 :
+									  0;
+	range->bits = (uint8_t)max;
+	if (*rest == '/') {
+		rest = take_number(rest + 1, max, &n);
+		if (max == 0 || rest == NULL || (*rest != '\0' && *rest != ':'))
+			return refuse(rd, "%s %s: %s", name, value,
+				      max == 0          ? "* has no length" :
+					      max == 32 ? "a length is 0 to 32" :
+							  "a length is 0 to 128");
+		range->bits = (uint8_t)n;
+	}
+	mask(range);
+	if (*rest == '\0')
+		return 0;
+	last = *rest == ':' ? take_number(rest + 1, UINT16_MAX, &n) : NULL;
+	m = n;
+	if (last != NULL && *last == '-')
+		last = take_number(last + 1, UINT16_MAX, &m);
+	if (last == NULL || *last != '\0' || n == 0)
+		return refuse(rd, "%s %s: behind the address: :PORT or :PORT-PORT, of 1 to 65535",
+			      name, value);
+	if (m < n)
+		return refuse(rd, "%s %s: %u is more than %u", name, value, n, m);
+	range->port_min = (uint16_t)n;
+	range->port_max = (uint16_t)m;
+	return 0;
+}
+
+static int
+set_local(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
+{
+	return set_range(rd, &rule->local, name, value);
+}
+
+static int
+set_remote(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
+{
+	return set_range(rd, &rule->remote, name, value);
+}
+
+static const struct condition {
+	const char *name;
+	int (*set)(struct reading *rd, struct sock_rule *rule, const char *name, const char *value);
+} conditions[] = {
+	{"program", set_program},
+	{"user", set_user},
+	{"proto", set_proto},
+	{"local", set_local},
+	{"remote", set_remote},
+};
+
+static int
+read_rule(struct reading *rd, enum sock_action action, char *at)
+{
+	struct sock_rule rule = {.action = action, .line = rd->line, .is_from_env = rd->is_env};
+	const char *word, *value;
+	uint32_t i, seen = 0;
+	int rc;
+
+	while ((word = next_word(&at)) != NULL) {
+		for (i = 0; i < DIM(conditions) && strcmp(word, conditions[i].name) != 0; i++)
+			;
+		if (i == DIM(conditions))
+			return refuse(rd, "%s: known are program, user, proto, local, remote",
+				      word);
+		if (seen & 1u << i)
+			return refuse(rd, "%s is there already", word);
+		seen |= 1u << i;
+		value = next_word(&at);
+		if (value == NULL)
+			return refuse(rd, "%s: there is nothing behind it", word);
+		rc = conditions[i].set(rd, &rule, word, value);
+		if (rc != 0)
+			return rc;
+	}
+	if (rd->rules->nb_rules == SOCK_RULES_MAX)
+		return refuse(rd, "at most %d rules", SOCK_RULES_MAX);
+	rd->rules->rules[rd->rules->nb_rules++] = rule;
+	return 0;
+}
+
+/* ---- settings ---- */
+
+static int
+set_daemon(struct reading *rd, struct sock_settings *to, const char *value)
+{
+	if (value[0] != '/' || strlen(value) >= sizeof(to->daemon))
+		return refuse(rd, "daemon %s: a path from / on, of at most %zu characters", value,
+			      sizeof(to->daemon) - 1);
+	strcpy(to->daemon, value);
+	return 0;
+}
+
+static int
+set_port(struct reading *rd, struct sock_settings *to, const char *value)
+{
+	if (strlen(value) >= sizeof(to->port) || value[strspn(value, NAME_CHARS)] != '\0')
+		return refuse(rd, "port %s: a name is 1 to %zu letters, digits, - and _", value,
+			      sizeof(to->port) - 1);
+	strcpy(to->port, value);
+	return 0;
+}
+
+static int
+set_spin(struct reading *rd, struct sock_settings *to, const char *value)
+{
+	if (!is_number(value, SPIN_MAX, &to->spin_us))
+		return refuse(rd, "spin %s: microseconds, 0 to %d", value, SPIN_MAX);
+	return 0;
+}
+
+static int
+set_probe(struct reading *rd, struct sock_settings *to, const char *value)
+{
+	if (!is_number(value, PROBE_MAX, &to->probe_ms))
+		return refuse(rd, "probe %s: milliseconds, 0 to %d", value, PROBE_MAX);
+	return 0;
+}
+
+static int
+set_log(struct reading *rd, struct sock_settings *to, const char *value)
+{
+	static const char *const words[] = {
+		[SOCK_LOG_OFF] = "off",
+		[SOCK_LOG_ERROR] = "error",
+		[SOCK_LOG_INFO] = "info",
+	};
+	uint32_t i;
+
+	for (i = 0; i < DIM(words) && strcmp(value, words[i]) != 0; i++)
+		;
+	if (i == DIM(words))
+		return refuse(rd, "log %s: known are off, error, info", value);
+	to->log = (enum sock_log)i;
+	return 0;
+}
+
+static const struct setting {
+	const char *name;
+	int (*set)(struct reading *rd, struct sock_settings *to, const char *value);
+} settings[] = {
+	{"daemon", set_daemon},
+	{"port", set_port},
+	{"spin", set_spin},
+	{"probe", set_probe},
+	{"log", set_log},
+};
+
+/* One that an earlier source has stays, but this one must be right, too. */
+static int
+read_setting(struct reading *rd, uint32_t i, char *at)
+{
+	struct sock_settings read = rd->rules->settings;
+	const char *value = next_word(&at);
+	int rc;
+
+	if (rd->set & 1u << i)
+		return refuse(rd, "%s is there already", settings[i].name);
+	if (value == NULL)
+		return refuse(rd, "%s: there is nothing behind it", settings[i].name);
+	if (next_word(&at) != NULL)
+		return refuse(rd, "%s: more than one word behind it", settings[i].name);
+	rc = settings[i].set(rd, &read, value);
+	if (rc == 0 && !(rd->rules->set & 1u << i))
+		rd->rules->settings = read;
+	rd->set |= 1u << i;
+	return rc;
+}
+
+/* ---- sources ---- */
+
+static int
+read_line(struct reading *rd, char *line)
+{
+	const char *word;
+	uint32_t i;
+
+	line[strcspn(line, "#")] = '\0';
+	word = next_word(&line);
+	if (word == NULL)
+		return 0;
+	for (i = 0; i < SOCK_ACTIONS; i++)
+		if (strcmp(word, sock_action_name((enum sock_action)i)) == 0)
+			return read_rule(rd, (enum sock_action)i, line);
+	for (i = 0; i < DIM(settings); i++)
+		if (strcmp(word, settings[i].name) == 0)
+			return read_setting(rd, i, line);
+	return refuse(rd, "%s: known are carry, kernel, both, drop, daemon, port, spin, probe, log",
+		      word);
+}
+
+static int
+read_source(struct reading *rd, struct source *s)
+{
+	char line[SOCK_LINE_MAX];
+	enum line found;
+	int rc = 0;
+
+	while (rc == 0 && (found = next_line(s, line)) != LINE_END) {
+		rd->line++;
+		if (found == LINE_LONG)
+			rc = refuse(rd, "a line has at most %d characters", SOCK_LINE_MAX - 1);
+		else if (found == LINE_NO_TEXT)
+			rc = refuse(rd, "not a text");
+		else
+			rc = read_line(rd, line);
+	}
+	rd->rules->set |= rd->set;
+	if (rc == 0 && s->rc != 0) {
+		rc = s->rc;
+		snprintf(rd->err, rd->err_len, "%s: %s", rd->name, strerrordesc_np(-rc));
+	}
+	return rc;
+}
+
+void
+sock_rules_init(struct sock_rules *rules)
+{
+	memset(rules, 0, sizeof(*rules));
+	strcpy(rules->settings.daemon, "/run/sanstack/sanstack.sock");
+	rules->settings.spin_us = 20;
+	rules->settings.probe_ms = 20;
+	rules->settings.log = SOCK_LOG_ERROR;
+}
+
+int
+sock_rules_add_text(struct sock_rules *rules, const char *text, char *err, size_t err_len)
+{
+	struct source s = {.fd = -1, .text = text};
+	struct reading rd = {
+		.rules = rules,
+		.name = SOCK_ENV_RULES,
+		.is_env = true,
+		.err = err,
+		.err_len = err_len,
+	};
+
+	return read_source(&rd, &s);
+}
+
+int
+sock_rules_add_file(struct sock_rules *rules, const char *path, char *err, size_t err_len)
+{
+	struct reading rd = {.rules = rules, .name = path, .err = err, .err_len = err_len};
+	struct source s;
+	int rc;
+
+	if (strlen(path) >= sizeof(rules->file)) {
+		snprintf(err, err_len, "%s: %s", path, strerrordesc_np(ENAMETOOLONG));
+		return -ENAMETOOLONG;
+	}
+	strcpy(rules->file, path);
+	rc = open_source(&s, path);
+	if (rc != 0) {
+		snprintf(err, err_len, "%s: %s", path, strerrordesc_np(-rc));
+		return rc;
+	}
+	rc = read_source(&rd, &s);
+	close_source(&s);
+	return rc;
+}
+
+int
+sock_rules_load(struct sock_rules *rules, char *err, size_t err_len)
+{
+	const char *text = secure_getenv(SOCK_ENV_RULES);
+	const char *path = secure_getenv(SOCK_ENV_FILE);
+	int rc = 0;
+
+	sock_rules_init(rules);
+	if (path != NULL && path[0] == '\0')
+		path = NULL;
+	if (text != NULL)
+		rc = sock_rules_add_text(rules, text, err, err_len);
+	if (rc != 0)
+		return rc;
+	rc = sock_rules_add_file(rules, path != NULL ? path : SOCK_RULES_FILE, err, err_len);
+	return rc == -ENOENT && path == NULL ? 0 : rc;
+}

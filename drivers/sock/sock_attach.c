@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * One request at a time goes over the process's connection, under a lock. A signal handler that
+ * interrupts the thread that holds it, and needs the daemon itself, must not wait for it: so
+ * signals are held back meanwhile. No request is made to send or to receive.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sock_attach.h"
+#include "sock_conf.h"
+#include "sock_fd.h"
+#include "sock_own.h"
+#include "sock_real.h"
+#include "sock_route.h"
+
+#define AGAIN_S    5 /* until a daemon that was not there is asked for again */
+#define PATIENCE_S 3 /* with a daemon that does not answer: then the kernel has the socket */
+
+/* What we know of a daemon; never freed, because another thread may be ringing. */
+struct view {
+	struct shmq_ctl *ctl;
+	struct shmq_rep hello;
+	_Atomic int wake_fd; /* of the lcore, if it sleeps; else -1 */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	_Atomic int sock; /* -1: not attached */
+	time_t failed;
+	struct view *_Atomic view; /* NULL: not attached */
+} us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
+
+/* Nor may it be cancelled there. */
+struct held {
+	sigset_t signals;
+	int cancel;
+};
+
+static void
+lock(struct held *h)
+{
+	sigset_t all;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &h->cancel);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &h->signals);
+	pthread_mutex_lock(&us.lock);
+}
+
+static void
+unlock(const struct held *h)
+{
+	pthread_mutex_unlock(&us.lock);
+	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
+	pthread_setcancelstate(h->cancel, NULL);
+}
+
+static int
+exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+{
+	int rc;
+
+	*got = -1;
+	req->magic = SHMQ_MAGIC;
+	req->abi = SHMQ_ABI;
+	rc = shmq_send(us.sock, req, sizeof(*req), fd, true);
+	if (rc == 0)
+		rc = shmq_recv(us.sock, rep, sizeof(*rep), got, true);
+	if (rc == 0 && (rep->magic != SHMQ_MAGIC || rep->abi != SHMQ_ABI))
+		rc = -EPROTO;
+	return rc == 0 ? rep->rc : rc;
+}
+
+static int
+dial(void)
+{
+	static const struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd, rc;
+
+	strncpy(addr.sun_path, sock_conf_daemon(), sizeof(addr.sun_path) - 1);
+	fd = sock_own(REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), &us.sock);
+	if (fd < 0)
+		return -errno;
+	REAL(setsockopt)
+	(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	REAL(setsockopt)
+	(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (REAL(connect)(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
+		rc = -errno;
+		sock_own_close(fd);
+		return rc;
+	}
+	us.sock = fd;
+	return 0;
+}
+
+static void
+hang_up(void)
+{
+	sock_own_close(us.sock);
+	us.sock = -1;
+	atomic_store(&us.view, NULL);
+}
+
+static int
+look(struct view *v)
+{
+	struct shmq_req req = {.type = SHMQ_HELLO};
+	struct shmq_rep rep;
+	void *ctl;
+	int rc, fd;
+
+	v->wake_fd = -1;
+	strncpy(req.hello.port, sock_conf_port(), SHMQ_PORT - 1);
+	rc = exchange(&req, -1, &v->hello, &fd);
+	if (rc != 0)
+		return rc;
+	ctl = mmap(NULL, v->hello.hello.ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	REAL(close)
+	(fd);
+	if (ctl == MAP_FAILED)
+		return -ENOMEM;
+	v->ctl = ctl;
+	if (v->hello.hello.max_socks == 0)
+		return -EOPNOTSUPP;
+	if (v->hello.hello.sleeps == 0)
+		return 0;
+	req = (struct shmq_req){.type = SHMQ_WAKE_FD};
+	rc = exchange(&req, -1, &rep, &fd);
+	v->wake_fd = sock_own(fd, &v->wake_fd);
+	return rc;
+}
+
+static int
+introduce(void)
+{
+	struct view *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc;
+
+	if (v == MAP_FAILED)
+		return -ENOMEM;
+	rc = look(v);
+	if (rc == 0)
+		atomic_store_explicit(&us.view, v, memory_order_release);
+	else
+		munmap(v, sizeof(*v));
+	return rc;
+}
+
+static int
+attach_locked(void)
+{
+	struct timespec now;
+	int rc;
+
+	if (us.sock >= 0)
+		return 0;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
+		return -ECONNREFUSED;
+	rc = dial();
+	if (rc == 0)
+		rc = introduce();
+	us.failed = rc == 0 ? 0 : now.tv_sec;
+	if (rc != 0)
+		hang_up();
+	return rc;
+}
+
+static const struct view *
+view(void)
+{
+	return atomic_load_explicit(&us.view, memory_order_acquire);
+}
+
+int
+sock_attach(void)
+{
+	int rc, was = errno;
+	struct held old;
+
+	if (view() != NULL)
+		return 0;
+	lock(&old);
+	rc = attach_locked();
+	unlock(&old);
+	errno = was;
+	return rc;
+}
+
+void
+sock_detach(void)
+{
+	const struct view *v = view();
+
+	/* of the threads that the parent had only we are left, and nobody held the lock but us */
+	pthread_mutex_init(&us.lock, NULL);
+	us.failed = 0;
+	if (v != NULL)
+		sock_own_close(v->wake_fd);
+	hang_up();
+}
+
+bool
+sock_is_daemons(int fd)
+{
+	return fd == us.sock;
+}
+
+int
+sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got)
+{
+	int rc, came, was = errno;
+	struct held old;
+
+	req->type = type;
+	lock(&old);
+	rc = attach_locked();
+	if (rc == 0) {
+		rc = exchange(req, fd, rep, &came);
+		/* of one that answers too late the next answer would be the wrong one */
+		if (rc == -ENOTCONN || rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN)
+			hang_up();
+		if (rc == 0 && got != NULL)
+			*got = came;
+		else if (came >= 0)
+			REAL(close)
+		(came);
+	}
+	unlock(&old);
+	errno = was;
+	return rc;
+}
+
+void
+sock_bell(const struct sock_file *f)
+{
+	const struct view *v;
+	struct san_bells *bells;
+	uint32_t nb_qps;
+	int wake_fd;
+
+	if (sock_attach() != 0)
+		return;
+	v = view();
+	if (v == NULL || f->id >= v->hello.hello.max_socks)
+		return; /* it was another daemon's */
+	nb_qps = v->hello.hello.lcore_qps;
+	bells = shmq_bells(v->ctl, 0, nb_qps + v->hello.hello.max_socks);
+	if (san_bells_ring(bells, nb_qps + f->id) && (wake_fd = v->wake_fd) >= 0)
+		eventfd_write(wake_fd, 1);
+}
+
+bool
+sock_yields(void)
+{
+	const struct view *v = view();
+
+	return v != NULL && v->hello.hello.yields != 0;
+}
+
+static bool
+is_in(const struct shmq_net *net, const uint8_t ip[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	uint8_t bits = net->prefix_len % 8, bytes = net->prefix_len / 8;
+
+	/* all of IPv6 is not IPv4, too */
+	if (net->prefix_len < 96 && memcmp(ip, mapped, sizeof(mapped)) == 0)
+		return false;
+	if (memcmp(net->ip, ip, bytes) != 0)
+		return false;
+	return bits == 0 || ((net->ip[bytes] ^ ip[bytes]) & (uint8_t)(0xff00 >> bits)) == 0;
+}
+
+/* To all on the link: who may send that the kernel knows. */
+static bool
+is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
+{
+	uint32_t i, host;
+
+	if (net->prefix_len < 96 || net->prefix_len > 126 || !is_in(net, ip))
+		return false;
+	for (i = net->prefix_len; i < 128; i++) {
+		host = ip[i / 8] >> (7 - i % 8) & 1;
+		if (host == 0)
+			return false;
+	}
+	return true;
+}
+
+bool
+sock_is_reached(const uint8_t ip[16])
+{
+	const struct shmq_ctl *ctl;
+	const struct view *v;
+	uint32_t i;
+
+	/* a child that has inherited the socket is not attached yet */
+	if (sock_attach() != 0 || (v = view()) == NULL)
+		return false;
+	ctl = v->ctl;
+	for (i = 0; i < ctl->nb_addrs; i++)
+		if (memcmp(ctl->nets[i].ip, ip, 16) == 0 || is_broadcast(&ctl->nets[i], ip))
+			return false;
+	for (i = 0; i < ctl->nb_nets; i++)
+		if (is_in(&ctl->nets[i], ip))
+			return sock_route_is_ports(ctl, ip, i < ctl->nb_addrs);
+	return false;
+}

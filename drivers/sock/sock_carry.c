@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * The kernel binds and connects first: it checks what there is to check and says what there is to
+ * say. Then its socket goes to the daemon, and one end of a pair takes its place, at all of its
+ * numbers, and in epoll sets that have it already.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_conf.h"
+#include "sock_lock.h"
+#include "sock_opt.h"
+#include "sock_own.h"
+#include "sock_real.h"
+#include "sock_ring.h"
+
+/* ---- epoll sets ---- */
+
+void
+sock_carry_set(struct sock_file *f, int epfd, int fd, const struct epoll_event *ev)
+{
+	struct sock_set *s, *free_one = NULL;
+	int i;
+
+	for (i = 0; i < SOCK_SETS; i++) {
+		s = &f->sets[i];
+		if (s->epfd == epfd && s->fd == fd)
+			break;
+		if (s->epfd < 0)
+			free_one = s;
+	}
+	s = i < SOCK_SETS ? &f->sets[i] : free_one;
+	if (s == NULL)
+		return;
+	if (ev == NULL)
+		s->epfd = -1;
+	else
+		*s = (struct sock_set){epfd, fd, ev->events, ev->data.u64};
+}
+
+static void
+leave_sets(const struct sock_file *f)
+{
+	int i;
+
+	for (i = 0; i < SOCK_SETS; i++)
+		if (f->sets[i].epfd >= 0)
+			REAL(epoll_ctl)
+	(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL);
+}
+
+static void
+join_sets(struct sock_file *f)
+{
+	struct epoll_event ev;
+	int i;
+
+	for (i = 0; i < SOCK_SETS; i++) {
+		if (f->sets[i].epfd < 0)
+			continue;
+		ev = (struct epoll_event){.events = f->sets[i].events,
+					  .data = {.u64 = f->sets[i].data}};
+		REAL(epoll_ctl)
+		(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
+		sock_arm(f, ev.events);
+	}
+}
+
+void
+sock_arm(struct sock_file *f, uint32_t events)
+{
+	struct san_sock_shm *shm = f->shm;
+
+	if ((events & EPOLLET) != 0)
+		atomic_store(&shm->edges, 1);
+	atomic_fetch_add(&shm->armed, 1);
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (sock_has_something(shm))
+		sock_bell(f);
+}
+
+/* ---- its memory ---- */
+
+int
+sock_carry_map(struct sock_file *f, int shadow)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+	void *mem;
+	int fd, rc;
+
+	rc = sock_ask(SHMQ_SOCK_FIND, shadow, &req, &rep, &fd);
+	if (rc != 0)
+		return rc;
+	mem = mmap(NULL, rep.sock.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	REAL(close)
+	(fd);
+	if (mem == MAP_FAILED)
+		return -ENOMEM;
+	if (((const struct san_sock_shm *)mem)->abi != SAN_SOCK_ABI) {
+		munmap(mem, rep.sock.bytes);
+		return -EPROTO;
+	}
+	f->bytes = rep.sock.bytes;
+	f->id = rep.sock.id;
+	f->rx_bytes = SAN_SOCK_RX_BYTES;
+	f->tx_bytes = SAN_SOCK_TX_BYTES;
+	f->shm = mem;
+	sock_lock_attach();
+	return 0;
+}
+
+/* ---- the change ---- */
+
+void
+sock_carry_replace(struct sock_file *f, int shadow)
+{
+	int fd, cloexec, flags;
+
+	flags = REAL(fcntl)(sock_next_fd(f, 0), F_GETFL);
+	REAL(fcntl)
+	(shadow, F_SETFL, flags & O_NONBLOCK);
+	atomic_store(&f->shm->nonblock, (flags & O_NONBLOCK) != 0);
+	leave_sets(f);
+	for (fd = sock_next_fd(f, 0); fd >= 0; fd = sock_next_fd(f, fd + 1)) {
+		cloexec = REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
+		REAL(dup3)
+		(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
+	}
+	sock_set_carried(f);
+	join_sets(f);
+}
+
+bool
+sock_is_v6only(int fd, const struct sock_file *f)
+{
+	socklen_t len = sizeof(int);
+	int v = 0;
+
+	if (f->domain == AF_INET6)
+		REAL(getsockopt)
+	(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
+	return v != 0;
+}
+
+const struct sockaddr *
+sock_bound_to(int fd, struct sockaddr_storage *ss)
+{
+	socklen_t len = sizeof(*ss);
+
+	if (REAL(getsockname)(fd, (struct sockaddr *)ss, &len) != 0 ||
+	    ((const struct sockaddr_in *)ss)->sin_port == 0) /* also IPv6's */
+		return NULL;
+	return (const struct sockaddr *)ss;
+}
+
+bool
+sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
+		const struct sockaddr *remote)
+{
+	struct sockaddr_storage bound;
+	enum sock_action action;
+
+	/* of an address that is none the kernel will say so */
+	if (sock_conf_is_idle() || (local != NULL && sock_is_bad(local, sizeof(*local))) ||
+	    (remote != NULL && sock_is_bad(remote, sizeof(*remote))))
+		return false;
+	if (local == NULL && !atomic_load(&f->carried))
+		local = sock_bound_to(fd, &bound);
+	action = sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, sock_is_v6only(fd, f),
+				  local, remote, false);
+	return action == SOCK_DROP;
+}
+
+static bool
+is_wanted(int fd, const struct sock_file *f, enum sock_action *action)
+{
+	struct sockaddr_storage local, remote;
+	socklen_t len = sizeof(local);
+	bool connected;
+
+	if (!f->is_udp || sock_conf_is_idle())
+		return false;
+	if (REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0)
+		return false;
+	len = sizeof(remote);
+	connected = REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0;
+	*action = sock_conf_action(IPPROTO_UDP, sock_is_v6only(fd, f), (struct sockaddr *)&local,
+				   connected ? (struct sockaddr *)&remote : NULL, true);
+	return *action == SOCK_CARRY || *action == SOCK_BOTH;
+}
+
+/* What has to be asked about it is asked now, and not when the first datagram is sent. */
+static void
+look_up_peer(const struct sock_file *f)
+{
+	if (f->shm->peer.family != 0)
+		sock_is_reached(f->shm->peer.ip);
+}
+
+void
+sock_carry(int fd, struct sock_file *f)
+{
+	struct shmq_req req = {0};
+	enum sock_action action;
+	struct shmq_rep rep;
+	int shadow, rc, was = errno;
+	uint32_t bits;
+
+	if (atomic_load(&f->carried))
+		return;
+	atomic_store(&f->is_kernels, !sock_conf_may_drop());
+	if (!is_wanted(fd, f, &action))
+		return;
+	rc = sock_attach();
+	bits = sock_opt_bits(fd); /* the daemon turns on more */
+	req.sock.local_only = action == SOCK_CARRY;
+	if (rc == 0)
+		rc = sock_ask(SHMQ_SOCK_CARRY, fd, &req, &rep, &shadow);
+	if (rc == 0) {
+		rc = sock_carry_map(f, shadow);
+		if (rc == 0) {
+			atomic_store(&f->shm->options, bits);
+			sock_opt_times(fd, shadow);
+			sock_carry_replace(f, shadow);
+			sock_opt_inherit(fd, f);
+			look_up_peer(f);
+		}
+		REAL(close)
+		(shadow);
+	}
+	if (rc != 0)
+		sock_conf_say("a socket stays with the kernel", rc);
+	errno = was;
+}
+
+void
+sock_carry_first(int fd, struct sock_file *f)
+{
+	const struct sockaddr_storage any = {.ss_family = (sa_family_t)f->domain};
+	struct sockaddr_storage bound;
+	int was = errno;
+
+	/* as the kernel names one that sends */
+	if (sock_bound_to(fd, &bound) == NULL)
+		REAL(bind)
+	(fd, (const struct sockaddr *)&any,
+	 f->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	sock_carry(fd, f);
+	errno = was;
+}
+
+/* ---- inherited, or sent to us ---- */
+
+static bool
+stands_for_one(int fd)
+{
+	struct sockaddr_un peer;
+	socklen_t len = sizeof(peer);
+
+	return REAL(getpeername)(fd, (struct sockaddr *)&peer, &len) == 0 &&
+		peer.sun_family == AF_UNIX &&
+		len > offsetof(struct sockaddr_un, sun_path) + 1 + strlen(SAN_SOCK_PEER) &&
+		memcmp(peer.sun_path + 1, SAN_SOCK_PEER, strlen(SAN_SOCK_PEER)) == 0;
+}
+
+void
+sock_adopt(int fd)
+{
+	struct sock_file *f;
+	int rc, was = errno;
+
+	sock_forget(fd);
+	if (!stands_for_one(fd)) {
+		errno = was;
+		return;
+	}
+	sock_track(fd, AF_INET, true);
+	f = sock_get(fd);
+	if (f != NULL) {
+		rc = sock_carry_map(f, fd);
+		if (rc == 0) {
+			f->domain = f->shm->local.family;
+			f->is_udp = f->shm->type == SOCK_DGRAM;
+			f->is_stdio = true;
+			sock_set_carried(f);
+		} else {
+			sock_forget(fd);
+			sock_conf_say("a socket that was inherited can't be used", rc);
+		}
+		sock_put(f);
+	}
+	errno = was;
+}
+
+void
+sock_adopt_all(void)
+{
+	struct linux_dirent64 {
+		uint64_t ino;
+		int64_t off;
+		uint16_t len;
+		uint8_t type;
+		char name[];
+	} * d;
+	_Alignas(8) char buf[4096];
+	long n, at;
+	int dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd",
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		return;
+	while ((n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n; at += d->len) {
+			d = (struct linux_dirent64 *)(buf + at);
+			if (d->name[0] != '.' && atoi(d->name) != dir)
+				sock_adopt(atoi(d->name));
+		}
+	}
+	REAL(close)
+	(dir);
+}
+
+/* ---- the kernel's own ---- */
+
+int
+sock_kernel(int fd, struct sock_file *f)
+{
+	int none = -1, kernel = atomic_load(&f->kernel);
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+
+	if (kernel >= 0)
+		return kernel;
+	if (sock_ask(SHMQ_SOCK_KERNEL, fd, &req, &rep, &kernel) != 0)
+		return -1;
+	kernel = sock_own(kernel, &f->kernel);
+	if (!atomic_compare_exchange_strong(&f->kernel, &none, kernel)) {
+		sock_own_close(kernel);
+		kernel = none;
+	}
+	return kernel;
+}
+
+void
+sock_sync(int fd, struct sock_file *f)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+
+	sock_ask(SHMQ_SOCK_SYNC, fd, &req, &rep, NULL);
+	look_up_peer(f);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_CARRY_H
+#define SOCK_CARRY_H
+
+/** @file A socket of the kernel's becomes a carried one. (UDP-1, UDP-2) */
+
+#include <stdbool.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "sock_fd.h"
+
+/**
+ * *fd* has just got a name from the kernel, of itself or of its peer: if a rule says so, it is
+ * carried from now on. What goes wrong leaves it as it is.
+ */
+void sock_carry(int fd, struct sock_file *f);
+/** It is about to send for the first time: likewise, before that has gone. */
+void sock_carry_first(int fd, struct sock_file *f);
+/** *fd* came from somebody else: if it is a carried socket, it is one here, too. */
+void sock_adopt(int fd);
+/** All that the process began with. */
+void sock_adopt_all(void);
+/** What the kernel's *fd* is bound to, in *ss*; NULL: to no port. */
+const struct sockaddr *sock_bound_to(int fd, struct sockaddr_storage *ss);
+/** Does a rule refuse that it is bound, or sends or connects to *remote*? NULL: to its peer. */
+bool sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
+		     const struct sockaddr *remote);
+/** Map what is carried as *shadow*, which is to stand for *f*. 0 or -errno. */
+int sock_carry_map(struct sock_file *f, int shadow);
+/** From now on *shadow* stands wherever the kernel's socket stood. */
+void sock_carry_replace(struct sock_file *f, int shadow);
+bool sock_is_v6only(int fd, const struct sock_file *f);
+/** The kernel's own socket behind a carried one, borrowed for as long as *f* is; -1: not now. */
+int sock_kernel(int fd, struct sock_file *f);
+/** The kernel's was named anew, or has other options. */
+void sock_sync(int fd, struct sock_file *f);
+/** It was added to an epoll set, changed there, or (events NULL) taken out. */
+void sock_carry_set(struct sock_file *f, int epfd, int fd, const struct epoll_event *ev);
+/** From now on the kernel is told when it is readable, as somebody wants who asked for *events*. */
+void sock_arm(struct sock_file *f, uint32_t events);
+
+#endif /* SOCK_CARRY_H */

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sock_conf.h"
+
+static struct sock_rules rules;
+static char program[SOCK_GLOB_MAX];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* By system calls: the functions are ours. */
+static void
+say(const char *text)
+{
+	char line[SOCK_ERR_MAX + 32];
+	int n = snprintf(line, sizeof(line), "libsansock: %s\n", text);
+
+	if (syscall(SYS_write, STDERR_FILENO, line, n) < 0)
+		return;
+}
+
+/* Whatever is wrong with the rules, the program runs as if there were none. */
+static void
+load(void)
+{
+	char path[4096], err[SOCK_ERR_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	const char *name;
+	bool is_off;
+	int rc;
+
+	path[n < 0 ? 0 : n] = '\0';
+	name = strrchr(path, '/');
+	snprintf(program, sizeof(program), "%s", name != NULL ? name + 1 : path);
+	rc = sock_rules_load(&rules, err, sizeof(err));
+	if (rc == 0)
+		return;
+	is_off = rules.settings.log == SOCK_LOG_OFF; /* as far as they could be read */
+	sock_rules_init(&rules);
+	if (!is_off)
+		say(err);
+}
+
+static const struct sock_rules *
+loaded(void)
+{
+	int was = errno;
+
+	pthread_once(&once, load);
+	errno = was;
+	return &rules;
+}
+
+bool
+sock_conf_is_idle(void)
+{
+	return loaded()->nb_rules == 0;
+}
+
+const char *
+sock_conf_daemon(void)
+{
+	return loaded()->settings.daemon;
+}
+
+const char *
+sock_conf_port(void)
+{
+	return loaded()->settings.port;
+}
+
+uint32_t
+sock_conf_spin_us(void)
+{
+	return loaded()->settings.spin_us;
+}
+
+uint32_t
+sock_conf_probe_ms(void)
+{
+	return loaded()->settings.probe_ms;
+}
+
+bool
+sock_conf_may_drop(void)
+{
+	const struct sock_rules *r = loaded();
+	uint32_t i;
+
+	for (i = 0; i < r->nb_rules && r->rules[i].action != SOCK_DROP; i++)
+		;
+	return i < r->nb_rules;
+}
+
+/* ADDRESS:PORT, or * */
+static const char *
+name(const struct sockaddr *sa, char *text, size_t len)
+{
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	const struct sockaddr_in *in = (const void *)sa;
+	char ip[INET6_ADDRSTRLEN] = "*";
+
+	if (sa != NULL && sa->sa_family == AF_INET)
+		inet_ntop(AF_INET, &in->sin_addr, ip, sizeof(ip));
+	else if (sa != NULL && sa->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &in6->sin6_addr, ip, sizeof(ip));
+	if (ip[0] == '*')
+		snprintf(text, len, "*");
+	else /* the port has its place in both */
+		snprintf(text, len, sa->sa_family == AF_INET ? "%s:%u" : "[%s]:%u", ip,
+			 ntohs(in->sin_port));
+	return text;
+}
+
+static void
+tell_verdict(const struct sock_query *q, const struct sock_verdict *v)
+{
+	char text[SOCK_ERR_MAX], local[64], remote[64], place[SOCK_FILE_MAX + 32] = "no rule";
+
+	if (v->rule != NULL)
+		sock_rules_place(loaded(), v->rule, place, sizeof(place));
+	snprintf(text, sizeof(text), "%s[%d]: %s %s -> %s: %s (%s)", program, (int)getpid(),
+		 q->proto == IPPROTO_UDP ? "udp" : "tcp", name(q->local, local, sizeof(local)),
+		 name(q->remote, remote, sizeof(remote)), sock_action_name(v->action), place);
+	say(text);
+}
+
+enum sock_action
+sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
+		 const struct sockaddr *remote, bool is_told)
+{
+	const struct sock_query query = {
+		.program = program,
+		.called = program_invocation_short_name,
+		.uid = getuid(),
+		.proto = proto,
+		.is_v6only = is_v6only,
+		.local = local,
+		.remote = remote,
+	};
+	const struct sock_verdict verdict = sock_rules_match(loaded(), &query);
+
+	if (is_told && loaded()->settings.log == SOCK_LOG_INFO)
+		tell_verdict(&query, &verdict);
+	return verdict.action;
+}
+
+void
+sock_conf_tell(const char *what, const char *why)
+{
+	char text[SOCK_ERR_MAX];
+
+	if (loaded()->settings.log != SOCK_LOG_INFO)
+		return;
+	snprintf(text, sizeof(text), "%s[%d]: %s: %s", program, (int)getpid(), what, why);
+	say(text);
+}
+
+void
+sock_conf_say(const char *what, int rc)
+{
+	char text[160];
+
+	if (loaded()->settings.log == SOCK_LOG_OFF)
+		return;
+	snprintf(text, sizeof(text), "%s: %s", what, strerror(-rc));
+	say(text);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Of the functions that programs call, those that move bytes between descriptors within the
+ * kernel: to or from a carried socket they go by way of a buffer. (UDP-1)
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sock_real.h"
+#include "sock_switch.h"
+
+static ssize_t
+fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* A file's bytes; it goes on by as many as were sent. */
+static __attribute__((noinline)) ssize_t
+copy_file(int fd, int from, off_t *offset, size_t size)
+{
+	off_t at = offset != NULL ? *offset : lseek(from, 0, SEEK_CUR);
+	char buf[SAN_SOCK_DGRAM];
+	ssize_t n;
+
+	if (at < 0)
+		return fail(errno == ESPIPE ? EINVAL : errno);
+	n = pread(from, buf, size < sizeof(buf) ? size : sizeof(buf), at);
+	if (n <= 0)
+		return n;
+	n = send(fd, buf, (size_t)n, 0);
+	if (n > 0 && offset != NULL)
+		*offset += n;
+	else if (n > 0)
+		lseek(from, at + n, SEEK_SET);
+	return n;
+}
+
+EXPORT ssize_t
+sendfile(int fd, int from, off_t *offset, size_t size)
+{
+	struct sock_file *f = carried(fd);
+
+	if (f == NULL)
+		return REAL(sendfile)(fd, from, offset, size);
+	sock_put(f);
+	return copy_file(fd, from, offset, size);
+}
+
+EXPORT ssize_t
+sendfile64(int fd, int from, off_t *offset, size_t size)
+{
+	return sendfile(fd, from, offset, size);
+}
+
+/* ---- splice ---- */
+
+static bool
+is_pipe(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+static bool
+blocks(int fd)
+{
+	return (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) == 0;
+}
+
+/* Is it ready, or is there time until it is? 0 or -1. */
+static int
+wait_for(int fd, short events, bool may_wait)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+	int n = poll(&p, 1, may_wait ? -1 : 0);
+
+	return n == 0 ? (int)fail(EAGAIN) : n < 0 ? -1 :
+						    0;
+}
+
+/*
+ * What is read of a pipe can't be put back: so it is not read before there is room for it, and
+ * if another thread was faster, waits for that.
+ */
+static __attribute__((noinline)) ssize_t
+from_pipe(int pipe, int fd, const struct sock_file *f, size_t size, bool may_wait)
+{
+	char buf[SAN_SOCK_DGRAM];
+	ssize_t n, k = 0, done;
+
+	if (wait_for(fd, POLLOUT, may_wait && atomic_load(&f->shm->nonblock) == 0) != 0 ||
+	    wait_for(pipe, POLLIN, may_wait && blocks(pipe)) != 0)
+		return -1;
+	n = REAL(read)(pipe, buf, size < sizeof(buf) ? size : sizeof(buf));
+	for (done = 0; done < n; done += k) {
+		k = send(fd, buf + done, (size_t)(n - done), 0);
+		if (k < 0 && (errno != EAGAIN || wait_for(fd, POLLOUT, true) != 0))
+			return done > 0 ? done : -1;
+		k = k < 0 ? 0 : k;
+	}
+	return n;
+}
+
+/* Bytes that go into *pipe*, which says that it has room. Its places are pages. */
+static size_t
+room_in(int pipe)
+{
+	int used = 0;
+
+	REAL(ioctl)
+	(pipe, FIONREAD, &used);
+	return (size_t)(used == 0 ? REAL(fcntl)(pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
+}
+
+static __attribute__((noinline)) ssize_t
+to_pipe(int fd, int pipe, size_t size, bool may_wait)
+{
+	char buf[SAN_SOCK_DGRAM];
+	size_t room;
+	ssize_t n;
+
+	if (wait_for(pipe, POLLOUT, may_wait && blocks(pipe)) != 0)
+		return -1;
+	room = room_in(pipe);
+	room = room < sizeof(buf) ? room : sizeof(buf);
+	n = recv(fd, buf, size < room ? size : room, may_wait ? 0 : MSG_DONTWAIT);
+	return n <= 0 ? n : REAL(write)(pipe, buf, (size_t)n);
+}
+
+/* 0: as far as can be seen it can be done; or errno. */
+static int
+check_splice(const struct sock_file *in, const struct sock_file *out, int other, const loff_t *at,
+	     const loff_t *other_at)
+{
+	if ((in != NULL && out != NULL) || !is_pipe(other))
+		return EINVAL;
+	return at != NULL || other_at != NULL ? ESPIPE : 0;
+}
+
+EXPORT ssize_t
+splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned int flags)
+{
+	struct sock_file *in = carried(from), *out = carried(to);
+	bool may_wait = (flags & SPLICE_F_NONBLOCK) == 0;
+	ssize_t n;
+	int err;
+
+	if (in == NULL && out == NULL)
+		return REAL(splice)(from, from_at, to, to_at, size, flags);
+	err = check_splice(in, out, in != NULL ? to : from, from_at, to_at);
+	if (err != 0)
+		n = fail(err);
+	else if (size == 0)
+		n = 0;
+	else if (in != NULL)
+		n = to_pipe(from, to, size, may_wait);
+	else
+		n = from_pipe(from, to, out, size, may_wait);
+	if (in != NULL)
+		sock_put(in);
+	if (out != NULL)
+		sock_put(out);
+	return n;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sock_fd.h"
+#include "sock_own.h"
+
+/* References of one whose last was given back, and of which nobody gets another. */
+#define GOING UINT32_MAX
+
+/* One more than the index in *files*; 0: none of ours. Pages that nobody uses are not there. */
+static _Atomic uint32_t table[SOCK_FDS];
+static struct sock_file files[SOCK_FILES];
+static _Atomic uint32_t hint;    /* where a free one is looked for first */
+static _Atomic int highest = -1; /* descriptor that is in the table */
+
+static pid_t owner;
+_Atomic uint32_t sock_nb_carried;
+void (*sock_fd_leaves)(int fd, struct sock_file *f);
+
+void
+sock_fd_begin(void)
+{
+	owner = getpid();
+}
+
+bool
+sock_is_us(void)
+{
+	return owner == 0 || owner == getpid();
+}
+
+static bool
+in_table(int fd)
+{
+	return (unsigned int)fd < SOCK_FDS;
+}
+
+struct sock_file *
+sock_get(int fd)
+{
+	struct sock_file *f;
+	uint32_t at, refs;
+
+	while (in_table(fd)) {
+		at = atomic_load_explicit(&table[fd], memory_order_acquire);
+		if (__builtin_expect(at == 0, 1))
+			return NULL;
+		f = &files[at - 1];
+		refs = atomic_load_explicit(&f->refs, memory_order_relaxed);
+		/* one that is about to go does not come back */
+		if (refs == 0 || refs == GOING ||
+		    !atomic_compare_exchange_weak(&f->refs, &refs, refs + 1))
+			continue;
+		if (atomic_load_explicit(&table[fd], memory_order_acquire) == at)
+			return f;
+		sock_put(f);
+	}
+	return NULL;
+}
+
+void
+sock_put(struct sock_file *f)
+{
+	uint32_t refs = atomic_load(&f->refs);
+
+	while (!atomic_compare_exchange_weak(&f->refs, &refs, refs == 1 ? GOING : refs - 1))
+		;
+	if (refs != 1)
+		return;
+	if (atomic_load(&f->carried))
+		atomic_fetch_sub(&sock_nb_carried, 1);
+	if (f->shm != NULL)
+		munmap(f->shm, f->bytes);
+	sock_own_close(f->kernel);
+	sock_own_close(f->lease);
+	/* only now somebody else may have it */
+	atomic_store(&f->refs, 0);
+}
+
+static struct sock_file *
+take_free(void)
+{
+	uint32_t i, at = atomic_load(&hint), none = 0;
+
+	for (i = 0; i < SOCK_FILES; i++, none = 0) {
+		at = (at + 1) % SOCK_FILES;
+		if (atomic_load_explicit(&files[at].refs, memory_order_relaxed) == 0 &&
+		    atomic_compare_exchange_strong(&files[at].refs, &none, 1)) {
+			atomic_store(&hint, at);
+			return &files[at];
+		}
+	}
+	return NULL;
+}
+
+static void
+put_at(int fd, uint32_t at)
+{
+	uint32_t was = atomic_exchange(&table[fd], at);
+	int high = atomic_load(&highest);
+
+	while (at != 0 && fd > high && !atomic_compare_exchange_weak(&highest, &high, fd))
+		;
+	if (was == 0)
+		return;
+	if (sock_fd_leaves != NULL)
+		sock_fd_leaves(fd, &files[was - 1]);
+	sock_put(&files[was - 1]);
+}
+
+void
+sock_track(int fd, int domain, bool is_udp)
+{
+	struct sock_file *f;
+	int i;
+
+	if (!in_table(fd) || !sock_is_us())
+		return;
+	f = take_free();
+	if (f == NULL) {
+		sock_forget(fd);
+		return;
+	}
+	atomic_store(&f->carried, false);
+	atomic_store(&f->is_kernels, false);
+	f->domain = domain;
+	f->is_udp = is_udp;
+	f->is_stdio = false;
+	f->shm = NULL;
+	f->bytes = 0;
+	f->kernel = f->lease = -1;
+	f->nb_early = 0;
+	f->item = 0;
+	f->is_taken = false;
+	for (i = 0; i < SOCK_SETS; i++)
+		f->sets[i].epfd = -1;
+	put_at(fd, (uint32_t)(f - files) + 1);
+}
+
+void
+sock_dup(int from, int to)
+{
+	struct sock_file *f;
+
+	if (from == to || !in_table(to))
+		return;
+	if (sock_is_own(to) && sock_is_us())
+		sock_own_lost(to);
+	f = sock_get(from);
+	if (f == NULL)
+		sock_forget(to);
+	else if (!sock_is_us())
+		sock_put(f);
+	else
+		put_at(to, (uint32_t)(f - files) + 1); /* the reference is the table's now */
+}
+
+void
+sock_forget(int fd)
+{
+	if (sock_is_own(fd) && sock_is_us())
+		sock_own_lost(fd);
+	if (!in_table(fd) || !sock_is_us())
+		return;
+	if (atomic_load_explicit(&table[fd], memory_order_relaxed) != 0)
+		put_at(fd, 0);
+	else if (sock_fd_leaves != NULL)
+		sock_fd_leaves(fd, NULL);
+}
+
+void
+sock_forget_range(unsigned int first, unsigned int last)
+{
+	unsigned int fd;
+
+	for (fd = first; fd <= last && (int)fd <= atomic_load(&highest); fd++)
+		if (!sock_is_own((int)fd))
+			sock_forget((int)fd);
+}
+
+int
+sock_next_fd(const struct sock_file *f, int fd)
+{
+	uint32_t at = (uint32_t)(f - files) + 1;
+
+	for (; fd <= atomic_load(&highest); fd++)
+		if (atomic_load(&table[fd]) == at)
+			return fd;
+	return -1;
+}

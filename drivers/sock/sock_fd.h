@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_FD_H
+#define SOCK_FD_H
+
+/**
+ * @file
+ * Which of the process's descriptors are sockets that are carried, or may come to be. No lock and
+ * no allocation: all of this may happen in a signal handler. What a child of vfork() does to its
+ * descriptors, in our memory, is not done to ours. (UDP-1, UDP-7)
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sock_shm.h"
+
+#define SOCK_FDS   65536 /**< descriptors from there on are the kernel's alone */
+#define SOCK_FILES 16384
+#define SOCK_SETS  4 /**< epoll sets that a socket may be in before it is carried */
+#define SOCK_EARLY 4 /**< ... and groups */
+
+/** An epoll set that has it. */
+struct sock_set {
+	int epfd; /**< -1: none */
+	int fd;
+	uint32_t events;
+	uint64_t data;
+};
+
+/** A socket, which may have several descriptors. */
+struct sock_file {
+	_Atomic uint32_t refs; /**< descriptors, and calls that are under way; 0: free */
+	_Atomic bool carried;
+	_Atomic bool is_kernels; /**< by the name that it has: it is not asked for again */
+	int domain;
+	bool is_udp;              /**< or TCP */
+	bool is_stdio;            /**< the C library may write to it by itself */
+	struct san_sock_shm *shm; /**< once it is carried */
+	size_t bytes;
+	uint32_t id, rx_bytes, tx_bytes; /**< as they were then: others may write there */
+	_Atomic int kernel;              /**< the kernel's own, borrowed; -1: not yet */
+	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
+	_Atomic uint32_t item;           /**< in an epoll set: sock_eset.c; or 0 */
+	_Atomic bool is_taken;           /**< what the kernel was told of, under the rx lock */
+	struct sock_set sets[SOCK_SETS];
+	_Atomic uint32_t nb_early;
+	uint8_t early[SOCK_EARLY][16];
+};
+
+/** Sockets that are carried: with none nobody has to be asked about a set of descriptors. */
+extern _Atomic uint32_t sock_nb_carried;
+
+/**
+ * Told of each descriptor, of *f* or (NULL) of something else, that is not that any more; the
+ * reference is still there.
+ */
+extern void (*sock_fd_leaves)(int fd, struct sock_file *f);
+
+/** From now on *f* is one. */
+static inline void
+sock_set_carried(struct sock_file *f)
+{
+	atomic_fetch_add(&sock_nb_carried, 1);
+	atomic_store_explicit(&f->carried, true, memory_order_release);
+}
+
+/** The process begins, or goes on as a child of what it was. */
+void sock_fd_begin(void);
+/** Or a child of vfork(), or of a clone() that nobody told us of, in our memory. */
+bool sock_is_us(void);
+/** What *fd* is, if we know it, and not to go before sock_put(); or NULL. */
+struct sock_file *sock_get(int fd);
+void sock_put(struct sock_file *f);
+/** One more reference to what one has. */
+static inline void
+sock_hold(struct sock_file *f)
+{
+	atomic_fetch_add(&f->refs, 1);
+}
+/** A socket of the kernel's is at *fd*: it may come to be carried. */
+void sock_track(int fd, int domain, bool is_udp);
+/** *to*, which the kernel has just made or made anew, is what *from* is. */
+void sock_dup(int from, int to);
+/** The kernel gave *fd* to something else, or closed it. */
+void sock_forget(int fd);
+/** All from *first* to *last*. */
+void sock_forget_range(unsigned int first, unsigned int last);
+/** The next descriptor of *f* from *fd* on, or -1. */
+int sock_next_fd(const struct sock_file *f, int fd);
+
+/** What no pointer of a program's points to: the kernel would say EFAULT. */
+static inline bool
+sock_is_bad(const void *p, size_t len)
+{
+	return len != 0 && ((uintptr_t)p < 65536 || (uintptr_t)p >= 1ull << 47);
+}
+
+#endif /* SOCK_FD_H */

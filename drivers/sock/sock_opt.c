@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_opt.h"
+#include "sock_real.h"
+#include "sock_tcp.h"
+#include "sock_udp.h"
+
+static int
+fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/*
+ * Options by which a program asks for more with each datagram: the switch adds it. The kernel's
+ * socket has most of them on, for the daemon.
+ */
+static const struct {
+	int level, name;
+	uint32_t bit;
+} ours[] = {
+	{SOL_SOCKET, SO_TIMESTAMP, SAN_SOCK_TIMESTAMP},
+	{SOL_SOCKET, SO_TIMESTAMPNS, SAN_SOCK_TIMESTAMPNS},
+	{SOL_SOCKET, SO_RXQ_OVFL, SAN_SOCK_RXQ_OVFL},
+	{IPPROTO_IP, IP_PKTINFO, SAN_SOCK_PKTINFO},
+	{IPPROTO_IP, IP_RECVTTL, SAN_SOCK_RECVTTL},
+	{IPPROTO_IP, IP_RECVTOS, SAN_SOCK_RECVTOS},
+	{IPPROTO_IPV6, IPV6_RECVPKTINFO, SAN_SOCK_PKTINFO6},
+	{IPPROTO_IPV6, IPV6_RECVHOPLIMIT, SAN_SOCK_RECVHOPS6},
+	{IPPROTO_IPV6, IPV6_RECVTCLASS, SAN_SOCK_RECVTCLASS6},
+};
+
+static uint32_t
+our_bit(int level, int name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (ours[i].level == level && ours[i].name == name)
+			return ours[i].bit;
+	return 0;
+}
+
+static int
+give_int(int v, void *value, socklen_t *len)
+{
+	if (*len > sizeof(v))
+		*len = sizeof(v);
+	memcpy(value, &v, *len);
+	return 0;
+}
+
+int
+sock_opt_get(int fd, struct sock_file *f, int level, int name, void *value, socklen_t *len)
+{
+	uint32_t bit = our_bit(level, name);
+	int kernel, err;
+
+	if ((bit != 0 || (level == SOL_SOCKET && name == SO_ERROR)) &&
+	    (value == NULL || len == NULL))
+		return fail(EFAULT);
+	if (bit != 0)
+		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
+	if (level == SOL_SOCKET && name == SO_ERROR) {
+		err = (int)atomic_exchange(&f->shm->error, 0);
+		if (err != 0)
+			return give_int(err, value, len);
+	}
+	kernel = sock_kernel(fd, f);
+	return kernel < 0 ? fail(ENETDOWN) : REAL(getsockopt)(kernel, level, name, value, len);
+}
+
+static bool
+is_time(int level, int name)
+{
+	return level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO);
+}
+
+/* The group that *value* names, and whether it is left; false: it is about no group. */
+static bool
+about_group(int level, int name, const void *value, socklen_t len, uint8_t group[16], bool *leaves)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct group_req *req = value;
+
+	*leaves = (level == IPPROTO_IP && name == IP_DROP_MEMBERSHIP) ||
+		(level == IPPROTO_IPV6 && name == IPV6_LEAVE_GROUP) || name == MCAST_LEAVE_GROUP;
+	memcpy(group, mapped, sizeof(mapped));
+	if (level == IPPROTO_IP && (name == IP_ADD_MEMBERSHIP || name == IP_DROP_MEMBERSHIP) &&
+	    len >= sizeof(struct ip_mreq)) {
+		memcpy(group + 12, value, 4); /* first in ip_mreq and in ip_mreqn */
+		return true;
+	}
+	if (level == IPPROTO_IPV6 && (name == IPV6_JOIN_GROUP || name == IPV6_LEAVE_GROUP) &&
+	    len >= sizeof(struct ipv6_mreq)) {
+		memcpy(group, value, 16);
+		return true;
+	}
+	if ((level != IPPROTO_IP && level != IPPROTO_IPV6) || len < sizeof(*req) ||
+	    (name != MCAST_JOIN_GROUP && name != MCAST_LEAVE_GROUP))
+		return false;
+	if (req->gr_group.ss_family == AF_INET)
+		memcpy(group + 12, &((const struct sockaddr_in *)&req->gr_group)->sin_addr, 4);
+	else
+		memcpy(group, &((const struct sockaddr_in6 *)&req->gr_group)->sin6_addr, 16);
+	return true;
+}
+
+/* The kernel's socket is in it or out of it: so is what is carried. */
+static void
+follow(int fd, const uint8_t group[16], bool leaves)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+
+	req.sock.leaves = leaves;
+	memcpy(req.sock.group, group, 16);
+	sock_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
+}
+
+int
+sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value, socklen_t len)
+{
+	uint32_t bit = our_bit(level, name);
+	int v = 0, rc, kernel;
+	uint8_t group[16];
+	bool leaves;
+
+	if (bit != 0) {
+		if (value == NULL)
+			return fail(EFAULT);
+		if (len < sizeof(v))
+			return fail(EINVAL);
+		memcpy(&v, value, sizeof(v));
+		if (v != 0)
+			atomic_fetch_or(&f->shm->options, bit);
+		else
+			atomic_fetch_and(&f->shm->options, ~bit);
+		return 0;
+	}
+	kernel = sock_kernel(fd, f);
+	if (kernel < 0)
+		return fail(ENETDOWN);
+	rc = REAL(setsockopt)(kernel, level, name, value, len);
+	if (rc == 0 && about_group(level, name, value, len, group, &leaves))
+		follow(fd, group, leaves);
+	else if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
+		REAL(setsockopt)
+	(fd, level, name, value, len);
+	else if (rc == 0 && f->is_udp)
+		sock_sync(fd, f);
+	else if (rc == 0 && level == SOL_SOCKET && name == SO_LINGER)
+		sock_opt_linger(kernel, f);
+	return rc;
+}
+
+void
+sock_opt_linger(int kernel, struct sock_file *f)
+{
+	struct linger l = {0};
+	socklen_t len = sizeof(l);
+
+	if (REAL(getsockopt)(kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
+		atomic_store(&f->shm->linger, l.l_onoff == 0 ? 0 : (uint32_t)l.l_linger + 1);
+}
+
+void
+sock_opt_early(struct sock_file *f, int level, int name, const void *value, socklen_t len)
+{
+	uint32_t at = atomic_load(&f->nb_early);
+	uint8_t group[16];
+	bool leaves;
+
+	if (!about_group(level, name, value, len, group, &leaves) || leaves || at == SOCK_EARLY)
+		return;
+	memcpy(f->early[at], group, sizeof(group));
+	atomic_store(&f->nb_early, at + 1);
+}
+
+uint32_t
+sock_opt_bits(int fd)
+{
+	uint32_t bits = 0;
+	socklen_t len;
+	size_t i;
+	int v;
+
+	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+		len = sizeof(v);
+		v = 0;
+		if (REAL(getsockopt)(fd, ours[i].level, ours[i].name, &v, &len) == 0 && v != 0)
+			bits |= ours[i].bit;
+	}
+	return bits;
+}
+
+void
+sock_opt_times(int fd, int shadow)
+{
+	static const int names[] = {SO_RCVTIMEO, SO_SNDTIMEO};
+	struct timeval tv;
+	socklen_t len;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		len = sizeof(tv);
+		if (REAL(getsockopt)(fd, SOL_SOCKET, names[i], &tv, &len) == 0)
+			REAL(setsockopt)
+		(shadow, SOL_SOCKET, names[i], &tv, len);
+	}
+}
+
+void
+sock_opt_inherit(int fd, struct sock_file *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < atomic_load(&f->nb_early); i++)
+		follow(fd, f->early[i], false);
+}
+
+int
+sock_opt_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
+{
+	int kernel, rc;
+
+	if (!f->is_udp)
+		return fail(EISCONN);
+	kernel = sock_kernel(fd, f);
+	if (kernel < 0)
+		return fail(ENETDOWN);
+	rc = REAL(connect)(kernel, sa, len);
+	if (rc == 0)
+		sock_sync(fd, f);
+	return rc;
+}
+
+int
+sock_opt_name(int fd, struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
+{
+	int kernel;
+
+	if (!f->is_udp)
+		return sock_tcp_name(f, peer, sa, len);
+	kernel = sock_kernel(fd, f);
+	if (kernel < 0)
+		return fail(ENETDOWN);
+	return peer ? REAL(getpeername)(kernel, sa, len) : REAL(getsockname)(kernel, sa, len);
+}
+
+int
+sock_opt_shutdown(int fd, struct sock_file *f, int how)
+{
+	int kernel, rc, err;
+
+	if (!f->is_udp)
+		return sock_tcp_shutdown(fd, f, how);
+	kernel = sock_kernel(fd, f);
+	if (kernel < 0)
+		return fail(ENETDOWN);
+	/* of the kernel's receiving side an end is none: it would be readable for ever */
+	rc = how == SHUT_RD ? 0 : REAL(shutdown)(kernel, SHUT_WR);
+	if (rc == 0 && f->shm->peer.family == 0)
+		rc = fail(ENOTCONN); /* which it says, and does it all the same */
+	err = errno;
+	if (how != SHUT_WR)
+		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
+	if (how != SHUT_RD)
+		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
+	sock_bell(f); /* who waits to read is told that there is nothing more */
+	errno = err;
+	return rc;
+}
+
+int
+sock_opt_ioctl(int fd, struct sock_file *f, unsigned long request, void *arg)
+{
+	int kernel, rc;
+
+	if (request == FIONREAD) {
+		if (arg == NULL)
+			return fail(EFAULT);
+		*(int *)arg = f->is_udp ? sock_udp_next(f) : sock_tcp_unread(f);
+		return 0;
+	}
+	if (request == TIOCOUTQ && !f->is_udp) {
+		if (arg == NULL)
+			return fail(EFAULT);
+		*(int *)arg = sock_tcp_unsent(f);
+		return 0;
+	}
+	if (request == FIONBIO) {
+		rc = REAL(ioctl)(fd, request, arg);
+		if (rc == 0)
+			atomic_store(&f->shm->nonblock, *(const int *)arg != 0);
+		return rc;
+	}
+	if (request == FIOCLEX || request == FIONCLEX)
+		return REAL(ioctl)(fd, request, arg);
+	kernel = sock_kernel(fd, f);
+	return kernel < 0 ? fail(ENETDOWN) : REAL(ioctl)(kernel, request, arg);
+}
+
+int
+sock_opt_fcntl(int fd, struct sock_file *f, int cmd, void *arg)
+{
+	int rc = REAL(fcntl)(fd, cmd, arg);
+
+	if (cmd == F_SETFL && rc == 0)
+		atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
+	else if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && rc >= 0)
+		sock_dup(fd, rc);
+	return rc;
+}

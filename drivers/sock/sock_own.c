@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+
+#include "sock_fd.h"
+#include "sock_own.h"
+#include "sock_real.h"
+
+#define HIGH_FD 700 /* the program counts on low numbers */
+
+/* Of each that is ours: who has its number. Pages that nobody uses are not there. */
+static _Atomic(_Atomic int *) holders[SOCK_FDS];
+static _Atomic int highest = -1;
+
+static void
+set(int fd, _Atomic int *holder)
+{
+	int high = atomic_load(&highest);
+
+	if ((unsigned int)fd >= SOCK_FDS)
+		return;
+	atomic_store(&holders[fd], holder);
+	while (holder != NULL && fd > high && !atomic_compare_exchange_weak(&highest, &high, fd))
+		;
+}
+
+int
+sock_own(int fd, _Atomic int *holder)
+{
+	int high = fd < 0 ? -1 : REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+
+	if (high >= 0) {
+		REAL(close)
+		(fd);
+		fd = high;
+	}
+	set(fd, holder);
+	return fd;
+}
+
+void
+sock_own_close(int fd)
+{
+	if (fd < 0)
+		return;
+	set(fd, NULL);
+	REAL(close)
+	(fd);
+}
+
+bool
+sock_is_own(int fd)
+{
+	return fd >= 0 && fd <= atomic_load_explicit(&highest, memory_order_relaxed) &&
+		atomic_load(&holders[fd]) != NULL;
+}
+
+void
+sock_own_lost(int fd)
+{
+	_Atomic int *holder;
+
+	if (!sock_is_own(fd))
+		return;
+	holder = atomic_exchange(&holders[fd], NULL);
+	if (holder != NULL)
+		atomic_compare_exchange_strong(holder, &fd, -1);
+}
+
+void
+sock_own_make_way(int fd)
+{
+	_Atomic int *holder = sock_is_own(fd) ? atomic_load(&holders[fd]) : NULL;
+	int was = fd, to, err = errno;
+
+	/* what a child of vfork() does to its descriptors is not done to ours */
+	if (holder == NULL || !sock_is_us())
+		return;
+	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	set(fd, NULL);
+	set(to, holder);
+	/* without a free number it is lost; -1 says so */
+	if (!atomic_compare_exchange_strong(holder, &was, to))
+		sock_own_close(to);
+	errno = err;
+}
+
+int
+sock_own_close_others(unsigned int first, unsigned int last, int flags)
+{
+	unsigned int fd, at = first;
+	int rc = 0;
+
+	for (fd = first; fd <= last && (int)fd <= atomic_load(&highest) && rc == 0; fd++) {
+		if (!sock_is_own((int)fd))
+			continue;
+		if (fd > at)
+			rc = REAL(close_range)(at, fd - 1, flags);
+		at = fd + 1;
+	}
+	/* also what makes no sense: the kernel will say so */
+	return rc != 0 || (at > last && at != first) ? rc : REAL(close_range)(at, last, flags);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_REAL_H
+#define SOCK_REAL_H
+
+/**
+ * @file
+ * The C library's own functions, behind those of ours that have their names. Each is looked up
+ * when it is first needed: other libraries' constructors call before ours runs. (UDP-1)
+ */
+
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/** name, result, parameters. */
+#define SOCK_REALS(X)                                                                            \
+	X(socket, int, (int, int, int))                                                          \
+	X(bind, int, (int, const struct sockaddr *, socklen_t))                                  \
+	X(connect, int, (int, const struct sockaddr *, socklen_t))                               \
+	X(getsockname, int, (int, struct sockaddr *, socklen_t *))                               \
+	X(getpeername, int, (int, struct sockaddr *, socklen_t *))                               \
+	X(getsockopt, int, (int, int, int, void *, socklen_t *))                                 \
+	X(setsockopt, int, (int, int, int, const void *, socklen_t))                             \
+	X(accept, int, (int, struct sockaddr *, socklen_t *))                                    \
+	X(accept4, int, (int, struct sockaddr *, socklen_t *, int))                              \
+	X(listen, int, (int, int))                                                               \
+	X(socketpair, int, (int, int, int, int[2]))                                              \
+	X(shutdown, int, (int, int))                                                             \
+	X(close, int, (int))                                                                     \
+	X(close_range, int, (unsigned int, unsigned int, int))                                   \
+	X(closefrom, void, (int))                                                                \
+	X(fclose, int, (void *))                                                                 \
+	X(fdopen, void *, (int, const char *))                                                   \
+	X(dup, int, (int))                                                                       \
+	X(dup2, int, (int, int))                                                                 \
+	X(dup3, int, (int, int, int))                                                            \
+	X(fcntl, int, (int, int, ...))                                                           \
+	X(fcntl64, int, (int, int, ...))                                                         \
+	X(ioctl, int, (int, unsigned long, ...))                                                 \
+	X(read, ssize_t, (int, void *, size_t))                                                  \
+	X(readv, ssize_t, (int, const struct iovec *, int))                                      \
+	X(recv, ssize_t, (int, void *, size_t, int))                                             \
+	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *))         \
+	X(recvmsg, ssize_t, (int, struct msghdr *, int))                                         \
+	X(recvmmsg, int, (int, struct mmsghdr *, unsigned int, int, struct timespec *))          \
+	X(write, ssize_t, (int, const void *, size_t))                                           \
+	X(writev, ssize_t, (int, const struct iovec *, int))                                     \
+	X(send, ssize_t, (int, const void *, size_t, int))                                       \
+	X(sendto, ssize_t, (int, const void *, size_t, int, const struct sockaddr *, socklen_t)) \
+	X(sendmsg, ssize_t, (int, const struct msghdr *, int))                                   \
+	X(sendmmsg, int, (int, struct mmsghdr *, unsigned int, int))                             \
+	X(sendfile, ssize_t, (int, int, off_t *, size_t))                                        \
+	X(splice, ssize_t, (int, loff_t *, int, loff_t *, size_t, unsigned int))                 \
+	X(poll, int, (struct pollfd *, nfds_t, int))                                             \
+	X(ppoll, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))      \
+	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *))                    \
+	X(pselect, int,                                                                          \
+	  (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *))        \
+	X(epoll_create, int, (int))                                                              \
+	X(epoll_create1, int, (int))                                                             \
+	X(epoll_ctl, int, (int, int, int, struct epoll_event *))                                 \
+	X(epoll_wait, int, (int, struct epoll_event *, int, int))                                \
+	X(epoll_pwait, int, (int, struct epoll_event *, int, int, const sigset_t *))             \
+	X(epoll_pwait2, int,                                                                     \
+	  (int, struct epoll_event *, int, const struct timespec *, const sigset_t *))           \
+	X(syscall, long, (long, ...))
+
+struct sock_real {
+#define SOCK_REAL_FIELD(name, result, params) result(*name) params;
+	SOCK_REALS(SOCK_REAL_FIELD)
+#undef SOCK_REAL_FIELD
+};
+
+extern struct sock_real sock_real;
+
+/** Look up the function that is so far into struct sock_real. Ends the process if there is none. */
+void sock_real_find(size_t offset);
+
+/** The C library's *name*. */
+#define REAL(name)                                                        \
+	(*({                                                              \
+		if (__builtin_expect(sock_real.name == NULL, 0))          \
+			sock_real_find(offsetof(struct sock_real, name)); \
+		sock_real.name;                                           \
+	}))
+
+#endif /* SOCK_REAL_H */

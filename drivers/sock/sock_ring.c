@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "sock_attach.h"
+#include "sock_conf.h"
+#include "sock_epoll.h"
+#include "sock_lock.h"
+#include "sock_real.h"
+#include "sock_ring.h"
+
+#define NS_PER_S      1000000000ull
+#define ASIDE_STEPS   10000 /* a second */
+#define ASIDE_STEP_NS 100000
+#define TELL_TRIES    20 /* of some 100 ns: a byte that is being written */
+
+/* ---- locks ---- */
+
+/*
+ * One that died with it left the ring as it is between two steps, which is always right. It may
+ * have taken the mirror's byte and not have said so: then it is mirrored once more. Who lives on
+ * finds that its step is not the next one any more.
+ */
+bool
+sock_lock_rx(struct sock_file *f, uint32_t *key)
+{
+	int rc = sock_lock(&f->shm->rx_lock, true, key);
+
+	if (rc == SOCK_LOCK_TAKEN) {
+		atomic_store(&f->shm->mirrored, 0);
+		sock_bell(f);
+	}
+	return rc >= 0; /* else it is ours: a signal handler interrupted its own thread's call */
+}
+
+void
+sock_unlock_rx(struct sock_file *f, uint32_t key)
+{
+	bool is_taken = atomic_load_explicit(&f->is_taken, memory_order_relaxed);
+
+	if (is_taken)
+		atomic_store_explicit(&f->is_taken, false, memory_order_relaxed);
+	sock_unlock(&f->shm->rx_lock, key);
+	if (is_taken) /* without the lock, which who looks at a set may want */
+		sock_epoll_taken(f);
+}
+
+bool
+sock_lock_tx(struct sock_file *f, uint32_t *key)
+{
+	return sock_lock(&f->shm->tx_lock, false, key) >= 0;
+}
+
+void
+sock_unlock_tx(struct sock_file *f, uint32_t key)
+{
+	sock_unlock(&f->shm->tx_lock, key);
+}
+
+/* ---- sleep ---- */
+
+bool
+sock_has_something(const struct san_sock_shm *shm)
+{
+	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
+		atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0 ||
+		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
+}
+
+/* Nothing more comes to the descriptor: the stream has ended, or if not, the daemon has. */
+static void
+closed(struct san_sock_shm *shm)
+{
+	if (atomic_load(&shm->fin) == 0)
+		atomic_store(&shm->gone, 1);
+}
+
+/* Look for a while whether there is something, or room. */
+static bool
+spin(const struct sock_file *f, bool to_send)
+{
+	uint64_t until_ns;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	until_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec +
+		sock_conf_spin_us() * 1000ull;
+	do {
+		if (to_send ? san_sock_has_room(f->shm, f->tx_bytes) : sock_has_something(f->shm))
+			return true;
+		if (sock_yields())
+			sched_yield();
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+	} while ((uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec < until_ns);
+	return false;
+}
+
+/*
+ * As a read of the descriptor, by which the kernel wakes us, minds SO_RCVTIMEO, signals and their
+ * SA_RESTART, and cancels us as it would in recv().
+ */
+int
+sock_wait_something(int fd, struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+	ssize_t n = 1;
+	char byte;
+	int err;
+
+	if (spin(f, false))
+		return 0;
+	atomic_fetch_add(&shm->armed, 1);
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!sock_has_something(shm))
+		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
+	err = errno;
+	atomic_fetch_sub(&shm->armed, 1);
+	if (n == 0)
+		closed(shm);
+	else if (n > 0 && !sock_has_something(shm))
+		sock_settle(fd, f, true); /* what was told has been taken, or came too late */
+	return n < 0 ? err : 0;
+}
+
+/*
+ * There is no room: the descriptor is full from now on, as sock_shm.h says. If it is already and
+ * *flags* has no MSG_DONTWAIT, we sleep here until there is room: so SO_SNDTIMEO, signals and
+ * cancellation are the kernel's. 0 or errno.
+ */
+static int
+fill(int fd, struct sock_file *f, int flags)
+{
+	static uint8_t full[SAN_SOCK_FULL];
+
+	memcpy(full, SAN_SOCK_MARK, sizeof(SAN_SOCK_MARK));
+	atomic_store(&f->shm->full, 1);
+	sock_bell(f); /* one that was killed may not have */
+	if (REAL(send)(fd, full, sizeof(full), flags | MSG_NOSIGNAL) >= 0)
+		return 0;
+	if (errno != EPIPE && errno != ECONNRESET)
+		return errno;
+	atomic_store(&f->shm->gone, 1); /* the daemon is */
+	return ENETDOWN;
+}
+
+int
+sock_wait_room(int fd, struct sock_file *f, int flags)
+{
+	if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&f->shm->nonblock) != 0) {
+		fill(fd, f, MSG_DONTWAIT);
+		return EAGAIN;
+	}
+	return spin(f, true) ? 0 : fill(fd, f, 0);
+}
+
+bool
+sock_is_writable(int fd, struct sock_file *f)
+{
+	int was = errno;
+
+	if (san_sock_has_room(f->shm, f->tx_bytes))
+		return true;
+	fill(fd, f, MSG_DONTWAIT); /* nor does the kernel say so */
+	errno = was;
+	return false;
+}
+
+/* The daemon reads it when it goes. What waits for room may be there for long. */
+void
+sock_wait_aside(int fd, const struct sock_file *f)
+{
+	const struct timespec step = {.tv_nsec = ASIDE_STEP_NS};
+	int tries, left = 0;
+
+	for (tries = 0; tries < ASIDE_STEPS && atomic_load(&f->shm->full) == 0; tries++) {
+		if (REAL(ioctl)(fd, SIOCOUTQ, &left) != 0 || left == 0)
+			return;
+		nanosleep(&step, NULL);
+	}
+}
+
+/*
+ * Read the bytes by which the kernel was told. Not by recv(), in which a thread may be cancelled:
+ * it would not give the lock back. One that comes later still is read by sock_settle().
+ */
+static void
+untell(int fd, struct san_sock_shm *shm)
+{
+	uint32_t nb = 0, tries;
+	char byte;
+	long n = -1;
+
+	/* the first may be on its way still */
+	for (tries = 0; tries < TELL_TRIES && nb == 0 && n != 0; tries++)
+		do {
+			n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT, NULL, NULL);
+			nb += n > 0;
+			/* there is but one, if nobody wants edges */
+		} while (n > 0 && atomic_load_explicit(&shm->edges, memory_order_relaxed) != 0);
+	if (n == 0)
+		closed(shm);
+}
+
+void
+sock_unmirror(int fd, struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t state = SAN_SOCK_TO_TELL;
+
+	if (atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == SAN_SOCK_UNTOLD ||
+	    sock_has_something(shm))
+		return;
+	if (!atomic_compare_exchange_strong(&shm->mirrored, &state, SAN_SOCK_UNTOLD)) {
+		untell(fd, shm);
+		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
+		atomic_store_explicit(&f->is_taken, true, memory_order_relaxed);
+	}
+	atomic_thread_fence(memory_order_seq_cst);
+	if (sock_has_something(shm))
+		sock_bell(f);
+}
+
+void
+sock_settle(int fd, struct sock_file *f, bool is_told)
+{
+	uint32_t key;
+
+	if (atomic_load_explicit(&f->shm->mirrored, memory_order_relaxed) == 0 && !is_told)
+		return;
+	if (!sock_lock_rx(f, &key))
+		return;
+	/* an edge that came too late */
+	if (is_told && atomic_load(&f->shm->mirrored) == SAN_SOCK_UNTOLD &&
+	    !sock_has_something(f->shm))
+		untell(fd, f->shm);
+	sock_unmirror(fd, f);
+	sock_unlock_rx(f, key);
+}
+
+/* ---- buffers ---- */
+
+ssize_t
+sock_length(const struct msghdr *msg)
+{
+	size_t i, sum = 0;
+
+	if (msg->msg_iovlen > 1024)
+		return -EMSGSIZE;
+	if (sock_is_bad(msg->msg_iov, msg->msg_iovlen))
+		return -EFAULT;
+	for (i = 0; i < msg->msg_iovlen; i++) {
+		if (sock_is_bad(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len))
+			return -EFAULT;
+		if (msg->msg_iov[i].iov_len > SSIZE_MAX - sum)
+			return -EINVAL;
+		sum += msg->msg_iov[i].iov_len;
+	}
+	return (ssize_t)sum;
+}
+
+/* The next *len* bytes of *msg* behind *skip*: *fn* for each part. */
+static void
+each_part(const struct msghdr *msg, size_t skip, size_t len,
+	  void (*fn)(void *part, size_t at, size_t n, void *arg), void *arg)
+{
+	size_t i, n, at = 0;
+
+	for (i = 0; i < msg->msg_iovlen && at < len; i++) {
+		const struct iovec *v = &msg->msg_iov[i];
+
+		if (skip >= v->iov_len) {
+			skip -= v->iov_len;
+			continue;
+		}
+		n = v->iov_len - skip < len - at ? v->iov_len - skip : len - at;
+		fn((uint8_t *)v->iov_base + skip, at, n, arg);
+		at += n;
+		skip = 0;
+	}
+}
+
+static void
+copy_from(void *part, size_t at, size_t n, void *to)
+{
+	memcpy((uint8_t *)to + at, part, n);
+}
+
+static void
+copy_to(void *part, size_t at, size_t n, void *from)
+{
+	memcpy(part, (const uint8_t *)from + at, n);
+}
+
+void
+sock_gather(void *to, const struct msghdr *msg, size_t skip, size_t len)
+{
+	each_part(msg, skip, len, copy_from, to);
+}
+
+void
+sock_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len)
+{
+	each_part(msg, skip, len, copy_to, (void *)(uintptr_t)from);
+}
+
+/* ---- addresses ---- */
+
+socklen_t
+sock_write_name(int domain, const uint8_t ip[16], uint16_t port, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+	memset(out, 0, sizeof(*in6));
+	if (domain == AF_INET) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, ip + 12, 4);
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	memcpy(&in6->sin6_addr, ip, 16);
+	return sizeof(*in6);
+}

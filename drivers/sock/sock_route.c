@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A port with a default route leads everywhere, but this host's own addresses and what is behind
+ * other devices is none of its business. The kernel knows, and is asked in the way that needs no
+ * privilege and no netlink: which address of ours would it send from? If that is the port's, its
+ * route is by the port's device. Where the kernel does not have the port's address, the device is
+ * not its own, and what it would do without is no news: the port has all but what is local.
+ *
+ * An answer holds for some seconds, so there is no system call in the steady state (UDP-8).
+ */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sock_real.h"
+#include "sock_route.h"
+
+#define ANSWERS  4096 /* that are remembered, by address */
+#define HOLDS_S  10
+#define IS_PORTS 1u /* in *told*, below the second in which it ceases to hold */
+
+/*
+ * Written by one at a time, when *turn* is odd; who reads looks whether it was the same before and
+ * after. Zeros hold no longer.
+ */
+static struct {
+	_Atomic uint32_t turn, told;
+	_Atomic uint64_t ip[2];
+} answers[ANSWERS];
+
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool
+is_v4(const uint8_t ip[16])
+{
+	return memcmp(ip, mapped, sizeof(mapped)) == 0;
+}
+
+static socklen_t
+to_sockaddr(const uint8_t ip[16], struct sockaddr_storage *out)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+	memset(out, 0, sizeof(*out));
+	if (is_v4(ip)) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(9); /* nothing is sent */
+		memcpy(&in->sin_addr, ip + 12, 4);
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(9);
+	memcpy(&in6->sin6_addr, ip, 16);
+	return sizeof(*in6);
+}
+
+/*
+ * The address from which the kernel would send to *ip*. 0; -EAGAIN: it can't be asked; or what it
+ * says. By calls in which no thread is cancelled.
+ */
+static int
+ask(const uint8_t ip[16], uint8_t source[16])
+{
+	struct sockaddr_storage ss;
+	socklen_t len = to_sockaddr(ip, &ss);
+	int fd = (int)REAL(syscall)(SYS_socket, ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -EAGAIN;
+	rc = REAL(syscall)(SYS_connect, fd, &ss, len) != 0 ? -errno : 0;
+	len = sizeof(ss);
+	if (rc == 0 && REAL(getsockname)(fd, (struct sockaddr *)&ss, &len) != 0)
+		rc = -EAGAIN;
+	REAL(syscall)
+	(SYS_close, fd);
+	memcpy(source, mapped, sizeof(mapped));
+	if (ss.ss_family == AF_INET)
+		memcpy(source + 12, &((struct sockaddr_in *)&ss)->sin_addr, 4);
+	else
+		memcpy(source, &((struct sockaddr_in6 *)&ss)->sin6_addr, 16);
+	return rc;
+}
+
+/* Has the kernel an address of the port's, of the family of *ip*? */
+static bool
+kernel_shares(const struct shmq_ctl *ctl, const uint8_t ip[16])
+{
+	uint8_t source[16];
+	uint32_t i;
+
+	for (i = 0; i < ctl->nb_addrs; i++)
+		if (is_v4(ctl->nets[i].ip) == is_v4(ip) && ask(ctl->nets[i].ip, source) == 0 &&
+		    memcmp(source, ctl->nets[i].ip, 16) == 0)
+			return true;
+	return false;
+}
+
+static bool
+decide(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
+{
+	uint8_t source[16];
+	int rc = ask(ip, source);
+	uint32_t i;
+
+	if (rc == -EAGAIN || rc == -ENETUNREACH || rc == -EHOSTUNREACH)
+		return true;
+	/* it may not be sent there, or goes to all */
+	if (rc != 0 || memcmp(source, ip, 16) == 0)
+		return false;
+	if (is_on_link)
+		return true;
+	for (i = 0; i < ctl->nb_addrs; i++)
+		if (memcmp(ctl->nets[i].ip, source, 16) == 0)
+			return true;
+	return !kernel_shares(ctl, ip);
+}
+
+/* This host's own, or many hosts', by what it is called. */
+static bool
+is_special(const uint8_t ip[16])
+{
+	static const uint8_t loopback[16] = {[15] = 1}, any[16];
+
+	if (is_v4(ip))
+		return ip[12] == 0 || ip[12] == 127 || ip[12] >= 224;
+	return ip[0] == 0xff || memcmp(ip, loopback, 16) == 0 || memcmp(ip, any, 16) == 0;
+}
+
+static void
+remember(size_t at, const uint64_t ip[2], uint32_t told)
+{
+	uint32_t turn = atomic_load(&answers[at].turn) & ~1u;
+
+	/* of two at a time one does not */
+	if (!atomic_compare_exchange_strong(&answers[at].turn, &turn, turn + 1))
+		return;
+	atomic_store(&answers[at].ip[0], ip[0]);
+	atomic_store(&answers[at].ip[1], ip[1]);
+	atomic_store(&answers[at].told, told);
+	atomic_store(&answers[at].turn, turn + 2);
+}
+
+static bool
+recall(size_t at, const uint64_t ip[2], uint32_t *told)
+{
+	uint32_t turn = atomic_load_explicit(&answers[at].turn, memory_order_acquire);
+	bool is;
+
+	is = atomic_load_explicit(&answers[at].ip[0], memory_order_acquire) == ip[0] &&
+		atomic_load_explicit(&answers[at].ip[1], memory_order_acquire) == ip[1];
+	*told = atomic_load_explicit(&answers[at].told, memory_order_acquire);
+	return is && (turn & 1) == 0 &&
+		atomic_load_explicit(&answers[at].turn, memory_order_relaxed) == turn;
+}
+
+bool
+sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
+{
+	struct timespec now;
+	uint32_t told, until_s;
+	uint64_t key[2];
+	size_t at;
+	int was = errno;
+
+	if (is_special(ip))
+		return false;
+	memcpy(key, ip, sizeof(key));
+	at = (size_t)((key[0] ^ key[1]) * 0x9e3779b97f4a7c15ull >> 52) % ANSWERS;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (recall(at, key, &told) && (uint32_t)now.tv_sec < told >> 1)
+		return (told & IS_PORTS) != 0;
+	until_s = (uint32_t)now.tv_sec + HOLDS_S;
+	told = until_s << 1 | (decide(ctl, ip, is_on_link) ? IS_PORTS : 0);
+	remember(at, key, told);
+	errno = was;
+	return (told & IS_PORTS) != 0;
+}

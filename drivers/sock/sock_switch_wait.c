@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Of the functions that programs call, those that wait. (UDP-1) */
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <bsd/sys/time.h>
+#include <time.h>
+
+#include "sock_carry.h"
+#include "sock_epoll.h"
+#include "sock_real.h"
+#include "sock_switch.h"
+#include "sock_wait.h"
+
+static const struct timespec *
+from_ms(int ms, struct timespec *ts)
+{
+	if (ms < 0)
+		return NULL;
+	*ts = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+	return ts;
+}
+
+EXPORT int
+poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct timespec ts;
+
+	if (!sock_wait_concerns(fds, n))
+		return REAL(poll)(fds, n, timeout);
+	return sock_wait_poll(fds, n, from_ms(timeout, &ts), NULL);
+}
+
+EXPORT int
+ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	if (!sock_wait_concerns(fds, n))
+		return REAL(ppoll)(fds, n, timeout, mask);
+	return sock_wait_poll(fds, n, timeout, mask);
+}
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
+EXPORT int
+__poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	if (n > room / sizeof(*fds))
+		__builtin_trap();
+	return poll(fds, n, timeout);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		       const sigset_t *mask, size_t room);
+EXPORT int
+__ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+	    size_t room)
+{
+	if (n > room / sizeof(*fds))
+		__builtin_trap();
+	return ppoll(fds, n, timeout, mask);
+}
+
+/* Of *ts*, which began then, as Linux does. */
+static void
+keep_left(struct timespec *ts, const struct timespec *began, struct timeval *left)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	timespecsub(&now, began, &now);
+	if (timespeccmp(&now, ts, >=))
+		timespecclear(ts);
+	else
+		timespecsub(ts, &now, ts);
+	TIMESPEC_TO_TIMEVAL(left, ts);
+}
+
+EXPORT int
+select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	struct timespec ts, began;
+	int rc;
+
+	if (!sock_wait_concerns_sets(n, in, out, except))
+		return REAL(select)(n, in, out, except, timeout);
+	if (timeout == NULL)
+		return sock_wait_select(n, in, out, except, NULL, NULL);
+	TIMEVAL_TO_TIMESPEC(timeout, &ts);
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	rc = sock_wait_select(n, in, out, except, &ts, NULL);
+	keep_left(&ts, &began, timeout);
+	return rc;
+}
+
+EXPORT int
+pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+	const sigset_t *mask)
+{
+	if (!sock_wait_concerns_sets(n, in, out, except))
+		return REAL(pselect)(n, in, out, except, timeout, mask);
+	return sock_wait_select(n, in, out, except, timeout, mask);
+}
+
+EXPORT int
+epoll_create(int size)
+{
+	int fd = REAL(epoll_create)(size);
+
+	if (fd >= 0)
+		sock_forget(fd);
+	return fd;
+}
+
+EXPORT int
+epoll_create1(int flags)
+{
+	int fd = REAL(epoll_create1)(flags);
+
+	if (fd >= 0)
+		sock_forget(fd);
+	return fd;
+}
+
+EXPORT int
+epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct sock_file *f = sock_get(fd);
+	int rc;
+
+	if (f == NULL) {
+		sock_epoll_expose(fd);
+		return REAL(epoll_ctl)(epfd, op, fd, ev);
+	}
+	if (atomic_load(&f->carried)) {
+		rc = sock_epoll_ctl(epfd, op, fd, f, ev);
+	} else {
+		rc = REAL(epoll_ctl)(epfd, op, fd, ev);
+		if (rc == 0)
+			sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+	}
+	sock_put(f);
+	return rc;
+}
+
+EXPORT int
+epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
+{
+	int n = sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, NULL);
+
+	return n != -2 ? n : REAL(epoll_wait)(epfd, ev, max, timeout);
+}
+
+EXPORT int
+epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
+{
+	int n = sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, mask);
+
+	return n != -2 ? n : REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
+}
+
+EXPORT int
+epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *timeout,
+	     const sigset_t *mask)
+{
+	int64_t ns = -1;
+	int n;
+
+	/* what is no time the kernel will say */
+	if (timeout != NULL && !sock_is_bad(timeout, sizeof(*timeout)) && timeout->tv_sec >= 0 &&
+	    timeout->tv_sec < INT32_MAX && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000)
+		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
+	n = timeout != NULL && ns < 0 ? -2 : sock_epoll_wait(epfd, ev, max, ns, mask);
+	return n != -2 ? n : REAL(epoll_pwait2)(epfd, ev, max, timeout, mask);
+}

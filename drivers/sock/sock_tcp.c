@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "sock_attach.h"
+#include "sock_real.h"
+#include "sock_ring.h"
+#include "sock_tcp.h"
+
+#define LINGER_STEPS_S 1000 /* looks per second */
+#define LINGER_STEP_NS (1000000000 / LINGER_STEPS_S)
+#define LAST_STEPS     20 /* until the daemon has seen who was the last */
+
+static int
+fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* ---- to send ---- */
+
+/* Nobody reads what is sent there. */
+static int
+broken_pipe(int flags)
+{
+	if ((flags & MSG_NOSIGNAL) == 0)
+		pthread_kill(pthread_self(), SIGPIPE);
+	return fail(EPIPE);
+}
+
+/* Of *msg*, from byte *skip* on, up to *len* bytes into the ring from position *at* on. */
+static void
+fill(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, uint32_t len)
+{
+	uint8_t *ring = san_sock_tx_ring(f->shm, f->rx_bytes);
+	uint32_t off = at & (f->tx_bytes - 1), first = f->tx_bytes - off;
+
+	first = len < first ? len : first;
+	sock_gather(ring + off, msg, skip, first);
+	sock_gather(ring, msg, skip + first, len - first);
+}
+
+/* What there is room for; 0: none; -EDEADLK: see sock_lock(). */
+static ssize_t
+put(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t tail, used, len = 0, key;
+
+	if (!sock_lock_tx(f, &key))
+		return -EDEADLK;
+	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
+	/* pairs with the release of the lcore: the place is free */
+	used = tail - atomic_load_explicit(&shm->tx_head, memory_order_acquire);
+	if (used < f->tx_bytes) {
+		len = f->tx_bytes - used < left ? f->tx_bytes - used : (uint32_t)left;
+		fill(f, tail, msg, skip, len);
+		/* pairs with the acquire of the lcore: it is written; unless the lock was lost */
+		if (!atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail, tail + len,
+							     memory_order_release,
+							     memory_order_relaxed))
+			len = 0;
+	}
+	sock_unlock_tx(f, key);
+	return len;
+}
+
+/* 0: go on; or errno, which is taken if nothing is *done* that is to be told instead. */
+static int
+check_send(struct sock_file *f, ssize_t done)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t err;
+
+	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
+	    (err = done != 0 ? EPIPE : atomic_exchange(&shm->error, 0)) != 0)
+		return (int)err;
+	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
+		return ECONNRESET;
+	/* one that was accepted may come up somewhat later */
+	return atomic_load_explicit(&shm->state, memory_order_relaxed) > SAN_SOCK_UP ||
+			(atomic_load_explicit(&shm->shut, memory_order_relaxed) & (SHUT_WR + 1)) !=
+				0 ?
+		EPIPE :
+		0;
+}
+
+ssize_t
+sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+{
+	ssize_t len = sock_length(msg), done = 0, n;
+	int err = 0;
+
+	if (len < 0)
+		return fail((int)-len);
+	if (f->is_stdio)
+		sock_wait_aside(fd, f);
+	while ((done < len || len == 0) && (err = check_send(f, done)) == 0 && len != 0) {
+		n = put(f, msg, (size_t)done, (size_t)(len - done));
+		if (n > 0) {
+			done += n;
+			sock_bell(f);
+			continue;
+		}
+		err = n < 0 ? EAGAIN : sock_wait_room(fd, f, flags);
+		if (err != 0)
+			break;
+	}
+	if (done > 0 || err == 0)
+		return done;
+	return err == EPIPE ? broken_pipe(flags) : fail(err);
+}
+
+/* ---- to receive ---- */
+
+/* Up to *len* bytes from position *at* on, behind the first *skip* of *msg*. */
+static void
+empty(struct sock_file *f, uint32_t at, const struct msghdr *msg, size_t skip, uint32_t len)
+{
+	const uint8_t *ring = san_sock_rx_ring(f->shm);
+	uint32_t off = at & (f->rx_bytes - 1), first = f->rx_bytes - off;
+
+	first = len < first ? len : first;
+	sock_scatter(msg, skip, ring + off, first);
+	sock_scatter(msg, skip + first, ring, len - first);
+}
+
+/* Who waits for room has some: pairs with the fence of the lcore before it waits. */
+static void
+tell_room(struct sock_file *f)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&f->shm->rx_waits, memory_order_relaxed) != 0)
+		sock_bell(f);
+}
+
+/* What there is; 0: nothing. Under the lock. */
+static uint32_t
+take_locked(struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t head = atomic_load_explicit(&shm->rx_head, memory_order_relaxed);
+	/* pairs with the release of the lcore */
+	uint32_t n = atomic_load_explicit(&shm->rx_tail, memory_order_acquire) - head;
+
+	n = n < f->rx_bytes ? n : f->rx_bytes;
+	n = n < left ? n : (uint32_t)left;
+	if ((flags & MSG_TRUNC) == 0)
+		empty(f, head, msg, skip, n);
+	if (n == 0 || (flags & MSG_PEEK) != 0)
+		return n;
+	/* pairs with the acquire of the lcore: the place is free; unless the lock was lost */
+	if (!atomic_compare_exchange_strong_explicit(&shm->rx_head, &head, head + n,
+						     memory_order_release, memory_order_relaxed))
+		return 0;
+	tell_room(f);
+	return n;
+}
+
+/* Bytes, 0 for their end, -EAGAIN, or -errno. */
+static ssize_t
+take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t key, n, err = 0;
+	bool ended;
+
+	if (!sock_has_something(shm) &&
+	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
+		return -EAGAIN;
+	if (!sock_lock_rx(f, &key))
+		return -EDEADLK;
+	/* read before what there is: behind it nothing comes */
+	ended = atomic_load_explicit(&shm->fin, memory_order_acquire) != 0 ||
+		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
+	n = take_locked(f, msg, skip, left, flags);
+	if (n == 0 && left != 0 && skip == 0 && atomic_load(&shm->error) != 0)
+		err = atomic_exchange(&shm->error, 0);
+	sock_unmirror(fd, f);
+	sock_unlock_rx(f, key);
+	if (n != 0 || left == 0)
+		return n;
+	if (err != 0)
+		return -(ssize_t)err;
+	/* an error comes with the next call if this one has bytes to tell */
+	if (skip != 0 && atomic_load(&shm->error) != 0)
+		return 0;
+	return ended || atomic_load(&shm->gone) != 0 ? 0 : -EAGAIN;
+}
+
+/* What there is, or all of it. */
+static ssize_t
+take_some(int fd, struct sock_file *f, const struct msghdr *msg, size_t len, int flags, int *err)
+{
+	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
+	bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
+	size_t done = 0;
+	ssize_t n;
+
+	for (*err = 0; *err == 0;) {
+		n = take(fd, f, msg, done, len - done, flags);
+		if (n == 0)
+			break;
+		if (n > 0) {
+			done += (size_t)n;
+			if (!all || done == len)
+				break;
+		} else if (n != -EAGAIN || !waits) {
+			/* what the call that was interrupted takes is not there for us */
+			*err = n == -EDEADLK ? EAGAIN : (int)-n;
+		} else {
+			*err = sock_wait_something(fd, f);
+		}
+	}
+	return (ssize_t)done;
+}
+
+ssize_t
+sock_tcp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	ssize_t len = sock_length(msg), done;
+	int err;
+
+	if (len < 0)
+		return fail((int)-len);
+	if ((flags & MSG_ERRQUEUE) != 0)
+		return fail(EAGAIN);
+	if ((flags & MSG_OOB) != 0)
+		return fail(EINVAL);
+	msg->msg_flags = 0;
+	msg->msg_namelen = 0;
+	msg->msg_controllen = 0;
+	done = take_some(fd, f, msg, (size_t)len, flags, &err);
+	return done > 0 || err == 0 ? done : fail(err);
+}
+
+/* ---- what may be done ---- */
+
+short
+sock_tcp_poll(int fd, struct sock_file *f, short events, bool is_told)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t shut = atomic_load(&shm->shut), state = atomic_load(&shm->state);
+	bool fin = atomic_load(&shm->fin) != 0 || (shut & (SHUT_RD + 1)) != 0;
+	bool over = state > SAN_SOCK_UP || atomic_load(&shm->gone) != 0;
+	bool mute = over || (shut & (SHUT_WR + 1)) != 0;
+	short is = 0;
+
+	if (sock_has_something(shm))
+		is |= POLLIN | POLLRDNORM;
+	else
+		sock_settle(fd, f, is_told);
+	if ((events & (POLLOUT | POLLWRNORM)) != 0 && (mute || sock_is_writable(fd, f)))
+		is |= POLLOUT | POLLWRNORM;
+	if (fin)
+		is |= POLLRDHUP;
+	is &= events;
+	if (atomic_load(&shm->error) != 0)
+		is |= POLLERR;
+	if (over || (fin && mute))
+		is |= POLLHUP;
+	return is;
+}
+
+int
+sock_tcp_shutdown(int fd, struct sock_file *f, int how)
+{
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return fail(EINVAL);
+	if (atomic_load(&f->shm->state) > SAN_SOCK_UP)
+		return fail(ENOTCONN);
+	if (how != SHUT_WR)
+		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
+	if (how != SHUT_RD) {
+		sock_wait_aside(fd, f);
+		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
+	}
+	sock_bell(f);
+	return 0;
+}
+
+/* The daemon knows soon whether it was the last. */
+void
+sock_tcp_linger(struct sock_file *f)
+{
+	uint64_t steps = atomic_load(&f->shm->linger), step;
+	const struct timespec ts = {.tv_nsec = LINGER_STEP_NS};
+
+	if (steps <= 1) /* 0: it has no SO_LINGER; 1: no time */
+		return;
+	steps = (steps - 1) * LINGER_STEPS_S;
+	for (step = 0; step < steps && sock_tcp_unsent(f) != 0 &&
+	     atomic_load(&f->shm->gone) == 0 &&
+	     (step < LAST_STEPS || atomic_load(&f->shm->closing) != 0);
+	     step++)
+		nanosleep(&ts, NULL);
+}
+
+int
+sock_tcp_name(const struct sock_file *f, bool peer, struct sockaddr *sa, socklen_t *len)
+{
+	const struct san_sock_addr *a = peer ? &f->shm->peer : &f->shm->local;
+	struct sockaddr_storage ss;
+	socklen_t bytes;
+
+	if (len == NULL || sock_is_bad(len, sizeof(*len)))
+		return fail(EFAULT);
+	if ((int)*len < 0)
+		return fail(EINVAL);
+	if (sock_is_bad(sa, *len))
+		return fail(EFAULT);
+	bytes = sock_write_name(f->domain, a->ip, a->port, &ss);
+	memcpy(sa, &ss, bytes < *len ? bytes : *len);
+	*len = bytes;
+	return 0;
+}
+
+int
+sock_tcp_unread(const struct sock_file *f)
+{
+	return (int)(atomic_load(&f->shm->rx_tail) - atomic_load(&f->shm->rx_head));
+}
+
+int
+sock_tcp_unsent(const struct sock_file *f)
+{
+	return (int)(atomic_load(&f->shm->tx_tail) - atomic_load(&f->shm->tx_head));
+}

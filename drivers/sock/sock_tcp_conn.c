@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* TCP sockets of the kernel become streams: who connects, listens and accepts. (UDP-1, UDP-2) */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_conf.h"
+#include "sock_opt.h"
+#include "sock_own.h"
+#include "sock_real.h"
+#include "sock_ring.h"
+#include "sock_tcp.h"
+
+#define NS_PER_MS 1000000ll
+#define BY_KERNEL "a connection is the kernel's"
+
+static bool
+is_wanted(int fd, const struct sock_file *f, const struct sockaddr *local,
+	  const struct sockaddr *remote)
+{
+	enum sock_action action;
+
+	if (sock_conf_is_idle())
+		return false;
+	action = sock_conf_action(IPPROTO_TCP, sock_is_v6only(fd, f), local, remote, true);
+	return action == SOCK_CARRY || action == SOCK_BOTH;
+}
+
+/* ---- who connects ---- */
+
+/* False: it is no address that is carried. */
+static bool
+read_peer(const struct sock_file *f, const struct sockaddr *sa, socklen_t len,
+	  struct shmq_req *req)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	const struct sockaddr_in *in = (const void *)sa;
+
+	if (sock_is_bad(sa, len))
+		return false;
+	if (f->domain == AF_INET && len >= sizeof(*in) && in->sin_family == AF_INET) {
+		memcpy(req->sock.peer, mapped, sizeof(mapped));
+		memcpy(req->sock.peer + 12, &in->sin_addr, 4);
+		req->sock.peer_port = ntohs(in->sin_port);
+		return true;
+	}
+	if (f->domain == AF_INET6 && len >= sizeof(*in6) && in6->sin6_family == AF_INET6) {
+		memcpy(req->sock.peer, &in6->sin6_addr, 16);
+		req->sock.peer_port = ntohs(in6->sin6_port);
+		return true;
+	}
+	return false;
+}
+
+static int64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 * NS_PER_MS + ts.tv_nsec;
+}
+
+/* Whether its peer's daemon has it. */
+static bool
+comes_up(struct sock_file *f, int shadow)
+{
+	int64_t until_ns = now_ns() + sock_conf_probe_ms() * NS_PER_MS, left_ns;
+	struct pollfd p = {.fd = shadow, .events = POLLIN};
+	uint32_t state;
+
+	atomic_fetch_add(&f->shm->armed, 1);
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	while ((state = atomic_load_explicit(&f->shm->state, memory_order_acquire)) ==
+		       SAN_SOCK_CONNECTING &&
+	       (left_ns = until_ns - now_ns()) > 0)
+		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
+			break;
+	atomic_fetch_sub(&f->shm->armed, 1);
+	sock_settle(shadow, f, false); /* that it came up nobody is to read */
+	return state == SAN_SOCK_UP;
+}
+
+bool
+sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen_t len)
+{
+	struct shmq_req req = {0};
+	struct sockaddr_storage local;
+	struct shmq_rep rep = {0};
+	int shadow, rc, was = errno;
+	bool up;
+
+	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, sock_bound_to(fd, &local), sa) ||
+	    sock_attach() != 0 || !sock_is_reached(req.sock.peer)) {
+		errno = was;
+		return false;
+	}
+	if (sock_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow) != 0) {
+		sock_conf_tell(BY_KERNEL, rep.text);
+		errno = was;
+		return false;
+	}
+	rc = sock_carry_map(f, shadow);
+	up = rc == 0 && comes_up(f, shadow);
+	if (up) {
+		sock_opt_times(fd, shadow);
+		sock_opt_linger(fd, f);
+		sock_carry_replace(f, shadow);
+	} else if (rc == 0) {
+		sock_conf_tell(BY_KERNEL, "the peer's daemon has nobody there, or is none");
+		munmap(f->shm, f->bytes);
+		f->shm = NULL;
+	}
+	REAL(close)
+	(shadow);
+	errno = was;
+	return up;
+}
+
+/* ---- who listens ---- */
+
+void
+sock_tcp_listen(int fd, struct sock_file *f)
+{
+	struct sockaddr_storage local;
+	socklen_t len = sizeof(local);
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+	int lease, rc, was = errno;
+
+	if (atomic_load(&f->lease) >= 0 ||
+	    REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0 ||
+	    !is_wanted(fd, f, (struct sockaddr *)&local, NULL)) {
+		errno = was;
+		return;
+	}
+	rc = sock_attach();
+	if (rc == 0)
+		rc = sock_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
+	if (rc == 0)
+		atomic_store(&f->lease, sock_own(lease, &f->lease));
+	else
+		sock_conf_say("a listener stays with the kernel alone", rc);
+	errno = was;
+}
+
+/* ---- who accepts ---- */
+
+static bool
+is_token(const struct sockaddr_storage *ss)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct sockaddr_in *in = (const void *)ss;
+	const struct sockaddr_in6 *in6 = (const void *)ss;
+	uint32_t ip;
+
+	if (ss->ss_family == AF_INET6 && memcmp(&in6->sin6_addr, mapped, sizeof(mapped)) == 0)
+		memcpy(&ip, in6->sin6_addr.s6_addr + 12, sizeof(ip));
+	else if (ss->ss_family == AF_INET)
+		ip = in->sin_addr.s_addr;
+	else
+		return false;
+	return ip == htonl(SHMQ_TOKEN_IP);
+}
+
+static int
+take_place(int fd, int domain)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+	struct sock_file *f;
+	int shadow, rc;
+
+	rc = sock_ask(SHMQ_SOCK_ACCEPT, fd, &req, &rep, &shadow);
+	if (rc != 0)
+		return rc;
+	sock_track(fd, domain, false);
+	f = sock_get(fd);
+	rc = f == NULL ? -ENFILE : sock_carry_map(f, shadow);
+	if (rc == 0) {
+		sock_opt_times(fd, shadow);
+		sock_opt_linger(fd, f);
+		sock_carry_replace(f, shadow);
+	}
+	REAL(close)
+	(shadow);
+	if (f != NULL)
+		sock_put(f);
+	return rc;
+}
+
+void
+sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room)
+{
+	struct sockaddr_storage ss;
+	socklen_t bytes = sizeof(ss);
+	struct sock_file *f;
+	int was = errno;
+
+	/* by whatever way its listener came to us */
+	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
+	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
+	    (f = sock_get(fd)) != NULL) {
+		*len = room;
+		sock_tcp_name(f, true, sa, len);
+		sock_put(f);
+	}
+	errno = was;
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_conf.h"
+#include "sock_real.h"
+#include "sock_ring.h"
+#include "sock_udp.h"
+
+#define NS_PER_S 1000000000ull
+
+/* ---- addresses ---- */
+
+static int
+fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* Where it is to go, from *name*. */
+static int
+read_name(const struct sock_file *f, const struct msghdr *msg, struct san_sock_rec *rec)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct sockaddr_in *in = msg->msg_name;
+	const struct sockaddr_in6 *in6 = msg->msg_name;
+
+	if (sock_is_bad(in, msg->msg_namelen))
+		return EFAULT;
+	if (f->domain == AF_INET ||
+	    (msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET)) {
+		if (msg->msg_namelen < sizeof(*in))
+			return EINVAL;
+		if (in->sin_family != AF_INET &&
+		    (f->domain != AF_INET || in->sin_family != AF_UNSPEC))
+			return EAFNOSUPPORT;
+		memcpy(rec->dst, mapped, sizeof(mapped));
+		memcpy(rec->dst + 12, &in->sin_addr, 4);
+		rec->dport = ntohs(in->sin_port);
+	} else {
+		if (msg->msg_namelen < offsetof(struct sockaddr_in6, sin6_scope_id))
+			return EINVAL;
+		if (in6->sin6_family != AF_INET6)
+			return EAFNOSUPPORT;
+		memcpy(rec->dst, &in6->sin6_addr, 16);
+		rec->dport = ntohs(in6->sin6_port);
+	}
+	return rec->dport == 0 ? EINVAL : 0;
+}
+
+/* ---- to send ---- */
+
+/* 0; -EAGAIN: no room; -EDEADLK: see sock_lock(). */
+static int
+put(struct sock_file *f, const struct san_sock_rec *head, const struct msghdr *msg)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint8_t *ring = san_sock_tx_ring(shm, f->rx_bytes);
+	uint32_t tail, at, base, key;
+	int rc = -EAGAIN;
+
+	if (!sock_lock_tx(f, &key))
+		return -EDEADLK;
+	tail = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed);
+	base = atomic_load_explicit(&shm->tx_base, memory_order_relaxed);
+	if (san_sock_place(ring, f->tx_bytes, tail,
+			   atomic_load_explicit(&shm->tx_head, memory_order_acquire), &base,
+			   head->bytes, &at) == 0) {
+		struct san_sock_rec *rec = (void *)(ring + san_sock_off(f->tx_bytes, base, at));
+
+		*rec = *head;
+		sock_gather(rec + 1, msg, 0, head->bytes);
+		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
+		/* pairs with the acquire of the lcore: it is written; or see take_locked() */
+		if (atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail,
+							    at + san_sock_rec_bytes(head->bytes),
+							    memory_order_release,
+							    memory_order_relaxed))
+			rc = 0;
+	}
+	sock_unlock_tx(f, key);
+	return rc;
+}
+
+/* By the kernel: to ourselves, or by another device. */
+static ssize_t
+send_kernel(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+{
+	int kernel = sock_kernel(fd, f);
+
+	return kernel < 0 ? fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
+}
+
+/* Of a device that is not the port's, or with an address that the kernel is to choose. */
+static bool
+is_elsewhere(const struct sock_file *f, uint32_t if_index)
+{
+	return if_index != 0 && if_index != f->shm->if_index;
+}
+
+static bool
+read_one(const struct sock_file *f, const struct cmsghdr *c, struct san_sock_rec *rec)
+{
+	const struct in_pktinfo *info = (const void *)CMSG_DATA(c);
+	const struct in6_pktinfo *info6 = (const void *)CMSG_DATA(c);
+	int v;
+
+	if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO &&
+	    c->cmsg_len >= CMSG_LEN(sizeof(*info))) {
+		if (info->ipi_spec_dst.s_addr != 0) {
+			memset(rec->src + 10, 0xff, 2);
+			memcpy(rec->src + 12, &info->ipi_spec_dst, 4);
+		}
+		return !is_elsewhere(f, (uint32_t)info->ipi_ifindex);
+	}
+	if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO &&
+	    c->cmsg_len >= CMSG_LEN(sizeof(*info6))) {
+		memcpy(rec->src, &info6->ipi6_addr, 16);
+		return !is_elsewhere(f, info6->ipi6_ifindex);
+	}
+	if (c->cmsg_len < CMSG_LEN(sizeof(v)))
+		return false;
+	memcpy(&v, CMSG_DATA(c), sizeof(v));
+	if (v <= 0 || v > UINT8_MAX)
+		return false;
+	if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+	    (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT))
+		rec->hops = (uint8_t)v;
+	else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+		 (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS))
+		rec->tos = (uint8_t)v;
+	else
+		return false;
+	return true;
+}
+
+/* What a program says besides. False: that is for the kernel. */
+static bool
+read_control(const struct sock_file *f, const struct msghdr *msg, struct san_sock_rec *rec)
+{
+	struct msghdr copy = *msg; /* these macros want one that may be written */
+	struct cmsghdr *c;
+
+	if (msg->msg_controllen == 0)
+		return true;
+	if (sock_is_bad(msg->msg_control, msg->msg_controllen))
+		return false;
+	for (c = CMSG_FIRSTHDR(&copy); c != NULL; c = CMSG_NXTHDR(&copy, c))
+		if (!read_one(f, c, rec))
+			return false;
+	return true;
+}
+
+ssize_t
+sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+{
+	struct san_sock_shm *shm = f->shm;
+	struct san_sock_rec head = {.bytes = 0};
+	ssize_t len = sock_length(msg);
+	uint32_t err;
+	int rc;
+
+	if (len < 0)
+		return fail((int)-len);
+	if (len > SAN_SOCK_DGRAM)
+		return fail(EMSGSIZE);
+	if ((flags & MSG_OOB) != 0)
+		return fail(EOPNOTSUPP);
+	if ((atomic_load(&shm->shut) & (SHUT_WR + 1)) != 0)
+		return fail(EPIPE);
+	if (msg->msg_name != NULL && msg->msg_namelen != 0) {
+		rc = read_name(f, msg, &head);
+		if (rc != 0)
+			return fail(rc);
+	} else if (shm->peer.family == 0) {
+		return fail(EDESTADDRREQ);
+	} else {
+		memcpy(head.dst, shm->peer.ip, sizeof(head.dst));
+		head.dport = shm->peer.port;
+	}
+	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
+	    (err = atomic_exchange(&shm->error, 0)) != 0)
+		return fail((int)err);
+	if (!read_control(f, msg, &head) || (flags & MSG_MORE) != 0 ||
+	    !sock_is_reached(head.dst))
+		return send_kernel(fd, f, msg, flags);
+	head.bytes = (uint32_t)len;
+	while ((rc = put(f, &head, msg)) != 0) {
+		if (atomic_load(&shm->gone) != 0)
+			return fail(ENETDOWN);
+		if (rc == -EDEADLK) /* the kernel's socket has the same name */
+			return send_kernel(fd, f, msg, flags);
+		rc = sock_wait_room(fd, f, flags);
+		if (rc != 0)
+			return fail(rc);
+	}
+	sock_bell(f);
+	return len;
+}
+
+/* ---- received ---- */
+
+/* The next record, at *head*, behind padding that is at *from*; NULL: none. Under rx_lock. */
+static struct san_sock_rec *
+peek(struct sock_file *f, uint32_t *from, uint32_t *head)
+{
+	struct san_sock_shm *shm = f->shm;
+	/* pairs with the release of the lcore */
+	uint32_t tail = atomic_load_explicit(&shm->rx_tail, memory_order_acquire);
+	uint8_t *ring = san_sock_rx_ring(shm);
+	struct san_sock_rec *rec;
+	uint32_t base;
+
+	*from = atomic_load_explicit(&shm->rx_head, memory_order_relaxed);
+	if (*from == tail)
+		return NULL;
+	base = atomic_load_explicit(&shm->rx_base, memory_order_relaxed);
+	rec = (void *)(ring + san_sock_off(f->rx_bytes, base, *from));
+	*head = san_sock_skip(f->rx_bytes, base, *from, rec->bytes);
+	return (void *)(ring + san_sock_off(f->rx_bytes, base, *head));
+}
+
+static void
+add_control(struct msghdr *msg, size_t *used, int level, int type, const void *data, size_t len)
+{
+	struct cmsghdr *c = (struct cmsghdr *)((uint8_t *)msg->msg_control + *used);
+
+	if (msg->msg_controllen - *used < CMSG_LEN(len)) {
+		msg->msg_flags |= MSG_CTRUNC;
+		return;
+	}
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), data, len);
+	*used += CMSG_SPACE(len) < msg->msg_controllen - *used ? CMSG_SPACE(len) :
+								 msg->msg_controllen - *used;
+}
+
+static void
+real_time(uint64_t ns, struct timespec *out)
+{
+	struct timespec mono, real;
+	uint64_t age, at;
+
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &real);
+	age = (uint64_t)mono.tv_sec * NS_PER_S + (uint64_t)mono.tv_nsec - ns;
+	at = (uint64_t)real.tv_sec * NS_PER_S + (uint64_t)real.tv_nsec - age;
+	out->tv_sec = (time_t)(at / NS_PER_S);
+	out->tv_nsec = (long)(at % NS_PER_S);
+}
+
+static void
+fill_control(const struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec)
+{
+	uint32_t want = atomic_load_explicit(&f->shm->options, memory_order_relaxed);
+	struct in_pktinfo info = {.ipi_ifindex = (int)rec->if_index};
+	struct in6_pktinfo info6;
+	struct timespec ts;
+	struct timeval tv;
+	size_t used = 0;
+	int v;
+
+	if (want == 0 || msg->msg_controllen == 0) {
+		msg->msg_controllen = 0;
+		return;
+	}
+	if ((want & (SAN_SOCK_TIMESTAMP | SAN_SOCK_TIMESTAMPNS)) != 0)
+		real_time(rec->ns, &ts);
+	if ((want & SAN_SOCK_TIMESTAMP) != 0) {
+		TIMESPEC_TO_TIMEVAL(&tv, &ts);
+		add_control(msg, &used, SOL_SOCKET, SCM_TIMESTAMP, &tv, sizeof(tv));
+	} else if ((want & SAN_SOCK_TIMESTAMPNS) != 0) {
+		add_control(msg, &used, SOL_SOCKET, SCM_TIMESTAMPNS, &ts, sizeof(ts));
+	}
+	if ((want & SAN_SOCK_PKTINFO) != 0) {
+		memcpy(&info.ipi_addr, rec->dst + 12, 4);
+		info.ipi_spec_dst = info.ipi_addr;
+		add_control(msg, &used, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+	}
+	v = rec->hops;
+	if ((want & SAN_SOCK_RECVTTL) != 0)
+		add_control(msg, &used, IPPROTO_IP, IP_TTL, &v, sizeof(v));
+	if ((want & SAN_SOCK_RECVTOS) != 0)
+		add_control(msg, &used, IPPROTO_IP, IP_TOS, &rec->tos, 1);
+	if ((want & SAN_SOCK_PKTINFO6) != 0) {
+		memcpy(&info6.ipi6_addr, rec->dst, 16);
+		info6.ipi6_ifindex = rec->if_index;
+		add_control(msg, &used, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
+	}
+	if ((want & SAN_SOCK_RECVHOPS6) != 0)
+		add_control(msg, &used, IPPROTO_IPV6, IPV6_HOPLIMIT, &v, sizeof(v));
+	v = rec->tos;
+	if ((want & SAN_SOCK_RECVTCLASS6) != 0)
+		add_control(msg, &used, IPPROTO_IPV6, IPV6_TCLASS, &v, sizeof(v));
+	msg->msg_controllen = used;
+}
+
+static ssize_t
+deliver(struct sock_file *f, struct msghdr *msg, const struct san_sock_rec *rec, uint32_t bytes,
+	int flags)
+{
+	struct sockaddr_storage from;
+	socklen_t len;
+	size_t room = (size_t)sock_length(msg), done = room < bytes ? room : bytes;
+
+	sock_scatter(msg, 0, rec + 1, done);
+	msg->msg_flags = done < bytes ? MSG_TRUNC : 0;
+	if (msg->msg_name != NULL) {
+		len = sock_write_name(f->domain, rec->src, rec->sport, &from);
+		memcpy(msg->msg_name, &from, len < msg->msg_namelen ? len : msg->msg_namelen);
+		msg->msg_namelen = len;
+	}
+	fill_control(f, msg, rec);
+	return (ssize_t)((flags & MSG_TRUNC) != 0 ? bytes : done);
+}
+
+/* The next datagram, or -EAGAIN. Under rx_lock. */
+static ssize_t
+take_locked(struct sock_file *f, struct msghdr *msg, int flags)
+{
+	struct msghdr got = *msg;
+	uint32_t from, to, bytes;
+	struct san_sock_rec *rec = peek(f, &from, &to);
+	ssize_t rc;
+
+	if (rec == NULL)
+		return -EAGAIN;
+	/* others who have the socket may write there: its length is read once */
+	bytes = *(volatile const uint32_t *)&rec->bytes;
+	bytes = bytes < SAN_SOCK_DGRAM ? bytes : SAN_SOCK_DGRAM;
+	rc = deliver(f, &got, rec, bytes, flags);
+	to = (flags & MSG_PEEK) != 0 ? from : to + san_sock_rec_bytes(bytes);
+	/* pairs with the acquire of the lcore: the place is free. Or the lock was taken from us */
+	if (!atomic_compare_exchange_strong_explicit(&f->shm->rx_head, &from, to,
+						     memory_order_release, memory_order_relaxed))
+		return -EAGAIN;
+	*msg = got;
+	return rc;
+}
+
+/* What there is, or -EAGAIN, or -errno. */
+static ssize_t
+take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t key, err = 0;
+	ssize_t rc;
+
+	if (atomic_load_explicit(&shm->rx_tail, memory_order_relaxed) ==
+		    atomic_load_explicit(&shm->rx_head, memory_order_relaxed) &&
+	    atomic_load_explicit(&shm->error, memory_order_relaxed) == 0 &&
+	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
+		return -EAGAIN;
+	if (!sock_lock_rx(f, &key))
+		return -EDEADLK;
+	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
+		err = atomic_exchange(&shm->error, 0);
+	rc = err != 0 ? -(ssize_t)err : take_locked(f, msg, flags);
+	sock_unmirror(fd, f);
+	sock_unlock_rx(f, key);
+	return rc;
+}
+
+ssize_t
+sock_udp_recv(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	struct san_sock_shm *shm = f->shm;
+	ssize_t rc = sock_length(msg);
+	int err;
+
+	if (rc < 0)
+		return fail((int)-rc);
+	if (sock_is_bad(msg->msg_name, msg->msg_namelen) ||
+	    sock_is_bad(msg->msg_control, msg->msg_controllen))
+		return fail(EFAULT);
+	if ((flags & MSG_ERRQUEUE) != 0)
+		return sock_kernel(fd, f) < 0 ? fail(EAGAIN) :
+						REAL(recvmsg)(sock_kernel(fd, f), msg, flags);
+	if ((flags & MSG_OOB) != 0)
+		return fail(EOPNOTSUPP);
+	while ((rc = take(fd, f, msg, flags)) == -EAGAIN) {
+		if (atomic_load(&shm->gone) != 0)
+			return fail(ENETDOWN);
+		if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0) {
+			msg->msg_flags = 0;
+			msg->msg_namelen = 0;
+			return 0;
+		}
+		if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&shm->nonblock) != 0)
+			return fail(EAGAIN);
+		err = sock_wait_something(fd, f);
+		if (err != 0)
+			return fail(err);
+	}
+	if (rc == -EDEADLK)
+		rc = -EAGAIN; /* what the call that was interrupted takes is not there for us */
+	return rc < 0 ? fail((int)-rc) : rc;
+}
+
+/* ---- what may be done ---- */
+
+short
+sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t shut = atomic_load(&shm->shut);
+	short is = 0;
+
+	if ((events & (POLLOUT | POLLWRNORM)) != 0 && sock_is_writable(fd, f))
+		is = POLLOUT | POLLWRNORM;
+	if (sock_has_something(shm))
+		is |= POLLIN | POLLRDNORM;
+	else
+		sock_settle(fd, f, is_told);
+	if ((shut & (SHUT_RD + 1)) != 0)
+		is |= POLLRDHUP;
+	is &= events;
+	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0)
+		is |= POLLERR;
+	if (atomic_load(&shm->gone) != 0 || shut == (SHUT_RD + 1 + SHUT_WR + 1))
+		is |= POLLHUP;
+	return is;
+}
+
+int
+sock_udp_next(struct sock_file *f)
+{
+	struct san_sock_rec *rec;
+	uint32_t head, from, key;
+	int bytes = 0;
+
+	if (!sock_lock_rx(f, &key))
+		return 0;
+	rec = peek(f, &from, &head);
+	if (rec != NULL)
+		bytes = (int)rec->bytes;
+	sock_unlock_rx(f, key);
+	return bytes;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "sock_epoll.h"
+#include "sock_fd.h"
+#include "sock_real.h"
+#include "sock_switch.h"
+#include "sock_tcp.h"
+#include "sock_udp.h"
+#include "sock_wait.h"
+
+#define NS_PER_S 1000000000ll
+
+static bool
+is_carried(int fd)
+{
+	struct sock_file *f = carried(fd);
+
+	if (f == NULL)
+		return false;
+	sock_put(f);
+	return true;
+}
+
+/* A set of which the kernel says whether it is readable must be one that the kernel is told of. */
+static bool
+concerns(int fd)
+{
+	sock_epoll_expose(fd);
+	return is_carried(fd);
+}
+
+/* ---- time that is left ---- */
+
+static int64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+static int64_t
+deadline(const struct timespec *timeout)
+{
+	if (timeout == NULL)
+		return INT64_MAX;
+	if (timeout->tv_sec > INT64_MAX / NS_PER_S / 2)
+		return INT64_MAX;
+	return now_ns() + timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
+}
+
+/* NULL: for ever. */
+static const struct timespec *
+left(int64_t until, struct timespec *ts)
+{
+	int64_t ns;
+
+	if (until == INT64_MAX)
+		return NULL;
+	ns = until - now_ns();
+	if (ns < 0)
+		ns = 0;
+	*ts = (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+	return ts;
+}
+
+/* ---- poll ---- */
+
+int
+sock_wait_concerns(const struct pollfd *fds, nfds_t n)
+{
+	int found = 0;
+	nfds_t i;
+
+	/* what is no array, or too long for one, the kernel will say */
+	if (atomic_load_explicit(&sock_nb_carried, memory_order_relaxed) == 0 || n > SOCK_FDS ||
+	    sock_is_bad(fds, n))
+		return 0;
+	for (i = 0; i < n; i++)
+		if (fds[i].fd >= 0)
+			found |= concerns(fds[i].fd);
+	return found;
+}
+
+static short
+look_one(int fd, struct sock_file *f, short events, bool is_told)
+{
+	return f->is_udp ? sock_udp_poll(fd, f, events, is_told) :
+			   sock_tcp_poll(fd, f, events, is_told);
+}
+
+/* What is ready of the carried ones; *nb_others*: descriptors that the kernel knows about. */
+static int
+look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
+{
+	struct sock_file *f;
+	int ready = 0;
+	nfds_t i;
+
+	*nb_others = 0;
+	for (i = 0; i < n; i++) {
+		f = fds[i].fd >= 0 ? carried(fds[i].fd) : NULL;
+		if (f == NULL) {
+			*nb_others += fds[i].fd >= 0;
+			if (fds[i].fd < 0)
+				fds[i].revents = 0;
+			continue;
+		}
+		fds[i].revents = look_one(fds[i].fd, f, fds[i].events,
+					  is_told && fds[i].revents != 0);
+		ready += fds[i].revents != 0;
+		sock_put(f);
+	}
+	return ready;
+}
+
+static void
+arm(struct pollfd *fds, nfds_t n, int by)
+{
+	struct sock_file *f;
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		f = fds[i].fd >= 0 ? carried(fds[i].fd) : NULL;
+		if (f == NULL)
+			continue;
+		atomic_fetch_add(&f->shm->armed, (uint32_t)by);
+		sock_put(f);
+	}
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* What the kernel says of the others, and we of ours. */
+static int
+merge(struct pollfd *fds, nfds_t n)
+{
+	nfds_t i, others;
+	int ready = 0;
+
+	look(fds, n, true, &others);
+	for (i = 0; i < n; i++)
+		ready += fds[i].fd >= 0 && fds[i].revents != 0;
+	return ready;
+}
+
+int
+sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	static const struct timespec zero;
+	int64_t until = deadline(timeout);
+	struct timespec ts;
+	nfds_t others;
+	int rc;
+
+	for (;;) {
+		rc = look(fds, n, false, &others);
+		if (rc != 0 && others == 0)
+			return rc;
+		if (rc != 0) {
+			rc = REAL(ppoll)(fds, n, &zero, mask);
+			return rc < 0 ? rc : merge(fds, n);
+		}
+		arm(fds, n, 1);
+		if (look(fds, n, false, &others) != 0)
+			rc = REAL(ppoll)(fds, n, &zero, mask);
+		else
+			rc = REAL(ppoll)(fds, n, left(until, &ts), mask);
+		arm(fds, n, -1);
+		if (rc < 0)
+			return rc;
+		rc = merge(fds, n);
+		/* another thread may have taken what woke us */
+		if (rc != 0 || now_ns() >= until)
+			return rc;
+	}
+}
+
+/* ---- select: the same, by way of poll ---- */
+
+static bool
+is_in(int fd, const fd_set *set)
+{
+	return set != NULL && !sock_is_bad(set, sizeof(*set)) && FD_ISSET(fd, set);
+}
+
+int
+sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except)
+{
+	int fd, found = 0;
+
+	if (atomic_load_explicit(&sock_nb_carried, memory_order_relaxed) == 0)
+		return 0;
+	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++)
+		if (is_in(fd, in) || is_in(fd, out) || is_in(fd, except))
+			found |= concerns(fd);
+	return found;
+}
+
+static nfds_t
+to_poll(int n, const fd_set *in, const fd_set *out, const fd_set *except, struct pollfd *fds)
+{
+	nfds_t nb = 0;
+	short events;
+	int fd;
+
+	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++) {
+		events = (short)((is_in(fd, in) ? POLLIN : 0) | (is_in(fd, out) ? POLLOUT : 0) |
+				 (is_in(fd, except) ? POLLPRI : 0));
+		if (events != 0)
+			fds[nb++] = (struct pollfd){.fd = fd, .events = events};
+	}
+	return nb;
+}
+
+static int
+mark(fd_set *set, int fd, bool is)
+{
+	if (set == NULL || !FD_ISSET(fd, set))
+		return 0;
+	if (is)
+		return 1;
+	FD_CLR(fd, set);
+	return 0;
+}
+
+int
+sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	struct pollfd fds[FD_SETSIZE];
+	nfds_t i, nb = to_poll(n, in, out, except, fds);
+	int rc = sock_wait_poll(fds, nb, timeout, mask);
+
+	if (rc < 0)
+		return rc;
+	for (i = 0; i < nb; i++) {
+		if ((fds[i].revents & POLLNVAL) != 0) {
+			errno = EBADF;
+			return -1;
+		}
+	}
+	for (i = 0, rc = 0; i < nb; i++) {
+		short is = fds[i].revents;
+
+		rc += mark(in, fds[i].fd, (is & (POLLIN | POLLHUP | POLLERR)) != 0);
+		rc += mark(out, fds[i].fd, (is & (POLLOUT | POLLERR)) != 0);
+		rc += mark(except, fds[i].fd, (is & POLLPRI) != 0);
+	}
+	return rc;
+}

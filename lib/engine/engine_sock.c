@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Carried sockets and the lcore's loop: who rang, and who is to be woken. (UDP-6, UDP-8) */
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "engine_priv.h"
+
+#define ENGINE_GROUPS 128 /* addresses that devices are told */
+
+uint32_t
+san_engine_max_socks(const struct san_engine_port *p)
+{
+	return p->conf.core.max_socks;
+}
+
+uint32_t
+san_engine_if_index(const struct san_engine_port *p)
+{
+	return p->if_index;
+}
+
+uint32_t
+san_engine_whole_v4(const struct san_engine_port *p)
+{
+	return p->whole_v4;
+}
+
+void
+san_engine_sock_rang(struct san_engine *e, uint32_t id)
+{
+	struct san_socks *all = san_core_socks(e->core);
+
+	if (all != NULL)
+		san_sock_ring(all, id);
+}
+
+void
+san_engine_sock_wake(struct san_engine *e)
+{
+	struct san_socks *all = san_core_socks(e->core);
+	const char byte = 0;
+	bool ends;
+	int fd;
+
+	if (likely(all == NULL))
+		return;
+	/* full, it is readable; closed, nobody waits there */
+	while ((fd = san_sock_rung(all, &ends)) >= 0)
+		e->stats.nb_wakes += (ends ? shutdown(fd, SHUT_WR) == 0 :
+					     send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0);
+	if (unlikely(san_socks_has_room(all)))
+		san_engine_event_wake(e->port);
+}
+
+struct groups_call {
+	struct rte_ether_addr macs[ENGINE_GROUPS];
+	uint32_t nb;
+};
+
+static int
+do_groups(struct san_engine *e, void *arg)
+{
+	struct groups_call *c = arg;
+
+	c->nb = san_inet_groups(san_core_inet(e->core), c->macs, ENGINE_GROUPS);
+	return 0;
+}
+
+/* By its list of addresses; a device that has none, or too short a one, takes all. */
+int
+san_engine_groups(struct san_engine_port *p)
+{
+	struct groups_call c;
+	int rc = -ENOSPC;
+
+	san_engine_call(p->engines[0], do_groups, &c);
+	if (c.nb <= ENGINE_GROUPS)
+		rc = rte_eth_dev_set_mc_addr_list(p->id, c.macs, c.nb);
+	if (rc != 0)
+		rc = rte_eth_allmulticast_enable(p->id);
+	/* one whose kernel's device is in the group, too, needs neither */
+	return rc == -ENOTSUP && p->if_index != 0 ? 0 : rc;
+}

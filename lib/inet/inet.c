@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The instance: what is configured, made and freed, and the frames that wait to be sent.
+ * (RT-31, UDP-3)
+ *
+ * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_whole.c), of reports
+ * (inet_group.c), of announcements (inet_own.c).
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "inet_priv.h"
+#include "san_time.h"
+
+#define OUT_MAX (1u << 16)
+
+void
+san_inet_conf_default(struct san_inet_conf *conf)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->max_neighbours = 1024;
+	conf->reachable_ns = 30 * SAN_NS_PER_S;
+	conf->retry_ns = 200 * SAN_NS_PER_MS;
+	conf->max_retries = 5;
+	conf->mtu = 1500;
+	conf->max_out = 256;
+	conf->max_waiting = 256;
+	conf->max_groups = 64;
+	conf->max_partial = 64;
+	conf->max_frags = 1024;
+	conf->max_paths = 64;
+	conf->path_ns = 600 * SAN_NS_PER_S;
+	conf->errors_per_s = 1000;
+	conf->errors_burst = 50;
+}
+
+static bool
+are_sizes_valid(const struct san_inet_conf *conf)
+{
+	/* a datagram's fragments must have room, or it could never be sent */
+	return conf->max_neighbours != 0 && conf->max_neighbours <= 1u << 20 &&
+		conf->max_out >= INET_NB_FRAGS && conf->max_out <= OUT_MAX &&
+		rte_is_power_of_2(conf->max_out) && conf->max_waiting <= OUT_MAX &&
+		conf->max_groups != 0 && conf->max_paths != 0 &&
+		conf->mtu >= INET_MTU_MIN &&
+		/* and one that comes, in its sender's half */
+		(conf->max_partial == 0 || conf->max_frags >= 2 * INET_NB_FRAGS);
+}
+
+static bool
+is_conf_valid(const struct san_inet_conf *conf)
+{
+	uint16_t i;
+
+	if (conf->nb_addrs > RTE_DIM(conf->addrs) || conf->nb_routes > RTE_DIM(conf->routes) ||
+	    conf->reachable_ns == 0 || conf->retry_ns == 0 || conf->pool == NULL ||
+	    !are_sizes_valid(conf))
+		return false;
+	for (i = 0; i < conf->nb_addrs; i++) {
+		if (!inet_is_unicast(&conf->addrs[i].ip) || conf->addrs[i].prefix_len > 128)
+			return false;
+	}
+	for (i = 0; i < conf->nb_routes; i++) {
+		const struct san_inet_route *r = &conf->routes[i];
+
+		if (!inet_is_unicast(&r->gateway) || r->to.prefix_len > 128 ||
+		    san_ip_is_v4(&r->gateway) != san_ip_is_v4(&r->to.ip))
+			return false;
+	}
+	return true;
+}
+
+static int
+create_tables(struct san_inet *in)
+{
+	int rc;
+
+	in->out = calloc(in->conf.max_out, sizeof(in->out[0]));
+	if (in->out == NULL)
+		return -ENOMEM;
+	rc = san_inet_neigh_create(in);
+	if (rc == 0)
+		rc = san_inet_whole_create(in);
+	if (rc == 0)
+		rc = san_inet_path_create(in);
+	if (rc == 0)
+		rc = san_inet_group_create(in);
+	return rc;
+}
+
+int
+san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
+{
+	struct san_inet *in;
+	int rc;
+
+	if (!is_conf_valid(conf))
+		return -EINVAL;
+	in = calloc(1, sizeof(*in));
+	if (in == NULL)
+		return -ENOMEM;
+	in->conf = *conf;
+	san_prng_seed(&in->prng, conf->prng_seed);
+	in->ip_id = (uint16_t)san_prng_u64(&in->prng);
+	in->frag_id = (uint32_t)san_prng_u64(&in->prng);
+	san_inet_own_init(in);
+	rc = create_tables(in);
+	if (rc != 0) {
+		san_inet_destroy(in);
+		return rc;
+	}
+	*out = in;
+	return 0;
+}
+
+void
+san_inet_destroy(struct san_inet *in)
+{
+	if (in == NULL)
+		return;
+	while (in->out_head != in->out_tail)
+		rte_pktmbuf_free(in->out[in->out_head++ & (in->conf.max_out - 1)]);
+	san_inet_group_destroy(in);
+	san_inet_path_destroy(in);
+	san_inet_whole_destroy(in);
+	san_inet_neigh_destroy(in);
+	free(in->out);
+	free(in);
+}
+
+/* ---- frames to send ---- */
+
+uint32_t
+san_inet_out_room(const struct san_inet *in)
+{
+	return in->conf.max_out - (in->out_tail - in->out_head);
+}
+
+struct rte_mbuf *
+san_inet_out_alloc(struct san_inet *in)
+{
+	struct rte_mbuf *m;
+
+	/* what could not be sent anyway needs no mbuf */
+	if (san_inet_out_room(in) == 0)
+		return NULL;
+	m = rte_pktmbuf_alloc(in->conf.pool);
+	in->drops[SAN_DROP_NO_MBUF] += m == NULL;
+	return m;
+}
+
+struct rte_mbuf *
+san_inet_out_copy(const struct san_inet *in, const struct rte_mbuf *from, uint32_t off,
+		  uint32_t len, uint32_t hdr)
+{
+	struct rte_mbuf *m;
+
+	m = san_inet_out_room(in) != 0 ? rte_pktmbuf_copy(from, in->conf.pool, off, len) : NULL;
+	if (m == NULL)
+		return NULL;
+	if (rte_pktmbuf_prepend(m, (uint16_t)hdr) == NULL) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	/* what the port said of what was received is not true of it */
+	m->ol_flags = 0;
+	m->tx_offload = 0;
+	return m;
+}
+
+enum san_drop
+san_inet_out_add(struct san_inet *in, struct rte_mbuf *m)
+{
+	if (san_inet_out_room(in) == 0) {
+		rte_pktmbuf_free(m);
+		return SAN_DROP_TX_FULL;
+	}
+	in->out[in->out_tail++ & (in->conf.max_out - 1)] = m;
+	return SAN_DROP_NONE;
+}
+
+uint16_t
+san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t k = 0;
+
+	while (k < n && in->out_head != in->out_tail)
+		m[k++] = in->out[in->out_head++ & (in->conf.max_out - 1)];
+	return k;
+}
+
+const uint64_t *
+san_inet_drops(const struct san_inet *in)
+{
+	return in->drops;
+}
+
+/* ---- time ---- */
+
+uint64_t
+san_inet_tick(struct san_inet *in, uint64_t now_ns)
+{
+	uint64_t next_ns = san_inet_neigh_tick(in, now_ns);
+
+	next_ns = san_time_min(next_ns, san_inet_whole_tick(in, now_ns));
+	next_ns = san_time_min(next_ns, san_inet_own_tick(in, now_ns));
+	return san_time_min(next_ns, san_inet_group_tick(in, now_ns));
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * ICMP and ICMPv6 errors: what others say of datagrams of ours, and what we say of theirs that
+ * nobody takes (RFC 792, RFC 1122 3.2.2, RFC 4443). (UDP-3, RT-31)
+ *
+ * Anybody can send an error. It is believed as far as what it quotes can be ours: from our
+ * address, UDP, the first fragment if it is one. Whether there is a socket with these ports is
+ * for who is above to say.
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+#include <rte_udp.h>
+
+#include "inet_priv.h"
+#include "san_time.h"
+
+#define UNREACHABLE    3 /* ICMP */
+#define EXCEEDED       11
+#define PARAMETER      12
+#define CODE_PORT      3
+#define CODE_FRAG      4
+#define V6_UNREACHABLE 1 /* ICMPv6 */
+#define V6_TOO_BIG     2
+#define V6_EXCEEDED    3
+#define V6_PARAMETER   4
+#define V6_CODE_PORT   4
+#define V6_FRAGMENT    44
+#define TOS_CONTROL    0xc0 /* internetwork control, as other hosts set it */
+#define ICMP_LEN       8u
+#define V4_LEN         ((uint32_t)sizeof(struct rte_ipv4_hdr))
+#define V6_LEN         ((uint32_t)sizeof(struct rte_ipv6_hdr))
+
+/** What the kernel's sockets tell of an error. */
+struct meaning {
+	int err;
+	bool hard; /* it will not go away */
+};
+
+static const struct meaning unreachable_v4[] = {
+	{ENETUNREACH, false},
+	{EHOSTUNREACH, false},
+	{ENOPROTOOPT, true},
+	{ECONNREFUSED, true},
+	{EMSGSIZE, true},
+	{EOPNOTSUPP, false},
+	{ENETUNREACH, true},
+	{EHOSTDOWN, true},
+	{ENONET, true},
+	{ENETUNREACH, true},
+	{EHOSTUNREACH, true},
+	{ENETUNREACH, false},
+	{EHOSTUNREACH, false},
+	{EHOSTUNREACH, true},
+	{EHOSTUNREACH, true},
+	{EHOSTUNREACH, true},
+};
+
+static const struct meaning unreachable_v6[] = {
+	{ENETUNREACH, false},
+	{EACCES, true},
+	{EHOSTUNREACH, false},
+	{EHOSTUNREACH, false},
+	{ECONNREFUSED, true},
+	{EACCES, true},
+	{EACCES, true},
+};
+
+/* ---- in ---- */
+
+/** The packet that an error quotes. */
+struct quote {
+	struct san_ip src, dst;
+	struct rte_udp_hdr udp;
+	uint32_t len; /* of the IP packet, as sent */
+	bool df;
+};
+
+/** The beginning of a packet of *len* bytes at *off*. False: not a datagram. */
+static bool
+read_v4(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
+{
+	struct rte_ipv4_hdr ip;
+	uint32_t n;
+
+	if (len < sizeof(ip) || !san_inet_copy(m, off, sizeof(ip), &ip))
+		return false;
+	n = rte_ipv4_hdr_len(&ip);
+	if (ip.version_ihl >> 4 != IPVERSION || n < sizeof(ip) || len < n + sizeof(q->udp) ||
+	    ip.next_proto_id != INET_PROTO_UDP ||
+	    (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK)) != 0)
+		return false;
+	inet_from_v4(&q->src, &ip.src_addr);
+	inet_from_v4(&q->dst, &ip.dst_addr);
+	q->len = rte_be_to_cpu_16(ip.total_length);
+	q->df = (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG)) != 0;
+	return san_inet_copy(m, off + n, sizeof(q->udp), &q->udp);
+}
+
+/** Of extension headers we send but one. */
+static bool
+read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
+{
+	struct rte_ipv6_fragment_ext frag;
+	struct rte_ipv6_hdr ip;
+	uint32_t n = sizeof(ip);
+
+	if (len < sizeof(ip) || !san_inet_copy(m, off, sizeof(ip), &ip) ||
+	    rte_be_to_cpu_32(ip.vtc_flow) >> 28 != 6)
+		return false;
+	if (ip.proto == V6_FRAGMENT) {
+		if (len < n + sizeof(frag) || !san_inet_copy(m, off + n, sizeof(frag), &frag) ||
+		    RTE_IPV6_GET_FO(rte_be_to_cpu_16(frag.frag_data)) != 0)
+			return false;
+		ip.proto = frag.next_header;
+		n += (uint32_t)sizeof(frag);
+	}
+	if (ip.proto != INET_PROTO_UDP || len < n + sizeof(q->udp))
+		return false;
+	memcpy(q->src.b, ip.src_addr, sizeof(q->src.b));
+	memcpy(q->dst.b, ip.dst_addr, sizeof(q->dst.b));
+	q->len = rte_be_to_cpu_16(ip.payload_len) + V6_LEN;
+	q->df = true;
+	return !san_ip_is_v4(&q->src) && !san_ip_is_v4(&q->dst) &&
+		san_inet_copy(m, off + n, sizeof(q->udp), &q->udp);
+}
+
+/** The next plateau, of a router that does not say (RFC 1191, 7.1). */
+static uint16_t
+plateau(uint32_t len)
+{
+	static const uint16_t steps[] = {32000, 17914, 8166, 4352, 2002, 1492, 1006};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(steps); i++)
+		if (steps[i] < len)
+			return steps[i];
+	return INET_PATH_MIN_V4;
+}
+
+/** The path is too narrow. False: what it takes is more than what it did not take. */
+static bool
+too_big(struct san_inet *in, const struct inet_rx *rx, const struct quote *q, uint32_t mtu)
+{
+	if (mtu == 0 && san_ip_is_v4(&q->dst))
+		mtu = plateau(q->len);
+	/* every IPv6 link takes 1280 bytes: who says less lies (RFC 8201, 4) */
+	if (mtu >= q->len || !q->df || (!san_ip_is_v4(&q->dst) && mtu < INET_PATH_MIN_V6))
+		return false;
+	mtu = RTE_MIN(mtu, (uint32_t)UINT16_MAX);
+	rx->r->mtu = san_inet_path_narrow(in, &q->dst, (uint16_t)mtu, rx->now_ns);
+	return true;
+}
+
+static bool
+meaning_v4(uint8_t type, uint8_t code, struct meaning *x)
+{
+	*x = (struct meaning){EHOSTUNREACH, false};
+	if (type == PARAMETER)
+		*x = (struct meaning){EPROTO, true};
+	else if (type == UNREACHABLE && code < RTE_DIM(unreachable_v4))
+		*x = unreachable_v4[code];
+	return type == UNREACHABLE || type == EXCEEDED || type == PARAMETER;
+}
+
+static bool
+meaning_v6(uint8_t type, uint8_t code, struct meaning *x)
+{
+	*x = (struct meaning){EPROTO, true};
+	if (type == V6_TOO_BIG)
+		*x = (struct meaning){EMSGSIZE, true};
+	else if (type == V6_EXCEEDED)
+		*x = (struct meaning){EHOSTUNREACH, false};
+	else if (type == V6_UNREACHABLE && code < RTE_DIM(unreachable_v6))
+		*x = unreachable_v6[code];
+	return type >= V6_UNREACHABLE && type <= V6_PARAMETER;
+}
+
+enum san_drop
+san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t icmp[8])
+{
+	bool v4 = san_ip_is_v4(&rx->dst);
+	uint32_t off = rx->off + ICMP_LEN, len = rx->len - ICMP_LEN;
+	uint32_t mtu = (uint32_t)icmp[6] << 8 | icmp[7];
+	struct san_inet_result *r = rx->r;
+	struct meaning x;
+	struct quote q;
+
+	if (!(v4 ? meaning_v4(icmp[0], icmp[1], &x) : meaning_v6(icmp[0], icmp[1], &x)) ||
+	    !inet_is_unicast(&rx->src))
+		return SAN_DROP_INET_UNWANTED;
+	if (!(v4 ? read_v4(rx->m, off, len, &q) : read_v6(rx->m, off, len, &q)))
+		return SAN_DROP_INET_UNWANTED;
+	/* nobody may answer what was sent to many */
+	if (!san_inet_is_local(in, &q.src) || !inet_is_unicast(&q.dst) ||
+	    san_inet_is_broadcast(in, &q.dst) || rte_be_to_cpu_16(q.udp.dgram_len) < sizeof(q.udp))
+		return SAN_DROP_INET_UNWANTED;
+	if (!v4)
+		mtu |= (uint32_t)icmp[4] << 24 | (uint32_t)icmp[5] << 16;
+	if (x.err == EMSGSIZE && !too_big(in, rx, &q, mtu))
+		return SAN_DROP_INET_UNWANTED;
+	r->what = SAN_INET_ERROR;
+	r->ip = rx->src;
+	r->d.src = q.src;
+	r->d.dst = q.dst;
+	r->d.sport = rte_be_to_cpu_16(q.udp.src_port);
+	r->d.dport = rte_be_to_cpu_16(q.udp.dst_port);
+	r->err = x.err;
+	r->hard = x.hard;
+	r->type = icmp[0];
+	r->code = icmp[1];
+	return SAN_DROP_NONE;
+}
+
+/* ---- out ---- */
+
+/** Not more than conf.errors_per_s, after silence conf.errors_burst at once. */
+static bool
+may_send(struct san_inet *in, uint64_t now_ns)
+{
+	uint64_t each_ns, window_ns;
+
+	if (in->conf.quiet || in->conf.errors_per_s == 0)
+		return false;
+	each_ns = SAN_NS_PER_S / in->conf.errors_per_s;
+	window_ns = each_ns * in->conf.errors_burst;
+	if (in->errors_ns + window_ns < now_ns)
+		in->errors_ns = now_ns - window_ns;
+	if (in->errors_ns + each_ns > now_ns)
+		return false;
+	in->errors_ns += each_ns;
+	return true;
+}
+
+static void
+put_v4(struct rte_ipv4_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
+{
+	uint8_t *icmp = (uint8_t *)(ip + 1);
+
+	memset(ip, 0, V4_LEN + ICMP_LEN);
+	ip->version_ihl = RTE_IPV4_VHL_DEF;
+	ip->type_of_service = TOS_CONTROL;
+	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + len));
+	ip->time_to_live = INET_HOPS_OUT;
+	ip->next_proto_id = IPPROTO_ICMP;
+	memcpy(&ip->src_addr, inet_raw(&d->dst), sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, inet_raw(&d->src), sizeof(ip->dst_addr));
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	icmp[0] = UNREACHABLE;
+	icmp[1] = CODE_PORT;
+}
+
+static void
+put_v6(struct rte_ipv6_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
+{
+	uint8_t *icmp = (uint8_t *)(ip + 1);
+
+	memset(ip, 0, V6_LEN + ICMP_LEN);
+	ip->vtc_flow = RTE_BE32(6u << 28);
+	ip->payload_len = rte_cpu_to_be_16((uint16_t)len);
+	ip->proto = INET_PROTO_V6;
+	ip->hop_limits = INET_HOPS_OUT;
+	memcpy(ip->src_addr, d->dst.b, sizeof(ip->src_addr));
+	memcpy(ip->dst_addr, d->src.b, sizeof(ip->dst_addr));
+	icmp[0] = V6_UNREACHABLE;
+	icmp[1] = V6_CODE_PORT;
+}
+
+void
+san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
+{
+	bool v4 = san_ip_is_v4(&r->d.dst);
+	uint32_t off = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN);
+	/* as much of it as fits into what every host takes (RFC 1812 4.3.2.3, RFC 4443 2.4) */
+	uint32_t max = (v4 ? INET_MTU_MIN : INET_PATH_MIN_V6) + INET_ETH_LEN - off - ICMP_LEN;
+	uint32_t len = RTE_MIN(r->off + r->len - INET_ETH_LEN, max);
+	struct rte_ether_hdr old, *eth;
+	struct rte_mbuf *m;
+	uint16_t sum;
+	uint8_t *ip;
+
+	if (r->what != SAN_INET_UDP || r->d.group || !may_send(in, now_ns) ||
+	    !san_inet_copy(r->m, 0, sizeof(old), &old))
+		return;
+	m = san_inet_out_copy(in, r->m, INET_ETH_LEN, len, off + ICMP_LEN);
+	if (m == NULL)
+		return;
+	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	eth->dst_addr = old.src_addr;
+	eth->src_addr = in->conf.mac;
+	eth->ether_type = old.ether_type;
+	ip = (uint8_t *)(eth + 1);
+	if (v4)
+		put_v4((struct rte_ipv4_hdr *)ip, &r->d, ICMP_LEN + len);
+	else
+		put_v6((struct rte_ipv6_hdr *)ip, &r->d, ICMP_LEN + len);
+	if (v4)
+		sum = san_inet_sum(m, off, ICMP_LEN + len);
+	else
+		sum = san_inet_cksum(m, off, ICMP_LEN + len, &r->d.dst, &r->d.src, INET_PROTO_V6);
+	sum = (uint16_t)~sum;
+	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, off + 2), &sum, sizeof(sum));
+	san_inet_out_add(in, m);
+}

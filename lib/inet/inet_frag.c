@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Packets that are longer than their path takes go in fragments (RFC 791, RFC 8200 4.5). Each of
+ * them is one mbuf: not every port knows chains. (UDP-3)
+ */
+
+#include <errno.h>
+
+#include <rte_common.h>
+
+#include "inet_priv.h"
+
+#define V4_LEN   ((uint32_t)sizeof(struct rte_ipv4_hdr))
+#define V6_LEN   ((uint32_t)sizeof(struct rte_ipv6_hdr))
+#define FRAG_LEN ((uint32_t)sizeof(struct rte_ipv6_fragment_ext))
+
+/** Bytes of a fragment that is not the last. */
+static uint32_t
+step_of(bool v4, uint16_t mtu)
+{
+	return (mtu - (v4 ? V4_LEN : V6_LEN + FRAG_LEN)) & ~7u;
+}
+
+uint32_t
+san_inet_nb_frags(bool v4, uint32_t len, uint16_t mtu)
+{
+	uint32_t ip_len = v4 ? V4_LEN : V6_LEN, step = step_of(v4, mtu);
+
+	return len <= mtu ? 1 : (len - ip_len + step - 1) / step;
+}
+
+static void
+put_v4(struct rte_ipv4_hdr *ip, uint32_t at, uint32_t n, bool more)
+{
+	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + n));
+	ip->fragment_offset =
+		rte_cpu_to_be_16((uint16_t)(at / 8 | (more ? RTE_IPV4_HDR_MF_FLAG : 0)));
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+}
+
+static void
+put_v6(struct rte_ipv6_hdr *ip, uint32_t at, uint32_t n, bool more, uint32_t id)
+{
+	struct rte_ipv6_fragment_ext *frag = (struct rte_ipv6_fragment_ext *)(ip + 1);
+
+	frag->next_header = ip->proto;
+	frag->reserved = 0;
+	frag->frag_data = rte_cpu_to_be_16((uint16_t)(at | more));
+	frag->id = rte_cpu_to_be_32(id);
+	ip->proto = INET_PROTO_FRAG;
+	ip->payload_len = rte_cpu_to_be_16((uint16_t)(FRAG_LEN + n));
+}
+
+/** *m*, for *mtu* too long, in pieces; 0: no mbuf. It stays. */
+static uint32_t
+split(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu, struct rte_mbuf **out)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	bool v4 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
+	uint32_t hdr = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN), step = step_of(v4, mtu);
+	uint32_t len = rte_pktmbuf_pkt_len(m) - hdr, id = in->frag_id++, at, n, k = 0;
+	struct rte_mbuf *f;
+
+	for (at = 0; at < len; at += step) {
+		n = RTE_MIN(len - at, step);
+		f = k < INET_NB_FRAGS ?
+			san_inet_out_copy(in, m, hdr + at, n, hdr + (v4 ? 0 : FRAG_LEN)) :
+			NULL;
+		if (f == NULL) {
+			rte_pktmbuf_free_bulk(out, k);
+			return 0;
+		}
+		memcpy(rte_pktmbuf_mtod(f, void *), eth, hdr);
+		if (v4)
+			put_v4(rte_pktmbuf_mtod_offset(f, void *, INET_ETH_LEN), at, n,
+			       at + n < len);
+		else
+			put_v6(rte_pktmbuf_mtod_offset(f, void *, INET_ETH_LEN), at, n,
+			       at + n < len, id);
+		out[k++] = f;
+	}
+	return k;
+}
+
+int
+san_inet_out_packet(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
+		    uint16_t mtu)
+{
+	struct rte_mbuf *f[INET_NB_FRAGS] = {m};
+	uint32_t i, n = 1;
+
+	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = hop->mac;
+	if (rte_pktmbuf_pkt_len(m) - INET_ETH_LEN > mtu) {
+		n = split(in, m, mtu, f);
+		rte_pktmbuf_free(m);
+		if (n == 0)
+			return -ENOMEM;
+	}
+	if (hop->neigh != NULL ? san_inet_neigh_wait(in, hop->neigh, f, n) :
+				 san_inet_out_room(in) >= n) {
+		for (i = 0; hop->neigh == NULL && i < n; i++)
+			san_inet_out_add(in, f[i]);
+		return 0;
+	}
+	rte_pktmbuf_free_bulk(f, n);
+	return -EAGAIN;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Groups that somebody here is a member of, and when the link is told: with the first who joins,
+ * with the last who leaves, both twice because reports get lost, and when a router asks, after
+ * a random delay (RFC 3376, RFC 3810). IGMP and MLD have the same rules; the bytes are in
+ * inet_igmp.c and inet_mld.c. (UDP-5)
+ *
+ * Timers: of each group its next report, the earliest in in->group_ns; the table is scanned
+ * only when that has come.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "inet_priv.h"
+#include "san_time.h"
+
+#define ROBUSTNESS     2
+#define OWN_MAX        (2 + RTE_DIM(((struct san_inet_conf *)0)->addrs))
+#define UNSOLICITED_MS 1000 /* the second report, at most after the first */
+
+void
+san_inet_group_destroy(struct san_inet *in)
+{
+	free(in->groups);
+}
+
+static const struct san_ip all_systems = {{[10] = 0xff, 0xff, 224, 0, 0, 1}};
+static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
+
+static bool
+is_free(const struct inet_group *g)
+{
+	return g->nb_members == 0 && g->nb_reports == 0 && !g->own;
+}
+
+/** Are its packets to come to us? */
+static bool
+is_in(const struct inet_group *g)
+{
+	return g->nb_members != 0 || g->own;
+}
+
+/** Also one that was left a moment ago. */
+static struct inet_group *
+find(const struct san_inet *in, const struct san_ip *group)
+{
+	uint32_t i;
+
+	for (i = 0; i < in->nb_groups; i++) {
+		struct inet_group *g = &in->groups[i];
+
+		if (!is_free(g) && san_ip_eq(&g->ip, group))
+			return g;
+	}
+	return NULL;
+}
+
+/** Routers need not know of the last leave twice: such entries go first when all are taken. */
+static struct inet_group *
+find_free(const struct san_inet *in)
+{
+	struct inet_group *left = NULL;
+	uint32_t i;
+
+	for (i = 0; i < in->nb_groups; i++) {
+		struct inet_group *g = &in->groups[i];
+
+		if (is_free(g))
+			return g;
+		if (!is_in(g))
+			left = g;
+	}
+	return left;
+}
+
+bool
+san_inet_is_member(const struct san_inet *in, const struct san_ip *group)
+{
+	const struct inet_group *g = find(in, group);
+
+	return g != NULL && g->nb_members != 0;
+}
+
+/* ---- reports ---- */
+
+/** Of groups that everybody is in, and of what stays in the host, nobody wants to know. */
+static bool
+is_reported(const struct san_inet *in, const struct inet_group *g)
+{
+	if (in->conf.quiet || (g->own && !in->conf.announce))
+		return false;
+	if (san_ip_is_v4(&g->ip))
+		return !san_ip_eq(&g->ip, &all_systems);
+	return (g->ip.b[1] & 0x0f) >= 2 && !san_ip_eq(&g->ip, &all_nodes);
+}
+
+/** Between now and *max_ms* from now. */
+static void
+set_timer(struct san_inet *in, struct inet_group *g, uint32_t max_ms, uint64_t now_ns)
+{
+	g->report_ns = now_ns + (1u + san_prng_below(&in->prng, max_ms)) * SAN_NS_PER_MS;
+	in->group_ns = san_time_min(in->group_ns, g->report_ns);
+}
+
+static void
+report(struct san_inet *in, struct inet_group *g, uint64_t now_ns)
+{
+	if (san_ip_is_v4(&g->ip))
+		san_inet_igmp_report(in, &g->ip, g->report, now_ns);
+	else
+		san_inet_mld_report(in, &g->ip, g->report, now_ns);
+	g->nb_reports--;
+	if (g->nb_reports != 0)
+		set_timer(in, g, UNSOLICITED_MS, now_ns);
+}
+
+static void
+tell(struct san_inet *in, struct inet_group *g, enum inet_report what, uint64_t now_ns)
+{
+	g->nb_reports = 0;
+	if (!is_reported(in, g))
+		return;
+	g->report = what;
+	g->nb_reports = ROBUSTNESS;
+	report(in, g, now_ns);
+}
+
+void
+san_inet_group_asked(struct san_inet *in, const struct san_ip *group, bool all, uint32_t max_ms,
+		     uint64_t now_ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < in->nb_groups; i++) {
+		struct inet_group *g = &in->groups[i];
+
+		if (!is_in(g) || san_ip_is_v4(&g->ip) != san_ip_is_v4(group) ||
+		    (!all && !san_ip_eq(&g->ip, group)) || !is_reported(in, g))
+			continue;
+		/* what is about to be told is an answer, too */
+		if (g->nb_reports != 0 && g->report_ns <= now_ns + max_ms * SAN_NS_PER_MS)
+			continue;
+		if (g->nb_reports == 0) {
+			g->report = INET_REPORT_IS;
+			g->nb_reports = 1;
+		}
+		set_timer(in, g, max_ms, now_ns);
+	}
+}
+
+void
+san_inet_group_heard(struct san_inet *in, const struct san_ip *group)
+{
+	struct inet_group *g = find(in, group);
+
+	if (g != NULL && g->report == INET_REPORT_IS)
+		g->nb_reports = 0;
+}
+
+uint64_t
+san_inet_group_tick(struct san_inet *in, uint64_t now_ns)
+{
+	uint32_t i;
+
+	if (now_ns < in->group_ns)
+		return in->group_ns;
+	in->group_ns = SAN_TIME_NEVER;
+	for (i = 0; i < in->nb_groups; i++) {
+		struct inet_group *g = &in->groups[i];
+
+		if (g->nb_reports == 0)
+			continue;
+		if (now_ns >= g->report_ns)
+			report(in, g, now_ns);
+		else
+			in->group_ns = san_time_min(in->group_ns, g->report_ns);
+	}
+	return in->group_ns;
+}
+
+/* ---- members ---- */
+
+/** A group that every host is in. */
+static void
+add_own(struct san_inet *in, const struct san_ip *group)
+{
+	uint32_t i;
+
+	for (i = 0; i < in->nb_groups; i++)
+		if (san_ip_eq(&in->groups[i].ip, group))
+			return;
+	in->groups[i].ip = *group;
+	in->groups[i].own = true;
+	in->nb_groups++;
+	if (!is_reported(in, &in->groups[i]))
+		return;
+	/* with the first tick, which knows what time it is */
+	in->groups[i].report = INET_REPORT_JOIN;
+	in->groups[i].nb_reports = ROBUSTNESS;
+	in->group_ns = 0;
+}
+
+int
+san_inet_group_create(struct san_inet *in)
+{
+	struct san_ip group;
+	uint16_t i;
+
+	in->group_ns = SAN_TIME_NEVER;
+	in->groups = calloc(OWN_MAX + in->conf.max_groups, sizeof(in->groups[0]));
+	if (in->groups == NULL)
+		return -ENOMEM;
+	for (i = 0; i < in->conf.nb_addrs; i++) {
+		const struct san_ip *ip = &in->conf.addrs[i].ip;
+
+		add_own(in, san_ip_is_v4(ip) ? &all_systems : &all_nodes);
+		if (san_ip_is_v4(ip))
+			continue;
+		san_inet_solicited_node(ip, &group);
+		add_own(in, &group);
+	}
+	in->nb_groups += in->conf.max_groups;
+	return 0;
+}
+
+int
+san_inet_join(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
+{
+	struct inet_group *g;
+
+	if (!inet_is_group(group))
+		return -EINVAL;
+	g = find(in, group);
+	if (g == NULL) {
+		g = find_free(in);
+		if (g == NULL)
+			return -ENOSPC;
+		memset(g, 0, sizeof(*g));
+		g->ip = *group;
+	}
+	g->nb_members++;
+	if (g->nb_members == 1 && !g->own)
+		tell(in, g, INET_REPORT_JOIN, now_ns);
+	return 0;
+}
+
+int
+san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns)
+{
+	struct inet_group *g = find(in, group);
+
+	if (g == NULL || g->nb_members == 0)
+		return -ENOENT;
+	g->nb_members--;
+	if (g->nb_members == 0 && !g->own)
+		tell(in, g, INET_REPORT_LEAVE, now_ns);
+	return 0;
+}
+
+/* ---- MAC addresses ---- */
+
+/** Has an entry before *g* the same MAC address? 32 IPv4 groups have one. */
+static bool
+is_repeated(const struct san_inet *in, const struct inet_group *g,
+	    const struct rte_ether_addr *mac)
+{
+	struct rte_ether_addr other;
+	const struct inet_group *o;
+
+	for (o = in->groups; o < g; o++) {
+		if (!is_in(o))
+			continue;
+		san_inet_group_mac(&o->ip, &other);
+		if (rte_is_same_ether_addr(&other, mac))
+			return true;
+	}
+	return false;
+}
+
+uint32_t
+san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n)
+{
+	struct rte_ether_addr mac;
+	uint32_t k = 0;
+	uint32_t i;
+
+	for (i = 0; i < in->nb_groups; i++) {
+		const struct inet_group *g = &in->groups[i];
+
+		if (!is_in(g))
+			continue;
+		san_inet_group_mac(&g->ip, &mac);
+		if (is_repeated(in, g, &mac))
+			continue;
+		if (k < n)
+			macs[k] = mac;
+		k++;
+	}
+	return k;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * IGMPv3 for hosts (RFC 3376), and IGMPv2 (RFC 2236) while a router on the link speaks nothing
+ * newer. We take every source of a group, so that a record is a group's address and no more.
+ * (UDP-5)
+ */
+
+#include <rte_common.h>
+
+#include "inet_priv.h"
+#include "san_time.h"
+
+#define QUERY       0x11
+#define REPORT_V2   0x16
+#define LEAVE_V2    0x17
+#define REPORT_V3   0x22
+#define QUERY_V3    12                   /* bytes of a query, at least */
+#define TENTH_MS    100                  /* unit of response times */
+#define V1_MS       10000                /* of a query that does not tell */
+#define OLDER_NS    (260 * SAN_NS_PER_S) /* an older router is forgotten after this */
+#define TOS_CONTROL 0xc0
+#define OPT_LEN     4u
+#define V4_LEN      ((uint32_t)sizeof(struct rte_ipv4_hdr))
+
+struct igmp_msg {
+	uint8_t type;
+	uint8_t code; /* query: response time */
+	rte_be16_t cksum;
+	uint8_t group[4]; /* v3 report: 2 bytes reserved, number of records */
+	/* v3 report: its record */
+	uint8_t record;
+	uint8_t rest[3];
+	uint8_t record_group[4];
+} __rte_packed;
+#define V2_LEN 8u
+
+/* ---- out ---- */
+
+static void
+put(struct san_inet *in, const struct igmp_msg *msg, uint32_t len, const struct san_ip *dst)
+{
+	static const uint8_t router_alert[OPT_LEN] = {0x94, 4, 0, 0};
+	struct rte_mbuf *m = san_inet_out_alloc(in);
+	const struct san_inet_addr *src;
+	struct rte_ether_hdr *eth;
+	struct rte_ipv4_hdr *ip;
+	uint8_t *igmp;
+	uint16_t sum;
+	bool on_link;
+
+	if (m == NULL)
+		return; /* it is told again, or asked for */
+	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(
+		m, (uint16_t)(INET_ETH_LEN + V4_LEN + OPT_LEN + len));
+	src = san_inet_best_source(in, dst, &on_link);
+	if (eth == NULL || src == NULL) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	san_inet_group_mac(dst, &eth->dst_addr);
+	eth->src_addr = in->conf.mac;
+	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
+	ip = (struct rte_ipv4_hdr *)(eth + 1);
+	memset(ip, 0, V4_LEN);
+	ip->version_ihl = IPVERSION << 4 | (V4_LEN + OPT_LEN) / 4;
+	ip->type_of_service = TOS_CONTROL;
+	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + OPT_LEN + len));
+	ip->packet_id = rte_cpu_to_be_16(in->ip_id++);
+	ip->time_to_live = 1;
+	ip->next_proto_id = INET_PROTO_IGMP;
+	memcpy(&ip->src_addr, inet_raw(&src->ip), sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, inet_raw(dst), sizeof(ip->dst_addr));
+	memcpy(ip + 1, router_alert, OPT_LEN);
+	ip->hdr_checksum = (uint16_t)~rte_raw_cksum(ip, V4_LEN + OPT_LEN);
+	igmp = (uint8_t *)(ip + 1) + OPT_LEN;
+	memcpy(igmp, msg, len);
+	sum = (uint16_t)~rte_raw_cksum(igmp, len);
+	memcpy(igmp + offsetof(struct igmp_msg, cksum), &sum, sizeof(sum));
+	san_inet_out_add(in, m);
+}
+
+void
+san_inet_igmp_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
+		     uint64_t now_ns)
+{
+	struct igmp_msg msg = {.type = REPORT_V3, .record = (uint8_t)what};
+	struct san_ip dst;
+
+	if (now_ns < in->igmp_older_ns) {
+		msg.type = what == INET_REPORT_LEAVE ? LEAVE_V2 : REPORT_V2;
+		memcpy(msg.group, inet_raw(group), sizeof(msg.group));
+		inet_from_v4(&dst, (const uint8_t[4]){224, 0, 0, 2});
+		put(in, &msg, V2_LEN, what == INET_REPORT_LEAVE ? &dst : group);
+		return;
+	}
+	msg.group[3] = 1;
+	memcpy(msg.record_group, inet_raw(group), sizeof(msg.record_group));
+	inet_from_v4(&dst, (const uint8_t[4]){224, 0, 0, 22});
+	put(in, &msg, sizeof(msg), &dst);
+}
+
+/* ---- in ---- */
+
+/** Long times are mantissa and exponent. */
+static uint32_t
+response_ms(uint8_t code)
+{
+	if (code < 128)
+		return code * TENTH_MS;
+	return (((code & 0x0fu) | 0x10u) << ((code >> 4 & 7) + 3)) * TENTH_MS;
+}
+
+static enum san_drop
+rx_query(struct san_inet *in, const struct inet_rx *rx, const uint8_t msg[8])
+{
+	bool is_v3 = rx->len >= QUERY_V3;
+	struct san_ip group;
+	uint32_t max_ms;
+
+	if (rx->hops != 1 || (!is_v3 && rx->len != V2_LEN))
+		return SAN_DROP_INET_MALFORMED;
+	inet_from_v4(&group, msg + 4);
+	if (!inet_is_any_v4(&group) && !inet_is_group(&group))
+		return SAN_DROP_INET_MALFORMED;
+	max_ms = is_v3 ? response_ms(msg[1]) : msg[1] != 0 ? msg[1] * TENTH_MS :
+							     V1_MS;
+	if (!is_v3)
+		in->igmp_older_ns = rx->now_ns + OLDER_NS;
+	san_inet_group_asked(in, &group, inet_is_any_v4(&group), max_ms, rx->now_ns);
+	return SAN_DROP_NONE;
+}
+
+enum san_drop
+san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx)
+{
+	struct san_ip group;
+	uint8_t msg[V2_LEN];
+
+	if (rx->len < V2_LEN || !san_inet_copy(rx->m, rx->off, V2_LEN, msg) ||
+	    san_inet_sum(rx->m, rx->off, rx->len) != 0xffff)
+		return SAN_DROP_INET_MALFORMED;
+	if (msg[0] == QUERY)
+		return rx_query(in, rx, msg);
+	if (msg[0] != REPORT_V2)
+		return SAN_DROP_INET_UNWANTED;
+	/* one member's answer is enough */
+	inet_from_v4(&group, msg + 4);
+	if (rx->now_ns < in->igmp_older_ns)
+		san_inet_group_heard(in, &group);
+	return SAN_DROP_NONE;
+}

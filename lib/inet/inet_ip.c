@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Every frame that is not the transport's: whom it is for, and what IP carries in it.
+ * (RT-31, SYS-1, UDP-3)
+ *
+ * Nothing is believed of a frame but what was read inside it. Options and extension headers
+ * are skipped, as far as what is behind them is of use here.
+ */
+
+#include <stddef.h>
+
+#include <rte_common.h>
+
+#include "inet_priv.h"
+
+#define V4_HDR_MAX 60
+#define OPT_END    0 /* IPv4 options (RFC 791) */
+#define OPT_NOP    1
+#define OPT_LSRR   0x83
+#define OPT_SSRR   0x89
+#define EXT_HOP    0 /* IPv6 extension headers (RFC 8200) */
+#define EXT_DST    60
+#define EXT_MAX    4   /* one more than may follow each other */
+#define EXT_LEN    256 /* bytes of one */
+#define TLV_PAD1   0
+#define TLV_ACT    0xc0 /* a host that does not know the option drops the packet */
+
+/* (rte_raw_cksum_mbuf() of DPDK 22.11 is wrong when a segment begins with an odd byte) */
+uint16_t
+san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	uint32_t done = 0, n, sum = 0;
+
+	for (; m != NULL && off >= m->data_len; m = m->next)
+		off -= m->data_len;
+	for (; m != NULL && done < len; m = m->next) {
+		uint16_t part;
+
+		n = RTE_MIN(m->data_len - off, len - done);
+		part = rte_raw_cksum(rte_pktmbuf_mtod_offset(m, const void *, off), n);
+		sum += done & 1 ? rte_bswap16(part) : part;
+		done += n;
+		off = 0;
+	}
+	if (done < len)
+		return 0;
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)((sum & 0xffff) + (sum >> 16));
+}
+
+uint16_t
+san_inet_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len, const struct san_ip *src,
+	       const struct san_ip *dst, uint8_t proto)
+{
+	uint32_t n = san_ip_is_v4(dst) ? 4 : 16, sum;
+
+	sum = (uint32_t)san_inet_sum(m, off, len) + rte_raw_cksum(inet_raw(src), n) +
+		rte_raw_cksum(inet_raw(dst), n) + rte_cpu_to_be_16((uint16_t)len) +
+		rte_cpu_to_be_16(proto);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)((sum & 0xffff) + (sum >> 16));
+}
+
+bool
+san_inet_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to)
+{
+	const void *data = rte_pktmbuf_read(m, off, len, to);
+
+	if (data == NULL)
+		return false;
+	if (data != to)
+		memcpy(to, data, len);
+	return true;
+}
+
+/** Somebody sends in our name: answers would go to him, or round and round. */
+static bool
+is_forged(const struct san_inet *in, const struct inet_rx *rx)
+{
+	return !rte_is_same_ether_addr(&rx->eth.src_addr, &in->conf.mac) &&
+		san_inet_is_local(in, &rx->src);
+}
+
+/* ---- IPv4 ---- */
+
+/** Only what would send it elsewhere matters to a host. */
+static enum san_drop
+check_options(const uint8_t *opt, uint32_t len)
+{
+	while (len != 0 && *opt != OPT_END) {
+		uint32_t n = 1;
+
+		if (*opt != OPT_NOP) {
+			if (len < 2 || opt[1] < 2 || opt[1] > len)
+				return SAN_DROP_INET_MALFORMED;
+			if (*opt == OPT_LSRR || *opt == OPT_SSRR)
+				return SAN_DROP_INET_UNWANTED;
+			n = opt[1];
+		}
+		opt += n;
+		len -= n;
+	}
+	return SAN_DROP_NONE;
+}
+
+static bool
+is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
+{
+	static const uint8_t all_systems[4] = {224, 0, 0, 1};
+
+	if (!rx->group)
+		return san_inet_is_local(in, &rx->dst);
+	if (rx->proto == INET_PROTO_IGMP && memcmp(inet_raw(&rx->dst), all_systems, 4) == 0)
+		return true;
+	/* who answers everybody's questions helps those who flood */
+	return (rx->proto == INET_PROTO_UDP || rx->proto == INET_PROTO_IGMP) &&
+		(!inet_is_group(&rx->dst) || san_inet_is_member(in, &rx->dst));
+}
+
+/** What is wrong with the header in *hdr*, of *len* bytes. */
+static enum san_drop
+check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr, uint32_t len)
+{
+	bool igmp = rx->proto == INET_PROTO_IGMP;
+
+	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP && !igmp)
+		return SAN_DROP_INET_UNWANTED;
+	if (rte_raw_cksum(hdr, len) != 0xffff || is_forged(in, rx) ||
+	    san_inet_is_broadcast(in, &rx->src))
+		return SAN_DROP_INET_MALFORMED;
+	/* a switch that asks for groups may have no address (RFC 4541) */
+	if (!inet_is_unicast(&rx->src) && !(igmp && inet_is_any_v4(&rx->src)))
+		return SAN_DROP_INET_MALFORMED;
+	return check_options(hdr + sizeof(struct rte_ipv4_hdr),
+			     len - (uint32_t)sizeof(struct rte_ipv4_hdr));
+}
+
+static enum san_drop
+rx_v4(struct san_inet *in, struct inet_rx *rx)
+{
+	uint8_t hdr[V4_HDR_MAX];
+	struct rte_ipv4_hdr ip;
+	uint32_t total, len;
+	enum san_drop drop;
+
+	if (!san_inet_copy(rx->m, INET_ETH_LEN, sizeof(ip), &ip))
+		return SAN_DROP_INET_MALFORMED;
+	len = rte_ipv4_hdr_len(&ip);
+	total = rte_be_to_cpu_16(ip.total_length);
+	if (ip.version_ihl >> 4 != IPVERSION || len < sizeof(ip) || total < len ||
+	    INET_ETH_LEN + total > rte_pktmbuf_pkt_len(rx->m) ||
+	    !san_inet_copy(rx->m, INET_ETH_LEN, len, hdr))
+		return SAN_DROP_INET_MALFORMED;
+	inet_from_v4(&rx->src, &ip.src_addr);
+	inet_from_v4(&rx->dst, &ip.dst_addr);
+	rx->group = inet_is_group(&rx->dst) || san_inet_is_broadcast(in, &rx->dst);
+	rx->proto = ip.next_proto_id;
+	rx->hops = ip.time_to_live;
+	rx->tos = ip.type_of_service;
+	rx->off = INET_ETH_LEN + len;
+	rx->len = total - len;
+	if (!is_for_us_v4(in, rx))
+		return SAN_DROP_NOT_FOR_US;
+	drop = check_v4(in, rx, hdr, len);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
+		return SAN_DROP_INET_UNWANTED;
+	if ((ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK | RTE_IPV4_HDR_MF_FLAG)) != 0) {
+		drop = san_inet_whole_rx_v4(in, rx, &ip);
+		if (drop != SAN_DROP_NONE || rx->m == NULL)
+			return drop;
+	}
+	if (rx->proto == INET_PROTO_UDP)
+		return san_inet_udp_rx(rx);
+	if (rx->proto == INET_PROTO_IGMP)
+		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_igmp_rx(in, rx);
+	return rx->proto == IPPROTO_ICMP ? san_inet_icmp_rx(in, rx) : SAN_DROP_INET_UNWANTED;
+}
+
+/* ---- IPv6 ---- */
+
+/** Is *ip* the solicited-node group of one of our addresses, or that of all nodes? */
+static bool
+is_our_group(const struct san_inet *in, const struct san_ip *ip)
+{
+	static const uint8_t node[13] = {0xff, 2, [11] = 1, [12] = 0xff};
+	static const uint8_t all_nodes[16] = {0xff, 2, [15] = 1};
+	uint16_t i;
+
+	if (memcmp(ip->b, all_nodes, sizeof(all_nodes)) == 0)
+		return true;
+	for (i = 0; i < in->conf.nb_addrs; i++) {
+		if (memcmp(ip->b, node, sizeof(node)) == 0 &&
+		    memcmp(ip->b + 13, in->conf.addrs[i].ip.b + 13, 3) == 0)
+			return true;
+	}
+	return false;
+}
+
+/** Over the header of options at rx->off. */
+static enum san_drop
+skip_options(struct inet_rx *rx)
+{
+	uint8_t b[EXT_LEN];
+	uint32_t i = 2, len;
+
+	if (rx->len < 8 || !san_inet_copy(rx->m, rx->off, 2, b))
+		return SAN_DROP_INET_MALFORMED;
+	len = (b[1] + 1u) * 8;
+	if (len > rx->len)
+		return SAN_DROP_INET_MALFORMED;
+	if (len > sizeof(b))
+		return SAN_DROP_INET_UNWANTED;
+	if (!san_inet_copy(rx->m, rx->off, len, b))
+		return SAN_DROP_INET_MALFORMED;
+	while (i < len) {
+		if (b[i] == TLV_PAD1) {
+			i++;
+			continue;
+		}
+		if (i + 2 > len || i + 2u + b[i + 1] > len)
+			return SAN_DROP_INET_MALFORMED;
+		if ((b[i] & TLV_ACT) != 0)
+			return SAN_DROP_INET_UNWANTED;
+		i += 2u + b[i + 1];
+	}
+	rx->proto = b[0];
+	rx->proto_at = rx->off;
+	rx->off += len;
+	rx->len -= len;
+	return SAN_DROP_NONE;
+}
+
+/** Over all extension headers; of a fragment, of what it makes whole: rx->m NULL if nothing. */
+static enum san_drop
+skip_headers(struct san_inet *in, struct inet_rx *rx)
+{
+	enum san_drop drop;
+	uint32_t i;
+
+	for (i = 0; i < EXT_MAX; i++) {
+		if (rx->proto != EXT_HOP && rx->proto != EXT_DST && rx->proto != INET_PROTO_FRAG)
+			return SAN_DROP_NONE;
+		/* what each router is to look at comes first */
+		if (rx->proto == EXT_HOP && i != 0)
+			return SAN_DROP_INET_MALFORMED;
+		if (rx->proto == INET_PROTO_FRAG)
+			drop = san_inet_whole_rx_v6(in, rx);
+		else
+			drop = skip_options(rx);
+		if (drop != SAN_DROP_NONE || rx->m == NULL)
+			return drop;
+	}
+	return SAN_DROP_INET_UNWANTED;
+}
+
+static enum san_drop
+take_v6(struct san_inet *in, struct inet_rx *rx)
+{
+	enum san_drop drop = skip_headers(in, rx);
+
+	if (drop != SAN_DROP_NONE || rx->m == NULL)
+		return drop;
+	if (rx->proto == INET_PROTO_V6)
+		return san_inet_icmp6_rx(in, rx);
+	if (rx->proto != INET_PROTO_UDP)
+		return SAN_DROP_INET_UNWANTED;
+	if (rx->group && !san_inet_is_member(in, &rx->dst))
+		return SAN_DROP_NOT_FOR_US;
+	if (!rx->group && rte_is_multicast_ether_addr(&rx->eth.dst_addr))
+		return SAN_DROP_INET_UNWANTED;
+	if (!inet_is_unicast(&rx->src) || is_forged(in, rx))
+		return SAN_DROP_INET_MALFORMED;
+	return san_inet_udp_rx(rx);
+}
+
+static enum san_drop
+rx_v6(struct san_inet *in, struct inet_rx *rx)
+{
+	struct rte_ipv6_hdr ip;
+	uint32_t vtc_flow;
+
+	if (!san_inet_copy(rx->m, INET_ETH_LEN, sizeof(ip), &ip))
+		return SAN_DROP_INET_MALFORMED;
+	vtc_flow = rte_be_to_cpu_32(ip.vtc_flow);
+	rx->off = INET_ETH_LEN + (uint32_t)sizeof(ip);
+	rx->len = rte_be_to_cpu_16(ip.payload_len);
+	if (vtc_flow >> 28 != 6 || rx->off + rx->len > rte_pktmbuf_pkt_len(rx->m))
+		return SAN_DROP_INET_MALFORMED;
+	memcpy(rx->src.b, ip.src_addr, sizeof(rx->src.b));
+	memcpy(rx->dst.b, ip.dst_addr, sizeof(rx->dst.b));
+	/* an IPv4 address in IPv6 clothes would pass for an IPv4 neighbour */
+	if (rx->src.b[0] == 0xff || san_ip_is_v4(&rx->src) || san_ip_is_v4(&rx->dst))
+		return SAN_DROP_INET_MALFORMED;
+	rx->group = inet_is_group(&rx->dst);
+	rx->proto = ip.proto;
+	rx->proto_at = INET_ETH_LEN + (uint32_t)offsetof(struct rte_ipv6_hdr, proto);
+	rx->hops = ip.hop_limits;
+	rx->tos = (uint8_t)(vtc_flow >> 20);
+	if (!san_inet_is_local(in, &rx->dst) && !is_our_group(in, &rx->dst) &&
+	    !san_inet_is_member(in, &rx->dst))
+		return SAN_DROP_NOT_FOR_US;
+	return take_v6(in, rx);
+}
+
+/* ---- any ---- */
+
+static enum san_drop
+rx_frame(struct san_inet *in, struct inet_rx *rx)
+{
+	if (!san_inet_copy(rx->m, 0, sizeof(rx->eth), &rx->eth))
+		return SAN_DROP_INET_MALFORMED;
+	if (!rte_is_same_ether_addr(&rx->eth.dst_addr, &in->conf.mac) &&
+	    !rte_is_multicast_ether_addr(&rx->eth.dst_addr))
+		return SAN_DROP_NOT_FOR_US;
+	switch (rx->eth.ether_type) {
+	case RTE_BE16(RTE_ETHER_TYPE_ARP):
+		return san_inet_arp_rx(in, rx);
+	case RTE_BE16(RTE_ETHER_TYPE_IPV4):
+		return rx_v4(in, rx);
+	case RTE_BE16(RTE_ETHER_TYPE_IPV6):
+		return rx_v6(in, rx);
+	default:
+		return SAN_DROP_INET_UNWANTED;
+	}
+}
+
+enum san_drop
+san_inet_rx(struct san_inet *in, struct rte_mbuf *m, uint64_t now_ns, struct san_inet_result *r)
+{
+	struct inet_rx rx = {.m = m, .now_ns = now_ns, .r = r};
+	enum san_drop drop;
+
+	memset(r, 0, sizeof(*r));
+	drop = rx_frame(in, &rx);
+	if (r->what == SAN_INET_UDP)
+		r->m = rx.m;
+	else
+		rte_pktmbuf_free(rx.m);
+	return drop;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * MLDv2 for hosts (RFC 3810), and MLDv1 (RFC 2710) while a router on the link speaks nothing
+ * newer. Reports come from a link-local address; without one, from none (RFC 3590). (UDP-5)
+ */
+
+#include <assert.h>
+
+#include <rte_common.h>
+
+#include "inet_priv.h"
+#include "san_time.h"
+
+#define QUERY     130
+#define REPORT_V1 131
+#define DONE_V1   132
+#define REPORT_V2 143
+#define QUERY_V1  24u /* bytes */
+#define QUERY_V2  28u
+#define OLDER_NS  (260 * SAN_NS_PER_S) /* an older router is forgotten after this */
+#define EXT_LEN   8u
+#define V6_LEN    ((uint32_t)sizeof(struct rte_ipv6_hdr))
+
+struct mld_v1 {
+	uint8_t type;
+	uint8_t code;
+	rte_be16_t cksum;
+	uint8_t delay[4];
+	uint8_t group[16];
+} __rte_packed;
+static_assert(sizeof(struct mld_v1) == QUERY_V1, "MLDv1 message");
+
+/** With one record. */
+struct mld_v2 {
+	uint8_t type;
+	uint8_t code;
+	rte_be16_t cksum;
+	uint8_t rsvd[3];
+	uint8_t nb_records;
+	uint8_t record;
+	uint8_t rest[3];
+	uint8_t group[16];
+} __rte_packed;
+static_assert(sizeof(struct mld_v2) == 28, "MLDv2 report");
+
+/* ---- out ---- */
+
+static struct san_ip
+link_local(const struct san_inet *in)
+{
+	static const struct san_ip none;
+	uint16_t i;
+
+	for (i = 0; i < in->conf.nb_addrs; i++) {
+		const uint8_t *b = in->conf.addrs[i].ip.b;
+
+		if (b[0] == 0xfe && (b[1] & 0xc0) == 0x80)
+			return in->conf.addrs[i].ip;
+	}
+	return none;
+}
+
+static void
+put(struct san_inet *in, const void *msg, uint32_t len, const struct san_ip *dst)
+{
+	static const uint8_t router_alert[EXT_LEN] = {INET_PROTO_V6, 0, 5, 2, 0, 0, 1, 0};
+	uint32_t off = INET_ETH_LEN + V6_LEN + EXT_LEN;
+	struct rte_mbuf *m = san_inet_out_alloc(in);
+	struct san_ip src = link_local(in);
+	struct rte_ether_hdr *eth;
+	struct rte_ipv6_hdr *ip;
+	uint16_t sum;
+
+	if (m == NULL)
+		return; /* it is told again, or asked for */
+	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, (uint16_t)(off + len));
+	if (eth == NULL) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	san_inet_group_mac(dst, &eth->dst_addr);
+	eth->src_addr = in->conf.mac;
+	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	ip = (struct rte_ipv6_hdr *)(eth + 1);
+	ip->vtc_flow = RTE_BE32(6u << 28);
+	ip->payload_len = rte_cpu_to_be_16((uint16_t)(EXT_LEN + len));
+	ip->proto = 0;
+	ip->hop_limits = 1;
+	memcpy(ip->src_addr, src.b, sizeof(ip->src_addr));
+	memcpy(ip->dst_addr, dst->b, sizeof(ip->dst_addr));
+	memcpy(ip + 1, router_alert, EXT_LEN);
+	memcpy((uint8_t *)eth + off, msg, len);
+	sum = (uint16_t)~san_inet_cksum(m, off, len, &src, dst, INET_PROTO_V6);
+	memcpy((uint8_t *)eth + off + 2, &sum, sizeof(sum));
+	san_inet_out_add(in, m);
+}
+
+void
+san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
+		    uint64_t now_ns)
+{
+	static const struct san_ip routers = {{0xff, 2, [15] = 2}};
+	static const struct san_ip routers_v2 = {{0xff, 2, [15] = 0x16}};
+	struct mld_v2 v2 = {.type = REPORT_V2, .nb_records = 1, .record = (uint8_t)what};
+	struct mld_v1 v1 = {.type = what == INET_REPORT_LEAVE ? DONE_V1 : REPORT_V1};
+
+	if (now_ns < in->mld_older_ns) {
+		memcpy(v1.group, group->b, sizeof(v1.group));
+		put(in, &v1, sizeof(v1), what == INET_REPORT_LEAVE ? &routers : group);
+		return;
+	}
+	memcpy(v2.group, group->b, sizeof(v2.group));
+	put(in, &v2, sizeof(v2), &routers_v2);
+}
+
+/* ---- in ---- */
+
+/** Long times are mantissa and exponent. */
+static uint32_t
+response_ms(uint32_t code)
+{
+	if (code < 32768)
+		return code;
+	return ((code & 0x0fffu) | 0x1000u) << ((code >> 12 & 7) + 3);
+}
+
+enum san_drop
+san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx)
+{
+	struct mld_v1 msg;
+	struct san_ip group;
+	bool all;
+
+	if (rx->len < sizeof(msg) || !san_inet_copy(rx->m, rx->off, sizeof(msg), &msg) ||
+	    rx->hops != 1 || rx->src.b[0] != 0xfe || (rx->src.b[1] & 0xc0) != 0x80)
+		return SAN_DROP_INET_MALFORMED;
+	memcpy(group.b, msg.group, sizeof(group.b));
+	all = inet_is_zero(&group);
+	if (!all && !inet_is_group(&group))
+		return SAN_DROP_INET_MALFORMED;
+	if (msg.type == REPORT_V1) {
+		/* one member's answer is enough */
+		if (rx->now_ns < in->mld_older_ns)
+			san_inet_group_heard(in, &group);
+		return SAN_DROP_NONE;
+	}
+	if (msg.type != QUERY)
+		return SAN_DROP_INET_UNWANTED;
+	if (rx->len != QUERY_V1 && rx->len < QUERY_V2)
+		return SAN_DROP_INET_MALFORMED;
+	if (rx->len == QUERY_V1)
+		in->mld_older_ns = rx->now_ns + OLDER_NS;
+	san_inet_group_asked(in, &group, all,
+			     response_ms((uint32_t)msg.delay[0] << 8 | msg.delay[1]), rx->now_ns);
+	return SAN_DROP_NONE;
+}

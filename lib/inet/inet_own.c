@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Our addresses: everybody on the link is told of them at start, so that nobody keeps the MAC
+ * address of who had them before, and hosts that claim them, too, are counted (RFC 5227 2.4,
+ * RFC 4861 7.2.6). An IPv4 address is defended, but not so often that two hosts who both think
+ * that it is theirs do nothing else. (RT-31, UDP-3)
+ *
+ * Timer: the next announcement.
+ */
+
+#include "inet_priv.h"
+#include "san_time.h"
+
+#define ANNOUNCEMENTS 2
+#define ANNOUNCE_NS   (2 * SAN_NS_PER_S)
+#define DEFEND_NS     (10 * SAN_NS_PER_S)
+
+static void
+announce(struct san_inet *in, const struct san_ip *ip)
+{
+	if (san_ip_is_v4(ip))
+		san_inet_arp_announce(in, ip);
+	else
+		san_inet_nd_announce(in, ip);
+}
+
+void
+san_inet_own_init(struct san_inet *in)
+{
+	in->announce_ns = in->conf.announce && !in->conf.quiet ? 0 : SAN_TIME_NEVER;
+}
+
+uint64_t
+san_inet_own_tick(struct san_inet *in, uint64_t now_ns)
+{
+	uint16_t i;
+
+	if (now_ns < in->announce_ns)
+		return in->announce_ns;
+	for (i = 0; i < in->conf.nb_addrs; i++)
+		announce(in, &in->conf.addrs[i].ip);
+	in->nb_announced++;
+	in->announce_ns = in->nb_announced < ANNOUNCEMENTS ? now_ns + ANNOUNCE_NS : SAN_TIME_NEVER;
+	return in->announce_ns;
+}
+
+/** Which of our addresses it is; nb_addrs: none. */
+static uint16_t
+find(const struct san_inet *in, const struct san_ip *ip)
+{
+	uint16_t i;
+
+	for (i = 0; i < in->conf.nb_addrs; i++)
+		if (san_ip_eq(&in->conf.addrs[i].ip, ip))
+			break;
+	return i;
+}
+
+bool
+san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
+		     const struct rte_ether_addr *mac, uint64_t now_ns)
+{
+	uint16_t i = find(in, ip);
+	struct inet_own *own = &in->own[i];
+
+	/* a link may bring back what we said ourselves */
+	if (i == in->conf.nb_addrs || rte_is_same_ether_addr(mac, &in->conf.mac))
+		return false;
+	own->nb_conflicts++;
+	/* no rule says what to do of IPv6 when the address is in use */
+	if (san_ip_is_v4(ip) && !in->conf.quiet && now_ns >= own->defend_ns) {
+		announce(in, ip);
+		own->defend_ns = now_ns + DEFEND_NS;
+	}
+	return true;
+}
+
+uint64_t
+san_inet_conflicts(const struct san_inet *in, const struct san_ip *ip)
+{
+	uint16_t i = find(in, ip);
+
+	return i < in->conf.nb_addrs ? in->own[i].nb_conflicts : 0;
+}

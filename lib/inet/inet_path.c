@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * How long packets may be on the way to a host, as routers tell (RFC 1191, RFC 8201). What
+ * nobody told is as wide as the link; what was told is forgotten after a while, because paths
+ * become wide again. (UDP-3)
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "inet_priv.h"
+
+int
+san_inet_path_create(struct san_inet *in)
+{
+	in->paths = calloc(in->conf.max_paths, sizeof(in->paths[0]));
+	return in->paths != NULL ? 0 : -ENOMEM;
+}
+
+void
+san_inet_path_destroy(struct san_inet *in)
+{
+	free(in->paths);
+}
+
+static struct inet_path *
+find(const struct san_inet *in, const struct san_ip *ip)
+{
+	uint32_t i;
+
+	for (i = 0; i < in->nb_paths; i++)
+		if (san_ip_eq(&in->paths[i].ip, ip))
+			return &in->paths[i];
+	return NULL;
+}
+
+/** A new entry, or the one that would be forgotten first. */
+static struct inet_path *
+take(struct san_inet *in)
+{
+	struct inet_path *p = &in->paths[0];
+	uint32_t i;
+
+	if (in->nb_paths < in->conf.max_paths)
+		return &in->paths[in->nb_paths++];
+	for (i = 1; i < in->nb_paths; i++)
+		if (in->paths[i].until_ns < p->until_ns)
+			p = &in->paths[i];
+	return p;
+}
+
+uint16_t
+san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
+{
+	const struct inet_path *p = find(in, ip);
+
+	return p != NULL && now_ns < p->until_ns ? p->mtu : in->conf.mtu;
+}
+
+uint16_t
+san_inet_path_narrow(struct san_inet *in, const struct san_ip *ip, uint16_t mtu, uint64_t now_ns)
+{
+	uint16_t floor = san_ip_is_v4(ip) ? INET_PATH_MIN_V4 : INET_PATH_MIN_V6;
+	uint16_t old = san_inet_path_mtu(in, ip, now_ns);
+	struct inet_path *p;
+
+	mtu = RTE_MAX(mtu, floor);
+	/* nobody can make it wider, and what is repeated does not last longer */
+	if (mtu >= old)
+		return old;
+	p = find(in, ip);
+	if (p == NULL)
+		p = take(in);
+	p->ip = *ip;
+	p->mtu = mtu;
+	p->until_ns = now_ns + in->conf.path_ns;
+	return mtu;
+}

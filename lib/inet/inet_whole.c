@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Fragments become whole packets again (RFC 791, RFC 8200 4.5). (UDP-3)
+ *
+ * DESIGN NOTES
+ *
+ * A packet whose fragments contradict each other is dropped as a whole, and so is what still comes
+ * of it: they overlap (RFC 5722; IPv4 has no such rule, but nobody who is honest sends that), they
+ * do not agree on where it ends, or there is more behind its end. The same fragment once more is
+ * none of that, a network may do it. What is kept of such a packet is its name, until its time is
+ * up.
+ *
+ * Fragments hold mbufs that the port needs. So there are at most conf.max_frags of them, and of one
+ * source at most half, likewise of conf.max_partial packets. Who wants more gives up his oldest: he
+ * has gone on since, so some of it was lost. Those who invent sources are held by that as little as
+ * by any other rule; when they have filled all there is, what is older than CROWDED_NS makes room.
+ *
+ * To look a packet up is to look at all: they are few, and side by side.
+ *
+ * Timer: when the oldest packet has waited too long.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "inet_priv.h"
+#include "san_assert.h"
+#include "san_time.h"
+
+#define WAIT_V4_NS (30 * SAN_NS_PER_S)
+#define WAIT_V6_NS (60 * SAN_NS_PER_S)
+#define CROWDED_NS (100 * SAN_NS_PER_MS) /* fragments are together in moments, if at all */
+#define V4_LEN     ((uint32_t)sizeof(struct rte_ipv4_hdr))
+#define V6_LEN     ((uint32_t)sizeof(struct rte_ipv6_hdr))
+#define FRAG_LEN   ((uint32_t)sizeof(struct rte_ipv6_fragment_ext))
+#define EXT_DST    60
+#define UPPER_LEN  8u /* of UDP's header and ICMP's */
+
+/** A packet that waits for fragments. */
+struct inet_partial {
+	uint64_t nr; /* the older the less; many are of one moment */
+	uint64_t since_ns;
+	struct san_ip src, dst;
+	uint32_t id;       /* IPv4: with the protocol, which is a part of the name there */
+	uint32_t len;      /* of what IP carries; 0: the last one has not come */
+	uint32_t nb_bytes; /* that have come */
+	uint32_t nb_pieces;
+	uint32_t first, last; /* pieces by where they belong; INET_NONE: none */
+	bool is_used;
+	bool is_broken; /* what comes of it is dropped */
+	/* of the first fragment: */
+	uint8_t proto, hops, tos;
+	uint16_t off; /* of what IP carries in it */
+};
+
+/** A fragment that waits; those not used are a list. */
+struct inet_piece {
+	struct rte_mbuf *m;
+	uint32_t next;
+	uint16_t at, len;
+};
+
+/** A fragment that has come. */
+struct frag {
+	uint32_t id;
+	uint32_t at, end;
+	bool more;
+};
+
+int
+san_inet_whole_create(struct san_inet *in)
+{
+	uint32_t i;
+
+	in->whole_ns = SAN_TIME_NEVER;
+	in->piece_free = INET_NONE;
+	if (in->conf.max_partial == 0)
+		return 0;
+	in->partials = calloc(in->conf.max_partial, sizeof(in->partials[0]));
+	in->pieces = calloc(in->conf.max_frags, sizeof(in->pieces[0]));
+	if (in->partials == NULL || in->pieces == NULL)
+		return -ENOMEM;
+	for (i = in->conf.max_frags; i-- != 0; in->piece_free = i)
+		in->pieces[i].next = in->piece_free;
+	return 0;
+}
+
+void
+san_inet_whole_destroy(struct san_inet *in)
+{
+	uint32_t i;
+
+	for (i = 0; in->pieces != NULL && i < in->conf.max_frags; i++)
+		rte_pktmbuf_free(in->pieces[i].m);
+	free(in->pieces);
+	free(in->partials);
+}
+
+/* ---- pieces ---- */
+
+static struct rte_mbuf *
+take_piece(struct san_inet *in, struct inet_partial *p)
+{
+	struct inet_piece *x = &in->pieces[p->first];
+	struct rte_mbuf *m = x->m;
+	uint32_t i = p->first;
+
+	p->first = x->next;
+	x->m = NULL;
+	x->next = in->piece_free;
+	in->piece_free = i;
+	in->nb_pieces--;
+	p->nb_pieces--;
+	return m;
+}
+
+/** A piece behind *prev*, which may be none. */
+static void
+put_piece(struct san_inet *in, struct inet_partial *p, uint32_t prev, struct rte_mbuf *m,
+	  const struct frag *f)
+{
+	uint32_t i = in->piece_free, *link = prev == INET_NONE ? &p->first : &in->pieces[prev].next;
+	struct inet_piece *x = &in->pieces[i];
+
+	in->piece_free = x->next;
+	*x = (struct inet_piece){m, *link, (uint16_t)f->at, (uint16_t)(f->end - f->at)};
+	*link = i;
+	if (prev == p->last)
+		p->last = i;
+	p->nb_bytes += x->len;
+	p->nb_pieces++;
+	in->nb_pieces++;
+}
+
+/* ---- packets ---- */
+
+/** None of it will be whole. What still comes of it is dropped, too. */
+static void
+give_up(struct san_inet *in, struct inet_partial *p)
+{
+	in->drops[SAN_DROP_INET_FRAG] += p->nb_pieces;
+	while (p->nb_pieces != 0)
+		rte_pktmbuf_free(take_piece(in, p));
+	p->is_broken = true;
+}
+
+static void
+forget(struct san_inet *in, struct inet_partial *p)
+{
+	give_up(in, p);
+	p->is_used = false;
+	in->nb_partials--;
+}
+
+static uint64_t
+until_ns(const struct inet_partial *p)
+{
+	return p->since_ns + (san_ip_is_v4(&p->src) ? WAIT_V4_NS : WAIT_V6_NS);
+}
+
+static struct inet_partial *
+find(const struct san_inet *in, const struct inet_rx *rx, uint32_t id)
+{
+	struct inet_partial *p;
+
+	for (p = in->partials; p < in->partials + in->conf.max_partial; p++)
+		if (p->id == id && p->is_used && san_ip_eq(&p->src, &rx->src) &&
+		    san_ip_eq(&p->dst, &rx->dst))
+			return p;
+	return NULL;
+}
+
+static struct inet_partial *
+older(struct inet_partial *a, struct inet_partial *b)
+{
+	return a == NULL || b->nr < a->nr ? b : a;
+}
+
+/** Who has to go that another fragment of *src* has room; NULL: nobody. False: it has none. */
+static bool
+find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, uint64_t now_ns,
+	    struct inet_partial **victim)
+{
+	uint32_t partials = is_new, pieces = 1; /* of this source */
+	struct inet_partial *p, *own = NULL, *all = NULL;
+
+	for (p = in->partials; p < in->partials + in->conf.max_partial; p++) {
+		if (!p->is_used)
+			continue;
+		all = older(all, p);
+		if (!san_ip_eq(&p->src, src))
+			continue;
+		own = older(own, p);
+		partials++;
+		pieces += p->nb_pieces;
+	}
+	*victim = NULL;
+	if (partials > (in->conf.max_partial + 1u) / 2 || pieces > in->conf.max_frags / 2)
+		*victim = own;
+	else if (in->nb_partials + is_new > in->conf.max_partial || in->piece_free == INET_NONE)
+		*victim = all;
+	else
+		return true;
+	return *victim == own || (*victim)->since_ns + CROWDED_NS < now_ns;
+}
+
+/** For another fragment of *mine*, or of a packet that is new. */
+static bool
+make_room(struct san_inet *in, const struct inet_rx *rx, const struct inet_partial *mine)
+{
+	struct inet_partial *victim;
+
+	while (find_victim(in, &rx->src, mine == NULL, rx->now_ns, &victim)) {
+		if (victim == NULL)
+			return true;
+		if (victim == mine)
+			return false;
+		forget(in, victim);
+	}
+	return false;
+}
+
+static struct inet_partial *
+begin(struct san_inet *in, const struct inet_rx *rx, uint32_t id)
+{
+	struct inet_partial *p = in->partials;
+
+	if (!make_room(in, rx, NULL))
+		return NULL;
+	while (p->is_used)
+		p++;
+	*p = (struct inet_partial){
+		.nr = in->nb_begun++,
+		.since_ns = rx->now_ns,
+		.src = rx->src,
+		.dst = rx->dst,
+		.id = id,
+		.first = INET_NONE,
+		.last = INET_NONE,
+		.is_used = true,
+	};
+	in->nb_partials++;
+	in->whole_ns = san_time_min(in->whole_ns, until_ns(p));
+	return p;
+}
+
+/* ---- a fragment ---- */
+
+/** Where a piece ends, which may be none. */
+static uint32_t
+end_of(const struct san_inet *in, uint32_t i)
+{
+	return i == INET_NONE ? 0 : (uint32_t)in->pieces[i].at + in->pieces[i].len;
+}
+
+/** Does it say of the packet's end what others say? */
+static bool
+is_end_right(const struct san_inet *in, const struct inet_partial *p, const struct frag *f)
+{
+	if (p->len != 0)
+		return f->more ? f->end < p->len : f->end == p->len;
+	return f->more || f->end > end_of(in, p->last);
+}
+
+/** Behind which piece it belongs. 0; -EEXIST: it is there; -EINVAL: it overlaps. */
+static int
+find_place(const struct san_inet *in, const struct inet_partial *p, const struct frag *f,
+	   uint32_t *prev)
+{
+	const struct inet_piece *x = in->pieces;
+	uint32_t i = p->first;
+
+	*prev = INET_NONE;
+	/* most come in order */
+	if (p->last != INET_NONE && f->at > x[p->last].at) {
+		*prev = p->last;
+		i = INET_NONE;
+	}
+	for (; i != INET_NONE && x[i].at < f->at; i = x[i].next)
+		*prev = i;
+	if (i != INET_NONE && x[i].at == f->at && end_of(in, i) == f->end)
+		return -EEXIST;
+	return end_of(in, *prev) > f->at || (i != INET_NONE && f->end > x[i].at) ? -EINVAL : 0;
+}
+
+/**
+ * In one mbuf, without what is behind the packet, and if it is not the first one without headers.
+ * False: no mbuf.
+ */
+static bool
+tidy(const struct san_inet *in, struct inet_rx *rx, const struct frag *f)
+{
+	uint32_t len = rx->off + rx->len;
+	struct rte_mbuf *m = rx->m;
+
+	if (m->nb_segs != 1) {
+		rx->m = rte_pktmbuf_copy(m, in->conf.pool, 0, len);
+		rte_pktmbuf_free(m);
+		m = rx->m;
+		if (m == NULL || m->nb_segs != 1)
+			return false;
+	}
+	if (rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - len)) != 0)
+		return false;
+	return f->at == 0 || rte_pktmbuf_adj(m, (uint16_t)rx->off) != NULL;
+}
+
+/** Headers are the first one's. */
+static void
+note_first(struct inet_partial *p, struct inet_rx *rx)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(rx->m, uint8_t *);
+
+	if (!san_ip_is_v4(&rx->src)) {
+		/* as if it never had been in fragments */
+		frame[rx->proto_at] = rx->proto;
+		rx->off -= FRAG_LEN;
+		memmove(frame + FRAG_LEN, frame, rx->off);
+		rte_pktmbuf_adj(rx->m, (uint16_t)FRAG_LEN);
+	}
+	p->off = (uint16_t)rx->off;
+	p->proto = rx->proto;
+	p->hops = rx->hops;
+	p->tos = rx->tos;
+}
+
+/** Bytes behind Ethernet's header, of *p* when it is whole. */
+static uint32_t
+ip_bytes(const struct inet_partial *p)
+{
+	return p->off - INET_ETH_LEN + p->len;
+}
+
+/** All of *p* is there: into rx->m. */
+static void
+finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
+{
+	struct rte_mbuf *m, *last;
+	void *ip;
+
+	rx->m = last = take_piece(in, p);
+	while (p->nb_pieces != 0) {
+		m = take_piece(in, p);
+		last->next = m;
+		last = m;
+		rx->m->nb_segs++;
+		rx->m->pkt_len += m->data_len;
+	}
+	ip = rte_pktmbuf_mtod_offset(rx->m, void *, INET_ETH_LEN);
+	if (san_ip_is_v4(&p->src)) {
+		struct rte_ipv4_hdr *v4 = ip;
+
+		v4->total_length = rte_cpu_to_be_16((uint16_t)ip_bytes(p));
+		v4->fragment_offset &= RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
+		v4->hdr_checksum = 0;
+		v4->hdr_checksum = rte_ipv4_cksum(v4);
+	} else {
+		struct rte_ipv6_hdr *v6 = ip;
+
+		v6->payload_len = rte_cpu_to_be_16((uint16_t)(ip_bytes(p) - V6_LEN));
+	}
+	rx->off = p->off;
+	rx->len = p->len;
+	rx->proto = p->proto;
+	rx->hops = p->hops;
+	rx->tos = p->tos;
+	rx->whole = true;
+}
+
+/** One that belongs to *p*. */
+static enum san_drop
+add(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p, const struct frag *f)
+{
+	uint32_t prev;
+	int rc;
+
+	if (p->is_broken)
+		return SAN_DROP_INET_FRAG;
+	rc = is_end_right(in, p, f) ? find_place(in, p, f, &prev) : -EINVAL;
+	if (rc == 0 && !make_room(in, rx, p))
+		rc = -ENOSPC;
+	if (rc != 0 && rc != -EEXIST)
+		give_up(in, p);
+	if (rc != 0)
+		return SAN_DROP_INET_FRAG;
+	if (!tidy(in, rx, f))
+		return SAN_DROP_NO_MBUF;
+	if (f->at == 0)
+		note_first(p, rx);
+	put_piece(in, p, prev, rx->m, f);
+	rx->m = NULL;
+	if (!f->more)
+		p->len = f->end;
+	if (p->nb_bytes != p->len)
+		return SAN_DROP_NONE;
+	/* the first one's headers may be longer than others are */
+	if (ip_bytes(p) > UINT16_MAX + (san_ip_is_v4(&p->src) ? 0 : V6_LEN)) {
+		give_up(in, p);
+		return SAN_DROP_NONE;
+	}
+	finish(in, rx, p);
+	forget(in, p);
+	return SAN_DROP_NONE;
+}
+
+static enum san_drop
+rx_any(struct san_inet *in, struct inet_rx *rx, struct frag *f)
+{
+	uint32_t most = UINT16_MAX - (san_ip_is_v4(&rx->src) ? V4_LEN : 0);
+	struct inet_partial *p;
+
+	if (in->conf.max_partial == 0)
+		return SAN_DROP_INET_UNWANTED;
+	f->end = f->at + rx->len;
+	if (rx->len == 0 || (f->more && rx->len % 8 != 0) || f->end > most)
+		return SAN_DROP_INET_MALFORMED;
+	p = find(in, rx, f->id);
+	if (p == NULL)
+		p = begin(in, rx, f->id);
+	return p != NULL ? add(in, rx, p, f) : SAN_DROP_INET_FRAG;
+}
+
+enum san_drop
+san_inet_whole_rx_v4(struct san_inet *in, struct inet_rx *rx, const struct rte_ipv4_hdr *ip)
+{
+	uint16_t field = rte_be_to_cpu_16(ip->fragment_offset);
+	struct frag f = {
+		.id = (uint32_t)ip->next_proto_id << 16 | ip->packet_id,
+		.at = (field & RTE_IPV4_HDR_OFFSET_MASK) * 8u,
+		.more = (field & RTE_IPV4_HDR_MF_FLAG) != 0,
+	};
+
+	return rx_any(in, rx, &f);
+}
+
+/** All headers of a packet are in its first fragment (RFC 7112). */
+static bool
+has_headers(const struct inet_rx *rx)
+{
+	uint32_t off = rx->off, end = rx->off + rx->len;
+	uint8_t proto = rx->proto, b[2];
+
+	while (proto == EXT_DST && off + UPPER_LEN <= end) {
+		if (!san_inet_copy(rx->m, off, sizeof(b), b))
+			return false;
+		proto = b[0];
+		off += (b[1] + 1u) * 8;
+	}
+	return off + UPPER_LEN <= end;
+}
+
+enum san_drop
+san_inet_whole_rx_v6(struct san_inet *in, struct inet_rx *rx)
+{
+	struct rte_ipv6_fragment_ext frag;
+	struct frag f;
+	uint16_t field;
+
+	if (rx->whole || rx->len < FRAG_LEN || !san_inet_copy(rx->m, rx->off, FRAG_LEN, &frag))
+		return SAN_DROP_INET_MALFORMED;
+	field = rte_be_to_cpu_16(frag.frag_data);
+	f = (struct frag){
+		.id = frag.id,
+		.at = RTE_IPV6_GET_FO(field) * 8u,
+		.more = RTE_IPV6_GET_MF(field),
+	};
+	rx->off += FRAG_LEN;
+	rx->len -= FRAG_LEN;
+	rx->proto = frag.next_header;
+	if (f.at == 0 && !f.more) {
+		/* one that is alone needs no others (RFC 6946) */
+		rx->whole = true;
+		return SAN_DROP_NONE;
+	}
+	if (f.at == 0 && !has_headers(rx))
+		return SAN_DROP_INET_MALFORMED;
+	return rx_any(in, rx, &f);
+}
+
+uint64_t
+san_inet_whole_tick(struct san_inet *in, uint64_t now_ns)
+{
+	struct inet_partial *p;
+
+	if (now_ns < in->whole_ns)
+		return in->whole_ns;
+	in->whole_ns = SAN_TIME_NEVER;
+	for (p = in->partials; p < in->partials + in->conf.max_partial; p++) {
+		if (p->is_used && until_ns(p) <= now_ns)
+			forget(in, p);
+		else if (p->is_used)
+			in->whole_ns = san_time_min(in->whole_ns, until_ns(p));
+	}
+	return in->whole_ns;
+}
+
+/** Sorted, apart from each other, and what its counters say. */
+static void
+check_partial(const struct san_inet *in, const struct inet_partial *p)
+{
+	uint32_t i, end = 0, nb = 0, bytes = 0;
+
+	for (i = p->first; p->nb_pieces != 0 && i != INET_NONE; i = in->pieces[i].next) {
+		SAN_VERIFY(in->pieces[i].m != NULL && in->pieces[i].at >= end);
+		SAN_VERIFY(in->pieces[i].next != INET_NONE || i == p->last);
+		end = end_of(in, i);
+		bytes += in->pieces[i].len;
+		nb++;
+	}
+	SAN_VERIFY(nb == p->nb_pieces && (p->is_broken || bytes == p->nb_bytes));
+	SAN_VERIFY(p->is_broken ? nb == 0 : p->len == 0 || (end <= p->len && bytes < p->len));
+	SAN_VERIFY(in->whole_ns <= until_ns(p));
+}
+
+/** Nobody has more than half. */
+static void
+check_share(const struct san_inet *in, const struct san_ip *src)
+{
+	uint32_t i, partials = 0, pieces = 0;
+
+	for (i = 0; i < in->conf.max_partial; i++) {
+		const struct inet_partial *p = &in->partials[i];
+
+		if (!p->is_used || !san_ip_eq(&p->src, src))
+			continue;
+		pieces += p->nb_pieces;
+		partials++;
+	}
+	SAN_VERIFY(partials <= (in->conf.max_partial + 1u) / 2);
+	SAN_VERIFY(pieces <= in->conf.max_frags / 2);
+}
+
+void
+san_inet_whole_check(const struct san_inet *in)
+{
+	uint32_t i, partials = 0, pieces = 0, nb_free = 0;
+
+	for (i = 0; i < in->conf.max_partial; i++) {
+		if (!in->partials[i].is_used)
+			continue;
+		check_partial(in, &in->partials[i]);
+		check_share(in, &in->partials[i].src);
+		pieces += in->partials[i].nb_pieces;
+		partials++;
+	}
+	for (i = in->piece_free; i != INET_NONE; i = in->pieces[i].next)
+		nb_free++;
+	SAN_VERIFY(partials == in->nb_partials && pieces == in->nb_pieces);
+	SAN_VERIFY(in->conf.max_partial == 0 || nb_free + pieces == in->conf.max_frags);
+}

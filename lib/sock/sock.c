@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Sockets come, are named and go; and who waits for them in the kernel. (UDP-6, UDP-7) */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "san_assert.h"
+#include "sock_priv.h"
+
+#define PORTS 65536u
+
+int
+san_socks_create(struct san_mem *mem, uint32_t max, struct san_socks **out)
+{
+	struct san_socks *all = san_mem_aligned(mem, sizeof(*all));
+	uint32_t i;
+
+	if (all == NULL)
+		return -ENOMEM;
+	all->mem = mem;
+	all->max = max;
+	all->socks = san_mem_calloc(mem, max, sizeof(*all->socks));
+	all->ports = san_mem_calloc(mem, PORTS, sizeof(*all->ports));
+	if (all->socks == NULL || all->ports == NULL) {
+		san_socks_destroy(all);
+		return -ENOMEM;
+	}
+	for (i = 0; i < PORTS; i++)
+		all->ports[i] = SOCK_NONE;
+	for (i = 0; i < max; i++)
+		all->socks[i].next = i + 1 < max ? i + 1 : SOCK_NONE;
+	all->free_head = max != 0 ? 0 : SOCK_NONE;
+	all->wake_head = all->work_head = all->work_tail = SOCK_NONE;
+	*out = all;
+	return 0;
+}
+
+void
+san_socks_destroy(struct san_socks *all)
+{
+	struct san_mem *mem = all->mem;
+
+	san_mem_end(mem, all->ports);
+	san_mem_end(mem, all->socks);
+	san_mem_end(mem, all);
+}
+
+void
+san_socks_set_device(struct san_socks *all, uint32_t if_index)
+{
+	all->if_index = if_index;
+}
+
+uint32_t
+san_socks_nb(const struct san_socks *all)
+{
+	return all->nb;
+}
+
+int
+san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes, uint32_t tx_bytes,
+	     int wake_fd, uint32_t user, uint32_t *id)
+{
+	struct sock *s;
+
+	if (all->free_head == SOCK_NONE)
+		return -ENOSPC;
+	*id = all->free_head;
+	s = &all->socks[*id];
+	all->free_head = s->next;
+	all->nb++;
+	*s = (struct sock){
+		.shm = shm,
+		.rx = san_sock_rx_ring(shm),
+		.tx = san_sock_tx_ring(shm, rx_bytes),
+		.rx_mask = rx_bytes - 1,
+		.tx_mask = tx_bytes - 1,
+		.next = SOCK_NONE,
+		.wake_fd = wake_fd,
+		.user = user,
+		.stream = {.qp = SAN_QPN_NONE},
+	};
+	return 0;
+}
+
+static void
+forget_wake(struct san_socks *all, struct sock *s)
+{
+	uint32_t *at = &all->wake_head;
+
+	while (s->is_woken && &all->socks[*at] != s)
+		at = &all->socks[*at].wake_next;
+	if (s->is_woken)
+		*at = s->wake_next;
+}
+
+static void
+forget_work(struct san_socks *all, struct sock *s)
+{
+	uint32_t i, before = SOCK_NONE;
+
+	for (i = all->work_head; s->is_work && &all->socks[i] != s; i = all->socks[i].work_next)
+		before = i;
+	if (!s->is_work)
+		return;
+	if (before == SOCK_NONE)
+		all->work_head = s->work_next;
+	else
+		all->socks[before].work_next = s->work_next;
+	if (s->work_next == SOCK_NONE)
+		all->work_tail = before;
+}
+
+void
+san_sock_del(struct san_socks *all, uint32_t id)
+{
+	struct sock *s = &all->socks[id];
+
+	SAN_VERIFY(id < all->max && s->shm != NULL);
+	san_sock_unlink(all, s);
+	forget_wake(all, s);
+	forget_work(all, s);
+	s->shm = NULL;
+	s->next = all->free_head;
+	all->free_head = id;
+	all->nb--;
+}
+
+void
+san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *names)
+{
+	struct sock *s = &all->socks[id];
+
+	san_sock_unlink(all, s);
+	s->names = *names;
+	san_sock_link(all, s);
+}
+
+const struct san_sock_names *
+san_sock_names(const struct san_socks *all, uint32_t id)
+{
+	return &all->socks[id].names;
+}
+
+const struct san_sock_stats *
+san_sock_stats(const struct san_socks *all, uint32_t id)
+{
+	return &all->socks[id].stats;
+}
+
+/* Is it the first of those for which a thread sleeps? One of another user's is none of them. */
+static bool
+wakes_group(struct san_socks *all, const struct sock *s)
+{
+	uint32_t group = atomic_load_explicit(&s->shm->group, memory_order_relaxed);
+	uint32_t asleep = SAN_SOCK_ASLEEP;
+	const struct sock *head;
+
+	if (likely(group == 0) || group > all->max)
+		return false;
+	head = &all->socks[group - 1];
+	return head->shm != NULL && head->user == s->user &&
+		atomic_compare_exchange_strong(&head->shm->asleep, &asleep, SAN_SOCK_WOKEN);
+}
+
+void
+san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
+{
+	uint32_t untold = SAN_SOCK_UNTOLD;
+
+	/* pairs with the fence of who has armed: it sees what there is, or we see it (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	s->must_tell = s->must_tell || wakes_group(all, s);
+	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0) &&
+	    !s->must_tell)
+		return;
+	is_new = is_new && atomic_load_explicit(&s->shm->edges, memory_order_relaxed) != 0;
+	is_new = is_new || (s->stream.has_fin && !s->stream.fin_told);
+	if ((!atomic_compare_exchange_strong(&s->shm->mirrored, &untold, SAN_SOCK_TO_TELL) &&
+	     !is_new && !s->must_tell) ||
+	    s->is_woken)
+		return;
+	s->is_woken = true;
+	s->wake_next = all->wake_head;
+	all->wake_head = (uint32_t)(s - all->socks);
+}
+
+int
+san_sock_rung(struct san_socks *all, bool *ends)
+{
+	uint32_t state;
+	struct sock *s;
+
+	while (unlikely(all->wake_head != SOCK_NONE)) {
+		s = &all->socks[all->wake_head];
+		all->wake_head = s->wake_next;
+		s->is_woken = false;
+		state = SAN_SOCK_TO_TELL;
+		*ends = s->stream.has_fin;
+		s->stream.fin_told = s->stream.fin_told || *ends;
+		if (*ends || s->must_tell) {
+			/* nobody takes that back: an end stays, and for one of a group he sleeps */
+			s->must_tell = false;
+			atomic_store(&s->shm->mirrored, SAN_SOCK_TOLD);
+			return s->wake_fd;
+		}
+		/* what there was may have been taken meanwhile */
+		if (atomic_compare_exchange_strong(&s->shm->mirrored, &state, SAN_SOCK_TOLD) ||
+		    state == SAN_SOCK_TOLD)
+			return s->wake_fd;
+	}
+	return -1;
+}
+
+void
+san_sock_ring(struct san_socks *all, uint32_t id)
+{
+	struct sock *s = &all->socks[id];
+
+	if (id >= all->max || s->shm == NULL || s->is_work)
+		return;
+	s->is_work = true;
+	s->work_next = SOCK_NONE;
+	if (all->work_tail == SOCK_NONE)
+		all->work_head = id;
+	else
+		all->socks[all->work_tail].work_next = id;
+	all->work_tail = id;
+}
+
+void
+san_socks_ring(struct san_socks *all)
+{
+	uint32_t i;
+
+	for (i = 0; i < all->max; i++)
+		san_sock_ring(all, i);
+}
+
+void
+san_sock_room(struct san_socks *all, struct sock *s)
+{
+	/* without a fence: who waits and was not seen looks himself, somewhat later */
+	if (likely(atomic_load_explicit(&s->shm->full, memory_order_relaxed) == 0) ||
+	    !san_sock_has_room(s->shm, s->tx_mask + 1))
+		return;
+	atomic_store_explicit(&s->shm->full, 0, memory_order_relaxed);
+	all->has_room = true;
+}
+
+bool
+san_socks_has_room(struct san_socks *all)
+{
+	bool has = all->has_room;
+
+	all->has_room = false;
+	return has;
+}
+
+bool
+san_socks_has_work(const struct san_socks *all)
+{
+	return all->work_head != SOCK_NONE;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Datagrams between the link and programs' rings. What is in a ring to send may change while we
+ * look at it: a head is copied, then checked, and only the copy is used. (UDP-3, UDP-8, SYS-5)
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include <rte_branch_prediction.h>
+
+#include "sock_priv.h"
+
+#define VISIT 32 /* datagrams of one socket before the next one's turn */
+
+/* ---- received ---- */
+
+/** Room for *len* bytes and their head, or NULL; *end*: the tail when they are there. */
+static struct san_sock_rec *
+place(struct sock *s, uint32_t len, uint32_t *end)
+{
+	/* pairs with the release of who has read: the place is free */
+	uint32_t head = atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
+	uint32_t at;
+
+	if (unlikely(san_sock_place(s->rx, s->rx_mask + 1, s->rx_tail, head, &s->rx_base, len,
+				    &at) != 0)) {
+		s->stats.nb_rx_full++;
+		atomic_store_explicit(&s->shm->nb_drops, s->stats.nb_rx_full,
+				      memory_order_relaxed);
+		return NULL;
+	}
+	*end = at + san_sock_rec_bytes(len);
+	return (struct san_sock_rec *)(s->rx + san_sock_off(s->rx_mask + 1, s->rx_base, at));
+}
+
+static void
+fill(struct san_sock_rec *rec, const struct san_inet_dgram *d, uint32_t if_index, uint32_t len,
+     uint64_t now_ns)
+{
+	rec->bytes = len;
+	rec->flags = 0;
+	memcpy(rec->src, d->src.b, sizeof(rec->src));
+	memcpy(rec->dst, d->dst.b, sizeof(rec->dst));
+	rec->sport = d->sport;
+	rec->dport = d->dport;
+	rec->hops = d->hops;
+	rec->tos = d->tos;
+	rec->if_index = if_index;
+	rec->ns = now_ns;
+}
+
+static void
+put(struct san_socks *all, struct sock *s, uint32_t len, uint32_t end)
+{
+	s->rx_tail = end;
+	s->stats.nb_rx++;
+	s->stats.nb_rx_bytes += len;
+	atomic_store_explicit(&s->shm->rx_base, s->rx_base, memory_order_relaxed);
+	atomic_store_explicit(&s->shm->rx_tail, end, memory_order_release);
+	san_sock_mirror(all, s, true);
+}
+
+void
+san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
+	      uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns)
+{
+	struct sock *s = &all->socks[id];
+	struct san_sock_rec *rec;
+	uint32_t end;
+
+	rec = place(s, len, &end);
+	if (rec == NULL)
+		return;
+	fill(rec, d, if_index, len, now_ns);
+	memcpy(rec + 1, data, len);
+	put(all, s, len, end);
+}
+
+/* One copy, from the packet to where programs read it. */
+static void
+take(struct san_socks *all, struct sock *s, const struct san_inet_result *r, uint64_t now_ns)
+{
+	struct san_sock_rec *rec;
+	const void *data;
+	uint32_t end;
+
+	rec = place(s, r->len, &end);
+	if (rec == NULL)
+		return;
+	fill(rec, &r->d, all->if_index, r->len, now_ns);
+	data = rte_pktmbuf_read(r->m, r->off, r->len, rec + 1);
+	if (data != rec + 1 && data != NULL)
+		memcpy(rec + 1, data, r->len);
+	put(all, s, r->len, end);
+}
+
+uint32_t
+san_sock_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now_ns)
+{
+	struct sock *s;
+	uint32_t nb = 0;
+
+	if (unlikely(r->d.group)) {
+		for (s = NULL; (s = san_sock_next(all, &r->d, s)) != NULL; nb++)
+			take(all, s, r, now_ns);
+		return nb;
+	}
+	s = san_sock_find(all, &r->d);
+	if (s == NULL)
+		return 0;
+	take(all, s, r, now_ns);
+	return 1;
+}
+
+void
+san_sock_error(struct san_socks *all, const struct san_inet_result *r)
+{
+	/* as its answer would have come */
+	const struct san_inet_dgram back = {
+		.src = r->d.dst,
+		.dst = r->d.src,
+		.sport = r->d.dport,
+		.dport = r->d.sport,
+	};
+	struct sock *s = san_sock_find(all, &back);
+
+	/* one that is not connected sends to many: it could not tell whom it is about */
+	if (s == NULL || s->names.peer_port == 0 || !r->hard)
+		return;
+	san_sock_fail(all, (uint32_t)(s - all->socks), r->err);
+}
+
+void
+san_sock_fail(struct san_socks *all, uint32_t id, int err)
+{
+	struct sock *s = &all->socks[id];
+
+	atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_release);
+	san_sock_mirror(all, s, true);
+}
+
+/* ---- to send ---- */
+
+static void
+broken(struct san_socks *all, struct sock *s)
+{
+	s->is_broken = true;
+	san_sock_fail(all, (uint32_t)(s - all->socks), EIO);
+}
+
+static int
+send_one(struct sock *s, struct san_inet *in, const struct san_sock_rec *rec, void *data,
+	 uint64_t now_ns)
+{
+	const struct iovec iov = {.iov_base = data, .iov_len = rec->bytes};
+	const struct san_sock_names *n = &s->names;
+	struct san_inet_dgram d = {
+		.src = n->local,
+		.sport = n->port,
+		.dport = rec->dport,
+		.hops = rec->hops != 0 ? rec->hops : n->hops,
+		.tos = rec->tos != 0 ? rec->tos : n->tos,
+		.df = n->df,
+	};
+	static const uint8_t zero[sizeof(rec->src)];
+	int rc;
+
+	/* not the peer that it has by now: the program may have connected anew since */
+	if (rec->dport == 0)
+		return -EDESTADDRREQ;
+	memcpy(d.dst.b, rec->dst, sizeof(d.dst.b));
+	if (memcmp(rec->src, zero, sizeof(zero)) != 0)
+		memcpy(d.src.b, rec->src, sizeof(d.src.b));
+	else if (san_sock_is_any(&d.src) && (rc = san_inet_source(in, &d.dst, &d.src)) != 0)
+		return rc;
+	return san_inet_send(in, &d, &iov, 1, now_ns);
+}
+
+/** 0, or -EAGAIN: it is still there. */
+static int
+send_next(struct san_socks *all, struct sock *s, struct san_inet *in, uint32_t tail,
+	  uint64_t now_ns)
+{
+	uint32_t base = atomic_load_explicit(&s->shm->tx_base, memory_order_relaxed);
+	uint32_t off = san_sock_off(s->tx_mask + 1, base, s->tx_head);
+	uint32_t left = tail - s->tx_head, room = s->tx_mask + 1 - off;
+	uint8_t *at = s->tx + off;
+	struct san_sock_rec rec;
+	int rc;
+
+	memcpy(&rec, at, sizeof(rec));
+	if (rec.bytes == SAN_SOCK_PAD) {
+		if (room > left) {
+			broken(all, s);
+			return 0;
+		}
+		s->tx_head += room;
+		return 0;
+	}
+	if (left > s->tx_mask + 1 || rec.bytes > SAN_SOCK_DGRAM ||
+	    san_sock_rec_bytes(rec.bytes) > RTE_MIN(left, room)) {
+		broken(all, s);
+		return 0;
+	}
+	rc = send_one(s, in, &rec, at + sizeof(rec), now_ns);
+	if (rc == -EAGAIN)
+		return rc;
+	s->tx_head += san_sock_rec_bytes(rec.bytes);
+	if (rc == 0) {
+		s->stats.nb_tx++;
+		s->stats.nb_tx_bytes += rec.bytes;
+		return 0;
+	}
+	s->stats.nb_tx_bad++;
+	if (rc != -ENOMEM)
+		san_sock_fail(all, (uint32_t)(s - all->socks), -rc);
+	return 0;
+}
+
+/* What there is in the ring, up to a burst. -EAGAIN: nothing more can be sent now. */
+static int
+visit(struct san_socks *all, struct sock *s, struct san_inet *in, uint64_t now_ns)
+{
+	/* pairs with the release of who has written */
+	uint32_t tail = atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < VISIT && rc == 0 && !s->is_broken && s->tx_head != tail; i++)
+		rc = send_next(all, s, in, tail, now_ns);
+	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
+	san_sock_room(all, s);
+	/* who rang may have found something when it armed, or took the last before it */
+	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
+	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
+	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
+		san_sock_mirror(all, s, false);
+	if (!s->is_broken && s->tx_head != tail)
+		san_sock_ring(all, (uint32_t)(s - all->socks));
+	return rc;
+}
+
+void
+san_socks_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
+{
+	uint32_t last = all->work_tail, id;
+	struct sock *s;
+
+	/* each once: those that have more are behind the last by then */
+	do {
+		id = all->work_head;
+		if (id == SOCK_NONE)
+			return;
+		s = &all->socks[id];
+		all->work_head = s->work_next;
+		if (all->work_head == SOCK_NONE)
+			all->work_tail = SOCK_NONE;
+		s->is_work = false;
+		if (san_sock_is_stream(s))
+			san_sock_stream_visit(all, s, now_ns);
+		else if (visit(all, s, in, now_ns) == -EAGAIN)
+			return;
+	} while (id != last);
+}
+
+bool
+san_sock_has_sent(const struct san_socks *all, uint32_t id)
+{
+	const struct sock *s = &all->socks[id];
+
+	return s->is_broken ||
+		atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire) == s->tx_head;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Which socket a datagram is for (UDP-3, UDP-6): of those with its port, the one that says most
+ * about it. One that is connected hears its peer alone and goes before one that is bound to an
+ * address, which goes before one that is bound to any. Of equals, those that share the port take
+ * turns by sender, and else the one that was named last has it, as in the kernel.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <rte_hash_crc.h>
+
+#include "sock_priv.h"
+
+void
+san_sock_link(struct san_socks *all, struct sock *s)
+{
+	if (s->names.port == 0)
+		return;
+	s->next = all->ports[s->names.port];
+	all->ports[s->names.port] = (uint32_t)(s - all->socks);
+	s->is_named = true;
+}
+
+void
+san_sock_unlink(struct san_socks *all, struct sock *s)
+{
+	uint32_t *at = &all->ports[s->names.port];
+
+	if (!s->is_named)
+		return;
+	while (&all->socks[*at] != s)
+		at = &all->socks[*at].next;
+	*at = s->next;
+	s->is_named = false;
+}
+
+bool
+san_sock_is_any(const struct san_ip *ip)
+{
+	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
+
+	return san_ip_eq(ip, &any6) || san_ip_eq(ip, &any4);
+}
+
+/** How much of *d* the name of *s* says; -1: it is not for it. */
+static int
+score(const struct sock *s, const struct san_inet_dgram *d)
+{
+	const struct san_sock_names *n = &s->names;
+	bool is_v4 = san_ip_is_v4(&d->dst);
+	int sum = 0;
+
+	if (n->family == AF_INET ? !is_v4 : is_v4 && n->v6only)
+		return -1;
+	if (!san_sock_is_any(&n->local)) {
+		if (!san_ip_eq(&n->local, &d->dst))
+			return -1;
+		sum += 2;
+	}
+	if (n->peer_port != 0) {
+		if (n->peer_port != d->sport || !san_ip_eq(&n->peer, &d->src))
+			return -1;
+		sum += 4;
+	}
+	return sum + (n->family == AF_INET);
+}
+
+static bool
+shares(const struct sock *a, const struct sock *b)
+{
+	return a->names.reuseport && b->names.reuseport && a->names.user == b->names.user &&
+		a->names.family == b->names.family && a->names.peer_port == 0 &&
+		b->names.peer_port == 0 && san_ip_eq(&a->names.local, &b->names.local);
+}
+
+/** One of those that share with *best*, the same for each sender. */
+static struct sock *
+spread(struct san_socks *all, const struct san_inet_dgram *d, struct sock *best)
+{
+	uint32_t i, nb = 0, hash, turn;
+	struct sock *s;
+
+	for (i = all->ports[d->dport]; i != SOCK_NONE; i = all->socks[i].next)
+		nb += shares(best, &all->socks[i]);
+	if (nb < 2)
+		return best;
+	hash = rte_hash_crc(&d->src, sizeof(d->src), d->sport);
+	turn = (uint32_t)((uint64_t)hash * nb >> 32);
+	for (i = all->ports[d->dport]; i != SOCK_NONE; i = s->next) {
+		s = &all->socks[i];
+		if (shares(best, s) && turn-- == 0)
+			return s;
+	}
+	return best;
+}
+
+struct sock *
+san_sock_find(struct san_socks *all, const struct san_inet_dgram *d)
+{
+	struct sock *best = NULL;
+	int most = -1, now;
+	uint32_t i;
+
+	for (i = all->ports[d->dport]; i != SOCK_NONE; i = all->socks[i].next) {
+		now = score(&all->socks[i], d);
+		if (now > most) {
+			most = now;
+			best = &all->socks[i];
+		}
+	}
+	return best != NULL && best->names.reuseport ? spread(all, d, best) : best;
+}
+
+/* ---- groups ---- */
+
+static bool
+is_in(const struct sock *s, const struct san_ip *group, uint32_t *at)
+{
+	for (*at = 0; *at < s->nb_groups; (*at)++)
+		if (san_ip_eq(&s->groups[*at], group))
+			return true;
+	return false;
+}
+
+int
+san_sock_join(struct san_socks *all, uint32_t id, const struct san_ip *group)
+{
+	struct sock *s = &all->socks[id];
+	uint32_t at;
+
+	if (is_in(s, group, &at))
+		return -EADDRINUSE;
+	if (at == SAN_SOCK_GROUPS)
+		return -ENOBUFS;
+	s->groups[s->nb_groups++] = *group;
+	return 0;
+}
+
+int
+san_sock_leave(struct san_socks *all, uint32_t id, const struct san_ip *group)
+{
+	struct sock *s = &all->socks[id];
+	uint32_t at;
+
+	if (!is_in(s, group, &at))
+		return -EADDRNOTAVAIL;
+	s->groups[at] = s->groups[--s->nb_groups];
+	return 0;
+}
+
+const struct san_ip *
+san_sock_group(const struct san_socks *all, uint32_t id, uint32_t i)
+{
+	const struct sock *s = &all->socks[id];
+
+	return i < s->nb_groups ? &s->groups[i] : NULL;
+}
+
+/* A broadcast is for all that could have it, what is sent to a group for its members. */
+static bool
+is_member(const struct sock *s, const struct san_ip *dst)
+{
+	bool is_v4 = san_ip_is_v4(dst);
+	uint32_t at;
+
+	return (is_v4 ? dst->b[12] >> 4 != 0xe : dst->b[0] != 0xff) || is_in(s, dst, &at);
+}
+
+struct sock *
+san_sock_next(struct san_socks *all, const struct san_inet_dgram *d, struct sock *s)
+{
+	uint32_t i = s == NULL ? all->ports[d->dport] : s->next;
+
+	for (; i != SOCK_NONE; i = all->socks[i].next)
+		if (score(&all->socks[i], d) >= 0 && is_member(&all->socks[i], &d->dst))
+			return &all->socks[i];
+	return NULL;
+}

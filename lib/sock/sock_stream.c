@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Bytes of streams between programs' rings and their queue pairs: what is in the ring to send is
+ * sent from there, and what comes is received into the other one, where programs read it.
+ * (AFC-1, AFC-19, UDP-8)
+ *
+ * DESIGN NOTES
+ *
+ * There is one receive at a time, of all the room that there is, so bytes follow each other in the
+ * ring however many each receive brings. It is not posted for less than a quarter of the ring:
+ * meanwhile a reader that makes room rings.
+ *
+ * Sends are few, too: what programs write while those are under way goes together.
+ *
+ * Where programs say that they are is believed as far as the ring goes; who says more has ended
+ * his stream.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "sock_priv.h"
+#include "wire.h"
+
+#define SEND_MAX (64u << 10) /* bytes of one */
+
+static uint32_t
+id_of(const struct san_socks *all, const struct sock *s)
+{
+	return (uint32_t)(s - all->socks);
+}
+
+/* Nothing goes any more. What has come is still received: the session may have more of it. */
+static void
+tx_over(struct san_socks *all, struct sock *s, int err)
+{
+	struct sock_stream *st = &s->stream;
+
+	if (st->is_over)
+		return;
+	st->is_over = true;
+	/* who waits for room waits no more */
+	s->tx_head = st->tx_posted = atomic_load_explicit(&s->shm->tx_tail, memory_order_relaxed);
+	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
+	/* behind the peer's end a send fails because it is over, and who reads has his end */
+	if (!st->has_fin)
+		atomic_store_explicit(&s->shm->error, (uint32_t)err, memory_order_relaxed);
+	atomic_store_explicit(&s->shm->state, st->is_up ? SAN_SOCK_OVER : SAN_SOCK_REFUSED,
+			      memory_order_release);
+	san_sock_mirror(all, s, true);
+	san_sock_room(all, s);
+}
+
+/* Nothing comes any more. */
+static void
+rx_over(struct san_socks *all, struct sock *s)
+{
+	s->stream.has_fin = true;
+	atomic_store_explicit(&s->shm->fin, 1, memory_order_release);
+	san_sock_mirror(all, s, true);
+}
+
+static void
+broken(struct san_socks *all, struct sock *s)
+{
+	s->is_broken = true;
+	tx_over(all, s, EIO);
+	rx_over(all, s);
+}
+
+/* *len* bytes of a ring from position *at* on: one part, or two. Their number. */
+static uint8_t
+parts(uint8_t *ring, uint32_t mask, uint32_t at, uint32_t len, struct san_ulp_sge sge[2])
+{
+	uint32_t off = at & mask, first = RTE_MIN(len, mask + 1 - off);
+
+	sge[0] = (struct san_ulp_sge){.addr = ring + off, .len = first};
+	if (first == len)
+		return 1;
+	sge[1] = (struct san_ulp_sge){.addr = ring, .len = len - first};
+	return 2;
+}
+
+/* ---- to receive ---- */
+
+static void
+post_recv(struct san_socks *all, struct sock *s, uint64_t now_ns)
+{
+	struct sock_stream *st = &s->stream;
+	struct san_ulp_recv r = {.wr_id = id_of(all, s)};
+	/* pairs with the release of who has read: the place is free */
+	uint32_t used = s->rx_tail - atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
+	uint32_t size = s->rx_mask + 1;
+
+	if (!st->is_up || st->has_recv || st->has_fin)
+		return;
+	if (size - used < size / 4) {
+		atomic_store_explicit(&s->shm->rx_waits, 1, memory_order_relaxed);
+		/* pairs with the fence of who reads: it sees that we wait, or we see the room */
+		atomic_thread_fence(memory_order_seq_cst);
+		used = s->rx_tail - atomic_load(&s->shm->rx_head);
+		if (size - used < size / 4)
+			return;
+	}
+	if (used > size) {
+		broken(all, s);
+		return;
+	}
+	r.nb_sge = parts(s->rx, s->rx_mask, s->rx_tail, size - used, r.sge);
+	if (all->work.post_recv(all->work.arg, st->qp, &r, 1, now_ns) != 1)
+		return;
+	st->has_recv = true;
+	if (unlikely(atomic_load_explicit(&s->shm->rx_waits, memory_order_relaxed) != 0))
+		atomic_store_explicit(&s->shm->rx_waits, 0, memory_order_relaxed);
+}
+
+static void
+received(struct san_socks *all, struct sock *s, uint32_t bytes, uint64_t now_ns)
+{
+	s->rx_tail += bytes;
+	s->stats.nb_rx++;
+	s->stats.nb_rx_bytes += bytes;
+	atomic_store_explicit(&s->shm->rx_tail, s->rx_tail, memory_order_release);
+	san_sock_mirror(all, s, true);
+	post_recv(all, s, now_ns);
+}
+
+/* ---- to send ---- */
+
+static bool
+wants_end(const struct sock *s)
+{
+	return s->stream.is_abandoned ||
+		(atomic_load_explicit(&s->shm->shut, memory_order_acquire) & (SHUT_WR + 1)) != 0;
+}
+
+static void
+post_end(struct san_socks *all, struct sock *s, uint64_t now_ns)
+{
+	const struct san_ulp_wr wr = {
+		.wr_id = id_of(all, s),
+		.op = SAN_WR_SHUTDOWN,
+		.flags = SAN_WR_SIGNALED,
+	};
+
+	if (!s->stream.shut_posted)
+		s->stream.shut_posted =
+			all->work.post(all->work.arg, s->stream.qp, &wr, 1, now_ns) == 1;
+}
+
+/* *len* bytes in parts, of which *from_ring* are the ring's. */
+static bool
+post_send(struct san_socks *all, struct sock *s, struct san_ulp_wr *wr, uint32_t len,
+	  uint32_t from_ring, uint64_t now_ns)
+{
+	struct sock_stream *st = &s->stream;
+
+	wr->wr_id = id_of(all, s);
+	wr->op = SAN_WR_SEND;
+	wr->flags = SAN_WR_SIGNALED;
+	wr->length = len;
+	if (all->work.post(all->work.arg, st->qp, wr, 1, now_ns) != 1)
+		return false;
+	st->len[(st->first + st->nb_sends++) % SOCK_SENDS] = from_ring;
+	st->tx_posted += from_ring;
+	s->stats.nb_tx++;
+	s->stats.nb_tx_bytes += len;
+	return true;
+}
+
+static bool
+post_one(struct san_socks *all, struct sock *s, uint32_t len, uint64_t now_ns)
+{
+	struct san_ulp_wr wr = {.wr_id = 0};
+
+	wr.nb_sge = parts(s->tx, s->tx_mask, s->stream.tx_posted, len, wr.sge);
+	return post_send(all, s, &wr, len, len, now_ns);
+}
+
+static void
+post_sends(struct san_socks *all, struct sock *s, uint64_t now_ns)
+{
+	struct sock_stream *st = &s->stream;
+	/* read before the tail: what was written before the end goes before it */
+	bool ends = wants_end(s);
+	/* pairs with the release of who has written */
+	uint32_t tail = atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
+
+	if (!st->is_up || st->is_over || st->shut_posted)
+		return;
+	if (tail - s->tx_head > s->tx_mask + 1 || tail - s->tx_head < st->tx_posted - s->tx_head) {
+		broken(all, s);
+		return;
+	}
+	while (st->tx_posted != tail && st->nb_sends < SOCK_SENDS)
+		if (!post_one(all, s, RTE_MIN(tail - st->tx_posted, SEND_MAX), now_ns))
+			break;
+	if (ends && st->tx_posted == tail)
+		post_end(all, s, now_ns);
+}
+
+/* The place of the oldest send is free. */
+static void
+sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
+{
+	struct sock_stream *st = &s->stream;
+
+	if (st->len[st->first] == 0)
+		st->has_aside = false;
+	s->tx_head += st->len[st->first];
+	st->first = (st->first + 1) % SOCK_SENDS;
+	st->nb_sends--;
+	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
+	san_sock_room(all, s);
+	post_sends(all, s, now_ns);
+}
+
+/* ---- what happens ---- */
+
+static int
+error_of(uint8_t status)
+{
+	switch (status) {
+	case SAN_WC_ST_RETRY_EXC:
+		return ETIMEDOUT;
+	case SAN_WC_ST_NO_BUFFERS:
+		return ENOBUFS;
+	default:
+		return ECONNRESET;
+	}
+}
+
+void
+san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc, uint64_t now_ns)
+{
+	struct sock *s = &all->socks[id];
+
+	if (wc->op == SAN_WC_RECV)
+		s->stream.has_recv = false;
+	if (s->is_broken)
+		return;
+	if (wc->status != 0)
+		tx_over(all, s, error_of(wc->status));
+	if (wc->op == SAN_WC_RECV && wc->byte_len != 0)
+		received(all, s, wc->byte_len, now_ns);
+	else if (wc->op == SAN_WC_RECV)
+		rx_over(all, s);
+	else if (wc->status != 0 || s->stream.is_over)
+		return; /* nobody waits for places any more: all are free */
+	else if (wc->op == SAN_WC_SEND)
+		sent(all, s, now_ns);
+	else if (wc->op == SAN_WC_SHUTDOWN)
+		s->stream.shut_done = true;
+}
+
+void
+san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns)
+{
+	post_sends(all, s, now_ns);
+	post_recv(all, s, now_ns);
+	/* who rang may have found something when it armed, or took the last before it */
+	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
+	    s->stream.has_fin || s->stream.is_over ||
+	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
+	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
+		san_sock_mirror(all, s, false);
+}
+
+/* ---- come and go ---- */
+
+void
+san_socks_set_work(struct san_socks *all, const struct san_sock_work *work)
+{
+	all->work = *work;
+}
+
+void
+san_sock_stream(struct san_socks *all, uint32_t id, uint32_t qp)
+{
+	all->socks[id].stream.qp = qp;
+}
+
+void
+san_sock_up(struct san_socks *all, uint32_t id, uint64_t now_ns)
+{
+	struct sock *s = &all->socks[id];
+
+	if (s->stream.is_over)
+		return;
+	s->stream.is_up = true;
+	atomic_store_explicit(&s->shm->state, SAN_SOCK_UP, memory_order_release);
+	san_sock_mirror(all, s, true);
+	post_recv(all, s, now_ns);
+	post_sends(all, s, now_ns);
+}
+
+void
+san_sock_over(struct san_socks *all, uint32_t id, int err)
+{
+	tx_over(all, &all->socks[id], err);
+}
+
+void
+san_sock_shut(struct san_socks *all, uint32_t id)
+{
+	all->socks[id].stream.is_abandoned = true;
+	san_sock_ring(all, id);
+}
+
+/* ---- what was written without a ring ---- */
+
+bool
+san_sock_may_aside(const struct san_socks *all, uint32_t id)
+{
+	const struct sock *s = &all->socks[id];
+	const struct sock_stream *st = &s->stream;
+
+	if (st->is_over || st->shut_posted)
+		return true; /* it is lost, as what follows an end is */
+	return st->is_up && !st->has_aside && st->nb_sends < SOCK_SENDS &&
+		st->tx_posted == atomic_load_explicit(&s->shm->tx_tail, memory_order_acquire);
+}
+
+void
+san_sock_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
+	       uint64_t now_ns)
+{
+	struct sock *s = &all->socks[id];
+	uint8_t *to = s->tx + s->tx_mask + 1;
+	struct san_ulp_wr wr = {.nb_sge = 1, .sge = {{.addr = to, .len = len}}};
+
+	if (s->stream.is_over || s->stream.shut_posted || len == 0 || len > SAN_SOCK_ASIDE)
+		return;
+	memcpy(to, data, len);
+	s->stream.has_aside = post_send(all, s, &wr, len, 0, now_ns);
+}
+
+bool
+san_sock_is_drained(const struct san_socks *all, uint32_t id)
+{
+	const struct sock_stream *st = &all->socks[id].stream;
+
+	return st->is_over || st->shut_done;
+}
+
+bool
+san_sock_is_reset(const struct san_socks *all, uint32_t id)
+{
+	const struct sock *s = &all->socks[id];
+
+	return atomic_load_explicit(&s->shm->rx_head, memory_order_relaxed) != s->rx_tail ||
+		atomic_load_explicit(&s->shm->linger, memory_order_relaxed) == 1;
+}

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unmodified programs over a link between two namespaces, with the library in front of those of
+one end, or of none.
+
+Our end has an address in the kernel, and a sanstack-daemon with a port on the same device and
+the same address; the other end is the kernel's. A case is a function that starts a server and
+clients on a Pair and returns what they said, without what differs each time: it must be the same
+whoever carries it.
+"""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from daemon import Daemon
+from e2e import BUILD, SLOW, Namespace, Process, Skipped, check
+
+LIBRARY = os.path.join(BUILD, 'drivers/sock/libsansock.so')
+OUR_IP, PEER_IP = '10.77.0.1', '10.77.0.2'
+OUR_IP6, PEER_IP6 = 'fd77::1', 'fd77::2'
+PYTHON = '/usr/bin/python3'
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'sock_peer.py')
+SERVERS = '/usr/sbin:/sbin'     # where Debian has them, which not every PATH names
+# Of what the kernel has without the library, one in so many may be left to it with it.
+FEW = 10
+# The daemon connects to the kernel's listener for each stream: segments of that.
+TOKEN = 8
+COUNTED = {'udp': ('Udp.InDatagrams', 'Udp.OutDatagrams'), 'tcp': ('Tcp.InSegs', 'Tcp.OutSegs')}
+
+# Which end is ours, and whether its programs have the library.
+KERNEL, SERVER, CLIENT = 'kernel', 'server', 'client'
+
+
+def has_library():
+    return os.path.exists(LIBRARY)
+
+
+def need(*tools):
+    """Full paths; the case is skipped if one is missing."""
+    path = os.environ['PATH'] + ':' + SERVERS
+    found = [shutil.which(tool, path=path) for tool in tools]
+    missing = [tool for tool, at in zip(tools, found) if at is None]
+    if missing:
+        raise Skipped(f'{", ".join(missing)} not installed')
+    return found
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def file_digest(path):
+    with open(path, 'rb') as f:
+        return digest(f.read())
+
+
+def sample(path, size, seed=1):
+    """A file of *size* bytes, always the same ones; its digest."""
+    data = bytearray()
+    while len(data) < size:
+        data += hashlib.sha256(f'{seed}.{len(data)}'.encode()).digest()
+    with open(path, 'wb') as f:
+        f.write(data[:size])
+    return file_digest(path)
+
+
+def wait_for(what, function, seconds=5):
+    """Until *function* is true; whether it is."""
+    until = time.monotonic() + seconds * SLOW
+    while not function():
+        if time.monotonic() > until:
+            check(what is None, f'never: {what}')
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def snmp(ns):
+    """Counters of a namespace: {'Udp.InDatagrams': 5, ...}."""
+    counters = {}
+    with open(f'/proc/{ns.pid}/net/snmp', encoding='ascii') as f:
+        lines = [line.split() for line in f]
+    for names, values in zip(lines[::2], lines[1::2]):
+        for name, value in zip(names[1:], values[1:]):
+            counters[names[0] + name] = int(value)
+    return {name.replace(':', '.'): value for name, value in counters.items()}
+
+
+def bound(ns, proto, port):
+    """Has the kernel a socket on *port* there? The second word is its local address; a TCP one
+    must listen (0A)."""
+    for version in ('', '6'):
+        try:
+            with open(f'/proc/{ns.pid}/net/{proto}{version}', encoding='ascii') as f:
+                rows = [line.split() for line in f][1:]
+        except FileNotFoundError:
+            continue
+        if any(int(r[1].split(':')[1], 16) == port and (proto == 'udp' or r[3] == '0A')
+               for r in rows):
+            return True
+    return False
+
+
+def processes(ns):
+    """All in a namespace but the one that holds it."""
+    mine = Namespace.link(ns.pid)
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            if pid != ns.pid and Namespace.link(pid) == mine:
+                yield int(pid)
+        except OSError:
+            pass        # it has gone
+
+
+class Pair:
+    """Two namespaces and one run of a case between them; use as a context.
+
+    *ours* is which program runs at our end with the library: SERVER, CLIENT; or KERNEL: the
+    server runs there, and nobody has it. *daemons*: also at the other end (mode "both"). *v6*: both
+    ends have an address of IPv6, too. *port*, *limits*: more lines of the daemons' sections.
+    """
+
+    def __init__(self, work, ours=KERNEL, proto='udp', daemons=1, rules=None, port='',
+                 v6=False, limits=''):
+        self.work, self.ours, self.proto, self.port = work, ours, proto, port
+        self.servers = []
+        self.kernels = 0        # datagrams that the case leaves to our end's kernel
+        self.folder = work.path(ours)
+        os.makedirs(self.folder, exist_ok=True)
+        self.at_us, self.at_peer = Namespace(work), Namespace(work)
+        self.v6, self.limits = v6, limits
+        self.link_up()
+        is_server = ours != CLIENT
+        self.ns = {'server': self.at_us if is_server else self.at_peer,
+                   'client': self.at_peer if is_server else self.at_us}
+        self.server_ip, self.client_ip = ((OUR_IP, PEER_IP) if is_server else (PEER_IP, OUR_IP))
+        self.daemons = {}
+        if ours != KERNEL:
+            self.daemons['us'] = self.start_daemon(self.at_us, 'server', OUR_IP, 'a0',
+                                                   f'ip = {OUR_IP6}/64' if v6 else '')
+            if daemons == 2:
+                self.daemons['peer'] = self.start_daemon(self.at_peer, 'client', PEER_IP, 'b0')
+        # a peer with a daemon has the time that it needs on a busy machine
+        patience = ';probe 5000' if daemons == 2 else ''
+        self.rules = (rules or f'kernel remote 127.0.0.0/8;carry proto {proto}') + patience
+        self.before = self.counters()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Servers end; of those that were killed, workers may be left."""
+        for p in self.servers:
+            if p.is_alive():
+                p.popen.send_signal(signal.SIGTERM)
+        wait_for(None, lambda: not any(p.is_alive() for p in self.servers), 1)
+        daemons = [d.process.pid for d in self.daemons.values()]
+        for ns in (self.at_us, self.at_peer):
+            for pid in processes(ns):
+                if pid not in daemons:
+                    os.kill(pid, signal.SIGKILL)
+
+    def link_up(self):
+        ours, peer = self.at_us, self.at_peer
+        ours.run('ip', 'link', 'add', 'a0', 'type', 'veth', 'peer', 'name', 'b0', 'netns', peer.pid)
+        for ns, name, ip in ((ours, 'a0', OUR_IP), (peer, 'b0', PEER_IP)):
+            # The driver takes frames as they are: checksums must be in them.
+            ns.run('ethtool', '-K', name, 'tx', 'off', 'gso', 'off', 'tso', 'off')
+            ns.run('ip', 'address', 'add', f'{ip}/24', 'dev', name)
+            ns.run('ip', 'link', 'set', name, 'up')
+            ns.run('ip', 'route', 'add', '224.0.0.0/4', 'dev', name)
+            if self.v6:
+                ns.run('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=0',
+                       f'net.ipv6.conf.{name}.disable_ipv6=0')
+                ns.run('ip', 'address', 'add', f'{OUR_IP6 if ns is ours else PEER_IP6}/64',
+                       'dev', name, 'nodad')
+
+    def start_daemon(self, ns, role, ip, device, more=''):
+        conns = 64 if self.proto == 'udp' else 512
+        port = f'conns = {conns}\nsockets = 300\nidle = sleep\nsleep_us = 100\n'
+        return Daemon(self.work, role, f'{port}{self.port}\n{more}', self.limits,
+                      wrap=ns.exec(), vdev=f'--vdev=net_af_packet0,iface={device}', ip=ip)
+
+    # ---- programs ----
+
+    def command(self, role, *command, plain=False):
+        """A program at that end. If there is a daemon, it has the library, and nsenter has not."""
+        end = 'us' if self.ns[role] is self.at_us else 'peer'
+        if plain or end not in self.daemons:
+            env = []
+        else:
+            rules = f'daemon {self.daemons[end].path};{self.rules}'
+            env = ['/usr/bin/env', f'LD_PRELOAD={LIBRARY}', 'SANSOCK_CONF=/dev/null',
+                   f'SANSOCK_RULES={rules}']
+        return [*self.ns[role].exec(), *env, *map(str, command)]
+
+    def server(self, *command, port=None, text=None, proto=None, **how):
+        """Start it, and wait until it has *port*, or has said *text*."""
+        p = Process(self.work, os.path.basename(command[0]),
+                    self.command('server', *command, **how))
+        self.servers.append(p)
+        if text is not None:
+            p.wait_text(text)
+        if port is not None:
+            self.wait_port(p, proto or self.proto, port)
+        return p
+
+    def wait_port(self, p, proto, port):
+        """Of a carried socket the kernel may know nothing: then there is nothing to see, and it
+        has a moment."""
+        ready = wait_for(None, lambda: bound(self.ns['server'], proto, port) or
+                         not p.is_alive(),
+                         5 if self.ours == KERNEL else 0.5)
+        check(p.is_alive(), f'{p.name} has ended: {p.tail()}')
+        check(ready or self.ours != KERNEL, f'{p.name} does not open port {port}: {p.tail()}')
+
+    def client(self, *command, stdin='', status=0, seconds=20, **how):
+        """Run it to its end; its output. *stdin*: a text, or bytes, and so is the output."""
+        data = stdin if isinstance(stdin, bytes) else stdin.encode()
+        p = subprocess.Popen(self.command('client', *command, **how), stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            out, err = p.communicate(data, seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, err = p.communicate()
+            check(False, f'{command[0]} hangs: {(out + err)[-1500:]!r}')
+        check(status is None or p.returncode == status,
+              f'{command[0]} ended with {p.returncode}: {(out + err)[-1500:]!r}')
+        return out if isinstance(stdin, bytes) else out.decode(errors='replace')
+
+    def background(self, name, *command):
+        """A client that runs meanwhile."""
+        p = Process(self.work, name, self.command('client', *command))
+        self.servers.append(p)
+        return p
+
+    def on(self, role, *command):
+        """The output of a program without the library at that end."""
+        done = subprocess.run(self.command(role, *command, plain=True), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=20 * SLOW, check=False, text=True)
+        check(done.returncode == 0, f'{command[1]}: {done.stdout[-1500:]}')
+        return done.stdout
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), 'w', encoding='utf-8') as f:
+            f.write(text)
+        return self.path(name)
+
+    # ---- who carried it ----
+
+    def counters(self):
+        """Of our end: those of the kernel, and of the daemon if there is one."""
+        ours = self.daemons.get('us')
+        return {**snmp(self.at_us),
+                **({**ours.counters(), **ours.ask('sockets')} if ours else {})}
+
+    def end(self):
+        """How much each counter has grown; daemons end."""
+        after = self.counters()
+        for d in self.daemons.values():
+            d.stop()
+        return {name: after[name] - self.before.get(name, 0) for name in after}
+
+
+def carried(pair, kernel, grown):
+    """*grown* of our end when it has the library: the kernel has moved next to none of what it
+    moves without it (*kernel*, of the server's end), but what the case leaves to it; and the
+    daemon has sent. What the daemon receives says nothing: its device also shows what the kernel
+    of the same host sends."""
+    received, sent = (kernel[name] for name in COUNTED[pair.proto])
+    most = max(received, sent) // FEW + pair.kernels + TOKEN * grown['streams_accepted']
+    for name in COUNTED[pair.proto]:
+        check(grown[name] <= most, f'the kernel has {name} {grown[name]}, at most {most}')
+    wanted = sent if pair.ours == SERVER else received
+    if pair.proto == 'tcp':
+        check(grown['streams_accepted'] + grown['streams_connected'] > 0, 'no streams')
+    # a packet of ours may have what many segments have
+    least = wanted // (20 if pair.proto == 'udp' else 100)
+    check(wanted <= pair.kernels or grown['tx_pkts'] > least,
+          f'the daemon has sent {grown["tx_pkts"]} packets of {wanted}')

@@ -1,0 +1,320 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that know nothing of this stack give the same results when their sockets are carried
+at one end as when the kernel carries them at both. (UDP-1, UDP-2, UDP-3, UDP-5)
+
+Each case runs on the kernel, and if the library is built, with the library under the server and
+under the client. See sock.py.
+"""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+
+import sock
+from e2e import Tests, Work, check, need_namespaces
+from sock import PEER, PYTHON, file_digest, need, sample, wait_for
+
+
+def line_with(text, pattern):
+    """The part of it that *pattern* finds, which must be there."""
+    found = re.search(pattern, text)
+    check(found, f'no "{pattern}" in: {text[-1500:]}')
+    return found[0]
+
+
+# ---- UDP ----
+
+def sockperf(pair):
+    program, = need('sockperf')
+    pair.server(program, 'server', '-i', pair.server_ip, '-p', 5001, port=5001)
+    out = pair.client(program, 'ping-pong', '-i', pair.server_ip, '-p', 5001, '-t', 1, '-m', 64)
+    line_with(out, r'RoundTrip|Latency')
+    return line_with(out, r'# dropped messages = \d+; # duplicated messages = \d+; '
+                          r'# out-of-order messages = \d+')
+
+
+def iperf_udp(pair):
+    program, = need('iperf3')
+    pair.server(program, '-s', '-1', '-B', pair.server_ip, port=5201, proto='tcp')
+    out = json.loads(pair.client(program, '-u', '-c', pair.server_ip, '-t', 1, '-b', '8M', '-l',
+                                 1000, '--json'))
+    total = out['end']['sum']
+    check(total['packets'] > 500, f'{total["packets"]} packets')
+    return {'lost in a hundred': int(total['lost_percent'])}
+
+
+def netcat(pair):
+    program, = need('nc.openbsd')
+    server = pair.server(program, '-u', '-l', pair.server_ip, 5002, port=5002)
+    pair.client(program, '-u', '-w', 1, pair.server_ip, 5002, stdin='one\n' + 'x' * 1000 + '\n')
+    wait_for('all of it', lambda: len(server.out()) >= 1005)
+    return server.out()
+
+
+def socat_udp(pair):
+    program, = need('socat')
+    want = sample(pair.path('in'), 60_000)
+    pair.server(program, '-u', 'UDP-RECV:5003', f'CREATE:{pair.path("out")}', port=5003)
+    pair.client(program, '-u', '-b', 1000, f'FILE:{pair.path("in")}',
+                f'UDP:{pair.server_ip}:5003')
+    wait_for('the file', lambda: os.path.getsize(pair.path('out')) >= 60_000)
+    check(file_digest(pair.path('out')) == want, 'the file differs')
+    return want
+
+
+def dnsmasq(pair):
+    """Bound to a wildcard, it answers by IP_PKTINFO."""
+    program, dig, dnsperf = need('dnsmasq', 'dig', 'dnsperf')
+    text = ','.join(['word' * 20] * 6)
+    pair.server(program, '--no-daemon', '--no-resolv', '--no-hosts', '--port=5353', '--user=root',
+                '--conf-file=/dev/null', '--pid-file=', '--address=/test.example/192.0.2.7',
+                f'--txt-record=long.example,{text}', port=5353)
+    ask = [dig, f'@{pair.server_ip}', '-p', 5353, '+short', '+tries=3', '+time=1']
+    queries = pair.write('queries', 'a.test.example A\nb.test.example A\nlong.example TXT\n')
+    answers = pair.client(*ask, 'www.test.example', 'A') + pair.client(*ask, 'long.example', 'TXT')
+    out = pair.client(dnsperf, '-s', pair.server_ip, '-p', 5353, '-d', queries, '-n', 300, '-q',
+                      20)
+    return answers, re.findall(r'Queries (?:sent|completed|lost): +\d+|Response codes: .*', out)
+
+
+def tftp(pair):
+    server, client = need('in.tftpd', 'tftp')
+    want = sample(pair.path('file'), 100_000)
+    # in a chroot (--secure) its children would find no daemon
+    pair.server(server, '--listen', '--foreground', '--address', f'{pair.server_ip}:6969',
+                '--user', 'root', pair.folder, port=6969)
+    pair.client(client, pair.server_ip, 6969, '-m', 'binary', '-c', 'get', pair.path('file'),
+                pair.path('copy'))
+    check(file_digest(pair.path('copy')) == want, 'the file differs')
+    return want
+
+
+def memcached_udp(pair):
+    program, = need('memcached')
+    pair.server(program, '-u', 'root', '-l', pair.server_ip, '-p', 0, '-U', 11211, '-t', 2,
+                port=11211)
+    return pair.client(PYTHON, PEER, 'memcached_udp', pair.server_ip, 11211)
+
+
+def python_udp(pair, kind, ip=None, least=0):
+    pair.server(PYTHON, PEER, f'echo_{kind}', ip or pair.server_ip, 5004, text='ready')
+    return pair.client(PYTHON, PEER, 'ask', pair.server_ip, 5004, least)
+
+
+def echo_selectors(pair):
+    return python_udp(pair, 'selectors')
+
+
+def echo_wildcard(pair):
+    return python_udp(pair, 'selectors', '0.0.0.0')
+
+
+def echo_asyncio(pair):
+    return python_udp(pair, 'asyncio', least=1)     # it sends nothing if there is nothing
+
+
+def echo_socketserver(pair):
+    return python_udp(pair, 'socketserver')
+
+
+def echo_processes(pair):
+    return python_udp(pair, 'processes')
+
+
+def multicast(pair):
+    """Two readers of a group, and one that has not the library: each gets all, once."""
+    group = ['239.1.2.3', 5007]
+    readers = [pair.server(PYTHON, PEER, 'mcast_read', *group, pair.server_ip, 100, text='ready',
+                           plain=plain) for plain in (False, False, True)]
+    pair.client(PYTHON, PEER, 'mcast_send', *group, pair.client_ip, 100)
+    for reader in readers:
+        reader.wait(10)
+    # a reader is the kernel's; and what is sent to a group it sends
+    pair.kernels = 300 if pair.ours == sock.CLIENT else 100
+    return [reader.out() for reader in readers]
+
+
+# ---- TCP ----
+
+def redis(pair):
+    server, cli, benchmark = need('redis-server', 'redis-cli', 'redis-benchmark')
+    pair.server(server, '--bind', pair.server_ip, '--port', 6379, '--protected-mode', 'no',
+                '--save', '', '--appendonly', 'no', '--dir', pair.folder, port=6379)
+    ask = [cli, '-h', pair.server_ip]
+    sets = ''.join(f'SET key{i} value{i}\r\n' for i in range(5000))
+    out = [line_with(pair.client(*ask, '--pipe', stdin=sets), r'errors: \d+, replies: \d+')]
+    out += [pair.client(*ask, 'DBSIZE'), pair.client(*ask, 'GET', 'key4999')]
+    out.append(pair.client(*ask, stdin='MULTI\nINCR n\nINCR n\nEXEC\nnonsense\n', status=None))
+    # a child has the sockets, too, and goes
+    before = pair.client(*ask, 'LASTSAVE')
+    wait_for('a second of its own', lambda: pair.client(*ask, 'TIME').split()[0] > before)
+    out.append(pair.client(*ask, 'BGSAVE'))
+    wait_for('a dump', lambda: pair.client(*ask, 'LASTSAVE') != before)
+    speeds = pair.client(benchmark, '-h', pair.server_ip, '-n', 3000, '-c', 20, '-P', 8, '-t',
+                         'set,get,lpush', '--csv')
+    return out, re.findall(r'^"(\w+)"', speeds, re.MULTILINE)
+
+
+NGINX = '''daemon off; user root; worker_processes 2; pid {0}/pid; error_log {0}/error.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off; sendfile on; tcp_nopush on; keepalive_timeout 5; default_type text/plain;
+    client_body_temp_path {0}/body; proxy_temp_path {0}/proxy; fastcgi_temp_path {0}/fcgi;
+    uwsgi_temp_path {0}/uwsgi; scgi_temp_path {0}/scgi;
+    server {{ listen {1}:8080; root {0}; }}
+}}
+'''
+
+
+def nginx(pair):
+    """Keep-alive, sendfile, two workers, and new ones in place of them while requests come."""
+    program, curl, wrk = need('nginx', 'curl', 'wrk')
+    want = sample(pair.path('big'), 1_000_000)
+    sample(pair.path('small'), 500)
+    conf = pair.write('nginx.conf', NGINX.format(pair.folder, pair.server_ip))
+    url = f'http://{pair.server_ip}:8080'
+    server = pair.server(program, '-e', 'stderr', '-c', conf, '-p', pair.folder, port=8080)
+
+    def get(what='%{http_code} %{size_download}'):
+        got = pair.client(curl, '-sS', f'{url}/big', '-o', pair.path('got'), f'{url}/small', '-o',
+                          '/dev/null', f'{url}/nosuch', '-o', '/dev/null', '-w', what + '\n')
+        check(file_digest(pair.path('got')) == want, 'the file differs')
+        return got
+
+    out = [get('%{http_code} %{size_download} %{num_connects}')]
+    workers = children(server.pid)
+    server.popen.send_signal(signal.SIGHUP)
+    out.append(get())
+    wait_for('new workers', lambda: len(children(server.pid)) == 2 and
+             not set(children(server.pid)) & set(workers))
+    out.append(get())
+    load = pair.client(wrk, '-t', 1, '-c', 8, '-d', 1, f'{url}/small')
+    line_with(load, r'\d{2,} requests in')
+    return out, re.findall(r'Socket errors.*|Non-2xx.*', load)
+
+
+def children(pid):
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
+        return f.read().split()
+
+
+def memcached_tcp(pair):
+    program, = need('memcached')
+    pair.server(program, '-u', 'root', '-l', pair.server_ip, '-p', 11211, '-U', 0, '-t', 4,
+                port=11211)
+    return pair.client(PYTHON, PEER, 'memcached_tcp', pair.server_ip, 11211)
+
+
+def openssl(pair):
+    program, = need('openssl')
+    sample(pair.path('file'), 1_000_000)
+    key = pair.path('key.pem')
+    pair.client(program, 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256',
+                '-nodes', '-subj', '/CN=test', '-days', 2, '-keyout', key, '-out', key, plain=True)
+    # its files are those of the folder where it runs
+    pair.server('/usr/bin/env', '-C', pair.folder, program, 's_server', '-accept',
+                f'{pair.server_ip}:4433', '-key', key, '-cert', key, '-WWW', port=4433)
+    # it makes no difference between the server's end and that of the answer
+    out = pair.client(program, 's_client', '-connect', f'{pair.server_ip}:4433', '-quiet',
+                      stdin=b'GET /file HTTP/1.0\r\n\r\n', status=None)
+    body = out.partition(b'\r\n\r\n')[2]
+    check(sock.digest(body) == file_digest(pair.path('file')), f'{len(body)} bytes differ')
+    return sock.digest(body)
+
+
+def rsync(pair):
+    program, = need('rsync')
+    os.makedirs(pair.path('from/sub'))
+    for i in range(20):
+        sample(pair.path(f'from/sub/file{i}'), 3000 * i, i)
+    conf = pair.write('rsyncd.conf', f'use chroot = no\nuid = root\ngid = root\n'
+                      f'[m]\npath = {pair.path("from")}\nread only = no\n')
+    pair.server(program, '--daemon', '--no-detach', f'--config={conf}', '--port=8730',
+                f'--address={pair.server_ip}', port=8730)
+    url = f'rsync://{pair.server_ip}:8730/m/'
+    pair.client(program, '-a', '--checksum', url, pair.path('copy/'))
+    sample(pair.path('copy/new'), 200_000)
+    pair.client(program, '-a', pair.path('copy/'), url)
+    digests = [tree_digest(pair.path(name)) for name in ('from', 'copy')]
+    check(digests[0] == digests[1], 'the trees differ')
+    return digests, len(pair.client(program, '-r', url).splitlines())
+
+
+def tree_digest(top):
+    names = sorted(os.path.join(folder, name) for folder, _, files in os.walk(top)
+                   for name in files)
+    text = ' '.join(f'{os.path.relpath(name, top)}={file_digest(name)}' for name in names)
+    return len(names), hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def iperf_tcp(pair):
+    program, = need('iperf3')
+    out = []
+    for more in ([], ['-R'], ['-P', '3', '--bidir']):
+        server = pair.server(program, '-s', '-1', '-B', pair.server_ip, port=5201)
+        result = json.loads(pair.client(program, '-c', pair.server_ip, '-n', '2M', '--json',
+                                        *more))
+        server.wait(10)
+        check(result['end']['sum_received']['bytes'] > 0, 'nothing came')
+        out.append(result.get('error'))
+    return out
+
+
+def socat_tcp(pair):
+    program, = need('socat')
+    want = sample(pair.path('in'), 2_000_000)
+    server = pair.server(program, '-u', 'TCP-LISTEN:5010,reuseaddr', f'CREATE:{pair.path("out")}',
+                         port=5010)
+    pair.client(program, '-u', f'FILE:{pair.path("in")}', f'TCP:{pair.server_ip}:5010')
+    check(server.wait(10) == 0, server.tail())
+    check(file_digest(pair.path('out')) == want, 'the file differs')
+    return want
+
+
+def http_server(pair):
+    sample(pair.path('file'), 300_000)
+    pair.server(PYTHON, '-m', 'http.server', 8000, '--bind', pair.server_ip, '--directory',
+                pair.folder, port=8000)
+    return pair.client(PYTHON, PEER, 'web', f'http://{pair.server_ip}:8000/file')
+
+
+UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, echo_selectors,
+       echo_wildcard, echo_asyncio, echo_socketserver, echo_processes, multicast]
+TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server]
+
+
+def run(case, proto, ours, **how):
+    """One run: its ends, what the programs said, and how counters of our end have grown."""
+    with Work() as work, sock.Pair(work, ours, proto, **how) as pair:
+        out = case(pair)
+        return pair, out, pair.end()
+
+
+def all_runs(case, proto):
+    """UDP is carried at either end, whoever is at the other one. TCP is where both ends can, and
+    elsewhere the kernel's, as if the library were not there."""
+    _, want, by_kernel = run(case, proto, sock.KERNEL)
+    if not sock.has_library():
+        return
+    for ours, daemons in ((sock.SERVER, 1), (sock.CLIENT, 1), (sock.SERVER, 2)):
+        pair, got, grown = run(case, proto, ours, daemons=daemons)
+        check(got == want, f'{ours} carried, {daemons} daemons: {got}, not {want}')
+        if proto == 'udp' or daemons == 2:
+            sock.carried(pair, by_kernel, grown)
+
+
+def main():
+    need_namespaces('ethtool', 'sysctl')
+    tests = Tests(900)
+    for proto, cases in (('udp', UDP), ('tcp', TCP)):
+        for case in cases:
+            tests.add(f'{proto} {case.__name__}', all_runs, case, proto)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,169 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""CPython's own tests of sockets have the same results, one by one, with the library in front of
+libc as without it: whether it leaves all to the kernel, or carries what it can. (UDP-1, UDP-2)
+"""
+
+import collections
+import os
+import signal
+import sys
+import time
+
+import sock
+from e2e import SLOW, Skipped, Tests, Work, check, need_namespaces
+from sock import PYTHON
+
+MODULES = ['test_socket', 'test_socketserver']
+if os.environ.get('SAN_LONG'):          # minutes: by hand, and before a release
+    MODULES += ['test_selectors', 'test_asyncio']
+SUITE = '/usr/lib/python3.11/test'      # Debian: libpython3.11-testsuite
+SILENCE_S = 30                          # that one test may take
+HANGING = 5                             # tests of a module, then the rest would hang, too
+
+# What may differ when a module's sockets are carried, and why: {'Class.test': 'reason'}.
+ALLOWED = {}
+# Classes that are left out: what they talk to is not of this host.
+LEFT_OUT = ['ThreadedVSOCKSocketStreamTest']
+# These come out one way or the other from run to run without the library, too.
+UNSTABLE = {}
+
+# Runs a module's tests and writes "result name" lines. Not `python -m test -v`: what tests print
+# themselves stands between its results. Named hosts and big files are for others to test.
+RUNNER = '''
+import signal, sys, unittest
+from test import support
+from test.support import socket_helper
+
+support.use_resources = ["network"]
+module, path, host, *left_out = sys.argv[1:]
+if host:
+    socket_helper.HOST = socket_helper.HOSTv4 = host
+    socket_helper.bind_port.__defaults__ = (host,)
+
+def too_long(*_):
+    raise TimeoutError("the test hangs")
+signal.signal(signal.SIGUSR1, too_long)
+
+class Result(unittest.TestResult):
+    def note(self, test, what):
+        name = test.id() if "." in test.id() else str(test)
+        out.write(what + " " + name.replace("\\n", " ") + "\\n")
+        out.flush()
+    def addSuccess(self, test):
+        self.note(test, "ok")
+    def addError(self, test, err):
+        self.note(test, "error")
+        print(self._exc_info_to_string(err, test))
+    def addFailure(self, test, err):
+        self.note(test, "fail")
+        print(self._exc_info_to_string(err, test))
+    def addSkip(self, test, reason):
+        self.note(test, "skipped")
+    def addExpectedFailure(self, test, err):
+        self.note(test, "expected")
+    def addUnexpectedSuccess(self, test):
+        self.note(test, "unexpected")
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self.note(test, "fail")
+            print(self._exc_info_to_string(err, test))
+
+def each(suite):
+    for part in suite:
+        if isinstance(part, unittest.TestSuite):
+            yield from each(part)
+        elif type(part).__name__ not in left_out:
+            yield part
+
+with open(path, "w") as out:
+    # Nothing else may hold the tests: what is done goes, or collecting garbage takes minutes.
+    suite = unittest.TestSuite(each(unittest.defaultTestLoader.loadTestsFromName("test." + module)))
+    suite.run(Result())
+'''
+
+
+def results(pair, module, host=''):
+    """{name: result} of a module's tests; of one with parts that fail, that. And what they say."""
+    path = pair.write('results', '')
+    p = pair.server('/usr/bin/env', '-C', pair.folder, PYTHON, '-c', RUNNER, module, path, host,
+                    *LEFT_OUT)
+    watch(p, path)
+    got = {}
+    with open(path, encoding='utf-8') as f:
+        lines = f.read().splitlines()
+    check(p.wait(1) == 0, f'{module} ended behind {lines[-1:]}: {p.err()[-1500:]}')
+    for line in lines:
+        result, _, name = line.partition(' ')
+        name = '.'.join(name.split('.')[-2:])
+        if got.get(name) not in ('fail', 'error'):
+            got[name] = result
+    return got, p.out()
+
+
+def watch(p, path):
+    """Until it ends. A test that hangs is told so, and fails."""
+    nb_hanging, size, since = 0, 0, time.monotonic()
+    while p.is_alive():
+        time.sleep(0.05)
+        if os.path.getsize(path) != size:
+            size, since = os.path.getsize(path), time.monotonic()
+        elif time.monotonic() - since > SILENCE_S * SLOW:
+            nb_hanging += 1
+            p.popen.send_signal(signal.SIGUSR1 if nb_hanging <= HANGING else signal.SIGKILL)
+            since = time.monotonic()
+
+
+def report(module, got):
+    counts = collections.Counter(got.values())
+    print(f'# {module}: ' + ', '.join(f'{n} {what}' for what, n in sorted(counts.items())))
+
+
+def compare(want, got, out):
+    """Every test that has another result, unless it is in the tables."""
+    differ = [f'{name}: {got.get(name, "missing")}, not {want.get(name, "there")}'
+              for name in sorted(want.keys() | got.keys())
+              if want.get(name) != got.get(name) and name not in UNSTABLE]
+    unknown = [d for d in differ if d.partition(':')[0] not in ALLOWED]
+    check(not unknown, '\n'.join(unknown) + '\n' + out[-4000:])
+
+
+def module_results(module, ours, rules=None, host=''):
+    with Work() as work, sock.Pair(work, ours, rules=rules) as pair:
+        # tests skip what a host has not
+        pair.at_us.run('sysctl', '-qw', 'net.ipv6.conf.lo.disable_ipv6=0')
+        return results(pair, module, host)
+
+
+def same_results(module):
+    want, _ = module_results(module, sock.KERNEL)
+    report(module, want)
+    check(len(want) >= 20, f'only {len(want)} tests')
+    if not sock.has_library():
+        broken = [name for name, what in want.items()
+                  if what in ('fail', 'error') and name not in UNSTABLE]
+        check(not broken, f'fail without the library: {" ".join(broken)}')
+        return
+    compare(want, *module_results(module, sock.SERVER, 'kernel'))
+    # And carried: the tests' own address is ours then.
+    want, _ = module_results(module, sock.KERNEL, host=sock.OUR_IP)
+    compare(want, *module_results(module, sock.SERVER, f'carry local {sock.OUR_IP};'
+                                  f'carry remote {sock.OUR_IP}', sock.OUR_IP))
+
+
+def has_suite(module):
+    if not os.path.exists(os.path.join(SUITE, 'test_socket.py')):
+        raise Skipped('libpython3.11-testsuite is not installed')
+    same_results(module)
+
+
+def main():
+    need_namespaces('ethtool', 'sysctl')
+    tests = Tests(900)
+    for module in MODULES:
+        tests.add(module, has_suite, module)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,637 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""TCP sockets that are carried as streams: each pair of programs says the same as on the kernel,
+both ways of ending, waiting and sharing included; and what is not carried goes on with the
+kernel. (UDP-1, UDP-2, UDP-7, AFC-1)
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import sock
+from e2e import BUILD, SOURCE, Tests, Work, check, need_namespaces
+from sock import PEER, PYTHON, wait_for
+
+PORT = 5100
+SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
+HEAD = '''
+import array, errno, fcntl, hashlib, os, select, signal, socket, struct, subprocess, sys, termios
+import threading, time
+ip, port, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def say(*what): print(*what, flush=True)
+def name(e): return errno.errorcode[e.errno]
+def ready(s): return [bool(x) for x in select.select([s], [s], [], 0)[:2]]
+def all_of(s, n=1 << 40):
+    parts = b""
+    while len(parts) < n and (d := s.recv(65536)): parts += d
+    return parts
+def digest(b): return len(b), hashlib.sha256(b).hexdigest()[:12]
+def listen(**how):
+    l = socket.socket()
+    l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    l.bind((ip, port)); l.listen(); say("ready")
+    return l
+def dial(**how): return socket.create_connection((ip, port), **how)
+data = bytes(i * 7 + (i >> 8) & 255 for i in range(3_000_000))
+'''
+
+# What two programs say, by name: what the server does with its listener *l*, what the client does.
+CASES = {
+    'names': ('''
+s, a = l.accept()
+say(a == s.getpeername(), s.getsockname() == (ip, port), a[0])
+s.send(repr(a).encode()); s.close()
+''', '''
+s = dial()
+say(s.getpeername() == (ip, port), all_of(s) == repr(s.getsockname()).encode())
+'''),
+    'half closed': ('''
+s, _ = l.accept()
+b = all_of(s); say(digest(b)); s.sendall(b[::-1]); s.close()
+''', '''
+s = dial(); s.sendall(data); s.shutdown(socket.SHUT_WR)
+say(digest(all_of(s)), s.recv(9))
+try: s.send(b"x")
+except OSError as e: say(name(e))
+'''),
+    'without blocking': ('''
+s, _ = l.accept(); s.recv(2); time.sleep(0.3); say(digest(all_of(s)))
+''', '''
+s = dial(); s.setblocking(False)
+say(ready(s)); s.send(b"go"); sent = 0
+try:
+    while True: sent += s.send(data[sent:sent + 50000])
+except BlockingIOError: say("full", ready(s)[1])
+ep = select.epoll(); ep.register(s, select.EPOLLOUT)
+say(ep.poll(0), [e for _, e in ep.poll(5)] == [select.EPOLLOUT])
+while sent < len(data):
+    ep.poll(5)
+    try: sent += s.send(data[sent:sent + 50000])
+    except BlockingIOError: pass
+s.close()
+'''),
+    'epoll': ('''
+s, _ = l.accept()
+for _ in range(5): s.send(b"x" * 10); s.recv(1)
+s.close()
+''', '''
+s = dial(); ep = select.epoll()
+ep.register(s, select.EPOLLIN | select.EPOLLRDHUP)
+say(ep.poll(5)[0][1], ep.poll(0)[0][1], s.recv(4), ep.poll(0)[0][1], s.recv(9), ep.poll(0.05))
+ep.modify(s, select.EPOLLIN | select.EPOLLET); s.send(b"1")
+say(ep.poll(5)[0][1], ep.poll(0.05), s.recv(3), ep.poll(0.05), s.recv(99))
+ep.modify(s, select.EPOLLIN | select.EPOLLONESHOT); s.send(b"1")
+say(ep.poll(5)[0][1], ep.poll(0.05), s.recv(99))
+ep.modify(s, select.EPOLLIN | select.EPOLLOUT); say(ep.poll(0)[0][1])
+ep.modify(s, select.EPOLLIN | select.EPOLLRDHUP); s.send(b"111")
+say(s.recv(10, socket.MSG_WAITALL)); time.sleep(0.2)
+say(ep.poll(5)[0][1], s.recv(99), s.recv(99))
+'''),
+    'ends in epoll': ('''
+for _ in range(2):
+    s, _ = l.accept(); s.send(b"bytes"); time.sleep(0.1); s.close()
+''', '''
+s = dial(); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+time.sleep(0.4); say(ep.poll(5)[0][1], s.recv(9), s.recv(9), ep.poll(0.05)); s.close()
+s = dial(); s.recv(5); say(s.recv(5)); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP)
+say(ep.poll(5)[0][1], ep.poll(0)[0][1]); ep.modify(s, select.EPOLLRDHUP); say(ep.poll(0)[0][1])
+p = select.poll(); p.register(s, select.POLLIN | select.POLLRDHUP); say(p.poll(0)[0][1])
+'''),
+    'many in a set': ('''
+ep = select.epoll(); ep.register(l, select.EPOLLIN); r, w = os.pipe(); ep.register(r, select.EPOLLIN)
+conns, waits, got, pipes = {}, {}, 0, 0
+while got < 41:
+    for fd, e in ep.poll(5):
+        if fd == l.fileno():
+            s, _ = l.accept(); s.setblocking(False); conns[s.fileno()] = s; waits[s.fileno()] = b""
+            ep.register(s, select.EPOLLIN); os.write(w, b"x")
+        elif fd == r: pipes += len(os.read(r, 9))
+        elif e & select.EPOLLOUT:
+            conns[fd].send(waits[fd]); ep.modify(fd, select.EPOLLIN)
+        else:
+            b = conns[fd].recv(99)
+            if b: waits[fd] = b[::-1]; ep.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+            else: got += 1; ep.unregister(fd); conns.pop(fd).close()
+say(got, pipes, len(conns)); say(ep.poll(0.05))
+''', '''
+import random
+random.seed(1); all = [dial() for _ in range(41)]; ep = select.epoll()
+for s in all: ep.register(s, select.EPOLLIN)
+by = {s.fileno(): s for s in all}; sums = 0
+for turn in range(30):
+    some = random.sample(all, 1 + turn)
+    for i, s in enumerate(some): s.send(b"%d" % (i + 100))
+    left = len(some)
+    while left:
+        for fd, e in ep.poll(5, 3): sums += int(by[fd].recv(99)[::-1]); left -= 1
+say(sums, ep.poll(0.05)); began = time.time(); ep.poll(0.2); say(0.19 < time.time() - began < 2)
+for s in all[:20]: s.close()
+all[20].send(b"last"); say([fd == all[20].fileno() for fd, _ in ep.poll(5)], all[20].recv(9))
+'''),
+    'a set with others': ('''
+pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll()
+for s in pairs: ep.register(s, select.EPOLLIN)
+pairs[0].send(b"0"); p = select.poll(); p.register(ep, select.POLLIN); say("nested", p.poll(5000)[0][1], ep.poll(5)[0][1])
+outer = select.epoll(); pairs[0].recv(9); outer.register(ep, select.EPOLLIN); say(outer.poll(0.05))
+pairs[0].send(b"1"); say("in a set", outer.poll(5)[0][1], pairs[0].recv(9), outer.poll(0.05))
+again = select.epoll.fromfd(os.dup(ep.fileno())); pairs[1].send(b"2")
+say("again", [fd == pairs[1].fileno() for fd, _ in again.poll(5)], pairs[1].recv(9)); again.close()
+''', '''
+all = [dial() for _ in range(4)]
+for i in (0, 0, 1): all[i].recv(1); time.sleep(0.2); all[i].send(b"data")
+all_of(all[3])
+'''),
+    'a set of two threads': ('''
+pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll(); got = []
+for s in pairs: ep.register(s, select.EPOLLIN)
+def work():
+    while True:
+        for fd, _ in ep.poll(5, 1):
+            s = next(s for s in pairs if s.fileno() == fd)
+            try: b = s.recv(1, socket.MSG_DONTWAIT)
+            except BlockingIOError: continue
+            if b == b"q": return
+            got.append(b); time.sleep(0.05); s.send(b)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for t in threads: t.start(); time.sleep(0.1)
+pairs[0].send(b"go")
+for t in threads: t.join()
+say(sorted(got))
+''', '''
+all = [dial() for _ in range(4)]; all[0].recv(2)
+for turn in range(10):
+    for s in all: s.send(b"%d" % turn)
+    for s in all: s.recv(1)
+all[0].send(b"q"); all[1].send(b"q"); time.sleep(0.5)
+'''),
+    'a set and a child': ('''
+pairs = [l.accept()[0] for _ in range(3)]; ep = select.epoll()
+for s in pairs[:2]: ep.register(s, select.EPOLLIN)
+pairs[0].send(b"go"); say(ep.poll(5)[0][0] == pairs[0].fileno(), pairs[0].recv(9))
+if os.fork() == 0:
+    ep.register(pairs[2], select.EPOLLIN); got = 0
+    while got < 3:
+        for fd, _ in ep.poll(5):
+            s = next(s for s in pairs if s.fileno() == fd); s.send(b"child " + s.recv(9)); got += 1
+    os._exit(0)
+os.wait(); pairs[1].send(b"parent"); say(ep.poll(5)[0][0] == pairs[1].fileno(), pairs[1].recv(9))
+''', '''
+all = [dial() for _ in range(3)]; all[0].recv(9); time.sleep(0.2); all[0].send(b"a")
+for s in all: time.sleep(0.1); s.send(b"b"); say(s.recv(9))
+say(all[1].recv(9)); time.sleep(0.2); all[1].send(b"c"); all_of(all[0])
+'''),
+    'a large set': ('''
+ep = select.epoll(); conns = {}
+for _ in range(270):
+    s, _ = l.accept(); conns[s.fileno()] = s; ep.register(s, select.EPOLLIN)
+s.send(b"all"); got = 0
+while got < 300:
+    for fd, _ in ep.poll(5): b = conns[fd].recv(9); got += len(b); conns[fd].send(b)
+say(got)
+''', '''
+all = [dial() for _ in range(270)]; say(all[-1].recv(3))
+for i in range(300): s = all[i * 7 % 270]; s.send(b"x"); s.recv(1)
+'''),
+    'lingering': ('''
+s, _ = l.accept()
+try: say(s.recv(9))
+except OSError as e: say(name(e))
+s, _ = l.accept(); time.sleep(0.5); say(digest(all_of(s)))
+l.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+s, _ = l.accept(); say(s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)); s.close()
+''', '''
+s = dial(); s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+say(s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)); time.sleep(0.1); s.close()
+s = dial(); s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+s.sendall(data[:200000]); began = time.time(); s.close(); say(time.time() - began < 3)
+time.sleep(1); s = dial()
+try: say(s.recv(9))
+except OSError as e: say(name(e))
+'''),
+    'lingering in part': ('''
+l.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+s, _ = l.accept()
+if os.fork() == 0:
+    time.sleep(0.3); s.sendall(data); s.close(); os._exit(0)
+began = time.time(); s.close(); say(time.time() - began < 3); os.wait()
+''', '''
+s = dial(); say(digest(all_of(s)))
+'''),
+    'reset behind bytes': ('''
+for _ in range(2):
+    s, _ = l.accept(); s.send(b"x" * 10); time.sleep(0.1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.close()
+''', '''
+s = dial(); say(s.recv(20, socket.MSG_WAITALL))
+for _ in range(2):
+    try: say(s.recv(9))
+    except OSError as e: say(name(e))
+s = dial(); s.recv(10); time.sleep(0.3)
+signal.signal(signal.SIGPIPE, lambda *_: say("pipe"))
+for _ in range(2):
+    try: s.send(b"x")
+    except OSError as e: say(name(e))
+'''),
+    'written by the C library': ('''
+with open(folder + "/part", "w") as f: f.write("part\\n" * 10)
+for _ in range(3):
+    s, _ = l.accept()
+    subprocess.run(["bash", "-c", "echo first; seq 60000; cat " + folder + "/part; echo then; seq 3; "
+                    "dd if=/dev/zero bs=70000 count=1 status=none | tr \'\\\\0\' x; echo last"],
+                   stdin=s, stdout=s)
+    s.shutdown(socket.SHUT_WR); s.close()
+''', '''
+for _ in range(3):
+    s = dial(); say(digest(all_of(s)))
+'''),
+    'a file in parts': ('''
+s, _ = l.accept(); time.sleep(0.5); say(digest(all_of(s)))
+''', '''
+with open(folder + "/file", "wb") as f: f.write(data)
+s = dial(); f = open(folder + "/file", "rb"); s.setblocking(False); n = 1
+while n:
+    try: n = os.sendfile(s.fileno(), f.fileno(), None, 1 << 20)
+    except BlockingIOError: select.select([], [s], [])
+say(f.seek(0, 1)); s.close()
+'''),
+    'a listener that was inherited': ('''
+code = "import socket; s, a = socket.socket(fileno=%d).accept(); s.send(b'child ' + s.recv(9))" % l.fileno()
+l.set_inheritable(True)
+for _ in range(2):
+    if os.fork() == 0:
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    os.wait()
+''', '''
+for i in range(2):
+    s = dial(); s.send(b"%d" % i); say(all_of(s))
+'''),
+    'poll by hand': ('''
+s, _ = l.accept(); s.send(b"x"); s.recv(1)
+''', '''
+import ctypes
+s = dial(); select.select([s], [], [])
+fds = (ctypes.c_int * 6)(-1, 0x7fff7fff, s.fileno(), 1, -5, 0x7fff7fff)
+say(ctypes.CDLL(None).poll(fds, 3, 1000), fds[1] >> 16, fds[3] >> 16, fds[5] >> 16)
+try: s.connect((ip, port))
+except OSError as e: say(name(e))
+'''),
+    'spliced': ('''
+s, _ = l.accept(); r, w = os.pipe(); out = open(folder + "/out", "wb"); n = 1
+while n:
+    n = k = os.splice(s.fileno(), w, 1 << 20)
+    while k: k -= os.splice(r, out.fileno(), k)
+out.close(); say(digest(open(folder + "/out", "rb").read())); s.send(b"all")
+try: os.splice(s.fileno(), out.fileno() if not out.closed else l.fileno(), 9)
+except OSError as e: say(name(e))
+''', '''
+with open(folder + "/file", "wb") as f: f.write(data)
+s = dial(); f = open(folder + "/file", "rb"); r, w = os.pipe()
+while n := os.splice(f.fileno(), w, 65536):
+    while n: n -= os.splice(r, s.fileno(), n)
+try: os.splice(r, s.fileno(), 9, flags=os.SPLICE_F_NONBLOCK)
+except OSError as e: say(name(e))
+s.shutdown(socket.SHUT_WR); say(s.recv(9))
+'''),
+    'peek and parts': ('''
+s, _ = l.accept()
+for part in (b"one", b"two", b"three"): s.send(part); time.sleep(0.1)
+say(s.recv(9)); s.close()
+''', '''
+s = dial()
+say(s.recv(6, socket.MSG_PEEK | socket.MSG_WAITALL)[:3], s.recv(11, socket.MSG_WAITALL))
+try: s.recv(1, socket.MSG_DONTWAIT)
+except BlockingIOError as e: say(name(e))
+s.settimeout(0.1)
+try: s.recv(1)
+except TimeoutError: say("time")
+s.settimeout(None); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 100000))
+try: s.recv(1)
+except BlockingIOError as e: say(name(e))
+s.sendmsg([b"gath", b"", b"ered"]); s.setblocking(True)
+say(s.recvmsg_into([bytearray(2), bytearray(3)])[0], s.recv(9))
+'''),
+    'waiting bytes': ('''
+s, _ = l.accept(); s.send(b"12345"); s.recv(1); s.close()
+''', '''
+s = dial(); select.select([s], [], [])
+n = array.array("i", [0]); fcntl.ioctl(s, termios.FIONREAD, n); say(n[0]); s.send(b"x")
+say(s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), s.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE))
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+say(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0)
+'''),
+    'unread when closed': ('''
+s, _ = l.accept(); select.select([s], [], []); time.sleep(0.1); s.close(); say("closed")
+''', '''
+s = dial(); s.send(b"never read")
+try: say(s.recv(9))
+except OSError as e: say(name(e))
+signal.signal(signal.SIGPIPE, lambda *_: say("pipe"))
+time.sleep(0.1)
+for _ in range(2):
+    try: s.send(b"x")
+    except OSError as e: say(name(e))
+'''),
+    'children': ('''
+for _ in range(3):
+    s, _ = l.accept()
+    if os.fork() == 0:
+        l.close(); b = s.recv(9); s.send(b"child " + b); os._exit(0)
+    s.close(); os.wait()
+''', '''
+for i in range(3):
+    s = dial(); s.send(b"%d" % i); say(all_of(s))
+'''),
+    'children that write and go': ('''
+s, _ = l.accept()
+for i in range(60):
+    if os.fork() == 0: s.send(b"x" * 10); os._exit(0)
+    os.wait()
+say(s.recv(9))
+''', '''
+s = dial(); say(len(all_of(s, 600))); s.send(b"all")
+'''),
+    'as standard input': ('''
+for _ in range(2):
+    s, _ = l.accept(); subprocess.run(["tr", "a-z", "A-Z"], stdin=s, stdout=s); s.close()
+''', '''
+for _ in range(2):
+    s = dial(); s.send(b"through another program\\n"); s.shutdown(socket.SHUT_WR); say(all_of(s))
+'''),
+    'passed on': ('''
+a, b = socket.socketpair()
+if os.fork() == 0:
+    l.close(); _, fds, _, _ = socket.recv_fds(b, 9, 1)
+    t = socket.socket(fileno=fds[0]); t.send(b"passed " + t.recv(9)); os._exit(0)
+s, _ = l.accept(); socket.send_fds(a, [b"x"], [s.fileno()]); s.close(); os.wait()
+''', '''
+s = dial(); s.send(b"on"); say(all_of(s))
+'''),
+    'threads': ('''
+s, _ = l.accept()
+t = threading.Thread(target=lambda: s.sendall(data)); t.start()
+say(digest(all_of(s))); t.join(); s.close()
+''', '''
+s = dial()
+t = threading.Thread(target=lambda: (s.sendall(data[::-1]), s.shutdown(socket.SHUT_WR))); t.start()
+say(digest(all_of(s))); t.join()
+'''),
+    'a file': ('''
+s, _ = l.accept(); b = all_of(s); say(digest(b)); s.close()
+''', '''
+with open(folder + "/file", "wb") as f: f.write(data)
+s = dial(); f = open(folder + "/file", "rb")
+say(s.sendfile(f)); f.seek(0); s.setblocking(True)
+n = 0
+while n < 100000: n += os.sendfile(s.fileno(), f.fileno(), n, 100000 - n)
+s.close()
+'''),
+    'many': ('''
+got = 0
+for _ in range(60):
+    s, _ = l.accept(); got += len(all_of(s)); s.send(b"k"); s.close()
+say(got)
+''', '''
+for _ in range(2):
+    all = [dial() for _ in range(30)]
+    for s in all: s.send(b"x" * 1000); s.shutdown(socket.SHUT_WR)
+    say(b"".join(all_of(s) for s in all) == b"k" * 30)
+'''),
+    'shared port': ('''
+l.close()
+def worker():
+    l = socket.socket(); l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    l.bind((ip, port + 1)); l.listen(); os.write(w, b"r")
+    while True:
+        s, _ = l.accept(); s.send(b"%d" % os.getpid()); s.close()
+r, w = os.pipe(); pids = []
+for _ in range(2):
+    pid = os.fork(); pids.append(pid)
+    if pid == 0: worker()
+os.read(r, 1); os.read(r, 1); say("both")
+time.sleep(2)
+for pid in pids: os.kill(pid, signal.SIGKILL); os.wait()
+''', '''
+time.sleep(0.5); port += 1
+who = set(all_of(dial()) for _ in range(40))
+say(len(who))
+'''),
+    'nobody listens': ('''
+s, _ = l.accept(); s.recv(1)
+''', '''
+s = dial(); port += 7
+for _ in range(2):
+    try: dial()
+    except OSError as e: say(name(e))
+t = socket.socket(); t.setblocking(False)
+say(errno.errorcode.get(t.connect_ex((ip, port)), 0)); select.select([], [t], [], 5)
+say(errno.errorcode[t.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)])
+'''),
+}
+
+
+def talk(pair, case, plain=False):
+    """What both of them say."""
+    server, client = CASES[case]
+    args = (pair.server_ip, PORT, pair.folder)
+    s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\n{server}', *args, text='ready',
+                    plain=plain)
+    out = pair.client(PYTHON, '-c', HEAD + client, *args)
+    s.wait(10)
+    return out, s.out()
+
+
+def same(case):
+    with Work() as work, sock.Pair(work, sock.KERNEL, 'tcp') as pair:
+        want = talk(pair, case)
+    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
+        got = talk(pair, case)
+        check(got == want, f'carried: {got}, on the kernel: {want}')
+        ours = pair.daemons['us']
+        check(ours.ask('sockets')['streams_accepted'] > 0, 'it was not carried')
+        check(ours.counters()['tx_pkts'] > 0, 'nothing was sent')
+        for d in pair.daemons.values():
+            wait_for('sockets are gone', lambda d=d: d.ask('sockets')['sockets'] == 0)
+
+
+def both(test):
+    def run():
+        with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
+            test(pair, pair.daemons['us'], pair.daemons['peer'])
+    run.__name__ = test.__name__
+    return run
+
+
+@both
+def killed(pair, ours, peer):
+    """Programs that are killed leave nothing, and the other end hears of it."""
+    for i in range(10):
+        s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\ns, _ = l.accept()\n'
+                        's.sendall(data)\nsay(s.recv(9))', pair.server_ip, PORT + i,
+                        pair.folder, text='ready')
+        if i % 2 == 0:
+            out = pair.client(PYTHON, '-c', f'{HEAD}\ns = dial(); s.recv(100)\n'
+                              'os.kill(os.getpid(), 9)', pair.server_ip, PORT + i, pair.folder,
+                              status=-signal.SIGKILL)
+            check(out == '', out)
+            s.wait(10)      # what it could not send, or what it waits for, has ended
+        else:
+            out = pair.client(PYTHON, '-c', f'{HEAD}\ns = dial(); s.recv(100)\n'
+                              f'os.kill({s.pid}, 9)\ntry: all_of(s); say("end")\n'
+                              'except ConnectionResetError: say("end")',
+                              pair.server_ip, PORT + i, pair.folder)
+            check(out == 'end\n', out)
+    for d in (ours, peer):
+        wait_for('nothing is left', lambda d=d: d.ask('sockets')['sockets'] == 0)
+    check(ours.ask('sockets')['streams_accepted'] == 10, ours.ask('sockets'))
+
+
+@both
+def without_library(pair, ours, _):
+    """A listener that has not the library is connected to by the kernel, also where one was that
+    had it."""
+    want = [None, None]
+    for i, plain in enumerate((False, True, False)):
+        before = ours.ask('sockets')['streams_accepted']
+        out = talk(pair, 'half closed', plain=plain)
+        want[0] = want[0] or out
+        check(out == want[0], f'{out}, not {want[0]}')
+        grown = ours.ask('sockets')['streams_accepted'] - before
+        check(grown == (not plain), f'{i}: {grown} streams')
+
+
+@both
+def forged(pair, ours, _):
+    """Nobody gets what is not his by asking the daemon himself."""
+    s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\ntime.sleep(1.5)\ns, _ = l.accept()\n'
+                    's.send(b"mine")', pair.server_ip, PORT, pair.folder, text='ready')
+    client = pair.background('client', PYTHON, '-c', f'{HEAD}\ns = dial(); say(all_of(s))',
+                             pair.server_ip, PORT, pair.folder)
+    wait_for('a stream', lambda: ours.ask('sockets')['streams_accepted'] == 1)
+    forger = os.path.join(os.path.dirname(PEER), 'sock_forger.py')
+    out = pair.on('server', PYTHON, forger, ours.path)
+    check(out == 'refused\n', out)
+    s.wait(10)
+    check(client.wait(10) == 0 and client.out() == "b'mine'\n", client.tail())
+
+
+@both
+def shown(pair, ours, peer):
+    """sanctl says of each socket whether it is carried, and why."""
+    script = f"""{HEAD}
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind((ip, port))
+l = listen(); s, _ = l.accept(); s.recv(9)
+"""
+    s = pair.server(PYTHON, '-c', script, pair.server_ip, PORT, pair.folder, text='ready')
+    plain = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\ns, _ = l.accept(); s.recv(9)',
+                        pair.server_ip, PORT + 1, pair.folder, text='ready', plain=True)
+    client = pair.background('client', PYTHON, '-c', f'{HEAD}\ns = dial(); port += 1; t = dial()\n'
+                             'say("up"); time.sleep(60)', pair.server_ip, PORT, pair.folder)
+    client.wait_text('up')
+
+    def rows(role, daemon):
+        out = pair.on(role, '/usr/bin/env', f'PATH={BUILD}/apps/sansock:/usr/bin', PYTHON, SANCTL,
+                      '--socket', f'{daemon.runtime_dir()}/dpdk_telemetry.v2', 'sockets', '--json')
+        return sorted((r['proto'], r['state'], r['local'].rpartition(':')[2] if role == 'server' else
+                       r['peer'].rpartition(':')[2], r['pid'], r['carried'], r['why'])
+                      for r in json.loads(out).values())
+
+    rule = 'SANSOCK_RULES:3'
+    check(rows('server', ours) == [
+        ('tcp', 'listens', str(PORT), s.pid, 'yes', rule),
+        ('tcp', 'listens', str(PORT + 1), plain.pid, 'no', 'the program has not the library'),
+        ('tcp', 'up', str(PORT), s.pid, 'yes', rule),
+        ('tcp', 'up', str(PORT + 1), plain.pid, 'no', 'the program has not the library'),
+        ('udp', 'up', str(PORT), s.pid, 'no', 'no rule')], rows('server', ours))
+    check(rows('client', peer) == [
+        ('tcp', 'up', str(PORT), client.pid, 'yes', rule),
+        ('tcp', 'up', str(PORT + 1), client.pid, 'no', 'nobody listens there with the library')],
+          rows('client', peer))
+
+
+@both
+def slow_to_accept(pair, ours, _):
+    """A listener that takes nothing gets no more streams until it does; nothing is lost."""
+    s = pair.server(PYTHON, '-c', f'''{HEAD}
+l = listen(); time.sleep(7)
+for i in range(3): s, _ = l.accept(); s.send(b"%d" % i); say(i)
+''', pair.server_ip, PORT, pair.folder, text='ready')
+    def dialled(i):
+        return pair.background(f'client{i}', PYTHON, '-c', f'{HEAD}\ns = dial(); say(all_of(s))',
+                               pair.server_ip, PORT, pair.folder)
+    clients = [dialled(0)]
+    time.sleep(5.5)
+    clients.append(dialled(1))
+    wait_for('the first one', lambda: '0' in s.out(), 10)
+    check(ours.ask('sockets')['streams_accepted'] == 1, 'it got another one')
+    wait_for('the second one', lambda: '1' in s.out())
+    clients.append(dialled(2))
+    check([c.wait(10) for c in clients] == [0, 0, 0], clients[2].tail())
+    check([c.out() for c in clients] == [f"b'{i}'\n" for i in range(3)], clients[2].out())
+    check(ours.ask('sockets')['streams_accepted'] == 2, 'and none afterwards')
+
+
+def rules_of_the_own_address():
+    """A rule about what a socket is bound to holds for one that connects from there."""
+    rules = f'kernel local *:7000-7010;kernel remote 127.0.0.0/8;carry proto tcp'
+    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2, rules=rules) as pair:
+        for port, wanted in ((7005, 0), (7015, 1)):
+            s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\ns, _ = l.accept()\n'
+                            's.send(b"x"); s.close()', pair.server_ip, PORT + port, pair.folder,
+                            text='ready')
+            pair.client(PYTHON, '-c', f'{HEAD}\ns = dial(source_address=("", {port}))\n'
+                        'say(all_of(s))', pair.server_ip, PORT + port, pair.folder)
+            s.wait(10)
+            streams = pair.daemons['us'].ask('sockets')['streams_accepted']
+            check(streams == wanted, f'{port}: {streams} streams')
+
+
+@both
+def no_system_calls(pair, _ours, _peer):
+    """Bytes of streams that are polled cost none (UDP-8)."""
+    s = pair.server(PYTHON, '-c', f'''{HEAD}
+l = listen(); s, _ = l.accept(); s.setblocking(False)
+while True:
+    try: b = s.recv(64)
+    except BlockingIOError: continue
+    if not b: break
+    s.send(b)
+''', pair.server_ip, PORT, pair.folder, text='ready')
+    strace, = sock.need('strace')
+    out = pair.path('calls')
+    pair.client(strace, '-f', '-o', out, '-E', 'PYTHONUNBUFFERED=1', PYTHON, '-c', f'''{HEAD}
+s = dial(); s.setblocking(False)
+def ask():
+    s.send(b"x" * 64); got = 0
+    while got < 64:
+        try: got += len(s.recv(64))
+        except BlockingIOError: pass
+ask(); os.write(2, b"begin"); [ask() for _ in range(200)]; os.write(2, b"end"); s.close()
+''', pair.server_ip, PORT, pair.folder, seconds=60)
+    with open(out, encoding='utf-8', errors='replace') as f:
+        text = f.read()
+    calls = text[text.index('"begin"'):text.index('"end"')].splitlines()[1:-1]
+    others = [c for c in calls if 'futex' not in c and 'sched_yield' not in c and
+              'eventfd' not in c and 'write(' not in c]
+    check(len(others) <= 5, f'{len(others)} calls: {others[:5]}')
+    s.wait(10)
+
+
+def main():
+    need_namespaces('ethtool', 'sysctl')
+    tests = Tests(600)
+    if not sock.has_library():
+        print('1..0 # SKIP no library')
+        return 0
+    for case in CASES:
+        tests.add(case, same, case)
+    for test in (killed, without_library, forged, shown, slow_to_accept, rules_of_the_own_address,
+                 no_system_calls):
+        tests.add(test.__name__.replace('_', ' '), test)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

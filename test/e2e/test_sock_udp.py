@@ -1,0 +1,556 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Carried UDP sockets, one property each: both ways into one socket, who has a descriptor, who
+waits how, what a program that is killed leaves, and that nothing asks the kernel. (UDP-1, UDP-4,
+UDP-6, UDP-7, UDP-8)
+"""
+
+import functools
+import re
+import signal
+import sys
+
+import sock
+from e2e import Process, Tests, Work, check, need_namespaces
+from sock import OUR_IP, PEER, PEER_IP, PEER_IP6, PYTHON, need
+
+PORT = 5000
+# Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
+# the kernel, and *far* is one at the peer.
+HEAD = f'''
+import array, os, select, signal, socket, subprocess, sys, threading, time
+def udp(*to):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(to or ("0.0.0.0", {PORT}))
+    return s
+s = udp()
+c = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+c.connect(("{OUR_IP}", {PORT}))
+'''
+
+
+def here(pair, program, **how):
+    """Run *program* at our end; its output."""
+    return pair.client(PYTHON, '-c', HEAD + program, **how)
+
+
+def ours(test, **how):
+    """Of a case that runs at our end."""
+    @functools.wraps(test)
+    def run():
+        with Work() as work, sock.Pair(work, sock.CLIENT, rules='both', **how) as pair:
+            test(pair)
+    return run
+
+
+@ours
+def both_ways(pair):
+    """A thousand by each path, to one socket bound to any address: all, once, with their source."""
+    reader = pair.server(PYTHON, '-c', f'''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("0.0.0.0", {PORT + 1}))
+print("up", flush=True)
+for _ in range(1000):
+    data, peer = s.recvfrom(100)
+    s.sendto(data, peer)
+''', text='up')
+    check(reader.is_alive(), reader.tail())
+    out = here(pair, f'''
+far = ("{pair.server_ip}", {PORT + 1})
+near = c.getsockname()
+got, poll = [], select.poll()
+poll.register(s, select.POLLIN)
+for i in range(1000):
+    s.sendto(b"f%d" % i, far)       # which sends it back
+    c.send(b"n%d" % i)
+    while len(got) < 2 * (i + 1) - 20 and poll.poll(2000):
+        got.append(s.recvfrom(100))
+while len(got) < 2000 and poll.poll(2000):
+    got.append(s.recvfrom(100))
+want = {{(b"f%d" % i, far) for i in range(1000)}} | {{(b"n%d" % i, near) for i in range(1000)}}
+print(len(got), set(got) == want, poll.poll(0))
+''')
+    check(out == '2000 True []\n', out)
+
+
+@ours
+def descriptors(pair):
+    """dup, fork, exec and SCM_RIGHTS give others the same socket; the last close ends it."""
+    out = here(pair, '''
+print(subprocess.run(["/bin/echo", "vfork"], capture_output=True, text=True).stdout, end="")
+c.send(b"mine"); print(s.recv(9))
+d = s.dup(); c.send(b"dup"); print(d.recv(9)); d.close()
+if os.fork() == 0:
+    data, peer = s.recvfrom(9); s.sendto(b"child " + data, peer); os._exit(0)
+c.send(b"f"); print(c.recv(20)); os.wait()
+os.set_inheritable(s.fileno(), True)
+code = ("import socket; s = socket.socket(fileno=%d); d, p = s.recvfrom(9); "
+        "s.sendto(b'exec ' + d + b' %%d' %% s.getsockname()[1], p)" % s.fileno())
+p = subprocess.Popen([sys.executable, "-c", code], close_fds=False)
+c.send(b"x"); print(c.recv(20)); p.wait()
+a, b = socket.socketpair()
+if os.fork() == 0:
+    s.close()
+    _, fds, _, _ = socket.recv_fds(b, 9, 1)
+    t = socket.socket(fileno=fds[0]); d, p = t.recvfrom(9); t.sendto(b"passed " + d, p); os._exit(0)
+socket.send_fds(a, [b"x"], [s.fileno()]); s.close()
+c.send(b"y"); print(c.recv(20)); os.wait()
+b.close(); a.close()
+c.settimeout(10)
+try:
+    while True:
+        c.send(b"z"); time.sleep(0.01); c.setblocking(False)
+        try: c.recv(9)
+        except BlockingIOError: c.settimeout(10)
+except ConnectionRefusedError:
+    print("gone")
+''')
+    check(out == "vfork\nb'mine'\nb'dup'\nb'child f'\nb'exec x 5000'\nb'passed y'\ngone\n", out)
+
+
+@ours
+def waits(pair):
+    """Time-outs, signals, poll, select and epoll, and what is closed meanwhile."""
+    out = here(pair, '''
+def timed(call, *args):
+    t = time.monotonic()
+    try: what = call(*args)
+    except OSError as e: what = type(e).__name__
+    return what, time.monotonic() - t >= 0.19
+s.setblocking(False); print(timed(s.recv, 9))
+s.setblocking(True)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, b"".join(n.to_bytes(8, "little") for n in (0, 200000)))
+print(timed(s.recv, 9))
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bytes(16))
+p = select.poll(); p.register(s, select.POLLIN); print(timed(p.poll, 200))
+print(timed(select.select, [s], [], [], 0.2))
+e = select.epoll(); e.register(s, select.EPOLLIN); print(timed(e.poll, 0.2))
+outer = select.epoll(); outer.register(e, select.EPOLLIN); print(timed(outer.poll, 0.2))
+threading.Timer(0.2, lambda: c.send(b"now")).start(); print(timed(outer.poll, 10)[1])
+print(len(e.poll(0)), p.poll(0) == [(s.fileno(), 1)], select.select([s], [], [], 0)[0] == [s], s.recv(9))
+print(e.poll(0), outer.poll(0), p.poll(0))
+threading.Timer(0.2, lambda: c.send(b"then")).start(); print(timed(s.recv, 9))
+class Alarm(Exception): pass
+def alarm(*_): raise Alarm
+signal.signal(signal.SIGALRM, alarm); signal.setitimer(signal.ITIMER_REAL, 0.2)
+try: s.recv(9)
+except Alarm: print("alarm")
+c.send(b"12345"); print(s.recv(2, socket.MSG_PEEK), s.recvmsg(2)[2] == socket.MSG_TRUNC)
+c.send(b""); print(s.recv(9))
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); k.connect(("10.77.0.2", 9)); k.settimeout(5); k.send(b"x")
+try: k.recv(9)
+except ConnectionRefusedError: print("refused")
+try: udp("10.77.0.1", 5000)
+except OSError as e: print(e)
+''')
+    want = """('BlockingIOError', False)
+('BlockingIOError', True)
+([], True)
+(([], [], []), True)
+([], True)
+([], True)
+True
+1 True True b'now'
+[] [] []
+(b'then', True)
+alarm
+b'12' True
+b''
+refused
+[Errno 98] Address already in use
+"""
+    check(out == want, out)
+
+
+@ours
+def select_keeps_time(pair):
+    """select() says how much of its time is left, as Linux does."""
+    out = here(pair, '''
+import ctypes
+libc = ctypes.CDLL(None)
+def wait(seconds):
+    sets, tv = (ctypes.c_long * 16)(), (ctypes.c_long * 2)(int(seconds), int(seconds % 1 * 1e6))
+    sets[0] = 1 << s.fileno()
+    rc = libc.select(s.fileno() + 1, sets, None, None, tv)
+    return rc, tv[0] + tv[1] / 1e6
+print(wait(0.2))
+threading.Timer(0.3, lambda: c.send(b"x")).start()
+rc, left = wait(9.5); print(rc, 5 < left < 9.3)
+''')
+    check(out == '(0, 0.0)\n1 True\n', out)
+
+
+@ours
+def edges(pair):
+    """With EPOLLET each datagram that comes is told, also while others wait; and only then."""
+    out = here(pair, '''
+ET = select.EPOLLIN | select.EPOLLET
+e, level = select.epoll(), select.epoll()
+def told(n, t):
+    got = 0
+    for i in range(n):
+        c.sendto(b"%d" % i, t.getsockname()); got += len(e.poll(5))
+    return got, e.poll(0.05)
+def left(t):
+    got = 0
+    try:
+        while t.recv(9): got += 1
+    except BlockingIOError: return got, e.poll(0.05), level.poll(0)
+early = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)        # in the set before it is carried
+e.register(early, ET)
+early.bind(("10.77.0.1", 6000))
+late, changed = udp("10.77.0.1", 6001), udp("10.77.0.1", 6002)
+e.register(late, ET)
+e.register(changed, select.EPOLLIN); e.modify(changed, ET)
+e.poll(0)
+for t in early, late, changed:
+    t.setblocking(False); level.register(t, select.EPOLLIN)
+    print(told(200, t), len(level.poll(0)), left(t), told(1, t), left(t))
+''')
+    check(out == "(200, []) 1 (200, [], []) (1, []) (1, [], [])\n" * 3, out)
+
+
+@ours
+def killed(pair):
+    """Programs that are killed while they send leave nothing."""
+    daemon = pair.daemons['us']
+    before = daemon.held()
+    for _ in range(20):
+        p = Process(pair.work, 'killed', pair.command('client', PYTHON, '-c', HEAD + '''
+more = [udp("10.77.0.1", 6000 + i) for i in range(5)]
+print("up", flush=True)
+while True: more[0].sendto(bytes(1000), ("10.77.0.2", 7))
+'''))
+        p.wait_text('up')
+        p.kill()
+    daemon.settle(before)
+    out = here(pair, 'print(udp("10.77.0.1", 6000).getsockname())')
+    check(out == "('10.77.0.1', 6000)\n", out)
+
+
+@ours
+def asks_nobody(pair):
+    """In the steady state neither sending nor receiving is a system call."""
+    strace, = need('strace')
+    pair.server(PYTHON, '-c', f'''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("0.0.0.0", {PORT + 1}))
+print("up", flush=True)
+while True:
+    data, peer = s.recvfrom(100)
+    s.sendto(data, peer)
+''', text='up')
+    trace = pair.path('trace')
+    out = pair.client(strace, '-f', '-o', trace, PYTHON, '-c', HEAD + f'''
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+k.connect(("{pair.server_ip}", {PORT + 1}))
+k.setblocking(False)
+os.getppid()
+for i in range(200):
+    k.send(b"%d" % i)
+    while True:
+        try: got = k.recv(100)
+        except BlockingIOError: continue
+        break
+    assert got == b"%d" % i
+os.getppid()
+''')
+    check(out == '', out)
+    with open(trace, encoding='utf-8') as f:
+        text = f.read().split('getppid')
+    calls = re.findall(r'^\d+ +(\w+)\(', text[1], re.M)
+    # it may wake a daemon that sleeps (write), and nothing else
+    check(all(call == 'write' for call in calls), f'{set(calls)}: {text[1][:1500]}')
+
+
+@ours
+def many_sockets(pair):
+    """Two hundred in one epoll set; those that are closed meanwhile say nothing any more."""
+    out = here(pair, '''
+e = select.epoll()
+all = {}
+for i in range(200):
+    t = udp("10.77.0.1", 7000 + i); t.setblocking(False); all[t.fileno()] = t; e.register(t, select.EPOLLIN)
+for i in range(200):
+    c.sendto(b"%d" % i, ("10.77.0.1", 7000 + i))
+for fd in list(all)[::2]: all.pop(fd).close()
+got, until = 0, time.monotonic() + 20
+while got < 100 and time.monotonic() < until:
+    for fd, _ in e.poll(1): got += all[fd].recv(9) != b""
+print(got, e.poll(0))
+''')
+    check(out == '100 []\n', out)
+
+
+@ours
+def own_descriptors(pair):
+    """What the library has for itself a program that closes or replaces all does not harm."""
+    out = here(pair, f'''
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+far = ("{PEER_IP}", 9)
+def high(): return [int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) >= 700]
+def is_carried(t):
+    inode = os.readlink(f"/proc/self/fd/{{t.fileno()}}")[8:-1]
+    with open("/proc/self/net/unix") as f: return inode in f.read()
+def works(port):
+    t = udp("{OUR_IP}", port)
+    t.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 5000)
+    t.sendto(b"x", far)
+    c.sendto(b"y", t.getsockname())
+    return is_carried(t), t.recv(9), t
+keep = [works(6000)]
+print(keep[0][:2], len(high()) > 2)
+def refused(fd):
+    try: os.close(fd)
+    except OSError: return True
+print(all([refused(fd) for fd in high()]))
+os.closerange(700, 70000); libc.close_range(700, 0xffffffff, 0); libc.closefrom(700)
+libc.syscall(436, 700, 0xffffffff, 0)
+print(len(high()) > 2, works(6001)[:2])
+r, w = os.pipe()
+taken = high()
+for fd in taken: os.dup2(w, fd)
+keep.append(works(6002)); print(keep[-1][:2])
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 5000); keep[0][2].sendto(b"z", far)
+for fd in taken: os.write(fd, b"p"); os.close(fd)
+os.close(w)
+print(os.read(r, 9999) == b"p" * len(taken), keep[0][2].getsockopt(socket.SOL_SOCKET, socket.SO_TYPE))
+if os.fork() == 0:
+    os.closerange(700, 70000)
+    print(works(6003)[:2], flush=True); os._exit(0)
+os.wait()
+''')
+    want = "(True, b'y')"
+    check(out == f'{want} True\nTrue\nTrue {want}\n{want}\nTrue 2\n{want}\n', out)
+
+
+@ours
+def full(pair):
+    """With a ring to send that nobody empties all say that it is full, and who blocks sleeps."""
+    out = here(pair, f'''
+daemon = {pair.daemons['us'].process.pid}
+far = ("{PEER_IP}", 9)
+SO_SNDTIMEO = socket.SO_SNDTIMEO
+s.sendto(b"x", far)
+s.setsockopt(socket.SOL_SOCKET, SO_SNDTIMEO, b"".join(n.to_bytes(8, "little") for n in (0, 300000)))
+p = select.poll(); p.register(s, select.POLLOUT)
+e = select.epoll(); e.register(s, select.EPOLLOUT)
+edge = select.epoll(); edge.register(s, select.EPOLLOUT | select.EPOLLET); edge.poll(0)
+def writable(wait=0):
+    return [len(e.poll(wait)), len(p.poll(wait * 1000)), len(select.select([], [s], [], wait)[1])]
+def fill():
+    s.setblocking(False)
+    try:
+        for i in range(9999): s.sendto(bytes(1000), far)
+    except BlockingIOError: return 100 < i < 300
+    finally: s.setblocking(True)
+print(writable())
+for _ in range(2):
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        time.sleep(0.1)
+        print(fill(), writable(), writable(0.1), edge.poll(0))
+        t, cpu = time.monotonic(), time.thread_time()
+        try: s.sendto(bytes(1000), far)
+        except BlockingIOError: print("in time", 0.2 < time.monotonic() - t < 2, time.thread_time() - cpu < 0.1)
+    finally:
+        threading.Timer(0.2, lambda: os.kill(daemon, signal.SIGCONT)).start()
+    print(writable(5), len(edge.poll(5)))
+    s.settimeout(5)
+    for i in range(2000): s.sendto(bytes(1000), far)
+    s.settimeout(None)
+    edge.poll(0)
+''')
+    once = 'True [0, 0, 0] [0, 0, 0] []\nin time True True\n[1, 1, 1] 1\n'
+    check(out == '[1, 1, 1]\n' + 2 * once, out)
+
+
+@ours
+def connects_anew(pair):
+    """What was sent before goes to the peer of then."""
+    pair.server(PYTHON, '-c', f'''
+import select, socket
+all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+for i, s in enumerate(all): s.bind(("0.0.0.0", {PORT + 1} + i))
+print("up", flush=True)
+while True:
+    for s in select.select(all, [], [])[0]:
+        data, peer = s.recvfrom(2000)
+        s.sendto(b"%d" % s.getsockname()[1] + data[:4], ("{OUR_IP}", {PORT}))
+''', text='up')
+    out = here(pair, f'''
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+wrong = came = 0
+k.connect(("{PEER_IP}", {PORT + 1})); k.send(b"0000"); s.recv(99)        # the neighbour is known
+for i in range(30):
+    for to in ({PORT + 1}, {PORT + 2}):
+        k.connect(("{PEER_IP}", to))
+        for _ in range(20): k.send((b"%d" % to) * 300)
+    try:
+        for _ in range(40):
+            data = s.recv(99); came += 1; wrong += data[:4] != data[4:]
+    except TimeoutError: pass
+print(wrong, came > 600)
+''')
+    check(out == '0 True\n', out)
+
+
+@ours
+def first_datagram(pair):
+    """The first one of a socket without a name goes as all others do."""
+    echo = pair.server(PYTHON, PEER, 'echo_selectors', pair.server_ip, PORT + 3, text='ready')
+    before = sock.snmp(pair.at_us)['Udp.OutDatagrams']
+    out = pair.client(PYTHON, '-c', f"""
+import socket
+for _ in range(3):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    s.sendto(b"first", ("{pair.server_ip}", {PORT + 3})); print(s.recv(9), s.getsockname()[0])
+""")
+    check(echo.is_alive() and out == "b'first' 0.0.0.0\n" * 3, out)
+    check(sock.snmp(pair.at_us)['Udp.OutDatagrams'] == before, 'the kernel sent one')
+
+
+@ours
+def writes_unheard(pair):
+    """What the C library writes by itself to what stands for a socket is sent all the same."""
+    pair.server(PYTHON, '-c', f'''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("0.0.0.0", {PORT + 1}))
+print("up", flush=True)
+while True:
+    data, peer = s.recvfrom(65536)
+    s.sendto(data[:100], peer)
+''', text='up')
+    out = here(pair, f'''
+import ctypes
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+k.connect(("{PEER_IP}", {PORT + 1})); k.settimeout(5)
+f = ctypes.c_void_p(libc.fdopen(os.dup(k.fileno()), b"w"))
+for text in (b"hello", b"world"):
+    libc.fputs(text, f); libc.fflush(f)
+    print(k.recv(100))
+k.send(b"and more"); print(k.recv(100))
+''')
+    check(out == "b'hello'\nb'world'\nb'and more'\n", out)
+
+
+def default_route(pair):
+    """A port that leads everywhere: what is local or another device's the kernel still has."""
+    us, peer = pair.at_us, pair.at_peer
+    us.run('ip', 'link', 'set', 'lo', 'up')
+    us.run('ip', 'route', 'add', 'default', 'via', PEER_IP)
+    us.run('ip', 'link', 'add', 'd0', 'type', 'veth', 'peer', 'name', 'd1', 'netns', peer.pid)
+    us.run('ip', 'address', 'add', '10.88.0.1/24', 'dev', 'd0')
+    us.run('ip', 'link', 'set', 'd0', 'up')
+    peer.run('ip', 'address', 'add', '10.88.0.2/24', 'dev', 'd1')
+    peer.run('ip', 'link', 'set', 'd1', 'up')
+    peer.run('ip', 'address', 'add', '10.99.0.1/32', 'dev', 'lo')
+    peer.run('ip', 'link', 'set', 'lo', 'up')
+    pair.server(PYTHON, '-c', f'''
+import select, socket
+all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+for s, ip in zip(all, ("10.88.0.2", "10.99.0.1")): s.bind((ip, {PORT + 1}))
+print("up", flush=True)
+while True:
+    for s in select.select(all, [], [])[0]:
+        data, peer = s.recvfrom(100)
+        s.sendto(data + b" from " + s.getsockname()[0].encode(), peer)
+''', text='up')
+    out = here(pair, f'''
+s.settimeout(5)
+def sent():
+    rows = [line.split() for line in open("/proc/net/snmp") if line.startswith("Udp:")]
+    return int(rows[1][rows[0].index("OutDatagrams")])
+for ip in ("127.0.0.1", "127.1.2.3", "{OUR_IP}", "10.88.0.1"):
+    t = udp(ip, 6000)
+    s.sendto(b"local", (ip, 6000))
+    t.settimeout(5); print(t.recv(9)); t.close()
+for ip in ("10.88.0.2", "10.99.0.1"):
+    before = sent()
+    s.sendto(b"x", (ip, {PORT + 1})); print(s.recv(99), sent() - before)
+''')
+    check(out == "b'local'\n" * 4 + "b'x from 10.88.0.2' 1\nb'x from 10.99.0.1' 0\n", out)
+# Sends back what it gets, until nothing comes any more.
+ECHO = '''
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], int(sys.argv[2])))
+print("up", flush=True)
+while True:
+    s.sendto(*s.recvfrom(65536))
+'''
+
+
+@functools.partial(ours, v6=True)
+def long_ones(pair):
+    """Datagrams of any length up to the longest, in fragments both ways, of both families. What
+    DPDK's af_packet does to IPv4's makes no difference."""
+    for ip, most in ((pair.server_ip, 65507), (PEER_IP6, 65507)):
+        pair.server(PYTHON, '-c', ECHO, ip, PORT + 1, text='up')
+        before = pair.counters()
+        out = here(pair, f'''
+k = socket.socket(socket.AF_INET6 if ":" in "{ip}" else socket.AF_INET, socket.SOCK_DGRAM)
+k.connect(("{ip}", {PORT + 1}))
+k.settimeout(5)
+for n in (1400, 1472, 1473, 1900, *range(1930, 1990), 2048, 9000, 12000, 40000, {most}):
+    data = os.urandom(n)
+    k.send(data)
+    if k.recv(70000) != data: print(n)
+k.settimeout(0.2)
+try: print("more:", len(k.recv(70000)))
+except TimeoutError: print("all")
+''')
+        check(out == 'all\n', out)
+        grown = pair.counters()['tx_pkts'] - before['tx_pkts']
+        check(grown > 100, f'the daemon has sent {grown} packets')
+
+
+@functools.partial(ours, limits='sock_bytes = 1600K')
+def memory(pair):
+    """A user's sockets have the memory that they may have; further ones are the kernel's."""
+    daemon = pair.daemons['us']
+    before = daemon.ask('sockets')
+    check(before == {'sockets': 0, 'sockets_max': 300, 'streams_connected': 0,
+                     'streams_accepted': 0, 'bytes': 0, 'bytes_user_max': 1600 << 10,
+                     'refused': 0}, before)
+    out = here(pair, f'''
+def is_carried(s):
+    inode = os.readlink("/proc/self/fd/%d" % s.fileno())[8:-1]
+    with open("/proc/net/unix") as f: return any(line.split()[6] == inode for line in f)
+def echoes(s):
+    c.connect(s.getsockname()); c.send(b"x"); s.settimeout(5)
+    return s.recv(9) == b"x"
+more = [udp("{OUR_IP}", {PORT} + i) for i in range(1, 4)]
+print([is_carried(t) for t in [s, c, *more]], all(echoes(t) for t in more))
+s.close(); until = time.monotonic() + 10
+while not is_carried(t := udp("{OUR_IP}", {PORT + 9})) and time.monotonic() < until:
+    t.close(); time.sleep(0.01)
+print(is_carried(t), echoes(t), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+''', status=-signal.SIGKILL)
+    check(out == '[True, True, True, False, False] True\nTrue True\n', out)
+    sock.wait_for('they are gone', lambda: daemon.ask('sockets')['sockets'] == 0)
+    check(daemon.ask('sockets')['refused'] >= 2, daemon.ask('sockets'))
+
+
+def main():
+    need_namespaces('ethtool', 'sysctl')
+    tests = Tests(300)
+    for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody,
+                 many_sockets, long_ones, memory, own_descriptors, full, connects_anew,
+                 first_datagram, writes_unheard,
+                 functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
+        tests.add(test.__name__.replace('_', ' '), test)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Errors about datagrams of ours, and ours about others'; path MTU. (UDP-3, RT-31) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "inet_host.h"
+
+static struct rte_mempool *pool;
+static struct inet_host h;
+static struct inet_frame f, out;
+
+static int
+setup(void **state)
+{
+	struct san_inet_conf conf;
+
+	(void)state;
+	inet_host_conf(pool, &conf);
+	conf.max_paths = 4;
+	conf.errors_per_s = 10;
+	conf.errors_burst = 3;
+	inet_host_init(&h, pool, &conf);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_inet_destroy(h.in);
+	/* no test may leak an mbuf */
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+/* ---- ours ---- */
+
+/** The datagram in *f* arrives, nobody takes it. */
+static void
+refuse(void)
+{
+	struct san_inet_result r;
+
+	assert_int_equal(san_inet_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
+	assert_int_equal(r.what, SAN_INET_UDP);
+	san_inet_refuse(h.in, &r, h.now_ns);
+	/* what is refused stays the caller's */
+	rte_pktmbuf_free(r.m);
+}
+
+static void
+refuse__v4(void **state)
+{
+	static const uint16_t sizes[] = {0, 1, 100, 520, 521, 1400};
+	unsigned int i, n;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		h.now_ns += SAN_NS_PER_S;
+		inet_make_udp(&f, "10.0.0.2", "10.0.0.1", sizes[i]);
+		refuse();
+		assert_true(inet_host_tx(&h, &out));
+		assert_memory_equal(out.b, inet_peer_mac, 6);
+		assert_memory_equal(out.b + 6, inet_our_mac, 6);
+		n = RTE_MIN(28u + sizes[i], 548u);
+		assert_int_equal(out.len, 14 + 28 + n);
+		assert_int_equal(inet_get16(out.b + 16), 28 + n);
+		assert_int_equal(inet_sum(out.b + 14, 20, 0), 0);
+		assert_int_equal(out.b[23], 1);
+		assert_memory_equal(out.b + 26, inet_ip("10.0.0.1").b + 12, 4);
+		assert_memory_equal(out.b + 30, inet_ip("10.0.0.2").b + 12, 4);
+		assert_int_equal(inet_get16(out.b + 34), 0x0303);
+		assert_int_equal(inet_sum(out.b + 34, out.len - 34u, 0), 0);
+		assert_memory_equal(out.b + 42, f.b + 14, n);
+	}
+}
+
+static void
+refuse__v6(void **state)
+{
+	static const uint16_t sizes[] = {0, 1, 1183, 1184, 1185, 1400};
+	unsigned int i, n;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		h.now_ns += SAN_NS_PER_S;
+		inet_make_udp(&f, "fd00::2", "fd00::1", sizes[i]);
+		refuse();
+		assert_true(inet_host_tx(&h, &out));
+		assert_memory_equal(out.b, inet_peer_mac, 6);
+		n = RTE_MIN(48u + sizes[i], 1232u);
+		assert_int_equal(out.len, 14 + 48 + n);
+		assert_int_equal(inet_get16(out.b + 18), 8 + n);
+		assert_int_equal(out.b[20], 58);
+		assert_memory_equal(out.b + 22, inet_ip("fd00::1").b, 16);
+		assert_memory_equal(out.b + 38, inet_ip("fd00::2").b, 16);
+		assert_int_equal(inet_get16(out.b + 54), 0x0104);
+		assert_true(inet_is_sum_right_v6(&out));
+		assert_memory_equal(out.b + 62, f.b + 14, n);
+	}
+}
+
+/* What many got is not refused by each of them. */
+static void
+refuse__never_to_many(void **state)
+{
+	static const char *const dst[] = {"255.255.255.255", "10.0.0.255", "239.1.1.1"};
+	struct san_ip group = inet_ip("239.1.1.1");
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(san_inet_join(h.in, &group, h.now_ns), 0);
+	while (inet_host_tx(&h, &out))
+		;
+	for (i = 0; i < RTE_DIM(dst); i++) {
+		inet_make_udp(&f, "10.0.0.2", dst[i], 9);
+		refuse();
+		assert_false(inet_host_tx(&h, &out));
+	}
+	group = inet_ip("ff02::77");
+	assert_int_equal(san_inet_join(h.in, &group, h.now_ns), 0);
+	while (inet_host_tx(&h, &out))
+		;
+	inet_make_udp(&f, "fd00::2", "ff02::77", 9);
+	refuse();
+	assert_false(inet_host_tx(&h, &out));
+}
+
+static uint32_t
+count_refused(uint32_t n)
+{
+	uint32_t k = 0;
+
+	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
+	while (n-- > 0) {
+		refuse();
+		k += inet_host_tx(&h, &out);
+	}
+	return k;
+}
+
+static void
+refuse__rate(void **state)
+{
+	(void)state;
+	assert_int_equal(count_refused(10), 3);
+	h.now_ns += 100 * SAN_NS_PER_MS - 1;
+	assert_int_equal(count_refused(10), 0);
+	h.now_ns += 1;
+	assert_int_equal(count_refused(10), 1);
+	h.now_ns += 250 * SAN_NS_PER_MS;
+	assert_int_equal(count_refused(10), 2);
+	/* what was saved is bounded */
+	h.now_ns += 3600 * SAN_NS_PER_S;
+	assert_int_equal(count_refused(10), 3);
+	h.now_ns += SAN_NS_PER_S;
+	h.in->conf.quiet = true;
+	assert_int_equal(count_refused(10), 0);
+	h.in->conf.quiet = false;
+	h.in->conf.errors_per_s = 0;
+	assert_int_equal(count_refused(10), 0);
+}
+
+static void
+refuse__no_mbuf(void **state)
+{
+	static struct rte_mbuf *all[255];
+	struct san_inet_result r;
+	unsigned int n = 0;
+
+	(void)state;
+	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
+	assert_int_equal(san_inet_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	san_inet_refuse(h.in, &r, h.now_ns);
+	while (n > 0)
+		rte_pktmbuf_free(all[--n]);
+	rte_pktmbuf_free(r.m);
+	assert_false(inet_host_tx(&h, &out));
+}
+
+/* ---- others' ---- */
+
+/** Router *from* says *type*, *code*, *info* of the packet of ours in *q*, of which it has *n*. */
+static void
+make_error(const char *from, uint8_t type, uint8_t code, uint32_t info,
+	   const struct inet_frame *q, uint16_t n)
+{
+	bool v6 = q->b[12] == 0x86;
+
+	if (v6)
+		inet_make_echo_v6(&f, from, "fd00::1", 0);
+	else
+		inet_make_echo_v4(&f, from, "10.0.0.1", 0);
+	f.len -= 8;
+	inet_put8(&f, type);
+	inet_put8(&f, code);
+	inet_put16(&f, 0);
+	inet_put16(&f, (uint16_t)(info >> 16));
+	inet_put16(&f, (uint16_t)info);
+	inet_put(&f, q->b + 14, n);
+	if (v6)
+		inet_seal_v6(&f);
+	else
+		inet_seal_v4(&f);
+}
+
+/** A datagram that we sent. */
+static const struct inet_frame *
+make_ours(bool v6)
+{
+	static struct inet_frame q;
+
+	inet_make_udp(&q, v6 ? "fd00::1" : "10.0.0.1", v6 ? "fd01::9" : "192.168.9.9", 1000);
+	return &q;
+}
+
+struct error_row {
+	bool v6;
+	uint8_t type, code;
+	int err; /* 0: nothing that we would believe */
+	bool hard;
+};
+
+static const struct error_row error_rows[] = {
+	{false, 3, 0, ENETUNREACH, false},
+	{false, 3, 1, EHOSTUNREACH, false},
+	{false, 3, 2, ENOPROTOOPT, true},
+	{false, 3, 3, ECONNREFUSED, true},
+	{false, 3, 5, EOPNOTSUPP, false},
+	{false, 3, 6, ENETUNREACH, true},
+	{false, 3, 7, EHOSTDOWN, true},
+	{false, 3, 8, ENONET, true},
+	{false, 3, 9, ENETUNREACH, true},
+	{false, 3, 10, EHOSTUNREACH, true},
+	{false, 3, 11, ENETUNREACH, false},
+	{false, 3, 12, EHOSTUNREACH, false},
+	{false, 3, 13, EHOSTUNREACH, true},
+	{false, 3, 15, EHOSTUNREACH, true},
+	{false, 3, 16, EHOSTUNREACH, false},
+	{false, 11, 0, EHOSTUNREACH, false},
+	{false, 12, 0, EPROTO, true},
+	{false, 4, 0, 0, false}, /* source quench: nobody listens to it any more */
+	{false, 5, 0, 0, false}, /* redirect: whoever sends us elsewhere is not believed */
+	{true, 1, 0, ENETUNREACH, false},
+	{true, 1, 1, EACCES, true},
+	{true, 1, 3, EHOSTUNREACH, false},
+	{true, 1, 4, ECONNREFUSED, true},
+	{true, 1, 6, EACCES, true},
+	{true, 1, 7, EPROTO, true},
+	{true, 3, 0, EHOSTUNREACH, false},
+	{true, 4, 1, EPROTO, true},
+	{true, 5, 0, 0, false},
+};
+
+static void
+error__what_it_means(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(error_rows); i++) {
+		const struct error_row *r = &error_rows[i];
+		const char *from = r->v6 ? "fd00::fe" : "10.0.0.254";
+
+		make_error(from, r->type, r->code, 0, make_ours(r->v6), r->v6 ? 48 : 28);
+		if (inet_host_rx(&h, &f) != (r->err ? SAN_DROP_NONE : SAN_DROP_INET_UNWANTED) ||
+		    h.r.what != (r->err ? SAN_INET_ERROR : SAN_INET_NOTHING) ||
+		    h.r.err != r->err || h.r.hard != r->hard)
+			fail_msg("type %u, code %u: %d", r->type, r->code, h.r.err);
+		if (r->err == 0)
+			continue;
+		assert_int_equal(h.r.type, r->type);
+		assert_int_equal(h.r.code, r->code);
+		assert_memory_equal(h.r.ip.b, inet_ip(from).b, 16);
+		assert_memory_equal(h.r.d.src.b, inet_ip(r->v6 ? "fd00::1" : "10.0.0.1").b, 16);
+		assert_memory_equal(h.r.d.dst.b, inet_ip(r->v6 ? "fd01::9" : "192.168.9.9").b, 16);
+		assert_int_equal(h.r.d.sport, 1000);
+		assert_int_equal(h.r.d.dport, 2000);
+		assert_false(inet_host_tx(&h, &out));
+	}
+}
+
+struct quote_row {
+	const char *what;
+	bool v6;
+	int at; /* in the packet that is quoted; -1: nothing */
+	uint8_t value;
+	uint16_t len; /* quoted */
+};
+
+/* Nothing that we sent. */
+static const struct quote_row quote_rows[] = {
+	{"version", false, 0, 0x65, 28},
+	{"header length", false, 0, 0x44, 28},
+	{"long header", false, 0, 0x46, 28},
+	{"not UDP", false, 9, 6, 28},
+	{"later fragment", false, 7, 1, 28},
+	{"from others", false, 15, 2, 28},
+	{"to a group", false, 16, 239, 28},
+	{"cut off", false, -1, 0, 27},
+	{"no header", false, -1, 0, 19},
+	{"nothing", false, -1, 0, 0},
+	{"version", true, 0, 0x45, 48},
+	{"not UDP", true, 6, 6, 48},
+	{"from others", true, 23, 2, 48},
+	{"to a group", true, 24, 0xff, 48},
+	{"cut off", true, -1, 0, 47},
+	{"fragment cut off", true, 6, 44, 47},
+	{"nothing", true, -1, 0, 0},
+};
+
+static void
+error__not_believed(void **state)
+{
+	struct inet_frame q;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(quote_rows); i++) {
+		const struct quote_row *r = &quote_rows[i];
+
+		q = *make_ours(r->v6);
+		if (r->at >= 0)
+			q.b[14 + r->at] = r->value;
+		make_error(r->v6 ? "fd00::fe" : "10.0.0.254", r->v6 ? 1 : 3, r->v6 ? 4 : 3, 0, &q,
+			   r->len);
+		if (inet_host_rx(&h, &f) != SAN_DROP_INET_UNWANTED)
+			fail_msg("%s, IPv%d", r->what, r->v6 ? 6 : 4);
+	}
+	/* a checksum that is wrong */
+	make_error("10.0.0.254", 3, 3, 0, make_ours(false), 28);
+	f.b[36] ^= 1;
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	make_error("fd00::fe", 1, 4, 0, make_ours(true), 48);
+	f.b[56] ^= 1;
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+}
+
+/* Our own first fragment, of IPv6 with a header for it. */
+static void
+error__of_a_fragment(void **state)
+{
+	static const uint8_t frag[8] = {17, 0, 0, 1, 1, 2, 3, 4};
+	struct inet_frame q = *make_ours(true);
+
+	(void)state;
+	q.b[20] = 44;
+	memmove(q.b + 62, q.b + 54, 40);
+	memcpy(q.b + 54, frag, 8);
+	make_error("fd00::fe", 1, 4, 0, &q, 56);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(h.r.d.sport, 1000);
+	q.b[57] = 8; /* a later one */
+	make_error("fd00::fe", 1, 4, 0, &q, 56);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
+}
+
+/* ---- path MTU ---- */
+
+static uint16_t
+path_mtu(const char *text)
+{
+	struct san_ip ip = inet_ip(text);
+
+	return san_inet_path_mtu(h.in, &ip, h.now_ns);
+}
+
+struct mtu_row {
+	bool v6;
+	uint32_t said;
+	uint16_t want; /* 0: not believed */
+};
+
+static const struct mtu_row mtu_rows[] = {
+	{false, 1027, 1027},
+	{false, 1028, 0}, /* as long as what did not pass */
+	{false, 9000, 0},
+	{false, 552, 552},
+	{false, 300, 552},
+	{false, 0, 1006}, /* an old router does not say */
+	{true, 1047, 0},
+	{true, 1279, 0},
+	{true, 70000, 0},
+};
+
+static void
+path__as_routers_say(void **state)
+{
+	struct inet_frame q;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(mtu_rows); i++) {
+		const struct mtu_row *r = &mtu_rows[i];
+		const char *peer = r->v6 ? "fd01::9" : "192.168.9.9";
+
+		h.now_ns += 600 * SAN_NS_PER_S;
+		make_error(r->v6 ? "fd00::fe" : "10.0.0.254", r->v6 ? 2 : 3, r->v6 ? 0 : 4, r->said,
+			   make_ours(r->v6), r->v6 ? 48 : 28);
+		if (inet_host_rx(&h, &f) != (r->want ? SAN_DROP_NONE : SAN_DROP_INET_UNWANTED) ||
+		    h.r.mtu != r->want || path_mtu(peer) != (r->want ? r->want : 1500))
+			fail_msg("%u", r->said);
+		if (r->want)
+			assert_int_equal(h.r.err, EMSGSIZE);
+	}
+	/* of a short packet not less than every path takes */
+	h.now_ns += 600 * SAN_NS_PER_S;
+	inet_make_udp(&q, "10.0.0.1", "192.168.9.9", 800);
+	make_error("10.0.0.254", 3, 4, 0, &q, 28);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(h.r.mtu, 552);
+	/* what was not to be in fragments, only */
+	make_error("10.0.0.254", 3, 4, 600, make_ours(false), 28);
+	f.b[42 + 6] = 0;
+	inet_seal_v4(&f);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
+}
+
+static void
+say(const char *peer, uint16_t mtu)
+{
+	bool v6 = strchr(peer, ':') != NULL;
+	struct inet_frame q;
+
+	inet_make_udp(&q, v6 ? "fd00::1" : "10.0.0.1", peer, 1400);
+	make_error(v6 ? "fd00::fe" : "10.0.0.254", v6 ? 2 : 3, v6 ? 0 : 4, mtu, &q, v6 ? 48 : 28);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+}
+
+static void
+path__is_forgotten(void **state)
+{
+	(void)state;
+	say("192.168.9.9", 1000);
+	say("fd01::9", 1300);
+	h.now_ns += 599 * SAN_NS_PER_S;
+	assert_int_equal(path_mtu("192.168.9.9"), 1000);
+	assert_int_equal(path_mtu("fd01::9"), 1300);
+	/* nobody makes it wider, nor last longer by saying the same */
+	say("192.168.9.9", 1000);
+	say("192.168.9.9", 1200);
+	assert_int_equal(path_mtu("192.168.9.9"), 1000);
+	h.now_ns += SAN_NS_PER_S;
+	assert_int_equal(path_mtu("192.168.9.9"), 1500);
+	assert_int_equal(path_mtu("fd01::9"), 1500);
+	/* what is narrower lasts anew */
+	say("192.168.9.9", 1000);
+	h.now_ns += 300 * SAN_NS_PER_S;
+	say("192.168.9.9", 900);
+	h.now_ns += 400 * SAN_NS_PER_S;
+	assert_int_equal(path_mtu("192.168.9.9"), 900);
+}
+
+/* Of more paths than there is room for, the last ones. */
+static void
+path__bounded(void **state)
+{
+	char text[32];
+	unsigned int i;
+
+	(void)state;
+	for (i = 1; i <= 6; i++) {
+		snprintf(text, sizeof(text), "192.168.9.%u", i);
+		say(text, 1000);
+		h.now_ns += SAN_NS_PER_S;
+	}
+	assert_int_equal(path_mtu("192.168.9.1"), 1500);
+	assert_int_equal(path_mtu("192.168.9.2"), 1500);
+	for (i = 3; i <= 6; i++) {
+		snprintf(text, sizeof(text), "192.168.9.%u", i);
+		assert_int_equal(path_mtu(text), 1000);
+	}
+}
+
+static void
+path__bounds_what_is_sent(void **state)
+{
+	static uint8_t data[1400];
+	struct san_inet_dgram d = {.sport = 1, .dport = 2, .df = true};
+	struct iovec iov = {data, 972};
+
+	(void)state;
+	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
+	inet_host_rx(&h, &f);
+	inet_host_tx(&h, &out);
+	say("10.0.0.2", 1000);
+	d.dst = inet_ip("10.0.0.2");
+	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
+	assert_true(inet_host_tx(&h, &out));
+	iov.iov_len++;
+	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), -EMSGSIZE);
+	h.now_ns += 600 * SAN_NS_PER_S;
+	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(refuse__v4),
+		TEST(refuse__v6),
+		TEST(refuse__never_to_many),
+		TEST(refuse__rate),
+		TEST(refuse__no_mbuf),
+		TEST(error__what_it_means),
+		TEST(error__not_believed),
+		TEST(error__of_a_fragment),
+		TEST(path__as_routers_say),
+		TEST(path__is_forgotten),
+		TEST(path__bounded),
+		TEST(path__bounds_what_is_sent),
+	};
+
+	pool = test_eal_pool("inet_error", 255, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Into fragments. (UDP-3) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "inet_host.h"
+
+#define NB_FRAMES 160
+
+static struct rte_mempool *pool;
+static struct inet_host h;
+static struct inet_frame f, out, frags[NB_FRAMES];
+static uint32_t nb_frags;
+static uint8_t data[65536];
+
+static int
+setup(void **state)
+{
+	struct san_inet_conf conf;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 11 + i / 256);
+	inet_host_conf(pool, &conf);
+	conf.max_waiting = 50;
+	inet_host_init(&h, pool, &conf);
+	nb_frags = 0;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_inet_destroy(h.in);
+	/* no test may leak an mbuf */
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+static uint32_t
+take_sent(void)
+{
+	for (nb_frags = 0; inet_host_tx(&h, &out); nb_frags++) {
+		assert_true(nb_frags < NB_FRAMES);
+		frags[nb_frags] = out;
+	}
+	return nb_frags;
+}
+
+static int
+send_to(const char *dst, uint32_t n, bool df)
+{
+	struct san_inet_dgram d = {.sport = 1000, .dport = 2000, .df = df};
+	struct iovec iov = {data, n};
+
+	d.dst = inet_ip(dst);
+	return san_inet_send(h.in, &d, &iov, 1, h.now_ns);
+}
+
+static void
+check_v4(uint32_t len)
+{
+	uint32_t i, at = 0;
+
+	for (i = 0; i < nb_frags; i++) {
+		const uint8_t *ip = frags[i].b + 14;
+		uint32_t n = frags[i].len - 34u;
+		bool more = i + 1 < nb_frags;
+
+		assert_true(frags[i].len <= 14 + h.in->conf.mtu);
+		assert_int_equal(inet_get16(ip + 2), frags[i].len - 14);
+		assert_memory_equal(ip + 4, frags[0].b + 18, 2);
+		assert_int_equal(inet_get16(ip + 6), (more ? 0x2000u : 0) | at / 8);
+		assert_int_equal(inet_sum(ip, 20, 0), 0);
+		assert_true(!more || n % 8 == 0);
+		at += n;
+	}
+	assert_int_equal(at, len + 8);
+}
+
+static void
+check_v6(uint32_t len)
+{
+	uint32_t i, at = 0;
+
+	for (i = 0; i < nb_frags; i++) {
+		const uint8_t *ip = frags[i].b + 14;
+		uint32_t n = frags[i].len - 62u;
+		bool more = i + 1 < nb_frags;
+
+		assert_true(frags[i].len <= 14 + h.in->conf.mtu);
+		assert_int_equal(inet_get16(ip + 4), frags[i].len - 54);
+		assert_int_equal(ip[6], 44);
+		assert_int_equal(ip[40], 17);
+		assert_int_equal(inet_get16(ip + 42), at | more);
+		assert_memory_equal(ip + 44, frags[0].b + 58, 4);
+		assert_true(!more || n % 8 == 0);
+		at += n;
+	}
+	assert_int_equal(at, len + 8);
+}
+
+static void
+split__both_families(void **state)
+{
+	static const uint32_t sizes[] = {1473, 2000, 2953, 2952, 4000, 11000, 65507};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		assert_int_equal(send_to("10.0.0.1", sizes[i], false), 0);
+		assert_int_equal(take_sent(), (sizes[i] + 8 + 1479) / 1480);
+		check_v4(sizes[i]);
+		assert_int_equal(send_to("fd00::1", sizes[i], false), 0);
+		assert_int_equal(take_sent(), (sizes[i] + 8 + 1447) / 1448);
+		check_v6(sizes[i]);
+	}
+	/* each datagram has an identification of its own */
+	send_to("10.0.0.1", 2000, false);
+	send_to("10.0.0.1", 2000, false);
+	assert_int_equal(take_sent(), 4);
+	assert_memory_not_equal(frags[0].b + 18, frags[2].b + 18, 2);
+	send_to("fd00::1", 2000, false);
+	send_to("fd00::1", 2000, false);
+	assert_int_equal(take_sent(), 4);
+	assert_memory_not_equal(frags[0].b + 58, frags[2].b + 58, 4);
+}
+
+static void
+split__not_if_it_fits(void **state)
+{
+	(void)state;
+	assert_int_equal(send_to("10.0.0.1", 1472, false), 0);
+	assert_int_equal(take_sent(), 1);
+	assert_int_equal(inet_get16(frags[0].b + 20), 0);
+	assert_int_equal(send_to("fd00::1", 1452, false), 0);
+	assert_int_equal(take_sent(), 1);
+	assert_int_equal(frags[0].b[20], 17);
+	assert_int_equal(send_to("10.0.0.1", 1473, true), -EMSGSIZE);
+	assert_int_equal(send_to("fd00::1", 1453, true), -EMSGSIZE);
+	assert_int_equal(take_sent(), 0);
+}
+
+/* The longest datagram over the narrowest path is as many fragments as there may be. */
+static void
+split__the_most(void **state)
+{
+	struct san_ip ip = inet_ip("10.0.0.1");
+
+	(void)state;
+	san_inet_path_narrow(h.in, &ip, 552, h.now_ns);
+	assert_int_equal(send_to("10.0.0.1", 65507, false), 0);
+	assert_int_equal(take_sent(), 125);
+	check_v4(65507);
+}
+
+/* All of a datagram or nothing. */
+static void
+split__no_room(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 126; i++)
+		assert_int_equal(send_to("10.0.0.1", 1, false), 0);
+	assert_int_equal(send_to("10.0.0.1", 4000, false), -EAGAIN);
+	assert_int_equal(send_to("10.0.0.1", 2000, false), 0);
+	assert_int_equal(take_sent(), 128);
+}
+
+static void
+split__no_mbuf(void **state)
+{
+	static struct rte_mbuf *all[511];
+	unsigned int n = 0, i;
+
+	(void)state;
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	/* two for the whole, three for its fragments: not for all of them */
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(send_to("10.0.0.1", 4000, false), -ENOMEM);
+		rte_pktmbuf_free(all[--n]);
+	}
+	while (n > 0)
+		rte_pktmbuf_free(all[--n]);
+	assert_int_equal(take_sent(), 0);
+	assert_int_equal(send_to("10.0.0.1", 4000, false), 0);
+}
+
+/* Fragments wait together and leave together. */
+static void
+split__waits(void **state)
+{
+	const uint32_t nb = 50 / 2; /* of conf.max_waiting */
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(send_to("10.0.0.2", 4000, false), 0);
+	assert_int_equal(send_to("10.0.0.2", 65507, false), 0);
+	assert_int_equal(send_to("10.0.0.2", 4000, false), -EAGAIN);
+	assert_int_equal(take_sent(), 1);
+	inet_make_arp(&f, 2, inet_peer_mac, "10.0.0.2", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(take_sent(), 3 + 45);
+	assert_memory_equal(frags[47].b, inet_peer_mac, 6);
+	/* the oldest goes as a whole */
+	assert_int_equal(send_to("10.0.0.3", 4000, false), 0);
+	for (i = 0; i < nb; i++)
+		assert_int_equal(send_to("10.0.0.3", i, false), 0);
+	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
+	take_sent();
+	inet_make_arp(&f, 2, inet_peer_mac, "10.0.0.3", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(take_sent(), nb);
+}
+
+/* ---- echo ---- */
+
+/** Seal the IP header of *x*, which is at *at* and *more* follow. */
+static void
+move(struct inet_frame *x, uint32_t at, bool more)
+{
+	inet_set16(x->b + 20, (uint16_t)(at / 8 | (more ? 0x2000 : 0)));
+	inet_set16(x->b + 16, (uint16_t)(x->len - 14));
+	inet_set16(x->b + 24, 0);
+	inet_set16(x->b + 24, inet_sum(x->b + 14, 20, 0));
+}
+
+/** What the kernel's ping -s 4000 sends. */
+static void
+make_long_echo(struct inet_frame parts[3])
+{
+	uint32_t i, at, n;
+
+	for (i = 0, at = 0; i < 3; i++, at += n) {
+		n = RTE_MIN(4008 - at, 1480u);
+		inet_make_echo_v4(&parts[i], "10.0.0.2", "10.0.0.1", 0);
+		parts[i].len = 34;
+		inet_put(&parts[i], data + at, (uint16_t)n);
+		if (i == 0)
+			memcpy(parts[0].b + 34, "\x08\x00\x00\x00\x12\x34\x00\x07", 8);
+		memcpy(h.payload + at, parts[i].b + 34, n);
+		move(&parts[i], at, i < 2);
+	}
+	/* its sum, over all of them */
+	inet_set16(parts[0].b + 36, inet_sum(h.payload, 4008, 0));
+}
+
+static void
+echo__long(void **state)
+{
+	struct inet_frame parts[3];
+	uint32_t i;
+
+	(void)state;
+	make_long_echo(parts);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(inet_host_rx(&h, &parts[i]), SAN_DROP_NONE);
+	assert_int_equal(take_sent(), 3);
+	check_v4(4000);
+	assert_int_equal(frags[0].b[34], 0);
+	for (i = 0; i < 3; i++)
+		memcpy(h.payload + i * 1480, frags[i].b + 34, frags[i].len - 34u);
+	assert_int_equal(inet_sum(h.payload, 4008, 0), 0);
+	assert_memory_equal(h.payload + 8, data + 8, 4000);
+}
+
+/* All of the answer or nothing. */
+static void
+echo__long_no_room(void **state)
+{
+	static struct rte_mbuf *all[511];
+	struct inet_frame parts[3];
+	struct rte_mbuf *m;
+	uint32_t i, n = 0;
+
+	(void)state;
+	make_long_echo(parts);
+	for (i = 0; i < 126; i++)
+		assert_int_equal(send_to("10.0.0.1", 1, false), 0);
+	inet_host_rx(&h, &parts[0]);
+	inet_host_rx(&h, &parts[1]);
+	assert_int_equal(inet_host_rx(&h, &parts[2]), SAN_DROP_TX_FULL);
+	assert_int_equal(take_sent(), 126);
+	/* enough for a copy of the request, which is two, but not for its fragments */
+	inet_host_rx(&h, &parts[0]);
+	inet_host_rx(&h, &parts[1]);
+	m = test_eal_exact(pool, parts[2].b, parts[2].len);
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	for (i = 0; i < 4; i++)
+		rte_pktmbuf_free(all[--n]);
+	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
+	while (n > 0)
+		rte_pktmbuf_free(all[--n]);
+	assert_int_equal(take_sent(), 0);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(split__both_families),
+		TEST(split__not_if_it_fits),
+		TEST(split__the_most),
+		TEST(split__no_room),
+		TEST(split__no_mbuf),
+		TEST(split__waits),
+		TEST(echo__long),
+		TEST(echo__long_no_room),
+	};
+
+	pool = test_eal_pool("inet_frag", 511, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Our addresses: announced, and defended against who claims them. (RT-31, UDP-3) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "inet_host.h"
+
+static struct rte_mempool *pool;
+static struct inet_host h;
+static struct inet_frame f, out;
+static const uint8_t mac2[6] = {2, 0, 0, 0, 0, 9};
+
+static void
+start(bool announce, bool quiet)
+{
+	struct san_inet_conf conf;
+
+	inet_host_conf(pool, &conf);
+	conf.nb_addrs = 3;
+	assert_int_equal(san_inet_parse("10.1.0.1/24", &conf.addrs[2]), 0);
+	conf.announce = announce;
+	conf.quiet = quiet;
+	inet_host_init(&h, pool, &conf);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	start(false, false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_inet_destroy(h.in);
+	/* no test may leak an mbuf */
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+static uint64_t
+conflicts(const char *text)
+{
+	struct san_ip ip = inet_ip(text);
+
+	return san_inet_conflicts(h.in, &ip);
+}
+
+/** *out* tells everybody that *ip* is ours. */
+static void
+check_arp(const char *text)
+{
+	struct san_ip ip = inet_ip(text);
+	const uint8_t *arp = out.b + 14;
+
+	assert_memory_equal(out.b, inet_all_mac, 6);
+	assert_int_equal(inet_get16(out.b + 12), 0x0806);
+	assert_int_equal(inet_get16(arp + 6), 1);
+	assert_memory_equal(arp + 8, inet_our_mac, 6);
+	assert_memory_equal(arp + 14, ip.b + 12, 4);
+	assert_memory_equal(arp + 18, "\0\0\0\0\0\0", 6);
+	assert_memory_equal(arp + 24, ip.b + 12, 4);
+}
+
+static void
+check_nd(void)
+{
+	static const uint8_t mac[6] = {0x33, 0x33, 0, 0, 0, 1};
+
+	assert_memory_equal(out.b, mac, 6);
+	assert_int_equal(out.b[21], 255);
+	assert_memory_equal(out.b + 22, inet_ip("fd00::1").b, 16);
+	assert_memory_equal(out.b + 38, inet_ip("ff02::1").b, 16);
+	assert_int_equal(out.b[54], 136);
+	assert_int_equal(out.b[58], 0x20); /* override, not solicited */
+	assert_memory_equal(out.b + 62, inet_ip("fd00::1").b, 16);
+	assert_int_equal(inet_get16(out.b + 78), 0x0201);
+	assert_memory_equal(out.b + 80, inet_our_mac, 6);
+	assert_true(inet_is_sum_right_v6(&out));
+}
+
+/* Twice, two seconds apart. */
+static void
+announce__at_start(void **state)
+{
+	uint64_t next_ns = 0;
+	unsigned int i;
+	bool told;
+
+	(void)state;
+	san_inet_destroy(h.in);
+	start(true, false);
+	assert_false(inet_host_tx(&h, &out));
+	for (i = 0; i < 2; i++) {
+		next_ns = san_inet_tick(h.in, h.now_ns);
+		assert_true(inet_host_tx(&h, &out));
+		check_arp("10.0.0.1");
+		assert_true(inet_host_tx(&h, &out));
+		check_nd();
+		assert_true(inet_host_tx(&h, &out));
+		check_arp("10.1.0.1");
+		/* the group in which others ask for our address (RFC 3810) */
+		told = inet_host_tx(&h, &out);
+		assert_int_equal(told, i == 0);
+		if (told)
+			assert_memory_equal(out.b + 62 + 12, inet_ip("ff02::1:ff00:1").b, 16);
+		assert_false(inet_host_tx(&h, &out));
+		if (i == 1)
+			break;
+		assert_true(next_ns <= h.now_ns + SAN_NS_PER_S);
+		assert_int_equal(san_inet_tick(h.in, next_ns), h.now_ns + 2 * SAN_NS_PER_S);
+		assert_true(inet_host_tx(&h, &out));
+		assert_int_equal(out.b[62], 143);
+		assert_false(inet_host_tx(&h, &out));
+		h.now_ns += 2 * SAN_NS_PER_S;
+	}
+	assert_int_equal(next_ns, SAN_TIME_NEVER);
+}
+
+static void
+announce__not_told_to(void **state)
+{
+	(void)state;
+	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
+	san_inet_destroy(h.in);
+	start(true, true);
+	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
+	assert_false(inet_host_tx(&h, &out));
+}
+
+/* Once in ten seconds; counted each time. */
+static void
+conflict__is_defended(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 1; i <= 3; i++) {
+		inet_make_arp(&f, 1 + i % 2, mac2, "10.1.0.1", "10.1.0.7");
+		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+		assert_int_equal(h.r.what, SAN_INET_NOTHING);
+		assert_int_equal(conflicts("10.1.0.1"), i);
+		assert_int_equal(inet_host_tx(&h, &out), i == 1);
+	}
+	check_arp("10.1.0.1");
+	assert_int_equal(conflicts("10.0.0.1"), 0);
+	assert_int_equal(conflicts("10.0.0.7"), 0);
+	/* each address by itself */
+	inet_make_arp(&f, 1, mac2, "10.0.0.1", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_true(inet_host_tx(&h, &out));
+	check_arp("10.0.0.1");
+	assert_false(inet_host_tx(&h, &out));
+	inet_make_arp(&f, 1, mac2, "10.1.0.1", "10.1.0.7");
+	h.now_ns += 10 * SAN_NS_PER_S - 1;
+	inet_host_rx(&h, &f);
+	assert_false(inet_host_tx(&h, &out));
+	h.now_ns += 1;
+	inet_host_rx(&h, &f);
+	assert_true(inet_host_tx(&h, &out));
+	assert_int_equal(conflicts("10.1.0.1"), 5);
+}
+
+/* What comes back from the link is ours; who asks whether it is free does not claim it. */
+static void
+conflict__is_none(void **state)
+{
+	(void)state;
+	inet_make_arp(&f, 1, inet_our_mac, "10.0.0.1", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	inet_make_arp(&f, 1, mac2, "0.0.0.0", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	inet_make_arp(&f, 1, mac2, "10.0.0.9", "10.0.0.9");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(conflicts("10.0.0.1"), 0);
+	while (inet_host_tx(&h, &out))
+		;
+	inet_make_nd(&f, 136, "fd00::1", "ff02::1", "fd00::1", 0x20, 2, inet_our_mac);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	inet_make_nd(&f, 135, "::", "ff02::1:ff00:1", "fd00::1", 0, 0, NULL);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(conflicts("fd00::1"), 0);
+}
+
+static void
+conflict__v6_is_counted(void **state)
+{
+	(void)state;
+	inet_make_nd(&f, 136, "fd00::1", "ff02::1", "fd00::1", 0x20, 2, mac2);
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(conflicts("fd00::1"), 1);
+	assert_false(inet_host_tx(&h, &out));
+}
+
+static void
+conflict__quiet(void **state)
+{
+	(void)state;
+	h.in->conf.quiet = true;
+	inet_make_arp(&f, 1, mac2, "10.0.0.1", "10.0.0.1");
+	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_int_equal(conflicts("10.0.0.1"), 1);
+	assert_false(inet_host_tx(&h, &out));
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(announce__at_start),
+		TEST(announce__not_told_to),
+		TEST(conflict__is_defended),
+		TEST(conflict__is_none),
+		TEST(conflict__v6_is_counted),
+		TEST(conflict__quiet),
+	};
+
+	pool = test_eal_pool("inet_own", 255, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Datagrams between rings and the link: bytes, order, what finds no room, and what a program may
+ * not write. (UDP-3, UDP-8, SYS-5)
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "san_prng.h"
+#include "sock_pair.h"
+
+#define PEER "10.0.0.2"
+#define US   "10.0.0.1"
+
+static struct rte_mempool *pool;
+static struct inet_host h;
+static struct san_socks *all;
+static bool ends;
+static struct sock_prog p;
+static struct inet_frame f;
+static uint8_t data[SAN_SOCK_DGRAM], back[SAN_SOCK_DGRAM];
+
+static int
+setup(void **state)
+{
+	struct san_inet_conf conf;
+	struct san_sock_names n;
+	uint32_t i;
+
+	(void)state;
+	inet_host_conf(pool, &conf);
+	inet_host_init(&h, pool, &conf);
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 31 + i / 251);
+	n = sock_named(US, 5000, NULL, 0);
+	assert_int_equal(san_socks_create(NULL, 4, &all), 0);
+	p = sock_open(all, &n, 9);
+	/* the neighbour is known */
+	inet_make_arp(&f, 2, inet_peer_mac, PEER, US);
+	inet_host_rx(&h, &f);
+	inet_make_arp(&f, 1, inet_peer_mac, PEER, US);
+	inet_host_rx(&h, &f);
+	while (inet_host_tx(&h, &f))
+		;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (p.shm != NULL)
+		sock_close(all, &p);
+	san_socks_destroy(all);
+	san_inet_destroy(h.in);
+	return (int)rte_mempool_in_use_count(pool);
+}
+
+static void
+give(uint32_t len)
+{
+	const struct san_inet_dgram d = {
+		.src = inet_ip(PEER),
+		.dst = inet_ip(US),
+		.sport = 7,
+		.dport = 5000,
+		.hops = 33,
+		.tos = 4,
+	};
+
+	san_sock_give(all, p.id, &d, 3, data, len, 77);
+}
+
+/* ---- received ---- */
+
+static void
+rx__what_it_is(void **state)
+{
+	struct san_ip peer = inet_ip(PEER), us = inet_ip(US);
+	struct san_sock_rec rec;
+
+	(void)state;
+	give(100);
+	assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), 100);
+	assert_memory_equal(back, data, 100);
+	assert_memory_equal(rec.src, peer.b, 16);
+	assert_memory_equal(rec.dst, us.b, 16);
+	assert_int_equal(rec.sport, 7);
+	assert_int_equal(rec.dport, 5000);
+	assert_int_equal(rec.hops, 33);
+	assert_int_equal(rec.tos, 4);
+	assert_int_equal(rec.ns, 77);
+	assert_int_equal(rec.if_index, 3);
+	assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), -1);
+}
+
+static void
+rx__all_lengths_and_wraps(void **state)
+{
+	struct san_sock_rec rec;
+	struct san_prng prng;
+	uint32_t i, len[3];
+	int k;
+
+	(void)state;
+	san_prng_seed(&prng, 1);
+	for (i = 0; i < 3000; i++) {
+		for (k = 0; k < 3; k++) {
+			len[k] = (uint32_t)(san_prng_u64(&prng) % (SAN_SOCK_DGRAM + 1));
+			give(len[k]);
+		}
+		for (k = 0; k < 3; k++) {
+			if (atomic_load(&p.shm->rx_head) == atomic_load(&p.shm->rx_tail))
+				break; /* one found no room: the last */
+			assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), len[k]);
+			assert_memory_equal(back, data, len[k]);
+		}
+		assert_true(k > 1);
+	}
+}
+
+static void
+rx__low_rate_uses_few_lines(void **state)
+{
+	struct san_sock_rec rec;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 10000; i++) {
+		give(64);
+		assert_int_equal(atomic_load(&p.shm->rx_tail) - atomic_load(&p.shm->rx_base), 128);
+		assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), 64);
+	}
+}
+
+static void
+rx__no_room_is_counted(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3000; i++)
+		give(64);
+	assert_int_equal(san_sock_stats(all, p.id)->nb_rx, SAN_SOCK_RX_BYTES / 128);
+	assert_int_equal(atomic_load(&p.shm->nb_drops), 3000 - SAN_SOCK_RX_BYTES / 128);
+	/* who lies about what he has read gets nothing */
+	atomic_store(&p.shm->rx_head, 12345678);
+	give(64);
+	assert_int_equal(san_sock_stats(all, p.id)->nb_rx, SAN_SOCK_RX_BYTES / 128);
+}
+
+/* ---- to send ---- */
+
+static void
+pump(void)
+{
+	san_sock_ring(all, p.id);
+	san_socks_pump(all, h.in, h.now_ns);
+}
+
+static void
+tx__frame_is_right(void **state)
+{
+	(void)state;
+	assert_true(sock_write(&p, PEER, 7, data, 100));
+	pump();
+	assert_true(inet_host_tx(&h, &f));
+	assert_int_equal(f.len, 14 + 20 + 8 + 100);
+	assert_memory_equal(f.b, inet_peer_mac, 6);
+	assert_memory_equal(f.b + 26, "\12\0\0\1\12\0\0\2", 8);
+	assert_int_equal(inet_get16(f.b + 34), 5000);
+	assert_int_equal(inet_get16(f.b + 36), 7);
+	assert_int_equal(inet_get16(f.b + 38), 108);
+	assert_memory_equal(f.b + 42, data, 100);
+	assert_false(inet_host_tx(&h, &f));
+	assert_true(san_sock_has_sent(all, p.id));
+}
+
+static void
+tx__not_to_the_peer_of_later(void **state)
+{
+	const struct san_sock_names n = sock_named(US, 5000, PEER, 9);
+
+	(void)state;
+	assert_true(sock_write(&p, PEER, 7, data, 1));
+	assert_true(sock_write(&p, PEER, 0, data, 1));
+	san_sock_name(all, p.id, &n);
+	pump();
+	assert_true(inet_host_tx(&h, &f));
+	assert_int_equal(inet_get16(f.b + 36), 7);
+	/* who names nobody has made a mistake */
+	assert_false(inet_host_tx(&h, &f));
+	assert_int_equal(atomic_load(&p.shm->error), EDESTADDRREQ);
+}
+
+static void
+tx__own_port_whatever_it_writes(void **state)
+{
+	uint32_t end;
+	struct san_sock_rec *rec;
+
+	(void)state;
+	assert_true(sock_write(&p, PEER, 7, data, 1));
+	rec = (struct san_sock_rec *)san_sock_tx_ring(p.shm, p.shm->rx_bytes);
+	rec->sport = 53;
+	pump();
+	assert_true(inet_host_tx(&h, &f));
+	assert_int_equal(inet_get16(f.b + 34), 5000);
+	/* nor an address that is not ours */
+	rec = sock_room(&p, 1, &end);
+	assert_true(sock_write(&p, PEER, 7, data, 1));
+	memcpy(rec->src, inet_ip("10.0.0.77").b, 16);
+	pump();
+	assert_false(inet_host_tx(&h, &f));
+	assert_int_equal(atomic_load(&p.shm->error), EADDRNOTAVAIL);
+}
+
+static void
+tx__many_wait_for_room(void **state)
+{
+	uint32_t i, sent = 0, written = 0;
+
+	(void)state;
+	for (i = 0; i < 100000 && sent < 5000; i++) {
+		while (written < 5000 && sock_write(&p, PEER, 7, &written, sizeof(written)))
+			written++;
+		pump();
+		while (inet_host_tx(&h, &f)) {
+			assert_memory_equal(f.b + 42, &sent, sizeof(sent));
+			sent++;
+		}
+	}
+	assert_int_equal(sent, 5000);
+	assert_false(san_socks_has_work(all));
+}
+
+static void
+tx__room_is_told_once(void **state)
+{
+	(void)state;
+	while (sock_write(&p, PEER, 7, data, 1000))
+		;
+	assert_false(san_sock_has_room(p.shm, SAN_SOCK_TX_BYTES));
+	pump();
+	while (inet_host_tx(&h, &f))
+		;
+	/* nobody waits; then somebody does, and there is less than room for any */
+	assert_false(san_socks_has_room(all));
+	atomic_store(&p.shm->full, 1);
+	while (!san_sock_has_room(p.shm, SAN_SOCK_TX_BYTES)) {
+		assert_false(san_socks_has_room(all));
+		pump();
+		while (inet_host_tx(&h, &f))
+			;
+	}
+	assert_true(san_socks_has_room(all));
+	assert_false(san_socks_has_room(all));
+	assert_int_equal(atomic_load(&p.shm->full), 0);
+	/* and that is enough, wherever in the ring it is */
+	assert_true(sock_write(&p, PEER, 7, data, SAN_SOCK_DGRAM));
+}
+
+static void
+broken(void)
+{
+	pump();
+	assert_int_equal(atomic_exchange(&p.shm->error, 0), EIO);
+	assert_true(sock_write(&p, PEER, 7, data, 1) || true);
+	pump();
+	assert_false(inet_host_tx(&h, &f));
+	assert_true(san_sock_has_sent(all, p.id));
+}
+
+static void
+tx__length_beyond_what_there_is(void **state)
+{
+	struct san_sock_rec *rec;
+
+	(void)state;
+	assert_true(sock_write(&p, PEER, 7, data, 1));
+	rec = (struct san_sock_rec *)san_sock_tx_ring(p.shm, p.shm->rx_bytes);
+	rec->bytes = 65;
+	broken();
+}
+
+static void
+tx__length_beyond_a_datagram(void **state)
+{
+	struct san_sock_rec *rec;
+
+	(void)state;
+	assert_true(sock_write(&p, PEER, 7, data, 1));
+	rec = (struct san_sock_rec *)san_sock_tx_ring(p.shm, p.shm->rx_bytes);
+	rec->bytes = SAN_SOCK_PAD - 1;
+	broken();
+}
+
+static void
+tx__tail_beyond_the_ring(void **state)
+{
+	(void)state;
+	assert_true(sock_write(&p, PEER, 7, data, 1));
+	atomic_store(&p.shm->tx_tail, SAN_SOCK_TX_BYTES * 3);
+	broken();
+}
+
+static void
+tx__padding_beyond_the_tail(void **state)
+{
+	struct san_sock_rec *rec;
+
+	(void)state;
+	assert_true(sock_write(&p, PEER, 7, data, 1));
+	rec = (struct san_sock_rec *)san_sock_tx_ring(p.shm, p.shm->rx_bytes);
+	rec->bytes = SAN_SOCK_PAD;
+	broken();
+}
+
+/* ---- errors ---- */
+
+static void
+error__of_who_is_connected(void **state)
+{
+	const struct san_sock_names n = sock_named(US, 5000, PEER, 7);
+	const struct san_inet_result r = {
+		.what = SAN_INET_ERROR,
+		.err = ECONNREFUSED,
+		.hard = true,
+		.d = {.src = inet_ip(US), .dst = inet_ip(PEER), .sport = 5000, .dport = 7},
+	};
+
+	(void)state;
+	san_sock_error(all, &r);
+	assert_int_equal(atomic_load(&p.shm->error), 0);
+	san_sock_name(all, p.id, &n);
+	atomic_store(&p.shm->armed, 1);
+	san_sock_error(all, &r);
+	assert_int_equal(atomic_load(&p.shm->error), ECONNREFUSED);
+	assert_int_equal(san_sock_rung(all, &ends), 9);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(rx__what_it_is),
+		TEST(rx__all_lengths_and_wraps),
+		TEST(rx__low_rate_uses_few_lines),
+		TEST(rx__no_room_is_counted),
+		TEST(tx__frame_is_right),
+		TEST(tx__not_to_the_peer_of_later),
+		TEST(tx__own_port_whatever_it_writes),
+		TEST(tx__many_wait_for_room),
+		TEST(tx__room_is_told_once),
+		TEST(tx__length_beyond_what_there_is),
+		TEST(tx__length_beyond_a_datagram),
+		TEST(tx__tail_beyond_the_ring),
+		TEST(tx__padding_beyond_the_tail),
+		TEST(error__of_who_is_connected),
+	};
+
+	pool = test_eal_pool("sock_dgram", 1023, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

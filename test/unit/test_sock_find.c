@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Which socket gets a datagram, and that a program is woken exactly if it waits. (UDP-6, AFC-19) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "sock_pair.h"
+
+#define MAX 8
+
+static struct rte_mempool *pool;
+static struct san_socks *all;
+static bool ends;
+static struct sock_prog p[MAX];
+static uint32_t nb;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	nb = 0;
+	return san_socks_create(NULL, MAX, &all);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	while (nb > 0)
+		sock_close(all, &p[--nb]);
+	assert_int_equal(san_socks_nb(all), 0);
+	san_socks_destroy(all);
+	return 0;
+}
+
+static uint32_t
+add(const char *local, uint16_t port, const char *peer, uint16_t peer_port)
+{
+	struct san_sock_names n = sock_named(local, port, peer, peer_port);
+
+	p[nb] = sock_open(all, &n, 100 + (int)nb);
+	return nb++;
+}
+
+static struct san_inet_dgram
+dgram(const char *src, uint16_t sport, const char *dst, uint16_t dport)
+{
+	return (struct san_inet_dgram){
+		.src = inet_ip(src),
+		.dst = inet_ip(dst),
+		.sport = sport,
+		.dport = dport,
+	};
+}
+
+/* Of a datagram without an mbuf: it has no bytes. */
+static uint32_t
+arrives(const struct san_inet_dgram *d)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	const struct san_inet_result r = {.what = SAN_INET_UDP, .d = *d, .m = m};
+	uint32_t got = san_sock_rx(all, &r, 1);
+
+	rte_pktmbuf_free(r.m);
+	return got;
+}
+
+static bool
+got(uint32_t i)
+{
+	struct san_sock_rec rec;
+	uint8_t data[16];
+
+	return sock_read(&p[i], &rec, data, sizeof(data)) == 0;
+}
+
+static void
+find__most_specific(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	uint32_t any, bound, conn;
+
+	(void)state;
+	assert_int_equal(arrives(&d), 0);
+	any = add("0.0.0.0", 5000, NULL, 0);
+	assert_int_equal(arrives(&d), 1);
+	assert_true(got(any));
+	bound = add("10.0.0.1", 5000, NULL, 0);
+	assert_int_equal(arrives(&d), 1);
+	assert_true(got(bound));
+	conn = add("10.0.0.1", 5000, "10.0.0.2", 7);
+	assert_int_equal(arrives(&d), 1);
+	assert_true(got(conn));
+	assert_false(got(any) || got(bound));
+}
+
+static void
+find__not_for_others(void **state)
+{
+	const struct san_inet_dgram other_port = dgram("10.0.0.2", 7, "10.0.0.1", 5001);
+	const struct san_inet_dgram other_addr = dgram("10.0.0.2", 7, "10.0.0.9", 5000);
+	const struct san_inet_dgram other_peer = dgram("10.0.0.2", 8, "10.0.0.1", 5000);
+	const struct san_inet_dgram v6 = dgram("fd00::2", 7, "fd00::1", 5000);
+
+	(void)state;
+	add("10.0.0.1", 5000, "10.0.0.2", 7);
+	assert_int_equal(arrives(&other_port), 0);
+	assert_int_equal(arrives(&other_addr), 0);
+	assert_int_equal(arrives(&other_peer), 0);
+	assert_int_equal(arrives(&v6), 0);
+}
+
+static void
+find__v6_takes_v4_unless_told(void **state)
+{
+	const struct san_inet_dgram v4 = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	struct san_sock_names n = sock_named("::", 5000, NULL, 0);
+	uint32_t i = add("::", 5000, NULL, 0);
+
+	(void)state;
+	assert_int_equal(arrives(&v4), 1);
+	assert_true(got(i));
+	n.v6only = true;
+	san_sock_name(all, p[i].id, &n);
+	assert_int_equal(arrives(&v4), 0);
+}
+
+static void
+find__reuseport_spreads(void **state)
+{
+	struct san_sock_names n = sock_named("0.0.0.0", 5000, NULL, 0);
+	uint32_t i, k, sum[4] = {0};
+
+	(void)state;
+	n.reuseport = true;
+	for (i = 0; i < 4; i++) {
+		add("0.0.0.0", 5000, NULL, 0);
+		san_sock_name(all, p[i].id, &n);
+	}
+	for (i = 0; i < 1000; i++) {
+		struct san_inet_dgram d = dgram("10.0.0.2", (uint16_t)(1000 + i), "10.0.0.1", 5000);
+		uint32_t first = UINT32_MAX;
+
+		/* the same sender, the same socket */
+		for (k = 0; k < 8; k++) {
+			assert_int_equal(arrives(&d), 1);
+			if (first == UINT32_MAX)
+				while (!got(k))
+					k++;
+			else
+				assert_true(got(first));
+			if (first == UINT32_MAX) {
+				first = k;
+				sum[first]++;
+				k = 6;
+			}
+		}
+	}
+	for (i = 0; i < 4; i++)
+		assert_in_range(sum[i], 150, 350);
+}
+
+static void
+find__group_reaches_all(void **state)
+{
+	struct san_inet_dgram d = dgram("10.0.0.2", 7, "239.1.2.3", 5000);
+	const struct san_ip other = inet_ip("239.1.2.4");
+
+	(void)state;
+	d.group = true;
+	add("0.0.0.0", 5000, NULL, 0);
+	add("239.1.2.3", 5000, NULL, 0);
+	add("10.0.0.1", 5000, NULL, 0);
+	add("0.0.0.0", 5000, NULL, 0);
+	assert_int_equal(arrives(&d), 0);
+	assert_int_equal(san_sock_join(all, p[0].id, &other), 0);
+	assert_int_equal(san_sock_join(all, p[0].id, &d.dst), 0);
+	assert_int_equal(san_sock_join(all, p[1].id, &d.dst), 0);
+	assert_int_equal(san_sock_join(all, p[2].id, &d.dst), 0);
+	assert_int_equal(san_sock_join(all, p[0].id, &d.dst), -EADDRINUSE);
+	assert_int_equal(arrives(&d), 2);
+	assert_true(got(0) && got(1));
+	assert_false(got(2) || got(3));
+	assert_int_equal(san_sock_leave(all, p[0].id, &d.dst), 0);
+	assert_int_equal(san_sock_leave(all, p[0].id, &d.dst), -EADDRNOTAVAIL);
+	assert_true(san_ip_eq(san_sock_group(all, p[0].id, 0), &other));
+	assert_null(san_sock_group(all, p[0].id, 1));
+	assert_int_equal(arrives(&d), 1);
+	assert_true(got(1));
+}
+
+static void
+find__broadcast_reaches_all(void **state)
+{
+	struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.255", 5000);
+
+	(void)state;
+	d.group = true;
+	add("0.0.0.0", 5000, NULL, 0);
+	add("0.0.0.0", 5000, NULL, 0);
+	add("10.0.0.1", 5000, NULL, 0);
+	assert_int_equal(arrives(&d), 2);
+	assert_true(got(0) && got(1));
+	assert_false(got(2));
+}
+
+static void
+wake__only_who_waits(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
+
+	(void)state;
+	arrives(&d);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+	assert_true(got(i));
+	atomic_store(&p[i].shm->armed, 1);
+	arrives(&d);
+	arrives(&d);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
+}
+
+/* Who has taken all that there was before that takes the news back, too. */
+static void
+wake__taken_back(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
+
+	(void)state;
+	atomic_store(&p[i].shm->armed, 1);
+	arrives(&d);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TO_TELL);
+	atomic_store(&p[i].shm->mirrored, SAN_SOCK_UNTOLD);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+	arrives(&d);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TOLD);
+}
+
+static void
+wake__edges_of_each_burst(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	uint32_t k, i = add("10.0.0.1", 5000, NULL, 0);
+
+	(void)state;
+	atomic_store(&p[i].shm->armed, 1);
+	atomic_store(&p[i].shm->edges, 1);
+	for (k = 0; k < 3; k++) {
+		arrives(&d);
+		arrives(&d);
+		assert_int_equal(san_sock_rung(all, &ends), 100);
+		assert_int_equal(san_sock_rung(all, &ends), -1);
+		/* what is sent meanwhile is no edge */
+		san_sock_ring(all, p[i].id);
+		san_socks_pump(all, NULL, 1);
+		assert_int_equal(san_sock_rung(all, &ends), -1);
+	}
+}
+
+static void
+wake__rung_while_there_is_something(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
+
+	(void)state;
+	arrives(&d);
+	/* it arms, finds something and rings */
+	atomic_store(&p[i].shm->armed, 1);
+	san_sock_ring(all, p[i].id);
+	san_socks_pump(all, NULL, 1);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+}
+
+/* Of several for which one thread sleeps the first wakes it; then none, until it sleeps again. */
+static void
+wake__one_of_a_group(void **state)
+{
+	const struct san_inet_dgram d[] = {dgram("10.0.0.2", 7, "10.0.0.1", 5000),
+					   dgram("10.0.0.2", 7, "10.0.0.1", 5001)};
+	uint32_t i;
+
+	(void)state;
+	add("10.0.0.1", 5000, NULL, 0);
+	add("10.0.0.1", 5001, NULL, 0);
+	for (i = 0; i < 2; i++)
+		atomic_store(&p[i].shm->group, p[0].id + 1);
+	arrives(&d[1]);
+	assert_int_equal(san_sock_rung(all, &ends), -1); /* awake */
+	for (i = 0; i < 3; i++) {
+		atomic_store(&p[0].shm->asleep, SAN_SOCK_ASLEEP);
+		arrives(&d[1]);
+		arrives(&d[0]);
+		/* also if what there was has been taken by somebody else */
+		atomic_store(&p[1].shm->mirrored, SAN_SOCK_UNTOLD);
+		assert_int_equal(san_sock_rung(all, &ends), 101);
+		assert_int_equal(san_sock_rung(all, &ends), -1);
+		assert_int_equal(atomic_load(&p[0].shm->asleep), SAN_SOCK_WOKEN);
+	}
+}
+
+/* Nobody is kept asleep by sockets of somebody else, nor by what is none. */
+static void
+wake__group_of_others(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+	static struct san_sock_shm other;
+	uint32_t id, i, groups[] = {0, 70000, UINT32_MAX, 3};
+
+	(void)state;
+	add("10.0.0.1", 5000, NULL, 0);
+	assert_int_equal(san_sock_add(all, &other, 64, 64, 200, 1, &id), 0);
+	groups[0] = id + 1;
+	atomic_store(&other.asleep, SAN_SOCK_ASLEEP);
+	for (i = 0; i < 4; i++) {
+		atomic_store(&p[0].shm->group, groups[i]);
+		arrives(&d);
+		assert_int_equal(san_sock_rung(all, &ends), -1);
+	}
+	assert_int_equal(atomic_load(&other.asleep), SAN_SOCK_ASLEEP);
+	san_sock_del(all, id);
+}
+
+static void
+wake__closed_before_it_was_told(void **state)
+{
+	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
+
+	(void)state;
+	add("10.0.0.1", 5000, NULL, 0);
+	add("10.0.0.1", 5001, NULL, 0);
+	atomic_store(&p[1].shm->armed, 1);
+	atomic_store(&p[0].shm->armed, 1);
+	arrives(&d);
+	san_sock_fail(all, p[1].id, ECONNREFUSED);
+	san_sock_ring(all, p[1].id);
+	sock_close(all, &p[--nb]);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+	assert_false(san_socks_has_work(all));
+}
+
+static void
+add__no_room(void **state)
+{
+	struct san_sock_shm shm;
+	uint32_t id;
+
+	(void)state;
+	while (nb < MAX)
+		add("10.0.0.1", 5000, NULL, 0);
+	assert_int_equal(san_sock_add(all, &shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, -1, 0, &id),
+			 -ENOSPC);
+	sock_close(all, &p[--nb]);
+	add("10.0.0.1", 5000, NULL, 0);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(find__most_specific),
+		TEST(find__not_for_others),
+		TEST(find__v6_takes_v4_unless_told),
+		TEST(find__reuseport_spreads),
+		TEST(find__group_reaches_all),
+		TEST(find__broadcast_reaches_all),
+		TEST(wake__only_who_waits),
+		TEST(wake__taken_back),
+		TEST(wake__edges_of_each_burst),
+		TEST(wake__rung_while_there_is_something),
+		TEST(wake__one_of_a_group),
+		TEST(wake__group_of_others),
+		TEST(wake__closed_before_it_was_told),
+		TEST(add__no_room),
+	};
+
+	pool = test_eal_pool("sock_find", 63, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Locks among programs: none waits for ever, whatever becomes of the others. (UDP-7, SYS-5) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sock_lock.h"
+
+#define PROGRAMS 4
+#define TURNS    20000
+
+static struct {
+	struct san_sock_lock lock;
+	_Atomic uint32_t step;
+	volatile uint32_t count;
+} * shm;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	shm = mmap(NULL, sizeof(*shm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return shm == MAP_FAILED;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	return munmap(shm, sizeof(*shm));
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void
+wait_step(uint32_t step)
+{
+	while (atomic_load(&shm->step) < step)
+		usleep(1000);
+}
+
+/* A program that has the lock, lives until step 2, gives it back and says step 3. */
+static pid_t
+holder(void)
+{
+	pid_t pid = fork();
+	uint32_t key;
+
+	if (pid != 0) {
+		wait_step(1);
+		return pid;
+	}
+	sock_lock_detach();
+	if (sock_lock(&shm->lock, false, &key) != 0)
+		_exit(1);
+	atomic_store(&shm->step, 1);
+	wait_step(2);
+	sock_unlock(&shm->lock, key);
+	atomic_store(&shm->step, 3);
+	_exit(0);
+}
+
+static void
+lock__one_at_a_time(void **state)
+{
+	uint32_t i, k, key;
+	int status;
+
+	(void)state;
+	for (i = 0; i < PROGRAMS; i++) {
+		if (fork() != 0)
+			continue;
+		sock_lock_detach();
+		for (k = 0; k < TURNS; k++) {
+			if (sock_lock(&shm->lock, false, &key) != 0)
+				_exit(1);
+			shm->count++;
+			sock_unlock(&shm->lock, key);
+		}
+		_exit(0);
+	}
+	for (i = 0; i < PROGRAMS; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(shm->count, PROGRAMS * TURNS);
+}
+
+static void
+lock__ours_is_refused(void **state)
+{
+	uint32_t key, other;
+
+	(void)state;
+	assert_int_equal(sock_lock(&shm->lock, true, &key), 0);
+	assert_int_equal(sock_lock(&shm->lock, true, &other), -EDEADLK);
+	sock_unlock(&shm->lock, key);
+	assert_int_equal(sock_lock(&shm->lock, true, &key), 0);
+	sock_unlock(&shm->lock, key);
+}
+
+static void
+lock__owner_was_killed(void **state)
+{
+	uint64_t began_ms = now_ms();
+	uint32_t key;
+	pid_t pid;
+	int reaped;
+
+	(void)state;
+	for (reaped = 0; reaped < 2; reaped++) {
+		atomic_store(&shm->step, 0);
+		pid = holder();
+		kill(pid, SIGKILL);
+		if (reaped)
+			waitpid(pid, NULL, 0);
+		assert_int_equal(sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);
+		sock_unlock(&shm->lock, key);
+		if (!reaped)
+			waitpid(pid, NULL, 0);
+	}
+	assert_in_range(now_ms() - began_ms, 0, 900);
+}
+
+static void
+lock__owner_does_not_go_on(void **state)
+{
+	pid_t pid = holder();
+	uint32_t key;
+
+	(void)state;
+	assert_int_equal(sock_lock(&shm->lock, false, &key), -EDEADLK);
+	assert_int_equal(sock_lock(&shm->lock, true, &key), SOCK_LOCK_TAKEN);
+	/* he gives back what is ours by now */
+	atomic_store(&shm->step, 2);
+	wait_step(3);
+	assert_int_equal(sock_lock(&shm->lock, true, &key), -EDEADLK);
+	waitpid(pid, NULL, 0);
+}
+
+static void
+lock__owner_whom_we_do_not_know(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	/* of another namespace: the number is that of one who lives here */
+	atomic_store(&shm->lock.word, (uint32_t)getppid());
+	atomic_store(&shm->lock.space, 7);
+	assert_int_equal(sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);
+	sock_unlock(&shm->lock, key);
+	assert_int_equal(sock_lock(&shm->lock, false, &key), 0);
+	sock_unlock(&shm->lock, key);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(lock__one_at_a_time),
+		TEST(lock__ours_is_refused),
+		TEST(lock__owner_was_killed),
+		TEST(lock__owner_does_not_go_on),
+		TEST(lock__owner_whom_we_do_not_know),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

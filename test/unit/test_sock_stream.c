@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Bytes of streams between programs' rings and a queue pair, which the test is. (AFC-1, AFC-19) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "sock.h"
+
+#define RING (64u << 10)
+#define QP   77
+#define MAX  16
+
+static struct san_socks *all;
+static bool ends;
+static struct san_sock_shm *shm;
+static uint32_t id;
+
+/* What was posted and is not completed. */
+static struct {
+	struct san_ulp_wr wr[MAX];
+	struct san_ulp_recv recv[MAX];
+	uint32_t nb_wr, nb_recv, room;
+} qp;
+
+static uint32_t
+post(void *arg, uint32_t number, const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns)
+{
+	(void)arg;
+	(void)now_ns;
+	assert_int_equal(number, QP);
+	assert_int_equal(n, 1);
+	if (qp.nb_wr == qp.room)
+		return 0;
+	qp.wr[qp.nb_wr++] = *wr;
+	return 1;
+}
+
+static uint32_t
+post_recv(void *arg, uint32_t number, const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
+{
+	(void)arg;
+	(void)now_ns;
+	assert_int_equal(number, QP);
+	assert_int_equal(n, 1);
+	qp.recv[qp.nb_recv++] = *r;
+	return 1;
+}
+
+static int
+setup(void **state)
+{
+	const struct san_sock_work work = {.post = post, .post_recv = post_recv};
+
+	(void)state;
+	memset(&qp, 0, sizeof(qp));
+	qp.room = MAX;
+	assert_int_equal(san_socks_create(NULL, 4, &all), 0);
+	san_socks_set_work(all, &work);
+	shm = aligned_alloc(4096, san_sock_stream_bytes(RING, RING));
+	memset(shm, 0, san_sock_stream_bytes(RING, RING));
+	assert_int_equal(san_sock_add(all, shm, RING, RING, 100, 0, &id), 0);
+	san_sock_stream(all, id, QP);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	san_sock_del(all, id);
+	san_socks_destroy(all);
+	free(shm);
+	return 0;
+}
+
+/* ---- the program ---- */
+
+static uint8_t
+byte_at(uint32_t at)
+{
+	return (uint8_t)(at * 7 + (at >> 9));
+}
+
+static void
+ring(void)
+{
+	san_sock_ring(all, id);
+	san_socks_pump(all, NULL, 0);
+}
+
+/* Writes *n* bytes, which there must be room for, and rings. */
+static void
+program_writes(uint32_t n)
+{
+	uint32_t tail = atomic_load(&shm->tx_tail), i;
+
+	assert_true(tail + n - atomic_load(&shm->tx_head) <= RING);
+	for (i = 0; i < n; i++)
+		san_sock_tx_ring(shm, RING)[(tail + i) % RING] = byte_at(tail + i);
+	atomic_store(&shm->tx_tail, tail + n);
+	ring();
+}
+
+static void
+program_reads(uint32_t n)
+{
+	uint32_t head = atomic_load(&shm->rx_head), i;
+
+	assert_true(atomic_load(&shm->rx_tail) - head >= n);
+	for (i = 0; i < n; i++)
+		assert_int_equal(san_sock_rx_ring(shm)[(head + i) % RING], byte_at(head + i));
+	atomic_store(&shm->rx_head, head + n);
+	if (atomic_load(&shm->rx_waits) != 0)
+		ring();
+}
+
+/* ---- the queue pair ---- */
+
+static void
+done(uint8_t op, uint8_t status, uint32_t bytes)
+{
+	const struct san_ulp_wc wc = {
+		.wr_id = id,
+		.qp = QP,
+		.op = op,
+		.status = status,
+		.byte_len = bytes,
+	};
+
+	san_sock_done(all, id, &wc, 0);
+}
+
+/* The oldest of what was posted, which must be right from position *at* on; its length. */
+static uint32_t
+sends(uint32_t at)
+{
+	struct san_ulp_wr wr = qp.wr[0];
+	uint32_t i, k, n = 0;
+
+	assert_true(qp.nb_wr > 0);
+	assert_int_equal(wr.op, SAN_WR_SEND);
+	for (i = 0; i < wr.nb_sge; i++)
+		for (k = 0; k < wr.sge[i].len; k++, n++)
+			assert_int_equal(((uint8_t *)wr.sge[i].addr)[k], byte_at(at + n));
+	assert_int_equal(n, wr.length);
+	memmove(&qp.wr[0], &qp.wr[1], --qp.nb_wr * sizeof(wr));
+	done(SAN_WC_SEND, 0, n);
+	return n;
+}
+
+static void
+receives(uint32_t n)
+{
+	struct san_ulp_recv r = qp.recv[0];
+	uint32_t at = atomic_load(&shm->rx_tail), i, k, sum = 0;
+
+	assert_int_equal(qp.nb_recv, 1);
+	for (i = 0; i < r.nb_sge; i++)
+		for (k = 0; k < r.sge[i].len && sum < n; k++, sum++)
+			((uint8_t *)r.sge[i].addr)[k] = byte_at(at + sum);
+	assert_int_equal(sum, n);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, 0, n);
+}
+
+static uint32_t
+room_posted(void)
+{
+	uint32_t i, sum = 0;
+
+	assert_int_equal(qp.nb_recv, 1);
+	for (i = 0; i < qp.recv[0].nb_sge; i++)
+		sum += qp.recv[0].sge[i].len;
+	return sum;
+}
+
+/* ---- tests ---- */
+
+/* Nothing goes before it is up; what was written before goes then. */
+static void
+up__then_it_goes(void **state)
+{
+	(void)state;
+	program_writes(100);
+	assert_int_equal(qp.nb_wr + qp.nb_recv, 0);
+	san_sock_up(all, id, 0);
+	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_UP);
+	assert_int_equal(sends(0), 100);
+	assert_int_equal(atomic_load(&shm->tx_head), 100);
+	assert_int_equal(room_posted(), RING);
+}
+
+/* All bytes in order, whatever each send and receive brings, several times round. */
+static void
+bytes__in_order(void **state)
+{
+	uint32_t sent = 0, n, i;
+
+	(void)state;
+	san_sock_up(all, id, 0);
+	srand(1);
+	for (i = 0; i < 500; i++) {
+		n = RING - (atomic_load(&shm->tx_tail) - atomic_load(&shm->tx_head));
+		program_writes(n < 9999 ? n : (uint32_t)rand() % 10000);
+		while (qp.nb_wr > (uint32_t)rand() % 4)
+			sent += sends(sent);
+		if (qp.nb_recv != 0)
+			receives(1 + (uint32_t)rand() % room_posted());
+		n = atomic_load(&shm->rx_tail) - atomic_load(&shm->rx_head);
+		program_reads(n != 0 ? (uint32_t)rand() % n : 0);
+	}
+	while (qp.nb_wr > 0)
+		sent += sends(sent);
+	assert_int_equal(sent, atomic_load(&shm->tx_tail));
+	assert_true(sent > 20 * RING);
+}
+
+/* What is written while others are under way goes together. */
+static void
+send__few_at_a_time(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	san_sock_up(all, id, 0);
+	for (i = 0; i < 100; i++)
+		program_writes(10);
+	assert_int_equal(qp.nb_wr, 4);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(sends(10 * i), 10);
+	assert_int_equal(sends(40), 960);
+}
+
+/* A receive is not posted for too little; a reader that makes room rings, and only then. */
+static void
+recv__waits_for_room(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	receives(RING - 100);
+	assert_int_equal(qp.nb_recv, 0);
+	assert_int_equal(atomic_load(&shm->rx_waits), 1);
+	program_reads(RING / 4 - 101);
+	assert_int_equal(qp.nb_recv, 0);
+	program_reads(1);
+	assert_int_equal(room_posted(), RING / 4);
+	assert_int_equal(atomic_load(&shm->rx_waits), 0);
+}
+
+/* Who waits in the kernel is told of bytes, of their end, and of room. */
+static void
+mirror__what_there_is(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	receives(1);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+	atomic_store(&shm->armed, 1);
+	receives(1);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+	program_writes(RING);
+	atomic_store(&shm->full, 1);
+	assert_false(san_socks_has_room(all));
+	while (qp.nb_wr > 0)
+		sends(atomic_load(&shm->tx_head));
+	assert_true(san_socks_has_room(all));
+	assert_int_equal(atomic_load(&shm->full), 0);
+}
+
+/* Who has written, rung and gone takes his bells with him. */
+static void
+bytes__without_a_bell(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	atomic_store(&shm->tx_tail, 10);
+	memset(san_sock_tx_ring(shm, RING), 0, 10);
+	san_socks_ring(all);
+	san_socks_pump(all, NULL, 0);
+	assert_int_equal(qp.nb_wr, 1);
+	assert_int_equal(qp.wr[0].length, 10);
+}
+
+/* ---- ends ---- */
+
+/* Ours goes behind what was written before, and theirs is told behind what came before. */
+static void
+end__orderly(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	san_sock_up(all, id, 0);
+	for (i = 0; i < 4; i++)
+		program_writes(10);
+	atomic_store(&shm->shut, SHUT_WR + 1);
+	program_writes(5);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(sends(10 * i), 10);
+	assert_int_equal(sends(40), 5);
+	assert_int_equal(qp.nb_wr, 1);
+	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
+	assert_false(san_sock_is_drained(all, id));
+	done(SAN_WC_SHUTDOWN, 0, 0);
+	assert_true(san_sock_is_drained(all, id));
+	receives(7);
+	assert_int_equal(atomic_load(&shm->fin), 0);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, 0, 0);
+	assert_int_equal(atomic_load(&shm->fin), 1);
+	assert_int_equal(atomic_load(&shm->error), 0);
+	assert_int_equal(qp.nb_recv, 0);
+	assert_true(san_sock_is_reset(all, id));
+	program_reads(7);
+	assert_false(san_sock_is_reset(all, id));
+}
+
+/* Once nobody has it any more that is its end, too. */
+static void
+end__abandoned(void **state)
+{
+	(void)state;
+	program_writes(10);
+	san_sock_shut(all, id);
+	san_socks_pump(all, NULL, 0);
+	assert_int_equal(qp.nb_wr, 0);
+	/* one that was accepted may come up somewhat later */
+	assert_false(san_sock_is_drained(all, id));
+	qp.room = 0;
+	san_sock_up(all, id, 0);
+	assert_int_equal(qp.nb_wr, 0);
+	qp.room = MAX;
+	san_sock_shut(all, id);
+	san_socks_pump(all, NULL, 0);
+	assert_int_equal(sends(0), 10);
+	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
+}
+
+/* The kernel is told of an end by an end, once: also of one that finds what came before unread. */
+static void
+end__is_told_as_one(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	atomic_store(&shm->armed, 1);
+	receives(9);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_false(ends);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, 0, 0);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_true(ends);
+	ring();
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+}
+
+/* Who begins to wait behind the end is told, too. */
+static void
+end__told_later(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, 0, 0);
+	assert_int_equal(san_sock_rung(all, &ends), -1);
+	atomic_store(&shm->armed, 1);
+	ring();
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_true(ends);
+}
+
+/* A peer that is gone: reads find what came before, then the error; nobody waits for room. */
+static void
+end__reset(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	receives(9);
+	program_writes(RING);
+	atomic_store(&shm->full, 1);
+	atomic_store(&shm->armed, 1);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, SAN_WC_ST_FLUSHED, 0);
+	done(SAN_WC_SEND, SAN_WC_ST_FLUSHED, 0);
+	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
+	assert_int_equal(atomic_load(&shm->error), ECONNRESET);
+	assert_int_equal(atomic_load(&shm->fin), 1);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	assert_true(san_socks_has_room(all));
+	program_reads(9);
+	assert_true(san_sock_is_drained(all, id));
+}
+
+/* What was sent before a reset may be told after it: there is room all the same. */
+static void
+end__reset_before_sent(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	program_writes(RING);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, SAN_WC_ST_FLUSHED, 0);
+	done(SAN_WC_SEND, 0, RING);
+	assert_int_equal(atomic_load(&shm->tx_head), atomic_load(&shm->tx_tail));
+}
+
+/* Behind an orderly end it is no error that there is no connection any more. */
+static void
+end__reset_behind_the_end(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, 0, 0);
+	program_writes(1);
+	done(SAN_WC_SEND, SAN_WC_ST_FLUSHED, 0);
+	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
+	assert_int_equal(atomic_load(&shm->error), 0);
+}
+
+static void
+end__silence(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, SAN_WC_ST_RETRY_EXC, 0);
+	assert_int_equal(atomic_load(&shm->error), ETIMEDOUT);
+}
+
+static void
+never_up(void **state)
+{
+	(void)state;
+	atomic_store(&shm->armed, 1);
+	san_sock_over(all, id, ECONNREFUSED);
+	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_REFUSED);
+	assert_int_equal(san_sock_rung(all, &ends), 100);
+	san_sock_up(all, id, 0);
+	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_REFUSED);
+	assert_true(san_sock_is_drained(all, id));
+}
+
+/* What was written without a ring goes behind what is there, one at a time. */
+static void
+aside__behind_the_ring(void **state)
+{
+	(void)state;
+	assert_false(san_sock_may_aside(all, id));
+	program_writes(10);
+	san_sock_up(all, id, 0);
+	assert_true(san_sock_may_aside(all, id));
+	san_sock_aside(all, id, "aside", 5, 0);
+	assert_false(san_sock_may_aside(all, id));
+	program_writes(10);
+	assert_int_equal(qp.nb_wr, 3);
+	assert_int_equal(sends(0), 10);
+	assert_memory_equal(qp.wr[0].sge[0].addr, "aside", 5);
+	assert_int_equal(qp.wr[0].length, 5);
+	memmove(&qp.wr[0], &qp.wr[1], --qp.nb_wr * sizeof(qp.wr[0]));
+	done(SAN_WC_SEND, 0, 5);
+	assert_int_equal(atomic_load(&shm->tx_head), 10);
+	assert_true(san_sock_may_aside(all, id));
+	assert_int_equal(sends(10), 10);
+}
+
+/* Positions that can't be end the stream, and nothing beyond the ring is touched (SYS-5). */
+static void
+hostile__positions(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	receives(10);
+	assert_int_equal(qp.nb_recv, 1);
+	atomic_store(&shm->tx_tail, RING + 1);
+	ring();
+	assert_int_equal(qp.nb_wr, 0);
+	assert_int_equal(atomic_load(&shm->error), EIO);
+	assert_int_equal(atomic_load(&shm->fin), 1);
+	qp.nb_recv = 0;
+	done(SAN_WC_RECV, 0, 10);
+	assert_int_equal(atomic_load(&shm->rx_tail), 10);
+}
+
+static void
+hostile__goes_back(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	program_writes(10);
+	atomic_store(&shm->tx_tail, 5);
+	ring();
+	assert_int_equal(atomic_load(&shm->error), EIO);
+}
+
+static void
+hostile__reads_ahead(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	receives(RING - 10);
+	atomic_store(&shm->rx_head, RING + 10);
+	ring();
+	assert_int_equal(qp.nb_recv, 0);
+	assert_int_equal(atomic_load(&shm->error), EIO);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(up__then_it_goes),
+		TEST(bytes__in_order),
+		TEST(send__few_at_a_time),
+		TEST(recv__waits_for_room),
+		TEST(mirror__what_there_is),
+		TEST(end__orderly),
+		TEST(end__abandoned),
+		TEST(bytes__without_a_bell),
+		TEST(end__is_told_as_one),
+		TEST(end__told_later),
+		TEST(end__reset),
+		TEST(end__reset_before_sent),
+		TEST(end__reset_behind_the_end),
+		TEST(end__silence),
+		TEST(never_up),
+		TEST(aside__behind_the_ring),
+		TEST(hostile__positions),
+		TEST(hostile__goes_back),
+		TEST(hostile__reads_ahead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
