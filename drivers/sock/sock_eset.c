@@ -22,6 +22,7 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
+#include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_eset.h"
 #include "sock_real.h"
@@ -424,7 +425,8 @@ int
 sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev)
 {
 	bool is_known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
-	struct sock_eset *s = op == EPOLL_CTL_ADD ? make_set(epfd) : sock_eset_of(epfd);
+	struct sock_eset *s = op == EPOLL_CTL_ADD && sock_conf_epoll_alone() ? make_set(epfd) :
+									       sock_eset_of(epfd);
 	uint32_t key;
 	int rc;
 

@@ -120,11 +120,13 @@ class Pair:
 
     *ours* is which program runs at our end with the library: SERVER, CLIENT; or KERNEL: the
     server runs there, and nobody has it. *daemons*: also at the other end (mode "both"). *v6*: both
-    ends have an address of IPv6, too. *port*, *limits*: more lines of the daemons' sections.
+    ends have an address of IPv6, too. *port*, *limits*: more lines of the daemons' sections;
+    *env*: more of the environment of programs that have the library.
     """
 
     def __init__(self, work, ours=KERNEL, proto='udp', daemons=1, rules=None, port='',
-                 v6=False, limits=''):
+                 v6=False, limits='', env=()):
+        self.env = env
         self.work, self.ours, self.proto, self.port = work, ours, proto, port
         self.servers = []
         self.kernels = 0        # datagrams that the case leaves to our end's kernel
@@ -194,7 +196,7 @@ class Pair:
         else:
             rules = f'daemon {self.daemons[end].path};{self.rules}'
             env = ['/usr/bin/env', f'LD_PRELOAD={LIBRARY}', 'SANSOCK_CONF=/dev/null',
-                   f'SANSOCK_RULES={rules}']
+                   f'SANSOCK_RULES={rules}', *self.env]
         return [*self.ns[role].exec(), *env, *map(str, command)]
 
     def server(self, *command, port=None, text=None, proto=None, **how):
