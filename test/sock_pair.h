@@ -42,7 +42,7 @@ sock_open(struct san_socks *all, const struct san_sock_names *names, int wake_fd
 	memset((void *)p.shm, 0, bytes);
 	p.shm->rx_bytes = SAN_SOCK_RX_BYTES;
 	p.shm->tx_bytes = SAN_SOCK_TX_BYTES;
-	SAN_VERIFY(san_sock_add(all, p.shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, wake_fd, 0,
+	SAN_VERIFY(san_sock_add(all, p.shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, wake_fd,
 				&p.id) == 0);
 	san_sock_name(all, p.id, names);
 	return p;

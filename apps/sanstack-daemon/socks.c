@@ -325,8 +325,8 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 		return rc;
 	shm = s->mem.mem;
 	shm->abi = SAN_SOCK_ABI;
-	shm->rx_bytes = SAN_SOCK_RX_BYTES;
-	shm->tx_bytes = SAN_SOCK_TX_BYTES;
+	shm->rx_bytes = type == SOCK_STREAM ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES;
+	shm->tx_bytes = type == SOCK_STREAM ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
 	shm->type = type;
 	shm->if_index = san_engine_if_index(s->port->ctx->port);
 	return 0;
@@ -340,6 +340,7 @@ serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
 	if (s->mem.mem == NULL)
 		return socks_refuse(rep, -EINVAL, "it is a listener");
 	rep->sock.id = s->id;
+	rep->sock.type = s->kind == SOCKS_STREAM ? SOCK_STREAM : SOCK_DGRAM;
 	rep->sock.bytes = s->mem.bytes;
 	*out_fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
 	return *out_fd < 0 ? -errno : 0;

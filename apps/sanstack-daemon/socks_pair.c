@@ -100,29 +100,42 @@ may_read(struct sock_entry *s)
 		return false;
 	if (s->kind == SOCKS_LISTENER)
 		return true;
-	return san_sock_has_room(s->mem.mem, SAN_SOCK_TX_BYTES) &&
-		(s->kind == SOCKS_DGRAM || socks_tcp_aside(s, NULL, 0));
+	if (s->kind == SOCKS_DGRAM)
+		return san_sock_has_room(s->mem.mem, SAN_SOCK_TX_BYTES);
+	return san_sock_has_room(s->mem.mem, SAN_SOCK_STREAM_TX_BYTES) &&
+		socks_tcp_aside(s, NULL, 0);
+}
+
+/* Is the next message there what waits for room? Of that no more than its head is ever copied. */
+static bool
+is_full_next(const struct sock_entry *s)
+{
+	uint8_t head[SAN_SOCK_NUDGE];
+	ssize_t n = recv(s->pair, head, sizeof(head), MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+
+	return n >= (ssize_t)sizeof(head) && san_sock_is_full(head, (size_t)n);
 }
 
 bool
 socks_pair_read(struct sock_entry *s)
 {
 	static uint8_t data[SAN_SOCK_ASIDE];
+	bool is_full;
 	ssize_t n;
 	int i;
 
 	for (i = 0; i < READ_MAX; i++) {
 		if (!may_read(s))
 			return true;
+		is_full = is_full_next(s);
 		/* its program sees it taken when it goes: what it writes then goes behind it */
-		if (s->kind == SOCKS_STREAM &&
-		    (n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT)) > 0 &&
-		    !san_sock_is_full(data, (size_t)n))
+		if (s->kind == SOCKS_STREAM && !is_full &&
+		    (n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT)) > 0)
 			socks_tcp_aside(s, data, (size_t)n);
-		n = take(s, data, sizeof(data));
+		n = take(s, data, is_full ? SAN_SOCK_NUDGE : sizeof(data));
 		if (n < 0)
 			return false;
-		if (s->kind == SOCKS_DGRAM && !san_sock_is_full(data, (size_t)n))
+		if (s->kind == SOCKS_DGRAM && !is_full)
 			/* lost, as datagrams may be, if it does not go now */
 			send(s->kernel, data, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}

@@ -30,7 +30,7 @@ bool socks_is_ours(const struct app_port *port, const struct san_ip *ip);
 int socks_check_kernel(const struct app_port *port, int fd, int protocol, struct shmq_rep *rep);
 /** Bytes that programs and the lcore share. */
 #define SOCKS_BYTES        san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES)
-#define SOCKS_STREAM_BYTES san_sock_stream_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES)
+#define SOCKS_STREAM_BYTES san_sock_stream_bytes(SAN_SOCK_STREAM_RX_BYTES, SAN_SOCK_STREAM_TX_BYTES)
 /** An entry with nothing in it, for one that will have *bytes*; NULL with a text. */
 struct sock_entry *socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep);
 /** By the kernel's socket, or by what stands for it; NULL: there is none. */

@@ -69,8 +69,8 @@ do_add(struct san_engine *e, void *arg)
 	};
 	int rc;
 
-	rc = san_sock_add(all, s->mem.mem, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair, s->uid,
-			  &s->id);
+	rc = san_sock_add(all, s->mem.mem, SAN_SOCK_STREAM_RX_BYTES, SAN_SOCK_STREAM_TX_BYTES,
+			  s->pair, &s->id);
 	if (rc != 0)
 		return rc;
 	san_stream_conf_default(&conf.stream);

@@ -95,7 +95,7 @@ do_add(struct san_engine *e, void *arg)
 	struct san_sock_shm *shm = s->mem.mem;
 	int rc;
 
-	rc = san_sock_add(all, shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair, s->uid, &s->id);
+	rc = san_sock_add(all, shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair, &s->id);
 	if (rc == 0)
 		san_sock_name(all, s->id, c->names);
 	return rc;

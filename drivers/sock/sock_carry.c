@@ -23,6 +23,7 @@
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
+#include "sock_epoll.h"
 #include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_own.h"
@@ -75,9 +76,7 @@ join_sets(struct sock_file *f)
 			continue;
 		ev = (struct epoll_event){.events = f->sets[i].events,
 					  .data = {.u64 = f->sets[i].data}};
-		REAL(epoll_ctl)
-		(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
-		sock_arm(f, ev.events);
+		sock_epoll_ctl(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, f, &ev);
 	}
 }
 
@@ -102,6 +101,7 @@ sock_carry_map(struct sock_file *f, int shadow)
 {
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
+	bool is_stream;
 	void *mem;
 	int fd, rc;
 
@@ -119,8 +119,9 @@ sock_carry_map(struct sock_file *f, int shadow)
 	}
 	f->bytes = rep.sock.bytes;
 	f->id = rep.sock.id;
-	f->rx_bytes = SAN_SOCK_RX_BYTES;
-	f->tx_bytes = SAN_SOCK_TX_BYTES;
+	is_stream = rep.sock.type == SOCK_STREAM;
+	f->rx_bytes = is_stream ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES;
+	f->tx_bytes = is_stream ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
 	f->shm = mem;
 	sock_lock_attach();
 	return 0;

@@ -15,7 +15,6 @@
 
 static struct sock_rules rules;
 static char program[SOCK_GLOB_MAX];
-static bool epoll_alone;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* By system calls: the functions are ours. */
@@ -40,8 +39,6 @@ load(void)
 	int rc;
 
 	path[n < 0 ? 0 : n] = '\0';
-	name = secure_getenv("SANSOCK_EPOLL");
-	epoll_alone = name != NULL && strcmp(name, "alone") == 0;
 	name = strrchr(path, '/');
 	snprintf(program, sizeof(program), "%s", name != NULL ? name + 1 : path);
 	rc = sock_rules_load(&rules, err, sizeof(err));
@@ -91,13 +88,6 @@ uint32_t
 sock_conf_probe_ms(void)
 {
 	return loaded()->settings.probe_ms;
-}
-
-bool
-sock_conf_epoll_alone(void)
-{
-	loaded();
-	return epoll_alone;
 }
 
 bool

@@ -20,8 +20,6 @@ uint32_t sock_conf_spin_us(void);
 uint32_t sock_conf_probe_ms(void);
 /** Are there no rules at all? */
 bool sock_conf_is_idle(void);
-/** Does who waits in epoll look at carried sockets himself? Else the kernel is told of each. */
-bool sock_conf_epoll_alone(void);
 /** Is there a rule by which something is refused? Then each datagram's address is looked at. */
 bool sock_conf_may_drop(void);
 /**

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "sock_attach.h"
@@ -16,7 +17,7 @@
 #include "sock_udp.h"
 
 #define NS_PER_MS 1000000ll
-#define PATIENCE  60 /* seconds, or tries if it is we who have the lock */
+#define LATE      16 /* calls that find something of ours until the kernel is asked, too */
 
 /* ---- what there is ---- */
 
@@ -36,37 +37,29 @@ look(const struct sock_eitem *it, bool is_told)
 				      sock_tcp_poll(it->fd, f, wanted, is_told));
 }
 
-/* Sockets that are ready, up to *max*; the next ones are first then. */
+/* Sockets that are ready, up to *max*; the next ones come first the next time. */
 static int
 scan(struct sock_eset *s, struct epoll_event *ev, int max)
 {
 	struct sock_eitem *it;
-	uint32_t is;
+	uint32_t is, left;
 	int n = 0;
 
-	for (SOCK_ESET_EACH(s, it)) {
-		if (n == max)
-			break;
+	for (left = s->nb; left != 0 && n < max; left--) {
+		it = sock_eset_item(s, s->first);
+		s->first = it->next;
 		is = it->is_out ? 0 : look(it, false);
-		if (is == 0)
-			continue;
-		ev[n++] = (struct epoll_event){is, {.u64 = it->data}};
+		if (is != 0)
+			ev[n++] = (struct epoll_event){is, {.u64 = it->data}};
 	}
-	/* others get their turn: it goes to the front of those that come behind it */
-	if (it != NULL)
-		sock_eset_first(s, it);
 	return n;
 }
 
-/*
- * Of *n* events of the kernel's, those that are not ours; of ours, with *keeps*, what is true of
- * them. Their number.
- */
+/* Of *n* events of the kernel's, those that are not ours; of *s*, or NULL, ours are looked at. */
 static int
-translate(const struct sock_eset *s, struct epoll_event *ev, int n, bool keeps)
+sift(const struct sock_eset *s, struct epoll_event *ev, int n)
 {
 	const struct sock_eitem *it;
-	uint32_t is;
 	int i, to = 0;
 
 	for (i = 0; i < n; i++) {
@@ -74,12 +67,9 @@ translate(const struct sock_eset *s, struct epoll_event *ev, int n, bool keeps)
 			ev[to++] = ev[i];
 			continue;
 		}
-		it = sock_eset_item(s, ev[i].data.u64 & 0xffff);
-		if (it == NULL || it->is_out)
-			continue; /* it is not in it any more; or a parent's, or a child's */
-		is = look(it, (ev[i].events & ~ROOM) != 0);
-		if (keeps && is != 0)
-			ev[to++] = (struct epoll_event){is, {.u64 = it->data}};
+		it = s != NULL ? sock_eset_item(s, ev[i].data.u64 & 0xffff) : NULL;
+		if (it != NULL && !it->is_out && (ev[i].events & ~ROOM) != 0)
+			look(it, true);
 	}
 	return to;
 }
@@ -94,8 +84,8 @@ struct wait {
 	int max;
 	int64_t until_ns; /**< INT64_MAX: for ever; 0: not at all */
 	const sigset_t *mask;
-	bool is_locked;
-	uint32_t key; /**< of the set's lock, which the call has while it looks */
+	uint32_t key;  /**< of the set's lock, which the call has while it looks */
+	bool is_given; /**< the set is ours no longer, and the lock not had */
 };
 
 static int64_t
@@ -105,14 +95,6 @@ now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000 * NS_PER_MS + ts.tv_nsec;
-}
-
-static void
-unlock(struct wait *w)
-{
-	if (w->is_locked)
-		sock_unlock(&w->set->lock, w->key);
-	w->is_locked = false;
 }
 
 static bool
@@ -133,98 +115,93 @@ left_ms(const struct wait *w)
 					   (int)ms;
 }
 
-/* False: the set has gone, or we interrupted who has the lock. */
-static bool
-lock_again(struct wait *w)
+static void
+unlock(const struct wait *w)
 {
-	int i;
-
-	/* who has it may be kept from going on, on a busy machine */
-	for (i = 0; i < PATIENCE && !w->is_locked && sock_eset_of(w->epfd) == w->set; i++)
-		w->is_locked = sock_lock(&w->set->lock, false, &w->key) >= 0;
-	if (w->is_locked && sock_eset_of(w->epfd) == w->set)
-		return true;
-	unlock(w);
-	errno = EBADF;
-	return false;
+	sock_unlock(&w->set->lock, w->key);
 }
 
-/* The kernel waits, and tells of each. */
-static int
-wait_as_everybody(struct wait *w)
+static void
+lock(struct wait *w)
 {
-	int n;
+	w->is_given = !sock_lock_wait(&w->set->lock, &w->key);
+	if (w->is_given || sock_eset_of(w->epfd) == w->set)
+		return;
+	unlock(w);
+	w->is_given = true;
+}
 
-	do {
-		unlock(w);
-		n = REAL(epoll_pwait)(w->epfd, w->ev, w->max, left_ms(w), w->mask);
-		if (n <= 0)
-			return n;
-		if (!lock_again(w))
-			return -1;
-		n = translate(w->set, w->ev, n, true);
-	} while (n == 0 && !is_over(w));
+/* Without waiting, in which a thread could be cancelled: it would not give the lock back. */
+static int
+ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
+{
+	int was = errno, n;
+
+	w->set->late = 0;
+	n = (int)REAL(syscall)(SYS_epoll_pwait, w->epfd, ev, max, 0, NULL, 0);
+	errno = was;
+	return n > 0 ? sift(w->set, ev, n) : 0;
+}
+
+/* What is ready. The kernel comes first now and then, or else it might be kept waiting for ever. */
+static int
+look_at_all(const struct wait *w)
+{
+	int n = 0;
+
+	if (++w->set->late == LATE)
+		n = ask_kernel(w, w->ev, (w->max + 1) / 2);
+	n += scan(w->set, w->ev + n, w->max - n);
+	if (n == 0 && w->until_ns == 0)
+		n = ask_kernel(w, w->ev, w->max);
 	return n;
 }
 
-/* What is ready, of ours and of the kernel's. */
-static int
-look_at_all(struct wait *w)
-{
-	int n = scan(w->set, w->ev, w->max), others;
-
-	if (n == w->max || (n == 0 && w->until_ns != 0))
-		return n;
-	others = REAL(epoll_pwait)(w->epfd, w->ev + n, w->max - n, 0, n != 0 ? NULL : w->mask);
-	if (others < 0)
-		return n != 0 ? n : others;
-	return n + translate(w->set, w->ev + n, others, false);
-}
-
-/* For a while. */
+/* For a while. The lcore may need this CPU to bring us something. */
 static int
 spin(struct wait *w)
 {
 	int64_t until_ns = now_ns() + sock_conf_spin_us() * 1000ll;
-	int n = 0;
+	int n;
 
 	do {
 		if (sock_yields()) {
 			unlock(w);
 			sched_yield();
-			if (!lock_again(w))
-				return -1;
+			lock(w);
 		}
-		n = scan(w->set, w->ev, w->max);
-	} while (n == 0 && now_ns() < until_ns);
+		n = w->is_given ? 0 : scan(w->set, w->ev, w->max);
+	} while (n == 0 && !w->is_given && now_ns() < until_ns);
 	return n;
 }
 
 /* Until something of ours or of the kernel's comes. */
 static int
-sleep_alone(struct wait *w)
+sleep_in_kernel(struct wait *w)
 {
 	struct sock_eset *s = w->set;
-	int n, err;
+	int n, others, err;
 
 	sock_eset_tell_kernel(s);
-	sock_eset_fall_asleep(s);
+	sock_eset_arm(s, true);
 	n = scan(s, w->ev, w->max);
 	if (n != 0) {
-		sock_eset_wake(s);
+		sock_eset_arm(s, false);
 		return n;
 	}
-	atomic_store(&s->is_waited, true);
 	unlock(w);
 	n = REAL(epoll_pwait)(w->epfd, w->ev, w->max, left_ms(w), w->mask);
 	err = errno;
-	if (!lock_again(w))
-		return -1;
-	sock_eset_wake(s);
+	lock(w);
+	others = n > 0 ? sift(w->is_given ? NULL : s, w->ev, n) : 0;
+	if (!w->is_given) { /* else ours come again */
+		sock_eset_arm(s, false);
+		s->late = 0;
+		others += scan(s, w->ev + others, w->max - others);
+	}
 	errno = err;
-	if (n > 0)
-		n = translate(s, w->ev, n, false);
-	return n < 0 ? n : n + scan(s, w->ev + n, w->max - n);
+	return others != 0 ? others : n < 0 ? n :
+					      0;
 }
 
 static int
@@ -232,14 +209,31 @@ wait_alone(struct wait *w)
 {
 	int n = look_at_all(w);
 
-	while (n == 0 && !is_over(w)) {
-		if (atomic_load(&w->set->is_everybody))
-			return wait_as_everybody(w);
+	while (n == 0 && !is_over(w) && !w->is_given) {
 		n = spin(w);
-		if (n == 0)
-			n = sleep_alone(w);
+		if (n == 0 && !w->is_given)
+			n = sleep_in_kernel(w);
 	}
 	return n;
+}
+
+/* Is it for us to wait? Only for one thread, always the same, and no child. */
+static bool
+is_ours(struct wait *w)
+{
+	struct sock_eset *s = w->set;
+	uint32_t thread = sock_lock_thread();
+
+	lock(w);
+	if (w->is_given)
+		return false;
+	if (s->thread == 0)
+		s->thread = thread;
+	if (s->thread == thread && !s->is_parents && !sock_eset_is_shared(s))
+		return true;
+	sock_eset_give(s);
+	unlock(w);
+	return false;
 }
 
 int
@@ -256,16 +250,16 @@ sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 	};
 	int n, err;
 
-	if (w.set == NULL || max <= 0 || sock_is_bad(ev, sizeof(*ev)) ||
-	    !lock_again(&w))
+	if (w.set == NULL || max <= 0 || sock_is_bad(ev, sizeof(*ev)) || !is_ours(&w))
 		return -2;
 	if (timeout_ns > 0)
 		w.until_ns = now_ns() + timeout_ns;
-	if (atomic_load(&w.set->is_waited))
-		sock_eset_be_everybody(w.set);
-	n = atomic_load(&w.set->is_everybody) ? wait_as_everybody(&w) : wait_alone(&w);
+	n = wait_alone(&w);
 	err = errno;
-	unlock(&w);
+	if (!w.is_given)
+		unlock(&w);
 	errno = err;
+	if (n == 0 && w.is_given)
+		n = REAL(epoll_pwait)(epfd, ev, max, left_ms(&w), mask);
 	return n;
 }

@@ -3,44 +3,52 @@
 /*
  * DESIGN NOTES
  *
- * The kernel knows of each carried socket in a set, with a number of ours (a cookie) in place of
- * the program's data. Who waits looks at the sockets, and at the kernel's other descriptors
- * without waiting; only if there is nothing he sleeps in the kernel. So he is in one of two ways:
+ * A set is *ours* if this process has made it and one thread of it waits there, by epoll_wait().
+ * Then that thread looks at the carried sockets himself, in the memory that he shares with the
+ * lcore, and asks the kernel for other descriptors only now and then and before he sleeps. When he
+ * sleeps he does so in the kernel, which has the sockets, too, with a number of ours (a cookie) in
+ * place of the program's data; and as in poll() each is *armed* meanwhile (sock_shm.h). What
+ * epoll_ctl() changes the kernel hears only then: programs that ask for room as long as they have
+ * something to send change it with each answer.
  *
- * - *alone*: his sockets are a group (sock_shm.h), and the first that becomes readable wakes him;
- * - or as everybody: sockets are armed, and the kernel is told of each. So it is with more than
- *   NEAR sockets, with edges and other kinds of waiting, with two threads in one set, with sets in
- *   sets, and for sockets that several processes have.
+ * Whatever else may happen to a set gives it to the kernel for good: another thread waits there,
+ * it gets a second descriptor, is put into another set, or asked for by poll() or select(), there
+ * are more than NEAR sockets, or another process comes to have it. Then the kernel has the
+ * program's own data, sockets stay armed, and here is nothing of it any more. So it is from the
+ * beginning with sets that we have not seen made, and with sockets whose events are edges or not
+ * as simple otherwise.
  *
- * What an epoll_ctl() changes the kernel hears when somebody is about to sleep: programs that ask
- * for room only as long as they have something to send change it with each answer.
+ * A child has its parent's sets, too, but few use them (who saves a database does not). One that
+ * does gives it to the kernel, and tells its parent, in memory that both have, to do likewise.
  */
 
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 
 #include "sock_attach.h"
 #include "sock_carry.h"
-#include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_eset.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_switch.h"
 
-#define SETS     64
-#define ITEMS    4096
-#define NEAR     256 /* sockets that are looked at one by one */
-#define READABLE ((uint32_t)EPOLLIN | EPOLLRDNORM | EPOLLRDHUP)
+#define SETS  64
+#define FRESH 255 /* in set_at: made here, and has nothing of ours yet */
+#define ITEMS 4096
+#define NEAR  256 /* sockets that are looked at one by one */
 /* What is not as simple as: readable, writable, for whoever asks. */
 #define KINDS ((uint32_t)EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
 
 static struct sock_eset sets[SETS];
 static struct sock_eitem items[ITEMS];
-static _Atomic uint8_t set_at[SOCK_FDS]; /* number of the set + 1 */
+static _Atomic uint8_t set_at[SOCK_FDS]; /* number of the set + 1; FRESH; 0: the kernel's */
+static _Atomic uint32_t nb_set_at;       /* numbers from there on are 0 */
 static _Atomic uint16_t hint;
-static struct san_sock_lock sets_lock; /* to find a free one */
+static struct san_sock_lock sets_lock;  /* to find a free one */
+static _Atomic(_Atomic uint8_t *) used; /* of each set: by a child */
 
 /* ---- cookies ---- */
 
@@ -66,41 +74,92 @@ sock_eset_is_cookie(uint64_t data)
 
 /* ---- sets ---- */
 
+static uint8_t
+what_is_at(int epfd)
+{
+	return (unsigned int)epfd < SOCK_FDS ? atomic_load(&set_at[epfd]) : 0;
+}
+
 struct sock_eset *
 sock_eset_of(int epfd)
 {
-	uint8_t at = (unsigned int)epfd < SOCK_FDS ? atomic_load(&set_at[epfd]) : 0;
+	uint8_t at = what_is_at(epfd);
 
-	return at != 0 ? &sets[at - 1] : NULL;
+	return at != 0 && at != FRESH ? &sets[at - 1] : NULL;
+}
+
+void
+sock_epoll_made(int epfd)
+{
+	uint32_t nb = atomic_load(&nb_set_at), need = (uint32_t)epfd + 1;
+
+	if (need > SOCK_FDS || !sock_is_us())
+		return;
+	while (nb < need && !atomic_compare_exchange_weak(&nb_set_at, &nb, need))
+		;
+	atomic_store(&set_at[epfd], FRESH);
+}
+
+/* Under its lock. Without memory for it children can't tell, and no set is ours. */
+static bool
+may_be_used(void)
+{
+	void *mem;
+
+	if (atomic_load(&used) != NULL)
+		return true;
+	mem = mmap(NULL, SETS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (mem != MAP_FAILED)
+		atomic_store(&used, mem);
+	return mem != MAP_FAILED;
+}
+
+bool
+sock_eset_is_shared(const struct sock_eset *s)
+{
+	return atomic_load_explicit(&atomic_load(&used)[s - sets], memory_order_relaxed) != 0;
 }
 
 static struct sock_eset *
+free_set(void)
+{
+	struct sock_eset *s;
+
+	for (s = sets; s < &sets[SETS]; s++)
+		if (s->nb == 0 && sock_eset_of(s->epfd) != s)
+			return s;
+	return NULL;
+}
+
+/* One that is fresh has an end to that. */
+static struct sock_eset *
 make_set(int epfd)
 {
-	struct sock_eset *s = sock_eset_of(epfd);
+	struct sock_eset *s = NULL;
+	uint8_t fresh = FRESH;
 	uint32_t key;
 
-	if (s != NULL || (unsigned int)epfd >= SOCK_FDS || sock_lock(&sets_lock, false, &key) < 0)
-		return s;
-	s = sock_eset_of(epfd);
-	if (s != NULL) { /* another thread was faster */
-		sock_unlock(&sets_lock, key);
-		return s;
-	}
-	for (s = sets; s < &sets[SETS] && s->nb_fds != 0; s++)
-		;
-	if (s < &sets[SETS]) {
-		*s = (struct sock_eset){.epfd = epfd, .nb_fds = 1};
-		atomic_store(&set_at[epfd], (uint8_t)(s - sets + 1));
+	if (what_is_at(epfd) != FRESH || !sock_lock_wait(&sets_lock, &key))
+		return sock_eset_of(epfd);
+	s = may_be_used() ? free_set() : NULL;
+	if (s != NULL) {
+		s->epfd = epfd;
+		s->thread = s->late = 0;
+		s->is_asleep = s->is_parents = false;
+		atomic_store(&atomic_load(&used)[s - sets], 0);
+		/* another thread may have been faster */
+		if (!atomic_compare_exchange_strong(&set_at[epfd], &fresh,
+						    (uint8_t)(s - sets + 1)))
+			s = sock_eset_of(epfd);
 	}
 	sock_unlock(&sets_lock, key);
-	return s < &sets[SETS] ? s : NULL;
+	return s;
 }
 
 /* ---- items; under the lock of their set ---- */
 
-uint16_t
-sock_eset_number(const struct sock_eitem *it)
+static uint16_t
+number_of(const struct sock_eitem *it)
 {
 	return (uint16_t)(it - items + 1);
 }
@@ -125,12 +184,9 @@ take_item(struct sock_file *f)
 static struct sock_eitem *
 item_of(const struct sock_eset *s, const struct sock_file *f, int fd)
 {
-	uint32_t number = atomic_load(&f->item);
-	struct sock_eitem *it = number != 0 ? &items[number - 1] : NULL;
+	struct sock_eitem *it = sock_eset_item(s, atomic_load(&f->item));
 
-	return it != NULL && &sets[it->set] == s && it->fd == fd && atomic_load(&it->f) == f ?
-		it :
-		NULL;
+	return it != NULL && it->fd == fd && atomic_load(&it->f) == f ? it : NULL;
 }
 
 struct sock_eitem *
@@ -141,122 +197,48 @@ sock_eset_item(const struct sock_eset *s, uint32_t number)
 	return it != NULL && atomic_load(&it->f) != NULL && &sets[it->set] == s ? it : NULL;
 }
 
+/* It is the last one to be looked at. */
 static void
 link_item(struct sock_eset *s, struct sock_eitem *it)
 {
+	uint16_t number = number_of(it);
+
 	it->set = (uint8_t)(s - sets);
-	it->prev = 0;
+	it->next = it->prev = number;
+	if (s->nb++ == 0) {
+		s->first = number;
+		return;
+	}
 	it->next = s->first;
-	if (s->first != 0)
-		items[s->first - 1].prev = sock_eset_number(it);
-	s->first = sock_eset_number(it);
-	s->nb++;
+	it->prev = items[s->first - 1].prev;
+	items[it->prev - 1].next = items[it->next - 1].prev = number;
 }
 
 static void
 unlink_item(struct sock_eset *s, struct sock_eitem *it)
 {
-	if (it->prev != 0)
-		items[it->prev - 1].next = it->next;
-	else
+	items[it->prev - 1].next = it->next;
+	items[it->next - 1].prev = it->prev;
+	if (s->first == number_of(it))
 		s->first = it->next;
-	if (it->next != 0)
-		items[it->next - 1].prev = it->prev;
 	s->nb--;
 }
 
-void
-sock_eset_first(struct sock_eset *s, struct sock_eitem *it)
-{
-	unlink_item(s, it);
-	link_item(s, it);
-}
-
-/* ---- groups ---- */
-
-static bool
-is_in_group(const struct sock_eitem *it)
-{
-	return !it->is_armed && !it->is_out && (it->events & READABLE) != 0;
-}
-
-void
-sock_eset_fall_asleep(const struct sock_eset *s)
-{
-	if (s->head != 0)
-		atomic_store(&items[s->head - 1].f->shm->asleep, SAN_SOCK_ASLEEP);
-	/* pairs with the fence of san_sock_mirror(): it sees that we sleep, or we what there is */
-	atomic_thread_fence(memory_order_seq_cst);
-}
-
-/* Another thread, who sleeps: the next one wakes him, and what is there already. */
 static void
-sleep_on(const struct sock_eset *s)
+arm_item(struct sock_eitem *it)
 {
-	const struct sock_eitem *it;
-
-	sock_eset_fall_asleep(s);
-	for (SOCK_ESET_EACH(s, it))
-		if (sock_has_something(it->f->shm))
-			sock_bell(it->f);
-}
-
-void
-sock_eset_wake(struct sock_eset *s)
-{
-	atomic_store(&s->is_waited, false);
-	if (s->head != 0)
-		atomic_store(&items[s->head - 1].f->shm->asleep, SAN_SOCK_AWAKE);
-}
-
-/* All that may be are in one group, whose head is any of them. */
-static void
-regroup(struct sock_eset *s)
-{
-	struct sock_eitem *it;
-	uint32_t group = 0;
-
-	s->head = 0;
-	for (SOCK_ESET_EACH(s, it)) {
-		if (is_in_group(it) && s->head == 0) {
-			s->head = sock_eset_number(it);
-			group = it->f->id + 1;
-			atomic_store(&it->f->shm->asleep, SAN_SOCK_AWAKE);
-		}
-		atomic_store(&it->f->shm->group, is_in_group(it) ? group : 0);
-	}
-	if (atomic_load(&s->is_waited))
-		sleep_on(s);
-}
-
-static void
-leave_group(struct sock_eset *s, struct sock_eitem *it)
-{
-	atomic_store(&it->f->shm->group, 0);
-	if (s->head == sock_eset_number(it))
-		regroup(s);
-}
-
-static void
-join_group(struct sock_eset *s, struct sock_eitem *it)
-{
-	if (!is_in_group(it))
-		return;
-	if (s->head == 0)
-		regroup(s);
-	else
-		atomic_store(&it->f->shm->group, items[s->head - 1].f->id + 1);
-}
-
-/* From now on the kernel is told of it. */
-static void
-arm_item(struct sock_eset *s, struct sock_eitem *it)
-{
-	if (it->is_armed || it->is_out)
+	if (it->is_armed)
 		return;
 	it->is_armed = true;
-	sock_arm(it->f, it->events & ~(uint32_t)EPOLLET);
-	leave_group(s, it);
+	atomic_fetch_add(&atomic_load(&it->f)->shm->armed, 1);
+}
+
+static void
+disarm_item(struct sock_eitem *it)
+{
+	if (it->is_armed)
+		atomic_fetch_sub(&atomic_load(&it->f)->shm->armed, 1);
+	it->is_armed = false;
 }
 
 static void
@@ -264,48 +246,83 @@ drop(struct sock_eset *s, struct sock_eitem *it)
 {
 	struct sock_file *f = atomic_load(&it->f);
 
+	disarm_item(it);
 	unlink_item(s, it);
-	leave_group(s, it);
 	atomic_store(&f->item, 0);
-	if (atomic_load(&s->is_waited))
-		sleep_on(s); /* it may be what was to wake him */
 	atomic_store(&it->f, NULL);
 	sock_put(f);
 }
 
 void
-sock_eset_tell_kernel(struct sock_eset *s)
+sock_eset_arm(struct sock_eset *s, bool is_asleep)
 {
-	struct sock_eitem *it, *next;
-	struct epoll_event ev;
+	struct sock_eitem *it = sock_eset_item(s, s->first);
+	uint32_t left;
 
-	for (it = sock_eset_item(s, s->first); it != NULL; it = next) {
-		next = sock_eset_item(s, it->next);
-		if (it->is_out) {
-			REAL(epoll_ctl)
-			(s->epfd, EPOLL_CTL_DEL, it->fd, NULL);
-			drop(s, it);
-		} else if (it->known != it->events) {
-			it->known = it->events;
-			ev = (struct epoll_event){it->events,
-						  {.u64 = cookie(sock_eset_number(it))}};
-			REAL(epoll_ctl)
-			(s->epfd, EPOLL_CTL_MOD, it->fd, &ev);
-		}
+	s->is_asleep = is_asleep;
+	for (left = s->nb; left != 0; left--, it = &items[it->next - 1])
+		is_asleep ? arm_item(it) : disarm_item(it);
+	/* pairs with the fence of san_sock_mirror(): it sees that we sleep, or we what there is */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void
+tell_kernel(struct sock_eset *s, struct sock_eitem *it)
+{
+	struct epoll_event ev = {it->events, {.u64 = cookie(number_of(it))}};
+
+	if (it->is_out) {
+		REAL(epoll_ctl)
+		(s->epfd, EPOLL_CTL_DEL, it->fd, NULL);
+		drop(s, it);
+	} else if (it->known != it->events) {
+		it->known = it->events;
+		REAL(epoll_ctl)
+		(s->epfd, EPOLL_CTL_MOD, it->fd, &ev);
 	}
 }
 
 void
-sock_eset_be_everybody(struct sock_eset *s)
+sock_eset_tell_kernel(struct sock_eset *s)
 {
+	struct sock_eitem *it = sock_eset_item(s, s->first), *next;
+	uint32_t left;
+
+	for (left = s->nb; left != 0; left--, it = next) {
+		next = &items[it->next - 1];
+		tell_kernel(s, it);
+	}
+}
+
+/* The kernel has *it* as the program wants it. */
+static int
+hand_over(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
+{
+	int rc = REAL(epoll_ctl)(s->epfd, EPOLL_CTL_MOD, it->fd, ev);
+
+	if (rc != 0)
+		return rc;
+	sock_arm(it->f, ev->events);
+	drop(s, it);
+	return 0;
+}
+
+void
+sock_eset_give(struct sock_eset *s)
+{
+	struct epoll_event ev;
 	struct sock_eitem *it;
 
-	if (atomic_load(&s->is_everybody))
-		return;
-	atomic_store(&s->is_everybody, true);
-	sock_eset_tell_kernel(s);
-	for (SOCK_ESET_EACH(s, it))
-		arm_item(s, it);
+	atomic_store(&set_at[s->epfd], 0);
+	if (s->is_parents)
+		atomic_store(&atomic_load(&used)[s - sets], 1);
+	while ((it = sock_eset_item(s, s->first)) != NULL && s->nb != 0) {
+		ev = (struct epoll_event){it->events, {.u64 = it->data}};
+		if (it->is_out)
+			tell_kernel(s, it);
+		else if (hand_over(s, it, &ev) != 0)
+			drop(s, it); /* it has been closed there */
+	}
 }
 
 /* ---- epoll_ctl ---- */
@@ -320,6 +337,18 @@ by_kernel(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev)
 	return rc;
 }
 
+/* Somebody who sleeps hears of what there is. */
+static void
+wake(const struct sock_eset *s, struct sock_eitem *it)
+{
+	if (!s->is_asleep)
+		return;
+	arm_item(it);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (sock_has_something(it->f->shm))
+		sock_bell(it->f);
+}
+
 static int
 add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
 {
@@ -327,15 +356,14 @@ add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
 	uint32_t none = 0;
 	struct sock_eitem *it;
 
-	/* in one set only, and of one process only, it is looked at */
-	if ((ev->events & KINDS) != 0 || atomic_load(&f->shm->group) != 0 ||
-	    (it = take_item(f)) == NULL)
+	/* of several sets one looks at it */
+	if ((ev->events & KINDS) != 0 || (it = take_item(f)) == NULL)
 		return by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
-	if (!atomic_compare_exchange_strong(&f->item, &none, sock_eset_number(it))) {
+	if (!atomic_compare_exchange_strong(&f->item, &none, number_of(it))) {
 		atomic_store(&it->f, NULL);
 		return by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
 	}
-	ours.data.u64 = cookie(sock_eset_number(it));
+	ours.data.u64 = cookie(number_of(it));
 	if (REAL(epoll_ctl)(s->epfd, EPOLL_CTL_ADD, fd, &ours) != 0) {
 		atomic_store(&f->item, 0);
 		atomic_store(&it->f, NULL);
@@ -347,51 +375,23 @@ add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
 	it->fd = fd;
 	it->is_out = it->is_armed = false;
 	link_item(s, it);
+	wake(s, it);
 	if (s->nb > NEAR)
-		sock_eset_be_everybody(s);
-	if (atomic_load(&s->is_everybody) || f->is_stdio)
-		arm_item(s, it);
-	else
-		join_group(s, it);
-	if (sock_has_something(f->shm))
-		sock_bell(f); /* another thread may sleep there */
+		sock_eset_give(s);
 	return 0;
 }
 
-/* What is not simple any more is the kernel's from now on. */
-static int
-hand_over(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
-{
-	int rc = REAL(epoll_ctl)(s->epfd, EPOLL_CTL_MOD, it->fd, ev);
-
-	if (rc != 0)
-		return rc;
-	sock_arm(it->f, ev->events);
-	drop(s, it);
-	return 0;
-}
-
-/* Its events are others. Somebody who sleeps there hears of it now. */
 static int
 modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 {
 	if ((ev->events & KINDS) != 0)
 		return hand_over(s, it, ev);
 	it->data = ev->data.u64;
-	if (it->events == ev->events && !it->is_out)
-		return 0;
 	it->events = ev->events;
 	it->is_out = false;
-	if (atomic_load(&s->is_everybody))
-		arm_item(s, it);
-	else if (is_in_group(it))
-		join_group(s, it);
-	else
-		leave_group(s, it);
-	if (atomic_load(&s->is_everybody) || atomic_load(&s->is_waited))
-		sock_eset_tell_kernel(s);
-	if (atomic_load(&s->is_waited))
-		sleep_on(s);
+	if (s->is_asleep)
+		tell_kernel(s, it);
+	wake(s, it);
 	return 0;
 }
 
@@ -399,9 +399,8 @@ static int
 take_out(struct sock_eset *s, struct sock_eitem *it)
 {
 	it->is_out = true;
-	leave_group(s, it);
-	if (atomic_load(&s->is_everybody) || atomic_load(&s->is_waited))
-		sock_eset_tell_kernel(s);
+	if (s->is_asleep)
+		tell_kernel(s, it);
 	return 0;
 }
 
@@ -425,15 +424,19 @@ int
 sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev)
 {
 	bool is_known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
-	struct sock_eset *s = op == EPOLL_CTL_ADD && sock_conf_epoll_alone() ? make_set(epfd) :
-									       sock_eset_of(epfd);
+	struct sock_eset *s = op == EPOLL_CTL_ADD ? make_set(epfd) : sock_eset_of(epfd);
 	uint32_t key;
 	int rc;
 
+	if (s != NULL && s->is_parents) {
+		sock_epoll_expose(epfd);
+		s = NULL;
+	}
 	if (s == NULL || !is_known || (op != EPOLL_CTL_DEL && sock_is_bad(ev, sizeof(*ev))) ||
-	    sock_lock(&s->lock, false, &key) < 0)
+	    !sock_lock_wait(&s->lock, &key))
 		return by_kernel(epfd, op, fd, f, ev);
-	rc = change(s, op, fd, f, ev);
+	/* it may have been given away meanwhile */
+	rc = sock_eset_of(epfd) == s ? change(s, op, fd, f, ev) : by_kernel(epfd, op, fd, f, ev);
 	sock_unlock(&s->lock, key);
 	return rc;
 }
@@ -444,49 +447,35 @@ void
 sock_epoll_expose(int fd)
 {
 	struct sock_eset *s = sock_eset_of(fd);
+	uint8_t fresh = FRESH;
 	uint32_t key;
 
-	if (s == NULL || sock_lock(&s->lock, false, &key) < 0)
+	if (s == NULL && (what_is_at(fd) == 0 || atomic_compare_exchange_strong(&set_at[fd], &fresh, 0)))
 		return;
-	sock_eset_be_everybody(s);
+	s = sock_eset_of(fd);
+	if (s == NULL || !sock_lock_wait(&s->lock, &key))
+		return;
+	if (sock_eset_of(fd) == s)
+		sock_eset_give(s);
 	sock_unlock(&s->lock, key);
 }
 
-void
-sock_epoll_dup(int from, int to)
-{
-	struct sock_eset *s = sock_eset_of(from);
-	uint32_t key;
-
-	if (s == NULL || (unsigned int)to >= SOCK_FDS || from == to ||
-	    sock_lock(&s->lock, false, &key) < 0)
-		return;
-	s->nb_fds++;
-	atomic_store(&set_at[to], (uint8_t)(s - sets + 1));
-	sock_eset_be_everybody(s);
-	sock_unlock(&s->lock, key);
-}
-
-/* A descriptor of a set was closed: with the last one the set has gone. */
+/* A set was closed: it goes, as *fd* was its only descriptor. */
 static void
-leave_set(int fd, struct sock_eset *s)
+leave_set(int fd)
 {
-	struct sock_eitem *it;
+	struct sock_eset *s = sock_eset_of(fd);
 	uint32_t key;
-	int i;
 
-	if (sock_lock(&s->lock, false, &key) < 0)
+	if (what_is_at(fd) == 0)
 		return;
+	if (s == NULL || !sock_lock_wait(&s->lock, &key)) {
+		atomic_store(&set_at[fd], 0);
+		return;
+	}
 	atomic_store(&set_at[fd], 0);
-	for (i = 0; s->epfd == fd && i < (int)SOCK_FDS && s->nb_fds > 1; i++)
-		if (sock_eset_of(i) == s)
-			s->epfd = i;
-	if (s->nb_fds == 1)
-		while (s->first != 0) {
-			it = &items[s->first - 1];
-			drop(s, it);
-		}
-	s->nb_fds--;
+	while (s->nb != 0)
+		drop(s, &items[s->first - 1]);
 	sock_unlock(&s->lock, key);
 }
 
@@ -494,50 +483,44 @@ leave_set(int fd, struct sock_eset *s)
 static void
 forgotten(int fd, struct sock_file *f)
 {
-	struct sock_eset *s = sock_eset_of(fd);
 	uint32_t number, key;
 	struct sock_eitem *it;
+	struct sock_eset *s;
 
-	if (s != NULL)
-		leave_set(fd, s);
+	leave_set(fd);
 	number = f != NULL ? atomic_load(&f->item) : 0;
 	if (number == 0 || items[number - 1].fd != fd)
 		return;
 	s = &sets[items[number - 1].set];
-	if (sock_lock(&s->lock, false, &key) < 0)
+	if (!sock_lock_wait(&s->lock, &key))
 		return;
 	it = item_of(s, f, fd);
-	if (it != NULL) {
-		/* others may have the socket: of the set it is none any more */
+	/* others may have the socket: of the set it is none any more */
+	if (it != NULL && !s->is_parents)
 		REAL(epoll_ctl)
-		(s->epfd, EPOLL_CTL_DEL, fd, NULL);
+	(s->epfd, EPOLL_CTL_DEL, fd, NULL);
+	if (it != NULL)
 		drop(s, it);
-	}
 	sock_unlock(&s->lock, key);
 }
 
+/* Those of which nobody knows yet whose they will be. */
 void
 sock_epoll_share(void)
 {
-	struct sock_eitem *it;
-	struct sock_eset *s;
-	uint32_t key;
+	uint32_t fd, nb = atomic_load(&nb_set_at);
+	uint8_t fresh;
 
-	for (s = sets; s < &sets[SETS]; s++) {
-		if (s->nb_fds == 0 || sock_lock(&s->lock, false, &key) < 0)
-			continue;
-		for (SOCK_ESET_EACH(s, it))
-			arm_item(s, it);
-		sock_unlock(&s->lock, key);
+	for (fd = 0; fd < nb; fd++) {
+		fresh = FRESH;
+		atomic_compare_exchange_strong(&set_at[fd], &fresh, 0);
 	}
 }
 
-/* Descriptors are about to be sent: carried sockets may be among them. */
 void
 sock_epoll_sent(const struct msghdr *msg)
 {
 	struct msghdr m = *msg; /* CMSG_NXTHDR() wants one that may be written */
-	struct sock_file *f;
 	struct cmsghdr *c;
 	size_t at;
 	int fd;
@@ -547,11 +530,7 @@ sock_epoll_sent(const struct msghdr *msg)
 			continue;
 		for (at = CMSG_LEN(0); at + sizeof(fd) <= c->cmsg_len; at += sizeof(fd)) {
 			memcpy(&fd, (const char *)c + at, sizeof(fd));
-			f = carried(fd);
-			if (f == NULL)
-				continue;
-			sock_put(f);
-			sock_epoll_share();
+			sock_epoll_expose(fd);
 		}
 	}
 }
@@ -559,29 +538,18 @@ sock_epoll_sent(const struct msghdr *msg)
 void
 sock_epoll_begin_child(void)
 {
+	struct sock_eitem *it;
 	struct sock_eset *s;
 
+	sock_epoll_share(); /* one that another thread made meanwhile */
 	memset(&sets_lock, 0, sizeof(sets_lock));
 	for (s = sets; s < &sets[SETS]; s++) {
 		memset(&s->lock, 0, sizeof(s->lock));
-		atomic_store(&s->is_waited, false);
+		s->is_parents = true;
+		s->is_asleep = false;
 	}
-}
-
-void
-sock_epoll_taken(struct sock_file *f)
-{
-	uint32_t number = atomic_load_explicit(&f->item, memory_order_relaxed), key;
-	struct sock_eset *s;
-
-	if (number == 0)
-		return;
-	s = &sets[items[number - 1].set];
-	if (!atomic_load(&s->is_waited) || sock_lock(&s->lock, false, &key) < 0)
-		return;
-	if (atomic_load(&s->is_waited))
-		sleep_on(s);
-	sock_unlock(&s->lock, key);
+	for (it = items; it < &items[ITEMS]; it++)
+		it->is_armed = false;
 }
 
 static __attribute__((constructor)) void

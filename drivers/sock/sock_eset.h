@@ -14,44 +14,39 @@ struct sock_eitem {
 	_Atomic(struct sock_file *) f; /**< NULL: free; else the reference is the item's */
 	uint64_t data;
 	uint32_t events;
-	int fd;
-	uint16_t next, prev; /**< in its set */
-	uint8_t set;
 	uint32_t known; /**< events that the kernel was told of */
-	bool is_out;    /**< it was taken out, which the kernel does not know */
-	bool is_armed;  /**< and in no group */
+	int fd;
+	uint16_t next, prev; /**< in its set, of which the last one comes before the first */
+	uint8_t set;
+	bool is_out;   /**< it was taken out, which the kernel does not know */
+	bool is_armed; /**< who sleeps is told of it */
 };
 
+/** A set that is ours: sock_eset.c says which are. */
 struct sock_eset {
 	struct san_sock_lock lock;
-	int epfd;            /**< a descriptor of it */
-	uint32_t nb_fds, nb; /**< descriptors of it, items; no descriptor: free */
-	uint16_t first;
-	uint16_t head;             /**< of its group */
-	_Atomic bool is_waited;    /**< somebody sleeps in it, alone */
-	_Atomic bool is_everybody; /**< for good: see above */
+	int epfd;
+	uint32_t nb;
+	uint16_t first;  /**< of its items: the next one to be looked at */
+	uint16_t late;   /**< calls since the kernel was asked, whatever there is */
+	uint32_t thread; /**< who waits in it; 0: nobody yet */
+	bool is_asleep;  /**< and sleeps */
+	bool is_parents; /**< of the process that we are a child of, too */
 };
 
-/** The set at *epfd*; NULL: it has nothing of ours. */
+/** The set at *epfd*; NULL: it is the kernel's, as far as we know. */
 struct sock_eset *sock_eset_of(int epfd);
 /** Under its lock: number *number* of it, or NULL. */
 struct sock_eitem *sock_eset_item(const struct sock_eset *s, uint32_t number);
-uint16_t sock_eset_number(const struct sock_eitem *it);
-/** Each item *it* of *s*, in a for statement. */
-#define SOCK_ESET_EACH(s, it)                 \
-	(it) = sock_eset_item(s, (s)->first); \
-	(it) != NULL;                         \
-	(it) = sock_eset_item(s, (it)->next)
-/** The next one to be looked at. */
-void sock_eset_first(struct sock_eset *s, struct sock_eitem *it);
 /** What the kernel says in place of a program's data; its lower 16 bits are the number. */
 bool sock_eset_is_cookie(uint64_t data);
-/** From now on the first one that becomes readable wakes who waits; and no longer. */
-void sock_eset_fall_asleep(const struct sock_eset *s);
-void sock_eset_wake(struct sock_eset *s);
+/** Who sleeps is told of all of them from now on, or no longer. */
+void sock_eset_arm(struct sock_eset *s, bool is_asleep);
 /** The kernel hears what was changed. */
 void sock_eset_tell_kernel(struct sock_eset *s);
-/** For good: the kernel is told of each, and waits. */
-void sock_eset_be_everybody(struct sock_eset *s);
+/** Must it be given to the kernel, because a child of ours uses it? */
+bool sock_eset_is_shared(const struct sock_eset *s);
+/** For good: the kernel has it, and is told of each socket that becomes readable. */
+void sock_eset_give(struct sock_eset *s);
 
 #endif /* SOCK_ESET_H */

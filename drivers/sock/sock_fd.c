@@ -134,7 +134,6 @@ sock_track(int fd, int domain, bool is_udp)
 	f->kernel = f->lease = -1;
 	f->nb_early = 0;
 	f->item = 0;
-	f->is_taken = false;
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;
 	put_at(fd, (uint32_t)(f - files) + 1);

@@ -42,7 +42,7 @@ struct sock_file {
 	_Atomic int kernel;              /**< the kernel's own, borrowed; -1: not yet */
 	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
 	_Atomic uint32_t item;           /**< in an epoll set: sock_eset.c; or 0 */
-	_Atomic bool is_taken;           /**< what the kernel was told of, under the rx lock */
+	uint32_t nb_empty;               /**< reads that found nothing, roughly */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];

@@ -31,6 +31,7 @@
 #define WAITED   0x80000000u /* who gives it back wakes one */
 #define ROUND_NS 20000000
 #define ROUNDS   50
+#define PATIENCE 60 /* times as much; at once over if it is we who have it */
 
 #define NO_SPACE 1 /* nobody could tell us: no namespace's number is that low */
 
@@ -68,6 +69,12 @@ space(void)
 		atomic_store_explicit(&our_space, is, memory_order_relaxed);
 	}
 	return is;
+}
+
+uint32_t
+sock_lock_thread(void)
+{
+	return thread();
 }
 
 void
@@ -170,6 +177,18 @@ sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key)
 		nb_calls--;
 	errno = was;
 	return rc;
+}
+
+bool
+sock_lock_wait(struct san_sock_lock *l, uint32_t *key)
+{
+	int i;
+
+	/* who has it may be kept from going on, on a busy machine */
+	for (i = 0; i < PATIENCE; i++)
+		if (sock_lock(l, false, key) >= 0)
+			return true;
+	return false;
 }
 
 void

@@ -29,9 +29,13 @@
  *   interrupted, or somebody does who lives and keeps it.
  */
 int sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key);
+/** Likewise, as long as who has it lives: false only in a signal handler that interrupted him. */
+bool sock_lock_wait(struct san_sock_lock *l, uint32_t *key);
 void sock_unlock(struct san_sock_lock *l, uint32_t key);
 /** Ask the kernel now who we are, and not when the first lock is taken. */
 void sock_lock_attach(void);
+/** Number of the thread that calls; not 0. */
+uint32_t sock_lock_thread(void);
 /** In the child, after fork(): it is somebody else. */
 void sock_lock_detach(void);
 

@@ -12,7 +12,6 @@
 
 #include "sock_attach.h"
 #include "sock_conf.h"
-#include "sock_epoll.h"
 #include "sock_lock.h"
 #include "sock_real.h"
 #include "sock_ring.h"
@@ -21,6 +20,10 @@
 #define ASIDE_STEPS   10000 /* a second */
 #define ASIDE_STEP_NS 100000
 #define TELL_TRIES    20 /* of some 100 ns: a byte that is being written */
+
+/* Reads that find nothing until the kernel is asked; and if it is told, and may have waked us. */
+#define EMPTY      65536
+#define EMPTY_TOLD 4
 
 /* ---- locks ---- */
 
@@ -44,13 +47,7 @@ sock_lock_rx(struct sock_file *f, uint32_t *key)
 void
 sock_unlock_rx(struct sock_file *f, uint32_t key)
 {
-	bool is_taken = atomic_load_explicit(&f->is_taken, memory_order_relaxed);
-
-	if (is_taken)
-		atomic_store_explicit(&f->is_taken, false, memory_order_relaxed);
 	sock_unlock(&f->shm->rx_lock, key);
-	if (is_taken) /* without the lock, which who looks at a set may want */
-		sock_epoll_taken(f);
 }
 
 bool
@@ -81,6 +78,22 @@ closed(struct san_sock_shm *shm)
 {
 	if (atomic_load(&shm->fin) == 0)
 		atomic_store(&shm->gone, 1);
+}
+
+bool
+sock_is_deserted(int fd, struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t every = atomic_load_explicit(&shm->armed, memory_order_relaxed) != 0 ?
+		EMPTY_TOLD :
+		EMPTY;
+	char byte;
+
+	if (++f->nb_empty % every != 0 ||
+	    REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL) != 0)
+		return false;
+	closed(shm);
+	return true;
 }
 
 /* Look for a while whether there is something, or room. */
@@ -131,20 +144,13 @@ sock_wait_something(int fd, struct sock_file *f)
 	return n < 0 ? err : 0;
 }
 
-/*
- * There is no room: the descriptor is full from now on, as sock_shm.h says. If it is already and
- * *flags* has no MSG_DONTWAIT, we sleep here until there is room: so SO_SNDTIMEO, signals and
- * cancellation are the kernel's. 0 or errno.
- */
+/* A message that waits for room, of *len* bytes. 0 or errno. */
 static int
-fill(int fd, struct sock_file *f, int flags)
+send_mark(int fd, struct sock_file *f, size_t len, int flags)
 {
-	static uint8_t full[SAN_SOCK_FULL];
+	static const uint8_t full[SAN_SOCK_FULL] = SAN_SOCK_MARK;
 
-	memcpy(full, SAN_SOCK_MARK, sizeof(SAN_SOCK_MARK));
-	atomic_store(&f->shm->full, 1);
-	sock_bell(f); /* one that was killed may not have */
-	if (REAL(send)(fd, full, sizeof(full), flags | MSG_NOSIGNAL) >= 0)
+	if (REAL(send)(fd, full, len, flags | MSG_NOSIGNAL) >= 0)
 		return 0;
 	if (errno != EPIPE && errno != ECONNRESET)
 		return errno;
@@ -152,14 +158,31 @@ fill(int fd, struct sock_file *f, int flags)
 	return ENETDOWN;
 }
 
+/* There is no room: the descriptor is full from now on, as sock_shm.h says. 0 or errno. */
+static int
+fill(int fd, struct sock_file *f)
+{
+	int err;
+
+	atomic_store(&f->shm->full, 1);
+	sock_bell(f); /* one that was killed may not have */
+	err = send_mark(fd, f, SAN_SOCK_FULL, MSG_DONTWAIT);
+	return err == EAGAIN ? 0 : err; /* it is already */
+}
+
 int
 sock_wait_room(int fd, struct sock_file *f, int flags)
 {
-	if ((flags & MSG_DONTWAIT) != 0 || atomic_load(&f->shm->nonblock) != 0) {
-		fill(fd, f, MSG_DONTWAIT);
-		return EAGAIN;
-	}
-	return spin(f, true) ? 0 : fill(fd, f, 0);
+	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
+	int err;
+
+	if (waits && spin(f, true))
+		return 0;
+	err = fill(fd, f);
+	if (err != 0 || !waits)
+		return err != 0 ? err : EAGAIN;
+	/* we sleep here: so SO_SNDTIMEO, signals and cancellation are the kernel's */
+	return send_mark(fd, f, SAN_SOCK_NUDGE, 0);
 }
 
 bool
@@ -169,7 +192,7 @@ sock_is_writable(int fd, struct sock_file *f)
 
 	if (san_sock_has_room(f->shm, f->tx_bytes))
 		return true;
-	fill(fd, f, MSG_DONTWAIT); /* nor does the kernel say so */
+	fill(fd, f); /* nor does the kernel say so */
 	errno = was;
 	return false;
 }
@@ -222,7 +245,6 @@ sock_unmirror(int fd, struct sock_file *f)
 	if (!atomic_compare_exchange_strong(&shm->mirrored, &state, SAN_SOCK_UNTOLD)) {
 		untell(fd, shm);
 		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
-		atomic_store_explicit(&f->is_taken, true, memory_order_relaxed);
 	}
 	atomic_thread_fence(memory_order_seq_cst);
 	if (sock_has_something(shm))

@@ -21,6 +21,8 @@ void sock_unlock_tx(struct sock_file *f, uint32_t key);
 
 /** Would a call that receives return? */
 bool sock_has_something(const struct san_sock_shm *shm);
+/** It would not. Has the daemon gone? That is looked at now and then; then it has something. */
+bool sock_is_deserted(int fd, struct sock_file *f);
 /** Until it would, as a read of *fd* that blocks. 0 or errno. */
 int sock_wait_something(int fd, struct sock_file *f);
 /** Until there is room to send, as a write that blocks. 0 or errno: EAGAIN if it does not block. */

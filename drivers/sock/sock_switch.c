@@ -304,8 +304,8 @@ fdopen(int fd, const char *mode)
 static void
 same(int from, int to)
 {
+	sock_epoll_expose(from);
 	sock_dup(from, to);
-	sock_epoll_dup(from, to);
 }
 
 EXPORT int

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "sock_carry.h"
+#include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_real.h"
 #include "sock_switch.h"
@@ -102,24 +103,27 @@ pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *t
 	return sock_wait_select(n, in, out, except, timeout, mask);
 }
 
+static int
+made(int fd)
+{
+	if (fd < 0)
+		return fd;
+	sock_forget(fd);
+	if (!sock_conf_is_idle())
+		sock_epoll_made(fd);
+	return fd;
+}
+
 EXPORT int
 epoll_create(int size)
 {
-	int fd = REAL(epoll_create)(size);
-
-	if (fd >= 0)
-		sock_forget(fd);
-	return fd;
+	return made(REAL(epoll_create)(size));
 }
 
 EXPORT int
 epoll_create1(int flags)
 {
-	int fd = REAL(epoll_create1)(flags);
-
-	if (fd >= 0)
-		sock_forget(fd);
-	return fd;
+	return made(REAL(epoll_create1)(flags));
 }
 
 EXPORT int

@@ -172,7 +172,8 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 	bool ended;
 
 	if (!sock_has_something(shm) &&
-	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
+	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 &&
+	    !sock_is_deserted(fd, f))
 		return -EAGAIN;
 	if (!sock_lock_rx(f, &key))
 		return -EDEADLK;

@@ -361,7 +361,8 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	if (atomic_load_explicit(&shm->rx_tail, memory_order_relaxed) ==
 		    atomic_load_explicit(&shm->rx_head, memory_order_relaxed) &&
 	    atomic_load_explicit(&shm->error, memory_order_relaxed) == 0 &&
-	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0)
+	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 &&
+	    !sock_is_deserted(fd, f))
 		return -EAGAIN;
 	if (!sock_lock_rx(f, &key))
 		return -EDEADLK;

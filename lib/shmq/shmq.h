@@ -164,7 +164,7 @@ struct shmq_rep {
 		} cq;
 		struct {
 			uint32_t id;
-			uint32_t pad;
+			uint32_t type;  /**< SOCK_DGRAM, SOCK_STREAM */
 			uint64_t bytes; /**< of its memory */
 		} sock;
 	};

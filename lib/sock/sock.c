@@ -62,7 +62,7 @@ san_socks_nb(const struct san_socks *all)
 
 int
 san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes, uint32_t tx_bytes,
-	     int wake_fd, uint32_t user, uint32_t *id)
+	     int wake_fd, uint32_t *id)
 {
 	struct sock *s;
 
@@ -80,7 +80,6 @@ san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
 		.tx_mask = tx_bytes - 1,
 		.next = SOCK_NONE,
 		.wake_fd = wake_fd,
-		.user = user,
 		.stream = {.qp = SAN_QPN_NONE},
 	};
 	return 0;
@@ -151,21 +150,6 @@ san_sock_stats(const struct san_socks *all, uint32_t id)
 	return &all->socks[id].stats;
 }
 
-/* Is it the first of those for which a thread sleeps? One of another user's is none of them. */
-static bool
-wakes_group(struct san_socks *all, const struct sock *s)
-{
-	uint32_t group = atomic_load_explicit(&s->shm->group, memory_order_relaxed);
-	uint32_t asleep = SAN_SOCK_ASLEEP;
-	const struct sock *head;
-
-	if (likely(group == 0) || group > all->max)
-		return false;
-	head = &all->socks[group - 1];
-	return head->shm != NULL && head->user == s->user &&
-		atomic_compare_exchange_strong(&head->shm->asleep, &asleep, SAN_SOCK_WOKEN);
-}
-
 void
 san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 {
@@ -173,14 +157,12 @@ san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 
 	/* pairs with the fence of who has armed: it sees what there is, or we see it (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
-	s->must_tell = s->must_tell || wakes_group(all, s);
-	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0) &&
-	    !s->must_tell)
+	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0))
 		return;
 	is_new = is_new && atomic_load_explicit(&s->shm->edges, memory_order_relaxed) != 0;
 	is_new = is_new || (s->stream.has_fin && !s->stream.fin_told);
 	if ((!atomic_compare_exchange_strong(&s->shm->mirrored, &untold, SAN_SOCK_TO_TELL) &&
-	     !is_new && !s->must_tell) ||
+	     !is_new) ||
 	    s->is_woken)
 		return;
 	s->is_woken = true;
@@ -200,10 +182,8 @@ san_sock_rung(struct san_socks *all, bool *ends)
 		s->is_woken = false;
 		state = SAN_SOCK_TO_TELL;
 		*ends = s->stream.has_fin;
-		s->stream.fin_told = s->stream.fin_told || *ends;
-		if (*ends || s->must_tell) {
-			/* nobody takes that back: an end stays, and for one of a group he sleeps */
-			s->must_tell = false;
+		if (*ends) { /* which stays */
+			s->stream.fin_told = true;
 			atomic_store(&s->shm->mirrored, SAN_SOCK_TOLD);
 			return s->wake_fd;
 		}

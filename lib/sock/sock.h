@@ -63,13 +63,11 @@ uint32_t san_socks_nb(const struct san_socks *all);
  *
  * @param wake_fd
  *   Our end of the pair: san_sock_rung() returns it.
- * @param user
- *   Whose it is: sockets of different ones have no group together.
  * @return
  *   0, -ENOSPC.
  */
 int san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
-		 uint32_t tx_bytes, int wake_fd, uint32_t user, uint32_t *id);
+		 uint32_t tx_bytes, int wake_fd, uint32_t *id);
 /** Its memory is not touched any more. */
 void san_sock_del(struct san_socks *all, uint32_t id);
 /** It gets what is sent to *group*, and to groups that it is in alone. -EADDRINUSE, -ENOBUFS. */

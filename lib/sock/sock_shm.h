@@ -31,14 +31,10 @@
  * each burst that comes, also while there is something: each is an edge. A stream's end the kernel
  * is told by an end of the pair, behind which it stays readable.
  *
- * **Groups.** A thread that waits for many sockets looks at each before it sleeps and when it
- * wakes, so one that wakes it is enough. They name one of them, their head, and in that is whether
- * he sleeps: the first of them that becomes readable is mirrored then, and the others are not.
- *
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
  * of SAN_SOCK_FULL bytes that begins with SAN_SOCK_MARK, by which that is full, too: the kernel
- * does not say writable any more, and who sends one more sleeps. The daemon reads them when there
- * is room again.
+ * does not say writable any more, and who sends one more, of SAN_SOCK_NUDGE bytes, sleeps. The
+ * daemon reads them when half of the ring is free again.
  */
 
 #include <stdatomic.h>
@@ -47,16 +43,21 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SAN_SOCK_ABI      4
+#define SAN_SOCK_ABI      5
 #define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
 #define SAN_SOCK_LINE     64u
 #define SAN_SOCK_PAD      UINT32_MAX
 #define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
 #define SAN_SOCK_FULL     65536u /**< more than a datagram can have */
+#define SAN_SOCK_NUDGE    64u
 #define SAN_SOCK_MARK     "sansock: full, and waits"
 #define SAN_SOCK_ASIDE    69632u /**< bytes behind a stream's rings: see san_sock_aside() */
 #define SAN_SOCK_RX_BYTES (256u << 10)
 #define SAN_SOCK_TX_BYTES (256u << 10)
+
+/* Of a stream: who writes has more to do with each byte than who only waits for it. */
+#define SAN_SOCK_STREAM_RX_BYTES (256u << 10)
+#define SAN_SOCK_STREAM_TX_BYTES (512u << 10)
 
 /** An address as programs name it; IPv4 within IPv6. */
 struct san_sock_addr {
@@ -108,9 +109,7 @@ struct san_sock_shm {
 	/* the programs' */
 	_Alignas(64) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
-	_Atomic uint32_t edges;  /**< somebody is to be told of each burst */
-	_Atomic uint32_t group;  /**< 1 + id of its group's head; or 0 */
-	_Atomic uint32_t asleep; /**< of a head: enum san_sock_asleep */
+	_Atomic uint32_t edges; /**< somebody is to be told of each burst */
 	_Alignas(64) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
 	_Atomic uint32_t full; /**< somebody waits for room; the lcore clears it when there is */
@@ -129,12 +128,6 @@ enum san_sock_mirrored {
 	SAN_SOCK_UNTOLD = 0,
 	SAN_SOCK_TO_TELL, /**< there will be a byte, unless this is cleared before */
 	SAN_SOCK_TOLD,    /**< there is one, or will be at once */
-};
-
-enum san_sock_asleep {
-	SAN_SOCK_AWAKE = 0,
-	SAN_SOCK_ASLEEP,
-	SAN_SOCK_WOKEN, /**< by one of them: the others need not */
 };
 
 /** Where a stream is in its life. */
@@ -232,22 +225,34 @@ san_sock_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, uint3
 	return 0;
 }
 
-/** Is there room for any datagram in a ring of *size* bytes to send? */
+/** What may be used of a ring of *size* bytes that has room for any datagram. */
+static inline uint32_t
+san_sock_roomy(uint32_t size)
+{
+	/* one may need as much once more, for the padding before it */
+	return size / 2 - 4 * SAN_SOCK_LINE;
+}
+
+_Static_assert(SAN_SOCK_TX_BYTES / 2 + 4 * SAN_SOCK_LINE >=
+		       2 * (SAN_SOCK_DGRAM + 2 * SAN_SOCK_LINE),
+	       "room for any datagram");
+
+/** Is there room, for any datagram or much of a stream, in a ring of *size* bytes to send? */
 static inline bool
 san_sock_has_room(const struct san_sock_shm *shm, uint32_t size)
 {
 	uint32_t head = atomic_load_explicit(&shm->tx_head, memory_order_acquire);
-	uint32_t used = atomic_load_explicit(&shm->tx_tail, memory_order_relaxed) - head;
 
-	/* one may need as much once more, for the padding before it */
-	return used <= size - 2 * san_sock_rec_bytes(SAN_SOCK_DGRAM);
+	return atomic_load_explicit(&shm->tx_tail, memory_order_relaxed) - head <=
+		san_sock_roomy(size);
 }
 
-/** Is *data* what waits for room, and not what a program wrote? */
+/** Is a message of *len* bytes, that begins with *data*, what waits for room? */
 static inline bool
-san_sock_is_full(const void *data, size_t len)
+san_sock_is_full(const uint8_t data[SAN_SOCK_NUDGE], size_t len)
 {
-	return len == SAN_SOCK_FULL && memcmp(data, SAN_SOCK_MARK, sizeof(SAN_SOCK_MARK)) == 0;
+	return (len == SAN_SOCK_FULL || len == SAN_SOCK_NUDGE) &&
+		memcmp(data, SAN_SOCK_MARK, sizeof(SAN_SOCK_MARK)) == 0;
 }
 
 /** Of a consumer at *head*, behind padding that *bytes*, copied from there, says there is. */

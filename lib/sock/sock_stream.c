@@ -27,8 +27,6 @@
 #include "sock_priv.h"
 #include "wire.h"
 
-#define SEND_MAX (64u << 10) /* bytes of one */
-
 static uint32_t
 id_of(const struct san_socks *all, const struct sock *s)
 {
@@ -198,7 +196,7 @@ post_sends(struct san_socks *all, struct sock *s, uint64_t now_ns)
 		return;
 	}
 	while (st->tx_posted != tail && st->nb_sends < SOCK_SENDS)
-		if (!post_one(all, s, RTE_MIN(tail - st->tx_posted, SEND_MAX), now_ns))
+		if (!post_one(all, s, RTE_MIN(tail - st->tx_posted, (s->tx_mask + 1) / 2), now_ns))
 			break;
 	if (ends && st->tx_posted == tail)
 		post_end(all, s, now_ns);

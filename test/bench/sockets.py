@@ -34,7 +34,7 @@ def sent_by_kernel():
 def preload(runner, role, rules):
     """What a program begins with that has the library."""
     return ['env', f'LD_PRELOAD={runner.build / "drivers/sock/libsansock.so"}',
-            'SANSOCK_EPOLL=alone', 'SANSOCK_CONF=/dev/null', f'SANSOCK_RULES=daemon {runner.socket(role)};{rules}']
+            'SANSOCK_CONF=/dev/null', f'SANSOCK_RULES=daemon {runner.socket(role)};{rules}']
 
 
 @contextlib.contextmanager

@@ -446,8 +446,7 @@ def talk(pair, case, plain=False):
 def same(case):
     with Work() as work, sock.Pair(work, sock.KERNEL, 'tcp') as pair:
         want = talk(pair, case)
-    env = ['SANSOCK_EPOLL=alone'] if ' set' in case else []
-    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2, env=env) as pair:
+    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
         got = talk(pair, case)
         check(got == want, f'carried: {got}, on the kernel: {want}')
         ours = pair.daemons['us']

@@ -283,55 +283,6 @@ wake__rung_while_there_is_something(void **state)
 	assert_int_equal(san_sock_rung(all, &ends), 100);
 }
 
-/* Of several for which one thread sleeps the first wakes it; then none, until it sleeps again. */
-static void
-wake__one_of_a_group(void **state)
-{
-	const struct san_inet_dgram d[] = {dgram("10.0.0.2", 7, "10.0.0.1", 5000),
-					   dgram("10.0.0.2", 7, "10.0.0.1", 5001)};
-	uint32_t i;
-
-	(void)state;
-	add("10.0.0.1", 5000, NULL, 0);
-	add("10.0.0.1", 5001, NULL, 0);
-	for (i = 0; i < 2; i++)
-		atomic_store(&p[i].shm->group, p[0].id + 1);
-	arrives(&d[1]);
-	assert_int_equal(san_sock_rung(all, &ends), -1); /* awake */
-	for (i = 0; i < 3; i++) {
-		atomic_store(&p[0].shm->asleep, SAN_SOCK_ASLEEP);
-		arrives(&d[1]);
-		arrives(&d[0]);
-		/* also if what there was has been taken by somebody else */
-		atomic_store(&p[1].shm->mirrored, SAN_SOCK_UNTOLD);
-		assert_int_equal(san_sock_rung(all, &ends), 101);
-		assert_int_equal(san_sock_rung(all, &ends), -1);
-		assert_int_equal(atomic_load(&p[0].shm->asleep), SAN_SOCK_WOKEN);
-	}
-}
-
-/* Nobody is kept asleep by sockets of somebody else, nor by what is none. */
-static void
-wake__group_of_others(void **state)
-{
-	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
-	static struct san_sock_shm other;
-	uint32_t id, i, groups[] = {0, 70000, UINT32_MAX, 3};
-
-	(void)state;
-	add("10.0.0.1", 5000, NULL, 0);
-	assert_int_equal(san_sock_add(all, &other, 64, 64, 200, 1, &id), 0);
-	groups[0] = id + 1;
-	atomic_store(&other.asleep, SAN_SOCK_ASLEEP);
-	for (i = 0; i < 4; i++) {
-		atomic_store(&p[0].shm->group, groups[i]);
-		arrives(&d);
-		assert_int_equal(san_sock_rung(all, &ends), -1);
-	}
-	assert_int_equal(atomic_load(&other.asleep), SAN_SOCK_ASLEEP);
-	san_sock_del(all, id);
-}
-
 static void
 wake__closed_before_it_was_told(void **state)
 {
@@ -360,7 +311,7 @@ add__no_room(void **state)
 	(void)state;
 	while (nb < MAX)
 		add("10.0.0.1", 5000, NULL, 0);
-	assert_int_equal(san_sock_add(all, &shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, -1, 0, &id),
+	assert_int_equal(san_sock_add(all, &shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, -1, &id),
 			 -ENOSPC);
 	sock_close(all, &p[--nb]);
 	add("10.0.0.1", 5000, NULL, 0);
@@ -381,8 +332,6 @@ main(void)
 		TEST(wake__taken_back),
 		TEST(wake__edges_of_each_burst),
 		TEST(wake__rung_while_there_is_something),
-		TEST(wake__one_of_a_group),
-		TEST(wake__group_of_others),
 		TEST(wake__closed_before_it_was_told),
 		TEST(add__no_room),
 	};

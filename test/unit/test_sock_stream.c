@@ -68,7 +68,7 @@ setup(void **state)
 	san_socks_set_work(all, &work);
 	shm = aligned_alloc(4096, san_sock_stream_bytes(RING, RING));
 	memset(shm, 0, san_sock_stream_bytes(RING, RING));
-	assert_int_equal(san_sock_add(all, shm, RING, RING, 100, 0, &id), 0);
+	assert_int_equal(san_sock_add(all, shm, RING, RING, 100, &id), 0);
 	san_sock_stream(all, id, QP);
 	return 0;
 }
