@@ -446,11 +446,11 @@ sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_event
 void
 sock_epoll_expose(int fd)
 {
-	struct sock_eset *s = sock_eset_of(fd);
 	uint8_t fresh = FRESH;
+	struct sock_eset *s;
 	uint32_t key;
 
-	if (s == NULL && (what_is_at(fd) == 0 || atomic_compare_exchange_strong(&set_at[fd], &fresh, 0)))
+	if (what_is_at(fd) == 0 || atomic_compare_exchange_strong(&set_at[fd], &fresh, 0))
 		return;
 	s = sock_eset_of(fd);
 	if (s == NULL || !sock_lock_wait(&s->lock, &key))

@@ -14,30 +14,9 @@ import time
 import sock
 from e2e import BUILD, SOURCE, Tests, Work, check, need_namespaces
 from sock import PEER, PYTHON, wait_for
+from sock_talk import HEAD, PORT, both, same, talk
 
-PORT = 5100
 SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
-HEAD = '''
-import array, errno, fcntl, hashlib, os, select, signal, socket, struct, subprocess, sys, termios
-import threading, time
-ip, port, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-def say(*what): print(*what, flush=True)
-def name(e): return errno.errorcode[e.errno]
-def ready(s): return [bool(x) for x in select.select([s], [s], [], 0)[:2]]
-def all_of(s, n=1 << 40):
-    parts = b""
-    while len(parts) < n and (d := s.recv(65536)): parts += d
-    return parts
-def digest(b): return len(b), hashlib.sha256(b).hexdigest()[:12]
-def listen(**how):
-    l = socket.socket()
-    l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    l.bind((ip, port)); l.listen(); say("ready")
-    return l
-def dial(**how): return socket.create_connection((ip, port), **how)
-data = bytes(i * 7 + (i >> 8) & 255 for i in range(3_000_000))
-'''
-
 # What two programs say, by name: what the server does with its listener *l*, what the client does.
 CASES = {
     'names': ('''
@@ -72,128 +51,6 @@ while sent < len(data):
     try: sent += s.send(data[sent:sent + 50000])
     except BlockingIOError: pass
 s.close()
-'''),
-    'epoll': ('''
-s, _ = l.accept()
-for _ in range(5): s.send(b"x" * 10); s.recv(1)
-s.close()
-''', '''
-s = dial(); ep = select.epoll()
-ep.register(s, select.EPOLLIN | select.EPOLLRDHUP)
-say(ep.poll(5)[0][1], ep.poll(0)[0][1], s.recv(4), ep.poll(0)[0][1], s.recv(9), ep.poll(0.05))
-ep.modify(s, select.EPOLLIN | select.EPOLLET); s.send(b"1")
-say(ep.poll(5)[0][1], ep.poll(0.05), s.recv(3), ep.poll(0.05), s.recv(99))
-ep.modify(s, select.EPOLLIN | select.EPOLLONESHOT); s.send(b"1")
-say(ep.poll(5)[0][1], ep.poll(0.05), s.recv(99))
-ep.modify(s, select.EPOLLIN | select.EPOLLOUT); say(ep.poll(0)[0][1])
-ep.modify(s, select.EPOLLIN | select.EPOLLRDHUP); s.send(b"111")
-say(s.recv(10, socket.MSG_WAITALL)); time.sleep(0.2)
-say(ep.poll(5)[0][1], s.recv(99), s.recv(99))
-'''),
-    'ends in epoll': ('''
-for _ in range(2):
-    s, _ = l.accept(); s.send(b"bytes"); time.sleep(0.1); s.close()
-''', '''
-s = dial(); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
-time.sleep(0.4); say(ep.poll(5)[0][1], s.recv(9), s.recv(9), ep.poll(0.05)); s.close()
-s = dial(); s.recv(5); say(s.recv(5)); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP)
-say(ep.poll(5)[0][1], ep.poll(0)[0][1]); ep.modify(s, select.EPOLLRDHUP); say(ep.poll(0)[0][1])
-p = select.poll(); p.register(s, select.POLLIN | select.POLLRDHUP); say(p.poll(0)[0][1])
-'''),
-    'many in a set': ('''
-ep = select.epoll(); ep.register(l, select.EPOLLIN); r, w = os.pipe(); ep.register(r, select.EPOLLIN)
-conns, waits, got, pipes = {}, {}, 0, 0
-while got < 41:
-    for fd, e in ep.poll(5):
-        if fd == l.fileno():
-            s, _ = l.accept(); s.setblocking(False); conns[s.fileno()] = s; waits[s.fileno()] = b""
-            ep.register(s, select.EPOLLIN); os.write(w, b"x")
-        elif fd == r: pipes += len(os.read(r, 9))
-        elif e & select.EPOLLOUT:
-            conns[fd].send(waits[fd]); ep.modify(fd, select.EPOLLIN)
-        else:
-            b = conns[fd].recv(99)
-            if b: waits[fd] = b[::-1]; ep.modify(fd, select.EPOLLIN | select.EPOLLOUT)
-            else: got += 1; ep.unregister(fd); conns.pop(fd).close()
-say(got, pipes, len(conns)); say(ep.poll(0.05))
-''', '''
-import random
-random.seed(1); all = [dial() for _ in range(41)]; ep = select.epoll()
-for s in all: ep.register(s, select.EPOLLIN)
-by = {s.fileno(): s for s in all}; sums = 0
-for turn in range(30):
-    some = random.sample(all, 1 + turn)
-    for i, s in enumerate(some): s.send(b"%d" % (i + 100))
-    left = len(some)
-    while left:
-        for fd, e in ep.poll(5, 3): sums += int(by[fd].recv(99)[::-1]); left -= 1
-say(sums, ep.poll(0.05)); began = time.time(); ep.poll(0.2); say(0.19 < time.time() - began < 2)
-for s in all[:20]: s.close()
-all[20].send(b"last"); say([fd == all[20].fileno() for fd, _ in ep.poll(5)], all[20].recv(9))
-'''),
-    'a set with others': ('''
-pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll()
-for s in pairs: ep.register(s, select.EPOLLIN)
-pairs[0].send(b"0"); p = select.poll(); p.register(ep, select.POLLIN); say("nested", p.poll(5000)[0][1], ep.poll(5)[0][1])
-outer = select.epoll(); pairs[0].recv(9); outer.register(ep, select.EPOLLIN); say(outer.poll(0.05))
-pairs[0].send(b"1"); say("in a set", outer.poll(5)[0][1], pairs[0].recv(9), outer.poll(0.05))
-again = select.epoll.fromfd(os.dup(ep.fileno())); pairs[1].send(b"2")
-say("again", [fd == pairs[1].fileno() for fd, _ in again.poll(5)], pairs[1].recv(9)); again.close()
-''', '''
-all = [dial() for _ in range(4)]
-for i in (0, 0, 1): all[i].recv(1); time.sleep(0.2); all[i].send(b"data")
-all_of(all[3])
-'''),
-    'a set of two threads': ('''
-pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll(); got = []
-for s in pairs: ep.register(s, select.EPOLLIN)
-def work():
-    while True:
-        for fd, _ in ep.poll(5, 1):
-            s = next(s for s in pairs if s.fileno() == fd)
-            try: b = s.recv(1, socket.MSG_DONTWAIT)
-            except BlockingIOError: continue
-            if b == b"q": return
-            got.append(b); time.sleep(0.05); s.send(b)
-threads = [threading.Thread(target=work) for _ in range(2)]
-for t in threads: t.start(); time.sleep(0.1)
-pairs[0].send(b"go")
-for t in threads: t.join()
-say(sorted(got))
-''', '''
-all = [dial() for _ in range(4)]; all[0].recv(2)
-for turn in range(10):
-    for s in all: s.send(b"%d" % turn)
-    for s in all: s.recv(1)
-all[0].send(b"q"); all[1].send(b"q"); time.sleep(0.5)
-'''),
-    'a set and a child': ('''
-pairs = [l.accept()[0] for _ in range(3)]; ep = select.epoll()
-for s in pairs[:2]: ep.register(s, select.EPOLLIN)
-pairs[0].send(b"go"); say(ep.poll(5)[0][0] == pairs[0].fileno(), pairs[0].recv(9))
-if os.fork() == 0:
-    ep.register(pairs[2], select.EPOLLIN); got = 0
-    while got < 3:
-        for fd, _ in ep.poll(5):
-            s = next(s for s in pairs if s.fileno() == fd); s.send(b"child " + s.recv(9)); got += 1
-    os._exit(0)
-os.wait(); pairs[1].send(b"parent"); say(ep.poll(5)[0][0] == pairs[1].fileno(), pairs[1].recv(9))
-''', '''
-all = [dial() for _ in range(3)]; all[0].recv(9); time.sleep(0.2); all[0].send(b"a")
-for s in all: time.sleep(0.1); s.send(b"b"); say(s.recv(9))
-say(all[1].recv(9)); time.sleep(0.2); all[1].send(b"c"); all_of(all[0])
-'''),
-    'a large set': ('''
-ep = select.epoll(); conns = {}
-for _ in range(270):
-    s, _ = l.accept(); conns[s.fileno()] = s; ep.register(s, select.EPOLLIN)
-s.send(b"all"); got = 0
-while got < 300:
-    for fd, _ in ep.poll(5): b = conns[fd].recv(9); got += len(b); conns[fd].send(b)
-say(got)
-''', '''
-all = [dial() for _ in range(270)]; say(all[-1].recv(3))
-for i in range(300): s = all[i * 7 % 270]; s.send(b"x"); s.recv(1)
 '''),
     'lingering': ('''
 s, _ = l.accept()
@@ -432,38 +289,6 @@ say(errno.errorcode[t.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)])
 }
 
 
-def talk(pair, case, plain=False):
-    """What both of them say."""
-    server, client = CASES[case]
-    args = (pair.server_ip, PORT, pair.folder)
-    s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\n{server}', *args, text='ready',
-                    plain=plain)
-    out = pair.client(PYTHON, '-c', HEAD + client, *args)
-    s.wait(10)
-    return out, s.out()
-
-
-def same(case):
-    with Work() as work, sock.Pair(work, sock.KERNEL, 'tcp') as pair:
-        want = talk(pair, case)
-    with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
-        got = talk(pair, case)
-        check(got == want, f'carried: {got}, on the kernel: {want}')
-        ours = pair.daemons['us']
-        check(ours.ask('sockets')['streams_accepted'] > 0, 'it was not carried')
-        check(ours.counters()['tx_pkts'] > 0, 'nothing was sent')
-        for d in pair.daemons.values():
-            wait_for('sockets are gone', lambda d=d: d.ask('sockets')['sockets'] == 0)
-
-
-def both(test):
-    def run():
-        with Work() as work, sock.Pair(work, sock.SERVER, 'tcp', 2) as pair:
-            test(pair, pair.daemons['us'], pair.daemons['peer'])
-    run.__name__ = test.__name__
-    return run
-
-
 @both
 def killed(pair, ours, peer):
     """Programs that are killed leave nothing, and the other end hears of it."""
@@ -495,7 +320,7 @@ def without_library(pair, ours, _):
     want = [None, None]
     for i, plain in enumerate((False, True, False)):
         before = ours.ask('sockets')['streams_accepted']
-        out = talk(pair, 'half closed', plain=plain)
+        out = talk(pair, CASES['half closed'], plain=plain)
         want[0] = want[0] or out
         check(out == want[0], f'{out}, not {want[0]}')
         grown = ours.ask('sockets')['streams_accepted'] - before
@@ -626,7 +451,7 @@ def main():
         print('1..0 # SKIP no library')
         return 0
     for case in CASES:
-        tests.add(case, same, case)
+        tests.add(case, same, CASES[case])
     for test in (killed, without_library, forged, shown, slow_to_accept, rules_of_the_own_address,
                  no_system_calls):
         tests.add(test.__name__.replace('_', ' '), test)

@@ -1,0 +1,325 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""epoll sets with sockets that are carried say the same as on the kernel, whoever looks at them.
+(UDP-6, UDP-8, AFC-19)
+"""
+
+import sys
+
+import sock
+from e2e import Tests, check, need_namespaces
+from sock import PYTHON, wait_for
+from sock_talk import HEAD, PORT, both, same
+
+# What two programs say, by name: see sock_talk.py.
+CASES = {
+    'epoll': ('''
+s, _ = l.accept()
+for _ in range(5): s.send(b"x" * 10); s.recv(1)
+s.close()
+''', '''
+s = dial(); ep = select.epoll()
+ep.register(s, select.EPOLLIN | select.EPOLLRDHUP)
+say(ep.poll(5)[0][1], ep.poll(0)[0][1], s.recv(4), ep.poll(0)[0][1], s.recv(9), ep.poll(0.05))
+ep.modify(s, select.EPOLLIN | select.EPOLLET); s.send(b"1")
+say(ep.poll(5)[0][1], ep.poll(0.05), s.recv(3), ep.poll(0.05), s.recv(99))
+ep.modify(s, select.EPOLLIN | select.EPOLLONESHOT); s.send(b"1")
+say(ep.poll(5)[0][1], ep.poll(0.05), s.recv(99))
+ep.modify(s, select.EPOLLIN | select.EPOLLOUT); say(ep.poll(0)[0][1])
+ep.modify(s, select.EPOLLIN | select.EPOLLRDHUP); s.send(b"111")
+say(s.recv(10, socket.MSG_WAITALL)); time.sleep(0.2)
+say(ep.poll(5)[0][1], s.recv(99), s.recv(99))
+'''),
+    'ends in epoll': ('''
+for _ in range(2):
+    s, _ = l.accept(); s.send(b"bytes"); time.sleep(0.1); s.close()
+''', '''
+s = dial(); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+time.sleep(0.4); say(ep.poll(5)[0][1], s.recv(9), s.recv(9), ep.poll(0.05)); s.close()
+s = dial(); s.recv(5); say(s.recv(5)); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP)
+say(ep.poll(5)[0][1], ep.poll(0)[0][1]); ep.modify(s, select.EPOLLRDHUP); say(ep.poll(0)[0][1])
+p = select.poll(); p.register(s, select.POLLIN | select.POLLRDHUP); say(p.poll(0)[0][1])
+'''),
+    'many in a set': ('''
+ep = select.epoll(); ep.register(l, select.EPOLLIN); r, w = os.pipe(); ep.register(r, select.EPOLLIN)
+conns, waits, got, pipes = {}, {}, 0, 0
+while got < 41:
+    for fd, e in ep.poll(5):
+        if fd == l.fileno():
+            s, _ = l.accept(); s.setblocking(False); conns[s.fileno()] = s; waits[s.fileno()] = b""
+            ep.register(s, select.EPOLLIN); os.write(w, b"x")
+        elif fd == r: pipes += len(os.read(r, 9))
+        elif e & select.EPOLLOUT:
+            conns[fd].send(waits[fd]); ep.modify(fd, select.EPOLLIN)
+        else:
+            b = conns[fd].recv(99)
+            if b: waits[fd] = b[::-1]; ep.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+            else: got += 1; ep.unregister(fd); conns.pop(fd).close()
+say(got, pipes, len(conns)); say(ep.poll(0.05))
+''', '''
+import random
+random.seed(1); all = [dial() for _ in range(41)]; ep = select.epoll()
+for s in all: ep.register(s, select.EPOLLIN)
+by = {s.fileno(): s for s in all}; sums = 0
+for turn in range(30):
+    some = random.sample(all, 1 + turn)
+    for i, s in enumerate(some): s.send(b"%d" % (i + 100))
+    left = len(some)
+    while left:
+        for fd, e in ep.poll(5, 3): sums += int(by[fd].recv(99)[::-1]); left -= 1
+say(sums, ep.poll(0.05)); began = time.time(); ep.poll(0.2); say(0.19 < time.time() - began < 2)
+for s in all[:20]: s.close()
+all[20].send(b"last"); say([fd == all[20].fileno() for fd, _ in ep.poll(5)], all[20].recv(9))
+'''),
+    'a set with others': ('''
+pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll()
+for s in pairs: ep.register(s, select.EPOLLIN)
+pairs[0].send(b"0"); p = select.poll(); p.register(ep, select.POLLIN); say("nested", p.poll(5000)[0][1], ep.poll(5)[0][1])
+outer = select.epoll(); pairs[0].recv(9); outer.register(ep, select.EPOLLIN); say(outer.poll(0.05))
+pairs[0].send(b"1"); say("in a set", outer.poll(5)[0][1], pairs[0].recv(9), outer.poll(0.05))
+again = select.epoll.fromfd(os.dup(ep.fileno())); pairs[1].send(b"2")
+say("again", [fd == pairs[1].fileno() for fd, _ in again.poll(5)], pairs[1].recv(9)); again.close()
+''', '''
+all = [dial() for _ in range(4)]
+for i in (0, 0, 1): all[i].recv(1); time.sleep(0.2); all[i].send(b"data")
+all_of(all[3])
+'''),
+    'a set of two threads': ('''
+pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll(); got = []
+for s in pairs: ep.register(s, select.EPOLLIN)
+def work():
+    while True:
+        for fd, _ in ep.poll(5, 1):
+            s = next(s for s in pairs if s.fileno() == fd)
+            try: b = s.recv(1, socket.MSG_DONTWAIT)
+            except BlockingIOError: continue
+            if b == b"q": return
+            got.append(b); time.sleep(0.05); s.send(b)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for t in threads: t.start(); time.sleep(0.1)
+pairs[0].send(b"go")
+for t in threads: t.join()
+say(sorted(got))
+''', '''
+all = [dial() for _ in range(4)]; all[0].recv(2)
+for turn in range(10):
+    for s in all: s.send(b"%d" % turn)
+    for s in all: s.recv(1)
+all[0].send(b"q"); all[1].send(b"q"); time.sleep(0.5)
+'''),
+    'a set and a child': ('''
+pairs = [l.accept()[0] for _ in range(3)]; ep = select.epoll()
+for s in pairs[:2]: ep.register(s, select.EPOLLIN)
+pairs[0].send(b"go"); say(ep.poll(5)[0][0] == pairs[0].fileno(), pairs[0].recv(9))
+if os.fork() == 0:
+    ep.register(pairs[2], select.EPOLLIN); got = 0
+    while got < 3:
+        for fd, _ in ep.poll(5):
+            s = next(s for s in pairs if s.fileno() == fd); s.send(b"child " + s.recv(9)); got += 1
+    os._exit(0)
+os.wait(); pairs[1].send(b"parent"); say(ep.poll(5)[0][0] == pairs[1].fileno(), pairs[1].recv(9))
+''', '''
+all = [dial() for _ in range(3)]; all[0].recv(9); time.sleep(0.2); all[0].send(b"a")
+for s in all: time.sleep(0.1); s.send(b"b"); say(s.recv(9))
+say(all[1].recv(9)); time.sleep(0.2); all[1].send(b"c"); all_of(all[0])
+'''),
+    'a large set': ('''
+ep = select.epoll(); conns = {}
+for _ in range(270):
+    s, _ = l.accept(); conns[s.fileno()] = s; ep.register(s, select.EPOLLIN)
+s.send(b"all"); got = 0
+while got < 300:
+    for fd, _ in ep.poll(5): b = conns[fd].recv(9); got += len(b); conns[fd].send(b)
+say(got)
+''', '''
+all = [dial() for _ in range(270)]; say(all[-1].recv(3))
+for i in range(300): s = all[i * 7 % 270]; s.send(b"x"); s.recv(1)
+'''),
+    'changes': ('''
+ep = select.epoll(); conns = [l.accept()[0] for _ in range(3)]; a, b, c = conns
+for s in conns: ep.register(s, select.EPOLLIN)
+for what in (lambda: ep.register(a, 1), lambda: ep.unregister(l), lambda: ep.modify(l, 1)):
+    try: what()
+    except OSError as e: say(name(e))
+a.send(b"go"); n = 0
+while n < 3: n += sum(len(x.recv(9)) for x in conns for fd, _ in ep.poll(5) if fd == x.fileno())
+ep.unregister(a); ep.modify(b, 0); b.send(b"go"); time.sleep(0.3)
+say(sorted(e for _, e in ep.poll(0.3))); ep.register(a, select.EPOLLIN); ep.modify(b, select.EPOLLIN)
+say(len(ep.poll(5)), len(ep.poll(0)), a.recv(9), b.recv(9), c.recv(9)); c.close(); say(ep.poll(0.05))
+a.send(b"go"); d, _ = l.accept(); ep.register(d, select.EPOLLIN)
+say([fd == d.fileno() for fd, _ in ep.poll(5)], d.recv(9))
+ep.modify(a, select.EPOLLOUT); say([e for _, e in ep.poll(5)]); ep.close()
+e2 = select.epoll(); e2.register(a, select.EPOLLIN); e2.register(b, select.EPOLLIN); b.send(b"go")
+say([fd == a.fileno() for fd, _ in e2.poll(5)], a.recv(9))
+''', '''
+all = [dial() for _ in range(3)]; all[0].recv(2)
+for s in all: s.send(b"1")
+all[1].recv(2)
+for s in all: s.send(b"2")
+all[0].recv(2); t = dial(); time.sleep(0.2); t.send(b"new"); all[1].recv(2); all[0].send(b"3")
+all_of(all[0])
+'''),
+    'turns': ('''
+conns = [l.accept()[0] for _ in range(7)]; ep = select.epoll(); r, w = os.pipe(); os.write(w, b"x")
+for s in conns: ep.register(s, select.EPOLLIN)
+for s in conns: s.recv(1, socket.MSG_PEEK)
+seen = set(); [seen.update(fd for fd, _ in ep.poll(5, 2)) for _ in range(30)]; say(len(seen))
+ep.register(r, select.EPOLLIN)
+for most in (1, 2, 100):
+    seen = set(); [seen.update(fd for fd, _ in ep.poll(5, most)) for _ in range(300)]
+    say(len(seen), r in seen)
+for s in conns: s.recv(1)
+''', '''
+all = [dial() for _ in range(7)]
+for s in all: s.send(b"x")
+all_of(all[0])
+'''),
+    'a busy set with a pipe': ('''
+ep = select.epoll(); s, _ = l.accept(); r, w = os.pipe(); n = 0
+for x in (s, r): ep.register(x, select.EPOLLIN)
+threading.Timer(0.2, os.write, (w, b"pipe")).start()
+while True:
+    fds = [fd for fd, _ in ep.poll(5)]
+    if r in fds: break
+    s.send(s.recv(9))
+say(os.read(r, 9)); s.close()
+''', '''
+s = dial()
+try:
+    while True:
+        s.send(b"x")
+        if not s.recv(9): break
+except OSError: pass
+'''),
+    'time and signals': ('''
+ep = select.epoll(); s, _ = l.accept(); ep.register(s, select.EPOLLIN)
+began = time.time(); say(ep.poll(0.3)); say(0.29 < time.time() - began < 2)
+class Rang(Exception): pass
+def rang(*_): raise Rang
+signal.signal(signal.SIGALRM, rang)
+for _ in range(3):
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try: ep.poll()
+    except Rang: say("rang")
+s.send(b"go"); say(ep.poll()[0][1], s.recv(9))
+''', '''
+s = dial(); s.recv(9); time.sleep(0.2); s.send(b"x"); all_of(s)
+'''),
+    'only the end': ('''
+s, _ = l.accept(); ep = select.epoll(); ep.register(s, select.EPOLLRDHUP); s.send(b"go")
+say(ep.poll(5)[0][1], all_of(s)); s.close()
+s, _ = l.accept(); ep.register(s, 0); s.send(b"go"); say(len(ep.poll(0.3)))
+''', '''
+s = dial(); s.recv(9); s.send(b"x"); time.sleep(0.3); s.shutdown(socket.SHUT_WR); all_of(s)
+s = dial(); s.recv(9); s.send(b"x"); time.sleep(0.5)
+'''),
+    'a set within a set': ('''
+outer, ep = select.epoll(), select.epoll(); outer.register(ep, select.EPOLLIN)
+s, _ = l.accept(); ep.register(s, select.EPOLLIN); s.send(b"go")
+say(len(outer.poll(5)), ep.poll(0)[0][1], s.recv(9), outer.poll(0.05))
+ep = select.epoll(); select.select([ep], [], [], 0); ep.register(s, select.EPOLLIN); s.send(b"go")
+say(len(select.select([ep], [], [], 5)[0]), ep.poll(0)[0][1], s.recv(9))
+''', '''
+s = dial()
+for _ in range(2): s.recv(9); time.sleep(0.2); s.send(b"x")
+all_of(s)
+'''),
+    'a set that a child uses': ('''
+pairs = [l.accept()[0] for _ in range(3)]; ep = select.epoll()
+for s in pairs: ep.register(s, select.EPOLLIN)
+def serve(who, nb):
+    while nb:
+        for fd, _ in ep.poll(5):
+            s = next(s for s in pairs if s.fileno() == fd); s.send(who + s.recv(9)); nb -= 1
+pairs[0].send(b"go"); serve(b"parent ", 2); pid = os.fork()
+if pid == 0: serve(b"child ", 3); os._exit(0)
+os.wait(); pairs[0].send(b"go"); serve(b"parent ", 3)
+if os.fork() == 0:
+    for s in pairs: s.close()
+    ep.close(); os._exit(0)
+os.wait(); pairs[0].send(b"go"); serve(b"again ", 3)
+r, w = os.pipe()
+if os.fork() == 0: os.read(r, 1); serve(b"side ", 1); os._exit(0)
+pairs[0].send(b"go"); serve(b"parent ", 1); os.write(w, b"x"); os.wait(); pairs[0].send(b"go"); serve(b"last ", 2)
+''', '''
+all = [dial() for _ in range(3)]
+for i in (0, 1): all[i].send(b"1")
+say(all[0].recv(2)); say(sorted(all[i].recv(99) for i in (0, 1)))
+for turn in range(2):
+    for s in all: s.send(b"2"); say(s.recv(99))
+    say(all[0].recv(2))
+for s in all: s.send(b"3"); say(s.recv(99))
+say(all[0].recv(2)); all[1].send(b"4"); say(all[1].recv(99)); all[2].send(b"4"); say(all[2].recv(99))
+say(all[0].recv(2))
+for i in (1, 2): all[i].send(b"5"); say(all[i].recv(99))
+'''),
+    'a set that is sent': ('''
+s, _ = l.accept(); ep = select.epoll(); ep.register(s, select.EPOLLIN); here, there = socket.socketpair()
+s.send(b"go"); say(ep.poll(5)[0][1], s.recv(9)); pid = os.fork()
+if pid == 0:
+    ep.close(); _, fds, _, _ = socket.recv_fds(there, 9, 1); ep = select.epoll.fromfd(fds[0])
+    say(ep.poll(5)[0][0] == s.fileno(), s.recv(9)); os._exit(0)
+socket.send_fds(here, [b"x"], [ep.fileno()]); time.sleep(0.2); s.send(b"go"); os.wait()
+s.send(b"go"); say(ep.poll(5)[0][1], s.recv(9))
+''', '''
+s = dial()
+for i in range(3): s.recv(9); time.sleep(0.2); s.send(b"%d" % i)
+all_of(s)
+'''),
+    'edges': ('''
+s, _ = l.accept(); s.setblocking(False); ep = select.epoll()
+ep.register(s, select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET); got, left = [], data
+while True:
+    for _, e in ep.poll(5):
+        try:
+            while e & select.EPOLLIN and (b := s.recv(70000)): got.append(b)
+        except BlockingIOError: pass
+        try:
+            while e & select.EPOLLOUT and left: left = left[s.send(left[:90000]):]
+        except BlockingIOError: pass
+    if e & select.EPOLLRDHUP and not left: break
+got.append(all_of(s)); say(digest(b"".join(got)))
+''', '''
+s = dial(); t = threading.Thread(target=lambda: s.sendall(data) or s.shutdown(socket.SHUT_WR)); t.start()
+say(digest(all_of(s, len(data)))); t.join()
+'''),
+}
+
+
+@both
+def daemon_gone(pair, ours, _peer):
+    """Who waits for a socket hears that its daemon has gone, whoever waits for it."""
+    script = f'''{HEAD}
+l = listen(); a, _ = l.accept(); b, _ = l.accept(); ours, its = select.epoll(), select.epoll()
+ours.register(a, select.EPOLLIN); its.register(b, select.EPOLLIN); select.select([its], [], [], 0)
+for ep, s in ((ours, a), (its, b)):
+    say(len(ep.poll(30)))
+    try: say(s.recv(9))
+    except OSError as e: say(name(e))
+'''
+    s = pair.server(PYTHON, '-c', script, pair.server_ip, PORT, pair.folder, text='ready')
+    client = pair.background('client', PYTHON, '-c', f'{HEAD}\nall = [dial(), dial()]\nsay("up")\n'
+                             'time.sleep(60)', pair.server_ip, PORT, pair.folder)
+    client.wait_text('up')
+    wait_for('streams', lambda: ours.ask('sockets')['streams_accepted'] == 2)
+    ours.process.popen.kill()
+    s.wait(20)
+    said = s.out().split('\n')[1:-1]
+    check(len(said) == 4 and said[0] == said[2] == '1' and said[1] == said[3], said)
+    del pair.daemons['us']
+
+
+def main():
+    need_namespaces('ethtool', 'sysctl')
+    tests = Tests(600)
+    if not sock.has_library():
+        print('1..0 # SKIP no library')
+        return 0
+    for case in CASES:
+        tests.add(case, same, CASES[case])
+    tests.add('daemon gone', daemon_gone)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
