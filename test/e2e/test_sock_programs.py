@@ -252,16 +252,27 @@ def tree_digest(top):
 
 
 def iperf_tcp(pair):
+    """Once all is written iperf3 ends, and does not read what still lies in buffers. So it is much
+    more than they hold, the kernel's are kept small, and the rest must have come. Of two
+    directions, the one that has all ends the other."""
     program, = need('iperf3')
-    out = []
-    for more in ([], ['-R'], ['-P', '3', '--bidir']):
+    size, held = 8 << 20, 1 << 20
+    for ns in (pair.at_us, pair.at_peer):
+        ns.run('sysctl', '-qw', 'net.ipv4.tcp_rmem=4096 131072 262144',
+               'net.ipv4.tcp_wmem=4096 16384 262144')
+    for streams, ways, more in ((1, [''], []), (1, [''], ['-R']),
+                                (3, ['', '_bidir_reverse'], ['-P', '3', '--bidir'])):
         server = pair.server(program, '-s', '-1', '-B', pair.server_ip, port=5201)
-        result = json.loads(pair.client(program, '-c', pair.server_ip, '-n', '2M', '--json',
+        result = json.loads(pair.client(program, '-c', pair.server_ip, '-n', size, '--json',
                                         *more))
-        server.wait(10)
-        check(result['end']['sum_received']['bytes'] > 0, 'nothing came')
-        out.append(result.get('error'))
-    return out
+        check('error' not in result, f'{more}: {result.get("error")}: {server.tail()}')
+        check(server.wait(10) == 0, server.tail())
+        end = result['end']
+        sent, came = ([end[f'sum_{what}{way}']['bytes'] for way in ways]
+                      for what in ('sent', 'received'))
+        text = f'{more}: {came} of {sent} bytes came'
+        check(max(sent) >= size and min(came) > 0, text)
+        check(all(s - c <= held * streams for s, c in zip(sent, came)), text)
 
 
 def socat_tcp(pair):
@@ -291,7 +302,7 @@ def run(case, proto, ours, **how):
     """One run: its ends, what the programs said, and how counters of our end have grown."""
     with Work() as work, sock.Pair(work, ours, proto, **how) as pair:
         out = case(pair)
-        return pair, out, pair.end()
+        return pair, out, pair.finish()
 
 
 def all_runs(case, proto):
