@@ -140,6 +140,62 @@ def multicast(pair):
 
 # ---- TCP ----
 
+def sockperf_tcp(pair):
+    program, = need('sockperf')
+    pair.server(program, 'server', '--tcp', '-i', pair.server_ip, '-p', 5001, port=5001)
+    out = pair.client(program, 'ping-pong', '--tcp', '-i', pair.server_ip, '-p', 5001, '-t', 1,
+                      '-m', 64)
+    line_with(out, r'RoundTrip|Latency')
+    return line_with(out, r'# dropped messages = \d+; # duplicated messages = \d+; '
+                          r'# out-of-order messages = \d+')
+
+
+def netcat_tcp(pair):
+    """All of an answer and its end, and only then a question and its end: who asks goes on when
+    one half of its connection is closed, and both go when the other is."""
+    program, = need('nc.openbsd')
+    want = [sample(pair.path(name), 1_000_000, name) for name in ('answer', 'question')]
+    here = f'cd {pair.folder}; '
+    server = pair.server('/bin/sh', '-c', f'{here} exec {program} -N -l {pair.server_ip} 5012 '
+                         '<answer >got-question', port=5012)
+    client = pair.background('nc', '/bin/sh', '-c', f'{here} '
+                             f'{{ until test -e go; do sleep 0.05; done; cat question; }} | '
+                             f'{program} -N {pair.server_ip} 5012 >got-answer')
+    wait_for('the answer', lambda: os.path.exists(pair.path('got-answer')) and
+             os.path.getsize(pair.path('got-answer')) == 1_000_000)
+    check(client.is_alive() and server.is_alive(), 'gone before the question')
+    pair.write('go', '')
+    check((client.wait(10), server.wait(10)) == (0, 0), client.tail() + server.tail())
+    got = [file_digest(pair.path(name)) for name in ('got-answer', 'got-question')]
+    check(got == want, f'what came differs: {got}, not {want}')
+    return got
+
+
+def python_tcp(pair, kind):
+    pair.server(PYTHON, PEER, f'serve_{kind}', pair.server_ip, 5013, text='ready')
+    return pair.client(PYTHON, PEER, 'talk', pair.server_ip, 5013)
+
+
+def serve_selectors(pair):
+    return python_tcp(pair, 'selectors')
+
+
+def serve_asyncio(pair):
+    return python_tcp(pair, 'asyncio')
+
+
+def serve_threads(pair):
+    return python_tcp(pair, 'threads')
+
+
+def serve_forks(pair):
+    return python_tcp(pair, 'forks')
+
+
+def serve_processes(pair):
+    return python_tcp(pair, 'processes')
+
+
 def redis(pair):
     server, cli, benchmark = need('redis-server', 'redis-cli', 'redis-benchmark')
     pair.server(server, '--bind', pair.server_ip, '--port', 6379, '--protected-mode', 'no',
@@ -295,7 +351,8 @@ def http_server(pair):
 
 UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, echo_selectors,
        echo_wildcard, echo_asyncio, echo_socketserver, echo_processes, multicast]
-TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server]
+TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server, sockperf_tcp,
+       netcat_tcp, serve_selectors, serve_asyncio, serve_threads, serve_forks, serve_processes]
 
 
 def run(case, proto, ours, **how):
