@@ -211,13 +211,10 @@ class Pair:
         return p
 
     def wait_port(self, p, proto, port):
-        """Of a carried socket the kernel may know nothing: then there is nothing to see, and it
-        has a moment."""
-        ready = wait_for(None, lambda: bound(self.ns['server'], proto, port) or
-                         not p.is_alive(),
-                         5 if self.ours == KERNEL else 0.5)
+        """Of a carried socket, too: its name is the kernel's."""
+        ready = wait_for(None, lambda: bound(self.ns['server'], proto, port) or not p.is_alive())
         check(p.is_alive(), f'{p.name} has ended: {p.tail()}')
-        check(ready or self.ours != KERNEL, f'{p.name} does not open port {port}: {p.tail()}')
+        check(ready, f'{p.name} does not open port {port}: {p.tail()}')
 
     def client(self, *command, stdin='', status=0, seconds=20, **how):
         """Run it to its end; its output. *stdin*: a text, or bytes, and so is the output."""
@@ -263,7 +260,7 @@ class Pair:
         return {**snmp(self.at_us),
                 **({**ours.counters(), **ours.ask('sockets')} if ours else {})}
 
-    def end(self):
+    def finish(self):
         """How much each counter has grown; daemons end."""
         after = self.counters()
         for d in self.daemons.values():

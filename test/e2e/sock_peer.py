@@ -15,6 +15,7 @@ import socket
 import socketserver
 import struct
 import sys
+import threading
 import time
 
 SIZES = [0, 1, 2, 63, 64, 512, 1400, 1472]      # of datagrams: no fragments
@@ -102,6 +103,110 @@ def echo_processes(ip, port):
             worker.join()
 
 
+# ---- echo servers of TCP: until the client's end, then theirs ----
+
+def listener(ip, port):
+    return socket.create_server((ip, int(port)), backlog=16)
+
+
+def serve_selectors(ip, port):
+    """One thread, which waits for room as it waits for bytes."""
+    unsent, ended = {}, set()
+    with listener(ip, port) as s, selectors.DefaultSelector() as selector:
+        s.setblocking(False)
+        selector.register(s, selectors.EVENT_READ)
+        ready()
+        while True:
+            for key, events in selector.select():
+                c = key.fileobj
+                if c is s:
+                    c = s.accept()[0]
+                    c.setblocking(False)
+                    unsent[c] = b''
+                elif events & selectors.EVENT_READ:
+                    data = c.recv(20_000)
+                    unsent[c] += data
+                    if not data:
+                        ended.add(c)
+                if events & selectors.EVENT_WRITE:
+                    try:
+                        unsent[c] = unsent[c][c.send(unsent[c]):]
+                    except BlockingIOError:     # doc/sockets.md: known
+                        pass
+                watch(selector, c, unsent, ended)
+
+
+def watch(selector, c, unsent, ended):
+    """Bytes if nothing is unsent, else room; nothing more after all of it."""
+    if c in selector.get_map():
+        selector.unregister(c)
+    if unsent[c]:
+        selector.register(c, selectors.EVENT_WRITE)
+    elif c not in ended:
+        selector.register(c, selectors.EVENT_READ)
+    else:
+        ended.remove(c)
+        del unsent[c]
+        c.close()
+
+
+async def echo_stream(reader, writer):
+    while data := await reader.read(20_000):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
+    writer.close()
+
+
+def serve_asyncio(ip, port):
+    async def serve():
+        server = await asyncio.start_server(echo_stream, ip, int(port))
+        ready()
+        await server.serve_forever()
+    asyncio.run(serve())
+
+
+class StreamHandler(socketserver.StreamRequestHandler):
+    def handle(self):
+        while data := self.rfile.read1(20_000):
+            self.wfile.write(data)
+
+
+def serve_with(kind, ip, port):
+    kind.allow_reuse_address = kind.daemon_threads = True
+    with kind((ip, int(port)), StreamHandler) as server:
+        ready()
+        server.serve_forever()
+
+
+def serve_threads(ip, port):
+    serve_with(socketserver.ThreadingTCPServer, ip, port)
+
+
+def serve_forks(ip, port):
+    """A process for each connection."""
+    serve_with(socketserver.ForkingTCPServer, ip, port)
+
+
+def accept_loop(s):
+    while True:
+        with s.accept()[0] as c:
+            while data := c.recv(20_000):
+                c.sendall(data)
+
+
+def serve_processes(ip, port):
+    """Two, from before any connection, with one listener; each has one connection at a time."""
+    with listener(ip, port) as s:
+        workers = [multiprocessing.Process(target=accept_loop, args=(s,), daemon=True)
+                   for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        ready()
+        for worker in workers:
+            worker.join()
+
+
 # ---- UDP clients ----
 
 def ask(ip, port, least='0'):
@@ -176,6 +281,37 @@ def mcast_send(group, port, interface, count):
 
 # ---- TCP clients ----
 
+def send_all(s, data):
+    s.sendall(data)
+    s.shutdown(socket.SHUT_WR)
+
+
+def talk(ip, port):
+    """Twice, two connections at the same time: small questions with their answers, in turns; then
+    more than there is room for, and its end, meanwhile what comes back, and that one's end."""
+    for i in range(2):
+        both = [socket.create_connection((ip, int(port)), WAIT_S) for _ in range(2)]
+        files = [s.makefile('rb') for s in both]
+        for size in (1, 64, 1460, 5000) * 10:
+            for s, f in zip(both, files):
+                s.sendall(b'q' * size)
+                if f.read(size) != b'q' * size:
+                    sys.exit(f'not what was sent: {size} bytes')
+        much = [b'%d.%d.' % (i, k) * 200_000 for k in range(2)]
+        threads = [threading.Thread(target=send_all, args=pair) for pair in zip(both, much)]
+        for thread in threads:
+            thread.start()
+        back = [f.read() for f in files]
+        for thread in threads:
+            thread.join()
+        if back != much:
+            sys.exit(f'of {[len(b) for b in much]} bytes came back {[len(b) for b in back]}')
+        print(digest(back))
+        for s, f in zip(both, files):
+            f.close()
+            s.close()
+
+
 def memcached_tcp(ip, port):
     """Two connections, commands in a row without waiting."""
     for offset in (0, 1000):
@@ -205,7 +341,9 @@ def web(url):
 
 
 KINDS = {f.__name__: f for f in (echo_selectors, echo_asyncio, echo_socketserver, echo_processes,
-                                 ask, memcached_udp, mcast_read, mcast_send, memcached_tcp, web)}
+                                 serve_selectors, serve_asyncio, serve_threads, serve_forks,
+                                 serve_processes, ask, memcached_udp, mcast_read, mcast_send,
+                                 talk, memcached_tcp, web)}
 
 if __name__ == '__main__':
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -140,6 +140,62 @@ def multicast(pair):
 
 # ---- TCP ----
 
+def sockperf_tcp(pair):
+    program, = need('sockperf')
+    pair.server(program, 'server', '--tcp', '-i', pair.server_ip, '-p', 5001, port=5001)
+    out = pair.client(program, 'ping-pong', '--tcp', '-i', pair.server_ip, '-p', 5001, '-t', 1,
+                      '-m', 64)
+    line_with(out, r'RoundTrip|Latency')
+    return line_with(out, r'# dropped messages = \d+; # duplicated messages = \d+; '
+                          r'# out-of-order messages = \d+')
+
+
+def netcat_tcp(pair):
+    """All of an answer and its end, and only then a question and its end: who asks goes on when
+    one half of its connection is closed, and both go when the other is."""
+    program, = need('nc.openbsd')
+    want = [sample(pair.path(name), 1_000_000, name) for name in ('answer', 'question')]
+    here = f'cd {pair.folder}; '
+    server = pair.server('/bin/sh', '-c', f'{here} exec {program} -N -l {pair.server_ip} 5012 '
+                         '<answer >got-question', port=5012)
+    client = pair.background('nc', '/bin/sh', '-c', f'{here} '
+                             f'{{ until test -e go; do sleep 0.05; done; cat question; }} | '
+                             f'{program} -N {pair.server_ip} 5012 >got-answer')
+    wait_for('the answer', lambda: os.path.exists(pair.path('got-answer')) and
+             os.path.getsize(pair.path('got-answer')) == 1_000_000)
+    check(client.is_alive() and server.is_alive(), 'gone before the question')
+    pair.write('go', '')
+    check((client.wait(10), server.wait(10)) == (0, 0), client.tail() + server.tail())
+    got = [file_digest(pair.path(name)) for name in ('got-answer', 'got-question')]
+    check(got == want, f'what came differs: {got}, not {want}')
+    return got
+
+
+def python_tcp(pair, kind):
+    pair.server(PYTHON, PEER, f'serve_{kind}', pair.server_ip, 5013, text='ready')
+    return pair.client(PYTHON, PEER, 'talk', pair.server_ip, 5013)
+
+
+def serve_selectors(pair):
+    return python_tcp(pair, 'selectors')
+
+
+def serve_asyncio(pair):
+    return python_tcp(pair, 'asyncio')
+
+
+def serve_threads(pair):
+    return python_tcp(pair, 'threads')
+
+
+def serve_forks(pair):
+    return python_tcp(pair, 'forks')
+
+
+def serve_processes(pair):
+    return python_tcp(pair, 'processes')
+
+
 def redis(pair):
     server, cli, benchmark = need('redis-server', 'redis-cli', 'redis-benchmark')
     pair.server(server, '--bind', pair.server_ip, '--port', 6379, '--protected-mode', 'no',
@@ -252,16 +308,27 @@ def tree_digest(top):
 
 
 def iperf_tcp(pair):
+    """Once all is written iperf3 ends, and does not read what still lies in buffers. So it is much
+    more than they hold, the kernel's are kept small, and the rest must have come. Of two
+    directions, the one that has all ends the other."""
     program, = need('iperf3')
-    out = []
-    for more in ([], ['-R'], ['-P', '3', '--bidir']):
+    size, held = 8 << 20, 1 << 20
+    for ns in (pair.at_us, pair.at_peer):
+        ns.run('sysctl', '-qw', 'net.ipv4.tcp_rmem=4096 131072 262144',
+               'net.ipv4.tcp_wmem=4096 16384 262144')
+    for streams, ways, more in ((1, [''], []), (1, [''], ['-R']),
+                                (3, ['', '_bidir_reverse'], ['-P', '3', '--bidir'])):
         server = pair.server(program, '-s', '-1', '-B', pair.server_ip, port=5201)
-        result = json.loads(pair.client(program, '-c', pair.server_ip, '-n', '2M', '--json',
+        result = json.loads(pair.client(program, '-c', pair.server_ip, '-n', size, '--json',
                                         *more))
-        server.wait(10)
-        check(result['end']['sum_received']['bytes'] > 0, 'nothing came')
-        out.append(result.get('error'))
-    return out
+        check('error' not in result, f'{more}: {result.get("error")}: {server.tail()}')
+        check(server.wait(10) == 0, server.tail())
+        end = result['end']
+        sent, came = ([end[f'sum_{what}{way}']['bytes'] for way in ways]
+                      for what in ('sent', 'received'))
+        text = f'{more}: {came} of {sent} bytes came'
+        check(max(sent) >= size and min(came) > 0, text)
+        check(all(s - c <= held * streams for s, c in zip(sent, came)), text)
 
 
 def socat_tcp(pair):
@@ -284,14 +351,15 @@ def http_server(pair):
 
 UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, echo_selectors,
        echo_wildcard, echo_asyncio, echo_socketserver, echo_processes, multicast]
-TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server]
+TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server, sockperf_tcp,
+       netcat_tcp, serve_selectors, serve_asyncio, serve_threads, serve_forks, serve_processes]
 
 
 def run(case, proto, ours, **how):
     """One run: its ends, what the programs said, and how counters of our end have grown."""
     with Work() as work, sock.Pair(work, ours, proto, **how) as pair:
         out = case(pair)
-        return pair, out, pair.end()
+        return pair, out, pair.finish()
 
 
 def all_runs(case, proto):
