@@ -35,7 +35,7 @@ struct sock_file {
 	_Atomic bool is_kernels; /**< by the name that it has: it is not asked for again */
 	int domain;
 	bool is_udp;              /**< or TCP */
-	bool is_stdio;            /**< the C library may write to it by itself */
+	bool is_stdio;            /**< inherited: who has not the library may write, too */
 	struct san_sock_shm *shm; /**< once it is carried */
 	size_t bytes;
 	uint32_t id, rx_bytes, tx_bytes; /**< as they were then: others may write there */

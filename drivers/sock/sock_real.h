@@ -10,6 +10,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -36,6 +37,11 @@
 	X(closefrom, void, (int))                                                                \
 	X(fclose, int, (void *))                                                                 \
 	X(fdopen, void *, (int, const char *))                                                   \
+	X(freopen, void *, (const char *, const char *, void *))                                 \
+	X(freopen64, void *, (const char *, const char *, void *))                               \
+	X(perror, void, (const char *))                                                          \
+	X(vdprintf, int, (int, const char *, va_list))                                           \
+	X(__vdprintf_chk, int, (int, int, const char *, va_list))                                \
 	X(dup, int, (int))                                                                       \
 	X(dup2, int, (int, int))                                                                 \
 	X(dup3, int, (int, int, int))                                                            \

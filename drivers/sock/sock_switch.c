@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -29,6 +28,7 @@
 #include "sock_opt.h"
 #include "sock_own.h"
 #include "sock_real.h"
+#include "sock_stdio.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
 #include "sock_udp.h"
@@ -67,6 +67,7 @@ accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
 	sock_forget(new);
 	if (!sock_conf_is_idle())
 		sock_tcp_accepted(new, sa, len, room);
+	sock_stdio_at(new);
 	return new;
 }
 
@@ -168,6 +169,7 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 			sock_carry(fd, f);
 	}
 	sock_put(f);
+	sock_stdio_at(fd);
 	return rc;
 }
 
@@ -280,32 +282,12 @@ closefrom(int first)
 	(first);
 }
 
-EXPORT int
-fclose(FILE *file)
-{
-	if (file != NULL)
-		sock_forget(fileno(file));
-	return REAL(fclose)(file);
-}
-
-/* What it writes then goes by the descriptor: see sock_wait_aside(). */
-EXPORT FILE *
-fdopen(int fd, const char *mode)
-{
-	struct sock_file *f = sock_get(fd);
-
-	if (f != NULL) {
-		f->is_stdio = true;
-		sock_put(f);
-	}
-	return REAL(fdopen)(fd, mode);
-}
-
 static void
 same(int from, int to)
 {
 	sock_epoll_expose(from);
 	sock_dup(from, to);
+	sock_stdio_at(to);
 }
 
 EXPORT int
@@ -782,6 +764,8 @@ begin(void)
 {
 	sock_fd_begin();
 	pthread_atfork(sock_epoll_share, NULL, begin_child);
-	if (!sock_conf_is_idle())
-		sock_adopt_all();
+	if (sock_conf_is_idle())
+		return;
+	sock_adopt_all();
+	sock_stdio_begin();
 }

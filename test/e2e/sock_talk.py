@@ -5,8 +5,10 @@ A case is what the server does with its listener *l*, and what the client does; 
 same on the kernel as when both are carried.
 """
 
+import os
+
 import sock
-from e2e import Work, check
+from e2e import BUILD, Work, check
 from sock import PYTHON, wait_for
 
 PORT = 5100
@@ -28,8 +30,17 @@ def listen(**how):
     l.bind((ip, port)); l.listen(); say("ready")
     return l
 def dial(**how): return socket.create_connection((ip, port), **how)
+def story(name):
+    p = subprocess.run([stdio, name, ip, str(port)], stdout=subprocess.PIPE, text=True, timeout=15)
+    say(name, p.returncode, p.stdout)
+def by_line(s):
+    for line in s.makefile("rb"):
+        say(line)
+        if line == b"bye\\n": break
+        s.send(b"echo " + line)
 data = bytes(i * 7 + (i >> 8) & 255 for i in range(3_000_000))
-'''
+''' + f'stdio = {os.path.join(BUILD, "test/e2e/sock_stdio")!r}\n'
+
 
 
 def talk(pair, case, plain=False):

@@ -104,6 +104,72 @@ for _ in range(3):
 for _ in range(3):
     s = dial(); say(digest(all_of(s)))
 '''),
+    'written without the library': ('''
+for _ in range(3):
+    s, _ = l.accept()
+    subprocess.run(["bash", "-c", "without=\'env -u LD_PRELOAD\'; echo first; $without seq 60000; "
+                    "echo then; $without seq 3; seq 4; $without bash -c \'echo last\'"],
+                   stdin=s, stdout=s)
+    s.shutdown(socket.SHUT_WR); s.close()
+''', '''
+for _ in range(3):
+    s = dial(); say(digest(all_of(s)))
+'''),
+    'streams of two directions': ('''
+for _ in range(2):
+    s, _ = l.accept(); by_line(s); s.sendall(b"one\\ntwo"); s.close()
+''', '''
+story("apart"); story("together")
+'''),
+    'a stream both ways': ('''
+s, _ = l.accept(); by_line(s); s.sendall(b"x" * 300 + b"\\n"); s.close()
+s, _ = l.accept(); by_line(s); s.close()
+''', '''
+story("both_ways"); story("before")
+'''),
+    'a stream closed once': ('''
+s, _ = l.accept(); say(all_of(s)); s.close()
+''', '''
+story("once")
+'''),
+    'streams of all modes': ('''
+for _ in range(2):
+    s, _ = l.accept(); say(all_of(s)); s.close()
+''', '''
+story("modes"); story("wide")
+'''),
+    'a stream by number': ('''
+s, _ = l.accept(); b = all_of(s); say(digest(b), b[-200:]); s.close()
+''', '''
+story("by_number")
+'''),
+    'a stream and a full peer': ('''
+s, _ = l.accept(); time.sleep(0.7); say(digest(all_of(s))); s.close()
+''', '''
+story("late")
+'''),
+    'a stream opened again': ('''
+s, _ = l.accept(); by_line(s); s.close()
+''', '''
+story("another")
+'''),
+    'standard streams that were replaced': ('''
+s, _ = l.accept(); s.sendall(b"one\\ntwo\\nthree"); s.shutdown(socket.SHUT_WR); say(all_of(s))
+''', '''
+story("replaced")
+'''),
+    'standard streams that were inherited': ('''
+for args in ([stdio, "inherited"], ["cat"], ["head", "-1"], ["sed", "-u", "s/o/0/"],
+             ["bash", "-c", "read line; echo \'<\'$line\'>\'; head -1; echo end"],
+             ["awk", "{ print NR, $0 }"]):
+    s, _ = l.accept()
+    p = subprocess.run(args, stdin=s, stdout=s, stderr=s); s.shutdown(socket.SHUT_WR)
+    say(args[0], p.returncode); all_of(s); s.close()
+''', '''
+for _ in range(6):
+    s = dial(); s.send(b"one\\n"); time.sleep(0.1); s.send(b"two\\n"); s.shutdown(socket.SHUT_WR)
+    say(all_of(s))
+'''),
     'a file in parts': ('''
 s, _ = l.accept(); time.sleep(0.5); say(digest(all_of(s)))
 ''', '''

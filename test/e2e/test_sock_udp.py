@@ -414,32 +414,53 @@ for _ in range(3):
     check(sock.snmp(pair.at_us)['Udp.OutDatagrams'] == before, 'the kernel sent one')
 
 
-@ours
-def writes_unheard(pair):
-    """What the C library writes by itself to what stands for a socket is sent all the same."""
-    pair.server(PYTHON, '-c', f'''
+LENGTHS = f'''
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("0.0.0.0", {PORT + 1}))
 print("up", flush=True)
 while True:
     data, peer = s.recvfrom(65536)
-    s.sendto(data[:100], peer)
-''', text='up')
+    s.sendto(b"%d " % len(data) + data[:20] + b"\\n", peer)
+'''
+
+
+@ours
+def writes_unheard(pair):
+    """What a program without the library writes to what stands for a socket is sent all the same."""
+    pair.server(PYTHON, '-c', LENGTHS, text='up')
     out = here(pair, f'''
-import ctypes
-libc = ctypes.CDLL(None)
-libc.fdopen.restype = ctypes.c_void_p
-signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 k.connect(("{PEER_IP}", {PORT + 1})); k.settimeout(5)
-f = ctypes.c_void_p(libc.fdopen(os.dup(k.fileno()), b"w"))
-for text in (b"hello", b"world"):
-    libc.fputs(text, f); libc.fflush(f)
+for text in ("hello", "world"):
+    subprocess.run(["env", "-u", "LD_PRELOAD", "echo", text], stdout=k)
     print(k.recv(100))
 k.send(b"and more"); print(k.recv(100))
 ''')
-    check(out == "b'hello'\nb'world'\nb'and more'\n", out)
+    check(out == "b'6 hello\\n\\n'\nb'6 world\\n\\n'\nb'8 and more\\n'\n", out)
+
+
+@ours
+def streams(pair):
+    """The C library's own streams: datagrams are as long as the kernel has them."""
+    pair.server(PYTHON, '-c', LENGTHS, text='up')
+    out = here(pair, f'''
+import ctypes
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = libc.fgets.restype = ctypes.c_void_p
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+f = ctypes.c_void_p(libc.fdopen(k.fileno(), b"r+")); buf = ctypes.create_string_buffer(100)
+k.connect(("{PEER_IP}", {PORT + 1}))
+for text in (b"hello", b"x" * 10000):
+    libc.fputs(text, f); libc.fflush(f); libc.fgets(buf, 100, f); print(buf.value)
+libc.fgets(buf, 100, f); print(buf.value)
+libc.dprintf(k.fileno(), b"%s %d", b"number", 5); libc.fgets(buf, 100, f); print(buf.value)
+libc.fclose(f)
+try: os.fstat(k.detach())
+except OSError: print("closed")
+''')
+    check(out == "b'5 hello\\n'\nb'8192 xxxxxxxxxxxxxxxxxxxx\\n'\nb'1808 xxxxxxxxxxxxxxxxxxxx\\n'\n"
+          "b'8 number 5\\n'\nclosed\n", out)
 
 
 def default_route(pair):
@@ -546,7 +567,7 @@ def main():
     tests = Tests(300)
     for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody,
                  many_sockets, long_ones, memory, own_descriptors, full, connects_anew,
-                 first_datagram, writes_unheard,
+                 first_datagram, writes_unheard, streams,
                  functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A stream of a socket is one of fopencookie(), whose functions are the switch's own. It has the
+ * socket's number, so fileno() and freopen() know it, a buffer as large as a socket's, so the same
+ * bytes go together, and the wide characters' half of a stream that the C library has made of a
+ * descriptor: without it freopen() would crash. Who writes wide characters writes to the
+ * descriptor itself (see sock_wait_aside()).
+ *
+ * Standard streams are made when the process begins, and put in place by a store: dup2(), which
+ * puts sockets there, may be called by a signal handler. Once there they stay, for any descriptor.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "sock_real.h"
+#include "sock_stdio.h"
+#include "sock_switch.h"
+#include "sock_tcp.h"
+
+#define BLOCK  4096 /* st_blksize of a socket, from which the C library has its buffer */
+#define NB_STD 3
+
+struct stream {
+	int fd;     /* -1: closed */
+	FILE *real; /* whose half of wide characters it has; NULL: a standard stream's */
+	char buf[BLOCK];
+};
+
+static struct {
+	struct stream stream;
+	FILE *ours, *real;
+} standard[NB_STD];
+
+static FILE **const place[NB_STD] = {&stdin, &stdout, &stderr};
+
+/* The C library's, for what the compiler checks, and what it does not. */
+int __vfprintf_chk(FILE *file, int flag, const char *format, va_list ap);
+
+/* ---- what a stream is made of ---- */
+
+static ssize_t
+read_some(void *cookie, char *data, size_t len)
+{
+	return read(((struct stream *)cookie)->fd, data, len);
+}
+
+/* All of it, as the C library's own function; less: an error. */
+static ssize_t
+write_all(void *cookie, const char *data, size_t len)
+{
+	struct stream *s = cookie;
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < len && (n = write(s->fd, data + done, len - done)) > 0)
+		done += (size_t)n;
+	return (ssize_t)done;
+}
+
+static int
+seek(void *cookie, off64_t *offset, int whence)
+{
+	(void)cookie;
+	(void)offset;
+	(void)whence;
+	errno = ESPIPE;
+	return -1;
+}
+
+/* Of *real* nothing is left but its memory: it neither has the descriptor nor closes it. */
+static void
+dispose(FILE *real)
+{
+	int was = errno;
+
+	real->_fileno = -1;
+	REAL(fclose)
+	(real);
+	errno = was;
+}
+
+static int
+finish(void *cookie)
+{
+	struct stream *s = cookie;
+	int fd = s->fd;
+
+	if (s->real != NULL) {
+		dispose(s->real);
+		free(s);
+	}
+	return fd < 0 ? 0 : close(fd);
+}
+
+/* *real*: one that the C library would have there; NULL: it is for bytes only. */
+static FILE *
+make(struct stream *s, const char *mode, const FILE *real)
+{
+	static const cookie_io_functions_t functions = {read_some, write_all, seek, finish};
+	FILE *file = fopencookie(s, mode, functions);
+
+	if (file == NULL)
+		return NULL;
+	if (real != NULL) {
+		file->_fileno = s->fd;
+		file->_wide_data = real->_wide_data;
+		file->_mode = 0;
+	}
+	setvbuf(file, s->buf, _IOFBF, sizeof(s->buf));
+	return file;
+}
+
+/* ---- standard streams ---- */
+
+void
+sock_stdio_begin(void)
+{
+	int fd;
+
+	for (fd = 0; fd < NB_STD; fd++) {
+		standard[fd].stream.fd = fd;
+		standard[fd].real = *place[fd];
+		standard[fd].ours = make(&standard[fd].stream, fd == STDIN_FILENO ? "r" : "w",
+					 standard[fd].real);
+		if (fd == STDERR_FILENO && standard[fd].ours != NULL)
+			setvbuf(standard[fd].ours, NULL, _IONBF, 0);
+		sock_stdio_at(fd);
+	}
+}
+
+/* Has it what would be lost, or come too late, if it were another? */
+static bool
+is_in_use(const FILE *file)
+{
+	return file->_IO_read_ptr != file->_IO_read_end ||
+		file->_IO_write_ptr != file->_IO_write_base || file->_mode > 0;
+}
+
+void
+sock_stdio_at(int fd)
+{
+	struct sock_file *f;
+	FILE *ours, *real;
+
+	if (fd < 0 || fd >= NB_STD || (f = carried(fd)) == NULL)
+		return;
+	sock_put(f);
+	ours = standard[fd].ours;
+	real = standard[fd].real;
+	if (ours == NULL || standard[fd].stream.fd != fd || *place[fd] != real ||
+	    real->_fileno != fd || is_in_use(real))
+		return;
+	if (__flbf(real) != 0)
+		setvbuf(ours, NULL, _IOLBF, 0);
+	else if (__fbufsize(real) == 1)
+		setvbuf(ours, NULL, _IONBF, 0);
+	*place[fd] = ours;
+}
+
+/* As the C library's own it stays where it is, for who uses it none the less. */
+static int
+close_standard(FILE *file, struct stream *s)
+{
+	int fd = file->_fileno, rc;
+
+	if (fd < 0)
+		return EOF;
+	rc = fflush(file);
+	__fpurge(file);
+	s->fd = file->_fileno = -1;
+	return close(fd) == 0 ? rc : EOF;
+}
+
+/* ---- streams of descriptors ---- */
+
+/* It is the kernel's, and nothing will change that. */
+static bool
+stays(int fd, const struct sock_file *f)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+
+	return !atomic_load(&f->carried) && !f->is_udp &&
+		REAL(getpeername)(fd, (struct sockaddr *)&ss, &len) == 0;
+}
+
+/* In place of *real*, which the C library has made of *fd*. */
+static FILE *
+replace(FILE *real, int fd, char mode)
+{
+	const char how[] = {mode, __freadable(real) != 0 && __fwritable(real) != 0 ? '+' : 0, 0};
+	struct stream *s = malloc(sizeof(*s));
+	FILE *file = NULL;
+
+	if (s != NULL) {
+		s->fd = fd;
+		s->real = real;
+		file = make(s, how, real);
+	}
+	if (file != NULL) {
+		real->_fileno = -1;
+	} else {
+		free(s);
+		dispose(real);
+	}
+	return file;
+}
+
+EXPORT FILE *
+fdopen(int fd, const char *mode)
+{
+	struct sock_file *f = sock_get(fd);
+	int was = errno;
+	FILE *file;
+
+	if (f == NULL)
+		return REAL(fdopen)(fd, mode);
+	/* it knows what may be wrong with *mode* */
+	file = REAL(fdopen)(fd, mode);
+	if (file != NULL && !stays(fd, f)) {
+		errno = was;
+		file = replace(file, fd, mode[0]);
+	}
+	sock_put(f);
+	return file;
+}
+
+EXPORT int
+fclose(FILE *file)
+{
+	int was = errno, fd = file != NULL ? fileno(file) : -1, rc = 0, i;
+	struct sock_file *f;
+
+	for (i = 0; i < NB_STD; i++)
+		if (file != NULL && file == standard[i].ours)
+			return close_standard(file, &standard[i].stream);
+	/* what it has goes to the socket, which nobody knows any more when it is closed */
+	f = sock_get(fd);
+	if (f != NULL)
+		rc = fflush(file);
+	else
+		errno = was;
+	sock_forget(fd);
+	if (REAL(fclose)(file) != 0)
+		rc = EOF;
+	if (f == NULL)
+		return rc;
+	if (!f->is_udp && atomic_load(&f->carried))
+		sock_tcp_linger(f);
+	sock_put(f);
+	return rc;
+}
+
+/* It opens and closes unheard, with the number that *file* had. */
+static void
+leave(FILE *file)
+{
+	int was = errno, fd = file != NULL ? fileno(file) : -1;
+
+	if (fd >= 0) {
+		fflush(file);
+		sock_forget(fd);
+	}
+	errno = was;
+}
+
+EXPORT FILE *
+freopen(const char *path, const char *mode, FILE *file)
+{
+	leave(file);
+	return REAL(freopen)(path, mode, file);
+}
+
+EXPORT FILE *
+freopen64(const char *path, const char *mode, FILE *file)
+{
+	leave(file);
+	return REAL(freopen64)(path, mode, file);
+}
+
+/* ---- what writes to a descriptor ---- */
+
+/* As the C library does it, by a stream that is no longer than this. */
+static int
+print(int fd, int flag, const char *format, va_list ap)
+{
+	struct stream s = {.fd = fd};
+	FILE *file = make(&s, "w", NULL);
+	int n;
+
+	if (file == NULL)
+		return -1;
+	n = __vfprintf_chk(file, flag, format, ap);
+	if (fflush(file) != 0)
+		n = -1;
+	s.fd = -1;
+	REAL(fclose)
+	(file);
+	return n;
+}
+
+static bool
+is_known(int fd)
+{
+	struct sock_file *f = sock_get(fd);
+
+	if (f != NULL)
+		sock_put(f);
+	return f != NULL;
+}
+
+EXPORT int
+vdprintf(int fd, const char *format, va_list ap)
+{
+	return is_known(fd) ? print(fd, 0, format, ap) : REAL(vdprintf)(fd, format, ap);
+}
+
+EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list ap);
+EXPORT int
+__vdprintf_chk(int fd, int flag, const char *format, va_list ap)
+{
+	return is_known(fd) ? print(fd, flag, format, ap) :
+			      REAL(__vdprintf_chk)(fd, flag, format, ap);
+}
+
+EXPORT int
+dprintf(int fd, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vdprintf(fd, format, ap);
+	va_end(ap);
+	return n;
+}
+
+EXPORT int __dprintf_chk(int fd, int flag, const char *format, ...);
+EXPORT int
+__dprintf_chk(int fd, int flag, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = __vdprintf_chk(fd, flag, format, ap);
+	va_end(ap);
+	return n;
+}
+
+/* A stream that nobody has used yet must not become one of bytes: it goes by the descriptor. */
+EXPORT void
+perror(const char *what)
+{
+	int err = errno, fd = fileno(stderr);
+	char text[256];
+
+	if (fwide(stderr, 0) == 0 && is_known(fd)) {
+		dprintf(fd, "%s%s%s\n", what != NULL ? what : "",
+			what != NULL && what[0] != '\0' ? ": " : "",
+			strerror_r(err, text, sizeof(text)));
+		return;
+	}
+	errno = err;
+	REAL(perror)
+	(what);
+}
