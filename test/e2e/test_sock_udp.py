@@ -575,6 +575,38 @@ except TimeoutError: print("all")
         check(grown > 100, f'the daemon has sent {grown} packets')
 
 
+@functools.partial(ours, rules='carry')
+def long_ones_carried_only(pair):
+    """One that gets nothing by the kernel's other devices gets what af_packet cuts off, once."""
+    us, peer = pair.at_us, pair.at_peer
+    us.run('ip', 'link', 'add', 'd0', 'type', 'veth', 'peer', 'name', 'd1', 'netns', peer.pid)
+    for ns, name, ip in ((us, 'd0', '10.88.0.1'), (peer, 'd1', '10.88.0.2')):
+        ns.run('ip', 'address', 'add', f'{ip}/24', 'dev', name)
+        ns.run('ip', 'link', 'set', name, 'up')
+    pair.server(PYTHON, '-c', f'''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("0.0.0.0", {PORT + 1}))
+print("up", flush=True)
+while True:
+    data, peer = s.recvfrom(100)
+    s.sendto(bytes(int(data)), ("10.88.0.1", peer[1]))
+    s.sendto(b"x" * int(data), peer)
+''', text='up')
+    out = here(pair, f'''
+s.settimeout(5)
+for n in (1000, 20000, 60000):
+    s.sendto(b"%d" % n, ("{pair.server_ip}", {PORT + 1}))
+    data, peer = s.recvfrom(70000)
+    print(data == b"x" * n, peer[0])
+    c.send(b"local"); print(s.recv(70000)[:9])
+s.settimeout(0.3)
+try: print("more:", len(s.recv(70000)))
+except TimeoutError: print("all")
+''')
+    check(out == f"True {pair.server_ip}\nb'local'\n" * 3 + 'all\n', out)
+
+
 @functools.partial(ours, limits='sock_bytes = 1600K')
 def memory(pair):
     """A user's sockets have the memory that they may have; further ones are the kernel's."""
@@ -607,8 +639,8 @@ def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
     for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody,
-                 many_sockets, long_ones, memory, own_descriptors, full, connects_anew,
-                 first_datagram, sends_first, writes_unheard,
+                 many_sockets, long_ones, long_ones_carried_only, memory, own_descriptors, full,
+                 connects_anew, first_datagram, sends_first, writes_unheard,
                  functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
