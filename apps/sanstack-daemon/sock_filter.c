@@ -20,17 +20,8 @@
 #define TAKE        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)
 #define DROP        BPF_STMT(BPF_RET | BPF_K, 0)
 
-static int
-attach(int fd, struct sock_filter *code, unsigned short len)
-{
-	const struct sock_fprog filter = {.len = len, .filter = code};
-
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 ? 0 :
-											    -errno;
-}
-
 int
-sock_filter_port(int fd, const struct san_engine_port *port)
+sock_filter_port(int fd, const struct san_engine_port *port, bool local_only)
 {
 	uint32_t if_index = san_engine_if_index(port), whole = san_engine_whole_v4(port);
 	struct sock_filter code[] = {
@@ -39,25 +30,17 @@ sock_filter_port(int fd, const struct san_engine_port *port)
 		/* the version of IP, and the length of IPv4 */
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, (uint32_t)SKF_NET_OFF),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 0, 3),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 0, 4),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, (uint32_t)(SKF_NET_OFF + 2)),
-		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, whole, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, whole, 1, 2),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LOOPBACK, 0, local_only ? 1 : 0),
 		TAKE,
 		DROP,
 	};
+	const struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
-	return if_index == 0 ? 0 : attach(fd, code, sizeof(code) / sizeof(code[0]));
-}
-
-int
-sock_filter_local(int fd)
-{
-	struct sock_filter code[] = {
-		LOAD_DEVICE,
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LOOPBACK, 0, 1),
-		TAKE,
-		DROP,
-	};
-
-	return attach(fd, code, sizeof(code) / sizeof(code[0]));
+	if (if_index == 0 && !local_only)
+		return 0;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 ? 0 :
+											    -errno;
 }

@@ -8,11 +8,14 @@
  * come by the port, for otherwise it would be there twice (UDP-4).
  */
 
+#include <stdbool.h>
+
 struct san_engine_port;
 
-/** Nothing that *port* has as well. 0, or -errno. */
-int sock_filter_port(int fd, const struct san_engine_port *port);
-/** What is local, and nothing else. 0, or -errno. */
-int sock_filter_local(int fd);
+/**
+ * Nothing that *port* has as well; with *local_only* nothing of other devices than the loopback
+ * device either. 0, or -errno.
+ */
+int sock_filter_port(int fd, const struct san_engine_port *port, bool local_only);
 
 #endif /* DAEMON_SOCK_FILTER_H */

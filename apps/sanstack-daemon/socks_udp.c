@@ -248,10 +248,7 @@ begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
-	if (local_only)
-		rc = sock_filter_local(s->kernel);
-	else
-		rc = sock_filter_port(s->kernel, port->ctx->port);
+	rc = sock_filter_port(s->kernel, port->ctx->port, local_only);
 	if (rc == 0)
 		rc = socks_watch(s);
 	if (rc != 0)

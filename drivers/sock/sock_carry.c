@@ -190,20 +190,22 @@ sock_is_refused(int fd, const struct sock_file *f, const struct sockaddr *local,
 }
 
 static bool
-is_wanted(int fd, const struct sock_file *f, enum sock_action *action)
+is_wanted(int fd, const struct sock_file *f, const struct sockaddr *to, enum sock_action *action)
 {
 	struct sockaddr_storage local, remote;
 	socklen_t len = sizeof(local);
-	bool connected;
 
 	if (!f->is_udp || sock_conf_is_idle())
 		return false;
 	if (REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0)
 		return false;
 	len = sizeof(remote);
-	connected = REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0;
+	if (REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0)
+		to = (struct sockaddr *)&remote;
+	else if (to != NULL && sock_is_bad(to, sizeof(*to)))
+		to = NULL; /* the kernel will say so */
 	*action = sock_conf_action(IPPROTO_UDP, sock_is_v6only(fd, f), (struct sockaddr *)&local,
-				   connected ? (struct sockaddr *)&remote : NULL, true);
+				   to, true);
 	return *action == SOCK_CARRY || *action == SOCK_BOTH;
 }
 
@@ -216,7 +218,7 @@ look_up_peer(const struct sock_file *f)
 }
 
 void
-sock_carry(int fd, struct sock_file *f)
+sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 {
 	struct shmq_req req = {0};
 	enum sock_action action;
@@ -226,8 +228,9 @@ sock_carry(int fd, struct sock_file *f)
 
 	if (atomic_load(&f->carried))
 		return;
+	atomic_store(&f->is_chosen, true);
 	atomic_store(&f->is_kernels, !sock_conf_may_drop());
-	if (!is_wanted(fd, f, &action))
+	if (!is_wanted(fd, f, to, &action))
 		return;
 	rc = sock_attach();
 	bits = sock_opt_bits(fd); /* the daemon turns on more */
@@ -252,18 +255,21 @@ sock_carry(int fd, struct sock_file *f)
 }
 
 void
-sock_carry_first(int fd, struct sock_file *f)
+sock_carry_first(int fd, struct sock_file *f, const struct sockaddr *to)
 {
 	const struct sockaddr_storage any = {.ss_family = (sa_family_t)f->domain};
 	struct sockaddr_storage bound;
 	int was = errno;
 
+	/* each datagram of the kernel's comes here if a rule may refuse it */
+	if (atomic_load(&f->is_chosen))
+		return;
 	/* as the kernel names one that sends */
 	if (sock_bound_to(fd, &bound) == NULL)
 		REAL(bind)
 	(fd, (const struct sockaddr *)&any,
 	 f->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
-	sock_carry(fd, f);
+	sock_carry(fd, f, to);
 	errno = was;
 }
 

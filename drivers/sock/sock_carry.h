@@ -12,11 +12,21 @@
 
 /**
  * *fd* has just got a name from the kernel, of itself or of its peer: if a rule says so, it is
- * carried from now on. What goes wrong leaves it as it is.
+ * carried from now on. What goes wrong leaves it as it is. *to*: where it is about to send, if
+ * that is known before its peer is; or NULL.
  */
-void sock_carry(int fd, struct sock_file *f);
-/** It is about to send for the first time: likewise, before that has gone. */
-void sock_carry_first(int fd, struct sock_file *f);
+void sock_carry(int fd, struct sock_file *f, const struct sockaddr *to);
+/**
+ * It is about to send, to *to* or (NULL) to its peer. If it has had no name until now: likewise,
+ * before that has gone. Where it sends later does not count: it is carried as a whole, or not.
+ */
+void sock_carry_first(int fd, struct sock_file *f, const struct sockaddr *to);
+/** Where *msg* goes, if it says so. Of a name that is too short the kernel will say EINVAL. */
+static inline const struct sockaddr *
+sock_goes_to(const struct msghdr *msg)
+{
+	return msg->msg_namelen < sizeof(struct sockaddr) ? NULL : msg->msg_name;
+}
 /** *fd* came from somebody else: if it is a carried socket, it is one here, too. */
 void sock_adopt(int fd);
 /** All that the process began with. */

@@ -125,6 +125,7 @@ sock_track(int fd, int domain, bool is_udp)
 		return;
 	}
 	atomic_store(&f->carried, false);
+	atomic_store(&f->is_chosen, false);
 	atomic_store(&f->is_kernels, false);
 	f->domain = domain;
 	f->is_udp = is_udp;

@@ -32,7 +32,8 @@ struct sock_set {
 struct sock_file {
 	_Atomic uint32_t refs; /**< descriptors, and calls that are under way; 0: free */
 	_Atomic bool carried;
-	_Atomic bool is_kernels; /**< by the name that it has: it is not asked for again */
+	_Atomic bool is_chosen;  /**< rules have been asked: to send does not ask them again */
+	_Atomic bool is_kernels; /**< by the name that it has: it is not looked at again */
 	int domain;
 	bool is_udp;              /**< or TCP */
 	bool is_stdio;            /**< inherited: who has not the library may write, too */

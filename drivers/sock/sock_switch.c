@@ -142,7 +142,7 @@ bind(int fd, const struct sockaddr *sa, socklen_t len)
 	} else {
 		rc = REAL(bind)(fd, sa, len);
 		if (rc == 0)
-			sock_carry(fd, f);
+			sock_carry(fd, f, NULL);
 	}
 	sock_put(f);
 	return rc;
@@ -166,7 +166,7 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 	} else {
 		rc = REAL(connect)(fd, sa, len);
 		if (rc == 0)
-			sock_carry(fd, f);
+			sock_carry(fd, f, NULL);
 	}
 	sock_put(f);
 	sock_stdio_at(fd);
@@ -566,7 +566,7 @@ is_kernels(int fd, struct sock_file *f, const struct sockaddr *to)
 		errno = EPERM;
 		return false;
 	}
-	sock_carry_first(fd, f);
+	sock_carry_first(fd, f, to);
 	return !atomic_load(&f->carried);
 }
 
@@ -606,7 +606,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 		errno = EFAULT;
 		return -1;
 	}
-	if (is_kernels(fd, f, msg->msg_name))
+	if (is_kernels(fd, f, sock_goes_to(msg)))
 		return by_kernel(f, REAL(sendmsg)(fd, msg, flags));
 	return give(fd, f, msg, flags);
 }
@@ -625,7 +625,7 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 
 	if (f == NULL)
 		return REAL(sendto)(fd, buf, size, flags, sa, len);
-	if (is_kernels(fd, f, sa))
+	if (is_kernels(fd, f, sock_goes_to(&msg)))
 		return by_kernel(f, REAL(sendto)(fd, buf, size, flags, sa, len));
 	return give(fd, f, &msg, flags);
 }
@@ -693,7 +693,7 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 
 	if (f == NULL)
 		return REAL(sendmmsg)(fd, msgs, nb, flags);
-	if (nb != 0 && !sock_is_bad(msgs, nb) && is_kernels(fd, f, msgs[0].msg_hdr.msg_name))
+	if (nb != 0 && !sock_is_bad(msgs, nb) && is_kernels(fd, f, sock_goes_to(&msgs[0].msg_hdr)))
 		return (int)by_kernel(f, REAL(sendmmsg)(fd, msgs, nb, flags));
 	sock_put(f);
 	return send_each(fd, msgs, nb, flags);

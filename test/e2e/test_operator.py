@@ -226,6 +226,36 @@ def tables(work, daemons):
     check(done.returncode == 1 and '/nowhere' in done.stderr, done.stderr)
 
 
+def unnamed(work, daemons):
+    """Without a name sanctl finds the one that runs, or the usual one; else it asks which."""
+    folder = work.path('run/dpdk')
+    os.makedirs(folder)
+
+    def ask(status, text):
+        done = subprocess.run([SANCTL, 'port'], capture_output=True, text=True, check=False,
+                              env={**os.environ, 'RUNTIME_DIRECTORY': work.path('run')})
+        check(done.returncode == status and text in done.stdout + done.stderr,
+              f'no "{text}": {done.returncode} {done.stdout} {done.stderr}')
+
+    def add(name, daemon):
+        run = '/var/run' if os.getuid() == 0 else os.environ.get('XDG_RUNTIME_DIR', '/tmp')
+        os.symlink(f'{run}/dpdk/{daemon.prefix}', os.path.join(folder, name))
+
+    ask(1, 'no daemon')
+    os.makedirs(os.path.join(folder, 'rte'))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+        # of one that was killed
+        other.bind(os.path.join(folder, 'rte/dpdk_telemetry.v2'))
+        ask(1, 'no daemon')
+    add('left', daemons[0])
+    ask(0, 'memif')
+    add('right', daemons[1])
+    ask(1, 'which one? --file-prefix may be left, right')
+    shutil.rmtree(os.path.join(folder, 'rte'))
+    add('rte', daemons[1])
+    ask(0, 'memif')
+
+
 def streams(work, daemons):
     """How a stream moves bytes and why, at both ends; and connections that are none. (AFC-6)"""
     server = Process(work, 'server', [BENCH, '--attach', daemons[0].spec, '--wait', '--server'])
@@ -479,6 +509,7 @@ def main():
             ('numbers that grow', numbers),
             ('reasons', reasons),
             ('tables of sanctl', tables),
+            ('sanctl without a name', unnamed),
             ('streams', streams),
             ('OpenMetrics', metrics),
             ('captures', captures),

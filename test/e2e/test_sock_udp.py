@@ -35,10 +35,12 @@ def here(pair, program, **how):
 
 
 def ours(test, **how):
-    """Of a case that runs at our end."""
+    """Of a case that runs at our end, with rule "both" if *how* has no other."""
+    how = {'rules': 'both', **how}
+
     @functools.wraps(test)
     def run():
-        with Work() as work, sock.Pair(work, sock.CLIENT, rules='both', **how) as pair:
+        with Work() as work, sock.Pair(work, sock.CLIENT, **how) as pair:
             test(pair)
     return run
 
@@ -414,6 +416,66 @@ for _ in range(3):
     check(sock.snmp(pair.at_us)['Udp.OutDatagrams'] == before, 'the kernel sent one')
 
 
+@functools.partial(ours, rules=f'drop remote 10.77.0.9;carry remote {PEER_IP}')
+def sends_first(pair):
+    """A rule about where it sends is asked about the first datagram of a socket without a name,
+    however that is sent; where it sends later, or has been bound, changes nothing."""
+    echo = pair.server(PYTHON, '-c', ECHO, pair.server_ip, PORT + 1, text='up')
+    before = sock.snmp(pair.at_us)['Udp.OutDatagrams']
+    out = pair.client(PYTHON, '-c', f"""
+import ctypes, os, socket, struct
+libc = ctypes.CDLL(None)
+far, near = ("{PEER_IP}", {PORT + 1}), ("127.0.0.1", 9)
+def udp(ip=None):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    if ip: s.bind((ip, 0))
+    return s
+def is_carried(s):
+    inode = os.readlink("/proc/self/fd/%d" % s.fileno())[8:-1]
+    with open("/proc/net/unix") as f: return any(line.split()[6] == inode for line in f)
+def mmsg(s):
+    data = ctypes.create_string_buffer(b"four", 4)
+    name = struct.pack("<H", 2) + struct.pack(">H", far[1]) + socket.inet_aton(far[0]) + bytes(8)
+    name = ctypes.create_string_buffer(name, 16)
+    iov = (ctypes.c_ulong * 2)(ctypes.addressof(data), 4)
+    msg = (ctypes.c_ulong * 8)(ctypes.addressof(name), 16, ctypes.addressof(iov), 1)
+    return libc.sendmmsg(s.fileno(), msg, 1, 0)
+def by(send, s=None):
+    s = s or udp()
+    send(s); return is_carried(s), s.recv(9), s
+for way in (lambda s: s.sendto(b"one", far), lambda s: s.sendto(b"two", 0, far),
+            lambda s: s.sendmsg([b"three"], [], 0, far), mmsg):
+    print(*by(way)[:2])
+six = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); six.settimeout(5)
+print(*by(lambda s: s.sendto(b"five", ("::ffff:" + far[0], far[1])), six)[:2])
+s = udp()
+try: s.sendto(b"no", ("10.77.0.9", 9))
+except PermissionError: print("refused")
+print(*by(lambda s: s.sendto(b"six", far), s)[:2], flush=True)
+""")
+    check(echo.is_alive() and out == """True b'one'
+True b'two'
+True b'three'
+True b'four'
+True b'five'
+refused
+True b'six'
+""", out)
+    check(sock.snmp(pair.at_us)['Udp.OutDatagrams'] == before, 'the kernel sent one')
+    out = pair.client(PYTHON, '-c', f"""
+import os, socket
+def is_carried(s):
+    inode = os.readlink("/proc/self/fd/%d" % s.fileno())[8:-1]
+    with open("/proc/net/unix") as f: return any(line.split()[6] == inode for line in f)
+for ip in (None, "0.0.0.0", "{OUR_IP}"):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    if ip: s.bind((ip, 0))
+    else: s.sendto(b"near", ("127.0.0.1", 9))
+    s.sendto(b"far", ("{PEER_IP}", {PORT + 1})); print(is_carried(s), s.recv(9))
+""")
+    check(out == "False b'far'\n" * 3, out)
+
+
 LENGTHS = f'''
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -534,6 +596,38 @@ except TimeoutError: print("all")
         check(grown > 100, f'the daemon has sent {grown} packets')
 
 
+@functools.partial(ours, rules='carry')
+def long_ones_carried_only(pair):
+    """One that gets nothing by the kernel's other devices gets what af_packet cuts off, once."""
+    us, peer = pair.at_us, pair.at_peer
+    us.run('ip', 'link', 'add', 'd0', 'type', 'veth', 'peer', 'name', 'd1', 'netns', peer.pid)
+    for ns, name, ip in ((us, 'd0', '10.88.0.1'), (peer, 'd1', '10.88.0.2')):
+        ns.run('ip', 'address', 'add', f'{ip}/24', 'dev', name)
+        ns.run('ip', 'link', 'set', name, 'up')
+    pair.server(PYTHON, '-c', f'''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("0.0.0.0", {PORT + 1}))
+print("up", flush=True)
+while True:
+    data, peer = s.recvfrom(100)
+    s.sendto(bytes(int(data)), ("10.88.0.1", peer[1]))
+    s.sendto(b"x" * int(data), peer)
+''', text='up')
+    out = here(pair, f'''
+s.settimeout(5)
+for n in (1000, 20000, 60000):
+    s.sendto(b"%d" % n, ("{pair.server_ip}", {PORT + 1}))
+    data, peer = s.recvfrom(70000)
+    print(data == b"x" * n, peer[0])
+    c.send(b"local"); print(s.recv(70000)[:9])
+s.settimeout(0.3)
+try: print("more:", len(s.recv(70000)))
+except TimeoutError: print("all")
+''')
+    check(out == f"True {pair.server_ip}\nb'local'\n" * 3 + 'all\n', out)
+
+
 @functools.partial(ours, limits='sock_bytes = 1600K')
 def memory(pair):
     """A user's sockets have the memory that they may have; further ones are the kernel's."""
@@ -566,8 +660,8 @@ def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
     for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody,
-                 many_sockets, long_ones, memory, own_descriptors, full, connects_anew,
-                 first_datagram, writes_unheard, streams,
+                 many_sockets, long_ones, long_ones_carried_only, memory, own_descriptors, full,
+                 connects_anew, first_datagram, sends_first, writes_unheard, streams,
                  functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
