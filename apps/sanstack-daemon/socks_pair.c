@@ -92,28 +92,30 @@ take(const struct sock_entry *s, void *data, size_t size)
 	return n == 0 && msg.msg_controllen == 0 ? -1 : n;
 }
 
-/* Is there room for what may come? */
+/* Is there room for the next message? For one that waits for it: now, not a moment ago. */
 static bool
-may_read(struct sock_entry *s)
+may_read(struct sock_entry *s, bool is_full)
 {
 	if (closer_waiting(s->uid) >= CLOSER_EACH)
 		return false;
 	if (s->kind == SOCKS_LISTENER)
 		return true;
-	if (s->kind == SOCKS_DGRAM)
-		return san_sock_has_room(s->mem.mem, SAN_SOCK_TX_BYTES);
-	return san_sock_has_room(s->mem.mem, SAN_SOCK_STREAM_TX_BYTES) &&
-		socks_tcp_aside(s, NULL, 0);
+	if (s->kind == SOCKS_STREAM && !is_full && !socks_tcp_aside(s, NULL, 0))
+		return false;
+	return san_sock_has_room(s->mem.mem,
+				 s->kind == SOCKS_STREAM ? SAN_SOCK_STREAM_TX_BYTES :
+							   SAN_SOCK_TX_BYTES);
 }
 
-/* Is the next message there what waits for room? Of that no more than its head is ever copied. */
+/* Is it what waits for room? Of that no more than its head is ever copied. False: there is none. */
 static bool
-is_full_next(const struct sock_entry *s)
+peek(const struct sock_entry *s, bool *is_full)
 {
 	uint8_t head[SAN_SOCK_NUDGE];
 	ssize_t n = recv(s->pair, head, sizeof(head), MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
 
-	return n >= (ssize_t)sizeof(head) && san_sock_is_full(head, (size_t)n);
+	*is_full = n >= (ssize_t)sizeof(head) && san_sock_is_full(head, (size_t)n);
+	return n >= 0;
 }
 
 bool
@@ -125,9 +127,10 @@ socks_pair_read(struct sock_entry *s)
 	int i;
 
 	for (i = 0; i < READ_MAX; i++) {
-		if (!may_read(s))
+		if (!peek(s, &is_full))
+			return false;
+		if (!may_read(s, is_full))
 			return true;
-		is_full = is_full_next(s);
 		/* its program sees it taken when it goes: what it writes then goes behind it */
 		if (s->kind == SOCKS_STREAM && !is_full &&
 		    (n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT)) > 0)

@@ -37,6 +37,17 @@ look(const struct sock_eitem *it, bool is_told)
 				      sock_tcp_poll(it->fd, f, wanted, is_told));
 }
 
+/* What is to be told of it. */
+static uint32_t
+is_ready(struct sock_eitem *it)
+{
+	/* before it is looked at: what comes meanwhile is one more */
+	bool tells = (it->events & EPOLLET) == 0 || sock_eset_has_edge(it);
+	uint32_t is = look(it, false);
+
+	return tells ? is : 0;
+}
+
 /* Sockets that are ready, up to *max*; the next ones come first the next time. */
 static int
 scan(struct sock_eset *s, struct epoll_event *ev, int max)
@@ -48,9 +59,11 @@ scan(struct sock_eset *s, struct epoll_event *ev, int max)
 	for (left = s->nb; left != 0 && n < max; left--) {
 		it = sock_eset_item(s, s->first);
 		s->first = it->next;
-		is = it->is_out ? 0 : look(it, false);
-		if (is != 0)
-			ev[n++] = (struct epoll_event){is, {.u64 = it->data}};
+		is = it->is_out || it->is_off ? 0 : is_ready(it);
+		if (is == 0)
+			continue;
+		ev[n++] = (struct epoll_event){is, {.u64 = it->data}};
+		it->is_off = (it->events & EPOLLONESHOT) != 0;
 	}
 	return n;
 }

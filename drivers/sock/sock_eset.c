@@ -15,8 +15,10 @@
  * it gets a second descriptor, is put into another set, or asked for by poll() or select(), there
  * are more than NEAR sockets, or another process comes to have it. Then the kernel has the
  * program's own data, sockets stay armed, and here is nothing of it any more. So it is from the
- * beginning with sets that we have not seen made, and with sockets whose events are edges or not
- * as simple otherwise.
+ * beginning with sets that we have not seen made.
+ *
+ * With EPOLLET a socket is told when it is not as it was when it was last looked at: more has come,
+ * it has ended, or there is room and there was none, or somebody has been refused any meanwhile.
  *
  * A child has its parent's sets, too, but few use them (who saves a database does not). One that
  * does gives it to the kernel, and tells its parent, in memory that both have, to do likewise.
@@ -39,8 +41,8 @@
 #define FRESH 255 /* in set_at: made here, and has nothing of ours yet */
 #define ITEMS 4096
 #define NEAR  256 /* sockets that are looked at one by one */
-/* What is not as simple as: readable, writable, for whoever asks. */
-#define KINDS ((uint32_t)EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
+#define READ  ((uint32_t)EPOLLIN | EPOLLRDNORM)
+#define ROOM  ((uint32_t)EPOLLOUT | EPOLLWRNORM)
 
 static struct sock_eset sets[SETS];
 static struct sock_eitem items[ITEMS];
@@ -266,17 +268,53 @@ sock_eset_arm(struct sock_eset *s, bool is_asleep)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+static bool
+has_changed(uint32_t *was, uint32_t is)
+{
+	bool has = *was != is;
+
+	*was = is;
+	return has;
+}
+
+bool
+sock_eset_has_edge(struct sock_eitem *it)
+{
+	struct sock_file *f = atomic_load(&it->f);
+	struct san_sock_shm *shm = f->shm;
+	bool room = (it->events & ROOM) != 0 && san_sock_has_room(shm, f->tx_bytes);
+	/* all of them are small */
+	uint32_t ends = (atomic_load(&shm->fin) != 0) | (atomic_load(&shm->gone) != 0) << 1 |
+		(atomic_load(&shm->error) != 0) << 2 | atomic_load(&shm->shut) << 4 |
+		atomic_load(&shm->state) << 8;
+	bool has = it->is_new || (room && (!it->had_room || it->nb_refused != f->nb_refused));
+
+	it->is_new = false;
+	it->had_room = room;
+	it->nb_refused = f->nb_refused;
+	has |= has_changed(&it->ends, ends);
+	has |= has_changed(&it->rx_tail, atomic_load(&shm->rx_tail)) && (it->events & READ) != 0;
+	return has;
+}
+
+/* What the kernel is to tell us, who do the rest. */
+static uint32_t
+to_tell(const struct sock_eitem *it)
+{
+	return it->is_off ? 0 : it->events & ~(uint32_t)EPOLLONESHOT;
+}
+
 static void
 tell_kernel(struct sock_eset *s, struct sock_eitem *it)
 {
-	struct epoll_event ev = {it->events, {.u64 = cookie(number_of(it))}};
+	struct epoll_event ev = {to_tell(it), {.u64 = cookie(number_of(it))}};
 
 	if (it->is_out) {
 		REAL(epoll_ctl)
 		(s->epfd, EPOLL_CTL_DEL, it->fd, NULL);
 		drop(s, it);
-	} else if (it->known != it->events) {
-		it->known = it->events;
+	} else if (it->known != ev.events) {
+		it->known = ev.events;
 		REAL(epoll_ctl)
 		(s->epfd, EPOLL_CTL_MOD, it->fd, &ev);
 	}
@@ -317,7 +355,8 @@ sock_eset_give(struct sock_eset *s)
 	if (s->is_parents)
 		atomic_store(&atomic_load(&used)[s - sets], 1);
 	while ((it = sock_eset_item(s, s->first)) != NULL && s->nb != 0) {
-		ev = (struct epoll_event){it->events, {.u64 = it->data}};
+		ev = (struct epoll_event){it->is_off ? EPOLLONESHOT : it->events,
+					  {.u64 = it->data}};
 		if (it->is_out)
 			tell_kernel(s, it);
 		else if (hand_over(s, it, &ev) != 0)
@@ -349,15 +388,27 @@ wake(const struct sock_eset *s, struct sock_eitem *it)
 		sock_bell(it->f);
 }
 
+/* As the program wants it, from now on. */
+static void
+set(struct sock_eitem *it, const struct epoll_event *ev)
+{
+	it->data = ev->data.u64;
+	it->events = ev->events;
+	it->is_out = it->is_off = false;
+	it->is_new = true;
+	if ((ev->events & EPOLLET) != 0)
+		atomic_store(&it->f->shm->edges, 1);
+}
+
 static int
 add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
 {
-	struct epoll_event ours = *ev;
+	struct epoll_event ours = {ev->events & ~(uint32_t)EPOLLONESHOT, {.u64 = 0}};
 	uint32_t none = 0;
 	struct sock_eitem *it;
 
-	/* of several sets one looks at it */
-	if ((ev->events & KINDS) != 0 || (it = take_item(f)) == NULL)
+	/* one that is exclusive can't be changed; and of several sets one looks at a socket */
+	if ((ev->events & EPOLLEXCLUSIVE) != 0 || (it = take_item(f)) == NULL)
 		return by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
 	if (!atomic_compare_exchange_strong(&f->item, &none, number_of(it))) {
 		atomic_store(&it->f, NULL);
@@ -370,10 +421,10 @@ add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
 		return -1;
 	}
 	sock_hold(f);
-	it->data = ev->data.u64;
-	it->events = it->known = ev->events;
+	set(it, ev);
+	it->known = ours.events;
 	it->fd = fd;
-	it->is_out = it->is_armed = false;
+	it->is_armed = false;
 	link_item(s, it);
 	wake(s, it);
 	if (s->nb > NEAR)
@@ -384,11 +435,9 @@ add(struct sock_eset *s, int fd, struct sock_file *f, struct epoll_event *ev)
 static int
 modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 {
-	if ((ev->events & KINDS) != 0)
-		return hand_over(s, it, ev);
-	it->data = ev->data.u64;
-	it->events = ev->events;
-	it->is_out = false;
+	if ((ev->events & EPOLLEXCLUSIVE) != 0)
+		return hand_over(s, it, ev); /* the kernel says what it thinks of that */
+	set(it, ev);
 	if (s->is_asleep)
 		tell_kernel(s, it);
 	wake(s, it);

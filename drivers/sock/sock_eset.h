@@ -20,6 +20,11 @@ struct sock_eitem {
 	uint8_t set;
 	bool is_out;   /**< it was taken out, which the kernel does not know */
 	bool is_armed; /**< who sleeps is told of it */
+	bool is_off;   /**< EPOLLONESHOT: it was told */
+	/* with EPOLLET: what there was when it was looked at last */
+	bool is_new; /**< nothing: whatever there is is an edge */
+	bool had_room;
+	uint32_t rx_tail, ends, nb_refused;
 };
 
 /** A set that is ours: sock_eset.c says which are. */
@@ -40,6 +45,8 @@ struct sock_eset *sock_eset_of(int epfd);
 struct sock_eitem *sock_eset_item(const struct sock_eset *s, uint32_t number);
 /** What the kernel says in place of a program's data; its lower 16 bits are the number. */
 bool sock_eset_is_cookie(uint64_t data);
+/** Under its lock, of one with EPOLLET: has something come since this was asked last? */
+bool sock_eset_has_edge(struct sock_eitem *it);
 /** Who sleeps is told of all of them from now on, or no longer. */
 void sock_eset_arm(struct sock_eset *s, bool is_asleep);
 /** The kernel hears what was changed. */

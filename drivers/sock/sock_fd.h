@@ -44,6 +44,7 @@ struct sock_file {
 	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
 	_Atomic uint32_t item;           /**< in an epoll set: sock_eset.c; or 0 */
 	uint32_t nb_empty;               /**< reads that found nothing, roughly */
+	uint32_t nb_refused;             /**< writes that found no room */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];

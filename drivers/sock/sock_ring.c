@@ -178,11 +178,22 @@ sock_wait_room(int fd, struct sock_file *f, int flags)
 
 	if (waits && spin(f, true))
 		return 0;
+	f->nb_refused++;
 	err = fill(fd, f);
 	if (err != 0 || !waits)
 		return err != 0 ? err : EAGAIN;
 	/* we sleep here: so SO_SNDTIMEO, signals and cancellation are the kernel's */
 	return send_mark(fd, f, SAN_SOCK_NUDGE, 0);
+}
+
+void
+sock_is_filled(int fd, struct sock_file *f)
+{
+	struct san_sock_shm *shm = f->shm;
+
+	if (atomic_load_explicit(&shm->armed, memory_order_relaxed) != 0 &&
+	    atomic_load(&shm->tx_tail) - atomic_load(&shm->tx_head) == f->tx_bytes)
+		sock_is_writable(fd, f);
 }
 
 bool

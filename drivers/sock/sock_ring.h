@@ -27,6 +27,8 @@ bool sock_is_deserted(int fd, struct sock_file *f);
 int sock_wait_something(int fd, struct sock_file *f);
 /** Until there is room to send, as a write that blocks. 0 or errno: EAGAIN if it does not block. */
 int sock_wait_room(int fd, struct sock_file *f, int flags);
+/** What was sent took all room that there was: the kernel, if somebody asks it, does not say so. */
+void sock_is_filled(int fd, struct sock_file *f);
 /** Is there? If not, the kernel does not say so either until there is. */
 bool sock_is_writable(int fd, struct sock_file *f);
 /** Under the lock to receive: if nothing is left, the kernel does not say readable any more. */

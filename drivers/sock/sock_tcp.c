@@ -112,6 +112,8 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		if (err != 0)
 			break;
 	}
+	if (done > 0 && err == 0)
+		sock_is_filled(fd, f);
 	if (done > 0 || err == 0)
 		return done;
 	return err == EPIPE ? broken_pipe(flags) : fail(err);

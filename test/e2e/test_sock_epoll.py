@@ -89,7 +89,7 @@ pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll(); got = []
 for s in pairs: ep.register(s, select.EPOLLIN)
 def work():
     while True:
-        for fd, _ in ep.poll(5, 1):
+        for fd, _ in ep.poll(-1, 1):
             s = next(s for s in pairs if s.fileno() == fd)
             try: b = s.recv(1, socket.MSG_DONTWAIT)
             except BlockingIOError: continue
@@ -265,6 +265,43 @@ s.send(b"go"); say(ep.poll(5)[0][1], s.recv(9))
 s = dial()
 for i in range(3): s.recv(9); time.sleep(0.2); s.send(b"%d" % i)
 all_of(s)
+'''),
+    'room': ('''
+for gives in (False, True):
+    s, _ = l.accept(); s.setblocking(False); ep = select.epoll()
+    if gives: select.select([ep], [], [], 0)
+    ep.register(s, select.EPOLLOUT); left, refused = data * 3, 0
+    while left:
+        for _ in ep.poll():
+            try: left = left[s.send(left[:16384]):]
+            except BlockingIOError: refused += 1
+    say(gives, refused <= 3); s.close()
+''', '''
+for _ in range(2): s = dial(); say(digest(all_of(s))); s.close()
+'''),
+    'once': ('''
+s, _ = l.accept(); ep = select.epoll(); once = select.EPOLLIN | select.EPOLLONESHOT
+ep.register(s, once); s.send(b"go"); say(ep.poll()[0][1], ep.poll(0.05), s.recv(9)); s.send(b"go")
+time.sleep(0.2); say(ep.poll(0.05)); ep.modify(s, once | select.EPOLLOUT); say(ep.poll()[0][1], ep.poll(0.05))
+s.recv(9); ep.modify(s, once); s.send(b"go"); say(ep.poll()[0][1], ep.poll(0.05))
+ep.modify(s, once | select.EPOLLET); say(ep.poll()[0][1], ep.poll(0.05), s.recv(9)); s.send(b"end")
+time.sleep(0.2); say(ep.poll(0.05)); select.select([ep], [], [], 0); say(ep.poll(0.05))
+ep.modify(s, once); say(len(ep.poll()))
+''', '''
+s = dial()
+for _ in range(3): s.recv(2); time.sleep(0.1); s.send(b"x")
+s.recv(3)
+'''),
+    'one edge each': ('''
+s, _ = l.accept(); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLET)
+for _ in range(3): s.send(b"go"); say(ep.poll()[0][1], ep.poll(0.05), s.recv(1), ep.poll(0.05))
+ep.modify(s, select.EPOLLIN | select.EPOLLET); say(ep.poll()[0][1], s.recv(99), ep.poll(0.05))
+ep.modify(s, select.EPOLLOUT | select.EPOLLET); say(ep.poll()[0][1], ep.poll(0.05)); s.send(b"end")
+ep.modify(s, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET); say(ep.poll()[0][1], ep.poll(0.05))
+''', '''
+s = dial()
+for _ in range(3): s.recv(2); time.sleep(0.2); s.send(b"12")
+s.recv(3); time.sleep(0.2); s.shutdown(socket.SHUT_WR); s.recv(1)
 '''),
     'edges': ('''
 s, _ = l.accept(); s.setblocking(False); ep = select.epoll()
