@@ -85,7 +85,7 @@ for i in (0, 0, 1): all[i].recv(1); time.sleep(0.2); all[i].send(b"data")
 all_of(all[3])
 '''),
     'a set of two threads': ('''
-pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll(); got = []
+pairs = [l.accept()[0] for _ in range(4)]; ep = select.epoll(); got = []; other = threading.Event()
 for s in pairs: ep.register(s, select.EPOLLIN)
 def work():
     while True:
@@ -94,6 +94,8 @@ def work():
             try: b = s.recv(1, socket.MSG_DONTWAIT)
             except BlockingIOError: continue
             if b == b"q": return
+            if b == b"w": other.wait()
+            if b == b"o": other.set()
             got.append(b); time.sleep(0.05); s.send(b)
 threads = [threading.Thread(target=work) for _ in range(2)]
 for t in threads: t.start(); time.sleep(0.1)
@@ -105,6 +107,7 @@ all = [dial() for _ in range(4)]; all[0].recv(2)
 for turn in range(10):
     for s in all: s.send(b"%d" % turn)
     for s in all: s.recv(1)
+all[0].send(b"w"); time.sleep(0.3); all[1].send(b"o"); all[0].recv(1); all[1].recv(1)
 all[0].send(b"q"); all[1].send(b"q"); time.sleep(0.5)
 '''),
     'a set and a child': ('''
