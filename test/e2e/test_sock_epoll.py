@@ -110,6 +110,14 @@ for turn in range(10):
 all[0].send(b"w"); time.sleep(0.3); all[1].send(b"o"); all[0].recv(1); all[1].recv(1)
 all[0].send(b"q"); all[1].send(b"q"); time.sleep(0.5)
 '''),
+    'a thread that leaves another one': ('''
+s, _ = l.accept(); ep = select.epoll(); ep.register(s, select.EPOLLIN)
+short = threading.Thread(target=lambda: say("short", ep.poll(0.5)))
+long = threading.Thread(target=lambda: say("long", ep.poll()[0][1], s.recv(9)))
+short.start(); time.sleep(0.2); long.start(); short.join(); s.send(b"go"); long.join()
+''', '''
+s = dial(); s.recv(2); time.sleep(0.2); s.send(b"x"); all_of(s)
+'''),
     'a set and a child': ('''
 pairs = [l.accept()[0] for _ in range(3)]; ep = select.epoll()
 for s in pairs[:2]: ep.register(s, select.EPOLLIN)
