@@ -78,6 +78,21 @@ take_app(struct server *s)
 		a->over = true;
 }
 
+/* *out_fd* goes with it. */
+static int
+answer(const struct app *a, const struct shmq_req *req, const struct shmq_rep *rep, int out_fd)
+{
+	int rc;
+
+	/* our copy of a listener has its port: who closes his must find that free at once */
+	if (req->type == SHMQ_SOCK_LISTEN && rep->rc == 0)
+		closer_wait(a->uid);
+	rc = shmq_send(a->sock, rep, sizeof(*rep), out_fd, false);
+	if (out_fd >= 0)
+		close(out_fd);
+	return rc == -EAGAIN ? -EPROTO : rc; /* it asks without reading the answers */
+}
+
 /* 0: there may be more. */
 static int
 serve_one(struct server *s, struct app *a)
@@ -85,24 +100,20 @@ serve_one(struct server *s, struct app *a)
 	int fds[SHMQ_FDS], rc, out_fd;
 	struct shmq_req req;
 	struct shmq_rep rep;
-	uint32_t nb;
+	uint32_t nb, i;
+	bool is_asked;
 
 	rc = shmq_recv_fds(a->sock, &req, sizeof(req), fds, &nb);
-	if (rc == 0 && takeover_is_request(&req)) {
-		takeover_hear(s, a, &req);
-	} else if (rc == 0) {
+	is_asked = rc == 0 && !takeover_is_request(&req);
+	if (is_asked)
 		app_serve(&s->all, a, &req, nb == 1 ? fds[0] : -1, &rep, &out_fd);
-		rc = shmq_send(a->sock, &rep, sizeof(rep), out_fd, false);
-		if (rc == -EAGAIN)
-			rc = -EPROTO; /* it asks without reading the answers */
-		if (out_fd >= 0)
-			close(out_fd);
-	}
-	if (nb == 0)
-		return rc;
-	while (nb > 0)
-		closer_put(fds[--nb], a->uid);
-	return closer_waiting(a->uid) > CLOSER_EACH ? -EPROTO : rc;
+	else if (rc == 0)
+		takeover_hear(s, a, &req);
+	for (i = 0; i < nb; i++)
+		closer_put(fds[i], a->uid);
+	if (is_asked)
+		rc = answer(a, &req, &rep, out_fd);
+	return nb != 0 && closer_waiting(a->uid) > CLOSER_EACH ? -EPROTO : rc;
 }
 
 /* What it asks may take long, a large region most: then others have their turn. */

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 
 #include "app.h"
 #include "closer.h"
+#include "engine_clock.h"
 #include "rtsan_priv.h"
 #include "san_time.h"
 #include "socks_pair.h"
@@ -32,8 +34,10 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-#define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
-#define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
+#define LINGER_STEP (1 * SAN_NS_PER_MS)  /* until it is looked at again */
+#define SETTLE_NS   (10 * SAN_NS_PER_MS) /* for the lcore to send what one that goes has sent */
+#define POLL_MAX    64                   /* pairs that are looked at at once */
+#define TAG_PAIR    ((uintptr_t)1)       /* of what comes with an event */
 #define TAG_KERNEL  ((uintptr_t)2)
 #define TAG_TOKEN   ((uintptr_t)3)
 #define TAGS        ((uintptr_t)3)
@@ -332,73 +336,30 @@ socks_memory(struct sock_entry *s, uint16_t guard, uint32_t type)
 	return 0;
 }
 
-/* ---- what is asked of one ---- */
-
-static int
-serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
-{
-	if (s->mem.mem == NULL)
-		return socks_refuse(rep, -EINVAL, "it is a listener");
-	rep->sock.id = s->id;
-	rep->sock.type = s->kind == SOCKS_STREAM ? SOCK_STREAM : SOCK_DGRAM;
-	rep->sock.bytes = s->mem.bytes;
-	*out_fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
-	return *out_fd < 0 ? -errno : 0;
-}
-
-static int
-serve_kernel(const struct sock_entry *s, int *out_fd)
-{
-	*out_fd = fcntl(s->kernel, F_DUPFD_CLOEXEC, 0);
-	return *out_fd < 0 ? -errno : 0;
-}
-
-static int
-serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
-      struct shmq_rep *rep, int *out_fd)
-{
-	struct sock_entry *s;
-
-	if (port->max_socks == 0)
-		return socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
-	if (req->type == SHMQ_SOCK_CARRY)
-		return socks_udp_carry(port, a, req, fd, rep, out_fd);
-	if (req->type >= SHMQ_SOCK_LISTEN)
-		return socks_tcp_serve(port, a, req, fd, rep, out_fd);
-	s = socks_find(port, fd, false);
-	if (s == NULL)
-		return socks_refuse(rep, -ENOENT, "not carried here");
-	if (req->type == SHMQ_SOCK_FIND)
-		return serve_find(s, rep, out_fd);
-	if (req->type == SHMQ_SOCK_KERNEL)
-		return serve_kernel(s, out_fd);
-	if (s->kind != SOCKS_DGRAM)
-		return 0; /* what there is to know of a stream does not change */
-	return socks_udp_change(s, req, rep);
-}
-
-/* Does it ask for one to be carried? */
-static bool
-is_wish(uint32_t type)
-{
-	return type == SHMQ_SOCK_CARRY || type == SHMQ_SOCK_LISTEN || type == SHMQ_SOCK_CONNECT;
-}
-
-int
-socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
-	    struct shmq_rep *rep, int *out_fd)
-{
-	int rc = serve(port, a, req, fd, rep, out_fd);
-
-	if (rc != 0 && is_wish(req->type) && rep->text[0] == '\0')
-		snprintf(rep->text, sizeof(rep->text), "%s",
-			 rtsan_error_is_set() ? rtsan_error() : strerror(-rc));
-	if (rc != 0 && is_wish(req->type))
-		socks_tell_refused(fd, rep->text);
-	return rc;
-}
-
 /* ---- what happens ---- */
+
+/* Its program, or the last one that had it, has closed it. */
+static void
+hang_up(struct sock_entry *s)
+{
+	s->has_sent = true; /* it may have */
+	s->is_over = true;
+	if (s->mem.mem != NULL)
+		atomic_store(&((struct san_sock_shm *)s->mem.mem)->closing, 1);
+	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+}
+
+/*
+ * An event may be of one that serve_settle() has released since, whose entry has another one by
+ * now: what ends a socket is asked for again.
+ */
+static bool
+is_so(int fd, short event)
+{
+	struct pollfd p = {.fd = fd, .events = event};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (event | POLLHUP)) != 0;
+}
 
 bool
 socks_event(const struct epoll_event *ev, bool is_late)
@@ -417,14 +378,12 @@ socks_event(const struct epoll_event *ev, bool is_late)
 		return true;
 	}
 	s->has_sent = true;
-	if ((what & TAGS) == TAG_TOKEN) {
+	if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {
 		s->is_over = s->held >= 0; /* who was to accept it will not */
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
-	} else if ((ev->events & EPOLLHUP) != 0) {
-		s->is_over = true;
-		if (s->mem.mem != NULL)
-			atomic_store(&((struct san_sock_shm *)s->mem.mem)->closing, 1);
-		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+	} else if ((what & TAGS) == TAG_PAIR && (ev->events & EPOLLHUP) != 0 &&
+		   is_so(s->pair, 0)) {
+		hang_up(s);
 	}
 	return true;
 }
@@ -469,6 +428,63 @@ look_after(struct sock_entry *s, uint64_t now_ns)
 	return SAN_TIME_NEVER;
 }
 
+/* Those of which nobody has the other end, before their events come. */
+static void
+hear_all(struct app_port *port)
+{
+	struct pollfd p[POLL_MAX];
+	struct sock_entry *s;
+	uint32_t i, k, n;
+
+	for (i = 0; i < port->max_socks; i += n) {
+		n = RTE_MIN(port->max_socks - i, (uint32_t)POLL_MAX);
+		for (k = 0; k < n; k++) {
+			s = &port->socks[i + k];
+			p[k] = (struct pollfd){
+				.fd = s->port != NULL && !s->is_over ? s->pair : -1,
+			};
+		}
+		if (poll(p, n, 0) <= 0)
+			continue;
+		for (k = 0; k < n; k++)
+			if ((p[k].revents & POLLHUP) != 0)
+				hang_up(&port->socks[i + k]);
+	}
+}
+
+/* Is there one whose port will be free as soon as the lcore has sent what is in its ring? */
+static bool
+release_all(struct app_port *port, uint64_t now_ns)
+{
+	bool is_soon = false;
+	struct sock_entry *s;
+	uint32_t i;
+
+	for (i = 0; i < port->max_socks; i++) {
+		s = &port->socks[i];
+		if (s->port == NULL || !s->is_over)
+			continue;
+		look_after(s, now_ns);
+		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM &&
+			now_ns - s->over_ns < SETTLE_NS;
+	}
+	return is_soon;
+}
+
+/*
+ * Who closes a socket may bind another one to its port at once, and so may he who has waited for a
+ * program's end: the kernel's own of those goes now, and not when we hear of it.
+ */
+static void
+serve_settle(struct app_port *port, uid_t uid)
+{
+	closer_wait(uid); /* what came with his requests, too, stands for them */
+	hear_all(port);
+	while (release_all(port, san_engine_clock_monotonic()))
+		;
+	closer_wait(uid);
+}
+
 uint64_t
 socks_bury(struct apps *all, uint64_t now_ns)
 {
@@ -483,6 +499,76 @@ socks_bury(struct apps *all, uint64_t now_ns)
 				due_ns = san_time_min(due_ns, look_after(&port->socks[k], now_ns));
 	}
 	return due_ns;
+}
+
+/* ---- what is asked of one ---- */
+
+static int
+serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
+{
+	if (s->mem.mem == NULL)
+		return socks_refuse(rep, -EINVAL, "it is a listener");
+	rep->sock.id = s->id;
+	rep->sock.type = s->kind == SOCKS_STREAM ? SOCK_STREAM : SOCK_DGRAM;
+	rep->sock.bytes = s->mem.bytes;
+	*out_fd = fcntl(s->mem.fd, F_DUPFD_CLOEXEC, 0);
+	return *out_fd < 0 ? -errno : 0;
+}
+
+static int
+serve_kernel(const struct sock_entry *s, int *out_fd)
+{
+	*out_fd = fcntl(s->kernel, F_DUPFD_CLOEXEC, 0);
+	return *out_fd < 0 ? -errno : 0;
+}
+
+static int
+serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+      struct shmq_rep *rep, int *out_fd)
+{
+	struct sock_entry *s;
+
+	if (port->max_socks == 0)
+		return socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
+	if (req->type == SHMQ_SOCK_SETTLE) {
+		serve_settle(port, a->uid);
+		return 0;
+	}
+	if (req->type == SHMQ_SOCK_CARRY)
+		return socks_udp_carry(port, a, req, fd, rep, out_fd);
+	if (req->type >= SHMQ_SOCK_LISTEN)
+		return socks_tcp_serve(port, a, req, fd, rep, out_fd);
+	s = socks_find(port, fd, false);
+	if (s == NULL)
+		return socks_refuse(rep, -ENOENT, "not carried here");
+	if (req->type == SHMQ_SOCK_FIND)
+		return serve_find(s, rep, out_fd);
+	if (req->type == SHMQ_SOCK_KERNEL)
+		return serve_kernel(s, out_fd);
+	if (s->kind != SOCKS_DGRAM)
+		return 0; /* what there is to know of a stream does not change */
+	return socks_udp_change(s, req, rep);
+}
+
+/* Does it ask for one to be carried? */
+static bool
+is_wish(uint32_t type)
+{
+	return type == SHMQ_SOCK_CARRY || type == SHMQ_SOCK_LISTEN || type == SHMQ_SOCK_CONNECT;
+}
+
+int
+socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+	    struct shmq_rep *rep, int *out_fd)
+{
+	int rc = serve(port, a, req, fd, rep, out_fd);
+
+	if (rc != 0 && is_wish(req->type) && rep->text[0] == '\0')
+		snprintf(rep->text, sizeof(rep->text), "%s",
+			 rtsan_error_is_set() ? rtsan_error() : strerror(-rc));
+	if (rc != 0 && is_wish(req->type))
+		socks_tell_refused(fd, rep->text);
+	return rc;
 }
 
 static int

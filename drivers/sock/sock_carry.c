@@ -254,6 +254,19 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 	errno = was;
 }
 
+int
+sock_bind(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+	int rc = REAL(bind)(fd, sa, len);
+
+	if (rc == 0 || errno != EADDRINUSE || sock_conf_is_idle() ||
+	    sock_ask(SHMQ_SOCK_SETTLE, -1, &req, &rep, NULL) != 0)
+		return rc;
+	return REAL(bind)(fd, sa, len);
+}
+
 void
 sock_carry_first(int fd, struct sock_file *f, const struct sockaddr *to)
 {

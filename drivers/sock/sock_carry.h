@@ -27,6 +27,11 @@ sock_goes_to(const struct msghdr *msg)
 {
 	return msg->msg_namelen < sizeof(struct sockaddr) ? NULL : msg->msg_name;
 }
+/**
+ * The kernel's bind(). If somebody has that name, it may be one who has just closed it, and whose
+ * socket the daemon still has.
+ */
+int sock_bind(int fd, const struct sockaddr *sa, socklen_t len);
 /** *fd* came from somebody else: if it is a carried socket, it is one here, too. */
 void sock_adopt(int fd);
 /** All that the process began with. */

@@ -140,7 +140,7 @@ bind(int fd, const struct sockaddr *sa, socklen_t len)
 		errno = EPERM;
 		rc = -1;
 	} else {
-		rc = REAL(bind)(fd, sa, len);
+		rc = sock_bind(fd, sa, len);
 		if (rc == 0)
 			sock_carry(fd, f, NULL);
 	}

@@ -341,6 +341,23 @@ time.sleep(0.5); port += 1
 who = set(all_of(dial()) for _ in range(40))
 say(len(who))
 '''),
+    'listens again': ('''
+def again():
+    t = socket.socket(); t.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try: t.bind((ip, port + 1)); t.listen()
+    except OSError as e: return name(e)
+    return t
+def is_open():
+    with open("/proc/self/net/tcp") as f:
+        return any(":%04X 00000000:0000 0A" % (port + 1) in line for line in f)
+def after(t): t.close(); return is_open()
+say([after(again()) for _ in range(50)])
+say(is_open(), after(again()), [getattr(again(), "close", again)() for _ in range(50)])
+t = again(); say([again() for _ in range(50)], after(t))
+s, _ = l.accept(); s.close()
+''', '''
+s = dial(); say(s.recv(9))
+'''),
     'nobody listens': ('''
 s, _ = l.accept(); s.recv(1)
 ''', '''

@@ -231,6 +231,44 @@ while True: more[0].sendto(bytes(1000), ("10.77.0.2", 7))
     check(out == "('10.77.0.1', 6000)\n", out)
 
 
+# Has a port until it is killed.
+HOLDER = '''
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], int(sys.argv[2])))
+print("up", flush=True)
+time.sleep(60)
+'''
+
+
+@ours
+def binds_again(pair):
+    """A port is free as soon as its socket is closed, or its program has ended; and not before."""
+    program = f'''
+import collections, errno
+at, far = ("{OUR_IP}", {PORT + 7}), ("{pair.server_ip}", 9)
+def again(sends=False):
+    try: t = udp(*at)
+    except OSError as e: return errno.errorcode[e.errno]
+    for _ in range(30 * sends): t.sendto(b"x", far)
+    t.close()
+    return "bound"
+def all(*args): print(collections.Counter(again(*args) for _ in range(50)))
+udp("0.0.0.0", 0).sendto(b"x", far); time.sleep(0.1)            # the neighbour is known
+all(); all(True)
+for _ in range(10):
+    p = subprocess.Popen([sys.executable, "-c", {HOLDER!r}, *map(str, at)], stdout=subprocess.PIPE)
+    p.stdout.readline(); print(again())
+    p.kill(); p.wait(); print(again())
+t = udp(*at); all()
+d = t.dup(); t.close(); all(); d.close(); print(again())
+'''
+    want = here(pair, program, plain=True)
+    check(want.startswith("Counter({'bound': 50})\n" * 2 + 'EADDRINUSE\nbound\n' * 10), want)
+    out = here(pair, program)
+    check(out == want, f'{out}, on the kernel: {want}')
+
+
 @ours
 def asks_nobody(pair):
     """In the steady state neither sending nor receiving is a system call."""
@@ -659,8 +697,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
-    for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, asks_nobody,
-                 many_sockets, long_ones, long_ones_carried_only, memory, own_descriptors, full,
+    for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, binds_again,
+                 asks_nobody, many_sockets, long_ones, long_ones_carried_only, memory, own_descriptors, full,
                  connects_anew, first_datagram, sends_first, writes_unheard, streams,
                  functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
         tests.add(test.__name__.replace('_', ' '), test)
