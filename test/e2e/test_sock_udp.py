@@ -666,6 +666,43 @@ except TimeoutError: print("all")
     check(out == f"True {pair.server_ip}\nb'local'\n" * 3 + 'all\n', out)
 
 
+def long_ones_two_daemons(pair):
+    """Carried at both ends: each of some lengths comes once, there and back, whoever moves it."""
+    before = [sock.snmp(ns)['Udp.OutDatagrams'] for ns in (pair.at_us, pair.at_peer)]
+    pair.server(PYTHON, '-c', ECHO, pair.server_ip, PORT + 1, text='up')
+    out = here(pair, f'''
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+k.connect(("{pair.server_ip}", {PORT + 1}))
+k.settimeout(5)
+lengths = (1472, 1473, 4000, 20000, 65507)
+for n in lengths:
+    data = os.urandom(n)
+    k.send(data)
+    if k.recv(70000) != data: print(n)
+for _ in range(10):
+    want = sorted(os.urandom(n) for n in lengths)
+    for data in want: k.send(data)
+    got = sorted(k.recv(70000) for _ in want)       # some by the kernel's socket, which takes longer
+    if got != want: print([len(data) for data in got])
+k.settimeout(0.3)
+try: print("more:", len(k.recv(70000)))
+except TimeoutError: print("all")
+''')
+    check(out == 'all\n', out)
+    after = [sock.snmp(ns)['Udp.OutDatagrams'] for ns in (pair.at_us, pair.at_peer)]
+    check(after == before, f'kernels have sent {before}, {after}')
+
+
+@functools.partial(ours, daemons=2)
+def long_ones_both(pair):
+    long_ones_two_daemons(pair)
+
+
+@functools.partial(ours, rules='carry', daemons=2)
+def long_ones_carry(pair):
+    long_ones_two_daemons(pair)
+
+
 @functools.partial(ours, limits='sock_bytes = 1600K')
 def memory(pair):
     """A user's sockets have the memory that they may have; further ones are the kernel's."""
@@ -698,8 +735,9 @@ def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
     for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, binds_again,
-                 asks_nobody, many_sockets, long_ones, long_ones_carried_only, memory, own_descriptors, full,
-                 connects_anew, first_datagram, sends_first, writes_unheard, streams,
+                 asks_nobody, many_sockets, long_ones, long_ones_carried_only, long_ones_both,
+                 long_ones_carry, memory, own_descriptors, full, connects_anew, first_datagram,
+                 sends_first, writes_unheard, streams,
                  functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
         tests.add(test.__name__.replace('_', ' '), test)
     return tests.run()
