@@ -55,14 +55,14 @@ sock_carry_set(struct sock_file *f, int epfd, int fd, const struct epoll_event *
 }
 
 static void
-leave_sets(const struct sock_file *f)
+leave_sets(struct sock_file *f)
 {
 	int i;
 
 	for (i = 0; i < SOCK_SETS; i++)
-		if (f->sets[i].epfd >= 0)
-			REAL(epoll_ctl)
-	(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL);
+		if (f->sets[i].epfd >= 0 &&
+		    REAL(epoll_ctl)(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL) != 0)
+			f->sets[i].epfd = -1; /* that is another set now */
 }
 
 static void
@@ -81,13 +81,14 @@ join_sets(struct sock_file *f)
 }
 
 void
-sock_arm(struct sock_file *f, uint32_t events)
+sock_arm(struct sock_file *f, uint32_t events, bool is_new)
 {
 	struct san_sock_shm *shm = f->shm;
 
 	if ((events & EPOLLET) != 0)
 		atomic_store(&shm->edges, 1);
-	atomic_fetch_add(&shm->armed, 1);
+	if (is_new || atomic_load(&shm->armed) == 0)
+		atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (sock_has_something(shm))
@@ -230,6 +231,11 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 		return;
 	atomic_store(&f->is_chosen, true);
 	atomic_store(&f->is_kernels, !sock_conf_may_drop());
+	if (atomic_load(&f->nb_waits) != 0) { /* see sock_begin_wait() */
+		atomic_store(&f->is_kernels, true);
+		sock_conf_tell("a socket stays with the kernel", "another thread waits for it");
+		return;
+	}
 	if (!is_wanted(fd, f, to, &action))
 		return;
 	rc = sock_attach();

@@ -52,7 +52,10 @@ int sock_kernel(int fd, struct sock_file *f);
 void sock_sync(int fd, struct sock_file *f);
 /** It was added to an epoll set, changed there, or (events NULL) taken out. */
 void sock_carry_set(struct sock_file *f, int epfd, int fd, const struct epoll_event *ev);
-/** From now on the kernel is told when it is readable, as somebody wants who asked for *events*. */
-void sock_arm(struct sock_file *f, uint32_t events);
+/**
+ * From now on the kernel is told when it is readable, as somebody wants who asked for *events*;
+ * *is_new*: for the first time.
+ */
+void sock_arm(struct sock_file *f, uint32_t events, bool is_new);
 
 #endif /* SOCK_CARRY_H */

@@ -223,7 +223,7 @@ wait_alone(struct wait *w)
 	int n = look_at_all(w);
 
 	while (n == 0 && !is_over(w) && !w->is_given) {
-		n = spin(w);
+		n = w->set->nb != 0 ? spin(w) : 0;
 		if (n == 0 && !w->is_given)
 			n = sleep_in_kernel(w);
 	}
@@ -242,7 +242,7 @@ is_ours(struct wait *w)
 		return false;
 	if (s->thread == 0)
 		s->thread = thread;
-	if (s->thread == thread && !s->is_parents && !sock_eset_is_shared(s))
+	if (s->thread == thread && !sock_eset_is_shared(s))
 		return true;
 	sock_eset_give(s);
 	unlock(w);
@@ -254,7 +254,7 @@ sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 		const sigset_t *mask)
 {
 	struct wait w = {
-		.set = sock_eset_of(epfd),
+		.set = sock_eset_make(epfd), /* another thread may put something there meanwhile */
 		.epfd = epfd,
 		.ev = ev,
 		.max = max,
@@ -263,8 +263,13 @@ sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 	};
 	int n, err;
 
-	if (w.set == NULL || max <= 0 || sock_is_bad(ev, sizeof(*ev)) || !is_ours(&w))
+	if (w.set == NULL || max <= 0 || sock_is_bad(ev, sizeof(*ev)))
 		return -2;
+	if (!is_ours(&w)) {
+		/* nor may what we have told it come to the program */
+		errno = EINTR;
+		return sock_eset_of(epfd) == w.set ? -1 : -2;
+	}
 	if (timeout_ns > 0)
 		w.until_ns = now_ns() + timeout_ns;
 	n = wait_alone(&w);

@@ -35,8 +35,12 @@ void sock_epoll_made(int epfd);
 void sock_epoll_expose(int fd);
 /** Likewise those among the descriptors that *msg* has. */
 void sock_epoll_sent(const struct msghdr *msg);
+/** *fd* is about to be something else: in a set of ours it is none any more. */
+void sock_epoll_leave(int fd);
 /** Before a fork(), and in the child after it. */
 void sock_epoll_share(void);
 void sock_epoll_begin_child(void);
+/** Hold each socket that is in a set of ours. */
+void sock_epoll_hold(void);
 
 #endif /* SOCK_EPOLL_H */

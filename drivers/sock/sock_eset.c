@@ -49,8 +49,8 @@ static struct sock_eitem items[ITEMS];
 static _Atomic uint8_t set_at[SOCK_FDS]; /* number of the set + 1; FRESH; 0: the kernel's */
 static _Atomic uint32_t nb_set_at;       /* numbers from there on are 0 */
 static _Atomic uint16_t hint;
-static struct san_sock_lock sets_lock;  /* to find a free one */
-static _Atomic(_Atomic uint8_t *) used; /* of each set: by a child */
+static struct san_sock_lock sets_lock; /* to find a free one */
+static _Atomic uint8_t *used;          /* of each set that we have made; children have new ones */
 
 /* ---- cookies ---- */
 
@@ -102,60 +102,45 @@ sock_epoll_made(int epfd)
 	atomic_store(&set_at[epfd], FRESH);
 }
 
-/* Under its lock. Without memory for it children can't tell, and no set is ours. */
-static bool
-may_be_used(void)
-{
-	void *mem;
-
-	if (atomic_load(&used) != NULL)
-		return true;
-	mem = mmap(NULL, SETS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (mem != MAP_FAILED)
-		atomic_store(&used, mem);
-	return mem != MAP_FAILED;
-}
-
-bool
-sock_eset_is_shared(const struct sock_eset *s)
-{
-	return atomic_load_explicit(&atomic_load(&used)[s - sets], memory_order_relaxed) != 0;
-}
-
+/* Under its lock; not where a set of our parent's is, or was. */
 static struct sock_eset *
 free_set(void)
 {
 	struct sock_eset *s;
+	void *mem;
 
-	for (s = sets; s < &sets[SETS]; s++)
-		if (s->nb == 0 && sock_eset_of(s->epfd) != s)
+	if (used == NULL) {
+		mem = mmap(NULL, SETS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		used = mem != MAP_FAILED ? mem : NULL;
+	}
+	for (s = sets; s < &sets[SETS] && used != NULL; s++)
+		if (s->nb == 0 && !s->is_parents && sock_eset_of(s->epfd) != s)
 			return s;
 	return NULL;
 }
 
-/* One that is fresh has an end to that. */
-static struct sock_eset *
-make_set(int epfd)
+struct sock_eset *
+sock_eset_make(int epfd)
 {
-	struct sock_eset *s = NULL;
 	uint8_t fresh = FRESH;
+	struct sock_eset *s;
 	uint32_t key;
 
 	if (what_is_at(epfd) != FRESH || !sock_lock_wait(&sets_lock, &key))
 		return sock_eset_of(epfd);
-	s = may_be_used() ? free_set() : NULL;
+	s = free_set();
 	if (s != NULL) {
 		s->epfd = epfd;
 		s->thread = s->late = 0;
-		s->is_asleep = s->is_parents = false;
-		atomic_store(&atomic_load(&used)[s - sets], 0);
-		/* another thread may have been faster */
-		if (!atomic_compare_exchange_strong(&set_at[epfd], &fresh,
-						    (uint8_t)(s - sets + 1)))
-			s = sock_eset_of(epfd);
+		s->is_asleep = false;
+		s->is_used = &used[s - sets];
+		atomic_store(s->is_used, 0);
 	}
+	/* another thread may have been faster; without a place it is the kernel's */
+	atomic_compare_exchange_strong(&set_at[epfd], &fresh,
+				       s != NULL ? (uint8_t)(s - sets + 1) : 0);
 	sock_unlock(&sets_lock, key);
-	return s;
+	return sock_eset_of(epfd);
 }
 
 /* ---- items; under the lock of their set ---- */
@@ -293,6 +278,7 @@ sock_eset_has_edge(struct sock_eitem *it)
 	it->had_room = room;
 	it->nb_refused = f->nb_refused;
 	has |= has_changed(&it->ends, ends);
+	has |= has_changed(&it->nb_errors, f->nb_errors) && atomic_load(&shm->error) != 0;
 	has |= has_changed(&it->rx_tail, atomic_load(&shm->rx_tail)) && (it->events & READ) != 0;
 	return has;
 }
@@ -301,7 +287,7 @@ sock_eset_has_edge(struct sock_eitem *it)
 static uint32_t
 to_tell(const struct sock_eitem *it)
 {
-	return it->is_off ? 0 : it->events & ~(uint32_t)EPOLLONESHOT;
+	return it->is_off ? EPOLLONESHOT : it->events & ~(uint32_t)EPOLLONESHOT;
 }
 
 static void
@@ -340,7 +326,7 @@ hand_over(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 
 	if (rc != 0)
 		return rc;
-	sock_arm(it->f, ev->events);
+	sock_arm(it->f, ev->events, true);
 	drop(s, it);
 	return 0;
 }
@@ -353,7 +339,7 @@ sock_eset_give(struct sock_eset *s)
 
 	atomic_store(&set_at[s->epfd], 0);
 	if (s->is_parents)
-		atomic_store(&atomic_load(&used)[s - sets], 1);
+		atomic_store(s->is_used, 1);
 	while ((it = sock_eset_item(s, s->first)) != NULL && s->nb != 0) {
 		ev = (struct epoll_event){it->is_off ? EPOLLONESHOT : it->events,
 					  {.u64 = it->data}};
@@ -372,7 +358,7 @@ by_kernel(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev)
 	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
 
 	if (rc == 0 && op != EPOLL_CTL_DEL)
-		sock_arm(f, ev->events);
+		sock_arm(f, ev->events, op == EPOLL_CTL_ADD);
 	return rc;
 }
 
@@ -438,6 +424,7 @@ modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 	if ((ev->events & EPOLLEXCLUSIVE) != 0)
 		return hand_over(s, it, ev); /* the kernel says what it thinks of that */
 	set(it, ev);
+	it->known = ~ev->events; /* who sleeps hears of it, whether or not that is another word */
 	if (s->is_asleep)
 		tell_kernel(s, it);
 	wake(s, it);
@@ -473,11 +460,11 @@ int
 sock_epoll_ctl(int epfd, int op, int fd, struct sock_file *f, struct epoll_event *ev)
 {
 	bool is_known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
-	struct sock_eset *s = op == EPOLL_CTL_ADD ? make_set(epfd) : sock_eset_of(epfd);
+	struct sock_eset *s = op == EPOLL_CTL_ADD ? sock_eset_make(epfd) : sock_eset_of(epfd);
 	uint32_t key;
 	int rc;
 
-	if (s != NULL && s->is_parents) {
+	if (s != NULL && sock_eset_is_shared(s)) {
 		sock_epoll_expose(epfd);
 		s = NULL;
 	}
@@ -528,29 +515,60 @@ leave_set(int fd)
 	sock_unlock(&s->lock, key);
 }
 
+/* Others may have the socket: of the set it is none any more. */
+static void
+leave(int fd, struct sock_file *f)
+{
+	uint32_t number = atomic_load(&f->item), key;
+	struct sock_eitem *it = number != 0 ? &items[number - 1] : NULL;
+	struct sock_eset *s;
+
+	if (it == NULL || it->fd != fd)
+		return;
+	s = &sets[it->set];
+	if (!s->is_parents)
+		REAL(epoll_ctl)
+	(s->epfd, EPOLL_CTL_DEL, fd, NULL);
+	if (!sock_lock_wait(&s->lock, &key)) {
+		/* a handler of a signal, in who has the lock: it goes with the next look */
+		it->fd = -1;
+		it->is_out = true;
+		return;
+	}
+	it = item_of(s, f, fd);
+	if (it != NULL)
+		drop(s, it);
+	sock_unlock(&s->lock, key);
+}
+
 /* *fd*, which is *f* or none of ours, is not that any more. */
 static void
 forgotten(int fd, struct sock_file *f)
 {
-	uint32_t number, key;
-	struct sock_eitem *it;
-	struct sock_eset *s;
-
 	leave_set(fd);
-	number = f != NULL ? atomic_load(&f->item) : 0;
-	if (number == 0 || items[number - 1].fd != fd)
+	if (f != NULL)
+		leave(fd, f);
+}
+
+void
+sock_epoll_leave(int fd)
+{
+	struct sock_file *f = sock_get(fd);
+
+	if (f == NULL)
 		return;
-	s = &sets[items[number - 1].set];
-	if (!sock_lock_wait(&s->lock, &key))
-		return;
-	it = item_of(s, f, fd);
-	/* others may have the socket: of the set it is none any more */
-	if (it != NULL && !s->is_parents)
-		REAL(epoll_ctl)
-	(s->epfd, EPOLL_CTL_DEL, fd, NULL);
-	if (it != NULL)
-		drop(s, it);
-	sock_unlock(&s->lock, key);
+	leave(fd, f);
+	sock_put(f);
+}
+
+void
+sock_epoll_hold(void)
+{
+	struct sock_eitem *it;
+
+	for (it = items; it < &items[ITEMS]; it++)
+		if (atomic_load(&it->f) != NULL)
+			sock_hold(it->f);
 }
 
 /* Those of which nobody knows yet whose they will be. */
@@ -592,9 +610,10 @@ sock_epoll_begin_child(void)
 
 	sock_epoll_share(); /* one that another thread made meanwhile */
 	memset(&sets_lock, 0, sizeof(sets_lock));
+	used = NULL;
 	for (s = sets; s < &sets[SETS]; s++) {
 		memset(&s->lock, 0, sizeof(s->lock));
-		s->is_parents = true;
+		s->is_parents |= sock_eset_of(s->epfd) == s;
 		s->is_asleep = false;
 	}
 	for (it = items; it < &items[ITEMS]; it++)

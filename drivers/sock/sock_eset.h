@@ -24,7 +24,7 @@ struct sock_eitem {
 	/* with EPOLLET: what there was when it was looked at last */
 	bool is_new; /**< nothing: whatever there is is an edge */
 	bool had_room;
-	uint32_t rx_tail, ends, nb_refused;
+	uint32_t rx_tail, ends, nb_refused, nb_errors;
 };
 
 /** A set that is ours: sock_eset.c says which are. */
@@ -32,14 +32,15 @@ struct sock_eset {
 	struct san_sock_lock lock;
 	int epfd;
 	uint32_t nb;
-	uint16_t first;  /**< of its items: the next one to be looked at */
-	uint16_t late;   /**< calls since the kernel was asked, whatever there is */
-	uint32_t thread; /**< who waits in it; 0: nobody yet */
-	bool is_asleep;  /**< and sleeps */
-	bool is_parents; /**< of the process that we are a child of, too */
+	uint16_t first;           /**< of its items: the next one to be looked at */
+	uint16_t late;            /**< calls since the kernel was asked, whatever there is */
+	uint32_t thread;          /**< who waits in it; 0: nobody yet */
+	bool is_asleep;           /**< and sleeps */
+	bool is_parents;          /**< of the process that we are a child of, too */
+	_Atomic uint8_t *is_used; /**< by a child: in memory that it has, too */
 };
 
-/** The set at *epfd*; NULL: it is the kernel's, as far as we know. */
+/** The set at *epfd*; NULL: it is the kernel's, as far as we know, or nobody has used it yet. */
 struct sock_eset *sock_eset_of(int epfd);
 /** Under its lock: number *number* of it, or NULL. */
 struct sock_eitem *sock_eset_item(const struct sock_eset *s, uint32_t number);
@@ -51,8 +52,15 @@ bool sock_eset_has_edge(struct sock_eitem *it);
 void sock_eset_arm(struct sock_eset *s, bool is_asleep);
 /** The kernel hears what was changed. */
 void sock_eset_tell_kernel(struct sock_eset *s);
-/** Must it be given to the kernel, because a child of ours uses it? */
-bool sock_eset_is_shared(const struct sock_eset *s);
+/** Must it be given to the kernel, because it is our parent's or a child of ours uses it? */
+static inline bool
+sock_eset_is_shared(const struct sock_eset *s)
+{
+	return s->is_parents || atomic_load_explicit(s->is_used, memory_order_relaxed) != 0;
+}
+
+/** The set at *epfd*, which becomes ours now if nothing is known of it; NULL: the kernel's. */
+struct sock_eset *sock_eset_make(int epfd);
 /** For good: the kernel has it, and is told of each socket that becomes readable. */
 void sock_eset_give(struct sock_eset *s);
 

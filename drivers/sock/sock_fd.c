@@ -14,10 +14,10 @@
 static _Atomic uint32_t table[SOCK_FDS];
 static struct sock_file files[SOCK_FILES];
 static _Atomic uint32_t hint;    /* where a free one is looked for first */
+static _Atomic uint32_t nb_used; /* files from there on were never taken */
 static _Atomic int highest = -1; /* descriptor that is in the table */
 
 static pid_t owner;
-_Atomic uint32_t sock_nb_carried;
 void (*sock_fd_leaves)(int fd, struct sock_file *f);
 
 void
@@ -70,8 +70,6 @@ sock_put(struct sock_file *f)
 		;
 	if (refs != 1)
 		return;
-	if (atomic_load(&f->carried))
-		atomic_fetch_sub(&sock_nb_carried, 1);
 	if (f->shm != NULL)
 		munmap(f->shm, f->bytes);
 	sock_own_close(f->kernel);
@@ -83,13 +81,16 @@ sock_put(struct sock_file *f)
 static struct sock_file *
 take_free(void)
 {
-	uint32_t i, at = atomic_load(&hint), none = 0;
+	uint32_t i, was, at = atomic_load(&hint), none = 0;
 
 	for (i = 0; i < SOCK_FILES; i++, none = 0) {
 		at = (at + 1) % SOCK_FILES;
 		if (atomic_load_explicit(&files[at].refs, memory_order_relaxed) == 0 &&
 		    atomic_compare_exchange_strong(&files[at].refs, &none, 1)) {
 			atomic_store(&hint, at);
+			was = atomic_load(&nb_used);
+			while (was <= at && !atomic_compare_exchange_weak(&nb_used, &was, at + 1))
+				;
 			return &files[at];
 		}
 	}
@@ -135,6 +136,7 @@ sock_track(int fd, int domain, bool is_udp)
 	f->kernel = f->lease = -1;
 	f->nb_early = 0;
 	f->item = 0;
+	f->nb_waits = 0;
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;
 	put_at(fd, (uint32_t)(f - files) + 1);
@@ -169,6 +171,26 @@ sock_forget(int fd)
 		put_at(fd, 0);
 	else if (sock_fd_leaves != NULL)
 		sock_fd_leaves(fd, NULL);
+}
+
+void
+sock_fd_recount(void (*hold)(void))
+{
+	uint32_t i, nb = atomic_load(&nb_used);
+	int fd;
+
+	for (i = 0; i < nb; i++) {
+		if (atomic_load(&files[i].refs) != 0)
+			atomic_store(&files[i].refs, 1); /* ours, for a moment */
+		atomic_store(&files[i].nb_waits, 0);
+	}
+	for (fd = 0; fd <= atomic_load(&highest); fd++)
+		if (atomic_load(&table[fd]) != 0)
+			sock_hold(&files[table[fd] - 1]);
+	hold();
+	for (i = 0; i < nb; i++)
+		if (atomic_load(&files[i].refs) != 0)
+			sock_put(&files[i]);
 }
 
 void

@@ -45,13 +45,12 @@ struct sock_file {
 	_Atomic uint32_t item;           /**< in an epoll set: sock_eset.c; or 0 */
 	uint32_t nb_empty;               /**< reads that found nothing, roughly */
 	uint32_t nb_refused;             /**< writes that found no room */
+	uint32_t nb_errors;              /**< errors that were taken */
+	_Atomic uint32_t nb_waits;       /**< calls that may wait for what the kernel has of it */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];
 };
-
-/** Sockets that are carried: with none nobody has to be asked about a set of descriptors. */
-extern _Atomic uint32_t sock_nb_carried;
 
 /**
  * Told of each descriptor, of *f* or (NULL) of something else, that is not that any more; the
@@ -63,12 +62,13 @@ extern void (*sock_fd_leaves)(int fd, struct sock_file *f);
 static inline void
 sock_set_carried(struct sock_file *f)
 {
-	atomic_fetch_add(&sock_nb_carried, 1);
 	atomic_store_explicit(&f->carried, true, memory_order_release);
 }
 
 /** The process begins, or goes on as a child of what it was. */
 void sock_fd_begin(void);
+/** ... in which other threads' references are nobody's; *hold* takes those that are not ours. */
+void sock_fd_recount(void (*hold)(void));
 /** Or a child of vfork(), or of a clone() that nobody told us of, in our memory. */
 bool sock_is_us(void);
 /** What *fd* is, if we know it, and not to go before sock_put(); or NULL. */

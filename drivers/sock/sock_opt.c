@@ -10,6 +10,7 @@
 #include "sock_carry.h"
 #include "sock_opt.h"
 #include "sock_real.h"
+#include "sock_ring.h"
 #include "sock_tcp.h"
 #include "sock_udp.h"
 
@@ -71,7 +72,7 @@ sock_opt_get(int fd, struct sock_file *f, int level, int name, void *value, sock
 	if (bit != 0)
 		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
 	if (level == SOL_SOCKET && name == SO_ERROR) {
-		err = (int)atomic_exchange(&f->shm->error, 0);
+		err = sock_take_error(f);
 		if (err != 0)
 			return give_int(err, value, len);
 	}

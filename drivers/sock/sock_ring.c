@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -64,6 +65,13 @@ sock_unlock_tx(struct sock_file *f, uint32_t key)
 
 /* ---- sleep ---- */
 
+int
+sock_take_error(struct sock_file *f)
+{
+	f->nb_errors++;
+	return (int)atomic_exchange(&f->shm->error, 0);
+}
+
 bool
 sock_has_something(const struct san_sock_shm *shm)
 {
@@ -83,17 +91,18 @@ closed(struct san_sock_shm *shm)
 bool
 sock_is_deserted(int fd, struct sock_file *f)
 {
-	struct san_sock_shm *shm = f->shm;
-	uint32_t every = atomic_load_explicit(&shm->armed, memory_order_relaxed) != 0 ?
-		EMPTY_TOLD :
-		EMPTY;
+	bool is_told = atomic_load_explicit(&f->shm->armed, memory_order_relaxed) != 0;
 	char byte;
+	long n;
 
-	if (++f->nb_empty % every != 0 ||
-	    REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL) != 0)
+	if (++f->nb_empty % (is_told ? EMPTY_TOLD : EMPTY) != 0)
 		return false;
-	closed(shm);
-	return true;
+	n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL);
+	if (n == 0)
+		closed(f->shm);
+	else if (n > 0) /* it came too late for who took what it told of */
+		sock_settle(fd, f, true);
+	return n == 0;
 }
 
 /* Look for a while whether there is something, or room. */
@@ -116,6 +125,20 @@ spin(const struct sock_file *f, bool to_send)
 	return false;
 }
 
+/* The thread is cancelled where it sleeps: who called us does not give *f* back. */
+static void
+leave_asleep(void *f)
+{
+	atomic_fetch_sub(&((struct sock_file *)f)->shm->armed, 1);
+	sock_put(f);
+}
+
+static void
+leave_full(void *f)
+{
+	sock_put(f);
+}
+
 /*
  * As a read of the descriptor, by which the kernel wakes us, minds SO_RCVTIMEO, signals and their
  * SA_RESTART, and cancels us as it would in recv().
@@ -133,8 +156,10 @@ sock_wait_something(int fd, struct sock_file *f)
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
+	pthread_cleanup_push(leave_asleep, f);
 	if (!sock_has_something(shm))
 		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
+	pthread_cleanup_pop(0);
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
 	if (n == 0)
@@ -149,8 +174,16 @@ static int
 send_mark(int fd, struct sock_file *f, size_t len, int flags)
 {
 	static const uint8_t full[SAN_SOCK_FULL] = SAN_SOCK_MARK;
+	ssize_t n;
 
-	if (REAL(send)(fd, full, len, flags | MSG_NOSIGNAL) >= 0)
+	if ((flags & MSG_DONTWAIT) != 0) { /* under locks, maybe: nobody is cancelled here */
+		n = REAL(syscall)(SYS_sendto, fd, full, len, flags | MSG_NOSIGNAL, NULL, 0);
+	} else {
+		pthread_cleanup_push(leave_full, f);
+		n = REAL(send)(fd, full, len, flags | MSG_NOSIGNAL);
+		pthread_cleanup_pop(0);
+	}
+	if (n >= 0)
 		return 0;
 	if (errno != EPIPE && errno != ECONNRESET)
 		return errno;

@@ -19,6 +19,8 @@ void sock_unlock_rx(struct sock_file *f, uint32_t key);
 bool sock_lock_tx(struct sock_file *f, uint32_t *key);
 void sock_unlock_tx(struct sock_file *f, uint32_t key);
 
+/** The error that the next call returns, which is this one; 0: none. */
+int sock_take_error(struct sock_file *f);
 /** Would a call that receives return? */
 bool sock_has_something(const struct san_sock_shm *shm);
 /** It would not. Has the daemon gone? That is looked at now and then; then it has something. */

@@ -290,6 +290,19 @@ same(int from, int to)
 	sock_stdio_at(to);
 }
 
+/* *to* is about to be what *from* is, if that is anything. */
+static void
+make_way(int from, int to)
+{
+	int was = errno;
+
+	sock_own_make_way(to);
+	/* once it is something else the kernel can't be told that it left its set */
+	if (from != to && REAL(fcntl)(from, F_GETFD) >= 0)
+		sock_epoll_leave(to);
+	errno = was;
+}
+
 EXPORT int
 dup(int fd)
 {
@@ -305,7 +318,7 @@ dup2(int fd, int to)
 {
 	int rc;
 
-	sock_own_make_way(to);
+	make_way(fd, to);
 	rc = REAL(dup2)(fd, to);
 	if (rc >= 0)
 		same(fd, to);
@@ -317,7 +330,7 @@ dup3(int fd, int to, int flags)
 {
 	int rc;
 
-	sock_own_make_way(to);
+	make_way(fd, to);
 	rc = REAL(dup3)(fd, to, flags);
 	if (rc >= 0)
 		same(fd, to);
@@ -417,7 +430,7 @@ recvmsg(int fd, struct msghdr *msg, int flags)
 	ssize_t n;
 
 	if (f == NULL) {
-		n = REAL(recvmsg)(fd, msg, flags);
+		n = BY_KERNEL(fd, REAL(recvmsg)(fd, msg, flags));
 		if (n >= 0 && msg->msg_controllen != 0 && !sock_conf_is_idle() &&
 		    !sock_is_daemons(fd))
 			adopt(msg);
@@ -457,7 +470,7 @@ recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *sa, socklen
 	struct sock_file *f = carried(fd);
 	const struct iovec iov = {buf, size};
 
-	return f == NULL ? REAL(recvfrom)(fd, buf, size, flags, sa, len) :
+	return f == NULL ? BY_KERNEL(fd, REAL(recvfrom)(fd, buf, size, flags, sa, len)) :
 			   receive(fd, f, &iov, 1, flags, sa, len);
 }
 
@@ -467,7 +480,7 @@ recv(int fd, void *buf, size_t size, int flags)
 	struct sock_file *f = carried(fd);
 	const struct iovec iov = {buf, size};
 
-	return f == NULL ? REAL(recv)(fd, buf, size, flags) :
+	return f == NULL ? BY_KERNEL(fd, REAL(recv)(fd, buf, size, flags)) :
 			   receive(fd, f, &iov, 1, flags, NULL, NULL);
 }
 
@@ -480,7 +493,7 @@ read(int fd, void *buf, size_t size)
 	if (f == NULL || size == 0) { /* of nothing it takes nothing, unlike recv() */
 		if (f != NULL)
 			sock_put(f);
-		return REAL(read)(fd, buf, size);
+		return BY_KERNEL(fd, REAL(read)(fd, buf, size));
 	}
 	return receive(fd, f, &iov, 1, 0, NULL, NULL);
 }
@@ -490,7 +503,7 @@ readv(int fd, const struct iovec *iov, int nb_iov)
 {
 	struct sock_file *f = carried(fd);
 
-	return f == NULL ? REAL(readv)(fd, iov, nb_iov) :
+	return f == NULL ? BY_KERNEL(fd, REAL(readv)(fd, iov, nb_iov)) :
 			   receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
 }
 
@@ -533,7 +546,7 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	ssize_t n = 0;
 
 	if (f == NULL)
-		return REAL(recvmmsg)(fd, msgs, nb, flags, timeout);
+		return BY_KERNEL(fd, REAL(recvmmsg)(fd, msgs, nb, flags, timeout));
 	if (timeout != NULL) {
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		timespecadd(&until, timeout, &until);
@@ -743,6 +756,13 @@ syscall(long number, ...)
 	case SYS_recvmmsg:
 		return recvmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3],
 				(struct timespec *)a[4]);
+	case SYS_io_uring_setup:
+		/* what is asked for there we do not hear: libuv then asks here */
+		if (!sock_conf_is_idle()) {
+			errno = ENOSYS;
+			return -1;
+		}
+		/* fall through */
 	default:
 		return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 	}
@@ -756,6 +776,7 @@ begin_child(void)
 	sock_fd_begin();
 	sock_lock_detach();
 	sock_epoll_begin_child();
+	sock_fd_recount(sock_epoll_hold);
 	sock_detach();
 }
 

@@ -76,11 +76,11 @@ static int
 check_send(struct sock_file *f, ssize_t done)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint32_t err;
+	int err;
 
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
-	    (err = done != 0 ? EPIPE : atomic_exchange(&shm->error, 0)) != 0)
-		return (int)err;
+	    (err = done != 0 ? EPIPE : sock_take_error(f)) != 0)
+		return err;
 	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
 		return ECONNRESET;
 	/* one that was accepted may come up somewhat later */
@@ -170,8 +170,9 @@ static ssize_t
 take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t left, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint32_t key, n, err = 0;
+	uint32_t key, n;
 	bool ended;
+	int err = 0;
 
 	if (!sock_has_something(shm) &&
 	    atomic_load_explicit(&shm->mirrored, memory_order_relaxed) == 0 &&
@@ -184,13 +185,13 @@ take(int fd, struct sock_file *f, const struct msghdr *msg, size_t skip, size_t 
 		(atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 	n = take_locked(f, msg, skip, left, flags);
 	if (n == 0 && left != 0 && skip == 0 && atomic_load(&shm->error) != 0)
-		err = atomic_exchange(&shm->error, 0);
+		err = sock_take_error(f);
 	sock_unmirror(fd, f);
 	sock_unlock_rx(f, key);
 	if (n != 0 || left == 0)
 		return n;
 	if (err != 0)
-		return -(ssize_t)err;
+		return -err;
 	/* an error comes with the next call if this one has bytes to tell */
 	if (skip != 0 && atomic_load(&shm->error) != 0)
 		return 0;

@@ -167,8 +167,7 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	struct san_sock_shm *shm = f->shm;
 	struct san_sock_rec head = {.bytes = 0};
 	ssize_t len = sock_length(msg);
-	uint32_t err;
-	int rc;
+	int rc, err;
 
 	if (len < 0)
 		return fail((int)-len);
@@ -189,8 +188,8 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		head.dport = shm->peer.port;
 	}
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
-	    (err = atomic_exchange(&shm->error, 0)) != 0)
-		return fail((int)err);
+	    (err = sock_take_error(f)) != 0)
+		return fail(err);
 	if (!read_control(f, msg, &head) || (flags & MSG_MORE) != 0 ||
 	    !sock_is_reached(head.dst))
 		return send_kernel(fd, f, msg, flags);
@@ -355,7 +354,8 @@ static ssize_t
 take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint32_t key, err = 0;
+	uint32_t key;
+	int err = 0;
 	ssize_t rc;
 
 	if (atomic_load_explicit(&shm->rx_tail, memory_order_relaxed) ==
@@ -367,8 +367,8 @@ take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
 	if (!sock_lock_rx(f, &key))
 		return -EDEADLK;
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
-		err = atomic_exchange(&shm->error, 0);
-	rc = err != 0 ? -(ssize_t)err : take_locked(f, msg, flags);
+		err = sock_take_error(f);
+	rc = err != 0 ? -err : take_locked(f, msg, flags);
 	sock_unmirror(fd, f);
 	sock_unlock_rx(f, key);
 	return rc;
@@ -421,12 +421,13 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 
 	if ((events & (POLLOUT | POLLWRNORM)) != 0 && sock_is_writable(fd, f))
 		is = POLLOUT | POLLWRNORM;
-	if (sock_has_something(shm))
-		is |= POLLIN | POLLRDNORM;
-	else
+	if (!sock_has_something(shm))
 		sock_settle(fd, f, is_told);
+	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
+	    atomic_load(&shm->gone) != 0)
+		is |= POLLIN | POLLRDNORM;
 	if ((shut & (SHUT_RD + 1)) != 0)
-		is |= POLLRDHUP;
+		is |= POLLIN | POLLRDNORM | POLLRDHUP;
 	is &= events;
 	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0)
 		is |= POLLERR;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_fd.h"
 #include "sock_real.h"
@@ -13,24 +16,25 @@
 #include "sock_wait.h"
 
 #define NS_PER_S 1000000000ll
+#define HELD     64 /* files of a call that need no memory of their own */
 
-static bool
-is_carried(int fd)
-{
-	struct sock_file *f = carried(fd);
-
-	if (f == NULL)
-		return false;
-	sock_put(f);
-	return true;
-}
-
-/* A set of which the kernel says whether it is readable must be one that the kernel is told of. */
+/*
+ * Is it carried, or may it come to be? Then who waits for it says so. A set of which the kernel
+ * says whether it is readable must be one that the kernel is told of.
+ */
 static bool
 concerns(int fd)
 {
+	struct sock_file *f;
+	bool does;
+
 	sock_epoll_expose(fd);
-	return is_carried(fd);
+	f = sock_get(fd);
+	if (f == NULL)
+		return false;
+	does = atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->is_kernels));
+	sock_put(f);
+	return does;
 }
 
 /* ---- time that is left ---- */
@@ -78,8 +82,7 @@ sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 	nfds_t i;
 
 	/* what is no array, or too long for one, the kernel will say */
-	if (atomic_load_explicit(&sock_nb_carried, memory_order_relaxed) == 0 || n > SOCK_FDS ||
-	    sock_is_bad(fds, n))
+	if (sock_conf_is_idle() || n > SOCK_FDS || sock_is_bad(fds, n))
 		return 0;
 	for (i = 0; i < n; i++)
 		if (fds[i].fd >= 0)
@@ -119,21 +122,54 @@ look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 	return ready;
 }
 
+/* What a call waits for, whatever becomes of its numbers meanwhile, and where it is counted. */
+struct one {
+	struct sock_file *f;
+	_Atomic uint32_t *count;
+};
+
+struct held {
+	nfds_t nb;
+	struct one *all;
+	struct one few[HELD];
+};
+
 static void
-arm(struct pollfd *fds, nfds_t n, int by)
+release(void *arg)
 {
+	struct held *h = arg;
+
+	while (h->nb > 0) {
+		h->nb--;
+		atomic_fetch_sub(h->all[h->nb].count, 1);
+		sock_put(h->all[h->nb].f);
+	}
+	if (h->all != h->few)
+		free(h->all);
+}
+
+static int
+hold(struct held *h, const struct pollfd *fds, nfds_t n)
+{
+	_Atomic uint32_t *count;
 	struct sock_file *f;
 	nfds_t i;
 
+	h->nb = 0;
+	h->all = n > HELD ? malloc(n * sizeof(struct one)) : h->few;
+	if (h->all == NULL)
+		return ENOMEM;
 	for (i = 0; i < n; i++) {
-		f = fds[i].fd >= 0 ? carried(fds[i].fd) : NULL;
+		f = fds[i].fd >= 0 ? sock_get(fds[i].fd) : NULL;
 		if (f == NULL)
 			continue;
-		atomic_fetch_add(&f->shm->armed, (uint32_t)by);
-		sock_put(f);
+		count = atomic_load(&f->carried) ? &f->shm->armed : &f->nb_waits;
+		atomic_fetch_add(count, 1);
+		h->all[h->nb++] = (struct one){f, count};
 	}
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
+	return 0;
 }
 
 /* What the kernel says of the others, and we of ours. */
@@ -155,8 +191,9 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 	static const struct timespec zero;
 	int64_t until = deadline(timeout);
 	struct timespec ts;
+	struct held held;
 	nfds_t others;
-	int rc;
+	int rc, err;
 
 	for (;;) {
 		rc = look(fds, n, false, &others);
@@ -166,12 +203,19 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 			rc = REAL(ppoll)(fds, n, &zero, mask);
 			return rc < 0 ? rc : merge(fds, n);
 		}
-		arm(fds, n, 1);
+		err = hold(&held, fds, n);
+		if (err != 0) {
+			errno = err;
+			return -1;
+		}
+		pthread_cleanup_push(release, &held);
 		if (look(fds, n, false, &others) != 0)
 			rc = REAL(ppoll)(fds, n, &zero, mask);
 		else
 			rc = REAL(ppoll)(fds, n, left(until, &ts), mask);
-		arm(fds, n, -1);
+		err = errno;
+		pthread_cleanup_pop(1);
+		errno = err;
 		if (rc < 0)
 			return rc;
 		rc = merge(fds, n);
@@ -194,7 +238,7 @@ sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set
 {
 	int fd, found = 0;
 
-	if (atomic_load_explicit(&sock_nb_carried, memory_order_relaxed) == 0)
+	if (sock_conf_is_idle())
 		return 0;
 	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++)
 		if (is_in(fd, in) || is_in(fd, out) || is_in(fd, except))

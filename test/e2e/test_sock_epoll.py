@@ -118,6 +118,71 @@ short.start(); time.sleep(0.2); long.start(); short.join(); s.send(b"go"); long.
 ''', '''
 s = dial(); s.recv(2); time.sleep(0.2); s.send(b"x"); all_of(s)
 '''),
+    'a thread that waits first': ('''
+for _ in range(3): s, _ = l.accept(); s.recv(2); s.send(b"data"); all_of(s)
+''', '''
+for how in ("in", "out", "poll"):
+    ep = select.epoll(); out = []; p = select.poll(); p.register(ep, select.POLLIN)
+    t = threading.Thread(target=lambda: out.append(p.poll(3000) if how == "poll" else ep.poll(3)))
+    t.start(); time.sleep(0.3); s = dial()
+    ep.register(s, select.EPOLLOUT if how == "out" else select.EPOLLIN); s.send(b"go"); t.join()
+    say(how, [(fd == (ep if how == "poll" else s).fileno(), e) for fd, e in out[0]])
+    s.recv(9); s.close()
+'''),
+    'numbers that are used again': ('''
+s, _ = l.accept(); s.send(b"data"); all_of(s); a, _ = l.accept(); b, _ = l.accept()
+b.recv(2); time.sleep(0.5); b.send(b"data"); all_of(b)
+''', '''
+s = socket.socket(); ep = select.epoll(); ep.register(s, select.EPOLLIN); n = ep.fileno(); ep.close()
+ep = select.epoll(); say(ep.fileno() == n); s.connect((ip, port)); say(ep.poll(0.5), s.recv(9)); s.close()
+a = dial(); n = a.fileno(); p = select.poll(); p.register(n, select.POLLIN)
+t = threading.Thread(target=lambda: p.poll(600)); t.start(); time.sleep(0.3); a.close(); b = dial()
+say(b.fileno() == n); t.join(); b.send(b"go"); say(b.recv(9))
+'''),
+    'another number over it': ('''
+s, _ = l.accept(); s.send(b"data"); all_of(s)
+''', '''
+s = dial(); ep = select.epoll(); ep.register(s, select.EPOLLOUT | select.EPOLLIN); say(len(ep.poll(1)))
+d = os.dup(s.fileno()); r, w = os.pipe(); os.dup2(r, s.fileno()); c = time.process_time()
+ep.poll(1); say(time.process_time() - c > 0.5)
+'''),
+    'changed as it is': ('''
+s, _ = l.accept(); all_of(s)
+''', '''
+s = dial(); ep = select.epoll(); ev = select.EPOLLIN | select.EPOLLOUT | select.EPOLLET
+ep.register(s, ev); say(ep.poll(1)[0][1]); threading.Timer(0.5, ep.modify, (s, ev)).start()
+say([e for _, e in ep.poll()])
+'''),
+    'two children': ('''
+pairs = [l.accept()[0] for _ in range(2)]; ep = select.epoll(); ep.register(pairs[0], select.EPOLLIN)
+pairs[0].send(b"go"); say(len(ep.poll(5)), pairs[0].recv(9)); r, w = os.pipe(); one = os.fork()
+if one == 0: # uses the parent's
+    for _ in range(2):
+        got = ep.poll(5); os.write(w, b"x")
+        say("child", [fd == pairs[0].fileno() for fd, _ in got]); pairs[0].recv(9); pairs[0].send(b"go")
+    os._exit(0)
+pairs[0].send(b"go"); os.read(r, 1); other = os.fork()
+if other == 0: # has one of its own
+    ep.close(); ep = select.epoll(); ep.register(pairs[1], select.EPOLLIN); ep.poll(0); os._exit(0)
+os.waitpid(other, 0); ep.modify(pairs[0], select.EPOLLIN | select.EPOLLPRI); ep.poll(0.2)
+os.waitpid(one, 0)
+''', '''
+all = [dial() for _ in range(2)]
+for _ in range(4): all[0].recv(2); time.sleep(0.5); all[0].send(b"1")
+'''),
+    'changed by the parent': ('''
+pairs = [l.accept()[0] for _ in range(2)]; ep = select.epoll(); ep.register(pairs[0], select.EPOLLIN)
+pairs[0].send(b"go"); say(len(ep.poll(5)), pairs[0].recv(9)); r, w = os.pipe(); pid = os.fork()
+for i in range(2 if pid == 0 else 0):
+    say("child", [fd == pairs[i].fileno() for fd, _ in ep.poll(5)]); pairs[i].recv(9); os.write(w, b"x")
+if pid == 0: os._exit(0)
+pairs[0].send(b"go"); os.read(r, 1); ep.modify(pairs[0], select.EPOLLIN | select.EPOLLRDHUP)
+ep.register(pairs[1], select.EPOLLIN); pairs[1].send(b"go"); os.waitpid(pid, 0)
+''', '''
+all = [dial() for _ in range(2)]
+for s in (all[0], all[0], all[1]): s.recv(2); time.sleep(0.3); s.send(b"1")
+all_of(all[0])
+'''),
     'a set and a child': ('''
 pairs = [l.accept()[0] for _ in range(3)]; ep = select.epoll()
 for s in pairs[:2]: ep.register(s, select.EPOLLIN)

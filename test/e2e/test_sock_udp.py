@@ -269,6 +269,57 @@ d = t.dup(); t.close(); all(); d.close(); print(again())
     check(out == want, f'{out}, on the kernel: {want}')
 
 
+ECHO_ALL = f'''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", {PORT + 1}))
+print("up", flush=True)
+while True: s.sendto(*s.recvfrom(100))
+'''
+
+
+@ours
+def waits_first(pair):
+    """Who waits for a socket before it comes to be carried gets what is sent there; and one whose
+    thread is cancelled, or that a child of threads has, leaves its port with its last close()."""
+    pair.server(PYTHON, '-c', ECHO_ALL, text='up')
+    program = f'''
+import ctypes, struct
+far = ("{pair.server_ip}", {PORT + 1}); libc = ctypes.CDLL(None); libc.pthread_cancel.argtypes = [ctypes.c_ulong]
+def new(): return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def polled(s): p = select.poll(); p.register(s, select.POLLIN); return len(p.poll(5000))
+for wait in (lambda s: s.recv(99), polled):
+    for send in (lambda s: s.sendto(b"hi", far), lambda s: (s.connect(far), s.send(b"hi"))):
+        s = new(); out = []; t = threading.Thread(target=lambda: out.append(wait(s)), daemon=True)
+        t.start(); time.sleep(0.3); send(s); t.join(5); print(out, flush=True)
+def bound(): s = new(); s.bind(("{OUR_IP}", {PORT + 9})); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 9999); return s
+s = bound(); buf = ctypes.create_string_buffer(9); fd = s.fileno()
+t = threading.Thread(target=lambda: libc.recv(fd, buf, 9, 0), daemon=True); t.start(); time.sleep(0.3)
+libc.pthread_cancel(t.ident); time.sleep(0.3); s.close(); s = bound(); s.settimeout(1)
+def late():
+    try: s.recv(9)
+    except OSError: pass
+t = threading.Thread(target=late); t.start(); time.sleep(0.2); pid = os.fork()
+if pid == 0: s.close(); time.sleep(9); os._exit(0)
+t.join(); s.close(); time.sleep(0.5); bound(); print("bound", flush=True); os.kill(pid, 9); os._exit(0)
+'''
+    out = here(pair, program)
+    check(out == "[b'hi']\n[b'hi']\n[1]\n[1]\nbound\n", out)
+
+
+@ours
+def error_edges(pair):
+    """With EPOLLET each error is an edge; an error alone is nothing to read."""
+    out = here(pair, f'''
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("{pair.server_ip}", {PORT + 77}))
+s.setblocking(False); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLET)
+for _ in range(3):
+    s.send(b"x"); print(*[e for _, e in ep.poll(5)])
+    try: s.recv(9)
+    except ConnectionRefusedError: print("refused")
+''')
+    check(out == '8\nrefused\n' * 3, out)
+
+
 @ours
 def asks_nobody(pair):
     """In the steady state neither sending nor receiving is a system call."""
@@ -735,7 +786,7 @@ def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(300)
     for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, binds_again,
-                 asks_nobody, many_sockets, long_ones, long_ones_carried_only, long_ones_both,
+                 waits_first, error_edges, asks_nobody, many_sockets, long_ones, long_ones_carried_only, long_ones_both,
                  long_ones_carry, memory, own_descriptors, full, connects_anew, first_datagram,
                  sends_first, writes_unheard, streams,
                  functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):

@@ -35,6 +35,24 @@ carry(void *arg)
 	return arg;
 }
 
+static bool
+may_track(void)
+{
+	struct sock_file *f;
+
+	sock_track(FD, 2, true);
+	f = sock_get(FD);
+	sock_forget(FD);
+	if (f != NULL)
+		sock_put(f);
+	return f != NULL;
+}
+
+static void
+nobody(void)
+{
+}
+
 static void
 put__what_changed_at_the_last_moment(void **state)
 {
@@ -49,7 +67,32 @@ put__what_changed_at_the_last_moment(void **state)
 	}
 	atomic_store(&is_over, true);
 	pthread_join(thread, NULL);
-	assert_int_equal(atomic_load(&sock_nb_carried), 0);
+	/* none was lost */
+	assert_true(may_track());
+}
+
+/* In a child nobody gives back what other threads of its parent have. */
+static void
+recount__of_other_threads(void **state)
+{
+	struct sock_file *mine;
+	uint32_t i;
+
+	(void)state;
+	sock_track(FD, 2, true);
+	mine = sock_get(FD);
+	for (i = 1; i < SOCK_FILES; i++) {
+		sock_track(FD + 1, 2, true);
+		assert_non_null(sock_get(FD + 1));
+		sock_forget(FD + 1);
+	}
+	sock_track(FD + 1, 2, true);
+	assert_null(sock_get(FD + 1));
+	sock_fd_recount(nobody);
+	assert_ptr_equal(sock_get(FD), mine);
+	sock_put(mine);
+	sock_forget(FD);
+	assert_true(may_track());
 }
 
 int
@@ -57,6 +100,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(put__what_changed_at_the_last_moment),
+		cmocka_unit_test(recount__of_other_threads),
 	};
 
 	sock_fd_begin();
