@@ -166,9 +166,12 @@ do_give(struct san_engine *e, void *arg)
 static int
 do_fail(struct san_engine *e, void *arg)
 {
+	struct san_socks *all = san_core_socks(san_engine_core(e));
 	const struct sock_call *c = arg;
 
-	san_sock_fail(san_core_socks(san_engine_core(e)), c->s->id, c->err);
+	/* the kernel sees what comes by its device, too: we have told that already, or will */
+	if (!san_sock_asks_link(all, c->s->id))
+		san_sock_fail(all, c->s->id, c->err);
 	return 0;
 }
 

@@ -135,7 +135,16 @@ san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *n
 
 	san_sock_unlink(all, s);
 	s->names = *names;
+	s->nb_tx_named = s->stats.nb_tx;
 	san_sock_link(all, s);
+}
+
+bool
+san_sock_asks_link(const struct san_socks *all, uint32_t id)
+{
+	const struct sock *s = &all->socks[id];
+
+	return s->names.peer_port != 0 && s->stats.nb_tx != s->nb_tx_named;
 }
 
 const struct san_sock_names *

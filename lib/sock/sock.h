@@ -86,6 +86,8 @@ uint32_t san_sock_rx(struct san_socks *all, const struct san_inet_result *r, uin
 /** One that came another way, for socket *id*. */
 void san_sock_give(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
 		   uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns);
+/** Is it connected, and does its peer get what it sends by the link? Then so come errors. */
+bool san_sock_asks_link(const struct san_socks *all, uint32_t id);
 /** The next call of its program fails with *err*. */
 void san_sock_fail(struct san_socks *all, uint32_t id, int err);
 /* ---- streams: sock_stream.c ---- */

@@ -43,6 +43,7 @@ struct sock {
 	uint32_t nb_groups;
 	struct san_ip groups[SAN_SOCK_GROUPS];
 	struct san_sock_names names;
+	uint64_t nb_tx_named; /**< of what was sent: before it had these */
 	struct san_sock_stats stats;
 	struct sock_stream stream;
 };

@@ -347,6 +347,25 @@ error__of_who_is_connected(void **state)
 	assert_int_equal(san_sock_rung(all, &ends), 9);
 }
 
+/* One that has sent by the link since it was connected hears of errors from there. */
+static void
+error__which_way(void **state)
+{
+	struct san_sock_names n = sock_named(US, 5000, NULL, 0);
+
+	(void)state;
+	san_sock_name(all, p.id, &n);
+	assert_true(sock_write(&p, PEER, 7, data, 100));
+	pump();
+	assert_false(san_sock_asks_link(all, p.id));
+	n = sock_named(US, 5000, PEER, 7);
+	san_sock_name(all, p.id, &n);
+	assert_false(san_sock_asks_link(all, p.id));
+	assert_true(sock_write(&p, PEER, 7, data, 100));
+	pump();
+	assert_true(san_sock_asks_link(all, p.id));
+}
+
 int
 main(void)
 {
@@ -366,6 +385,7 @@ main(void)
 		TEST(tx__tail_beyond_the_ring),
 		TEST(tx__padding_beyond_the_tail),
 		TEST(error__of_who_is_connected),
+		TEST(error__which_way),
 	};
 
 	pool = test_eal_pool("sock_dgram", 1023, 2048);
