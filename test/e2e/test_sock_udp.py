@@ -313,7 +313,7 @@ def error_edges(pair):
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("{pair.server_ip}", {PORT + 77}))
 s.setblocking(False); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLET)
 for _ in range(3):
-    s.send(b"x"); print(*[e for _, e in ep.poll(5)])
+    s.send(b"x"); time.sleep(0.2); print(*[e for _, e in ep.poll(5)])
     try: s.recv(9)
     except ConnectionRefusedError: print("refused")
 ''')
