@@ -14,9 +14,7 @@ import sock
 from e2e import SLOW, Skipped, Tests, Work, check, need_namespaces
 from sock import PYTHON
 
-MODULES = ['test_socket', 'test_socketserver']
-if os.environ.get('SAN_LONG'):          # minutes: by hand, and before a release
-    MODULES += ['test_selectors', 'test_asyncio']
+MODULES = ['test_socket', 'test_socketserver', 'test_selectors', 'test_asyncio']
 SUITE = '/usr/lib/python3.11/test'      # Debian: libpython3.11-testsuite
 SILENCE_S = 30                          # that one test may take
 HANGING = 5                             # tests of a module, then the rest would hang, too
