@@ -157,7 +157,7 @@ def has_suite(module):
 
 def main():
     need_namespaces('ethtool', 'sysctl')
-    tests = Tests(900)
+    tests = Tests(1800)
     for module in MODULES:
         tests.add(module, has_suite, module)
     return tests.run()
