@@ -291,7 +291,7 @@ take_param(struct verbs_qp *q, const struct rtsan_conn_param *param)
 	if (q->private_len != 0)
 		memcpy(q->private_data, param->private_data, q->private_len);
 	q->reason = RTSAN_R_NONE;
-	q->was_up = false;
+	q->was_up = q->has_asked = false;
 	atomic_store(&q->failed, false);
 }
 
@@ -303,7 +303,7 @@ make_device_qp(struct verbs_qp *q)
 		.send_cq = q->send_cq->cq,
 		.recv_cq = q->recv_cq->cq,
 		.cap = {
-			.max_send_wr = q->sq_depth,
+			.max_send_wr = q->sq_depth + 1, /* see verbs_qp_ask() */
 			.max_recv_wr = q->rq_depth,
 			.max_send_sge = SAN_ULP_SGE_MAX,
 			.max_recv_sge = SAN_ULP_SGE_MAX,
@@ -706,6 +706,21 @@ take_cm_event(struct verbs_ctx *ctx)
 	pthread_mutex_unlock(&q->lock);
 }
 
+/* What was posted is done first. Who polls may not take what the device says of that: we do. */
+static void
+drain(struct verbs_qp *q)
+{
+	pthread_mutex_lock(&q->send_cq->lock);
+	verbs_cq_harvest(q->send_cq);
+	pthread_mutex_unlock(&q->send_cq->lock);
+	if (!verbs_qp_is_empty(q)) {
+		verbs_qp_ask(q);
+		return;
+	}
+	rdma_disconnect(q->id);
+	finish(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+}
+
 /* True: it wants to be looked at again soon. */
 static bool
 look_after(struct verbs_qp *q)
@@ -719,10 +734,8 @@ look_after(struct verbs_qp *q)
 				rdma_disconnect(q->id);
 			finish(q, RTSAN_EV_DISCONNECTED, q->reason, NULL);
 		}
-		if (q->state == VERBS_DRAINING && verbs_qp_is_empty(q)) {
-			rdma_disconnect(q->id);
-			finish(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
-		}
+		if (q->state == VERBS_DRAINING)
+			drain(q);
 		if (q->state == VERBS_ENDING)
 			again = !bury(q);
 		again = again || q->state == VERBS_DRAINING;

@@ -82,6 +82,7 @@ struct verbs_qp {
 	uint64_t service;
 	uint8_t reason;     /**< why it ends: enum rtsan_reason */
 	bool was_up;
+	bool has_asked; /**< see verbs_qp_ask() */
 	_Atomic bool failed; /**< the device has said so: it is to end */
 	/* what its program hears when all that was posted has come back */
 	uint8_t last_type, last_reason;
@@ -181,6 +182,8 @@ void verbs_qp_doorbell(void *priv, uint32_t qp);
 struct verbs_qp *verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn);
 /** It has a device's: what was posted before goes there. Under its lock. */
 void verbs_qp_post(struct verbs_qp *q);
+/** Have a completion of the last that was posted, which wanted none. Under its lock. */
+void verbs_qp_ask(struct verbs_qp *q);
 /** Is nothing to be sent, and all of it done? */
 bool verbs_qp_is_empty(const struct verbs_qp *q);
 

@@ -281,6 +281,20 @@ verbs_qp_post(struct verbs_qp *q)
 		post_sends(q);
 }
 
+/* A push of nothing, in the place of the last one: it comes behind that. */
+void
+verbs_qp_ask(struct verbs_qp *q)
+{
+	struct ibv_send_wr w = {
+		.wr_id = VERBS_ID(q->qpn, 0, q->sq_posted - 1),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	if (!q->has_asked && q->sq_posted == atomic_load(&q->wq->sq_tail))
+		q->has_asked = ibv_post_send(q->id->qp, &w, &bad) == 0;
+}
+
 void
 verbs_qp_doorbell(void *priv, uint32_t qpn)
 {
