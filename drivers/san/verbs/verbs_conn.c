@@ -41,7 +41,7 @@ struct hello {
 	uint8_t version, flags, reason;
 	uint8_t private_len;
 	uint32_t service[2];
-	uint8_t private_data[VERBS_PRIVATE];
+	uint8_t private_data[RTSAN_PRIVATE_MAX];
 };
 
 static uint16_t
@@ -80,7 +80,7 @@ read_hello(const struct rdma_cm_event *ev, struct hello *h)
 	memcpy(h, p->private_data,
 	       p->private_data_len < sizeof(*h) ? p->private_data_len : sizeof(*h));
 	return ntohl(h->magic) == HELLO_MAGIC && h->version == 1 &&
-		h->private_len <= VERBS_PRIVATE && h->private_len + least <= p->private_data_len;
+		h->private_len <= RTSAN_PRIVATE_MAX && h->private_len + least <= p->private_data_len;
 }
 
 static uint64_t
@@ -272,11 +272,11 @@ verbs_conn_disconnect(void *priv, uint32_t qpn)
 /* ---- connect, accept ---- */
 
 static int
-check_param(const struct verbs_ctx *ctx, const struct rtsan_conn_param *param)
+check_param(const struct verbs_ctx *ctx, const struct rtsan_conn_param *param, uint16_t most)
 {
-	if (param != NULL && param->private_len > VERBS_PRIVATE)
+	if (param != NULL && param->private_len > most)
 		return ctx->host->fail(-EMSGSIZE, "private data: %u bytes, verbs carries %u",
-				       param->private_len, VERBS_PRIVATE);
+				       param->private_len, most);
 	if (param != NULL && param->pkey != 0 && param->pkey != 0xffff)
 		return ctx->host->fail(-EOPNOTSUPP,
 				       "partition 0x%x: verbs has the device's default one only",
@@ -381,7 +381,7 @@ verbs_conn_connect(void *priv, uint32_t qpn, const char *peer, uint64_t service,
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_qp *q = verbs_qp_find(ctx, qpn);
-	int rc = check_param(ctx, param);
+	int rc = check_param(ctx, param, VERBS_PRIVATE);
 
 	if (q == NULL)
 		return -EINVAL;
@@ -423,7 +423,7 @@ verbs_conn_accept(void *priv, uint64_t request, uint32_t qpn, const struct rtsan
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_qp *q = verbs_qp_find(ctx, qpn);
-	int rc = check_param(ctx, param);
+	int rc = check_param(ctx, param, RTSAN_PRIVATE_MAX);
 	struct rdma_conn_param conn;
 	struct hello h;
 
@@ -461,9 +461,6 @@ verbs_conn_reject(void *priv, uint64_t request, const void *data, uint16_t len)
 	struct rdma_cm_id *id;
 	struct hello h;
 
-	if (len > VERBS_PRIVATE)
-		return ctx->host->fail(-EMSGSIZE, "private data: %u bytes, verbs carries %u", len,
-				       VERBS_PRIVATE);
 	id = take_request(ctx, request);
 	if (id == NULL)
 		return ctx->host->fail(-ENOENT, "reject: the request is gone");

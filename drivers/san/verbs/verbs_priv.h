@@ -28,7 +28,7 @@
 #define VERBS_MRS       16384
 #define VERBS_WR_MAX    4096
 #define VERBS_REQUESTS  256 /* that nobody has accepted yet */
-#define VERBS_PRIVATE   36  /* bytes of private data: rdma_cm carries 56, some are ours */
+#define VERBS_PRIVATE   40  /* bytes of connect's: rdma_cm carries 56, some are ours */
 #define VERBS_HARVEST   32  /* completions that are taken at once */
 
 struct verbs_ctx;
@@ -87,7 +87,7 @@ struct verbs_qp {
 	/* what its program hears when all that was posted has come back */
 	uint8_t last_type, last_reason;
 	uint16_t last_len;
-	uint8_t last_data[VERBS_PRIVATE];
+	uint8_t last_data[RTSAN_PRIVATE_MAX];
 	/* what goes along with connect */
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 	uint16_t private_len;
