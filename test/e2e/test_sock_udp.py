@@ -18,7 +18,8 @@ PORT = 5000
 # Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
 # the kernel, and *far* is one at the peer.
 HEAD = f'''
-import array, os, select, signal, socket, subprocess, sys, threading, time
+import array, functools, os, select, signal, socket, subprocess, sys, threading, time
+print = functools.partial(print, flush=True)    # children have none of it
 def udp(*to):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(to or ("0.0.0.0", {PORT}))
