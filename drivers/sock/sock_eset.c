@@ -424,9 +424,10 @@ modify(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 	if ((ev->events & EPOLLEXCLUSIVE) != 0)
 		return hand_over(s, it, ev); /* the kernel says what it thinks of that */
 	set(it, ev);
-	it->known = ~ev->events; /* who sleeps hears of it, whether or not that is another word */
-	if (s->is_asleep)
+	if (s->is_asleep) {
+		it->known = ~ev->events; /* he hears of it, whether or not that is another word */
 		tell_kernel(s, it);
+	}
 	wake(s, it);
 	return 0;
 }

@@ -298,7 +298,7 @@ make_way(int from, int to)
 
 	sock_own_make_way(to);
 	/* once it is something else the kernel can't be told that it left its set */
-	if (from != to && REAL(fcntl)(from, F_GETFD) >= 0)
+	if (from != to && sock_is_us() && REAL(fcntl)(from, F_GETFD) >= 0)
 		sock_epoll_leave(to);
 	errno = was;
 }

@@ -146,6 +146,12 @@ s = dial(); ep = select.epoll(); ep.register(s, select.EPOLLOUT | select.EPOLLIN
 d = os.dup(s.fileno()); r, w = os.pipe(); os.dup2(r, s.fileno()); c = time.process_time()
 ep.poll(1); say(time.process_time() - c > 0.5)
 '''),
+    'a child of vfork': ('''
+s, _ = l.accept(); os.dup2(s.fileno(), 0); ep = select.epoll(); ep.register(0, select.EPOLLIN)
+subprocess.run(["true"], stdin=subprocess.DEVNULL); s.send(b"go"); say(ep.poll(5), s.recv(9))
+''', '''
+s = dial(); s.recv(2); s.send(b"x"); all_of(s)
+'''),
     'changed as it is': ('''
 s, _ = l.accept(); all_of(s)
 ''', '''
