@@ -4,15 +4,17 @@
 
 /**
  * @file
- * librtsan: RDMA semantics over any DPDK port. (rtsan_stream.h is a layer on it, for streams.)
+ * librtsan: RDMA semantics over any DPDK port, or a real RDMA device. (rtsan_stream.h is a layer on
+ * it, for streams.)
  *
  * Whoever knows libibverbs and librdmacm finds the same things under shorter
  * names: contexts, memory regions, queue pairs, completion queues, work
  * requests, connection events. What differs:
  * - Connection set-up is part of the library; there is no separate rdma_cm.
  * - A request that the target refuses completes in error and the connection
- *   lives on (RT-27); only a vanished peer ends it.
+ *   lives on (RT-27); only a vanished peer ends it. (But see caps.ends_on_error.)
  * - A queue pair may be unordered: nothing waits for anything else (RT-15).
+ * rtsan_query() tells what a provider lacks; doc/providers.md compares them.
  *
  * Numbers are in host byte order, sizes in bytes, unless said otherwise.
  * Functions return 0 or a negative errno; posting and polling return counts.
@@ -52,6 +54,7 @@ struct rtsan_listener;
  *   DPDK ports; librtsan-dpdk.so is loaded by name. See rtsan-dpdk(7).
  *   "unix:<path>" or "unix:<path>,port=<name>": the engine of the daemon that serves this
  *   socket, on its first port or on that one. The path has no comma. See sanstack-daemon(8).
+ *   "verbs:<device>": that RDMA device, through rdma-core. See rtsan-verbs(7).
  * @param ctx
  *   Result; close it with rtsan_close().
  * @return
@@ -94,7 +97,10 @@ struct rtsan_caps {
 	uint64_t max_msg; /**< bytes of one work request */
 	bool has_mr_reg;  /**< rtsan_mr_reg() works */
 	bool has_unordered;
-	bool has_loan; /**< RTSAN_RECV_LOAN works */
+	bool has_loan;   /**< RTSAN_RECV_LOAN works */
+	bool has_atomic; /**< RTSAN_WR_FETCH_ADD and RTSAN_WR_CMP_SWAP work (RT-30) */
+	/** A request that the target refuses ends its connection, as RDMA devices do. */
+	bool ends_on_error;
 	char provider[32];
 };
 /**
@@ -207,6 +213,8 @@ enum rtsan_wc_status {
 	RTSAN_WC_SHUTDOWN = 70,   /**< posted behind rtsan_stream_shutdown() */
 	RTSAN_WC_PROTOCOL = 71,   /**< the peer broke the rules; the connection has ended */
 	RTSAN_WC_INVALID = 72,    /**< a value out of range */
+	/* of providers that do not say more */
+	RTSAN_WC_REM_ACCESS = 73, /**< one of REM_KEY, _BOUNDS, _RIGHTS and _REVOKED */
 };
 
 struct rtsan_wc {
@@ -446,7 +454,8 @@ const char *rtsan_reason_text(uint8_t reason);
  * @param backlog
  *   Requests that may wait for rtsan_accept(), at least 1.
  * @return
- *   0, -EADDRINUSE, -EINVAL, -ENOSPC, -EACCES (the daemon keeps the partition for others).
+ *   0, -EADDRINUSE, -EINVAL, -ENOSPC, -EACCES (the daemon keeps the partition for others),
+ *   -EOPNOTSUPP (a partition, where the provider has none).
  */
 int rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t backlog,
 		 struct rtsan_listener **listener);
@@ -462,6 +471,7 @@ void rtsan_listener_destroy(struct rtsan_listener *listener);
  *   0, -EINVAL, -EADDRNOTAVAIL (no address of that family), -ENETUNREACH (in no prefix of an
  *   address of ours, and no gateway), -ENOSPC,
  *   -EACCES (the daemon keeps the partition for others),
+ *   -EOPNOTSUPP (unordered, or a partition, where the provider has none),
  *   -EISCONN (it has a connection, or the event that ended it was not polled),
  *   -EBUSY (of its last connection, completions find no room, or a loan has not come back).
  */
@@ -481,6 +491,7 @@ int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
  *   - -EISCONN: the queue pair has a connection, or the event that ended it was not polled.
  *   - -EBUSY: of its last connection, completions find no room, or a loan has not come back.
  *   - -EPROTOTYPE: one of request and queue pair is for a stream, the other is not.
+ *   - -EOPNOTSUPP: see rtsan_connect().
  */
 int rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 		 const struct rtsan_conn_param *param);
@@ -569,6 +580,7 @@ struct rtsan_recv_wr {
  *   Number posted, from wr[0] on; fewer than *nb_wr*: queue full, poll the CQ,
  *   or wr[n] is malformed (post it alone to learn why).
  *   - -EINVAL: wr[0] is malformed or outside its region; nothing posted.
+ *   - -EOPNOTSUPP: an atomic, where the provider has none.
  *   - -ENOTCONN: the connection has ended; destroy the QP or reconnect. (Not of a stream: there
  *     receives take what is left, then complete with 0 bytes behind the peer's end, else with
  *     why there is none, as sends do.)

@@ -7,12 +7,14 @@
 #include "rtsan_priv.h"
 
 static int
-check_param(const struct rtsan_conn_param *param)
+check_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param)
 {
 	if (param == NULL)
 		return 0;
 	if (param->order > RTSAN_RELAXED)
 		return rtsan_fail(-EINVAL, "connection: order %u is unknown", param->order);
+	if (param->order == RTSAN_UNORDERED && !ctx->caps.has_unordered)
+		return rtsan_fail(-EOPNOTSUPP, "connection: the provider has ordered ones only");
 	if (param->private_len > RTSAN_PRIVATE_MAX)
 		return rtsan_fail(-EINVAL, "connection: private data of %u bytes, at most %u",
 				  param->private_len, RTSAN_PRIVATE_MAX);
@@ -98,7 +100,7 @@ rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
 	      const struct rtsan_conn_param *param)
 {
 	const struct rtsan_provider_ops *ops = qp->ctx->ops;
-	int rc = check_param(param);
+	int rc = check_param(qp->ctx, param);
 	bool was_ended;
 
 	if (rc != 0)
@@ -116,7 +118,7 @@ int
 rtsan_accept(struct rtsan_ctx *ctx, uint64_t request, struct rtsan_qp *qp,
 	     const struct rtsan_conn_param *param)
 {
-	int rc = check_param(param);
+	int rc = check_param(ctx, param);
 	bool was_ended;
 
 	if (rc != 0)

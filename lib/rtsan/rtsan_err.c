@@ -75,6 +75,7 @@ static const char *const status_names[] = {
 	[RTSAN_WC_SHUTDOWN] = "shutdown",
 	[RTSAN_WC_PROTOCOL] = "protocol",
 	[RTSAN_WC_INVALID] = "invalid",
+	[RTSAN_WC_REM_ACCESS] = "remote_access",
 };
 
 static const char *const status_texts[] = {
@@ -98,6 +99,7 @@ static const char *const status_texts[] = {
 	[RTSAN_WC_SHUTDOWN] = "the stream was shut before",
 	[RTSAN_WC_PROTOCOL] = "the peer broke the protocol of streams; the connection has ended",
 	[RTSAN_WC_INVALID] = "a value is out of range",
+	[RTSAN_WC_REM_ACCESS] = "the peer has no such region, or it is shorter, or forbids it",
 };
 
 static const char *const reason_texts[] = {

@@ -25,7 +25,7 @@
 #include "san_wr.h"
 
 /** Changes whenever a struct of this file or san_wr.h does. */
-#define RTSAN_PROVIDER_ABI 5
+#define RTSAN_PROVIDER_ABI 6
 #define RTSAN_PROVIDER_SYM "rtsan_provider_"
 
 /** What librtsan lends to a provider. */

@@ -160,8 +160,9 @@ check_sges(const struct rtsan_qp *qp, const struct rtsan_sge *sge, uint8_t nb_sg
 	uint8_t i;
 
 	*length = 0;
-	if (nb_sge > RTSAN_SGE_MAX)
-		return rtsan_fail(-EINVAL, "nb_sge %u, at most %u", nb_sge, RTSAN_SGE_MAX);
+	if (nb_sge > qp->ctx->caps.max_sge)
+		return rtsan_fail(-EINVAL, "nb_sge %u, at most %u", nb_sge,
+				  qp->ctx->caps.max_sge);
 	if (nb_sge != 0 && sge == NULL)
 		return rtsan_fail(-EINVAL, "nb_sge %u, but no sge", nb_sge);
 	for (i = 0; i < nb_sge; i++) {
@@ -220,6 +221,9 @@ check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *
 	if (*length > RTSAN_LENGTH_MAX)
 		return rtsan_fail(-EINVAL, "%llu bytes, at most %u", (unsigned long long)*length,
 				  RTSAN_LENGTH_MAX);
+	if (atomic && !qp->ctx->caps.has_atomic)
+		return rtsan_fail(-EOPNOTSUPP, "opcode %u: the provider has no atomics",
+				  wr->opcode);
 	if (atomic && *length != SAN_ULP_ATOMIC_LEN)
 		return rtsan_fail(-EINVAL, "an atomic returns %d bytes, sge has %llu",
 				  SAN_ULP_ATOMIC_LEN, (unsigned long long)*length);

@@ -86,6 +86,7 @@ op_query(void *priv, struct rtsan_caps *caps)
 		.max_msg = RTSAN_LENGTH_MAX,
 		.has_mr_reg = true,
 		.has_unordered = true,
+		.has_atomic = true,
 		.has_loan = true,
 		.provider = "dpdk",
 	};

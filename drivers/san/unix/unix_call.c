@@ -144,6 +144,7 @@ keep(struct unix_ctx *ctx, const struct shmq_rep *rep)
 		.nb_lcores = rep->hello.nb_lcores,
 		.max_msg = rep->hello.max_msg,
 		.has_unordered = true,
+		.has_atomic = true,
 		.provider = "unix",
 	};
 }

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Guests with a kernel that has Soft-RoCE: Debian's own, in QEMU, with what a test brings along.
+
+Nothing of it is installed. The kernel is a package that is unpacked into a folder of the build
+(kept there: it is 70 MB); the rest of a guest is an archive of this machine's busybox, its RDMA
+libraries, and the programs that are asked for. Two guests are joined by a socket of QEMU's: each
+has a network device eth0 and on that rxe0.
+"""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import time
+
+NEEDED = ('qemu-system-x86_64', 'busybox', 'cpio', 'modprobe', 'depmod', 'dpkg', 'apt-get', 'ldd')
+MODULES = ('virtio_pci', 'virtio_net', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs', 'crc32_generic')
+PROVIDER = '/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so'
+DRIVERS = '/etc/libibverbs.d/rxe.driver'
+MEMORY_MB = 384
+
+INIT = '''#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin:/usr/bin:/usr/sbin:/sbin HOME=/ LD_LIBRARY_PATH=/lib/ours
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+mkdir -p /dev/shm; mount -t tmpfs shm /dev/shm; mount -t tmpfs tmp /tmp
+while read module; do insmod /modules/$module; done < /modules/order
+set -a; . /guest; set +a
+/bin/busybox ip link set lo up
+/bin/busybox ip link set eth0 mtu 1500
+/bin/busybox ip addr add $IP/24 dev eth0
+/bin/busybox ip link set eth0 up
+/usr/bin/rdma link add rxe0 type rxe netdev eth0
+for i in $(seq 100); do
+    grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null && [ -e /dev/infiniband/uverbs0 ] && break
+    sleep 0.1
+done
+ulimit -l unlimited
+for i in $(seq 100); do ping -c 1 -W 1 $PEER >/dev/null 2>&1 && break; done
+echo "guest: up"
+sh /script
+echo "guest: ended $?"
+poweroff -f
+'''
+
+
+def missing(path=None):
+    """What this machine lacks for guests, as one text; '' if nothing."""
+    path = path or os.environ['PATH'] + ':/usr/sbin:/sbin'
+    tools = [tool for tool in NEEDED if shutil.which(tool, path=path) is None]
+    files = [f for f in (PROVIDER, DRIVERS) if not os.path.exists(f)]
+    return ', '.join(tools + files)
+
+
+def run(*command, **how):
+    env = dict(os.environ, PATH=os.environ['PATH'] + ':/usr/sbin:/sbin')
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env,
+                          **how).stdout
+
+
+class Kernel:
+    """Debian's, unpacked into *folder*; fetched once."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        if not glob.glob(f'{folder}/boot/vmlinuz-*'):
+            self.fetch()
+        self.image, = glob.glob(f'{folder}/boot/vmlinuz-*')
+        self.version = os.path.basename(self.image).partition('-')[2]
+
+    def fetch(self):
+        os.makedirs(self.folder, exist_ok=True)
+        depends = run('apt-cache', 'depends', 'linux-image-amd64')
+        package = re.search(r'Depends: (linux-image-\S+)', depends)[1]
+        run('apt-get', 'download', package, cwd=self.folder)
+        file, = glob.glob(f'{self.folder}/{package}_*.deb')
+        run('dpkg', '-x', file, self.folder)
+        os.unlink(file)
+        run('depmod', '-b', self.folder, os.listdir(f'{self.folder}/lib/modules')[0])
+
+    def modules(self, names):
+        """Files of these and of what they need, in the order in which they go in."""
+        files = []
+        for name in names:
+            out = run('modprobe', '-d', self.folder, '-S', self.version, '--show-depends', name)
+            files += re.findall(r'^insmod (\S+)', out, re.MULTILINE)
+        return list(dict.fromkeys(files))
+
+
+class Image:
+    """The folder that becomes a guest's root."""
+
+    def __init__(self, folder, kernel):
+        self.root = folder
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in ('bin', 'usr/bin', 'lib/ours', 'modules', 'proc', 'sys', 'dev', 'tmp', 'etc'):
+            os.makedirs(f'{folder}/{name}')
+        shutil.copy(shutil.which('busybox'), f'{folder}/bin/busybox')
+        files = kernel.modules(MODULES)
+        for file in files:
+            shutil.copy(file, f'{folder}/modules')
+        self.write('modules/order', ''.join(os.path.basename(f) + '\n' for f in files))
+        self.program(shutil.which('rdma', path='/usr/bin:/usr/sbin:/sbin:/bin'), 'usr/bin/rdma')
+        self.with_libraries(PROVIDER, PROVIDER[1:])
+        os.makedirs(f'{folder}/etc/libibverbs.d')
+        shutil.copy(DRIVERS, f'{folder}/etc/libibverbs.d')
+        self.write('etc/hosts', '127.0.0.1 localhost\n')
+        self.write('etc/passwd', 'root:x:0:0:root:/:/bin/sh\n')
+        self.write('init', INIT)
+        os.chmod(f'{folder}/init', 0o755)
+
+    def write(self, name, text):
+        with open(f'{self.root}/{name}', 'w', encoding='utf-8') as f:
+            f.write(text)
+
+    def with_libraries(self, path, to):
+        """*path*, as *to*, and the libraries that it is linked with."""
+        os.makedirs(os.path.dirname(f'{self.root}/{to}'), exist_ok=True)
+        shutil.copy(path, f'{self.root}/{to}')
+        for lib in re.findall(r'(?:=> )?(/\S+) \(0x', run('ldd', path)):
+            if not os.path.exists(self.root + lib):
+                os.makedirs(os.path.dirname(self.root + lib), exist_ok=True)
+                shutil.copy(lib, self.root + lib)
+
+    def program(self, path, to=None):
+        self.with_libraries(path, to or f'bin/{os.path.basename(path)}')
+
+    def library(self, path, name):
+        """One that is loaded by *name*."""
+        self.with_libraries(path, f'lib/ours/{name}')
+
+    def pack(self, to):
+        """As the kernel wants it."""
+        names = run('find', '.', cwd=self.root)
+        with open(to, 'wb') as f:
+            subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet'], cwd=self.root, check=True,
+                           input=names.encode(), stdout=f)
+
+
+class Guest:
+    """One that runs *script* and powers off."""
+
+    def __init__(self, folder, number, kernel, base, script, wire):
+        self.name = 'ab'[number]
+        self.log = f'{folder}/serial.{self.name}'
+        own = Own(f'{folder}/own.{self.name}', script, f'10.77.0.{1 + number}',
+                  f'10.77.0.{2 - number}')
+        initrd = f'{folder}/initrd.{self.name}'
+        with open(initrd, 'wb') as to:
+            for part in (base, own.archive):
+                with open(part, 'rb') as f:
+                    shutil.copyfileobj(f, to)
+        role = 'server=on' if number == 0 else 'server=off'
+        self.popen = subprocess.Popen(
+            ['nice', 'qemu-system-x86_64', '-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'max',
+             '-smp', '1', '-m', str(MEMORY_MB), '-nodefaults', '-no-user-config', '-no-reboot',
+             '-display', 'none', '-kernel', kernel.image, '-initrd', initrd, '-append',
+             'console=ttyS0 quiet panic=-1 mitigations=off', '-serial', f'file:{self.log}',
+             '-netdev', f'stream,id=n0,{role},addr.type=unix,addr.path={wire}', '-device',
+             f'virtio-net-pci,netdev=n0,mac=52:54:00:77:00:0{1 + number},romfile='],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def output(self):
+        if not os.path.exists(self.log):
+            return ''
+        with open(self.log, encoding='utf-8', errors='replace') as f:
+            return f.read().replace('\r', '')
+
+    def status(self):
+        """Of its script; None: it did not get there."""
+        found = re.search(r'^guest: ended (\d+)', self.output(), re.MULTILINE)
+        return int(found[1]) if found else None
+
+
+class Own:
+    """What a guest has for itself: an archive behind the common one."""
+
+    def __init__(self, folder, script, ip, peer):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        for name, text in (('guest', f'IP={ip}\nPEER={peer}\n'), ('script', script)):
+            with open(f'{folder}/{name}', 'w', encoding='utf-8') as f:
+                f.write(text)
+        self.archive = folder + '.cpio'
+        with open(self.archive, 'wb') as f:
+            subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet'], cwd=folder, check=True,
+                           input=b'guest\nscript\n', stdout=f)
+
+
+def talk(folder, kernel, base, scripts, seconds):
+    """Two guests with a script each, to their ends; what they said and their status."""
+    wire = f'{folder}/wire'
+    for old in glob.glob(f'{folder}/serial.*') + [wire]:
+        if os.path.exists(old):
+            os.unlink(old)
+    guests = []
+    try:
+        for number, script in enumerate(scripts):
+            guests.append(Guest(folder, number, kernel, base, script, wire))
+            while number == 0 and not os.path.exists(wire) and guests[0].popen.poll() is None:
+                time.sleep(0.05)
+        until = time.monotonic() + seconds
+        while any(g.popen.poll() is None for g in guests) and time.monotonic() < until:
+            time.sleep(0.1)
+    finally:
+        for guest in guests:
+            if guest.popen.poll() is None:
+                guest.popen.kill()
+            guest.popen.wait()
+    return [(g.status(), g.output()) for g in guests]
