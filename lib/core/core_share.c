@@ -22,8 +22,6 @@
 #include "core_priv.h"
 #include "san_assert.h"
 
-#define SENDS_BESIDE 32 /* writes and reads of a session, beside its messages */
-
 static struct core_user *
 find(const struct san_core *core, uint32_t id)
 {
@@ -143,8 +141,7 @@ san_core_share_orphan(struct san_core *core, struct core_share *share)
 uint32_t
 san_core_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner)
 {
-	inner->sq_depth = rte_align32pow2(conf->nb_send + SENDS_BESIDE);
-	inner->rq_depth = rte_align32pow2(conf->nb_recv);
+	san_stream_depths(conf, &inner->sq_depth, &inner->rq_depth);
 	/* one more, because where both share a queue requests leave one for receives */
 	return rte_align32pow2(inner->sq_depth + inner->rq_depth + 1);
 }

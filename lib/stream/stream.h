@@ -111,6 +111,8 @@ struct san_stream;
 void san_stream_conf_default(struct san_stream_conf *conf);
 /** NULL, or what is wrong with it. */
 const char *san_stream_conf_check(const struct san_stream_conf *conf);
+/** Requests, powers of two, that a session has under way at most: with such queues none is full. */
+void san_stream_depths(const struct san_stream_conf *conf, uint32_t *sq, uint32_t *rq);
 /**
  * Bytes that whoever has such a stream may allocate for it at any time: with message buffers as
  * large as they become, twice while they are exchanged, and beside it the next session, of

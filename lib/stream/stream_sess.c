@@ -15,6 +15,8 @@
 #define NEVER UINT64_MAX
 #define MS    1000000ull
 
+#define SENDS_BESIDE 32 /* writes and reads, beside messages */
+
 void
 san_stream_conf_default(struct san_stream_conf *conf)
 {
@@ -34,6 +36,23 @@ san_stream_conf_default(struct san_stream_conf *conf)
 		.hold_ns = 20000,
 		.gather_ns = 20000,
 	};
+}
+
+static uint32_t
+power_from(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+void
+san_stream_depths(const struct san_stream_conf *conf, uint32_t *sq, uint32_t *rq)
+{
+	*sq = power_from(conf->nb_send + SENDS_BESIDE);
+	*rq = power_from(conf->nb_recv);
 }
 
 static bool

@@ -54,7 +54,10 @@ fake_query(void *priv, struct rtsan_caps *caps)
 	caps->max_cqs = FAKE_MAX;
 	caps->max_mrs = 4;
 	caps->max_wr = 64;
+	caps->max_sge = RTSAN_SGE_MAX;
 	caps->has_mr_reg = !fake_state.no_mr_reg;
+	caps->has_unordered = true;
+	caps->has_atomic = true;
 	strcpy(caps->provider, "fake");
 }
 

@@ -15,6 +15,7 @@
 #include "dpdk_priv.h"
 #include "san_assert.h"
 #include "san_log.h"
+#include "stream_attr.h"
 
 static_assert((int)RTSAN_REMOTE_PUSH == (int)SAN_RIGHT_PUSH, "rights are passed through");
 static_assert((int)RTSAN_REMOTE_PULL == (int)SAN_RIGHT_PULL, "rights are passed through");
@@ -579,6 +580,17 @@ place_cqs(const struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf, uint
 	return rc;
 }
 
+uint64_t
+dpdk_stream_bytes(const struct rtsan_provider_qp *conf)
+{
+	struct san_stream_conf own;
+
+	if (conf->stream == NULL)
+		return 0;
+	stream_attr_fill(conf, &own);
+	return san_core_stream_bytes_max(&own);
+}
+
 int
 dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf)
 {
@@ -596,7 +608,7 @@ dpdk_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *con
 	uint32_t id;
 	int rc;
 
-	rc = dpdk_stream_conf(ctx->host, conf, &call.conf.stream);
+	rc = stream_attr_conf(ctx->host, conf, &call.conf.stream);
 	if (rc != 0)
 		return rc;
 	call.lingers = call.is_stream && conf->stream->linger;

@@ -156,11 +156,6 @@ struct san_wq *dpdk_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp);
 /** What its application wrote into its queues that ended it, or NULL. */
 const char *dpdk_qp_fault(struct dpdk_ctx *ctx, uint32_t qp);
 
-/* ---- dpdk_stream.c ---- */
-
-/** What conf->stream, if there is one, means for the core. -EINVAL with a text by *host*. */
-int dpdk_stream_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
-		     struct san_stream_conf *out);
 /** Memory that such a stream may take at any time, beside its program's; 0: it is none. */
 uint64_t dpdk_stream_bytes(const struct rtsan_provider_qp *conf);
 

@@ -7,10 +7,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include <rte_common.h>
-
-#include "dpdk_priv.h"
 #include "san_time.h"
+#include "stream_attr.h"
 
 static_assert((int)RTSAN_STREAM_SMALL_RECV == (int)SAN_SM_SMALL_RECV, "passed through");
 static_assert((int)RTSAN_STREAM_LARGE_RECV == (int)SAN_SM_LARGE_RECV, "passed through");
@@ -30,8 +28,8 @@ set_ns(uint64_t *field, uint32_t us)
 		*field = us * SAN_NS_PER_US;
 }
 
-static void
-fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out)
+void
+stream_attr_fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out)
 {
 	const struct rtsan_stream_attr *a = conf->stream;
 
@@ -45,7 +43,8 @@ fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out)
 	SET(out->threshold, a->threshold);
 	SET(out->msg_size, a->msg_size);
 	/* who asks for a size and no more does not ask for one that they can't grow to */
-	out->msg_max = a->msg_max != 0 ? a->msg_max : RTE_MAX(out->msg_max, out->msg_size);
+	out->msg_max = out->msg_size > out->msg_max ? out->msg_size : out->msg_max;
+	SET(out->msg_max, a->msg_max);
 	SET(out->nb_recv, a->nb_recv);
 	SET(out->nb_store, a->nb_store);
 	SET(out->nb_send, a->nb_send);
@@ -59,25 +58,14 @@ fill(const struct rtsan_provider_qp *conf, struct san_stream_conf *out)
 }
 
 int
-dpdk_stream_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
+stream_attr_conf(const struct rtsan_host *host, const struct rtsan_provider_qp *conf,
 		 struct san_stream_conf *out)
 {
 	const char *why;
 
 	if (conf->stream == NULL)
 		return 0;
-	fill(conf, out);
+	stream_attr_fill(conf, out);
 	why = san_stream_conf_check(out);
 	return why != NULL ? host->fail(-EINVAL, "stream: %s", why) : 0;
-}
-
-uint64_t
-dpdk_stream_bytes(const struct rtsan_provider_qp *conf)
-{
-	struct san_stream_conf own;
-
-	if (conf->stream == NULL)
-		return 0;
-	fill(conf, &own);
-	return san_core_stream_bytes_max(&own);
 }
