@@ -8,7 +8,8 @@
  * for that reason (verbs_qp.c), which nobody else sees.
  *
  * The device's queue has room for all that its queue pairs can have under way, so it never
- * overruns. What was taken from there for another reason than a poll is kept here.
+ * overruns. What was taken from there for another reason than a poll is kept here, and so is what
+ * streams give.
  */
 
 #include <arpa/inet.h>
@@ -22,20 +23,22 @@
 
 #include "verbs_priv.h"
 
-/* ---- what a completion means ---- */
+#define HARVEST 32 /* completions that are taken at once */
+
+/* ---- what a completion means: doc/providers.md has this as a table ---- */
 
 static uint8_t
-status_of(enum ibv_wc_status status)
+status_of(enum ibv_wc_status status, bool is_atomic)
 {
 	switch (status) {
 	case IBV_WC_SUCCESS:
 		return RTSAN_WC_SUCCESS;
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 		return RTSAN_WC_RNR_RETRY_EXC;
-	case IBV_WC_REM_ACCESS_ERR: /* devices do not say which of key, bounds and rights */
-		return RTSAN_WC_REM_RIGHTS;
+	case IBV_WC_REM_ACCESS_ERR:
+		return RTSAN_WC_REM_ACCESS;
 	case IBV_WC_REM_INV_REQ_ERR:
-		return RTSAN_WC_REM_LENGTH;
+		return is_atomic ? RTSAN_WC_REM_ALIGN : RTSAN_WC_REM_LENGTH;
 	case IBV_WC_REM_OP_ERR:
 		return RTSAN_WC_REM_RESOURCE;
 	case IBV_WC_REM_ABORT_ERR:
@@ -50,12 +53,6 @@ status_of(enum ibv_wc_status status)
 	default:
 		return RTSAN_WC_INVALID;
 	}
-}
-
-static uint8_t
-reason_of(uint8_t status)
-{
-	return status == RTSAN_WC_RETRY_EXC ? RTSAN_R_TIMEOUT : RTSAN_R_NONE;
 }
 
 static uint8_t
@@ -78,14 +75,39 @@ op_of(uint8_t op)
 static void
 note_failure(struct verbs_qp *q, uint8_t status)
 {
-	if (status == RTSAN_WC_SUCCESS || status == RTSAN_WC_FLUSHED)
-		return;
-	if (!atomic_exchange(&q->failed, true)) {
-		q->reason = reason_of(status);
-		verbs_conn_kick(q->ctx);
-	}
+	uint8_t none = 0;
+
+	if (status != RTSAN_WC_SUCCESS && status != RTSAN_WC_FLUSHED &&
+	    atomic_compare_exchange_strong(&q->failed, &none, status))
+		verbs_thread_look(q);
 }
 
+/* Memory that was registered for one request. */
+static void
+end_temps(struct verbs_qp *q, uint32_t slot)
+{
+	struct ibv_mr **temps = q->temps;
+	uint32_t i;
+
+	for (i = slot * SAN_ULP_SGE_MAX; temps != NULL && i < (slot + 1) * SAN_ULP_SGE_MAX; i++)
+		if (temps[i] != NULL) {
+			ibv_dereg_mr(temps[i]);
+			temps[i] = NULL;
+		}
+}
+
+/* Sends before place *to* are done. */
+static void
+free_sends(struct verbs_qp *q, uint32_t to)
+{
+	uint32_t at = atomic_load_explicit(&q->wq->sq_head, memory_order_relaxed);
+
+	for (; q->temps != NULL && at != to; at++)
+		end_temps(q, at & (q->sq_depth - 1));
+	atomic_store_explicit(&q->wq->sq_head, to, memory_order_release);
+}
+
+/* False: nobody wants to hear of it. */
 static bool
 sent(struct verbs_qp *q, uint32_t at, uint8_t status, struct san_ulp_wc *to)
 {
@@ -94,12 +116,12 @@ sent(struct verbs_qp *q, uint32_t at, uint8_t status, struct san_ulp_wc *to)
 
 	*to = (struct san_ulp_wc){
 		.wr_id = e->wr_id,
-		.qp = q->qpn,
+		.qp = atomic_load(&q->qpn),
 		.byte_len = status == 0 ? e->length : 0,
 		.op = op_of(e->op),
 		.status = status,
 	};
-	atomic_store_explicit(&q->wq->sq_head, at + 1, memory_order_release);
+	free_sends(q, at + 1);
 	return wants;
 }
 
@@ -107,11 +129,12 @@ static void
 received(struct verbs_qp *q, uint32_t at, uint8_t status, const struct ibv_wc *wc,
 	 struct san_ulp_wc *to)
 {
-	const struct san_ulp_recv *e = &q->rqe[at & (q->rq_depth - 1)];
+	uint32_t slot = at & (q->rq_depth - 1);
+	const struct san_ulp_recv *e = &q->rqe[slot];
 
 	*to = (struct san_ulp_wc){
 		.wr_id = e->wr_id,
-		.qp = q->qpn,
+		.qp = atomic_load(&q->qpn),
 		.byte_len = status == 0 && wc != NULL ? wc->byte_len : 0,
 		.op = SAN_WC_RECV,
 		.status = status,
@@ -122,27 +145,62 @@ received(struct verbs_qp *q, uint32_t at, uint8_t status, const struct ibv_wc *w
 		to->has_imm = true;
 		to->imm = ntohl(wc->imm_data);
 	}
+	end_temps(q, q->sq_depth + slot);
 	atomic_store_explicit(&q->wq->rq_head, at + 1, memory_order_release);
 }
 
-/* False: nobody is to hear of it, or it is of one that has gone. */
+/* Of ours: it is the last one, or the connection has ended (see verbs_cq_settle()). */
+static void
+marked(struct verbs_qp *q, uint8_t status)
+{
+	if (status == RTSAN_WC_SUCCESS &&
+	    (int32_t)(q->mark_at - atomic_load(&q->wq->sq_head)) > 0)
+		free_sends(q, q->mark_at);
+	atomic_fetch_sub(&q->marks, 1);
+}
+
+/* The place that *place*, its lower bits, means. */
+static uint32_t
+place_of(uint32_t head, uint32_t place)
+{
+	return head + ((place - head) & VERBS_PLACE);
+}
+
+/* False: nobody is to hear of it, or it is of a connection that has gone. */
 static bool
 translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc *to)
 {
 	struct verbs_qp *q = &cq->ctx->qps[VERBS_ID_INDEX(wc->wr_id)];
-	uint8_t status = status_of(wc->status);
-	uint32_t at = (uint32_t)wc->wr_id;
+	uint32_t place = (uint32_t)wc->wr_id & VERBS_PLACE, at;
+	uint8_t status;
 
-	if (VERBS_ID(q->qpn, 0, 0) != VERBS_ID_OF(wc->wr_id))
+	if (VERBS_ID(q, 0, 0) != VERBS_ID_OF(wc->wr_id) || q->wq == NULL)
 		return false;
+	/* the connection never came up: what was posted stays for the next one */
+	if (wc->status == IBV_WC_WR_FLUSH_ERR && !atomic_load(&q->was_up))
+		return false;
+	atomic_fetch_add(&q->moved, 1);
+	if (VERBS_ID_IS_RECV(wc->wr_id)) {
+		status = status_of(wc->status, false);
+		note_failure(q, status);
+		received(q, place_of(atomic_load(&q->wq->rq_head), place), status, wc, to);
+		return true;
+	}
+	if ((wc->wr_id & VERBS_MARK) != 0) {
+		status = status_of(wc->status, false);
+		note_failure(q, status);
+		marked(q, status);
+		return false;
+	}
+	at = place_of(atomic_load(&q->wq->sq_head), place);
+	status = status_of(wc->status, q->sqe[at & (q->sq_depth - 1)].op >= SAN_WR_FETCH_ADD);
 	note_failure(q, status);
-	if (!VERBS_ID_IS_RECV(wc->wr_id))
-		return sent(q, at, status, to);
-	received(q, at, status, wc, to);
-	return true;
+	if (status == RTSAN_WC_FLUSHED && atomic_load(&q->blame) == RTSAN_WC_RNR_RETRY_EXC)
+		status = atomic_exchange(&q->blame, 0);
+	return sent(q, at, status, to);
 }
 
-/* ---- what is kept ---- */
+/* ---- what is kept; under the lock ---- */
 
 static bool
 has_place(const struct verbs_cq *cq)
@@ -156,14 +214,28 @@ place(struct verbs_cq *cq)
 	return &cq->kept[cq->kept_tail % cq->depth];
 }
 
-void
-verbs_cq_harvest(struct verbs_cq *cq)
+static bool
+harvest(struct verbs_cq *cq)
 {
 	struct ibv_wc wc;
 
-	while (has_place(cq) && ibv_poll_cq(cq->cq, 1, &wc) == 1)
+	while (has_place(cq)) {
+		if (ibv_poll_cq(cq->cq, 1, &wc) != 1)
+			return true;
 		if (translate(cq, &wc, place(cq)))
 			cq->kept_tail++;
+	}
+	return false;
+}
+
+/* Whoever sleeps may poll. */
+static void
+tell(struct verbs_cq *cq)
+{
+	if (cq->is_armed && cq->kept_head != cq->kept_tail) {
+		cq->is_armed = false;
+		eventfd_write(cq->wake_fd, 1);
+	}
 }
 
 static int
@@ -173,38 +245,109 @@ poll_kept(struct verbs_cq *cq, struct san_ulp_wc *wc, int n)
 
 	for (i = 0; i < n && cq->kept_head != cq->kept_tail; i++)
 		wc[i] = cq->kept[cq->kept_head++ % cq->depth];
+	if (i > 0 && cq->is_awaited) {
+		cq->is_awaited = false;
+		atomic_store(&cq->ctx->has_room, true);
+		verbs_thread_kick(cq->ctx);
+	}
 	return i;
+}
+
+bool
+verbs_cq_harvest(struct verbs_cq *cq)
+{
+	bool all;
+
+	pthread_mutex_lock(&cq->lock);
+	all = harvest(cq);
+	tell(cq);
+	pthread_mutex_unlock(&cq->lock);
+	return all;
+}
+
+bool
+verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
+{
+	bool has;
+
+	pthread_mutex_lock(&cq->lock);
+	has = has_place(cq);
+	if (has) {
+		*place(cq) = *wc;
+		cq->kept_tail++;
+		tell(cq);
+	} else {
+		cq->is_awaited = true;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return has;
 }
 
 int
 verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 {
-	struct ibv_wc got[VERBS_HARVEST];
+	struct ibv_wc got[HARVEST];
 	struct verbs_cq *cq = arg;
-	int i, nb, done;
+	int i, nb, want, done;
 
 	pthread_mutex_lock(&cq->lock);
 	done = poll_kept(cq, wc, n);
 	while (done < n) {
-		nb = ibv_poll_cq(cq->cq, n - done < VERBS_HARVEST ? n - done : VERBS_HARVEST, got);
+		want = n - done < HARVEST ? n - done : HARVEST;
+		nb = ibv_poll_cq(cq->cq, want, got);
 		for (i = 0; i < nb; i++)
 			done += translate(cq, &got[i], &wc[done]);
-		if (nb < VERBS_HARVEST)
+		if (nb < want)
 			break;
 	}
 	pthread_mutex_unlock(&cq->lock);
 	return done;
 }
 
-/* What the device never had, or gave back by ending. False: not all of it had a place. */
+/* ---- ends of connections ---- */
+
+static void
+lock_both(const struct verbs_qp *q)
+{
+	pthread_mutex_lock(&q->send_cq->lock);
+	if (q->recv_cq != q->send_cq)
+		pthread_mutex_lock(&q->recv_cq->lock);
+}
+
+static void
+unlock_both(const struct verbs_qp *q)
+{
+	if (q->recv_cq != q->send_cq)
+		pthread_mutex_unlock(&q->recv_cq->lock);
+	pthread_mutex_unlock(&q->send_cq->lock);
+}
+
+void
+verbs_cq_forget(struct verbs_qp *q)
+{
+	lock_both(q);
+	q->epoch++;
+	unlock_both(q);
+}
+
+void
+verbs_cq_settle(struct verbs_qp *q)
+{
+	pthread_mutex_lock(&q->send_cq->lock);
+	free_sends(q, q->sq_posted);
+	pthread_mutex_unlock(&q->send_cq->lock);
+}
+
 static bool
 flush_sends(struct verbs_qp *q)
 {
 	struct verbs_cq *cq = q->send_cq;
 	uint32_t at = atomic_load(&q->wq->sq_head), tail = atomic_load(&q->wq->sq_tail);
+	uint8_t blame;
 
 	for (; at != tail && has_place(cq); at++) {
-		sent(q, at, RTSAN_WC_FLUSHED, place(cq));
+		blame = atomic_exchange(&q->blame, 0);
+		sent(q, at, blame != 0 ? blame : RTSAN_WC_FLUSHED, place(cq));
 		cq->kept_tail++;
 	}
 	q->sq_posted = at;
@@ -225,38 +368,31 @@ flush_recvs(struct verbs_qp *q)
 	return at == tail;
 }
 
-static bool
-flush(struct verbs_cq *cq, struct verbs_qp *q, bool (*fn)(struct verbs_qp *q))
-{
-	bool all;
-
-	pthread_mutex_lock(&cq->lock);
-	verbs_cq_harvest(cq);
-	all = fn(q);
-	pthread_mutex_unlock(&cq->lock);
-	eventfd_write(cq->wake_fd, 1);
-	return all;
-}
-
 bool
 verbs_cq_flush(struct verbs_qp *q)
 {
-	bool all = flush(q->send_cq, q, flush_sends);
+	bool all;
 
-	return flush(q->recv_cq, q, flush_recvs) && all;
+	lock_both(q);
+	all = flush_sends(q);
+	all = flush_recvs(q) && all;
+	tell(q->send_cq);
+	tell(q->recv_cq);
+	unlock_both(q);
+	return all;
 }
 
 /* ---- come and go ---- */
 
 int
-verbs_cq_reserve(struct verbs_cq *cq, int32_t n)
+verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 {
 	struct san_ulp_wc *kept;
 	uint32_t need, count;
 	int rc = 0;
 
 	pthread_mutex_lock(&cq->lock);
-	need = cq->used + (uint32_t)n;
+	need = cq->used + n;
 	if (need > cq->depth) {
 		count = cq->kept_tail - cq->kept_head;
 		kept = calloc(need, sizeof(*kept));
@@ -272,18 +408,24 @@ verbs_cq_reserve(struct verbs_cq *cq, int32_t n)
 			free(kept);
 		}
 	}
-	if (rc == 0)
+	if (rc == 0) {
 		cq->used = need;
+		cq->users++;
+	}
 	pthread_mutex_unlock(&cq->lock);
-	return rc == 0 ? 0 : cq->ctx->host->fail(-rc, "completion queue for %u: %s: %s", need, cq->ctx->device, strerror(rc));
+	if (rc == 0)
+		return 0;
+	return cq->ctx->host->fail(-rc, "completion queue for %u: %s: %s", need, cq->ctx->device,
+				   strerror(rc));
 }
 
-static int
-watch(int epoll, int fd)
+void
+verbs_cq_leave(struct verbs_cq *cq, uint32_t n)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data = {.fd = fd}};
-
-	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
+	pthread_mutex_lock(&cq->lock);
+	cq->used -= n;
+	cq->users--;
+	pthread_mutex_unlock(&cq->lock);
 }
 
 static void
@@ -302,31 +444,73 @@ release(struct verbs_cq *cq)
 	free(cq);
 }
 
+static struct verbs_cq *
+make(struct verbs_ctx *ctx, uint32_t depth)
+{
+	struct verbs_cq *cq = calloc(1, sizeof(*cq));
+
+	if (cq == NULL)
+		return NULL;
+	cq->ctx = ctx;
+	cq->depth = depth;
+	cq->fd = cq->wake_fd = -1;
+	pthread_mutex_init(&cq->lock, NULL);
+	cq->kept = calloc(depth, sizeof(*cq->kept));
+	if (cq->kept != NULL)
+		return cq;
+	release(cq);
+	return NULL;
+}
+
+static int
+watch(int epoll, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data = {.fd = fd}};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
 int
 verbs_cq_create(void *priv, uint32_t depth, void **out)
 {
-	struct verbs_cq *cq = calloc(1, sizeof(*cq));
 	struct verbs_ctx *ctx = priv;
+	struct verbs_cq *cq = make(ctx, depth);
 	int err;
 
 	if (cq == NULL)
 		return -ENOMEM;
-	cq->ctx = ctx;
-	cq->depth = depth;
-	pthread_mutex_init(&cq->lock, NULL);
-	cq->kept = calloc(depth, sizeof(*cq->kept));
 	cq->fd = epoll_create1(EPOLL_CLOEXEC);
 	cq->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	cq->channel = ibv_create_comp_channel(ctx->dev);
 	if (cq->channel != NULL)
-		cq->cq = ibv_create_cq(ctx->dev, (int)depth, cq, cq->channel, 0);
-	if (cq->kept == NULL || cq->cq == NULL ||
-	    fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
+		cq->cq = ibv_create_cq(ctx->dev, (int)depth, NULL, cq->channel, 0);
+	if (cq->cq == NULL || fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
 	    watch(cq->fd, cq->channel->fd) != 0 || watch(cq->fd, cq->wake_fd) != 0) {
 		err = errno;
 		release(cq);
 		return ctx->host->fail(-err, "completion queue: %s: %s", ctx->device,
 				       strerror(err));
+	}
+	pthread_mutex_lock(&ctx->lock);
+	LIST_INSERT_HEAD(&ctx->cqs, cq, link);
+	pthread_mutex_unlock(&ctx->lock);
+	*out = cq;
+	return 0;
+}
+
+int
+verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth, struct verbs_cq **out)
+{
+	struct verbs_cq *cq = make(ctx, depth);
+	int err;
+
+	if (cq == NULL)
+		return -ENOMEM;
+	cq->cq = ibv_create_cq(ctx->dev, (int)depth, (void *)(uintptr_t)index, ctx->channel, 0);
+	if (cq->cq == NULL) {
+		err = errno;
+		release(cq);
+		return -err;
 	}
 	*out = cq;
 	return 0;
@@ -335,11 +519,16 @@ verbs_cq_create(void *priv, uint32_t depth, void **out)
 int
 verbs_cq_destroy(void *priv, void *arg)
 {
+	struct verbs_ctx *ctx = priv;
 	struct verbs_cq *cq = arg;
 
-	(void)priv;
-	if (cq->used != 0)
-		return cq->ctx->host->fail(-EBUSY, "completion queue: a queue pair uses it");
+	if (cq->users != 0)
+		return ctx->host->fail(-EBUSY, "completion queue: a queue pair uses it");
+	if (cq->fd >= 0) {
+		pthread_mutex_lock(&ctx->lock);
+		LIST_REMOVE(cq, link);
+		pthread_mutex_unlock(&ctx->lock);
+	}
 	release(cq);
 	return 0;
 }
@@ -358,8 +547,8 @@ verbs_cq_arm(void *priv, void *arg)
 {
 	const struct verbs_ctx *ctx = priv;
 	struct verbs_cq *cq = arg;
-	eventfd_t value;
 	struct ibv_cq *which;
+	eventfd_t value;
 	void *context;
 	bool has;
 
@@ -367,9 +556,13 @@ verbs_cq_arm(void *priv, void *arg)
 	while (ibv_get_cq_event(cq->channel, &which, &context) == 0)
 		ibv_ack_cq_events(which, 1);
 	pthread_mutex_lock(&cq->lock);
-	ibv_req_notify_cq(cq->cq, 0);
-	verbs_cq_harvest(cq);
 	has = cq->kept_head != cq->kept_tail;
+	if (!has) {
+		ibv_req_notify_cq(cq->cq, 0);
+		harvest(cq);
+		has = cq->kept_head != cq->kept_tail;
+	}
+	cq->is_armed = !has;
 	pthread_mutex_unlock(&cq->lock);
 	return has ? 1 : atomic_load(&ctx->is_gone) ? -EIO :
 						      0;

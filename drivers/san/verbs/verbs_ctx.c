@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,83 +13,162 @@
 
 #include "verbs_priv.h"
 
-#define PORT 1
+#define GIDS 256 /* of a port that are looked at */
 
-/* ---- spec: DEVICE[,ip=ADDRESS] ---- */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, verbs_ctx) all = LIST_HEAD_INITIALIZER(all);
+
+/* ---- spec: DEVICE[,ip=ADDRESS][,plain] ---- */
+
+static int
+read_word(struct verbs_ctx *ctx, const char *word, size_t len)
+{
+	unsigned char buf[sizeof(struct in6_addr)];
+
+	if (len == strlen("plain") && strncmp(word, "plain", len) == 0) {
+		ctx->is_plain = true;
+		return 0;
+	}
+	if (strncmp(word, "ip=", 3) != 0)
+		return ctx->host->fail(-EINVAL, "verbs: \"%.*s\": ip=ADDRESS or plain is expected",
+				       (int)len, word);
+	snprintf(ctx->ip, sizeof(ctx->ip), "%.*s", (int)len - 3, word + 3);
+	if (inet_pton(AF_INET, ctx->ip, buf) == 1 || inet_pton(AF_INET6, ctx->ip, buf) == 1)
+		return 0;
+	return ctx->host->fail(-EINVAL, "verbs: \"%.*s\" is no address", (int)len - 3, word + 3);
+}
 
 static int
 read_spec(struct verbs_ctx *ctx, const char *args)
 {
 	size_t len = strcspn(args, ",");
-	const char *more = args + len;
+	int rc = 0;
 
 	if (len == 0 || len >= sizeof(ctx->device))
-		return ctx->host->fail(-EINVAL, "verbs: a device is to be named, as in verbs:mlx5_0");
+		return ctx->host->fail(-EINVAL, "verbs: a device is to be named, as in verbs:%s",
+				       "mlx5_0");
 	memcpy(ctx->device, args, len);
-	if (more[0] == '\0')
-		return 0;
-	if (strncmp(more, ",ip=", 4) != 0 || strlen(more + 4) >= sizeof(ctx->ip))
-		return ctx->host->fail(-EINVAL, "verbs: \"%s\" is not ip=ADDRESS", more + 1);
-	strcpy(ctx->ip, more + 4);
-	return 0;
+	for (args += len; rc == 0 && *args == ','; args += len) {
+		args++;
+		len = strcspn(args, ",");
+		rc = read_word(ctx, args, len);
+	}
+	return rc;
 }
 
-/* The manager's view of it: what it resolves is on that. */
+/* ---- the device ---- */
+
+/* The connection manager's view of it: what is resolved is on that. */
 static int
 find_device(struct verbs_ctx *ctx)
 {
-	struct ibv_context **all;
+	struct ibv_context **list;
 	char names[256] = "";
 	int i, n = 0;
 
-	all = rdma_get_devices(&n);
-	for (i = 0; all != NULL && i < n && ctx->dev == NULL; i++) {
-		const char *name = ibv_get_device_name(all[i]->device);
+	list = rdma_get_devices(&n);
+	for (i = 0; list != NULL && i < n && ctx->dev == NULL; i++) {
+		const char *name = ibv_get_device_name(list[i]->device);
+		size_t used = strlen(names);
 
 		if (strcmp(name, ctx->device) == 0)
-			ctx->dev = all[i];
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), " %s", name);
+			ctx->dev = list[i];
+		snprintf(names + used, sizeof(names) - used, " %s", name);
 	}
-	if (all != NULL)
-		rdma_free_devices(all);
+	if (list != NULL)
+		rdma_free_devices(list);
 	if (ctx->dev != NULL)
 		return 0;
 	return ctx->host->fail(-ENODEV, "verbs: there is no device \"%s\"; there are:%s",
 			       ctx->device, names[0] != '\0' ? names : " none");
 }
 
-/* An address of IPv4, as RoCE has it in its table; of other links it must be given. */
-static void
-find_ip(struct verbs_ctx *ctx)
+static bool
+is_link_local(const struct in6_addr *a)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	return a->s6_addr[0] == 0xfe && (a->s6_addr[1] & 0xc0) == 0x80;
+}
+
+/*
+ * RoCE has its addresses in the port's table: *ip* must be there; without one, the first of IPv4
+ * is taken, else the first of IPv6 that is more than the link's. Of InfiniBand it must be given.
+ */
+static bool
+has_address(struct verbs_ctx *ctx, uint8_t port)
+{
+	char found[VERBS_IP_MAX] = "";
+	const struct in6_addr *a;
 	union ibv_gid gid;
 	int i;
 
-	for (i = 0; ctx->ip[0] == '\0' && i < 256; i++) {
-		if (ibv_query_gid(ctx->dev, PORT, i, &gid) != 0)
-			return;
-		if (memcmp(gid.raw, mapped, sizeof(mapped)) == 0)
-			inet_ntop(AF_INET, gid.raw + 12, ctx->ip, sizeof(ctx->ip));
+	for (i = 0; i < GIDS && ibv_query_gid(ctx->dev, port, i, &gid) == 0; i++) {
+		char text[VERBS_IP_MAX];
+
+		a = (const struct in6_addr *)gid.raw;
+		if (IN6_IS_ADDR_V4MAPPED(a))
+			inet_ntop(AF_INET, gid.raw + 12, text, sizeof(text));
+		else
+			inet_ntop(AF_INET6, gid.raw, text, sizeof(text));
+		if (ctx->ip[0] != '\0' && strcmp(text, ctx->ip) == 0)
+			return true;
+		if (ctx->ip[0] != '\0' || IN6_IS_ADDR_UNSPECIFIED(a) || is_link_local(a))
+			continue;
+		if (IN6_IS_ADDR_V4MAPPED(a)) {
+			strcpy(ctx->ip, text);
+			return true;
+		}
+		if (found[0] == '\0')
+			strcpy(found, text);
 	}
+	if (found[0] == '\0')
+		return false;
+	strcpy(ctx->ip, found);
+	return true;
+}
+
+static int
+find_port(struct verbs_ctx *ctx)
+{
+	enum ibv_port_state state = IBV_PORT_NOP;
+	struct ibv_port_attr attr;
+	bool is_active = false;
+	uint8_t port;
+
+	for (port = 1; port <= ctx->attr.phys_port_cnt; port++) {
+		if (ibv_query_port(ctx->dev, port, &attr) != 0)
+			continue;
+		state = attr.state;
+		if (state != IBV_PORT_ACTIVE)
+			continue;
+		is_active = true;
+		if (attr.link_layer == IBV_LINK_LAYER_INFINIBAND ? ctx->ip[0] != '\0' :
+								   has_address(ctx, port))
+			return 0;
+	}
+	if (!is_active)
+		return ctx->host->fail(-ENETDOWN, "verbs: no port of %s is active: %s", ctx->device,
+				       ibv_port_state_str(state));
+	if (ctx->ip[0] != '\0')
+		return ctx->host->fail(-EADDRNOTAVAIL, "verbs: %s is no address of %s", ctx->ip,
+				       ctx->device);
+	return ctx->host->fail(-EADDRNOTAVAIL, "verbs: %s has no address: see ip=", ctx->device);
 }
 
 static int
 check_device(struct verbs_ctx *ctx)
 {
-	struct ibv_port_attr port;
-
-	if (ibv_query_device(ctx->dev, &ctx->attr) != 0 ||
-	    ibv_query_port(ctx->dev, PORT, &port) != 0)
+	if (ctx->dev->device->transport_type != IBV_TRANSPORT_IB)
+		return ctx->host->fail(-EOPNOTSUPP, "verbs: %s is neither RoCE nor InfiniBand",
+				       ctx->device);
+	if (ibv_query_device(ctx->dev, &ctx->attr) != 0)
 		return ctx->host->fail(-EIO, "verbs: %s does not say what it can do", ctx->device);
-	if (port.state != IBV_PORT_ACTIVE)
-		return ctx->host->fail(-ENETDOWN, "verbs: port %d of %s is not active: %s", PORT,
-				       ctx->device, ibv_port_state_str(port.state));
-	if (ctx->attr.max_sge < SAN_ULP_SGE_MAX)
-		return ctx->host->fail(-EOPNOTSUPP, "verbs: %s has %d parts of a request, %d needed",
-				       ctx->device, ctx->attr.max_sge, SAN_ULP_SGE_MAX);
-	ctx->max_inline = SAN_ULP_INLINE_MAX;
-	return 0;
+	if (ctx->attr.max_qp_rd_atom == 0 || ctx->attr.max_sge == 0)
+		return ctx->host->fail(-EOPNOTSUPP, "verbs: %s can't read, or has no parts",
+				       ctx->device);
+	ctx->max_sge = ctx->attr.max_sge < SAN_ULP_SGE_MAX ? (uint32_t)ctx->attr.max_sge :
+							     SAN_ULP_SGE_MAX;
+	ctx->max_inline = SAN_ULP_INLINE_MAX; /* less if verbs_qp_make() finds so */
+	return find_port(ctx);
 }
 
 /* ---- open, close ---- */
@@ -103,10 +183,18 @@ make_tables(struct verbs_ctx *ctx)
 	if (ctx->qps == NULL || ctx->mrs == NULL)
 		return -ENOMEM;
 	for (i = 0; i < VERBS_QPS; i++) {
-		ctx->qps[i].qpn = SAN_QPN_NONE;
+		ctx->qps[i].ctx = ctx;
+		ctx->qps[i].index = i;
+		atomic_store(&ctx->qps[i].qpn, SAN_QPN_NONE);
 		pthread_mutex_init(&ctx->qps[i].lock, NULL);
 	}
 	return 0;
+}
+
+static int
+set_nonblocking(int fd)
+{
+	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
 static int
@@ -114,33 +202,44 @@ make_rest(struct verbs_ctx *ctx)
 {
 	ctx->pd = ibv_alloc_pd(ctx->dev);
 	ctx->cm = rdma_create_event_channel();
+	ctx->channel = ibv_create_comp_channel(ctx->dev);
 	ctx->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ctx->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (ctx->pd == NULL || ctx->cm == NULL || ctx->event_fd < 0 || ctx->kick_fd < 0)
+	if (ctx->pd == NULL || ctx->cm == NULL || ctx->channel == NULL || ctx->event_fd < 0 ||
+	    set_nonblocking(ctx->cm->fd) != 0 || set_nonblocking(ctx->channel->fd) != 0 ||
+	    set_nonblocking(ctx->dev->async_fd) != 0)
 		return ctx->host->fail(-errno, "verbs: %s: %s", ctx->device, strerror(errno));
-	return 0;
+	return verbs_thread_start(ctx);
 }
 
 static void
 release(struct verbs_ctx *ctx)
 {
-	struct verbs_event *e;
-
-	while ((e = STAILQ_FIRST(&ctx->events)) != NULL) {
-		STAILQ_REMOVE_HEAD(&ctx->events, link);
-		free(e);
-	}
 	if (ctx->cm != NULL)
 		rdma_destroy_event_channel(ctx->cm);
+	if (ctx->channel != NULL)
+		ibv_destroy_comp_channel(ctx->channel);
 	if (ctx->pd != NULL)
 		ibv_dealloc_pd(ctx->pd);
 	if (ctx->event_fd >= 0)
 		close(ctx->event_fd);
-	if (ctx->kick_fd >= 0)
-		close(ctx->kick_fd);
 	free(ctx->qps);
 	free(ctx->mrs);
 	free(ctx);
+}
+
+static void
+init(struct verbs_ctx *ctx, const struct rtsan_host *host)
+{
+	ctx->host = host;
+	ctx->event_fd = ctx->epoll_fd = ctx->kick_fd = -1;
+	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_mutex_init(&ctx->mr_lock, NULL);
+	pthread_cond_init(&ctx->passed, NULL);
+	LIST_INIT(&ctx->listeners);
+	LIST_INIT(&ctx->cqs);
+	STAILQ_INIT(&ctx->events);
+	STAILQ_INIT(&ctx->retired);
+	STAILQ_INIT(&ctx->todo);
 }
 
 static int
@@ -151,11 +250,7 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 
 	if (ctx == NULL)
 		return -ENOMEM;
-	ctx->host = host;
-	ctx->event_fd = ctx->kick_fd = -1;
-	pthread_mutex_init(&ctx->lock, NULL);
-	LIST_INIT(&ctx->listeners);
-	STAILQ_INIT(&ctx->events);
+	init(ctx, host);
 	rc = read_spec(ctx, args);
 	if (rc == 0)
 		rc = find_device(ctx);
@@ -163,16 +258,15 @@ op_open(const char *args, const struct rtsan_host *host, void **priv)
 		rc = check_device(ctx);
 	if (rc == 0)
 		rc = make_tables(ctx);
-	if (rc == 0) {
-		find_ip(ctx);
-		rc = make_rest(ctx);
-	}
 	if (rc == 0)
-		rc = -pthread_create(&ctx->thread, NULL, verbs_conn_run, ctx);
+		rc = make_rest(ctx);
 	if (rc != 0) {
 		release(ctx);
 		return rc;
 	}
+	pthread_mutex_lock(&all_lock);
+	LIST_INSERT_HEAD(&all, ctx, link);
+	pthread_mutex_unlock(&all_lock);
 	*priv = ctx;
 	return 0;
 }
@@ -185,23 +279,47 @@ op_close(void *priv)
 	struct ibv_mr *mr;
 	uint32_t i;
 
-	atomic_store(&ctx->is_over, true);
-	verbs_conn_kick(ctx);
-	pthread_join(ctx->thread, NULL);
-	for (i = 0; i < VERBS_QPS; i++)
-		if (ctx->qps[i].qpn != SAN_QPN_NONE)
-			verbs_qp_destroy(ctx, ctx->qps[i].qpn);
-	for (i = 0; i < VERBS_REQUESTS; i++)
-		if (ctx->requests[i].id != NULL)
-			rdma_destroy_id(ctx->requests[i].id);
+	pthread_mutex_lock(&all_lock);
+	LIST_REMOVE(ctx, link);
+	pthread_mutex_unlock(&all_lock);
 	while ((l = LIST_FIRST(&ctx->listeners)) != NULL)
 		verbs_conn_unlisten(ctx, l->service, 0);
+	for (i = 0; i < VERBS_QPS; i++) {
+		struct verbs_qp *q = &ctx->qps[i];
+
+		pthread_mutex_lock(&q->lock);
+		if (atomic_load(&q->qpn) != SAN_QPN_NONE)
+			verbs_qp_free(q);
+		pthread_mutex_unlock(&q->lock);
+	}
+	verbs_thread_stop(ctx);
 	for (i = 0; i < 2 * VERBS_MRS; i++) {
 		mr = atomic_load(&ctx->mrs[i].mr);
 		if (mr != NULL && mr != VERBS_MR_GONE)
 			ibv_dereg_mr(mr);
 	}
 	release(ctx);
+}
+
+/* Contexts of one process on one device share what librdmacm has of it, and its events. */
+void
+verbs_ctx_gone(const struct ibv_context *dev)
+{
+	struct verbs_ctx *ctx;
+	struct verbs_cq *cq;
+
+	pthread_mutex_lock(&all_lock);
+	LIST_FOREACH(ctx, &all, link) {
+		if (ctx->dev != dev || atomic_exchange(&ctx->is_gone, true))
+			continue;
+		eventfd_write(ctx->event_fd, 1);
+		pthread_mutex_lock(&ctx->lock);
+		LIST_FOREACH(cq, &ctx->cqs, link)
+			eventfd_write(cq->wake_fd, 1);
+		pthread_mutex_unlock(&ctx->lock);
+		verbs_thread_kick(ctx);
+	}
+	pthread_mutex_unlock(&all_lock);
 }
 
 static int
@@ -213,9 +331,21 @@ op_progress(void *priv)
 }
 
 static uint32_t
-least(uint64_t a, uint64_t b)
+least(int64_t a, uint32_t b)
 {
-	return (uint32_t)(a < b ? a : b);
+	return a < 0 ? 0 : a < b ? (uint32_t)a :
+				   b;
+}
+
+/* Depths are powers of two. */
+static uint32_t
+depth_from(int64_t n)
+{
+	uint32_t depth = VERBS_WR_MAX;
+
+	while (depth > 1 && depth > n)
+		depth /= 2;
+	return depth;
 }
 
 static void
@@ -223,17 +353,21 @@ op_query(void *priv, struct rtsan_caps *caps)
 {
 	const struct verbs_ctx *ctx = priv;
 	const struct ibv_device_attr *a = &ctx->attr;
+	/* a completion queue holds what two queues need */
+	int64_t wr = a->max_qp_wr < a->max_cqe / 2 ? a->max_qp_wr : a->max_cqe / 2;
 
 	*caps = (struct rtsan_caps){
-		.max_qps = least((uint64_t)a->max_qp, VERBS_QPS),
-		.max_cqs = least((uint64_t)a->max_cq, VERBS_CQS),
-		.max_mrs = least((uint64_t)a->max_mr, VERBS_MRS),
-		.max_wr = least((uint64_t)a->max_qp_wr, VERBS_WR_MAX),
-		.max_sge = SAN_ULP_SGE_MAX,
+		.max_qps = least(a->max_qp, VERBS_QPS),
+		.max_cqs = least(a->max_cq, VERBS_CQS),
+		.max_mrs = least(a->max_mr, VERBS_MRS),
+		.max_wr = depth_from(wr - VERBS_MARKS),
+		.max_sge = ctx->max_sge,
 		.max_inline = SAN_ULP_INLINE_MAX,
 		.nb_lcores = 1,
 		.max_msg = RTSAN_LENGTH_MAX,
 		.has_mr_reg = true,
+		.has_atomic = a->atomic_cap != IBV_ATOMIC_NONE,
+		.ends_on_error = true,
 	};
 	snprintf(caps->provider, sizeof(caps->provider), "verbs %.24s", ctx->device);
 }

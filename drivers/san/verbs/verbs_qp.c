@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Queue pairs, and what is posted to them. librtsan has checked it and has written it into a ring
- * of the queue pair's; from there it goes to the device at once if there is a connection, else
- * when there is one. A place is free when the device has done what was there. (SYS-4)
+ * Queue pairs, and what is posted to them. librtsan, or a stream's session, has written it into a
+ * ring of the queue pair's; from there it goes to the device at once if there is a connection,
+ * else when there is one. A place is free when the device has done what was there. (SYS-4)
  */
 
 #include <arpa/inet.h>
@@ -20,50 +20,108 @@ verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
 {
 	struct verbs_qp *q = &ctx->qps[SAN_QPN_INDEX(qpn)];
 
-	return SAN_QPN_INDEX(qpn) < VERBS_QPS && q->qpn == qpn ? q : NULL;
+	return SAN_QPN_INDEX(qpn) < VERBS_QPS && atomic_load(&q->qpn) == qpn ? q : NULL;
 }
 
 /* ---- come and go ---- */
 
-/* A free one; its number is another one each time. */
+/* A free one, whose number is another one each time. */
 static struct verbs_qp *
 take(struct verbs_ctx *ctx)
 {
 	struct verbs_qp *q;
-	uint32_t i;
+	uint32_t i, most = ctx->attr.max_qp < VERBS_QPS ? (uint32_t)ctx->attr.max_qp : VERBS_QPS;
 
-	for (i = 0; i < VERBS_QPS; i++) {
-		q = &ctx->qps[ctx->next_qp++ % VERBS_QPS];
-		if (q->qpn == SAN_QPN_NONE)
+	for (i = 0; i < most; i++) {
+		q = &ctx->qps[ctx->next_qp++ % most];
+		if (atomic_load(&q->qpn) == SAN_QPN_NONE)
 			return q;
 	}
 	return NULL;
 }
 
-static int
-make_queues(struct verbs_qp *q)
+int
+verbs_qp_make_queues(struct verbs_qp *q)
 {
 	size_t bytes = san_wq_bytes(q->sq_depth, q->rq_depth);
+	struct san_wq *wq = aligned_alloc(64, bytes);
 
-	q->wq = aligned_alloc(64, bytes);
-	if (q->wq == NULL)
+	if (wq == NULL)
 		return -ENOMEM;
-	memset(q->wq, 0, bytes);
-	q->sqe = (struct san_ulp_wr *)(q->wq + 1);
-	q->rqe = (struct san_ulp_recv *)(q->sqe + q->sq_depth);
+	memset(wq, 0, bytes);
 	/* what is inline lies there */
-	q->ring = ibv_reg_mr(q->ctx->pd, q->wq, bytes, 0);
-	return q->ring != NULL ? 0 : -errno;
+	q->ring = ibv_reg_mr(q->ctx->pd, wq, bytes, 0);
+	if (q->ring == NULL) {
+		free(wq);
+		return -errno;
+	}
+	q->wq = wq;
+	q->sqe = (struct san_ulp_wr *)(wq + 1);
+	q->rqe = (struct san_ulp_recv *)(q->sqe + q->sq_depth);
+	return 0;
+}
+
+void
+verbs_qp_end_queues(struct verbs_qp *q)
+{
+	uint32_t i, n = (q->sq_depth + q->rq_depth) * SAN_ULP_SGE_MAX;
+
+	for (i = 0; q->temps != NULL && i < n; i++)
+		if (q->temps[i] != NULL)
+			ibv_dereg_mr(q->temps[i]);
+	free(q->temps);
+	q->temps = NULL;
+	if (q->ring != NULL)
+		ibv_dereg_mr(q->ring);
+	q->ring = NULL;
+	free(q->wq);
+	q->wq = NULL;
+}
+
+/* Under the lock. The queues are the program's, or those beneath its stream. */
+static int
+fill(struct verbs_qp *q, struct rtsan_provider_qp *conf)
+{
+	int rc;
+
+	q->send_cq = conf->send_cq;
+	q->recv_cq = conf->recv_cq;
+	q->sq_depth = conf->sq_depth;
+	q->rq_depth = conf->rq_depth;
+	q->sq_posted = q->rq_posted = 0;
+	q->state = VERBS_IDLE;
+	q->armed_ns = SAN_TIME_NEVER;
+	atomic_store(&q->failed, 0);
+	if (conf->stream != NULL)
+		rc = verbs_stream_create(q, conf);
+	else
+		rc = verbs_qp_make_queues(q);
+	if (rc == 0 && conf->stream == NULL)
+		conf->wq = q->wq;
+	return rc;
+}
+
+static int
+join(struct rtsan_provider_qp *conf)
+{
+	/* a stream's requests complete in a queue of their own */
+	uint32_t ours = conf->stream == NULL ? VERBS_MARKS : 0;
+	int rc;
+
+	rc = verbs_cq_join(conf->send_cq, conf->stream == NULL ? conf->sq_depth + ours : 0);
+	if (rc != 0)
+		return rc;
+	rc = verbs_cq_join(conf->recv_cq, conf->stream == NULL ? conf->rq_depth : 0);
+	if (rc != 0)
+		verbs_cq_leave(conf->send_cq, conf->stream == NULL ? conf->sq_depth + ours : 0);
+	return rc;
 }
 
 static void
-end_queues(struct verbs_qp *q)
+leave(const struct rtsan_provider_qp *conf)
 {
-	if (q->ring != NULL)
-		ibv_dereg_mr(q->ring);
-	free(q->wq);
-	q->ring = NULL;
-	q->wq = NULL;
+	verbs_cq_leave(conf->send_cq, conf->stream == NULL ? conf->sq_depth + VERBS_MARKS : 0);
+	verbs_cq_leave(conf->recv_cq, conf->stream == NULL ? conf->rq_depth : 0);
 }
 
 int
@@ -73,46 +131,71 @@ verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	struct verbs_qp *q;
 	int rc;
 
-	if (conf->stream != NULL)
-		return ctx->host->fail(-EOPNOTSUPP, "queue pair: verbs has no streams yet");
+	if (atomic_load(&ctx->is_gone))
+		return ctx->host->fail(-EIO, "queue pair: %s is gone", ctx->device);
 	pthread_mutex_lock(&ctx->lock);
 	q = take(ctx);
 	pthread_mutex_unlock(&ctx->lock);
 	if (q == NULL)
-		return ctx->host->fail(-ENOSPC, "queue pair: there are %u already", VERBS_QPS);
-	q->ctx = ctx;
-	q->send_cq = conf->send_cq;
-	q->recv_cq = conf->recv_cq;
-	q->sq_depth = conf->sq_depth;
-	q->rq_depth = conf->rq_depth;
-	q->sq_posted = q->rq_posted = 0;
-	q->state = VERBS_IDLE;
-	q->id = NULL;
-	rc = verbs_cq_reserve(q->send_cq, (int32_t)q->sq_depth);
+		return ctx->host->fail(-ENOSPC, "queue pair: all of %s are in use", ctx->device);
+	rc = join(conf);
 	if (rc != 0)
 		return rc;
-	rc = verbs_cq_reserve(q->recv_cq, (int32_t)q->rq_depth);
-	if (rc != 0) {
-		verbs_cq_reserve(q->send_cq, -(int32_t)q->sq_depth);
-		return rc;
-	}
-	rc = make_queues(q);
-	if (rc != 0) {
-		end_queues(q);
-		verbs_cq_reserve(q->send_cq, -(int32_t)q->sq_depth);
-		verbs_cq_reserve(q->recv_cq, -(int32_t)q->rq_depth);
-		return ctx->host->fail(rc, "queue pair: %s: %s", ctx->device, strerror(-rc));
-	}
 	pthread_mutex_lock(&q->lock);
-	q->gen++;
-	q->qpn = (uint32_t)(q - ctx->qps) | (q->gen & 0x7fff) << SAN_QPN_INDEX_BITS;
+	rc = fill(q, conf);
+	if (rc == 0) {
+		q->gen++;
+		conf->qp = q->index | (q->gen & 0x7fff) << SAN_QPN_INDEX_BITS;
+		atomic_store(&q->qpn, conf->qp);
+		if (q->stream != NULL)
+			verbs_thread_look(q);
+	}
 	pthread_mutex_unlock(&q->lock);
-	conf->qp = q->qpn;
-	conf->wq = q->wq;
-	return 0;
+	if (rc == 0)
+		return 0;
+	leave(conf);
+	if (rc == -EINVAL) /* what is wrong with a stream has been said */
+		return rc;
+	return ctx->host->fail(rc, "queue pair: %s: %s%s", ctx->device, strerror(-rc),
+			       rc == -ENOMEM ? " (see ulimit -l)" : "");
 }
 
-/* Nobody finds it by a completion any more when both locks have been had. */
+static void
+forget_events(struct verbs_qp *q)
+{
+	struct verbs_ctx *ctx = q->ctx;
+	int i;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (i = 0; i < 2; i++)
+		if (q->events[i].is_queued) {
+			STAILQ_REMOVE(&ctx->events, &q->events[i], verbs_event, link);
+			q->events[i].is_queued = false;
+		}
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+void
+verbs_qp_free(struct verbs_qp *q)
+{
+	struct rtsan_provider_qp conf = {
+		.send_cq = q->send_cq,
+		.recv_cq = q->recv_cq,
+		.sq_depth = q->sq_depth,
+		.rq_depth = q->rq_depth,
+	};
+
+	verbs_end_drop(q);
+	forget_events(q);
+	verbs_cq_forget(q);
+	if (q->stream != NULL)
+		verbs_stream_destroy(q); /* and its queues' users */
+	else
+		leave(&conf);
+	verbs_qp_end_queues(q);
+	atomic_store(&q->qpn, SAN_QPN_NONE);
+}
+
 void
 verbs_qp_destroy(void *priv, uint32_t qpn)
 {
@@ -120,19 +203,54 @@ verbs_qp_destroy(void *priv, uint32_t qpn)
 
 	if (q == NULL)
 		return;
-	verbs_conn_drop(q);
 	pthread_mutex_lock(&q->lock);
-	pthread_mutex_lock(&q->send_cq->lock);
-	if (q->recv_cq != q->send_cq)
-		pthread_mutex_lock(&q->recv_cq->lock);
-	q->qpn = SAN_QPN_NONE;
-	if (q->recv_cq != q->send_cq)
-		pthread_mutex_unlock(&q->recv_cq->lock);
-	pthread_mutex_unlock(&q->send_cq->lock);
-	verbs_cq_reserve(q->send_cq, -(int32_t)q->sq_depth);
-	verbs_cq_reserve(q->recv_cq, -(int32_t)q->rq_depth);
-	end_queues(q);
+	if (q->stream == NULL || !verbs_stream_orphan(q))
+		verbs_qp_free(q);
 	pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- the device's ---- */
+
+static int
+try_make(struct verbs_qp *q, uint32_t max_inline)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_context = q,
+		.send_cq = q->send_cq->cq,
+		.recv_cq = q->recv_cq->cq,
+		.cap = {
+			.max_send_wr = q->sq_depth + VERBS_MARKS,
+			.max_recv_wr = q->rq_depth,
+			.max_send_sge = q->ctx->max_sge,
+			.max_recv_sge = q->ctx->max_sge,
+			.max_inline_data = max_inline,
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	return rdma_create_qp(q->id, q->ctx->pd, &init) == 0 ? 0 : -errno;
+}
+
+/* No device says how much it takes inline: what is too long is taken from the ring instead. */
+int
+verbs_qp_make(struct verbs_qp *q)
+{
+	uint32_t max_inline = q->ctx->max_inline;
+	int rc = try_make(q, max_inline);
+
+	while (rc != 0 && max_inline > 0) {
+		max_inline /= 2;
+		rc = try_make(q, max_inline);
+	}
+	if (rc == 0)
+		q->ctx->max_inline = max_inline;
+	verbs_cq_forget(q);
+	q->sq_posted = atomic_load(&q->wq->sq_head);
+	q->rq_posted = atomic_load(&q->wq->rq_head);
+	atomic_store(&q->marks, 0);
+	if (rc == 0)
+		verbs_qp_post(q); /* receives, before the peer can send */
+	return rc;
 }
 
 bool
@@ -143,22 +261,57 @@ verbs_qp_is_empty(const struct verbs_qp *q)
 
 /* ---- posting ---- */
 
-/* False: one of them is in no region. */
+/* Memory that is in no region is registered until the request is done. */
+static struct ibv_mr *
+register_part(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, uint32_t temp)
+{
+	int access = is_target ? IBV_ACCESS_LOCAL_WRITE : 0;
+
+	q->temps[temp] = ibv_reg_mr(q->ctx->pd, from->addr, from->len, access);
+	return q->temps[temp];
+}
+
 static bool
-fill_sges(const struct verbs_qp *q, struct ibv_sge *to, const struct san_ulp_sge *from, uint32_t n)
+make_temps(struct verbs_qp *q)
+{
+	if (q->temps == NULL)
+		q->temps = calloc((q->sq_depth + q->rq_depth) * SAN_ULP_SGE_MAX, sizeof(*q->temps));
+	return q->temps != NULL;
+}
+
+static const struct ibv_mr *
+region_of(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target, uint32_t temp)
+{
+	const struct ibv_mr *mr = NULL;
+
+	if (from->key != 0)
+		return verbs_mr_find(q->ctx, from->key);
+	if (q->stream != NULL)
+		mr = verbs_stream_find(q->stream, from->addr);
+	if (mr != NULL || !make_temps(q))
+		return mr;
+	return register_part(q, from, is_target, temp);
+}
+
+/*
+ * *slot*: of the request in both queues together. False: one part of it is in no region, and there
+ * is no memory to make one.
+ */
+static bool
+fill_sges(struct verbs_qp *q, struct ibv_sge *to, const struct san_ulp_sge *from, uint32_t n,
+	  bool is_target, uint32_t slot)
 {
 	const struct ibv_mr *mr;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		mr = from[i].len != 0 ? verbs_mr_find(q->ctx, from[i].key) : NULL;
-		if (from[i].len != 0 && mr == NULL)
+		to[i] = (struct ibv_sge){.addr = (uintptr_t)from[i].addr, .length = from[i].len};
+		if (from[i].len == 0)
+			continue;
+		mr = region_of(q, &from[i], is_target, slot * SAN_ULP_SGE_MAX + i);
+		if (mr == NULL)
 			return false;
-		to[i] = (struct ibv_sge){
-			.addr = (uintptr_t)from[i].addr,
-			.length = from[i].len,
-			.lkey = mr != NULL ? mr->lkey : 0,
-		};
+		to[i].lkey = mr->lkey;
 	}
 	return true;
 }
@@ -189,13 +342,13 @@ fill_op(struct ibv_send_wr *w, const struct san_ulp_wr *e)
 }
 
 static bool
-fill_send(const struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32_t at)
+fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32_t at)
 {
-	const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
-	uint32_t every = q->sq_depth > 4 ? q->sq_depth / 4 : 1;
+	uint32_t every = q->sq_depth > 4 ? q->sq_depth / 4 : 1, slot = at & (q->sq_depth - 1);
+	const struct san_ulp_wr *e = &q->sqe[slot];
 
 	*w = (struct ibv_send_wr){
-		.wr_id = VERBS_ID(q->qpn, 0, at),
+		.wr_id = VERBS_ID(q, 0, at & VERBS_PLACE),
 		.sg_list = sge,
 		.num_sge = e->nb_sge,
 	};
@@ -204,7 +357,7 @@ fill_send(const struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, 
 	if ((e->flags & SAN_WR_SIGNALED) != 0 || at % every == every - 1)
 		w->send_flags |= IBV_SEND_SIGNALED;
 	if ((e->flags & SAN_WR_INLINE) == 0)
-		return fill_sges(q, sge, e->sge, e->nb_sge);
+		return fill_sges(q, sge, e->sge, e->nb_sge, e->op >= SAN_WR_PULL, slot);
 	w->num_sge = e->inline_len != 0;
 	*sge = (struct ibv_sge){
 		.addr = (uintptr_t)e->data,
@@ -216,32 +369,47 @@ fill_send(const struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, 
 	return true;
 }
 
+/* There is no memory to register it: the connection ends. */
+static void
+fail(struct verbs_qp *q)
+{
+	uint8_t none = 0;
+
+	if (atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_NO_BUFFERS))
+		verbs_thread_look(q);
+}
+
 static void
 post_sends(struct verbs_qp *q)
 {
 	struct ibv_send_wr w[BURST], *bad;
 	struct ibv_sge sge[BURST][SAN_ULP_SGE_MAX];
+	bool is_good = true;
 	uint32_t tail, n, i;
 
-	/* pairs with the release of who posts: they are written */
-	while ((tail = atomic_load_explicit(&q->wq->sq_tail, memory_order_acquire)) !=
-	       q->sq_posted) {
+	while (is_good) {
+		/* pairs with the release of who posts: they are written */
+		tail = atomic_load_explicit(&q->wq->sq_tail, memory_order_acquire);
+		if (tail == q->sq_posted)
+			return;
 		n = tail - q->sq_posted < BURST ? tail - q->sq_posted : BURST;
-		for (i = 0; i < n; i++) {
-			if (!fill_send(q, &w[i], sge[i], q->sq_posted + i)) {
-				atomic_store(&q->failed, true);
-				q->reason = RTSAN_R_MALFORMED;
-				verbs_conn_kick(q->ctx);
-				return;
-			}
+		for (i = 0; i < n && is_good; i++)
+			is_good = fill_send(q, &w[i], sge[i], q->sq_posted + i);
+		if (!is_good) {
+			/* the first that the device never had hears why */
+			atomic_store(&q->blame, RTSAN_WC_NO_BUFFERS);
+			fail(q);
+			n = i - 1;
+		}
+		for (i = 0; i < n; i++)
 			w[i].next = i + 1 < n ? &w[i + 1] : NULL;
+		if (n == 0)
+			return;
+		if (ibv_post_send(q->id->qp, w, &bad) != 0) {
+			q->sq_posted += (uint32_t)(bad - w);
+			return; /* it is ending: what ends it says so */
 		}
-		if (ibv_post_send(q->id->qp, w, &bad) == 0) {
-			q->sq_posted += n;
-			continue;
-		}
-		q->sq_posted += (uint32_t)(bad - w);
-		return; /* no room, or it is ending: what ends it says so */
+		q->sq_posted += n;
 	}
 }
 
@@ -251,19 +419,18 @@ post_recvs(struct verbs_qp *q)
 	struct ibv_sge sge[SAN_ULP_SGE_MAX];
 	const struct san_ulp_recv *e;
 	struct ibv_recv_wr w, *bad;
-	uint32_t tail = atomic_load_explicit(&q->wq->rq_tail, memory_order_acquire);
+	uint32_t slot, tail = atomic_load_explicit(&q->wq->rq_tail, memory_order_acquire);
 
 	for (; q->rq_posted != tail; q->rq_posted++) {
-		e = &q->rqe[q->rq_posted & (q->rq_depth - 1)];
+		slot = q->rq_posted & (q->rq_depth - 1);
+		e = &q->rqe[slot];
 		w = (struct ibv_recv_wr){
-			.wr_id = VERBS_ID(q->qpn, 1, q->rq_posted),
+			.wr_id = VERBS_ID(q, 1, q->rq_posted & VERBS_PLACE),
 			.sg_list = sge,
 			.num_sge = e->nb_sge,
 		};
-		if (!fill_sges(q, sge, e->sge, e->nb_sge)) {
-			atomic_store(&q->failed, true);
-			q->reason = RTSAN_R_MALFORMED;
-			verbs_conn_kick(q->ctx);
+		if (!fill_sges(q, sge, e->sge, e->nb_sge, true, q->sq_depth + slot)) {
+			fail(q);
 			return;
 		}
 		if (ibv_post_recv(q->id->qp, &w, &bad) != 0)
@@ -274,36 +441,51 @@ post_recvs(struct verbs_qp *q)
 void
 verbs_qp_post(struct verbs_qp *q)
 {
-	if (q->id == NULL || q->id->qp == NULL)
+	if (q->id == NULL || q->id->qp == NULL || q->state == VERBS_ENDING ||
+	    atomic_load(&q->failed) != 0)
 		return;
 	post_recvs(q);
 	if (q->state == VERBS_UP || q->state == VERBS_DRAINING)
 		post_sends(q);
 }
 
-/* A push of nothing, in the place of the last one: it comes behind that. */
-void
-verbs_qp_ask(struct verbs_qp *q)
+bool
+verbs_qp_mark(struct verbs_qp *q)
 {
 	struct ibv_send_wr w = {
-				   .wr_id = VERBS_ID(q->qpn, 0, q->sq_posted - 1),
-				   .opcode = IBV_WR_RDMA_WRITE,
+				   .wr_id = VERBS_ID(q, 0, VERBS_MARK),
+				   .opcode = IBV_WR_RDMA_WRITE, /* of no bytes */
 				   .send_flags = IBV_SEND_SIGNALED,
 			   },
 			   *bad;
 
-	if (!q->has_asked && q->sq_posted == atomic_load(&q->wq->sq_tail))
-		q->has_asked = ibv_post_send(q->id->qp, &w, &bad) == 0;
+	/* of two, the second is the last word */
+	if (atomic_load(&q->marks) == (q->state == VERBS_ENDING ? VERBS_MARKS : 1))
+		return false;
+	if (q->state != VERBS_ENDING)
+		q->mark_at = q->sq_posted;
+	atomic_fetch_add(&q->marks, 1);
+	if (ibv_post_send(q->id->qp, &w, &bad) == 0)
+		return true;
+	atomic_fetch_sub(&q->marks, 1);
+	return false;
 }
 
 void
 verbs_qp_doorbell(void *priv, uint32_t qpn)
 {
 	struct verbs_qp *q = verbs_qp_find(priv, qpn);
+	uint64_t again_ns;
 
 	if (q == NULL)
 		return;
 	pthread_mutex_lock(&q->lock);
-	verbs_qp_post(q);
+	if (atomic_load(&q->qpn) == qpn && q->stream != NULL) {
+		again_ns = verbs_stream_work(q, verbs_now_ns());
+		if (again_ns < q->armed_ns)
+			verbs_thread_look(q);
+	} else if (atomic_load(&q->qpn) == qpn) {
+		verbs_qp_post(q);
+	}
 	pthread_mutex_unlock(&q->lock);
 }

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What the connection manager says, in the thread. (SYS-4) */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "verbs_priv.h"
+
+#define RESOLVE_MS    2000
+#define READS_ALL     255
+#define CONSUMER_SAYS 28 /* why a request was refused: its program said so */
+#define NO_SERVICE    8
+#define RNR_TIMER     12 /* 0.64 ms until a peer that had no receive here is to try again */
+
+/* Of one event: it is acknowledged before it is looked at, as an end destroys its id. */
+struct cm_event {
+	struct rdma_cm_event ev;
+	uint8_t data[256];
+	size_t len;
+};
+
+/* ---- requests ---- */
+
+static bool
+is_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+			((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+		      &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+static void
+get_peer(struct rdma_cm_id *id, struct sockaddr_storage *to)
+{
+	const struct sockaddr *sa = rdma_get_peer_addr(id);
+
+	memset(to, 0, sizeof(*to));
+	if (sa != NULL && sa->sa_family == AF_INET)
+		memcpy(to, sa, sizeof(struct sockaddr_in));
+	else if (sa != NULL)
+		memcpy(to, sa, sizeof(struct sockaddr_in6));
+}
+
+/* The oldest makes room: who sends first halves only can keep others from coming in so. */
+static void
+keep_half(struct verbs_ctx *ctx, const struct verbs_hello *h, struct rdma_cm_id *id)
+{
+	struct verbs_half *half = &ctx->halves[ctx->next_half++ % VERBS_HALVES];
+
+	half->token = h->token;
+	half->service = h->service;
+	get_peer(id, &half->peer);
+	memcpy(half->data, h->data, VERBS_HELLO_HALF);
+}
+
+/* False: there was none. */
+static bool
+add_half(struct verbs_ctx *ctx, struct verbs_hello *h, struct rdma_cm_id *id)
+{
+	struct sockaddr_storage peer;
+	struct verbs_half *half;
+	uint32_t i;
+
+	get_peer(id, &peer);
+	for (i = 0; i < VERBS_HALVES; i++) {
+		half = &ctx->halves[i];
+		if (half->token != h->token || h->token == 0 || half->service != h->service ||
+		    !is_same_host(&half->peer, &peer))
+			continue;
+		memcpy(h->data, half->data, VERBS_HELLO_HALF);
+		half->token = 0;
+		return true;
+	}
+	return false;
+}
+
+/* *h*: what it asks for. RTSAN_R_NONE, or why not; of a first half that is no reason. */
+static enum rtsan_reason
+read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello *h)
+{
+	enum rtsan_reason reason;
+
+	if (ctx->is_plain) {
+		verbs_hello_init(h, 0, e->data,
+				 e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len : RTSAN_PRIVATE_MAX);
+		return RTSAN_R_NONE;
+	}
+	reason = verbs_hello_decode(e->data, e->len, h);
+	if (reason != RTSAN_R_NONE)
+		return reason;
+	if ((h->flags & VERBS_HELLO_FIRST) != 0)
+		keep_half(ctx, h, e->ev.id);
+	if ((h->flags & VERBS_HELLO_REST) != 0 && !add_half(ctx, h, e->ev.id))
+		return RTSAN_R_PARAMETER;
+	return RTSAN_R_NONE;
+}
+
+/* Under the context's lock. */
+static enum rtsan_reason
+keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs_hello *h)
+{
+	struct rtsan_provider_event *ev;
+	struct verbs_request *r = NULL;
+	struct verbs_listener *l;
+	uint32_t i;
+
+	LIST_FOREACH(l, &ctx->listeners, link) {
+		if (l->id == e->ev.listen_id && (ctx->is_plain || l->service == h->service))
+			break;
+	}
+	if (l == NULL)
+		return RTSAN_R_NO_LISTENER;
+	for (i = 0; i < VERBS_REQUESTS && r == NULL; i++)
+		if (ctx->requests[i].id == NULL)
+			r = &ctx->requests[i];
+	if (r == NULL || l->waiting == l->backlog)
+		return RTSAN_R_BACKLOG;
+	l->waiting++;
+	r->id = e->ev.id;
+	r->listener = l;
+	r->gen++;
+	r->is_stream = (h->flags & VERBS_HELLO_STREAM) != 0;
+	r->reads_in = e->ev.param.conn.initiator_depth;
+	r->reads_out = e->ev.param.conn.responder_resources;
+	ev = &r->event.ev;
+	*ev = (struct rtsan_provider_event){
+		.ev = {
+			.type = RTSAN_EV_CONNECT_REQUEST,
+			.request = (uint64_t)r->gen * VERBS_REQUESTS +
+				(uint64_t)(r - ctx->requests),
+			.stream = r->is_stream,
+			.private_len = h->len,
+		},
+		.qp = SAN_QPN_NONE,
+		.listener = l->cookie,
+	};
+	memcpy(ev->ev.private_data, h->data, h->len);
+	verbs_end_fill_peer(&ev->ev, e->ev.id);
+	verbs_conn_put(ctx, &r->event);
+	return RTSAN_R_NONE;
+}
+
+/* A first half has come: the peer is to send the other one. */
+static void
+want_rest(struct verbs_ctx *ctx, struct rdma_cm_id *id)
+{
+	uint8_t buf[VERBS_HELLO_MAX];
+	struct verbs_hello h;
+
+	verbs_hello_init(&h, 0, NULL, 0);
+	h.reason = VERBS_HELLO_MORE;
+	rdma_reject(id, buf, verbs_hello_encode(&h, buf));
+	verbs_thread_retire(ctx, id, false);
+}
+
+static void
+on_request(struct verbs_ctx *ctx, const struct cm_event *e)
+{
+	enum rtsan_reason reason = RTSAN_R_NO_LISTENER;
+	struct verbs_hello h;
+
+	e->ev.id->context = NULL;
+	if (e->ev.id->verbs == ctx->dev)
+		reason = read_request(ctx, e, &h);
+	if (reason == RTSAN_R_NONE && (h.flags & VERBS_HELLO_FIRST) != 0) {
+		want_rest(ctx, e->ev.id);
+		return;
+	}
+	if (reason == RTSAN_R_NONE) {
+		pthread_mutex_lock(&ctx->lock);
+		reason = keep_request(ctx, e, &h);
+		pthread_mutex_unlock(&ctx->lock);
+	}
+	if (reason != RTSAN_R_NONE)
+		verbs_conn_refuse(ctx, e->ev.id, reason, NULL, 0);
+}
+
+/* A request that nobody has accepted has gone; or a listener, with the device. */
+static void
+on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
+{
+	struct rdma_cm_id *gone = NULL;
+	struct verbs_listener *l;
+	uint32_t i;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (i = 0; i < VERBS_REQUESTS && gone == NULL; i++)
+		if (ctx->requests[i].id == id)
+			gone = verbs_conn_take(ctx, &ctx->requests[i]);
+	LIST_FOREACH(l, &ctx->listeners, link) {
+		if (l->id == id) {
+			gone = id;
+			l->id = NULL;
+		}
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (gone != NULL)
+		verbs_thread_retire(ctx, gone, false);
+}
+
+/* ---- connections; under the lock of the queue pair ---- */
+
+static void
+ask(struct verbs_qp *q)
+{
+	struct rdma_conn_param conn = {
+		.private_data = q->private_data,
+		.private_data_len = (uint8_t)q->private_len,
+		.qp_num = 1, /* a first half is for no queue pair */
+	};
+	uint8_t buf[VERBS_HELLO_MAX];
+	struct verbs_hello h;
+	int rc = 0;
+
+	if (!q->ctx->is_plain) {
+		verbs_hello_init(&h, q->service, q->private_data, q->private_len);
+		h.flags = q->half | (q->stream != NULL ? VERBS_HELLO_STREAM : 0);
+		h.token = q->token;
+		conn.private_data = buf;
+		conn.private_data_len = verbs_hello_encode(&h, buf);
+	}
+	verbs_conn_param(q->ctx, READS_ALL, READS_ALL, &conn);
+	q->state = VERBS_CONNECTING;
+	if (q->half != VERBS_HELLO_FIRST)
+		rc = verbs_qp_make(q);
+	if (rc != 0)
+		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_RESOURCES, NULL);
+	else if (rdma_connect(q->id, &conn) != 0)
+		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
+}
+
+static void
+on_route(struct verbs_qp *q)
+{
+	if (q->id->verbs == q->ctx->dev)
+		ask(q);
+	else /* the way there is by another device */
+		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
+}
+
+static void
+on_rejected(struct verbs_qp *q, const struct cm_event *e)
+{
+	uint8_t reason = e->ev.status == NO_SERVICE ? RTSAN_R_NO_LISTENER : RTSAN_R_PARAMETER;
+	struct verbs_hello h;
+
+	verbs_hello_init(&h, 0, NULL, 0);
+	if (e->ev.status == CONSUMER_SAYS && q->ctx->is_plain) {
+		reason = RTSAN_R_REFUSED;
+		verbs_hello_init(&h, 0, e->data,
+				 e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len : RTSAN_PRIVATE_MAX);
+	} else if (e->ev.status == CONSUMER_SAYS &&
+		   verbs_hello_decode(e->data, e->len, &h) == RTSAN_R_NONE) {
+		reason = h.reason;
+	}
+	if (q->half == VERBS_HELLO_FIRST && reason == VERBS_HELLO_MORE) {
+		verbs_end_leave(q);
+		q->half = VERBS_HELLO_REST;
+		q->state = VERBS_RESOLVING;
+		if (verbs_conn_resolve(q) == 0)
+			return;
+		reason = RTSAN_R_RESOURCES;
+	}
+	verbs_end_begin(q, RTSAN_EV_REJECTED, reason, &h);
+}
+
+static void
+on_up(struct verbs_qp *q, const struct cm_event *e)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .min_rnr_timer = RNR_TIMER};
+	struct verbs_hello h;
+
+	/* the connection manager's is half a second; without this a late receive costs that */
+	ibv_modify_qp(q->id->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+	q->state = VERBS_UP;
+	atomic_store(&q->was_up, true);
+	if (q->ctx->is_plain)
+		verbs_hello_init(&h, 0, e->data,
+				 e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len : RTSAN_PRIVATE_MAX);
+	else if (verbs_hello_decode(e->data, e->len, &h) != RTSAN_R_NONE)
+		verbs_hello_init(&h, 0, NULL, 0);
+	verbs_end_tell_up(q, &h);
+	if (q->stream != NULL)
+		verbs_stream_opened(q);
+	verbs_qp_post(q);
+	verbs_thread_look(q);
+}
+
+static void
+on_event(struct verbs_qp *q, const struct cm_event *e)
+{
+	if (q->state == VERBS_ENDING)
+		return;
+	switch (e->ev.event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (rdma_resolve_route(q->id, RESOLVE_MS) != 0)
+			verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		on_route(q);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_TIMEOUT, NULL);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		on_rejected(q, e);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (q->state == VERBS_CONNECTING)
+			on_up(q, e);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- all of them ---- */
+
+static bool
+take(struct verbs_ctx *ctx, struct cm_event *e)
+{
+	struct rdma_cm_event *cm;
+	const struct rdma_conn_param *p;
+
+	if (rdma_get_cm_event(ctx->cm, &cm) != 0)
+		return false;
+	e->ev = *cm;
+	e->len = 0;
+	p = &cm->param.conn;
+	switch (cm->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (p->private_data != NULL)
+			e->len = p->private_data_len;
+		memcpy(e->data, p->private_data != NULL ? p->private_data : "", e->len);
+		break;
+	default:
+		break;
+	}
+	rdma_ack_cm_event(cm);
+	return true;
+}
+
+void
+verbs_cm_run(struct verbs_ctx *ctx)
+{
+	struct cm_event e;
+	struct verbs_qp *q;
+
+	while (take(ctx, &e)) {
+		if (e.ev.event == RDMA_CM_EVENT_ADDR_CHANGE ||
+		    e.ev.event == RDMA_CM_EVENT_TIMEWAIT_EXIT)
+			continue; /* it goes on as it is, or is long over */
+		if (e.ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			verbs_ctx_gone(ctx->dev);
+		if (e.ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			on_request(ctx, &e);
+			continue;
+		}
+		/* who accepts a request changes that under the lock */
+		pthread_mutex_lock(&ctx->lock);
+		q = e.ev.id->context;
+		pthread_mutex_unlock(&ctx->lock);
+		if (q == NULL) {
+			on_unowned(ctx, e.ev.id);
+			continue;
+		}
+		pthread_mutex_lock(&q->lock);
+		if (q->id == e.ev.id)
+			on_event(q, &e);
+		pthread_mutex_unlock(&q->lock);
+	}
+}

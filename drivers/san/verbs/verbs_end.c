@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * How connections end, and what is looked after while they live.
+ *
+ * DESIGN NOTES
+ *
+ * A connection that ends gives back all that was posted before its program hears of it: the
+ * device's queue pair is put into its error state, in which everything comes back from it, and
+ * behind that a mark of ours. What it never had comes from the rings.
+ *
+ * Silence. A device notices a peer that has gone only when it sends. So an idle connection sends
+ * a mark now and then, which moves nothing: that is the keepalive. And a mark behind all that was
+ * posted tells when that is done, for a connection that ends in order.
+ *
+ * Patience with a peer that posts no receive. The device's is short or endless (RNR retries: 1 to
+ * 6, or for ever), so it is for ever and time is ours: when nothing has completed for rnr_ms, a
+ * mark neither, while something waits that needs a receive, that is the reason. (The device gives
+ * up a peer that does not answer at all by itself, after half a second to two; who has less
+ * patience than that can't tell the one from the other.) What is long has longer.
+ */
+
+#include <errno.h>
+#include <netdb.h>
+#include <string.h>
+
+#include "verbs_priv.h"
+
+#define TICK_NS      (2 * SAN_NS_PER_MS) /* while something ends */
+#define DRAIN_MS     1000                /* until the device has given back all */
+#define LOOKS        4                   /* within rnr_ms */
+#define BYTES_PER_US 64                  /* what a send has time for beside rnr_ms */
+
+/* ---- what the program hears ---- */
+
+void
+verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id)
+{
+	const struct sockaddr *sa = id != NULL ? rdma_get_peer_addr(id) : NULL;
+
+	if (sa != NULL)
+		getnameinfo(sa,
+			    sa->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
+						       sizeof(struct sockaddr_in6),
+			    ev->peer, sizeof(ev->peer), NULL, 0, NI_NUMERICHOST);
+}
+
+static void
+fill(struct verbs_qp *q, struct verbs_event *e, uint8_t type, uint8_t reason,
+     const struct verbs_hello *h)
+{
+	e->ev = (struct rtsan_provider_event){
+		.ev = {.type = type, .reason = reason},
+		.qp = atomic_load(&q->qpn),
+	};
+	verbs_end_fill_peer(&e->ev.ev, q->id);
+	if (h == NULL)
+		return;
+	e->ev.ev.private_len = h->len;
+	memcpy(e->ev.ev.private_data, h->data, h->len);
+}
+
+static void
+tell(struct verbs_qp *q, struct verbs_event *e)
+{
+	if (q->stream != NULL && verbs_stream_is_orphan(q->stream))
+		return;
+	pthread_mutex_lock(&q->ctx->lock);
+	verbs_conn_put(q->ctx, e);
+	pthread_mutex_unlock(&q->ctx->lock);
+}
+
+void
+verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h)
+{
+	fill(q, &q->events[0], RTSAN_EV_ESTABLISHED, RTSAN_R_NONE, h);
+	tell(q, &q->events[0]);
+}
+
+/* ---- ends ---- */
+
+void
+verbs_end_leave(struct verbs_qp *q)
+{
+	struct rdma_cm_id *id = q->id;
+
+	if (id == NULL)
+		return;
+	if (id->qp != NULL)
+		rdma_destroy_qp(id);
+	q->id = NULL;
+	verbs_thread_retire(q->ctx, id, false);
+}
+
+static bool
+is_device(const struct verbs_qp *q)
+{
+	return q->id != NULL && q->id->qp != NULL;
+}
+
+void
+verbs_end_drain(struct verbs_qp *q)
+{
+	q->state = VERBS_DRAINING;
+	verbs_thread_look(q);
+}
+
+/* It was never up: what was posted stays, for the next time. */
+static bool
+was_never_up(const struct verbs_qp *q)
+{
+	return q->events[1].ev.ev.type != RTSAN_EV_DISCONNECTED;
+}
+
+void
+verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason, const struct verbs_hello *h)
+{
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+
+	if (q->is_acceptor) /* it hears nothing of how that is called on the other side */
+		type = RTSAN_EV_DISCONNECTED;
+	fill(q, &q->events[1], type, reason, h);
+	if (q->state == VERBS_UP || q->state == VERBS_DRAINING)
+		rdma_disconnect(q->id);
+	q->state = VERBS_ENDING;
+	q->end_ns = verbs_now_ns() + DRAIN_MS * SAN_NS_PER_MS;
+	if (is_device(q) && !was_never_up(q)) {
+		ibv_modify_qp(q->id->qp, &error, IBV_QP_STATE);
+		verbs_qp_mark(q);
+	}
+	verbs_thread_look(q);
+}
+
+void
+verbs_end_drop(struct verbs_qp *q)
+{
+	if (q->state == VERBS_UP || q->state == VERBS_DRAINING)
+		rdma_disconnect(q->id);
+	verbs_end_leave(q);
+	q->state = VERBS_IDLE;
+}
+
+/* Has the device given back all that it had? */
+static bool
+is_drained(struct verbs_qp *q)
+{
+	verbs_cq_harvest(q->send_cq);
+	verbs_cq_harvest(q->recv_cq);
+	return !atomic_load(&q->was_up) ||
+		(atomic_load(&q->marks) == 0 && atomic_load(&q->wq->rq_head) == q->rq_posted);
+}
+
+static uint8_t
+status_at_end(const struct verbs_qp *q)
+{
+	return q->events[1].ev.ev.reason == RTSAN_R_TIMEOUT ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED;
+}
+
+/* All has come back: the program hears of it, and may connect again. */
+static void
+finish(struct verbs_qp *q)
+{
+	verbs_end_leave(q);
+	q->state = VERBS_IDLE;
+	if (q->stream != NULL && !was_never_up(q))
+		verbs_stream_over(q, status_at_end(q));
+	tell(q, &q->events[1]);
+	if (q->stream != NULL && verbs_stream_is_orphan(q->stream))
+		verbs_qp_free(q);
+}
+
+/* True: not all of it has come back. */
+static bool
+bury(struct verbs_qp *q, uint64_t now_ns)
+{
+	if (was_never_up(q)) {
+		verbs_cq_forget(q);
+		finish(q);
+		return false;
+	}
+	if (is_device(q)) {
+		if (!is_drained(q) && now_ns < q->end_ns)
+			return true;
+		if (atomic_load(&q->was_up) && atomic_load(&q->marks) == 0)
+			verbs_cq_settle(q);
+		rdma_destroy_qp(q->id);
+		verbs_cq_forget(q);
+	}
+	if (!verbs_cq_flush(q))
+		return true;
+	finish(q);
+	return false;
+}
+
+/* Nothing is sent any more. Whoever polls may not take what the device says of that: we do. */
+static void
+drain(struct verbs_qp *q)
+{
+	verbs_cq_harvest(q->send_cq);
+	if (verbs_qp_is_empty(q))
+		verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+	else
+		verbs_qp_mark(q);
+}
+
+/* ---- silence ---- */
+
+/* Bytes of what is under way, if something of it needs a receive of the peer's; else 0. */
+static uint64_t
+waits_for_receive(const struct verbs_qp *q)
+{
+	uint32_t at = atomic_load(&q->wq->sq_head);
+	uint64_t bytes = 0;
+	bool needs = false;
+
+	for (; at != q->sq_posted; at++) {
+		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
+
+		bytes += e->length;
+		needs |= e->op == SAN_WR_SEND || e->op == SAN_WR_PUSH_IMM;
+	}
+	return needs ? bytes + 1 : 0;
+}
+
+static bool
+has_moved(struct verbs_qp *q, uint64_t now_ns)
+{
+	uint32_t moved = atomic_load(&q->moved);
+
+	if (q->moved_ns != 0 && moved == q->moved_seen)
+		return false;
+	q->moved_seen = moved;
+	q->moved_ns = now_ns;
+	return true;
+}
+
+/* When to look again. */
+static uint64_t
+watch(struct verbs_qp *q, uint64_t now_ns)
+{
+	uint64_t idle_ns = q->keepalive_ms * SAN_NS_PER_MS, rnr_ns = q->rnr_ms * SAN_NS_PER_MS;
+	bool all_seen = verbs_cq_harvest(q->send_cq), moved = has_moved(q, now_ns);
+	uint64_t bytes = waits_for_receive(q);
+
+	if (moved || !all_seen || bytes == 0)
+		q->stuck_ns = now_ns;
+	rnr_ns += bytes / BYTES_PER_US * SAN_NS_PER_US;
+	if (now_ns - q->stuck_ns >= rnr_ns) {
+		atomic_store(&q->blame, RTSAN_WC_RNR_RETRY_EXC);
+		verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+		return now_ns + TICK_NS;
+	}
+	if (!moved && (bytes != 0 || now_ns - q->moved_ns >= idle_ns))
+		verbs_qp_mark(q);
+	return now_ns + san_time_min(idle_ns, rnr_ns / LOOKS);
+}
+
+/* ---- all of it ---- */
+
+uint64_t
+verbs_end_look(struct verbs_qp *q, uint64_t now_ns)
+{
+	uint8_t failed = atomic_load(&q->failed);
+	uint64_t next_ns = SAN_TIME_NEVER;
+
+	if ((failed != 0 || atomic_load(&q->ctx->is_gone)) && q->state != VERBS_IDLE &&
+	    q->state != VERBS_ENDING)
+		verbs_end_begin(q, RTSAN_EV_DISCONNECTED,
+				failed == RTSAN_WC_RETRY_EXC          ? RTSAN_R_TIMEOUT :
+					failed == RTSAN_WC_NO_BUFFERS ? RTSAN_R_RESOURCES :
+									RTSAN_R_NONE,
+				NULL);
+	if (q->stream != NULL && q->state != VERBS_ENDING)
+		next_ns = verbs_stream_work(q, now_ns);
+	switch (q->state) {
+	case VERBS_RESOLVING:
+	case VERBS_CONNECTING:
+		if (now_ns >= q->end_ns)
+			verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_TIMEOUT, NULL);
+		return san_time_min(next_ns, q->end_ns);
+	case VERBS_UP:
+		return san_time_min(next_ns, watch(q, now_ns));
+	case VERBS_DRAINING:
+		drain(q);
+		if (q->state == VERBS_DRAINING)
+			watch(q, now_ns);
+		return now_ns + TICK_NS;
+	case VERBS_ENDING:
+		if (bury(q, now_ns))
+			return now_ns + TICK_NS;
+		return q->stream != NULL ? now_ns : SAN_TIME_NEVER;
+	default:
+		return next_ns;
+	}
+}

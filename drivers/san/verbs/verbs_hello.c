@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The one place where bytes that a peer chose are read; all the rest is the device's. (SYS-4) */
+
+#include <assert.h>
+#include <endian.h>
+#include <string.h>
+
+#include "verbs_hello.h"
+
+#define MAGIC   0x53414e56u /* "SANV" */
+#define VERSION 1
+
+/* In network byte order. */
+struct head {
+	uint32_t magic;
+	uint8_t version, flags, reason, len;
+	uint64_t service;
+};
+
+/* Behind it of FIRST and REST. */
+struct half {
+	uint64_t token;
+	uint8_t data[VERBS_HELLO_HALF];
+};
+
+static_assert(sizeof(struct head) + VERBS_HELLO_ONE == VERBS_HELLO_ASK, "a request is full");
+static_assert(sizeof(struct head) + sizeof(struct half) == VERBS_HELLO_ASK, "so is half of one");
+static_assert(sizeof(struct head) + RTSAN_PRIVATE_MAX == VERBS_HELLO_MAX, "an answer has all");
+static_assert(2 * VERBS_HELLO_HALF == RTSAN_PRIVATE_MAX, "two are enough");
+
+void
+verbs_hello_init(struct verbs_hello *h, uint64_t service, const void *data, uint16_t len)
+{
+	*h = (struct verbs_hello){.len = (uint8_t)len, .service = service};
+	if (len != 0)
+		memcpy(h->data, data, len);
+}
+
+uint8_t
+verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf)
+{
+	const struct head head = {
+		.magic = htobe32(MAGIC),
+		.version = VERSION,
+		.flags = h->flags,
+		.reason = h->reason,
+		.len = h->len,
+		.service = htobe64(h->service),
+	};
+	struct half half = {.token = htobe64(h->token)};
+
+	memcpy(buf, &head, sizeof(head));
+	if ((h->flags & (VERBS_HELLO_FIRST | VERBS_HELLO_REST)) == 0) {
+		memcpy(buf + sizeof(head), h->data, h->len);
+		return (uint8_t)(sizeof(head) + h->len);
+	}
+	memcpy(half.data, &h->data[(h->flags & VERBS_HELLO_FIRST) != 0 ? 0 : VERBS_HELLO_HALF],
+	       VERBS_HELLO_HALF);
+	memcpy(buf + sizeof(head), &half, sizeof(half));
+	return sizeof(head) + sizeof(half);
+}
+
+static bool
+decode_half(const uint8_t *buf, size_t len, struct verbs_hello *h)
+{
+	struct half half;
+
+	/* one of the two, and not more of them than are needed */
+	if ((h->flags & VERBS_HELLO_FIRST) != 0 && (h->flags & VERBS_HELLO_REST) != 0)
+		return false;
+	if (len < sizeof(half) || h->len <= VERBS_HELLO_ONE)
+		return false;
+	memcpy(&half, buf, sizeof(half));
+	h->token = be64toh(half.token);
+	memcpy(&h->data[(h->flags & VERBS_HELLO_FIRST) != 0 ? 0 : VERBS_HELLO_HALF], half.data,
+	       VERBS_HELLO_HALF);
+	return true;
+}
+
+enum rtsan_reason
+verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
+{
+	struct head head;
+
+	memset(h, 0, sizeof(*h));
+	if (buf == NULL || len < sizeof(head))
+		return RTSAN_R_PARAMETER;
+	memcpy(&head, buf, sizeof(head));
+	if (be32toh(head.magic) != MAGIC)
+		return RTSAN_R_PARAMETER;
+	if (head.version != VERSION)
+		return RTSAN_R_VERSION;
+	h->flags = head.flags;
+	h->reason = head.reason;
+	h->len = head.len;
+	h->service = be64toh(head.service);
+	if (h->len > RTSAN_PRIVATE_MAX)
+		return RTSAN_R_PARAMETER;
+	if ((h->flags & (VERBS_HELLO_FIRST | VERBS_HELLO_REST)) != 0)
+		return decode_half(buf + sizeof(head), len - sizeof(head), h) ? RTSAN_R_NONE :
+										RTSAN_R_PARAMETER;
+	if (len - sizeof(head) < h->len)
+		return RTSAN_R_PARAMETER;
+	memcpy(h->data, buf + sizeof(head), h->len);
+	return RTSAN_R_NONE;
+}

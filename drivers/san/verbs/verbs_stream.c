@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * A stream is a queue pair whose work is its session's (lib/stream). What the program posts goes
+ * to the session; what the session posts goes the way of all work requests, through rings of its
+ * own to the device, and completes in a queue of its own, which wakes the provider's thread; what
+ * the session completes goes to the program's queues. (lib/core does the same for packets.)
+ *
+ * Whoever has something for a session works on it at once, under the queue pair's lock: the thread
+ * that posts, so that what it sends leaves with that call, and the provider's, so that nothing
+ * depends on the program calling again. (AFC-1)
+ *
+ * The session's memory is registered where it is made. The program's is used where it is: by its
+ * region if it has one, else it is registered for that transfer. What the peer is told of is
+ * registered for that one right, for as long as it may use it (AFC-24).
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stream_attr.h"
+#include "verbs_priv.h"
+
+#define THRESHOLD 16384                   /* a registration costs a copy of so many bytes */
+#define ROUND     (256u << 10)            /* bytes that are copied before others have their turn */
+#define LINGER_NS (30000 * SAN_NS_PER_MS) /* for what a program that has gone left behind */
+#define HAND_OVER 32                      /* completions at a time */
+#define OWN_END   (~UINT64_C(0))          /* wr_id of the end that the program did not ask for */
+
+/** Memory of the session's. */
+struct chunk {
+	void *mem;
+	size_t bytes;
+	struct ibv_mr *mr;
+	struct chunk *next;
+};
+
+struct verbs_stream {
+	struct verbs_qp *q;
+	struct verbs_ctx *ctx;
+	struct san_stream *session;
+	struct san_stream_conf conf;
+	struct verbs_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone */
+	struct verbs_cq *own;               /* of the session's requests */
+	struct san_wq_cons wq;              /* the program's */
+	struct chunk *chunks;
+	bool lingers;
+	bool is_armed; /* the device says when something has completed */
+	bool is_open, is_over;
+	bool is_closing, fin_posted;
+	bool is_blocked; /* a queue of the program's is full */
+	uint64_t linger_ns;
+};
+
+static_assert(SAN_ULP_SGE_MAX == RTSAN_SGE_MAX, "passed through");
+
+/* ---- what a session has of its provider ---- */
+
+static void
+op_query(void *arg, struct san_stream_caps *caps)
+{
+	const struct verbs_stream *s = arg;
+
+	*caps = (struct san_stream_caps){
+		.threshold = THRESHOLD,
+		.can_read = true,
+		.ordered = true,
+		.max_sge = (uint16_t)s->ctx->max_sge,
+	};
+}
+
+static int
+op_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
+{
+	struct verbs_qp *q = ((struct verbs_stream *)arg)->q;
+	uint32_t tail = atomic_load(&q->wq->rq_tail);
+
+	if (tail - atomic_load(&q->wq->rq_head) == q->rq_depth)
+		return -EAGAIN;
+	q->rqe[tail & (q->rq_depth - 1)] = (struct san_ulp_recv){
+		.wr_id = cookie,
+		.nb_sge = 1,
+		.sge = {{.addr = buf, .len = len}},
+	};
+	atomic_store(&q->wq->rq_tail, tail + 1);
+	return 0;
+}
+
+/* All of a session's requests complete with an entry. */
+static int
+post(struct verbs_stream *s, uint8_t op, uint64_t cookie, const struct san_ulp_sge *sge,
+     uint8_t nb_sge, uint64_t addr, uint32_t key)
+{
+	struct verbs_qp *q = s->q;
+	uint32_t tail = atomic_load(&q->wq->sq_tail);
+	struct san_ulp_wr *wr = &q->sqe[tail & (q->sq_depth - 1)];
+	uint8_t i;
+
+	if (tail - atomic_load(&q->wq->sq_head) == q->sq_depth)
+		return -EAGAIN;
+	*wr = (struct san_ulp_wr){
+		.wr_id = cookie,
+		.op = op,
+		.flags = SAN_WR_SIGNALED,
+		.remote_addr = addr,
+		.rkey = key,
+		.nb_sge = nb_sge,
+	};
+	for (i = 0; i < nb_sge; i++) {
+		wr->sge[i] = sge[i];
+		wr->length += sge[i].len;
+	}
+	atomic_store(&q->wq->sq_tail, tail + 1);
+	return 0;
+}
+
+static int
+op_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
+{
+	const struct san_ulp_sge sge = {.addr = (void *)(uintptr_t)buf, .len = len};
+
+	return post(arg, SAN_WR_SEND, cookie, &sge, 1, 0, 0);
+}
+
+static int
+op_write(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+	 uint32_t key)
+{
+	return post(arg, SAN_WR_PUSH, cookie, sge, nb_sge, addr, key);
+}
+
+static int
+op_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sge, uint64_t addr,
+	uint32_t key)
+{
+	return post(arg, SAN_WR_PULL, cookie, sge, nb_sge, addr, key);
+}
+
+static int
+op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
+       uint32_t *key)
+{
+	static const int access[] = {
+		[SAN_STREAM_PUSH] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		[SAN_STREAM_PULL] = IBV_ACCESS_REMOTE_READ,
+	};
+	const struct verbs_stream *s = arg;
+	int rc;
+
+	*key = 0;
+	*addr = (uintptr_t)part->addr;
+	if (right == SAN_STREAM_LOCAL) /* see verbs_qp.c: as other requests' */
+		return 0;
+	rc = verbs_mr_register(s->ctx, part->addr, part->len, access[right], key);
+	return rc == 0 || rc == -ENOSPC ? rc : -ENOMEM;
+}
+
+static void
+op_dereg(void *arg, uint32_t key)
+{
+	const struct verbs_stream *s = arg;
+
+	verbs_mr_forget(s->ctx, key);
+}
+
+static void *
+op_alloc(void *arg, size_t bytes)
+{
+	size_t whole = (bytes + 63) & ~(size_t)63;
+	struct verbs_stream *s = arg;
+	struct chunk *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->bytes = whole;
+	c->mem = aligned_alloc(64, whole);
+	if (c->mem != NULL)
+		c->mr = ibv_reg_mr(s->ctx->pd, memset(c->mem, 0, whole), whole,
+				   IBV_ACCESS_LOCAL_WRITE);
+	if (c->mr == NULL) {
+		free(c->mem);
+		free(c);
+		return NULL;
+	}
+	c->next = s->chunks;
+	s->chunks = c;
+	return c->mem;
+}
+
+static void
+op_free(void *arg, void *mem, size_t bytes)
+{
+	struct verbs_stream *s = arg;
+	struct chunk **at = &s->chunks, *c;
+
+	(void)bytes;
+	while ((c = *at) != NULL && c->mem != mem)
+		at = &c->next;
+	if (c == NULL)
+		return;
+	*at = c->next;
+	ibv_dereg_mr(c->mr);
+	free(c->mem);
+	free(c);
+}
+
+static const struct san_stream_ops stream_ops = {
+	.query = op_query,
+	.recv = op_recv,
+	.send = op_send,
+	.write = op_write,
+	.read = op_read,
+	.reg = op_reg,
+	.dereg = op_dereg,
+	.alloc = op_alloc,
+	.free = op_free,
+};
+
+struct ibv_mr *
+verbs_stream_find(const struct verbs_stream *s, const void *addr)
+{
+	const struct chunk *c;
+
+	for (c = s->chunks; c != NULL; c = c->next)
+		if ((uintptr_t)addr - (uintptr_t)c->mem < c->bytes)
+			return c->mr;
+	return NULL;
+}
+
+/* ---- come and go ---- */
+
+static void
+new_session(struct verbs_stream *s, struct san_stream *session)
+{
+	s->session = session;
+	s->is_open = s->is_over = s->is_closing = s->fin_posted = false;
+}
+
+static struct san_wq *
+make_wq(const struct rtsan_provider_qp *conf)
+{
+	size_t bytes = san_wq_bytes(conf->sq_depth, conf->rq_depth);
+	struct san_wq *wq = aligned_alloc(64, bytes);
+
+	return wq != NULL ? memset(wq, 0, bytes) : NULL;
+}
+
+/* The queues of the queue pair are the session's. */
+static int
+make_inner(struct verbs_stream *s)
+{
+	struct verbs_qp *q = s->q;
+	uint32_t depth;
+	int rc;
+
+	san_stream_depths(&s->conf, &q->sq_depth, &q->rq_depth);
+	depth = q->sq_depth + q->rq_depth + VERBS_MARKS;
+	rc = verbs_cq_create_inner(s->ctx, q->index, depth, &s->own);
+	if (rc != 0)
+		return rc;
+	q->send_cq = q->recv_cq = s->own;
+	return verbs_qp_make_queues(q);
+}
+
+int
+verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
+{
+	struct verbs_stream *s = calloc(1, sizeof(*s));
+	struct san_stream *session;
+	struct san_wq *wq;
+	int rc;
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->q = q;
+	s->ctx = q->ctx;
+	s->linger_ns = SAN_TIME_NEVER;
+	s->lingers = conf->stream->linger;
+	rc = stream_attr_conf(s->ctx->host, conf, &s->conf);
+	if (rc == 0)
+		rc = make_inner(s);
+	wq = rc == 0 ? make_wq(conf) : NULL;
+	if (rc == 0 && wq == NULL)
+		rc = -ENOMEM;
+	if (rc == 0)
+		rc = san_stream_create(&s->conf, &stream_ops, s, &session);
+	if (rc != 0) {
+		free(wq);
+		verbs_qp_end_queues(q);
+		if (s->own != NULL)
+			verbs_cq_destroy(s->ctx, s->own);
+		free(s);
+		return rc;
+	}
+	san_wq_cons_init(&s->wq, wq, conf->sq_depth, conf->rq_depth);
+	s->send_cq = conf->send_cq;
+	s->recv_cq = conf->recv_cq;
+	new_session(s, session);
+	q->stream = s;
+	conf->wq = wq;
+	return 0;
+}
+
+static void
+leave_program(struct verbs_stream *s)
+{
+	if (s->send_cq == NULL)
+		return;
+	verbs_cq_leave(s->send_cq, 0);
+	verbs_cq_leave(s->recv_cq, 0);
+	s->send_cq = s->recv_cq = NULL;
+	free(s->wq.wq);
+	s->wq.wq = NULL;
+}
+
+/* The device's queue pair is no more: nothing touches the session's memory. */
+void
+verbs_stream_destroy(struct verbs_qp *q)
+{
+	struct verbs_stream *s = q->stream;
+
+	leave_program(s);
+	san_stream_destroy(s->session);
+	verbs_cq_destroy(s->ctx, s->own);
+	q->stream = NULL;
+	free(s);
+}
+
+int
+verbs_stream_renew(struct verbs_qp *q)
+{
+	struct verbs_stream *s = q->stream;
+	struct san_stream *session;
+	int rc;
+
+	if (!s->is_over)
+		return 0;
+	/* of its last connection something waits for room in a queue of the program's */
+	verbs_stream_work(q, verbs_now_ns());
+	if (s->is_blocked)
+		return -EBUSY;
+	rc = san_stream_create(&s->conf, &stream_ops, s, &session);
+	if (rc != 0)
+		return rc;
+	san_stream_destroy(s->session);
+	new_session(s, session);
+	return 0;
+}
+
+/* ---- work ---- */
+
+static bool
+has_end(const struct san_ulp_wr *wr, uint32_t n)
+{
+	while (n > 0)
+		if (wr[--n].op == SAN_WR_SHUTDOWN)
+			return true;
+	return false;
+}
+
+/* What the program has posted, as far as the session takes it. */
+static void
+take_sends(struct verbs_stream *s, uint64_t now_ns)
+{
+	struct san_spsc_cons *c = &s->wq.sq;
+	uint32_t n, taken;
+
+	while ((n = san_spsc_count_now(c, &s->wq.wq->sq_tail)) != 0) {
+		const struct san_ulp_wr *wr = &s->wq.sqe[c->head & c->mask];
+
+		if (n > c->mask + 1 - (c->head & c->mask))
+			n = c->mask + 1 - (c->head & c->mask);
+		taken = san_stream_post_send(s->session, wr, n, now_ns);
+		s->fin_posted |= has_end(wr, taken);
+		san_spsc_pop(c, &s->wq.wq->sq_head, taken);
+		if (taken < n)
+			return;
+	}
+}
+
+static void
+take_recvs(struct verbs_stream *s, uint64_t now_ns)
+{
+	struct san_spsc_cons *c = &s->wq.rq;
+	uint32_t n, taken;
+
+	while ((n = san_spsc_count_now(c, &s->wq.wq->rq_tail)) != 0) {
+		if (n > c->mask + 1 - (c->head & c->mask))
+			n = c->mask + 1 - (c->head & c->mask);
+		taken = san_stream_post_recv(s->session, &s->wq.rqe[c->head & c->mask], n, now_ns);
+		san_spsc_pop(c, &s->wq.wq->rq_head, taken);
+		if (taken < n)
+			return;
+	}
+}
+
+/* What the device has done is the session's. */
+static void
+hand_over(struct verbs_stream *s, uint64_t now_ns)
+{
+	struct san_ulp_wc wc[HAND_OVER];
+	int i, n;
+
+	while ((n = verbs_cq_poll(s->own, wc, HAND_OVER)) != 0)
+		for (i = 0; i < n; i++)
+			san_stream_on_done(s->session, &wc[i], now_ns);
+}
+
+static bool
+give_kind(struct verbs_stream *s, bool recv, struct verbs_cq *cq)
+{
+	struct san_ulp_wc wc;
+
+	while (san_stream_peek(s->session, recv, &wc)) {
+		wc.qp = atomic_load(&s->q->qpn);
+		if (cq != NULL && !(wc.op == SAN_WC_SHUTDOWN && wc.wr_id == OWN_END) &&
+		    !verbs_cq_give(cq, &wc))
+			return false;
+		san_stream_take(s->session, recv);
+	}
+	return true;
+}
+
+/*
+ * What the session has completed is the program's. A queue that is full does not hold back what
+ * is for the other one.
+ */
+static void
+give(struct verbs_stream *s)
+{
+	bool recvs = give_kind(s, true, s->recv_cq);
+
+	s->is_blocked = !give_kind(s, false, s->send_cq) || !recvs;
+}
+
+/* The end of what is sent, if the program has not posted it. */
+static void
+post_end(struct verbs_stream *s, uint64_t now_ns)
+{
+	const struct san_ulp_wr wr = {.wr_id = OWN_END, .op = SAN_WR_SHUTDOWN};
+
+	if (s->fin_posted)
+		return;
+	s->fin_posted = san_stream_post_send(s->session, &wr, 1, now_ns) == 1;
+}
+
+/* It ends in order once nothing is left to send and either side wants no more. */
+static void
+end_if(struct verbs_stream *s, uint64_t now_ns)
+{
+	if (s->q->state != VERBS_UP)
+		return;
+	if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)
+		verbs_end_begin(s->q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
+	else if (san_stream_is_drained(s->session) &&
+		 (s->is_closing || san_stream_has_fin(s->session)))
+		verbs_end_drain(s->q);
+}
+
+/* The device says so when something completes: once, for what comes after it was asked. */
+static void
+arm(struct verbs_stream *s, uint64_t now_ns)
+{
+	if (s->is_armed)
+		return;
+	s->is_armed = ibv_req_notify_cq(s->own->cq, 0) == 0;
+	hand_over(s, now_ns);
+}
+
+uint64_t
+verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
+{
+	struct verbs_stream *s = q->stream;
+	uint32_t left;
+
+	if (s->wq.wq != NULL) {
+		take_sends(s, now_ns);
+		take_recvs(s, now_ns);
+	}
+	hand_over(s, now_ns);
+	arm(s, now_ns);
+	if (san_stream_deadline_ns(s->session) <= now_ns)
+		san_stream_tick(s->session, now_ns);
+	if (s->is_open && s->is_closing)
+		post_end(s, now_ns);
+	left = san_stream_pump(s->session, ROUND, now_ns);
+	verbs_qp_post(q);
+	if (s->is_open)
+		end_if(s, now_ns);
+	give(s);
+	if (left == 0)
+		return now_ns;
+	return san_time_min(san_stream_deadline_ns(s->session), s->linger_ns);
+}
+
+void
+verbs_stream_rung(struct verbs_stream *s)
+{
+	s->is_armed = false;
+}
+
+/* ---- its connection ---- */
+
+void
+verbs_stream_opened(struct verbs_qp *q)
+{
+	struct verbs_stream *s = q->stream;
+
+	s->is_open = true;
+	san_stream_on_open(s->session, q->is_acceptor, verbs_now_ns());
+}
+
+void
+verbs_stream_over(struct verbs_qp *q, uint8_t status)
+{
+	struct verbs_stream *s = q->stream;
+	uint64_t now_ns = verbs_now_ns();
+
+	hand_over(s, now_ns);
+	s->is_open = false;
+	s->is_over = true;
+	san_stream_on_over(s->session, status, now_ns);
+	give(s);
+}
+
+void
+verbs_stream_close(struct verbs_qp *q)
+{
+	q->stream->is_closing = true;
+}
+
+bool
+verbs_stream_orphan(struct verbs_qp *q)
+{
+	struct verbs_stream *s = q->stream;
+
+	if (!s->lingers || !s->is_open || !san_stream_orphan(s->session))
+		return false;
+	leave_program(s);
+	s->is_closing = true;
+	s->linger_ns = verbs_now_ns() + LINGER_NS;
+	verbs_thread_look(q);
+	return true;
+}
+
+bool
+verbs_stream_is_orphan(const struct verbs_stream *s)
+{
+	return s->send_cq == NULL;
+}
+
+bool
+verbs_stream_names(const struct verbs_stream *s, uint32_t key)
+{
+	uint32_t at, tail = s->wq.wq != NULL ? atomic_load(&s->wq.wq->sq_tail) : s->wq.sq.head;
+
+	for (at = s->wq.sq.head; at != tail; at++) {
+		const struct san_ulp_wr *wr = &s->wq.sqe[at & s->wq.sq.mask];
+
+		if ((wr->flags & SAN_WR_INLINE) == 0 && verbs_mr_names(wr->sge, wr->nb_sge, key))
+			return true;
+	}
+	tail = s->wq.wq != NULL ? atomic_load(&s->wq.wq->rq_tail) : s->wq.rq.head;
+	for (at = s->wq.rq.head; at != tail; at++) {
+		const struct san_ulp_recv *r = &s->wq.rqe[at & s->wq.rq.mask];
+
+		if (verbs_mr_names(r->sge, r->nb_sge, key))
+			return true;
+	}
+	return san_stream_names_key(s->session, key);
+}

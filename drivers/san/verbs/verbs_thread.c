@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The provider's thread: events of the connection manager, the device and streams, timers, and
+ * what others leave to it. It alone destroys the connection manager's ids, since only it knows
+ * that it does not hold an event of one. (SYS-4)
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "verbs_priv.h"
+
+/* ---- what others ask for ---- */
+
+void
+verbs_thread_kick(struct verbs_ctx *ctx)
+{
+	if (!atomic_exchange(&ctx->is_kicked, true))
+		eventfd_write(ctx->kick_fd, 1);
+}
+
+void
+verbs_thread_look(struct verbs_qp *q)
+{
+	struct verbs_ctx *ctx = q->ctx;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (!q->is_listed)
+		STAILQ_INSERT_TAIL(&ctx->todo, q, todo);
+	q->is_listed = true;
+	pthread_mutex_unlock(&ctx->lock);
+	verbs_thread_kick(ctx);
+}
+
+void
+verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait)
+{
+	struct verbs_retired *r = malloc(sizeof(*r));
+	uint64_t nb;
+
+	if (r == NULL)
+		return; /* it stays until the process ends, and does nothing */
+	r->id = id;
+	pthread_mutex_lock(&ctx->lock);
+	STAILQ_INSERT_TAIL(&ctx->retired, r, link);
+	nb = ++ctx->nb_retired;
+	verbs_thread_kick(ctx);
+	while (wait && ctx->nb_destroyed < nb)
+		pthread_cond_wait(&ctx->passed, &ctx->lock);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+/* ---- rounds ---- */
+
+static void
+destroy_retired(struct verbs_ctx *ctx)
+{
+	struct verbs_retired *r;
+
+	pthread_mutex_lock(&ctx->lock);
+	while ((r = STAILQ_FIRST(&ctx->retired)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ctx->retired, link);
+		pthread_mutex_unlock(&ctx->lock);
+		rdma_destroy_id(r->id);
+		free(r);
+		pthread_mutex_lock(&ctx->lock);
+		ctx->nb_destroyed++;
+	}
+	pthread_cond_broadcast(&ctx->passed);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+static void
+arm(struct verbs_qp *q, uint64_t at_ns)
+{
+	q->armed_ns = at_ns;
+	if (at_ns == SAN_TIME_NEVER)
+		san_wheel_cancel(&q->ctx->wheel, &q->timer);
+	else
+		san_wheel_arm(&q->ctx->wheel, &q->timer, at_ns);
+}
+
+static void
+look_at(struct verbs_qp *q)
+{
+	pthread_mutex_lock(&q->lock);
+	arm(q, atomic_load(&q->qpn) != SAN_QPN_NONE ? verbs_end_look(q, verbs_now_ns()) : SAN_TIME_NEVER);
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* What is listed meanwhile is for the next round, or this one might never end. */
+static void
+look_at_listed(struct verbs_ctx *ctx)
+{
+	STAILQ_HEAD(, verbs_qp)
+	now = STAILQ_HEAD_INITIALIZER(now);
+	struct verbs_qp *q;
+
+	pthread_mutex_lock(&ctx->lock);
+	STAILQ_CONCAT(&now, &ctx->todo);
+	while ((q = STAILQ_FIRST(&now)) != NULL) {
+		STAILQ_REMOVE_HEAD(&now, todo);
+		q->is_listed = false;
+		pthread_mutex_unlock(&ctx->lock);
+		look_at(q);
+		pthread_mutex_lock(&ctx->lock);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+static void
+look_at_due(struct verbs_ctx *ctx)
+{
+	struct san_timer *t;
+
+	while ((t = san_wheel_poll(&ctx->wheel, verbs_now_ns())) != NULL)
+		look_at((struct verbs_qp *)((char *)t - offsetof(struct verbs_qp, timer)));
+}
+
+static void
+look_at_all(struct verbs_ctx *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < VERBS_QPS; i++)
+		if (atomic_load(&ctx->qps[i].qpn) != SAN_QPN_NONE)
+			look_at(&ctx->qps[i]);
+}
+
+/* Streams whose requests have completed. */
+static void
+take_completions(struct verbs_ctx *ctx)
+{
+	struct ibv_cq *which;
+	struct verbs_qp *q;
+	void *context;
+
+	while (ibv_get_cq_event(ctx->channel, &which, &context) == 0) {
+		q = &ctx->qps[(uintptr_t)context];
+		ibv_ack_cq_events(which, 1);
+		pthread_mutex_lock(&q->lock);
+		if (q->stream != NULL)
+			verbs_stream_rung(q->stream);
+		pthread_mutex_unlock(&q->lock);
+		verbs_thread_look(q);
+	}
+}
+
+/* ---- what the device says ---- */
+
+static void
+on_device_event(const struct ibv_async_event *ev)
+{
+	uint8_t none = 0;
+	struct verbs_qp *q;
+
+	switch (ev->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		q = ev->element.qp->qp_context;
+		/* requests that failed for it, if any, say more */
+		if (atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_INVALID))
+			verbs_thread_look(q);
+		break;
+	case IBV_EVENT_CQ_ERR: /* it has lost completions */
+		verbs_ctx_gone(ev->element.cq->context);
+		break;
+	default: /* a port that went may come back: who needs it finds nobody there meanwhile */
+		break;
+	}
+}
+
+/* The device's events are all contexts' of this process that have it: each is for the right one. */
+static void
+take_device_events(struct verbs_ctx *ctx)
+{
+	struct ibv_async_event ev;
+
+	while (ibv_get_async_event(ctx->dev, &ev) == 0) {
+		if (ev.event_type == IBV_EVENT_DEVICE_FATAL)
+			verbs_ctx_gone(ctx->dev);
+		else
+			on_device_event(&ev);
+		ibv_ack_async_event(&ev);
+	}
+}
+
+/* ---- the thread ---- */
+
+static void
+sleep_until(struct verbs_ctx *ctx, uint64_t until_ns)
+{
+	struct pollfd fds[4] = {
+		{.fd = ctx->kick_fd, .events = POLLIN},
+		{.fd = ctx->cm->fd, .events = POLLIN},
+		{.fd = ctx->channel->fd, .events = POLLIN},
+		{.fd = ctx->dev->async_fd, .events = POLLIN},
+	};
+	uint64_t now_ns = verbs_now_ns(), ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	struct timespec ts = {
+		.tv_sec = (time_t)(ns / SAN_NS_PER_S),
+		.tv_nsec = (long)(ns % SAN_NS_PER_S),
+	};
+
+	if (atomic_load(&ctx->is_gone)) /* these are for ever readable then */
+		fds[2].fd = fds[3].fd = -1;
+	ppoll(fds, 4, until_ns == SAN_TIME_NEVER ? NULL : &ts, NULL);
+}
+
+static void *
+run(void *arg)
+{
+	struct verbs_ctx *ctx = arg;
+	bool was_gone = false;
+	eventfd_t value;
+
+	prctl(PR_SET_NAME, "rtsan-verbs");
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	while (!atomic_load(&ctx->is_over)) {
+		sleep_until(ctx, san_wheel_deadline_ns(&ctx->wheel));
+		eventfd_read(ctx->kick_fd, &value);
+		/* what is asked for from now on is heard in the next round */
+		atomic_store(&ctx->is_kicked, false);
+		verbs_cm_run(ctx);
+		if (!was_gone) {
+			take_device_events(ctx);
+			take_completions(ctx);
+		}
+		look_at_listed(ctx);
+		look_at_due(ctx);
+		if (atomic_exchange(&ctx->has_room, false) ||
+		    (atomic_load(&ctx->is_gone) && !was_gone))
+			look_at_all(ctx);
+		was_gone = atomic_load(&ctx->is_gone);
+		destroy_retired(ctx);
+	}
+	return NULL;
+}
+
+int
+verbs_thread_start(struct verbs_ctx *ctx)
+{
+	int rc;
+
+	san_wheel_init(&ctx->wheel, verbs_now_ns());
+	ctx->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ctx->kick_fd < 0)
+		return -errno;
+	rc = pthread_create(&ctx->thread, NULL, run, ctx);
+	if (rc != 0)
+		close(ctx->kick_fd);
+	return -rc;
+}
+
+void
+verbs_thread_stop(struct verbs_ctx *ctx)
+{
+	atomic_store(&ctx->is_over, true);
+	verbs_thread_kick(ctx);
+	pthread_join(ctx->thread, NULL);
+	destroy_retired(ctx);
+	close(ctx->kick_fd);
+}
