@@ -5,7 +5,6 @@ guests with an RDMA device. (SYS-4)
 """
 
 import json
-import os
 
 from e2e import SANITIZE, check
 
@@ -106,6 +105,95 @@ def filecopy(ends, how, nb_bytes):
     check(sums[0] == sums[1], f'the copy differs: {sums}')
 
 
+def streams(ends):
+    """Threads, time limits and the rest of streams, from a program to itself."""
+    program = ends.start('server', 'streams',
+                         [ends.program('streams'), ends.own_spec(), ends.server_ip])
+    check(program.wait(100) == 0, program.tail())
+
+
+def loans(ends):
+    """Streams that are received where their bytes lie; or each call says that it can't be."""
+    program = ends.start('server', 'loans',
+                         [ends.program('loans'), ends.own_spec(), ends.server_ip])
+    check(program.wait(60) == 0, program.tail())
+    says = 'refused' if 'loans' in ends.lacks else 'all by loans'
+    check(program.out() == f'loans: {says}\n', program.tail())
+
+
+# ---- sanbench ----
+
+MODES = {
+    'send': ['--mode', 'send', '--size', '1-20000', '--count', '300'],
+    'push': ['--mode', 'push', '--size', '1-100000', '--count', '100'],
+    'push with immediate': ['--mode', 'push', '--imm', '--size', '1-5000', '--count', '300'],
+    'pull': ['--mode', 'pull', '--size', '1-100000', '--count', '100'],
+    'atomic': ['--mode', 'atomic', '--conns', '4', '--count', '400'],
+    'rpc': ['--mode', 'rpc', '--depth', '8', '--count', '1000'],
+    'rpc both ways': ['--mode', 'rpc', '--both', '--count', '500'],
+    'incast': ['--mode', 'incast', '--conns', '8', '--count', '64'],
+    'connect': ['--mode', 'connect', '--conns', '4', '--duration', '1'],
+    'stream, small': ['--mode', 'stream', '--size', '1-2000', '--depth', '16', '--count', '500'],
+    **{f'stream, {manner}': ['--mode', 'stream', '--size', '1-60000', '--way', way, '--receive',
+                             manner, '--count', '60']
+       for manner, way in (('direct', 'one'), ('wait', 'both'), ('mixed', 'send-recv'))},
+    **{f'stream, mode {mode}': ['--mode', 'stream', '--size', '1-60000', '--stream-mode', mode,
+                                '--count', '40'] for mode in ('small', 'large', 'small-large')},
+}
+
+
+class Bench:
+    """One server for all that clients want."""
+
+    def __init__(self, ends):
+        self.ends, self.server, self.nb = ends, None, 0
+
+    def serve(self):
+        ends = self.ends
+        if self.server is None or not self.server.is_alive():
+            ends.sh('server', f'mkdir -p {ends.path("server", "trees")}')
+            self.server = ends.start('server', 'sanbench server', ends.bench('server', [
+                '--server', '--out', ends.path('server', 'trees'), '--json',
+                ends.path('server', 'server.json')]))
+            ends.stay = [self.server]
+            self.server.wait_text('listening', 60)
+
+    def mode(self, ends, own):
+        self.serve()
+        self.nb += 1
+        path = ends.path('client', f'client{self.nb}.json')
+        client = ends.start('client', 'sanbench client', ends.bench('client', [
+            '--connect', ends.server_ip, '--verify', '--json', path, *own]))
+        status = client.wait(90)
+        check(status == 0, client.tail() + self.server.tail())
+        result = json.loads(ends.sh('client', f'cat {path}'))
+        check(result['ok'] and result['server_errors'] == 0 and not result['leaks'], f'{result}')
+        check(result['messages'] > 0, f'{result}')
+        if '--count' in own:
+            check(result['messages'] == int(own[own.index('--count') + 1]), f'{result}')
+
+    def tree(self, ends, way):
+        """A tree gets there as it is."""
+        here, there = ends.path('client', f'tree-{way}'), ends.path('server', 'trees')
+        ends.sh('client', f'mkdir -p {here}/a/b && cd {here} && head -c 300000 /dev/urandom >a/b/c '
+                          '&& : >a/none && echo some >some && chmod 750 some && ln -s some link')
+        self.mode(ends, ['--mode', f'tree-{way}', '--tree', here])
+        show = 'find . -exec ls -ld {} \\; | awk \'{print $1,$5,$9,$10,$11}\' | grep -v ^d | sort; ' \
+               'find . -type f -exec md5sum {} \\; | sort'
+        trees = [ends.sh('client', f'cd {here} && {show}'),
+                 ends.sh('server', f'cd {there} && if [ -d tree-{way} ]; then cd tree-{way}; fi; '
+                                   f'{show}; rm -rf {there}/*')]
+        check(trees[0] == trees[1], f'{trees[0]}\nis not\n{trees[1]}')
+
+    def over(self, ends):
+        """The server found nothing wrong, and its results say so."""
+        check(self.server is not None, 'there is no server')
+        check(self.server.stop(30) == 0, self.server.tail())
+        ends.stay = []
+        result = json.loads(ends.sh('server', f'cat {ends.path("server", "server.json")}'))
+        check(result['ok'] and not result['leaks'], f'{result}')
+
+
 # ---- bad input ----
 
 class Errors:
@@ -114,8 +202,7 @@ class Errors:
     def __init__(self, ends):
         self.ends, self.server = ends, None
 
-    def case(self, name):
-        ends = self.ends
+    def case(self, ends, name):
         if self.server is None or not self.server.is_alive():
             self.server = ends.start('server', 'errors server', [
                 ends.program('errors'), 'server', ends.spec('server')])
@@ -128,7 +215,7 @@ class Errors:
               client.tail() + self.server.tail())
         check(self.server.is_alive(), f'the server has died: {self.server.tail()}')
 
-    def told(self):
+    def told(self, _):
         """The receiving side of what is too long is told, and all is given back."""
         check(self.server is not None, 'there is no server')
         # a device's word for it is another one
@@ -141,7 +228,7 @@ class Errors:
 def add_all(tests, ends, run):
     """Add every case; *run* is called with its function and arguments."""
     def add(name, function, *args):
-        tests.add(f'{ends.name}: {name}', run, ends, function, *args)
+        tests.add(f'{ends.name}: {name}', run, function, *args)
 
     add('pingpong', pingpong, (), 2000)
     add('pingpong that sleeps', pingpong, ('-w',), 1000)
@@ -150,7 +237,15 @@ def add_all(tests, ends, run):
         add(f'filecopy by {how}', filecopy, how, 1000001)
     add('filecopy of nothing', filecopy, 'send', 0)
     add('stream', stream)
+    add('streams of several threads', streams)
+    add('loans', loans)
+    bench = Bench(ends)
+    for name, own in MODES.items():
+        add(f'sanbench: {name}', bench.mode, own)
+    for way in ('send', 'push', 'pull'):
+        add(f'sanbench: tree by {way}', bench.tree, way)
+    add('sanbench: the server ends', bench.over)
     errors = Errors(ends)
     for name in ERRORS:
-        add(f'errors: {name}', lambda _, n: errors.case(n), name)
-    add('errors: the receiver is told', lambda _: errors.told())
+        add(f'errors: {name}', errors.case, name)
+    add('errors: the receiver is told', errors.told)

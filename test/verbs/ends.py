@@ -18,7 +18,7 @@ class Guests(Ends):
     name = 'verbs'
     server_ip = '10.77.0.1'
     lacks = ('unordered', 'loans', 'partitions')
-    slow = 2
+    slow = 2        # emulated
 
     def __init__(self, lab):
         self.lab = lab

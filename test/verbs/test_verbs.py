@@ -27,7 +27,8 @@ def main():
         skip(str(e))
     tests = Tests(SECONDS)
     with lab:
-        provider_cases.add_all(tests, Guests(lab), Guests.run)
+        guests = Guests(lab)
+        provider_cases.add_all(tests, guests, guests.run)
         return tests.run()
 
 
