@@ -323,9 +323,11 @@ set_impair(struct bench_conf *c, const char *v)
 static const char *
 set_attach(struct bench_conf *c, const char *v)
 {
-	static const char expected[] = "unix:PATH[,port=NAME], the socket of sanstack-daemon";
+	static const char expected[] = "unix:PATH[,port=NAME], the socket of sanstack-daemon, or "
+				       "verbs:DEVICE, an RDMA device";
+	const char *colon = strchr(v, ':');
 
-	if (strncmp(v, "unix:", 5) != 0 || v[5] == '\0')
+	if ((strncmp(v, "unix:", 5) != 0 && strncmp(v, "verbs:", 6) != 0) || colon[1] == '\0')
 		return expected;
 	return text(c->attach, sizeof(c->attach), v) ? NULL : expected;
 }
@@ -370,7 +372,7 @@ static const struct arg args[] = {
 	{"out", "DIR", "server: where trees are written", true, set_out},
 	{"sessions", "N", "server: end after N clients", false, set_sessions},
 	{"memory", "MIB", "server: memory per client, at most (4096)", true, set_memory},
-	{"attach", "unix:PATH[,port=NAME]", "through the daemon at PATH; comes first", false,
+	{"attach", "SPEC", "unix:PATH, a daemon, or verbs:DEVICE; comes first", false,
 	 set_attach},
 	{"ip", "ADDR[/BITS]", "our address; may be repeated", false, set_ip},
 	{"impair", "SPEC", "faults on the port, see below", true, set_impair},
@@ -395,6 +397,12 @@ arg_by_name(const char *name, size_t len)
 		if (strlen(args[i].name) == len && memcmp(args[i].name, name, len) == 0)
 			return &args[i];
 	return NULL;
+}
+
+bool
+args_is_device(const struct bench_conf *conf)
+{
+	return strncmp(conf->attach, "verbs:", 6) == 0;
 }
 
 bool
@@ -520,11 +528,26 @@ batches_wrong(const struct bench_conf *conf)
 	return NULL;
 }
 
+/* What is asked of a port of DPDK, where there is none. */
+static const char *
+device_wrong(const struct bench_conf *conf)
+{
+	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll[0] != '\0')
+		return "--attach: not with --ip, --set or --poll: an RDMA device has its own "
+		       "addresses and no engine, see rtsan-verbs(7)";
+	if (conf->has_impair[0] || conf->has_impair[1] || conf->capture[0] != '\0')
+		return "--attach: not with --impair or --capture: an RDMA device does not hand out "
+		       "packets, see rtsan-verbs(7)";
+	return NULL;
+}
+
 static const char *
 attached_wrong(const struct bench_conf *conf)
 {
 	if (conf->attach[0] == '\0')
 		return NULL;
+	if (args_is_device(conf))
+		return device_wrong(conf);
 	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll[0] != '\0')
 		return "--attach: not with --ip, --set or --poll: the port is the daemon's, see "
 		       "sanstack.conf(5)";
@@ -566,7 +589,8 @@ args_usage(FILE *f)
 	size_t i;
 
 	fputs("usage: sanbench EAL-ARGUMENTS -- ARGUMENTS\n"
-	      "       sanbench --attach unix:PATH[,port=NAME] ARGUMENTS\n\n"
+	      "       sanbench --attach unix:PATH[,port=NAME] ARGUMENTS\n"
+	      "       sanbench --attach verbs:DEVICE[,...] ARGUMENTS\n\n"
 	      "Without --server and --connect there is a prompt. Numbers may end in K, M, G.\n\n",
 	      f);
 	for (i = 0; i < NB_ARGS; i++) {

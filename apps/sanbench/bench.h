@@ -85,7 +85,7 @@ struct bench_conf {
 	bool has_impair[2];
 	char capture[256];
 	char json[256];
-	char attach[256]; /**< spec of the daemon; empty: an engine of our own */
+	char attach[256]; /**< spec of daemon or device; empty: an engine of our own */
 	bool wait;        /**< sleep when there is nothing to do */
 };
 
@@ -141,6 +141,8 @@ bench_ticks_of_ms(const struct bench *b, uint64_t ms)
 /* ---- args.c ---- */
 
 void args_defaults(struct bench_conf *conf);
+/** Does --attach name an RDMA device? */
+bool args_is_device(const struct bench_conf *conf);
 /** Is *word* an option of ours? (EAL would not know it.) */
 bool args_is_ours(const char *word);
 /**

@@ -20,7 +20,7 @@ do_capture(void *parsed, struct cmdline *cl, void *data)
 
 	(void)data;
 	if (port_is_attached(cmd_bench))
-		cmd_error(cl, PORT_ATTACHED);
+		cmd_error(cl, port_attached(cmd_bench));
 	else if (port_capture(cmd_bench, is_off ? NULL : r->value) < 0)
 		cmd_error(cl, rtsan_error());
 }
@@ -33,7 +33,7 @@ do_impair(void *parsed, struct cmdline *cl, void *data)
 
 	(void)data;
 	if (port_is_attached(cmd_bench))
-		cmd_error(cl, PORT_ATTACHED);
+		cmd_error(cl, port_attached(cmd_bench));
 	else if (args_set(&cmd_bench->conf, "impair", r->value, error, sizeof(error)) < 0)
 		cmd_error(cl, error);
 	else

@@ -31,7 +31,7 @@ do_show(void *parsed, struct cmdline *cl, void *data)
 	for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		if (strcmp(r->what, shown[i]) == 0 &&
 		    port_show(cmd_bench, (enum rtsan_dpdk_show)i, stdout) < 0)
-			cmd_error(cl, PORT_ATTACHED);
+			cmd_error(cl, port_attached(cmd_bench));
 	if (strcmp(r->what, "config") == 0)
 		args_show(&cmd_bench->conf, stdout);
 	if (strcmp(r->what, "histogram") == 0) {

@@ -20,6 +20,14 @@ port_is_attached(const struct bench *b)
 	return b->conf.attach[0] != '\0';
 }
 
+const char *
+port_attached(const struct bench *b)
+{
+	return args_is_device(&b->conf) ?
+		"an RDMA device has no port of ours: see rtsan-verbs(7)" :
+		"the port is the daemon's: see sanctl(1) and sanstack.conf(5)";
+}
+
 /* ---- opening ---- */
 
 /* Both clocks at the same time, as far as nobody comes in between. */

@@ -5,7 +5,7 @@
 /**
  * @file
  * Where the context comes from: an engine in this process, on a DPDK port, or the
- * daemon that --attach names. Everything that only an engine of our own can answer
+ * daemon or RDMA device that --attach names. Everything that only an engine of our own can answer
  * is here as well, so that the rest does not ask which of the two it is. (SYS-3)
  */
 
@@ -13,11 +13,11 @@
 
 #include "bench.h"
 
-/** Value of a counter that only the daemon has. */
+/** Value of a counter that only an engine of our own has. */
 #define PORT_UNKNOWN UINT64_MAX
 
 /** What a command says that only an engine of our own could do. */
-#define PORT_ATTACHED "the port is the daemon's: see sanctl(1) and sanstack.conf(5)"
+const char *port_attached(const struct bench *b);
 
 /**
  * Open the context as the settings say.

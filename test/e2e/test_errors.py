@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bad input from applications and peers that die: the documented status, in bounded
-time, and the process lives on; the engine in the process, and in a daemon. (RT-7, RT-23, RT-24, RT-27, RT-29)
+"""Peers that die: the documented status, in bounded time, and the process lives on; the engine in
+the process, and in a daemon. Bad input is in provider_cases.py. (RT-7, RT-23, RT-24, RT-27, RT-29)
 """
 
 import functools
@@ -15,8 +15,6 @@ from e2e import (BUILD, SLOW, Memif, Process, Run, Server, Tests, Veth, Work, ch
                  need_namespaces)
 
 PROGRAM = os.path.join(BUILD, 'test/e2e/errors')
-CASES = ['no-listener', 'refused', 'partition', 'key', 'bounds', 'rights', 'align', 'too-long',
-         'not-ready', 'revoked-push', 'revoked-pull', 'local', 'unreachable']
 
 
 def spec(work, link, role, own=''):
@@ -33,24 +31,6 @@ def start_server(work, link):
                                           spec(work, link, 'server')])
     server.wait_text('listening', 60)
     return server
-
-
-def statuses(work, kind=Memif):
-    """Every status that an application of its own can cause; one connection each."""
-    link = kind(work)
-    server = start_server(work, link)
-    client = work.start('errors-client', [PROGRAM, 'client', spec(work, link, 'client'),
-                                          link.server_ip, *CASES])
-    status = client.wait(120)
-    out = client.out()
-    for name in CASES:
-        check(f'\nok {name} ' in f'\n{out}', f'{name}: {client.tail()}')
-    check(status == 0, client.tail())
-    check(server.is_alive(), f'the server has died: {server.tail()}')
-    # The receiving side is told, too.
-    check('receive local_length' in server.out(), f'no local_length: {server.out()}')
-    check(server.stop() == 0, server.tail())
-    link.stop()
 
 
 def server_killed(work, again, kind=Memif):
@@ -117,13 +97,11 @@ def main():
     need_namespaces('ethtool', 'sysctl')
     tests = Tests(400)
     with Work() as work:
-        tests.add('documented statuses', statuses, work)
         tests.add('server killed', server_killed, work, False)
         tests.add('server killed, another one started', server_killed, work, True)
         tests.add('client killed', client_killed, work)
         tests.add('server restarted', restarted, work)
         for name, test, args in [
-                ('documented statuses', statuses, ()),
                 ('server killed', server_killed, (False,)),
                 ('server killed, another one started', server_killed, (True,)),
                 ('client killed', client_killed, ()),

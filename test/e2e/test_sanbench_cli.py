@@ -40,6 +40,7 @@ WRONG = [
     ['--mode', 'push'],
     ['--attach', '/no/prefix'],
     ['--attach', 'dpdk:'],
+    ['--attach', 'verbs:'],
     ['--attach', 'unix:/x'],    # and EAL arguments
     ['--connect', '10.0.0.1', '--mode', 'tree-push'],
     ['--connect', '10.0.0.1', '--mode', 'atomic', '--size', '16'],
@@ -79,12 +80,13 @@ def wrong_arguments():
 
 
 def wrong_attached():
-    """What is the daemon's is refused, and who attaches to nobody hears so."""
+    """What is the daemon's or the device's is refused, and who attaches to nobody hears so."""
     for own in (['--ip', '10.0.0.1/24'], ['--set', 'mtu=1500'], ['--poll', 'lcore'],
                 ['--impair', 'drop=0.1'], ['--capture', '/tmp/x']):
-        done = run([BENCH, '--attach', 'unix:/nobody', '--connect', '10.0.0.1', *own])
-        check(done.returncode == 2, f'{own}: exit {done.returncode}: {done.stderr}')
-        check(own[0] in done.stderr and 'sanstack.conf(5)' in done.stderr, f'{own}: {done.stderr}')
+        for spec, manual in (('unix:/nobody', 'sanstack.conf(5)'), ('verbs:x', 'rtsan-verbs(7)')):
+            done = run([BENCH, '--attach', spec, '--connect', '10.0.0.1', *own])
+            check(done.returncode == 2, f'{own}: exit {done.returncode}: {done.stderr}')
+            check(own[0] in done.stderr and manual in done.stderr, f'{own}: {done.stderr}')
     done = run([BENCH, '--attach=unix:/nobody', '--server'])
     check(done.returncode == 1 and '--attach unix:/nobody: ' in done.stderr,
           f'exit {done.returncode}: {done.stderr}')

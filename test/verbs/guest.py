@@ -15,7 +15,7 @@ import subprocess
 import time
 
 NEEDED = ('qemu-system-x86_64', 'busybox', 'cpio', 'modprobe', 'depmod', 'dpkg', 'apt-get', 'ldd')
-MODULES = ('virtio_pci', 'virtio_net', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs', 'crc32_generic')
+MODULES = ('virtio_pci', 'virtio_net', 'virtio_console', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs', 'crc32_generic')
 PROVIDER = '/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so'
 DRIVERS = '/etc/libibverbs.d/rxe.driver'
 MEMORY_MB = 384
@@ -55,8 +55,12 @@ def missing(path=None):
 
 def run(*command, **how):
     env = dict(os.environ, PATH=os.environ['PATH'] + ':/usr/sbin:/sbin')
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env,
-                          **how).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, env=env, **how).stdout
+
+
+class NoKernel(Exception):
+    """It could not be fetched, and why."""
 
 
 class Kernel:
@@ -64,20 +68,30 @@ class Kernel:
 
     def __init__(self, folder):
         self.folder = folder
-        if not glob.glob(f'{folder}/boot/vmlinuz-*'):
-            self.fetch()
+        if not os.path.exists(folder):
+            try:
+                self.fetch(folder + '.new')
+            except subprocess.CalledProcessError as e:
+                words = (e.stderr or '').strip().splitlines() or [f'exit status {e.returncode}']
+                raise NoKernel(f'{" ".join(e.cmd[:2])}: {words[-1]}') from e
+            # a fetch that was interrupted leaves none
+            os.rename(folder + '.new', folder)
         self.image, = glob.glob(f'{folder}/boot/vmlinuz-*')
         self.version = os.path.basename(self.image).partition('-')[2]
 
-    def fetch(self):
-        os.makedirs(self.folder, exist_ok=True)
-        depends = run('apt-cache', 'depends', 'linux-image-amd64')
-        package = re.search(r'Depends: (linux-image-\S+)', depends)[1]
-        run('apt-get', 'download', package, cwd=self.folder)
-        file, = glob.glob(f'{self.folder}/{package}_*.deb')
-        run('dpkg', '-x', file, self.folder)
+    @staticmethod
+    def fetch(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        depends = re.search(r'Depends: (linux-image-\S+)',
+                            run('apt-cache', 'depends', 'linux-image-amd64'))
+        if depends is None:
+            raise NoKernel('apt knows no package linux-image-amd64')
+        run('apt-get', 'download', depends[1], cwd=folder)
+        file, = glob.glob(f'{folder}/{depends[1]}_*.deb')
+        run('dpkg', '-x', file, folder)
         os.unlink(file)
-        run('depmod', '-b', self.folder, os.listdir(f'{self.folder}/lib/modules')[0])
+        run('depmod', '-b', folder, os.listdir(f'{folder}/lib/modules')[0])
 
     def modules(self, names):
         """Files of these and of what they need, in the order in which they go in."""
@@ -119,9 +133,11 @@ class Image:
         os.makedirs(os.path.dirname(f'{self.root}/{to}'), exist_ok=True)
         shutil.copy(path, f'{self.root}/{to}')
         for lib in re.findall(r'(?:=> )?(/\S+) \(0x', run('ldd', path)):
-            if not os.path.exists(self.root + lib):
-                os.makedirs(os.path.dirname(self.root + lib), exist_ok=True)
-                shutil.copy(lib, self.root + lib)
+            # what is not installed is found by LD_LIBRARY_PATH
+            at = lib if lib.startswith(('/lib', '/usr/')) else f'/lib/ours/{os.path.basename(lib)}'
+            if not os.path.exists(self.root + at):
+                os.makedirs(os.path.dirname(self.root + at), exist_ok=True)
+                shutil.copy(lib, self.root + at)
 
     def program(self, path, to=None):
         self.with_libraries(path, to or f'bin/{os.path.basename(path)}')
@@ -139,11 +155,12 @@ class Image:
 
 
 class Guest:
-    """One that runs *script* and powers off."""
+    """One that runs *script* and powers off. A port of it, /dev/vport*, is the socket *control*."""
 
-    def __init__(self, folder, number, kernel, base, script, wire):
+    def __init__(self, folder, number, kernel, base, script, wire, memory_mb=MEMORY_MB):
         self.name = 'ab'[number]
         self.log = f'{folder}/serial.{self.name}'
+        self.control = f'{folder}/control.{self.name}'
         own = Own(f'{folder}/own.{self.name}', script, f'10.77.0.{1 + number}',
                   f'10.77.0.{2 - number}')
         initrd = f'{folder}/initrd.{self.name}'
@@ -154,10 +171,11 @@ class Guest:
         role = 'server=on' if number == 0 else 'server=off'
         self.popen = subprocess.Popen(
             ['nice', 'qemu-system-x86_64', '-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'max',
-             '-smp', '1', '-m', str(MEMORY_MB), '-nodefaults', '-no-user-config', '-no-reboot',
+             '-smp', '1', '-m', str(memory_mb), '-nodefaults', '-no-user-config', '-no-reboot',
              '-display', 'none', '-kernel', kernel.image, '-initrd', initrd, '-append',
              'console=ttyS0 quiet panic=-1 mitigations=off', '-serial', f'file:{self.log}',
-             '-netdev', f'stream,id=n0,{role},addr.type=unix,addr.path={wire}', '-device',
+             '-chardev', f'socket,id=c1,path={self.control},server=on,wait=off',
+             '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=c1', '-netdev', f'stream,id=n0,{role},addr.type=unix,addr.path={wire}', '-device',
              f'virtio-net-pci,netdev=n0,mac=52:54:00:77:00:0{1 + number},romfile='],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
@@ -191,7 +209,7 @@ class Own:
 def talk(folder, kernel, base, scripts, seconds):
     """Two guests with a script each, to their ends; what they said and their status."""
     wire = f'{folder}/wire'
-    for old in glob.glob(f'{folder}/serial.*') + [wire]:
+    for old in glob.glob(f'{folder}/serial.*') + glob.glob(f'{folder}/control.*') + [wire]:
         if os.path.exists(old):
             os.unlink(old)
     guests = []

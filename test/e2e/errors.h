@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ERRORS_H
+#define ERRORS_H
+
+/** @file What the two sides of errors.c agree on. */
+
+#include <signal.h>
+#include <stdint.h>
+
+#include <rtsan.h>
+
+#define SERVICE    17
+#define REGION     (1u << 20)
+#define RECV_BYTES 256
+#define NB_RECVS   8
+
+enum behaviour {
+	PLAIN = 1,     /* accept, post receives */
+	REFUSE = 2,    /* reject, with private data */
+	NOT_READY = 3, /* accept, post no receives before READY_MS */
+	REVOKE = 4,    /* accept, revoke a region REVOKE_MS later */
+	SHORT = 5,     /* accept, receives of 16 bytes */
+};
+
+#define READY_MS  1500
+#define REVOKE_MS 400
+
+/* Regions that the server offers, by the rights they have. */
+enum region {
+	ALL,
+	PULL_ONLY,
+	PUSH_ONLY,
+	NO_RIGHTS,
+	TO_REVOKE,
+	REGIONS
+};
+
+struct offer {
+	uint64_t addr[REGIONS];
+	uint32_t rkey[REGIONS];
+};
+_Static_assert(sizeof(struct offer) <= RTSAN_PRIVATE_MAX, "fits into private data");
+
+extern volatile sig_atomic_t errors_stop;
+
+uint64_t errors_now_ms(void);
+void errors_die(const char *what);
+/** Serve until errors_stop; exit status. */
+int errors_serve(const char *spec);
+
+#endif /* ERRORS_H */

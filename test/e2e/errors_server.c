@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The side that does what the connection's private data, the number of a case, asks for. */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "errors.h"
+
+struct served {
+	struct served *next;
+	struct rtsan_qp *qp;
+	struct rtsan_mr *recv_mr;
+	struct rtsan_mr *revoked;
+	uint8_t behaviour;
+	uint64_t act_at;
+	bool is_over;
+};
+
+struct server {
+	struct rtsan_ctx *ctx;
+	struct rtsan_cq *cq;
+	struct rtsan_mr *mr[REGIONS];
+	struct served *list;
+};
+
+static void
+post_recvs(struct served *s, uint32_t length)
+{
+	struct rtsan_sge sge = {.lkey = rtsan_mr_lkey(s->recv_mr), .length = length};
+	struct rtsan_recv_wr wr = {.sge = &sge, .nb_sge = 1};
+	int i;
+
+	for (i = 0; i < NB_RECVS; i++) {
+		sge.addr = (uint8_t *)rtsan_mr_addr(s->recv_mr) + i * RECV_BYTES;
+		wr.wr_id = (uint64_t)i;
+		if (rtsan_post_recv(s->qp, &wr, 1) != 1)
+			errors_die("rtsan_post_recv");
+	}
+}
+
+static void
+serve_request(struct server *srv, const struct rtsan_event *ev)
+{
+	struct rtsan_qp_attr attr = {.send_cq = srv->cq, .recv_cq = srv->cq};
+	struct offer offer;
+	struct rtsan_conn_param param = {
+		.private_data = &offer,
+		.private_len = sizeof(offer),
+	};
+	struct served *s = calloc(1, sizeof(*s));
+	int i;
+
+	if (ev->private_data[0] == REFUSE || s == NULL) {
+		rtsan_reject(srv->ctx, ev->request, "go away", 7);
+		free(s);
+		return;
+	}
+	s->behaviour = ev->private_data[0];
+	attr.context = s;
+	if (rtsan_qp_create(srv->ctx, &attr, &s->qp) < 0 ||
+	    rtsan_mr_alloc(srv->ctx, NB_RECVS * RECV_BYTES, 0, &s->recv_mr) < 0)
+		errors_die("a connection's resources");
+	if (s->behaviour != NOT_READY)
+		post_recvs(s, s->behaviour == SHORT ? 16 : RECV_BYTES);
+	for (i = 0; i < REGIONS; i++) {
+		offer.addr[i] = (uint64_t)(uintptr_t)rtsan_mr_addr(srv->mr[i]);
+		offer.rkey[i] = rtsan_mr_rkey(srv->mr[i]);
+	}
+	if (s->behaviour == REVOKE) {
+		if (rtsan_mr_alloc(srv->ctx, REGION, RTSAN_REMOTE_PULL | RTSAN_REMOTE_PUSH,
+				   &s->revoked) < 0)
+			errors_die("rtsan_mr_alloc");
+		offer.addr[TO_REVOKE] = (uint64_t)(uintptr_t)rtsan_mr_addr(s->revoked);
+		offer.rkey[TO_REVOKE] = rtsan_mr_rkey(s->revoked);
+	}
+	if (rtsan_accept(srv->ctx, ev->request, s->qp, &param) < 0)
+		errors_die("rtsan_accept");
+	s->next = srv->list;
+	srv->list = s;
+}
+
+static void
+serve_act(struct server *srv)
+{
+	struct served **at = &srv->list, *s;
+
+	while ((s = *at) != NULL) {
+		if (s->act_at != 0 && errors_now_ms() >= s->act_at) {
+			s->act_at = 0;
+			if (s->behaviour == NOT_READY)
+				post_recvs(s, RECV_BYTES);
+			if (s->behaviour == REVOKE) {
+				if (rtsan_mr_dereg(s->revoked) < 0)
+					errors_die("rtsan_mr_dereg of a region in use by the peer");
+				s->revoked = NULL;
+			}
+		}
+		if (!s->is_over) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		rtsan_qp_destroy(s->qp);
+		rtsan_mr_dereg(s->recv_mr);
+		if (s->revoked != NULL)
+			rtsan_mr_dereg(s->revoked);
+		free(s);
+	}
+}
+
+static void
+serve_event(struct server *srv, const struct rtsan_event *ev)
+{
+	struct served *s;
+
+	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
+		serve_request(srv, ev);
+		return;
+	}
+	s = rtsan_qp_context(ev->qp);
+	if (ev->type == RTSAN_EV_ESTABLISHED)
+		s->act_at = errors_now_ms() + (s->behaviour == NOT_READY ? READY_MS : REVOKE_MS);
+	else
+		s->is_over = true;
+}
+
+static void
+tell_receives(struct rtsan_cq *cq)
+{
+	struct rtsan_wc wc;
+
+	while (rtsan_cq_poll(cq, &wc, 1) == 1)
+		if (wc.opcode == RTSAN_WC_RECV && wc.status != RTSAN_WC_FLUSHED) {
+			printf("receive %s\n", rtsan_status_name(wc.status));
+			fflush(stdout);
+		}
+}
+
+int
+errors_serve(const char *spec)
+{
+	static const uint32_t rights[REGIONS] = {
+		[ALL] = RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC,
+		[PULL_ONLY] = RTSAN_REMOTE_PULL,
+		[PUSH_ONLY] = RTSAN_REMOTE_PUSH,
+		[NO_RIGHTS] = 0,
+		[TO_REVOKE] = 0,
+	};
+	struct server srv = {.ctx = NULL};
+	struct rtsan_listener *listener;
+	struct rtsan_event ev;
+	int i;
+
+	if (rtsan_open(spec, &srv.ctx) < 0)
+		errors_die("rtsan_open");
+	for (i = 0; i < REGIONS; i++)
+		if (rtsan_mr_alloc(srv.ctx, REGION, rights[i], &srv.mr[i]) < 0)
+			errors_die("rtsan_mr_alloc");
+	if (rtsan_cq_create(srv.ctx, 4096, &srv.cq) < 0 ||
+	    rtsan_listen(srv.ctx, SERVICE, 0xffff, 16, &listener) < 0)
+		errors_die("listening");
+	printf("listening\n");
+	fflush(stdout);
+	while (!errors_stop) {
+		tell_receives(srv.cq);
+		while (rtsan_event_poll(srv.ctx, &ev) == 1) {
+			/* what came before an end is lost with the queue pair */
+			tell_receives(srv.cq);
+			serve_event(&srv, &ev);
+		}
+		serve_act(&srv);
+	}
+	rtsan_close(srv.ctx);
+	return 0;
+}

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every provider must pass: the same programs with the same arguments, only specs and
+addresses differ. test_providers.py runs the list on this machine, test/verbs/test_verbs.py in
+guests with an RDMA device. (SYS-4)
+"""
+
+import json
+
+from e2e import SANITIZE, check
+
+# name: where in the build
+PROGRAMS = {
+    **{name: f'examples/{name}' for name in ('pingpong', 'kvget', 'filecopy', 'stream')},
+    **{name: f'test/e2e/{name}' for name in ('errors', 'streams', 'loans')},
+    'sanbench': 'apps/sanbench/sanbench',
+}
+ERRORS = ('no-listener', 'refused', 'partition', 'key', 'bounds', 'rights', 'align', 'too-long',
+          'not-ready', 'revoked-push', 'revoked-pull', 'local', 'unreachable')
+FEW = 4 if SANITIZE else 1
+
+
+class Ends:
+    """Where the programs of a case run: two ends of one link, 'server' and 'client'."""
+
+    server_ip = None
+    lacks = ()      # of what a case may need: 'unordered', 'loans'
+    slow = 1        # how much less to do
+    stay = ()       # processes that serve several cases
+
+    def begin(self):
+        """A case begins: nothing of the one before is there."""
+
+    def end(self):
+        """It has passed: nothing of it may be left."""
+
+    def program(self, name):
+        """Where that program is."""
+        raise NotImplementedError
+
+    def spec(self, role):
+        """What it opens."""
+        raise NotImplementedError
+
+    def own_spec(self):
+        """What a program opens that talks to itself; several threads use it."""
+        return self.spec('server')
+
+    def start(self, role, name, command):
+        """A process there: what e2e.Process can do."""
+        raise NotImplementedError
+
+    def wait_listening(self, server):
+        """Until it does, if it does not say so."""
+        raise NotImplementedError
+
+    def bench(self, role, own):
+        """Command line of sanbench."""
+        return [self.program('sanbench'), '--attach', self.spec(role), *own]
+
+    def path(self, role, name):
+        """A file of this case."""
+        raise NotImplementedError
+
+    def sh(self, role, command):
+        """Run it; what it prints."""
+        raise NotImplementedError
+
+
+# ---- examples ----
+
+def example(ends, name, client=(), server=(), flags=()):
+    """Both ends of it, to their ends; what the client said."""
+    program = ends.program(name)
+    one = ends.start('server', f'{name} server',
+                     [program, *flags, 'server', ends.spec('server'), *server])
+    ends.wait_listening(one)
+    other = ends.start('client', f'{name} client',
+                       [program, *flags, 'client', ends.spec('client'), ends.server_ip, *client])
+    status = other.wait(60)
+    check(status == 0, other.tail() + one.tail())
+    check(one.wait(20) == 0, one.tail() + other.tail())
+    check(other.out().count('\n') == 1, f'more than its result: {other.tail()}')
+    return other.out()
+
+
+def pingpong(ends, flags, rounds):
+    out = example(ends, 'pingpong', [str(rounds // ends.slow)], flags=flags)
+    check(f'{rounds // ends.slow} round trips' in out, out)
+
+
+def kvget(ends):
+    example(ends, 'kvget', [str(1000 // ends.slow)])
+
+
+def stream(ends):
+    example(ends, 'stream', ['1'])
+
+
+def filecopy(ends, how, nb_bytes):
+    source, copy = ends.path('client', 'in'), ends.path('server', 'out')
+    ends.sh('client', f'head -c {nb_bytes} /dev/urandom >{source}')
+    example(ends, 'filecopy', [source, how], [copy])
+    sums = [ends.sh(role, f'md5sum <{path}')
+            for role, path in (('client', source), ('server', copy))]
+    check(sums[0] == sums[1], f'the copy differs: {sums}')
+
+
+def streams(ends):
+    """Threads, time limits and the rest of streams, from a program to itself."""
+    program = ends.start('server', 'streams',
+                         [ends.program('streams'), ends.own_spec(), ends.server_ip])
+    check(program.wait(100) == 0, program.tail())
+
+
+def loans(ends):
+    """Streams that are received where their bytes lie; or each call says that it can't be."""
+    program = ends.start('server', 'loans',
+                         [ends.program('loans'), ends.own_spec(), ends.server_ip])
+    check(program.wait(60) == 0, program.tail())
+    says = 'refused' if 'loans' in ends.lacks else 'all by loans'
+    check(program.out() == f'loans: {says}\n', program.tail())
+
+
+# ---- sanbench ----
+
+MODES = {
+    'send': ['--mode', 'send', '--size', '1-20000', '--count', '300'],
+    'push': ['--mode', 'push', '--size', '1-100000', '--count', '100'],
+    'push with immediate': ['--mode', 'push', '--imm', '--size', '1-5000', '--count', '300'],
+    'pull': ['--mode', 'pull', '--size', '1-100000', '--count', '100'],
+    'atomic': ['--mode', 'atomic', '--conns', '4', '--count', '400'],
+    'rpc': ['--mode', 'rpc', '--depth', '8', '--count', '1000'],
+    'rpc both ways': ['--mode', 'rpc', '--both', '--count', '500'],
+    'incast': ['--mode', 'incast', '--conns', '8', '--count', '64'],
+    'connect': ['--mode', 'connect', '--conns', '4', '--duration', '1'],
+    'stream, small': ['--mode', 'stream', '--size', '1-2000', '--depth', '16', '--count', '500'],
+    **{f'stream, {manner}': ['--mode', 'stream', '--size', '1-60000', '--way', way, '--receive',
+                             manner, '--count', '60']
+       for manner, way in (('direct', 'one'), ('wait', 'both'), ('mixed', 'send-recv'))},
+    **{f'stream, mode {mode}': ['--mode', 'stream', '--size', '1-60000', '--stream-mode', mode,
+                                '--count', '40'] for mode in ('small', 'large', 'small-large')},
+}
+
+
+class Bench:
+    """One server for all that clients want."""
+
+    def __init__(self, ends):
+        self.ends, self.server, self.nb = ends, None, 0
+
+    def serve(self):
+        ends = self.ends
+        if self.server is None or not self.server.is_alive():
+            ends.sh('server', f'mkdir -p {ends.path("server", "trees")}')
+            self.server = ends.start('server', 'sanbench server', ends.bench('server', [
+                '--server', '--out', ends.path('server', 'trees'), '--json',
+                ends.path('server', 'server.json')]))
+            ends.stay = [self.server]
+            self.server.wait_text('listening', 60)
+
+    def mode(self, ends, own):
+        self.serve()
+        self.nb += 1
+        path = ends.path('client', f'client{self.nb}.json')
+        client = ends.start('client', 'sanbench client', ends.bench('client', [
+            '--connect', ends.server_ip, '--verify', '--json', path, *own]))
+        status = client.wait(90)
+        check(status == 0, client.tail() + self.server.tail())
+        result = json.loads(ends.sh('client', f'cat {path}'))
+        check(result['ok'] and result['server_errors'] == 0 and not result['leaks'], f'{result}')
+        check(result['messages'] > 0, f'{result}')
+        if '--count' in own:
+            check(result['messages'] == int(own[own.index('--count') + 1]), f'{result}')
+
+    def tree(self, ends, way):
+        """A tree gets there as it is."""
+        here, there = ends.path('client', f'tree-{way}'), ends.path('server', 'trees')
+        ends.sh('client', f'mkdir -p {here}/a/b && cd {here} && head -c 300000 /dev/urandom >a/b/c '
+                          '&& : >a/none && echo some >some && chmod 750 some && ln -s some link')
+        self.mode(ends, ['--mode', f'tree-{way}', '--tree', here])
+        show = 'find . -exec ls -ld {} \\; | awk \'{print $1,$5,$9,$10,$11}\' | grep -v ^d | sort; ' \
+               'find . -type f -exec md5sum {} \\; | sort'
+        trees = [ends.sh('client', f'cd {here} && {show}'),
+                 ends.sh('server', f'cd {there} && if [ -d tree-{way} ]; then cd tree-{way}; fi; '
+                                   f'{show}; rm -rf {there}/*')]
+        check(trees[0] == trees[1], f'{trees[0]}\nis not\n{trees[1]}')
+
+    def over(self, ends):
+        """The server found nothing wrong, and its results say so."""
+        check(self.server is not None, 'there is no server')
+        check(self.server.stop(30) == 0, self.server.tail())
+        ends.stay = []
+        result = json.loads(ends.sh('server', f'cat {ends.path("server", "server.json")}'))
+        check(result['ok'] and not result['leaks'], f'{result}')
+
+
+# ---- bad input ----
+
+class Errors:
+    """errors.c: one server for all its cases."""
+
+    def __init__(self, ends):
+        self.ends, self.server = ends, None
+
+    def case(self, ends, name):
+        if self.server is None or not self.server.is_alive():
+            self.server = ends.start('server', 'errors server', [
+                ends.program('errors'), 'server', ends.spec('server')])
+            ends.stay = [self.server]
+            self.server.wait_text('listening', 60)
+        client = ends.start('client', 'errors client', [
+            ends.program('errors'), 'client', ends.spec('client'), ends.server_ip, name])
+        status = client.wait(60)
+        check(status == 0 and f'\nok {name} ' in f'\n{client.out()}',
+              client.tail() + self.server.tail())
+        check(self.server.is_alive(), f'the server has died: {self.server.tail()}')
+
+    def told(self, _):
+        """The receiving side of what is too long is told, and all is given back."""
+        check(self.server is not None, 'there is no server')
+        # a device's word for it is another one
+        words = ('receive local_length', 'receive invalid')
+        check(any(w in self.server.out() for w in words), self.server.tail())
+        check(self.server.stop() == 0, self.server.tail())
+        self.ends.stay = []
+
+
+def add_all(tests, ends, run):
+    """Add every case; *run* is called with its function and arguments."""
+    def add(name, function, *args):
+        tests.add(f'{ends.name}: {name}', run, function, *args)
+
+    add('pingpong', pingpong, (), 2000)
+    add('pingpong that sleeps', pingpong, ('-w',), 1000)
+    add('kvget', kvget)
+    for how in ('push', 'send'):
+        add(f'filecopy by {how}', filecopy, how, 1000001)
+    add('filecopy of nothing', filecopy, 'send', 0)
+    add('stream', stream)
+    add('streams of several threads', streams)
+    add('loans', loans)
+    bench = Bench(ends)
+    for name, own in MODES.items():
+        add(f'sanbench: {name}', bench.mode, own)
+    for way in ('send', 'push', 'pull'):
+        add(f'sanbench: tree by {way}', bench.tree, way)
+    add('sanbench: the server ends', bench.over)
+    errors = Errors(ends)
+    for name in ERRORS:
+        add(f'errors: {name}', errors.case, name)
+    add('errors: the receiver is told', errors.told)

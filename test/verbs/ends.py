@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The two guests as ends of the cases that every provider must pass."""
+
+import re
+import time
+
+from e2e import SLOW, check
+from provider_cases import Ends
+
+DEVICE = 'verbs:rxe0'
+# at a device that no program has: the kernel's own
+IDLE = {'pd': 1, 'cq': 1, 'qp': 1, 'cm_id': 0, 'mr': 0, 'ctx': 0}
+
+
+class Guests(Ends):
+    """Both ends in a guest each, on Soft-RoCE."""
+
+    name = 'verbs'
+    server_ip = '10.77.0.1'
+    lacks = ('unordered', 'loans', 'partitions')
+    slow = 2        # emulated
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.pair = None
+        self.stay = []      # processes that serve several cases
+
+    def begin(self):
+        """The guests; nothing that a case before has left may be in the way."""
+        self.pair = self.lab.up()
+        for end in self.pair.ends.values():
+            for remote in end.alive():
+                if remote not in self.stay:
+                    remote.kill()
+                    remote.wait(10)
+
+    def run(self, function, *args):
+        self.begin()
+        function(self, *args)
+        self.end()
+
+    def held(self, role):
+        """What programs have at the device: its own is what stays."""
+        out = self.sh(role, '/usr/bin/rdma resource show')
+        return {kind: int(n) for kind, n in re.findall(r'(pd|cq|qp|cm_id|mr|ctx) (\d+)', out)}
+
+    def end(self):
+        """Programs have ended: so has all that was theirs."""
+        if any(r in self.stay for end in self.pair.ends.values() for r in end.alive()):
+            return
+        until = time.monotonic() + 5 * SLOW
+        for role in self.pair.ends:
+            while (held := self.held(role)) != IDLE:
+                check(time.monotonic() < until, f'{role}: what is left at the device: {held}')
+                time.sleep(0.1)
+
+    def program(self, name):
+        return f'/bin/{name}'
+
+    def spec(self, role):
+        return DEVICE
+
+    def start(self, role, name, command, env=None):
+        return self.pair.ends[role].start(name, command, env)
+
+    def sh(self, role, command):
+        return self.pair.ends[role].sh(command)
+
+    def path(self, role, name):
+        return f'/tmp/{name}'
+
+    def wait_listening(self, server):
+        until = time.monotonic() + 20 * SLOW
+        while 'LISTEN' not in self.sh('server', '/usr/bin/rdma resource show cm_id'):
+            check(server.is_alive(), f'{server.name} has ended: {server.tail()}')
+            check(time.monotonic() < until, f'it does not listen: {server.tail()}')
+            time.sleep(0.05)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the guests of a test are made of, and the pair that is up now."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+import guest
+from e2e import BUILD, SANITIZE, check
+from provider_cases import PROGRAMS
+from remote import Pair
+
+PROVIDER = os.path.join(BUILD, 'drivers/san/verbs/librtsan-verbs.so')
+KERNEL = os.path.join(BUILD, 'test/verbs/kernel')
+# name: where in the build; beside those that every provider has to do with
+OWN_PROGRAMS = {}
+MEMORY_MB = 1536 if SANITIZE else 768
+
+
+class NoLab(Exception):
+    """There can be no guests here, and why."""
+
+
+class Lab:
+    """A folder, the archive that guests are made of, and a pair of them; use as a context."""
+
+    def __init__(self):
+        if not os.path.exists(PROVIDER):
+            raise NoLab('built without the verbs provider: libibverbs or librdmacm is missing')
+        lacks = guest.missing()
+        if lacks:
+            raise NoLab(f'no guests without {lacks}')
+        os.makedirs(os.path.dirname(KERNEL), exist_ok=True)
+        try:
+            self.kernel = guest.Kernel(KERNEL)
+        except guest.NoKernel as e:
+            raise NoLab(f'no kernel for guests: {e}') from e
+        self.dir = tempfile.mkdtemp(prefix='san-verbs.')
+        self.base = f'{self.dir}/base.cpio'
+        self.pair = None
+        self.pack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def pack(self):
+        image = guest.Image(f'{self.dir}/root', self.kernel)
+        for name, path in {**PROGRAMS, **OWN_PROGRAMS}.items():
+            image.program(os.path.join(BUILD, path), f'bin/{name}')
+        image.library(PROVIDER, 'librtsan-verbs.so')
+        if not SANITIZE:
+            # what a debugger wants is half of it
+            subprocess.run(f'strip -g {self.dir}/root/bin/* 2>/dev/null; '
+                           f'strip -g {self.dir}/root/lib/ours/*', shell=True, check=False)
+        image.pack(self.base)
+        shutil.rmtree(image.root)
+
+    def up(self):
+        """The pair; another one if there is none, or one of its guests has gone."""
+        if self.pair is not None and not self.pair.is_up():
+            self.stop()
+        if self.pair is None:
+            self.pair = Pair(f'{self.dir}/pair', self.kernel, self.base, MEMORY_MB)
+        return self.pair
+
+    def stop(self):
+        """End the guests; their kernels may not have complained."""
+        pair, self.pair = self.pair, None
+        if pair is not None:
+            pair.stop()
+            check(not pair.oops(), f'a kernel complains: {pair.oops()}')

@@ -1,0 +1,36 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The provider for RDMA devices, on Soft-RoCE in guests: what every provider must pass, and what
+only this one has. (SYS-4)
+
+Skipped where there is no QEMU, or no kernel for it; the reason is its last line.
+"""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, '../e2e')]
+
+import provider_cases  # noqa: E402
+from ends import Guests  # noqa: E402
+from e2e import Tests, skip  # noqa: E402
+from lab import Lab, NoLab  # noqa: E402
+
+SECONDS = 600
+
+
+def main():
+    try:
+        lab = Lab()
+    except NoLab as e:
+        skip(str(e))
+    tests = Tests(SECONDS)
+    with lab:
+        guests = Guests(lab)
+        provider_cases.add_all(tests, guests, guests.run)
+        return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
