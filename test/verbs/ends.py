@@ -17,7 +17,8 @@ class Guests(Ends):
 
     name = 'verbs'
     server_ip = '10.77.0.1'
-    lacks = ('unordered', 'loans', 'partitions')
+    lacks = ('unordered', 'loans')
+    ends_on_error = True
     slow = 2        # emulated
 
     def __init__(self, lab):
