@@ -363,7 +363,8 @@ client(const char *spec)
 static void
 show_caps(const char *spec)
 {
-	open_ctx(spec);
+	CHECK(rtsan_open(spec, &ctx) == 0);
+	CHECK(rtsan_query(ctx, &caps) == 0);
 	printf("provider %s\nqps %u\ncqs %u\nmrs %u\nwr %u\nsge %u\ninline %u\nmsg %llu\n",
 	       caps.provider, caps.max_qps, caps.max_cqs, caps.max_mrs, caps.max_wr, caps.max_sge,
 	       caps.max_inline, (unsigned long long)caps.max_msg);

@@ -24,6 +24,7 @@
 
 #define PATIENT_MS 10000
 #define NB_FLOOD   400
+#define FLOOD_MS   3000 /* that they last */
 #define NB_HALVES  300
 #define NB_GUESSES 40
 #define BYTES      4096
@@ -191,6 +192,7 @@ floods(void)
 	}
 	printf("%d requests are not finished\n", i);
 	fflush(stdout);
+	poll(NULL, 0, FLOOD_MS);
 	/* and it exits so */
 	return 0;
 }
