@@ -181,7 +181,7 @@ def add_all(tests, guests):
         tests.add(name, guests.run, function, *args)
 
     for is_client, role in ((True, 'client'), (False, 'server')):
-        for size in (64, 1500, 20000):
+        for size in (64, 1500, 6000):
             add(f'rping as {role}, {size} bytes', rping, is_client, size)
         for size in (1, 10000):
             add(f'ucmatose as {role}, {size} bytes', cmatose, is_client, size)
