@@ -527,9 +527,59 @@ stream_to_end(struct client *c)
 		nb_done++;
 	if (nb_done != nb_posted)
 		return wrong(c, "%d of %d requests completed", nb_done, nb_posted);
-	printf("ended\n");
+	printf("ended, reason %u\n", c->ev.reason);
 	fflush(stdout);
 	rtsan_qp_destroy(c->qp);
+	return 0;
+}
+
+/* The script takes the peer's power, and nothing is under way. (RT-24) */
+static int
+case_idle(struct client *c)
+{
+	if (connected(c, PLAIN) < 0)
+		return -1;
+	printf("idle\n");
+	fflush(stdout);
+	c->ev.type = 0;
+	if (next_event(c, 40000) != RTSAN_EV_DISCONNECTED)
+		return wrong(c, "event %d", c->ev.type);
+	printf("ended, reason %u\n", c->ev.reason);
+	fflush(stdout);
+	return c->ev.reason == RTSAN_R_TIMEOUT ? 0 : wrong(c, "reason %u", c->ev.reason);
+}
+
+/* The script takes the device away, under load: all that was posted completes. */
+static int
+case_removed(struct client *c)
+{
+	uint64_t until = errors_now_ms() + 30000;
+	int nb_posted = 0, nb_done = 0, nb_bad = 0, rc = 0;
+	struct rtsan_wc wc;
+
+	if (connected(c, PLAIN) < 0)
+		return -1;
+	printf("streaming\n");
+	fflush(stdout);
+	while ((rc >= 0 || nb_done < nb_posted) && errors_now_ms() < until) {
+		while (nb_posted - nb_done < 16 && nb_bad == 0 && rc == 0 &&
+		       post(c, RTSAN_WR_PUSH, 100000, c->offer.addr[ALL], c->offer.rkey[ALL]) == 1)
+			nb_posted++;
+		while (rtsan_cq_poll(c->cq, &wc, 1) == 1) {
+			nb_done++;
+			nb_bad += wc.status != RTSAN_WC_SUCCESS;
+		}
+		rc = rtsan_event_poll(c->ctx, &c->ev);
+	}
+	printf("ended: %d posted, %d completed, %d badly, %d\n", nb_posted, nb_done, nb_bad, rc);
+	fflush(stdout);
+	if (rc != -EIO || nb_done != nb_posted)
+		return wrong(c, "%d of %d requests completed, rtsan_event_poll() says %d", nb_done,
+			     nb_posted, rc);
+	if (rtsan_progress(c->ctx) != -EIO)
+		return wrong(c, "rtsan_progress() does not say so");
+	rtsan_qp_destroy(c->qp);
+	c->qp = NULL;
 	return 0;
 }
 
@@ -583,6 +633,8 @@ static const struct {
 	{"revoked-push", case_revoked_push},
 	{"revoked-pull", case_revoked_pull},
 	{"local", case_local},
+	{"idle", case_idle},
+	{"removed", case_removed},
 	{"killed", case_killed},
 	{"restarted", case_restarted},
 };

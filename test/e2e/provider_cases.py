@@ -11,7 +11,7 @@ from e2e import SANITIZE, check
 # name: where in the build
 PROGRAMS = {
     **{name: f'examples/{name}' for name in ('pingpong', 'kvget', 'filecopy', 'stream')},
-    **{name: f'test/e2e/{name}' for name in ('errors', 'streams', 'loans')},
+    **{name: f'test/e2e/{name}' for name in ('errors', 'streams', 'loans', 'comes_and_goes')},
     'sanbench': 'apps/sanbench/sanbench',
 }
 ERRORS = ('no-listener', 'refused', 'partition', 'key', 'bounds', 'rights', 'align', 'too-long',
@@ -23,7 +23,8 @@ class Ends:
     """Where the programs of a case run: two ends of one link, 'server' and 'client'."""
 
     server_ip = None
-    lacks = ()      # of what a case may need: 'unordered', 'loans'
+    lacks = ()      # 'unordered', 'loans'
+    ends_on_error = False
     slow = 1        # how much less to do
     stay = ()       # processes that serve several cases
 
@@ -119,6 +120,29 @@ def loans(ends):
     check(program.wait(60) == 0, program.tail())
     says = 'refused' if 'loans' in ends.lacks else 'all by loans'
     check(program.out() == f'loans: {says}\n', program.tail())
+
+
+def comes_and_goes(ends):
+    """Contexts, queue pairs, regions; one program exits without closing anything."""
+    program = ends.program('comes_and_goes')
+    one = ends.start('server', 'comes_and_goes server', [program, 'server', ends.spec('server')])
+    one.wait_text('listening', 60)
+    other = ends.start('client', 'comes_and_goes client',
+                       [program, 'client', ends.spec('client'), ends.server_ip])
+    check(other.wait(90) == 0, other.tail() + one.tail())
+    check(one.wait(20) == 0, one.tail() + other.tail())
+
+
+def caps(ends):
+    """What rtsan_query() says is what cases go by."""
+    done = ends.start('server', 'caps', [ends.program('comes_and_goes'), 'caps',
+                                         ends.spec('server')])
+    check(done.wait(30) == 0, done.tail())
+    has = dict(line.split(' ', 1) for line in done.out().splitlines())
+    check(has['provider'].split()[0] == ends.name, done.out())
+    for name in ('unordered', 'loans'):
+        check(has[name] == str(int(name not in ends.lacks)), f'{name}: {done.out()}')
+    check(has['ends_on_error'] == str(int(ends.ends_on_error)), done.out())
 
 
 # ---- sanbench ----
@@ -230,6 +254,7 @@ def add_all(tests, ends, run):
     def add(name, function, *args):
         tests.add(f'{ends.name}: {name}', run, function, *args)
 
+    add('what it can do', caps)
     add('pingpong', pingpong, (), 2000)
     add('pingpong that sleeps', pingpong, ('-w',), 1000)
     add('kvget', kvget)
@@ -239,6 +264,7 @@ def add_all(tests, ends, run):
     add('stream', stream)
     add('streams of several threads', streams)
     add('loans', loans)
+    add('contexts come and go', comes_and_goes)
     bench = Bench(ends)
     for name, own in MODES.items():
         add(f'sanbench: {name}', bench.mode, own)

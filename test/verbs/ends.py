@@ -17,7 +17,8 @@ class Guests(Ends):
 
     name = 'verbs'
     server_ip = '10.77.0.1'
-    lacks = ('unordered', 'loans', 'partitions')
+    lacks = ('unordered', 'loans')
+    ends_on_error = True
     slow = 2        # emulated
 
     def __init__(self, lab):
@@ -39,20 +40,31 @@ class Guests(Ends):
         function(self, *args)
         self.end()
 
+    def run_alone(self, function, *args):
+        """A case that leaves guests behind which nobody else can use."""
+        try:
+            self.run(function, *args)
+        finally:
+            self.lab.stop()
+
     def held(self, role):
         """What programs have at the device: its own is what stays."""
         out = self.sh(role, '/usr/bin/rdma resource show')
         return {kind: int(n) for kind, n in re.findall(r'(pd|cq|qp|cm_id|mr|ctx) (\d+)', out)}
 
+    def settle(self, role, want, seconds=5):
+        """Until programs have at the device what they had."""
+        until = time.monotonic() + seconds * SLOW
+        while (held := self.held(role)) != want:
+            check(time.monotonic() < until, f'{role}: at the device are {held}, not {want}')
+            time.sleep(0.1)
+
     def end(self):
         """Programs have ended: so has all that was theirs."""
-        if any(r in self.stay for end in self.pair.ends.values() for r in end.alive()):
+        if not self.pair.is_up() or any(r in self.stay for end in self.pair.ends.values() for r in end.alive()):
             return
-        until = time.monotonic() + 5 * SLOW
         for role in self.pair.ends:
-            while (held := self.held(role)) != IDLE:
-                check(time.monotonic() < until, f'{role}: what is left at the device: {held}')
-                time.sleep(0.1)
+            self.settle(role, IDLE)
 
     def program(self, name):
         return f'/bin/{name}'

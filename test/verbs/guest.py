@@ -15,7 +15,8 @@ import subprocess
 import time
 
 NEEDED = ('qemu-system-x86_64', 'busybox', 'cpio', 'modprobe', 'depmod', 'dpkg', 'apt-get', 'ldd')
-MODULES = ('virtio_pci', 'virtio_net', 'virtio_console', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs', 'crc32_generic')
+MODULES = ('virtio_pci', 'virtio_net', 'virtio_console', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs',
+           'crc32_generic')
 PROVIDER = '/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so'
 DRIVERS = '/etc/libibverbs.d/rxe.driver'
 MEMORY_MB = 384
@@ -33,7 +34,8 @@ set -a; . /guest; set +a
 /bin/busybox ip link set eth0 up
 /usr/bin/rdma link add rxe0 type rxe netdev eth0
 for i in $(seq 100); do
-    grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null && [ -e /dev/infiniband/uverbs0 ] && break
+    grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null &&
+        [ -e /dev/infiniband/uverbs0 ] && break
     sleep 0.1
 done
 ulimit -l unlimited
@@ -175,7 +177,8 @@ class Guest:
              '-display', 'none', '-kernel', kernel.image, '-initrd', initrd, '-append',
              'console=ttyS0 quiet panic=-1 mitigations=off', '-serial', f'file:{self.log}',
              '-chardev', f'socket,id=c1,path={self.control},server=on,wait=off',
-             '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=c1', '-netdev', f'stream,id=n0,{role},addr.type=unix,addr.path={wire}', '-device',
+             '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=c1',
+             '-netdev', f'stream,id=n0,{role},addr.type=unix,addr.path={wire}', '-device',
              f'virtio-net-pci,netdev=n0,mac=52:54:00:77:00:0{1 + number},romfile='],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 

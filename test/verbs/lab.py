@@ -14,7 +14,11 @@ from remote import Pair
 PROVIDER = os.path.join(BUILD, 'drivers/san/verbs/librtsan-verbs.so')
 KERNEL = os.path.join(BUILD, 'test/verbs/kernel')
 # name: where in the build; beside those that every provider has to do with
-OWN_PROGRAMS = {}
+OWN_PROGRAMS = {name: f'test/verbs/{name}' for name in ('stock', 'hostile')}
+POOR = os.path.join(BUILD, 'test/verbs/libpoor.so')
+# of rdmacm-utils; and what threads that are cancelled load by name
+FOREIGN = ('rping', 'ucmatose', 'rdma_server', 'rdma_client')
+FOREIGN_LIBRARY = '/lib/x86_64-linux-gnu/libgcc_s.so.1'
 MEMORY_MB = 1536 if SANITIZE else 768
 
 
@@ -28,7 +32,8 @@ class Lab:
     def __init__(self):
         if not os.path.exists(PROVIDER):
             raise NoLab('built without the verbs provider: libibverbs or librdmacm is missing')
-        lacks = guest.missing()
+        lacks = ', '.join(filter(None, [guest.missing(), *(
+            name for name in FOREIGN if shutil.which(name) is None)]))
         if lacks:
             raise NoLab(f'no guests without {lacks}')
         os.makedirs(os.path.dirname(KERNEL), exist_ok=True)
@@ -52,7 +57,11 @@ class Lab:
         image = guest.Image(f'{self.dir}/root', self.kernel)
         for name, path in {**PROGRAMS, **OWN_PROGRAMS}.items():
             image.program(os.path.join(BUILD, path), f'bin/{name}')
+        for name in FOREIGN:
+            image.program(shutil.which(name))
+        image.library(FOREIGN_LIBRARY, 'libgcc_s.so.1')
         image.library(PROVIDER, 'librtsan-verbs.so')
+        image.library(POOR, 'libpoor.so')
         if not SANITIZE:
             # what a debugger wants is half of it
             subprocess.run(f'strip -g {self.dir}/root/bin/* 2>/dev/null; '

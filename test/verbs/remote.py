@@ -28,7 +28,7 @@ while IFS= read -r line <&3; do
 done
 '''
 BOOT_SECONDS = 60
-LAST_LINES = 40      # of what a process said, when it failed
+LAST_LINES = 16      # of what a process said, when it failed
 
 
 class Remote:

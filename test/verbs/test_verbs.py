@@ -12,6 +12,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, '../e2e')]
 
+import cases_device  # noqa: E402
+import cases_peer  # noqa: E402
 import provider_cases  # noqa: E402
 from ends import Guests  # noqa: E402
 from e2e import Tests, skip  # noqa: E402
@@ -29,6 +31,8 @@ def main():
     with lab:
         guests = Guests(lab)
         provider_cases.add_all(tests, guests, guests.run)
+        cases_device.add_all(tests, guests)
+        cases_peer.add_all(tests, guests)
         return tests.run()
 
 

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Contexts, queue pairs and regions that come and go, with any provider: what is posted does not
+ * keep a queue pair from being destroyed, but a region from being released. What only the engine
+ * in the process can tell is in lifecycle.c. (SYS-2, SYS-4, RT-23, RT-26)
+ *
+ *   comes_and_goes server SPEC      until it is connected with service 2
+ *   comes_and_goes client SPEC PEER
+ *   comes_and_goes caps SPEC        what the provider can do
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rtsan.h>
+
+#define REGION  100000
+#define ROUNDS  5
+#define PATIENT 20 /* seconds */
+#define UNDER   40 /* requests that are under way */
+
+static struct rtsan_ctx *ctx;
+static struct rtsan_cq *cq;
+static struct rtsan_qp *qp;
+static struct rtsan_mr *mr;
+static struct rtsan_caps caps;
+static const char *peer;
+
+/* The server's region, as the client is told. */
+static struct place {
+	uint64_t addr;
+	uint64_t rkey;
+} place;
+
+static void __attribute__((noreturn))
+die(int line, const char *what)
+{
+	printf("comes_and_goes.c:%d: not: %s (%s)\n", line, what, rtsan_error());
+	fflush(stdout);
+	exit(1);
+}
+
+#define CHECK(cond)                           \
+	do {                                  \
+		if (!(cond))                  \
+			die(__LINE__, #cond); \
+	} while (0)
+
+static time_t
+now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+static struct rtsan_event
+event(int line, enum rtsan_event_type want)
+{
+	time_t until = now() + PATIENT;
+	struct rtsan_event ev = {.type = 0};
+
+	while (rtsan_event_poll(ctx, &ev) == 0)
+		if (now() > until)
+			die(line, "an event");
+	if (ev.type != want) {
+		printf("event %d instead of %d: %s\n", ev.type, want,
+		       rtsan_reason_text(ev.reason));
+		die(line, "the event that was expected");
+	}
+	return ev;
+}
+
+static struct rtsan_wc
+completion(int line)
+{
+	time_t until = now() + PATIENT;
+	struct rtsan_wc wc = {.status = 0};
+
+	while (rtsan_cq_poll(cq, &wc, 1) == 0)
+		if (now() > until)
+			die(line, "a completion");
+	return wc;
+}
+
+static struct rtsan_qp *
+make_qp(void)
+{
+	struct rtsan_qp_attr attr = {.send_cq = cq, .recv_cq = cq};
+	struct rtsan_qp *new;
+
+	CHECK(rtsan_qp_create(ctx, &attr, &new) == 0);
+	return new;
+}
+
+static void
+open_ctx(const char *spec)
+{
+	CHECK(rtsan_open(spec, &ctx) == 0);
+	CHECK(rtsan_query(ctx, &caps) == 0);
+	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
+	CHECK(rtsan_mr_alloc(ctx, REGION, RTSAN_REMOTE_PUSH, &mr) == 0);
+}
+
+/* ---- server ---- */
+
+static void
+serve_one(const struct rtsan_event *ev)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(mr), 8, rtsan_mr_lkey(mr)};
+	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1};
+	struct rtsan_conn_param param = {.private_data = &place, .private_len = sizeof(place)};
+	struct rtsan_qp *new = make_qp();
+	int rc;
+
+	CHECK(rtsan_post_recv(new, &recv, 1) == 1);
+	rc = rtsan_accept(ctx, ev->request, new, &param);
+	/* who asked may have gone again */
+	CHECK(rc == 0 || rc == -ENOENT);
+	if (rc < 0)
+		rtsan_qp_destroy(new);
+}
+
+static void
+serve(const char *spec)
+{
+	struct rtsan_listener *work, *stop, *again;
+	struct rtsan_event ev;
+	struct rtsan_wc wc;
+
+	open_ctx(spec);
+	CHECK(rtsan_listen(ctx, 1, 0, 4, &work) == 0);
+	CHECK(rtsan_listen(ctx, 2, 0, 4, &stop) == 0);
+	CHECK(rtsan_listen(ctx, 2, 0, 4, &again) == -EADDRINUSE);
+	CHECK(rtsan_listen(ctx, 3, 0, 4, &again) == 0);
+	rtsan_listener_destroy(again);
+	CHECK(rtsan_listen(ctx, 3, 0, 4, &again) == 0);
+	place.addr = (uintptr_t)rtsan_mr_addr(mr);
+	place.rkey = rtsan_mr_rkey(mr);
+	printf("listening\n");
+	fflush(stdout);
+	for (;;) {
+		while (rtsan_cq_poll(cq, &wc, 1) == 1)
+			;
+		if (rtsan_event_poll(ctx, &ev) == 0)
+			continue;
+		if (ev.type == RTSAN_EV_DISCONNECTED)
+			rtsan_qp_destroy(ev.qp);
+		if (ev.type != RTSAN_EV_CONNECT_REQUEST)
+			continue;
+		if (ev.listener != work)
+			break;
+		serve_one(&ev);
+	}
+	CHECK(rtsan_reject(ctx, ev.request, "bye", 3) == 0);
+	CHECK(rtsan_reject(ctx, ev.request, "bye", 3) == -ENOENT);
+	CHECK(rtsan_reject(ctx, 0x7654321012345, NULL, 0) == -ENOENT);
+	rtsan_close(ctx);
+}
+
+/* ---- client ---- */
+
+static int
+post(uint8_t opcode, uint64_t id, const struct rtsan_mr *from, uint32_t len, uint64_t rkey)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(from), len, rtsan_mr_lkey(from)};
+	struct rtsan_send_wr wr = {.wr_id = id,
+				   .opcode = opcode,
+				   .flags = RTSAN_WR_SIGNALED,
+				   .sge = &sge,
+				   .nb_sge = 1,
+				   .remote_addr = opcode == RTSAN_WR_SEND ? 0 : place.addr,
+				   .rkey = (uint32_t)rkey};
+
+	return rtsan_post_send(qp, &wr, 1);
+}
+
+static void
+post_recvs(int n)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(mr), 8, rtsan_mr_lkey(mr)};
+	struct rtsan_recv_wr recv = {.wr_id = 9, .sge = &sge, .nb_sge = 1};
+
+	while (n-- > 0)
+		CHECK(rtsan_post_recv(qp, &recv, 1) == 1);
+}
+
+static void
+dial(void)
+{
+	struct rtsan_event ev;
+
+	qp = make_qp();
+	CHECK(rtsan_connect(qp, peer, 1, NULL) == 0);
+	CHECK(rtsan_connect(qp, peer, 1, NULL) == -EISCONN);
+	ev = event(__LINE__, RTSAN_EV_ESTABLISHED);
+	CHECK(ev.qp == qp && ev.private_len == sizeof(place));
+	memcpy(&place, ev.private_data, sizeof(place));
+}
+
+/* While posted work names a region it stays; then it goes. */
+static void
+test_dereg(void)
+{
+	struct rtsan_mr *src;
+	struct rtsan_wc wc;
+
+	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &src) == 0);
+	CHECK(post(RTSAN_WR_PUSH, 1, src, REGION, place.rkey) == 1);
+	CHECK(rtsan_mr_dereg(src) == -EBUSY);
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS && wc.qp == qp);
+	CHECK(post(RTSAN_WR_SEND, 2, src, 8, 0) == 1);
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 2 && wc.status == RTSAN_WC_SUCCESS);
+	CHECK(rtsan_mr_dereg(src) == 0);
+}
+
+/* Memory of posted work is free when rtsan_qp_destroy() returns, whatever is under way. */
+static void
+test_destroy_under_way(void)
+{
+	struct rtsan_mr *src;
+	struct rtsan_wc wc;
+	int i;
+
+	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &src) == 0);
+	for (i = 0; i < UNDER; i++)
+		CHECK(post(RTSAN_WR_PUSH, 1, src, REGION, place.rkey) == 1);
+	post_recvs(UNDER);
+	for (i = 0; i < 100; i++)
+		rtsan_progress(ctx);
+	CHECK(rtsan_mr_dereg(src) == -EBUSY);
+	CHECK(rtsan_cq_destroy(cq) == -EBUSY);
+	rtsan_qp_destroy(qp);
+	CHECK(rtsan_mr_dereg(src) == 0);
+	/* nothing of the dead one is polled */
+	for (i = 0; i < 100; i++)
+		CHECK(rtsan_cq_poll(cq, &wc, 1) == 0);
+}
+
+/* What is posted finishes first; the receive that nobody used is flushed. */
+static void
+test_orderly_end(void)
+{
+	struct rtsan_event ev;
+	struct rtsan_wc wc;
+	int i;
+
+	dial();
+	post_recvs(1);
+	for (i = 0; i < UNDER; i++)
+		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
+	CHECK(rtsan_disconnect(qp) == 0);
+	ev = event(__LINE__, RTSAN_EV_DISCONNECTED);
+	CHECK(ev.qp == qp);
+	for (i = 0; i < UNDER; i++) {
+		wc = completion(__LINE__);
+		CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS);
+	}
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 9 && wc.status == RTSAN_WC_FLUSHED);
+	CHECK(rtsan_disconnect(qp) == -ENOTCONN);
+	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == -ENOTCONN);
+	/* the same queue pair again */
+	CHECK(rtsan_connect(qp, peer, 1, NULL) == 0);
+	event(__LINE__, RTSAN_EV_ESTABLISHED);
+	CHECK(post(RTSAN_WR_PUSH, 3, mr, 8, place.rkey) == 1);
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_SUCCESS);
+	rtsan_qp_destroy(qp);
+}
+
+/* Whatever a connection is doing, its queue pair can go; what it posted goes along. */
+static void
+test_destroy_while_connecting(void)
+{
+	struct timespec pause = {.tv_nsec = 0};
+	struct rtsan_event ev;
+	int i, k;
+
+	for (i = 0; i < 8; i++) {
+		qp = make_qp();
+		post_recvs(3);
+		CHECK(rtsan_connect(qp, peer, 1, NULL) == 0);
+		CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == 1);
+		pause.tv_nsec = i * 500000;
+		for (k = 0; k < i; k++)
+			rtsan_progress(ctx);
+		nanosleep(&pause, NULL);
+		rtsan_qp_destroy(qp);
+	}
+	/* nobody has that service: its answer may come when nobody waits for it */
+	qp = make_qp();
+	CHECK(rtsan_connect(qp, peer, 77, NULL) == 0);
+	rtsan_qp_destroy(qp);
+	while (rtsan_event_poll(ctx, &ev) == 1)
+		CHECK(ev.qp == NULL);
+}
+
+/* A queue pair that was refused is as good as new. */
+static void
+test_refused(void)
+{
+	struct rtsan_event ev;
+
+	qp = make_qp();
+	CHECK(rtsan_connect(qp, peer, 77, NULL) == 0);
+	ev = event(__LINE__, RTSAN_EV_REJECTED);
+	CHECK(ev.reason == RTSAN_R_NO_LISTENER);
+	CHECK(rtsan_connect(qp, peer, 1, NULL) == 0);
+	event(__LINE__, RTSAN_EV_ESTABLISHED);
+	rtsan_qp_destroy(qp);
+}
+
+/* A context is one of several, or is told to be the only one. */
+static void
+test_second(const char *spec)
+{
+	struct rtsan_ctx *second;
+	int rc = rtsan_open(spec, &second);
+
+	CHECK(rc == 0 || rc == -EBUSY);
+	if (rc == 0)
+		rtsan_close(second);
+}
+
+static void
+client(const char *spec)
+{
+	struct rtsan_event ev;
+	int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		open_ctx(spec);
+		test_second(spec);
+		dial();
+		test_dereg();
+		test_destroy_under_way();
+		test_orderly_end();
+		test_destroy_while_connecting();
+		test_refused();
+		/* closing takes everything along: a connection, its queues */
+		dial();
+		post_recvs(5);
+		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
+		if (round < ROUNDS - 1)
+			rtsan_close(ctx);
+	}
+	rtsan_qp_destroy(qp);
+	qp = make_qp();
+	CHECK(rtsan_connect(qp, peer, 2, NULL) == 0);
+	ev = event(__LINE__, RTSAN_EV_REJECTED);
+	CHECK(ev.reason == RTSAN_R_REFUSED && memcmp(ev.private_data, "bye", 3) == 0);
+	/* and it exits without closing */
+}
+
+static void
+show_caps(const char *spec)
+{
+	CHECK(rtsan_open(spec, &ctx) == 0);
+	CHECK(rtsan_query(ctx, &caps) == 0);
+	printf("provider %s\nqps %u\ncqs %u\nmrs %u\nwr %u\nsge %u\ninline %u\nmsg %llu\n",
+	       caps.provider, caps.max_qps, caps.max_cqs, caps.max_mrs, caps.max_wr, caps.max_sge,
+	       caps.max_inline, (unsigned long long)caps.max_msg);
+	printf("mr_reg %d\nunordered %d\nloans %d\natomics %d\nends_on_error %d\n", caps.has_mr_reg,
+	       caps.has_unordered, caps.has_loan, caps.has_atomic, caps.ends_on_error);
+	rtsan_close(ctx);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "server") == 0)
+		serve(argv[2]);
+	else if (argc == 3 && strcmp(argv[1], "caps") == 0)
+		show_caps(argv[2]);
+	else if (argc == 4 && strcmp(argv[1], "client") == 0) {
+		peer = argv[3];
+		client(argv[2]);
+	} else {
+		return 2;
+	}
+	if (strcmp(argv[1], "caps") != 0)
+		printf("comes_and_goes %s: ok\n", argv[1]);
+	return 0;
+}
