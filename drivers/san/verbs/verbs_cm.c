@@ -12,6 +12,8 @@
 #define READS_ALL     255
 #define CONSUMER_SAYS 28 /* why a request was refused: its program said so */
 #define NO_SERVICE    8
+#define STALE         10
+#define QPN_MASK      0xffffff
 #define RNR_TIMER     12 /* 0.64 ms until a peer that had no receive here is to try again */
 
 /* Of one event: it is acknowledged before it is looked at, as an end destroys its id. */
@@ -206,13 +208,28 @@ on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 
 /* ---- connections; under the lock of the queue pair ---- */
 
+/* True: it asks again, for what was refused was a first half, or its number was taken there. */
+static bool
+asks_again(struct verbs_qp *q, int status, uint8_t reason)
+{
+	if (q->half != VERBS_HELLO_FIRST || (status != STALE && reason != VERBS_HELLO_MORE))
+		return false;
+	verbs_end_leave(q);
+	if (status == STALE)
+		q->token++;
+	else
+		q->half = VERBS_HELLO_REST;
+	q->state = VERBS_RESOLVING;
+	return verbs_conn_resolve(q) == 0;
+}
+
 static void
 ask(struct verbs_qp *q)
 {
 	struct rdma_conn_param conn = {
 		.private_data = q->private_data,
 		.private_data_len = (uint8_t)q->private_len,
-		.qp_num = 1, /* a first half is for no queue pair */
+		.qp_num = q->token & QPN_MASK, /* of a first half, which is for no queue pair */
 	};
 	uint8_t buf[VERBS_HELLO_MAX];
 	struct verbs_hello h;
@@ -259,14 +276,8 @@ on_rejected(struct verbs_qp *q, const struct cm_event *e)
 		   verbs_hello_decode(e->data, e->len, &h) == RTSAN_R_NONE) {
 		reason = h.reason;
 	}
-	if (q->half == VERBS_HELLO_FIRST && reason == VERBS_HELLO_MORE) {
-		verbs_end_leave(q);
-		q->half = VERBS_HELLO_REST;
-		q->state = VERBS_RESOLVING;
-		if (verbs_conn_resolve(q) == 0)
-			return;
-		reason = RTSAN_R_RESOURCES;
-	}
+	if (asks_again(q, e->ev.status, reason))
+		return;
 	verbs_end_begin(q, RTSAN_EV_REJECTED, reason, &h);
 }
 

@@ -209,7 +209,7 @@ check_private(const struct verbs_qp *q)
 {
 	/* a foreign program knows nothing of halves */
 	if (q->ctx->is_plain && q->private_len > VERBS_HELLO_ASK)
-		return q->ctx->host->fail(-EMSGSIZE, "connect: private data: %u bytes, plain has %d",
+		return q->ctx->host->fail(-EMSGSIZE, "connect: private data of %u bytes, not %d",
 					  q->private_len, VERBS_HELLO_ASK);
 	return 0;
 }

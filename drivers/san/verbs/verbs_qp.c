@@ -369,48 +369,60 @@ fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32
 	return true;
 }
 
-/* There is no memory to register it: the connection ends. */
-static void
-fail(struct verbs_qp *q)
+/* It can't be posted: the connection ends. True: that is why, and nothing before. */
+static bool
+fail(struct verbs_qp *q, uint8_t status)
 {
 	uint8_t none = 0;
 
-	if (atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_NO_BUFFERS))
-		verbs_thread_look(q);
+	verbs_cq_harvest(q->send_cq);
+	if (!atomic_compare_exchange_strong(&q->failed, &none, status))
+		return false;
+	verbs_thread_look(q);
+	return true;
+}
+
+/* The first that the device never had hears why. */
+static void
+fail_send(struct verbs_qp *q, uint8_t status)
+{
+	const struct san_ulp_wr *e = &q->sqe[q->sq_posted & (q->sq_depth - 1)];
+
+	if (e->op >= SAN_WR_FETCH_ADD && e->remote_addr % SAN_ULP_ATOMIC_LEN != 0)
+		status = RTSAN_WC_REM_ALIGN; /* some devices refuse it, others' peers do */
+	if (fail(q, status))
+		atomic_store(&q->blame, status);
 }
 
 static void
 post_sends(struct verbs_qp *q)
 {
-	struct ibv_send_wr w[BURST], *bad;
+	struct ibv_send_wr w[BURST], *bad = NULL;
 	struct ibv_sge sge[BURST][SAN_ULP_SGE_MAX];
 	bool is_good = true;
 	uint32_t tail, n, i;
 
-	while (is_good) {
+	while (is_good && bad == NULL) {
 		/* pairs with the release of who posts: they are written */
 		tail = atomic_load_explicit(&q->wq->sq_tail, memory_order_acquire);
 		if (tail == q->sq_posted)
 			return;
 		n = tail - q->sq_posted < BURST ? tail - q->sq_posted : BURST;
-		for (i = 0; i < n && is_good; i++)
+		for (i = 0; i < n; i++) {
 			is_good = fill_send(q, &w[i], sge[i], q->sq_posted + i);
-		if (!is_good) {
-			/* the first that the device never had hears why */
-			atomic_store(&q->blame, RTSAN_WC_NO_BUFFERS);
-			fail(q);
-			n = i - 1;
+			if (!is_good)
+				break;
+			w[i].next = NULL;
+			if (i > 0)
+				w[i - 1].next = &w[i];
 		}
-		for (i = 0; i < n; i++)
-			w[i].next = i + 1 < n ? &w[i + 1] : NULL;
-		if (n == 0)
-			return;
-		if (ibv_post_send(q->id->qp, w, &bad) != 0) {
-			q->sq_posted += (uint32_t)(bad - w);
-			return; /* it is ending: what ends it says so */
-		}
-		q->sq_posted += n;
+		if (i > 0 && ibv_post_send(q->id->qp, w, &bad) != 0)
+			i = (uint32_t)(bad - w);
+		else
+			bad = NULL;
+		q->sq_posted += i;
 	}
+	fail_send(q, is_good ? RTSAN_WC_INVALID : RTSAN_WC_NO_BUFFERS);
 }
 
 static void
@@ -430,11 +442,13 @@ post_recvs(struct verbs_qp *q)
 			.num_sge = e->nb_sge,
 		};
 		if (!fill_sges(q, sge, e->sge, e->nb_sge, true, q->sq_depth + slot)) {
-			fail(q);
+			fail(q, RTSAN_WC_NO_BUFFERS);
 			return;
 		}
-		if (ibv_post_recv(q->id->qp, &w, &bad) != 0)
+		if (ibv_post_recv(q->id->qp, &w, &bad) != 0) {
+			fail(q, RTSAN_WC_INVALID);
 			return;
+		}
 	}
 }
 

@@ -405,6 +405,9 @@ hand_over(struct verbs_stream *s, uint64_t now_ns)
 	struct san_ulp_wc wc[HAND_OVER];
 	int i, n;
 
+	/* a peer's first messages may come before we hear that the connection is up */
+	if (s->q->state == VERBS_CONNECTING)
+		return;
 	while ((n = verbs_cq_poll(s->own, wc, HAND_OVER)) != 0)
 		for (i = 0; i < n; i++)
 			san_stream_on_done(s->session, &wc[i], now_ns);

@@ -88,8 +88,12 @@ arm(struct verbs_qp *q, uint64_t at_ns)
 static void
 look_at(struct verbs_qp *q)
 {
+	uint64_t next_ns = SAN_TIME_NEVER;
+
 	pthread_mutex_lock(&q->lock);
-	arm(q, atomic_load(&q->qpn) != SAN_QPN_NONE ? verbs_end_look(q, verbs_now_ns()) : SAN_TIME_NEVER);
+	if (atomic_load(&q->qpn) != SAN_QPN_NONE)
+		next_ns = verbs_end_look(q, verbs_now_ns());
+	arm(q, next_ns);
 	pthread_mutex_unlock(&q->lock);
 }
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What goes along with a connection of an RDMA device: its bytes, and what is refused. (SYS-4) */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "verbs_hello.h"
+
+#define SERVICE 0x0102030405060708ull
+
+static uint8_t words[RTSAN_PRIVATE_MAX];
+
+static int
+setup(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(words); i++)
+		words[i] = (uint8_t)(0x80 + i);
+	return 0;
+}
+
+/** From memory of exactly that size, so that a sanitizer sees every access beyond. */
+static enum rtsan_reason
+decode(const uint8_t *p, size_t len, struct verbs_hello *h)
+{
+	uint8_t *exact = malloc(len > 0 ? len : 1);
+	enum rtsan_reason reason;
+
+	assert_non_null(exact);
+	memcpy(exact, p, len);
+	reason = verbs_hello_decode(exact, len, h);
+	free(exact);
+	return reason;
+}
+
+static void
+verbs_hello__bytes(void **state)
+{
+	static const uint8_t expected[] = {'S', 'A', 'N', 'V', 1, VERBS_HELLO_STREAM, 0, 3,
+					   1, 2, 3, 4, 5, 6, 7, 8,
+					   0x80, 0x81, 0x82};
+	uint8_t buf[VERBS_HELLO_MAX];
+	struct verbs_hello h, got;
+
+	(void)state;
+	verbs_hello_init(&h, SERVICE, words, 3);
+	h.flags = VERBS_HELLO_STREAM;
+	assert_int_equal(verbs_hello_encode(&h, buf), sizeof(expected));
+	assert_memory_equal(buf, expected, sizeof(expected));
+	assert_int_equal(decode(buf, sizeof(expected), &got), RTSAN_R_NONE);
+	assert_int_equal(got.service, SERVICE);
+	assert_int_equal(got.flags, VERBS_HELLO_STREAM);
+	assert_int_equal(got.len, 3);
+	assert_memory_equal(got.data, words, 3);
+}
+
+/* Any length, and the zeros that the connection manager adds. */
+static void
+verbs_hello__all_lengths(void **state)
+{
+	uint8_t buf[VERBS_HELLO_MAX + 8], len;
+	struct verbs_hello h, got;
+	uint16_t n;
+
+	(void)state;
+	for (n = 0; n <= RTSAN_PRIVATE_MAX; n++) {
+		memset(buf, 0, sizeof(buf));
+		verbs_hello_init(&h, SERVICE, words, n);
+		h.reason = RTSAN_R_REFUSED;
+		len = verbs_hello_encode(&h, buf);
+		assert_in_range(len, 1, VERBS_HELLO_MAX);
+		assert_true(n > VERBS_HELLO_ONE || len <= VERBS_HELLO_ASK);
+		assert_int_equal(decode(buf, sizeof(buf), &got), RTSAN_R_NONE);
+		assert_int_equal(got.len, n);
+		assert_int_equal(got.reason, RTSAN_R_REFUSED);
+		assert_memory_equal(got.data, words, n);
+	}
+}
+
+/* What is too long for a request goes in two, each of which fits. */
+static void
+verbs_hello__halves(void **state)
+{
+	uint8_t first[VERBS_HELLO_MAX], rest[VERBS_HELLO_MAX];
+	struct verbs_hello h, a, b;
+
+	(void)state;
+	verbs_hello_init(&h, SERVICE, words, RTSAN_PRIVATE_MAX);
+	h.token = 77;
+	h.flags = VERBS_HELLO_FIRST | VERBS_HELLO_STREAM;
+	assert_int_equal(verbs_hello_encode(&h, first), VERBS_HELLO_ASK);
+	h.flags = VERBS_HELLO_REST | VERBS_HELLO_STREAM;
+	assert_int_equal(verbs_hello_encode(&h, rest), VERBS_HELLO_ASK);
+	assert_int_equal(decode(first, VERBS_HELLO_ASK, &a), RTSAN_R_NONE);
+	assert_int_equal(decode(rest, VERBS_HELLO_ASK, &b), RTSAN_R_NONE);
+	assert_true(a.token == 77 && b.token == 77 && a.len == RTSAN_PRIVATE_MAX);
+	assert_int_equal(a.flags, VERBS_HELLO_FIRST | VERBS_HELLO_STREAM);
+	assert_memory_equal(a.data, words, VERBS_HELLO_HALF);
+	assert_memory_equal(b.data + VERBS_HELLO_HALF, words + VERBS_HELLO_HALF, VERBS_HELLO_HALF);
+}
+
+/* A hello of *len* bytes of private data, cut to *size*, byte *at* changed to *value*. */
+static enum rtsan_reason
+spoilt(uint8_t flags, uint16_t len, size_t size, size_t at, uint8_t value)
+{
+	uint8_t buf[VERBS_HELLO_MAX];
+	struct verbs_hello h;
+
+	verbs_hello_init(&h, SERVICE, words, len);
+	h.flags = flags;
+	verbs_hello_encode(&h, buf);
+	buf[at] = value;
+	return decode(buf, size, &h);
+}
+
+static void
+verbs_hello__refused(void **state)
+{
+	struct verbs_hello h;
+
+	(void)state;
+	assert_int_equal(verbs_hello_decode(NULL, 0, &h), RTSAN_R_PARAMETER);
+	assert_int_equal(spoilt(0, 8, 24, 8, 1), RTSAN_R_NONE);
+	assert_int_equal(spoilt(0, 8, 24, 0, 'X'), RTSAN_R_PARAMETER); /* another protocol */
+	assert_int_equal(spoilt(0, 8, 24, 4, 2), RTSAN_R_VERSION);
+	assert_int_equal(spoilt(0, 8, 24, 7, 9), RTSAN_R_PARAMETER); /* says more than there is */
+	assert_int_equal(spoilt(0, 64, 80, 7, 65), RTSAN_R_PARAMETER);
+	assert_int_equal(spoilt(0, 64, 79, 8, 1), RTSAN_R_PARAMETER);
+	assert_int_equal(spoilt(0, 0, 15, 8, 1), RTSAN_R_PARAMETER);
+	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 55, 8, 1), RTSAN_R_PARAMETER);
+	/* both halves at once; a half of what needs none */
+	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 5, 6), RTSAN_R_PARAMETER);
+	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 7, 40), RTSAN_R_PARAMETER);
+	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 7, 41), RTSAN_R_NONE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(verbs_hello__bytes),
+		cmocka_unit_test(verbs_hello__all_lengths),
+		cmocka_unit_test(verbs_hello__halves),
+		cmocka_unit_test(verbs_hello__refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
