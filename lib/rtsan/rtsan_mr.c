@@ -90,6 +90,7 @@ mr_add(struct rtsan_ctx *ctx, struct rtsan_provider_mr *pm, size_t map_size, str
 		mr->addr = (uintptr_t)pm->addr;
 		mr->length = pm->length;
 		mr->key = pm->key;
+		mr->rkey = pm->rkey;
 		mr->map_size = map_size;
 		mr->mapped = map_size != 0;
 		mr->gen = (mr->gen + 1) & gen_mask;
@@ -271,5 +272,5 @@ rtsan_mr_lkey(const struct rtsan_mr *mr)
 uint32_t
 rtsan_mr_rkey(const struct rtsan_mr *mr)
 {
-	return mr->key;
+	return mr->rkey;
 }

@@ -28,7 +28,7 @@ struct rtsan_mr {
 	struct rtsan_ctx *ctx;
 	_Atomic uint32_t lkey; /**< 0: free; written last: if it matches, the range is right */
 	uint32_t gen;          /**< counts the regions that were here; upper part of the lkey */
-	uint32_t key;          /**< the provider's */
+	uint32_t key, rkey;    /**< the provider's names for it */
 	bool mapped;           /**< by us: unmap it */
 	uintptr_t addr;
 	size_t length;   /**< as asked for */

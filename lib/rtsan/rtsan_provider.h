@@ -48,7 +48,8 @@ struct rtsan_provider_mr {
 	int fd;          /**< a memfd with this memory; -1: nobody else can have it */
 	uint64_t offset; /**< there */
 	/* result */
-	uint32_t key; /**< its name in entries of work queues, and for the peer */
+	uint32_t key;  /**< its name in entries of work queues, and of mr_del */
+	uint32_t rkey; /**< and for the peer */
 };
 
 struct rtsan_provider_qp {

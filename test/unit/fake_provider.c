@@ -68,6 +68,7 @@ fake_mr_add(void *priv, struct rtsan_provider_mr *mr)
 	fake_state.mr_addr = mr->addr;
 	fake_state.mr_seals = fcntl(mr->fd, F_GET_SEALS);
 	mr->key = 0x1000 + mr->access;
+	mr->rkey = 0x2000 + mr->access;
 	if (fake_state.mr_add_rc == 0)
 		fake_state.nb_mrs++;
 	return fake_state.mr_add_rc;

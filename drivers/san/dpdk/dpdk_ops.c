@@ -287,7 +287,7 @@ dpdk_mr_add(struct dpdk_ctx *ctx, uint16_t app, uint64_t base, struct rtsan_prov
 		rc = san_engine_call(san_engine_at(ctx->port, i), do_mr_copy, &call);
 		SAN_VERIFY(rc == 0);
 	}
-	mr->key = call.key;
+	mr->key = mr->rkey = call.key;
 	return rc;
 }
 

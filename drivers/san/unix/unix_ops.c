@@ -120,7 +120,7 @@ op_mr_add(void *priv, struct rtsan_provider_mr *mr)
 	int rc = unix_call(priv, &req, mr->fd, &rep, NULL);
 
 	if (rc == 0)
-		mr->key = rep.id;
+		mr->key = mr->rkey = rep.id;
 	return rc;
 }
 

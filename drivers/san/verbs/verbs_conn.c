@@ -17,8 +17,8 @@
 #include "verbs_priv.h"
 
 #define RESOLVE_MS   2000
-#define CONNECT_MS   10000 /* until it is up, in all */
-#define ACK_TIMEOUT  14    /* 67 ms until what was not acknowledged is sent again */
+#define CONNECT_MS   7000 /* until it is up, in all */
+#define ACK_TIMEOUT  14   /* 67 ms until what was not acknowledged is sent again */
 #define RETRIES      7
 #define RNR_FOREVER  7 /* the device's patience: ours is in verbs_end.c */
 #define READS_MAX    16
@@ -162,6 +162,7 @@ take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acc
 	q->end_ns = verbs_now_ns() + CONNECT_MS * SAN_NS_PER_MS;
 	atomic_store(&q->failed, 0);
 	atomic_store(&q->blame, 0);
+	q->blame_recv = 0;
 	atomic_store(&q->was_up, false);
 }
 
@@ -326,12 +327,12 @@ accept_request(struct verbs_qp *q, uint64_t request)
 	}
 	q->state = VERBS_CONNECTING;
 	rc = verbs_qp_make(q);
-	if (rc == 0 && rdma_accept(q->id, &conn) != 0)
-		rc = -errno;
-	if (rc == 0)
+	if (rc == 0 && rdma_accept(q->id, &conn) == 0)
 		return 0;
 	q->state = VERBS_IDLE;
 	verbs_end_leave(q);
+	if (rc == 0 || rc == -EINVAL) /* the connection manager has heard so before us */
+		return q->ctx->host->fail(-ENOENT, "accept: the request is gone");
 	return q->ctx->host->fail(rc, "accept: %s: %s", q->ctx->device, strerror(-rc));
 }
 

@@ -361,7 +361,9 @@ flush_recvs(struct verbs_qp *q)
 	uint32_t at = atomic_load(&q->wq->rq_head), tail = atomic_load(&q->wq->rq_tail);
 
 	for (; at != tail && has_place(cq); at++) {
-		received(q, at, RTSAN_WC_FLUSHED, NULL, place(cq));
+		received(q, at, q->blame_recv != 0 ? q->blame_recv : RTSAN_WC_FLUSHED, NULL,
+			 place(cq));
+		q->blame_recv = 0;
 		cq->kept_tail++;
 	}
 	q->rq_posted = at;

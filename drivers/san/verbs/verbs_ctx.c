@@ -163,7 +163,8 @@ check_device(struct verbs_ctx *ctx)
 	if (ibv_query_device(ctx->dev, &ctx->attr) != 0)
 		return ctx->host->fail(-EIO, "verbs: %s does not say what it can do", ctx->device);
 	if (ctx->attr.max_qp_rd_atom == 0 || ctx->attr.max_sge == 0)
-		return ctx->host->fail(-EOPNOTSUPP, "verbs: %s can't read, or has no parts",
+		return ctx->host->fail(-EOPNOTSUPP, "verbs: %s has no reads, or no parts of "
+						    "a request",
 				       ctx->device);
 	ctx->max_sge = ctx->attr.max_sge < SAN_ULP_SGE_MAX ? (uint32_t)ctx->attr.max_sge :
 							     SAN_ULP_SGE_MAX;
@@ -179,7 +180,7 @@ make_tables(struct verbs_ctx *ctx)
 	uint32_t i;
 
 	ctx->qps = calloc(VERBS_QPS, sizeof(*ctx->qps));
-	ctx->mrs = calloc(2 * VERBS_MRS, sizeof(*ctx->mrs));
+	ctx->mrs = calloc(VERBS_MRS, sizeof(*ctx->mrs));
 	if (ctx->qps == NULL || ctx->mrs == NULL)
 		return -ENOMEM;
 	for (i = 0; i < VERBS_QPS; i++) {
@@ -233,7 +234,6 @@ init(struct verbs_ctx *ctx, const struct rtsan_host *host)
 	ctx->host = host;
 	ctx->event_fd = ctx->epoll_fd = ctx->kick_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
-	pthread_mutex_init(&ctx->mr_lock, NULL);
 	pthread_cond_init(&ctx->passed, NULL);
 	LIST_INIT(&ctx->listeners);
 	LIST_INIT(&ctx->cqs);
@@ -293,9 +293,9 @@ op_close(void *priv)
 		pthread_mutex_unlock(&q->lock);
 	}
 	verbs_thread_stop(ctx);
-	for (i = 0; i < 2 * VERBS_MRS; i++) {
-		mr = atomic_load(&ctx->mrs[i].mr);
-		if (mr != NULL && mr != VERBS_MR_GONE)
+	for (i = 0; i < VERBS_MRS; i++) {
+		mr = atomic_load(&ctx->mrs[i]);
+		if (mr != NULL)
 			ibv_dereg_mr(mr);
 	}
 	release(ctx);

@@ -120,6 +120,7 @@ struct verbs_qp {
 	_Atomic bool was_up;
 	_Atomic uint8_t failed; /**< the first status that ends it; 0: none */
 	_Atomic uint8_t blame;  /**< status for the first that is flushed; 0: none */
+	uint8_t blame_recv;     /**< likewise of receives that the device never had */
 	_Atomic uint32_t marks; /**< of ours under way */
 	uint32_t mark_at;       /**< all before it is done when the mark is */
 	_Atomic uint32_t moved; /**< completions */
@@ -164,14 +165,6 @@ struct verbs_half {
 	uint8_t data[VERBS_HELLO_HALF];
 };
 
-/** A region: what it is called at the peer and here differs with some devices. */
-struct verbs_mr {
-	_Atomic(struct ibv_mr *) mr; /**< NULL: free, and nothing behind it */
-	uint32_t key;
-};
-
-#define VERBS_MR_GONE ((struct ibv_mr *)1) /**< free, but others may be behind it */
-
 /** An id that only the thread may destroy, as it alone knows that no event names it. */
 struct verbs_retired {
 	struct rdma_cm_id *id;
@@ -191,10 +184,8 @@ struct verbs_ctx {
 	uint32_t max_sge;
 	struct rdma_event_channel *cm;
 	struct ibv_comp_channel *channel; /**< of all streams */
-	pthread_mutex_t mr_lock;          /**< what of *mrs* changes */
-	struct verbs_mr *mrs;
-	uint32_t nb_mrs;
-	pthread_mutex_t lock; /**< what is below */
+	_Atomic(struct ibv_mr *) *mrs;    /**< the programs': see verbs_mr.c */
+	pthread_mutex_t lock;             /**< what is below */
 	pthread_cond_t passed;
 	struct verbs_qp *qps;
 	uint32_t next_qp;
@@ -249,12 +240,8 @@ int verbs_mr_add(void *priv, struct rtsan_provider_mr *mr);
 int verbs_mr_del(void *priv, uint32_t key);
 /** The region that is called *key*, or NULL. */
 struct ibv_mr *verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key);
-/** Register for *access*, an ibv_access_flags, and have it found by *key*. 0 or -errno. */
-int verbs_mr_register(struct verbs_ctx *ctx, void *addr, size_t length, int access, uint32_t *key);
 /** Does one of these name *key*? */
 bool verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key);
-/** The peer reaches it no more on return. -EINVAL: there is none. */
-int verbs_mr_forget(struct verbs_ctx *ctx, uint32_t key);
 
 /* ---- verbs_cq.c ---- */
 

@@ -442,7 +442,8 @@ post_recvs(struct verbs_qp *q)
 			.num_sge = e->nb_sge,
 		};
 		if (!fill_sges(q, sge, e->sge, e->nb_sge, true, q->sq_depth + slot)) {
-			fail(q, RTSAN_WC_NO_BUFFERS);
+			if (fail(q, RTSAN_WC_NO_BUFFERS))
+				q->blame_recv = RTSAN_WC_NO_BUFFERS;
 			return;
 		}
 		if (ibv_post_recv(q->id->qp, &w, &bad) != 0) {

@@ -31,7 +31,7 @@
 #define HAND_OVER 32                      /* completions at a time */
 #define OWN_END   (~UINT64_C(0))          /* wr_id of the end that the program did not ask for */
 
-/** Memory of the session's. */
+/** Memory of the session's; or of the program's, that its peer may reach. */
 struct chunk {
 	void *mem;
 	size_t bytes;
@@ -47,7 +47,7 @@ struct verbs_stream {
 	struct verbs_cq *send_cq, *recv_cq; /* the program's; NULL: it has gone */
 	struct verbs_cq *own;               /* of the session's requests */
 	struct san_wq_cons wq;              /* the program's */
-	struct chunk *chunks;
+	struct chunk *chunks, *shared;
 	bool lingers;
 	bool is_armed; /* the device says when something has completed */
 	bool is_open, is_over;
@@ -140,6 +140,33 @@ op_read(void *arg, uint64_t cookie, const struct san_ulp_sge *sge, uint8_t nb_sg
 	return post(arg, SAN_WR_PULL, cookie, sge, nb_sge, addr, key);
 }
 
+static struct chunk *
+add(struct verbs_stream *s, struct chunk **list, void *mem, size_t bytes, int access)
+{
+	struct chunk *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	*c = (struct chunk){.mem = mem, .bytes = bytes, .next = *list};
+	c->mr = ibv_reg_mr(s->ctx->pd, mem, bytes, access);
+	if (c->mr == NULL) {
+		free(c);
+		return NULL;
+	}
+	*list = c;
+	return c;
+}
+
+static void
+end(struct chunk **at)
+{
+	struct chunk *c = *at;
+
+	*at = c->next;
+	ibv_dereg_mr(c->mr);
+	free(c);
+}
+
 static int
 op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, uint64_t *addr,
        uint32_t *key)
@@ -148,23 +175,29 @@ op_reg(void *arg, const struct san_ulp_sge *part, enum san_stream_right right, u
 		[SAN_STREAM_PUSH] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 		[SAN_STREAM_PULL] = IBV_ACCESS_REMOTE_READ,
 	};
-	const struct verbs_stream *s = arg;
-	int rc;
+	struct verbs_stream *s = arg;
+	const struct chunk *c;
 
 	*key = 0;
 	*addr = (uintptr_t)part->addr;
 	if (right == SAN_STREAM_LOCAL) /* see verbs_qp.c: as other requests' */
 		return 0;
-	rc = verbs_mr_register(s->ctx, part->addr, part->len, access[right], key);
-	return rc == 0 || rc == -ENOSPC ? rc : -ENOMEM;
+	c = add(s, &s->shared, part->addr, part->len, access[right]);
+	if (c == NULL)
+		return -ENOMEM;
+	*key = c->mr->rkey;
+	return 0;
 }
 
 static void
 op_dereg(void *arg, uint32_t key)
 {
-	const struct verbs_stream *s = arg;
+	struct chunk **at = &((struct verbs_stream *)arg)->shared;
 
-	verbs_mr_forget(s->ctx, key);
+	while (*at != NULL && (*at)->mr->rkey != key)
+		at = &(*at)->next;
+	if (*at != NULL)
+		end(at);
 }
 
 static void *
@@ -172,40 +205,29 @@ op_alloc(void *arg, size_t bytes)
 {
 	size_t whole = (bytes + 63) & ~(size_t)63;
 	struct verbs_stream *s = arg;
-	struct chunk *c = calloc(1, sizeof(*c));
+	void *mem = aligned_alloc(64, whole);
 
-	if (c == NULL)
+	if (mem == NULL)
 		return NULL;
-	c->bytes = whole;
-	c->mem = aligned_alloc(64, whole);
-	if (c->mem != NULL)
-		c->mr = ibv_reg_mr(s->ctx->pd, memset(c->mem, 0, whole), whole,
-				   IBV_ACCESS_LOCAL_WRITE);
-	if (c->mr == NULL) {
-		free(c->mem);
-		free(c);
-		return NULL;
-	}
-	c->next = s->chunks;
-	s->chunks = c;
-	return c->mem;
+	memset(mem, 0, whole);
+	if (add(s, &s->chunks, mem, whole, IBV_ACCESS_LOCAL_WRITE) != NULL)
+		return mem;
+	free(mem);
+	return NULL;
 }
 
 static void
 op_free(void *arg, void *mem, size_t bytes)
 {
-	struct verbs_stream *s = arg;
-	struct chunk **at = &s->chunks, *c;
+	struct chunk **at = &((struct verbs_stream *)arg)->chunks;
 
 	(void)bytes;
-	while ((c = *at) != NULL && c->mem != mem)
-		at = &c->next;
-	if (c == NULL)
+	while (*at != NULL && (*at)->mem != mem)
+		at = &(*at)->next;
+	if (*at == NULL)
 		return;
-	*at = c->next;
-	ibv_dereg_mr(c->mr);
-	free(c->mem);
-	free(c);
+	end(at);
+	free(mem);
 }
 
 static const struct san_stream_ops stream_ops = {
