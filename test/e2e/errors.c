@@ -317,6 +317,7 @@ static int
 case_bounds(struct client *c)
 {
 	static const uint8_t ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
+	const int status = RTSAN_WC_REM_BOUNDS;
 	uint64_t addr;
 	uint32_t key;
 	size_t i;
@@ -326,15 +327,13 @@ case_bounds(struct client *c)
 	addr = c->offer.addr[ALL];
 	key = c->offer.rkey[ALL];
 	for (i = 0; i < sizeof(ops); i++)
-		if (expect_refused(c, ops[i], 100, addr + REGION - 99, key, RTSAN_WC_REM_BOUNDS) < 0 ||
-		    expect_refused(c, ops[i], 100, addr - 1, key, RTSAN_WC_REM_BOUNDS) < 0 ||
-		    expect_refused(c, ops[i], 100000, addr + REGION - 50000, key,
-				   RTSAN_WC_REM_BOUNDS) < 0 ||
-		    expect_refused(c, ops[i], 4096, UINT64_MAX - 100, key, RTSAN_WC_REM_BOUNDS) < 0 ||
+		if (expect_refused(c, ops[i], 100, addr + REGION - 99, key, status) < 0 ||
+		    expect_refused(c, ops[i], 100, addr - 1, key, status) < 0 ||
+		    expect_refused(c, ops[i], 100000, addr + REGION - 50000, key, status) < 0 ||
+		    expect_refused(c, ops[i], 4096, UINT64_MAX - 100, key, status) < 0 ||
 		    expect(c, ops[i], 100, addr + REGION - 100, key, RTSAN_WC_SUCCESS) < 0)
 			return -1;
-	if (expect_refused_atomic(c, RTSAN_WR_FETCH_ADD, addr + REGION, key,
-				  RTSAN_WC_REM_BOUNDS) < 0 ||
+	if (expect_refused_atomic(c, RTSAN_WR_FETCH_ADD, addr + REGION, key, status) < 0 ||
 	    lives_on(c) < 0)
 		return -1;
 	return disconnected(c);

@@ -77,7 +77,8 @@ resolve(void)
 	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) != 0 ||
 	    rdma_resolve_addr(id, NULL, (struct sockaddr *)&peer, 2000) != 0 ||
 	    next_event(&why) != RDMA_CM_EVENT_ADDR_RESOLVED || rdma_resolve_route(id, 2000) != 0 ||
-	    next_event(&why) != RDMA_CM_EVENT_ROUTE_RESOLVED || rdma_create_qp(id, NULL, &attr) != 0)
+	    next_event(&why) != RDMA_CM_EVENT_ROUTE_RESOLVED ||
+	    rdma_create_qp(id, NULL, &attr) != 0)
 		die("resolving");
 	return id;
 }
@@ -114,8 +115,8 @@ expect_refusal(const char *what, const void *data, uint8_t len)
 
 	ask(id, data, len);
 	type = next_event(&why);
-	printf("%s: %s, %d\n", what, type < 0 ? "nothing" : rdma_event_str((enum rdma_cm_event_type)type),
-	       why);
+	printf("%s: %s, %d\n", what,
+	       type < 0 ? "nothing" : rdma_event_str((enum rdma_cm_event_type)type), why);
 	leave(id);
 	return type == RDMA_CM_EVENT_REJECTED ? 0 : 1;
 }
