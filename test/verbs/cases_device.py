@@ -172,8 +172,8 @@ def poor_atomics(guests):
 
 def poor_queues(guests):
     """Shallow queues are told by caps.max_wr."""
-    poor = Poor(guests, wr=64, cqe=200)
-    check(int(poor.caps()['wr']) <= 64, f'{poor.caps()}')
+    poor = Poor(guests, wr=600, cqe=3000)
+    check(int(poor.caps()['wr']) <= 512, f'{poor.caps()}')
     poor.modes([*SEND, '--depth', '8'], [*RPC, '--depth', '8'])
 
 
