@@ -103,7 +103,9 @@ serve_act(struct server *srv)
 		}
 		*at = s->next;
 		rtsan_qp_destroy(s->qp);
-		rtsan_mr_dereg(s->recv_mr);
+		/* nothing that was posted names it any more */
+		if (rtsan_mr_dereg(s->recv_mr) < 0)
+			errors_die("rtsan_mr_dereg of receives");
 		if (s->revoked != NULL)
 			rtsan_mr_dereg(s->revoked);
 		free(s);

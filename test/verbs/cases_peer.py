@@ -192,4 +192,4 @@ def add_all(tests, guests):
     add('peer killed, another one started', killed, True)
     add('client killed', client_killed)
     add('peer unplugged', unplugged)
-    tests.add('peer vanished', guests.run_alone, vanished)
+    tests.add('peer vanished', guests.run_last, vanished)

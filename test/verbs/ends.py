@@ -36,16 +36,20 @@ class Guests(Ends):
                     remote.wait(10)
 
     def run(self, function, *args):
-        self.begin()
-        function(self, *args)
-        self.end()
-
-    def run_alone(self, function, *args):
-        """A case that leaves guests behind which nobody else can use."""
+        """A case. What it leaves when it fails is not for the next one: that gets other guests."""
         try:
-            self.run(function, *args)
-        finally:
-            self.lab.stop()
+            self.begin()
+            function(self, *args)
+            self.end()
+        except BaseException:
+            self.stay = []
+            self.lab.give_up()
+            raise
+
+    def run_last(self, function, *args):
+        """A case whose guests nobody else can use; their kernels may not have complained."""
+        self.run(function, *args)
+        self.lab.stop()
 
     def held(self, role):
         """What programs have at the device: its own is what stays."""

@@ -50,7 +50,7 @@ class Lab:
         return self
 
     def __exit__(self, *_):
-        self.stop()
+        self.give_up()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def pack(self):
@@ -72,14 +72,20 @@ class Lab:
     def up(self):
         """The pair; another one if there is none, or one of its guests has gone."""
         if self.pair is not None and not self.pair.is_up():
-            self.stop()
+            self.give_up()
         if self.pair is None:
             self.pair = Pair(f'{self.dir}/pair', self.kernel, self.base, MEMORY_MB)
         return self.pair
 
-    def stop(self):
-        """End the guests; their kernels may not have complained."""
+    def give_up(self):
+        """End the guests, whatever they are doing."""
         pair, self.pair = self.pair, None
         if pair is not None:
             pair.stop()
+
+    def stop(self):
+        """End the guests; their kernels may not have complained."""
+        pair = self.pair
+        self.give_up()
+        if pair is not None:
             check(not pair.oops(), f'a kernel complains: {pair.oops()}')

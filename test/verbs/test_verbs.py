@@ -33,6 +33,7 @@ def main():
         provider_cases.add_all(tests, guests, guests.run)
         cases_device.add_all(tests, guests)
         cases_peer.add_all(tests, guests)
+        tests.add('no kernel complains', lab.stop)
         return tests.run()
 
 
