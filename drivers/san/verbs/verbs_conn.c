@@ -19,8 +19,8 @@
 #define RESOLVE_MS   2000
 #define CONNECT_MS   7000 /* until it is up, in all */
 #define ACK_TIMEOUT  14   /* 67 ms until what was not acknowledged is sent again */
-#define RETRIES      7
-#define RNR_FOREVER  7 /* the device's patience: ours is in verbs_end.c */
+#define RETRIES      6    /* Soft-RoCE takes 7 for: for ever */
+#define RNR_FOREVER  7    /* the device's patience: ours is in verbs_end.c */
 #define READS_MAX    16
 #define FIRST_PORT   1024
 #define NB_PORTS     64000

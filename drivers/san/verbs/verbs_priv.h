@@ -185,7 +185,8 @@ struct verbs_ctx {
 	struct rdma_event_channel *cm;
 	struct ibv_comp_channel *channel; /**< of all streams */
 	_Atomic(struct ibv_mr *) *mrs;    /**< the programs': see verbs_mr.c */
-	pthread_mutex_t lock;             /**< what is below */
+	_Atomic uint32_t next_mr;
+	pthread_mutex_t lock; /**< what is below */
 	pthread_cond_t passed;
 	struct verbs_qp *qps;
 	uint32_t next_qp;

@@ -133,6 +133,8 @@ verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 
 	if (atomic_load(&ctx->is_gone))
 		return ctx->host->fail(-EIO, "queue pair: %s is gone", ctx->device);
+	if (conf->stream != NULL && ctx->is_plain)
+		return ctx->host->fail(-EOPNOTSUPP, "queue pair: with plain there are no streams");
 	pthread_mutex_lock(&ctx->lock);
 	q = take(ctx);
 	pthread_mutex_unlock(&ctx->lock);
