@@ -30,6 +30,7 @@ while read module; do insmod /modules/$module; done < /modules/order
 set -a; . /guest; set +a
 /bin/busybox ip link set lo up
 /bin/busybox ip link set eth0 mtu 1500
+echo 20000 >/sys/class/net/eth0/tx_queue_len # what it drops costs a timeout each
 /bin/busybox ip addr add $IP/24 dev eth0
 /bin/busybox ip link set eth0 up
 /usr/bin/rdma link add rxe0 type rxe netdev eth0

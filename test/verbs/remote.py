@@ -15,6 +15,7 @@ import guest
 from e2e import SLOW, Failed, check
 
 AGENT = '''
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 exec 3<>"$(echo /dev/vport*)"
 run() {
     { sh -c "echo \\$\\$ >/tmp/pid.$1; $2"; echo $? >/tmp/status.$1; } 2>&1 </dev/null 3<&- |
