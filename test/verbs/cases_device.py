@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Devices that are not there, can do less, or go away."""
 
+import re
 import time
 
 from e2e import SANITIZE, SLOW, check
@@ -188,6 +189,23 @@ def poor_regions(guests):
     check(status == 1 and 'rtsan_mr_alloc' in program.out(), program.tail())
 
 
+def stream_ways(guests, read):
+    """What is large goes by remote reads, or by writes where there are none; both sides. (AFC-8)"""
+    poor = Poor(guests, count=1)
+    bench = Bench(poor)
+    bench.mode(poor, ['--mode', 'stream', '--stream-mode', 'small-large', '--stream-read', read,
+                      '--count', '40', '--size', '30000-60000'])
+    bench.over(poor)
+    shared = re.findall(r'shared: (\d+) to write, (\d+) to read',
+                        bench.client.out() + bench.server.out())
+    check(len(shared) == 2, bench.client.tail() + bench.server.tail())
+    writes, reads = (sum(map(int, way)) for way in zip(*shared))
+    if read == 'never':
+        check(writes >= 20 and reads == 0, f'{writes} to write, {reads} to read')
+    else:
+        check(reads >= 20 and writes == 0, f'{writes} to write, {reads} to read')
+
+
 # ---- a device that goes away ----
 
 def removed(guests, role):
@@ -218,6 +236,8 @@ def add_all(tests, guests):
     add('IPv6', ipv6)
     for function in (poor_sge, poor_inline, poor_reads, poor_atomics, poor_queues, poor_regions):
         add(function.__name__.replace('_', ', few '), function)
+    for read in ('auto', 'never'):
+        add(f'stream, remote reads: {read}', stream_ways, read)
     add('not ready', not_ready)
     add('removed under load', removed, 'client')
     add('removed under load, the server\'s', removed, 'server')
