@@ -536,7 +536,8 @@ client_start(struct bench *b)
 	c->conns = calloc(c->nb_conns, sizeof(*c->conns));
 	ret = c->conns == NULL ? -ENOMEM : ctl_open(b, &c->ctl);
 	if (ret < 0) {
-		bench_fail(b, "no memory for connections: %s", strerror(-ret));
+		bench_fail(b, "no room for connections: %s",
+			   c->conns == NULL ? strerror(-ret) : rtsan_error());
 		client_free(c);
 		return NULL;
 	}

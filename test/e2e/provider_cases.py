@@ -170,7 +170,7 @@ class Bench:
     """One server for all that clients want."""
 
     def __init__(self, ends):
-        self.ends, self.server, self.nb = ends, None, 0
+        self.ends, self.server, self.client, self.nb = ends, None, None, 0
 
     def serve(self):
         ends = self.ends
@@ -188,6 +188,7 @@ class Bench:
         path = ends.path('client', f'client{self.nb}.json')
         client = ends.start('client', 'sanbench client', ends.bench('client', [
             '--connect', ends.server_ip, '--verify', '--json', path, *own]))
+        self.client = client
         status = client.wait(90)
         check(status == 0, client.tail() + self.server.tail())
         result = json.loads(ends.sh('client', f'cat {path}'))

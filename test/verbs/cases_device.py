@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Devices that are not there, can do less, or go away."""
 
+import re
 import time
 
 from e2e import SANITIZE, SLOW, check
@@ -152,7 +153,7 @@ def poor_inline(guests):
 def poor_reads(guests):
     """One read at a time; without any it is refused."""
     Poor(guests, rd_atom=1).modes(PULL, ATOMIC, STREAM)
-    refused(guests, 'verbs:rxe0', 'verbs: rxe0 can\'t read, or has no parts',
+    refused(guests, 'verbs:rxe0', 'verbs: rxe0 has no reads, or no parts of a request',
             Poor(guests, rd_atom=0).env)
 
 
@@ -172,8 +173,8 @@ def poor_atomics(guests):
 
 def poor_queues(guests):
     """Shallow queues are told by caps.max_wr."""
-    poor = Poor(guests, wr=64, cqe=1000)
-    check(int(poor.caps()['wr']) <= 64, f'{poor.caps()}')
+    poor = Poor(guests, wr=600, cqe=3000)
+    check(int(poor.caps()['wr']) <= 512, f'{poor.caps()}')
     poor.modes([*SEND, '--depth', '8'], [*RPC, '--depth', '8'])
 
 
@@ -186,6 +187,23 @@ def poor_regions(guests):
                                              poor.spec('server')])
     status = program.wait(20)
     check(status == 1 and 'rtsan_mr_alloc' in program.out(), program.tail())
+
+
+def stream_ways(guests, read):
+    """What is large goes by remote reads, or by writes where there are none; both sides. (AFC-8)"""
+    poor = Poor(guests, count=1)
+    bench = Bench(poor)
+    bench.mode(poor, ['--mode', 'stream', '--stream-mode', 'small-large', '--stream-read', read,
+                      '--count', '40', '--size', '30000-60000'])
+    bench.over(poor)
+    shared = re.findall(r'shared: (\d+) to write, (\d+) to read',
+                        bench.client.out() + bench.server.out())
+    check(len(shared) == 2, bench.client.tail() + bench.server.tail())
+    writes, reads = (sum(map(int, way)) for way in zip(*shared))
+    if read == 'never':
+        check(writes >= 20 and reads == 0, f'{writes} to write, {reads} to read')
+    else:
+        check(reads >= 20 and writes == 0, f'{writes} to write, {reads} to read')
 
 
 # ---- a device that goes away ----
@@ -218,6 +236,8 @@ def add_all(tests, guests):
     add('IPv6', ipv6)
     for function in (poor_sge, poor_inline, poor_reads, poor_atomics, poor_queues, poor_regions):
         add(function.__name__.replace('_', ', few '), function)
+    for read in ('auto', 'never'):
+        add(f'stream, remote reads: {read}', stream_ways, read)
     add('not ready', not_ready)
     add('removed under load', removed, 'client')
     add('removed under load, the server\'s', removed, 'server')

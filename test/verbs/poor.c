@@ -3,12 +3,15 @@
 /*
  * Loaded before a program: its RDMA device can do less. By environment, each a number:
  * POOR_SGE, POOR_INLINE, POOR_WR, POOR_RD_ATOM, POOR_CQE, POOR_MR; POOR_ATOMIC: 0, there are none.
- * What is asked for beyond that is refused, as a device of that kind would. (SYS-4)
+ * What is asked for beyond that is refused, as a device of that kind would. And with POOR_COUNT it
+ * says at the end how often memory was registered for the peer to write to, and to read from.
+ * (SYS-4)
  */
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <infiniband/verbs.h>
@@ -16,7 +19,7 @@
 
 #undef ibv_reg_mr
 
-static int nb_mrs;
+static int nb_mrs, nb_writes, nb_reads;
 
 static int
 limit(const char *name, int otherwise)
@@ -114,8 +117,12 @@ ibv_resize_cq(struct ibv_cq *cq, int cqe)
 }
 
 static bool
-has_no_mr(void)
+has_no_mr(int access)
 {
+	if ((access & IBV_ACCESS_REMOTE_WRITE) != 0)
+		__atomic_add_fetch(&nb_writes, 1, __ATOMIC_RELAXED);
+	if ((access & IBV_ACCESS_REMOTE_READ) != 0)
+		__atomic_add_fetch(&nb_reads, 1, __ATOMIC_RELAXED);
 	if (__atomic_add_fetch(&nb_mrs, 1, __ATOMIC_RELAXED) <= limit("POOR_MR", 1 << 30))
 		return false;
 	__atomic_sub_fetch(&nb_mrs, 1, __ATOMIC_RELAXED);
@@ -128,7 +135,7 @@ ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct ibv_mr *(*real)(struct ibv_pd *, void *, size_t, int) = next("ibv_reg_mr");
 
-	return has_no_mr() ? NULL : real(pd, addr, length, access);
+	return has_no_mr(access) ? NULL : real(pd, addr, length, access);
 }
 
 struct ibv_mr *
@@ -137,7 +144,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	struct ibv_mr *(*real)(struct ibv_pd *, void *, size_t, uint64_t, unsigned int) =
 		next("ibv_reg_mr_iova2");
 
-	return has_no_mr() ? NULL : real(pd, addr, length, iova, access);
+	return has_no_mr((int)access) ? NULL : real(pd, addr, length, iova, access);
 }
 
 int
@@ -181,4 +188,11 @@ rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 		return -1;
 	}
 	return real(id, param);
+}
+
+static void __attribute__((destructor))
+tell(void)
+{
+	if (limit("POOR_COUNT", 0) != 0)
+		printf("shared: %d to write, %d to read\n", nb_writes, nb_reads);
 }
