@@ -113,13 +113,19 @@ static enum rtsan_reason
 spoilt(uint8_t flags, uint16_t len, size_t size, size_t at, uint8_t value)
 {
 	uint8_t buf[VERBS_HELLO_MAX];
+	static const struct verbs_hello nothing;
+	enum rtsan_reason reason;
 	struct verbs_hello h;
 
 	verbs_hello_init(&h, SERVICE, words, len);
 	h.flags = flags;
 	verbs_hello_encode(&h, buf);
 	buf[at] = value;
-	return decode(buf, size, &h);
+	reason = decode(buf, size, &h);
+	/* who does not look at the reason finds nothing that is out of range */
+	if (reason != RTSAN_R_NONE)
+		assert_memory_equal(&h, &nothing, sizeof(h));
+	return reason;
 }
 
 static void

@@ -9,11 +9,11 @@
 #include "verbs_priv.h"
 
 #define RESOLVE_MS    2000
+#define ROUND         64 /* events, before others have their turn */
 #define READS_ALL     255
 #define CONSUMER_SAYS 28 /* why a request was refused: its program said so */
 #define NO_SERVICE    8
 #define STALE         10
-#define QPN_MASK      0xffffff
 #define RNR_TIMER     12 /* 0.64 ms until a peer that had no receive here is to try again */
 
 /* Of one event: it is acknowledged before it is looked at, as an end destroys its id. */
@@ -208,16 +208,17 @@ on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 
 /* ---- connections; under the lock of the queue pair ---- */
 
-/* True: it asks again, for what was refused was a first half, or its number was taken there. */
+/*
+ * True: it asks again, for what was refused was a first half; or the peer believes that our number
+ * is in use, since it has not heard of that one's end.
+ */
 static bool
 asks_again(struct verbs_qp *q, int status, uint8_t reason)
 {
-	if (q->half != VERBS_HELLO_FIRST || (status != STALE && reason != VERBS_HELLO_MORE))
+	if (status != STALE && (q->half != VERBS_HELLO_FIRST || reason != VERBS_HELLO_MORE))
 		return false;
 	verbs_end_leave(q);
-	if (status == STALE)
-		q->token++;
-	else
+	if (reason == VERBS_HELLO_MORE)
 		q->half = VERBS_HELLO_REST;
 	q->state = VERBS_RESOLVING;
 	return verbs_conn_resolve(q) == 0;
@@ -229,11 +230,10 @@ ask(struct verbs_qp *q)
 	struct rdma_conn_param conn = {
 		.private_data = q->private_data,
 		.private_data_len = (uint8_t)q->private_len,
-		.qp_num = q->token & QPN_MASK, /* of a first half, which is for no queue pair */
 	};
 	uint8_t buf[VERBS_HELLO_MAX];
 	struct verbs_hello h;
-	int rc = 0;
+	int rc;
 
 	if (!q->ctx->is_plain) {
 		verbs_hello_init(&h, q->service, q->private_data, q->private_len);
@@ -244,8 +244,9 @@ ask(struct verbs_qp *q)
 	}
 	verbs_conn_param(q->ctx, READS_ALL, READS_ALL, &conn);
 	q->state = VERBS_CONNECTING;
+	rc = verbs_qp_make(q);
 	if (q->half != VERBS_HELLO_FIRST)
-		rc = verbs_qp_make(q);
+		verbs_qp_post(q); /* receives, before the peer can send */
 	if (rc != 0)
 		verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_RESOURCES, NULL);
 	else if (rdma_connect(q->id, &conn) != 0)
@@ -264,7 +265,9 @@ on_route(struct verbs_qp *q)
 static void
 on_rejected(struct verbs_qp *q, const struct cm_event *e)
 {
-	uint8_t reason = e->ev.status == NO_SERVICE ? RTSAN_R_NO_LISTENER : RTSAN_R_PARAMETER;
+	uint8_t reason = e->ev.status == NO_SERVICE ? RTSAN_R_NO_LISTENER :
+		e->ev.status == STALE               ? RTSAN_R_STALE :
+						      RTSAN_R_PARAMETER;
 	struct verbs_hello h;
 
 	verbs_hello_init(&h, 0, NULL, 0);
@@ -278,6 +281,8 @@ on_rejected(struct verbs_qp *q, const struct cm_event *e)
 	}
 	if (asks_again(q, e->ev.status, reason))
 		return;
+	if (reason == RTSAN_R_NONE || reason > RTSAN_R_MALFORMED) /* what nobody says */
+		reason = RTSAN_R_PARAMETER;
 	verbs_end_begin(q, RTSAN_EV_REJECTED, reason, &h);
 }
 
@@ -344,8 +349,12 @@ take(struct verbs_ctx *ctx, struct cm_event *e)
 {
 	struct rdma_cm_event *cm;
 	const struct rdma_conn_param *p;
+	int rc;
 
-	if (rdma_get_cm_event(ctx->cm, &cm) != 0)
+	pthread_mutex_lock(&ctx->cm_lock);
+	rc = rdma_get_cm_event(ctx->cm, &cm);
+	pthread_mutex_unlock(&ctx->cm_lock);
+	if (rc != 0)
 		return false;
 	e->ev = *cm;
 	e->len = 0;
@@ -370,12 +379,14 @@ verbs_cm_run(struct verbs_ctx *ctx)
 {
 	struct cm_event e;
 	struct verbs_qp *q;
+	int i;
 
-	while (take(ctx, &e)) {
+	/* a flood of requests is not to keep others waiting */
+	for (i = 0; i < ROUND && take(ctx, &e); i++) {
 		if (e.ev.event == RDMA_CM_EVENT_ADDR_CHANGE ||
 		    e.ev.event == RDMA_CM_EVENT_TIMEWAIT_EXIT)
 			continue; /* it goes on as it is, or is long over */
-		if (e.ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		if (e.ev.event == RDMA_CM_EVENT_DEVICE_REMOVAL && e.ev.id->verbs == ctx->dev)
 			verbs_ctx_gone(ctx->dev);
 		if (e.ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			on_request(ctx, &e);

@@ -158,7 +158,7 @@ take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acc
 								      KEEPALIVE_MS;
 	q->rnr_ms = param != NULL && param->rnr_ms != 0 ? param->rnr_ms : RNR_MS;
 	q->is_acceptor = is_acceptor;
-	q->moved_ns = 0;
+	q->moved_ns = q->out_ns = 0;
 	q->end_ns = verbs_now_ns() + CONNECT_MS * SAN_NS_PER_MS;
 	atomic_store(&q->failed, 0);
 	atomic_store(&q->blame, 0);
@@ -327,9 +327,15 @@ accept_request(struct verbs_qp *q, uint64_t request)
 	}
 	q->state = VERBS_CONNECTING;
 	rc = verbs_qp_make(q);
+	verbs_qp_post(q); /* receives, before the peer can send */
 	if (rc == 0 && rdma_accept(q->id, &conn) == 0)
 		return 0;
 	q->state = VERBS_IDLE;
+	if (rc != 0) { /* if the request is still there */
+		verbs_hello_init(&h, 0, NULL, 0);
+		h.reason = RTSAN_R_RESOURCES;
+		rdma_reject(q->id, buf, q->ctx->is_plain ? 0 : verbs_hello_encode(&h, buf));
+	}
 	verbs_end_leave(q);
 	if (rc == 0 || rc == -EINVAL) /* the connection manager has heard so before us */
 		return q->ctx->host->fail(-ENOENT, "accept: the request is gone");

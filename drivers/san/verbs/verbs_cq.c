@@ -23,12 +23,23 @@
 
 #include "verbs_priv.h"
 
-#define HARVEST 32 /* completions that are taken at once */
+#define HARVEST 32                 /* completions that are taken at once */
+#define MARKS   (32 * VERBS_MARKS) /* that a queue has room for at first */
 
 /* ---- what a completion means: doc/providers.md has this as a table ---- */
 
+/* A request that the peer's device can't do, as it says. */
 static uint8_t
-status_of(enum ibv_wc_status status, bool is_atomic)
+refused(uint8_t op)
+{
+	if (op >= SAN_WR_FETCH_ADD)
+		return RTSAN_WC_REM_ALIGN;
+	return op == SAN_WR_SEND || op == SAN_WR_PUSH_IMM ? RTSAN_WC_REM_LENGTH :
+							    RTSAN_WC_REM_REFUSED;
+}
+
+static uint8_t
+status_of(enum ibv_wc_status status, uint8_t op)
 {
 	switch (status) {
 	case IBV_WC_SUCCESS:
@@ -38,7 +49,7 @@ status_of(enum ibv_wc_status status, bool is_atomic)
 	case IBV_WC_REM_ACCESS_ERR:
 		return RTSAN_WC_REM_ACCESS;
 	case IBV_WC_REM_INV_REQ_ERR:
-		return is_atomic ? RTSAN_WC_REM_ALIGN : RTSAN_WC_REM_LENGTH;
+		return refused(op);
 	case IBV_WC_REM_OP_ERR:
 		return RTSAN_WC_REM_RESOURCE;
 	case IBV_WC_REM_ABORT_ERR:
@@ -180,22 +191,25 @@ translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc 
 	if (wc->status == IBV_WC_WR_FLUSH_ERR && !atomic_load(&q->was_up))
 		return false;
 	atomic_fetch_add(&q->moved, 1);
+	if (!VERBS_ID_IS_RECV(wc->wr_id))
+		atomic_fetch_add(&q->moved_out, 1);
 	if (VERBS_ID_IS_RECV(wc->wr_id)) {
-		status = status_of(wc->status, false);
+		status = status_of(wc->status, 0);
 		note_failure(q, status);
 		received(q, place_of(atomic_load(&q->wq->rq_head), place), status, wc, to);
 		return true;
 	}
 	if ((wc->wr_id & VERBS_MARK) != 0) {
-		status = status_of(wc->status, false);
+		status = status_of(wc->status, 0);
 		note_failure(q, status);
 		marked(q, status);
 		return false;
 	}
 	at = place_of(atomic_load(&q->wq->sq_head), place);
-	status = status_of(wc->status, q->sqe[at & (q->sq_depth - 1)].op >= SAN_WR_FETCH_ADD);
+	status = status_of(wc->status, q->sqe[at & (q->sq_depth - 1)].op);
 	note_failure(q, status);
-	if (status == RTSAN_WC_FLUSHED && atomic_load(&q->blame) == RTSAN_WC_RNR_RETRY_EXC)
+	if (status == RTSAN_WC_FLUSHED && atomic_load(&q->blame) != 0 &&
+	    atomic_load(&q->blame) != RTSAN_WC_NO_BUFFERS)
 		status = atomic_exchange(&q->blame, 0);
 	return sent(q, at, status, to);
 }
@@ -205,13 +219,14 @@ translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc 
 static bool
 has_place(const struct verbs_cq *cq)
 {
-	return cq->kept_tail - cq->kept_head < cq->depth;
+	return cq->nb_kept < cq->depth;
 }
 
+/* The next one to write; *cq* counts it when it is. */
 static struct san_ulp_wc *
 place(struct verbs_cq *cq)
 {
-	return &cq->kept[cq->kept_tail % cq->depth];
+	return &cq->kept[(cq->kept_head + cq->nb_kept) % cq->depth];
 }
 
 static bool
@@ -223,7 +238,7 @@ harvest(struct verbs_cq *cq)
 		if (ibv_poll_cq(cq->cq, 1, &wc) != 1)
 			return true;
 		if (translate(cq, &wc, place(cq)))
-			cq->kept_tail++;
+			cq->nb_kept++;
 	}
 	return false;
 }
@@ -232,7 +247,7 @@ harvest(struct verbs_cq *cq)
 static void
 tell(struct verbs_cq *cq)
 {
-	if (cq->is_armed && cq->kept_head != cq->kept_tail) {
+	if (cq->is_armed && cq->nb_kept != 0) {
 		cq->is_armed = false;
 		eventfd_write(cq->wake_fd, 1);
 	}
@@ -243,8 +258,11 @@ poll_kept(struct verbs_cq *cq, struct san_ulp_wc *wc, int n)
 {
 	int i;
 
-	for (i = 0; i < n && cq->kept_head != cq->kept_tail; i++)
-		wc[i] = cq->kept[cq->kept_head++ % cq->depth];
+	for (i = 0; i < n && cq->nb_kept != 0; i++) {
+		wc[i] = cq->kept[cq->kept_head];
+		cq->kept_head = (cq->kept_head + 1) % cq->depth;
+		cq->nb_kept--;
+	}
 	if (i > 0 && cq->is_awaited) {
 		cq->is_awaited = false;
 		atomic_store(&cq->ctx->has_room, true);
@@ -274,7 +292,7 @@ verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
 	has = has_place(cq);
 	if (has) {
 		*place(cq) = *wc;
-		cq->kept_tail++;
+		cq->nb_kept++;
 		tell(cq);
 	} else {
 		cq->is_awaited = true;
@@ -306,12 +324,15 @@ verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 
 /* ---- ends of connections ---- */
 
+/* Another queue pair may have the same two the other way round: so by address. */
 static void
 lock_both(const struct verbs_qp *q)
 {
-	pthread_mutex_lock(&q->send_cq->lock);
-	if (q->recv_cq != q->send_cq)
-		pthread_mutex_lock(&q->recv_cq->lock);
+	struct verbs_cq *a = q->send_cq, *b = q->recv_cq;
+
+	pthread_mutex_lock(&(a < b ? a : b)->lock);
+	if (a != b)
+		pthread_mutex_lock(&(a < b ? b : a)->lock);
 }
 
 static void
@@ -348,7 +369,7 @@ flush_sends(struct verbs_qp *q)
 	for (; at != tail && has_place(cq); at++) {
 		blame = atomic_exchange(&q->blame, 0);
 		sent(q, at, blame != 0 ? blame : RTSAN_WC_FLUSHED, place(cq));
-		cq->kept_tail++;
+		cq->nb_kept++;
 	}
 	q->sq_posted = at;
 	return at == tail;
@@ -364,7 +385,7 @@ flush_recvs(struct verbs_qp *q)
 		received(q, at, q->blame_recv != 0 ? q->blame_recv : RTSAN_WC_FLUSHED, NULL,
 			 place(cq));
 		q->blame_recv = 0;
-		cq->kept_tail++;
+		cq->nb_kept++;
 	}
 	q->rq_posted = at;
 	return at == tail;
@@ -396,7 +417,7 @@ verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 	pthread_mutex_lock(&cq->lock);
 	need = cq->used + n;
 	if (need > cq->depth) {
-		count = cq->kept_tail - cq->kept_head;
+		count = cq->nb_kept;
 		kept = calloc(need, sizeof(*kept));
 		rc = kept == NULL ? ENOMEM : ibv_resize_cq(cq->cq, (int)need);
 		if (rc == 0) {
@@ -404,7 +425,7 @@ verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 			free(cq->kept);
 			cq->kept = kept;
 			cq->kept_head = 0;
-			cq->kept_tail = count;
+			cq->nb_kept = count;
 			cq->depth = need;
 		} else {
 			free(kept);
@@ -472,20 +493,31 @@ watch(int epoll, int fd)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
+/* Not every device can make it longer later: so there is room for marks of some queue pairs. */
+static uint32_t
+with_marks(const struct verbs_ctx *ctx, uint32_t depth)
+{
+	uint32_t most = (uint32_t)ctx->attr.max_cqe;
+
+	return depth + MARKS < most ? depth + MARKS : most;
+}
+
 int
 verbs_cq_create(void *priv, uint32_t depth, void **out)
 {
 	struct verbs_ctx *ctx = priv;
-	struct verbs_cq *cq = make(ctx, depth);
+	struct verbs_cq *cq = make(ctx, with_marks(ctx, depth));
 	int err;
 
 	if (cq == NULL)
 		return -ENOMEM;
 	cq->fd = epoll_create1(EPOLL_CLOEXEC);
-	cq->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	cq->channel = ibv_create_comp_channel(ctx->dev);
+	if (cq->fd >= 0)
+		cq->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (cq->wake_fd >= 0)
+		cq->channel = ibv_create_comp_channel(ctx->dev);
 	if (cq->channel != NULL)
-		cq->cq = ibv_create_cq(ctx->dev, (int)depth, NULL, cq->channel, 0);
+		cq->cq = ibv_create_cq(ctx->dev, (int)cq->depth, NULL, cq->channel, 0);
 	if (cq->cq == NULL || fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
 	    watch(cq->fd, cq->channel->fd) != 0 || watch(cq->fd, cq->wake_fd) != 0) {
 		err = errno;
@@ -558,11 +590,11 @@ verbs_cq_arm(void *priv, void *arg)
 	while (ibv_get_cq_event(cq->channel, &which, &context) == 0)
 		ibv_ack_cq_events(which, 1);
 	pthread_mutex_lock(&cq->lock);
-	has = cq->kept_head != cq->kept_tail;
+	has = cq->nb_kept != 0;
 	if (!has) {
 		ibv_req_notify_cq(cq->cq, 0);
 		harvest(cq);
-		has = cq->kept_head != cq->kept_tail;
+		has = cq->nb_kept != 0;
 	}
 	cq->is_armed = !has;
 	pthread_mutex_unlock(&cq->lock);

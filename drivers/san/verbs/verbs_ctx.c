@@ -33,8 +33,12 @@ read_word(struct verbs_ctx *ctx, const char *word, size_t len)
 		return ctx->host->fail(-EINVAL, "verbs: \"%.*s\": ip=ADDRESS or plain is expected",
 				       (int)len, word);
 	snprintf(ctx->ip, sizeof(ctx->ip), "%.*s", (int)len - 3, word + 3);
-	if (inet_pton(AF_INET, ctx->ip, buf) == 1 || inet_pton(AF_INET6, ctx->ip, buf) == 1)
+	if (inet_pton(AF_INET, ctx->ip, buf) == 1)
 		return 0;
+	if (inet_pton(AF_INET6, ctx->ip, buf) == 1) { /* as the device's are written below */
+		inet_ntop(AF_INET6, buf, ctx->ip, sizeof(ctx->ip));
+		return 0;
+	}
 	return ctx->host->fail(-EINVAL, "verbs: \"%.*s\" is no address", (int)len - 3, word + 3);
 }
 
@@ -62,21 +66,18 @@ read_spec(struct verbs_ctx *ctx, const char *args)
 static int
 find_device(struct verbs_ctx *ctx)
 {
-	struct ibv_context **list;
 	char names[256] = "";
 	int i, n = 0;
 
-	list = rdma_get_devices(&n);
-	for (i = 0; list != NULL && i < n && ctx->dev == NULL; i++) {
-		const char *name = ibv_get_device_name(list[i]->device);
+	ctx->devs = rdma_get_devices(&n);
+	for (i = 0; ctx->devs != NULL && i < n && ctx->dev == NULL; i++) {
+		const char *name = ibv_get_device_name(ctx->devs[i]->device);
 		size_t used = strlen(names);
 
 		if (strcmp(name, ctx->device) == 0)
-			ctx->dev = list[i];
+			ctx->dev = ctx->devs[i];
 		snprintf(names + used, sizeof(names) - used, " %s", name);
 	}
-	if (list != NULL)
-		rdma_free_devices(list);
 	if (ctx->dev != NULL)
 		return 0;
 	return ctx->host->fail(-ENODEV, "verbs: there is no device \"%s\"; there are:%s",
@@ -168,7 +169,7 @@ check_device(struct verbs_ctx *ctx)
 				       ctx->device);
 	ctx->max_sge = ctx->attr.max_sge < SAN_ULP_SGE_MAX ? (uint32_t)ctx->attr.max_sge :
 							     SAN_ULP_SGE_MAX;
-	ctx->max_inline = SAN_ULP_INLINE_MAX; /* less if verbs_qp_make() finds so */
+	atomic_store(&ctx->max_inline, SAN_ULP_INLINE_MAX); /* less if verbs_qp_make() finds so */
 	return find_port(ctx);
 }
 
@@ -221,6 +222,8 @@ release(struct verbs_ctx *ctx)
 		ibv_destroy_comp_channel(ctx->channel);
 	if (ctx->pd != NULL)
 		ibv_dealloc_pd(ctx->pd);
+	if (ctx->devs != NULL)
+		rdma_free_devices(ctx->devs);
 	if (ctx->event_fd >= 0)
 		close(ctx->event_fd);
 	free(ctx->qps);
@@ -234,6 +237,7 @@ init(struct verbs_ctx *ctx, const struct rtsan_host *host)
 	ctx->host = host;
 	ctx->event_fd = ctx->epoll_fd = ctx->kick_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_mutex_init(&ctx->cm_lock, NULL);
 	pthread_cond_init(&ctx->passed, NULL);
 	LIST_INIT(&ctx->listeners);
 	LIST_INIT(&ctx->cqs);
@@ -320,6 +324,38 @@ verbs_ctx_gone(const struct ibv_context *dev)
 		verbs_thread_kick(ctx);
 	}
 	pthread_mutex_unlock(&all_lock);
+}
+
+bool
+verbs_ctx_has_qp(const struct verbs_qp *q)
+{
+	const struct verbs_ctx *ctx;
+	bool has = false;
+
+	pthread_mutex_lock(&all_lock);
+	LIST_FOREACH(ctx, &all, link)
+		has |= (uintptr_t)q - (uintptr_t)ctx->qps < VERBS_QPS * sizeof(*ctx->qps);
+	pthread_mutex_unlock(&all_lock);
+	return has;
+}
+
+bool
+verbs_ctx_has_cq(const struct ibv_cq *which)
+{
+	const struct verbs_cq *cq;
+	struct verbs_ctx *ctx;
+	bool has = false;
+
+	pthread_mutex_lock(&all_lock);
+	LIST_FOREACH(ctx, &all, link) {
+		has |= which->channel == ctx->channel; /* a stream's */
+		pthread_mutex_lock(&ctx->lock);
+		LIST_FOREACH(cq, &ctx->cqs, link)
+			has |= cq->cq == which;
+		pthread_mutex_unlock(&ctx->lock);
+	}
+	pthread_mutex_unlock(&all_lock);
+	return has;
 }
 
 static int

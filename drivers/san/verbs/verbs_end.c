@@ -29,7 +29,8 @@
 #define TICK_NS      (2 * SAN_NS_PER_MS) /* while something ends */
 #define DRAIN_MS     1000                /* until the device has given back all */
 #define LOOKS        4                   /* within rnr_ms */
-#define BYTES_PER_US 64                  /* what a send has time for beside rnr_ms */
+#define SILENCE_MS   10000
+#define BYTES_PER_US 64 /* what a send has time for beside rnr_ms */
 
 /* ---- what the program hears ---- */
 
@@ -86,8 +87,7 @@ verbs_end_leave(struct verbs_qp *q)
 
 	if (id == NULL)
 		return;
-	if (id->qp != NULL)
-		rdma_destroy_qp(id);
+	verbs_qp_unmake(q);
 	q->id = NULL;
 	verbs_thread_retire(q->ctx, id, false);
 }
@@ -117,16 +117,18 @@ verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason, const struct v
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 
-	if (q->is_acceptor) /* it hears nothing of how that is called on the other side */
+	/* who accepts hears of nothing else; and for what was up there is work to come back */
+	if (q->is_acceptor || atomic_load(&q->was_up))
 		type = RTSAN_EV_DISCONNECTED;
 	fill(q, &q->events[1], type, reason, h);
 	if (q->state == VERBS_UP || q->state == VERBS_DRAINING)
 		rdma_disconnect(q->id);
 	q->state = VERBS_ENDING;
+	q->has_end_mark = false;
 	q->end_ns = verbs_now_ns() + DRAIN_MS * SAN_NS_PER_MS;
 	if (is_device(q) && !was_never_up(q)) {
 		ibv_modify_qp(q->id->qp, &error, IBV_QP_STATE);
-		verbs_qp_mark(q);
+		q->has_end_mark = verbs_qp_mark(q);
 	}
 	verbs_thread_look(q);
 }
@@ -140,14 +142,23 @@ verbs_end_drop(struct verbs_qp *q)
 	q->state = VERBS_IDLE;
 }
 
-/* Has the device given back all that it had? */
+/*
+ * Has the device given back all that it had? Not as long as what it gives back finds no place: then
+ * the program's poll is waited for, however long that takes.
+ */
 static bool
-is_drained(struct verbs_qp *q)
+is_drained(struct verbs_qp *q, uint64_t now_ns)
 {
-	verbs_cq_harvest(q->send_cq);
-	verbs_cq_harvest(q->recv_cq);
+	bool all = verbs_cq_harvest(q->send_cq);
+
+	all = verbs_cq_harvest(q->recv_cq) && all;
+	if (!all) {
+		q->end_ns = now_ns + DRAIN_MS * SAN_NS_PER_MS;
+		return false;
+	}
 	return !atomic_load(&q->was_up) ||
-		(atomic_load(&q->marks) == 0 && atomic_load(&q->wq->rq_head) == q->rq_posted);
+		(q->has_end_mark && atomic_load(&q->marks) == 0 &&
+		 atomic_load(&q->wq->rq_head) == q->rq_posted);
 }
 
 static uint8_t
@@ -173,18 +184,19 @@ finish(struct verbs_qp *q)
 static bool
 bury(struct verbs_qp *q, uint64_t now_ns)
 {
+	bool is_all;
+
 	if (was_never_up(q)) {
-		verbs_cq_forget(q);
 		finish(q);
 		return false;
 	}
 	if (is_device(q)) {
-		if (!is_drained(q) && now_ns < q->end_ns)
+		is_all = is_drained(q, now_ns);
+		if (!is_all && now_ns < q->end_ns)
 			return true;
-		if (atomic_load(&q->was_up) && atomic_load(&q->marks) == 0)
+		verbs_qp_unmake(q);
+		if (is_all && atomic_load(&q->was_up))
 			verbs_cq_settle(q);
-		rdma_destroy_qp(q->id);
-		verbs_cq_forget(q);
 	}
 	if (!verbs_cq_flush(q))
 		return true;
@@ -205,33 +217,28 @@ drain(struct verbs_qp *q)
 
 /* ---- silence ---- */
 
-/* Bytes of what is under way, if something of it needs a receive of the peer's; else 0. */
+/* Bytes of what is under way; *needs*: something of it, a receive of the peer's. */
 static uint64_t
-waits_for_receive(const struct verbs_qp *q)
+under_way(const struct verbs_qp *q, bool *needs)
 {
 	uint32_t at = atomic_load(&q->wq->sq_head);
 	uint64_t bytes = 0;
-	bool needs = false;
 
-	for (; at != q->sq_posted; at++) {
+	for (*needs = false; at != q->sq_posted; at++) {
 		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
 
 		bytes += e->length;
-		needs |= e->op == SAN_WR_SEND || e->op == SAN_WR_PUSH_IMM;
+		*needs |= e->op == SAN_WR_SEND || e->op == SAN_WR_PUSH_IMM;
 	}
-	return needs ? bytes + 1 : 0;
+	return bytes;
 }
 
-static bool
-has_moved(struct verbs_qp *q, uint64_t now_ns)
+static uint64_t
+give_up(struct verbs_qp *q, uint8_t status, uint8_t reason, uint64_t now_ns)
 {
-	uint32_t moved = atomic_load(&q->moved);
-
-	if (q->moved_ns != 0 && moved == q->moved_seen)
-		return false;
-	q->moved_seen = moved;
-	q->moved_ns = now_ns;
-	return true;
+	atomic_store(&q->blame, status);
+	verbs_end_begin(q, RTSAN_EV_DISCONNECTED, reason, NULL);
+	return now_ns + TICK_NS;
 }
 
 /* When to look again. */
@@ -239,23 +246,42 @@ static uint64_t
 watch(struct verbs_qp *q, uint64_t now_ns)
 {
 	uint64_t idle_ns = q->keepalive_ms * SAN_NS_PER_MS, rnr_ns = q->rnr_ms * SAN_NS_PER_MS;
-	bool all_seen = verbs_cq_harvest(q->send_cq), moved = has_moved(q, now_ns);
-	uint64_t bytes = waits_for_receive(q);
+	bool all_seen = verbs_cq_harvest(q->send_cq), needs;
+	uint32_t moved = atomic_load(&q->moved), out = atomic_load(&q->moved_out);
+	uint64_t bytes = under_way(q, &needs), more_ns = bytes / BYTES_PER_US * SAN_NS_PER_US;
+	bool has_sends = q->sq_posted != atomic_load(&q->wq->sq_head);
+	bool is_busy = has_sends || atomic_load(&q->marks) != 0;
 
-	if (moved || !all_seen || bytes == 0)
-		q->stuck_ns = now_ns;
-	rnr_ns += bytes / BYTES_PER_US * SAN_NS_PER_US;
-	if (now_ns - q->stuck_ns >= rnr_ns) {
-		atomic_store(&q->blame, RTSAN_WC_RNR_RETRY_EXC);
-		verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
-		return now_ns + TICK_NS;
-	}
-	if (!moved && (bytes != 0 || now_ns - q->moved_ns >= idle_ns))
+	if (moved != q->moved_seen || q->moved_ns == 0)
+		q->moved_ns = now_ns;
+	/* from the first look on that finds something there */
+	if (out != q->out_seen || !all_seen || !is_busy || q->out_ns == 0)
+		q->out_ns = is_busy ? now_ns : 0;
+	q->moved_seen = moved;
+	q->out_seen = out;
+	if (q->out_ns != 0 && needs && now_ns - q->out_ns >= rnr_ns + more_ns)
+		return give_up(q, RTSAN_WC_RNR_RETRY_EXC, RTSAN_R_NONE, now_ns);
+	if (q->out_ns != 0 && now_ns - q->out_ns >= SILENCE_MS * SAN_NS_PER_MS + 4 * more_ns)
+		return give_up(q, RTSAN_WC_RETRY_EXC, RTSAN_R_TIMEOUT, now_ns);
+	if (moved == q->marked_seen && (has_sends || now_ns - q->moved_ns >= idle_ns))
 		verbs_qp_mark(q);
+	q->marked_seen = moved;
 	return now_ns + san_time_min(idle_ns, rnr_ns / LOOKS);
 }
 
 /* ---- all of it ---- */
+
+/* Something that was noticed elsewhere ends it. */
+static void
+fail(struct verbs_qp *q, uint8_t status)
+{
+	uint8_t reason = status == RTSAN_WC_RETRY_EXC ? RTSAN_R_TIMEOUT :
+		status == RTSAN_WC_NO_BUFFERS         ? RTSAN_R_RESOURCES :
+							RTSAN_R_NONE;
+
+	verbs_end_begin(q, atomic_load(&q->was_up) ? RTSAN_EV_DISCONNECTED : RTSAN_EV_UNREACHABLE,
+			reason, NULL);
+}
 
 uint64_t
 verbs_end_look(struct verbs_qp *q, uint64_t now_ns)
@@ -265,11 +291,7 @@ verbs_end_look(struct verbs_qp *q, uint64_t now_ns)
 
 	if ((failed != 0 || atomic_load(&q->ctx->is_gone)) && q->state != VERBS_IDLE &&
 	    q->state != VERBS_ENDING)
-		verbs_end_begin(q, RTSAN_EV_DISCONNECTED,
-				failed == RTSAN_WC_RETRY_EXC          ? RTSAN_R_TIMEOUT :
-					failed == RTSAN_WC_NO_BUFFERS ? RTSAN_R_RESOURCES :
-									RTSAN_R_NONE,
-				NULL);
+		fail(q, failed);
 	if (q->stream != NULL && q->state != VERBS_ENDING)
 		next_ns = verbs_stream_work(q, now_ns);
 	switch (q->state) {

@@ -78,12 +78,11 @@ decode_half(const uint8_t *buf, size_t len, struct verbs_hello *h)
 	return true;
 }
 
-enum rtsan_reason
-verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
+static enum rtsan_reason
+decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
 {
 	struct head head;
 
-	memset(h, 0, sizeof(*h));
 	if (buf == NULL || len < sizeof(head))
 		return RTSAN_R_PARAMETER;
 	memcpy(&head, buf, sizeof(head));
@@ -91,12 +90,12 @@ verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
 		return RTSAN_R_PARAMETER;
 	if (head.version != VERSION)
 		return RTSAN_R_VERSION;
+	if (head.len > RTSAN_PRIVATE_MAX)
+		return RTSAN_R_PARAMETER;
 	h->flags = head.flags;
 	h->reason = head.reason;
 	h->len = head.len;
 	h->service = be64toh(head.service);
-	if (h->len > RTSAN_PRIVATE_MAX)
-		return RTSAN_R_PARAMETER;
 	if ((h->flags & (VERBS_HELLO_FIRST | VERBS_HELLO_REST)) != 0)
 		return decode_half(buf + sizeof(head), len - sizeof(head), h) ? RTSAN_R_NONE :
 										RTSAN_R_PARAMETER;
@@ -104,4 +103,17 @@ verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
 		return RTSAN_R_PARAMETER;
 	memcpy(h->data, buf + sizeof(head), h->len);
 	return RTSAN_R_NONE;
+}
+
+/* Of what is refused nothing is left that somebody could take for good. */
+enum rtsan_reason
+verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
+{
+	enum rtsan_reason reason;
+
+	memset(h, 0, sizeof(*h));
+	reason = decode(buf, len, h);
+	if (reason != RTSAN_R_NONE)
+		memset(h, 0, sizeof(*h));
+	return reason;
 }

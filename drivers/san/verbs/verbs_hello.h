@@ -48,7 +48,8 @@ uint8_t verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf);
  * *len* bytes from a peer, and zeros, which the connection manager adds.
  *
  * @return
- *   RTSAN_R_NONE; RTSAN_R_VERSION: of another version; RTSAN_R_PARAMETER: it is none.
+ *   RTSAN_R_NONE; RTSAN_R_VERSION: of another version; RTSAN_R_PARAMETER: it is none. Then *h* is
+ *   all zeros.
  */
 enum rtsan_reason verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h);
 

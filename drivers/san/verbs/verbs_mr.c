@@ -11,6 +11,8 @@
 
 #include "verbs_priv.h"
 
+#define PAUSES 20 /* of a millisecond */
+
 struct ibv_mr *
 verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
 {
@@ -72,33 +74,73 @@ verbs_mr_names(const struct san_ulp_sge *sge, uint32_t n, uint32_t key)
 	return false;
 }
 
-/* Does posted work of *q* name it? */
-static bool
-is_named(struct verbs_qp *q, uint32_t key)
+/* By which posted work a region is named. */
+enum naming {
+	NAMED_NOT,
+	NAMED_SILENTLY, /* only by sends that nobody hears of when they are done */
+	NAMED,
+};
+
+/* Under the lock. */
+static enum naming
+named_by(const struct verbs_qp *q, uint32_t key)
 {
-	uint32_t at, tail;
-	bool is = false;
+	uint32_t at, tail = atomic_load(&q->wq->rq_tail);
+	enum naming by = NAMED_NOT;
+
+	for (at = atomic_load(&q->wq->rq_head); at != tail; at++) {
+		const struct san_ulp_recv *e = &q->rqe[at & (q->rq_depth - 1)];
+
+		if (verbs_mr_names(e->sge, e->nb_sge, key))
+			return NAMED;
+	}
+	tail = atomic_load(&q->wq->sq_tail);
+	for (at = atomic_load(&q->wq->sq_head); at != tail; at++) {
+		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
+
+		if ((e->flags & SAN_WR_INLINE) != 0 || !verbs_mr_names(e->sge, e->nb_sge, key))
+			continue;
+		if ((e->flags & SAN_WR_SIGNALED) != 0)
+			return NAMED;
+		by = NAMED_SILENTLY;
+	}
+	return by;
+}
+
+/*
+ * Likewise. Who wants no completion of a send may know from elsewhere that it is done, and we not
+ * yet: a mark behind it tells, if the caller asks again.
+ */
+static enum naming
+look(struct verbs_qp *q, uint32_t key)
+{
+	enum naming by = NAMED_NOT;
 
 	pthread_mutex_lock(&q->lock);
 	if (atomic_load(&q->qpn) != SAN_QPN_NONE && q->stream != NULL) {
-		is = verbs_stream_names(q->stream, key);
+		by = verbs_stream_names(q->stream, key) ? NAMED : NAMED_NOT;
 	} else if (atomic_load(&q->qpn) != SAN_QPN_NONE) {
-		tail = atomic_load(&q->wq->sq_tail);
-		for (at = atomic_load(&q->wq->sq_head); at != tail && !is; at++) {
-			const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
-
-			if ((e->flags & SAN_WR_INLINE) == 0)
-				is = verbs_mr_names(e->sge, e->nb_sge, key);
-		}
-		tail = atomic_load(&q->wq->rq_tail);
-		for (at = atomic_load(&q->wq->rq_head); at != tail && !is; at++) {
-			const struct san_ulp_recv *e = &q->rqe[at & (q->rq_depth - 1)];
-
-			is = verbs_mr_names(e->sge, e->nb_sge, key);
-		}
+		verbs_cq_harvest(q->send_cq);
+		by = named_by(q, key);
 	}
+	if (by == NAMED_SILENTLY && q->state == VERBS_UP)
+		verbs_qp_mark(q);
 	pthread_mutex_unlock(&q->lock);
-	return is;
+	return by;
+}
+
+static bool
+is_named(struct verbs_qp *q, uint32_t key)
+{
+	const struct timespec pause = {.tv_nsec = SAN_NS_PER_MS};
+	enum naming by = look(q, key);
+	int i;
+
+	for (i = 0; i < PAUSES && by == NAMED_SILENTLY; i++) {
+		nanosleep(&pause, NULL);
+		by = look(q, key);
+	}
+	return by != NAMED_NOT;
 }
 
 int

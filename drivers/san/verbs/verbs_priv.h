@@ -66,7 +66,7 @@ struct verbs_cq {
 	bool is_awaited;                  /**< a stream has found no room here */
 	/* a ring of *depth* entries */
 	struct san_ulp_wc *kept;
-	uint32_t kept_head, kept_tail;
+	uint32_t kept_head, nb_kept;
 	LIST_ENTRY(verbs_cq)
 	link;
 };
@@ -104,8 +104,9 @@ struct verbs_qp {
 	struct san_ulp_recv *rqe;
 	uint32_t sq_posted, rq_posted; /**< places from where on the device has none */
 	struct ibv_mr *ring;           /**< of the queues: inline data that the device can't take */
-	struct ibv_mr **temps;         /**< by place and part: memory registered for that time */
-	struct verbs_stream *stream;   /**< whose requests these are; NULL: the program's */
+	uint32_t max_inline;
+	struct ibv_mr **temps;       /**< by place and part: memory registered for that time */
+	struct verbs_stream *stream; /**< whose requests these are; NULL: the program's */
 
 	/* the connection */
 	struct rdma_cm_id *id; /**< NULL: none */
@@ -118,15 +119,17 @@ struct verbs_qp {
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 	uint32_t keepalive_ms, rnr_ms;
 	_Atomic bool was_up;
-	_Atomic uint8_t failed; /**< the first status that ends it; 0: none */
-	_Atomic uint8_t blame;  /**< status for the first that is flushed; 0: none */
-	uint8_t blame_recv;     /**< likewise of receives that the device never had */
-	_Atomic uint32_t marks; /**< of ours under way */
-	uint32_t mark_at;       /**< all before it is done when the mark is */
-	_Atomic uint32_t moved; /**< completions */
-	uint32_t moved_seen;    /**< when they were last looked at, and when that changed */
-	uint64_t moved_ns;
-	uint64_t stuck_ns;            /**< since then something may wait for a receive */
+	_Atomic uint8_t failed;     /**< the first status that ends it; 0: none */
+	_Atomic uint8_t blame;      /**< status for the first that is flushed; 0: none */
+	uint8_t blame_recv;         /**< likewise of receives that the device never had */
+	_Atomic uint32_t marks;     /**< of ours under way */
+	uint32_t mark_at;           /**< all before it is done when the mark is */
+	_Atomic uint32_t moved;     /**< completions */
+	_Atomic uint32_t moved_out; /**< of these of sends and marks */
+	/* of these, what verbs_end.c has seen, and since when that is so */
+	uint32_t moved_seen, out_seen, marked_seen;
+	uint64_t moved_ns, out_ns;
+	bool has_end_mark;            /**< the last word is under way, or done */
 	uint64_t end_ns;              /**< until then it must have come up, or come back */
 	struct verbs_event events[2]; /**< that it is up, and how it ended */
 
@@ -176,13 +179,15 @@ struct verbs_ctx {
 	const struct rtsan_host *host;
 	char device[64];
 	char ip[VERBS_IP_MAX];
-	bool is_plain; /**< peers are no programs of rtsan.h: no hello */
+	bool is_plain;             /**< peers are no programs of rtsan.h: no hello */
+	struct ibv_context **devs; /**< keeps *dev* open, with all others */
 	struct ibv_context *dev;
 	struct ibv_pd *pd;
 	struct ibv_device_attr attr;
-	uint32_t max_inline; /**< of the device */
+	_Atomic uint32_t max_inline; /**< what the device took last */
 	uint32_t max_sge;
 	struct rdma_event_channel *cm;
+	pthread_mutex_t cm_lock;          /**< taking events changes the device's queue pairs */
 	struct ibv_comp_channel *channel; /**< of all streams */
 	_Atomic(struct ibv_mr *) *mrs;    /**< the programs': see verbs_mr.c */
 	_Atomic uint32_t next_mr;
@@ -234,6 +239,9 @@ verbs_now_ns(void)
 
 /** The device is gone: all of its connections end, and everybody who waits hears of it. */
 void verbs_ctx_gone(const struct ibv_context *dev);
+/** Is it of a context of this process? */
+bool verbs_ctx_has_qp(const struct verbs_qp *q);
+bool verbs_ctx_has_cq(const struct ibv_cq *cq);
 
 /* ---- verbs_mr.c ---- */
 
@@ -285,8 +293,10 @@ void verbs_qp_free(struct verbs_qp *q);
 /** Rings of sq_depth and rq_depth. 0 or -errno. */
 int verbs_qp_make_queues(struct verbs_qp *q);
 void verbs_qp_end_queues(struct verbs_qp *q);
-/** Make the device's. 0 or -errno. */
+/** Make the device's, of which nothing is posted to yet. 0 or -errno. */
 int verbs_qp_make(struct verbs_qp *q);
+/** Destroy that, if there is one: it says nothing more. */
+void verbs_qp_unmake(struct verbs_qp *q);
 /** If there is a device's, what was posted goes there. */
 void verbs_qp_post(struct verbs_qp *q);
 /**

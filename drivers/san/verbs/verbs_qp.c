@@ -45,6 +45,7 @@ verbs_qp_make_queues(struct verbs_qp *q)
 {
 	size_t bytes = san_wq_bytes(q->sq_depth, q->rq_depth);
 	struct san_wq *wq = aligned_alloc(64, bytes);
+	int rc;
 
 	if (wq == NULL)
 		return -ENOMEM;
@@ -52,8 +53,9 @@ verbs_qp_make_queues(struct verbs_qp *q)
 	/* what is inline lies there */
 	q->ring = ibv_reg_mr(q->ctx->pd, wq, bytes, 0);
 	if (q->ring == NULL) {
+		rc = -errno;
 		free(wq);
-		return -errno;
+		return rc;
 	}
 	q->wq = wq;
 	q->sqe = (struct san_ulp_wr *)(wq + 1);
@@ -214,7 +216,7 @@ verbs_qp_destroy(void *priv, uint32_t qpn)
 /* ---- the device's ---- */
 
 static int
-try_make(struct verbs_qp *q, uint32_t max_inline)
+try_make(struct verbs_qp *q)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_context = q,
@@ -225,7 +227,7 @@ try_make(struct verbs_qp *q, uint32_t max_inline)
 			.max_recv_wr = q->rq_depth,
 			.max_send_sge = q->ctx->max_sge,
 			.max_recv_sge = q->ctx->max_sge,
-			.max_inline_data = max_inline,
+			.max_inline_data = q->max_inline,
 		},
 		.qp_type = IBV_QPT_RC,
 	};
@@ -237,22 +239,37 @@ try_make(struct verbs_qp *q, uint32_t max_inline)
 int
 verbs_qp_make(struct verbs_qp *q)
 {
-	uint32_t max_inline = q->ctx->max_inline;
-	int rc = try_make(q, max_inline);
+	int rc;
 
-	while (rc != 0 && max_inline > 0) {
-		max_inline /= 2;
-		rc = try_make(q, max_inline);
+	q->max_inline = atomic_load(&q->ctx->max_inline);
+	pthread_mutex_lock(&q->ctx->cm_lock);
+	rc = try_make(q);
+	while (rc != 0 && q->max_inline > 0) {
+		q->max_inline /= 2;
+		rc = try_make(q);
 	}
+	pthread_mutex_unlock(&q->ctx->cm_lock);
 	if (rc == 0)
-		q->ctx->max_inline = max_inline;
+		atomic_store(&q->ctx->max_inline, q->max_inline);
 	verbs_cq_forget(q);
 	q->sq_posted = atomic_load(&q->wq->sq_head);
 	q->rq_posted = atomic_load(&q->wq->rq_head);
 	atomic_store(&q->marks, 0);
-	if (rc == 0)
-		verbs_qp_post(q); /* receives, before the peer can send */
 	return rc;
+}
+
+void
+verbs_qp_unmake(struct verbs_qp *q)
+{
+	if (q->id == NULL || q->id->qp == NULL)
+		return;
+	pthread_mutex_lock(&q->ctx->cm_lock);
+	rdma_destroy_qp(q->id);
+	pthread_mutex_unlock(&q->ctx->cm_lock);
+	verbs_cq_forget(q);
+	/* what some devices leave of it has no place of its own there */
+	verbs_cq_harvest(q->send_cq);
+	verbs_cq_harvest(q->recv_cq);
 }
 
 bool
@@ -269,6 +286,8 @@ register_part(struct verbs_qp *q, const struct san_ulp_sge *from, bool is_target
 {
 	int access = is_target ? IBV_ACCESS_LOCAL_WRITE : 0;
 
+	if (q->temps[temp] != NULL) /* for a connection that did not come up */
+		return q->temps[temp];
 	q->temps[temp] = ibv_reg_mr(q->ctx->pd, from->addr, from->len, access);
 	return q->temps[temp];
 }
@@ -366,7 +385,7 @@ fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sge, uint32
 		.length = e->inline_len,
 		.lkey = q->ring->lkey,
 	};
-	if (e->inline_len <= q->ctx->max_inline)
+	if (e->inline_len <= q->max_inline)
 		w->send_flags |= IBV_SEND_INLINE;
 	return true;
 }
@@ -401,10 +420,10 @@ post_sends(struct verbs_qp *q)
 {
 	struct ibv_send_wr w[BURST], *bad = NULL;
 	struct ibv_sge sge[BURST][SAN_ULP_SGE_MAX];
-	bool is_good = true;
+	bool is_good = true, is_posted = true;
 	uint32_t tail, n, i;
 
-	while (is_good && bad == NULL) {
+	while (is_good && is_posted) {
 		/* pairs with the release of who posts: they are written */
 		tail = atomic_load_explicit(&q->wq->sq_tail, memory_order_acquire);
 		if (tail == q->sq_posted)
@@ -418,11 +437,9 @@ post_sends(struct verbs_qp *q)
 			if (i > 0)
 				w[i - 1].next = &w[i];
 		}
-		if (i > 0 && ibv_post_send(q->id->qp, w, &bad) != 0)
-			i = (uint32_t)(bad - w);
-		else
-			bad = NULL;
-		q->sq_posted += i;
+		is_posted = i == 0 || ibv_post_send(q->id->qp, w, &bad) == 0;
+		/* some devices' libraries have taken all when they say that none went */
+		q->sq_posted += is_posted || bad == NULL ? i : (uint32_t)(bad - w);
 	}
 	fail_send(q, is_good ? RTSAN_WC_INVALID : RTSAN_WC_NO_BUFFERS);
 }

@@ -8,12 +8,15 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "verbs_priv.h"
+
+#define ROUND 256 /* streams that have something, before others have their turn */
 
 /* ---- what others ask for ---- */
 
@@ -143,8 +146,9 @@ take_completions(struct verbs_ctx *ctx)
 	struct ibv_cq *which;
 	struct verbs_qp *q;
 	void *context;
+	int i;
 
-	while (ibv_get_cq_event(ctx->channel, &which, &context) == 0) {
+	for (i = 0; i < ROUND && ibv_get_cq_event(ctx->channel, &which, &context) == 0; i++) {
 		q = &ctx->qps[(uintptr_t)context];
 		ibv_ack_cq_events(which, 1);
 		pthread_mutex_lock(&q->lock);
@@ -169,18 +173,23 @@ on_device_event(const struct ibv_async_event *ev)
 	case IBV_EVENT_QP_ACCESS_ERR:
 		q = ev->element.qp->qp_context;
 		/* requests that failed for it, if any, say more */
-		if (atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_INVALID))
+		if (verbs_ctx_has_qp(q) &&
+		    atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_INVALID))
 			verbs_thread_look(q);
 		break;
 	case IBV_EVENT_CQ_ERR: /* it has lost completions */
-		verbs_ctx_gone(ev->element.cq->context);
+		if (verbs_ctx_has_cq(ev->element.cq))
+			verbs_ctx_gone(ev->element.cq->context);
 		break;
 	default: /* a port that went may come back: who needs it finds nobody there meanwhile */
 		break;
 	}
 }
 
-/* The device's events are all contexts' of this process that have it: each is for the right one. */
+/*
+ * The device's events are those of all in this process who have it by the connection manager: other
+ * contexts of ours, and strangers, whose events are lost to them.
+ */
 static void
 take_device_events(struct verbs_ctx *ctx)
 {
@@ -250,13 +259,18 @@ run(void *arg)
 int
 verbs_thread_start(struct verbs_ctx *ctx)
 {
+	sigset_t all, was;
 	int rc;
 
 	san_wheel_init(&ctx->wheel, verbs_now_ns());
 	ctx->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (ctx->kick_fd < 0)
 		return -errno;
+	/* signals are for the program's own threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
 	rc = pthread_create(&ctx->thread, NULL, run, ctx);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	if (rc != 0)
 		close(ctx->kick_fd);
 	return -rc;
