@@ -15,6 +15,7 @@ for layer in "$@"; do
 	case $folder in
 	# These must do without DPDK.
 	lib/base | lib/rtsan | lib/stream | drivers/sock | apps/common) outside= ;;
+	drivers/san/stream | drivers/san/verbs) outside= ;;
 	esac
 	for header in "$folder"/*.h; do
 		[ -e "$header" ] || continue
