@@ -250,12 +250,12 @@ watch(struct verbs_qp *q, uint64_t now_ns)
 	uint32_t moved = atomic_load(&q->moved), out = atomic_load(&q->moved_out);
 	uint64_t bytes = under_way(q, &needs), more_ns = bytes / BYTES_PER_US * SAN_NS_PER_US;
 	bool has_sends = q->sq_posted != atomic_load(&q->wq->sq_head);
-	bool is_busy = has_sends || atomic_load(&q->marks) != 0;
+	bool is_busy = has_sends || atomic_load(&q->marks) != 0, is_still = out == q->out_seen;
 
 	if (moved != q->moved_seen || q->moved_ns == 0)
 		q->moved_ns = now_ns;
 	/* from the first look on that finds something there */
-	if (out != q->out_seen || !all_seen || !is_busy || q->out_ns == 0)
+	if (!is_still || !all_seen || !is_busy || q->out_ns == 0)
 		q->out_ns = is_busy ? now_ns : 0;
 	q->moved_seen = moved;
 	q->out_seen = out;
@@ -263,9 +263,8 @@ watch(struct verbs_qp *q, uint64_t now_ns)
 		return give_up(q, RTSAN_WC_RNR_RETRY_EXC, RTSAN_R_NONE, now_ns);
 	if (q->out_ns != 0 && now_ns - q->out_ns >= SILENCE_MS * SAN_NS_PER_MS + 4 * more_ns)
 		return give_up(q, RTSAN_WC_RETRY_EXC, RTSAN_R_TIMEOUT, now_ns);
-	if (moved == q->marked_seen && (has_sends || now_ns - q->moved_ns >= idle_ns))
+	if (has_sends ? is_still : now_ns - q->moved_ns >= idle_ns)
 		verbs_qp_mark(q);
-	q->marked_seen = moved;
 	return now_ns + san_time_min(idle_ns, rnr_ns / LOOKS);
 }
 

@@ -127,7 +127,7 @@ struct verbs_qp {
 	_Atomic uint32_t moved;     /**< completions */
 	_Atomic uint32_t moved_out; /**< of these of sends and marks */
 	/* of these, what verbs_end.c has seen, and since when that is so */
-	uint32_t moved_seen, out_seen, marked_seen;
+	uint32_t moved_seen, out_seen;
 	uint64_t moved_ns, out_ns;
 	bool has_end_mark;            /**< the last word is under way, or done */
 	uint64_t end_ns;              /**< until then it must have come up, or come back */
