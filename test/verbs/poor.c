@@ -81,17 +81,41 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return real(pd, attr);
 }
 
+static int (*real_post)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
+
+/* Soft-RoCE takes more than it was asked for. */
+static int
+post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	uint32_t most = (uint32_t)limit("POOR_INLINE", 1 << 20);
+	struct ibv_send_wr *w;
+
+	for (w = wr; w != NULL; w = w->next)
+		if ((w->send_flags & IBV_SEND_INLINE) != 0 && w->num_sge > 0 &&
+		    w->sg_list[0].length > most) {
+			*bad = wr;
+			return EINVAL;
+		}
+	return real_post(qp, wr, bad);
+}
+
 int
 rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	int (*real)(struct rdma_cm_id *, struct ibv_pd *, struct ibv_qp_init_attr *) =
 		next("rdma_create_qp");
+	int rc;
 
 	if (is_too_much(&attr->cap)) {
 		errno = EINVAL;
 		return -1;
 	}
-	return real(id, pd, attr);
+	rc = real(id, pd, attr);
+	if (rc == 0 && real_post == NULL) {
+		real_post = id->qp->context->ops.post_send;
+		id->qp->context->ops.post_send = post_send;
+	}
+	return rc;
 }
 
 struct ibv_cq *
