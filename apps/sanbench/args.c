@@ -139,8 +139,8 @@ set_mode(struct bench_conf *c, const char *v)
 	const struct bench_mode *m = mode_by_name(v);
 
 	if (m == NULL)
-		return "send, push, pull, atomic, incast, rpc, connect, idle, tree-send, tree-push "
-		       "or tree-pull";
+		return "send, push, pull, atomic, incast, rpc, connect, idle, stream, tree-send, "
+		       "tree-push or tree-pull";
 	c->mode = m;
 	return NULL;
 }

@@ -54,15 +54,17 @@ struct rtsan_listener;
  *   DPDK ports; librtsan-dpdk.so is loaded by name. See rtsan-dpdk(7).
  *   "unix:<path>" or "unix:<path>,port=<name>": the engine of the daemon that serves this
  *   socket, on its first port or on that one. The path has no comma. See sanstack-daemon(8).
- *   "verbs:<device>": that RDMA device, through rdma-core. See rtsan-verbs(7).
+ *   "verbs:<device>[,ip=<address>][,plain]": that RDMA device, through rdma-core. See
+ *   rtsan-verbs(7).
  * @param ctx
  *   Result; close it with rtsan_close().
  * @return
  *   0 or a negative errno; rtsan_error() says what and where.
  *   - -EINVAL: malformed spec, unknown argument or bad value.
  *   - -ENOENT: the provider's library is not installed.
- *   - -ENODEV: no port, or none with this name.
- *   - -EBUSY: a context of this provider is open already (one EAL per process).
+ *   - -ENODEV: no port or device, or none with this name.
+ *   - -EBUSY: dpdk: a context is open already (one EAL per process).
+ *   - -ENETDOWN, -EADDRNOTAVAIL, -EOPNOTSUPP, -EIO: verbs; see rtsan-verbs(7).
  *   - -ENOMEM
  */
 int rtsan_open(const char *spec, struct rtsan_ctx **ctx);
@@ -201,7 +203,7 @@ enum rtsan_wc_status {
 	RTSAN_WC_REM_REVOKED = 6,   /**< the peer revoked the region meanwhile */
 	RTSAN_WC_REM_ALIGN = 7,     /**< atomic on an address that is no multiple of 8 */
 	RTSAN_WC_REM_RESOURCE = 8,
-	RTSAN_WC_REM_REFUSED = 9, /**< the peer's upper layer refused it */
+	RTSAN_WC_REM_REFUSED = 9, /**< the peer's upper layer, or its device, refused it */
 	RTSAN_WC_ABORTED = 10,
 	RTSAN_WC_RETRY_EXC = 64,  /**< the peer does not answer; the connection has ended */
 	RTSAN_WC_FLUSHED = 65,    /**< the connection ended first */
@@ -221,8 +223,9 @@ struct rtsan_wc {
 	uint64_t wr_id;
 	struct rtsan_qp *qp;
 	/**
-	 * Bytes moved; of a receive with LOC_LENGTH those that came and were refused; of a stream's
-	 * wait those that are unread. Of other failures 0, but for sends of a stream.
+	 * Bytes moved; of a receive with LOC_LENGTH those that came and were refused (verbs: 0, the
+	 * device does not say); of a stream's wait those that are unread. Of other failures 0, but
+	 * for sends of a stream.
 	 */
 	uint32_t byte_len;
 	uint32_t imm;   /**< with has_imm */
@@ -333,7 +336,8 @@ struct rtsan_stream_attr {
 	uint16_t nb_send;     /**< messages under way; default 32 */
 	uint16_t t1, t2;      /**< when credit is told (AFC-15); default: by nb_recv */
 	uint16_t frags;       /**< sends in pieces before messages grow; default 8 (AFC-18) */
-	uint32_t threshold;   /**< bytes from which a transfer is large; default 4096 (AFC-4) */
+	uint32_t threshold;   /**< bytes from which a transfer is large; default: the provider's,
+				   4096, verbs 16384 (AFC-4) */
 	uint32_t msg_size;    /**< bytes of a message at first; default 1536 */
 	uint32_t msg_max;     /**< and to what it may grow; default 8192 */
 	uint32_t send_buffer; /**< bytes that may be copied, so that sends complete at once; a

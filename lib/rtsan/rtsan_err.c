@@ -88,7 +88,7 @@ static const char *const status_texts[] = {
 	[RTSAN_WC_REM_REVOKED] = "the peer revoked the region meanwhile",
 	[RTSAN_WC_REM_ALIGN] = "atomic on an address that is no multiple of 8",
 	[RTSAN_WC_REM_RESOURCE] = "the peer had no resources for it",
-	[RTSAN_WC_REM_REFUSED] = "the peer's upper layer refused it",
+	[RTSAN_WC_REM_REFUSED] = "the peer's upper layer, or its device, refused it",
 	[RTSAN_WC_ABORTED] = "given up on this side",
 	[RTSAN_WC_RETRY_EXC] = "the peer does not answer; the connection has ended",
 	[RTSAN_WC_FLUSHED] = "the connection ended first",
@@ -98,7 +98,7 @@ static const char *const status_texts[] = {
 	[RTSAN_WC_AGAIN] = "nothing is there at this moment",
 	[RTSAN_WC_SHUTDOWN] = "the stream was shut before",
 	[RTSAN_WC_PROTOCOL] = "the peer broke the protocol of streams; the connection has ended",
-	[RTSAN_WC_INVALID] = "a value is out of range",
+	[RTSAN_WC_INVALID] = "a value is out of range, or the device refused it",
 	[RTSAN_WC_REM_ACCESS] = "the peer has no such region, or it is shorter, or forbids it",
 };
 
@@ -106,7 +106,7 @@ static const char *const reason_texts[] = {
 	[RTSAN_R_NONE] = "ended by one of its two ends",
 	[RTSAN_R_NO_LISTENER] = "nobody listens for that service",
 	[RTSAN_R_REFUSED] = "refused by the peer's application",
-	[RTSAN_R_RESOURCES] = "the peer has no resources for another connection",
+	[RTSAN_R_RESOURCES] = "one of the two ends has no resources for another connection",
 	[RTSAN_R_PKEY] = "the listener is in another partition",
 	[RTSAN_R_PARAMETER] = "a connection parameter is out of the peer's range",
 	[RTSAN_R_VERSION] = "the peer speaks another version of the protocol",

@@ -134,9 +134,9 @@ serve(const char *spec)
 	struct rtsan_wc wc;
 
 	open_ctx(spec);
-	CHECK(rtsan_listen(ctx, 1, 0, 4, &work) == 0);
-	CHECK(rtsan_listen(ctx, 2, 0, 4, &stop) == 0);
-	CHECK(rtsan_listen(ctx, 2, 0, 4, &again) == -EADDRINUSE);
+	CHECK(rtsan_listen(ctx, 1, 0, 64, &work) == 0);
+	CHECK(rtsan_listen(ctx, 2, 0, 64, &stop) == 0);
+	CHECK(rtsan_listen(ctx, 2, 0, 64, &again) == -EADDRINUSE);
 	CHECK(rtsan_listen(ctx, 3, 0, 4, &again) == 0);
 	rtsan_listener_destroy(again);
 	CHECK(rtsan_listen(ctx, 3, 0, 4, &again) == 0);
@@ -324,6 +324,52 @@ test_refused(void)
 	rtsan_qp_destroy(qp);
 }
 
+/* What is not the library's memory, and what this provider has no connections for. */
+static void
+test_lacks(void)
+{
+	static uint8_t own[4096];
+	const struct rtsan_conn_param unordered = {.order = RTSAN_UNORDERED};
+	struct rtsan_sge sge = {.addr = own, .length = sizeof(own)};
+	struct rtsan_send_wr wr = {
+		.wr_id = 4,
+		.opcode = RTSAN_WR_PUSH,
+		.flags = RTSAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.sge = &sge,
+		.remote_addr = place.addr,
+		.rkey = (uint32_t)place.rkey,
+	};
+	struct rtsan_mr *reg;
+	struct rtsan_wc wc;
+	int rc;
+
+	qp = make_qp();
+	rc = rtsan_connect(qp, peer, 1, &unordered);
+	CHECK(rc == (caps.has_unordered ? 0 : -EOPNOTSUPP));
+	if (rc == 0)
+		event(__LINE__, RTSAN_EV_ESTABLISHED);
+	rtsan_qp_destroy(qp);
+	dial();
+	rc = rtsan_mr_reg(ctx, own, sizeof(own), 0, &reg);
+	CHECK(rc == (caps.has_mr_reg ? 0 : -ENOTSUP));
+	if (rc != 0) {
+		CHECK(rtsan_post_send(qp, &wr, 1) == -EINVAL);
+		rtsan_qp_destroy(qp);
+		return;
+	}
+	/* in no region, then in one */
+	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
+	sge.lkey = rtsan_mr_lkey(reg);
+	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 4 && wc.status == RTSAN_WC_SUCCESS && wc.byte_len == sizeof(own));
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 4 && wc.status == RTSAN_WC_SUCCESS);
+	CHECK(rtsan_mr_dereg(reg) == 0);
+	rtsan_qp_destroy(qp);
+}
+
 /* A context is one of several, or is told to be the only one. */
 static void
 test_second(const char *spec)
@@ -351,6 +397,7 @@ client(const char *spec)
 		test_orderly_end();
 		test_destroy_while_connecting();
 		test_refused();
+		test_lacks();
 		/* closing takes everything along: a connection, its queues */
 		dial();
 		post_recvs(5);

@@ -429,6 +429,32 @@ options(void)
 	CHECK(rtsan_stream_set_option(a, (enum rtsan_stream_option)99, 0) == -EINVAL);
 }
 
+/* What was written goes on without its stream, and nobody waits for it. */
+static void
+lingers(void)
+{
+	const struct rtsan_stream_attr attr = {.linger = true, .send_buffer = MUCH};
+	struct rtsan_stream *one, *other;
+	static uint8_t buf[MUCH];
+	pthread_t thread;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < MUCH; i++)
+		buf[i] = pattern(i);
+	CHECK(pthread_create(&thread, NULL, accept_one, &other) == 0);
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE, &attr, PATIENT_MS, &one) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	rtsan_stream_set_timeout(one, PATIENT_MS);
+	rtsan_stream_set_timeout(other, PATIENT_MS);
+	CHECK(rtsan_stream_write(one, buf, MUCH) == MUCH);
+	rc = rtsan_stream_close(one, 0); /* the peer has read nothing */
+	CHECK(rc == -EAGAIN);
+	read_checked(other, 0, MUCH);
+	CHECK(rtsan_stream_read(other, buf, 1, 0) == 0);
+	close_one(other);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -452,6 +478,7 @@ main(int argc, char **argv)
 	close_pair(a, b);
 	shutdown_at_once();
 	close_after_write();
+	lingers();
 	accept_late();
 	nobody_there();
 	rtsan_listener_destroy(listener);

@@ -2,13 +2,11 @@
 
 /* What the connection manager says, in the thread. (SYS-4) */
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 
 #include "verbs_priv.h"
 
-#define RESOLVE_MS    2000
 #define ROUND         64 /* events, before others have their turn */
 #define READS_ALL     255
 #define CONSUMER_SAYS 28 /* why a request was refused: its program said so */
@@ -16,7 +14,7 @@
 #define STALE         10
 #define RNR_TIMER     12 /* 0.64 ms until a peer that had no receive here is to try again */
 
-/* Of one event: it is acknowledged before it is looked at, as an end destroys its id. */
+/* Of one event: acknowledged at once, since who destroys its id would wait for that. */
 struct cm_event {
 	struct rdma_cm_event ev;
 	uint8_t data[256];
@@ -315,7 +313,7 @@ on_event(struct verbs_qp *q, const struct cm_event *e)
 		return;
 	switch (e->ev.event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		if (rdma_resolve_route(q->id, RESOLVE_MS) != 0)
+		if (rdma_resolve_route(q->id, VERBS_RESOLVE_MS) != 0)
 			verbs_end_begin(q, RTSAN_EV_UNREACHABLE, RTSAN_R_NONE, NULL);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:

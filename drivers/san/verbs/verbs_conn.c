@@ -8,7 +8,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <string.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -16,7 +15,6 @@
 
 #include "verbs_priv.h"
 
-#define RESOLVE_MS   2000
 #define CONNECT_MS   7000 /* until it is up, in all */
 #define ACK_TIMEOUT  14   /* 67 ms until what was not acknowledged is sent again */
 #define RETRIES      6    /* Soft-RoCE takes 7 for: for ever */
@@ -199,7 +197,7 @@ verbs_conn_resolve(struct verbs_qp *q)
 	rdma_set_option(q->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
 			sizeof(timeout));
 	if (rdma_resolve_addr(q->id, (struct sockaddr *)&from, (struct sockaddr *)&q->peer,
-			      RESOLVE_MS) == 0)
+			      VERBS_RESOLVE_MS) == 0)
 		return 0;
 	return ctx->host->fail(errno == ENODEV ? -ENETUNREACH : -errno, "connect: from %s: %s",
 			       ctx->ip, strerror(errno));

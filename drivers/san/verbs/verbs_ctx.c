@@ -235,7 +235,7 @@ static void
 init(struct verbs_ctx *ctx, const struct rtsan_host *host)
 {
 	ctx->host = host;
-	ctx->event_fd = ctx->epoll_fd = ctx->kick_fd = -1;
+	ctx->event_fd = ctx->kick_fd = -1;
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_mutex_init(&ctx->cm_lock, NULL);
 	pthread_cond_init(&ctx->passed, NULL);

@@ -20,7 +20,6 @@
  * patience than that can't tell the one from the other.) What is long has longer.
  */
 
-#include <errno.h>
 #include <netdb.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
 
 /*
  * Memory regions of programs. In work requests a region is called by its place in a table, and one
- * more; what the peer calls it is the device's business, who has no name at all for those that the
- * peer may not touch. (SYS-4)
+ * more; what the peer calls it is the device's business, and it may have no such name for a region
+ * that the peer may not touch. (SYS-4)
  */
 
 #include <errno.h>

@@ -9,7 +9,8 @@
  * provider's own sees to all that takes time or must not wait for the program: events of the
  * connection manager and the device, ends, silence, streams. (SYS-4)
  *
- * Locks, in this order: a queue pair's, a completion queue's, then one of the context's.
+ * Locks, in this order: a queue pair's, cm_lock, a completion queue's, that of all contexts, a
+ * context's.
  */
 
 #include <pthread.h>
@@ -29,14 +30,15 @@
 #include "stream.h"
 #include "verbs_hello.h"
 
-#define VERBS_QPS      4096
-#define VERBS_CQS      4096
-#define VERBS_MRS      16384
-#define VERBS_WR_MAX   4096
-#define VERBS_REQUESTS 256 /* that nobody has accepted yet */
-#define VERBS_HALVES   64  /* first halves of requests, whose others are under way */
-#define VERBS_MARKS    2   /* requests of ours beside the program's: see verbs_qp_mark() */
-#define VERBS_IP_MAX   INET6_ADDRSTRLEN
+#define VERBS_QPS        4096
+#define VERBS_CQS        4096
+#define VERBS_MRS        16384
+#define VERBS_WR_MAX     4096
+#define VERBS_REQUESTS   256 /* that nobody has accepted yet */
+#define VERBS_HALVES     64  /* first halves of requests, whose others are under way */
+#define VERBS_MARKS      2   /* requests of ours beside the program's: see verbs_qp_mark() */
+#define VERBS_IP_MAX     INET6_ADDRSTRLEN
+#define VERBS_RESOLVE_MS 2000 /* of an address, then of a route */
 
 /* What a request is called at the device: connection, queue pair, queue, place there. */
 #define VERBS_ID(q, recv, at)                                                 \
@@ -95,7 +97,7 @@ struct verbs_qp {
 	_Atomic uint32_t qpn; /**< what rtsan calls it; SAN_QPN_NONE: free */
 	uint32_t index;       /**< its place in the table */
 	uint32_t gen;         /**< how often there was one here */
-	uint32_t epoch;       /**< how often it had a queue pair of the device's; with both locks */
+	uint32_t epoch;       /**< how often it had one of the device's; by both queues' locks */
 	enum verbs_state state;
 	struct verbs_cq *send_cq, *recv_cq;
 	uint32_t sq_depth, rq_depth;
@@ -195,7 +197,6 @@ struct verbs_ctx {
 	pthread_cond_t passed;
 	struct verbs_qp *qps;
 	uint32_t next_qp;
-	uint32_t nb_cqs;
 	LIST_HEAD(, verbs_cq)
 	cqs;
 	LIST_HEAD(, verbs_listener)
@@ -215,7 +216,6 @@ struct verbs_ctx {
 	bool is_armed; /**< somebody wants to hear of that */
 	/* the thread */
 	pthread_t thread;
-	int epoll_fd;
 	int kick_fd; /**< wakes it */
 	_Atomic bool is_kicked;
 	_Atomic bool is_over;
@@ -269,8 +269,6 @@ void verbs_cq_leave(struct verbs_cq *cq, uint32_t n);
 bool verbs_cq_harvest(struct verbs_cq *cq);
 /** A completion for who polls. False: no room; then the thread looks again when there is. */
 bool verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc);
-/** Wake who sleeps, whatever there is. */
-void verbs_cq_wake(struct verbs_cq *cq);
 /** The device will say nothing more of *q*'s connection, or nothing that counts. */
 void verbs_cq_forget(struct verbs_qp *q);
 /**
@@ -336,7 +334,7 @@ void verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t rea
 
 /* ---- verbs_end.c: how connections end; under the lock of the queue pair ---- */
 
-/** Text of the peer's address. Under no lock. */
+/** Text of the peer's address. Needs no lock. */
 void verbs_end_fill_peer(struct rtsan_event *ev, struct rdma_cm_id *id);
 /** It is up. */
 void verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h);

@@ -235,7 +235,10 @@ try_make(struct verbs_qp *q)
 	return rdma_create_qp(q->id, q->ctx->pd, &init) == 0 ? 0 : -errno;
 }
 
-/* No device says how much it takes inline: what is too long is taken from the ring instead. */
+/*
+ * No device says how much it takes inline before one is made: so half is tried until one can be.
+ * What is too long is taken from the ring instead.
+ */
 int
 verbs_qp_make(struct verbs_qp *q)
 {
