@@ -127,7 +127,9 @@ def talk(guests, server, client, says):
         guests.wait_listening(one)
     other = guests.start('client', client[0], client)
     check(other.wait(60) == 0, other.tail() + one.tail())
-    check(one.wait(20) == 0, one.tail() + other.tail())
+    # at its end rping may close the channel that a thread of its own reads from
+    check(one.wait(20) == 0 or 'rdma_get_cm_event: Bad file descriptor' in one.out(),
+          one.tail() + other.tail())
     check(says in one.out() + other.out(), one.tail() + other.tail())
 
 
