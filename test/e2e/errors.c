@@ -359,10 +359,47 @@ case_rights(struct client *c)
 	return disconnected(c);
 }
 
+/* What is under way before it is not to blame. */
+static int
+align_behind_push(struct client *c)
+{
+	struct rtsan_sge sge = {
+		.addr = rtsan_mr_addr(c->mr),
+		.length = REGION,
+		.lkey = rtsan_mr_lkey(c->mr),
+	};
+	struct rtsan_sge word = {sge.addr, 8, sge.lkey};
+	const struct rtsan_send_wr wr[] = {
+		{.opcode = RTSAN_WR_PUSH,
+		 .flags = RTSAN_WR_SIGNALED,
+		 .nb_sge = 1,
+		 .sge = &sge,
+		 .remote_addr = c->offer.addr[ALL],
+		 .rkey = c->offer.rkey[ALL]},
+		{.opcode = RTSAN_WR_FETCH_ADD,
+		 .flags = RTSAN_WR_SIGNALED,
+		 .nb_sge = 1,
+		 .sge = &word,
+		 .remote_addr = c->offer.addr[ALL] + 4,
+		 .rkey = c->offer.rkey[ALL]},
+	};
+	int status;
+
+	if (rtsan_post_send(c->qp, wr, 2) != 2)
+		return wrong(c, "not taken: %s", rtsan_error());
+	status = next_status(c);
+	if (status != RTSAN_WC_SUCCESS &&
+	    !(c->caps.ends_on_error && status == RTSAN_WC_FLUSHED))
+		return wrong(c, "the push before it: %s", rtsan_status_name((uint8_t)status));
+	return refused(c, next_status(c), RTSAN_WC_REM_ALIGN);
+}
+
 static int
 case_align(struct client *c)
 {
 	if (connected(c, PLAIN) < 0)
+		return -1;
+	if (c->caps.has_atomic && align_behind_push(c) < 0)
 		return -1;
 	if (expect_refused_atomic(c, RTSAN_WR_FETCH_ADD, c->offer.addr[ALL] + 4,
 				  c->offer.rkey[ALL], RTSAN_WC_REM_ALIGN) < 0)

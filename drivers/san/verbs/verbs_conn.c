@@ -160,7 +160,7 @@ take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acc
 	q->end_ns = verbs_now_ns() + CONNECT_MS * SAN_NS_PER_MS;
 	atomic_store(&q->failed, 0);
 	atomic_store(&q->blame, 0);
-	q->blame_recv = 0;
+	q->blame_send = q->blame_recv = 0;
 	atomic_store(&q->was_up, false);
 }
 

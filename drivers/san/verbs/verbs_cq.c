@@ -208,8 +208,7 @@ translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc 
 	at = place_of(atomic_load(&q->wq->sq_head), place);
 	status = status_of(wc->status, q->sqe[at & (q->sq_depth - 1)].op);
 	note_failure(q, status);
-	if (status == RTSAN_WC_FLUSHED && atomic_load(&q->blame) != 0 &&
-	    atomic_load(&q->blame) != RTSAN_WC_NO_BUFFERS)
+	if (status == RTSAN_WC_FLUSHED && atomic_load(&q->blame) != 0)
 		status = atomic_exchange(&q->blame, 0);
 	return sent(q, at, status, to);
 }
@@ -367,7 +366,12 @@ flush_sends(struct verbs_qp *q)
 	uint8_t blame;
 
 	for (; at != tail && has_place(cq); at++) {
-		blame = atomic_exchange(&q->blame, 0);
+		if (at == q->sq_posted) {
+			blame = q->blame_send;
+			q->blame_send = 0;
+		} else {
+			blame = atomic_exchange(&q->blame, 0);
+		}
 		sent(q, at, blame != 0 ? blame : RTSAN_WC_FLUSHED, place(cq));
 		cq->nb_kept++;
 	}

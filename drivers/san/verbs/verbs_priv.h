@@ -121,13 +121,13 @@ struct verbs_qp {
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 	uint32_t keepalive_ms, rnr_ms;
 	_Atomic bool was_up;
-	_Atomic uint8_t failed;     /**< the first status that ends it; 0: none */
-	_Atomic uint8_t blame;      /**< status for the first that is flushed; 0: none */
-	uint8_t blame_recv;         /**< likewise of receives that the device never had */
-	_Atomic uint32_t marks;     /**< of ours under way */
-	uint32_t mark_at;           /**< all before it is done when the mark is */
-	_Atomic uint32_t moved;     /**< completions */
-	_Atomic uint32_t moved_out; /**< of these of sends and marks */
+	_Atomic uint8_t failed;         /**< the first status that ends it; 0: none */
+	_Atomic uint8_t blame;          /**< of the first that the device flushes; 0: none */
+	uint8_t blame_send, blame_recv; /**< likewise for the first that it never had */
+	_Atomic uint32_t marks;         /**< of ours under way */
+	uint32_t mark_at;               /**< all before it is done when the mark is */
+	_Atomic uint32_t moved;         /**< completions */
+	_Atomic uint32_t moved_out;     /**< of these of sends and marks */
 	/* of these, what verbs_end.c has seen, and since when that is so */
 	uint32_t moved_seen, out_seen;
 	uint64_t moved_ns, out_ns;

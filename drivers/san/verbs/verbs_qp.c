@@ -415,7 +415,7 @@ fail_send(struct verbs_qp *q, uint8_t status)
 	if (e->op >= SAN_WR_FETCH_ADD && e->remote_addr % SAN_ULP_ATOMIC_LEN != 0)
 		status = RTSAN_WC_REM_ALIGN; /* some devices refuse it, others' peers do */
 	if (fail(q, status))
-		atomic_store(&q->blame, status);
+		q->blame_send = status;
 }
 
 static void
