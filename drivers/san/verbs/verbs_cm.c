@@ -12,6 +12,7 @@
 #define CONSUMER_SAYS 28 /* why a request was refused: its program said so */
 #define NO_SERVICE    8
 #define STALE         10
+#define STALE_MAX     8  /* how often it is tried with another number */
 #define RNR_TIMER     12 /* 0.64 ms until a peer that had no receive here is to try again */
 
 /* Of one event: acknowledged at once, since who destroys its id would wait for that. */
@@ -213,6 +214,8 @@ on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 static bool
 asks_again(struct verbs_qp *q, int status, uint8_t reason)
 {
+	if (status == STALE && ++q->nb_stale > STALE_MAX)
+		return false;
 	if (status != STALE && (q->half != VERBS_HELLO_FIRST || reason != VERBS_HELLO_MORE))
 		return false;
 	verbs_end_leave(q);

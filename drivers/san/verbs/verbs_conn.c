@@ -156,6 +156,7 @@ take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acc
 								      KEEPALIVE_MS;
 	q->rnr_ms = param != NULL && param->rnr_ms != 0 ? param->rnr_ms : RNR_MS;
 	q->is_acceptor = is_acceptor;
+	q->nb_stale = 0;
 	q->moved_ns = q->out_ns = 0;
 	q->end_ns = verbs_now_ns() + CONNECT_MS * SAN_NS_PER_MS;
 	atomic_store(&q->failed, 0);

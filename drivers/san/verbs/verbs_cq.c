@@ -190,9 +190,6 @@ translate(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc 
 	/* the connection never came up: what was posted stays for the next one */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR && !atomic_load(&q->was_up))
 		return false;
-	atomic_fetch_add(&q->moved, 1);
-	if (!VERBS_ID_IS_RECV(wc->wr_id))
-		atomic_fetch_add(&q->moved_out, 1);
 	if (VERBS_ID_IS_RECV(wc->wr_id)) {
 		status = status_of(wc->status, 0);
 		note_failure(q, status);
@@ -225,7 +222,9 @@ has_place(const struct verbs_cq *cq)
 static struct san_ulp_wc *
 place(struct verbs_cq *cq)
 {
-	return &cq->kept[(cq->kept_head + cq->nb_kept) % cq->depth];
+	uint32_t at = cq->kept_head + cq->nb_kept;
+
+	return &cq->kept[at < cq->depth ? at : at - cq->depth];
 }
 
 static bool
@@ -259,7 +258,8 @@ poll_kept(struct verbs_cq *cq, struct san_ulp_wc *wc, int n)
 
 	for (i = 0; i < n && cq->nb_kept != 0; i++) {
 		wc[i] = cq->kept[cq->kept_head];
-		cq->kept_head = (cq->kept_head + 1) % cq->depth;
+		if (++cq->kept_head == cq->depth)
+			cq->kept_head = 0;
 		cq->nb_kept--;
 	}
 	if (i > 0 && cq->is_awaited) {

@@ -240,30 +240,50 @@ give_up(struct verbs_qp *q, uint8_t status, uint8_t reason, uint64_t now_ns)
 	return now_ns + TICK_NS;
 }
 
+/* Has a send or a mark completed since this was asked last? */
+static bool
+has_sent(struct verbs_qp *q)
+{
+	uint32_t head = atomic_load(&q->wq->sq_head), marks = atomic_load(&q->marks);
+	bool has = head != q->sq_seen || marks < q->marks_seen;
+
+	q->sq_seen = head;
+	q->marks_seen = marks;
+	return has;
+}
+
+static bool
+has_received(struct verbs_qp *q)
+{
+	uint32_t head = atomic_load(&q->wq->rq_head);
+	bool has = head != q->rq_seen;
+
+	q->rq_seen = head;
+	return has;
+}
+
 /* When to look again. */
 static uint64_t
 watch(struct verbs_qp *q, uint64_t now_ns)
 {
 	uint64_t idle_ns = q->keepalive_ms * SAN_NS_PER_MS, rnr_ns = q->rnr_ms * SAN_NS_PER_MS;
-	bool all_seen = verbs_cq_harvest(q->send_cq), needs;
-	uint32_t moved = atomic_load(&q->moved), out = atomic_load(&q->moved_out);
+	bool all_seen = verbs_cq_harvest(q->send_cq), sent = has_sent(q), needs;
 	uint64_t bytes = under_way(q, &needs), more_ns = bytes / BYTES_PER_US * SAN_NS_PER_US;
-	bool has_sends = q->sq_posted != atomic_load(&q->wq->sq_head);
-	bool is_busy = has_sends || atomic_load(&q->marks) != 0, is_still = out == q->out_seen;
+	bool has_sends = q->sq_posted != q->sq_seen;
+	bool is_busy = has_sends || q->marks_seen != 0;
 
-	if (moved != q->moved_seen || q->moved_ns == 0)
+	if (has_received(q) || sent || q->moved_ns == 0)
 		q->moved_ns = now_ns;
 	/* from the first look on that finds something there */
-	if (!is_still || !all_seen || !is_busy || q->out_ns == 0)
+	if (sent || !all_seen || !is_busy || q->out_ns == 0)
 		q->out_ns = is_busy ? now_ns : 0;
-	q->moved_seen = moved;
-	q->out_seen = out;
 	if (q->out_ns != 0 && needs && now_ns - q->out_ns >= rnr_ns + more_ns)
 		return give_up(q, RTSAN_WC_RNR_RETRY_EXC, RTSAN_R_NONE, now_ns);
 	if (q->out_ns != 0 && now_ns - q->out_ns >= SILENCE_MS * SAN_NS_PER_MS + 4 * more_ns)
 		return give_up(q, RTSAN_WC_RETRY_EXC, RTSAN_R_TIMEOUT, now_ns);
-	if (has_sends ? is_still : now_ns - q->moved_ns >= idle_ns)
+	if (has_sends ? !sent : now_ns - q->moved_ns >= idle_ns)
 		verbs_qp_mark(q);
+	q->marks_seen = atomic_load(&q->marks);
 	return now_ns + san_time_min(idle_ns, rnr_ns / LOOKS);
 }
 

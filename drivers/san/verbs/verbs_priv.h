@@ -117,6 +117,7 @@ struct verbs_qp {
 	bool is_acceptor;
 	uint8_t half; /**< VERBS_HELLO_FIRST, _REST, or 0: it fits into one request */
 	uint64_t token;
+	uint8_t nb_stale; /**< how often the peer took our number for one in use */
 	uint16_t private_len;
 	uint8_t private_data[RTSAN_PRIVATE_MAX];
 	uint32_t keepalive_ms, rnr_ms;
@@ -126,10 +127,8 @@ struct verbs_qp {
 	uint8_t blame_send, blame_recv; /**< likewise for the first that it never had */
 	_Atomic uint32_t marks;         /**< of ours under way */
 	uint32_t mark_at;               /**< all before it is done when the mark is */
-	_Atomic uint32_t moved;         /**< completions */
-	_Atomic uint32_t moved_out;     /**< of these of sends and marks */
-	/* of these, what verbs_end.c has seen, and since when that is so */
-	uint32_t moved_seen, out_seen;
+	/* how far verbs_end.c has seen it, and since when that is so: in all, and of sends */
+	uint32_t sq_seen, rq_seen, marks_seen;
 	uint64_t moved_ns, out_ns;
 	bool has_end_mark;            /**< the last word is under way, or done */
 	uint64_t end_ns;              /**< until then it must have come up, or come back */

@@ -490,11 +490,11 @@ bool
 verbs_qp_mark(struct verbs_qp *q)
 {
 	struct ibv_send_wr w = {
-				   .wr_id = VERBS_ID(q, 0, VERBS_MARK),
-				   .opcode = IBV_WR_RDMA_WRITE, /* of no bytes */
-				   .send_flags = IBV_SEND_SIGNALED,
-			   },
-			   *bad;
+		.wr_id = VERBS_ID(q, 0, VERBS_MARK),
+		.opcode = IBV_WR_RDMA_WRITE, /* of no bytes */
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *bad;
 
 	/* of two, the second is the last word */
 	if (atomic_load(&q->marks) == (q->state == VERBS_ENDING ? VERBS_MARKS : 1))

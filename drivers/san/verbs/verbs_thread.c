@@ -155,7 +155,7 @@ take_completions(struct verbs_ctx *ctx)
 		if (q->stream != NULL)
 			verbs_stream_rung(q->stream);
 		pthread_mutex_unlock(&q->lock);
-		verbs_thread_look(q);
+		look_at(q);
 	}
 }
 
