@@ -76,18 +76,23 @@ def vanished(guests):
 
 
 def unplugged(guests):
-    """What is sent to the peer is lost for a while; another connection then works."""
+    """What either sends is lost for a while; another connection then works."""
     server = errors_server(guests)
     clients = [errors_client(guests, case) for case in ('restarted', 'idle')]
     clients[0].wait_text('streaming')
     clients[1].wait_text('idle')
     time.sleep(0.3)
-    # no port of theirs: then the sender's queue would stand still, too
-    guests.sh('client', f'arp -s {guests.server_ip} 52:54:00:77:00:99')
+    # both ways: else who notices first can tell the other. And no port of theirs: then the sender's
+    # queue would stand still, too
+    ways = [(role, guests.pair.address[peer]) for role, peer in
+            (('server', 'client'), ('client', 'server'))]
+    for role, peer in ways:
+        guests.sh(role, f'arp -s {peer} 52:54:00:77:00:99')
     for client in clients:
         client.wait_text('ended', BOUND)
         check(f'ended, reason {TIMEOUT}' in client.out(), client.tail())
-    guests.sh('client', f'arp -d {guests.server_ip}')
+    for role, peer in ways:
+        guests.sh(role, f'arp -d {peer}')
     for client in clients:
         check(client.wait(40) == 0, client.tail() + server.tail())
     check(server.stop() == 0, server.tail())
