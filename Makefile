@@ -32,7 +32,7 @@ bench: build
 	@/usr/bin/python3 test/bench/bench.py $(if $(BENCH),--only $(BENCH)) $(if $(WRITE),--write) \
 		$(if $(PROFILE),--profile) $(BUILD)
 
-# The provider for RDMA devices, on Soft-RoCE in guests: five minutes.
+# The provider for RDMA devices, on Soft-RoCE in guests: two minutes.
 # CASE=text: only cases with that in their names.
 check-verbs: build
 	@SAN_BUILD_DIR=$(abspath $(BUILD)) SAN_CASE="$(CASE)" /usr/bin/python3 \

@@ -41,6 +41,17 @@ struct san_spsc {
 	struct san_spsc_cons cons;
 };
 
+/** Entries of a ring for *n* at least: a power of two. */
+static inline uint32_t
+san_spsc_size(uint32_t n)
+{
+	uint32_t size = 1;
+
+	while (size < n)
+		size <<= 1;
+	return size;
+}
+
 static inline void
 san_spsc_prod_init(struct san_spsc_prod *p, uint32_t size)
 {

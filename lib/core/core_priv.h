@@ -48,7 +48,6 @@ struct core_stream {
 	bool is_over;     /* it had one */
 	bool accepted;    /* the peer asked for the connection */
 	bool closing;     /* it goes as soon as all is sent */
-	bool fin_posted;  /* nothing follows what was posted */
 	bool disconnects; /* cm knows */
 	struct core_share share;
 	struct san_stream_conf conf;

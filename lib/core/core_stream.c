@@ -165,7 +165,7 @@ new_session(struct core_stream *s, struct san_stream *session)
 {
 	s->session = session;
 	s->is_open = s->is_over = s->accepted = false;
-	s->closing = s->fin_posted = s->disconnects = false;
+	s->closing = s->disconnects = false;
 	list(s);
 }
 
@@ -303,15 +303,6 @@ san_core_streams_resume(struct san_core *core)
 
 /* ---- work of programs ---- */
 
-static bool
-has_end(const struct san_ulp_wr *wr, uint32_t n)
-{
-	while (n > 0)
-		if (wr[--n].op == SAN_WR_SHUTDOWN)
-			return true;
-	return false;
-}
-
 uint32_t
 san_core_stream_post(struct san_core *core, struct core_stream *s, const struct san_ulp_wr *wr,
 		     uint32_t n, uint64_t now_ns)
@@ -320,8 +311,6 @@ san_core_stream_post(struct san_core *core, struct core_stream *s, const struct 
 
 	core->stream_now_ns = now_ns;
 	taken = san_stream_post_send(s->session, wr, n, now_ns);
-	if (has_end(wr, taken))
-		s->fin_posted = true;
 	list(s);
 	return taken;
 }
@@ -394,12 +383,12 @@ post_end(struct core_stream *s, uint64_t now_ns)
 {
 	struct san_ulp_wr wr;
 
-	if (s->fin_posted)
+	if (san_stream_is_shut(s->session))
 		return;
 	memset(&wr, 0, sizeof(wr));
 	wr.wr_id = (uint64_t)(uintptr_t)s;
 	wr.op = SAN_WR_SHUTDOWN;
-	s->fin_posted = san_stream_post_send(s->session, &wr, 1, now_ns) == 1;
+	san_stream_post_send(s->session, &wr, 1, now_ns);
 }
 
 /* In order, once nothing is left to send and either side wants no more. */

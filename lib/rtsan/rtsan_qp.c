@@ -40,16 +40,6 @@ static_assert((int)RTSAN_RECV_LOAN == (int)SAN_RECV_LOAN, "flags are passed thro
 
 /* ---- create, destroy ---- */
 
-static uint32_t
-pow2_above(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
 static int
 check_attr(const struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr)
 {
@@ -97,8 +87,8 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 
 	if (rc != 0)
 		return rc;
-	conf.sq_depth = pow2_above(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
-	conf.rq_depth = pow2_above(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
+	conf.sq_depth = san_spsc_size(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
+	conf.rq_depth = san_spsc_size(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
 		return rtsan_fail(-ENOMEM, "queue pair: no memory");

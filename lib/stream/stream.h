@@ -187,6 +187,8 @@ const char *san_stream_fault(const struct san_stream *s);
  * What is buffered goes on by itself, whether or not the application is still there.
  */
 bool san_stream_is_drained(const struct san_stream *s);
+/** The application, or its owner, has posted the end of what is sent. */
+bool san_stream_is_shut(const struct san_stream *s);
 /** The peer has sent its end, and all before it has come. */
 bool san_stream_has_fin(const struct san_stream *s);
 /** The application is gone: its memory must not be touched any more; false: it was needed. */

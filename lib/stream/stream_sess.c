@@ -38,21 +38,11 @@ san_stream_conf_default(struct san_stream_conf *conf)
 	};
 }
 
-static uint32_t
-power_from(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
 void
 san_stream_depths(const struct san_stream_conf *conf, uint32_t *sq, uint32_t *rq)
 {
-	*sq = power_from(conf->nb_send + SENDS_BESIDE);
-	*rq = power_from(conf->nb_recv);
+	*sq = san_spsc_size(conf->nb_send + SENDS_BESIDE);
+	*rq = san_spsc_size(conf->nb_recv);
 }
 
 static bool
@@ -506,6 +496,12 @@ bool
 san_stream_is_drained(const struct san_stream *s)
 {
 	return s->over || (s->tx.fin_sent && s->spool.nb_free == s->spool.nb);
+}
+
+bool
+san_stream_is_shut(const struct san_stream *s)
+{
+	return s->tx.fin_posted;
 }
 
 bool

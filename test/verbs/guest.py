@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 
 NEEDED = ('qemu-system-x86_64', 'busybox', 'cpio', 'modprobe', 'depmod', 'dpkg', 'apt-get', 'ldd')
 MODULES = ('virtio_pci', 'virtio_net', 'virtio_console', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs',
@@ -189,11 +188,6 @@ class Guest:
         with open(self.log, encoding='utf-8', errors='replace') as f:
             return f.read().replace('\r', '')
 
-    def status(self):
-        """Of its script; None: it did not get there."""
-        found = re.search(r'^guest: ended (\d+)', self.output(), re.MULTILINE)
-        return int(found[1]) if found else None
-
 
 class Own:
     """What a guest has for itself: an archive behind the common one."""
@@ -208,26 +202,3 @@ class Own:
         with open(self.archive, 'wb') as f:
             subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet'], cwd=folder, check=True,
                            input=b'guest\nscript\n', stdout=f)
-
-
-def talk(folder, kernel, base, scripts, seconds):
-    """Two guests with a script each, to their ends; what they said and their status."""
-    wire = f'{folder}/wire'
-    for old in glob.glob(f'{folder}/serial.*') + glob.glob(f'{folder}/control.*') + [wire]:
-        if os.path.exists(old):
-            os.unlink(old)
-    guests = []
-    try:
-        for number, script in enumerate(scripts):
-            guests.append(Guest(folder, number, kernel, base, script, wire))
-            while number == 0 and not os.path.exists(wire) and guests[0].popen.poll() is None:
-                time.sleep(0.05)
-        until = time.monotonic() + seconds
-        while any(g.popen.poll() is None for g in guests) and time.monotonic() < until:
-            time.sleep(0.1)
-    finally:
-        for guest in guests:
-            if guest.popen.poll() is None:
-                guest.popen.kill()
-            guest.popen.wait()
-    return [(g.status(), g.output()) for g in guests]

@@ -51,7 +51,7 @@ struct verbs_stream {
 	bool lingers;
 	bool is_armed; /* the device says when something has completed */
 	bool is_open, is_over;
-	bool is_closing, fin_posted;
+	bool is_closing;
 	bool is_blocked; /* a queue of the program's is full */
 	uint64_t linger_ns;
 };
@@ -259,7 +259,7 @@ static void
 new_session(struct verbs_stream *s, struct san_stream *session)
 {
 	s->session = session;
-	s->is_open = s->is_over = s->is_closing = s->fin_posted = false;
+	s->is_open = s->is_over = s->is_closing = false;
 }
 
 static struct san_wq *
@@ -375,15 +375,6 @@ verbs_stream_renew(struct verbs_qp *q)
 
 /* ---- work ---- */
 
-static bool
-has_end(const struct san_ulp_wr *wr, uint32_t n)
-{
-	while (n > 0)
-		if (wr[--n].op == SAN_WR_SHUTDOWN)
-			return true;
-	return false;
-}
-
 /* What the program has posted, as far as the session takes it. */
 static void
 take_sends(struct verbs_stream *s, uint64_t now_ns)
@@ -397,7 +388,6 @@ take_sends(struct verbs_stream *s, uint64_t now_ns)
 		if (n > c->mask + 1 - (c->head & c->mask))
 			n = c->mask + 1 - (c->head & c->mask);
 		taken = san_stream_post_send(s->session, wr, n, now_ns);
-		s->fin_posted |= has_end(wr, taken);
 		san_spsc_pop(c, &s->wq.wq->sq_head, taken);
 		if (taken < n)
 			return;
@@ -468,9 +458,8 @@ post_end(struct verbs_stream *s, uint64_t now_ns)
 {
 	const struct san_ulp_wr wr = {.wr_id = OWN_END, .op = SAN_WR_SHUTDOWN};
 
-	if (s->fin_posted)
-		return;
-	s->fin_posted = san_stream_post_send(s->session, &wr, 1, now_ns) == 1;
+	if (!san_stream_is_shut(s->session))
+		san_stream_post_send(s->session, &wr, 1, now_ns);
 }
 
 /* It ends in order once nothing is left to send and either side wants no more. */
