@@ -491,7 +491,8 @@ int rtsan_connect(struct rtsan_qp *qp, const char *peer, uint64_t service,
  *   May be NULL: all defaults.
  * @return
  *   0, -EINVAL, or
- *   - -ENOENT: the request is gone: its peer gave up.
+ *   - -ENOENT: the request is gone: its peer gave up. Where that is not known yet the accepted
+ *     connection ends: RTSAN_EV_DISCONNECTED.
  *   - -EISCONN: the queue pair has a connection, or the event that ended it was not polled.
  *   - -EBUSY: of its last connection, completions find no room, or a loan has not come back.
  *   - -EPROTOTYPE: one of request and queue pair is for a stream, the other is not.

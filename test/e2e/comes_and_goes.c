@@ -7,10 +7,14 @@
  *
  *   comes_and_goes server SPEC      until it is connected with service 2
  *   comes_and_goes client SPEC PEER
+ *   comes_and_goes deaf SPEC        a server that looks at nothing until SIGTERM; ends by another
+ *   comes_and_goes leaves SPEC PEER asks it, and does not wait for the answer
  *   comes_and_goes caps SPEC        what the provider can do
  */
 
 #include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +111,37 @@ open_ctx(const char *spec)
 	CHECK(rtsan_mr_alloc(ctx, REGION, RTSAN_REMOTE_PUSH, &mr) == 0);
 }
 
+static int
+post(uint8_t opcode, uint64_t id, const struct rtsan_mr *from, uint32_t len, uint64_t rkey)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(from), len, rtsan_mr_lkey(from)};
+	struct rtsan_send_wr wr = {.wr_id = id,
+				   .opcode = opcode,
+				   .flags = RTSAN_WR_SIGNALED,
+				   .sge = &sge,
+				   .nb_sge = 1,
+				   .remote_addr = opcode == RTSAN_WR_SEND ? 0 : place.addr,
+				   .rkey = (uint32_t)rkey};
+
+	return rtsan_post_send(qp, &wr, 1);
+}
+
+static void
+post_recvs_into(struct rtsan_mr *to, int n)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(to), 8, rtsan_mr_lkey(to)};
+	struct rtsan_recv_wr recv = {.wr_id = 9, .sge = &sge, .nb_sge = 1};
+
+	while (n-- > 0)
+		CHECK(rtsan_post_recv(qp, &recv, 1) == 1);
+}
+
+static void
+post_recvs(int n)
+{
+	post_recvs_into(mr, n);
+}
+
 /* ---- server ---- */
 
 static void
@@ -163,38 +198,67 @@ serve(const char *spec)
 	rtsan_close(ctx);
 }
 
-/* ---- client ---- */
+static volatile sig_atomic_t nb_told;
 
+static void
+on_term(int signum)
+{
+	(void)signum;
+	nb_told++;
+}
+
+/* Who asked is gone: that is told now, or as the end of a connection. */
 static int
-post(uint8_t opcode, uint64_t id, const struct rtsan_mr *from, uint32_t len, uint64_t rkey)
+take_gone(const struct rtsan_event *ev)
 {
-	struct rtsan_sge sge = {rtsan_mr_addr(from), len, rtsan_mr_lkey(from)};
-	struct rtsan_send_wr wr = {.wr_id = id,
-				   .opcode = opcode,
-				   .flags = RTSAN_WR_SIGNALED,
-				   .sge = &sge,
-				   .nb_sge = 1,
-				   .remote_addr = opcode == RTSAN_WR_SEND ? 0 : place.addr,
-				   .rkey = (uint32_t)rkey};
+	int rc;
 
-	return rtsan_post_send(qp, &wr, 1);
+	if (ev->type == RTSAN_EV_DISCONNECTED) {
+		rtsan_qp_destroy(ev->qp);
+		return -1;
+	}
+	CHECK(ev->type == RTSAN_EV_CONNECT_REQUEST);
+	qp = make_qp();
+	post_recvs(3);
+	rc = rtsan_accept(ctx, ev->request, qp, NULL);
+	CHECK(rc == 0 || rc == -ENOENT);
+	if (rc == 0)
+		return 1;
+	rtsan_qp_destroy(qp);
+	return 0;
 }
 
 static void
-post_recvs_into(struct rtsan_mr *to, int n)
+be_deaf(const char *spec)
 {
-	struct rtsan_sge sge = {rtsan_mr_addr(to), 8, rtsan_mr_lkey(to)};
-	struct rtsan_recv_wr recv = {.wr_id = 9, .sge = &sge, .nb_sge = 1};
+	struct rtsan_listener *work;
+	struct rtsan_event ev;
+	int nb_open = 0;
+	time_t until;
+	bool has;
 
-	while (n-- > 0)
-		CHECK(rtsan_post_recv(qp, &recv, 1) == 1);
+	signal(SIGTERM, on_term);
+	open_ctx(spec);
+	CHECK(rtsan_listen(ctx, 1, 0, 64, &work) == 0);
+	printf("listening\n");
+	fflush(stdout);
+	while (nb_told == 0)
+		rtsan_progress(ctx);
+	until = now() + PATIENT;
+	do {
+		has = rtsan_event_poll(ctx, &ev) == 1;
+		if (has)
+			nb_open += take_gone(&ev);
+		CHECK(now() < until);
+	} while (has || nb_open > 0);
+	printf("all have gone\n");
+	fflush(stdout);
+	while (nb_told == 1)
+		rtsan_progress(ctx);
+	rtsan_close(ctx);
 }
 
-static void
-post_recvs(int n)
-{
-	post_recvs_into(mr, n);
-}
+/* ---- client ---- */
 
 static void
 dial(void)
@@ -309,6 +373,53 @@ test_destroy_while_connecting(void)
 		CHECK(ev.qp == NULL);
 }
 
+/* Who wants no connection before there is one gets back what it posted. */
+static void
+test_given_up(void)
+{
+	int net = (int)(strrchr(peer, '.') - peer), i, nb_sends = 0;
+	struct rtsan_event ev;
+	struct rtsan_wc wc;
+	char nobody[64];
+
+	snprintf(nobody, sizeof(nobody), "%.*s.99", net, peer);
+	qp = make_qp();
+	post_recvs(3);
+	CHECK(rtsan_connect(qp, nobody, 1, NULL) == 0);
+	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == 1);
+	CHECK(rtsan_disconnect(qp) == 0);
+	ev = event(__LINE__, RTSAN_EV_DISCONNECTED);
+	CHECK(ev.qp == qp);
+	for (i = 0; i < 4; i++) {
+		wc = completion(__LINE__);
+		CHECK(wc.status == RTSAN_WC_FLUSHED && (wc.wr_id == 1 || wc.wr_id == 9));
+		nb_sends += wc.wr_id == 1;
+	}
+	CHECK(nb_sends == 1);
+	CHECK(rtsan_connect(qp, peer, 1, NULL) == 0);
+	event(__LINE__, RTSAN_EV_ESTABLISHED);
+	rtsan_qp_destroy(qp);
+}
+
+/* Requests that nobody waits for any more. */
+static void
+leave(const char *spec)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	int i, k;
+
+	open_ctx(spec);
+	for (i = 0; i < 8; i++) {
+		qp = make_qp();
+		CHECK(rtsan_connect(qp, peer, 1, NULL) == 0);
+		for (k = 0; k < 100; k++)
+			rtsan_progress(ctx);
+		nanosleep(&pause, NULL);
+		rtsan_qp_destroy(qp);
+	}
+	rtsan_close(ctx);
+}
+
 /* A queue pair that was refused is as good as new. */
 static void
 test_refused(void)
@@ -396,6 +507,7 @@ client(const char *spec)
 		test_destroy_under_way();
 		test_orderly_end();
 		test_destroy_while_connecting();
+		test_given_up();
 		test_refused();
 		test_lacks();
 		/* closing takes everything along: a connection, its queues */
@@ -429,17 +541,27 @@ show_caps(const char *spec)
 int
 main(int argc, char **argv)
 {
-	if (argc == 3 && strcmp(argv[1], "server") == 0)
-		serve(argv[2]);
-	else if (argc == 3 && strcmp(argv[1], "caps") == 0)
-		show_caps(argv[2]);
-	else if (argc == 4 && strcmp(argv[1], "client") == 0) {
+	static const struct {
+		const char *name;
+		void (*run)(const char *spec);
+		int nb_args;
+	} roles[] = {
+		{"server", serve, 3},
+		{"client", client, 4},
+		{"deaf", be_deaf, 3},
+		{"leaves", leave, 4},
+		{"caps", show_caps, 3},
+	};
+	size_t i;
+
+	for (i = 0; argc > 1 && i < sizeof(roles) / sizeof(*roles); i++) {
+		if (strcmp(argv[1], roles[i].name) != 0 || argc != roles[i].nb_args)
+			continue;
 		peer = argv[3];
-		client(argv[2]);
-	} else {
-		return 2;
+		roles[i].run(argv[2]);
+		if (roles[i].run != show_caps)
+			printf("comes_and_goes %s: ok\n", argv[1]);
+		return 0;
 	}
-	if (strcmp(argv[1], "caps") != 0)
-		printf("comes_and_goes %s: ok\n", argv[1]);
-	return 0;
+	return 2;
 }

@@ -97,6 +97,9 @@ class Process:
             self.kill()
             raise Failed(f'{self.name} hangs: {self.tail()}') from None
 
+    def signal(self, name):
+        self.popen.send_signal(signal.Signals[f'SIG{name}'])
+
     def stop(self, seconds=15):
         """End it orderly; its exit status."""
         if self.is_alive():

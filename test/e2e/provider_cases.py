@@ -66,6 +66,12 @@ class Ends:
         """Run it; what it prints."""
         raise NotImplementedError
 
+    def held(self, role):
+        """What programs there have at the device, if that can be told."""
+
+    def settle(self, role, want, seconds=5):
+        """Until that is what they have."""
+
 
 # ---- examples ----
 
@@ -131,6 +137,21 @@ def comes_and_goes(ends):
                        [program, 'client', ends.spec('client'), ends.server_ip])
     check(other.wait(90) == 0, other.tail() + one.tail())
     check(one.wait(20) == 0, one.tail() + other.tail())
+
+
+def nobody_waits(ends):
+    """Requests whose peer has gone before the program looks at them: nothing of them stays."""
+    program = ends.program('comes_and_goes')
+    one = ends.start('server', 'comes_and_goes deaf', [program, 'deaf', ends.spec('server')])
+    one.wait_text('listening', 60)
+    before = ends.held('server')
+    other = ends.start('client', 'comes_and_goes leaves',
+                       [program, 'leaves', ends.spec('client'), ends.server_ip])
+    check(other.wait(30) == 0, other.tail() + one.tail())
+    one.signal('TERM')
+    one.wait_text('have gone', 60)
+    ends.settle('server', before, 20)
+    check(one.stop() == 0, one.tail() + other.tail())
 
 
 def caps(ends):
@@ -266,6 +287,7 @@ def add_all(tests, ends, run):
     add('streams of several threads', streams)
     add('loans', loans)
     add('contexts come and go', comes_and_goes)
+    add('nobody waits for the answer', nobody_waits)
     bench = Bench(ends)
     for name, own in MODES.items():
         add(f'sanbench: {name}', bench.mode, own)

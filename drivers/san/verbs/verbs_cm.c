@@ -182,18 +182,17 @@ on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 		verbs_conn_refuse(ctx, e->ev.id, reason, NULL, 0);
 }
 
-/* A request that nobody has accepted has gone; or a listener, with the device. */
+/*
+ * A listener goes with its device. Of the end of a request that no queue pair has taken the kernel
+ * says nothing: accepting it fails.
+ */
 static void
 on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 {
 	struct rdma_cm_id *gone = NULL;
 	struct verbs_listener *l;
-	uint32_t i;
 
 	pthread_mutex_lock(&ctx->lock);
-	for (i = 0; i < VERBS_REQUESTS && gone == NULL; i++)
-		if (ctx->requests[i].id == id)
-			gone = verbs_conn_take(ctx, &ctx->requests[i]);
 	LIST_FOREACH(l, &ctx->listeners, link) {
 		if (l->id == id) {
 			gone = id;
