@@ -25,7 +25,7 @@ def eal(work, role, lcores, vdev=None):
 
 def embedded(work, role, port=''):
     cpu = cpus()[role == 'client']
-    return f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=16 {port}'
+    return f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=64 {port}'
 
 
 def write_conf(work, name, text):

@@ -153,6 +153,7 @@ errors_serve(const char *spec)
 	struct server srv = {.ctx = NULL};
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
+	struct served *s;
 	int i;
 
 	if (rtsan_open(spec, &srv.ctx) < 0)
@@ -174,6 +175,9 @@ errors_serve(const char *spec)
 		}
 		serve_act(&srv);
 	}
+	for (s = srv.list; s != NULL; s = s->next)
+		s->is_over = true;
+	serve_act(&srv);
 	rtsan_close(srv.ctx);
 	return 0;
 }

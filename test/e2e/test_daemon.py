@@ -66,14 +66,14 @@ def local(work):
 def lifecycle(work, roles=('server',)):
     """test_lifecycle, with daemons for *roles*: each is told of every end, and leaves nothing."""
     retry = 'cm_retry_ms = 50\ncm_retries = 6'
-    daemons = {role: Daemon(work, role, f'conns = 64\n{retry}', limits='conns = 64')
+    daemons = {role: Daemon(work, role, f'conns = 256\n{retry}', limits='conns = 256')
                for role in roles}
     before = {role: d.held() for role, d in daemons.items()}
     specs = {role: d.spec for role, d in daemons.items()}
     server = Process(work, 'server', [LIFECYCLE, 'server', specs['server']])
     server.wait_text('listening')
     client = Process(work, 'client', [LIFECYCLE, 'client', specs.get('client') or embedded(
-        work, 'client', retry.replace(' ', '').replace('\n', ' '))])
+        work, 'client', retry.replace(' ', '').replace('\n', ' ')), IP['server']])
     check(client.wait(150) == 0, f'{client.tail()} {server.tail()}')
     check(server.wait(30) == 0, server.tail())
     for role, d in daemons.items():

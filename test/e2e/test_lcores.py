@@ -115,7 +115,7 @@ def comes_and_goes(work):
     def spec(role, byte, more=''):
         eal = work.eal(0, f'--vdev=net_memif0,role={role},id=0,socket={socket},'
                        f'socket-abstract=no,mac=02:00:00:00:00:0{byte}', 256, lcores(role, 2))
-        return (f'dpdk:{" ".join(eal)} -- ip=10.5.0.{byte}/24 conns=16 held=256 rxd=256 txd=256 '
+        return (f'dpdk:{" ".join(eal)} -- ip=10.5.0.{byte}/24 conns=64 held=256 rxd=256 txd=256 '
                 f'lcores=1,2 idle=yield {more}')
 
     program = os.path.join(BUILD, 'test/e2e/lifecycle')
@@ -123,7 +123,8 @@ def comes_and_goes(work):
     while not os.path.exists(socket):
         check(server.is_alive(), f'server: {server.tail()}')
         time.sleep(0.05)
-    done = subprocess.run([program, 'client', spec('client', 2, 'cm_retry_ms=50 cm_retries=6')],
+    done = subprocess.run([program, 'client', spec('client', 2, 'cm_retry_ms=50 cm_retries=6'),
+                           '10.5.0.1'],
                           capture_output=True, text=True, timeout=150)
     check(done.returncode == 0, f'client: {done.stdout} {done.stderr} server: {server.tail()}')
     check(server.wait(60) == 0, f'server: {server.tail()}')

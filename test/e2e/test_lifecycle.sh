@@ -20,7 +20,7 @@ spec() { # ROLE LCORES LAST_BYTE PORT_ARGS
 	echo "dpdk:--lcores=$2 --no-pci --no-huge --no-shconf -m 256 --file-prefix=$tag$1" \
 		"--log-level=error" \
 		"--vdev=net_memif0,role=$1,id=0,socket=$dir/sock,socket-abstract=no,mac=02:00:00:00:00:0$3" \
-		"-- ip=10.5.0.$3/24 conns=16 $4"
+		"-- ip=10.5.0.$3/24 conns=64 $4"
 }
 
 for poll in caller lcore; do
@@ -33,7 +33,7 @@ for poll in caller lcore; do
 		[ -S "$dir/sock" ] && break
 		sleep 0.05
 	done
-	timeout 120 "$program" client "$(spec client $lcores_c 2 "poll=$poll cm_retry_ms=50 cm_retries=3")" \
+	timeout 120 "$program" client "$(spec client $lcores_c 2 "poll=$poll cm_retry_ms=50 cm_retries=3")" 10.5.0.1 \
 		>"$dir/client" 2>&1
 	rc=$?
 	[ $rc = 0 ] || kill "$server"

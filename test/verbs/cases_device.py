@@ -37,7 +37,7 @@ def opened(guests, spec, env=None, role='server'):
 
 def refused(guests, spec, text, env=None):
     status, out = opened(guests, spec, env)
-    check(status == 1 and f'({text})' in out, f'{spec}: {status}: {out}')
+    check(status == 1 and out == f'{text}\n', f'{spec}: {status}: {out}')
 
 
 def wrong_specs(guests):

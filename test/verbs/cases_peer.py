@@ -78,6 +78,7 @@ def vanished(guests):
 def unplugged(guests):
     """What either sends is lost for a while; another connection then works."""
     server = errors_server(guests)
+    before = guests.held('server')
     clients = [errors_client(guests, case) for case in ('restarted', 'idle')]
     clients[0].wait_text('streaming')
     clients[1].wait_text('idle')
@@ -95,6 +96,7 @@ def unplugged(guests):
         guests.sh(role, f'arp -d {peer}')
     for client in clients:
         check(client.wait(40) == 0, client.tail() + server.tail())
+    guests.settle('server', before, BOUND)
     check(server.stop() == 0, server.tail())
 
 

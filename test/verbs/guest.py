@@ -11,6 +11,7 @@ import glob
 import os
 import re
 import shutil
+import socket
 import subprocess
 
 NEEDED = ('qemu-system-x86_64', 'busybox', 'cpio', 'modprobe', 'depmod', 'dpkg', 'apt-get', 'ldd')
@@ -163,6 +164,7 @@ class Guest:
         self.name = 'ab'[number]
         self.log = f'{folder}/serial.{self.name}'
         self.control = f'{folder}/control.{self.name}'
+        self.monitor = f'{folder}/monitor.{self.name}'
         own = Own(f'{folder}/own.{self.name}', script, f'10.77.0.{1 + number}',
                   f'10.77.0.{2 - number}')
         initrd = f'{folder}/initrd.{self.name}'
@@ -176,11 +178,21 @@ class Guest:
              '-smp', '1', '-m', str(memory_mb), '-nodefaults', '-no-user-config', '-no-reboot',
              '-display', 'none', '-kernel', kernel.image, '-initrd', initrd, '-append',
              'console=ttyS0 quiet panic=-1 mitigations=off', '-serial', f'file:{self.log}',
+             '-monitor', f'unix:{self.monitor},server=on,wait=off',
              '-chardev', f'socket,id=c1,path={self.control},server=on,wait=off',
              '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=c1',
              '-netdev', f'stream,id=n0,{role},addr.type=unix,addr.path={wire}', '-device',
              f'virtio-net-pci,netdev=n0,mac=52:54:00:77:00:0{1 + number},romfile='],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def unplug(self):
+        """What is sent to it is lost. (While nobody takes it, QEMU holds up who sends.)"""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.monitor)
+            s.sendall(b'set_link n0 off\n')
+            said = b''
+            while said.count(b'(qemu)') < 2:
+                said += s.recv(1000)
 
     def output(self):
         if not os.path.exists(self.log):

@@ -177,7 +177,7 @@ class Pair:
         wire = f'{folder}/wire'
         os.makedirs(folder, exist_ok=True)
         for old in os.listdir(folder):
-            if old.startswith(('serial.', 'control.', 'wire')):
+            if old.startswith(('serial.', 'control.', 'monitor.', 'wire')):
                 os.unlink(f'{folder}/{old}')
         try:
             for number, role in enumerate(('server', 'client')):
@@ -218,6 +218,8 @@ class Pair:
 
     def power_off(self, role):
         machine = self.ends[role].machine
+        machine.unplug()
+        time.sleep(1)   # until nobody sends any more to who is not there
         machine.popen.kill()
         machine.popen.wait()
 

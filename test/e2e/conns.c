@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * See conns.h. What is posted does not keep a queue pair from being destroyed, but a region from
+ * being released. (SYS-2, SYS-4, RT-23, RT-26)
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "conns.h"
+
+#define REGION  100000
+#define ROUNDS  3
+#define PATIENT 20 /* seconds */
+#define UNDER   40 /* requests that are under way */
+
+enum service {
+	ORDERLY = 1, /* ends in order */
+	STOP,
+	OTHER,
+	ANYHOW, /* may end before it is up */
+	NOBODY = 77,
+};
+
+static struct rtsan_ctx *ctx;
+static struct rtsan_cq *cq;
+static struct rtsan_qp *qp;
+static struct rtsan_mr *mr;
+static struct rtsan_caps caps;
+static const char *peer;
+static const struct conns_extra *extra;
+
+/* The server's. */
+static struct rtsan_listener *orderly, *anyhow, *stop;
+static int nb_open; /* connections */
+
+/* The server's region, as the client is told. */
+static struct place {
+	uint64_t addr;
+	uint64_t rkey;
+} place;
+
+void
+conns_die(const char *file, int line, const char *what)
+{
+	printf("%s:%d: not: %s (%s)\n", file, line, what, rtsan_error());
+	fflush(stdout);
+	if (extra->explain != NULL && ctx != NULL)
+		extra->explain(ctx);
+	exit(1);
+}
+
+static time_t
+now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+struct rtsan_event
+conns_event(const char *file, int line, enum rtsan_event_type want)
+{
+	time_t until = now() + PATIENT;
+	struct rtsan_event ev = {.type = 0};
+
+	while (rtsan_event_poll(ctx, &ev) == 0)
+		if (now() > until)
+			conns_die(file, line, "an event");
+	if (ev.type != want) {
+		printf("event %d instead of %d: %s\n", ev.type, want,
+		       rtsan_reason_text(ev.reason));
+		conns_die(file, line, "the event that was expected");
+	}
+	return ev;
+}
+
+static struct rtsan_wc
+completion(int line)
+{
+	time_t until = now() + PATIENT;
+	struct rtsan_wc wc = {.status = 0};
+
+	while (rtsan_cq_poll(cq, &wc, 1) == 0)
+		if (now() > until)
+			conns_die(__FILE__, line, "a completion");
+	return wc;
+}
+
+static struct rtsan_qp *
+make_qp_for(struct rtsan_listener *listener)
+{
+	struct rtsan_qp_attr attr = {.send_cq = cq, .recv_cq = cq, .context = listener};
+	struct rtsan_qp *new;
+
+	CHECK(rtsan_qp_create(ctx, &attr, &new) == 0);
+	return new;
+}
+
+struct rtsan_qp *
+conns_make_qp(void)
+{
+	return make_qp_for(NULL);
+}
+
+static void
+open_ctx(const char *spec)
+{
+	CHECK(rtsan_open(spec, &ctx) == 0);
+	CHECK(rtsan_query(ctx, &caps) == 0);
+	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
+	CHECK(rtsan_mr_alloc(ctx, REGION, RTSAN_REMOTE_PUSH, &mr) == 0);
+}
+
+static int
+post(uint8_t opcode, uint64_t id, const struct rtsan_mr *from, uint32_t len, uint64_t rkey)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(from), len, rtsan_mr_lkey(from)};
+	struct rtsan_send_wr wr = {.wr_id = id,
+				   .opcode = opcode,
+				   .flags = RTSAN_WR_SIGNALED,
+				   .sge = &sge,
+				   .nb_sge = 1,
+				   .remote_addr = opcode == RTSAN_WR_SEND ? 0 : place.addr,
+				   .rkey = (uint32_t)rkey};
+
+	return rtsan_post_send(qp, &wr, 1);
+}
+
+static void
+post_recvs_into(struct rtsan_mr *to, int n)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(to), 8, rtsan_mr_lkey(to)};
+	struct rtsan_recv_wr recv = {.wr_id = 9, .sge = &sge, .nb_sge = 1};
+
+	while (n-- > 0)
+		CHECK(rtsan_post_recv(qp, &recv, 1) == 1);
+}
+
+static void
+post_recvs(int n)
+{
+	post_recvs_into(mr, n);
+}
+
+/* ---- server ---- */
+
+static void
+serve_one(const struct rtsan_event *ev)
+{
+	struct rtsan_sge sge = {rtsan_mr_addr(mr), 8, rtsan_mr_lkey(mr)};
+	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1};
+	struct rtsan_conn_param param = {.private_data = &place, .private_len = sizeof(place)};
+	struct rtsan_qp *new = make_qp_for(ev->listener);
+	int rc;
+
+	CHECK(rtsan_post_recv(new, &recv, 1) == 1);
+	rc = rtsan_accept(ctx, ev->request, new, &param);
+	CHECK(rc == 0 || (rc == -ENOENT && ev->listener != orderly));
+	if (rc < 0)
+		rtsan_qp_destroy(new);
+	else
+		nb_open++;
+}
+
+/* Each was told so: by a disconnect, by the queue pair's end, by a close. */
+static void
+take_end(const struct rtsan_event *ev)
+{
+	if (ev->reason != RTSAN_R_NONE)
+		printf("ended: %s\n", rtsan_reason_text(ev->reason));
+	CHECK(ev->reason == RTSAN_R_NONE || rtsan_qp_context(ev->qp) != orderly);
+	rtsan_qp_destroy(ev->qp);
+	nb_open--;
+}
+
+static void
+listen_all(void)
+{
+	struct rtsan_listener *again;
+
+	CHECK(rtsan_listen(ctx, ORDERLY, 0, 64, &orderly) == 0);
+	CHECK(rtsan_listen(ctx, ANYHOW, 0, 64, &anyhow) == 0);
+	CHECK(rtsan_listen(ctx, STOP, 0, 64, &stop) == 0);
+	CHECK(rtsan_listen(ctx, STOP, 0, 64, &again) == -EADDRINUSE);
+	CHECK(rtsan_listen(ctx, OTHER, 0, 4, &again) == 0);
+	rtsan_listener_destroy(again);
+	CHECK(rtsan_listen(ctx, OTHER, 0, 4, &again) == 0);
+}
+
+static void
+serve(const char *spec)
+{
+	struct rtsan_event ev = {0};
+	struct rtsan_wc wc;
+	uint64_t last = 0;
+
+	open_ctx(spec);
+	listen_all();
+	place.addr = (uintptr_t)rtsan_mr_addr(mr);
+	place.rkey = rtsan_mr_rkey(mr);
+	printf("listening\n");
+	fflush(stdout);
+	/* a request may overtake what ends the connection before it */
+	while (last == 0 || nb_open > 0) {
+		while (rtsan_cq_poll(cq, &wc, 1) == 1)
+			;
+		if (rtsan_event_poll(ctx, &ev) == 0)
+			continue;
+		if (ev.type == RTSAN_EV_DISCONNECTED)
+			take_end(&ev);
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST && ev.listener == stop)
+			last = ev.request;
+		else if (ev.type == RTSAN_EV_CONNECT_REQUEST)
+			serve_one(&ev);
+	}
+	CHECK(rtsan_reject(ctx, last, "bye", 3) == 0);
+	CHECK(rtsan_reject(ctx, last, "bye", 3) == -ENOENT);
+	CHECK(rtsan_reject(ctx, 0x7654321012345, NULL, 0) == -ENOENT);
+	rtsan_close(ctx);
+}
+
+/* ---- a server that looks at nothing for a while ---- */
+
+static volatile sig_atomic_t nb_told;
+
+static void
+on_term(int signum)
+{
+	(void)signum;
+	nb_told++;
+}
+
+/* Who asked is gone: that is told now, or as the end of a connection. */
+static void
+take_gone(const struct rtsan_event *ev)
+{
+	CHECK(ev->type == RTSAN_EV_CONNECT_REQUEST || ev->type == RTSAN_EV_DISCONNECTED);
+	if (ev->type == RTSAN_EV_DISCONNECTED)
+		take_end(ev);
+	else
+		serve_one(ev);
+}
+
+static void
+be_deaf(const char *spec)
+{
+	struct rtsan_event ev;
+	time_t until;
+	bool has;
+
+	signal(SIGTERM, on_term);
+	open_ctx(spec);
+	CHECK(rtsan_listen(ctx, ANYHOW, 0, 64, &anyhow) == 0);
+	printf("listening\n");
+	fflush(stdout);
+	while (nb_told == 0)
+		rtsan_progress(ctx);
+	until = now() + PATIENT;
+	do {
+		has = rtsan_event_poll(ctx, &ev) == 1;
+		if (has)
+			take_gone(&ev);
+		CHECK(now() < until);
+	} while (has || nb_open > 0);
+	printf("all have gone\n");
+	fflush(stdout);
+	while (nb_told == 1)
+		rtsan_progress(ctx);
+	rtsan_close(ctx);
+}
+
+/* ---- client ---- */
+
+/* Of queue pairs that have gone nothing is left, and nothing names a region any more. */
+static void
+nothing_left(void)
+{
+	CHECK(rtsan_mr_dereg(mr) == 0);
+	if (extra->left != NULL)
+		extra->left(ctx);
+	CHECK(rtsan_mr_alloc(ctx, REGION, RTSAN_REMOTE_PUSH, &mr) == 0);
+}
+
+static void
+dial(void)
+{
+	struct rtsan_event ev;
+
+	qp = conns_make_qp();
+	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
+	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == -EISCONN);
+	ev = EVENT(RTSAN_EV_ESTABLISHED);
+	CHECK(ev.qp == qp && ev.private_len == sizeof(place));
+	memcpy(&place, ev.private_data, sizeof(place));
+}
+
+/* While posted work names a region it stays; then it goes. */
+static void
+test_dereg(void)
+{
+	struct rtsan_mr *src;
+	struct rtsan_wc wc;
+
+	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &src) == 0);
+	CHECK(post(RTSAN_WR_PUSH, 1, src, REGION, place.rkey) == 1);
+	CHECK(rtsan_mr_dereg(src) == -EBUSY);
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS && wc.qp == qp);
+	CHECK(post(RTSAN_WR_SEND, 2, src, 8, 0) == 1);
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 2 && wc.status == RTSAN_WC_SUCCESS);
+	if (!caps.ends_on_error) { /* a refusal, and the connection lives on */
+		CHECK(post(RTSAN_WR_PUSH, 3, src, 8, place.rkey ^ 0x10000) == 1);
+		wc = completion(__LINE__);
+		CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_REM_KEY);
+	}
+	CHECK(rtsan_mr_dereg(src) == 0);
+}
+
+/* Memory of posted work is free when rtsan_qp_destroy() returns, whatever is under way. */
+static void
+test_destroy_under_way(void)
+{
+	struct rtsan_mr *src;
+	struct rtsan_wc wc;
+	int i;
+
+	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &src) == 0);
+	for (i = 0; i < UNDER; i++)
+		CHECK(post(RTSAN_WR_PUSH, 1, src, REGION, place.rkey) == 1);
+	post_recvs_into(src, UNDER); /* nobody sends: they stay, however far the pushes are */
+	for (i = 0; i < 100; i++)
+		rtsan_progress(ctx);
+	CHECK(rtsan_mr_dereg(src) == -EBUSY);
+	CHECK(rtsan_cq_destroy(cq) == -EBUSY);
+	rtsan_qp_destroy(qp);
+	CHECK(rtsan_mr_dereg(src) == 0);
+	/* nothing of the dead one is polled */
+	for (i = 0; i < 100; i++)
+		CHECK(rtsan_cq_poll(cq, &wc, 1) == 0);
+	nothing_left();
+}
+
+/* What is posted finishes first; the receive that nobody used is flushed. */
+static void
+test_orderly_end(void)
+{
+	struct rtsan_event ev;
+	struct rtsan_wc wc;
+	int i;
+
+	dial();
+	post_recvs(1);
+	for (i = 0; i < UNDER; i++)
+		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
+	CHECK(rtsan_disconnect(qp) == 0);
+	ev = EVENT(RTSAN_EV_DISCONNECTED);
+	CHECK(ev.qp == qp);
+	for (i = 0; i < UNDER; i++) {
+		wc = completion(__LINE__);
+		CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS);
+	}
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 9 && wc.status == RTSAN_WC_FLUSHED);
+	CHECK(rtsan_disconnect(qp) == -ENOTCONN);
+	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == -ENOTCONN);
+	nothing_left();
+	/* the same queue pair again */
+	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
+	EVENT(RTSAN_EV_ESTABLISHED);
+	CHECK(post(RTSAN_WR_PUSH, 3, mr, 8, place.rkey) == 1);
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_SUCCESS);
+	rtsan_qp_destroy(qp);
+	CHECK(rtsan_cq_destroy(cq) == 0);
+	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
+}
+
+/* Whatever a connection is doing, its queue pair can go; what it posted goes along. */
+static void
+test_destroy_while_connecting(void)
+{
+	struct timespec pause = {.tv_nsec = 0};
+	struct rtsan_event ev;
+	int i, k;
+
+	for (i = 0; i < 8; i++) {
+		qp = conns_make_qp();
+		post_recvs(3);
+		CHECK(rtsan_connect(qp, peer, ANYHOW, NULL) == 0);
+		CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == 1);
+		pause.tv_nsec = i * 500000;
+		for (k = 0; k < i; k++)
+			rtsan_progress(ctx);
+		nanosleep(&pause, NULL);
+		rtsan_qp_destroy(qp);
+	}
+	/* nobody has that service: its answer may come when nobody waits for it */
+	qp = conns_make_qp();
+	CHECK(rtsan_connect(qp, peer, NOBODY, NULL) == 0);
+	rtsan_qp_destroy(qp);
+	while (rtsan_event_poll(ctx, &ev) == 1)
+		CHECK(ev.qp == NULL);
+}
+
+/* Who wants no connection before there is one gets back what it posted. */
+static void
+test_given_up(void)
+{
+	int net = (int)(strrchr(peer, '.') - peer), i, nb_sends = 0;
+	struct rtsan_event ev;
+	struct rtsan_wc wc;
+	char nobody[64];
+
+	snprintf(nobody, sizeof(nobody), "%.*s.99", net, peer);
+	qp = conns_make_qp();
+	post_recvs(3);
+	CHECK(rtsan_connect(qp, nobody, ORDERLY, NULL) == 0);
+	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == 1);
+	CHECK(rtsan_disconnect(qp) == 0);
+	ev = EVENT(RTSAN_EV_DISCONNECTED);
+	CHECK(ev.qp == qp);
+	for (i = 0; i < 4; i++) {
+		wc = completion(__LINE__);
+		CHECK(wc.status == RTSAN_WC_FLUSHED && (wc.wr_id == 1 || wc.wr_id == 9));
+		nb_sends += wc.wr_id == 1;
+	}
+	CHECK(nb_sends == 1);
+	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
+	EVENT(RTSAN_EV_ESTABLISHED);
+	rtsan_qp_destroy(qp);
+}
+
+/* Requests that nobody waits for any more. */
+static void
+leave(const char *spec)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	int i, k;
+
+	open_ctx(spec);
+	for (i = 0; i < 8; i++) {
+		qp = conns_make_qp();
+		CHECK(rtsan_connect(qp, peer, ANYHOW, NULL) == 0);
+		for (k = 0; k < 100; k++)
+			rtsan_progress(ctx);
+		nanosleep(&pause, NULL);
+		rtsan_qp_destroy(qp);
+	}
+	rtsan_close(ctx);
+}
+
+/* A queue pair that was refused is as good as new. */
+static void
+test_refused(void)
+{
+	struct rtsan_event ev;
+
+	qp = conns_make_qp();
+	CHECK(rtsan_connect(qp, peer, NOBODY, NULL) == 0);
+	ev = EVENT(RTSAN_EV_REJECTED);
+	CHECK(ev.reason == RTSAN_R_NO_LISTENER);
+	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
+	EVENT(RTSAN_EV_ESTABLISHED);
+	rtsan_qp_destroy(qp);
+}
+
+/* What is not the library's memory, and what this provider has no connections for. */
+static void
+test_lacks(void)
+{
+	static uint8_t own[4096];
+	const struct rtsan_conn_param unordered = {.order = RTSAN_UNORDERED};
+	struct rtsan_sge sge = {.addr = own, .length = sizeof(own)};
+	struct rtsan_send_wr wr = {
+		.wr_id = 4,
+		.opcode = RTSAN_WR_PUSH,
+		.flags = RTSAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.sge = &sge,
+		.remote_addr = place.addr,
+		.rkey = (uint32_t)place.rkey,
+	};
+	struct rtsan_mr *reg;
+	struct rtsan_wc wc;
+	int rc;
+
+	qp = conns_make_qp();
+	rc = rtsan_connect(qp, peer, ORDERLY, &unordered);
+	CHECK(rc == (caps.has_unordered ? 0 : -EOPNOTSUPP));
+	if (rc == 0)
+		EVENT(RTSAN_EV_ESTABLISHED);
+	rtsan_qp_destroy(qp);
+	dial();
+	rc = rtsan_mr_reg(ctx, own, sizeof(own), 0, &reg);
+	CHECK(rc == (caps.has_mr_reg ? 0 : -ENOTSUP));
+	if (rc != 0) {
+		CHECK(rtsan_post_send(qp, &wr, 1) == -EINVAL);
+		rtsan_qp_destroy(qp);
+		return;
+	}
+	/* in no region, then in one */
+	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
+	sge.lkey = rtsan_mr_lkey(reg);
+	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 4 && wc.status == RTSAN_WC_SUCCESS && wc.byte_len == sizeof(own));
+	wc = completion(__LINE__);
+	CHECK(wc.wr_id == 4 && wc.status == RTSAN_WC_SUCCESS);
+	CHECK(rtsan_mr_dereg(reg) == 0);
+	rtsan_qp_destroy(qp);
+}
+
+/* A context is one of several, or is told to be the only one. */
+static void
+test_second(const char *spec)
+{
+	struct rtsan_ctx *second;
+	int rc = rtsan_open(spec, &second);
+
+	CHECK(rc == 0 || rc == -EBUSY);
+	if (rc == 0)
+		rtsan_close(second);
+}
+
+static void
+client(const char *spec)
+{
+	struct rtsan_event ev;
+	int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		open_ctx(spec);
+		test_second(spec);
+		dial();
+		test_dereg();
+		test_destroy_under_way();
+		test_orderly_end();
+		test_destroy_while_connecting();
+		test_given_up();
+		test_refused();
+		test_lacks();
+		if (extra->round != NULL)
+			extra->round(ctx, spec);
+		/* closing takes everything along: a connection, its queues */
+		dial();
+		post_recvs(5);
+		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
+		if (extra->closing != NULL)
+			extra->closing(ctx);
+		if (round == ROUNDS - 1)
+			break;
+		rtsan_close(ctx);
+		ctx = NULL;
+		if (extra->closed != NULL)
+			extra->closed();
+	}
+	rtsan_qp_destroy(qp);
+	qp = conns_make_qp();
+	CHECK(rtsan_connect(qp, peer, STOP, NULL) == 0);
+	ev = EVENT(RTSAN_EV_REJECTED);
+	CHECK(ev.reason == RTSAN_R_REFUSED && memcmp(ev.private_data, "bye", 3) == 0);
+	/* and it exits without closing */
+}
+
+void
+conns_run(int argc, char **argv, const struct conns_extra *more)
+{
+	static const struct {
+		const char *name;
+		void (*run)(const char *spec);
+		int nb_args;
+	} roles[] = {
+		{"server", serve, 3},
+		{"client", client, 4},
+		{"deaf", be_deaf, 3},
+		{"leaves", leave, 4},
+	};
+	size_t i;
+
+	extra = more;
+	for (i = 0; argc > 1 && i < sizeof(roles) / sizeof(*roles); i++) {
+		if (strcmp(argv[1], roles[i].name) != 0 || argc != roles[i].nb_args)
+			continue;
+		peer = argv[3];
+		roles[i].run(argv[2]);
+		printf("%s: ok\n", argv[1]);
+		exit(0);
+	}
+	exit(2);
+}
