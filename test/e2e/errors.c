@@ -623,16 +623,23 @@ case_removed(struct client *c)
 static int
 case_killed(struct client *c)
 {
+	uint64_t until;
 	int type;
 
 	if (stream_to_end(c) < 0)
 		return -1;
+	until = errors_now_ms() + LIMIT_MS;
 	type = connect_as(c, c->peer, SERVICE, 0, PLAIN);
-	/* a daemon outlives its programs, and says so */
+	/* a daemon outlives its programs, and says so; a device that is going refuses anyhow */
+	while (type == RTSAN_EV_REJECTED && c->ev.reason != RTSAN_R_NO_LISTENER &&
+	       errors_now_ms() < until) {
+		rtsan_qp_destroy(c->qp);
+		type = connect_as(c, c->peer, SERVICE, 0, PLAIN);
+	}
 	return type == RTSAN_EV_UNREACHABLE ||
 			(type == RTSAN_EV_REJECTED && c->ev.reason == RTSAN_R_NO_LISTENER) ?
 		0 :
-		wrong(c, "event %d", type);
+		wrong(c, "event %d, reason %u", type, c->ev.reason);
 }
 
 /* The script kills the server and starts another. (RT-24) */

@@ -16,7 +16,7 @@
 #include "verbs_priv.h"
 
 #define CONNECT_MS   7000 /* until it is up, in all */
-#define ACK_TIMEOUT  14   /* 67 ms until what was not acknowledged is sent again */
+#define ACK_TIMEOUT  16   /* 268 ms until what was not acknowledged is sent again (verbs_end.c) */
 #define RETRIES      6    /* Soft-RoCE takes 7 for: for ever */
 #define RNR_FOREVER  7    /* the device's patience: ours is in verbs_end.c */
 #define READS_MAX    16

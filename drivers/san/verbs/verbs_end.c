@@ -15,9 +15,14 @@
  *
  * Patience with a peer that posts no receive. The device's is short or endless (RNR retries: 1 to
  * 6, or for ever), so it is for ever and time is ours: when nothing has completed for rnr_ms, a
- * mark neither, while something waits that needs a receive, that is the reason. (The device gives
- * up a peer that does not answer at all by itself, after half a second to two; who has less
- * patience than that can't tell the one from the other.) What is long has longer.
+ * mark neither, while something waits that needs a receive, that is the reason. What is long has
+ * longer.
+ *
+ * A peer that does not answer at all the device gives up by itself, after two to eight seconds; who
+ * has less patience with receives than that can't tell the one from the other. Sooner would be too
+ * soon: a device counts from when it sent, and who sends to a busy peer from many queue pairs waits
+ * for all of them. With a quarter of that time 2 MiB to a slow Soft-RoCE were sent again before
+ * they were answered, which its kernel (6.1) takes for wrong requests.
  */
 
 #include <netdb.h>
