@@ -18,12 +18,12 @@ enum behaviour {
 	PLAIN = 1,     /* accept, post receives */
 	REFUSE = 2,    /* reject, with private data */
 	NOT_READY = 3, /* accept, post no receives before READY_MS */
-	REVOKE = 4,    /* accept, revoke a region REVOKE_MS later */
+	REVOKE = 4,    /* accept, revoke a region REVOKE_MS after a message */
 	SHORT = 5,     /* accept, receives of 16 bytes */
 };
 
 #define READY_MS  1500
-#define REVOKE_MS 400
+#define REVOKE_MS 200
 
 /* Regions that the server offers, by the rights they have. */
 enum region {

@@ -122,22 +122,27 @@ serve_event(struct server *srv, const struct rtsan_event *ev)
 		return;
 	}
 	s = rtsan_qp_context(ev->qp);
-	if (ev->type == RTSAN_EV_ESTABLISHED)
-		s->act_at = errors_now_ms() + (s->behaviour == NOT_READY ? READY_MS : REVOKE_MS);
-	else
+	if (ev->type != RTSAN_EV_ESTABLISHED)
 		s->is_over = true;
+	else if (s->behaviour == NOT_READY)
+		s->act_at = errors_now_ms() + READY_MS;
 }
 
 static void
-tell_receives(struct rtsan_cq *cq)
+take_receives(struct rtsan_cq *cq)
 {
+	struct served *s;
 	struct rtsan_wc wc;
 
-	while (rtsan_cq_poll(cq, &wc, 1) == 1)
-		if (wc.opcode == RTSAN_WC_RECV && wc.status != RTSAN_WC_FLUSHED) {
-			printf("receive %s\n", rtsan_status_name(wc.status));
-			fflush(stdout);
-		}
+	while (rtsan_cq_poll(cq, &wc, 1) == 1) {
+		if (wc.opcode != RTSAN_WC_RECV || wc.status == RTSAN_WC_FLUSHED)
+			continue;
+		printf("receive %s\n", rtsan_status_name(wc.status));
+		fflush(stdout);
+		s = rtsan_qp_context(wc.qp);
+		if (s->revoked != NULL && s->act_at == 0)
+			s->act_at = errors_now_ms() + REVOKE_MS;
+	}
 }
 
 int
@@ -167,10 +172,10 @@ errors_serve(const char *spec)
 	printf("listening\n");
 	fflush(stdout);
 	while (!errors_stop) {
-		tell_receives(srv.cq);
+		take_receives(srv.cq);
 		while (rtsan_event_poll(srv.ctx, &ev) == 1) {
 			/* what came before an end is lost with the queue pair */
-			tell_receives(srv.cq);
+			take_receives(srv.cq);
 			serve_event(&srv, &ev);
 		}
 		serve_act(&srv);

@@ -186,7 +186,7 @@ class Guest:
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def unplug(self):
-        """What is sent to it is lost. (While nobody takes it, QEMU holds up who sends.)"""
+        """Nothing comes to it any more, or from it."""
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(self.monitor)
             s.sendall(b'set_link n0 off\n')

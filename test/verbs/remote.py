@@ -216,10 +216,12 @@ class Pair:
         return [line for m in self.machines for line in m.output().splitlines()
                 if any(word in line for word in words)]
 
+    def unplug(self, role):
+        """From now on what is sent to it is lost, and it sends nothing."""
+        self.ends[role].machine.unplug()
+
     def power_off(self, role):
         machine = self.ends[role].machine
-        machine.unplug()
-        time.sleep(1)   # until nobody sends any more to who is not there
         machine.popen.kill()
         machine.popen.wait()
 
