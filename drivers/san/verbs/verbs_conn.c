@@ -49,9 +49,7 @@ check_pkey(const struct verbs_ctx *ctx, uint16_t pkey)
 {
 	if (pkey == 0 || pkey == 0xffff)
 		return 0;
-	return ctx->host->fail(-EOPNOTSUPP, "partition 0x%x: verbs has the device's default one "
-					    "only",
-			       pkey);
+	return ctx->host->fail(-EOPNOTSUPP, "partition 0x%x: verbs has the default one only", pkey);
 }
 
 static int
@@ -122,8 +120,9 @@ verbs_conn_event_arm(void *priv)
 	has = !STAILQ_EMPTY(&ctx->events);
 	ctx->is_armed = !has;
 	pthread_mutex_unlock(&ctx->lock);
-	return has ? 1 : atomic_load(&ctx->is_gone) ? -EIO :
-						      0;
+	if (has)
+		return 1;
+	return atomic_load(&ctx->is_gone) ? -EIO : 0;
 }
 
 /* ---- both sides; under the lock of the queue pair ---- */
@@ -152,9 +151,12 @@ take_param(struct verbs_qp *q, const struct rtsan_conn_param *param, bool is_acc
 	q->private_len = param != NULL ? param->private_len : 0;
 	if (q->private_len != 0)
 		memcpy(q->private_data, param->private_data, q->private_len);
-	q->keepalive_ms = param != NULL && param->keepalive_ms != 0 ? param->keepalive_ms :
-								      KEEPALIVE_MS;
-	q->rnr_ms = param != NULL && param->rnr_ms != 0 ? param->rnr_ms : RNR_MS;
+	q->keepalive_ms = KEEPALIVE_MS;
+	if (param != NULL && param->keepalive_ms != 0)
+		q->keepalive_ms = param->keepalive_ms;
+	q->rnr_ms = RNR_MS;
+	if (param != NULL && param->rnr_ms != 0)
+		q->rnr_ms = param->rnr_ms;
 	q->is_acceptor = is_acceptor;
 	q->nb_stale = 0;
 	q->moved_ns = q->out_ns = 0;
@@ -190,9 +192,7 @@ verbs_conn_resolve(struct verbs_qp *q)
 
 	to_sockaddr(ctx->ip, 0, &from);
 	if (from.ss_family != q->peer.ss_family)
-		return ctx->host->fail(-EADDRNOTAVAIL, "connect: %s has no address of that family: "
-						       "see ip=",
-				       ctx->device);
+		return ctx->host->fail(-EADDRNOTAVAIL, "connect: not from %s: see ip=", ctx->ip);
 	if (rdma_create_id(ctx->cm, &q->id, q, RDMA_PS_TCP) != 0)
 		return ctx->host->fail(-errno, "connect: %s", strerror(errno));
 	rdma_set_option(q->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,

@@ -602,6 +602,7 @@ verbs_cq_arm(void *priv, void *arg)
 	}
 	cq->is_armed = !has;
 	pthread_mutex_unlock(&cq->lock);
-	return has ? 1 : atomic_load(&ctx->is_gone) ? -EIO :
-						      0;
+	if (has)
+		return 1;
+	return atomic_load(&ctx->is_gone) ? -EIO : 0;
 }

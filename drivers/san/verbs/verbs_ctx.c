@@ -369,8 +369,9 @@ op_progress(void *priv)
 static uint32_t
 least(int64_t a, uint32_t b)
 {
-	return a < 0 ? 0 : a < b ? (uint32_t)a :
-				   b;
+	if (a < 0)
+		return 0;
+	return a < b ? (uint32_t)a : b;
 }
 
 /* Depths are powers of two. */
