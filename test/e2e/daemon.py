@@ -175,6 +175,15 @@ def until_true(what, function, seconds=10):
         time.sleep(0.02)
 
 
+def wait_listening(daemon, program):
+    """Until that process, attached to the daemon, listens."""
+    def listens():
+        check(program.is_alive(), f'{program.name} has ended: {program.tail()}')
+        return any(row.get('pid') == program.popen.pid and row['listeners']
+                   for row in daemon.ask('apps').values())
+    until_true(lambda: f'{program.name} does not listen: {program.tail()}', listens, 20)
+
+
 class Attached(Link):
     """A daemon at each end of a memif link; programs attach to them and sleep when idle."""
 

@@ -222,7 +222,9 @@ def ask(ip, port, least='0'):
             for _ in range(6):
                 try:
                     s.send(data)
-                    got.append(s.recv(2000))
+                    while (answer := s.recv(2000)) != data:
+                        pass    # to what was sent again, after all
+                    got.append(answer)
                     break
                 except (TimeoutError, ConnectionRefusedError):
                     pass

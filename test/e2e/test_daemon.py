@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 
-from daemon import (DAEMON, IP, PINGPONG, Daemon, alone, connected, eal, embedded, write_conf)
+from daemon import (DAEMON, IP, PINGPONG, Daemon, alone, connected, eal, embedded, wait_listening,
+                    write_conf)
 from e2e import BUILD, SANITIZE, SLOW, Process, Tests, check
 
 SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
@@ -110,8 +111,7 @@ def daemon_dies(work):
     for how in (signal.SIGTERM, signal.SIGKILL):
         daemon = Daemon(work, 'server')
         server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
-        time.sleep(0.3)
-        check(server.is_alive(), server.tail())
+        wait_listening(daemon, server)
         daemon.process.popen.send_signal(how)
         check(server.wait(20) == 1 and 'gone' in server.tail(), server.tail())
         daemon.process.wait(20)
@@ -317,7 +317,7 @@ def scribble(work):
                  for k, (role, d) in enumerate(zip(('server', 'client'), daemons))]
         for rounds in range(3):
             server = Process(work, 'server', [PINGPONG, 'server', daemons[0].spec])
-            time.sleep(0.1)
+            wait_listening(daemons[0], server)
             client = Process(work, 'client', [PINGPONG, 'client', daemons[1].spec, IP['server'],
                                               '300'])
             check(client.wait(60) == 0 and server.wait(20) == 0,

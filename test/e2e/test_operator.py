@@ -16,7 +16,7 @@ import time
 import urllib.request
 
 import ctf
-from daemon import PINGPONG
+from daemon import PINGPONG, wait_listening
 from e2e import BENCH, BUILD, SANITIZE, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
 from openmetrics import parse
 from test_daemon import HELLO, ask, dial, request
@@ -98,7 +98,7 @@ qps = {MANY + 24}
 def traffic(work, daemons, recvs=4, conns=1, sends=2, size=3000, peer=IP['server']):
     """A server and a client that are connected; their processes."""
     server = Process(work, 'server', [OPERATOR, 'server', daemons[0].spec, str(recvs)])
-    time.sleep(0.3 * SLOW)
+    wait_listening(daemons[0], server)
     client = Process(work, 'client', [OPERATOR, 'client', daemons[1].spec, peer, str(conns),
                                       str(sends), str(size)])
     try:

@@ -10,7 +10,7 @@ import sys
 import time
 
 import provider_cases
-from daemon import Attached
+from daemon import Attached, wait_listening
 from e2e import BUILD, SLOW, Memif, Tests, Work, check, cpus
 
 
@@ -96,9 +96,7 @@ class Daemons(Here):
         return self.link.daemons[role].spec
 
     def wait_listening(self, server):
-        """There is no telling from outside when it does."""
-        time.sleep(0.3 * SLOW)
-        check(server.is_alive(), f'{server.name} has ended: {server.tail()}')
+        wait_listening(self.link.daemons['server'], server)
 
     def stop(self):
         self.link.stop()

@@ -397,9 +397,9 @@ def cut_off(work):
     for drain, signals in ((1, 1), (60000, 2)):
         with Work() as own:
             server, daemon, client = start_transfer(own, drain)
-            for _ in range(signals):
+            for _ in range(signals):    # two that are not read yet are one
                 daemon.process.popen.send_signal(signal.SIGTERM)
-                time.sleep(0.02)
+                wait_log(daemon, ': ends, in ')
             began = time.monotonic()
             check(daemon.process.wait(10) == 0, daemon.process.tail())
             check(time.monotonic() - began < 2 * SLOW, 'it was not at once')

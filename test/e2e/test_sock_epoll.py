@@ -27,7 +27,7 @@ ep.modify(s, select.EPOLLIN | select.EPOLLONESHOT); s.send(b"1")
 say(ep.poll(5)[0][1], ep.poll(0.05), s.recv(99))
 ep.modify(s, select.EPOLLIN | select.EPOLLOUT); say(ep.poll(0)[0][1])
 ep.modify(s, select.EPOLLIN | select.EPOLLRDHUP); s.send(b"111")
-say(s.recv(10, socket.MSG_WAITALL)); time.sleep(0.2)
+say(s.recv(10, socket.MSG_WAITALL)); p = select.poll(); p.register(s, select.POLLRDHUP); p.poll(5000)
 say(ep.poll(5)[0][1], s.recv(99), s.recv(99))
 '''),
     'ends in epoll': ('''
@@ -35,7 +35,8 @@ for _ in range(2):
     s, _ = l.accept(); s.send(b"bytes"); time.sleep(0.1); s.close()
 ''', '''
 s = dial(); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
-time.sleep(0.4); say(ep.poll(5)[0][1], s.recv(9), s.recv(9), ep.poll(0.05)); s.close()
+p = select.poll(); p.register(s, select.POLLRDHUP); p.poll(5000)
+say(ep.poll(5)[0][1], s.recv(9), s.recv(9), ep.poll(0.05)); s.close()
 s = dial(); s.recv(5); say(s.recv(5)); ep.register(s, select.EPOLLIN | select.EPOLLRDHUP)
 say(ep.poll(5)[0][1], ep.poll(0)[0][1]); ep.modify(s, select.EPOLLRDHUP); say(ep.poll(0)[0][1])
 p = select.poll(); p.register(s, select.POLLIN | select.POLLRDHUP); say(p.poll(0)[0][1])
@@ -108,7 +109,7 @@ for turn in range(10):
     for s in all: s.send(b"%d" % turn)
     for s in all: s.recv(1)
 all[0].send(b"w"); time.sleep(0.3); all[1].send(b"o"); all[0].recv(1); all[1].recv(1)
-all[0].send(b"q"); all[1].send(b"q"); time.sleep(0.5)
+all[0].send(b"q"); all[1].send(b"q"); all_of(all[3])
 '''),
     'a thread that leaves another one': ('''
 s, _ = l.accept(); ep = select.epoll(); ep.register(s, select.EPOLLIN)
@@ -192,7 +193,7 @@ all_of(all[0])
     'a set and a child': ('''
 pairs = [l.accept()[0] for _ in range(3)]; ep = select.epoll()
 for s in pairs[:2]: ep.register(s, select.EPOLLIN)
-pairs[0].send(b"go"); say(ep.poll(5)[0][0] == pairs[0].fileno(), pairs[0].recv(9))
+pairs[0].send(b"go"); say(ep.poll(5)[0][0] == pairs[0].fileno(), pairs[0].recv(9)); pairs[0].send(b"on")
 if os.fork() == 0:
     ep.register(pairs[2], select.EPOLLIN); got = 0
     while got < 3:
@@ -201,7 +202,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait(); pairs[1].send(b"parent"); say(ep.poll(5)[0][0] == pairs[1].fileno(), pairs[1].recv(9))
 ''', '''
-all = [dial() for _ in range(3)]; all[0].recv(9); time.sleep(0.2); all[0].send(b"a")
+all = [dial() for _ in range(3)]; all[0].recv(9); time.sleep(0.2); all[0].send(b"a"); all[0].recv(9)
 for s in all: time.sleep(0.1); s.send(b"b"); say(s.recv(9))
 say(all[1].recv(9)); time.sleep(0.2); all[1].send(b"c"); all_of(all[0])
 '''),
@@ -364,7 +365,7 @@ for _ in range(2): s = dial(); say(digest(all_of(s))); s.close()
     'once': ('''
 s, _ = l.accept(); ep = select.epoll(); once = select.EPOLLIN | select.EPOLLONESHOT
 ep.register(s, once); s.send(b"go"); say(ep.poll()[0][1], ep.poll(0.05), s.recv(9)); s.send(b"go")
-time.sleep(0.2); say(ep.poll(0.05)); ep.modify(s, once | select.EPOLLOUT); say(ep.poll()[0][1], ep.poll(0.05))
+select.select([s], [], []); say(ep.poll(0.05)); ep.modify(s, once | select.EPOLLOUT); say(ep.poll()[0][1], ep.poll(0.05))
 s.recv(9); ep.modify(s, once); s.send(b"go"); say(ep.poll()[0][1], ep.poll(0.05))
 ep.modify(s, once | select.EPOLLET); say(ep.poll()[0][1], ep.poll(0.05), s.recv(9)); s.send(b"end")
 time.sleep(0.2); say(ep.poll(0.05)); select.select([ep], [], [], 0); say(ep.poll(0.05))

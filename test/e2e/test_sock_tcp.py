@@ -86,7 +86,7 @@ s = dial(); say(s.recv(20, socket.MSG_WAITALL))
 for _ in range(2):
     try: say(s.recv(9))
     except OSError as e: say(name(e))
-s = dial(); s.recv(10); time.sleep(0.3)
+s = dial(); s.recv(10); p = select.poll(); p.register(s, 0); p.poll(5000)
 signal.signal(signal.SIGPIPE, lambda *_: say("pipe"))
 for _ in range(2):
     try: s.send(b"x")
@@ -233,7 +233,7 @@ except TimeoutError: say("time")
 s.settimeout(None); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 100000))
 try: s.recv(1)
 except BlockingIOError as e: say(name(e))
-s.sendmsg([b"gath", b"", b"ered"]); s.setblocking(True)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bytes(16)); s.sendmsg([b"gath", b"", b"ered"]); s.setblocking(True)
 say(s.recvmsg_into([bytearray(2), bytearray(3)])[0], s.recv(9))
 '''),
     'waiting bytes': ('''
@@ -509,21 +509,24 @@ while True:
 ''', pair.server_ip, PORT, pair.folder, text='ready')
     strace, = sock.need('strace')
     out = pair.path('calls')
-    pair.client(strace, '-f', '-o', out, '-E', 'PYTHONUNBUFFERED=1', PYTHON, '-c', f'''{HEAD}
-s = dial(); s.setblocking(False)
+    nothing = pair.client(strace, '-f', '-o', out, '-E', 'PYTHONUNBUFFERED=1', PYTHON, '-c', f'''{HEAD}
+s = dial(); s.setblocking(False); nothing = 0
 def ask():
+    global nothing
     s.send(b"x" * 64); got = 0
     while got < 64:
         try: got += len(s.recv(64))
-        except BlockingIOError: pass
-ask(); os.write(2, b"begin"); [ask() for _ in range(200)]; os.write(2, b"end"); s.close()
+        except BlockingIOError: nothing += 1
+ask(); os.write(2, b"begin"); [ask() for _ in range(200)]; os.write(2, b"end"); s.close(); print(nothing)
 ''', pair.server_ip, PORT, pair.folder, seconds=60)
     with open(out, encoding='utf-8', errors='replace') as f:
         text = f.read()
     calls = text[text.index('"begin"'):text.index('"end"')].splitlines()[1:-1]
     others = [c for c in calls if 'futex' not in c and 'sched_yield' not in c and
               'eventfd' not in c and 'write(' not in c]
-    check(len(others) <= 5, f'{len(others)} calls: {others[:5]}')
+    # reads that find nothing ask now and then whether the daemon is still there
+    most = 5 + int(nothing) // 65536
+    check(len(others) <= most, f'{len(others)} calls, not {most}: {others[:5]}')
     s.wait(10)
 
 

@@ -35,9 +35,17 @@ def opened(guests, spec, env=None, role='server'):
     return status, program.out()
 
 
-def refused(guests, spec, text, env=None):
-    status, out = opened(guests, spec, env)
-    check(status == 1 and out == f'{text}\n', f'{spec}: {status}: {out}')
+def refused(guests, spec, text, env=None, seconds=0):
+    until = time.monotonic() + seconds * SLOW
+    while (got := opened(guests, spec, env)) != (1, f'{text}\n'):
+        check(time.monotonic() < until, f'{spec}: {got}')
+
+
+def until_open(guests, role, spec):
+    """A device hears of its addresses a moment later."""
+    until = time.monotonic() + 20 * SLOW
+    while (got := opened(guests, spec, role=role))[0] != 0:
+        check(time.monotonic() < until, f'{role}, {spec}: {got}')
 
 
 def wrong_specs(guests):
@@ -50,13 +58,10 @@ def wrong_specs(guests):
 
 
 def link_again(guests, role='server'):
-    """The device as it was when the guest booted; its addresses come a moment later."""
+    """The device as it was when the guest booted."""
     guests.sh(role, f'{RDMA} link show rxe0/1 >/dev/null 2>&1 || '
                     f'{RDMA} link add rxe0 type rxe netdev eth0')
-    until = time.monotonic() + 20 * SLOW
-    while opened(guests, 'verbs:rxe0', role=role)[0] != 0:
-        check(time.monotonic() < until, opened(guests, 'verbs:rxe0', role=role)[1])
-        time.sleep(0.1)
+    until_open(guests, role, 'verbs:rxe0')
 
 
 def not_ready(guests):
@@ -66,8 +71,7 @@ def not_ready(guests):
         guests.sh('server', 'ip link set eth0 down')
         refused(guests, 'verbs:rxe0', 'verbs: no port of rxe0 is active: down')
         guests.sh('server', f'ip link set eth0 up; ip addr del {address} dev eth0')
-        time.sleep(0.5)
-        refused(guests, 'verbs:rxe0', 'verbs: rxe0 has no address: see ip=')
+        refused(guests, 'verbs:rxe0', 'verbs: rxe0 has no address: see ip=', seconds=10)
         guests.sh('server', f'{RDMA} link delete rxe0')
         refused(guests, 'verbs:rxe0', 'verbs: there is no device "rxe0"; there are: none')
     finally:
@@ -83,7 +87,7 @@ def ipv6(guests):
         guests.sh(role, 'echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad; '
                         f'ip addr show dev eth0 | grep -q {ip}/ || '
                         f'ip -6 addr add {ip}/64 dev eth0')
-    time.sleep(0.5)
+        until_open(guests, role, f'verbs:rxe0,ip={ip}')
     program = guests.program('pingpong')
     server = guests.start('server', 'pingpong server', [program, 'server', 'verbs:rxe0,ip=fd77::1'])
     guests.wait_listening(server)
