@@ -179,7 +179,7 @@ def wait_listening(daemon, program):
     """Until that process, attached to the daemon, listens."""
     def listens():
         check(program.is_alive(), f'{program.name} has ended: {program.tail()}')
-        return any(row.get('pid') == program.popen.pid and row['listeners']
+        return any(isinstance(row, dict) and row.get('pid') == program.popen.pid and row['listeners']
                    for row in daemon.ask('apps').values())
     until_true(lambda: f'{program.name} does not listen: {program.tail()}', listens, 20)
 
