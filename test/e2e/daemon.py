@@ -179,8 +179,8 @@ def wait_listening(daemon, program):
     """Until that process, attached to the daemon, listens."""
     def listens():
         check(program.is_alive(), f'{program.name} has ended: {program.tail()}')
-        return any(isinstance(row, dict) and row.get('pid') == program.popen.pid and row['listeners']
-                   for row in daemon.ask('apps').values())
+        rows = [row for row in daemon.ask('apps').values() if isinstance(row, dict)]
+        return any(row.get('pid') == program.popen.pid and row['listeners'] for row in rows)
     until_true(lambda: f'{program.name} does not listen: {program.tail()}', listens, 20)
 
 
