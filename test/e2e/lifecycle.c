@@ -48,10 +48,19 @@ left(struct rtsan_ctx *ctx)
 }
 
 static void
+nobody_there(void)
+{
+	struct rtsan_qp *qp = conns_make_qp();
+
+	CHECK(rtsan_connect(qp, NOBODY, 1, NULL) == 0);
+	EVENT(RTSAN_EV_UNREACHABLE);
+	rtsan_qp_destroy(qp);
+}
+
+static void
 impair_and_show(struct rtsan_ctx *ctx)
 {
 	struct rtsan_dpdk_impair impair;
-	struct rtsan_qp *qp = conns_make_qp();
 	FILE *f = tmpfile();
 	int i;
 
@@ -60,9 +69,7 @@ impair_and_show(struct rtsan_ctx *ctx)
 		rtsan_progress(ctx);
 	CHECK(rtsan_dpdk_impair_parse("drop=1", &impair) == 0);
 	CHECK(rtsan_dpdk_impair(ctx, true, &impair) == 0);
-	CHECK(rtsan_connect(qp, NOBODY, 1, NULL) == 0);
-	EVENT(RTSAN_EV_UNREACHABLE);
-	rtsan_qp_destroy(qp);
+	nobody_there();
 	CHECK(counter(ctx, "impair_tx_dropped") > 0 && counter(ctx, "drop_impaired") > 0);
 	CHECK(rtsan_dpdk_impair(ctx, true, NULL) == 0);
 	impair.drop = 2;
@@ -84,6 +91,18 @@ in_process(struct rtsan_ctx *ctx, const char *spec)
 
 	CHECK(rtsan_open(spec, &second) == -EBUSY);
 	impair_and_show(ctx);
+}
+
+/* A daemon takes this process any number of times. */
+static void
+in_daemon(struct rtsan_ctx *ctx, const char *spec)
+{
+	struct rtsan_ctx *second;
+
+	(void)ctx;
+	CHECK(rtsan_open(spec, &second) == 0);
+	rtsan_close(second);
+	nobody_there();
 }
 
 /* So long that the next round of the engine leaves the port alone (engine_gate.h). */
@@ -115,7 +134,7 @@ main(int argc, char **argv)
 		.closed = other_eal,
 		.explain = explain,
 	};
-	static const struct conns_extra attached = {.closing = be_silent};
+	static const struct conns_extra attached = {.round = in_daemon, .closing = be_silent};
 
 	conns_run(argc, argv,
 		  argc > 2 && strncmp(argv[2], "unix:", 5) == 0 ? &attached : &embedded);

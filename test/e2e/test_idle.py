@@ -91,7 +91,8 @@ def many_queues(work):
 
 
 def idle_cost(work):
-    """Nobody does anything: the daemon looks some 500 times a second, a program not at all."""
+    """Nobody does anything: under 3 % of a CPU for the daemon, which looks some 500 times a second;
+    next to nothing for a program."""
     daemons = Daemon(work, 'server', SLEEP), Daemon(work, 'client', SLEEP)
     server = Process(work, 'server', [PINGPONG, '-w', 'server', daemons[0].spec])
     time.sleep(1 * SLOW)
@@ -100,7 +101,7 @@ def idle_cost(work):
     looks = (daemons[0].counters()['sleeps'] - before) / (time.monotonic() - began)
     print(f'# daemon: {100 * used:.2f} % of a CPU, {looks:.0f} looks a second')
     check(looks < 1000, f'{looks:.0f} looks a second')
-    check(SANITIZE or used < 0.2, f'an idle daemon takes {100 * used:.1f} % of a CPU')
+    check(SANITIZE or used < 0.03, f'an idle daemon takes {100 * used:.1f} % of a CPU')
     used = share(server.pid, 0.5)
     check(used < 0.005, f'a program that waits takes {100 * used:.1f} % of a CPU')
     server.kill()

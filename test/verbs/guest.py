@@ -192,7 +192,10 @@ class Guest:
             s.sendall(b'set_link n0 off\n')
             said = b''
             while said.count(b'(qemu)') < 2:
-                said += s.recv(1000)
+                part = s.recv(1000)
+                if not part:
+                    raise OSError(f'QEMU has ended: {said}')
+                said += part
 
     def output(self):
         if not os.path.exists(self.log):
