@@ -22,6 +22,7 @@ SANITIZE = os.environ.get('SAN_SANITIZE', '0') == '1'
 BENCH = os.path.join(BUILD, 'apps/sanbench/sanbench')
 SLOW = 4 if SANITIZE else 1     # how much longer things may take
 CASE = os.environ.get('SAN_CASE', '')   # only cases with this in their names
+IS_CHECK = os.environ.get('SAN_TIER') == 'check'    # make check; else make check-all
 
 os.environ['LD_LIBRARY_PATH'] = ':'.join(
     [os.path.join(BUILD, 'drivers/san/dpdk'), os.path.join(BUILD, 'lib/rtsan')]
@@ -294,8 +295,14 @@ class Tests:
         raise TimeoutError(f'signal {signum}: the test takes too long')
 
     def add(self, name, function, *args):
+        """A case of both tiers."""
         if CASE in name:
             self.cases.append((name, function, args))
+
+    def add_long(self, name, function, *args):
+        """A case of make check-all only."""
+        if not IS_CHECK:
+            self.add(name, function, *args)
 
     def run(self):
         """Run all; exit status."""
