@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "app_hist.h"
 #include "san_prng.h"
 
@@ -202,8 +198,7 @@ app_hist_print__a_line_per_power(void **state)
 	free(text);
 }
 
-int
-main(void)
+UNIT_TEST(test_app_hist)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(app_hist_reset__empty, setup),

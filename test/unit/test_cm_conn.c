@@ -2,12 +2,7 @@
 
 /* Records of connections: configuration, hash of peers, slots, events. (RT-1, RT-24) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -271,8 +266,7 @@ conn__churn(void **state) /* RT-24: both sides release everything */
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1000);
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_conn)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

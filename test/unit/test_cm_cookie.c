@@ -2,13 +2,7 @@
 
 /* The cookie covers every bit that both REQs share, and ages. (RT-24; design, rule 17) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "cm_net.h"
 #include "cm_priv.h"
 
@@ -196,8 +190,7 @@ make__deterministic(void **state)
 	assert_memory_not_equal(first, msg.cookie, 16);
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_cookie)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {

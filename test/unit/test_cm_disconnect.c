@@ -2,12 +2,7 @@
 
 /* The end of a connection: drain, DREQ, DREP, RESET, restart of a peer. (RT-24; cm_fsm.c) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -739,8 +734,7 @@ dreq__for_nothing(void **state)
 	assert_false(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_disconnect)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

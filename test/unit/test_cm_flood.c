@@ -2,13 +2,7 @@
 
 /* Floods of strangers: no memory, and no more answers than the limit. (RT-24; cm_rx.c, cm_tx.c) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "cm_net.h"
 
 #define MS      SAN_NS_PER_MS
@@ -137,8 +131,7 @@ flood__resets_are_limited(void **state)
 	assert_int_equal(san_cm_drops(net.h[1].cm)[SAN_DROP_CM_RATE], 100000 - n);
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_flood)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -2,12 +2,7 @@
 
 /* The life of a connection between two hosts, message by message. (RT-1, RT-23, RT-24) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -751,8 +746,7 @@ rep__out_of_range(void **state)
 	assert_clean();
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_fsm)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

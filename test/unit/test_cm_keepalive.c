@@ -2,13 +2,7 @@
 
 /* Silence, PROBEs, and peers that are gone. (RT-24) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "cm_net.h"
 #include "cm_priv.h"
 
@@ -180,8 +174,7 @@ connect__agrees_on_features(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_keepalive)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

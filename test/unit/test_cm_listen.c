@@ -2,12 +2,7 @@
 
 /* Listeners by service and partition. (RT-29) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -139,8 +134,7 @@ unlisten__before_the_event(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_listen)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

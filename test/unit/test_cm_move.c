@@ -2,12 +2,7 @@
 
 /* A request that another lcore's queue pair accepts. (SYS-1, RT-24) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -236,8 +231,7 @@ group_setup(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_cm_move)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(move__establishes_there),

@@ -5,13 +5,7 @@
  * connections. None of them costs memory. (RT-24, RT-29; design, rule 17)
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "cm_net.h"
 
 #define MS SAN_NS_PER_MS
@@ -676,8 +670,7 @@ rx__malformed(void **state)
 	assert_nothing_kept();
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_rx)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

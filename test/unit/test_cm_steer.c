@@ -2,12 +2,7 @@
 
 /* Source ports that reach an lcore's queue, as the port's own hash sees them. (SYS-1) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -188,8 +183,7 @@ offer__carries_them(void **state)
 
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 
-int
-main(void)
+UNIT_TEST(test_cm_steer)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(queue__known_hashes),

@@ -2,12 +2,7 @@
 
 /* A connection is for a stream on both of its sides, or on none. (AFC-2) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -179,8 +174,7 @@ create__not_a_feature_of_all(void **state)
 	assert_int_equal(san_cm_create(&conf, net.h[0].pdl, &cm), -EINVAL);
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_stream)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -2,13 +2,7 @@
 
 /* What is sent, how often, how much at most, and how long its answer took. (design, rule 17) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "cm_net.h"
 #include "cm_priv.h"
 
@@ -355,8 +349,7 @@ measure_path__not_by_implicit_rtu(void **state)
 	assert_int_equal(path_ns(1), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_cm_tx)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -2,13 +2,7 @@
 
 /* Several lcores on one port: each packet has one owner, or is for all to see. (SYS-1) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "core.h"
 #include "test_eal.h"
 #include "wire_sample.h"
@@ -134,8 +128,7 @@ group_teardown(void **state)
 	return (int)rte_mempool_in_use_count(pool);
 }
 
-int
-main(void)
+UNIT_TEST(test_core_owner)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(owner__by_cid),

@@ -2,13 +2,7 @@
 
 /* What streams may have of a core: all of them, those of one user, and those left behind. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "core_priv.h"
 
 #define ALICE 1000
@@ -175,8 +169,7 @@ orphan__half_of_the_queue_pairs(void **state)
 		del(&s[i]);
 }
 
-int
-main(void)
+UNIT_TEST(test_core_share)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(take__of_one_user, setup),

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <math.h>
@@ -292,8 +288,7 @@ dpdk_eal_split__words(void **state)
 	assert_int_equal(dpdk_eal_split("abc", buf, 4, w, 4), 1);
 }
 
-int
-main(void)
+UNIT_TEST(test_dpdk_conf)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dpdk_conf_read__says_what_is_wrong),

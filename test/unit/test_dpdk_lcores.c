@@ -7,15 +7,11 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <rte_common.h>
 #include <rte_ethdev.h>
@@ -315,8 +311,7 @@ fill_eal(void)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_dpdk_lcores)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(qp_create__where_its_queues_are),

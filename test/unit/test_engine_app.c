@@ -9,6 +9,7 @@
 #include "test_engine_loop.h"
 
 #include "core_priv.h"
+#include "unit.h"
 
 #define VISIT 128 /* entries that are taken in one go, at most */
 #define ROUND 256 /* and of one application in a round */
@@ -594,8 +595,7 @@ san_engine_local_tx__not_by_the_device(void **state)
 	assert_true(e->stats.nb_local >= nb_local + 3); /* two of data, an ACK */
 }
 
-int
-main(void)
+UNIT_TEST(test_engine_app)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_engine_app_drain__by_its_own_names),

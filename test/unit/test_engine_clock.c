@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "engine_clock.h"
 
 /* SYS-1: one reading per loop; it must agree with the system's clock and never go back. */
@@ -71,8 +67,7 @@ san_engine_clock_now__without_tsc(void **state)
 	assert_true(san_engine_clock_now(&c) >= before);
 }
 
-int
-main(void)
+UNIT_TEST(test_engine_clock)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_engine_clock_now__agrees_with_monotonic),

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
+
 #include <rte_alarm.h>
 
 #include "engine_gate.h"
@@ -246,8 +243,7 @@ gate_pass__way_for_a_peer(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_engine_gate)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(gate_pass__always_if_not_used),

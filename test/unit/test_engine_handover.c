@@ -2,13 +2,7 @@
 
 /* What lcores of one port hand to each other: all of it, in order, or counted. (SYS-1) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "engine_priv.h"
 #include "test_eal.h"
 #include "wire_sample.h"
@@ -215,8 +209,7 @@ group_setup(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_engine_handover)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(handover__each_to_its_owner_in_order),

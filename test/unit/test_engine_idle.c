@@ -5,15 +5,11 @@
  * else. (AFC-19; design, section 6)
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <rte_dev.h>
 
@@ -204,8 +200,7 @@ san_engine_open__no_interrupts(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_engine_idle)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_engine_idle_after__dozes_first),

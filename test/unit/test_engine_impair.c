@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <math.h>
@@ -414,8 +410,7 @@ san_engine_impair_run__no_more_than_it_may_hold(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_engine_impair)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_engine_impair_set__out_of_range),

@@ -3,16 +3,11 @@
 /* What a port takes, by its buffers and by the kernel's device behind it. (RT-31) */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include <net/if.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "engine_mtu.h"
 
 static void
@@ -94,8 +89,7 @@ san_engine_mtu_of_kernel__loopback(void **state)
 	assert_int_equal(san_engine_mtu_of_kernel(UINT32_MAX / 2), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_engine_mtu)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_engine_mtu_arg__finds_the_number),

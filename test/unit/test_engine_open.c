@@ -3,13 +3,9 @@
 /* A port with engines on several lcores; the device spreads by RSS, but has no link. (SYS-1) */
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -251,8 +247,7 @@ burst__of_long_frames(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_engine_open)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(open__an_engine_on_each_lcore),

@@ -6,6 +6,7 @@
  */
 
 #include "test_engine_loop.h"
+#include "unit.h"
 
 #define STATE_BYTES ((size_t)1 << 30)
 #define MSGS        2000
@@ -205,8 +206,7 @@ san_engine_reclaim__one_at_a_time(void **state)
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_engine_park)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_engine_park__in_the_middle),

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "engine_trace.h"
 
 #define TIMES 2000
@@ -26,8 +21,7 @@ san_engine_trace_sleep__costs_no_memory(void **state)
 	assert_int_equal(mallinfo2().uordblks, before);
 }
 
-int
-main(void)
+UNIT_TEST(test_engine_trace)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_engine_trace_sleep__costs_no_memory),

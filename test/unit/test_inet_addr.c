@@ -2,12 +2,7 @@
 
 /* Addresses from and to text. (RT-31) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -95,8 +90,7 @@ text__canonical(void **state)
 	assert_string_equal(san_inet_text(&ip, buf), "1111:1111:1111:1111:1111:1111:1111:1111");
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_addr)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse__good),

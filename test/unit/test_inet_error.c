@@ -2,12 +2,7 @@
 
 /* Errors about datagrams of ours, and ours about others'; path MTU. (UDP-3, RT-31) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -502,8 +497,7 @@ path__bounds_what_is_sent(void **state)
 	assert_int_equal(san_inet_send(h.in, &d, &iov, 1, h.now_ns), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_error)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -2,12 +2,7 @@
 
 /* Into fragments. (UDP-3) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -306,8 +301,7 @@ echo__long_no_room(void **state)
 	assert_int_equal(take_sent(), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_frag)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

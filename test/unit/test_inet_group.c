@@ -2,12 +2,7 @@
 
 /* What the link is told of groups: IGMP and MLD, of both versions. (UDP-5) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -560,8 +555,7 @@ groups__each_mac_once(void **state)
 	assert_int_equal(san_inet_groups(h.in, macs, 5), 4);
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_group)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

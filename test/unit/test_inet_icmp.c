@@ -2,12 +2,7 @@
 
 /* Echo replies of both families, neighbour discovery, and what is not answered. (RT-31, SYS-1) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -617,8 +612,7 @@ nd__long_options(void **state)
 	assert_silent(SAN_DROP_INET_MALFORMED);
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_icmp)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -2,12 +2,7 @@
 
 /* Neighbours: our addresses, next hops, ARP, ageing, a table of bounded size. (RT-31, SYS-1) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -686,8 +681,7 @@ out__no_mbuf(void **state)
 	assert_int_equal(count_sent(), 1);
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_neigh)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -2,13 +2,7 @@
 
 /* Our addresses: announced, and defended against who claims them. (RT-31, UDP-3) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "inet_host.h"
 
 static struct rte_mempool *pool;
@@ -211,8 +205,7 @@ conflict__quiet(void **state)
 	assert_false(inet_host_tx(&h, &out));
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_own)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

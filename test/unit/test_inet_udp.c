@@ -2,12 +2,7 @@
 
 /* UDP in and out: whose, checked, to whom, what waits for its neighbour. (UDP-3, UDP-5) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -762,8 +757,7 @@ wait__evicted(void **state)
 	assert_false(inet_host_tx(&h, &out));
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_udp)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

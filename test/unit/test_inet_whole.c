@@ -2,12 +2,7 @@
 
 /* Fragments become whole: which, which not, and how many may wait. (UDP-3) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -715,8 +710,7 @@ whole__not_wanted(void **state)
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 }
 
-int
-main(void)
+UNIT_TEST(test_inet_whole)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pdl_pair.h"
 
 static struct pair pair;
@@ -695,8 +691,7 @@ san_pdl_ack_apply__base_by_prompt_samples(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_pdl_ack)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_ack_coalesce__within_its_time),

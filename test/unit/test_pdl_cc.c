@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pdl_pair.h"
 
 #define TARGET (25 * SAN_NS_PER_US)
@@ -587,8 +583,7 @@ connection__paced_below_one_packet(void **state)
 	pair_close(&pair);
 }
 
-int
-main(void)
+UNIT_TEST(test_pdl_cc)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_pdl_cc_find__all),

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -403,8 +400,7 @@ san_pdl_conn_arm__earliest(void **state)
 	san_pdl_destroy(pdl);
 }
 
-int
-main(void)
+UNIT_TEST(test_pdl_conn)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_pdl_create__refuses_nonsense),

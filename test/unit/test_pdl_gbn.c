@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pdl_pair.h"
 
 #define DATA SAN_OP_PUSH_UNSLCTD_DATA
@@ -457,8 +453,7 @@ default__defers_what_was_refused(void **state)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define D(f) cmocka_unit_test_setup_teardown(f, setup_default, teardown)
 
-int
-main(void)
+UNIT_TEST(test_pdl_gbn)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_gbn_place__only_the_next),

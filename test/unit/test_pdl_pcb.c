@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pdl_pair.h"
 
 #define NB_CONNS 10000
@@ -348,8 +344,7 @@ san_pdl_pcb_take_block__moves_what_is_outstanding(void **state)
 	pair_close(&pair);
 }
 
-int
-main(void)
+UNIT_TEST(test_pdl_pcb)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_pdl_pcb_vwin__formula),

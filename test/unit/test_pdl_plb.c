@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pdl_pair.h"
 
 #define BAD  (3 * pair.pdl[0]->conf.cc_conf.target_ns)
@@ -214,8 +210,7 @@ san_pdl_plb_timeout__silence_of_an_rto(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_pdl_plb)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_plb_sample__moves_on),

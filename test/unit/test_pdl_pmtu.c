@@ -2,13 +2,7 @@
 
 /* What the path takes: asked after so many full packets, one length after the other. (RT-31) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "pdl_pair.h"
 
 #define BOTH  8908 /* payload bytes of MTU 9000, over IPv4 */
@@ -339,8 +333,7 @@ san_pdl_pmtu_is_to_blame__if_short_ones_get_through(void **state)
 
 #define T(name) cmocka_unit_test(name)
 
-int
-main(void)
+UNIT_TEST(test_pdl_pmtu)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_pmtu_init__begins_with_what_is_safe),

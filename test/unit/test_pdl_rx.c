@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pdl_pair.h"
 
 static struct pair pair;
@@ -355,8 +351,7 @@ san_pdl_tx_room__without_a_pool(void **state)
 	assert_true(pair.pdl[0]->stats.nb_narrow >= 20);
 }
 
-int
-main(void)
+UNIT_TEST(test_pdl_rx)
 {
 #define N(f) cmocka_unit_test_setup_teardown(f, setup_narrow, teardown)
 	const struct CMUnitTest tests[] = {

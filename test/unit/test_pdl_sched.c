@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pdl_pair.h"
 
 static struct pair pair;
@@ -174,8 +170,7 @@ san_pdl_sched_paced__below_one_packet(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_pdl_sched)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_kick__once_in_order),

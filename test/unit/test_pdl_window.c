@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "pdl_priv.h"
 
 /* ---- receive window: one numbered table per scenario, like a replay counter's ---- */
@@ -214,8 +210,7 @@ san_pdl_txw_unreported__skips_what_is_known(void **state)
 	assert_true(san_pdl_txw_unreported(&w, &block, SAN_WIN_DATA, w.base) == w.next);
 }
 
-int
-main(void)
+UNIT_TEST(test_pdl_window)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_pdl_rxw_classify__rt5),

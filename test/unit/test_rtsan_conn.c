@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
+#include "unit.h"
 
 static void
 rtsan_listen__arguments(void **state)
@@ -144,8 +145,7 @@ rtsan_connect__after_the_end_was_told(void **state)
 	assert_false(atomic_load(&qp->ended));
 }
 
-int
-main(void)
+UNIT_TEST(test_rtsan_conn)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rtsan_listen__arguments),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
+#include "unit.h"
 
 static void
 rtsan_cq_create__depth(void **state)
@@ -94,8 +95,7 @@ rtsan_cq_poll__queue_pair_destroyed(void **state)
 	assert_int_equal(rtsan_cq_poll(cq, wc, 4), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_rtsan_cq)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rtsan_cq_create__depth),

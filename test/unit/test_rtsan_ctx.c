@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
+#include "unit.h"
 
 /* SYS-2: every mistake in a spec is named. */
 static void
@@ -128,8 +129,7 @@ rtsan_version__text(void **state)
 	assert_string_equal(rtsan_version(), "0.1.0");
 }
 
-int
-main(void)
+UNIT_TEST(test_rtsan_ctx)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rtsan_open__malformed_spec),

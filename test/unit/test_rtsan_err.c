@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "test_rtsan.h"
+#include "unit.h"
 
 static void *
 other_thread(void *arg)
@@ -71,8 +72,7 @@ rtsan_reason__all_named(void **state)
 	assert_string_equal(rtsan_reason_text(RTSAN_R_MALFORMED + 1), "unknown");
 }
 
-int
-main(void)
+UNIT_TEST(test_rtsan_err)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rtsan_error__per_thread),

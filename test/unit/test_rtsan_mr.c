@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "test_rtsan.h"
+#include "unit.h"
 
 static int
 check(const void *addr, uint32_t len, uint32_t lkey)
@@ -190,8 +191,7 @@ rtsan_mr_check__not_registered(void **state)
 	assert_int_equal(check(&local, sizeof(local), 0), -EINVAL);
 }
 
-int
-main(void)
+UNIT_TEST(test_rtsan_mr)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rtsan_mr_alloc__usable),

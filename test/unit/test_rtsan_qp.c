@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
+#include "unit.h"
 
 static void
 rtsan_qp_create__arguments(void **state)
@@ -222,8 +223,7 @@ rtsan_post_recv__fields_and_errors(void **state)
 	assert_error(rtsan_post_recv(qp, NULL, 1), -EINVAL, "nothing");
 }
 
-int
-main(void)
+UNIT_TEST(test_rtsan_qp)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rtsan_qp_create__arguments),

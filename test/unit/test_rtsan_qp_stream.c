@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
+#include "unit.h"
 
 static const struct rtsan_stream_attr defaults;
 
@@ -203,8 +204,7 @@ rtsan_post_recv__after_the_end(void **state)
 	assert_error(rtsan_post_recv(plain, &recv, 1), -ENOTCONN, "ended");
 }
 
-int
-main(void)
+UNIT_TEST(test_rtsan_qp_stream)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rtsan_qp_create__stream),

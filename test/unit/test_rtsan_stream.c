@@ -7,6 +7,7 @@
 
 #include "rtsan_stream_priv.h"
 #include "test_rtsan.h"
+#include "unit.h"
 
 /* The peer takes nothing: the end waits for it, and nobody else. */
 static void
@@ -62,8 +63,7 @@ rtsan_stream_shutdown_write__port_gone(void **state)
 	rtsan_stream_destroy(s);
 }
 
-int
-main(void)
+UNIT_TEST(test_rtsan_stream)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(rtsan_stream_shutdown_write__does_not_wait),

@@ -2,11 +2,7 @@
 
 /* Who rang is told once, to whoever looks; nobody's ringing is lost. (SYS-2) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -141,8 +137,7 @@ san_bells_ring__from_threads(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_san_bells)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_bells_take__each_once),

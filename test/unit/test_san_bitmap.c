@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_bitmap.h"
 
 /* RT-3, RT-4: places where a word, the ring, or the number itself turns over. */
@@ -264,8 +260,7 @@ san_bitmap_narrow__gives_the_words_back(void **state)
 	assert_true(san_bitmap_get64(&b, 7) == 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_san_bitmap)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_bitmap_slot__continues_over_wrap),

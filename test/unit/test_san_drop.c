@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_drop.h"
 
 /* RT-21: every refusal has a name of its own, fit for show, telemetry and JSON keys. */
@@ -67,8 +63,7 @@ san_drop_text__a_sentence_each(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_san_drop)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_drop_name__all_different),

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_log.h"
 
 static void
@@ -53,8 +49,7 @@ san_log__one_line_if_level_allows(void **state)
 	assert_string_equal(text, "san.cm: cid=7 state=open\nsan.tl: done\n");
 }
 
-int
-main(void)
+UNIT_TEST(test_san_log)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_log_register__one_type_each),

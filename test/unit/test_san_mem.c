@@ -3,17 +3,12 @@
 /* Memory that another process can map where it was. */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "san_mem.h"
 #include "san_prng.h"
 
@@ -125,8 +120,7 @@ san_mem__heap(void **state)
 	san_mem_end(NULL, q);
 }
 
-int
-main(void)
+UNIT_TEST(test_san_mem)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_mem_aligned__against_a_model),

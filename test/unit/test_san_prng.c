@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_prng.h"
 
 static void
@@ -69,8 +65,7 @@ san_prng_below__in_bounds_and_even(void **state)
 		assert_in_range(count[i], 9500, 10500);
 }
 
-int
-main(void)
+UNIT_TEST(test_san_prng)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_prng_u64__published_values),

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "san_seq.h"
 
 /* RT-3: later or earlier is judged mod 2^32. */
@@ -68,8 +63,7 @@ san_seq_max__across_wrap(void **state)
 	assert_int_equal(san_seq_max(7, 7), 7);
 }
 
-int
-main(void)
+UNIT_TEST(test_san_seq)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_seq_diff__table),

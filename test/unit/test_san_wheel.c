@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_time.h"
 #include "san_wheel.h"
 
@@ -238,8 +234,7 @@ san_wheel_deadline_ns__always_advances(void **state)
 	assert_true(now == at);
 }
 
-int
-main(void)
+UNIT_TEST(test_san_wheel)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(san_wheel_init__empty, setup),

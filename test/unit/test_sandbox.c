@@ -5,11 +5,7 @@
  * with a thread that was there before: the filter is for that one, too. (SYS-5)
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -296,8 +292,7 @@ sandbox_enter__allowed(void **state)
 	assert_int_equal(run(do_token, false), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_sandbox)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sandbox_enter__refused),

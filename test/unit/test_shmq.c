@@ -2,11 +2,7 @@
 
 /* Messages with their descriptors, and memory for two processes. (SYS-5) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -232,8 +228,7 @@ shmq_mem_map__of_others(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_shmq)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(shmq_recv__with_and_without_descriptor),

@@ -2,11 +2,7 @@
 
 /* Memory that fails while it is touched, in any thread; and what is not guarded. (SYS-5) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -183,8 +179,7 @@ group_setup(void **state)
 	return sigaction(SIGBUS, NULL, &guards);
 }
 
-int
-main(void)
+UNIT_TEST(test_shmq_guard)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shmq_guard__page_fails),

@@ -7,6 +7,7 @@
  */
 
 #include "test_sim_one.h"
+#include "unit.h"
 
 #define LEN 1000
 
@@ -644,8 +645,7 @@ sim_check_place__behind_a_pull(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_sim_check)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(sim_check_note__what_is_right),

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "ulp_priv.h"
+#include "unit.h"
 
 /* ---- with a load that runs ---- */
 
@@ -583,8 +584,7 @@ sim_world_fail__long(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_sim_check_run)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(sim_check_complete__completed_twice),

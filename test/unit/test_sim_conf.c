@@ -5,11 +5,7 @@
  * what is wrong is refused with its place and with what would be right.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -760,8 +756,7 @@ sim_conf_names__as_in_files(void **state)
 	assert_string_equal(sim_kind_name(SAN_WR_CMP_SWAP - SAN_WR_SEND), "cmp-swap");
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_conf)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(sim_conf_set__every_key_both_ends_of_its_range, fresh),

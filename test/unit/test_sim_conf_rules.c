@@ -2,11 +2,7 @@
 
 /* Keys that do not fit together are refused, and the words say which and what they are. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -161,8 +157,7 @@ sim_conf_check__faults_that_do_nothing(void **state)
 	ASSERT_RULES(rules);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_conf_rules)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_conf_check__combinations),

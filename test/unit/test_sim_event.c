@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_prng.h"
 #include "sim_event.h"
 
@@ -367,8 +363,7 @@ sim_events__grows(void **state)
 	assert_empty();
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_event)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(sim_events_init__empty, setup, teardown),

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "sim_jain.h"
 
 #define DIM(a) (sizeof(a) / sizeof((a)[0]))
@@ -73,8 +69,7 @@ sim_jain_ppm__many_large_values(void **state)
 	free(x);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_jain)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_jain_ppm__nothing),

@@ -3,6 +3,7 @@
 /* One direction of a cable: time, queue, marks, and what faults do to packets. */
 
 #include "test_sim.h"
+#include "unit.h"
 
 #define EXTRA   24 /* bytes of time on the cable beside the frame */
 #define LEN     1476
@@ -750,8 +751,7 @@ sim_fault_create__wrong_places(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_link)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_link_send__serialisation),

@@ -6,6 +6,7 @@
 
 #include "sim_load.h"
 #include "sim_report.h"
+#include "unit.h"
 
 static void
 ran(const char *const *words)
@@ -79,8 +80,7 @@ sim_report_json__slow_link(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_sim_report)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(sim_report_engine__of_the_dead),

@@ -12,6 +12,7 @@
 
 #include "sim_eal.h"
 #include "sim_swarm.h"
+#include "unit.h"
 
 #define SEEDS      2000
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -392,8 +393,7 @@ sim_swarm_try__same_as_alone(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_swarm)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_swarm_draw__seed_decides),

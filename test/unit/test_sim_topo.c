@@ -3,6 +3,7 @@
 /* Topologies: everybody reaches everybody, by the ways that there are. */
 
 #include "test_sim.h"
+#include "unit.h"
 
 #define PORTS 64
 #define LEN   200
@@ -355,8 +356,7 @@ sim_topo_match__no_places(void **state)
 	test_sim_network_free(w);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_topo)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_topo_create__links_both_ways),

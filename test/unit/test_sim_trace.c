@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +7,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "sim_trace.h"
 
 #define FILE_MAX (1u << 20)
@@ -283,8 +279,7 @@ sim_trace_close__disk_full_for_a_while(void **state)
 	assert_memory_equal(content, whole, ROOM);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_trace)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_trace_open__no_such_folder),

@@ -5,12 +5,7 @@
  * not write. (UDP-3, UDP-8, SYS-5)
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -366,8 +361,7 @@ error__which_way(void **state)
 	assert_true(san_sock_asks_link(all, p.id));
 }
 
-int
-main(void)
+UNIT_TEST(test_sock_dgram)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

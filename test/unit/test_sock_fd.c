@@ -2,12 +2,7 @@
 
 /* Which descriptors are ours, while other threads look at them. (UDP-1) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <pthread.h>
 
@@ -95,8 +90,7 @@ recount__of_other_threads(void **state)
 	assert_true(may_track());
 }
 
-int
-main(void)
+UNIT_TEST(test_sock_fd)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(put__what_changed_at_the_last_moment),

@@ -2,12 +2,7 @@
 
 /* Which socket gets a datagram, and that a program is woken exactly if it waits. (UDP-6, AFC-19) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 
@@ -317,8 +312,7 @@ add__no_room(void **state)
 	add("10.0.0.1", 5000, NULL, 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_sock_find)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -2,12 +2,7 @@
 
 /* Locks among programs: none waits for ever, whatever becomes of the others. (UDP-7, SYS-5) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -173,8 +168,7 @@ lock__owner_whom_we_do_not_know(void **state)
 	sock_unlock(&shm->lock, key);
 }
 
-int
-main(void)
+UNIT_TEST(test_sock_lock)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -4,11 +4,7 @@
  * Rules for sockets: what is understood, what is refused and where, who matches. (UDP-2)
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -712,8 +708,7 @@ shadow__table(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_sock_rules)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(add_text__says_again_what_it_means),

@@ -2,12 +2,7 @@
 
 /* Bytes of streams between programs' rings and a queue pair, which the test is. (AFC-1, AFC-19) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -518,8 +513,7 @@ hostile__reads_ahead(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_sock_stream)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(up__then_it_goes),

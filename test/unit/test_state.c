@@ -5,11 +5,7 @@
  * less than he asks for hears so. (SYS-2)
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -291,8 +287,7 @@ state_recv__no_descriptor(void **unused)
 	assert_int_equal(count_fds(), before);
 }
 
-int
-main(void)
+UNIT_TEST(test_state)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(state_get__what_was_put),

@@ -6,6 +6,7 @@
  */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -707,8 +708,7 @@ wrote__not_advertised(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_adv)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(build__each_posted_set),

@@ -6,6 +6,7 @@
  */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -190,8 +191,7 @@ cancel__not_what_was_copied(void **state)
 	st_finish(LARGE);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_copy)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(copy_aside__no_memory),

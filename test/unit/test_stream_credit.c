@@ -3,6 +3,7 @@
 /* How many messages may go, and what returns the right to send them. (AFC-14 ... AFC-16, AFC-27) */
 
 #include "test_stream.h"
+#include "unit.h"
 
 /* A header of the peer's that tells of *pr* receives, all but *lost* messages of ours taken. */
 static void
@@ -349,8 +350,7 @@ has_room__bound(void **state)
 	st_read(to, 2000, 100);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_credit)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(hear__recomputed),

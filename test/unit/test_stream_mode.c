@@ -6,6 +6,7 @@
  */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -544,8 +545,7 @@ ride__gather_off(void **state)
 	assert_int_equal(st_said_data(to), 1);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_mode)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(learn__large),

@@ -3,6 +3,7 @@
 /* Messages, out and in: the first one, order, what rides together, what no session says. */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -380,8 +381,7 @@ build__all_in_one(void **state)
 	st_read(to, 100, 100);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_msg)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(hello__nothing_before_it),

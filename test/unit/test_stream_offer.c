@@ -6,6 +6,7 @@
  */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -620,8 +621,7 @@ notice__message_behind_it(void **state)
 	st_read(to, LARGE, LARGE);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_offer)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(notice__says_how_much),

@@ -3,6 +3,7 @@
 /* Message buffers: one pool to receive and one to send, of one size or two. (AFC-18, AFC-27) */
 
 #include "test_stream.h"
+#include "unit.h"
 
 /* All memory for messages is there from the beginning (AFC-27). */
 static void
@@ -142,8 +143,7 @@ resize__ends_in_the_middle(void **state)
 	san_stream_check(to->s);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_pool)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(init__with_the_session),

@@ -6,6 +6,7 @@
  */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -419,8 +420,7 @@ cancel__while_it_is_read_into(void **state)
 	assert_int_equal(st_received(to), LARGE);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_recv)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(take__any_size),

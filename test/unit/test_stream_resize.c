@@ -3,6 +3,7 @@
 /* Larger message buffers, asked for and given or not. (AFC-18) */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define SEND 3000 /* too long for a message, too short to be large */
 #define WANT (SEND + SAN_SM_HDR)
@@ -319,8 +320,7 @@ cross__both_get_theirs(void **state)
 	assert_true(st_view(to).peer_msg_size >= WANT - 500);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_resize)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(count__asks),

@@ -6,6 +6,7 @@
  */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -630,8 +631,7 @@ end__nothing_behind_it(void **state)
 	assert_int_equal(st_received(to), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_send)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(small__in_one_message),

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -514,8 +515,7 @@ orphan__not_connected(void **state)
 	assert_false(san_stream_orphan(to->s));
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_sess)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(conf_check__table),

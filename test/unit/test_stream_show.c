@@ -3,6 +3,7 @@
 /* What operators see of a session. */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -128,8 +129,7 @@ names_key__copied(void **state)
 	assert_false(san_stream_names_key(from->s, 6));
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_show)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(names__all),

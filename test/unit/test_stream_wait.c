@@ -3,6 +3,7 @@
 /* Waits, cancels, the urgent byte, loans, options. (AFC-1, AFC-19, AFC-27) */
 
 #include "test_stream.h"
+#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -519,8 +520,7 @@ option__mode(void **state)
 	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
 }
 
-int
-main(void)
+UNIT_TEST(test_stream_wait)
 {
 	const struct CMUnitTest tests[] = {
 		ST_TEST(wait__nobody),

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_seq.h"
 #include "tl_pair.h"
 
@@ -645,8 +641,7 @@ san_tl_may_grant__its_own_rnr(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 1);
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_admit)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)

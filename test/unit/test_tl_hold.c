@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "tl_pair.h"
 #include "tl_priv.h"
 
@@ -163,8 +159,7 @@ san_pdl_hold__each(void **state)
 	assert_int_equal(hold(), SAN_HOLD_APPLICATION);
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_hold)
 {
 #define T(f) cmocka_unit_test_teardown(f, teardown)
 	const struct CMUnitTest tests[] = {

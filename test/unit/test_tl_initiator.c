@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_seq.h"
 #include "tl_pair.h"
 #include "tl_priv.h"
@@ -332,8 +328,7 @@ san_tl_conn_close__completes(void **state)
 	san_tl_conn_close(pair.h[0].tl, pair.slot[0], 66, pair.now); /* harmless */
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_initiator)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)

@@ -4,15 +4,10 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "san_prng.h"
 #include "tl_priv.h"
 
@@ -272,8 +267,7 @@ tick__from_several_threads(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int
-main(void)
+UNIT_TEST(test_tl_lend)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(init__everybody_has_a_share),

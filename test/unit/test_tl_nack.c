@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "san_seq.h"
 #include "tl_pair.h"
 
@@ -480,8 +476,7 @@ san_tl_nack_next__gone(void **state)
 	assert_int_equal(pair_find(SAN_OP_NACK, 0), UINT32_MAX);
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_nack)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)

@@ -2,12 +2,7 @@
 
 /* Packed packets (RT-34): what shares one, and what becomes of it. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "tl_pack.h"
 
 /* ---- what shares a packet ---- */
@@ -403,8 +398,7 @@ packing__changes_no_outcome(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_pack)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include <rte_hash.h>
 
@@ -101,8 +98,7 @@ san_cam_add__full(void **state)
 	assert_int_equal(rte_hash_count(table), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_reorder)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {

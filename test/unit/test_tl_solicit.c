@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "san_seq.h"
 #include "tl_pair.h"
 #include "tl_priv.h"
@@ -433,8 +428,7 @@ san_tl_ssn_valid__each_once(void **state)
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_solicit)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)

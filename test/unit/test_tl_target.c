@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "san_seq.h"
 #include "tl_pair.h"
 #include "tl_priv.h"
@@ -602,8 +597,7 @@ san_tl_refused_set__no_memory_ends_it(void **state)
 	pair_close();
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_target)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)

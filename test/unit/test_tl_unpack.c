@@ -2,12 +2,7 @@
 
 /* Packed packets (RT-34): refused whole, and everything in them exactly once. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "tl_pack.h"
 
 /* ---- target: refused whole ---- */
@@ -407,8 +402,7 @@ san_tl_rx_nack__of_a_packed_packet(void **state)
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_unpack)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)

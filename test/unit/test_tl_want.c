@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "tl_pair.h"
 #include "tl_priv.h"
 
@@ -499,8 +495,7 @@ san_tl_wake__first_before_new(void **state)
 	assert_int_equal(ASK(1), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_tl_want)
 {
 #define N(f) cmocka_unit_test_setup_teardown(f, setup_narrow, teardown)
 #define F(f) cmocka_unit_test_setup_teardown(f, setup_scarce, teardown)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_ulp.h"
+#include "unit.h"
 
 static void
 san_ulp_create__refuses_bad_values(void **state)
@@ -90,8 +91,7 @@ san_ulp_status_name__all_have_one(void **state)
 	assert_string_equal(san_ulp_status_name(SAN_ST_MAX), "unknown");
 }
 
-int
-main(void)
+UNIT_TEST(test_ulp)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_ulp_conf_default__is_valid),

@@ -5,8 +5,8 @@
 /**
  * @file
  * An upper layer over a transaction sublayer that only takes notes: what was
- * submitted, and how much it still takes. Defining the functions of tl that
- * ulp calls keeps the real one out of the program.
+ * submitted, and how much it still takes. fake_tl.c defines the functions of tl
+ * that ulp calls, which keeps the real ones out of the program.
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 #define SLOT      3 /**< connection that the tests bind to */
 #define PKEY      0x8001
 
-static struct {
+struct fake_tl {
 	struct san_tl_txn txns[FAKE_TXNS]; /**< as submitted */
 	uint32_t nb_txns;
 	uint32_t room;       /**< submits that still succeed */
@@ -35,45 +35,9 @@ static struct {
 	uint32_t nb_unwanted;
 	bool room_inside; /**< call room() from within the submit that refuses */
 	struct san_ulp *ulp;
-} fake;
+};
 
-int
-san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns)
-{
-	struct san_tl_txn *t = &fake.txns[fake.nb_txns];
-
-	(void)tl;
-	(void)now_ns;
-	if (fake.room == 0 || fake.nb_txns == FAKE_TXNS) {
-		fake.nb_refused++;
-		if (fake.room_inside)
-			san_tl_ulp_room(fake.ulp, slot);
-		return -EAGAIN;
-	}
-	fake.room--;
-	memset(t, 0, sizeof(*t));
-	t->req = *req;
-	t->slot = slot;
-	fake.nb_txns++;
-	return 0;
-}
-
-void
-san_tl_unwant(struct san_tl *tl, uint16_t slot)
-{
-	(void)tl;
-	assert_int_equal(slot, SLOT);
-	fake.nb_unwanted++;
-}
-
-void
-san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
-{
-	(void)tl;
-	(void)now_ns;
-	assert_int_equal(slot, SLOT);
-	fake.nb_recv_posted++;
-}
+extern struct fake_tl fake;
 
 static inline void
 fake_cmpl(uint32_t i, uint8_t status)

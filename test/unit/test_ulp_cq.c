@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "test_ulp.h"
+#include "unit.h"
 
 #define DEPTH       16
 #define WATCHDOG_MS 20000
@@ -411,8 +412,7 @@ san_ulp_cq_give__holds_and_fills(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
-int
-main(void)
+UNIT_TEST(test_ulp_cq)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_ulp_cq_create__bounds),

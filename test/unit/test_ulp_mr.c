@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_ulp.h"
+#include "unit.h"
 
 #define LEN  256
 #define BASE 0x10000
@@ -330,8 +331,7 @@ san_ulp_mr_add_stream__peer_only(void **state)
 	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_ulp_mr)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_ulp_mr_add__refuses_bad_arguments),

@@ -2,6 +2,7 @@
 
 #include "test_eal.h"
 #include "test_ulp.h"
+#include "unit.h"
 
 #define BASE 0x40000
 
@@ -566,8 +567,7 @@ san_ulp_qp_view__traffic(void **state)
 	assert_int_equal(v.traffic.tx_bytes, 70 + 20);
 }
 
-int
-main(void)
+UNIT_TEST(test_ulp_place)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(reserve__only_what_is_posted),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_ulp.h"
+#include "unit.h"
 
 static uint8_t mem[64];
 
@@ -485,8 +486,7 @@ san_ulp_pump__visits_each_once(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
-int
-main(void)
+UNIT_TEST(test_ulp_qp)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_ulp_qp_create__refuses_bad_arguments),

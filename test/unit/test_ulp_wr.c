@@ -4,6 +4,7 @@
 
 #include "test_eal.h"
 #include "test_ulp.h"
+#include "unit.h"
 
 static struct rte_mempool *pool;
 
@@ -580,8 +581,7 @@ group_setup(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
-int
-main(void)
+UNIT_TEST(test_ulp_wr)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(san_ulp_post__maps_each_operation),

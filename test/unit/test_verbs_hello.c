@@ -2,15 +2,10 @@
 
 /* What goes along with a connection of an RDMA device: its bytes, and what is refused. (SYS-4) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "verbs_hello.h"
 
 #define SERVICE 0x0102030405060708ull
@@ -149,8 +144,7 @@ verbs_hello__refused(void **state)
 	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 7, 41), RTSAN_R_NONE);
 }
 
-int
-main(void)
+UNIT_TEST(test_verbs_hello)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(verbs_hello__bytes),

@@ -2,13 +2,7 @@
 
 /* Every packet type built, read back byte by byte or parsed again. (RT-3, RT-29, RT-31, PCB-5) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "san_prng.h"
 #include "test_eal.h"
 #include "wire_bth.h"
@@ -444,8 +438,7 @@ pool__nothing_leaked(void **state)
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_wire_build)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(build__round_trip_v4),

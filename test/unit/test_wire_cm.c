@@ -2,13 +2,7 @@
 
 /* Connection management messages: what is refused. (RT-24) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "test_eal.h"
 #include "wire_sample.h"
 
@@ -110,8 +104,7 @@ pool__nothing_leaked(void **state)
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_wire_cm)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse_cm__refusals),

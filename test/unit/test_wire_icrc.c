@@ -2,13 +2,7 @@
 
 /* The ICRC against packets that another implementation made, and against a bitwise model. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "san_prng.h"
 #include "test_eal.h"
 #include "wire_priv.h"
@@ -250,8 +244,7 @@ pool__nothing_leaked(void **state)
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_wire_icrc)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(icrc__known_answers),

@@ -2,13 +2,7 @@
 
 /* Every reason for which the parser refuses, and what it must take. (RT-3, RT-21, RT-31) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "san_prng.h"
 #include "test_eal.h"
 #include "wire_bth.h"
@@ -638,8 +632,7 @@ pool__nothing_leaked(void **state)
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_wire_parse)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse__refusals),

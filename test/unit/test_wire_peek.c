@@ -2,13 +2,7 @@
 
 /* What tells whose a packet is, read from it before anything is checked. (SYS-1) */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "test_eal.h"
 #include "wire_sample.h"
 
@@ -136,8 +130,7 @@ group_setup(void **state)
 	return 0;
 }
 
-int
-main(void)
+UNIT_TEST(test_wire_peek)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peek__cid_of_every_type),

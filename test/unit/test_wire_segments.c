@@ -2,13 +2,7 @@
 
 /* Packets spread over segments, and longer than IP says: wire_parse.c once more. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "test_eal.h"
 #include "wire_sample.h"
 
@@ -197,8 +191,7 @@ pool__nothing_leaked(void **state)
 	assert_int_equal(rte_mempool_in_use_count(tiny), 0);
 }
 
-int
-main(void)
+UNIT_TEST(test_wire_segments)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse__split_headers),

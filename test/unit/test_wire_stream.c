@@ -3,15 +3,10 @@
 /* Session messages: bytes of every part, and what is refused. (AFC-3) */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "stream_sample.h"
 
 #define ROOM (SAN_SM_HDR_MAX + STREAM_SAMPLE_PAYLOAD)
@@ -293,8 +288,7 @@ get__empty_pieces(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_wire_stream)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(put__bytes),

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The transaction sublayer below unit tests of ulp. */
+
+#include "test_ulp.h"
+
+struct fake_tl fake;
+
+int
+san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns)
+{
+	struct san_tl_txn *t = &fake.txns[fake.nb_txns];
+
+	(void)tl;
+	(void)now_ns;
+	if (fake.room == 0 || fake.nb_txns == FAKE_TXNS) {
+		fake.nb_refused++;
+		if (fake.room_inside)
+			san_tl_ulp_room(fake.ulp, slot);
+		return -EAGAIN;
+	}
+	fake.room--;
+	memset(t, 0, sizeof(*t));
+	t->req = *req;
+	t->slot = slot;
+	fake.nb_txns++;
+	return 0;
+}
+
+void
+san_tl_unwant(struct san_tl *tl, uint16_t slot)
+{
+	(void)tl;
+	assert_int_equal(slot, SLOT);
+	fake.nb_unwanted++;
+}
+
+void
+san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
+{
+	(void)tl;
+	(void)now_ns;
+	assert_int_equal(slot, SLOT);
+	fake.nb_recv_posted++;
+}
