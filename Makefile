@@ -5,7 +5,7 @@ BUILD ?= build
 BUILD_ASAN ?= build-asan
 PREFIX ?= /usr/local
 
-.PHONY: all build demo check bench experiments soak endurance check-verbs check-mutants install deps clean
+.PHONY: all build demo check check-all bench experiments soak endurance check-verbs check-mutants install deps clean
 
 all: build
 
@@ -21,9 +21,14 @@ build: deps
 demo: build
 	@bash usertools/demo.sh $(BUILD)
 
-# Plain and ASan+UBSan build, every test in both; the last line sums up.
+# Plain and ASan+UBSan build and their tests, at most 15 minutes; the last line sums up.
 check: deps
 	@/usr/bin/python3 devtools/check.py --plain $(BUILD) --asan $(BUILD_ASAN)
+
+# Every test in both builds, experiments, mutants: about two hours. A run that was stopped goes on.
+# SUITE=unit|model|sim|e2e|mutants|...: one of them. The result goes into doc/testing.md.
+check-all: deps
+	@/usr/bin/python3 devtools/check.py --all --suite "$(SUITE)" --plain $(BUILD) --asan $(BUILD_ASAN)
 
 # This stack, the link and the kernel in turn, about twenty-five minutes; $(BUILD)/bench has the results.
 # BENCH=latency|rpc|push|bulk|...: one figure or group. WRITE=1: into doc/performance.md.

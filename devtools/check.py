@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make check: a plain and an ASan+UBSan build, every test in both, one sum.
+"""make check and make check-all: a plain and an ASan+UBSan build, their tests, one sum.
 
-Counts TAP results where a test speaks TAP, else one per test; and one for the
-simulations of both builds being the same packet by packet. An end-to-end test
-that failed is run once more by itself, unless many did: meson never runs two of
-them at a time, but what else the machine does may stall one. What failed is told
-last, and the last line is "N passed, N failed"; exit status 1 if anything failed.
+make check runs the tests of meson's suite "check", phase by phase, and prints what each phase
+needed beside its budget on a quiet machine. make check-all runs every test and the mutants,
+suite by suite; a suite that has passed at this commit is not run again, and when none is left
+the result is written into doc/testing.md. doc/testing.md says what belongs where.
+
+Counts TAP results where a test speaks TAP, else one per test; and one for the simulations of
+both builds being the same packet by packet. No test is run twice. What failed stands at the
+end; the last line is "N passed, N failed"; exit status 1 if anything failed.
 """
 
 import argparse
@@ -16,23 +19,44 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TAP_LINE = re.compile(r'^(not )?ok\b([^#]*)(?:#\s*(SKIP|TODO)\b)?', re.IGNORECASE)
-HASHES = 'test/sim/hashes.txt'     # in each build's folder, by test/sim/test_sansim.py
 TAP_PLAN = re.compile(r'^1\.\.\d+', re.MULTILINE)
-AGAIN_SUITE, AGAIN_MAX = 'e2e', 3   # more that failed in a build are no accident
+HASHES = 'test/sim/hashes.txt'      # in each build's folder, by test/sim/test_sansim.py
+REPORT = os.path.join(ROOT, 'doc', 'testing.md')
+MARKS = ('<!-- check-all -->\n', '<!-- end of check-all -->\n')     # in REPORT
+NB_SLOWEST = 10
+PATIENCE = 5        # times the timeout that a test asks for: a watchdog, never a verdict
+CPUS = len(os.sched_getaffinity(0))
+SLEEPERS = 3        # end-to-end tests per CPU: they sleep
 
-Count = collections.namedtuple('Count', 'passed failed skipped')
-Report = collections.namedtuple('Report', 'lines failed')   # what failed is told last
+PLAIN, ASAN = 'plain', 'asan'
+SETUP = {PLAIN: [], ASAN: ['-Db_sanitize=address,undefined']}
+MUTANTS = 'mutants'
+
+# The style of the sources, the models and the experiments do not depend on the build.
+SUITES = {
+    'style': (PLAIN,), 'unit': (PLAIN, ASAN), 'property': (PLAIN, ASAN), 'fuzz': (PLAIN, ASAN),
+    'model': (PLAIN,), 'sim': (PLAIN, ASAN), 'experiments': (PLAIN,), 'e2e': (PLAIN, ASAN),
+}
+
+# make check: name, seconds on two quiet CPUs, suites, builds
+PHASES = (
+    ('style, unit, property, fuzz', 60, ('style', 'unit', 'property', 'fuzz'), (PLAIN, ASAN)),
+    ('models', 30, ('model',), (PLAIN,)),
+    ('simulation', 150, ('sim',), (PLAIN, ASAN)),
+    ('end to end, plain', 200, ('e2e',), (PLAIN,)),
+    ('end to end, asan', 200, ('e2e',), (ASAN,)),
+)
+BUILD_BUDGET = 240
+
+Count = collections.namedtuple('Count', 'passed failed skipped', defaults=(0, 0, 0))
 
 
-def build(folder, options):
-    """Configure once, compile; True if both worked."""
-    if not os.path.exists(os.path.join(folder, 'build.ninja')):
-        if subprocess.run(['meson', 'setup', '--werror', *options, folder, ROOT]).returncode != 0:
-            return False
-    return subprocess.run(['ninja', '-C', folder]).returncode == 0
+def add(counts):
+    return Count(*map(sum, zip(Count(), *counts)))
 
 
 def count_tap(text):
@@ -54,7 +78,7 @@ def count_test(entry):
     """Results of one meson test. Its own verdict wins over what it printed."""
     output = entry.get('stdout') or ''
     result = entry['result']
-    tap = count_tap(output) if TAP_PLAN.search(output) else Count(0, 0, 0)
+    tap = count_tap(output) if TAP_PLAN.search(output) else Count()
     if result == 'SKIP':
         return Count(0, 0, max(tap.skipped, 1))
     if result not in ('OK', 'EXPECTEDFAIL'):
@@ -62,136 +86,259 @@ def count_test(entry):
     return tap if sum(tap) > 0 else Count(1, 0, 0)
 
 
-def run_tests(folder, options, logbase='testlog'):
-    """Run meson's tests; a list of (suite, name, count, entry)."""
-    log = os.path.join(folder, 'meson-logs', f'{logbase}.json')
-    if os.path.exists(log):
-        os.unlink(log)
-    env = dict(os.environ, MESON_TESTTHREADS=str(os.cpu_count() or 1))
-    subprocess.run(['meson', 'test', '-C', folder, '--no-rebuild', '--print-errorlogs',
-                    '--logbase', logbase, *options], env=env)
-    results = []
-    if os.path.exists(log):
-        with open(log, encoding='utf-8') as lines:
-            for line in lines:
-                entry = json.loads(line)
-                suite, _, name = entry['name'].rpartition(' / ')
-                results.append((suite.rpartition(':')[2], name, count_test(entry), entry))
-    return results
-
-
-def expected_tests(folder, options):
-    """How many tests meson would run: a log cut short must not pass."""
-    out = subprocess.run(['meson', 'test', '-C', folder, '--list', '--no-rebuild', *options],
-                         stdout=subprocess.PIPE, text=True).stdout
-    return sum(' / ' in line for line in out.splitlines())
-
-
 def last_words(entry):
-    """What a test that failed said of it, for who has only the end of the log."""
+    """The lines of a failed test that say why."""
     lines = (entry.get('stdout') or '').splitlines() + (entry.get('stderr') or '').splitlines()
     said = [line for line in lines if re.match(r'not ok|FAIL|.*(rror|\.[ch]:\d+|differ)', line)]
     return [line[:300] for line in (said or lines)[:10] + lines[-5:]]
 
 
-def run_again(label, folder, options, results, report):
-    """*results*, but for end-to-end tests that failed and pass now: those are in the report."""
-    names = [name for suite, name, count, _ in results if suite == AGAIN_SUITE and count.failed]
-    if not 0 < len(names) <= AGAIN_MAX:
-        return results
-    print(f'== {label}: test again: {" ".join(names)}', flush=True)
-    again = run_tests(folder, [*options, '--suite', AGAIN_SUITE, '--num-processes', '1', *names],
-                      'testlog-again')
-    passed = {name: (suite, name, count, entry) for suite, name, count, entry in again
-              if entry['result'] == 'OK' and not count.failed}
-    for suite, name, _, entry in results:
-        if suite == AGAIN_SUITE and name in passed:
-            report.lines.append(f'{label}: {suite}/{name} failed beside others, passed alone '
-                                f'({entry["result"]} at first)')
-            report.lines.extend(f'    {line}' for line in last_words(entry))
-    return [passed.get(r[1], r) if r[0] == AGAIN_SUITE and r[2].failed else r for r in results]
+class Report:
+    """What is printed at the end."""
 
+    def __init__(self):
+        self.lines, self.failures, self.tests = [], [], []
 
-def check_build(label, folder, setup_options, test_options, report):
-    """Build and test one variant; its Count."""
-    print(f'== {label}: build', flush=True)
-    if not build(folder, setup_options):
-        report.failed.append(f'{label}: build failed')
+    def fail(self, text, why=()):
+        self.failures += [text, *(f'    {line}' for line in why)]
         return Count(0, 1, 0)
-    print(f'== {label}: test', flush=True)
-    results = run_again(label, folder, test_options, run_tests(folder, test_options), report)
-    total = Count(0, 0, 0)
-    suites = collections.OrderedDict()
-    for suite, name, count, entry in results:
-        total = Count(*map(sum, zip(total, count)))
-        suites[suite] = Count(*map(sum, zip(suites.get(suite, Count(0, 0, 0)), count)))
+
+    def add_test(self, build, entry):
+        name = f'{build}: {entry["name"].rpartition(" / ")[2]}'
+        count = count_test(entry)
+        self.tests.append((entry['duration'], name))
         if count.failed:
-            report.failed.append(f'{label}: {suite}/{name} FAILED ({entry["result"]})')
-            report.failed.extend(f'    {line}' for line in last_words(entry))
+            self.fail(f'{name} FAILED ({entry["result"]})', last_words(entry))
         elif count.skipped:
             reason = ((entry.get('stdout') or '').strip().splitlines() or [''])[-1]
-            report.lines.append(f'{label}: {suite}/{name} skipped {count.skipped}: {reason}')
-    missing = expected_tests(folder, test_options) - len(results)
-    if missing > 0:
-        report.failed.append(f'{label}: FAILED: {missing} tests left no result')
-        total = total._replace(failed=total.failed + missing)
-    for suite, count in suites.items():
-        report.lines.append(f'{label}: {suite:10} {count.passed:6} passed {count.failed:4} failed '
-                            f'{count.skipped:4} skipped')
-    return total
+            self.lines.append(f'{name}: {count.skipped} skipped: {reason}')
+        return count
+
+    def print(self, total):
+        print('\n'.join(['== summary', *self.lines]))
+        if self.tests:
+            print('== slowest')
+            for seconds, name in sorted(self.tests, reverse=True)[:NB_SLOWEST]:
+                print(f'{seconds:7.1f} s  {name}')
+        if total.skipped:
+            print(f'{total.skipped} skipped')
+        if self.failures:
+            print('\n'.join(['== failed', *self.failures]))
+        print(f'{total.passed} passed, {total.failed} failed', flush=True)
 
 
-def forget_hashes(folders):
-    for folder in folders:
-        path = os.path.join(folder, HASHES)
-        if os.path.exists(path):
-            os.unlink(path)
+class Build:
+    """One of the two builds: its folder and its tests."""
+
+    def __init__(self, name, folder):
+        self.name, self.folder = name, folder
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def compile(self, is_all):
+        """Configure, compile; whether both worked. The sanitizer build is only for its tests."""
+        print(f'== {self.name}: build', flush=True)
+        setup = ['meson', 'setup', '--werror', *SETUP[self.name], self.folder, ROOT]
+        if not os.path.exists(self.path('build.ninja')) and \
+           subprocess.run(setup).returncode != 0:
+            return False
+        goals = [] if self.name == PLAIN else self.programs(self.tests(SUITES, is_all))
+        return subprocess.run(['ninja', '-C', self.folder, *goals]).returncode == 0
+
+    def introspect(self, what):
+        out = subprocess.run(['meson', 'introspect', what, self.folder], check=True,
+                             stdout=subprocess.PIPE, text=True).stdout
+        return json.loads(out)
+
+    def tests(self, suites, is_all):
+        """Meson's tests of these suites: all, or those of make check."""
+        found = []
+        for test in self.introspect('--tests'):
+            mine = {suite.rpartition(':')[2] for suite in test['suite']}
+            if mine & set(suites) and (is_all or 'check' in mine):
+                found.append(test)
+        return found
+
+    def programs(self, tests):
+        wanted = {target for test in tests for target in test['depends']}
+        return [os.path.relpath(file, self.folder) for target in self.introspect('--targets')
+                if target['id'] in wanted for file in target['filename']]
+
+    def run(self, suites, is_all, report):
+        """Run tests of these suites; their Count."""
+        names = sorted({test['name'] for test in self.tests(suites, is_all)})
+        if not names:
+            return Count()
+        log = self.path('meson-logs/check.json')
+        if os.path.exists(log):
+            os.unlink(log)
+        jobs = CPUS * (SLEEPERS if 'e2e' in suites else 1)
+        options = ['--no-rebuild', '--print-errorlogs', '--logbase', 'check',
+                   '--num-processes', str(jobs), '--timeout-multiplier', str(PATIENCE)]
+        for suite in suites:
+            options += ['--suite', suite]
+        print(f'== {self.name}: {", ".join(suites)}', flush=True)
+        subprocess.run(['meson', 'test', '-C', self.folder, *options, *names],
+                       env=dict(os.environ, SAN_TIER='all' if is_all else 'check'))
+        entries = []
+        if os.path.exists(log):
+            with open(log, encoding='utf-8') as lines:
+                entries = [json.loads(line) for line in lines]
+        count = add(report.add_test(self.name, entry) for entry in entries)
+        missing = len(names) - len(entries)
+        if missing > 0:     # a log cut short must not pass
+            report.fail(f'{self.name}: FAILED: {missing} tests left no result')
+            count = count._replace(failed=count.failed + missing)
+        return count
 
 
-def compare_hashes(folders, report):
+def compare_hashes(paths, report):
     """Trace hashes of the same scenarios, however the program was built; their Count."""
     hashes = []
-    for folder in folders:
-        path = os.path.join(folder, HASHES)
-        lines = []
-        if os.path.exists(path):
-            with open(path, encoding='utf-8') as f:
-                lines = f.read().splitlines()
-        else:
-            report.failed.append(f'determinism: {path} is not there')
-        hashes.append(set(lines))
+    for path in paths:
+        if not os.path.exists(path):
+            return report.fail(f'determinism: {path} is missing')
+        with open(path, encoding='utf-8') as f:
+            hashes.append(set(f.read().splitlines()))
     differ = sorted({line.split()[0] for line in hashes[0] ^ hashes[1]})
     if differ or not hashes[0]:
-        report.failed.append(f'determinism: FAILED: {" ".join(differ) or "nothing to compare"}')
-        return Count(0, 1, 0)
-    report.lines.append('determinism: debug and release give the same hashes '
-                        f'({len(hashes[0])} runs)')
+        return report.fail(f'determinism: FAILED: {" ".join(differ) or "nothing to compare"}')
     return Count(1, 0, 0)
 
 
+def run_suites(builds, suites, names, is_all, report):
+    """Run these suites in the builds of these names; their Count."""
+    for build in builds.values() if 'sim' in suites else ():
+        if os.path.exists(build.path(HASHES)):      # of another run
+            os.unlink(build.path(HASHES))
+    count = add(builds[name].run([s for s in suites if name in SUITES[s]], is_all, report)
+                for name in names)
+    if 'sim' in suites:
+        count = add([count, compare_hashes([b.path(HASHES) for b in builds.values()], report)])
+    return count
+
+
+def check(builds, report):
+    """make check; its Count."""
+    counts, budgets = [], []
+    began = start = time.monotonic()
+
+    def note(name, budget):
+        nonlocal start
+        now = time.monotonic()
+        budgets.append(f'{name:30} {now - start:6.0f} s of {budget:4} s')
+        start = now
+
+    for build in builds.values():
+        if not build.compile(False):
+            return report.fail(f'{build.name}: build failed')
+    note('builds', BUILD_BUDGET)
+    for name, budget, suites, names in PHASES:
+        counts.append(run_suites(builds, suites, names, False, report))
+        note(name, budget)
+    whole = BUILD_BUDGET + sum(phase[1] for phase in PHASES)
+    report.lines += [*budgets, f'{"all":30} {time.monotonic() - began:6.0f} s of {whole:4} s']
+    return add(counts)
+
+
+def run_mutants(builds, report):
+    """Break one mechanism at a time; noticed is passed."""
+    state = builds[PLAIN].path('mutants.json')
+    command = ['/usr/bin/python3', os.path.join(ROOT, 'devtools', 'check_mutants.py'),
+               '--state', state]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        lines = []
+        for line in run.stdout:
+            print(line, end='', flush=True)
+            lines.append(line.rstrip())
+    match = re.fullmatch(r'(\d+) noticed, (\d+) missed', lines[-1] if lines else '')
+    if match is None:
+        return report.fail('mutants: FAILED: no result', lines[-10:])
+    if int(match.group(2)):
+        report.fail('mutants: FAILED', [line for line in lines[:-1] if ' noticed ' not in line])
+    return Count(int(match.group(1)), int(match.group(2)), 0)
+
+
+class Record:
+    """What check-all has seen pass at this commit, in the plain build's folder."""
+
+    def __init__(self, build):
+        self.path = build.path('check-all.json')
+        git = subprocess.run(['git', 'describe', '--always', '--dirty', '--abbrev=12'],
+                             stdout=subprocess.PIPE, text=True)
+        self.commit = git.stdout.strip()
+        self.suites = {}
+        if os.path.exists(self.path):
+            with open(self.path, encoding='utf-8') as f:
+                old = json.load(f)
+            if old['commit'] == self.commit and not self.is_dirty():
+                self.suites = old['suites']
+
+    def is_dirty(self):
+        return self.commit.endswith('-dirty') or not self.commit
+
+    def add(self, suite, count, seconds):
+        self.suites[suite] = [time.strftime('%Y-%m-%d'), *count, round(seconds)]
+        with open(self.path, 'w', encoding='utf-8') as f:
+            json.dump({'commit': self.commit, 'suites': self.suites}, f, indent=1)
+
+    def write(self, suites):
+        """The table in doc/testing.md."""
+        rows = ['| suite | date | passed | failed | skipped | seconds |',
+                '| --- | --- | ---: | ---: | ---: | ---: |']
+        rows += [f'| {suite} | ' + ' | '.join(map(str, self.suites[suite])) + ' |'
+                 for suite in suites]
+        with open(REPORT, encoding='utf-8') as f:
+            before, rest = f.read().split(MARKS[0])
+        text = f'Commit `{self.commit}`, {CPUS} CPUs:\n\n' + '\n'.join(rows) + '\n'
+        with open(REPORT, 'w', encoding='utf-8') as f:
+            f.write(before + MARKS[0] + text + MARKS[1] + rest.split(MARKS[1])[1])
+
+
+def check_all(builds, wanted, report):
+    """make check-all, or the suite of it that is wanted; its Count."""
+    suites = [*SUITES, MUTANTS]
+    if wanted and wanted not in suites:
+        return report.fail(f'SUITE={wanted}: there is no such suite; there are: {" ".join(suites)}')
+    for build in builds.values():
+        if not build.compile(True):
+            return report.fail(f'{build.name}: build failed')
+    record = Record(builds[PLAIN])
+    counts = []
+    for suite in [wanted] if wanted else suites:
+        if suite in record.suites and not wanted:
+            counts.append(Count(*record.suites[suite][1:4]))
+            report.lines.append(f'{suite}: passed at this commit before')
+            continue
+        start = time.monotonic()
+        count = run_mutants(builds, report) if suite == MUTANTS else \
+            run_suites(builds, [suite], SUITES[suite], True, report)
+        counts.append(count)
+        if count.failed == 0:
+            record.add(suite, count, time.monotonic() - start)
+    if record.is_dirty():
+        report.lines.append('doc/testing.md is not written: the tree has changes')
+    elif set(suites) <= set(record.suites):
+        record.write(suites)
+    return add(counts)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     parser.add_argument('--plain', default='build', help='folder of the plain build')
     parser.add_argument('--asan', default='build-asan', help='folder of the sanitizer build')
+    parser.add_argument('--all', action='store_true', help='make check-all')
+    parser.add_argument('--suite', default='', help='only this suite of make check-all')
     args = parser.parse_args()
     os.chdir(ROOT)
 
-    report = Report([], [])
-    forget_hashes([args.plain, args.asan])
-    total = check_build('plain', args.plain, [], [], report)
-    # The style of the sources does not depend on the build: judged once, above.
-    asan = check_build('asan', args.asan, ['-Db_sanitize=address,undefined'],
-                       ['--no-suite', 'style', '--timeout-multiplier', '3'], report)
-    same = compare_hashes([args.plain, args.asan], report)
-    total = Count(*map(sum, zip(total, asan, same)))
+    builds = {PLAIN: Build(PLAIN, args.plain), ASAN: Build(ASAN, args.asan)}
+    report = Report()
+    total = check_all(builds, args.suite, report) if args.all else check(builds, report)
     if total.passed == 0 and total.failed == 0:
         total = total._replace(failed=1)
-    print('\n'.join(['== summary', *report.lines]))
-    if total.skipped:
-        print(f'{total.skipped} skipped')
-    if report.failed:
-        print('\n'.join(['== failed', *report.failed]))
-    print(f'{total.passed} passed, {total.failed} failed', flush=True)
+    report.print(total)
     return 1 if total.failed else 0
 
 
