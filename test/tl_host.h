@@ -246,7 +246,7 @@ tl_host_rx(struct tl_host *h, struct tl_pkt *k, uint64_t now_ns)
 
 	drop = san_pdl_rx_check(h->pdl, p, p->op == SAN_OP_ACK ? &k->ack : NULL, now_ns, &c);
 	if (drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE ||
-	    drop == SAN_DROP_BEYOND || drop == SAN_DROP_ORDER) {
+	    drop == SAN_DROP_BEYOND) {
 		san_tl_on_cmpl_in(h->tl, c->slot);
 		san_tl_on_acked(h->tl, c->slot, h->pdl->acked, h->pdl->nb_acked, now_ns);
 		h->pdl->nb_acked = 0;

@@ -61,12 +61,6 @@ static const char *const cc_words[] = {
 	[SIM_CC_MAX] = NULL,
 };
 
-static const char *const recovery_words[] = {
-	[SIM_RECOVERY_SELECTIVE] = "selective",
-	[SIM_RECOVERY_GO_BACK_N] = "go-back-n",
-	[SIM_RECOVERY_MAX] = NULL,
-};
-
 static const char *const policy_words[] = {
 	[SIM_POLICY_RR] = "round-robin",
 	[SIM_POLICY_SRPT] = "shortest",
@@ -157,7 +151,6 @@ static const struct key keys[] = {
 	{"host", "pack", BOOL(host.pack), "small requests share packets"},
 	{"host", "mtu", NUM(host.mtu, 1024, 9000), "IP bytes of a packet"},
 	{"host", "cc", WORD(host.cc, cc_words), "congestion control"},
-	{"host", "recovery", WORD(host.recovery, recovery_words), "retransmission engine"},
 	{"host", "policy", WORD(host.policy, policy_words), "whom to grant first"},
 	{"host", "poll", TIME(host.poll_ns, 0, SEC), "a round of the polling loop takes"},
 	{"host", "clock-drift", PART(host.clock_ppm_range), "clocks are wrong by at most"},

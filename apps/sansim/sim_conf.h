@@ -51,12 +51,6 @@ enum sim_cc {
 	SIM_CC_MAX
 };
 
-enum sim_recovery {
-	SIM_RECOVERY_SELECTIVE,
-	SIM_RECOVERY_GO_BACK_N,
-	SIM_RECOVERY_MAX
-};
-
 enum sim_policy {
 	SIM_POLICY_RR,
 	SIM_POLICY_SRPT,
@@ -70,7 +64,6 @@ struct sim_host_conf {
 	bool pack; /**< small requests share packets (RT-34) */
 	uint16_t mtu;
 	uint8_t cc;               /**< enum sim_cc */
-	uint8_t recovery;         /**< enum sim_recovery */
 	uint8_t policy;           /**< enum sim_policy: whom to grant first */
 	uint64_t poll_ns;         /**< a round of the polling loop: packets wait for the next */
 	uint64_t clock_ppm_range; /**< clocks run wrong by up to this */

@@ -98,8 +98,6 @@ draw_host(struct san_prng *g, struct sim_host_conf *h)
 	h->nic_bytes = (uint32_t)spread(g, 16 << 10, 256 << 10);
 	h->keepalive_ms = (uint16_t)(100 + below(g, 2000));
 	h->wrap = one_in(g, 5);
-	if (one_in(g, 12))
-		h->recovery = SIM_RECOVERY_GO_BACK_N;
 	if (one_in(g, 4))
 		h->ooo_distance = 1 + below(g, 64);
 	if (one_in(g, 4))

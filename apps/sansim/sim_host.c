@@ -86,8 +86,6 @@ tune_pdl(const struct sim_world *w, struct san_pdl_conf *pdl)
 	const struct sim_host_conf *hc = &w->conf.host;
 
 	pdl->cc = cc[hc->cc];
-	pdl->recovery = hc->recovery == SIM_RECOVERY_GO_BACK_N ? SAN_RECOVER_GO_BACK_N :
-								 SAN_RECOVER_SELECTIVE;
 	pdl->fixed_psn = hc->wrap;
 	pdl->first_psn = 0u - WRAP_AFTER;
 	SET(pdl->budget_pkts, hc->budget_pkts);

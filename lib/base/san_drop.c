@@ -37,7 +37,6 @@ static const struct drop_words words[] = {
 	[SAN_DROP_OLD] = {"old", "PSN is below the window: a late copy."},
 	[SAN_DROP_DUPLICATE] = {"duplicate", "PSN was already received."},
 	[SAN_DROP_BEYOND] = {"beyond", "PSN is beyond the window."},
-	[SAN_DROP_ORDER] = {"order", "Go-back-N: an earlier PSN of the window is missing."},
 	[SAN_DROP_ACK_BEYOND] = {"ack_beyond", "Acknowledges what was never sent."},
 	[SAN_DROP_NACK_STALE] = {"nack_stale", "NACK of an older round or a PSN not outstanding."},
 	[SAN_DROP_RESET_STALE] = {"reset_stale", "RESET matches nothing that is outstanding."},

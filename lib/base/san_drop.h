@@ -40,7 +40,6 @@ enum san_drop {
 	SAN_DROP_OLD,         /**< PSN below the base (RT-5) */
 	SAN_DROP_DUPLICATE,   /**< bit already set (RT-5) */
 	SAN_DROP_BEYOND,      /**< beyond the window (RT-5) */
-	SAN_DROP_ORDER,       /**< go-back-N only: not the next PSN of its window */
 	SAN_DROP_ACK_BEYOND,  /**< eBSN beyond NSN (RT-6) */
 	SAN_DROP_NACK_STALE,  /**< NACK of an older round or a PSN not outstanding */
 	SAN_DROP_RESET_STALE, /**< RESET that does not match what is outstanding */

@@ -203,7 +203,7 @@ rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ac
 	if (drop == SAN_DROP_CID || drop == SAN_DROP_TAG)
 		san_cm_answer_reset(core->cm, p, now_ns);
 	if (drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE ||
-	    drop == SAN_DROP_BEYOND || drop == SAN_DROP_ORDER)
+	    drop == SAN_DROP_BEYOND)
 		apply_acked(core, c, now_ns);
 	if (drop == SAN_DROP_NONE &&
 	    (p->op == SAN_OP_NACK || san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX)) {

@@ -39,12 +39,6 @@
 #define SAN_CID_REUSE_BITS 4
 #define SAN_CONNS_MAX      (1u << SAN_CID_SLOT_BITS)
 
-/** How losses are made good. Both ends of a connection want the same. */
-enum san_pdl_recovery {
-	SAN_RECOVER_SELECTIVE = 0, /**< holes, tail-loss probe, a timeout per packet (RT-22) */
-	SAN_RECOVER_GO_BACK_N = 1, /**< for comparison only: pdl_gbn.c */
-};
-
 struct san_pdl_conf {
 	uint32_t max_conns;    /**< connections of this lcore */
 	uint32_t max_wide;     /**< of those, at once with more than the smallest windows */
@@ -57,7 +51,6 @@ struct san_pdl_conf {
 	uint16_t quantum;      /**< packets of one connection per scheduler visit */
 	uint16_t nb_owners;    /**< that share the sending evenly, at most SAN_PDL_OWNERS_MAX */
 	uint8_t plb_bad_rtts;  /**< bad round trips in a row until the path changes; 0 = never */
-	uint8_t recovery;      /**< enum san_pdl_recovery */
 	uint16_t pmtu_after;   /**< full packets until a longer one is tried; 0: never (RT-31) */
 	uint32_t link_mbps;    /**< of our port; 0 = unknown: packets take no time */
 	uint64_t ack_delay_ns; /**< coalescing time */
@@ -377,8 +370,7 @@ void san_pdl_check(const struct san_pdl *pdl);
  * @return
  *   NONE: a packet for tl (RESYNC and NACK included), or of no window and done
  *   (ACK, PROBE, CNP). OLD, DUPLICATE, BEYOND: its ACK part was used, an ACK is
- *   owed, the packet is to be freed; ORDER (go-back-N only): likewise, but an ACK
- *   is owed only if the packet asked for one. Others: it changed nothing.
+ *   owed, the packet is to be freed. Others: it changed nothing.
  */
 enum san_drop san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p,
 			       const struct san_wire_ack *ack, uint64_t now_ns,

@@ -65,8 +65,7 @@ conf_is_valid(const struct san_pdl_conf *conf)
 		conf->rto_init_ns > 0 && conf->rto_min_ns <= conf->rto_max_ns &&
 		conf->rto_init_ns <= conf->rto_max_ns && conf->secret32 != NULL &&
 		conf->cc != NULL && cc->window_min > 0 && cc->window_min <= cc->window_init &&
-		cc->window_init <= cc->window_max && cc->target_ns > 0 &&
-		conf->recovery <= SAN_RECOVER_GO_BACK_N;
+		cc->window_init <= cc->window_max && cc->target_ns > 0;
 }
 
 static int

@@ -72,13 +72,6 @@ san_pdl_wide_of(const struct san_pdl_conn *c)
 	return container_of(c->txb, struct san_pdl_wide, b);
 }
 
-/** Go-back-N instead of selective recovery? The default is asked for nothing else. */
-static inline bool
-san_pdl_goes_back(const struct san_pdl *pdl)
-{
-	return pdl->conf.recovery == SAN_RECOVER_GO_BACK_N;
-}
-
 /** Does it owe anything that san_pdl_ack_fill() writes? */
 static inline bool
 san_pdl_ack_owes(const struct san_pdl_conn *c)
@@ -125,9 +118,6 @@ bool san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win 
 /** No longer reported received: goes again (design, rule 2). */
 void san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 			uint32_t psn);
-/** Refused for lack of resources: it goes again after a delay, which is no retry. */
-void san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-		       uint64_t delay_ns, uint64_t now_ns);
 /** Find holes old enough to resend, in both windows; returns how many (RT-22). */
 uint32_t san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid,
 			   uint64_t now_ns);
@@ -136,24 +126,6 @@ void san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t 
 /** Entry *e* goes now, for the first time or again: its timers start. */
 void san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		      uint64_t now_ns);
-
-/* ---- pdl_gbn.c: only if san_pdl_goes_back() ---- */
-
-/** Receiver: a new PSN is taken (NONE) only if it is the next of its window, else ORDER. */
-enum san_drop san_pdl_gbn_place(struct san_pdl *pdl, struct san_pdl_conn *c,
-				const struct san_wire_pkt *p, enum san_win win);
-/** Sender: what follows a deferred PSN was dropped, and is deferred with it. */
-void san_pdl_gbn_defer_rest(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
-			    uint32_t psn, uint64_t delay_ns, uint64_t now_ns);
-/** Sender: nothing new of a window before all that must go again, now or after a delay. */
-void san_pdl_gbn_limit_room(const struct san_pdl_conn *c, struct san_pdl_room *room);
-/**
- * Sender, before a scan for timeouts: afterwards, of all that is not reported
- * received, the oldest of the window alone may be due. If it is, all later ones
- * are lost, too: true if any is.
- */
-bool san_pdl_gbn_line_up(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
-			 uint64_t now_ns);
 
 /* ---- pdl_rtt.c ---- */
 

@@ -137,7 +137,7 @@ san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 static void
 watch_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
-	if (c->rtt.srtt_ns == 0 || san_pdl_goes_back(pdl))
+	if (c->rtt.srtt_ns == 0)
 		return;
 	c->tlp_deadline_ns = now_ns + (san_pdl_rtt_tail_ns(pdl, c) << c->nb_tails);
 	san_pdl_arm_for(pdl, c, c->tlp_deadline_ns);
@@ -252,8 +252,6 @@ san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, 
 	uint32_t win, n = 0;
 
 	c->hole_deadline_ns = SAN_TIME_NEVER;
-	if (san_pdl_goes_back(pdl))
-		return 0;
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
 		uint32_t end = w->high - pdl->conf.ooo_distance; /* high - 1 was received */
@@ -396,8 +394,6 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 	uint32_t now = (uint32_t)(s->now_ns >> SAN_PDL_TICK_SHIFT);
 	uint32_t psn;
 
-	if (san_pdl_goes_back(pdl))
-		s->lost |= san_pdl_gbn_line_up(pdl, c, win, s->now_ns);
 	for (psn = w->base; psn != w->next && !c->failed; psn++) {
 		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 
@@ -507,11 +503,14 @@ san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, b
 }
 
 void
-san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-		  uint64_t delay_ns, uint64_t now_ns)
+san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+		 uint64_t delay_ns, uint64_t now_ns)
 {
-	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+	struct san_pdl_entry *e;
 
+	if (!san_pdl_tx_is_outstanding(c, win, psn))
+		return;
+	e = san_pdl_txw_entry(c->txb, win, psn);
 	san_pdl_rtx_unflight(pdl, c, win, psn);
 	san_pdl_rtx_find(c, win, psn);
 	san_bitmap_clear(&c->txb->rcvd[win], psn);
@@ -521,17 +520,6 @@ san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win,
 	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, now_ns + delay_ns);
 	san_pdl_arm_for(pdl, c, c->rtx_deadline_ns);
 	san_pdl_pcb_wake(pdl);
-}
-
-void
-san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-		 uint64_t delay_ns, uint64_t now_ns)
-{
-	if (!san_pdl_tx_is_outstanding(c, win, psn))
-		return;
-	san_pdl_rtx_defer(pdl, c, win, psn, delay_ns, now_ns);
-	if (san_pdl_goes_back(pdl))
-		san_pdl_gbn_defer_rest(pdl, c, win, psn, delay_ns, now_ns);
 }
 
 bool

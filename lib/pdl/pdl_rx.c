@@ -78,18 +78,6 @@ narrow(struct san_pdl *pdl, struct san_pdl_rxw *w)
 		pdl->free_rxwords[pdl->nb_free_rxwords++] = words;
 }
 
-/* Go-back-N: what is dropped needs no memory. */
-static enum san_drop
-place_in_order(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-	       enum san_win win)
-{
-	enum san_drop drop = san_pdl_gbn_place(pdl, c, p, win);
-
-	if (drop != SAN_DROP_NONE)
-		narrow(pdl, &c->rx[win]);
-	return drop;
-}
-
 /* RT-5: where its PSN stands. */
 static enum san_drop
 place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p, enum san_win win,
@@ -114,7 +102,7 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 	}
 	if (pos == SAN_POS_NEW) {
 		c->nb_copies = 0;
-		return san_pdl_goes_back(pdl) ? place_in_order(pdl, c, p, win) : SAN_DROP_NONE;
+		return SAN_DROP_NONE;
 	}
 	if (pos == SAN_POS_BEYOND) {
 		c->ack.oow |= win == SAN_WIN_REQ ? SAN_OOW_REQ : SAN_OOW_DATA;

@@ -41,8 +41,6 @@ san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 	san_pdl_pcb_take_block(pdl, c);
 	room->nb_req = room_of(c, SAN_WIN_REQ);
 	room->nb_data = room_of(c, SAN_WIN_DATA);
-	if (san_pdl_goes_back(pdl))
-		san_pdl_gbn_limit_room(c, room);
 	if (room->nb_req + room->nb_data != 0)
 		room->nb_credit = (uint16_t)RTE_MIN(credit(pdl, c, now_ns), UINT16_MAX);
 }
@@ -120,8 +118,7 @@ lowest_lost(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, bool 
 		if (!*blocked && may_go_again(pdl, c, e, now_ns))
 			return e;
 		*blocked = true;
-		/* Go-back-N: none overtakes another of its window, it would be dropped. */
-		if (w->nb_lost_free == 0 || san_pdl_goes_back(pdl))
+		if (w->nb_lost_free == 0)
 			return NULL;
 		psn++;
 	}

@@ -164,19 +164,18 @@ class Loss(Experiment):
     name = 'loss'
     x = 'share of packets lost'
     RATES = (0, 1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.02, 0.03, 0.05)
-    VARIANTS = {'selective': ('loss', ()), 'selective, bursts': ('burst', ()),
-                'go-back-N': ('loss', ('loss-go-back-n',))}
+    VARIANTS = {'random': 'loss', 'bursts': 'burst'}
     PUBLISHED = {1e-7: 73, 1e-5: 57, 1e-4: 18, 1e-3: 2.5}   # eRPC, Gb/s
     RARE = 1e-3             # below: longer runs
 
     def runs(self):
-        for variant, (kind, overlay) in self.VARIANTS.items():
+        for variant, kind in self.VARIANTS.items():
             for rate in self.RATES:
                 sets = {'fault.l.kind': kind, 'fault.l.rate': f'{rate:.6f}'}
-                if rate != 0 and (rate < self.RARE or overlay):
+                if 0 < rate < self.RARE:
                     sets['run.duration'] = '200 ms'
                 for seed in SEEDS:
-                    yield self.run(variant, rate, sets, overlay, seed=seed,
+                    yield self.run(variant, rate, sets, seed=seed,
                                    cost=2 if 0 < rate < self.RARE else 0.5)
 
     def derive(self, run, conf, figures, series):
@@ -184,7 +183,7 @@ class Loss(Experiment):
         figures['share_of_possible'] = figures['goodput_kbps'] * 1e3 / possible
 
     def limit(self, got, rate):
-        clean = got.mean('selective', 0, 'goodput_kbps', 1e-6)
+        clean = got.mean('random', 0, 'goodput_kbps', 1e-6)
         return None if clean is None else clean * (1 - rate)
 
     def table(self, got):
@@ -194,15 +193,14 @@ class Loss(Experiment):
                 return number(got.mean(variant, at, 'goodput_kbps', 1e-6))
             known = rate in got.xs()
             rows.append([
-                f'{rate:g}', number(self.limit(got, rate)), gbps('selective'),
-                number(got.mean('selective', rate, 'share_of_possible')),
-                number(got.total('selective', rate, 'timeouts')) if known else '–',
-                number(got.most('selective', rate, 'completion_p99_ns', 1e-3)),
-                gbps('selective, bursts'), number(got.total('selective, bursts', rate, 'timeouts')),
-                gbps('go-back-N'), number(self.PUBLISHED.get(rate))])
-        return table(['lost', 'limit, Gb/s', 'selective, Gb/s', 'of link × (1 − loss)', 'timeouts',
-                      'p99, us', 'bursts, Gb/s', 'timeouts', 'go-back-N, Gb/s',
-                      'eRPC, published, Gb/s'], rows)
+                f'{rate:g}', number(self.limit(got, rate)), gbps('random'),
+                number(got.mean('random', rate, 'share_of_possible')),
+                number(got.total('random', rate, 'timeouts')) if known else '–',
+                number(got.most('random', rate, 'completion_p99_ns', 1e-3)),
+                gbps('bursts'), number(got.total('bursts', rate, 'timeouts')),
+                number(self.PUBLISHED.get(rate))])
+        return table(['lost', 'limit, Gb/s', 'random, Gb/s', 'of link × (1 − loss)', 'timeouts',
+                      'p99, us', 'bursts, Gb/s', 'timeouts', 'eRPC, published, Gb/s'], rows)
 
     def plots(self, got):
         limit = Curve('limit: (1 − loss) × lossless', [(x, self.limit(got, x)) for x in got.xs()],
@@ -218,8 +216,8 @@ class Loss(Experiment):
         found = []
         for rate, least in ((0.01, 0.95), (0.05, 0.85)):
             found += target_if(f'goodput at {percent(rate)} loss / (link rate × (1 − loss))',
-                               got.mean('selective', rate, 'share_of_possible'), least)
-        late = [got.total('selective', r, 'timeouts') for r in got.xs() if r <= 0.01]
+                               got.mean('random', rate, 'share_of_possible'), least)
+        late = [got.total('random', r, 'timeouts') for r in got.xs() if r <= 0.01]
         late = [n for n in late if n is not None]
         return found + target_if('timeouts in all runs with random loss up to 1 %',
                                  sum(late) if late else None, 0, at_most=True)

@@ -33,7 +33,6 @@ static struct san_prng rnd;
 static uint32_t to_send[2];
 static uint32_t loss, dup, late, refuse, hold, drop_held, withdraw; /* per mille */
 static uint32_t next_rsn[2];
-static bool goes_back;
 
 static bool
 chance(uint32_t per_mille)
@@ -122,19 +121,13 @@ decide(const struct san_wire_pkt *p)
 	return SAN_RX_ACKED;
 }
 
-/* RT-5: what the receiver has not got; with go-back-N, the first of that. */
+/* RT-5: what the receiver has not got. */
 static bool
 is_wanted(struct model_rtx *m, uint32_t psn)
 {
 	uint32_t i = psn - m->first_psn;
 
-	if (m->item[i].acked || m->item[i].held)
-		return false;
-	while (goes_back && i-- > 0) {
-		if (!m->item[i].acked && !m->item[i].held)
-			return false;
-	}
-	return true;
+	return !m->item[i].acked && !m->item[i].held;
 }
 
 static void
@@ -154,8 +147,7 @@ arrive(const struct flying *f)
 	it = model_rtx_item(&model[1 - to][win], f->k.p.psn);
 	PROP_CHECK(it != NULL && it->rsn == f->k.p.rsn);
 	PROP_CHECK((drop == SAN_DROP_NONE) == is_wanted(&model[1 - to][win], f->k.p.psn));
-	PROP_CHECK(drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE ||
-		   (goes_back && drop == SAN_DROP_ORDER));
+	PROP_CHECK(drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE);
 	if (drop != SAN_DROP_NONE || verdict == SAN_RX_REFUSED)
 		return;
 	it->held = verdict == SAN_RX_RECEIVED;
@@ -322,8 +314,6 @@ setup(uint64_t seed)
 	withdraw = san_prng_below(&rnd, 3) * 10;
 	conf.first_psn = 0u - san_prng_below(&rnd, 300);
 	conf.max_retries = 30;
-	goes_back = seed / 3 % 8 == 0;
-	conf.recovery = goes_back ? SAN_RECOVER_GO_BACK_N : SAN_RECOVER_SELECTIVE;
 	conf.budget_pkts = chance(300) ? 1 + san_prng_below(&rnd, 20) : 65536;
 	conf.cc = san_pdl_cc_find((const char *[]){"swift", "dcqcn", "fixed"}[seed % 3]);
 	pair_open(&pair, &conf, windows[san_prng_below(&rnd, 5)], windows[san_prng_below(&rnd, 5)]);
@@ -401,7 +391,6 @@ run(uint64_t seed)
 		PROP_CHECK(pdl->nb_free_wide == pdl->conf.max_wide);
 		PROP_CHECK(!san_pdl_has_work(pdl) && nb_air == 0);
 		PROP_CHECK(pdl->drops[SAN_DROP_ACK_BEYOND] == 0);
-		PROP_CHECK(!goes_back || pdl->stats.nb_early + pdl->stats.nb_tlp == 0);
 	}
 	pair_close(&pair);
 }

@@ -145,9 +145,6 @@ draw_hosts(void)
 		pdl.prng_seed = san_prng_u64(&w.g);
 		pdl.first_psn = 0xffffffff - below(100);
 		pdl.cc = chance(500) ? &san_pdl_cc_fixed : &san_pdl_cc_swift;
-		/* Every fourth run goes back N. */
-		pdl.recovery =
-			prop_seed % 4 == 0 ? SAN_RECOVER_GO_BACK_N : SAN_RECOVER_SELECTIVE;
 		tl.max_txns = 2 + below(chance(300) ? 4 : 300);
 		tl.max_rxns = below(chance(500) ? 20 : 300);
 		tl.max_held = 1 + below(chance(300) ? 4 : 300);

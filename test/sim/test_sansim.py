@@ -48,7 +48,6 @@ SCENARIOS = {
     'permutation': ['topology.type=star', 'topology.hosts=6', 'load.pattern=permutation',
                     'load.connections=6', 'host.policy=shortest', 'load.solicit=always'],
     'fixed': ['host.cc=fixed', 'host.cwnd=16', 'load.solicit=never', *EVERY_KIND],
-    'go-back-n': ['host.recovery=go-back-n', 'fault.f.kind=loss', 'fault.f.rate=1 %', *EVERY_KIND],
     'clocks': ['host.clock-drift=0.0002', 'host.poll=3 us', 'host.rx-ring=64', *EVERY_KIND],
     'tiny-pools': ['host.mbufs=600', 'host.held=40', 'host.held-conn=20', 'host.txns=8',
                    'host.rxns=8', 'host.budget=16', 'host.incast=32 KiB', *EVERY_KIND],

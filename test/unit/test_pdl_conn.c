@@ -68,9 +68,6 @@ san_pdl_create__refuses_nonsense(void **state)
 		case 10:
 			conf.cc_conf.window_min = 0;
 			break;
-		case 11:
-			conf.recovery = SAN_RECOVER_GO_BACK_N + 1;
-			break;
 		default:
 			conf.cc_conf.window_max = conf.cc_conf.window_init - 1;
 			break;

@@ -30,7 +30,6 @@ san_drop_name__stable(void **state)
 	assert_string_equal(san_drop_name(SAN_DROP_NONE), "none");
 	assert_string_equal(san_drop_name(SAN_DROP_ICRC), "icrc");
 	assert_string_equal(san_drop_name(SAN_DROP_TAG), "tag");
-	assert_string_equal(san_drop_name(SAN_DROP_ORDER), "order");
 	assert_string_equal(san_drop_name(SAN_DROP_ACK_BEYOND), "ack_beyond");
 	assert_string_equal(san_drop_name(SAN_DROP_RED), "red");
 	assert_string_equal(san_drop_name(SAN_DROP_CM_COOKIE), "cm_cookie");

@@ -230,7 +230,6 @@ static const struct {
 	FIELD("host.ipv6=yes", host.ipv6, true),
 	FIELD("host.mtu=1500", host.mtu, 1500),
 	FIELD("host.cc=dcqcn", host.cc, SIM_CC_DCQCN),
-	FIELD("host.recovery=go-back-n", host.recovery, SIM_RECOVERY_GO_BACK_N),
 	FIELD("host.policy=shortest", host.policy, SIM_POLICY_SRPT),
 	FIELD("host.poll=250 ns", host.poll_ns, 250),
 	FIELD("host.clock-drift=0.0001", host.clock_ppm_range, 100),
