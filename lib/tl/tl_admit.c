@@ -298,14 +298,32 @@ pick(struct san_tl *tl, bool missed)
 	return best;
 }
 
+static uint32_t
+mtu_of(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return RTE_MAX(tl->pdl->conns[tc->slot].mtu_max, 1);
+}
+
+/* One grant is at most so long; less than a packet could not be used. */
+static uint32_t
+step_most(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return RTE_MAX(tl->conf.grant_bytes, mtu_of(tl, tc));
+}
+
 /*
- * Less is not worth a grant yet: budget comes back a packet at a time, and were it handed out like
- * that, there would be as many grants as packets of data.
+ * Less room is not worth a grant yet: budget comes back a packet at a time, and were it handed out
+ * like that, there would be as many grants as packets of data. A piece leaves another one, or
+ * nothing: of crumbs the budget would hold hundreds, and their headers and probes as much again.
  */
 static uint32_t
 least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return RTE_MIN(RTE_MIN(remaining(tc), GRANT_MIN_BYTES), tl->budget_bytes / 4);
+	uint32_t left = remaining(tc);
+	uint32_t piece = RTE_MIN(tl->budget_bytes / 8, step_most(tl, tc) / 2);
+
+	piece = RTE_MIN(piece, GRANT_MIN_BYTES);
+	return left / 2 < piece ? left : piece;
 }
 
 /*
@@ -315,14 +333,17 @@ least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 static uint32_t
 step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	uint32_t mtu = RTE_MAX(tl->pdl->conns[tc->slot].mtu_max, 1);
-	uint32_t want = RTE_MIN(remaining(tc), RTE_MAX(tl->conf.grant_bytes, mtu));
-	uint32_t step = RTE_MIN(want, budget_room(tl));
+	uint32_t mtu = mtu_of(tl, tc), left = remaining(tc), least = least_room(tl, tc);
+	uint32_t step = RTE_MIN(RTE_MIN(left, step_most(tl, tc)), budget_room(tl));
 	uint32_t quarter = tl->budget_bytes / 4;
 
 	if (any_granted(tl) && tl->nb_admit > 1)
 		step = RTE_MIN(step, tc->charged < quarter ? quarter - tc->charged : 0);
-	if (step == remaining(tc) || (!any_granted(tl) && step < mtu))
+	if (any_granted(tl) && step < least)
+		return 0;
+	if (step < left && least < left)
+		step = RTE_MIN(step, left - least);
+	if (step == left || (!any_granted(tl) && step < mtu))
 		return step;
 	return step - step % mtu;
 }

@@ -288,6 +288,28 @@ sim_check_grant__lapsed_records_above_their_bound(void **state)
 	assert_fails("grant", "lapsed");
 }
 
+/* As it was when 1,024 senders of 64 KiB overran a switch that had room for twice the budget. */
+static void
+sim_check_grant__crumbs(void **state)
+{
+	struct san_tl *tl;
+	struct san_tl_rxn *r;
+
+	(void)state;
+	load_for(WORDS("topology.type=star", "topology.hosts=33", "load.pattern=incast",
+		       "load.connections=32", "load.solicit=always", "load.size-min=1 MiB",
+		       "load.size-max=1 MiB"),
+		 MS);
+	tl = san_core_tl(w->hosts[0].core);
+	sim_check_round(w, &w->hosts[0]);
+	assert_fine();
+	r = TAILQ_FIRST(&TAILQ_FIRST(&tl->admit)->grants);
+	assert_true(r->granted != 0);
+	r->length = r->granted + 1472;
+	sim_check_round(w, &w->hosts[0]);
+	assert_fails("grant", "all but 1472 bytes");
+}
+
 static void
 sim_check_grant__counters(void **state)
 {
@@ -599,6 +621,7 @@ UNIT_TEST(test_sim_check_run)
 		CASE(sim_check_leak__queue_pair_in_use),
 		CASE(sim_check_grant__records_above_the_budget),
 		CASE(sim_check_grant__lapsed_records_above_their_bound),
+		CASE(sim_check_grant__crumbs),
 		CASE(sim_check_grant__counters),
 		CASE(sim_check_pcb__budget),
 		CASE(sim_check_pcb__messages),
