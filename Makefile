@@ -67,7 +67,7 @@ endurance: build
 	@SAN_BUILD_DIR=$(abspath $(BUILD)) LD_LIBRARY_PATH=$(abspath $(BUILD))/drivers/san/dpdk:$(abspath \
 		$(BUILD))/lib/rtsan /usr/bin/python3 test/e2e/test_endurance.py $(ROUNDS)
 
-# Breaks one mechanism at a time; the test named in each patch must notice.
+# Breaks one mechanism at a time, as test/mutants.list says; the test named there must notice.
 check-mutants: deps
 	@/usr/bin/python3 devtools/check_mutants.py
 

@@ -1,166 +1,294 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make check-mutants: each patch in devtools/mutants/ breaks one mechanism, and
-the test that it names must notice.
+"""Mutants: each stanza of test/mutants.list breaks one mechanism, and the test that it
+names must fail. The head of that file says how to write one.
 
-A patch starts with what it breaks and who notices, then a diff for patch -p1:
+usage: check_mutants.py --dry BUILD               each applies, compiles, and names a test
+       check_mutants.py [--state FILE] [NAME...]  each, or those with NAME in theirs, is noticed
 
-    Breaks: the received bit is taken as acknowledged (RT-7)
-    Test: test_pdl_window
-
-The test is one of meson's. Of an end-to-end test, which has long cases, one may be
-named behind it ("Test: test_service: partitions"). One build tree serves all: only
-what a patch touches is compiled again, and only what that test needs is linked and run.
-A test that hangs has noticed, too: it gets three times as long as without the patch.
-
-usage: check_mutants.py [NAME...]     all, or those whose file name contains NAME
-The last line is "N noticed, N missed"; exit status 1 if one was missed, does not
-apply or does not compile.
+The dry run compiles, without making code, with the flags of the folder BUILD; mutants of a
+file that change different lines are compiled together. Otherwise a copy of the tree is built:
+for each mutant its file is compiled, and its test linked and run. A test that hangs has
+noticed. With --state the verdicts on this commit are kept in FILE, and a run that was stopped
+goes on. Exit status 1 if a mutant does not apply, or is missed.
 """
 
+import argparse
 import collections
-import glob
+import concurrent.futures
 import json
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-JOBS = '2'          # memory, not processors, is what runs out
-PATIENCE = 3        # times as long as without the patch
-PATIENCE_MIN = 30   # seconds
-SKIPPED = 77        # exit status
+TABLE = os.path.join(ROOT, 'test', 'mutants.list')
+PATIENCE, PATIENCE_MIN = 20, 60     # times as long as without the mutant; seconds
+VERDICTS = {0: 'MISSED', 77: 'skipped'}     # of a test's exit status; any other has noticed
+TO_TEXT = {'stdout': subprocess.PIPE, 'stderr': subprocess.STDOUT, 'text': True}
+
+Mutant = collections.namedtuple('Mutant', 'name breaks test case edits')
+Edit = collections.namedtuple('Edit', 'file scope old new')
 
 
-class Test(collections.namedtuple('Test', 'name case')):
-    """Who notices: a test of meson, and of which case of it; '': all."""
-
-    def __str__(self):
-        return f'{self.name}: {self.case}' if self.case else self.name
-
-
-def read_patch(path):
-    """What it breaks, and the test that notices."""
-    with open(path, encoding='utf-8') as file:
-        text = file.read()
-    breaks = re.search(r'^Breaks:\s*(.+)$', text, re.MULTILINE)
-    test = re.search(r'^Test:\s*([^\s:]+)(?::\s*(.+?))?\s*$', text, re.MULTILINE)
-    if not breaks or not test:
-        sys.exit(f'{path}: needs a "Breaks:" and a "Test:" line')
-    return breaks.group(1), Test(test.group(1), test.group(2) or '')
+def read_stanza(lines):
+    fields, edits, place = {}, [], None
+    for line in lines:
+        key, _, value = line.partition('\t')
+        if key == 'in':
+            place = value.partition(': ')[::2]
+        if key == 'in' or (key == '-' and edits[-1].new):
+            edits.append(Edit(*place, [], []))
+        if key in '-+':
+            (edits[-1].old if key == '-' else edits[-1].new).append(value)
+        else:
+            fields[key] = value
+    test, _, case = fields['test'].partition(': ')
+    return Mutant(fields['mutant'], fields['breaks'], test, case, edits)
 
 
-def copy_tree(tree):
-    def ignore(_, names):
-        return [n for n in names if n == '.git' or n == 'build' or n.startswith('build-')]
-    shutil.copytree(ROOT, tree, ignore=ignore, symlinks=True)
+def read_table():
+    mutants = {}
+    for stanza in re.split('\n\n+', read(TABLE)):
+        try:
+            mutant = read_stanza(stanza.splitlines()) if stanza[0] != '#' else None
+        except LookupError:
+            sys.exit(f'{TABLE}: a line is missing, or not where it belongs:\n{stanza}')
+        if mutant and mutants.setdefault(mutant.name, mutant) is not mutant:
+            sys.exit(f'{TABLE}: {mutant.name} is there twice')
+    return list(mutants.values())
 
 
-def end(run):
-    """An end-to-end test that is asked to end takes its daemons with it."""
-    run.terminate()
-    try:
-        run.wait(PATIENCE_MIN)
-    except subprocess.TimeoutExpired:
-        run.kill()
+def read(*path):
+    with open(os.path.join(*path), encoding='utf-8') as file:
+        return file.read()
+
+
+def write(text, *path):
+    with open(os.path.join(*path), 'w', encoding='utf-8') as file:
+        file.write(text)
+
+
+def find_once(pattern, what, text, *limits):
+    found = list(re.compile(pattern, re.MULTILINE).finditer(text, *limits))
+    if len(found) != 1:
+        raise ValueError(f'{what} is there {len(found)} times')
+    return found[0]
+
+
+def locate(text, edit):
+    """Where *edit* replaces what in *text*: start, end, new text."""
+    limits = 0, len(text)
+    if edit.scope:      # begins in column 0, and ends with the next brace there
+        name = re.escape(edit.scope)
+        limits = find_once(rf'^(?:{name}\(|\w.*\b{name}(?:\[.*\])*(?: =)? {{$)(?:.*\n)+?}}',
+                           edit.scope, text).span()
+    old = ''.join(('\\1' if i and line else '') + re.escape(line) + '\n'
+                  for i, line in enumerate(edit.old))
+    match = find_once(r'^([ \t]*)' + old, '"' + '\n'.join(edit.old) + '"', text, *limits)
+    new = ''.join((match.group(1) if line else '') + line + '\n' for line in edit.new)
+    if not edit.old or new == match.group():
+        raise ValueError('it changes nothing')
+    return match.start(), match.end(), new
+
+
+def places_of(tree, mutant):
+    """For each file that *mutant* changes, where and how."""
+    places = collections.defaultdict(list)
+    for edit in mutant.edits:
+        places[edit.file].append(locate(read(tree, edit.file), edit))
+    return places
+
+
+def replace(text, places):
+    for start, end, new in sorted(places, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def overlap(some, others):
+    return any(a[0] <= b[1] and b[0] <= a[1] for a in some for b in others)
+
+
+def join(plans):
+    """(file, {mutant: places}), where no two mutants of one batch change the same lines."""
+    batches = collections.defaultdict(list)
+    for name, plan in plans.items():
+        for path, places in plan.items():
+            for batch in batches[path]:
+                if not any(overlap(places, other) for other in batch.values()):
+                    break
+            else:
+                batches[path].append(batch := {})
+            batch[name] = places
+    return [(path, batch) for path, some in batches.items() for batch in some]
+
+
+class Compiler:
+    """Compiles what becomes of sources, without making code, as the folder *build* does."""
+
+    def __init__(self, build):
+        self.flags = {}     # by source; by folder for its headers, which compile alone
+        for entry in json.loads(read(build, 'compile_commands.json')):
+            source = os.path.realpath(os.path.join(entry['directory'], entry['file']))
+            self.flags.setdefault(source, entry)
+            self.flags.setdefault(os.path.dirname(source), entry)
+
+    def errors(self, path, places):
+        source = os.path.join(os.path.realpath(ROOT), path)
+        folder = os.path.dirname(source)
+        entry = self.flags.get(source) or self.flags[folder]
+        command = re.sub(r' -(?:o|M[QF]) \S+| -(?:MD|c \S+)', '', entry['command'])
+        text = f'#line 1 "{path}"\n' + replace(read(source), places)
+        run = subprocess.run([*shlex.split(command), '-w', '-O0', '-fsyntax-only',
+                              '-fdiagnostics-color=never', '-iquote', folder, '-x', 'c', '-'],
+                             cwd=entry['directory'], input=text, **TO_TEXT)
+        if run.returncode == 0:
+            return ''
+        return '\n'.join(re.findall('.*error:.*', run.stdout)) or 'the compiler fails'
+
+    def judge(self, path, batch):
+        """The mutants of *batch* that do not compile, and why."""
+        if not self.errors(path, [place for places in batch.values() for place in places]):
+            return {}
+        return {name: errors for name, places in batch.items()
+                if (errors := self.errors(path, places))}
+
+
+def dry_run(mutants, build):
+    compiler = Compiler(build)
+    tests = {test['name'] for test in json.loads(read(build, 'meson-info', 'intro-tests.json'))}
+    plans, wrong = {}, {}
+    for mutant in mutants:
+        try:
+            plans[mutant.name] = places_of(ROOT, mutant)
+            if mutant.test not in tests:
+                raise ValueError(f'no such test: {mutant.test}')
+        except (OSError, ValueError) as error:
+            wrong[mutant.name] = f'{mutant.edits[0].file}: {error}'
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for errors in pool.map(lambda job: compiler.judge(*job), join(plans)):
+            wrong.update(errors)
+    for name, why in sorted(wrong.items()):
+        print(f'{name}: {why}')
+    print(f'{len(mutants) - len(wrong)} apply, {len(wrong)} do not')
+    return 1 if wrong else 0
 
 
 class Build:
     """A copy of the tree, built as far as tests were asked for."""
 
     def __init__(self, work):
-        self.tree = os.path.join(work, 'tree')
-        self.dir = os.path.join(work, 'build')
-        self.times = {}     # seconds that a test takes unbroken, or why it has no verdict
-        copy_tree(self.tree)
-        subprocess.run(['meson', 'setup', '-Doptimization=1', '-Dlto=false', self.dir, self.tree],
-                       check=True, stdout=subprocess.DEVNULL)
-        self.tests = {t['name']: t for t in self.introspect('--tests')}
-        self.files = {t['id']: t['filename'] for t in self.introspect('--targets')}
+        self.tree, self.dir = os.path.join(work, 'tree'), os.path.join(work, 'build')
+        self.times = {}     # seconds that a test takes without a mutant
+        shutil.copytree(ROOT, self.tree, symlinks=True,
+                        ignore=shutil.ignore_patterns('.git', 'build', 'build-*'))
+        subprocess.run(['meson', 'setup', '-Doptimization=1', '-Ddebug=false', '-Dlto=false',
+                        self.dir, self.tree], check=True, stdout=subprocess.DEVNULL)
+        tests, targets = (json.loads(read(self.dir, 'meson-info', f'intro-{what}.json'))
+                          for what in ('tests', 'targets'))
+        self.tests = {test['name']: test for test in tests}
+        self.files = {target['id']: target['filename'] for target in targets}
 
-    def introspect(self, what):
-        listed = subprocess.run(['meson', 'introspect', what, self.dir], check=True,
-                                stdout=subprocess.PIPE, text=True)
-        return json.loads(listed.stdout)
+    def compile(self, test):
+        """Make the programs of *test*; what the compiler says if they can't be."""
+        programs = [os.path.relpath(file, self.dir) for target in self.tests[test]['depends']
+                    for file in self.files[target]]
+        run = subprocess.run(['ninja', '-C', self.dir, *programs], **TO_TEXT)
+        return run.stdout[-600:] if run.returncode else ''
 
-    def compile(self, names):
-        """None, or the end of what the compiler said."""
-        programs = {os.path.relpath(file, self.dir) for name in names
-                    for target in self.tests[name]['depends'] for file in self.files[target]}
-        run = subprocess.run(['ninja', '-C', self.dir, '-j', JOBS, *programs], text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        return None if run.returncode == 0 else run.stdout[-2000:]
-
-    def run(self, test, timeout=None):
-        """'passed', 'skipped' or 'failed'."""
-        conf = self.tests[test.name]
-        env = {**os.environ, **conf['env'], 'SAN_CASE': test.case}
+    def run(self, mutant, timeout=None):
+        conf = self.tests[mutant.test]
+        env = {**os.environ, **conf['env'], 'SAN_CASE': mutant.case}
         with subprocess.Popen(conf['cmd'], env=env, cwd=self.dir, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as run:
             try:
-                status = run.wait(timeout)
+                return VERDICTS.get(run.wait(timeout), 'noticed')
             except subprocess.TimeoutExpired:
-                end(run)
-                return 'failed'
-        return {0: 'passed', SKIPPED: 'skipped'}.get(status, 'failed')
+                run.terminate()     # an end-to-end test takes its daemons with it
+            try:
+                run.wait(PATIENCE_MIN)
+            except subprocess.TimeoutExpired:
+                run.kill()
+        return 'noticed'
 
-    def run_unbroken(self, test):
-        """Remember how long it takes; why not, if it does not pass."""
-        if test not in self.times:
-            error = self.compile([test.name])
+    def time(self, mutant):
+        """Seconds that its test takes without the mutant; text: why it does not pass."""
+        key = mutant.test, mutant.case
+        if key not in self.times:
+            errors = self.compile(mutant.test)
             start = time.monotonic()
-            verdict = self.run(test) if error is None else None
-            if verdict not in (None, 'passed'):
-                error = f'{test} {verdict} without any patch'
-            self.times[test] = error or time.monotonic() - start
-        return self.times[test] if isinstance(self.times[test], str) else None
+            verdict = errors or self.run(mutant)
+            self.times[key] = time.monotonic() - start
+            if verdict != VERDICTS[0]:
+                self.times[key] = 'without the mutant: ' + verdict.replace('noticed', 'failed')
+        return self.times[key]
 
-    def patch(self, path, *options):
-        return subprocess.run(['patch', '-p1', '--forward', '--no-backup-if-mismatch', '-F0', '-s',
-                               '-d', self.tree, '-i', path, *options],
-                              stdout=subprocess.DEVNULL).returncode == 0
+    def judge(self, mutant):
+        if mutant.test not in self.tests:
+            return f'no such test: {mutant.test}'
+        seconds = self.time(mutant)
+        if isinstance(seconds, str):
+            return seconds
+        places = places_of(self.tree, mutant)
+        texts = {path: read(self.tree, path) for path in places}
+        for path, text in texts.items():
+            write(replace(text, places[path]), self.tree, path)
+        verdict = self.compile(mutant.test) or \
+            self.run(mutant, max(PATIENCE_MIN, PATIENCE * seconds))
+        for path, text in texts.items():
+            write(text, self.tree, path)
+        return verdict
 
 
-def judge(build, path, test):
-    """'noticed', or what is wrong."""
-    if test.name not in build.tests:
-        return f'no such test: {test.name}'
-    error = build.run_unbroken(test)
-    if error is not None:
-        return error
-    if not build.patch(path, '--dry-run'):
-        return 'does not apply'
-    build.patch(path)
-    error = build.compile([test.name])
-    verdict = 'does not compile:\n' + error if error else \
-        build.run(test, max(PATIENCE_MIN, PATIENCE * build.times[test]))
-    build.patch(path, '-R')
-    return {'failed': 'noticed', 'passed': f'MISSED by {test}'}.get(verdict, verdict)
+def recall(path):
+    """The commit that is checked out, and the verdicts in *path* on it if nothing is changed."""
+    commit = subprocess.run(['git', '-C', ROOT, 'describe', '--always', '--abbrev=40', '--dirty',
+                             '--exclude=*'], **TO_TEXT).stdout.strip()
+    usable = path and os.path.exists(path) and not commit.endswith('-dirty')
+    return commit, json.loads(read(path)).get(commit, {}) if usable else {}
+
+
+def run_all(mutants, state):
+    commit, verdicts = recall(state)
+    with tempfile.TemporaryDirectory(prefix='san-mutants-') as work:
+        build = Build(work)
+        # by file: what one mutant changed is compiled again with the next one only
+        for mutant in sorted(mutants, key=lambda m: (m.edits[0].file, m.test, m.case)):
+            if mutant.name in verdicts:
+                continue
+            start = time.monotonic()
+            verdict = verdicts[mutant.name] = build.judge(mutant)
+            print(f'{mutant.name:30} {verdict:10} {mutant.test:20} '
+                  f'{time.monotonic() - start:5.1f} s  {mutant.breaks}', flush=True)
+            if state:
+                write(json.dumps({commit: verdicts}, indent=1), state + '.new')
+                os.replace(state + '.new', state)
+    missed = [m for m in mutants if verdicts[m.name] != 'noticed']
+    for mutant in missed:
+        print(f'{mutant.name}: {verdicts[mutant.name]} ({mutant.test} {mutant.case})')
+    print(f'{len(mutants) - len(missed)} noticed, {len(missed)} missed')
+    return 1 if missed else 0
 
 
 def main():
-    paths = sorted(glob.glob(os.path.join(ROOT, 'devtools', 'mutants', '*.patch')))
-    if len(sys.argv) > 1:
-        paths = [p for p in paths if any(a in os.path.basename(p) for a in sys.argv[1:])]
-    if not paths:
+    parser = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--dry', metavar='BUILD')
+    parser.add_argument('--state', metavar='FILE')
+    parser.add_argument('names', metavar='NAME', nargs='*')
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))   # the copy goes
+    mutants = [m for m in read_table() if not args.names or any(n in m.name for n in args.names)]
+    if not mutants:
         sys.exit('no mutants')
-    patches = {path: read_patch(path) for path in paths}
-    noticed = 0
-    with tempfile.TemporaryDirectory(prefix='san-mutants-') as work:
-        build = Build(work)
-        build.compile({test.name for _, test in patches.values() if test.name in build.tests})
-        for path, (breaks, test) in patches.items():
-            start = time.monotonic()
-            verdict = judge(build, path, test)
-            noticed += verdict == 'noticed'
-            print(f'{os.path.basename(path)[:-6]:30} {verdict:10} {str(test):20} '
-                  f'{time.monotonic() - start:5.1f} s  {breaks}', flush=True)
-    print(f'{noticed} noticed, {len(paths) - noticed} missed')
-    return 0 if noticed == len(paths) else 1
+    return dry_run(mutants, args.dry) if args.dry else run_all(mutants, args.state)
 
 
 if __name__ == '__main__':
