@@ -5,47 +5,65 @@ BUILD ?= build
 BUILD_ASAN ?= build-asan
 PREFIX ?= /usr/local
 
-.PHONY: all build demo check check-all bench experiments soak endurance check-verbs check-mutants install deps clean
+.PHONY: all build tests with-tests demo check check-all bench experiments soak endurance \
+	check-verbs check-mutants install deps clean
+.NOTPARALLEL:
 
 all: build
 
-# Installs what devtools/deps.list names and this machine lacks (needs root for that).
+# Installs the packages that devtools/deps.list has for FOR, all of them without (needs root if one
+# is missing). Every target begins with its own: deps-demo is make deps FOR=demo.
 deps:
-	@sh devtools/install-deps.sh
+	@sh devtools/install-deps.sh $(FOR)
+deps-%:
+	@sh devtools/install-deps.sh $*
 
-build: deps
+# The product. A folder that has the tests keeps them.
+build: deps-build
+	@test -f $(BUILD)/build.ninja || meson setup --werror --prefix $(PREFIX) -Dtests=false $(BUILD)
+	@ninja -C $(BUILD)
+
+# The product and the programs of the tests.
+tests: deps-check with-tests
 	@test -f $(BUILD)/build.ninja || meson setup --werror --prefix $(PREFIX) $(BUILD)
 	@ninja -C $(BUILD)
 
+# A folder of make build gets the tests; nothing is compiled twice.
+with-tests:
+	@test ! -f $(BUILD)/build.ninja || \
+		grep -q '"name": "tests", "value": true' $(BUILD)/meson-info/intro-buildoptions.json || \
+		meson configure -Dtests=true $(BUILD)
+
 # Two processes on a memif link move a file tree, on a clean link and on a bad one.
-demo: build
+demo: deps-demo build
 	@bash usertools/demo.sh $(BUILD)
 
 # Plain and ASan+UBSan build and their tests, at most 15 minutes; the last line sums up.
-check: deps
+check: deps-check with-tests
 	@/usr/bin/python3 devtools/check.py --plain $(BUILD) --asan $(BUILD_ASAN)
 
 # Every test in both builds, experiments, mutants: about two hours. A run that was stopped goes on.
 # SUITE=unit|model|sim|e2e|mutants|...: one of them. The result goes into doc/testing.md.
-check-all: deps
+check-all: deps-check-all with-tests
 	@/usr/bin/python3 devtools/check.py --all --suite "$(SUITE)" --plain $(BUILD) --asan $(BUILD_ASAN)
 
-# This stack, the link and the kernel in turn, about twenty-five minutes; $(BUILD)/bench has the results.
+# This stack, the link and the kernel in turn, about twenty-five minutes; results in $(BUILD)/bench.
 # BENCH=latency|rpc|push|bulk|...: one figure or group. WRITE=1: into doc/performance.md.
 # PROFILE=1: instructions and cache misses per operation instead.
-bench: build
+bench: deps-bench build
+	@ninja -C $(BUILD) bench-programs
 	@/usr/bin/python3 test/bench/bench.py $(if $(BENCH),--only $(BENCH)) $(if $(WRITE),--write) \
 		$(if $(PROFILE),--profile) $(BUILD)
 
 # The provider for RDMA devices, on Soft-RoCE in guests: two minutes.
 # CASE=text: only cases with that in their names.
-check-verbs: build
+check-verbs: deps-check-verbs tests
 	@SAN_BUILD_DIR=$(abspath $(BUILD)) SAN_CASE="$(CASE)" /usr/bin/python3 \
 		devtools/check_one.py 900 test/verbs/test_verbs.py
 
 # The transport in virtual time: tables and plots in $(BUILD)/experiments, six minutes.
 # EXPERIMENT=loss|reorder|...: one of them. WRITE=1: into doc/experiments.md.
-experiments: build
+experiments: deps-experiments build
 	@/usr/bin/python3 test/experiments/experiments.py $(if $(EXPERIMENT),--only $(EXPERIMENT)) \
 		$(if $(WRITE),--write) $(BUILD)
 
@@ -53,7 +71,7 @@ experiments: build
 # fails is made smaller, and left beside the log. Then stream sessions, two million operations.
 SECONDS_ ?= 3600
 SEED ?= $(shell date +%Y%m%d)000000
-soak: build
+soak: tests
 	@mkdir -p $(BUILD)/soak
 	@echo "seeds from $(SEED) on, $(SECONDS_) s, log in $(BUILD)/soak/$(SEED).log"
 	@cd $(BUILD)/soak && $(abspath $(BUILD))/apps/sansim/sansim --swarm 0 --seed $(SEED) \
@@ -63,12 +81,12 @@ soak: build
 
 # kill -9 of programs and of daemons, ROUNDS times each, and crowds of them; ten minutes.
 ROUNDS ?= 100
-endurance: build
+endurance: tests
 	@SAN_BUILD_DIR=$(abspath $(BUILD)) LD_LIBRARY_PATH=$(abspath $(BUILD))/drivers/san/dpdk:$(abspath \
 		$(BUILD))/lib/rtsan /usr/bin/python3 test/e2e/test_endurance.py $(ROUNDS)
 
 # Breaks one mechanism at a time, as test/mutants.list says; the test named there must notice.
-check-mutants: deps
+check-mutants: deps-check-all
 	@/usr/bin/python3 devtools/check_mutants.py
 
 install: build

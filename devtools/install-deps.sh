@@ -1,12 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs the packages of deps.list that are missing. Silent and without need of
-# root or network when none is.
+# Installs the packages that deps.list has for some purposes, all of them without one:
+#   install-deps.sh [PURPOSE]...
+# Silent and without need of root or network when none is missing.
 set -eu
 
 list=$(dirname "$0")/deps.list
+purposes=$(awk '{ sub(/#.*/, ""); for (i = 2; i <= NF; i++) print $i }' "$list" |
+	sort -u | tr '\n' ' ')
+for purpose; do
+	case " $purposes" in
+	*" $purpose "*) ;;
+	*)
+		echo "install-deps.sh: no package is for \"$purpose\"; there are: $purposes" >&2
+		exit 2
+		;;
+	esac
+done
+
+wanted=$(awk -v for_="${*:-check-all}" '
+	BEGIN { n = split("build " for_, purposes); for (i = 1; i <= n; i++) is[purposes[i]] = 1 }
+	{
+		sub(/#.*/, "")
+		for (i = 2; i <= NF; i++)
+			if ($i in is || "check-all" in is) { print $1; break }
+	}' "$list")
 missing=
-for package in $(sed 's/#.*//' "$list"); do
+for package in $wanted; do
 	status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
 	[ "$status" = installed ] || missing="$missing $package"
 done
@@ -14,7 +34,7 @@ done
 
 if [ "$(id -u)" != 0 ]; then
 	echo "These packages are missing, and installing them needs root:$missing" >&2
-	echo "Run as root: make deps" >&2
+	echo "Run as root: make deps${*:+ FOR=\"$*\"}" >&2
 	exit 1
 fi
 echo "Installing:$missing"

@@ -322,7 +322,7 @@ def main():
         return 77
     missing = [t for t in TOOLS if shutil.which(t) is None]
     if missing:
-        print(f'bench: {", ".join(missing)} not installed: make deps', file=sys.stderr)
+        print(f'bench: {", ".join(missing)} not installed: make deps FOR=bench', file=sys.stderr)
         return 77
     slow = None if args.quick else build_is_slow(args.build)
     if slow:

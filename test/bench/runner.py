@@ -233,7 +233,7 @@ class Runner:
                              vdev='--vdev=net_null0,no-rx=1')
         try:
             out = self.finish(self.start(
-                ['taskset', '-c', self.cpus[1], self.build / 'test/e2e/crowd',
+                ['taskset', '-c', self.cpus[1], self.build / 'test/bench/crowd',
                  f'unix:{self.socket()}', '10.98.0.2', pairs, conns, rounds, size]))
         finally:
             stop(daemon)

@@ -18,7 +18,7 @@ import time
 from daemon import Attached, Daemon, alone, until_true
 from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check
 
-CROWD = os.path.join(BUILD, 'test/e2e/crowd')
+CROWD = os.path.join(BUILD, 'test/bench/crowd')
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 10
 WARM_UP = max(3, ROUNDS // 4)   # rounds in which records are used for the first time: new memory
 GROWTH_KIB = 1024       # of a daemon afterwards, for all rounds: heaps of libc are not exact

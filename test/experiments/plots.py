@@ -120,7 +120,7 @@ def draw(plot, folder):
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, check=False)
     except FileNotFoundError:
-        raise PlotError('there is no gnuplot: make deps') from None
+        raise PlotError('there is no gnuplot: make deps FOR=experiments') from None
     if run.returncode != 0 or not svg.exists() or svg.stat().st_size == 0:
         last = (run.stdout.strip().splitlines() or ['no message'])[-1]
         raise PlotError(f'gnuplot {plot.name}.gp: {last}')
