@@ -73,8 +73,10 @@ def measure_all(args, runner):
         figures = [f for f in wanted if f.group == group]
         rounds = 1 if all(f.once for f in figures) else args.rounds
         results, wrong = measure(runner, group, figures, rounds)
-        records += [judge(f, results) for f in figures]
-        errors += wrong
+        found = [judge(f, results) for f in figures]
+        errors += wrong + [f'{r["name"]}: the baseline is 0' for r in found
+                           if r['value'] is not None and r['ratio'] is None]
+        records += found
     return records, errors
 
 

@@ -438,6 +438,12 @@ def modes(results):
     return {k: statistics.median(r[f'{k}_mpps'] for r in results) for k in ('slow', 'fast')}
 
 
+def ratio_of(mine, theirs):
+    """Median of the ratios within each round; None if the baseline stood still in all of them."""
+    ratios = [x / y for x, y in zip(mine, theirs) if y]
+    return statistics.median(ratios) if ratios else None
+
+
 def interesting(results):
     """What the last round counted, without zeros."""
     last, found = results[-1], {}
@@ -460,19 +466,22 @@ def judge(figure, results):
     mine = [r[figure.key] for r in ours]
     theirs = [r[figure.of_base()] for r in base]
     value, against = statistics.median(mine), statistics.median(theirs)
-    ratio = statistics.median(x / y for x, y in zip(mine, theirs))
+    ratio = ratio_of(mine, theirs)
     two = modes(base) if figure.name == 'rpc_worked' else None
     if two:
         record['baseline']['modes'] = two
-        if two['fast'] > TWO_MODES * two['slow']:
+        # a link that stands still for half of the time was stopped, and has no slow mode
+        if 0 < TWO_MODES * two['slow'] < two['fast']:
             against = two['slow']
-            ratio = statistics.median(x / r['slow_mpps'] for x, r in zip(mine, base))
+            ratio = ratio_of(mine, [r['slow_mpps'] for r in base])
     if 'congestion_control' in base[-1]:
         record['baseline']['congestion_control'] = base[-1]['congestion_control']
     record['samples'] = {'ours': mine, 'baseline': theirs}
     record['counters'] = interesting(ours)
     record.update(value=value, ratio=ratio)
     record['baseline']['value'] = against
+    if ratio is None:
+        return record
     record['suspect'] = figure.kind == 'limit' and (ratio < 1 if figure.lower else ratio > 1)
     record['met'] = bool(figure.target) and is_ok(ratio, figure.target) and not record['suspect']
     if figure.drop:

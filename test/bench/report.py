@@ -23,7 +23,7 @@ def spread(value, samples):
 
 
 def verdict(record):
-    if record['value'] is None:
+    if record['ratio'] is None:
         return 'failed'
     if record['suspect']:
         return 'suspect'

@@ -42,6 +42,13 @@ def said(pattern, text):
     return float(found.group(1))
 
 
+def divide(x, y, what):
+    """x / y; a run that has measured no *what* has failed."""
+    if not y:
+        raise RunError(f'{what}: 0')
+    return x / y
+
+
 class Runner:
     """Starts one pair of processes at a time and returns what they printed."""
 
@@ -238,7 +245,9 @@ class Runner:
         finally:
             stop(daemon)
         first, last = (int(word) for word in out.split())
-        return {'gbps': 2 * pairs * conns * rounds * size * 8 / last / 1e6, 'even': first / last}
+        bits = 2 * pairs * conns * rounds * size * 8
+        return {'gbps': divide(bits, last, 'milliseconds') / 1e6,
+                'even': divide(first, last, 'milliseconds')}
 
     def idle(self, seconds=3):
         """What a daemon takes of a CPU that sleeps, with a link and no application."""
@@ -305,7 +314,7 @@ class Runner:
         served, sent = self.sockperf('throughput', **how)
         seconds = said(r'messages sent in ([0-9.]+) sec', sent)
         arrived = said(r'Total ([0-9]+) messages received', served)
-        return {'mpps': arrived / seconds / 1e6}
+        return {'mpps': divide(arrived, seconds, 'seconds') / 1e6}
 
     # ---- two CPUs, one process ----
 
