@@ -50,10 +50,13 @@ check-all: deps-check-all with-tests
 # This stack, the link and the kernel in turn, about twenty-five minutes; results in $(BUILD)/bench.
 # BENCH=latency|rpc|push|bulk|...: one figure or group. WRITE=1: into doc/performance.md.
 # PROFILE=1: instructions and cache misses per operation instead.
+# BASE=commit: that commit and this tree in turn, or their instructions; fails if this one is slower
+# (by more than WITHIN= percent).
 bench: deps-bench build
 	@ninja -C $(BUILD) bench-programs
 	@/usr/bin/python3 test/bench/bench.py $(if $(BENCH),--only $(BENCH)) $(if $(WRITE),--write) \
-		$(if $(PROFILE),--profile) $(BUILD)
+		$(if $(PROFILE),--profile) $(if $(BASE),--base $(BASE)) $(if $(WITHIN),--within $(WITHIN)) \
+		$(BUILD)
 
 # The provider for RDMA devices, on Soft-RoCE in guests: two minutes.
 # CASE=text: only cases with that in their names.

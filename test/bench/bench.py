@@ -5,8 +5,9 @@
 Two processes on a CPU each, both polling. Each round measures every variant of a group once,
 in an order that rotates, so that what the machine does meanwhile hits all of them; a ratio is
 the median of each round's ratios. Everything happens inside namespaces of its own that end with
-this process. Results: BUILD/bench/results.json, a plot per figure beside it, and a table. How to
-read it: doc/performance.md.
+this process. Results: BUILD/bench/results.json, a plot per figure beside it, and a table. With
+--base: a commit against this tree instead, BUILD/bench/base.json. How to read it:
+doc/performance.md.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import compare                                      # noqa: E402
 import profile_core                                 # noqa: E402
 from figures import FIGURES, VARIANTS, judge        # noqa: E402
 from report import plot, table                      # noqa: E402
@@ -174,12 +176,40 @@ def keep(folder, found):
     (folder / 'results.json').write_text(json.dumps(found, indent=1) + '\n', encoding='utf-8')
 
 
-def run(args, runner):
+def facts(args, runner):
+    """What a result is worth little without."""
     commit = said('git', 'describe', '--always', '--dirty', '--exclude', '*')
-    found = {'commit': commit or 'unknown',     # no history here
-             'flags': flags(args.build),
-             'cpus': dict(zip(('client', 'server'), runner.cpus)),
-             'machine': machine(args, runner)}
+    return {'commit': commit or 'unknown',      # no history here
+            'flags': flags(args.build),
+            'cpus': dict(zip(('client', 'server'), runner.cpus)),
+            'machine': machine(args, runner)}
+
+
+def end_comparison(args, lines, records, errors):
+    """Print it; exit status."""
+    print('\n'.join(lines + compare.table(records)), flush=True)
+    for error in errors:
+        print('bench: ' + error, file=sys.stderr)
+    folder = pathlib.Path(args.build) / 'bench'
+    folder.mkdir(exist_ok=True)
+    (folder / 'base.json').write_text(json.dumps(records, indent=1) + '\n', encoding='utf-8')
+    return compare.status(records)
+
+
+def run_comparison(args, runner):
+    """The base and this tree in turn."""
+    base = pathlib.Path(args.base_build)
+    found = facts(args, runner)
+    lines = [*head(found)[:-1], f'- base: {args.base}, {base.parent.name}.']
+    if flags(base) != found['flags']:
+        lines.append(f'- its flags: {" ".join(flags(base)["options"])}.')
+    wanted = [f for f in FIGURES if chosen(args, f)]
+    records, errors = compare.compare(runner, base, wanted, args.rounds, args.within / 100)
+    return end_comparison(args, [*lines, ''], records, errors)
+
+
+def run(args, runner):
+    found = facts(args, runner)
     found['figures'], errors = measure_all(args, runner)
     if not args.quick:
         errors += add_instructions(args, found['figures'])
@@ -225,7 +255,7 @@ def inner(args):
         for command in ('ip link set lo up', f'ip addr add {KERNEL_IP}/24 dev veth0',
                         'ip link set veth0 up'):
             subprocess.run([*runner.peer, *command.split()], check=True)
-        return run(args, runner)
+        return (run_comparison if args.base else run)(args, runner)
 
 
 @contextlib.contextmanager
@@ -269,6 +299,8 @@ def outer(args):
         command = [*unshare, sys.executable, __file__, '--inner', '--tmp', tmp, *sys.argv[1:]]
         if huge:
             command.append('--huge')
+        if args.base:
+            command += ['--base-build', args.base_build]
         with subprocess.Popen(command) as process:
             try:
                 return process.wait()
@@ -276,18 +308,27 @@ def outer(args):
                 process.kill()
 
 
-def profile(args, parser):
+def profile(args):
     """Counts are the same whatever else runs: no namespaces, no rounds."""
-    if args.only not in (None, *profile_core.CASES):
-        parser.error(f'--profile has {", ".join(profile_core.CASES)}')
+    cases = [args.only] if args.only else profile_core.CASES
     with tempfile.TemporaryDirectory(prefix='sanstack-bench-') as tmp:
+        tmp, build = pathlib.Path(tmp), pathlib.Path(args.build)
+        if args.base:
+            builds = {'base': args.base_build, 'new': build}
+            return end_comparison(args, [], *compare.count(tmp, builds, cases, args.within / 100))
         try:
-            print('\n'.join(profile_core.report(pathlib.Path(args.build), pathlib.Path(tmp),
-                                                [args.only] if args.only else profile_core.CASES)))
+            print('\n'.join(profile_core.report(build, tmp, cases)))
         except profile_core.ProfileError as error:
             print(f'bench: {error}', file=sys.stderr)
             return 1
     return 0
+
+
+def base_build(args):
+    try:
+        return compare.build_base(ROOT, pathlib.Path(args.build).resolve(), args.base)
+    except (compare.BaseError, OSError) as error:
+        sys.exit(f'bench: no base: {error}')
 
 
 def main():
@@ -300,7 +341,12 @@ def main():
                         help=f'one figure or group: {", ".join(dict.fromkeys(names))}')
     parser.add_argument('--profile', action='store_true',
                         help='instructions and cache misses per operation instead')
-    parser.add_argument('--rounds', type=int, help=f'alternations ({ROUNDS})')
+    parser.add_argument('--base', metavar='COMMIT', help='that commit against this tree instead; '
+                        'exit status 1 if this tree is slower')
+    parser.add_argument('--within', type=float, default=0, metavar='PERCENT',
+                        help='with --base: so much is no loss (0)')
+    parser.add_argument('--rounds', type=int,
+                        help=f'alternations ({ROUNDS}; with --base {compare.ROUNDS})')
     parser.add_argument('--ms', type=int, help=f'milliseconds per run ({RUN_MS})')
     parser.add_argument('--no-huge', action='store_true', help='without hugepages')
     parser.add_argument('--quick', action='store_true',
@@ -308,17 +354,24 @@ def main():
     parser.add_argument('--write', action='store_true', help=f'put the table into {REPORT.name}')
     for name in ('--inner', '--huge'):
         parser.add_argument(name, action='store_true', help=argparse.SUPPRESS)
-    parser.add_argument('--tmp', help=argparse.SUPPRESS)
+    for name in ('--tmp', '--base-build'):
+        parser.add_argument(name, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.rounds = args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS)
+    args.rounds = args.rounds or (QUICK_ROUNDS if args.quick else
+                                  compare.ROUNDS if args.base else ROUNDS)
     args.ms = args.ms or (QUICK_MS if args.quick else RUN_MS)
     args.noise_ms = QUICK_MS if args.quick else NOISE_MS
-    if args.write and (args.only or args.quick):
+    if args.write and (args.only or args.quick or args.base):
         parser.error('--write needs every figure, measured in full')
     if args.inner:
         return inner(args)
     if args.profile:
-        return profile(args, parser)
+        if args.only not in (None, *profile_core.CASES):
+            parser.error(f'--profile has {", ".join(profile_core.CASES)}')
+        args.base_build = args.base and base_build(args)
+        return profile(args)
+    if args.base and not any(chosen(args, f) for f in FIGURES):
+        parser.error(f'--base has figures, not {args.only}')
     if len(os.sched_getaffinity(0)) < 2:
         print('bench: needs two CPUs', file=sys.stderr)
         return 77
@@ -329,6 +382,7 @@ def main():
     slow = None if args.quick else build_is_slow(args.build)
     if slow:
         parser.error(f'{args.build}: {slow}')
+    args.base_build = args.base and base_build(args)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     return outer(args)
 

@@ -53,7 +53,7 @@ class Runner:
     """Starts one pair of processes at a time and returns what they printed."""
 
     def __init__(self, build, tmp, ms, huge):
-        self.build = pathlib.Path(build).resolve()
+        self.use(build)
         self.tmp = pathlib.Path(tmp)
         self.ms = ms
         self.huge = huge
@@ -61,6 +61,10 @@ class Runner:
         self.peer = []          # what a command begins with that runs in the peer's namespace
         self.library = {}       # per role, what else a program begins with whose sockets are carried
         self.kernel_state = None
+
+    def use(self, build):
+        """Programs of that build from now on."""
+        self.build = pathlib.Path(build).resolve()
         os.environ['RTSAN_PROVIDER_PATH'] = str(self.build / 'drivers/san/unix')
 
     # ---- processes ----

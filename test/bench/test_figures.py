@@ -3,12 +3,14 @@
 """How figures of make bench are judged: pure functions, nothing is measured. (SYS-3)"""
 
 import pathlib
+import random
 import sys
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import compare                      # noqa: E402
 from figures import FIGURES, judge  # noqa: E402
 from report import plot, table      # noqa: E402
 from runner import RunError, divide     # noqa: E402
@@ -21,6 +23,14 @@ MODES = (
     ('stopped for half of each round', [(0, 20)] * 3, 10, 0.5),
     ('stopped for half of one round', [(0, 20), (5, 15), (5, 15)], 5, 1),
 )
+
+
+def runs(new, jitter, seed):
+    """Fifteen rounds on a machine whose speed drifts, with *jitter* of each run; new / base."""
+    draw = random.Random(seed)
+    speed = [draw.choice((1, 1, 0.5)) for _ in range(compare.ROUNDS)]
+    return {side: [s * draw.gauss(1, jitter) * factor for s in speed]
+            for side, factor in (('base', 1), ('new', new), ('again', 1))}
 
 
 class Judge(unittest.TestCase):
@@ -44,6 +54,44 @@ class Judge(unittest.TestCase):
     def test_run_that_took_no_time(self):
         self.assertEqual(divide(6, 3, 'seconds'), 2)
         self.assertRaises(RunError, divide, 1, 0, 'seconds')
+
+
+class Compare(unittest.TestCase):
+    def verdicts(self, new, jitter, lower=False, within=0.0):
+        return [compare.judge(runs(new, jitter, seed), lower, within)['verdict']
+                for seed in range(10)]
+
+    def test_worse(self):
+        self.assertEqual(set(self.verdicts(0.95, 0.01)), {'LOSS'})
+        self.assertEqual(set(self.verdicts(1.05, 0.01, lower=True)), {'LOSS'})
+
+    def test_better(self):
+        self.assertEqual(set(self.verdicts(1.05, 0.01)), {'better'})
+        self.assertEqual(set(self.verdicts(0.95, 0.01, lower=True)), {'better'})
+
+    def test_within(self):
+        self.assertEqual(set(self.verdicts(0.95, 0.01, within=0.08)), {'same'})
+
+    def test_exact(self):
+        base = [1696] * compare.ROUNDS
+        for new, verdict in ((1695, 'better'), (1696, 'same'), (1697, 'LOSS')):
+            runs_of = {'base': base, 'new': [new] * compare.ROUNDS, 'again': base}
+            self.assertEqual(compare.judge(runs_of, True, 0)['verdict'], verdict)
+
+    def test_accident(self):
+        """As good as none of a thousand comparisons of equals is called a difference."""
+        verdicts = [compare.judge(runs(1, 0.2, seed), False, 0)['verdict']
+                    for seed in range(1000)]
+        self.assertGreater(verdicts.count('same'), 990)
+
+    def test_chance(self):
+        self.assertEqual(compare.chance(1, 0), 1)
+        self.assertAlmostEqual(compare.chance(1, 2), 1 / 3)
+        self.assertAlmostEqual(compare.chance(2, 3), 3 / 9)
+
+    def test_base_of_zero(self):
+        zero = {'base': [0], 'new': [1], 'again': [0]}
+        self.assertEqual(compare.judge(zero, False, 0)['verdict'], 'base is 0')
 
 
 if __name__ == '__main__':
