@@ -36,13 +36,13 @@ leak_end(struct sim_world *w, void *state)
 		if (h->core != NULL && san_core_leaks(h->core) != 0)
 			sim_world_fail(w, "leak", "host %u: %" PRIu64 " things in use at the end",
 				       i, san_core_leaks(h->core));
-		if (h->pool != w->pool)
+		if (h->pool != w->net.pool)
 			check_pool(w, "a host", h->pool);
 	}
 	if (rte_hash_count(w->cam) != 0)
 		sim_world_fail(w, "leak", "%d entries in the CAM at the end",
 			       rte_hash_count(w->cam));
-	check_pool(w, "the network", w->pool);
+	check_pool(w, "the network", w->net.pool);
 }
 
 const struct sim_checker sim_check_leak = {

@@ -15,10 +15,10 @@
 #include <stdio.h>
 
 #include "san_wr.h"
+#include "sim_link.h"
 
 #define SIM_FAULTS_MAX 32
 #define SIM_NAME_MAX   32
-#define SIM_PPM        1000000u
 
 enum sim_topo_type {
 	SIM_TOPO_PAIR,       /**< two hosts, one cable */
@@ -33,15 +33,6 @@ struct sim_topo_conf {
 	uint32_t hosts;
 	uint32_t leaves;
 	uint32_t spines;
-};
-
-/** A cable and the output queue in front of it, one per direction. */
-struct sim_link_conf {
-	uint32_t rate_mbps;
-	uint64_t delay_ns;     /**< propagation */
-	uint32_t buffer_bytes; /**< of the queue; what does not fit is dropped */
-	uint32_t mark_bytes;   /**< CE when more is queued; 0: never */
-	uint32_t mtu;          /**< IP bytes; longer packets are lost without a word; 0: none */
 };
 
 enum sim_cc {

@@ -200,7 +200,7 @@ sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 		count_silence(w);
 		w->nb_silencing += begins ? 1 : -1;
 	}
-	w->stats.nb_faults += begins;
+	w->net.nb_faults += begins;
 	if (f->kind == SIM_FAULT_PAUSE)
 		pause_host(w, host_of(w, f), begins);
 	else if (f->kind == SIM_FAULT_RESTART)

@@ -158,12 +158,12 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 	conf->tl.max_unordered = conf->pdl.max_conns;
 	conf->pool = h->pool;
 	conf->pdl.secret32 = secret32;
-	conf->pdl.secret_arg = &w->prng;
+	conf->pdl.secret_arg = &w->net.prng;
 	conf->ulp.secret32 = secret32;
-	conf->ulp.secret_arg = &w->prng;
-	conf->pdl.prng_seed = san_prng_u64(&w->prng);
+	conf->ulp.secret_arg = &w->net.prng;
+	conf->pdl.prng_seed = san_prng_u64(&w->net.prng);
 	for (i = 0; i < SAN_CM_SECRET; i++)
-		conf->cm.secret[i] = (uint8_t)san_prng_u64(&w->prng);
+		conf->cm.secret[i] = (uint8_t)san_prng_u64(&w->net.prng);
 	conf->tl.cam = w->cam;
 	conf->tl.engine = w->nb_engines++;
 	conf->tl.max_txns = RTE_MIN(conf->tl.max_txns, nb_conns * w->conf.load.depth * 4 + 64);
@@ -218,7 +218,7 @@ sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h)
 {
 	uint64_t drops[SAN_DROP_MAX] = {0};
 
-	if (h->core == NULL || h->pool != w->pool)
+	if (h->core == NULL || h->pool != w->net.pool)
 		return 0;
 	san_core_drops(h->core, drops);
 	return drops[SAN_DROP_NO_MBUF];
@@ -232,7 +232,7 @@ sim_host_kill(struct sim_world *w, struct sim_host *h)
 	sim_load_host_down(w, h);
 	drop_ring(h);
 	sim_report_engine(&w->dead_engines, h->core);
-	w->nb_no_mbuf += sim_host_no_mbuf(w, h);
+	w->net.nb_no_mbuf += sim_host_no_mbuf(w, h);
 	san_core_destroy(h->core);
 	h->core = NULL;
 	free(h->side_of_qp);
@@ -248,13 +248,13 @@ sim_host_create(struct sim_world *w, uint32_t id)
 
 	h->id = id;
 	h->run_at_ns = SAN_TIME_NEVER;
-	h->drift_ppm = san_prng_below(&w->prng, (uint32_t)(2 * range + 1));
+	h->drift_ppm = san_prng_below(&w->net.prng, (uint32_t)(2 * range + 1));
 	h->drift_ppm -= (int64_t)range;
 	h->rx_mask = rte_align32pow2(w->conf.host.rx_ring) - 1;
 	h->rx = calloc(h->rx_mask + 1, sizeof(struct rte_mbuf *));
 	if (h->rx == NULL)
 		return -ENOMEM;
-	h->pool = w->pool;
+	h->pool = w->net.pool;
 	if (w->conf.host.mbufs != 0) {
 		snprintf(name, sizeof(name), "host%u", id);
 		h->pool = sim_pool_create(name, w->conf.host.mbufs, 0, w->conf.host.mtu);
@@ -270,7 +270,7 @@ sim_host_destroy(struct sim_world *w, struct sim_host *h)
 	if (h->rx != NULL)
 		drop_ring(h);
 	sim_host_kill(w, h);
-	if (h->pool != w->pool)
+	if (h->pool != w->net.pool)
 		rte_mempool_free(h->pool);
 	free(h->rx);
 }
@@ -319,7 +319,7 @@ into_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy;
 
-	if (h->pool == w->pool && m->pool == w->pool)
+	if (h->pool == w->net.pool && m->pool == w->net.pool)
 		return m;
 	copy = rte_pktmbuf_copy(m, h->pool, 0, UINT32_MAX);
 	if (copy == NULL)
@@ -363,10 +363,10 @@ out_of_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy;
 
-	if (h->pool == w->pool)
+	if (h->pool == w->net.pool)
 		return m;
-	copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
-	w->nb_no_mbuf += copy == NULL;
+	copy = rte_pktmbuf_copy(m, w->net.pool, 0, UINT32_MAX);
+	w->net.nb_no_mbuf += copy == NULL;
 	rte_pktmbuf_free(m);
 	return copy;
 }
@@ -389,7 +389,7 @@ transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
 			struct rte_mbuf *m = out_of_pool(w, h, pkts[i]);
 
 			if (m != NULL)
-				sim_link_send(w, l, m);
+				sim_world_send(w, l, m);
 		}
 		if (k == 0)
 			return false;

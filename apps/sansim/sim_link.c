@@ -8,19 +8,55 @@
  */
 
 #include <rte_ether.h>
-#include <rte_mbuf.h>
 
+#include "san_assert.h"
+#include "sim_link.h"
 #include "sim_pkt.h"
-#include "sim_world.h"
 
 #define FRAME_EXTRA 24 /* preamble, frame check sequence, gap: bytes of time on the cable */
 #define PS_PER_NS   1000
 #define BURST       8 /* packets of a run, on average */
 
+void
+sim_net_init(struct sim_net *net, uint64_t seed)
+{
+	*net = (struct sim_net){0};
+	san_prng_seed(&net->prng, seed);
+	sim_events_init(&net->events);
+}
+
+void
+sim_net_fini(struct sim_net *net)
+{
+	struct sim_event ev;
+
+	while (sim_events_pop(&net->events, &ev))
+		if (ev.kind == SIM_EV_ARRIVE)
+			rte_pktmbuf_free(ev.arg);
+	sim_events_fini(&net->events);
+}
+
+void
+sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *conf)
+{
+	*l = (struct sim_link){
+		.conf = conf,
+		.id = id,
+		.buffer_bytes = conf->buffer_bytes,
+		.trace_if = -1,
+	};
+}
+
+void
+sim_link_fini(struct sim_link *l)
+{
+	sim_events_lane_fini(&l->lane);
+}
+
 static uint64_t
 byte_ps(const struct sim_link *l, uint64_t bytes)
 {
-	return bytes * 8 * SIM_PPM / l->conf->rate_mbps;
+	return l->conf->rate_mbps == 0 ? 0 : bytes * 8 * SIM_PPM / l->conf->rate_mbps;
 }
 
 uint64_t
@@ -35,27 +71,27 @@ sim_link_backlog(const struct sim_link *l, uint64_t now_ns)
 
 /* Begins and ends so that the share of the rate is in bursts, up to BURST / (BURST + 1). */
 static bool
-is_in_burst(struct sim_world *w, const struct sim_link_fault *f)
+is_in_burst(struct sim_net *net, const struct sim_link_fault *f)
 {
 	uint64_t left = SIM_PPM - RTE_MIN(f->burst_ppm, SIM_PPM), begins;
 
 	if (left == 0)
 		return true;
 	if (f->in_burst)
-		return sim_chance(w, SIM_PPM - SIM_PPM / BURST);
+		return sim_chance(net, SIM_PPM - SIM_PPM / BURST);
 	begins = (uint64_t)f->burst_ppm * SIM_PPM / (BURST * left);
-	return sim_chance(w, (uint32_t)RTE_MIN(begins, (uint64_t)SIM_PPM));
+	return sim_chance(net, (uint32_t)RTE_MIN(begins, (uint64_t)SIM_PPM));
 }
 
 static bool
-is_lost(struct sim_world *w, struct sim_link *l, const struct rte_mbuf *m)
+is_lost(struct sim_net *net, struct sim_link *l, const struct rte_mbuf *m)
 {
 	struct sim_link_fault *f = &l->fault;
 
-	if (f->nb_down != 0 || sim_chance(w, f->loss_ppm))
+	if (f->nb_down != 0 || sim_chance(net, f->loss_ppm))
 		return true;
 	if (f->burst_ppm != 0) {
-		f->in_burst = is_in_burst(w, f);
+		f->in_burst = is_in_burst(net, f);
 		if (f->in_burst)
 			return true;
 	}
@@ -63,17 +99,17 @@ is_lost(struct sim_world *w, struct sim_link *l, const struct rte_mbuf *m)
 }
 
 static void
-trace(struct sim_world *w, const struct sim_link *l, const struct rte_mbuf *m, uint64_t at_ns,
+trace(struct sim_net *net, const struct sim_link *l, const struct rte_mbuf *m, uint64_t at_ns,
       const char *comment)
 {
 	if (l->trace_if >= 0)
-		sim_trace_packet(w->trace, (uint32_t)l->trace_if, at_ns, true,
+		sim_trace_packet(net->trace, (uint32_t)l->trace_if, at_ns, true,
 				 rte_pktmbuf_mtod(m, const void *), m->data_len, comment);
 }
 
 /* Its last bit arrives at *at_ns*, mostly behind those of all that were sent before. */
 static void
-deliver(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
+deliver(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
 {
 	const struct sim_event ev = {
 		.at_ns = at_ns,
@@ -82,64 +118,64 @@ deliver(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at
 		.kind = SIM_EV_ARRIVE,
 	};
 
-	sim_events_push_lane(&w->events, &l->lane, &ev);
+	sim_events_push_lane(&net->events, &l->lane, &ev);
 }
 
 static uint64_t
-draw_delay(struct sim_world *w, uint64_t most_ns)
+draw_delay(struct sim_net *net, uint64_t most_ns)
 {
-	return san_prng_below(&w->prng, (uint32_t)RTE_MIN(most_ns, UINT32_MAX - 1ull) + 1);
+	return san_prng_below(&net->prng, (uint32_t)RTE_MIN(most_ns, UINT32_MAX - 1ull) + 1);
 }
 
 /* On the cable, with what goes wrong there; *at_ns*: when its last bit arrives. */
 static void
-carry(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
+carry(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
 {
 	struct sim_link_fault *f = &l->fault;
 	struct rte_mbuf *copy;
 	uint64_t late_ns;
 
-	if (is_lost(w, l, m)) {
-		trace(w, l, m, at_ns, "lost: fault");
+	if (is_lost(net, l, m)) {
+		trace(net, l, m, at_ns, "lost: fault");
 		l->nb_lost++;
-		w->stats.nb_faults++;
+		net->nb_faults++;
 		rte_pktmbuf_free(m);
 		return;
 	}
-	if (sim_chance(w, f->dup_ppm)) {
-		copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
-		w->nb_no_mbuf += copy == NULL;
-		w->stats.nb_faults++;
+	if (sim_chance(net, f->dup_ppm)) {
+		copy = rte_pktmbuf_copy(m, net->pool, 0, UINT32_MAX);
+		net->nb_no_mbuf += copy == NULL;
+		net->nb_faults++;
 		if (copy != NULL)
-			deliver(w, l, copy, at_ns + draw_delay(w, f->dup_ns));
+			deliver(net, l, copy, at_ns + draw_delay(net, f->dup_ns));
 	}
-	if (sim_chance(w, f->corrupt_ppm)) {
-		w->stats.nb_faults++;
-		sim_pkt_flip_bit(m, &w->prng);
+	if (sim_chance(net, f->corrupt_ppm)) {
+		net->nb_faults++;
+		sim_pkt_flip_bit(m, &net->prng);
 	}
-	if (sim_chance(w, f->reorder_ppm)) {
-		late_ns = draw_delay(w, f->reorder_ns);
-		w->stats.nb_faults += late_ns != 0;
+	if (sim_chance(net, f->reorder_ppm)) {
+		late_ns = draw_delay(net, f->reorder_ns);
+		net->nb_faults += late_ns != 0;
 		at_ns += late_ns;
 	}
-	trace(w, l, m, at_ns, NULL);
-	deliver(w, l, m, at_ns);
+	trace(net, l, m, at_ns, NULL);
+	deliver(net, l, m, at_ns);
 }
 
 void
-sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
+sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t now_ns)
 {
-	uint64_t queued = sim_link_backlog(l, w->now_ns);
-	uint64_t now_ps = w->now_ns * PS_PER_NS, at_ns;
+	uint64_t queued = sim_link_backlog(l, now_ns);
+	uint64_t now_ps = now_ns * PS_PER_NS, at_ns;
 
 	if (l->conf->mtu != 0 && m->pkt_len > l->conf->mtu + sizeof(struct rte_ether_hdr)) {
-		trace(w, l, m, w->now_ns, "dropped: longer than the MTU");
+		trace(net, l, m, now_ns, "dropped: longer than the MTU");
 		l->nb_lost++;
 		rte_pktmbuf_free(m);
 		return;
 	}
 	if (queued + m->pkt_len > l->buffer_bytes) {
-		trace(w, l, m, w->now_ns, "dropped: queue full");
+		trace(net, l, m, now_ns, "dropped: queue full");
 		l->nb_full++;
 		rte_pktmbuf_free(m);
 		return;
@@ -150,13 +186,25 @@ sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 		byte_ps(l, m->pkt_len + FRAME_EXTRA);
 	l->nb_pkts++;
 	l->nb_bytes += m->pkt_len + FRAME_EXTRA;
-	queued = sim_link_backlog(l, w->now_ns);
+	queued = sim_link_backlog(l, now_ns);
 	l->high_bytes = queued > l->high_bytes ? queued : l->high_bytes;
 	at_ns = l->busy_ps / PS_PER_NS + l->conf->delay_ns;
 	if (l->faulty) {
-		carry(w, l, m, at_ns);
+		carry(net, l, m, at_ns);
 		return;
 	}
-	trace(w, l, m, at_ns, NULL);
-	deliver(w, l, m, at_ns);
+	trace(net, l, m, at_ns, NULL);
+	deliver(net, l, m, at_ns);
+}
+
+struct rte_mbuf *
+sim_link_arrival(struct sim_net *net, uint64_t now_ns, uint32_t *id)
+{
+	struct sim_event ev;
+
+	if (sim_events_next_ns(&net->events) > now_ns || !sim_events_pop(&net->events, &ev))
+		return NULL;
+	SAN_VERIFY(ev.kind == SIM_EV_ARRIVE);
+	*id = ev.obj;
+	return ev.arg;
 }

@@ -40,8 +40,8 @@ draw_pair(struct sim_world *w, uint32_t conn, uint32_t *from, uint32_t *to)
 		*to = half + conn % half;
 		break;
 	case SIM_PATTERN_RANDOM:
-		*from = san_prng_below(&w->prng, n);
-		*to = (*from + 1 + san_prng_below(&w->prng, n - 1)) % n;
+		*from = san_prng_below(&w->net.prng, n);
+		*to = (*from + 1 + san_prng_below(&w->net.prng, n - 1)) % n;
 		break;
 	case SIM_PATTERN_PERMUTATION:
 		*from = conn % n;
@@ -90,8 +90,8 @@ create_conn(struct sim_world *w, uint32_t conn)
 {
 	struct sim_load *ld = w->load;
 	struct sim_side *a = &ld->sides[2 * conn], *b = a + 1;
-	bool stream = w->conf.load.streams_ppm != 0 && sim_chance(w, w->conf.load.streams_ppm);
-	bool ordered = stream || !sim_chance(w, w->conf.load.unordered_ppm);
+	bool stream = w->conf.load.streams_ppm != 0 && sim_chance(&w->net, w->conf.load.streams_ppm);
+	bool ordered = stream || !sim_chance(&w->net, w->conf.load.unordered_ppm);
 	int rc;
 
 	*a = (struct sim_side){.id = 2 * conn, .qp = SAN_QPN_NONE, .ordered = ordered};
@@ -132,7 +132,7 @@ sim_load_create(struct sim_world *w)
 		return -ENOMEM;
 	w->load = ld;
 	app_hist_reset(&ld->hist);
-	san_prng_seed(&ld->prng, san_prng_u64(&w->prng));
+	san_prng_seed(&ld->prng, san_prng_u64(&w->net.prng));
 	ld->slot_bytes = RTE_ALIGN_CEIL(RTE_MAX(lc->size_max, (uint32_t)SIM_HEADER), 64u);
 	ld->block_bytes = ld->slot_bytes + BLOCK_EXTRA;
 	ld->block = malloc(ld->block_bytes);

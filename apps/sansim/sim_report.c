@@ -161,7 +161,7 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("measured_ns", ns);
 	PUT("connections", w->stats.nb_conns / 2);
 	PUT("broken", w->stats.nb_broken);
-	PUT("faults", w->stats.nb_faults);
+	PUT("faults", w->net.nb_faults);
 	PUT("ops", w->stats.nb_ops);
 	PUT("ops_failed", w->stats.nb_ops_failed);
 	PUT("bytes", bytes);

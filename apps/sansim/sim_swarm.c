@@ -72,7 +72,7 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 	sim_world_run(w);
 	v->failed = w->failed;
 	v->nb_events = w->stats.nb_events;
-	v->nb_faults = w->stats.nb_faults;
+	v->nb_faults = w->net.nb_faults;
 	v->nb_ops = w->stats.nb_ops;
 	v->nb_broken = w->stats.nb_broken;
 	v->hash = w->hash;

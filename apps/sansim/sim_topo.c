@@ -28,15 +28,12 @@ add_link(struct sim_world *w, const struct sim_link_conf *conf, uint32_t from, u
 {
 	struct sim_link *l = &w->links[w->nb_links];
 
-	*l = (struct sim_link){
-		.conf = conf,
-		.id = w->nb_links++,
-		.from = from,
-		.to = to,
-		.trace_if = -1,
-		/* a host's own queue is bounded by its loop (sim_host.c), not by drops */
-		.buffer_bytes = from < w->nb_hosts ? UINT32_MAX : conf->buffer_bytes,
-	};
+	sim_link_init(l, w->nb_links++, conf);
+	l->from = from;
+	l->to = to;
+	/* a host's own queue is bounded by its loop (sim_host.c), not by drops */
+	if (from < w->nb_hosts)
+		l->buffer_bytes = UINT32_MAX;
 }
 
 static void
@@ -98,7 +95,7 @@ sim_topo_destroy(struct sim_world *w)
 	uint32_t i;
 
 	for (i = 0; i < w->nb_links; i++)
-		sim_events_lane_fini(&w->links[i].lane);
+		sim_link_fini(&w->links[i]);
 	free(w->links);
 }
 
@@ -166,7 +163,7 @@ sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	sim_link_send(w, route(w, l->to, host, m), m);
+	sim_world_send(w, route(w, l->to, host, m), m);
 }
 
 /* ---- places ---- */

@@ -54,7 +54,7 @@ void
 sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
 	     uint16_t port, void *arg)
 {
-	sim_events_push(&w->events, &(struct sim_event){
+	sim_events_push(&w->net.events, &(struct sim_event){
 					    .at_ns = at_ns,
 					    .arg = arg,
 					    .obj = obj,
@@ -83,11 +83,11 @@ sim_world_step(struct sim_world *w, uint64_t end_ns)
 {
 	struct sim_event ev;
 
-	if (w->failed || sim_events_next_ns(&w->events) > end_ns) {
+	if (w->failed || sim_events_next_ns(&w->net.events) > end_ns) {
 		w->now_ns = w->failed ? w->now_ns : end_ns;
 		return false;
 	}
-	sim_events_pop(&w->events, &ev);
+	sim_events_pop(&w->net.events, &ev);
 	w->now_ns = ev.at_ns;
 	switch (ev.kind) {
 	case SIM_EV_ARRIVE:
@@ -132,7 +132,7 @@ run_until(struct sim_world *w, bool (*done)(const struct sim_world *w), uint64_t
 {
 	while (!done(w) && !w->failed && w->now_ns < end_ns) {
 		uint64_t look_ns = RTE_MIN(w->now_ns + LOOK_NS, end_ns);
-		uint64_t next_ns = sim_events_next_ns(&w->events);
+		uint64_t next_ns = sim_events_next_ns(&w->net.events);
 
 		if (next_ns > look_ns) /* nothing happens meanwhile */
 			look_ns = RTE_MIN(next_ns, end_ns);
@@ -208,7 +208,7 @@ live(struct sim_world *w)
 static uint64_t
 nb_no_mbuf(const struct sim_world *w)
 {
-	uint64_t n = w->nb_no_mbuf;
+	uint64_t n = w->net.nb_no_mbuf;
 	uint32_t i;
 
 	for (i = 0; i < w->nb_hosts; i++)
@@ -227,7 +227,7 @@ sim_world_run(struct sim_world *w)
 		return;
 	w->failed = false; /* whatever else failed, it may be for this */
 	sim_world_fail(w, "sansim", "%u mbufs for all are too few: %lu times none was left",
-		       w->pool->size, (unsigned long)n);
+		       w->net.pool->size, (unsigned long)n);
 }
 
 /* ---- building ---- */
@@ -274,9 +274,9 @@ create_pools(struct sim_world *w)
 {
 	uint32_t cam = w->conf.host.cam != 0 ? w->conf.host.cam : CAM_ENTRIES;
 
-	w->pool = sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
+	w->net.pool = sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
 	w->cam = san_cam_table_create("cam", cam, SOCKET_ID_ANY);
-	if (w->pool == NULL || w->cam == NULL)
+	if (w->net.pool == NULL || w->cam == NULL)
 		return -ENOMEM;
 	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
 	return w->hosts == NULL ? -ENOMEM : 0;
@@ -296,7 +296,7 @@ open_trace(struct sim_world *w, const struct sim_watch *watch)
 			watch->trace_where);
 		return -EINVAL;
 	}
-	rc = sim_trace_open(watch->trace_path, &w->trace);
+	rc = sim_trace_open(watch->trace_path, &w->net.trace);
 	if (rc != 0) {
 		w->explained = true;
 		fprintf(stderr, "sansim: %s: %s\n", watch->trace_path, strerror(-rc));
@@ -304,7 +304,7 @@ open_trace(struct sim_world *w, const struct sim_watch *watch)
 	}
 	while ((l = sim_topo_match(w, watch->trace_where, &i)) != NULL) {
 		snprintf(name, sizeof(name), "%u-%u", l->from, l->to);
-		l->trace_if = sim_trace_interface(w->trace, name, 0);
+		l->trace_if = sim_trace_interface(w->net.trace, name, 0);
 	}
 	return 0;
 }
@@ -358,8 +358,7 @@ sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 	if (w == NULL)
 		return -ENOMEM;
 	w->conf = *conf;
-	san_prng_seed(&w->prng, conf->run.seed);
-	sim_events_init(&w->events);
+	sim_net_init(&w->net, conf->run.seed);
 	rc = build(w, watch);
 	if (rc != 0) {
 		if (!w->explained)
@@ -377,8 +376,8 @@ close_watch(struct sim_world *w)
 {
 	int rc = 0;
 
-	if (w->trace != NULL)
-		rc = sim_trace_close(w->trace);
+	if (w->net.trace != NULL)
+		rc = sim_trace_close(w->net.trace);
 	if (w->series != NULL && (fflush(w->series) != 0 || ferror(w->series)))
 		rc = -EIO;
 	if (w->series != NULL)
@@ -389,22 +388,18 @@ close_watch(struct sim_world *w)
 int
 sim_world_destroy(struct sim_world *w)
 {
-	struct sim_event ev;
 	uint32_t i;
 	int rc = close_watch(w);
 
 	for (i = 0; w->hosts != NULL && i < w->nb_hosts; i++)
 		sim_host_destroy(w, &w->hosts[i]);
-	while (sim_events_pop(&w->events, &ev))
-		if (ev.kind == SIM_EV_ARRIVE)
-			rte_pktmbuf_free(ev.arg);
-	sim_events_fini(&w->events);
+	sim_net_fini(&w->net);
 	sim_check_destroy(w);
 	sim_load_destroy(w);
 	free(w->hosts);
 	sim_topo_destroy(w);
 	rte_hash_free(w->cam);
-	rte_mempool_free(w->pool);
+	rte_mempool_free(w->net.pool);
 	free(w);
 	return rc;
 }

@@ -25,10 +25,8 @@
 #include <stdint.h>
 
 #include "core.h"
-#include "san_prng.h"
 #include "sim_conf.h"
-#include "sim_event.h"
-#include "sim_trace.h"
+#include "sim_link.h"
 
 struct sim_world;
 struct sim_load;
@@ -36,37 +34,10 @@ struct sim_side;
 struct sim_checks;
 
 enum sim_event_kind {
-	SIM_EV_ARRIVE, /**< arg: mbuf; obj: link */
-	SIM_EV_HOST,   /**< obj: host; its next round */
-	SIM_EV_FAULT,  /**< obj: fault; port: 1 begins, 0 ends */
-	SIM_EV_LOAD,   /**< obj: side of a connection; see sim_load.c */
+	SIM_EV_HOST = SIM_EV_ARRIVE + 1, /**< obj: host; its next round */
+	SIM_EV_FAULT,                    /**< obj: fault; port: 1 begins, 0 ends */
+	SIM_EV_LOAD,                     /**< obj: side of a connection; see sim_load.c */
 	SIM_EV_SAMPLE,
-};
-
-/** The faults of a link, summed over those that are active. */
-struct sim_link_fault {
-	uint32_t loss_ppm, burst_ppm, flow_ppm, reorder_ppm, dup_ppm, corrupt_ppm;
-	uint32_t nb_down;
-	uint64_t reorder_ns, dup_ns;
-	bool in_burst;
-};
-
-struct sim_link {
-	const struct sim_link_conf *conf;
-	uint32_t id;
-	uint32_t from, to; /**< nodes: hosts first, then switches */
-	uint64_t busy_ps;  /**< its port sends what is queued until then */
-	uint32_t buffer_bytes;
-	int32_t trace_if;            /**< below 0: not traced */
-	struct sim_events_lane lane; /**< packets under way */
-	struct sim_link_fault fault;
-	bool faulty; /**< any of them */
-	/* what happened */
-	uint64_t nb_pkts, nb_bytes;
-	uint64_t nb_full; /**< dropped: no room in the queue */
-	uint64_t nb_lost; /**< dropped by a fault */
-	uint64_t nb_marked;
-	uint64_t high_bytes; /**< most that was queued */
 };
 
 #define SIM_PLANS 64u /* of a host: timers look some 50 us ahead, by the microsecond */
@@ -95,7 +66,6 @@ struct sim_host {
 
 struct sim_stats {
 	uint64_t nb_events; /**< packets that arrived somewhere */
-	uint64_t nb_faults; /**< packets that a fault touched, and faults of hosts */
 	uint64_t nb_ops, nb_ops_failed;
 	uint64_t nb_conns, nb_broken; /**< connections made; ended by other than us */
 };
@@ -118,9 +88,7 @@ struct sim_world {
 	uint64_t now_ns;
 	uint64_t load_ns; /**< when the load started */
 	uint64_t hash;    /**< of every arrival: where, when, what */
-	struct san_prng prng;
-	struct sim_events events;
-	struct rte_mempool *pool;
+	struct sim_net net; /**< its faults: those of hosts, too */
 	struct rte_hash *cam;
 	uint32_t nb_engines;
 	uint32_t nb_hosts, nb_switches, nb_links;
@@ -128,11 +96,9 @@ struct sim_world {
 	struct sim_link *links;
 	struct sim_load *load;
 	struct sim_checks *checks;
-	struct sim_trace *trace;
 	struct sim_stats stats;
 	struct sim_engine_sums dead_engines; /**< of processes that died */
 	struct sim_link_sums on_links;
-	uint64_t nb_no_mbuf;         /**< common pool empty, as links and the dead found it */
 	uint64_t longest_silence_ns; /**< between completions of a side that had work */
 	uint32_t silent_side;        /**< whose that was */
 	bool fault_active[SIM_FAULTS_MAX];
@@ -173,18 +139,12 @@ void sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind,
 /** One event; false: none before *end_ns*, which is then the time. */
 bool sim_world_step(struct sim_world *w, uint64_t end_ns);
 
-static inline bool
-sim_chance(struct sim_world *w, uint32_t ppm)
-{
-	return ppm != 0 && san_prng_below(&w->prng, SIM_PPM) < ppm;
-}
-
-/* ---- sim_link.c ---- */
-
 /** Queue a packet; it is the link's from here on. */
-void sim_link_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m);
-/** Bytes queued now, the one being sent included. */
-uint64_t sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
+static inline void
+sim_world_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
+{
+	sim_link_send(&w->net, l, m, w->now_ns);
+}
 
 /* ---- sim_topo.c ---- */
 

@@ -56,13 +56,12 @@ test_sim_network(const char *const *words)
 
 	assert_non_null(w);
 	test_sim_conf(&w->conf, words);
-	san_prng_seed(&w->prng, w->conf.run.seed);
-	sim_events_init(&w->events);
+	sim_net_init(&w->net, w->conf.run.seed);
 	assert_int_equal(sim_topo_create(w), 0);
 	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
 	assert_non_null(w->hosts);
 	snprintf(name, sizeof(name), "network%u", nb_pools++);
-	w->pool = test_eal_pool(name, TEST_SIM_MBUFS, TEST_SIM_ROOM);
+	w->net.pool = test_eal_pool(name, TEST_SIM_MBUFS, TEST_SIM_ROOM);
 	return w;
 }
 
@@ -70,14 +69,9 @@ test_sim_network(const char *const *words)
 static inline void
 test_sim_network_free(struct sim_world *w)
 {
-	struct sim_event ev;
-
-	while (sim_events_pop(&w->events, &ev))
-		if (ev.kind == SIM_EV_ARRIVE)
-			rte_pktmbuf_free(ev.arg);
-	assert_int_equal(rte_mempool_in_use_count(w->pool), 0);
-	rte_mempool_free(w->pool);
-	sim_events_fini(&w->events);
+	sim_net_fini(&w->net);
+	assert_int_equal(rte_mempool_in_use_count(w->net.pool), 0);
+	rte_mempool_free(w->net.pool);
 	free(w->hosts);
 	sim_topo_destroy(w);
 	free(w);
@@ -87,7 +81,7 @@ test_sim_network_free(struct sim_world *w)
 static inline struct rte_mbuf *
 test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, uint16_t len)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->net.pool);
 	struct rte_ether_hdr *eth;
 	struct rte_udp_hdr *udp;
 	struct san_ip src, dst;
@@ -140,7 +134,7 @@ test_sim_arrival(struct sim_world *w, struct sim_link **l)
 {
 	struct sim_event ev;
 
-	if (!sim_events_pop(&w->events, &ev))
+	if (!sim_events_pop(&w->net.events, &ev))
 		return NULL;
 	assert_int_equal(ev.kind, SIM_EV_ARRIVE);
 	assert_true(ev.at_ns >= w->now_ns);

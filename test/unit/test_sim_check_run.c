@@ -178,7 +178,7 @@ sim_check_leak__mbuf(void **state)
 
 	(void)state;
 	ran(WORDS(SHORT));
-	m = rte_pktmbuf_alloc(w->pool);
+	m = rte_pktmbuf_alloc(w->net.pool);
 	sim_check_end(w);
 	rte_pktmbuf_free(m);
 	assert_fails("leak", "the network: 1 of");
@@ -568,7 +568,7 @@ sim_world_run__pool_is_empty(void **state)
 
 	(void)state;
 	world(WORDS(SHORT));
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(w->pool)) != NULL)
+	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(w->net.pool)) != NULL)
 		n++;
 	sim_world_run(w);
 	rte_pktmbuf_free_bulk(all, n);

@@ -27,7 +27,7 @@ static void
 send_n(struct sim_world *w, struct sim_link *l, uint32_t n)
 {
 	for (; n > 0; n--)
-		sim_link_send(w, l, frame(w));
+		sim_world_send(w, l, frame(w));
 }
 
 /* When the next one arrives; SAN_TIME_NEVER: none. It is freed. */
@@ -100,7 +100,7 @@ sim_link_send__rates(void **state)
 		double want_ns = 0;
 
 		for (k = 0; k < 1000; k++) {
-			sim_link_send(w, &w->links[0],
+			sim_world_send(w, &w->links[0],
 				      test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
 			want_ns += (64 + k + EXTRA) * 8 * 1000 / rates[i].mbps;
 		}
@@ -138,7 +138,7 @@ sim_link_send__drops_beyond_the_buffer(void **state)
 	send_n(w, &w->links[PORT], 6);
 	assert_int_equal(w->links[PORT].nb_full, 2);
 	/* a small one goes where a large one does not */
-	sim_link_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
+	sim_world_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
 	assert_int_equal(w->links[PORT].nb_full, 2);
 	test_sim_network_free(w);
 }
@@ -151,10 +151,10 @@ sim_link_send__loses_what_is_too_long(void **state)
 	struct sim_link *l = &w->links[PORT];
 
 	(void)state;
-	sim_link_send(w, l, test_sim_frame(w, 1, 0, 1, 1015));
+	sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1015));
 	assert_int_equal(l->nb_lost, 1);
 	assert_int_equal(l->nb_pkts, 0);
-	sim_link_send(w, l, test_sim_frame(w, 1, 0, 1, 1014));
+	sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1014));
 	assert_int_equal(l->nb_lost, 1);
 	assert_int_equal(l->nb_pkts, 1);
 	test_sim_network_free(w);
@@ -250,11 +250,11 @@ sim_link_send__marks_nothing_else(void **state)
 	send_n(w, l, 1);
 	m = frame(w);
 	memcpy(was, rte_pktmbuf_mtod(m, void *), LEN);
-	sim_link_send(w, l, m);
+	sim_world_send(w, l, m);
 	m = frame(w); /* ARP has no such bits */
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
-	sim_link_send(w, l, m);
+	sim_world_send(w, l, m);
 	arrival_ns(w);
 	m = test_sim_arrival(w, &l);
 	for (i = 0; i < LEN; i++)
@@ -289,7 +289,7 @@ sim_link_send__marks_only_ect(void **state)
 		sum = rte_raw_cksum(ip, sizeof(*ip));
 		assert_int_not_equal(sum, 0xffff);
 		send_n(w, l, 1);
-		sim_link_send(w, l, m);
+		sim_world_send(w, l, m);
 		arrival_ns(w);
 		assert_ptr_equal(test_sim_arrival(w, &l), m);
 		assert_int_equal(ip->type_of_service, 0xb8 | after[ecn]);
@@ -322,7 +322,7 @@ lose(struct sim_world *w, uint32_t n, char *which)
 	for (i = 0; i < n; i++) {
 		bool is_lost;
 
-		sim_link_send(w, &w->links[0], frame(w));
+		sim_world_send(w, &w->links[0], frame(w));
 		is_lost = arrival_ns(w) == SAN_TIME_NEVER;
 		lost += is_lost;
 		w->now_ns += 200;
@@ -330,7 +330,7 @@ lose(struct sim_world *w, uint32_t n, char *which)
 			which[i] = is_lost ? '1' : '0';
 	}
 	assert_int_equal(w->links[0].nb_lost, lost);
-	assert_int_equal(w->stats.nb_faults, lost + 1); /* and the fault itself */
+	assert_int_equal(w->net.nb_faults, lost + 1); /* and the fault itself */
 	return lost;
 }
 
@@ -454,7 +454,7 @@ sim_link_send__flows(void **state)
 		for (k = lost = 0; k < 4; k++) {
 			uint16_t len = (uint16_t)(100 + 50 * k);
 
-			sim_link_send(w, &w->links[0],
+			sim_world_send(w, &w->links[0],
 				      test_sim_frame(w, 0, 1, (uint16_t)(40000 + port), len));
 			lost += arrival_ns(w) == SAN_TIME_NEVER;
 			w->now_ns += 100;
@@ -474,12 +474,12 @@ sim_link_send__down(void **state)
 	(void)state;
 	assert_int_equal(lose(w, 100, NULL), 100);
 	/* the way back works */
-	sim_link_send(w, &w->links[1], frame(w));
+	sim_world_send(w, &w->links[1], frame(w));
 	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
 	assert_false(w->links[1].faulty);
 	sim_fault_event(w, 0, false);
 	assert_false(w->links[0].faulty);
-	sim_link_send(w, &w->links[0], frame(w));
+	sim_world_send(w, &w->links[0], frame(w));
 	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
 	test_sim_network_free(w);
 }
@@ -497,7 +497,7 @@ sim_link_send__duplicate(void **state)
 	for (i = 0; i < 2000; i++) {
 		uint64_t sent_ns = w->now_ns;
 
-		sim_link_send(w, &w->links[0], frame(w));
+		sim_world_send(w, &w->links[0], frame(w));
 		m[0] = test_sim_arrival(w, &l);
 		assert_int_equal(w->now_ns, sent_ns + 1120);
 		m[1] = test_sim_arrival(w, &l);
@@ -530,7 +530,7 @@ sim_link_send__reorder(void **state)
 	for (i = 0; i < MANY; i++) {
 		uint64_t at_ns;
 
-		sim_link_send(w, &w->links[0], frame(w));
+		sim_world_send(w, &w->links[0], frame(w));
 		at_ns = arrival_ns(w) - w->now_ns;
 		assert_in_range(at_ns, 1120, 1120 + 7000);
 		late += at_ns != 1120;
@@ -547,17 +547,17 @@ static void
 sim_link_send__reorder_counts_what_is_late(void **state)
 {
 	struct sim_world *w = with_fault("reorder", "1", "fault.f.arg=1 ns");
-	uint64_t before = w->stats.nb_faults;
+	uint64_t before = w->net.nb_faults;
 	uint32_t i, late = 0;
 
 	(void)state;
 	for (i = 0; i < MANY; i++) {
-		sim_link_send(w, &w->links[0], frame(w));
+		sim_world_send(w, &w->links[0], frame(w));
 		late += arrival_ns(w) - w->now_ns != 1120;
 		w->now_ns += 10 * US;
 	}
 	assert_share(late, MANY, 0.5);
-	assert_int_equal(w->stats.nb_faults - before, late);
+	assert_int_equal(w->net.nb_faults - before, late);
 	test_sim_network_free(w);
 }
 
@@ -573,7 +573,7 @@ sim_link_send__corruption_of_one_bit(void **state)
 	for (i = 0; i < 5000; i++) {
 		uint32_t bits = 0;
 
-		sim_link_send(w, &w->links[0], frame(w));
+		sim_world_send(w, &w->links[0], frame(w));
 		m = test_sim_arrival(w, &l);
 		assert_int_equal(m->pkt_len, LEN);
 		for (k = 0; k < LEN; k++) {

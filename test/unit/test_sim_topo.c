@@ -83,7 +83,7 @@ walk(struct sim_world *w, uint32_t from, struct rte_mbuf *m, uint32_t *hops, uin
 
 	*hops = 0;
 	*spine = UINT32_MAX;
-	sim_link_send(w, sim_topo_uplink(w, from), m);
+	sim_world_send(w, sim_topo_uplink(w, from), m);
 	while ((m = test_sim_arrival(w, &l)) != NULL) {
 		(*hops)++;
 		assert_true(*hops < 10);
@@ -158,7 +158,7 @@ sim_topo_arrive__arp(void **state)
 
 	(void)state;
 	for (to = 1; to < w->nb_hosts; to++) {
-		struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+		struct rte_mbuf *m = rte_pktmbuf_alloc(w->net.pool);
 		struct rte_ether_hdr *eth =
 			(void *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(struct rte_arp_hdr));
 		struct rte_arp_hdr *arp = (void *)(eth + 1);
