@@ -15,6 +15,7 @@
 
 #include "san_assert.h"
 #include "sim_check.h"
+#include "sim_core.h"
 #include "sim_load.h"
 #include "sim_pool.h"
 #include "sim_report.h"
@@ -23,30 +24,8 @@
 #define EPOCH_NS   SAN_NS_PER_S /* not zero: zero often means "never" by accident */
 #define RETRY_NS   SAN_NS_PER_US
 #define DRAIN_NS   (20 * SAN_NS_PER_US)
-#define PREFIX_V4  (96 + 8)
-#define PREFIX_V6  64
-#define PORT_FIRST 50000
 #define WRAP_AFTER 40 /* packets, and requests */
 #define QUEUE_SLOT 32 /* QP table entries beyond the connections */
-
-static uint32_t
-secret32(void *arg)
-{
-	return (uint32_t)san_prng_u64(arg);
-}
-
-void
-sim_host_ip(const struct sim_world *w, uint32_t id, struct san_ip *ip)
-{
-	uint32_t n = rte_cpu_to_be_32((w->conf.host.ipv6 ? 0u : 10u << 24) + id + 1);
-
-	memset(ip, 0, sizeof(*ip));
-	if (w->conf.host.ipv6)
-		ip->b[0] = 0xfd;
-	else
-		ip->b[10] = ip->b[11] = 0xff;
-	memcpy(&ip->b[12], &n, sizeof(n));
-}
 
 uint64_t
 sim_host_clock(const struct sim_host *h, uint64_t now_ns)
@@ -132,38 +111,16 @@ tune_tl(struct san_tl_conf *tl, const struct sim_host_conf *hc)
 }
 
 static void
-set_addresses(const struct sim_world *w, const struct sim_host *h, struct san_core_conf *conf)
-{
-	uint32_t i, id = rte_cpu_to_be_32(h->id);
-
-	conf->inet.mac.addr_bytes[0] = 2;
-	memcpy(&conf->inet.mac.addr_bytes[2], &id, sizeof(id));
-	conf->inet.nb_addrs = 1;
-	sim_host_ip(w, h->id, &conf->inet.addrs[0].ip);
-	conf->inet.addrs[0].prefix_len = w->conf.host.ipv6 ? PREFIX_V6 : PREFIX_V4;
-	conf->cm.path.src_mac = conf->inet.mac;
-	conf->cm.nb_ports = SAN_WIRE_CM_PORTS;
-	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
-		conf->cm.ports[i] = (uint16_t)(PORT_FIRST + i);
-}
-
-static void
 fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 {
 	const struct sim_host_conf *hc = &w->conf.host;
-	uint32_t i, nb_conns = sim_load_conns_of(w, h->id);
+	uint32_t nb_conns = sim_load_conns_of(w, h->id);
 
 	/* beyond its own: a CID that rests, a request that comes twice, one in time-wait */
 	san_core_conf_default(conf, 2 * nb_conns + QUEUE_SLOT, hc->mtu);
 	conf->tl.max_unordered = conf->pdl.max_conns;
 	conf->pool = h->pool;
-	conf->pdl.secret32 = secret32;
-	conf->pdl.secret_arg = &w->net.prng;
-	conf->ulp.secret32 = secret32;
-	conf->ulp.secret_arg = &w->net.prng;
-	conf->pdl.prng_seed = san_prng_u64(&w->net.prng);
-	for (i = 0; i < SAN_CM_SECRET; i++)
-		conf->cm.secret[i] = (uint8_t)san_prng_u64(&w->net.prng);
+	sim_core_conf(conf, h->id, hc->ipv6, &w->net.prng);
 	conf->tl.cam = w->cam;
 	conf->tl.engine = w->nb_engines++;
 	conf->tl.max_txns = RTE_MIN(conf->tl.max_txns, nb_conns * w->conf.load.depth * 4 + 64);
@@ -180,7 +137,6 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 	SET(conf->cm.timewait_ns, hc->cm_timewait_ns);
 	tune_pdl(w, &conf->pdl);
 	tune_tl(&conf->tl, hc);
-	set_addresses(w, h, conf);
 }
 
 int

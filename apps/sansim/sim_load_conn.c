@@ -11,6 +11,7 @@
 
 #include "san_assert.h"
 #include "sim_check.h"
+#include "sim_core.h"
 #include "sim_load.h"
 
 #define SERVICE     1
@@ -72,7 +73,7 @@ sim_load_connect(struct sim_world *w, struct sim_side *s)
 		return;
 	}
 	fill_param(w, s, &param);
-	sim_host_ip(w, sim_peer(w, s)->host, &peer);
+	sim_core_ip(&peer, sim_peer(w, s)->host, w->conf.host.ipv6);
 	rc = san_core_connect(h->core, s->qp, &peer, SERVICE, &param, clock_ns);
 	if (rc == 0) {
 		s->state = SIM_SIDE_CONNECT;

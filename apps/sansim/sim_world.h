@@ -174,7 +174,6 @@ void sim_host_round(struct sim_world *w, struct sim_host *h);
 /** Make it look at its work soon: something was posted, or a pause is over. */
 void sim_host_wake(struct sim_world *w, struct sim_host *h);
 uint64_t sim_host_clock(const struct sim_host *h, uint64_t now_ns);
-void sim_host_ip(const struct sim_world *w, uint32_t id, struct san_ip *ip);
 
 /* ---- sim_fault.c ---- */
 

@@ -19,6 +19,7 @@
 #include <rte_ring.h>
 
 #include "core.h"
+#include "sim_core.h"
 #define TEST_EAL_MB "512"
 #include "unit/test_eal.h"
 
@@ -36,6 +37,8 @@
 #define WAIT_S     30
 #define TURN_NS    500 /* what a round takes, about */
 #define CONNECTING 64  /* connections set up at a time */
+
+enum host { CLIENT, SERVER };
 
 struct side {
 	struct san_core *core;
@@ -79,38 +82,20 @@ die(const char *what)
 
 /* ---- construction ---- */
 
-static uint32_t
-secret32(void *arg)
-{
-	return (uint32_t)san_prng_u64(arg);
-}
-
 static void
-make_core(struct side *s, uint8_t host)
+make_core(struct side *s, enum host host)
 {
 	struct san_core_conf conf;
 	char text[32];
-	uint32_t i;
 
 	san_core_conf_default(&conf, bench.nb_conns + 16, MTU);
+	sim_core_conf(&conf, host, false, &bench.prng);
 	conf.pool = bench.pool;
-	conf.pdl.secret32 = conf.ulp.secret32 = secret32;
-	conf.pdl.secret_arg = conf.ulp.secret_arg = &bench.prng;
-	conf.pdl.prng_seed = host;
 	snprintf(text, sizeof(text), "cam%u", host);
 	conf.tl.engine = host;
 	conf.tl.cam = san_cam_table_create(text, CAM_SIZE, SOCKET_ID_ANY);
-	conf.inet.mac = (struct rte_ether_addr){{2, 0, 0, 0, 0, host}};
-	conf.inet.nb_addrs = 1;
-	snprintf(text, sizeof(text), "10.9.0.%u/24", host);
-	if (conf.tl.cam == NULL || san_inet_parse(text, &conf.inet.addrs[0]) != 0)
-		die("configuration");
-	conf.cm.secret[0] = host; /* nobody forges cookies here */
-	conf.cm.path.src_mac = conf.inet.mac;
-	conf.cm.path.dst_port = SAN_WIRE_PORT;
-	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
-		conf.cm.ports[i] = (uint16_t)(50000 + i);
-	conf.cm.nb_ports = SAN_WIRE_CM_PORTS;
+	if (conf.tl.cam == NULL)
+		die("no memory");
 	conf.cm.features = bench.pack ? SAN_CM_FEAT_PACK : 0;
 	if (san_core_create(&conf, bench.now_ns, &s->core) != 0)
 		die("core");
@@ -158,8 +143,8 @@ make_all(void)
 		die("no memory");
 	bench.client.out = bench.server.in = there;
 	bench.server.out = bench.client.in = back;
-	make_core(&bench.client, 1);
-	make_core(&bench.server, 2);
+	make_core(&bench.client, CLIENT);
+	make_core(&bench.server, SERVER);
 	make_queues(&bench.client);
 	make_queues(&bench.server);
 }
@@ -229,14 +214,14 @@ connect_all(void)
 	uint64_t until = bench.now_ns + WAIT_S * SAN_NS_PER_S;
 	struct san_cm_param param = param_default();
 	uint32_t started = 0, accepted = 0;
-	struct san_inet_addr peer;
+	struct san_ip peer;
 
-	if (san_inet_parse("10.9.0.2/24", &peer) != 0 ||
-	    san_core_listen(server->core, SERVICE, PKEY, 1024, 0) != 0)
+	sim_core_ip(&peer, SERVER, false);
+	if (san_core_listen(server->core, SERVICE, PKEY, 1024, 0) != 0)
 		die("listen");
 	while (client->nb_up < bench.nb_conns || server->nb_up < bench.nb_conns) {
 		for (; started < bench.nb_conns && started < client->nb_up + CONNECTING; started++)
-			if (san_core_connect(client->core, client->qps[started], &peer.ip, SERVICE,
+			if (san_core_connect(client->core, client->qps[started], &peer, SERVICE,
 					     &param, bench.now_ns) != 0)
 				die("connect");
 		poll_events(client, NULL);

@@ -27,6 +27,7 @@
 #define TEST_EAL_MB "512"
 #include "test_eal.h"
 
+#include "sim_core.h"
 #include "sim_world.h"
 
 #define TEST_SIM_MBUFS 8191
@@ -96,8 +97,8 @@ test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, u
 	memset(eth, 0, sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + sizeof(*udp));
 	eth->src_addr.addr_bytes[0] = eth->dst_addr.addr_bytes[0] = 2;
 	memcpy(&eth->dst_addr.addr_bytes[2], &id, sizeof(id));
-	sim_host_ip(w, from, &src);
-	sim_host_ip(w, to, &dst);
+	sim_core_ip(&src, from, w->conf.host.ipv6);
+	sim_core_ip(&dst, to, w->conf.host.ipv6);
 	if (w->conf.host.ipv6) {
 		struct rte_ipv6_hdr *ip = (void *)(eth + 1);
 

@@ -167,7 +167,7 @@ sim_topo_arrive__arp(void **state)
 		memset(eth, 0, m->data_len);
 		memset(&eth->dst_addr, 0xff, sizeof(eth->dst_addr));
 		eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
-		sim_host_ip(w, to, &ip);
+		sim_core_ip(&ip, to, w->conf.host.ipv6);
 		memcpy(&arp->arp_data.arp_tip, &ip.b[12], sizeof(arp->arp_data.arp_tip));
 		assert_int_equal(walk(w, 0, m, &hops, &spine), to);
 	}
@@ -187,7 +187,7 @@ sim_topo_arrive__neighbour_solicitation(void **state)
 		struct san_ip ip;
 
 		memcpy(&eth->dst_addr, "\x33\x33\xff\0\0", sizeof(eth->dst_addr) - 1);
-		sim_host_ip(w, to, &ip);
+		sim_core_ip(&ip, to, w->conf.host.ipv6);
 		memcpy((uint8_t *)(eth + 1) + sizeof(struct rte_ipv6_hdr) + 8, ip.b, sizeof(ip.b));
 		assert_int_equal(walk(w, 0, m, &hops, &spine), to);
 	}
