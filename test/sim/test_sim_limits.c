@@ -381,7 +381,7 @@ sim_limits__random_loss(void **state)
 	(void)state;
 	for (seed = 1; seed <= 3; seed++) {
 		open_link(&p, &conf, 40000, 5 * SAN_NS_PER_US);
-		san_prng_seed(&p.w->prng, seed);
+		san_prng_seed(&p.w->net.prng, seed);
 		clean = goodput_mbps(&p);
 		p.w->node[1].link.drop_ppm = 50000;
 		lossy = goodput_mbps(&p);
@@ -404,7 +404,7 @@ drop_port(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 		return 1;
 	if (p.src_port != *bad || p.op == SAN_OP_CM)
 		return 1;
-	return san_prng_below(&w->prng, 100) < 60 ? 0 : 1;
+	return san_prng_below(&w->net.prng, 100) < 60 ? 0 : 1;
 }
 
 static void

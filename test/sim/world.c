@@ -10,18 +10,15 @@
 #include <rte_ip.h>
 
 #include "san_assert.h"
+#include "sim_core.h"
 #include "sim_pkt.h"
+#include "sim_pool.h"
 #define TEST_EAL_MB "512"
 #include "unit/test_eal.h"
 #include "world.h"
 
-#define MAC_LAST 5
-
-static uint32_t
-secret32(void *arg)
-{
-	return (uint32_t)san_prng_u64(arg);
-}
+#define MAC_LAST    5
+#define FRAME_BYTES (sizeof(struct rte_ether_hdr) + 24) /* on the cable, beside the MTU */
 
 void
 world_conf_default(struct world_conf *conf)
@@ -41,41 +38,17 @@ world_conf_default(struct world_conf *conf)
 void
 world_ip(const struct world *w, uint32_t node, struct san_ip *ip)
 {
-	struct san_inet_addr a;
-	char text[64];
-
-	snprintf(text, sizeof(text), w->conf.ipv6 ? "fd00::%x/64" : "10.0.0.%u/24", node + 1);
-	SAN_VERIFY(san_inet_parse(text, &a) == 0);
-	*ip = a.ip;
+	sim_core_ip(ip, node, w->conf.ipv6);
 }
 
 void
 world_node_conf(struct world *w, uint32_t node, struct san_core_conf *conf)
 {
-	static const struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 0}};
-	uint32_t i;
-
 	san_core_conf_default(conf, w->conf.max_conns, w->conf.mtu);
+	sim_core_conf(conf, node, w->conf.ipv6, &w->net.prng);
 	conf->pool = w->pool;
-	conf->pdl.secret32 = secret32;
-	conf->pdl.secret_arg = &w->prng;
-	conf->ulp.secret32 = secret32;
-	conf->ulp.secret_arg = &w->prng;
-	conf->pdl.prng_seed = san_prng_u64(&w->prng);
 	conf->tl.cam = w->cam;
 	conf->tl.engine = w->nb_engines++;
-	for (i = 0; i < SAN_CM_SECRET; i++)
-		conf->cm.secret[i] = (uint8_t)san_prng_u64(&w->prng);
-	conf->inet.mac = mac;
-	conf->inet.mac.addr_bytes[MAC_LAST] = (uint8_t)node;
-	conf->inet.nb_addrs = 1;
-	world_ip(w, node, &conf->inet.addrs[0].ip);
-	conf->inet.addrs[0].prefix_len = w->conf.ipv6 ? 64 : 96 + 24;
-	conf->cm.path.src_mac = conf->inet.mac;
-	conf->cm.path.dst_port = SAN_WIRE_PORT;
-	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
-		conf->cm.ports[i] = (uint16_t)(50000 + i);
-	conf->cm.nb_ports = SAN_WIRE_CM_PORTS;
 	if (w->conf.tune != NULL)
 		w->conf.tune(conf, node, w->conf.tune_arg);
 }
@@ -113,18 +86,16 @@ world_create(const struct world_conf *conf)
 	w->conf = *conf;
 	w->now_ns = SAN_NS_PER_S; /* not zero: zero often means "never" by accident */
 	w->check = true;
-	san_prng_seed(&w->prng, conf->seed);
+	sim_net_init(&w->net, conf->seed);
 	snprintf(name, sizeof(name), "world%u", nb_worlds);
-	w->pool = rte_pktmbuf_pool_create(name, conf->nb_mbufs, 0, SAN_PKT_PRIV_SIZE,
-					  (uint16_t)(RTE_PKTMBUF_HEADROOM + conf->mtu + 64),
-					  SOCKET_ID_ANY);
+	w->net.pool = w->pool = sim_pool_create(name, conf->nb_mbufs, 0, conf->mtu);
 	SAN_VERIFY(w->pool != NULL);
 	snprintf(name, sizeof(name), "cam%u", nb_worlds++);
 	w->cam = san_cam_table_create(name, 16384, SOCKET_ID_ANY);
 	SAN_VERIFY(w->cam != NULL);
-	sim_events_init(&w->events);
 	for (i = 0; i < conf->nb_nodes; i++) {
 		w->node[i].link = conf->link;
+		sim_link_init(&w->node[i].in, i, &w->node[i].in_conf);
 		world_param_default(&w->node[i].param);
 		world_node_start(w, i);
 	}
@@ -133,56 +104,46 @@ world_create(const struct world_conf *conf)
 
 /* ---- the network ---- */
 
-static bool
-chance(struct world *w, uint32_t ppm)
-{
-	return ppm != 0 && san_prng_below(&w->prng, 1000000) < ppm;
-}
-
-/* One copy into the output queue of *to*. */
+/* What the test says of the path to a node, in the simulator's terms. */
 static void
-enqueue(struct world *w, uint32_t to, struct rte_mbuf *m)
+set_link(struct world *w, struct world_node *n)
 {
-	struct world_node *n = &w->node[to];
-	struct sim_event ev = {.obj = to, .arg = m};
-	uint64_t at = w->now_ns;
+	const struct world_link *l = &n->link;
 
-	if (n->link.down || chance(w, n->link.drop_ppm) ||
-	    (n->link.mtu != 0 && m->pkt_len > n->link.mtu + sizeof(struct rte_ether_hdr)) ||
-	    (n->link.queue_pkts != 0 && n->nb_queued >= n->link.queue_pkts)) {
-		n->nb_lost++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	if (n->link.mark_pkts != 0 && n->nb_queued >= n->link.mark_pkts)
-		sim_pkt_mark_ce(m);
-	if (chance(w, n->link.corrupt_ppm))
-		sim_pkt_flip_bit(m, &w->prng);
-	if (n->link.mbps != 0) {
-		at = n->busy_ns > at ? n->busy_ns : at;
-		at += (uint64_t)(m->pkt_len + 24) * 8 * 1000 / n->link.mbps;
-		n->busy_ns = at;
-	}
-	ev.at_ns = at + n->link.delay_ns;
-	if (chance(w, n->link.reorder_ppm))
-		ev.at_ns += san_prng_below(&w->prng, (uint32_t)n->link.reorder_ns);
-	n->nb_queued++;
-	sim_events_push(&w->events, &ev);
+	n->in_conf = (struct sim_link_conf){
+		.rate_mbps = l->mbps,
+		.delay_ns = l->delay_ns,
+		.mtu = l->mtu,
+	};
+	n->in.buffer_bytes = UINT32_MAX;
+	if (l->queue_pkts != 0)
+		n->in.buffer_bytes = l->queue_pkts * (w->conf.mtu + FRAME_BYTES);
+	n->in.fault = (struct sim_link_fault){
+		.loss_ppm = l->drop_ppm,
+		.dup_ppm = l->dup_ppm,
+		.reorder_ppm = l->reorder_ppm,
+		.corrupt_ppm = l->corrupt_ppm,
+		.nb_down = l->down,
+		.reorder_ns = l->reorder_ns,
+	};
+	n->in.faulty = true;
 }
 
 static void
 send_copies(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m)
 {
 	int copies = w->filter != NULL ? w->filter(w, from, to, m, w->filter_arg) : 1;
+	struct world_node *n = &w->node[to];
 
-	copies += chance(w, w->node[to].link.dup_ppm);
+	set_link(w, n);
 	for (; copies > 0; copies--) {
 		struct rte_mbuf *copy = rte_pktmbuf_copy(m, w->pool, 0, UINT32_MAX);
 
 		if (copy == NULL)
 			break;
-		enqueue(w, to, copy);
+		sim_link_send(&w->net, &n->in, copy, w->now_ns);
 	}
+	n->nb_lost = n->in.nb_lost + n->in.nb_full;
 }
 
 static void
@@ -282,23 +243,24 @@ node_deadline(const struct world *w, const struct world_node *n)
 }
 
 static void
-deliver(struct world *w, struct sim_event *ev)
+deliver(struct world *w, uint32_t to, struct rte_mbuf *m)
 {
-	struct world_node *n = &w->node[ev->obj];
-	struct rte_mbuf *m = ev->arg;
+	struct world_node *n = &w->node[to];
 
-	n->nb_queued--;
 	if (n->core == NULL) {
 		rte_pktmbuf_free(m);
 		return;
 	}
-	if (ev->at_ns < n->paused_until_ns) {
-		ev->at_ns = n->paused_until_ns;
-		n->nb_queued++;
-		sim_events_push(&w->events, ev);
+	if (w->now_ns < n->paused_until_ns) {
+		sim_events_push(&w->net.events, &(struct sim_event){
+							.at_ns = n->paused_until_ns,
+							.arg = m,
+							.obj = to,
+							.kind = SIM_EV_ARRIVE,
+						});
 		return;
 	}
-	w->hash = sim_pkt_hash(w->hash, ev->at_ns, ev->obj, m);
+	w->hash = sim_pkt_hash(w->hash, w->now_ns, to, m);
 	n->nb_rx++;
 	san_core_rx_burst(n->core, &m, 1, w->now_ns);
 	if (w->check)
@@ -309,22 +271,21 @@ void
 world_step(struct world *w)
 {
 	uint64_t next = SAN_TIME_NEVER;
-	struct sim_event ev;
-	uint32_t i;
+	struct rte_mbuf *m;
+	uint32_t i, to;
 
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		next = san_time_min(next, node_deadline(w, &w->node[i]));
-	next = san_time_min(next, sim_events_next_ns(&w->events));
+	next = san_time_min(next, sim_events_next_ns(&w->net.events));
 	if (next == SAN_TIME_NEVER)
 		next = w->now_ns + SAN_NS_PER_MS;
 	w->now_ns = next > w->now_ns ? next : w->now_ns;
-	while (sim_events_next_ns(&w->events) <= w->now_ns && sim_events_pop(&w->events, &ev))
-		deliver(w, &ev);
+	while ((m = sim_link_arrival(&w->net, w->now_ns, &to)) != NULL)
+		deliver(w, to, m);
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
-	w->nb_steps++;
 }
 
 void
@@ -478,7 +439,6 @@ world_qp_destroy(struct world *w, uint32_t q)
 void
 world_destroy(struct world *w)
 {
-	struct sim_event ev;
 	uint32_t i;
 
 	/* time-wait and CID rest end; packets under way arrive */
@@ -491,9 +451,9 @@ world_destroy(struct world *w)
 		SAN_VERIFY(san_core_leaks(w->node[i].core) == 0);
 		san_core_destroy(w->node[i].core);
 	}
-	while (sim_events_pop(&w->events, &ev))
-		rte_pktmbuf_free(ev.arg);
-	sim_events_fini(&w->events);
+	sim_net_fini(&w->net);
+	for (i = 0; i < w->conf.nb_nodes; i++)
+		sim_link_fini(&w->node[i].in);
 	SAN_VERIFY(rte_hash_count(w->cam) == 0);
 	SAN_VERIFY(rte_mempool_avail_count(w->pool) == w->conf.nb_mbufs);
 	rte_hash_free(w->cam);

@@ -5,17 +5,16 @@
 /**
  * @file
  * Several protocol cores in one process and in virtual time, joined by a
- * switch with one finite output queue per host. The shipped code runs
- * unchanged; only packets and time are ours, so every run repeats from its
- * seed and every time limit can be asserted exactly.
+ * switch with one link of the simulator (sim_link.h) per host. The shipped
+ * code runs unchanged; only packets and time are ours, so every run repeats
+ * from its seed and every time limit can be asserted exactly.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core.h"
-#include "san_prng.h"
-#include "sim_event.h"
+#include "sim_link.h"
 
 #define WORLD_NODES 40
 #define WORLD_QPS   512
@@ -26,8 +25,7 @@ struct world_link {
 	uint64_t delay_ns;   /**< propagation */
 	uint64_t reorder_ns; /**< a reordered packet comes later by up to this */
 	uint32_t mbps;       /**< 0: no serialisation */
-	uint32_t queue_pkts; /**< 0: endless */
-	uint32_t mark_pkts;  /**< CE above this many queued; 0: never */
+	uint32_t queue_pkts; /**< of the largest; 0: endless */
 	uint16_t mtu;        /**< longer packets are dropped without a word; 0: none */
 	bool down;
 };
@@ -52,11 +50,12 @@ struct world_qp {
 
 struct world_node {
 	struct san_core *core;  /**< NULL: dead */
-	struct world_link link; /**< towards this node */
-	uint64_t busy_ns;       /**< its output port is busy until then */
+	struct world_link link; /**< towards this node; may change at any time */
+	struct sim_link_conf in_conf;
+	struct sim_link in; /**< the same for the simulator */
 	uint64_t paused_until_ns;
-	uint32_t nb_queued;
-	uint64_t nb_rx, nb_lost;
+	uint64_t nb_rx;
+	uint64_t nb_lost; /**< on the link, before it arrived */
 	bool accept; /**< take every connect request with qp_conf and param */
 	bool has_request;
 	struct san_core_event request;
@@ -81,15 +80,13 @@ struct world_conf {
 struct world {
 	struct world_conf conf;
 	uint64_t now_ns;
-	struct san_prng prng;
-	struct rte_mempool *pool;
+	struct sim_net net;
+	struct rte_mempool *pool; /**< of the network */
 	struct rte_hash *cam;
 	uint32_t nb_engines;
 	struct world_node node[WORLD_NODES];
 	struct world_qp qp[WORLD_QPS];
 	uint32_t nb_qps;
-	struct sim_events events;
-	uint64_t nb_steps;
 	uint64_t hash; /**< of every packet's destination, time and bytes */
 	world_filter filter;
 	void *filter_arg;
