@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Two hosts, each connection management over packet delivery, and a link between
- * them in virtual time, for the tests of lib/cm. Messages travel as bytes, through
- * the builder and the parser; what the link does to each is the test's to say.
+ * Two hosts, each connection management over packet delivery, and the cable between
+ * them, for the tests of lib/cm. Messages travel as bytes, through
+ * the builder and the parser; what becomes of each may be the test's to say.
  */
 
 #include <stdint.h>
@@ -14,11 +14,11 @@
 
 #include <rte_common.h>
 
+#include "cable.h"
 #include "cm.h"
 #include "san_assert.h"
 #include "unit/test_eal.h"
 
-#define CM_NET_FLIGHTS    512
 #define CM_NET_LATENCY_NS (10 * SAN_NS_PER_US)
 #define CM_NET_SERVICE    0x1122334455667788ULL
 #define CM_NET_PKEY       0x8001
@@ -29,10 +29,10 @@
 
 struct cm_net;
 
-/** What happens to a packet on the link. */
+/** What the test does to a packet before the faults of the link. */
 struct cm_fate {
-	uint8_t copies; /**< 0: lost */
-	uint64_t delay_ns[4];
+	uint8_t copies; /**< that are put on the link; 0: lost */
+	uint64_t delay_ns[2];
 };
 
 /** *msg*: of a CM packet, else NULL. *fate* is filled for one copy after the usual time. */
@@ -60,22 +60,13 @@ struct cm_host {
 	uint64_t drops[SAN_DROP_MAX];
 };
 
-struct cm_flight {
-	struct rte_mbuf *m; /**< NULL: free */
-	int to;
-	uint64_t at_ns;
-	uint64_t order;
-};
-
 struct cm_net {
 	struct cm_host h[2];
-	struct rte_mempool *pool;
 	uint64_t now_ns;
-	uint64_t nb_sent;
+	struct cable cable;
 	cm_net_hook hook;
 	cm_net_on_event on_event;
 	uint64_t arg[4]; /**< the hook's */
-	struct cm_flight flights[CM_NET_FLIGHTS];
 };
 
 static inline uint32_t
@@ -171,7 +162,7 @@ cm_net_init(struct cm_net *net, struct rte_mempool *pool, uint64_t seed, uint32_
 	    bool v6)
 {
 	memset(net, 0, sizeof(*net));
-	net->pool = pool;
+	cable_init(&net->cable, pool, seed + 1);
 	net->now_ns = 1000 * SAN_NS_PER_S;
 	san_prng_seed(&net->h[0].secret, seed);
 	san_prng_seed(&net->h[1].secret, ~seed);
@@ -184,8 +175,7 @@ cm_net_fini(struct cm_net *net)
 {
 	uint32_t i;
 
-	for (i = 0; i < CM_NET_FLIGHTS; i++)
-		rte_pktmbuf_free(net->flights[i].m);
+	cable_fini(&net->cable);
 	for (i = 0; i < 2; i++) {
 		san_cm_destroy(net->h[i].cm);
 		san_pdl_destroy(net->h[i].pdl);
@@ -205,14 +195,11 @@ cm_net_check(const struct cm_net *net)
 
 /* ---- the link ---- */
 
-static inline void
-cm_net_fly(struct cm_net *net, int to, struct rte_mbuf *m, uint64_t delay_ns)
+/** Packets that went over the link. */
+static inline uint64_t
+cm_net_nb_sent(const struct cm_net *net)
 {
-	struct cm_flight *f = net->flights;
-
-	while (f->m != NULL)
-		SAN_VERIFY(++f < net->flights + CM_NET_FLIGHTS);
-	*f = (struct cm_flight){m, to, net->now_ns + delay_ns, net->nb_sent++};
+	return net->cable.to[0].nb_pkts + net->cable.to[1].nb_pkts;
 }
 
 /** Put a packet on the link; *m* is the link's. */
@@ -228,15 +215,16 @@ cm_net_send(struct cm_net *net, int from, const struct san_wire_pkt *p,
 	if (msg != NULL)
 		net->h[from].nb_tx[msg->msg]++;
 	for (i = 0; i < fate.copies; i++)
-		cm_net_fly(net, 1 - from, rte_pktmbuf_copy(m, net->pool, 0, UINT32_MAX),
-			   fate.delay_ns[i]);
+		cable_send(&net->cable, 1 - from,
+			   rte_pktmbuf_copy(m, net->cable.net.pool, 0, UINT32_MAX),
+			   fate.delay_ns[i], net->now_ns);
 	rte_pktmbuf_free(m);
 }
 
 static inline struct rte_mbuf *
 cm_net_mbuf(struct cm_net *net)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(net->pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(net->cable.net.pool);
 
 	SAN_VERIFY(m != NULL);
 	return m;
@@ -411,25 +399,6 @@ cm_net_timers(struct cm_net *net, int i)
 	}
 }
 
-/** The packet to arrive next, NULL: none is under way. */
-static inline struct cm_flight *
-cm_net_next_flight(struct cm_net *net)
-{
-	struct cm_flight *best = NULL;
-	uint32_t i;
-
-	for (i = 0; i < CM_NET_FLIGHTS; i++) {
-		struct cm_flight *f = &net->flights[i];
-
-		if (f->m == NULL)
-			continue;
-		if (best == NULL || f->at_ns < best->at_ns ||
-		    (f->at_ns == best->at_ns && f->order < best->order))
-			best = f;
-	}
-	return best;
-}
-
 /** Let both hosts do what they can without time passing. */
 static inline void
 cm_net_settle(struct cm_net *net)
@@ -451,8 +420,7 @@ cm_net_settle(struct cm_net *net)
 static inline uint64_t
 cm_net_deadline_ns(struct cm_net *net)
 {
-	struct cm_flight *f = cm_net_next_flight(net);
-	uint64_t t = f != NULL ? f->at_ns : SAN_TIME_NEVER;
+	uint64_t t = cable_next_ns(&net->cable);
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -466,8 +434,9 @@ cm_net_deadline_ns(struct cm_net *net)
 static inline void
 cm_net_run_until(struct cm_net *net, uint64_t until_ns)
 {
-	struct cm_flight *f;
+	struct rte_mbuf *m;
 	uint64_t t;
+	int to;
 
 	for (;;) {
 		cm_net_settle(net);
@@ -475,15 +444,12 @@ cm_net_run_until(struct cm_net *net, uint64_t until_ns)
 		if (t > until_ns)
 			break;
 		net->now_ns = RTE_MAX(t, net->now_ns);
-		while ((f = cm_net_next_flight(net)) != NULL && f->at_ns <= net->now_ns) {
-			struct rte_mbuf *m = f->m;
-
-			f->m = NULL;
-			if (net->h[f->to].dead) {
+		while ((m = cable_arrival(&net->cable, &to, net->now_ns)) != NULL) {
+			if (net->h[to].dead) {
 				rte_pktmbuf_free(m);
 				continue;
 			}
-			cm_net_rx(net, f->to, m);
+			cm_net_rx(net, to, m);
 			cm_net_settle(net);
 			cm_net_check(net);
 		}

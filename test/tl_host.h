@@ -31,6 +31,7 @@ struct tl_host {
 
 struct tl_pkt {
 	struct rte_mbuf *m;
+	const struct san_wire_path *path; /**< that it is sent on */
 	struct san_wire_ack ack;
 };
 
@@ -152,10 +153,9 @@ tl_host_connect(struct tl_host *h[2], const struct tl_link *l, uint16_t slot[2],
 /* ---- sending, as the core does ---- */
 
 static inline void
-tl_host_finish(struct tl_host *h, struct san_pdl_conn *c, struct san_wire_pkt *p,
-	       struct tl_pkt *out)
+tl_host_finish(const struct san_pdl_conn *c, struct san_wire_pkt *p, struct tl_pkt *out)
 {
-	(void)h;
+	out->path = &c->path;
 	p->src = c->path.src;
 	p->dst = c->path.dst;
 	p->payload_len = (uint16_t)rte_pktmbuf_pkt_len(out->m);
@@ -199,7 +199,7 @@ tl_host_tx_conn(struct tl_host *h, struct san_pdl_conn *c, struct tl_pkt *out, u
 		san_tl_tx_fill(h->tl, c, &e, out[k].m, &p);
 		p.psn = e.psn;
 		san_pdl_tx_header(h->pdl, c, &p, now_ns);
-		tl_host_finish(h, c, &p, &out[k]);
+		tl_host_finish(c, &p, &out[k]);
 	}
 	san_pdl_tx_end(h->pdl, c, k == n);
 	san_pdl_conn_arm(h->pdl, c);
@@ -220,7 +220,7 @@ tl_host_tx(struct tl_host *h, struct tl_pkt *out, uint32_t n, uint64_t now_ns)
 		c = &h->pdl->conns[slot];
 		out[k].m = tl_host_mbuf(h);
 		san_pdl_tx_header(h->pdl, c, &p, now_ns);
-		tl_host_finish(h, c, &p, &out[k++]);
+		tl_host_finish(c, &p, &out[k++]);
 		memset(&p, 0, sizeof(p));
 	}
 	while (k < n && (c = san_pdl_sched_next(h->pdl)) != NULL)
@@ -230,7 +230,7 @@ tl_host_tx(struct tl_host *h, struct tl_pkt *out, uint32_t n, uint64_t now_ns)
 		out[k].m = tl_host_mbuf(h);
 		san_pdl_ack_fill(h->pdl, c, &p, &out[k].ack, now_ns);
 		san_pdl_conn_arm(h->pdl, c);
-		tl_host_finish(h, c, &p, &out[k++]);
+		tl_host_finish(c, &p, &out[k++]);
 	}
 	return k;
 }

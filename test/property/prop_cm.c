@@ -45,21 +45,20 @@ static uint32_t nb_ends;
 static struct asking asking[MAX_ASKING];
 static uint32_t nb_asking;
 
+/* Some packets turn up when nobody thinks of them any more. */
 static void
 link_hook(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	  struct cm_fate *fate)
 {
 	uint32_t i;
 
+	(void)n;
 	(void)from;
 	(void)p;
 	(void)msg;
-	fate->copies = san_prng_below(&g, 100) < n->arg[0] ? 0 : 1;
-	if (san_prng_below(&g, 100) < n->arg[1])
-		fate->copies += (uint8_t)(1 + san_prng_below(&g, 2));
+	fate->copies = san_prng_below(&g, 8) == 0 ? 2 : 1;
 	for (i = 0; i < fate->copies; i++) {
-		fate->delay_ns[i] = 1000 + san_prng_below(&g, (uint32_t)n->arg[2]);
-		/* sometimes one copy turns up when nobody thinks of it any more */
+		fate->delay_ns[i] = 1000;
 		if (san_prng_below(&g, 32) == 0)
 			fate->delay_ns[i] += san_prng_below(&g, 3000) * MS;
 	}
@@ -239,6 +238,8 @@ check_open(void)
 static void
 begin(uint64_t seed)
 {
+	struct sim_link_fault fault;
+
 	san_prng_seed(&g, seed);
 	nb_ends = 0;
 	nb_asking = 0;
@@ -252,14 +253,20 @@ begin(uint64_t seed)
 	net.h[1].param.keepalive_ms = 500;
 	net.hook = link_hook;
 	net.on_event = on_event;
-	net.arg[0] = san_prng_below(&g, 4) == 0 ? 0 : san_prng_below(&g, 50);
-	net.arg[1] = san_prng_below(&g, 50);
-	net.arg[2] = 1 + san_prng_below(&g, san_prng_below(&g, 2) ? 100000 : 20000000);
+	fault = (struct sim_link_fault){
+		.loss_ppm = san_prng_below(&g, 4) == 0 ? 0 : san_prng_below(&g, SIM_PPM / 2),
+		.dup_ppm = san_prng_below(&g, SIM_PPM / 2),
+		.reorder_ppm = SIM_PPM,
+		.reorder_ns = san_prng_below(&g, san_prng_below(&g, 2) ? 100000 : 20000000),
+	};
+	fault.dup_ns = fault.reorder_ns;
+	cable_set_fault(&net.cable, &fault);
 }
 
 static void
 run(uint64_t seed)
 {
+	static const struct sim_link_fault none;
 	uint32_t i;
 
 	if (pool == NULL)
@@ -269,6 +276,7 @@ run(uint64_t seed)
 		step();
 	/* the link heals */
 	net.hook = NULL;
+	cable_set_fault(&net.cable, &none);
 	cm_net_run(&net, 15 * SAN_NS_PER_S);
 	answer_late(true);
 	cm_net_run(&net, 15 * SAN_NS_PER_S);

@@ -11,27 +11,21 @@
 
 #include "prop.h"
 
+#include "cable.h"
 #include "model_rtx.h"
 #include "pdl_pair.h"
+#include "unit/test_eal.h"
 
-#define NB_FLIGHT 4096
+#define NB_FLIGHT 4095
 #define END_NS    (60 * SAN_NS_PER_S)
-
-struct flying {
-	uint64_t at_ns;
-	uint64_t order; /* among equals: as sent */
-	int to;
-	struct pair_pkt k;
-};
 
 static struct pair pair;
 static struct model_rtx model[2][SAN_WIN_MAX]; /* [sender] */
-static struct flying air[NB_FLIGHT];
-static uint32_t nb_air;
-static uint64_t nb_sent;
+static struct cable cable;
+static struct rte_mempool *pool;
 static struct san_prng rnd;
 static uint32_t to_send[2];
-static uint32_t loss, dup, late, refuse, hold, drop_held, withdraw; /* per mille */
+static uint32_t refuse, hold, drop_held, withdraw; /* per mille */
 static uint32_t next_rsn[2];
 
 static bool
@@ -42,49 +36,27 @@ chance(uint32_t per_mille)
 
 /* ---- link ---- */
 
+/* A packet's bytes are those of the structure. Each one's way is a little longer or shorter. */
 static void
 launch(int to, const struct pair_pkt *k)
 {
-	uint32_t copies = chance(dup) ? 2 : 1;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 
-	while (copies-- > 0) {
-		uint64_t delay = 5000 + san_prng_below(&rnd, 2000);
-
-		if (chance(loss))
-			continue;
-		if (chance(late))
-			delay += san_prng_below(&rnd, 100000);
-		PROP_CHECK(nb_air < NB_FLIGHT);
-		air[nb_air++] = (struct flying){pair.now + delay, nb_sent++, to, *k};
-	}
+	PROP_CHECK(m != NULL);
+	memcpy(rte_pktmbuf_append(m, sizeof(*k)), k, sizeof(*k));
+	cable_send(&cable, to, m, 5000 + san_prng_below(&rnd, 2000), pair.now);
 }
 
 static bool
-next_arrival(struct flying *f)
+next_arrival(struct pair_pkt *k, int *to)
 {
-	uint32_t i, best = 0;
+	struct rte_mbuf *m = cable_arrival(&cable, to, pair.now);
 
-	for (i = 1; i < nb_air; i++) {
-		if (air[i].at_ns < air[best].at_ns ||
-		    (air[i].at_ns == air[best].at_ns && air[i].order < air[best].order))
-			best = i;
-	}
-	if (nb_air == 0 || air[best].at_ns > pair.now)
+	if (m == NULL)
 		return false;
-	*f = air[best];
-	air[best] = air[--nb_air];
+	memcpy(k, rte_pktmbuf_mtod(m, const void *), sizeof(*k));
+	rte_pktmbuf_free(m);
 	return true;
-}
-
-static uint64_t
-arrival_ns(void)
-{
-	uint64_t t = SAN_TIME_NEVER;
-	uint32_t i;
-
-	for (i = 0; i < nb_air; i++)
-		t = san_time_min(t, air[i].at_ns);
-	return t;
 }
 
 /* ---- receiving ---- */
@@ -131,12 +103,11 @@ is_wanted(struct model_rtx *m, uint32_t psn)
 }
 
 static void
-arrive(const struct flying *f)
+arrive(int to, const struct pair_pkt *k)
 {
-	int to = f->to;
-	enum san_win win = san_pdl_win_of(f->k.p.op, f->k.p.flags);
-	enum san_verdict verdict = decide(&f->k.p);
-	enum san_drop drop = pair_recv(&pair, to, &f->k, verdict);
+	enum san_win win = san_pdl_win_of(k->p.op, k->p.flags);
+	enum san_verdict verdict = decide(&k->p);
+	enum san_drop drop = pair_recv(&pair, to, k, verdict);
 	struct model_rtx_item *it;
 
 	take_retired(to);
@@ -144,9 +115,9 @@ arrive(const struct flying *f)
 		PROP_CHECK(drop == SAN_DROP_NONE);
 		return;
 	}
-	it = model_rtx_item(&model[1 - to][win], f->k.p.psn);
-	PROP_CHECK(it != NULL && it->rsn == f->k.p.rsn);
-	PROP_CHECK((drop == SAN_DROP_NONE) == is_wanted(&model[1 - to][win], f->k.p.psn));
+	it = model_rtx_item(&model[1 - to][win], k->p.psn);
+	PROP_CHECK(it != NULL && it->rsn == k->p.rsn);
+	PROP_CHECK((drop == SAN_DROP_NONE) == is_wanted(&model[1 - to][win], k->p.psn));
 	PROP_CHECK(drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE);
 	if (drop != SAN_DROP_NONE || verdict == SAN_RX_REFUSED)
 		return;
@@ -298,6 +269,23 @@ all_done(void)
 }
 
 static void
+setup_cable(void)
+{
+	const struct sim_link_fault fault = {
+		.loss_ppm = san_prng_below(&rnd, 4) * 66000,
+		.dup_ppm = san_prng_below(&rnd, 3) * 50000,
+		.dup_ns = san_prng_below(&rnd, 100000),
+		.reorder_ppm = san_prng_below(&rnd, 3) * 100000,
+		.reorder_ns = 100000,
+	};
+
+	if (pool == NULL)
+		pool = test_eal_pool("prop_rtx", NB_FLIGHT, sizeof(struct pair_pkt));
+	cable_init(&cable, pool, san_prng_u64(&rnd));
+	cable_set_fault(&cable, &fault);
+}
+
+static void
 setup(uint64_t seed)
 {
 	struct san_pdl_conf conf = pair_conf();
@@ -305,9 +293,7 @@ setup(uint64_t seed)
 	uint32_t side, win;
 
 	san_prng_seed(&rnd, seed);
-	loss = san_prng_below(&rnd, 4) * 66;
-	dup = san_prng_below(&rnd, 3) * 50;
-	late = san_prng_below(&rnd, 3) * 100;
+	setup_cable();
 	refuse = san_prng_below(&rnd, 3) * 60;
 	hold = san_prng_below(&rnd, 3) * 200;
 	drop_held = san_prng_below(&rnd, 3) * 150;
@@ -318,7 +304,6 @@ setup(uint64_t seed)
 	conf.cc = san_pdl_cc_find((const char *[]){"swift", "dcqcn", "fixed"}[seed % 3]);
 	pair_open(&pair, &conf, windows[san_prng_below(&rnd, 5)], windows[san_prng_below(&rnd, 5)]);
 	memset(model, 0, sizeof(model));
-	nb_air = 0;
 	for (side = 0; side < 2; side++) {
 		to_send[side] = san_prng_below(&rnd, 300);
 		next_rsn[side] = 0u - san_prng_below(&rnd, 100);
@@ -345,9 +330,9 @@ check_bases(void)
 static void
 step(uint64_t start_ns)
 {
-	uint64_t next = arrival_ns();
-	struct flying f;
-	int side;
+	uint64_t next = cable_next_ns(&cable);
+	struct pair_pkt k;
+	int side, to;
 
 	for (side = 0; side < 2; side++) {
 		if (san_pdl_has_work(pair.pdl[side]))
@@ -357,8 +342,8 @@ step(uint64_t start_ns)
 	/* Held packets are the ULP's business: it comes by now and then. */
 	next = san_time_min(next, pair.now + 50000);
 	pair_pass(&pair, next > pair.now ? next - pair.now : 1);
-	while (next_arrival(&f))
-		arrive(&f);
+	while (next_arrival(&k, &to))
+		arrive(to, &k);
 	for (side = 0; side < 2; side++) {
 		settle_held(side);
 		if (chance(withdraw))
@@ -389,10 +374,11 @@ run(uint64_t seed)
 
 		PROP_CHECK(pdl->inflight == 0 && pdl->nb_tokens == 0 && pdl->nb_active == 0);
 		PROP_CHECK(pdl->nb_free_wide == pdl->conf.max_wide);
-		PROP_CHECK(!san_pdl_has_work(pdl) && nb_air == 0);
+		PROP_CHECK(!san_pdl_has_work(pdl) && cable_next_ns(&cable) == SAN_TIME_NEVER);
 		PROP_CHECK(pdl->drops[SAN_DROP_ACK_BEYOND] == 0);
 	}
 	pair_close(&pair);
+	cable_fini(&cable);
 }
 
 PROP_MAIN("everything is acknowledged exactly once", run)

@@ -12,35 +12,25 @@
 
 #include <signal.h>
 
+#include "cable.h"
 #include "tl_host.h"
 
 #include "model_tl.h"
 #include "san_time.h"
 
-#define FLIGHTS   4096
 #define LIMIT_NS  (600 * SAN_NS_PER_S) /* virtual */
 #define LIMIT_RUN 3000000              /* steps */
 #define BURST     32
 
-struct flight {
-	uint64_t at_ns;
-	uint32_t to;
-	struct tl_pkt k;
-};
-
 /* One run: what was drawn, and the state of it. */
 static struct {
-	struct san_prng g;
+	struct cable cable;
 	uint64_t now;
 	struct tl_host h[2];
 	struct model_host mh[2];
 	struct model_dir dirs[2][MODEL_CONNS];
 	struct tl_link link[MODEL_CONNS];
-	struct flight flights[FLIGHTS];
-	uint32_t nb_flights;
-	uint32_t drop, dup, reorder; /* per 1000 */
-	uint32_t abort;              /* per 1000 steps */
-	bool bytes;                  /* through the real packet format */
+	uint32_t abort; /* per 1000 steps */
 	bool slow_recvs;
 	uint64_t start_ns, close_ns;
 	uint64_t next_recv_ns;
@@ -52,7 +42,7 @@ static struct rte_hash *cams[2]; /* one so small that it rejects */
 static uint32_t
 below(uint32_t n)
 {
-	return san_prng_below(&w.g, n);
+	return san_prng_below(&w.cable.net.prng, n);
 }
 
 static bool
@@ -74,7 +64,7 @@ draw_txn(struct model_dir *d, uint32_t id, uint32_t mix)
 	x->req.type = what < 2 ? SAN_TL_PUSH : what == 2 ? SAN_TL_PULL :
 							   SAN_TL_ATOMIC;
 	x->req.addr = (uint64_t)id << 32;
-	x->req.key = (uint32_t)san_prng_u64(&w.g);
+	x->req.key = (uint32_t)san_prng_u64(&w.cable.net.prng);
 	x->req.cookie = id;
 	if (x->req.type == SAN_TL_ATOMIC) {
 		x->req.op = chance(500) ? SAN_ATOMIC_FETCH_ADD : SAN_ATOMIC_CMP_SWAP;
@@ -85,7 +75,7 @@ draw_txn(struct model_dir *d, uint32_t id, uint32_t mix)
 	}
 	if (x->req.type == SAN_TL_PUSH) {
 		x->req.kind = (uint8_t)below(3);
-		x->req.imm = (uint32_t)san_prng_u64(&w.g);
+		x->req.imm = (uint32_t)san_prng_u64(&w.cable.net.prng);
 		x->req.solicit = (uint8_t)below(3);
 	}
 	if (chance(60))
@@ -133,6 +123,23 @@ draw_link(struct tl_link *l)
 }
 
 static void
+draw_cable(void)
+{
+	const struct sim_link_fault fault = {
+		.loss_ppm = chance(300) ? 0 : below(chance(500) ? SIM_PPM / 50 : SIM_PPM / 5),
+		.dup_ppm = chance(300) ? 0 : below(SIM_PPM / 10),
+		.dup_ns = below(200000),
+		.reorder_ppm = chance(300) ? 0 : below(SIM_PPM / 3),
+		.reorder_ns = 200000,
+		.corrupt_ppm = chance(700) ? 0 : below(SIM_PPM / 50),
+	};
+
+	cable_set_fault(&w.cable, &fault);
+	w.cable.conf.rate_mbps = chance(700) ? 0 : 1000 + below(100000);
+	w.cable.conf.mark_bytes = 10000;
+}
+
+static void
 draw_hosts(void)
 {
 	struct san_pdl_conf pdl;
@@ -142,7 +149,7 @@ draw_hosts(void)
 	for (i = 0; i < 2; i++) {
 		tl_host_conf(&pdl, &tl);
 		pdl.max_retries = 250;
-		pdl.prng_seed = san_prng_u64(&w.g);
+		pdl.prng_seed = san_prng_u64(&w.cable.net.prng);
 		pdl.first_psn = 0xffffffff - below(100);
 		pdl.cc = chance(500) ? &san_pdl_cc_fixed : &san_pdl_cc_swift;
 		tl.max_txns = 2 + below(chance(300) ? 4 : 300);
@@ -168,14 +175,10 @@ draw_run(uint64_t seed)
 	uint32_t i, nb = 0;
 	uint16_t slot[2];
 
-	san_prng_seed(&w.g, seed);
+	cable_init(&w.cable, pool, seed);
 	w.now = 1 + below(1000000);
-	w.nb_flights = 0;
-	w.drop = chance(300) ? 0 : below(chance(500) ? 20 : 200);
-	w.dup = chance(300) ? 0 : below(100);
-	w.reorder = chance(300) ? 0 : below(300);
+	draw_cable();
 	w.abort = chance(700) ? 0 : below(20);
-	w.bytes = chance(400);
 	w.slow_recvs = chance(400);
 	w.close_ns = chance(850) ? SAN_TIME_NEVER : w.now + below(20) * SAN_NS_PER_MS;
 	w.next_recv_ns = w.now;
@@ -201,78 +204,36 @@ draw_run(uint64_t seed)
 
 /* ---- the link ---- */
 
-/* Build the bytes of the packet and parse them at the other end. */
-static void
-through_bytes(struct tl_pkt *k, const struct san_pdl_conn *c)
-{
-	struct san_wire_pkt *p = &san_pkt(k->m)->w;
-	struct san_wire_pkt sent = *p;
-
-	if (p->op == SAN_OP_ACK)
-		san_wire_build_ack(k->m, &c->path, p, &k->ack);
-	else
-		san_wire_build(k->m, &c->path, p);
-	san_wire_seal(k->m);
-	PROP_CHECK(san_wire_parse(k->m, SAN_WIRE_PORT, p, &k->ack) == SAN_DROP_NONE);
-	PROP_CHECK(p->op == sent.op && p->psn == sent.psn && p->rsn == sent.rsn);
-	PROP_CHECK(p->op == SAN_OP_ACK || p->payload_len == sent.payload_len);
-}
-
-static void
-fly(uint32_t to, const struct tl_pkt *k)
-{
-	struct flight *f = &w.flights[w.nb_flights];
-
-	if (w.nb_flights == FLIGHTS) {
-		rte_pktmbuf_free(k->m);
-		return;
-	}
-	w.nb_flights++;
-	f->at_ns = w.now + 5000 + below(2000) + (chance(w.reorder) ? below(200000) : 0);
-	f->to = to;
-	f->k = *k;
-}
-
+/* Each packet's way is a little longer or shorter. */
 static void
 send(uint32_t from, struct tl_pkt *k)
 {
-	struct tl_host *h = &w.h[from];
-	struct san_wire_pkt *p = &san_pkt(k->m)->w;
-	const struct san_pdl_conn *c;
-	struct tl_pkt copy;
+	const struct san_wire_pkt *p = &san_pkt(k->m)->w;
 
-	/* CNP has no bytes of ours to compare */
-	c = san_pdl_conn_find(w.h[1 - from].pdl, p->dcid);
-	if (w.bytes && c != NULL && p->op != SAN_OP_CNP) {
-		c = &h->pdl->conns[c->slot];
-		through_bytes(k, c);
-	}
-	if (chance(w.dup)) {
-		copy = *k;
-		copy.m = tl_host_copy(h, k->m);
-		fly(1 - from, &copy);
-	}
-	if (chance(w.drop))
-		rte_pktmbuf_free(k->m);
+	if (p->op == SAN_OP_ACK)
+		san_wire_build_ack(k->m, k->path, p, &k->ack);
 	else
-		fly(1 - from, k);
+		san_wire_build(k->m, k->path, p);
+	san_wire_seal(k->m);
+	cable_send(&w.cable, 1 - (int)from, k->m, 5000 + below(2000), w.now);
 }
 
 static void
 deliver(void)
 {
-	uint32_t i = 0;
+	enum san_drop drop;
+	struct tl_pkt k;
+	int to;
 
-	while (i < w.nb_flights) {
-		struct flight f = w.flights[i];
-
-		if (f.at_ns > w.now) {
-			i++;
+	while ((k.m = cable_arrival(&w.cable, &to, w.now)) != NULL) {
+		drop = san_wire_parse(k.m, SAN_WIRE_PORT, &san_pkt(k.m)->w, &k.ack);
+		PROP_CHECK(drop == SAN_DROP_NONE || w.cable.to[to].fault.corrupt_ppm != 0);
+		if (drop != SAN_DROP_NONE) {
+			rte_pktmbuf_free(k.m);
 			continue;
 		}
-		w.flights[i] = w.flights[--w.nb_flights];
-		tl_host_rx(&w.h[f.to], &f.k, w.now);
-		san_tl_check(w.h[f.to].tl);
+		tl_host_rx(&w.h[to], &k, w.now);
+		san_tl_check(w.h[to].tl);
 	}
 }
 
@@ -371,11 +332,9 @@ all_done(void)
 static uint64_t
 next_time(void)
 {
-	uint64_t next = SAN_TIME_NEVER;
+	uint64_t next = cable_next_ns(&w.cable);
 	uint32_t i, side;
 
-	for (i = 0; i < w.nb_flights; i++)
-		next = san_time_min(next, w.flights[i].at_ns);
 	for (i = 0; i < 2; i++)
 		next = san_time_min(next, tl_host_deadline_ns(&w.h[i]));
 	for (side = 0; side < 2; side++)
@@ -460,9 +419,7 @@ nothing_left(void)
 {
 	uint32_t side, i;
 
-	for (i = 0; i < w.nb_flights; i++)
-		rte_pktmbuf_free(w.flights[i].k.m);
-	w.nb_flights = 0;
+	cable_fini(&w.cable);
 	for (side = 0; side < 2; side++) {
 		struct san_tl *tl = w.h[side].tl;
 		struct san_pdl *pdl = w.h[side].pdl;

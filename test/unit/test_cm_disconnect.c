@@ -113,7 +113,7 @@ disconnect__waits_until_drained(void **state)
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_DREP], 1);
 	/* nothing more goes */
 	cm_net_run(&net, 100 * SAN_NS_PER_S);
-	assert_int_equal(net.nb_sent, 7);
+	assert_int_equal(cm_net_nb_sent(&net), 7);
 }
 
 static void

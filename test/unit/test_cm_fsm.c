@@ -150,7 +150,7 @@ connect__establishes_both(void **state) /* RT-1 */
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_RTU], 1);
 	/* nothing is repeated once both are open */
 	cm_net_run(&net, 100 * SAN_NS_PER_S);
-	assert_int_equal(net.nb_sent, 5);
+	assert_int_equal(cm_net_nb_sent(&net), 5);
 }
 
 static void
@@ -264,7 +264,7 @@ connect__over_v6(void **state) /* RT-31 */
 	cm_net_init(&net, pool, 2, 16, true);
 	cm_net_listen(&net, 1);
 	cm_net_open(&net, slot);
-	assert_int_equal(net.nb_sent, 5);
+	assert_int_equal(cm_net_nb_sent(&net), 5);
 }
 
 static void
@@ -397,7 +397,7 @@ resolved__sends_what_waits(void **state)
 	b = cm_net_connect(&net, 0, 2);
 	cm_net_run(&net, 50 * MS);
 	assert_int_equal(state_of(0, a), SAN_CM_RESOLVING);
-	assert_int_equal(net.nb_sent, 0);
+	assert_int_equal(cm_net_nb_sent(&net), 0);
 	san_cm_resolved(net.h[0].cm, &other, &net.h[1].mac, net.now_ns);
 	assert_int_equal(state_of(0, a), SAN_CM_RESOLVING);
 	san_cm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);

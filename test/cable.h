@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CABLE_H
+#define CABLE_H
+
+/**
+ * @file
+ * A cable between the two sides of a test: a link of the simulator in each
+ * direction, both with the same faults.
+ */
+
+#include "sim_link.h"
+
+struct cable {
+	struct sim_net net;
+	struct sim_link_conf conf; /**< of both directions; may change at any time */
+	struct sim_link to[2];     /**< towards each side */
+};
+
+/** No faults, no delay; as fast as can be. */
+static inline void
+cable_init(struct cable *c, struct rte_mempool *pool, uint64_t seed)
+{
+	sim_net_init(&c->net, seed);
+	c->net.pool = pool;
+	c->conf = (struct sim_link_conf){.buffer_bytes = UINT32_MAX};
+	sim_link_init(&c->to[0], 0, &c->conf);
+	sim_link_init(&c->to[1], 1, &c->conf);
+}
+
+static inline void
+cable_fini(struct cable *c)
+{
+	sim_net_fini(&c->net);
+	sim_link_fini(&c->to[0]);
+	sim_link_fini(&c->to[1]);
+}
+
+static inline void
+cable_set_fault(struct cable *c, const struct sim_link_fault *f)
+{
+	c->to[0].fault = c->to[1].fault = *f;
+	c->to[0].faulty = c->to[1].faulty = true;
+}
+
+/** To side *to*, on a way that takes *delay_ns*; *m* is the cable's. */
+static inline void
+cable_send(struct cable *c, int to, struct rte_mbuf *m, uint64_t delay_ns, uint64_t now_ns)
+{
+	c->conf.delay_ns = delay_ns;
+	sim_link_send(&c->net, &c->to[to], m, now_ns);
+}
+
+/** The next packet that arrives until *now_ns*, at side *to*; NULL: none. The caller's. */
+static inline struct rte_mbuf *
+cable_arrival(struct cable *c, int *to, uint64_t now_ns)
+{
+	uint32_t id = 0;
+	struct rte_mbuf *m = sim_link_arrival(&c->net, now_ns, &id);
+
+	*to = (int)id;
+	return m;
+}
+
+/** When that is; SAN_TIME_NEVER: nothing is under way. */
+static inline uint64_t
+cable_next_ns(const struct cable *c)
+{
+	return sim_events_next_ns(&c->net.events);
+}
+
+#endif /* CABLE_H */
