@@ -42,7 +42,6 @@ pair_conf(void)
 
 	san_pdl_conf_default(&conf);
 	conf.max_conns = 4;
-	conf.cid_rest_ns = 1000;
 	conf.secret32 = pair_secret32;
 	conf.secret_arg = &pair_secret;
 	conf.prng_seed = 7;
@@ -84,7 +83,7 @@ pair_connect(struct pair *t, uint16_t req_win, uint16_t data_win)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		SAN_VERIFY(san_pdl_conn_add(t->pdl[i], t->now, &t->c[i]) == 0);
+		SAN_VERIFY(san_pdl_conn_add(t->pdl[i], &t->c[i]) == 0);
 		t->c[i]->pkey = 0x8001;
 		t->c[i]->path.src = pair_ip((uint8_t)(1 + i));
 		t->c[i]->path.dst = pair_ip((uint8_t)(2 - i));
@@ -116,10 +115,10 @@ pair_close(struct pair *t)
 
 /** The connection goes, and its slot with it. */
 static inline void
-pair_del(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+pair_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	san_pdl_conn_del(pdl, c);
-	san_pdl_slot_give(pdl, c->slot, now_ns);
+	san_pdl_slot_give(pdl, c->slot);
 }
 
 /** The packet of entry *e*, as it would arrive. */

@@ -67,7 +67,6 @@ tl_host_conf(struct san_pdl_conf *pdl, struct san_tl_conf *tl)
 {
 	san_pdl_conf_default(pdl);
 	pdl->max_conns = TL_HOST_CONNS;
-	pdl->cid_rest_ns = 0;
 	pdl->prng_seed = 7;
 	pdl->first_psn = 0xfffffff8;
 	pdl->fixed_psn = true;
@@ -112,7 +111,7 @@ tl_host_connect(struct tl_host *h[2], const struct tl_link *l, uint16_t slot[2],
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		SAN_VERIFY(san_pdl_conn_add(h[i]->pdl, now_ns, &c[i]) == 0);
+		SAN_VERIFY(san_pdl_conn_add(h[i]->pdl, &c[i]) == 0);
 		c[i]->pkey = 0x8001;
 		c[i]->path.src = (struct san_ip){{[10] = 0xff, 0xff, 10, 0, 0, h[i]->side + 1}};
 		c[i]->path.dst = (struct san_ip){{[10] = 0xff, 0xff, 10, 0, 0, h[1 - i]->side + 1}};

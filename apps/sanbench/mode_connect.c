@@ -6,7 +6,6 @@
  * they are set up once and wait, so that their memory can be measured.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include <rte_cycles.h>
@@ -89,12 +88,11 @@ come_again(struct client_conn *conn)
 
 	conn->begin = rte_rdtsc();
 	ret = client_conn_connect(conn);
-	/* numbers of connections rest for a while when they have ended; a daemon counts ours */
-	if (ret < 0 && ret != -ENOSPC && ret != -EAGAIN)
+	if (ret < 0)
 		client_fail(conn->client, "can't connect again: %s", rtsan_error());
-	if (ret == 0)
+	else
 		begun(conn);
-	return ret == 0;
+	return true;
 }
 
 /* End those that are up, set up those that have ended. */

@@ -198,7 +198,6 @@ static const struct key keys[] = {
 	{"host", "cm-retry", TIME(host.cm_retry_ns, 0, 60 * SEC), "of set-up" DEFAULT},
 	{"host", "cm-drain", TIME(host.cm_drain_ns, 0, 600 * SEC), "of an end" DEFAULT},
 	{"host", "timewait", TIME(host.cm_timewait_ns, 0, 600 * SEC), "after an end" DEFAULT},
-	{"host", "cid-rest", TIME(host.cid_rest_ns, 0, 60 * SEC), "of a number" DEFAULT},
 	{"load", "pattern", WORD(load.pattern, pattern_words), "who talks to whom"},
 	{"load", "connections", NUM(load.connections, 1, 1u << 20), "in all"},
 	{"load", "unordered", PART(load.unordered_ppm), "share of unordered connections"},

@@ -70,7 +70,7 @@ struct sim_host_conf {
 	uint32_t cwnd, cwnd_max, ack_every, ooo_distance, max_retries, plb_bad_rtts;
 	uint32_t solicit_level; /**< + 1, so that 0 is the default */
 	uint64_t target_ns, rto_init_ns, rto_min_ns, rto_max_ns, tlp_min_ns, ack_delay_ns;
-	uint64_t cm_retry_ns, cm_drain_ns, cm_timewait_ns, cid_rest_ns;
+	uint64_t cm_retry_ns, cm_drain_ns, cm_timewait_ns;
 };
 
 enum sim_pattern {

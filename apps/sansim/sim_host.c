@@ -81,7 +81,6 @@ tune_pdl(const struct sim_world *w, struct san_pdl_conf *pdl)
 	SET(pdl->rto_max_ns, hc->rto_max_ns);
 	SET(pdl->tlp_min_ns, hc->tlp_min_ns);
 	SET(pdl->ack_delay_ns, hc->ack_delay_ns);
-	SET(pdl->cid_rest_ns, hc->cid_rest_ns);
 	SET(pdl->max_wide, hc->max_wide);
 	pdl->pmtu_after = hc->pmtu;
 	if (hc->plb_bad_rtts != 0)
@@ -116,7 +115,7 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 	const struct sim_host_conf *hc = &w->conf.host;
 	uint32_t nb_conns = sim_load_conns_of(w, h->id);
 
-	/* beyond its own: a CID that rests, a request that comes twice, one in time-wait */
+	/* beyond its own: a request that comes twice, one in time-wait */
 	san_core_conf_default(conf, 2 * nb_conns + QUEUE_SLOT, hc->mtu);
 	conf->tl.max_unordered = conf->pdl.max_conns;
 	conf->pool = h->pool;

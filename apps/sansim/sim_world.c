@@ -22,7 +22,7 @@
 
 #define CONNECT_LIMIT_NS (60 * SAN_NS_PER_S)
 #define LOOK_NS          (100 * SAN_NS_PER_US) /* between looks whether a phase is over */
-#define QUIET_NS         (20 * SAN_NS_PER_S)   /* time-wait and resting numbers end */
+#define QUIET_NS         (20 * SAN_NS_PER_S)   /* time-wait ends */
 #define MBUFS_MIN        4096
 #define MBUFS_MAX        262144
 #define PKT_MIN          80 /* bytes: of a request */

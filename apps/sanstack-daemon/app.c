@@ -100,7 +100,7 @@ check_bytes(const struct app_port *port, const struct app *a, const char *what, 
 		      (unsigned long long)bytes, (unsigned long long)left);
 }
 
-/* One more connection. Numbers of those that have ended rest for a while, and count. */
+/* One more connection. */
 static int
 check_conns(struct app_port *port, const struct app *a, struct answer *ans)
 {
@@ -109,9 +109,7 @@ check_conns(struct app_port *port, const struct app *a, struct answer *ans)
 
 	if (nb < max)
 		return 0;
-	return refuse(ans, -EAGAIN, "connection: this application has %u, with those that ended a "
-				    "moment ago, its limit",
-		      nb);
+	return refuse(ans, -EAGAIN, "connection: this application has %u, its limit", nb);
 }
 
 /* One more queue pair. What programs of its user left behind counts, until it has gone. */

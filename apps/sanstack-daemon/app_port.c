@@ -30,8 +30,11 @@ app_port_init(struct app_port *port, const char *name, const struct conf *conf,
 int
 app_port_join(struct app_port *port, struct dpdk_ctx *ctx)
 {
+	uint32_t max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns;
+
 	port->ctx = ctx;
-	port->max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns * port->caps.nb_lcores;
+	port->max_conns = max_conns * port->caps.nb_lcores;
+	port->slot_mask = san_pdl_slot_mask(max_conns);
 	port->yields = san_engine_yields(ctx->port);
 	port->sleeps = san_engine_sleeps(ctx->port);
 	port->max_socks = san_engine_max_socks(ctx->port);
@@ -73,7 +76,7 @@ app_port_guard_id(const struct app_port *port, uint16_t id)
 struct app_request *
 app_port_request(struct app_port *port, uint64_t request)
 {
-	uint32_t cid = (uint32_t)request, slot = cid & (SAN_CONNS_MAX - 1);
+	uint32_t cid = (uint32_t)request, slot = cid & port->slot_mask;
 	uint32_t lcore = san_pdl_cid_lcore(cid);
 
 	/* one that was made up finds some other's place, and is not what stands there */

@@ -69,6 +69,7 @@ struct app_port {
 	uint32_t max_socks;
 	uint32_t nb_bells;  /**< of an lcore: lcore_qps and max_socks */
 	uint32_t max_conns; /**< of all lcores */
+	uint32_t slot_mask; /**< san_pdl_slot_mask() */
 	bool yields, sleeps;
 	struct app_qp *qps; /**< by SAN_QPN_INDEX() */
 	struct app_cq *cqs;

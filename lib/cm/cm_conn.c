@@ -8,7 +8,8 @@
  * that accepted lives on for a while as a ghost after its release: it holds no
  * slot, CID or timer, only knows a REQ that the network delivers late, so that
  * this does not become a second connection. Whoever gets the slot next
- * overwrites it.
+ * overwrites it, after all slots that were freed before. A REQ that comes later
+ * still is one more request; the REP for it finds nobody and is rejected.
  *
  * The hash is needed where the peer's message can't name our CID: a repeated
  * REQ, and RESET, which echoes what our packet carried.
@@ -225,14 +226,14 @@ set_path(struct san_cm *cm, struct san_wire_path *path, const struct san_ip *loc
 
 int
 san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
-		uint16_t pkey, uint64_t now_ns, struct san_cm_conn **out)
+		uint16_t pkey, struct san_cm_conn **out)
 {
 	struct san_pdl_conn *pc;
 	struct san_cm_conn *c;
 	uint16_t slot;
 	int rc;
 
-	rc = san_pdl_conn_add(cm->pdl, now_ns, &pc);
+	rc = san_pdl_conn_add(cm->pdl, &pc);
 	if (rc != 0)
 		return rc;
 	slot = pc->slot;
@@ -311,7 +312,7 @@ san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, ui
 	events_take(cm, c, 1u << SAN_CM_EV_CONNECT_REQUEST);
 	san_pdl_conn_del(cm->pdl, cm_pdl_conn(cm, c));
 	if (!c->in_ev)
-		san_pdl_slot_give(cm->pdl, c->slot, now_ns);
+		san_pdl_slot_give(cm->pdl, c->slot);
 }
 
 void
@@ -460,7 +461,7 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	if (ev->type == SAN_CM_EV_REJECTED || ev->type == SAN_CM_EV_UNREACHABLE)
 		san_cm_conn_free(cm, c, 0, cm->now_ns);
 	else if (!c->in_ev && cm_pdl_conn(cm, c)->state == SAN_CONN_FREE)
-		san_pdl_slot_give(cm->pdl, c->slot, cm->now_ns);
+		san_pdl_slot_give(cm->pdl, c->slot);
 	return true;
 }
 

@@ -595,7 +595,7 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 	if (!san_cm_param_valid(param) || !is_peer_valid(local, peer) ||
 	    (param->stream && (!param->ordered || param->relaxed)))
 		return -EINVAL;
-	rc = san_cm_conn_add(cm, local, peer, param->pkey, now_ns, &c);
+	rc = san_cm_conn_add(cm, local, peer, param->pkey, &c);
 	if (rc != 0)
 		return rc;
 	c->cookie = cookie;

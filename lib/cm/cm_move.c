@@ -49,7 +49,7 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 		return -EINVAL;
 	if (cm_has_stream(in->offer.features) != param->stream)
 		return -EPROTOTYPE;
-	rc = san_cm_conn_add(cm, &in->path.src, &in->path.dst, in->pkey, now_ns, &c);
+	rc = san_cm_conn_add(cm, &in->path.src, &in->path.dst, in->pkey, &c);
 	if (rc != 0)
 		return rc;
 	cm_pdl_conn(cm, c)->path = in->path;

@@ -211,7 +211,7 @@ struct san_cm_conn *san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now
 
 /** Take a slot and set up both records; -ENOSPC. */
 int san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
-		    uint16_t pkey, uint64_t now_ns, struct san_cm_conn **out);
+		    uint16_t pkey, struct san_cm_conn **out);
 /** Give slot and CID back; *ghost_ns*: for so long, know the peer's REQ as an old one. */
 void san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns,
 		      uint64_t now_ns);

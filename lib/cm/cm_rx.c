@@ -128,7 +128,7 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 
 	if (l->nb_waiting >= l->backlog)
 		return answer_rej(cm, p, msg, SAN_CM_R_BACKLOG, s->now_ns);
-	if (san_cm_conn_add(cm, &p->dst, &p->src, p->pkey, s->now_ns, &c) != 0)
+	if (san_cm_conn_add(cm, &p->dst, &p->src, p->pkey, &c) != 0)
 		return answer_rej(cm, p, msg, SAN_CM_R_RESOURCES, s->now_ns);
 	c->passive = true;
 	c->listener = (uint16_t)(l - cm->listeners);

@@ -280,7 +280,7 @@ prefetch_conn(const struct san_core *core, uint32_t slot)
 static inline void
 prefetch_cid(const struct san_core *core, uint32_t cid)
 {
-	uint32_t slot = cid & (SAN_CONNS_MAX - 1);
+	uint32_t slot = cid & core->pdl->slot_mask;
 
 	if (likely(slot < core->conf.pdl.max_conns))
 		prefetch_conn(core, slot);

@@ -144,7 +144,7 @@ void san_engine_app_del(struct san_engine *e, uint16_t app);
 
 /** Queue pairs of all applications. */
 uint32_t san_engine_nb_qps(const struct san_engine *e);
-/** Slots of connections that *app*, not 0, keeps others from taking: in use, or resting. */
+/** Slots of connections that *app*, not 0, keeps others from taking. */
 uint32_t san_engine_app_slots(struct san_engine *e, uint16_t app);
 
 /** *wq*, zeroed, stays the caller's, and *app*'s; san_ulp_qp_create() says what can fail. */

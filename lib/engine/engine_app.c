@@ -63,7 +63,7 @@ san_engine_app_del(struct san_engine *e, uint16_t app)
 uint32_t
 san_engine_app_slots(struct san_engine *e, uint16_t app)
 {
-	return san_pdl_owner_slots(san_core_pdl(e->core), (uint8_t)app, e->now_ns);
+	return san_pdl_owner_slots(san_core_pdl(e->core), (uint8_t)app);
 }
 
 /* ---- entries: NULL, or what is wrong ---- */

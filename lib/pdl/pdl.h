@@ -34,10 +34,12 @@
 
 #define SAN_PDL_OWNERS_MAX 256
 
-/* A CID is lcore, reuse counter, slot: 4 + 4 + 16 bits. */
-#define SAN_CID_SLOT_BITS  16
-#define SAN_CID_REUSE_BITS 4
-#define SAN_CONNS_MAX      (1u << SAN_CID_SLOT_BITS)
+/*
+ * A CID is lcore, reuse counter, slot: 4 bits name the lcore; of the other 20 the slot has as many
+ * as *max_conns* needs, and the reuse counter the rest.
+ */
+#define SAN_CID_LCORE_SHIFT 20
+#define SAN_CONNS_MAX       (1u << 16)
 
 struct san_pdl_conf {
 	uint32_t max_conns;    /**< connections of this lcore */
@@ -57,8 +59,7 @@ struct san_pdl_conf {
 	uint64_t rto_init_ns;
 	uint64_t rto_min_ns;
 	uint64_t rto_max_ns;
-	uint64_t tlp_min_ns;  /**< tail-loss probe not before this */
-	uint64_t cid_rest_ns; /**< a freed CID is not reused before */
+	uint64_t tlp_min_ns; /**< tail-loss probe not before this */
 	const struct san_pdl_cc_ops *cc;
 	struct san_pdl_cc_conf cc_conf;
 	struct san_mem *mem; /**< for all of its state; NULL: the heap */
@@ -257,7 +258,7 @@ struct san_pdl_owner {
 	TAILQ_ENTRY(san_pdl_owner)
 	link;              /**< if *ready* is not empty */
 	int32_t credit;    /**< bytes left of its turn; below zero: it took more */
-	uint32_t nb_slots; /**< that it has taken, or that rest after it; not of owner 0 */
+	uint32_t nb_slots; /**< that it has taken and not given back; not of owner 0 */
 };
 
 struct san_pdl {
@@ -291,11 +292,10 @@ struct san_pdl {
 	struct san_pdl_rxwords **free_rxwords;
 	uint32_t nb_free_rxwords;
 	uint32_t *free_slots; /**< ring: longest freed first */
-	uint64_t *freed_ns;
-	uint8_t *slot_owner; /**< counted by; 0: nobody */
-	uint8_t *reuse;
+	uint8_t *slot_owner;  /**< counted by; 0: nobody */
+	uint32_t *next_cid;   /**< of the slot, without its lcore */
+	uint32_t slot_mask;   /**< of a CID: san_pdl_slot_mask() */
 	uint32_t free_head, free_count;
-	uint32_t nb_resting; /**< the last so many of *free_slots* have not rested yet */
 	uint32_t nb_conns;
 	uint32_t nb_kept; /**< slots of connections that are gone, not given back yet */
 	struct san_pdl_stats stats;
@@ -332,13 +332,13 @@ struct san_pdl_peer {
 /**
  * Take a slot, choose CID, tag and first PSNs (tx[].next), state SETUP.
  * Receive windows get *rx_req_win* and *rx_data_win* when it opens.
- * -ENOSPC: no slot has rested long enough.
+ * -ENOSPC: every slot is in use.
  */
-int san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn **out);
-/** It is *owner*'s, from before it opens until its slot has rested. */
+int san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out);
+/** It is *owner*'s, from before it opens until its slot is given back. */
 void san_pdl_conn_give(struct san_pdl *pdl, struct san_pdl_conn *c, uint8_t owner);
-/** Slots that *owner*, not 0, keeps others from taking: its connections', and those that rest. */
-uint32_t san_pdl_owner_slots(struct san_pdl *pdl, uint8_t owner, uint64_t now_ns);
+/** Slots that *owner*, not 0, keeps others from taking. */
+uint32_t san_pdl_owner_slots(const struct san_pdl *pdl, uint8_t owner);
 /** SETUP → OPEN. */
 void san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_peer *peer,
 		       uint16_t rx_req_win, uint16_t rx_data_win, uint64_t now_ns);
@@ -346,12 +346,18 @@ void san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct
 void san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Release everything it holds but its slot. Outstanding entries are forgotten. */
 void san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** After that: the slot may be taken again, when it has rested. */
-void san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot, uint64_t now_ns);
+/** After that: the slot may be taken again. */
+void san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot);
 /** By CID; NULL if free or of another incarnation. */
 struct san_pdl_conn *san_pdl_conn_find(struct san_pdl *pdl, uint32_t cid);
 /** lcore part of a CID. */
 uint8_t san_pdl_cid_lcore(uint32_t cid);
+/** Bits of a CID that are the slot, on an lcore of *max_conns* connections. */
+static inline uint32_t
+san_pdl_slot_mask(uint32_t max_conns)
+{
+	return rte_align32pow2(max_conns) - 1;
+}
 /** Re-arm the wheel timer for the earliest deadline of the connection. */
 void san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Every invariant of windows, counters and lists. For tests. */

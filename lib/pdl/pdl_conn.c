@@ -4,9 +4,11 @@
  * Connections of an lcore: memory, CIDs, tags, the one wheel timer, and the
  * check of everything (RT-1, RT-24).
  *
- * A CID is lcore, reuse counter, slot. Slots are taken longest freed first and
- * rest, so that a packet of the last incarnation still under way finds nothing;
- * after 16 reuses the tag alone tells incarnations apart.
+ * A CID is lcore, reuse counter, slot. Slots are taken longest freed first, each time under the
+ * next value of its counter, so that a packet of an earlier incarnation that is still under way
+ * names a CID that is not in use. When the counter has wrapped, the tag alone tells incarnations
+ * apart: it is compared before a packet changes anything. So no value has to rest, and a
+ * connection is refused only if all of *max_conns* are in use.
  */
 
 #include <errno.h>
@@ -15,7 +17,7 @@
 
 #include "pdl_priv.h"
 
-#define REUSE_MASK ((1u << SAN_CID_REUSE_BITS) - 1)
+#define LCORES_MAX (1u << (SAN_WIRE_CID_BITS - SAN_CID_LCORE_SHIFT))
 #define CID_MIN    2 /* 0 is nobody, 1 is SAN_WIRE_CID_CM */
 
 static_assert(SAN_WIRE_CID_CM < CID_MIN, "no connection has the well-known CID");
@@ -42,7 +44,6 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.rto_min_ns = 1 * SAN_NS_PER_MS,
 		.rto_max_ns = 500 * SAN_NS_PER_MS,
 		.tlp_min_ns = 50 * SAN_NS_PER_US,
-		.cid_rest_ns = 1 * SAN_NS_PER_S,
 		.cc = &san_pdl_cc_swift,
 		.cc_conf = {
 			.target_ns = 25 * SAN_NS_PER_US,
@@ -59,7 +60,7 @@ conf_is_valid(const struct san_pdl_conf *conf)
 	const struct san_pdl_cc_conf *cc = &conf->cc_conf;
 
 	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX &&
-		conf->budget_pkts >= 1 && conf->lcore_id < 16 && conf->ooo_distance >= 1 &&
+		conf->budget_pkts >= 1 && conf->lcore_id < LCORES_MAX && conf->ooo_distance >= 1 &&
 		conf->ack_every >= 1 && conf->quantum >= 1 && conf->nb_owners >= 1 &&
 		conf->nb_owners <= SAN_PDL_OWNERS_MAX && conf->rto_min_ns > 0 &&
 		conf->rto_init_ns > 0 && conf->rto_min_ns <= conf->rto_max_ns &&
@@ -82,14 +83,12 @@ alloc_tables(struct san_pdl *pdl)
 	pdl->free_rxwords = san_mem_calloc(mem, SAN_WIN_MAX * conf->max_wide + 1,
 					   sizeof(struct san_pdl_rxwords *));
 	pdl->free_slots = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->free_slots));
-	pdl->freed_ns = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->freed_ns));
 	pdl->slot_owner = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->slot_owner));
-	pdl->reuse = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->reuse));
+	pdl->next_cid = san_mem_calloc(mem, conf->max_conns, sizeof(*pdl->next_cid));
 	pdl->owners = san_mem_calloc(mem, conf->nb_owners, sizeof(*pdl->owners));
 	if (pdl->conns == NULL || pdl->wide == NULL || pdl->free_wide == NULL ||
 	    pdl->rxwords == NULL || pdl->free_rxwords == NULL || pdl->free_slots == NULL ||
-	    pdl->freed_ns == NULL || pdl->slot_owner == NULL || pdl->reuse == NULL ||
-	    pdl->owners == NULL)
+	    pdl->slot_owner == NULL || pdl->next_cid == NULL || pdl->owners == NULL)
 		return -ENOMEM;
 	return 0;
 }
@@ -109,6 +108,7 @@ fill_pools(struct san_pdl *pdl)
 	pdl->nb_free_rxwords = n;
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		pdl->free_slots[i] = i;
+		pdl->next_cid[i] = i;
 		pdl->conns[i].slot = (uint16_t)i;
 	}
 	pdl->free_count = pdl->conf.max_conns;
@@ -127,6 +127,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 		return -ENOMEM;
 	pdl->conf = *conf;
 	pdl->conf.max_wide = RTE_MIN(conf->max_wide, conf->max_conns);
+	pdl->slot_mask = san_pdl_slot_mask(conf->max_conns);
 	if (alloc_tables(pdl) != 0) {
 		san_pdl_destroy(pdl);
 		return -ENOMEM;
@@ -154,9 +155,8 @@ san_pdl_destroy(struct san_pdl *pdl)
 		return;
 	mem = pdl->conf.mem;
 	san_mem_end(mem, pdl->owners);
-	san_mem_end(mem, pdl->reuse);
+	san_mem_end(mem, pdl->next_cid);
 	san_mem_end(mem, pdl->slot_owner);
-	san_mem_end(mem, pdl->freed_ns);
 	san_mem_end(mem, pdl->free_slots);
 	san_mem_end(mem, pdl->free_rxwords);
 	san_mem_end(mem, pdl->rxwords);
@@ -197,14 +197,7 @@ san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf,
 uint8_t
 san_pdl_cid_lcore(uint32_t cid)
 {
-	return (uint8_t)((cid >> (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS)) & 0xf);
-}
-
-static uint32_t
-make_cid(const struct san_pdl *pdl, uint32_t slot)
-{
-	return (uint32_t)pdl->conf.lcore_id << (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS) |
-		(uint32_t)pdl->reuse[slot] << SAN_CID_SLOT_BITS | slot;
+	return (uint8_t)((cid >> SAN_CID_LCORE_SHIFT) % LCORES_MAX);
 }
 
 static uint32_t
@@ -213,8 +206,9 @@ next_cid(struct san_pdl *pdl, uint32_t slot)
 	uint32_t cid;
 
 	do {
-		cid = make_cid(pdl, slot);
-		pdl->reuse[slot] = (pdl->reuse[slot] + 1) & REUSE_MASK;
+		cid = (uint32_t)pdl->conf.lcore_id << SAN_CID_LCORE_SHIFT | pdl->next_cid[slot];
+		pdl->next_cid[slot] += pdl->slot_mask + 1;
+		pdl->next_cid[slot] %= 1u << SAN_CID_LCORE_SHIFT;
 	} while (cid < CID_MIN);
 	return cid;
 }
@@ -222,7 +216,7 @@ next_cid(struct san_pdl *pdl, uint32_t slot)
 struct san_pdl_conn *
 san_pdl_conn_find(struct san_pdl *pdl, uint32_t cid)
 {
-	uint32_t slot = cid & (SAN_CONNS_MAX - 1);
+	uint32_t slot = cid & pdl->slot_mask;
 	struct san_pdl_conn *c;
 
 	if (slot >= pdl->conf.max_conns)
@@ -255,27 +249,6 @@ no_deadlines(struct san_pdl_conn *c)
 	c->cm_deadline_ns = SAN_TIME_NEVER;
 }
 
-/*
- * Slots rest in the order in which they were freed, all for the same time. Until then they count
- * as their last owner's: who opens and closes without end runs out of its own share first.
- */
-static void
-end_rests(struct san_pdl *pdl, uint64_t now_ns)
-{
-	uint32_t at, slot;
-
-	while (pdl->nb_resting != 0) {
-		at = pdl->free_head + pdl->free_count - pdl->nb_resting;
-		slot = pdl->free_slots[at % pdl->conf.max_conns];
-		if (now_ns < pdl->freed_ns[slot] + pdl->conf.cid_rest_ns)
-			return;
-		if (pdl->slot_owner[slot] != 0)
-			pdl->owners[pdl->slot_owner[slot]].nb_slots--;
-		pdl->slot_owner[slot] = 0;
-		pdl->nb_resting--;
-	}
-}
-
 void
 san_pdl_conn_give(struct san_pdl *pdl, struct san_pdl_conn *c, uint8_t owner)
 {
@@ -287,22 +260,20 @@ san_pdl_conn_give(struct san_pdl *pdl, struct san_pdl_conn *c, uint8_t owner)
 }
 
 uint32_t
-san_pdl_owner_slots(struct san_pdl *pdl, uint8_t owner, uint64_t now_ns)
+san_pdl_owner_slots(const struct san_pdl *pdl, uint8_t owner)
 {
-	end_rests(pdl, now_ns);
 	return pdl->owners[owner].nb_slots;
 }
 
 int
-san_pdl_conn_add(struct san_pdl *pdl, uint64_t now_ns, struct san_pdl_conn **out)
+san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
 	struct san_pdl_conn *c;
 	uint32_t slot, psn[SAN_WIN_MAX];
 	uint32_t win;
 
-	end_rests(pdl, now_ns);
-	if (pdl->free_count == pdl->nb_resting)
+	if (pdl->free_count == 0)
 		return -ENOSPC;
 	slot = pdl->free_slots[pdl->free_head];
 	pdl->free_head = (pdl->free_head + 1) % conf->max_conns;
@@ -409,17 +380,18 @@ san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 }
 
 void
-san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot, uint64_t now_ns)
+san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot)
 {
 	uint32_t tail = pdl->free_head + pdl->free_count;
 
 	if (tail >= pdl->conf.max_conns)
 		tail -= pdl->conf.max_conns;
 	SAN_ASSERT(pdl->conns[slot].state == SAN_CONN_FREE && pdl->nb_kept != 0);
+	if (pdl->slot_owner[slot] != 0)
+		pdl->owners[pdl->slot_owner[slot]].nb_slots--;
+	pdl->slot_owner[slot] = 0;
 	pdl->free_slots[tail] = slot;
-	pdl->freed_ns[slot] = now_ns;
 	pdl->free_count++;
-	pdl->nb_resting++;
 	pdl->nb_kept--;
 }
 
@@ -471,7 +443,7 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	uint32_t win, flight = 0;
 
 	SAN_VERIFY(c->tag != 0 && c->cid >= CID_MIN);
-	SAN_VERIFY(c->slot == (c->cid & (SAN_CONNS_MAX - 1)));
+	SAN_VERIFY(c->slot == (c->cid & pdl->slot_mask));
 	SAN_VERIFY(san_pdl_cid_lcore(c->cid) == pdl->conf.lcore_id);
 	for (win = 0; win < SAN_WIN_MAX; win++) {
 		san_pdl_txw_check(&c->tx[win], c->txb, win);
@@ -540,7 +512,7 @@ check_owners(const struct san_pdl *pdl)
 		sum += pdl->owners[i].nb_slots;
 	for (i = 0; i < pdl->conf.max_conns; i++)
 		slots += pdl->slot_owner[i] != 0;
-	SAN_VERIFY(slots == sum && pdl->nb_resting <= pdl->free_count);
+	SAN_VERIFY(slots == sum);
 }
 
 void

@@ -177,7 +177,7 @@ MODES = {
     'rpc': ['--mode', 'rpc', '--depth', '8', '--count', '1000'],
     'rpc both ways': ['--mode', 'rpc', '--both', '--count', '500'],
     'incast': ['--mode', 'incast', '--conns', '8', '--count', '64'],
-    'connect': ['--mode', 'connect', '--conns', '4', '--duration', '0.3'],
+    'connect': ['--mode', 'connect', '--conns', '4', '--duration', '1'],
     'stream, small': ['--mode', 'stream', '--size', '1-2000', '--depth', '16', '--count', '500'],
     **{f'stream, {manner}': ['--mode', 'stream', '--size', '1-60000', '--way', way, '--receive',
                              manner, '--count', '60']

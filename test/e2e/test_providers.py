@@ -59,9 +59,7 @@ class Embedded(Here):
     def begin(self):
         """A link of its own, as memif can't be used again, but for who stays."""
         if not any(p.is_alive() for p in self.stay):
-            # of sanbench's connections that come and go, numbers rest
-            sets = ['conns=60000']
-            self.link = Memif(self.work, sets={'server': sets, 'client': sets})
+            self.link = Memif(self.work)
 
     def spec(self, role):
         args = self.work.eal(cpus()[role == 'client'], self.link.vdev(role))

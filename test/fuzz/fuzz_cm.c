@@ -91,7 +91,6 @@ setup(void)
 	pdl_conf.max_conns = NB_CONNS;
 	pdl_conf.secret32 = secret32;
 	pdl_conf.secret_arg = &secret;
-	pdl_conf.cid_rest_ns = 0;
 	SAN_VERIFY(san_pdl_create(&pdl_conf, now_ns, &pdl) == 0);
 	san_cm_conf_default(&conf);
 	conf.max_conns = NB_CONNS;

@@ -135,7 +135,6 @@ open_port(void)
 		"rxd=64",
 		"txd=64",
 		"seed=1",
-		"cid_rest_ms=0",
 	};
 	struct dpdk_ctx *ctx;
 	uint16_t id;

@@ -427,7 +427,7 @@ nothing_left(void)
 		for (i = 0; i < w.mh[side].nb_conns; i++) {
 			san_tl_conn_close(tl, w.mh[side].slot[i], MODEL_CLOSED, w.now);
 			san_pdl_conn_del(pdl, &pdl->conns[w.mh[side].slot[i]]);
-			san_pdl_slot_give(pdl, w.mh[side].slot[i], w.now);
+			san_pdl_slot_give(pdl, w.mh[side].slot[i]);
 			san_tl_check(tl);
 		}
 		san_death_flush(&w.h[side].death);

@@ -526,6 +526,37 @@ sim_limits__woken_requests_are_work(void **state)
 	pair_close(&p);
 }
 
+#define LIVES 250
+
+/*
+ * RT-1, RT-24: set up and ended, over and over, at both ends far more often in a second than there
+ * are connections: none is refused.
+ */
+static void
+sim_limits__connections_without_end(void **state)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	uint32_t i, qa, qb;
+	struct world *w;
+	uint64_t begin;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.max_conns = 2;
+	w = world_create(&conf);
+	world_param_default(&param);
+	begin = w->now_ns;
+	for (i = 0; i < LIVES; i++) {
+		world_connect(w, 0, 1, &param, &param, &qa, &qb);
+		world_disconnect(w, qa, qb);
+		world_qp_destroy(w, qa);
+		world_qp_destroy(w, qb);
+	}
+	assert_true(w->now_ns - begin < SAN_NS_PER_S);
+	world_destroy(w);
+}
+
 int
 main(void)
 {
@@ -541,6 +572,7 @@ main(void)
 		cmocka_unit_test(sim_limits__timeout_is_the_last_resort),
 		cmocka_unit_test(sim_limits__clean_link),
 		cmocka_unit_test(sim_limits__woken_requests_are_work),
+		cmocka_unit_test(sim_limits__connections_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -441,7 +441,7 @@ world_destroy(struct world *w)
 {
 	uint32_t i;
 
-	/* time-wait and CID rest end; packets under way arrive */
+	/* time-wait ends; packets under way arrive */
 	world_run_for(w, 10 * SAN_NS_PER_S);
 	for (i = 0; i < w->nb_qps; i++)
 		world_qp_destroy(w, i);

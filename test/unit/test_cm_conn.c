@@ -74,7 +74,7 @@ hashed(uint32_t cid, uint32_t tag, const struct san_ip *peer)
 {
 	struct san_cm_conn *c;
 
-	assert_int_equal(san_cm_conn_add(net.h[0].cm, &net.h[0].ip, peer, 1, net.now_ns, &c), 0);
+	assert_int_equal(san_cm_conn_add(net.h[0].cm, &net.h[0].ip, peer, 1, &c), 0);
 	c->peer_cid = cid;
 	c->peer_tag = tag;
 	san_cm_hash_add(net.h[0].cm, c);

@@ -7,7 +7,7 @@
 #include "test_eal.h"
 #include "wire_sample.h"
 
-#define CID(lcore) ((uint32_t)(lcore) << (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS) | 0x1234)
+#define CID(lcore) ((uint32_t)(lcore) << SAN_CID_LCORE_SHIFT | 0x1234)
 
 static struct rte_mempool *pool;
 

@@ -53,7 +53,7 @@ packet(uint32_t lcore, uint32_t psn)
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 
 	assert_non_null(m);
-	p.dcid = lcore << (SAN_CID_SLOT_BITS + SAN_CID_REUSE_BITS) | 7;
+	p.dcid = lcore << SAN_CID_LCORE_SHIFT | 7;
 	p.psn = psn;
 	san_wire_build(m, &path, &p);
 	san_wire_seal(m);

@@ -18,7 +18,6 @@ create(uint32_t max_conns, uint8_t lcore)
 
 	conf.max_conns = max_conns;
 	conf.lcore_id = lcore;
-	conf.cid_rest_ns = SAN_NS_PER_S;
 	conf.fixed_psn = false;
 	san_prng_seed(&pair_secret, 3);
 	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
@@ -78,40 +77,33 @@ san_pdl_create__refuses_nonsense(void **state)
 	san_pdl_destroy(NULL);
 }
 
-/* Slots are counted for whom they were given to, from then until they have rested. */
+/* Slots are counted for whom they were given to, from then until they are given back. */
 static void
-san_pdl_owner_slots__with_those_that_rest(void **state)
+san_pdl_owner_slots__until_given_back(void **state)
 {
 	struct san_pdl_conf conf = pair_conf();
-	struct san_pdl_conn *c;
-	uint64_t now_ns = 0;
+	struct san_pdl_conn *c[6];
+	uint16_t slot;
 	uint32_t i;
 
 	(void)state;
 	conf.max_conns = 8;
 	conf.nb_owners = 3;
-	conf.cid_rest_ns = SAN_NS_PER_S;
 	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
-	for (i = 0; i < 6; i++, now_ns += SAN_NS_PER_MS) {
-		assert_int_equal(san_pdl_conn_add(pdl, now_ns, &c), 0);
+	for (i = 0; i < 6; i++) {
+		assert_int_equal(san_pdl_conn_add(pdl, &c[i]), 0);
 		if (i < 4)
-			san_pdl_conn_give(pdl, c, i < 3 ? 1 : 2);
-		if (i < 5) {
-			uint16_t slot = c->slot;
-
-			san_pdl_conn_del(pdl, c);
-			san_pdl_slot_give(pdl, slot, now_ns);
-		}
+			san_pdl_conn_give(pdl, c[i], i < 3 ? 1 : 2);
 	}
-	assert_int_equal(san_pdl_owner_slots(pdl, 1, now_ns), 3);
-	assert_int_equal(san_pdl_owner_slots(pdl, 2, now_ns), 1);
-	/* each for its time, in turn */
-	assert_int_equal(san_pdl_owner_slots(pdl, 1, SAN_NS_PER_S - 1), 3);
-	assert_int_equal(san_pdl_owner_slots(pdl, 1, SAN_NS_PER_S), 2);
-	san_pdl_check(pdl);
-	assert_int_equal(san_pdl_owner_slots(pdl, 1, SAN_NS_PER_S + 2 * SAN_NS_PER_MS), 0);
-	assert_int_equal(san_pdl_owner_slots(pdl, 2, SAN_NS_PER_S + 2 * SAN_NS_PER_MS), 1);
-	assert_int_equal(san_pdl_owner_slots(pdl, 2, 2 * SAN_NS_PER_S), 0);
+	assert_int_equal(san_pdl_owner_slots(pdl, 1), 3);
+	assert_int_equal(san_pdl_owner_slots(pdl, 2), 1);
+	slot = c[1]->slot;
+	san_pdl_conn_del(pdl, c[1]); /* an event of it still waits for its owner */
+	assert_int_equal(san_pdl_owner_slots(pdl, 1), 3);
+	san_pdl_slot_give(pdl, slot);
+	pair_del(pdl, c[5]);
+	assert_int_equal(san_pdl_owner_slots(pdl, 1), 2);
+	assert_int_equal(san_pdl_owner_slots(pdl, 2), 1);
 	san_pdl_check(pdl);
 	san_pdl_destroy(pdl);
 }
@@ -131,7 +123,7 @@ san_pdl_conn_add__cids(void **state)
 		assert_non_null(seen);
 		create(300, (uint8_t)lcore);
 		for (i = 0; i < 300; i++) {
-			assert_int_equal(san_pdl_conn_add(pdl, 0, &c), 0);
+			assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 			assert_in_range(c->cid, 2, (1 << SAN_WIRE_CID_BITS) - 1);
 			assert_int_equal(seen[c->cid]++, 0);
 			assert_int_equal(san_pdl_cid_lcore(c->cid), lcore);
@@ -139,7 +131,7 @@ san_pdl_conn_add__cids(void **state)
 			assert_true(c->tag != 0);
 			assert_ptr_equal(san_pdl_conn_find(pdl, c->cid), c);
 		}
-		assert_int_equal(san_pdl_conn_add(pdl, 0, &c), -ENOSPC);
+		assert_int_equal(san_pdl_conn_add(pdl, &c), -ENOSPC);
 		san_pdl_check(pdl);
 		san_pdl_destroy(pdl);
 		free(seen);
@@ -151,22 +143,21 @@ static void
 san_pdl_conn_add__never_0_or_1(void **state)
 {
 	struct san_pdl_conn *c;
-	uint64_t now = 0;
 	int i;
 
 	(void)state;
 	create(2, 0);
-	for (i = 0; i < 100; i++, now += SAN_NS_PER_S) {
-		assert_int_equal(san_pdl_conn_add(pdl, now, &c), 0);
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		assert_true(c->cid > 1);
-		pair_del(pdl, c, now);
+		pair_del(pdl, c);
 	}
 	san_pdl_destroy(pdl);
 }
 
-/* A freed value rests, and the longest freed is taken first. */
+/* Only if all slots are in use is there none; the longest freed is taken first. */
 static void
-san_pdl_conn_add__rests_longest_freed_first(void **state)
+san_pdl_conn_add__longest_freed_first(void **state)
 {
 	struct san_pdl_conn *c[3], *d;
 	uint32_t old[3];
@@ -175,22 +166,52 @@ san_pdl_conn_add__rests_longest_freed_first(void **state)
 	(void)state;
 	create(3, 2);
 	for (i = 0; i < 3; i++) {
-		assert_int_equal(san_pdl_conn_add(pdl, 0, &c[i]), 0);
+		assert_int_equal(san_pdl_conn_add(pdl, &c[i]), 0);
 		old[i] = c[i]->cid;
 	}
-	pair_del(pdl, c[1], 1000);
-	pair_del(pdl, c[0], 2000);
-	pair_del(pdl, c[2], 3000);
-	assert_int_equal(san_pdl_conn_add(pdl, 999 + SAN_NS_PER_S, &d), -ENOSPC);
-	assert_int_equal(san_pdl_conn_add(pdl, 1000 + SAN_NS_PER_S, &d), 0);
+	assert_int_equal(san_pdl_conn_add(pdl, &d), -ENOSPC);
+	pair_del(pdl, c[1]);
+	pair_del(pdl, c[0]);
+	assert_int_equal(san_pdl_conn_add(pdl, &d), 0);
 	assert_ptr_equal(d, c[1]);
 	assert_true(d->cid != old[1]); /* the reuse counter */
 	assert_null(san_pdl_conn_find(pdl, old[1]));
-	assert_int_equal(san_pdl_conn_add(pdl, 1000 + SAN_NS_PER_S, &d), -ENOSPC);
-	assert_int_equal(san_pdl_conn_add(pdl, 3000 + SAN_NS_PER_S, &d), 0);
+	assert_int_equal(san_pdl_conn_add(pdl, &d), 0);
 	assert_ptr_equal(d, c[0]);
+	assert_int_equal(san_pdl_conn_add(pdl, &d), -ENOSPC);
 	san_pdl_check(pdl);
 	san_pdl_destroy(pdl);
+}
+
+/* A slot has each of its numbers once before one comes again, with another tag then (RT-24). */
+static void
+san_pdl_conn_add__all_numbers_of_a_slot(void **state)
+{
+	static const uint32_t conns[] = {33, 1000, SAN_CONNS_MAX};
+	struct san_pdl_conn *c;
+	uint32_t i, n, first, tag;
+	uint8_t *seen;
+	size_t k;
+
+	(void)state;
+	for (k = 0; k < RTE_DIM(conns); k++) {
+		seen = calloc(1 << 24, 1);
+		assert_non_null(seen);
+		create(conns[k], 3);
+		for (i = 0; i < conns[k]; i++)
+			assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
+		first = c->cid;
+		tag = c->tag;
+		for (n = 0; seen[c->cid]++ == 0; n++) {
+			pair_del(pdl, c);
+			assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
+		}
+		assert_int_equal(n, (1 << 20) / rte_align32pow2(conns[k]));
+		assert_int_equal(c->cid, first);
+		assert_true(c->tag != tag);
+		san_pdl_destroy(pdl);
+		free(seen);
+	}
 }
 
 /* RT-24: a new tag for each incarnation, never zero, from the secret generator. */
@@ -208,7 +229,6 @@ san_pdl_conn_add__tags(void **state)
 	struct san_pdl_conf conf = pair_conf();
 	struct san_pdl_conn *c;
 	uint32_t calls = 0, last = 0;
-	uint64_t now = 0;
 	int i;
 
 	(void)state;
@@ -216,11 +236,11 @@ san_pdl_conn_add__tags(void **state)
 	conf.secret_arg = &calls;
 	conf.max_conns = 1;
 	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
-	for (i = 0; i < 20; i++, now += SAN_NS_PER_S) {
-		assert_int_equal(san_pdl_conn_add(pdl, now, &c), 0);
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		assert_true(c->tag != 0 && c->tag != last);
 		last = c->tag;
-		pair_del(pdl, c, now);
+		pair_del(pdl, c);
 	}
 	san_pdl_destroy(pdl);
 }
@@ -233,11 +253,11 @@ san_pdl_conn_add__first_psn(void **state)
 
 	(void)state;
 	create(4, 0);
-	san_pdl_conn_add(pdl, 0, &a);
-	san_pdl_conn_add(pdl, 0, &b);
+	san_pdl_conn_add(pdl, &a);
+	san_pdl_conn_add(pdl, &b);
 	assert_true(a->tx[0].next != a->tx[1].next && a->tx[0].next != b->tx[0].next);
 	pdl->conf.fixed_psn = true;
-	san_pdl_conn_add(pdl, 0, &a);
+	san_pdl_conn_add(pdl, &a);
 	assert_true(a->tx[0].next == 0xfffffff8 && a->tx[1].next == 0xfffffff8);
 	san_pdl_destroy(pdl);
 }
@@ -262,7 +282,7 @@ san_pdl_conn_open__takes_the_peers_terms(void **state)
 
 	(void)state;
 	create(1, 0);
-	san_pdl_conn_add(pdl, 0, &c);
+	san_pdl_conn_add(pdl, &c);
 	san_pdl_conn_open(pdl, c, &peer, 32, 128, 55);
 	assert_int_equal(c->state, SAN_CONN_OPEN);
 	assert_int_equal(c->dcid, 77);
@@ -293,7 +313,7 @@ san_pdl_conn_open__begins_on_different_ports(void **state)
 	(void)state;
 	create(14, 0);
 	for (i = 0; i < 12; i++) {
-		assert_int_equal(san_pdl_conn_add(pdl, 0, &c), 0);
+		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
 		assert_in_range(c->path.src_port, 600, 603);
 		assert_true(c->ports[c->port_idx] == c->path.src_port); /* the next is another */
@@ -302,11 +322,11 @@ san_pdl_conn_open__begins_on_different_ports(void **state)
 	for (i = 0; i < 4; i++)
 		assert_int_equal(nb[i], 3);
 	peer.nb_ports = 1;
-	assert_int_equal(san_pdl_conn_add(pdl, 0, &c), 0);
+	assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 	san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
 	assert_int_equal(c->path.src_port, 600);
 	peer.nb_ports = 0; /* it names none: the port that the handshake used stays */
-	assert_int_equal(san_pdl_conn_add(pdl, 0, &c), 0);
+	assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 	c->path.src_port = 777;
 	san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
 	assert_int_equal(c->path.src_port, 777);
@@ -333,7 +353,7 @@ san_pdl_conn_del__releases_everything(void **state)
 	assert_true(san_pdl_has_lost(pair.c[0]));
 	san_pdl_probe_now(pair.pdl[0], pair.c[0]);
 	san_pdl_kick(pair.pdl[0], pair.c[0]);
-	pair_del(pair.pdl[0], pair.c[0], pair.now);
+	pair_del(pair.pdl[0], pair.c[0]);
 	san_pdl_check(pair.pdl[0]);
 	assert_int_equal(pair.pdl[0]->nb_conns, 0);
 	assert_int_equal(pair.pdl[0]->nb_free_wide, pair.pdl[0]->conf.max_wide);
@@ -341,7 +361,7 @@ san_pdl_conn_del__releases_everything(void **state)
 	assert_false(san_pdl_has_work(pair.pdl[0]));
 	assert_true(san_wheel_deadline_ns(&pair.pdl[0]->wheel) == SAN_TIME_NEVER);
 	/* its txblock is clean for the next one */
-	pair_del(pair.pdl[1], pair.c[1], pair.now);
+	pair_del(pair.pdl[1], pair.c[1]);
 	pair.now += SAN_NS_PER_S;
 	pair_connect(&pair, 16, 64);
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
@@ -355,17 +375,17 @@ san_pdl_conn_find__only_this_incarnation(void **state)
 	uint32_t cid;
 
 	(void)state;
-	create(4, 1);
-	san_pdl_conn_add(pdl, 0, &c);
+	create(3, 1);
+	san_pdl_conn_add(pdl, &c);
 	cid = c->cid;
 	assert_ptr_equal(san_pdl_conn_find(pdl, cid), c);
-	assert_null(san_pdl_conn_find(pdl, cid + (1 << SAN_CID_SLOT_BITS))); /* another reuse */
-	assert_null(san_pdl_conn_find(pdl, cid + (1 << 20)));                /* another lcore */
-	assert_null(san_pdl_conn_find(pdl, cid + 1));                        /* free slot */
-	assert_null(san_pdl_conn_find(pdl, cid + 4));                        /* no such slot */
+	assert_null(san_pdl_conn_find(pdl, cid + 4));         /* another reuse */
+	assert_null(san_pdl_conn_find(pdl, cid + (1 << 20))); /* another lcore */
+	assert_null(san_pdl_conn_find(pdl, cid + 1));         /* free slot */
+	assert_null(san_pdl_conn_find(pdl, cid + 3));         /* no such slot */
 	assert_null(san_pdl_conn_find(pdl, 0));
 	assert_null(san_pdl_conn_find(pdl, SAN_WIRE_CID_CM));
-	pair_del(pdl, c, 0);
+	pair_del(pdl, c);
 	assert_null(san_pdl_conn_find(pdl, cid));
 	san_pdl_destroy(pdl);
 }
@@ -378,7 +398,7 @@ san_pdl_conn_arm__earliest(void **state)
 
 	(void)state;
 	create(1, 0);
-	san_pdl_conn_add(pdl, 0, &c);
+	san_pdl_conn_add(pdl, &c);
 	san_pdl_conn_arm(pdl, c);
 	assert_false(san_timer_is_armed(&c->timer));
 	c->cm_deadline_ns = 5000000;
@@ -401,10 +421,11 @@ UNIT_TEST(test_pdl_conn)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(san_pdl_create__refuses_nonsense),
-		cmocka_unit_test(san_pdl_owner_slots__with_those_that_rest),
+		cmocka_unit_test(san_pdl_owner_slots__until_given_back),
 		cmocka_unit_test(san_pdl_conn_add__cids),
 		cmocka_unit_test(san_pdl_conn_add__never_0_or_1),
-		cmocka_unit_test(san_pdl_conn_add__rests_longest_freed_first),
+		cmocka_unit_test(san_pdl_conn_add__longest_freed_first),
+		cmocka_unit_test(san_pdl_conn_add__all_numbers_of_a_slot),
 		cmocka_unit_test(san_pdl_conn_add__tags),
 		cmocka_unit_test(san_pdl_conn_add__first_psn),
 		cmocka_unit_test(san_pdl_conn_open__takes_the_peers_terms),

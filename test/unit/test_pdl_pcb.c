@@ -38,7 +38,7 @@ open_many(uint32_t nb, uint32_t budget)
 	for (i = 0; i < nb; i++) {
 		struct san_pdl_conn *c;
 
-		assert_int_equal(san_pdl_conn_add(pdl, now, &c), 0);
+		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		san_pdl_conn_open(pdl, c, &peer, 16, 64, now);
 		left[c->slot] = PER_CONN;
 	}
@@ -295,15 +295,15 @@ san_pdl_pcb_fini__returns_everything(void **state)
 	visit(&pdl->conns[0]);
 	visit(&pdl->conns[1]);
 	visit(&pdl->conns[2]);
-	pair_del(pdl, &pdl->conns[0], now);
+	pair_del(pdl, &pdl->conns[0]);
 	san_pdl_check(pdl);
 	assert_true(pdl->conns[1].token);
-	pair_del(pdl, &pdl->conns[1], now);
+	pair_del(pdl, &pdl->conns[1]);
 	san_pdl_check(pdl);
 	assert_true(pdl->conns[2].token);
 	assert_ptr_equal(san_pdl_sched_next(pdl), &pdl->conns[2]);
 	assert_int_equal(visit(&pdl->conns[2]), 1);
-	pair_del(pdl, &pdl->conns[2], now);
+	pair_del(pdl, &pdl->conns[2]);
 	assert_int_equal(pdl->inflight + pdl->nb_tokens + pdl->nb_active, 0);
 	san_pdl_check(pdl);
 	san_pdl_destroy(pdl);

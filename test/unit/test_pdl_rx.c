@@ -103,7 +103,7 @@ san_pdl_rx_check__drops_leave_state_untouched(void **state)
 				p.dcid += 1;
 				break;
 			case 1:
-				p.dcid += 1 << SAN_CID_SLOT_BITS;
+				p.dcid += 1 << SAN_CID_LCORE_SHIFT;
 				break;
 			case 2:
 				p.src.b[15] += 1;

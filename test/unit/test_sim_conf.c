@@ -270,7 +270,6 @@ static const struct {
 	FIELD("host.cm-retry=62 ms", host.cm_retry_ns, 62 * MS),
 	FIELD("host.cm-drain=63 ms", host.cm_drain_ns, 63 * MS),
 	FIELD("host.timewait=64 ms", host.cm_timewait_ns, 64 * MS),
-	FIELD("host.cid-rest=65 ms", host.cid_rest_ns, 65 * MS),
 	FIELD("host.wrap=yes", host.wrap, true),
 	FIELD("host.pack=no", host.pack, false),
 	FIELD("load.pattern=permutation", load.pattern, SIM_PATTERN_PERMUTATION),

@@ -66,7 +66,6 @@ static const struct number {
 	{"rto_min_us", CORE(pdl.rto_min_ns), 1, 60000000, US},
 	{"rto_max_us", CORE(pdl.rto_max_ns), 1, 60000000, US},
 	{"tlp_us", CORE(pdl.tlp_min_ns), 1, 60000000, US},
-	{"cid_rest_ms", CORE(pdl.cid_rest_ns), 0, 60000, MS},
 	{"target_us", CORE(pdl.cc_conf.target_ns), 1, 1000000, US},
 	{"cwnd_min", CORE(pdl.cc_conf.window_min), 1, 100, SAN_CC_ONE / 100},
 	{"cwnd", CORE(pdl.cc_conf.window_init), 1, 16384, SAN_CC_ONE},
