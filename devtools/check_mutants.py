@@ -190,7 +190,8 @@ class Build:
         shutil.copytree(ROOT, self.tree, symlinks=True,
                         ignore=shutil.ignore_patterns('.git', 'build', 'build-*'))
         subprocess.run(['meson', 'setup', '-Doptimization=1', '-Ddebug=false', '-Dlto=false',
-                        self.dir, self.tree], check=True, stdout=subprocess.DEVNULL)
+                        '-Ddebug_asserts=true', self.dir, self.tree],
+                       check=True, stdout=subprocess.DEVNULL)
         tests, targets = (json.loads(read(self.dir, 'meson-info', f'intro-{what}.json'))
                           for what in ('tests', 'targets'))
         self.tests = {test['name']: test for test in tests}
