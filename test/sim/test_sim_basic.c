@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "pair.h"
+#include "unit.h"
 
 #define LEN (300 * 1000) /* bytes: several windows, no multiple of the MTU */
 
@@ -224,8 +225,7 @@ sim_basic__accepted_once(void **state)
 	pair_close(&p);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_basic)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_basic__clean_ordered),

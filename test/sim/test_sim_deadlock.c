@@ -6,6 +6,7 @@
 
 #include "pair.h"
 #include "san_prng.h"
+#include "unit.h"
 
 #define CHUNK 20000 /* bytes per operation: solicited by default, several packets */
 
@@ -410,8 +411,7 @@ sim_deadlock__1gib_through_64_packets(void **state)
 	pair_close(&p);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_deadlock)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_deadlock__window_of_two_both_ways),

@@ -2,6 +2,7 @@
 /* What goes wrong gets its documented status, in bounded virtual time, and the rest goes on. */
 
 #include "pair.h"
+#include "unit.h"
 
 #define LEN 65536
 
@@ -595,8 +596,7 @@ sim_error__ended_before_it_opened(void **state)
 	world_destroy(w);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_error)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_error__bad_key_bounds_rights),

@@ -2,6 +2,7 @@
 /* Limits that hold at every step: incast budget, PCB windows, message limits, congestion, paths. */
 
 #include "pair.h"
+#include "unit.h"
 
 #define SENDERS 32
 
@@ -557,8 +558,7 @@ sim_limits__connections_without_end(void **state)
 	world_destroy(w);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_limits)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_limits__incast),

@@ -6,16 +6,12 @@
  * the reason.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "pair.h"
+#include "unit.h"
 
 #define LEN     (1000 * 1000)
 #define BOTH    (9000 - SAN_WIRE_OVERHEAD_V4)
@@ -258,8 +254,7 @@ sim_mtu__narrow_and_short(void **state)
 	pair_close(&p);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_mtu)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_mtu__narrow_path),

@@ -5,6 +5,7 @@
  */
 
 #include "pair.h"
+#include "unit.h"
 
 #define NB  300
 #define LEN 4000 /* bytes per send: three packets */
@@ -225,8 +226,7 @@ sim_order__relaxed_places_early(void **state)
 	pair_close(&p);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_order)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_order__exactly_once_in_order),

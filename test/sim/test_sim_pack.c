@@ -2,6 +2,7 @@
 /* Small requests posted together share packets, and nothing else is different (RT-34). */
 
 #include "pair.h"
+#include "unit.h"
 
 #define SIZE  64
 #define BATCH 16
@@ -284,8 +285,7 @@ sim_pack__pulls_between(void **state)
 	pair_close(&p);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_pack)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_pack__sixteen_in_one),

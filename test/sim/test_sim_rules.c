@@ -8,6 +8,7 @@
 
 #include "pair.h"
 #include "san_seq.h"
+#include "unit.h"
 
 #define LEN    (1 << 16)
 #define BUDGET (16 * 1024) /* incast, so small that a push is granted in steps */
@@ -439,8 +440,7 @@ sim_rules__limits_cost_one_connection_nothing(void **state)
 	assert_true(with_ns < (uint64_t)BIG * 8 / 8);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_rules)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_rules__numbers_in_order),

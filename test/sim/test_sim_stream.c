@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "pair.h"
+#include "unit.h"
 
 #define LEN   100000
 #define PIECE 3000 /* of a write; no multiple of anything */
@@ -747,8 +748,7 @@ sim_stream__park(void **state)
 	close_streams(&t);
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_stream)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_stream__both_ways),

@@ -6,6 +6,7 @@
  */
 
 #include "pair.h"
+#include "unit.h"
 
 #define LEN (1 << 16)
 
@@ -311,8 +312,7 @@ sim_verdict__atomics_happen_once(void **state)
 	}
 }
 
-int
-main(void)
+UNIT_TEST(test_sim_verdict)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_verdict__never_issued_leaves_the_bit_clear),
