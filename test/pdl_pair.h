@@ -226,6 +226,17 @@ pair_pass(struct pair *t, uint64_t ns)
 	}
 }
 
+/** What side 0 has sent times out, although the peer was heard since: it is lost. */
+static inline void
+pair_lose(struct pair *t)
+{
+	uint64_t rto_ns = t->pdl[0]->conf.rto_init_ns;
+
+	pair_pass(t, rto_ns / 4 * 3);
+	t->c[0]->last_rx_ns = t->now;
+	pair_pass(t, rto_ns);
+}
+
 /** *side* reports what it received and the other takes it; false: nothing owed. */
 static inline bool
 pair_report(struct pair *t, int side)

@@ -380,7 +380,7 @@ sim_host_round(struct sim_world *w, struct sim_host *h)
 	h->run_at_ns = SAN_TIME_NEVER;
 	if (h->core == NULL || h->nb_paused != 0)
 		return;
-	san_core_rx_gap(h->core, w->conf.host.poll_ns + h->held_ns);
+	san_core_rx_gap(h->core, w->conf.host.poll_ns + h->held_ns, clock_ns);
 	h->held_ns = 0;
 	receive(h, clock_ns);
 	san_core_tick(h->core, clock_ns);

@@ -326,9 +326,9 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 }
 
 void
-san_core_rx_gap(struct san_core *core, uint64_t gap_ns)
+san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns)
 {
-	core->pdl->rx_gap_ns = gap_ns;
+	san_pdl_rx_gap(core->pdl, gap_ns, now_ns);
 }
 
 /* ---- transmit ---- */
@@ -553,7 +553,8 @@ on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 			      c->too_narrow ? SAN_CM_R_PATH_MTU : SAN_CM_R_TIMEOUT, now_ns);
 	else
 		san_tl_on_timer(core->tl, c, now_ns);
-	san_cm_on_timer(core->cm, c->slot, now_ns);
+	if (now_ns >= core->pdl->grace_ns)
+		san_cm_on_timer(core->cm, c->slot, now_ns);
 	san_core_cm_events(core, now_ns);
 	if (c->state != SAN_CONN_FREE)
 		san_pdl_conn_arm(core->pdl, c);
@@ -566,6 +567,8 @@ san_core_tick(struct san_core *core, uint64_t now_ns)
 
 	while ((t = san_wheel_poll(&core->pdl->wheel, now_ns)) != NULL)
 		on_timer(core, container_of(t, struct san_pdl_conn, timer), now_ns);
+	if (unlikely(core->pdl->grace_ns != 0) && now_ns >= core->pdl->grace_ns)
+		core->pdl->grace_ns = 0;
 	san_tl_tick(core->tl, now_ns);
 	if (unlikely(core->nb_streams != 0))
 		san_core_streams_tick(core, now_ns);

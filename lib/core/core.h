@@ -89,9 +89,9 @@ void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n
 /**
  * The port was last looked at *gap_ns* before the next san_core_rx_burst(): its
  * packets may have waited for us so long. An owner that stalls, or has other work
- * to do between two rounds, is then not taken for congestion (design, rule 12).
+ * to do between two rounds, is then not taken for congestion (design, rule 12), nor for loss.
  */
-void san_core_rx_gap(struct san_core *core, uint64_t gap_ns);
+void san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns);
 /** At most *n* packets to send, the caller's from here on. 0: nothing to send now. */
 uint16_t san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n,
 			   uint64_t now_ns);

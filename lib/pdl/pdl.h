@@ -159,6 +159,7 @@ struct san_pdl_conn {
 	bool peer_serial_valid;
 	bool is_lent; /**< *setup* is not yet *narrow* */
 	bool cmpl_in_valid;
+	bool silent;                 /**< something timed out, and nothing was heard since it went */
 	uint8_t rnr_round_out;       /**< tl: newest RNR round seen (design, rule 4) */
 	uint32_t cmpl_out;           /**< tl: our target side's cumulative completed RSN (PCB-5) */
 	uint32_t cmpl_in;            /**< the peer's, newest seen */
@@ -278,6 +279,7 @@ struct san_pdl {
 	uint32_t nb_tokens;            /**< budget reserved for connections just woken */
 	uint16_t rx_level;             /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
 	uint64_t rx_gap_ns;            /**< core: packets may have waited for us so long */
+	uint64_t grace_ns;             /**< san_pdl_rx_gap(); 0: timers fire */
 	uint32_t nb_active;
 	uint32_t share; /**< budget_pkts / nb_active, but 1 at least and a window at most */
 	/** Packets that a connection sends at the same time are due at the same time. */
@@ -503,6 +505,11 @@ void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win 
 bool san_pdl_tx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn);
 /** True if a PROBE that carried *psn* is not answered yet: it takes no PSN of its own. */
 bool san_pdl_probe_is_outstanding(const struct san_pdl_conn *c, uint32_t psn);
+/**
+ * The packets that follow may have waited for us for *gap_ns*. After a long gap what our timers
+ * wait for may be behind them, or on its way: until pdl->grace_ns they do not fire.
+ */
+void san_pdl_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns);
 /**
  * The connection's timer fired: coalescing, holes, tail-loss probe, timeouts,
  * pacing. May set c->failed. The caller re-arms with san_pdl_conn_arm().

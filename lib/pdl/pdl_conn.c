@@ -395,6 +395,18 @@ san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot)
 	pdl->nb_kept--;
 }
 
+/* When it is time to do something about what the peer has not answered. */
+static uint64_t
+answer_deadline_ns(const struct san_pdl_conn *c)
+{
+	uint64_t t = c->pmtu.size != 0 ? c->pmtu.at_ns : SAN_TIME_NEVER;
+
+	t = san_time_min(t, c->rtx_deadline_ns);
+	t = san_time_min(t, c->hole_deadline_ns);
+	t = san_time_min(t, c->tlp_deadline_ns);
+	return san_time_min(t, c->cm_deadline_ns);
+}
+
 void
 san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
@@ -402,15 +414,10 @@ san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 
 	if (c->probe_due || c->cnp_due || c->pmtu_due)
 		san_pdl_ack_list(pdl, c);
-	t = san_time_min(t, c->rtx_deadline_ns);
-	t = san_time_min(t, c->hole_deadline_ns);
-	t = san_time_min(t, c->tlp_deadline_ns);
 	t = san_time_min(t, c->tl_deadline_ns);
-	t = san_time_min(t, c->cm_deadline_ns);
 	if (c->pace_wait)
 		t = san_time_min(t, c->pace_ns);
-	if (c->pmtu.size != 0)
-		t = san_time_min(t, c->pmtu.at_ns);
+	t = san_time_min(t, RTE_MAX(answer_deadline_ns(c), pdl->grace_ns));
 	/* One that fires for nothing costs less than to move it with every ACK. */
 	if (t != SAN_TIME_NEVER && c->state != SAN_CONN_FREE)
 		san_pdl_arm_for(pdl, c, t);
@@ -460,9 +467,10 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	SAN_VERIFY(c->mtu <= c->mtu_max && c->pmtu.size <= c->mtu_max);
 	SAN_VERIFY(c->pmtu.size == 0 || c->pmtu.size > c->mtu);
 	SAN_VERIFY(c->pmtu.size != 0 || !c->pmtu_due);
-	/* Every deadline is covered: the timer is armed no later. */
+	/* Every deadline is covered: the timer is armed no later, but for a grace. */
 	SAN_VERIFY(c->rtx_deadline_ns == SAN_TIME_NEVER || c->failed ||
-		   (san_timer_is_armed(&c->timer) && c->timer.deadline_ns <= c->rtx_deadline_ns));
+		   (san_timer_is_armed(&c->timer) &&
+		    c->timer.deadline_ns <= RTE_MAX(c->rtx_deadline_ns, pdl->grace_ns)));
 	SAN_VERIFY(c->ack.deadline_ns == SAN_TIME_NEVER ||
 		   (san_timer_is_armed(&c->timer) && c->timer.deadline_ns <= c->ack.deadline_ns));
 }

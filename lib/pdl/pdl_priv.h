@@ -123,6 +123,8 @@ uint32_t san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool ech
 			   uint64_t now_ns);
 /** An ACK brought news: tail-loss probe and backoff start anew. */
 void san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** The peer was heard, for the first time since something timed out: new timeouts, new packets. */
+void san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** Entry *e* goes now, for the first time or again: its timers start. */
 void san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		      uint64_t now_ns);

@@ -13,12 +13,20 @@
  *   tlp_deadline_ns   silence: probe the tail, a few times until an ACK brings news
  *   rtx_deadline_ns   no later than the earliest entry's due: scan for timeouts
  * A scan looks at every outstanding entry, but runs only when one is due.
+ *
+ * Two silences are no losses. Ours: an lcore that did not run finds the answers in its receive
+ * queue, so its timers wait for a grace (san_pdl_rx_gap()). The peer's: as long as nothing is heard,
+ * for an RTO and more, the lowest missing packets of each window go again with each timeout, and
+ * they alone count retries. All others stay as they are. The first packet heard restarts their
+ * timers, and the ACKs that follow report what is missing. So a silence costs a few packets for
+ * each timeout, not a window, and a peer that is gone is given up just as early.
  */
 
 #include "pdl_priv.h"
 
 #define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence */
 #define EARLY_MAX 3 /* early resends of a PSN between two timeouts */
+#define QUIET_MAX 4 /* packets of a window that go again with a timeout in silence */
 
 /* ---- states of an entry ---- */
 
@@ -151,7 +159,7 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 	/* A tail-loss probe does not put the timeout off (RT-7: the sum of the timeouts). */
 	if ((e->state & SAN_ENT_TAIL) == 0 || san_seq_le(e->due, san_pdl_tick(now_ns)))
 		start_timeout(pdl, c, e, now_ns);
-	e->state = (uint8_t)((e->state & ~SAN_ENT_TAIL) | SAN_ENT_SENT);
+	e->state = (uint8_t)((e->state & ~(SAN_ENT_TAIL | SAN_ENT_SILENT)) | SAN_ENT_SENT);
 	if ((e->state & SAN_ENT_EARLY) != 0) { /* a hole that may still be one in an RTT */
 		uint64_t again_ns = now_ns + san_pdl_rtt_hole_ns(pdl, c);
 
@@ -304,7 +312,8 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 struct scan {
 	uint64_t now_ns;
-	uint64_t next_ns; /* earliest due of what stays */
+	uint64_t next_ns;  /* earliest due of what stays */
+	uint64_t heard_ns; /* sent longer ago, it could have been answered when the peer was heard */
 	bool timed_out;
 	bool lost;
 };
@@ -367,14 +376,39 @@ expire_held(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e
 	set_due(e, s->now_ns + wait_ns, s);
 }
 
+/* Was nothing heard since an answer to *e* could have come? */
+static bool
+is_silent(const struct san_pdl_entry *e, const struct scan *s)
+{
+	return (uint32_t)s->now_ns - e->sent_ts < s->heard_ns;
+}
+
+/* Its silence is the peer's: out of PCB-2's sum it is, but not lost. */
 static void
-expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
+expire_silent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, struct scan *s)
+{
+	san_pdl_rtx_unflight(pdl, c, e->win, e->psn);
+	e->state = (uint8_t)((e->state & ~SAN_ENT_EARLY) | SAN_ENT_SILENT);
+	/* its clock has 32 bits: after a while it went a while ago */
+	if ((uint32_t)s->now_ns - e->sent_ts > SAN_NS_PER_S)
+		e->sent_ts = (uint32_t)(s->now_ns - SAN_NS_PER_S);
+	set_due(e, s->now_ns + san_pdl_rtt_timeout(pdl, c, e->retries), s);
+}
+
+static void
+expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, bool is_low,
+       struct scan *s)
 {
 	if (san_bitmap_test(&c->txb->rcvd[e->win], e->psn)) {
 		expire_held(pdl, c, e, s);
 		return;
 	}
 	if ((e->state & SAN_ENT_DEFER) == 0) {
+		c->silent |= is_silent(e, s);
+		if (!is_low && is_silent(e, s)) {
+			expire_silent(pdl, c, e, s);
+			return;
+		}
 		if (!retry(pdl, c, e, s->now_ns))
 			return;
 		e->state &= (uint8_t)~SAN_ENT_EARLY;
@@ -392,6 +426,8 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 {
 	const struct san_pdl_txw *w = &c->tx[win];
 	uint32_t now = (uint32_t)(s->now_ns >> SAN_PDL_TICK_SHIFT);
+	uint32_t nb_missing = 0;
+	bool missing;
 	uint32_t psn;
 
 	for (psn = w->base; psn != w->next && !c->failed; psn++) {
@@ -399,19 +435,25 @@ scan_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, struc
 
 		if (san_bitmap_test(&c->txb->acked[win], psn))
 			continue;
+		missing = !san_bitmap_test(&c->txb->rcvd[win], psn) && !(e->state & SAN_ENT_DEFER);
 		if (san_seq_gt(e->due, now))
 			s->next_ns = san_time_min(s->next_ns, san_pdl_tick_ns(e->due, s->now_ns));
 		else if (san_bitmap_test(&c->txb->lost[win], psn))
-			continue; /* overdue and waiting to go: its timer starts then */
+			; /* overdue and waiting to go: its timer starts then */
 		else
-			expire(pdl, c, e, s);
+			expire(pdl, c, e, nb_missing < QUIET_MAX, s);
+		nb_missing += missing;
 	}
 }
 
 static void
 scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
-	struct scan s = {.now_ns = now_ns, .next_ns = SAN_TIME_NEVER};
+	struct scan s = {
+		.now_ns = now_ns,
+		.next_ns = SAN_TIME_NEVER,
+		.heard_ns = now_ns - c->last_rx_ns + san_pdl_rtt_hole_ns(pdl, c),
+	};
 	struct san_pdl_cc *cc = &c->cc;
 	uint32_t win;
 
@@ -426,8 +468,43 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		}
 		san_pdl_plb_timeout(pdl, c, now_ns);
 	}
-	if (s.lost)
+	/* what was lost before may go, too: less is in flight */
+	if (s.lost || san_pdl_has_lost(c))
 		san_pdl_kick(pdl, c);
+}
+
+void
+san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	uint32_t win, psn;
+
+	c->silent = false;
+	c->rtt.backoff = 0;
+	pdl->visit.conn = NULL; /* a timeout that is shorter now */
+	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
+		for (psn = c->tx[win].base; psn != c->tx[win].next; psn++) {
+			struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
+
+			if (san_bitmap_test(&c->txb->acked[win], psn) ||
+			    (e->state & SAN_ENT_SILENT) == 0)
+				continue;
+			e->state &= (uint8_t)~SAN_ENT_SILENT;
+			if (!san_bitmap_test(&c->txb->lost[win], psn))
+				start_timeout(pdl, c, e, now_ns);
+		}
+	}
+	san_pdl_kick(pdl, c);
+}
+
+void
+san_pdl_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns)
+{
+	uint64_t end_ns = now_ns + pdl->conf.rto_min_ns;
+
+	pdl->rx_gap_ns = gap_ns;
+	/* none follows another before timers fired, or one that always is late would never resend */
+	if (unlikely(gap_ns >= pdl->conf.rto_min_ns / 2) && pdl->grace_ns == 0)
+		pdl->grace_ns = RTE_ALIGN_CEIL(end_ns, 1u << SAN_WHEEL_SHIFT); /* as timers fire */
 }
 
 void
@@ -442,6 +519,8 @@ san_pdl_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 		c->pace_wait = false;
 		san_pdl_kick(pdl, c);
 	}
+	if (now_ns < pdl->grace_ns)
+		return;
 	if (now_ns >= c->hole_deadline_ns) {
 		uint32_t n = san_pdl_rtx_holes(pdl, c, false, now_ns);
 

@@ -127,9 +127,12 @@ on_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 }
 
 static void
-take_header(struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_ns)
+take_header(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+	    uint64_t now_ns)
 {
 	c->last_rx_ns = now_ns;
+	if (unlikely(c->silent))
+		san_pdl_rtx_heard(pdl, c, now_ns);
 	c->nb_rx_pkts++;
 	c->cmpl_in = c->cmpl_in_valid ? san_seq_max(c->cmpl_in, p->cmpl_rsn) : p->cmpl_rsn;
 	c->cmpl_in_valid = true;
@@ -153,7 +156,7 @@ san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p, const struct san_w
 		on_cnp(pdl, c, now_ns);
 		return SAN_DROP_NONE;
 	}
-	take_header(c, p, now_ns);
+	take_header(pdl, c, p, now_ns);
 	san_pdl_ack_apply(pdl, c, p, p->op == SAN_OP_ACK ? ack : NULL, now_ns);
 	win = san_pdl_win_of(p->op, p->flags);
 	if (win != SAN_WIN_MAX)

@@ -117,6 +117,7 @@ enum san_pdl_entry_state {
 	SAN_ENT_TAIL = 0x10,    /**< lost bit is from the tail-loss probe: due stays */
 	SAN_ENT_SENT = 0x20,    /**< went at least once in its present form */
 	SAN_ENT_REFUSED = 0x40, /**< was deferred before: leaves turns to what is new */
+	SAN_ENT_SILENT = 0x80,  /**< timed out in silence: due when the peer was heard again */
 };
 
 /** Memory of the two transmit windows while anything is outstanding. */

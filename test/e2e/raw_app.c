@@ -297,18 +297,6 @@ raw_accept(const struct raw_qp *q, uint64_t request)
 	return raw_ask(q->app, &req, -1, &rep, &fd);
 }
 
-/* Numbers that rest are refused for a moment. */
-static void
-connect_some_time(const struct raw_qp *q, const char *peer, uint64_t service)
-{
-	int rc;
-
-	while ((rc = raw_connect(q, peer, service)) == -EAGAIN)
-		usleep(10000);
-	if (rc != 0)
-		raw_die("connect: %d", rc);
-}
-
 void
 raw_pair(struct raw_qp *a, struct raw_qp *b, const char *peer, uint64_t service)
 {
@@ -320,10 +308,11 @@ raw_pair(struct raw_qp *a, struct raw_qp *b, const char *peer, uint64_t service)
 
 	if (raw_listen(b->app, service) != 0)
 		raw_die("listen");
-	connect_some_time(a, peer, service);
+	rc = raw_connect(a, peer, service);
+	if (rc != 0)
+		raw_die("connect: %d", rc);
 	request = raw_wait_event(b->app, RAW_REQUEST).request;
-	while ((rc = raw_accept(b, request)) == -EAGAIN)
-		usleep(10000);
+	rc = raw_accept(b, request);
 	if (rc != 0)
 		raw_die("accept: %d", rc);
 	raw_wait_event(a->app, RAW_ESTABLISHED);

@@ -23,8 +23,8 @@ ROUNDS = 2000
 PORT = 'conns = 1024\nregions = 256\ncqs = 512'
 
 
-def hostile(work, daemon, mode, seconds=SECONDS):
-    return Process(work, mode, [HOSTILE, mode, daemon.path, IP['server'], str(seconds)])
+def hostile(work, daemon, mode, seconds=SECONDS, peer=IP['server']):
+    return Process(work, mode, [HOSTILE, mode, daemon.path, peer, str(seconds)])
 
 
 def works(work, daemon, how):
@@ -42,10 +42,10 @@ def works(work, daemon, how):
         check(got.read() == sent.read(), 'the copy is another file')
 
 
-def attacked(work, mode, port=PORT, limits=''):
+def attacked(work, mode, port=PORT, limits='', peer=IP['server']):
     daemon = Daemon(work, 'server', port, limits)
     before = daemon.held()
-    attacker = hostile(work, daemon, mode)
+    attacker = hostile(work, daemon, mode, peer=peer)
     nb = 0
     while attacker.is_alive():
         works(work, daemon, ('push', 'send')[nb % 2])
@@ -137,8 +137,8 @@ def counted(work):
 
 
 def crowded_out(work):
-    """One that connects without end gets its share of numbers, and others get theirs."""
-    attacked(work, 'churn', 'conns = 256', 'conns = 64')
+    """One that connects without end gets its share of connections, and others get theirs."""
+    attacked(work, 'churn', 'conns = 256', 'conns = 64', IP['client'])
 
 
 def round_trips(work, daemon):

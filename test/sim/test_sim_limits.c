@@ -499,6 +499,47 @@ sim_limits__clean_link(void **state)
 	pair_close(&p);
 }
 
+/*
+ * RT-7, RT-22: an lcore that does not get the CPU loses nothing. It resends nothing itself, and its
+ * peer a few packets for each timeout; the connection goes on.
+ */
+static void
+sim_limits__silence_is_no_loss(void **state)
+{
+	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
+	/* timeouts of 1 ms and more, which double: so many until it is over */
+	static const struct {
+		uint64_t ns;
+		uint32_t nb_rto;
+	} pauses[] = {{50 * SAN_NS_PER_MS, 6}, {300 * SAN_NS_PER_MS, 9}};
+	const struct san_pdl_stats *stats[2];
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t i, k;
+
+	(void)state;
+	for (k = 0; k < RTE_DIM(pauses); k++) {
+		world_conf_default(&conf);
+		conf.link.mbps = 10000;
+		conf.link.delay_ns = 100 * SAN_NS_PER_US; /* so that much is under way */
+		pair_open(&p, &conf, true, 1 << 20);
+		for (i = 0; i < 100; i++)
+			pair_post(&p, i % 4 < 2, ops[i % 2], 0, 100000, i, 0);
+		world_run_for(p.w, 3 * SAN_NS_PER_MS);
+		p.w->node[1].paused_until_ns = p.w->now_ns + pauses[k].ns;
+		for (i = 0; i < 100; i++)
+			assert_int_equal(pair_wait(&p, i % 4 < 2, false, &wc), SAN_ST_OK);
+		for (i = 0; i < 2; i++)
+			stats[i] = &san_core_pdl(p.w->node[i].core)->stats;
+		assert_in_range(stats[0]->nb_rtx, pauses[k].nb_rto, SAN_WIN_MAX * 4 * pauses[k].nb_rto);
+		assert_true(stats[0]->nb_rtx <= stats[0]->nb_rto + stats[0]->nb_tlp);
+		assert_in_range(stats[0]->nb_tlp, 0, SAN_WIN_MAX * 4);
+		assert_int_equal(stats[1]->nb_rtx + stats[1]->nb_rto + stats[1]->nb_tlp, 0);
+		pair_close(&p);
+	}
+}
+
 /* Who sleeps until the deadline must not sleep over requests that may go now. */
 static void
 sim_limits__woken_requests_are_work(void **state)
@@ -571,6 +612,7 @@ UNIT_TEST(test_sim_limits)
 		cmocka_unit_test(sim_limits__path_change),
 		cmocka_unit_test(sim_limits__timeout_is_the_last_resort),
 		cmocka_unit_test(sim_limits__clean_link),
+		cmocka_unit_test(sim_limits__silence_is_no_loss),
 		cmocka_unit_test(sim_limits__woken_requests_are_work),
 		cmocka_unit_test(sim_limits__connections_without_end),
 	};

@@ -19,6 +19,9 @@
 
 #define MAC_LAST    5
 #define FRAME_BYTES (sizeof(struct rte_ether_hdr) + 24) /* on the cable, beside the MTU */
+#define EV_HELD     1 /* kind of an event: a packet that waits in the port's queue */
+#define RX_BURST    32
+#define ROUND_NS    SAN_NS_PER_US
 
 void
 world_conf_default(struct world_conf *conf)
@@ -242,26 +245,41 @@ node_deadline(const struct world *w, const struct world_node *n)
 	return at > w->now_ns ? at : w->now_ns + 1000;
 }
 
-static void
-deliver(struct world *w, uint32_t to, struct rte_mbuf *m)
+/* Did it come during a pause, or behind what did? As a port's queue it is taken by bursts. */
+static bool
+is_held(struct world *w, struct world_node *n, struct sim_event *ev)
 {
-	struct world_node *n = &w->node[to];
+	bool in_pause = ev->at_ns < n->paused_until_ns;
 
+	if (!in_pause && (ev->kind == EV_HELD || ev->at_ns >= n->rx_next_ns))
+		return false;
+	if (n->rx_next_ns < n->paused_until_ns) {
+		n->rx_next_ns = n->paused_until_ns;
+		n->gap_ns = n->paused_until_ns - ev->at_ns;
+	}
+	ev->kind = EV_HELD;
+	ev->at_ns = n->rx_next_ns;
+	n->rx_next_ns += ++n->nb_held % RX_BURST == 0 ? ROUND_NS : 0;
+	sim_events_push(&w->net.events, ev);
+	return true;
+}
+
+static void
+deliver(struct world *w, struct sim_event *ev)
+{
+	struct world_node *n = &w->node[ev->obj];
+	struct rte_mbuf *m = ev->arg;
+
+	if (n->core != NULL && is_held(w, n, ev))
+		return;
 	if (n->core == NULL) {
 		rte_pktmbuf_free(m);
 		return;
 	}
-	if (w->now_ns < n->paused_until_ns) {
-		sim_events_push(&w->net.events, &(struct sim_event){
-							.at_ns = n->paused_until_ns,
-							.arg = m,
-							.obj = to,
-							.kind = SIM_EV_ARRIVE,
-						});
-		return;
-	}
-	w->hash = sim_pkt_hash(w->hash, w->now_ns, to, m);
+	w->hash = sim_pkt_hash(w->hash, ev->at_ns, ev->obj, m);
 	n->nb_rx++;
+	san_core_rx_gap(n->core, n->gap_ns, w->now_ns);
+	n->gap_ns = 0;
 	san_core_rx_burst(n->core, &m, 1, w->now_ns);
 	if (w->check)
 		san_core_check(n->core);
@@ -271,8 +289,8 @@ void
 world_step(struct world *w)
 {
 	uint64_t next = SAN_TIME_NEVER;
-	struct rte_mbuf *m;
-	uint32_t i, to;
+	struct sim_event ev;
+	uint32_t i;
 
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
@@ -282,8 +300,9 @@ world_step(struct world *w)
 	if (next == SAN_TIME_NEVER)
 		next = w->now_ns + SAN_NS_PER_MS;
 	w->now_ns = next > w->now_ns ? next : w->now_ns;
-	while ((m = sim_link_arrival(&w->net, w->now_ns, &to)) != NULL)
-		deliver(w, to, m);
+	while (sim_events_next_ns(&w->net.events) <= w->now_ns &&
+	       sim_events_pop(&w->net.events, &ev))
+		deliver(w, &ev);
 	for (i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
 }

@@ -54,6 +54,9 @@ struct world_node {
 	struct sim_link_conf in_conf;
 	struct sim_link in; /**< the same for the simulator */
 	uint64_t paused_until_ns;
+	uint64_t gap_ns;     /**< what waits when it runs again has waited so long, at most */
+	uint64_t rx_next_ns; /**< by then it will have taken what waits, burst by burst */
+	uint32_t nb_held;
 	uint64_t nb_rx;
 	uint64_t nb_lost; /**< on the link, before it arrived */
 	bool accept; /**< take every connect request with qp_conf and param */

@@ -115,7 +115,7 @@ san_pdl_tx_again__grants_pass_the_blocked(void **state)
 	pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d);
 	pair_send(&pair, 0, SAN_OP_PUSH_GRNT, 2, &k);
 	grant = k.p.psn;
-	pair_pass(&pair, 2 * pdl->conf.rto_init_ns);
+	pair_lose(&pair);
 	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, 3);
 	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost_free, 1);
 	c->pcb.first_win = 2; /* virtual window 1 */
