@@ -95,6 +95,7 @@ struct san_tl_charge {
 	uint32_t charged;   /**< bytes in budget_used */
 	uint32_t lapsed;    /**< bytes in lapsed_used */
 	uint64_t since_ns;  /**< last granted, or last arrival */
+	uint64_t since_use; /**< arrived of all grants and pulls then, bytes */
 	uint64_t queued_ns; /**< since_ns when it was put on its list */
 	uint16_t slot;      /**< connection */
 	bool granted;       /**< of a push to us, not of a pull of ours */
@@ -484,6 +485,8 @@ struct san_tl {
 	uint32_t pulled_used;  /**< of it, pulled */
 	uint32_t lapsed_used;
 	uint32_t lapsed_pulled; /**< of it, pulled */
+	uint64_t use;           /**< arrived of what was granted and pulled, bytes */
+	uint64_t use_ns;        /**< when the last of it did */
 	uint32_t nb_held;
 	uint32_t nb_admit;
 	struct san_tl_conns admit;        /**< connections with something to grant */

@@ -6,7 +6,8 @@
  *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step;
  *                with several lcores that changes as it is lent (tl_lend.c)
  *   pulled_used  of it, what is pulled: at most three quarters
- *   lapsed_used  granted or pulled, but unused for 4 RTT: at most lapsed_bytes
+ *   lapsed_used  granted or pulled, but unused for 4 RTT, in which nothing else
+ *                arrived that may be before it: at most lapsed_bytes
  *   lapsed_pulled  of it, what is pulled: at most three quarters
  *
  * What was placed ahead of its turn, or is held, still counts: RNR for a lower RSN
@@ -33,6 +34,7 @@
 
 #define LAPSE_RTTS      4
 #define LAPSE_MIN_NS    (100 * SAN_NS_PER_US)
+#define QUEUE_LAPSES    64          /* in a queue at most: 512 KiB at 1 Gb/s are 42 times 100 us */
 #define GRANT_MIN_BYTES (32u << 10) /* at a time, unless less is asked for: each is a packet */
 #define SRPT_LOOK       64          /* connections compared: no more with thousands of them */
 #define MISSES_MAX      8           /* at most four can hold a quarter of the budget each */
@@ -125,8 +127,18 @@ san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint6
 	SAN_ASSERT(bytes <= (ch->granted ? budget_room(tl) : san_tl_pull_room(tl)));
 	add_charged(tl, ch, bytes);
 	ch->since_ns = now_ns;
+	ch->since_use = tl->use;
 	tl->stats.budget_high = RTE_MAX(tl->stats.budget_high, tl->budget_used);
 	list_tail(tl, ch);
+}
+
+void
+san_tl_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
+{
+	tl->use += bytes;
+	tl->use_ns = now_ns;
+	ch->since_ns = now_ns;
+	ch->since_use = tl->use;
 }
 
 static void
@@ -213,6 +225,19 @@ san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 		san_tl_deadline(tl, tc, RTE_MAX(due_ns, now_ns + LAPSE_MIN_NS));
 }
 
+/*
+ * What was granted before comes before, through a queue that one round trip of an idle network says
+ * nothing of: while that arrives, it is no sign that the initiator does not send. A peer that sends
+ * its grant byte by byte does not keep those of others for ever.
+ */
+static bool
+is_queued(const struct san_tl *tl, const struct san_tl_charge *ch, uint64_t now_ns)
+{
+	return tl->use - ch->since_use < (uint64_t)tl->budget_bytes + tl->lapsed_used &&
+		now_ns < tl->use_ns + lapse_ns(tl, ch) &&
+		now_ns < ch->since_ns + QUEUE_LAPSES * lapse_ns(tl, ch);
+}
+
 static void
 lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 {
@@ -226,7 +251,7 @@ lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 			continue;
 		}
 		bytes = RTE_MIN(ch->charged, lapse_room(tl, granted));
-		if (bytes == 0 ||
+		if (bytes == 0 || is_queued(tl, ch, now_ns) ||
 		    (tl->conf.lend != NULL && !san_tl_lend_lapse(tl->conf.lend, bytes, granted)))
 			return;
 		add_lapsed(tl, ch, bytes);

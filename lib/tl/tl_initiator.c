@@ -495,7 +495,7 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 		status = san_tl_ulp_pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
 					       p->payload_len);
 	t->placed += p->payload_len;
-	t->charge.since_ns = now_ns;
+	san_tl_charge_use(tl, &t->charge, p->payload_len, now_ns);
 	san_tl_charge_done(tl, &t->charge, p->payload_len);
 	if (status != SAN_ST_OK || t->placed == length)
 		san_tl_txn_finish(tl, tc, t, status);

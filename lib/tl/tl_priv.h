@@ -315,6 +315,9 @@ uint32_t san_tl_pull_room(const struct san_tl *tl);
 /** Somebody could be granted, or pull, more with more of it. */
 bool san_tl_waits_for_budget(const struct san_tl *tl);
 void san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns);
+/** *bytes* of it arrived, in their turn or not: neither it lapses nor what follows it. */
+void san_tl_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes,
+		       uint64_t now_ns);
 /** *bytes* of it are placed in their turn: they will not come again. */
 void san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes);
 void san_tl_charge_release(struct san_tl *tl, struct san_tl_charge *ch);

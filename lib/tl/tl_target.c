@@ -337,11 +337,12 @@ matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 }
 
 static void
-arrive(struct san_tl_rxn *r, const struct san_wire_pkt *p, uint64_t now_ns)
+arrive(struct san_tl *tl, struct san_tl_rxn *r, const struct san_wire_pkt *p, uint64_t now_ns)
 {
 	r->arrived += san_tl_data_len(p);
 	r->seen_last |= (p->flags & SAN_F_LAST) != 0;
-	r->charge.since_ns = now_ns;
+	if (r->solicited)
+		san_tl_charge_use(tl, &r->charge, san_tl_data_len(p), now_ns);
 }
 
 enum san_drop
@@ -408,12 +409,12 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 	if (san_tl_in_turn(tc, p->rsn) || (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
 		out = put_packet(tl, tc, r, m);
 	if (out != PUT_HOLD) {
-		arrive(r, p, now_ns);
+		arrive(tl, r, p, now_ns);
 		return conclude(tl, tc, r, m, out, true, now_ns);
 	}
 	if (san_tl_is_red(tl, tc))
 		return san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
-	arrive(r, p, now_ns);
+	arrive(tl, r, p, now_ns);
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
 	san_tl_held_push(tl, tc, r, m);
 	return SAN_DROP_NONE;

@@ -289,6 +289,84 @@ san_tl_lapse__used_meanwhile(void **state)
 	assert_int_equal(tl->budget_used, 0);
 }
 
+/* All that *side* sends, but for connection 0, which stands still; 50 us from data to data. */
+static void
+xfer_others(int side)
+{
+	uint32_t silent = pair.h[1 - side].pdl->conns[slots[0][1 - side]].cid;
+	const struct san_tl *tl = pair.h[1].tl;
+	uint32_t i;
+
+	pair_tx(side);
+	for (i = 0; i < pair.nb_out; i++) {
+		if (pair_pkt(i)->dcid == silent)
+			continue;
+		pair_rx(1 - side, i);
+		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_DATA)
+			pair_wait(50 * SAN_NS_PER_US);
+		assert_int_equal(target(0)->lapsed, tl->use >= 8000 ? 2000 : 0);
+	}
+}
+
+/*
+ * Design, rule 6: it may be behind what was granted before it, in a queue that takes longer than
+ * 4 RTT. When all of that has arrived, it is not.
+ */
+static void
+san_tl_lapse__not_behind_others(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	push_on(0, 0, 2000);
+	push_on(1, 1, 40000);
+	pair_xfer(0);
+	while (tl->use < 10000) {
+		xfer_others(1);
+		xfer_others(0);
+	}
+	assert_int_equal(tl->stats.nb_grants_lapsed, 1);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+}
+
+/* Likewise when no more of it comes. */
+static void
+san_tl_lapse__not_for_ever_behind_others(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	push_on(0, 0, 2000);
+	push_on(1, 1, 4000);
+	pair_xfer(0);
+	xfer_others(1);
+	xfer_others(0);
+	assert_int_equal(tl->use, 4000);
+	assert_int_equal(target(0)->lapsed, 0);
+	pair_wait(51 * SAN_NS_PER_US);
+	assert_int_equal(target(0)->lapsed, 2000);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+}
+
+/* Nor when it comes byte by byte. */
+static void
+san_tl_lapse__not_behind_a_trickle(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	uint32_t us;
+
+	(void)state;
+	push_on(0, 0, 2000);
+	pair_xfer(0);
+	for (us = 50; us < 6500; us += 50) {
+		tl->use_ns = pair.now;
+		pair_wait(50 * SAN_NS_PER_US);
+		assert_int_equal(target(0)->lapsed, us < 6400 ? 0 : 2000);
+	}
+}
+
 /* RT-13: a dead connection's share returns, and is granted to those that wait. */
 static void
 san_tl_conn_close__share_returns(void **state)
@@ -687,6 +765,9 @@ UNIT_TEST(test_tl_admit)
 		T(san_tl_lapse__bounded),
 		T(san_tl_lapse__no_more_until_used),
 		T(san_tl_lapse__used_meanwhile),
+		T(san_tl_lapse__not_behind_others),
+		T(san_tl_lapse__not_for_ever_behind_others),
+		T(san_tl_lapse__not_behind_a_trickle),
 		T(san_tl_conn_close__share_returns),
 		T(san_tl_charge__pulls),
 		U(san_tl_pull_room__grants_have_a_quarter, setup_no_lapse),
