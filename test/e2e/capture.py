@@ -8,9 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
-from e2e import SOURCE, Failed, check, skip
+from e2e import SOURCE, Failed, check, skip, until_true
 
 LUA = os.path.join(SOURCE, 'usertools/sanstack.lua')
 CHECK_ICRC = os.path.join(SOURCE, 'usertools/check-icrc.py')
@@ -32,6 +31,16 @@ def bare_tshark():
         yield folder
 
 
+# A frame that is nobody's: when it is in the file, all that came before it is.
+LAST = b'\x88\xb5the last one of this capture'
+SEND_LAST = f'''
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind((sys.argv[1], 0))
+s.send(bytes(12) + {LAST} + bytes(60))
+'''
+
+
 class Watch:
     """tshark on an interface; use as a context."""
 
@@ -44,18 +53,20 @@ class Watch:
         dumpcap = shutil.which('dumpcap') or '/usr/bin/dumpcap'
         self.process = self.work.start('dumpcap', [
             *self.ns.exec(), dumpcap, '-q', '-i', self.iface, '-B', '64', '-s', '0',
-            '-f', 'udp port 4791', '-w', self.path])
-        until = time.monotonic() + 20
-        while 'File:' not in self.process.err():
-            check(self.process.is_alive(), f'no capture: {self.process.tail()}')
-            check(time.monotonic() < until, 'capturing does not begin')
-            time.sleep(0.05)
+            '-f', 'udp port 4791 or ether proto 0x88b5', '-w', self.path])
+        until_true(f'a capture: {self.process.tail()}', lambda: 'File:' in self.process.err())
         return self
 
-    def __exit__(self, *_):
-        time.sleep(0.3)
-        self.process.popen.terminate()
-        self.process.wait(20)
+    def is_whole(self):
+        with open(self.path, 'rb') as f:
+            f.seek(-min(os.path.getsize(self.path), 65536), os.SEEK_END)
+            return LAST in f.read()
+
+    def __exit__(self, failure, *_):
+        if failure is None:
+            self.ns.run(sys.executable, '-c', SEND_LAST, self.iface)
+            until_true('the end of the capture', self.is_whole)
+        self.process.stop()
 
 
 def fields(path, *names, display='san'):

@@ -6,9 +6,9 @@ import glob
 import json
 import os
 import socket
-import time
 
-from e2e import (BENCH, BUILD, SANITIZE, SLOW, Failed, Link, Process, Work, check, cpus)
+from e2e import (BENCH, BUILD, PATIENCE, SANITIZE, Failed, Link, Process, Work, check, cpus,
+                 until_true)
 
 DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
 PINGPONG = os.path.join(BUILD, 'examples/pingpong')
@@ -25,7 +25,7 @@ def eal(work, role, lcores, vdev=None):
 
 def embedded(work, role, port=''):
     cpu = cpus()[role == 'client']
-    return f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=64 {port}'
+    return f'dpdk:{eal(work, role, f"0@{cpu}")} -- ip={IP[role]}/24 conns=64 idle=sleep {port}'
 
 
 def write_conf(work, name, text):
@@ -42,8 +42,11 @@ class Daemon:
                  env=None, vdev=None, lcores=1, ip=None):
         cpu = cpus()[role == 'client']
         workers = [f'{i + 1}@{cpu}' for i in range(lcores)]
+        port = port or 'conns = 64'
         if lcores > 1:
             port += '\nlcores = ' + ','.join(str(i + 1) for i in range(lcores))
+        if 'idle' not in port:
+            port += '\nidle = sleep'   # daemons, programs and other tests share CPUs
         if SANITIZE:
             # The sanitizers run helper processes, trace them, and map memory as they like.
             daemon += '\nseccomp = off'
@@ -55,7 +58,7 @@ class Daemon:
 args = {args.replace('--log-level=error', '')}
 [port]
 ip = {ip or IP[role]}/24
-{port or 'conns = 64'}
+{port}
 [daemon]
 socket = {self.path}
 {daemon}
@@ -79,15 +82,13 @@ socket = {self.path}
     def held(self):
         """Descriptors and mappings: what a program that died must not leave. Who asks by telemetry
         is a descriptor too, for a moment after its answer: what counts is what stays."""
-        last, since = self.held_now(), time.monotonic()
-        until = since + 5 * SLOW
-        while time.monotonic() < since + 0.1 * SLOW:
-            time.sleep(0.02)
-            now = self.held_now()
-            if now != last:
-                last, since = now, time.monotonic()
-            check(since < until, f'what it holds never stays the same: {last}')
-        return last
+        looks = []
+
+        def stays():
+            looks.append(self.held_now())
+            return looks[-10:].count(looks[-1]) == 10
+        until_true(lambda: f'what it holds never stays the same: {looks[-1]}', stays)
+        return looks[-1]
 
     def held_now(self):
         pid = self.process.pid
@@ -95,10 +96,9 @@ socket = {self.path}
             ours = sum('memfd:' in line for line in f)
         return len(os.listdir(f'/proc/{pid}/fd')), ours
 
-    def settle(self, want, seconds=10):
-        until = time.monotonic() + seconds * SLOW
-        while (held := self.held()) != want:
-            check(time.monotonic() < until, f'held {held}, not {want}')
+    def settle(self, want, seconds=0):
+        until_true(lambda: f'held {self.held_now()}, not {want}', lambda: self.held_now() == want,
+                   seconds)
 
     def runtime_dir(self):
         """Where DPDK has its files."""
@@ -111,7 +111,7 @@ socket = {self.path}
         paths = glob.glob(f'{self.runtime_dir()}/dpdk_telemetry.v2*')
         for path in sorted(paths, key=os.path.getmtime, reverse=True):
             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            s.settimeout(10 * SLOW)
+            s.settimeout(PATIENCE)
             if s.connect_ex(path) == 0:
                 return s
             s.close()
@@ -133,7 +133,7 @@ socket = {self.path}
         stats = self.ask('stats')
         return {name: stats[name] for name in ('conns', 'leaks', 'held', 'cam_used')}
 
-    def settle_engine(self, seconds=10):
+    def settle_engine(self, seconds=0):
         """Without applications the engine holds nothing."""
         until_true(lambda: f'engine: {self.engine_held()}',
                    lambda: not any(self.engine_held().values()), seconds)
@@ -168,20 +168,13 @@ socket = {self.path}
         check(self.process.stop() == 0, f'daemon: {self.process.tail()}')
 
 
-def until_true(what, function, seconds=10):
-    until = time.monotonic() + seconds * SLOW
-    while not function():
-        check(time.monotonic() < until, f'never: {what()}')
-        time.sleep(0.02)
-
-
 def wait_listening(daemon, program):
     """Until that process, attached to the daemon, listens."""
     def listens():
         check(program.is_alive(), f'{program.name} has ended: {program.tail()}')
         rows = [row for row in daemon.ask('apps').values() if isinstance(row, dict)]
         return any(row.get('pid') == program.popen.pid and row['listeners'] for row in rows)
-    until_true(lambda: f'{program.name} does not listen: {program.tail()}', listens, 20)
+    until_true(lambda: f'{program.name} does not listen: {program.tail()}', listens)
 
 
 class Attached(Link):
@@ -235,18 +228,22 @@ class Attached(Link):
             d.stop()
 
 
-def connected(work, specs, options=(), rounds='100000000'):
+def connected(work, specs, options=('-w',), rounds='100000000'):
     """Two programs that talk for so long, or until they are stopped. Who asks before the other
     listens is refused, and asks again."""
     server = Process(work, 'server', [PINGPONG, *options, 'server', specs[0]])
     client = None
-    until = time.monotonic() + 20 * SLOW
-    while 'connected' not in server.out():
-        check(server.is_alive() and time.monotonic() < until, f'not connected: {server.tail()}')
+
+    def is_connected():
+        nonlocal client
+        if 'connected' in server.out():
+            return True
+        check(server.is_alive(), f'server has ended: {server.tail()}')
         if client is None or not client.is_alive():
             client = Process(work, 'client', [PINGPONG, *options, 'client', specs[1],
                                               IP['server'], rounds])
-        time.sleep(0.02)
+        return False
+    until_true(lambda: f'connected: {server.tail()}', is_connected)
     return server, client
 
 

@@ -21,6 +21,7 @@ BUILD = os.environ.get('SAN_BUILD_DIR', os.path.join(SOURCE, 'build'))
 SANITIZE = os.environ.get('SAN_SANITIZE', '0') == '1'
 BENCH = os.path.join(BUILD, 'apps/sanbench/sanbench')
 SLOW = 4 if SANITIZE else 1     # how much longer things may take
+PATIENCE = 120 * SLOW   # seconds that anything is waited for: a watchdog, no verdict
 CASE = os.environ.get('SAN_CASE', '')   # only cases with this in their names
 IS_CHECK = os.environ.get('SAN_TIER') == 'check'    # make check; else make check-all
 
@@ -53,9 +54,19 @@ def skip(reason):
 
 
 def cpus():
-    """A CPU for each of two processes."""
-    mine = sorted(os.sched_getaffinity(0))
-    return mine[0], mine[1] if len(mine) > 1 else mine[0]
+    """For EAL, the CPUs of each of two processes: any of ours, as other tests run beside."""
+    mine = ','.join(map(str, sorted(os.sched_getaffinity(0))))
+    return f'({mine})', f'({mine})'
+
+
+def until_true(what, function, seconds=0):
+    """Until *function* returns something true; that. *what*, a text or a function, says what
+    did not come."""
+    until = time.monotonic() + max(PATIENCE, seconds * SLOW)
+    while not (value := function()):
+        check(time.monotonic() < until, f'never: {what() if callable(what) else what}')
+        time.sleep(0.01)
+    return value
 
 
 class Process:
@@ -82,18 +93,20 @@ class Process:
     def is_alive(self):
         return self.popen.poll() is None
 
-    def wait_text(self, text, seconds=20):
+    def wait_text(self, text, seconds=0):
         """Until *text* is in its output."""
-        until = time.monotonic() + seconds * SLOW
-        while text not in self.out():
-            check(self.is_alive(), f'{self.name} has ended: {self.tail()}')
-            check(time.monotonic() < until, f'{self.name} does not say "{text}": {self.tail()}')
-            time.sleep(0.02)
+        def says():
+            is_alive = self.is_alive()
+            if text in self.out():
+                return True
+            check(is_alive, f'{self.name} has ended: {self.tail()}')
+            return False
+        until_true(lambda: f'{self.name} does not say "{text}": {self.tail()}', says, seconds)
 
-    def wait(self, seconds):
-        """Its exit status; fails if it does not end in time."""
+    def wait(self, seconds=0):
+        """Its exit status; fails if it does not end."""
         try:
-            return self.popen.wait(seconds * SLOW)
+            return self.popen.wait(max(PATIENCE, seconds * SLOW))
         except subprocess.TimeoutExpired:
             self.kill()
             raise Failed(f'{self.name} hangs: {self.tail()}') from None
@@ -101,7 +114,7 @@ class Process:
     def signal(self, name):
         self.popen.send_signal(signal.Signals[f'SIG{name}'])
 
-    def stop(self, seconds=15):
+    def stop(self, seconds=0):
         """End it orderly; its exit status."""
         if self.is_alive():
             self.popen.send_signal(signal.SIGTERM)
@@ -183,7 +196,7 @@ class Link:
         """Command line of sanbench as 'server' or 'client' with its own arguments."""
         cpu = cpus()[role == 'client']
         ip = self.server_ip if role == 'server' else self.client_ip
-        port = ['--ip', f'{ip}/{self.bits}']
+        port = ['--ip', f'{ip}/{self.bits}', '--set', 'idle=sleep']
         if self.impair:
             port += ['--impair', self.impair]
         for key in self.sets.get(role, ()):
@@ -226,11 +239,11 @@ class Server:
         self.json_path = link.work.path(f'server{len(link.work.processes)}.json')
         self.process = link.work.start('server', link.program(
             'server', ['--server', '--json', self.json_path, *own], **kwargs))
-        self.process.wait_text('listening', 60)
+        self.process.wait_text('listening')
 
     def stop(self):
         """End it; (exit status, its JSON)."""
-        status = self.process.stop(30)
+        status = self.process.stop()
         result = load(self.json_path, self.process)
         result['counters'] = self.link.counters('server', result)
         return status, result
@@ -254,7 +267,7 @@ def load(path, process):
 class Run:
     """sanbench as a client, to its end."""
 
-    def __init__(self, link, own, seconds=60, peer=None, **kwargs):
+    def __init__(self, link, own, seconds=0, peer=None, **kwargs):
         self.link = link
         self.json_path = link.work.path(f'client{len(link.work.processes)}.json')
         command = link.program('client', ['--connect', peer or link.server_ip,
@@ -284,14 +297,12 @@ def counter(result, name):
 class Tests:
     """Numbered results in TAP, so that one test that fails doesn't hide the others."""
 
-    def __init__(self, seconds):
+    def __init__(self, _=0):
         self.cases = []
-        signal.signal(signal.SIGALRM, self.on_alarm)
-        signal.signal(signal.SIGTERM, self.on_alarm)
-        signal.alarm(seconds * SLOW)
+        signal.signal(signal.SIGTERM, self.on_signal)
 
     @staticmethod
-    def on_alarm(signum, _):
+    def on_signal(signum, _):
         raise TimeoutError(f'signal {signum}: the test takes too long')
 
     def add(self, name, function, *args):
@@ -362,10 +373,7 @@ class Namespace:
                                        stdout=subprocess.DEVNULL)
         work.namespaces.append(self)
         self.pid = str(self.holder.pid)
-        until = time.monotonic() + 10
-        while self.link(self.pid) == self.link('self'):
-            check(self.holder.poll() is None and time.monotonic() < until, 'no namespace')
-            time.sleep(0.001)
+        until_true('a namespace', lambda: self.link(self.pid) != self.link('self'))
         # Router solicitations and the like would only be noise in the captures.
         self.run('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=1',
                  'net.ipv6.conf.default.disable_ipv6=1')
