@@ -23,12 +23,13 @@
 #include "engine_priv.h"
 #include "san_log.h"
 
-#define MTU_DEFAULT 1500
-#define ROOM_MIN    2048 /* several drivers refuse less */
-#define CACHE_MAX   256
-#define VLAN_ROOM   8
-#define LINK_MS_MIN 50   /* for a memif client's link, at first */
-#define LINK_MS_MAX 3200 /* and at last */
+#define MTU_DEFAULT  1500
+#define ROOM_MIN     2048 /* several drivers refuse less */
+#define CACHE_MAX    256
+#define VLAN_ROOM    8
+#define LINK_MS_TAKE 50   /* for a memif client's link, at first: in a takeover, */
+#define LINK_MS_MIN  1000 /* else, */
+#define LINK_MS_MAX  4000 /* and at last */
 
 /* Room for the largest frame, in one mbuf: memif breaks chains (DPDK 22.11). */
 static uint16_t
@@ -311,8 +312,9 @@ has_link_within(const struct san_engine_port *p, uint32_t ms)
 /*
  * A memif client asks for its link once, when it is started. A server whose socket is there
  * already, but whose port is not started yet, refuses for good (DPDK 22.11): so we ask again.
- * Nobody else waits for a link. Nor is a server ready that has not noticed yet that the process
- * from which we take over has left.
+ * Not soon: a server that is only slow to answer may panic (EAL's interrupt thread) when the link
+ * that it is setting up is closed. Nobody else waits for a link. Nor is a server ready that has
+ * not noticed yet that the process from which we take over has left.
  */
 static int
 start_device(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
@@ -327,7 +329,8 @@ start_device(const struct san_engine_port *p, const struct rte_eth_dev_info *inf
 	}
 	if (rc != 0 || !asks)
 		return rc;
-	for (ms = LINK_MS_MIN; !has_link_within(p, ms) && ms < LINK_MS_MAX; ms *= 2) {
+	ms = p->resumes ? LINK_MS_TAKE : LINK_MS_MIN;
+	for (; !has_link_within(p, ms) && ms < LINK_MS_MAX; ms *= 2) {
 		rte_eth_dev_stop(p->id);
 		rc = rte_eth_dev_start(p->id);
 	}
