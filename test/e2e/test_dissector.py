@@ -298,21 +298,30 @@ def check_all(capture, listing):
     passed(f"{len(frames)} packets, every field of every type")
 
 
-def changed(capture, listing, path, name, version, at, value):
-    """Copy of one frame of *capture* with a byte changed, as a capture of its own."""
+def changed(capture, listing, path, changes):
+    """Copies of frames of *capture* with a byte changed in each, as a capture of their own."""
     with open(capture, "rb") as f:
         data = f.read()
-    pos = PCAP_HEADER
+    frames, pos = {}, PCAP_HEADER
     for entry in listing:
-        length = struct.unpack_from("<I", data, pos + 8)[0]
-        if entry == (name, version):
-            frame = bytearray(data[pos:pos + RECORD_HEADER + length])
+        end = pos + RECORD_HEADER + struct.unpack_from("<I", data, pos + 8)[0]
+        frames.setdefault(entry, data[pos:end])
+        pos = end
+    with open(path, "wb") as f:
+        f.write(data[:PCAP_HEADER])
+        for name, version, at, value in changes:
+            frame = bytearray(frames[name, version])
             frame[RECORD_HEADER + at] = value
-            with open(path, "wb") as f:
-                f.write(data[:PCAP_HEADER] + frame)
-            return
-        pos += RECORD_HEADER + length
-    fail(f"no {name}")
+            f.write(frame)
+
+
+def check_pointed_out(capture, listing, folder, experts, first, *options):
+    """Each change has the expert info that it must have; bytes count from *first*."""
+    path = os.path.join(folder, "changed.pcap")
+    changed(capture, listing, path, [(name, 4, first + at, value) for name, at, value, _ in experts])
+    for (name, at, value, expert), fields in zip(experts, tshark(path, *options), strict=True):
+        if f"san.expert.{expert}" not in fields:
+            fail(f"{name} with byte {at} = {value}: no expert info '{expert}'")
 
 
 def info_of(capture, *options):
@@ -400,12 +409,8 @@ STREAM_EXPERTS = [
 
 
 def check_stream_experts(capture, listing, folder):
-    path = os.path.join(folder, "one.pcap")
-    for name, at, value, expert in STREAM_EXPERTS:
-        changed(capture, listing, path, name, 4, 102 + at, value)
-        # the preference: this capture has no handshake
-        if f"san.expert.{expert}" not in tshark(path, "-o", "san.streams:TRUE")[0]:
-            fail(f"{name} with byte {at} = {value}: no expert info '{expert}'")
+    # the preference: this capture has no handshake
+    check_pointed_out(capture, listing, folder, STREAM_EXPERTS, 102, "-o", "san.streams:TRUE")
     passed(f"{len(STREAM_EXPERTS)} invalid session messages are pointed out")
 
 
@@ -435,11 +440,7 @@ EXPERTS = [
 
 
 def check_experts(capture, listing, folder):
-    path = os.path.join(folder, "one.pcap")
-    for name, at, value, expert in EXPERTS:
-        changed(capture, listing, path, name, 4, at, value)
-        if f"san.expert.{expert}" not in tshark(path)[0]:
-            fail(f"{name} with byte {at} = {value}: no expert info '{expert}'")
+    check_pointed_out(capture, listing, folder, EXPERTS, 0)
     passed(f"{len(EXPERTS)} invalid packets are pointed out")
 
 
@@ -459,7 +460,7 @@ def check_icrc(capture, listing, folder):
         fail(f"check-icrc: {done.stdout}{done.stderr}")
     path = os.path.join(folder, "one.pcap")
     for version, at in ((4, 60), (6, 80)):
-        changed(capture, listing, path, "pull_data", version, at, 0x77)
+        changed(capture, listing, path, [("pull_data", version, at, 0x77)])
         done = subprocess.run([CHECK_ICRC, path], capture_output=True, text=True, check=False)
         if done.returncode != 1 or "bad=1" not in done.stdout:
             fail(f"check-icrc accepts a damaged packet: {done.stdout}{done.stderr}")
