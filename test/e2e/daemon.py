@@ -188,8 +188,6 @@ class Attached(Link):
         self.daemons, self.before, self.last = {}, {}, {}
         for role in ('server', 'client'):
             port = [f'conns = {conns}', *self.faults(), *self.sets.get(role, ())]
-            # Daemons and programs share CPUs here.
-            port += ['idle = sleep', 'sleep_us = 100']
             self.daemons[role] = Daemon(work, role, '\n'.join(port),
                                         f'conns = {conns}\n{limits}', **self.end(role))
 
@@ -228,10 +226,10 @@ class Attached(Link):
             d.stop()
 
 
-def connected(work, specs, options=('-w',), rounds='100000000'):
+def connected(work, specs, options=('-w',), rounds='100000000', peer=IP['server'], wrap=()):
     """Two programs that talk for so long, or until they are stopped. Who asks before the other
     listens is refused, and asks again."""
-    server = Process(work, 'server', [PINGPONG, *options, 'server', specs[0]])
+    server = Process(work, 'server', [*wrap, PINGPONG, *options, 'server', specs[0]])
     client = None
 
     def is_connected():
@@ -240,8 +238,8 @@ def connected(work, specs, options=('-w',), rounds='100000000'):
             return True
         check(server.is_alive(), f'server has ended: {server.tail()}')
         if client is None or not client.is_alive():
-            client = Process(work, 'client', [PINGPONG, *options, 'client', specs[1],
-                                              IP['server'], rounds])
+            client = Process(work, 'client', [*wrap, PINGPONG, *options, 'client', specs[1],
+                                              peer, rounds])
         return False
     until_true(lambda: f'connected: {server.tail()}', is_connected)
     return server, client

@@ -223,6 +223,12 @@ class Memif(Link):
         return (f'--vdev=net_memif0,role={role},id=0,socket={self.socket},socket-abstract=no,'
                 f'bsize={self.bsize},rsize=10,mac=02:00:00:00:77:{mac}')
 
+    def is_listening(self):
+        """Is the server's port there, so that a client's finds it? (flags __SO_ACCEPTCON)"""
+        with open('/proc/net/unix', encoding='utf-8') as f:
+            return any(line.split()[3] == '00010000' and line.endswith(f' {self.socket}\n')
+                       for line in f)
+
 
 class Null(Link):
     """A port that takes everything and gives nothing."""

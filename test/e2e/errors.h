@@ -17,12 +17,12 @@
 enum behaviour {
 	PLAIN = 1,     /* accept, post receives */
 	REFUSE = 2,    /* reject, with private data */
-	NOT_READY = 3, /* accept, post no receives before READY_MS */
+	NOT_READY = 3, /* accept, post no receives before the byte at READY_AT is set, clear it */
 	REVOKE = 4,    /* accept, revoke a region REVOKE_MS after a message */
 	SHORT = 5,     /* accept, receives of 16 bytes */
 };
 
-#define READY_MS  1500
+#define READY_AT  (REGION / 2) /* in ALL */
 #define REVOKE_MS 200
 
 /* Regions that the server offers, by the rights they have. */

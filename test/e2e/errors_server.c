@@ -2,9 +2,11 @@
 
 /* The side that does what the connection's private data, the number of a case, asks for. */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "errors.h"
 
@@ -15,6 +17,7 @@ struct served {
 	struct rtsan_mr *revoked;
 	uint8_t behaviour;
 	uint64_t act_at;
+	bool is_ready; /* receives are posted */
 	bool is_over;
 };
 
@@ -40,6 +43,12 @@ post_recvs(struct served *s, uint32_t length)
 	}
 }
 
+static _Atomic uint8_t *
+ready_byte(const struct server *srv)
+{
+	return (_Atomic uint8_t *)rtsan_mr_addr(srv->mr[ALL]) + READY_AT;
+}
+
 static void
 serve_request(struct server *srv, const struct rtsan_event *ev)
 {
@@ -58,11 +67,13 @@ serve_request(struct server *srv, const struct rtsan_event *ev)
 		return;
 	}
 	s->behaviour = ev->private_data[0];
+	s->is_ready = s->behaviour != NOT_READY;
+	atomic_store(ready_byte(srv), 0);
 	attr.context = s;
 	if (rtsan_qp_create(srv->ctx, &attr, &s->qp) < 0 ||
 	    rtsan_mr_alloc(srv->ctx, NB_RECVS * RECV_BYTES, 0, &s->recv_mr) < 0)
 		errors_die("a connection's resources");
-	if (s->behaviour != NOT_READY)
+	if (s->is_ready)
 		post_recvs(s, s->behaviour == SHORT ? 16 : RECV_BYTES);
 	for (i = 0; i < REGIONS; i++) {
 		offer.addr[i] = (uint64_t)(uintptr_t)rtsan_mr_addr(srv->mr[i]);
@@ -87,15 +98,16 @@ serve_act(struct server *srv)
 	struct served **at = &srv->list, *s;
 
 	while ((s = *at) != NULL) {
+		if (!s->is_ready && atomic_load(ready_byte(srv)) != 0) {
+			s->is_ready = true;
+			post_recvs(s, RECV_BYTES);
+			atomic_store(ready_byte(srv), 0);
+		}
 		if (s->act_at != 0 && errors_now_ms() >= s->act_at) {
 			s->act_at = 0;
-			if (s->behaviour == NOT_READY)
-				post_recvs(s, RECV_BYTES);
-			if (s->behaviour == REVOKE) {
-				if (rtsan_mr_dereg(s->revoked) < 0)
-					errors_die("rtsan_mr_dereg of a region in use by the peer");
-				s->revoked = NULL;
-			}
+			if (rtsan_mr_dereg(s->revoked) < 0)
+				errors_die("rtsan_mr_dereg of a region in use by the peer");
+			s->revoked = NULL;
 		}
 		if (!s->is_over) {
 			at = &s->next;
@@ -124,8 +136,6 @@ serve_event(struct server *srv, const struct rtsan_event *ev)
 	s = rtsan_qp_context(ev->qp);
 	if (ev->type != RTSAN_EV_ESTABLISHED)
 		s->is_over = true;
-	else if (s->behaviour == NOT_READY)
-		s->act_at = errors_now_ms() + READY_MS;
 }
 
 static void
@@ -155,6 +165,7 @@ errors_serve(const char *spec)
 		[NO_RIGHTS] = 0,
 		[TO_REVOKE] = 0,
 	};
+	const struct timespec pause = {.tv_nsec = 200000};
 	struct server srv = {.ctx = NULL};
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
@@ -172,6 +183,7 @@ errors_serve(const char *spec)
 	printf("listening\n");
 	fflush(stdout);
 	while (!errors_stop) {
+		nanosleep(&pause, NULL); /* others share the CPU */
 		take_receives(srv.cq);
 		while (rtsan_event_poll(srv.ctx, &ev) == 1) {
 			/* what came before an end is lost with the queue pair */

@@ -69,7 +69,7 @@ class Ends:
     def held(self, role):
         """What programs there have at the device, if that can be told."""
 
-    def settle(self, role, want, seconds=5):
+    def settle(self, role, want):
         """Until that is what they have."""
 
 
@@ -83,9 +83,9 @@ def example(ends, name, client=(), server=(), flags=()):
     ends.wait_listening(one)
     other = ends.start('client', f'{name} client',
                        [program, *flags, 'client', ends.spec('client'), ends.server_ip, *client])
-    status = other.wait(60)
+    status = other.wait()
     check(status == 0, other.tail() + one.tail())
-    check(one.wait(20) == 0, one.tail() + other.tail())
+    check(one.wait() == 0, one.tail() + other.tail())
     check(other.out().count('\n') == 1, f'more than its result: {other.tail()}')
     return other.out()
 
@@ -116,14 +116,14 @@ def streams(ends):
     """Threads, time limits and the rest of streams, from a program to itself."""
     program = ends.start('server', 'streams',
                          [ends.program('streams'), ends.own_spec(), ends.server_ip])
-    check(program.wait(100) == 0, program.tail())
+    check(program.wait() == 0, program.tail())
 
 
 def loans(ends):
     """Streams that are received where their bytes lie; or each call says that it can't be."""
     program = ends.start('server', 'loans',
                          [ends.program('loans'), ends.own_spec(), ends.server_ip])
-    check(program.wait(60) == 0, program.tail())
+    check(program.wait() == 0, program.tail())
     says = 'refused' if 'loans' in ends.lacks else 'all by loans'
     check(program.out() == f'loans: {says}\n', program.tail())
 
@@ -132,25 +132,25 @@ def comes_and_goes(ends):
     """Contexts, queue pairs, regions; one program exits without closing anything."""
     program = ends.program('comes_and_goes')
     one = ends.start('server', 'comes_and_goes server', [program, 'server', ends.spec('server')])
-    one.wait_text('listening', 60)
+    one.wait_text('listening')
     other = ends.start('client', 'comes_and_goes client',
                        [program, 'client', ends.spec('client'), ends.server_ip])
-    check(other.wait(90) == 0, other.tail() + one.tail())
-    check(one.wait(20) == 0, one.tail() + other.tail())
+    check(other.wait() == 0, other.tail() + one.tail())
+    check(one.wait() == 0, one.tail() + other.tail())
 
 
 def nobody_waits(ends):
     """Requests whose peer has gone before the program looks at them: nothing of them stays."""
     program = ends.program('comes_and_goes')
     one = ends.start('server', 'comes_and_goes deaf', [program, 'deaf', ends.spec('server')])
-    one.wait_text('listening', 60)
+    one.wait_text('listening')
     before = ends.held('server')
     other = ends.start('client', 'comes_and_goes leaves',
                        [program, 'leaves', ends.spec('client'), ends.server_ip])
-    check(other.wait(30) == 0, other.tail() + one.tail())
+    check(other.wait() == 0, other.tail() + one.tail())
     one.signal('TERM')
-    one.wait_text('have gone', 60)
-    ends.settle('server', before, 20)
+    one.wait_text('have gone')
+    ends.settle('server', before)
     check(one.stop() == 0, one.tail() + other.tail())
 
 
@@ -158,7 +158,7 @@ def caps(ends):
     """What rtsan_query() says is what cases go by."""
     done = ends.start('server', 'caps', [ends.program('comes_and_goes'), 'caps',
                                          ends.spec('server')])
-    check(done.wait(30) == 0, done.tail())
+    check(done.wait() == 0, done.tail())
     has = dict(line.split(' ', 1) for line in done.out().splitlines())
     check(has['provider'].split()[0] == ends.name, done.out())
     for name in ('unordered', 'loans'):
@@ -201,7 +201,7 @@ class Bench:
                 '--server', '--out', ends.path('server', 'trees'), '--json',
                 ends.path('server', 'server.json')]))
             ends.stay = [self.server]
-            self.server.wait_text('listening', 60)
+            self.server.wait_text('listening')
 
     def mode(self, ends, own):
         self.serve()
@@ -210,7 +210,7 @@ class Bench:
         client = ends.start('client', 'sanbench client', ends.bench('client', [
             '--connect', ends.server_ip, '--verify', '--json', path, *own]))
         self.client = client
-        status = client.wait(90)
+        status = client.wait()
         check(status == 0, client.tail() + self.server.tail())
         result = json.loads(ends.sh('client', f'cat {path}'))
         check(result['ok'] and result['server_errors'] == 0 and not result['leaks'], f'{result}')
@@ -234,7 +234,7 @@ class Bench:
     def over(self, ends):
         """The server found nothing wrong, and its results say so."""
         check(self.server is not None, 'there is no server')
-        check(self.server.stop(30) == 0, self.server.tail())
+        check(self.server.stop() == 0, self.server.tail())
         ends.stay = []
         result = json.loads(ends.sh('server', f'cat {ends.path("server", "server.json")}'))
         check(result['ok'] and not result['leaks'], f'{result}')
@@ -253,10 +253,10 @@ class Errors:
             self.server = ends.start('server', 'errors server', [
                 ends.program('errors'), 'server', ends.spec('server')])
             ends.stay = [self.server]
-            self.server.wait_text('listening', 60)
+            self.server.wait_text('listening')
         client = ends.start('client', 'errors client', [
             ends.program('errors'), 'client', ends.spec('client'), ends.server_ip, name])
-        status = client.wait(60)
+        status = client.wait()
         check(status == 0 and f'\nok {name} ' in f'\n{client.out()}',
               client.tail() + self.server.tail())
         check(self.server.is_alive(), f'the server has died: {self.server.tail()}')
@@ -271,12 +271,7 @@ class Errors:
         self.ends.stay = []
 
 
-def add_all(tests, ends, run):
-    """Add every case; *run* is called with its function and arguments."""
-    def add(name, function, *args):
-        tests.add(f'{ends.name}: {name}', run, function, *args)
-
-    add('what it can do', caps)
+def add_examples(add):
     add('pingpong', pingpong, (), 2000)
     add('pingpong that sleeps', pingpong, ('-w',), 1000)
     add('kvget', kvget)
@@ -285,6 +280,17 @@ def add_all(tests, ends, run):
     add('filecopy of nothing', filecopy, 'send', 0)
     add('stream', stream)
     add('streams of several threads', streams)
+
+
+def add_all(tests, ends, run, add_bench=None):
+    """Add every case; *run* is called with its function and arguments. Those of sanbench are added
+    by *add_bench*, if it is another one."""
+    def add(name, function, *args):
+        to = add_bench if add_bench and name.startswith('sanbench') else tests.add
+        to(f'{ends.name}: {name}', run, function, *args)
+
+    add('what it can do', caps)
+    add_examples(add)
     add('loans', loans)
     add('contexts come and go', comes_and_goes)
     add('nobody waits for the answer', nobody_waits)

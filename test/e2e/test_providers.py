@@ -1,17 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What every provider must pass, on this machine: the engine in the process over memif, and in a
-daemon at each end. test/verbs/test_verbs.py runs the same in guests. (SYS-4)
+daemon at each end. test/verbs/test_verbs.py runs the same in guests. The examples over IPv6, polled
+by an lcore, and on a bad link, too. (SYS-2, SYS-4, RT-10, RT-11, AFC-1)
 """
 
 import os
 import subprocess
 import sys
-import time
 
 import provider_cases
-from daemon import Attached, wait_listening
-from e2e import BUILD, SLOW, Memif, Tests, Work, check, cpus
+from daemon import IP, Attached, wait_listening
+from e2e import (BUILD, CLIENT_IP, CLIENT_IP6, IS_CHECK, SANITIZE, SERVER_IP, SERVER_IP6, Memif,
+                 Tests, Work, check, cpus, until_true)
 
 
 class Here(provider_cases.Ends):
@@ -19,10 +20,6 @@ class Here(provider_cases.Ends):
 
     def __init__(self, work):
         self.work, self.link = work, None
-
-    @property
-    def server_ip(self):
-        return self.link.server_ip
 
     def run(self, function, *args):
         self.begin()
@@ -56,28 +53,30 @@ class Embedded(Here):
 
     name = 'dpdk'
 
+    def __init__(self, work, port='', server_ip=SERVER_IP):
+        super().__init__(work)
+        self.port, self.server_ip = port, server_ip
+
     def begin(self):
         """A link of its own, as memif can't be used again, but for who stays."""
         if not any(p.is_alive() for p in self.stay):
             self.link = Memif(self.work)
 
+    def open(self, role, vdev, port):
+        lcores = f'(0-1)@{cpus()[0]}' if 'poll=lcore' in port else None
+        ips = (SERVER_IP, SERVER_IP6) if role == 'server' else (CLIENT_IP, CLIENT_IP6)
+        return (f'dpdk:{" ".join(self.work.eal(cpus()[0], vdev, lcores=lcores))} -- '
+                f'ip={ips[0]}/24 ip={ips[1]}/64 idle=sleep {port}')
+
     def spec(self, role):
-        args = self.work.eal(cpus()[role == 'client'], self.link.vdev(role))
-        ip = self.link.server_ip if role == 'server' else self.link.client_ip
-        return f'dpdk:{" ".join(args)} -- ip={ip}/24'
+        return self.open(role, self.link.vdev(role), self.port)
 
     def own_spec(self):
-        mine, other = cpus()
-        eal = self.work.eal(mine, '--vdev=net_null0,no-rx=1', 256, f'0@{mine},1@{other}')
-        return f'dpdk:{" ".join(eal)} -- ip={self.link.server_ip}/24 poll=lcore idle=sleep'
+        return self.open('server', '--vdev=net_null0,no-rx=1', f'poll=lcore {self.port}')
 
     def wait_listening(self, server):
         """It has made the socket that the client needs; requests are repeated until it listens."""
-        until = time.monotonic() + 20 * SLOW
-        while not os.path.exists(self.link.socket):
-            check(server.is_alive(), f'{server.name} has ended: {server.tail()}')
-            check(time.monotonic() < until, f'no link: {server.tail()}')
-            time.sleep(0.02)
+        until_true(lambda: f'a link: {server.tail()}', self.link.is_listening)
 
 
 class Daemons(Here):
@@ -86,9 +85,15 @@ class Daemons(Here):
     name = 'unix'
     lacks = ('loans',)
 
+    def __init__(self, work, port=(), server_ip=IP['server']):
+        super().__init__(work)
+        self.port, self.server_ip = port, server_ip
+
     def begin(self):
         if self.link is None:
-            self.link = Attached(self.work)
+            self.link = Attached(self.work, sets={
+                'server': [f'ip6 = {SERVER_IP6}/64', *self.port],
+                'client': [f'ip6 = {CLIENT_IP6}/64', *self.port]})
 
     def spec(self, role):
         return self.link.daemons[role].spec
@@ -100,14 +105,48 @@ class Daemons(Here):
         self.link.stop()
 
 
+def wrong_use(work):
+    """Of an example: one line and 2; a wrong argument: one line and 1."""
+    eal = ' '.join(work.eal(cpus()[0], '--no-telemetry'))
+    for program, args, status, says in [
+            *((name, (), 2, 'usage') for name in ('pingpong', 'kvget', 'filecopy', 'stream')),
+            ('pingpong', ('client', f'dpdk:{eal} -- ip=10.0.0.300/24', SERVER_IP), 1,
+             'pingpong: ip=10.0.0.300/24: not an address'),
+            ('pingpong', ('client', f'dpdk:{eal} -- ip=10.0.0.3/24', SERVER_IP), 1,
+             'port=0: no such port')]:
+        done = work.start(program, [os.path.join(BUILD, f'examples/{program}'), *args])
+        check(done.wait() == status and says in done.tail() and '\n' not in done.tail(),
+              f'{program} {args}: {done.tail()}')
+
+
+BAD = 'drop=0.02,dup=0.02,reorder=0.05,corrupt=0.005'
+
+
+def add_variants(tests, work, other):
+    """The examples with ports that are set up otherwise."""
+    for name, ends in [
+            ('dpdk, lcore, IPv6', Embedded(work, 'poll=lcore', SERVER_IP6)),
+            ('dpdk, polling', Embedded(work, 'idle=poll')),
+            ('dpdk, bad link', Embedded(work, f'mtu=1280 impair_tx={BAD}')),
+            ('unix, bad link, IPv6', Daemons(other, [f'impair_tx = {BAD}'], SERVER_IP6))]:
+        provider_cases.add_examples(
+            lambda case, *args, n=name, e=ends: tests.add_long(f'{n}: {case}', e.run, *args))
+        if isinstance(ends, Daemons):
+            tests.add_long(f'{name}: nothing is left in the daemons', ends.stop)
+
+
 def main():
-    tests = Tests(400)
-    with Work() as work:
-        ends = Embedded(work)
-        provider_cases.add_all(tests, ends, ends.run)
+    tests = Tests()
+    with Work() as work, Work() as other:
+        # in make check test_memif is what shows it; memory of strangers is in daemons
+        if not (IS_CHECK and SANITIZE):
+            ends = Embedded(work)
+            provider_cases.add_all(tests, ends, ends.run, tests.add_long)
         ends = Daemons(work)
         provider_cases.add_all(tests, ends, ends.run)
         tests.add('unix: nothing is left in the daemons', ends.stop)
+        tests.add('examples, used wrongly', wrong_use, work)
+        add_variants(tests, work, other)
         return tests.run()
 
 
