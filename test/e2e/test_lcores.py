@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two lcores on one port, at one end and at both: over memif, which has one queue, and over
 af_packet with two, between which the kernel spreads as it likes. What comes to the wrong lcore
-is handed over; connections live on both; every byte is verified. (SYS-1, RT-13, RT-24)
+is handed over; connections live on both; every byte is verified. (SYS-1, SYS-2, RT-13, RT-23, RT-24,
+RT-26)
 """
 
 import os
-import subprocess
 import sys
-import time
 
 from capture import bare_tshark, check_decodes
 from e2e import (BUILD, SANITIZE, Memif, Run, Server, Tests, Veth, Work, check, counter, cpus,
-                 need_namespaces)
+                 need_namespaces, until_true)
 
 FEW = 4 if SANITIZE else 1
 RUNS = [
@@ -30,14 +29,12 @@ RUNS = [
 def own(nb, *more):
     """Port arguments for *nb* lcores that share CPUs with others."""
     lcores = ','.join(str(i + 1) for i in range(nb))
-    return ['--set', f'lcores={lcores}', '--set', 'idle=yield', *more]
+    return ['--set', f'lcores={lcores}', '--set', 'idle=sleep', *more]
 
 
 def lcores(role, nb):
     """EAL's: the caller, and *nb* that run the port."""
-    cpu = cpus()[role == 'client']
-    return ','.join(f'{i}@{cpu if i % 2 == 0 else cpus()[role != "client"]}'
-                    for i in range(nb + 1))
+    return f'(0-{nb})@{cpus()[role == "client"]}'
 
 
 def start(link, nb, *more):
@@ -51,8 +48,8 @@ def run_all(link, nb, more=(), runs=None):
         args = list(args)
         at = args.index('--count') + 1
         args[at] = str(int(args[at]) // FEW)
-        ends = own(nb) if nb else ['--set', 'idle=yield']
-        result = Run(link, [*args, '--verify', *ends, *more], 90,
+        ends = own(nb) if nb else ['--set', 'idle=sleep']
+        result = Run(link, [*args, '--verify', *ends, *more],
                      lcores=lcores('client', nb)).check_ok()
         for name, value in result['counters'].items():
             counts[name] = counts.get(name, 0) + value
@@ -100,7 +97,7 @@ def captured(work):
     server = start(link, 2)
     with bare_tshark():
         result = Run(link, ['--mode', 'send', '--size', '8-9000', '--count', '200', '--conns', '6',
-                            '--verify', *own(2), '--capture', path], 90,
+                            '--verify', *own(2), '--capture', path],
                      lcores=lcores('client', 2)).check_ok()
         found = sum(check_decodes(path).values())
     total = counter(result, 'rx_pkts') + counter(result, 'tx_pkts')
@@ -108,40 +105,39 @@ def captured(work):
     server.stop_ok()
 
 
-def comes_and_goes(work):
-    """Contexts, queue pairs, connections: opened, closed, lost, with two lcores each."""
-    socket = work.path('life')
+def comes_and_goes(work, nb):
+    """Contexts, queue pairs, connections: opened, closed, lost; *nb* lcores each, 0: the caller
+    polls."""
+    link = Memif(work)
+    poll = {0: 'poll=caller', 1: 'poll=lcore'}.get(nb, 'lcores=1,2')
 
-    def spec(role, byte, more=''):
-        eal = work.eal(0, f'--vdev=net_memif0,role={role},id=0,socket={socket},'
-                       f'socket-abstract=no,mac=02:00:00:00:00:0{byte}', 256, lcores(role, 2))
-        return (f'dpdk:{" ".join(eal)} -- ip=10.5.0.{byte}/24 conns=64 held=256 rxd=256 txd=256 '
-                f'lcores=1,2 idle=yield {more}')
+    def start(role, byte, *args):
+        eal = work.eal(0, link.vdev(role), 256, lcores(role, nb))
+        return work.start(role, [
+            os.path.join(BUILD, 'test/e2e/lifecycle'), role, f'dpdk:{" ".join(eal)} -- '
+            f'ip=10.5.0.{byte}/24 conns=64 held=256 rxd=256 txd=256 cm_retry_ms=50 cm_retries=6 '
+            f'idle=sleep {poll}', *args])
 
-    program = os.path.join(BUILD, 'test/e2e/lifecycle')
-    server = work.start('server', [program, 'server', spec('server', 1)])
-    while not os.path.exists(socket):
-        check(server.is_alive(), f'server: {server.tail()}')
-        time.sleep(0.05)
-    done = subprocess.run([program, 'client', spec('client', 2, 'cm_retry_ms=50 cm_retries=6'),
-                           '10.5.0.1'],
-                          capture_output=True, text=True, timeout=150)
-    check(done.returncode == 0, f'client: {done.stdout} {done.stderr} server: {server.tail()}')
-    check(server.wait(60) == 0, f'server: {server.tail()}')
+    server = start('server', 1)
+    until_true(lambda: f'a link: {server.tail()}', link.is_listening)
+    client = start('client', 2, '10.5.0.1')
+    check(client.wait() == 0, f'client: {client.tail()} server: {server.tail()}')
+    check(server.wait() == 0, f'server: {server.tail()}')
 
 
 def main():
     need_namespaces()
-    tests = Tests(400)
+    tests = Tests()
     with Work() as work:
         tests.add('memif, two lcores at both ends', memif, work, 2, 2)
-        tests.add('memif, three against one', memif, work, 3, 0, (),
-                  RUNS[:2])
-        tests.add('memif, two at both ends, bad link', memif, work, 2, 2,
+        tests.add_long('memif, three against one', memif, work, 3, 0, (), RUNS[:2])
+        tests.add_long('memif, two at both ends, bad link', memif, work, 2, 2,
                   ['--impair', 'drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3'])
         tests.add('af_packet, a queue each', af_packet, work)
-        tests.add('capture', captured, work)
-        tests.add('opening and closing', comes_and_goes, work)
+        tests.add_long('capture', captured, work)
+        tests.add('opening and closing, two lcores', comes_and_goes, work, 2)
+        tests.add_long('opening and closing, one lcore', comes_and_goes, work, 1)
+        tests.add_long('opening and closing, polled by the caller', comes_and_goes, work, 0)
         return tests.run()
 
 
