@@ -18,7 +18,7 @@ import struct
 import sys
 
 from daemon import Attached, alone
-from e2e import SANITIZE, Memif, Run, Server, Tests, Work, check, counter
+from e2e import IS_CHECK, PATIENCE, SANITIZE, Memif, Run, Server, Tests, Work, check, counter, cpus
 
 FEW = 10 if SANITIZE else 2     # how many times fewer messages with sanitizers
 
@@ -68,7 +68,7 @@ ATTACHED_LINKS = {
 def run_one(link, name, order, few, counts):
     own, count = TRAFFIC[name]
     n = max(count // few // FEW, 12)
-    run = Run(link, [*own, '--count', str(n), '--order', order, '--verify'], 90)
+    run = Run(link, [*own, '--count', str(n), '--order', order, '--verify'])
     result = run.check_ok()
     check(result['messages'] == n, f'{result["messages"]} of {n} messages')
     check(result['server_messages'] == n, f'the server counted {result["server_messages"]}')
@@ -94,12 +94,10 @@ class LinkTests:
         self.counts = {}
         self.link = self.server = None
 
-    def start(self):
-        self.link = self.kind(self.work, impair=self.spec)
-        self.server = Server(self.link)
-
     def run(self, name, order):
-        check(self.server is not None, 'there is no server')
+        if self.server is None:
+            self.link = self.kind(self.work, impair=self.spec)
+            self.server = Server(self.link)
         run_one(self.link, name, order, self.few, self.counts)
 
     def stop(self):
@@ -120,7 +118,7 @@ def rnr(work, kind=Memif):
     link = kind(work)
     server = Server(link, ['--rq', '1'])
     result = Run(link, ['--mode', 'send', '--size', '1-6000', '--count', str(400 // FEW),
-                        '--verify'], 90).check_ok()
+                        '--verify']).check_ok()
     served = server.stop_ok()
     check(counter(result, 'rnr_rx') > 0, 'the client met no receiver that was not ready')
     check(counter(served, 'rnr_tx') > 0, 'the server was always ready')
@@ -134,7 +132,7 @@ def incast_deferred(work, kind=Memif):
     link = kind(work)
     server = Server(link)
     Run(link, ['--mode', 'incast', '--conns', '48', '--size', '1M', '--depth', '2', '--count',
-               str(192 // FEW), '--verify'], 90).check_ok()
+               str(192 // FEW), '--verify']).check_ok()
     served = server.stop_ok()
     check(counter(served, 'grants') > 0, 'no grants')
     check(counter(served, 'grants_deferred') > 0, 'every grant could go at once')
@@ -149,7 +147,7 @@ def packing(work, kind=Memif):
         for mode in ('send', 'push'):
             n = 6400 // FEW
             result = Run(link, ['--mode', mode, '--size', '1-64', '--depth', '32', '--count', str(n),
-                                '--verify'], 90).check_ok()
+                                '--verify']).check_ok()
             check(result['messages'] == n, f'{result["messages"]} of {n} messages')
             packed = counter(result, 'packed_tx')
             if sets:
@@ -163,28 +161,18 @@ def packing(work, kind=Memif):
         link.stop()
 
 
-def path_changes(work, kind=Memif):
-    """RT-28: a path on which nothing comes back for a while is left for another source port."""
-    link = kind(work, impair='rx:drop=0.4')
-    server = Server(link)
-    n = 400 // FEW if kind is Memif else 40
-    result = Run(link, ['--mode', 'push', '--count', str(n), '--verify'], 90).check_ok()
-    server.stop_ok()
-    check(counter(result, 'path_changes') > 0, 'the path was never changed')
-    link.stop()
-
-
 def duration_and_live(work, kind=Memif):
     """Time bounds a run, and the rates of each second are told."""
     link = kind(work)
     server = Server(link)
     run = Run(link, ['--mode', 'push', '--duration', '2.5', '--live'])
     result = run.check_ok()
-    check(2.4 < result['seconds'] < 4, f'ran {result["seconds"]} s')
-    check(run.out.count('Gb/s  ') >= 3, f'no rates each second: {run.out}')
-    # how many it takes where processes share CPUs with others: test_sim_limits
-    resends = counter(result, 'rtx')
-    check(result['rtx'] == (resends if kind is Memif else None), f'rtx: {result["rtx"]}')
+    check(result['seconds'] > 2.4, f'ran {result["seconds"]} s')
+    # two seconds have ended, however late that was seen, and the end has rates, too
+    check(run.out.count('Gb/s  ') >= 2, f'no rates each second: {run.out}')
+    # that a clean link needs none: sim_limits__clean_link, in virtual time
+    want = counter(result, 'rtx') if kind is Memif else None
+    check(result['rtx'] == want, f'rtx: {result["rtx"]}')
     server.stop_ok()
     link.stop()
 
@@ -194,9 +182,8 @@ def connect_again(work, kind=Memif):
     for spec in (None, 'drop=0.05,seed=5'):
         link = kind(work, impair=spec)
         server = Server(link)
-        result = Run(link, ['--mode', 'connect', '--conns', '16', '--duration', '0.5'],
-                     90).check_ok()
-        check(result['messages'] >= (16 if spec else 32), f'only {result["messages"]} connections')
+        result = Run(link, ['--mode', 'connect', '--conns', '16', '--duration', '0.5']).check_ok()
+        check(result['messages'] > 16, f'only {result["messages"]} connections')
         check(result['messages'] == result['server_messages'], 'the server counted others')
         check(result['latency_ns']['count'] > 0, 'no time of setting up')
         server.stop_ok()
@@ -220,11 +207,12 @@ def idle(work, kind=Memif):
 def own_lcore(work, more):
     """SYS-1: the engine on an lcore of its own, at both ends."""
     link = Memif(work)
-    own = ['--poll', 'lcore', '--set', 'idle=yield', *more]
-    server = Server(link, own, lcores='0@0,1@0')
+    own = ['--poll', 'lcore', *more]
+    lcores = '(0-1)@' + cpus()[0]
+    server = Server(link, own, lcores=lcores)
     for mode, size in (('send', '1-20000'), ('push', '1-20000'), ('pull', '1-20000'), ('rpc', 32)):
         Run(link, ['--mode', mode, '--size', str(size), '--count', str(1000 // FEW), '--verify',
-                   *own], lcores='0@1,1@1').check_ok()
+                   *own], lcores=lcores).check_ok()
     server.stop_ok()
 
 
@@ -234,11 +222,11 @@ def late_server(work):
     early = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     early.bind(link.socket)
     early.listen()
-    early.settimeout(30)
+    early.settimeout(PATIENCE)
     client = work.start('client', link.program(
         'client', ['--connect', link.server_ip, '--count', '100']))
     asked, _ = early.accept()
-    asked.settimeout(30)
+    asked.settimeout(PATIENCE)
     hello = struct.pack('<32sHHHHHB', b'late', 0x200, 0x200, 255, 0, 0, 14)
     asked.send((struct.pack('<H', 2) + hello).ljust(128, b'\0'))
     check(asked.recv(128)[:2] == b'\3\0', 'no INIT from the client')
@@ -247,7 +235,7 @@ def late_server(work):
         s.close()
     os.unlink(link.socket)
     server = Server(link)
-    check(client.wait(60) == 0, f'{client.tail()} {server.process.tail()}')
+    check(client.wait() == 0, f'{client.tail()} {server.process.tail()}')
     server.stop()
 
 
@@ -286,7 +274,7 @@ def copy_tree(link, source, out, own):
     """A copy of the tree, the same to the last byte; the client's JSON."""
     server = Server(link, ['--out', out, '--sessions', '1'])
     result = Run(link, [*own, '--tree', source]).check_ok()
-    check(server.process.wait(20) == 0, server.process.tail())
+    check(server.process.wait() == 0, server.process.tail())
     want, got = listing(source), listing(out)
     check(want == got, f'{own}: the trees differ')
     files = [n for n, (kind, _, _) in want.items() if kind == stat.S_IFREG]
@@ -315,8 +303,7 @@ def small_buffers(work):
     link = Memif(work, 9216)
     server = Server(link)
     link.bsize = 2048
-    Run(link, ['--mode', 'push', '--size', '1-100000', '--count', str(200 // FEW), '--verify'],
-        90).check_ok()
+    Run(link, ['--mode', 'push', '--size', '1-100000', '--count', str(200 // FEW), '--verify']).check_ok()
     server.stop_ok()
 
 
@@ -344,7 +331,7 @@ def attached_prompt(work):
                 'start\nwait\nshow histogram\nshow config\nshow port\nshow conn\nimpair drop=1\n'
                 'capture x\nquit\n')
     client = work.start('prompt', link.program('client', ['--cmdline-file', path]))
-    check(client.wait(60) == 1, client.tail())      # for what was refused
+    check(client.wait() == 1, client.tail())      # for what was refused
     check('content verified by both sides' in client.out(), client.tail())
     check(client.out().count("error: the port is the daemon's: see sanctl(1)") == 4, client.tail())
     check('retransmissions' not in client.out(), client.tail())
@@ -352,69 +339,69 @@ def attached_prompt(work):
     link.stop()
 
 
-def add_link(tests, on_link, orders, names):
+def add_link(add, on_link, orders, names):
     """Every kind of traffic on one link, *names*: those in the second and third order, too."""
-    tests.add(f'{on_link.name}: start', on_link.start)
     for name in TRAFFIC:
         for order in orders:
             # Placement as it comes is about pushes that arrive out of order.
             if order == 'relaxed' and (on_link.name != 'mixed' or name != 'push'):
                 continue
             if order == 'ordered' or name in names:
-                tests.add(f'{on_link.name}: {name}, {order}', on_link.run, name, order)
-    tests.add(f'{on_link.name}: counters and leaks', on_link.stop)
+                add(f'{on_link.name}: {name}, {order}', on_link.run, name, order)
+    add(f'{on_link.name}: counters and leaks', on_link.stop)
 
 
 def add_embedded(tests, stack):
-    for name in ['mixed'] if SANITIZE else LINKS:
-        add_link(tests, LinkTests(stack.enter_context(Work()), Memif, name),
-                 ['ordered'] if SANITIZE else ORDERS, TRAFFIC)
+    def on(name):
+        return LinkTests(stack.enter_context(Work()), Memif, name)
+
+    orders = ORDERS[:1] if SANITIZE or IS_CHECK else ORDERS
+    add_link(tests.add, on('mixed'), orders, TRAFFIC)
     work = stack.enter_context(Work())
+    if not SANITIZE:
+        add_link(tests.add, on('clean'), orders, TRAFFIC)
+        add_link(tests.add_long, on('drop20'), orders, TRAFFIC)
     tests.add('receiver not ready', rnr, work)
-    tests.add('incast defers grants', incast_deferred, work)
+    tests.add_long('incast defers grants', incast_deferred, work)
     tests.add('small requests share packets', packing, work)
-    tests.add('path changes', path_changes, work)
-    tests.add('duration, live rates', duration_and_live, work)
+    tests.add_long('duration, live rates', duration_and_live, work)
     tests.add('set up and ended, over and over', connect_again, work)
-    tests.add('idle connections', idle, work)
-    tests.add('engine on its own lcore', own_lcore, work, [])
+    tests.add_long('idle connections', idle, work)
+    tests.add_long('engine on its own lcore', own_lcore, work, [])
     tests.add('engine on its own lcore, the program sleeps', own_lcore, work, ['--wait'])
-    tests.add('a server that is late', late_server, work)
-    tests.add('trees', trees, work)
+    tests.add_long('a server that is late', late_server, work)
+    tests.add_long('trees', trees, work)
     tests.add('large frames', large_frames, work)
-    tests.add('buffers too small for the MTU', small_buffers, work)
+    tests.add_long('buffers too small for the MTU', small_buffers, work)
 
 
 def add_attached(tests, stack):
     """What is not here: an lcore of its own (a daemon has no other engine), a server that is late,
-    large frames and small buffers (of the daemon's port, before any program comes)."""
+    large frames and small buffers (of the daemon's port, before any program comes). make check
+    has test_providers for it."""
     for name in ['attached, mixed'] if SANITIZE else ATTACHED_LINKS:
-        add_link(tests, LinkTests(stack.enter_context(Work()), Attached, name),
+        add_link(tests.add_long, LinkTests(stack.enter_context(Work()), Attached, name),
                  ORDERS[:1] if SANITIZE else ORDERS[:2], ('send', 'push', 'pull'))
-    tests.add('attached: prompt', alone, attached_prompt)
+    tests.add_long('attached: prompt', alone, attached_prompt)
     if SANITIZE:
         return          # of the provider's code the links have seen all
     for name, test in [
             ('receiver not ready', rnr),
             ('incast defers grants', incast_deferred),
             ('small requests share packets', packing),
-            ('path changes', path_changes),
             ('duration, live rates', duration_and_live),
             ('set up and ended, over and over', connect_again),
             ('idle connections', idle),
             ('trees', trees),
     ]:
-        tests.add(f'attached: {name}', alone, functools.partial(test, kind=Attached))
+        tests.add_long(f'attached: {name}', alone, functools.partial(test, kind=Attached))
 
 
 def main():
-    tests = Tests(900)
-    which = sys.argv[1] if len(sys.argv) > 1 else 'all'
+    tests = Tests()
     with contextlib.ExitStack() as stack:
-        if which in ('all', 'embedded'):
-            add_embedded(tests, stack)
-        if which in ('all', 'attached'):
-            add_attached(tests, stack)
+        add_embedded(tests, stack)
+        add_attached(tests, stack)
         return tests.run()
 
 
