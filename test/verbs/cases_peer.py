@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Peers that die, that keep to no rule, and that know nothing of sanstack."""
 
-import time
-
-from e2e import SLOW, check
+from e2e import check
 from provider_cases import Bench
 
 PLAIN = 'verbs:rxe0,plain'
 TIMEOUT = 8     # RTSAN_R_TIMEOUT
-BOUND = 20      # seconds within which who vanished is noticed
 
 
 def errors_server(guests):
     server = guests.start('server', 'errors server',
                           [guests.program('errors'), 'server', guests.spec('server')])
-    server.wait_text('listening', 60)
+    server.wait_text('listening')
     return server
 
 
@@ -30,15 +27,14 @@ def killed(guests, again):
     server = errors_server(guests)
     client = errors_client(guests, 'restarted' if again else 'killed')
     client.wait_text('streaming')
-    time.sleep(0.3)
     server.signal('KILL')
-    client.wait_text('ended', BOUND)
-    server.wait(10)
+    client.wait_text('ended')
+    server.wait()
     if again:
         server = errors_server(guests)
-    check(client.wait(40) == 0, client.tail() + server.tail())
+    check(client.wait() == 0, client.tail() + server.tail())
     server.kill()
-    server.wait(10)
+    server.wait()
 
 
 def client_killed(guests):
@@ -51,10 +47,10 @@ def client_killed(guests):
             '--connect', guests.server_ip, '--mode', mode, '--duration', '600', '--live']))
         victim.wait_text('Gb/s')
         victim.signal('KILL')
-        victim.wait(10)
+        victim.wait()
         bench.mode(guests, ['--mode', mode, '--count', '20'])
     guests.settle('server', before)
-    check(bench.server.stop(30) == 1, bench.server.tail())
+    check(bench.server.stop() == 1, bench.server.tail())
 
 
 def vanished(guests):
@@ -63,17 +59,12 @@ def vanished(guests):
     clients = [errors_client(guests, case) for case in ('killed', 'idle')]
     clients[0].wait_text('streaming')
     clients[1].wait_text('idle')
-    time.sleep(0.3)
     # power off at once would leave QEMU with what nobody takes, and the sender's queue stand still
     guests.pair.unplug('server')
-    began = time.monotonic()
     for client in clients:
-        client.wait_text('ended', BOUND)
-    took = time.monotonic() - began
-    check(took < BOUND * SLOW, f'it took {took:.1f} s')
-    for client in clients:
+        client.wait_text('ended')
         check(f'ended, reason {TIMEOUT}' in client.out(), client.tail())
-        check(client.wait(30) == 0, client.tail())
+        check(client.wait() == 0, client.tail())
     guests.pair.power_off('server')
 
 
@@ -84,7 +75,6 @@ def unplugged(guests):
     clients = [errors_client(guests, case) for case in ('restarted', 'idle')]
     clients[0].wait_text('streaming')
     clients[1].wait_text('idle')
-    time.sleep(0.3)
     # both ways: else who notices first can tell the other. And no port of theirs: then the sender's
     # queue would stand still, too
     ways = [(role, guests.pair.address[peer]) for role, peer in
@@ -92,13 +82,13 @@ def unplugged(guests):
     for role, peer in ways:
         guests.sh(role, f'arp -s {peer} 52:54:00:77:00:99')
     for client in clients:
-        client.wait_text('ended', BOUND)
+        client.wait_text('ended')
         check(f'ended, reason {TIMEOUT}' in client.out(), client.tail())
     for role, peer in ways:
         guests.sh(role, f'arp -d {peer}')
     for client in clients:
-        check(client.wait(40) == 0, client.tail() + server.tail())
-    guests.settle('server', before, BOUND)
+        check(client.wait() == 0, client.tail() + server.tail())
+    guests.settle('server', before)
     check(server.stop() == 0, server.tail())
 
 
@@ -111,17 +101,17 @@ def hostile(guests, how, says):
     peer = guests.start('client', f'hostile {how}',
                         [guests.program('hostile'), guests.server_ip, '17', how])
     if how == 'floods':
-        peer.wait_text('not finished', 60)
+        peer.wait_text('not finished')
     else:
-        check(peer.wait(90) == 0, peer.tail() + server.tail())
+        check(peer.wait() == 0, peer.tail() + server.tail())
     good = errors_client(guests, 'refused', 'key')
-    check(good.wait(40) == 0, good.tail() + peer.tail() + server.tail())
-    check(peer.wait(60) == 0, peer.tail() + server.tail())
+    check(good.wait() == 0, good.tail() + peer.tail() + server.tail())
+    check(peer.wait() == 0, peer.tail() + server.tail())
     for text in says:
         check(text in peer.out(), f'not "{text}": {peer.tail()}')
-    guests.settle('server', before, 60)
+    guests.settle('server', before)
     good = errors_client(guests, 'local')
-    check(good.wait(40) == 0, good.tail() + server.tail())
+    check(good.wait() == 0, good.tail() + server.tail())
     check(server.stop() == 0, server.tail())
 
 
@@ -135,9 +125,9 @@ def talk(guests, server, client, says):
     else:
         guests.wait_listening(one)
     other = guests.start('client', client[0], client)
-    check(other.wait(60) == 0, other.tail() + one.tail())
+    check(other.wait() == 0, other.tail() + one.tail())
     # at its end rping may close the channel that a thread of its own reads from
-    check(one.wait(20) == 0 or 'rdma_get_cm_event: Bad file descriptor' in one.out(),
+    check(one.wait() == 0 or 'rdma_get_cm_event: Bad file descriptor' in one.out(),
           one.tail() + other.tail())
     check(says in one.out() + other.out(), one.tail() + other.tail())
 

@@ -2,9 +2,8 @@
 """The two guests as ends of the cases that every provider must pass."""
 
 import re
-import time
 
-from e2e import SLOW, check
+from e2e import until_true
 from provider_cases import Ends
 
 DEVICE = 'verbs:rxe0'
@@ -33,7 +32,7 @@ class Guests(Ends):
             for remote in end.alive():
                 if remote not in self.stay:
                     remote.kill()
-                    remote.wait(10)
+                    remote.wait()
 
     def run(self, function, *args):
         """A case. What it leaves when it fails is not for the next one: that gets other guests."""
@@ -56,12 +55,10 @@ class Guests(Ends):
         out = self.sh(role, '/usr/bin/rdma resource show')
         return {kind: int(n) for kind, n in re.findall(r'(pd|cq|qp|cm_id|mr|ctx) (\d+)', out)}
 
-    def settle(self, role, want, seconds=5):
+    def settle(self, role, want):
         """Until programs have at the device what they had."""
-        until = time.monotonic() + seconds * SLOW
-        while (held := self.held(role)) != want:
-            check(time.monotonic() < until, f'{role}: at the device are {held}, not {want}')
-            time.sleep(0.1)
+        until_true(lambda: f'{role}: at the device are {self.held(role)}, not {want}',
+                   lambda: self.held(role) == want)
 
     def end(self):
         """Programs have ended: so has all that was theirs."""
@@ -86,8 +83,5 @@ class Guests(Ends):
         return f'/tmp/{name}'
 
     def wait_listening(self, server):
-        until = time.monotonic() + 20 * SLOW
-        while 'LISTEN' not in self.sh('server', '/usr/bin/rdma resource show cm_id'):
-            check(server.is_alive(), f'{server.name} has ended: {server.tail()}')
-            check(time.monotonic() < until, f'it does not listen: {server.tail()}')
-            time.sleep(0.05)
+        until_true(lambda: f'it listens: {server.tail()}', lambda: 'LISTEN' in self.sh(
+            'server', '/usr/bin/rdma resource show cm_id'))

@@ -12,7 +12,7 @@ import threading
 import time
 
 import guest
-from e2e import SLOW, Failed, check
+from e2e import PATIENCE, Failed, check, until_true
 
 AGENT = '''
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -28,7 +28,6 @@ while IFS= read -r line <&3; do
     echo "${line%% *}+" >&3
 done
 '''
-BOOT_SECONDS = 60
 LAST_LINES = 16      # of what a process said, when it failed
 
 
@@ -48,17 +47,17 @@ class Remote:
     def is_alive(self):
         return self.status is None and self.end.is_up()
 
-    def wait_text(self, text, seconds=20):
+    def wait_text(self, text):
         """Until *text* is in its output."""
-        until = time.monotonic() + seconds * SLOW
+        until = time.monotonic() + PATIENCE
         while text not in self.out():
             check(self.is_alive(), f'{self.name} has ended: {self.tail()}')
             check(time.monotonic() < until, f'{self.name} does not say "{text}": {self.tail()}')
             self.end.wait(0.1)
 
-    def wait(self, seconds):
-        """Its exit status; fails if it does not end in time."""
-        until = time.monotonic() + seconds * SLOW
+    def wait(self):
+        """Its exit status; fails if it does not end."""
+        until = time.monotonic() + PATIENCE
         while self.status is None:
             check(self.end.is_up(), f'the guest of {self.name} has gone: {self.tail()}')
             if time.monotonic() > until:
@@ -70,11 +69,11 @@ class Remote:
     def signal(self, name):
         self.end.sh(f'kill -{name} $(cat /tmp/pid.{self.number})', may_fail=True)
 
-    def stop(self, seconds=15):
+    def stop(self):
         """End it orderly; its exit status."""
         if self.is_alive():
             self.signal('TERM')
-        return self.wait(seconds)
+        return self.wait()
 
     def kill(self):
         if self.is_alive():
@@ -94,10 +93,7 @@ class End:
         self.remotes = {}
         self.nb = 0
         self.sock = socket.socket(socket.AF_UNIX)
-        until = time.monotonic() + 10
-        while self.sock.connect_ex(machine.control) != 0:
-            check(time.monotonic() < until and self.is_up(), 'QEMU does not start')
-            time.sleep(0.01)
+        until_true('a guest', lambda: self.sock.connect_ex(machine.control) == 0)
         self.remotes[0] = Remote(self, 'agent', 0, '')
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -150,16 +146,16 @@ class End:
         self.nb += 1
         remote = self.remotes[self.nb] = Remote(self, name, self.nb, command)
         self.sock.sendall(f'{self.nb} {command}\n'.encode())
-        until = time.monotonic() + 20 * SLOW
+        until = time.monotonic() + PATIENCE
         while not remote.is_taken:
             check(time.monotonic() < until and self.is_up(), f'{name} is not started')
             self.wait(0.1)
         return remote
 
-    def sh(self, command, seconds=20, may_fail=False):
+    def sh(self, command, may_fail=False):
         """Run it to its end; what it says."""
         done = self.start('sh', command)
-        status = done.wait(seconds)
+        status = done.wait()
         check(may_fail or status == 0, f'{command}: {done.tail()}')
         return done.out()
 
@@ -201,7 +197,7 @@ class Pair:
 
     def wait_ready(self, role):
         end = self.ends[role]
-        until = time.monotonic() + BOOT_SECONDS * SLOW
+        until = time.monotonic() + PATIENCE
         while 'ready' not in end.remotes[0].out():
             check(time.monotonic() < until and end.is_up(),
                   f'the guest does not boot: {end.machine.output()[-2000:]}')

@@ -19,15 +19,13 @@ from ends import Guests  # noqa: E402
 from e2e import Tests, skip  # noqa: E402
 from lab import Lab, NoLab  # noqa: E402
 
-SECONDS = 600
-
 
 def main():
     try:
         lab = Lab()
     except NoLab as e:
         skip(str(e))
-    tests = Tests(SECONDS)
+    tests = Tests()
     with lab:
         guests = Guests(lab)
         provider_cases.add_all(tests, guests, guests.run)
