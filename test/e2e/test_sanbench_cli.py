@@ -7,9 +7,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
-from e2e import BENCH, SLOW, SOURCE, Memif, Null, Process, Run, Server, Tests, Work, check
+from e2e import BENCH, PATIENCE, SOURCE, Memif, Null, Process, Run, Server, Tests, Work, check
 
 WRONG = [
     ['--bogus'],
@@ -62,9 +61,8 @@ WRONG = [
 ]
 
 
-def run(command, seconds=30, stdin=None):
-    return subprocess.run(command, capture_output=True, text=True, timeout=seconds * SLOW,
-                          input=stdin if stdin is not None else '')
+def run(command, stdin=''):
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, input=stdin)
 
 
 def wrong_arguments():
@@ -140,7 +138,7 @@ def prompt_file(work):
                 'set mode pull\nset duration 0.5\nstart\nsleep 0.2\nstop\nwait\n'
                 'show port\nshow conn\nshow stats\nshow cam\nshow drops\nshow histogram\n'
                 'show config\nquit\n')
-    done = run(link.program('client', ['--cmdline-file', path]), 60)
+    done = run(link.program('client', ['--cmdline-file', path]))
     check(done.returncode == 0, f'exit {done.returncode}: {done.stdout}{done.stderr}')
     check(done.stdout.count('content verified by both sides') == 2, done.stdout)
     for text in ('client: push to', 'client: pull to', 'show port|conn|stream|stats', 'up to ns',
@@ -157,11 +155,11 @@ def prompt_stream(work):
     path = work.path('commands')
     with open(path, 'w', encoding='utf-8') as f:
         f.write(f'connect {link.server_ip}\nset mode stream\nset size 50000\nset depth 1\n'
-                'set verify on\nset duration 1\nset way one\nset receive direct\n'
-                'start\nsleep 0.5\nshow stream\nwait\n'
-                'set stream-mode small\nstart\nsleep 0.5\nshow stream\nwait\n'
+                'set verify on\nset duration 3600\nset way one\nset receive direct\n'
+                'start\nsleep 0.5\nshow stream\nstop\nwait\n'
+                'set stream-mode small\nstart\nsleep 0.5\nshow stream\nstop\nwait\n'
                 'show stream\nquit\n')
-    done = run(link.program('client', ['--cmdline-file', path]), 60)
+    done = run(link.program('client', ['--cmdline-file', path]))
     check(done.returncode == 0, f'exit {done.returncode}: {done.stdout}{done.stderr}')
     shown = re.findall(r'^(\d) streams\n((?:  .*\n)*)', done.stdout, re.MULTILINE)
     check([n for n, _ in shown] == ['1', '1', '0'], done.stdout)
@@ -209,14 +207,16 @@ def prompt_input(work):
 
 def prompt_listens(work):
     """Server commands at the prompt."""
-    path = work.path('listen')
-    with open(path, 'w', encoding='utf-8') as f:
-        f.write('listen\nsleep 3\nunlisten\nquit\n')
     link = Memif(work)
-    server = work.start('prompt', link.program('server', ['--cmdline-file', path]))
-    server.wait_text('listening')
-    Run(link, ['--mode', 'send', '--count', '100', '--verify']).check_ok()
-    check(server.wait(20) == 0, server.tail())
+    with subprocess.Popen(link.program('server', []), stdin=subprocess.PIPE, text=True,
+                          stdout=subprocess.PIPE) as server:
+        server.stdin.write('listen\n')
+        server.stdin.flush()
+        while 'listening' not in server.stdout.readline():
+            check(server.poll() is None, 'the server has ended')
+        Run(link, ['--mode', 'send', '--count', '100', '--verify']).check_ok()
+        server.communicate('unlisten\nquit\n', timeout=PATIENCE)
+        check(server.returncode == 0, f'exit {server.returncode}')
 
 
 KEYS = {'ok', 'error', 'mode', 'peer', 'order', 'solicit', 'verify', 'size_min', 'size_max', 'depth',
@@ -257,22 +257,20 @@ def interrupted(work):
         '--json', path]))
     client.wait_text('Gb/s')
     client.popen.send_signal(signal.SIGINT)
-    check(client.wait(15) == 0, client.tail())
+    check(client.wait() == 0, client.tail())
     check('no errors' in client.out(), client.tail())
     server.process.popen.send_signal(signal.SIGINT)
-    check(server.process.wait(15) == 0, server.process.tail())
+    check(server.process.wait() == 0, server.process.tail())
 
 
 def unreachable(work):
-    """Nobody there: one clear line, exit 1, in bounded time."""
+    """Nobody there: one clear line, exit 1."""
     link = Null(work)
-    began = time.monotonic()
     done = run(link.program('client', ['--connect', link.server_ip, '--mode', 'push',
                                        '--timeout', '1500']))
     check(done.returncode == 1, f'exit {done.returncode}: {done.stderr}')
     last = done.stderr.strip().splitlines()[-1]
     check(last.startswith('sanbench: ') and link.server_ip in last, done.stderr)
-    check(time.monotonic() - began < 15 * SLOW, 'it took too long')
 
 
 def refusals(work):
@@ -293,7 +291,7 @@ def refusals(work):
 
 
 def main():
-    tests = Tests(400)
+    tests = Tests()
     with Work() as work:
         tests.add('wrong arguments', wrong_arguments)
         tests.add('wrong arguments, attached', wrong_attached)

@@ -30,7 +30,7 @@ LINKS = {
 
 def run_one(link, own, count):
     n = max(count // FEW, 12)
-    result = Run(link, ['--mode', 'stream', *own, '--count', str(n), '--verify'], 90).check_ok()
+    result = Run(link, ['--mode', 'stream', *own, '--count', str(n), '--verify']).check_ok()
     check(result['messages'] == n, f'{result["messages"]} of {n} messages')
     check(result['bytes'] == result['server_bytes'], 'the two sides counted other bytes')
     check(result['latency_ns']['count'] == n, 'not every message has a latency')
@@ -45,11 +45,12 @@ class LinkTests:
         self.link = self.server = None
 
     def start(self):
-        self.link = self.kind(self.work, impair=self.spec)
-        self.server = Server(self.link)
+        if self.server is None:
+            self.link = self.kind(self.work, impair=self.spec)
+            self.server = Server(self.link)
 
     def run(self, manner, way, size):
-        check(self.server is not None, 'there is no server')
+        self.start()
         own, count = SIZES[size]
         if 'recv' in way:
             count //= 4
@@ -57,6 +58,7 @@ class LinkTests:
 
     def modes(self, read):
         """AFC-8: forced modes, with remote reads and without, give the same stream."""
+        self.start()
         for mode in MODES:
             for manner in MANNERS:
                 run_one(self.link, ['--size', '1-100000', '--stream-mode', mode, '--stream-read',
@@ -64,12 +66,13 @@ class LinkTests:
 
     def many(self):
         """Many streams at once, each with few buffers."""
+        self.start()
         run_one(self.link, ['--size', '1-30000', '--conns', '40', '--buffers', '5', '--receive',
                             'mixed'], 2000 // self.few)
 
     def refuse_loans(self):
         """AFC-1: where the engine is elsewhere there are no loans, and no harm is done."""
-        check(self.link is not None, 'there are no daemons')
+        self.start()
         lend(self.work, self.link.daemons['server'].spec, self.link.server_ip, 'refused')
 
     def stop(self):
@@ -80,7 +83,7 @@ class LinkTests:
 
 def lend(work, spec, address, says):
     program = Process(work, 'loans', [os.path.join(BUILD, 'test/e2e/loans'), spec, address])
-    check(program.wait(60) == 0, program.tail())
+    check(program.wait() == 0, program.tail())
     check(program.out() == f'loans: {says}\n', program.tail())
 
 
@@ -95,7 +98,7 @@ def loans(work, idle):
 def paths(work):
     """AFC-6 to AFC-9: what is learnt from how the server receives is the path that is used: each
     transfer a write, a read by the server, or messages; but for those that were learnt from, and
-    a few for a machine that stops either program for a while.
+    those for which a busy machine let a program be late. (Each of them: test_stream_mode)
     """
     link = Memif(work)
     server = Server(link)
@@ -103,46 +106,41 @@ def paths(work):
     for manner in ('direct', 'wait', 'small'):
         result = run_one(link, ['--size', '100000', '--depth', '1', '--way', 'one', '--receive',
                                 manner], 200)
-        n = result['messages']
-        few = 3 + n // 20
+        half = result['messages'] / 2
         writes[manner] = counter(result, 'push_solicited')
         messages[manner] = counter(result, 'push_unsolicited')
-        if manner == 'direct':
-            check(writes[manner] >= n - few, f'written: {writes}, of {n}')
-        if manner == 'wait':
-            check(writes[manner] <= few, f'written: {writes}, of {n}')
-        if manner != 'small':  # what is neither written nor a message is read
-            check(messages[manner] < 3 * n + 50, f'messages: {messages}, for {n}')
-    check(writes['small'] <= few, f'written: {writes}')
-    check(messages['small'] > n * 10, f'everything in messages: {messages}')
+        check((writes[manner] > half) == (manner == 'direct'), f'written: {writes}, of {2 * half}')
+        # what is neither written nor a message is read; it takes some 27 messages
+        check((messages[manner] > 40 * half) == (manner == 'small'), f'messages: {messages}')
     server.stop_ok()
     link.stop()
 
 
 def main():
-    tests = Tests(600)
+    tests = Tests()
     with Work() as work:
         for name, (spec, few) in LINKS.items():
             one = LinkTests(work, Memif, spec, few)
-            tests.add(f'{name}: start', one.start)
             for manner in MANNERS:
                 for way in WAYS:
                     for size in SIZES:
-                        tests.add(f'{name}: {manner}, {way}, {size}', one.run, manner, way, size)
+                        # each manner with one way, in make check
+                        is_one = (MANNERS.index(manner) + WAYS.index(way)) % 4 == 0
+                        add = tests.add if is_one and name == 'mixed' else tests.add_long
+                        add(f'{name}: {manner}, {way}, {size}', one.run, manner, way, size)
             for read in ('auto', 'never', 'always'):
-                tests.add(f'{name}: modes, reads {read}', one.modes, read)
-            tests.add(f'{name}: many', one.many)
-            tests.add(f'{name}: stop', one.stop)
+                tests.add_long(f'{name}: modes, reads {read}', one.modes, read)
+            tests.add_long(f'{name}: many', one.many)
+            (tests.add if name == 'mixed' else tests.add_long)(f'{name}: stop', one.stop)
         tests.add('paths', paths, work)
-        for idle in ('poll', 'sleep'):
-            tests.add(f'loans, idle={idle}', loans, work, idle)
+        tests.add_long('loans, idle=poll', loans, work, 'poll')
+        tests.add('loans, idle=sleep', loans, work, 'sleep')
         one = LinkTests(work, Attached, None, 4)
-        tests.add('attached: start', one.start)
         for manner in MANNERS:
             for way in WAYS:
-                tests.add(f'attached: {manner}, {way}', one.run, manner, way, 'any')
-        tests.add('attached: loans', one.refuse_loans)
-        tests.add('attached: stop', one.stop)
+                tests.add_long(f'attached: {manner}, {way}', one.run, manner, way, 'any')
+        tests.add_long('attached: loans', one.refuse_loans)
+        tests.add_long('attached: stop', one.stop)
         return tests.run()
 
 
