@@ -122,10 +122,16 @@ look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 	return ready;
 }
 
-/* What a call waits for, whatever becomes of its numbers meanwhile, and where it is counted. */
+/*
+ * What a call waits for, whatever becomes of its numbers meanwhile, where it is counted, and what
+ * the program asked for: the kernel is asked for a stream's end, too. A reset is told by that, and
+ * of what is always reported, POLLHUP and POLLERR, the descriptor itself knows nothing.
+ */
 struct one {
 	struct sock_file *f;
 	_Atomic uint32_t *count;
+	struct pollfd *fd;
+	short events;
 };
 
 struct held {
@@ -141,6 +147,7 @@ release(void *arg)
 
 	while (h->nb > 0) {
 		h->nb--;
+		h->all[h->nb].fd->events = h->all[h->nb].events;
 		atomic_fetch_sub(h->all[h->nb].count, 1);
 		sock_put(h->all[h->nb].f);
 	}
@@ -148,8 +155,16 @@ release(void *arg)
 		free(h->all);
 }
 
+/* A stream that has not ended yet: of one that has the kernel would say so for ever. */
+static bool
+tells_end(const struct sock_file *f)
+{
+	return !f->is_udp && atomic_load(&f->carried) && atomic_load(&f->shm->fin) == 0 &&
+		(atomic_load(&f->shm->shut) & (SHUT_RD + 1)) == 0;
+}
+
 static int
-hold(struct held *h, const struct pollfd *fds, nfds_t n)
+hold(struct held *h, struct pollfd *fds, nfds_t n)
 {
 	_Atomic uint32_t *count;
 	struct sock_file *f;
@@ -165,7 +180,9 @@ hold(struct held *h, const struct pollfd *fds, nfds_t n)
 			continue;
 		count = atomic_load(&f->carried) ? &f->shm->armed : &f->nb_waits;
 		atomic_fetch_add(count, 1);
-		h->all[h->nb++] = (struct one){f, count};
+		h->all[h->nb++] = (struct one){f, count, &fds[i], fds[i].events};
+		if (tells_end(f))
+			fds[i].events |= POLLRDHUP;
 	}
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);

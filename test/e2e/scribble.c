@@ -4,21 +4,22 @@
  * An application that lies: it attaches to a daemon as librtsan does, connects, and then
  * writes whatever it likes to wherever it may write, while the daemon works on it. (SYS-5)
  *
- *   scribble server|client SOCKET PEER SECONDS SEED
+ *   scribble server|client SOCKET PEER SEED
  *
  * Both roles do the same; the one connects to the other, so that there is always something
- * under way. Exits with 0 if the daemon has answered to the end.
+ * under way. It goes on until SIGTERM, for TURNS at least, and prints how many queue pairs were
+ * ended for what it wrote. Exits with 0 if the daemon has answered to the end.
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "san_prng.h"
@@ -30,6 +31,7 @@
 #define SERVICE   77
 #define MALFORMED 11 /* RTSAN_R_MALFORMED */
 #define WORDS     64 /* that are written over at once, at most */
+#define TURNS     1000
 
 struct queue {
 	uint32_t qp, cq;
@@ -52,6 +54,7 @@ static uint32_t ev_head;
 static bool is_server;
 static uint32_t nb_ended; /* queue pairs, for what was written there */
 static const char *peer;
+static volatile sig_atomic_t is_told; /* to end */
 
 static uint32_t
 below(uint32_t n)
@@ -289,21 +292,27 @@ one(struct queue *q)
 	san_bells_ring(bells, q->qp & (hello.hello.lcore_qps - 1));
 }
 
+static void
+on_term(int signum)
+{
+	is_told = signum;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct shmq_req req = {.type = SHMQ_LISTEN,
 			       .conn = {.id = 1, .backlog = QPS, .service = SERVICE}};
 	struct shmq_rep rep;
-	time_t until;
-	uint32_t i;
+	uint32_t i, nb_turns;
 	int fd;
 
-	if (argc != 6)
+	if (argc != 5)
 		return 2;
+	signal(SIGTERM, on_term);
 	is_server = strcmp(argv[1], "server") == 0;
 	peer = argv[3];
-	san_prng_seed(&prng, strtoull(argv[5], NULL, 0));
+	san_prng_seed(&prng, strtoull(argv[4], NULL, 0));
 	attach(argv[2]);
 	peer_key = key;
 	if (is_server && ask(&req, -1, &rep, &fd) != 0)
@@ -312,8 +321,7 @@ main(int argc, char **argv)
 		make_queue(&queues[i]);
 		begin(&queues[i]);
 	}
-	until = time(NULL) + atoi(argv[4]);
-	while (time(NULL) < until) {
+	for (nb_turns = 0; !is_told || nb_turns < TURNS; nb_turns++) {
 		events();
 		for (i = 0; i < QPS; i++)
 			one(&queues[i]);

@@ -8,21 +8,25 @@ clients on a Pair and returns what they said, without what differs each time: it
 whoever carries it.
 """
 
+import atexit
+import contextlib
+import functools
 import hashlib
 import os
 import shutil
 import signal
 import subprocess
-import time
 
+from asleep import wait_asleep
 from daemon import Daemon
-from e2e import BUILD, SLOW, Namespace, Process, Skipped, check
+from e2e import BUILD, PATIENCE, Namespace, Process, Skipped, Work, check, until_true
 
 LIBRARY = os.path.join(BUILD, 'drivers/sock/libsansock.so')
 OUR_IP, PEER_IP = '10.77.0.1', '10.77.0.2'
 OUR_IP6, PEER_IP6 = 'fd77::1', 'fd77::2'
 PYTHON = '/usr/bin/python3'
-PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'sock_peer.py')
+HERE = os.path.dirname(os.path.abspath(__file__))
+PEER = os.path.join(HERE, 'sock_peer.py')
 SERVERS = '/usr/sbin:/sbin'     # where Debian has them, which not every PATH names
 # Of what the kernel has without the library, one in so many may be left to it with it.
 FEW = 10
@@ -67,17 +71,6 @@ def sample(path, size, seed=1):
     return file_digest(path)
 
 
-def wait_for(what, function, seconds=5):
-    """Until *function* is true; whether it is."""
-    until = time.monotonic() + seconds * SLOW
-    while not function():
-        if time.monotonic() > until:
-            check(what is None, f'never: {what}')
-            return False
-        time.sleep(0.01)
-    return True
-
-
 def snmp(ns):
     """Counters of a namespace: {'Udp.InDatagrams': 5, ...}."""
     counters = {}
@@ -89,19 +82,18 @@ def snmp(ns):
     return {name.replace(':', '.'): value for name, value in counters.items()}
 
 
-def bound(ns, proto, port):
-    """Has the kernel a socket on *port* there? The second word is its local address; a TCP one
-    must listen (0A)."""
+def rows(ns, proto):
+    """Of the kernel's sockets there, as lists of words: the second is the local address."""
     for version in ('', '6'):
-        try:
+        with contextlib.suppress(FileNotFoundError):
             with open(f'/proc/{ns.pid}/net/{proto}{version}', encoding='ascii') as f:
-                rows = [line.split() for line in f][1:]
-        except FileNotFoundError:
-            continue
-        if any(int(r[1].split(':')[1], 16) == port and (proto == 'udp' or r[3] == '0A')
-               for r in rows):
-            return True
-    return False
+                yield from [line.split() for line in f][1:]
+
+
+def bound(ns, proto, port):
+    """Has the kernel a socket on *port* there? A TCP one must listen (0A)."""
+    return any(int(r[1].split(':')[1], 16) == port and (proto == 'udp' or r[3] == '0A')
+               for r in rows(ns, proto))
 
 
 def processes(ns):
@@ -116,7 +108,7 @@ def processes(ns):
 
 
 class Pair:
-    """Two namespaces and one run of a case between them; use as a context.
+    """Two namespaces and a case between them, or one after the other; use as a context.
 
     *ours* is which program runs at our end with the library: SERVER, CLIENT; or KERNEL: the
     server runs there, and nobody has it. *daemons*: also at the other end (mode "both"). *v6*: both
@@ -128,11 +120,7 @@ class Pair:
                  v6=False, limits='', env=()):
         self.env = env
         self.work, self.ours, self.proto, self.port = work, ours, proto, port
-        self.servers = []
-        self.kernels = 0        # datagrams that the case leaves to our end's kernel
-        self.sent = None        # messages that our end has sent, if the case knows
-        self.folder = work.path(ours)
-        os.makedirs(self.folder, exist_ok=True)
+        self.servers, self.nb_cases = [], 0
         self.at_us, self.at_peer = Namespace(work), Namespace(work)
         self.v6, self.limits = v6, limits
         self.link_up()
@@ -147,9 +135,10 @@ class Pair:
             if daemons == 2:
                 self.daemons['peer'] = self.start_daemon(self.at_peer, 'client', PEER_IP, 'b0')
         # a peer with a daemon has the time that it needs on a busy machine
-        patience = ';probe 5000' if daemons == 2 else ''
+        patience = ';probe 10000' if daemons == 2 else ''
         self.rules = (rules or f'kernel remote 127.0.0.0/8;carry proto {proto}') + patience
-        self.before = self.counters()
+        self.own_names = self.names()   # of the daemons themselves
+        self.next_case()
 
     def __enter__(self):
         return self
@@ -159,16 +148,40 @@ class Pair:
         for p in self.servers:
             if p.is_alive():
                 p.popen.send_signal(signal.SIGTERM)
-        wait_for(None, lambda: not any(p.is_alive() for p in self.servers), 1)
+        for p in self.servers:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                p.popen.wait(1)
+        self.servers = []
         daemons = [d.process.pid for d in self.daemons.values()]
         for ns in (self.at_us, self.at_peer):
             for pid in processes(ns):
                 if pid not in daemons:
                     os.kill(pid, signal.SIGKILL)
 
+    def next_case(self):
+        """A folder of its own, and counters from here on; nothing of the one before is left."""
+        self.__exit__()
+        self.wait_unused()
+        self.nb_cases += 1
+        self.kernels = 0        # datagrams that the case leaves to our end's kernel
+        self.sent = None        # messages that our end has sent, if the case knows
+        self.folder = self.work.path(f'{self.ours}{self.nb_cases}')
+        os.makedirs(self.folder)
+        self.before = self.counters()
+
+    def wait_unused(self):
+        """Until no socket of a program that has ended is left: the daemons', and names of UDP."""
+        for d in self.daemons.values():
+            until_true('sockets are gone', lambda: d.ask('sockets')['sockets'] == 0)
+        until_true('names are free', lambda: self.names() <= self.own_names)
+
+    def names(self):
+        return {r[1] for ns in (self.at_us, self.at_peer) for r in rows(ns, 'udp')}
+
     def link_up(self):
         ours, peer = self.at_us, self.at_peer
         ours.run('ip', 'link', 'add', 'a0', 'type', 'veth', 'peer', 'name', 'b0', 'netns', peer.pid)
+        peer.run('sysctl', '-qw', 'net.ipv4.icmp_ratelimit=0')  # each case counts on its own
         for ns, name, ip in ((ours, 'a0', OUR_IP), (peer, 'b0', PEER_IP)):
             # The driver takes frames as they are: checksums must be in them.
             ns.run('ethtool', '-K', name, 'tx', 'off', 'gso', 'off', 'tso', 'off')
@@ -213,17 +226,18 @@ class Pair:
 
     def wait_port(self, p, proto, port):
         """Of a carried socket, too: its name is the kernel's."""
-        ready = wait_for(None, lambda: bound(self.ns['server'], proto, port) or not p.is_alive())
+        until_true(lambda: f'{p.name} opens port {port}: {p.tail()}',
+                   lambda: bound(self.ns['server'], proto, port) or not p.is_alive())
         check(p.is_alive(), f'{p.name} has ended: {p.tail()}')
-        check(ready, f'{p.name} does not open port {port}: {p.tail()}')
+        wait_asleep(p.pid)      # a port has its number before it is carried
 
-    def client(self, *command, stdin='', status=0, seconds=20, **how):
+    def client(self, *command, stdin='', status=0, **how):
         """Run it to its end; its output. *stdin*: a text, or bytes, and so is the output."""
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
         p = subprocess.Popen(self.command('client', *command, **how), stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            out, err = p.communicate(data, seconds * SLOW)
+            out, err = p.communicate(data, PATIENCE)
         except subprocess.TimeoutExpired:
             p.kill()
             out, err = p.communicate()
@@ -241,7 +255,7 @@ class Pair:
     def on(self, role, *command):
         """The output of a program without the library at that end."""
         done = subprocess.run(self.command(role, *command, plain=True), stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=20 * SLOW, check=False, text=True)
+                              stderr=subprocess.STDOUT, timeout=PATIENCE, check=False, text=True)
         check(done.returncode == 0, f'{command[1]}: {done.stdout[-1500:]}')
         return done.stdout
 
@@ -261,12 +275,57 @@ class Pair:
         return {**snmp(self.at_us),
                 **({**ours.counters(), **ours.ask('sockets')} if ours else {})}
 
-    def finish(self):
-        """How much each counter has grown; daemons end."""
-        after = self.counters()
+    def grown(self):
+        """How much each counter has in this case."""
+        return {name: n - self.before.get(name, 0) for name, n in self.counters().items()}
+
+    def stop(self):
+        """Programs end, then daemons, as they should."""
+        self.next_case()
         for d in self.daemons.values():
             d.stop()
-        return {name: after[name] - self.before.get(name, 0) for name in after}
+
+
+# ---- pairs that the cases of a file have in common ----
+
+SHARED = {}     # what made it: (what ends it, the pair)
+
+
+def shared(*args, **how):
+    """A pair for a case: what was set up for another one that wants the same."""
+    key = repr((args, how))
+    if key in SHARED:
+        SHARED[key][1].next_case()
+    else:
+        with contextlib.ExitStack() as stack:
+            pair = stack.enter_context(Pair(stack.enter_context(Work()), *args, **how))
+            SHARED[key] = stack.pop_all(), pair
+    return SHARED[key][1]
+
+
+@atexit.register
+def forget_shared():
+    while SHARED:
+        SHARED.popitem()[1][0].close()
+
+
+def stop_shared():
+    """The last case of a file: daemons end in order, and leave nothing."""
+    for _, pair in SHARED.values():
+        pair.stop()
+    forget_shared()
+
+
+def may_fail(test):
+    """A case on a pair that others use, too: if it fails, they have new ones."""
+    @functools.wraps(test)
+    def run(*args):
+        try:
+            test(*args)
+        except BaseException:
+            forget_shared()
+            raise
+    return run
 
 
 def carried(pair, kernel, grown):

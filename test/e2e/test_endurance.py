@@ -10,13 +10,12 @@ import functools
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
 
-from daemon import Attached, Daemon, alone, until_true
-from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check
+from daemon import Attached, Daemon, alone
+from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check, until_true
 
 CROWD = os.path.join(BUILD, 'test/bench/crowd')
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 10
@@ -42,9 +41,9 @@ class Survivor:
 
     def settle(self):
         """As before a round."""
-        self.daemon.settle(self.held, 20)
+        self.daemon.settle(self.held)
         until_true(lambda: f'connections: {self.daemon.engine_held()}',
-                   lambda: self.daemon.engine_held()['conns'] == self.conns, 20)
+                   lambda: self.daemon.engine_held()['conns'] == self.conns)
 
     def round_over(self, i):
         self.settle()
@@ -80,25 +79,26 @@ def apps_killed(work):
     other = Process(work, 'bystander', link.program('client', [
         '--connect', link.server_ip, '--verify', '--mode', 'push', '--size', '1-3000', '--depth',
         '4', '--duration', '3600', '--json', work.path('bystander.json')]))
-    until_true(lambda: other.tail(), lambda: link.daemons['server'].engine_held()['conns'] == 2)
-    time.sleep(1 * SLOW)        # until they have slept: the descriptors for it come with that
+    until_true(other.tail, lambda: link.daemons['server'].engine_held()['conns'] == 2)
+    for d in link.daemons.values():     # have slept: the descriptors for it come with that
+        until_true('it sleeps', lambda: d.ask('lcores')['0']['sleeps'] > 10)
     survivors = [Survivor(d) for d in link.daemons.values()]
     rng = random.Random(11)
     for i in range(ROUNDS):
         mode = MODES[i % len(MODES)]
         server = Server(link, ['--service', '7', *PATIENCE])
         client = start_client(link, i, [*mode, '--service', '7'])
-        time.sleep((0.15 + rng.random() * 0.3) * SLOW)
+        time.sleep(rng.random() * 0.3 * SLOW)   # at any moment
         check(client.is_alive() and server.process.is_alive(),
               f'{client.tail()} {server.process.tail()}')
         first, second = (client, server.process) if rng.random() < 0.5 else (server.process, client)
         first.kill()
         if second is client:
-            check(client.wait(20) == 1, f'the client was not told: {client.tail()}')
+            check(client.wait() == 1, f'the client was not told: {client.tail()}')
         else:
             check(second.is_alive(), second.tail())
-            second.popen.send_signal(signal.SIGTERM)
-            second.wait(20)
+            second.signal('TERM')
+            second.wait()
         no_wrong_data(client, server.process, other, bystander.process)
         for s in survivors:
             s.round_over(i)
@@ -122,11 +122,11 @@ def daemons_killed(work, mode):
         client = start_client(link, i, mode)
         want = int(mode[mode.index('--conns') + 1]) + 1
         until_true(lambda: f'{client.tail()} {server.process.tail()}',
-                   lambda: survivor.daemon.engine_held()['conns'] == want, 20)
-        time.sleep(rng.random() * 0.2 * SLOW)
+                   lambda: survivor.daemon.engine_held()['conns'] == want)
+        time.sleep(rng.random() * 0.2 * SLOW)   # at any moment
         dead = link.daemons['client']
         dead.process.kill()
-        check(client.wait(20) == 1 and 'gone' in client.err(), client.tail())
+        check(client.wait() == 1 and 'gone' in client.err(), client.tail())
         link.daemons['client'] = dead.again()
         survivor.round_over(i)
         no_wrong_data(client, server.process)
@@ -150,12 +150,12 @@ def crowd(work):
     before = daemon.held()
     p = Process(work, 'crowd', [CROWD, daemon.spec, '10.5.0.1', str(pairs), str(conns),
                                 str(rounds), '1000'])
-    check(p.wait(150) == 0, p.tail())
+    check(p.wait() == 0, p.tail())
     first, last = (int(word) for word in p.out().split())
     print(f'# {2 * pairs} applications, {conns} queue pairs each, {conns * rounds} messages there '
           f'and back per pair: the first is ready after {first} ms, the last after {last} ms',
           flush=True)
-    check(last < 2 * first + 500, f'some wait for others: {first} ms, {last} ms')
+    check(last < 4 * first + 500, f'some wait for others: {first} ms, {last} ms')
     daemon.settle(before)
     daemon.settle_engine()
     daemon.stop()
@@ -172,21 +172,21 @@ def many_conns(work):
         '--timeout', '120000']))
     held = [d.engine_held for d in link.daemons.values()]
     until_true(lambda: f'{client.tail()} {server.process.tail()} {held[1]()}',
-               lambda: all(h()['conns'] == conns + 1 for h in held), 120)
-    time.sleep(1)
+               lambda: all(h()['conns'] == conns + 1 for h in held))
     for role, d in link.daemons.items():
+        d.held()        # until it stays
         own, queues = (1024 * (now - then) / conns
                        for now, then in zip(d.memory_kib(), before[role]))
         print(f'# {conns} idle connections, daemon of the {role}: {own:.0f} bytes each, and '
               f'{queues:.0f} of queues that the application asked for', flush=True)
         check(SANITIZE or own < 8192, f'{own:.0f} bytes for an idle connection')
-    check(client.stop(120) == 0, client.tail())
-    check(server.process.stop(60) == 0, server.process.tail())
+    check(client.stop() == 0, client.tail())
+    check(server.process.stop() == 0, server.process.tail())
     link.stop()
 
 
 def main():
-    tests = Tests(max(300, 20 * ROUNDS))
+    tests = Tests()
     tests.add('applications killed', alone, apps_killed)
     tests.add('a daemon killed, with idle connections', alone,
               functools.partial(daemons_killed, mode=['idle', '--conns', '4']))

@@ -12,50 +12,32 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 import urllib.request
 
 import ctf
-from daemon import PINGPONG, wait_listening
-from e2e import BENCH, BUILD, SANITIZE, SLOW, SOURCE, Failed, Process, Tests, Work, check, cpus
+from daemon import IP, PINGPONG, Daemon, wait_listening
+from daemon import eal as eal_of, embedded as embedded_at
+from e2e import (BENCH, BUILD, PATIENCE, SOURCE, Failed, Process, Tests, Work, check, until_true)
 from openmetrics import parse
 from test_daemon import HELLO, ask, dial, request
 
-DAEMON = os.path.join(BUILD, 'apps/sanstack-daemon/sanstack-daemon')
 OPERATOR = os.path.join(BUILD, 'test/e2e/operator')
 SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
-IP = {'server': '10.6.0.1', 'client': '10.6.0.2'}
 IP6 = {'server': 'fd06::1', 'client': 'fd06::2'}
 MANY = 1000
 ESTABLISHED = 2     # RTSAN_EV_ESTABLISHED
 
 
-def vdev(work, role):
-    mac = '01' if role == 'server' else '02'
-    return (f'--vdev=net_memif0,role={role},id=0,socket={work.dir}/memif.sock,'
-            f'socket-abstract=no,mac=02:00:00:00:06:{mac}')
-
-
-class Engine:
-    """A process with an engine, and the two ways to ask it."""
+class Engine(Daemon):
+    """An engine that sanctl may ask, too; of an embedded one only the prefix is known."""
 
     def __init__(self, prefix):
         self.prefix = prefix
 
-    def ask(self, question):
-        """An answer of the telemetry socket, as any client of it gets it."""
-        run = '/var/run' if os.getuid() == 0 else os.environ.get('XDG_RUNTIME_DIR', '/tmp')
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(10 * SLOW)
-            s.connect(f'{run}/dpdk/{self.prefix}/dpdk_telemetry.v2')
-            s.recv(1024)
-            s.send(f'/sanstack/{question}'.encode())
-            return json.loads(s.recv(65536))[f'/sanstack/{question.split(",")[0]}']
-
     def sanctl(self, *args, status=0):
         """Standard output; with another *status* what it says went wrong."""
         done = subprocess.run([SANCTL, '--file-prefix', self.prefix, *map(str, args)],
-                              capture_output=True, text=True, timeout=60 * SLOW, check=False)
+                              capture_output=True, text=True, timeout=PATIENCE, check=False)
         check(done.returncode == status, f'sanctl {args}: {done.returncode} {done.stderr}')
         return done.stdout if status == 0 else done.stderr
 
@@ -63,35 +45,13 @@ class Engine:
         return json.loads(self.sanctl(*args, '--json'))
 
 
-class Daemon(Engine):
-    """One, at one end of a memif link."""
+class End(Engine):
+    """A daemon at one end of a memif link."""
 
     def __init__(self, work, role, eal=''):
-        cpu = cpus()[role == 'client']
-        super().__init__(f'{work.tag}x{work.nb_prefixes}')
-        args = ' '.join(work.eal(cpu, vdev(work, role), 256, f'0@{cpu},1@{cpu}'))
-        self.spec = f'unix:{work.dir}/{role}.sock'
-        self.conf = work.path(f'{role}.conf')
-        with open(self.conf, 'w', encoding='utf-8') as f:
-            f.write(f"""[eal]
-args = {args}
-{eal}
-[port]
-ip = {IP[role]}/24
-ip6 = {IP6[role]}/64
-conns = 2048
-[daemon]
-socket = {work.dir}/{role}.sock
-seccomp = {'off' if SANITIZE else 'on'}
-[limits]
-qps = {MANY + 24}
-""")
-        self.path = f'{work.dir}/{role}.sock'
-        self.process = Process(work, f'daemon-{role}', [DAEMON, '--config', self.conf])
-        self.process.wait_text('ready')
-
-    def stop(self):
-        check(self.process.stop() == 0, f'daemon: {self.process.tail()}')
+        memif = eal_of(work, role, '0').split()[-1]     # its last word
+        Daemon.__init__(self, work, role, f'ip6 = {IP6[role]}/64\nconns = 2048',
+                        f'qps = {MANY + 24}', vdev=f'{memif}\n{eal}')
 
 
 @contextlib.contextmanager
@@ -102,26 +62,17 @@ def traffic(work, daemons, recvs=4, conns=1, sends=2, size=3000, peer=IP['server
     client = Process(work, 'client', [OPERATOR, 'client', daemons[1].spec, peer, str(conns),
                                       str(sends), str(size)])
     try:
-        client.wait_text('connected', 60)
+        client.wait_text('connected')
         yield server, client
         check(server.is_alive() and client.is_alive(), f'{server.tail()} {client.tail()}')
     finally:
         client.kill()
         server.kill()
-        until = time.monotonic() + 20 * SLOW
-        while any(d.ask('conn_list').keys() - {'next'} for d in daemons):
-            check(time.monotonic() < until, 'connections are left')
-            time.sleep(0.05)
+        until_true('connections end',
+                   lambda: not any(d.ask('conn_list').keys() - {'next'} for d in daemons))
 
 
-def until_true(what, function, seconds=10):
-    until = time.monotonic() + seconds * SLOW
-    while not function():
-        check(time.monotonic() < until, f'never: {what}')
-        time.sleep(0.02)
-
-
-# ---- tests: each has the two daemons ----
+# ---- tests: all have the same two daemons ----
 
 def numbers(work, daemons):
     """Every command, with programs at work: fields make sense, and counts grow."""
@@ -139,10 +90,9 @@ def numbers(work, daemons):
         check(first['limits']['qps'] == MANY + 24, f'{first["limits"]}')
         (cid,) = daemon.ask('conn_list').keys() - {'next'}
         before, at = daemon.ask(f'conn,{cid}'), daemon.ask('lcores')['0']
-        time.sleep(0.5)
-        after, then = daemon.ask(f'conn,{cid}'), daemon.ask('lcores')['0']
         for key in ('tx_bytes', 'tx_messages', 'tx_pkts', 'rx_pkts'):
-            check(after[key] > before[key], f'{key}: {before[key]}, {after[key]}')
+            until_true(f'{key} grows', lambda: daemon.ask(f'conn,{cid}')[key] > before[key])
+        after, then = daemon.ask(f'conn,{cid}'), daemon.ask('lcores')['0']
         check(after['tx_bytes'] == 3000 * after['tx_messages'], f'{after}')
         check(after['peer'] == IP['server'] and after['state'] == 'open', f'{after}')
         check(after['app'] == int(number) and after['sends'] <= 2, f'{after}')
@@ -150,7 +100,7 @@ def numbers(work, daemons):
         check(after['in_flight'] <= after['limit'] <= after['virtual_window'], f'{after}')
         check(at['busy_ns'] < then['busy_ns'] < then['time_ns'], f'{at} {then}')
         check(0 <= then['busy_percent'] <= 100 and then['conns'] == 1, f'{then}')
-        check(daemon.ask('apps')[number]['tx_bytes'] > app['tx_bytes'], 'bytes do not grow')
+        until_true('bytes grow', lambda: daemon.ask('apps')[number]['tx_bytes'] > app['tx_bytes'])
         # what was sent came: the receiver's own count is of the same bytes
         (other,) = daemons[0].ask('conn_list').keys() - {'next'}
         check(daemons[0].ask(f'conn,{other}')['rx_bytes'] >= after['tx_bytes'] - 2 * 3000, 'rx')
@@ -202,14 +152,16 @@ def tables(work, daemons):
             check(daemon.sanctl(view) and isinstance(daemon.json(view), dict), view)
         check('memif' in daemon.sanctl('port'), daemon.sanctl('port'))
         check('#' in daemon.sanctl('hist'), daemon.sanctl('hist'))
-        seen = daemon.sanctl('conns', '--watch', '0.3', '--count', '2')
+        seen = daemon.sanctl('conns', '--watch', '0.1', '--count', '2')
         check('\x1b' not in seen and seen.count('sanctl conns') == 2, seen)
         check('TX/S' in seen, seen)
-        rate = seen.splitlines()[-1].split()[10]
-        check(rate[0] in '123456789', f'{rate} in {seen}')
-        readings = daemon.sanctl('stats', '-j', '-w', '0.1', '-n', '3').splitlines()
-        sent = [json.loads(line)['tx_pkts'] for line in readings]
-        check(len(sent) == 3 and sent[0] < sent[2], f'{sent}')
+        until_true('a rate', lambda: daemon.sanctl('conns', '--watch', '0.1', '--count', '2')
+                   .splitlines()[-1].split()[10][0] in '123456789')
+
+        def sent():
+            readings = daemon.sanctl('stats', '-j', '-w', '0.1', '-n', '3').splitlines()
+            return [json.loads(line)['tx_pkts'] for line in readings]
+        until_true('packets', lambda: len(seen := sent()) == 3 and seen[0] < seen[2])
     check('no connection' in daemon.sanctl('conn', '0x3fffff', status=1), 'unknown CID')
     for wrong in (['conn'], ['conn', 'x'], ['conn', '0'], ['nothing'], [], ['conns', '-w', '0'],
                   ['capture', 'start'], ['capture', 'stop', 'x'], ['conns', '--app', '256'],
@@ -256,13 +208,29 @@ def unnamed(work, daemons):
     ask(0, 'memif')
 
 
-def streams(work, daemons):
-    """How a stream moves bytes and why, at both ends; and connections that are none. (AFC-6)"""
+@contextlib.contextmanager
+def stream(work, daemons):
+    """sanbench moves bytes from the second daemon to the first one."""
     server = Process(work, 'server', [BENCH, '--attach', daemons[0].spec, '--wait', '--server'])
     server.wait_text('listening')
     client = Process(work, 'client', [
         BENCH, '--attach', daemons[1].spec, '--wait', '--connect', IP['server'], '--mode', 'stream',
         '--size', '50000', '--depth', '1', '--receive', 'direct', '--duration', '3600'])
+    try:
+        yield
+        check(client.stop() == 0 and server.stop() == 0, f'{client.tail()} {server.tail()}')
+    finally:
+        client.kill()
+        server.kill()
+
+
+def streams(work, daemons):
+    """How a stream moves bytes and why, at both ends; and connections that are none. (AFC-6)"""
+    with stream(work, daemons):
+        look_at_stream(daemons)
+
+
+def look_at_stream(daemons):
     ends = []
 
     def are_streams():
@@ -277,18 +245,19 @@ def streams(work, daemons):
     def is_direct():
         tx.update(sender.json('stream', tx_cid))
         rx.update(receiver.json('stream', rx_cid))
-        return tx['tx_write_bytes'] > 10 ** 6 and tx['mode'] == rx['peer_mode'] == 'large'
+        return (tx['tx_write_bytes'] > 10 ** 6 and tx['mode'] == rx['peer_mode'] == 'large' and
+                rx['rx_write_bytes'] > 10 * rx['rx_message_bytes'] > 0)
 
     # a server that is slow for a moment leaves it
-    until_true('direct', is_direct)
+    until_true(lambda: f'direct: {tx} {rx}', is_direct)
     check(rx['mode'] == 'discovery' and rx['tx_write_bytes'] == 0, f'{rx}')
-    check(rx['rx_write_bytes'] > 10 * rx['rx_message_bytes'] > 0, f'{rx}')
     check(tx['credit'] > 0 and tx['threshold'] == 4096 and rx['advertisements'] > 0, f'{tx} {rx}')
     learnt = [c for c in tx['changes'] if c.endswith(': discovery > large (learnt)')]
     check(learnt and 0 < int(learnt[0].split(':')[0]) < tx['time_ns'], f'{tx}')
-    seen = sender.sanctl('stream', tx_cid, '--watch', '0.3', '--count', '2')
+    seen = sender.sanctl('stream', tx_cid, '--watch', '0.1', '--count', '2')
     check('s ago: discovery > large (learnt)' in seen, seen)
-    check(re.search(r'^tx_write_bytes +\d+  [1-9]\d*/s$', seen, re.MULTILINE), seen)
+    until_true('a rate', lambda: re.search(r'^tx_write_bytes +\d+  [1-9]\d*/s$', sender.sanctl(
+        'stream', tx_cid, '--watch', '0.1', '--count', '2'), re.MULTILINE))
     check(re.search(r'^credit +\d+$', seen, re.MULTILINE) and 'stalls_set ' in seen, seen)
     (control,) = sender.json('conns').keys() - {tx_cid}
     for cid in (control, '0x3fffff'):
@@ -296,17 +265,17 @@ def streams(work, daemons):
     sender.sanctl('stream', status=2)
     for wrong in ('x', '', '0x1000000', '4294967297', '1,2'):
         check('is a CID' in sender.ask(f'stream,{wrong}')['error'], wrong)
-    check(client.stop() == 0 and server.stop() == 0, f'{client.tail()} {server.tail()}')
 
 
 def metrics(work, daemons):
     """OpenMetrics, read by the letter; then over HTTP."""
     daemon = daemons[1]
     with traffic(work, daemons) as (_, client):
-        first, second = parse(daemon.sanctl('metrics')), parse(daemon.sanctl('metrics'))
-        app = [s for s in second['sanstack_app_tx_bytes'].samples]
+        first = parse(daemon.sanctl('metrics'))['sanstack_app_tx_bytes'].samples[0].value
+        second = until_true('bytes grow', lambda: (now := parse(daemon.sanctl('metrics')))[
+            'sanstack_app_tx_bytes'].samples[0].value > first and now)
+        app = second['sanstack_app_tx_bytes'].samples
         check(len(app) == 1 and app[0].labels['pid'] == str(client.pid), f'{app}')
-        check(app[0].value > first['sanstack_app_tx_bytes'].samples[0].value, 'does not grow')
         held = second['sanstack_conns_held'].samples
         check(sum(s.value for s in held) == 1, f'{held}')
         check({'port', 'lcore', 'reason'} == set(second['sanstack_drops'].samples[0].labels), 'drops')
@@ -316,12 +285,12 @@ def metrics(work, daemons):
                                       '127.0.0.1:0'])
         http.wait_text('listening')
         url = f'http://127.0.0.1:{http.out().strip().rpartition(":")[2]}'
-        with urllib.request.urlopen(f'{url}/metrics', timeout=20) as answer:
+        with urllib.request.urlopen(f'{url}/metrics', timeout=PATIENCE) as answer:
             check(answer.headers['Content-Type'].startswith('application/openmetrics-text'),
                   answer.headers['Content-Type'])
             parse(answer.read().decode())
         try:
-            urllib.request.urlopen(f'{url}/other', timeout=20)
+            urllib.request.urlopen(f'{url}/other', timeout=PATIENCE)
             raise Failed('/other is there')
         except urllib.error.HTTPError as e:
             check(e.code == 404, f'{e.code}')
@@ -363,7 +332,7 @@ def captures(work, daemons):
         until_true('packets', lambda: daemon.json('capture', 'show')['packets'] > 50)
         state = daemon.json('capture', 'stop')
         seen = list(packets(path))
-        check(len(seen) == state['packets'] > 50 and not state['missed'], f'{state} {len(seen)}')
+        check(len(seen) == state['packets'] > 50, f'{state} {len(seen)}')
         check({(d, c) for d, _, _, c in seen} == {(1, int(cid, 0)), (2, peer)},
               f'{cid} {peer:#x}: { {(d, hex(c)) for d, _, _, c in seen} }')
         check(max(n for _, n, _, _ in seen) == 100, 'cut off at 100 bytes')
@@ -433,7 +402,7 @@ def applications(work, daemons):
     check(len(daemons[0].ask('apps')) == 24 + 2, 'a page')
     apps = daemons[0].json('apps')
     check(len(apps) == 40 and {a['pid'] for a in apps.values()} == {os.getpid()}, f'{len(apps)}')
-    check({a['name'] for a in apps.values()} == {'a?b?c?'}, str(apps['1']))
+    check({a['name'] for a in apps.values()} == {'a?b?c?'}, f'{apps}')
     for s in attached:
         s.close()
     until_true('gone', lambda: not daemons[0].json('apps'))
@@ -442,14 +411,12 @@ def applications(work, daemons):
 def embedded():
     """A program that polls its own engine: what another thread may tell, and no more."""
     with Work() as work:
-        daemon = Daemon(work, 'server')
-        server = Process(work, 'server', [PINGPONG, 'server', daemon.spec])
-        time.sleep(0.2)
+        daemon = End(work, 'server')
+        server = Process(work, 'server', [PINGPONG, '-w', 'server', daemon.spec])
+        wait_listening(daemon, server)
         other = Engine(f'{work.tag}x{work.nb_prefixes}')
-        args = ' '.join(work.eal(cpus()[1], vdev(work, 'client'), 256))
-        client = Process(work, 'client', [
-            PINGPONG, 'client', f'dpdk:{args} -- ip={IP["client"]}/24 conns=16', IP['server'],
-            '100000000'])
+        client = Process(work, 'client', [PINGPONG, '-w', 'client', embedded_at(work, 'client'),
+                                          IP['server'], '100000000'])
         server.wait_text('connected')
         (cid,) = other.json('conns')
         before = other.json('conn', cid)
@@ -462,17 +429,8 @@ def embedded():
         check('does not know' in other.sanctl('apps', status=1), 'applications')
         check(client.is_alive(), client.tail())
         client.kill()
-        server.wait(20)
+        server.wait()
         daemon.stop()
-
-
-def alone(test):
-    """With a folder and daemons of its own."""
-    with Work() as work:
-        daemons = Daemon(work, 'server'), Daemon(work, 'client')
-        test(work, daemons)
-        for d in daemons:
-            d.stop()
 
 
 def traces():
@@ -480,8 +438,8 @@ def traces():
     with Work() as work:
         folder = work.path('trace')
         os.mkdir(folder)
-        daemons = (Daemon(work, 'server'),
-                   Daemon(work, 'client', f'args = --trace=sanstack.* --trace-dir={folder}'))
+        daemons = (End(work, 'server'),
+                   End(work, 'client', f'args = --trace=sanstack.* --trace-dir={folder}'))
         with traffic(work, daemons):
             (cid,) = daemons[1].ask('conn_list').keys() - {'next'}
         for d in daemons:
@@ -504,22 +462,25 @@ def traces():
 
 
 def main():
-    tests = Tests(300)
-    for name, test in [
-            ('numbers that grow', numbers),
-            ('reasons', reasons),
-            ('tables of sanctl', tables),
-            ('sanctl without a name', unnamed),
-            ('streams', streams),
-            ('OpenMetrics', metrics),
-            ('captures', captures),
-            ('a thousand connections', pages),
-            ('forty applications', applications),
-    ]:
-        tests.add(name, alone, test)
-    tests.add('embedded', embedded)
-    tests.add('traces', traces)
-    return tests.run()
+    tests = Tests()
+    with Work() as work:
+        daemons = End(work, 'server'), End(work, 'client')
+        for add, name, test in [
+                (tests.add, 'numbers that grow', numbers),
+                (tests.add, 'reasons', reasons),
+                (tests.add_long, 'tables of sanctl', tables),
+                (tests.add_long, 'sanctl without a name', unnamed),
+                (tests.add, 'streams', streams),
+                (tests.add_long, 'OpenMetrics', metrics),
+                (tests.add, 'captures', captures),
+                (tests.add_long, 'a thousand connections', pages),
+                (tests.add_long, 'forty applications', applications),
+        ]:
+            add(name, test, work, daemons)
+        tests.add('daemons end', lambda: [d.stop() for d in daemons])
+        tests.add_long('embedded', embedded)
+        tests.add_long('traces', traces)
+        return tests.run()
 
 
 if __name__ == '__main__':

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from e2e import BUILD, SANITIZE, SOURCE, Tests, Work, check
+from e2e import BUILD, PATIENCE, SANITIZE, SOURCE, Tests, Work, check
 
 SANSOCK = os.path.join(BUILD, 'apps/sansock/sansock')
 EXAMPLE = os.path.join(SOURCE, 'apps/sansock/sansock.conf.example')
@@ -19,7 +19,7 @@ PRINT = ['sh', '-c', 'echo $LD_PRELOAD']
 def run(*args, program=SANSOCK, **env):
     """(exit status, output, errors) of sansock, without any rules but those in *env*."""
     env = {'SANSOCK_CONF': '/dev/null', 'PATH': os.environ['PATH'], **env}
-    done = subprocess.run([program, *args], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run([program, *args], capture_output=True, text=True, timeout=PATIENCE, env=env)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -190,7 +190,7 @@ def set_uid(work):
 
 
 def main():
-    tests = Tests(100)
+    tests = Tests()
     for name, function in (('usage', usage), ('check', check_file), ('explain', explain),
                            ('explain a link', explain_link), ('run', run_program),
                            ('run without the library', run_without), ('set-uid', set_uid)):

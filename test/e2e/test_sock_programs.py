@@ -15,8 +15,8 @@ import signal
 import sys
 
 import sock
-from e2e import Tests, Work, check, need_namespaces
-from sock import PEER, PYTHON, file_digest, need, sample, wait_for
+from e2e import Tests, check, need_namespaces, until_true
+from sock import PEER, PYTHON, file_digest, need, sample
 
 
 def line_with(text, pattern):
@@ -39,7 +39,7 @@ def round_trips(pair, out):
     """What sockperf says of them, without how many there were."""
     line_with(out, r'RoundTrip|Latency')
     pair.sent = int(line_with(out, r'SentMessages=\d+').partition('=')[2])
-    check(pair.sent > 100, f'{pair.sent} round trips')
+    check(pair.sent > 20, f'{pair.sent} round trips')
     return line_with(out, r'# dropped messages = \d+; # duplicated messages = \d+; '
                           r'# out-of-order messages = \d+')
 
@@ -58,7 +58,7 @@ def netcat(pair):
     program, = need('nc.openbsd')
     server = pair.server(program, '-u', '-l', pair.server_ip, 5002, port=5002)
     pair.client(program, '-u', '-w', 1, pair.server_ip, 5002, stdin='one\n' + 'x' * 1000 + '\n')
-    wait_for('all of it', lambda: len(server.out()) >= 1005)
+    until_true('all of it', lambda: len(server.out()) >= 1005)
     return server.out()
 
 
@@ -68,7 +68,7 @@ def socat_udp(pair):
     pair.server(program, '-u', 'UDP-RECV:5003', f'CREATE:{pair.path("out")}', port=5003)
     pair.client(program, '-u', '-b', 1000, f'FILE:{pair.path("in")}',
                 f'UDP:{pair.server_ip}:5003')
-    wait_for('the file', lambda: os.path.getsize(pair.path('out')) >= 60_000)
+    until_true('the file', lambda: os.path.getsize(pair.path('out')) >= 60_000)
     check(file_digest(pair.path('out')) == want, 'the file differs')
     return want
 
@@ -139,7 +139,7 @@ def multicast(pair):
                            plain=plain) for plain in (False, False, True)]
     pair.client(PYTHON, PEER, 'mcast_send', *group, pair.client_ip, 100)
     for reader in readers:
-        reader.wait(10)
+        reader.wait()
     # a reader is the kernel's; and what is sent to a group it sends
     pair.kernels = 300 if pair.ours == sock.CLIENT else 100
     return [reader.out() for reader in readers]
@@ -166,11 +166,11 @@ def netcat_tcp(pair):
     client = pair.background('nc', '/bin/sh', '-c', f'{here} '
                              f'{{ until test -e go; do sleep 0.05; done; cat question; }} | '
                              f'{program} -N {pair.server_ip} 5012 >got-answer')
-    wait_for('the answer', lambda: os.path.exists(pair.path('got-answer')) and
+    until_true('the answer', lambda: os.path.exists(pair.path('got-answer')) and
              os.path.getsize(pair.path('got-answer')) == 1_000_000)
     check(client.is_alive() and server.is_alive(), 'gone before the question')
     pair.write('go', '')
-    check((client.wait(10), server.wait(10)) == (0, 0), client.tail() + server.tail())
+    check((client.wait(), server.wait()) == (0, 0), client.tail() + server.tail())
     got = [file_digest(pair.path(name)) for name in ('got-answer', 'got-question')]
     check(got == want, f'what came differs: {got}, not {want}')
     return got
@@ -212,9 +212,9 @@ def redis(pair):
     out.append(pair.client(*ask, stdin='MULTI\nINCR n\nINCR n\nEXEC\nnonsense\n', status=None))
     # a child has the sockets, too, and goes
     before = pair.client(*ask, 'LASTSAVE')
-    wait_for('a second of its own', lambda: pair.client(*ask, 'TIME').split()[0] > before)
+    until_true('a second of its own', lambda: pair.client(*ask, 'TIME').split()[0] > before)
     out.append(pair.client(*ask, 'BGSAVE'))
-    wait_for('a dump', lambda: pair.client(*ask, 'LASTSAVE') != before)
+    until_true('a dump', lambda: pair.client(*ask, 'LASTSAVE') != before)
     speeds = pair.client(benchmark, '-h', pair.server_ip, '-n', 3000, '-c', 20, '-P', 8, '-t',
                          'set,get,lpush', '--csv')
     return out, re.findall(r'^"(\w+)"', speeds, re.MULTILINE)
@@ -250,7 +250,7 @@ def nginx(pair):
     workers = children(server.pid)
     server.popen.send_signal(signal.SIGHUP)
     out.append(get())
-    wait_for('new workers', lambda: len(children(server.pid)) == 2 and
+    until_true('new workers', lambda: len(children(server.pid)) == 2 and
              not set(children(server.pid)) & set(workers))
     out.append(get())
     load = pair.client(wrk, '-t', 1, '-c', 8, '-d', 1, f'{url}/small')
@@ -327,7 +327,7 @@ def iperf_tcp(pair):
         result = json.loads(pair.client(program, '-c', pair.server_ip, '-n', size, '--json',
                                         *more))
         check('error' not in result, f'{more}: {result.get("error")}: {server.tail()}')
-        check(server.wait(10) == 0, server.tail())
+        check(server.wait() == 0, server.tail())
         end = result['end']
         sent, came = ([end[f'sum_{what}{way}']['bytes'] for way in ways]
                       for what in ('sent', 'received'))
@@ -342,7 +342,7 @@ def socat_tcp(pair):
     server = pair.server(program, '-u', 'TCP-LISTEN:5010,reuseaddr', f'CREATE:{pair.path("out")}',
                          port=5010)
     pair.client(program, '-u', f'FILE:{pair.path("in")}', f'TCP:{pair.server_ip}:5010')
-    check(server.wait(10) == 0, server.tail())
+    check(server.wait() == 0, server.tail())
     check(file_digest(pair.path('out')) == want, 'the file differs')
     return want
 
@@ -354,19 +354,21 @@ def http_server(pair):
     return pair.client(PYTHON, PEER, 'web', f'http://{pair.server_ip}:8000/file')
 
 
+# Those of make check: one of each kind that costs little.
+QUICK = [socat_udp, dnsmasq, echo_processes, multicast, redis, socat_tcp, serve_asyncio]
 UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, echo_selectors,
        echo_wildcard, echo_asyncio, echo_socketserver, echo_processes, multicast]
 TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server, sockperf_tcp,
        netcat_tcp, serve_selectors, serve_asyncio, serve_threads, serve_forks, serve_processes]
 
 
-def run(case, proto, ours, **how):
+def run(case, proto, *how):
     """One run: its ends, what the programs said, and how counters of our end have grown."""
-    with Work() as work, sock.Pair(work, ours, proto, **how) as pair:
-        out = case(pair)
-        return pair, out, pair.finish()
+    pair = sock.shared(how[0], proto, *how[1:])
+    return pair, case(pair), pair.grown()
 
 
+@sock.may_fail
 def all_runs(case, proto):
     """UDP is carried at either end, whoever is at the other one. TCP is where both ends can, and
     elsewhere the kernel's, as if the library were not there."""
@@ -374,7 +376,7 @@ def all_runs(case, proto):
     if not sock.has_library():
         return
     for ours, daemons in ((sock.SERVER, 1), (sock.CLIENT, 1), (sock.SERVER, 2)):
-        pair, got, grown = run(case, proto, ours, daemons=daemons)
+        pair, got, grown = run(case, proto, ours, daemons)
         check(got == want, f'{ours} carried, {daemons} daemons: {got}, not {want}')
         if proto == 'udp' or daemons == 2:
             sock.carried(pair, by_kernel, grown)
@@ -382,10 +384,12 @@ def all_runs(case, proto):
 
 def main():
     need_namespaces('ethtool', 'sysctl')
-    tests = Tests(900)
+    tests = Tests()
     for proto, cases in (('udp', UDP), ('tcp', TCP)):
         for case in cases:
-            tests.add(f'{proto} {case.__name__}', all_runs, case, proto)
+            add = tests.add if case in QUICK else tests.add_long
+            add(f'{proto} {case.__name__}', all_runs, case, proto)
+    tests.add('daemons end', sock.stop_shared)
     return tests.run()
 
 

@@ -157,9 +157,9 @@ def has_suite(module):
 
 def main():
     need_namespaces('ethtool', 'sysctl')
-    tests = Tests(1800)
+    tests = Tests()
     for module in MODULES:
-        tests.add(module, has_suite, module)
+        tests.add_long(module, has_suite, module)
     return tests.run()
 
 

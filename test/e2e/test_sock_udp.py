@@ -11,19 +11,25 @@ import signal
 import sys
 
 import sock
-from e2e import Process, Tests, Work, check, need_namespaces
-from sock import OUR_IP, PEER, PEER_IP, PEER_IP6, PYTHON, need
+from e2e import Process, Tests, check, need_namespaces, until_true
+from sock import HERE, OUR_IP, PEER, PEER_IP, PEER_IP6, PYTHON, need
 
 PORT = 5000
 # Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
 # the kernel, and *far* is one at the peer.
 HEAD = f'''
 import array, functools, os, select, signal, socket, subprocess, sys, threading, time
+sys.path.append("{HERE}")
+from asleep import wait_asleep, wait_thread
 print = functools.partial(print, flush=True)    # children have none of it
 def udp(*to):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(to or ("0.0.0.0", {PORT}))
     return s
+def when_asleep(what, *args):
+    """Do it as soon as the thread that calls this sleeps."""
+    waits = threading.current_thread()
+    threading.Thread(target=lambda: (wait_thread(waits), what(*args))).start()
 s = udp()
 c = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 c.connect(("{OUR_IP}", {PORT}))
@@ -39,10 +45,10 @@ def ours(test, **how):
     """Of a case that runs at our end, with rule "both" if *how* has no other."""
     how = {'rules': 'both', **how}
 
+    @sock.may_fail
     @functools.wraps(test)
     def run():
-        with Work() as work, sock.Pair(work, sock.CLIENT, **how) as pair:
-            test(pair)
+        test(sock.shared(sock.CLIENT, **how))
     return run
 
 
@@ -130,10 +136,10 @@ p = select.poll(); p.register(s, select.POLLIN); print(timed(p.poll, 200))
 print(timed(select.select, [s], [], [], 0.2))
 e = select.epoll(); e.register(s, select.EPOLLIN); print(timed(e.poll, 0.2))
 outer = select.epoll(); outer.register(e, select.EPOLLIN); print(timed(outer.poll, 0.2))
-threading.Timer(0.2, lambda: c.send(b"now")).start(); print(timed(outer.poll, 10)[1])
+when_asleep(c.send, b"now"); print(len(outer.poll(20)))
 print(len(e.poll(0)), p.poll(0) == [(s.fileno(), 1)], select.select([s], [], [], 0)[0] == [s], s.recv(9))
 print(e.poll(0), outer.poll(0), p.poll(0))
-threading.Timer(0.2, lambda: c.send(b"then")).start(); print(timed(s.recv, 9))
+when_asleep(c.send, b"then"); print(s.recv(9))
 class Alarm(Exception): pass
 def alarm(*_): raise Alarm
 signal.signal(signal.SIGALRM, alarm); signal.setitimer(signal.ITIMER_REAL, 0.2)
@@ -141,7 +147,7 @@ try: s.recv(9)
 except Alarm: print("alarm")
 c.send(b"12345"); print(s.recv(2, socket.MSG_PEEK), s.recvmsg(2)[2] == socket.MSG_TRUNC)
 c.send(b""); print(s.recv(9))
-k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); k.connect(("10.77.0.2", 9)); k.settimeout(5); k.send(b"x")
+k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); k.connect(("10.77.0.2", 9)); k.settimeout(20); k.send(b"x")
 try: k.recv(9)
 except ConnectionRefusedError: print("refused")
 try: udp("10.77.0.1", 5000)
@@ -153,10 +159,10 @@ except OSError as e: print(e)
 (([], [], []), True)
 ([], True)
 ([], True)
-True
+1
 1 True True b'now'
 [] [] []
-(b'then', True)
+b'then'
 alarm
 b'12' True
 b''
@@ -178,8 +184,8 @@ def wait(seconds):
     rc = libc.select(s.fileno() + 1, sets, None, None, tv)
     return rc, tv[0] + tv[1] / 1e6
 print(wait(0.2))
-threading.Timer(0.3, lambda: c.send(b"x")).start()
-rc, left = wait(9.5); print(rc, 5 < left < 9.3)
+when_asleep(c.send, b"x")
+rc, left = wait(600.5); print(rc, 0 < left < 600.5)
 ''')
     check(out == '(0, 0.0)\n1 True\n', out)
 
@@ -193,7 +199,7 @@ e, level = select.epoll(), select.epoll()
 def told(n, t):
     got = 0
     for i in range(n):
-        c.sendto(b"%d" % i, t.getsockname()); got += len(e.poll(5))
+        c.sendto(b"%d" % i, t.getsockname()); got += len(e.poll(20))
     return got, e.poll(0.05)
 def left(t):
     got = 0
@@ -227,6 +233,7 @@ while True: more[0].sendto(bytes(1000), ("10.77.0.2", 7))
 '''))
         p.wait_text('up')
         p.kill()
+        pair.wait_unused()
     daemon.settle(before)
     out = here(pair, 'print(udp("10.77.0.1", 6000).getsockname())')
     check(out == "('10.77.0.1', 6000)\n", out)
@@ -234,11 +241,11 @@ while True: more[0].sendto(bytes(1000), ("10.77.0.2", 7))
 
 # Has a port until it is killed.
 HOLDER = '''
-import socket, sys, time
+import signal, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind((sys.argv[1], int(sys.argv[2])))
 print("up", flush=True)
-time.sleep(60)
+signal.pause()
 '''
 
 
@@ -255,7 +262,11 @@ def again(sends=False):
     t.close()
     return "bound"
 def all(*args): print(collections.Counter(again(*args) for _ in range(50)))
-udp("0.0.0.0", 0).sendto(b"x", far); time.sleep(0.1)            # the neighbour is known
+k = udp("0.0.0.0", 0); k.connect(far); k.settimeout(1)
+while True:         # until the neighbour is known
+    try: k.send(b"x"); k.recv(9)
+    except ConnectionRefusedError: break
+    except TimeoutError: pass
 all(); all(True)
 for _ in range(10):
     p = subprocess.Popen([sys.executable, "-c", {HOLDER!r}, *map(str, at)], stdout=subprocess.PIPE)
@@ -287,21 +298,23 @@ def waits_first(pair):
 import ctypes, struct
 far = ("{pair.server_ip}", {PORT + 1}); libc = ctypes.CDLL(None); libc.pthread_cancel.argtypes = [ctypes.c_ulong]
 def new(): return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-def polled(s): p = select.poll(); p.register(s, select.POLLIN); return len(p.poll(5000))
+def polled(s): p = select.poll(); p.register(s, select.POLLIN); return len(p.poll(20000))
 for wait in (lambda s: s.recv(99), polled):
     for send in (lambda s: s.sendto(b"hi", far), lambda s: (s.connect(far), s.send(b"hi"))):
         s = new(); out = []; t = threading.Thread(target=lambda: out.append(wait(s)), daemon=True)
-        t.start(); time.sleep(0.3); send(s); t.join(5); print(out, flush=True)
+        t.start(); wait_thread(t); send(s); t.join(20); print(out, flush=True)
 def bound(): s = new(); s.bind(("{OUR_IP}", {PORT + 9})); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 9999); return s
 s = bound(); buf = ctypes.create_string_buffer(9); fd = s.fileno()
-t = threading.Thread(target=lambda: libc.recv(fd, buf, 9, 0), daemon=True); t.start(); time.sleep(0.3)
-libc.pthread_cancel(t.ident); time.sleep(0.3); s.close(); s = bound(); s.settimeout(1)
+t = threading.Thread(target=lambda: libc.recv(fd, buf, 9, 0), daemon=True); t.start(); wait_thread(t)
+libc.pthread_cancel(t.ident)
+while os.path.exists("/proc/self/task/%d" % t.native_id): time.sleep(0.01)
+s.close(); s = bound(); s.settimeout(1)
 def late():
     try: s.recv(9)
     except OSError: pass
-t = threading.Thread(target=late); t.start(); time.sleep(0.2); pid = os.fork()
-if pid == 0: s.close(); time.sleep(9); os._exit(0)
-t.join(); s.close(); time.sleep(0.5); bound(); print("bound", flush=True); os.kill(pid, 9); os._exit(0)
+t = threading.Thread(target=late); t.start(); wait_thread(t); pid = os.fork()
+if pid == 0: s.close(); signal.pause()
+wait_asleep(pid); t.join(); s.close(); bound(); print("bound", flush=True); os.kill(pid, 9); os._exit(0)
 '''
     out = here(pair, program)
     check(out == "[b'hi']\n[b'hi']\n[1]\n[1]\nbound\n", out)
@@ -314,7 +327,7 @@ def error_edges(pair):
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("{pair.server_ip}", {PORT + 77}))
 s.setblocking(False); ep = select.epoll(); ep.register(s, select.EPOLLIN | select.EPOLLET)
 for _ in range(3):
-    s.send(b"x"); time.sleep(0.2); print(*[e for _, e in ep.poll(5)])
+    s.send(b"x"); print(*[e for _, e in ep.poll(20)])
     try: s.recv(9)
     except ConnectionRefusedError: print("refused")
 ''')
@@ -426,9 +439,17 @@ os.wait()
 @ours
 def full(pair):
     """With a ring to send that nobody empties all say that it is full, and who blocks sleeps."""
+    pair.server(PYTHON, '-c', f'''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("0.0.0.0", {PORT + 1}))
+print("up", flush=True)
+while True:
+    data, peer = s.recvfrom(2000)
+    if data == b"last": s.sendto(data, peer)
+''', text='up')
     out = here(pair, f'''
 daemon = {pair.daemons['us'].process.pid}
-far = ("{PEER_IP}", 9)
+far = ("{PEER_IP}", {PORT + 1})
 SO_SNDTIMEO = socket.SO_SNDTIMEO
 s.sendto(b"x", far)
 s.setsockopt(socket.SOL_SOCKET, SO_SNDTIMEO, b"".join(n.to_bytes(8, "little") for n in (0, 300000)))
@@ -437,6 +458,15 @@ e = select.epoll(); e.register(s, select.EPOLLOUT)
 edge = select.epoll(); edge.register(s, select.EPOLLOUT | select.EPOLLET); edge.poll(0)
 def writable(wait=0):
     return [len(e.poll(wait)), len(p.poll(wait * 1000)), len(select.select([], [s], [], wait)[1])]
+def taken():
+    """Until what was sent has gone: the last one is answered."""
+    s.settimeout(1)
+    while True:
+        try: s.sendto(b"last", far); s.recv(9); break
+        except TimeoutError: pass
+    s.settimeout(None)
+def stopped():
+    with open(f"/proc/{{daemon}}/stat") as f: return f.read().rpartition(")")[2].split()[0]
 def fill():
     s.setblocking(False)
     try:
@@ -445,18 +475,18 @@ def fill():
     finally: s.setblocking(True)
 print(writable())
 for _ in range(2):
-    time.sleep(0.2) # what was sent before is taken
+    taken()
     os.kill(daemon, signal.SIGSTOP)
     try:
-        time.sleep(0.1)
+        while stopped() != "T": time.sleep(0.01)
         print(fill(), writable(), writable(0.1), edge.poll(0))
         t, cpu = time.monotonic(), time.thread_time()
         try: s.sendto(bytes(1000), far)
-        except BlockingIOError: print("in time", 0.2 < time.monotonic() - t < 2, time.thread_time() - cpu < 0.1)
+        except BlockingIOError: print("in time", time.monotonic() - t > 0.2, time.thread_time() - cpu < 0.1)
     finally:
-        threading.Timer(0.2, lambda: os.kill(daemon, signal.SIGCONT)).start()
-    print(writable(5), len(edge.poll(5)))
-    s.settimeout(5)
+        when_asleep(os.kill, daemon, signal.SIGCONT)
+    print(writable(20), len(edge.poll(20)))
+    s.settimeout(20)
     for i in range(2000): s.sendto(bytes(1000), far)
     s.settimeout(None)
     edge.poll(0)
@@ -480,7 +510,7 @@ while True:
 ''', text='up')
     out = here(pair, f'''
 k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(1)
+s.settimeout(20)
 wrong = came = 0
 k.connect(("{PEER_IP}", {PORT + 1})); k.send(b"0000"); s.recv(99)        # the neighbour is known
 for i in range(30):
@@ -504,7 +534,7 @@ def first_datagram(pair):
     out = pair.client(PYTHON, '-c', f"""
 import socket
 for _ in range(3):
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20)
     s.sendto(b"first", ("{pair.server_ip}", {PORT + 3})); print(s.recv(9), s.getsockname()[0])
 """)
     check(echo.is_alive() and out == "b'first' 0.0.0.0\n" * 3, out)
@@ -522,7 +552,7 @@ import ctypes, os, socket, struct
 libc = ctypes.CDLL(None)
 far, near = ("{PEER_IP}", {PORT + 1}), ("127.0.0.1", 9)
 def udp(ip=None):
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20)
     if ip: s.bind((ip, 0))
     return s
 def is_carried(s):
@@ -563,7 +593,7 @@ def is_carried(s):
     inode = os.readlink("/proc/self/fd/%d" % s.fileno())[8:-1]
     with open("/proc/net/unix") as f: return any(line.split()[6] == inode for line in f)
 for ip in (None, "0.0.0.0", "{OUR_IP}"):
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20)
     if ip: s.bind((ip, 0))
     else: s.sendto(b"near", ("127.0.0.1", 9))
     s.sendto(b"far", ("{PEER_IP}", {PORT + 1})); print(is_carried(s), s.recv(9))
@@ -588,7 +618,7 @@ def writes_unheard(pair):
     pair.server(PYTHON, '-c', LENGTHS, text='up')
     out = here(pair, f'''
 k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-k.connect(("{PEER_IP}", {PORT + 1})); k.settimeout(5)
+k.connect(("{PEER_IP}", {PORT + 1})); k.settimeout(20)
 for text in ("hello", "world"):
     subprocess.run(["env", "-u", "LD_PRELOAD", "echo", text], stdout=k)
     print(k.recv(100))
@@ -643,7 +673,7 @@ while True:
         s.sendto(data + b" from " + s.getsockname()[0].encode(), peer)
 ''', text='up')
     out = here(pair, f'''
-s.settimeout(5)
+s.settimeout(20)
 def sent():
     rows = [line.split() for line in open("/proc/net/snmp") if line.startswith("Udp:")]
     return int(rows[1][rows[0].index("OutDatagrams")])
@@ -677,16 +707,14 @@ def long_ones(pair):
         out = here(pair, f'''
 k = socket.socket(socket.AF_INET6 if ":" in "{ip}" else socket.AF_INET, socket.SOCK_DGRAM)
 k.connect(("{ip}", {PORT + 1}))
-k.settimeout(5)
+k.settimeout(20)
 for n in (1400, 1472, 1473, 1900, *range(1930, 1990), 2048, 9000, 12000, 40000, {most}):
     data = os.urandom(n)
     k.send(data)
     if k.recv(70000) != data: print(n)
-k.settimeout(0.2)
-try: print("more:", len(k.recv(70000)))
-except TimeoutError: print("all")
+k.send(b"last"); print(k.recv(70000))
 ''')
-        check(out == 'all\n', out)
+        check(out == "b'last'\n", out)
         grown = pair.counters()['tx_pkts'] - before['tx_pkts']
         check(grown > 100, f'the daemon has sent {grown} packets')
 
@@ -710,17 +738,15 @@ while True:
     s.sendto(b"x" * int(data), peer)
 ''', text='up')
     out = here(pair, f'''
-s.settimeout(5)
+s.settimeout(20)
 for n in (1000, 20000, 60000):
     s.sendto(b"%d" % n, ("{pair.server_ip}", {PORT + 1}))
     data, peer = s.recvfrom(70000)
     print(data == b"x" * n, peer[0])
     c.send(b"local"); print(s.recv(70000)[:9])
-s.settimeout(0.3)
-try: print("more:", len(s.recv(70000)))
-except TimeoutError: print("all")
+c.send(b"last"); print(s.recv(70000))
 ''')
-    check(out == f"True {pair.server_ip}\nb'local'\n" * 3 + 'all\n', out)
+    check(out == f"True {pair.server_ip}\nb'local'\n" * 3 + "b'last'\n", out)
 
 
 def long_ones_two_daemons(pair):
@@ -730,7 +756,7 @@ def long_ones_two_daemons(pair):
     out = here(pair, f'''
 k = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 k.connect(("{pair.server_ip}", {PORT + 1}))
-k.settimeout(5)
+k.settimeout(20)
 lengths = (1472, 1473, 4000, 20000, 65507)
 for n in lengths:
     data = os.urandom(n)
@@ -741,11 +767,9 @@ for _ in range(10):
     for data in want: k.send(data)
     got = sorted(k.recv(70000) for _ in want)       # some by the kernel's socket, which takes longer
     if got != want: print([len(data) for data in got])
-k.settimeout(0.3)
-try: print("more:", len(k.recv(70000)))
-except TimeoutError: print("all")
+k.send(b"last"); print(k.recv(70000))
 ''')
-    check(out == 'all\n', out)
+    check(out == "b'last'\n", out)
     after = [sock.snmp(ns)['Udp.OutDatagrams'] for ns in (pair.at_us, pair.at_peer)]
     check(after == before, f'kernels have sent {before}, {after}')
 
@@ -773,30 +797,35 @@ def is_carried(s):
     inode = os.readlink("/proc/self/fd/%d" % s.fileno())[8:-1]
     with open("/proc/net/unix") as f: return any(line.split()[6] == inode for line in f)
 def echoes(s):
-    c.connect(s.getsockname()); c.send(b"x"); s.settimeout(5)
+    c.connect(s.getsockname()); c.send(b"x"); s.settimeout(20)
     return s.recv(9) == b"x"
 more = [udp("{OUR_IP}", {PORT} + i) for i in range(1, 4)]
 print([is_carried(t) for t in [s, c, *more]], all(echoes(t) for t in more))
-s.close(); until = time.monotonic() + 10
-while not is_carried(t := udp("{OUR_IP}", {PORT + 9})) and time.monotonic() < until:
-    t.close(); time.sleep(0.01)
+s.close()
+while not is_carried(t := udp("{OUR_IP}", 0)): t.close(); time.sleep(0.01)
 print(is_carried(t), echoes(t), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 ''', status=-signal.SIGKILL)
     check(out == '[True, True, True, False, False] True\nTrue True\n', out)
-    sock.wait_for('they are gone', lambda: daemon.ask('sockets')['sockets'] == 0)
+    until_true('they are gone', lambda: daemon.ask('sockets')['sockets'] == 0)
     check(daemon.ask('sockets')['refused'] >= 2, daemon.ask('sockets'))
+
+
+QUICK = (both_ways, descriptors, waits, edges, killed, waits_first, asks_nobody, long_ones, memory,
+         full, sends_first)
+LONG = (select_keeps_time, binds_again, error_edges, many_sockets, long_ones_carried_only,
+        long_ones_both, long_ones_carry, own_descriptors, connects_anew, first_datagram,
+        writes_unheard, streams,
+        functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route))
 
 
 def main():
     need_namespaces('ethtool', 'sysctl')
-    tests = Tests(300)
-    for test in (both_ways, descriptors, waits, select_keeps_time, edges, killed, binds_again,
-                 waits_first, error_edges, asks_nobody, many_sockets, long_ones, long_ones_carried_only, long_ones_both,
-                 long_ones_carry, memory, own_descriptors, full, connects_anew, first_datagram,
-                 sends_first, writes_unheard, streams,
-                 functools.partial(ours, port=f'route = 0.0.0.0/0,{PEER_IP}')(default_route)):
-        tests.add(test.__name__.replace('_', ' '), test)
+    tests = Tests()
+    for add, cases in ((tests.add, QUICK), (tests.add_long, LONG)):
+        for test in cases:
+            add(test.__name__.replace('_', ' '), test)
+    tests.add('daemons end', sock.stop_shared)
     return tests.run()
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 
 import sock
-from e2e import Skipped, Tests, Work, check
+from e2e import PATIENCE, Skipped, Tests, Work, check
 
 STARTS = 200
 
@@ -76,7 +76,7 @@ def run(command, rules=None):
     with Work() as work:
         with open(work.path('hello.c'), 'w', encoding='utf-8') as f:
             f.write(HELLO)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=work.dir,
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=work.dir,
                               env=env)
         return done.returncode, *(t.replace(work.dir, '') for t in (done.stdout, done.stderr))
 
@@ -116,10 +116,10 @@ def start_cost():
 
 
 def main():
-    tests = Tests(110)
+    tests = Tests()
     for name in COMMANDS:
         tests.add(name, unharmed, name)
-    tests.add('cost of a start', start_cost)
+    tests.add_long('cost of a start', start_cost)
     return tests.run()
 
 

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When a program has done what it can do: its threads sleep, and nothing wakes them any more.
+
+For tests and for the small programs that they run, in which "the other one waits by now" is an
+event as well. A thread that is ready to run counts as awake, however busy the machine is.
+"""
+
+import os
+import time
+
+LOOK_S = 0.01
+
+
+def look(pid, tid):
+    """{thread: (its state, how often it was switched)} of a process and its descendants."""
+    seen = {}
+    for thread in [str(tid)] if tid else os.listdir(f'/proc/{pid}/task'):
+        folder = f'/proc/{pid}/task/{thread}'
+        try:
+            with open(f'{folder}/status', encoding='utf-8', errors='replace') as f:
+                fields = dict(line.split(':\t', 1) for line in f if ':\t' in line)
+            with open(f'{folder}/children', encoding='ascii') as f:
+                children = f.read().split()
+            seen[thread] = fields['State'][0], *(v for k, v in fields.items() if 'switches' in k)
+            for child in children if not tid else []:
+                seen.update(look(child, None))
+        except OSError:
+            pass        # it has ended
+    return seen
+
+
+def wait_asleep(pid='self', tid=None):
+    """Until all threads of a process and its descendants sleep; with *tid*, that one."""
+    last = None
+    while (now := look(pid, tid)) != last or any(state in 'RD' for state, *_ in now.values()):
+        last = now
+        time.sleep(LOOK_S)
+
+
+def wait_thread(thread):
+    """Until a thread of Python's in this process sleeps, or has ended."""
+    wait_asleep(tid=thread.native_id)
