@@ -159,7 +159,7 @@ struct san_pdl_conn {
 	bool peer_serial_valid;
 	bool is_lent; /**< *setup* is not yet *narrow* */
 	bool cmpl_in_valid;
-	bool silent;                 /**< something timed out, and nothing was heard since it went */
+	bool silent;                 /**< nothing was heard since something timed out */
 	uint8_t rnr_round_out;       /**< tl: newest RNR round seen (design, rule 4) */
 	uint32_t cmpl_out;           /**< tl: our target side's cumulative completed RSN (PCB-5) */
 	uint32_t cmpl_in;            /**< the peer's, newest seen */

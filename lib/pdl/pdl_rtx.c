@@ -15,11 +15,11 @@
  * A scan looks at every outstanding entry, but runs only when one is due.
  *
  * Two silences are no losses. Ours: an lcore that did not run finds the answers in its receive
- * queue, so its timers wait for a grace (san_pdl_rx_gap()). The peer's: as long as nothing is heard,
- * for an RTO and more, the lowest missing packets of each window go again with each timeout, and
- * they alone count retries. All others stay as they are. The first packet heard restarts their
- * timers, and the ACKs that follow report what is missing. So a silence costs a few packets for
- * each timeout, not a window, and a peer that is gone is given up just as early.
+ * queue, so its timers wait for a grace (san_pdl_rx_gap()). The peer's: as long as nothing is
+ * heard, for an RTO and more, the lowest missing packets of each window go again with each
+ * timeout, and they alone count retries. All others stay as they are. The first packet heard
+ * restarts their timers, and the ACKs that follow report what is missing. So a silence costs a few
+ * packets for each timeout, not a window, and a peer that is gone is given up just as early.
  */
 
 #include "pdl_priv.h"
@@ -313,7 +313,7 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 struct scan {
 	uint64_t now_ns;
 	uint64_t next_ns;  /* earliest due of what stays */
-	uint64_t heard_ns; /* sent longer ago, it could have been answered when the peer was heard */
+	uint64_t heard_ns; /* sent so long ago, it could have been answered by then */
 	bool timed_out;
 	bool lost;
 };
@@ -502,7 +502,7 @@ san_pdl_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns)
 	uint64_t end_ns = now_ns + pdl->conf.rto_min_ns;
 
 	pdl->rx_gap_ns = gap_ns;
-	/* none follows another before timers fired, or one that always is late would never resend */
+	/* none follows another before timers fired: one that is always late resends, too */
 	if (unlikely(gap_ns >= pdl->conf.rto_min_ns / 2) && pdl->grace_ns == 0)
 		pdl->grace_ns = RTE_ALIGN_CEIL(end_ns, 1u << SAN_WHEEL_SHIFT); /* as timers fire */
 }

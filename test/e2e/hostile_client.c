@@ -21,16 +21,15 @@
 
 #include "raw_app.h"
 
-#define SERVICE   4711
-#define REGION    (1u << 18)
-#define DEPTH     16
-#define LEN       4096
-#define MARK      0x4b4145544c45414bull /* what must not be seen where it does not belong */
-#define FLOOD     253
-#define UNREAD    32 /* answers that may be under way to one application */
-#define QPS_MANY  200
-#define QPS_CHURN 100 /* more than the connections that it may have */
-#define LOOKS     20
+#define SERVICE  4711
+#define REGION   (1u << 18)
+#define DEPTH    16
+#define LEN      4096
+#define MARK     0x4b4145544c45414bull /* what must not be seen where it does not belong */
+#define FLOOD    253
+#define UNREAD   32 /* answers that may be under way to one application */
+#define QPS_MANY 200
+#define LOOKS    20
 
 static const char *path, *peer;
 static volatile sig_atomic_t is_over;
@@ -557,35 +556,31 @@ mode_armed(void)
 	printf("%u times\n", nb);
 }
 
-/* ---- churn: connections without end ---- */
+/* ---- churn: connections without end, to nobody: all that it may have, again and again ---- */
 
 static void
 mode_churn(void)
 {
-	static struct raw_qp qps[QPS_CHURN];
+	static struct raw_qp qps[QPS_MANY];
 	struct shmq_event ev;
-	uint32_t nb = 0, i, n;
 	struct raw_app a;
+	uint32_t n;
 	int rc;
 
 	raw_attach(&a, path);
 	while (!is_over) {
-		/* nobody answers there: until it is refused it takes all that it may have */
-		for (n = 0, rc = 0; n < QPS_CHURN && rc == 0; n++) {
-			if (raw_make_qp(&a, &qps[n], DEPTH) != 0)
-				raw_die("queue pair");
-			rc = raw_connect(&qps[n], peer, SERVICE + 99);
-		}
+		for (n = 0, rc = 0; n < QPS_MANY && rc == 0; n++)
+			rc = raw_make_qp(&a, &qps[n], DEPTH) != 0 ?
+				-ENOSPC :
+				raw_connect(&qps[n], peer, SERVICE + 99);
 		if (rc != -EAGAIN)
 			raw_die("connection %u: %d", n, rc);
-		nb += n - 1;
-		for (i = 0; i < n; i++)
-			raw_end_qp(&qps[i]);
+		while (n > 0)
+			raw_end_qp(&qps[--n]);
 		while (raw_event(&a, &ev))
 			;
 	}
 	raw_detach(&a);
-	printf("%u connections\n", nb);
 }
 
 /* ---- bells: full rings of many queue pairs, all the time ---- */

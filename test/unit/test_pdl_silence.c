@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <string.h>
+
+#include "unit.h"
+#include "pdl_pair.h"
+
+static struct pair pair;
+static struct pair_pkt k, ack;
+
+static int
+setup(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	conf.max_retries = 5;
+	conf.cc = &san_pdl_cc_fixed;
+	pair_open(&pair, &conf, 16, 64);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* One data packet, delivered and reported at once: side 0 measures a round trip. */
+static void
+exchange(uint64_t rtt_ns)
+{
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	pair_pass(&pair, rtt_ns / 2);
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack));
+	pair_pass(&pair, rtt_ns / 2);
+	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
+	pair.pdl[0]->nb_acked = 0;
+}
+
+static struct pair_pkt
+send_op(uint8_t op, uint32_t rsn)
+{
+	struct pair_pkt d;
+
+	assert_true(pair_send(&pair, 0, op, rsn, &d));
+	return d;
+}
+
+/* Everything that side 1 owes reaches side 0. */
+static void
+report(void)
+{
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_report(&pair, 1));
+	pair.pdl[0]->nb_acked = 0;
+}
+
+#define SILENT 20
+#define LOW    4 /* of them go again */
+
+/* Nothing is heard any more: until *nb_rto* timeouts; packets that go into that. */
+static uint32_t
+be_silent(uint32_t nb_rto, uint32_t lowest)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	struct san_pdl_room room;
+	uint32_t sent = 0;
+
+	while (c->nb_rto < nb_rto * LOW) {
+		pair_pass(&pair, 100 * SAN_NS_PER_US);
+		for (; pair_again(&pair, 0, &k); sent++)
+			assert_in_range(k.p.psn - lowest, 0, LOW - 1);
+	}
+	san_pdl_tx_room(pair.pdl[0], c, pair.now, &room);
+	assert_int_equal(room.nb_credit, 0);
+	assert_int_equal(c->pcb.inflight, LOW); /* the others are out of PCB-2's sum */
+	return sent;
+}
+
+/*
+ * RT-7, RT-22: a peer that does not run costs a few packets for each timeout, not the window; what
+ * its ACKs do not report then goes again without waiting for a timeout, and nothing else.
+ */
+static void
+san_pdl_on_timer__silent_peer(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	struct pair_pkt d[SILENT];
+	uint32_t i;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	for (i = 0; i < SILENT; i++)
+		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	assert_int_equal(be_silent(4, d[0].p.psn), 4 * LOW + 4); /* and the tail-loss probes */
+	/* it has them all, and works them off in two bursts; of the second two are lost */
+	for (i = 0; i < SILENT / 2; i++)
+		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
+	report();
+	assert_false(san_pdl_has_lost(c));
+	assert_int_equal(c->rtt.backoff, 0);
+	pair_pass(&pair, 100 * SAN_NS_PER_US);
+	for (; i < SILENT - 2; i++)
+		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
+	report();
+	assert_false(san_pdl_has_lost(c));
+	pair_recv(&pair, 1, &k, SAN_RX_REFUSED); /* the last copy, sent long after them */
+	report();
+	assert_int_equal(c->nb_early, 2);
+	for (; i < SILENT; i++) {
+		assert_true(pair_again(&pair, 0, &k) && k.p.psn == d[i].p.psn);
+		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	}
+	assert_false(pair_again(&pair, 0, &k));
+	report();
+	assert_false(san_pdl_has_outstanding(c));
+	assert_int_equal(c->nb_rto, 4 * LOW);
+}
+
+/* It is heard, and nothing more comes: all that timed out has a whole timeout again, then goes. */
+static void
+san_pdl_rtx_heard__timeouts_anew(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	uint32_t i, first;
+	uint64_t end;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	first = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2).p.psn;
+	for (i = 1; i < SILENT; i++)
+		send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	be_silent(4, first);
+	san_pdl_probe_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack) && ack.p.op == SAN_OP_PROBE);
+	pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
+	assert_true(c->in_ready); /* something new may go */
+	end = pair.now + c->rtt.rto_ns;
+	pair_pass(&pair, c->rtt.rto_ns - SAN_NS_PER_US);
+	assert_false(san_pdl_has_lost(c));
+	c->last_rx_ns = pair.now; /* it is there */
+	pair_pass(&pair, end + end / 10 - pair.now);
+	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, SILENT - LOW); /* these have their own */
+}
+
+/* We did not run: first what has come meanwhile, then timers; but not for ever. */
+static void
+san_pdl_rx_gap__timers_wait(void **state)
+{
+	struct san_pdl *pdl = pair.pdl[0];
+	struct san_pdl_conn *c = pair.c[0];
+	struct pair_pkt d;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	d = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	pair_recv(&pair, 1, &d, SAN_RX_ACKED);
+	pair.now += 50 * SAN_NS_PER_MS;
+	san_pdl_rx_gap(pdl, 50 * SAN_NS_PER_MS, pair.now);
+	pair_pass(&pair, pdl->conf.rto_min_ns - 1);
+	assert_int_equal(c->nb_rto + c->nb_tlp, 0);
+	san_pdl_check(pdl);
+	report();
+	assert_false(san_pdl_has_outstanding(c));
+	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	pair.now += 50 * SAN_NS_PER_MS;
+	san_pdl_rx_gap(pdl, 50 * SAN_NS_PER_MS, pair.now); /* no timer has fired since */
+	pair_pass(&pair, 1);
+	assert_int_equal(c->nb_rto, 1);
+	pdl->grace_ns = 0;
+	san_pdl_rx_gap(pdl, pdl->conf.rto_min_ns / 2 - 1, pair.now); /* too short to matter */
+	assert_true(pdl->grace_ns == 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+UNIT_TEST(test_pdl_silence)
+{
+	const struct CMUnitTest tests[] = {
+		T(san_pdl_on_timer__silent_peer),
+		T(san_pdl_rtx_heard__timeouts_anew),
+		T(san_pdl_rx_gap__timers_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
