@@ -53,9 +53,9 @@ class Embedded(Here):
 
     name = 'dpdk'
 
-    def __init__(self, work, port='', server_ip=SERVER_IP):
+    def __init__(self, work, port='', server_ip=SERVER_IP, client_port=''):
         super().__init__(work)
-        self.port, self.server_ip = port, server_ip
+        self.port, self.server_ip, self.client_port = port, server_ip, client_port
 
     def begin(self):
         """A link of its own, as memif can't be used again, but for who stays."""
@@ -69,7 +69,8 @@ class Embedded(Here):
                 f'ip={ips[0]}/24 ip={ips[1]}/64 idle=sleep {port}')
 
     def spec(self, role):
-        return self.open(role, self.link.vdev(role), self.port)
+        port = self.port + (self.client_port if role == 'client' else '')
+        return self.open(role, self.link.vdev(role), port)
 
     def own_spec(self):
         return self.open('server', '--vdev=net_null0,no-rx=1', f'poll=lcore {self.port}')
@@ -127,7 +128,8 @@ def add_variants(tests, work, other):
     for name, ends in [
             ('dpdk, lcore, IPv6', Embedded(work, 'poll=lcore', SERVER_IP6)),
             ('dpdk, polling', Embedded(work, 'idle=poll')),
-            ('dpdk, bad link', Embedded(work, f'mtu=1280 impair_tx={BAD}')),
+            # a server that has ended can't say so again
+            ('dpdk, bad link', Embedded(work, 'mtu=1280', client_port=f' impair_tx={BAD}')),
             ('unix, bad link, IPv6', Daemons(other, [f'impair_tx = {BAD}'], SERVER_IP6))]:
         provider_cases.add_examples(
             lambda case, *args, n=name, e=ends: tests.add_long(f'{n}: {case}', e.run, *args))
