@@ -64,7 +64,7 @@ check-verbs: deps-check-verbs tests
 	@SAN_BUILD_DIR=$(abspath $(BUILD)) SAN_CASE="$(CASE)" /usr/bin/python3 \
 		devtools/check_one.py 900 test/verbs/test_verbs.py
 
-# The transport in virtual time: tables and plots in $(BUILD)/experiments, six minutes.
+# The transport in virtual time: tables and plots in $(BUILD)/experiments, two minutes.
 # EXPERIMENT=loss|reorder|...: one of them. WRITE=1: into doc/experiments.md.
 experiments: deps-experiments build
 	@/usr/bin/python3 test/experiments/experiments.py $(if $(EXPERIMENT),--only $(EXPERIMENT)) \

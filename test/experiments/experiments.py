@@ -4,8 +4,11 @@
 
 Runs the experiments of catalog.py, as many simulations at once as there are CPUs, and
 leaves figures, tables and plots in build/experiments. The figures do not depend on the
-machine nor on what else it does, but for those of "speed". Exit status 1 if a simulation failed or a target
-is missed. How to read the tables: doc/experiments.md.
+machine nor on what else it does, but for those of "speed". Exit status 1 if a simulation
+failed or a target is missed. How to read the tables: doc/experiments.md.
+
+With --check the output is TAP: a line per target, and with "all" one per table, because what
+the report says must be what is measured.
 """
 
 import argparse
@@ -35,7 +38,7 @@ REPORT = ROOT / 'doc/experiments.md'
 PICTURES = ROOT / 'doc/experiments'
 UNITS = {'ns': 1e-9, 'us': 1e-6, 'ms': 1e-3, 's': 1, 'B': 1, 'KiB': 1 << 10, 'MiB': 1 << 20,
          'GiB': 1 << 30, 'Mb/s': 1e6, 'Gb/s': 1e9}
-RUN_LIMIT_S = 600
+RUN_LIMIT_S = 3600      # a watchdog: the longest takes a minute
 
 
 class RunError(Exception):
@@ -215,23 +218,48 @@ def check_scenarios(runner, runs):
 
 
 def chosen(args):
-    """The runs to make, and those whose scenario is only read."""
-    every = [run for e in catalog.ALL.values() for run in e.runs()]
-    if args.quick:
-        quick = [run for run in every if run.x in catalog.ALL[run.experiment].quick]
-        return quick, [run for run in every if run not in quick]
-    return [run for run in every if args.only in (None, run.experiment)], []
+    return [run for e in catalog.ALL.values() for run in e.runs()
+            if args.only in (None, run.experiment)]
+
+
+def table_is_true(name, points):
+    """A line of TAP: what the report says was measured."""
+    report = REPORT.read_text(encoding='utf-8').splitlines()
+    wrong = [row for row in catalog.ALL[name].table(points) if row not in report]
+    return not wrong, f'{name}: its table is in {REPORT.name}' + ''.join(f'\n# {r}' for r in wrong)
+
+
+def check(args, folder):
+    """TAP: targets by the runs that are quick, or by all, and then the tables of the report, too."""
+    every, needed = chosen(args), catalog.needed()
+    runs = [run for run in every
+            if not run.alone and (args.check == 'all' or (run.quick and run in needed))]
+    runner = Runner(args.build, folder)
+    errors = check_scenarios(runner, [run for run in every if run not in runs])
+    got, wrong = simulate_all(runner, runs)
+    errors += wrong + catalog.slow_ones(got, runs)
+    if args.check == 'all':
+        errors += draw_all(folder, got)[1]
+    lines = [(not errors, 'scenarios are read, runs end and cost what they say, plots are drawn')]
+    for name, points in got.items():
+        lines += [(t.met, f'{name}: {t.text()}') for t in catalog.ALL[name].targets(points)]
+        if args.check == 'all':
+            lines.append(table_is_true(name, points))
+    print(f'1..{len(lines)}')
+    for error in errors:
+        print('# ' + error.replace('\n', '\n# '))
+    for i, (ok, text) in enumerate(lines, 1):
+        print(f'{"ok" if ok else "not ok"} {i} - {text}', flush=True)
+    return 0 if all(ok for ok, _ in lines) else 1
 
 
 def measure(args, folder):
-    runs, only_read = chosen(args)
+    runs = chosen(args)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=folder) as series:
-        runner = Runner(args.build, series)
-        errors = check_scenarios(runner, only_read)
-        got, wrong = simulate_all(runner, runs)
+        got, errors = simulate_all(Runner(args.build, series), runs)
     drawn, not_drawn = draw_all(folder, got)
-    errors += wrong + not_drawn
+    errors += not_drawn
     targets = {name: catalog.ALL[name].targets(points) for name, points in got.items()}
     write_results(folder / 'results.json', runs, got, targets)
     sections = {name: section(name, points, targets[name], drawn[name])
@@ -254,17 +282,16 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('build', nargs='?', default=str(ROOT / 'build'), help='build folder')
     parser.add_argument('--only', choices=list(catalog.ALL), help='one experiment')
-    parser.add_argument('--quick', action='store_true',
-                        help='one tiny sweep, into a folder that goes; all other scenarios are '
-                        'only read: does it work?')
+    parser.add_argument('--check', choices=('quick', 'all'),
+                        help='judge the targets, by the quick runs or by all; nothing is left')
     parser.add_argument('--write', action='store_true',
                         help=f'put tables and plots into {REPORT.parent.name}/{REPORT.name}')
     args = parser.parse_args()
-    if args.quick and (args.only or args.write):
-        parser.error('--quick writes nothing and chooses for itself')
-    if args.quick:
+    if args.check and args.write:
+        parser.error('--check writes nothing')
+    if args.check:
         with tempfile.TemporaryDirectory() as folder:
-            return measure(args, pathlib.Path(folder))
+            return check(args, pathlib.Path(folder))
     folder = pathlib.Path(args.build).resolve() / 'experiments'
     folder.mkdir(exist_ok=True)
     return measure(args, folder)
