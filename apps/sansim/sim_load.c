@@ -90,7 +90,7 @@ create_conn(struct sim_world *w, uint32_t conn)
 {
 	struct sim_load *ld = w->load;
 	struct sim_side *a = &ld->sides[2 * conn], *b = a + 1;
-	bool stream = w->conf.load.streams_ppm != 0 && sim_chance(&w->net, w->conf.load.streams_ppm);
+	bool stream = sim_chance(&w->net, w->conf.load.streams_ppm);
 	bool ordered = stream || !sim_chance(&w->net, w->conf.load.unordered_ppm);
 	int rc;
 

@@ -55,12 +55,12 @@ sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint
 	     uint16_t port, void *arg)
 {
 	sim_events_push(&w->net.events, &(struct sim_event){
-					    .at_ns = at_ns,
-					    .arg = arg,
-					    .obj = obj,
-					    .kind = (uint16_t)kind,
-					    .port = port,
-				    });
+						.at_ns = at_ns,
+						.arg = arg,
+						.obj = obj,
+						.kind = (uint16_t)kind,
+						.port = port,
+					});
 }
 
 /* ---- one event ---- */

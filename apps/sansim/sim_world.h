@@ -86,8 +86,8 @@ struct sim_link_sums {
 struct sim_world {
 	struct sim_conf conf;
 	uint64_t now_ns;
-	uint64_t load_ns; /**< when the load started */
-	uint64_t hash;    /**< of every arrival: where, when, what */
+	uint64_t load_ns;   /**< when the load started */
+	uint64_t hash;      /**< of every arrival: where, when, what */
 	struct sim_net net; /**< its faults: those of hosts, too */
 	struct rte_hash *cam;
 	uint32_t nb_engines;

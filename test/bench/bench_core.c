@@ -38,7 +38,10 @@
 #define TURN_NS    500 /* what a round takes, about */
 #define CONNECTING 64  /* connections set up at a time */
 
-enum host { CLIENT, SERVER };
+enum host {
+	CLIENT,
+	SERVER
+};
 
 struct side {
 	struct san_core *core;

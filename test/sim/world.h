@@ -59,7 +59,7 @@ struct world_node {
 	uint32_t nb_held;
 	uint64_t nb_rx;
 	uint64_t nb_lost; /**< on the link, before it arrived */
-	bool accept; /**< take every connect request with qp_conf and param */
+	bool accept;      /**< take every connect request with qp_conf and param */
 	bool has_request;
 	struct san_core_event request;
 	struct san_cm_param param;

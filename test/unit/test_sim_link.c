@@ -101,7 +101,7 @@ sim_link_send__rates(void **state)
 
 		for (k = 0; k < 1000; k++) {
 			sim_world_send(w, &w->links[0],
-				      test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
+				       test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
 			want_ns += (64 + k + EXTRA) * 8 * 1000 / rates[i].mbps;
 		}
 		for (k = 0; k < 1000; k++)
@@ -455,7 +455,7 @@ sim_link_send__flows(void **state)
 			uint16_t len = (uint16_t)(100 + 50 * k);
 
 			sim_world_send(w, &w->links[0],
-				      test_sim_frame(w, 0, 1, (uint16_t)(40000 + port), len));
+				       test_sim_frame(w, 0, 1, (uint16_t)(40000 + port), len));
 			lost += arrival_ns(w) == SAN_TIME_NEVER;
 			w->now_ns += 100;
 		}
