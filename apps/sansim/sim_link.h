@@ -89,7 +89,7 @@ void sim_link_fini(struct sim_link *l);
 void sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t now_ns);
 /** Bytes queued now, the one being sent included. */
 uint64_t sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
-/** The next packet that arrives until *now_ns*, on link *id*; NULL: none. No other events are there. */
+/** The next packet that arrived until *now_ns*, on link *id*; NULL: none. No other events exist. */
 struct rte_mbuf *sim_link_arrival(struct sim_net *net, uint64_t now_ns, uint32_t *id);
 
 #endif /* SIM_LINK_H */
