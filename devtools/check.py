@@ -143,7 +143,9 @@ class Build:
         if not os.path.exists(self.path('build.ninja')) and \
            subprocess.run(setup).returncode != 0:
             return False
-        goals = [] if self.name == PLAIN else self.programs(self.tests(SUITES, is_all))
+        goals = ['all'] if self.name == PLAIN else []
+        if self.name == ASAN or is_all:
+            goals += self.programs(self.tests(SUITES, is_all))
         return subprocess.run(['ninja', '-C', self.folder, *goals]).returncode == 0
 
     def introspect(self, what):
