@@ -11,19 +11,20 @@ texts=$(find lib drivers apps examples test devtools usertools doc Makefile meso
 	-o -name 'meson*' -o -name Makefile -o -name '*.list' -o -name '*.map' \) | sort)
 failed=0
 
-for file in $sources; do
-	if ! clang-format --dry-run -Werror "$file" 2>/dev/null; then
-		echo "$file: clang-format would change it: run clang-format -i $file"
-		failed=1
-	fi
-	if expand -t 8 "$file" | grep -nE '^.{101,}' | sed "s|^|$file: over 100 columns: |" | grep .; then
-		failed=1
-	fi
-	if ! head -n 1 "$file" | grep -q '^/\* SPDX-License-Identifier: BSD-3-Clause \*/$'; then
-		echo "$file: SPDX line is not first"
-		failed=1
-	fi
-done
+report() { # $1: what is wrong with each file named on standard input
+	found=$(grep . | sort -u | sed "s|\$|: $1|")
+	[ -z "$found" ] || { echo "$found" && failed=1; }
+}
+
+report "clang-format -i would change it" <<END
+$(echo "$sources" | xargs -P "$(nproc)" -n 32 clang-format --dry-run -Werror 2>&1 | sed -n 's/:.*//p')
+END
+report "over 100 columns" <<END
+$(echo "$sources" | while read -r file; do expand -t 8 "$file" | grep -qE '^.{101,}' && echo "$file"; done)
+END
+report "SPDX line is not first" <<END
+$(echo "$sources" | xargs awk 'FNR == 1 && $0 != "/* SPDX-License-Identifier: BSD-3-Clause */" { print FILENAME }')
+END
 
 # shellcheck disable=SC2086
 if grep -nE '[[:blank:]]+$' /dev/null $texts; then

@@ -19,7 +19,7 @@
 
 #define MAC_LAST    5
 #define FRAME_BYTES (sizeof(struct rte_ether_hdr) + 24) /* on the cable, beside the MTU */
-#define EV_HELD     1                                   /* kind of an event: a packet that waits in the port's queue */
+#define EV_HELD     1                                   /* an event: a packet in a port's queue */
 #define RX_BURST    32
 #define ROUND_NS    SAN_NS_PER_US
 
