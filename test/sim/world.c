@@ -19,7 +19,7 @@
 
 #define MAC_LAST    5
 #define FRAME_BYTES (sizeof(struct rte_ether_hdr) + 24) /* on the cable, beside the MTU */
-#define EV_HELD     1                                   /* an event: a packet in a port's queue */
+#define PORT_HELD   1                                   /* of an arrival: it waits in a port's queue */
 #define RX_BURST    32
 #define ROUND_NS    SAN_NS_PER_US
 
@@ -251,13 +251,13 @@ is_held(struct world *w, struct world_node *n, struct sim_event *ev)
 {
 	bool in_pause = ev->at_ns < n->paused_until_ns;
 
-	if (!in_pause && (ev->kind == EV_HELD || ev->at_ns >= n->rx_next_ns))
+	if (!in_pause && (ev->port == PORT_HELD || ev->at_ns >= n->rx_next_ns))
 		return false;
 	if (n->rx_next_ns < n->paused_until_ns) {
 		n->rx_next_ns = n->paused_until_ns;
 		n->gap_ns = n->paused_until_ns - ev->at_ns;
 	}
-	ev->kind = EV_HELD;
+	ev->port = PORT_HELD;
 	ev->at_ns = n->rx_next_ns;
 	n->rx_next_ns += ++n->nb_held % RX_BURST == 0 ? ROUND_NS : 0;
 	sim_events_push(&w->net.events, ev);
