@@ -53,12 +53,13 @@ def server_killed(again, work, kind=Memif):
 
 
 def client_killed(work, kind=Memif):
-    """A server goes on, releases what the dead client held, and serves the next one."""
+    """A server goes on, releases what the dead client held, and serves the next one. A daemon
+    reports that its program has ended; an engine in the process ends with it in silence."""
     link = kind(work)
-    server = Server(link, ['--keepalive-ms', '200'])
+    server = Server(link, ['--keepalive-ms', '1000'] if kind is Memif else [])
     for n, mode in enumerate(('send', 'push', 'pull', 'incast'), 1):
         own = ['--connect', link.server_ip, '--mode', mode, '--verify', '--duration', '600',
-               '--live', '--keepalive-ms', '200']
+               '--live']
         victim = Process(work, 'victim', link.program('client', own))
         victim.wait_text('Gb/s')
         victim.kill()
