@@ -123,7 +123,7 @@ sim_trace_interface__numbers(void **state)
 	uint8_t frame[1] = {0};
 	struct sim_trace *t;
 	size_t at, len;
-	char name[16];
+	char name[24];
 	int i, nb = 0;
 
 	(void)state;
