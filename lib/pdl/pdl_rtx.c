@@ -26,7 +26,8 @@
 
 #define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence */
 #define EARLY_MAX 3 /* early resends of a PSN between two timeouts */
-#define QUIET_MAX 4 /* packets of a window that go again with a timeout in silence */
+/* Packets of a window that go again with a timeout in silence: one burst would lose a few. */
+#define QUIET_MAX 16
 
 /* ---- states of an entry ---- */
 

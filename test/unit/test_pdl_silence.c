@@ -60,8 +60,8 @@ report(void)
 	pair.pdl[0]->nb_acked = 0;
 }
 
-#define SILENT 20
-#define LOW    4 /* of them go again */
+#define SILENT 24
+#define LOW    16 /* of them go again */
 
 /* Nothing is heard any more: until *nb_rto* timeouts; packets that go into that. */
 static uint32_t
