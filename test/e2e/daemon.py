@@ -96,9 +96,8 @@ socket = {self.path}
             ours = sum('memfd:' in line for line in f)
         return len(os.listdir(f'/proc/{pid}/fd')), ours
 
-    def settle(self, want, seconds=0):
-        until_true(lambda: f'held {self.held_now()}, not {want}', lambda: self.held_now() == want,
-                   seconds)
+    def settle(self, want):
+        until_true(lambda: f'held {self.held_now()}, not {want}', lambda: self.held_now() == want)
 
     def runtime_dir(self):
         """Where DPDK has its files."""
@@ -133,10 +132,10 @@ socket = {self.path}
         stats = self.ask('stats')
         return {name: stats[name] for name in ('conns', 'leaks', 'held', 'cam_used')}
 
-    def settle_engine(self, seconds=0):
+    def settle_engine(self):
         """Without applications the engine holds nothing."""
         until_true(lambda: f'engine: {self.engine_held()}',
-                   lambda: not any(self.engine_held().values()), seconds)
+                   lambda: not any(self.engine_held().values()))
 
     def mbufs(self):
         """Packet buffers in use."""

@@ -59,10 +59,10 @@ def cpus():
     return f'({mine})', f'({mine})'
 
 
-def until_true(what, function, seconds=0):
+def until_true(what, function):
     """Until *function* returns something true; that. *what*, a text or a function, says what
     did not come."""
-    until = time.monotonic() + max(PATIENCE, seconds * SLOW)
+    until = time.monotonic() + PATIENCE
     while not (value := function()):
         check(time.monotonic() < until, f'never: {what() if callable(what) else what}')
         time.sleep(0.01)
@@ -93,7 +93,7 @@ class Process:
     def is_alive(self):
         return self.popen.poll() is None
 
-    def wait_text(self, text, seconds=0):
+    def wait_text(self, text):
         """Until *text* is in its output."""
         def says():
             is_alive = self.is_alive()
@@ -101,12 +101,12 @@ class Process:
                 return True
             check(is_alive, f'{self.name} has ended: {self.tail()}')
             return False
-        until_true(lambda: f'{self.name} does not say "{text}": {self.tail()}', says, seconds)
+        until_true(lambda: f'{self.name} does not say "{text}": {self.tail()}', says)
 
-    def wait(self, seconds=0):
+    def wait(self):
         """Its exit status; fails if it does not end."""
         try:
-            return self.popen.wait(max(PATIENCE, seconds * SLOW))
+            return self.popen.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             raise Failed(f'{self.name} hangs: {self.tail()}') from None
@@ -114,11 +114,11 @@ class Process:
     def signal(self, name):
         self.popen.send_signal(signal.Signals[f'SIG{name}'])
 
-    def stop(self, seconds=0):
+    def stop(self):
         """End it orderly; its exit status."""
         if self.is_alive():
             self.popen.send_signal(signal.SIGTERM)
-        return self.wait(seconds)
+        return self.wait()
 
     def kill(self):
         if self.is_alive():
@@ -273,13 +273,13 @@ def load(path, process):
 class Run:
     """sanbench as a client, to its end."""
 
-    def __init__(self, link, own, seconds=0, peer=None, **kwargs):
+    def __init__(self, link, own, peer=None, **kwargs):
         self.link = link
         self.json_path = link.work.path(f'client{len(link.work.processes)}.json')
         command = link.program('client', ['--connect', peer or link.server_ip,
                                           '--json', self.json_path, *own], **kwargs)
         self.process = link.work.start('client', command)
-        self.status = self.process.wait(seconds)
+        self.status = self.process.wait()
         self.out, self.err = self.process.out(), self.process.err()
         self.json = {}
         if os.path.exists(self.json_path):
@@ -303,7 +303,7 @@ def counter(result, name):
 class Tests:
     """Numbered results in TAP, so that one test that fails doesn't hide the others."""
 
-    def __init__(self, _=0):
+    def __init__(self):
         self.cases = []
         signal.signal(signal.SIGTERM, self.on_signal)
 

@@ -90,7 +90,7 @@ def results(pair, module, host=''):
     got = {}
     with open(path, encoding='utf-8') as f:
         lines = f.read().splitlines()
-    check(p.wait(1) == 0, f'{module} ended behind {lines[-1:]}: {p.err()[-1500:]}')
+    check(p.wait() == 0, f'{module} ended behind {lines[-1:]}: {p.err()[-1500:]}')
     for line in lines:
         result, _, name = line.partition(' ')
         name = '.'.join(name.split('.')[-2:])

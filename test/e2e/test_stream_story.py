@@ -22,7 +22,7 @@ def same():
 
 
 def main():
-    tests = Tests(120)
+    tests = Tests()
     with bare_tshark():
         tests.add('diagrams', same)
         return tests.run()

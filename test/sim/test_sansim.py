@@ -518,7 +518,7 @@ def manual_lists_the_rest(folder):
 
 
 def main():
-    tests = Tests(600)
+    tests = Tests()
     with tempfile.TemporaryDirectory(prefix='sansim.') as folder:
         tests.add('hashes of all scenarios', hashes)
         tests.add('twice the same', same_again, folder)
