@@ -19,7 +19,7 @@
 
 #define MAC_LAST    5
 #define FRAME_BYTES (sizeof(struct rte_ether_hdr) + 24) /* on the cable, beside the MTU */
-#define PORT_HELD   1                                   /* of an arrival: it waits in a port's queue */
+#define PORT_HELD   1                                   /* of an arrival: it waits in a queue */
 #define RX_BURST    32
 #define ROUND_NS    SAN_NS_PER_US
 
