@@ -19,6 +19,7 @@ from test_service import AsNobody
 CQ_FD, EVENT_FD = 14, 15
 UNREAD = 6      # answers that its socket holds
 FDS = 128           # that a daemon may have which is to run out of them
+LINGER_S = 60       # until close() returns although the peer takes nothing
 
 
 def lingering():
@@ -27,7 +28,7 @@ def lingering():
     s = socket.create_connection(listener.getsockname())
     peer = listener.accept()[0]
     listener.close()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 10 * PATIENCE))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, LINGER_S))
     s.setblocking(False)
     try:
         while True:

@@ -355,7 +355,7 @@ def http_server(pair):
 
 
 # Those of make check: one of each kind that costs little.
-QUICK = [socat_udp, dnsmasq, echo_processes, multicast, redis, socat_tcp, serve_asyncio]
+QUICK = [socat_udp, dnsmasq, echo_processes, multicast, socat_tcp, serve_asyncio]
 UDP = [sockperf, iperf_udp, netcat, socat_udp, dnsmasq, tftp, memcached_udp, echo_selectors,
        echo_wildcard, echo_asyncio, echo_socketserver, echo_processes, multicast]
 TCP = [redis, nginx, memcached_tcp, openssl, rsync, iperf_tcp, socat_tcp, http_server, sockperf_tcp,
