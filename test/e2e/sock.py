@@ -172,7 +172,7 @@ class Pair:
     def wait_unused(self):
         """Until no socket of a program that has ended is left: the daemons', and names of UDP."""
         for d in self.daemons.values():
-            until_true('sockets are gone', lambda: d.ask('sockets')['sockets'] == 0)
+            until_true('sockets are gone', lambda: d.ask('sockets').get('sockets') == 0)
         until_true('names are free', lambda: self.names() <= self.own_names)
 
     def names(self):

@@ -174,8 +174,12 @@ def flood(work):
     while left and not over:
         some, left = left[:UNREAD], left[UNREAD:]
         halt(daemon.process)    # else the last to close may be we; it ends the close under way
-        for slow, _ in some:
-            pass_one(bad, [slow.fileno()])
+        for slow, peer in some:
+            try:
+                pass_one(bad, [slow.fileno()])
+            except BrokenPipeError:     # it was ended behind its last answer
+                over = True
+                peer.close()            # so that close() does not linger
             slow.close()
         daemon.process.popen.send_signal(signal.SIGCONT)
         while some and not over:
