@@ -42,7 +42,7 @@ demo: deps-demo build
 check: deps-check with-tests
 	@/usr/bin/python3 devtools/check.py --plain $(BUILD) --asan $(BUILD_ASAN)
 
-# Every test in both builds, experiments, mutants: about two hours. A run that was stopped goes on.
+# Every test in both builds, experiments, mutants: hours, without a limit. A run that was stopped goes on.
 # SUITE=unit|model|sim|e2e|mutants|...: one of them. The result goes into doc/testing.md.
 check-all: deps-check-all with-tests
 	@/usr/bin/python3 devtools/check.py --all --suite "$(SUITE)" --plain $(BUILD) --asan $(BUILD_ASAN)
