@@ -15,9 +15,6 @@
 #include <unistd.h>
 
 #include "closer.h"
-#include "engine_clock.h"
-
-#define WAIT_NS (20 * SAN_NS_PER_MS) /* one that takes longer is a hostile one, or lingers */
 
 struct entry {
 	int fd;
@@ -27,8 +24,7 @@ struct entry {
 
 struct user {
 	uid_t uid;
-	uint32_t nb;       /**< that wait, with the one that is being closed */
-	uint64_t began_ns; /**< since when that is */
+	uint32_t nb; /**< that wait, with the one that is being closed */
 	STAILQ_HEAD(, entry)
 	entries;
 	LIST_ENTRY(user)
@@ -37,10 +33,9 @@ struct user {
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t is_done; /**< with all of a user's */
 	LIST_HEAD(, user)
 	users;
-} closer = {.lock = PTHREAD_MUTEX_INITIALIZER, .is_done = PTHREAD_COND_INITIALIZER};
+} closer = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct user *
 find(uid_t uid)
@@ -63,7 +58,6 @@ work(void *arg)
 	pthread_mutex_lock(&closer.lock);
 	while ((e = STAILQ_FIRST(&u->entries)) != NULL) {
 		STAILQ_REMOVE_HEAD(&u->entries, link);
-		u->began_ns = san_engine_clock_monotonic();
 		pthread_mutex_unlock(&closer.lock);
 		close(e->fd);
 		free(e);
@@ -71,7 +65,6 @@ work(void *arg)
 		u->nb--;
 	}
 	LIST_REMOVE(u, link);
-	pthread_cond_broadcast(&closer.is_done);
 	pthread_mutex_unlock(&closer.lock);
 	free(u);
 	return NULL;
@@ -86,7 +79,6 @@ begin(uid_t uid)
 	if (u == NULL)
 		return NULL;
 	u->uid = uid;
-	u->began_ns = san_engine_clock_monotonic();
 	STAILQ_INIT(&u->entries);
 	/* it waits for the lock, which we have */
 	if (pthread_create(&thread, NULL, work, u) != 0) {
@@ -145,21 +137,4 @@ closer_waiting(uid_t uid)
 	n = u != NULL ? u->nb : 0;
 	pthread_mutex_unlock(&closer.lock);
 	return n;
-}
-
-void
-closer_wait(uid_t uid)
-{
-	uint64_t now_ns = san_engine_clock_monotonic(), end_ns = now_ns + WAIT_NS;
-	const struct timespec until = {
-		.tv_sec = (time_t)(end_ns / SAN_NS_PER_S),
-		.tv_nsec = (long)(end_ns % SAN_NS_PER_S),
-	};
-	const struct user *u;
-
-	pthread_mutex_lock(&closer.lock);
-	while ((u = find(uid)) != NULL && u->began_ns + WAIT_NS > now_ns &&
-	       pthread_cond_clockwait(&closer.is_done, &closer.lock, CLOCK_MONOTONIC, &until) == 0)
-		;
-	pthread_mutex_unlock(&closer.lock);
 }

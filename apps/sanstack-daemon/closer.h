@@ -18,10 +18,5 @@
 void closer_put(int fd, uid_t uid);
 /** How many of *uid* wait. */
 uint32_t closer_waiting(uid_t uid);
-/**
- * Until none of *uid* waits, so that the kernel has closed all that came. For some milliseconds at
- * most, and for one that takes longer than that only once.
- */
-void closer_wait(uid_t uid);
 
 #endif /* DAEMON_CLOSER_H */

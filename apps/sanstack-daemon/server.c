@@ -80,13 +80,10 @@ take_app(struct server *s)
 
 /* *out_fd* goes with it. */
 static int
-answer(const struct app *a, const struct shmq_req *req, const struct shmq_rep *rep, int out_fd)
+answer(const struct app *a, const struct shmq_rep *rep, int out_fd)
 {
 	int rc;
 
-	/* our copy of a listener has its port: who closes his must find that free at once */
-	if (req->type == SHMQ_SOCK_LISTEN && rep->rc == 0)
-		closer_wait(a->uid);
 	rc = shmq_send(a->sock, rep, sizeof(*rep), out_fd, false);
 	if (out_fd >= 0)
 		close(out_fd);
@@ -112,7 +109,7 @@ serve_one(struct server *s, struct app *a)
 	for (i = 0; i < nb; i++)
 		closer_put(fds[i], a->uid);
 	if (is_asked)
-		rc = answer(a, &req, &rep, out_fd);
+		rc = answer(a, &rep, out_fd);
 	return nb != 0 && closer_waiting(a->uid) > CLOSER_EACH ? -EPROTO : rc;
 }
 

@@ -34,10 +34,9 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-#define LINGER_STEP (1 * SAN_NS_PER_MS)  /* until it is looked at again */
-#define SETTLE_NS   (10 * SAN_NS_PER_MS) /* for the lcore to send what one that goes has sent */
-#define POLL_MAX    64                   /* pairs that are looked at at once */
-#define TAG_PAIR    ((uintptr_t)1)       /* of what comes with an event */
+#define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
+#define POLL_MAX    64                  /* pairs that are looked at at once */
+#define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
 #define TAG_KERNEL  ((uintptr_t)2)
 #define TAG_TOKEN   ((uintptr_t)3)
 #define TAGS        ((uintptr_t)3)
@@ -452,9 +451,12 @@ hear_all(struct app_port *port)
 	}
 }
 
-/* Is there one whose port will be free as soon as the lcore has sent what is in its ring? */
+/*
+ * Release the sockets that have ended. True if one of *uid* still waits for the lcore to send its
+ * last datagrams: its port will be free then.
+ */
 static bool
-release_all(struct app_port *port, uint64_t now_ns)
+release_all(struct app_port *port, uid_t uid, uint64_t now_ns)
 {
 	bool is_soon = false;
 	struct sock_entry *s;
@@ -465,24 +467,25 @@ release_all(struct app_port *port, uint64_t now_ns)
 		if (s->port == NULL || !s->is_over)
 			continue;
 		look_after(s, now_ns);
-		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM &&
-			now_ns - s->over_ns < SETTLE_NS;
+		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM && s->uid == uid;
 	}
 	return is_soon;
 }
 
 /*
- * Who closes a socket may bind another one to its port at once, and so may he who has waited for a
- * program's end: the kernel's own of those goes now, and not when we hear of it.
+ * A program that closed a socket, or waited for the end of another one, may bind its port at once.
+ * So sockets that have ended go now, before their events are read. -EBUSY: one of its user's has
+ * not gone yet; the program asks again.
  */
-static void
+static int
 serve_settle(struct app_port *port, uid_t uid)
 {
-	closer_wait(uid); /* what came with his requests, too, stands for them */
+	/* one that still has to be closed may be all that keeps a socket from its end: so first */
+	bool is_soon = closer_waiting(uid) != 0;
+
 	hear_all(port);
-	while (release_all(port, san_engine_clock_monotonic()))
-		;
-	closer_wait(uid);
+	is_soon |= release_all(port, uid, san_engine_clock_monotonic());
+	return is_soon || closer_waiting(uid) != 0 ? -EBUSY : 0;
 }
 
 uint64_t
@@ -530,10 +533,8 @@ serve(struct app_port *port, const struct app *a, const struct shmq_req *req, in
 
 	if (port->max_socks == 0)
 		return socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
-	if (req->type == SHMQ_SOCK_SETTLE) {
-		serve_settle(port, a->uid);
-		return 0;
-	}
+	if (req->type == SHMQ_SOCK_SETTLE)
+		return serve_settle(port, a->uid);
 	if (req->type == SHMQ_SOCK_CARRY)
 		return socks_udp_carry(port, a, req, fd, rep, out_fd);
 	if (req->type >= SHMQ_SOCK_LISTEN)

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sock_attach.h"
@@ -29,6 +30,9 @@
 #include "sock_own.h"
 #include "sock_real.h"
 #include "sock_ring.h"
+
+#define SETTLE_STEP_NS 2000000 /* between two attempts to bind a port that will be free */
+#define SETTLE_STEPS   1000    /* 2 s; the daemon sends what is left for 1 s at most */
 
 /* ---- epoll sets ---- */
 
@@ -260,17 +264,28 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 	errno = was;
 }
 
+/*
+ * The kernel's socket of one that was carried ends in the daemon, a moment after its program has
+ * closed it: so a port that is in use may be free soon.
+ */
 int
 sock_bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
+	static const struct timespec step = {.tv_nsec = SETTLE_STEP_NS};
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
-	int rc = REAL(bind)(fd, sa, len);
+	int i, rc = REAL(bind)(fd, sa, len), asked = -EBUSY;
 
-	if (rc == 0 || errno != EADDRINUSE || sock_conf_is_idle() ||
-	    sock_ask(SHMQ_SOCK_SETTLE, -1, &req, &rep, NULL) != 0)
-		return rc;
-	return REAL(bind)(fd, sa, len);
+	for (i = 0; i < SETTLE_STEPS && rc != 0 && errno == EADDRINUSE; i++) {
+		if (asked != -EBUSY || sock_conf_is_idle())
+			break;
+		asked = sock_ask(SHMQ_SOCK_SETTLE, -1, &req, &rep, NULL);
+		if (asked == -EBUSY)
+			nanosleep(&step, NULL);
+		if (asked == 0 || asked == -EBUSY)
+			rc = REAL(bind)(fd, sa, len);
+	}
+	return rc;
 }
 
 void
