@@ -733,6 +733,7 @@ static int (*const serve[])(struct app_port *port, struct app *a, const struct s
 	[SHMQ_SOCK_CONNECT] = serve_sock,
 	[SHMQ_SOCK_ACCEPT] = serve_sock,
 	[SHMQ_SOCK_SETTLE] = serve_sock,
+	[SHMQ_SOCK_CLOSED] = serve_sock,
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "a request that nobody serves");
 

@@ -37,6 +37,7 @@ struct app {
 	struct partition_user user;
 	bool attached;          /**< has said hello */
 	bool over;              /**< to be destroyed */
+	bool is_paused;         /**< the server does not read its requests for the moment */
 	uint64_t hello_ns;      /**< until then it must say hello */
 	struct app_mem ctl_mem; /**< and *ctl*, the same, once attached */
 	struct shmq_ctl *ctl;
@@ -71,8 +72,8 @@ int apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struc
 void apps_fini(struct apps *all);
 
 /**
- * Somebody has connected: *sock* is the application's now. NULL: no more of them, no memory, or
- * its user has passed too much that waits to be closed.
+ * Somebody has connected: *sock* is the application's now. NULL: no more of them, or no
+ * memory.
  */
 struct app *app_create(struct apps *all, int sock, uint64_t now_ns);
 /** Close *sock*, at the other end of which is *uid*; without waiting for what lies in it. */

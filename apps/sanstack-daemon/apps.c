@@ -99,8 +99,7 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	if (all->nb - all->nb_attached >= all->conf->strangers ||
-	    strangers_of(all, cred.uid) >= all->conf->strangers - all->conf->strangers / 4 ||
-	    closer_waiting(cred.uid) > CLOSER_EACH)
+	    strangers_of(all, cred.uid) >= all->conf->strangers - all->conf->strangers / 4)
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (a == NULL)

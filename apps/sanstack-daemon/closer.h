@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CLOSER_EACH 32 /**< of one user that may wait: then nobody of theirs is served */
+#define CLOSER_EACH 32 /**< of one user that may wait: meanwhile none of its requests is read */
 
 /** *fd*, which came from *uid*, is closed: at once if that can't take long. */
 void closer_put(int fd, uid_t uid);

@@ -3,6 +3,7 @@
 /* Requests, events and signals, as they come; the thread sleeps when there are none. */
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -110,7 +111,41 @@ serve_one(struct server *s, struct app *a)
 		closer_put(fds[i], a->uid);
 	if (is_asked)
 		rc = answer(a, &rep, out_fd);
-	return nb != 0 && closer_waiting(a->uid) > CLOSER_EACH ? -EPROTO : rc;
+	return rc;
+}
+
+/*
+ * Descriptors of its user wait to be closed. Its next requests wait in the kernel until they are:
+ * a descriptor may take long, or the closing thread gets no CPU.
+ */
+static void
+pause_app(const struct server *s, struct app *a)
+{
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, a->sock, NULL);
+	a->is_paused = true;
+}
+
+static uint64_t
+resume_apps(struct server *s)
+{
+	uint64_t due_ns = SAN_TIME_NEVER;
+	struct app *a;
+
+	LIST_FOREACH(a, &s->all.list, link) {
+		struct pollfd p = {.fd = a->sock};
+
+		if (!a->is_paused || a->over)
+			continue;
+		if (poll(&p, 1, 0) > 0) { /* hung up */
+			a->over = true;
+		} else if (closer_waiting(a->uid) < CLOSER_EACH) {
+			a->is_paused = false;
+			a->over = server_watch(s, a->sock, a) != 0;
+		} else {
+			due_ns = san_engine_clock_monotonic() + LATE_NS;
+		}
+	}
+	return due_ns;
 }
 
 /* What it asks may take long, a large region most: then others have their turn. */
@@ -121,6 +156,10 @@ serve(struct server *s, struct app *a)
 	int i, rc = 0;
 
 	for (i = 0; i < SERVE_MAX && rc == 0 && !a->over; i++) {
+		if (closer_waiting(a->uid) >= CLOSER_EACH) {
+			pause_app(s, a);
+			return;
+		}
 		rc = serve_one(s, a);
 		if (san_engine_clock_monotonic() > end_ns)
 			break;
@@ -197,6 +236,7 @@ on_time(struct server *s)
 	due_ns = san_time_min(due_ns, notify_watchdog(&s->notify, &s->all, now_ns));
 	due_ns = san_time_min(due_ns, drain_step(s, now_ns));
 	due_ns = san_time_min(due_ns, socks_bury(&s->all, now_ns));
+	due_ns = san_time_min(due_ns, resume_apps(s));
 	bury(s);
 	if (s->phase == SERVER_SERVING && s->nb_told != s->all.nb_attached) {
 		s->nb_told = s->all.nb_attached;

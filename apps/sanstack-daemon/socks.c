@@ -535,6 +535,8 @@ serve(struct app_port *port, const struct app *a, const struct shmq_req *req, in
 		return socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
 	if (req->type == SHMQ_SOCK_SETTLE)
 		return serve_settle(port, a->uid);
+	if (req->type == SHMQ_SOCK_CLOSED)
+		return closer_waiting(a->uid) != 0 ? -EBUSY : 0;
 	if (req->type == SHMQ_SOCK_CARRY)
 		return socks_udp_carry(port, a, req, fd, rep, out_fd);
 	if (req->type >= SHMQ_SOCK_LISTEN)

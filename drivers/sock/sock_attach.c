@@ -164,7 +164,7 @@ introduce(void)
 }
 
 static int
-attach_locked(void)
+attach_locked(bool is_urgent)
 {
 	struct timespec now;
 	int rc;
@@ -172,7 +172,7 @@ attach_locked(void)
 	if (us.sock >= 0)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
+	if (!is_urgent && us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
 		return -ECONNREFUSED;
 	rc = dial();
 	if (rc == 0)
@@ -189,8 +189,8 @@ view(void)
 	return atomic_load_explicit(&us.view, memory_order_acquire);
 }
 
-int
-sock_attach(void)
+static int
+attach(bool is_urgent)
 {
 	int rc, was = errno;
 	struct held old;
@@ -198,10 +198,16 @@ sock_attach(void)
 	if (view() != NULL)
 		return 0;
 	lock(&old);
-	rc = attach_locked();
+	rc = attach_locked(is_urgent);
 	unlock(&old);
 	errno = was;
 	return rc;
+}
+
+int
+sock_attach(void)
+{
+	return attach(false);
 }
 
 void
@@ -231,7 +237,7 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 
 	req->type = type;
 	lock(&old);
-	rc = attach_locked();
+	rc = attach_locked(false);
 	if (rc == 0) {
 		rc = exchange(req, fd, rep, &came);
 		/* of one that answers too late the next answer would be the wrong one */
@@ -256,7 +262,8 @@ sock_bell(const struct sock_file *f)
 	uint32_t nb_qps;
 	int wake_fd;
 
-	if (sock_attach() != 0)
+	/* a socket is carried, so there is a daemon, which must hear of this */
+	if (attach(true) != 0)
 		return;
 	v = view();
 	if (v == NULL || f->id >= v->hello.hello.max_socks)

@@ -31,8 +31,7 @@
 #include "sock_real.h"
 #include "sock_ring.h"
 
-#define SETTLE_STEP_NS 2000000 /* between two attempts to bind a port that will be free */
-#define SETTLE_STEPS   1000    /* 2 s; the daemon sends what is left for 1 s at most */
+#define SETTLE_STEP_NS 2000000 /* until the daemon is asked again */
 
 /* ---- epoll sets ---- */
 
@@ -264,6 +263,19 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 	errno = was;
 }
 
+bool
+sock_is_ending(enum shmq_type type)
+{
+	static const struct timespec step = {.tv_nsec = SETTLE_STEP_NS};
+	struct shmq_req req = {0};
+	struct shmq_rep rep;
+
+	if (sock_ask(type, -1, &req, &rep, NULL) != -EBUSY)
+		return false;
+	nanosleep(&step, NULL);
+	return true;
+}
+
 /*
  * The kernel's socket of one that was carried ends in the daemon, a moment after its program has
  * closed it: so a port that is in use may be free soon.
@@ -271,19 +283,12 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 int
 sock_bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	static const struct timespec step = {.tv_nsec = SETTLE_STEP_NS};
-	struct shmq_req req = {0};
-	struct shmq_rep rep;
-	int i, rc = REAL(bind)(fd, sa, len), asked = -EBUSY;
+	bool is_ending = !sock_conf_is_idle();
+	int i, rc = REAL(bind)(fd, sa, len);
 
-	for (i = 0; i < SETTLE_STEPS && rc != 0 && errno == EADDRINUSE; i++) {
-		if (asked != -EBUSY || sock_conf_is_idle())
-			break;
-		asked = sock_ask(SHMQ_SOCK_SETTLE, -1, &req, &rep, NULL);
-		if (asked == -EBUSY)
-			nanosleep(&step, NULL);
-		if (asked == 0 || asked == -EBUSY)
-			rc = REAL(bind)(fd, sa, len);
+	for (i = 0; i < SOCK_SETTLE_STEPS && is_ending && rc != 0 && errno == EADDRINUSE; i++) {
+		is_ending = sock_is_ending(SHMQ_SOCK_SETTLE);
+		rc = REAL(bind)(fd, sa, len);
 	}
 	return rc;
 }

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "shmq.h"
 #include "sock_fd.h"
 
 /**
@@ -32,6 +33,10 @@ sock_goes_to(const struct msghdr *msg)
  * socket the daemon still has.
  */
 int sock_bind(int fd, const struct sockaddr *sa, socklen_t len);
+/** The daemon is asked that often, SETTLE or CLOSED, until it has ended what it has of us: 2 s. */
+#define SOCK_SETTLE_STEPS 1000
+/** Ask with *type*; true, after a pause: not everything has ended yet. */
+bool sock_is_ending(enum shmq_type type);
 /** *fd* came from somebody else: if it is a carried socket, it is one here, too. */
 void sock_adopt(int fd);
 /** All that the process began with. */

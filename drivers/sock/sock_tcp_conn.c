@@ -136,7 +136,7 @@ sock_tcp_listen(int fd, struct sock_file *f)
 	socklen_t len = sizeof(local);
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
-	int lease, rc, was = errno;
+	int lease, rc, i, was = errno;
 
 	if (atomic_load(&f->lease) >= 0 ||
 	    REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0 ||
@@ -151,6 +151,9 @@ sock_tcp_listen(int fd, struct sock_file *f)
 		atomic_store(&f->lease, sock_own(lease, &f->lease));
 	else
 		sock_conf_say("a listener stays with the kernel alone", rc);
+	/* with the daemon's copy open, our close() would not end the kernel's listener */
+	for (i = 0; i < SOCK_SETTLE_STEPS && rc == 0 && sock_is_ending(SHMQ_SOCK_CLOSED); i++)
+		;
 	errno = was;
 }
 

@@ -66,6 +66,7 @@ enum shmq_type {
 	SHMQ_SOCK_CONNECT = 23, /**< the answer brings what is to stand for it, if it comes up */
 	SHMQ_SOCK_ACCEPT = 24,  /**< the answer brings what stands for it from now on */
 	SHMQ_SOCK_SETTLE = 25,  /**< sockets that have ended go now; -EBUSY: ask again */
+	SHMQ_SOCK_CLOSED = 26,  /**< -EBUSY: what its user passed is not closed yet; ask again */
 	SHMQ_TYPES,
 	SHMQ_TAKEOVER = 256 /**< from another daemon, to that: nothing for applications */
 };
