@@ -20,7 +20,7 @@ SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
 FILECOPY = os.path.join(BUILD, 'examples/filecopy')
 LIFECYCLE = os.path.join(BUILD, 'test/e2e/lifecycle')
 REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 7
-HELLO, MR_ADD, CQ_CREATE, QP_CREATE, LISTEN, CONNECT, TYPES = 1, 2, 4, 6, 8, 10, 26
+HELLO, MR_ADD, CQ_CREATE, QP_CREATE, LISTEN, CONNECT, TYPES = 1, 2, 4, 6, 8, 10, 27
 
 
 def exchange(work, daemon):
