@@ -125,6 +125,7 @@ pause_app(const struct server *s, struct app *a)
 	a->is_paused = true;
 }
 
+/* When to look again. */
 static uint64_t
 resume_apps(struct server *s)
 {

@@ -164,7 +164,7 @@ introduce(void)
 }
 
 static int
-attach_locked(bool is_urgent)
+attach_locked(void)
 {
 	struct timespec now;
 	int rc;
@@ -172,7 +172,7 @@ attach_locked(bool is_urgent)
 	if (us.sock >= 0)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (!is_urgent && us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
+	if (us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
 		return -ECONNREFUSED;
 	rc = dial();
 	if (rc == 0)
@@ -189,8 +189,8 @@ view(void)
 	return atomic_load_explicit(&us.view, memory_order_acquire);
 }
 
-static int
-attach(bool is_urgent)
+int
+sock_attach(void)
 {
 	int rc, was = errno;
 	struct held old;
@@ -198,16 +198,10 @@ attach(bool is_urgent)
 	if (view() != NULL)
 		return 0;
 	lock(&old);
-	rc = attach_locked(is_urgent);
+	rc = attach_locked();
 	unlock(&old);
 	errno = was;
 	return rc;
-}
-
-int
-sock_attach(void)
-{
-	return attach(false);
 }
 
 void
@@ -237,7 +231,7 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 
 	req->type = type;
 	lock(&old);
-	rc = attach_locked(false);
+	rc = attach_locked();
 	if (rc == 0) {
 		rc = exchange(req, fd, rep, &came);
 		/* of one that answers too late the next answer would be the wrong one */
@@ -262,8 +256,7 @@ sock_bell(const struct sock_file *f)
 	uint32_t nb_qps;
 	int wake_fd;
 
-	/* a socket is carried, so there is a daemon, which must hear of this */
-	if (attach(true) != 0)
+	if (sock_attach() != 0)
 		return;
 	v = view();
 	if (v == NULL || f->id >= v->hello.hello.max_socks)

@@ -272,7 +272,9 @@ sock_is_ending(enum shmq_type type)
 
 	if (sock_ask(type, -1, &req, &rep, NULL) != -EBUSY)
 		return false;
-	nanosleep(&step, NULL);
+	/* bind() and listen() are no points where a thread may be cancelled */
+	REAL(syscall)
+	(SYS_nanosleep, &step, NULL);
 	return true;
 }
 

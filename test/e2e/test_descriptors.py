@@ -23,13 +23,13 @@ FDS = 128           # that a daemon may have which is to run out of them
 LINGER_S = 60       # until close() returns although the peer takes nothing
 
 
-def lingering():
+def lingering(seconds=LINGER_S):
     """A TCP socket whose close() waits for a peer that does not read; and that peer."""
     listener = socket.create_server(('127.0.0.1', 0))
     s = socket.create_connection(listener.getsockname())
     peer = listener.accept()[0]
     listener.close()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, LINGER_S))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, seconds))
     s.setblocking(False)
     try:
         while True:
@@ -136,6 +136,18 @@ def halt(process):
     """Stopped when this returns."""
     process.popen.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
+def keep_closing(daemon, seconds):
+    """For so long the daemon closes a descriptor of our user, and others wait behind it."""
+    bad = attach(daemon)
+    slow, peer = lingering(seconds)
+    halt(daemon.process)    # else the last to close may be we
+    pass_one(bad, [slow.fileno()])
+    slow.close()
+    daemon.process.popen.send_signal(signal.SIGCONT)
+    check(read_one(bad), 'no answer')
+    return bad, peer
 
 
 def slow_close(work, ways):

@@ -16,6 +16,7 @@ import sock
 from e2e import BUILD, SOURCE, Tests, check, need_namespaces, until_true
 from sock import PEER, PYTHON
 from sock_talk import HEAD, PORT, both, same, talk
+from test_descriptors import keep_closing
 
 SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
 # What two programs say, by name: what the server does with its listener *l*, what the client does.
@@ -402,6 +403,19 @@ def killed(pair, ours, _):
 
 
 @both
+def listens_late(pair, ours, _):
+    """close() ends a listener although its user's descriptors are slow to close."""
+    kept = keep_closing(ours, 1)
+    s = pair.server(PYTHON, '-c', HEAD + '''
+l = listen(); l.close()
+with open("/proc/self/net/tcp") as f: say(any(":%04X 00000000:0000 0A" % port in x for x in f))
+''', pair.server_ip, PORT, pair.folder)
+    check(s.wait() == 0 and s.out() == 'ready\nFalse\n', s.tail())
+    for k in kept:
+        k.close()
+
+
+@both
 def without_library(pair, ours, _):
     """A listener that has not the library is connected to by the kernel, also where one was that
     had it."""
@@ -548,7 +562,7 @@ def main():
         return 0
     for case, programs in CASES.items():
         (tests.add if case in QUICK else tests.add_long)(case, same, programs)
-    for test in (killed, without_library, forged, shown, no_system_calls):
+    for test in (killed, listens_late, without_library, forged, shown, no_system_calls):
         tests.add(test.__name__.replace('_', ' '), test)
     for test in (slow_to_accept, rules_of_the_own_address):
         tests.add_long(test.__name__.replace('_', ' '), test)

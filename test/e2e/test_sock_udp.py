@@ -13,6 +13,7 @@ import sys
 import sock
 from e2e import Process, Tests, check, need_namespaces, until_true
 from sock import HERE, OUR_IP, PEER, PEER_IP, PEER_IP6, PYTHON, need
+from test_descriptors import keep_closing
 
 PORT = 5000
 # Of this end, with the library; *s* is bound to the port, *c* is another one that sends to it by
@@ -258,7 +259,7 @@ at, far = ("{OUR_IP}", {PORT + 7}), ("{pair.server_ip}", 9)
 def again(sends=False):
     try: t = udp(*at)
     except OSError as e: return errno.errorcode[e.errno]
-    for _ in range(30 * sends): t.sendto(b"x", far)
+    for _ in range(400 * sends): t.sendto(b"x", far)
     t.close()
     return "bound"
 def all(*args): print(collections.Counter(again(*args) for _ in range(50)))
@@ -279,6 +280,20 @@ d = t.dup(); t.close(); all(); d.close(); print(again())
     check(want.startswith("Counter({'bound': 50})\n" * 2 + 'EADDRINUSE\nbound\n' * 10), want)
     out = here(pair, program)
     check(out == want, f'{out}, on the kernel: {want}')
+
+
+@ours
+def binds_late(pair):
+    """A port is free behind close() although its user's descriptors are slow to close."""
+    kept = keep_closing(pair.daemons['us'], 1)
+    out = here(pair, f'''
+at = ("{OUR_IP}", {PORT + 7})
+for _ in range(2): t = udp(*at); t.close()
+print("bound")
+''')
+    check(out == 'bound\n', out)
+    for s in kept:
+        s.close()
 
 
 ECHO_ALL = f'''
@@ -811,8 +826,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     check(daemon.ask('sockets')['refused'] >= 2, daemon.ask('sockets'))
 
 
-QUICK = (both_ways, descriptors, waits, edges, killed, waits_first, asks_nobody, long_ones, memory,
-         full, sends_first)
+QUICK = (both_ways, descriptors, waits, edges, killed, binds_late, waits_first, asks_nobody,
+         long_ones, memory, full, sends_first)
 LONG = (select_keeps_time, binds_again, error_edges, many_sockets, long_ones_carried_only,
         long_ones_both, long_ones_carry, own_descriptors, connects_anew, first_datagram,
         writes_unheard, streams,
