@@ -13,11 +13,8 @@
 #include <string.h>
 
 #include <rte_alarm.h>
-#include <rte_bus.h>
 #include <rte_cycles.h>
-#include <rte_dev.h>
 #include <rte_malloc.h>
-#include <rte_devargs.h>
 
 #include "engine_mtu.h"
 #include "engine_priv.h"
@@ -27,9 +24,8 @@
 #define ROOM_MIN     2048 /* several drivers refuse less */
 #define CACHE_MAX    256
 #define VLAN_ROOM    8
-#define LINK_MS_TAKE 50   /* for a memif client's link, at first: in a takeover, */
-#define LINK_MS_MIN  1000 /* else, */
-#define LINK_MS_MAX  4000 /* and at last */
+#define LINK_MS      5000 /* for a memif client's link; beyond, the port is used without */
+#define LINK_MS_TAKE 1000 /* in a takeover for its server, then for the link: 4 s are for all */
 
 /* Room for the largest frame, in one mbuf: memif breaks chains (DPDK 22.11). */
 static uint16_t
@@ -293,15 +289,6 @@ raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **wh
 }
 
 static bool
-is_memif_client(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
-{
-	const struct rte_devargs *args = rte_dev_devargs(info->device);
-
-	return is_memif(p) &&
-		(args == NULL || args->args == NULL || strstr(args->args, "role=server") == NULL);
-}
-
-static bool
 has_link_within(const struct san_engine_port *p, uint32_t ms)
 {
 	while (!san_engine_port_is_up(p) && ms-- > 0)
@@ -309,31 +296,15 @@ has_link_within(const struct san_engine_port *p, uint32_t ms)
 	return san_engine_port_is_up(p);
 }
 
-/*
- * A memif client asks for its link once, when it is started. A server whose socket is there
- * already, but whose port is not started yet, refuses for good (DPDK 22.11): so we ask again.
- * Not soon: a server that is only slow to answer may panic (EAL's interrupt thread) when the link
- * that it is setting up is closed. Nobody else waits for a link. Nor is a server ready that has
- * not noticed yet that the process from which we take over has left.
- */
+/* A server is not ready, either, that has not noticed that the process before us has left. */
 static int
-start_device(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
+start_device(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 {
-	bool asks = is_memif_client(p, info);
-	int rc = rte_eth_dev_start(p->id);
-	uint32_t ms;
+	bool is_client = san_engine_memif_is_client(info);
+	int rc = san_engine_memif_start(&p->memif, p->id, is_client, p->resumes ? LINK_MS_TAKE : 0);
 
-	for (ms = 0; rc != 0 && asks && p->resumes && ms < LINK_MS_MAX; ms++) {
-		rte_delay_us_sleep(1000);
-		rc = rte_eth_dev_start(p->id);
-	}
-	if (rc != 0 || !asks)
-		return rc;
-	ms = p->resumes ? LINK_MS_TAKE : LINK_MS_MIN;
-	for (; !has_link_within(p, ms) && ms < LINK_MS_MAX; ms *= 2) {
-		rte_eth_dev_stop(p->id);
-		rc = rte_eth_dev_start(p->id);
-	}
+	if (rc == 0 && is_client && !has_link_within(p, p->resumes ? LINK_MS_TAKE : LINK_MS))
+		SAN_LOG(ENGINE, NOTICE, "port=%u memif=waits for its server", p->id);
 	return rc;
 }
 
@@ -414,6 +385,7 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 static void
 shut(struct san_engine_port *p)
 {
+	san_engine_memif_stop(&p->memif);
 	if (p->started) {
 		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 		rte_eth_dev_stop(p->id);

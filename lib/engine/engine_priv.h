@@ -17,6 +17,7 @@
 #include "engine_busy.h"
 #include "engine_clock.h"
 #include "engine_gate.h"
+#include "engine_memif.h"
 #include "engine_trace.h"
 
 #define ENGINE_BURST      SAN_CORE_BURST
@@ -79,6 +80,7 @@ struct san_engine_port {
 	bool is_shared;    /**< the kernel has our address there: it answers for us */
 	int guard_fd;      /**< see san_engine_kernel_guard(); -1: not needed */
 	struct san_engine_gate gate;
+	struct san_engine_memif memif;
 	struct san_engine_conf conf;
 	struct san_engine_image *image;
 	bool resumes; /**< the image was there: a port that was parked goes on */

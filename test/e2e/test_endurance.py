@@ -112,7 +112,7 @@ def apps_killed(work):
 def daemons_killed(work, mode):
     """One of two daemons, with its programs; the other one and its program live on.
 
-    The one that dies is memif's client: DPDK 22.11's does not connect again to another server.
+    The one that dies is memif's client: a server that was killed leaves its socket's file.
     """
     link = Attached(work)
     server = Server(link, PATIENCE)

@@ -34,7 +34,7 @@ def start_server(work, link):
 def server_killed(again, work, kind=Memif):
     """SIGKILL in the middle of a transfer: everything ends with a status.
 
-    A memif client does not connect again to another server (DPDK 22.11); over veth it must.
+    A memif server that was killed leaves its socket's file, so the next one is over veth.
     """
     link = kind(work) if kind is not Memif or not again else Veth(work, 'af_packet')
     server = start_server(work, link)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Live restart: a new daemon takes over, and applications see nothing but a pause. (SYS-2)
 
-memif's client is the end that is taken over: the other one's peer does not connect again in DPDK
-22.11. Both ends, and a link that stays, are a veth's.
+memif's client is the end that is taken over: two servers can't have one socket. Both ends, and a
+link that stays, are a veth's.
 """
 
 import functools
@@ -140,6 +140,42 @@ def under_load(work, kind, roles):
     print(f'# {len(pauses)} takeovers: blackout {sorted(pauses)[len(pauses) // 2]:.0f} ms in the '
           f'middle, {max(pauses):.0f} ms at most', flush=True)
     link.stop()
+
+
+def peer_stands_still(work):
+    """The other end does not run while a link is taken over: it is not harmed by that, and there is
+    a link when it runs again."""
+    link = Attached(work)
+    server = Server(link)
+    client = start_load(link, MODES[0])
+    far = link.daemons['server']
+    far.process.signal('STOP')
+    link.daemons['client'] = takeover(link.daemons['client'])
+    far.process.signal('CONT')
+    must_move(far, client, server.process)
+    end_load(client)
+    check(server.process.stop() == 0, server.process.tail())
+    link.stop()
+
+
+def peer_comes_again(work):
+    """The daemon at the other end of a memif link ends, in order or not, and another one comes."""
+    def kill(daemon):
+        daemon.process.kill()
+        os.unlink(work.path('memif.sock'))  # else the driver finds it in use
+
+    daemons = Attached(work).daemons
+    for end in (Daemon.stop, kill):
+        end(daemons['server'])
+        daemons['server'] = daemons['server'].again()
+        pair = connected(work, [d.spec for d in daemons.values()])
+        must_move(daemons['server'], *pair)
+        for p in pair:
+            p.stop()
+    until_true(daemons['client'].process.tail,
+               lambda: 'memif=connected' in daemons['client'].process.err())
+    for d in daemons.values():
+        d.stop()
 
 
 # ---- who waits ----
@@ -499,6 +535,8 @@ def main():
                 under_load, kind=Attached, roles=['client'])),
             (tests.add_long, 'under load, both daemons', functools.partial(
                 under_load, kind=Kernel, roles=['server', 'client'])),
+            (tests.add, 'the peer stands still', peer_stands_still),
+            (tests.add, 'the peer comes again', peer_comes_again),
             (tests.add, 'who waits', waiting),
             (tests.add_long, 'sanbench waits', waiting_bench),
             (tests.add, 'what was set up, on one daemon', set_up_local),

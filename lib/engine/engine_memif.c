@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "engine_memif.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_alarm.h>
+#include <rte_cycles.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
+
+#include "san_log.h"
+
+#define LOOK_UP_US  (100 * 1000)  /* between two looks at a link that is up */
+#define LOOK_MIN_US 1000          /* else, at first */
+#define LOOK_MAX_US (1000 * 1000) /* and at last */
+
+bool
+san_engine_memif_is_client(const struct rte_eth_dev_info *info)
+{
+	const struct rte_devargs *args = rte_dev_devargs(info->device);
+
+	return strcmp(info->driver_name, "net_memif") == 0 &&
+		(args == NULL || args->args == NULL || strstr(args->args, "role=server") == NULL);
+}
+
+static bool
+is_up(const struct san_engine_memif *m)
+{
+	struct rte_eth_link link = {0};
+
+	return rte_eth_link_get_nowait(m->port_id, &link) == 0 &&
+		link.link_status == RTE_ETH_LINK_UP;
+}
+
+/* The inode of a socket that is connected to a named one; 0: *fd* is not one. */
+static uint64_t
+socket_to_server(int fd)
+{
+	struct sockaddr_un peer;
+	socklen_t len = sizeof(peer);
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || getpeername(fd, (struct sockaddr *)&peer, &len) != 0)
+		return 0;
+	return peer.sun_family == AF_UNIX && len > sizeof(sa_family_t) ? st.st_ino : 0;
+}
+
+/* The driver does not tell the descriptor of its request: it is the lowest that was free. */
+static int
+ask(struct san_engine_memif *m)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+	int rc;
+
+	if (fd >= 0)
+		close(fd);
+	rc = rte_eth_dev_start(m->port_id);
+	m->is_started = rc == 0;
+	m->fd = fd;
+	m->socket = rc == 0 && fd >= 0 ? socket_to_server(fd) : 0;
+	return rc;
+}
+
+static bool
+is_under_way(const struct san_engine_memif *m)
+{
+	return m->socket != 0 && socket_to_server(m->fd) == m->socket;
+}
+
+static void
+report(struct san_engine_memif *m, bool is_lost)
+{
+	if (m->is_lost != is_lost)
+		SAN_LOG(ENGINE, NOTICE, "port=%u memif=%s", m->port_id,
+			is_lost ? "lost, asks for the link again" : "connected");
+	m->is_lost = is_lost;
+}
+
+/* In the interrupt thread. */
+static void
+look(void *arg)
+{
+	struct san_engine_memif *m = arg;
+	uint32_t wait_us = LOOK_UP_US;
+
+	if (is_up(m)) {
+		report(m, false);
+		m->wait_us = LOOK_MIN_US;
+	} else {
+		if (!is_under_way(m)) {
+			report(m, true);
+			if (m->is_started)
+				rte_eth_dev_stop(m->port_id);
+			ask(m);
+		}
+		wait_us = m->wait_us;
+		m->wait_us = RTE_MIN(2 * wait_us, (uint32_t)LOOK_MAX_US);
+	}
+	rte_eal_alarm_set(wait_us, look, m);
+}
+
+int
+san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks,
+		       uint32_t patience_ms)
+{
+	int rc;
+
+	*m = (struct san_engine_memif){.asks = asks, .port_id = port_id, .wait_us = LOOK_MIN_US};
+	if (!asks)
+		return rte_eth_dev_start(port_id);
+	for (rc = ask(m); rc != 0 && patience_ms != 0; patience_ms--) {
+		rte_delay_us_sleep(1000);
+		rc = ask(m);
+	}
+	m->asks = rc == 0;
+	if (m->asks)
+		rte_eal_alarm_set(LOOK_MIN_US, look, m);
+	return rc;
+}
+
+void
+san_engine_memif_stop(struct san_engine_memif *m)
+{
+	if (m->asks)
+		rte_eal_alarm_cancel(look, m); /* waits for one that runs */
+	m->asks = false;
+}
