@@ -2,6 +2,7 @@
 
 #include "engine_memif.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -51,7 +52,11 @@ socket_to_server(int fd)
 	return peer.sun_family == AF_UNIX && len > sizeof(sa_family_t) ? st.st_ino : 0;
 }
 
-/* The driver does not tell the descriptor of its request: it is the lowest that was free. */
+/*
+ * The driver does not tell the descriptor of its request: it is the lowest that was free, unless
+ * another thread was faster. Then nobody knows whether the server has accepted, and it has time.
+ * (If that is closed already, the server has refused.)
+ */
 static int
 ask(struct san_engine_memif *m)
 {
@@ -64,6 +69,8 @@ ask(struct san_engine_memif *m)
 	m->is_started = rc == 0;
 	m->fd = fd;
 	m->socket = rc == 0 && fd >= 0 ? socket_to_server(fd) : 0;
+	if (rc == 0 && m->socket == 0 && fcntl(fd, F_GETFD) >= 0)
+		m->wait_us = LOOK_MAX_US;
 	return rc;
 }
 
@@ -120,7 +127,7 @@ san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks,
 	}
 	m->asks = rc == 0;
 	if (m->asks)
-		rte_eal_alarm_set(LOOK_MIN_US, look, m);
+		rte_eal_alarm_set(m->wait_us, look, m);
 	return rc;
 }
 
