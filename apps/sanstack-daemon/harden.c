@@ -28,7 +28,7 @@
 
 #include "harden.h"
 
-#define TRIES        1000 /* of TRY_NS: a thread that is not scheduled for a second is lost */
+#define TRIES        20000 /* of TRY_NS: a busy machine may not run a thread for seconds */
 #define TRY_NS       1000000
 #define CLEAN_PASSES 2 /* a thread that one which was not done yet made may be missed by one pass */
 #define SIGNAL       (SIGRTMAX - 1)
