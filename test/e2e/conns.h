@@ -23,6 +23,8 @@ struct conns_extra {
 	void (*closing)(struct rtsan_ctx *ctx);
 	void (*closed)(void);
 	void (*explain)(struct rtsan_ctx *ctx); /**< it has failed */
+	/** The link ends with the context, and may take along what was sent last. */
+	bool link_ends;
 };
 
 /** Run that role, and exit. */

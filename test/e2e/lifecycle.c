@@ -133,6 +133,7 @@ main(int argc, char **argv)
 		.closing = be_silent,
 		.closed = other_eal,
 		.explain = explain,
+		.link_ends = true,
 	};
 	static const struct conns_extra attached = {.round = in_daemon, .closing = be_silent};
 
