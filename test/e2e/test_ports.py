@@ -288,6 +288,7 @@ def memory_fails(work):
     check('port=0 pid=' in daemon.process.err(), daemon.process.tail())
     for p in pair:
         check(p.is_alive(), p.tail() + daemon.process.tail())
+    for p in pair:
         p.kill()
     daemon.stop()
 
