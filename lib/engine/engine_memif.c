@@ -15,6 +15,7 @@
 #include <rte_dev.h>
 #include <rte_devargs.h>
 
+#include "engine_priv.h"
 #include "san_log.h"
 
 #define LOOK_UP_US  (100 * 1000)  /* between two looks at a link that is up */
@@ -28,15 +29,6 @@ san_engine_memif_is_client(const struct rte_eth_dev_info *info)
 
 	return strcmp(info->driver_name, "net_memif") == 0 &&
 		(args == NULL || args->args == NULL || strstr(args->args, "role=server") == NULL);
-}
-
-static bool
-is_up(const struct san_engine_memif *m)
-{
-	struct rte_eth_link link = {0};
-
-	return rte_eth_link_get_nowait(m->port_id, &link) == 0 &&
-		link.link_status == RTE_ETH_LINK_UP;
 }
 
 /* The inode of a socket that is connected to a named one; 0: *fd* is not one. */
@@ -96,7 +88,7 @@ look(void *arg)
 	struct san_engine_memif *m = arg;
 	uint32_t wait_us = LOOK_UP_US;
 
-	if (is_up(m)) {
+	if (san_engine_port_is_up(container_of(m, struct san_engine_port, memif))) {
 		report(m, false);
 		m->wait_us = LOOK_MIN_US;
 	} else {
