@@ -127,13 +127,13 @@ other_eal(void)
 int
 main(int argc, char **argv)
 {
-	static const struct conns_extra embedded = {
+	const struct conns_extra embedded = {
 		.left = left,
 		.round = in_process,
 		.closing = be_silent,
 		.closed = other_eal,
 		.explain = explain,
-		.link_ends = true,
+		.link_ends = argc > 2 && strstr(argv[2], "net_memif") != NULL,
 	};
 	static const struct conns_extra attached = {.round = in_daemon, .closing = be_silent};
 
