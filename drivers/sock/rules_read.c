@@ -23,6 +23,7 @@
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 #define SPIN_MAX   1000000 /* us */
 #define PROBE_MAX  10000   /* ms */
+#define ANSWER_MAX 60      /* s */
 
 #define DIM(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -388,6 +389,14 @@ set_probe(struct reading *rd, struct sock_settings *to, const char *value)
 }
 
 static int
+set_answer(struct reading *rd, struct sock_settings *to, const char *value)
+{
+	if (!is_number(value, ANSWER_MAX, &to->answer_s) || to->answer_s == 0)
+		return refuse(rd, "answer %s: seconds, 1 to %d", value, ANSWER_MAX);
+	return 0;
+}
+
+static int
 set_log(struct reading *rd, struct sock_settings *to, const char *value)
 {
 	static const char *const words[] = {
@@ -413,6 +422,7 @@ static const struct setting {
 	{"port", set_port},
 	{"spin", set_spin},
 	{"probe", set_probe},
+	{"answer", set_answer},
 	{"log", set_log},
 };
 
@@ -455,7 +465,9 @@ read_line(struct reading *rd, char *line)
 	for (i = 0; i < DIM(settings); i++)
 		if (strcmp(word, settings[i].name) == 0)
 			return read_setting(rd, i, line);
-	return refuse(rd, "%s: known are carry, kernel, both, drop, daemon, port, spin, probe, log",
+	return refuse(rd,
+		      "%s: known are carry, kernel, both, drop, daemon, port, spin, probe, "
+		      "answer, log",
 		      word);
 }
 
@@ -490,6 +502,7 @@ sock_rules_init(struct sock_rules *rules)
 	strcpy(rules->settings.daemon, "/run/sanstack/sanstack.sock");
 	rules->settings.spin_us = 20;
 	rules->settings.probe_ms = 20;
+	rules->settings.answer_s = 3;
 	rules->settings.log = SOCK_LOG_ERROR;
 }
 

@@ -27,8 +27,7 @@
 #include "sock_real.h"
 #include "sock_route.h"
 
-#define AGAIN_S    5 /* until a daemon that was not there is asked for again */
-#define PATIENCE_S 3 /* with a daemon that does not answer: then the kernel has the socket */
+#define AGAIN_S 5 /* until a daemon that was not there is asked for again */
 
 /* What we know of a daemon; never freed, because another thread may be ringing. */
 struct view {
@@ -88,7 +87,7 @@ exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 static int
 dial(void)
 {
-	static const struct timeval patience = {.tv_sec = PATIENCE_S};
+	const struct timeval patience = {.tv_sec = sock_conf_answer_s()};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd, rc;
 

@@ -90,6 +90,12 @@ sock_conf_probe_ms(void)
 	return loaded()->settings.probe_ms;
 }
 
+uint32_t
+sock_conf_answer_s(void)
+{
+	return loaded()->settings.answer_s;
+}
+
 bool
 sock_conf_may_drop(void)
 {

@@ -18,6 +18,7 @@ const char *sock_conf_port(void);
 uint32_t sock_conf_spin_us(void);
 /** How long a daemon of a peer has to answer. */
 uint32_t sock_conf_probe_ms(void);
+uint32_t sock_conf_answer_s(void);
 /** Are there no rules at all? */
 bool sock_conf_is_idle(void);
 /** Is there a rule by which something is refused? Then each datagram's address is looked at. */

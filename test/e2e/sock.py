@@ -134,8 +134,8 @@ class Pair:
                                                    f'ip = {OUR_IP6}/64' if v6 else '')
             if daemons == 2:
                 self.daemons['peer'] = self.start_daemon(self.at_peer, 'client', PEER_IP, 'b0')
-        # a peer with a daemon has the time that it needs on a busy machine
-        patience = ';probe 10000' if daemons == 2 else ''
+        # on a busy machine daemons have the time that they need
+        patience = ';answer 60' + (';probe 10000' if daemons == 2 else '')
         self.rules = (rules or f'kernel remote 127.0.0.0/8;carry proto {proto}') + patience
         self.own_names = self.names()   # of the daemons themselves
         self.next_case()

@@ -173,13 +173,15 @@ add_text__settings(void **state)
 	assert_string_equal(rules.settings.port, "");
 	assert_int_equal(rules.settings.spin_us, 20);
 	assert_int_equal(rules.settings.probe_ms, 20);
+	assert_int_equal(rules.settings.answer_s, 3);
 	assert_int_equal(rules.settings.log, SOCK_LOG_ERROR);
-	read_rules("daemon /tmp/d;port east-1;spin 0;probe 10000;log info");
+	read_rules("daemon /tmp/d;port east-1;spin 0;probe 10000;answer 60;log info");
 	assert_int_equal(rules.nb_rules, 0);
 	assert_string_equal(rules.settings.daemon, "/tmp/d");
 	assert_string_equal(rules.settings.port, "east-1");
 	assert_int_equal(rules.settings.spin_us, 0);
 	assert_int_equal(rules.settings.probe_ms, 10000);
+	assert_int_equal(rules.settings.answer_s, 60);
 	assert_int_equal(rules.settings.log, SOCK_LOG_INFO);
 }
 
@@ -234,6 +236,7 @@ add_text__refused(void **state)
 		{"spin 1;spin 2", "2: spin is there already"},
 		{"spin 1000001", "1: spin 1000001: microseconds, 0 to 1000000"},
 		{"probe 1s", "1: probe 1s: milliseconds, 0 to 10000"},
+		{"answer 0", "1: answer 0: seconds, 1 to 60"},
 		{"port a.b", "1: port a.b: a name is 1 to 31"},
 		{"port abcdefghijklmnopqrstuvwxyz012345", "a name is 1 to 31"},
 		{"log all", "1: log all: known are off, error, info"},
