@@ -10,7 +10,7 @@ import functools
 import os
 
 import sock
-from e2e import BUILD, check
+from e2e import BUILD, Failed, check
 from sock import HERE, PYTHON
 
 PORT = 5100
@@ -23,10 +23,11 @@ stdio = {os.path.join(BUILD, "test/e2e/sock_stdio")!r}
 ''' + '''
 ip, port, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 def tell(what, text=""):
-    with open(f"{folder}/{what}", "w") as f: f.write(text)
+    with open(f"{folder}/{what}.new", "w") as f: f.write(text)
+    os.rename(f"{folder}/{what}.new", f"{folder}/{what}")
 def hear(what):
     while not os.path.exists(f"{folder}/{what}"): time.sleep(0.01)
-def asleep(other): wait_asleep(open(f"{folder}/{other}").read())
+def asleep(other): hear(other); wait_asleep(open(f"{folder}/{other}").read())
 def say(*what): print(*what, flush=True)
 def name(e): return errno.errorcode[e.errno]
 def ready(s): return [bool(x) for x in select.select([s], [s], [], 0)[:2]]
@@ -43,8 +44,9 @@ def listen():
 def dial(**how):
     tell("client", str(os.getpid())); return socket.create_connection((ip, port), **how)
 def story(name):
-    p = subprocess.run([stdio, name, ip, str(port)], stdout=subprocess.PIPE, text=True, timeout=15)
-    say(name, p.returncode, p.stdout)
+    p = subprocess.Popen([stdio, name, ip, str(port)], stdout=subprocess.PIPE, text=True)
+    tell("client", str(p.pid)); out = p.communicate()[0]
+    say(name, p.returncode, out)
 def by_line(s):
     for line in s.makefile("rb"):
         say(line)
@@ -55,14 +57,17 @@ data = bytes(i * 7 + (i >> 8) & 255 for i in range(3_000_000))
 
 
 def talk(pair, case, plain=False):
-    """What both of them say."""
+    """What both of them say, and last what the server says of its errors: those may differ."""
     server, client = case
     args = (pair.server_ip, PORT, pair.folder)
     s = pair.server(PYTHON, '-c', f'{HEAD}\nl = listen()\n{server}', *args, text='ready',
                     plain=plain)
-    out = pair.client(PYTHON, '-c', HEAD + client, *args)
+    try:
+        out = pair.client(PYTHON, '-c', HEAD + client, *args)
+    except Failed as e:
+        raise Failed(f'{e}; the server: {s.tail()}') from None
     s.wait()
-    return out, s.out()
+    return out, s.out(), s.err()
 
 
 def carried_pair():
@@ -74,7 +79,7 @@ def same(case):
     want = talk(sock.shared(sock.KERNEL, 'tcp'), case)
     pair = carried_pair()
     got = talk(pair, case)
-    check(got == want, f'carried: {got}, on the kernel: {want}')
+    check(got[:2] == want[:2], f'carried: {got}, on the kernel: {want}')
     grown = pair.grown()
     check(grown['streams_accepted'] > 0, 'it was not carried')
     check(grown['tx_pkts'] > 0, 'nothing was sent')

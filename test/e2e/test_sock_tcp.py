@@ -422,7 +422,7 @@ def without_library(pair, ours, _):
     want = [None, None]
     for i, plain in enumerate((False, True, False)):
         before = ours.ask('sockets')['streams_accepted']
-        out = talk(pair, CASES['half closed'], plain=plain)
+        out = talk(pair, CASES['half closed'], plain=plain)[:2]
         want[0] = want[0] or out
         check(out == want[0], f'{out}, not {want[0]}')
         grown = ours.ask('sockets')['streams_accepted'] - before
