@@ -55,7 +55,10 @@ struct san_pdl_cc_ops {
 			uint64_t now_ns);
 	void (*on_timeout)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 			   uint64_t now_ns);
-	/** A CNP arrived. */
+	/**
+	 * A CNP arrived while something was in flight. It has no tag: believe no more than one
+	 * until an ACK confirms a mark. NULL: the algorithm has no use for CNPs.
+	 */
 	void (*on_cnp)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
 		       uint64_t now_ns);
 };

@@ -5,6 +5,9 @@
  * the time the path is marked; a marked round trip cuts by alpha / 2, quiet ones
  * lead back half-way to the window before the cut, then add to it, then add
  * faster. Delay is ignored: for switches that mark reliably.
+ *
+ * A CNP is early word of a mark that an ACK will report. It has no tag, so it cuts once, and
+ * again only after an ACK, which has one, reported a mark: who forges CNPs gains one cut.
  */
 
 #include <stddef.h>
@@ -17,6 +20,7 @@
 #define GOAL      priv[1] /* window before the last cut, Q16 packets */
 #define ROUND_END priv[2]
 #define QUIET     priv[3] /* round trips since the last cut */
+#define ON_CREDIT priv[4] /* a CNP cut, and no ACK has reported a mark since */
 
 #define G_SHIFT    4 /* alpha's gain: 1/16 */
 #define RECOVER    5 /* quiet round trips that only lead back */
@@ -78,11 +82,22 @@ dcqcn_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 {
 	san_pdl_cc_host(cc, conf, s);
 	if (s->nb_ce != 0) {
+		cc->ON_CREDIT = false;
 		marked(cc, conf, s->rtt_ns, s->now_ns);
 	} else if (s->now_ns >= cc->ROUND_END) {
 		cc->ROUND_END = s->now_ns + s->rtt_ns;
 		quiet_round(cc, conf, s->limited);
 	}
+}
+
+static void
+dcqcn_on_cnp(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
+	     uint64_t now_ns)
+{
+	if (cc->ON_CREDIT)
+		return;
+	cc->ON_CREDIT = true;
+	marked(cc, conf, rtt_ns, now_ns);
 }
 
 static void
@@ -111,5 +126,5 @@ const struct san_pdl_cc_ops san_pdl_cc_dcqcn = {
 	.on_ack = dcqcn_on_ack,
 	.on_loss = dcqcn_on_loss,
 	.on_timeout = dcqcn_on_timeout,
-	.on_cnp = marked,
+	.on_cnp = dcqcn_on_cnp,
 };

@@ -51,5 +51,4 @@ const struct san_pdl_cc_ops san_pdl_cc_fixed = {
 	.on_ack = fixed_on_ack,
 	.on_loss = fixed_on_loss,
 	.on_timeout = fixed_on_timeout,
-	.on_cnp = fixed_on_loss,
 };

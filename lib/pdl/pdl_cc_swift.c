@@ -165,7 +165,11 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	delay = filtered(cc);
 	if (s->delay_ns != 0)
 		set_level(cc, delay, target);
-	if (delay <= target) {
+	if (s->nb_ce != 0 && delay <= target) {
+		/* The switch knows of a queue before the round trips show it. */
+		if (san_pdl_cc_may_cut(cc, s->rtt_ns, s->now_ns))
+			san_pdl_cc_cut(cc, conf, KEEP_LOSS, 0, s->now_ns);
+	} else if (delay <= target) {
 		/* What was not used can't be shown to be right. */
 		if (s->limited)
 			grow(cc, conf, s->nb_acked);
@@ -201,20 +205,10 @@ swift_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint
 	cc->LIMITED = true;
 }
 
-static void
-swift_on_cnp(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
-	     uint64_t now_ns)
-{
-	cc->LIMITED = true;
-	if (san_pdl_cc_may_cut(cc, rtt_ns, now_ns))
-		san_pdl_cc_cut(cc, conf, KEEP_LOSS, 0, now_ns);
-}
-
 const struct san_pdl_cc_ops san_pdl_cc_swift = {
 	.name = "swift",
 	.init = swift_init,
 	.on_ack = swift_on_ack,
 	.on_loss = swift_on_loss,
 	.on_timeout = swift_on_timeout,
-	.on_cnp = swift_on_cnp,
 };

@@ -43,15 +43,14 @@ belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 {
 	if (!san_ip_eq(&p->src, &c->path.dst))
 		return SAN_DROP_PEER;
-	if (p->op == SAN_OP_CNP) /* only a BTH: no tag */
-		return c->state == SAN_CONN_OPEN ? SAN_DROP_NONE : SAN_DROP_STATE;
-	if (p->tag != c->tag)
+	if (p->tag != c->tag && p->op != SAN_OP_CNP) /* which is only a BTH: no tag */
 		return SAN_DROP_TAG;
 	if (p->pkey != c->pkey)
 		return SAN_DROP_PKEY;
 	if (c->state == SAN_CONN_OPEN)
 		return SAN_DROP_NONE;
-	if (c->state == SAN_CONN_CLOSING && san_pdl_win_of(p->op, p->flags) == SAN_WIN_MAX)
+	if (c->state == SAN_CONN_CLOSING && p->op != SAN_OP_CNP &&
+	    san_pdl_win_of(p->op, p->flags) == SAN_WIN_MAX)
 		return SAN_DROP_NONE;
 	return SAN_DROP_STATE;
 }
@@ -114,6 +113,10 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 	return drop_of[pos];
 }
 
+/*
+ * Anybody who knows the partition can forge a CNP: only an algorithm that wants it hears of
+ * it, and only while something is in flight that can have been marked (RT-21).
+ */
 static void
 on_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
@@ -121,9 +124,11 @@ on_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	uint32_t cuts = cc->nb_cuts;
 	uint64_t rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : pdl->conf.rto_init_ns;
 
+	pdl->stats.nb_cnp_rx++;
+	if (cc->ops->on_cnp == NULL || !san_pdl_has_outstanding(c))
+		return;
 	cc->ops->on_cnp(cc, &pdl->conf.cc_conf, rtt_ns, now_ns);
 	pdl->stats.nb_cc_cuts += cc->nb_cuts - cuts;
-	pdl->stats.nb_cnp_rx++;
 }
 
 static void

@@ -87,7 +87,7 @@ swift__doubles_at_first(void **state)
 }
 
 /*
- * A late round trip, a loss, a mark, a CNP, a timeout, a receiver that is full: whatever it
+ * A late round trip, a loss, a mark, a timeout, a receiver that is full: whatever it
  * was, no more of that.
  */
 static void
@@ -97,26 +97,42 @@ swift__doubles_until_first_hint(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 7; i++) {
+	for (i = 0; i < 6; i++) {
 		start(&san_pdl_cc_swift);
 		round_trip(i == 0 ? 3 * TARGET : TARGET / 2, 8);
 		s.now_ns += RTT;
 		s.delay_ns = TARGET / 2;
 		s.nb_lost = i == 1;
 		s.nb_ce = i == 2;
-		s.rx_level = i == 6 ? 900 : 0;
+		s.rx_level = i == 5 ? 900 : 0;
 		cc.ops->on_ack(&cc, &conf, &s);
 		s.nb_lost = s.nb_ce = s.rx_level = 0;
 		if (i == 3)
 			cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
 		else if (i == 4)
 			cc.ops->on_timeout(&cc, &conf, s.now_ns);
-		else if (i == 5)
-			cc.ops->on_cnp(&cc, &conf, RTT, s.now_ns);
 		before = cc.window;
 		round_trip(TARGET / 2, 8);
 		assert_in_range(cc.window, before, before + PKT(2));
 	}
+}
+
+/* A mark that an ACK reports, under its tag, is believed before delay shows; a CNP is not. */
+static void
+swift__mark_cuts_once_per_rtt(void **state)
+{
+	uint32_t before;
+
+	(void)state;
+	start(&san_pdl_cc_swift);
+	assert_null(cc.ops->on_cnp);
+	round_trip(TARGET / 2, 1);
+	before = cc.window;
+	s.nb_ce = 1;
+	round_trip(TARGET / 2, 8);
+	s.nb_ce = 0;
+	assert_in_range(cc.nb_cuts, 1, 2);
+	assert_in_range(cc.window, before / 2, before - 1);
 }
 
 /* Additive increase: about one packet per round trip, and only when it is used. */
@@ -424,6 +440,31 @@ dcqcn__marks_cut_quiet_recovers(void **state)
 	assert_true(cc.window < (uint32_t)i && cc.window > (uint32_t)i * 9 / 10);
 }
 
+/*
+ * RT-21: a CNP is first word of a mark that an ACK will report; without that report there
+ * is no second one.
+ */
+static void
+dcqcn__cnp_until_an_ack_confirms(void **state)
+{
+	uint32_t i, before;
+
+	(void)state;
+	start(&san_pdl_cc_dcqcn);
+	for (i = 0; i < 100; i++) {
+		s.now_ns += RTT;
+		cc.ops->on_cnp(&cc, &conf, RTT, s.now_ns);
+	}
+	assert_int_equal(cc.nb_cuts, 1);
+	s.nb_ce = 1;
+	round_trip(TARGET / 2, 1);
+	s.nb_ce = 0;
+	s.now_ns += RTT;
+	before = cc.window;
+	cc.ops->on_cnp(&cc, &conf, RTT, s.now_ns);
+	assert_true(cc.window < before);
+}
+
 /* ---- fixed ---- */
 
 static void
@@ -437,7 +478,6 @@ fixed__does_not_move(void **state)
 		round_trip(10 * TARGET, 4);
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
 	cc.ops->on_timeout(&cc, &conf, s.now_ns);
-	cc.ops->on_cnp(&cc, &conf, RTT, s.now_ns);
 	assert_int_equal(san_pdl_cc_window(&cc), conf.window_init);
 }
 
@@ -589,6 +629,7 @@ UNIT_TEST(test_pdl_cc)
 		cmocka_unit_test(san_pdl_cc_find__all),
 		cmocka_unit_test(swift__doubles_at_first),
 		cmocka_unit_test(swift__doubles_until_first_hint),
+		cmocka_unit_test(swift__mark_cuts_once_per_rtt),
 		cmocka_unit_test(swift__grows_below_target),
 		cmocka_unit_test(swift__rt9),
 		cmocka_unit_test(swift__late_sample_or_stall_does_not_cut),
@@ -601,6 +642,7 @@ UNIT_TEST(test_pdl_cc)
 		cmocka_unit_test(swift__loss_with_delay_halves),
 		cmocka_unit_test(san_pdl_cc_host__shrinks_and_recovers),
 		cmocka_unit_test(dcqcn__marks_cut_quiet_recovers),
+		cmocka_unit_test(dcqcn__cnp_until_an_ack_confirms),
 		cmocka_unit_test(fixed__does_not_move),
 		cmocka_unit_test(connection__rt9),
 		cmocka_unit_test(connection__long_path_is_no_queue),

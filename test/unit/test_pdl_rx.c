@@ -20,6 +20,18 @@ setup(void **state)
 }
 
 static int
+setup_dcqcn(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	conf.cc = &san_pdl_cc_dcqcn;
+	pair_open(&pair, &conf, 16, 64);
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	return 0;
+}
+
+static int
 setup_narrow(void **state)
 {
 	struct san_pdl_conf conf = pair_conf();
@@ -61,9 +73,20 @@ san_pdl_win_of__every_op(void **state)
 	}
 }
 
+/* What is wrong in row *i*: CID, lcore, peer (and all that follows), tag, partition. */
+static void
+spoil(struct san_wire_pkt *p, size_t i)
+{
+	p->dcid += i == 0;
+	p->dcid += i == 1 ? 1 << SAN_CID_LCORE_SHIFT : 0;
+	p->src.b[15] += i == 2;
+	p->tag += i == 2 || i == 3;
+	p->pkey += i >= 2;
+}
+
 /*
  * RT-21, RT-24, RT-29: what does not belong here is named, in this order, and
- * changes nothing: neither in the connection nor in the instance.
+ * changes nothing: neither in the connection nor in the instance. A CNP has no tag.
  */
 static void
 san_pdl_rx_check__drops_leave_state_untouched(void **state)
@@ -76,18 +99,29 @@ san_pdl_rx_check__drops_leave_state_untouched(void **state)
 		SAN_DROP_PKEY,
 	};
 	static const uint8_t ops[] = {
-		SAN_OP_PUSH_UNSLCTD_DATA,
-		SAN_OP_ACK,
-		SAN_OP_PROBE,
-		SAN_OP_NACK,
+		SAN_OP_PUSH_SLCTD_REQ,
 		SAN_OP_PULL_REQ,
+		SAN_OP_ATOMIC_REQ,
+		SAN_OP_PUSH_GRNT,
+		SAN_OP_PUSH_SLCTD_DATA,
+		SAN_OP_PUSH_UNSLCTD_DATA,
+		SAN_OP_PUSH_PACKED,
+		SAN_OP_PULL_DATA,
+		SAN_OP_ACK,
+		SAN_OP_NACK,
+		SAN_OP_RESYNC,
+		SAN_OP_PROBE,
+		SAN_OP_CNP,
 	};
 	static struct san_pdl_conn conn;
 	static struct san_pdl inst;
 	struct san_pdl_conn *c = pair.c[1];
+	struct pair_pkt out;
 	size_t i, o;
 
 	(void)state;
+	/* something is in flight, so that a CNP and an ACK would mean something */
+	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &out));
 	for (i = 0; i < RTE_DIM(want); i++) {
 		for (o = 0; o < RTE_DIM(ops); o++) {
 			struct san_wire_pkt p = k.p;
@@ -98,30 +132,14 @@ san_pdl_rx_check__drops_leave_state_untouched(void **state)
 			p.ackreq = true;
 			p.ce = true;
 			p.data_ebsn += 1000;
-			switch (i) {
-			case 0:
-				p.dcid += 1;
-				break;
-			case 1:
-				p.dcid += 1 << SAN_CID_LCORE_SHIFT;
-				break;
-			case 2:
-				p.src.b[15] += 1;
-				p.tag++;
-				p.pkey++;
-				break;
-			case 3:
-				p.tag++;
-				p.pkey++;
-				break;
-			default:
-				p.pkey++;
-				break;
-			}
+			spoil(&p, i);
 			conn = *c;
 			inst = *pair.pdl[1];
 			drop = san_pdl_rx_check(pair.pdl[1], &p, &k.ack, pair.now, &found);
-			assert_int_equal(drop, want[i]);
+			if (p.op == SAN_OP_CNP && want[i] == SAN_DROP_TAG)
+				assert_int_equal(drop, SAN_DROP_PKEY); /* as wrong as the tag */
+			else
+				assert_int_equal(drop, want[i]);
 			assert_memory_equal(&conn, c, sizeof(conn));
 			assert_memory_equal(&inst, pair.pdl[1], sizeof(inst));
 			assert_ptr_equal(found, i < 2 ? NULL : c);
@@ -169,23 +187,63 @@ san_pdl_rx_check__closing_lets_acks_flow(void **state)
 	pair.c[1]->state = SAN_CONN_OPEN;
 }
 
-/* A CNP has only a BTH: CID and peer must do; nothing else of it is read. */
+/*
+ * RT-21: a CNP has only a BTH, so anybody who knows address, CID and partition can forge it.
+ * It counts if the algorithm wants it, while something is in flight, once for each mark that
+ * an ACK, which has a tag, reports.
+ */
 static void
 san_pdl_rx_check__cnp(void **state)
 {
-	struct san_wire_pkt p = {.op = SAN_OP_CNP, .dcid = k.p.dcid, .src = k.p.src};
-	uint32_t window = pair.c[1]->cc.window;
+	struct san_wire_pkt p = {
+		.op = SAN_OP_CNP,
+		.dcid = k.p.dcid,
+		.src = k.p.src,
+		.pkey = k.p.pkey,
+	};
+	struct san_pdl_cc *cc = &pair.c[1]->cc;
 	struct san_pdl_conn *found;
+	struct pair_pkt out;
+	uint32_t window = cc->window;
+	int i;
 
 	(void)state;
-	p.src.b[15]++;
-	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_PEER);
-	assert_true(pair.c[1]->cc.window == window);
-	p.src = k.p.src;
+	/* nothing is in flight */
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
-	assert_true(pair.c[1]->cc.window < window);
-	assert_int_equal(pair.pdl[1]->stats.nb_cnp_rx, 1);
+	assert_int_equal(cc->window, window);
+	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &out));
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
+	assert_true(cc->window < window);
+	window = cc->window;
+	for (i = 0; i < 100; i++) {
+		pair.now += SAN_NS_PER_MS;
+		san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found);
+		assert_int_equal(cc->window, window);
+	}
+	assert_int_equal(pair.pdl[1]->stats.nb_cnp_rx, 102);
+	assert_int_equal(pair.pdl[1]->stats.nb_cc_cuts, 1);
 	assert_int_equal(pair.pdl[1]->drops[SAN_DROP_ACK_BEYOND], 0);
+}
+
+/* An algorithm that goes by delay has no use for a packet that anybody can forge. */
+static void
+san_pdl_rx_check__cnp_unwanted(void **state)
+{
+	struct san_wire_pkt p = {
+		.op = SAN_OP_CNP,
+		.dcid = k.p.dcid,
+		.src = k.p.src,
+		.pkey = k.p.pkey,
+	};
+	struct san_pdl_cc before = pair.c[1]->cc;
+	struct san_pdl_conn *found;
+	struct pair_pkt out;
+
+	(void)state;
+	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &out));
+	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
+	assert_memory_equal(&before, &pair.c[1]->cc, sizeof(before));
+	assert_int_equal(pair.pdl[1]->stats.nb_cnp_rx, 1);
 }
 
 /* RT-5 through both steps, and what is refused can come again (RT-33). */
@@ -359,7 +417,8 @@ UNIT_TEST(test_pdl_rx)
 		T(san_pdl_rx_check__drops_leave_state_untouched),
 		T(san_pdl_rx_check__state_comes_last),
 		T(san_pdl_rx_check__closing_lets_acks_flow),
-		T(san_pdl_rx_check__cnp),
+		cmocka_unit_test_setup_teardown(san_pdl_rx_check__cnp, setup_dcqcn, teardown),
+		T(san_pdl_rx_check__cnp_unwanted),
 		T(san_pdl_rx_commit__verdicts),
 		T(san_pdl_rx_ack__late),
 		T(san_pdl_rx_check__message_ack),
