@@ -225,8 +225,8 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 	core->inet_deadline_ns = 0;
 	if (r.what == SAN_INET_LEARNED)
 		san_cm_resolved(core->cm, &r.ip, &r.mac, now_ns);
-	if (r.what == SAN_INET_ERROR && core->socks != NULL)
-		san_sock_error(core->socks, &r);
+	if (r.what == SAN_INET_ERROR && core->socks != NULL && san_sock_error(core->socks, &r))
+		san_inet_narrow(core->inet, &r, now_ns);
 	if (r.what != SAN_INET_UDP)
 		return drop;
 	if (core->socks == NULL || san_sock_rx(core->socks, &r, now_ns) == 0) {

@@ -86,7 +86,7 @@ struct san_inet_result {
 	int err;            /**< ERROR: what the kernel says of it: ECONNREFUSED, EMSGSIZE, ... */
 	bool hard;          /**< ... a connected socket is told of it without asking (IP_RECVERR) */
 	uint8_t type, code; /**< ... of ICMP or ICMPv6 */
-	uint16_t mtu;       /**< ... EMSGSIZE: of the path */
+	uint16_t mtu;       /**< ... EMSGSIZE: of the path, as it says */
 };
 
 struct san_inet; /* inet.c */
@@ -130,6 +130,12 @@ void san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint6
  */
 int san_inet_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
 		  uint32_t nb_iov, uint64_t now_ns);
+/**
+ * A socket can have sent the datagram that *r*, an ERROR, is about: if it was too long, the path
+ * is as narrow as *r* says, for some time. Others' errors must not come here: anybody can send
+ * them.
+ */
+void san_inet_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns);
 /** Bytes of IP that the path to *ip* takes in one packet, as far as known. */
 uint16_t san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
 

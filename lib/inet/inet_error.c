@@ -6,7 +6,7 @@
  *
  * Anybody can send an error. It is believed as far as what it quotes can be ours: from our
  * address, UDP, the first fragment if it is one. Whether there is a socket with these ports is
- * for who is above to say.
+ * for the layer above to find out: until it calls san_inet_narrow() no path becomes narrower.
  */
 
 #include <errno.h>
@@ -142,15 +142,14 @@ plateau(uint32_t len)
 
 /** The path is too narrow. False: what it takes is more than what it did not take. */
 static bool
-too_big(struct san_inet *in, const struct inet_rx *rx, const struct quote *q, uint32_t mtu)
+too_big(struct san_inet_result *r, const struct quote *q, uint32_t mtu)
 {
 	if (mtu == 0 && san_ip_is_v4(&q->dst))
 		mtu = plateau(q->len);
 	/* every IPv6 link takes 1280 bytes: who says less lies (RFC 8201, 4) */
 	if (mtu >= q->len || !q->df || (!san_ip_is_v4(&q->dst) && mtu < INET_PATH_MIN_V6))
 		return false;
-	mtu = RTE_MIN(mtu, (uint32_t)UINT16_MAX);
-	rx->r->mtu = san_inet_path_narrow(in, &q->dst, (uint16_t)mtu, rx->now_ns);
+	r->mtu = (uint16_t)RTE_MIN(mtu, (uint32_t)UINT16_MAX);
 	return true;
 }
 
@@ -199,7 +198,7 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
 		return SAN_DROP_INET_UNWANTED;
 	if (!v4)
 		mtu |= (uint32_t)icmp[4] << 24 | (uint32_t)icmp[5] << 16;
-	if (x.err == EMSGSIZE && !too_big(in, rx, &q, mtu))
+	if (x.err == EMSGSIZE && !too_big(r, &q, mtu))
 		return SAN_DROP_INET_UNWANTED;
 	r->what = SAN_INET_ERROR;
 	r->ip = rx->src;

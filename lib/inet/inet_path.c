@@ -60,22 +60,23 @@ san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t n
 	return p != NULL && now_ns < p->until_ns ? p->mtu : in->conf.mtu;
 }
 
-uint16_t
-san_inet_path_narrow(struct san_inet *in, const struct san_ip *ip, uint16_t mtu, uint64_t now_ns)
+void
+san_inet_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
 {
+	const struct san_ip *ip = &r->d.dst;
 	uint16_t floor = san_ip_is_v4(ip) ? INET_PATH_MIN_V4 : INET_PATH_MIN_V6;
-	uint16_t old = san_inet_path_mtu(in, ip, now_ns);
+	uint16_t mtu = RTE_MAX(r->mtu, floor);
 	struct inet_path *p;
 
-	mtu = RTE_MAX(mtu, floor);
+	if (r->what != SAN_INET_ERROR || r->err != EMSGSIZE)
+		return;
 	/* nobody can make it wider, and what is repeated does not last longer */
-	if (mtu >= old)
-		return old;
+	if (mtu >= san_inet_path_mtu(in, ip, now_ns))
+		return;
 	p = find(in, ip);
 	if (p == NULL)
 		p = take(in);
 	p->ip = *ip;
 	p->mtu = mtu;
 	p->until_ns = now_ns + in->conf.path_ns;
-	return mtu;
 }

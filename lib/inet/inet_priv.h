@@ -298,9 +298,6 @@ enum san_drop san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx,
 
 int san_inet_path_create(struct san_inet *in);
 void san_inet_path_destroy(struct san_inet *in);
-/** A router says that the way to *ip* takes *mtu*. What it is taken to take now. */
-uint16_t san_inet_path_narrow(struct san_inet *in, const struct san_ip *ip, uint16_t mtu,
-			      uint64_t now_ns);
 
 /* ---- inet_udp.c ---- */
 

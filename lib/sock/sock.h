@@ -117,8 +117,11 @@ bool san_sock_is_reset(const struct san_socks *all, uint32_t id);
 
 /* ---- */
 
-/** Somebody could not deliver what one of ours sent. */
-void san_sock_error(struct san_socks *all, const struct san_inet_result *r);
+/**
+ * Somebody reports that a datagram could not be delivered. False: no socket of ours can have
+ * sent it.
+ */
+bool san_sock_error(struct san_socks *all, const struct san_inet_result *r);
 /** The program of *id* rang: its ring is looked at by the next san_socks_pump(). */
 void san_sock_ring(struct san_socks *all, uint32_t id);
 /** Likewise of each: a program that rang has gone, and its bells with it. */

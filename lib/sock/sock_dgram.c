@@ -115,7 +115,7 @@ san_sock_rx(struct san_socks *all, const struct san_inet_result *r, uint64_t now
 	return 1;
 }
 
-void
+bool
 san_sock_error(struct san_socks *all, const struct san_inet_result *r)
 {
 	/* as its answer would have come */
@@ -127,10 +127,12 @@ san_sock_error(struct san_socks *all, const struct san_inet_result *r)
 	};
 	struct sock *s = san_sock_find(all, &back);
 
+	if (s == NULL)
+		return false;
 	/* one that is not connected sends to many: it could not tell whom it is about */
-	if (s == NULL || s->names.peer_port == 0 || !r->hard)
-		return;
-	san_sock_fail(all, (uint32_t)(s - all->socks), r->err);
+	if (s->names.peer_port != 0 && r->hard)
+		san_sock_fail(all, (uint32_t)(s - all->socks), r->err);
+	return true;
 }
 
 void

@@ -149,10 +149,15 @@ split__not_if_it_fits(void **state)
 static void
 split__the_most(void **state)
 {
-	struct san_ip ip = inet_ip("10.0.0.1");
+	const struct san_inet_result r = {
+		.what = SAN_INET_ERROR,
+		.err = EMSGSIZE,
+		.mtu = 552,
+		.d = {.dst = inet_ip("10.0.0.1")},
+	};
 
 	(void)state;
-	san_inet_path_narrow(h.in, &ip, 552, h.now_ns);
+	san_inet_narrow(h.in, &r, h.now_ns);
 	assert_int_equal(send_to("10.0.0.1", 65507, false), 0);
 	assert_int_equal(take_sent(), 125);
 	check_v4(65507);

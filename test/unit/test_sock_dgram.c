@@ -331,13 +331,20 @@ error__of_who_is_connected(void **state)
 		.hard = true,
 		.d = {.src = inet_ip(US), .dst = inet_ip(PEER), .sport = 5000, .dport = 7},
 	};
+	struct san_inet_result other = r;
 
 	(void)state;
-	san_sock_error(all, &r);
+	other.d.sport = 5001;
+	assert_false(san_sock_error(all, &other)); /* nobody has the port: forged */
+	assert_true(san_sock_error(all, &r));      /* not connected: it may have sent it */
+	other = r;
+	other.d.dport = 8;
 	assert_int_equal(atomic_load(&p.shm->error), 0);
 	san_sock_name(all, p.id, &n);
 	atomic_store(&p.shm->armed, 1);
-	san_sock_error(all, &r);
+	assert_false(san_sock_error(all, &other)); /* connected to another */
+	assert_int_equal(atomic_load(&p.shm->error), 0);
+	assert_true(san_sock_error(all, &r));
 	assert_int_equal(atomic_load(&p.shm->error), ECONNREFUSED);
 	assert_int_equal(san_sock_rung(all, &ends), 9);
 }
