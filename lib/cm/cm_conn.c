@@ -12,7 +12,9 @@
  * still is one more request; the REP for it finds nobody and is rejected.
  *
  * The hash is needed where the peer's message can't name our CID: a repeated
- * REQ, and RESET, which echoes what our packet carried.
+ * REQ, and RESET, which echoes what our packet carried. Its key is all that names a
+ * connection at the peer: address, CID and tag. A peer that uses one name twice is
+ * refused, so no chain grows by what a peer sends (RT-36).
  */
 
 #include <assert.h>
@@ -101,7 +103,7 @@ alloc_tables(struct san_cm *cm)
 int
 san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm **out)
 {
-	static const uint8_t purpose[] = "hash of (peer, CID)";
+	static const uint8_t purpose[] = "hash of (peer, CID, tag)";
 	struct san_cm *cm;
 	int rc;
 
@@ -156,13 +158,14 @@ san_cm_resume(struct san_cm *cm, const struct san_cm_conf *conf)
 /* ---- hash ---- */
 
 static uint32_t *
-bucket_of(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid)
+bucket_of(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid, uint32_t peer_tag)
 {
-	uint8_t in[sizeof(peer->b) + sizeof(peer_cid)];
+	uint8_t in[sizeof(peer->b) + sizeof(peer_cid) + sizeof(peer_tag)];
 	uint8_t h[crypto_shorthash_BYTES];
 
 	memcpy(in, peer->b, sizeof(peer->b));
 	memcpy(in + sizeof(peer->b), &peer_cid, sizeof(peer_cid));
+	memcpy(in + sizeof(peer->b) + sizeof(peer_cid), &peer_tag, sizeof(peer_tag));
 	crypto_shorthash(h, in, sizeof(in), cm->hash_key);
 	return &cm->buckets[((uint32_t)h[0] | (uint32_t)h[1] << 8 | (uint32_t)h[2] << 16) &
 			    cm->bucket_mask];
@@ -170,9 +173,9 @@ bucket_of(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid)
 
 struct san_cm_conn *
 san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid,
-		 uint32_t peer_tag, const struct san_cm_conn *after)
+		 uint32_t peer_tag)
 {
-	uint32_t slot = after != NULL ? after->hash_next : *bucket_of(cm, peer, peer_cid);
+	uint32_t slot = *bucket_of(cm, peer, peer_cid, peer_tag);
 
 	while (slot != CM_NO_SLOT) {
 		struct san_cm_conn *c = &cm->conns[slot];
@@ -185,10 +188,27 @@ san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer, uint32_t pe
 	return NULL;
 }
 
+bool
+san_cm_hash_free(struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid,
+		 uint32_t peer_tag)
+{
+	struct san_cm_conn *c = san_cm_hash_find(cm, peer, peer_cid, peer_tag);
+
+	if (c == NULL)
+		return true;
+	if (!c->is_ghost)
+		return false;
+	/* a peer that takes new names keeps its ghosts; this one pays for itself */
+	san_cm_hash_del(cm, c);
+	c->is_ghost = false;
+	c->state = SAN_CM_IDLE;
+	return true;
+}
+
 void
 san_cm_hash_add(struct san_cm *cm, struct san_cm_conn *c)
 {
-	uint32_t *bucket = bucket_of(cm, &c->peer, c->peer_cid);
+	uint32_t *bucket = bucket_of(cm, &c->peer, c->peer_cid, c->peer_tag);
 
 	SAN_ASSERT(!c->in_hash);
 	c->hash_next = *bucket;
@@ -203,7 +223,7 @@ san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c)
 
 	if (!c->in_hash)
 		return;
-	link = bucket_of(cm, &c->peer, c->peer_cid);
+	link = bucket_of(cm, &c->peer, c->peer_cid, c->peer_tag);
 	while (*link != c->slot)
 		link = &cm->conns[*link].hash_next;
 	*link = c->hash_next;
@@ -506,7 +526,6 @@ check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 {
 	const struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
 	bool live = c->state != SAN_CM_IDLE && !c->is_ghost;
-	const struct san_cm_conn *found = NULL;
 
 	SAN_VERIFY(c->state < SAN_CM_STATE_MAX);
 	SAN_VERIFY((pc->state != SAN_CONN_FREE) == live);
@@ -519,12 +538,8 @@ check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 	SAN_VERIFY((c->state == SAN_CM_WAIT_ACCEPT) == (c->listener != CM_NO_LISTENER));
 	SAN_VERIFY(c->retries <= cm->conf.max_retries);
 	SAN_VERIFY(c->probes <= cm->conf.keepalive_probes);
-	if (!c->in_hash)
-		return;
-	do {
-		found = san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag, found);
-		SAN_VERIFY(found != NULL);
-	} while (found != c);
+	SAN_VERIFY(!c->in_hash ||
+		   san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag) == c);
 }
 
 void

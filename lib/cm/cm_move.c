@@ -49,6 +49,8 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 		return -EINVAL;
 	if (cm_has_stream(in->offer.features) != param->stream)
 		return -EPROTOTYPE;
+	if (!san_cm_hash_free(cm, &in->path.dst, in->peer_cid, in->peer_tag))
+		return -ENOSPC;
 	rc = san_cm_conn_add(cm, &in->path.src, &in->path.dst, in->pkey, &c);
 	if (rc != 0)
 		return rc;

@@ -147,7 +147,7 @@ struct san_cm {
 	struct san_pdl *pdl;
 	struct san_cm_conn *conns; /**< by slot, parallel to pdl->conns */
 	struct cm_listener *listeners;
-	uint32_t *buckets; /**< (peer, its CID) → slot, chained */
+	uint32_t *buckets; /**< (peer, its CID, its tag) → slot, chained */
 	uint32_t bucket_mask;
 	uint8_t hash_key[CM_HASH_KEY];
 	struct cm_conn_list tx;        /**< have a message to send */
@@ -215,10 +215,13 @@ int san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct 
 /** Give slot and CID back; *ghost_ns*: for so long, know the peer's REQ as an old one. */
 void san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns,
 		      uint64_t now_ns);
-/** By the peer's address, CID and tag; *after* one of them the next, NULL: the first. */
+/** By the peer's address, CID and tag: at most one has all three. */
 struct san_cm_conn *san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer,
-				     uint32_t peer_cid, uint32_t peer_tag,
-				     const struct san_cm_conn *after);
+				     uint32_t peer_cid, uint32_t peer_tag);
+/** True: that name may be added; a ghost that had it is forgotten. False: it is in use. */
+bool san_cm_hash_free(struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid,
+		      uint32_t peer_tag);
+/** *c* has a name that san_cm_hash_free() allowed. */
 void san_cm_hash_add(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type);

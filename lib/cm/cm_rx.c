@@ -126,6 +126,8 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 	struct cm_setup *setup;
 	struct san_cm_conn *c;
 
+	if (!san_cm_hash_free(cm, &p->src, msg->src_cid, msg->src_tag))
+		return SAN_DROP_CM_STALE;
 	if (l->nb_waiting >= l->backlog)
 		return answer_rej(cm, p, msg, SAN_CM_R_BACKLOG, s->now_ns);
 	if (san_cm_conn_add(cm, &p->dst, &p->src, p->pkey, &c) != 0)
@@ -152,13 +154,11 @@ static struct san_cm_conn *
 find_attempt(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	     uint64_t now_ns)
 {
-	struct san_cm_conn *c = NULL;
+	struct san_cm_conn *c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag);
 
-	do {
-		c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag, c);
-		if (c == NULL)
-			return NULL;
-	} while (!c->passive || c->xid != msg->xid || (c->is_ghost && now_ns >= c->expires_ns));
+	if (c == NULL || !c->passive || c->xid != msg->xid ||
+	    (c->is_ghost && now_ns >= c->expires_ns))
+		return NULL;
 	return c;
 }
 
@@ -236,8 +236,9 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	struct cm_step end = *s;
 
 	if (c->state == SAN_CM_REQ_COOKIE_SENT) {
-		/* an acceptor that knows no streams leaves the bit out */
+		/* an acceptor that knows no streams leaves the bit out; its name is its own */
 		if (!is_offer_valid(s->msg) ||
+		    !san_cm_hash_free(cm, &c->peer, s->msg->src_cid, s->msg->src_tag) ||
 		    cm_has_stream(s->msg->features) != cm_setup(cm, c)->is_stream) {
 			end.in = CM_IN_REJ;
 			end.reason = SAN_CM_R_PARAMETER;
@@ -295,13 +296,11 @@ is_reset_valid(const struct san_cm *cm, const struct san_cm_conn *c, const struc
 static enum san_drop
 rx_reset(struct san_cm *cm, const struct cm_step *s)
 {
-	struct san_cm_conn *c = NULL;
+	struct san_cm_conn *c = san_cm_hash_find(cm, &s->pkt->src, s->msg->src_cid,
+						 s->msg->src_tag);
 
-	do {
-		c = san_cm_hash_find(cm, &s->pkt->src, s->msg->src_cid, s->msg->src_tag, c);
-		if (c == NULL)
-			return SAN_DROP_RESET_STALE;
-	} while (!is_reset_valid(cm, c, s));
+	if (c == NULL || !is_reset_valid(cm, c, s))
+		return SAN_DROP_RESET_STALE;
 	return san_cm_fsm_step(cm, c, s) ? SAN_DROP_NONE : SAN_DROP_RESET_STALE;
 }
 

@@ -198,9 +198,11 @@ move_in__says_no(void **state)
 	there.param.first_win = 2;
 	for (i = 0; i < CONNS; i++) {
 		moved.xid++;
+		moved.peer_tag++;
 		assert_int_equal(
 			san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot), 0);
 	}
+	moved.peer_tag++;
 	assert_int_equal(san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot),
 			 -ENOSPC);
 }

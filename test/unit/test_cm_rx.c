@@ -441,9 +441,11 @@ rej__backlog(void **state)
 	(void)state;
 	for (i = 0; i < 8; i++) {
 		msg = cm_net_req(i);
+		msg.src_tag += i;
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	}
 	msg = cm_net_req(8);
+	msg.src_tag += 8;
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	ans = only_answer(&p, &path);
 	assert_int_equal(ans.msg, SAN_CM_REJ);
@@ -452,8 +454,23 @@ rej__backlog(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 8);
 	/* an old one, repeated, is still the old one */
 	msg = cm_net_req(3);
+	msg.src_tag += 3;
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_no_answer();
+}
+
+/* RT-36: a name in use names no second connection, or look-ups would walk over them all. */
+static void
+req__same_name_twice(void **state)
+{
+	struct san_wire_cm msg = cm_net_req(1);
+
+	(void)state;
+	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+	msg = cm_net_req(2);
+	assert_int_equal(with_cookie(&msg), SAN_DROP_CM_STALE);
+	assert_no_answer();
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
 
 static void
@@ -688,6 +705,7 @@ UNIT_TEST(test_cm_rx)
 		TEST(rej__other_partition),
 		TEST(rej__parameter),
 		TEST(rej__backlog),
+		TEST(req__same_name_twice),
 		TEST(rej__resources),
 		TEST(rej__every_reason_is_reported),
 		TEST(ghost__late_req),
