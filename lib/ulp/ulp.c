@@ -53,6 +53,8 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 	ulp->mrs = san_mem_calloc(mem, conf->max_mrs + conf->max_stream_mrs,
 				  sizeof(ulp->mrs[0]));
 	LIST_INIT(&ulp->owns);
+	TAILQ_INIT(&ulp->pump);
+	TAILQ_INIT(&ulp->fulls);
 	ulp->cqs = san_mem_calloc(mem, conf->max_cqs, sizeof(ulp->cqs[0]));
 	ulp->qps = san_mem_calloc(mem, conf->max_qps, sizeof(ulp->qps[0]));
 	ulp->qp_gens = san_mem_calloc(mem, conf->max_qps, sizeof(ulp->qp_gens[0]));
@@ -174,7 +176,7 @@ void
 san_ulp_check(const struct san_ulp *ulp)
 {
 	uint32_t nb_cqs = 0, nb_qps = 0;
-	const struct san_ulp_cq *own;
+	const struct san_ulp_cq *own, *cq;
 	const struct san_ulp_qp *qp;
 	uint32_t i;
 
@@ -195,6 +197,12 @@ san_ulp_check(const struct san_ulp *ulp)
 	SAN_VERIFY(nb_cqs == ulp->nb_cqs);
 	LIST_FOREACH(own, &ulp->owns, own_link)
 		san_ulp_cq_check(ulp, own);
-	for (qp = ulp->pump_head; qp != NULL; qp = qp->pump_next)
-		SAN_VERIFY(qp->in_pump && (qp->pump_next != NULL || qp == ulp->pump_tail));
+	TAILQ_FOREACH(qp, &ulp->pump, link)
+		SAN_VERIFY(qp->listed == SAN_ULP_IN_PUMP);
+	TAILQ_FOREACH(cq, &ulp->fulls, full_link) {
+		SAN_VERIFY(!TAILQ_EMPTY(&cq->full));
+		TAILQ_FOREACH(qp, &cq->full, link)
+			SAN_VERIFY(qp->listed == SAN_ULP_IN_FULL && qp->recv_cq == cq &&
+				   qp->state == SAN_ULP_QP_ENDED);
+	}
 }

@@ -36,6 +36,7 @@ san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
 		return -ENOMEM;
 	cq->mem = mem;
 	cq->waiter = -1;
+	TAILQ_INIT(&cq->full);
 	san_spsc_prod_init(&cq->q, depth);
 	san_spsc_cons_init(&cq->consumer, depth);
 	rc = san_ulp_cq_join(ulp, cq);
@@ -91,6 +92,7 @@ san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **o
 	}
 	cq->waiter = SAN_ULP_CQ_OWN;
 	cq->ulp = ulp;
+	TAILQ_INIT(&cq->full);
 	san_spsc_prod_init(&cq->q, depth);
 	san_spsc_cons_init(&cq->consumer, depth);
 	LIST_INSERT_HEAD(&ulp->owns, cq, own_link);
@@ -283,17 +285,29 @@ san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
 	return san_cq_poll(&cq->consumer, cq->mem, wc, n);
 }
 
-/* One more entry, so that *left* stay free. */
+/* Is there one more entry, so that *left* stay free? */
 static bool
-reserve(struct san_ulp_cq *cq, uint32_t left)
+has_room(struct san_ulp_cq *cq, uint32_t left)
 {
 	uint32_t taken = cq->nb_reserved + left;
 
-	if (san_spsc_room_seen(&cq->q) <= taken &&
-	    san_spsc_room_now(&cq->q, &cq->mem->head) <= taken)
+	return san_spsc_room_seen(&cq->q) > taken ||
+		san_spsc_room_now(&cq->q, &cq->mem->head) > taken;
+}
+
+static bool
+reserve(struct san_ulp_cq *cq, uint32_t left)
+{
+	if (!has_room(cq, left))
 		return false;
 	cq->nb_reserved++;
 	return true;
+}
+
+bool
+san_ulp_cq_has_room(struct san_ulp_cq *cq)
+{
+	return has_room(cq, 0);
 }
 
 bool

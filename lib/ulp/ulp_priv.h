@@ -40,6 +40,8 @@ struct san_ulp_mr {
 	bool closing; /**< new work of its owner can't name it any more */
 };
 
+TAILQ_HEAD(san_ulp_qps, san_ulp_qp);
+
 /**
  * A completion queue, the lcore's side of it. nb_reserved counts entries promised to work
  * under way, so the ring can't overrun: reserved + not yet polled ≤ depth.
@@ -58,7 +60,10 @@ struct san_ulp_cq {
 	struct san_ulp *ulp;
 	struct san_ulp_cq *rung_next;
 	LIST_ENTRY(san_ulp_cq)
-	own_link; /**< of own queues */
+	own_link;                /**< of own queues */
+	struct san_ulp_qps full; /**< ended, with receives that wait for room here */
+	TAILQ_ENTRY(san_ulp_cq)
+	full_link; /**< if *full* is not empty */
 	/* for san_ulp_cq_poll(), if the consumer is in this process */
 	_Alignas(64) struct san_spsc_cons consumer;
 };
@@ -116,15 +121,23 @@ enum san_ulp_qp_state {
 	SAN_ULP_QP_ENDED,    /**< its connection is gone: everything is flushed */
 };
 
+/** Where san_ulp_pump() finds it. */
+enum san_ulp_qp_list {
+	SAN_ULP_UNLISTED = 0,
+	SAN_ULP_IN_PUMP, /**< ulp->pump: has something to hand over */
+	SAN_ULP_IN_FULL, /**< recv_cq->full */
+};
+
 struct san_ulp_qp {
 	uint32_t qpn;
 	uint16_t slot; /**< while bound */
 	uint16_t pkey;
 	uint16_t owner;
-	uint8_t state; /**< enum san_ulp_qp_state */
-	bool blocked;  /**< tl had no room for the first of *sq*; it will call room() */
-	bool in_pump;
-	struct san_ulp_qp *pump_next;
+	uint8_t state;  /**< enum san_ulp_qp_state */
+	bool blocked;   /**< tl had no room for the first of *sq*; it will call room() */
+	uint8_t listed; /**< enum san_ulp_qp_list */
+	TAILQ_ENTRY(san_ulp_qp)
+	link; /**< of that list */
 	struct san_ulp_cq *send_cq, *recv_cq;
 	/* send queue: what tl has not (wholly) taken, in order */
 	struct san_ulp_wqe *wqes;
@@ -171,7 +184,9 @@ struct san_ulp {
 	uint32_t next_qp;        /**< where the search for a free index begins */
 	uint32_t nb_qps;
 	uint32_t *qp_of_slot;
-	struct san_ulp_qp *pump_head, *pump_tail;
+	struct san_ulp_qps pump; /**< have something to hand over */
+	TAILQ_HEAD(, san_ulp_cq)
+	fulls;                       /**< for whose room ended queue pairs wait */
 	struct san_ulp_cq *rung;     /**< watched queues with new entries */
 	struct san_ulp_cq *own_rung; /**< likewise the lcore's own */
 	LIST_HEAD(, san_ulp_cq)
@@ -210,6 +225,8 @@ bool san_ulp_cq_reserve_send(struct san_ulp_cq *cq);
 bool san_ulp_cq_reserve_recv(struct san_ulp_cq *cq);
 /** Take the promise back: it completed silently. */
 void san_ulp_cq_unreserve(struct san_ulp_cq *cq);
+/** Would san_ulp_cq_reserve_recv() find room? */
+bool san_ulp_cq_has_room(struct san_ulp_cq *cq);
 /** Use a promised entry. */
 void san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc);
 /** Invariants of one queue. */

@@ -14,6 +14,7 @@
  * is still posted, so that every work request completes whatever the program
  * and its peer did at the same time. Receives have no entry of the CQ until
  * then; those that find it full are flushed by san_ulp_pump() as it is polled.
+ * They are listed with that CQ, so a full one costs one look, however many wait.
  */
 
 #include <errno.h>
@@ -27,7 +28,8 @@
 #include "san_seq.h"
 #include "ulp_priv.h"
 
-#define QP_GENS UINT16_MAX /* so that no number is SAN_QPN_NONE */
+#define QP_GENS     UINT16_MAX /* so that no number is SAN_QPN_NONE */
+#define FULL_VISITS 32         /* full completion queues a round: a fraction of a microsecond */
 
 static bool
 is_depth(uint32_t depth)
@@ -108,35 +110,40 @@ san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint3
 }
 
 static void
-unmark(struct san_ulp *ulp, struct san_ulp_qp *qp)
+unlist(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
-	struct san_ulp_qp **link = &ulp->pump_head;
-	struct san_ulp_qp *prev = NULL;
+	struct san_ulp_cq *cq = qp->recv_cq;
 
-	if (!qp->in_pump)
-		return;
-	while (*link != qp) {
-		prev = *link;
-		link = &prev->pump_next;
+	if (qp->listed == SAN_ULP_IN_PUMP) {
+		TAILQ_REMOVE(&ulp->pump, qp, link);
+	} else if (qp->listed == SAN_ULP_IN_FULL) {
+		TAILQ_REMOVE(&cq->full, qp, link);
+		if (TAILQ_EMPTY(&cq->full))
+			TAILQ_REMOVE(&ulp->fulls, cq, full_link);
 	}
-	*link = qp->pump_next;
-	if (ulp->pump_tail == qp)
-		ulp->pump_tail = prev;
-	qp->in_pump = false;
+	qp->listed = SAN_ULP_UNLISTED;
 }
 
 void
 san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
-	if (qp->in_pump)
+	if (qp->listed != SAN_ULP_UNLISTED)
 		return;
-	qp->in_pump = true;
-	qp->pump_next = NULL;
-	if (ulp->pump_tail != NULL)
-		ulp->pump_tail->pump_next = qp;
-	else
-		ulp->pump_head = qp;
-	ulp->pump_tail = qp;
+	qp->listed = SAN_ULP_IN_PUMP;
+	TAILQ_INSERT_TAIL(&ulp->pump, qp, link);
+}
+
+/* It has ended, and there is no room for its receives. */
+static void
+wait_for_room(struct san_ulp *ulp, struct san_ulp_qp *qp)
+{
+	struct san_ulp_cq *cq = qp->recv_cq;
+
+	SAN_ASSERT(qp->listed == SAN_ULP_UNLISTED);
+	if (TAILQ_EMPTY(&cq->full))
+		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
+	qp->listed = SAN_ULP_IN_FULL;
+	TAILQ_INSERT_TAIL(&cq->full, qp, link);
 }
 
 uint32_t
@@ -292,17 +299,18 @@ san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_
 	recv_release(qp, e);
 }
 
-/** Complete posted receives as flushed; what finds the CQ full waits for the pump. */
+/** Complete posted receives as flushed; what finds the CQ full waits for room in it. */
 static void
 flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
 	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .status = SAN_WC_ST_FLUSHED};
 	struct san_ulp_rqe *e;
 
+	unlist(ulp, qp);
 	while ((e = san_ulp_qp_take_recv(qp)) != NULL)
 		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
 	if (san_ulp_qp_nb_posted(qp) > 0)
-		san_ulp_qp_mark(ulp, qp);
+		wait_for_room(ulp, qp);
 }
 
 /** Everything that is queued, in order: requests, then receives. */
@@ -348,7 +356,7 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 	/* what finds the CQ full goes with the queue pair */
 	for (i = qp->nb_sq_free; i < qp->sq_depth; i++)
 		san_ulp_cq_unreserve(qp->send_cq);
-	unmark(ulp, qp);
+	unlist(ulp, qp);
 	qp->send_cq->nb_qps--;
 	qp->recv_cq->nb_qps--;
 	qp->recv_cq->nb_recv_qps--;
@@ -427,38 +435,48 @@ san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *
 	return n;
 }
 
+/*
+ * Ended queue pairs, as many as found no room in a CQ: each is visited when there is room. Of
+ * queues that are full one look each, of a few in a round, in turns (RT-36).
+ */
+static void
+flush_waiting(struct san_ulp *ulp)
+{
+	struct san_ulp_cq *cq;
+	uint32_t i;
+
+	for (i = 0; i < FULL_VISITS && (cq = TAILQ_FIRST(&ulp->fulls)) != NULL; i++) {
+		TAILQ_REMOVE(&ulp->fulls, cq, full_link);
+		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
+		while (!TAILQ_EMPTY(&cq->full) && san_ulp_cq_has_room(cq))
+			flush_recvs(ulp, TAILQ_FIRST(&cq->full));
+	}
+}
+
 void
 san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns)
 {
-	struct san_ulp_qp *last = ulp->pump_tail;
+	struct san_ulp_qp *last = TAILQ_LAST(&ulp->pump, san_ulp_qps);
 	struct san_ulp_qp *qp;
 
+	if (unlikely(!TAILQ_EMPTY(&ulp->fulls)))
+		flush_waiting(ulp);
 	/* those marked meanwhile are for the next loop, or this one might never end */
 	do {
-		qp = ulp->pump_head;
+		qp = TAILQ_FIRST(&ulp->pump);
 		if (qp == NULL)
 			return;
-		ulp->pump_head = qp->pump_next;
-		if (ulp->pump_head == NULL)
-			ulp->pump_tail = NULL;
-		qp->in_pump = false;
+		unlist(ulp, qp);
 		if (qp->state == SAN_ULP_QP_BOUND)
 			san_ulp_wr_submit(ulp, qp, now_ns);
-		else if (qp->state == SAN_ULP_QP_ENDED)
-			flush_recvs(ulp, qp);
 	} while (qp != last);
 }
 
 bool
 san_ulp_has_work(const struct san_ulp *ulp)
 {
-	const struct san_ulp_qp *qp;
-
-	/* an ended one waits for its CQ to be polled */
-	for (qp = ulp->pump_head; qp != NULL; qp = qp->pump_next)
-		if (qp->state == SAN_ULP_QP_BOUND)
-			return true;
-	return false;
+	/* those that wait for room wait for a program to poll */
+	return !TAILQ_EMPTY(&ulp->pump);
 }
 
 void

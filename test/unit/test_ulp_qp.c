@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_ulp.h"
+#include "ulp_priv.h"
 #include "unit.h"
 
 static uint8_t mem[64];
@@ -270,6 +271,48 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 	test_ulp_close(&t);
 }
 
+/* RT-36: many that wait for the same full queue are not looked at until it has room. */
+static void
+san_ulp_qp_unbind__many_wait_for_one_cq(void **state)
+{
+	enum {
+		MANY = 6
+	};
+	struct san_ulp_qp_conf conf = {.sq_depth = 1, .rq_depth = 1};
+	struct san_ulp_recv r = {.wr_id = 1};
+	struct san_ulp_wc wc;
+	struct san_ulp_cq *cq;
+	struct test_ulp t;
+	uint32_t qp[MANY], i;
+
+	(void)state;
+	test_ulp_open(&t, 8, 16, 4);
+	assert_int_equal(san_ulp_cq_create(t.ulp, 2, &cq), 0);
+	conf.send_cq = conf.recv_cq = cq;
+	for (i = 0; i < MANY; i++) {
+		assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp[i]), 0);
+		assert_int_equal(san_ulp_post_recv(t.ulp, qp[i], &r, 1, 0), 1);
+		san_ulp_qp_unbind(t.ulp, qp[i]);
+	}
+	san_ulp_pump(t.ulp, 0);
+	assert_true(TAILQ_EMPTY(&t.ulp->pump));
+	assert_int_equal(TAILQ_FIRST(&t.ulp->fulls)->full.tqh_first->qpn, qp[2]);
+	san_ulp_check(t.ulp);
+	/* in turns, one for each entry polled; one that is destroyed leaves the list */
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[3]), 0);
+	for (i = 0; i < MANY - 1; i++) {
+		assert_int_equal(san_ulp_cq_poll(cq, &wc, 1), 1);
+		assert_int_equal(wc.qp, qp[i < 3 ? i : i + 1]);
+		san_ulp_pump(t.ulp, 0);
+		san_ulp_check(t.ulp);
+	}
+	assert_true(TAILQ_EMPTY(&t.ulp->fulls));
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[i]), i == 3 ? -EINVAL : 0);
+	assert_int_equal(san_ulp_cq_destroy(t.ulp, cq), 0);
+	test_ulp_close(&t);
+}
+
 static void
 san_ulp_qp_unbind__later_posts_are_flushed(void **state)
 {
@@ -497,6 +540,7 @@ UNIT_TEST(test_ulp_qp)
 		TEST(san_ulp_qp_is_idle__counts_requests),
 		TEST(san_ulp_qp_unbind__flushes_in_order),
 		cmocka_unit_test(san_ulp_qp_unbind__full_cq_is_flushed_by_pump),
+		cmocka_unit_test(san_ulp_qp_unbind__many_wait_for_one_cq),
 		TEST(san_ulp_qp_unbind__later_posts_are_flushed),
 		TEST(san_ulp_qp_destroy__busy_while_bound),
 		cmocka_unit_test(san_ulp_qp_destroy__flushes_what_fits),
