@@ -14,13 +14,14 @@
 
 #include "cm_priv.h"
 
-/** An answer that needs no state: what the sender must recognise, turned around. */
+/* Cookies that come back are at most those given out; each may come again. */
+#define CHECKS_PER_COOKIE 4
+
+/** An answer that needs no state, and is paid: what the sender must recognise, turned around. */
 static enum san_drop
-answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-       struct san_wire_cm *reply, uint64_t now_ns)
+answer_paid(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	    struct san_wire_cm *reply)
 {
-	if (!san_cm_rate_take(cm, now_ns))
-		return SAN_DROP_CM_RATE;
 	reply->xid = msg->xid;
 	reply->src_cid = msg->dst_cid;
 	reply->src_tag = msg->dst_tag;
@@ -29,6 +30,15 @@ answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm
 	if (!san_cm_tx_reply(cm, p, cm_reply_port(p, msg), reply))
 		return SAN_DROP_CM_RATE;
 	return SAN_DROP_NONE;
+}
+
+static enum san_drop
+answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+       struct san_wire_cm *reply, uint64_t now_ns)
+{
+	if (!san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns))
+		return SAN_DROP_CM_RATE;
+	return answer_paid(cm, p, msg, reply);
 }
 
 static enum san_drop
@@ -46,11 +56,12 @@ answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_
 {
 	struct san_wire_cm reply = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
 
-	/* before the MAC, which costs more than anything else here */
-	if (cm->out_tail - cm->out_head == CM_OUT_MAX)
+	/* before the MAC, which costs more than anything else here (RT-36) */
+	if (cm->out_tail - cm->out_head == CM_OUT_MAX ||
+	    !san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns))
 		return SAN_DROP_CM_RATE;
 	san_cm_cookie_make(cm, p, msg, now_ns, reply.cookie);
-	return answer(cm, p, msg, &reply, now_ns);
+	return answer_paid(cm, p, msg, &reply);
 }
 
 /* ---- REQ ---- */
@@ -172,6 +183,9 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 	uint8_t reason;
 
 	if (msg->flags & SAN_CM_F_COOKIE) {
+		if (!san_cm_rate_take(&cm->checks, CHECKS_PER_COOKIE * cm->conf.rate_per_ms,
+				      s->now_ns))
+			return SAN_DROP_CM_RATE;
 		if (!san_cm_cookie_valid(cm, p, msg, s->now_ns)) {
 			/* perhaps only grown old in a long wait for accept: a fresh one helps */
 			answer_cookie(cm, p, msg, s->now_ns);
@@ -325,7 +339,8 @@ san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t no
 	reset.src_cid = p->dcid;
 	reset.src_tag = p->tag;
 	reset.data_psn = p->psn;
-	if (!san_cm_rate_take(cm, now_ns) || !san_cm_tx_reply(cm, p, p->src_port, &reset))
+	if (!san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns) ||
+	    !san_cm_tx_reply(cm, p, p->src_port, &reset))
 		cm->drops[SAN_DROP_CM_RATE]++;
 }
 

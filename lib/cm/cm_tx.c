@@ -102,26 +102,23 @@ san_cm_tx_del(struct san_cm *cm, struct san_cm_conn *c)
 	TAILQ_REMOVE(&cm->tx, c, tx_link);
 }
 
-/**
- * A token bucket that holds one millisecond's worth. Elapsed ns times answers
- * per ms are millionths of an answer, so nothing is rounded away.
- */
+/* Elapsed ns times answers per ms are millionths of an answer, so nothing is rounded away. */
 bool
-san_cm_rate_take(struct san_cm *cm, uint64_t now_ns)
+san_cm_rate_take(struct cm_rate *rate, uint32_t per_ms, uint64_t now_ns)
 {
-	uint64_t full = (uint64_t)cm->conf.rate_per_ms * CREDIT_ONE;
-	uint64_t elapsed_ns = now_ns - cm->credit_ns;
+	uint64_t full = (uint64_t)per_ms * CREDIT_ONE;
+	uint64_t elapsed_ns = now_ns - rate->filled_ns;
 
-	if (now_ns < cm->credit_ns)
+	if (now_ns < rate->filled_ns)
 		elapsed_ns = 0;
 	if (elapsed_ns >= SAN_NS_PER_MS)
-		cm->credit = full;
+		rate->credit = full;
 	else
-		cm->credit = RTE_MIN(full, cm->credit + elapsed_ns * cm->conf.rate_per_ms);
-	cm->credit_ns = RTE_MAX(cm->credit_ns, now_ns);
-	if (cm->credit < CREDIT_ONE)
+		rate->credit = RTE_MIN(full, rate->credit + elapsed_ns * per_ms);
+	rate->filled_ns = RTE_MAX(rate->filled_ns, now_ns);
+	if (rate->credit < CREDIT_ONE)
 		return false;
-	cm->credit -= CREDIT_ONE;
+	rate->credit -= CREDIT_ONE;
 	return true;
 }
 

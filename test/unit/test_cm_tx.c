@@ -46,26 +46,26 @@ rate_take__bucket(void **state)
 	(void)state;
 	/* full at first: a millisecond's worth */
 	for (i = 0; i < 100; i++)
-		assert_true(san_cm_rate_take(cm, now_ns));
-	assert_false(san_cm_rate_take(cm, now_ns));
+		assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
+	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
 	/* one every 10 us */
-	assert_false(san_cm_rate_take(cm, now_ns + 9999));
-	assert_true(san_cm_rate_take(cm, now_ns + 10000));
-	assert_false(san_cm_rate_take(cm, now_ns + 10000));
+	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 9999));
+	assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 10000));
+	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 10000));
 	/* time that goes back gives nothing */
-	assert_false(san_cm_rate_take(cm, now_ns));
-	assert_false(san_cm_rate_take(cm, now_ns + 19999));
-	assert_true(san_cm_rate_take(cm, now_ns + 20000));
+	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
+	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 19999));
+	assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 20000));
 	/* and a long rest no more than it holds */
 	now_ns += 3600 * SAN_NS_PER_S;
 	for (i = 0; i < 100; i++)
-		assert_true(san_cm_rate_take(cm, now_ns));
-	assert_false(san_cm_rate_take(cm, now_ns));
+		assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
+	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
 	/* however long: nothing overflows */
 	now_ns += 1ULL << 62;
 	for (i = 0; i < 100; i++)
-		assert_true(san_cm_rate_take(cm, now_ns));
-	assert_false(san_cm_rate_take(cm, now_ns));
+		assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
+	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
 }
 
 /* Asked for in the smallest steps, nothing is rounded away. */
@@ -76,10 +76,10 @@ rate_take__small_steps(void **state)
 	uint32_t i, n = 0;
 
 	(void)state;
-	while (san_cm_rate_take(cm, net.now_ns))
+	while (san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, net.now_ns))
 		;
 	for (i = 0; i < 1000000; i++)
-		n += san_cm_rate_take(cm, ++net.now_ns);
+		n += san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, ++net.now_ns);
 	assert_int_equal(n, 100);
 }
 
