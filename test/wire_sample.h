@@ -20,6 +20,7 @@
 #include "wire_pack.h"
 
 #define WIRE_SAMPLE_PSN 0xfedcba98u
+#define WIRE_SAMPLE_CID 0xd1d2d3 /* of the packet that a RESET answers */
 
 struct wire_sample {
 	const char *name;
@@ -139,7 +140,7 @@ wire_sample_pkt(const struct wire_sample *s)
 	p.ackreq = true;
 	p.tag = 0xc1c2c3c4;
 	p.psn = WIRE_SAMPLE_PSN;
-	p.rsn = 0xd1d2d3d4;
+	p.rsn = s->cm_msg == SAN_CM_RESET ? WIRE_SAMPLE_CID : 0xd1d2d3d4;
 	p.req_ebsn = 0xe1e2e3e4;
 	p.data_ebsn = 0xf1f2f3f4;
 	p.cmpl_rsn = 0xb1b2b3b4;
@@ -214,6 +215,14 @@ wire_sample_cm(const struct wire_sample *s)
 	};
 	unsigned int i;
 
+	if (s->cm_msg == SAN_CM_RESET) /* it is in the common header */
+		return (struct san_wire_cm){
+			.msg = SAN_CM_RESET,
+			.reason = SAN_CM_R_STALE,
+			.src_cid = WIRE_SAMPLE_CID,
+			.src_tag = 0xb1b2b3b4,
+			.data_psn = WIRE_SAMPLE_PSN,
+		};
 	for (i = 0; i < SAN_WIRE_COOKIE && (cm.flags & SAN_CM_F_COOKIE); i++)
 		cm.cookie[i] = (uint8_t)(0xb0 + i);
 	for (i = 0; i < cm.nb_ports; i++)

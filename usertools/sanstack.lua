@@ -508,6 +508,9 @@ local function is_stream(tvb)
 end
 
 local function add_cm(tree, range, len)
+	if len == 0 then
+		return " RESET"	-- all of it is in the common header
+	end
 	if len ~= CM_LEN then
 		tree:add_proto_expert_info(e.short, "A CM message has " .. CM_LEN .. " bytes")
 		return ""

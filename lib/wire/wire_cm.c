@@ -20,12 +20,33 @@ put_cm_tail(struct wire_cm *x, const struct san_wire_cm *cm)
 	memcpy(x->private_data, cm->private_data, cm->private_len);
 }
 
+/**
+ * A RESET is a common header alone: no longer than the shortest packet that it answers, so that
+ * nobody makes us send more to a forged address than it sends to us. (RT-36)
+ */
+static void
+build_reset(struct rte_mbuf *m, const struct san_wire_path *path, const struct san_wire_pkt *p,
+	    const struct san_wire_cm *cm)
+{
+	struct san_wire_pkt reset = *p;
+
+	reset.psn = cm->data_psn;
+	reset.rsn = cm->src_cid;
+	reset.cmpl_rsn = cm->src_tag;
+	san_wire_build(m, path, &reset);
+}
+
 void
 san_wire_build_cm(struct rte_mbuf *m, const struct san_wire_path *path,
 		  const struct san_wire_pkt *p, const struct san_wire_cm *cm)
 {
-	struct wire_cm *x = (struct wire_cm *)rte_pktmbuf_append(m, sizeof(*x));
+	struct wire_cm *x;
 
+	if (cm->msg == SAN_CM_RESET) {
+		build_reset(m, path, p, cm);
+		return;
+	}
+	x = (struct wire_cm *)rte_pktmbuf_append(m, sizeof(*x));
 	SAN_ASSERT(p->op == SAN_OP_CM && x != NULL);
 	SAN_ASSERT(cm->nb_ports <= SAN_WIRE_CM_PORTS && cm->private_len <= SAN_WIRE_CM_PRIVATE);
 	x->msg = cm->msg;
@@ -142,6 +163,16 @@ san_wire_parse_cm(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct
 	struct wire_cm copy;
 	const struct wire_cm *x;
 
+	if (p->payload_len == 0) {
+		*cm = (struct san_wire_cm){
+			.msg = SAN_CM_RESET,
+			.reason = SAN_CM_R_STALE,
+			.src_cid = p->rsn,
+			.src_tag = p->cmpl_rsn,
+			.data_psn = p->psn,
+		};
+		return cm_valid(cm) ? SAN_DROP_NONE : SAN_DROP_CM_MALFORMED;
+	}
 	if (p->payload_len != sizeof(*x))
 		return SAN_DROP_CM_MALFORMED;
 	x = rte_pktmbuf_read(m, p->payload_off, sizeof(*x), &copy);

@@ -44,9 +44,11 @@ peek_cm(const struct rte_mbuf *m, const struct wire_bth *bth, uint32_t who,
 	struct san_wire_peek *out)
 {
 	const struct wire_cm *cm = (const void *)((const struct wire_rt *)(bth + 1) + 1);
+	const uint8_t *end = rte_pktmbuf_mtod_offset(m, const uint8_t *, rte_pktmbuf_data_len(m));
 
-	if ((const uint8_t *)(cm + 1) > rte_pktmbuf_mtod_offset(m, const uint8_t *,
-								rte_pktmbuf_data_len(m)))
+	if ((const uint8_t *)cm + sizeof(rte_le32_t) == end) /* the ICRC: no payload */
+		out->cm_msg = SAN_CM_RESET;
+	if ((const uint8_t *)(cm + 1) > end)
 		return;
 	out->cm_msg = cm->msg;
 	out->cm_cid = rte_be_to_cpu_32(cm->dst_cid);

@@ -138,7 +138,8 @@ EXPECTED = {
     "cm_rej": cm(5, reason="7"),
     "cm_dreq": cm(6, reason="8"),
     "cm_drep": cm(7),
-    "cm_reset": cm(8, reason="9"),
+    "cm_reset": ("0xca", {"san.bth.dcid": "0x000001", "san.payload_len": "0",
+                          "san.rsn": str(0xd1d2d3)}),
     "probe": ("0xcb", {"san.payload_len": "0"}),
     "probe_long": ("0xcb", {"san.payload_len": "1200"}),
     "push_packed": ("0xcc", size(None, 60, {

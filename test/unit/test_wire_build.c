@@ -96,7 +96,7 @@ round_trip(const struct wire_sample *s, bool v6)
 	if (s->op == SAN_OP_ACK)
 		len = (uint16_t)((s->nb_req + 2 * s->nb_data) * 8);
 	if (s->op == SAN_OP_CM)
-		len = 164;
+		len = s->cm_msg == SAN_CM_RESET ? 0 : 164; /* RT-36 */
 	/* what a garbage result leaves behind shows */
 	memset(&got, 0xa5, sizeof(got));
 	memset(&ack, 0xa5, sizeof(ack));
@@ -258,6 +258,23 @@ build__bytes_of_v6(void **state) /* RT-31 */
 	(void)state;
 	assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *), want, sizeof(want));
 	rte_pktmbuf_free(m);
+}
+
+/* RT-36: what answers an unauthenticated packet is no longer than the shortest one. */
+static void
+build__reset_is_short(void **state)
+{
+	struct rte_mbuf *probe, *reset;
+	unsigned int v6;
+
+	(void)state;
+	for (v6 = 0; v6 < 2; v6++) {
+		probe = wire_sample_build(pool, wire_sample_get("probe"), v6);
+		reset = wire_sample_build(pool, wire_sample_get("cm_reset"), v6);
+		assert_true(reset->pkt_len <= probe->pkt_len);
+		rte_pktmbuf_free(probe);
+		rte_pktmbuf_free(reset);
+	}
 }
 
 static void
@@ -448,6 +465,7 @@ UNIT_TEST(test_wire_build)
 		cmocka_unit_test(build__flags_byte),
 		cmocka_unit_test(build__bytes_of_v6),
 		cmocka_unit_test(build__cnp_is_standard),
+		cmocka_unit_test(build__reset_is_short),
 		cmocka_unit_test(hdr_len__size_budget),
 		cmocka_unit_test(payload_max__fits_mtu),
 		cmocka_unit_test(build__many_segments),

@@ -88,8 +88,10 @@ peek__any_length(void **state)
 			assert_int_equal(san_wire_peek(cut, SAN_WIRE_PORT, &peek),
 					 len >= (v6 ? 74 : 54));
 			if (len >= (v6 ? 74 : 54))
-				assert_int_equal(peek.cm_msg != 0,
-						 len >= rte_pktmbuf_data_len(m) - 4);
+				assert_int_equal(peek.cm_msg,
+						 len >= rte_pktmbuf_data_len(m) - 4 ? SAN_CM_REP :
+							 len == (v6 ? 106 : 86)     ? SAN_CM_RESET :
+										      0);
 			assert_false(san_wire_is_neigh(cut));
 			rte_pktmbuf_free(cut);
 		}
