@@ -18,7 +18,7 @@
 /** The ULP of one side. */
 struct tl_fake {
 	/* what it says */
-	uint8_t push_req, push_place, push_done, pull_req, pull_read;
+	uint8_t push_check, push_req, push_place, push_done, pull_req, pull_read;
 	uint32_t nb_recvs;
 	uint8_t bad; /* not OK: what it says to the push with RSN bad_rsn */
 	uint32_t bad_rsn;

@@ -225,6 +225,8 @@ TAILQ_HEAD(san_tl_rxns, san_tl_rxn);
 /** Is there a receive that could be set aside for a solicited send? Sets it aside. */
 bool san_tl_ulp_reserve(void *ulp, uint16_t slot);
 void san_tl_ulp_unreserve(void *ulp, uint16_t slot);
+/** Check key, bounds and rights of a push, before anything is granted to it. Takes nothing. */
+uint8_t san_tl_ulp_push_check(void *ulp, struct san_tl_rxn *r);
 /**
  * pushReq: check key, bounds, rights; take a receive and a CQ slot where due.
  * Places nothing. With r->reserved the receive set aside is its own: used or

@@ -300,6 +300,9 @@ bool san_tl_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn, st
 void san_tl_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Decide one grant for the head of the queue; false: it must wait. */
 bool san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns);
+/** Nothing was granted and nothing will be: a grant with *status* says so (design, rule 5). */
+void san_tl_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+			 uint8_t status);
 /** A receive was posted or came back: who waits for one is looked at again. */
 void san_tl_grant_wake(struct san_tl *tl, struct san_tl_conn *tc);
 /** The wait for a receive may have lasted too long. */

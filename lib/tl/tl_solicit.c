@@ -263,14 +263,11 @@ san_tl_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint6
 	return true;
 }
 
-/* After the initiator's RNR time it is refused, reliably (design, rules 4 and 5). */
-static void
-refuse_head(struct san_tl *tl, struct san_tl_conn *tc)
+void
+san_tl_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint8_t status)
 {
-	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
-
 	r->state = SAN_RXN_REFUSED;
-	r->status = SAN_ST_RNR;
+	r->status = status;
 	tl->stats.nb_refused++;
 	san_tl_ssn_leave(tl, tc, r);
 	san_tl_rxn_out(tl, tc, r, true);
@@ -305,7 +302,7 @@ san_tl_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	if (r->reserved)
 		r->since_ns = 0;
 	else
-		refuse_head(tl, tc);
+		san_tl_grant_refuse(tl, tc, r, SAN_ST_RNR);
 }
 
 /* The answer to a refused request is on the way: it may be finished in its turn. */

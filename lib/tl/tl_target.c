@@ -108,13 +108,20 @@ san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8
 
 /* ---- one packet of push data ---- */
 
+/* RNR and RESOURCE mean "not now" on the wire, and the ULP that returns them here means never. */
+static uint8_t
+final_status(uint8_t code)
+{
+	return code == SAN_ST_RNR || code == SAN_ST_RESOURCE || code >= SAN_ST_MAX ?
+		SAN_ST_REFUSED :
+		code;
+}
+
 /* Completed in error (RT-27). */
 static enum put
 refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn, uint8_t code)
 {
-	/* those two mean "not now" on the wire, and whoever says them here means never */
-	if (code == SAN_ST_RNR || code == SAN_ST_RESOURCE || code >= SAN_ST_MAX)
-		code = SAN_ST_REFUSED;
+	code = final_status(code);
 	tl->stats.nb_refused++;
 	r->status = code;
 	r->state = SAN_RXN_REFUSED;
@@ -641,6 +648,26 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
 }
 
+/*
+ * Grant what there is budget for. What would be refused with its first packet is refused before
+ * the first grant, or the initiator would send a grant's worth of data for nothing (RT-27).
+ */
+static void
+first_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+{
+	uint8_t status = san_tl_ulp_push_check(tl->conf.ulp, r);
+
+	if (unlikely(status != SAN_ST_OK)) {
+		san_tl_grant_refuse(tl, tc, r, final_status(status));
+		return;
+	}
+	san_tl_admit_run(tl, now_ns);
+	if (r->granted == 0 && !tc->grant_wait) {
+		r->deferred = true;
+		tl->stats.nb_grants_deferred++;
+	}
+}
+
 static enum san_drop
 rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -663,11 +690,7 @@ rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64
 		san_tl_rxn_free(tl, tc, r);
 		return request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
 	}
-	san_tl_admit_run(tl, now_ns);
-	if (r->granted == 0 && !tc->grant_wait) {
-		r->deferred = true;
-		tl->stats.nb_grants_deferred++;
-	}
+	first_grant(tl, tc, r, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 

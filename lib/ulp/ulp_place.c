@@ -143,6 +143,21 @@ take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r)
 }
 
 uint8_t
+san_tl_ulp_push_check(void *arg, struct san_tl_rxn *r)
+{
+	struct san_ulp *ulp = arg;
+	const struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
+
+	r->ulp_ref = 0;
+	r->ulp_gen = 0;
+	if (unlikely(qp == NULL))
+		return SAN_ST_REFUSED;
+	if (r->kind == SAN_KIND_SEND)
+		return SAN_ST_OK;
+	return open_region(ulp, qp, r, SAN_RIGHT_PUSH);
+}
+
+uint8_t
 san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 {
 	struct san_ulp *ulp = arg;

@@ -179,6 +179,20 @@ model_takes_packed(const struct model_dir *d, struct model_txn *x)
 	return !x->alone;
 }
 
+/* Half of what is refused shows only with its data. */
+uint8_t
+san_tl_ulp_push_check(void *ulp, struct san_tl_rxn *r)
+{
+	struct model_dir *d;
+	struct model_txn *x = model_target(ulp, r, &d);
+
+	PROP_CHECK(r->solicited && !x->begun && !x->executed && !x->refused);
+	if (x->fate != FATE_REFUSE_REQ || (x - d->txns) % 2 != 0)
+		return SAN_ST_OK;
+	x->refused = true;
+	return x->code;
+}
+
 uint8_t
 san_tl_ulp_push_req(void *ulp, struct san_tl_rxn *r)
 {

@@ -28,6 +28,15 @@ san_tl_ulp_unreserve(void *ulp, uint16_t slot)
 }
 
 uint8_t
+san_tl_ulp_push_check(void *ulp, struct san_tl_rxn *r)
+{
+	struct tl_fake *f = ulp;
+
+	(void)r;
+	return f->push_check;
+}
+
+uint8_t
 san_tl_ulp_push_req(void *ulp, struct san_tl_rxn *r)
 {
 	struct tl_fake *f = ulp;

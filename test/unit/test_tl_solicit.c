@@ -82,6 +82,65 @@ solicited_push__figure_5(void **state)
 	assert_int_equal(pair.h[1].tl->budget_used, 0);
 }
 
+/* RT-27, RT-35: what can't be taken is granted nothing, and those behind it go on. */
+static void
+refused_before_the_first_grant(void)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	uint32_t i;
+
+	for (i = 0; i < 3; i++)
+		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 1500), 0);
+	assert_int_equal(pair_tx(0), 3);
+	pair_rx(1, 0);
+	pair.f[1].push_check = SAN_ST_BAD_KEY;
+	pair_rx(1, 1);
+	pair.f[1].push_check = SAN_ST_OK;
+	pair_rx(1, 2);
+	assert_int_equal(tl->stats.nb_grants, 2);
+	assert_int_equal(tl->stats.nb_refused, 1);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(pair.f[0].status[i],
+				 pair.f[0].cookie[i] == 1 ? SAN_ST_BAD_KEY : SAN_ST_OK);
+	assert_int_equal(pair.f[1].nb_push_req, 2);
+	assert_int_equal(tl->budget_used, 0);
+}
+
+static void
+san_tl_grant_refuse__before_the_first_grant(void **state)
+{
+	(void)state;
+	refused_before_the_first_grant();
+}
+
+static void
+san_tl_grant_refuse__unordered(void **state)
+{
+	(void)state;
+	refused_before_the_first_grant();
+}
+
+/* Ahead of its turn among the SSNs, too. */
+static void
+san_tl_grant_refuse__ahead_of_its_turn(void **state)
+{
+	(void)state;
+	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 1500), 0);
+	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 1500), 0);
+	assert_int_equal(pair_tx(0), 2);
+	pair.f[1].push_check = SAN_ST_BOUNDS;
+	pair_rx(1, 1);
+	pair.f[1].push_check = SAN_ST_OK;
+	pair_rx(1, 0);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_BOUNDS);
+}
+
 /* RT-16: grants in SSN order, however the requests arrive. */
 static void
 san_tl_ssn_join__grants_in_ssn_order(void **state)
@@ -434,6 +493,9 @@ UNIT_TEST(test_tl_solicit)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
 		T(solicited_push__figure_5),
+		T(san_tl_grant_refuse__before_the_first_grant),
+		U(san_tl_grant_refuse__unordered, setup_unordered),
+		T(san_tl_grant_refuse__ahead_of_its_turn),
 		T(san_tl_ssn_join__grants_in_ssn_order),
 		U(san_tl_ssn_join__unordered, setup_unordered),
 		T(san_tl_rx_grant__data_in_rsn_order),
