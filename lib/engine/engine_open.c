@@ -44,8 +44,7 @@ make_engines(struct san_engine_port *p, const char **why)
 
 	atomic_store(&p->image->state, SAN_IMAGE_IN_USE);
 	if (!p->resumes)
-		san_tl_lend_init(&p->image->lend, tl->budget_bytes, tl->lapsed_bytes,
-				 p->conf.nb_lcores);
+		san_tl_lend_init(&p->image->lend, tl->budget_bytes, p->conf.nb_lcores);
 	for (i = 0; i < p->conf.nb_lcores; i++) {
 		rc = san_engine_create(p, i, &p->engines[i], why);
 		if (rc != 0)

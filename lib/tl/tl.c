@@ -30,7 +30,7 @@ san_tl_conf_default(struct san_tl_conf *conf)
 		.max_txns = 16384,
 		.max_rxns = 16384,
 		.budget_bytes = 512u << 10, /* below what a port of a common switch can queue */
-		.lapsed_bytes = 16u << 20,
+		.lapsed_bytes = 1u << 20,
 		.grant_bytes = 64u << 10,
 		.solicit_len = 8u << 10,
 		.solicit_level = 192,
@@ -118,22 +118,24 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	tl->conf.max_rxns = RTE_MAX(conf->max_rxns, CLAIMS * tl->conf.max_wide);
 	if (conf->lend != NULL) {
 		tl->conf.budget_bytes = conf->lend->total_bytes;
-		tl->conf.lapsed_bytes = conf->lend->lapsed_bytes;
+		/* what a host may have does not multiply with the lcores */
+		tl->conf.lapsed_bytes = (uint32_t)((uint64_t)conf->lapsed_bytes *
+						   conf->lend->share_bytes /
+						   conf->lend->total_bytes);
 	}
-	/* one connection must not keep others from all of the budget for good */
-	tl->conf.lapsed_bytes = RTE_MAX(tl->conf.lapsed_bytes, tl->conf.budget_bytes);
 	tl->conf.grant_bytes = RTE_MIN(conf->grant_bytes, tl->conf.budget_bytes);
 	tl->pdl = pdl;
 	tl->death = death;
 	san_cam_init(&tl->cam, conf->cam, conf->engine);
-	TAILQ_INIT(&tl->admit);
+	TAILQ_INIT(&tl->admit[0]);
+	TAILQ_INIT(&tl->admit[1]);
 	TAILQ_INIT(&tl->pull_wait);
 	TAILQ_INIT(&tl->want_record);
 	TAILQ_INIT(&tl->want_first);
 	TAILQ_INIT(&tl->want_budget);
 	TAILQ_INIT(&tl->charges[0]);
 	TAILQ_INIT(&tl->charges[1]);
-	if (alloc_pools(tl) != 0) {
+	if (alloc_pools(tl) != 0 || san_tl_hosts_init(tl) != 0) {
 		san_tl_destroy(tl);
 		return -ENOMEM;
 	}
@@ -153,6 +155,7 @@ san_tl_destroy(struct san_tl *tl)
 		return;
 	mem = tl->conf.mem;
 	san_tl_lend_leave(tl);
+	san_tl_hosts_fini(tl);
 	san_mem_end(mem, tl->free_refused);
 	san_mem_end(mem, tl->refused);
 	san_mem_end(mem, tl->free_memos);
@@ -237,6 +240,7 @@ san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *pee
 	TAILQ_INIT(&tc->out);
 	TAILQ_INIT(&tc->pulls);
 	TAILQ_INIT(&tc->retry);
+	san_tl_host_join(tl, tc);
 	c->cmpl_out = rx;
 	c->rnr_round_out = 0;
 	c->tl_deadline_ns = SAN_TIME_NEVER;
@@ -254,6 +258,7 @@ san_tl_conn_close(struct san_tl *tl, uint16_t slot, uint8_t status, uint64_t now
 	tc->draining = true;
 	san_tl_ini_close(tl, tc, status);
 	san_tl_tgt_close(tl, tc);
+	san_tl_host_leave(tl, tc);
 	forget(tl, tc);
 	tc->open = false;
 	tl->pdl->conns[slot].tl_deadline_ns = SAN_TIME_NEVER;
@@ -481,12 +486,11 @@ check_charges(const struct san_tl *tl)
 		}
 	}
 	SAN_VERIFY(charged[0] == tl->pulled_used && charged[0] + charged[1] == tl->budget_used);
-	SAN_VERIFY(tl->lapsed_pulled <= tl->lapsed_used);
 	SAN_VERIFY(tl->limit_bytes <= tl->budget_bytes);
 	SAN_VERIFY(tl->budget_bytes <= tl->conf.budget_bytes);
 	SAN_VERIFY(tl->budget_used <= tl->budget_bytes);
 	SAN_VERIFY(tl->pulled_used == 0 || tl->pulled_used < tl->budget_bytes);
-	SAN_VERIFY(tl->lapsed_used <= tl->conf.lapsed_bytes);
+	SAN_VERIFY(tl->slow_used <= charged[1]);
 }
 
 void
@@ -521,6 +525,7 @@ san_tl_check(const struct san_tl *tl)
 		nb_admit += tc->in_admit;
 	}
 	check_charges(tl);
+	san_tl_hosts_check(tl);
 	SAN_VERIFY(nb_txns + tl->nb_free_txns == tl->conf.max_txns);
 	SAN_VERIFY(nb_busy == tl->nb_busy);
 	SAN_VERIFY(san_tl_nb_idle(tl) + tl->nb_promised <= tl->nb_free_txns);

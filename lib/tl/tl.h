@@ -100,6 +100,7 @@ struct san_tl_charge {
 	uint16_t slot;      /**< connection */
 	bool granted;       /**< of a push to us, not of a pull of ours */
 	bool listed;
+	bool slow; /**< in slow_used, too */
 	TAILQ_ENTRY(san_tl_charge)
 	link;
 };
@@ -283,8 +284,8 @@ struct san_tl_conf {
 	uint32_t max_txns;      /**< initiator records of the lcore, beyond one for each wide one */
 	uint32_t max_rxns;      /**< target records of the lcore */
 	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not placed (RT-13) */
-	uint32_t lapsed_bytes;  /**< bound of what lapsed of it; at least budget_bytes */
-	/** Several lcores have one budget: this says how much, the two above do not count. */
+	uint32_t lapsed_bytes;  /**< a peer host with more lapsed grants is granted slowly */
+	/** Several lcores have one budget: this says how much, budget_bytes does not count. */
 	struct san_tl_lend *lend;
 	uint32_t grant_bytes;   /**< largest single grant step */
 	uint32_t solicit_len;   /**< L of RT-12 */
@@ -333,6 +334,30 @@ struct san_tl_refused {
 	uint8_t status[SAN_TL_N_MAX / 2];
 };
 
+TAILQ_HEAD(san_tl_conns, san_tl_conn);
+
+/**
+ * A peer host within one partition: what its connections hold together, and its turn
+ * among the others, however many connections it has (RT-35).
+ */
+struct san_tl_host {
+	struct san_ip ip;
+	uint16_t pkey;
+	bool in_admit;             /**< on tl->admit[slow] */
+	bool slow;                 /**< more than lapsed_bytes of its grants lapsed */
+	uint32_t nb_conns;         /**< open ones; 0: the record is free */
+	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
+	uint32_t nb_rxns;          /**< records in use */
+	uint32_t nb_heads[2];      /**< connections whose base has a record: others, solicited */
+	struct san_tl_conns admit; /**< its connections with something to grant */
+	TAILQ_ENTRY(san_tl_host)
+	link;
+	SLIST_ENTRY(san_tl_host)
+	bucket_link; /**< or free */
+};
+TAILQ_HEAD(san_tl_host_list, san_tl_host);
+SLIST_HEAD(san_tl_bucket, san_tl_host);
+
 struct san_tl_conn {
 	struct san_tl_peer peer;
 	uint16_t slot;
@@ -369,6 +394,7 @@ struct san_tl_conn {
 	TAILQ_ENTRY(san_tl_conn)
 	want_link;
 	/* target */
+	struct san_tl_host *host;
 	uint32_t rx_base;    /**< lowest unfinished RSN of the peer */
 	uint32_t rx_ssn;     /**< lowest SSN not fully granted */
 	uint32_t ssn_queued; /**< ordered: next SSN to join the grant queue */
@@ -407,7 +433,6 @@ struct san_tl_conn {
 };
 static_assert(sizeof(struct san_tl_conn) <= 416, "doc/architecture.md: what a connection costs");
 static_assert(SAN_ST_MAX <= 16, "half a byte in struct san_tl_refused");
-TAILQ_HEAD(san_tl_conns, san_tl_conn);
 
 struct san_tl_stats {
 	/* initiated */
@@ -465,7 +490,7 @@ struct san_tl {
 	struct san_tl_rxn *rxns;
 	struct san_tl_rxn **free_rxns;
 	uint32_t nb_free_rxns;
-	uint32_t nb_heads[2];      /**< connections whose base has a record: solicited, others */
+	uint32_t nb_heads[2];      /**< connections whose base has a record: others, solicited */
 	uint32_t nb_pullers;       /**< connections with a pull that the base has passed */
 	struct san_tl_rxn scratch; /**< of a push that is over within its only packet */
 	struct san_tl_part parts[SAN_WIRE_PACK_MAX];
@@ -486,12 +511,17 @@ struct san_tl {
 	uint32_t budget_used;  /**< granted or pulled, and not placed in its turn */
 	uint32_t pulled_used;  /**< of it, pulled */
 	uint32_t lapsed_used;
-	uint32_t lapsed_pulled; /**< of it, pulled */
-	uint64_t use;           /**< arrived of what was granted and pulled, bytes */
-	uint64_t use_ns;        /**< when the last of it did */
+	uint64_t use;    /**< arrived of what was granted and pulled, bytes */
+	uint64_t use_ns; /**< when the last of it did */
 	uint32_t nb_held;
 	uint32_t nb_admit;
-	struct san_tl_conns admit;        /**< connections with something to grant */
+	uint32_t slow_used;            /**< of budget_used, granted to slow hosts */
+	struct san_tl_host *hosts;     /**< max_conns */
+	struct san_tl_bucket *buckets; /**< of hosts in use */
+	uint32_t bucket_mask, hash_seed;
+	uint32_t nb_hosts; /**< in use */
+	struct san_tl_bucket free_hosts;
+	struct san_tl_host_list admit[2]; /**< hosts with something to grant; and slow ones */
 	struct san_tl_conns pull_wait;    /**< whose base is a pull that must wait, longest first */
 	struct san_tl_conns want_record;  /**< whose submit found none, longest waiting first */
 	struct san_tl_conns want_first;   /**< likewise, with nothing outstanding */

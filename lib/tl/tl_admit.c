@@ -6,9 +6,9 @@
  *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step;
  *                with several lcores that changes as it is lent (tl_lend.c)
  *   pulled_used  of it, what is pulled: at most three quarters
+ *   slow_used    of it, what was granted to slow hosts (below): one grant at a time
  *   lapsed_used  granted or pulled, but unused for 4 RTT, in which nothing else
- *                arrived that may be before it: at most lapsed_bytes
- *   lapsed_pulled  of it, what is pulled: at most three quarters
+ *                arrived that may be before it
  *
  * What was placed ahead of its turn, or is held, still counts: RNR for a lower RSN
  * drops it, and then it comes again without being asked for (design, rule 4).
@@ -20,11 +20,15 @@
  * receive. With none outstanding one always goes, however small the room is; so
  * every head of line is granted within a bounded time.
  *
- * A grant stays valid when it lapses: its bytes only change the account. Who has
- * some of those gets no more until it has used them: one that never sends what it
- * asked for must not fill both accounts. Nor may a connection pull more than a piece
- * at a time while it has lapsed pulls. All of the budget may lapse (lapsed_bytes is
- * no less), so one that stands still stops nobody; how many do depends on both.
+ * A grant stays valid when it lapses: its bytes only leave the account. A connection
+ * with some of those gets no more until it has used them, and pulls a piece at a time
+ * while it has lapsed pulls. So what silent peers may bring when they return is one
+ * grant for each connection.
+ *
+ * Hosts take turns, then the connections of each (RT-35): a thousand connections of one
+ * host are no thousand shares. A host with more than lapsed_bytes of lapsed grants is
+ * slow: slow hosts share one grant at a time among them, and nobody else waits for them.
+ * Were they granted nothing, a silent connection would stop the others of its host.
  *
  * Choice is between connections (round-robin or shortest remaining first), never
  * within one: there the order of the SSNs decides (RT-16).
@@ -34,6 +38,7 @@
 
 #define LAPSE_RTTS      4
 #define LAPSE_MIN_NS    (100 * SAN_NS_PER_US)
+#define LAPSE_MAX_NS    (100 * SAN_NS_PER_MS)
 #define QUEUE_LAPSES    64          /* in a queue at most: 512 KiB at 1 Gb/s are 42 times 100 us */
 #define GRANT_MIN_BYTES (32u << 10) /* at a time, unless less is asked for: each is a packet */
 #define SRPT_LOOK       64          /* connections compared: no more with thousands of them */
@@ -98,6 +103,10 @@ add_charged(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 	ch->charged = (uint32_t)(ch->charged + bytes);
 	*part = (uint32_t)(*part + bytes);
 	tl->budget_used = (uint32_t)(tl->budget_used + bytes);
+	if (unlikely(ch->slow)) {
+		tl->slow_used = (uint32_t)(tl->slow_used + bytes);
+		ch->slow = ch->charged != 0;
+	}
 }
 
 static void
@@ -126,6 +135,10 @@ san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint6
 		return;
 	SAN_ASSERT(bytes <= (ch->granted ? budget_room(tl) : san_tl_pull_room(tl)));
 	add_charged(tl, ch, bytes);
+	if (unlikely(ch->granted && !ch->slow && tl->conns[ch->slot].host->slow)) {
+		tl->slow_used += ch->charged;
+		ch->slow = true;
+	}
 	ch->since_ns = now_ns;
 	ch->since_use = tl->use;
 	tl->stats.budget_high = RTE_MAX(tl->stats.budget_high, tl->budget_used);
@@ -151,6 +164,22 @@ uncharge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 		unlist(tl, ch);
 }
 
+/* Keep its place in the line: that of slow hosts, the other one, or none. */
+static void
+host_list(struct san_tl *tl, struct san_tl_host *h)
+{
+	bool in = !TAILQ_EMPTY(&h->admit), slow = h->lapsed > tl->conf.lapsed_bytes;
+
+	if (in == h->in_admit && slow == h->slow)
+		return;
+	if (h->in_admit)
+		TAILQ_REMOVE(&tl->admit[h->slow], h, link);
+	h->in_admit = in;
+	h->slow = slow;
+	if (in)
+		TAILQ_INSERT_TAIL(&tl->admit[slow], h, link);
+}
+
 static void
 add_lapsed(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 {
@@ -160,10 +189,11 @@ add_lapsed(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 	ch->lapsed = (uint32_t)(ch->lapsed + bytes);
 	*part = (uint32_t)(*part + bytes);
 	tl->lapsed_used = (uint32_t)(tl->lapsed_used + bytes);
-	if (ch->granted)
-		san_tl_admit_update(tl, tc);
-	else
-		tl->lapsed_pulled = (uint32_t)(tl->lapsed_pulled + bytes);
+	if (!ch->granted)
+		return;
+	tc->host->lapsed = (uint32_t)(tc->host->lapsed + bytes);
+	host_list(tl, tc->host);
+	san_tl_admit_update(tl, tc);
 }
 
 void
@@ -172,11 +202,8 @@ san_tl_charge_done(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 	/* what was granted first arrives first, and lapsed first */
 	uint32_t lapsed = RTE_MIN(bytes, ch->lapsed);
 
-	if (lapsed != 0) {
+	if (lapsed != 0)
 		add_lapsed(tl, ch, -(int64_t)lapsed);
-		if (tl->conf.lend != NULL)
-			san_tl_lend_unlapse(tl->conf.lend, lapsed, ch->granted);
-	}
 	uncharge(tl, ch, RTE_MIN(bytes - lapsed, ch->charged));
 }
 
@@ -193,19 +220,7 @@ lapse_ns(const struct san_tl *tl, const struct san_tl_charge *ch)
 {
 	uint64_t rtt_ns = tl->pdl->conns[ch->slot].rtt.srtt_ns;
 
-	return RTE_MAX(LAPSE_RTTS * rtt_ns, LAPSE_MIN_NS);
-}
-
-/* Bytes that may lapse now: of grants, or of pulls. */
-static uint32_t
-lapse_room(const struct san_tl *tl, bool granted)
-{
-	uint32_t room = tl->conf.lapsed_bytes - tl->lapsed_used;
-	uint32_t most = tl->conf.lapsed_bytes - tl->conf.lapsed_bytes / 4;
-
-	if (tl->conf.lend != NULL)
-		return san_tl_lend_lapse_room(tl->conf.lend, granted);
-	return granted ? room : RTE_MIN(room, most - tl->lapsed_pulled);
+	return RTE_MIN(RTE_MAX(LAPSE_RTTS * rtt_ns, LAPSE_MIN_NS), LAPSE_MAX_NS);
 }
 
 void
@@ -217,8 +232,7 @@ san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 
 	for (granted = 0; granted < 2; granted++) {
 		ch = TAILQ_FIRST(&tl->charges[granted]);
-		/* without room only an arrival changes anything */
-		if (ch != NULL && lapse_room(tl, granted) != 0)
+		if (ch != NULL)
 			due_ns = RTE_MIN(due_ns, ch->queued_ns + lapse_ns(tl, ch));
 	}
 	if (due_ns != SAN_TIME_NEVER)
@@ -250,10 +264,9 @@ lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 			list_tail(tl, ch);
 			continue;
 		}
-		bytes = RTE_MIN(ch->charged, lapse_room(tl, granted));
-		if (bytes == 0 || is_queued(tl, ch, now_ns) ||
-		    (tl->conf.lend != NULL && !san_tl_lend_lapse(tl->conf.lend, bytes, granted)))
+		if (is_queued(tl, ch, now_ns))
 			return;
+		bytes = ch->charged;
 		add_lapsed(tl, ch, bytes);
 		tl->stats.nb_grants_lapsed += granted;
 		uncharge(tl, ch, bytes);
@@ -276,12 +289,13 @@ admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 		return;
 	tc->in_admit = in;
 	if (in) {
-		TAILQ_INSERT_TAIL(&tl->admit, tc, admit_link);
+		TAILQ_INSERT_TAIL(&tc->host->admit, tc, admit_link);
 		tl->nb_admit++;
 	} else {
-		TAILQ_REMOVE(&tl->admit, tc, admit_link);
+		TAILQ_REMOVE(&tc->host->admit, tc, admit_link);
 		tl->nb_admit--;
 	}
+	host_list(tl, tc->host);
 }
 
 bool
@@ -305,22 +319,61 @@ remaining(const struct san_tl_conn *tc)
 	return r->length - r->granted;
 }
 
+/* Of a line of hosts the connection whose turn it is; NULL: nobody waits. */
 static struct san_tl_conn *
-pick(struct san_tl *tl, bool missed)
+pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 {
-	struct san_tl_conn *tc, *best = TAILQ_FIRST(&tl->admit);
+	const struct san_tl_host *h = TAILQ_FIRST(line);
+	struct san_tl_conn *tc, *best;
 	uint32_t n = 0;
 
+	if (h == NULL)
+		return NULL;
+	best = TAILQ_FIRST(&h->admit);
 	/* the shortest could not be granted: it must not hide the others */
 	if (tl->conf.policy == SAN_GRANT_RR || missed)
 		return best;
-	TAILQ_FOREACH(tc, &tl->admit, admit_link) {
-		if (remaining(tc) < remaining(best))
-			best = tc;
-		if (++n == SRPT_LOOK)
-			break;
+	for (; h != NULL; h = TAILQ_NEXT(h, link)) {
+		TAILQ_FOREACH(tc, &h->admit, admit_link) {
+			if (remaining(tc) < remaining(best))
+				best = tc;
+			if (++n == SRPT_LOOK)
+				return best;
+		}
 	}
 	return best;
+}
+
+/* NULL: only slow hosts wait, and they have their grant. */
+static struct san_tl_conn *
+pick(struct san_tl *tl, bool missed)
+{
+	struct san_tl_conn *tc = NULL;
+
+	if (unlikely(!missed && tl->slow_used == 0 && !TAILQ_EMPTY(&tl->admit[1])))
+		tc = pick_of(tl, &tl->admit[1], missed);
+	return tc != NULL ? tc : pick_of(tl, &tl->admit[0], missed);
+}
+
+/* The next host's turn. */
+static void
+host_pass(struct san_tl *tl, struct san_tl_host *h)
+{
+	if (!h->in_admit)
+		return;
+	TAILQ_REMOVE(&tl->admit[h->slow], h, link);
+	TAILQ_INSERT_TAIL(&tl->admit[h->slow], h, link);
+}
+
+/* Anybody that waits, for its timer. */
+static struct san_tl_conn *
+first_waiting(const struct san_tl *tl)
+{
+	const struct san_tl_host *h = TAILQ_FIRST(&tl->admit[0]);
+
+	if (h == NULL)
+		h = TAILQ_FIRST(&tl->admit[1]);
+	return h != NULL ? TAILQ_FIRST(&h->admit) : NULL;
 }
 
 static uint32_t
@@ -383,6 +436,8 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {
 		tc = pick(tl, misses != 0);
+		if (tc == NULL)
+			break;
 		if (any_granted(tl) && budget_room(tl) < least_room(tl, tc))
 			break;
 		step = step_of(tl, tc);
@@ -390,11 +445,12 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		admit_list(tl, tc, false);
 		granted = step != 0 && san_tl_grant_one(tl, tc, step, now_ns);
 		san_tl_admit_update(tl, tc);
+		host_pass(tl, tc->host);
 		/* one that waits for a receive now has left the list, and hides nobody */
 		misses = granted ? 0 : misses + tc->in_admit;
 	}
 	/* whoever waits is woken when an unused grant lapses, if nothing else comes before */
-	tc = TAILQ_FIRST(&tl->admit);
+	tc = first_waiting(tl);
 	if (tc != NULL)
 		san_tl_deadline_lapse(tl, tc, now_ns);
 }

@@ -5,7 +5,6 @@
  *
  *   free_bytes + sum of budget_bytes of the lcores = total_bytes
  *   budget_used <= budget_bytes >= least_bytes, on each lcore
- *   sum of lapsed_used <= lapsed_bytes, likewise of pulls with three quarters of it
  *
  * So what is granted or pulled on all lcores together never exceeds the total, and
  * each lcore has at any time what tl_admit.c needs: with nothing granted, room for one
@@ -17,30 +16,23 @@
  * less than an even share, a busy one what is above its own, as its grants are used or
  * lapse, and what is given back is left to the first. While nobody waits nobody writes
  * to the shared words: an idle lcore keeps what it has.
- *
- * What lapsed is not split: any lcore may have all of it for a while. All of a budget
- * may lapse, so one connection that stands still stops nobody, on any lcore.
  */
 
 #include "tl_priv.h"
 
-#define PULLED_SHIFT 32
-#define CLAIM_WAITS  1u
-#define CLAIM_SHORT  (1u << 16 | CLAIM_WAITS)
-#define CALM_ROUNDS  64 /* until a claim is taken back: grants come and go by the round */
+#define CLAIM_WAITS 1u
+#define CLAIM_SHORT (1u << 16 | CLAIM_WAITS)
+#define CALM_ROUNDS 64 /* until a claim is taken back: grants come and go by the round */
 
 void
-san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t lapsed_bytes,
-		 uint32_t nb_lcores)
+san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t nb_lcores)
 {
 	l->total_bytes = RTE_MAX(total_bytes, nb_lcores); /* nobody is without */
-	l->lapsed_bytes = RTE_MAX(lapsed_bytes, l->total_bytes);
 	l->share_bytes = l->total_bytes / nb_lcores;
 	l->least_bytes = RTE_MAX(l->share_bytes / 4, 1u);
 	l->unit_bytes = RTE_MAX(l->total_bytes / 16, 1u);
 	atomic_init(&l->free_bytes, l->total_bytes);
 	atomic_init(&l->claims, 0);
-	atomic_init(&l->lapsed, 0);
 }
 
 /* At most *bytes* of what is free. */
@@ -137,42 +129,4 @@ san_tl_lend_tick(struct san_tl *tl, bool waits)
 	/* or what comes free here between two rounds would be used here again */
 	tl->limit_bytes = others < CLAIM_SHORT ? tl->budget_bytes :
 						 RTE_MIN(tl->budget_bytes, tl->share_bytes);
-}
-
-/* ---- what lapsed ---- */
-
-static uint64_t
-parts_of(uint32_t bytes, bool granted)
-{
-	return granted ? bytes : (uint64_t)bytes << PULLED_SHIFT | bytes;
-}
-
-uint32_t
-san_tl_lend_lapse_room(const struct san_tl_lend *l, bool granted)
-{
-	uint64_t lapsed = atomic_load_explicit(&l->lapsed, memory_order_relaxed);
-	uint32_t room = l->lapsed_bytes - (uint32_t)lapsed;
-	uint32_t most = l->lapsed_bytes - l->lapsed_bytes / 4;
-
-	return granted ? room : RTE_MIN(room, most - (uint32_t)(lapsed >> PULLED_SHIFT));
-}
-
-bool
-san_tl_lend_lapse(struct san_tl_lend *l, uint32_t bytes, bool granted)
-{
-	uint64_t had = atomic_load(&l->lapsed);
-	uint32_t most = l->lapsed_bytes - l->lapsed_bytes / 4;
-
-	do {
-		if (bytes > l->lapsed_bytes - (uint32_t)had ||
-		    (!granted && bytes > most - (uint32_t)(had >> PULLED_SHIFT)))
-			return false;
-	} while (!atomic_compare_exchange_weak(&l->lapsed, &had, had + parts_of(bytes, granted)));
-	return true;
-}
-
-void
-san_tl_lend_unlapse(struct san_tl_lend *l, uint32_t bytes, bool granted)
-{
-	atomic_fetch_sub(&l->lapsed, parts_of(bytes, granted));
 }

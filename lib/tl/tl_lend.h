@@ -19,16 +19,12 @@ struct san_tl;
 struct san_tl_lend {
 	_Alignas(64) _Atomic uint32_t free_bytes; /**< in no lcore's budget */
 	_Alignas(64) _Atomic uint32_t claims;     /**< lcores that wait; above: with too little */
-	_Alignas(64) _Atomic uint64_t lapsed;     /**< bytes, and above them those of pulls */
-	uint32_t total_bytes;
-	uint32_t lapsed_bytes; /**< bound of what lapsed; at least total_bytes */
-	uint32_t share_bytes;  /**< an lcore's, whenever it asks for it */
-	uint32_t least_bytes;  /**< what it always keeps */
-	uint32_t unit_bytes;   /**< borrowed at once */
+	_Alignas(64) uint32_t total_bytes;
+	uint32_t share_bytes; /**< an lcore's, whenever it asks for it */
+	uint32_t least_bytes; /**< what it always keeps */
+	uint32_t unit_bytes;  /**< borrowed at once */
 };
 
-/** For *nb_lcores*; *lapsed_bytes* as in struct san_tl_conf. */
-void san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t lapsed_bytes,
-		      uint32_t nb_lcores);
+void san_tl_lend_init(struct san_tl_lend *l, uint32_t total_bytes, uint32_t nb_lcores);
 
 #endif /* TL_LEND_H */

@@ -93,6 +93,16 @@ enum san_drop san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rt
 /** The connection's timer must fire no later than *at_ns*. */
 void san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns);
 
+/* ---- tl_host.c ---- */
+
+/** -ENOMEM. */
+int san_tl_hosts_init(struct san_tl *tl);
+void san_tl_hosts_fini(struct san_tl *tl);
+/** Its peer host, in its partition: from its opening to its end. */
+void san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc);
+void san_tl_hosts_check(const struct san_tl *tl);
+
 /* ---- tl_lend.c ---- */
 
 /** Take the first budget: all of it, or a share. */
@@ -101,11 +111,7 @@ void san_tl_lend_join(struct san_tl *tl);
 void san_tl_lend_leave(struct san_tl *tl);
 /** Of several lcores, once a round: borrow if somebody *waits* here, give back what others need. */
 void san_tl_lend_tick(struct san_tl *tl, bool waits);
-/** Bytes that may lapse now on any lcore: granted, or pulled. */
-uint32_t san_tl_lend_lapse_room(const struct san_tl_lend *l, bool granted);
-/** They lapse, if others were not quicker. */
-bool san_tl_lend_lapse(struct san_tl_lend *l, uint32_t bytes, bool granted);
-void san_tl_lend_unlapse(struct san_tl_lend *l, uint32_t bytes, bool granted);
+
 /** Connections with nothing outstanding for each of which a free record is set aside. */
 static inline uint32_t
 san_tl_nb_idle(const struct san_tl *tl)

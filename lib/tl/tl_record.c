@@ -15,9 +15,16 @@
  * done. That they will be is why solicited heads have claims apart: those wait for
  * budget, and so perhaps for data behind other heads. The other heads wait for
  * nothing but their own packets, and pulls passed for nothing but ACKs. (doc/deadlock.md)
+ *
+ * Hosts share both (RT-35): one takes more only while it has less than an eighth of what is
+ * left. A silent host keeps its part while it lives, and so the next one finds an eighth less
+ * than it did, but of 1,024 something after fifty such. A host that is alone may have all that
+ * is spare.
  */
 
 #include "tl_priv.h"
+
+#define SHARES 8 /* of what is left */
 
 /* ---- claims ---- */
 
@@ -41,14 +48,41 @@ has_spare(const struct san_tl *tl)
 	return tl->nb_free_rxns > san_tl_nb_claims(tl);
 }
 
+/* Is there a record without a claim, that is not for other hosts? */
+static bool
+may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
+{
+	uint32_t spare = left(tl->nb_free_rxns, san_tl_nb_claims(tl));
+
+	return spare != 0 && (tl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
+}
+
+static bool
+has_claim(const struct san_tl *tl, const struct san_tl_conn *tc, bool solicited)
+{
+	uint32_t used = tl->nb_heads[solicited];
+
+	if (used >= tl->conf.max_wide)
+		return false;
+	return tl->pdl->nb_conns <= tl->conf.max_wide || /* one each */
+		tc->host->nb_heads[solicited] * SHARES < tl->conf.max_wide - used;
+}
+
+static void
+count_head(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_rxn *r, uint32_t n)
+{
+	if (r == NULL)
+		return;
+	tl->nb_heads[r->solicited] += n;
+	tc->host->nb_heads[r->solicited] += n;
+}
+
 void
 san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
-	if (tc->cur != NULL)
-		tl->nb_heads[tc->cur->solicited]--;
+	count_head(tl, tc, tc->cur, -1u);
+	count_head(tl, tc, r, 1);
 	tc->cur = r;
-	if (r != NULL)
-		tl->nb_heads[r->solicited]++;
 }
 
 void
@@ -81,6 +115,7 @@ rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited
 	};
 	TAILQ_INSERT_TAIL(&tc->rxns, r, all_link);
 	tc->nb_rxns++;
+	tc->host->nb_rxns++;
 	return r;
 }
 
@@ -90,7 +125,8 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 	bool is_head = rsn == tc->rx_base;
 	struct san_tl_rxn *r;
 
-	if (!(is_head && tl->nb_heads[solicited] < tl->conf.max_wide) && !has_spare(tl))
+	if (!(is_head && has_claim(tl, tc, solicited)) &&
+	    !may_take_spare(tl, tc->host))
 		return NULL;
 	r = rxn_take(tl, tc, rsn, solicited);
 	if (is_head) {
@@ -133,6 +169,7 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	san_tl_unreserve(tl, tc, r);
 	TAILQ_REMOVE(&tc->rxns, r, all_link);
 	tc->nb_rxns--;
+	tc->host->nb_rxns--;
 	r->state = SAN_RXN_FREE;
 	tl->free_rxns[tl->nb_free_rxns++] = r;
 }

@@ -3,6 +3,7 @@
 
 #include "pair.h"
 #include "unit.h"
+#include "wire.h"
 
 #define MIB (1u << 20)
 
@@ -33,10 +34,128 @@ sim_hostile__wrong_key_is_granted_nothing(void **state)
 	pair_close(&p);
 }
 
+/* ---- many that ask for grants and send nothing ---- */
+
+#define HOSTS  10
+#define SILENT (HOSTS + 1) /* node 0 is their target, node 1 is honest, then they */
+
+static bool is_silent; /* they send no data */
+
+static int
+drop_solicited_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	static struct san_wire_ack ack;
+	struct san_wire_pkt p;
+
+	(void)w;
+	(void)to;
+	(void)arg;
+	return !is_silent || from < 2 ||
+		san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
+		p.op != SAN_OP_PUSH_SLCTD_DATA;
+}
+
+static void
+tune_hosts(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	const uint32_t *per_host = arg;
+
+	conf->pdl.max_retries = 255; /* theirs: they are alive */
+	if (node != 0)
+		conf->pdl.max_conns = conf->cm.max_conns = conf->tl.max_conns = *per_host + 1;
+	conf->ulp.max_cqs = 2 * conf->pdl.max_conns + 2;
+	/* so few that not even the claims are one for each of them */
+	conf->tl.max_wide = 256;
+	conf->tl.max_rxns = 1024;
+}
+
+/*
+ * RT-35: ten hosts with *per_host* silent connections each, then pushes of an eleventh. After
+ * *silent_ns* they return, and nothing was lost for good.
+ */
+static void
+silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
+{
+	uint32_t n = HOSTS * per_host, *q, qb, honest, key, i;
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	uint8_t *src, *dst;
+	struct world *w;
+
+	world_conf_default(&conf);
+	conf.nb_nodes = SILENT + 1;
+	conf.max_conns = n + 1;
+	conf.nb_mbufs = 65535;
+	conf.sq_depth = conf.rq_depth = 2;
+	conf.link.mbps = 10000;
+	conf.tune = tune_hosts;
+	conf.tune_arg = &per_host;
+	w = world_create(&conf);
+	w->check = false;
+	w->filter = drop_solicited_data;
+	world_param_default(&param);
+	q = calloc(n, sizeof(*q));
+	src = calloc(1, MIB);
+	dst = calloc(1, MIB);
+	key = world_mr(w, 0, dst, MIB, SAN_RIGHT_PUSH);
+	world_connect(w, 1, 0, &param, &param, &honest, &qb);
+	is_silent = true;
+	for (i = 0; i < n; i++)
+		world_connect(w, 2 + i % HOSTS, 0, &param, &param, &q[i], &qb);
+	for (i = 0; i < n; i++) {
+		world_wr(&wr, SAN_WR_PUSH, src, solicited_len, (uint64_t)(uintptr_t)dst, key, i,
+			 SAN_WR_SOLICITED);
+		world_post(w, q[i], &wr);
+	}
+	world_run_for(w, SAN_NS_PER_MS);
+	world_wr(&wr, SAN_WR_PUSH, src, 64 << 10, (uint64_t)(uintptr_t)dst, key, 1,
+		 SAN_WR_SOLICITED);
+	for (i = 0; i < 3; i++) {
+		world_post(w, honest, &wr);
+		assert_true(world_wait(w, honest, false, &wc, 100 * SAN_NS_PER_MS));
+		assert_int_equal(wc.status, SAN_ST_OK);
+	}
+	san_tl_check(san_core_tl(w->node[0].core));
+	world_run_for(w, silent_ns);
+	is_silent = false;
+	for (i = 0; i < n; i++) {
+		assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
+		assert_int_equal(wc.status, SAN_ST_OK);
+	}
+	assert_int_equal(san_core_tl(w->node[0].core)->lapsed_used, 0);
+	for (i = 0; i < n; i++)
+		world_disconnect(w, q[i], q[i] + 1);
+	world_disconnect(w, honest, honest + 1);
+	world_mr_del(w, 0, key);
+	world_destroy(w);
+	free(q);
+	free(src);
+	free(dst);
+}
+
+static void
+sim_hostile__silent_connections_stop_nobody(void **state)
+{
+	(void)state;
+	silent_crowd(200, 256 << 10, 0);
+}
+
+/* What expires is what others need, not the transaction. */
+static void
+sim_hostile__back_after_a_minute(void **state)
+{
+	(void)state;
+	silent_crowd(4, MIB, 60 * SAN_NS_PER_S);
+}
+
 UNIT_TEST(test_sim_hostile)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_hostile__wrong_key_is_granted_nothing),
+		cmocka_unit_test(sim_hostile__silent_connections_stop_nobody),
+		cmocka_unit_test(sim_hostile__back_after_a_minute),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 #include "sim_link.h"
 
 #define WORLD_NODES 40
-#define WORLD_QPS   512
+#define WORLD_QPS   20480
 
 /** What the path to a host does to packets. Rates in millionths. */
 struct world_link {

@@ -280,11 +280,14 @@ sim_check_grant__lapsed_records_above_their_bound(void **state)
 {
 	struct san_tl *tl = granting();
 	struct san_tl_rxn *r = granted_record(tl);
+	uint32_t lapsed;
 
 	(void)state;
 	assert_non_null(r);
-	r->charge.lapsed = tl->conf.lapsed_bytes + 1;
+	lapsed = r->charge.lapsed;
+	r->charge.lapsed = tl->lapsed_used + 1;
 	sim_check_round(w, &w->hosts[1]);
+	r->charge.lapsed = lapsed;
 	assert_fails("grant", "lapsed");
 }
 
@@ -303,7 +306,7 @@ sim_check_grant__crumbs(void **state)
 	tl = san_core_tl(w->hosts[0].core);
 	sim_check_round(w, &w->hosts[0]);
 	assert_fine();
-	r = TAILQ_FIRST(&TAILQ_FIRST(&tl->admit)->grants);
+	r = TAILQ_FIRST(&TAILQ_FIRST(&TAILQ_FIRST(&tl->admit[0])->admit)->grants);
 	assert_true(r->granted != 0);
 	r->length = r->granted + 1472;
 	sim_check_round(w, &w->hosts[0]);
@@ -314,6 +317,7 @@ static void
 sim_check_grant__counters(void **state)
 {
 	struct san_tl *tl = granting();
+	uint32_t lapsed;
 
 	(void)state;
 	tl->budget_used = tl->conf.budget_bytes + 1;
@@ -322,8 +326,10 @@ sim_check_grant__counters(void **state)
 	sim_world_destroy(w);
 	w = NULL;
 	tl = granting();
-	tl->lapsed_used = tl->conf.lapsed_bytes + 1;
+	lapsed = tl->hosts[0].lapsed;
+	tl->hosts[0].lapsed = UINT32_MAX;
 	sim_check_round(w, &w->hosts[1]);
+	tl->hosts[0].lapsed = lapsed;
 	assert_fails("grant", "the bound is");
 }
 

@@ -23,11 +23,6 @@ open_all(uint8_t policy, uint32_t budget_bytes, uint32_t grant_bytes, uint32_t l
 	tl.grant_bytes = grant_bytes;
 	tl.policy = policy;
 	pair_open(&l, &tl);
-	/* it would be no less than the budget; here it shall be full before the budget is empty */
-	for (i = 0; i < 2; i++) {
-		assert_true(pair.h[i].tl->conf.lapsed_bytes >= budget_bytes);
-		pair.h[i].tl->conf.lapsed_bytes = lapsed_bytes;
-	}
 	slots[0][0] = pair.slot[0];
 	slots[0][1] = pair.slot[1];
 	for (i = 1; i < CONNS; i++)
@@ -233,21 +228,40 @@ san_tl_lapse__stays_valid(void **state)
 	assert_int_equal(tl->lapsed_used, 0);
 }
 
-/* RT-13: lapsed grants are bounded too; what does not fit stays in the budget. */
+/*
+ * RT-13, RT-35: whatever is not used leaves the budget. A host with too much of that is granted
+ * slowly, but is: its connections are not stopped by each other.
+ */
 static void
-san_tl_lapse__bounded(void **state)
+san_tl_lapse__slow_host(void **state)
 {
 	struct san_tl *tl = pair.h[1].tl;
+	uint32_t i;
 
 	(void)state;
 	push_on(0, 0, 8000);
 	pair_xfer(0);
 	assert_int_equal(tl->budget_used, 8000);
+	assert_false(target(0)->host->slow);
 	pair_wait(SAN_NS_PER_MS);
-	assert_int_equal(tl->lapsed_used, 3000);
-	assert_int_equal(tl->budget_used, 5000);
+	assert_int_equal(tl->lapsed_used, 8000);
+	assert_int_equal(target(0)->host->lapsed, 8000);
+	assert_true(target(0)->host->slow);
+	assert_int_equal(tl->budget_used, 0);
+	for (i = 1; i < 4; i++)
+		push_on(i, i, 2000);
+	pair_xfer(0);
+	for (i = 1; i < 4; i++) {
+		assert_int_equal(target(i)->charged, 2000);
+		assert_int_equal(tl->budget_used, 2000);
+		assert_int_equal(tl->slow_used, 2000);
+		pair_wait(SAN_NS_PER_MS);
+	}
+	assert_int_equal(tl->budget_used + tl->slow_used, 0);
 	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_int_equal(tl->lapsed_used, 0);
+	assert_false(target(0)->host->slow);
 }
 
 /* RT-13: who does not use what was granted gets no more, so that there is something for others. */
@@ -472,10 +486,7 @@ san_tl_charge__pulls_are_not_its_share(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 }
 
-/*
- * Pulls that take long leave the budget, too, but not without end: their connection pulls
- * one piece at a time then, and a quarter of what may lapse is for grants.
- */
+/* Pulls that take long leave the budget, too. Their connection pulls one piece at a time then. */
 static void
 san_tl_lapse__pulls(void **state)
 {
@@ -492,22 +503,24 @@ san_tl_lapse__pulls(void **state)
 	assert_int_equal(pair_pull(0, 2000), 0);
 	pair_wait(SAN_NS_PER_MS);
 	assert_int_equal(tl->budget_used, 0);
-	assert_int_equal(tl->lapsed_pulled, 2000);
+	assert_int_equal(pair_tc(0)->lapsed_pulled, 2000);
 	assert_int_equal(pair_pull(1, 100), -EAGAIN);
 	assert_int_equal(san_tl_submit(tl, slots[1][0], &pull, pair.now), 0);
 	pair_wait(SAN_NS_PER_MS);
-	assert_int_equal(tl->lapsed_pulled, 2250);
-	assert_int_equal(tl->pulled_used, 750);
+	assert_int_equal(tl->lapsed_used, 3000);
+	assert_int_equal(tl->pulled_used, 0);
 	assert_int_equal(san_tl_submit(pair.h[1].tl, slots[2][1], &push, pair.now), 0);
 	pair_xfer(1);
-	assert_int_equal(tl->budget_used, 3750);
-	pair_wait(SAN_NS_PER_MS);
-	assert_int_equal(tl->lapsed_used, 3000);
 	assert_int_equal(tl->budget_used, 3000);
+	pair_wait(SAN_NS_PER_MS);
+	assert_int_equal(tl->lapsed_used, 6000);
+	assert_int_equal(tl->budget_used, 0);
+	/* what is pulled is asked for by our side: no host is slow for that */
+	assert_int_equal(tl->conns[slots[2][0]].host->lapsed, 3000);
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 	assert_int_equal(pair.f[1].nb_cmpl, 1);
-	assert_int_equal(tl->lapsed_used + tl->lapsed_pulled + tl->budget_used, 0);
+	assert_int_equal(tl->lapsed_used + tl->budget_used, 0);
 	assert_int_equal(pair_pull(1, 100), 0);
 }
 
@@ -762,7 +775,7 @@ UNIT_TEST(test_tl_admit)
 		U(san_tl_admit_run__leaves_no_crumbs, setup_pieces),
 		U(san_tl_admit_run__shortest_first, setup_srpt),
 		T(san_tl_lapse__stays_valid),
-		T(san_tl_lapse__bounded),
+		T(san_tl_lapse__slow_host),
 		T(san_tl_lapse__no_more_until_used),
 		T(san_tl_lapse__used_meanwhile),
 		T(san_tl_lapse__not_behind_others),

@@ -26,7 +26,7 @@ setup(void **state)
 	uint32_t i;
 
 	(void)state;
-	san_tl_lend_init(&lend, TOTAL, 0, NB);
+	san_tl_lend_init(&lend, TOTAL, NB);
 	for (i = 0; i < NB; i++) {
 		tl[i] = calloc(1, sizeof(*tl[i]));
 		tl[i]->conf.lend = &lend;
@@ -90,13 +90,11 @@ init__everybody_has_a_share(void **state)
 		assert_int_equal(tl[i]->limit_bytes, SHARE);
 	}
 	check_sum();
-	san_tl_lend_init(&l, 1, 1000, 16); /* less than a byte each */
+	san_tl_lend_init(&l, 1, 16); /* less than a byte each */
 	assert_int_equal(l.share_bytes, 1);
 	assert_int_equal(l.total_bytes, 16);
 	assert_int_equal(l.least_bytes, 1);
-	assert_int_equal(l.lapsed_bytes, 1000);
-	san_tl_lend_init(&l, 5000, 1000, 3);
-	assert_int_equal(l.lapsed_bytes, 5000);
+	san_tl_lend_init(&l, 5000, 3);
 	assert_int_equal(atomic_load(&l.free_bytes), 5000);
 }
 
@@ -170,24 +168,6 @@ tick__keeps_a_quarter_beside_pulls(void **state)
 		tl[0]->budget_used = tl[0]->pulled_used = 0;
 		rounds(MANY, 1);
 	}
-}
-
-static void
-lapse__one_account_for_all(void **state)
-{
-	(void)state;
-	assert_int_equal(san_tl_lend_lapse_room(&lend, true), TOTAL);
-	assert_int_equal(san_tl_lend_lapse_room(&lend, false), TOTAL - TOTAL / 4);
-	assert_true(san_tl_lend_lapse(&lend, 10000, false));
-	assert_int_equal(san_tl_lend_lapse_room(&lend, false), 2000);
-	assert_false(san_tl_lend_lapse(&lend, 2001, false));
-	assert_true(san_tl_lend_lapse(&lend, 5000, true));
-	assert_int_equal(san_tl_lend_lapse_room(&lend, false), 1000);
-	assert_int_equal(san_tl_lend_lapse_room(&lend, true), 1000);
-	assert_false(san_tl_lend_lapse(&lend, 1001, true));
-	san_tl_lend_unlapse(&lend, 5000, true);
-	san_tl_lend_unlapse(&lend, 10000, false);
-	assert_int_equal(atomic_load(&lend.lapsed), 0);
 }
 
 /* ---- lcores in earnest ---- */
@@ -275,7 +255,6 @@ UNIT_TEST(test_tl_lend)
 		TEST(tick__the_idle_lend),
 		TEST(tick__a_share_comes_back),
 		TEST(tick__keeps_a_quarter_beside_pulls),
-		TEST(lapse__one_account_for_all),
 		TEST(tick__from_several_threads),
 	};
 

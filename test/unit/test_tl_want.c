@@ -356,7 +356,7 @@ san_tl_wake__lapsed_leave_the_line(void **state)
 	assert_int_equal(PULL(0, 1000), -EAGAIN);
 	assert_int_equal(PULL(1, 3000), -EAGAIN);
 	pair_wait(45 * SAN_NS_PER_US); /* the first one's lapse, and the tick sees it */
-	assert_int_equal(tl->lapsed_pulled, 3000);
+	assert_int_equal(tl->conns[conn[0]].lapsed_pulled, 3000);
 	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_OWN);
 	assert_true(pair.f[0].nb_room > 0);
 	assert_int_equal(pair.f[0].room_slot, conn[1]);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Peer hosts. What a peer that is silent holds is bounded for each host in each
+ * partition, not for each connection: a thousand connections are no thousand shares
+ * (RT-35). A host has a record while it has an open connection, so there is always
+ * a free one.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_jhash.h>
+
+#include "tl_priv.h"
+
+int
+san_tl_hosts_init(struct san_tl *tl)
+{
+	struct san_prng prng = tl->pdl->prng; /* a copy: what the original draws does not change */
+	uint32_t i, n = rte_align32pow2(tl->conf.max_conns);
+
+	tl->hosts = san_mem_calloc(tl->conf.mem, tl->conf.max_conns, sizeof(*tl->hosts));
+	tl->buckets = san_mem_calloc(tl->conf.mem, n, sizeof(*tl->buckets));
+	if (tl->hosts == NULL || tl->buckets == NULL)
+		return -ENOMEM;
+	tl->bucket_mask = n - 1;
+	/* nobody outside can choose addresses that fall into one bucket */
+	tl->hash_seed = (uint32_t)san_prng_u64(&prng);
+	for (i = tl->conf.max_conns; i != 0; i--)
+		SLIST_INSERT_HEAD(&tl->free_hosts, &tl->hosts[i - 1], bucket_link);
+	return 0;
+}
+
+void
+san_tl_hosts_fini(struct san_tl *tl)
+{
+	san_mem_end(tl->conf.mem, tl->buckets);
+	san_mem_end(tl->conf.mem, tl->hosts);
+}
+
+static struct san_tl_bucket *
+bucket_of(const struct san_tl *tl, const struct san_ip *ip, uint16_t pkey)
+{
+	return &tl->buckets[rte_jhash(ip->b, sizeof(ip->b), tl->hash_seed ^ pkey) &
+			    tl->bucket_mask];
+}
+
+void
+san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	const struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct san_tl_bucket *bucket = bucket_of(tl, &c->path.dst, c->pkey);
+	struct san_tl_host *h;
+
+	SLIST_FOREACH(h, bucket, bucket_link)
+		if (h->pkey == c->pkey && san_ip_eq(&h->ip, &c->path.dst))
+			break;
+	if (h == NULL) {
+		h = SLIST_FIRST(&tl->free_hosts);
+		SAN_VERIFY(h != NULL);
+		SLIST_REMOVE_HEAD(&tl->free_hosts, bucket_link);
+		*h = (struct san_tl_host){.ip = c->path.dst, .pkey = c->pkey};
+		TAILQ_INIT(&h->admit);
+		SLIST_INSERT_HEAD(bucket, h, bucket_link);
+		tl->nb_hosts++;
+	}
+	h->nb_conns++;
+	tc->host = h;
+}
+
+void
+san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_tl_host *h = tc->host;
+
+	tc->host = NULL;
+	if (--h->nb_conns != 0)
+		return;
+	SAN_VERIFY(h->lapsed == 0 && h->nb_rxns == 0 && !h->in_admit);
+	SLIST_REMOVE(bucket_of(tl, &h->ip, h->pkey), h, san_tl_host, bucket_link);
+	SLIST_INSERT_HEAD(&tl->free_hosts, h, bucket_link);
+	tl->nb_hosts--;
+}
+
+static void
+check_host(const struct san_tl *tl, const struct san_tl_host *h)
+{
+	uint32_t nb_conns = 0, nb_rxns = 0, nb_heads[2] = {0}, lapsed = 0, slot;
+	const struct san_tl_conn *tc;
+
+	for (slot = 0; slot < tl->conf.max_conns; slot++) {
+		tc = &tl->conns[slot];
+		if (tc->host != h)
+			continue;
+		nb_conns++;
+		nb_rxns += tc->nb_rxns;
+		if (tc->cur != NULL)
+			nb_heads[tc->cur->solicited]++;
+		lapsed += tc->lapsed;
+	}
+	SAN_VERIFY(nb_conns == h->nb_conns && nb_rxns == h->nb_rxns && lapsed == h->lapsed);
+	SAN_VERIFY(nb_heads[0] == h->nb_heads[0] && nb_heads[1] == h->nb_heads[1]);
+	SAN_VERIFY(h->slow == (h->lapsed > tl->conf.lapsed_bytes));
+	SAN_VERIFY(h->in_admit == !TAILQ_EMPTY(&h->admit));
+}
+
+void
+san_tl_hosts_check(const struct san_tl *tl)
+{
+	uint32_t i;
+
+	for (i = 0; i < tl->conf.max_conns; i++)
+		if (tl->hosts[i].nb_conns != 0)
+			check_host(tl, &tl->hosts[i]);
+}
