@@ -58,6 +58,7 @@ static const struct drop_words words[] = {
 	[SAN_DROP_TX_FULL] = {"tx_full", "The port did not take it."},
 	[SAN_DROP_VLAN] = {"vlan", "It is of another VLAN than the port."},
 	[SAN_DROP_HANDOVER] = {"handover", "The lcore that it belongs to did not take it."},
+	[SAN_DROP_HELD] = {"held", "Held out of order, and what is before it did not come."},
 };
 
 static_assert(sizeof(words) / sizeof(words[0]) == SAN_DROP_MAX, "a drop reason has no name");

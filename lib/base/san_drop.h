@@ -64,6 +64,7 @@ enum san_drop {
 	SAN_DROP_TX_FULL,  /**< the port did not take it */
 	SAN_DROP_VLAN,     /**< of another VLAN, or untagged on a port that is in one */
 	SAN_DROP_HANDOVER, /**< the lcore that it belongs to did not take it */
+	SAN_DROP_HELD,     /**< held, and what is before it did not come */
 	SAN_DROP_MAX
 };
 

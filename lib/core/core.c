@@ -319,9 +319,11 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 		rx_some(core, &pkts[done], RTE_MIN(n - done, SAN_CORE_BURST), now_ns);
 	/* a slow receiver's reorder buffer fills: peers slow down by it (rule 12) */
 	core->pdl->rx_level = 0;
-	if (unlikely(core->tl->nb_held != 0))
-		core->pdl->rx_level =
-			(uint16_t)(core->tl->nb_held * 1000ULL / core->conf.tl.max_held);
+	if (unlikely(core->tl->nb_held != 0)) {
+		core->pdl->rx_level = (uint16_t)RTE_MAX(
+			core->tl->nb_held * 1000ULL / core->conf.tl.max_held, 1ULL);
+		core->pdl->rx_free = core->conf.tl.max_held - core->tl->nb_held;
+	}
 	san_death_flush(&core->death);
 }
 

@@ -194,6 +194,7 @@ struct san_pdl_conn {
 	uint16_t peer_ecn;         /**< its ecn_count */
 	uint16_t peer_level;       /**< its buffer level */
 	uint16_t rx_first_win;     /**< the first window in our ACKs; cm may set it (PCB-1) */
+	uint16_t held_by;          /**< tl: index in nb_held */
 	uint64_t last_ack_ns;      /**< newest dedicated ACK */
 	uint64_t probe_ns;         /**< last PROBE */
 	uint64_t cnp_ns;           /**< last CNP sent */
@@ -277,7 +278,9 @@ struct san_pdl {
 	struct san_pdl_conns acks;     /**< owe an ACK, a PROBE or a CNP */
 	uint32_t inflight;             /**< sum over all connections: never above budget_pkts */
 	uint32_t nb_tokens;            /**< budget reserved for connections just woken */
-	uint16_t rx_level;             /**< core: receive-buffer fill, 0 .. 1000, for ACKs */
+	uint16_t rx_level;             /**< core: receive-buffer fill, 0 .. 1000 */
+	uint32_t rx_free;              /**< core: packets that may still be held, if any are */
+	const uint32_t *nb_held;       /**< tl: packets held of each peer host */
 	uint64_t rx_gap_ns;            /**< core: packets may have waited for us so long */
 	uint64_t grace_ns;             /**< san_pdl_rx_gap(); 0: timers fire */
 	uint32_t nb_active;

@@ -165,6 +165,19 @@ fill_bitmaps(const struct san_pdl_conn *c, struct san_wire_ack *ack)
 	}
 }
 
+/*
+ * The reorder buffer as this peer fills it, 0 .. 1000: those that leave room must not be slowed
+ * down for those that don't (RT-35). It is full at the share where the peer's packets are refused.
+ */
+static uint16_t
+level_for(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+{
+	if (likely(pdl->rx_level == 0))
+		return 0;
+	return (uint16_t)RTE_MIN(pdl->nb_held[c->held_by] * 1000ULL / RTE_MAX(pdl->rx_free, 1u),
+				 1000ULL);
+}
+
 static void
 fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, uint64_t now_ns)
 {
@@ -174,7 +187,7 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	ack->echo_tx = a->echo_valid ? a->echo_tx : 0;
 	ack->echo_rx = a->echo_valid ? a->echo_rx : 0;
 	ack->ecn_count = a->ce_count;
-	ack->rx_level = pdl->rx_level;
+	ack->rx_level = level_for(pdl, c);
 	ack->first_win = c->rx_first_win;
 	ack->oow = a->oow;
 	fill_bitmaps(c, ack);

@@ -6,7 +6,8 @@
  *
  * Timers of a connection, all on tl_deadline_ns of its pdl connection: the delay
  * of an RNR; a solicited send that waits for a receive; a pull that the ULP was
- * not ready for; while somebody waits for budget, the lapse of an unused grant.
+ * not ready for; packets that are held for too long; while somebody waits for
+ * budget, the lapse of an unused grant.
  */
 
 #include <errno.h>
@@ -441,6 +442,7 @@ san_tl_on_timer(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 	san_tl_rnr_timer(tl, tc, now_ns);
 	san_tl_deadline(tl, tc, san_tl_rnr_due_ns(tc));
 	san_tl_grant_timer(tl, tc, now_ns);
+	san_tl_held_timer(tl, tc, now_ns);
 	san_tl_retry_pulls(tl, tc, now_ns);
 	if (tc->want & SAN_WANT_BUDGET)
 		san_tl_deadline_lapse(tl, tc, now_ns);

@@ -378,6 +378,7 @@ struct san_tl_conn {
 	uint32_t msg_rsn;         /**< ordered: lowest RSN not message-acknowledged */
 	uint32_t nb_msgs;         /**< unacknowledged messages (PCB-3) */
 	uint16_t nb_pulls;        /**< pull pieces outstanding */
+	uint16_t nb_deferred;     /**< packets refused for lack of a place, in a row */
 	uint16_t nb_cam_grant;    /**< grants in the CAM */
 	uint16_t nb_cam_cmpl;     /**< finished transactions in the CAM */
 	uint16_t nb_cmpl_lost;    /**< finished, but the CAM had no space */
@@ -414,6 +415,8 @@ struct san_tl_conn {
 	uint16_t nb_solicit;       /**< SSNs in the CAM */
 	uint16_t nb_refused;       /**< statuses in *refused* */
 	uint32_t nb_held;          /**< mbufs held */
+	uint32_t held_at;          /**< how far the base was when that was looked at last */
+	uint64_t held_ns;          /**< when it is looked at again */
 	uint32_t charged;          /**< of budget_used, by what it was granted */
 	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
 	uint32_t lapsed_pulled;    /**< the same, by its pulls */
@@ -431,7 +434,7 @@ struct san_tl_conn {
 	struct san_tl_memo *memo;       /**< unordered */
 	struct san_tl_refused *refused; /**< NULL: none */
 };
-static_assert(sizeof(struct san_tl_conn) <= 416, "doc/architecture.md: what a connection costs");
+static_assert(sizeof(struct san_tl_conn) <= 432, "doc/architecture.md: what a connection costs");
 static_assert(SAN_ST_MAX <= 16, "half a byte in struct san_tl_refused");
 
 struct san_tl_stats {
@@ -517,6 +520,7 @@ struct san_tl {
 	uint32_t nb_admit;
 	uint32_t slow_used;            /**< of budget_used, granted to slow hosts */
 	struct san_tl_host *hosts;     /**< max_conns */
+	uint32_t *host_held;           /**< of each: mbufs held */
 	struct san_tl_bucket *buckets; /**< of hosts in use */
 	uint32_t bucket_mask, hash_seed;
 	uint32_t nb_hosts; /**< in use */

@@ -22,8 +22,10 @@ san_tl_hosts_init(struct san_tl *tl)
 
 	tl->hosts = san_mem_calloc(tl->conf.mem, tl->conf.max_conns, sizeof(*tl->hosts));
 	tl->buckets = san_mem_calloc(tl->conf.mem, n, sizeof(*tl->buckets));
-	if (tl->hosts == NULL || tl->buckets == NULL)
+	tl->host_held = san_mem_calloc(tl->conf.mem, tl->conf.max_conns, sizeof(*tl->host_held));
+	if (tl->hosts == NULL || tl->buckets == NULL || tl->host_held == NULL)
 		return -ENOMEM;
+	tl->pdl->nb_held = tl->host_held;
 	tl->bucket_mask = n - 1;
 	/* nobody outside can choose addresses that fall into one bucket */
 	tl->hash_seed = (uint32_t)san_prng_u64(&prng);
@@ -35,6 +37,7 @@ san_tl_hosts_init(struct san_tl *tl)
 void
 san_tl_hosts_fini(struct san_tl *tl)
 {
+	san_mem_end(tl->conf.mem, tl->host_held);
 	san_mem_end(tl->conf.mem, tl->buckets);
 	san_mem_end(tl->conf.mem, tl->hosts);
 }
@@ -49,7 +52,7 @@ bucket_of(const struct san_tl *tl, const struct san_ip *ip, uint16_t pkey)
 void
 san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	const struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	struct san_tl_bucket *bucket = bucket_of(tl, &c->path.dst, c->pkey);
 	struct san_tl_host *h;
 
@@ -67,6 +70,7 @@ san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc)
 	}
 	h->nb_conns++;
 	tc->host = h;
+	c->held_by = (uint16_t)(h - tl->hosts);
 }
 
 void
@@ -86,7 +90,7 @@ san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc)
 static void
 check_host(const struct san_tl *tl, const struct san_tl_host *h)
 {
-	uint32_t nb_conns = 0, nb_rxns = 0, nb_heads[2] = {0}, lapsed = 0, slot;
+	uint32_t nb_conns = 0, nb_rxns = 0, nb_heads[2] = {0}, nb_held = 0, lapsed = 0, slot;
 	const struct san_tl_conn *tc;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
@@ -97,10 +101,12 @@ check_host(const struct san_tl *tl, const struct san_tl_host *h)
 		nb_rxns += tc->nb_rxns;
 		if (tc->cur != NULL)
 			nb_heads[tc->cur->solicited]++;
+		nb_held += tc->nb_held;
 		lapsed += tc->lapsed;
 	}
 	SAN_VERIFY(nb_conns == h->nb_conns && nb_rxns == h->nb_rxns && lapsed == h->lapsed);
 	SAN_VERIFY(nb_heads[0] == h->nb_heads[0] && nb_heads[1] == h->nb_heads[1]);
+	SAN_VERIFY(nb_held == tl->host_held[h - tl->hosts]);
 	SAN_VERIFY(h->slow == (h->lapsed > tl->conf.lapsed_bytes));
 	SAN_VERIFY(h->in_admit == !TAILQ_EMPTY(&h->admit));
 }

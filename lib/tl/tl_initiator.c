@@ -448,6 +448,8 @@ san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e,
 
 	if (!tc->open)
 		return;
+	if (unlikely(tc->nb_deferred != 0))
+		tc->nb_deferred = 0;
 	for (i = 0; i < n; i++) {
 		switch (e[i].op) {
 		case SAN_OP_PUSH_SLCTD_DATA:

@@ -42,7 +42,9 @@
 #include "tl_priv.h"
 
 #define RESOURCE_DELAY_MAX_NS (10 * SAN_NS_PER_MS)
-#define REQUEST_DELAYS        8 /* times the delay of data: there may be many */
+#define DEFER_MAX_NS          (100 * SAN_NS_PER_MS)
+#define DEFER_STEP            16 /* packets refused in a row: the delay once more */
+#define REQUEST_DELAYS        8  /* times the delay of data: there may be many */
 
 /* ---- NACKs out ---- */
 
@@ -479,19 +481,26 @@ on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 	san_tl_txn_settle(tl, tc, t);
 }
 
-/* No record: the same packet again, later. */
+/*
+ * No record, or no place: the same packet again, later. The more packets were refused since
+ * anything was acknowledged, the longer it waits (RT-35): a window of such packets, sent again
+ * and again, fills the link of a target whose resources others hold.
+ */
 static enum san_drop
 defer(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
       const struct san_wire_pkt *p, uint64_t now_ns)
 {
+	struct san_tl_conn *tc = &tl->conns[c->slot];
 	uint64_t delay_ns = RTE_MIN(p->delay_us * SAN_NS_PER_US, RESOURCE_DELAY_MAX_NS);
 
+	delay_ns = RTE_MIN(delay_ns * (1 + tc->nb_deferred / DEFER_STEP), DEFER_MAX_NS);
 	if (p->status != SAN_ST_RESOURCE || e->rsn != p->rsn)
 		return SAN_DROP_NACK_STALE;
 	/* of the data window only pushes and aborts want a record: this is stale */
 	if (e->win == SAN_WIN_DATA && !san_tl_is_push_data(e->op) &&
 	    !(e->op == SAN_OP_RESYNC && e->status == SAN_RESYNC_ABORT))
 		return SAN_DROP_NACK_STALE;
+	tc->nb_deferred += tc->nb_deferred < UINT16_MAX;
 	san_pdl_tx_defer(tl->pdl, c, e->win, e->psn, delay_ns, now_ns);
 	return SAN_DROP_NONE;
 }

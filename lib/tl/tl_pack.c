@@ -295,7 +295,7 @@ hold(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now
 	r->type = SAN_TL_PUSH;
 	r->packed = true;
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
-	san_tl_held_push(tl, tc, r, m);
+	san_tl_held_push(tl, tc, r, m, now_ns);
 	return SAN_DROP_NONE;
 }
 

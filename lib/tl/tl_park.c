@@ -4,18 +4,6 @@
 
 #include "tl_priv.h"
 
-static void
-drop_held(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
-{
-	struct san_tl_rxn *r, *next;
-
-	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
-		next = TAILQ_NEXT(r, all_link);
-		if (r->held_head != NULL)
-			san_tl_push_reset(tl, tc, r, SAN_DROP_HANDOVER, now_ns);
-	}
-}
-
 void
 san_tl_park(struct san_tl *tl, uint64_t now_ns)
 {
@@ -23,7 +11,7 @@ san_tl_park(struct san_tl *tl, uint64_t now_ns)
 
 	for (i = 0; i < tl->conf.max_conns; i++)
 		if (tl->conns[i].open)
-			drop_held(tl, &tl->conns[i], now_ns);
+			san_tl_held_drop_all(tl, &tl->conns[i], SAN_DROP_HANDOVER, now_ns);
 	san_cam_park(&tl->cam, tl->conf.mem);
 }
 

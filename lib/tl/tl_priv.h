@@ -103,6 +103,13 @@ void san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_hosts_check(const struct san_tl *tl);
 
+/** Packets held of the host of *tc*. */
+static inline uint32_t *
+san_tl_host_held(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return &tl->host_held[tc->host - tl->hosts];
+}
+
 /* ---- tl_lend.c ---- */
 
 /** Take the first budget: all of it, or a share. */
@@ -286,7 +293,12 @@ void san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 /** Red zone: only the head of the line is admitted (design, rule 8). */
 bool san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc);
 void san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-		      struct rte_mbuf *m);
+		      struct rte_mbuf *m, uint64_t now_ns);
+/** The base may have stood still for too long (RT-35). */
+void san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** Give up all that is held of the connection: it comes again. */
+void san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
+			  uint64_t now_ns);
 struct rte_mbuf *san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Give up what is held: *ack* its PSNs, or revoke them. Counts *reason*. */
 void san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,

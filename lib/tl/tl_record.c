@@ -20,11 +20,15 @@
  * left. A silent host keeps its part while it lives, and so the next one finds an eighth less
  * than it did, but of 1,024 something after fifty such. A host that is alone may have all that
  * is spare.
+ *
+ * Nothing is held for long either: if nothing of the base comes for HELD_NS, what waits for it
+ * is dropped, and goes again when the peer finds that it is not reported any more.
  */
 
 #include "tl_priv.h"
 
-#define SHARES 8 /* of what is left */
+#define SHARES  8                     /* of what is left */
+#define HELD_NS (100 * SAN_NS_PER_MS) /* a base that is lost again and again comes within */
 
 /* ---- claims ---- */
 
@@ -244,13 +248,47 @@ san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 bool
 san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return tl->nb_held >= tl->conf.max_held || tc->nb_held >= tl->conf.max_held_conn;
+	/* a host may have as many as are left (RT-35), so half of them if it is the only one */
+	return *san_tl_host_held(tl, tc) >= tl->conf.max_held - tl->nb_held ||
+		tc->nb_held >= tl->conf.max_held_conn;
+}
+
+/* How far the base is: another value if any of it came. */
+static uint32_t
+base_at(const struct san_tl_conn *tc)
+{
+	return tc->rx_base + (tc->cur != NULL ? tc->cur->arrived : 0);
+}
+
+static void
+held_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	tc->held_at = base_at(tc);
+	tc->held_ns = now_ns + HELD_NS;
+	san_tl_deadline(tl, tc, tc->held_ns);
+}
+
+void
+san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	if (tc->nb_held == 0)
+		return;
+	if (now_ns < tc->held_ns) {
+		san_tl_deadline(tl, tc, tc->held_ns);
+		return;
+	}
+	if (tc->held_at == base_at(tc))
+		san_tl_held_drop_all(tl, tc, SAN_DROP_HELD, now_ns);
+	else
+		held_watch(tl, tc, now_ns);
 }
 
 void
 san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-		 struct rte_mbuf *m)
+		 struct rte_mbuf *m, uint64_t now_ns)
 {
+	if (tc->nb_held == 0)
+		held_watch(tl, tc, now_ns);
 	san_pkt(m)->next = NULL;
 	if (r->held_head == NULL)
 		r->held_head = m;
@@ -259,6 +297,7 @@ san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 	r->held_tail = m;
 	tl->nb_held++;
 	tc->nb_held++;
+	(*san_tl_host_held(tl, tc))++;
 }
 
 struct rte_mbuf *
@@ -271,6 +310,7 @@ san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	r->held_head = san_pkt(m)->next;
 	tl->nb_held--;
 	tc->nb_held--;
+	(*san_tl_host_held(tl, tc))--;
 	return m;
 }
 
@@ -288,6 +328,19 @@ san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 			san_pdl_rx_revoke(tl->pdl, c, san_pkt(m)->w.psn);
 		tl->drops[reason]++;
 		san_death_add(tl->death, m);
+	}
+}
+
+void
+san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
+		     uint64_t now_ns)
+{
+	struct san_tl_rxn *r, *next;
+
+	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
+		next = TAILQ_NEXT(r, all_link);
+		if (r->held_head != NULL)
+			san_tl_push_reset(tl, tc, r, reason, now_ns);
 	}
 }
 

@@ -423,7 +423,7 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 		return san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
 	arrive(tl, r, p, now_ns);
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
-	san_tl_held_push(tl, tc, r, m);
+	san_tl_held_push(tl, tc, r, m, now_ns);
 	return SAN_DROP_NONE;
 }
 

@@ -150,12 +150,161 @@ sim_hostile__back_after_a_minute(void **state)
 	silent_crowd(4, MIB, 60 * SAN_NS_PER_S);
 }
 
+/* ---- packets that wait for a base that does not come ---- */
+
+#define QUIET    5
+#define HELD_LEN 2800
+#define RATE_LEN 7000
+
+struct base_filter {
+	bool on;
+	bool mute; /* nothing comes at all */
+	bool seen[QUIET + 2];
+	uint32_t dcid[QUIET + 2], rsn[QUIET + 2];
+};
+
+/* Of each connection of node 2, the first push never arrives. */
+static int
+drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	static struct san_wire_ack ack;
+	struct base_filter *f = arg;
+	struct san_wire_pkt p;
+	uint32_t i;
+
+	(void)w;
+	(void)to;
+	if (from != 2 || !f->on)
+		return 1;
+	if (f->mute)
+		return 0;
+	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
+	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+		return 1;
+	for (i = 0; f->seen[i] && f->dcid[i] != p.dcid; i++)
+		;
+	if (!f->seen[i]) {
+		f->seen[i] = true;
+		f->dcid[i] = p.dcid;
+		f->rsn[i] = p.rsn;
+	}
+	return p.rsn != f->rsn[i];
+}
+
+/* Bytes that *q* pushes within *ns*. */
+static uint64_t
+push_for(struct world *w, uint32_t q, uint8_t *src, uint64_t raddr, uint32_t key, uint64_t ns)
+{
+	uint64_t end = w->now_ns + ns, bytes = 0;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+
+	while (w->now_ns < end) {
+		do
+			world_wr(&wr, SAN_WR_PUSH, src, RATE_LEN, raddr, key, 0,
+				 SAN_WR_UNSOLICITED);
+		while (world_try_post(w, q, &wr));
+		world_step(w);
+		while (san_ulp_cq_poll(w->qp[q].send_cq, &wc, 1) == 1) {
+			assert_int_equal(wc.status, SAN_ST_OK);
+			bytes += RATE_LEN;
+		}
+	}
+	return bytes;
+}
+
+static void
+tune_quiet(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)arg;
+	if (node != 2)
+		return;
+	conf->pdl.max_retries = 255;
+	conf->cm.features = 0; /* no packing: each push is a packet */
+	conf->pdl.cc = &san_pdl_cc_fixed;
+	conf->pdl.cc_conf.window_init = 1024 * SAN_CC_ONE;
+}
+
+/*
+ * RT-35: what one host has held is at most half, slows down no other host, and is given up
+ * when its bases do not come. Then, with bases, all of it completes.
+ */
+static void
+sim_hostile__held_for_bases_that_do_not_come(void **state)
+{
+	uint32_t honest, qb, q[QUIET], key, i, k, posted[QUIET] = {0};
+	struct base_filter filter = {.on = true};
+	uint64_t before, after, raddr;
+	struct san_tl *tl;
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	uint8_t *src, *dst;
+	struct world *w;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.nb_nodes = 3;
+	conf.nb_mbufs = 65535;
+	conf.link.mbps = 10000;
+	conf.tune = tune_quiet;
+	w = world_create(&conf);
+	w->check = false;
+	w->filter = drop_bases;
+	w->filter_arg = &filter;
+	tl = san_core_tl(w->node[0].core);
+	world_param_default(&param);
+	param.max_txn = param.msg_limit = 256;
+	param.data_win = 512;
+	param.first_win = 1024;
+	src = calloc(1, RATE_LEN);
+	dst = calloc(1, RATE_LEN);
+	raddr = (uint64_t)(uintptr_t)dst;
+	key = world_mr(w, 0, dst, RATE_LEN, SAN_RIGHT_PUSH);
+	world_connect(w, 1, 0, &param, &param, &honest, &qb);
+	for (i = 0; i < QUIET; i++)
+		world_connect(w, 2, 0, &param, &param, &q[i], &qb);
+	before = push_for(w, honest, src, raddr, key, 10 * SAN_NS_PER_MS);
+	for (i = 0; i < QUIET; i++) {
+		for (k = 0; k < 255; k++) {
+			world_wr(&wr, SAN_WR_PUSH, src, HELD_LEN, raddr, key, k,
+				 SAN_WR_UNSOLICITED);
+			posted[i] += world_try_post(w, q[i], &wr);
+		}
+	}
+	push_for(w, honest, src, raddr, key, 20 * SAN_NS_PER_MS);
+	assert_in_range(tl->nb_held, 512, 1024);
+	after = push_for(w, honest, src, raddr, key, 10 * SAN_NS_PER_MS);
+	assert_true(after > before / 10 * 7);
+	filter.mute = true;
+	world_run_for(w, 250 * SAN_NS_PER_MS);
+	assert_int_equal(tl->nb_held, 0);
+	assert_true(tl->drops[SAN_DROP_HELD] >= 512);
+	filter.on = false;
+	for (i = 0; i < QUIET; i++) {
+		for (k = 0; k < posted[i]; k++) {
+			assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
+			assert_int_equal(wc.status, SAN_ST_OK);
+		}
+		world_disconnect(w, q[i], q[i] + 1);
+	}
+	while (world_wait(w, honest, false, &wc, SAN_NS_PER_MS))
+		;
+	world_disconnect(w, honest, honest + 1);
+	world_mr_del(w, 0, key);
+	world_destroy(w);
+	free(src);
+	free(dst);
+}
+
 UNIT_TEST(test_sim_hostile)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_hostile__wrong_key_is_granted_nothing),
 		cmocka_unit_test(sim_hostile__silent_connections_stop_nobody),
 		cmocka_unit_test(sim_hostile__back_after_a_minute),
+		cmocka_unit_test(sim_hostile__held_for_bases_that_do_not_come),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

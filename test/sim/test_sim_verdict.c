@@ -243,7 +243,7 @@ tune_held(struct san_core_conf *conf, uint32_t node, void *arg)
 {
 	(void)node;
 	(void)arg;
-	conf->tl.max_held = 4;
+	conf->tl.max_held = 8; /* half of them for a host */
 	conf->tl.max_held_conn = 4;
 }
 

@@ -215,6 +215,18 @@ san_pdl_ack_piggyback__cancels(void **state)
 	forget_acked();
 }
 
+/* Side 1 holds *level* packets of side 0, and has room for a thousand more. */
+static void
+set_held(uint32_t level)
+{
+	static uint32_t held;
+
+	held = level;
+	pair.pdl[1]->nb_held = &held;
+	pair.pdl[1]->rx_free = 1000;
+	pair.pdl[1]->rx_level = 1;
+}
+
 /* It says nothing of the receiver's buffers: what the last ACK said is still true. */
 static void
 san_pdl_ack_piggyback__not_of_the_buffers(void **state)
@@ -224,7 +236,7 @@ san_pdl_ack_piggyback__not_of_the_buffers(void **state)
 
 	(void)state;
 	give_rtt(50 * SAN_NS_PER_US);
-	pair.pdl[1]->rx_level = 900;
+	set_held(900);
 	k = data();
 	arrive(&k, SAN_RX_ACKED);
 	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
@@ -323,7 +335,7 @@ san_pdl_ack_fill__fields(void **state)
 	t2 = (uint32_t)pair.now;
 	pair.now += 100;
 	arrive(&old, SAN_RX_RECEIVED); /* overtaken: the newer one stays the echo */
-	pair.pdl[1]->rx_level = 333;
+	set_held(333);
 	pair.c[1]->rx_first_win = 77;
 	assert_true(pair_owed(&pair, 1, &ack)); /* CE: a CNP first */
 	assert_int_equal(ack.p.op, SAN_OP_CNP);

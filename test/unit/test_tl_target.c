@@ -51,7 +51,7 @@ setup_small(void **state)
 	san_tl_conf_default(&tl);
 	tl.max_txns = 64;
 	tl.max_rxns = 3 * TL_HOST_CONNS + 14;
-	tl.max_held = 4;
+	tl.max_held = 8; /* half of them for a host */
 	tl.max_held_conn = 4;
 	pair_open(&l, &tl);
 	return 0;
