@@ -349,6 +349,7 @@ struct san_tl_host {
 	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
 	uint32_t nb_rxns;          /**< records in use */
 	uint32_t nb_heads[2];      /**< connections whose base has a record: others, solicited */
+	uint32_t nb_pullers;       /**< connections with a pull that the base has passed */
 	struct san_tl_conns admit; /**< its connections with something to grant */
 	TAILQ_ENTRY(san_tl_host)
 	link;

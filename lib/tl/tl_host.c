@@ -90,7 +90,8 @@ san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc)
 static void
 check_host(const struct san_tl *tl, const struct san_tl_host *h)
 {
-	uint32_t nb_conns = 0, nb_rxns = 0, nb_heads[2] = {0}, nb_held = 0, lapsed = 0, slot;
+	uint32_t nb_conns = 0, nb_rxns = 0, nb_heads[2] = {0}, nb_pullers = 0;
+	uint32_t nb_held = 0, lapsed = 0, slot;
 	const struct san_tl_conn *tc;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
@@ -101,11 +102,13 @@ check_host(const struct san_tl *tl, const struct san_tl_host *h)
 		nb_rxns += tc->nb_rxns;
 		if (tc->cur != NULL)
 			nb_heads[tc->cur->solicited]++;
+		nb_pullers += tc->nb_pulling != 0;
 		nb_held += tc->nb_held;
 		lapsed += tc->lapsed;
 	}
 	SAN_VERIFY(nb_conns == h->nb_conns && nb_rxns == h->nb_rxns && lapsed == h->lapsed);
 	SAN_VERIFY(nb_heads[0] == h->nb_heads[0] && nb_heads[1] == h->nb_heads[1]);
+	SAN_VERIFY(nb_pullers == h->nb_pullers);
 	SAN_VERIFY(nb_held == tl->host_held[h - tl->hosts]);
 	SAN_VERIFY(h->slow == (h->lapsed > tl->conf.lapsed_bytes));
 	SAN_VERIFY(h->in_admit == !TAILQ_EMPTY(&h->admit));

@@ -27,6 +27,7 @@
 
 #include "tl_priv.h"
 
+#define LEAST   2                     /* claims of a host: one may be slow, and the others go on */
 #define SHARES  8                     /* of what is left */
 #define HELD_NS (100 * SAN_NS_PER_MS) /* a base that is lost again and again comes within */
 
@@ -46,12 +47,6 @@ san_tl_nb_claims(const struct san_tl *tl)
 	return left(max, tl->nb_heads[0]) + left(max, tl->nb_heads[1]) + left(max, tl->nb_pullers);
 }
 
-static inline bool
-has_spare(const struct san_tl *tl)
-{
-	return tl->nb_free_rxns > san_tl_nb_claims(tl);
-}
-
 /* Is there a record without a claim, that is not for other hosts? */
 static bool
 may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
@@ -61,15 +56,15 @@ may_take_spare(const struct san_tl *tl, const struct san_tl_host *h)
 	return spare != 0 && (tl->nb_hosts == 1 || h->nb_rxns * SHARES < spare);
 }
 
+/* Of the claims of a kind some are *used*, by this host *own*: is there one for it? */
 static bool
-has_claim(const struct san_tl *tl, const struct san_tl_conn *tc, bool solicited)
+has_claim(const struct san_tl *tl, uint32_t used, uint32_t own)
 {
-	uint32_t used = tl->nb_heads[solicited];
-
 	if (used >= tl->conf.max_wide)
 		return false;
-	return tl->pdl->nb_conns <= tl->conf.max_wide || /* one each */
-		tc->host->nb_heads[solicited] * SHARES < tl->conf.max_wide - used;
+	if (tl->pdl->nb_conns <= tl->conf.max_wide) /* one each */
+		return true;
+	return own < LEAST || own * SHARES < tl->conf.max_wide - used;
 }
 
 static void
@@ -92,15 +87,18 @@ san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 void
 san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change)
 {
-	tl->nb_pullers -= tc->nb_pulling != 0;
+	uint32_t had = tc->nb_pulling != 0;
+
 	tc->nb_pulling = (uint16_t)(tc->nb_pulling + change);
-	tl->nb_pullers += tc->nb_pulling != 0;
+	tl->nb_pullers += (tc->nb_pulling != 0) - had;
+	tc->host->nb_pullers += (tc->nb_pulling != 0) - had;
 }
 
 bool
 san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return (tc->nb_pulling == 0 && tl->nb_pullers < tl->conf.max_wide) || has_spare(tl);
+	return (tc->nb_pulling == 0 && has_claim(tl, tl->nb_pullers, tc->host->nb_pullers)) ||
+		may_take_spare(tl, tc->host);
 }
 
 /* ---- life of a record ---- */
@@ -129,7 +127,8 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 	bool is_head = rsn == tc->rx_base;
 	struct san_tl_rxn *r;
 
-	if (!(is_head && has_claim(tl, tc, solicited)) &&
+	if (!(is_head &&
+	      has_claim(tl, tl->nb_heads[solicited], tc->host->nb_heads[solicited])) &&
 	    !may_take_spare(tl, tc->host))
 		return NULL;
 	r = rxn_take(tl, tc, rsn, solicited);

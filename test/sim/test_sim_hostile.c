@@ -66,7 +66,7 @@ tune_hosts(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->ulp.max_cqs = 2 * conf->pdl.max_conns + 2;
 	/* so few that not even the claims are one for each of them */
 	conf->tl.max_wide = 256;
-	conf->tl.max_rxns = 1024;
+	conf->tl.max_rxns = 1; /* no more than what is claimed */
 }
 
 /*
@@ -148,6 +148,95 @@ sim_hostile__back_after_a_minute(void **state)
 {
 	(void)state;
 	silent_crowd(4, MIB, 60 * SAN_NS_PER_S);
+}
+
+/* ---- answers that are never acknowledged ---- */
+
+#define PULLERS 200
+
+static bool is_deaf;
+
+static int
+drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	static struct san_wire_ack ack;
+	struct san_wire_pkt p;
+
+	(void)w;
+	(void)to;
+	(void)arg;
+	return !is_deaf || from != 2 ||
+		san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
+		p.op == SAN_OP_PULL_REQ || p.op == SAN_OP_ATOMIC_REQ;
+}
+
+static void
+tune_pullers(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->pdl.max_retries = 255;
+	conf->ulp.max_cqs = 2 * conf->pdl.max_conns + 2;
+	conf->tl.max_wide = 32;
+	conf->tl.max_rxns = 1; /* no more than what is claimed */
+}
+
+/* RT-30, RT-35: answers that one host never acknowledges are not all of the records. */
+static void
+sim_hostile__answers_never_acknowledged(void **state)
+{
+	uint32_t honest, qb, q[PULLERS], key, i;
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wr wr;
+	struct san_ulp_wc wc;
+	uint64_t *src, *dst;
+	struct world *w;
+
+	(void)state;
+	world_conf_default(&conf);
+	conf.nb_nodes = 3;
+	conf.max_conns = PULLERS + 1;
+	conf.nb_mbufs = 32768;
+	conf.link.mbps = 10000;
+	conf.tune = tune_pullers;
+	w = world_create(&conf);
+	w->check = false;
+	w->filter = drop_acks;
+	world_param_default(&param);
+	src = calloc(1, 4096);
+	dst = calloc(1, 4096);
+	key = world_mr(w, 0, dst, 4096, PAIR_ALL);
+	world_connect(w, 1, 0, &param, &param, &honest, &qb);
+	for (i = 0; i < PULLERS; i++)
+		world_connect(w, 2, 0, &param, &param, &q[i], &qb);
+	is_deaf = true;
+	for (i = 0; i < PULLERS; i++) {
+		world_wr(&wr, i % 2 == 0 ? SAN_WR_PULL : SAN_WR_FETCH_ADD, src, 8,
+			 (uint64_t)(uintptr_t)dst, key, i, 0);
+		world_post(w, q[i], &wr);
+	}
+	world_run_for(w, SAN_NS_PER_MS);
+	for (i = 0; i < 4; i++) {
+		world_wr(&wr, i % 2 == 0 ? SAN_WR_PULL : SAN_WR_FETCH_ADD, src, 8,
+			 (uint64_t)(uintptr_t)dst, key, i, 0);
+		world_post(w, honest, &wr);
+		assert_true(world_wait(w, honest, false, &wc, 100 * SAN_NS_PER_MS));
+		assert_int_equal(wc.status, SAN_ST_OK);
+	}
+	san_tl_check(san_core_tl(w->node[0].core));
+	is_deaf = false;
+	for (i = 0; i < PULLERS; i++) {
+		assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
+		assert_int_equal(wc.status, SAN_ST_OK);
+	}
+	for (i = 0; i < PULLERS; i++)
+		world_disconnect(w, q[i], q[i] + 1);
+	world_disconnect(w, honest, honest + 1);
+	world_mr_del(w, 0, key);
+	world_destroy(w);
+	free(src);
+	free(dst);
 }
 
 /* ---- packets that wait for a base that does not come ---- */
@@ -304,6 +393,7 @@ UNIT_TEST(test_sim_hostile)
 		cmocka_unit_test(sim_hostile__wrong_key_is_granted_nothing),
 		cmocka_unit_test(sim_hostile__silent_connections_stop_nobody),
 		cmocka_unit_test(sim_hostile__back_after_a_minute),
+		cmocka_unit_test(sim_hostile__answers_never_acknowledged),
 		cmocka_unit_test(sim_hostile__held_for_bases_that_do_not_come),
 	};
 
