@@ -506,13 +506,14 @@ san_core_stream_renew(struct core_stream *s, uint64_t now_ns)
 
 	if (!s->is_over)
 		return 0;
-	/* of its last connection, something still waits for room in a queue of the program's */
-	if (!give(s))
+	s->core->stream_now_ns = now_ns;
+	/* what was posted since its last connection ended completes, too (RT-43), or is still to
+	 * be copied, or waits for room in a queue of the program's */
+	if (san_stream_pump(s->session, ROUND_BYTES, now_ns) == 0 || !give(s))
 		return -EBUSY;
 	/* or the program still reads its message buffers, which go with the session */
 	if (san_stream_has_lent(s->session))
 		return -EBUSY;
-	s->core->stream_now_ns = now_ns;
 	rc = san_stream_create(&s->conf, &san_core_stream_ops, s, &session);
 	if (rc != 0)
 		return rc;

@@ -468,6 +468,19 @@ sim_stream__full_queue_beside(void **state)
 	close_streams(&t);
 }
 
+/* *q*, which had a connection, with a new stream of *node*. */
+static int
+connect_again(struct streams *t, uint32_t q, uint32_t node)
+{
+	struct san_cm_param param;
+	struct san_ip ip;
+
+	world_param_default(&param);
+	world_ip(t->w, node, &ip);
+	t->w->qp[q].disconnected = t->w->qp[q].established = false;
+	return san_core_connect(core_of(t, q), t->w->qp[q].qp, &ip, 7, &param, t->w->now_ns);
+}
+
 /* Everything posted completes when the peer is gone, and its queue pair may connect again. */
 static void
 sim_stream__peer_gone(void **state)
@@ -475,7 +488,6 @@ sim_stream__peer_gone(void **state)
 	struct san_cm_param param;
 	struct san_ulp_wc wc;
 	struct streams t;
-	struct san_ip ip;
 	uint32_t i;
 
 	(void)state;
@@ -494,16 +506,35 @@ sim_stream__peer_gone(void **state)
 	assert_true(t.w->qp[t.qa].disconnected);
 	world_node_start(t.w, 1);
 	world_param_default(&param);
-	world_ip(t.w, 1, &ip);
 	assert_int_equal(san_core_listen(t.w->node[1].core, 7, param.pkey, 4, 0), 0);
-	t.w->qp[t.qa].disconnected = t.w->qp[t.qa].established = false;
 	t.qb = t.w->nb_qps;
-	assert_int_equal(san_core_connect(t.w->node[0].core, t.w->qp[t.qa].qp, &ip, 7, &param,
-					  t.w->now_ns),
-			 0);
+	assert_int_equal(connect_again(&t, t.qa, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
 	assert_true(t.w->qp[t.qa].established && t.w->qp[t.qb].established);
 	transfer(&t, t.qa, t.qb, 11);
+	world_disconnect(t.w, t.qa, t.qb);
+	close_streams(&t);
+}
+
+/* RT-43: what is posted between two connections completes, and is not of the next one. */
+static void
+sim_stream__posted_between(void **state)
+{
+	struct san_ulp_wc wc;
+	struct streams t;
+	uint32_t i;
+
+	(void)state;
+	prepare(&t);
+	open_streams(&t);
+	world_disconnect(t.w, t.qa, t.qb);
+	for (i = 0; i < 3; i++)
+		world_post_recv(t.w, t.qa, t.a, 100, i);
+	t.qb = t.w->nb_qps;
+	assert_int_equal(connect_again(&t, t.qa, 1), 0);
+	for (i = 0; i < 3; i++)
+		assert_true(san_ulp_cq_poll(t.w->qp[t.qa].recv_cq, &wc, 1) == 1 && wc.wr_id == i);
+	world_run_for(t.w, SAN_NS_PER_S);
 	world_disconnect(t.w, t.qa, t.qb);
 	close_streams(&t);
 }
@@ -527,10 +558,8 @@ static void
 sim_stream__lent_after_the_end(void **state)
 {
 	const struct san_ulp_recv r = {.wr_id = 7, .flags = SAN_RECV_LOAN};
-	struct san_cm_param param;
 	struct san_ulp_wc wc;
 	struct streams t;
-	struct san_ip ip;
 
 	(void)state;
 	prepare(&t);
@@ -544,16 +573,10 @@ sim_stream__lent_after_the_end(void **state)
 	assert_int_equal(wc.byte_len, 500);
 	world_disconnect(t.w, t.qa, t.qb);
 	assert_true(world_pattern_ok(wc.loan, 500, 14));
-	world_param_default(&param);
-	world_ip(t.w, 0, &ip);
-	assert_int_equal(san_core_connect(core_of(&t, t.qb), t.w->qp[t.qb].qp, &ip, 7, &param,
-					  t.w->now_ns),
-			 -EBUSY);
+	assert_int_equal(connect_again(&t, t.qb, 0), -EBUSY);
 	assert_true(world_pattern_ok(wc.loan, 500, 14));
 	give_back(&t, t.qb, wc.imm);
-	assert_int_equal(san_core_connect(core_of(&t, t.qb), t.w->qp[t.qb].qp, &ip, 7, &param,
-					  t.w->now_ns),
-			 0);
+	assert_int_equal(connect_again(&t, t.qb, 0), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
 	close_streams(&t);
 }
@@ -763,6 +786,7 @@ UNIT_TEST(test_sim_stream)
 		cmocka_unit_test(sim_stream__full_queue),
 		cmocka_unit_test(sim_stream__full_queue_beside),
 		cmocka_unit_test(sim_stream__peer_gone),
+		cmocka_unit_test(sim_stream__posted_between),
 		cmocka_unit_test(sim_stream__lent_after_the_end),
 		cmocka_unit_test(sim_stream__broken_peer),
 		cmocka_unit_test(sim_stream__orphan),
