@@ -128,7 +128,8 @@ local f = {
 	cm_ordered = ProtoField.uint8("san.cm.flags.ordered", "Ordered", base.DEC, nil, 0x01),
 	cm_relaxed = ProtoField.uint8("san.cm.flags.relaxed", "Relaxed placement", base.DEC, nil, 0x02),
 	cm_has_cookie = ProtoField.uint8("san.cm.flags.cookie", "Cookie present", base.DEC, nil, 0x04),
-	cm_flags_rsvd = ProtoField.uint8("san.cm.flags.reserved", "Reserved", base.HEX, nil, 0xf8),
+	cm_ends = ProtoField.uint8("san.cm.flags.ends", "End on error", base.DEC, nil, 0x08),
+	cm_flags_rsvd = ProtoField.uint8("san.cm.flags.reserved", "Reserved", base.HEX, nil, 0xf0),
 	cm_reason = ProtoField.uint8("san.cm.reason", "Reason", base.DEC, reason_names),
 	cm_nb_ports = ProtoField.uint8("san.cm.nb_ports", "Source ports offered", base.DEC),
 	cm_xid = ProtoField.uint32("san.cm.xid", "Attempt", base.HEX),
@@ -522,7 +523,8 @@ local function add_cm(tree, range, len)
 	ft:add(f.cm_ordered, cm(1, 1))
 	ft:add(f.cm_relaxed, cm(1, 1))
 	ft:add(f.cm_has_cookie, cm(1, 1))
-	zero_bits(ft:add(f.cm_flags_rsvd, cm(1, 1)), flags, 0xf8, "Reserved flag")
+	ft:add(f.cm_ends, cm(1, 1))
+	zero_bits(ft:add(f.cm_flags_rsvd, cm(1, 1)), flags, 0xf0, "Reserved flag")
 	known(t:add(f.cm_reason, cm(2, 1)), reason_names[cm(2, 1):uint()] ~= nil)
 	known(t:add(f.cm_nb_ports, cm(3, 1)), cm(3, 1):uint() <= 8)
 	for _, l in ipairs(cm_layout) do

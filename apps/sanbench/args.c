@@ -183,11 +183,11 @@ SET_NUMBER(set_stream_bufs, stream.nb_recv, 4, 1024, "4 to 1024 messages")
 static const char *
 set_order(struct bench_conf *c, const char *v)
 {
-	static const char *const names[] = {"ordered", "unordered", "relaxed", NULL};
+	static const char *const names[] = {"ordered", "unordered", "relaxed", "ending", NULL};
 	int i = choice(v, names);
 
 	if (i < 0)
-		return "ordered, unordered or relaxed";
+		return "ordered, unordered, relaxed or ending";
 	c->order = (uint8_t)i;
 	return NULL;
 }
@@ -355,7 +355,7 @@ static const struct arg args[] = {
 	{"duration", "S", "seconds of traffic (5)", true, set_duration},
 	{"count", "N", "end after N messages instead", true, set_count},
 	{"verify", NULL, "fill by position, check every byte at the other end", true, set_verify},
-	{"order", "ORDER", "ordered, unordered or relaxed connections", true, set_order},
+	{"order", "ORDER", "ordered, unordered, relaxed or ending connections", true, set_order},
 	{"solicit", "WHEN", "ask for grants: auto, always, never", true, set_solicit},
 	{"imm", NULL, "pushes carry an immediate and consume a receive", true, set_imm},
 	{"seed", "N", "of contents and sizes (1)", true, set_seed},
@@ -609,7 +609,7 @@ args_usage(FILE *f)
 void
 args_show(struct bench_conf *conf, FILE *f)
 {
-	static const char *const orders[] = {"ordered", "unordered", "relaxed"};
+	static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending"};
 	static const char *const solicits[] = {"auto", "always", "never"};
 
 	from_mode(conf);

@@ -98,7 +98,7 @@ put_counters(FILE *f, struct bench *b)
 static void
 put_conf(FILE *f, const struct client *c)
 {
-	static const char *const orders[] = {"ordered", "unordered", "relaxed"};
+	static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending"};
 	static const char *const solicits[] = {"auto", "always", "never"};
 
 	put_text(f, "mode", c->mode->name);

@@ -62,7 +62,7 @@ print_rtx(uint64_t rtx, const char *where, FILE *f)
 void
 report_client(const struct client *c, FILE *f)
 {
-	static const char *const orders[] = {"ordered", "unordered", "relaxed"};
+	static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending"};
 	double s = report_seconds(c);
 	struct app_hist_summary lat;
 

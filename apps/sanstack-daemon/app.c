@@ -590,7 +590,7 @@ take_param(const struct shmq_param *from, struct rtsan_conn_param *to, struct an
 	memset(to, 0, sizeof(*to));
 	if (!from->given)
 		return 0;
-	if (from->order > RTSAN_RELAXED)
+	if (from->order > RTSAN_ENDING)
 		return refuse(ans, -EINVAL, "connection: order %u is unknown", from->order);
 	if (from->private_len > RTSAN_PRIVATE_MAX)
 		return refuse(ans, -EINVAL, "connection: private data of %u bytes, at most %u",

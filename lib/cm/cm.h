@@ -60,6 +60,7 @@ struct san_cm_event {
 /** What one side offers; both offers together make the connection. */
 struct san_cm_param {
 	bool ordered, relaxed; /**< the connecting side decides */
+	bool ends;             /**< likewise: ordered, and it ends on error (RT-40) */
 	bool stream;           /**< it carries a stream's session: of both sides, or of none */
 	uint16_t pkey;
 	uint16_t mtu;               /**< payload bytes per packet: minimum of both */

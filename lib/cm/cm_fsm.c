@@ -316,8 +316,7 @@ act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	struct cm_setup *own = cm_setup(cm, c);
 
-	own->agreed.pdl.ordered = (own->flags & SAN_CM_F_ORDERED) != 0;
-	own->agreed.pdl.relaxed = (own->flags & SAN_CM_F_RELAXED) != 0;
+	cm_agree_order(own);
 	agree(cm, own, own->agreed.pdl.msg_limit);
 	c->msg = SAN_CM_RTU;
 	san_cm_hash_add(cm, c);
@@ -593,7 +592,7 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 
 	cm->now_ns = now_ns;
 	if (!san_cm_param_valid(param) || !is_peer_valid(local, peer) ||
-	    (param->stream && (!param->ordered || param->relaxed)))
+	    (param->stream && (!param->ordered || param->relaxed || param->ends)))
 		return -EINVAL;
 	rc = san_cm_conn_add(cm, local, peer, param->pkey, &c);
 	if (rc != 0)
@@ -603,7 +602,8 @@ san_cm_connect(struct san_cm *cm, const struct san_ip *local, const struct san_i
 	setup = cm_setup(cm, c);
 	setup->service = service;
 	setup->flags = (uint8_t)((param->ordered ? SAN_CM_F_ORDERED : 0) |
-				 (param->relaxed ? SAN_CM_F_RELAXED : 0));
+				 (param->relaxed ? SAN_CM_F_RELAXED : 0) |
+				 (param->ends ? SAN_CM_F_ENDS : 0));
 	setup->agreed.pdl.msg_limit = param->msg_limit;
 	fill_offer(cm, c, param);
 	san_cm_fsm_step(cm, c, &s);
@@ -647,7 +647,7 @@ san_cm_accept(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param
 
 	if (!is_answerable(c))
 		return -ENOENT;
-	/* ordered and relaxed are the connecting side's */
+	/* the order is the connecting side's */
 	if (!san_cm_param_valid(param))
 		return -EINVAL;
 	if (cm_has_stream(cm_setup(cm, c)->agreed.features) != param->stream)

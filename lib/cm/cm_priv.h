@@ -190,6 +190,17 @@ cm_setup(const struct san_cm *cm, const struct san_cm_conn *c)
 	return (struct cm_setup *)(void *)cm_pdl_conn(cm, c)->setup;
 }
 
+/** The order is what the connecting side wants. */
+static inline void
+cm_agree_order(struct cm_setup *setup)
+{
+	struct san_pdl_peer *peer = &setup->agreed.pdl;
+
+	peer->ordered = (setup->flags & SAN_CM_F_ORDERED) != 0;
+	peer->relaxed = (setup->flags & SAN_CM_F_RELAXED) != 0;
+	peer->ends = (setup->flags & SAN_CM_F_ENDS) != 0;
+}
+
 static inline bool
 cm_is_setup(const struct san_cm *cm, const struct san_cm_conn *c)
 {

@@ -76,7 +76,7 @@ is_window(uint16_t win, uint32_t max)
 static bool
 is_strict(uint8_t flags)
 {
-	return (flags & (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED)) == SAN_CM_F_ORDERED;
+	return (flags & SAN_CM_F_ORDER) == SAN_CM_F_ORDERED;
 }
 
 /** The parameters of a REQ or REP are such as a peer can have. (rule 7: first window >= 2) */
@@ -101,7 +101,8 @@ san_cm_param_valid(const struct san_cm_param *param)
 	};
 
 	return is_offer_valid(&offer) && param->private_len <= SAN_WIRE_CM_PRIVATE &&
-		param->msg_limit != 0 && (param->ordered || !param->relaxed);
+		param->msg_limit != 0 && (param->ordered || !(param->relaxed || param->ends)) &&
+		!(param->relaxed && param->ends);
 }
 
 /** What the peer offers, kept until both offers make the agreement. */
@@ -150,9 +151,8 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 	keep_offer(cm, c, msg);
 	c->xid = msg->xid;
 	setup = cm_setup(cm, c);
-	setup->agreed.pdl.ordered = (msg->flags & SAN_CM_F_ORDERED) != 0;
-	setup->agreed.pdl.relaxed = (msg->flags & SAN_CM_F_RELAXED) != 0;
-	setup->flags = msg->flags & (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED);
+	setup->flags = msg->flags & SAN_CM_F_ORDER;
+	cm_agree_order(setup);
 	setup->private_len = msg->private_len;
 	memcpy(setup->private_data, msg->private_data, msg->private_len);
 	san_cm_hash_add(cm, c);

@@ -522,6 +522,7 @@ uint16_t
 san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
 	uint16_t nb_inet, i, k;
+	uint32_t qp;
 
 	if (unlikely(core->nb_streams != 0))
 		san_core_streams_run(core, now_ns);
@@ -530,6 +531,8 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 		core->inet_deadline_ns = 0; /* it may have asked for a neighbour */
 	}
 	san_ulp_pump(core->ulp, now_ns);
+	while (unlikely((qp = san_ulp_next_failed(core->ulp)) != SAN_QPN_NONE))
+		san_core_abort(core, qp, now_ns);
 	/* datagrams and connections have a half each, if both have something */
 	nb_inet = san_inet_tx_burst(core->inet, pkts, san_pdl_has_work(core->pdl) ? n / 2 : n);
 	k = nb_inet;

@@ -42,6 +42,7 @@ conn_established(struct san_core *core, const struct san_cm_change *cev, uint64_
 	const struct san_tl_peer peer = {
 		.ordered = a->pdl.ordered,
 		.relaxed = a->pdl.relaxed,
+		.ends = a->pdl.ends,
 		.pack = (a->features & SAN_CM_FEAT_PACK) != 0,
 		.first_rsn_tx = a->first_rsn_tx,
 		.first_rsn_rx = a->first_rsn_rx,
@@ -54,6 +55,8 @@ conn_established(struct san_core *core, const struct san_cm_change *cev, uint64_
 	san_tl_conn_open(core->tl, cev->slot, &peer);
 	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot,
 			core->pdl->conns[cev->slot].pkey);
+	if (a->pdl.ends)
+		san_ulp_qp_end_on_error(core->ulp, (uint32_t)cev->cookie);
 	if (s != NULL)
 		san_core_stream_opened(s, now_ns);
 }
@@ -211,7 +214,7 @@ san_core_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer, 
 	if (core->slot_of_qp[place_of(core, qp)] != NO_SLOT)
 		return -EISCONN;
 	own.stream = san_core_stream_at(core, qp) != NULL;
-	if (own.stream && (!param->ordered || param->relaxed))
+	if (own.stream && (!param->ordered || param->relaxed || param->ends))
 		return -EINVAL;
 	rc = renew(core, qp, now_ns);
 	if (rc != 0)

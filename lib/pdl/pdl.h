@@ -331,7 +331,7 @@ struct san_pdl_peer {
 	uint16_t first_win, msg_limit;
 	uint16_t nb_ports;
 	uint16_t ports[SAN_WIRE_CM_PORTS];
-	bool ordered, relaxed;
+	bool ordered, relaxed, ends;
 };
 
 /**

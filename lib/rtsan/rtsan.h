@@ -381,11 +381,20 @@ void *rtsan_qp_context(const struct rtsan_qp *qp);
  * but its bytes are read as they are sent: a later push of the same connection may
  * already be among them. Who needs the old bytes waits for the pull's completion
  * before posting that push (as with an RDMA read).
+ *
+ * If it is ordered, the last packet of a push, and of what a pull brings, is placed last:
+ * a program that polls the last byte finds all the others (RT-39). Relaxed, it may not.
+ *
+ * After a request in error an ordered connection goes on with the next one, unless it is
+ * RTSAN_ENDING: then the target executes no later one, all that complete after it are flushed,
+ * and the connection ends. That is so for both directions. A stream is RTSAN_ORDERED; it ends
+ * on errors by itself.
  */
 enum rtsan_order {
 	RTSAN_ORDERED = 0,   /**< executed and completed in posting order (RT-14) */
 	RTSAN_UNORDERED = 1, /**< exactly once, in any order (RT-15) */
 	RTSAN_RELAXED = 2,   /**< ordered, but pushes are placed as they arrive */
+	RTSAN_ENDING = 3,    /**< ordered, and ends on error, as with verbs (RT-40) */
 };
 
 /** Zero means the default. */

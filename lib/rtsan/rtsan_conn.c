@@ -11,7 +11,7 @@ check_param(const struct rtsan_ctx *ctx, const struct rtsan_conn_param *param)
 {
 	if (param == NULL)
 		return 0;
-	if (param->order > RTSAN_RELAXED)
+	if (param->order > RTSAN_ENDING)
 		return rtsan_fail(-EINVAL, "connection: order %u is unknown", param->order);
 	if (param->order == RTSAN_UNORDERED && !ctx->caps.has_unordered)
 		return rtsan_fail(-EOPNOTSUPP, "connection: the provider has ordered ones only");

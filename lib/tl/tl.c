@@ -233,6 +233,7 @@ san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *pee
 	tc->peer.n_tx = RTE_MIN(RTE_MAX(peer->n_tx, 1), SAN_TL_N_MAX);
 	tc->peer.n_rx = RTE_MIN(RTE_MAX(peer->n_rx, 1), SAN_TL_N_MAX);
 	tc->peer.relaxed = peer->relaxed && peer->ordered;
+	tc->peer.ends = peer->ends && peer->ordered;
 	TAILQ_INIT(&tc->ready);
 	TAILQ_INIT(&tc->wait);
 	TAILQ_INIT(&tc->aborts);

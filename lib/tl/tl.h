@@ -143,6 +143,7 @@ struct san_tl_txn {
 	bool ssn_lost;         /**< likewise, but the CAM had no space */
 	uint64_t rnr_since_ns; /**< first RNR in a row; 0 = none */
 	uint64_t wait_ns;
+	struct rte_mbuf *last;       /**< pulls: held until the rest is placed */
 	struct san_tl_charge charge; /**< pulls */
 	TAILQ_ENTRY(san_tl_txn)
 	link;
@@ -305,6 +306,7 @@ void san_tl_conf_default(struct san_tl_conf *conf);
 /** What cm agreed on, for tl. */
 struct san_tl_peer {
 	bool ordered, relaxed;
+	bool ends;             /**< after an error nothing is executed (RT-40) */
 	bool pack;             /**< both sides know PUSH_PACKED (RT-34) */
 	uint32_t first_rsn_tx; /**< our first RSN and SSN */
 	uint32_t first_rsn_rx; /**< the peer's */
@@ -407,6 +409,7 @@ struct san_tl_conn {
 	bool rnr_unpack;     /**< ordered: our last RNR was of a packed packet */
 	uint8_t rnr_code;    /**< ordered: of our last RNR; RESOURCE: for lack of a record */
 	bool head_waits;     /**< ordered: the base is a request that found no record */
+	bool failed;         /**< peer.ends: one was refused, and nothing is executed any more */
 	bool grant_wait;     /**< the head of the grant queue waits for a receive */
 	bool in_admit;
 	bool in_pull_wait;

@@ -472,6 +472,60 @@ san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e,
 	}
 }
 
+/* Like that of a push, the last packet of a pull is placed last (RT-39). */
+static bool
+is_early_last(const struct san_tl_conn *tc, const struct san_tl_txn *t,
+	      const struct san_wire_pkt *p, uint32_t length)
+{
+	return p->status == SAN_ST_OK && p->offset + p->payload_len == length &&
+		t->placed + p->payload_len != length && tc->peer.ordered && !tc->peer.relaxed;
+}
+
+static enum san_drop
+hold_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, struct rte_mbuf *m,
+	  uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+
+	if (t->last != NULL)
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
+	if (san_tl_is_red(tl, tc))
+		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+	san_pdl_rx_commit(tl->pdl, c, &san_pkt(m)->w, SAN_RX_RECEIVED, now_ns);
+	san_tl_pull_last_hold(tl, tc, t, m, now_ns);
+	return SAN_DROP_NONE;
+}
+
+static void
+place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, struct rte_mbuf *m,
+	   uint32_t length, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	uint8_t status = p->status;
+
+	if (status == SAN_ST_OK && p->payload_len != 0)
+		status = san_tl_ulp_pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
+					       p->payload_len);
+	t->placed += p->payload_len;
+	san_tl_charge_use(tl, &t->charge, p->payload_len, now_ns);
+	san_tl_charge_done(tl, &t->charge, p->payload_len);
+	if (status != SAN_ST_OK || t->placed == length)
+		san_tl_txn_finish(tl, tc, t, status);
+}
+
+/* The rest is placed, and its last packet is here: that too. */
+static void
+place_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, uint32_t length,
+	   uint64_t now_ns)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct rte_mbuf *m = san_tl_pull_last_take(tl, tc, t);
+
+	san_pdl_rx_ack(tl->pdl, c, san_pkt(m)->w.psn, now_ns);
+	place_pull(tl, tc, t, m, length, now_ns);
+	san_death_add(tl->death, m);
+}
+
 enum san_drop
 san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -479,7 +533,6 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
 	uint32_t length;
-	uint8_t status = p->status;
 
 	if (t == NULL || t->state == SAN_TXN_DONE || t->state == SAN_TXN_ABORTING) {
 		if (t == NULL && !san_tl_was_issued(tc, p->rsn))
@@ -493,14 +546,11 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 	if (p->offset > length || p->payload_len > length - p->offset ||
 	    p->payload_len > length - t->placed)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
-	if (status == SAN_ST_OK && p->payload_len != 0)
-		status = san_tl_ulp_pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
-					       p->payload_len);
-	t->placed += p->payload_len;
-	san_tl_charge_use(tl, &t->charge, p->payload_len, now_ns);
-	san_tl_charge_done(tl, &t->charge, p->payload_len);
-	if (status != SAN_ST_OK || t->placed == length)
-		san_tl_txn_finish(tl, tc, t, status);
+	if (is_early_last(tc, t, p, length))
+		return hold_last(tl, c, t, m, now_ns);
+	place_pull(tl, tc, t, m, length, now_ns);
+	if (t->last != NULL && t->placed + san_pkt(t->last)->w.payload_len == length)
+		place_last(tl, c, t, length, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
@@ -565,6 +615,7 @@ san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 	if (t->charge.charged + t->charge.lapsed != 0)
 		san_tl_charge_release(tl, &t->charge);
 	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	san_tl_pull_last_drop(tl, tc, t, SAN_DROP_FINISHED);
 	if (t->solicited)
 		san_tl_ssn_end(tl, tc, t);
 	msg_leave(tc, t);

@@ -261,7 +261,8 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 	r->begun = false;
 	r->reserved = false;
 	r->packed = true;
-	if (begin_all(tl, m, p)) {
+	/* after an error each comes again alone, and is refused alone */
+	if (!tc->failed && begin_all(tl, m, p)) {
 		complete_all(tl, tc, m, p);
 	} else {
 		r->rsn = p->rsn;

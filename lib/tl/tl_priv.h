@@ -299,6 +299,14 @@ void san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_n
 /** Give up all that is held of the connection: it comes again. */
 void san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
 			  uint64_t now_ns);
+/** The last packet of a pull of ours, until the rest is placed. */
+void san_tl_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			   struct rte_mbuf *m, uint64_t now_ns);
+struct rte_mbuf *san_tl_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc,
+				       struct san_tl_txn *t);
+/** It comes again; NULL and without one: nothing happens. */
+void san_tl_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+			   enum san_drop reason);
 struct rte_mbuf *san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** Give up what is held: *ack* its PSNs, or revoke them. Counts *reason*. */
 void san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool ack,

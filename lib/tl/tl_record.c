@@ -252,6 +252,15 @@ san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc)
 		tc->nb_held >= tl->conf.max_held_conn;
 }
 
+/* *nb* packets more, or less, are held. */
+static void
+count_held(struct san_tl *tl, struct san_tl_conn *tc, int nb)
+{
+	tl->nb_held += (uint32_t)nb;
+	tc->nb_held += (uint32_t)nb;
+	*san_tl_host_held(tl, tc) += (uint32_t)nb;
+}
+
 /* How far the base is: another value if any of it came. */
 static uint32_t
 base_at(const struct san_tl_conn *tc)
@@ -294,9 +303,7 @@ san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 	else
 		san_pkt(r->held_tail)->next = m;
 	r->held_tail = m;
-	tl->nb_held++;
-	tc->nb_held++;
-	(*san_tl_host_held(tl, tc))++;
+	count_held(tl, tc, 1);
 }
 
 struct rte_mbuf *
@@ -307,9 +314,7 @@ san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	if (m == NULL)
 		return NULL;
 	r->held_head = san_pkt(m)->next;
-	tl->nb_held--;
-	tc->nb_held--;
-	(*san_tl_host_held(tl, tc))--;
+	count_held(tl, tc, -1);
 	return m;
 }
 
@@ -330,17 +335,68 @@ san_tl_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r
 	}
 }
 
+/* Of the base the rest is placed and acknowledged: that stays. */
+static void
+base_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+	       enum san_drop reason, uint64_t now_ns)
+{
+	san_tl_held_drop(tl, tc, r, false, reason, now_ns);
+	r->seen_last = false;
+	r->arrived = r->received;
+}
+
 void
 san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
 		     uint64_t now_ns)
 {
 	struct san_tl_rxn *r, *next;
+	uint32_t rsn;
 
 	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, all_link);
-		if (r->held_head != NULL)
+		if (r->held_head != NULL && r == tc->cur)
+			base_last_drop(tl, tc, r, reason, now_ns);
+		else if (r->held_head != NULL)
 			san_tl_push_reset(tl, tc, r, reason, now_ns);
 	}
+	for (rsn = tc->rsn_base; tc->nb_held != 0 && rsn != tc->rsn_next; rsn++)
+		san_tl_pull_last_drop(tl, tc, san_tl_txn_at(tc, rsn), reason);
+}
+
+/* ---- the last packet of a pull of ours (RT-39) ---- */
+
+void
+san_tl_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+		      struct rte_mbuf *m, uint64_t now_ns)
+{
+	if (tc->nb_held == 0)
+		held_watch(tl, tc, now_ns);
+	t->last = m;
+	count_held(tl, tc, 1);
+}
+
+struct rte_mbuf *
+san_tl_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	struct rte_mbuf *m = t->last;
+
+	t->last = NULL;
+	count_held(tl, tc, -1);
+	return m;
+}
+
+void
+san_tl_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+		      enum san_drop reason)
+{
+	struct rte_mbuf *m;
+
+	if (t == NULL || t->last == NULL)
+		return;
+	m = san_tl_pull_last_take(tl, tc, t);
+	san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), san_pkt(m)->w.psn);
+	tl->drops[reason]++;
+	san_death_add(tl->death, m);
 }
 
 /* ---- the end, and check ---- */
@@ -377,6 +433,12 @@ due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 	return r->granted - (r->solicited && san_tl_in_turn(tc, r->rsn) ? r->received : 0);
 }
 
+static bool
+is_last_alone(const struct san_tl_rxn *r)
+{
+	return r->held_head == r->held_tail && (san_pkt(r->held_head)->w.flags & SAN_F_LAST) != 0;
+}
+
 static void
 check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_rxn *r)
 {
@@ -395,8 +457,9 @@ check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct
 	/* whatever is not over is found by its RSN */
 	SAN_VERIFY(ahead ? r->in_cam : tc->cur == r);
 	SAN_VERIFY(!ahead || r->rsn - tc->rx_base < tc->peer.n_rx);
-	/* nothing of the base waits, and nothing at all on an unordered connection */
-	SAN_VERIFY(r->held_head == NULL || (ahead && tc->peer.ordered));
+	/* of the base only LAST waits, and nothing at all on an unordered connection */
+	SAN_VERIFY(r->held_head == NULL || tc->peer.ordered);
+	SAN_VERIFY(r->held_head == NULL || ahead || is_last_alone(r));
 	SAN_VERIFY(r->held_head == NULL || tl->nb_held != 0);
 	SAN_VERIFY(r->queue != SAN_RXN_QUEUE_GRANT || r->granted < r->length);
 }
@@ -406,8 +469,14 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	uint32_t nb = 0, nb_ahead = 0, nb_pulling = 0, nb_held = 0, charged = 0;
 	const struct san_tl_rxn *r;
+	const struct san_tl_txn *t;
 	struct rte_mbuf *m;
+	uint32_t rsn;
 
+	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		nb_held += t != NULL && t->last != NULL;
+	}
 	TAILQ_FOREACH(r, &tc->rxns, all_link) {
 		check_record(tl, tc, r);
 		for (m = r->held_head; m != NULL; m = san_pkt(m)->next)

@@ -93,6 +93,7 @@ san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8
 	tl->stats.nb_served++;
 	if (unlikely(code != SAN_ST_OK || tc->nb_refused != 0))
 		san_tl_refused_set(tl, tc, rsn, code);
+	tc->failed |= code != SAN_ST_OK && tc->peer.ends;
 	if (tc->peer.ordered) {
 		SAN_ASSERT(rsn == tc->rx_base);
 		base_next(tl, tc);
@@ -133,8 +134,11 @@ refuse(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t
 static enum put
 begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t psn)
 {
-	uint8_t status = san_tl_ulp_push_req(tl->conf.ulp, r);
+	uint8_t status;
 
+	if (unlikely(tc->failed))
+		return refuse(tl, tc, r, psn, SAN_ST_REFUSED);
+	status = san_tl_ulp_push_req(tl->conf.ulp, r);
 	if (status == SAN_ST_RNR)
 		return san_tl_in_turn(tc, r->rsn) ? PUT_RNR : PUT_HOLD;
 	if (status != SAN_ST_OK)
@@ -405,6 +409,18 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
 	return r;
 }
 
+/*
+ * On an ordered connection the last packet of a push is placed last: a program that polls the
+ * last byte finds all before it (RT-39). Relaxed placement is without that.
+ */
+static inline bool
+is_early_last(const struct san_tl_conn *tc, const struct san_tl_rxn *r,
+	      const struct san_wire_pkt *p)
+{
+	return (p->flags & SAN_F_LAST) != 0 && r->received + san_tl_data_len(p) != r->length &&
+		tc->peer.ordered && !tc->peer.relaxed;
+}
+
 static enum san_drop
 put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, struct rte_mbuf *m,
 	    uint64_t now_ns)
@@ -413,14 +429,18 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	enum put out = PUT_HOLD;
 
-	if (san_tl_in_turn(tc, p->rsn) || (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
+	bool in_turn = san_tl_in_turn(tc, p->rsn);
+
+	if ((in_turn && !is_early_last(tc, r, p)) ||
+	    (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
 		out = put_packet(tl, tc, r, m);
 	if (out != PUT_HOLD) {
 		arrive(tl, r, p, now_ns);
 		return conclude(tl, tc, r, m, out, true, now_ns);
 	}
-	if (san_tl_is_red(tl, tc))
-		return san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
+	if (san_tl_is_red(tl, tc)) /* an early last one only comes again: the rest may be placed */
+		return in_turn ? san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns) :
+				 san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
 	arrive(tl, r, p, now_ns);
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
 	san_tl_held_push(tl, tc, r, m, now_ns);
@@ -522,8 +542,12 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_
 	}
 	if (r->since_ns == 0)
 		r->since_ns = RTE_MAX(now_ns, 1u);
-	status = r->type == SAN_TL_PULL ? san_tl_ulp_pull_req(tl->conf.ulp, r) :
-					  san_tl_ulp_atomic(tl->conf.ulp, r);
+	if (unlikely(tc->failed))
+		status = SAN_ST_REFUSED;
+	else if (r->type == SAN_TL_PULL)
+		status = san_tl_ulp_pull_req(tl->conf.ulp, r);
+	else
+		status = san_tl_ulp_atomic(tl->conf.ulp, r);
 	/* RNR of a pull is retried here, for as long as the initiator would (design, rule 5) */
 	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
@@ -533,6 +557,7 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_
 	}
 	if (status != SAN_ST_OK)
 		tl->stats.nb_refused++;
+	tc->failed |= status != SAN_ST_OK && tc->peer.ends;
 	r->status = status;
 	r->state = SAN_RXN_PULLING;
 	if (r->type == SAN_TL_ATOMIC)
@@ -545,7 +570,7 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_
 	return true;
 }
 
-/* What the base's push holds, in the order of arrival; true if it is finished. */
+/* What the base's push holds, in the order of arrival but LAST; true if it is finished. */
 static bool
 replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {
@@ -553,8 +578,17 @@ replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t
 	uint32_t base = tc->rx_base;
 	struct rte_mbuf *m;
 	enum put out;
+	bool is_early;
 
-	while (tc->cur == r && (m = san_tl_held_pop(tl, tc, r)) != NULL) {
+	while (tc->cur == r && (m = r->held_head) != NULL) {
+		is_early = is_early_last(tc, r, &san_pkt(m)->w);
+		if (is_early && m == r->held_tail)
+			break; /* the rest is still to come */
+		san_tl_held_pop(tl, tc, r);
+		if (is_early) {
+			san_tl_held_push(tl, tc, r, m, now_ns);
+			continue;
+		}
 		out = put_packet(tl, tc, r, m);
 		conclude(tl, tc, r, m, out, false, now_ns);
 	}

@@ -54,6 +54,7 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 				  sizeof(ulp->mrs[0]));
 	LIST_INIT(&ulp->owns);
 	TAILQ_INIT(&ulp->pump);
+	TAILQ_INIT(&ulp->failed);
 	TAILQ_INIT(&ulp->fulls);
 	ulp->cqs = san_mem_calloc(mem, conf->max_cqs, sizeof(ulp->cqs[0]));
 	ulp->qps = san_mem_calloc(mem, conf->max_qps, sizeof(ulp->qps[0]));

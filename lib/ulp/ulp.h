@@ -203,6 +203,10 @@ int san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn);
 int san_ulp_qp_renew(struct san_ulp *ulp, uint32_t qpn);
 /** The connection of *slot* is open and carries this queue pair from now on. */
 int san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey);
+/** Bound: after the first request in error all others are flushed (RT-40). */
+void san_ulp_qp_end_on_error(struct san_ulp *ulp, uint32_t qpn);
+/** A queue pair whose connection must end for that, once each; SAN_QPN_NONE: there is none. */
+uint32_t san_ulp_next_failed(struct san_ulp *ulp);
 /**
  * It is gone (tl has completed everything): flush what was not submitted, and the receives.
  * What is posted from now on is flushed at once, until it is bound again; receives that find

@@ -124,8 +124,9 @@ enum san_ulp_qp_state {
 /** Where san_ulp_pump() finds it. */
 enum san_ulp_qp_list {
 	SAN_ULP_UNLISTED = 0,
-	SAN_ULP_IN_PUMP, /**< ulp->pump: has something to hand over */
-	SAN_ULP_IN_FULL, /**< recv_cq->full */
+	SAN_ULP_IN_PUMP,   /**< ulp->pump: has something to hand over */
+	SAN_ULP_IN_FULL,   /**< recv_cq->full */
+	SAN_ULP_IN_FAILED, /**< ulp->failed: its connection must end */
 };
 
 struct san_ulp_qp {
@@ -135,6 +136,8 @@ struct san_ulp_qp {
 	uint16_t owner;
 	uint8_t state;  /**< enum san_ulp_qp_state */
 	bool blocked;   /**< tl had no room for the first of *sq*; it will call room() */
+	bool ends;      /**< its connection ends with the first error (RT-40) */
+	bool failed;    /**< that has happened: what completes from now on is flushed */
 	uint8_t listed; /**< enum san_ulp_qp_list */
 	TAILQ_ENTRY(san_ulp_qp)
 	link; /**< of that list */
@@ -185,6 +188,7 @@ struct san_ulp {
 	uint32_t nb_qps;
 	uint32_t *qp_of_slot;
 	struct san_ulp_qps pump; /**< have something to hand over */
+	struct san_ulp_qps failed;
 	TAILQ_HEAD(, san_ulp_cq)
 	fulls;                       /**< for whose room ended queue pairs wait */
 	struct san_ulp_cq *rung;     /**< watched queues with new entries */
@@ -256,6 +260,8 @@ san_ulp_qp_nb_posted(const struct san_ulp_qp *qp)
 	return qp->rq_tail - qp->rq_head;
 }
 
+/** It has failed: the owner of its connection finds it by san_ulp_next_failed(). */
+void san_ulp_qp_fail(struct san_ulp *ulp, struct san_ulp_qp *qp);
 /** Let san_ulp_pump() visit it. */
 void san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp);
 /** First posted receive, with an entry of its CQ reserved; NULL: none, or CQ full. */

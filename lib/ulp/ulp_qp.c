@@ -116,6 +116,8 @@ unlist(struct san_ulp *ulp, struct san_ulp_qp *qp)
 
 	if (qp->listed == SAN_ULP_IN_PUMP) {
 		TAILQ_REMOVE(&ulp->pump, qp, link);
+	} else if (qp->listed == SAN_ULP_IN_FAILED) {
+		TAILQ_REMOVE(&ulp->failed, qp, link);
 	} else if (qp->listed == SAN_ULP_IN_FULL) {
 		TAILQ_REMOVE(&cq->full, qp, link);
 		if (TAILQ_EMPTY(&cq->full))
@@ -215,10 +217,43 @@ san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey)
 	qp->slot = slot;
 	qp->pkey = pkey;
 	qp->blocked = false;
+	qp->ends = qp->failed = false;
 	qp->nb_set_aside = 0;
 	ulp->qp_of_slot[slot] = qpn;
 	san_ulp_qp_mark(ulp, qp);
 	return 0;
+}
+
+/* ---- the end on error (RT-40) ---- */
+
+void
+san_ulp_qp_end_on_error(struct san_ulp *ulp, uint32_t qpn)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
+
+	if (qp != NULL && qp->state == SAN_ULP_QP_BOUND)
+		qp->ends = true;
+}
+
+/* Called by tl, which must not be called back: the owner ends the connection later. */
+void
+san_ulp_qp_fail(struct san_ulp *ulp, struct san_ulp_qp *qp)
+{
+	qp->failed = true;
+	unlist(ulp, qp);
+	qp->listed = SAN_ULP_IN_FAILED;
+	TAILQ_INSERT_TAIL(&ulp->failed, qp, link);
+}
+
+uint32_t
+san_ulp_next_failed(struct san_ulp *ulp)
+{
+	struct san_ulp_qp *qp = TAILQ_FIRST(&ulp->failed);
+
+	if (qp == NULL)
+		return SAN_QPN_NONE;
+	unlist(ulp, qp);
+	return qp->qpn;
 }
 
 int
@@ -476,7 +511,7 @@ bool
 san_ulp_has_work(const struct san_ulp *ulp)
 {
 	/* those that wait for room wait for a program to poll */
-	return !TAILQ_EMPTY(&ulp->pump);
+	return !TAILQ_EMPTY(&ulp->pump) || !TAILQ_EMPTY(&ulp->failed);
 }
 
 void

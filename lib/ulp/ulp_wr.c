@@ -83,6 +83,9 @@ finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 		else
 			san_ulp_count_rx(qp, e->length);
 	}
+	if (unlikely(e->status != SAN_ST_OK) && qp->ends && !qp->failed &&
+	    qp->state == SAN_ULP_QP_BOUND)
+		san_ulp_qp_fail(ulp, qp);
 	e->used = false;
 	qp->sq_free[qp->nb_sq_free++] = (uint16_t)(e - qp->wqes);
 }
@@ -310,6 +313,8 @@ san_tl_ulp_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
 	struct san_ulp_wqe *e = wqe_of(ulp, t->req.cookie, &qp);
 
 	e->nb_out--;
+	if (unlikely(qp->failed))
+		status = SAN_WC_ST_FLUSHED;
 	if (status != SAN_ST_OK && e->status == SAN_ST_OK)
 		e->status = status;
 	/* after an error no further piece is asked for; only the head can be in pieces */

@@ -233,7 +233,9 @@ enum san_wire_cm_flag {
 	SAN_CM_F_ORDERED = 0x01,
 	SAN_CM_F_RELAXED = 0x02, /**< ordered, but places on arrival */
 	SAN_CM_F_COOKIE = 0x04,  /**< the cookie field is meaningful */
-	SAN_CM_F_ALL = 0x07,
+	SAN_CM_F_ENDS = 0x08,    /**< ordered, but nothing is executed after an error (RT-40) */
+	SAN_CM_F_ALL = 0x0f,
+	SAN_CM_F_ORDER = SAN_CM_F_ORDERED | SAN_CM_F_RELAXED | SAN_CM_F_ENDS,
 };
 
 /** What a side can do; a connection has what both of its sides have. STREAM must be of both. */

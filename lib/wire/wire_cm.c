@@ -99,6 +99,15 @@ ports_valid(const struct san_wire_cm *cm)
 	return true;
 }
 
+/* Relaxed placement and the end on error are varieties of ordered, and not both. */
+static bool
+is_order(uint8_t flags)
+{
+	return flags == 0 || flags == SAN_CM_F_ORDERED ||
+		flags == (SAN_CM_F_ORDERED | SAN_CM_F_RELAXED) ||
+		flags == (SAN_CM_F_ORDERED | SAN_CM_F_ENDS);
+}
+
 static bool
 cm_valid(const struct san_wire_cm *cm)
 {
@@ -106,8 +115,7 @@ cm_valid(const struct san_wire_cm *cm)
 		return false;
 	if ((cm->flags & ~SAN_CM_F_ALL) != 0)
 		return false;
-	/* relaxed placement is a variety of ordered */
-	if ((cm->flags & SAN_CM_F_RELAXED) && !(cm->flags & SAN_CM_F_ORDERED))
+	if (!is_order(cm->flags & SAN_CM_F_ORDER))
 		return false;
 	if (cm->msg == SAN_CM_COOKIE && !(cm->flags & SAN_CM_F_COOKIE))
 		return false;

@@ -25,7 +25,7 @@ rtsan_listen__arguments(void **state)
 static void
 rtsan_connect__arguments(void **state)
 {
-	struct rtsan_conn_param param = {.order = RTSAN_RELAXED + 1};
+	struct rtsan_conn_param param = {.order = RTSAN_ENDING + 1};
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 

@@ -19,10 +19,13 @@ static const struct cm_row cm_rows[] = {
 	{"cm_req", 0, 0, SAN_DROP_CM_MALFORMED}, /* message */
 	{"cm_req", 0, 9, SAN_DROP_CM_MALFORMED},
 	{"cm_req", 0, 255, SAN_DROP_CM_MALFORMED},
-	{"cm_req", 1, 0x08, SAN_DROP_CM_MALFORMED}, /* flags */
+	{"cm_req", 1, 0x10, SAN_DROP_CM_MALFORMED}, /* flags */
 	{"cm_req", 1, 0x81, SAN_DROP_CM_MALFORMED},
 	{"cm_req", 1, SAN_CM_F_RELAXED, SAN_DROP_CM_MALFORMED},
 	{"cm_req", 1, SAN_CM_F_ORDERED | SAN_CM_F_RELAXED, SAN_DROP_NONE},
+	{"cm_req", 1, SAN_CM_F_ENDS, SAN_DROP_CM_MALFORMED},
+	{"cm_req", 1, SAN_CM_F_ORDERED | SAN_CM_F_ENDS, SAN_DROP_NONE},
+	{"cm_req", 1, SAN_CM_F_ORDER, SAN_DROP_CM_MALFORMED},
 	{"cm_req", 1, SAN_CM_F_COOKIE, SAN_DROP_NONE},
 	{"cm_cookie", 1, 0, SAN_DROP_CM_MALFORMED},
 	{"cm_req_cookie", 1, 0, SAN_DROP_CM_MALFORMED},

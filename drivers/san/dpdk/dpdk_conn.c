@@ -122,6 +122,7 @@ fill_param(const struct dpdk_ctx *ctx, const struct rtsan_conn_param *param,
 	memset(out, 0, sizeof(*out));
 	out->ordered = p->order != RTSAN_UNORDERED;
 	out->relaxed = p->order == RTSAN_RELAXED;
+	out->ends = p->order == RTSAN_ENDING;
 	out->pkey = p->pkey != 0 ? p->pkey : d->pkey;
 	out->data_win = (uint16_t)rte_align32pow2(window);
 	out->req_win = (uint16_t)RTE_MIN(out->data_win, (uint16_t)SAN_WIN_REQ_MAX);
