@@ -239,14 +239,16 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 
 static enum san_drop
 rx_packet(struct san_core *core, struct rte_mbuf *m, enum san_drop parsed,
-	  const struct san_wire_ack *ack, uint64_t now_ns)
+	  struct san_wire_ack *ack, uint64_t now_ns)
 {
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_wire_pkt *p = &san_pkt(m)->w;
 	enum san_drop drop = parsed;
 
-	if (parsed == SAN_DROP_NOT_OURS)
+	if (drop == SAN_DROP_NOT_OURS && san_wire_untag(m))
+		drop = san_wire_parse(m, core->conf.udp_port, p, ack);
+	if (drop == SAN_DROP_NOT_OURS)
 		return rx_inet(core, m, now_ns);
-	if (parsed == SAN_DROP_NONE && !san_inet_is_local(core->inet, &p->dst))
+	if (drop == SAN_DROP_NONE && !san_inet_is_local(core->inet, &p->dst))
 		drop = SAN_DROP_NOT_FOR_US;
 	if (drop != SAN_DROP_NONE) {
 		san_death_add(&core->death, m);

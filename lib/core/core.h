@@ -158,9 +158,9 @@ void san_core_drops(const struct san_core *core, uint64_t drops[SAN_DROP_MAX]);
 
 /**
  * The lcore, of *nb_lcores*, that a received packet is for, by its CID; nobody's is
- * for lcore 0. Reads only the mbuf. (SYS-1)
+ * for lcore 0. Reads only the mbuf; a priority tag is taken off. (SYS-1, RT-38)
  */
-uint32_t san_core_owner(const struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores);
+uint32_t san_core_owner(struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores);
 /**
  * A connection request moves to the lcore of the queue pair that is to have it. From
  * its own core it is taken, for a moment; the other core adopts it as san_core_accept()

@@ -20,11 +20,12 @@ of_cid(uint32_t cid, uint32_t nb_lcores)
 }
 
 uint32_t
-san_core_owner(const struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores)
+san_core_owner(struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores)
 {
 	struct san_wire_peek peek;
 
-	if (unlikely(!san_wire_peek(m, udp_port, &peek)))
+	if (unlikely(!san_wire_peek(m, udp_port, &peek)) &&
+	    !(san_wire_untag(m) && san_wire_peek(m, udp_port, &peek)))
 		return san_wire_is_neigh(m) ? SAN_OWNER_ALL : 0;
 	if (likely(peek.cm_msg == 0))
 		return of_cid(peek.cid, nb_lcores);

@@ -304,6 +304,11 @@ struct san_wire_peek {
  * False: not a datagram to *udp_port*, or its headers are not contiguous.
  */
 bool san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_peek *out);
+/**
+ * Take the tag off a priority-tagged frame, of VLAN 0: it is an untagged one (RT-38). False: it
+ * is none, and unchanged.
+ */
+bool san_wire_untag(struct rte_mbuf *m);
 /** Is it ARP, or a neighbour solicitation or advertisement? */
 bool san_wire_is_neigh(const struct rte_mbuf *m);
 

@@ -20,6 +20,8 @@
 #define ND_SOLICIT 135
 #define ND_ADVERT  136
 
+#define VID_MASK 0xfff /* of a tag, beside priority and drop eligibility */
+
 static uint32_t
 mix(uint32_t h, uint32_t word)
 {
@@ -101,4 +103,17 @@ san_wire_is_neigh(const struct rte_mbuf *m)
 	return rte_pktmbuf_data_len(m) > sizeof(*eth) + sizeof(*ip) &&
 		eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&
 		ip->proto == IPPROTO_ICMPV6 && (*type == ND_SOLICIT || *type == ND_ADVERT);
+}
+
+bool
+san_wire_untag(struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct rte_vlan_hdr *tag = (const void *)(eth + 1);
+
+	if (rte_pktmbuf_data_len(m) < sizeof(*eth) + sizeof(*tag) ||
+	    eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_VLAN) ||
+	    (tag->vlan_tci & RTE_BE16(VID_MASK)) != 0)
+		return false;
+	return rte_vlan_strip(m) == 0;
 }

@@ -225,6 +225,41 @@ sim_basic__accepted_once(void **state)
 	pair_close(&p);
 }
 
+static int
+add_priority_tag(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	uint32_t *nb_tagged = arg;
+
+	(void)w;
+	(void)from;
+	(void)to;
+	m->vlan_tci = 5 << 13; /* priority 5, VLAN 0 */
+	*nb_tagged += rte_vlan_insert(&m) == 0;
+	return 1;
+}
+
+/* What comes with a priority tag, ARP and requests to connect included, is as without. (RT-38) */
+static void
+sim_basic__priority_tagged(void **state)
+{
+	struct san_cm_param param;
+	uint32_t nb_tagged = 0;
+	struct world_conf conf;
+	struct world *w;
+	uint32_t qa, qb;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&param);
+	w = world_create(&conf);
+	w->filter = add_priority_tag;
+	w->filter_arg = &nb_tagged;
+	world_connect(w, 0, 1, &param, &param, &qa, &qb);
+	world_disconnect(w, qa, qb);
+	assert_in_range(nb_tagged, 6, 1000);
+	world_destroy(w);
+}
+
 UNIT_TEST(test_sim_basic)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +270,7 @@ UNIT_TEST(test_sim_basic)
 		cmocka_unit_test(sim_basic__mtu_1024_to_9000),
 		cmocka_unit_test(sim_basic__same_seed_same_run),
 		cmocka_unit_test(sim_basic__accepted_once),
+		cmocka_unit_test(sim_basic__priority_tagged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,27 @@ owner__by_cid(void **state)
 	}
 }
 
+/* A priority tag, of VLAN 0, does not count; any other does. (RT-38) */
+static void
+owner__behind_a_tag(void **state)
+{
+	struct rte_mbuf *m = probe_to(CID(3), false);
+	uint32_t len = rte_pktmbuf_pkt_len(m);
+
+	(void)state;
+	m->vlan_tci = 5 << 13 | 1 << 12;
+	assert_int_equal(rte_vlan_insert(&m), 0);
+	assert_int_equal(san_core_owner(m, SAN_WIRE_PORT, 16), 3);
+	assert_int_equal(rte_pktmbuf_pkt_len(m), len);
+	assert_int_equal(owner_of(m, 16), 3);
+	m = probe_to(CID(3), false);
+	m->vlan_tci = 5 << 13 | 7;
+	assert_int_equal(rte_vlan_insert(&m), 0);
+	assert_int_equal(san_core_owner(m, SAN_WIRE_PORT, 16), 0);
+	assert_int_equal(rte_pktmbuf_pkt_len(m), len + RTE_VLAN_HLEN);
+	rte_pktmbuf_free(m);
+}
+
 /* All messages but a request name a CID of ours. */
 static void
 owner__by_the_cid_in_a_message(void **state)
@@ -132,6 +153,7 @@ UNIT_TEST(test_core_owner)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(owner__by_cid),
+		cmocka_unit_test(owner__behind_a_tag),
 		cmocka_unit_test(owner__by_the_cid_in_a_message),
 		cmocka_unit_test(owner__of_requests),
 		cmocka_unit_test(owner__of_what_is_not_ours),
