@@ -112,6 +112,12 @@ int san_inet_source(const struct san_inet *in, const struct san_ip *peer, struct
 int san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 		     struct rte_ether_addr *mac);
 /**
+ * As san_inet_resolve(), of a host that does not answer: its next hop is asked for its MAC
+ * again, which it may have changed, unless it has just confirmed it.
+ */
+int san_inet_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
+			   struct rte_ether_addr *mac);
+/**
  * One frame that is not the transport's; *m* is ours from here on. NONE: it was consumed, or
  * *r* says what there is in it. Of fragments the last to come brings the datagram.
  */

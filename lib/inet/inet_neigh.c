@@ -7,6 +7,8 @@
  *   FREE -> PENDING -> REACHABLE -> REFRESH -> REACHABLE ...
  *   PENDING -> FAILED -> FREE           REFRESH -> FREE, when nobody answers
  *
+ * REACHABLE -> REFRESH also as soon as a connection finds that its peer is silent. (RT-38)
+ *
  * An entry that nobody looked up since it was confirmed is forgotten instead of
  * refreshed. The table is of fixed size: a new entry replaces one that nobody
  * looked up, or else the one touched longest ago.
@@ -313,6 +315,19 @@ san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64_t no
 
 	if (e != NULL && (e->state == INET_NEIGH_REACHABLE || e->state == INET_NEIGH_REFRESH))
 		confirm(in, e, now_ns);
+}
+
+void
+san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns)
+{
+	struct inet_neigh *e = find(in, hop);
+
+	/* many connections may doubt one neighbour: what it just confirmed holds for all */
+	if (e == NULL || e->state != INET_NEIGH_REACHABLE ||
+	    now_ns + in->conf.reachable_ns < e->next_ns + in->conf.retry_ns)
+		return;
+	e->state = INET_NEIGH_REFRESH;
+	ask(in, e, now_ns);
 }
 
 /** The entry's time has come. */

@@ -214,6 +214,8 @@ void san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx,
 			  const struct inet_claim *claim);
 /** It is there, its MAC unchanged (a neighbour advertisement without address). */
 void san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns);
+/** Packets to it are not answered: ask it again, if it is not asked already. */
+void san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns);
 /** Retries and ageing; the next time for it. */
 uint64_t san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns);
 

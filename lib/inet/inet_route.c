@@ -145,6 +145,17 @@ san_inet_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 	return rc;
 }
 
+int
+san_inet_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
+		       struct rte_ether_addr *mac)
+{
+	const struct san_ip *hop = san_inet_is_local(in, ip) ? NULL : san_inet_next_hop(in, ip);
+
+	if (hop != NULL)
+		san_inet_neigh_doubt(in, hop, now_ns);
+	return san_inet_resolve(in, ip, now_ns, mac);
+}
+
 /* ---- datagrams ---- */
 
 /** The last of its network's addresses; /31 and /32 have none (RFC 3021). */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes wrong gets its documented status, in bounded virtual time, and the rest goes on. */
 
+#include <rte_arp.h>
+
 #include "pair.h"
 #include "unit.h"
 
@@ -596,6 +598,65 @@ sim_error__ended_before_it_opened(void **state)
 	world_destroy(w);
 }
 
+/* ---- a neighbour that moves ---- */
+
+#define MAC_MOVED 7 /* last byte but one of the new address; the last names the node */
+#define MAC_BYTE  4
+
+struct moved {
+	uint32_t nb_asked; /* ARP of others */
+};
+
+/* Node 1 has a new MAC address: frames to the old one are lost, ARP tells the new one. */
+static int
+move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	struct rte_arp_hdr *arp = (struct rte_arp_hdr *)(eth + 1);
+	bool is_arp = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
+	struct moved *mv = arg;
+
+	(void)w;
+	if (from == 1) {
+		eth->src_addr.addr_bytes[MAC_BYTE] = MAC_MOVED;
+		if (is_arp)
+			arp->arp_data.arp_sha.addr_bytes[MAC_BYTE] = MAC_MOVED;
+		return 1;
+	}
+	mv->nb_asked += is_arp;
+	return to != 1 || rte_is_broadcast_ether_addr(&eth->dst_addr) ||
+		eth->dst_addr.addr_bytes[MAC_BYTE] == MAC_MOVED;
+}
+
+/* A peer with a new MAC address is found again; one that answers is not asked about. (RT-38) */
+static void
+sim_error__neighbour_moves(void **state)
+{
+	struct moved mv = {0};
+	struct san_ulp_wc wc;
+	uint64_t start_ns;
+	struct pair p;
+
+	(void)state;
+	open_default(&p, true);
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	p.w->filter = move_node_1;
+	p.w->filter_arg = &mv;
+	start_ns = p.w->now_ns;
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 2, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_in_range(p.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
+	assert_in_range(mv.nb_asked, 1, 4);
+	mv.nb_asked = 0;
+	for (start_ns = p.w->now_ns; p.w->now_ns < start_ns + SAN_NS_PER_S;) {
+		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 3, 0);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	}
+	assert_int_equal(mv.nb_asked, 0);
+	pair_close(&p);
+}
+
 UNIT_TEST(test_sim_error)
 {
 	const struct CMUnitTest tests[] = {
@@ -614,6 +675,7 @@ UNIT_TEST(test_sim_error)
 		cmocka_unit_test(sim_error__drain_ends_while_the_peer_asks_on),
 		cmocka_unit_test(sim_error__queue_pair_used_again),
 		cmocka_unit_test(sim_error__ended_before_it_opened),
+		cmocka_unit_test(sim_error__neighbour_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -424,6 +424,32 @@ age__used_is_refreshed(void **state)
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
 }
 
+/* Who is silent is asked again at once, but once however many doubt it. (RT-38) */
+static void
+doubt__asks_again(void **state)
+{
+	const struct rte_ether_addr moved = {{2, 0, 0, 0, 9, 9}};
+	const struct san_ip ip = inet_ip("10.0.0.2");
+	struct rte_ether_addr mac;
+
+	(void)state;
+	resolves("10.0.0.2");
+	answer("10.0.0.2", inet_peer_mac);
+	count_sent();
+	/* it has just confirmed its address */
+	assert_int_equal(san_inet_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(count_sent(), 0);
+	pass(200 * MS);
+	assert_int_equal(san_inet_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_memory_equal(&mac, inet_peer_mac, sizeof(mac));
+	assert_int_equal(count_sent(), 1);
+	answer("10.0.0.2", moved.addr_bytes);
+	assert_int_equal(san_inet_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_memory_equal(&mac, &moved, sizeof(mac));
+	assert_int_equal(count_sent(), 0);
+}
+
 static void
 age__unused_is_forgotten(void **state)
 {
@@ -699,6 +725,7 @@ UNIT_TEST(test_inet_neigh)
 		TEST(resolve__no_such_host),
 		TEST(resolve__nobody_answers),
 		TEST(age__used_is_refreshed),
+		TEST(doubt__asks_again),
 		TEST(age__unused_is_forgotten),
 		TEST(age__gone),
 		TEST(learn__new_mac),
