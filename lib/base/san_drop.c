@@ -29,6 +29,7 @@ static const struct drop_words words[] = {
 	[SAN_DROP_INET_UNWANTED] = {"inet_unwanted", "Well formed, but nobody listens."},
 	[SAN_DROP_INET_FRAG] = {"inet_frag", "A fragment: a copy, or its packet never was whole."},
 	[SAN_DROP_INET_NEIGH] = {"inet_neigh", "Its neighbour does not answer, or not yet."},
+	[SAN_DROP_INET_RATE] = {"inet_rate", "Its sender gets no more answers now."},
 	[SAN_DROP_CID] = {"cid", "No connection has this CID."},
 	[SAN_DROP_TAG] = {"tag", "Connection tag is wrong: spoofed, or of an earlier connection."},
 	[SAN_DROP_PEER] = {"peer", "Source address is not the peer's."},

@@ -31,6 +31,7 @@ enum san_drop {
 	SAN_DROP_INET_UNWANTED, /**< well formed, nobody listens */
 	SAN_DROP_INET_FRAG,     /**< a fragment whose packet did not become whole, or a copy */
 	SAN_DROP_INET_NEIGH,    /**< a datagram of ours that waited for a neighbour's answer */
+	SAN_DROP_INET_RATE,     /**< its sender gets no more answers now (RT-36) */
 	/* pdl: the packet matches no connection, or not now */
 	SAN_DROP_CID,         /**< no such connection */
 	SAN_DROP_TAG,         /**< wrong connection tag (RT-24) */

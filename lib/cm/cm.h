@@ -83,7 +83,7 @@ struct san_cm_conf {
 	uint64_t cookie_slot_ns;  /**< a cookie is good for this and the next slot */
 	uint64_t drain_ns;        /**< a disconnect waits so long without progress */
 	uint64_t timewait_ns;
-	uint32_t rate_per_ms; /**< stateless answers (COOKIE, REJ, RESET) per ms, at most */
+	uint32_t rate_per_ms; /**< stateless answers (COOKIE, REJ, RESET): see inet_rate.h */
 	uint32_t features;    /**< enum san_wire_cm_feature: what we can and want; no STREAM */
 	uint8_t secret[SAN_CM_SECRET];
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that reach this lcore (rule 13) */

@@ -28,6 +28,9 @@
 #include "cm_priv.h"
 #include "san_assert.h"
 
+/* Cookies that come back are at most those given out; each may come again. */
+#define CHECKS_PER_COOKIE 4
+
 static_assert(CM_HASH_KEY == crypto_shorthash_KEYBYTES, "key of the hash");
 static_assert((int)SAN_CM_EV_CLOSED < 8, "events fit their bits");
 
@@ -104,6 +107,8 @@ int
 san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm **out)
 {
 	static const uint8_t purpose[] = "hash of (peer, CID, tag)";
+	uint32_t seed[2];
+	uint64_t each_ns;
 	struct san_cm *cm;
 	int rc;
 
@@ -126,6 +131,11 @@ san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm
 	/* peers choose the CIDs: without a key they could choose one bucket */
 	crypto_generichash(cm->hash_key, sizeof(cm->hash_key), purpose, sizeof(purpose),
 			   conf->secret, sizeof(conf->secret));
+	memcpy(seed, cm->hash_key, sizeof(seed));
+	each_ns = SAN_NS_PER_MS / conf->rate_per_ms;
+	san_inet_rate_init(&cm->answers, each_ns, conf->rate_per_ms, seed[0]);
+	san_inet_rate_init(&cm->checks, each_ns / CHECKS_PER_COOKIE,
+			   CHECKS_PER_COOKIE * conf->rate_per_ms, seed[1]);
 	*out = cm;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <rte_ether.h>
 
 #include "cm.h"
+#include "inet_rate.h"
 
 #define CM_NO_SLOT     UINT32_MAX
 #define CM_NO_LISTENER UINT16_MAX
@@ -135,12 +136,6 @@ struct cm_out {
 	struct san_wire_cm msg;
 };
 
-/** A token bucket that holds one millisecond's worth. */
-struct cm_rate {
-	uint64_t credit;    /**< millionths of one */
-	uint64_t filled_ns; /**< last */
-};
-
 /** Private data of a REP, until the owner takes it. */
 struct cm_private {
 	uint16_t next; /**< while free */
@@ -164,11 +159,11 @@ struct san_cm {
 	uint32_t out_head, out_tail;
 	struct cm_private *privates; /**< CM_PRIVATES */
 	uint16_t free_private;       /**< first of a chain, or CM_NO_PRIVATE */
-	struct cm_rate answers;      /**< stateless ones */
-	struct cm_rate checks;       /**< of cookies: each costs a MAC */
 	uint64_t now_ns;             /**< of the latest call, for those without a time */
 	uint64_t nb_half_open;
 	uint64_t drops[SAN_DROP_MAX];
+	struct san_inet_rate answers; /**< stateless ones */
+	struct san_inet_rate checks;  /**< of cookies: each costs a MAC */
 };
 
 static inline struct san_pdl_conn *
@@ -263,8 +258,6 @@ bool san_cm_tx_reply(struct san_cm *cm, const struct san_wire_pkt *p, uint16_t s
 /** Send *msg* to the peer of *c*, whatever becomes of *c*. */
 void san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c,
 			const struct san_wire_cm *msg);
-/** May there be one more, at *per_ms*? Takes it from the budget. */
-bool san_cm_rate_take(struct cm_rate *rate, uint32_t per_ms, uint64_t now_ns);
 
 /* ---- cm_listen.c ---- */
 

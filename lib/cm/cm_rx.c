@@ -14,9 +14,6 @@
 
 #include "cm_priv.h"
 
-/* Cookies that come back are at most those given out; each may come again. */
-#define CHECKS_PER_COOKIE 4
-
 /** An answer that needs no state, and is paid: what the sender must recognise, turned around. */
 static enum san_drop
 answer_paid(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
@@ -36,7 +33,7 @@ static enum san_drop
 answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
        struct san_wire_cm *reply, uint64_t now_ns)
 {
-	if (!san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns))
+	if (!san_inet_rate_take(&cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
 	return answer_paid(cm, p, msg, reply);
 }
@@ -58,7 +55,7 @@ answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_
 
 	/* before the MAC, which costs more than anything else here (RT-36) */
 	if (cm->out_tail - cm->out_head == CM_OUT_MAX ||
-	    !san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns))
+	    !san_inet_rate_take(&cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
 	san_cm_cookie_make(cm, p, msg, now_ns, reply.cookie);
 	return answer_paid(cm, p, msg, &reply);
@@ -183,8 +180,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 	uint8_t reason;
 
 	if (msg->flags & SAN_CM_F_COOKIE) {
-		if (!san_cm_rate_take(&cm->checks, CHECKS_PER_COOKIE * cm->conf.rate_per_ms,
-				      s->now_ns))
+		if (!san_inet_rate_take(&cm->checks, &p->src, s->now_ns))
 			return SAN_DROP_CM_RATE;
 		if (!san_cm_cookie_valid(cm, p, msg, s->now_ns)) {
 			/* perhaps only grown old in a long wait for accept: a fresh one helps */
@@ -339,7 +335,7 @@ san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t no
 	reset.src_cid = p->dcid;
 	reset.src_tag = p->tag;
 	reset.data_psn = p->psn;
-	if (!san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns) ||
+	if (!san_inet_rate_take(&cm->answers, &p->src, now_ns) ||
 	    !san_cm_tx_reply(cm, p, p->src_port, &reset))
 		cm->drops[SAN_DROP_CM_RATE]++;
 }

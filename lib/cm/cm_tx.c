@@ -3,7 +3,7 @@
 /*
  * Outgoing messages. A connection has at most one to send, built from its record
  * when it is taken; answers that belong to no connection wait in a small ring.
- * Answers to strangers are rate-limited: cookies, rejections, RESET. (rule 17)
+ * Stateless answers are rate-limited, by host: cookies, rejections, RESET. (rule 17, RT-36)
  */
 
 #include <string.h>
@@ -12,8 +12,6 @@
 
 #include "cm_priv.h"
 #include "san_assert.h"
-
-#define CREDIT_ONE SAN_NS_PER_MS /* an answer, in units of credit */
 
 static void
 fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
@@ -100,26 +98,6 @@ san_cm_tx_del(struct san_cm *cm, struct san_cm_conn *c)
 		return;
 	c->in_tx = false;
 	TAILQ_REMOVE(&cm->tx, c, tx_link);
-}
-
-/* Elapsed ns times answers per ms are millionths of an answer, so nothing is rounded away. */
-bool
-san_cm_rate_take(struct cm_rate *rate, uint32_t per_ms, uint64_t now_ns)
-{
-	uint64_t full = (uint64_t)per_ms * CREDIT_ONE;
-	uint64_t elapsed_ns = now_ns - rate->filled_ns;
-
-	if (now_ns < rate->filled_ns)
-		elapsed_ns = 0;
-	if (elapsed_ns >= SAN_NS_PER_MS)
-		rate->credit = full;
-	else
-		rate->credit = RTE_MIN(full, rate->credit + elapsed_ns * per_ms);
-	rate->filled_ns = RTE_MAX(rate->filled_ns, now_ns);
-	if (rate->credit < CREDIT_ONE)
-		return false;
-	rate->credit -= CREDIT_ONE;
-	return true;
 }
 
 static bool

@@ -105,6 +105,7 @@ share(struct san_core_conf *core, uint32_t id, uint32_t nb)
 	core->inet.announce = true;
 	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);
 	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
+	core->tl.nacks_per_ms = RTE_MAX(core->tl.nacks_per_ms / nb, 1u);
 	/* a piece that is more than may be pulled waits until nothing else is */
 	core->ulp.pull_piece = RTE_MIN(core->ulp.pull_piece,
 				       RTE_MAX(core->tl.budget_bytes / nb / 4 * 3, 1u));

@@ -34,8 +34,8 @@ san_inet_conf_default(struct san_inet_conf *conf)
 	conf->max_frags = 1024;
 	conf->max_paths = 64;
 	conf->path_ns = 600 * SAN_NS_PER_S;
-	conf->errors_per_s = 1000;
-	conf->errors_burst = 50;
+	conf->answers_per_s = 10000;
+	conf->answers_burst = 1000;
 }
 
 static bool
@@ -46,6 +46,7 @@ are_sizes_valid(const struct san_inet_conf *conf)
 		conf->max_out >= INET_NB_FRAGS && conf->max_out <= OUT_MAX &&
 		rte_is_power_of_2(conf->max_out) && conf->max_waiting <= OUT_MAX &&
 		conf->max_groups != 0 && conf->max_paths != 0 &&
+		conf->answers_per_s != 0 && conf->answers_burst != 0 &&
 		conf->mtu >= INET_MTU_MIN &&
 		/* and one that comes, in its sender's half */
 		(conf->max_partial == 0 || conf->max_frags >= 2 * INET_NB_FRAGS);
@@ -96,6 +97,7 @@ int
 san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 {
 	struct san_inet *in;
+	uint32_t i;
 	int rc;
 
 	if (!is_conf_valid(conf))
@@ -107,6 +109,10 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 	san_prng_seed(&in->prng, conf->prng_seed);
 	in->ip_id = (uint16_t)san_prng_u64(&in->prng);
 	in->frag_id = (uint32_t)san_prng_u64(&in->prng);
+	in->hash_seed = (uint32_t)san_prng_u64(&in->prng);
+	for (i = 0; i < INET_ANSWER_MAX; i++)
+		san_inet_rate_init(&in->answers[i], SAN_NS_PER_S / conf->answers_per_s,
+				   conf->answers_burst, in->hash_seed + i);
 	san_inet_own_init(in);
 	rc = create_tables(in);
 	if (rc != 0) {
@@ -181,6 +187,18 @@ san_inet_out_add(struct san_inet *in, struct rte_mbuf *m)
 	}
 	in->out[in->out_tail++ & (in->conf.max_out - 1)] = m;
 	return SAN_DROP_NONE;
+}
+
+bool
+san_inet_may_answer(struct san_inet *in, enum inet_answer kind, const struct san_ip *host,
+		    uint64_t now_ns)
+{
+	if (in->conf.quiet)
+		return false;
+	if (san_inet_rate_take(&in->answers[kind], host, now_ns))
+		return true;
+	in->drops[SAN_DROP_INET_RATE]++;
+	return false;
 }
 
 uint16_t

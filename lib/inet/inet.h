@@ -45,13 +45,13 @@ struct san_inet_conf {
 	uint32_t max_out;     /**< frames that wait to be sent, a power of two */
 	uint32_t max_waiting; /**< frames that wait for their neighbours' addresses */
 	uint16_t max_groups;
-	uint16_t max_partial;  /**< packets that wait for fragments; 0: none */
-	uint16_t max_frags;    /**< mbufs that they hold at most, all together */
-	uint16_t max_paths;    /**< whose MTU routers told us */
-	uint64_t path_ns;      /**< how long that is believed */
-	uint32_t errors_per_s; /**< of ICMP that we send, at most; 0: none */
-	uint32_t errors_burst; /**< ... at once */
-	uint64_t prng_seed;    /**< of identifications and delays; no secret */
+	uint16_t max_partial;   /**< packets that wait for fragments; 0: none */
+	uint16_t max_frags;     /**< mbufs that they hold at most, all together */
+	uint16_t max_paths;     /**< whose MTU routers told us */
+	uint64_t path_ns;       /**< how long that is believed */
+	uint32_t answers_per_s; /**< of each kind, to all hosts, at most; see inet_rate.h */
+	uint32_t answers_burst; /**< ... at once */
+	uint64_t prng_seed;     /**< of identifications, delays, hashes; unknown to peers */
 	/** Somebody else answers for us: another instance, the kernel. */
 	bool quiet;
 	bool announce;            /**< tell the link of our addresses at start; not if *quiet* */

@@ -93,7 +93,7 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 		return SAN_DROP_NONE;
 	if (!rte_is_valid_assigned_ether_addr(&claim.mac))
 		return SAN_DROP_INET_MALFORMED;
-	if (!in->conf.quiet)
+	if (san_inet_may_answer(in, INET_ANSWER_NEIGH, &claim.ip, rx->now_ns))
 		put_arp(in, &claim.mac, RTE_ARP_OP_REPLY, &target, &claim.ip);
 	return SAN_DROP_NONE;
 }

@@ -215,24 +215,6 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
 
 /* ---- out ---- */
 
-/** Not more than conf.errors_per_s, after silence conf.errors_burst at once. */
-static bool
-may_send(struct san_inet *in, uint64_t now_ns)
-{
-	uint64_t each_ns, window_ns;
-
-	if (in->conf.quiet || in->conf.errors_per_s == 0)
-		return false;
-	each_ns = SAN_NS_PER_S / in->conf.errors_per_s;
-	window_ns = each_ns * in->conf.errors_burst;
-	if (in->errors_ns + window_ns < now_ns)
-		in->errors_ns = now_ns - window_ns;
-	if (in->errors_ns + each_ns > now_ns)
-		return false;
-	in->errors_ns += each_ns;
-	return true;
-}
-
 static void
 put_v4(struct rte_ipv4_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
 {
@@ -267,21 +249,34 @@ put_v6(struct rte_ipv6_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
 	icmp[1] = V6_CODE_PORT;
 }
 
+/**
+ * How much is quoted of a datagram, *whole* bytes of IP with *hdr* bytes of headers: so much that
+ * every host takes the error (RFC 1812 4.3.2.3, RFC 4443 2.4), and that it is no longer than the
+ * datagram, whose source may be forged (RT-36). But its headers always, or nobody could tell whose
+ * it was (RFC 1122 3.2.2).
+ */
+static uint32_t
+quote_len(bool v4, uint32_t whole, uint32_t hdr)
+{
+	uint32_t own = (v4 ? V4_LEN : V6_LEN) + ICMP_LEN;
+	uint32_t max = (v4 ? INET_MTU_MIN : INET_PATH_MIN_V6) - own;
+
+	return RTE_MIN(whole > own + hdr ? whole - own : hdr, max);
+}
+
 void
 san_inet_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
 {
 	bool v4 = san_ip_is_v4(&r->d.dst);
 	uint32_t off = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN);
-	/* as much of it as fits into what every host takes (RFC 1812 4.3.2.3, RFC 4443 2.4) */
-	uint32_t max = (v4 ? INET_MTU_MIN : INET_PATH_MIN_V6) + INET_ETH_LEN - off - ICMP_LEN;
-	uint32_t len = RTE_MIN(r->off + r->len - INET_ETH_LEN, max);
+	uint32_t len = quote_len(v4, r->off + r->len - INET_ETH_LEN, r->off - INET_ETH_LEN);
 	struct rte_ether_hdr old, *eth;
 	struct rte_mbuf *m;
 	uint16_t sum;
 	uint8_t *ip;
 
-	if (r->what != SAN_INET_UDP || r->d.group || !may_send(in, now_ns) ||
-	    !san_inet_copy(r->m, 0, sizeof(old), &old))
+	if (r->what != SAN_INET_UDP || r->d.group || !san_inet_copy(r->m, 0, sizeof(old), &old) ||
+	    !san_inet_may_answer(in, INET_ANSWER_ERROR, &r->d.src, now_ns))
 		return;
 	m = san_inet_out_copy(in, r->m, INET_ETH_LEN, len, off + ICMP_LEN);
 	if (m == NULL)

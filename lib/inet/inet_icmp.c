@@ -101,7 +101,9 @@ san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx)
 		return san_inet_error_rx(in, rx, (const uint8_t *)&icmp);
 	if (icmp.icmp_code != 0)
 		return SAN_DROP_INET_UNWANTED;
-	return in->conf.quiet ? SAN_DROP_NONE : echo_reply_v4(in, rx);
+	if (!san_inet_may_answer(in, INET_ANSWER_ECHO, &rx->src, rx->now_ns))
+		return SAN_DROP_NONE;
+	return echo_reply_v4(in, rx);
 }
 
 static enum san_drop
@@ -148,5 +150,7 @@ san_inet_icmp6_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (rx->group || rte_is_multicast_ether_addr(&rx->eth.dst_addr) ||
 	    !is_plain(rx, sizeof(struct rte_ipv6_hdr)))
 		return SAN_DROP_INET_UNWANTED;
-	return in->conf.quiet ? SAN_DROP_NONE : echo_reply_v6(in, rx);
+	if (!san_inet_may_answer(in, INET_ANSWER_ECHO, &rx->src, rx->now_ns))
+		return SAN_DROP_NONE;
+	return echo_reply_v6(in, rx);
 }

@@ -58,6 +58,7 @@ static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
 struct nd_out {
 	uint8_t type;
 	uint8_t flags;
+	bool bare; /* without our link-layer address */
 	struct rte_ether_addr mac;
 	struct san_ip dst;
 	const struct san_ip *src;
@@ -65,15 +66,25 @@ struct nd_out {
 };
 
 static void
+put_opt(struct nd_opt *opt, uint8_t type, const struct rte_ether_addr *mac)
+{
+	opt->type = type;
+	opt->len = 1;
+	memcpy(opt->mac, mac->addr_bytes, sizeof(opt->mac));
+}
+
+static void
 put_nd(struct san_inet *in, const struct nd_out *o)
 {
+	uint16_t len = (uint16_t)(sizeof(struct nd_msg) + (o->bare ? 0 : sizeof(struct nd_opt)));
 	struct rte_mbuf *m = san_inet_out_alloc(in);
 	struct rte_ether_hdr *eth;
 	struct nd_packet *x;
 
 	if (m == NULL)
 		return; /* they ask again, and so do we */
-	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(*x));
+	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(
+		m, (uint16_t)(sizeof(*eth) + sizeof(x->ip) + len));
 	if (eth == NULL) {
 		rte_pktmbuf_free(m);
 		return;
@@ -82,9 +93,9 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 	eth->src_addr = in->conf.mac;
 	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	x = (struct nd_packet *)(eth + 1);
-	memset(x, 0, sizeof(*x));
+	memset(x, 0, sizeof(x->ip) + len);
 	x->ip.vtc_flow = RTE_BE32(6u << 28);
-	x->ip.payload_len = RTE_BE16(sizeof(x->msg) + sizeof(x->opt));
+	x->ip.payload_len = rte_cpu_to_be_16(len);
 	x->ip.proto = INET_PROTO_V6;
 	x->ip.hop_limits = INET_HOPS_ND;
 	memcpy(x->ip.src_addr, o->src->b, sizeof(x->ip.src_addr));
@@ -92,12 +103,10 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 	x->msg.type = o->type;
 	x->msg.flags = o->flags;
 	memcpy(x->msg.target, o->target->b, sizeof(x->msg.target));
-	x->opt.type = o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
-	x->opt.len = 1;
-	memcpy(x->opt.mac, in->conf.mac.addr_bytes, sizeof(x->opt.mac));
-	x->msg.cksum = (uint16_t)~san_inet_cksum(m, INET_ETH_LEN + sizeof(x->ip),
-						 sizeof(x->msg) + sizeof(x->opt), o->src, &o->dst,
-						 INET_PROTO_V6);
+	if (!o->bare)
+		put_opt(&x->opt, o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA, &in->conf.mac);
+	x->msg.cksum = (uint16_t)~san_inet_cksum(m, INET_ETH_LEN + sizeof(x->ip), len, o->src,
+						 &o->dst, INET_PROTO_V6);
 	san_inet_out_add(in, m);
 }
 
@@ -151,14 +160,10 @@ parse_options(const uint8_t *opt, uint32_t len, uint8_t type, const uint8_t **ma
 	return true;
 }
 
-static void
-answer(struct san_inet *in, const struct nd_out *o)
-{
-	if (!in->conf.quiet)
-		put_nd(in, o);
-}
-
-/** Somebody asks for one of our addresses. */
+/**
+ * Somebody asks for one of our addresses. The answer is no longer than the question (RT-36): it has
+ * the link-layer address if that had one, which who checks the address, or us, does not need.
+ */
 static enum san_drop
 rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *target,
 	   const uint8_t *slla)
@@ -167,6 +172,7 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *t
 	struct nd_out o = {
 		.type = ND_ADVERT,
 		.flags = ND_OVERRIDE,
+		.bare = slla == NULL,
 		.src = target,
 		.target = target,
 	};
@@ -182,7 +188,8 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *t
 			return SAN_DROP_INET_MALFORMED;
 		o.dst = all_nodes;
 		san_inet_group_mac(&all_nodes, &o.mac);
-		answer(in, &o);
+		if (san_inet_may_answer(in, INET_ANSWER_NEIGH, &claim.ip, rx->now_ns))
+			put_nd(in, &o);
 		return SAN_DROP_NONE;
 	}
 	claim.mac = rx->eth.src_addr;
@@ -194,7 +201,8 @@ rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *t
 	o.flags |= ND_SOLICITED;
 	o.mac = claim.mac;
 	o.dst = claim.ip;
-	answer(in, &o);
+	if (san_inet_may_answer(in, INET_ANSWER_NEIGH, &claim.ip, rx->now_ns))
+		put_nd(in, &o);
 	return SAN_DROP_NONE;
 }
 

@@ -18,6 +18,7 @@
 #include <rte_ip.h>
 
 #include "inet.h"
+#include "inet_rate.h"
 #include "san_prng.h"
 
 #define INET_NONE        UINT32_MAX
@@ -93,9 +94,18 @@ struct inet_own {
 	uint64_t defend_ns; /**< not again before */
 };
 
+/** What anybody may ask us for, each with rates of its own: a flood of one stops no other. */
+enum inet_answer {
+	INET_ANSWER_NEIGH, /**< ARP, neighbour discovery */
+	INET_ANSWER_ECHO,
+	INET_ANSWER_ERROR,
+	INET_ANSWER_MAX
+};
+
 struct san_inet {
 	struct san_inet_conf conf;
 	struct san_prng prng;
+	uint32_t hash_seed;           /**< of tables that peers fill */
 	uint64_t drops[SAN_DROP_MAX]; /**< of what san_inet_rx() does not tell */
 	/* inet.c */
 	struct rte_mbuf **out;
@@ -124,8 +134,6 @@ struct san_inet {
 	uint32_t piece_free; /* a list; INET_NONE: none */
 	uint64_t nb_begun;   /**< packets, ever */
 	uint64_t whole_ns;   /**< nothing waits too long before */
-	/* inet_error.c */
-	uint64_t errors_ns; /**< until then errors were sent, at the rate of conf */
 	/* inet_path.c */
 	struct inet_path *paths;
 	uint32_t nb_paths;
@@ -136,6 +144,7 @@ struct san_inet {
 	/* inet_igmp.c, inet_mld.c: until then there is a router that speaks nothing newer */
 	uint64_t igmp_older_ns;
 	uint64_t mld_older_ns;
+	struct san_inet_rate answers[INET_ANSWER_MAX];
 };
 
 /** A received frame, and what it teaches. */
@@ -183,6 +192,9 @@ struct rte_mbuf *san_inet_out_copy(const struct san_inet *in, const struct rte_m
 enum san_drop san_inet_out_add(struct san_inet *in, struct rte_mbuf *m);
 /** That many frames more may be sent. */
 uint32_t san_inet_out_room(const struct san_inet *in);
+/** Answer *host*? Not more often than it may have, and not if another instance answers for us. */
+bool san_inet_may_answer(struct san_inet *in, enum inet_answer kind, const struct san_ip *host,
+			 uint64_t now_ns);
 
 /* ---- inet_route.c ---- */
 

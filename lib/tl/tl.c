@@ -39,6 +39,7 @@ san_tl_conf_default(struct san_tl_conf *conf)
 		.max_held = 2048,
 		.max_held_conn = 512,
 		.rnr_delay_us = 100,
+		.nacks_per_ms = 500, /* a twentieth of what 10 Gb/s carry */
 	};
 }
 
@@ -50,6 +51,7 @@ conf_is_valid(const struct san_tl_conf *conf)
 		conf->max_txns >= 1 &&
 		conf->budget_bytes >= 1 && conf->budget_bytes <= INT32_MAX &&
 		conf->lapsed_bytes <= INT32_MAX && conf->grant_bytes >= 1 &&
+		conf->nacks_per_ms >= 1 &&
 		conf->policy <= SAN_GRANT_SRPT && conf->cam != NULL;
 }
 
@@ -315,6 +317,7 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 	const struct san_tl_conn *tc = &tl->conns[c->slot];
 	enum san_drop drop;
 
+	tl->now_ns = now_ns;
 	if (unlikely(!tc->open))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_STATE, now_ns);
 	switch (san_pkt(m)->w.op) {

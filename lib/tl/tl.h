@@ -295,6 +295,7 @@ struct san_tl_conf {
 	uint32_t max_held;      /**< mbufs held by the reorder engine on this lcore */
 	uint32_t max_held_conn; /**< ... by one connection */
 	uint32_t rnr_delay_us;  /**< told to the sender of what is not ready */
+	uint32_t nacks_per_ms;  /**< to one peer host, at most */
 	struct rte_hash *cam;
 	uint32_t engine; /**< id in CAM keys */
 	void *ulp;
@@ -352,6 +353,7 @@ struct san_tl_host {
 	uint32_t nb_rxns;          /**< records in use */
 	uint32_t nb_heads[2];      /**< connections whose base has a record: others, solicited */
 	uint32_t nb_pullers;       /**< connections with a pull that the base has passed */
+	uint64_t nacks_ns;         /**< see san_rate.h */
 	struct san_tl_conns admit; /**< its connections with something to grant */
 	TAILQ_ENTRY(san_tl_host)
 	link;
@@ -455,7 +457,7 @@ struct san_tl_stats {
 	uint64_t nb_aborts;
 	uint64_t nb_red;           /**< packets refused in the red zone */
 	uint64_t nb_finished_data; /**< discarded content of finished transactions */
-	uint64_t nb_nacks_lost;    /**< no room for them; the packet's next copy brings another */
+	uint64_t nb_nacks_lost;    /**< no room, or budget; the packet's next copy brings another */
 	/* packing (RT-34) */
 	uint64_t nb_packed_tx, nb_packed_rx;       /**< packets sent once, and taken */
 	uint64_t nb_pack_msgs_tx, nb_pack_msgs_rx; /**< messages in them */
@@ -520,6 +522,7 @@ struct san_tl {
 	uint32_t lapsed_used;
 	uint64_t use;    /**< arrived of what was granted and pulled, bytes */
 	uint64_t use_ns; /**< when the last of it did */
+	uint64_t now_ns; /**< when the packet came that is being looked at */
 	uint32_t nb_held;
 	uint32_t nb_admit;
 	uint32_t slow_used;            /**< of budget_used, granted to slow hosts */

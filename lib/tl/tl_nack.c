@@ -39,6 +39,7 @@
  * (RT-26).
  */
 
+#include "san_rate.h"
 #include "tl_priv.h"
 
 #define RESOURCE_DELAY_MAX_NS (10 * SAN_NS_PER_MS)
@@ -48,13 +49,18 @@
 
 /* ---- NACKs out ---- */
 
+/* What one host has refused at once leaves room for the NACKs of others. (RT-36) */
+#define HOST_BURST (SAN_TL_NACKS / 2)
+
 static void
 nack_add(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t flags, uint32_t psn, uint32_t rsn,
 	 uint8_t code, uint32_t delay_us)
 {
 	struct san_tl_nack *n;
 
-	if (tl->nack_tail - tl->nack_head == SAN_TL_NACKS) {
+	if (tl->nack_tail - tl->nack_head == SAN_TL_NACKS ||
+	    !san_rate_take(&tc->host->nacks_ns, SAN_NS_PER_MS / tl->conf.nacks_per_ms, HOST_BURST,
+			   tl->now_ns)) {
 		tl->stats.nb_nacks_lost++;
 		return;
 	}

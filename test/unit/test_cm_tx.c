@@ -37,53 +37,6 @@ next(void)
 }
 
 static void
-rate_take__bucket(void **state)
-{
-	struct san_cm *cm = net.h[0].cm;
-	uint64_t now_ns = net.now_ns;
-	uint32_t i;
-
-	(void)state;
-	/* full at first: a millisecond's worth */
-	for (i = 0; i < 100; i++)
-		assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
-	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
-	/* one every 10 us */
-	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 9999));
-	assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 10000));
-	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 10000));
-	/* time that goes back gives nothing */
-	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
-	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 19999));
-	assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns + 20000));
-	/* and a long rest no more than it holds */
-	now_ns += 3600 * SAN_NS_PER_S;
-	for (i = 0; i < 100; i++)
-		assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
-	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
-	/* however long: nothing overflows */
-	now_ns += 1ULL << 62;
-	for (i = 0; i < 100; i++)
-		assert_true(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
-	assert_false(san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, now_ns));
-}
-
-/* Asked for in the smallest steps, nothing is rounded away. */
-static void
-rate_take__small_steps(void **state)
-{
-	struct san_cm *cm = net.h[0].cm;
-	uint32_t i, n = 0;
-
-	(void)state;
-	while (san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, net.now_ns))
-		;
-	for (i = 0; i < 1000000; i++)
-		n += san_cm_rate_take(&cm->answers, cm->conf.rate_per_ms, ++net.now_ns);
-	assert_int_equal(n, 100);
-}
-
-static void
 tx_next__fills_all(void **state)
 {
 	uint16_t slot = cm_net_connect(&net, 0, 1);
@@ -353,8 +306,6 @@ UNIT_TEST(test_cm_tx)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(rate_take__bucket),
-		TEST(rate_take__small_steps),
 		TEST(tx_next__fills_all),
 		TEST(tx_next__retries_double),
 		TEST(reply__ring_is_full),

@@ -460,6 +460,7 @@ nd__duplicate_address_detection(void **state)
 	assert_memory_equal(out.b, all_mac, 6);
 	assert_memory_equal(out.b + 38, inet_ip("ff02::1").b, 16);
 	assert_int_equal(out.b[58], 0x20); /* override, not solicited */
+	assert_int_equal(out.len, f.len);  /* not longer than what anybody can send (RT-36) */
 	assert_true(inet_is_sum_right_v6(&out));
 	assert_memory_equal(h.learned.b, none.b, 16);
 	/* with an address it can't be honest */

@@ -5,6 +5,7 @@
 #include "unit.h"
 #include "san_seq.h"
 #include "tl_pair.h"
+#include "tl_priv.h"
 
 #define NEVER   SAN_SOLICIT_NEVER
 #define PUSH(n) pair_push(n, SAN_KIND_PUSH, NEVER, 100)
@@ -63,6 +64,38 @@ nack_of(int side)
 	i = pair_find(SAN_OP_NACK, 0);
 	assert_int_not_equal(i, UINT32_MAX);
 	return pair_pkt(i);
+}
+
+/* One host's refused packets leave room for NACKs of others, and have a rate. (RT-36) */
+static void
+san_tl_nack__budget_of_a_host(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	struct tl_link l = pair_link(true);
+	struct san_wire_pkt p;
+	uint16_t slot[2], from;
+	uint32_t i, n = 0;
+
+	(void)state;
+	pair.h[0].side = 9; /* another host */
+	pair_connect(&l, slot);
+	pair.h[0].side = 0;
+	tl->now_ns = pair.now;
+	for (i = 0; i < 2000; i++)
+		san_tl_nack(tl, pair_tc(1), i, 0, SAN_ST_BAD_KEY);
+	san_tl_nack(tl, &tl->conns[slot[1]], 0, 0, SAN_ST_BAD_KEY);
+	for (i = 0; san_tl_nack_next(tl, &from, &p); i++)
+		n += from == slot[1];
+	assert_int_equal(n, 1);
+	assert_int_equal(i, SAN_TL_NACKS / 2 + 1);
+	/* 10 ms, in each 500 */
+	for (i = n = 0; i < 10000; i++) {
+		tl->now_ns += SAN_NS_PER_US;
+		san_tl_nack(tl, pair_tc(1), i, 0, SAN_ST_BAD_KEY);
+		while (san_tl_nack_next(tl, &from, &p))
+			n++;
+	}
+	assert_in_range(n, 4999, 5000);
 }
 
 /* RT-23, RT-33; design, rule 4: withdrawn, then again under new PSNs, with the round. */
@@ -481,6 +514,7 @@ UNIT_TEST(test_tl_nack)
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
+		T(san_tl_nack__budget_of_a_host),
 		T(san_tl_rnr__withdraw_and_resend),
 		T(san_tl_is_old_round__refused_again),
 		T(san_tl_rx_nack__stale),

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef INET_HASH_H
+#define INET_HASH_H
+
+/**
+ * @file
+ * Hash of an address, for tables that peers fill: with a seed that they do not know they can't
+ * put many addresses into one place. (RT-36)
+ */
+
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_jhash.h>
+
+#include "wire.h"
+
+static inline uint32_t
+san_inet_hash(const struct san_ip *ip, uint32_t seed)
+{
+	uint32_t words[sizeof(ip->b) / sizeof(uint32_t)]; /* an address need not lie aligned */
+
+	memcpy(words, ip->b, sizeof(words));
+	return rte_jhash_32b(words, RTE_DIM(words), seed);
+}
+
+#endif /* INET_HASH_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Rates of answers, by host. (RT-36) */
+
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "inet_hash.h"
+#include "inet_rate.h"
+#include "san_rate.h"
+
+#define HOST_SHARE   4  /* one part in so many is each host's */
+#define REHASH_SHIFT 30 /* ns, about a second: then hosts have other budgets */
+
+void
+san_inet_rate_init(struct san_inet_rate *r, uint64_t each_ns, uint32_t burst, uint32_t seed)
+{
+	memset(r, 0, sizeof(*r));
+	r->each_ns = each_ns;
+	r->burst = burst;
+	r->seed = seed;
+}
+
+bool
+san_inet_rate_take(struct san_inet_rate *r, const struct san_ip *host, uint64_t now_ns)
+{
+	uint32_t key = r->seed + (uint32_t)(now_ns >> REHASH_SHIFT);
+	uint32_t i = san_inet_hash(host, key) & (SAN_INET_RATE_HOSTS - 1);
+	uint32_t burst = RTE_MAX(r->burst / HOST_SHARE, 1u);
+	uint64_t kept_ns = r->each_ns * (r->burst / 2);
+
+	if (san_rate_take(&r->host_taken_ns[i], HOST_SHARE * r->each_ns, burst, now_ns))
+		kept_ns = 0;
+	/* half a burst is kept for hosts within their shares */
+	return r->taken_ns + kept_ns + r->each_ns <= now_ns &&
+		san_rate_take(&r->taken_ns, r->each_ns, r->burst, now_ns);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* How often hosts are answered that proved nothing: in sum, and each. (RT-36) */
+
+#include "unit.h"
+
+#include "inet_rate.h"
+#include "san_time.h"
+
+#define EACH  (100 * SAN_NS_PER_US) /* 10,000 per second */
+#define BURST 400
+
+static struct san_inet_rate rate;
+
+static struct san_ip
+host(uint32_t i)
+{
+	struct san_ip ip = {{[10] = 0xff, [11] = 0xff, [12] = 10}};
+
+	ip.b[13] = (uint8_t)(i >> 16);
+	ip.b[14] = (uint8_t)(i >> 8);
+	ip.b[15] = (uint8_t)i;
+	return ip;
+}
+
+static uint32_t
+take(uint32_t who, uint32_t n, uint64_t now_ns)
+{
+	struct san_ip ip = host(who);
+	uint32_t k = 0;
+
+	while (n-- > 0)
+		k += san_inet_rate_take(&rate, &ip, now_ns);
+	return k;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	san_inet_rate_init(&rate, EACH, BURST, 0x5eed);
+	return 0;
+}
+
+/* One host's flood gets what others leave; they get what they got without it. */
+static void
+rate_take__one_flood(void **state)
+{
+	uint64_t now_ns = SAN_NS_PER_S;
+	uint32_t i, flood = 0, others = 0;
+
+	(void)state;
+	for (i = 0; i < 1000; i++, now_ns += SAN_NS_PER_MS) {
+		flood += take(1, 1000, now_ns);
+		others += take(2, 2, now_ns) + take(3, 2, now_ns) + take(4, 1, now_ns);
+	}
+	assert_int_equal(others, 5000);
+	assert_in_range(flood, 5000, 5000 + BURST);
+	/* alone, it has all */
+	now_ns += SAN_NS_PER_S;
+	for (i = flood = 0; i < 1000; i++, now_ns += SAN_NS_PER_MS)
+		flood += take(1, 1000, now_ns);
+	assert_in_range(flood, 9900, 10000 + BURST);
+}
+
+/* All together get no more than the sum, as forged addresses do. */
+static void
+rate_take__many_floods(void **state)
+{
+	uint64_t now_ns = SAN_NS_PER_S;
+	uint32_t i, n = 0;
+
+	(void)state;
+	for (i = 0; i < 1000000; i++, now_ns += SAN_NS_PER_US)
+		n += take(i, 1, now_ns);
+	assert_in_range(n, 10000, 10000 + BURST);
+}
+
+/* Who has the same budget as a flood has another one a second later. (2^30 ns) */
+static void
+rate_take__same_budget(void **state)
+{
+	uint64_t now_ns = 4ULL << 30;
+	uint32_t other = 0, got = 0, n = 0;
+
+	(void)state;
+	do {
+		setup(NULL);
+		take(0, 1000, now_ns);
+	} while (take(++other, 1, now_ns) == 1);
+	for (now_ns = 5ULL << 30; now_ns < 6ULL << 30; now_ns += SAN_NS_PER_MS) {
+		take(0, 1000, now_ns);
+		got += take(other, 1, now_ns);
+		n++;
+	}
+	assert_int_equal(got, n);
+}
+
+UNIT_TEST(test_inet_rate)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(rate_take__one_flood, setup),
+		cmocka_unit_test_setup(rate_take__many_floods, setup),
+		cmocka_unit_test_setup(rate_take__same_budget, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
