@@ -26,6 +26,7 @@
 #include <sodium.h>
 
 #include "cm_priv.h"
+#include "inet_hash.h"
 #include "san_assert.h"
 
 /* Cookies that come back are at most those given out; each may come again. */
@@ -100,6 +101,10 @@ alloc_tables(struct san_cm *cm)
 	for (i = 0; i < nb_buckets; i++)
 		cm->buckets[i] = CM_NO_SLOT;
 	cm->bucket_mask = nb_buckets - 1;
+	for (i = 0; i < CM_RESOLVING; i++)
+		TAILQ_INIT(&cm->resolving[i]);
+	for (i = 0; i < CM_SERVICES; i++)
+		cm->services[i] = CM_NO_LISTENER;
 	return 0;
 }
 
@@ -122,7 +127,6 @@ san_cm_create(const struct san_cm_conf *conf, struct san_pdl *pdl, struct san_cm
 	TAILQ_INIT(&cm->tx);
 	TAILQ_INIT(&cm->ev);
 	TAILQ_INIT(&cm->change);
-	TAILQ_INIT(&cm->resolving);
 	rc = alloc_tables(cm);
 	if (rc != 0) {
 		san_cm_destroy(cm);
@@ -360,12 +364,18 @@ san_cm_release(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 	san_cm_conn_free(cm, c, cm->conf.timewait_ns, now_ns);
 }
 
+struct cm_conn_list *
+san_cm_resolving(struct san_cm *cm, const struct san_ip *peer)
+{
+	return &cm->resolving[san_inet_hash(peer, 0) & (CM_RESOLVING - 1)];
+}
+
 void
 san_cm_resolving_add(struct san_cm *cm, struct san_cm_conn *c)
 {
 	SAN_ASSERT(!c->in_resolving);
 	c->in_resolving = true;
-	TAILQ_INSERT_TAIL(&cm->resolving, c, change_link);
+	TAILQ_INSERT_TAIL(san_cm_resolving(cm, &c->peer), c, change_link);
 }
 
 void
@@ -374,7 +384,7 @@ san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c)
 	if (!c->in_resolving)
 		return;
 	c->in_resolving = false;
-	TAILQ_REMOVE(&cm->resolving, c, change_link);
+	TAILQ_REMOVE(san_cm_resolving(cm, &c->peer), c, change_link);
 }
 
 void
@@ -578,8 +588,9 @@ san_cm_check(const struct san_cm *cm)
 		nb_listed--;
 	TAILQ_FOREACH(c, &cm->change, change_link)
 		nb_listed--;
-	TAILQ_FOREACH(c, &cm->resolving, change_link)
-		nb_listed--;
+	for (i = 0; i < CM_RESOLVING; i++)
+		TAILQ_FOREACH(c, &cm->resolving[i], change_link)
+			nb_listed--;
 	SAN_VERIFY(nb_waiting == 0 && nb_listed == 0);
 	SAN_VERIFY(nb_half_open == cm->nb_half_open);
 	SAN_VERIFY(nb_live == cm->pdl->nb_conns);

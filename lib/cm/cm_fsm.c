@@ -713,7 +713,7 @@ san_cm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte_eth
 	struct san_cm_conn *c, *next;
 
 	cm->now_ns = now_ns;
-	for (c = TAILQ_FIRST(&cm->resolving); c != NULL; c = next) {
+	for (c = TAILQ_FIRST(san_cm_resolving(cm, ip)); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, change_link);
 		if (!san_ip_eq(&c->peer, ip))
 			continue;

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Listeners: (service, P_Key) → backlog and the ULP's cookie. A handful, so a
- * flat array; looked at only on connection set-up. (RT-29)
+ * Listeners: (service, P_Key) → backlog and the ULP's cookie. Found by a hash of the service,
+ * because anybody can send requests to connect (RT-36). (RT-29)
  */
 
 #include <errno.h>
 
 #include "cm_priv.h"
+
+static uint16_t *
+list_of(struct san_cm *cm, uint64_t service)
+{
+	/* Fibonacci hashing: services are often numbered in a row */
+	return &cm->services[service * 0x9e3779b97f4a7c15ULL >> (64 - CM_SERVICES_BITS)];
+}
 
 struct cm_listener *
 san_cm_listener_find(struct san_cm *cm, uint64_t service, uint16_t pkey, uint8_t *reason)
@@ -16,9 +23,9 @@ san_cm_listener_find(struct san_cm *cm, uint64_t service, uint16_t pkey, uint8_t
 	uint16_t i;
 
 	*reason = SAN_CM_R_NO_LISTENER;
-	for (i = 0; i < cm->conf.max_listeners; i++) {
+	for (i = *list_of(cm, service); i != CM_NO_LISTENER; i = l->next) {
 		l = &cm->listeners[i];
-		if (!l->used || l->service != service)
+		if (l->service != service)
 			continue;
 		if (l->pkey == pkey) {
 			*reason = SAN_CM_R_NONE;
@@ -33,22 +40,23 @@ int
 san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,
 	      uint32_t cookie)
 {
-	struct cm_listener *l;
+	uint16_t i, *list = list_of(cm, service);
 	uint8_t reason;
-	uint16_t i;
 
 	if (san_cm_listener_find(cm, service, pkey, &reason) != NULL)
 		return -EADDRINUSE;
 	for (i = 0; i < cm->conf.max_listeners; i++) {
-		l = &cm->listeners[i];
-		if (l->used)
+		if (cm->listeners[i].used)
 			continue;
-		l->used = true;
-		l->service = service;
-		l->pkey = pkey;
-		l->backlog = backlog;
-		l->cookie = cookie;
-		l->nb_waiting = 0;
+		cm->listeners[i] = (struct cm_listener){
+			.used = true,
+			.next = *list,
+			.service = service,
+			.pkey = pkey,
+			.backlog = backlog,
+			.cookie = cookie,
+		};
+		*list = i;
 		return 0;
 	}
 	return -ENOSPC;
@@ -76,13 +84,16 @@ refuse_waiting(struct san_cm *cm, uint16_t listener)
 void
 san_cm_unlisten(struct san_cm *cm, uint64_t service, uint16_t pkey)
 {
-	uint16_t i;
+	uint16_t *link = list_of(cm, service);
+	struct cm_listener *l;
 
-	for (i = 0; i < cm->conf.max_listeners; i++) {
-		if (!cm->listeners[i].used || cm->listeners[i].service != service ||
-		    cm->listeners[i].pkey != pkey)
+	for (; *link != CM_NO_LISTENER; link = &l->next) {
+		l = &cm->listeners[*link];
+		if (l->service != service || l->pkey != pkey)
 			continue;
-		refuse_waiting(cm, i);
-		cm->listeners[i].used = false;
+		refuse_waiting(cm, *link);
+		*link = l->next;
+		l->used = false;
+		return;
 	}
 }

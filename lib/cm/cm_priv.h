@@ -18,14 +18,17 @@
 #include "cm.h"
 #include "inet_rate.h"
 
-#define CM_NO_SLOT     UINT32_MAX
-#define CM_NO_LISTENER UINT16_MAX
-#define CM_NO_PRIVATE  UINT16_MAX
-#define CM_OUT_MAX     256  /**< answers that wait for the next burst, power of two */
-#define CM_PRIVATES    1024 /**< private data that waits for the owner */
-#define CM_RETRIES_MAX 20   /**< doublings of retry_ns that stay far below 2^64 */
-#define CM_HASH_KEY    16   /**< bytes, crypto_shorthash */
-#define CM_MTU_MIN     64   /**< payload bytes: far below any link's, but no nonsense */
+#define CM_NO_SLOT       UINT32_MAX
+#define CM_NO_LISTENER   UINT16_MAX
+#define CM_NO_PRIVATE    UINT16_MAX
+#define CM_OUT_MAX       256  /**< answers that wait for the next burst, power of two */
+#define CM_RESOLVING     1024 /**< lists, power of two */
+#define CM_SERVICES_BITS 8    /**< of the number of lists of listeners */
+#define CM_SERVICES      (1u << CM_SERVICES_BITS)
+#define CM_PRIVATES      1024 /**< private data that waits for the owner */
+#define CM_RETRIES_MAX   20   /**< doublings of retry_ns that stay far below 2^64 */
+#define CM_HASH_KEY      16   /**< bytes, crypto_shorthash */
+#define CM_MTU_MIN       64   /**< payload bytes: far below any link's, but no nonsense */
 
 /** What can happen to a connection. */
 enum cm_input {
@@ -122,6 +125,7 @@ TAILQ_HEAD(cm_conn_list, san_cm_conn);
 
 struct cm_listener {
 	bool used;
+	uint16_t next; /**< of those whose service has the same hash, or CM_NO_LISTENER */
 	uint16_t pkey;
 	uint16_t backlog;
 	uint16_t nb_waiting; /**< connections in WAIT_ACCEPT */
@@ -148,13 +152,14 @@ struct san_cm {
 	struct san_pdl *pdl;
 	struct san_cm_conn *conns; /**< by slot, parallel to pdl->conns */
 	struct cm_listener *listeners;
-	uint32_t *buckets; /**< (peer, its CID, its tag) → slot, chained */
+	uint16_t services[CM_SERVICES]; /**< service → first listener, chained */
+	uint32_t *buckets;              /**< (peer, its CID, its tag) → slot, chained */
 	uint32_t bucket_mask;
 	uint8_t hash_key[CM_HASH_KEY];
-	struct cm_conn_list tx;        /**< have a message to send */
-	struct cm_conn_list ev;        /**< have events for the owner */
-	struct cm_conn_list change;    /**< have news for the other layers */
-	struct cm_conn_list resolving; /**< lack a MAC address */
+	struct cm_conn_list tx;                      /**< have a message to send */
+	struct cm_conn_list ev;                      /**< have events for the owner */
+	struct cm_conn_list change;                  /**< have news for the other layers */
+	struct cm_conn_list resolving[CM_RESOLVING]; /**< lack a MAC address, by peer */
 	struct cm_out *out;
 	uint32_t out_head, out_tail;
 	struct cm_private *privates; /**< CM_PRIVATES */
@@ -239,6 +244,8 @@ void san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type);
 /** Keep the private data of the REP *msg* for ESTABLISHED. False: no room. */
 bool san_cm_private_keep(struct san_cm *cm, struct san_cm_conn *c, const struct san_wire_cm *msg);
+/** Those that lack the MAC address of a host, and perhaps of others. */
+struct cm_conn_list *san_cm_resolving(struct san_cm *cm, const struct san_ip *peer);
 void san_cm_resolving_add(struct san_cm *cm, struct san_cm_conn *c);
 void san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c);
 /** Wake the connection at *deadline_ns*; SAN_TIME_NEVER: not any more. */

@@ -226,7 +226,8 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 
 	drop = san_inet_rx(core->inet, m, now_ns, &r);
 	core->inet_deadline_ns = 0;
-	if (r.what == SAN_INET_LEARNED)
+	/* not of what anybody may say of itself: connections wait for answers only (RT-36) */
+	if (r.what == SAN_INET_LEARNED && r.awaited)
 		san_cm_resolved(core->cm, &r.ip, &r.mac, now_ns);
 	if (r.what == SAN_INET_ERROR && core->socks != NULL && san_sock_error(core->socks, &r))
 		san_inet_narrow(core->inet, &r, now_ns);

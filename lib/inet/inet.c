@@ -23,7 +23,7 @@ san_inet_conf_default(struct san_inet_conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->max_neighbours = 1024;
-	conf->reachable_ns = 30 * SAN_NS_PER_S;
+	conf->reachable_ns = 5 * SAN_NS_PER_S;
 	conf->retry_ns = 200 * SAN_NS_PER_MS;
 	conf->max_retries = 5;
 	conf->mtu = 1500;

@@ -38,7 +38,7 @@ struct san_inet_conf {
 	uint16_t nb_routes;
 	struct san_inet_route routes[16];
 	uint32_t max_neighbours;
-	uint64_t reachable_ns; /**< entry is asked for again after this */
+	uint64_t reachable_ns; /**< an entry in use is asked for again after this */
 	uint64_t retry_ns;
 	uint8_t max_retries;
 	uint16_t mtu;         /**< bytes of IP that the link takes */
@@ -80,6 +80,7 @@ struct san_inet_result {
 	uint8_t what; /**< enum san_inet_what */
 	struct san_ip ip;
 	struct rte_ether_addr mac;
+	bool awaited; /**< LEARNED: it was not known, and was asked for */
 	struct san_inet_dgram d;
 	struct rte_mbuf *m; /**< UDP: the whole datagram, the caller's to free */
 	uint32_t off, len;  /**< ... its payload, in bytes from the start of the frame */

@@ -4,20 +4,25 @@
  * The neighbour table. Asking and answering is ARP (inet_arp.c) or ND (inet_nd.c).
  * (RT-31, SYS-1, UDP-3)
  *
- *   FREE -> PENDING -> REACHABLE -> REFRESH -> REACHABLE ...
- *   PENDING -> FAILED -> FREE           REFRESH -> FREE, when nobody answers
+ *   FREE -> PENDING -> REACHABLE -> REFRESH -> REACHABLE ...       STALE -> REACHABLE, if used
+ *   PENDING -> FAILED -> FREE       REFRESH -> FREE, if nobody answers
+ *   FREE -> STALE -> FREE           REACHABLE -> STALE, if not used
  *
  * REACHABLE -> REFRESH also as soon as a connection finds that its peer is silent. (RT-38)
  *
- * An entry that nobody looked up since it was confirmed is forgotten instead of
- * refreshed. The table is of fixed size: a new entry replaces one that nobody
- * looked up, or else the one touched longest ago.
+ * A host that asks for us is STALE: it is known, and nobody here talks to it. An entry in use is
+ * asked for again every few seconds, because nothing else tells of datagrams whether they arrive:
+ * a neighbour with a new MAC address is followed sooner than by the kernel, which waits longer.
+ *
+ * The table is of fixed size: a new entry replaces the one that has been STALE longest; if there is
+ * none, of those in other states.
  *
  * Datagrams wait for a PENDING neighbour, few of each: a new one drives out the oldest.
  * With FAILED they are dropped, and who sends next is told.
  *
- * Timer: next_ns of each entry, the earliest in in->next_ns; the table is scanned only
- * when that has come.
+ * Timer: next_ns of each entry. The time in a state is the same for all, so those in a state are
+ * listed in the order of their next_ns, and nothing here looks at more than the heads of lists,
+ * whoever fills the table (RT-36).
  */
 
 #include <errno.h>
@@ -26,9 +31,12 @@
 
 #include <rte_common.h>
 
+#include "inet_hash.h"
 #include "inet_priv.h"
 #include "san_assert.h"
 #include "san_time.h"
+
+#define STALE_NS (60 * SAN_NS_PER_S) /* as the kernel's */
 
 int
 san_inet_neigh_create(struct san_inet *in)
@@ -36,7 +44,8 @@ san_inet_neigh_create(struct san_inet *in)
 	uint32_t nb_buckets = rte_align32pow2(in->conf.max_neighbours);
 	uint32_t i;
 
-	in->next_ns = SAN_TIME_NEVER;
+	for (i = 0; i < INET_NEIGH_MAX; i++)
+		TAILQ_INIT(&in->states[i]);
 	in->neigh = calloc(in->conf.max_neighbours, sizeof(*in->neigh));
 	in->buckets = calloc(nb_buckets, sizeof(*in->buckets));
 	in->waits = calloc(in->conf.max_waiting + 1u, sizeof(*in->waits));
@@ -155,16 +164,7 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 static uint32_t *
 bucket_of(const struct san_inet *in, const struct san_ip *ip)
 {
-	uint32_t h = 0;
-	uint32_t word;
-	unsigned int i;
-
-	for (i = 0; i < sizeof(ip->b); i += sizeof(word)) {
-		memcpy(&word, ip->b + i, sizeof(word));
-		h = (h ^ word) * 0x9e3779b1u;
-		h ^= h >> 15;
-	}
-	return &in->buckets[h & in->bucket_mask];
+	return &in->buckets[san_inet_hash(ip, in->hash_seed) & in->bucket_mask];
 }
 
 static struct inet_neigh *
@@ -187,29 +187,33 @@ del(struct san_inet *in, struct inet_neigh *e)
 		link = &in->neigh[*link].next;
 	*link = e->next;
 	drop_waiting(in, e);
+	TAILQ_REMOVE(&in->states[e->state], e, link);
 	memset(e, 0, sizeof(*e));
 	e->next = in->free_head;
 	in->free_head = idx;
 }
 
-/** The one that will be missed least. Scans: only for a new entry in a full table. */
+/** The one that will be missed least. */
 static struct inet_neigh *
-victim(struct san_inet *in)
+victim(const struct san_inet *in)
 {
-	struct inet_neigh *best = &in->neigh[0];
+	static const enum inet_neigh_state order[] = {
+		INET_NEIGH_STALE,
+		INET_NEIGH_FAILED,
+		INET_NEIGH_REACHABLE,
+		INET_NEIGH_REFRESH,
+		INET_NEIGH_PENDING,
+	};
+	struct inet_neigh *e = NULL;
 	uint32_t i;
 
-	for (i = 1; i < in->conf.max_neighbours; i++) {
-		struct inet_neigh *e = &in->neigh[i];
-
-		if (e->used != best->used ? best->used : e->touched_ns < best->touched_ns)
-			best = e;
-	}
-	return best;
+	for (i = 0; e == NULL && i < RTE_DIM(order); i++)
+		e = TAILQ_FIRST(&in->states[order[i]]);
+	return e;
 }
 
 static struct inet_neigh *
-add(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
+add(struct san_inet *in, const struct san_ip *ip)
 {
 	uint32_t *bucket = bucket_of(in, ip);
 	struct inet_neigh *e;
@@ -219,41 +223,43 @@ add(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
 	e = &in->neigh[in->free_head];
 	in->free_head = e->next;
 	e->ip = *ip;
-	e->touched_ns = now_ns;
 	e->wait_head = INET_NONE;
 	e->next = *bucket;
 	*bucket = (uint32_t)(e - in->neigh);
 	return e;
 }
 
+/** From now on, for *ns*: the same for all in that state. */
 static void
-set_timer(struct san_inet *in, struct inet_neigh *e, uint64_t next_ns)
+enter(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t ns,
+      uint64_t now_ns)
 {
-	e->next_ns = next_ns;
-	in->next_ns = san_time_min(in->next_ns, next_ns);
+	if (e->state != INET_NEIGH_FREE)
+		TAILQ_REMOVE(&in->states[e->state], e, link);
+	e->state = state;
+	e->next_ns = now_ns + ns;
+	TAILQ_INSERT_TAIL(&in->states[state], e, link);
 }
 
 static void
-ask(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
+ask(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_state state, uint64_t now_ns)
 {
 	/* a neighbour that we know is asked alone first; perhaps it has a new MAC by now */
-	bool alone = e->state == INET_NEIGH_REFRESH && e->retries == 0;
+	bool alone = state == INET_NEIGH_REFRESH && e->retries == 0;
 
 	if (san_ip_is_v4(&e->ip))
 		san_inet_arp_ask(in, &e->ip, alone ? &e->mac : NULL);
 	else
 		san_inet_nd_ask(in, &e->ip, alone ? &e->mac : NULL);
-	set_timer(in, e, now_ns + in->conf.retry_ns);
+	enter(in, e, state, in->conf.retry_ns, now_ns);
 }
 
 static void
 confirm(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 {
-	e->state = INET_NEIGH_REACHABLE;
 	e->retries = 0;
 	e->used = false;
-	e->touched_ns = now_ns;
-	set_timer(in, e, now_ns + in->conf.reachable_ns);
+	enter(in, e, INET_NEIGH_REACHABLE, in->conf.reachable_ns, now_ns);
 }
 
 int
@@ -263,16 +269,22 @@ san_inet_neigh_find(struct san_inet *in, const struct san_ip *hop, uint64_t now_
 	struct inet_neigh *e = find(in, hop);
 
 	if (e == NULL) {
-		e = add(in, hop, now_ns);
-		e->state = INET_NEIGH_PENDING;
-		ask(in, e, now_ns);
+		e = add(in, hop);
+		ask(in, e, INET_NEIGH_PENDING, now_ns);
 	}
+	if (e->state == INET_NEIGH_STALE)
+		enter(in, e, INET_NEIGH_REACHABLE, in->conf.reachable_ns, now_ns);
 	e->used = true;
-	e->touched_ns = now_ns;
 	*out = e;
 	if (e->state == INET_NEIGH_PENDING)
 		return -EAGAIN;
 	return e->state == INET_NEIGH_FAILED ? -EHOSTUNREACH : 0;
+}
+
+static bool
+is_known(const struct inet_neigh *e)
+{
+	return e->state != INET_NEIGH_PENDING && e->state != INET_NEIGH_FAILED;
 }
 
 static bool
@@ -296,12 +308,15 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 	if (e == NULL && !claim->create)
 		return;
 	if (e == NULL)
-		e = add(in, &claim->ip, rx->now_ns);
-	else if ((e->state == INET_NEIGH_REACHABLE || e->state == INET_NEIGH_REFRESH) &&
-		 !claim->override && !rte_is_same_ether_addr(&e->mac, &claim->mac))
+		e = add(in, &claim->ip);
+	else if (is_known(e) && !claim->override && !rte_is_same_ether_addr(&e->mac, &claim->mac))
 		return;
 	e->mac = claim->mac;
-	confirm(in, e, rx->now_ns);
+	rx->r->awaited = !is_known(e);
+	if (e->state == INET_NEIGH_FREE || e->state == INET_NEIGH_STALE)
+		enter(in, e, INET_NEIGH_STALE, STALE_NS, rx->now_ns);
+	else
+		confirm(in, e, rx->now_ns);
 	send_waiting(in, e);
 	rx->r->what = SAN_INET_LEARNED;
 	rx->r->ip = claim->ip;
@@ -313,7 +328,7 @@ san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64_t no
 {
 	struct inet_neigh *e = find(in, ip);
 
-	if (e != NULL && (e->state == INET_NEIGH_REACHABLE || e->state == INET_NEIGH_REFRESH))
+	if (e != NULL && is_known(e) && e->state != INET_NEIGH_STALE)
 		confirm(in, e, now_ns);
 }
 
@@ -323,35 +338,35 @@ san_inet_neigh_doubt(struct san_inet *in, const struct san_ip *hop, uint64_t now
 	struct inet_neigh *e = find(in, hop);
 
 	/* many connections may doubt one neighbour: what it just confirmed holds for all */
-	if (e == NULL || e->state != INET_NEIGH_REACHABLE ||
-	    now_ns + in->conf.reachable_ns < e->next_ns + in->conf.retry_ns)
+	if (e == NULL || !is_known(e) || e->state == INET_NEIGH_REFRESH ||
+	    (e->state == INET_NEIGH_REACHABLE &&
+	     now_ns + in->conf.reachable_ns < e->next_ns + in->conf.retry_ns))
 		return;
-	e->state = INET_NEIGH_REFRESH;
-	ask(in, e, now_ns);
+	ask(in, e, INET_NEIGH_REFRESH, now_ns);
 }
 
 /** The entry's time has come. */
 static void
 expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 {
+	const struct san_inet_conf *conf = &in->conf;
+
 	switch (e->state) {
 	case INET_NEIGH_REACHABLE:
-		if (!e->used) {
-			del(in, e);
-			break;
-		}
-		e->state = INET_NEIGH_REFRESH;
-		ask(in, e, now_ns);
+		if (e->used)
+			ask(in, e, INET_NEIGH_REFRESH, now_ns);
+		else
+			enter(in, e, INET_NEIGH_STALE, STALE_NS, now_ns);
 		break;
 	case INET_NEIGH_PENDING:
 	case INET_NEIGH_REFRESH:
-		if (e->retries < in->conf.max_retries) {
+		if (e->retries < conf->max_retries) {
 			e->retries++;
-			ask(in, e, now_ns);
+			ask(in, e, e->state, now_ns);
 		} else if (e->state == INET_NEIGH_PENDING) {
-			e->state = INET_NEIGH_FAILED;
 			drop_waiting(in, e);
-			set_timer(in, e, now_ns + in->conf.retry_ns * (in->conf.max_retries + 1u));
+			enter(in, e, INET_NEIGH_FAILED, conf->retry_ns * (conf->max_retries + 1u),
+			      now_ns);
 		} else {
 			del(in, e);
 		}
@@ -365,20 +380,17 @@ expire(struct san_inet *in, struct inet_neigh *e, uint64_t now_ns)
 uint64_t
 san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns)
 {
+	uint64_t next_ns = SAN_TIME_NEVER;
+	struct inet_neigh *e;
 	uint32_t i;
 
-	if (now_ns < in->next_ns)
-		return in->next_ns;
-	in->next_ns = SAN_TIME_NEVER;
-	for (i = 0; i < in->conf.max_neighbours; i++) {
-		struct inet_neigh *e = &in->neigh[i];
-
-		if (e->state == INET_NEIGH_FREE)
-			continue;
-		if (now_ns >= e->next_ns)
+	for (i = 0; i < INET_NEIGH_MAX; i++)
+		while ((e = TAILQ_FIRST(&in->states[i])) != NULL && now_ns >= e->next_ns)
 			expire(in, e, now_ns);
-		else
-			in->next_ns = san_time_min(in->next_ns, e->next_ns);
+	for (i = 0; i < INET_NEIGH_MAX; i++) {
+		e = TAILQ_FIRST(&in->states[i]);
+		if (e != NULL)
+			next_ns = san_time_min(next_ns, e->next_ns);
 	}
-	return in->next_ns;
+	return next_ns;
 }

@@ -11,12 +11,17 @@
 
 #include <rte_common.h>
 
+#include "inet_hash.h"
 #include "inet_priv.h"
+
+#define WAYS 8 /* entries that may have a host's: no more are looked at (RT-36) */
 
 int
 san_inet_path_create(struct san_inet *in)
 {
-	in->paths = calloc(in->conf.max_paths, sizeof(in->paths[0]));
+	in->nb_path_sets = (uint32_t)rte_align32pow2(in->conf.max_paths) / WAYS;
+	in->nb_path_sets = RTE_MAX(in->nb_path_sets, 1u);
+	in->paths = calloc(in->nb_path_sets * WAYS, sizeof(in->paths[0]));
 	return in->paths != NULL ? 0 : -ENOMEM;
 }
 
@@ -26,29 +31,37 @@ san_inet_path_destroy(struct san_inet *in)
 	free(in->paths);
 }
 
+/** The first of those that may have the path to *ip*. */
+static struct inet_path *
+set_of(const struct san_inet *in, const struct san_ip *ip)
+{
+	uint32_t h = san_inet_hash(ip, in->hash_seed);
+
+	return &in->paths[(h & (in->nb_path_sets - 1)) * WAYS];
+}
+
 static struct inet_path *
 find(const struct san_inet *in, const struct san_ip *ip)
 {
+	struct inet_path *p = set_of(in, ip);
 	uint32_t i;
 
-	for (i = 0; i < in->nb_paths; i++)
-		if (san_ip_eq(&in->paths[i].ip, ip))
-			return &in->paths[i];
+	for (i = 0; i < WAYS; i++, p++)
+		if (san_ip_eq(&p->ip, ip))
+			return p;
 	return NULL;
 }
 
-/** A new entry, or the one that would be forgotten first. */
+/** The one that would be forgotten first, if it is not yet. */
 static struct inet_path *
-take(struct san_inet *in)
+take(struct san_inet *in, const struct san_ip *ip)
 {
-	struct inet_path *p = &in->paths[0];
+	struct inet_path *set = set_of(in, ip), *p = set;
 	uint32_t i;
 
-	if (in->nb_paths < in->conf.max_paths)
-		return &in->paths[in->nb_paths++];
-	for (i = 1; i < in->nb_paths; i++)
-		if (in->paths[i].until_ns < p->until_ns)
-			p = &in->paths[i];
+	for (i = 1; i < WAYS; i++)
+		if (set[i].until_ns < p->until_ns)
+			p = &set[i];
 	return p;
 }
 
@@ -75,7 +88,7 @@ san_inet_narrow(struct san_inet *in, const struct san_inet_result *r, uint64_t n
 		return;
 	p = find(in, ip);
 	if (p == NULL)
-		p = take(in);
+		p = take(in, ip);
 	p->ip = *ip;
 	p->mtu = mtu;
 	p->until_ns = now_ns + in->conf.path_ns;

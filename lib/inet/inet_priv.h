@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include <rte_byteorder.h>
 #include <rte_ether.h>
@@ -38,9 +39,11 @@
 enum inet_neigh_state {
 	INET_NEIGH_FREE = 0,
 	INET_NEIGH_PENDING,   /**< asked for, MAC unknown */
-	INET_NEIGH_REACHABLE, /**< MAC known */
+	INET_NEIGH_REACHABLE, /**< MAC confirmed, or put to use, not long ago */
+	INET_NEIGH_STALE,     /**< MAC known, not in use */
 	INET_NEIGH_REFRESH,   /**< MAC known and in use, but old: asked for again */
 	INET_NEIGH_FAILED,    /**< nobody answered; not asked for a while */
+	INET_NEIGH_MAX
 };
 
 struct inet_neigh {
@@ -53,9 +56,11 @@ struct inet_neigh {
 	uint32_t wait_head;  /**< their frames; INET_NONE: none */
 	uint32_t wait_tail;  /**< of the last one */
 	uint32_t next;       /**< in its bucket, or of the free list */
-	uint64_t next_ns;    /**< retry, ageing or end of FAILED */
-	uint64_t touched_ns; /**< made, confirmed or looked up */
+	uint64_t next_ns;    /**< its time in its state ends */
+	TAILQ_ENTRY(inet_neigh)
+	link; /**< of those in its state */
 };
+TAILQ_HEAD(inet_neigh_list, inet_neigh);
 
 /** A frame that waits for its neighbour's MAC. */
 struct inet_wait {
@@ -119,7 +124,7 @@ struct san_inet {
 	uint32_t *buckets;
 	uint32_t bucket_mask;
 	uint32_t free_head;
-	uint64_t next_ns; /**< earliest of all next_ns */
+	struct inet_neigh_list states[INET_NEIGH_MAX]; /**< longest in it first */
 	struct inet_wait *waits;
 	uint32_t wait_free;
 	/* inet_udp.c */
@@ -136,7 +141,7 @@ struct san_inet {
 	uint64_t whole_ns;   /**< nothing waits too long before */
 	/* inet_path.c */
 	struct inet_path *paths;
-	uint32_t nb_paths;
+	uint32_t nb_path_sets;
 	/* inet_group.c */
 	struct inet_group *groups; /**< own ones first */
 	uint32_t nb_groups;

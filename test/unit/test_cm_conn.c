@@ -126,6 +126,36 @@ hash__chains_are_short(void **state)
 	}
 }
 
+/* What waits for a host's MAC address is found without a look at what waits for others. (RT-36) */
+static void
+resolving__lists_are_short(void **state)
+{
+	struct san_cm *cm = net.h[0].cm;
+	const struct san_cm_param param = cm_net_param();
+	const struct san_cm_conn *c;
+	struct san_ip peer = cm_net_ip(1, false);
+	uint32_t i, nb;
+	uint16_t slot;
+
+	(void)state;
+	for (i = 0; i < 60; i++) {
+		peer.b[15] = (uint8_t)i;
+		assert_int_equal(san_cm_connect(cm, &net.h[0].ip, &peer, 1, &param, 0, net.now_ns,
+						&slot),
+				 0);
+	}
+	for (i = 0; i < CM_RESOLVING; i++) {
+		nb = 0;
+		TAILQ_FOREACH(c, &cm->resolving[i], change_link)
+			nb++;
+		assert_in_range(nb, 0, 4);
+	}
+	san_cm_check(cm);
+	san_cm_resolved(cm, &peer, &net.h[1].mac, net.now_ns);
+	assert_int_equal(san_cm_state(cm, slot), SAN_CM_REQ_SENT);
+	san_cm_check(cm);
+}
+
 /* The final event comes once, and is the last. */
 static void
 event__final(void **state)
@@ -289,6 +319,7 @@ UNIT_TEST(test_cm_conn)
 		TEST(conn__is_small),
 		TEST(hash__finds_each),
 		TEST(hash__chains_are_short),
+		TEST(resolving__lists_are_short),
 		TEST(event__final),
 		TEST(event__two_at_once),
 		TEST(event__keeps_its_slot),

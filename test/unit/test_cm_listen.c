@@ -70,6 +70,37 @@ listen__twice_and_too_many(void **state)
 	san_cm_unlisten(cm, 99, 1);
 }
 
+/* Services in a row, or alike in their low bits: a request looks at few listeners. (RT-36) */
+static void
+find__short_lists(void **state)
+{
+	static const unsigned int shifts[] = {0, 8, 16, 32, 56};
+	struct san_cm_conf conf;
+	struct san_pdl_conf pdl;
+	struct san_cm *cm;
+	uint32_t s, i, n;
+	uint16_t l;
+
+	(void)state;
+	cm_net_pdl_conf(&net.h[1], 16, &pdl);
+	cm_net_cm_conf(&net.h[1], 16, &conf);
+	conf.max_listeners = 256;
+	cm_net_start(&net, 1, &pdl, &conf);
+	cm = net.h[1].cm;
+	for (s = 0; s < RTE_DIM(shifts); s++) {
+		for (i = 0; i < 256; i++)
+			assert_int_equal(san_cm_listen(cm, (uint64_t)i << shifts[s], 1, 8, 0), 0);
+		for (i = 0; i < CM_SERVICES; i++) {
+			n = 0;
+			for (l = cm->services[i]; l != CM_NO_LISTENER; l = cm->listeners[l].next)
+				n++;
+			assert_in_range(n, 0, 8);
+		}
+		for (i = 0; i < 256; i++)
+			san_cm_unlisten(cm, (uint64_t)i << shifts[s], 1);
+	}
+}
+
 /* Two listeners of one service: each request goes to that of its partition. */
 static void
 listen__per_partition(void **state)
@@ -139,6 +170,7 @@ UNIT_TEST(test_cm_listen)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(find__service_and_partition),
+		TEST(find__short_lists),
 		TEST(listen__twice_and_too_many),
 		TEST(listen__per_partition),
 		TEST(unlisten__refuses_who_waits),

@@ -19,7 +19,7 @@ setup(void **state)
 
 	(void)state;
 	inet_host_conf(pool, &conf);
-	conf.max_paths = 4;
+	conf.max_paths = 8;
 	conf.answers_per_s = 10;
 	conf.answers_burst = 6; /* one host gets half at once */
 	inet_host_init(&h, pool, &conf);
@@ -466,14 +466,14 @@ path__bounded(void **state)
 	unsigned int i;
 
 	(void)state;
-	for (i = 1; i <= 6; i++) {
+	for (i = 1; i <= 10; i++) {
 		snprintf(text, sizeof(text), "192.168.9.%u", i);
 		say(text, 1000);
 		h.now_ns += SAN_NS_PER_S;
 	}
 	assert_int_equal(path_mtu("192.168.9.1"), 1500);
 	assert_int_equal(path_mtu("192.168.9.2"), 1500);
-	for (i = 3; i <= 6; i++) {
+	for (i = 3; i <= 10; i++) {
 		snprintf(text, sizeof(text), "192.168.9.%u", i);
 		assert_int_equal(path_mtu(text), 1000);
 	}

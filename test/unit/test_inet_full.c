@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A neighbour table that others have filled. (RT-36; inet_neigh.c) */
+
+#include "unit.h"
+
+#include <rte_cycles.h>
+
+#include "inet_host.h"
+
+static struct rte_mempool *pool;
+static struct inet_host h;
+static struct inet_frame f, out;
+
+static void
+drop_sent(void)
+{
+	while (inet_host_tx(&h, &out))
+		;
+}
+
+/* Cycles of a request from a host that is not known, with *max* that are, the table being full. */
+static uint64_t
+cost_of_new(uint32_t max)
+{
+	uint64_t start, least = UINT64_MAX;
+	struct san_inet_conf conf;
+	uint32_t i, k, who = 0;
+
+	inet_host_conf(pool, &conf);
+	assert_int_equal(san_inet_parse("10.0.0.1/8", &conf.addrs[0]), 0);
+	conf.max_neighbours = max;
+	inet_host_init(&h, pool, &conf);
+	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
+	for (i = 0; i < max / 16 + 200; i++) {
+		start = rte_rdtsc();
+		for (k = 0; k < 16; k++) {
+			who++;
+			f.b[29] = (uint8_t)(1 + (who >> 16));
+			f.b[30] = (uint8_t)(who >> 8);
+			f.b[31] = (uint8_t)who;
+			inet_host_rx(&h, &f);
+		}
+		if (i > max / 16)
+			least = RTE_MIN(least, rte_rdtsc() - start);
+		h.now_ns += SAN_NS_PER_MS;
+		drop_sent();
+	}
+	san_inet_destroy(h.in);
+	return least / 16;
+}
+
+/* A table that others have filled costs what an empty one does: nothing is searched. (RT-36) */
+static void
+table__costs_the_same_when_full(void **state)
+{
+	uint64_t small, large;
+
+	(void)state;
+	small = cost_of_new(16);
+	large = cost_of_new(1u << 16);
+	/* what is not in the cache any more is dearer, but a search would be a thousand times */
+	if (large > 20 * small)
+		fail_msg("of 16: %u cycles; of 65,536: %u", (unsigned int)small,
+			 (unsigned int)large);
+}
+
+/*
+ * Who fills the table can't put many hosts on one chain: that is a matter of a number that it does
+ * not know. (RT-36)
+ */
+static void
+table__chains_are_short(void **state)
+{
+	struct san_ip ip = inet_ip("10.1.0.0");
+	struct san_inet_conf conf;
+	uint32_t i, k, n;
+
+	(void)state;
+	inet_host_conf(pool, &conf);
+	assert_int_equal(san_inet_parse("10.0.0.1/8", &conf.addrs[0]), 0);
+	inet_host_init(&h, pool, &conf);
+	for (i = 0; i < conf.max_neighbours; i++) {
+		memcpy(&ip.b[13], &i, 3);
+		ip.b[15] |= 2;
+		san_inet_resolve(h.in, &ip, h.now_ns, &(struct rte_ether_addr){{0}});
+		drop_sent();
+	}
+	for (i = 0; i <= h.in->bucket_mask; i++) {
+		n = 0;
+		for (k = h.in->buckets[i]; k != INET_NONE; k = h.in->neigh[k].next)
+			n++;
+		assert_in_range(n, 0, 9);
+	}
+	san_inet_destroy(h.in);
+}
+
+UNIT_TEST(test_inet_full)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(table__costs_the_same_when_full),
+		cmocka_unit_test(table__chains_are_short),
+	};
+
+	pool = test_eal_pool("inet_full", 255, 2048);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
