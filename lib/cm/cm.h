@@ -115,6 +115,9 @@ void san_cm_destroy(struct san_cm *cm);
 /** It lay parked in conf->mem: steering and our own address are those of *conf* from now on. */
 void san_cm_resume(struct san_cm *cm, const struct san_cm_conf *conf);
 
+/** The port's MAC address from now on. */
+void san_cm_set_mac(struct san_cm *cm, const struct rte_ether_addr *mac);
+
 /** On any of our addresses. *backlog*: requests waiting for accept. -EADDRINUSE, -ENOSPC. */
 int san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,
 		  uint32_t cookie);

@@ -166,7 +166,17 @@ san_cm_resume(struct san_cm *cm, const struct san_cm_conf *conf)
 {
 	cm->conf.steer = conf->steer;
 	cm->conf.queue = conf->queue;
-	cm->conf.path.src_mac = conf->path.src_mac;
+	san_cm_set_mac(cm, &conf->path.src_mac);
+}
+
+void
+san_cm_set_mac(struct san_cm *cm, const struct rte_ether_addr *mac)
+{
+	uint32_t i;
+
+	cm->conf.path.src_mac = *mac;
+	for (i = cm->out_head; i != cm->out_tail; i++)
+		cm->out[i & (CM_OUT_MAX - 1)].path.src_mac = *mac;
 }
 
 /* ---- hash ---- */

@@ -15,9 +15,6 @@
 #define PREFETCH_AHEAD 4   /* packets: about one header's memory latency of parsing */
 #define CONN_HOT       768 /* bytes of struct san_pdl_conn: windows, timers, not counters */
 
-/* Congestion and lost packets make a peer silent for less: its neighbour entry is not doubted. */
-#define SILENT_NS (100 * SAN_NS_PER_MS)
-
 /* ---- construction ---- */
 
 void
@@ -555,28 +552,12 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 
 /* ---- time ---- */
 
-/*
- * A silent peer, or the gateway to it, may have another MAC address by now: an address moved to
- * another machine. The neighbour table is asked only then, so packets pay nothing. (RT-38)
- */
-static void
-follow_neighbour(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
-{
-	struct rte_ether_addr mac;
-
-	if (c->state == SAN_CONN_FREE || rte_is_zero_ether_addr(&c->path.dst_mac))
-		return; /* the other: cm is asking */
-	core->inet_deadline_ns = 0;
-	if (san_inet_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
-		c->path.dst_mac = mac;
-}
-
 static void
 on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	san_pdl_on_timer(core->pdl, c, now_ns);
-	if (unlikely(c->silent || c->nb_probes != 0) && now_ns >= c->last_rx_ns + SILENT_NS)
-		follow_neighbour(core, c, now_ns);
+	if (unlikely(c->silent || c->nb_probes != 0) || c->state == SAN_CONN_SETUP)
+		san_core_follow_peer(core, c, now_ns);
 	if (c->failed)
 		san_cm_failed(core->cm, c->slot,
 			      c->too_narrow ? SAN_CM_R_PATH_MTU : SAN_CM_R_TIMEOUT, now_ns);

@@ -84,6 +84,12 @@ void san_core_park(struct san_core *core, uint64_t now_ns);
  */
 int san_core_resume(struct san_core *core, const struct san_core_conf *conf);
 
+/**
+ * The port has another MAC address; connections go on with it. *announce*: the link is told, or
+ * neighbours would keep the old one.
+ */
+void san_core_set_mac(struct san_core *core, const struct rte_ether_addr *mac, bool announce);
+
 /** mbufs are the core's from here on. */
 void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns);
 /**

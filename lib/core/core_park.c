@@ -32,7 +32,7 @@ san_core_resume(struct san_core *core, const struct san_core_conf *conf)
 	core->inet_deadline_ns = 0;
 	rc = san_inet_create(&core->conf.inet, &core->inet);
 	if (rc == 0)
-		rc = san_pdl_resume(core->pdl, &conf->pdl, &old, &conf->inet.mac);
+		rc = san_pdl_resume(core->pdl, &conf->pdl);
 	if (rc == 0)
 		rc = san_tl_resume(core->tl, &conf->tl);
 	if (rc != 0) {
@@ -40,6 +40,7 @@ san_core_resume(struct san_core *core, const struct san_core_conf *conf)
 		core->inet = NULL;
 		return rc;
 	}
+	san_pdl_set_mac(core->pdl, &old, &conf->inet.mac);
 	san_core_set_sock_work(core);
 	san_ulp_resume(core->ulp, &conf->ulp);
 	san_core_streams_resume(core);

@@ -122,9 +122,10 @@ make_core(struct san_engine *e)
 	core->pool = e->port->pool;
 	core->pdl.link_mbps = san_engine_port_mbps(e->port);
 	core->tl.lend = e->is_alone ? NULL : &e->port->image->lend;
-	core->inet.mac = e->port->mac;
+	e->mac = e->port->mac;
+	core->inet.mac = san_engine_mac(e->port);
 	core->inet.quiet = e->id != 0 || e->port->is_shared;
-	core->cm.path.src_mac = e->port->mac;
+	core->cm.path.src_mac = core->inet.mac;
 	core->cm.path.dst_port = core->udp_port;
 	core->cm.steer = e->port->is_steered && e->has_queue ? &e->port->steer : NULL;
 	core->cm.queue = e->id;

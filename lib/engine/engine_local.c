@@ -11,11 +11,11 @@
 #include "engine_priv.h"
 
 static bool
-is_local(const struct san_engine_port *p, const struct rte_mbuf *m)
+is_local(const struct san_engine *e, const struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 
-	return rte_is_same_ether_addr(&eth->dst_addr, &p->mac);
+	return rte_is_same_ether_addr(&eth->dst_addr, &e->conf.inet.mac);
 }
 
 /* What does not fit is lost, as by any network; it is sent again. */
@@ -37,7 +37,7 @@ san_engine_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	uint16_t i, kept = 0;
 
 	for (i = 0; i < n; i++) {
-		if (unlikely(is_local(e->port, pkts[i])))
+		if (unlikely(is_local(e, pkts[i])))
 			put(e, pkts[i]);
 		else
 			pkts[kept++] = pkts[i];

@@ -500,6 +500,8 @@ san_engine_loop_once(struct san_engine *e)
 		return work;
 	}
 	ask_speed(e);
+	if (unlikely(e->mac != atomic_load_explicit(&e->port->mac, memory_order_relaxed)))
+		san_engine_mac_follow(e);
 	e->may_burst = may_burst(e);
 	work += rx(e);
 	san_core_tick(e->core, e->now_ns);

@@ -191,7 +191,7 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 		return -ENOMEM;
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
-	p->event_fd = p->guard_fd = -1;
+	p->event_fd = p->guard_fd = p->mac_fd = -1;
 	rc = make_image(p, why);
 	if (rc != 0) {
 		free(p);

@@ -311,7 +311,7 @@ start_device(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 static int
 start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
-	struct rte_ether_addr mac;
+	struct rte_ether_addr mac, before;
 	int rc;
 
 	*why = is_memif(p) ? "the port does not start; is the other side there first?" :
@@ -324,14 +324,16 @@ start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char
 	/* neighbour discovery is multicast; a driver without the switch receives it anyway */
 	rte_eth_allmulticast_enable(p->id);
 	*why = "the port has no MAC address";
-	rc = rte_eth_macaddr_get(p->id, &p->mac);
-	if (rc != 0 || !p->resumes)
+	rc = rte_eth_macaddr_get(p->id, &mac);
+	if (rc != 0)
 		return rc;
 	/* peers know it by the one that it had, should the device have drawn a new one */
-	mac = p->image->engines[0]->conf.inet.mac;
-	if (!rte_is_same_ether_addr(&mac, &p->mac) &&
-	    rte_eth_dev_default_mac_addr_set(p->id, &mac) == 0)
-		p->mac = mac;
+	before = p->resumes ? p->image->engines[0]->conf.inet.mac : mac;
+	if (!rte_is_same_ether_addr(&mac, &before) &&
+	    rte_eth_dev_default_mac_addr_set(p->id, &before) == 0)
+		mac = before;
+	san_engine_mac_set(p, &mac);
+	san_engine_mac_watch(p);
 	return 0;
 }
 
@@ -386,6 +388,7 @@ static void
 shut(struct san_engine_port *p)
 {
 	san_engine_memif_stop(&p->memif);
+	san_engine_mac_unwatch(p);
 	if (p->started) {
 		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 		rte_eth_dev_stop(p->id);

@@ -61,7 +61,8 @@ struct san_engine_port {
 	uint16_t nb_queues; /**< engine i has queue i, of either kind; those beyond have none */
 	char name[RTE_ETH_NAME_MAX_LEN];
 	const char *driver;
-	struct rte_ether_addr mac;
+	_Atomic uint64_t mac; /**< as it is now, in its first six bytes; see san_engine_mac() */
+	int mac_fd;           /**< to ask the kernel for it; -1: it does not change */
 	/* what it can do, as probed: used where present, never required */
 	uint64_t rx_offloads, tx_offloads; /**< in use */
 	uint64_t rx_capa, tx_capa;         /**< offered */
@@ -152,6 +153,7 @@ struct san_engine {
 	uint16_t port_id;
 	uint16_t id;    /**< number among the engines of the port; its queue, if it has one */
 	bool has_queue; /**< else another engine receives and sends for it */
+	uint64_t mac;   /**< the port's, as the core knows it */
 	bool is_alone;  /**< nobody to hand anything to */
 	uint32_t turn;  /**< lcore whose packets are sent first in this round */
 	/* packets of the next burst */
@@ -245,6 +247,17 @@ bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 void san_engine_sock_rang(struct san_engine *e, uint32_t id);
 /** Wake who waits in the kernel for sockets that have become readable. */
 void san_engine_sock_wake(struct san_engine *e);
+
+/* ---- engine_mac.c ---- */
+
+/** The port's MAC address. */
+struct rte_ether_addr san_engine_mac(const struct san_engine_port *p);
+void san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac);
+/** Follow it where the kernel may change it, until it is no longer watched. */
+void san_engine_mac_watch(struct san_engine_port *p);
+void san_engine_mac_unwatch(struct san_engine_port *p);
+/** It has changed: tell the core. */
+void san_engine_mac_follow(struct san_engine *e);
 
 /* ---- engine_kernel.c ---- */
 

@@ -317,6 +317,7 @@ show_offloads(const char *what, uint64_t rx, uint64_t tx, FILE *f)
 static void
 show_port(const struct san_engine_port *p, FILE *f)
 {
+	const struct rte_ether_addr ether = san_engine_mac(p);
 	char mac[RTE_ETHER_ADDR_FMT_SIZE], addr[SAN_INET_TEXT];
 	struct rte_eth_link link = {0};
 	struct rte_eth_stats stats = {0};
@@ -324,7 +325,7 @@ show_port(const struct san_engine_port *p, FILE *f)
 
 	rte_eth_link_get_nowait(p->id, &link);
 	rte_eth_stats_get(p->id, &stats);
-	rte_ether_format_addr(mac, sizeof(mac), &p->mac);
+	rte_ether_format_addr(mac, sizeof(mac), &ether);
 	fprintf(f, "port %u: %s, driver %s, %s, link %s\n", p->id, p->name, p->driver, mac,
 		link.link_status == RTE_ETH_LINK_UP ? "up" : "down");
 	for (i = 0; i < p->conf.core.inet.nb_addrs; i++)

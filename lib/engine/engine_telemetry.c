@@ -192,6 +192,7 @@ tel_lcores(struct san_engine_port *p, struct rte_tel_data *d, const char *params
 static int
 tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
+	const struct rte_ether_addr addr = san_engine_mac(p);
 	char mac[RTE_ETHER_ADDR_FMT_SIZE];
 	uint64_t nb_rx = 0, nb_tx = 0;
 	uint32_t i;
@@ -201,7 +202,7 @@ tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 		nb_rx += p->engines[i]->stats.nb_rx;
 		nb_tx += p->engines[i]->stats.nb_tx;
 	}
-	rte_ether_format_addr(mac, sizeof(mac), &p->mac);
+	rte_ether_format_addr(mac, sizeof(mac), &addr);
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "port_name", p->conf.name);
 	rte_tel_data_add_dict_u64(d, "port", p->id);

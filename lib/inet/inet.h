@@ -167,6 +167,8 @@ uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n)
  * any call that is told the time.
  */
 uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
+/** Our MAC address from now on; *announce*: the link is told of it, even if *quiet*. */
+void san_inet_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce);
 /** What was lost but with san_inet_rx(), which tells: SAN_DROP_MAX counters. */
 const uint64_t *san_inet_drops(const struct san_inet *in);
 /** "10.0.0.1", "10.0.0.1/24", "fd00::1/64". -EINVAL. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Our addresses: everybody on the link is told of them at start, so that nobody keeps the MAC
- * address of who had them before, and hosts that claim them, too, are counted (RFC 5227 2.4,
- * RFC 4861 7.2.6). An IPv4 address is defended, but not so often that two hosts who both think
- * that it is theirs do nothing else. (RT-31, UDP-3)
+ * Our addresses: everybody on the link is told of them at start, and when the MAC address of the
+ * port changes, so that nobody keeps the one that they had before, and hosts that claim them, too,
+ * are counted (RFC 5227 2.4, RFC 4861 7.2.6). An IPv4 address is defended, but not so often that
+ * two hosts who both think that it is theirs do nothing else. (RT-31, UDP-3)
  *
  * Timer: the next announcement.
  */
@@ -29,6 +29,15 @@ void
 san_inet_own_init(struct san_inet *in)
 {
 	in->announce_ns = in->conf.announce && !in->conf.quiet ? 0 : SAN_TIME_NEVER;
+}
+
+void
+san_inet_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce)
+{
+	in->conf.mac = *mac;
+	in->nb_announced = 0;
+	if (announce)
+		in->announce_ns = 0;
 }
 
 uint64_t

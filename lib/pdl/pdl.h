@@ -316,11 +316,13 @@ struct san_pdl {
 int san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl **out);
 void san_pdl_destroy(struct san_pdl *pdl);
 /**
- * It lay parked in conf->mem: functions and link speed are those of *conf* from now on, and our
- * address, which was *old*, is *mac*. -EINVAL: its congestion control is unknown here.
+ * It lay parked in conf->mem: functions and link speed are those of *conf* from now on. -EINVAL:
+ * its congestion control is unknown here.
  */
-int san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf,
-		   const struct rte_ether_addr *old, const struct rte_ether_addr *mac);
+int san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf);
+/** Our MAC address, which was *old*, is *mac*, for every connection. */
+void san_pdl_set_mac(struct san_pdl *pdl, const struct rte_ether_addr *old,
+		     const struct rte_ether_addr *mac);
 
 /** What both sides agreed on; path already filled into the connection. */
 struct san_pdl_peer {

@@ -167,11 +167,9 @@ san_pdl_destroy(struct san_pdl *pdl)
 }
 
 int
-san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf,
-	       const struct rte_ether_addr *old, const struct rte_ether_addr *mac)
+san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf)
 {
 	const struct san_pdl_cc_ops *cc = san_pdl_cc_find(pdl->cc_name);
-	struct san_pdl_conn *c;
 	uint32_t i;
 
 	if (cc == NULL)
@@ -180,16 +178,27 @@ san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf,
 	pdl->conf.secret32 = conf->secret32;
 	pdl->conf.secret_arg = conf->secret_arg;
 	pdl->conf.link_mbps = conf->link_mbps;
+	for (i = 0; i < pdl->conf.max_conns; i++)
+		if (pdl->conns[i].state != SAN_CONN_FREE)
+			pdl->conns[i].cc.ops = cc;
+	return 0;
+}
+
+void
+san_pdl_set_mac(struct san_pdl *pdl, const struct rte_ether_addr *old,
+		const struct rte_ether_addr *mac)
+{
+	struct san_pdl_conn *c;
+	uint32_t i;
+
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		c = &pdl->conns[i];
 		if (c->state == SAN_CONN_FREE)
 			continue;
-		c->cc.ops = cc;
 		c->path.src_mac = *mac;
 		if (rte_is_same_ether_addr(&c->path.dst_mac, old))
 			c->path.dst_mac = *mac; /* our own port */
 	}
-	return 0;
 }
 
 /* ---- CIDs ---- */

@@ -657,6 +657,91 @@ sim_error__neighbour_moves(void **state)
 	pair_close(&p);
 }
 
+/* One that moved since it was asked for is found during connection set-up, too. (RT-38) */
+static void
+sim_error__connect_to_who_moved(void **state)
+{
+	struct san_cm_param param;
+	struct moved mv = {0};
+	struct world_conf conf;
+	uint64_t start_ns;
+	struct world *w;
+	uint32_t qa, qb;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&param);
+	w = world_create(&conf);
+	world_connect(w, 0, 1, &param, &param, &qa, &qb);
+	world_disconnect(w, qa, qb);
+	w->filter = move_node_1;
+	w->filter_arg = &mv;
+	start_ns = w->now_ns;
+	world_connect(w, 0, 1, &param, &param, &qa, &qb);
+	assert_in_range(w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
+	world_disconnect(w, qa, qb);
+	world_destroy(w);
+}
+
+struct own_mac {
+	uint32_t nb_old;       /* frames of node 0 with the old address anywhere */
+	uint32_t nb_announced; /* ARP of node 0 about itself */
+};
+
+/* The device of node 0 has the new address: it gets nothing that is sent to the old one. */
+static int
+only_new_mac(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
+	bool is_arp = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
+	struct own_mac *own = arg;
+
+	(void)w;
+	if (from != 0)
+		return to != 0 || rte_is_broadcast_ether_addr(&eth->dst_addr) ||
+			eth->dst_addr.addr_bytes[MAC_BYTE] == MAC_MOVED;
+	own->nb_old += eth->src_addr.addr_bytes[MAC_BYTE] != MAC_MOVED ||
+		(is_arp && arp->arp_data.arp_sha.addr_bytes[MAC_BYTE] != MAC_MOVED);
+	own->nb_announced += is_arp && arp->arp_data.arp_sip == arp->arp_data.arp_tip;
+	return 1;
+}
+
+/* Our own MAC address changes: the link is told, and connections go on, both ways. (RT-38) */
+static void
+sim_error__own_mac_changes(void **state)
+{
+	struct own_mac own = {0};
+	struct rte_ether_addr mac;
+	struct san_cm_param param;
+	struct san_ulp_wc wc;
+	uint64_t start_ns;
+	uint32_t qa, qb;
+	struct pair p;
+
+	(void)state;
+	open_default(&p, true);
+	mac = san_core_pdl(p.w->node[0].core)->conns[0].path.src_mac;
+	mac.addr_bytes[MAC_BYTE] = MAC_MOVED;
+	san_core_set_mac(p.w->node[0].core, &mac, true);
+	p.w->filter = only_new_mac;
+	p.w->filter_arg = &own;
+	start_ns = p.w->now_ns;
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(&p, false, SAN_WR_PUSH, 0, LEN, 2, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+	assert_in_range(p.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
+	/* and new ones come about */
+	world_param_default(&param);
+	world_connect(p.w, 1, 0, &param, &param, &qa, &qb);
+	world_disconnect(p.w, qa, qb);
+	world_run_for(p.w, 3 * SAN_NS_PER_S);
+	assert_int_equal(own.nb_announced, 2);
+	assert_int_equal(own.nb_old, 0);
+	pair_close(&p);
+}
+
 UNIT_TEST(test_sim_error)
 {
 	const struct CMUnitTest tests[] = {
@@ -676,6 +761,8 @@ UNIT_TEST(test_sim_error)
 		cmocka_unit_test(sim_error__queue_pair_used_again),
 		cmocka_unit_test(sim_error__ended_before_it_opened),
 		cmocka_unit_test(sim_error__neighbour_moves),
+		cmocka_unit_test(sim_error__connect_to_who_moved),
+		cmocka_unit_test(sim_error__own_mac_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * MAC addresses that change under open connections: a peer's, and our own. (RT-38)
+ */
+
+#include "core_priv.h"
+
+/* Congestion and lost packets make a peer silent for less: its neighbour entry is not doubted. */
+#define SILENT_NS (100 * SAN_NS_PER_MS)
+
+/*
+ * A silent peer, or the gateway to it, may have another MAC address by now: an address moved to
+ * another machine. The neighbour table is asked only then, so packets pay nothing.
+ */
+void
+san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct rte_ether_addr mac;
+
+	if (now_ns < c->last_rx_ns + SILENT_NS || c->state == SAN_CONN_FREE ||
+	    rte_is_zero_ether_addr(&c->path.dst_mac))
+		return; /* the last: cm is asking */
+	core->inet_deadline_ns = 0;
+	if (san_inet_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
+		c->path.dst_mac = mac;
+}
+
+void
+san_core_set_mac(struct san_core *core, const struct rte_ether_addr *mac, bool announce)
+{
+	const struct rte_ether_addr old = core->conf.inet.mac;
+
+	core->conf.inet.mac = core->conf.cm.path.src_mac = *mac;
+	san_pdl_set_mac(core->pdl, &old, mac);
+	san_cm_set_mac(core->cm, mac);
+	san_inet_set_mac(core->inet, mac, announce);
+	core->inet_deadline_ns = 0;
+}

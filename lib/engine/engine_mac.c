@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The port's MAC address, which may change while it runs where its device is the kernel's, too
+ * (ip link set address). The drivers read it once; so the kernel is asked, in the interrupt
+ * thread, and each lcore finds the new one in the next round. What we ask and announce with an
+ * old one would turn the neighbours of the kernel's own traffic away from it. (RT-38)
+ */
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_alarm.h>
+
+#include "engine_priv.h"
+#include "san_log.h"
+
+/* Between two looks: so long a wrong address may be told, to those that are asked meanwhile. */
+#define LOOK_US (100 * 1000)
+
+static uint64_t
+word_of(const void *mac)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, mac, RTE_ETHER_ADDR_LEN);
+	return word;
+}
+
+struct rte_ether_addr
+san_engine_mac(const struct san_engine_port *p)
+{
+	uint64_t word = atomic_load_explicit(&p->mac, memory_order_relaxed);
+	struct rte_ether_addr mac;
+
+	memcpy(&mac, &word, sizeof(mac));
+	return mac;
+}
+
+void
+san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac)
+{
+	atomic_store_explicit(&p->mac, word_of(mac), memory_order_relaxed);
+}
+
+/* ---- control path ---- */
+
+/* By its number: its name may change, too. False: it has none, or is gone. */
+static bool
+ask_kernel(const struct san_engine_port *p, struct ifreq *req)
+{
+	memset(req, 0, sizeof(*req));
+	req->ifr_ifindex = (int)p->if_index;
+	return ioctl(p->mac_fd, SIOCGIFNAME, req) == 0 &&
+		ioctl(p->mac_fd, SIOCGIFHWADDR, req) == 0;
+}
+
+static void
+look(void *arg)
+{
+	struct san_engine_port *p = arg;
+	struct rte_ether_addr mac;
+	struct ifreq req;
+
+	if (ask_kernel(p, &req)) {
+		memcpy(&mac, req.ifr_hwaddr.sa_data, sizeof(mac));
+		if (word_of(&mac) != p->mac && rte_is_valid_assigned_ether_addr(&mac)) {
+			SAN_LOG(ENGINE, NOTICE, "port=%u mac=" RTE_ETHER_ADDR_PRT_FMT, p->id,
+				RTE_ETHER_ADDR_BYTES(&mac));
+			san_engine_mac_set(p, &mac);
+		}
+	}
+	rte_eal_alarm_set(LOOK_US, look, p);
+}
+
+void
+san_engine_mac_watch(struct san_engine_port *p)
+{
+	struct ifreq req;
+
+	if (p->if_index == 0)
+		return;
+	/* of a family that the daemon may have, and still asks about devices */
+	p->mac_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	/* a port that has another one than its device is none that follows it */
+	if (p->mac_fd >= 0 && ask_kernel(p, &req) && word_of(req.ifr_hwaddr.sa_data) == p->mac)
+		rte_eal_alarm_set(LOOK_US, look, p);
+}
+
+void
+san_engine_mac_unwatch(struct san_engine_port *p)
+{
+	if (p->mac_fd < 0)
+		return;
+	rte_eal_alarm_cancel(look, p); /* waits for one that runs */
+	close(p->mac_fd);
+	p->mac_fd = -1;
+}
+
+/* ---- lcore ---- */
+
+void
+san_engine_mac_follow(struct san_engine *e)
+{
+	struct rte_ether_addr mac = san_engine_mac(e->port);
+
+	e->mac = word_of(&mac);
+	e->conf.inet.mac = e->conf.cm.path.src_mac = mac;
+	/* one of them is enough; where the kernel answers for us, too, it does not announce it */
+	san_core_set_mac(e->core, &mac, e->id == 0);
+}
