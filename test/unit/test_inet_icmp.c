@@ -2,6 +2,8 @@
 
 /* Echo replies of both families, neighbour discovery, and what is not answered. (RT-31, SYS-1) */
 
+#include <stdlib.h>
+
 #include "unit.h"
 
 #include <errno.h>
@@ -516,6 +518,123 @@ nd__refresh_without_option(void **state)
 	assert_false(inet_host_tx(&h, &out));
 }
 
+/* Options of a router: its MAC address, an MTU, a prefix; of a redirect, the better hop's MAC. */
+static const uint8_t router_opts[] = {
+	1,
+	1,
+	2,
+	0,
+	0,
+	0,
+	6,
+	6, /* source link-layer address */
+	5,
+	1,
+	0,
+	0,
+	0,
+	0,
+	5,
+	0, /* MTU 1280 */
+	3,
+	4,
+	64,
+	0xc0,
+	0,
+	0,
+	0xff,
+	0xff, /* prefix, on the link */
+	0,
+	0,
+	0xff,
+	0xff,
+	0,
+	0,
+	0,
+	0,
+	0xfd,
+	9, /* fd09::/64 */
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+};
+static const uint8_t redirect_opts[] = {2, 1, 2, 0, 0, 0, 6, 6};
+
+/** A message of ND as a router on the link sends it, all of it right. */
+static void
+make_router_msg(uint8_t type, const char *dst)
+{
+	const struct san_ip target = inet_ip("fd00::66"), to = inet_ip("fd77::9");
+
+	inet_put_v6(&f, "fd00::fe", dst, 255);
+	inet_put8(&f, type);
+	inet_put8(&f, 0);
+	inet_put16(&f, 0);
+	if (type == 137) { /* redirect: reserved, target, destination */
+		inet_put(&f, "\0\0\0", 4);
+		inet_put(&f, target.b, 16);
+		inet_put(&f, to.b, 16);
+		inet_put(&f, redirect_opts, sizeof(redirect_opts));
+	} else if (type == 134) { /* hops, flags, lifetime, reachable and retransmission time */
+		inet_put(&f, "\x40\0\x07\x08\0\0\0\1\0\0\0", 12);
+		inet_put(&f, router_opts, sizeof(router_opts));
+	} else {
+		inet_put(&f, "\0\0\0", 4);
+		inet_put(&f, router_opts, 8);
+	}
+	inet_seal_v6(&f);
+}
+
+/*
+ * The gateway is configured: routers' advertisements and solicitations, and redirects, also such
+ * as come from the gateway itself, change nothing. (RT-21, RT-31)
+ */
+static void
+nd__routers_change_nothing(void **state)
+{
+	static const uint8_t types[] = {133, 134, 137};
+	static const char *const dst[] = {"fd00::1", "ff02::1"};
+	static struct inet_neigh neigh[1024];
+	size_t size = h.in->conf.max_neighbours * sizeof(neigh[0]);
+	struct rte_ether_addr mac;
+	struct san_inet *before = malloc(sizeof(*before));
+	unsigned int i, k;
+
+	(void)state;
+	assert_non_null(before);
+	assert_true(size <= sizeof(neigh));
+	/* the router is a neighbour, and one that it redirects to */
+	inet_make_nd(&f, SOLICIT, "fd00::fe", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
+	inet_host_rx(&h, &f);
+	inet_make_nd(&f, SOLICIT, "fd00::66", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
+	inet_host_rx(&h, &f);
+	assert_int_equal(resolve("fd00::66", &mac), 0);
+	while (inet_host_tx(&h, &out))
+		;
+	for (i = 0; i < RTE_DIM(types); i++) {
+		for (k = 0; k < RTE_DIM(dst); k++) {
+			make_router_msg(types[i], dst[k]);
+			memcpy(before, h.in, sizeof(*before));
+			memcpy(neigh, h.in->neigh, size);
+			assert_silent(SAN_DROP_INET_UNWANTED);
+			assert_memory_equal(before, h.in, sizeof(*before));
+			assert_memory_equal(neigh, h.in->neigh, size);
+		}
+	}
+	free(before);
+}
+
 struct nd_row {
 	const char *what;
 	uint8_t type;
@@ -634,6 +753,7 @@ UNIT_TEST(test_inet_icmp)
 		TEST(nd__duplicate_address_detection),
 		TEST(nd__override),
 		TEST(nd__refresh_without_option),
+		TEST(nd__routers_change_nothing),
 		TEST(nd__not_believed),
 		TEST(nd__from_another_prefix),
 		TEST(nd__long_options),
