@@ -231,6 +231,7 @@ san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *pee
 		.rx_base = rx,
 		.rx_ssn = rx,
 		.ssn_queued = rx,
+		.wait_due_ns = SAN_TIME_NEVER,
 	};
 	tc->peer.n_tx = RTE_MIN(RTE_MAX(peer->n_tx, 1), SAN_TL_N_MAX);
 	tc->peer.n_rx = RTE_MIN(RTE_MAX(peer->n_rx, 1), SAN_TL_N_MAX);

@@ -433,6 +433,7 @@ struct san_tl_conn {
 	struct san_tl_rxns pulls;  /**< executed pulls with bytes to send */
 	struct san_tl_rxns retry;  /**< pulls and atomics that the ULP was not ready for */
 	uint64_t retry_ns;
+	uint64_t wait_due_ns; /**< unordered: no transaction's wait_ns is sooner */
 	TAILQ_ENTRY(san_tl_conn)
 	admit_link;
 	TAILQ_ENTRY(san_tl_conn)

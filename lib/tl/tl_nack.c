@@ -420,25 +420,54 @@ wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t ro
 	san_tl_deadline(tl, tc, tc->rnr_until_ns);
 }
 
-static void
-wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t round,
-	       uint64_t until_ns)
+static uint64_t
+rnr_limit_ns(const struct san_tl_conn *tc, const struct san_tl_txn *t)
 {
-	t->round = round;
+	return t->rnr_since_ns + tc->peer.rnr_tx_ms * SAN_NS_PER_MS;
+}
+
+static void
+resume_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	struct san_tl_txn *t = san_tl_txn_at(tc, tc->rnr_rsn_tx);
+
+	if (tc->rnr_until_ns == 0 || now_ns < tc->rnr_until_ns)
+		return;
+	tc->rnr_until_ns = 0;
+	if (san_tl_is_live_push(t) && t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
+		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
+	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+}
+
+/* Its delay is over. */
+static void
+resume_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint64_t now_ns)
+{
+	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	if (t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
+		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
+	else
+		san_tl_txn_ready(tc, t);
+	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+}
+
+static void
+wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint64_t until_ns,
+	       uint64_t now_ns)
+{
 	san_pdl_tx_withdraw(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
 	if (san_tl_is_live_push(t))
 		san_tl_push_rewind(tl, tc, t);
 	if (!san_tl_is_live_push(t))
 		return; /* given up: its place in the window was all that it needed */
+	if (until_ns <= now_ns) {
+		resume_unordered(tl, tc, t, now_ns);
+		return;
+	}
 	t->wait_ns = until_ns;
+	tc->wait_due_ns = san_time_min(tc->wait_due_ns, until_ns);
 	san_tl_txn_list(tc, t, SAN_TXN_LIST_WAIT);
 	san_tl_deadline(tl, tc, until_ns);
-}
-
-static uint64_t
-rnr_limit_ns(const struct san_tl_conn *tc, const struct san_tl_txn *t)
-{
-	return t->rnr_since_ns + tc->peer.rnr_tx_ms * SAN_NS_PER_MS;
 }
 
 /* RNR, or no record: withdraw, wait, send again. *t* may be NULL on ordered ones only. */
@@ -466,11 +495,13 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	}
 	if (t != NULL)
 		san_tl_unpack(tl, tc, t);
-	if (tc->peer.ordered)
+	if (tc->peer.ordered) {
 		wait_ordered(tl, tc, p->rsn, p->round, until_ns);
-	else
-		wait_unordered(tl, tc, t, p->round, until_ns);
-	san_tl_rnr_timer(tl, tc, now_ns);
+		resume_ordered(tl, tc, now_ns);
+	} else {
+		t->round = p->round;
+		wait_unordered(tl, tc, t, until_ns, now_ns);
+	}
 	return SAN_DROP_NONE;
 }
 
@@ -558,47 +589,29 @@ san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 
 /* ---- initiator: the delay is over ---- */
 
-static void
-resume_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
-{
-	struct san_tl_txn *t = san_tl_txn_at(tc, tc->rnr_rsn_tx);
-
-	if (tc->rnr_until_ns == 0 || now_ns < tc->rnr_until_ns)
-		return;
-	tc->rnr_until_ns = 0;
-	if (san_tl_is_live_push(t) && t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
-		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
-	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
-}
-
 void
 san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	struct san_tl_txn *t, *next;
 
 	resume_ordered(tl, tc, now_ns);
+	if (now_ns < tc->wait_due_ns)
+		return;
+	tc->wait_due_ns = SAN_TIME_NEVER;
 	for (t = TAILQ_FIRST(&tc->wait); t != NULL; t = next) {
 		next = TAILQ_NEXT(t, link);
-		if (now_ns < t->wait_ns)
-			continue;
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
-		if (t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
-			san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
+		if (now_ns >= t->wait_ns)
+			resume_unordered(tl, tc, t, now_ns);
 		else
-			san_tl_txn_ready(tc, t);
-		san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+			tc->wait_due_ns = san_time_min(tc->wait_due_ns, t->wait_ns);
 	}
 }
 
 uint64_t
 san_tl_rnr_due_ns(const struct san_tl_conn *tc)
 {
-	uint64_t due_ns = tc->rnr_until_ns != 0 ? tc->rnr_until_ns : SAN_TIME_NEVER;
-	const struct san_tl_txn *t;
-
-	TAILQ_FOREACH(t, &tc->wait, link)
-		due_ns = san_time_min(due_ns, t->wait_ns);
-	return due_ns;
+	return tc->rnr_until_ns != 0 ? san_time_min(tc->rnr_until_ns, tc->wait_due_ns) :
+				       tc->wait_due_ns;
 }
 
 /* ---- initiator: giving up ---- */
