@@ -16,7 +16,9 @@
  * has gone on since, so some of it was lost. Those who invent sources are held by that as little as
  * by any other rule; when they have filled all there is, what is older than CROWDED_NS makes room.
  *
- * To look a packet up is to look at all: they are few, and side by side.
+ * To look a packet up is to look at all: they are few, and side by side. Its fragments are a list,
+ * walked if they come in disorder; so there are no more of them than the longest datagram has
+ * over the narrowest path (RT-36).
  *
  * Timer: when the oldest packet has waited too long.
  */
@@ -380,7 +382,7 @@ add(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p, const struc
 	if (p->is_broken)
 		return SAN_DROP_INET_FRAG;
 	rc = is_end_right(in, p, f) ? find_place(in, p, f, &prev) : -EINVAL;
-	if (rc == 0 && !make_room(in, rx, p))
+	if (rc == 0 && (p->nb_pieces == INET_NB_FRAGS || !make_room(in, rx, p)))
 		rc = -ENOSPC;
 	if (rc != 0 && rc != -EEXIST)
 		give_up(in, p);

@@ -602,6 +602,27 @@ whole__share_of_fragments(void **state)
 	assert_int_equal(nb_lost(), 100 + NB_FRAGS / 2);
 }
 
+/* However many fragments a source may have: a packet of so many is none of a path. (RT-36) */
+static void
+whole__too_many_pieces(void **state)
+{
+	struct san_inet_conf conf;
+	uint32_t i;
+
+	(void)state;
+	san_inet_destroy(h.in);
+	inet_host_conf(pool, &conf);
+	conf.max_frags = 8 * INET_NB_FRAGS;
+	inet_host_init(&h, pool, &conf);
+	make("10.0.0.2", 40000);
+	for (i = INET_NB_FRAGS; i > 0; i--)
+		rx_waits(8 + i * 8, 8, true);
+	assert_int_equal(nb_lost(), 0);
+	assert_int_equal(rx(8, 8, true), SAN_DROP_INET_FRAG);
+	assert_int_equal(nb_lost(), INET_NB_FRAGS);
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+}
+
 static const char *const many[] = {
 	"10.0.0.20",
 	"10.0.0.21",
@@ -729,6 +750,7 @@ UNIT_TEST(test_inet_whole)
 		TEST(whole__given_up),
 		TEST(whole__share_of_packets),
 		TEST(whole__share_of_fragments),
+		TEST(whole__too_many_pieces),
 		TEST(whole__crowded),
 		TEST(whole__crowded_by_mbufs),
 		TEST(whole__no_mbuf),
