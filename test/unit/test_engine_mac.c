@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* A port whose MAC address changes under it. (RT-38) */
+
+#include "test_engine_loop.h"
+#include "unit.h"
+
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+static const struct rte_ether_addr moved = {{2, 0, 0, 0, 9, 9}};
+
+static bool
+has(const struct rte_ether_addr *mac)
+{
+	return rte_is_same_ether_addr(mac, &moved);
+}
+
+/* The lcore takes it in its next round: for its core, and for what goes to ourselves. */
+static void
+san_engine_mac_follow__in_the_next_round(void **state)
+{
+	uint64_t nb_local = e->stats.nb_local;
+	struct san_ulp_wr wr = good_push();
+	const struct san_pdl *pdl;
+	uint32_t i, n = 0;
+
+	(void)state;
+	san_engine_mac_set(port, &moved);
+	assert_false(has(&e->conf.inet.mac));
+	san_engine_progress(port);
+	assert_true(has(&e->conf.inet.mac));
+	pdl = san_core_pdl(e->core);
+	for (i = 0; i < pdl->conf.max_conns; i++) {
+		if (pdl->conns[i].state == SAN_CONN_FREE)
+			continue;
+		assert_true(has(&pdl->conns[i].path.src_mac));
+		assert_true(has(&pdl->conns[i].path.dst_mac));
+		n++;
+	}
+	assert_int_equal(n, 2);
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	assert_true(e->stats.nb_local > nb_local);
+}
+
+static bool
+set_mac(const char *name, const struct rte_ether_addr *mac)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	struct ifreq req = {.ifr_hwaddr.sa_family = ARPHRD_LOOPBACK};
+
+	assert_true(fd >= 0);
+	strcpy(req.ifr_name, name);
+	memcpy(req.ifr_hwaddr.sa_data, mac, sizeof(*mac));
+	rc = ioctl(fd, SIOCSIFHWADDR, &req);
+	close(fd);
+	return rc == 0;
+}
+
+/* The kernel's device gets another one: seen within a moment, and no more when it is unwatched. */
+static void
+san_engine_mac_watch__of_the_kernel(void **state)
+{
+	static const struct rte_ether_addr other = {{2, 0, 0, 0, 8, 8}};
+	static struct san_engine_port p = {.mac_fd = -1};
+	struct rte_ether_addr mac;
+	uint32_t ms;
+
+	(void)state;
+	if (unshare(CLONE_NEWNET) != 0)
+		skip(); /* not allowed here */
+	p.if_index = if_nametoindex("lo");
+	san_engine_mac_watch(&p);
+	assert_true(set_mac("lo", &moved));
+	for (ms = 0; ms < 10000; ms += 10) {
+		mac = san_engine_mac(&p);
+		if (has(&mac))
+			break;
+		usleep(10000);
+	}
+	assert_true(has(&mac));
+	san_engine_mac_unwatch(&p);
+	assert_int_equal(p.mac_fd, -1);
+	assert_true(set_mac("lo", &other));
+	usleep(300000);
+	mac = san_engine_mac(&p);
+	assert_true(has(&mac));
+}
+
+UNIT_TEST(test_engine_mac)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(san_engine_mac_follow__in_the_next_round, setup,
+						teardown),
+		cmocka_unit_test(san_engine_mac_watch__of_the_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
