@@ -652,6 +652,7 @@ sim_error__neighbour_moves(void **state)
 	for (start_ns = p.w->now_ns; p.w->now_ns < start_ns + SAN_NS_PER_S;) {
 		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 3, 0);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		world_run_for(p.w, 10 * SAN_NS_PER_MS);
 	}
 	assert_int_equal(mv.nb_asked, 0);
 	pair_close(&p);
