@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * RT-13: what a target has granted and not placed in its turn stays within its budget.
+ * RT-13: what a target has granted and not placed in its turn stays within its budget, but for
+ * what long paths hold; and no path has room for more than it can hold (RT-41).
  * RT-35: of what lapsed a host has no more than its bound, what it may have been granted before
  * it came there, and one grant for each connection. Counted from the records, not taken from
  * the counters that the protocol decides by.
@@ -11,9 +12,12 @@
  */
 
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "san_assert.h"
 #include "sim_check.h"
 
+#define BURST_PKTS  8
 #define PIECE_BYTES (32u << 10) /* what is left is worth a grant from that on */
 
 /* Bytes that may still come, or come again: all but those that are placed in their turn. */
@@ -49,44 +53,91 @@ check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_
 			       r->length - r->granted, r->length);
 }
 
-static void
-check_host(struct sim_world *w, const struct sim_host *h, const struct san_tl_host *peer)
+/* More than this cannot be on the path from the peer of *tc* but in a queue (RT-41). */
+static uint64_t
+path_most(const struct sim_world *w, const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	const struct san_tl_conf *conf = &san_core_tl(h->core)->conf;
-	uint64_t bound = (uint64_t)conf->lapsed_bytes + conf->budget_bytes +
+	uint64_t ns = tl->pdl->conns[tc->slot].rtt.base_ns + w->conf.host.poll_ns;
+
+	/* what comes at once when a fault is over may look like any rate */
+	if (w->conf.nb_faults != 0)
+		return tl->conf.path_bytes;
+	/* a packet more or less within a round trip is a part of it that counts on the shortest */
+	return RTE_MIN(w->conf.edge.rate_mbps * ns / 8000 * 2 + BURST_PKTS * w->conf.host.mtu,
+		       tl->conf.path_bytes);
+}
+
+static void
+check_host(struct sim_world *w, const struct sim_host *h, const struct san_tl_conn *tc)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	const struct san_tl_conf *conf = &tl->conf;
+	const struct san_tl_host *peer = tc->host;
+	uint64_t path = path_most(w, tl, tc);
+	uint64_t bound = (uint64_t)conf->lapsed_bytes + conf->budget_bytes + path +
 		(uint64_t)peer->nb_conns * conf->grant_bytes;
 
 	if (peer->lapsed > bound)
 		sim_world_fail(w, "grant", "host %u: %u bytes lapsed of one peer; the bound is "
 					   "%" PRIu64,
 			       h->id, peer->lapsed, bound);
+	if (path <= tl->budget_bytes / 4 * 3) /* two that wait have no more than half of it */
+		path = 0;
+	if (peer->paths[true].room > path || peer->paths[false].room > path)
+		sim_world_fail(w, "grant", "host %u: a path has room for %u and %u bytes beyond "
+					   "the budget; it holds %" PRIu64,
+			       h->id, peer->paths[true].room, peer->paths[false].room, path);
+}
+
+/* Bytes due of each peer host, and all that lapsed. */
+static uint64_t
+count_due(struct sim_world *w, const struct sim_host *h, uint64_t *due)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	const struct san_tl_conn *tc;
+	const struct san_tl_rxn *r;
+	uint64_t lapsed = 0;
+	uint32_t slot, bytes;
+
+	for (slot = 0; slot < tl->conf.max_conns; slot++) {
+		tc = &tl->conns[slot];
+		if (!tc->open)
+			continue;
+		check_crumbs(w, h, tc);
+		check_host(w, h, tc);
+		TAILQ_FOREACH(r, &tc->rxns, all_link) {
+			bytes = due_of(tc, r);
+			due[tc->host - tl->hosts] += bytes - RTE_MIN(bytes, r->charge.lapsed);
+			lapsed += r->charge.lapsed;
+		}
+	}
+	return lapsed;
 }
 
 static void
 grant_round(struct sim_world *w, void *state, struct sim_host *h)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
-	uint64_t due = 0, lapsed = 0;
-	const struct san_tl_rxn *r;
-	uint32_t slot;
+	uint64_t *due = calloc(tl->conf.max_conns, sizeof(*due)), sum = 0, path = 0, lapsed, room;
+	uint32_t i;
 
 	(void)state;
-	for (slot = 0; slot < tl->conf.max_conns; slot++) {
-		if (!tl->conns[slot].open)
-			continue;
-		check_crumbs(w, h, &tl->conns[slot]);
-		check_host(w, h, tl->conns[slot].host);
-		TAILQ_FOREACH(r, &tl->conns[slot].rxns, all_link) {
-			uint32_t bytes = due_of(&tl->conns[slot], r);
-
-			due += bytes - RTE_MIN(bytes, r->charge.lapsed);
-			lapsed += r->charge.lapsed;
-		}
+	SAN_VERIFY(due != NULL);
+	lapsed = count_due(w, h, due);
+	for (i = 0; i < tl->conf.max_conns; i++) {
+		room = RTE_MIN(due[i], tl->hosts[i].paths[true].room);
+		path += room;
+		sum += due[i] - room;
 	}
-	if (due > tl->conf.budget_bytes || tl->budget_used > tl->conf.budget_bytes)
+	free(due);
+	if (sum > tl->conf.budget_bytes || tl->budget_used > tl->conf.budget_bytes)
 		sim_world_fail(w, "grant",
 			       "host %u: %" PRIu64 " bytes granted, %u counted; the budget is %u",
-			       h->id, due, tl->budget_used, tl->conf.budget_bytes);
+			       h->id, sum, tl->budget_used, tl->conf.budget_bytes);
+	if (path > tl->conf.path_bytes)
+		sim_world_fail(w, "grant",
+			       "host %u: %" PRIu64 " bytes granted beyond the budget, at most %u",
+			       h->id, path, tl->conf.path_bytes);
 	if (lapsed > tl->lapsed_used)
 		sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes lapsed, %u counted", h->id,
 			       lapsed, tl->lapsed_used);

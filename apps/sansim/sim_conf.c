@@ -171,6 +171,7 @@ static const struct key keys[] = {
 	 "full packets until a longer one is tried; 0: the path takes it"},
 	{"host", "budget", NUM(host.budget_pkts, 0, 1u << 24), "packets in flight" DEFAULT},
 	{"host", "incast", SIZE(host.incast_bytes, 0, 1u << 31), "granted, not placed" DEFAULT},
+	{"host", "paths", SIZE(host.path_bytes, 0, 1u << 31), "likewise, on long paths" DEFAULT},
 	{"host", "lapsed", SIZE(host.lapsed_bytes, 0, 1u << 31), "lapsed of a slow peer's" DEFAULT},
 	{"host", "grant", SIZE(host.grant_bytes, 0, 1u << 31), "one grant" DEFAULT},
 	{"host", "solicit", SIZE(host.solicit_len, 0, 1u << 31), "solicited from here" DEFAULT},

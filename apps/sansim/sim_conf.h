@@ -65,7 +65,7 @@ struct sim_host_conf {
 	/* of connections */
 	uint16_t req_win, data_win, first_win, max_txn, msg_limit, rnr_ms, keepalive_ms, pmtu;
 	/* of the core */
-	uint32_t budget_pkts, incast_bytes, lapsed_bytes, grant_bytes, solicit_len;
+	uint32_t budget_pkts, incast_bytes, path_bytes, lapsed_bytes, grant_bytes, solicit_len;
 	uint32_t max_wide, max_txns, max_rxns, max_held, max_held_conn, pull_piece;
 	uint32_t cwnd, cwnd_max, ack_every, ooo_distance, max_retries, plb_bad_rtts;
 	uint32_t solicit_level; /**< + 1, so that 0 is the default */

@@ -97,6 +97,7 @@ tune_tl(struct san_tl_conf *tl, const struct sim_host_conf *hc)
 
 	tl->policy = (uint8_t)policy[hc->policy];
 	SET(tl->budget_bytes, hc->incast_bytes);
+	SET(tl->path_bytes, hc->path_bytes);
 	SET(tl->lapsed_bytes, hc->lapsed_bytes);
 	SET(tl->grant_bytes, hc->grant_bytes);
 	SET(tl->solicit_len, hc->solicit_len);

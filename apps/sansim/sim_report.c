@@ -67,6 +67,7 @@ sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 	s->tl.nb_pack_msgs_tx += tl->stats.nb_pack_msgs_tx;
 	s->tl.nb_unpack_tx += tl->stats.nb_unpack_tx;
 	s->tl.budget_high = RTE_MAX(s->tl.budget_high, tl->stats.budget_high);
+	s->tl.path_high = RTE_MAX(s->tl.path_high, tl->stats.path_high);
 	s->cam_high = RTE_MAX(s->cam_high, tl->cam.nb_high);
 	s->cam_inserts += tl->cam.nb_inserts;
 	s->cam_rejects += tl->cam.nb_rejects;
@@ -197,6 +198,7 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("grants", e->tl.nb_grants);
 	PUT("grants_lapsed", e->tl.nb_grants_lapsed);
 	PUT("grant_high_bytes", e->tl.budget_high);
+	PUT("path_high_bytes", e->tl.path_high);
 	PUT("rnr", e->tl.nb_rnr_tx);
 	PUT("red_zone", e->tl.nb_red);
 	PUT("packed", e->tl.nb_packed_tx);

@@ -112,6 +112,7 @@ static const struct counter {
 	TL("finished_data", nb_finished_data),
 	TL("budget_lent", nb_lent),
 	TL("budget_high", budget_high),
+	TL("path_high", path_high),
 	ULP("wrs", nb_wrs),
 	ULP("wcs", nb_wcs),
 	ULP("placed_bytes", nb_placed_bytes),

@@ -31,6 +31,7 @@ san_tl_conf_default(struct san_tl_conf *conf)
 		.max_txns = 16384,
 		.max_rxns = 16384,
 		.budget_bytes = 512u << 10, /* below what a port of a common switch can queue */
+		.path_bytes = 1u << 30,     /* one host: half of it, 100 Gb/s for 40 ms */
 		.lapsed_bytes = 1u << 20,
 		.grant_bytes = 64u << 10,
 		.solicit_len = 8u << 10,
@@ -50,8 +51,8 @@ conf_is_valid(const struct san_tl_conf *conf)
 		conf->max_refused >= 1 &&
 		conf->max_txns >= 1 &&
 		conf->budget_bytes >= 1 && conf->budget_bytes <= INT32_MAX &&
-		conf->lapsed_bytes <= INT32_MAX && conf->grant_bytes >= 1 &&
-		conf->nacks_per_ms >= 1 &&
+		conf->path_bytes <= INT32_MAX && conf->lapsed_bytes <= INT32_MAX &&
+		conf->grant_bytes >= 1 && conf->nacks_per_ms >= 1 &&
 		conf->policy <= SAN_GRANT_SRPT && conf->cam != NULL;
 }
 
@@ -492,12 +493,13 @@ check_charges(const struct san_tl *tl)
 			charged[granted] += ch->charged;
 		}
 	}
-	SAN_VERIFY(charged[0] == tl->pulled_used && charged[0] + charged[1] == tl->budget_used);
+	SAN_VERIFY(charged[0] + charged[1] == (uint64_t)tl->budget_used + tl->path_used);
+	SAN_VERIFY(tl->path_used <= tl->conf.path_bytes);
 	SAN_VERIFY(tl->limit_bytes <= tl->budget_bytes);
 	SAN_VERIFY(tl->budget_bytes <= tl->conf.budget_bytes);
 	SAN_VERIFY(tl->budget_used <= tl->budget_bytes);
 	SAN_VERIFY(tl->pulled_used == 0 || tl->pulled_used < tl->budget_bytes);
-	SAN_VERIFY(tl->slow_used <= charged[1]);
+	SAN_VERIFY(tl->pulled_used <= charged[0] && tl->slow_used <= charged[1]);
 }
 
 void

@@ -92,7 +92,7 @@ enum san_txn_state {
  * pulls at most what was asked for and did not arrive.
  */
 struct san_tl_charge {
-	uint32_t charged;   /**< bytes in budget_used */
+	uint32_t charged;   /**< bytes in budget_used or path_used */
 	uint32_t lapsed;    /**< bytes in lapsed_used */
 	uint64_t since_ns;  /**< last granted, or last arrival */
 	uint64_t since_use; /**< arrived of all grants and pulls then, bytes */
@@ -285,6 +285,7 @@ struct san_tl_conf {
 	uint32_t max_txns;      /**< initiator records of the lcore, beyond one for each wide one */
 	uint32_t max_rxns;      /**< target records of the lcore */
 	uint32_t budget_bytes;  /**< incast budget: granted or pulled, not placed (RT-13) */
+	uint32_t path_bytes;    /**< ... beyond that, what long paths hold: of all hosts (RT-41) */
 	uint32_t lapsed_bytes;  /**< a peer host with more lapsed grants is granted slowly */
 	/** Several lcores have one budget: this says how much, budget_bytes does not count. */
 	struct san_tl_lend *lend;
@@ -340,21 +341,36 @@ struct san_tl_refused {
 TAILQ_HEAD(san_tl_conns, san_tl_conn);
 
 /**
+ * The path from a peer host: what was granted to it, or pulled from it, and is not placed.
+ * Of that, what the path holds by itself is not in the budget (RT-41; see tl_path.c).
+ */
+struct san_tl_path {
+	uint32_t charged;   /**< all of it */
+	uint32_t room;      /**< so much of it is not in the budget */
+	uint32_t want;      /**< what *room* is to be: it shrinks as charges come back */
+	uint32_t rate;      /**< bytes per 2^20 ns, the best of late */
+	uint64_t arrived;   /**< bytes, since *since_ns* */
+	uint64_t since_ns;  /**< beginning of this round trip; 0: none yet */
+	uint64_t since_use; /**< tl->use then */
+};
+
+/**
  * A peer host within one partition: what its connections hold together, and its turn
  * among the others, however many connections it has (RT-35).
  */
 struct san_tl_host {
 	struct san_ip ip;
 	uint16_t pkey;
-	bool in_admit;             /**< on tl->admit[slow] */
-	bool slow;                 /**< more than lapsed_bytes of its grants lapsed */
-	uint32_t nb_conns;         /**< open ones; 0: the record is free */
-	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
-	uint32_t nb_rxns;          /**< records in use */
-	uint32_t nb_heads[2];      /**< connections whose base has a record: others, solicited */
-	uint32_t nb_pullers;       /**< connections with a pull that the base has passed */
-	uint64_t nacks_ns;         /**< see san_rate.h */
-	struct san_tl_conns admit; /**< its connections with something to grant */
+	bool in_admit;               /**< on tl->admit[slow] */
+	bool slow;                   /**< more than lapsed_bytes of its grants lapsed */
+	uint32_t nb_conns;           /**< open ones; 0: the record is free */
+	uint32_t lapsed;             /**< of lapsed_used, by what it was granted */
+	uint32_t nb_rxns;            /**< records in use */
+	uint32_t nb_heads[2];        /**< connections whose base has a record: others, solicited */
+	uint32_t nb_pullers;         /**< connections with a pull that the base has passed */
+	uint64_t nacks_ns;           /**< see san_rate.h */
+	struct san_tl_conns admit;   /**< its connections with something to grant */
+	struct san_tl_path paths[2]; /**< pulled, and granted */
 	TAILQ_ENTRY(san_tl_host)
 	link;
 	SLIST_ENTRY(san_tl_host)
@@ -423,7 +439,7 @@ struct san_tl_conn {
 	uint32_t nb_held;          /**< mbufs held */
 	uint32_t held_at;          /**< how far the base was when that was looked at last */
 	uint64_t held_ns;          /**< when it is looked at again */
-	uint32_t charged;          /**< of budget_used, by what it was granted */
+	uint32_t charged;          /**< of budget_used and path_used, by what it was granted */
 	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
 	uint32_t lapsed_pulled;    /**< the same, by its pulls */
 	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
@@ -466,6 +482,7 @@ struct san_tl_stats {
 	/* incast budget (RT-13) */
 	uint64_t nb_lent;     /**< times that it was given back for other lcores */
 	uint64_t budget_high; /**< high-water mark of budget_used */
+	uint64_t path_high;   /**< likewise of path_used (RT-41) */
 };
 
 /** A NACK that must go. */
@@ -518,15 +535,18 @@ struct san_tl {
 	uint32_t share_bytes;  /**< what it can count on */
 	uint32_t claim;        /**< its part of lend->claims */
 	uint32_t calm;         /**< rounds since somebody here waited for budget */
-	uint32_t budget_used;  /**< granted or pulled, and not placed in its turn */
+	uint32_t budget_used;  /**< granted or pulled, not placed in its turn, not path_used */
 	uint32_t pulled_used;  /**< of it, pulled */
+	uint32_t path_used;    /**< granted or pulled, not placed, and not in budget_used */
+	uint64_t path_room;    /**< sum of the room of all paths */
+	uint32_t rate;         /**< like those of the paths, of all together */
 	uint32_t lapsed_used;
 	uint64_t use;    /**< arrived of what was granted and pulled, bytes */
 	uint64_t use_ns; /**< when the last of it did */
 	uint64_t now_ns; /**< when the packet came that is being looked at */
 	uint32_t nb_held;
 	uint32_t nb_admit;
-	uint32_t slow_used;            /**< of budget_used, granted to slow hosts */
+	uint32_t slow_used;            /**< of both, granted to slow hosts */
 	struct san_tl_host *hosts;     /**< max_conns */
 	uint32_t *host_held;           /**< of each: mbufs held */
 	struct san_tl_bucket *buckets; /**< of hosts in use */

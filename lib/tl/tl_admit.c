@@ -5,6 +5,7 @@
  *
  *   budget_used  granted or pulled, not placed: at most budget_bytes, at every step;
  *                with several lcores that changes as it is lent (tl_lend.c)
+ *   path_used    likewise, but what long paths hold by themselves (tl_path.c)
  *   pulled_used  of it, what is pulled: at most three quarters
  *   slow_used    of it, what was granted to slow hosts (below): one grant at a time
  *   lapsed_used  granted or pulled, but unused for 4 RTT, in which nothing else
@@ -66,9 +67,16 @@ budget_room(const struct san_tl *tl)
 	return room_in(any_granted(tl) ? tl->limit_bytes : tl->budget_bytes, tl->budget_used);
 }
 
-/* Of a budget, what may be pulled. */
+/* Bytes that may be granted to *tc*: of the budget, and of its path. */
 static uint32_t
-pull_part(uint32_t budget_bytes)
+grant_room(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	return budget_room(tl) + san_tl_path_left(tl, &tc->host->paths[true]);
+}
+
+/* Of a budget, what may be pulled. */
+uint32_t
+san_tl_pull_part(uint32_t budget_bytes)
 {
 	return budget_bytes - RTE_MAX(budget_bytes / 4, 1u);
 }
@@ -76,14 +84,15 @@ pull_part(uint32_t budget_bytes)
 uint32_t
 san_tl_pull_most(const struct san_tl *tl)
 {
-	return pull_part(tl->share_bytes);
+	return san_tl_pull_part(tl->share_bytes);
 }
 
 uint32_t
-san_tl_pull_room(const struct san_tl *tl)
+san_tl_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	return RTE_MIN(room_in(pull_part(tl->limit_bytes), tl->pulled_used),
-		       room_in(tl->limit_bytes, tl->budget_used));
+	return RTE_MIN(room_in(san_tl_pull_part(tl->limit_bytes), tl->pulled_used),
+		       room_in(tl->limit_bytes, tl->budget_used)) +
+		san_tl_path_left(tl, &tc->host->paths[false]);
 }
 
 bool
@@ -92,17 +101,21 @@ san_tl_waits_for_budget(const struct san_tl *tl)
 	const struct san_tl_conn *puller = TAILQ_FIRST(&tl->want_budget);
 
 	return (tl->nb_admit != 0 && budget_room(tl) < tl->conf.grant_bytes) ||
-		(puller != NULL && puller->want_bytes > san_tl_pull_room(tl));
+		(puller != NULL && puller->want_bytes > san_tl_pull_room(tl, puller));
 }
 
 static void
 add_charged(struct san_tl *tl, struct san_tl_charge *ch, int64_t bytes)
 {
-	uint32_t *part = ch->granted ? &tl->conns[ch->slot].charged : &tl->pulled_used;
+	struct san_tl_conn *tc = &tl->conns[ch->slot];
+	int64_t of_budget = san_tl_path_add(tl, ch, bytes);
 
 	ch->charged = (uint32_t)(ch->charged + bytes);
-	*part = (uint32_t)(*part + bytes);
-	tl->budget_used = (uint32_t)(tl->budget_used + bytes);
+	if (ch->granted)
+		tc->charged = (uint32_t)(tc->charged + bytes);
+	else
+		tl->pulled_used = (uint32_t)(tl->pulled_used + of_budget);
+	tl->budget_used = (uint32_t)(tl->budget_used + of_budget);
 	if (unlikely(ch->slow)) {
 		tl->slow_used = (uint32_t)(tl->slow_used + bytes);
 		ch->slow = ch->charged != 0;
@@ -133,7 +146,8 @@ san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint6
 {
 	if (bytes == 0)
 		return;
-	SAN_ASSERT(bytes <= (ch->granted ? budget_room(tl) : san_tl_pull_room(tl)));
+	SAN_ASSERT(bytes <= (ch->granted ? grant_room(tl, &tl->conns[ch->slot]) :
+					   san_tl_pull_room(tl, &tl->conns[ch->slot])));
 	add_charged(tl, ch, bytes);
 	if (unlikely(ch->granted && !ch->slow && tl->conns[ch->slot].host->slow)) {
 		tl->slow_used += ch->charged;
@@ -152,6 +166,7 @@ san_tl_charge_use(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, u
 	tl->use_ns = now_ns;
 	ch->since_ns = now_ns;
 	ch->since_use = tl->use;
+	san_tl_path_use(tl, ch, bytes, now_ns);
 }
 
 static void
@@ -247,7 +262,7 @@ san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 static bool
 is_queued(const struct san_tl *tl, const struct san_tl_charge *ch, uint64_t now_ns)
 {
-	return tl->use - ch->since_use < (uint64_t)tl->budget_bytes + tl->lapsed_used &&
+	return tl->use - ch->since_use < tl->budget_bytes + tl->path_room + tl->lapsed_used &&
 		now_ns < tl->use_ns + lapse_ns(tl, ch) &&
 		now_ns < ch->since_ns + QUEUE_LAPSES * lapse_ns(tl, ch);
 }
@@ -412,11 +427,11 @@ static uint32_t
 step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	uint32_t mtu = mtu_of(tl, tc), left = remaining(tc), least = least_room(tl, tc);
-	uint32_t step = RTE_MIN(RTE_MIN(left, step_most(tl, tc)), budget_room(tl));
-	uint32_t quarter = tl->budget_bytes / 4;
+	uint32_t step = RTE_MIN(RTE_MIN(left, step_most(tl, tc)), grant_room(tl, tc));
+	uint32_t most = tl->budget_bytes / 4 + tc->host->paths[true].room;
 
 	if (any_granted(tl) && tl->nb_admit > 1)
-		step = RTE_MIN(step, tc->charged < quarter ? quarter - tc->charged : 0);
+		step = RTE_MIN(step, room_in(most, tc->charged));
 	if (any_granted(tl) && step < least)
 		return 0;
 	if (step < left && least < left)
@@ -438,7 +453,8 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 		tc = pick(tl, misses != 0);
 		if (tc == NULL)
 			break;
-		if (any_granted(tl) && budget_room(tl) < least_room(tl, tc))
+		/* another one may have room of its own only where any path has */
+		if (tl->path_room == 0 && any_granted(tl) && budget_room(tl) < least_room(tl, tc))
 			break;
 		step = step_of(tl, tc);
 		/* to the end of the list, whatever comes of it: round-robin */

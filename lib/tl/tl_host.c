@@ -82,6 +82,8 @@ san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc)
 	if (--h->nb_conns != 0)
 		return;
 	SAN_VERIFY(h->lapsed == 0 && h->nb_rxns == 0 && !h->in_admit);
+	san_tl_path_end(tl, &h->paths[false]);
+	san_tl_path_end(tl, &h->paths[true]);
 	SLIST_REMOVE(bucket_of(tl, &h->ip, h->pkey), h, san_tl_host, bucket_link);
 	SLIST_INSERT_HEAD(&tl->free_hosts, h, bucket_link);
 	tl->nb_hosts--;
@@ -117,9 +119,22 @@ check_host(const struct san_tl *tl, const struct san_tl_host *h)
 void
 san_tl_hosts_check(const struct san_tl *tl)
 {
-	uint32_t i;
+	uint64_t over[2] = {0}, charged = 0, room = 0;
+	const struct san_tl_path *p;
+	uint32_t i, k;
 
-	for (i = 0; i < tl->conf.max_conns; i++)
-		if (tl->hosts[i].nb_conns != 0)
-			check_host(tl, &tl->hosts[i]);
+	for (i = 0; i < tl->conf.max_conns; i++) {
+		if (tl->hosts[i].nb_conns == 0)
+			continue;
+		check_host(tl, &tl->hosts[i]);
+		for (k = 0; k < 2; k++) {
+			p = &tl->hosts[i].paths[k];
+			over[k] += san_tl_path_over(p);
+			charged += p->charged;
+			room += p->room;
+		}
+	}
+	SAN_VERIFY(over[0] == tl->pulled_used && over[0] + over[1] == tl->budget_used);
+	SAN_VERIFY(charged == (uint64_t)tl->budget_used + tl->path_used);
+	SAN_VERIFY(room == tl->path_room);
 }

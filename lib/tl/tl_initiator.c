@@ -157,7 +157,7 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 		tl->stats.nb_atomics += req->type == SAN_TL_ATOMIC;
 		if (req->type == SAN_TL_PULL)
 			san_tl_charge(tl, &t->charge,
-				      RTE_MIN(req->length, san_tl_pull_room(tl)), now_ns);
+				      RTE_MIN(req->length, san_tl_pull_room(tl, tc)), now_ns);
 	} else if (is_solicited(tl, c, req)) {
 		t->solicited = true;
 		t->ssn = tc->ssn_next++;

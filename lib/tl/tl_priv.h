@@ -110,6 +110,31 @@ san_tl_host_held(const struct san_tl *tl, const struct san_tl_conn *tc)
 	return &tl->host_held[tc->host - tl->hosts];
 }
 
+/* ---- tl_path.c ---- */
+
+static inline struct san_tl_path *
+san_tl_path_of(const struct san_tl *tl, uint16_t slot, bool granted)
+{
+	return &tl->conns[slot].host->paths[granted];
+}
+
+/** Bytes of it that are in the budget. */
+static inline uint32_t
+san_tl_path_over(const struct san_tl_path *p)
+{
+	return p->charged > p->room ? p->charged - p->room : 0;
+}
+
+/** Bytes that may be charged to it, beyond the budget. */
+uint32_t san_tl_path_left(const struct san_tl *tl, const struct san_tl_path *p);
+/** *bytes* are charged to the path of *ch*, or come back; returned: of those, the budget's. */
+int64_t san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes);
+/** *bytes* of *ch* arrived. */
+void san_tl_path_use(struct san_tl *tl, const struct san_tl_charge *ch, uint32_t bytes,
+		     uint64_t now_ns);
+/** Its host has no connection any more. */
+void san_tl_path_end(struct san_tl *tl, struct san_tl_path *p);
+
 /* ---- tl_lend.c ---- */
 
 /** Take the first budget: all of it, or a share. */
@@ -338,9 +363,11 @@ bool san_tl_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl
 
 /* ---- tl_admit.c ---- */
 
-/** Bytes that may be pulled, at most; and now. */
+/** Of a budget, what may be pulled. */
+uint32_t san_tl_pull_part(uint32_t budget_bytes);
+/** Bytes that may be pulled, at most; and now, over *tc*. */
 uint32_t san_tl_pull_most(const struct san_tl *tl);
-uint32_t san_tl_pull_room(const struct san_tl *tl);
+uint32_t san_tl_pull_room(const struct san_tl *tl, const struct san_tl_conn *tc);
 /** Somebody could be granted, or pull, more with more of it. */
 bool san_tl_waits_for_budget(const struct san_tl *tl);
 void san_tl_charge(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns);

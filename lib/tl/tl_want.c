@@ -24,6 +24,8 @@
 
 #include "tl_priv.h"
 
+#define PATH_LOOK 8 /* connections in line that are looked at: no more with thousands of them */
+
 /* What *req* has to wait for, enum san_tl_want; 0: nothing. */
 static uint8_t
 reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_req *req)
@@ -42,7 +44,10 @@ reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_t
 		return 0;
 	if (tc->lapsed_pulled != 0 || req->length > san_tl_pull_most(tl))
 		return SAN_WANT_OWN;
-	if ((first != NULL && first != tc) || req->length > san_tl_pull_room(tl))
+	/* what its path holds nobody else waits for (RT-41) */
+	if (req->length <= san_tl_path_left(tl, &tc->host->paths[false]))
+		return 0;
+	if ((first != NULL && first != tc) || req->length > san_tl_pull_room(tl, tc))
 		return SAN_WANT_BUDGET;
 	return 0;
 }
@@ -143,6 +148,21 @@ wake_first(struct san_tl *tl)
 	}
 }
 
+/* Of those that are first in line for the budget, those whose paths have room without it. */
+static void
+wake_paths(struct san_tl *tl)
+{
+	struct san_tl_conn *tc;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH(tc, &tl->want_budget, want_link) {
+		if (tc->want_bytes <= san_tl_path_left(tl, &tc->host->paths[false]))
+			call(tl, tc);
+		if (++n == PATH_LOOK)
+			return;
+	}
+}
+
 void
 san_tl_wake_waiting(struct san_tl *tl)
 {
@@ -153,8 +173,10 @@ san_tl_wake_waiting(struct san_tl *tl)
 		tc->want = SAN_WANT_OWN;
 	}
 	/* it keeps its place, or others would be before it */
-	if (tc != NULL && tc->want_bytes <= san_tl_pull_room(tl))
+	if (tc != NULL && tc->want_bytes <= san_tl_pull_room(tl, tc))
 		call(tl, tc);
+	if (unlikely(tl->path_room != 0))
+		wake_paths(tl);
 	wake_first(tl);
 	while ((tc = TAILQ_FIRST(&tl->want_record)) != NULL && san_tl_nb_common(tl) != 0 &&
 	       san_tl_ring_take(tl, tc)) {

@@ -16,6 +16,7 @@
  *   in_turn       tl_target.c: base_next(), replay()
  *   pulled        tl_target.c: execute(): in its turn; tl_initiator.c: san_tl_rx_pull_data()
  *   lapse         tl_admit.c: lapse_longest()
+ *   charge, back, fit   tl_path.c: san_tl_path_add(), fit_room(): what of it is in the budget
  *
  * What is abstracted, and why that is sound
  *
@@ -26,6 +27,8 @@
  *     account of what lapsed may be full, so nothing may rest on it. With SEND only the
  *     connection of the send lapses: no other has to.
  *   Receives, but for SEND; records, aborts: nothing here waits for them.
+ *   What a path holds (RT-41): with PATHS, rooms may become that or nothing at any moment, MOVES
+ *     times in all. Why they do is not asked. One unit is room enough to be right or wrong.
  *
  * Properties
  *
@@ -36,6 +39,7 @@
  * Options: MIXED: on the second connection the pull comes first. PUSHES: no pulls on it.
  * SEND: on one connection a send comes first, and its receive is posted when nothing else
  * can happen; what is granted behind it is refused until then. LEN, BUDGET, LAPSED: sizes.
+ * PATHS: paths have room beyond the budget. BREAK_SHRINK: it goes before what is charged to it.
  * BREAK_RESERVE: pulls may have all. BREAK_ANY: what is pulled counts as granted.
  * BREAK_LAPSE: nothing may lapse.
  */
@@ -45,6 +49,10 @@
 #endif
 #ifndef BUDGET
 #define BUDGET 4
+#endif
+
+#ifndef MOVES
+#define MOVES 2
 #endif
 
 #ifdef BREAK_LAPSE
@@ -85,10 +93,20 @@ typedef stream {
 	unsigned charge1 : 3;
 };
 
+/* of a host, by what it pulls and what it grants */
+typedef path {
+	byte charged;
+	bit room;
+	bit want;
+};
+
 stream t[4];
+path p[4];	/* PULLED and GRANTED of host 0, of host 1 */
 byte used[2], pulled[2], lapsed[2];
 bit posted; /* the receive of the send */
 
+#define PULLED(h)  (2 * (h))
+#define GRANTED(h) (2 * (h) + 1)
 #define low(a, b)  ((a) < (b) -> (a) : (b))
 #define QUARTER	   (BUDGET / 4)
 #define ROOM(h)	   (BUDGET - used[h])
@@ -104,14 +122,21 @@ bit posted; /* the receive of the send */
 #define any_granted(h) (used[h] != pulled[h])
 #endif
 
+#ifdef PATHS
+byte moves;
+#endif
+#define over(i)	 (p[i].charged > p[i].room -> p[i].charged - p[i].room : 0)
+#define left(i)	 (p[i].charged < p[i].room -> p[i].room - p[i].charged : 0)
+
 /* does the push of the lowest SSN want a grant? */
 #define wants0(s) (kind(s, 0) == PUSH && !t[s].granted0 && t[s].issued > 0)
 #define wants1(s) (!wants0(s) && kind(s, 1) == PUSH && t[s].issued > 1 && t[s].base < 2 && \
 		   t[s].granted < LEN)
 #define wants(s)  (wants0(s) || wants1(s))
 #define may_grant(s) \
-	(wants(s) && ROOM(PEER(s)) > 0 && t[s].lapsed == 0 && \
-	 (!any_granted(PEER(s)) || !wants(OTHER(s)) || t[s].share < QUARTER))
+	(wants(s) && ROOM(PEER(s)) + left(GRANTED(PEER(s))) > 0 && t[s].lapsed == 0 && \
+	 (!any_granted(PEER(s)) || !wants(OTHER(s)) || \
+	  t[s].share < QUARTER + p[GRANTED(PEER(s))].room))
 
 /* pulls of a stream that are under way */
 #define has_pull(s) (kind(s, 0) == PULL && t[s].issued == 1 && t[s].base == 0)
@@ -121,6 +146,47 @@ inline check()
 	assert(used[0] <= BUDGET && used[1] <= BUDGET); /* property: budget */
 	assert(pulled[0] <= used[0] && pulled[1] <= used[1]); /* property: budget */
 	assert(lapsed[0] <= LAPSED && lapsed[1] <= LAPSED) /* property: budget */
+}
+
+/* what of it is in the budget */
+inline account(h)
+{
+	pulled[h] = over(PULLED(h));
+	used[h] = pulled[h] + over(GRANTED(h))
+}
+
+inline charge(h, i, n)
+{
+	p[i].charged = p[i].charged + n;
+	account(h)
+}
+
+inline back(h, i, n)
+{
+	p[i].charged = p[i].charged - (n);
+#ifdef PATHS
+	/* room that is too much goes with what comes back */
+	if
+	:: p[i].room && !p[i].want && (n) > 0 -> p[i].room = 0
+	:: else
+	fi;
+#endif
+	account(h)
+}
+
+inline fit(h, i)
+{
+	p[i].want = 1 - p[i].want;
+	if
+	:: p[i].want -> p[i].room = 1
+#ifdef BREAK_SHRINK
+	:: !p[i].want -> p[i].room = 0
+#else
+	:: !p[i].want && p[i].charged == 0 -> p[i].room = 0
+#endif
+	:: else
+	fi;
+	account(h)
 }
 
 inline finish(s)
@@ -134,7 +200,7 @@ inline in_turn(s)
 {
 	t[s].base++;
 	t[s].share = t[s].share - t[s].arrived;
-	used[PEER(s)] = used[PEER(s)] - t[s].arrived;
+	back(PEER(s), GRANTED(PEER(s)), t[s].arrived);
 	if
 	:: kind(s, 1) == PUSH && t[s].arrived == LEN -> finish(s)
 	:: else
@@ -149,19 +215,18 @@ end:	do
 	/* requests go in order; a pull only with room, but the first one always */
 	:: atomic { t[s].issued < 2 && kind(s, t[s].issued) != PULL -> t[s].issued++ }
 	:: atomic { t[s].issued < 2 && kind(s, t[s].issued) == PULL &&
-		    (!has_pull(s) || LEN <= pull_room(HOST(s))) -> d_step {
-		n = low(LEN, pull_room(HOST(s)));
+		    (!has_pull(s) || LEN <= pull_room(HOST(s)) + left(PULLED(HOST(s)))) -> d_step {
+		n = low(LEN, pull_room(HOST(s)) + left(PULLED(HOST(s))));
 		if
 		:: t[s].issued == 0 -> t[s].charge0 = n
 		:: else -> t[s].charge1 = n
 		fi;
-		used[HOST(s)] = used[HOST(s)] + n;
-		pulled[HOST(s)] = pulled[HOST(s)] + n;
+		charge(HOST(s), PULLED(HOST(s)), n);
 		n = 0;
 		t[s].issued++;
 		check() } }
 	:: atomic { may_grant(s) -> d_step {
-		used[PEER(s)]++;
+		charge(PEER(s), GRANTED(PEER(s)), 1);
 		t[s].share++;
 		t[s].granted++;
 		if
@@ -173,7 +238,7 @@ end:	do
 	:: atomic { t[s].share > 0 && t[s].base < 2 && kind(s, t[s].base) == PUSH &&
 		    t[s].base < t[s].issued -> d_step {
 		t[s].share--;
-		used[PEER(s)]--;
+		back(PEER(s), GRANTED(PEER(s)), 1);
 		t[s].arrived++;
 		if
 		:: t[s].arrived == LEN -> finish(s)
@@ -187,14 +252,12 @@ end:	do
 		check() } }
 	/* a pull is executed in its turn; what came behind it is at the base then */
 	:: atomic { t[s].base == 0 && t[s].issued > 0 && kind(s, 0) == PULL -> d_step {
-		used[HOST(s)] = used[HOST(s)] - t[s].charge0;
-		pulled[HOST(s)] = pulled[HOST(s)] - t[s].charge0;
+		back(HOST(s), PULLED(HOST(s)), t[s].charge0);
 		t[s].charge0 = 0;
 		in_turn(s);
 		check() } }
 	:: atomic { t[s].base == 1 && t[s].issued == 2 && kind(s, 1) == PULL -> d_step {
-		used[HOST(s)] = used[HOST(s)] - t[s].charge1;
-		pulled[HOST(s)] = pulled[HOST(s)] - t[s].charge1;
+		back(HOST(s), PULLED(HOST(s)), t[s].charge1);
 		t[s].charge1 = 0;
 		finish(s);
 		check() } }
@@ -203,7 +266,7 @@ end:	do
 	:: atomic { t[s].share > 0 && t[s].base == 0 && kind(s, 0) == SENT &&
 		    lapsed[PEER(s)] < LAPSED -> d_step {
 		t[s].share--;
-		used[PEER(s)]--;
+		back(PEER(s), GRANTED(PEER(s)), 1);
 		t[s].lapsed++;
 		lapsed[PEER(s)]++;
 		check() } }
@@ -224,6 +287,18 @@ end:	do
 	od
 }
 
+#ifdef PATHS
+proctype run_paths()
+{
+end:	do
+	:: atomic { moves < MOVES -> d_step { moves++; fit(0, 0); check() } }
+	:: atomic { moves < MOVES -> d_step { moves++; fit(0, 1); check() } }
+	:: atomic { moves < MOVES -> d_step { moves++; fit(1, 2); check() } }
+	:: atomic { moves < MOVES -> d_step { moves++; fit(1, 3); check() } }
+	od
+}
+#endif
+
 init
 {
 	byte s;
@@ -233,6 +308,9 @@ init
 			run run_stream(s)
 		}
 		s = 0
+#ifdef PATHS
+		run run_paths()
+#endif
 	}
 #ifdef SEND
 	atomic { timeout ->

@@ -157,6 +157,7 @@ draw_hosts(void)
 		tl.max_held = 1 + below(chance(300) ? 4 : 300);
 		tl.max_held_conn = 1 + below(tl.max_held);
 		tl.budget_bytes = 1000 + below(chance(500) ? 3000 : 100000);
+		tl.path_bytes = chance(500) ? 1 << 20 : below(20000);
 		tl.lapsed_bytes = below(50000);
 		tl.grant_bytes = 500 + below(8000);
 		tl.solicit_len = below(10000);

@@ -313,6 +313,19 @@ sim_check_grant__crumbs(void **state)
 	assert_fails("grant", "all but 1472 bytes");
 }
 
+/* RT-41: where the budget is enough for the path there is nothing beyond it. */
+static void
+sim_check_grant__room_on_a_short_path(void **state)
+{
+	struct san_tl *tl = granting();
+
+	(void)state;
+	tl->conns[0].host->paths[false].room = 1;
+	sim_check_round(w, &w->hosts[1]);
+	tl->conns[0].host->paths[false].room = 0;
+	assert_fails("grant", "beyond the budget");
+}
+
 static void
 sim_check_grant__counters(void **state)
 {
@@ -627,6 +640,7 @@ UNIT_TEST(test_sim_check_run)
 		CASE(sim_check_leak__queue_pair_in_use),
 		CASE(sim_check_grant__records_above_the_budget),
 		CASE(sim_check_grant__lapsed_records_above_their_bound),
+		CASE(sim_check_grant__room_on_a_short_path),
 		CASE(sim_check_grant__crumbs),
 		CASE(sim_check_grant__counters),
 		CASE(sim_check_pcb__budget),

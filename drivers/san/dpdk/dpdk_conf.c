@@ -74,6 +74,7 @@ static const struct number {
 	{"txns", CORE(tl.max_txns), 1, 1u << 24, 1},
 	{"rxns", CORE(tl.max_rxns), 1, 1u << 24, 1},
 	{"incast", CORE(tl.budget_bytes), 1, UINT32_MAX, 1},
+	{"paths", CORE(tl.path_bytes), 0, UINT32_MAX, 1},
 	{"lapsed", CORE(tl.lapsed_bytes), 0, UINT32_MAX, 1},
 	{"grant", CORE(tl.grant_bytes), 1, UINT32_MAX, 1},
 	{"solicit", CORE(tl.solicit_len), 0, UINT32_MAX, 1},

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Long paths (RT-41). The incast budget is what a port of a switch can queue. On a path that is
+ * longer than that it would bound the rate: 512 KiB each millisecond are 4 Gb/s. But what the
+ * path itself holds stands in no queue, and need not be in the budget.
+ *
+ *   product  the best rate of late, times a round trip of the path without a queue
+ *   room     charged to the path of its host and not to the budget: the product, and some
+ *            more, or the rate could not grow; less its part of the budget, which is that of
+ *            its rate among all
+ *
+ * So with all hosts at the same distance, budget and room together are the larger of the budget
+ * and the product with its headroom. Where the budget is enough for the product there is no
+ * room, and nothing is different: no more is queued on short paths. Nor can a host on a short
+ * path use the room of another.
+ *
+ * The headroom is half the product while that grows, so that a path is full after 16 round
+ * trips instead of hundreds; then a quarter, but half the budget at most, because all of it
+ * may stand in a queue.
+ *
+ * A peer that feigns a long round trip has more to send beyond the budget, in proportion to
+ * what it does send. It may send that without a grant as well. All of it together is at
+ * most path_bytes, and one host has no more than are left.
+ *
+ * What the peer is asked for in pulls has a room of its own.
+ */
+
+#include "tl_priv.h"
+
+#define RATE_SHIFT     20                           /* rates are in bytes per 2^20 ns */
+#define GREW(new, old) ((new) > (old) + (old) / 16) /* more than a round trip may by chance */
+
+uint32_t
+san_tl_path_left(const struct san_tl *tl, const struct san_tl_path *p)
+{
+	uint32_t most = RTE_MIN(p->room, tl->conf.path_bytes - tl->path_used);
+
+	return most > p->charged ? most - p->charged : 0;
+}
+
+/* *p* has changed: what it had in the budget *before*, and what it has now. */
+static int64_t
+move(struct san_tl *tl, const struct san_tl_path *p, int64_t added, uint32_t before)
+{
+	int64_t of_budget = (int64_t)san_tl_path_over(p) - before;
+
+	tl->path_used = (uint32_t)(tl->path_used + added - of_budget);
+	tl->stats.path_high = RTE_MAX(tl->stats.path_high, tl->path_used);
+	return of_budget;
+}
+
+static void
+set_room(struct san_tl *tl, struct san_tl_path *p, uint32_t room)
+{
+	tl->path_room += (int64_t)room - p->room;
+	p->room = room;
+}
+
+int64_t
+san_tl_path_add(struct san_tl *tl, const struct san_tl_charge *ch, int64_t bytes)
+{
+	struct san_tl_path *p = san_tl_path_of(tl, ch->slot, ch->granted);
+	uint32_t before = san_tl_path_over(p);
+
+	p->charged = (uint32_t)(p->charged + bytes);
+	if (likely(p->room == 0))
+		return bytes;
+	/* room that is too much leaves with what comes back, so the budget is never exceeded */
+	if (bytes < 0 && p->room > p->want)
+		set_room(tl, p, p->room - (uint32_t)RTE_MIN(-bytes, (int64_t)p->room - p->want));
+	return move(tl, p, bytes, before);
+}
+
+static uint64_t
+headroom(const struct san_tl *tl, uint64_t product, bool grew)
+{
+	return grew ? product / 2 : RTE_MIN(product / 4, (uint64_t)tl->budget_bytes / 2);
+}
+
+/* Of the budget, what can be used: connections have no more than a quarter where others wait. */
+static uint64_t
+usable(const struct san_tl *tl, bool granted)
+{
+	if (!granted)
+		return san_tl_pull_part(tl->budget_bytes);
+	return tl->nb_admit < 2 || tl->nb_admit > 3 ?
+		tl->budget_bytes :
+		(uint64_t)tl->budget_bytes / 4 * tl->nb_admit;
+}
+
+/* Bytes per 2^20 ns: this sample, or a better one of late. */
+static uint32_t
+best(uint32_t rate, uint64_t bytes, uint64_t ns)
+{
+	uint64_t sample = (bytes << RATE_SHIFT) / ns;
+
+	return (uint32_t)RTE_MIN(RTE_MAX(sample, rate - rate / 8), (uint64_t)UINT32_MAX);
+}
+
+/* A round trip is over: bytes that should be on the path, beyond the budget. */
+static uint32_t
+wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t rtt_ns, uint64_t now_ns)
+{
+	uint64_t ns = now_ns - p->since_ns, bytes, share;
+	uint32_t old = p->rate;
+
+	p->rate = best(old, p->arrived, ns);
+	tl->rate = RTE_MAX(best(tl->rate, tl->use - p->since_use, ns), p->rate);
+	/* a round trip that only the set-up has measured may have been one of a crowd */
+	if (old == 0 || p->rate == 0)
+		return 0;
+	bytes = (p->rate * rtt_ns) >> RATE_SHIFT;
+	bytes += headroom(tl, bytes, GREW(p->rate, old));
+	share = usable(tl, granted) * p->rate / tl->rate;
+	return (uint32_t)(bytes > share ? RTE_MIN(bytes - share, tl->conf.path_bytes / 2ull) : 0);
+}
+
+static void
+fit_room(struct san_tl *tl, struct san_tl_path *p, bool granted)
+{
+	uint32_t before = san_tl_path_over(p);
+	uint32_t grow = tl->conf.path_bytes - tl->path_used;
+	int64_t of_budget;
+
+	if (p->want > p->room)
+		set_room(tl, p, p->room + RTE_MIN(p->want - p->room, grow));
+	else if (p->charged < p->room)
+		set_room(tl, p, RTE_MAX(p->want, p->charged));
+	of_budget = move(tl, p, 0, before);
+	tl->budget_used = (uint32_t)(tl->budget_used + of_budget);
+	if (!granted)
+		tl->pulled_used = (uint32_t)(tl->pulled_used + of_budget);
+}
+
+void
+san_tl_path_use(struct san_tl *tl, const struct san_tl_charge *ch, uint32_t bytes, uint64_t now_ns)
+{
+	struct san_tl_path *p = san_tl_path_of(tl, ch->slot, ch->granted);
+	uint64_t rtt_ns = tl->pdl->conns[ch->slot].rtt.base_ns;
+
+	p->arrived += bytes;
+	if (likely(now_ns < p->since_ns + rtt_ns) || rtt_ns == 0 || p->arrived == 0)
+		return;
+	if (p->since_ns != 0 && now_ns != p->since_ns) {
+		p->want = wanted(tl, p, ch->granted, rtt_ns, now_ns);
+		fit_room(tl, p, ch->granted);
+	}
+	p->arrived = 0;
+	p->since_ns = now_ns;
+	p->since_use = tl->use;
+}
+
+void
+san_tl_path_end(struct san_tl *tl, struct san_tl_path *p)
+{
+	SAN_VERIFY(p->charged == 0);
+	set_room(tl, p, 0);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+
+#include "unit.h"
+#include "tl_pair.h"
+
+#define BUDGET 8000
+#define RTT_NS (20 * SAN_NS_PER_US)
+
+static uint16_t slots[2][2]; /* of two connections, side 0 and side 1 */
+
+static void
+open_two(uint32_t path_bytes)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_conf tl;
+
+	san_tl_conf_default(&tl);
+	tl.budget_bytes = BUDGET;
+	tl.path_bytes = path_bytes;
+	tl.grant_bytes = 4000;
+	pair_open(&l, &tl);
+	slots[0][0] = pair.slot[0];
+	slots[0][1] = pair.slot[1];
+	pair_connect(&l, slots[1]);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	open_two(1 << 20);
+	return 0;
+}
+
+static int
+setup_bound(void **state)
+{
+	(void)state;
+	open_two(6000);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+static void
+push_on(uint32_t conn, uint64_t cookie, uint32_t length)
+{
+	const struct san_tl_req req = {
+		.type = SAN_TL_PUSH,
+		.solicit = SAN_SOLICIT_ALWAYS,
+		.length = length,
+		.cookie = cookie,
+	};
+
+	assert_int_equal(san_tl_submit(pair.h[0].tl, slots[conn][0], &req, pair.now), 0);
+}
+
+static struct san_tl_path *
+path(int side, bool granted)
+{
+	return &pair_tc(side)->host->paths[granted];
+}
+
+/* Round trips until side 0 has *nb* completions; the most that *side* had beyond the budget. */
+static uint32_t
+rounds_until(uint32_t nb, int side, uint64_t rtt_ns, uint32_t *beyond)
+{
+	struct san_tl *tl = pair.h[side].tl;
+	uint32_t i, k;
+
+	*beyond = 0;
+	for (i = 0; i < 1000 && pair.f[0].nb_cmpl < nb; i++) {
+		for (k = 0; k < 2; k++)
+			pair.h[side].pdl->conns[slots[k][side]].rtt.base_ns = rtt_ns;
+		pair_xfer(0);
+		assert_true(tl->budget_used <= BUDGET);
+		pair_xfer(1);
+		assert_true(tl->budget_used <= BUDGET);
+		san_tl_check(tl);
+		*beyond = RTE_MAX(*beyond, tl->path_used);
+		pair_wait(RTT_NS);
+	}
+	assert_int_equal(pair.f[0].nb_cmpl, nb);
+	return i;
+}
+
+/* RT-41: what is granted follows the product of rate and delay. */
+static void
+san_tl_path_use__grows_with_the_product(void **state)
+{
+	uint32_t beyond;
+
+	(void)state;
+	push_on(0, 0, 200000);
+	assert_in_range(rounds_until(1, 1, RTT_NS, &beyond), 6, 14); /* 8,000 each are 26 */
+	assert_in_range(beyond, 2 * BUDGET, 6 * BUDGET);
+	assert_int_equal(pair.h[1].tl->path_used, 0);
+}
+
+/* RT-13, RT-41: nothing is granted beyond the budget where that is enough for the path. */
+static void
+san_tl_path_use__not_on_a_short_path(void **state)
+{
+	uint32_t beyond;
+
+	(void)state;
+	push_on(0, 0, 200000);
+	assert_in_range(rounds_until(1, 1, RTT_NS / 2, &beyond), 26, 30);
+	assert_int_equal(beyond, 0);
+	assert_int_equal(path(1, true)->room, 0);
+}
+
+/* One connection that does not use its grants leaves the others of its host what the budget has. */
+static void
+san_tl_path_use__two_connections(void **state)
+{
+	uint32_t beyond;
+
+	(void)state;
+	push_on(0, 0, 100000);
+	push_on(1, 1, 100000);
+	assert_in_range(rounds_until(2, 1, RTT_NS, &beyond), 6, 16);
+	assert_true(beyond > BUDGET);
+}
+
+/* Room that is too much goes as charges come back: the budget is not exceeded by it. */
+static void
+san_tl_path_add__shrinks(void **state)
+{
+	struct san_tl_path *p = path(1, true);
+	uint32_t beyond, room, i;
+
+	(void)state;
+	push_on(0, 0, 200000);
+	rounds_until(1, 1, RTT_NS, &beyond);
+	room = p->room;
+	assert_true(room > BUDGET);
+	for (i = 1; i <= 40; i++) { /* a little in each round trip */
+		push_on(0, i, 1000);
+		rounds_until(1 + i, 1, RTT_NS, &beyond);
+	}
+	assert_int_equal(p->room, 0);
+	assert_true(p->rate < room);
+}
+
+/* All hosts together have no more than path_bytes, and one no more than are left. */
+static void
+san_tl_path_left__bound(void **state)
+{
+	uint32_t beyond;
+
+	(void)state;
+	push_on(0, 0, 200000);
+	rounds_until(1, 1, RTT_NS, &beyond);
+	assert_in_range(beyond, 2000, 4000);
+}
+
+/* RT-41: pulls likewise, from a room of their own. */
+static void
+san_tl_path_use__pulls(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+	uint32_t i, n = 0;
+
+	(void)state;
+	for (i = 0; i < 60; i++) {
+		while (n < 60 && pair_pull(n, 1000) == 0)
+			n++;
+		pair_xfer(0);
+		pair.h[0].pdl->conns[slots[0][0]].rtt.base_ns = RTT_NS;
+		pair_xfer(1);
+		san_tl_check(tl);
+		assert_true(tl->pulled_used <= BUDGET / 4 * 3 && tl->budget_used <= BUDGET);
+		pair_wait(RTT_NS);
+	}
+	assert_int_equal(pair.f[0].nb_cmpl, 60);
+	assert_true(tl->stats.path_high > BUDGET / 4);
+	assert_int_equal(path(0, true)->room, 0);
+}
+
+UNIT_TEST(test_tl_path)
+{
+#define T(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_tl_path_left__bound, setup_bound),
+		T(san_tl_path_add__shrinks, setup),
+		T(san_tl_path_use__grows_with_the_product, setup),
+		T(san_tl_path_use__not_on_a_short_path, setup),
+		T(san_tl_path_use__two_connections, setup),
+		T(san_tl_path_use__pulls, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
