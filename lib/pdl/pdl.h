@@ -503,6 +503,8 @@ enum san_hold san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn 
  */
 uint32_t san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
 			     uint8_t code);
+/** The peer has no place for what is sent, again and again: as if its buffers were full (RT-35). */
+void san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** A NACK(RESOURCE) for *psn*: resend it after *delay_ns*, same PSN. That is no retry. */
 void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 		      uint64_t delay_ns, uint64_t now_ns);

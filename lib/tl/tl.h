@@ -438,6 +438,7 @@ struct san_tl_conn {
 	uint16_t nb_refused;       /**< statuses in *refused* */
 	uint32_t nb_held;          /**< mbufs held */
 	uint32_t held_at;          /**< how far the base was when that was looked at last */
+	uint32_t held_scarce;      /**< tl->nb_scarce then */
 	uint64_t held_ns;          /**< when it is looked at again */
 	uint32_t charged;          /**< of budget_used and path_used, by what it was granted */
 	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
@@ -519,6 +520,7 @@ struct san_tl {
 	uint32_t nb_free_rxns;
 	uint32_t nb_heads[2];      /**< connections whose base has a record: others, solicited */
 	uint32_t nb_pullers;       /**< connections with a pull that the base has passed */
+	uint32_t nb_scarce;        /**< times that a base found no record */
 	struct san_tl_rxn scratch; /**< of a push that is over within its only packet */
 	struct san_tl_part parts[SAN_WIRE_PACK_MAX];
 	struct san_tl_txn **rings; /**< max_wide of SAN_TL_N_MAX pointers each */

@@ -439,6 +439,17 @@ on_acked_request(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl
 	san_tl_txn_settle(tl, tc, t);
 }
 
+/* Is any of it what a target may have no place for? */
+static bool
+has_taken(const struct san_pdl_entry *e, uint32_t n)
+{
+	while (n > 0 && !san_tl_is_push_data(e->op) && e->win == SAN_WIN_DATA) {
+		e++;
+		n--;
+	}
+	return n != 0;
+}
+
 void
 san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e, uint32_t n,
 		uint64_t now_ns)
@@ -448,7 +459,7 @@ san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e,
 
 	if (!tc->open)
 		return;
-	if (unlikely(tc->nb_deferred != 0))
+	if (unlikely(tc->nb_deferred != 0) && has_taken(e, n))
 		tc->nb_deferred = 0;
 	for (i = 0; i < n; i++) {
 		switch (e[i].op) {

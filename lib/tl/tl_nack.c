@@ -235,6 +235,19 @@ san_tl_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint6
 }
 
 void
+san_tl_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	uint32_t rsn = tc->rx_base;
+
+	if (tc->peer.ordered) {
+		refuse_onward(tl, tc, rsn, SAN_ST_RESOURCE, false, now_ns);
+		return;
+	}
+	san_tl_push_reset(tl, tc, tc->cur, SAN_DROP_RNR, now_ns);
+	next_round(tc, rsn, SAN_ST_RESOURCE);
+}
+
+void
 san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
 		 uint64_t now_ns)
 {
@@ -470,6 +483,24 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 	san_tl_deadline(tl, tc, until_ns);
 }
 
+/*
+ * No record, or no place. The more packets were refused since any was taken, the longer what is
+ * refused waits, and the smaller the window gets (RT-35): a window of such packets, sent again
+ * and again, fills the link of a target whose resources others hold. *n*: packets.
+ */
+static uint64_t
+refused_delay_ns(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p,
+		 uint32_t n, uint64_t now_ns)
+{
+	uint64_t delay_ns = RTE_MIN(p->delay_us * SAN_NS_PER_US, RESOURCE_DELAY_MAX_NS);
+
+	delay_ns = RTE_MIN(delay_ns * (1 + tc->nb_deferred / DEFER_STEP), DEFER_MAX_NS);
+	if (tc->nb_deferred >= DEFER_STEP)
+		san_pdl_tx_crowded(tl->pdl, san_tl_pdl_conn(tl, tc), now_ns);
+	tc->nb_deferred = (uint16_t)RTE_MIN(tc->nb_deferred + n, (uint32_t)UINT16_MAX);
+	return delay_ns;
+}
+
 /* RNR, or no record: withdraw, wait, send again. *t* may be NULL on ordered ones only. */
 static enum san_drop
 on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
@@ -491,7 +522,7 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	} else {
 		if (p->status == SAN_ST_RESOURCE && t != NULL)
 			t->rnr_since_ns = 0; /* no lack of receives */
-		until_ns = RTE_MIN(until_ns, now_ns + RESOURCE_DELAY_MAX_NS);
+		until_ns = now_ns + refused_delay_ns(tl, tc, p, DEFER_STEP, now_ns);
 	}
 	if (t != NULL)
 		san_tl_unpack(tl, tc, t);
@@ -518,27 +549,19 @@ on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 	san_tl_txn_settle(tl, tc, t);
 }
 
-/*
- * No record, or no place: the same packet again, later. The more packets were refused since
- * anything was acknowledged, the longer it waits (RT-35): a window of such packets, sent again
- * and again, fills the link of a target whose resources others hold.
- */
+/* No record, or no place: the same packet again, later. */
 static enum san_drop
 defer(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
       const struct san_wire_pkt *p, uint64_t now_ns)
 {
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-	uint64_t delay_ns = RTE_MIN(p->delay_us * SAN_NS_PER_US, RESOURCE_DELAY_MAX_NS);
-
-	delay_ns = RTE_MIN(delay_ns * (1 + tc->nb_deferred / DEFER_STEP), DEFER_MAX_NS);
 	if (p->status != SAN_ST_RESOURCE || e->rsn != p->rsn)
 		return SAN_DROP_NACK_STALE;
 	/* of the data window only pushes and aborts want a record: this is stale */
 	if (e->win == SAN_WIN_DATA && !san_tl_is_push_data(e->op) &&
 	    !(e->op == SAN_OP_RESYNC && e->status == SAN_RESYNC_ABORT))
 		return SAN_DROP_NACK_STALE;
-	tc->nb_deferred += tc->nb_deferred < UINT16_MAX;
-	san_pdl_tx_defer(tl->pdl, c, e->win, e->psn, delay_ns, now_ns);
+	san_pdl_tx_defer(tl->pdl, c, e->win, e->psn,
+			 refused_delay_ns(tl, &tl->conns[c->slot], p, 1, now_ns), now_ns);
 	return SAN_DROP_NONE;
 }
 

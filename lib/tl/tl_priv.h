@@ -319,6 +319,8 @@ void san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 bool san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc);
 void san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 		      struct rte_mbuf *m, uint64_t now_ns);
+/** Something of the base came, and it is not over. */
+void san_tl_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** The base may have stood still for too long (RT-35). */
 void san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** Give up all that is held of the connection: it comes again. */
@@ -416,6 +418,11 @@ void san_tl_no_record(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, u
  * are withdrawn, or their PSNs would fill the window; *psn* is of one of them.
  */
 void san_tl_base_waits(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns);
+/**
+ * The record of the base, an unsolicited push, is for others: all of it comes again. The peer
+ * gets the NACK when it sends.
+ */
+void san_tl_base_give_up(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** What came of the push is dropped for *reason*: all of it comes again. *r* may be gone then. */
 void san_tl_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 		       enum san_drop reason, uint64_t now_ns);

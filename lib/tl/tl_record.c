@@ -22,7 +22,9 @@
  * is spare.
  *
  * Nothing is held for long either: if nothing of the base comes for HELD_NS, what waits for it
- * is dropped, and goes again when the peer finds that it is not reported any more.
+ * is dropped, and goes again when the peer finds that it is not reported any more. If heads of
+ * others found no record meanwhile, the base itself gives up its record, if it is an unsolicited
+ * push: its peer is refused as if there had been none, and sends all of it again.
  */
 
 #include "tl_priv.h"
@@ -129,8 +131,10 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 
 	if (!(is_head &&
 	      has_claim(tl, tl->nb_heads[solicited], tc->host->nb_heads[solicited])) &&
-	    !may_take_spare(tl, tc->host))
+	    !may_take_spare(tl, tc->host)) {
+		tl->nb_scarce += is_head;
 		return NULL;
+	}
 	r = rxn_take(tl, tc, rsn, solicited);
 	if (is_head) {
 		SAN_ASSERT(tc->cur == NULL);
@@ -272,23 +276,45 @@ static void
 held_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	tc->held_at = base_at(tc);
+	tc->held_scarce = tl->nb_scarce;
 	tc->held_ns = now_ns + HELD_NS;
 	san_tl_deadline(tl, tc, tc->held_ns);
+}
+
+/* Has the base a record that it can do without? */
+static bool
+can_give_up(const struct san_tl_conn *tc)
+{
+	const struct san_tl_rxn *r = tc->cur;
+
+	return r != NULL && r->type == SAN_TL_PUSH && !r->solicited &&
+		(r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE);
+}
+
+void
+san_tl_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	if (now_ns >= tc->held_ns && can_give_up(tc))
+		held_watch(tl, tc, now_ns);
 }
 
 void
 san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	if (tc->nb_held == 0)
-		return;
+	bool scarce = tc->held_scarce != tl->nb_scarce;
+
 	if (now_ns < tc->held_ns) {
 		san_tl_deadline(tl, tc, tc->held_ns);
 		return;
 	}
-	if (tc->held_at == base_at(tc))
+	if (tc->held_at == base_at(tc)) {
 		san_tl_held_drop_all(tl, tc, SAN_DROP_HELD, now_ns);
-	else
+		if (scarce && can_give_up(tc))
+			san_tl_base_give_up(tl, tc, now_ns);
+	} else if (tc->nb_held != 0) {
 		held_watch(tl, tc, now_ns);
+	}
+	san_tl_base_watch(tl, tc, now_ns);
 }
 
 void

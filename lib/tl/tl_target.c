@@ -520,8 +520,10 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	}
 	drop = put_or_hold(tl, c, r, m, now_ns);
-	if (tc->cur != NULL)
+	if (tc->cur != NULL) {
 		san_tl_run_base(tl, tc, now_ns);
+		san_tl_base_watch(tl, tc, now_ns);
+	}
 	return drop;
 }
 

@@ -39,10 +39,10 @@ sim_hostile__wrong_key_is_granted_nothing(void **state)
 #define HOSTS  10
 #define SILENT (HOSTS + 1) /* node 0 is their target, node 1 is honest, then they */
 
-static bool is_silent; /* they send no data */
+static bool is_silent; /* they send requests and first packets, and that is all */
 
 static int
-drop_solicited_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+drop_all_but_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	static struct san_wire_ack ack;
 	struct san_wire_pkt p;
@@ -50,9 +50,11 @@ drop_solicited_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf
 	(void)w;
 	(void)to;
 	(void)arg;
-	return !is_silent || from < 2 ||
-		san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-		p.op != SAN_OP_PUSH_SLCTD_DATA;
+	if (!is_silent || from < 2 ||
+	    san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+		return 1;
+	return p.op != SAN_OP_PUSH_SLCTD_DATA &&
+		(p.op != SAN_OP_PUSH_UNSLCTD_DATA || p.offset == 0);
 }
 
 static void
@@ -94,7 +96,7 @@ silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 	conf.tune_arg = &per_host;
 	w = world_create(&conf);
 	w->check = false;
-	w->filter = drop_solicited_data;
+	w->filter = drop_all_but_first;
 	world_param_default(&param);
 	q = calloc(n, sizeof(*q));
 	src = calloc(1, MIB);
@@ -142,12 +144,110 @@ sim_hostile__silent_connections_stop_nobody(void **state)
 	silent_crowd(200, 256 << 10, 0);
 }
 
+/* RT-35, and the figure of it. */
+static void
+sim_hostile__ten_thousand_silent_connections(void **state)
+{
+	(void)state;
+	silent_crowd(1000, 64 << 10, 0);
+}
+
 /* What expires is what others need, not the transaction. */
 static void
 sim_hostile__back_after_a_minute(void **state)
 {
 	(void)state;
 	silent_crowd(4, MIB, 60 * SAN_NS_PER_S);
+}
+
+/* ---- heads that begin and do not go on ---- */
+
+#define MANY_HOSTS 12
+#define HEAD_LEN   16384
+
+static void
+tune_heads(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->pdl.max_retries = 255;
+	conf->tl.solicit_len = UINT32_MAX;
+	conf->tl.max_wide = 8; /* no host has a share of that */
+	conf->tl.max_rxns = 1;
+}
+
+/* Each of *n* queue pairs pushes HEAD_LEN bytes. */
+static void
+push_heads(struct world *w, const uint32_t *q, uint32_t n, uint8_t *src, uint64_t raddr,
+	   uint32_t key)
+{
+	struct san_ulp_wr wr;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		world_wr(&wr, SAN_WR_PUSH, src, HEAD_LEN, raddr, key, i, SAN_WR_UNSOLICITED);
+		world_post(w, q[i], &wr);
+	}
+}
+
+static void
+silent_heads(bool ordered)
+{
+	uint32_t honest, qb, q[MANY_HOSTS], key, i;
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	uint8_t *src, *dst;
+	uint64_t raddr;
+	struct world *w;
+
+	world_conf_default(&conf);
+	conf.nb_nodes = MANY_HOSTS + 2;
+	conf.nb_mbufs = 65535;
+	conf.link.mbps = 10000;
+	conf.tune = tune_heads;
+	w = world_create(&conf);
+	w->check = false;
+	w->filter = drop_all_but_first;
+	world_param_default(&param);
+	param.ordered = ordered;
+	src = calloc(1, HEAD_LEN);
+	dst = calloc(1, HEAD_LEN);
+	raddr = (uint64_t)(uintptr_t)dst;
+	key = world_mr(w, 0, dst, HEAD_LEN, SAN_RIGHT_PUSH);
+	world_connect(w, 1, 0, &param, &param, &honest, &qb);
+	for (i = 0; i < MANY_HOSTS; i++)
+		world_connect(w, 2 + i, 0, &param, &param, &q[i], &qb);
+	is_silent = true;
+	push_heads(w, q, MANY_HOSTS, src, raddr, key);
+	world_run_for(w, SAN_NS_PER_MS);
+	for (i = 0; i < 3; i++) {
+		push_heads(w, &honest, 1, src, raddr, key);
+		assert_true(world_wait(w, honest, false, &wc, 400 * SAN_NS_PER_MS));
+		assert_int_equal(wc.status, SAN_ST_OK);
+	}
+	san_tl_check(san_core_tl(w->node[0].core));
+	world_run_for(w, SAN_NS_PER_S);
+	is_silent = false;
+	for (i = 0; i < MANY_HOSTS; i++) {
+		assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
+		assert_int_equal(wc.status, SAN_ST_OK);
+		world_disconnect(w, q[i], q[i] + 1);
+	}
+	world_disconnect(w, honest, honest + 1);
+	world_mr_del(w, 0, key);
+	world_destroy(w);
+	free(src);
+	free(dst);
+}
+
+/* RT-35: pushes of many hosts that begin and do not go on give up their records. */
+static void
+sim_hostile__heads_that_do_not_go_on(void **state)
+{
+	(void)state;
+	silent_heads(true);
+	silent_heads(false);
 }
 
 /* ---- answers that are never acknowledged ---- */
@@ -392,6 +492,8 @@ UNIT_TEST(test_sim_hostile)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_hostile__wrong_key_is_granted_nothing),
 		cmocka_unit_test(sim_hostile__silent_connections_stop_nobody),
+		cmocka_unit_test(sim_hostile__ten_thousand_silent_connections),
+		cmocka_unit_test(sim_hostile__heads_that_do_not_go_on),
 		cmocka_unit_test(sim_hostile__back_after_a_minute),
 		cmocka_unit_test(sim_hostile__answers_never_acknowledged),
 		cmocka_unit_test(sim_hostile__held_for_bases_that_do_not_come),
