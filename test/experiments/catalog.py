@@ -681,28 +681,28 @@ class Slow(Experiment):
         rtt = self.LINKS_PER_RTT * conf['link']['delay']
         figures['rtt_us'] = rtt * 1e6
         figures['share_of_link'] = figures['goodput_kbps'] * 1e3 / conf['link']['rate']
-        # what is granted to one sender is gone once per round trip, at best
-        granted = figures['grant_high_bytes'] * 8 / rtt
-        figures['share_granted'] = min(granted / conf['link']['rate'], 1)
+        # a solicited push takes two round trips at least: one for its grant
+        asked = conf['load']['depth'] * conf['load']['size-max'] * 8 / (2 * rtt)
+        figures['share_asked'] = min(asked / conf['link']['rate'], 1)
 
     def table(self, got):
         names = {mbps: name for name, mbps in self.RATES.items()}
         rows = [[names[x], v, number(got.mean(v, x, 'rtt_us')),
                  number(got.mean(v, x, 'goodput_kbps', 1e-3), 5),
                  number(got.mean(v, x, 'share_of_link'), 2),
-                 number(got.mean(v, x, 'share_granted'), 2),
+                 number(got.mean(v, x, 'share_asked'), 2),
                  number(got.mean(v, x, 'inflight_high_pkts'), 5),
                  number(got.mean(v, x, 'completion_p50_ns', 1e-6)),
                  number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'timeouts'), 6)]
                 for x in got.xs() for v in [f'{us} us' for us in self.DELAYS_US]]
         return table(['link', 'delay of a link', 'round trip, us', 'goodput, Mb/s', 'of the link',
-                      'grants allow', 'in flight at most, packets', 'p50, ms', 'drops',
+                      'requests allow', 'in flight at most, packets', 'p50, ms', 'drops',
                       'timeouts'], rows)
 
     def plots(self, got):
         curves = [got.curve(f'{us} us a link: round trip {us * self.LINKS_PER_RTT} us', f'{us} us',
                             'share_of_link', colour=i) for i, us in enumerate(self.DELAYS_US)]
-        curves += [got.curve(f'{us} us: grants allow', f'{us} us', 'share_granted', colour=i,
+        curves += [got.curve(f'{us} us: requests allow', f'{us} us', 'share_asked', colour=i,
                              dashed=True, marks=False) for i, us in enumerate(self.DELAYS_US)
                    if us != self.DELAYS_US[0]]
         return [Plot('slow', [Panel('One connection over a leaf-spine fabric', 'link rate',
@@ -710,9 +710,58 @@ class Slow(Experiment):
                                     xrange='70:150000', xtics=self.RATES)], width=720)]
 
     def targets(self, got):
-        return target_if('goodput / what is granted, 100 Gb/s, 500 us',
+        return target_if('goodput / what 32 requests allow, 100 Gb/s, 500 us',
                          share(got.mean('500 us', 100000, 'share_of_link'),
-                               got.mean('500 us', 100000, 'share_granted')), 0.95)
+                               got.mean('500 us', 100000, 'share_asked')), 0.95)
+
+
+# ---- 9: a long fat path ----
+
+class Long(Experiment):
+    name = 'long'
+    x = 'connections'
+    CONNECTIONS = (1, 4, 16, 64)
+    VARIANTS = {'push': {}, 'pull': {'load.push': 0, 'load.pull': 1}}
+    WINDOW_PKTS = 1024      # host.data-window, the default
+
+    def runs(self):
+        for variant, sets in self.VARIANTS.items():
+            for n in self.CONNECTIONS:
+                yield self.run(variant, n, {'load.connections': n, **sets}, cost=1 + n / 4)
+
+    def derive(self, run, conf, figures, series):
+        rtt = 2 * conf['link']['delay']
+        payload = conf['host']['mtu'] - IP_OVERHEAD_MAX
+        figures['share_of_link'] = figures['goodput_kbps'] * 1e3 / conf['link']['rate']
+        figures['window_bps'] = run.x * self.WINDOW_PKTS * payload * 8 / rtt
+        figures['share_of_window'] = figures['goodput_kbps'] * 1e3 / figures['window_bps']
+
+    def table(self, got):
+        rows = [[number(x), v, number(got.mean(v, x, 'goodput_kbps', 1e-6)),
+                 number(got.mean(v, x, 'window_bps', 1e-9)),
+                 number(got.mean(v, x, 'path_high_bytes', 2**-20)),
+                 number(got.mean(v, x, 'completion_p99_ns', 1e-6)),
+                 number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'timeouts'), 6)]
+                for x in got.xs() for v in self.VARIANTS]
+        return table(['connections', 'requests', 'goodput, Gb/s', 'windows allow, Gb/s',
+                      'beyond the budget at most, MiB', 'p99, ms', 'drops', 'timeouts'], rows)
+
+    def plots(self, got):
+        limit = Curve('windows', [(x, min(got.mean('push', x, 'window_bps', 1e-9), 100))
+                                  for x in got.xs() if got.values('push', x, 'window_bps')],
+                      colour=7, dashed=True, marks=False)
+        curves = [limit, *(got.curve(v, v, 'goodput_kbps', 1e-6) for v in self.VARIANTS)]
+        return [Plot('long', [Panel('100 Gb/s, 10 ms one way: goodput', 'connections',
+                                    'goodput, Gb/s', curves, log='x', yrange='0:105',
+                                    xrange='0.8:80')], width=720)]
+
+    def targets(self, got):
+        found = target_if('goodput of 64 connections, push, Gb/s',
+                          got.mean('push', 64, 'goodput_kbps', 1e-6), 80)
+        for v in self.VARIANTS:
+            found += target_if(f'goodput of one connection, {v} / (window / round trip)',
+                               got.mean(v, 1, 'share_of_window'), 0.9)
+        return found
 
 
 # ---- and the simulator itself ----
@@ -772,4 +821,4 @@ def slow_ones(got, runs):
 
 
 ALL = {e.name: e for e in (Loss(), Reorder(), Incast(), Vwin(), Cc(), Path(), Hol(), Slow(),
-                           Speed())}
+                           Long(), Speed())}
