@@ -75,7 +75,7 @@ static const struct wire_sample wire_samples[] = {
 	{"resync_data_abort", SAN_OP_RESYNC, SAN_F_WIN_DATA, .status = SAN_RESYNC_ABORT},
 	{"cm_req", SAN_OP_CM, .cm_msg = SAN_CM_REQ, .cm_flags = SAN_CM_F_ORDERED},
 	{"cm_cookie", SAN_OP_CM, .cm_msg = SAN_CM_COOKIE, .cm_flags = SAN_CM_F_COOKIE},
-	{"cm_req_cookie", SAN_OP_CM, .cm_msg = SAN_CM_REQ, .cm_flags = SAN_CM_F_ALL},
+	{"cm_req_cookie", SAN_OP_CM, .cm_msg = SAN_CM_REQ, .cm_flags = 0x07},
 	{"cm_rep", SAN_OP_CM, .cm_msg = SAN_CM_REP},
 	{"cm_rtu", SAN_OP_CM, .cm_msg = SAN_CM_RTU},
 	{"cm_rej", SAN_OP_CM, .cm_msg = SAN_CM_REJ, .cm_reason = SAN_CM_R_BACKLOG},

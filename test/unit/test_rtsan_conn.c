@@ -30,7 +30,7 @@ rtsan_connect__arguments(void **state)
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 
 	(void)state;
-	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "order 3");
+	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "order 4");
 	param.order = RTSAN_UNORDERED;
 	param.private_len = RTSAN_PRIVATE_MAX + 1;
 	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "65 bytes");
