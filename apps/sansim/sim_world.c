@@ -126,17 +126,21 @@ all_over(const struct sim_world *w)
 	return w->load->nb_over == w->load->nb_sides;
 }
 
-/* Until *done* or the time; whether it is done. */
+/*
+ * Until *done* or the time; whether it is done. It looks at multiples of LOOK_NS, whatever
+ * happens meanwhile: an event that only samples must not change when a phase is over.
+ */
 static bool
 run_until(struct sim_world *w, bool (*done)(const struct sim_world *w), uint64_t end_ns)
 {
-	while (!done(w) && !w->failed && w->now_ns < end_ns) {
-		uint64_t look_ns = RTE_MIN(w->now_ns + LOOK_NS, end_ns);
-		uint64_t next_ns = sim_events_next_ns(&w->net.events);
+	uint64_t began_ns = w->now_ns;
 
-		if (next_ns > look_ns) /* nothing happens meanwhile */
-			look_ns = RTE_MIN(next_ns, end_ns);
-		while (sim_world_step(w, look_ns))
+	while (!done(w) && !w->failed && w->now_ns < end_ns) {
+		uint64_t next_ns = RTE_MIN(sim_events_next_ns(&w->net.events), end_ns);
+		uint64_t after_ns = RTE_MAX(next_ns, w->now_ns + 1) - began_ns;
+		uint64_t look_ns = began_ns + RTE_ALIGN_MUL_CEIL(after_ns, LOOK_NS);
+
+		while (sim_world_step(w, RTE_MIN(look_ns, end_ns)))
 			;
 	}
 	return done(w);
