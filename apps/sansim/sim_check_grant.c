@@ -20,6 +20,12 @@
 #define BURST_PKTS  8
 #define PIECE_BYTES (32u << 10) /* what is left is worth a grant from that on */
 
+/* What the connections of a peer host say. */
+struct seen {
+	uint64_t due;    /* bytes */
+	uint64_t rtt_ns; /* the longest */
+};
+
 /* Bytes that may still come, or come again: all but those that are placed in their turn. */
 static uint32_t
 due_of(const struct san_tl_conn *tc, const struct san_tl_rxn *r)
@@ -53,11 +59,11 @@ check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_
 			       r->length - r->granted, r->length);
 }
 
-/* More than this cannot be on the path from the peer of *tc* but in a queue (RT-41). */
+/* More than this cannot be on a path with this round trip but in a queue (RT-41). */
 static uint64_t
-path_most(const struct sim_world *w, const struct san_tl *tl, const struct san_tl_conn *tc)
+path_most(const struct sim_world *w, const struct san_tl *tl, uint64_t rtt_ns)
 {
-	uint64_t ns = tl->pdl->conns[tc->slot].rtt.base_ns + w->conf.host.poll_ns;
+	uint64_t ns = rtt_ns + w->conf.host.poll_ns;
 
 	/* what comes at once when a fault is over may look like any rate */
 	if (w->conf.nb_faults != 0)
@@ -68,12 +74,12 @@ path_most(const struct sim_world *w, const struct san_tl *tl, const struct san_t
 }
 
 static void
-check_host(struct sim_world *w, const struct sim_host *h, const struct san_tl_conn *tc)
+check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_host *peer,
+	   const struct seen *seen)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
 	const struct san_tl_conf *conf = &tl->conf;
-	const struct san_tl_host *peer = tc->host;
-	uint64_t path = path_most(w, tl, tc);
+	uint64_t path = path_most(w, tl, seen->rtt_ns);
 	uint64_t bound = (uint64_t)conf->lapsed_bytes + conf->budget_bytes + path +
 		(uint64_t)peer->nb_conns * conf->grant_bytes;
 
@@ -89,13 +95,14 @@ check_host(struct sim_world *w, const struct sim_host *h, const struct san_tl_co
 			       h->id, peer->paths[true].room, peer->paths[false].room, path);
 }
 
-/* Bytes due of each peer host, and all that lapsed. */
+/* What is to be seen of each peer host; returned: all bytes that lapsed. */
 static uint64_t
-count_due(struct sim_world *w, const struct sim_host *h, uint64_t *due)
+look(struct sim_world *w, const struct sim_host *h, struct seen *peers)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
 	const struct san_tl_conn *tc;
 	const struct san_tl_rxn *r;
+	struct seen *seen;
 	uint64_t lapsed = 0;
 	uint32_t slot, bytes;
 
@@ -104,10 +111,11 @@ count_due(struct sim_world *w, const struct sim_host *h, uint64_t *due)
 		if (!tc->open)
 			continue;
 		check_crumbs(w, h, tc);
-		check_host(w, h, tc);
+		seen = &peers[tc->host - tl->hosts];
+		seen->rtt_ns = RTE_MAX(seen->rtt_ns, tl->pdl->conns[slot].rtt.base_ns);
 		TAILQ_FOREACH(r, &tc->rxns, all_link) {
 			bytes = due_of(tc, r);
-			due[tc->host - tl->hosts] += bytes - RTE_MIN(bytes, r->charge.lapsed);
+			seen->due += bytes - RTE_MIN(bytes, r->charge.lapsed);
 			lapsed += r->charge.lapsed;
 		}
 	}
@@ -118,18 +126,20 @@ static void
 grant_round(struct sim_world *w, void *state, struct sim_host *h)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
-	uint64_t *due = calloc(tl->conf.max_conns, sizeof(*due)), sum = 0, path = 0, lapsed, room;
+	struct seen *peers = calloc(tl->conf.max_conns, sizeof(*peers));
+	uint64_t sum = 0, path = 0, lapsed, room;
 	uint32_t i;
 
 	(void)state;
-	SAN_VERIFY(due != NULL);
-	lapsed = count_due(w, h, due);
+	SAN_VERIFY(peers != NULL);
+	lapsed = look(w, h, peers);
 	for (i = 0; i < tl->conf.max_conns; i++) {
-		room = RTE_MIN(due[i], tl->hosts[i].paths[true].room);
+		check_peer(w, h, &tl->hosts[i], &peers[i]);
+		room = RTE_MIN(peers[i].due, tl->hosts[i].paths[true].room);
 		path += room;
-		sum += due[i] - room;
+		sum += peers[i].due - room;
 	}
-	free(due);
+	free(peers);
 	if (sum > tl->conf.budget_bytes || tl->budget_used > tl->conf.budget_bytes)
 		sim_world_fail(w, "grant",
 			       "host %u: %" PRIu64 " bytes granted, %u counted; the budget is %u",

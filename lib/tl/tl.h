@@ -350,7 +350,8 @@ struct san_tl_path {
 	uint32_t want;      /**< what *room* is to be: it shrinks as charges come back */
 	uint32_t rate;      /**< bytes per 2^20 ns, the best of late */
 	uint64_t arrived;   /**< bytes, since *since_ns* */
-	uint64_t since_ns;  /**< beginning of this round trip; 0: none yet */
+	uint64_t since_ns;  /**< beginning of this measurement; 0: none yet */
+	uint64_t rtt_ns;    /**< the shortest of the connections that it has seen; 0: none */
 	uint64_t since_use; /**< tl->use then */
 };
 

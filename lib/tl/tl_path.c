@@ -30,6 +30,7 @@
 
 #define RATE_SHIFT     20                           /* rates are in bytes per 2^20 ns */
 #define GREW(new, old) ((new) > (old) + (old) / 16) /* more than a round trip may by chance */
+#define RATE_NS        20000 /* a rate is measured for that long at least: bursts even out */
 
 uint32_t
 san_tl_path_left(const struct san_tl *tl, const struct san_tl_path *p)
@@ -98,9 +99,9 @@ best(uint32_t rate, uint64_t bytes, uint64_t ns)
 	return (uint32_t)RTE_MIN(RTE_MAX(sample, rate - rate / 8), (uint64_t)UINT32_MAX);
 }
 
-/* A round trip is over: bytes that should be on the path, beyond the budget. */
+/* A rate was measured: bytes that should be on the path, beyond the budget. */
 static uint32_t
-wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t rtt_ns, uint64_t now_ns)
+wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t now_ns)
 {
 	uint64_t ns = now_ns - p->since_ns, bytes, share;
 	uint32_t old = p->rate;
@@ -110,7 +111,7 @@ wanted(struct san_tl *tl, struct san_tl_path *p, bool granted, uint64_t rtt_ns, 
 	/* a round trip that only the set-up has measured may have been one of a crowd */
 	if (old == 0 || p->rate == 0)
 		return 0;
-	bytes = (p->rate * rtt_ns) >> RATE_SHIFT;
+	bytes = (p->rate * p->rtt_ns) >> RATE_SHIFT;
 	bytes += headroom(tl, bytes, GREW(p->rate, old));
 	share = usable(tl, granted) * p->rate / tl->rate;
 	return (uint32_t)(bytes > share ? RTE_MIN(bytes - share, tl->conf.path_bytes / 2ull) : 0);
@@ -140,13 +141,18 @@ san_tl_path_use(struct san_tl *tl, const struct san_tl_charge *ch, uint32_t byte
 	uint64_t rtt_ns = tl->pdl->conns[ch->slot].rtt.base_ns;
 
 	p->arrived += bytes;
-	if (likely(now_ns < p->since_ns + rtt_ns) || rtt_ns == 0 || p->arrived == 0)
+	/* a connection that has measured a queue only does not make the path longer */
+	if (rtt_ns != 0)
+		p->rtt_ns = p->rtt_ns != 0 ? RTE_MIN(p->rtt_ns, rtt_ns) : rtt_ns;
+	if (likely(now_ns < p->since_ns + RTE_MAX(p->rtt_ns, RATE_NS)) || p->rtt_ns == 0 ||
+	    p->arrived == 0)
 		return;
-	if (p->since_ns != 0 && now_ns != p->since_ns) {
-		p->want = wanted(tl, p, ch->granted, rtt_ns, now_ns);
+	if (p->since_ns != 0) {
+		p->want = wanted(tl, p, ch->granted, now_ns);
 		fit_room(tl, p, ch->granted);
 	}
 	p->arrived = 0;
+	p->rtt_ns = 0;
 	p->since_ns = now_ns;
 	p->since_use = tl->use;
 }
