@@ -82,7 +82,8 @@ local f = {
 	win_data = ProtoField.uint8("san.flags.win_data", "Data window", base.DEC, nil, 0x02),
 	kind = ProtoField.uint8("san.flags.kind", "Kind", base.DEC, kind_names, 0x0c),
 	unpack = ProtoField.uint8("san.flags.unpack", "Unpack", base.DEC, nil, 0x10),
-	flags_rsvd = ProtoField.uint8("san.flags.reserved", "Reserved", base.HEX, nil, 0xe0),
+	piece = ProtoField.uint8("san.flags.piece", "Piece", base.DEC, nil, 0x20),
+	flags_rsvd = ProtoField.uint8("san.flags.reserved", "Reserved", base.HEX, nil, 0xc0),
 	psn_hi = ProtoField.uint8("san.psn_hi", "PSN, high 8 bits", base.HEX),
 	psn = ProtoField.uint32("san.psn", "PSN", base.DEC),
 	round = ProtoField.uint8("san.round", "RNR round", base.DEC),
@@ -198,6 +199,8 @@ local f = {
 
 	imm = ProtoField.bytes("san.imm", "Immediate"),
 	payload = ProtoField.bytes("san.payload", "Payload"),
+	piece_off = ProtoField.uint16("san.piece.offset", "Offset in the payload", base.DEC),
+	piece_whole = ProtoField.uint16("san.piece.length", "Length of the payload", base.DEC),
 	payload_len = ProtoField.uint32("san.payload_len", "Payload length", base.DEC),
 	pad = ProtoField.bytes("san.pad", "Padding"),
 	icrc = ProtoField.uint32("san.icrc", "ICRC", base.HEX),
@@ -381,8 +384,8 @@ local function add_bth(tree, tvb)
 end
 
 local flags_allowed = {
-	[0xC0] = {kind = true}, [0xC4] = {last = true, kind = true}, [0xC5] = {last = true, kind = true},
-	[0xC6] = {last = true}, [0xC8] = {win_data = true, unpack = true}, [0xC9] = {win_data = true},
+	[0xC0] = {kind = true}, [0xC4] = {last = true, kind = true, piece = true},
+	[0xC5] = {last = true, kind = true, piece = true}, [0xC6] = {last = true, piece = true}, [0xCC] = {piece = true}, [0xC8] = {win_data = true, unpack = true}, [0xC9] = {win_data = true},
 }
 
 local function add_flags(tree, range, op)
@@ -396,7 +399,8 @@ local function add_flags(tree, range, op)
 		known(t:add(f.kind, range), allowed.kind and kind_names[kind] ~= nil)
 	end
 	known(t:add(f.unpack, range), bits(v, 4, 1) == 0 or allowed.unpack)
-	zero_bits(t:add(f.flags_rsvd, range), v, 0xe0, "Reserved flag")
+	known(t:add(f.piece, range), bits(v, 5, 1) == 0 or allowed.piece)
+	zero_bits(t:add(f.flags_rsvd, range), v, 0xc0, "Reserved flag")
 	return bits(v, 0, 1) == 1, kind
 end
 
@@ -799,8 +803,25 @@ local function data_offset(tvb, op)
 	return tvb(BTH_LEN + RT_LEN + (op == 0xC5 and 16 or 0), 4):uint()
 end
 
+-- A part of a payload: what it means shows when it is whole.
+local function add_piece(tree, range, len)
+	local t = tree:add(range(0, 4), "Piece")
+	local off, whole = range(0, 2):uint(), range(2, 2):uint()
+	t:add(f.piece_off, range(0, 2))
+	known(t:add(f.piece_whole, range(2, 2)), len - 4 < whole and off + len - 4 <= whole)
+	tree:add(f.payload, range(4))
+	return string.format(" Bytes=%d Piece=%d/%d", len - 4, off, whole)
+end
+
 local function add_payload(tree, tvb, op, off, len, last, kind)
 	tree:add(f.payload_len, len):set_generated()
+	if bits(tvb(BTH_LEN + 1, 1):uint(), 5, 1) == 1 and flags_allowed[op] and flags_allowed[op].piece then
+		if len > 4 then
+			return add_piece(tree, tvb(off, len), len)
+		end
+		tree:add_proto_expert_info(e.value, "No piece")
+		return ""
+	end
 	local range = len > 0 and tvb(off, len) or nil
 	local imm, stream, text = last and kind == 2, is_stream(tvb), ""
 	if op == 0xC7 then

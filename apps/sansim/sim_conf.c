@@ -95,6 +95,7 @@ static const char *const fault_words[] = {
 	[SIM_FAULT_DOWN] = "down",
 	[SIM_FAULT_PAUSE] = "pause",
 	[SIM_FAULT_RESTART] = "restart",
+	[SIM_FAULT_NARROW] = "narrow",
 	[SIM_FAULT_MAX] = NULL,
 };
 
@@ -233,6 +234,7 @@ static const struct key fault_keys[] = {
 	{"fault.NAME", "for", TIME(for_ns, 0, ALWAYS), "0: to the end"},
 	{"fault.NAME", "rate", PART(rate_ppm), "of packets, or of flows"},
 	{"fault.NAME", "arg", TIME(arg_ns, 0, SEC), "reorder, duplicate: later by up to"},
+	{"fault.NAME", "mtu", NUM(mtu, 0, 9000), "narrow: IP bytes, longer packets are lost"},
 };
 
 const char *

@@ -123,6 +123,7 @@ enum sim_fault_kind {
 	SIM_FAULT_DOWN,      /**< nothing passes; one direction only with :up or :down */
 	SIM_FAULT_PAUSE,     /**< the host does not run */
 	SIM_FAULT_RESTART,   /**< the host's process dies and, after "for", is there again, empty */
+	SIM_FAULT_NARROW,    /**< packets of more than mtu IP bytes are lost */
 	SIM_FAULT_MAX
 };
 
@@ -134,6 +135,7 @@ struct sim_fault_conf {
 	uint64_t for_ns;          /**< 0: to the end of the run */
 	uint32_t rate_ppm;        /**< UINT32_MAX: not set */
 	uint64_t arg_ns;
+	uint16_t mtu; /**< narrow */
 };
 
 struct sim_run_conf {

@@ -120,6 +120,8 @@ check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
 		why = "wants a rate";
 	else if (f->kind == SIM_FAULT_REORDER && f->rate_ppm != 0 && f->arg_ns == 0)
 		why = "wants an arg, by how much packets come later";
+	else if (f->kind == SIM_FAULT_NARROW && f->mtu == 0)
+		why = "wants an mtu, what is left of the path's";
 	if (why == NULL)
 		return 0;
 	snprintf(err, err_len, "[fault.%s]%s%s %s", f->name,

@@ -230,7 +230,7 @@ draw_fault(struct san_prng *g, struct sim_conf *c)
 {
 	struct sim_fault_conf *f = &c->faults[c->nb_faults];
 
-	*f = (struct sim_fault_conf){.kind = (uint8_t)(1 + below(g, SIM_FAULT_MAX - 1))};
+	*f = (struct sim_fault_conf){.kind = (uint8_t)(1 + below(g, SIM_FAULT_RESTART))};
 	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
 	draw_place(g, c, f);
 	f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
@@ -258,6 +258,27 @@ draw_streams(struct san_prng *g, struct sim_conf *c)
 		c->load.streams_ppm = one_in(g, 2) ? SIM_PPM : SIM_PPM / 2;
 }
 
+/*
+ * Paths of 1,280 bytes and more, from the beginning or for a while. They end nothing and stop
+ * nothing, so they do not count as silence. (RT-37)
+ */
+static void
+draw_narrow(struct san_prng *g, struct sim_conf *c)
+{
+	uint32_t n = one_in(g, 3) ? 1 + below(g, 3) : 0;
+	struct sim_fault_conf *f;
+
+	for (; n > 0; n--) {
+		f = &c->faults[c->nb_faults];
+		*f = (struct sim_fault_conf){.kind = SIM_FAULT_NARROW};
+		snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+		draw_place(g, c, f);
+		f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
+		f->for_ns = one_in(g, 3) ? 0 : spread(g, 10 * US, 200 * MS);
+		f->mtu = (uint16_t)(one_in(g, 2) ? 1280 : 1280 + below(g, 9000 - 1280));
+	}
+}
+
 void
 sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 {
@@ -281,4 +302,5 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 		draw_fault(&g, conf);
 	draw_path_mtu(&g, conf);
 	draw_streams(&g, conf);
+	draw_narrow(&g, conf);
 }

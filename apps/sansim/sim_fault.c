@@ -110,6 +110,26 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 		     lf->corrupt_ppm | lf->nb_down) != 0;
 }
 
+/* Of each link the narrowest that holds. */
+static void
+narrow_links(struct sim_world *w)
+{
+	const struct sim_fault_conf *f;
+	struct sim_link *l;
+	uint32_t k, i;
+
+	for (i = 0; i < w->nb_links; i++)
+		w->links[i].fault.mtu = 0;
+	for (k = 0; k < w->conf.nb_faults; k++) {
+		f = &w->conf.faults[k];
+		if (f->kind != SIM_FAULT_NARROW || !w->fault_active[k])
+			continue;
+		for (i = 0; (l = sim_topo_match(w, f->where, &i)) != NULL;)
+			if (l->fault.mtu == 0 || f->mtu < l->fault.mtu)
+				l->fault.mtu = f->mtu;
+	}
+}
+
 static void
 pause_host(struct sim_world *w, struct sim_host *h, bool begins)
 {
@@ -205,6 +225,8 @@ sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 		pause_host(w, host_of(w, f), begins);
 	else if (f->kind == SIM_FAULT_RESTART)
 		restart_host(w, host_of(w, f), begins);
+	else if (f->kind == SIM_FAULT_NARROW)
+		narrow_links(w);
 	else
 		while ((l = sim_topo_match(w, f->where, &i)) != NULL)
 			change_link(l, f, begins);

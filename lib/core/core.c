@@ -325,7 +325,8 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	if (unlikely(core->tl->nb_held != 0)) {
 		core->pdl->rx_level = (uint16_t)RTE_MAX(
 			core->tl->nb_held * 1000ULL / core->conf.tl.max_held, 1ULL);
-		core->pdl->rx_free = core->conf.tl.max_held - core->tl->nb_held;
+		core->pdl->rx_free = RTE_MAX(core->conf.tl.max_held, core->tl->nb_held) -
+			core->tl->nb_held;
 	}
 	san_death_flush(&core->death);
 }
@@ -410,6 +411,9 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 		pkts[k] = take_mbuf(core);
 		p.psn = e.psn;
 		san_tl_tx_fill(core->tl, c, &e, pkts[k], &p);
+		/* but for a pull whose region was revoked, which has become short */
+		if (unlikely(rte_pktmbuf_data_len(pkts[k]) > c->mtu))
+			san_wire_cut(pkts[k], &p, c->piece.from, c->piece.len);
 		if (k > 0) {
 			san_pdl_tx_header_next(core->pdl, c, &p);
 			continue;

@@ -80,6 +80,8 @@ static const struct counter {
 	PDL("acks_piggybacked", nb_acks_piggy),
 	PDL("path_changes", nb_path_changes),
 	PDL("mtu_raised", nb_mtu_raised),
+	PDL("mtu_lowered", nb_mtu_lowered),
+	PDL("pieces_tx", nb_pieces_tx),
 	PDL("resync_tx", nb_resync_tx),
 	PDL("withdrawn", nb_withdrawn),
 	PDL("cc_cuts", nb_cc_cuts),

@@ -96,6 +96,15 @@ struct san_pdl_pmtu {
 	uint16_t nb_full;  /**< full packets that went, none being tried */
 	uint8_t nb_tries;  /**< of this size */
 	uint8_t nb_misses; /**< of those, not answered though the peer was heard */
+	bool proven;       /**< the path has carried a packet longer than SAN_MTU_SURE */
+	bool watch;        /**< one is on its way that may prove it */
+};
+
+/** Of a packet that is longer than the path takes: the piece that went last (RT-37). */
+struct san_pdl_piece {
+	uint32_t psn;
+	uint16_t from; /**< payload bytes in front of it */
+	uint16_t len;
 };
 
 struct san_pdl_rtt {
@@ -135,9 +144,9 @@ struct san_pdl_conn {
 	uint32_t dtag;
 	uint16_t slot; /**< index in every per-connection array of every layer */
 	uint16_t pkey;
-	uint16_t mtu;     /**< payload bytes per packet that the path takes, as far as known */
-	uint16_t mtu_max; /**< that both ends take */
-	uint8_t state;    /**< enum san_conn_state */
+	uint16_t mtu;       /**< payload bytes per packet that the path takes, as far as known */
+	uint16_t mtu_watch; /**< packets at least so long are shown to pdl_pmtu */
+	uint8_t state;      /**< enum san_conn_state */
 	bool ordered;
 	bool relaxed;
 	uint8_t owner;    /**< whose turn to send is its turn; see san_pdl_conn_give() */
@@ -173,8 +182,10 @@ struct san_pdl_conn {
 	uint8_t nb_ports;
 	uint8_t port_idx;
 	uint8_t nb_copies; /**< packets that had come before, since something new came */
+	uint16_t mtu_max;  /**< payload bytes per packet that both ends take */
 	uint16_t bad_rtts;
-	uint16_t plb_wait; /**< bad round trips beyond the configured number, for a change */
+	uint16_t plb_wait;         /**< bad round trips beyond the configured number */
+	bool plb_sample, plb_good; /**< in this round trip: any sample, any good one */
 	/* cache lines 2, 3: ACK policy, timers */
 	struct san_pdl_ackst ack;
 	struct san_timer timer;    /**< armed for the earliest of these deadlines */
@@ -185,23 +196,23 @@ struct san_pdl_conn {
 	uint64_t tl_deadline_ns;   /**< tl's own: RNR delay, grant lapse */
 	uint64_t cm_deadline_ns;   /**< cm's own: retry, keep-alive */
 	struct san_pdl_pmtu pmtu;
+	struct san_pdl_piece piece;
 	uint64_t last_rx_ns;
 	/* cache lines 4 to 6: what an ACK changes */
 	struct san_pdl_rtt rtt;
 	struct san_pdl_cc cc;
-	uint32_t peer_serial;      /**< newest ACK seen */
-	uint32_t last_echo;        /**< echo_tx of the newest sample: each counts once */
-	uint16_t peer_ecn;         /**< its ecn_count */
-	uint16_t peer_level;       /**< its buffer level */
-	uint16_t rx_first_win;     /**< the first window in our ACKs; cm may set it (PCB-1) */
-	uint16_t held_by;          /**< tl: index in nb_held */
-	uint64_t last_ack_ns;      /**< newest dedicated ACK */
-	uint64_t probe_ns;         /**< last PROBE */
-	uint64_t cnp_ns;           /**< last CNP sent */
-	uint32_t copy_serial;      /**< our newest ACK when a copy came last */
-	uint32_t nb_timer_lost;    /**< holes that a timer found since the last ACK */
-	uint64_t plb_round_ns;     /**< path (RT-28): this round trip ends */
-	bool plb_sample, plb_good; /**< in this round trip: any sample, any good one */
+	uint32_t peer_serial;   /**< newest ACK seen */
+	uint32_t last_echo;     /**< echo_tx of the newest sample: each counts once */
+	uint16_t peer_ecn;      /**< its ecn_count */
+	uint16_t peer_level;    /**< its buffer level */
+	uint16_t rx_first_win;  /**< the first window in our ACKs; cm may set it (PCB-1) */
+	uint16_t held_by;       /**< tl: index in nb_held */
+	uint64_t last_ack_ns;   /**< newest dedicated ACK */
+	uint64_t probe_ns;      /**< last PROBE */
+	uint64_t cnp_ns;        /**< last CNP sent */
+	uint32_t copy_serial;   /**< our newest ACK when a copy came last */
+	uint32_t nb_timer_lost; /**< holes that a timer found since the last ACK */
+	uint64_t plb_round_ns;  /**< path (RT-28): this round trip ends */
 	/* lists */
 	TAILQ_ENTRY(san_pdl_conn)
 	ready_link;
@@ -244,6 +255,8 @@ struct san_pdl_stats {
 	uint64_t nb_acks_piggy;   /**< owed ACKs that a reverse packet carried */
 	uint64_t nb_path_changes; /**< RT-28 */
 	uint64_t nb_mtu_raised;   /**< longer packets found to get through (RT-31) */
+	uint64_t nb_mtu_lowered;  /**< longer packets found not to get through (RT-37) */
+	uint64_t nb_pieces_tx;    /**< packets that were a part of one (RT-37) */
 	uint64_t nb_resync_tx;
 	uint64_t nb_withdrawn; /**< PSNs turned into RESYNC */
 	uint64_t nb_cc_cuts;
@@ -445,6 +458,7 @@ void san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_p
  * A lost PSN that may go again now, marked as sent; NULL: none, or it is the
  * turn of what is new. Lowest PSN of each window first, and of the two windows
  * the lower RSN (ordered) or each in turn. The entry stays the window's.
+ * One that is longer than c->mtu goes in pieces: this time the one in c->piece.
  */
 struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c,
 				       uint64_t now_ns);

@@ -417,6 +417,8 @@ conclude(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r, bo
 
 	s->nb_acked = r[SAN_WIN_REQ].nb_new + r[SAN_WIN_DATA].nb_new;
 	news = s->nb_acked + r[SAN_WIN_REQ].nb_retired + r[SAN_WIN_DATA].nb_retired;
+	if (unlikely(c->pmtu.watch))
+		san_pdl_pmtu_on_acked(pdl, c);
 	if (news != 0)
 		san_pdl_rtx_progress(pdl, c, s->now_ns);
 	if (s->nb_acked != 0 || s->delay_ns != 0)

@@ -475,6 +475,7 @@ check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	SAN_VERIFY(!san_pdl_ack_owes(c) || c->ack.listed || c->state == SAN_CONN_SETUP);
 	SAN_VERIFY(c->mtu <= c->mtu_max && c->pmtu.size <= c->mtu_max);
 	SAN_VERIFY(c->pmtu.size == 0 || c->pmtu.size > c->mtu);
+	SAN_VERIFY(c->mtu == c->mtu_max || c->mtu_watch <= c->mtu);
 	SAN_VERIFY(c->pmtu.size != 0 || !c->pmtu_due);
 	/* Every deadline is covered: the timer is armed no later, but for a grace. */
 	SAN_VERIFY(c->rtx_deadline_ns == SAN_TIME_NEVER || c->failed ||

@@ -177,17 +177,20 @@ void san_pdl_plb_copy(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pmtu_init(const struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t mtu);
 /** Payload of the long PROBE. */
 uint16_t san_pdl_pmtu_probe_len(const struct san_pdl_conn *c);
-/** A full packet went, and both ends take longer ones: search, if it is time to. */
-void san_pdl_pmtu_want(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** A packet of *len* bytes went, at least c->mtu_watch: search for more, if it is time to. */
+void san_pdl_pmtu_on_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t len,
+			  uint64_t now_ns);
+/** c->pmtu.watch is set, and pdl->acked may hold a long packet. */
+void san_pdl_pmtu_on_acked(const struct san_pdl *pdl, struct san_pdl_conn *c);
 /** An ACK says that a PROBE of *len* bytes came. */
 void san_pdl_pmtu_answer(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len,
 			 uint64_t now_ns);
 void san_pdl_pmtu_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** End of the search, if there is one; the next one not before *again_ns*. */
 void san_pdl_pmtu_stop(struct san_pdl_conn *c, uint64_t again_ns);
-/** *e* timed out: if it may soon be once too often, ask whether that is for its length. */
-void san_pdl_pmtu_on_timeout(struct san_pdl *pdl, struct san_pdl_conn *c,
-			     const struct san_pdl_entry *e);
+/** *e* is lost: if that may be for its length, find out, and use shorter packets if it is. */
+void san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c,
+			  const struct san_pdl_entry *e, uint64_t now_ns);
 /** Retries are exhausted: long, and the peer was heard since it went last? */
 bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e,
 			      uint64_t now_ns);

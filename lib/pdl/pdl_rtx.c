@@ -186,12 +186,13 @@ san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 /* ---- holes (design, rule 10) ---- */
 
 static void
-lose_early(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e)
+lose_early(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
 	e->state++; /* SAN_ENT_EARLY: the low bits */
 	c->nb_early++;
 	pdl->stats.nb_early++;
 	san_pdl_rtx_lose(pdl, c, e->win, e->psn);
+	san_pdl_pmtu_on_loss(pdl, c, e, now_ns);
 }
 
 static bool
@@ -217,7 +218,7 @@ holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint
 		if (!may_go_early(e))
 			continue;
 		if (age >= old_ns) {
-			lose_early(pdl, c, e);
+			lose_early(pdl, c, e, now_ns);
 			n++;
 		} else {
 			c->hole_deadline_ns =
@@ -234,7 +235,8 @@ holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint
  * at the first that is young enough, because later PSNs rarely are older.
  */
 static uint32_t
-holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn)
+holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
+	      uint64_t now_ns)
 {
 	const struct san_pdl_txw *w = &c->tx[win];
 	uint64_t old_ns = san_pdl_rtt_hole_ns(pdl, c);
@@ -249,7 +251,7 @@ holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uin
 			break;
 		if (!may_go_early(e))
 			continue;
-		lose_early(pdl, c, e);
+		lose_early(pdl, c, e, now_ns);
 		n++;
 	}
 	return n;
@@ -270,7 +272,7 @@ san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, 
 		else
 			end = w->base;
 		if (echo_valid)
-			n += holes_by_echo(pdl, c, win, end);
+			n += holes_by_echo(pdl, c, win, end, now_ns);
 	}
 	if (c->hole_deadline_ns != SAN_TIME_NEVER)
 		san_pdl_arm_for(pdl, c, c->hole_deadline_ns);
@@ -300,6 +302,7 @@ probe_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 			continue;
 		e->state |= SAN_ENT_TAIL;
 		san_pdl_rtx_lose(pdl, c, win, psn);
+		san_pdl_pmtu_on_loss(pdl, c, e, now_ns);
 		found = true;
 		c->nb_tlp++;
 		pdl->stats.nb_tlp++;
@@ -416,7 +419,7 @@ expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, boo
 		c->nb_rto++;
 		pdl->stats.nb_rto++;
 		s->timed_out = true;
-		san_pdl_pmtu_on_timeout(pdl, c, e);
+		san_pdl_pmtu_on_loss(pdl, c, e, s->now_ns);
 	}
 	s->lost = true;
 	san_pdl_rtx_lose(pdl, c, e->win, e->psn);

@@ -77,8 +77,8 @@ san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_en
 	*slot = *e;
 	count_sent(pdl, c, slot, now_ns);
 	san_pdl_rtx_sent(pdl, c, slot, now_ns);
-	if (e->len >= c->mtu && c->mtu < c->mtu_max)
-		san_pdl_pmtu_want(pdl, c, now_ns);
+	if (unlikely(e->len >= c->mtu_watch))
+		san_pdl_pmtu_on_sent(pdl, c, e->len, now_ns);
 }
 
 /*
@@ -159,6 +159,24 @@ leave_turn(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_ent
 	return c->new_turn;
 }
 
+/* The next piece of *e*, which is longer than the path takes (RT-37). True: its last one. */
+static bool
+next_piece(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_entry *e)
+{
+	struct san_pdl_piece *x = &c->piece;
+	uint16_t from = x->psn == e->psn ? x->from + x->len : 0;
+
+	if (from >= e->len)
+		from = 0;
+	*x = (struct san_pdl_piece){
+		.psn = e->psn,
+		.from = from,
+		.len = RTE_MIN((uint16_t)(e->len - from), san_wire_piece_max(c->mtu)),
+	};
+	pdl->stats.nb_pieces_tx++;
+	return from + x->len == e->len;
+}
+
 struct san_pdl_entry *
 san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
@@ -171,6 +189,8 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	e = choose(c, e, lowest_lost(pdl, c, SAN_WIN_DATA, &blocked, now_ns));
 	if (e == NULL || leave_turn(pdl, c, e))
 		return NULL;
+	if (unlikely(e->len > c->mtu) && !next_piece(pdl, c, e))
+		return e;
 	san_pdl_rtx_find(c, e->win, e->psn);
 	if (e->state & SAN_ENT_SENT) { /* a withdrawn PSN goes as RESYNC for the first time */
 		c->nb_rtx++;

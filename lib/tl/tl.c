@@ -322,6 +322,11 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 	tl->now_ns = now_ns;
 	if (unlikely(!tc->open))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_STATE, now_ns);
+	if (unlikely(san_pkt(m)->w.flags & SAN_F_PIECE)) {
+		m = san_tl_rx_piece(tl, c, m, now_ns, &drop);
+		if (m == NULL)
+			return drop;
+	}
 	switch (san_pkt(m)->w.op) {
 	case SAN_OP_PUSH_PACKED:
 		if (unlikely(!tc->peer.pack)) /* nobody agreed to that (RT-34) */
@@ -542,7 +547,7 @@ san_tl_check(const struct san_tl *tl)
 	SAN_VERIFY(nb_memos + tl->nb_free_memos == tl->conf.max_unordered);
 	SAN_VERIFY(nb_refused + tl->nb_free_refused == tl->conf.max_refused);
 	SAN_VERIFY(nb_rxns + tl->nb_free_rxns == tl->conf.max_rxns);
-	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held);
+	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held + SAN_TL_PIECES_MAX);
 	SAN_VERIFY(nb_cam == tl->cam.nb_used);
 	/* RT-26: heads of line find their records */
 	SAN_VERIFY(nb_heads[0] == tl->nb_heads[0] && nb_heads[1] == tl->nb_heads[1]);

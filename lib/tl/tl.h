@@ -413,7 +413,8 @@ struct san_tl_conn {
 	struct san_tl_txns ready; /**< unordered push data */
 	struct san_tl_txns wait;
 	struct san_tl_txns aborts;
-	uint32_t want_bytes; /**< of the request that waits */
+	uint32_t want_bytes;    /**< of the request that waits */
+	uint32_t lapsed_pulled; /**< of lapsed_used, by its pulls */
 	TAILQ_ENTRY(san_tl_conn)
 	want_link;
 	/* target */
@@ -438,12 +439,12 @@ struct san_tl_conn {
 	uint16_t nb_solicit;       /**< SSNs in the CAM */
 	uint16_t nb_refused;       /**< statuses in *refused* */
 	uint32_t nb_held;          /**< mbufs held */
+	struct rte_mbuf *pieces;   /**< of packets that are not whole, by PSN and offset */
 	uint32_t held_at;          /**< how far the base was when that was looked at last */
 	uint32_t held_scarce;      /**< tl->nb_scarce then */
 	uint64_t held_ns;          /**< when it is looked at again */
 	uint32_t charged;          /**< of budget_used and path_used, by what it was granted */
 	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
-	uint32_t lapsed_pulled;    /**< the same, by its pulls */
 	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
 	struct san_tl_rxns rxns;   /**< all records */
 	struct san_tl_rxns grants; /**< requests in SSN order, to be granted */
@@ -548,6 +549,8 @@ struct san_tl {
 	uint64_t use_ns; /**< when the last of it did */
 	uint64_t now_ns; /**< when the packet came that is being looked at */
 	uint32_t nb_held;
+	struct san_tl_conn *joiner; /**< may hold the pieces of one packet beyond that; or NULL */
+	uint64_t join_ns;           /**< until then nobody else may */
 	uint32_t nb_admit;
 	uint32_t slow_used;            /**< of both, granted to slow hosts */
 	struct san_tl_host *hosts;     /**< max_conns */

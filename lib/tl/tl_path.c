@@ -30,7 +30,7 @@
 
 #define RATE_SHIFT     20                           /* rates are in bytes per 2^20 ns */
 #define GREW(new, old) ((new) > (old) + (old) / 16) /* more than a round trip may by chance */
-#define RATE_NS        20000 /* a rate is measured for that long at least: bursts even out */
+#define RATE_NS        20000                        /* a rate is of that long at least */
 
 uint32_t
 san_tl_path_left(const struct san_tl *tl, const struct san_tl_path *p)

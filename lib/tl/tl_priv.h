@@ -291,6 +291,18 @@ enum san_drop san_tl_rx_packed(struct san_tl *tl, struct san_pdl_conn *c, struct
 bool san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
 			uint64_t now_ns);
 
+/* ---- tl_piece.c ---- */
+
+#define SAN_TL_PIECES_MAX 32 /**< of a connection: a few of the longest packets */
+
+/** A piece of a packet came: the packet, if that is whole now; NULL: *drop* says what of it. */
+struct rte_mbuf *san_tl_rx_piece(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				 uint64_t now_ns, enum san_drop *drop);
+/** Give up the pieces that nobody waits for any more, or *all*. Counts *reason*. */
+void san_tl_pieces_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_drop reason);
+/** How many are kept; checks them. */
+uint32_t san_tl_nb_pieces(const struct san_tl_conn *tc);
+
 /* ---- tl_record.c ---- */
 
 /**
@@ -326,6 +338,9 @@ void san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_n
 /** Give up all that is held of the connection: it comes again. */
 void san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop reason,
 			  uint64_t now_ns);
+/** One packet more, or less, is held. */
+void san_tl_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+void san_tl_held_leave(struct san_tl *tl, struct san_tl_conn *tc);
 /** The last packet of a pull of ours, until the rest is placed. */
 void san_tl_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 			   struct rte_mbuf *m, uint64_t now_ns);

@@ -252,7 +252,7 @@ bool
 san_tl_is_red(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	/* a host may have as many as are left (RT-35), so half of them if it is the only one */
-	return *san_tl_host_held(tl, tc) >= tl->conf.max_held - tl->nb_held ||
+	return *san_tl_host_held(tl, tc) + tl->nb_held >= tl->conf.max_held ||
 		tc->nb_held >= tl->conf.max_held_conn;
 }
 
@@ -312,24 +312,37 @@ san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 		if (scarce && can_give_up(tc))
 			san_tl_base_give_up(tl, tc, now_ns);
 	} else if (tc->nb_held != 0) {
+		san_tl_pieces_drop(tl, tc, false, SAN_DROP_HELD);
 		held_watch(tl, tc, now_ns);
 	}
 	san_tl_base_watch(tl, tc, now_ns);
 }
 
 void
-san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
-		 struct rte_mbuf *m, uint64_t now_ns)
+san_tl_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	if (tc->nb_held == 0)
 		held_watch(tl, tc, now_ns);
+	count_held(tl, tc, 1);
+}
+
+void
+san_tl_held_leave(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	count_held(tl, tc, -1);
+}
+
+void
+san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		 struct rte_mbuf *m, uint64_t now_ns)
+{
+	san_tl_held_enter(tl, tc, now_ns);
 	san_pkt(m)->next = NULL;
 	if (r->held_head == NULL)
 		r->held_head = m;
 	else
 		san_pkt(r->held_tail)->next = m;
 	r->held_tail = m;
-	count_held(tl, tc, 1);
 }
 
 struct rte_mbuf *
@@ -340,7 +353,7 @@ san_tl_held_pop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	if (m == NULL)
 		return NULL;
 	r->held_head = san_pkt(m)->next;
-	count_held(tl, tc, -1);
+	san_tl_held_leave(tl, tc);
 	return m;
 }
 
@@ -378,6 +391,7 @@ san_tl_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_drop re
 	struct san_tl_rxn *r, *next;
 	uint32_t rsn;
 
+	san_tl_pieces_drop(tl, tc, true, reason);
 	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, all_link);
 		if (r->held_head != NULL && r == tc->cur)
@@ -395,10 +409,8 @@ void
 san_tl_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		      struct rte_mbuf *m, uint64_t now_ns)
 {
-	if (tc->nb_held == 0)
-		held_watch(tl, tc, now_ns);
+	san_tl_held_enter(tl, tc, now_ns);
 	t->last = m;
-	count_held(tl, tc, 1);
 }
 
 struct rte_mbuf *
@@ -407,7 +419,7 @@ san_tl_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_t
 	struct rte_mbuf *m = t->last;
 
 	t->last = NULL;
-	count_held(tl, tc, -1);
+	san_tl_held_leave(tl, tc);
 	return m;
 }
 
@@ -434,6 +446,7 @@ san_tl_tgt_close(struct san_tl *tl, struct san_tl_conn *tc)
 	struct san_tl_rxn *r;
 	uint32_t ssn;
 
+	san_tl_pieces_drop(tl, tc, true, SAN_DROP_STATE);
 	while ((r = TAILQ_FIRST(&tc->rxns)) != NULL) {
 		san_tl_held_drop(tl, tc, r, false, SAN_DROP_STATE, 0);
 		san_tl_push_undo(tl, tc, r);
@@ -493,7 +506,8 @@ check_record(const struct san_tl *tl, const struct san_tl_conn *tc, const struct
 void
 san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	uint32_t nb = 0, nb_ahead = 0, nb_pulling = 0, nb_held = 0, charged = 0;
+	uint32_t nb = 0, nb_ahead = 0, nb_pulling = 0, charged = 0;
+	uint32_t nb_held = san_tl_nb_pieces(tc);
 	const struct san_tl_rxn *r;
 	const struct san_tl_txn *t;
 	struct rte_mbuf *m;
@@ -513,7 +527,8 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 		charged += r->charge.charged;
 	}
 	SAN_VERIFY(nb == tc->nb_rxns && nb_ahead == tc->nb_ahead && nb_pulling == tc->nb_pulling);
-	SAN_VERIFY(nb_held == tc->nb_held && nb_held <= tl->conf.max_held_conn);
+	SAN_VERIFY(nb_held == tc->nb_held &&
+		   nb_held <= tl->conf.max_held_conn + SAN_TL_PIECES_MAX);
 	SAN_VERIFY(charged == tc->charged);
 	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
 	SAN_VERIFY(!tc->grant_wait || !TAILQ_EMPTY(&tc->grants));

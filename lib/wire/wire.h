@@ -36,6 +36,7 @@
 #define SAN_WIRE_TAIL_MAX    (3 + 4) /**< behind the payload: padding to 4 bytes, ICRC */
 #define SAN_WIRE_PACK_MIN    2       /**< messages of a packed packet (RT-34) */
 #define SAN_WIRE_PACK_MAX    64
+#define SAN_WIRE_PIECE_LEN   4 /**< in front of the data of a piece (RT-37) */
 
 /** BTH opcodes: the manufacturer range, and CNP. */
 enum san_wire_op {
@@ -60,7 +61,8 @@ enum san_wire_flag {
 	SAN_F_WIN_DATA = 0x02, /**< RESYNC, NACK: about the data window */
 	SAN_F_KIND = 0x0c,     /**< enum san_wire_kind << 2; pushes only */
 	SAN_F_UNPACK = 0x10,   /**< NACK RNR: the messages of a packed packet, each alone */
-	SAN_F_ALL = 0x1f,
+	SAN_F_PIECE = 0x20,    /**< push and pull data: a part of the payload of its PSN (RT-37) */
+	SAN_F_ALL = 0x3f,
 };
 #define SAN_F_KIND_SHIFT 2
 
@@ -158,12 +160,18 @@ struct san_wire_pkt {
 	uint32_t cmpl_rsn;  /**< message ACK: every RSN below is complete (PCB-5) */
 	uint32_t tx_time;   /**< low 32 bits of the sender's clock, ns */
 	/* extended header: which of these are meaningful depends on op */
-	uint64_t addr;                 /**< pushes, pulls, atomics: remote address */
-	uint32_t key;                  /**< pushes, pulls, atomics */
-	uint32_t length;               /**< requests, unsolicited data: of the transaction;
+	uint64_t addr;   /**< pushes, pulls, atomics: remote address */
+	uint32_t key;    /**< pushes, pulls, atomics */
+	uint32_t length; /**< requests, unsolicited data: of the transaction;
 					*   packed: number of messages */
-	uint32_t offset;               /**< data: of the payload; grant: granted up to here */
-	uint32_t ssn;                  /**< PUSH_SLCTD_REQ, PUSH_GRNT */
+	uint32_t offset; /**< data: of the payload; grant: granted up to here */
+	union {
+		uint32_t ssn; /**< PUSH_SLCTD_REQ, PUSH_GRNT */
+		struct {
+			uint16_t whole_len; /**< SAN_F_PIECE: payload bytes of the whole packet */
+			uint16_t piece_off; /**< ... and where in it this payload is */
+		};
+	};
 	uint32_t nack_psn;             /**< NACK: the PSN refused */
 	uint32_t delay_us;             /**< NACK RNR: try again after */
 	uint8_t status;                /**< enum san_wire_status: grant, pull data, NACK;
@@ -298,6 +306,8 @@ struct san_wire_peek {
 	uint32_t cm_cid;     /**< the CID that it names; 0: none */
 	uint32_t cm_attempt; /**< the same for all messages of one peer, CID and xid */
 };
+/** Cut the end off: *len* bytes, at most what there are, stay. */
+void san_wire_trim(struct rte_mbuf *m, uint32_t len);
 
 /**
  * Look at a packet without judging anything else, to find the lcore that owns it.
@@ -343,6 +353,19 @@ san_wire_payload_max(uint16_t mtu, bool v6)
  */
 void san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		    const struct san_wire_pkt *p);
+
+/** Bytes of a packet's payload that fit into a piece of at most *mtu* payload bytes. (RT-37) */
+static inline uint16_t
+san_wire_piece_max(uint16_t mtu)
+{
+	return (uint16_t)(mtu - SAN_WIRE_PIECE_LEN) & ~3u;
+}
+
+/**
+ * The payload in *m*, of a packet that is to be built from *p*, becomes a piece of itself: *len*
+ * bytes from *from* on. It is in one segment. (RT-37)
+ */
+void san_wire_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, uint16_t len);
 
 /** Headers that packets of a path have in common: written once, copied for each. */
 struct san_wire_tmpl {

@@ -283,6 +283,25 @@ san_wire_build_next(struct rte_mbuf *m, const struct san_wire_tmpl *t,
 	put_ext(put_headers(m, t, p), p);
 }
 
+void
+san_wire_cut(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t from, uint16_t len)
+{
+	struct wire_piece x = {
+		.offset = rte_cpu_to_be_16(from),
+		.length = rte_cpu_to_be_16(rte_pktmbuf_data_len(m)),
+	};
+	uint16_t behind = rte_pktmbuf_data_len(m) - from - len;
+	char *data;
+
+	SAN_ASSERT(m->nb_segs == 1 && from + len <= rte_pktmbuf_data_len(m));
+	rte_pktmbuf_trim(m, behind);
+	rte_pktmbuf_adj(m, from);
+	data = rte_pktmbuf_prepend(m, sizeof(x));
+	SAN_VERIFY(data != NULL);
+	memcpy(data, &x, sizeof(x));
+	p->flags |= SAN_F_PIECE;
+}
+
 /** As RoCEv2 has it: what follows the BTH is reserved. */
 static void
 put_cnp(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)

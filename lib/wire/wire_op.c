@@ -28,19 +28,19 @@ const struct wire_op san_wire_ops[] = {
 	[OP_INDEX(SAN_OP_PUSH_SLCTD_DATA)] = {
 		.name = "PUSH_SLCTD_DATA",
 		.ext_len = sizeof(struct wire_slctd_data),
-		.flags = SAN_F_LAST | SAN_F_KIND,
+		.flags = SAN_F_LAST | SAN_F_KIND | SAN_F_PIECE,
 		.payload = WIRE_ANY_LEN,
 	},
 	[OP_INDEX(SAN_OP_PUSH_UNSLCTD_DATA)] = {
 		.name = "PUSH_UNSLCTD_DATA",
 		.ext_len = sizeof(struct wire_unslctd_data),
-		.flags = SAN_F_LAST | SAN_F_KIND,
+		.flags = SAN_F_LAST | SAN_F_KIND | SAN_F_PIECE,
 		.payload = WIRE_ANY_LEN,
 	},
 	[OP_INDEX(SAN_OP_PULL_DATA)] = {
 		.name = "PULL_DATA",
 		.ext_len = sizeof(struct wire_pull_data),
-		.flags = SAN_F_LAST,
+		.flags = SAN_F_LAST | SAN_F_PIECE,
 		.payload = WIRE_ANY_LEN,
 	},
 	[OP_INDEX(SAN_OP_ACK)] = {
@@ -69,6 +69,7 @@ const struct wire_op san_wire_ops[] = {
 	[OP_INDEX(SAN_OP_PUSH_PACKED)] = {
 		.name = "PUSH_PACKED",
 		.ext_len = sizeof(struct wire_packed),
+		.flags = SAN_F_PIECE,
 		.payload = WIRE_ANY_LEN,
 	},
 };

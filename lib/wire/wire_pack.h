@@ -45,6 +45,12 @@ struct san_wire_msg {
 	uint8_t kind;    /**< enum san_wire_kind */
 };
 
+/**
+ * The payload of a PUSH_PACKED is exactly the p->length messages that it should be. The parser
+ * asks, but not for a piece of one.
+ */
+enum san_drop san_wire_pack_check(const struct rte_mbuf *m, const struct san_wire_pkt *p);
+
 /** Bytes in front of the data. */
 static inline uint32_t
 san_wire_msg_hdr_len(uint8_t kind)

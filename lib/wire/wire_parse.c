@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "wire_pack.h"
 #include "wire_priv.h"
 
 /*
@@ -423,7 +424,8 @@ parse_packed(const struct rte_mbuf *m, const struct wire_packed *x, struct san_w
 	p->length = x->count;
 	if (x->count < SAN_WIRE_PACK_MIN || x->count > SAN_WIRE_PACK_MAX)
 		return SAN_DROP_FIELD;
-	return san_wire_pack_check(m, p);
+	/* one that came in pieces is checked when it is whole */
+	return p->flags & SAN_F_PIECE ? SAN_DROP_NONE : san_wire_pack_check(m, p);
 }
 
 static inline enum san_drop
@@ -533,9 +535,43 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 	}
 }
 
+/**
+ * A piece of a longer payload: everything is checked as if that were there, but for the messages
+ * of a packed one. (RT-37)
+ */
+static __rte_noinline enum san_drop
+parse_piece(struct rte_mbuf *m, struct san_wire_pkt *p)
+{
+	uint16_t ext = san_wire_hdr_len(p->op, p->v6) - wire_op_get(p->op)->ext_len;
+	const struct wire_piece *x;
+	uint16_t piece_len;
+	enum san_drop drop;
+
+	if (p->payload_len <= sizeof(*x))
+		return SAN_DROP_FIELD;
+	drop = headers_at(m, p->payload_off + sizeof(*x));
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	x = rte_pktmbuf_mtod_offset(m, const struct wire_piece *, p->payload_off);
+	piece_len = p->payload_len - (uint16_t)sizeof(*x);
+	p->payload_off += sizeof(*x);
+	p->payload_len = rte_be_to_cpu_16(x->length);
+	drop = check_type(p);
+	if (drop == SAN_DROP_NONE)
+		drop = parse_ext(m, rte_pktmbuf_mtod_offset(m, const char *, ext), p, NULL);
+	if (drop != SAN_DROP_NONE)
+		return drop;
+	p->whole_len = p->payload_len;
+	p->piece_off = rte_be_to_cpu_16(x->offset);
+	p->payload_len = piece_len;
+	if (piece_len >= p->whole_len || p->piece_off > p->whole_len - piece_len)
+		return SAN_DROP_FIELD;
+	return SAN_DROP_NONE;
+}
+
 /** Behind the BTH. */
 static inline enum san_drop
-parse_body(const struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
+parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 {
 	uint32_t front = p->v6 ? sizeof(struct wire_front_v6) : sizeof(struct wire_front_v4);
 	const struct wire_rt *rt = rte_pktmbuf_mtod_offset(m, const struct wire_rt *, front);
@@ -550,15 +586,16 @@ parse_body(const struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack
 	drop = parse_rt(rt, p);
 	if (drop != SAN_DROP_NONE)
 		return drop;
+	if (unlikely(p->flags & SAN_F_PIECE))
+		return parse_piece(m, p);
 	drop = check_type(p);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	return parse_ext(m, rt + 1, p, ack);
 }
 
-/** Cut the frame to *len* bytes: what follows is Ethernet's padding. */
-static __rte_noinline void
-trim(struct rte_mbuf *m, uint32_t len)
+__rte_noinline void
+san_wire_trim(struct rte_mbuf *m, uint32_t len)
 {
 	struct rte_mbuf *seg = m;
 	uint16_t nb_segs = 1;
@@ -608,6 +645,6 @@ san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 		return drop;
 	drop = parse_body(m, p, ack);
 	if (drop == SAN_DROP_NONE && unlikely(rte_pktmbuf_pkt_len(m) != len))
-		trim(m, len);
+		san_wire_trim(m, len); /* what follows is Ethernet's padding */
 	return drop;
 }

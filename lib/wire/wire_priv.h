@@ -49,10 +49,4 @@ wire_op_get(uint8_t op)
  */
 uint32_t san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len);
 
-/**
- * The payload of a PUSH_PACKED is exactly the p->length messages that it should be.
- * (RT-34)
- */
-enum san_drop san_wire_pack_check(const struct rte_mbuf *m, const struct san_wire_pkt *p);
-
 #endif /* WIRE_PRIV_H */

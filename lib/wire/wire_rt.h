@@ -56,6 +56,13 @@ struct wire_unslctd_data {
 } __rte_packed;
 static_assert(sizeof(struct wire_unslctd_data) == 20, "PUSH_UNSLCTD_DATA");
 
+/** In front of the payload of a piece, which is a part of a longer one. (RT-37) */
+struct wire_piece {
+	rte_be16_t offset;
+	rte_be16_t length; /**< of the whole */
+} __rte_packed;
+static_assert(sizeof(struct wire_piece) == 4, "piece");
+
 struct wire_atomic_req {
 	uint8_t op;
 	uint8_t rsvd[3];

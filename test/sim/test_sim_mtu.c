@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Paths that take less than both ends (RT-31): nothing waits for the search, what
- * gets through is used, and a path that becomes narrower ends the connection with
- * the reason.
+ * Paths that take less than both ends (RT-31, RT-37): nothing waits for the search, what
+ * gets through is used, and a path that becomes narrower or wider ends nothing. Every byte is
+ * placed once, however its packet came.
  */
 
 #include <stdint.h>
@@ -191,47 +191,170 @@ sim_mtu__peer_stalls(void **state)
 	assert_true(pair_conn(&p, true)->mtu <= BEGIN);
 	p.w->node[1].link.down = false;
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	move(&p, SAN_WR_PUSH, 4 * BEGIN);
 	world_run_for(p.w, 300 * SAN_NS_PER_MS);
 	assert_int_equal(pair_conn(&p, true)->mtu, BOTH);
 	pair_close(&p);
 }
 
-/*
- * The path becomes narrow under an open connection. All of its work completes, in a
- * bounded time and both sides know why; a new connection gets through.
- */
+static const enum san_ulp_op both_ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
+
+static void
+set_path(struct pair *p, uint16_t mtu)
+{
+	p->w->node[0].link.mtu = mtu;
+	p->w->node[1].link.mtu = mtu;
+}
+
+/* Less than any Ethernet, from the first packet on: bytes move, in either direction. */
+static void
+sim_mtu__narrow_from_the_start(void **state)
+{
+	static const uint16_t hosts[] = {1500, 9000}, paths[] = {1400, 1280};
+	unsigned int i;
+	struct pair p;
+
+	(void)state;
+	for (i = 0; i < 16; i++) {
+		open_path(&p, hosts[i & 1], paths[i >> 1 & 1], (i & 4) != 0);
+		assert_true(move(&p, both_ops[i >> 3], LEN) < 100 * SAN_NS_PER_MS);
+		move(&p, both_ops[i >> 3], 3000);
+		move(&p, both_ops[(i >> 3) ^ 1], LEN);
+		assert_false(p.w->qp[p.qa].disconnected);
+		pair_close(&p);
+	}
+}
+
+#define NB_WORK 10
+
+/* Work of *len* bytes each; the path becomes narrow in the midst of it, and wide again. */
+static void
+work_while_narrow(struct pair *p, enum san_ulp_op op, uint32_t len, uint16_t wide, bool early)
+{
+	uint64_t start_ns = p->w->now_ns;
+	struct san_ulp_wc wc;
+	unsigned int k;
+
+	memset(op == SAN_WR_PULL ? p->a : p->b, 0, LEN);
+	world_pattern(op == SAN_WR_PULL ? p->b : p->a, LEN, 1);
+	for (k = 0; k < NB_WORK; k++)
+		pair_post(p, true, op, k * len, len, k, 0);
+	if (!early)
+		world_run_for(p->w, 10 * SAN_NS_PER_US);
+	set_path(p, 1300);
+	for (k = 0; k < NB_WORK; k++) {
+		assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+		if (k == NB_WORK / 2)
+			set_path(p, wide);
+	}
+	assert_true(world_pattern_ok(op == SAN_WR_PULL ? p->a : p->b, NB_WORK * (uint64_t)len, 1));
+	assert_true(p->w->now_ns - start_ns < 500 * SAN_NS_PER_MS);
+	assert_false(p->w->qp[p->qa].disconnected);
+}
+
+/* RT-37: not noticed but for the time that it takes to find out. */
 static void
 sim_mtu__path_becomes_narrow(void **state)
 {
-	static const enum san_ulp_op ops[] = {SAN_WR_PUSH, SAN_WR_PULL};
-	const struct san_pdl *pdl;
-	struct san_ulp_wc wc;
-	struct pair p;
-	uint64_t start;
+	static const uint16_t wides[] = {1500, 9000};
+	static const uint32_t lens[] = {4000, 90000}; /* unsolicited and solicited pushes */
+	struct world_conf conf;
+	enum san_ulp_op op;
 	unsigned int i, k;
+	struct pair p;
+	bool early;
 
 	(void)state;
-	for (i = 0; i < RTE_DIM(ops); i++) {
+	for (i = 0; i < 64; i++) {
+		op = both_ops[i >> 3 & 1];
+		early = (i & 32) != 0;
+		world_conf_default(&conf);
+		conf.mtu = wides[i & 1];
+		conf.ipv6 = (i & 2) != 0;
+		conf.link.mbps = 100000;
+		pair_open(&p, &conf, (i & 4) != 0, LEN);
+		set_path(&p, conf.mtu);
+		world_pattern(p.a, LEN, 1);
+		move(&p, op, LEN);
+		for (k = 0; k < 3; k++) /* again and again */
+			work_while_narrow(&p, op, lens[i >> 4 & 1], conf.mtu, early);
+		if (early)
+			assert_true(pdl_of(&p, op == SAN_WR_PULL)->stats.nb_pieces_tx > 0);
+		pair_close(&p);
+	}
+}
+
+/* Small sends that share packets: each is received once, in its order. */
+static void
+sim_mtu__narrow_and_packed(void **state)
+{
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint32_t k, n = 200;
+
+	(void)state;
+	open_path(&p, 9000, 9000, false);
+	move(&p, SAN_WR_PUSH, LEN);
+	for (k = 0; k < n; k++)
+		world_post_recv(p.w, p.qb, p.b + k * 100, 100, k);
+	set_path(&p, 1300);
+	for (k = 0; k < n; k++)
+		pair_post(&p, true, SAN_WR_SEND, k * 100, 100, k, 0);
+	for (k = 0; k < n; k++) {
+		assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
+		assert_int_equal(wc.wr_id, k);
+		assert_int_equal(wc.byte_len, 100);
+	}
+	assert_true(world_pattern_ok(p.b, n * 100, 1));
+	assert_true(pdl_of(&p, 0)->stats.nb_pieces_tx > 0);
+	pair_close(&p);
+}
+
+/* Pieces get lost, doubled and overtaken like anything else. */
+static void
+sim_mtu__narrow_and_bad(void **state)
+{
+	struct world_conf conf;
+	struct pair p;
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= 40; seed++) {
+		world_conf_bad_link(&conf, seed);
+		conf.mtu = 9000;
+		conf.link.mtu = 9000;
+		pair_open(&p, &conf, seed & 1, LEN);
+		world_pattern(p.a, LEN, 1);
+		move(&p, SAN_WR_PUSH, LEN);
+		world_run_for(p.w, 100 * SAN_NS_PER_MS);
+		set_path(&p, 1300);
+		move(&p, both_ops[seed >> 1 & 1], LEN);
+		set_path(&p, 4096);
+		move(&p, both_ops[seed >> 2 & 1], LEN);
+		assert_false(p.w->qp[p.qa].disconnected);
+		pair_close(&p);
+	}
+}
+
+/* Less than what every path must take: the end comes with the reason. */
+static void
+sim_mtu__too_narrow(void **state)
+{
+	struct san_ulp_wc wc;
+	struct pair p;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(both_ops); i++) {
 		open_path(&p, 9000, 9000, false);
-		move(&p, ops[i], LEN);
-		assert_int_equal(pair_conn(&p, ops[i] == SAN_WR_PUSH)->mtu, BOTH);
-		p.w->node[0].link.mtu = 1500;
-		p.w->node[1].link.mtu = 1500;
-		start = p.w->now_ns;
-		for (k = 0; k < 10; k++)
-			pair_post(&p, true, ops[i], 0, LEN, k, 0);
-		for (k = 0; k < 10; k++)
-			assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		pdl = pdl_of(&p, 0);
-		/* RT-7: every timeout at its longest */
-		assert_true(p.w->now_ns - start <
-			    (pdl->conf.max_retries + 1) * (pdl->conf.rto_max_ns * 11 / 10));
+		move(&p, both_ops[i], LEN);
+		set_path(&p, 1000);
+		pair_post(&p, true, both_ops[i], 0, LEN, 1, 0);
+		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		world_run_for(p.w, SAN_NS_PER_S);
 		assert_true(p.w->qp[p.qa].disconnected && p.w->qp[p.qb].disconnected);
 		assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_PATH_MTU);
 		assert_int_equal(p.w->qp[p.qb].reason, SAN_CM_R_PATH_MTU);
-		world_connect(p.w, 0, 1, &p.w->node[0].param, &p.w->node[1].param, &p.qa, &p.qb);
-		move(&p, ops[i], LEN);
 		pair_close(&p);
 	}
 }
@@ -263,7 +386,11 @@ UNIT_TEST(test_sim_mtu)
 		cmocka_unit_test(sim_mtu__a_little_narrow),
 		cmocka_unit_test(sim_mtu__wide_and_bad),
 		cmocka_unit_test(sim_mtu__peer_stalls),
+		cmocka_unit_test(sim_mtu__narrow_from_the_start),
 		cmocka_unit_test(sim_mtu__path_becomes_narrow),
+		cmocka_unit_test(sim_mtu__narrow_and_packed),
+		cmocka_unit_test(sim_mtu__narrow_and_bad),
+		cmocka_unit_test(sim_mtu__too_narrow),
 		cmocka_unit_test(sim_mtu__narrow_and_short),
 	};
 

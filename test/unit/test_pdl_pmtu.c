@@ -112,7 +112,7 @@ san_pdl_pmtu_init__begins_with_what_is_safe(void **state)
 
 /* Who sends few full packets, as in an incast, sends no long PROBE. */
 static void
-san_pdl_pmtu_want__when_it_is_worth_it(void **state)
+san_pdl_pmtu_on_sent__when_it_is_worth_it(void **state)
 {
 	struct san_pdl_conf conf;
 	int i;
@@ -135,7 +135,7 @@ san_pdl_pmtu_want__when_it_is_worth_it(void **state)
 }
 
 static void
-san_pdl_pmtu_want__from_the_first_full_packet(void **state)
+san_pdl_pmtu_on_sent__from_the_first_full_packet(void **state)
 {
 	struct pair_pkt k;
 	struct san_pdl_entry e;
@@ -246,7 +246,7 @@ san_pdl_pmtu_on_timer__silence_is_no_verdict(void **state)
 	(void)state;
 	open_pair(BOTH);
 	send_data(BEGIN - 1);
-	san_pdl_pmtu_want(pair.pdl[0], pair.c[0], pair.now);
+	san_pdl_pmtu_on_sent(pair.pdl[0], pair.c[0], BEGIN, pair.now);
 	while (pair.c[0]->pmtu.size != 0) {
 		assert_int_equal(pair.c[0]->pmtu.size, BOTH);
 		while (pair_owed(&pair, 0, &k))
@@ -294,6 +294,62 @@ san_pdl_pmtu_stop__with_the_connection(void **state)
 	pair_close(&pair);
 }
 
+/* RT-37: which loss of a long packet means that the path has become too narrow for it. */
+static void
+san_pdl_pmtu_on_loss__what_it_means(void **state)
+{
+	static const struct {
+		uint8_t retries, early;
+		bool proven; /* a long packet has come before */
+		bool heard;  /* the peer, since it went */
+		bool passed; /* a long packet that went later has come */
+		bool full;   /* the peer */
+		bool falls;
+	} rows[] = {
+		{.retries = 1, .heard = true, .falls = true},
+		{.early = 1, .heard = true, .falls = true},
+		{.retries = 1},
+		{.retries = 1, .heard = true, .passed = true},
+		{.retries = 1, .heard = true, .full = true},
+		{.retries = 2, .proven = true, .heard = true},
+		{.retries = 3, .proven = true, .heard = true, .falls = true},
+		{.retries = 2, .early = 1, .proven = true, .heard = true, .falls = true},
+		{.early = 3, .proven = true, .heard = true},
+		{.retries = 3, .proven = true},
+		{.retries = 3, .proven = true, .heard = true, .passed = true},
+		{.retries = 3, .proven = true, .heard = true, .full = true},
+	};
+	struct san_pdl_entry e, *lost;
+	struct san_pdl_conn *c;
+	struct san_bitmap *rcvd;
+	unsigned int i;
+	uint32_t later;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		open_pair(BOTH);
+		c = pair.c[0];
+		c->pmtu.proven = rows[i].proven;
+		assign(BEGIN, &e);
+		lost = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, c->tx[SAN_WIN_DATA].base);
+		lost->retries = rows[i].retries;
+		lost->state += rows[i].early; /* SAN_ENT_EARLY: the low bits */
+		pair.now += SAN_NS_PER_US;
+		assign(BEGIN, &e);
+		rcvd = &c->txb->rcvd[SAN_WIN_DATA];
+		later = c->tx[SAN_WIN_DATA].base + 1;
+		if (rows[i].passed)
+			san_bitmap_set(rcvd, later);
+		c->last_ack_ns = rows[i].heard ? pair.now : 0;
+		c->peer_level = rows[i].full ? 500 : 499;
+		san_pdl_pmtu_on_loss(pair.pdl[0], c, lost, pair.now);
+		if (c->mtu != (rows[i].falls ? SURE : BEGIN))
+			fail_msg("row %u: %u bytes", i, c->mtu);
+		san_bitmap_clear(rcvd, later);
+		pair_close(&pair);
+	}
+}
+
 /* A packet of *len* bytes never arrives; with *short_ones*, others do. True: for its length. */
 static bool
 dies_of_length(uint16_t len, bool short_ones)
@@ -337,14 +393,15 @@ UNIT_TEST(test_pdl_pmtu)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_pmtu_init__begins_with_what_is_safe),
-		T(san_pdl_pmtu_want__when_it_is_worth_it),
-		T(san_pdl_pmtu_want__from_the_first_full_packet),
+		T(san_pdl_pmtu_on_sent__when_it_is_worth_it),
+		T(san_pdl_pmtu_on_sent__from_the_first_full_packet),
 		T(san_pdl_pmtu_answer__only_to_this_probe),
 		T(san_pdl_pmtu_on_timer__the_next_shorter),
 		T(san_pdl_pmtu_on_timer__nothing_longer),
 		T(san_pdl_pmtu_on_timer__silence_is_no_verdict),
 		T(san_pdl_pmtu_on_timer__again),
 		T(san_pdl_pmtu_stop__with_the_connection),
+		T(san_pdl_pmtu_on_loss__what_it_means),
 		T(san_pdl_pmtu_is_to_blame__if_short_ones_get_through),
 	};
 

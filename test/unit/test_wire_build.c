@@ -140,6 +140,47 @@ build__round_trip_v6(void **state) /* RT-31 */
 		round_trip(&wire_samples[i], true);
 }
 
+/* RT-37: pieces of a payload that together are as long as it, each within what it may have. */
+static void
+cut__round_trip(void **state)
+{
+	struct wire_sample s = *wire_sample_get("push_unslctd_data");
+	struct san_wire_path path;
+	struct san_wire_pkt p, got;
+	struct san_wire_ack ack;
+	uint8_t payload[2000];
+	struct rte_mbuf *m;
+	uint16_t from, len, max = san_wire_piece_max(san_wire_payload_max(1280, true));
+	unsigned int v6;
+
+	(void)state;
+	s.payload = sizeof(payload);
+	wire_sample_payload(&s, payload);
+	for (v6 = 0; v6 < 2; v6++) {
+		path = wire_sample_path(v6 != 0);
+		for (from = 0; from < s.payload; from += len) {
+			len = RTE_MIN((uint16_t)(s.payload - from), max);
+			m = rte_pktmbuf_alloc(pool);
+			memcpy(rte_pktmbuf_append(m, s.payload), payload, s.payload);
+			p = wire_sample_pkt(&s);
+			san_wire_cut(m, &p, from, len);
+			san_wire_build(m, &path, &p);
+			san_wire_seal(m);
+			assert_true(rte_pktmbuf_pkt_len(m) <= 1280 + 14);
+			assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack),
+					 SAN_DROP_NONE);
+			assert_int_equal(got.flags, s.flags | SAN_F_PIECE);
+			assert_int_equal(got.offset, s.offset);
+			assert_int_equal(got.piece_off, from);
+			assert_int_equal(got.whole_len, s.payload);
+			assert_int_equal(got.payload_len, len);
+			assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *) + got.payload_off,
+					    payload + from, len);
+			rte_pktmbuf_free(m);
+		}
+	}
+}
+
 /* The layout of doc/wire.md, spelled out: IPv4, BTH, common header, PUSH_UNSLCTD_DATA. */
 static void
 build__bytes_of_unslctd_data(void **state) /* RT-3, RT-24, RT-29, PCB-5 */
@@ -460,6 +501,7 @@ UNIT_TEST(test_wire_build)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(build__round_trip_v4),
 		cmocka_unit_test(build__round_trip_v6),
+		cmocka_unit_test(cut__round_trip),
 		cmocka_unit_test(build__bytes_of_unslctd_data),
 		cmocka_unit_test(build__bytes_of_extended_headers),
 		cmocka_unit_test(build__flags_byte),

@@ -251,6 +251,53 @@ try_refusal(const struct refusal *r, bool v6)
 			 san_drop_name(got), san_drop_name(r->want));
 }
 
+/* RT-37: a piece has some of the payload, not all, none or more. Every way to split it is taken. */
+static void
+parse__pieces(void **state)
+{
+	static const struct {
+		uint16_t off, whole, len;
+		enum san_drop want;
+	} rows[] = {
+		{0, 100, 60, SAN_DROP_NONE},
+		{40, 100, 60, SAN_DROP_NONE},
+		{0, 61, 60, SAN_DROP_NONE},
+		{0, 60, 60, SAN_DROP_FIELD},
+		{0, 0, 60, SAN_DROP_FIELD},
+		{41, 100, 60, SAN_DROP_FIELD},
+		{65535, 100, 60, SAN_DROP_FIELD},
+		{65535, 65535, 60, SAN_DROP_FIELD},
+		{0, 100, 0, SAN_DROP_FIELD},
+		{0, 201, 60, SAN_DROP_FIELD}, /* beyond the length of the push */
+		{0, 200, 60, SAN_DROP_NONE},
+	};
+	struct wire_sample s = *wire_sample_get("push_unslctd_data");
+	struct san_wire_path path = wire_sample_path(false);
+	struct san_wire_ack ack;
+	struct san_wire_pkt p;
+	struct rte_mbuf *m;
+	unsigned int i;
+	uint8_t *data;
+
+	(void)state;
+	s.length = 200;
+	s.offset = 0;
+	s.flags = SAN_F_PIECE;
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		m = rte_pktmbuf_alloc(pool);
+		data = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(4 + rows[i].len));
+		data[0] = (uint8_t)(rows[i].off >> 8);
+		data[1] = (uint8_t)rows[i].off;
+		data[2] = (uint8_t)(rows[i].whole >> 8);
+		data[3] = (uint8_t)rows[i].whole;
+		memset(data + 4, 0, rows[i].len);
+		p = wire_sample_pkt(&s);
+		san_wire_build(m, &path, &p);
+		san_wire_seal(m);
+		assert_int_equal(parse_exact(m, &p, &ack), rows[i].want);
+	}
+}
+
 static void
 parse__refusals(void **state) /* RT-21 */
 {
@@ -348,15 +395,26 @@ static const uint8_t flags_of[] = {
 	[SAN_OP_PULL_REQ - 0xc0] = 0,
 	[SAN_OP_ATOMIC_REQ - 0xc0] = 0,
 	[SAN_OP_PUSH_GRNT - 0xc0] = 0,
-	[SAN_OP_PUSH_SLCTD_DATA - 0xc0] = 0x0d,
-	[SAN_OP_PUSH_UNSLCTD_DATA - 0xc0] = 0x0d,
-	[SAN_OP_PULL_DATA - 0xc0] = 0x01,
+	[SAN_OP_PUSH_SLCTD_DATA - 0xc0] = 0x2d,
+	[SAN_OP_PUSH_UNSLCTD_DATA - 0xc0] = 0x2d,
+	[SAN_OP_PULL_DATA - 0xc0] = 0x21,
 	[SAN_OP_ACK - 0xc0] = 0,
 	[SAN_OP_NACK - 0xc0] = 0x12,
 	[SAN_OP_RESYNC - 0xc0] = 0x02,
 	[SAN_OP_CM - 0xc0] = 0,
 	[SAN_OP_PROBE - 0xc0] = 0,
-	[SAN_OP_PUSH_PACKED - 0xc0] = 0};
+	[SAN_OP_PUSH_PACKED - 0xc0] = 0x20};
+
+/* Begins the payload of the sample like that of a piece? */
+static bool
+is_like_a_piece(const struct wire_sample *s)
+{
+	uint8_t x[2048];
+
+	wire_sample_payload(s, x);
+	return s->payload > 4 && s->payload - 4 < (x[2] << 8 | x[3]) &&
+		(x[0] << 8 | x[1]) + s->payload - 4 <= (x[2] << 8 | x[3]);
+}
 
 static void
 parse__every_flag_of_every_type(void **state)
@@ -378,9 +436,11 @@ parse__every_flag_of_every_type(void **state)
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 55) = (uint8_t)flags;
 			san_wire_seal(m);
 			want = SAN_DROP_NONE;
-			if (flags > 0x1f)
+			if (flags > 0x3f)
 				want = SAN_DROP_RESERVED;
 			else if ((flags & ~allowed) != 0 || (flags & 0x0c) == 0x0c)
+				want = SAN_DROP_FIELD;
+			else if ((flags & SAN_F_PIECE) && !is_like_a_piece(s))
 				want = SAN_DROP_FIELD;
 			assert_int_equal(parse_drop(m), want);
 		}
@@ -400,7 +460,7 @@ parse__flags_of_types_without_payload(void **state)
 	(void)state;
 	for (i = 0; i < RTE_DIM(names); i++) {
 		s = wire_sample_get(names[i]);
-		for (flags = 0; flags < 32; flags++) {
+		for (flags = 0; flags < 64; flags++) {
 			m = wire_sample_build(pool, s, true);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 75) = (uint8_t)flags;
 			san_wire_seal(m);
@@ -636,6 +696,7 @@ UNIT_TEST(test_wire_parse)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse__refusals),
+		cmocka_unit_test(parse__pieces),
 		cmocka_unit_test(parse__every_length_is_short),
 		cmocka_unit_test(parse__every_opcode_on_every_length),
 		cmocka_unit_test(parse__unpadded),

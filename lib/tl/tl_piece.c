@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Packets that come in pieces, because the path has become too narrow for them (RT-37).
+ *
+ * All pieces of a packet have its PSN and its headers. They are kept until the payload is
+ * complete, and then the packet is taken as if it had come whole. A piece alone changes nothing:
+ * the PSN stays open, nothing is placed and nothing is counted, so a packet that came whole, or
+ * in pieces, or both, is executed once as any other (design, rule 1).
+ *
+ * Pieces count as held packets of the peer host (RT-35). What can't be kept is dropped without a
+ * word: the packet goes again. A connection keeps a few only, and those of the lowest PSNs, so
+ * that its window moves.
+ *
+ * If no more may be held, no packet would ever be whole again. So one connection at a time, the
+ * *joiner*, may keep the pieces of its lowest PSN beyond the limit: until they are whole, or
+ * another connection needs the place after JOIN_NS. That is one packet for each lcore.
+ */
+
+#include "tl_priv.h"
+#include "wire_pack.h"
+
+#define JOIN_NS (10 * SAN_NS_PER_MS) /* more than a round trip and a timeout */
+
+static inline struct san_wire_pkt *
+pkt(struct rte_mbuf *m)
+{
+	return &san_pkt(m)->w;
+}
+
+/* Take the piece at *at* out of the list. */
+static struct rte_mbuf *
+piece_unlink(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **at)
+{
+	struct rte_mbuf *m = *at;
+
+	*at = san_pkt(m)->next;
+	san_tl_held_leave(tl, tc);
+	return m;
+}
+
+static void
+piece_drop(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **at, enum san_drop reason)
+{
+	tl->drops[reason]++;
+	san_death_add(tl->death, piece_unlink(tl, tc, at));
+}
+
+/* Its packet came otherwise meanwhile, or there is nothing under its PSN any more. */
+static bool
+is_over(const struct san_pdl_conn *c, struct rte_mbuf *m)
+{
+	return san_pdl_rxw_classify(&c->rx[SAN_WIN_DATA], pkt(m)->psn) != SAN_POS_NEW;
+}
+
+void
+san_tl_pieces_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_drop reason)
+{
+	const struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	struct rte_mbuf **at = &tc->pieces;
+
+	while (*at != NULL) {
+		if (all || is_over(c, *at))
+			piece_drop(tl, tc, at, reason);
+		else
+			at = &san_pkt(*at)->next;
+	}
+	if (all && tl->joiner == tc)
+		tl->joiner = NULL;
+}
+
+/* May one more piece be held? */
+static bool
+may_hold(struct san_tl *tl, struct san_tl_conn *tc, uint32_t psn, uint64_t now_ns)
+{
+	if (likely(!san_tl_is_red(tl, tc)))
+		return true;
+	if (psn != san_tl_pdl_conn(tl, tc)->rx[SAN_WIN_DATA].base)
+		return false;
+	if (tl->joiner != tc) {
+		if (tl->joiner != NULL && now_ns < tl->join_ns)
+			return false;
+		if (tl->joiner != NULL)
+			san_tl_pieces_drop(tl, tl->joiner, true, SAN_DROP_HELD);
+		tl->joiner = tc;
+		tl->join_ns = now_ns + JOIN_NS;
+	}
+	return true;
+}
+
+/* Do both belong to one packet, and have no byte in common? */
+static bool
+fits(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
+{
+	return a->op == b->op && a->flags == b->flags && a->rsn == b->rsn &&
+		a->offset == b->offset && a->whole_len == b->whole_len &&
+		(a->piece_off + a->payload_len <= b->piece_off ||
+		 b->piece_off + b->payload_len <= a->piece_off);
+}
+
+static bool
+is_behind(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
+{
+	return a->psn != b->psn ? san_seq_gt(a->psn, b->psn) : a->piece_off > b->piece_off;
+}
+
+/*
+ * Room for *m* among those that are kept: what does not fit to it goes, and so does what is
+ * furthest ahead if there are too many. Returns the link where it belongs; NULL: it is not kept.
+ */
+static struct rte_mbuf **
+make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, uint64_t now_ns,
+	  enum san_drop *drop)
+{
+	struct rte_mbuf **at = &tc->pieces, **place = &tc->pieces, **last = NULL;
+	const struct san_wire_pkt *p = pkt(m), *q;
+	uint32_t n = 0;
+
+	while (*at != NULL) {
+		q = pkt(*at);
+		if (q->psn == p->psn && q->piece_off == p->piece_off &&
+		    q->payload_len == p->payload_len && q->whole_len == p->whole_len) {
+			*drop = SAN_DROP_DUPLICATE;
+			return NULL;
+		}
+		if (q->psn == p->psn && !fits(q, p)) { /* it was cut in another way */
+			piece_drop(tl, tc, at, SAN_DROP_HELD);
+			continue;
+		}
+		n++;
+		last = at;
+		at = &san_pkt(*at)->next;
+		if (is_behind(p, q))
+			place = at;
+	}
+	*drop = SAN_DROP_RED;
+	if (n < SAN_TL_PIECES_MAX)
+		return may_hold(tl, tc, p->psn, now_ns) ? place : NULL;
+	if (place == at) /* it is the furthest itself */
+		return NULL;
+	piece_drop(tl, tc, last, SAN_DROP_HELD);
+	return place;
+}
+
+/* The first piece of the PSN, if all of them are there. */
+static struct rte_mbuf **
+complete(struct san_tl_conn *tc, uint32_t psn)
+{
+	struct rte_mbuf **first, *m;
+	uint32_t end = 0;
+
+	for (first = &tc->pieces; pkt(*first)->psn != psn; first = &san_pkt(*first)->next)
+		;
+	for (m = *first; m != NULL && pkt(m)->psn == psn && pkt(m)->piece_off == end;
+	     m = san_pkt(m)->next)
+		end += pkt(m)->payload_len;
+	return end == pkt(*first)->whole_len ? first : NULL;
+}
+
+/* Without what is behind its data. */
+static struct rte_mbuf *
+data_end(struct rte_mbuf *m)
+{
+	san_wire_trim(m, (uint32_t)pkt(m)->payload_off + pkt(m)->payload_len);
+	return m;
+}
+
+/* One packet of those from *first* on; *newest*: the headers of the one that came last. */
+static struct rte_mbuf *
+join(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf **first,
+     const struct san_wire_pkt *newest)
+{
+	struct rte_mbuf *whole = data_end(piece_unlink(tl, tc, first)), *m;
+	struct san_wire_pkt *p = pkt(whole);
+	uint32_t len;
+	int rc;
+
+	for (len = p->payload_len; len < p->whole_len; len += pkt(m)->payload_len) {
+		m = data_end(piece_unlink(tl, tc, first));
+		rte_pktmbuf_adj(m, pkt(m)->payload_off);
+		rc = rte_pktmbuf_chain(whole, m);
+		SAN_VERIFY(rc == 0);
+	}
+	*p = *newest;
+	p->flags &= (uint8_t)~SAN_F_PIECE;
+	p->payload_len = p->whole_len;
+	return whole;
+}
+
+struct rte_mbuf *
+san_tl_rx_piece(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns,
+		enum san_drop *drop)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_wire_pkt w = *pkt(m);
+	struct rte_mbuf **at;
+
+	san_tl_pieces_drop(tl, tc, false, SAN_DROP_DUPLICATE);
+	at = make_room(tl, tc, m, now_ns, drop);
+	if (at == NULL) {
+		san_tl_settle(tl, c, m, SAN_RX_REFUSED, *drop, now_ns);
+		return NULL;
+	}
+	san_tl_held_enter(tl, tc, now_ns);
+	san_pkt(m)->next = *at;
+	*at = m;
+	at = complete(tc, w.psn);
+	if (at == NULL) {
+		san_pdl_rx_commit(tl->pdl, c, &w, SAN_RX_REFUSED, now_ns);
+		*drop = SAN_DROP_NONE;
+		return NULL;
+	}
+	m = join(tl, tc, at, &w);
+	if (tl->joiner == tc)
+		tl->joiner = NULL;
+	if (w.op == SAN_OP_PUSH_PACKED) {
+		*drop = san_wire_pack_check(m, pkt(m));
+		if (*drop != SAN_DROP_NONE) {
+			san_tl_settle(tl, c, m, SAN_RX_REFUSED, *drop, now_ns);
+			return NULL;
+		}
+	}
+	return m;
+}
+
+uint32_t
+san_tl_nb_pieces(const struct san_tl_conn *tc)
+{
+	struct rte_mbuf *m;
+	uint32_t n = 0;
+
+	for (m = tc->pieces; m != NULL; m = san_pkt(m)->next) {
+		SAN_VERIFY(san_pkt(m)->next == NULL ||
+			   is_behind(pkt(san_pkt(m)->next), pkt(m)));
+		n++;
+	}
+	SAN_VERIFY(n <= SAN_TL_PIECES_MAX);
+	return n;
+}

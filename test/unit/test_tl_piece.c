@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Packets that come in pieces: taken once, when they are whole, and bounded until then. (RT-37) */
+
+#include "unit.h"
+#include "tl_pair.h"
+#include "tl_priv.h"
+
+#define LEN   900
+#define THIRD (LEN / 3)
+
+static int
+open_link(bool ordered, bool pack)
+{
+	struct tl_link l = pair_link(ordered);
+
+	l.pack = pack;
+	pair_open(&l, NULL);
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return open_link(true, true);
+}
+
+static int
+setup_unordered(void **state)
+{
+	(void)state;
+	return open_link(false, true);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+/* *len* bytes from *from* on of packet *i* of pair.out arrive at *side*. */
+static enum san_drop
+rx_piece(int side, uint32_t i, uint16_t from, uint16_t len)
+{
+	struct tl_pkt k = pair.out[i];
+	struct san_wire_pkt *p;
+	enum san_drop drop;
+
+	k.m = tl_host_copy(&pair.h[side], k.m);
+	p = &san_pkt(k.m)->w;
+	p->flags |= SAN_F_PIECE;
+	p->whole_len = p->payload_len;
+	p->piece_off = from;
+	rte_pktmbuf_trim(k.m, p->payload_len - from - len);
+	rte_pktmbuf_adj(k.m, from);
+	p->payload_len = len;
+	drop = tl_host_rx(&pair.h[side], &k, pair.now);
+	san_tl_check(pair.h[side].tl);
+	san_pdl_check(pair.h[side].pdl);
+	return drop;
+}
+
+static enum san_drop
+rx_third(uint32_t i, uint32_t third)
+{
+	return rx_piece(1, i, (uint16_t)(third * THIRD), THIRD);
+}
+
+/* In any order and doubled: nothing of it is done before all of it is there, and then once. */
+static void
+piece__any_order_once(void **state)
+{
+	static const uint8_t orders[][3] = {
+		{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(orders); i++) {
+		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+		assert_int_equal(pair_tx(0), 1);
+		assert_int_equal(rx_third(0, orders[i][0]), SAN_DROP_NONE);
+		assert_int_equal(rx_third(0, orders[i][0]), SAN_DROP_DUPLICATE);
+		assert_int_equal(rx_third(0, orders[i][1]), SAN_DROP_NONE);
+		assert_int_equal(pair.h[1].tl->nb_held, 2);
+		assert_true(pair.f[1].nb_push_req == i && pair.f[1].nb_done == i);
+		assert_int_equal(rx_third(0, orders[i][2]), SAN_DROP_NONE);
+		assert_int_equal(pair.h[1].tl->nb_held, 0);
+		assert_int_equal(pair.f[1].nb_done, i + 1);
+		assert_true(pair_has_bytes(i, LEN));
+		assert_int_equal(rx_third(0, 1), SAN_DROP_OLD);
+		assert_int_equal(pair_rx(1, 0), SAN_DROP_OLD);
+		pair_settle();
+		assert_int_equal(pair.f[0].nb_cmpl, i + 1);
+	}
+}
+
+/* The path has changed once more: what was cut in another way is of no use. */
+static void
+piece__cut_elsewhere(void **state)
+{
+	(void)state;
+	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	pair_tx(0);
+	rx_piece(1, 0, 0, 400);
+	rx_piece(1, 0, 400, 400);
+	rx_third(0, 0);
+	rx_third(0, 1);
+	assert_int_equal(pair.h[1].tl->nb_held, 2);
+	assert_int_equal(pair.f[1].nb_push_req, 0);
+	rx_third(0, 2);
+	assert_true(pair_has_bytes(0, LEN));
+	assert_int_equal(pair.f[1].nb_done, 1);
+	assert_int_equal(pair.h[1].tl->drops[SAN_DROP_HELD], 2);
+	pair_settle();
+}
+
+/* The packet came whole after all: its pieces go with the next ones, or in time. */
+static void
+piece__whole_after_all(void **state)
+{
+	(void)state;
+	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	assert_int_equal(pair_tx(0), 2);
+	rx_third(0, 0);
+	pair_rx(1, 0);
+	assert_int_equal(pair.f[1].nb_done, 1);
+	assert_int_equal(pair.h[1].tl->nb_held, 1);
+	rx_third(1, 0);
+	assert_int_equal(pair.h[1].tl->nb_held, 1);
+	rx_third(1, 1);
+	rx_third(1, 2);
+	assert_int_equal(pair.f[1].nb_done, 2);
+	assert_int_equal(pair.h[1].tl->nb_held, 0);
+	pair_settle();
+}
+
+/* RT-35: a few of a connection, those of the lowest PSNs, and not for long. */
+static void
+piece__bounded(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 40; i++)
+		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	assert_int_equal(pair_tx(0), 32);
+	for (i = 1; i < 32; i++)
+		assert_int_equal(rx_third(i, 0), SAN_DROP_NONE);
+	assert_int_equal(rx_third(31, 1), SAN_DROP_NONE);
+	assert_int_equal(tl->nb_held, 32);
+	assert_int_equal(rx_third(31, 2), SAN_DROP_RED);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(rx_third(0, i), SAN_DROP_NONE);
+	assert_true(pair_has_bytes(0, LEN));
+	assert_int_equal(tl->drops[SAN_DROP_HELD], 3); /* each made room for one of PSN 0 */
+	assert_int_equal(*san_tl_host_held(tl, pair_tc(1)), tl->nb_held);
+	pair_drop_all();
+	for (i = 0; i < 300; i++)
+		pair_tick((pair.now += SAN_NS_PER_MS, 1));
+	assert_int_equal(tl->nb_held, 0);
+	pair_settle();
+	assert_int_equal(pair.f[1].nb_done, 40);
+}
+
+/* As many as may be held; but one connection at a time completes the packet at its base. */
+static void
+piece__red(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	struct san_tl_conn *other = &tl->conns[TL_HOST_CONNS - 1];
+
+	(void)state;
+	tl->conf.max_held_conn = 1;
+	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	assert_int_equal(pair_tx(0), 2);
+	assert_int_equal(rx_third(1, 0), SAN_DROP_NONE);
+	assert_int_equal(rx_third(1, 1), SAN_DROP_RED);
+	assert_int_equal(tl->nb_held, 1);
+	tl->joiner = other;
+	tl->join_ns = pair.now + 1;
+	assert_int_equal(rx_third(0, 0), SAN_DROP_RED);
+	pair.now++;
+	assert_int_equal(rx_third(0, 0), SAN_DROP_NONE);
+	assert_ptr_equal(tl->joiner, pair_tc(1));
+	assert_int_equal(rx_third(0, 1), SAN_DROP_NONE);
+	assert_int_equal(tl->nb_held, 3);
+	assert_int_equal(rx_third(0, 2), SAN_DROP_NONE);
+	assert_true(tl->nb_held == 1 && tl->joiner == NULL);
+	assert_int_equal(pair.f[1].nb_done, 1);
+	pair_settle();
+	assert_int_equal(pair.f[1].nb_done, 2);
+}
+
+/* The connection that may hold more gives that back with its place. */
+static void
+piece__joiner_too_slow(void **state)
+{
+	struct san_tl *tl = pair.h[1].tl;
+
+	(void)state;
+	tl->conf.max_held = 0;
+	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	pair_tx(0);
+	assert_int_equal(rx_third(0, 0), SAN_DROP_NONE);
+	assert_int_equal(rx_third(0, 1), SAN_DROP_NONE);
+	san_tl_pieces_drop(tl, pair_tc(1), true, SAN_DROP_HELD);
+	assert_true(tl->nb_held == 0 && tl->joiner == NULL);
+	pair_settle();
+	assert_int_equal(pair.f[1].nb_done, 1);
+}
+
+static void
+piece__of_a_packed_packet(void **state)
+{
+	uint32_t i, len;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
+	assert_int_equal(pair_tx(0), 1);
+	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_PACKED);
+	len = pair_pkt(0)->payload_len;
+	assert_int_equal(rx_piece(1, 0, 100, (uint16_t)(len - 100)), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_push_req, 0);
+	assert_int_equal(rx_piece(1, 0, 0, 100), SAN_DROP_NONE);
+	assert_int_equal(pair.f[1].nb_done, 3);
+	/* one that is wrong inside is refused, and was never asked for */
+	pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
+	pair_push(4, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
+	assert_int_equal(pair_tx(0), 1);
+	rte_pktmbuf_mtod(pair.out[0].m, uint8_t *)[0] = 7;
+	len = pair_pkt(0)->payload_len;
+	assert_int_equal(rx_piece(1, 0, 100, (uint16_t)(len - 100)), SAN_DROP_NONE);
+	assert_int_equal(rx_piece(1, 0, 0, 100), SAN_DROP_FIELD);
+	assert_int_equal(pair.f[1].nb_push_req, 3);
+	pair_settle();
+	assert_int_equal(pair.f[1].nb_done, 5);
+}
+
+static void
+piece__of_pull_data(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	pair_pull(0, LEN);
+	pair_xfer(0);
+	pair_tx(1);
+	i = pair_find(SAN_OP_PULL_DATA, 0);
+	rx_piece(0, i, 0, 500);
+	assert_int_equal(pair.f[0].nb_cmpl, 0);
+	rx_piece(0, i, 500, 400);
+	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_int_equal(pair.f[0].nb_pull_bytes, LEN);
+	pair_settle();
+}
+
+/* RT-23: the PSN was withdrawn meanwhile; what was kept of it is never completed. */
+static void
+piece__withdrawn(void **state)
+{
+	(void)state;
+	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	pair_tx(0);
+	rx_third(0, 0);
+	rx_third(0, 2);
+	san_pdl_tx_withdraw(pair.h[0].pdl, pair.c[0], pair_rsn(0), false, SAN_RESYNC_ABORT);
+	pair_tx(0);
+	assert_int_equal(pair_pkt(0)->op, SAN_OP_RESYNC);
+	pair_rx(1, 0);
+	for (uint32_t i = 0; i < 300; i++)
+		pair_tick((pair.now += SAN_NS_PER_MS, 1));
+	assert_int_equal(pair.h[1].tl->nb_held, 0);
+	assert_int_equal(pair.f[1].nb_push_req, 0);
+}
+
+#define T(name)           cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T_UNORDERED(name) cmocka_unit_test_setup_teardown(name, setup_unordered, teardown)
+
+UNIT_TEST(test_tl_piece)
+{
+	const struct CMUnitTest tests[] = {
+		T(piece__any_order_once),
+		T_UNORDERED(piece__any_order_once),
+		T(piece__cut_elsewhere),
+		T(piece__whole_after_all),
+		T(piece__bounded),
+		T(piece__red),
+		T(piece__joiner_too_slow),
+		T(piece__of_a_packed_packet),
+		T_UNORDERED(piece__of_a_packed_packet),
+		T(piece__of_pull_data),
+		T(piece__withdrawn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
