@@ -411,8 +411,8 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 		pkts[k] = take_mbuf(core);
 		p.psn = e.psn;
 		san_tl_tx_fill(core->tl, c, &e, pkts[k], &p);
-		/* but for a pull whose region was revoked, which has become short */
-		if (unlikely(rte_pktmbuf_data_len(pkts[k]) > c->mtu))
+		/* a pull whose region was revoked has become short */
+		if (unlikely(e.len > c->mtu) && rte_pktmbuf_data_len(pkts[k]) > c->mtu)
 			san_wire_cut(pkts[k], &p, c->piece.from, c->piece.len);
 		if (k > 0) {
 			san_pdl_tx_header_next(core->pdl, c, &p);

@@ -626,7 +626,8 @@ san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 	if (t->charge.charged + t->charge.lapsed != 0)
 		san_tl_charge_release(tl, &t->charge);
 	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
-	san_tl_pull_last_drop(tl, tc, t, SAN_DROP_FINISHED);
+	if (unlikely(t->last != NULL))
+		san_tl_pull_last_drop(tl, tc, t, SAN_DROP_FINISHED);
 	if (t->solicited)
 		san_tl_ssn_end(tl, tc, t);
 	msg_leave(tc, t);

@@ -91,9 +91,10 @@ void
 san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 {
 	tl->stats.nb_served++;
-	if (unlikely(code != SAN_ST_OK || tc->nb_refused != 0))
+	if (unlikely(code != SAN_ST_OK || tc->nb_refused != 0)) {
 		san_tl_refused_set(tl, tc, rsn, code);
-	tc->failed |= code != SAN_ST_OK && tc->peer.ends;
+		tc->failed |= code != SAN_ST_OK && tc->peer.ends;
+	}
 	if (tc->peer.ordered) {
 		SAN_ASSERT(rsn == tc->rx_base);
 		base_next(tl, tc);
@@ -347,7 +348,7 @@ matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 	return r->length == p->length && r->key == p->key && r->addr == p->addr;
 }
 
-static void
+static inline void
 arrive(struct san_tl *tl, struct san_tl_rxn *r, const struct san_wire_pkt *p, uint64_t now_ns)
 {
 	r->arrived += san_tl_data_len(p);
@@ -417,8 +418,9 @@ static inline bool
 is_early_last(const struct san_tl_conn *tc, const struct san_tl_rxn *r,
 	      const struct san_wire_pkt *p)
 {
-	return (p->flags & SAN_F_LAST) != 0 && r->received + san_tl_data_len(p) != r->length &&
-		tc->peer.ordered && !tc->peer.relaxed;
+	/* what is before it ends where it begins */
+	return (p->flags & SAN_F_LAST) != 0 && r->received != p->offset && tc->peer.ordered &&
+		!tc->peer.relaxed;
 }
 
 static enum san_drop
@@ -427,21 +429,19 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 {
 	const struct san_wire_pkt *p = &san_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	enum put out = PUT_HOLD;
-
 	bool in_turn = san_tl_in_turn(tc, p->rsn);
+	enum put out = PUT_HOLD;
 
 	if ((in_turn && !is_early_last(tc, r, p)) ||
 	    (tc->peer.relaxed && r->kind == SAN_KIND_PUSH))
 		out = put_packet(tl, tc, r, m);
-	if (out != PUT_HOLD) {
-		arrive(tl, r, p, now_ns);
-		return conclude(tl, tc, r, m, out, true, now_ns);
-	}
-	if (san_tl_is_red(tl, tc)) /* an early last one only comes again: the rest may be placed */
+	if (out == PUT_HOLD && san_tl_is_red(tl, tc))
+		/* an early last one only comes again: the rest may be placed */
 		return in_turn ? san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns) :
 				 san_tl_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
 	arrive(tl, r, p, now_ns);
+	if (out != PUT_HOLD)
+		return conclude(tl, tc, r, m, out, true, now_ns);
 	san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
 	san_tl_held_push(tl, tc, r, m, now_ns);
 	return SAN_DROP_NONE;

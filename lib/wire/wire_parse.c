@@ -536,15 +536,13 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 }
 
 /**
- * A piece of a longer payload: everything is checked as if that were there, but for the messages
- * of a packed one. (RT-37)
+ * A piece of a longer payload. What follows is checked as if all of that were there, but for the
+ * messages of a packed one. Returned in *len*: bytes of the piece. (RT-37)
  */
 static __rte_noinline enum san_drop
-parse_piece(struct rte_mbuf *m, struct san_wire_pkt *p)
+parse_piece(struct rte_mbuf *m, struct san_wire_pkt *p, uint16_t *len)
 {
-	uint16_t ext = san_wire_hdr_len(p->op, p->v6) - wire_op_get(p->op)->ext_len;
 	const struct wire_piece *x;
-	uint16_t piece_len;
 	enum san_drop drop;
 
 	if (p->payload_len <= sizeof(*x))
@@ -553,20 +551,13 @@ parse_piece(struct rte_mbuf *m, struct san_wire_pkt *p)
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	x = rte_pktmbuf_mtod_offset(m, const struct wire_piece *, p->payload_off);
-	piece_len = p->payload_len - (uint16_t)sizeof(*x);
+	*len = p->payload_len - (uint16_t)sizeof(*x);
 	p->payload_off += sizeof(*x);
 	p->payload_len = rte_be_to_cpu_16(x->length);
-	drop = check_type(p);
-	if (drop == SAN_DROP_NONE)
-		drop = parse_ext(m, rte_pktmbuf_mtod_offset(m, const char *, ext), p, NULL);
-	if (drop != SAN_DROP_NONE)
-		return drop;
 	p->whole_len = p->payload_len;
 	p->piece_off = rte_be_to_cpu_16(x->offset);
-	p->payload_len = piece_len;
-	if (piece_len >= p->whole_len || p->piece_off > p->whole_len - piece_len)
-		return SAN_DROP_FIELD;
-	return SAN_DROP_NONE;
+	return *len < p->whole_len && p->piece_off <= p->whole_len - *len ? SAN_DROP_NONE :
+									    SAN_DROP_FIELD;
 }
 
 /** Behind the BTH. */
@@ -577,6 +568,7 @@ parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 	const struct wire_rt *rt = rte_pktmbuf_mtod_offset(m, const struct wire_rt *, front);
 	static const struct wire_cnp zero;
 	enum san_drop drop;
+	uint16_t piece_len;
 
 	if (unlikely(p->op == SAN_OP_CNP)) {
 		if (p->payload_len != 0)
@@ -586,12 +578,18 @@ parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 	drop = parse_rt(rt, p);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	if (unlikely(p->flags & SAN_F_PIECE))
-		return parse_piece(m, p);
+	if (unlikely(p->flags & SAN_F_PIECE)) {
+		drop = parse_piece(m, p, &piece_len);
+		if (drop != SAN_DROP_NONE)
+			return drop;
+	}
 	drop = check_type(p);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	return parse_ext(m, rt + 1, p, ack);
+	drop = parse_ext(m, rt + 1, p, ack);
+	if (unlikely(p->flags & SAN_F_PIECE))
+		p->payload_len = piece_len;
+	return drop;
 }
 
 __rte_noinline void
