@@ -96,6 +96,8 @@ static const char *const fault_words[] = {
 	[SIM_FAULT_PAUSE] = "pause",
 	[SIM_FAULT_RESTART] = "restart",
 	[SIM_FAULT_NARROW] = "narrow",
+	[SIM_FAULT_FORGE] = "forge",
+	[SIM_FAULT_MOVE] = "move",
 	[SIM_FAULT_MAX] = NULL,
 };
 

@@ -103,7 +103,7 @@ check_host(const struct sim_conf *conf, char *err, size_t err_len)
 static bool
 wants_rate(uint8_t kind)
 {
-	return kind >= SIM_FAULT_LOSS && kind <= SIM_FAULT_CORRUPT;
+	return (kind >= SIM_FAULT_LOSS && kind <= SIM_FAULT_CORRUPT) || kind == SIM_FAULT_FORGE;
 }
 
 /* What would do nothing is refused, unless somebody wrote that. */

@@ -213,7 +213,8 @@ draw_place(struct san_prng *g, const struct sim_conf *c, struct sim_fault_conf *
 	static const char *const ways[] = {"", ":up", ":down"};
 	const char *way = ways[below(g, RTE_DIM(ways))];
 
-	if (f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART)
+	if (f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART ||
+	    f->kind == SIM_FAULT_MOVE)
 		snprintf(f->where, sizeof(f->where), "host:%u", below(g, c->topo.hosts));
 	else if (one_in(g, 2))
 		snprintf(f->where, sizeof(f->where), "all%s", "");
@@ -279,6 +280,32 @@ draw_narrow(struct san_prng *g, struct sim_conf *c)
 	}
 }
 
+/* A path of up to 20 ms, longer than any budget. (RT-41) */
+static void
+draw_long(struct san_prng *g, struct sim_conf *c)
+{
+	if (one_in(g, 12))
+		c->edge.delay_ns = c->core.delay_ns = spread(g, MS, 10 * MS);
+}
+
+/* CNPs that nobody sent (RT-36), and hosts whose MAC address changes (RT-38). */
+static void
+draw_foreign(struct san_prng *g, struct sim_conf *c)
+{
+	uint8_t kind = one_in(g, 2) ? SIM_FAULT_FORGE : SIM_FAULT_MOVE;
+	struct sim_fault_conf *f;
+
+	if (!one_in(g, 4))
+		return;
+	f = &c->faults[c->nb_faults];
+	*f = (struct sim_fault_conf){.kind = kind};
+	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+	draw_place(g, c, f);
+	f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
+	f->for_ns = spread(g, 10 * US, 200 * MS);
+	f->rate_ppm = kind == SIM_FAULT_FORGE ? (uint32_t)spread(g, 1000, SIM_PPM) : 0;
+}
+
 void
 sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 {
@@ -303,4 +330,6 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 	draw_path_mtu(&g, conf);
 	draw_streams(&g, conf);
 	draw_narrow(&g, conf);
+	draw_long(&g, conf);
+	draw_foreign(&g, conf);
 }

@@ -25,6 +25,8 @@ is_blocking(const struct sim_fault_conf *f)
 	case SIM_FAULT_PAUSE:
 	case SIM_FAULT_RESTART:
 		return true;
+	case SIM_FAULT_FORGE:
+		return false;
 	default:
 		return f->rate_ppm > BLOCKING_PPM;
 	}
@@ -54,7 +56,8 @@ is_silencing(const struct sim_fault_conf *f)
 static bool
 is_of_host(const struct sim_fault_conf *f)
 {
-	return f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART;
+	return f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART ||
+		f->kind == SIM_FAULT_MOVE;
 }
 
 static struct sim_host *
@@ -100,6 +103,9 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 	case SIM_FAULT_CORRUPT:
 		change(&lf->corrupt_ppm, f->rate_ppm, begins);
 		break;
+	case SIM_FAULT_FORGE:
+		change(&lf->forge_ppm, f->rate_ppm, begins);
+		break;
 	case SIM_FAULT_DOWN:
 		change(&lf->nb_down, 1, begins);
 		break;
@@ -107,7 +113,7 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 		break;
 	}
 	l->faulty = (lf->loss_ppm | lf->burst_ppm | lf->flow_ppm | lf->reorder_ppm | lf->dup_ppm |
-		     lf->corrupt_ppm | lf->nb_down) != 0;
+		     lf->corrupt_ppm | lf->forge_ppm | lf->nb_down) != 0;
 }
 
 /* Of each link the narrowest that holds. */
@@ -128,6 +134,17 @@ narrow_links(struct sim_world *w)
 			if (l->fault.mtu == 0 || f->mtu < l->fault.mtu)
 				l->fault.mtu = f->mtu;
 	}
+}
+
+/* At its end, too: that is one more address. */
+static void
+move_host(struct sim_world *w, struct sim_host *h)
+{
+	if (h->core == NULL)
+		return;
+	h->mac.addr_bytes[1]++;
+	san_core_set_mac(h->core, &h->mac, false);
+	sim_host_wake(w, h);
 }
 
 static void
@@ -225,6 +242,8 @@ sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 		pause_host(w, host_of(w, f), begins);
 	else if (f->kind == SIM_FAULT_RESTART)
 		restart_host(w, host_of(w, f), begins);
+	else if (f->kind == SIM_FAULT_MOVE)
+		move_host(w, host_of(w, f));
 	else if (f->kind == SIM_FAULT_NARROW)
 		narrow_links(w);
 	else

@@ -153,6 +153,7 @@ sim_host_start(struct sim_world *w, struct sim_host *h)
 	rc = san_core_create(&conf, sim_host_clock(h, w->now_ns), &h->core);
 	if (rc != 0)
 		return rc;
+	h->mac = conf.inet.mac;
 	h->nb_starts++;
 	rc = san_ulp_cq_create(san_core_ulp(h->core), nb_cqes, &h->send_cq);
 	if (rc == 0)
@@ -284,11 +285,21 @@ into_pool(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 	return copy;
 }
 
+/* As a port does that is not promiscuous. */
+static bool
+is_for(const struct sim_host *h, const struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+
+	return rte_is_multicast_ether_addr(&eth->dst_addr) ||
+		rte_is_same_ether_addr(&eth->dst_addr, &h->mac);
+}
+
 void
 sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 {
-	if (h->core == NULL || h->rx_tail - h->rx_head > h->rx_mask) {
-		h->nb_rx_full += h->core != NULL;
+	if (h->core == NULL || !is_for(h, m) || h->rx_tail - h->rx_head > h->rx_mask) {
+		h->nb_rx_full += h->core != NULL && is_for(h, m);
 		rte_pktmbuf_free(m);
 		return;
 	}

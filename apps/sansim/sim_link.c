@@ -149,6 +149,12 @@ carry(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_n
 		if (copy != NULL)
 			deliver(net, l, copy, at_ns + draw_delay(net, f->dup_ns));
 	}
+	if (sim_chance(net, f->forge_ppm)) {
+		copy = sim_pkt_forge_cnp(m, net->pool);
+		net->nb_faults += copy != NULL;
+		if (copy != NULL)
+			deliver(net, l, copy, at_ns);
+	}
 	if (sim_chance(net, f->corrupt_ppm)) {
 		net->nb_faults++;
 		sim_pkt_flip_bit(m, &net->prng);

@@ -9,6 +9,7 @@
 #include <rte_udp.h>
 
 #include "sim_pkt.h"
+#include "wire.h"
 
 #define HASHED_BYTES 96u /* of the headers */
 
@@ -91,6 +92,36 @@ sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng)
 	uint32_t bit = san_prng_below(prng, m->data_len * 8u);
 
 	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+}
+
+struct rte_mbuf *
+sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	struct san_wire_pkt seen, cnp = {.op = SAN_OP_CNP};
+	struct san_wire_ack ack;
+	struct san_wire_path path;
+	struct rte_mbuf *forged;
+
+	if (san_wire_parse(m, SAN_WIRE_PORT, &seen, &ack) != SAN_DROP_NONE ||
+	    seen.op == SAN_OP_CM || seen.op == SAN_OP_CNP)
+		return NULL;
+	forged = rte_pktmbuf_alloc(pool);
+	if (forged == NULL)
+		return NULL;
+	path = (struct san_wire_path){
+		.src_mac = eth->src_addr,
+		.dst_mac = eth->dst_addr,
+		.src = seen.src,
+		.dst = seen.dst,
+		.src_port = seen.src_port,
+		.dst_port = SAN_WIRE_PORT,
+	};
+	cnp.pkey = seen.pkey;
+	cnp.dcid = seen.dcid;
+	san_wire_build(forged, &path, &cnp);
+	san_wire_seal(forged);
+	return forged;
 }
 
 uint64_t

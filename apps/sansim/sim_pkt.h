@@ -22,6 +22,11 @@ bool sim_pkt_mark_ce(struct rte_mbuf *m);
 /** One bit, anywhere. */
 void sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
 /**
+ * A CNP for the receiver of *m* that seems to come from its sender, as somebody on the path could
+ * forge it; NULL: *m* belongs to no connection, or *pool* is empty.
+ */
+struct rte_mbuf *sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool);
+/**
  * Fold an arrival into a trace's hash: when, where, and what. Of the content
  * that is the headers, and the end, where the ICRC is, which covers the rest.
  */

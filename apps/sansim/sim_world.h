@@ -46,6 +46,7 @@ struct sim_host {
 	uint32_t id;
 	uint32_t nb_starts;    /**< 1: the first process */
 	struct san_core *core; /**< NULL: dead */
+	struct rte_ether_addr mac;
 	struct rte_mempool *pool;
 	struct san_ulp_cq *send_cq, *recv_cq;
 	uint32_t *side_of_qp;  /**< by SAN_QPN_INDEX */

@@ -210,6 +210,9 @@ rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ac
 		drop = san_tl_rx(core->tl, c, m, now_ns);
 		san_pdl_kick(core->pdl, c);
 	} else {
+		if (drop == SAN_DROP_DUPLICATE || drop == SAN_DROP_OLD ||
+		    (drop == SAN_DROP_NONE && p->op == SAN_OP_PROBE))
+			san_core_follow_deaf(core, c, m, now_ns);
 		san_death_add(&core->death, m);
 	}
 	return drop;

@@ -9,6 +9,18 @@
 /* Congestion and lost packets make a peer silent for less: its neighbour entry is not doubted. */
 #define SILENT_NS (100 * SAN_NS_PER_MS)
 
+static void
+ask_again(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct rte_ether_addr mac;
+
+	if (rte_is_zero_ether_addr(&c->path.dst_mac)) /* cm is asking */
+		return;
+	core->inet_deadline_ns = 0;
+	if (san_inet_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
+		c->path.dst_mac = mac;
+}
+
 /*
  * A silent peer, or the gateway to it, may have another MAC address by now: an address moved to
  * another machine. The neighbour table is asked only then, so packets pay nothing.
@@ -16,14 +28,23 @@
 void
 san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
-	struct rte_ether_addr mac;
+	if (now_ns >= c->last_rx_ns + SILENT_NS && c->state != SAN_CONN_FREE)
+		ask_again(core, c, now_ns);
+}
 
-	if (now_ns < c->last_rx_ns + SILENT_NS || c->state == SAN_CONN_FREE ||
-	    rte_is_zero_ether_addr(&c->path.dst_mac))
-		return; /* the last: cm is asking */
-	core->inet_deadline_ns = 0;
-	if (san_inet_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
-		c->path.dst_mac = mac;
+/*
+ * A peer whose address changed while only it sends hears none of our ACKs, and is not silent. It
+ * sends PROBEs and what had come before, from another address than the one that we send to. A
+ * router may do that, too, so this is a reason to ask and no answer.
+ */
+void
+san_core_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct rte_mbuf *m,
+		     uint64_t now_ns)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+
+	if (!rte_is_same_ether_addr(&eth->src_addr, &c->path.dst_mac))
+		ask_again(core, c, now_ns);
 }
 
 void

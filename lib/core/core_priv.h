@@ -99,6 +99,9 @@ void san_core_check_draining(struct san_core *core, uint64_t now_ns);
 
 /** If the peer of *c* is silent: find out whether it has another MAC address. (core_mac.c) */
 void san_core_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns);
+/** The peer of *c* sent *m*, which it would not have sent if it had heard us: likewise. */
+void san_core_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct rte_mbuf *m,
+			  uint64_t now_ns);
 
 /** san_core_disconnect() for what ulp carries: a stream's end is with the peer. */
 int san_core_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
