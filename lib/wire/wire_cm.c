@@ -187,5 +187,6 @@ san_wire_parse_cm(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct
 	if (x == NULL)
 		return SAN_DROP_CM_MALFORMED;
 	get_cm(x, cm);
-	return cm_valid(cm) ? SAN_DROP_NONE : SAN_DROP_CM_MALFORMED;
+	/* a RESET has no payload */
+	return cm->msg != SAN_CM_RESET && cm_valid(cm) ? SAN_DROP_NONE : SAN_DROP_CM_MALFORMED;
 }

@@ -269,6 +269,7 @@ take_messages(uint8_t n)
 	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 	struct san_wire_cm back;
+	struct san_wire_ack ack;
 	struct rte_mbuf *m;
 
 	while (n-- != 0 && san_cm_tx_next(cm, &path, &p, &msg, now_ns)) {
@@ -276,8 +277,8 @@ take_messages(uint8_t n)
 		m = rte_pktmbuf_alloc(pool);
 		SAN_VERIFY(m != NULL);
 		san_wire_build_cm(m, &path, &p, &msg);
-		p.payload_off = san_wire_hdr_len(SAN_OP_CM, !san_ip_is_v4(&path.dst));
-		p.payload_len = sizeof(struct wire_cm);
+		san_wire_seal(m);
+		SAN_VERIFY(san_wire_parse(m, path.dst_port, &p, &ack) == SAN_DROP_NONE);
 		SAN_VERIFY(san_wire_parse_cm(m, &p, &back) == SAN_DROP_NONE);
 		rte_pktmbuf_free(m);
 	}

@@ -108,6 +108,21 @@ repair(struct rte_mbuf *m, enum san_drop drop)
 	return true;
 }
 
+/** Cut the piece *was* out of a whole payload again. False: *m* has no room for that. */
+static bool
+piece_of(struct rte_mbuf *m, const struct result *was, struct san_wire_pkt *p)
+{
+	char *whole = rte_pktmbuf_append(m, was->p.whole_len);
+
+	if (whole == NULL)
+		return false;
+	memset(whole, 0, was->p.whole_len);
+	memcpy(whole + was->p.piece_off, was->payload, was->p.payload_len);
+	p->flags &= (uint8_t)~SAN_F_PIECE;
+	san_wire_cut(m, p, was->p.piece_off, was->p.payload_len);
+	return true;
+}
+
 /** Build the packet that was parsed once more, and parse that. */
 static void
 rebuild(const struct result *was)
@@ -120,9 +135,16 @@ rebuild(const struct result *was)
 		.dst_port = SAN_WIRE_PORT,
 	};
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct san_wire_pkt p = was->p;
 	static struct result again;
 
-	if (was->p.op == SAN_OP_ACK) {
+	if (p.flags & SAN_F_PIECE) {
+		if (!piece_of(m, was, &p)) {
+			rte_pktmbuf_free(m);
+			return;
+		}
+		san_wire_build(m, &path, &p);
+	} else if (was->p.op == SAN_OP_ACK) {
 		san_wire_build_ack(m, &path, &was->p, &was->ack);
 	} else if (was->p.op == SAN_OP_CM && was->cm_drop == SAN_DROP_NONE) {
 		san_wire_build_cm(m, &path, &was->p, &was->cm);
