@@ -81,6 +81,7 @@ shares(const struct sock *a, const struct sock *b)
 static struct sock *
 spread(struct san_socks *all, const struct san_inet_dgram *d, struct sock *best)
 {
+	uint64_t src[2]; /* rte_hash_crc() reads words */
 	uint32_t i, nb = 0, hash, turn;
 	struct sock *s;
 
@@ -88,7 +89,8 @@ spread(struct san_socks *all, const struct san_inet_dgram *d, struct sock *best)
 		nb += shares(best, &all->socks[i]);
 	if (nb < 2)
 		return best;
-	hash = rte_hash_crc(&d->src, sizeof(d->src), d->sport);
+	memcpy(src, &d->src, sizeof(src));
+	hash = rte_hash_crc(src, sizeof(src), d->sport);
 	turn = (uint32_t)((uint64_t)hash * nb >> 32);
 	for (i = all->ports[d->dport]; i != SOCK_NONE; i = s->next) {
 		s = &all->socks[i];
