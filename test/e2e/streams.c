@@ -180,7 +180,6 @@ write_in_time(void)
 	size_t sent = 0, i;
 	ssize_t n;
 
-	rtsan_stream_set_timeout(a, SHORT_MS);
 	for (;;) {
 		for (i = 0; i < CHUNK; i++)
 			buf[i] = pattern(sent + i);
@@ -189,6 +188,7 @@ write_in_time(void)
 			break;
 		sent += (size_t)n;
 		CHECK(sent < 64u << 20);
+		rtsan_stream_set_timeout(a, SHORT_MS);
 	}
 	CHECK(n == -EAGAIN);
 	CHECK(sent > 0);
