@@ -419,7 +419,8 @@ def check_stream_experts(capture, listing, folder):
 EXPERTS = [
     ("probe", 43, 0x01, "reserved"), ("probe", 43, 0x80, "reserved"), ("probe", 46, 0x40, "reserved"),
     ("probe", 50, 0x81, "reserved"), ("probe", 54, 0x20, "version"), ("probe", 54, 0x11, "reserved"),
-    ("probe", 55, 0x20, "reserved"), ("probe", 55, 0x01, "value"), ("probe", 55, 0x10, "value"),
+    ("probe", 55, 0x40, "reserved"), ("probe", 55, 0x20, "value"), ("probe", 55, 0x01, "value"),
+    ("probe", 55, 0x10, "value"),
     ("probe", 43, 0x10, "short"), ("probe", 42, 0xC0, "short"),
     ("push_slctd_req", 55, 0x0C, "value"), ("push_slctd_req", 82, 0x80, "value"),
     ("push_grnt", 90, 99, "value"), ("push_grnt", 91, 1, "reserved"),

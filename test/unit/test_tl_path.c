@@ -4,6 +4,7 @@
 
 #include "unit.h"
 #include "tl_pair.h"
+#include "tl_priv.h"
 
 #define BUDGET 8000
 #define RTT_NS (20 * SAN_NS_PER_US)
@@ -155,12 +156,19 @@ san_tl_path_add__shrinks(void **state)
 static void
 san_tl_path_left__bound(void **state)
 {
+	struct san_tl *tl = pair.h[1].tl;
+	struct san_tl_path wide = {.room = 5000, .charged = 1000};
 	uint32_t beyond;
 
 	(void)state;
 	push_on(0, 0, 200000);
 	rounds_until(1, 1, RTT_NS, &beyond);
 	assert_in_range(beyond, 2000, 4000);
+	assert_int_equal(tl->path_used, 0);
+	assert_int_equal(san_tl_path_left(tl, &wide), 4000);
+	tl->path_used = tl->conf.path_bytes - 1500; /* of other hosts, all but the 1,000 */
+	assert_int_equal(san_tl_path_left(tl, &wide), 500);
+	tl->path_used = 0;
 }
 
 /* RT-41: pulls likewise, from a room of their own. */
