@@ -75,12 +75,19 @@ look(void *arg)
 	rte_eal_alarm_set(LOOK_US, look, p);
 }
 
+/* Its device is the other end of a link, with a MAC address of its own. */
+static bool
+is_tap(const struct san_engine_port *p)
+{
+	return p->driver != NULL && strcmp(p->driver, "net_tap") == 0;
+}
+
 void
 san_engine_mac_watch(struct san_engine_port *p)
 {
 	struct ifreq req;
 
-	if (p->if_index == 0)
+	if (p->if_index == 0 || is_tap(p))
 		return;
 	/* of a family that the daemon may have, and still asks about devices */
 	p->mac_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
