@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Long paths (RT-41). The incast budget is what a port of a switch can queue. On a path that is
- * longer than that it would bound the rate: 512 KiB each millisecond are 4 Gb/s. But what the
- * path itself holds stands in no queue, and need not be in the budget.
+ * Long paths (RT-41). The incast budget is what a switch port can queue. It would also bound the
+ * rate of a path whose round trip takes longer than the budget takes to send: 512 KiB for each
+ * millisecond are 4 Gb/s. But bytes that are on a long cable are in no queue, so they need not be
+ * in the budget.
  *
- *   product  the best rate of late, times a round trip of the path without a queue
- *   room     charged to the path of its host and not to the budget: the product, and some
- *            more, or the rate could not grow; less its part of the budget, which is that of
- *            its rate among all
+ *   product   the highest recent rate of a path, times its round trip without a queue
+ *   headroom  what is added to that, so that the rate can grow
+ *   room      product and headroom, less the path's part of the budget, which is in proportion
+ *             to its rate: so much is charged to the path, and not to the budget
  *
- * So with all hosts at the same distance, budget and room together are the larger of the budget
- * and the product with its headroom. Where the budget is enough for the product there is no
- * room, and nothing is different: no more is queued on short paths. Nor can a host on a short
- * path use the room of another.
+ * A path whose product fits into the budget has no room, so no more is queued on short paths. No
+ * host can use the room of another.
  *
- * The headroom is half the product while that grows, so that a path is full after 16 round
- * trips instead of hundreds; then a quarter, but half the budget at most, because all of it
- * may stand in a queue.
+ * The headroom is half the product while the rate grows: a path is full after 16 round trips. Then
+ * it is a quarter of the product, at most half the budget, because it may all be in a queue.
  *
- * A peer that feigns a long round trip has more to send beyond the budget, in proportion to
- * what it does send. It may send that without a grant as well. All of it together is at
- * most path_bytes, and one host has no more than are left.
+ * A peer that feigns a long round trip gets more room, in proportion to what it sends; it could
+ * send that without a grant as well. All rooms together hold at most path_bytes, and one host gets
+ * no more than is left.
  *
- * What the peer is asked for in pulls has a room of its own.
+ * Pulls from a host have a room of their own.
  */
 
 #include "tl_priv.h"
