@@ -264,7 +264,6 @@ san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct s
 {
 	/* a hole may be resent several times while what proves the path is in a queue */
 	uint32_t n = e->retries + ((e->state & SAN_ENT_EARLY) != 0);
-
 	bool cut = e->len > c->mtu;
 
 	if (likely(e->len <= sure(c)))
@@ -272,15 +271,16 @@ san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c, const struct s
 	/* a peer that is full drops packets of any length */
 	if (c->peer_level >= LEVEL_HALF)
 		return;
-	if (!cut && passed_by_long(c, e)) {
-		c->pmtu.proven = true;
-		set_mtu(c, c->mtu);
-		return;
-	}
 	if (cut || n < (c->pmtu.proven ? LOSSES : 1) || !is_heard(c, e, now_ns)) {
 		/* silence says nothing about lengths, unless a short one breaks it */
 		if (e->retries != 0 || (!cut && !c->pmtu.proven))
 			san_pdl_probe_now(pdl, c);
+		return;
+	}
+	/* last, because it looks at the whole window */
+	if (passed_by_long(c, e)) {
+		c->pmtu.proven = true;
+		set_mtu(c, c->mtu);
 		return;
 	}
 	pdl->stats.nb_mtu_lowered++;
