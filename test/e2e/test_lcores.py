@@ -57,9 +57,13 @@ def run_all(link, nb, more=(), runs=None):
 
 
 def check_spread(counts, nb_queues):
-    """Both lcores had work: some was handed over, and (with one queue) sent by the other."""
+    """Both lcores had work: some was handed over, and (with one queue) sent by the other.
+
+    What finds its lane full is not handed over, but counted as drop_handover: an lcore that the
+    machine does not schedule for a while is no fault.
+    """
     check(counter({'counters': counts}, 'handed_over') > 500, 'nothing was handed over')
-    check(counts['handed_over'] == counts['taken_over'] + counts['drop_handover'],
+    check(counts['handed_over'] == counts['taken_over'],
           f'{counts["handed_over"]} handed over, {counts["taken_over"]} taken')
     sent = counter({'counters': counts}, 'sent_by_others')
     check((sent > 500) == (nb_queues == 1), f'{sent} packets sent by others')
