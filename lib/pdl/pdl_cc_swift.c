@@ -166,8 +166,11 @@ swift_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	if (s->delay_ns != 0)
 		set_level(cc, delay, target);
 	if (s->nb_ce != 0 && delay <= target) {
-		/* The switch knows of a queue before the round trips show it. */
-		if (san_pdl_cc_may_cut(cc, s->rtt_ns, s->now_ns))
+		/*
+		 * The switch knows of a queue before the round trips show it. Below one packet
+		 * per round trip a mark is luck: no cut, or flows starve, but no growth either.
+		 */
+		if (cc->window >= SAN_CC_ONE && san_pdl_cc_may_cut(cc, s->rtt_ns, s->now_ns))
 			san_pdl_cc_cut(cc, conf, KEEP_LOSS, 0, s->now_ns);
 	} else if (delay <= target) {
 		/* What was not used can't be shown to be right. */

@@ -135,6 +135,23 @@ swift__mark_cuts_once_per_rtt(void **state)
 	assert_in_range(cc.window, before / 2, before - 1);
 }
 
+/* RT-9: with less than a packet per round trip a mark is luck: the window stays as it is. */
+static void
+swift__mark_below_a_packet_is_no_cut(void **state)
+{
+	(void)state;
+	start(&san_pdl_cc_swift);
+	cc.window = SAN_CC_ONE - 1;
+	s.nb_ce = 1;
+	round_trip(TARGET / 2, 1);
+	assert_int_equal(cc.nb_cuts, 0);
+	assert_int_equal(cc.window, SAN_CC_ONE - 1);
+	cc.window = SAN_CC_ONE;
+	round_trip(TARGET / 2, 1);
+	assert_int_equal(cc.nb_cuts, 1);
+	s.nb_ce = 0;
+}
+
 /* Additive increase: about one packet per round trip, and only when it is used. */
 static void
 swift__grows_below_target(void **state)
@@ -630,6 +647,7 @@ UNIT_TEST(test_pdl_cc)
 		cmocka_unit_test(swift__doubles_at_first),
 		cmocka_unit_test(swift__doubles_until_first_hint),
 		cmocka_unit_test(swift__mark_cuts_once_per_rtt),
+		cmocka_unit_test(swift__mark_below_a_packet_is_no_cut),
 		cmocka_unit_test(swift__grows_below_target),
 		cmocka_unit_test(swift__rt9),
 		cmocka_unit_test(swift__late_sample_or_stall_does_not_cut),
