@@ -342,15 +342,16 @@ hear("both"); port += 1
 who = set(all_of(dial()) for _ in range(40))
 say(len(who)); tell("served")
 '''),
+    # not the port of *shared port*: what rests of its connections had no SO_REUSEADDR
     'listens again': ('''
 def again():
     t = socket.socket(); t.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try: t.bind((ip, port + 1)); t.listen()
+    try: t.bind((ip, port + 2)); t.listen()
     except OSError as e: return name(e)
     return t
 def is_open():
     with open("/proc/self/net/tcp") as f:
-        return any(":%04X 00000000:0000 0A" % (port + 1) in line for line in f)
+        return any(":%04X 00000000:0000 0A" % (port + 2) in line for line in f)
 def after(t): t.close(); return is_open()
 say([after(again()) for _ in range(50)])
 say(is_open(), after(again()), [getattr(again(), "close", again)() for _ in range(50)])
