@@ -437,21 +437,19 @@ san_tl_pull_room__grants_have_a_quarter(void **state)
 	(void)state;
 	for (side = 0; side < 2; side++) {
 		const struct san_tl_req push = {
-			.type = SAN_TL_PUSH,
-			.solicit = SAN_SOLICIT_ALWAYS,
-			.length = 5000,
-		};
+			.type = SAN_TL_PUSH, .solicit = SAN_SOLICIT_ALWAYS, .length = 5000};
 		const struct san_tl_req pull = {
-			.type = SAN_TL_PULL,
-			.length = 9000,
-			.addr = 16384,
-			.cookie = 1,
-		};
+			.type = SAN_TL_PULL, .length = 9000, .addr = 16384, .cookie = 1};
 
 		assert_int_equal(pair_submit(side, &push), 0);
 		assert_int_equal(pair_submit(side, &pull), 0);
 		assert_int_equal(pair.h[side].tl->pulled_used, 1500);
 	}
+	/* at once: what was pulled has not expired */
+	for (side = 0; side < 6; side++)
+		pair_xfer(side % 2);
+	for (side = 0; side < 2; side++)
+		assert_true(pair.h[side].tl->stats.nb_grants > 0);
 	pair_settle();
 	for (side = 0; side < 2; side++) {
 		assert_int_equal(pair.f[side].nb_cmpl, 2);
