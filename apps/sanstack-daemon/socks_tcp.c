@@ -103,17 +103,30 @@ do_refuse(struct san_engine *e, void *arg)
 	return 0;
 }
 
+/* The peer has all of it, and the end: what the stream has taken may still be lost on its way. */
+static bool
+is_drained(struct san_core *core, const struct sock_entry *s)
+{
+	const struct san_stream *session = san_core_stream(core, s->qpn);
+	const struct san_socks *all = san_core_socks(core);
+
+	if (san_sock_is_over(all, s->id) || session == NULL)
+		return true;
+	return san_sock_is_drained(all, s->id) && san_stream_is_drained(session);
+}
+
 /* True: it can go. If something is lost with it the peer must hear of that, as TCP's does. */
 static int
 do_shut(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
-	struct san_socks *all = san_core_socks(san_engine_core(e));
+	struct san_core *core = san_engine_core(e);
+	struct san_socks *all = san_core_socks(core);
 
 	if (san_sock_is_reset(all, c->s->id))
 		return true;
 	san_sock_shut(all, c->s->id);
-	return san_sock_is_drained(all, c->s->id);
+	return is_drained(core, c->s);
 }
 
 static int
@@ -121,7 +134,7 @@ do_is_over(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 
-	return san_sock_is_drained(san_core_socks(san_engine_core(e)), c->s->id);
+	return is_drained(san_engine_core(e), c->s);
 }
 
 static int

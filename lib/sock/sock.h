@@ -110,7 +110,12 @@ bool san_sock_may_aside(const struct san_socks *all, uint32_t id);
 /** Then they go: up to SAN_SOCK_ASIDE of them. */
 void san_sock_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t len,
 		    uint64_t now_ns);
-/** Does the peer have all that was sent, and the end? Or can it not get it any more? */
+/** Nothing goes any more: it was refused, or its connection has ended. */
+bool san_sock_is_over(const struct san_socks *all, uint32_t id);
+/**
+ * The stream has taken all that was sent, and the end; or it can't any more. The peer has it when
+ * san_stream_is_drained() says so.
+ */
 bool san_sock_is_drained(const struct san_socks *all, uint32_t id);
 /** Closed now, is it reset? It has received what nobody has read, or SO_LINGER without time. */
 bool san_sock_is_reset(const struct san_socks *all, uint32_t id);

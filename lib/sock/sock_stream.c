@@ -339,6 +339,12 @@ san_sock_aside(struct san_socks *all, uint32_t id, const void *data, uint32_t le
 }
 
 bool
+san_sock_is_over(const struct san_socks *all, uint32_t id)
+{
+	return all->socks[id].stream.is_over;
+}
+
+bool
 san_sock_is_drained(const struct san_socks *all, uint32_t id)
 {
 	const struct sock_stream *st = &all->socks[id].stream;

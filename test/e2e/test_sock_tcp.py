@@ -403,6 +403,22 @@ def killed(pair, ours, _):
     check(pair.grown()['streams_accepted'] == 10, ours.ask('sockets'))
 
 
+def closed_on_a_bad_link():
+    """What was written and closed at once arrives, and the end behind it, although packets of it
+    are lost: the daemon keeps the stream until the peer has acknowledged all of it."""
+    pair = sock.shared(sock.SERVER, 'tcp', 2, port='impair_rx = drop=0.1,seed=11')
+    s = pair.server(PYTHON, '-c', f'''{HEAD}
+l = listen()
+for _ in range(60): s, _ = l.accept(); s.sendall(data[:3000]); s.close()
+''', pair.server_ip, PORT, pair.folder, text='ready')
+    out = pair.client(PYTHON, '-c', f'''{HEAD}
+for _ in range(60): s = dial(); say(all_of(s) == data[:3000]); s.close()
+''', pair.server_ip, PORT, pair.folder)
+    check(out == 'True\n' * 60, out)
+    s.wait()
+    check(pair.grown()['streams_accepted'] == 60, 'some were not carried')
+
+
 @both
 def listens_late(pair, ours, _):
     """close() ends a listener although its user's descriptors are slow to close."""
@@ -563,7 +579,7 @@ def main():
         return 0
     for case, programs in CASES.items():
         (tests.add if case in QUICK else tests.add_long)(case, same, programs)
-    for test in (killed, listens_late, without_library, forged, shown, no_system_calls):
+    for test in (killed, closed_on_a_bad_link, listens_late, without_library, forged, shown, no_system_calls):
         tests.add(test.__name__.replace('_', ' '), test)
     for test in (slow_to_accept, rules_of_the_own_address):
         tests.add_long(test.__name__.replace('_', ' '), test)
