@@ -579,7 +579,8 @@ def main():
         return 0
     for case, programs in CASES.items():
         (tests.add if case in QUICK else tests.add_long)(case, same, programs)
-    for test in (killed, closed_on_a_bad_link, listens_late, without_library, forged, shown, no_system_calls):
+    for test in (killed, closed_on_a_bad_link, listens_late, without_library, forged, shown,
+                 no_system_calls):
         tests.add(test.__name__.replace('_', ' '), test)
     for test in (slow_to_accept, rules_of_the_own_address):
         tests.add_long(test.__name__.replace('_', ' '), test)

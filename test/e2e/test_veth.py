@@ -175,7 +175,8 @@ def narrow(work):
     # losses that these are too long: they go in pieces (RT-37).
     off = ['--set', 'pmtu=0']
     server = Server(link, off)
-    result = Run(link, ['--mode', 'push', '--size', '100000', '--count', '10', '--verify', *off]).check_ok()
+    result = Run(link, ['--mode', 'push', '--size', '100000', '--count', '10', '--verify',
+                        *off]).check_ok()
     check(counter(result, 'mtu_lowered') > 0, 'no packet was found too long')
     server.stop_ok()
 
