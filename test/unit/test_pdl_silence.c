@@ -122,6 +122,40 @@ san_pdl_on_timer__silent_peer(void **state)
 	assert_int_equal(c->nb_rto, 4 * LOW);
 }
 
+/*
+ * RT-7: more is lost than a window that was cut lets go. The packets in flight above them time out
+ * in silence, which makes room: the lost ones go.
+ */
+static void
+san_pdl_on_timer__lost_go_in_silence(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	struct pair_pkt d[2 * LOW];
+	uint32_t i;
+
+	(void)state;
+	exchange(40 * SAN_NS_PER_US);
+	c->cc.window = 3 * LOW * SAN_CC_ONE;
+	for (i = 0; i < 2 * LOW; i++)
+		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	for (i = LOW; i < 2 * LOW; i++)
+		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
+	pair_pass(&pair, san_pdl_rtt_hole_ns(pair.pdl[0], c));
+	report();
+	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, LOW);
+	for (i = 0; i < LOW; i++)
+		send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	c->cc.window = 4 * SAN_CC_ONE;
+	assert_false(pair_again(&pair, 0, &k)); /* more is in flight */
+	san_pdl_sched_remove(pair.pdl[0], c);
+	for (i = 0; i < 1000 && c->pcb.inflight != 0; i++)
+		pair_pass(&pair, 100 * SAN_NS_PER_US);
+	assert_true(c->in_ready);
+	for (i = 0; i < 4; i++)
+		assert_true(pair_again(&pair, 0, &k) && k.p.psn == d[i].p.psn);
+	assert_false(pair_again(&pair, 0, &k));
+}
+
 /* It is heard, and nothing more comes: all that timed out has a whole timeout again, then goes. */
 static void
 san_pdl_rtx_heard__timeouts_anew(void **state)
@@ -183,6 +217,7 @@ UNIT_TEST(test_pdl_silence)
 {
 	const struct CMUnitTest tests[] = {
 		T(san_pdl_on_timer__silent_peer),
+		T(san_pdl_on_timer__lost_go_in_silence),
 		T(san_pdl_rtx_heard__timeouts_anew),
 		T(san_pdl_rx_gap__timers_wait),
 	};
