@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
@@ -17,6 +18,7 @@
 
 #define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers go out */
 #define FAREWELL_NS    (20 * SAN_NS_PER_MS)
+#define FAREWELL_US    1000 /* in which the port sends what it took; a stopped one drops it */
 #define DESC_DEFAULT   1024
 #define POOL_DEFAULT   16384
 #define SLEEP_MAX_US   2000
@@ -255,6 +257,8 @@ say_farewell(struct san_engine_port *p)
 		else
 			sched_yield();
 	}
+	if (!san_engine_is_gone(p))
+		rte_delay_us_sleep(FAREWELL_US);
 }
 
 void

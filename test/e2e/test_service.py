@@ -361,6 +361,7 @@ def check_told(server, client):
     """Both ends: by an event, and the application at last by -EIO."""
     check(client.wait() == 0, client.tail())
     check('ended: 0' in client.out() and 'then Input/output error' in client.out(), client.tail())
+    server.signal('USR1')
     check(server.wait() == 0 and 'ended: told' in server.out(), server.tail())
 
 
