@@ -89,8 +89,12 @@ def count_test(entry):
 def last_words(entry):
     """The lines of a failed test that say why."""
     lines = (entry.get('stdout') or '').splitlines() + (entry.get('stderr') or '').splitlines()
-    said = [line for line in lines if re.match(r'not ok|FAIL|.*(rror|\.[ch]:\d+|differ)', line)]
-    return [line[:300] for line in (said or lines)[:10] + lines[-5:]]
+    said, explains = [], False
+    for line in lines:      # comments behind "not ok" belong to it
+        explains = line.startswith('not ok') or (explains and line.startswith('#'))
+        if explains or re.match(r'FAIL|.*(rror|\.[ch]:\d+|differ)', line):
+            said.append(line)
+    return [line[:300] for line in (said or lines)[:20] + lines[-5:]]
 
 
 class Report:

@@ -66,9 +66,11 @@ wait_event(const struct side *s, enum rtsan_event_type type)
 	while ((rc = rtsan_event_poll(s->ctx, &ev)) == 0)
 		if (rtsan_event_wait(s->ctx, PATIENCE_MS) != 1)
 			die("%s: no event of type %d", s == &server ? "server" : "client", type);
-	if (rc < 0 || ev.type != type)
-		die("%s: event of type %d, not %d", s == &server ? "server" : "client",
-		    rc < 0 ? rc : ev.type, type);
+	if (rc < 0)
+		die("%s: events: %d", s == &server ? "server" : "client", rc);
+	if (ev.type != type)
+		die("%s: event of type %d, reason %u, not %d", s == &server ? "server" : "client",
+		    ev.type, ev.reason, type);
 	return ev;
 }
 

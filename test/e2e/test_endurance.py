@@ -3,7 +3,7 @@
 """What is killed again and again must leave nothing in the daemon that lives on; crowds of
 applications and of connections. (SYS-2, SYS-5)
 
-  test_endurance.py [ROUNDS]      how often each is killed (10); 100 by `make endurance`
+  test_endurance.py [ROUNDS]      how often each is killed (20); 100 by `make endurance`
 """
 
 import functools
@@ -18,8 +18,8 @@ from daemon import Attached, Daemon, alone
 from e2e import BUILD, SANITIZE, SLOW, Process, Run, Server, Tests, check, until_true
 
 CROWD = os.path.join(BUILD, 'test/bench/crowd')
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 10
-WARM_UP = max(3, ROUNDS // 4)   # rounds in which records are used for the first time: new memory
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 4 if SANITIZE else 20
+WARM_UP = max(10, ROUNDS // 4)  # rounds in which records are used for the first time: new memory
 GROWTH_KIB = 1024       # of a daemon afterwards, for all rounds: heaps of libc are not exact
 MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'],
          ['pull', '--size', '1-20000'], ['rpc'], ['incast', '--size', '1-50000', '--conns', '8'])

@@ -34,7 +34,8 @@ MODES = (['send', '--size', '1-20000'], ['push', '--size', '1-20000'],
          ['stream', '--size', '1-100000', '--receive', 'mixed', '--conns', '3'])
 BLACKOUT = re.compile(r'blackout_us=(\d+)')
 GROWTH_KIB = 512    # memory that is resident is not the same each time
-SLEEP = 'conns = 64\nidle = sleep'
+PATIENT = 'cm_retries = 20\ncm_retry_ms = 1000'     # a request waits while a takeover lasts
+SLEEP = f'conns = 64\nidle = sleep\n{PATIENT}'
 
 
 def takeover(old):
@@ -243,7 +244,7 @@ def set_up_local(work, lcores=1):
 
 def set_up_far(work, taken):
     """One end of a link is taken over, first that of who listens, then the other."""
-    link = Kernel(work)
+    link = Kernel(work, sets=dict.fromkeys(IP, [PATIENT]))
     specs = {role: d.spec for role, d in link.daemons.items()}
 
     def take():
@@ -310,7 +311,7 @@ def killed_around(work):
 
 def two_ports(work):
     """Each goes on, with its own programs."""
-    box = [Two(work)]
+    box = [Two(work, keys=PATIENT)]
     before = box[0].held()
     pairs = [connected(work, [box[0].at(i)] * 2, ['-w']) for i in range(2)]
     programs = [Process(work, f'program{i}', [PROGRAM, box[0].at(i), box[0].at(i), IP['server'],

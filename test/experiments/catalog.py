@@ -473,7 +473,7 @@ class Cc(Experiment):
                 sets['run.duration'] = '200 ms'
             for cc in self.ALGORITHMS:
                 yield self.run(cc, n, {**sets, 'host.cc': cc}, series=True,
-                               cost=12 if n == 256 else 1)
+                               cost=16 if n == 256 else 1)
         for cc, variant in self.JOINING.items():
             yield self.run(variant, self.FLOWS, {'host.cc': cc}, ('cc-join',), series=True)
 
@@ -680,7 +680,7 @@ class Slow(Experiment):
             for rate, mbps in self.RATES.items():
                 sets = {'link.rate': rate, 'link.delay': f'{delay} us'}
                 yield self.run(f'{delay} us', mbps, sets,
-                               cost=25 if mbps == 100000 and delay == 1 else 4)
+                               cost=25 if mbps == 100000 and delay == 1 else 5)
 
     def derive(self, run, conf, figures, series):
         rtt = self.LINKS_PER_RTT * conf['link']['delay']

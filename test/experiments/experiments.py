@@ -240,14 +240,13 @@ def check(args, folder):
     errors += wrong + catalog.slow_ones(got, runs)
     if args.check == 'all':
         errors += draw_all(folder, got)[1]
-    lines = [(not errors, 'scenarios are read, runs end and cost what they say, plots are drawn')]
+    lines = [(not errors, '\n# '.join(['scenarios are read, runs end and cost what they say, plots are '
+                                       'drawn', *'\n'.join(errors).splitlines()]))]
     for name, points in got.items():
         lines += [(t.met, f'{name}: {t.text()}') for t in catalog.ALL[name].targets(points)]
         if args.check == 'all':
             lines.append(table_is_true(name, points))
     print(f'1..{len(lines)}')
-    for error in errors:
-        print('# ' + error.replace('\n', '\n# '))
     for i, (ok, text) in enumerate(lines, 1):
         print(f'{"ok" if ok else "not ok"} {i} - {text}', flush=True)
     return 0 if all(ok for ok, _ in lines) else 1
