@@ -521,6 +521,7 @@ for i in range(3): s, _ = l.accept(); s.send(b"%d" % i); say(i)
         return pair.background(f'client{i}', PYTHON, '-c', f'{HEAD}\ns = dial(); say(all_of(s))',
                                pair.server_ip, PORT, pair.folder)
     clients = [dialled(0)]
+    until_true('a stream', lambda: pair.grown()['streams_accepted'] == 1)
     time.sleep(5.5)
     clients.append(dialled(1))
     asleep.wait_asleep(clients[1].pid)
