@@ -97,6 +97,7 @@ static const char *const fault_words[] = {
 	[SIM_FAULT_RESTART] = "restart",
 	[SIM_FAULT_NARROW] = "narrow",
 	[SIM_FAULT_FORGE] = "forge",
+	[SIM_FAULT_MUTE] = "mute",
 	[SIM_FAULT_MOVE] = "move",
 	[SIM_FAULT_MAX] = NULL,
 };

@@ -125,6 +125,7 @@ enum sim_fault_kind {
 	SIM_FAULT_RESTART,   /**< the host's process dies and, after "for", is there again, empty */
 	SIM_FAULT_NARROW,    /**< packets of more than mtu IP bytes are lost */
 	SIM_FAULT_FORGE,     /**< behind that many packets comes a CNP that the sender never sent */
+	SIM_FAULT_MUTE,      /**< data is lost, all else passes: a peer that does not go on */
 	SIM_FAULT_MOVE,      /**< the host has another MAC address, and tells nobody */
 	SIM_FAULT_MAX
 };

@@ -306,6 +306,21 @@ draw_foreign(struct san_prng *g, struct sim_conf *c)
 	f->rate_ppm = kind == SIM_FAULT_FORGE ? (uint32_t)spread(g, 1000, SIM_PPM) : 0;
 }
 
+/* A host that asks and answers, and does not go on with what it began. (RT-35) */
+static void
+draw_mute(struct san_prng *g, struct sim_conf *c)
+{
+	struct sim_fault_conf *f = &c->faults[c->nb_faults];
+
+	if (!one_in(g, 4))
+		return;
+	*f = (struct sim_fault_conf){.kind = SIM_FAULT_MUTE};
+	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+	snprintf(f->where, sizeof(f->where), "host:%u:up", below(g, c->topo.hosts));
+	f->at_ns = one_in(g, 3) ? 0 : spread(g, US, 20 * MS);
+	f->for_ns = spread(g, 10 * US, 400 * MS);
+}
+
 void
 sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 {
@@ -332,4 +347,5 @@ sim_swarm_draw(uint64_t seed, struct sim_conf *conf)
 	draw_narrow(&g, conf);
 	draw_long(&g, conf);
 	draw_foreign(&g, conf);
+	draw_mute(&g, conf);
 }

@@ -22,6 +22,7 @@ is_blocking(const struct sim_fault_conf *f)
 	switch (f->kind) {
 	case SIM_FAULT_DOWN:
 	case SIM_FAULT_FLOW:
+	case SIM_FAULT_MUTE:
 	case SIM_FAULT_PAUSE:
 	case SIM_FAULT_RESTART:
 		return true;
@@ -43,6 +44,7 @@ is_silencing(const struct sim_fault_conf *f)
 	case SIM_FAULT_BURST:
 	case SIM_FAULT_FLOW:
 	case SIM_FAULT_DOWN:
+	case SIM_FAULT_MUTE:
 	case SIM_FAULT_PAUSE:
 		return true;
 	case SIM_FAULT_LOSS:
@@ -109,11 +111,14 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 	case SIM_FAULT_DOWN:
 		change(&lf->nb_down, 1, begins);
 		break;
+	case SIM_FAULT_MUTE:
+		change(&lf->nb_mute, 1, begins);
+		break;
 	default:
 		break;
 	}
 	l->faulty = (lf->loss_ppm | lf->burst_ppm | lf->flow_ppm | lf->reorder_ppm | lf->dup_ppm |
-		     lf->corrupt_ppm | lf->forge_ppm | lf->nb_down) != 0;
+		     lf->corrupt_ppm | lf->forge_ppm | lf->nb_down | lf->nb_mute) != 0;
 }
 
 /* Of each link the narrowest that holds. */

@@ -84,11 +84,13 @@ is_in_burst(struct sim_net *net, const struct sim_link_fault *f)
 }
 
 static bool
-is_lost(struct sim_net *net, struct sim_link *l, const struct rte_mbuf *m)
+is_lost(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m)
 {
 	struct sim_link_fault *f = &l->fault;
 
 	if (f->nb_down != 0 || sim_chance(net, f->loss_ppm))
+		return true;
+	if (f->nb_mute != 0 && sim_pkt_goes_on(m))
 		return true;
 	if (f->burst_ppm != 0) {
 		f->in_burst = is_in_burst(net, f);

@@ -38,7 +38,7 @@ struct sim_link_conf {
 /** The faults of a link, summed over those that are active. */
 struct sim_link_fault {
 	uint32_t loss_ppm, burst_ppm, flow_ppm, reorder_ppm, dup_ppm, corrupt_ppm, forge_ppm;
-	uint32_t nb_down;
+	uint32_t nb_down, nb_mute;
 	uint64_t reorder_ns, dup_ns;
 	uint16_t mtu; /**< longer packets are dropped; 0: none */
 	bool in_burst;

@@ -124,6 +124,18 @@ sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool)
 	return forged;
 }
 
+bool
+sim_pkt_goes_on(struct rte_mbuf *m)
+{
+	struct san_wire_pkt p;
+	struct san_wire_ack ack;
+
+	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+		return false;
+	return p.op == SAN_OP_PUSH_SLCTD_DATA || p.op == SAN_OP_PULL_DATA ||
+		(p.op == SAN_OP_PUSH_UNSLCTD_DATA && p.offset != 0);
+}
+
 uint64_t
 sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m)
 {

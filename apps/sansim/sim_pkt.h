@@ -26,6 +26,8 @@ void sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
  * forge it; NULL: *m* belongs to no connection, or *pool* is empty.
  */
 struct rte_mbuf *sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool);
+/** Is it data that something else began: a grant, a request, or the first packet of its push? */
+bool sim_pkt_goes_on(struct rte_mbuf *m);
 /**
  * Fold an arrival into a trace's hash: when, where, and what. Of the content
  * that is the headers, and the end, where the ICRC is, which covers the rest.
