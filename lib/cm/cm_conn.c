@@ -577,8 +577,11 @@ san_cm_check(const struct san_cm *cm)
 {
 	uint64_t nb_half_open = 0, nb_live = 0, nb_waiting = 0, nb_listed = 0;
 	const struct san_cm_conn *c;
+	uint64_t nb_of_hosts = 0;
 	uint32_t i;
 
+	for (i = 0; i < CM_WAIT_HOSTS; i++)
+		nb_of_hosts += cm->waiting[i];
 	for (i = 0; i < cm->conf.max_conns; i++) {
 		c = &cm->conns[i];
 		SAN_VERIFY(c->slot == i);
@@ -588,6 +591,7 @@ san_cm_check(const struct san_cm *cm)
 		nb_half_open += c->state == SAN_CM_WAIT_ACCEPT || c->state == SAN_CM_REP_SENT;
 		nb_listed += (uint64_t)c->in_tx + c->in_ev + c->in_change + c->in_resolving;
 	}
+	SAN_VERIFY(nb_waiting == nb_of_hosts);
 	for (i = 0; i < cm->conf.max_listeners; i++) {
 		SAN_VERIFY(cm->listeners[i].nb_waiting <= cm->listeners[i].backlog);
 		nb_waiting -= cm->listeners[i].nb_waiting;

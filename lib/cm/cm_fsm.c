@@ -68,13 +68,13 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 	if (c->state == SAN_CM_RESOLVING)
 		san_cm_resolving_del(cm, c);
 	if (c->state == SAN_CM_WAIT_ACCEPT) {
-		cm->listeners[c->listener].nb_waiting--;
+		san_cm_listener_wait(cm, c, -1);
 		c->listener = CM_NO_LISTENER;
 	}
 	if (next == SAN_CM_RESOLVING)
 		san_cm_resolving_add(cm, c);
 	if (next == SAN_CM_WAIT_ACCEPT)
-		cm->listeners[c->listener].nb_waiting++;
+		san_cm_listener_wait(cm, c, 1);
 	cm->nb_half_open += is_half_open((uint8_t)next);
 	cm->nb_half_open -= is_half_open(c->state);
 	c->state = (uint8_t)next;

@@ -3,11 +3,16 @@
 /*
  * Listeners: (service, P_Key) → backlog and the ULP's cookie. Found by a hash of the service,
  * because anybody can send requests to connect (RT-36). (RT-29)
+ *
+ * The last quarter of a backlog is for hosts that have less of it than is left (RT-35): a program
+ * that is slow to answer can still be asked by others than the one that asks most. What a host has
+ * is counted by a keyed hash of its address, for all listeners, so that no host needs a record.
  */
 
 #include <errno.h>
 
 #include "cm_priv.h"
+#include "inet_hash.h"
 
 static uint16_t *
 list_of(struct san_cm *cm, uint64_t service)
@@ -34,6 +39,29 @@ san_cm_listener_find(struct san_cm *cm, uint64_t service, uint16_t pkey, uint8_t
 		*reason = SAN_CM_R_PKEY;
 	}
 	return NULL;
+}
+
+static uint16_t *
+waiting_of(struct san_cm *cm, const struct san_ip *host)
+{
+	return &cm->waiting[san_inet_hash(host, cm->checks.seed) % CM_WAIT_HOSTS];
+}
+
+void
+san_cm_listener_wait(struct san_cm *cm, const struct san_cm_conn *c, int change)
+{
+	uint16_t *own = waiting_of(cm, &c->peer);
+
+	cm->listeners[c->listener].nb_waiting += change;
+	*own = (uint16_t)(*own + change);
+}
+
+bool
+san_cm_listener_may_wait(struct san_cm *cm, const struct cm_listener *l, const struct san_ip *host)
+{
+	uint32_t left = l->backlog - l->nb_waiting;
+
+	return left > l->backlog / 4u || *waiting_of(cm, host) < left;
 }
 
 int

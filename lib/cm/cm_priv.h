@@ -26,6 +26,7 @@
 #define CM_SERVICES_BITS 8    /**< of the number of lists of listeners */
 #define CM_SERVICES      (1u << CM_SERVICES_BITS)
 #define CM_PRIVATES      1024 /**< private data that waits for the owner */
+#define CM_WAIT_HOSTS    1024 /**< counts of waiting requests; a power of two */
 #define CM_RETRIES_MAX   20   /**< doublings of retry_ns that stay far below 2^64 */
 #define CM_HASH_KEY      16   /**< bytes, crypto_shorthash */
 #define CM_MTU_MIN       64   /**< payload bytes: far below any link's, but no nonsense */
@@ -152,8 +153,9 @@ struct san_cm {
 	struct san_pdl *pdl;
 	struct san_cm_conn *conns; /**< by slot, parallel to pdl->conns */
 	struct cm_listener *listeners;
-	uint16_t services[CM_SERVICES]; /**< service → first listener, chained */
-	uint32_t *buckets;              /**< (peer, its CID, its tag) → slot, chained */
+	uint16_t services[CM_SERVICES];  /**< service → first listener, chained */
+	uint16_t waiting[CM_WAIT_HOSTS]; /**< in WAIT_ACCEPT, by a keyed hash of the peer */
+	uint32_t *buckets;               /**< (peer, its CID, its tag) → slot, chained */
 	uint32_t bucket_mask;
 	uint8_t hash_key[CM_HASH_KEY];
 	struct cm_conn_list tx;                      /**< have a message to send */
@@ -271,6 +273,11 @@ void san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c,
 /** NULL: *reason* says why not. */
 struct cm_listener *san_cm_listener_find(struct san_cm *cm, uint64_t service, uint16_t pkey,
 					 uint8_t *reason);
+/** *change* more connections in WAIT_ACCEPT of *c*'s listener and host. */
+void san_cm_listener_wait(struct san_cm *cm, const struct san_cm_conn *c, int change);
+/** May one more request of *host* wait? */
+bool san_cm_listener_may_wait(struct san_cm *cm, const struct cm_listener *l,
+			      const struct san_ip *host);
 
 /* ---- cm_rx.c ---- */
 

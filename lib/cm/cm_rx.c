@@ -137,7 +137,7 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 
 	if (!san_cm_hash_free(cm, &p->src, msg->src_cid, msg->src_tag))
 		return SAN_DROP_CM_STALE;
-	if (l->nb_waiting >= l->backlog)
+	if (!san_cm_listener_may_wait(cm, l, &p->src))
 		return answer_rej(cm, p, msg, SAN_CM_R_BACKLOG, s->now_ns);
 	if (san_cm_conn_add(cm, &p->dst, &p->src, p->pkey, &c) != 0)
 		return answer_rej(cm, p, msg, SAN_CM_R_RESOURCES, s->now_ns);

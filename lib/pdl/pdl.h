@@ -309,6 +309,7 @@ struct san_pdl {
 	struct san_pdl_rxwords *rxwords; /**< max_wide for each window */
 	struct san_pdl_rxwords **free_rxwords;
 	uint32_t nb_free_rxwords;
+	struct san_holders used_rxwords;
 	uint32_t *free_slots; /**< ring: longest freed first */
 	uint8_t *slot_owner;  /**< counted by; 0: nobody */
 	uint32_t *next_cid;   /**< of the slot, without its lcore */
@@ -380,6 +381,8 @@ san_pdl_slot_mask(uint32_t max_conns)
 }
 /** Re-arm the wheel timer for the earliest deadline of the connection. */
 void san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** It can't go on: the core ends it with its next timer, which fires at once. */
+void san_pdl_conn_fail(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Every invariant of windows, counters and lists. For tests. */
 void san_pdl_check(const struct san_pdl *pdl);
 

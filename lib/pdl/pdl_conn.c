@@ -139,6 +139,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	for (i = 0; i < pdl->conf.nb_owners; i++)
 		TAILQ_INIT(&pdl->owners[i].ready);
 	TAILQ_INIT(&pdl->wait);
+	TAILQ_INIT(&pdl->used_rxwords);
 	TAILQ_INIT(&pdl->acks);
 	pdl->share = RTE_MIN(conf->budget_pkts, (uint32_t)SAN_WIN_DATA_MAX);
 	fill_pools(pdl);
@@ -350,6 +351,21 @@ san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c)
 	san_pdl_pcb_withdraw(pdl, c);
 }
 
+void
+san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words)
+{
+	TAILQ_REMOVE(&pdl->used_rxwords, &words->holder, link);
+	pdl->free_rxwords[pdl->nb_free_rxwords++] = words;
+}
+
+void
+san_pdl_conn_fail(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	c->failed = true;
+	c->tl_deadline_ns = 0;
+	san_pdl_conn_arm(pdl, c);
+}
+
 static void
 forget_outstanding(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
@@ -360,8 +376,8 @@ forget_outstanding(struct san_pdl *pdl, struct san_pdl_conn *c)
 		if (san_bitmap_is_wide(&c->rx[win].rcvd)) {
 			struct san_pdl_rxwords *words = san_pdl_rxw_close(&c->rx[win]);
 
+			san_pdl_rxwords_return(pdl, words);
 			memset(words, 0, sizeof(*words));
-			pdl->free_rxwords[pdl->nb_free_rxwords++] = words;
 		}
 	}
 	if (san_pdl_is_wide(c))

@@ -79,6 +79,11 @@ san_pdl_ack_owes(const struct san_pdl_conn *c)
 	return c->ack.now || c->probe_due || c->cnp_due || c->pmtu_due;
 }
 
+/* ---- pdl_conn.c ---- */
+
+/** *words* are no window's any more. */
+void san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words);
+
 /* ---- pdl_ack.c ---- */
 
 /** Owe an ACK; *must*: a reverse packet can't stand for it. */

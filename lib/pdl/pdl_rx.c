@@ -55,15 +55,37 @@ belongs(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
 	return SAN_DROP_STATE;
 }
 
+/* There are no words left. A peer that sends and never fills its hole does not keep them. */
+static void
+end_stale(struct san_pdl *pdl, uint64_t now_ns)
+{
+	const struct san_pdl_rxwords *words;
+	struct san_holder *h;
+	uint32_t i;
+
+	for (i = 0; i < SAN_HOLDERS_LOOKS && (h = TAILQ_FIRST(&pdl->used_rxwords)) != NULL; i++) {
+		words = container_of(h, struct san_pdl_rxwords, holder);
+		if (san_holder_is_stale(&pdl->used_rxwords, h, words->window->base, now_ns))
+			san_pdl_conn_fail(pdl, words->conn);
+	}
+}
+
 /* Packets came so far beyond the base that the bits of its own do not reach. */
 static bool
-widen(struct san_pdl *pdl, struct san_pdl_rxw *w)
+widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w, uint64_t now_ns)
 {
+	struct san_pdl_rxwords *words;
+
 	if (pdl->nb_free_rxwords == 0) {
 		pdl->stats.nb_narrow++;
+		end_stale(pdl, now_ns);
 		return false;
 	}
-	san_pdl_rxw_widen(w, pdl->free_rxwords[--pdl->nb_free_rxwords]);
+	words = pdl->free_rxwords[--pdl->nb_free_rxwords];
+	words->conn = c;
+	words->window = w;
+	san_holder_enter(&pdl->used_rxwords, &words->holder);
+	san_pdl_rxw_widen(w, words);
 	return true;
 }
 
@@ -74,7 +96,7 @@ narrow(struct san_pdl *pdl, struct san_pdl_rxw *w)
 	struct san_pdl_rxwords *words = san_pdl_rxw_narrow(w);
 
 	if (unlikely(words != NULL))
-		pdl->free_rxwords[pdl->nb_free_rxwords++] = words;
+		san_pdl_rxwords_return(pdl, words);
 }
 
 /* RT-5: where its PSN stands. */
@@ -91,7 +113,7 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 	enum san_pdl_pos pos = san_pdl_rxw_classify(&c->rx[win], p->psn);
 
 	if (unlikely(pos == SAN_POS_NEW && !san_pdl_rxw_reaches(&c->rx[win], p->psn) &&
-		     !widen(pdl, &c->rx[win])))
+		     !widen(pdl, c, &c->rx[win], now_ns)))
 		pos = SAN_POS_BEYOND; /* for as long as others need the memory */
 
 	san_pdl_ack_echo(pdl, c, p, now_ns);
@@ -188,7 +210,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	in_order = p->psn == w->high;
 	/* what tl settled before this one may have emptied the window, which gave back its words */
 	if (unlikely(verdict != SAN_RX_REFUSED && !san_pdl_rxw_reaches(w, p->psn) &&
-		     !widen(pdl, w)))
+		     !widen(pdl, c, w, now_ns)))
 		verdict = SAN_RX_REFUSED;
 	if (verdict != SAN_RX_REFUSED) {
 		if (verdict == SAN_RX_ACKED)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "san_bitmap.h"
+#include "san_holders.h"
 
 /** The two windows of a direction (RT-2). */
 enum san_win {
@@ -50,6 +51,9 @@ struct san_pdl_rxw {
 
 /** Words that make both its rings wide. */
 struct san_pdl_rxwords {
+	struct san_holder holder;
+	struct san_pdl_conn *conn; /**< whose they are */
+	const struct san_pdl_rxw *window;
 	uint64_t rcvd[SAN_BITMAP_WORDS];
 	uint64_t acked[SAN_BITMAP_WORDS];
 };

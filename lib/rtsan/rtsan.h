@@ -465,7 +465,8 @@ const char *rtsan_reason_text(uint8_t reason);
  * @param pkey
  *   Partition; 0: the context's.
  * @param backlog
- *   Requests that may wait for rtsan_accept(), at least 1.
+ *   Requests that may wait for rtsan_accept(), at least 1. The last quarter of them is for hosts
+ *   that have less than is left: one host alone gets three quarters.
  * @return
  *   0, -EADDRINUSE, -EINVAL, -ENOSPC, -EACCES (the daemon keeps the partition for others),
  *   -EOPNOTSUPP (a partition, where the provider has none).

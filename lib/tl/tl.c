@@ -134,6 +134,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	TAILQ_INIT(&tl->admit[0]);
 	TAILQ_INIT(&tl->admit[1]);
 	TAILQ_INIT(&tl->pull_wait);
+	TAILQ_INIT(&tl->used_rxns);
 	TAILQ_INIT(&tl->want_record);
 	TAILQ_INIT(&tl->want_first);
 	TAILQ_INIT(&tl->want_budget);
@@ -464,6 +465,8 @@ void
 san_tl_tick(struct san_tl *tl, uint64_t now_ns)
 {
 	san_tl_lapse(tl, now_ns);
+	if (unlikely(tl->nb_scarce != tl->seen_scarce))
+		san_tl_end_stale(tl, now_ns);
 	if (tl->conf.lend != NULL)
 		san_tl_lend_tick(tl, san_tl_waits_for_budget(tl));
 	san_tl_wake(tl);

@@ -206,6 +206,7 @@ struct san_tl_rxn {
 	uint64_t since_ns;   /**< waits since: for a receive, or for the ULP to be ready */
 	struct rte_mbuf *held_head, *held_tail;
 	struct san_tl_charge charge;
+	struct san_holder holder;
 	TAILQ_ENTRY(san_tl_rxn)
 	all_link;
 	TAILQ_ENTRY(san_tl_rxn)
@@ -441,7 +442,8 @@ struct san_tl_conn {
 	uint32_t nb_held;          /**< mbufs held */
 	struct rte_mbuf *pieces;   /**< of packets that are not whole, by PSN and offset */
 	uint32_t held_at;          /**< how far the base was when that was looked at last */
-	uint32_t held_scarce;      /**< tl->nb_scarce then */
+	uint16_t held_scarce;      /**< tl->nb_scarce then */
+	uint16_t nb_waits;         /**< times that the base was refused for a lack of ours */
 	uint64_t held_ns;          /**< when it is looked at again */
 	uint32_t charged;          /**< of budget_used and path_used, by what it was granted */
 	uint32_t lapsed;           /**< of lapsed_used, by what it was granted */
@@ -520,9 +522,11 @@ struct san_tl {
 	struct san_tl_rxn *rxns;
 	struct san_tl_rxn **free_rxns;
 	uint32_t nb_free_rxns;
-	uint32_t nb_heads[2];      /**< connections whose base has a record: others, solicited */
-	uint32_t nb_pullers;       /**< connections with a pull that the base has passed */
-	uint32_t nb_scarce;        /**< times that a base found no record */
+	uint32_t nb_heads[2]; /**< connections whose base has a record: others, solicited */
+	uint32_t nb_pullers;  /**< connections with a pull that the base has passed */
+	uint32_t nb_scarce;   /**< times that a base found no record */
+	uint32_t seen_scarce; /**< of them, when holders were looked at last */
+	struct san_holders used_rxns;
 	struct san_tl_rxn scratch; /**< of a push that is over within its only packet */
 	struct san_tl_part parts[SAN_WIRE_PACK_MAX];
 	struct san_tl_txn **rings; /**< max_wide of SAN_TL_N_MAX pointers each */

@@ -218,6 +218,7 @@ san_tl_rnr(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint
 
 	tl->stats.nb_rnr_tx++;
 	tl->stats.nb_unpack_tx += unpack;
+	tc->nb_waits += rsn == tc->rx_base;
 	if (!tc->peer.ordered || r == &tl->scratch)
 		san_tl_push_reset(tl, tc, r, SAN_DROP_RNR, now_ns);
 	if (!tc->peer.ordered)
@@ -275,8 +276,7 @@ refused_take(struct san_tl *tl, struct san_tl_conn *tc)
 
 	if (tl->nb_free_refused == 0) {
 		/* copies of that push would count as one that went well: better no connection */
-		c->failed = true;
-		san_tl_deadline(tl, tc, 0);
+		san_pdl_conn_fail(tl->pdl, c);
 		return false;
 	}
 	tc->refused = tl->free_refused[--tl->nb_free_refused];

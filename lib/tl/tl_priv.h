@@ -333,6 +333,8 @@ void san_tl_held_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_r
 		      struct rte_mbuf *m, uint64_t now_ns);
 /** Something of the base came, and it is not over. */
 void san_tl_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
+/** A head found no record: of those that have some, end who made no progress for long (RT-35). */
+void san_tl_end_stale(struct san_tl *tl, uint64_t now_ns);
 /** The base may have stood still for too long (RT-35). */
 void san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** Give up all that is held of the connection: it comes again. */

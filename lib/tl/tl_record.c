@@ -24,7 +24,9 @@
  * Nothing is held for long either: if nothing of the base comes for HELD_NS, what waits for it
  * is dropped, and goes again when the peer finds that it is not reported any more. If heads of
  * others found no record meanwhile, the base itself gives up its record, if it is an unsolicited
- * push: its peer is refused as if there had been none, and sends all of it again.
+ * push: its peer is refused as if there had been none, and sends all of it again. Any other
+ * record stays for SAN_HOLD_MAX_NS without progress; then, if heads of others find none, its
+ * connection ends (san_holders.h).
  */
 
 #include "tl_priv.h"
@@ -118,6 +120,7 @@ rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited
 		.charge = {.slot = tc->slot, .granted = true},
 	};
 	TAILQ_INSERT_TAIL(&tc->rxns, r, all_link);
+	san_holder_enter(&tl->used_rxns, &r->holder);
 	tc->nb_rxns++;
 	tc->host->nb_rxns++;
 	return r;
@@ -133,6 +136,7 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 	      has_claim(tl, tl->nb_heads[solicited], tc->host->nb_heads[solicited])) &&
 	    !may_take_spare(tl, tc->host)) {
 		tl->nb_scarce += is_head;
+		tc->nb_waits += is_head;
 		return NULL;
 	}
 	r = rxn_take(tl, tc, rsn, solicited);
@@ -175,6 +179,7 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	san_tl_charge_release(tl, &r->charge);
 	san_tl_unreserve(tl, tc, r);
 	TAILQ_REMOVE(&tc->rxns, r, all_link);
+	TAILQ_REMOVE(&tl->used_rxns, &r->holder, link);
 	tc->nb_rxns--;
 	tc->host->nb_rxns--;
 	r->state = SAN_RXN_FREE;
@@ -276,7 +281,7 @@ static void
 held_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
 	tc->held_at = base_at(tc);
-	tc->held_scarce = tl->nb_scarce;
+	tc->held_scarce = (uint16_t)tl->nb_scarce;
 	tc->held_ns = now_ns + HELD_NS;
 	san_tl_deadline(tl, tc, tc->held_ns);
 }
@@ -291,6 +296,46 @@ can_give_up(const struct san_tl_conn *tc)
 		(r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE);
 }
 
+/* Does the base wait for something here, and not for its peer? */
+static bool
+base_waits_for_us(const struct san_tl_conn *tc)
+{
+	const struct san_tl_rxn *r = tc->cur;
+
+	return r != NULL &&
+		(r->type != SAN_TL_PUSH || r->state == SAN_RXN_REFUSED ||
+		 (r->solicited && r->granted == r->arrived));
+}
+
+/*
+ * What changes while the peer does its part: a pull that the base has passed ends when its data is
+ * acknowledged, any other record when the base gets to it and is finished.
+ */
+static uint32_t
+progress_of(const struct san_tl *tl, const struct san_tl_rxn *r)
+{
+	const struct san_tl_conn *tc = &tl->conns[r->slot];
+
+	if (r->state == SAN_RXN_PULLING)
+		return tl->pdl->conns[r->slot].tx[SAN_WIN_DATA].base;
+	return base_waits_for_us(tc) ? r->holder.mark + 1 : base_at(tc) + tc->nb_waits;
+}
+
+void
+san_tl_end_stale(struct san_tl *tl, uint64_t now_ns)
+{
+	const struct san_tl_rxn *r;
+	struct san_holder *h;
+	uint32_t i;
+
+	tl->seen_scarce = tl->nb_scarce;
+	for (i = 0; i < SAN_HOLDERS_LOOKS && (h = TAILQ_FIRST(&tl->used_rxns)) != NULL; i++) {
+		r = container_of(h, struct san_tl_rxn, holder);
+		if (san_holder_is_stale(&tl->used_rxns, h, progress_of(tl, r), now_ns))
+			san_pdl_conn_fail(tl->pdl, &tl->pdl->conns[r->slot]);
+	}
+}
+
 void
 san_tl_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
@@ -301,7 +346,7 @@ san_tl_base_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 void
 san_tl_held_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	bool scarce = tc->held_scarce != tl->nb_scarce;
+	bool scarce = tc->held_scarce != (uint16_t)tl->nb_scarce;
 
 	if (now_ns < tc->held_ns) {
 		san_tl_deadline(tl, tc, tc->held_ns);

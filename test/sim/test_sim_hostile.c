@@ -176,23 +176,25 @@ tune_heads(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->tl.max_rxns = 1;
 }
 
-/* Each of *n* queue pairs pushes HEAD_LEN bytes. */
+/* Each of *n* queue pairs pushes HEAD_LEN bytes, with *flags*. */
 static void
 push_heads(struct world *w, const uint32_t *q, uint32_t n, uint8_t *src, uint64_t raddr,
-	   uint32_t key)
+	   uint32_t key, uint32_t flags)
 {
 	struct san_ulp_wr wr;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		world_wr(&wr, SAN_WR_PUSH, src, HEAD_LEN, raddr, key, i, SAN_WR_UNSOLICITED);
+		world_wr(&wr, SAN_WR_PUSH, src, HEAD_LEN, raddr, key, i, flags);
 		world_post(w, q[i], &wr);
 	}
 }
 
+/* *to_their_end*: nothing less frees their records. */
 static void
-silent_heads(bool ordered)
+silent_heads(bool ordered, uint32_t flags, uint64_t patience_ns, bool to_their_end)
 {
+	uint32_t nb_ended = 0;
 	uint32_t honest, qb, q[MANY_HOSTS], key, i;
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -219,11 +221,11 @@ silent_heads(bool ordered)
 	for (i = 0; i < MANY_HOSTS; i++)
 		world_connect(w, 2 + i, 0, &param, &param, &q[i], &qb);
 	is_silent = true;
-	push_heads(w, q, MANY_HOSTS, src, raddr, key);
+	push_heads(w, q, MANY_HOSTS, src, raddr, key, flags);
 	world_run_for(w, SAN_NS_PER_MS);
 	for (i = 0; i < 3; i++) {
-		push_heads(w, &honest, 1, src, raddr, key);
-		assert_true(world_wait(w, honest, false, &wc, 400 * SAN_NS_PER_MS));
+		push_heads(w, &honest, 1, src, raddr, key, flags);
+		assert_true(world_wait(w, honest, false, &wc, patience_ns));
 		assert_int_equal(wc.status, SAN_ST_OK);
 	}
 	san_tl_check(san_core_tl(w->node[0].core));
@@ -231,9 +233,12 @@ silent_heads(bool ordered)
 	is_silent = false;
 	for (i = 0; i < MANY_HOSTS; i++) {
 		assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
-		assert_int_equal(wc.status, SAN_ST_OK);
-		world_disconnect(w, q[i], q[i] + 1);
+		if (wc.status == SAN_ST_OK)
+			world_disconnect(w, q[i], q[i] + 1);
+		else
+			nb_ended++;
 	}
+	assert_int_equal(nb_ended != 0, to_their_end);
 	world_disconnect(w, honest, honest + 1);
 	world_mr_del(w, 0, key);
 	world_destroy(w);
@@ -246,8 +251,17 @@ static void
 sim_hostile__heads_that_do_not_go_on(void **state)
 {
 	(void)state;
-	silent_heads(true);
-	silent_heads(false);
+	silent_heads(true, SAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
+	silent_heads(false, SAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
+}
+
+/* RT-35: peers that ask for grants, answer, and send nothing: their connections end at last. */
+static void
+sim_hostile__granted_heads_that_do_not_go_on(void **state)
+{
+	(void)state;
+	silent_heads(true, SAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
+	silent_heads(false, SAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
 }
 
 /* ---- answers that are never acknowledged ---- */
@@ -494,6 +508,7 @@ UNIT_TEST(test_sim_hostile)
 		cmocka_unit_test(sim_hostile__silent_connections_stop_nobody),
 		cmocka_unit_test(sim_hostile__ten_thousand_silent_connections),
 		cmocka_unit_test(sim_hostile__heads_that_do_not_go_on),
+		cmocka_unit_test(sim_hostile__granted_heads_that_do_not_go_on),
 		cmocka_unit_test(sim_hostile__back_after_a_minute),
 		cmocka_unit_test(sim_hostile__answers_never_acknowledged),
 		cmocka_unit_test(sim_hostile__held_for_bases_that_do_not_come),

@@ -436,22 +436,28 @@ rej__backlog(void **state)
 	struct san_wire_cm msg, ans;
 	struct san_wire_path path;
 	struct san_wire_pkt p;
-	uint32_t i;
+	static const uint8_t want[] = {6, 7, 8}; /* with each host, one alone gets three quarters */
+	uint32_t host, xid = 0;
 
 	(void)state;
-	for (i = 0; i < 8; i++) {
-		msg = cm_net_req(i);
-		msg.src_tag += i;
+	for (host = 0; host < RTE_DIM(want); host++) {
+		for (; xid < want[host]; xid++) {
+			msg = cm_net_req(xid);
+			msg.src_tag += xid;
+			assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+		}
+		msg = cm_net_req(8);
+		msg.src_tag += 8;
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
+		ans = only_answer(&p, &path);
+		assert_int_equal(ans.msg, SAN_CM_REJ);
+		assert_int_equal(ans.reason, SAN_CM_R_BACKLOG);
+		assert_int_equal(ans.xid, 8);
+		assert_int_equal(net.h[1].pdl->nb_conns, want[host]);
+		san_cm_check(net.h[1].cm);
+		net.h[0].ip.b[15]++;
 	}
-	msg = cm_net_req(8);
-	msg.src_tag += 8;
-	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
-	ans = only_answer(&p, &path);
-	assert_int_equal(ans.msg, SAN_CM_REJ);
-	assert_int_equal(ans.reason, SAN_CM_R_BACKLOG);
-	assert_int_equal(ans.xid, 8);
-	assert_int_equal(net.h[1].pdl->nb_conns, 8);
+	net.h[0].ip.b[15] -= RTE_DIM(want);
 	/* an old one, repeated, is still the old one */
 	msg = cm_net_req(3);
 	msg.src_tag += 3;

@@ -20,6 +20,17 @@ setup(void **state)
 }
 
 static int
+setup_long(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	pair_open(&pair, &conf, 64, 64);
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+	return 0;
+}
+
+static int
 setup_dcqcn(void **state)
 {
 	struct san_pdl_conf conf = pair_conf();
@@ -359,6 +370,34 @@ san_pdl_rx_check__wide_while_needed(void **state)
 	assert_false(san_bitmap_is_wide(&w->rcvd));
 }
 
+/* RT-35: one that never fills its hole loses that memory, with its connection, to those who ask. */
+static void
+san_pdl_rx_check__words_of_a_liar(void **state)
+{
+	struct san_pdl_conn *c = pair.c[1];
+	struct pair_pkt far = k, req;
+
+	(void)state;
+	far.p.psn += SAN_BITMAP_NARROW;
+	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 2, &req));
+	req.p.psn += SAN_BITMAP_NARROW;
+	pair.pdl[1]->nb_free_rxwords = 0; /* others have it all */
+	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	pair.now += SAN_HOLD_MAX_NS;
+	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE); /* progress */
+	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	pair.now += SAN_HOLD_MAX_NS - 1;
+	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_false(c->failed);
+	pair.now++;
+	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_true(c->failed);
+	assert_true(san_timer_is_armed(&c->timer) && c->timer.deadline_ns <= pair.now);
+	pair.pdl[1]->nb_free_rxwords = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide - 1;
+	san_pdl_check(pair.pdl[1]);
+}
+
 /* ... and once more, if what was settled before it was taken emptied the window. */
 static void
 san_pdl_rx_commit__wide_again(void **state)
@@ -424,6 +463,8 @@ UNIT_TEST(test_pdl_rx)
 		T(san_pdl_rx_check__message_ack),
 		T(san_pdl_rx_check__ce),
 		T(san_pdl_rx_check__wide_while_needed),
+		cmocka_unit_test_setup_teardown(san_pdl_rx_check__words_of_a_liar, setup_long,
+						teardown),
 		T(san_pdl_rx_commit__wide_again),
 		N(san_pdl_tx_room__without_a_pool),
 	};

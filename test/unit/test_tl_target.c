@@ -507,6 +507,86 @@ san_tl_rxn_new__claims_of_each_kind(void **state)
 	pair_close();
 }
 
+/* One record of each kind, and whether it waits for its peer. */
+static const struct holding {
+	uint8_t type, state;
+	bool ahead, solicited, pulling;
+	uint32_t granted, arrived;
+	bool ends;
+} holdings[] = {
+	{SAN_TL_PUSH, SAN_RXN_AHEAD, .ends = true}, /* unsolicited, begun */
+	{SAN_TL_PUSH, SAN_RXN_AHEAD, .ahead = true, .ends = true},
+	{SAN_TL_PULL, SAN_RXN_AHEAD, .ahead = true, .ends = true},
+	{SAN_TL_PUSH, SAN_RXN_AHEAD, .ahead = true, .solicited = true, .ends = true},
+	{SAN_TL_PUSH, SAN_RXN_ACTIVE, .solicited = true, .granted = 8, .arrived = 4, .ends = true},
+	{SAN_TL_PULL, SAN_RXN_PULLING, .pulling = true, .ends = true},
+	{SAN_TL_PUSH, SAN_RXN_AHEAD, .solicited = true}, /* for a grant */
+	{SAN_TL_PUSH, SAN_RXN_ACTIVE, .solicited = true, .granted = 8, .arrived = 8},
+	{SAN_TL_PUSH, SAN_RXN_REFUSED}, /* for its answer to go */
+	{SAN_TL_PULL, SAN_RXN_AHEAD},   /* for a record, or for the ULP */
+	{SAN_TL_ATOMIC, SAN_RXN_AHEAD},
+};
+
+static void
+hold_and_look(const struct holding *h)
+{
+	struct tl_link l = pair_link(true);
+	struct san_tl_conn *tc;
+	struct san_tl_rxn *r;
+	struct san_tl *tl;
+	uint64_t now;
+
+	pair_open(&l, NULL);
+	tl = pair.h[1].tl;
+	tc = pair_tc(1);
+	now = pair.now;
+	r = san_tl_rxn_new(tl, tc, tc->rx_base + h->ahead, h->solicited);
+	assert_non_null(r);
+	r->type = h->type;
+	r->state = h->state;
+	r->length = 16;
+	r->granted = h->granted;
+	r->arrived = h->arrived;
+	if (h->pulling) {
+		san_tl_rxn_detach(tl, tc, r);
+		san_tl_set_pulling(tl, tc, 1);
+	}
+	tl->nb_scarce++;
+	san_tl_tick(tl, now);
+	tc->nb_waits += !h->pulling; /* it was refused, and asked again */
+	san_tl_pdl_conn(tl, tc)->tx[SAN_WIN_DATA].base += h->pulling;
+	now += SAN_HOLD_MAX_NS;
+	tl->nb_scarce++;
+	san_tl_tick(tl, now);
+	now += SAN_HOLD_MAX_NS - 1;
+	tl->nb_scarce++;
+	san_tl_tick(tl, now);
+	assert_false(san_tl_pdl_conn(tl, tc)->failed);
+	san_tl_tick(tl, ++now); /* nobody has asked since */
+	assert_false(san_tl_pdl_conn(tl, tc)->failed);
+	tl->nb_scarce++;
+	san_tl_tick(tl, now);
+	assert_int_equal(san_tl_pdl_conn(tl, tc)->failed, h->ends);
+	san_tl_pdl_conn(tl, tc)->tx[SAN_WIN_DATA].base -= h->pulling;
+	if (h->pulling)
+		san_tl_set_pulling(tl, tc, -1);
+	else
+		san_tl_rxn_detach(tl, tc, r);
+	san_tl_rxn_free(tl, tc, r);
+	pair_close();
+}
+
+/* RT-35: whose peer does nothing for its record loses it to others, with the connection. */
+static void
+san_tl_end_stale__each_kind(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(holdings); i++)
+		hold_and_look(&holdings[i]);
+}
+
 static void
 pull_on(uint16_t slot)
 {
@@ -621,6 +701,7 @@ UNIT_TEST(test_tl_target)
 		T(san_tl_pull_fill__revoked),
 		U(san_tl_run_base__pull_waits_for_a_pull, setup_small),
 		cmocka_unit_test(san_tl_rxn_new__claims_of_each_kind),
+		cmocka_unit_test(san_tl_end_stale__each_kind),
 		cmocka_unit_test(san_tl_wake_pulls__in_turn),
 		cmocka_unit_test(san_tl_may_prepare__unordered_only),
 		cmocka_unit_test(san_tl_refused_set__no_memory_ends_it),
