@@ -16,6 +16,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+/** Of many cases every so many are run: the sanitizers make each three times as slow. */
+#ifdef __SANITIZE_ADDRESS__
+#define UNIT_EVERY 5
+#else
+#define UNIT_EVERY 1
+#endif
+
 /** Tests of one file; *run* returns how many failed. Linked before main() starts. */
 struct unit_file {
 	const char *name;

@@ -10,17 +10,20 @@
  * listener and the completion queues are those of the first round.
  */
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rtsan.h"
 
 #define SERVICE     11
 #define BYTES       4096
 #define PATIENCE_MS 20000
+#define ASLEEP_US   20000 /* until a thread that waits is asleep; if not, it sees no less */
 #define NB_PAIRS    4
 
 /* Pairs of queue pairs, by how far their connections have come before the restart. */
@@ -220,16 +223,27 @@ use_region(void)
 		die("atomic");
 }
 
-/* One message, into a receive that is posted. */
+static void *
+wait_there(void *status)
+{
+	*(uint8_t *)status = wait_wc(&server);
+	return NULL;
+}
+
+/* One message, into a receive that is posted; a thread sleeps until it comes. */
 static void
 send_one(enum pair p)
 {
+	pthread_t waiter;
 	uint8_t status;
 
 	fill(&client, 3 + (int)p);
 	fill(&server, 0);
+	if (pthread_create(&waiter, NULL, wait_there, &status) != 0)
+		die("thread");
+	usleep(ASLEEP_US);
 	must_work(p, RTSAN_WR_SEND);
-	status = wait_wc(&server);
+	pthread_join(waiter, NULL);
 	if (status != RTSAN_WC_SUCCESS)
 		die("pair %d: receive: %s", p, rtsan_status_text(status));
 	must_be(&server, 3 + (int)p);

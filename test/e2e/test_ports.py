@@ -259,23 +259,23 @@ def peer_dies(work):
 
 
 def drained(work):
-    """What was posted on either port is done before the daemon ends."""
+    """What was posted on a port is done before the daemon ends, although others have nothing left."""
     daemon = Two(work, daemon='drain = 300000', log='driver = notice')
-    ends = []
+    ends, pushes = [], (1, PUSHES)
     for i in range(2):
         far = Process(work, f'far{i}', [TRANSFER, 'server', daemon.embedded(i)])
         far.wait_text('listening')
-        near = Process(work, f'near{i}', [TRANSFER, 'client', daemon.at(i), PEER, str(PUSHES)])
+        near = Process(work, f'near{i}', [TRANSFER, 'client', daemon.at(i), PEER, str(pushes[i])])
         ends.append((near, far))
     for near, _ in ends:
         near.wait_text('posted')
     daemon.process.popen.send_signal(signal.SIGTERM)
     until_true('it ends', lambda: 'applications=2: ends' in daemon.process.err())
-    check(not any('done' in near.out() for near, _ in ends), 'too fast to see anything')
+    check('done' not in ends[1][0].out(), 'too fast to see anything')
     check(daemon.process.wait() == 0, daemon.process.tail())
-    for near, far in ends:
+    for (near, far), nb in zip(ends, pushes):
         check_told(far, near)
-        check(f'done {PUSHES} flushed 0 other 0' in near.out(), near.tail())
+        check(f'done {nb} flushed 0 other 0' in near.out(), near.tail())
 
 
 def memory_fails(work):

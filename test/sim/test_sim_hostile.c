@@ -141,7 +141,7 @@ static void
 sim_hostile__silent_connections_stop_nobody(void **state)
 {
 	(void)state;
-	silent_crowd(200, 256 << 10, 0);
+	silent_crowd(200 / UNIT_EVERY, 256 << 10, 0);
 }
 
 /* RT-35, and the figure of it. */
@@ -149,7 +149,7 @@ static void
 sim_hostile__ten_thousand_silent_connections(void **state)
 {
 	(void)state;
-	silent_crowd(1000, 64 << 10, 0);
+	silent_crowd(1000 / UNIT_EVERY, 64 << 10, 0);
 }
 
 /* What expires is what others need, not the transaction. */

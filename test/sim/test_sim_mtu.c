@@ -265,7 +265,7 @@ sim_mtu__path_becomes_narrow(void **state)
 	bool early;
 
 	(void)state;
-	for (i = 0; i < 64; i++) {
+	for (i = 0; i < 64; i += UNIT_EVERY) {
 		op = both_ops[i >> 3 & 1];
 		early = (i & 32) != 0;
 		world_conf_default(&conf);
@@ -319,7 +319,7 @@ sim_mtu__narrow_and_bad(void **state)
 	uint64_t seed;
 
 	(void)state;
-	for (seed = 1; seed <= 40; seed++) {
+	for (seed = 1; seed <= 40; seed += UNIT_EVERY) {
 		world_conf_bad_link(&conf, seed);
 		conf.mtu = 9000;
 		conf.link.mtu = 9000;
