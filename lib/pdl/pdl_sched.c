@@ -8,13 +8,16 @@
  * sublayer's choice, within the room that pdl_tx.c reports.
  *
  * A congestion window below one packet becomes a pace: one packet per
- * round trip / window, held by the connection's timer (RT-9; design, rule 12).
+ * round trip / window, held by the connection's timer (RT-9; design, rule 12). It is
+ * at least one every PACE_MAX_NS: on a long path a window far below one would stop it
+ * for seconds, and so few packets load no link.
  */
 
 #include "pdl_priv.h"
 
 #define TURN_BYTES   32768 /* about a burst */
-#define HEADER_BYTES 100   /* so that small packets cost what they do on the link */
+#define PACE_MAX_NS  (100 * SAN_NS_PER_MS)
+#define HEADER_BYTES 100 /* so that small packets cost what they do on the link */
 
 void
 san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c)
@@ -127,5 +130,5 @@ san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len, ui
 
 	pdl->owners[c->owner].credit -= (int32_t)(len + HEADER_BYTES);
 	if (window < SAN_CC_ONE)
-		c->pace_ns = now_ns + rtt * SAN_CC_ONE / RTE_MAX(window, 1u);
+		c->pace_ns = now_ns + RTE_MIN(rtt * SAN_CC_ONE / RTE_MAX(window, 1u), PACE_MAX_NS);
 }

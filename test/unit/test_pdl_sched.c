@@ -168,6 +168,18 @@ san_pdl_sched_paced__below_one_packet(void **state)
 	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now));
 }
 
+/* On a long path a tiny window is no silence. */
+static void
+san_pdl_sched_paced__long_path(void **state)
+{
+	(void)state;
+	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 40 * SAN_NS_PER_MS, 0);
+	c[0]->cc.window = SAN_CC_ONE / 100;
+	san_pdl_sched_sent(pdl, c[0], 0, pair.now);
+	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now + 99 * SAN_NS_PER_MS));
+	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now + 100 * SAN_NS_PER_MS));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 UNIT_TEST(test_pdl_sched)
@@ -178,6 +190,7 @@ UNIT_TEST(test_pdl_sched)
 		T(san_pdl_tx_end__round_robin),
 		T(san_pdl_sched_next__owners_take_turns),
 		T(san_pdl_sched_paced__below_one_packet),
+		T(san_pdl_sched_paced__long_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
