@@ -9,25 +9,27 @@ static struct pair pair;
 static struct pair_pkt k;
 
 static int
-setup(void **state)
+open_with(uint32_t req_win)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	(void)state;
-	pair_open(&pair, &conf, 16, 64);
+	pair_open(&pair, &conf, req_win, 64);
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	return 0;
 }
 
 static int
+setup(void **state)
+{
+	(void)state;
+	return open_with(16);
+}
+
+static int
 setup_long(void **state)
 {
-	struct san_pdl_conf conf = pair_conf();
-
 	(void)state;
-	pair_open(&pair, &conf, 64, 64);
-	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
-	return 0;
+	return open_with(64);
 }
 
 static int
