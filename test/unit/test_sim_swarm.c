@@ -14,7 +14,7 @@
 #include "sim_swarm.h"
 #include "unit.h"
 
-#define SEEDS      2000
+#define SEEDS      (2000 / UNIT_EVERY)
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static struct sim_conf conf;
