@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "unit.h"
@@ -12,6 +13,14 @@ unit_register(struct unit_file *file)
 {
 	file->next = files;
 	files = file;
+}
+
+bool
+unit_is_check(void)
+{
+	const char *tier = getenv("SAN_TIER");
+
+	return tier != NULL && strcmp(tier, "check") == 0;
 }
 
 int

@@ -12,15 +12,16 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-/** Of many cases every so many are run: the sanitizers make each three times as slow. */
+/** Of many cases every so many are run, with the sanitizers and in make check: all in check-all. */
 #ifdef __SANITIZE_ADDRESS__
 #define UNIT_EVERY 5
 #else
-#define UNIT_EVERY 1
+#define UNIT_EVERY (unit_is_check() ? 5 : 1)
 #endif
 
 /** Tests of one file; *run* returns how many failed. Linked before main() starts. */
@@ -31,6 +32,8 @@ struct unit_file {
 };
 
 void unit_register(struct unit_file *file);
+/** Does make check run it? Then not all of many cases are. */
+bool unit_is_check(void);
 
 #define UNIT_TEST(file)                                                               \
 	static int unit_run(void);                                                    \

@@ -60,7 +60,7 @@ san_pdl_kick__only_what_can_send(void **state)
 	(void)state;
 	c[0]->failed = true;
 	san_pdl_kick(pdl, c[0]);
-	c[1]->state = SAN_CONN_CLOSING;
+	san_pdl_conn_close(pdl, c[1]);
 	san_pdl_kick(pdl, c[1]);
 	assert_null(san_pdl_sched_next(pdl));
 }
