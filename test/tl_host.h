@@ -245,16 +245,11 @@ tl_host_rx(struct tl_host *h, struct tl_pkt *k, uint64_t now_ns)
 
 	drop = san_pdl_rx_check(h->pdl, p, p->op == SAN_OP_ACK ? &k->ack : NULL, now_ns, &c);
 	if (drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE ||
-	    drop == SAN_DROP_BEYOND) {
-		san_tl_on_cmpl_in(h->tl, c->slot);
-		san_tl_on_acked(h->tl, c->slot, h->pdl->acked, h->pdl->nb_acked, now_ns);
-		h->pdl->nb_acked = 0;
-		san_pdl_kick(h->pdl, c);
-	}
+	    drop == SAN_DROP_BEYOND)
+		san_tl_on_ack(h->tl, c, now_ns);
 	if (drop == SAN_DROP_NONE &&
 	    (p->op == SAN_OP_NACK || san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX)) {
 		drop = san_tl_rx(h->tl, c, k->m, now_ns);
-		san_pdl_kick(h->pdl, c);
 	} else {
 		san_death_add(&h->death, k->m);
 	}

@@ -51,8 +51,9 @@ enum sim_policy {
 /** What every host is given; zero of a number: the stack's default. */
 struct sim_host_conf {
 	bool ipv6;
-	bool wrap; /**< sequence numbers start shortly before 2^32 */
-	bool pack; /**< small requests share packets (RT-34) */
+	bool wrap;    /**< sequence numbers start shortly before 2^32 */
+	bool pack;    /**< small requests share packets (RT-34) */
+	bool express; /**< ordinary packets go straight (express.h) */
 	uint16_t mtu;
 	uint8_t cc;               /**< enum sim_cc */
 	uint8_t policy;           /**< enum sim_policy: whom to grant first */

@@ -33,6 +33,7 @@ san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t m
 	conf->stream_mem_user = conf->stream_mem / 4 * 3;
 	conf->linger_ns = 60 * SAN_NS_PER_S;
 	conf->mtu = mtu;
+	conf->express = true;
 }
 
 static int
@@ -75,6 +76,13 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	rc = san_cm_create(&conf->cm, core->pdl, &core->cm);
 	if (rc != 0)
 		return rc;
+	core->express = (struct san_express){
+		.is_on = conf->express,
+		.udp_port = conf->udp_port,
+		.pdl = core->pdl,
+		.tl = core->tl,
+		.ulp = core->ulp,
+	};
 	conf->inet.pool = conf->pool;
 	conf->inet.mtu = conf->mtu;
 	if (conf->max_socks == 0)
@@ -172,20 +180,6 @@ san_core_destroy(struct san_core *core)
 
 /* ---- receive ---- */
 
-/* What an ACK retired belongs to transactions; what it completed, to their count. */
-static void
-apply_acked(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
-{
-	struct san_pdl *pdl = core->pdl;
-
-	san_tl_on_cmpl_in(core->tl, c->slot);
-	if (pdl->nb_acked != 0) {
-		san_tl_on_acked(core->tl, c->slot, pdl->acked, pdl->nb_acked, now_ns);
-		pdl->nb_acked = 0;
-	}
-	san_pdl_kick(pdl, c);
-}
-
 static enum san_drop
 rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ack *ack,
 	     uint64_t now_ns)
@@ -204,11 +198,10 @@ rx_transport(struct san_core *core, struct rte_mbuf *m, const struct san_wire_ac
 		san_cm_answer_reset(core->cm, p, now_ns);
 	if (drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE ||
 	    drop == SAN_DROP_BEYOND)
-		apply_acked(core, c, now_ns);
+		san_tl_on_ack(core->tl, c, now_ns);
 	if (drop == SAN_DROP_NONE &&
 	    (p->op == SAN_OP_NACK || san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX)) {
 		drop = san_tl_rx(core->tl, c, m, now_ns);
-		san_pdl_kick(core->pdl, c);
 	} else {
 		if (drop == SAN_DROP_DUPLICATE || drop == SAN_DROP_OLD ||
 		    (drop == SAN_DROP_NONE && p->op == SAN_OP_PROBE))
@@ -242,11 +235,11 @@ rx_inet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 }
 
 static enum san_drop
-rx_packet(struct san_core *core, struct rte_mbuf *m, enum san_drop parsed,
-	  struct san_wire_ack *ack, uint64_t now_ns)
+rx_packet(struct san_core *core, struct rte_mbuf *m, uint64_t now_ns)
 {
 	struct san_wire_pkt *p = &san_pkt(m)->w;
-	enum san_drop drop = parsed;
+	struct san_wire_ack *ack = &core->ack_in;
+	enum san_drop drop = san_wire_parse(m, core->conf.udp_port, p, ack);
 
 	if (drop == SAN_DROP_NOT_OURS && san_wire_untag(m))
 		drop = san_wire_parse(m, core->conf.udp_port, p, ack);
@@ -295,24 +288,22 @@ prefetch_cid(const struct san_core *core, uint32_t cid)
 static void
 rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
-	enum san_drop parsed[SAN_CORE_BURST];
-	uint32_t next, dcid = SAN_WIRE_CID_CM;
+	uint32_t next, cid = SAN_WIRE_CID_CM;
 	uint16_t i;
 
+	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
+		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 	for (i = 0; i < n; i++) {
 		if (i + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH_AHEAD], void *));
-		parsed[i] = san_wire_parse(pkts[i], core->conf.udp_port, &san_pkt(pkts[i])->w,
-					   &core->acks[i]);
-	}
-	for (i = 0; i < n; i++) {
-		next = i + 1 < n && parsed[i + 1] == SAN_DROP_NONE ?
-			san_pkt(pkts[i + 1])->w.dcid :
-			SAN_WIRE_CID_CM;
-		if (next != SAN_WIRE_CID_CM && next != dcid)
+		next = i + 1 < n ? san_wire_cid_at(pkts[i + 1]) : SAN_WIRE_CID_CM;
+		if (next != cid && next != SAN_WIRE_CID_CM)
 			prefetch_cid(core, next);
-		dcid = next;
-		core->drops[rx_packet(core, pkts[i], parsed[i], &core->acks[i], now_ns)]++;
+		cid = next;
+		if (likely(san_express_rx(&core->express, pkts[i], now_ns)))
+			core->drops[SAN_DROP_NONE]++;
+		else
+			core->drops[rx_packet(core, pkts[i], now_ns)]++;
 	}
 }
 
@@ -563,7 +554,7 @@ static void
 on_timer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	san_pdl_on_timer(core->pdl, c, now_ns);
-	if (unlikely(c->silent || c->nb_probes != 0) || c->state == SAN_CONN_SETUP)
+	if (unlikely((c->odd & SAN_ODD_SILENT) || c->nb_probes != 0) || c->state == SAN_CONN_SETUP)
 		san_core_follow_peer(core, c, now_ns);
 	if (c->failed)
 		san_cm_failed(core->cm, c->slot,

@@ -20,6 +20,7 @@
 
 #include "cm.h"
 #include "core_stream.h"
+#include "express.h"
 #include "inet.h"
 #include "pdl.h"
 #include "sock.h"
@@ -43,6 +44,7 @@ struct san_core_conf {
 	uint64_t stream_mem_user; /**< ... and those of one user; see san_core_stream_conf */
 	uint64_t linger_ns;       /**< how long a stream sends what its program left behind */
 	uint32_t max_socks;       /**< carried sockets; 0: none, and no memory for them */
+	bool express;             /**< ordinary packets go straight (express.h); the default */
 };
 
 enum san_core_event_type {

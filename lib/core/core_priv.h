@@ -70,8 +70,9 @@ struct san_core {
 	struct san_death_row death;
 	struct rte_mbuf *spare[SAN_CORE_SPARE]; /* empty, for packets to be built */
 	uint32_t nb_spare;
-	struct san_wire_ack acks[SAN_CORE_BURST]; /* of the burst being received */
-	struct san_wire_ack ack_out;              /* of the ACK being built */
+	struct san_express express;
+	struct san_wire_ack ack_in;  /* of the ACK being received */
+	struct san_wire_ack ack_out; /* of the ACK being built */
 	struct san_wire_cm cm_out;
 	uint32_t *slot_of_qp; /* NO_SLOT: not connecting or connected */
 	struct core_drain *draining;

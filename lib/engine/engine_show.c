@@ -117,6 +117,7 @@ static const struct counter {
 	TL("path_high", path_high),
 	ULP("wrs", nb_wrs),
 	ULP("wcs", nb_wcs),
+	ULP("express", nb_express),
 	ULP("placed_bytes", nb_placed_bytes),
 	ULP("rnr", nb_rnr),
 	ULP("key_errors", nb_key_errors),

@@ -23,6 +23,7 @@
 #include <rte_common.h>
 
 #include "pdl_cc.h"
+#include "pdl_odd.h"
 #include "pdl_window.h"
 #include "san_drop.h"
 #include "san_hold.h"
@@ -166,9 +167,8 @@ struct san_pdl_conn {
 	bool turn_left;   /**< in this visit */
 	bool ackreq_owed; /**< the next packet asks for an ACK: something was resent */
 	bool peer_serial_valid;
-	bool is_lent; /**< *setup* is not yet *narrow* */
-	bool cmpl_in_valid;
-	bool silent;                 /**< nothing was heard since something timed out */
+	bool is_lent;                /**< *setup* is not yet *narrow* */
+	uint8_t odd;                 /**< enum san_odd; 0: its packets may go by express */
 	uint8_t rnr_round_out;       /**< tl: newest RNR round seen (design, rule 4) */
 	uint32_t cmpl_out;           /**< tl: our target side's cumulative completed RSN (PCB-5) */
 	uint32_t cmpl_in;            /**< the peer's, newest seen */
@@ -425,6 +425,18 @@ void san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, u
 void san_pdl_rx_revoke(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn);
 /** The window that packets of this kind travel in, or SAN_WIN_MAX for none. */
 enum san_win san_pdl_win_of(uint8_t op, uint8_t flags);
+
+/**
+ * Express: is *p*, of the data window, the next one of *c*, which is not odd? Source address and
+ * CID are the caller's to compare. Changes nothing.
+ */
+bool san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p);
+/** It is taken: what it says of our packets first, as san_pdl_rx_check() has it ... */
+void san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+			 uint64_t now_ns);
+/** ... and when it is placed, its PSN: san_pdl_rx_commit() with SAN_RX_ACKED. */
+void san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+			  uint64_t now_ns);
 
 /* ---- pdl_tx.c, pdl_sched.c: what goes next ---- */
 

@@ -434,9 +434,9 @@ conclude(struct san_pdl *pdl, struct san_pdl_conn *c, const struct report *r, bo
 	san_pdl_pcb_wake(pdl);
 }
 
-void
-san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-		  const struct san_wire_ack *ack, uint64_t now_ns)
+static __rte_noinline void
+apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+      const struct san_wire_ack *ack, uint64_t now_ns)
 {
 	struct report r[SAN_WIN_MAX] = {
 		[SAN_WIN_REQ] = {.ebsn = p->req_ebsn, .now_ns = now_ns},
@@ -445,10 +445,6 @@ san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	struct san_pdl_cc_sample s = {.now_ns = now_ns};
 	bool ok, newest = false;
 
-	/* Most packets of a one-way stream have nothing to tell. */
-	if (ack == NULL && p->req_ebsn == c->tx[SAN_WIN_REQ].base &&
-	    p->data_ebsn == c->tx[SAN_WIN_DATA].base)
-		return;
 	s.limited = 2 * (uint64_t)c->pcb.inflight * SAN_CC_ONE >= san_pdl_cc_window(&c->cc);
 	if (ack != NULL) {
 		newest = apply_newest(pdl, c, ack, &s);
@@ -468,4 +464,14 @@ san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	if (!ok)
 		pdl->drops[SAN_DROP_ACK_BEYOND]++;
 	conclude(pdl, c, r, newest, &s);
+}
+
+void
+san_pdl_ack_apply(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		  const struct san_wire_ack *ack, uint64_t now_ns)
+{
+	/* Most packets of a one-way stream have nothing to tell. */
+	if (ack != NULL || p->req_ebsn != c->tx[SAN_WIN_REQ].base ||
+	    p->data_ebsn != c->tx[SAN_WIN_DATA].base)
+		apply(pdl, c, p, ack, now_ns);
 }

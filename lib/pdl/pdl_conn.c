@@ -110,6 +110,7 @@ fill_pools(struct san_pdl *pdl)
 		pdl->free_slots[i] = i;
 		pdl->next_cid[i] = i;
 		pdl->conns[i].slot = (uint16_t)i;
+		pdl->conns[i].odd = SAN_ODD_STATE;
 	}
 	pdl->free_count = pdl->conf.max_conns;
 }
@@ -293,6 +294,7 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 	*c = (struct san_pdl_conn){
 		.slot = (uint16_t)slot,
 		.state = SAN_CONN_SETUP,
+		.odd = SAN_ODD_STATE,
 		.is_lent = true,
 	};
 	c->cid = next_cid(pdl, slot);
@@ -338,6 +340,7 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	}
 	c->last_rx_ns = now_ns;
 	c->state = SAN_CONN_OPEN;
+	san_odd_put(&c->odd, SAN_ODD_STATE, false);
 }
 
 void
@@ -346,6 +349,7 @@ san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (c->state != SAN_CONN_OPEN)
 		return;
 	c->state = SAN_CONN_CLOSING;
+	san_odd_put(&c->odd, SAN_ODD_STATE, true);
 	san_pdl_pmtu_stop(c, SAN_TIME_NEVER);
 	/* it sends nothing any more: what it waits for is for those who do */
 	san_pdl_pcb_withdraw(pdl, c);
@@ -400,6 +404,7 @@ san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 	san_pdl_pcb_return_block(pdl, c);
 	memset(c, 0, offsetof(struct san_pdl_conn, setup));
 	c->slot = slot;
+	c->odd = SAN_ODD_STATE;
 	pdl->nb_conns--;
 	pdl->nb_kept++;
 }
@@ -558,6 +563,7 @@ san_pdl_check(const struct san_pdl *pdl)
 		const struct san_pdl_conn *c = &pdl->conns[i];
 
 		SAN_VERIFY(c->slot == i);
+		SAN_VERIFY(((c->odd & SAN_ODD_STATE) == 0) == (c->state == SAN_CONN_OPEN));
 		if (c->state == SAN_CONN_FREE) {
 			SAN_VERIFY(c->txb == NULL && !san_timer_is_armed(&c->timer));
 			continue;

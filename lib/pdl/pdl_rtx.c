@@ -408,7 +408,8 @@ expire(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, boo
 		return;
 	}
 	if ((e->state & SAN_ENT_DEFER) == 0) {
-		c->silent |= is_silent(e, s);
+		if (is_silent(e, s))
+			san_odd_put(&c->odd, SAN_ODD_SILENT, true);
 		if (!is_low && is_silent(e, s)) {
 			expire_silent(pdl, c, e, s);
 			return;
@@ -482,7 +483,7 @@ san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	uint32_t win, psn;
 
-	c->silent = false;
+	san_odd_put(&c->odd, SAN_ODD_SILENT, false);
 	c->rtt.backoff = 0;
 	pdl->visit.conn = NULL; /* a timeout that is shorter now */
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {

@@ -158,11 +158,10 @@ take_header(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_p
 	    uint64_t now_ns)
 {
 	c->last_rx_ns = now_ns;
-	if (unlikely(c->silent))
+	if (unlikely(c->odd & SAN_ODD_SILENT))
 		san_pdl_rtx_heard(pdl, c, now_ns);
 	c->nb_rx_pkts++;
-	c->cmpl_in = c->cmpl_in_valid ? san_seq_max(c->cmpl_in, p->cmpl_rsn) : p->cmpl_rsn;
-	c->cmpl_in_valid = true;
+	c->cmpl_in = san_seq_max(c->cmpl_in, p->cmpl_rsn);
 }
 
 enum san_drop
@@ -241,6 +240,40 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 	else
 		san_pdl_ack_coalesce(pdl, c, now_ns);
 	narrow(pdl, w);
+}
+
+/* ---- express: the next PSN, and nothing is held ---- */
+
+bool
+san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
+{
+	const struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];
+
+	return p->tag == c->tag && p->pkey == c->pkey && !p->ce && p->psn == w->base &&
+		w->high == w->base;
+}
+
+void
+san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		    uint64_t now_ns)
+{
+	take_header(pdl, c, p, now_ns);
+	san_pdl_ack_apply(pdl, c, p, NULL, now_ns);
+	san_pdl_ack_echo(pdl, c, p, now_ns);
+	c->nb_copies = 0;
+}
+
+void
+san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		     uint64_t now_ns)
+{
+	struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];
+
+	w->base++;
+	w->high++;
+	san_pdl_ack_coalesce(pdl, c, now_ns);
+	if (p->ackreq)
+		san_pdl_ack_owe(pdl, c, false);
 }
 
 void

@@ -42,7 +42,7 @@ san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 	room->nb_req = room_of(c, SAN_WIN_REQ);
 	room->nb_data = room_of(c, SAN_WIN_DATA);
 	/* into silence goes what timed out, and nothing new: what is heard first goes on with it */
-	if (room->nb_req + room->nb_data != 0 && !c->silent)
+	if (room->nb_req + room->nb_data != 0 && !(c->odd & SAN_ODD_SILENT))
 		room->nb_credit = (uint16_t)RTE_MIN(credit(pdl, c, now_ns), UINT16_MAX);
 }
 

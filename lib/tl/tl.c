@@ -249,6 +249,7 @@ san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *pee
 	TAILQ_INIT(&tc->retry);
 	san_tl_host_join(tl, tc);
 	c->cmpl_out = rx;
+	c->cmpl_in = tx;
 	c->rnr_round_out = 0;
 	c->tl_deadline_ns = SAN_TIME_NEVER;
 }
@@ -344,15 +345,19 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 		break;
 	case SAN_OP_PUSH_GRNT:
 		drop = san_tl_rx_grant(tl, c, m, now_ns);
+		san_pdl_kick(tl->pdl, c);
 		break;
 	case SAN_OP_PULL_DATA:
 		drop = san_tl_rx_pull_data(tl, c, m, now_ns);
+		san_pdl_kick(tl->pdl, c);
 		break;
 	case SAN_OP_RESYNC:
 		drop = san_tl_rx_resync(tl, c, m, now_ns);
+		san_pdl_kick(tl->pdl, c);
 		break;
 	case SAN_OP_NACK:
 		drop = san_tl_rx_nack(tl, c, m, now_ns);
+		san_pdl_kick(tl->pdl, c);
 		break;
 	default:
 		drop = san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_OPCODE, now_ns);

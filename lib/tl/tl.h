@@ -426,11 +426,8 @@ struct san_tl_conn {
 	uint32_t rnr_rsn;    /**< ordered: what our last RNR refused, and everything above */
 	uint8_t rnr_round;   /**< ordered: of our last RNR */
 	bool rnr_valid;      /**< there was one */
-	bool rnr_wait;       /**< ordered: the base was refused so, and was not taken since */
 	bool rnr_unpack;     /**< ordered: our last RNR was of a packed packet */
 	uint8_t rnr_code;    /**< ordered: of our last RNR; RESOURCE: for lack of a record */
-	bool head_waits;     /**< ordered: the base is a request that found no record */
-	bool failed;         /**< peer.ends: one was refused, and nothing is executed any more */
 	bool grant_wait;     /**< the head of the grant queue waits for a receive */
 	bool in_admit;
 	bool in_pull_wait;
@@ -620,11 +617,15 @@ void san_tl_unwant(struct san_tl *tl, uint16_t slot);
  * -ENOTCONN: not open or draining. Kicks the connection.
  */
 int san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns);
-/** Packet delivery retired these (any mix of both sides' packets). */
-void san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e, uint32_t n,
-		     uint64_t now_ns);
-/** A piggybacked or dedicated message ACK may have moved c->cmpl_in. */
-void san_tl_on_cmpl_in(struct san_tl *tl, uint16_t slot);
+/** Take what was retired from pdl->acked, and count the messages that are complete (PCB-3). */
+void san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns);
+/** The ACK fields of a packet were applied. */
+static inline void
+san_tl_on_ack(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	if (tl->pdl->nb_acked != 0 || c->cmpl_in != tl->conns[c->slot].msg_rsn)
+		san_tl_on_acked(tl, c, now_ns);
+}
 /**
  * Give one request up: RESYNC(abort); it completes with SAN_ST_ABORTED, or with
  * what became of it if it was too late: a push that is sent to its end is not
@@ -641,6 +642,14 @@ int san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now
  */
 enum san_drop san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			uint64_t now_ns);
+
+/**
+ * Express: is it the turn of *p*, an unsolicited push that is whole, on a connection that is not
+ * odd? Changes nothing.
+ */
+bool san_tl_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p);
+/** The ULP has taken it: its RSN is finished. */
+void san_tl_express_take(struct san_tl *tl, uint16_t slot, uint32_t rsn, uint64_t now_ns);
 
 /* ---- transmit ---- */
 

@@ -314,16 +314,17 @@ admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 }
 
 bool
-san_tl_may_grant(const struct san_tl_conn *tc)
+san_tl_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	/* what were granted behind an RNR would wait there, out of use */
-	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && !tc->rnr_wait && tc->lapsed == 0;
+	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->lapsed == 0 &&
+		!san_tl_is_odd(tl, tc, SAN_ODD_RNR);
 }
 
 void
 san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	admit_list(tl, tc, san_tl_may_grant(tc));
+	admit_list(tl, tc, san_tl_may_grant(tl, tc));
 }
 
 static uint32_t

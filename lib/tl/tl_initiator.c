@@ -174,24 +174,26 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 }
 
 /* Ordered pushes are acknowledged as messages by the cumulative RSN (PCB-5). */
-void
-san_tl_on_cmpl_in(struct san_tl *tl, uint16_t slot)
+static void
+on_cmpl_in(struct san_tl *tl, struct san_pdl_conn *c)
 {
-	const struct san_pdl_conn *c = &tl->pdl->conns[slot];
-	struct san_tl_conn *tc = &tl->conns[slot];
+	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t;
 	uint32_t rsn;
 
-	if (c->cmpl_in == tc->msg_rsn || !tc->open || !tc->peer.ordered || !c->cmpl_in_valid)
+	if (!tc->open)
 		return;
 	if (san_seq_lt(c->cmpl_in, tc->msg_rsn) || san_seq_gt(c->cmpl_in, tc->rsn_next))
 		return;
-	for (rsn = san_seq_max(tc->msg_rsn, tc->rsn_base); san_seq_lt(rsn, c->cmpl_in); rsn++) {
+	rsn = tc->peer.ordered ? san_seq_max(tc->msg_rsn, tc->rsn_base) : c->cmpl_in;
+	for (; san_seq_lt(rsn, c->cmpl_in); rsn++) {
 		t = san_tl_txn_at(tc, rsn);
 		if (t != NULL && t->req.type == SAN_TL_PUSH)
 			msg_leave(tc, t);
 	}
 	tc->msg_rsn = c->cmpl_in;
+	if (tc->adm_rsn != tc->rsn_next)
+		san_pdl_kick(tl->pdl, c);
 }
 
 /* ---- lists ---- */
@@ -450,11 +452,10 @@ has_taken(const struct san_pdl_entry *e, uint32_t n)
 	return n != 0;
 }
 
-void
-san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e, uint32_t n,
-		uint64_t now_ns)
+static void
+on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e, uint32_t n,
+	 uint64_t now_ns)
 {
-	struct san_tl_conn *tc = &tl->conns[slot];
 	uint32_t i;
 
 	if (!tc->open)
@@ -480,6 +481,19 @@ san_tl_on_acked(struct san_tl *tl, uint16_t slot, const struct san_pdl_entry *e,
 		default: /* a grant: it is in the initiator's record now */
 			break;
 		}
+	}
+}
+
+void
+san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct san_pdl *pdl = tl->pdl;
+
+	if (c->cmpl_in != tl->conns[c->slot].msg_rsn)
+		on_cmpl_in(tl, c);
+	if (pdl->nb_acked != 0) {
+		on_acked(tl, &tl->conns[c->slot], pdl->acked, pdl->nb_acked, now_ns);
+		pdl->nb_acked = 0;
 	}
 }
 

@@ -197,7 +197,7 @@ refuse_onward(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t c
 	tc->rnr_round++;
 	tc->rnr_rsn = rsn;
 	tc->rnr_valid = true;
-	tc->rnr_wait = true;
+	san_tl_odd_put(tl, tc, SAN_ODD_RNR, true);
 	tc->rnr_unpack = unpack;
 	tc->rnr_code = code;
 	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {

@@ -262,7 +262,7 @@ execute(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 	r->reserved = false;
 	r->packed = true;
 	/* after an error each comes again alone, and is refused alone */
-	if (!tc->failed && begin_all(tl, m, p)) {
+	if (!san_tl_is_odd(tl, tc, SAN_ODD_FAILED) && begin_all(tl, m, p)) {
 		complete_all(tl, tc, m, p);
 	} else {
 		r->rsn = p->rsn;

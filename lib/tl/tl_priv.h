@@ -21,6 +21,19 @@ san_tl_pdl_conn(struct san_tl *tl, const struct san_tl_conn *tc)
 	return &tl->pdl->conns[tc->slot];
 }
 
+/** Is it odd for this reason? See pdl_odd.h. */
+static inline bool
+san_tl_is_odd(const struct san_tl *tl, const struct san_tl_conn *tc, enum san_odd why)
+{
+	return (tl->pdl->conns[tc->slot].odd & (uint8_t)why) != 0;
+}
+
+static inline void
+san_tl_odd_put(struct san_tl *tl, const struct san_tl_conn *tc, enum san_odd why, bool holds)
+{
+	san_odd_put(&san_tl_pdl_conn(tl, tc)->odd, why, holds);
+}
+
 /** Initiator's live record of *rsn*, or NULL. */
 static inline struct san_tl_txn *
 san_tl_txn_at(const struct san_tl_conn *tc, uint32_t rsn)
@@ -255,6 +268,21 @@ void san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 /** Bases that wait because too many pulls are on their way, again. */
 void san_tl_wake_pulls(struct san_tl *tl, uint64_t now_ns);
 void san_tl_pull_wait(struct san_tl *tl, struct san_tl_conn *tc, bool wait);
+/** Once *status* is an error of a connection that ends with it, nothing is executed (RT-40). */
+void san_tl_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status);
+/** A request that finds no place to be remembered: it comes again. */
+enum san_drop san_tl_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+				     enum san_drop drop, uint64_t now_ns);
+
+/* ---- tl_pull.c ---- */
+
+/** Must pushes that come now be refused, because the base is a pull that waits? */
+bool san_tl_is_behind_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
+/** A pull or atomic is due: true if it was executed, so that the base may move. */
+bool san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r,
+		    uint64_t now_ns);
+enum san_drop san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+			     uint64_t now_ns);
 /** Pulls and atomics that wait for the ULP, again. */
 void san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 bool san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
@@ -322,6 +350,8 @@ void san_tl_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_r
 /** The receive that was set aside for it, if any, is free for others. */
 void san_tl_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 void san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
+/** It is in the CAM, under SAN_CAM_REQUEST, or is not any more. */
+void san_tl_set_ahead(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in_cam);
 /** May the base's record stay in use after the base has passed it? */
 bool san_tl_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc);
 void san_tl_set_pulling(struct san_tl *tl, struct san_tl_conn *tc, int change);
@@ -401,7 +431,7 @@ void san_tl_lapse(struct san_tl *tl, uint64_t now_ns);
 /** The connection waits for budget: wake it when an unused grant lapses. */
 void san_tl_deadline_lapse(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** Has it something to grant, and nothing of its own that forbids it? */
-bool san_tl_may_grant(const struct san_tl_conn *tc);
+bool san_tl_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc);
 /** Something changed that decides that: the connection enters or leaves the line for grants. */
 void san_tl_admit_update(struct san_tl *tl, struct san_tl_conn *tc);
 /** Grant while the budget lasts. */

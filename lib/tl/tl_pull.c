@@ -1,12 +1,156 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Pull data out: what executed pulls and atomics owe the peer (RT-11, RT-30;
- * design, rule 14). The bytes are read as each packet is built, also when it goes
- * again; a record is free when all of its data is acknowledged.
+ * Pulls and atomics of the peer (RT-11, RT-30; design, rule 14): executed in their turn, then
+ * they owe data. The bytes are read as each packet is built, also when it goes again; a record
+ * is free when all of its data is acknowledged.
  */
 
 #include "tl_priv.h"
+
+/* ---- executed in their turn ---- */
+
+/*
+ * A pull at the base that is not executed waits for a record, be it for its request or
+ * for its data, and so for pull data of ours to be acknowledged. Pushes behind it, held or
+ * refused under their PSNs, would fill the peer's data window, which its own pull data to
+ * us needs: with both sides so, nothing would move. So they are refused as by RNR, which
+ * empties the window.
+ */
+bool
+san_tl_is_behind_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	const struct san_tl_rxn *r = tc->cur;
+
+	if (r == NULL || !tc->peer.ordered)
+		return san_tl_is_odd(tl, tc, SAN_ODD_HEAD);
+	return (r->type == SAN_TL_PULL || r->type == SAN_TL_ATOMIC) &&
+		r->queue != SAN_RXN_QUEUE_RETRY; /* that one has its time from the initiator */
+}
+
+/* The base has just come to wait so: what is held behind it goes back, too. */
+static void
+clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	const struct san_tl_rxn *r;
+
+	TAILQ_FOREACH(r, &tc->rxns, all_link)
+		if (r->type == SAN_TL_PUSH && (r->held_head != NULL || r->has_last))
+			break;
+	if (r != NULL)
+		san_tl_base_waits(tl, tc,
+				  r->has_last ? r->last_psn : san_pkt(r->held_head)->w.psn,
+				  now_ns);
+}
+
+bool
+san_tl_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+{
+	uint8_t status;
+
+	/* else it waits for another pull, and behind those that wait: see tl_record.c */
+	if (r == tc->cur && (!TAILQ_EMPTY(&tl->pull_wait) || !san_tl_can_pull(tl, tc))) {
+		san_tl_pull_wait(tl, tc, true);
+		if (tc->peer.ordered)
+			clear_behind_pull(tl, tc, now_ns);
+		return false;
+	}
+	if (r->since_ns == 0)
+		r->since_ns = RTE_MAX(now_ns, 1u);
+	if (unlikely(san_tl_is_odd(tl, tc, SAN_ODD_FAILED)))
+		status = SAN_ST_REFUSED;
+	else if (r->type == SAN_TL_PULL)
+		status = san_tl_ulp_pull_req(tl->conf.ulp, r);
+	else
+		status = san_tl_ulp_atomic(tl->conf.ulp, r);
+	/* RNR of a pull is retried here, for as long as the initiator would (design, rule 5) */
+	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
+		tc->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
+		san_tl_deadline(tl, tc, tc->retry_ns);
+		return false;
+	}
+	if (status != SAN_ST_OK)
+		tl->stats.nb_refused++;
+	san_tl_fail_if_ends(tl, tc, status);
+	r->status = status;
+	r->state = SAN_RXN_PULLING;
+	if (r->type == SAN_TL_ATOMIC)
+		r->length = sizeof(r->result);
+	san_tl_rxn_detach(tl, tc, r);
+	san_tl_set_pulling(tl, tc, 1);
+	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_PULL);
+	san_tl_rsn_finish(tl, tc, r->rsn, SAN_ST_OK);
+	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
+	return true;
+}
+
+void
+san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
+{
+	struct san_tl_rxn *r, *last = TAILQ_LAST(&tc->retry, san_tl_rxns);
+
+	if (last == NULL)
+		return;
+	if (now_ns < tc->retry_ns) {
+		san_tl_deadline(tl, tc, tc->retry_ns);
+		return;
+	}
+	do {
+		r = TAILQ_FIRST(&tc->retry);
+		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
+		san_tl_execute(tl, tc, r, now_ns);
+	} while (r != last);
+	san_tl_run_base(tl, tc, now_ns);
+}
+
+static void
+set_pull(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	rte_be64_t copy[2] = {0, 0};
+	const void *args;
+
+	r->key = p->key;
+	r->addr = p->addr;
+	if (p->op == SAN_OP_PULL_REQ) {
+		r->type = SAN_TL_PULL;
+		r->length = p->length;
+		return;
+	}
+	r->type = SAN_TL_ATOMIC;
+	r->op = p->status;
+	args = rte_pktmbuf_read(m, p->payload_off, sizeof(copy), copy);
+	if (args != NULL)
+		memcpy(copy, args, sizeof(copy));
+	r->operand = rte_be_to_cpu_64(copy[0]);
+	r->swap = rte_be_to_cpu_64(copy[1]);
+}
+
+enum san_drop
+san_tl_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_rxn *r = NULL;
+
+	/* one that acknowledges nothing must not use up everybody's records */
+	if (tc->nb_rxns < 2 * tc->peer.n_rx)
+		r = san_tl_rxn_new(tl, tc, p->rsn, false);
+	if (r == NULL) {
+		if (tc->peer.ordered && p->rsn == tc->rx_base) {
+			san_tl_odd_put(tl, tc, SAN_ODD_HEAD, true);
+			clear_behind_pull(tl, tc, now_ns);
+		}
+		return san_tl_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+	}
+	set_pull(r, m, p);
+	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))
+		san_tl_execute(tl, tc, r, now_ns);
+	san_tl_run_base(tl, tc, now_ns);
+	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
+}
+
+/* ---- their data goes out ---- */
 
 bool
 san_tl_next_pull(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)

@@ -86,6 +86,15 @@ san_tl_set_cur(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	count_head(tl, tc, tc->cur, -1u);
 	count_head(tl, tc, r, 1);
 	tc->cur = r;
+	san_tl_odd_put(tl, tc, SAN_ODD_BASE, r != NULL);
+}
+
+void
+san_tl_set_ahead(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, bool in_cam)
+{
+	r->in_cam = in_cam;
+	tc->nb_ahead = (uint16_t)(tc->nb_ahead + (in_cam ? 1 : -1));
+	san_tl_odd_put(tl, tc, SAN_ODD_AHEAD, tc->nb_ahead != 0);
 }
 
 void
@@ -142,7 +151,7 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 	r = rxn_take(tl, tc, rsn, solicited);
 	if (is_head) {
 		SAN_ASSERT(tc->cur == NULL);
-		tc->head_waits = false;
+		san_tl_odd_put(tl, tc, SAN_ODD_HEAD, false);
 		san_tl_set_cur(tl, tc, r);
 		return r;
 	}
@@ -150,8 +159,7 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 		san_tl_rxn_free(tl, tc, r);
 		return NULL;
 	}
-	r->in_cam = true;
-	tc->nb_ahead++;
+	san_tl_set_ahead(tl, tc, r, true);
 	return r;
 }
 
@@ -162,8 +170,7 @@ san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *
 		san_tl_set_cur(tl, tc, NULL);
 	} else if (r->in_cam) {
 		san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_REQUEST, r->rsn);
-		r->in_cam = false;
-		tc->nb_ahead--;
+		san_tl_set_ahead(tl, tc, r, false);
 	}
 }
 
@@ -556,7 +563,7 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	const struct san_tl_rxn *r;
 	const struct san_tl_txn *t;
 	struct rte_mbuf *m;
-	uint32_t rsn;
+	uint32_t rsn, odd;
 
 	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
 		t = san_tl_txn_at(tc, rsn);
@@ -577,8 +584,14 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	SAN_VERIFY(charged == tc->charged);
 	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
 	SAN_VERIFY(!tc->grant_wait || !TAILQ_EMPTY(&tc->grants));
-	SAN_VERIFY(!tc->rnr_wait || (tc->peer.ordered && tc->rnr_rsn == tc->rx_base));
-	SAN_VERIFY(tc->in_admit == san_tl_may_grant(tc));
+	odd = tl->pdl->conns[tc->slot].odd;
+	SAN_VERIFY((odd & SAN_ODD_BASE) == (tc->cur != NULL ? SAN_ODD_BASE : 0));
+	SAN_VERIFY((odd & SAN_ODD_AHEAD) == (tc->nb_ahead != 0 ? SAN_ODD_AHEAD : 0));
+	SAN_VERIFY(!(odd & SAN_ODD_HEAD) || (tc->peer.ordered && tc->cur == NULL));
+	SAN_VERIFY(!(odd & SAN_ODD_FAILED) || tc->peer.ends);
+	SAN_VERIFY(!(odd & SAN_ODD_RNR) ||
+		   (tc->peer.ordered && tc->rnr_rsn == tc->rx_base));
+	SAN_VERIFY(tc->in_admit == san_tl_may_grant(tl, tc));
 	r = TAILQ_FIRST(&tc->grants);
 	if (tc->peer.ordered)
 		SAN_VERIFY(tc->rx_ssn == (r != NULL ? r->ssn : tc->ssn_queued));

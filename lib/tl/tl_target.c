@@ -58,7 +58,7 @@ san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 static void
 rnr_over(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	tc->rnr_wait = false;
+	san_tl_odd_put(tl, tc, SAN_ODD_RNR, false);
 	san_tl_admit_update(tl, tc);
 }
 
@@ -71,20 +71,26 @@ base_next(struct san_tl *tl, struct san_tl_conn *tc)
 
 	SAN_ASSERT(tc->cur == NULL);
 	tc->rx_base++;
-	tc->head_waits = false;
+	san_odd_put(&c->odd, SAN_ODD_HEAD, false);
 	c->cmpl_out = tc->rx_base;
 	if (tc->nb_ahead != 0)
 		r = san_cam_take(&tl->cam, c->cid, SAN_CAM_REQUEST, tc->rx_base);
 	if (r != NULL) {
-		r->in_cam = false;
-		tc->nb_ahead--;
+		san_tl_set_ahead(tl, tc, r, false);
 		san_tl_set_cur(tl, tc, r);
 		/* relaxed: what was placed ahead of its turn */
 		if (tc->peer.ordered && r->solicited)
 			san_tl_charge_done(tl, &r->charge, r->received);
 	}
-	if (unlikely(tc->rnr_wait))
+	if (unlikely(c->odd & SAN_ODD_RNR))
 		rnr_over(tl, tc);
+}
+
+void
+san_tl_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status)
+{
+	if (status != SAN_ST_OK && tc->peer.ends)
+		san_tl_odd_put(tl, tc, SAN_ODD_FAILED, true);
 }
 
 void
@@ -93,7 +99,7 @@ san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8
 	tl->stats.nb_served++;
 	if (unlikely(code != SAN_ST_OK || tc->nb_refused != 0)) {
 		san_tl_refused_set(tl, tc, rsn, code);
-		tc->failed |= code != SAN_ST_OK && tc->peer.ends;
+		san_tl_fail_if_ends(tl, tc, code);
 	}
 	if (tc->peer.ordered) {
 		SAN_ASSERT(rsn == tc->rx_base);
@@ -137,7 +143,7 @@ begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t 
 {
 	uint8_t status;
 
-	if (unlikely(tc->failed))
+	if (unlikely(san_tl_is_odd(tl, tc, SAN_ODD_FAILED)))
 		return refuse(tl, tc, r, psn, SAN_ST_REFUSED);
 	status = san_tl_ulp_push_req(tl->conf.ulp, r);
 	if (status == SAN_ST_RNR)
@@ -146,7 +152,7 @@ begin(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint32_t 
 		return refuse(tl, tc, r, psn, status);
 	r->begun = true;
 	r->state = SAN_RXN_ACTIVE;
-	if (unlikely(tc->rnr_wait) && san_tl_in_turn(tc, r->rsn))
+	if (unlikely(san_tl_is_odd(tl, tc, SAN_ODD_RNR)) && san_tl_in_turn(tc, r->rsn))
 		rnr_over(tl, tc);
 	return PUT_PLACED;
 }
@@ -447,39 +453,6 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 	return SAN_DROP_NONE;
 }
 
-/*
- * A pull at the base that is not executed waits for a record, be it for its request or
- * for its data, and so for pull data of ours to be acknowledged. Pushes behind it, held or
- * refused under their PSNs, would fill the peer's data window, which its own pull data to
- * us needs: with both sides so, nothing would move. So they are refused as by RNR, which
- * empties the window.
- */
-static bool
-is_behind_pull(const struct san_tl_conn *tc)
-{
-	const struct san_tl_rxn *r = tc->cur;
-
-	if (r == NULL || !tc->peer.ordered)
-		return tc->head_waits;
-	return (r->type == SAN_TL_PULL || r->type == SAN_TL_ATOMIC) &&
-		r->queue != SAN_RXN_QUEUE_RETRY; /* that one has its time from the initiator */
-}
-
-/* The base has just come to wait so: what is held behind it goes back, too. */
-static void
-clear_behind_pull(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
-{
-	const struct san_tl_rxn *r;
-
-	TAILQ_FOREACH(r, &tc->rxns, all_link)
-		if (r->type == SAN_TL_PUSH && (r->held_head != NULL || r->has_last))
-			break;
-	if (r != NULL)
-		san_tl_base_waits(tl, tc,
-				  r->has_last ? r->last_psn : san_pkt(r->held_head)->w.psn,
-				  now_ns);
-}
-
 enum san_drop
 san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -496,7 +469,7 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 		san_tl_repeat_nack(tl, tc, p);
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_ROUND, now_ns);
 	}
-	if (unlikely(is_behind_pull(tc))) {
+	if (unlikely(san_tl_is_behind_pull(tl, tc))) {
 		san_tl_base_waits(tl, tc, p->psn, now_ns);
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RNR, now_ns);
 	}
@@ -527,50 +500,29 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 	return drop;
 }
 
-/* ---- the base moves ---- */
+/* ---- express: it is over within its packet, and it is its turn ---- */
 
-/* A pull or atomic is due: true if it was executed, so that the base may move. */
-static bool
-execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
+bool
+san_tl_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p)
 {
-	uint8_t status;
+	const struct san_tl_conn *tc = &tl->conns[slot];
 
-	/* else it waits for another pull, and behind those that wait: see tl_record.c */
-	if (r == tc->cur && (!TAILQ_EMPTY(&tl->pull_wait) || !san_tl_can_pull(tl, tc))) {
-		san_tl_pull_wait(tl, tc, true);
-		if (tc->peer.ordered)
-			clear_behind_pull(tl, tc, now_ns);
-		return false;
-	}
-	if (r->since_ns == 0)
-		r->since_ns = RTE_MAX(now_ns, 1u);
-	if (unlikely(tc->failed))
-		status = SAN_ST_REFUSED;
-	else if (r->type == SAN_TL_PULL)
-		status = san_tl_ulp_pull_req(tl->conf.ulp, r);
-	else
-		status = san_tl_ulp_atomic(tl->conf.ulp, r);
-	/* RNR of a pull is retried here, for as long as the initiator would (design, rule 5) */
-	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
-		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
-		tc->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
-		san_tl_deadline(tl, tc, tc->retry_ns);
-		return false;
-	}
-	if (status != SAN_ST_OK)
-		tl->stats.nb_refused++;
-	tc->failed |= status != SAN_ST_OK && tc->peer.ends;
-	r->status = status;
-	r->state = SAN_RXN_PULLING;
-	if (r->type == SAN_TL_ATOMIC)
-		r->length = sizeof(r->result);
-	san_tl_rxn_detach(tl, tc, r);
-	san_tl_set_pulling(tl, tc, 1);
-	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_PULL);
-	san_tl_rsn_finish(tl, tc, r->rsn, SAN_ST_OK);
-	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
-	return true;
+	if (tc->peer.ordered)
+		return p->rsn == tc->rx_base && !san_tl_is_old_round(tc, p);
+	return !san_tl_is_finished(tc, p->rsn) && p->rsn - tc->rx_base < tc->peer.n_rx &&
+		!san_tl_is_old_round(tc, p);
 }
+
+void
+san_tl_express_take(struct san_tl *tl, uint16_t slot, uint32_t rsn, uint64_t now_ns)
+{
+	tl->now_ns = now_ns;
+	san_tl_rsn_finish(tl, &tl->conns[slot], rsn, SAN_ST_OK);
+	if (unlikely(tl->nb_admit != 0))
+		san_tl_admit_run(tl, now_ns);
+}
+
+/* ---- the base moves ---- */
 
 /* What the base's push holds, in the order of arrival but LAST; true if it is finished. */
 static bool
@@ -629,36 +581,17 @@ san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 				moved = replay(tl, tc, r, now_ns);
 			else
 				moved = r->queue != SAN_RXN_QUEUE_RETRY &&
-					execute(tl, tc, r, now_ns);
+					san_tl_execute(tl, tc, r, now_ns);
 			break;
 		}
 	}
 }
 
-void
-san_tl_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
-{
-	struct san_tl_rxn *r, *last = TAILQ_LAST(&tc->retry, san_tl_rxns);
-
-	if (last == NULL)
-		return;
-	if (now_ns < tc->retry_ns) {
-		san_tl_deadline(tl, tc, tc->retry_ns);
-		return;
-	}
-	do {
-		r = TAILQ_FIRST(&tc->retry);
-		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
-		execute(tl, tc, r, now_ns);
-	} while (r != last);
-	san_tl_run_base(tl, tc, now_ns);
-}
-
 /* ---- requests from the network ---- */
 
-static enum san_drop
-request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, enum san_drop drop,
-		uint64_t now_ns)
+enum san_drop
+san_tl_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
+		       enum san_drop drop, uint64_t now_ns)
 {
 	const struct san_wire_pkt *p = &san_pkt(m)->w;
 
@@ -678,7 +611,7 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 		if (!san_tl_ssn_valid(tc, p->ssn))
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
 		if (!san_tl_ssn_join(tl, tc, p->ssn, NULL))
-			return request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
+			return san_tl_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
 	}
 	tl->stats.nb_finished_data++;
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
@@ -718,61 +651,15 @@ rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	r = san_tl_rxn_new(tl, tc, p->rsn, true);
 	if (r == NULL)
-		return request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+		return san_tl_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	set_push(r, p);
 	r->ssn = p->ssn;
 	if (!san_tl_ssn_join(tl, tc, p->ssn, r)) {
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
-		return request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
+		return san_tl_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
 	}
 	first_grant(tl, tc, r, now_ns);
-	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
-}
-
-static void
-set_pull(struct san_tl_rxn *r, const struct rte_mbuf *m, const struct san_wire_pkt *p)
-{
-	rte_be64_t copy[2] = {0, 0};
-	const void *args;
-
-	r->key = p->key;
-	r->addr = p->addr;
-	if (p->op == SAN_OP_PULL_REQ) {
-		r->type = SAN_TL_PULL;
-		r->length = p->length;
-		return;
-	}
-	r->type = SAN_TL_ATOMIC;
-	r->op = p->status;
-	args = rte_pktmbuf_read(m, p->payload_off, sizeof(copy), copy);
-	if (args != NULL)
-		memcpy(copy, args, sizeof(copy));
-	r->operand = rte_be_to_cpu_64(copy[0]);
-	r->swap = rte_be_to_cpu_64(copy[1]);
-}
-
-static enum san_drop
-rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
-{
-	const struct san_wire_pkt *p = &san_pkt(m)->w;
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_rxn *r = NULL;
-
-	/* one that acknowledges nothing must not use up everybody's records */
-	if (tc->nb_rxns < 2 * tc->peer.n_rx)
-		r = san_tl_rxn_new(tl, tc, p->rsn, false);
-	if (r == NULL) {
-		if (tc->peer.ordered && p->rsn == tc->rx_base) {
-			tc->head_waits = true;
-			clear_behind_pull(tl, tc, now_ns);
-		}
-		return request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
-	}
-	set_pull(r, m, p);
-	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))
-		execute(tl, tc, r, now_ns);
-	san_tl_run_base(tl, tc, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 
@@ -794,5 +681,5 @@ san_tl_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RSN, now_ns);
 	if (p->op == SAN_OP_PUSH_SLCTD_REQ)
 		return rx_solicit(tl, c, m, now_ns);
-	return rx_pull(tl, c, m, now_ns);
+	return san_tl_rx_pull(tl, c, m, now_ns);
 }

@@ -42,7 +42,6 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 {
 	struct san_mem *mem = conf->mem;
 	struct san_ulp *ulp;
-	uint32_t i;
 
 	if (!is_valid(conf))
 		return -EINVAL;
@@ -65,8 +64,6 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 		san_ulp_destroy(ulp);
 		return -ENOMEM;
 	}
-	for (i = 0; i < conf->max_conns; i++)
-		ulp->qp_of_slot[i] = SAN_QPN_NONE;
 	*out = ulp;
 	return 0;
 }

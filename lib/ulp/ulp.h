@@ -45,6 +45,7 @@ struct san_ulp_conf {
 
 struct san_ulp_stats {
 	uint64_t nb_wrs, nb_wcs;
+	uint64_t nb_express; /**< pushes that express took */
 	uint64_t nb_placed_bytes;
 	uint64_t nb_rnr; /**< pushReq refused: no receive or no CQ slot */
 	uint64_t nb_key_errors, nb_bounds_errors, nb_rights_errors, nb_revoked;
@@ -244,6 +245,23 @@ uint32_t san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr
 		      uint64_t now_ns);
 uint32_t san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *r,
 			   uint32_t n, uint64_t now_ns);
+
+/** What san_ulp_express() has found for san_ulp_express_take(). */
+struct san_ulp_express {
+	struct san_ulp_qp *qp;
+	uint8_t *dst; /**< pushes: where their bytes go */
+	uint8_t kind; /**< enum san_wire_kind */
+};
+/**
+ * Express: can *p*, an unsolicited push that is whole and in its turn, be taken at once: key,
+ * bounds and rights, a receive with room and a completion? Changes nothing, and nothing else may
+ * come to the queue pair before it is taken.
+ */
+bool san_ulp_express(const struct san_ulp *ulp, uint16_t slot, const struct san_wire_pkt *p,
+		     struct san_ulp_express *x);
+/** Place it, and complete it. *m* is of one segment. */
+void san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
+			  const struct san_wire_pkt *p, struct rte_mbuf *m);
 /** Submit what waited for room in tl; once per loop. */
 void san_ulp_pump(struct san_ulp *ulp, uint64_t now_ns);
 /** Would that do something? */

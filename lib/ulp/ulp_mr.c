@@ -217,24 +217,28 @@ is_for(const struct san_ulp_mr *mr, const struct san_ulp_qp *qp)
 }
 
 uint8_t
+san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key, uint64_t addr,
+	       uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
+{
+	struct san_ulp_mr *mr = find(ulp, key);
+
+	/* A key of another partition or application is not told from one that never was (RT-29). */
+	if (mr == NULL || mr->pkey != qp->pkey || !is_for(mr, qp))
+		return SAN_ST_BAD_KEY;
+	if (!is_inside(mr, addr, len))
+		return SAN_ST_BOUNDS;
+	*out = mr;
+	return (mr->rights & right) != 0 ? SAN_ST_OK : SAN_ST_RIGHTS;
+}
+
+uint8_t
 san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 		  const struct san_ulp_qp *qp, enum san_ulp_right right, struct san_ulp_mr **out)
 {
-	struct san_ulp_mr *mr = find(ulp, r->key);
+	uint8_t status = san_ulp_mr_may(ulp, qp, r->key, r->addr, len, right, out);
 
-	/* A key of another partition or application is not told from one that never was (RT-29). */
-	if (mr == NULL || mr->pkey != qp->pkey || !is_for(mr, qp)) {
-		ulp->stats.nb_key_errors++;
-		return SAN_ST_BAD_KEY;
-	}
-	if (!is_inside(mr, r->addr, len)) {
-		ulp->stats.nb_bounds_errors++;
-		return SAN_ST_BOUNDS;
-	}
-	if ((mr->rights & right) == 0) {
-		ulp->stats.nb_rights_errors++;
-		return SAN_ST_RIGHTS;
-	}
-	*out = mr;
-	return SAN_ST_OK;
+	ulp->stats.nb_key_errors += status == SAN_ST_BAD_KEY;
+	ulp->stats.nb_bounds_errors += status == SAN_ST_BOUNDS;
+	ulp->stats.nb_rights_errors += status == SAN_ST_RIGHTS;
+	return status;
 }

@@ -268,6 +268,75 @@ san_tl_ulp_push_abort(void *arg, struct san_tl_rxn *r)
 		san_ulp_qp_return_recv(qp, e);
 }
 
+/* ---- express: a push that is whole in its packet ---- */
+
+/* What the next receive has room for; NULL: there is none, or none to report it in. */
+static const struct san_ulp_rqe *
+next_recv(const struct san_ulp_qp *qp)
+{
+	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_has_room(qp->recv_cq))
+		return NULL;
+	return &qp->rqes[qp->rq[qp->rq_head & (qp->rq_depth - 1)]];
+}
+
+bool
+san_ulp_express(const struct san_ulp *ulp, uint16_t slot, const struct san_wire_pkt *p,
+		struct san_ulp_express *x)
+{
+	uint8_t kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
+	const struct san_ulp_rqe *e = NULL;
+	struct san_ulp_mr *mr;
+
+	x->qp = san_ulp_qp_at(ulp, slot);
+	x->kind = kind;
+	x->dst = NULL;
+	if (unlikely(x->qp == NULL))
+		return false;
+	if (kind != SAN_KIND_PUSH) {
+		e = next_recv(x->qp);
+		if (e == NULL)
+			return false;
+	}
+	if (kind == SAN_KIND_SEND)
+		return p->length <= e->room;
+	if (p->length == 0 && p->key == 0)
+		return true;
+	if (san_ulp_mr_may(ulp, x->qp, p->key, p->addr, p->length, SAN_RIGHT_PUSH, &mr) !=
+	    SAN_ST_OK)
+		return false;
+	x->dst = san_ulp_mr_at(mr, p->addr);
+	return true;
+}
+
+void
+san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
+		     const struct san_wire_pkt *p, struct rte_mbuf *m)
+{
+	const uint8_t *data = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->payload_off);
+	struct san_ulp_wc wc = {.op = SAN_WC_RECV, .byte_len = p->length};
+	struct san_ulp_rqe *e;
+	rte_be32_t imm;
+
+	ulp->stats.nb_express++;
+	ulp->stats.nb_placed_bytes += p->length;
+	san_ulp_count_rx(x->qp, p->length);
+	if (x->kind == SAN_KIND_PUSH) {
+		memcpy(x->dst, data, p->length);
+		return;
+	}
+	e = san_ulp_qp_take_recv(x->qp);
+	if (x->kind == SAN_KIND_SEND) {
+		san_ulp_sgl_scatter(&e->sgl, 0, data, p->length);
+	} else {
+		memcpy(&imm, data, sizeof(imm));
+		memcpy(x->dst, data + sizeof(imm), p->length);
+		wc.op = SAN_WC_RECV_PUSH_IMM;
+		wc.imm = rte_be_to_cpu_32(imm);
+		wc.has_imm = true;
+	}
+	san_ulp_qp_complete_recv(ulp, x->qp, e, &wc);
+}
+
 /* ---- pulls and atomics ---- */
 
 uint8_t

@@ -186,8 +186,8 @@ struct san_ulp {
 	uint16_t *qp_gens;       /**< how often each place was used before */
 	uint32_t next_qp;        /**< where the search for a free index begins */
 	uint32_t nb_qps;
-	uint32_t *qp_of_slot;
-	struct san_ulp_qps pump; /**< have something to hand over */
+	struct san_ulp_qp **qp_of_slot; /**< NULL: none is bound */
+	struct san_ulp_qps pump;        /**< have something to hand over */
 	struct san_ulp_qps failed;
 	TAILQ_HEAD(, san_ulp_cq)
 	fulls;                       /**< for whose room ended queue pairs wait */
@@ -209,6 +209,10 @@ san_ulp_mr_index(const struct san_ulp *ulp, uint32_t key)
 	return key & (ulp->conf.max_mrs - 1);
 }
 
+/** May the peer of *qp* do this to these bytes? Then *out* is their region. Counts nothing. */
+uint8_t san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key,
+		       uint64_t addr, uint64_t len, enum san_ulp_right right,
+		       struct san_ulp_mr **out);
 /** The region that *r* names by key, address and length, for *right*; or why not. */
 uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 			  const struct san_ulp_qp *qp, enum san_ulp_right right,
@@ -251,7 +255,7 @@ san_ulp_qp_get(const struct san_ulp *ulp, uint32_t qpn)
 static inline struct san_ulp_qp *
 san_ulp_qp_at(const struct san_ulp *ulp, uint16_t slot)
 {
-	return san_ulp_qp_get(ulp, san_ulp_qp_of(ulp, slot));
+	return ulp->qp_of_slot[slot];
 }
 
 static inline uint32_t

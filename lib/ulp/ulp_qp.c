@@ -151,7 +151,9 @@ wait_for_room(struct san_ulp *ulp, struct san_ulp_qp *qp)
 uint32_t
 san_ulp_qp_of(const struct san_ulp *ulp, uint16_t slot)
 {
-	return slot < ulp->conf.max_conns ? ulp->qp_of_slot[slot] : SAN_QPN_NONE;
+	const struct san_ulp_qp *qp = slot < ulp->conf.max_conns ? ulp->qp_of_slot[slot] : NULL;
+
+	return qp != NULL ? qp->qpn : SAN_QPN_NONE;
 }
 
 uint16_t
@@ -208,7 +210,7 @@ san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey)
 
 	if (qp == NULL || slot >= ulp->conf.max_conns)
 		return -EINVAL;
-	if (qp->state == SAN_ULP_QP_BOUND || ulp->qp_of_slot[slot] != SAN_QPN_NONE)
+	if (qp->state == SAN_ULP_QP_BOUND || ulp->qp_of_slot[slot] != NULL)
 		return -EBUSY;
 	/* of its last connection, something still waits for room in a CQ */
 	if (qp->state == SAN_ULP_QP_ENDED && !san_ulp_qp_is_idle(ulp, qpn))
@@ -219,7 +221,7 @@ san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey)
 	qp->blocked = false;
 	qp->ends = qp->failed = false;
 	qp->nb_set_aside = 0;
-	ulp->qp_of_slot[slot] = qpn;
+	ulp->qp_of_slot[slot] = qp;
 	san_ulp_qp_mark(ulp, qp);
 	return 0;
 }
@@ -366,7 +368,7 @@ san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn)
 		return;
 	/* a connection may end before it carried anything: what waited for it completes, too */
 	if (qp->state == SAN_ULP_QP_BOUND)
-		ulp->qp_of_slot[qp->slot] = SAN_QPN_NONE;
+		ulp->qp_of_slot[qp->slot] = NULL;
 	qp->state = SAN_ULP_QP_ENDED;
 	qp->blocked = false;
 	qp->nb_set_aside = 0;

@@ -299,6 +299,21 @@ struct san_wire_cm {
 enum san_drop san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 			     struct san_wire_ack *ack);
 
+/**
+ * Express: is it an unsolicited push that is whole in its packet, well-formed, in one segment, from
+ * the peer of *path*? Then *p* has what such a packet carries, and no more; its ICRC is still to be
+ * checked. Else nothing is said about it: san_wire_parse() does. *m* is not changed.
+ */
+bool san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path,
+		      uint16_t udp_port, struct san_wire_pkt *p);
+/** ... and are its padding and ICRC right? */
+bool san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p);
+/**
+ * The CID that a frame is for, if it is one of ours: it is not looked at any closer.
+ * SAN_WIRE_CID_CM: too short for one.
+ */
+uint32_t san_wire_cid_at(const struct rte_mbuf *m);
+
 /** What tells the lcore of a packet. */
 struct san_wire_peek {
 	uint32_t cid;        /**< destination */

@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <rte_byteorder.h>
 #include <rte_common.h>
@@ -74,10 +75,23 @@ struct wire_cnp {
 } __rte_packed;
 static_assert(sizeof(struct wire_cnp) == 16, "CNP");
 
+/** The CID that it is for: it fills a word with the byte before it, and so does the PSN. */
 static inline uint32_t
-wire_get24(const uint8_t b[3])
+wire_bth_cid(const struct wire_bth *bth)
 {
-	return (uint32_t)b[0] << 16 | (uint32_t)b[1] << 8 | b[2];
+	rte_be32_t word;
+
+	memcpy(&word, &bth->resv8a, sizeof(word));
+	return rte_be_to_cpu_32(word) & 0xffffff;
+}
+
+static inline uint32_t
+wire_bth_psn(const struct wire_bth *bth)
+{
+	rte_be32_t word;
+
+	memcpy(&word, &bth->ackreq, sizeof(word));
+	return rte_be_to_cpu_32(word) & 0xffffff;
 }
 
 static inline void

@@ -240,11 +240,11 @@ get_bth(const struct wire_bth *bth, struct san_wire_pkt *p)
 {
 	p->op = bth->opcode;
 	p->pkey = rte_be_to_cpu_16(bth->pkey);
-	p->dcid = wire_get24(bth->dqp);
+	p->dcid = wire_bth_cid(bth);
 	if (p->op == SAN_OP_CNP)
 		return;
 	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
-	p->psn = wire_get24(bth->psn);
+	p->psn = wire_bth_psn(bth);
 }
 
 /** Lengths: header, payload, padding, ICRC fill *len* exactly, in words of four bytes. */
@@ -590,6 +590,106 @@ parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 	if (unlikely(p->flags & SAN_F_PIECE))
 		p->payload_len = piece_len;
 	return drop;
+}
+
+/* The ordinary packet: what is checked above, of one type, and nothing is written down twice. */
+
+static inline bool
+is_front_v4(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port)
+{
+	const struct wire_front_v4 *f = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
+	uint32_t src, dst, len;
+
+	memcpy(&src, path->dst.b + V4_OFFSET, sizeof(src));
+	memcpy(&dst, path->src.b + V4_OFFSET, sizeof(dst));
+	return f->ip.next_proto_id == IPPROTO_UDP && f->ip.src_addr == src &&
+		f->ip.dst_addr == dst && san_ip_is_v4(&path->dst) &&
+		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
+		check_v4(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
+}
+
+static inline bool
+is_front_v6(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port)
+{
+	const struct wire_front_v6 *f = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
+	uint32_t len;
+
+	return rte_be_to_cpu_32(f->ip.vtc_flow) >> 28 == 6 && f->ip.proto == IPPROTO_UDP &&
+		memcmp(f->ip.src_addr, path->dst.b, sizeof(path->dst.b)) == 0 &&
+		memcmp(f->ip.dst_addr, path->src.b, sizeof(path->src.b)) == 0 &&
+		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
+		check_v6(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
+}
+
+/** @return the BTH; NULL: not of *path*, or not in one segment that it fills. */
+static inline const struct wire_bth *
+express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
+	      struct san_wire_pkt *p)
+{
+	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
+	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
+	uint32_t hdr_len = sizeof(*v4) + sizeof(struct wire_rt) + sizeof(struct wire_unslctd_data);
+	uint32_t len = rte_pktmbuf_data_len(m);
+
+	if (m->nb_segs != 1 || len < hdr_len + WIRE_ICRC_LEN)
+		return NULL;
+	p->v6 = v4->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4);
+	if (likely(!p->v6)) {
+		p->ce = (v4->ip.type_of_service & IP_ECN_CE) == IP_ECN_CE;
+		p->payload_off = (uint16_t)hdr_len;
+		return is_front_v4(m, path, udp_port) ? &v4->bth : NULL;
+	}
+	hdr_len += sizeof(*v6) - sizeof(*v4);
+	if (v6->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) || len < hdr_len + WIRE_ICRC_LEN)
+		return NULL;
+	p->ce = (rte_be_to_cpu_32(v6->ip.vtc_flow) >> 20 & IP_ECN_CE) == IP_ECN_CE;
+	p->payload_off = (uint16_t)hdr_len;
+	return is_front_v6(m, path, udp_port) ? &v6->bth : NULL;
+}
+
+uint32_t
+san_wire_cid_at(const struct rte_mbuf *m)
+{
+	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
+	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
+
+	if (rte_pktmbuf_data_len(m) < sizeof(*v6))
+		return SAN_WIRE_CID_CM;
+	return wire_bth_cid(v4->eth.type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ? &v4->bth :
+										    &v6->bth);
+}
+
+bool
+san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
+		 struct san_wire_pkt *p)
+{
+	const struct wire_bth *bth = express_front(m, path, udp_port, p);
+	const struct wire_rt *rt;
+	uint32_t pad, len;
+
+	if (bth == NULL || bth->opcode != SAN_OP_PUSH_UNSLCTD_DATA ||
+	    check_bth(bth) != SAN_DROP_NONE)
+		return false;
+	get_bth(bth, p);
+	pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
+	len = rte_pktmbuf_data_len(m) - p->payload_off - WIRE_ICRC_LEN;
+	if (len % 4 != 0 || len < pad)
+		return false;
+	p->payload_len = (uint16_t)(len - pad);
+	rt = (const struct wire_rt *)(bth + 1);
+	return parse_rt(rt, p) == SAN_DROP_NONE && (p->flags & SAN_F_PIECE) == 0 &&
+		check_type(p) == SAN_DROP_NONE &&
+		parse_unslctd_data((const void *)(rt + 1), p) == SAN_DROP_NONE && p->offset == 0 &&
+		(p->flags & SAN_F_LAST) != 0 && data_len(p) == p->length;
+}
+
+bool
+san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	uint32_t len = rte_pktmbuf_data_len(m);
+
+	return check_tail(m, p->v6, len, len - WIRE_ICRC_LEN - p->payload_off - p->payload_len) ==
+		SAN_DROP_NONE;
 }
 
 __rte_noinline void

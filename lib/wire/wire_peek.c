@@ -79,7 +79,7 @@ san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_peek 
 	bth = is_v4 ? &v4->bth : &v6->bth;
 	if (udp->dst_port != rte_cpu_to_be_16(udp_port))
 		return false;
-	out->cid = wire_get24(bth->dqp);
+	out->cid = wire_bth_cid(bth);
 	out->cm_msg = 0;
 	if (unlikely(out->cid == SAN_WIRE_CID_CM) && bth->opcode == SAN_OP_CM)
 		peek_cm(m, bth,

@@ -197,7 +197,7 @@ take_data(struct side *s, struct rte_mbuf *m)
 {
 	const struct header *h =
 		s->message - s->rx_offset >= s->data.payload ? &s->data : &s->last;
-	uint32_t psn = wire_get24(front(m)->bth.psn) | (uint32_t)rt(m)->psn_hi << PSN_BITS;
+	uint32_t psn = wire_bth_psn(&front(m)->bth) | (uint32_t)rt(m)->psn_hi << PSN_BITS;
 
 	if (rte_pktmbuf_pkt_len(m) != (uint32_t)(h->len + h->payload + h->tail) ||
 	    psn != s->expected) {

@@ -140,7 +140,7 @@ san_tl_tx_next__message_limit(void **state)
 
 /* PCB-5: received is not complete: a message counts until the cumulative RSN passes it. */
 static void
-san_tl_on_cmpl_in__frees_the_count(void **state)
+san_tl_on_ack__frees_the_count(void **state)
 {
 	struct san_tl_conn *tc = pair_tc(0);
 	uint32_t i;
@@ -153,12 +153,11 @@ san_tl_on_cmpl_in__frees_the_count(void **state)
 	pair_xfer(1);
 	assert_int_equal(tc->nb_msgs, 2);
 	pair.c[0]->cmpl_in = pair_rsn(1);
-	pair.c[0]->cmpl_in_valid = true;
-	san_tl_on_cmpl_in(pair.h[0].tl, pair.slot[0]);
+	san_tl_on_ack(pair.h[0].tl, pair.c[0], pair.now);
 	assert_int_equal(tc->nb_msgs, 1);
 	assert_int_equal(pair.f[0].nb_cmpl, 0); /* the packet's ACK is another matter */
 	pair.c[0]->cmpl_in = pair_rsn(50);      /* never issued: nobody believes it */
-	san_tl_on_cmpl_in(pair.h[0].tl, pair.slot[0]);
+	san_tl_on_ack(pair.h[0].tl, pair.c[0], pair.now);
 	assert_int_equal(tc->nb_msgs, 1);
 }
 
@@ -213,9 +212,17 @@ san_tl_tx_fill__again_the_same(void **state)
 	assert_memory_equal(bytes, rte_pktmbuf_mtod(pair.out[1].m, char *), first.payload_len);
 }
 
+static void
+on_acked(const struct san_pdl_entry *e)
+{
+	pair.h[0].pdl->acked[0] = *e;
+	pair.h[0].pdl->nb_acked = 1;
+	san_tl_on_ack(pair.h[0].tl, pair.c[0], pair.now);
+}
+
 /* RT-20: acknowledged when all its packets are, not when LAST is. */
 static void
-san_tl_on_acked__all_packets(void **state)
+san_tl_on_ack__all_packets(void **state)
 {
 	struct san_pdl_entry e = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .rsn = pair_rsn(0)};
 
@@ -223,10 +230,10 @@ san_tl_on_acked__all_packets(void **state)
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 1500), 0);
 	assert_int_equal(pair_tx(0), 2);
 	e.flags = SAN_F_LAST;
-	san_tl_on_acked(pair.h[0].tl, pair.slot[0], &e, 1, pair.now);
+	on_acked(&e);
 	assert_int_equal(pair.f[0].nb_cmpl, 0);
 	e.flags = 0;
-	san_tl_on_acked(pair.h[0].tl, pair.slot[0], &e, 1, pair.now);
+	on_acked(&e);
 	assert_int_equal(pair.f[0].nb_cmpl, 1);
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
 }
@@ -337,10 +344,10 @@ UNIT_TEST(test_tl_initiator)
 		T(san_tl_submit__solicited_or_not),
 		U(san_tl_submit__n, setup_tight),
 		U(san_tl_tx_next__message_limit, setup_tight),
-		U(san_tl_on_cmpl_in__frees_the_count, setup_tight),
+		U(san_tl_on_ack__frees_the_count, setup_tight),
 		T(san_tl_tx_next__rsn_order),
 		T(san_tl_tx_fill__again_the_same),
-		T(san_tl_on_acked__all_packets),
+		T(san_tl_on_ack__all_packets),
 		T(san_tl_txn_finish__in_order),
 		U(san_tl_txn_finish__unordered, setup_unordered),
 		T(san_tl_rx_pull_data__refused),
