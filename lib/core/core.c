@@ -288,22 +288,21 @@ prefetch_cid(const struct san_core *core, uint32_t cid)
 static void
 rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
-	uint32_t next, cid = SAN_WIRE_CID_CM;
-	uint16_t i;
+	uint16_t i, k;
 
 	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n; i += k) {
 		if (i + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH_AHEAD], void *));
-		next = i + 1 < n ? san_wire_cid_at(pkts[i + 1]) : SAN_WIRE_CID_CM;
-		if (next != cid && next != SAN_WIRE_CID_CM)
-			prefetch_cid(core, next);
-		cid = next;
-		if (likely(san_express_rx(&core->express, pkts[i], now_ns)))
-			core->drops[SAN_DROP_NONE]++;
-		else
+		if (i + 1 < n)
+			prefetch_cid(core, san_wire_cid_at(pkts[i + 1]));
+		k = san_express_rx(&core->express, &pkts[i], n - i, now_ns);
+		core->drops[SAN_DROP_NONE] += k;
+		if (unlikely(k == 0)) {
 			core->drops[rx_packet(core, pkts[i], now_ns)]++;
+			k = 1;
+		}
 	}
 }
 

@@ -1,26 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <rte_prefetch.h>
+
 #include "express.h"
 
-bool
-san_express_rx(struct san_express *x, struct rte_mbuf *m, uint64_t now_ns)
+#define PREFETCH_AHEAD 4 /* packets */
+
+/*
+ * Are the headers of *m* ordinary? Packets of one visit are alike: then what the last one said of
+ * the connection, and of our packets, is said again.
+ */
+static inline bool
+read_headers(const struct san_express *x, const struct san_pdl_conn *c, struct rte_mbuf *m,
+	     const struct rte_mbuf *last, struct san_wire_pkt *p, bool *is_alike)
 {
-	struct san_pdl_conn *c;
+	*is_alike = last != NULL && san_wire_express_next(m, last, p);
+	return *is_alike ||
+		(san_wire_express(m, &c->path, x->udp_port, p) && san_pdl_express_of(c, p));
+}
+
+uint16_t
+san_express_rx(struct san_express *x, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	struct san_pdl_conn *c = san_pdl_conn_find(x->pdl, san_wire_cid_at(pkts[0]));
+	struct rte_mbuf *last = NULL;
+	bool is_alike, ackreq = false;
 	struct san_ulp_express u;
 	struct san_wire_pkt p;
+	uint16_t i, k, max;
+	uint32_t rsn = 0;
 
-	if (!x->is_on)
-		return false;
-	c = san_pdl_conn_find(x->pdl, san_wire_cid_at(m));
-	if (c == NULL || c->odd != 0 || !san_wire_express(m, &c->path, x->udp_port, &p) ||
-	    !san_pdl_express(c, &p) || !san_tl_express(x->tl, c->slot, &p) ||
-	    !san_wire_express_sum(m, &p) || !san_ulp_express(x->ulp, c->slot, &p, &u))
-		return false;
-	san_pdl_express_ack(x->pdl, c, &p, now_ns);
-	san_tl_on_ack(x->tl, c, now_ns);
-	san_ulp_express_take(x->ulp, &u, &p, m);
-	san_pdl_express_take(x->pdl, c, &p, now_ns);
-	san_tl_express_take(x->tl, c->slot, p.rsn, now_ns);
-	san_death_add(x->tl->death, m);
-	return true;
+	if (c == NULL || !x->is_on)
+		return 0;
+	san_ulp_express_start(x->ulp, c->slot, &u);
+	max = san_tl_express_run(x->tl, c->slot, n);
+	for (k = 0; k < max && c->odd == 0; k++) {
+		if (!read_headers(x, c, pkts[k], last, &p, &is_alike) ||
+		    !san_pdl_express(c, &p, k) || !san_tl_express(x->tl, c->slot, &p, k) ||
+		    !san_wire_express_sum(pkts[k], &p) || !san_ulp_express(x->ulp, &p, &u))
+			break;
+		if (k + PREFETCH_AHEAD < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[k + PREFETCH_AHEAD], void *));
+		if (!is_alike) {
+			san_pdl_express_ack(x->pdl, c, &p, k, now_ns);
+			san_tl_on_ack(x->tl, c, now_ns);
+		}
+		san_ulp_express_take(x->ulp, &u, &p, pkts[k]);
+		ackreq |= p.ackreq;
+		last = pkts[k];
+		rsn = p.rsn;
+	}
+	if (k == 0)
+		return 0;
+	san_pdl_express_take(x->pdl, c, k, ackreq, now_ns);
+	san_tl_express_take(x->tl, c->slot, k, rsn, now_ns);
+	for (i = 0; i < k; i++)
+		san_death_add(x->tl->death, pkts[i]);
+	return k;
 }

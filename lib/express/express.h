@@ -8,10 +8,10 @@
  *
  * No rule is written here. Each layer has, beside its rule, a pair of functions: one that says
  * whether the packet is the ordinary case of that layer and changes nothing, and one that does
- * what the general path would do with it. Express asks all, then does all. It runs only if the
- * connection's word *odd* is 0 (pdl_odd.h); whoever it refuses goes the general path, which is
- * complete by itself: with or without express, the same packets go out and the same completions
- * come.
+ * what the general path would do with it. Express asks all, then does all; what is the same for
+ * packets that came together is done once. It runs only if the connection's word *odd* is 0
+ * (pdl_odd.h). A packet that it refuses goes the general path, which is complete by itself: with
+ * or without express, the same packets go out and the same completions come.
  *
  * Thread rule: everything here belongs to one lcore.
  */
@@ -30,9 +30,11 @@ struct san_express {
 };
 
 /**
- * Take *m*, if it is an unsolicited push that is whole in its packet and in its turn. False:
- * nothing has changed, it goes the general path. True: *m* is on tl's death row.
+ * Take packets from the first of *pkts* on, as long as they are of one connection, each an
+ * unsolicited push that is whole in its packet and in its turn. Returned: how many; they are on
+ * tl's death row. The next one goes the general path, and nothing of it has changed.
  */
-bool san_express_rx(struct san_express *x, struct rte_mbuf *m, uint64_t now_ns);
+uint16_t san_express_rx(struct san_express *x, struct rte_mbuf **pkts, uint16_t n,
+			uint64_t now_ns);
 
 #endif /* EXPRESS_H */

@@ -427,16 +427,19 @@ void san_pdl_rx_revoke(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn
 enum san_win san_pdl_win_of(uint8_t op, uint8_t flags);
 
 /**
- * Express: is *p*, of the data window, the next one of *c*, which is not odd? Source address and
- * CID are the caller's to compare. Changes nothing.
+ * Express: is *p* of *c*, which is not odd, and without a mark? Its source address is the
+ * caller's to compare. Changes nothing, and neither does the next.
  */
-bool san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p);
+bool san_pdl_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p);
+/** Is its PSN the one behind the next *nb_taken* of the data window, where nothing is held? */
+bool san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p,
+		     uint16_t nb_taken);
 /** It is taken: what it says of our packets first, as san_pdl_rx_check() has it ... */
 void san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-			 uint64_t now_ns);
-/** ... and when it is placed, its PSN: san_pdl_rx_commit() with SAN_RX_ACKED. */
-void san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-			  uint64_t now_ns);
+			 uint16_t nb_taken, uint64_t now_ns);
+/** ... and when all are placed, their PSNs: san_pdl_rx_commit() of each with SAN_RX_ACKED. */
+void san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken,
+			  bool ackreq, uint64_t now_ns);
 
 /* ---- pdl_tx.c, pdl_sched.c: what goes next ---- */
 

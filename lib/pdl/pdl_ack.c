@@ -67,7 +67,6 @@ san_pdl_ack_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 void
 san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
-	c->ack.nb_unreported++;
 	if (c->ack.nb_unreported >= pdl->conf.ack_every) {
 		san_pdl_ack_owe(pdl, c, false);
 	} else if (c->ack.deadline_ns == SAN_TIME_NEVER) {

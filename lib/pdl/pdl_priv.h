@@ -88,7 +88,7 @@ void san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words);
 
 /** Owe an ACK; *must*: a reverse packet can't stand for it. */
 void san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must);
-/** A packet took its place in a window, or moved on in it: coalesce (RT-8). */
+/** Packets took their place in a window, or moved on in it, and were counted: coalesce (RT-8). */
 void san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** A reverse packet carries the bases: cancel what it makes needless. */
 void san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);

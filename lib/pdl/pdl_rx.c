@@ -160,7 +160,6 @@ take_header(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_p
 	c->last_rx_ns = now_ns;
 	if (unlikely(c->odd & SAN_ODD_SILENT))
 		san_pdl_rtx_heard(pdl, c, now_ns);
-	c->nb_rx_pkts++;
 	c->cmpl_in = san_seq_max(c->cmpl_in, p->cmpl_rsn);
 }
 
@@ -183,6 +182,7 @@ san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p, const struct san_w
 		return SAN_DROP_NONE;
 	}
 	take_header(pdl, c, p, now_ns);
+	c->nb_rx_pkts++;
 	san_pdl_ack_apply(pdl, c, p, p->op == SAN_OP_ACK ? ack : NULL, now_ns);
 	win = san_pdl_win_of(p->op, p->flags);
 	if (win != SAN_WIN_MAX)
@@ -216,6 +216,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 			san_pdl_rxw_take(w, p->psn);
 		else
 			san_pdl_rxw_receive(w, p->psn);
+		c->ack.nb_unreported++;
 		san_pdl_ack_coalesce(pdl, c, now_ns);
 		/* It makes a hole or fills one: the sender wants to know. */
 		if (!in_order)
@@ -235,44 +236,54 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 		return;
 	san_pdl_rxw_ack(w, psn);
 	/* Nothing more is held: whoever waits for this one need not wait for the timer. */
-	if (!san_pdl_rxw_has_gap(w))
+	if (!san_pdl_rxw_has_gap(w)) {
 		san_pdl_ack_owe(pdl, c, false);
-	else
+	} else {
+		c->ack.nb_unreported++;
 		san_pdl_ack_coalesce(pdl, c, now_ns);
+	}
 	narrow(pdl, w);
 }
 
 /* ---- express: the next PSN, and nothing is held ---- */
 
 bool
-san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
+san_pdl_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
+{
+	return p->dcid == c->cid && p->tag == c->tag && p->pkey == c->pkey && !p->ce;
+}
+
+bool
+san_pdl_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p, uint16_t nb_taken)
 {
 	const struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];
 
-	return p->tag == c->tag && p->pkey == c->pkey && !p->ce && p->psn == w->base &&
-		w->high == w->base;
+	return p->psn == w->base + nb_taken && w->high == w->base;
 }
 
 void
 san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-		    uint64_t now_ns)
+		    uint16_t nb_taken, uint64_t now_ns)
 {
 	take_header(pdl, c, p, now_ns);
 	san_pdl_ack_apply(pdl, c, p, NULL, now_ns);
-	san_pdl_ack_echo(pdl, c, p, now_ns);
-	c->nb_copies = 0;
+	if (nb_taken == 0 || san_seq_ge(p->tx_time, c->ack.echo_tx))
+		san_pdl_ack_echo(pdl, c, p, now_ns);
 }
 
 void
-san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken, bool ackreq,
 		     uint64_t now_ns)
 {
 	struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];
 
-	w->base++;
-	w->high++;
+	w->base += nb_taken;
+	w->high += nb_taken;
+	c->nb_copies = 0;
+	c->nb_rx_pkts += nb_taken;
+	c->ack.nb_unreported += nb_taken;
 	san_pdl_ack_coalesce(pdl, c, now_ns);
-	if (p->ackreq)
+	if (ackreq)
 		san_pdl_ack_owe(pdl, c, false);
 }
 

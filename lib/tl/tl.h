@@ -643,13 +643,17 @@ int san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now
 enum san_drop san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 			uint64_t now_ns);
 
+/** Express: of *n* packets of this connection, how many may be taken together? */
+uint16_t san_tl_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n);
 /**
- * Express: is it the turn of *p*, an unsolicited push that is whole, on a connection that is not
- * odd? Changes nothing.
+ * Is it the turn of *p*, an unsolicited push that is whole, behind *nb_taken* like it, on a
+ * connection that is not odd? Changes nothing.
  */
-bool san_tl_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p);
-/** The ULP has taken it: its RSN is finished. */
-void san_tl_express_take(struct san_tl *tl, uint16_t slot, uint32_t rsn, uint64_t now_ns);
+bool san_tl_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p,
+		    uint16_t nb_taken);
+/** The ULP has taken so many: their RSNs are finished. */
+void san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, uint32_t last_rsn,
+			 uint64_t now_ns);
 
 /* ---- transmit ---- */
 

@@ -189,22 +189,6 @@ begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt
 	return false;
 }
 
-/* The RSNs of the packet are finished. */
-static void
-finish_all(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p)
-{
-	uint32_t i, last = p->length - 1;
-
-	if (!tc->peer.ordered || tc->nb_refused != 0) {
-		for (i = 0; i < last; i++)
-			san_tl_rsn_finish(tl, tc, p->rsn + i, SAN_ST_OK);
-	} else { /* nothing is known of them, so the base passes all at once */
-		tc->rx_base += last;
-		tl->stats.nb_served += last;
-	}
-	san_tl_rsn_finish(tl, tc, p->rsn + last, SAN_ST_OK);
-}
-
 /* Data in its place, ULP-ACK: begin_all() said that both will be. */
 static void
 complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
@@ -225,7 +209,7 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	SAN_VERIFY(status == SAN_ST_OK);
 	tl->stats.nb_packed_rx++;
 	tl->stats.nb_pack_msgs_rx += p->length;
-	finish_all(tl, tc, p);
+	san_tl_rsns_finish(tl, tc, p->rsn, p->length);
 }
 
 /*

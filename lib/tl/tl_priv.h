@@ -263,6 +263,8 @@ bool san_tl_is_finished(const struct san_tl_conn *tc, uint32_t rsn);
 struct san_tl_rxn *san_tl_rxn_find(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
 /** RSN is finished with *code*: move the base, or mark it. Its record is gone already. */
 void san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t code);
+/** Likewise *n* of them, from *rsn* on, that nothing is known of, with OK. */
+void san_tl_rsns_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n);
 /** The base has a new record, or its record a new state: do what can be done in order. */
 void san_tl_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** Bases that wait because too many pulls are on their way, again. */

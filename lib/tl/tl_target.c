@@ -114,6 +114,20 @@ san_tl_rsn_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8
 	}
 }
 
+void
+san_tl_rsns_finish(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint32_t n)
+{
+	/* nothing is known of those before the last, so the base passes them at once */
+	if (likely(tc->peer.ordered && tc->nb_refused == 0)) {
+		tc->rx_base += n - 1;
+		tl->stats.nb_served += n - 1;
+		rsn += n - 1;
+		n = 1;
+	}
+	for (; n > 0; n--)
+		san_tl_rsn_finish(tl, tc, rsn++, SAN_ST_OK);
+}
+
 /* ---- one packet of push data ---- */
 
 /* RNR and RESOURCE mean "not now" on the wire, and the ULP that returns them here means never. */
@@ -502,22 +516,30 @@ san_tl_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 
 /* ---- express: it is over within its packet, and it is its turn ---- */
 
+uint16_t
+san_tl_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n)
+{
+	return tl->conns[slot].peer.ordered ? n : RTE_MIN(n, 1);
+}
+
 bool
-san_tl_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p)
+san_tl_express(const struct san_tl *tl, uint16_t slot, const struct san_wire_pkt *p,
+	       uint16_t nb_taken)
 {
 	const struct san_tl_conn *tc = &tl->conns[slot];
 
 	if (tc->peer.ordered)
-		return p->rsn == tc->rx_base && !san_tl_is_old_round(tc, p);
+		return p->rsn == tc->rx_base + nb_taken && !san_tl_is_old_round(tc, p);
 	return !san_tl_is_finished(tc, p->rsn) && p->rsn - tc->rx_base < tc->peer.n_rx &&
 		!san_tl_is_old_round(tc, p);
 }
 
 void
-san_tl_express_take(struct san_tl *tl, uint16_t slot, uint32_t rsn, uint64_t now_ns)
+san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, uint32_t last_rsn,
+		    uint64_t now_ns)
 {
 	tl->now_ns = now_ns;
-	san_tl_rsn_finish(tl, &tl->conns[slot], rsn, SAN_ST_OK);
+	san_tl_rsns_finish(tl, &tl->conns[slot], last_rsn - nb_taken + 1u, nb_taken);
 	if (unlikely(tl->nb_admit != 0))
 		san_tl_admit_run(tl, now_ns);
 }

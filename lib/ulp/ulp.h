@@ -246,18 +246,20 @@ uint32_t san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr
 uint32_t san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *r,
 			   uint32_t n, uint64_t now_ns);
 
-/** What san_ulp_express() has found for san_ulp_express_take(). */
+/** Express: what san_ulp_express() has found of a packet, and what it knows from those before. */
 struct san_ulp_express {
 	struct san_ulp_qp *qp;
-	uint8_t *dst; /**< pushes: where their bytes go */
-	uint8_t kind; /**< enum san_wire_kind */
+	const struct san_ulp_mr *mr; /**< the peer may push into it; NULL: none is known */
+	uint8_t *dst;                /**< pushes: where their bytes go */
+	uint8_t kind;                /**< enum san_wire_kind */
 };
+/** Before the first of some packets that came together. */
+void san_ulp_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_express *x);
 /**
- * Express: can *p*, an unsolicited push that is whole and in its turn, be taken at once: key,
- * bounds and rights, a receive with room and a completion? Changes nothing, and nothing else may
- * come to the queue pair before it is taken.
+ * Can *p*, an unsolicited push that is whole and in its turn, be taken at once: key, bounds and
+ * rights, a receive with room and a completion? Changes nothing that lasts.
  */
-bool san_ulp_express(const struct san_ulp *ulp, uint16_t slot, const struct san_wire_pkt *p,
+bool san_ulp_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 		     struct san_ulp_express *x);
 /** Place it, and complete it. *m* is of one segment. */
 void san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,

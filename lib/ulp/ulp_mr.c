@@ -146,14 +146,6 @@ find(const struct san_ulp *ulp, uint32_t key)
 	return mr->used && mr->key == key ? mr : NULL;
 }
 
-/* addr + len may wrap: differences are compared only. */
-static bool
-is_inside(const struct san_ulp_mr *mr, uint64_t addr, uint64_t len)
-{
-	return addr >= mr->base && addr - mr->base <= mr->len &&
-		len <= mr->len - (addr - mr->base);
-}
-
 int
 san_ulp_mr_del(struct san_ulp *ulp, uint32_t key)
 {
@@ -196,7 +188,7 @@ san_ulp_mr_find(const struct san_ulp *ulp, uint32_t key, uint16_t owner, uint64_
 {
 	const struct san_ulp_mr *mr = find(ulp, key);
 
-	if (mr == NULL || mr->owner != owner || mr->closing || !is_inside(mr, addr, len))
+	if (mr == NULL || mr->owner != owner || mr->closing || !san_ulp_mr_has(mr, addr, len))
 		return NULL;
 	return san_ulp_mr_at(mr, addr);
 }
@@ -225,7 +217,7 @@ san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t 
 	/* A key of another partition or application is not told from one that never was (RT-29). */
 	if (mr == NULL || mr->pkey != qp->pkey || !is_for(mr, qp))
 		return SAN_ST_BAD_KEY;
-	if (!is_inside(mr, addr, len))
+	if (!san_ulp_mr_has(mr, addr, len))
 		return SAN_ST_BOUNDS;
 	*out = mr;
 	return (mr->rights & right) != 0 ? SAN_ST_OK : SAN_ST_RIGHTS;

@@ -279,33 +279,48 @@ next_recv(const struct san_ulp_qp *qp)
 	return &qp->rqes[qp->rq[qp->rq_head & (qp->rq_depth - 1)]];
 }
 
-bool
-san_ulp_express(const struct san_ulp *ulp, uint16_t slot, const struct san_wire_pkt *p,
-		struct san_ulp_express *x)
+void
+san_ulp_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_express *x)
 {
-	uint8_t kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
-	const struct san_ulp_rqe *e = NULL;
+	x->qp = san_ulp_qp_at(ulp, slot);
+	x->mr = NULL;
+}
+
+/* That of the packet before, most often: of that only the bounds are still to be checked. */
+static inline bool
+may_push(const struct san_ulp *ulp, const struct san_wire_pkt *p, struct san_ulp_express *x)
+{
 	struct san_ulp_mr *mr;
 
-	x->qp = san_ulp_qp_at(ulp, slot);
-	x->kind = kind;
-	x->dst = NULL;
-	if (unlikely(x->qp == NULL))
-		return false;
-	if (kind != SAN_KIND_PUSH) {
-		e = next_recv(x->qp);
-		if (e == NULL)
-			return false;
-	}
-	if (kind == SAN_KIND_SEND)
-		return p->length <= e->room;
 	if (p->length == 0 && p->key == 0)
 		return true;
-	if (san_ulp_mr_may(ulp, x->qp, p->key, p->addr, p->length, SAN_RIGHT_PUSH, &mr) !=
-	    SAN_ST_OK)
+	if (x->mr == NULL || x->mr->key != p->key) {
+		if (san_ulp_mr_may(ulp, x->qp, p->key, p->addr, p->length, SAN_RIGHT_PUSH, &mr) !=
+		    SAN_ST_OK)
+			return false;
+		x->mr = mr;
+	} else if (!san_ulp_mr_has(x->mr, p->addr, p->length)) {
 		return false;
-	x->dst = san_ulp_mr_at(mr, p->addr);
+	}
+	x->dst = san_ulp_mr_at(x->mr, p->addr);
 	return true;
+}
+
+bool
+san_ulp_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
+		struct san_ulp_express *x)
+{
+	const struct san_ulp_rqe *e;
+
+	if (unlikely(x->qp == NULL))
+		return false;
+	x->kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
+	if (x->kind == SAN_KIND_PUSH)
+		return may_push(ulp, p, x);
+	e = next_recv(x->qp);
+	if (e == NULL)
+		return false;
+	return x->kind == SAN_KIND_SEND ? p->length <= e->room : may_push(ulp, p, x);
 }
 
 void

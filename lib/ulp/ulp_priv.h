@@ -218,6 +218,14 @@ uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint6
 			  const struct san_ulp_qp *qp, enum san_ulp_right right,
 			  struct san_ulp_mr **out);
 
+/** Are these bytes inside? addr + len may wrap: differences are compared only. */
+static inline bool
+san_ulp_mr_has(const struct san_ulp_mr *mr, uint64_t addr, uint64_t len)
+{
+	return addr >= mr->base && addr - mr->base <= mr->len &&
+		len <= mr->len - (addr - mr->base);
+}
+
 /** Where byte *addr*, as the remote side calls it, lies. */
 static inline uint8_t *
 san_ulp_mr_at(const struct san_ulp_mr *mr, uint64_t addr)

@@ -306,6 +306,12 @@ enum san_drop san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_w
  */
 bool san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path,
 		      uint16_t udp_port, struct san_wire_pkt *p);
+/**
+ * Is *m* like *last*, which express has taken, and of which *p* speaks, but for its number, place
+ * and length? Then *p* is what *m* carries. False: nothing is said about it, and *p* is undefined.
+ */
+bool san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
+			   struct san_wire_pkt *p);
 /** ... and are its padding and ICRC right? */
 bool san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p);
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "wire_check.h"
 #include "wire_pack.h"
-#include "wire_priv.h"
 
 /*
  * Order of the checks: what is needed to find the ICRC, the ICRC, then the RT
@@ -11,10 +11,7 @@
  * Nothing is read before headers_at() has said that it is there.
  */
 
-#define V4_OFFSET    12 /* of an IPv4 address in struct san_ip */
-#define IP_ECN_CE    0x03
-#define FRAG_OFFSET  RTE_IPV4_HDR_OFFSET_MASK
-#define FRAG_ALLOWED RTE_IPV4_HDR_DF_FLAG
+#define FRAG_OFFSET RTE_IPV4_HDR_OFFSET_MASK
 
 /** Make *n* bytes contiguous by taking them from the following segments. */
 static __rte_noinline bool
@@ -71,48 +68,6 @@ ip_from_v4(struct san_ip *ip, rte_be32_t addr)
 	memcpy(ip->b + V4_OFFSET, &addr, sizeof(addr));
 }
 
-/** Without options the sum needs no loop. */
-static inline bool
-ipv4_cksum_valid(const struct rte_ipv4_hdr *ip)
-{
-	uint32_t words[sizeof(*ip) / sizeof(uint32_t)];
-	uint64_t sum;
-
-	memcpy(words, ip, sizeof(words));
-	sum = (uint64_t)words[0] + words[1] + words[2] + words[3] + words[4];
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	return sum == UINT16_MAX;
-}
-
-static inline bool
-udp_len_valid(const struct rte_udp_hdr *udp, uint32_t len)
-{
-	return rte_be_to_cpu_16(udp->dgram_len) == len &&
-		len >= sizeof(*udp) + sizeof(struct wire_bth) + WIRE_ICRC_LEN;
-}
-
-/** IPv4 and UDP header of a datagram to our port. *len*: end of it in the frame. */
-static inline enum san_drop
-check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
-{
-	uint16_t frag = rte_be_to_cpu_16(f->ip.fragment_offset);
-	uint32_t total = rte_be_to_cpu_16(f->ip.total_length);
-	uint64_t cksum = m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
-
-	if (f->ip.version_ihl != RTE_IPV4_VHL_DEF || (frag & ~FRAG_ALLOWED) != 0)
-		return SAN_DROP_IP_HEADER;
-	if (total < sizeof(f->ip) || sizeof(f->eth) + total > rte_pktmbuf_pkt_len(m))
-		return SAN_DROP_SHORT;
-	if (cksum != RTE_MBUF_F_RX_IP_CKSUM_GOOD && !ipv4_cksum_valid(&f->ip))
-		return SAN_DROP_IP_CHECKSUM;
-	if (!udp_len_valid(&f->udp, total - (uint32_t)sizeof(f->ip)))
-		return SAN_DROP_UDP_LENGTH;
-	*len = sizeof(f->eth) + total;
-	return SAN_DROP_NONE;
-}
-
 /** Ours as far as can be known: a later fragment has no port, inet judges it. */
 static inline enum san_drop
 claim_v4(struct rte_mbuf *m, uint16_t udp_port)
@@ -164,18 +119,6 @@ parse_v4(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	return SAN_DROP_NONE;
 }
 
-/** IPv6 and UDP header of a datagram to our port. *len*: end of it in the frame. */
-static inline enum san_drop
-check_v6(const struct rte_mbuf *m, const struct wire_front_v6 *f, uint32_t *len)
-{
-	uint32_t plen = rte_be_to_cpu_16(f->ip.payload_len);
-
-	*len = offsetof(struct wire_front_v6, udp) + plen;
-	if (*len > rte_pktmbuf_pkt_len(m))
-		return SAN_DROP_SHORT;
-	return udp_len_valid(&f->udp, plen) ? SAN_DROP_NONE : SAN_DROP_UDP_LENGTH;
-}
-
 static inline enum san_drop
 parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t *len)
 {
@@ -211,42 +154,6 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	return headers_at(m, sizeof(*f));
 }
 
-/**
- * BTH against its type. Another implementation sends a CNP: what InfiniBand
- * leaves to it (SE, M, F, B, PSN) is not looked at there.
- */
-static inline enum san_drop
-check_bth(const struct wire_bth *bth)
-{
-	uint8_t zero_bits = WIRE_BTH_SE | WIRE_BTH_MIGREQ;
-	uint8_t zero_resv8a = 0xff;
-
-	if ((bth->bits & WIRE_BTH_TVER) != 0)
-		return SAN_DROP_BTH;
-	if (wire_op_get(bth->opcode) == NULL) {
-		if (bth->opcode != SAN_OP_CNP)
-			return SAN_DROP_OPCODE;
-		zero_bits = 0;
-		zero_resv8a ^= WIRE_BTH_FECN | WIRE_BTH_BECN;
-	}
-	if ((bth->bits & zero_bits) != 0 || (bth->resv8a & zero_resv8a) != 0 ||
-	    (bth->ackreq & ~WIRE_BTH_ACKREQ) != 0)
-		return SAN_DROP_BTH;
-	return SAN_DROP_NONE;
-}
-
-static inline void
-get_bth(const struct wire_bth *bth, struct san_wire_pkt *p)
-{
-	p->op = bth->opcode;
-	p->pkey = rte_be_to_cpu_16(bth->pkey);
-	p->dcid = wire_bth_cid(bth);
-	if (p->op == SAN_OP_CNP)
-		return;
-	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
-	p->psn = wire_bth_psn(bth);
-}
-
 /** Lengths: header, payload, padding, ICRC fill *len* exactly, in words of four bytes. */
 static inline enum san_drop
 parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len, uint32_t *pad)
@@ -273,73 +180,6 @@ parse_bth(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t len, uint32_t *pa
 	return headers_at(m, hdr_len);
 }
 
-/** ICRC, and the padding in front of it. */
-static inline enum san_drop
-check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
-{
-	static const uint8_t zero[3];
-	uint8_t copy[SAN_WIRE_TAIL_MAX];
-	const uint8_t *tail;
-	rte_le32_t icrc;
-
-	tail = rte_pktmbuf_read(m, len - WIRE_ICRC_LEN - pad, pad + WIRE_ICRC_LEN, copy);
-	memcpy(&icrc, tail + pad, sizeof(icrc));
-	if (rte_le_to_cpu_32(icrc) != san_wire_icrc(m, v6, len - WIRE_ICRC_LEN))
-		return SAN_DROP_ICRC;
-	if (unlikely(pad != 0) && memcmp(tail, zero, pad) != 0)
-		return SAN_DROP_RESERVED;
-	return SAN_DROP_NONE;
-}
-
-static inline enum san_drop
-parse_rt(const struct wire_rt *rt, struct san_wire_pkt *p)
-{
-	if (rt->version >> WIRE_RT_VERSION_SHIFT != SAN_WIRE_VERSION)
-		return SAN_DROP_VERSION;
-	if ((rt->version & WIRE_RT_RESERVED) != 0 || (rt->flags & ~SAN_F_ALL) != 0)
-		return SAN_DROP_RESERVED;
-	p->flags = rt->flags;
-	p->round = rt->round;
-	p->psn |= (uint32_t)rt->psn_hi << 24;
-	p->tag = rte_be_to_cpu_32(rt->tag);
-	p->rsn = rte_be_to_cpu_32(rt->rsn);
-	p->req_ebsn = rte_be_to_cpu_32(rt->req_ebsn);
-	p->data_ebsn = rte_be_to_cpu_32(rt->data_ebsn);
-	p->cmpl_rsn = rte_be_to_cpu_32(rt->cmpl_rsn);
-	p->tx_time = rte_be_to_cpu_32(rt->tx_time);
-	return SAN_DROP_NONE;
-}
-
-/** Bytes of the payload that belong to the transaction: all but the immediate. */
-static inline uint32_t
-data_len(const struct san_wire_pkt *p)
-{
-	bool imm = (p->flags & (SAN_F_KIND | SAN_F_LAST)) ==
-		(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST);
-
-	return imm ? p->payload_len - (uint32_t)SAN_WIRE_IMM_LEN : p->payload_len;
-}
-
-/** Flags, payload and CID against the type. */
-static inline enum san_drop
-check_type(const struct san_wire_pkt *p)
-{
-	const struct wire_op *desc = wire_op_get(p->op);
-	uint8_t kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
-
-	if ((p->flags & ~desc->flags) != 0 || kind > SAN_KIND_PUSH_IMM)
-		return SAN_DROP_FIELD;
-	if (desc->payload != WIRE_ANY_LEN && p->payload_len != desc->payload)
-		return SAN_DROP_FIELD;
-	if (kind == SAN_KIND_PUSH_IMM && (p->flags & SAN_F_LAST) &&
-	    p->payload_len < SAN_WIRE_IMM_LEN)
-		return SAN_DROP_FIELD;
-	/* nothing else goes to that CID: it would be answered as if it were */
-	if ((p->op == SAN_OP_CM) != (p->dcid == SAN_WIRE_CID_CM))
-		return SAN_DROP_FIELD;
-	return SAN_DROP_NONE;
-}
-
 static inline bool
 is_rsvd_zero(const uint8_t rsvd[3])
 {
@@ -347,37 +187,10 @@ is_rsvd_zero(const uint8_t rsvd[3])
 }
 
 static inline enum san_drop
-parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
-{
-	p->length = rte_be_to_cpu_32(x->length);
-	p->key = rte_be_to_cpu_32(x->key);
-	p->addr = rte_be_to_cpu_64(x->addr);
-	return p->length <= SAN_WIRE_LENGTH_MAX ? SAN_DROP_NONE : SAN_DROP_FIELD;
-}
-
-static inline enum san_drop
 parse_slctd_req(const struct wire_slctd_req *x, struct san_wire_pkt *p)
 {
 	p->ssn = rte_be_to_cpu_32(x->ssn);
 	return parse_remote(&x->remote, p);
-}
-
-/** The data lie within *length*; no sum here can wrap. */
-static inline enum san_drop
-parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t length)
-{
-	p->offset = rte_be_to_cpu_32(offset);
-	if (p->offset > length || data_len(p) > length - p->offset)
-		return SAN_DROP_FIELD;
-	return SAN_DROP_NONE;
-}
-
-static inline enum san_drop
-parse_unslctd_data(const struct wire_unslctd_data *x, struct san_wire_pkt *p)
-{
-	enum san_drop drop = parse_remote(&x->remote, p);
-
-	return drop != SAN_DROP_NONE ? drop : parse_offset(x->offset, p, p->length);
 }
 
 static inline enum san_drop
@@ -590,106 +403,6 @@ parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 	if (unlikely(p->flags & SAN_F_PIECE))
 		p->payload_len = piece_len;
 	return drop;
-}
-
-/* The ordinary packet: what is checked above, of one type, and nothing is written down twice. */
-
-static inline bool
-is_front_v4(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port)
-{
-	const struct wire_front_v4 *f = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
-	uint32_t src, dst, len;
-
-	memcpy(&src, path->dst.b + V4_OFFSET, sizeof(src));
-	memcpy(&dst, path->src.b + V4_OFFSET, sizeof(dst));
-	return f->ip.next_proto_id == IPPROTO_UDP && f->ip.src_addr == src &&
-		f->ip.dst_addr == dst && san_ip_is_v4(&path->dst) &&
-		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
-		check_v4(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
-}
-
-static inline bool
-is_front_v6(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port)
-{
-	const struct wire_front_v6 *f = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
-	uint32_t len;
-
-	return rte_be_to_cpu_32(f->ip.vtc_flow) >> 28 == 6 && f->ip.proto == IPPROTO_UDP &&
-		memcmp(f->ip.src_addr, path->dst.b, sizeof(path->dst.b)) == 0 &&
-		memcmp(f->ip.dst_addr, path->src.b, sizeof(path->src.b)) == 0 &&
-		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
-		check_v6(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
-}
-
-/** @return the BTH; NULL: not of *path*, or not in one segment that it fills. */
-static inline const struct wire_bth *
-express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
-	      struct san_wire_pkt *p)
-{
-	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
-	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
-	uint32_t hdr_len = sizeof(*v4) + sizeof(struct wire_rt) + sizeof(struct wire_unslctd_data);
-	uint32_t len = rte_pktmbuf_data_len(m);
-
-	if (m->nb_segs != 1 || len < hdr_len + WIRE_ICRC_LEN)
-		return NULL;
-	p->v6 = v4->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4);
-	if (likely(!p->v6)) {
-		p->ce = (v4->ip.type_of_service & IP_ECN_CE) == IP_ECN_CE;
-		p->payload_off = (uint16_t)hdr_len;
-		return is_front_v4(m, path, udp_port) ? &v4->bth : NULL;
-	}
-	hdr_len += sizeof(*v6) - sizeof(*v4);
-	if (v6->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) || len < hdr_len + WIRE_ICRC_LEN)
-		return NULL;
-	p->ce = (rte_be_to_cpu_32(v6->ip.vtc_flow) >> 20 & IP_ECN_CE) == IP_ECN_CE;
-	p->payload_off = (uint16_t)hdr_len;
-	return is_front_v6(m, path, udp_port) ? &v6->bth : NULL;
-}
-
-uint32_t
-san_wire_cid_at(const struct rte_mbuf *m)
-{
-	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
-	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
-
-	if (rte_pktmbuf_data_len(m) < sizeof(*v6))
-		return SAN_WIRE_CID_CM;
-	return wire_bth_cid(v4->eth.type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ? &v4->bth :
-										    &v6->bth);
-}
-
-bool
-san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
-		 struct san_wire_pkt *p)
-{
-	const struct wire_bth *bth = express_front(m, path, udp_port, p);
-	const struct wire_rt *rt;
-	uint32_t pad, len;
-
-	if (bth == NULL || bth->opcode != SAN_OP_PUSH_UNSLCTD_DATA ||
-	    check_bth(bth) != SAN_DROP_NONE)
-		return false;
-	get_bth(bth, p);
-	pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
-	len = rte_pktmbuf_data_len(m) - p->payload_off - WIRE_ICRC_LEN;
-	if (len % 4 != 0 || len < pad)
-		return false;
-	p->payload_len = (uint16_t)(len - pad);
-	rt = (const struct wire_rt *)(bth + 1);
-	return parse_rt(rt, p) == SAN_DROP_NONE && (p->flags & SAN_F_PIECE) == 0 &&
-		check_type(p) == SAN_DROP_NONE &&
-		parse_unslctd_data((const void *)(rt + 1), p) == SAN_DROP_NONE && p->offset == 0 &&
-		(p->flags & SAN_F_LAST) != 0 && data_len(p) == p->length;
-}
-
-bool
-san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p)
-{
-	uint32_t len = rte_pktmbuf_data_len(m);
-
-	return check_tail(m, p->v6, len, len - WIRE_ICRC_LEN - p->payload_off - p->payload_len) ==
-		SAN_DROP_NONE;
 }
 
 __rte_noinline void

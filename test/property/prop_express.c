@@ -3,8 +3,8 @@
 /*
  * What express takes of a frame's headers is what the parser finds in them, of any frame: an
  * unsolicited push that is whole, of the path; and each of those is taken, so that the ordinary
- * case stays one. Frames are built at random, then most get a bit flipped somewhere, and half of
- * these a new ICRC.
+ * case stays one. So is what it takes of a frame that is like the one before it. Frames are built
+ * at random, then most get a bit flipped somewhere, and half of these a new ICRC.
  */
 
 #include "prop.h"
@@ -18,6 +18,7 @@
 
 static struct rte_mempool *pool;
 static struct san_prng g;
+static uint32_t nb_alike;
 
 static uint32_t
 below(uint32_t n)
@@ -53,33 +54,55 @@ draw_pkt(struct san_wire_pkt *p, uint16_t payload)
 	p->length = payload - RTE_MIN(imm, payload) + (below(8) == 0 ? below(3) : 0);
 }
 
-static struct rte_mbuf *
-draw_frame(const struct san_wire_path *path, struct san_wire_pkt *p)
+/* One of the visit of *p*: like it, but for its numbers, place and length; or for more. */
+static void
+draw_next(struct san_wire_pkt *p, uint16_t payload)
 {
-	uint16_t payload = (uint16_t)below(PAYLOAD), i;
+	uint32_t imm = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT == SAN_KIND_PUSH_IMM ?
+		SAN_WIRE_IMM_LEN :
+		0;
+
+	p->psn += 1 + below(3);
+	p->rsn++;
+	p->ackreq = below(2);
+	p->addr = san_prng_u64(&g);
+	p->length = payload - RTE_MIN(imm, payload);
+	p->round ^= below(8) == 0;
+	p->data_ebsn += below(8) == 0;
+	p->key += below(8) == 0;
+}
+
+static struct rte_mbuf *
+build(const struct san_wire_path *path, const struct san_wire_pkt *p, uint16_t payload)
+{
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
-	uint32_t bit;
 	uint8_t *data;
+	uint16_t i;
 
 	PROP_CHECK(m != NULL);
-	draw_pkt(p, payload);
 	data = (uint8_t *)rte_pktmbuf_append(m, payload);
 	for (i = 0; i < payload; i++)
 		data[i] = (uint8_t)san_prng_u64(&g);
 	san_wire_build(m, path, p);
 	san_wire_seal(m);
+	return m;
+}
+
+/* Most get a bit flipped, in the headers mostly: there is more to say of them. */
+static void
+damage(struct rte_mbuf *m, uint16_t hdr_len)
+{
+	uint32_t bit = below(8u * rte_pktmbuf_data_len(m));
+	uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
+
 	if (below(3) == 0)
-		return m;
-	/* the headers mostly: there is more to say of them */
-	bit = below(8u * rte_pktmbuf_data_len(m));
+		return;
 	if (below(4) != 0)
-		bit %= 8u * san_wire_hdr_len(p->op, !san_ip_is_v4(&path->src));
-	data = rte_pktmbuf_mtod(m, uint8_t *);
+		bit %= 8u * hdr_len;
 	data[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	if (below(2) == 0 && bit / 8 != offsetof(struct wire_eth, type) &&
 	    bit / 8 != offsetof(struct wire_eth, type) + 1)
 		san_wire_seal(m);
-	return m;
 }
 
 static bool
@@ -96,23 +119,11 @@ is_ordinary(const struct rte_mbuf *m, const struct san_wire_path *path,
 		san_ip_eq(&p->dst, &path->src) && m->nb_segs == 1;
 }
 
-#define SAME(field) PROP_CHECK(x.field == p.field)
+#define SAME(field) PROP_CHECK(x->field == p->field)
 
 static void
-check_frame(struct rte_mbuf *m, const struct san_wire_path *path)
+check_same(const struct san_wire_pkt *x, const struct san_wire_pkt *p)
 {
-	struct san_wire_pkt x = {0}, p;
-	static struct san_wire_ack ack;
-	uint32_t len = rte_pktmbuf_data_len(m);
-	bool taken = san_wire_express(m, path, SAN_WIRE_PORT, &x) && san_wire_express_sum(m, &x);
-	enum san_drop drop = san_wire_parse(m, SAN_WIRE_PORT, &p, &ack);
-	bool ordinary;
-
-	ordinary = drop == SAN_DROP_NONE && is_ordinary(m, path, &p);
-	PROP_CHECK(taken == (ordinary && len == rte_pktmbuf_data_len(m)));
-	if (!taken)
-		return;
-	PROP_CHECK(san_wire_cid_at(m) == p.dcid);
 	SAME(op);
 	SAME(flags);
 	SAME(round);
@@ -136,12 +147,42 @@ check_frame(struct rte_mbuf *m, const struct san_wire_path *path)
 	SAME(offset);
 }
 
+/* Returns whether it was taken; *x*: what was found in it then. With *last* it may be like that. */
+static bool
+check_frame(struct rte_mbuf *m, const struct san_wire_path *path, const struct rte_mbuf *last,
+	    struct san_wire_pkt *x)
+{
+	static struct san_wire_ack ack;
+	uint32_t len = rte_pktmbuf_data_len(m);
+	struct san_wire_pkt p, alike = *x;
+	bool is_alike, is_taken, is_right;
+	enum san_drop drop;
+
+	is_alike = last != NULL && san_wire_express_next(m, last, &alike) &&
+		san_wire_express_sum(m, &alike);
+	is_taken = san_wire_express(m, path, SAN_WIRE_PORT, x) && san_wire_express_sum(m, x);
+	drop = san_wire_parse(m, SAN_WIRE_PORT, &p, &ack);
+	is_right = drop == SAN_DROP_NONE && is_ordinary(m, path, &p);
+	PROP_CHECK(is_taken == (is_right && len == rte_pktmbuf_data_len(m)));
+	PROP_CHECK(!is_alike || is_taken);
+	nb_alike += is_alike;
+	if (is_alike)
+		check_same(&alike, &p);
+	if (is_taken) {
+		PROP_CHECK(san_wire_cid_at(m) == p.dcid);
+		check_same(x, &p);
+	}
+	return is_taken;
+}
+
 static void
 run(uint64_t seed)
 {
 	struct san_wire_path path, back;
-	struct san_wire_pkt p;
-	struct rte_mbuf *m;
+	struct san_wire_pkt p, x = {0};
+	struct rte_mbuf *m, *last = NULL;
+	uint16_t payload;
+	bool is_taken;
 	uint32_t i;
 
 	if (pool == NULL) {
@@ -154,11 +195,23 @@ run(uint64_t seed)
 	back = path;
 	back.src = path.dst;
 	back.dst = path.src;
+	nb_alike = 0;
 	for (i = 0; i < NB_FRAMES; i++) {
-		m = draw_frame(&path, &p);
-		check_frame(m, &back);
-		rte_pktmbuf_free(m);
+		payload = (uint16_t)below(PAYLOAD);
+		if (last == NULL || below(4) == 0)
+			draw_pkt(&p, payload);
+		else
+			draw_next(&p, payload);
+		m = build(&path, &p, payload);
+		damage(m, san_wire_hdr_len(p.op, seed & 1));
+		is_taken = check_frame(m, &back, last, &x);
+		rte_pktmbuf_free(last);
+		last = is_taken ? m : NULL;
+		if (!is_taken)
+			rte_pktmbuf_free(m);
 	}
+	rte_pktmbuf_free(last);
+	PROP_CHECK(nb_alike > NB_FRAMES / 100);
 }
 
 PROP_MAIN("express", run)

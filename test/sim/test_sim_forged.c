@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Every type of packet with every wrong field, each with a CE mark, against a connection with
- * something in flight: only a counter changes. (RT-21, RT-24, RT-29)
+ * Every type of packet with every wrong field, with a CE mark and without, against a connection
+ * with something in flight: only a counter changes. (RT-21, RT-24, RT-29)
  */
 
 #include "pair.h"
@@ -29,6 +29,15 @@ enum wrong {
 	W_PSN, /* beyond the window; in a RESET not in flight */
 	W_XID, /* of messages */
 	W_MAX
+};
+
+/* Express would take it (express.h). */
+static const struct wire_sample ordinary = {
+	"ordinary_push",
+	SAN_OP_PUSH_UNSLCTD_DATA,
+	SAN_F_LAST | WIRE_SAMPLE_KIND(PUSH),
+	.payload = 64,
+	.length = 64,
 };
 
 /* The drops of all but messages; NONE: it depends on the type; MAX: there is no such field. */
@@ -126,6 +135,10 @@ pkt_of(const struct wire_sample *s, enum wrong w)
 	pkt.req_ebsn = c->tx[SAN_WIN_REQ].next;
 	pkt.data_ebsn = c->tx[SAN_WIN_DATA].next; /* all that is in flight */
 	pkt.nack_psn = c->tx[SAN_WIN_DATA].base;
+	if (s == &ordinary) {
+		pkt.key = p.kb;
+		pkt.addr = (uintptr_t)p.b;
+	}
 	if (w == W_PSN) { /* it has the tag: what it acknowledges would count */
 		pkt.psn += 5000;
 		pkt.req_ebsn = c->tx[SAN_WIN_REQ].base;
@@ -168,7 +181,7 @@ mark_ce(struct rte_mbuf *m)
 }
 
 static struct rte_mbuf *
-forge(const struct wire_sample *s, enum wrong w)
+forge(const struct wire_sample *s, enum wrong w, bool marked)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(p.w->pool);
 	struct san_wire_path path = path_of(w);
@@ -191,7 +204,8 @@ forge(const struct wire_sample *s, enum wrong w)
 		*rte_pktmbuf_mtod_offset(m, uint8_t *, rte_pktmbuf_pkt_len(m) - 1) ^= 1;
 	if (w == W_CUT)
 		rte_pktmbuf_trim(m, 1);
-	mark_ce(m);
+	if (marked)
+		mark_ce(m);
 	return m;
 }
 
@@ -233,7 +247,7 @@ is_unchanged(enum wrong w)
 }
 
 static void
-check_forged(const struct wire_sample *s, enum wrong w)
+check_forged(const struct wire_sample *s, enum wrong w, bool marked)
 {
 	enum san_drop want = expected(s, w);
 	struct san_core_event ev;
@@ -244,7 +258,7 @@ check_forged(const struct wire_sample *s, enum wrong w)
 		return;
 	nb = victim->drops[want];
 	take_snapshot(&before);
-	m = forge(s, w);
+	m = forge(s, w, marked);
 	san_core_rx_burst(victim, &m, 1, p.w->now_ns);
 	take_snapshot(&after);
 	if (!is_unchanged(w))
@@ -283,9 +297,11 @@ sim_forged__every_type_every_field(void **state)
 	pair_post(&p, false, SAN_WR_PUSH, 0, LEN, 1, SAN_WR_UNSOLICITED);
 	world_run_for(p.w, 10 * SAN_NS_PER_US);
 	assert_true(victim->pdl->inflight > 1);
-	for (i = 0; i < RTE_DIM(wire_samples); i++)
-		for (w = 0; w < W_MAX; w++)
-			check_forged(&wire_samples[i], (enum wrong)w);
+	for (w = 0; w < 2 * W_MAX; w++) {
+		for (i = 0; i < RTE_DIM(wire_samples); i++)
+			check_forged(&wire_samples[i], (enum wrong)(w / 2), w % 2);
+		check_forged(&ordinary, (enum wrong)(w / 2), w % 2);
+	}
 	p.w->filter = NULL;
 	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 2, 0);
 	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);

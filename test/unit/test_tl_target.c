@@ -677,6 +677,52 @@ san_tl_refused_set__no_memory_ends_it(void **state)
 	pair_close();
 }
 
+static bool
+express(uint32_t rsn, uint8_t round, uint16_t nb_taken)
+{
+	const struct san_wire_pkt p = {.rsn = rsn, .round = round};
+
+	return san_tl_express(pair.h[1].tl, pair.slot[1], &p, nb_taken);
+}
+
+/* In its turn, which is behind those that were taken with it, and of the current round. */
+static void
+san_tl_express__in_order(void **state)
+{
+	struct san_tl_conn *tc = pair_tc(1);
+	uint32_t rsn = tc->rx_base;
+
+	(void)state;
+	assert_int_equal(san_tl_express_run(pair.h[1].tl, pair.slot[1], 7), 7);
+	assert_true(express(rsn, 0, 0) && express(rsn + 3, 0, 3));
+	assert_false(express(rsn + 1, 0, 0) || express(rsn, 0, 1) || express(rsn - 1, 0, 0));
+	tc->rnr_valid = true;
+	tc->rnr_rsn = rsn;
+	tc->rnr_round = 5;
+	assert_false(express(rsn, 4, 0));
+	assert_true(express(rsn, 5, 0));
+	tc->rnr_valid = false;
+}
+
+/* Any that is not finished, one at a time: what the next one meets is another state. */
+static void
+san_tl_express__unordered(void **state)
+{
+	struct san_tl_conn *tc = pair_tc(1);
+	uint32_t rsn = tc->rx_base;
+
+	(void)state;
+	assert_int_equal(san_tl_express_run(pair.h[1].tl, pair.slot[1], 7), 1);
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(PUSH(1), 0);
+	assert_int_equal(pair_tx(0), 2);
+	pair_rx(1, 1); /* the second one overtakes the first */
+	assert_true(tc->rx_base == rsn);
+	assert_true(express(rsn, 0, 0) && express(rsn + 2, 0, 0));
+	assert_false(express(rsn + 1, 0, 0) || express(rsn - 1, 0, 0));
+	assert_false(express(rsn, 1, 0) || express(rsn + tc->peer.n_rx, 0, 0));
+}
+
 UNIT_TEST(test_tl_target)
 {
 #define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -700,6 +746,8 @@ UNIT_TEST(test_tl_target)
 		T(san_tl_rx_request__pull_not_ready),
 		T(san_tl_pull_fill__revoked),
 		U(san_tl_run_base__pull_waits_for_a_pull, setup_small),
+		T(san_tl_express__in_order),
+		U(san_tl_express__unordered, setup_unordered),
 		cmocka_unit_test(san_tl_rxn_new__claims_of_each_kind),
 		cmocka_unit_test(san_tl_end_stale__each_kind),
 		cmocka_unit_test(san_tl_wake_pulls__in_turn),

@@ -567,6 +567,65 @@ san_ulp_qp_view__traffic(void **state)
 	assert_int_equal(v.traffic.tx_bytes, 70 + 20);
 }
 
+static bool
+express(struct test_ulp *t, enum san_wire_kind kind, uint32_t key, uint64_t addr, uint32_t len)
+{
+	const struct san_wire_pkt p = {
+		.flags = (uint8_t)(kind << SAN_F_KIND_SHIFT),
+		.key = key,
+		.addr = addr,
+		.length = len,
+	};
+	struct san_ulp_express x;
+
+	san_ulp_express_start(t->ulp, SLOT, &x);
+	return san_ulp_express(t->ulp, &p, &x);
+}
+
+/* What would be refused, or has to wait, goes the general path, which says so. */
+static void
+express__only_what_can_be_taken(void **state)
+{
+	struct test_ulp *t = *state;
+	uint32_t key = add_region(t, SAN_RIGHT_PUSH), no_right;
+
+	assert_int_equal(san_ulp_mr_add(t->ulp, mem, 8, BASE, SAN_RIGHT_PULL, PKEY, &no_right), 0);
+	assert_true(express(t, SAN_KIND_PUSH, key, BASE, sizeof(words)));
+	assert_true(express(t, SAN_KIND_PUSH, 0, 0, 0));
+	assert_false(express(t, SAN_KIND_PUSH, key, BASE + 1, sizeof(words)));
+	assert_false(express(t, SAN_KIND_PUSH, key + 1000, BASE, 8));
+	assert_false(express(t, SAN_KIND_PUSH, no_right, BASE, 8));
+	assert_false(express(t, SAN_KIND_SEND, 0, 0, 8));
+	assert_false(express(t, SAN_KIND_PUSH_IMM, key, BASE, 8));
+	test_post_recv(t, 1, mem, 8);
+	assert_true(express(t, SAN_KIND_SEND, 0, 0, 8));
+	assert_false(express(t, SAN_KIND_SEND, 0, 0, 9));
+	assert_true(express(t, SAN_KIND_PUSH_IMM, key, BASE, 100));
+	assert_false(express(t, SAN_KIND_PUSH_IMM, no_right, BASE, 8));
+}
+
+/* Of the region that the last one went to only the bounds are looked at, but they are. */
+static void
+express__same_region_again(void **state)
+{
+	struct test_ulp *t = *state;
+	struct san_wire_pkt p = {
+		.flags = SAN_KIND_PUSH << SAN_F_KIND_SHIFT,
+		.key = add_region(t, SAN_RIGHT_PUSH),
+		.addr = BASE,
+		.length = 8,
+	};
+	struct san_ulp_express x;
+
+	san_ulp_express_start(t->ulp, SLOT, &x);
+	assert_true(san_ulp_express(t->ulp, &p, &x));
+	p.addr = BASE + sizeof(words) - 8;
+	assert_true(san_ulp_express(t->ulp, &p, &x));
+	assert_ptr_equal(x.dst, mem + sizeof(words) - 8);
+	p.addr++;
+	assert_false(san_ulp_express(t->ulp, &p, &x));
+}
+
 UNIT_TEST(test_ulp_place)
 {
 	const struct CMUnitTest tests[] = {
@@ -591,6 +650,8 @@ UNIT_TEST(test_ulp_place)
 		TEST(atomic__fetch_add),
 		TEST(atomic__compare_and_swap),
 		TEST(atomic__refusals),
+		TEST(express__only_what_can_be_taken),
+		TEST(express__same_region_again),
 		TEST(san_ulp_qp_view__traffic),
 	};
 

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WIRE_CHECK_H
+#define WIRE_CHECK_H
+
+/**
+ * @file
+ * What the parser and express (wire_express.c) ask of a packet alike, each rule once. Nothing is
+ * read before the caller has seen that it is there.
+ */
+
+#include <string.h>
+
+#include "wire_priv.h"
+
+#define IP_ECN_CE    0x03
+#define V4_OFFSET    12 /* of an IPv4 address in struct san_ip */
+#define FRAG_ALLOWED RTE_IPV4_HDR_DF_FLAG
+
+/** Without options the sum needs no loop. */
+static inline bool
+ipv4_cksum_valid(const struct rte_ipv4_hdr *ip)
+{
+	uint32_t words[sizeof(*ip) / sizeof(uint32_t)];
+	uint64_t sum;
+
+	memcpy(words, ip, sizeof(words));
+	sum = (uint64_t)words[0] + words[1] + words[2] + words[3] + words[4];
+	sum = (sum & UINT32_MAX) + (sum >> 32);
+	sum = (sum & UINT16_MAX) + (sum >> 16);
+	sum = (sum & UINT16_MAX) + (sum >> 16);
+	return sum == UINT16_MAX;
+}
+
+static inline bool
+udp_len_valid(const struct rte_udp_hdr *udp, uint32_t len)
+{
+	return rte_be_to_cpu_16(udp->dgram_len) == len &&
+		len >= sizeof(*udp) + sizeof(struct wire_bth) + WIRE_ICRC_LEN;
+}
+
+/** IPv4 and UDP header of a datagram to our port. *len*: end of it in the frame. */
+static inline enum san_drop
+check_v4(const struct rte_mbuf *m, const struct wire_front_v4 *f, uint32_t *len)
+{
+	uint16_t frag = rte_be_to_cpu_16(f->ip.fragment_offset);
+	uint32_t total = rte_be_to_cpu_16(f->ip.total_length);
+	uint64_t cksum = m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+
+	if (f->ip.version_ihl != RTE_IPV4_VHL_DEF || (frag & ~FRAG_ALLOWED) != 0)
+		return SAN_DROP_IP_HEADER;
+	if (total < sizeof(f->ip) || sizeof(f->eth) + total > rte_pktmbuf_pkt_len(m))
+		return SAN_DROP_SHORT;
+	if (cksum != RTE_MBUF_F_RX_IP_CKSUM_GOOD && !ipv4_cksum_valid(&f->ip))
+		return SAN_DROP_IP_CHECKSUM;
+	if (!udp_len_valid(&f->udp, total - (uint32_t)sizeof(f->ip)))
+		return SAN_DROP_UDP_LENGTH;
+	*len = sizeof(f->eth) + total;
+	return SAN_DROP_NONE;
+}
+
+/** IPv6 and UDP header of a datagram to our port. *len*: end of it in the frame. */
+static inline enum san_drop
+check_v6(const struct rte_mbuf *m, const struct wire_front_v6 *f, uint32_t *len)
+{
+	uint32_t plen = rte_be_to_cpu_16(f->ip.payload_len);
+
+	*len = offsetof(struct wire_front_v6, udp) + plen;
+	if (*len > rte_pktmbuf_pkt_len(m))
+		return SAN_DROP_SHORT;
+	return udp_len_valid(&f->udp, plen) ? SAN_DROP_NONE : SAN_DROP_UDP_LENGTH;
+}
+
+/**
+ * BTH against its type. Another implementation sends a CNP: what InfiniBand
+ * leaves to it (SE, M, F, B, PSN) is not looked at there.
+ */
+static inline enum san_drop
+check_bth(const struct wire_bth *bth)
+{
+	uint8_t zero_bits = WIRE_BTH_SE | WIRE_BTH_MIGREQ;
+	uint8_t zero_resv8a = 0xff;
+
+	if ((bth->bits & WIRE_BTH_TVER) != 0)
+		return SAN_DROP_BTH;
+	if (wire_op_get(bth->opcode) == NULL) {
+		if (bth->opcode != SAN_OP_CNP)
+			return SAN_DROP_OPCODE;
+		zero_bits = 0;
+		zero_resv8a ^= WIRE_BTH_FECN | WIRE_BTH_BECN;
+	}
+	if ((bth->bits & zero_bits) != 0 || (bth->resv8a & zero_resv8a) != 0 ||
+	    (bth->ackreq & ~WIRE_BTH_ACKREQ) != 0)
+		return SAN_DROP_BTH;
+	return SAN_DROP_NONE;
+}
+
+static inline void
+get_bth(const struct wire_bth *bth, struct san_wire_pkt *p)
+{
+	p->op = bth->opcode;
+	p->pkey = rte_be_to_cpu_16(bth->pkey);
+	p->dcid = wire_bth_cid(bth);
+	if (p->op == SAN_OP_CNP)
+		return;
+	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
+	p->psn = wire_bth_psn(bth);
+}
+
+/** ICRC, and the padding in front of it. */
+static inline enum san_drop
+check_tail(struct rte_mbuf *m, bool v6, uint32_t len, uint32_t pad)
+{
+	static const uint8_t zero[3];
+	uint8_t copy[SAN_WIRE_TAIL_MAX];
+	const uint8_t *tail;
+	rte_le32_t icrc;
+
+	tail = rte_pktmbuf_read(m, len - WIRE_ICRC_LEN - pad, pad + WIRE_ICRC_LEN, copy);
+	memcpy(&icrc, tail + pad, sizeof(icrc));
+	if (rte_le_to_cpu_32(icrc) != san_wire_icrc(m, v6, len - WIRE_ICRC_LEN))
+		return SAN_DROP_ICRC;
+	if (unlikely(pad != 0) && memcmp(tail, zero, pad) != 0)
+		return SAN_DROP_RESERVED;
+	return SAN_DROP_NONE;
+}
+
+static inline enum san_drop
+parse_rt(const struct wire_rt *rt, struct san_wire_pkt *p)
+{
+	if (rt->version >> WIRE_RT_VERSION_SHIFT != SAN_WIRE_VERSION)
+		return SAN_DROP_VERSION;
+	if ((rt->version & WIRE_RT_RESERVED) != 0 || (rt->flags & ~SAN_F_ALL) != 0)
+		return SAN_DROP_RESERVED;
+	p->flags = rt->flags;
+	p->round = rt->round;
+	p->psn |= (uint32_t)rt->psn_hi << 24;
+	p->tag = rte_be_to_cpu_32(rt->tag);
+	p->rsn = rte_be_to_cpu_32(rt->rsn);
+	p->req_ebsn = rte_be_to_cpu_32(rt->req_ebsn);
+	p->data_ebsn = rte_be_to_cpu_32(rt->data_ebsn);
+	p->cmpl_rsn = rte_be_to_cpu_32(rt->cmpl_rsn);
+	p->tx_time = rte_be_to_cpu_32(rt->tx_time);
+	return SAN_DROP_NONE;
+}
+
+/** Bytes of the payload that belong to the transaction: all but the immediate. */
+static inline uint32_t
+data_len(const struct san_wire_pkt *p)
+{
+	bool imm = (p->flags & (SAN_F_KIND | SAN_F_LAST)) ==
+		(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST);
+
+	return imm ? p->payload_len - (uint32_t)SAN_WIRE_IMM_LEN : p->payload_len;
+}
+
+/** Flags, payload and CID against the type. */
+static inline enum san_drop
+check_type(const struct san_wire_pkt *p)
+{
+	const struct wire_op *desc = wire_op_get(p->op);
+	uint8_t kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
+
+	if ((p->flags & ~desc->flags) != 0 || kind > SAN_KIND_PUSH_IMM)
+		return SAN_DROP_FIELD;
+	if (desc->payload != WIRE_ANY_LEN && p->payload_len != desc->payload)
+		return SAN_DROP_FIELD;
+	if (kind == SAN_KIND_PUSH_IMM && (p->flags & SAN_F_LAST) &&
+	    p->payload_len < SAN_WIRE_IMM_LEN)
+		return SAN_DROP_FIELD;
+	/* nothing else goes to that CID: it would be answered as if it were */
+	if ((p->op == SAN_OP_CM) != (p->dcid == SAN_WIRE_CID_CM))
+		return SAN_DROP_FIELD;
+	return SAN_DROP_NONE;
+}
+
+static inline enum san_drop
+parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
+{
+	p->length = rte_be_to_cpu_32(x->length);
+	p->key = rte_be_to_cpu_32(x->key);
+	p->addr = rte_be_to_cpu_64(x->addr);
+	return p->length <= SAN_WIRE_LENGTH_MAX ? SAN_DROP_NONE : SAN_DROP_FIELD;
+}
+
+/** The data lie within *length*; no sum here can wrap. */
+static inline enum san_drop
+parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t length)
+{
+	p->offset = rte_be_to_cpu_32(offset);
+	if (p->offset > length || data_len(p) > length - p->offset)
+		return SAN_DROP_FIELD;
+	return SAN_DROP_NONE;
+}
+
+static inline enum san_drop
+parse_unslctd_data(const struct wire_unslctd_data *x, struct san_wire_pkt *p)
+{
+	enum san_drop drop = parse_remote(&x->remote, p);
+
+	return drop != SAN_DROP_NONE ? drop : parse_offset(x->offset, p, p->length);
+}
+
+#endif /* WIRE_CHECK_H */

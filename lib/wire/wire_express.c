@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The ordinary packet: an unsolicited push that is whole, from a peer that is known. It is asked
+ * what the parser asks (wire_check.h), in one go; and one that is like the packet before it only
+ * in what those may differ.
+ */
+
+#include "wire_check.h"
+
+static inline bool
+is_front_v4(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port)
+{
+	const struct wire_front_v4 *f = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
+	uint32_t src, dst, len;
+
+	memcpy(&src, path->dst.b + V4_OFFSET, sizeof(src));
+	memcpy(&dst, path->src.b + V4_OFFSET, sizeof(dst));
+	return f->ip.next_proto_id == IPPROTO_UDP && f->ip.src_addr == src &&
+		f->ip.dst_addr == dst && san_ip_is_v4(&path->dst) &&
+		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
+		check_v4(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
+}
+
+static inline bool
+is_front_v6(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port)
+{
+	const struct wire_front_v6 *f = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
+	uint32_t len;
+
+	return rte_be_to_cpu_32(f->ip.vtc_flow) >> 28 == 6 && f->ip.proto == IPPROTO_UDP &&
+		memcmp(f->ip.src_addr, path->dst.b, sizeof(path->dst.b)) == 0 &&
+		memcmp(f->ip.dst_addr, path->src.b, sizeof(path->src.b)) == 0 &&
+		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
+		check_v6(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
+}
+
+/** @return the BTH; NULL: not of *path*, or not in one segment that it fills. */
+static inline const struct wire_bth *
+express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
+	      struct san_wire_pkt *p)
+{
+	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
+	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
+	uint32_t hdr_len = sizeof(*v4) + sizeof(struct wire_rt) + sizeof(struct wire_unslctd_data);
+	uint32_t len = rte_pktmbuf_data_len(m);
+
+	if (m->nb_segs != 1 || len < hdr_len + WIRE_ICRC_LEN)
+		return NULL;
+	p->v6 = v4->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4);
+	if (likely(!p->v6)) {
+		p->ce = (v4->ip.type_of_service & IP_ECN_CE) == IP_ECN_CE;
+		p->payload_off = (uint16_t)hdr_len;
+		return is_front_v4(m, path, udp_port) ? &v4->bth : NULL;
+	}
+	hdr_len += sizeof(*v6) - sizeof(*v4);
+	if (v6->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) || len < hdr_len + WIRE_ICRC_LEN)
+		return NULL;
+	p->ce = (rte_be_to_cpu_32(v6->ip.vtc_flow) >> 20 & IP_ECN_CE) == IP_ECN_CE;
+	p->payload_off = (uint16_t)hdr_len;
+	return is_front_v6(m, path, udp_port) ? &v6->bth : NULL;
+}
+
+uint32_t
+san_wire_cid_at(const struct rte_mbuf *m)
+{
+	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
+	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
+
+	if (rte_pktmbuf_data_len(m) < sizeof(*v6))
+		return SAN_WIRE_CID_CM;
+	return wire_bth_cid(v4->eth.type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ? &v4->bth :
+										    &v6->bth);
+}
+
+bool
+san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
+		 struct san_wire_pkt *p)
+{
+	const struct wire_bth *bth = express_front(m, path, udp_port, p);
+	const struct wire_rt *rt;
+	uint32_t pad, len;
+
+	if (bth == NULL || bth->opcode != SAN_OP_PUSH_UNSLCTD_DATA ||
+	    check_bth(bth) != SAN_DROP_NONE)
+		return false;
+	get_bth(bth, p);
+	pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
+	len = rte_pktmbuf_data_len(m) - p->payload_off - WIRE_ICRC_LEN;
+	if (len % 4 != 0 || len < pad)
+		return false;
+	p->payload_len = (uint16_t)(len - pad);
+	rt = (const struct wire_rt *)(bth + 1);
+	return parse_rt(rt, p) == SAN_DROP_NONE && (p->flags & SAN_F_PIECE) == 0 &&
+		check_type(p) == SAN_DROP_NONE &&
+		parse_unslctd_data((const void *)(rt + 1), p) == SAN_DROP_NONE && p->offset == 0 &&
+		(p->flags & SAN_F_LAST) != 0 && data_len(p) == p->length;
+}
+
+/*
+ * In what packets of a visit are alike: ones, from the Ethernet type on. Not in lengths and the sum
+ * of the IPv4 header, padding, AckReq, PSN, RSN; nor, of a push, in length and address in memory.
+ */
+#define ALIKE_FROM   offsetof(struct wire_eth, type)
+#define ALIKE_UDP    0xff, 0xff, 0xff, 0xff, 0, 0, 0xff, 0xff
+#define ALIKE_BTH    0xff, 0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0
+#define ALIKE_RT_1   0xff, 0xff, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0
+#define ALIKE_RT_2   0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
+#define ALIKE_REMOTE 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff
+#define ALIKE_BEHIND ALIKE_UDP, ALIKE_BTH, ALIKE_RT_1, ALIKE_RT_2, ALIKE_RT_2, ALIKE_REMOTE
+
+static const uint8_t alike_v4[80] = {
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0,
+	0,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0,
+	0,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	ALIKE_BEHIND,
+};
+
+static const uint8_t alike_v6[104] = {
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0xff,
+	0,
+	0,
+	0xff,
+	0xff,
+	ALIKE_RT_2,
+	ALIKE_RT_2,
+	ALIKE_RT_2,
+	ALIKE_RT_2,
+	ALIKE_BEHIND,
+};
+
+static inline bool
+is_alike(const uint8_t *a, const uint8_t *b, const uint8_t *mask, uint32_t len)
+{
+	uint64_t differ = 0, x, y, m;
+	uint32_t i;
+
+	for (i = 0; i < len; i += sizeof(x)) {
+		memcpy(&x, a + ALIKE_FROM + i, sizeof(x));
+		memcpy(&y, b + ALIKE_FROM + i, sizeof(y));
+		memcpy(&m, mask + i, sizeof(m));
+		differ |= (x ^ y) & m;
+	}
+	return differ == 0;
+}
+
+/** Do lengths fit *len*? The sum of *last* is right, so that of *f* is if it adds up alike. */
+static inline bool
+is_next_v4(const struct wire_front_v4 *f, const struct wire_front_v4 *last, uint32_t len)
+{
+	uint32_t x = (uint32_t)f->ip.total_length + f->ip.hdr_checksum;
+	uint32_t y = (uint32_t)last->ip.total_length + last->ip.hdr_checksum;
+
+	return f->ip.total_length == rte_cpu_to_be_16((uint16_t)(len - sizeof(f->eth))) &&
+		f->udp.dgram_len ==
+		rte_cpu_to_be_16((uint16_t)(len - offsetof(struct wire_front_v4, udp))) &&
+		(x & UINT16_MAX) + (x >> 16) == (y & UINT16_MAX) + (y >> 16);
+}
+
+static inline bool
+is_next_v6(const struct wire_front_v6 *f, uint32_t len)
+{
+	rte_be16_t behind =
+		rte_cpu_to_be_16((uint16_t)(len - offsetof(struct wire_front_v6, udp)));
+
+	return f->ip.payload_len == behind && f->udp.dgram_len == behind;
+}
+
+/** What is not alike: lengths that fit, and what else the packet says. */
+static inline bool
+parse_next(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p)
+{
+	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
+	const struct wire_unslctd_data *x = (const struct wire_unslctd_data *)(rt + 1);
+	uint32_t pad = (bth->bits & WIRE_BTH_PAD) >> WIRE_BTH_PAD_SHIFT;
+
+	len -= p->payload_off + WIRE_ICRC_LEN;
+	if (len % 4 != 0 || len < pad || x->offset != 0)
+		return false;
+	p->payload_len = (uint16_t)(len - pad);
+	p->length = rte_be_to_cpu_32(x->remote.length);
+	p->addr = rte_be_to_cpu_64(x->remote.addr);
+	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
+	p->psn = wire_bth_psn(bth) | (uint32_t)rt->psn_hi << 24;
+	p->rsn = rte_be_to_cpu_32(rt->rsn);
+	return data_len(p) == p->length;
+}
+
+bool
+san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
+		      struct san_wire_pkt *p)
+{
+	const uint8_t *a = rte_pktmbuf_mtod(m, const uint8_t *);
+	const uint8_t *b = rte_pktmbuf_mtod(last, const uint8_t *);
+	const struct wire_front_v4 *v4 = (const struct wire_front_v4 *)a;
+	const struct wire_front_v6 *v6 = (const struct wire_front_v6 *)a;
+	uint32_t len = rte_pktmbuf_data_len(m);
+
+	if (m->nb_segs != 1 || len < p->payload_off + (uint32_t)WIRE_ICRC_LEN ||
+	    ((m->ol_flags ^ last->ol_flags) & RTE_MBUF_F_RX_IP_CKSUM_MASK) != 0)
+		return false;
+	if (unlikely(p->v6))
+		return is_alike(a, b, alike_v6, sizeof(alike_v6)) && is_next_v6(v6, len) &&
+			parse_next(&v6->bth, len, p);
+	return is_alike(a, b, alike_v4, sizeof(alike_v4)) &&
+		is_next_v4(v4, (const struct wire_front_v4 *)b, len) &&
+		parse_next(&v4->bth, len, p);
+}
+
+bool
+san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	uint32_t len = rte_pktmbuf_data_len(m);
+
+	return check_tail(m, p->v6, len, len - WIRE_ICRC_LEN - p->payload_off - p->payload_len) ==
+		SAN_DROP_NONE;
+}
