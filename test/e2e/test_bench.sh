@@ -22,7 +22,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 pages=$(cat /proc/sys/vm/nr_hugepages)
 
-ninja -C "$SAN_BUILD_DIR" bench-programs >"$tmp/build" 2>&1 || { cat "$tmp/build"; fail "build"; }
+ninja -C "$SAN_BUILD_DIR" bench-programs >"$tmp/table" 2>&1 || { cat "$tmp/table"; fail "build"; }
 TMPDIR=$tmp /usr/bin/python3 "$SAN_SOURCE_DIR/test/bench/bench.py" --quick "$SAN_BUILD_DIR" \
 	>"$tmp/table"
 status=$?
