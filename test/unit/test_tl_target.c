@@ -390,6 +390,28 @@ san_tl_rx_request__pull_in_order(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
 
+/* RT-26: as long as the base is a request without a record, nothing waits behind it. */
+static void
+san_tl_rx_request__pull_without_a_record(void **state)
+{
+	uint64_t i;
+
+	(void)state;
+	pair_tc(1)->peer.n_rx = 2; /* so four records are all that it may have */
+	for (i = 0; i < 5; i++)
+		assert_int_equal(pair_pull(i, 100), 0);
+	assert_int_equal(PUSH(5), 0);
+	assert_int_equal(pair_tx(0), 6);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pair_rx(1, pair_find(SAN_OP_PULL_REQ, (uint32_t)i)),
+				 SAN_DROP_NONE);
+	assert_int_equal(pair_rx(1, pair_find(SAN_OP_PULL_REQ, 4)), SAN_DROP_NO_TXN);
+	assert_int_equal(pair_rx(1, pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 0)), SAN_DROP_RNR);
+	assert_int_equal(pair_tc(1)->nb_held, 0);
+	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 6);
+}
+
 /* Design, rule 5: refused by pull data with a status, reliably. */
 static void
 san_tl_rx_request__pull_refused(void **state)
@@ -742,6 +764,7 @@ UNIT_TEST(test_tl_target)
 		T(san_tl_rx_push__immediate),
 		T(san_tl_rx_request__atomic_once),
 		T(san_tl_rx_request__pull_in_order),
+		T(san_tl_rx_request__pull_without_a_record),
 		T(san_tl_rx_request__pull_refused),
 		T(san_tl_rx_request__pull_not_ready),
 		T(san_tl_pull_fill__revoked),
