@@ -119,7 +119,8 @@ def comes_and_goes(work, nb):
         eal = work.eal(0, link.vdev(role), 256, lcores(role, nb))
         return work.start(role, [
             os.path.join(BUILD, 'test/e2e/lifecycle'), role, f'dpdk:{" ".join(eal)} -- '
-            f'ip=10.5.0.{byte}/24 conns=64 held=256 rxd=256 txd=256 cm_retry_ms=50 cm_retries=6 '
+            f'ip=10.5.0.{byte}/24 conns=64 held=256 rxd=256 txd=256 cm_retry_ms=50 '
+            f'cm_retries={8 if SANITIZE else 6} '
             f'idle=sleep {poll}', *args])
 
     server = start('server', 1)
