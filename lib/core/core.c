@@ -288,21 +288,25 @@ prefetch_cid(const struct san_core *core, uint32_t cid)
 static void
 rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
+	uint32_t cid, next;
 	uint16_t i, k;
 
 	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
+	cid = san_wire_cid_at(pkts[0]);
 	for (i = 0; i < n; i += k) {
 		if (i + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH_AHEAD], void *));
-		if (i + 1 < n)
-			prefetch_cid(core, san_wire_cid_at(pkts[i + 1]));
-		k = san_express_rx(&core->express, &pkts[i], n - i, now_ns);
+		next = i + 1 < n ? san_wire_cid_at(pkts[i + 1]) : cid;
+		if (next != cid)
+			prefetch_cid(core, next);
+		k = san_express_rx(&core->express, cid, &pkts[i], n - i, now_ns);
 		core->drops[SAN_DROP_NONE] += k;
 		if (unlikely(k == 0)) {
 			core->drops[rx_packet(core, pkts[i], now_ns)]++;
 			k = 1;
 		}
+		cid = k > 1 && i + k < n ? san_wire_cid_at(pkts[i + k]) : next;
 	}
 }
 

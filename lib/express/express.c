@@ -20,9 +20,10 @@ read_headers(const struct san_express *x, const struct san_pdl_conn *c, struct r
 }
 
 uint16_t
-san_express_rx(struct san_express *x, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint16_t n,
+	       uint64_t now_ns)
 {
-	struct san_pdl_conn *c = san_pdl_conn_find(x->pdl, san_wire_cid_at(pkts[0]));
+	struct san_pdl_conn *c = san_pdl_conn_find(x->pdl, cid);
 	struct rte_mbuf *last = NULL;
 	bool is_alike, ackreq = false;
 	struct san_ulp_express u;

@@ -30,11 +30,12 @@ struct san_express {
 };
 
 /**
- * Take packets from the first of *pkts* on, as long as they are of one connection, each an
- * unsolicited push that is whole in its packet and in its turn. Returned: how many; they are on
- * tl's death row. The next one goes the general path, and nothing of it has changed.
+ * Take packets from the first of *pkts* on, which san_wire_cid_at() says is for *cid*, as long as
+ * they are of that connection, each an unsolicited push that is whole in its packet and in its
+ * turn. Returned: how many; they are on tl's death row. The next one goes the general path, and
+ * nothing of it has changed.
  */
-uint16_t san_express_rx(struct san_express *x, struct rte_mbuf **pkts, uint16_t n,
+uint16_t san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint16_t n,
 			uint64_t now_ns);
 
 #endif /* EXPRESS_H */

@@ -65,8 +65,9 @@ san_pdl_ack_cnp(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 }
 
 void
-san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint64_t now_ns)
 {
+	c->ack.nb_unreported += n;
 	if (c->ack.nb_unreported >= pdl->conf.ack_every) {
 		san_pdl_ack_owe(pdl, c, false);
 	} else if (c->ack.deadline_ns == SAN_TIME_NEVER) {
@@ -77,10 +78,10 @@ san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 
 void
 san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
-		 uint64_t now_ns)
+		 uint32_t nb_unreported, uint64_t now_ns)
 {
 	/* Newest by its sending; what was overtaken on the way tells of the past. */
-	if (c->ack.echo_valid && c->ack.nb_unreported > 0 &&
+	if (c->ack.echo_valid && nb_unreported > 0 &&
 	    san_seq_lt(p->tx_time, c->ack.echo_tx))
 		return;
 	c->ack.echo_valid = true;

@@ -19,7 +19,6 @@ enum san_odd {
 	SAN_ODD_HEAD = 0x10,   /**< tl_record.c: the base is a request that found no record */
 	SAN_ODD_RNR = 0x20,    /**< tl_nack.c: the base was refused, and not taken since */
 	SAN_ODD_FAILED = 0x40, /**< tl_target.c: nothing is executed any more (RT-40) */
-	SAN_ODD_TARGET = SAN_ODD_BASE | SAN_ODD_AHEAD | SAN_ODD_HEAD | SAN_ODD_RNR | SAN_ODD_FAILED,
 };
 
 static inline void

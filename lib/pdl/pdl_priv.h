@@ -88,13 +88,14 @@ void san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words);
 
 /** Owe an ACK; *must*: a reverse packet can't stand for it. */
 void san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must);
-/** Packets took their place in a window, or moved on in it, and were counted: coalesce (RT-8). */
-void san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** *n* packets took their place in a window, or moved on in it: coalesce (RT-8). */
+void san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n,
+			  uint64_t now_ns);
 /** A reverse packet carries the bases: cancel what it makes needless. */
 void san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** Remember the packet for the echo of the next ACK (RT-25). */
+/** Remember the packet, behind *nb_unreported* others, for the echo of the next ACK (RT-25). */
 void san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c,
-		      const struct san_wire_pkt *p, uint64_t now_ns);
+		      const struct san_wire_pkt *p, uint32_t nb_unreported, uint64_t now_ns);
 /** The coalescing timer may have expired. */
 void san_pdl_ack_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** ACK fields of a received packet (RT-6); *ack* NULL: only the piggybacked ones. */

@@ -116,7 +116,7 @@ place(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		     !widen(pdl, c, &c->rx[win], now_ns)))
 		pos = SAN_POS_BEYOND; /* for as long as others need the memory */
 
-	san_pdl_ack_echo(pdl, c, p, now_ns);
+	san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported, now_ns);
 	if (p->ce) {
 		c->ack.ce_count++;
 		san_pdl_ack_cnp(pdl, c, now_ns);
@@ -189,7 +189,7 @@ san_pdl_rx_check(struct san_pdl *pdl, struct san_wire_pkt *p, const struct san_w
 		return place(pdl, c, p, win, now_ns);
 	if (p->op == SAN_OP_PROBE) {
 		c->ack.probe_len = RTE_MAX(c->ack.probe_len, p->payload_len);
-		san_pdl_ack_echo(pdl, c, p, now_ns);
+		san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported, now_ns);
 		san_pdl_ack_owe(pdl, c, true);
 	}
 	return SAN_DROP_NONE;
@@ -216,8 +216,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 			san_pdl_rxw_take(w, p->psn);
 		else
 			san_pdl_rxw_receive(w, p->psn);
-		c->ack.nb_unreported++;
-		san_pdl_ack_coalesce(pdl, c, now_ns);
+		san_pdl_ack_coalesce(pdl, c, 1, now_ns);
 		/* It makes a hole or fills one: the sender wants to know. */
 		if (!in_order)
 			san_pdl_ack_owe(pdl, c, true);
@@ -236,12 +235,10 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 		return;
 	san_pdl_rxw_ack(w, psn);
 	/* Nothing more is held: whoever waits for this one need not wait for the timer. */
-	if (!san_pdl_rxw_has_gap(w)) {
+	if (!san_pdl_rxw_has_gap(w))
 		san_pdl_ack_owe(pdl, c, false);
-	} else {
-		c->ack.nb_unreported++;
-		san_pdl_ack_coalesce(pdl, c, now_ns);
-	}
+	else
+		san_pdl_ack_coalesce(pdl, c, 1, now_ns);
 	narrow(pdl, w);
 }
 
@@ -267,8 +264,7 @@ san_pdl_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct sa
 {
 	take_header(pdl, c, p, now_ns);
 	san_pdl_ack_apply(pdl, c, p, NULL, now_ns);
-	if (nb_taken == 0 || san_seq_ge(p->tx_time, c->ack.echo_tx))
-		san_pdl_ack_echo(pdl, c, p, now_ns);
+	san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported + nb_taken, now_ns);
 }
 
 void
@@ -281,8 +277,7 @@ san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_ta
 	w->high += nb_taken;
 	c->nb_copies = 0;
 	c->nb_rx_pkts += nb_taken;
-	c->ack.nb_unreported += nb_taken;
-	san_pdl_ack_coalesce(pdl, c, now_ns);
+	san_pdl_ack_coalesce(pdl, c, nb_taken, now_ns);
 	if (ackreq)
 		san_pdl_ack_owe(pdl, c, false);
 }

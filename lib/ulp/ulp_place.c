@@ -284,6 +284,7 @@ san_ulp_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_e
 {
 	x->qp = san_ulp_qp_at(ulp, slot);
 	x->mr = NULL;
+	x->dst = NULL;
 }
 
 /* That of the packet before, most often: of that only the bounds are still to be checked. */
@@ -323,6 +324,14 @@ san_ulp_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 	return x->kind == SAN_KIND_SEND ? p->length <= e->room : may_push(ulp, p, x);
 }
 
+/* A push of nothing needs no region, and then *dst* is nowhere. */
+static inline void
+copy(uint8_t *dst, const uint8_t *src, uint32_t len)
+{
+	if (likely(len != 0))
+		memcpy(dst, src, len);
+}
+
 void
 san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 		     const struct san_wire_pkt *p, struct rte_mbuf *m)
@@ -336,7 +345,7 @@ san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 	ulp->stats.nb_placed_bytes += p->length;
 	san_ulp_count_rx(x->qp, p->length);
 	if (x->kind == SAN_KIND_PUSH) {
-		memcpy(x->dst, data, p->length);
+		copy(x->dst, data, p->length);
 		return;
 	}
 	e = san_ulp_qp_take_recv(x->qp);
@@ -344,7 +353,7 @@ san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 		san_ulp_sgl_scatter(&e->sgl, 0, data, p->length);
 	} else {
 		memcpy(&imm, data, sizeof(imm));
-		memcpy(x->dst, data + sizeof(imm), p->length);
+		copy(x->dst, data + sizeof(imm), p->length);
 		wc.op = SAN_WC_RECV_PUSH_IMM;
 		wc.imm = rte_be_to_cpu_32(imm);
 		wc.has_imm = true;

@@ -52,7 +52,7 @@ static const uint8_t *const mask_v6 = around_v6 + BLOCK;
 #ifdef RTE_ARCH_X86
 #define FRONT_MAX (BLOCK - 4) /* bytes that the first block lacks, at most */
 #define CLMUL_MIN 68          /* five blocks, as many as have masks over IPv6 */
-#define CLMUL_MAX 512         /* bytes: of more, ISA-L makes less with wider registers */
+#define CLMUL_MAX 512         /* bytes; ISA-L has wider registers for more */
 
 /* x^n modulo the polynomial, as reflected operands: what moves a remainder on by some bits. */
 #define K_512_32 0x154442bd4 /* x^(512 + 32) */

@@ -604,6 +604,23 @@ express__only_what_can_be_taken(void **state)
 	assert_false(express(t, SAN_KIND_PUSH_IMM, no_right, BASE, 8));
 }
 
+/* It needs no region, and so there is no place to copy nothing to. */
+static void
+express_take__nothing(void **state)
+{
+	struct test_ulp *t = *state;
+	struct rte_mbuf *m = test_eal_exact(pool, data, 8);
+	const struct san_wire_pkt p = {.flags = SAN_KIND_PUSH << SAN_F_KIND_SHIFT};
+	struct san_ulp_express x;
+
+	san_ulp_express_start(t->ulp, SLOT, &x);
+	assert_true(san_ulp_express(t->ulp, &p, &x));
+	assert_null(x.dst);
+	san_ulp_express_take(t->ulp, &x, &p, m);
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_express, 1);
+	rte_pktmbuf_free(m);
+}
+
 /* Of the region that the last one went to only the bounds are looked at, but they are. */
 static void
 express__same_region_again(void **state)
@@ -651,6 +668,7 @@ UNIT_TEST(test_ulp_place)
 		TEST(atomic__compare_and_swap),
 		TEST(atomic__refusals),
 		TEST(express__only_what_can_be_taken),
+		TEST(express_take__nothing),
 		TEST(express__same_region_again),
 		TEST(san_ulp_qp_view__traffic),
 	};
