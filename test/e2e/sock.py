@@ -136,6 +136,7 @@ class Pair:
                 self.daemons['peer'] = self.start_daemon(self.at_peer, 'client', PEER_IP, 'b0')
         # on a busy machine daemons have the time that they need
         patience = ';answer 60' + (';probe 10000' if daemons == 2 else '')
+        self.carries_all = rules is None
         self.rules = (rules or f'kernel remote 127.0.0.0/8;carry proto {proto}') + patience
         self.own_names = self.names()   # of the daemons themselves
         self.next_case()
@@ -222,7 +223,17 @@ class Pair:
             p.wait_text(text)
         if port is not None:
             self.wait_port(p, proto or self.proto, port)
+            if self.carries_all and (proto or self.proto) == self.proto and not how.get('plain'):
+                self.wait_carried(p, port)
         return p
+
+    def wait_carried(self, p, port):
+        """The kernel knows a port before the daemon does: what comes meanwhile is the kernel's."""
+        daemon = self.daemons.get('us' if self.ns['server'] is self.at_us else 'peer')
+        until_true(lambda: f'{p.name} has port {port} carried: {p.tail()}',
+                   lambda: not daemon or not p.is_alive() or any(
+                       one['local'].endswith(f':{port}')
+                       for one in daemon.ask('sock_list').values() if isinstance(one, dict)))
 
     def wait_port(self, p, proto, port):
         """Of a carried socket, too: its name is the kernel's."""
