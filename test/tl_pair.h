@@ -27,6 +27,7 @@ struct tl_fake {
 	uint32_t nb_set_aside;
 	uint32_t done[PAIR_LOG]; /* RSNs in the order of the ULP-ACK, of pulls and atomics */
 	uint32_t imm;
+	uint64_t addend; /* of atomics of this side */
 	uint64_t counter;
 	/* completions, in order */
 	uint32_t nb_cmpl;
@@ -201,10 +202,10 @@ pair_add(uint64_t cookie, uint64_t addend)
 	const struct san_tl_req req = {
 		.type = SAN_TL_ATOMIC,
 		.op = SAN_ATOMIC_FETCH_ADD,
-		.operand = addend,
 		.cookie = cookie,
 	};
 
+	pair.f[0].addend = addend;
 	return pair_submit(0, &req);
 }
 

@@ -68,7 +68,8 @@ sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 	s->tl.nb_unpack_tx += tl->stats.nb_unpack_tx;
 	s->tl.budget_high = RTE_MAX(s->tl.budget_high, tl->stats.budget_high);
 	s->tl.path_high = RTE_MAX(s->tl.path_high, tl->stats.path_high);
-	s->nb_express += san_ulp_stats(san_core_ulp(core))->nb_express;
+	s->nb_express_rx += san_ulp_stats(san_core_ulp(core))->nb_express_rx;
+	s->nb_express_tx += san_core_tl(core)->stats.nb_express_tx;
 	s->cam_high = RTE_MAX(s->cam_high, tl->cam.nb_high);
 	s->cam_inserts += tl->cam.nb_inserts;
 	s->cam_rejects += tl->cam.nb_rejects;
@@ -205,7 +206,8 @@ collect(const struct sim_world *w, struct figure *f)
 	PUT("packed", e->tl.nb_packed_tx);
 	PUT("packed_messages", e->tl.nb_pack_msgs_tx);
 	PUT("unpacked", e->tl.nb_unpack_tx);
-	PUT("express", e->nb_express);
+	PUT("express_rx", e->nb_express_rx);
+	PUT("express_tx", e->nb_express_tx);
 	PUT("cam_high", e->cam_high);
 	PUT("cam_inserts", e->cam_inserts);
 	PUT("cam_rejects", e->cam_rejects);

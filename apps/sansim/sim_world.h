@@ -75,7 +75,7 @@ struct sim_stats {
 struct sim_engine_sums {
 	struct san_pdl_stats pdl;
 	struct san_tl_stats tl;
-	uint64_t nb_express;
+	uint64_t nb_express_rx, nb_express_tx;
 	uint64_t cam_high, cam_inserts, cam_rejects;
 };
 

@@ -159,7 +159,7 @@ san_core_destroy(struct san_core *core)
 	if (core->nb_streams != 0)
 		san_core_streams_fini(core);
 	san_death_flush(&core->death);
-	rte_pktmbuf_free_bulk(core->spare, core->nb_spare);
+	san_spare_empty(&core->spare);
 	if (core->socks != NULL)
 		san_socks_destroy(core->socks);
 	if (core->inet != NULL)
@@ -336,94 +336,85 @@ san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns)
 
 /* ---- transmit ---- */
 
-/* Taken from the pool several at a time. What was not needed stays for the next packet. */
 static bool
 has_mbuf(struct san_core *core)
 {
-	if (likely(core->nb_spare != 0))
+	if (likely(san_spare_fill(&core->spare, core->conf.pool)))
 		return true;
-	if (likely(rte_pktmbuf_alloc_bulk(core->conf.pool, core->spare, SAN_CORE_SPARE) == 0))
-		core->nb_spare = SAN_CORE_SPARE;
-	else if ((core->spare[0] = rte_pktmbuf_alloc(core->conf.pool)) != NULL)
-		core->nb_spare = 1;
-	else
-		core->drops[SAN_DROP_NO_MBUF]++;
-	return core->nb_spare != 0;
+	core->drops[SAN_DROP_NO_MBUF]++;
+	return false;
 }
 
-static struct rte_mbuf *
-take_mbuf(struct san_core *core)
+/* What goes under the PSN of *e*. */
+static void
+send_entry(struct san_core *core, struct san_visit *v, const struct san_pdl_entry *e,
+	   uint64_t now_ns)
 {
-	return core->spare[--core->nb_spare];
+	struct rte_mbuf *m = san_spare_take(&core->spare);
+	struct san_pdl_conn *c = v->c;
+	struct san_wire_pkt *p = &v->p;
+
+	p->psn = e->psn;
+	san_tl_tx_fill(core->tl, c, e, m, p);
+	/* a pull whose region was revoked has become short */
+	if (unlikely(e->len > c->mtu) && rte_pktmbuf_data_len(m) > c->mtu)
+		san_wire_cut(m, p, c->piece.from, c->piece.len);
+	san_visit_add(v, core->pdl, m, now_ns);
 }
 
-/*
- * The next packet of a visit: what must go again first, then what is new.
- * False: there is none. *room* is asked for once, when nothing must go again.
- */
+/* What must go again. False: not all of it went. */
 static bool
-next_entry(struct san_core *core, struct san_pdl_conn *c, struct san_pdl_room *room, bool *has_room,
-	   struct san_pdl_entry *e, uint64_t now_ns)
+tx_again(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 {
-	struct san_pdl_entry *again = *has_room ? NULL : san_pdl_tx_again(core->pdl, c, now_ns);
+	const struct san_pdl_entry *e;
 
-	if (again != NULL) {
-		*e = *again;
-		return true;
+	while (v->nb < v->max && has_mbuf(core)) {
+		e = san_pdl_tx_again(core->pdl, v->c, now_ns);
+		if (e == NULL)
+			return true;
+		send_entry(core, v, e, now_ns);
 	}
-	if (!*has_room)
-		san_pdl_tx_room(core->pdl, c, now_ns, room);
-	*has_room = true;
-	memset(e, 0, sizeof(*e));
-	if (!san_tl_tx_next(core->tl, c, room, e, now_ns))
-		return false;
-	san_pdl_tx_assign(core->pdl, c, e, now_ns);
-	return true;
+	return false;
 }
 
-/*
- * One connection's visit. What its packets have in common is a template; the headers of
- * one are written when the next is there, because the last one asks for an ACK. The number
- * of packets, or -ENOBUFS if there was no mbuf for the first.
- */
+/* What is new, the ordinary by express. False: not all of it went. */
+static bool
+tx_new(struct san_core *core, struct san_visit *v, uint64_t now_ns)
+{
+	struct san_pdl_room room;
+	struct san_pdl_entry e;
+
+	san_pdl_tx_room(core->pdl, v->c, now_ns, &room);
+	while (has_mbuf(core) &&
+	       san_express_tx(&core->express, v, &core->spare, &room, now_ns) != 0)
+		;
+	while (v->nb < v->max && has_mbuf(core)) {
+		memset(&e, 0, sizeof(e));
+		if (!san_tl_tx_next(core->tl, v->c, &room, &e, now_ns))
+			return true;
+		san_pdl_tx_assign(core->pdl, v->c, &e, now_ns);
+		send_entry(core, v, &e, now_ns);
+	}
+	return false;
+}
+
+/* One connection's visit: the number of packets, or -ENOBUFS if there was no mbuf for the first. */
 static int
 tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, uint16_t n,
 	uint64_t now_ns)
 {
-	uint16_t k, quantum = RTE_MIN(n, core->conf.pdl.quantum);
-	struct san_wire_tmpl tmpl;
-	struct san_pdl_room room;
-	struct san_pdl_entry e;
-	struct san_wire_pkt p;
-	bool has_room = false, more = true;
+	struct san_visit v = {
+		.c = c,
+		.pkts = pkts,
+		.max = RTE_MIN(n, core->conf.pdl.quantum),
+	};
+	bool done = tx_again(core, &v, now_ns) && tx_new(core, &v, now_ns);
 
-	memset(&p, 0, sizeof(p)); /* what a type of packet has no use for is not written either */
-	for (k = 0; k < quantum && has_mbuf(core); k++) {
-		if (!next_entry(core, c, &room, &has_room, &e, now_ns)) {
-			more = false;
-			break;
-		}
-		if (k > 0)
-			san_wire_build_next(pkts[k - 1], &tmpl, &p);
-		pkts[k] = take_mbuf(core);
-		p.psn = e.psn;
-		san_tl_tx_fill(core->tl, c, &e, pkts[k], &p);
-		/* a pull whose region was revoked has become short */
-		if (unlikely(e.len > c->mtu) && rte_pktmbuf_data_len(pkts[k]) > c->mtu)
-			san_wire_cut(pkts[k], &p, c->piece.from, c->piece.len);
-		if (k > 0) {
-			san_pdl_tx_header_next(core->pdl, c, &p);
-			continue;
-		}
-		san_pdl_tx_header(core->pdl, c, &p, now_ns);
-		san_wire_tmpl_init(&tmpl, &c->path, &p);
-	}
-	if (k > 0) {
-		p.ackreq |= !more;
-		san_wire_build_next(pkts[k - 1], &tmpl, &p);
-	}
-	san_pdl_tx_end(core->pdl, c, more);
-	return k == 0 && core->nb_spare == 0 ? -ENOBUFS : k;
+	/* nothing follows the last one that would bring an ACK of it (design, rule 11) */
+	if (done && v.nb != 0)
+		san_wire_ask_ack(pkts[v.nb - 1]);
+	san_pdl_tx_end(core->pdl, c, !done);
+	return v.nb == 0 && core->spare.n == 0 ? -ENOBUFS : v.nb;
 }
 
 static uint16_t
@@ -449,7 +440,7 @@ tx_data(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 static void
 pad(struct rte_mbuf *m, uint16_t len)
 {
-	char *dst = rte_pktmbuf_append(m, len);
+	char *dst = san_wire_payload(m, len);
 
 	SAN_VERIFY(dst != NULL);
 	memset(dst, 0, len);
@@ -466,7 +457,7 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 		c = san_pdl_ack_next(core->pdl, now_ns);
 		if (c == NULL)
 			break;
-		pkts[k] = take_mbuf(core);
+		pkts[k] = san_spare_take(&core->spare);
 		san_pdl_ack_fill(core->pdl, c, &p, &core->ack_out, now_ns);
 		if (p.payload_len != 0) /* a PROBE of the path MTU */
 			pad(pkts[k], p.payload_len);
@@ -490,7 +481,7 @@ tx_nacks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now
 
 		if (!has_mbuf(core))
 			break; /* a NACK may be lost: the next refused packet brings another */
-		pkts[k] = take_mbuf(core);
+		pkts[k] = san_spare_take(&core->spare);
 		san_pdl_tx_header(core->pdl, c, &p, now_ns);
 		san_wire_build(pkts[k], &c->path, &p);
 		k++;
@@ -515,7 +506,7 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 		}
 		if (!has_mbuf(core))
 			break;
-		pkts[k] = take_mbuf(core);
+		pkts[k] = san_spare_take(&core->spare);
 		san_wire_build_cm(pkts[k], &path, &p, &core->cm_out);
 		k++;
 	}
@@ -727,5 +718,5 @@ san_core_leaks(const struct san_core *core)
 uint32_t
 san_core_nb_spare(const struct san_core *core)
 {
-	return core->nb_spare;
+	return core->spare.n;
 }

@@ -28,7 +28,6 @@
 #include "ulp.h"
 
 #define SAN_CORE_BURST 32
-#define SAN_CORE_SPARE 8 /**< mbufs taken from the pool at a time */
 
 struct san_core_conf {
 	struct san_pdl_conf pdl;

@@ -15,8 +15,7 @@ san_core_park(struct san_core *core, uint64_t now_ns)
 {
 	san_tl_park(core->tl, now_ns);
 	san_death_flush(&core->death);
-	rte_pktmbuf_free_bulk(core->spare, core->nb_spare);
-	core->nb_spare = 0;
+	san_spare_empty(&core->spare);
 	san_inet_destroy(core->inet);
 	core->inet = NULL;
 }

@@ -68,8 +68,7 @@ struct san_core {
 	struct san_inet *inet;
 	struct san_socks *socks; /* NULL: there are to be none */
 	struct san_death_row death;
-	struct rte_mbuf *spare[SAN_CORE_SPARE]; /* empty, for packets to be built */
-	uint32_t nb_spare;
+	struct san_spare spare;
 	struct san_express express;
 	struct san_wire_ack ack_in;  /* of the ACK being received */
 	struct san_wire_ack ack_out; /* of the ACK being built */

@@ -47,7 +47,7 @@ san_engine_pool_min(const struct san_engine_conf *conf)
 	 * send, waits in lanes.
 	 */
 	uint32_t each = 2 * conf->core.tl.max_held + conf->nb_rxd + conf->nb_txd +
-		2 * ENGINE_BURST + ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_CORE_SPARE;
+		2 * ENGINE_BURST + ENGINE_OUT_MAX + SAN_DEATH_ROW + SAN_SPARE;
 	uint32_t socks = 0;
 
 	/* of datagrams: their fragments, and what waits to be sent or for a neighbour */

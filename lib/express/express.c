@@ -59,3 +59,40 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 		san_death_add(x->tl->death, pkts[i]);
 	return k;
 }
+
+/* How many packets may go together. */
+static inline uint32_t
+room_for(const struct san_visit *v, const struct san_spare *spare, const struct san_pdl_room *room)
+{
+	uint32_t may = RTE_MIN(room->nb_data, room->nb_credit);
+
+	return RTE_MIN(may, RTE_MIN((uint32_t)v->max - v->nb, spare->n));
+}
+
+uint16_t
+san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spare,
+	       struct san_pdl_room *room, uint64_t now_ns)
+{
+	uint32_t bytes = 0, max = room_for(v, spare, room);
+	struct san_pdl_entry *e;
+	struct san_tl_txn *t;
+	struct rte_mbuf *m;
+	uint16_t k;
+
+	if (!x->is_on || max == 0 || !san_tl_express_tx(x->tl, v->c))
+		return 0;
+	for (k = 0; k < max && (t = san_tl_express_next(x->tl, v->c)) != NULL; k++) {
+		e = san_pdl_express_assign(x->pdl, v->c);
+		san_tl_express_sent(x->tl, t, e);
+		bytes += e->len;
+		m = san_spare_take(spare);
+		v->p.psn = e->psn;
+		san_tl_express_fill(x->tl, v->c, t, e, m, &v->p);
+		san_visit_add(v, x->pdl, m, now_ns);
+	}
+	room->nb_data -= k;
+	room->nb_credit -= k;
+	if (k != 0)
+		san_pdl_express_sent(x->pdl, v->c, k, bytes, now_ns);
+	return k;
+}

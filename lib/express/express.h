@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "ulp.h"
+#include "visit.h"
 
 struct san_express {
 	bool is_on;
@@ -37,5 +38,13 @@ struct san_express {
  */
 uint16_t san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint16_t n,
 			uint64_t now_ns);
+
+/**
+ * Build what is next of v->c as long as it is pushes, each unsolicited and whole in a packet of its
+ * own, and fits into *room*, *v* and *spare*. Returned: how many. What is next then goes the
+ * general path, and nothing of it has changed.
+ */
+uint16_t san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spare,
+			struct san_pdl_room *room, uint64_t now_ns);
 
 #endif /* EXPRESS_H */

@@ -443,6 +443,12 @@ void san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t 
 
 /* ---- pdl_tx.c, pdl_sched.c: what goes next ---- */
 
+/** Express: the entry of the next PSN of the data window. The caller writes its first part. */
+struct san_pdl_entry *san_pdl_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** The *n* taken last go, with *bytes* of payload: what else san_pdl_tx_assign() does of each. */
+void san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
+			  uint64_t now_ns);
+
 /** Put a connection on the ready list. Call after anything that may let it send; harmless. */
 void san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** The handshake went there and back in *rtt_ns*: the first sample of its round trip. */

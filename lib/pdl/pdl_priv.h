@@ -134,6 +134,9 @@ void san_pdl_rtx_heard(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now
 /** Entry *e* goes now, for the first time or again: its timers start. */
 void san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e,
 		      uint64_t now_ns);
+/** Likewise *n* of the data window, from *psn* on, for the first time. */
+void san_pdl_rtx_sent_first(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint16_t n,
+			    uint64_t now_ns);
 
 /* ---- pdl_rtt.c ---- */
 
@@ -224,8 +227,8 @@ void san_pdl_pcb_return_block(struct san_pdl *pdl, struct san_pdl_conn *c);
 
 /** Pacing: may a counted packet go? If not, the timer is armed. */
 bool san_pdl_sched_paced(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** A counted packet goes: when may the next? */
-void san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len,
+/** *n* counted packets go, with *bytes* of payload: when may the next? */
+void san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
 			uint64_t now_ns);
 /** It has nothing to send any more, ever. */
 void san_pdl_sched_remove(struct san_pdl *pdl, struct san_pdl_conn *c);

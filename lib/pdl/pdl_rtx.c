@@ -89,11 +89,8 @@ san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 }
 
 static uint64_t
-due_ns_of(struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san_pdl_entry *e,
-	  uint64_t now_ns)
+first_due_ns(struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t now_ns)
 {
-	if (unlikely(e->retries != 0))
-		return now_ns + san_pdl_rtt_timeout(pdl, c, e->retries);
 	if (pdl->visit.conn != c || pdl->visit.now_ns != now_ns) {
 		pdl->visit.conn = c;
 		pdl->visit.now_ns = now_ns;
@@ -102,15 +99,23 @@ due_ns_of(struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san_pd
 	return pdl->visit.due_ns;
 }
 
-/* Due after its timeout from now on; before that no scan is needed for it. */
+/* Before that no scan for timeouts is needed. */
+static inline void
+scan_at(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t due_ns)
+{
+	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, due_ns);
+	san_pdl_arm_for(pdl, c, due_ns);
+}
+
+/* Due after its timeout from now on. */
 static void
 start_timeout(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
-	uint64_t due_ns = due_ns_of(pdl, c, e, now_ns);
+	uint64_t due_ns = e->retries == 0 ? first_due_ns(pdl, c, now_ns) :
+					    now_ns + san_pdl_rtt_timeout(pdl, c, e->retries);
 
 	e->due = san_pdl_tick(due_ns);
-	c->rtx_deadline_ns = san_time_min(c->rtx_deadline_ns, due_ns);
-	san_pdl_arm_for(pdl, c, due_ns);
+	scan_at(pdl, c, due_ns);
 }
 
 bool
@@ -167,6 +172,26 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 		c->hole_deadline_ns = san_time_min(c->hole_deadline_ns, again_ns);
 		san_pdl_arm_for(pdl, c, again_ns);
 	}
+	if (c->nb_tails < TAILS_MAX)
+		watch_tail(pdl, c, now_ns);
+}
+
+void
+san_pdl_rtx_sent_first(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint16_t n,
+		       uint64_t now_ns)
+{
+	uint64_t due_ns = first_due_ns(pdl, c, now_ns);
+	uint32_t due = san_pdl_tick(due_ns);
+	struct san_pdl_entry *e;
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn + i);
+		e->sent_ts = (uint32_t)now_ns;
+		e->due = due;
+		e->state = SAN_ENT_SENT;
+	}
+	scan_at(pdl, c, due_ns);
 	if (c->nb_tails < TAILS_MAX)
 		watch_tail(pdl, c, now_ns);
 }

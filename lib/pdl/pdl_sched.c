@@ -123,12 +123,13 @@ san_pdl_sched_paced(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns
 }
 
 void
-san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t len, uint64_t now_ns)
+san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
+		   uint64_t now_ns)
 {
 	uint32_t window = san_pdl_cc_window(&c->cc);
 	uint64_t rtt = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : pdl->conf.rto_init_ns;
 
-	pdl->owners[c->owner].credit -= (int32_t)(len + HEADER_BYTES);
+	pdl->owners[c->owner].credit -= (int32_t)(bytes + n * HEADER_BYTES);
 	if (window < SAN_CC_ONE)
 		c->pace_ns = now_ns + RTE_MIN(rtt * SAN_CC_ONE / RTE_MAX(window, 1u), PACE_MAX_NS);
 }

@@ -55,7 +55,7 @@ count_sent(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_pdl_ent
 		return;
 	san_bitmap_set(&c->txb->flight[e->win], e->psn);
 	san_pdl_pcb_enter(pdl, c);
-	san_pdl_sched_sent(pdl, c, e->len, now_ns);
+	san_pdl_sched_sent(pdl, c, 1, e->len, now_ns);
 }
 
 void
@@ -79,6 +79,38 @@ san_pdl_tx_assign(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_en
 	san_pdl_rtx_sent(pdl, c, slot, now_ns);
 	if (unlikely(e->len >= c->mtu_watch))
 		san_pdl_pmtu_on_sent(pdl, c, e->len, now_ns);
+}
+
+struct san_pdl_entry *
+san_pdl_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	struct san_pdl_txw *w = &c->tx[SAN_WIN_DATA];
+	struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, w->next);
+
+	SAN_ASSERT(san_pdl_txw_room(w) > 0);
+	e->win = SAN_WIN_DATA;
+	e->psn = w->next++;
+	e->retries = 0;
+	san_bitmap_set(&c->txb->flight[SAN_WIN_DATA], e->psn);
+	san_pdl_pcb_enter(pdl, c);
+	return e;
+}
+
+void
+san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
+		     uint64_t now_ns)
+{
+	uint32_t psn = c->tx[SAN_WIN_DATA].next - n;
+	const struct san_pdl_entry *e;
+	uint16_t i;
+
+	san_pdl_sched_sent(pdl, c, n, bytes, now_ns);
+	san_pdl_rtx_sent_first(pdl, c, psn, n, now_ns);
+	for (i = 0; unlikely(c->mtu_watch <= c->mtu) && i < n; i++) {
+		e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn + i);
+		if (e->len >= c->mtu_watch)
+			san_pdl_pmtu_on_sent(pdl, c, e->len, now_ns);
+	}
 }
 
 /*

@@ -64,7 +64,8 @@ alloc_pools(struct san_tl *tl)
 	uint32_t i;
 
 	tl->conns = san_mem_calloc(mem, conf->max_conns, sizeof(*tl->conns));
-	tl->txns = san_mem_calloc(mem, conf->max_txns, sizeof(*tl->txns));
+	tl->txns = san_mem_aligned(mem, (size_t)conf->max_txns * sizeof(*tl->txns));
+	tl->extras = san_mem_calloc(mem, conf->max_txns, sizeof(*tl->extras));
 	tl->free_txns = san_mem_calloc(mem, conf->max_txns, sizeof(struct san_tl_txn *));
 	tl->rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(*tl->rxns));
 	tl->free_rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(struct san_tl_rxn *));
@@ -75,10 +76,10 @@ alloc_pools(struct san_tl *tl)
 	tl->free_memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(struct san_tl_memo *));
 	tl->refused = san_mem_calloc(mem, conf->max_refused, sizeof(*tl->refused));
 	tl->free_refused = san_mem_calloc(mem, conf->max_refused, sizeof(struct san_tl_refused *));
-	if (tl->conns == NULL || tl->txns == NULL || tl->free_txns == NULL || tl->rxns == NULL ||
-	    tl->free_rxns == NULL || tl->rings == NULL || tl->free_rings == NULL ||
-	    tl->memos == NULL || tl->free_memos == NULL || tl->refused == NULL ||
-	    tl->free_refused == NULL)
+	if (tl->conns == NULL || tl->txns == NULL || tl->extras == NULL || tl->free_txns == NULL ||
+	    tl->rxns == NULL || tl->free_rxns == NULL || tl->rings == NULL ||
+	    tl->free_rings == NULL || tl->memos == NULL || tl->free_memos == NULL ||
+	    tl->refused == NULL || tl->free_refused == NULL)
 		return -ENOMEM;
 	/* from the end, so that the first ones are taken first */
 	while (tl->nb_free_txns < conf->max_txns) {
@@ -170,6 +171,7 @@ san_tl_destroy(struct san_tl *tl)
 	san_mem_end(mem, tl->free_rxns);
 	san_mem_end(mem, tl->rxns);
 	san_mem_end(mem, tl->free_txns);
+	san_mem_end(mem, tl->extras);
 	san_mem_end(mem, tl->txns);
 	san_mem_end(mem, tl->conns);
 	san_mem_end(mem, tl);
@@ -381,7 +383,7 @@ san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *r
 		return false;
 	/* these need window room only (design, rule 7) */
 	if (room->nb_data != 0 &&
-	    (san_tl_next_abort(tc, e) || san_tl_next_grant(tl, tc, e, now_ns))) {
+	    (san_tl_next_abort(tl, tc, e) || san_tl_next_grant(tl, tc, e, now_ns))) {
 		room->nb_data--;
 		return true;
 	}
@@ -520,13 +522,14 @@ san_tl_check(const struct san_tl *tl)
 {
 	uint32_t nb_txns = 0, nb_rxns = 0, nb_held = 0, nb_cam = 0, nb_admit = 0, nb_busy = 0;
 	uint32_t nb_heads[2] = {0}, nb_pullers = 0, nb_rings = 0, nb_memos = 0, nb_refused = 0;
-	uint32_t slot;
+	uint32_t nb_waiting = 0, slot;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
 		const struct san_tl_conn *tc = &tl->conns[slot];
 
 		SAN_VERIFY(tc->slot == slot);
 		nb_busy += tc->nb_txns != 0 || (tc->want & SAN_WANT_PROMISED);
+		nb_waiting += (tc->want & SAN_WANT_LISTED) != 0;
 		nb_memos += tc->memo != NULL;
 		nb_refused += tc->refused != NULL;
 		if (!tc->open) {
@@ -549,7 +552,7 @@ san_tl_check(const struct san_tl *tl)
 	check_charges(tl);
 	san_tl_hosts_check(tl);
 	SAN_VERIFY(nb_txns + tl->nb_free_txns == tl->conf.max_txns);
-	SAN_VERIFY(nb_busy == tl->nb_busy);
+	SAN_VERIFY(nb_busy == tl->nb_busy && nb_waiting == tl->nb_waiting);
 	SAN_VERIFY(san_tl_nb_idle(tl) + tl->nb_promised <= tl->nb_free_txns);
 	SAN_VERIFY(nb_rings + tl->nb_free_rings == tl->conf.max_wide);
 	SAN_VERIFY(nb_memos + tl->nb_free_memos == tl->conf.max_unordered);

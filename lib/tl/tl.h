@@ -70,12 +70,11 @@ struct san_tl_req {
 	uint8_t op;      /**< atomics: enum san_wire_atomic */
 	uint32_t length; /**< bytes; push with immediate: without the immediate */
 	uint32_t key;
+	uint32_t imm; /**< push with immediate, host order */
 	uint64_t addr;
-	uint32_t imm;     /**< push with immediate, host order */
-	uint64_t operand; /**< atomics: addend or compare value */
-	uint64_t swap;
 	uint64_t cookie; /**< the ULP's, handed back in its callbacks */
 };
+static_assert(sizeof(struct san_tl_req) == 32, "half a cache line of struct san_tl_txn");
 
 enum san_txn_state {
 	SAN_TXN_FREE = 0,
@@ -114,41 +113,49 @@ enum san_txn_list {
 	SAN_TXN_LIST_ABORT, /**< RESYNC(abort) to send */
 };
 
-/** Initiator's record of a transaction. */
+/** Initiator's record of a transaction. What few need is in its struct san_tl_extra. */
 struct san_tl_txn {
 	struct san_tl_req req;
 	uint32_t rsn;
-	uint32_t ssn;        /**< solicited pushes */
-	uint32_t sent;       /**< next byte of push data to be given a PSN */
-	uint32_t granted;    /**< solicited: may send up to here */
-	uint32_t placed;     /**< pulls: bytes received and placed */
-	uint32_t nb_unacked; /**< push data and abort PSNs outstanding, withdrawn ones too */
+	uint32_t ssn;  /**< solicited pushes */
+	uint32_t sent; /**< next byte of push data to be given a PSN */
+	union {
+		uint32_t granted; /**< solicited: may send up to here */
+		uint32_t placed;  /**< pulls: bytes received and placed */
+	};
 	uint16_t slot;       /**< connection */
+	uint16_t nb_unacked; /**< push data and abort PSNs outstanding, withdrawn ones too */
 	uint8_t state;       /**< enum san_txn_state */
 	uint8_t status;      /**< enum san_wire_status, final */
 	uint8_t round;       /**< unordered: of the last refusal, echoed in its data */
 	uint8_t list;        /**< enum san_txn_list */
-	bool solicited;
-	bool req_sent; /**< the request has a PSN */
-	bool req_acked;
-	bool last_sent;    /**< LAST has a PSN */
-	bool last_acked;   /**< LAST was acknowledged: it happened, whatever comes later */
-	bool msg_counted;  /**< in the count of PCB-3 */
-	bool unwanted;     /**< to be given up, should it come to wait for the target */
-	bool alone;        /**< it was refused: it shares no packet any more (RT-34) */
-	uint8_t nb_packed; /**< messages of the packed packet that begins with it; 0: none does */
-	bool aborted;      /**< RESYNC(abort) must go or went */
-	bool abort_acked;
-	bool in_cam;           /**< its grant is in the CAM: ahead of the base SSN */
-	bool ssn_lost;         /**< likewise, but the CAM had no space */
-	uint64_t rnr_since_ns; /**< first RNR in a row; 0 = none */
-	uint64_t wait_ns;
+	uint8_t nb_packed;   /**< messages of the packed packet that begins with it; 0: none does */
+	bool has_extra:1;    /**< its struct san_tl_extra is valid, *link* is always */
+	bool solicited:1;
+	bool req_sent:1; /**< the request has a PSN */
+	bool req_acked:1;
+	bool last_sent:1;   /**< LAST has a PSN */
+	bool last_acked:1;  /**< LAST was acknowledged: it happened, whatever comes later */
+	bool msg_counted:1; /**< in the count of PCB-3 */
+	bool unwanted:1;    /**< to be given up, should it come to wait for the target */
+	bool alone:1;       /**< it was refused: it shares no packet any more (RT-34) */
+	bool aborted:1;     /**< RESYNC(abort) must go or went */
+	bool abort_acked:1;
+	bool in_cam:1;   /**< its grant is in the CAM: ahead of the base SSN */
+	bool ssn_lost:1; /**< likewise, but the CAM had no space */
+} __rte_cache_aligned;
+static_assert(sizeof(struct san_tl_txn) == 64, "a cache line");
+
+/** More of it: of pulls, of what the target is not ready for, of unordered connections. */
+struct san_tl_extra {
+	TAILQ_ENTRY(san_tl_extra)
+	link;                        /**< of a list of its connection: enum san_txn_list */
+	uint64_t rnr_since_ns;       /**< first RNR in a row; 0 = none */
+	uint64_t wait_ns;            /**< on the list WAIT: until then */
 	struct rte_mbuf *last;       /**< pulls: held until the rest is placed */
 	struct san_tl_charge charge; /**< pulls */
-	TAILQ_ENTRY(san_tl_txn)
-	link;
 };
-TAILQ_HEAD(san_tl_txns, san_tl_txn);
+TAILQ_HEAD(san_tl_extras, san_tl_extra);
 
 enum san_rxn_state {
 	SAN_RXN_FREE = 0,
@@ -261,6 +268,8 @@ uint8_t san_tl_ulp_atomic(void *ulp, struct san_tl_rxn *r);
 /** Copy push payload into *dst*. Repeatable. */
 void san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, void *dst,
 			  uint16_t len);
+/** The operands of an atomic, big-endian: addend or compare value, and swap value. Repeatable. */
+void san_tl_ulp_atomic_fill(void *ulp, const struct san_tl_txn *t, rte_be64_t args[2]);
 /** Place pull data or an atomic's old value (8 bytes, big-endian: as it came). */
 uint8_t san_tl_ulp_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset,
 			      struct rte_mbuf *m, uint16_t off, uint16_t len);
@@ -326,6 +335,7 @@ enum san_tl_want {
 	SAN_WANT_BUDGET = 0x4,   /**< listed in tl->want_budget */
 	SAN_WANT_PROMISED = 0x8, /**< a free record is set aside for it */
 	SAN_WANT_FIRST = 0x10,   /**< listed in tl->want_first */
+	SAN_WANT_LISTED = SAN_WANT_RECORD | SAN_WANT_BUDGET | SAN_WANT_FIRST,
 };
 
 /** What an unordered connection remembers of RSNs as a target, by RSN mod SAN_TL_N_MAX. */
@@ -395,25 +405,25 @@ struct san_tl_conn {
 	uint64_t nb_issued; /**< RSNs ever used: tells one never used from one finished */
 	uint32_t ssn_base;  /**< ordered: lowest not fully granted */
 	uint32_t ssn_next;
-	uint32_t adm_rsn;         /**< next RSN to enter the count of PCB-3: always in RSN order */
-	uint32_t req_rsn;         /**< next RSN whose request may go */
-	uint32_t data_rsn;        /**< next RSN whose push data may go (ordered) */
-	uint32_t msg_rsn;         /**< ordered: lowest RSN not message-acknowledged */
-	uint32_t nb_msgs;         /**< unacknowledged messages (PCB-3) */
-	uint16_t nb_pulls;        /**< pull pieces outstanding */
-	uint16_t nb_deferred;     /**< packets refused for lack of a place, in a row */
-	uint16_t nb_cam_grant;    /**< grants in the CAM */
-	uint16_t nb_cam_cmpl;     /**< finished transactions in the CAM */
-	uint16_t nb_cmpl_lost;    /**< finished, but the CAM had no space */
-	uint16_t nb_ssn_lost;     /**< granted or over ahead of ssn_base, and not in the CAM */
-	uint32_t rnr_rsn_tx;      /**< ordered: what the last RNR refused */
-	uint64_t rnr_until_ns;    /**< ordered: push data waits until then; 0 = no */
-	struct san_tl_txn **txns; /**< ring by RSN: *one*, or of the pool while in use */
-	uint32_t txn_mask;        /**< its size - 1 */
-	struct san_tl_txn *one;   /**< a ring for a single transaction */
-	struct san_tl_txns ready; /**< unordered push data */
-	struct san_tl_txns wait;
-	struct san_tl_txns aborts;
+	uint32_t adm_rsn;           /**< next RSN to enter the count of PCB-3: in RSN order */
+	uint32_t req_rsn;           /**< next RSN whose request may go */
+	uint32_t data_rsn;          /**< next RSN whose push data may go (ordered) */
+	uint32_t msg_rsn;           /**< ordered: lowest RSN not message-acknowledged */
+	uint32_t nb_msgs;           /**< unacknowledged messages (PCB-3) */
+	uint16_t nb_pulls;          /**< pull pieces outstanding */
+	uint16_t nb_deferred;       /**< packets refused for lack of a place, in a row */
+	uint16_t nb_cam_grant;      /**< grants in the CAM */
+	uint16_t nb_cam_cmpl;       /**< finished transactions in the CAM */
+	uint16_t nb_cmpl_lost;      /**< finished, but the CAM had no space */
+	uint16_t nb_ssn_lost;       /**< granted or over ahead of ssn_base, and not in the CAM */
+	uint32_t rnr_rsn_tx;        /**< ordered: what the last RNR refused */
+	uint64_t rnr_until_ns;      /**< ordered: push data waits until then; 0 = no */
+	struct san_tl_txn **txns;   /**< ring by RSN: *one*, or of the pool while in use */
+	uint32_t txn_mask;          /**< its size - 1 */
+	struct san_tl_txn *one;     /**< a ring for a single transaction */
+	struct san_tl_extras ready; /**< unordered push data */
+	struct san_tl_extras wait;
+	struct san_tl_extras aborts;
 	uint32_t want_bytes;    /**< of the request that waits */
 	uint32_t lapsed_pulled; /**< of lapsed_used, by its pulls */
 	TAILQ_ENTRY(san_tl_conn)
@@ -465,6 +475,7 @@ static_assert(SAN_ST_MAX <= 16, "half a byte in struct san_tl_refused");
 struct san_tl_stats {
 	/* initiated */
 	uint64_t nb_push_slctd, nb_push_unslctd, nb_pulls, nb_atomics;
+	uint64_t nb_express_tx; /**< packets that went by express */
 	/* as target, and both */
 	uint64_t nb_served;          /**< transactions finished as target */
 	uint64_t nb_grants;          /**< PUSH_GRNT decided */
@@ -512,7 +523,8 @@ struct san_tl {
 	struct san_cam cam;
 	struct san_tl_conn *conns; /**< by slot */
 	struct san_tl_txn *txns;
-	struct san_tl_txn **free_txns;
+	struct san_tl_extra *extras;   /**< of each */
+	struct san_tl_txn **free_txns; /**< the one that was used last on top */
 	uint32_t nb_free_txns;
 	uint32_t nb_busy;     /**< connections with something outstanding, or promised */
 	uint32_t nb_promised; /**< ... and for those that waited */
@@ -562,6 +574,7 @@ struct san_tl {
 	struct san_tl_bucket free_hosts;
 	struct san_tl_host_list admit[2]; /**< hosts with something to grant; and slow ones */
 	struct san_tl_conns pull_wait;    /**< whose base is a pull that must wait, longest first */
+	uint32_t nb_waiting;              /**< connections on the next three lists */
 	struct san_tl_conns want_record;  /**< whose submit found none, longest waiting first */
 	struct san_tl_conns want_first;   /**< likewise, with nothing outstanding */
 	struct san_tl_conns want_budget;  /**< likewise, for pulls */
@@ -656,6 +669,17 @@ void san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, ui
 			 uint64_t now_ns);
 
 /* ---- transmit ---- */
+
+/** Express: is nothing else than push data to go, and may it? Admits what may go (PCB-3). */
+bool san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c);
+/** Then: the push that is next, if it goes in one packet, unsolicited and alone; or NULL. */
+struct san_tl_txn *san_tl_express_next(struct san_tl *tl, const struct san_pdl_conn *c);
+/** It goes: *e* is written, and it is advanced. */
+void san_tl_express_sent(struct san_tl *tl, struct san_tl_txn *t, struct san_pdl_entry *e);
+/** san_tl_tx_fill() of it. */
+void san_tl_express_fill(struct san_tl *tl, const struct san_pdl_conn *c,
+			 const struct san_tl_txn *t, const struct san_pdl_entry *e,
+			 struct rte_mbuf *m, struct san_wire_pkt *p);
 
 /**
  * Next new packet of the connection that fits into *room*, by kind: RESYNC and

@@ -53,11 +53,11 @@ push_hold(const struct san_tl_conn *tc)
 
 /* Ordered: the peer refused what all else waits for. It is asked again, from time to time. */
 static bool
-is_refused(const struct san_tl_conn *tc)
+is_refused(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
 	const struct san_tl_txn *oldest = san_tl_txn_at(tc, tc->rsn_base);
 
-	return tc->peer.ordered && oldest != NULL && oldest->rnr_since_ns != 0;
+	return tc->peer.ordered && oldest != NULL && san_tl_rnr_since_ns(tl, oldest) != 0;
 }
 
 /* All that tl took is sent. Is there more, that it did not take? */
@@ -87,7 +87,7 @@ san_tl_hold(const struct san_tl *tl, const struct san_pdl_conn *c, uint64_t now_
 		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
 	if (has_request(tc))
 		return san_pdl_hold(tl->pdl, c, SAN_WIN_REQ, now_ns);
-	if (is_refused(tc))
+	if (is_refused(tl, tc))
 		return SAN_HOLD_RECEIVER;
 	hold = push_hold(tc);
 	if (hold == SAN_HOLD_NONE)

@@ -34,57 +34,6 @@ is_solicited(const struct san_tl *tl, const struct san_pdl_conn *c, const struct
 		(tl->conf.solicit_level != 0 && c->cc.level >= tl->conf.solicit_level);
 }
 
-bool
-san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	struct san_tl_txn **ring;
-
-	if (tc->txn_mask != 0)
-		return true;
-	if (tl->nb_free_rings == 0)
-		return false;
-	ring = tl->free_rings[--tl->nb_free_rings];
-	if (tc->one != NULL)
-		ring[SAN_TL_SLOT(tc->one->rsn)] = tc->one;
-	tc->txns = ring;
-	tc->txn_mask = SAN_TL_N_MAX - 1;
-	return true;
-}
-
-static void
-ring_return(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	if (tc->txn_mask != 0)
-		tl->free_rings[tl->nb_free_rings++] = tc->txns;
-	tc->one = NULL;
-	tc->txns = &tc->one;
-	tc->txn_mask = 0;
-}
-
-static struct san_tl_txn *
-txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
-{
-	struct san_tl_txn *t = tl->free_txns[--tl->nb_free_txns];
-
-	bool has_room = tc->nb_txns == 0 || san_tl_ring_take(tl, tc);
-
-	SAN_ASSERT(has_room);
-	(void)has_room;
-	tl->nb_busy += tc->nb_txns == 0;
-	*t = (struct san_tl_txn){
-		.req = *req,
-		.rsn = tc->rsn_next++,
-		.slot = tc->slot,
-		.state = SAN_TXN_POSTED,
-		.charge.slot = tc->slot,
-	};
-	SAN_ASSERT(tc->txns[t->rsn & tc->txn_mask] == NULL);
-	tc->txns[t->rsn & tc->txn_mask] = t;
-	tc->nb_txns++;
-	tc->nb_issued++;
-	return t;
-}
-
 /* ---- the count of PCB-3 ---- */
 
 static uint32_t
@@ -94,30 +43,21 @@ msg_limit(const struct san_pdl_conn *c)
 }
 
 static void
-msg_leave(struct san_tl_conn *tc, struct san_tl_txn *t)
-{
-	if (!t->msg_counted)
-		return;
-	t->msg_counted = false;
-	tc->nb_msgs--;
-}
-
-static void
-admit(struct san_tl_conn *tc, struct san_tl_txn *t)
+admit(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
 	t->msg_counted = true;
 	tc->nb_msgs++;
-	san_tl_txn_ready(tc, t);
+	san_tl_txn_ready(tl, tc, t);
 }
 
 /* One that was just posted: if it may go, nobody has to look for it again. */
 static void
-admit_new(struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t limit)
+admit_new(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint32_t limit)
 {
 	if (tc->adm_rsn != t->rsn || tc->nb_msgs >= limit)
 		return;
 	tc->adm_rsn++;
-	admit(tc, t);
+	admit(tl, tc, t);
 	if (tc->req_rsn == t->rsn && !san_tl_owes_request(t))
 		tc->req_rsn++;
 }
@@ -135,7 +75,7 @@ san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c)
 		if (t == NULL || t->state == SAN_TXN_DONE ||
 		    (t->state == SAN_TXN_ABORTING && !t->solicited))
 			continue;
-		admit(tc, t);
+		admit(tl, tc, t);
 	}
 }
 
@@ -150,13 +90,13 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 		return -ENOTCONN;
 	if (!san_tl_is_free_to_go(tl, tc, req) && san_tl_want(tl, tc, req, now_ns))
 		return -EAGAIN;
-	t = txn_new(tl, tc, req);
+	t = san_tl_txn_new(tl, tc, req);
 	if (req->type != SAN_TL_PUSH) {
 		tc->nb_pulls++;
 		tl->stats.nb_pulls += req->type == SAN_TL_PULL;
 		tl->stats.nb_atomics += req->type == SAN_TL_ATOMIC;
 		if (req->type == SAN_TL_PULL)
-			san_tl_charge(tl, &t->charge,
+			san_tl_charge(tl, &san_tl_extra_use(tl, t)->charge,
 				      RTE_MIN(req->length, san_tl_pull_room(tl, tc)), now_ns);
 	} else if (is_solicited(tl, c, req)) {
 		t->solicited = true;
@@ -165,7 +105,7 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	} else {
 		tl->stats.nb_push_unslctd++;
 	}
-	admit_new(tc, t, msg_limit(c));
+	admit_new(tl, tc, t, msg_limit(c));
 	/* it may have been the first in line, or not have needed its promise: the next */
 	if (san_tl_has_waiting(tl))
 		san_tl_wake(tl);
@@ -173,77 +113,21 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	return 0;
 }
 
-/* Ordered pushes are acknowledged as messages by the cumulative RSN (PCB-5). */
-static void
-on_cmpl_in(struct san_tl *tl, struct san_pdl_conn *c)
-{
-	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_txn *t;
-	uint32_t rsn;
-
-	if (!tc->open)
-		return;
-	if (san_seq_lt(c->cmpl_in, tc->msg_rsn) || san_seq_gt(c->cmpl_in, tc->rsn_next))
-		return;
-	rsn = tc->peer.ordered ? san_seq_max(tc->msg_rsn, tc->rsn_base) : c->cmpl_in;
-	for (; san_seq_lt(rsn, c->cmpl_in); rsn++) {
-		t = san_tl_txn_at(tc, rsn);
-		if (t != NULL && t->req.type == SAN_TL_PUSH)
-			msg_leave(tc, t);
-	}
-	tc->msg_rsn = c->cmpl_in;
-	if (tc->adm_rsn != tc->rsn_next)
-		san_pdl_kick(tl->pdl, c);
-}
-
-/* ---- lists ---- */
-
-static struct san_tl_txns *
-list_of(struct san_tl_conn *tc, uint8_t list)
-{
-	switch (list) {
-	case SAN_TXN_LIST_READY:
-		return &tc->ready;
-	case SAN_TXN_LIST_WAIT:
-		return &tc->wait;
-	case SAN_TXN_LIST_ABORT:
-		return &tc->aborts;
-	default:
-		return NULL;
-	}
-}
-
-void
-san_tl_txn_list(struct san_tl_conn *tc, struct san_tl_txn *t, enum san_txn_list list)
-{
-	if (t->list == list)
-		return;
-	if (t->list != SAN_TXN_LIST_NONE)
-		TAILQ_REMOVE(list_of(tc, t->list), t, link);
-	t->list = (uint8_t)list;
-	if (list != SAN_TXN_LIST_NONE)
-		TAILQ_INSERT_TAIL(list_of(tc, t->list), t, link);
-}
-
-bool
-san_tl_txn_can_send(const struct san_tl_txn *t)
-{
-	if (t->req.type != SAN_TL_PUSH || t->last_sent || t->state == SAN_TXN_ABORTING ||
-	    t->state == SAN_TXN_DONE)
-		return false;
-	return !t->solicited || t->sent < t->granted || t->sent == t->req.length;
-}
-
-void
-san_tl_txn_ready(struct san_tl_conn *tc, struct san_tl_txn *t)
-{
-	/* counted once it was admitted; a grant proves that it was */
-	if (!tc->peer.ordered && t->list == SAN_TXN_LIST_NONE &&
-	    san_seq_lt(t->rsn, tc->adm_rsn) && san_tl_txn_can_send(t))
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_READY);
-}
-
 /* ---- what goes next ---- */
+
+/* The lowest one whose request must go; NULL: none. */
+static inline struct san_tl_txn *
+next_to_request(struct san_tl_conn *tc)
+{
+	struct san_tl_txn *t;
+
+	for (; tc->req_rsn != tc->adm_rsn; tc->req_rsn++) {
+		t = san_tl_txn_at(tc, tc->req_rsn);
+		if (t != NULL && san_tl_owes_request(t))
+			return t;
+	}
+	return NULL;
+}
 
 bool
 san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
@@ -254,14 +138,9 @@ san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_en
 		[SAN_TL_ATOMIC] = SAN_OP_ATOMIC_REQ,
 	};
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_txn *t = NULL;
+	struct san_tl_txn *t = next_to_request(tc);
 
-	for (; tc->req_rsn != tc->adm_rsn; tc->req_rsn++) {
-		t = san_tl_txn_at(tc, tc->req_rsn);
-		if (t != NULL && san_tl_owes_request(t))
-			break;
-	}
-	if (tc->req_rsn == tc->adm_rsn)
+	if (t == NULL)
 		return false;
 	e->op = op_of[t->req.type];
 	e->rsn = t->rsn;
@@ -269,7 +148,7 @@ san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_en
 	t->req_sent = true;
 	tc->req_rsn++;
 	if (t->state == SAN_TXN_ABORTING)
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_ABORT);
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_ABORT);
 	else
 		t->state = t->req.type == SAN_TL_PUSH ? SAN_TXN_SENDING : SAN_TXN_SENT;
 	return true;
@@ -297,21 +176,32 @@ ordered_push(struct san_tl_conn *tc)
 	return NULL;
 }
 
+static inline uint32_t
+imm_len_of(const struct san_tl_txn *t)
+{
+	return t->req.kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
+}
+
+static inline struct san_tl_txn *
+next_push(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	return tc->peer.ordered ? ordered_push(tc) : san_tl_txn_first(tl, &tc->ready);
+}
+
 bool
 san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_txn *t;
+	struct san_tl_txn *t = next_push(tl, tc);
 	uint32_t left, may, imm_len, len;
 
-	t = tc->peer.ordered ? ordered_push(tc) : TAILQ_FIRST(&tc->ready);
 	if (t == NULL)
 		return false;
 	if (tc->peer.pack && san_tl_pack(tl, tc, t, c->mtu, e))
 		return true;
 	left = t->req.length - t->sent;
 	may = t->solicited ? t->granted - t->sent : left;
-	imm_len = t->req.kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
+	imm_len = imm_len_of(t);
 	e->op = t->solicited ? SAN_OP_PUSH_SLCTD_DATA : SAN_OP_PUSH_UNSLCTD_DATA;
 	e->rsn = t->rsn;
 	e->offset = t->sent;
@@ -329,8 +219,68 @@ san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry
 	t->nb_unacked++;
 	t->state = t->last_sent ? SAN_TXN_SENT : SAN_TXN_SENDING;
 	if (!san_tl_txn_can_send(t))
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	return true;
+}
+
+/* ---- express: pushes that go whole ---- */
+
+bool
+san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+
+	if (!tc->open || !TAILQ_EMPTY(&tc->aborts) || !TAILQ_EMPTY(&tc->out) ||
+	    !TAILQ_EMPTY(&tc->pulls))
+		return false;
+	if (tc->adm_rsn != tc->rsn_next)
+		san_tl_admit_msgs(tl, c);
+	return next_to_request(tc) == NULL && next_push(tl, tc) != NULL;
+}
+
+/* Behind those that went: no request is owed, and no refusal is waited for. */
+static inline struct san_tl_txn *
+behind(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	if (likely(tc->peer.ordered))
+		return tc->data_rsn != tc->adm_rsn ? san_tl_txn_at(tc, tc->data_rsn) : NULL;
+	return san_tl_txn_first(tl, &tc->ready);
+}
+
+struct san_tl_txn *
+san_tl_express_next(struct san_tl *tl, const struct san_pdl_conn *c)
+{
+	const struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_txn *t = behind(tl, tc);
+
+	if (t == NULL || t->state != SAN_TXN_POSTED || t->req.type != SAN_TL_PUSH ||
+	    t->solicited || t->req.length + imm_len_of(t) > c->mtu)
+		return NULL;
+	return tc->peer.pack && !t->alone && t->rsn + 1 != tc->adm_rsn ? NULL : t;
+}
+
+void
+san_tl_express_sent(struct san_tl *tl, struct san_tl_txn *t, struct san_pdl_entry *e)
+{
+	struct san_tl_conn *tc = &tl->conns[t->slot];
+
+	e->rsn = t->rsn;
+	e->offset = 0;
+	e->aux = 0;
+	e->len = (uint16_t)(t->req.length + imm_len_of(t));
+	e->op = SAN_OP_PUSH_UNSLCTD_DATA;
+	e->flags = (uint8_t)(t->req.kind << SAN_F_KIND_SHIFT) | SAN_F_LAST;
+	e->status = SAN_ST_OK;
+	t->sent = t->req.length;
+	t->last_sent = true;
+	t->nb_unacked++;
+	t->state = SAN_TXN_SENT;
+	if (tc->peer.ordered)
+		tc->data_rsn = t->rsn + 1;
+	else
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+	tl->stats.nb_express_tx++;
+	tc->turn = true; /* pull data, if there is any then */
 }
 
 /* ---- building packets, for the first time or again ---- */
@@ -356,7 +306,6 @@ san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc, const struc
 	rte_be64_t args[2];
 	char *dst;
 
-	(void)tl;
 	if (t == NULL) {
 		san_tl_fill_empty(e, p);
 		return;
@@ -370,33 +319,29 @@ san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc, const struc
 	if (t->req.type != SAN_TL_ATOMIC)
 		return;
 	p->status = t->req.op;
-	args[0] = rte_cpu_to_be_64(t->req.operand);
-	args[1] = rte_cpu_to_be_64(t->req.swap);
-	dst = rte_pktmbuf_append(m, sizeof(args));
+	san_tl_ulp_atomic_fill(tl->conf.ulp, t, args);
+	dst = san_wire_payload(m, sizeof(args));
 	SAN_VERIFY(dst != NULL);
 	memcpy(dst, args, sizeof(args));
 }
 
-void
-san_tl_push_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_tl_conn *tc,
-		 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
+static inline void
+push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_txn *t,
+	  const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
 {
-	const struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
 	uint16_t imm_len = san_tl_imm_len(e->flags);
 	rte_be32_t imm;
 	char *dst;
 
-	/* its record stays until all its data is acknowledged or withdrawn */
-	SAN_VERIFY(t != NULL);
 	p->flags = e->flags;
-	p->round = tc->peer.ordered ? c->rnr_round_out : t->round;
+	p->round = c->ordered ? c->rnr_round_out : t->round;
 	p->length = t->req.length;
 	p->key = t->req.key;
 	p->addr = t->req.addr;
 	p->offset = e->offset;
 	if (e->len == 0)
 		return;
-	dst = rte_pktmbuf_append(m, e->len);
+	dst = san_wire_payload(m, e->len);
 	SAN_VERIFY(dst != NULL);
 	if (imm_len != 0) {
 		imm = rte_cpu_to_be_32(t->req.imm);
@@ -407,95 +352,27 @@ san_tl_push_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_tl_
 				     e->len - imm_len);
 }
 
-/* ---- what comes back ---- */
-
-static void
-on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
+void
+san_tl_push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
+		 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
 {
-	bool last = (e->flags & SAN_F_LAST) != 0 || e->op == SAN_OP_PUSH_PACKED;
-	uint32_t i;
+	const struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
 
-	for (i = 0; i <= e->aux; i++) {
-		struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn + i);
-
-		SAN_ASSERT(t != NULL && t->nb_unacked > 0);
-		t->nb_unacked--;
-		if (e->op == SAN_OP_RESYNC) {
-			t->abort_acked |= e->status == SAN_RESYNC_ABORT;
-		} else {
-			t->rnr_since_ns = 0; /* it was ready */
-			t->last_acked |= last;
-		}
-		san_tl_txn_settle(tl, tc, t);
-	}
-}
-
-static void
-on_acked_request(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
-
-	if (t == NULL)
-		return;
-	t->req_acked = true;
-	san_tl_txn_settle(tl, tc, t);
-}
-
-/* Is any of it what a target may have no place for? */
-static bool
-has_taken(const struct san_pdl_entry *e, uint32_t n)
-{
-	while (n > 0 && !san_tl_is_push_data(e->op) && e->win == SAN_WIN_DATA) {
-		e++;
-		n--;
-	}
-	return n != 0;
-}
-
-static void
-on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e, uint32_t n,
-	 uint64_t now_ns)
-{
-	uint32_t i;
-
-	if (!tc->open)
-		return;
-	if (unlikely(tc->nb_deferred != 0) && has_taken(e, n))
-		tc->nb_deferred = 0;
-	for (i = 0; i < n; i++) {
-		switch (e[i].op) {
-		case SAN_OP_PUSH_SLCTD_DATA:
-		case SAN_OP_PUSH_UNSLCTD_DATA:
-		case SAN_OP_PUSH_PACKED:
-		case SAN_OP_RESYNC:
-			on_acked_push(tl, tc, &e[i]);
-			break;
-		case SAN_OP_PUSH_SLCTD_REQ:
-		case SAN_OP_PULL_REQ:
-		case SAN_OP_ATOMIC_REQ:
-			on_acked_request(tl, tc, &e[i]);
-			break;
-		case SAN_OP_PULL_DATA:
-			san_tl_pull_acked(tl, tc, &e[i], now_ns);
-			break;
-		default: /* a grant: it is in the initiator's record now */
-			break;
-		}
-	}
+	/* its record stays until all its data is acknowledged or withdrawn */
+	SAN_VERIFY(t != NULL);
+	push_fill(tl, c, t, e, m, p);
 }
 
 void
-san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
+san_tl_express_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_txn *t,
+		    const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
 {
-	struct san_pdl *pdl = tl->pdl;
-
-	if (c->cmpl_in != tl->conns[c->slot].msg_rsn)
-		on_cmpl_in(tl, c);
-	if (pdl->nb_acked != 0) {
-		on_acked(tl, &tl->conns[c->slot], pdl->acked, pdl->nb_acked, now_ns);
-		pdl->nb_acked = 0;
-	}
+	p->op = SAN_OP_PUSH_UNSLCTD_DATA;
+	p->rsn = t->rsn;
+	push_fill(tl, c, t, e, m, p);
 }
+
+/* ---- pull data ---- */
 
 /* Like that of a push, the last packet of a pull is placed last (RT-39). */
 static bool
@@ -512,7 +389,7 @@ hold_last(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_txn *t, struc
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 
-	if (t->last != NULL)
+	if (san_tl_pull_last(tl, t) != NULL)
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	if (san_tl_is_red(tl, tc))
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
@@ -532,8 +409,10 @@ place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, stru
 		status = san_tl_ulp_pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
 					       p->payload_len);
 	t->placed += p->payload_len;
-	san_tl_charge_use(tl, &t->charge, p->payload_len, now_ns);
-	san_tl_charge_done(tl, &t->charge, p->payload_len);
+	if (t->has_extra) {
+		san_tl_charge_use(tl, &san_tl_extra(tl, t)->charge, p->payload_len, now_ns);
+		san_tl_charge_done(tl, &san_tl_extra(tl, t)->charge, p->payload_len);
+	}
 	if (status != SAN_ST_OK || t->placed == length)
 		san_tl_txn_finish(tl, tc, t, status);
 }
@@ -557,6 +436,7 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 	const struct san_wire_pkt *p = &san_pkt(m)->w;
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
+	struct rte_mbuf *last;
 	uint32_t length;
 
 	if (t == NULL || t->state == SAN_TXN_DONE || t->state == SAN_TXN_ABORTING) {
@@ -574,120 +454,10 @@ san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *
 	if (is_early_last(tc, t, p, length))
 		return hold_last(tl, c, t, m, now_ns);
 	place_pull(tl, tc, t, m, length, now_ns);
-	if (t->last != NULL && t->placed + san_pkt(t->last)->w.payload_len == length)
+	last = san_tl_pull_last(tl, t);
+	if (last != NULL && t->placed + san_pkt(last)->w.payload_len == length)
 		place_last(tl, c, t, length, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
-}
-
-/* ---- the end of a transaction ---- */
-
-static void
-report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
-{
-	san_tl_ulp_cmpl(tl->conf.ulp, t, t->status);
-	t->state = SAN_TXN_FREE;
-	tc->txns[t->rsn & tc->txn_mask] = NULL;
-	tl->free_txns[tl->nb_free_txns++] = t;
-	if (--tc->nb_txns == 0) {
-		ring_return(tl, tc);
-		tl->nb_busy -= !(tc->want & SAN_WANT_PROMISED);
-	}
-}
-
-/* The finished transaction of the base RSN, if it is. */
-static struct san_tl_txn *
-take_done(struct san_tl *tl, struct san_tl_conn *tc)
-{
-	struct san_tl_txn *t = NULL;
-
-	if (tc->nb_cam_cmpl != 0)
-		t = san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_CMPL,
-				 tc->rsn_base);
-	if (t != NULL) {
-		tc->nb_cam_cmpl--;
-	} else if (tc->nb_cmpl_lost != 0) {
-		t = san_tl_txn_at(tc, tc->rsn_base);
-		if (t != NULL && t->state != SAN_TXN_DONE)
-			t = NULL;
-		tc->nb_cmpl_lost -= t != NULL;
-	}
-	return t;
-}
-
-static void
-report_ordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
-{
-	if (t->rsn != tc->rsn_base) {
-		if (san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_CMPL, t->rsn,
-				t) == 0)
-			tc->nb_cam_cmpl++;
-		else
-			tc->nb_cmpl_lost++; /* it can't be refused: look into its record */
-		return;
-	}
-	do {
-		report(tl, tc, t);
-		tc->rsn_base++;
-		t = tc->rsn_base != tc->rsn_next ? take_done(tl, tc) : NULL;
-	} while (t != NULL);
-}
-
-void
-san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
-{
-	t->status = status;
-	t->state = SAN_TXN_DONE;
-	if (t->charge.charged + t->charge.lapsed != 0)
-		san_tl_charge_release(tl, &t->charge);
-	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
-	if (unlikely(t->last != NULL))
-		san_tl_pull_last_drop(tl, tc, t, SAN_DROP_FINISHED);
-	if (t->solicited)
-		san_tl_ssn_end(tl, tc, t);
-	msg_leave(tc, t);
-	if (t->req.type != SAN_TL_PUSH)
-		tc->nb_pulls--;
-	if (tc->peer.ordered) {
-		report_ordered(tl, tc, t);
-	} else {
-		report(tl, tc, t);
-		while (tc->rsn_base != tc->rsn_next && san_tl_txn_at(tc, tc->rsn_base) == NULL)
-			tc->rsn_base++;
-	}
-	if (tc->want != 0)
-		san_tl_wake_own(tl, tc);
-	if (san_tl_has_waiting(tl))
-		san_tl_wake(tl);
-}
-
-void
-san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
-{
-	if (t->nb_unacked != 0)
-		return;
-	if (t->state == SAN_TXN_ABORTING) {
-		/* an aborted one whose request goes unanswered must be able to send that again */
-		if (t->aborted && (!t->abort_acked || (t->req_sent && !t->req_acked)))
-			return;
-		san_tl_txn_finish(tl, tc, t, t->last_acked ? SAN_ST_OK : t->status);
-	} else if (t->state == SAN_TXN_SENT && t->req.type == SAN_TL_PUSH) {
-		san_tl_txn_finish(tl, tc, t, SAN_ST_OK);
-	}
-}
-
-void
-san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status)
-{
-	uint32_t rsn;
-	struct san_tl_txn *t;
-
-	san_tl_unwant(tl, tc->slot);
-	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
-		t = san_tl_txn_at(tc, rsn);
-		if (t != NULL && t->state != SAN_TXN_DONE)
-			san_tl_txn_finish(tl, tc, t, status);
-	}
-	SAN_VERIFY(tc->nb_txns == 0 && tc->rsn_base == tc->rsn_next);
 }
 
 /* ---- check ---- */
@@ -710,7 +480,8 @@ san_tl_ini_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 		if (t == NULL)
 			continue;
 		SAN_VERIFY(t->slot == tc->slot && t->state != SAN_TXN_FREE);
-		SAN_VERIFY(t->sent <= t->req.length && t->granted <= t->req.length);
+		SAN_VERIFY(t->sent <= t->req.length);
+		SAN_VERIFY(!t->solicited || t->granted <= t->req.length);
 		SAN_VERIFY(!t->solicited || t->sent <= t->granted);
 		SAN_VERIFY(t->state != SAN_TXN_DONE || tc->peer.ordered);
 		SAN_VERIFY(!t->msg_counted || san_seq_lt(rsn, tc->adm_rsn));

@@ -434,9 +434,19 @@ wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t ro
 }
 
 static uint64_t
-rnr_limit_ns(const struct san_tl_conn *tc, const struct san_tl_txn *t)
+rnr_limit_ns(const struct san_tl_conn *tc, uint64_t since_ns)
 {
-	return t->rnr_since_ns + tc->peer.rnr_tx_ms * SAN_NS_PER_MS;
+	return since_ns + tc->peer.rnr_tx_ms * SAN_NS_PER_MS;
+}
+
+/* It was not ready for *t* for as long as the two agreed on. */
+static bool
+is_rnr_over(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_txn *t,
+	    uint64_t now_ns)
+{
+	uint64_t since_ns = san_tl_rnr_since_ns(tl, t);
+
+	return since_ns != 0 && now_ns >= rnr_limit_ns(tc, since_ns);
 }
 
 static void
@@ -447,7 +457,7 @@ resume_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 	if (tc->rnr_until_ns == 0 || now_ns < tc->rnr_until_ns)
 		return;
 	tc->rnr_until_ns = 0;
-	if (san_tl_is_live_push(t) && t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
+	if (san_tl_is_live_push(t) && is_rnr_over(tl, tc, t, now_ns))
 		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
 	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }
@@ -456,11 +466,11 @@ resume_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 static void
 resume_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint64_t now_ns)
 {
-	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
-	if (t->rnr_since_ns != 0 && now_ns >= rnr_limit_ns(tc, t))
+	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+	if (is_rnr_over(tl, tc, t, now_ns))
 		san_tl_txn_abort(tl, tc, t, SAN_ST_RNR);
 	else
-		san_tl_txn_ready(tc, t);
+		san_tl_txn_ready(tl, tc, t);
 	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }
 
@@ -477,9 +487,9 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 		resume_unordered(tl, tc, t, now_ns);
 		return;
 	}
-	t->wait_ns = until_ns;
+	san_tl_extra(tl, t)->wait_ns = until_ns;
 	tc->wait_due_ns = san_time_min(tc->wait_due_ns, until_ns);
-	san_tl_txn_list(tc, t, SAN_TXN_LIST_WAIT);
+	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_WAIT);
 	san_tl_deadline(tl, tc, until_ns);
 }
 
@@ -509,6 +519,7 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	uint8_t known = tc->peer.ordered ? san_tl_pdl_conn(tl, tc)->rnr_round_out : t->round;
 	uint64_t until_ns = now_ns + p->delay_us * SAN_NS_PER_US;
 	bool unpack = (p->flags & SAN_F_UNPACK) != 0;
+	struct san_tl_extra *x;
 
 	if ((int8_t)(p->round - known) <= 0)
 		return SAN_DROP_NACK_STALE;
@@ -516,12 +527,13 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	tl->stats.nb_unpack_rx += unpack;
 	/* which of them was not ready, if any, is seen when they come alone */
 	if (p->status == SAN_ST_RNR && !unpack && san_tl_is_live_push(t)) {
-		if (t->rnr_since_ns == 0)
-			t->rnr_since_ns = RTE_MAX(now_ns, 1u);
-		until_ns = RTE_MIN(until_ns, rnr_limit_ns(tc, t));
+		x = san_tl_extra_use(tl, t);
+		if (x->rnr_since_ns == 0)
+			x->rnr_since_ns = RTE_MAX(now_ns, 1u);
+		until_ns = RTE_MIN(until_ns, rnr_limit_ns(tc, x->rnr_since_ns));
 	} else {
 		if (p->status == SAN_ST_RESOURCE && t != NULL)
-			t->rnr_since_ns = 0; /* no lack of receives */
+			san_tl_rnr_over(tl, t); /* no lack of receives */
 		until_ns = now_ns + refused_delay_ns(tl, tc, p, DEFER_STEP, now_ns);
 	}
 	if (t != NULL)
@@ -544,7 +556,7 @@ on_refused(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint
 		t->aborted = false;
 	t->status = status;
 	t->state = SAN_TXN_ABORTING;
-	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	san_pdl_tx_withdraw(tl->pdl, san_tl_pdl_conn(tl, tc), t->rsn, false, SAN_RESYNC_FILL);
 	san_tl_txn_settle(tl, tc, t);
 }
@@ -615,18 +627,18 @@ san_tl_rx_nack(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 void
 san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	struct san_tl_txn *t, *next;
+	struct san_tl_extra *x, *next;
 
 	resume_ordered(tl, tc, now_ns);
 	if (now_ns < tc->wait_due_ns)
 		return;
 	tc->wait_due_ns = SAN_TIME_NEVER;
-	for (t = TAILQ_FIRST(&tc->wait); t != NULL; t = next) {
-		next = TAILQ_NEXT(t, link);
-		if (now_ns >= t->wait_ns)
-			resume_unordered(tl, tc, t, now_ns);
+	for (x = TAILQ_FIRST(&tc->wait); x != NULL; x = next) {
+		next = TAILQ_NEXT(x, link);
+		if (now_ns >= x->wait_ns)
+			resume_unordered(tl, tc, san_tl_extra_txn(tl, x), now_ns);
 		else
-			tc->wait_due_ns = san_time_min(tc->wait_due_ns, t->wait_ns);
+			tc->wait_due_ns = san_time_min(tc->wait_due_ns, x->wait_ns);
 	}
 }
 
@@ -652,11 +664,12 @@ san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t
 	tl->stats.nb_aborts++;
 	t->state = SAN_TXN_ABORTING;
 	t->aborted = true;
-	san_tl_charge_release(tl, &t->charge);
-	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	if (t->has_extra)
+		san_tl_charge_release(tl, &san_tl_extra(tl, t)->charge);
+	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	/* the request goes first, for its SSN */
 	if (!t->solicited || t->req_sent)
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_ABORT);
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_ABORT);
 	san_pdl_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 }
 
@@ -681,9 +694,9 @@ san_tl_abort(struct san_tl *tl, uint16_t slot, uint64_t cookie, uint64_t now_ns)
 }
 
 bool
-san_tl_next_abort(struct san_tl_conn *tc, struct san_pdl_entry *e)
+san_tl_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e)
 {
-	struct san_tl_txn *t = TAILQ_FIRST(&tc->aborts);
+	struct san_tl_txn *t = san_tl_txn_first(tl, &tc->aborts);
 
 	/* ordered: when it is the oldest, or the target would need a record to accept it */
 	if (t != NULL && tc->peer.ordered)
@@ -695,6 +708,6 @@ san_tl_next_abort(struct san_tl_conn *tc, struct san_pdl_entry *e)
 	e->status = SAN_RESYNC_ABORT;
 	e->rsn = t->rsn;
 	t->nb_unacked++;
-	san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	return true;
 }

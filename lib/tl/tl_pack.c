@@ -50,7 +50,7 @@ take_messages(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 		t->nb_unacked++;
 		t->state = SAN_TXN_SENT;
 		t->nb_packed = i == 0 ? (uint8_t)(e->aux + 1) : 0;
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 	}
 	if (tc->peer.ordered)
 		tc->data_rsn = e->rsn + e->aux + 1;
@@ -87,7 +87,7 @@ void
 san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
 		 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
 {
-	char *dst = rte_pktmbuf_append(m, e->len);
+	char *dst = san_wire_payload(m, e->len);
 	const struct san_tl_txn *t;
 	struct san_wire_msg msg;
 	uint32_t i;
@@ -128,7 +128,7 @@ san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 		if (tc->peer.ordered || !san_tl_is_live_push(next))
 			continue;
 		san_tl_push_rewind(tl, tc, next);
-		san_tl_txn_ready(tc, next);
+		san_tl_txn_ready(tl, tc, next);
 	}
 }
 

@@ -202,8 +202,7 @@ san_tl_is_free_to_go(const struct san_tl *tl, const struct san_tl_conn *tc,
 static inline bool
 san_tl_has_waiting(const struct san_tl *tl)
 {
-	return !TAILQ_EMPTY(&tl->want_record) || !TAILQ_EMPTY(&tl->want_budget) ||
-		!TAILQ_EMPTY(&tl->want_first);
+	return tl->nb_waiting != 0;
 }
 
 /** Must *req* wait? Then the connection is told by san_tl_ulp_room() when to try again. */
@@ -220,16 +219,73 @@ san_tl_wake(struct san_tl *tl)
 		san_tl_wake_waiting(tl);
 }
 
-/* ---- tl_initiator.c ---- */
+/* ---- tl_txn.c ---- */
 
+static inline struct san_tl_extra *
+san_tl_extra(const struct san_tl *tl, const struct san_tl_txn *t)
+{
+	return &tl->extras[t - tl->txns];
+}
+
+static inline struct san_tl_txn *
+san_tl_extra_txn(const struct san_tl *tl, const struct san_tl_extra *x)
+{
+	return &tl->txns[x - tl->extras];
+}
+
+/** The first of a list of its connection, or NULL. */
+static inline struct san_tl_txn *
+san_tl_txn_first(const struct san_tl *tl, const struct san_tl_extras *list)
+{
+	return TAILQ_EMPTY(list) ? NULL : san_tl_extra_txn(tl, TAILQ_FIRST(list));
+}
+
+/** Since when the target is not ready for it; 0: it is, as far as is known. */
+static inline uint64_t
+san_tl_rnr_since_ns(const struct san_tl *tl, const struct san_tl_txn *t)
+{
+	return t->has_extra ? san_tl_extra(tl, t)->rnr_since_ns : 0;
+}
+
+/** It was ready. */
+static inline void
+san_tl_rnr_over(const struct san_tl *tl, const struct san_tl_txn *t)
+{
+	if (unlikely(t->has_extra))
+		san_tl_extra(tl, t)->rnr_since_ns = 0;
+}
+
+/** The last packet of a pull of ours, held until the rest is placed; or NULL. */
+static inline struct rte_mbuf *
+san_tl_pull_last(const struct san_tl *tl, const struct san_tl_txn *t)
+{
+	return t->has_extra ? san_tl_extra(tl, t)->last : NULL;
+}
+
+/** Valid from now on. */
+struct san_tl_extra *san_tl_extra_use(struct san_tl *tl, struct san_tl_txn *t);
+/** A record with the next RSN; there is one, and room for it: see tl_want.c. */
+struct san_tl_txn *san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc,
+				  const struct san_tl_req *req);
+/** It is reported, and on no list. */
+void san_tl_txn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+void san_tl_txn_list(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+		     enum san_txn_list list);
+/** Unordered: list it as ready if it has data to send. */
+void san_tl_txn_ready(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+/** Has it push data that may be sent now, as far as grants go? */
+bool san_tl_txn_can_send(const struct san_tl_txn *t);
 /** Can it have more than one transaction? Takes a ring for them, if need be. */
 bool san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc);
+
+/* ---- tl_initiator.c ---- */
+
 /** What goes next, and gets a PSN: *e*. The transaction is advanced by it. */
 bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 void san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc,
 			 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
-void san_tl_push_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_tl_conn *tc,
+void san_tl_push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
 		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
 /** A packet that only fills the PSN of *e*. */
 void san_tl_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p);
@@ -237,16 +293,14 @@ void san_tl_fill_empty(const struct san_pdl_entry *e, struct san_wire_pkt *p);
 void san_tl_admit_msgs(struct san_tl *tl, struct san_pdl_conn *c);
 enum san_drop san_tl_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 				  uint64_t now_ns);
+
+/* ---- tl_finish.c ---- */
+
 /** Finished with *status*: reported now, or when its turn comes. *t* may be gone afterwards. */
 void san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		       uint8_t status);
 /** Finish it if nothing of it is outstanding any more. */
 void san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
-void san_tl_txn_list(struct san_tl_conn *tc, struct san_tl_txn *t, enum san_txn_list list);
-/** Unordered: list it as ready if it has data to send. */
-void san_tl_txn_ready(struct san_tl_conn *tc, struct san_tl_txn *t);
-/** Has it push data that may be sent now, as far as grants go? */
-bool san_tl_txn_can_send(const struct san_tl_txn *t);
 /** Complete everything with *status*. */
 void san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status);
 void san_tl_ini_check(const struct san_tl *tl, const struct san_tl_conn *tc);
@@ -488,7 +542,7 @@ void san_tl_push_rewind(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl
 /** Give *t* up with *status*. */
 void san_tl_txn_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		      uint8_t status);
-bool san_tl_next_abort(struct san_tl_conn *tc, struct san_pdl_entry *e);
+bool san_tl_next_abort(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e);
 /** The delay of an RNR may be over. */
 void san_tl_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 /** When it will be; NEVER: none. */

@@ -190,7 +190,7 @@ san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct rte_mb
 	p->status = e->status;
 	if (e->len == 0)
 		return;
-	dst = rte_pktmbuf_append(m, e->len);
+	dst = san_wire_payload(m, e->len);
 	SAN_VERIFY(dst != NULL);
 	if (r->type == SAN_TL_ATOMIC) {
 		result = rte_cpu_to_be_64(r->result);

@@ -462,15 +462,15 @@ san_tl_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_t
 		      struct rte_mbuf *m, uint64_t now_ns)
 {
 	san_tl_held_enter(tl, tc, now_ns);
-	t->last = m;
+	san_tl_extra_use(tl, t)->last = m;
 }
 
 struct rte_mbuf *
 san_tl_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
-	struct rte_mbuf *m = t->last;
+	struct rte_mbuf *m = san_tl_pull_last(tl, t);
 
-	t->last = NULL;
+	san_tl_extra(tl, t)->last = NULL;
 	san_tl_held_leave(tl, tc);
 	return m;
 }
@@ -481,7 +481,7 @@ san_tl_pull_last_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_t
 {
 	struct rte_mbuf *m;
 
-	if (t == NULL || t->last == NULL)
+	if (t == NULL || san_tl_pull_last(tl, t) == NULL)
 		return;
 	m = san_tl_pull_last_take(tl, tc, t);
 	san_pdl_rx_revoke(tl->pdl, san_tl_pdl_conn(tl, tc), san_pkt(m)->w.psn);
@@ -567,7 +567,7 @@ san_tl_tgt_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 
 	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
 		t = san_tl_txn_at(tc, rsn);
-		nb_held += t != NULL && t->last != NULL;
+		nb_held += t != NULL && san_tl_pull_last(tl, t) != NULL;
 	}
 	TAILQ_FOREACH(r, &tc->rxns, all_link) {
 		check_record(tl, tc, r);

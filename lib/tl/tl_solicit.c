@@ -127,13 +127,13 @@ san_tl_rx_grant(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, u
 		/* reliable, so this is the end; nothing was granted before (design, rule 5) */
 		t->status = p->status;
 		t->state = SAN_TXN_ABORTING;
-		san_tl_txn_list(tc, t, SAN_TXN_LIST_NONE);
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
 		san_pdl_tx_withdraw(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
 		san_tl_txn_settle(tl, tc, t);
 		return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 	}
 	take_grant(tl, tc, t, p->offset);
-	san_tl_txn_ready(tc, t);
+	san_tl_txn_ready(tl, tc, t);
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_NONE, now_ns);
 }
 

@@ -52,18 +52,28 @@ reason(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_t
 	return 0;
 }
 
+/* The line of those that wait for *why*; NULL: there is none. */
+static struct san_tl_conns *
+line_of(struct san_tl *tl, uint8_t why)
+{
+	if (why & SAN_WANT_RECORD)
+		return &tl->want_record;
+	if (why & SAN_WANT_FIRST)
+		return &tl->want_first;
+	return why & SAN_WANT_BUDGET ? &tl->want_budget : NULL;
+}
+
 /* Of what it waits for and what is promised, only *keep* is left. */
 static void
 leave(struct san_tl *tl, struct san_tl_conn *tc, uint8_t keep)
 {
 	uint8_t gone = tc->want & (uint8_t)~keep;
+	struct san_tl_conns *line = line_of(tl, gone);
 
-	if (gone & SAN_WANT_RECORD)
-		TAILQ_REMOVE(&tl->want_record, tc, want_link);
-	if (gone & SAN_WANT_FIRST)
-		TAILQ_REMOVE(&tl->want_first, tc, want_link);
-	if (gone & SAN_WANT_BUDGET)
-		TAILQ_REMOVE(&tl->want_budget, tc, want_link);
+	if (line != NULL) {
+		TAILQ_REMOVE(line, tc, want_link);
+		tl->nb_waiting--;
+	}
 	if (gone & SAN_WANT_PROMISED) {
 		tl->nb_promised--;
 		tl->nb_busy -= tc->nb_txns == 0;
@@ -93,18 +103,16 @@ san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *
 {
 	uint8_t why = reason(tl, tc, req);
 	uint8_t had = tc->want;
+	struct san_tl_conns *line;
 
 	if (likely((why | had) == 0))
 		return false;
 	leave(tl, tc, why == SAN_WANT_BUDGET ? why | SAN_WANT_PROMISED : why);
 	tc->want_bytes = req->length;
-	if (!(tc->want & why)) {
-		if (why == SAN_WANT_RECORD)
-			TAILQ_INSERT_TAIL(&tl->want_record, tc, want_link);
-		else if (why == SAN_WANT_FIRST)
-			TAILQ_INSERT_TAIL(&tl->want_first, tc, want_link);
-		else if (why == SAN_WANT_BUDGET)
-			TAILQ_INSERT_TAIL(&tl->want_budget, tc, want_link);
+	line = line_of(tl, why);
+	if (line != NULL && !(tc->want & why)) {
+		TAILQ_INSERT_TAIL(line, tc, want_link);
+		tl->nb_waiting++;
 	}
 	tc->want |= why;
 	if (why == SAN_WANT_BUDGET) {

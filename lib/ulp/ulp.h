@@ -45,7 +45,7 @@ struct san_ulp_conf {
 
 struct san_ulp_stats {
 	uint64_t nb_wrs, nb_wcs;
-	uint64_t nb_express; /**< pushes that express took */
+	uint64_t nb_express_rx; /**< pushes that express took */
 	uint64_t nb_placed_bytes;
 	uint64_t nb_rnr; /**< pushReq refused: no receive or no CQ slot */
 	uint64_t nb_key_errors, nb_bounds_errors, nb_rights_errors, nb_revoked;

@@ -108,8 +108,8 @@ rung_list(struct san_ulp_cq *cq)
 	return cq->waiter == SAN_ULP_CQ_OWN ? &cq->ulp->own_rung : &cq->ulp->rung;
 }
 
-static void
-ring(struct san_ulp_cq *cq)
+void
+san_ulp_cq_notify(struct san_ulp_cq *cq)
 {
 	struct san_ulp_cq **at = rung_list(cq);
 
@@ -173,7 +173,7 @@ san_ulp_cq_ring_all(struct san_ulp *ulp)
 
 	for (i = 0; i < ulp->conf.max_cqs; i++)
 		if (ulp->cqs[i] != NULL && ulp->cqs[i]->waiter >= 0)
-			ring(ulp->cqs[i]);
+			san_ulp_cq_notify(ulp->cqs[i]);
 }
 
 struct san_ulp_cq *
@@ -222,7 +222,7 @@ san_ulp_cq_join(struct san_ulp *ulp, struct san_ulp_cq *cq)
 	ulp->nb_cqs++;
 	cq->ulp = ulp;
 	if (cq->waiter >= 0) /* what came last on the other lcore may not have been told */
-		ring(cq);
+		san_ulp_cq_notify(cq);
 	return 0;
 }
 
@@ -285,59 +285,19 @@ san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
 	return san_cq_poll(&cq->consumer, cq->mem, wc, n);
 }
 
-/* Is there one more entry, so that *left* stay free? */
-static bool
-has_room(struct san_ulp_cq *cq, uint32_t left)
-{
-	uint32_t taken = cq->nb_reserved + left;
-
-	return san_spsc_room_seen(&cq->q) > taken ||
-		san_spsc_room_now(&cq->q, &cq->mem->head) > taken;
-}
-
-static bool
-reserve(struct san_ulp_cq *cq, uint32_t left)
-{
-	if (!has_room(cq, left))
-		return false;
-	cq->nb_reserved++;
-	return true;
-}
-
 bool
 san_ulp_cq_has_room(struct san_ulp_cq *cq)
 {
-	return has_room(cq, 0);
-}
-
-bool
-san_ulp_cq_reserve_send(struct san_ulp_cq *cq)
-{
-	return reserve(cq, cq->nb_recv_qps != 0);
+	return san_ulp_cq_has(cq, 0);
 }
 
 bool
 san_ulp_cq_reserve_recv(struct san_ulp_cq *cq)
 {
-	return reserve(cq, 0);
-}
-
-void
-san_ulp_cq_unreserve(struct san_ulp_cq *cq)
-{
-	SAN_ASSERT(cq->nb_reserved > 0);
-	cq->nb_reserved--;
-}
-
-void
-san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
-{
-	SAN_ASSERT(cq->nb_reserved > 0);
-	cq->mem->wc[cq->q.tail & cq->q.mask] = *wc;
-	cq->nb_reserved--;
-	san_spsc_push(&cq->q, &cq->mem->tail, 1);
-	if (unlikely(cq->waiter >= 0))
-		ring(cq);
+	if (!san_ulp_cq_has(cq, 0))
+		return false;
+	cq->nb_reserved++;
+	return true;
 }
 
 void
@@ -358,7 +318,7 @@ san_ulp_cq_drop(struct san_ulp_cq *cq)
 bool
 san_ulp_cq_give(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
 {
-	if (!reserve(cq, 0))
+	if (!san_ulp_cq_reserve_recv(cq))
 		return false;
 	san_ulp_cq_put(cq, wc);
 	cq->ulp->stats.nb_wcs++;

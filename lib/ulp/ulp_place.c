@@ -341,7 +341,7 @@ san_ulp_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 	struct san_ulp_rqe *e;
 	rte_be32_t imm;
 
-	ulp->stats.nb_express++;
+	ulp->stats.nb_express_rx++;
 	ulp->stats.nb_placed_bytes += p->length;
 	san_ulp_count_rx(x->qp, p->length);
 	if (x->kind == SAN_KIND_PUSH) {

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "san_assert.h"
 #include "san_spsc.h"
 #include "ulp.h"
 #include "ulp_sgl.h"
@@ -73,19 +74,16 @@ struct san_ulp_cq {
  * lines of it, whichever entry it is: with many connections each is new to the cache.
  */
 struct san_ulp_wqe {
+	struct san_tl_req req; /**< all of it, as tl is asked */
 	uint64_t wr_id;
-	uint64_t remote_addr;
-	uint32_t rkey;
-	uint32_t imm;
-	uint8_t op;     /**< enum san_ulp_op */
-	uint8_t flags;  /**< enum san_ulp_wr_flag */
-	uint8_t status; /**< first error */
-	bool whole:1;   /**< nothing left to submit: it is off the queue */
-	bool used:1;
-	uint32_t length;
 	struct san_ulp_sgl sgl; /**< over *sge*, or over *inl* */
 	uint32_t submitted;     /**< bytes handed to tl: pulls go piece by piece */
-	uint32_t nb_out;        /**< pieces that tl has not completed */
+	uint16_t nb_out;        /**< pieces that tl has not completed */
+	uint8_t status;         /**< first error */
+	uint8_t wc_op:5;        /**< enum san_ulp_wc_op */
+	bool is_signaled:1;
+	bool whole:1; /**< nothing left to submit: it is off the queue */
+	bool used:1;
 	union {
 		struct san_ulp_sge sge[SAN_ULP_SGE_MAX];
 		uint8_t data[SAN_ULP_INLINE_MAX];
@@ -97,7 +95,7 @@ struct san_ulp_wqe {
 		struct san_ulp_sge inl; /**< *data* as a list of one */
 	};
 };
-static_assert(sizeof(struct san_ulp_wqe) == 136, "doc/architecture.md: what a connection costs");
+static_assert(sizeof(struct san_ulp_wqe) == 144, "doc/architecture.md: what a connection costs");
 
 enum san_ulp_rqe_state {
 	SAN_RQE_FREE = 0,
@@ -235,16 +233,52 @@ san_ulp_mr_at(const struct san_ulp_mr *mr, uint64_t addr)
 
 /* ---- ulp_cq.c ---- */
 
+/** Is there one more entry, so that *left* stay free? */
+static inline bool
+san_ulp_cq_has(struct san_ulp_cq *cq, uint32_t left)
+{
+	uint32_t taken = cq->nb_reserved + left;
+
+	return san_spsc_room_seen(&cq->q) > taken ||
+		san_spsc_room_now(&cq->q, &cq->mem->head) > taken;
+}
+
 /** Promise an entry to a request; false: full, or the last one and for receives. */
-bool san_ulp_cq_reserve_send(struct san_ulp_cq *cq);
+static inline bool
+san_ulp_cq_reserve_send(struct san_ulp_cq *cq)
+{
+	if (!san_ulp_cq_has(cq, cq->nb_recv_qps != 0))
+		return false;
+	cq->nb_reserved++;
+	return true;
+}
+
 /** Promise an entry to a receive; false: full. */
 bool san_ulp_cq_reserve_recv(struct san_ulp_cq *cq);
 /** Take the promise back: it completed silently. */
-void san_ulp_cq_unreserve(struct san_ulp_cq *cq);
+static inline void
+san_ulp_cq_unreserve(struct san_ulp_cq *cq)
+{
+	SAN_ASSERT(cq->nb_reserved > 0);
+	cq->nb_reserved--;
+}
+
+/** Somebody watches it, and there is a new entry. */
+void san_ulp_cq_notify(struct san_ulp_cq *cq);
 /** Would san_ulp_cq_reserve_recv() find room? */
 bool san_ulp_cq_has_room(struct san_ulp_cq *cq);
 /** Use a promised entry. */
-void san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc);
+static inline void
+san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
+{
+	SAN_ASSERT(cq->nb_reserved > 0);
+	cq->mem->wc[cq->q.tail & cq->q.mask] = *wc;
+	cq->nb_reserved--;
+	san_spsc_push(&cq->q, &cq->mem->tail, 1);
+	if (unlikely(cq->waiter >= 0))
+		san_ulp_cq_notify(cq);
+}
+
 /** Invariants of one queue. */
 void san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq);
 void san_ulp_cq_free(struct san_ulp *ulp, struct san_ulp_cq *cq);

@@ -60,60 +60,104 @@ wqe_of(struct san_ulp *ulp, uint64_t cookie, struct san_ulp_qp **qp)
 	return e;
 }
 
-static void
-finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
+/* It ends well: nearly all do. */
+static inline void
+finish_ok(struct san_ulp *ulp, struct san_ulp_qp *qp, const struct san_ulp_wqe *e)
 {
-	if (e->status == SAN_ST_OK && (e->flags & SAN_WR_SIGNALED) == 0) {
-		san_ulp_cq_unreserve(qp->send_cq);
-	} else {
-		struct san_ulp_wc wc = {
-			.wr_id = e->wr_id,
-			.qp = qp->qpn,
-			.byte_len = e->status == SAN_ST_OK ? e->length : 0,
-			.op = ops[e->op].wc_op,
-			.status = e->status,
-		};
+	const struct san_ulp_wc wc = {
+		.wr_id = e->wr_id,
+		.qp = qp->qpn,
+		.byte_len = e->req.length,
+		.op = e->wc_op,
+		.status = SAN_ST_OK,
+	};
 
+	if (e->is_signaled) {
 		san_ulp_cq_put(qp->send_cq, &wc);
 		ulp->stats.nb_wcs++;
+	} else {
+		san_ulp_cq_unreserve(qp->send_cq);
 	}
-	if (likely(e->status == SAN_ST_OK)) {
-		if (ops[e->op].type == SAN_TL_PUSH)
-			san_ulp_count_tx(qp, e->length);
-		else
-			san_ulp_count_rx(qp, e->length);
-	}
-	if (unlikely(e->status != SAN_ST_OK) && qp->ends && !qp->failed &&
-	    qp->state == SAN_ULP_QP_BOUND)
+	if (likely(e->req.type == SAN_TL_PUSH))
+		san_ulp_count_tx(qp, e->req.length);
+	else
+		san_ulp_count_rx(qp, e->req.length);
+}
+
+static void
+finish_failed(struct san_ulp *ulp, struct san_ulp_qp *qp, const struct san_ulp_wqe *e)
+{
+	const struct san_ulp_wc wc = {
+		.wr_id = e->wr_id,
+		.qp = qp->qpn,
+		.op = e->wc_op,
+		.status = e->status,
+	};
+
+	san_ulp_cq_put(qp->send_cq, &wc);
+	ulp->stats.nb_wcs++;
+	if (qp->ends && !qp->failed && qp->state == SAN_ULP_QP_BOUND)
 		san_ulp_qp_fail(ulp, qp);
+}
+
+static inline void
+finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
+{
+	if (likely(e->status == SAN_ST_OK))
+		finish_ok(ulp, qp, e);
+	else
+		finish_failed(ulp, qp, e);
 	e->used = false;
 	qp->sq_free[qp->nb_sq_free++] = (uint16_t)(e - qp->wqes);
 }
 
-static void
-wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr)
+static inline uint8_t
+solicit_of(uint8_t flags)
 {
-	bool atomic = ops[wr->op].type == SAN_TL_ATOMIC;
+	if ((flags & SAN_WR_SOLICITED) != 0)
+		return SAN_SOLICIT_ALWAYS;
+	if ((flags & SAN_WR_UNSOLICITED) != 0)
+		return SAN_SOLICIT_NEVER;
+	return SAN_SOLICIT_AUTO;
+}
+
+static inline void
+wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
+{
+	const struct wr_op *op = &ops[wr->op];
+	/* a send names no memory of the peer: what stands in those fields must not travel */
+	bool names = wr->op != SAN_WR_SEND;
 	uint32_t i, n;
 
+	e->req = (struct san_tl_req){
+		.type = op->type,
+		.kind = op->kind,
+		.solicit = solicit_of(wr->flags),
+		.op = op->atomic,
+		.length = wr->length,
+		.key = names ? wr->rkey : 0,
+		.imm = wr->imm,
+		.addr = names ? wr->remote_addr : 0,
+		.cookie = cookie,
+	};
 	e->wr_id = wr->wr_id;
-	e->remote_addr = wr->remote_addr;
-	e->rkey = wr->rkey;
-	e->imm = wr->imm;
-	e->op = wr->op;
-	e->flags = wr->flags;
-	e->status = SAN_ST_OK;
-	e->whole = false;
-	e->used = true;
-	e->length = atomic ? SAN_ULP_ATOMIC_LEN : wr->length;
 	e->submitted = 0;
 	e->nb_out = 0;
-	if ((wr->flags & SAN_WR_INLINE) != 0 && !atomic) {
+	e->status = SAN_ST_OK;
+	e->wc_op = op->wc_op & 0x1f;
+	e->is_signaled = (wr->flags & SAN_WR_SIGNALED) != 0;
+	e->whole = false;
+	e->used = true;
+	if (unlikely(op->type == SAN_TL_ATOMIC)) {
+		e->req.length = SAN_ULP_ATOMIC_LEN;
+		e->operand = wr->operand;
+		e->swap = wr->swap;
+	} else if ((wr->flags & SAN_WR_INLINE) != 0) {
 		/* a list of one over our own copy, so that filling knows no difference */
 		n = RTE_MIN(wr->inline_len, (uint8_t)SAN_ULP_INLINE_MAX);
 		memcpy(e->data, wr->data, n);
 		e->inl = (struct san_ulp_sge){.addr = e->data, .len = n};
-		e->length = n;
+		e->req.length = n;
 		san_ulp_sgl_init(&e->sgl, &e->inl, 1);
 		return;
 	}
@@ -122,10 +166,6 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr)
 	for (i = 1; unlikely(i < n); i++)
 		e->sge[i] = wr->sge[i];
 	san_ulp_sgl_init(&e->sgl, e->sge, n);
-	if (atomic) {
-		e->operand = wr->operand;
-		e->swap = wr->swap;
-	}
 }
 
 /* The entry that is taken PREFETCH_AHEAD after the next one. */
@@ -147,10 +187,12 @@ san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uin
 	     uint64_t now_ns)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
+	uint64_t cookie;
 	uint32_t i;
 
 	if (qp == NULL)
 		return 0;
+	cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qpn) << COOKIE_QP_SHIFT;
 	for (i = 0; i < n; i++) {
 		uint16_t at;
 
@@ -159,7 +201,7 @@ san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uin
 		SAN_ASSERT(wr[i].op >= SAN_WR_SEND && wr[i].op <= SAN_WR_CMP_SWAP);
 		prefetch_wqe(qp);
 		at = qp->sq_free[--qp->nb_sq_free];
-		wqe_init(&qp->wqes[at], &wr[i]);
+		wqe_init(&qp->wqes[at], &wr[i], cookie | (uint64_t)at << COOKIE_WQE_SHIFT);
 		qp->sq[qp->sq_tail++ & (qp->sq_depth - 1)] = at;
 	}
 	ulp->stats.nb_wrs += i;
@@ -170,66 +212,37 @@ san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uin
 	return i;
 }
 
-static uint8_t
-solicit_of(uint8_t flags)
+/* What is to be asked for next: all of it, or a pull's next piece, which is put into *piece*. */
+static inline const struct san_tl_req *
+next_req(const struct san_ulp *ulp, const struct san_ulp_wqe *e, struct san_tl_req *piece)
 {
-	if ((flags & SAN_WR_SOLICITED) != 0)
-		return SAN_SOLICIT_ALWAYS;
-	if ((flags & SAN_WR_UNSOLICITED) != 0)
-		return SAN_SOLICIT_NEVER;
-	return SAN_SOLICIT_AUTO;
-}
-
-/** Next request of *e*: all of it, or a pull's next piece. */
-static void
-request_of(const struct san_ulp *ulp, const struct san_ulp_qp *qp, const struct san_ulp_wqe *e,
-	   struct san_tl_req *req)
-{
-	const struct wr_op *op = &ops[e->op];
-
-	req->type = op->type;
-	req->kind = op->kind;
-	req->solicit = solicit_of(e->flags);
-	req->op = op->atomic;
-	req->length = e->length - e->submitted;
-	if (op->type == SAN_TL_PULL)
-		req->length = RTE_MIN(req->length, ulp->conf.pull_piece);
-	/* a send names no memory of the peer: what stands in those fields must not travel */
-	if (e->op != SAN_WR_SEND) {
-		req->key = e->rkey;
-		req->addr = e->remote_addr + e->submitted;
-	} else {
-		req->key = 0;
-		req->addr = 0;
-	}
-	req->imm = e->imm;
-	req->operand = 0;
-	req->swap = 0;
-	if (unlikely(op->type == SAN_TL_ATOMIC)) {
-		req->operand = e->operand;
-		req->swap = e->swap;
-	}
-	req->cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qp->qpn) << COOKIE_QP_SHIFT |
-		(uint64_t)(e - qp->wqes) << COOKIE_WQE_SHIFT | e->submitted;
+	if (likely(e->req.type != SAN_TL_PULL))
+		return &e->req;
+	*piece = e->req;
+	piece->length = RTE_MIN(e->req.length - e->submitted, ulp->conf.pull_piece);
+	piece->addr += e->submitted;
+	piece->cookie += e->submitted;
+	return piece;
 }
 
 void
 san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 {
-	struct san_tl_req req;
+	const struct san_tl_req *req;
+	struct san_tl_req piece;
 
 	while (!qp->blocked && qp->sq_head != qp->sq_tail) {
 		struct san_ulp_wqe *e = &qp->wqes[qp->sq[qp->sq_head & (qp->sq_depth - 1)]];
 
-		request_of(ulp, qp, e, &req);
+		req = next_req(ulp, e, &piece);
 		/* first, so that a room() from inside is not lost */
 		qp->blocked = true;
-		if (san_tl_submit(ulp->tl, qp->slot, &req, now_ns) != 0)
+		if (san_tl_submit(ulp->tl, qp->slot, req, now_ns) != 0)
 			return;
 		qp->blocked = false;
 		e->nb_out++;
-		e->submitted += req.length;
-		if (e->submitted == e->length) {
+		e->submitted += req->length;
+		if (e->submitted == e->req.length) {
 			e->whole = true;
 			qp->sq_head++;
 		}
@@ -258,11 +271,26 @@ san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, voi
 {
 	struct san_ulp_qp *qp;
 	struct san_ulp_wqe *e = wqe_of(arg, t->req.cookie, &qp);
-	uint32_t n = san_ulp_sgl_gather(&e->sgl, offset, dst, len);
+	uint32_t n;
 
+	if (likely(e->sgl.nb_sge == 1 && (uint64_t)offset + len <= e->sgl.sge->len)) {
+		memcpy(dst, (const uint8_t *)e->sgl.sge->addr + offset, len);
+		return;
+	}
+	n = san_ulp_sgl_gather(&e->sgl, offset, dst, len);
 	/* the list is the program's: shorter than it said, it must not send our memory */
 	if (unlikely(n < len))
 		memset((uint8_t *)dst + n, 0, len - n);
+}
+
+void
+san_tl_ulp_atomic_fill(void *arg, const struct san_tl_txn *t, rte_be64_t args[2])
+{
+	struct san_ulp_qp *qp;
+	const struct san_ulp_wqe *e = wqe_of(arg, t->req.cookie, &qp);
+
+	args[0] = rte_cpu_to_be_64(e->operand);
+	args[1] = rte_cpu_to_be_64(e->swap);
 }
 
 /** An atomic's old value: 8 bytes, big-endian on the wire, ours in memory. (RT-30) */

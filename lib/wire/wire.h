@@ -368,9 +368,7 @@ san_wire_payload_max(uint16_t mtu, bool v6)
  * ICRC covers more), pad the payload to a multiple of 4 bytes, and append 4
  * bytes for the ICRC that san_wire_seal() fills.
  *
- * *m* must have san_wire_hdr_len() bytes of headroom in its first segment and
- * SAN_WIRE_TAIL_MAX of tailroom in its last, which must be our own to write to:
- * behind an external buffer the caller chains an empty mbuf.
+ * *m* is one segment with san_wire_hdr_len() bytes of headroom and SAN_WIRE_TAIL_MAX of tailroom.
  */
 void san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		    const struct san_wire_pkt *p);
@@ -403,6 +401,20 @@ void san_wire_tmpl_init(struct san_wire_tmpl *t, const struct san_wire_path *pat
 void san_wire_build_next(struct rte_mbuf *m, const struct san_wire_tmpl *t,
 			 const struct san_wire_pkt *p);
 
+/** *m* is empty: room for its payload, or NULL. */
+static inline void *
+san_wire_payload(struct rte_mbuf *m, uint16_t len)
+{
+	if (unlikely(len > m->buf_len - m->data_off))
+		return NULL;
+	m->data_len = len;
+	m->pkt_len = len;
+	return rte_pktmbuf_mtod(m, void *);
+}
+
+/** The packet, built and not yet sealed, asks for an ACK. */
+void san_wire_ask_ack(struct rte_mbuf *m);
+
 /** Empty mbuf → complete ACK packet (bitmaps are its payload), not yet sealed. */
 void san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 			const struct san_wire_pkt *p, const struct san_wire_ack *ack);
@@ -411,7 +423,7 @@ void san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 void san_wire_build_cm(struct rte_mbuf *m, const struct san_wire_path *path,
 		       const struct san_wire_pkt *p, const struct san_wire_cm *cm);
 
-/** Compute the ICRC over the masked pseudo header and every segment, and store it. */
+/** Compute the ICRC of a packet that was built, and store it. */
 void san_wire_seal(struct rte_mbuf *m);
 
 const char *san_wire_op_name(uint8_t op);

@@ -191,19 +191,25 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 	}
 }
 
-/** Padding and room for the ICRC. @return bytes of padding. */
-static inline uint32_t
-put_tail(struct rte_mbuf *m)
+/**
+ * Around the payload: padding, room for the ICRC, and for *hdr_len* bytes of headers.
+ * @return where those begin.
+ */
+static inline char *
+put_around(struct rte_mbuf *m, uint16_t hdr_len, uint32_t pad)
 {
-	uint32_t pad = -rte_pktmbuf_pkt_len(m) & 3;
+	char *payload = rte_pktmbuf_mtod(m, char *), *tail = payload + m->data_len;
 	static const uint8_t zero[WIRE_ICRC_LEN];
-	char *tail = rte_pktmbuf_append(m, (uint16_t)(pad + WIRE_ICRC_LEN));
 
-	SAN_ASSERT(tail != NULL);
+	SAN_ASSERT(m->nb_segs == 1 && rte_pktmbuf_headroom(m) >= hdr_len &&
+		   rte_pktmbuf_tailroom(m) >= pad + WIRE_ICRC_LEN);
 	/* the last bytes are the ICRC's; writing them too makes it one store of fixed size */
 	memcpy(tail, zero, WIRE_ICRC_LEN);
 	memcpy(tail + pad, zero, WIRE_ICRC_LEN);
-	return pad;
+	m->data_off -= hdr_len;
+	m->data_len += (uint16_t)(hdr_len + pad + WIRE_ICRC_LEN);
+	m->pkt_len = m->data_len;
+	return payload - hdr_len;
 }
 
 void
@@ -245,13 +251,11 @@ copy_front_v6(char *data, const struct san_wire_tmpl *t, uint32_t ip_len)
 static inline struct wire_bth *
 put_front(struct rte_mbuf *m, const struct san_wire_tmpl *t, const struct san_wire_pkt *p)
 {
-	uint16_t hdr_len = san_wire_hdr_len(p->op, t->v6);
-	uint32_t pad = put_tail(m);
-	char *data = rte_pktmbuf_prepend(m, hdr_len);
-	uint32_t ip_len = rte_pktmbuf_pkt_len(m) - sizeof(struct wire_eth);
+	uint32_t pad = -(uint32_t)m->data_len & 3;
+	char *data = put_around(m, san_wire_hdr_len(p->op, t->v6), pad);
+	uint32_t ip_len = m->data_len - sizeof(struct wire_eth);
 	struct wire_bth *bth;
 
-	SAN_ASSERT(data != NULL && hdr_len != 0 && ip_len <= UINT16_MAX);
 	data = t->v6 ? copy_front_v6(data, t, ip_len) : copy_front_v4(data, t, ip_len);
 	bth = (struct wire_bth *)data;
 	bth->opcode = p->op;
@@ -281,6 +285,18 @@ san_wire_build_next(struct rte_mbuf *m, const struct san_wire_tmpl *t,
 {
 	SAN_ASSERT(p->op != SAN_OP_ACK && p->op != SAN_OP_CNP);
 	put_ext(put_headers(m, t, p), p);
+}
+
+void
+san_wire_ask_ack(struct rte_mbuf *m)
+{
+	struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, struct wire_front_v4 *);
+	struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, struct wire_front_v6 *);
+
+	if (v4->eth.type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
+		v4->bth.ackreq = WIRE_BTH_ACKREQ;
+	else
+		v6->bth.ackreq = WIRE_BTH_ACKREQ;
 }
 
 void
@@ -342,7 +358,7 @@ san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 		   const struct san_wire_pkt *p, const struct san_wire_ack *ack)
 {
 	uint16_t len = (uint16_t)((ack->nb_req + 2 * ack->nb_data) * sizeof(uint64_t));
-	uint8_t *to = (uint8_t *)rte_pktmbuf_append(m, len);
+	uint8_t *to = san_wire_payload(m, len);
 	struct san_wire_tmpl t;
 	struct wire_ack *x;
 

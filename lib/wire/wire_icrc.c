@@ -246,13 +246,9 @@ san_wire_seal(struct rte_mbuf *m)
 {
 	const struct wire_eth *eth = rte_pktmbuf_mtod(m, const struct wire_eth *);
 	bool v6 = eth->type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
-	struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
-	uint32_t crc = san_wire_icrc(m, v6, rte_pktmbuf_pkt_len(m) - WIRE_ICRC_LEN);
-	rte_le32_t icrc = rte_cpu_to_le_32(crc);
+	uint32_t len = m->data_len - WIRE_ICRC_LEN;
+	rte_le32_t icrc = rte_cpu_to_le_32(san_wire_icrc(m, v6, len));
 
-	/* san_wire_build() appended it in one piece */
-	SAN_ASSERT(rte_pktmbuf_data_len(last) >= WIRE_ICRC_LEN);
-	memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *,
-				       rte_pktmbuf_data_len(last) - WIRE_ICRC_LEN),
-	       &icrc, sizeof(icrc));
+	SAN_ASSERT(m->nb_segs == 1 && m->data_len > WIRE_ICRC_LEN);
+	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, len), &icrc, sizeof(icrc));
 }

@@ -32,6 +32,7 @@ enum model_fate {
 
 struct model_txn {
 	struct san_tl_req req;
+	uint64_t operand, swap; /* atomics */
 	uint8_t fate, code;
 	uint8_t nb_not_ready; /* so many times the target says RNR */
 	bool submitted, completed, aborted;
@@ -321,7 +322,7 @@ san_tl_ulp_atomic(void *ulp, struct san_tl_rxn *r)
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
 
-	PROP_CHECK(r->op == x->req.op && r->operand == x->req.operand && r->swap == x->req.swap);
+	PROP_CHECK(r->op == x->req.op && r->operand == x->operand && r->swap == x->swap);
 	if (x->nb_not_ready > 0) {
 		x->nb_not_ready--;
 		x->was_rnr = true;
@@ -365,6 +366,17 @@ san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, voi
 	PROP_CHECK(!x->completed && len > 0 && offset + len <= x->req.length);
 	for (i = 0; i < len; i++)
 		p[i] = model_byte((uint32_t)(x - d->txns), offset + i);
+}
+
+void
+san_tl_ulp_atomic_fill(void *ulp, const struct san_tl_txn *t, rte_be64_t args[2])
+{
+	struct model_dir *d;
+	const struct model_txn *x = model_initiator(ulp, t, &d);
+
+	PROP_CHECK(!x->completed);
+	args[0] = rte_cpu_to_be_64(x->operand);
+	args[1] = rte_cpu_to_be_64(x->swap);
 }
 
 uint8_t

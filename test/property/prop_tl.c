@@ -68,8 +68,8 @@ draw_txn(struct model_dir *d, uint32_t id, uint32_t mix)
 	x->req.cookie = id;
 	if (x->req.type == SAN_TL_ATOMIC) {
 		x->req.op = chance(500) ? SAN_ATOMIC_FETCH_ADD : SAN_ATOMIC_CMP_SWAP;
-		x->req.operand = below(4);
-		x->req.swap = below(4);
+		x->operand = below(4);
+		x->swap = below(4);
 	} else {
 		x->req.length = chance(600) ? below(600) : below(MODEL_LEN);
 	}

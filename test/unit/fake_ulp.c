@@ -151,6 +151,16 @@ san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, voi
 		p[i] = pair_byte(t->req.cookie, offset + i);
 }
 
+void
+san_tl_ulp_atomic_fill(void *ulp, const struct san_tl_txn *t, rte_be64_t args[2])
+{
+	const struct tl_fake *f = ulp;
+
+	(void)t;
+	args[0] = rte_cpu_to_be_64(f->addend);
+	args[1] = 0;
+}
+
 uint8_t
 san_tl_ulp_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, struct rte_mbuf *m,
 		      uint16_t off, uint16_t len)

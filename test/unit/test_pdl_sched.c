@@ -96,11 +96,45 @@ send_all(uint64_t sent[2], const uint32_t len[2], int visits)
 	while (visits-- > 0) {
 		v = san_pdl_sched_next(pdl);
 		for (k = 0; k < pdl->conf.quantum; k++)
-			san_pdl_sched_sent(pdl, v, len[v->owner], pair.now);
+			san_pdl_sched_sent(pdl, v, 1, len[v->owner], pair.now);
 		sent[v->owner] += (uint64_t)pdl->conf.quantum * len[v->owner];
 		san_pdl_tx_end(pdl, v, true);
 	}
 	san_pdl_check(pdl);
+}
+
+/* Packets of express cost, and are watched, as others are. */
+static void
+san_pdl_express_sent__as_others(void **state)
+{
+	struct san_pdl_entry *x, e = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .len = 100};
+	struct san_pdl_room room;
+	int32_t credit[2];
+	int i;
+
+	(void)state;
+	c[1]->owner = 1;
+	for (i = 0; i < 2; i++) {
+		credit[i] = pdl->owners[i].credit;
+		san_pdl_tx_room(pdl, c[i], pair.now, &room);
+	}
+	for (i = 0; i < 2; i++) {
+		san_pdl_tx_assign(pdl, c[0], &e, pair.now);
+		x = san_pdl_express_assign(pdl, c[1]);
+		x->op = e.op;
+		x->len = e.len;
+	}
+	san_pdl_express_sent(pdl, c[1], 2, 200, pair.now);
+	san_pdl_check(pdl);
+	assert_int_equal(credit[1] - pdl->owners[1].credit, credit[0] - pdl->owners[0].credit);
+	assert_int_equal(c[1]->pcb.inflight, c[0]->pcb.inflight);
+	assert_true(c[1]->rtx_deadline_ns != SAN_TIME_NEVER);
+	for (i = 0; i < 2; i++) {
+		x = san_pdl_txw_entry(c[1]->txb, SAN_WIN_DATA, c[1]->tx[SAN_WIN_DATA].base + i);
+		assert_int_equal(x->sent_ts, (uint32_t)pair.now);
+		assert_int_equal(x->state, SAN_ENT_SENT);
+		assert_int_equal(x->due, san_pdl_tick(c[1]->rtx_deadline_ns));
+	}
 }
 
 static bool
@@ -154,10 +188,10 @@ san_pdl_sched_paced__below_one_packet(void **state)
 	(void)state;
 	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 30000, 0);
 	c[0]->cc.window = SAN_CC_ONE;
-	san_pdl_sched_sent(pdl, c[0], 0, pair.now);
+	san_pdl_sched_sent(pdl, c[0], 1, 0, pair.now);
 	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now));
 	c[0]->cc.window = SAN_CC_ONE / 10;
-	san_pdl_sched_sent(pdl, c[0], 0, pair.now);
+	san_pdl_sched_sent(pdl, c[0], 1, 0, pair.now);
 	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now + 290000));
 	assert_true(c[0]->pace_wait && san_timer_is_armed(&c[0]->timer));
 	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now + 300100));
@@ -175,7 +209,7 @@ san_pdl_sched_paced__long_path(void **state)
 	(void)state;
 	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 40 * SAN_NS_PER_MS, 0);
 	c[0]->cc.window = SAN_CC_ONE / 100;
-	san_pdl_sched_sent(pdl, c[0], 0, pair.now);
+	san_pdl_sched_sent(pdl, c[0], 1, 0, pair.now);
 	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now + 99 * SAN_NS_PER_MS));
 	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now + 100 * SAN_NS_PER_MS));
 }
@@ -188,6 +222,7 @@ UNIT_TEST(test_pdl_sched)
 		T(san_pdl_kick__once_in_order),
 		T(san_pdl_kick__only_what_can_send),
 		T(san_pdl_tx_end__round_robin),
+		T(san_pdl_express_sent__as_others),
 		T(san_pdl_sched_next__owners_take_turns),
 		T(san_pdl_sched_paced__below_one_packet),
 		T(san_pdl_sched_paced__long_path),

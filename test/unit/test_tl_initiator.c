@@ -120,6 +120,43 @@ san_tl_submit__n(void **state)
 	assert_int_equal(PUSH(5), -ENOTCONN);
 }
 
+/* Express: a push that is next and goes whole, and nothing that goes before it. */
+static void
+san_tl_express_tx__only_pushes(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+	struct san_tl_conn *tc = pair_tc(0);
+
+	(void)state;
+	assert_false(san_tl_express_tx(tl, pair.c[0]));
+	assert_int_equal(PUSH(0), 0);
+	assert_true(san_tl_express_tx(tl, pair.c[0]));
+	assert_int_equal(san_tl_express_next(tl, pair.c[0])->req.cookie, 0);
+	tc->rnr_until_ns = 1;
+	assert_false(san_tl_express_tx(tl, pair.c[0]));
+	tc->rnr_until_ns = 0;
+	assert_int_equal(pair_pull(1, 100), 0);
+	assert_false(san_tl_express_tx(tl, pair.c[0]));
+	assert_int_equal(pair_tx(0), 2);
+	assert_int_equal(pair_push(2, SAN_KIND_PUSH, NEVER, pair.c[0]->mtu + 1u), 0);
+	assert_true(san_tl_express_tx(tl, pair.c[0]));
+	assert_null(san_tl_express_next(tl, pair.c[0]));
+	assert_int_equal(PUSH(3), 0);
+	assert_int_equal(san_tl_abort(tl, pair.slot[0], 2, pair.now), 0);
+	assert_false(san_tl_express_tx(tl, pair.c[0]));
+}
+
+static void
+san_tl_express_tx__behind_abort(void **state)
+{
+	(void)state;
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(PUSH(1), 0);
+	assert_true(san_tl_express_tx(pair.h[0].tl, pair.c[0]));
+	assert_int_equal(san_tl_abort(pair.h[0].tl, pair.slot[0], 0, pair.now), 0);
+	assert_false(san_tl_express_tx(pair.h[0].tl, pair.c[0]));
+}
+
 /* PCB-3: no more messages than the limit, whatever the windows allow. */
 static void
 san_tl_tx_next__message_limit(void **state)
@@ -343,6 +380,8 @@ UNIT_TEST(test_tl_initiator)
 		T(san_tl_submit__registered_first),
 		T(san_tl_submit__solicited_or_not),
 		U(san_tl_submit__n, setup_tight),
+		T(san_tl_express_tx__only_pushes),
+		U(san_tl_express_tx__behind_abort, setup_unordered),
 		U(san_tl_tx_next__message_limit, setup_tight),
 		U(san_tl_on_ack__frees_the_count, setup_tight),
 		T(san_tl_tx_next__rsn_order),

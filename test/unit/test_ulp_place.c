@@ -617,7 +617,7 @@ express_take__nothing(void **state)
 	assert_true(san_ulp_express(t->ulp, &p, &x));
 	assert_null(x.dst);
 	san_ulp_express_take(t->ulp, &x, &p, m);
-	assert_int_equal(san_ulp_stats(t->ulp)->nb_express, 1);
+	assert_int_equal(san_ulp_stats(t->ulp)->nb_express_rx, 1);
 	rte_pktmbuf_free(m);
 }
 

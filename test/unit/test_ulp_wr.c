@@ -66,6 +66,7 @@ san_ulp_post__maps_each_operation(void **state)
 		{SAN_WR_CMP_SWAP, SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, SAN_WC_ATOMIC, 8},
 	};
 	struct test_ulp *t = *state;
+	rte_be64_t args[2];
 	uint8_t buf[40];
 	uint32_t i;
 
@@ -90,8 +91,11 @@ san_ulp_post__maps_each_operation(void **state)
 		assert_int_equal(req->addr, cases[i].op == SAN_WR_SEND ? 0 : 0x1122334455667788);
 		assert_int_equal(req->key, cases[i].op == SAN_WR_SEND ? 0 : 0xfeed);
 		assert_int_equal(req->imm, 0xcafe);
-		assert_int_equal(req->operand, cases[i].type == SAN_TL_ATOMIC ? 1000 : 0);
-		assert_int_equal(req->swap, cases[i].type == SAN_TL_ATOMIC ? 2000 : 0);
+		if (cases[i].type == SAN_TL_ATOMIC) {
+			san_tl_ulp_atomic_fill(t->ulp, &fake.txns[i], args);
+			assert_int_equal(rte_be_to_cpu_64(args[0]), 1000);
+			assert_int_equal(rte_be_to_cpu_64(args[1]), 2000);
+		}
 		fake_cmpl(i, SAN_ST_OK);
 		wc = test_poll_one(t->send_cq);
 		assert_int_equal(wc.wr_id, 50 + i);
@@ -466,13 +470,15 @@ static void
 san_ulp_wr__inline_atomic(void **state)
 {
 	struct test_ulp *t = *state;
+	rte_be64_t args[2];
 	uint64_t old = 0;
 	struct san_ulp_wr wr = wr_over(SAN_WR_FETCH_ADD, 1, (uint8_t *)&old, sizeof(old), 1);
 
 	wr.flags |= SAN_WR_INLINE;
 	wr.operand = 1000;
 	post(t, &wr);
-	assert_int_equal(fake.txns[0].req.operand, 1000);
+	san_tl_ulp_atomic_fill(t->ulp, &fake.txns[0], args);
+	assert_int_equal(rte_be_to_cpu_64(args[0]), 1000);
 	assert_int_equal(fake.txns[0].req.length, sizeof(old));
 	fake_cmpl(0, SAN_ST_OK);
 }

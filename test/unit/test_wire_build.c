@@ -371,40 +371,6 @@ payload_max__fits_mtu(void **state) /* RT-31: 1,024 to 9,000 */
 	assert_int_equal(san_wire_payload_max(20, true), 0);
 }
 
-/* Header, payload and tail each in mbufs of their own. */
-static void
-build__many_segments(void **state)
-{
-	struct san_wire_path path = wire_sample_path(false);
-	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("push_slctd_data"));
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
-	struct san_wire_pkt got;
-	struct san_wire_ack ack;
-	struct rte_mbuf *seg;
-	uint32_t i, n = 0, k;
-	uint8_t copy[600];
-	const uint8_t *at;
-
-	(void)state;
-	for (k = 0; k < 5; k++) {
-		seg = rte_pktmbuf_alloc(pool);
-		for (i = 0; i < 101 * (k < 4); i++)
-			*rte_pktmbuf_append(seg, 1) = (char)wire_sample_byte(n++);
-		assert_int_equal(rte_pktmbuf_chain(m, seg), 0);
-	}
-	san_wire_build(m, &path, &p);
-	san_wire_seal(m);
-	assert_int_equal(m->nb_segs, 6);
-	assert_int_equal(m->data_len, san_wire_hdr_len(p.op, false));
-	assert_int_equal(rte_pktmbuf_lastseg(m)->data_len, 4); /* 404 bytes need no padding */
-	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NONE);
-	assert_int_equal(got.payload_len, n);
-	at = rte_pktmbuf_read(m, got.payload_off, n, copy);
-	for (i = 0; i < n; i++)
-		assert_int_equal(at[i], wire_sample_byte(i));
-	rte_pktmbuf_free(m);
-}
-
 /* What a CM message does not mean is not sent: nothing of our memory leaks. */
 static void
 build_cm__unused_is_zero(void **state)
@@ -510,7 +476,6 @@ UNIT_TEST(test_wire_build)
 		cmocka_unit_test(build__reset_is_short),
 		cmocka_unit_test(hdr_len__size_budget),
 		cmocka_unit_test(payload_max__fits_mtu),
-		cmocka_unit_test(build__many_segments),
 		cmocka_unit_test(build_cm__unused_is_zero),
 		cmocka_unit_test(build__ipv4_checksum),
 		cmocka_unit_test(names__every_value),

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef VISIT_H
+#define VISIT_H
+
+/**
+ * @file
+ * What a connection sends when it is its turn: packets that go together, and the mbufs that they
+ * are built in.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#include "pdl.h"
+#include "wire.h"
+
+/** Empty mbufs, taken from the pool several at a time. What was not needed stays for the next. */
+#define SAN_SPARE 8
+struct san_spare {
+	uint32_t n;
+	struct rte_mbuf *m[SAN_SPARE];
+};
+
+/** False: there is none, and the pool has none either. */
+static inline bool
+san_spare_fill(struct san_spare *s, struct rte_mempool *pool)
+{
+	if (likely(s->n != 0))
+		return true;
+	if (likely(rte_pktmbuf_alloc_bulk(pool, s->m, SAN_SPARE) == 0))
+		s->n = SAN_SPARE;
+	else if ((s->m[0] = rte_pktmbuf_alloc(pool)) != NULL)
+		s->n = 1;
+	return s->n != 0;
+}
+
+static inline struct rte_mbuf *
+san_spare_take(struct san_spare *s)
+{
+	return s->m[--s->n];
+}
+
+static inline void
+san_spare_empty(struct san_spare *s)
+{
+	rte_pktmbuf_free_bulk(s->m, s->n);
+	s->n = 0;
+}
+
+/** Of its packets, *tmpl* is what the headers have in common, *p* what the last one says. */
+struct san_visit {
+	struct san_pdl_conn *c;
+	struct rte_mbuf **pkts;
+	uint16_t nb, max;
+	struct san_wire_pkt p; /**< a field that a type of packet has no use for is not written */
+	struct san_wire_tmpl tmpl;
+};
+
+/** *m* has its payload, and v->p what tl says of it: write its headers. */
+static inline void
+san_visit_add(struct san_visit *v, struct san_pdl *pdl, struct rte_mbuf *m, uint64_t now_ns)
+{
+	if (v->nb == 0) {
+		san_pdl_tx_header(pdl, v->c, &v->p, now_ns);
+		san_wire_tmpl_init(&v->tmpl, &v->c->path, &v->p);
+	} else {
+		san_pdl_tx_header_next(pdl, v->c, &v->p);
+	}
+	san_wire_build_next(m, &v->tmpl, &v->p);
+	v->pkts[v->nb++] = m;
+}
+
+#endif /* VISIT_H */

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The end of what the initiator began: ACKs of its packets, and the report of a transaction when
+ * nothing of it is outstanding any more (RT-14, RT-20, RT-32, PCB-3, PCB-5).
+ *
+ * On an ordered connection what is finished ahead of the base RSN is kept in the CAM until its
+ * turn to be reported.
+ */
+
+#include "tl_priv.h"
+
+/* ---- what comes back ---- */
+
+static void
+msg_leave(struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	if (!t->msg_counted)
+		return;
+	t->msg_counted = false;
+	tc->nb_msgs--;
+}
+
+/* Ordered pushes are acknowledged as messages by the cumulative RSN (PCB-5). */
+static void
+on_cmpl_in(struct san_tl *tl, struct san_pdl_conn *c)
+{
+	struct san_tl_conn *tc = &tl->conns[c->slot];
+	struct san_tl_txn *t;
+	uint32_t rsn;
+
+	if (!tc->open)
+		return;
+	if (san_seq_lt(c->cmpl_in, tc->msg_rsn) || san_seq_gt(c->cmpl_in, tc->rsn_next))
+		return;
+	rsn = tc->peer.ordered ? san_seq_max(tc->msg_rsn, tc->rsn_base) : c->cmpl_in;
+	for (; san_seq_lt(rsn, c->cmpl_in); rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		if (t != NULL && t->req.type == SAN_TL_PUSH)
+			msg_leave(tc, t);
+	}
+	tc->msg_rsn = c->cmpl_in;
+	if (tc->adm_rsn != tc->rsn_next)
+		san_pdl_kick(tl->pdl, c);
+}
+
+/* ---- the end of a transaction ---- */
+
+static inline void
+report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	san_tl_ulp_cmpl(tl->conf.ulp, t, t->status);
+	san_tl_txn_free(tl, tc, t);
+}
+
+/* The finished transaction of the base RSN, if it is. */
+static struct san_tl_txn *
+take_done(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_tl_txn *t = NULL;
+
+	if (tc->nb_cam_cmpl != 0)
+		t = san_cam_take(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_CMPL,
+				 tc->rsn_base);
+	if (t != NULL) {
+		tc->nb_cam_cmpl--;
+	} else if (tc->nb_cmpl_lost != 0) {
+		t = san_tl_txn_at(tc, tc->rsn_base);
+		if (t != NULL && t->state != SAN_TXN_DONE)
+			t = NULL;
+		tc->nb_cmpl_lost -= t != NULL;
+	}
+	return t;
+}
+
+static inline void
+report_ordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	if (t->rsn != tc->rsn_base) {
+		if (san_cam_add(&tl->cam, san_tl_pdl_conn(tl, tc)->cid, SAN_CAM_CMPL, t->rsn,
+				t) == 0)
+			tc->nb_cam_cmpl++;
+		else
+			tc->nb_cmpl_lost++; /* it can't be refused: look into its record */
+		return;
+	}
+	do {
+		report(tl, tc, t);
+		tc->rsn_base++;
+		t = NULL;
+		if (unlikely(tc->nb_cam_cmpl + tc->nb_cmpl_lost != 0))
+			t = take_done(tl, tc);
+	} while (t != NULL);
+}
+
+/* It is done, and nothing of it is needed any more: report it now, or when its turn comes. */
+static inline void
+report_in_turn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	msg_leave(tc, t);
+	if (tc->peer.ordered) {
+		report_ordered(tl, tc, t);
+		return;
+	}
+	report(tl, tc, t);
+	while (tc->rsn_base != tc->rsn_next && san_tl_txn_at(tc, tc->rsn_base) == NULL)
+		tc->rsn_base++;
+}
+
+void
+san_tl_txn_finish(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t status)
+{
+	t->status = status;
+	t->state = SAN_TXN_DONE;
+	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+	if (unlikely(t->has_extra)) {
+		san_tl_charge_release(tl, &san_tl_extra(tl, t)->charge);
+		san_tl_pull_last_drop(tl, tc, t, SAN_DROP_FINISHED);
+	}
+	if (t->solicited)
+		san_tl_ssn_end(tl, tc, t);
+	if (t->req.type != SAN_TL_PUSH)
+		tc->nb_pulls--;
+	report_in_turn(tl, tc, t);
+	if (tc->want != 0)
+		san_tl_wake_own(tl, tc);
+	if (san_tl_has_waiting(tl))
+		san_tl_wake(tl);
+}
+
+void
+san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	if (t->nb_unacked != 0)
+		return;
+	if (t->state == SAN_TXN_ABORTING) {
+		/* an aborted one whose request goes unanswered must be able to send that again */
+		if (t->aborted && (!t->abort_acked || (t->req_sent && !t->req_acked)))
+			return;
+		san_tl_txn_finish(tl, tc, t, t->last_acked ? SAN_ST_OK : t->status);
+	} else if (t->state == SAN_TXN_SENT && t->req.type == SAN_TL_PUSH) {
+		san_tl_txn_finish(tl, tc, t, SAN_ST_OK);
+	}
+}
+
+/* ---- acknowledged packets ---- */
+
+/*
+ * The usual end of a push: its only packet is acknowledged, nothing else of it is under way, and
+ * nobody waits for what it gives back.
+ */
+static inline bool
+is_plain_end(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_txn *t,
+	     const struct san_pdl_entry *e)
+{
+	return (e->op == SAN_OP_PUSH_UNSLCTD_DATA || e->op == SAN_OP_PUSH_PACKED) &&
+		t->state == SAN_TXN_SENT && t->nb_unacked == 1 && !t->has_extra &&
+		tc->want == 0 && !san_tl_has_waiting(tl);
+}
+
+static void
+on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
+{
+	bool last = (e->flags & SAN_F_LAST) != 0 || e->op == SAN_OP_PUSH_PACKED;
+	uint32_t i;
+
+	for (i = 0; i <= e->aux; i++) {
+		struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn + i);
+
+		SAN_ASSERT(t != NULL && t->nb_unacked > 0);
+		if (likely(is_plain_end(tl, tc, t, e))) {
+			t->status = SAN_ST_OK;
+			t->state = SAN_TXN_DONE;
+			report_in_turn(tl, tc, t);
+			continue;
+		}
+		t->nb_unacked--;
+		if (e->op == SAN_OP_RESYNC) {
+			t->abort_acked |= e->status == SAN_RESYNC_ABORT;
+		} else {
+			san_tl_rnr_over(tl, t); /* it was ready */
+			t->last_acked |= last;
+		}
+		san_tl_txn_settle(tl, tc, t);
+	}
+}
+
+static void
+on_acked_request(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
+{
+	struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn);
+
+	if (t == NULL)
+		return;
+	t->req_acked = true;
+	san_tl_txn_settle(tl, tc, t);
+}
+
+/* Is any of it what a target may have no place for? */
+static bool
+has_taken(const struct san_pdl_entry *e, uint32_t n)
+{
+	while (n > 0 && !san_tl_is_push_data(e->op) && e->win == SAN_WIN_DATA) {
+		e++;
+		n--;
+	}
+	return n != 0;
+}
+
+static void
+on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e, uint32_t n,
+	 uint64_t now_ns)
+{
+	uint32_t i;
+
+	if (!tc->open)
+		return;
+	if (unlikely(tc->nb_deferred != 0) && has_taken(e, n))
+		tc->nb_deferred = 0;
+	for (i = 0; i < n; i++) {
+		switch (e[i].op) {
+		case SAN_OP_PUSH_SLCTD_DATA:
+		case SAN_OP_PUSH_UNSLCTD_DATA:
+		case SAN_OP_PUSH_PACKED:
+		case SAN_OP_RESYNC:
+			on_acked_push(tl, tc, &e[i]);
+			break;
+		case SAN_OP_PUSH_SLCTD_REQ:
+		case SAN_OP_PULL_REQ:
+		case SAN_OP_ATOMIC_REQ:
+			on_acked_request(tl, tc, &e[i]);
+			break;
+		case SAN_OP_PULL_DATA:
+			san_tl_pull_acked(tl, tc, &e[i], now_ns);
+			break;
+		default: /* a grant: it is in the initiator's record now */
+			break;
+		}
+	}
+}
+
+void
+san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct san_pdl *pdl = tl->pdl;
+
+	if (c->cmpl_in != tl->conns[c->slot].msg_rsn)
+		on_cmpl_in(tl, c);
+	if (pdl->nb_acked != 0) {
+		on_acked(tl, &tl->conns[c->slot], pdl->acked, pdl->nb_acked, now_ns);
+		pdl->nb_acked = 0;
+	}
+}
+
+void
+san_tl_ini_close(struct san_tl *tl, struct san_tl_conn *tc, uint8_t status)
+{
+	uint32_t rsn;
+	struct san_tl_txn *t;
+
+	san_tl_unwant(tl, tc->slot);
+	for (rsn = tc->rsn_base; rsn != tc->rsn_next; rsn++) {
+		t = san_tl_txn_at(tc, rsn);
+		if (t != NULL && t->state != SAN_TXN_DONE)
+			san_tl_txn_finish(tl, tc, t, status);
+	}
+	SAN_VERIFY(tc->nb_txns == 0 && tc->rsn_base == tc->rsn_next);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The initiator's records: pool, ring by RSN, and the lists of a connection.
+ *
+ * An ordinary push needs one cache line of its record. The rest, struct san_tl_extra, is beside
+ * it in an array of its own and becomes valid when it is needed: nothing can fail then.
+ */
+
+#include "tl_priv.h"
+
+bool
+san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_tl_txn **ring;
+
+	if (tc->txn_mask != 0)
+		return true;
+	if (tl->nb_free_rings == 0)
+		return false;
+	ring = tl->free_rings[--tl->nb_free_rings];
+	if (tc->one != NULL)
+		ring[SAN_TL_SLOT(tc->one->rsn)] = tc->one;
+	tc->txns = ring;
+	tc->txn_mask = SAN_TL_N_MAX - 1;
+	return true;
+}
+
+static void
+ring_return(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	if (tc->txn_mask != 0)
+		tl->free_rings[tl->nb_free_rings++] = tc->txns;
+	tc->one = NULL;
+	tc->txns = &tc->one;
+	tc->txn_mask = 0;
+}
+
+struct san_tl_txn *
+san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
+{
+	struct san_tl_txn *t = tl->free_txns[--tl->nb_free_txns];
+	bool has_room = tc->nb_txns == 0 || san_tl_ring_take(tl, tc);
+
+	SAN_ASSERT(has_room);
+	(void)has_room;
+	tl->nb_busy += tc->nb_txns == 0;
+	*t = (struct san_tl_txn){
+		.req = *req,
+		.rsn = tc->rsn_next++,
+		.slot = tc->slot,
+		.state = SAN_TXN_POSTED,
+	};
+	SAN_ASSERT(tc->txns[t->rsn & tc->txn_mask] == NULL);
+	tc->txns[t->rsn & tc->txn_mask] = t;
+	tc->nb_txns++;
+	tc->nb_issued++;
+	return t;
+}
+
+void
+san_tl_txn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	t->state = SAN_TXN_FREE;
+	tc->txns[t->rsn & tc->txn_mask] = NULL;
+	tl->free_txns[tl->nb_free_txns++] = t;
+	if (--tc->nb_txns == 0) {
+		ring_return(tl, tc);
+		tl->nb_busy -= !(tc->want & SAN_WANT_PROMISED);
+	}
+}
+
+struct san_tl_extra *
+san_tl_extra_use(struct san_tl *tl, struct san_tl_txn *t)
+{
+	struct san_tl_extra *x = san_tl_extra(tl, t);
+
+	if (!t->has_extra) {
+		x->rnr_since_ns = 0;
+		x->last = NULL;
+		x->charge = (struct san_tl_charge){.slot = t->slot};
+		t->has_extra = true;
+	}
+	return x;
+}
+
+/* ---- lists ---- */
+
+static struct san_tl_extras *
+list_of(struct san_tl_conn *tc, uint8_t list)
+{
+	switch (list) {
+	case SAN_TXN_LIST_READY:
+		return &tc->ready;
+	case SAN_TXN_LIST_WAIT:
+		return &tc->wait;
+	case SAN_TXN_LIST_ABORT:
+		return &tc->aborts;
+	default:
+		return NULL;
+	}
+}
+
+void
+san_tl_txn_list(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
+		enum san_txn_list list)
+{
+	if (t->list == list)
+		return;
+	if (t->list != SAN_TXN_LIST_NONE)
+		TAILQ_REMOVE(list_of(tc, t->list), san_tl_extra(tl, t), link);
+	t->list = (uint8_t)list;
+	if (list != SAN_TXN_LIST_NONE)
+		TAILQ_INSERT_TAIL(list_of(tc, t->list), san_tl_extra(tl, t), link);
+}
+
+bool
+san_tl_txn_can_send(const struct san_tl_txn *t)
+{
+	if (t->req.type != SAN_TL_PUSH || t->last_sent || t->state == SAN_TXN_ABORTING ||
+	    t->state == SAN_TXN_DONE)
+		return false;
+	return !t->solicited || t->sent < t->granted || t->sent == t->req.length;
+}
+
+void
+san_tl_txn_ready(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+{
+	/* counted once it was admitted; a grant proves that it was */
+	if (!tc->peer.ordered && t->list == SAN_TXN_LIST_NONE &&
+	    san_seq_lt(t->rsn, tc->adm_rsn) && san_tl_txn_can_send(t))
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_READY);
+}
