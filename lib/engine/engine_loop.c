@@ -486,14 +486,15 @@ trace_timeouts(struct san_engine *e)
 uint32_t
 san_engine_loop_once(struct san_engine *e)
 {
-	uint32_t work = 0;
+	uint32_t posted, work = 0;
 
 	count_loop(e);
 	e->now_ns = san_engine_clock_now(&e->clock);
 	san_engine_busy_begin(&e->busy, e->now_ns);
 	if (e->launched)
 		work += do_calls(e);
-	work += do_bells(e);
+	posted = do_bells(e);
+	work += posted;
 	if (unlikely(san_engine_is_gone(e->port))) {
 		san_engine_wake_all(e);
 		san_engine_busy_end(&e->busy, work);
@@ -503,10 +504,14 @@ san_engine_loop_once(struct san_engine *e)
 	if (unlikely(e->mac != atomic_load_explicit(&e->port->mac, memory_order_relaxed)))
 		san_engine_mac_follow(e);
 	e->may_burst = may_burst(e);
+	/* once a round; what was just posted does not wait until what came is looked at */
+	if (posted != 0)
+		work += tx(e);
 	work += rx(e);
 	san_core_tick(e->core, e->now_ns);
 	trace_timeouts(e);
-	work += tx(e);
+	if (posted == 0)
+		work += tx(e);
 	give_events(e);
 	san_engine_wake_waiters(e);
 	san_engine_sock_wake(e);

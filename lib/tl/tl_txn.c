@@ -40,11 +40,11 @@ struct san_tl_txn *
 san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
 {
 	struct san_tl_txn *t = tl->free_txns[--tl->nb_free_txns];
-	bool has_room = tc->nb_txns == 0 || san_tl_ring_take(tl, tc);
 
-	SAN_ASSERT(has_room);
-	(void)has_room;
-	tl->nb_busy += tc->nb_txns == 0;
+	if (tc->nb_txns == 0)
+		tl->nb_busy++;
+	else if (tc->txn_mask == 0)
+		san_tl_ring_take(tl, tc);
 	*t = (struct san_tl_txn){
 		.req = *req,
 		.rsn = tc->rsn_next++,

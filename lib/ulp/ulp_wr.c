@@ -32,6 +32,14 @@
 _Static_assert(SAN_ULP_DEPTH_MAX <= 1u << (COOKIE_QP_SHIFT - COOKIE_WQE_SHIFT), "cookie");
 _Static_assert(SAN_ULP_QPS_MAX <= 1u << (64 - COOKIE_QP_SHIFT), "cookie");
 
+/** By the two flags that force it; of both the first counts. */
+#define FORCED(flags) ((flags) / SAN_WR_SOLICITED & 3)
+static const uint8_t solicit_of[] = {
+	[FORCED(SAN_WR_SOLICITED)] = SAN_SOLICIT_ALWAYS,
+	[FORCED(SAN_WR_UNSOLICITED)] = SAN_SOLICIT_NEVER,
+	[FORCED(SAN_WR_SOLICITED | SAN_WR_UNSOLICITED)] = SAN_SOLICIT_ALWAYS,
+};
+
 /** What each operation is to tl and to the completion queue. */
 static const struct wr_op {
 	uint8_t type;   /**< enum san_tl_type */
@@ -111,16 +119,6 @@ finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 	qp->sq_free[qp->nb_sq_free++] = (uint16_t)(e - qp->wqes);
 }
 
-static inline uint8_t
-solicit_of(uint8_t flags)
-{
-	if ((flags & SAN_WR_SOLICITED) != 0)
-		return SAN_SOLICIT_ALWAYS;
-	if ((flags & SAN_WR_UNSOLICITED) != 0)
-		return SAN_SOLICIT_NEVER;
-	return SAN_SOLICIT_AUTO;
-}
-
 static inline void
 wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 {
@@ -132,7 +130,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 	e->req = (struct san_tl_req){
 		.type = op->type,
 		.kind = op->kind,
-		.solicit = solicit_of(wr->flags),
+		.solicit = solicit_of[FORCED(wr->flags)],
 		.op = op->atomic,
 		.length = wr->length,
 		.key = names ? wr->rkey : 0,
