@@ -11,7 +11,7 @@ import sys
 
 from capture import bare_tshark, check_decodes
 from e2e import (BUILD, SANITIZE, Memif, Run, Server, Tests, Veth, Work, check, counter, cpus,
-                 need_namespaces, until_true)
+                 need_namespaces)
 
 FEW = 4 if SANITIZE else 1
 RUNS = [
@@ -124,7 +124,7 @@ def comes_and_goes(work, nb):
             f'idle=sleep {poll}', *args])
 
     server = start('server', 1)
-    until_true(lambda: f'a link: {server.tail()}', link.is_listening)
+    server.wait_text('listening')
     client = start('client', 2, '10.5.0.1')
     check(client.wait() == 0, f'client: {client.tail()} server: {server.tail()}')
     check(server.wait() == 0, f'server: {server.tail()}')
