@@ -2,8 +2,8 @@
 
 /*
  * Two programs on one port: what the port sends to its own address goes round here and not
- * through the device, which would drop it (SYS-2). It is received in the next round, by
- * the lcore whose it is, like anything else: so nothing about a local connection is special.
+ * through the device, which would drop it (SYS-2). It is received when the lcore whose it is
+ * receives next, like anything else: so nothing about a local connection is special.
  */
 
 #include <string.h>

@@ -483,6 +483,13 @@ trace_timeouts(struct san_engine *e)
 	e->traced_rto = nb;
 }
 
+/* Is the CPU somebody else's after this round, perhaps for long? */
+static inline bool
+gives_way(const struct san_engine *e)
+{
+	return !e->launched || e->port->idle == SAN_IDLE_YIELD;
+}
+
 uint32_t
 san_engine_loop_once(struct san_engine *e)
 {
@@ -504,13 +511,17 @@ san_engine_loop_once(struct san_engine *e)
 	if (unlikely(e->mac != atomic_load_explicit(&e->port->mac, memory_order_relaxed)))
 		san_engine_mac_follow(e);
 	e->may_burst = may_burst(e);
-	/* once a round; what was just posted does not wait until what came is looked at */
-	if (posted != 0)
+	/* what was just posted does not wait until what came is looked at */
+	if (posted != 0) {
 		work += tx(e);
+		/* or an ACK could come at the time at which its packet went */
+		e->now_ns = san_engine_clock_now(&e->clock);
+	}
 	work += rx(e);
 	san_core_tick(e->core, e->now_ns);
 	trace_timeouts(e);
-	if (posted == 0)
+	/* with the next round, if that follows at once */
+	if (posted == 0 || gives_way(e))
 		work += tx(e);
 	give_events(e);
 	san_engine_wake_waiters(e);

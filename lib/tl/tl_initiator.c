@@ -403,16 +403,16 @@ place_pull(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, stru
 	   uint32_t length, uint64_t now_ns)
 {
 	const struct san_wire_pkt *p = &san_pkt(m)->w;
+	struct san_tl_charge *ch;
 	uint8_t status = p->status;
 
 	if (status == SAN_ST_OK && p->payload_len != 0)
 		status = san_tl_ulp_pull_place(tl->conf.ulp, t, p->offset, m, p->payload_off,
 					       p->payload_len);
 	t->placed += p->payload_len;
-	if (t->has_extra) {
-		san_tl_charge_use(tl, &san_tl_extra(tl, t)->charge, p->payload_len, now_ns);
-		san_tl_charge_done(tl, &san_tl_extra(tl, t)->charge, p->payload_len);
-	}
+	ch = &san_tl_extra_use(tl, t)->charge;
+	san_tl_charge_use(tl, ch, p->payload_len, now_ns);
+	san_tl_charge_done(tl, ch, p->payload_len);
 	if (status != SAN_ST_OK || t->placed == length)
 		san_tl_txn_finish(tl, tc, t, status);
 }
