@@ -489,8 +489,8 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
 /**
  * Common header of any packet of the connection: CID, tag, P_Key, eBSNs, message
  * ACK, time, AckReq; p->op is read, the rest of *p* is not touched. An owed
- * ACK that the packet carries is cancelled. For the last packet of a visit the
- * caller sets p->ackreq afterwards: only it knows (design, rule 11).
+ * ACK that the packet carries is cancelled. The last packet of a visit asks for an ACK in any
+ * case (design, rule 11): the caller, which alone knows, calls san_wire_ask_ack() then.
  */
 void san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		       uint64_t now_ns);

@@ -153,7 +153,7 @@ struct san_tl_extra {
 	uint64_t rnr_since_ns;       /**< first RNR in a row; 0 = none */
 	uint64_t wait_ns;            /**< on the list WAIT: until then */
 	struct rte_mbuf *last;       /**< pulls: held until the rest is placed */
-	struct san_tl_charge charge; /**< pulls */
+	struct san_tl_charge charge; /**< pulls; of an atomic nothing is charged */
 };
 TAILQ_HEAD(san_tl_extras, san_tl_extra);
 
@@ -630,6 +630,9 @@ void san_tl_unwant(struct san_tl *tl, uint16_t slot);
  * -ENOTCONN: not open or draining. Kicks the connection.
  */
 int san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns);
+
+/* ---- tl_finish.c ---- */
+
 /** Take what was retired from pdl->acked, and count the messages that are complete (PCB-3). */
 void san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns);
 /** The ACK fields of a packet were applied. */
@@ -639,6 +642,9 @@ san_tl_on_ack(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 	if (tl->pdl->nb_acked != 0 || c->cmpl_in != tl->conns[c->slot].msg_rsn)
 		san_tl_on_acked(tl, c, now_ns);
 }
+
+/* ---- tl_nack.c ---- */
+
 /**
  * Give one request up: RESYNC(abort); it completes with SAN_ST_ABORTED, or with
  * what became of it if it was too late: a push that is sent to its end is not

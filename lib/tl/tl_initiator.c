@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The initiator: from pushReq and pullReq to pushCmpl (RT-10 .. RT-12, RT-14 ..
- * RT-17, RT-20, RT-32, PCB-3, PCB-5; design, rules 3 and 6).
+ * The initiator: from pushReq and pullReq to packets (RT-10 .. RT-12, RT-16, RT-17, RT-20,
+ * RT-32, PCB-3; design, rules 3 and 6). What ends it, up to pushCmpl, is in tl_finish.c.
  *
  * A request gets its record, RSN and SSN before anything of it is sent. Four
  * pointers walk the RSNs, each no further than rsn_next:
@@ -13,8 +13,6 @@
  *             that it will have to wait for
  *   req_rsn   requests below have PSNs
  *   data_rsn  (ordered) push data below has PSNs, and requests below too
- *
- * Finished ahead of the base RSN: kept in the CAM until its turn to be reported.
  */
 
 #include <errno.h>
@@ -482,6 +480,7 @@ san_tl_ini_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 		SAN_VERIFY(t->slot == tc->slot && t->state != SAN_TXN_FREE);
 		SAN_VERIFY(t->sent <= t->req.length);
 		SAN_VERIFY(!t->solicited || t->granted <= t->req.length);
+		SAN_VERIFY(t->req.type != SAN_TL_PULL || t->placed <= t->req.length);
 		SAN_VERIFY(!t->solicited || t->sent <= t->granted);
 		SAN_VERIFY(t->state != SAN_TXN_DONE || tc->peer.ordered);
 		SAN_VERIFY(!t->msg_counted || san_seq_lt(rsn, tc->adm_rsn));

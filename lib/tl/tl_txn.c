@@ -45,6 +45,7 @@ san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_re
 		tl->nb_busy++;
 	else if (tc->txn_mask == 0)
 		san_tl_ring_take(tl, tc);
+	SAN_ASSERT(tc->nb_txns == 0 || tc->txn_mask != 0);
 	*t = (struct san_tl_txn){
 		.req = *req,
 		.rsn = tc->rsn_next++,

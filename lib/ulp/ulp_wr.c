@@ -142,7 +142,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 	e->submitted = 0;
 	e->nb_out = 0;
 	e->status = SAN_ST_OK;
-	e->wc_op = op->wc_op & 0x1f;
+	e->wc_op = op->wc_op;
 	e->is_signaled = (wr->flags & SAN_WR_SIGNALED) != 0;
 	e->whole = false;
 	e->used = true;

@@ -5,7 +5,6 @@
 
 #define HOP_LIMIT 64
 #define IP_ECT0   0x02
-#define V4_OFFSET 12 /* of an IPv4 address in struct san_ip */
 
 static_assert(sizeof(struct wire_front_v6) == sizeof(((struct san_wire_tmpl *)0)->front), "front");
 static_assert(sizeof(struct wire_rt) == sizeof(((struct san_wire_tmpl *)0)->rt), "rt");
@@ -54,8 +53,8 @@ put_front_v4(struct san_wire_tmpl *t, const struct san_wire_path *path)
 	struct wire_front_v4 *f = (struct wire_front_v4 *)t->front;
 	uint32_t src, dst;
 
-	memcpy(&src, path->src.b + V4_OFFSET, sizeof(src));
-	memcpy(&dst, path->dst.b + V4_OFFSET, sizeof(dst));
+	memcpy(&src, path->src.b + WIRE_V4_OFFSET, sizeof(src));
+	memcpy(&dst, path->dst.b + WIRE_V4_OFFSET, sizeof(dst));
 	put_eth(&f->eth, path, RTE_ETHER_TYPE_IPV4);
 	f->ip.version_ihl = RTE_IPV4_VHL_DEF;
 	f->ip.type_of_service = (uint8_t)(path->dscp << 2 | IP_ECT0);
@@ -201,8 +200,9 @@ put_around(struct rte_mbuf *m, uint16_t hdr_len, uint32_t pad)
 	char *payload = rte_pktmbuf_mtod(m, char *), *tail = payload + m->data_len;
 	static const uint8_t zero[WIRE_ICRC_LEN];
 
-	SAN_ASSERT(m->nb_segs == 1 && rte_pktmbuf_headroom(m) >= hdr_len &&
+	SAN_ASSERT(m->nb_segs == 1 && hdr_len != 0 && rte_pktmbuf_headroom(m) >= hdr_len &&
 		   rte_pktmbuf_tailroom(m) >= pad + WIRE_ICRC_LEN);
+	SAN_ASSERT(m->data_len + hdr_len + pad + WIRE_ICRC_LEN <= UINT16_MAX);
 	/* the last bytes are the ICRC's; writing them too makes it one store of fixed size */
 	memcpy(tail, zero, WIRE_ICRC_LEN);
 	memcpy(tail + pad, zero, WIRE_ICRC_LEN);

@@ -13,7 +13,6 @@
 #include "wire_priv.h"
 
 #define IP_ECN_CE    0x03
-#define V4_OFFSET    12 /* of an IPv4 address in struct san_ip */
 #define FRAG_ALLOWED RTE_IPV4_HDR_DF_FLAG
 
 /** Without options the sum needs no loop. */

@@ -14,8 +14,8 @@ is_front_v4(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t
 	const struct wire_front_v4 *f = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
 	uint32_t src, dst, len;
 
-	memcpy(&src, path->dst.b + V4_OFFSET, sizeof(src));
-	memcpy(&dst, path->src.b + V4_OFFSET, sizeof(dst));
+	memcpy(&src, path->dst.b + WIRE_V4_OFFSET, sizeof(src));
+	memcpy(&dst, path->src.b + WIRE_V4_OFFSET, sizeof(dst));
 	return f->ip.next_proto_id == IPPROTO_UDP && f->ip.src_addr == src &&
 		f->ip.dst_addr == dst && san_ip_is_v4(&path->dst) &&
 		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&

@@ -65,7 +65,7 @@ ip_from_v4(struct san_ip *ip, rte_be32_t addr)
 {
 	memset(ip->b, 0, 10);
 	memset(ip->b + 10, 0xff, 2);
-	memcpy(ip->b + V4_OFFSET, &addr, sizeof(addr));
+	memcpy(ip->b + WIRE_V4_OFFSET, &addr, sizeof(addr));
 }
 
 /** Ours as far as can be known: a later fragment has no port, inet judges it. */

@@ -16,9 +16,10 @@
 #include "wire_bth.h"
 #include "wire_rt.h"
 
-#define WIRE_OP_FIRST SAN_OP_PUSH_SLCTD_REQ
-#define WIRE_NB_OPS   13
-#define WIRE_ANY_LEN  0xff /**< payload length is free, or judged by the type's own parser */
+#define WIRE_OP_FIRST  SAN_OP_PUSH_SLCTD_REQ
+#define WIRE_NB_OPS    13
+#define WIRE_V4_OFFSET 12   /**< of an IPv4 address in struct san_ip */
+#define WIRE_ANY_LEN   0xff /**< payload length is free, or judged by the type's own parser */
 
 /** What there is to know of a packet type. */
 struct wire_op {
