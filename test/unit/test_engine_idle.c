@@ -11,6 +11,7 @@
 
 #include "unit.h"
 
+#include <rte_arp.h>
 #include <rte_dev.h>
 
 #include "engine_priv.h"
@@ -98,18 +99,34 @@ until_it_dozes(void)
 		san_engine_progress(port);
 }
 
-/* It says that it sleeps before it does, looks once more, and says when it is up. */
-static void
-san_engine_idle_after__dozes_first(void **state)
+static struct san_engine_app
+add_app(void)
 {
 	struct san_engine_app app = {0};
-	uint64_t nb_sleeps;
 
-	(void)state;
 	app.bells = aligned_alloc(64, san_bells_bytes(e->conf.ulp.max_qps));
 	memset(app.bells, 0, san_bells_bytes(e->conf.ulp.max_qps));
 	app.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_int_equal(san_engine_app_add(e, 3, 0, app.bells, app.wake_fd), 0);
+	return app;
+}
+
+static void
+del_app(struct san_engine_app *app)
+{
+	san_engine_app_del(e, 3);
+	close(app->wake_fd);
+	free(app->bells);
+}
+
+/* It says that it sleeps before it does, looks once more, and says when it is up. */
+static void
+san_engine_idle_after__dozes_first(void **state)
+{
+	struct san_engine_app app = add_app();
+	uint64_t nb_sleeps;
+
+	(void)state;
 	assert_false(san_bells_ring(app.bells, 1));
 	san_engine_progress(port); /* takes the bell: work */
 	assert_int_equal(e->idle_loops, 0);
@@ -126,9 +143,7 @@ san_engine_idle_after__dozes_first(void **state)
 	e->idle_ns = 0; /* for long */
 	san_engine_progress(port);
 	assert_int_equal(e->stats.nb_sleeps, nb_sleeps + 1);
-	san_engine_app_del(e, 3);
-	close(app.wake_fd);
-	free(app.bells);
+	del_app(&app);
 }
 
 static uint64_t
@@ -187,6 +202,73 @@ san_engine_idle_after__sleeps_by_silence(void **state)
 	assert_true(san_engine_clock_now(&e->clock) - before_ns < SLEEP_US * SAN_NS_PER_US);
 }
 
+/* ---- what a round does in which order ---- */
+
+/* One round, in which a program has posted. */
+static void
+posted_round(void)
+{
+	struct san_engine_app app = add_app();
+
+	san_bells_ring(app.bells, 1);
+	san_engine_progress(port);
+	del_app(&app);
+}
+
+/* Somebody asks for our MAC address. */
+static void
+arp_request(void)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(port->pool);
+	struct {
+		struct rte_ether_hdr eth;
+		struct rte_arp_hdr arp;
+		uint8_t pad[18];
+	} *f = (void *)rte_pktmbuf_append(m, sizeof(*f));
+
+	memset(f, 0, sizeof(*f));
+	memset(&f->eth.dst_addr, 0xff, sizeof(f->eth.dst_addr));
+	f->eth.src_addr.addr_bytes[0] = 2;
+	f->eth.ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP);
+	f->arp.arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER);
+	f->arp.arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4);
+	f->arp.arp_hlen = sizeof(struct rte_ether_addr);
+	f->arp.arp_plen = sizeof(rte_be32_t);
+	f->arp.arp_opcode = RTE_BE16(RTE_ARP_OP_REQUEST);
+	f->arp.arp_data.arp_sha = f->eth.src_addr;
+	f->arp.arp_data.arp_sip = RTE_BE32(RTE_IPV4(10, 0, 0, 9));
+	f->arp.arp_data.arp_tip = RTE_BE32(RTE_IPV4(10, 0, 0, 1));
+	assert_int_equal(rte_eth_tx_burst(conf.port_id, 0, &m, 1), 1);
+}
+
+/* What waits to be sent goes before the round receives, so that net_ring brings it in the same. */
+static void
+san_engine_loop_once__posted_goes_first(void **state)
+{
+	struct rte_ether_addr mac;
+	struct san_inet_addr peer;
+	uint64_t nb_rx = e->stats.nb_rx;
+
+	(void)state;
+	assert_int_equal(san_inet_parse("10.0.0.2", &peer), 0);
+	san_inet_resolve(san_core_inet(e->core), &peer.ip, e->now_ns, &mac);
+	posted_round();
+	assert_int_equal(e->stats.nb_rx, nb_rx + 1);
+	assert_true(e->rx_ns > e->busy.round_ns); /* no answer comes when the question goes */
+}
+
+/* Who polls may not come back soon: what was received is answered in the same round. */
+static void
+san_engine_loop_once__answers_before_it_returns(void **state)
+{
+	uint64_t nb_tx = e->stats.nb_tx;
+
+	(void)state;
+	arp_request();
+	posted_round();
+	assert_int_equal(e->stats.nb_tx, nb_tx + 1);
+}
+
 static void
 san_engine_open__no_interrupts(void **state)
 {
@@ -206,6 +288,8 @@ UNIT_TEST(test_engine_idle)
 		TEST(san_engine_idle_after__dozes_first),
 		TEST(san_engine_wake__ends_the_sleep),
 		TEST(san_engine_idle_after__sleeps_by_silence),
+		TEST(san_engine_loop_once__posted_goes_first),
+		TEST(san_engine_loop_once__answers_before_it_returns),
 		cmocka_unit_test(san_engine_open__no_interrupts),
 	};
 
