@@ -18,6 +18,8 @@
 #define MS SAN_NS_PER_MS
 
 #define REFUSALS_MAX 65536 /* at 10 to 40 us each, a checker's look included */
+#define LONG_RUN_NS  (4 * SAN_NS_PER_S)
+#define LINKS_MAX    4 /* between two hosts */
 
 static uint32_t
 below(struct san_prng *g, uint32_t n)
@@ -280,12 +282,38 @@ draw_narrow(struct san_prng *g, struct sim_conf *c)
 	}
 }
 
-/* A path of up to 20 ms, longer than any budget. (RT-41) */
+/* How many round trips the load takes because windows and pools are small. */
+static uint64_t
+round_trips(const struct sim_conf *c)
+{
+	const struct sim_host_conf *h = &c->host;
+	const struct sim_load_conf *l = &c->load;
+	uint64_t all = l->ops * l->connections * (l->both_ways ? 2 : 1);
+	uint64_t pkts = 1 + l->size_max / 2 / h->mtu; /* of one operation */
+	uint64_t n = l->ops * pkts / RTE_MIN(h->data_win, h->first_win - 1);
+
+	n += l->ops / RTE_MIN(RTE_MIN(h->max_txn, h->msg_limit), RTE_MIN(h->req_win, l->depth));
+	if (h->budget_pkts != 0)
+		n += all * pkts / h->budget_pkts;
+	if (h->incast_bytes != 0)
+		n += all * l->size_max / 2 / h->incast_bytes;
+	if (h->max_rxns != 0)
+		n += all / h->max_rxns;
+	if (h->max_txns != 0)
+		n += all / h->max_txns;
+	if (h->max_wide != 0)
+		n += all / h->max_wide;
+	return n;
+}
+
+/* A path of up to 20 ms, longer than any budget (RT-41), but no load that would take minutes. */
 static void
 draw_long(struct san_prng *g, struct sim_conf *c)
 {
+	uint64_t most_ns = LONG_RUN_NS / (2 * LINKS_MAX * (1 + round_trips(c)));
+
 	if (one_in(g, 12))
-		c->edge.delay_ns = c->core.delay_ns = spread(g, MS, 10 * MS);
+		c->edge.delay_ns = c->core.delay_ns = RTE_MIN(spread(g, MS, 10 * MS), most_ns);
 }
 
 /* CNPs that nobody sent (RT-36), and hosts whose MAC address changes (RT-38). */

@@ -301,29 +301,6 @@ san_core_streams_resume(struct san_core *core)
 	}
 }
 
-/* ---- work of programs ---- */
-
-uint32_t
-san_core_stream_post(struct san_core *core, struct core_stream *s, const struct san_ulp_wr *wr,
-		     uint32_t n, uint64_t now_ns)
-{
-	uint32_t taken;
-
-	core->stream_now_ns = now_ns;
-	taken = san_stream_post_send(s->session, wr, n, now_ns);
-	list(s);
-	return taken;
-}
-
-uint32_t
-san_core_stream_post_recv(struct san_core *core, struct core_stream *s,
-			  const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
-{
-	core->stream_now_ns = now_ns;
-	list(s);
-	return san_stream_post_recv(s->session, r, n, now_ns);
-}
-
 /* ---- rounds ---- */
 
 /* What ulp has completed is the session's. */
@@ -494,6 +471,39 @@ san_core_streams_deadline_ns(const struct san_core *core)
 	if (core->stream_head != NULL || san_ulp_cq_has_own(core->ulp))
 		return 0;
 	return san_wheel_deadline_ns(&core->stream_wheel);
+}
+
+/* ---- work of programs ---- */
+
+/*
+ * What is posted to a stream that is over completes at once, as with a queue pair that has ended:
+ * the program may not have read that event yet.
+ */
+static uint32_t
+posted(struct core_stream *s, uint32_t taken, uint64_t now_ns)
+{
+	list(s);
+	if (unlikely(s->is_over)) {
+		san_stream_pump(s->session, ROUND_BYTES, now_ns);
+		give(s);
+	}
+	return taken;
+}
+
+uint32_t
+san_core_stream_post(struct san_core *core, struct core_stream *s, const struct san_ulp_wr *wr,
+		     uint32_t n, uint64_t now_ns)
+{
+	core->stream_now_ns = now_ns;
+	return posted(s, san_stream_post_send(s->session, wr, n, now_ns), now_ns);
+}
+
+uint32_t
+san_core_stream_post_recv(struct san_core *core, struct core_stream *s,
+			  const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
+{
+	core->stream_now_ns = now_ns;
+	return posted(s, san_stream_post_recv(s->session, r, n, now_ns), now_ns);
 }
 
 /* ---- connections ---- */

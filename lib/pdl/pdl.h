@@ -159,6 +159,7 @@ struct san_pdl_conn {
 	bool cnp_due;     /**< a CNP must go */
 	bool pmtu_due;    /**< a PROBE of pmtu.size must go */
 	bool failed;      /**< retries exhausted: the core must end it (RT-7) */
+	bool crowded;     /**< the peer has no place for what it is sent: one packet at a time */
 	bool too_narrow;  /**< ... because the path takes no packets of that length any more */
 	bool pace_wait;   /**< pace_ns is a deadline */
 	uint8_t nb_tails; /**< tail-loss probes sent, no progress since */
@@ -541,8 +542,8 @@ enum san_hold san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn 
  */
 uint32_t san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
 			     uint8_t code);
-/** The peer has no place for what is sent, again and again: as if its buffers were full (RT-35). */
-void san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
+/** While the peer has no place for anything that it is sent, its window is one packet (RT-35). */
+void san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded);
 /** A NACK(RESOURCE) for *psn*: resend it after *delay_ns*, same PSN. That is no retry. */
 void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 		      uint64_t delay_ns, uint64_t now_ns);

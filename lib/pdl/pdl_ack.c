@@ -20,7 +20,6 @@
 #include "pdl_priv.h"
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
-#define LEVEL_FULL      1000 /* of rx_level */
 
 /* ---- owing ---- */
 
@@ -394,19 +393,6 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 	pdl->stats.nb_cc_cuts += cc->nb_cuts - cuts;
 	if (s->delay_ns != 0 || s->nb_ce != 0)
 		san_pdl_plb_sample(pdl, c, s->delay_ns, s->nb_ce != 0, s->now_ns);
-}
-
-void
-san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
-{
-	struct san_pdl_cc *cc = &c->cc;
-	const struct san_pdl_cc_sample s = {
-		.rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : pdl->conf.rto_init_ns,
-		.rx_level = LEVEL_FULL,
-		.now_ns = now_ns,
-	};
-
-	cc->ops->on_ack(cc, &pdl->conf.cc_conf, &s);
 }
 
 static void

@@ -50,8 +50,20 @@ san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
 	uint32_t cwnd = san_pdl_cc_window(&c->cc) / SAN_CC_ONE;
 
+	if (unlikely(c->crowded))
+		return 1;
 	/* Below one packet the pace decides, not the window. */
 	return RTE_MIN(san_pdl_pcb_vwin(pdl, c), RTE_MAX(cwnd, 1u));
+}
+
+void
+san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded)
+{
+	if (c->crowded == crowded)
+		return;
+	c->crowded = crowded;
+	if (!crowded)
+		san_pdl_kick(pdl, c);
 }
 
 /* ---- host budget ---- */

@@ -196,15 +196,24 @@ on_acked_request(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl
 	san_tl_txn_settle(tl, tc, t);
 }
 
-/* Is any of it what a target may have no place for? */
-static bool
-has_taken(const struct san_pdl_entry *e, uint32_t n)
+/* A peer that refused packets has a place for one, or gets nearer to having one (RT-35). */
+static void
+deferred_progress(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
+		  uint32_t n, uint64_t now_ns)
 {
-	while (n > 0 && !san_tl_is_push_data(e->op) && e->win == SAN_WIN_DATA) {
-		e++;
-		n--;
+	bool taken = false, pulled = false;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		taken |= san_tl_is_push_data(e[i].op) || e[i].win == SAN_WIN_REQ;
+		pulled |= e[i].op == SAN_OP_PULL_DATA; /* that frees a record of the peer's */
 	}
-	return n != 0;
+	if (taken)
+		tc->nb_deferred = 0;
+	if (taken || pulled) {
+		tc->deferred_us = (uint32_t)(now_ns / SAN_NS_PER_US);
+		san_pdl_tx_crowded(tl->pdl, san_tl_pdl_conn(tl, tc), false);
+	}
 }
 
 static void
@@ -215,8 +224,8 @@ on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *
 
 	if (!tc->open)
 		return;
-	if (unlikely(tc->nb_deferred != 0) && has_taken(e, n))
-		tc->nb_deferred = 0;
+	if (unlikely(tc->nb_deferred != 0))
+		deferred_progress(tl, tc, e, n, now_ns);
 	for (i = 0; i < n; i++) {
 		switch (e[i].op) {
 		case SAN_OP_PUSH_SLCTD_DATA:

@@ -45,6 +45,7 @@
 #define RESOURCE_DELAY_MAX_NS (10 * SAN_NS_PER_MS)
 #define DEFER_MAX_NS          (100 * SAN_NS_PER_MS)
 #define DEFER_STEP            16 /* packets refused in a row: the delay once more */
+#define DEFER_RTTS            4  /* none taken for so many round trips: a smaller window */
 #define REQUEST_DELAYS        8  /* times the delay of data: there may be many */
 
 /* ---- NACKs out ---- */
@@ -495,18 +496,25 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 
 /*
  * No record, or no place. The more packets were refused since any was taken, the longer what is
- * refused waits, and the smaller the window gets (RT-35): a window of such packets, sent again
- * and again, fills the link of a target whose resources others hold. *n*: packets.
+ * refused waits. If none was taken for some round trips, the window shrinks as well (RT-35): a
+ * window of such packets, sent again and again, fills the link of a target whose resources others
+ * hold. While some are taken it does not shrink: their data is what frees the resources. *n*:
+ * packets.
  */
 static uint64_t
 refused_delay_ns(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt *p,
 		 uint32_t n, uint64_t now_ns)
 {
 	uint64_t delay_ns = RTE_MIN(p->delay_us * SAN_NS_PER_US, RESOURCE_DELAY_MAX_NS);
+	struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
+	uint32_t now_us = (uint32_t)(now_ns / SAN_NS_PER_US);
 
+	if (tc->nb_deferred == 0)
+		tc->deferred_us = now_us;
 	delay_ns = RTE_MIN(delay_ns * (1 + tc->nb_deferred / DEFER_STEP), DEFER_MAX_NS);
-	if (tc->nb_deferred >= DEFER_STEP)
-		san_pdl_tx_crowded(tl->pdl, san_tl_pdl_conn(tl, tc), now_ns);
+	if (tc->nb_deferred >= DEFER_STEP &&
+	    (uint32_t)(now_us - tc->deferred_us) >= DEFER_RTTS * c->rtt.srtt_ns / SAN_NS_PER_US)
+		san_pdl_tx_crowded(tl->pdl, c, true);
 	tc->nb_deferred = (uint16_t)RTE_MIN(tc->nb_deferred + n, (uint32_t)UINT16_MAX);
 	return delay_ns;
 }

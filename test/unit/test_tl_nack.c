@@ -282,15 +282,12 @@ san_tl_no_record__withdraws(void **state)
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 0); /* that is not RNR */
 }
 
-/* RT-23: a request without a record waits under its PSN as long as it takes: that is no retry. */
+/* A pull of RSN number 15 is on its way to a target that has no record for it. */
 static void
-san_tl_nack_request__costs_no_retry(void **state)
+fill_records(void)
 {
-	uint32_t i, psn = pair.c[0]->tx[SAN_WIN_REQ].next;
-	const struct san_pdl_entry *e;
-	struct san_wire_pkt *p;
+	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 15; i++)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
 	assert_int_equal(pair_pull(15, 100), 0);
@@ -299,22 +296,64 @@ san_tl_nack_request__costs_no_retry(void **state)
 		if (pair_pkt(i)->op != SAN_OP_PULL_REQ && pair_pkt(i)->offset != 0 &&
 		    pair_pkt(i)->rsn != pair_rsn(0))
 			assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
-	for (i = 0; i < 3 * pair.h[0].pdl->conf.max_retries; i++) {
-		assert_int_equal(pair_rx(1, pair_find(SAN_OP_PULL_REQ, 0)), SAN_DROP_NO_TXN);
-		p = nack_of(1);
-		assert_int_equal(p->status, SAN_ST_RESOURCE);
-		assert_int_equal(p->flags & SAN_F_WIN_DATA, 0);
-		assert_int_equal(p->nack_psn, psn);
-		assert_int_equal(p->rsn, pair_rsn(15));
-		assert_int_equal(pair_rx(0, pair_find(SAN_OP_NACK, 0)), SAN_DROP_NONE);
-		do {
-			pair_wait(101 * SAN_NS_PER_US);
-			pair_tx(0);
-		} while (pair_find(SAN_OP_PULL_REQ, 0) == UINT32_MAX);
-	}
+	pair.c[0]->rtt.srtt_ns = SAN_NS_PER_S; /* so nothing has been refused for long */
+}
+
+/* It is refused, and comes again. */
+static void
+refuse_once(uint32_t psn)
+{
+	struct san_wire_pkt *p;
+
+	assert_int_equal(pair_rx(1, pair_find(SAN_OP_PULL_REQ, 0)), SAN_DROP_NO_TXN);
+	p = nack_of(1);
+	assert_int_equal(p->status, SAN_ST_RESOURCE);
+	assert_int_equal(p->flags & SAN_F_WIN_DATA, 0);
+	assert_int_equal(p->nack_psn, psn);
+	assert_int_equal(p->rsn, pair_rsn(15));
+	assert_int_equal(pair_rx(0, pair_find(SAN_OP_NACK, 0)), SAN_DROP_NONE);
+	do {
+		pair_wait(101 * SAN_NS_PER_US);
+		pair_tx(0);
+	} while (pair_find(SAN_OP_PULL_REQ, 0) == UINT32_MAX);
+}
+
+/* RT-23: a request without a record waits under its PSN as long as it takes: that is no retry. */
+static void
+san_tl_nack_request__costs_no_retry(void **state)
+{
+	uint32_t i, psn = pair.c[0]->tx[SAN_WIN_REQ].next;
+	const struct san_pdl_entry *e;
+
+	(void)state;
+	fill_records();
+	for (i = 0; i < 3 * pair.h[0].pdl->conf.max_retries; i++)
+		refuse_once(psn);
+	pair.c[0]->rtt.srtt_ns = 0;
 	e = san_pdl_txw_entry(pair.c[0]->txb, SAN_WIN_REQ, psn);
 	assert_int_equal(e->retries, 0);
 	pair_settle();
+	assert_int_equal(pair.f[0].nb_cmpl, 16);
+}
+
+/* RT-35: who finds no place for some round trips asks with one packet at a time, until it does. */
+static void
+san_tl_nack_request__one_at_a_time(void **state)
+{
+	uint32_t i, psn = pair.c[0]->tx[SAN_WIN_REQ].next;
+
+	(void)state;
+	fill_records();
+	for (i = 0; i < 17; i++) {
+		refuse_once(psn);
+		assert_false(pair.c[0]->crowded);
+	}
+	pair.c[0]->rtt.srtt_ns = SAN_NS_PER_US;
+	refuse_once(psn);
+	assert_true(pair.c[0]->crowded);
+	pair_wait(SAN_NS_PER_S); /* what was lost times out */
+	pair_settle();
+	assert_false(pair.c[0]->crowded);
 	assert_int_equal(pair.f[0].nb_cmpl, 16);
 }
 
@@ -522,6 +561,7 @@ UNIT_TEST(test_tl_nack)
 		U(san_tl_rnr__unordered_only_itself, setup_unordered),
 		U(san_tl_no_record__withdraws, setup_few_records),
 		U(san_tl_nack_request__costs_no_retry, setup_few_records),
+		U(san_tl_nack_request__one_at_a_time, setup_few_records),
 		T(complete_in_error__the_connection_lives),
 		T(complete_in_error__late),
 		T(san_tl_refused_get__table),
