@@ -6,8 +6,10 @@
  * --profile` runs it under callgrind, where client_turn() and server_turn() are the two
  * sides. Alone it prints nanoseconds.
  *
- * bench_core [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS [PACK]]]]]]]
+ * bench_core [send|push|pull|rpc|idle [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS [PACK]]]]]]]
  *
+ * rpc: each send is answered by one as long, and is done when the answer is there. idle: COUNT
+ * rounds of a client that has nothing to do.
  * PACK is 0 or 1 (default): whether small requests share packets (RT-34).
  */
 
@@ -51,16 +53,18 @@ struct side {
 	uint8_t *region;
 	uint32_t key;
 	uint32_t nb_up;
+	uint64_t posted, nb_sent, nb_received;
 	uint64_t tsc; /* spent in its turns */
 };
 
 static struct {
 	uint8_t op;
+	bool answers, idle;
 	uint32_t size, depth, batch;
 	uint64_t count;
 	uint32_t nb_conns;
 	bool pack;
-	uint64_t posted, done;
+	uint64_t done;
 	uint32_t turn;   /* the connection that posts next */
 	uint64_t now_ns; /* virtual: instructions and behaviour are the same in every run */
 	struct rte_mempool *pool;
@@ -237,16 +241,16 @@ connect_all(void)
 /* ---- traffic ---- */
 
 static void
-post_batch(struct side *s, uint32_t conn)
+post_batch(struct side *s, uint32_t conn, uint32_t n)
 {
 	struct san_ulp_wr wrs[BATCH_MAX];
 	uint64_t off;
 	uint32_t i;
 
-	for (i = 0; i < bench.batch; i++) {
+	for (i = 0; i < n; i++) {
 		struct san_ulp_wr *wr = &wrs[i];
 
-		off = bench.posted++ % bench.depth * bench.size % (REGION - bench.size);
+		off = s->posted++ % bench.depth * bench.size % (REGION - bench.size);
 		wr->wr_id = off;
 		wr->remote_addr = off;
 		wr->rkey = bench.server.key;
@@ -256,7 +260,7 @@ post_batch(struct side *s, uint32_t conn)
 		wr->length = bench.size;
 		wr->sge[0] = (struct san_ulp_sge){.addr = s->region + off, .len = bench.size};
 	}
-	if (san_core_post(s->core, s->qps[conn], wrs, bench.batch, bench.now_ns) != bench.batch)
+	if (san_core_post(s->core, s->qps[conn], wrs, n, bench.now_ns) != n)
 		die("send queue");
 }
 
@@ -275,26 +279,47 @@ post_recvs(struct side *s, uint32_t conn, uint32_t n)
 		die("receive queue");
 }
 
+/* The receives that completed are posted again; with *answer* each is answered. */
+static void
+poll(struct side *s, bool answer)
+{
+	struct san_ulp_wc wc[BATCH_MAX];
+	uint32_t i, run, n;
+
+	while ((n = san_ulp_cq_poll(s->cq, wc, BATCH_MAX)) != 0) {
+		for (i = 0; i < n; i += run) { /* as many at once as came for one connection */
+			for (run = 1; i + run < n && wc[i + run].op == wc[i].op &&
+			     wc[i + run].wr_id == wc[i].wr_id;
+			     run++)
+				;
+			if (wc[i].status != SAN_ST_OK)
+				die(san_ulp_status_name(wc[i].status));
+			if (wc[i].op != SAN_WC_RECV) {
+				s->nb_sent += run;
+				continue;
+			}
+			s->nb_received += run;
+			post_recvs(s, (uint32_t)wc[i].wr_id, run);
+			if (answer)
+				post_batch(s, (uint32_t)wc[i].wr_id, run);
+		}
+	}
+}
+
 static __rte_noinline void
 client_turn(void)
 {
 	struct side *s = &bench.client;
-	struct san_ulp_wc wc[BATCH_MAX];
 	uint64_t begin = rte_rdtsc();
-	uint32_t i, n;
 
-	while (bench.posted < bench.count &&
-	       bench.posted - bench.done + bench.batch <= bench.depth) {
-		post_batch(s, bench.turn);
+	while (s->posted < bench.count && s->posted - bench.done + bench.batch <= bench.depth) {
+		post_batch(s, bench.turn, bench.batch);
 		bench.turn = bench.turn + 1 == bench.nb_conns ? 0 : bench.turn + 1;
 	}
 	progress(s);
-	while ((n = san_ulp_cq_poll(s->cq, wc, BATCH_MAX)) != 0) {
-		for (i = 0; i < n; i++)
-			if (wc[i].status != SAN_ST_OK)
-				die(san_ulp_status_name(wc[i].status));
-		bench.done += n;
-	}
+	poll(s, false);
+	if (!bench.idle)
+		bench.done = bench.answers ? s->nb_received : s->nb_sent;
 	s->tsc += rte_rdtsc() - begin;
 }
 
@@ -302,18 +327,10 @@ static __rte_noinline void
 server_turn(void)
 {
 	struct side *s = &bench.server;
-	struct san_ulp_wc wc[BATCH_MAX];
 	uint64_t begin = rte_rdtsc();
-	uint32_t i, run, n;
 
 	progress(s);
-	while ((n = san_ulp_cq_poll(s->cq, wc, BATCH_MAX)) != 0) {
-		for (i = 0; i < n; i += run) { /* as many at once as came for one connection */
-			for (run = 1; i + run < n && wc[i + run].wr_id == wc[i].wr_id; run++)
-				;
-			post_recvs(s, (uint32_t)wc[i].wr_id, run);
-		}
-	}
+	poll(s, bench.answers);
 	s->tsc += rte_rdtsc() - begin;
 }
 
@@ -323,18 +340,29 @@ run(void)
 	double ns_per_tick = 1e9 / (double)rte_get_tsc_hz();
 	uint32_t i, k;
 
-	for (i = 0; bench.op == SAN_WR_SEND && i < bench.nb_conns; i++)
-		for (k = 0; k < rte_align32pow2(bench.depth); k++)
+	for (i = 0; bench.op == SAN_WR_SEND && i < bench.nb_conns; i++) {
+		for (k = 0; k < rte_align32pow2(bench.depth); k++) {
 			post_recvs(&bench.server, i, 1);
+			if (bench.answers)
+				post_recvs(&bench.client, i, 1);
+		}
+	}
+	if (bench.idle)
+		bench.client.posted = bench.count;
 	while (bench.done < bench.count) {
 		client_turn();
-		server_turn();
+		if (bench.idle)
+			bench.done++;
+		else
+			server_turn();
 	}
 	printf("{\"operations\": %lu, \"client_ns\": %.1f, \"server_ns\": %.1f, "
-	       "\"resent\": %lu}\n",
+	       "\"acks\": %lu, \"resent\": %lu}\n",
 	       (unsigned long)bench.done,
 	       (double)bench.client.tsc * ns_per_tick / (double)bench.done,
 	       (double)bench.server.tsc * ns_per_tick / (double)bench.done,
+	       (unsigned long)(san_core_pdl(bench.client.core)->stats.nb_ack_tx +
+			       san_core_pdl(bench.server.core)->stats.nb_ack_tx),
 	       (unsigned long)san_core_pdl(bench.client.core)->stats.nb_rtx);
 }
 
@@ -344,14 +372,25 @@ get_args(int argc, char **argv)
 	static const struct {
 		const char *name;
 		uint8_t op;
-	} ops[] = {{"send", SAN_WR_SEND}, {"push", SAN_WR_PUSH}, {"pull", SAN_WR_PULL}};
+		bool answers, idle;
+	} ops[] = {
+		{"send", SAN_WR_SEND, false, false},
+		{"push", SAN_WR_PUSH, false, false},
+		{"pull", SAN_WR_PULL, false, false},
+		{"rpc", SAN_WR_SEND, true, false},
+		{"idle", SAN_WR_PUSH, false, true},
+	};
 	uint32_t *numbers[] = {&bench.size, &bench.depth, &bench.batch};
 	unsigned int i;
 
 	bench.op = argc > 1 ? 0 : bench.op;
-	for (i = 0; argc > 1 && i < RTE_DIM(ops); i++)
-		if (strcmp(argv[1], ops[i].name) == 0)
+	for (i = 0; argc > 1 && i < RTE_DIM(ops); i++) {
+		if (strcmp(argv[1], ops[i].name) == 0) {
 			bench.op = ops[i].op;
+			bench.answers = ops[i].answers;
+			bench.idle = ops[i].idle;
+		}
+	}
 	for (i = 0; i < RTE_DIM(numbers) && argc > 2 + (int)i; i++)
 		*numbers[i] = (uint32_t)strtoul(argv[2 + i], NULL, 0);
 	if (argc > 5)
@@ -363,7 +402,7 @@ get_args(int argc, char **argv)
 	if (bench.op == 0 || bench.size == 0 || bench.size > REGION / 2 || bench.batch == 0 ||
 	    bench.batch > bench.depth || bench.batch > BATCH_MAX || bench.depth > CQ_DEPTH / 2 ||
 	    bench.nb_conns == 0 || bench.nb_conns > CONNS_MAX || bench.count % bench.batch != 0)
-		die("arguments: [send|push|pull [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS "
+		die("arguments: [send|push|pull|rpc|idle [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS "
 		    "[PACK]]]]]]]");
 }
 
