@@ -177,8 +177,10 @@ pair_again(struct pair *t, int side, struct pair_pkt *k)
 static inline bool
 pair_owed(struct pair *t, int side, struct pair_pkt *k)
 {
-	struct san_pdl_conn *c = san_pdl_ack_next(t->pdl[side], t->now);
+	struct san_pdl_conn *c;
 
+	san_pdl_ack_release(t->pdl[side], t->now);
+	c = san_pdl_ack_next(t->pdl[side], t->now);
 	if (c == NULL)
 		return false;
 	memset(k, 0, sizeof(*k));
@@ -246,6 +248,18 @@ pair_report(struct pair *t, int side)
 	if (!pair_owed(t, side, &k))
 		return false;
 	return pair_recv(t, 1 - side, &k, SAN_RX_REFUSED) == SAN_DROP_NONE;
+}
+
+/** *side* holds *level* packets of the other one, and has room for a thousand more. */
+static inline void
+pair_hold(struct pair *t, int side, uint32_t level)
+{
+	static uint32_t held;
+
+	held = level;
+	t->pdl[side]->nb_held = &held;
+	t->pdl[side]->rx_free = 1000;
+	t->pdl[side]->rx_level = 1;
 }
 
 #endif /* PDL_PAIR_H */

@@ -454,6 +454,7 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 	struct san_wire_pkt p;
 	uint16_t k = 0;
 
+	san_pdl_ack_release(core->pdl, now_ns);
 	while (k < n && san_pdl_has_acks(core->pdl) && has_mbuf(core)) {
 		c = san_pdl_ack_next(core->pdl, now_ns);
 		if (c == NULL)
@@ -594,6 +595,7 @@ san_core_deadline_ns(const struct san_core *core)
 	if (core->socks != NULL && san_socks_has_work(core->socks))
 		return 0;
 	due_ns = san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
+	due_ns = san_time_min(due_ns, san_pdl_ack_deadline_ns(core->pdl));
 	if (core->nb_streams != 0)
 		due_ns = san_time_min(due_ns, san_core_streams_deadline_ns(core));
 	return due_ns;

@@ -122,14 +122,17 @@ struct san_pdl_rtt {
 struct san_pdl_ackst {
 	uint16_t nb_unreported; /**< packets received since the last ACK */
 	uint16_t ce_count;
-	uint16_t probe_len; /**< longest PROBE since the last ACK: what to answer (RT-31) */
-	uint8_t oow;        /**< enum san_wire_oow to report */
-	bool now;           /**< an ACK is due in this loop */
-	bool must;          /**< and no reverse packet may stand for it: duplicate, hole ... */
-	bool listed;        /**< linked into the list of owed ACKs */
-	bool echo_valid;    /**< something was received */
-	uint32_t serial;    /**< of the last dedicated ACK sent */
-	uint32_t echo_tx;   /**< newest packet's tx_time */
+	uint16_t probe_len;   /**< longest PROBE since the last ACK: what to answer (RT-31) */
+	uint8_t oow;          /**< enum san_wire_oow to report */
+	uint8_t nb_answers:6; /**< packets with AckReq in a row that one of ours followed soon */
+	bool asked:1;         /**< one came, and none of ours has followed it yet */
+	bool held:1;          /**< on the list of ACKs that wait for such a packet */
+	bool now;             /**< an ACK is due in this loop */
+	bool must;            /**< and no reverse packet may stand for it: duplicate, hole ... */
+	bool listed;          /**< linked into the list of owed ACKs */
+	bool echo_valid;      /**< something was received */
+	uint32_t serial;      /**< of the last dedicated ACK sent */
+	uint32_t echo_tx;     /**< newest packet's tx_time */
 	uint32_t echo_rx;
 	uint64_t deadline_ns; /**< coalescing timer, NEVER = off */
 	uint64_t last_ns;     /**< when the last dedicated ACK went: one per RTT (RT-25) */
@@ -285,18 +288,19 @@ struct san_pdl {
 	struct san_pdl_conn *conns;   /**< max_conns, by slot */
 	struct san_pdl_owner *owners; /**< nb_owners */
 	TAILQ_HEAD(, san_pdl_owner)
-	turns;                         /**< owners whose connections may have something to send */
-	struct san_pdl_owner *turn;    /**< whose it was last */
-	struct san_pdl_owner *visited; /**< one of its connections is, now */
-	struct san_pdl_conns wait;     /**< waiting for host budget (PCB-4) */
-	struct san_pdl_conns acks;     /**< owe an ACK, a PROBE or a CNP */
-	uint32_t inflight;             /**< sum over all connections: never above budget_pkts */
-	uint32_t nb_tokens;            /**< budget reserved for connections just woken */
-	uint16_t rx_level;             /**< core: receive-buffer fill, 0 .. 1000 */
-	uint32_t rx_free;              /**< core: packets that may still be held, if any are */
-	const uint32_t *nb_held;       /**< tl: packets held of each peer host */
-	uint64_t rx_gap_ns;            /**< core: packets may have waited for us so long */
-	uint64_t grace_ns;             /**< san_pdl_rx_gap(); 0: timers fire */
+	turns;                          /**< owners whose connections may have something to send */
+	struct san_pdl_owner *turn;     /**< whose it was last */
+	struct san_pdl_owner *visited;  /**< one of its connections is, now */
+	struct san_pdl_conns wait;      /**< waiting for host budget (PCB-4) */
+	struct san_pdl_conns acks;      /**< owe an ACK, a PROBE or a CNP */
+	struct san_pdl_conns held_acks; /**< will owe an ACK, unless an answer carries it first */
+	uint32_t inflight;              /**< sum over all connections: never above budget_pkts */
+	uint32_t nb_tokens;             /**< budget reserved for connections just woken */
+	uint16_t rx_level;              /**< core: receive-buffer fill, 0 .. 1000 */
+	uint32_t rx_free;               /**< core: packets that may still be held, if any are */
+	const uint32_t *nb_held;        /**< tl: packets held of each peer host */
+	uint64_t rx_gap_ns;             /**< core: packets may have waited for us so long */
+	uint64_t grace_ns;              /**< san_pdl_rx_gap(); 0: timers fire */
 	uint32_t nb_active;
 	uint32_t share; /**< budget_pkts / nb_active, but 1 at least and a window at most */
 	/** Packets that a connection sends at the same time are due at the same time. */
@@ -502,6 +506,10 @@ void san_pdl_tx_header_next(struct san_pdl *pdl, struct san_pdl_conn *c, struct 
  * its quantum, not for lack.
  */
 void san_pdl_tx_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
+/** Owe the ACKs that were held long enough: before san_pdl_ack_next(). */
+void san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns);
+/** When san_pdl_ack_release() has something to do. */
+uint64_t san_pdl_ack_deadline_ns(const struct san_pdl *pdl);
 /** May there be one for san_pdl_ack_next()? */
 static inline bool
 san_pdl_has_acks(const struct san_pdl *pdl)

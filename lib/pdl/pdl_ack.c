@@ -10,6 +10,10 @@
  * and a dedicated ACK went within the last round trip; then the entry on the
  * list stays, owing nothing, and is skipped.
  *
+ * A request and its answer are two packets: where packets that ask for an ACK were followed by
+ * one of ours within a third of a round trip, several times in a row, the ACK is held for the next
+ * such packet, no longer than that. If none comes in time, none is held from then on.
+ *
  * In: each window's fields are judged alone. Bases and acknowledged bits are
  * final and ORed, however late they come; received bits are a hint that only
  * the newest serial number replaces.
@@ -20,16 +24,37 @@
 #include "pdl_priv.h"
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
+#define ANSWERS_MIN     4             /* in a row, until an ACK waits for the next one */
+#define ANSWER_MIN_NS   SAN_NS_PER_US /* so long it may wait on any path */
 
 /* ---- owing ---- */
+
+static void
+unhold(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	if (!c->ack.held)
+		return;
+	c->ack.held = false;
+	TAILQ_REMOVE(&pdl->held_acks, c, ack_link);
+}
 
 void
 san_pdl_ack_list(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (c->ack.listed || (c->state != SAN_CONN_OPEN && c->state != SAN_CONN_CLOSING))
 		return;
+	unhold(pdl, c);
 	c->ack.listed = true;
 	TAILQ_INSERT_TAIL(&pdl->acks, c, ack_link);
+}
+
+void
+san_pdl_ack_unlist(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	unhold(pdl, c);
+	if (c->ack.listed)
+		TAILQ_REMOVE(&pdl->acks, c, ack_link);
+	c->ack.listed = false;
 }
 
 void
@@ -38,6 +63,73 @@ san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must)
 	c->ack.now = true;
 	c->ack.must |= must;
 	san_pdl_ack_list(pdl, c);
+}
+
+/* A packet of ours that goes within this carries the ACK: a third of a round trip. */
+static uint32_t
+answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+{
+	return (uint32_t)RTE_MIN(RTE_MAX(c->rtt.srtt_ns / 3, ANSWER_MIN_NS),
+				 pdl->conf.ack_delay_ns);
+}
+
+void
+san_pdl_ack_asked(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	struct san_pdl_ackst *a = &c->ack;
+
+	a->asked = true;
+	if (a->held)
+		return;
+	if (a->nb_answers < ANSWERS_MIN || a->listed ||
+	    a->deadline_ns == SAN_TIME_NEVER || c->rx[SAN_WIN_DATA].size <= pdl->conf.ack_every) {
+		san_pdl_ack_owe(pdl, c, false);
+		return;
+	}
+	a->held = true;
+	TAILQ_INSERT_TAIL(&pdl->held_acks, c, ack_link);
+}
+
+void
+san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct san_pdl_ackst *a = &c->ack;
+
+	if (!a->asked)
+		return;
+	a->asked = false;
+	if ((uint32_t)now_ns - a->echo_rx > answer_ns(pdl, c))
+		a->nb_answers = 0;
+	else if (a->nb_answers < ANSWERS_MIN)
+		a->nb_answers++;
+}
+
+/* Since the first packet that is not reported. */
+static uint64_t
+held_until_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+{
+	return c->ack.deadline_ns - pdl->conf.ack_delay_ns + answer_ns(pdl, c);
+}
+
+uint64_t
+san_pdl_ack_deadline_ns(const struct san_pdl *pdl)
+{
+	const struct san_pdl_conn *c = TAILQ_FIRST(&pdl->held_acks);
+
+	return c != NULL ? held_until_ns(pdl, c) : SAN_TIME_NEVER;
+}
+
+void
+san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns)
+{
+	struct san_pdl_conn *c;
+
+	/* they wait nearly equally long: one that may wait less waits for those before it */
+	while ((c = TAILQ_FIRST(&pdl->held_acks)) != NULL && now_ns >= held_until_ns(pdl, c)) {
+		c->ack.nb_answers = 0; /* it waited in vain */
+		unhold(pdl, c);
+		san_pdl_ack_owe(pdl, c, false);
+	}
 }
 
 void
@@ -90,30 +182,41 @@ san_pdl_ack_echo(const struct san_pdl *pdl, struct san_pdl_conn *c, const struct
 }
 
 static void
-settle(struct san_pdl_ackst *a)
+settle(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
+	struct san_pdl_ackst *a = &c->ack;
+
+	unhold(pdl, c);
 	a->nb_unreported = 0;
 	a->now = false;
 	a->must = false;
 	a->deadline_ns = SAN_TIME_NEVER;
 }
 
+/* Do the two bases say everything, and the last dedicated ACK's echo is not old (RT-25)? */
+static bool
+may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t now_ns)
+{
+	const struct san_pdl_ackst *a = &c->ack;
+	uint64_t apart_ns = RTE_MAX(c->rtt.srtt_ns, pdl->conf.ack_delay_ns);
+
+	if (a->must || a->oow != 0 || san_pdl_rxw_has_gap(&c->rx[SAN_WIN_REQ]) ||
+	    san_pdl_rxw_has_gap(&c->rx[SAN_WIN_DATA]))
+		return false;
+	return c->rtt.srtt_ns != 0 && now_ns < a->last_ns + apart_ns;
+}
+
 void
 san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
-	struct san_pdl_ackst *a = &c->ack;
-	uint64_t apart_ns = RTE_MAX(c->rtt.srtt_ns, pdl->conf.ack_delay_ns);
-
-	if (!a->now && a->deadline_ns == SAN_TIME_NEVER)
+	if (!c->ack.now && c->ack.deadline_ns == SAN_TIME_NEVER)
 		return;
-	if (a->must || a->oow != 0 || san_pdl_rxw_has_gap(&c->rx[SAN_WIN_REQ]) ||
-	    san_pdl_rxw_has_gap(&c->rx[SAN_WIN_DATA]))
-		return;
-	/* One dedicated ACK per round trip, for its echo (RT-25). */
-	if (c->rtt.srtt_ns == 0 || now_ns >= a->last_ns + apart_ns)
-		return;
-	settle(a);
-	pdl->stats.nb_acks_piggy++;
+	if (may_stand_for(pdl, c, now_ns)) {
+		settle(pdl, c);
+		pdl->stats.nb_acks_piggy++;
+	} else if (c->ack.held) {
+		san_pdl_ack_owe(pdl, c, false); /* it waits for nothing any more */
+	}
 }
 
 void
@@ -194,7 +297,7 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	a->oow = 0;
 	a->probe_len = 0;
 	a->last_ns = now_ns;
-	settle(a);
+	settle(pdl, c);
 	pdl->stats.nb_ack_tx++;
 }
 

@@ -142,6 +142,7 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 	TAILQ_INIT(&pdl->wait);
 	TAILQ_INIT(&pdl->used_rxwords);
 	TAILQ_INIT(&pdl->acks);
+	TAILQ_INIT(&pdl->held_acks);
 	pdl->share = RTE_MIN(conf->budget_pkts, (uint32_t)SAN_WIN_DATA_MAX);
 	fill_pools(pdl);
 	*out = pdl;
@@ -397,8 +398,7 @@ san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 	c->state = SAN_CONN_FREE; /* from here on nothing lists it again */
 	san_wheel_cancel(&pdl->wheel, &c->timer);
 	san_pdl_sched_remove(pdl, c);
-	if (c->ack.listed)
-		TAILQ_REMOVE(&pdl->acks, c, ack_link);
+	san_pdl_ack_unlist(pdl, c);
 	forget_outstanding(pdl, c);
 	san_pdl_pcb_fini(pdl, c);
 	san_pdl_pcb_return_block(pdl, c);
@@ -533,11 +533,15 @@ check_lists(const struct san_pdl *pdl)
 		SAN_VERIFY(c->ack.listed);
 		acks++;
 	}
+	TAILQ_FOREACH(c, &pdl->held_acks, ack_link) {
+		SAN_VERIFY(c->ack.held && !c->ack.listed && !c->ack.now);
+		acks++;
+	}
 	for (i = 0; i < pdl->conf.max_conns; i++) {
 		c = &pdl->conns[i];
 		ready -= c->in_ready;
 		wait -= c->in_wait;
-		acks -= c->ack.listed;
+		acks -= c->ack.listed + c->ack.held;
 	}
 	SAN_VERIFY(ready == 0 && turns == 0 && wait == 0 && acks == 0);
 }

@@ -86,8 +86,14 @@ void san_pdl_rxwords_return(struct san_pdl *pdl, struct san_pdl_rxwords *words);
 
 /* ---- pdl_ack.c ---- */
 
+/** Owes nothing any more: it goes. */
+void san_pdl_ack_unlist(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Owe an ACK; *must*: a reverse packet can't stand for it. */
 void san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must);
+/** A packet asked for an ACK: now, or soon, if a packet of ours is likely to carry it (RT-8). */
+void san_pdl_ack_asked(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** A packet of ours goes: does it follow one that asked for an ACK? */
+void san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
 /** *n* packets took their place in a window, or moved on in it: coalesce (RT-8). */
 void san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n,
 			  uint64_t now_ns);

@@ -223,7 +223,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	}
 	narrow(pdl, w);
 	if (p->ackreq)
-		san_pdl_ack_owe(pdl, c, false);
+		san_pdl_ack_asked(pdl, c);
 }
 
 void
@@ -279,7 +279,7 @@ san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_ta
 	c->nb_rx_pkts += nb_taken;
 	san_pdl_ack_coalesce(pdl, c, nb_taken, now_ns);
 	if (ackreq)
-		san_pdl_ack_owe(pdl, c, false);
+		san_pdl_ack_asked(pdl, c);
 }
 
 void

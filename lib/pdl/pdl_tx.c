@@ -265,8 +265,10 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 	p->cmpl_rsn = c->cmpl_out;
 	p->tx_time = (uint32_t)now_ns;
 	p->ackreq = san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX && wants_ack(pdl, c);
-	if (p->op != SAN_OP_ACK && p->op != SAN_OP_CNP)
+	if (p->op != SAN_OP_ACK && p->op != SAN_OP_CNP) {
+		san_pdl_ack_answer(pdl, c, now_ns);
 		san_pdl_ack_piggyback(pdl, c, now_ns);
+	}
 	c->nb_tx_pkts++;
 }
 

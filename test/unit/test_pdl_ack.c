@@ -181,140 +181,6 @@ san_pdl_ack_next__refused_is_not_mentioned(void **state)
 	assert_int_equal(ack.ack.nb_data, 0);
 }
 
-/* ---- piggyback (RT-8; design, rule 11) ---- */
-
-/* Side 1 knows a round trip and has just sent a dedicated ACK. */
-static void
-give_rtt(uint64_t rtt_ns)
-{
-	san_pdl_rtt_sample(&pair.c[1]->rtt, &pair.pdl[1]->conf, rtt_ns, 0);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
-	assert_true(pair_owed(&pair, 1, &ack));
-}
-
-static void
-san_pdl_ack_piggyback__cancels(void **state)
-{
-	struct pair_pkt back;
-
-	(void)state;
-	give_rtt(50 * SAN_NS_PER_US);
-	k = data();
-	k.p.ackreq = true;
-	arrive(&k, SAN_RX_ACKED);
-	assert_true(pair.c[1]->ack.listed);
-	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back));
-	assert_true(back.p.data_ebsn == k.p.psn + 1);
-	assert_false(pair_owed(&pair, 1, &ack)); /* the cleared entry is skipped */
-	pair_pass(&pair, 20 * SAN_NS_PER_US);
-	assert_false(pair_owed(&pair, 1, &ack));
-	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 1);
-	/* and the other side takes it from the data packet alone */
-	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
-	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
-	forget_acked();
-}
-
-/* Side 1 holds *level* packets of side 0, and has room for a thousand more. */
-static void
-set_held(uint32_t level)
-{
-	static uint32_t held;
-
-	held = level;
-	pair.pdl[1]->nb_held = &held;
-	pair.pdl[1]->rx_free = 1000;
-	pair.pdl[1]->rx_level = 1;
-}
-
-/* It says nothing of the receiver's buffers: what the last ACK said is still true. */
-static void
-san_pdl_ack_piggyback__not_of_the_buffers(void **state)
-{
-	struct pair_pkt back;
-	uint32_t full;
-
-	(void)state;
-	give_rtt(50 * SAN_NS_PER_US);
-	set_held(900);
-	k = data();
-	arrive(&k, SAN_RX_ACKED);
-	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
-	assert_true(pair_report(&pair, 1));
-	forget_acked();
-	full = pair.c[0]->cc.host_window;
-	assert_true(full < pair.pdl[0]->conf.cc_conf.window_max);
-	k = data();
-	arrive(&k, SAN_RX_ACKED);
-	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
-	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
-	forget_acked();
-	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
-	assert_true(pair.c[0]->cc.host_window <= full);
-}
-
-static void
-san_pdl_ack_piggyback__not_with_a_gap(void **state)
-{
-	struct pair_pkt back;
-
-	(void)state;
-	give_rtt(50 * SAN_NS_PER_US);
-	k = data();
-	arrive(&k, SAN_RX_RECEIVED); /* held: only a bitmap can tell */
-	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
-	pair_pass(&pair, 10 * SAN_NS_PER_US);
-	assert_true(pair_owed(&pair, 1, &ack));
-	assert_true(ack.ack.data_rcvd[0] == 1);
-}
-
-/* RT-25: one dedicated ACK per round trip, whatever is sent back. */
-static void
-san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
-{
-	struct pair_pkt back;
-	uint64_t nb, end;
-
-	(void)state;
-	give_rtt(50 * SAN_NS_PER_US);
-	nb = pair.pdl[1]->stats.nb_ack_tx;
-	end = pair.now + 500 * SAN_NS_PER_US;
-	while (pair.now < end) {
-		k = data();
-		arrive(&k, SAN_RX_ACKED);
-		assert_true(pair_send(&pair, 1, SAN_OP_PUSH_GRNT, 1, &back));
-		pair_recv(&pair, 0, &back, SAN_RX_ACKED);
-		forget_acked();
-		while (pair_owed(&pair, 0, &ack)) {
-			pair_recv(&pair, 1, &ack, SAN_RX_REFUSED);
-			forget_acked();
-		}
-		while (pair_owed(&pair, 1, &ack)) {
-			pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
-			forget_acked();
-		}
-		pair_pass(&pair, 9 * SAN_NS_PER_US);
-	}
-	nb = pair.pdl[1]->stats.nb_ack_tx - nb;
-	/* the round trip shrinks with what is measured here, so more is right too */
-	assert_true(nb >= 500 / 60);
-	assert_true(pair.pdl[1]->stats.nb_acks_piggy > 0);
-}
-
-static void
-san_pdl_ack_piggyback__never_for_a_duplicate(void **state)
-{
-	struct pair_pkt back;
-
-	(void)state;
-	k = data();
-	arrive(&k, SAN_RX_ACKED);
-	give_rtt(50 * SAN_NS_PER_US);
-	arrive(&k, SAN_RX_ACKED);
-	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
-	assert_true(pair_owed(&pair, 1, &ack));
-}
-
 /* ---- filling ---- */
 
 /* RT-1: the ACK carries the CID of the side it goes to; RT-25: echo of the newest packet. */
@@ -335,7 +201,7 @@ san_pdl_ack_fill__fields(void **state)
 	t2 = (uint32_t)pair.now;
 	pair.now += 100;
 	arrive(&old, SAN_RX_RECEIVED); /* overtaken: the newer one stays the echo */
-	set_held(333);
+	pair_hold(&pair, 1, 333);
 	pair.c[1]->rx_first_win = 77;
 	assert_true(pair_owed(&pair, 1, &ack)); /* CE: a CNP first */
 	assert_int_equal(ack.p.op, SAN_OP_CNP);
@@ -727,11 +593,6 @@ UNIT_TEST(test_pdl_ack)
 		T(san_pdl_ack_next__hole_at_once),
 		T(san_pdl_ack_next__overrun_is_flagged),
 		T(san_pdl_ack_next__refused_is_not_mentioned),
-		T(san_pdl_ack_piggyback__cancels),
-		T(san_pdl_ack_piggyback__not_of_the_buffers),
-		T(san_pdl_ack_piggyback__not_with_a_gap),
-		T(san_pdl_ack_piggyback__one_dedicated_per_rtt),
-		T(san_pdl_ack_piggyback__never_for_a_duplicate),
 		T(san_pdl_ack_fill__fields),
 		T(san_pdl_ack_fill__bitmaps_of_both_windows),
 		T(san_pdl_ack_fill__probe_then_ack),

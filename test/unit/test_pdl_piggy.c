@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* ACKs that packets of ours carry, and those that wait for one (RT-8, RT-25; design, rule 11). */
+
+#include "unit.h"
+#include "pdl_pair.h"
+
+static struct pair pair;
+static struct pair_pkt k, ack;
+
+static int
+setup(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	conf.ackreq_window = 0; /* a test asks for ACKs itself */
+	pair_open(&pair, &conf, 16, 64);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* Data from side 0 that asks for nothing. */
+static struct pair_pkt
+data(void)
+{
+	struct pair_pkt d;
+
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d));
+	d.p.ackreq = false;
+	return d;
+}
+
+static enum san_drop
+arrive(const struct pair_pkt *d, enum san_verdict verdict)
+{
+	return pair_recv(&pair, 1, d, verdict);
+}
+
+static void
+forget_acked(void)
+{
+	pair.pdl[0]->nb_acked = 0;
+	pair.pdl[1]->nb_acked = 0;
+}
+
+/* ---- piggyback ---- */
+
+/* Side 1 knows a round trip and has just sent a dedicated ACK. */
+static void
+give_rtt(uint64_t rtt_ns)
+{
+	san_pdl_rtt_sample(&pair.c[1]->rtt, &pair.pdl[1]->conf, rtt_ns, 0);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_owed(&pair, 1, &ack));
+}
+
+static void
+san_pdl_ack_piggyback__cancels(void **state)
+{
+	struct pair_pkt back;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	k = data();
+	k.p.ackreq = true;
+	arrive(&k, SAN_RX_ACKED);
+	assert_true(pair.c[1]->ack.listed);
+	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back));
+	assert_true(back.p.data_ebsn == k.p.psn + 1);
+	assert_false(pair_owed(&pair, 1, &ack)); /* the cleared entry is skipped */
+	pair_pass(&pair, 20 * SAN_NS_PER_US);
+	assert_false(pair_owed(&pair, 1, &ack));
+	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 1);
+	/* and the other side takes it from the data packet alone */
+	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
+	forget_acked();
+}
+
+/* It says nothing of the receiver's buffers: what the last ACK said is still true. */
+static void
+san_pdl_ack_piggyback__not_of_the_buffers(void **state)
+{
+	struct pair_pkt back;
+	uint32_t full;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	pair_hold(&pair, 1, 900);
+	k = data();
+	arrive(&k, SAN_RX_ACKED);
+	san_pdl_ack_now(pair.pdl[1], pair.c[1]);
+	assert_true(pair_report(&pair, 1));
+	forget_acked();
+	full = pair.c[0]->cc.host_window;
+	assert_true(full < pair.pdl[0]->conf.cc_conf.window_max);
+	k = data();
+	arrive(&k, SAN_RX_ACKED);
+	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
+	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+	forget_acked();
+	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
+	assert_true(pair.c[0]->cc.host_window <= full);
+}
+
+static void
+san_pdl_ack_piggyback__not_with_a_gap(void **state)
+{
+	struct pair_pkt back;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	k = data();
+	arrive(&k, SAN_RX_RECEIVED); /* held: only a bitmap can tell */
+	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
+	pair_pass(&pair, 10 * SAN_NS_PER_US);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ack.ack.data_rcvd[0] == 1);
+}
+
+/* RT-25: one dedicated ACK per round trip, whatever is sent back. */
+static void
+san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
+{
+	struct pair_pkt back;
+	uint64_t nb, end;
+
+	(void)state;
+	give_rtt(50 * SAN_NS_PER_US);
+	nb = pair.pdl[1]->stats.nb_ack_tx;
+	end = pair.now + 500 * SAN_NS_PER_US;
+	while (pair.now < end) {
+		k = data();
+		arrive(&k, SAN_RX_ACKED);
+		assert_true(pair_send(&pair, 1, SAN_OP_PUSH_GRNT, 1, &back));
+		pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+		forget_acked();
+		while (pair_owed(&pair, 0, &ack)) {
+			pair_recv(&pair, 1, &ack, SAN_RX_REFUSED);
+			forget_acked();
+		}
+		while (pair_owed(&pair, 1, &ack)) {
+			pair_recv(&pair, 0, &ack, SAN_RX_REFUSED);
+			forget_acked();
+		}
+		pair_pass(&pair, 9 * SAN_NS_PER_US);
+	}
+	nb = pair.pdl[1]->stats.nb_ack_tx - nb;
+	/* the round trip shrinks with what is measured here, so more is right too */
+	assert_true(nb >= 500 / 60);
+	assert_true(pair.pdl[1]->stats.nb_acks_piggy > 0);
+}
+
+static void
+san_pdl_ack_piggyback__never_for_a_duplicate(void **state)
+{
+	struct pair_pkt back;
+
+	(void)state;
+	k = data();
+	arrive(&k, SAN_RX_ACKED);
+	give_rtt(50 * SAN_NS_PER_US);
+	arrive(&k, SAN_RX_ACKED);
+	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
+	assert_true(pair_owed(&pair, 1, &ack));
+}
+
+/* ---- an answer carries the ACK (RT-8) ---- */
+
+/* A packet that asks for an ACK comes; true: one is owed at once. */
+static bool
+ask(void)
+{
+	k = data();
+	k.p.ackreq = true;
+	arrive(&k, SAN_RX_ACKED);
+	return pair.c[1]->ack.listed;
+}
+
+/* Side 1 sends something *ns* later. */
+static void
+answer(uint64_t ns)
+{
+	struct pair_pkt back;
+
+	pair_pass(&pair, ns);
+	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back));
+	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
+	forget_acked();
+}
+
+/* Side 1 answers soon, as often as it must to be believed. */
+static void
+answer_often(void)
+{
+	int i;
+
+	give_rtt(15 * SAN_NS_PER_US);
+	for (i = 0; i < 4; i++) {
+		assert_true(ask());
+		answer(SAN_NS_PER_US);
+		pair_owed(&pair, 1, &ack);
+	}
+}
+
+static void
+san_pdl_ack_asked__waits_for_answer(void **state)
+{
+	(void)state;
+	answer_often();
+	give_rtt(15 * SAN_NS_PER_US);
+	assert_false(ask());
+	answer(SAN_NS_PER_US);
+	pair_pass(&pair, 10 * SAN_NS_PER_US);
+	assert_false(pair_owed(&pair, 1, &ack));
+	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
+}
+
+/* A third of a round trip, and then it goes; the next one does not wait again. */
+static void
+san_pdl_ack_asked__not_for_long(void **state)
+{
+	(void)state;
+	answer_often();
+	assert_false(ask());
+	pair_pass(&pair, 4 * SAN_NS_PER_US);
+	assert_false(pair_owed(&pair, 1, &ack));
+	pair_pass(&pair, 3 * SAN_NS_PER_US);
+	assert_true(pair_owed(&pair, 1, &ack));
+	assert_true(ask());
+}
+
+/* One that comes late shows nothing, and ends what was learnt. */
+static void
+san_pdl_ack_asked__late_answer(void **state)
+{
+	int i;
+
+	(void)state;
+	give_rtt(15 * SAN_NS_PER_US);
+	for (i = 0; i < 10; i++) {
+		assert_true(ask());
+		answer(6 * SAN_NS_PER_US);
+		pair_owed(&pair, 1, &ack);
+	}
+}
+
+/* A window of a few packets may be full: its sender waits for the ACK. */
+static void
+san_pdl_ack_asked__small_window(void **state)
+{
+	(void)state;
+	answer_often();
+	pair.c[1]->rx[SAN_WIN_DATA].size = pair.pdl[1]->conf.ack_every;
+	assert_true(ask());
+}
+
+UNIT_TEST(test_pdl_piggy)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(san_pdl_ack_piggyback__cancels),
+		T(san_pdl_ack_piggyback__not_of_the_buffers),
+		T(san_pdl_ack_piggyback__not_with_a_gap),
+		T(san_pdl_ack_piggyback__one_dedicated_per_rtt),
+		T(san_pdl_ack_piggyback__never_for_a_duplicate),
+		T(san_pdl_ack_asked__waits_for_answer),
+		T(san_pdl_ack_asked__not_for_long),
+		T(san_pdl_ack_asked__late_answer),
+		T(san_pdl_ack_asked__small_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
