@@ -60,6 +60,18 @@ san_bells_awake(struct san_bells *b)
 	atomic_store_explicit(&b->asleep, 0, memory_order_relaxed);
 }
 
+/** The lcore: did anybody ring? *max_qps* as in san_bells_take(). */
+static inline bool
+san_bells_rang(const struct san_bells *b, uint32_t max_qps)
+{
+	uint64_t any = 0;
+	uint32_t i;
+
+	for (i = 0; i * 4096 < max_qps; i++)
+		any |= atomic_load_explicit(&b->summary[i], memory_order_relaxed);
+	return any != 0;
+}
+
 /**
  * The lcore: who rang. At least one word's worth of them if anybody did, and no more than
  * fit; each in its turn.

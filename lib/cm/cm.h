@@ -199,6 +199,8 @@ void san_cm_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64
 /** Valid while ESTABLISHED is taken by the other layers. NULL: not open. */
 const struct san_cm_agreed *san_cm_agreed(const struct san_cm *cm, uint16_t slot);
 
+/** Is there a message for san_cm_tx_next()? */
+bool san_cm_has_tx(const struct san_cm *cm);
 /**
  * Next message to send. Its path has the peer's IP, and its MAC if already known, else
  * zero: then resolve, tell san_cm_resolved(), and take the next; this one comes again.

@@ -150,6 +150,12 @@ fill_pkt(struct san_wire_pkt *p, uint16_t pkey, const struct san_wire_cm *msg, u
 }
 
 bool
+san_cm_has_tx(const struct san_cm *cm)
+{
+	return cm->out_head != cm->out_tail || !TAILQ_EMPTY(&cm->tx);
+}
+
+bool
 san_cm_tx_next(struct san_cm *cm, struct san_wire_path *path, struct san_wire_pkt *p,
 	       struct san_wire_cm *msg, uint64_t now_ns)
 {

@@ -515,6 +515,14 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 	return k;
 }
 
+static inline bool
+has_packets(const struct san_core *core, uint64_t now_ns)
+{
+	return san_pdl_has_work(core->pdl) || san_inet_has_tx(core->inet) ||
+		san_cm_has_tx(core->cm) || san_tl_has_nacks(core->tl) ||
+		now_ns >= san_pdl_ack_deadline_ns(core->pdl);
+}
+
 uint16_t
 san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
@@ -530,6 +538,8 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	san_ulp_pump(core->ulp, now_ns);
 	while (unlikely((qp = san_ulp_next_failed(core->ulp)) != SAN_QPN_NONE))
 		san_core_abort(core, qp, now_ns);
+	if (!has_packets(core, now_ns)) /* most rounds */
+		return 0;
 	/* datagrams and connections have a half each, if both have something */
 	nb_inet = san_inet_tx_burst(core->inet, pkts, san_pdl_has_work(core->pdl) ? n / 2 : n);
 	k = nb_inet;

@@ -148,14 +148,14 @@ answer(struct san_engine *e, uint16_t app, uint32_t index)
 static uint32_t
 answer_bells(struct san_engine *e, uint16_t app)
 {
-	uint32_t rang[BELL_BURST], i;
-	uint32_t n;
+	uint32_t rang[BELL_BURST], i, n, nb_bells = san_engine_nb_bells(e);
 
 	/* what it rang for keeps until the next round, which comes at once */
 	if (unlikely(app != 0 && e->apps[app].left == 0))
 		return 1;
-	n = san_bells_take(e->apps[app].bells, san_engine_nb_bells(e), &e->apps[app].cursor, rang,
-			   BELL_BURST);
+	if (likely(!san_bells_rang(e->apps[app].bells, nb_bells)))
+		return 0;
+	n = san_bells_take(e->apps[app].bells, nb_bells, &e->apps[app].cursor, rang, BELL_BURST);
 	for (i = 0; i < n; i++) {
 		if (i + 1 < n && rang[i + 1] < e->conf.ulp.max_qps)
 			prefetch_qp(e, &e->qps[rang[i + 1]]);
@@ -257,6 +257,9 @@ rx_port(struct san_engine *e)
 	struct rte_mbuf *in[ENGINE_BURST];
 	uint16_t n = rte_eth_rx_burst(e->port_id, e->id, in, e->rx_burst);
 
+	/* nothing came; what a bad link delays may be due all the same */
+	if (n == 0 && likely(!san_engine_impair_is_on(&e->impair_rx)))
+		return 0;
 	if (n != 0) {
 		e->rx_burst = burst_after(in, n);
 		san_engine_gate_traffic(&e->port->gate, e->now_ns);

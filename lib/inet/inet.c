@@ -201,6 +201,12 @@ san_inet_may_answer(struct san_inet *in, enum inet_answer kind, const struct san
 	return false;
 }
 
+bool
+san_inet_has_tx(const struct san_inet *in)
+{
+	return in->out_head != in->out_tail;
+}
+
 uint16_t
 san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n)
 {

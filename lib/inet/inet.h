@@ -160,6 +160,8 @@ int san_inet_leave(struct san_inet *in, const struct san_ip *group, uint64_t now
 uint32_t san_inet_groups(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);
 /** How often another host said that *ip*, one of our addresses, is its own. */
 uint64_t san_inet_conflicts(const struct san_inet *in, const struct san_ip *ip);
+/** Are there frames for san_inet_tx_burst()? */
+bool san_inet_has_tx(const struct san_inet *in);
 /** Frames to send, at most *n*; the caller's from then on. */
 uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n);
 /**

@@ -705,6 +705,12 @@ bool san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_ro
 void san_tl_tx_fill(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_entry *e,
 		    struct rte_mbuf *m, struct san_wire_pkt *p);
 
+/** Is there one for san_tl_nack_next()? */
+static inline bool
+san_tl_has_nacks(const struct san_tl *tl)
+{
+	return tl->nack_head != tl->nack_tail;
+}
 /**
  * NACKs that the last packets asked for: pop one; false: none. Rate-limited by
  * construction: one per refused packet.

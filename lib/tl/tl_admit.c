@@ -291,6 +291,8 @@ lapse_longest(struct san_tl *tl, bool granted, uint64_t now_ns)
 void
 san_tl_lapse(struct san_tl *tl, uint64_t now_ns)
 {
+	if (likely(TAILQ_EMPTY(&tl->charges[false]) && TAILQ_EMPTY(&tl->charges[true])))
+		return;
 	lapse_longest(tl, false, now_ns);
 	lapse_longest(tl, true, now_ns);
 }
