@@ -113,6 +113,7 @@ struct san_pdl_rtt {
 	uint64_t var_ns;
 	uint64_t rto_ns;
 	uint8_t backoff;      /**< doublings of rto_ns */
+	uint8_t nb_overtaken; /**< not 0: of late what seemed lost was only overtaken */
 	uint64_t base_ns;     /**< what the path takes without a queue, as far as known; 0 = not */
 	uint64_t rest_ns;     /**< congestion window at its minimum since; 0 = it is not */
 	uint64_t rest_min_ns; /**< least delay since then */

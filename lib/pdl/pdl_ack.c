@@ -361,7 +361,7 @@ retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t p
 
 	r->nb_new += (uint32_t)__builtin_popcountll(bits & ~known);
 	r->nb_retired += (uint32_t)__builtin_popcountll(bits);
-	san_pdl_rtx_retire(pdl, c, win, psn, bits);
+	san_pdl_rtx_retire(pdl, c, win, psn, bits, r->now_ns);
 }
 
 /* Hints of 64 PSNs from *psn* on become *word*; bits outside *mask* mean nothing. */

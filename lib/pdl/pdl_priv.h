@@ -123,7 +123,7 @@ void san_pdl_rtx_lose(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win 
 void san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn);
 /** PSNs from *psn* on whose *bits* are set are acknowledged, finally; into pdl->acked (RT-20). */
 void san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-			uint64_t bits);
+			uint64_t bits, uint64_t now_ns);
 /** Reported received by the newest ACK: true if that is news. */
 bool san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 		      uint64_t now_ns);
@@ -152,6 +152,8 @@ void san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, 
 			uint32_t level);
 /** How long a packet that timed out *retries* times may take now, jitter included (RT-7). */
 uint64_t san_pdl_rtt_timeout(struct san_pdl *pdl, const struct san_pdl_conn *c, uint8_t retries);
+/** Time within which a packet is answered, if it and the answer arrive. */
+uint64_t san_pdl_rtt_answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** Age from which a hole counts as lost. */
 uint64_t san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c);
 /** Silence after which the tail is probed. */

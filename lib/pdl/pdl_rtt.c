@@ -79,11 +79,22 @@ san_pdl_rtt_timeout(struct san_pdl *pdl, const struct san_pdl_conn *c, uint8_t r
 }
 
 uint64_t
-san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+san_pdl_rtt_answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
 	if (c->rtt.srtt_ns == 0)
 		return c->rtt.rto_ns / 2;
 	return RTE_MIN(c->rtt.srtt_ns + 2 * c->rtt.var_ns + pdl->conf.ack_delay_ns, c->rtt.rto_ns);
+}
+
+uint64_t
+san_pdl_rtt_hole_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+{
+	uint64_t answer_ns = san_pdl_rtt_answer_ns(pdl, c);
+
+	/* without the ACK's delay, for holes are reported at once: unless that proved too soon */
+	if (c->rtt.nb_overtaken != 0 || c->rtt.srtt_ns == 0)
+		return answer_ns;
+	return RTE_MIN(c->rtt.srtt_ns + 2 * c->rtt.var_ns, answer_ns);
 }
 
 uint64_t

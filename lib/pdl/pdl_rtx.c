@@ -26,6 +26,8 @@
 
 #define TAILS_MAX 4 /* tail-loss probes in a row, each after twice the silence */
 #define EARLY_MAX 3 /* early resends of a PSN between two timeouts */
+/* After one that was only overtaken, so many holes wait longer and prove lost. */
+#define OVERTAKEN 32
 /* Packets of a window that go again with a timeout in silence: one burst would lose a few. */
 #define QUIET_MAX 16
 
@@ -66,10 +68,27 @@ san_pdl_rtx_find(struct san_pdl_conn *c, enum san_win win, uint32_t psn)
 	c->tx[win].nb_lost_free -= !san_pdl_is_counted(e->op);
 }
 
+/*
+ * *e*, a hole that went again or is about to, has arrived. If sooner than the second packet can
+ * have, the first one was only overtaken: so are others then, and holes wait longer.
+ */
+static void
+learn_overtaken(struct san_pdl_conn *c, const struct san_pdl_entry *e, enum san_win win,
+		uint32_t psn, uint64_t now_ns)
+{
+	uint32_t age = (uint32_t)now_ns - e->sent_ts;
+
+	if (san_bitmap_test(&c->txb->lost[win], psn) || age < c->rtt.base_ns)
+		c->rtt.nb_overtaken = OVERTAKEN;
+	else if (c->rtt.nb_overtaken != 0)
+		c->rtt.nb_overtaken--;
+}
+
 void
 san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
-		   uint64_t bits)
+		   uint64_t bits, uint64_t now_ns)
 {
+	const struct san_pdl_entry *e;
 	uint64_t flight = san_bitmap_get64(&c->txb->flight[win], psn) & bits;
 	uint32_t n = (uint32_t)__builtin_popcountll(bits);
 	struct san_pdl_entry *to = &pdl->acked[pdl->nb_acked];
@@ -82,9 +101,12 @@ san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 	pdl->nb_acked += n;
 	for (; bits != 0; bits &= bits - 1) {
 		p = psn + (uint32_t)__builtin_ctzll(bits);
+		e = san_pdl_txw_entry(c->txb, win, p);
+		if (unlikely(e->state & SAN_ENT_EARLY) && !san_bitmap_test(&c->txb->rcvd[win], p))
+			learn_overtaken(c, e, win, p, now_ns);
 		if (unlikely(c->tx[win].nb_lost != 0))
 			san_pdl_rtx_find(c, win, p);
-		*to++ = *san_pdl_txw_entry(c->txb, win, p);
+		*to++ = *e;
 	}
 }
 
@@ -130,6 +152,8 @@ san_pdl_rtx_hint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, 
 	 */
 	if (e->op == SAN_OP_RESYNC && (e->state & SAN_ENT_SENT) == 0)
 		return false;
+	if ((e->state & SAN_ENT_EARLY) != 0)
+		learn_overtaken(c, e, win, psn, now_ns);
 	/* While lost it may have become overdue, and no scan watches those. */
 	if (san_bitmap_test(&c->txb->lost[win], psn))
 		start_timeout(pdl, c, e, now_ns);
@@ -290,7 +314,8 @@ san_pdl_rtx_holes(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, 
 	c->hole_deadline_ns = SAN_TIME_NEVER;
 	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
-		uint32_t end = w->high - pdl->conf.ooo_distance; /* high - 1 was received */
+		/* high - 1 was received; if it is the last one, none is further beyond a hole */
+		uint32_t end = w->high - (w->high == w->next ? 1 : pdl->conf.ooo_distance);
 
 		if (san_seq_lt(w->base, end))
 			n += holes_by_psn(pdl, c, win, end, now_ns);
@@ -482,7 +507,7 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	struct scan s = {
 		.now_ns = now_ns,
 		.next_ns = SAN_TIME_NEVER,
-		.heard_ns = now_ns - c->last_rx_ns + san_pdl_rtt_hole_ns(pdl, c),
+		.heard_ns = now_ns - c->last_rx_ns + san_pdl_rtt_answer_ns(pdl, c),
 	};
 	struct san_pdl_cc *cc = &c->cc;
 	uint32_t win;

@@ -246,6 +246,52 @@ class Loss(Experiment):
                                  sum(late) if late else None, 0, at_most=True)
 
 
+class Small(Experiment):
+    name = 'small'
+    x = 'share of packets lost'
+    RATES = (0, 1e-3, 0.01, 0.02)
+    VARIANTS = {'packed': 'yes', 'unpacked': 'no'}
+
+    def runs(self):
+        for variant, pack in self.VARIANTS.items():
+            for rate in self.RATES:
+                sets = {'host.pack': pack, 'fault.l.rate': f'{rate:.6f}'}
+                for seed in SEEDS:
+                    yield self.run(variant, rate, sets, seed=seed, cost=2)
+
+    @staticmethod
+    def of_clean(got, variant, rate):
+        return share(got.mean(variant, rate, 'ops'), got.mean(variant, 0, 'ops'))
+
+    def table(self, got):
+        rows = []
+        for rate in got.xs():
+            cells = [percent(rate)]
+            for variant in self.VARIANTS:
+                cells += [number(self.of_clean(got, variant, rate)),
+                          number(got.most(variant, rate, 'completion_p99_ns', 1e-3)),
+                          number(got.total(variant, rate, 'tail_probes')),
+                          number(got.total(variant, rate, 'timeouts'))]
+            rows.append(cells)
+        return table(['lost', *(f'{v}: {what}' for v in self.VARIANTS for what in
+                                ('of what a clean link completes', 'p99, us', 'tail probes',
+                                 'timeouts'))], rows)
+
+    def plots(self, got):
+        curves = [Curve(v, [(x, self.of_clean(got, v, x)) for x in got.xs()])
+                  for v in self.VARIANTS]
+        return [Plot('small', [Panel('Messages of 32 bytes, 64 under way each way',
+                                     'share of packets lost', 'completed, of a clean link',
+                                     curves, yrange='0:1.05')], width=720)]
+
+    def targets(self, got):
+        found = []
+        for rate, least in ((1e-3, 0.95), (0.01, 0.85)):
+            found += target_if(f'completed at {percent(rate)} loss, of a clean link, packed',
+                               self.of_clean(got, 'packed', rate), least)
+        return found
+
+
 # ---- 2: reordering ----
 
 class Reorder(Experiment):
@@ -825,5 +871,5 @@ def slow_ones(got, runs):
             if events > run.cost * 1e6]
 
 
-ALL = {e.name: e for e in (Loss(), Reorder(), Incast(), Vwin(), Cc(), Path(), Hol(), Slow(),
+ALL = {e.name: e for e in (Loss(), Small(), Reorder(), Incast(), Vwin(), Cc(), Path(), Hol(), Slow(),
                            Long(), Speed())}

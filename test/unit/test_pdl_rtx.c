@@ -305,6 +305,46 @@ san_pdl_rtx_holes__too_near(void **state)
 	assert_int_equal(pair.c[0]->nb_early, 1);
 }
 
+/* Two packets, the first of which goes again as a hole: nothing can pass it further than by one. */
+static void
+lose_first(struct pair_pkt d[2])
+{
+	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	d[1] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	pair_pass(&pair, 50 * SAN_NS_PER_US);
+	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
+	report();
+	assert_false(pair_again(&pair, 0, &k));
+	pair_pass(&pair, 250 * SAN_NS_PER_US);
+	assert_true(pair_again(&pair, 0, &k));
+	assert_int_equal(k.p.psn, d[0].p.psn);
+}
+
+/* What was only overtaken shows that packets overtake each other here: holes wait longer then. */
+static void
+san_pdl_rtx_holes__overtaken(void **state)
+{
+	struct san_pdl_conn *c = pair.c[0];
+	struct pair_pkt d[2];
+
+	(void)state;
+	exchange(100 * SAN_NS_PER_US);
+	assert_true(san_pdl_rtt_hole_ns(pair.pdl[0], c) < san_pdl_rtt_answer_ns(pair.pdl[0], c));
+	lose_first(d);
+	pair_pass(&pair, 10 * SAN_NS_PER_US);
+	pair_recv(&pair, 1, &d[0], SAN_RX_ACKED);
+	report();
+	assert_true(c->rtt.nb_overtaken > 1);
+	assert_int_equal(san_pdl_rtt_hole_ns(pair.pdl[0], c),
+			 san_pdl_rtt_answer_ns(pair.pdl[0], c));
+	c->rtt.nb_overtaken = 1;
+	lose_first(d); /* this time it was lost */
+	pair_pass(&pair, 100 * SAN_NS_PER_US);
+	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
+	report();
+	assert_int_equal(c->rtt.nb_overtaken, 0);
+}
+
 /* The resend of a hole waits an RTT itself; after a few only the timeout resends. */
 static void
 san_pdl_rtx_holes__not_for_ever(void **state)
@@ -737,6 +777,7 @@ UNIT_TEST(test_pdl_rtx)
 		T(san_pdl_on_timer__refused_request_leaves_turns),
 		T(san_pdl_rtx_holes__distance_and_rtt),
 		T(san_pdl_rtx_holes__too_near),
+		T(san_pdl_rtx_holes__overtaken),
 		T(san_pdl_rtx_holes__not_for_ever),
 		T(san_pdl_on_timer__holes_are_losses),
 		T(san_pdl_on_timer__tail_loss_probe),
