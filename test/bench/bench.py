@@ -82,20 +82,6 @@ def measure_all(args, runner):
     return records, errors
 
 
-def add_instructions(args, records):
-    """What a small push takes of each side, into the records of that group."""
-    names = [f.name for f in FIGURES if f.group == 'push']
-    pushes = [r for r in records if r['name'] in names]
-    try:
-        found = pushes and profile_core.count(pathlib.Path(args.build), pathlib.Path(args.tmp),
-                                              'push', False)
-    except profile_core.ProfileError as error:
-        return [str(error)]
-    for record in pushes:
-        record['instructions'] = {side: round(c.total('Ir')) for side, c in found.items()}
-    return []
-
-
 def chosen(args, figure):
     if args.only:
         return args.only in (figure.name, figure.group)
@@ -211,8 +197,6 @@ def run_comparison(args, runner):
 def run(args, runner):
     found = facts(args, runner)
     found['figures'], errors = measure_all(args, runner)
-    if not args.quick:
-        errors += add_instructions(args, found['figures'])
     lines = head(found)
     if found['figures']:
         lines += table(found['figures'])

@@ -24,6 +24,8 @@ DROPS_WITHIN = 0.1      # of the rate that was asked for
 SHARE = 16              # connections of an application that shares a daemon with others
 SHARED = 64 << 10       # bytes of its messages
 ROUNDS = 10             # that it makes of them
+WINDOWS = (8, 16, 32)   # requests under way, beside 64
+BOTH_WAYS = 'worked link, both ways'
 FRAME = 170             # of a push of 64 bytes: headers, payload, ICRC
 
 
@@ -46,10 +48,10 @@ def small(on, *client):
     return san('push', *SMALL, *client, ends=pack(on))
 
 
-def rpc(on, *client):
+def rpc(on, *client, depth=64):
     """Both sides ask; packets of one direction are requests of one and answers to the other."""
     def run(r):
-        got = r.san('rpc', '--size', 32, '--depth', 64, '--both', *client, *pack(on),
+        got = r.san('rpc', '--size', 32, '--depth', depth, '--both', *client, *pack(on),
                     server=pack(on))
         got['direction_mpps'] = got['mpps'] + got['server_mps']
         got['issued_mpps'] = min(got['mpps'], got['server_mps'])
@@ -133,8 +135,16 @@ def idle(r):
 
 
 def attached(mode, *client, **more):
-    """The client is attached to a daemon, whose lcore shares its CPU; the server is embedded."""
+    """
+    The client is attached to a daemon, whose lcore shares its CPU; the server is embedded, or
+    with *both* attached likewise.
+    """
     return lambda r: r.attached(mode, *client, **more)
+
+
+def core(case):
+    """Instructions per operation of both sides, or of a round, by bench_core under callgrind."""
+    return lambda r: r.core(case)
 
 
 def worked(server, client, message, buffers, mtu=1500, answer=()):
@@ -182,8 +192,12 @@ VARIANTS = {
     'kernel UDP, echo': lambda r: r.ping(),
     # requests and answers
     'rpc': rpc(False),
-    'worked link, both ways': worked('both-peer', 'both', 32, SLOTS),
-    'eRPC, measured elsewhere': constant(issued_mpps=2.5),
+    BOTH_WAYS: worked('both-peer', 'both', 32, SLOTS),
+    **{f'rpc at {n}{packed}': rpc(packed != '', *words, depth=n) for n in WINDOWS
+       for packed, words in (('', ()), (', packed', ('--batch', min(n, TOGETHER))))},
+    'rpc, default': rpc(True),
+    'rpc, drop 0.1 %': rpc(True, '--impair', 'drop=0.001'),
+    'rpc, drop 1 %': rpc(True, '--impair', 'drop=0.01'),
     # small pushes, one way
     'small push': small(False),
     'worked link, small': worked('rx', 'tx', 64, SLOTS),
@@ -239,10 +253,11 @@ VARIANTS = {
     'hop': lambda r: r.hop(),
     'wanted operations': constant(mops=10),
     'attached echo': attached('rpc', '--size', 64, '--depth', 1),
-    'wanted round trip': constant(p50_us=3),
     'kernel UDP, blocking': lambda r: r.ping(how=''),
     'attached rpc': attached('rpc', '--size', 64, '--depth', 32),
-    'wanted requests': constant(mpps=2),
+    'embedded rpc': san('rpc', '--size', 64, '--depth', 32),
+    'both attached, echo': attached('rpc', '--size', 64, '--depth', 1, both=True),
+    'both attached, rpc': attached('rpc', '--size', 64, '--depth', 64, both=True),
     'attached push 9000': attached('push', '--size', MIB, '--depth', BUFFERS, '--solicit', 'always',
                                    mtu=9000),
     'attached, restarted': lambda r: r.restarted('rpc', '--size', 64, '--depth', 1),
@@ -252,6 +267,12 @@ VARIANTS = {
     'all the same': constant(even=1),
     'idle daemon': lambda r: r.idle(),
     'allowed': constant(percent=3),
+    # instructions
+    'push, counted': core('push'),
+    'rpc, counted': core('rpc'),
+    'rpc packed, counted': core('rpc packed'),
+    'empty round, counted': core('idle'),
+    'allowed instructions': constant(ask=450, serve=380, both=2600, packed=1300, round=150),
     # packing
     'small push, packed': small(True, '--batch', TOGETHER),
     'small push, not packed': small(False, '--batch', TOGETHER),
@@ -277,11 +298,12 @@ class Figure:
     ours: str               # variant
     base: str               # variant
     key: str                # the quantity, in both unless base_key says otherwise
-    kind: str               # 'limit': better than it is suspect; 'peer'
+    kind: str               # 'limit': better than it is suspect; 'reference': may be; 'peer'
     target: str             # of ours / base: '>= 0.5'; '': for orientation
     base_key: str = ''
     lower: bool = False     # is better
     drop: float = 0         # rate that must have been dropped
+    elsewhere: str = ''     # what eRPC's ratio to that baseline was: doc/performance.md
     once: bool = False      # a single round
     quick: bool = False     # part of the short run that only shows that all of it works
 
@@ -291,41 +313,60 @@ class Figure:
 
 FIGURES = [
     Figure('send_worked', 'latency', '64 B send, posting to completion, p50', 'us',
-           'send', 'worked link, ACK', 'p50_us', 'limit', '<= 1.7', lower=True),
+           'send', 'worked link, ACK', 'p50_us', 'limit', '<= 1.15', lower=True),
     Figure('echo_worked', 'latency', '64 B send and one in answer, p50', 'us',
-           'echo', 'worked link, echo', 'p50_us', 'limit', '<= 1.7', lower=True, quick=True),
-    Figure('send_udp', 'latency', '64 B send, posting to completion, p50', 'us',
-           'send', 'kernel UDP, echo', 'p50_us', 'peer', '<= 0.12', lower=True),
+           'echo', 'worked link, echo', 'p50_us', 'limit', '<= 1.3', lower=True, quick=True,
+           elsewhere='0.87'),
     Figure('echo_udp', 'latency', '64 B send and one in answer, p50', 'us',
-           'echo', 'kernel UDP, echo', 'p50_us', 'peer', '<= 0.12', lower=True, quick=True),
+           'echo', 'kernel UDP, echo', 'p50_us', 'peer', '', lower=True, quick=True),
     Figure('echo_raw', 'latency', '64 B send and one in answer, p50', 'us',
            'echo', 'raw link, echo', 'p50_us', 'limit', '', lower=True),
-    Figure('rpc_worked', 'rpc', '32 B requests and answers, 64 under way, both ask, a direction',
-           'M packets/s', 'rpc', 'worked link, both ways', 'direction_mpps', 'limit', '>= 0.45',
-           base_key='mpps', quick=True),
-    Figure('rpc_erpc', 'rpc', '32 B requests issued by each side, as many served', 'M/s',
-           'rpc', 'eRPC, measured elsewhere', 'issued_mpps', 'peer', '>= 1'),
+    Figure('rpc_worked', 'rpc', '32 B requests and answers, 64 under way, both ask, unpacked: '
+           'packets of a direction', 'M/s', 'rpc', BOTH_WAYS, 'direction_mpps', 'limit', '>= 0.75',
+           base_key='mpps', quick=True, elsewhere='0.40, with its mempool cache 0.65'),
+    Figure('rpc_packed', 'rpc', '32 B requests, 64 under way, both ask, packed', 'M/s',
+           'rpc, packed', BOTH_WAYS, 'issued_mpps', 'reference', '>= 0.75', base_key='mpps'),
+    *(Figure(f'rpc_{n}{mark}', 'rpc-windows', f'32 B requests, {n} under way, both ask{packed}',
+             'M/s', f'rpc at {n}{packed}', BOTH_WAYS, 'issued_mpps', 'reference',
+             '>= 0.35' if n == 8 and packed else '', base_key='mpps')
+      for n in WINDOWS for packed, mark in (('', ''), (', packed', '_packed'))),
+    *(Figure(f'rpc_drop_{mark}', 'rpc-loss', f'32 B requests, 64 under way, both ask, at {share} '
+             'drop', 'M/s', f'rpc, drop {share}', 'rpc, default', 'issued_mpps', 'peer', target,
+             drop=drop)
+      for mark, share, target, drop in (('01', '0.1 %', '>= 0.95', 0.001),
+                                        ('1', '1 %', '>= 0.85', 0.01))),
     Figure('push_worked', 'push', '64 B unsolicited push, one way', 'M/s',
-           'small push', 'worked link, small', 'mpps', 'limit', '>= 0.5', quick=True),
+           'small push', 'worked link, small', 'mpps', 'limit', '>= 0.75', quick=True),
+    Figure('push_packed', 'push', '64 B push, 16 posted together, packed', 'M/s',
+           'small push, packed', 'worked link, small', 'mpps', 'reference', '>= 1.5'),
     Figure('push_udp', 'push', '64 B unsolicited push, one way', 'M/s',
-           'small push', 'kernel UDP', 'mpps', 'peer', '>= 30', quick=True),
+           'small push', 'kernel UDP', 'mpps', 'peer', '', quick=True),
     Figure('push_raw', 'push', '64 B unsolicited push, one way', 'M/s',
            'small push', 'raw link, small', 'mpps', 'limit', ''),
+    *(Figure(f'instructions_{name}', 'instructions', title, 'instructions', f'{case}, counted',
+             'allowed instructions', key, 'peer', '<= 1', base_key=base, lower=True, once=True)
+      for name, title, case, key, base in (
+          ('client', '64 B push, client', 'push', 'ask', 'ask'),
+          ('server', '64 B push, server', 'push', 'serve', 'serve'),
+          ('rpc', '32 B request asked and one served', 'rpc', 'both', 'both'),
+          ('rpc_packed', '32 B request asked and one served, packed', 'rpc packed', 'both',
+           'packed'),
+          ('round', "a core's round that finds nothing", 'empty round', 'round', 'round'))),
     Figure('bulk_worked', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
-           'push', 'worked link, bulk', 'gbps', 'limit', '>= 0.65'),
+           'push', 'worked link, bulk', 'gbps', 'reference', '>= 0.95', elsewhere='1.2'),
     Figure('bulk_tcp_plain', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
-           'push', 'kernel TCP, no offloads', 'gbps', 'peer', '>= 3'),
+           'push', 'kernel TCP, no offloads', 'gbps', 'peer', ''),
     Figure('bulk_tcp', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
-           'push', 'kernel TCP', 'gbps', 'peer', '>= 2'),
+           'push', 'kernel TCP', 'gbps', 'peer', ''),
     Figure('bulk_raw', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
            'push', 'raw link, bulk', 'gbps', 'limit', ''),
     Figure('bulk9000_worked', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000', 'Gb/s',
-           'push 9000', 'worked link, bulk 9000', 'gbps', 'limit', '>= 0.65', quick=True),
+           'push 9000', 'worked link, bulk 9000', 'gbps', 'reference', '>= 0.95', quick=True,
+           elsewhere='0.9'),
     Figure('bulk9000_tcp_plain', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000',
-           'Gb/s', 'push 9000', 'kernel TCP 9000, no offloads', 'gbps', 'peer', '>= 3',
-           quick=True),
+           'Gb/s', 'push 9000', 'kernel TCP 9000, no offloads', 'gbps', 'peer', '', quick=True),
     Figure('bulk9000_tcp', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000', 'Gb/s',
-           'push 9000', 'kernel TCP 9000', 'gbps', 'peer', '>= 2'),
+           'push 9000', 'kernel TCP 9000', 'gbps', 'peer', ''),
     Figure('bulk9000_raw', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000', 'Gb/s',
            'push 9000', 'raw link, bulk 9000', 'gbps', 'limit', ''),
     Figure('pull', 'kinds', '1 MiB pull, 8 under way, MTU 1500', 'Gb/s',
@@ -356,34 +397,39 @@ FIGURES = [
     Figure('drop_01', 'loss', '64 KiB push at 0.1 % drop, verified', 'Gb/s',
            'drop 0.1 %', 'clean', 'gbps', 'peer', '>= 0.95', drop=0.001),
     Figure('drop_1', 'loss', '64 KiB push at 1 % drop, verified', 'Gb/s',
-           'drop 1 %', 'clean', 'gbps', 'peer', '>= 0.9', drop=0.01, quick=True),
+           'drop 1 %', 'clean', 'gbps', 'peer', '>= 0.92', drop=0.01, quick=True),
     Figure('reorder', 'reorder', '64 KiB push, ordered, at 5 % reordering', 'Gb/s',
            'ordered', 'unordered', 'gbps', 'peer', '>= 0.9'),
     Figure('conns_1000', 'conns', '64 B push, 1,000 connections in turn', 'M/s',
            '1,000 in turn', '1 connection', 'mpps', 'peer', '>= 0.85', quick=True),
     Figure('conns_10000', 'conns', '64 B push, 10,000 connections in turn', 'M/s',
-           '10,000 in turn', '1 connection', 'mpps', 'peer', '>= 0.6'),
+           '10,000 in turn', '1 connection', 'mpps', 'peer', '>= 0.75'),
     Figure('connect', 'connect', 'connections set up and ended', 'thousand/s',
            'connect', 'wanted per second', 'kps', 'peer', '>= 1', quick=True),
     Figure('memory', 'memory', 'memory per idle connection, with every pool that grows with them',
            'B', 'idle', 'allowed per connection', 'bytes', 'peer', '<= 1', lower=True, once=True),
     Figure('pack_push', 'packing', '64 B push, 16 posted together', 'M/s',
-           'small push, packed', 'small push, not packed', 'mpps', 'peer', '>= 3'),
+           'small push, packed', 'small push, not packed', 'mpps', 'peer', ''),
     Figure('pack_rpc', 'packing', '32 B requests and answers, 16 posted together, both ask',
-           'M/s', 'rpc, packed', 'rpc, not packed', 'direction_mpps', 'peer', '>= 3',
-           quick=True),
+           'M/s', 'rpc, packed', 'rpc, not packed', 'direction_mpps', 'peer', '', quick=True),
     Figure('hop', 'hop', 'from an application to the daemon and back, p50', 'us',
            'hop', 'hop', 'p50_us', 'limit', '<= 4', base_key='line_us', lower=True, quick=True),
     Figure('hop_rate', 'hop', 'operations through shared memory, 32 a bell', 'M/s',
            'hop', 'wanted operations', 'mops', 'peer', '>= 1', quick=True),
+    Figure('attached_both', 'attached', '64 B round trip, both ends attached, p50', 'us',
+           'both attached, echo', 'echo', 'p50_us', 'peer', '<= 1.7', lower=True),
+    Figure('attached_both_p99', 'attached', '64 B round trip, both ends attached, p99', 'us',
+           'both attached, echo', 'echo', 'p99_us', 'peer', '', lower=True),
+    Figure('attached_both_rpc', 'attached', '64 B requests, 64 under way, both ends attached',
+           'M/s', 'both attached, rpc', 'embedded rpc', 'mpps', 'peer', ''),
     Figure('attached_echo', 'attached', '64 B round trip, attached, p50', 'us',
-           'attached echo', 'wanted round trip', 'p50_us', 'peer', '<= 1', lower=True),
+           'attached echo', 'echo', 'p50_us', 'peer', '', lower=True, quick=True),
     Figure('attached_echo_udp', 'attached', '64 B round trip, attached, p50', 'us',
            'attached echo', 'kernel UDP, echo', 'p50_us', 'peer', '', lower=True),
     Figure('attached_echo_udp_blocking', 'attached', '64 B round trip, attached, p50', 'us',
            'attached echo', 'kernel UDP, blocking', 'p50_us', 'peer', '', lower=True),
     Figure('attached_rpc', 'attached', '64 B requests, 32 under way, attached', 'M/s',
-           'attached rpc', 'wanted requests', 'mpps', 'peer', '>= 1', quick=True),
+           'attached rpc', 'embedded rpc', 'mpps', 'peer', '', quick=True),
     Figure('attached_push', 'attached9000', '1 MiB push, attached, MTU 9000', 'Gb/s',
            'attached push 9000', 'push 9000', 'gbps', 'limit', '>= 0.85'),
     Figure('restart', 'restart', 'live restart: the longest that an application waits', 'ms',
@@ -457,6 +503,7 @@ def judge(figure, results):
     ours, base = results[figure.ours], results[figure.base]
     record = {'name': figure.name, 'title': figure.title, 'value': None, 'unit': figure.unit,
               'baseline': {'name': figure.base, 'kind': figure.kind, 'value': None},
+              'elsewhere': figure.elsewhere,
               'ratio': None, 'target': figure.target or None, 'met': False, 'suspect': False,
               'samples': {}, 'counters': {}}
     if None in ours or None in base:
@@ -465,7 +512,7 @@ def judge(figure, results):
     theirs = [r[figure.of_base()] for r in base]
     value, against = statistics.median(mine), statistics.median(theirs)
     ratio = ratio_of(mine, theirs)
-    two = modes(base) if figure.name == 'rpc_worked' else None
+    two = modes(base) if figure.base == BOTH_WAYS else None
     if two:
         record['baseline']['modes'] = two
         # a link that stands still for half of the time was stopped, and has no slow mode

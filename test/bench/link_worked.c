@@ -4,7 +4,7 @@
  * The worked link: per packet what any transport must do, and nothing that makes
  * it reliable. A header from a template, with its number; the payload copied from
  * one set of buffers and into another; the ICRC made at one end and checked at the
- * other, by the code of lib/wire; an acknowledgement for each burst that came; no
+ * other; an acknowledgement for each burst that came; no
  * more than a window of packets under way. What our own figures are measured against.
  */
 
@@ -17,6 +17,7 @@
 #include <rte_prefetch.h>
 
 #include "link.h"
+#include "link_icrc.h"
 #include "sample.h"
 #include "wire_priv.h"
 #include "wire_sample.h"
@@ -164,7 +165,7 @@ put_data(struct side *s, struct rte_mbuf *m)
 	rte_memcpy(at + h->len, s->from + (size_t)s->tx_message * s->message + s->tx_offset,
 		   h->payload);
 	memset(at + h->len + h->payload, 0, h->tail);
-	san_wire_seal(m);
+	link_seal(m);
 	s->tx_offset += h->payload;
 	if (s->tx_offset == s->message) {
 		s->tx_offset = 0;
@@ -179,17 +180,7 @@ put_ack(struct side *s, struct rte_mbuf *m)
 
 	rte_memcpy(at, s->ack.bytes, s->ack.len);
 	rt(m)->data_ebsn = rte_cpu_to_be_32(s->expected);
-	san_wire_seal(m);
-}
-
-static inline bool
-is_sealed(struct rte_mbuf *m)
-{
-	uint32_t len = rte_pktmbuf_pkt_len(m) - WIRE_ICRC_LEN;
-	rte_le32_t icrc;
-
-	memcpy(&icrc, rte_pktmbuf_mtod_offset(m, const uint8_t *, len), sizeof(icrc));
-	return san_wire_icrc(m, false, len) == rte_le_to_cpu_32(icrc);
+	link_seal(m);
 }
 
 static inline void
@@ -227,7 +218,7 @@ take(struct side *s, struct rte_mbuf **pkts, uint16_t nb)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH], void *));
 		if (unlikely(link_is_bye(pkts[i]))) {
 			s->is_over = true;
-		} else if (unlikely(!is_sealed(pkts[i]))) {
+		} else if (unlikely(!link_is_sealed(pkts[i]))) {
 			s->errors++;
 		} else if (front(pkts[i])->bth.opcode == SAN_OP_ACK) {
 			s->acked = rte_be_to_cpu_32(rt(pkts[i])->data_ebsn);

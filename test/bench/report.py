@@ -33,22 +33,20 @@ def verdict(record):
 
 
 def table(records):
-    lines = ['| figure | unit | sanstack | baseline | | ratio | target | |',
-             '| --- | --- | --- | --- | --- | --- | --- | --- |']
+    lines = ['| figure | unit | sanstack | baseline | | ratio | target | | eRPC, elsewhere |',
+             '| --- | --- | --- | --- | --- | --- | --- | --- | --- |']
     for r in records:
         base, samples = r['baseline'], r['samples']
         title = r['title']
         against = spread(base['value'], samples.get('baseline', []))
         if 'modes' in base:
             against += f", modes {number(base['modes']['slow'])}, {number(base['modes']['fast'])}"
-        if 'instructions' in r:
-            title += ' ({client} and {server} instructions)'.format(**r['instructions'])
         if r.get('dropped') is not None:
             title += f" ({r['dropped']:.3%} counted)"
         lines.append(f"| {title} | {r['unit']} | {spread(r['value'], samples.get('ours', []))} | "
                      f"{base['name']} | {against} | {number(r['ratio'])} | "
                      f"{(r['target'] or '').replace('>=', '≥').replace('<=', '≤')} | "
-                     f'{verdict(r)} |')
+                     f'{verdict(r)} | {r["elsewhere"]} |')
     return lines
 
 

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import time
 
+import profile_core
+
 EAL_MB = 256
 START_S = 15            # longest that a run may take beside its traffic
 RESTART_S = 3           # of traffic around a live restart: a process starts within it
@@ -196,25 +198,36 @@ class Runner:
         """Where programs reach the daemon of that role."""
         return self.tmp / f'{role}.sock'
 
-    def attached(self, mode, *client, server=(), mtu=1500, during=None):
-        """Like san(), with the client attached to a daemon, to which *during* may do something."""
+    def attached(self, mode, *client, server=(), mtu=1500, during=None, both=False):
+        """
+        Like san(), with the client attached to a daemon, to which *during* may do something; with
+        *both* so is the server.
+        """
         reports = [self.tmp / 'server.json', self.tmp / 'client.json']
         (self.tmp / 'memif.sock').unlink(missing_ok=True)
         program = self.build / 'apps/sanbench/sanbench'
-        started = [self.start([program, *self.eal('server', self.cpus[1], mtu, self.huge), '--',
-                               '--server', '--sessions', 1, '--ip', '10.98.0.1/24',
-                               '--set', f'mtu={mtu}', '--json', reports[0], *server], 'server')]
+        eal = [*self.eal('server', self.cpus[1], mtu, self.huge), '--']
+        port = ['--ip', '10.98.0.1/24', '--set', f'mtu={mtu}']
+        started = []
         try:
-            self.wait_ready(started[0])
-            started.append(self.daemon(mtu, 'idle = yield'))
-            started.append(self.start(
+            if both:
+                started.append(self.daemon(mtu, 'idle = yield', role='server', ip='10.98.0.1'))
+                eal, port = ['--attach', f'unix:{self.socket("server")}'], []
+            serving = self.start(['taskset', '-c', self.cpus[1], program, *eal, '--server',
+                                  '--sessions', 1, *port, '--json', reports[0], *server], 'server')
+            started.append(serving)
+            self.wait_ready(serving)
+            daemon = self.daemon(mtu, 'idle = yield')
+            started.append(daemon)
+            asking = self.start(
                 ['taskset', '-c', self.cpus[0], program, '--attach',
                  f'unix:{self.socket()}', '--connect', '10.98.0.1', '--mode', mode,
-                 '--duration', self.ms / 1000, '--json', reports[1], *client], 'client'))
+                 '--duration', self.ms / 1000, '--json', reports[1], *client], 'client')
+            started.append(asking)
             if during:
-                started.append(during(started[1]))
-            self.finish(started[2])
-            self.finish(started[0])
+                started.append(during(daemon))
+            self.finish(asking)
+            self.finish(serving)
         finally:
             for process in reversed(started):
                 stop(process)
@@ -325,6 +338,20 @@ class Runner:
     def hop(self):
         return json.loads(self.finish(self.start(
             [self.build / 'test/bench/bench_hop', *self.cpus, self.ms])))
+
+    # ---- instructions ----
+
+    def core(self, case):
+        """Per operation of both sides; "round": what the client's core takes of it."""
+        try:
+            found = profile_core.count(self.build, self.tmp, case, False)
+        except profile_core.ProfileError as error:
+            raise RunError(str(error)) from None
+        client, server = (found[side] for side in profile_core.SIDES)
+        got = {'ask': client.total('Ir'), 'serve': server.total('Ir')}
+        return {**got, 'both': got['ask'] + got['serve'],
+                'round': sum(client.per_op(client.all[f], 'Ir')
+                             for f in ('san_core_tick', 'san_core_tx_burst'))}
 
     # ---- alone on a CPU ----
 
