@@ -46,6 +46,11 @@ link_ticks(const struct link *l, uint64_t ms)
 	return ms * l->hz / 1000;
 }
 
+/* ---- the worked link's ICRC: of an IPv4 frame in one segment ---- */
+
+void link_seal(struct rte_mbuf *m);
+bool link_is_sealed(struct rte_mbuf *m);
+
 /* ---- roles: 0, or -1 when the peer was lost; *argv* are their own arguments ---- */
 
 int raw_tx(struct link *l);

@@ -17,7 +17,6 @@
 #include <rte_prefetch.h>
 
 #include "link.h"
-#include "link_icrc.h"
 #include "sample.h"
 #include "wire_priv.h"
 #include "wire_sample.h"
