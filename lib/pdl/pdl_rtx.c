@@ -171,6 +171,15 @@ san_pdl_rtx_unhint(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 	san_pdl_rtx_lose(pdl, c, win, psn);
 }
 
+/* Age from which *e* counts as lost: what was lost again may have met the same burst of losses. */
+static uint64_t
+old_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c, const struct san_pdl_entry *e)
+{
+	uint32_t n = e->state & SAN_ENT_EARLY;
+
+	return n == 0 ? san_pdl_rtt_hole_ns(pdl, c) : san_pdl_rtt_answer_ns(pdl, c) << (n - 1);
+}
+
 /* Silence for a while from now on: the tail is probed. */
 static void
 watch_tail(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
@@ -191,7 +200,7 @@ san_pdl_rtx_sent(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_ent
 		start_timeout(pdl, c, e, now_ns);
 	e->state = (uint8_t)((e->state & ~(SAN_ENT_TAIL | SAN_ENT_SILENT)) | SAN_ENT_SENT);
 	if ((e->state & SAN_ENT_EARLY) != 0) { /* a hole that may still be one in an RTT */
-		uint64_t again_ns = now_ns + san_pdl_rtt_hole_ns(pdl, c);
+		uint64_t again_ns = now_ns + old_ns(pdl, c, e);
 
 		c->hole_deadline_ns = san_time_min(c->hole_deadline_ns, again_ns);
 		san_pdl_arm_for(pdl, c, again_ns);
@@ -256,7 +265,6 @@ holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint
 	     uint64_t now_ns)
 {
 	const struct san_pdl_txw *w = &c->tx[win];
-	uint64_t old_ns = san_pdl_rtt_hole_ns(pdl, c);
 	uint32_t psn, n = 0;
 
 	for (psn = san_pdl_txw_unreported(w, c->txb, win, w->base); san_seq_lt(psn, end);
@@ -266,12 +274,12 @@ holes_by_psn(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint
 
 		if (!may_go_early(e))
 			continue;
-		if (age >= old_ns) {
+		if (age >= old_ns(pdl, c, e)) {
 			lose_early(pdl, c, e, now_ns);
 			n++;
 		} else {
 			c->hole_deadline_ns =
-				san_time_min(c->hole_deadline_ns, now_ns + old_ns - age);
+				san_time_min(c->hole_deadline_ns, now_ns + old_ns(pdl, c, e) - age);
 		}
 	}
 	return n;
@@ -288,7 +296,6 @@ holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uin
 	      uint64_t now_ns)
 {
 	const struct san_pdl_txw *w = &c->tx[win];
-	uint64_t old_ns = san_pdl_rtt_hole_ns(pdl, c);
 	uint32_t n = 0;
 
 	for (psn = san_pdl_txw_unreported(w, c->txb, win, psn); psn != w->next;
@@ -296,7 +303,7 @@ holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uin
 		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 		int32_t older = san_seq_diff(c->last_echo, e->sent_ts);
 
-		if (older < 0 || (uint32_t)older < old_ns)
+		if (older < 0 || (uint32_t)older < old_ns(pdl, c, e))
 			break;
 		if (!may_go_early(e))
 			continue;

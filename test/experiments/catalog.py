@@ -778,7 +778,9 @@ class Long(Experiment):
     def runs(self):
         for variant, sets in self.VARIANTS.items():
             for n in self.CONNECTIONS:
-                yield self.run(variant, n, {'load.connections': n, **sets}, cost=1 + n / 4)
+                for seed in SEEDS:
+                    yield self.run(variant, n, {'load.connections': n, **sets}, seed=seed,
+                                   cost=1 + n / 4)
 
     def derive(self, run, conf, figures, series):
         rtt = 2 * conf['link']['delay']

@@ -316,8 +316,7 @@ lose_first(struct pair_pkt d[2])
 	report();
 	assert_false(pair_again(&pair, 0, &k));
 	pair_pass(&pair, 250 * SAN_NS_PER_US);
-	assert_true(pair_again(&pair, 0, &k));
-	assert_int_equal(k.p.psn, d[0].p.psn);
+	assert_true(pair_again(&pair, 0, &k) && k.p.psn == d[0].p.psn);
 }
 
 /* What was only overtaken shows that packets overtake each other here: holes wait longer then. */
@@ -334,9 +333,7 @@ san_pdl_rtx_holes__overtaken(void **state)
 	pair_pass(&pair, 10 * SAN_NS_PER_US);
 	pair_recv(&pair, 1, &d[0], SAN_RX_ACKED);
 	report();
-	assert_true(c->rtt.nb_overtaken > 1);
-	assert_int_equal(san_pdl_rtt_hole_ns(pair.pdl[0], c),
-			 san_pdl_rtt_answer_ns(pair.pdl[0], c));
+	assert_true(san_pdl_rtt_hole_ns(pair.pdl[0], c) == san_pdl_rtt_answer_ns(pair.pdl[0], c));
 	c->rtt.nb_overtaken = 1;
 	lose_first(d); /* this time it was lost */
 	pair_pass(&pair, 100 * SAN_NS_PER_US);
@@ -345,27 +342,32 @@ san_pdl_rtx_holes__overtaken(void **state)
 	assert_int_equal(c->rtt.nb_overtaken, 0);
 }
 
-/* The resend of a hole waits an RTT itself; after a few only the timeout resends. */
+/* A resent hole waits itself, each longer than the last; after a few only the timeout resends. */
 static void
 san_pdl_rtx_holes__not_for_ever(void **state)
 {
 	struct pair_pkt d[5];
-	int i;
+	uint64_t at[3] = {0};
+	uint32_t i, n = 0;
 
 	(void)state;
 	exchange(100 * SAN_NS_PER_US);
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 5; i++) {
 		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
-	for (i = 1; i < 5; i++)
-		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
+		if (i != 0)
+			pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
+	}
 	for (i = 0; i < 100 && pair.c[0]->nb_rto == 0; i++) {
 		pair_pass(&pair, 100 * SAN_NS_PER_US);
 		report();
 		while (pair_again(&pair, 0, &k))
 			assert_true(k.p.psn == d[0].p.psn);
+		if (pair.c[0]->nb_early > n && n < 3)
+			at[n++] = pair.now;
 	}
 	assert_int_equal(pair.c[0]->nb_early, 3);
 	assert_int_equal(pair.c[0]->nb_rto, 1);
+	assert_true(at[2] - at[1] > at[1] - at[0]);
 }
 
 /* What congestion control hears. */
