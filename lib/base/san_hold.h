@@ -23,7 +23,7 @@ enum san_hold {
 	SAN_HOLD_BUDGET,       /**< packet budget of this host (PCB-4) */
 	SAN_HOLD_MEMORY,       /**< no memory here for more outstanding packets (wide=) */
 	SAN_HOLD_GRANT,        /**< the peer has not granted it (RT-13) */
-	SAN_HOLD_RECEIVER,     /**< the peer was not ready: no receive is posted there */
+	SAN_HOLD_RECEIVER,     /**< the peer was not ready: no receive, or no record */
 	SAN_HOLD_MESSAGES,     /**< limit of unacknowledged messages (PCB-3) */
 	SAN_HOLD_TRANSACTIONS, /**< the connection has as many as it may at once */
 	SAN_HOLD_RECORDS,      /**< no record here for one more transaction (txns=) */

@@ -120,20 +120,21 @@ struct san_pdl_rtt {
 };
 
 /** ACK policy state (RT-8, design rule 11). */
+#define SAN_PDL_DOUBTS 4 /**< nb_doubts at first */
 struct san_pdl_ackst {
 	uint16_t nb_unreported; /**< packets received since the last ACK */
 	uint16_t ce_count;
-	uint16_t probe_len;   /**< longest PROBE since the last ACK: what to answer (RT-31) */
-	uint8_t oow;          /**< enum san_wire_oow to report */
-	uint8_t nb_answers:6; /**< packets with AckReq in a row that one of ours followed soon */
-	bool asked:1;         /**< one came, and none of ours has followed it yet */
-	bool held:1;          /**< on the list of ACKs that wait for such a packet */
-	bool now;             /**< an ACK is due in this loop */
-	bool must;            /**< and no reverse packet may stand for it: duplicate, hole ... */
-	bool listed;          /**< linked into the list of owed ACKs */
-	bool echo_valid;      /**< something was received */
-	uint32_t serial;      /**< of the last dedicated ACK sent */
-	uint32_t echo_tx;     /**< newest packet's tx_time */
+	uint16_t probe_len;  /**< longest PROBE since the last ACK: what to answer (RT-31) */
+	uint8_t oow;         /**< enum san_wire_oow to report */
+	uint8_t nb_doubts:6; /**< packets of ours that must follow soon until an ACK is held */
+	bool asked:1;        /**< a packet asked for an ACK, and none of ours went since */
+	bool held:1;         /**< on the list of ACKs that wait for such a packet */
+	bool now;            /**< an ACK is due in this loop */
+	bool must;           /**< and no reverse packet may stand for it: duplicate, hole ... */
+	bool listed;         /**< linked into the list of owed ACKs */
+	bool echo_valid;     /**< something was received */
+	uint32_t serial;     /**< of the last dedicated ACK sent */
+	uint32_t echo_tx;    /**< newest packet's tx_time */
 	uint32_t echo_rx;
 	uint64_t deadline_ns; /**< coalescing timer, NEVER = off */
 	uint64_t last_ns;     /**< when the last dedicated ACK went: one per RTT (RT-25) */
@@ -163,8 +164,8 @@ struct san_pdl_conn {
 	bool cnp_due;     /**< a CNP must go */
 	bool pmtu_due;    /**< a PROBE of pmtu.size must go */
 	bool failed;      /**< retries exhausted: the core must end it (RT-7) */
-	bool crowded;     /**< the peer has no place for what it is sent: one packet at a time */
 	bool too_narrow;  /**< ... because the path takes no packets of that length any more */
+	bool crowded;     /**< the peer has no place for what it is sent: one packet at a time */
 	bool pace_wait;   /**< pace_ns is a deadline */
 	uint8_t nb_tails; /**< tail-loss probes sent, no progress since */
 	bool again_data;  /**< of lost requests and pull data, the latter went last */
@@ -542,6 +543,9 @@ uint32_t san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn 
 enum san_hold san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn *c,
 			   enum san_win win, uint64_t now_ns);
 
+/** While the peer has no place for anything that it is sent, its window is one packet (RT-35). */
+void san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded);
+
 /* ---- pdl_rtx.c: retransmission engine ---- */
 
 /**
@@ -551,8 +555,6 @@ enum san_hold san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn 
  */
 uint32_t san_pdl_tx_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t rsn, bool onward,
 			     uint8_t code);
-/** While the peer has no place for anything that it is sent, its window is one packet (RT-35). */
-void san_pdl_tx_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded);
 /** A NACK(RESOURCE) for *psn*: resend it after *delay_ns*, same PSN. That is no retry. */
 void san_pdl_tx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uint32_t psn,
 		      uint64_t delay_ns, uint64_t now_ns);

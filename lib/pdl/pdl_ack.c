@@ -11,8 +11,9 @@
  * list stays, owing nothing, and is skipped.
  *
  * A request and its answer are two packets: where packets that ask for an ACK were followed by
- * one of ours within a third of a round trip, several times in a row, the ACK is held for the next
- * such packet, no longer than that. If none comes in time, none is held from then on.
+ * one of ours within a third of a round trip, or a microsecond, several times, the ACK is held for
+ * the next such packet, no longer than that. If none comes in time, it takes many more until one
+ * is held again: two ends that both wait for an ACK must not hold each other's.
  *
  * In: each window's fields are judged alone. Bases and acknowledged bits are
  * final and ORed, however late they come; received bits are a hint that only
@@ -24,18 +25,20 @@
 #include "pdl_priv.h"
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
-#define ANSWERS_MIN     4             /* in a row, until an ACK waits for the next one */
+#define DOUBTS          32            /* after one that was held in vain */
 #define ANSWER_MIN_NS   SAN_NS_PER_US /* so long it may wait on any path */
 
 /* ---- owing ---- */
 
-static void
+/* True: it was held. */
+static bool
 unhold(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (!c->ack.held)
-		return;
+		return false;
 	c->ack.held = false;
 	TAILQ_REMOVE(&pdl->held_acks, c, ack_link);
+	return true;
 }
 
 void
@@ -43,7 +46,7 @@ san_pdl_ack_list(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	if (c->ack.listed || (c->state != SAN_CONN_OPEN && c->state != SAN_CONN_CLOSING))
 		return;
-	unhold(pdl, c);
+	c->ack.now |= unhold(pdl, c);
 	c->ack.listed = true;
 	TAILQ_INSERT_TAIL(&pdl->acks, c, ack_link);
 }
@@ -81,7 +84,7 @@ san_pdl_ack_asked(struct san_pdl *pdl, struct san_pdl_conn *c)
 	a->asked = true;
 	if (a->held)
 		return;
-	if (a->nb_answers < ANSWERS_MIN || a->listed ||
+	if (a->nb_doubts != 0 || a->listed ||
 	    a->deadline_ns == SAN_TIME_NEVER || c->rx[SAN_WIN_DATA].size <= pdl->conf.ack_every) {
 		san_pdl_ack_owe(pdl, c, false);
 		return;
@@ -99,9 +102,9 @@ san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t n
 		return;
 	a->asked = false;
 	if ((uint32_t)now_ns - a->echo_rx > answer_ns(pdl, c))
-		a->nb_answers = 0;
-	else if (a->nb_answers < ANSWERS_MIN)
-		a->nb_answers++;
+		a->nb_doubts |= SAN_PDL_DOUBTS;
+	else if (a->nb_doubts != 0)
+		a->nb_doubts--;
 }
 
 /* Since the first packet that is not reported. */
@@ -124,10 +127,10 @@ san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns)
 {
 	struct san_pdl_conn *c;
 
-	/* they wait nearly equally long: one that may wait less waits for those before it */
+	/* one that may wait less waits for those before it: up to the ACK delay */
 	while ((c = TAILQ_FIRST(&pdl->held_acks)) != NULL && now_ns >= held_until_ns(pdl, c)) {
-		c->ack.nb_answers = 0; /* it waited in vain */
 		unhold(pdl, c);
+		c->ack.nb_doubts = DOUBTS;
 		san_pdl_ack_owe(pdl, c, false);
 	}
 }
@@ -225,6 +228,8 @@ san_pdl_ack_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 	if (now_ns < c->ack.deadline_ns)
 		return;
 	c->ack.deadline_ns = SAN_TIME_NEVER;
+	if (c->ack.held)
+		c->ack.nb_doubts = DOUBTS;
 	san_pdl_ack_owe(pdl, c, false);
 }
 

@@ -254,6 +254,7 @@ static void
 no_deadlines(struct san_pdl_conn *c)
 {
 	c->ack.deadline_ns = SAN_TIME_NEVER;
+	c->ack.nb_doubts = SAN_PDL_DOUBTS;
 	c->rtx_deadline_ns = SAN_TIME_NEVER;
 	c->hole_deadline_ns = SAN_TIME_NEVER;
 	c->tlp_deadline_ns = SAN_TIME_NEVER;

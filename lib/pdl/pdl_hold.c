@@ -20,6 +20,8 @@ san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn *c, enum san_w
 		return SAN_HOLD_WINDOW;
 	if (c->txb != NULL && san_pdl_txw_memory(w, c->txb, win) == 0)
 		return SAN_HOLD_MEMORY;
+	if (c->crowded && c->pcb.inflight >= limit)
+		return SAN_HOLD_RECEIVER;
 	if (c->pcb.inflight >= limit)
 		return limit == san_pdl_pcb_vwin(pdl, c) ? SAN_HOLD_VIRTUAL : SAN_HOLD_CONGESTION;
 	if (san_pdl_cc_window(&c->cc) < SAN_CC_ONE && now_ns < c->pace_ns)

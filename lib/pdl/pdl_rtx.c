@@ -303,10 +303,10 @@ holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uin
 		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 		int32_t older = san_seq_diff(c->last_echo, e->sent_ts);
 
-		if (older < 0 || (uint32_t)older < old_ns(pdl, c, e))
-			break;
 		if (!may_go_early(e))
 			continue;
+		if (older < 0 || (uint32_t)older < old_ns(pdl, c, e))
+			break;
 		lose_early(pdl, c, e, now_ns);
 		n++;
 	}

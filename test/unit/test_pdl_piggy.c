@@ -263,6 +263,37 @@ san_pdl_ack_asked__small_window(void **state)
 	assert_true(ask());
 }
 
+/* The coalescing timer may end it first: that is in vain, too, and much is needed to hold again. */
+static void
+san_pdl_ack_asked__in_vain_by_timer(void **state)
+{
+	int i;
+
+	(void)state;
+	answer_often();
+	assert_false(ask());
+	pair_pass(&pair, 20 * SAN_NS_PER_US);
+	assert_true(pair_owed(&pair, 1, &ack));
+	for (i = 0; i < 20; i++) {
+		assert_true(ask());
+		answer(SAN_NS_PER_US);
+		while (pair_owed(&pair, 1, &ack))
+			;
+	}
+}
+
+/* A CNP that is due takes its place in the list, and does not make the ACK late. */
+static void
+san_pdl_ack_asked__beside_a_cnp(void **state)
+{
+	(void)state;
+	answer_often();
+	assert_false(ask());
+	san_pdl_ack_cnp(pair.pdl[1], pair.c[1], pair.now);
+	assert_true(pair_owed(&pair, 1, &ack) && ack.p.op == SAN_OP_CNP);
+	assert_true(pair_owed(&pair, 1, &ack) && ack.p.op == SAN_OP_ACK);
+}
+
 UNIT_TEST(test_pdl_piggy)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -276,6 +307,8 @@ UNIT_TEST(test_pdl_piggy)
 		T(san_pdl_ack_asked__not_for_long),
 		T(san_pdl_ack_asked__late_answer),
 		T(san_pdl_ack_asked__small_window),
+		T(san_pdl_ack_asked__in_vain_by_timer),
+		T(san_pdl_ack_asked__beside_a_cnp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
