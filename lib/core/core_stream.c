@@ -477,13 +477,14 @@ san_core_streams_deadline_ns(const struct san_core *core)
 
 /*
  * What is posted to a stream that is over completes at once, as with a queue pair that has ended:
- * the program may not have read that event yet.
+ * the program may not have read that event yet. A socket is told in the round that follows: it
+ * is in the middle of posting.
  */
 static uint32_t
 posted(struct core_stream *s, uint32_t taken, uint64_t now_ns)
 {
 	list(s);
-	if (unlikely(s->is_over)) {
+	if (unlikely(s->is_over) && !s->is_sock) {
 		san_stream_pump(s->session, ROUND_BYTES, now_ns);
 		give(s);
 	}
