@@ -51,7 +51,8 @@ def iperf_udp(pair):
                                  1000, '--json'))
     total = out['end']['sum']
     check(total['packets'] > 500, f'{total["packets"]} packets')
-    return {'lost in a hundred': int(total['lost_percent'])}
+    # some are lost where the receiver does not get the CPU, carried or not
+    return {'most arrive': total['lost_percent'] < 50}
 
 
 def netcat(pair):
