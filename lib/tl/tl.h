@@ -417,7 +417,7 @@ struct san_tl_conn {
 	uint16_t nb_cmpl_lost;      /**< finished, but the CAM had no space */
 	uint16_t nb_ssn_lost;       /**< granted or over ahead of ssn_base, and not in the CAM */
 	uint32_t rnr_rsn_tx;        /**< ordered: what the last RNR refused */
-	uint32_t deferred_us;       /**< when the first of nb_deferred was refused; it wraps */
+	uint32_t deferred_us;       /**< first refusal, or progress since; it wraps */
 	uint64_t rnr_until_ns;      /**< ordered: push data waits until then; 0 = no */
 	struct san_tl_txn **txns;   /**< ring by RSN: *one*, or of the pool while in use */
 	uint32_t txn_mask;          /**< its size - 1 */
