@@ -477,8 +477,8 @@ san_core_streams_deadline_ns(const struct san_core *core)
 
 /*
  * What is posted to a stream that is over completes at once, as with a queue pair that has ended:
- * the program may not have read that event yet. A socket is told in the round that follows: it
- * is in the middle of posting.
+ * the program may not have read that event yet. A socket is notified in the round that follows:
+ * it is in the middle of posting.
  */
 static uint32_t
 posted(struct core_stream *s, uint32_t taken, uint64_t now_ns)

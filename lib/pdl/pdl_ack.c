@@ -102,7 +102,7 @@ san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t n
 		return;
 	a->asked = false;
 	if ((uint32_t)now_ns - a->echo_rx > answer_ns(pdl, c))
-		a->nb_doubts |= SAN_PDL_DOUBTS;
+		a->nb_doubts = a->nb_doubts > SAN_PDL_DOUBTS ? a->nb_doubts : SAN_PDL_DOUBTS;
 	else if (a->nb_doubts != 0)
 		a->nb_doubts--;
 }

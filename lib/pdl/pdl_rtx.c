@@ -296,6 +296,7 @@ holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uin
 	      uint64_t now_ns)
 {
 	const struct san_pdl_txw *w = &c->tx[win];
+	uint64_t young_ns = san_pdl_rtt_hole_ns(pdl, c);
 	uint32_t n = 0;
 
 	for (psn = san_pdl_txw_unreported(w, c->txb, win, psn); psn != w->next;
@@ -303,10 +304,10 @@ holes_by_echo(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, uin
 		struct san_pdl_entry *e = san_pdl_txw_entry(c->txb, win, psn);
 		int32_t older = san_seq_diff(c->last_echo, e->sent_ts);
 
-		if (!may_go_early(e))
-			continue;
-		if (older < 0 || (uint32_t)older < old_ns(pdl, c, e))
+		if (older < 0 || (uint32_t)older < young_ns)
 			break;
+		if (!may_go_early(e) || (uint32_t)older < old_ns(pdl, c, e))
+			continue;
 		lose_early(pdl, c, e, now_ns);
 		n++;
 	}
