@@ -158,10 +158,23 @@ pair_tc(int side)
 	return &pair.h[side].tl->conns[pair.slot[side]];
 }
 
+/** What must wait, or is refused, is not offered the short way either. */
+static inline int
+pair_submit_at(int side, uint16_t slot, const struct san_tl_req *req)
+{
+	struct san_tl *tl = pair.h[side].tl;
+	bool waits = tl->conns[slot].want != 0;
+	uint32_t room = san_tl_plain_room(tl, slot, 1);
+	int rc = san_tl_submit(tl, slot, req, pair.now);
+
+	SAN_VERIFY(room == 0 || (!waits && (rc == 0 || req->type != SAN_TL_PUSH)));
+	return rc;
+}
+
 static inline int
 pair_submit(int side, const struct san_tl_req *req)
 {
-	return san_tl_submit(pair.h[side].tl, pair.slot[side], req, pair.now);
+	return pair_submit_at(side, pair.slot[side], req);
 }
 
 /** A push of side 0, named by *cookie*, that goes to address 4096 * cookie. */

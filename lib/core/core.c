@@ -385,16 +385,21 @@ tx_new(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 	struct san_pdl_entry e;
 	bool ordinary = true;
 
+	if (!san_tl_has_tx(core->tl, v->c))
+		return true;
 	san_pdl_tx_room(core->pdl, v->c, now_ns, &room);
 	while (v->nb < v->max && has_mbuf(core)) {
-		if (ordinary && san_express_tx(&core->express, v, &core->spare, &room, now_ns) != 0)
-			continue;
-		ordinary = false;
-		memset(&e, 0, sizeof(e));
-		if (!san_tl_tx_next(core->tl, v->c, &room, &e, now_ns))
+		if (!ordinary ||
+		    san_express_tx(&core->express, v, &core->spare, &room, now_ns) == 0) {
+			ordinary = false;
+			memset(&e, 0, sizeof(e));
+			if (!san_tl_tx_next(core->tl, v->c, &room, &e, now_ns))
+				return true;
+			san_pdl_tx_assign(core->pdl, v->c, &e, now_ns);
+			send_entry(core, v, &e, now_ns);
+		}
+		if (!san_tl_has_tx(core->tl, v->c))
 			return true;
-		san_pdl_tx_assign(core->pdl, v->c, &e, now_ns);
-		send_entry(core, v, &e, now_ns);
 	}
 	return false;
 }

@@ -74,17 +74,18 @@ san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spa
 	       struct san_pdl_room *room, uint64_t now_ns)
 {
 	uint32_t bytes = 0, max = room_for(v, spare, room);
+	uint16_t k, longest = 0;
 	struct san_pdl_entry *e;
 	struct san_tl_txn *t;
 	struct rte_mbuf *m;
-	uint16_t k;
 
 	if (!x->is_on || max == 0 || !san_tl_express_tx(x->tl, v->c))
 		return 0;
 	for (k = 0; k < max && (t = san_tl_express_next(x->tl, v->c)) != NULL; k++) {
 		e = san_pdl_express_assign(x->pdl, v->c);
-		san_tl_express_sent(x->tl, t, e);
+		san_tl_express_sent(x->tl, v->c, t, e);
 		bytes += e->len;
+		longest = RTE_MAX(longest, e->len);
 		m = san_spare_take(spare);
 		v->p.psn = e->psn;
 		san_tl_express_fill(x->tl, v->c, t, e, m, &v->p);
@@ -93,6 +94,6 @@ san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spa
 	room->nb_data -= k;
 	room->nb_credit -= k;
 	if (k != 0)
-		san_pdl_express_sent(x->pdl, v->c, k, bytes, now_ns);
+		san_pdl_express_sent(x->pdl, v->c, k, bytes, longest, now_ns);
 	return k;
 }

@@ -40,8 +40,8 @@ uint16_t san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **p
 			uint64_t now_ns);
 
 /**
- * Build what is next of v->c as long as it is pushes, each unsolicited and whole in a packet of its
- * own, and fits into *room*, *v* and *spare*. Returned: how many. What is next then goes the
+ * Build what is next of v->c as long as it is packets of pushes, none of which is shared by
+ * several, and fits into *room*, *v* and *spare*. Returned: how many. What is next then goes the
  * general path, and nothing of it has changed.
  */
 uint16_t san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spare,

@@ -54,6 +54,7 @@ struct san_visit {
 	struct san_pdl_conn *c;
 	struct rte_mbuf **pkts;
 	uint16_t nb, max;
+	uint32_t limit;        /**< packets that may be under way */
 	struct san_wire_pkt p; /**< a field that a type of packet has no use for is not written */
 	struct san_wire_tmpl tmpl;
 };
@@ -63,10 +64,10 @@ static inline void
 san_visit_add(struct san_visit *v, struct san_pdl *pdl, struct rte_mbuf *m, uint64_t now_ns)
 {
 	if (v->nb == 0) {
-		san_pdl_tx_header(pdl, v->c, &v->p, now_ns);
+		v->limit = san_pdl_tx_header(pdl, v->c, &v->p, now_ns);
 		san_wire_tmpl_init(&v->tmpl, &v->c->path, &v->p);
 	} else {
-		san_pdl_tx_header_next(pdl, v->c, &v->p);
+		san_pdl_tx_header_next(pdl, v->c, &v->p, v->limit);
 	}
 	san_wire_build_next(m, &v->tmpl, &v->p);
 	v->pkts[v->nb++] = m;

@@ -452,9 +452,12 @@ void san_pdl_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t 
 
 /** Express: the entry of the next PSN of the data window. The caller writes its first part. */
 struct san_pdl_entry *san_pdl_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** The *n* taken last go, with *bytes* of payload: what else san_pdl_tx_assign() does of each. */
+/**
+ * The *n* taken last go, with *bytes* of payload, *longest* of them at most in one: what else
+ * san_pdl_tx_assign() does of each.
+ */
 void san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
-			  uint64_t now_ns);
+			  uint16_t longest, uint64_t now_ns);
 
 /** Put a connection on the ready list. Call after anything that may let it send; harmless. */
 void san_pdl_kick(struct san_pdl *pdl, struct san_pdl_conn *c);
@@ -498,11 +501,13 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  * ACK, time, AckReq; p->op is read, the rest of *p* is not touched. An owed
  * ACK that the packet carries is cancelled. The last packet of a visit asks for an ACK in any
  * case (design, rule 11): the caller, which alone knows, calls san_wire_ask_ack() then.
+ * Returned: how many packets may be under way, for the rest of the visit.
  */
-void san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
-		       uint64_t now_ns);
+uint32_t san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
+			   uint64_t now_ns);
 /** That of the next packet of a window in the same visit and the same *p*: only AckReq differs. */
-void san_pdl_tx_header_next(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p);
+void san_pdl_tx_header_next(const struct san_pdl *pdl, struct san_pdl_conn *c,
+			    struct san_wire_pkt *p, uint32_t limit);
 /**
  * The visit is over: always after san_pdl_sched_next(). *more*: it stopped for
  * its quantum, not for lack.

@@ -98,7 +98,7 @@ san_pdl_express_assign(struct san_pdl *pdl, struct san_pdl_conn *c)
 
 void
 san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint32_t bytes,
-		     uint64_t now_ns)
+		     uint16_t longest, uint64_t now_ns)
 {
 	uint32_t psn = c->tx[SAN_WIN_DATA].next - n;
 	const struct san_pdl_entry *e;
@@ -106,7 +106,7 @@ san_pdl_express_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, ui
 
 	san_pdl_sched_sent(pdl, c, n, bytes, now_ns);
 	san_pdl_rtx_sent_first(pdl, c, psn, n, now_ns);
-	for (i = 0; unlikely(c->mtu_watch <= c->mtu) && i < n; i++) {
+	for (i = 0; unlikely(c->mtu_watch <= longest) && i < n; i++) {
 		e = san_pdl_txw_entry(c->txb, SAN_WIN_DATA, psn + i);
 		if (e->len >= c->mtu_watch)
 			san_pdl_pmtu_on_sent(pdl, c, e->len, now_ns);
@@ -239,11 +239,9 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
  * otherwise, on what was resent, and on the one that fills the window: nothing
  * follows it (design, rule 11).
  */
-static bool
-wants_ack(struct san_pdl *pdl, struct san_pdl_conn *c)
+static inline bool
+wants_ack(const struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t limit)
 {
-	uint32_t limit = san_pdl_pcb_limit(pdl, c);
-
 	c->ackreq_count++;
 	if (!c->ackreq_owed && c->pcb.inflight > pdl->conf.ackreq_window &&
 	    c->pcb.inflight < limit && c->ackreq_count < pdl->conf.ack_every)
@@ -253,10 +251,12 @@ wants_ack(struct san_pdl *pdl, struct san_pdl_conn *c)
 	return true;
 }
 
-void
+uint32_t
 san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		  uint64_t now_ns)
 {
+	uint32_t limit = san_pdl_pcb_limit(pdl, c);
+
 	p->dcid = c->dcid;
 	p->tag = c->dtag;
 	p->pkey = c->pkey;
@@ -264,17 +264,19 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 	p->data_ebsn = c->rx[SAN_WIN_DATA].base;
 	p->cmpl_rsn = c->cmpl_out;
 	p->tx_time = (uint32_t)now_ns;
-	p->ackreq = san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX && wants_ack(pdl, c);
+	p->ackreq = san_pdl_win_of(p->op, p->flags) != SAN_WIN_MAX && wants_ack(pdl, c, limit);
 	if (p->op != SAN_OP_ACK && p->op != SAN_OP_CNP) {
 		san_pdl_ack_answer(pdl, c, now_ns);
 		san_pdl_ack_piggyback(pdl, c, now_ns);
 	}
 	c->nb_tx_pkts++;
+	return limit;
 }
 
 void
-san_pdl_tx_header_next(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p)
+san_pdl_tx_header_next(const struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
+		       uint32_t limit)
 {
-	p->ackreq = wants_ack(pdl, c);
+	p->ackreq = wants_ack(pdl, c, limit);
 	c->nb_tx_pkts++;
 }

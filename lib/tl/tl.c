@@ -391,11 +391,8 @@ san_tl_tx_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *r
 		return false;
 	if (tc->adm_rsn != tc->rsn_next)
 		san_tl_admit_msgs(tl, c);
-	if (room->nb_req != 0 && san_tl_next_request(tl, c, e)) {
-		room->nb_req--;
-		room->nb_credit--;
+	if (san_tl_next_request(tl, c, room, e))
 		return true;
-	}
 	for (i = 0; room->nb_data != 0 && i < 2; i++) {
 		bool pull = tc->turn;
 

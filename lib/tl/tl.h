@@ -24,6 +24,7 @@
 #include "tl_lend.h"
 #include "tl_reorder.h"
 #include "wire.h"
+#include "wire_pack.h"
 
 #define SAN_TL_N_MAX 256 /**< N of design rule 6: transactions of a connection at once */
 
@@ -274,11 +275,11 @@ void san_tl_ulp_atomic_fill(void *ulp, const struct san_tl_txn *t, rte_be64_t ar
 uint8_t san_tl_ulp_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset,
 			      struct rte_mbuf *m, uint16_t off, uint16_t len);
 /**
- * pushCmpl and its kin: exactly one per submitted request, in RSN order if ordered.
- * Neither from here nor from room() may anything be submitted: it would go before
- * those that wait for what is just coming back.
+ * pushCmpl and its kin, of *n* requests of one connection: exactly one per submitted request,
+ * in RSN order if ordered. Neither from here nor from room() may anything be submitted: it
+ * would go before those that wait for what is just coming back.
  */
-void san_tl_ulp_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status);
+void san_tl_ulp_cmpl(void *ulp, struct san_tl_txn *const t[], uint32_t n, uint8_t status);
 /** A submit that got -EAGAIN may succeed now. */
 void san_tl_ulp_room(void *ulp, uint16_t slot);
 
@@ -510,11 +511,11 @@ struct san_tl_nack {
 };
 #define SAN_TL_NACKS 512 /**< power of two */
 
-/** What the ULP gave to a message of the packed packet that is being looked at. */
+/** A message of the packed packet that is being looked at, and what the ULP gave to it. */
 struct san_tl_part {
+	struct san_wire_msg msg;
 	uint64_t ulp_gen;
 	uint32_t ulp_ref;
-	uint32_t off; /**< of the message in the mbuf */
 };
 
 struct san_tl {
@@ -631,6 +632,15 @@ void san_tl_unwant(struct san_tl *tl, uint16_t slot);
  * -ENOTCONN: not open or draining. Kicks the connection.
  */
 int san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, uint64_t now_ns);
+/**
+ * Most requests wait for nothing. Of *n* pushes in a row, so many may be submitted by
+ * san_tl_plain_submit(), before anything else is done with *tl*. Changes nothing.
+ */
+uint32_t san_tl_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n);
+/** san_tl_submit() of one of those. False: it is no unsolicited push, and was not submitted. */
+bool san_tl_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req);
+/** That was the last one; *n* were. */
+void san_tl_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n);
 
 /* ---- tl_finish.c ---- */
 
@@ -679,14 +689,26 @@ void san_tl_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, ui
 
 /** Express: is nothing else than push data to go, and may it? Admits what may go (PCB-3). */
 bool san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c);
-/** Then: the push that is next, if it goes in one packet, unsolicited and alone; or NULL. */
-struct san_tl_txn *san_tl_express_next(struct san_tl *tl, const struct san_pdl_conn *c);
-/** It goes: *e* is written, and it is advanced. */
-void san_tl_express_sent(struct san_tl *tl, struct san_tl_txn *t, struct san_pdl_entry *e);
+/** Then: the push that is next, if its packet is shared with none; or NULL. */
+struct san_tl_txn *san_tl_express_next(const struct san_tl *tl, const struct san_pdl_conn *c);
+/** A packet of it goes: the first part of *e* is written, and it is advanced. */
+void san_tl_express_sent(struct san_tl *tl, const struct san_pdl_conn *c, struct san_tl_txn *t,
+			 struct san_pdl_entry *e);
 /** san_tl_tx_fill() of it. */
 void san_tl_express_fill(struct san_tl *tl, const struct san_pdl_conn *c,
 			 const struct san_tl_txn *t, const struct san_pdl_entry *e,
 			 struct rte_mbuf *m, struct san_wire_pkt *p);
+
+/** Might san_tl_tx_next() find something for *c*, if there is room? */
+static inline bool
+san_tl_has_tx(const struct san_tl *tl, const struct san_pdl_conn *c)
+{
+	const struct san_tl_conn *tc = &tl->conns[c->slot];
+
+	return tc->adm_rsn != tc->rsn_next || tc->req_rsn != tc->adm_rsn ||
+		(tc->peer.ordered ? tc->data_rsn != tc->adm_rsn : !TAILQ_EMPTY(&tc->ready)) ||
+		!TAILQ_EMPTY(&tc->out) || !TAILQ_EMPTY(&tc->pulls) || !TAILQ_EMPTY(&tc->aborts);
+}
 
 /**
  * Next new packet of the connection that fits into *room*, by kind: RESYNC and

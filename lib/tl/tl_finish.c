@@ -10,6 +10,8 @@
 
 #include "tl_priv.h"
 
+#define RUN_MAX SAN_WIRE_PACK_MAX /* pushes that are reported together */
+
 /* ---- what comes back ---- */
 
 static void
@@ -49,8 +51,8 @@ on_cmpl_in(struct san_tl *tl, struct san_pdl_conn *c)
 static inline void
 report(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 {
-	san_tl_ulp_cmpl(tl->conf.ulp, t, t->status);
-	san_tl_txn_free(tl, tc, t);
+	san_tl_ulp_cmpl(tl->conf.ulp, &t, 1, t->status);
+	san_tl_txns_free(tl, tc, &t, 1);
 }
 
 /* The finished transaction of the base RSN, if it is. */
@@ -93,6 +95,18 @@ report_ordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	} while (t != NULL);
 }
 
+/* *n* were reported: ordered, they were the lowest ones. */
+static inline void
+pass_base(struct san_tl_conn *tc, uint32_t n)
+{
+	if (tc->peer.ordered) {
+		tc->rsn_base += n;
+		return;
+	}
+	while (tc->rsn_base != tc->rsn_next && san_tl_txn_at(tc, tc->rsn_base) == NULL)
+		tc->rsn_base++;
+}
+
 /* It is done, and nothing of it is needed any more: report it now, or when its turn comes. */
 static inline void
 report_in_turn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
@@ -103,8 +117,7 @@ report_in_turn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 		return;
 	}
 	report(tl, tc, t);
-	while (tc->rsn_base != tc->rsn_next && san_tl_txn_at(tc, tc->rsn_base) == NULL)
-		tc->rsn_base++;
+	pass_base(tc, 0);
 }
 
 void
@@ -145,19 +158,60 @@ san_tl_txn_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 
 /* ---- acknowledged packets ---- */
 
-/*
- * The usual end of a push: its only packet is acknowledged, nothing else of it is under way, and
- * nobody waits for what it gives back.
- */
 static inline bool
-is_plain_end(const struct san_tl *tl, const struct san_tl_conn *tc, const struct san_tl_txn *t,
-	     const struct san_pdl_entry *e)
+is_whole_push(const struct san_pdl_entry *e)
 {
-	return (e->op == SAN_OP_PUSH_UNSLCTD_DATA || e->op == SAN_OP_PUSH_PACKED) &&
-		t->state == SAN_TXN_SENT && t->nb_unacked == 1 && !t->has_extra &&
-		tc->want == 0 && !san_tl_has_waiting(tl);
+	return e->op == SAN_OP_PUSH_PACKED ||
+		(e->op == SAN_OP_PUSH_UNSLCTD_DATA && (e->flags & SAN_F_LAST) != 0);
 }
 
+/* Do the pushes of *e* end with it, as most do: in their turn, and nothing else is out? */
+static inline bool
+is_plain_end(const struct san_tl_conn *tc, const struct san_pdl_entry *e, struct san_tl_txn **done,
+	     uint32_t nb_done)
+{
+	uint32_t i, rsn = tc->rsn_base + nb_done;
+
+	if (tc->peer.ordered && e->rsn != rsn)
+		return false;
+	for (i = 0; i <= e->aux; i++) {
+		struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn + i);
+
+		SAN_ASSERT(t != NULL && t->nb_unacked > 0);
+		if (t->state != SAN_TXN_SENT || t->nb_unacked != 1 || t->has_extra)
+			return false;
+		done[nb_done + i] = t;
+	}
+	return true;
+}
+
+/*
+ * Most packets that are acknowledged: pushes that are over with them. Those of a run are reported
+ * together. Returned: how many of *e*; the next one goes the general way.
+ */
+static uint32_t
+retire(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e, uint32_t n)
+{
+	struct san_tl_txn *done[RUN_MAX];
+	uint32_t i, k = 0;
+
+	/* nobody waits for what they give back, and none behind them has ended */
+	if (tc->want != 0 || san_tl_has_waiting(tl) || tc->nb_cam_cmpl + tc->nb_cmpl_lost != 0)
+		return 0;
+	for (i = 0; i < n && is_whole_push(&e[i]) && k + e[i].aux < RUN_MAX; i++) {
+		if (!is_plain_end(tc, &e[i], done, k))
+			break;
+		k += e[i].aux + 1;
+	}
+	if (k == 0)
+		return 0;
+	san_tl_ulp_cmpl(tl->conf.ulp, done, k, SAN_ST_OK);
+	san_tl_txns_free(tl, tc, done, k);
+	pass_base(tc, k);
+	return i;
+}
+
+/* Likewise one packet, whatever it was. */
 static void
 on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
 {
@@ -168,12 +222,6 @@ on_acked_push(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 		struct san_tl_txn *t = san_tl_txn_at(tc, e->rsn + i);
 
 		SAN_ASSERT(t != NULL && t->nb_unacked > 0);
-		if (likely(is_plain_end(tl, tc, t, e))) {
-			t->status = SAN_ST_OK;
-			t->state = SAN_TXN_DONE;
-			report_in_turn(tl, tc, t);
-			continue;
-		}
 		t->nb_unacked--;
 		if (e->op == SAN_OP_RESYNC) {
 			t->abort_acked |= e->status == SAN_RESYNC_ABORT;
@@ -220,13 +268,17 @@ static void
 on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e, uint32_t n,
 	 uint64_t now_ns)
 {
-	uint32_t i;
+	uint32_t i, k;
 
 	if (!tc->open)
 		return;
 	if (unlikely(tc->nb_deferred != 0))
 		deferred_progress(tl, tc, e, n, now_ns);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n; i += k) {
+		k = retire(tl, tc, &e[i], n - i);
+		if (likely(k != 0))
+			continue;
+		k = 1;
 		switch (e[i].op) {
 		case SAN_OP_PUSH_SLCTD_DATA:
 		case SAN_OP_PUSH_UNSLCTD_DATA:
@@ -253,12 +305,13 @@ san_tl_on_acked(struct san_tl *tl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	struct san_pdl *pdl = tl->pdl;
 
-	if (c->cmpl_in != tl->conns[c->slot].msg_rsn)
-		on_cmpl_in(tl, c);
 	if (pdl->nb_acked != 0) {
 		on_acked(tl, &tl->conns[c->slot], pdl->acked, pdl->nb_acked, now_ns);
 		pdl->nb_acked = 0;
 	}
+	/* of what is over by now it has nothing to do */
+	if (c->cmpl_in != tl->conns[c->slot].msg_rsn)
+		on_cmpl_in(tl, c);
 }
 
 void

@@ -111,6 +111,57 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	return 0;
 }
 
+/* ---- pushes that have nothing to wait for ---- */
+
+/* Records for one that waits for none, and room for them in its ring. */
+static inline uint32_t
+records_for(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	bool is_first = tc->nb_txns == 0;
+
+	if (!san_tl_has_ring(tl, tc))
+		return is_first && san_tl_has_first(tl);
+	return san_tl_nb_common(tl) + (is_first && tl->nb_busy < tl->conf.max_wide);
+}
+
+uint32_t
+san_tl_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
+{
+	const struct san_tl_conn *tc = &tl->conns[slot];
+	uint32_t limit = msg_limit(&tl->pdl->conns[slot]);
+
+	if (!tc->open || tc->draining || tc->want != 0 ||
+	    tc->adm_rsn != tc->rsn_next || tc->nb_msgs >= limit)
+		return 0;
+	n = RTE_MIN(n, limit - tc->nb_msgs);
+	n = RTE_MIN(n, tc->peer.n_tx - (tc->rsn_next - tc->rsn_base));
+	return RTE_MIN(n, records_for(tl, tc));
+}
+
+bool
+san_tl_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req)
+{
+	struct san_tl_conn *tc = &tl->conns[slot];
+	struct san_tl_txn *t;
+
+	if (req->type != SAN_TL_PUSH || is_solicited(tl, &tl->pdl->conns[slot], req))
+		return false;
+	t = san_tl_txn_new(tl, tc, req);
+	t->msg_counted = true;
+	tc->req_rsn += tc->req_rsn == t->rsn;
+	tc->adm_rsn++;
+	san_tl_txn_ready(tl, tc, t);
+	return true;
+}
+
+void
+san_tl_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
+{
+	tl->conns[slot].nb_msgs += n;
+	tl->stats.nb_push_unslctd += n;
+	san_pdl_kick(tl->pdl, &tl->pdl->conns[slot]);
+}
+
 /* ---- what goes next ---- */
 
 /* The lowest one whose request must go; NULL: none. */
@@ -128,7 +179,8 @@ next_to_request(struct san_tl_conn *tc)
 }
 
 bool
-san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
+san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
+		    struct san_pdl_entry *e)
 {
 	static const uint8_t op_of[] = {
 		[SAN_TL_PUSH] = SAN_OP_PUSH_SLCTD_REQ,
@@ -138,8 +190,10 @@ san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_en
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = next_to_request(tc);
 
-	if (t == NULL)
+	if (t == NULL || room->nb_req == 0)
 		return false;
+	room->nb_req--;
+	room->nb_credit--;
 	e->op = op_of[t->req.type];
 	e->rsn = t->rsn;
 	e->len = t->req.type == SAN_TL_ATOMIC ? SAN_WIRE_ATOMIC_LEN : 0;
@@ -186,42 +240,47 @@ next_push(struct san_tl *tl, struct san_tl_conn *tc)
 	return tc->peer.ordered ? ordered_push(tc) : san_tl_txn_first(tl, &tc->ready);
 }
 
+/* The next packet of *t*, which can send, gets a PSN: *e*. */
+static inline void
+advance(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint16_t mtu,
+	struct san_pdl_entry *e)
+{
+	uint32_t left = t->req.length - t->sent, imm_len = imm_len_of(t);
+	uint32_t may = unlikely(t->solicited) ? t->granted - t->sent : left;
+	bool last = may == left && left + imm_len <= mtu;
+	uint32_t len = likely(last) ? left : RTE_MIN(may, mtu);
+
+	e->op = t->solicited ? SAN_OP_PUSH_SLCTD_DATA : SAN_OP_PUSH_UNSLCTD_DATA;
+	e->rsn = t->rsn;
+	e->offset = t->sent;
+	e->aux = 0;
+	e->len = (uint16_t)(len + (last ? imm_len : 0));
+	e->flags = (uint8_t)(t->req.kind << SAN_F_KIND_SHIFT | (last ? SAN_F_LAST : 0));
+	e->status = SAN_ST_OK;
+	t->sent += len;
+	t->nb_unacked++;
+	t->last_sent = last;
+	t->state = last ? SAN_TXN_SENT : SAN_TXN_SENDING;
+	if (likely(tc->peer.ordered))
+		tc->data_rsn = t->rsn + last;
+	else if (!san_tl_txn_can_send(t))
+		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+}
+
 bool
 san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = next_push(tl, tc);
-	uint32_t left, may, imm_len, len;
 
 	if (t == NULL)
 		return false;
-	if (tc->peer.pack && san_tl_pack(tl, tc, t, c->mtu, e))
-		return true;
-	left = t->req.length - t->sent;
-	may = t->solicited ? t->granted - t->sent : left;
-	imm_len = imm_len_of(t);
-	e->op = t->solicited ? SAN_OP_PUSH_SLCTD_DATA : SAN_OP_PUSH_UNSLCTD_DATA;
-	e->rsn = t->rsn;
-	e->offset = t->sent;
-	e->flags = (uint8_t)(t->req.kind << SAN_F_KIND_SHIFT);
-	t->last_sent = may == left && left + imm_len <= c->mtu;
-	if (t->last_sent) {
-		e->flags |= SAN_F_LAST;
-		e->len = (uint16_t)(left + imm_len);
-		len = left;
-	} else {
-		len = RTE_MIN(may, c->mtu);
-		e->len = (uint16_t)len;
-	}
-	t->sent += len;
-	t->nb_unacked++;
-	t->state = t->last_sent ? SAN_TXN_SENT : SAN_TXN_SENDING;
-	if (!san_tl_txn_can_send(t))
-		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+	if (!tc->peer.pack || !san_tl_pack(tl, tc, t, c->mtu, e))
+		advance(tl, tc, t, c->mtu, e);
 	return true;
 }
 
-/* ---- express: pushes that go whole ---- */
+/* ---- express: pushes, each packet of one that shares it with none ---- */
 
 bool
 san_tl_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
@@ -246,37 +305,23 @@ behind(const struct san_tl *tl, const struct san_tl_conn *tc)
 }
 
 struct san_tl_txn *
-san_tl_express_next(struct san_tl *tl, const struct san_pdl_conn *c)
+san_tl_express_next(const struct san_tl *tl, const struct san_pdl_conn *c)
 {
 	const struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = behind(tl, tc);
 
-	if (t == NULL || t->state != SAN_TXN_POSTED || t->req.type != SAN_TL_PUSH ||
-	    t->solicited || t->req.length + imm_len_of(t) > c->mtu)
+	if (t == NULL || !san_tl_txn_can_send(t))
 		return NULL;
-	return tc->peer.pack && !t->alone && t->rsn + 1 != tc->adm_rsn ? NULL : t;
+	return tc->peer.pack && san_tl_may_pack(tc, t, c->mtu) ? NULL : t;
 }
 
 void
-san_tl_express_sent(struct san_tl *tl, struct san_tl_txn *t, struct san_pdl_entry *e)
+san_tl_express_sent(struct san_tl *tl, const struct san_pdl_conn *c, struct san_tl_txn *t,
+		    struct san_pdl_entry *e)
 {
-	struct san_tl_conn *tc = &tl->conns[t->slot];
+	struct san_tl_conn *tc = &tl->conns[c->slot];
 
-	e->rsn = t->rsn;
-	e->offset = 0;
-	e->aux = 0;
-	e->len = (uint16_t)(t->req.length + imm_len_of(t));
-	e->op = SAN_OP_PUSH_UNSLCTD_DATA;
-	e->flags = (uint8_t)(t->req.kind << SAN_F_KIND_SHIFT) | SAN_F_LAST;
-	e->status = SAN_ST_OK;
-	t->sent = t->req.length;
-	t->last_sent = true;
-	t->nb_unacked++;
-	t->state = SAN_TXN_SENT;
-	if (tc->peer.ordered)
-		tc->data_rsn = t->rsn + 1;
-	else
-		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+	advance(tl, tc, t, c->mtu, e);
 	tl->stats.nb_express_tx++;
 	tc->turn = true; /* pull data, if there is any then */
 }
@@ -365,7 +410,7 @@ void
 san_tl_express_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_txn *t,
 		    const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
 {
-	p->op = SAN_OP_PUSH_UNSLCTD_DATA;
+	p->op = e->op;
 	p->rsn = t->rsn;
 	push_fill(tl, c, t, e, m, p);
 }

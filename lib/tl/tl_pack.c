@@ -25,7 +25,6 @@
  */
 
 #include "tl_priv.h"
-#include "wire_pack.h"
 
 /* ---- initiator ---- */
 
@@ -56,6 +55,13 @@ take_messages(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 		tc->data_rsn = e->rsn + e->aux + 1;
 	tl->stats.nb_packed_tx++;
 	tl->stats.nb_pack_msgs_tx += e->aux + 1;
+}
+
+bool
+san_tl_may_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu)
+{
+	return may_share(t) && t->rsn + 1 != tc->adm_rsn &&
+		san_wire_msg_len(t->req.kind, t->req.length) < mtu;
 }
 
 bool
@@ -134,35 +140,21 @@ san_tl_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 
 /* ---- target ---- */
 
-/* The message at *off* becomes the scratch record. Returns where the next one is. */
-static inline uint32_t
-read_msg(struct san_tl *tl, const struct rte_mbuf *m, uint32_t off, uint32_t rsn, uint16_t *data)
+/* The scratch record becomes that of message *i*, which has *rsn*. */
+static inline void
+load(struct san_tl *tl, uint32_t i, uint32_t rsn)
 {
+	const struct san_tl_part *part = &tl->parts[i];
 	struct san_tl_rxn *r = &tl->scratch;
-	struct san_wire_msg msg;
 
-	off = san_wire_msg_get(m, off, &msg);
-	r->kind = msg.kind;
-	r->length = msg.length;
-	r->key = msg.key;
-	r->addr = msg.addr;
+	r->kind = part->msg.kind;
+	r->length = part->msg.length;
+	r->key = part->msg.key;
+	r->addr = part->msg.addr;
+	r->imm = part->msg.imm;
 	r->rsn = rsn;
-	if (msg.kind == SAN_KIND_PUSH_IMM)
-		r->imm = msg.imm;
-	*data = msg.off;
-	return off;
-}
-
-/* Message *i* once more, with what the ULP gave to it. Returns where its data is. */
-static inline uint16_t
-read_again(struct san_tl *tl, const struct rte_mbuf *m, uint32_t i, uint32_t rsn)
-{
-	uint16_t data;
-
-	read_msg(tl, m, tl->parts[i].off, rsn, &data);
-	tl->scratch.ulp_ref = tl->parts[i].ulp_ref;
-	tl->scratch.ulp_gen = tl->parts[i].ulp_gen;
-	return data;
+	r->ulp_ref = part->ulp_ref;
+	r->ulp_gen = part->ulp_gen;
 }
 
 /* pushReq of every message; false: not of all, and so of none. */
@@ -170,11 +162,10 @@ static bool
 begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt *p)
 {
 	uint32_t i, off = p->payload_off;
-	uint16_t data;
 
 	for (i = 0; i < p->length; i++) {
-		tl->parts[i].off = off;
-		off = read_msg(tl, m, off, p->rsn + i, &data);
+		off = san_wire_msg_get(m, off, &tl->parts[i].msg);
+		load(tl, i, p->rsn + i);
 		if (san_tl_ulp_push_req(tl->conf.ulp, &tl->scratch) != SAN_ST_OK)
 			break;
 		tl->parts[i].ulp_ref = tl->scratch.ulp_ref;
@@ -183,7 +174,7 @@ begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt
 	if (i == p->length)
 		return true;
 	while (i-- > 0) { /* the last one first: receives return to where they were */
-		read_again(tl, m, i, p->rsn + i);
+		load(tl, i, p->rsn + i);
 		san_tl_ulp_push_abort(tl->conf.ulp, &tl->scratch);
 	}
 	return false;
@@ -197,13 +188,12 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	struct san_tl_rxn *r = &tl->scratch;
 	uint8_t status = SAN_ST_OK;
 	uint32_t i;
-	uint16_t data;
 
 	for (i = 0; i < p->length; i++) {
-		data = read_again(tl, m, i, p->rsn + i);
+		load(tl, i, p->rsn + i);
 		if (r->length != 0)
-			status |= san_tl_ulp_push_place(tl->conf.ulp, r, 0, m, data,
-							(uint16_t)r->length);
+			status |= san_tl_ulp_push_place(tl->conf.ulp, r, 0, m,
+							tl->parts[i].msg.off, (uint16_t)r->length);
 		status |= san_tl_ulp_push_done(tl->conf.ulp, r);
 	}
 	SAN_VERIFY(status == SAN_ST_OK);

@@ -267,8 +267,9 @@ struct san_tl_extra *san_tl_extra_use(struct san_tl *tl, struct san_tl_txn *t);
 /** A record with the next RSN; there is one, and room for it: see tl_want.c. */
 struct san_tl_txn *san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc,
 				  const struct san_tl_req *req);
-/** It is reported, and on no list. */
-void san_tl_txn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t);
+/** They are reported, and on no list: their records are free, and they are no messages any more. */
+void san_tl_txns_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *const t[],
+		      uint32_t n);
 void san_tl_txn_list(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		     enum san_txn_list list);
 /** Unordered: list it as ready if it has data to send. */
@@ -281,7 +282,8 @@ bool san_tl_ring_take(struct san_tl *tl, struct san_tl_conn *tc);
 /* ---- tl_initiator.c ---- */
 
 /** What goes next, and gets a PSN: *e*. The transaction is advanced by it. */
-bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
+bool san_tl_next_request(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_room *room,
+			 struct san_pdl_entry *e);
 bool san_tl_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e);
 void san_tl_request_fill(struct san_tl *tl, const struct san_tl_conn *tc,
 			 const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
@@ -358,7 +360,9 @@ enum san_drop san_tl_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struc
 
 /* ---- tl_pack.c ---- */
 
-/** May *t*, which is next, share a packet with those behind it? Then *e* is that packet. */
+/** Might *t*, which is next, share a packet with those behind it? */
+bool san_tl_may_pack(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu);
+/** May it? Then *e* is that packet. */
 bool san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_txn *t,
 		 uint16_t mtu, struct san_pdl_entry *e);
 void san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,

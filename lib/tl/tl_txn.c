@@ -60,12 +60,19 @@ san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_re
 }
 
 void
-san_tl_txn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
+san_tl_txns_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *const t[],
+		 uint32_t n)
 {
-	t->state = SAN_TXN_FREE;
-	tc->txns[t->rsn & tc->txn_mask] = NULL;
-	tl->free_txns[tl->nb_free_txns++] = t;
-	if (--tc->nb_txns == 0) {
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		t[i]->state = SAN_TXN_FREE;
+		tc->nb_msgs -= t[i]->msg_counted;
+		tc->txns[t[i]->rsn & tc->txn_mask] = NULL;
+		tl->free_txns[tl->nb_free_txns++] = t[i];
+	}
+	tc->nb_txns = (uint16_t)(tc->nb_txns - n);
+	if (tc->nb_txns == 0) {
 		ring_return(tl, tc);
 		tl->nb_busy -= !(tc->want & SAN_WANT_PROMISED);
 	}
@@ -118,8 +125,7 @@ san_tl_txn_list(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 bool
 san_tl_txn_can_send(const struct san_tl_txn *t)
 {
-	if (t->req.type != SAN_TL_PUSH || t->last_sent || t->state == SAN_TXN_ABORTING ||
-	    t->state == SAN_TXN_DONE)
+	if (t->req.type != SAN_TL_PUSH || t->state > SAN_TXN_SENDING)
 		return false;
 	return !t->solicited || t->sent < t->granted || t->sent == t->req.length;
 }

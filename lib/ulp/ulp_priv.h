@@ -255,28 +255,43 @@ san_ulp_cq_reserve_send(struct san_ulp_cq *cq)
 
 /** Promise an entry to a receive; false: full. */
 bool san_ulp_cq_reserve_recv(struct san_ulp_cq *cq);
-/** Take the promise back: it completed silently. */
-static inline void
-san_ulp_cq_unreserve(struct san_ulp_cq *cq)
-{
-	SAN_ASSERT(cq->nb_reserved > 0);
-	cq->nb_reserved--;
-}
-
 /** Somebody watches it, and there is a new entry. */
 void san_ulp_cq_notify(struct san_ulp_cq *cq);
 /** Would san_ulp_cq_reserve_recv() find room? */
 bool san_ulp_cq_has_room(struct san_ulp_cq *cq);
+/** Where the entry goes that is *i* behind the next one. */
+static inline struct san_ulp_wc *
+san_ulp_cq_at(struct san_ulp_cq *cq, uint32_t i)
+{
+	return &cq->mem->wc[(cq->q.tail + i) & cq->q.mask];
+}
+
+/** Of *nb_promised* entries that were promised *nb_used* are written, and the others not needed. */
+static inline void
+san_ulp_cq_settle(struct san_ulp_cq *cq, uint32_t nb_promised, uint32_t nb_used)
+{
+	SAN_ASSERT(cq->nb_reserved >= nb_promised);
+	cq->nb_reserved -= nb_promised;
+	if (nb_used == 0)
+		return;
+	san_spsc_push(&cq->q, &cq->mem->tail, nb_used);
+	if (unlikely(cq->waiter >= 0))
+		san_ulp_cq_notify(cq);
+}
+
+/** Take a promise back: what it was for completed silently. */
+static inline void
+san_ulp_cq_unreserve(struct san_ulp_cq *cq)
+{
+	san_ulp_cq_settle(cq, 1, 0);
+}
+
 /** Use a promised entry. */
 static inline void
 san_ulp_cq_put(struct san_ulp_cq *cq, const struct san_ulp_wc *wc)
 {
-	SAN_ASSERT(cq->nb_reserved > 0);
-	cq->mem->wc[cq->q.tail & cq->q.mask] = *wc;
-	cq->nb_reserved--;
-	san_spsc_push(&cq->q, &cq->mem->tail, 1);
-	if (unlikely(cq->waiter >= 0))
-		san_ulp_cq_notify(cq);
+	*san_ulp_cq_at(cq, 0) = *wc;
+	san_ulp_cq_settle(cq, 1, 1);
 }
 
 /** Invariants of one queue. */

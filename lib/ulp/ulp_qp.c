@@ -453,11 +453,9 @@ san_ulp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_recv *
 	for (i = 0; i < n; i++) {
 		uint16_t at = qp->rq_free[--qp->nb_rq_free];
 		struct san_ulp_rqe *e = &qp->rqes[at];
-		uint8_t nb_sge = RTE_MIN(r[i].nb_sge, (uint8_t)SAN_ULP_SGE_MAX);
 
 		e->wr_id = r[i].wr_id;
-		memcpy(e->sge, r[i].sge, nb_sge * sizeof(e->sge[0]));
-		san_ulp_sgl_init(&e->sgl, e->sge, nb_sge);
+		san_ulp_sgl_copy(&e->sgl, e->sge, r[i].sge, r[i].nb_sge);
 		e->room = san_ulp_sgl_len(&e->sgl);
 		e->seq = qp->rq_seq++;
 		e->state = SAN_RQE_POSTED;

@@ -8,26 +8,6 @@
 
 #include "ulp_sgl.h"
 
-void
-san_ulp_sgl_init(struct san_ulp_sgl *l, const struct san_ulp_sge *sge, uint32_t nb_sge)
-{
-	l->sge = sge;
-	l->nb_sge = (uint16_t)nb_sge;
-	l->idx = 0;
-	l->start = 0;
-}
-
-uint64_t
-san_ulp_sgl_len(const struct san_ulp_sgl *l)
-{
-	uint64_t len = 0;
-	uint32_t i;
-
-	for (i = 0; i < l->nb_sge; i++)
-		len += l->sge[i].len;
-	return len;
-}
-
 /** Move to the part that holds *offset*; false: the list ends before it. */
 static bool
 seek(struct san_ulp_sgl *l, uint64_t offset)
@@ -54,12 +34,26 @@ piece(const struct san_ulp_sgl *l, uint64_t offset, uint32_t want, uint32_t *len
 	return (uint8_t *)s->addr + skip;
 }
 
+/** Where these bytes are, if the list has one part and that has them, as most often; or NULL. */
+static inline uint8_t *
+only_part(const struct san_ulp_sgl *l, uint32_t offset, uint32_t len)
+{
+	bool has = l->nb_sge == 1 && (uint64_t)offset + len <= l->sge->len;
+
+	return likely(has) ? (uint8_t *)l->sge->addr + offset : NULL;
+}
+
 uint32_t
 san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t len)
 {
+	const uint8_t *only = only_part(l, offset, len);
 	uint32_t done = 0;
 	uint32_t n;
 
+	if (likely(only != NULL)) {
+		memcpy(dst, only, len);
+		return len;
+	}
 	while (done < len && seek(l, (uint64_t)offset + done)) {
 		const uint8_t *src = piece(l, (uint64_t)offset + done, len - done, &n);
 
@@ -72,9 +66,14 @@ san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t l
 uint32_t
 san_ulp_sgl_scatter(struct san_ulp_sgl *l, uint32_t offset, const void *src, uint32_t len)
 {
+	uint8_t *only = only_part(l, offset, len);
 	uint32_t done = 0;
 	uint32_t n;
 
+	if (likely(only != NULL)) {
+		memcpy(only, src, len);
+		return len;
+	}
 	while (done < len && seek(l, (uint64_t)offset + done)) {
 		uint8_t *dst = piece(l, (uint64_t)offset + done, len - done, &n);
 

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include <rte_common.h>
+
 #include "ulp.h"
 
 struct rte_mbuf;
@@ -24,9 +26,37 @@ struct san_ulp_sgl {
 };
 
 /** *sge* must stay where it is while the list is used. */
-void san_ulp_sgl_init(struct san_ulp_sgl *l, const struct san_ulp_sge *sge, uint32_t nb_sge);
+static inline void
+san_ulp_sgl_init(struct san_ulp_sgl *l, const struct san_ulp_sge *sge, uint32_t nb_sge)
+{
+	*l = (struct san_ulp_sgl){.sge = sge, .nb_sge = (uint16_t)nb_sge};
+}
+
+/** Likewise over *mine*, which becomes a copy of the first SAN_ULP_SGE_MAX of *sge*. */
+static inline void
+san_ulp_sgl_copy(struct san_ulp_sgl *l, struct san_ulp_sge mine[SAN_ULP_SGE_MAX],
+		 const struct san_ulp_sge *sge, uint32_t nb_sge)
+{
+	uint32_t i, n = RTE_MIN(nb_sge, (uint32_t)SAN_ULP_SGE_MAX);
+
+	mine[0] = sge[0];
+	for (i = 1; unlikely(i < n); i++)
+		mine[i] = sge[i];
+	san_ulp_sgl_init(l, mine, n);
+}
+
 /** Sum of the parts. */
-uint64_t san_ulp_sgl_len(const struct san_ulp_sgl *l);
+static inline uint64_t
+san_ulp_sgl_len(const struct san_ulp_sgl *l)
+{
+	uint64_t len = 0;
+	uint32_t i;
+
+	for (i = 0; i < l->nb_sge; i++)
+		len += l->sge[i].len;
+	return len;
+}
+
 /** Copy out of the list; returns the bytes copied, fewer than *len* at its end. */
 uint32_t san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t len);
 /** Copy into the list; likewise. */

@@ -68,6 +68,13 @@ wqe_of(struct san_ulp *ulp, uint64_t cookie, struct san_ulp_qp **qp)
 	return e;
 }
 
+static inline void
+wqe_free(struct san_ulp_qp *qp, struct san_ulp_wqe *e)
+{
+	e->used = false;
+	qp->sq_free[qp->nb_sq_free++] = (uint16_t)(e - qp->wqes);
+}
+
 /* It ends well: nearly all do. */
 static inline void
 finish_ok(struct san_ulp *ulp, struct san_ulp_qp *qp, const struct san_ulp_wqe *e)
@@ -115,8 +122,7 @@ finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 		finish_ok(ulp, qp, e);
 	else
 		finish_failed(ulp, qp, e);
-	e->used = false;
-	qp->sq_free[qp->nb_sq_free++] = (uint16_t)(e - qp->wqes);
+	wqe_free(qp, e);
 }
 
 static inline void
@@ -125,7 +131,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 	const struct wr_op *op = &ops[wr->op];
 	/* a send names no memory of the peer: what stands in those fields must not travel */
 	bool names = wr->op != SAN_WR_SEND;
-	uint32_t i, n;
+	uint32_t n;
 
 	e->req = (struct san_tl_req){
 		.type = op->type,
@@ -159,11 +165,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 		san_ulp_sgl_init(&e->sgl, &e->inl, 1);
 		return;
 	}
-	n = RTE_MIN(wr->nb_sge, (uint8_t)SAN_ULP_SGE_MAX);
-	e->sge[0] = wr->sge[0];
-	for (i = 1; unlikely(i < n); i++)
-		e->sge[i] = wr->sge[i];
-	san_ulp_sgl_init(&e->sgl, e->sge, n);
+	san_ulp_sgl_copy(&e->sgl, e->sge, wr->sge, wr->nb_sge);
 }
 
 /* The entry that is taken PREFETCH_AHEAD after the next one. */
@@ -180,36 +182,6 @@ prefetch_wqe(const struct san_ulp_qp *qp)
 	rte_prefetch0(e->sge);
 }
 
-uint32_t
-san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
-	     uint64_t now_ns)
-{
-	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
-	uint64_t cookie;
-	uint32_t i;
-
-	if (qp == NULL)
-		return 0;
-	cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qpn) << COOKIE_QP_SHIFT;
-	for (i = 0; i < n; i++) {
-		uint16_t at;
-
-		if (qp->nb_sq_free == 0 || !san_ulp_cq_reserve_send(qp->send_cq))
-			break;
-		SAN_ASSERT(wr[i].op >= SAN_WR_SEND && wr[i].op <= SAN_WR_CMP_SWAP);
-		prefetch_wqe(qp);
-		at = qp->sq_free[--qp->nb_sq_free];
-		wqe_init(&qp->wqes[at], &wr[i], cookie | (uint64_t)at << COOKIE_WQE_SHIFT);
-		qp->sq[qp->sq_tail++ & (qp->sq_depth - 1)] = at;
-	}
-	ulp->stats.nb_wrs += i;
-	if (qp->state == SAN_ULP_QP_BOUND)
-		san_ulp_wr_submit(ulp, qp, now_ns);
-	else if (qp->state == SAN_ULP_QP_ENDED)
-		san_ulp_wr_flush(ulp, qp);
-	return i;
-}
-
 /* What is to be asked for next: all of it, or a pull's next piece, which is put into *piece*. */
 static inline const struct san_tl_req *
 next_req(const struct san_ulp *ulp, const struct san_ulp_wqe *e, struct san_tl_req *piece)
@@ -221,6 +193,58 @@ next_req(const struct san_ulp *ulp, const struct san_ulp_wqe *e, struct san_tl_r
 	piece->addr += e->submitted;
 	piece->cookie += e->submitted;
 	return piece;
+}
+
+/* How many of *n* that are posted now need not wait in the queue: nothing is before them. */
+static inline uint32_t
+room_for(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t n)
+{
+	if (qp->state != SAN_ULP_QP_BOUND || qp->blocked || qp->sq_head != qp->sq_tail)
+		return 0;
+	return san_tl_plain_room(ulp->tl, qp->slot, n);
+}
+
+uint32_t
+san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uint32_t n,
+	     uint64_t now_ns)
+{
+	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
+	uint32_t i, room, nb_gone = 0;
+	uint64_t cookie;
+
+	if (qp == NULL)
+		return 0;
+	cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qpn) << COOKIE_QP_SHIFT;
+	room = room_for(ulp, qp, n);
+	for (i = 0; i < n; i++) {
+		struct san_ulp_wqe *e;
+		uint16_t at;
+
+		if (qp->nb_sq_free == 0 || !san_ulp_cq_reserve_send(qp->send_cq))
+			break;
+		SAN_ASSERT(wr[i].op >= SAN_WR_SEND && wr[i].op <= SAN_WR_CMP_SWAP);
+		prefetch_wqe(qp);
+		at = qp->sq_free[--qp->nb_sq_free];
+		e = &qp->wqes[at];
+		wqe_init(e, &wr[i], cookie | (uint64_t)at << COOKIE_WQE_SHIFT);
+		if (nb_gone < room && san_tl_plain_submit(ulp->tl, qp->slot, &e->req)) {
+			nb_gone++;
+			e->nb_out = 1;
+			e->submitted = e->req.length;
+			e->whole = true;
+			continue;
+		}
+		room = 0;
+		qp->sq[qp->sq_tail++ & (qp->sq_depth - 1)] = at;
+	}
+	ulp->stats.nb_wrs += i;
+	if (nb_gone != 0)
+		san_tl_plain_submitted(ulp->tl, qp->slot, nb_gone);
+	if (qp->state == SAN_ULP_QP_BOUND)
+		san_ulp_wr_submit(ulp, qp, now_ns);
+	else if (qp->state == SAN_ULP_QP_ENDED)
+		san_ulp_wr_flush(ulp, qp);
+	return i;
 }
 
 void
@@ -240,10 +264,8 @@ san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 		qp->blocked = false;
 		e->nb_out++;
 		e->submitted += req->length;
-		if (e->submitted == e->req.length) {
-			e->whole = true;
-			qp->sq_head++;
-		}
+		e->whole = e->submitted == e->req.length;
+		qp->sq_head += e->whole;
 	}
 }
 
@@ -271,10 +293,6 @@ san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, voi
 	struct san_ulp_wqe *e = wqe_of(arg, t->req.cookie, &qp);
 	uint32_t n;
 
-	if (likely(e->sgl.nb_sge == 1 && (uint64_t)offset + len <= e->sgl.sge->len)) {
-		memcpy(dst, (const uint8_t *)e->sgl.sge->addr + offset, len);
-		return;
-	}
 	n = san_ulp_sgl_gather(&e->sgl, offset, dst, len);
 	/* the list is the program's: shorter than it said, it must not send our memory */
 	if (unlikely(n < len))
@@ -331,10 +349,9 @@ san_tl_ulp_pull_place(void *arg, const struct san_tl_txn *t, uint32_t offset, st
 	return n == len ? SAN_ST_OK : SAN_ST_LENGTH;
 }
 
-void
-san_tl_ulp_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
+static void
+complete(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t status)
 {
-	struct san_ulp *ulp = arg;
 	struct san_ulp_qp *qp;
 	struct san_ulp_wqe *e = wqe_of(ulp, t->req.cookie, &qp);
 
@@ -356,6 +373,56 @@ san_tl_ulp_cmpl(void *arg, const struct san_tl_txn *t, uint8_t status)
 	}
 	if (e->whole && e->nb_out == 0)
 		finish(ulp, qp, e);
+}
+
+/*
+ * Requests that end well and are over: their entries become visible to the consumer at once.
+ * Returned: how many of *t*; the next one is completed by itself.
+ */
+static uint32_t
+complete_run(struct san_ulp *ulp, struct san_tl_txn *const t[], uint32_t n)
+{
+	struct san_ulp_qp *qp = ulp->qps[t[0]->req.cookie >> COOKIE_QP_SHIFT];
+	struct san_ulp_cq *cq = qp->send_cq;
+	uint32_t i, nb_wcs = 0;
+	uint64_t bytes = 0;
+
+	for (i = 0; i < n && !qp->failed; i++) {
+		struct san_ulp_wqe *e =
+			&qp->wqes[t[i]->req.cookie >> COOKIE_WQE_SHIFT & COOKIE_WQE_MASK];
+
+		if (!e->whole || e->nb_out != 1 || e->status != SAN_ST_OK ||
+		    e->req.type != SAN_TL_PUSH)
+			break;
+		SAN_ASSERT(e->used);
+		if (e->is_signaled)
+			*san_ulp_cq_at(cq, nb_wcs++) = (struct san_ulp_wc){
+				.wr_id = e->wr_id,
+				.qp = qp->qpn,
+				.byte_len = e->req.length,
+				.op = e->wc_op,
+				.status = SAN_ST_OK,
+			};
+		bytes += e->req.length;
+		wqe_free(qp, e);
+	}
+	san_ulp_cq_settle(cq, i, nb_wcs);
+	ulp->stats.nb_wcs += nb_wcs;
+	qp->nb_tx += i;
+	qp->tx_bytes += bytes;
+	return i;
+}
+
+void
+san_tl_ulp_cmpl(void *arg, struct san_tl_txn *const t[], uint32_t n, uint8_t status)
+{
+	struct san_ulp *ulp = arg;
+	uint32_t i = 0;
+
+	if (likely(status == SAN_ST_OK))
+		i = complete_run(ulp, t, n);
+	for (; i < n; i++)
+		complete(ulp, t[i], status);
 }
 
 void

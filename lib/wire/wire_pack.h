@@ -55,9 +55,13 @@ enum san_drop san_wire_pack_check(const struct rte_mbuf *m, const struct san_wir
 static inline uint32_t
 san_wire_msg_hdr_len(uint8_t kind)
 {
-	if (kind == SAN_KIND_SEND)
-		return offsetof(struct wire_msg, key);
-	return kind == SAN_KIND_PUSH ? offsetof(struct wire_msg, imm) : sizeof(struct wire_msg);
+	static const uint8_t len[] = {
+		[SAN_KIND_SEND] = offsetof(struct wire_msg, key),
+		[SAN_KIND_PUSH] = offsetof(struct wire_msg, imm),
+		[SAN_KIND_PUSH_IMM] = sizeof(struct wire_msg),
+	};
+
+	return len[kind];
 }
 
 /** All bytes of a message with *length* bytes of data. */

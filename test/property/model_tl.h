@@ -428,8 +428,8 @@ model_judge(const struct model_txn *x, uint8_t status)
 	}
 }
 
-void
-san_tl_ulp_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
+static void
+model_complete(struct model_host *ulp, const struct san_tl_txn *t, uint8_t status)
 {
 	struct model_dir *d;
 	struct model_txn *x = model_initiator(ulp, t, &d);
@@ -440,6 +440,15 @@ san_tl_ulp_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
 	d->nb_completed++;
 	x->completed = true;
 	x->status = status;
+}
+
+void
+san_tl_ulp_cmpl(void *ulp, struct san_tl_txn *const t[], uint32_t n, uint8_t status)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		model_complete(ulp, t[i], status);
 }
 
 void

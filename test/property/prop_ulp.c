@@ -63,6 +63,28 @@ san_tl_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req
 	return 0;
 }
 
+uint32_t
+san_tl_plain_room(const struct san_tl *unused, uint16_t slot, uint32_t n)
+{
+	(void)unused;
+	(void)slot;
+	return RTE_MIN(n, RTE_MIN(tl.room, MAX_WRS - tl.tail));
+}
+
+bool
+san_tl_plain_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req)
+{
+	return req->type == SAN_TL_PUSH && san_tl_submit(unused, slot, req, 0) == 0;
+}
+
+void
+san_tl_plain_submitted(struct san_tl *unused, uint16_t slot, uint32_t n)
+{
+	(void)unused;
+	(void)slot;
+	PROP_CHECK(n != 0);
+}
+
 void
 san_tl_unwant(struct san_tl *unused, uint16_t slot)
 {
@@ -139,12 +161,12 @@ post_recv(uint32_t i)
 }
 
 static void
-cmpl(const struct san_tl_txn *t, uint8_t status)
+cmpl(struct san_tl_txn *t, uint8_t status)
 {
 	PROP_CHECK(t->req.imm < nb_items);
 	if (status != SAN_ST_OK)
 		items[t->req.imm].silent = false;
-	san_tl_ulp_cmpl(ulp, t, status);
+	san_tl_ulp_cmpl(ulp, &t, 1, status);
 }
 
 /** tl finishes its oldest transaction. */

@@ -27,6 +27,28 @@ san_tl_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req, ui
 	return 0;
 }
 
+uint32_t
+san_tl_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
+{
+	(void)tl;
+	(void)slot;
+	return RTE_MIN(n, RTE_MIN(fake.room, FAKE_TXNS - fake.nb_txns));
+}
+
+bool
+san_tl_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req)
+{
+	return req->type == SAN_TL_PUSH && san_tl_submit(tl, slot, req, 0) == 0;
+}
+
+void
+san_tl_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
+{
+	(void)tl;
+	(void)slot;
+	assert_true(n != 0);
+}
+
 void
 san_tl_unwant(struct san_tl *tl, uint16_t slot)
 {

@@ -178,12 +178,15 @@ san_tl_ulp_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, st
 }
 
 void
-san_tl_ulp_cmpl(void *ulp, const struct san_tl_txn *t, uint8_t status)
+san_tl_ulp_cmpl(void *ulp, struct san_tl_txn *const t[], uint32_t n, uint8_t status)
 {
 	struct tl_fake *f = ulp;
+	uint32_t i;
 
-	f->cookie[f->nb_cmpl % PAIR_LOG] = t->req.cookie;
-	f->status[f->nb_cmpl++ % PAIR_LOG] = status;
+	for (i = 0; i < n; i++) {
+		f->cookie[f->nb_cmpl % PAIR_LOG] = t[i]->req.cookie;
+		f->status[f->nb_cmpl++ % PAIR_LOG] = status;
+	}
 }
 
 void

@@ -124,7 +124,7 @@ san_pdl_express_sent__as_others(void **state)
 		x->op = e.op;
 		x->len = e.len;
 	}
-	san_pdl_express_sent(pdl, c[1], 2, 200, pair.now);
+	san_pdl_express_sent(pdl, c[1], 2, 200, e.len, pair.now);
 	san_pdl_check(pdl);
 	assert_int_equal(credit[1] - pdl->owners[1].credit, credit[0] - pdl->owners[0].credit);
 	assert_int_equal(c[1]->pcb.inflight, c[0]->pcb.inflight);

@@ -120,7 +120,7 @@ san_tl_submit__n(void **state)
 	assert_int_equal(PUSH(5), -ENOTCONN);
 }
 
-/* Express: a push that is next and goes whole, and nothing that goes before it. */
+/* Express: a push that is next, and nothing that goes before it. */
 static void
 san_tl_express_tx__only_pushes(void **state)
 {
@@ -140,9 +140,13 @@ san_tl_express_tx__only_pushes(void **state)
 	assert_int_equal(pair_tx(0), 2);
 	assert_int_equal(pair_push(2, SAN_KIND_PUSH, NEVER, pair.c[0]->mtu + 1u), 0);
 	assert_true(san_tl_express_tx(tl, pair.c[0]));
-	assert_null(san_tl_express_next(tl, pair.c[0]));
-	assert_int_equal(PUSH(3), 0);
-	assert_int_equal(san_tl_abort(tl, pair.slot[0], 2, pair.now), 0);
+	assert_int_equal(san_tl_express_next(tl, pair.c[0])->req.cookie, 2);
+	assert_int_equal(pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 10), 0);
+	assert_false(san_tl_express_tx(tl, pair.c[0])); /* its request goes first */
+	assert_int_equal(pair_tx(0), 3);
+	assert_null(san_tl_express_next(tl, pair.c[0])); /* nothing of it is granted */
+	assert_int_equal(PUSH(4), 0);
+	assert_int_equal(san_tl_abort(tl, pair.slot[0], 4, pair.now), 0);
 	assert_false(san_tl_express_tx(tl, pair.c[0]));
 }
 
@@ -213,9 +217,10 @@ san_tl_tx_next__rsn_order(void **state)
 	assert_true(san_tl_tx_next(pair.h[0].tl, pair.c[0], &room, &e, pair.now));
 	assert_int_equal(e.op, SAN_OP_PUSH_UNSLCTD_DATA);
 	assert_int_equal(e.rsn, pair_rsn(0));
-	pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->last_sent = true; /* as if */
 	assert_false(san_tl_tx_next(pair.h[0].tl, pair.c[0], &room, &e, pair.now));
+	/* as if it had not gone */
 	pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->last_sent = false;
+	pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->state = SAN_TXN_POSTED;
 	pair_tc(0)->data_rsn = pair_rsn(0);
 	assert_int_equal(pair_tx(0), 4);
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_REQ, 0))->psn + 1,
@@ -302,6 +307,30 @@ san_tl_txn_finish__in_order(void **state)
 		assert_int_equal(pair.f[0].cookie[i], i);
 }
 
+/* RT-14: a push that is acknowledged before the pull in front of it is over waits for that. */
+static void
+san_tl_txn_finish__behind_a_pull(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(pair_pull(0, 100), 0);
+	assert_int_equal(PUSH(1), 0);
+	pair_tx(0);
+	for (i = 0; i < pair.nb_out; i++)
+		pair_rx(1, i);
+	pair_tx(1);
+	i = pair_find(SAN_OP_PULL_DATA, 0);
+	pair_pkt(i)->offset = 501;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_RANGE); /* but it acknowledges the push */
+	assert_int_equal(pair_tc(0)->nb_cam_cmpl, 1);
+	assert_int_equal(pair.f[0].nb_cmpl, 0);
+	pair_pkt(i)->offset = 0;
+	assert_int_equal(pair_rx(0, i), SAN_DROP_NONE);
+	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_int_equal(pair.f[0].cookie[1], 1);
+}
+
 /* RT-15: unordered, it waits for nothing. */
 static void
 san_tl_txn_finish__unordered(void **state)
@@ -347,6 +376,69 @@ san_tl_rx_pull_data__refused(void **state)
 	assert_int_equal(pair.c[0]->rx[SAN_WIN_DATA].base, p->psn + 1);
 }
 
+/* ---- pushes that have nothing to wait for ---- */
+
+/* The short way leaves what san_tl_submit() does; what it may not take it leaves alone. */
+static void
+san_tl_plain_submit__like_submit(void **state)
+{
+	struct san_tl_req req = {.type = SAN_TL_PUSH, .solicit = NEVER, .length = 10, .key = 77};
+	struct tl_link l = pair_link(true);
+	struct san_tl *tl = pair.h[0].tl;
+	struct san_tl_conn *a, *b;
+	uint16_t slot[2][2];
+	uint32_t i;
+
+	(void)state;
+	pair_connect(&l, slot[0]);
+	pair_connect(&l, slot[1]);
+	a = &tl->conns[slot[0][0]];
+	b = &tl->conns[slot[1][0]];
+	for (i = 0; i < 3; i++)
+		assert_int_equal(san_tl_submit(tl, a->slot, &req, pair.now), 0);
+	assert_int_equal(san_tl_plain_room(tl, b->slot, 3), 3);
+	for (i = 0; i < 3; i++)
+		assert_true(san_tl_plain_submit(tl, b->slot, &req));
+	req.type = SAN_TL_PULL;
+	assert_false(san_tl_plain_submit(tl, b->slot, &req));
+	req.type = SAN_TL_PUSH;
+	req.solicit = SAN_SOLICIT_ALWAYS;
+	assert_false(san_tl_plain_submit(tl, b->slot, &req));
+	san_tl_plain_submitted(tl, b->slot, 3);
+	san_tl_check(tl);
+	assert_int_equal(b->rsn_next, a->rsn_next);
+	assert_int_equal(b->adm_rsn, a->adm_rsn);
+	assert_int_equal(b->req_rsn, a->req_rsn);
+	assert_int_equal(b->ssn_next, a->ssn_next);
+	assert_int_equal(b->nb_msgs, a->nb_msgs);
+	assert_int_equal(b->nb_txns, a->nb_txns);
+	assert_true(pair.h[0].pdl->conns[b->slot].in_ready);
+	assert_int_equal(tl->stats.nb_push_unslctd, 6);
+	san_tl_conn_close(tl, a->slot, SAN_ST_ABORTED, pair.now);
+	san_tl_conn_close(tl, b->slot, SAN_ST_ABORTED, pair.now);
+}
+
+/* No more than N and the count of PCB-3 allow, and nothing before what waits for that. */
+static void
+san_tl_plain_room__bounds(void **state)
+{
+	struct san_tl *tl = pair.h[0].tl;
+	struct san_tl_conn *tc = pair_tc(0);
+
+	(void)state;
+	assert_int_equal(san_tl_plain_room(tl, tc->slot, 1), 1);
+	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 2); /* messages */
+	pair.c[0]->pcb.msg_limit = 16;
+	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 4); /* N */
+	assert_int_equal(PUSH(0), 0);
+	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 3);
+	pair.c[0]->pcb.msg_limit = 1;
+	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 0);
+	assert_int_equal(PUSH(1), 0);
+	pair.c[0]->pcb.msg_limit = 16;
+	assert_int_equal(san_tl_plain_room(tl, tc->slot, 9), 0); /* push 1 waits for admission */
+}
+
 /* The end of the connection completes everything, in order, with what became of it. */
 static void
 san_tl_conn_close__completes(void **state)
@@ -388,8 +480,11 @@ UNIT_TEST(test_tl_initiator)
 		T(san_tl_tx_fill__again_the_same),
 		T(san_tl_on_ack__all_packets),
 		T(san_tl_txn_finish__in_order),
+		T(san_tl_txn_finish__behind_a_pull),
 		U(san_tl_txn_finish__unordered, setup_unordered),
 		T(san_tl_rx_pull_data__refused),
+		T(san_tl_plain_submit__like_submit),
+		U(san_tl_plain_room__bounds, setup_tight),
 		T(san_tl_conn_close__completes),
 	};
 

@@ -83,7 +83,7 @@ static int
 submit(int i, uint8_t type, uint32_t length)
 {
 	const struct san_tl_req req = {.type = type, .length = length, .key = 77};
-	int rc = san_tl_submit(pair.h[0].tl, conn[i], &req, pair.now);
+	int rc = pair_submit_at(0, conn[i], &req);
 
 	san_tl_check(pair.h[0].tl);
 	return rc;

@@ -42,8 +42,10 @@ extern struct fake_tl fake;
 static inline void
 fake_cmpl(uint32_t i, uint8_t status)
 {
+	struct san_tl_txn *t = &fake.txns[i];
+
 	assert_true(i < fake.nb_txns);
-	san_tl_ulp_cmpl(fake.ulp, &fake.txns[i], status);
+	san_tl_ulp_cmpl(fake.ulp, &t, 1, status);
 }
 
 static inline uint32_t

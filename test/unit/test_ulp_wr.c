@@ -587,6 +587,37 @@ group_setup(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
 
+/* A run of completions: some silent, one that failed before, and the end with the first error. */
+static void
+san_ulp_wr_cmpl__run(void **state)
+{
+	struct san_tl_txn *t[4];
+	struct san_ulp_wc wc[4];
+	struct test_ulp *x = *state;
+	struct san_ulp_wr wr = test_wr(SAN_WR_PUSH, 0, SAN_WR_SIGNALED);
+	uint32_t i;
+
+	for (i = 0; i < 4; i++) {
+		wr.wr_id = i;
+		wr.flags = i == 1 ? 0 : SAN_WR_SIGNALED;
+		post(x, &wr);
+		t[i] = &fake.txns[i];
+	}
+	san_tl_ulp_cmpl(x->ulp, t, 3, SAN_ST_OK);
+	san_ulp_check(x->ulp);
+	assert_int_equal(san_ulp_cq_poll(x->send_cq, wc, 4), 2);
+	assert_int_equal(wc[0].wr_id, 0);
+	assert_int_equal(wc[1].wr_id, 2);
+	san_ulp_qp_end_on_error(x->ulp, x->qp);
+	post(x, &wr);
+	fake_cmpl(3, SAN_ST_BOUNDS);
+	fake_cmpl(4, SAN_ST_OK); /* it was done before the peer refused the other */
+	assert_int_equal(san_ulp_cq_poll(x->send_cq, wc, 4), 2);
+	assert_int_equal(wc[0].status, SAN_ST_BOUNDS);
+	assert_int_equal(wc[1].status, SAN_WC_ST_FLUSHED);
+	assert_int_equal(san_ulp_next_failed(x->ulp), x->qp);
+}
+
 UNIT_TEST(test_ulp_wr)
 {
 	const struct CMUnitTest tests[] = {
@@ -608,6 +639,7 @@ UNIT_TEST(test_ulp_wr)
 		TEST(san_ulp_wr_place__stays_inside),
 		TEST(san_ulp_wr_place__list_too_short),
 		TEST(san_ulp_wr_place__atomic_result),
+		TEST(san_ulp_wr_cmpl__run),
 		TEST(san_ulp_wr_cmpl__first_error_of_the_pieces),
 		TEST(san_ulp_wr_cmpl__error_ends_a_pull_in_pieces),
 		TEST(san_ulp_wr_cmpl__error_of_the_last_that_waits),
