@@ -275,8 +275,8 @@ on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *
 	if (unlikely(tc->nb_deferred != 0))
 		deferred_progress(tl, tc, e, n, now_ns);
 	for (i = 0; i < n; i += k) {
-		k = retire(tl, tc, &e[i], n - i);
-		if (likely(k != 0))
+		k = is_whole_push(&e[i]) ? retire(tl, tc, &e[i], n - i) : 0;
+		if (k != 0)
 			continue;
 		k = 1;
 		switch (e[i].op) {
