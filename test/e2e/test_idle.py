@@ -41,7 +41,8 @@ def all_sleep(work):
     daemons = Daemon(work, 'server'), Daemon(work, 'client')
     ping(daemons[0].spec, daemons[1].spec, work)
     woken = [d.counters()['wakes'] for d in daemons]
-    check(min(woken) > 100, f'programs were woken {woken} times')
+    # one that is not scheduled for a while finds the answer without sleeping
+    check(min(woken) > 0, f'programs were woken {woken} times')
     ping(daemons[0].spec, daemons[1].spec, work, options=())
     check([d.counters()['wakes'] for d in daemons] == woken, 'who polls was woken')
     for d in daemons:
