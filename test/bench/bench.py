@@ -7,7 +7,7 @@ in an order that rotates, so that what the machine does meanwhile hits all of th
 the median of each round's ratios. Everything happens inside namespaces of its own that end with
 this process. Results: BUILD/bench/results.json, a plot per figure beside it, and a table. With
 --base: a commit against this tree instead, BUILD/bench/base.json. How to read it:
-doc/performance.md.
+doc/bench.md.
 """
 
 import argparse
@@ -30,11 +30,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import compare                                      # noqa: E402
 import profile_core                                 # noqa: E402
 from figures import FIGURES, VARIANTS, judge        # noqa: E402
-from report import plot, table                      # noqa: E402
+from report import chart, plot, table               # noqa: E402
 from runner import KERNEL_IP, RunError, Runner      # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REPORT = ROOT / 'doc/performance.md'
+CHART = ROOT / 'doc/performance.svg'
 BEGIN, END = '<!-- bench:begin -->', '<!-- bench:end -->'
 HUGEPAGES = pathlib.Path('/sys/kernel/mm/hugepages/hugepages-2048kB')
 NB_HUGEPAGES = 300      # two processes of 256 MiB, and some
@@ -143,7 +144,8 @@ def head(found):
                         f'{n["longest_us"]:.0f} us)' for n in m['stolen']) + '.', *busy, '']
 
 
-def write_report(lines):
+def write_report(lines, figures):
+    CHART.write_text(chart(figures), encoding='utf-8')
     text = REPORT.read_text(encoding='utf-8')
     front, rest = text.split(BEGIN, 1)
     tail = rest.split(END, 1)[1]
@@ -207,7 +209,7 @@ def run(args, runner):
     for error in errors:
         print('bench: ' + error, file=sys.stderr)
     if args.write and not errors:
-        write_report(lines)
+        write_report(lines, found['figures'])
     return 1 if errors else 0
 
 
@@ -335,7 +337,8 @@ def main():
     parser.add_argument('--no-huge', action='store_true', help='without hugepages')
     parser.add_argument('--quick', action='store_true',
                         help='some figures, one short round without hugepages: does it work?')
-    parser.add_argument('--write', action='store_true', help=f'put the table into {REPORT.name}')
+    parser.add_argument('--write', action='store_true',
+                        help=f'put the table into {REPORT.name}, and a chart beside it')
     for name in ('--inner', '--huge'):
         parser.add_argument(name, action='store_true', help=argparse.SUPPRESS)
     for name in ('--tmp', '--base-build'):

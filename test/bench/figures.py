@@ -303,7 +303,7 @@ class Figure:
     base_key: str = ''
     lower: bool = False     # is better
     drop: float = 0         # rate that must have been dropped
-    elsewhere: str = ''     # what eRPC's ratio to that baseline was: doc/performance.md
+    elsewhere: str = ''     # what eRPC's ratio to that baseline was: doc/bench.md
     once: bool = False      # a single round
     quick: bool = False     # part of the short run that only shows that all of it works
 

@@ -2,9 +2,28 @@
 """Records of figures as a table and as plots."""
 
 import html
+import re
 
 WIDTH, BAR, GAP, LEFT, TOP = 640, 22, 12, 230, 44
 COLOURS = ('#1f77b4', '#999999')
+# Of the README's chart: what a group is divided by, and its figures.
+CHART = (
+    ('times as fast as the kernel', 6, (
+        ('echo_udp', '64 B and an answer, UDP'),
+        ('bulk_tcp', '1 MiB, TCP with offloads'),
+        ('bulk9000_tcp', 'the same, MTU 9000'),
+        ('sock_tcp_echo_memif', 'sockperf, TCP, carried'),
+        ('sock_redis_memif', 'redis, carried'),
+        ('sock_memcached_memif', 'memcached, carried'),
+        ('sock_tcp_bulk_memif', 'iperf3, carried'))),
+    ('of what the link can do; dots: eRPC, without ICRC', 1.25, (
+        ('rpc_worked', '32 B requests'),
+        ('push_worked', '64 B pushes'),
+        ('push_packed', '64 B pushes, packed'),
+        ('bulk_worked', '1 MiB'),
+        ('bulk9000_worked', '1 MiB, MTU 9000'))),
+)
+CHART_BAR, CHART_STEP, CHART_LEFT, CHART_RIGHT = 14, 20, 200, 60
 
 
 def number(x):
@@ -48,6 +67,43 @@ def table(records):
                      f"{(r['target'] or '').replace('>=', '≥').replace('<=', '≤')} | "
                      f'{verdict(r)} | {r["elsewhere"]} |')
     return lines
+
+
+def better(record):
+    """How many times as good as the baseline: of times, fewer are better."""
+    return 1 / record['ratio'] if record['unit'] in ('us', 'ms') else record['ratio']
+
+
+def chart_row(record, title, y, scale):
+    x = CHART_LEFT + better(record) * scale
+    out = [f'<text x="{CHART_LEFT - 8}" y="{y + 11}" text-anchor="end">{html.escape(title)}</text>',
+           f'<rect x="{CHART_LEFT}" y="{y}" width="{x - CHART_LEFT:.1f}" height="{CHART_BAR}" '
+           f'fill="{COLOURS[0]}" fill-opacity="0.6"/>',
+           f'<text x="{x + 6:.1f}" y="{y + 11}">{better(record):.2f}</text>']
+    out += [f'<circle cx="{CHART_LEFT + float(share) * scale:.1f}" cy="{y + CHART_BAR // 2}" '
+            'r="4" fill="#d62728"/>' for share in re.findall(r'[\d.]+', record['elsewhere'])]
+    return out
+
+
+def chart(records):
+    """The README's: a bar for each figure of CHART, and a line where the baseline is. SVG text."""
+    by_name = {r['name']: r for r in records if r['ratio']}
+    out, y = [], 10
+    for title, most, figures in CHART:
+        scale = (WIDTH - CHART_LEFT - CHART_RIGHT) / most
+        x, top = CHART_LEFT + scale, y + 18
+        out.append(f'<text x="10" y="{y + 12}" font-weight="bold">{html.escape(title)}</text>')
+        y = top
+        for name, text in figures:
+            if name in by_name:
+                out += chart_row(by_name[name], text, y, scale)
+                y += CHART_STEP
+        out.append(f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{y - 4}" stroke="#333333" '
+                   'stroke-dasharray="4 3"/>')
+        y += 12
+    return '\n'.join([f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" '
+                      'font-family="sans-serif" font-size="12">',
+                      f'<rect width="{WIDTH}" height="{y}" fill="#ffffff"/>', *out, '</svg>\n'])
 
 
 def plot(record):

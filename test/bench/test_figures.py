@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import compare                      # noqa: E402
 from figures import FIGURES, judge  # noqa: E402
-from report import plot, table      # noqa: E402
+from report import CHART, chart, plot, table    # noqa: E402
 from runner import RunError, divide     # noqa: E402
 
 RPC = next(f for f in FIGURES if f.name == 'rpc_worked')
@@ -50,6 +50,17 @@ class Judge(unittest.TestCase):
         self.assertFalse(record['met'])
         self.assertIn('failed', table([record])[-1])
         self.assertTrue(plot(record).startswith('<svg'))
+
+    def test_chart(self):
+        names = [name for _, _, figures in CHART for name, _ in figures]
+        known = {f.name: f for f in FIGURES}
+        self.assertLessEqual(set(names), set(known))
+        records = [{'name': n, 'ratio': 0.5, 'unit': known[n].unit,
+                    'elsewhere': known[n].elsewhere} for n in names[:-1]]
+        svg = chart(records)
+        self.assertEqual(svg.count('>2.00<'), sum(r['unit'] == 'us' for r in records))
+        self.assertEqual(svg.count('<rect'), 1 + len(records))
+        self.assertGreaterEqual(svg.count('<circle'), 2)
 
     def test_run_that_took_no_time(self):
         self.assertEqual(divide(6, 3, 'seconds'), 2)
