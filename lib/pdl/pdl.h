@@ -501,7 +501,7 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  * ACK, time, AckReq; p->op is read, the rest of *p* is not touched. An owed
  * ACK that the packet carries is cancelled. The last packet of a visit asks for an ACK in any
  * case (design, rule 11): the caller, which alone knows, calls san_wire_ask_ack() then.
- * Returned: how many packets may be under way, for the rest of the visit.
+ * Returned: how many packets may be under way, for the rest of the visit; 0: not known yet.
  */
 uint32_t san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 			   uint64_t now_ns);

@@ -270,13 +270,14 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 		san_pdl_ack_piggyback(pdl, c, now_ns);
 	}
 	c->nb_tx_pkts++;
-	return limit;
+	/* behind one that is not counted, the connection's share may still become smaller */
+	return san_pdl_is_counted(p->op) ? limit : 0;
 }
 
 void
 san_pdl_tx_header_next(const struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		       uint32_t limit)
 {
-	p->ackreq = wants_ack(pdl, c, limit);
+	p->ackreq = wants_ack(pdl, c, limit != 0 ? limit : san_pdl_pcb_limit(pdl, c));
 	c->nb_tx_pkts++;
 }
