@@ -25,11 +25,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = os.path.join(ROOT, 'test', 'mutants.list')
 PATIENCE, PATIENCE_MIN = 20, 60     # times as long as without the mutant; seconds
+GROUP = 8                           # mutants of a file that one build takes together
 VERDICTS = {0: 'MISSED', 77: 'skipped'}     # of a test's exit status; any other has noticed
 TO_TEXT = {'stdout': subprocess.PIPE, 'stderr': subprocess.STDOUT, 'text': True}
 
@@ -187,6 +189,7 @@ class Build:
     def __init__(self, work):
         self.tree, self.dir = os.path.join(work, 'tree'), os.path.join(work, 'build')
         self.times = {}     # seconds that a test takes without a mutant
+        self.running, self.is_over = None, False
         shutil.copytree(ROOT, self.tree, symlinks=True,
                         ignore=shutil.ignore_patterns('.git', 'build', 'build-*'))
         subprocess.run(['meson', 'setup', '-Doptimization=1', '-Ddebug=false', '-Dlto=false',
@@ -209,6 +212,7 @@ class Build:
         env = {**os.environ, **conf['env'], 'SAN_CASE': mutant.case}
         with subprocess.Popen(conf['cmd'], env=env, cwd=self.dir, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as run:
+            self.running = run
             try:
                 return VERDICTS.get(run.wait(timeout), 'noticed')
             except subprocess.TimeoutExpired:
@@ -218,6 +222,12 @@ class Build:
             except subprocess.TimeoutExpired:
                 run.kill()
         return 'noticed'
+
+    def end(self):
+        """Nothing is judged any more, and what runs is terminated."""
+        self.is_over = True
+        if self.running is not None:
+            self.running.terminate()
 
     def time(self, mutant):
         """Seconds that its test takes without the mutant; text: why it does not pass."""
@@ -256,21 +266,59 @@ def recall(path):
     return commit, json.loads(read(path)).get(commit, {}) if usable else {}
 
 
-def run_all(mutants, state):
-    commit, verdicts = recall(state)
-    with tempfile.TemporaryDirectory(prefix='san-mutants-') as work:
-        build = Build(work)
-        # by file: what one mutant changed is compiled again with the next one only
+class Judges:
+    """A build for each CPU, because most tests wait; each takes mutants of one file at a time."""
+
+    def __init__(self, mutants, state):
+        self.state, self.lock = state, threading.Lock()
+        self.commit, self.verdicts = recall(state)
+        by_file = collections.defaultdict(list)
         for mutant in sorted(mutants, key=lambda m: (m.edits[0].file, m.test, m.case)):
-            if mutant.name in verdicts:
-                continue
-            start = time.monotonic()
-            verdict = verdicts[mutant.name] = build.judge(mutant)
-            print(f'{mutant.name:30} {verdict:10} {mutant.test:20} '
-                  f'{time.monotonic() - start:5.1f} s  {mutant.breaks}', flush=True)
-            if state:
-                write(json.dumps({commit: verdicts}, indent=1), state + '.new')
-                os.replace(state + '.new', state)
+            if mutant.name not in self.verdicts:
+                by_file[mutant.edits[0].file].append(mutant)
+        # what one mutant changed is compiled again with the next one only
+        self.queue = [group[i:i + GROUP] for group in by_file.values()
+                      for i in range(0, len(group), GROUP)]
+
+    def keep(self, mutant, verdict, seconds):
+        with self.lock:
+            self.verdicts[mutant.name] = verdict
+            print(f'{mutant.name:30} {verdict:10} {mutant.test:20} {seconds:5.1f} s  '
+                  f'{mutant.breaks}', flush=True)
+            if self.state:
+                write(json.dumps({self.commit: self.verdicts}, indent=1), self.state + '.new')
+                os.replace(self.state + '.new', self.state)
+
+    def work(self, build):
+        while not build.is_over:
+            with self.lock:
+                group = self.queue.pop(0) if self.queue else None
+            if group is None:
+                return
+            for mutant in group:
+                start = time.monotonic()
+                verdict = build.judge(mutant)
+                if build.is_over:
+                    return
+                self.keep(mutant, verdict, time.monotonic() - start)
+
+    def run(self):
+        nb = min(len(os.sched_getaffinity(0)), len(self.queue))
+        with tempfile.TemporaryDirectory(prefix='san-mutants-') as work, \
+                concurrent.futures.ThreadPoolExecutor(max(nb, 1)) as pool:
+            builds = [Build(os.path.join(work, str(i))) for i in range(nb)]
+            try:
+                for job in [pool.submit(self.work, build) for build in builds]:
+                    job.result()
+            finally:
+                for build in builds:
+                    build.end()
+
+
+def run_all(mutants, state):
+    judges = Judges(mutants, state)
+    judges.run()
+    verdicts = judges.verdicts
     missed = [m for m in mutants if verdicts[m.name] != 'noticed']
     for mutant in missed:
         print(f'{mutant.name}: {verdicts[mutant.name]} ({mutant.test} {mutant.case})')

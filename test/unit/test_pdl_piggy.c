@@ -2,54 +2,7 @@
 
 /* ACKs that packets of ours carry, and those that wait for one (RT-8, RT-25; design, rule 11). */
 
-#include "unit.h"
-#include "pdl_pair.h"
-
-static struct pair pair;
-static struct pair_pkt k, ack;
-
-static int
-setup(void **state)
-{
-	struct san_pdl_conf conf = pair_conf();
-
-	(void)state;
-	conf.ackreq_window = 0; /* a test asks for ACKs itself */
-	pair_open(&pair, &conf, 16, 64);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close(&pair);
-	return 0;
-}
-
-/* Data from side 0 that asks for nothing. */
-static struct pair_pkt
-data(void)
-{
-	struct pair_pkt d;
-
-	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d));
-	d.p.ackreq = false;
-	return d;
-}
-
-static enum san_drop
-arrive(const struct pair_pkt *d, enum san_verdict verdict)
-{
-	return pair_recv(&pair, 1, d, verdict);
-}
-
-static void
-forget_acked(void)
-{
-	pair.pdl[0]->nb_acked = 0;
-	pair.pdl[1]->nb_acked = 0;
-}
+#include "test_pdl_ack.h"
 
 /* ---- piggyback ---- */
 

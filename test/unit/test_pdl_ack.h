@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_PDL_ACK_H
+#define TEST_PDL_ACK_H
+
+/**
+ * @file
+ * Of the tests of ACKs: a pair of which side 0 sends data that asks for no ACK, and side 1 answers.
+ */
+
+#include "unit.h"
+#include "pdl_pair.h"
+
+static struct pair pair;
+static struct pair_pkt k, ack;
+
+static inline int
+setup(void **state)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	(void)state;
+	conf.ackreq_window = 0; /* a test asks for ACKs itself */
+	pair_open(&pair, &conf, 16, 64);
+	return 0;
+}
+
+static inline int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+/* Data from side 0 that asks for nothing. */
+static inline struct pair_pkt
+data(void)
+{
+	struct pair_pkt d;
+
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d));
+	d.p.ackreq = false;
+	return d;
+}
+
+static inline enum san_drop
+arrive(const struct pair_pkt *d, enum san_verdict verdict)
+{
+	return pair_recv(&pair, 1, d, verdict);
+}
+
+static inline void
+forget_acked(void)
+{
+	pair.pdl[0]->nb_acked = 0;
+	pair.pdl[1]->nb_acked = 0;
+}
+
+#endif /* TEST_PDL_ACK_H */
