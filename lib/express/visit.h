@@ -54,7 +54,7 @@ struct san_visit {
 	struct san_pdl_conn *c;
 	struct rte_mbuf **pkts;
 	uint16_t nb, max;
-	uint32_t limit;        /**< packets that may be under way */
+	uint32_t limit;        /**< what san_pdl_tx_header() said */
 	struct san_wire_pkt p; /**< a field that a type of packet has no use for is not written */
 	struct san_wire_tmpl tmpl;
 };

@@ -505,7 +505,10 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  */
 uint32_t san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 			   uint64_t now_ns);
-/** That of the next packet of a window in the same visit and the same *p*: only AckReq differs. */
+/**
+ * That of the next packet of a window in the same visit and the same *p*: only AckReq differs.
+ * *limit*: what san_pdl_tx_header() returned.
+ */
 void san_pdl_tx_header_next(const struct san_pdl *pdl, struct san_pdl_conn *c,
 			    struct san_wire_pkt *p, uint32_t limit);
 /**
