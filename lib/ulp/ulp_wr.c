@@ -75,32 +75,8 @@ wqe_free(struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 	qp->sq_free[qp->nb_sq_free++] = (uint16_t)(e - qp->wqes);
 }
 
-/* It ends well: nearly all do. */
-static inline void
-finish_ok(struct san_ulp *ulp, struct san_ulp_qp *qp, const struct san_ulp_wqe *e)
-{
-	const struct san_ulp_wc wc = {
-		.wr_id = e->wr_id,
-		.qp = qp->qpn,
-		.byte_len = e->req.length,
-		.op = e->wc_op,
-		.status = SAN_ST_OK,
-	};
-
-	if (e->is_signaled) {
-		san_ulp_cq_put(qp->send_cq, &wc);
-		ulp->stats.nb_wcs++;
-	} else {
-		san_ulp_cq_unreserve(qp->send_cq);
-	}
-	if (likely(e->req.type == SAN_TL_PUSH))
-		san_ulp_count_tx(qp, e->req.length);
-	else
-		san_ulp_count_rx(qp, e->req.length);
-}
-
 static void
-finish_failed(struct san_ulp *ulp, struct san_ulp_qp *qp, const struct san_ulp_wqe *e)
+fail(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
 {
 	const struct san_ulp_wc wc = {
 		.wr_id = e->wr_id,
@@ -113,15 +89,6 @@ finish_failed(struct san_ulp *ulp, struct san_ulp_qp *qp, const struct san_ulp_w
 	ulp->stats.nb_wcs++;
 	if (qp->ends && !qp->failed && qp->state == SAN_ULP_QP_BOUND)
 		san_ulp_qp_fail(ulp, qp);
-}
-
-static inline void
-finish(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe *e)
-{
-	if (likely(e->status == SAN_ST_OK))
-		finish_ok(ulp, qp, e);
-	else
-		finish_failed(ulp, qp, e);
 	wqe_free(qp, e);
 }
 
@@ -182,19 +149,6 @@ prefetch_wqe(const struct san_ulp_qp *qp)
 	rte_prefetch0(e->sge);
 }
 
-/* What is to be asked for next: all of it, or a pull's next piece, which is put into *piece*. */
-static inline const struct san_tl_req *
-next_req(const struct san_ulp *ulp, const struct san_ulp_wqe *e, struct san_tl_req *piece)
-{
-	if (likely(e->req.type != SAN_TL_PULL))
-		return &e->req;
-	*piece = e->req;
-	piece->length = RTE_MIN(e->req.length - e->submitted, ulp->conf.pull_piece);
-	piece->addr += e->submitted;
-	piece->cookie += e->submitted;
-	return piece;
-}
-
 /* How many of *n* that are posted now need not wait in the queue: nothing is before them. */
 static inline uint32_t
 room_for(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t n)
@@ -247,6 +201,19 @@ san_ulp_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, uin
 	return i;
 }
 
+/* What is to be asked for next: all of it, or a pull's next piece, which is put into *piece*. */
+static inline const struct san_tl_req *
+next_req(const struct san_ulp *ulp, const struct san_ulp_wqe *e, struct san_tl_req *piece)
+{
+	if (likely(e->req.type != SAN_TL_PULL))
+		return &e->req;
+	*piece = e->req;
+	piece->length = RTE_MIN(e->req.length - e->submitted, ulp->conf.pull_piece);
+	piece->addr += e->submitted;
+	piece->cookie += e->submitted;
+	return piece;
+}
+
 void
 san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns)
 {
@@ -279,7 +246,7 @@ san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 		if (e->status == SAN_ST_OK)
 			e->status = SAN_WC_ST_FLUSHED;
 		if (e->nb_out == 0)
-			finish(ulp, qp, e);
+			fail(ulp, qp, e);
 	}
 }
 
@@ -372,11 +339,11 @@ complete(struct san_ulp *ulp, const struct san_tl_txn *t, uint8_t status)
 			san_ulp_qp_mark(ulp, qp);
 	}
 	if (e->whole && e->nb_out == 0)
-		finish(ulp, qp, e);
+		fail(ulp, qp, e); /* what ended well is complete_run()'s */
 }
 
 /*
- * Requests that end well and are over: their entries become visible to the consumer at once.
+ * Requests that are over and ended well: their entries become visible to the consumer together.
  * Returned: how many of *t*; the next one is completed by itself.
  */
 static uint32_t
@@ -385,14 +352,12 @@ complete_run(struct san_ulp *ulp, struct san_tl_txn *const t[], uint32_t n)
 	struct san_ulp_qp *qp = ulp->qps[t[0]->req.cookie >> COOKIE_QP_SHIFT];
 	struct san_ulp_cq *cq = qp->send_cq;
 	uint32_t i, nb_wcs = 0;
-	uint64_t bytes = 0;
 
 	for (i = 0; i < n && !qp->failed; i++) {
 		struct san_ulp_wqe *e =
 			&qp->wqes[t[i]->req.cookie >> COOKIE_WQE_SHIFT & COOKIE_WQE_MASK];
 
-		if (!e->whole || e->nb_out != 1 || e->status != SAN_ST_OK ||
-		    e->req.type != SAN_TL_PUSH)
+		if (!e->whole || e->nb_out != 1 || e->status != SAN_ST_OK)
 			break;
 		SAN_ASSERT(e->used);
 		if (e->is_signaled)
@@ -403,26 +368,29 @@ complete_run(struct san_ulp *ulp, struct san_tl_txn *const t[], uint32_t n)
 				.op = e->wc_op,
 				.status = SAN_ST_OK,
 			};
-		bytes += e->req.length;
+		if (likely(e->req.type == SAN_TL_PUSH))
+			san_ulp_count_tx(qp, e->req.length);
+		else
+			san_ulp_count_rx(qp, e->req.length);
 		wqe_free(qp, e);
 	}
 	san_ulp_cq_settle(cq, i, nb_wcs);
 	ulp->stats.nb_wcs += nb_wcs;
-	qp->nb_tx += i;
-	qp->tx_bytes += bytes;
 	return i;
 }
 
 void
 san_tl_ulp_cmpl(void *arg, struct san_tl_txn *const t[], uint32_t n, uint8_t status)
 {
-	struct san_ulp *ulp = arg;
-	uint32_t i = 0;
+	uint32_t k;
 
-	if (likely(status == SAN_ST_OK))
-		i = complete_run(ulp, t, n);
-	for (; i < n; i++)
-		complete(ulp, t[i], status);
+	for (; n != 0; t += k, n -= k) {
+		k = likely(status == SAN_ST_OK) ? complete_run(arg, t, n) : 0;
+		if (likely(k != 0))
+			continue;
+		complete(arg, t[0], status);
+		k = 1;
+	}
 }
 
 void
