@@ -24,23 +24,18 @@
 #include "app_conv.h"
 #include "app_priv.h"
 #include "rtsan_priv.h"
+#include "logging.h"
 #include "san_log.h"
 
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 
-/* The answer to one request. */
-struct answer {
-	struct shmq_rep *rep;
-	int fd; /**< that goes with it */
-};
-
-static int __attribute__((format(printf, 3, 4)))
-refuse(struct answer *ans, int rc, const char *fmt, ...)
+int
+app_refuse(struct answer *ans, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(ans->rep->text, sizeof(ans->rep->text), fmt, ap);
+	vsnprintf(ans->rep.text, sizeof(ans->rep.text), fmt, ap);
 	va_end(ap);
 	return rc;
 }
@@ -54,8 +49,8 @@ guard_of(const struct app *a)
 
 /* ---- what is whose: NULL, if it is not *a*'s ---- */
 
-static struct app_qp *
-find_qp(struct app_port *port, const struct app *a, uint32_t qpn)
+struct app_qp *
+app_find_qp(struct app_port *port, const struct app *a, uint32_t qpn)
 {
 	struct app_qp *q = &port->qps[SAN_QPN_INDEX(qpn)];
 
@@ -76,14 +71,6 @@ mr_place(struct app_port *port, uint32_t key)
 	return &port->mrs[key & (port->caps.max_mrs - 1)];
 }
 
-static struct app_request *
-find_request(struct app_port *port, const struct app *a, uint64_t request)
-{
-	struct app_request *r = app_port_request(port, request);
-
-	return r->app == a && r->request == request ? r : NULL;
-}
-
 /* ---- what each may have ---- */
 
 /* Memory for *what*, if its limit allows. */
@@ -96,20 +83,8 @@ check_bytes(const struct app_port *port, const struct app *a, const char *what, 
 
 	if (bytes != 0 && bytes <= left)
 		return 0;
-	return refuse(ans, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
-		      (unsigned long long)bytes, (unsigned long long)left);
-}
-
-/* One more connection. */
-static int
-check_conns(struct app_port *port, const struct app *a, struct answer *ans)
-{
-	uint32_t max = app_port_conns_each(port);
-	uint32_t nb = dpdk_app_slots(port->ctx, a->id);
-
-	if (nb < max)
-		return 0;
-	return refuse(ans, -EAGAIN, "connection: this application has %u, its limit", nb);
+	return app_refuse(ans, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
+			  (unsigned long long)bytes, (unsigned long long)left);
 }
 
 /* One more queue pair. What programs of its user left behind counts, until it has gone. */
@@ -120,9 +95,9 @@ check_qps(struct app_port *port, const struct app *a, struct answer *ans)
 
 	if (a->nb_qps + nb_orphans < app_port_qps_each(port))
 		return 0;
-	return refuse(ans, -ENOSPC, "queue pair: this application has %u, and %u of its user's "
-				    "linger, its limit",
-		      a->nb_qps, nb_orphans);
+	return app_refuse(ans, -ENOSPC, "queue pair: this application has %u, and %u of its user's "
+					"linger, its limit",
+			  a->nb_qps, nb_orphans);
 }
 
 /* ---- hello ---- */
@@ -184,7 +159,7 @@ find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
 			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
 						i == 0 ? "" : ", ", all->ports[i].name);
 	}
-	refuse(ans, 0, "port %s: there is none; there are: %s", name, known);
+	app_refuse(ans, 0, "port %s: there is none; there are: %s", name, known);
 	return NULL;
 }
 
@@ -212,17 +187,17 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	int rc;
 
 	if (a->attached)
-		return refuse(ans, -EISCONN, "said hello before");
+		return app_refuse(ans, -EISCONN, "said hello before");
 	port = find_port(all, req, ans);
 	if (port == NULL)
 		return -ENODEV;
 	if (port->nb_attached >= all->conf->apps)
-		return refuse(ans, -EUSERS, "port %s serves %u applications, its limit",
-			      port->name, port->nb_attached);
+		return app_refuse(ans, -EUSERS, "port %s serves %u applications, its limit",
+				  port->name, port->nb_attached);
 	if (count_of(all, a->uid) >= all->conf->apps_per_uid)
-		return refuse(ans, -EUSERS, "the daemon serves %u applications of user %u, "
-					    "the limit",
-			      count_of(all, a->uid), a->uid);
+		return app_refuse(ans, -EUSERS, "the daemon serves %u applications of user %u, "
+						"the limit",
+				  count_of(all, a->uid), a->uid);
 	rc = make_ctl(port, a, &ans->fd);
 	if (rc != 0) {
 		a->over = true; /* half of it is there */
@@ -231,47 +206,72 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	a->attached = true;
 	all->nb_attached++;
 	port->nb_attached++;
-	SAN_LOG(DRIVER, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
-		(int)a->pid, a->uid);
-	fill_hello(port, a, ans->rep);
+	LOG_OF(a->uid, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
+	       (int)a->pid, a->uid);
+	fill_hello(port, a, &ans->rep);
 	return 0;
 }
 
 /* ---- regions ---- */
 
 static int
-serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 	     struct answer *ans)
 {
-	struct rtsan_provider_mr mr = {.length = req->mr.length, .access = req->mr.access};
-	struct app_mr *place;
-	struct app_mem mem;
-	const char *why;
 	int rc;
 
-	if (fd < 0)
-		return refuse(ans, -EINVAL, "region: no descriptor of its memory");
+	if (p == NULL)
+		return app_refuse(ans, -EINVAL, "region: no descriptor of its memory");
 	if (a->nb_mrs >= port->conf->app_regions)
-		return refuse(ans, -ENOSPC, "region: this application has %u, its limit",
-			      a->nb_mrs);
+		return app_refuse(ans, -ENOSPC, "region: this application has %u, its limit",
+				  a->nb_mrs);
 	rc = check_bytes(port, a, "region", req->mr.length, ans);
+	if (rc == 0 && p->why[0] != '\0')
+		return app_refuse(ans, -EINVAL, "region: its memory %s", p->why);
+	if (rc == 0)
+		rc = app_mem_import(&a->growing, p->memory, req->mr.offset, req->mr.length,
+				    guard_of(a));
 	if (rc != 0)
 		return rc;
-	rc = app_mem_import(&mem, fd, req->mr.offset, req->mr.length, guard_of(a), &why);
+	a->asked = NULL;
+	a->grows = *req;
+	return -EINPROGRESS;
+}
+
+/* Its memory is there. */
+static int
+add_region(struct app *a, struct answer *ans)
+{
+	const struct shmq_req *req = &a->grows;
+	struct rtsan_provider_mr mr = {
+		.addr = a->growing.mem,
+		.length = req->mr.length,
+		.access = req->mr.access,
+	};
+	struct app_port *port = a->port;
+	int rc = dpdk_mr_add(port->ctx, a->id, req->mr.addr, &mr);
+
 	if (rc != 0)
-		return refuse(ans, rc, "region: its memory %s", why);
-	mr.addr = mem.mem;
-	rc = dpdk_mr_add(port->ctx, a->id, req->mr.addr, &mr);
-	if (rc != 0) {
-		app_mem_end(&mem);
 		return rc;
-	}
-	place = mr_place(port, mr.key);
-	*place = (struct app_mr){.app = a, .key = mr.key, .mem = mem};
+	*mr_place(port, mr.key) = (struct app_mr){.app = a, .key = mr.key, .mem = a->growing};
+	a->growing.mem = NULL;
 	a->nb_mrs++;
 	a->bytes += mr.length;
-	ans->rep->id = mr.key;
+	ans->rep.id = mr.key;
 	return 0;
+}
+
+int
+app_grow(struct app *a)
+{
+	int rc = app_mem_populate(&a->growing);
+
+	if (rc > 0)
+		return -EINPROGRESS;
+	rc = rc == 0 ? add_region(a, &a->ans) :
+		       app_refuse(&a->ans, rc, "region: its memory can't be mapped");
+	app_mem_end(&a->growing, a->uid);
+	return rc;
 }
 
 int
@@ -283,27 +283,27 @@ app_del_mr(struct app_port *port, struct app_mr *mr)
 		return rc;
 	mr->app->nb_mrs--;
 	mr->app->bytes -= mr->mem.bytes;
-	app_mem_end(&mr->mem);
+	app_mem_end(&mr->mem, mr->app->uid);
 	mr->app = NULL;
 	return 0;
 }
 
 static int
-serve_mr_del(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_mr_del(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 	     struct answer *ans)
 {
 	struct app_mr *mr = mr_place(port, req->id);
 
-	(void)fd;
+	(void)p;
 	if (mr->app != a || mr->key != req->id)
-		return refuse(ans, -ENOENT, "region: none with key 0x%x", req->id);
+		return app_refuse(ans, -ENOENT, "region: none with key 0x%x", req->id);
 	return app_del_mr(port, mr);
 }
 
 /* ---- completion queues ---- */
 
 static int
-serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 		struct answer *ans)
 {
 	uint32_t id, depth;
@@ -311,16 +311,18 @@ serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req
 	size_t bytes;
 	int rc;
 
-	(void)fd;
+	(void)p;
 	if (a->nb_cqs >= port->conf->app_cqs)
-		return refuse(ans, -ENOSPC, "completion queue: this application has %u, its limit",
-			      a->nb_cqs);
+		return app_refuse(ans, -ENOSPC,
+				  "completion queue: this application has %u, its limit",
+				  a->nb_cqs);
 	if (req->cq.depth == 0 || req->cq.depth > CQ_DEPTH_MAX)
-		return refuse(ans, -EINVAL, "completion queue: depth %u", req->cq.depth);
+		return app_refuse(ans, -EINVAL, "completion queue: depth %u", req->cq.depth);
 	for (id = 0; id < port->caps.max_cqs && port->cqs[id].app != NULL; id++)
 		;
 	if (id == port->caps.max_cqs)
-		return refuse(ans, -ENOSPC, "completion queue: all %u are in use; see cqs=", id);
+		return app_refuse(ans, -ENOSPC, "completion queue: all %u are in use; see cqs=",
+				  id);
 	depth = san_ulp_cq_depth(req->cq.depth);
 	q = &port->cqs[id];
 	bytes = san_cq_bytes(depth);
@@ -332,14 +334,14 @@ serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req
 	q->wake_sock = -1;
 	rc = dpdk_cq_create(port->ctx, depth, q->mem.mem, &q->cq);
 	if (rc != 0) {
-		app_mem_end(&q->mem);
+		app_mem_end(&q->mem, a->uid);
 		return rc;
 	}
 	q->app = a;
 	a->bytes += bytes;
 	a->nb_cqs++;
-	ans->rep->cq.id = id;
-	ans->rep->cq.depth = depth;
+	ans->rep.cq.id = id;
+	ans->rep.cq.depth = depth;
 	return 0;
 }
 
@@ -353,38 +355,38 @@ app_del_cq(struct app_port *port, struct app_cq *q)
 	if (q->wake_sock >= 0)
 		close(q->wake_sock);
 	q->app->bytes -= q->mem.bytes;
-	app_mem_end(&q->mem);
+	app_mem_end(&q->mem, q->app->uid);
 	q->app->nb_cqs--;
 	q->app = NULL;
 	return 0;
 }
 
 static int
-serve_cq_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_cq_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 		 struct answer *ans)
 {
 	struct app_cq *q = find_cq(port, a, req->id);
 
-	(void)fd;
+	(void)p;
 	if (q == NULL)
-		return refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
+		return app_refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
 	return app_del_cq(port, q);
 }
 
 /* ---- waiting (AFC-19) ---- */
 
 static int
-serve_cq_fd(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_cq_fd(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 	    struct answer *ans)
 {
 	struct app_cq *q = find_cq(port, a, req->id);
 	int rc;
 
-	(void)fd;
+	(void)p;
 	if (q == NULL)
-		return refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
+		return app_refuse(ans, -ENOENT, "completion queue: none with number %u", req->id);
 	if (q->wake_sock >= 0)
-		return refuse(ans, -EEXIST, "completion queue %u: has its descriptor", req->id);
+		return app_refuse(ans, -EEXIST, "completion queue %u: has its descriptor", req->id);
 	rc = shmq_pair(&q->wake_sock, &ans->fd);
 	if (rc == 0)
 		dpdk_cq_watch(port->ctx, q->cq, q->wake_sock);
@@ -392,24 +394,24 @@ serve_cq_fd(struct app_port *port, struct app *a, const struct shmq_req *req, in
 }
 
 static int
-serve_event_fd(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_event_fd(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 	       struct answer *ans)
 {
 	(void)port;
 	(void)req;
-	(void)fd;
+	(void)p;
 	if (a->wake_sock >= 0)
-		return refuse(ans, -EEXIST, "events: has their descriptor");
+		return app_refuse(ans, -EEXIST, "events: has their descriptor");
 	return shmq_pair(&a->wake_sock, &ans->fd);
 }
 
 static int
-serve_wake_fd(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_wake_fd(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 	      struct answer *ans)
 {
-	(void)fd;
+	(void)p;
 	if (!port->sleeps || req->id >= port->caps.nb_lcores)
-		return refuse(ans, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
+		return app_refuse(ans, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
 	ans->fd = dup(a->wake_fds[req->id]);
 	return ans->fd < 0 ? -errno : 0;
 }
@@ -439,7 +441,7 @@ make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf, st
 	conf->wq = mem.mem;
 	rc = dpdk_qp_create(port->ctx, a->id, conf);
 	if (rc != 0) {
-		app_mem_end(&mem);
+		app_mem_end(&mem, a->uid);
 		return rc;
 	}
 	port->qps[SAN_QPN_INDEX(conf->qp)] = (struct app_qp){
@@ -454,7 +456,7 @@ make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf, st
 }
 
 static int
-serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 		struct answer *ans)
 {
 	const struct app_cq *send_cq = find_cq(port, a, req->qp.send_cq);
@@ -466,20 +468,20 @@ serve_qp_create(struct app_port *port, struct app *a, const struct shmq_req *req
 	struct rtsan_stream_attr stream;
 	int rc = check_qps(port, a, ans);
 
-	(void)fd;
+	(void)p;
 	if (rc != 0)
 		return rc;
 	if (send_cq == NULL || recv_cq == NULL)
-		return refuse(ans, -EINVAL, "queue pair: no such completion queue");
+		return app_refuse(ans, -EINVAL, "queue pair: no such completion queue");
 	if (!is_depth(conf.sq_depth) || !is_depth(conf.rq_depth))
-		return refuse(ans, -EINVAL, "queue pair: depths %u, %u", conf.sq_depth,
-			      conf.rq_depth);
+		return app_refuse(ans, -EINVAL, "queue pair: depths %u, %u", conf.sq_depth,
+				  conf.rq_depth);
 	conf.send_cq = send_cq->cq;
 	conf.recv_cq = recv_cq->cq;
 	conf.stream = app_conv_stream(&req->qp.stream, &stream);
 	rc = make_qp(port, a, &conf, ans);
 	if (rc == 0)
-		ans->rep->id = conf.qp;
+		ans->rep.id = conf.qp;
 	return rc;
 }
 
@@ -488,239 +490,49 @@ app_del_qp(struct app_port *port, struct app_qp *q)
 {
 	dpdk_qp_destroy(port->ctx, q->qpn);
 	q->app->bytes -= q->mem.bytes + q->stream_bytes;
-	app_mem_end(&q->mem);
+	app_mem_end(&q->mem, q->app->uid);
 	q->app->nb_qps--;
 	q->app = NULL;
 }
 
 static int
-serve_qp_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_qp_destroy(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 		 struct answer *ans)
 {
-	struct app_qp *q = find_qp(port, a, req->id);
+	struct app_qp *q = app_find_qp(port, a, req->id);
 
-	(void)fd;
+	(void)p;
 	if (q == NULL)
-		return refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
+		return app_refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
 	app_del_qp(port, q);
 	return 0;
-}
-
-/* ---- connections ---- */
-
-/* 0: the port's. */
-/* Who listens or connects: may he, there? What TCP sockets are carried by is for these. */
-static int
-check_conn(const struct app_port *port, const struct app *a, uint64_t service, uint16_t pkey,
-	   struct answer *ans)
-{
-	if (socks_is_service(service))
-		return refuse(ans, -EACCES,
-			      "service 0x%016" PRIx64 ": kept for carried TCP sockets", service);
-	if (pkey == 0)
-		pkey = port->ctx->param.pkey;
-	if (partition_may(&port->conf->partitions, pkey, &a->user))
-		return 0;
-	return refuse(ans, -EACCES, "partition 0x%04x: not for this user; see [partitions]", pkey);
-}
-
-static int
-serve_listen(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
-	     struct answer *ans)
-{
-	struct app_listener *l;
-	int rc;
-
-	(void)fd;
-	if (req->conn.backlog == 0)
-		return refuse(ans, -EINVAL, "listen: backlog must be at least 1");
-	rc = check_conn(port, a, req->conn.service, req->conn.pkey, ans);
-	if (rc != 0)
-		return rc;
-	if (a->nb_listeners >= port->conf->app_listeners)
-		return refuse(ans, -ENOSPC, "listen: this application has %u listeners, its limit",
-			      a->nb_listeners);
-	l = calloc(1, sizeof(*l));
-	if (l == NULL)
-		return -ENOMEM;
-	l->app = a;
-	l->id = ++port->next_listener;
-	l->cookie = req->conn.id;
-	l->service = req->conn.service;
-	l->pkey = req->conn.pkey;
-	rc = dpdk_listen(port->ctx, l->service, l->pkey, req->conn.backlog, l->id);
-	if (rc != 0) {
-		free(l);
-		return rc;
-	}
-	LIST_INSERT_HEAD(&port->listeners, l, link);
-	a->nb_listeners++;
-	return 0;
-}
-
-void
-app_del_listener(struct app_port *port, struct app_listener *l)
-{
-	dpdk_unlisten(port->ctx, l->service, l->pkey);
-	LIST_REMOVE(l, link);
-	l->app->nb_listeners--;
-	free(l);
-}
-
-static int
-serve_unlisten(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
-	       struct answer *ans)
-{
-	struct app_listener *l;
-
-	(void)fd;
-	LIST_FOREACH(l, &port->listeners, link) {
-		if (l->app == a && l->service == req->conn.service && l->pkey == req->conn.pkey) {
-			app_del_listener(port, l);
-			return 0;
-		}
-	}
-	return refuse(ans, -ENOENT, "unlisten: does not listen there");
-}
-
-/* As librtsan would have checked it. */
-static int
-take_param(const struct shmq_param *from, struct rtsan_conn_param *to, struct answer *ans)
-{
-	memset(to, 0, sizeof(*to));
-	if (!from->given)
-		return 0;
-	if (from->order > RTSAN_ENDING)
-		return refuse(ans, -EINVAL, "connection: order %u is unknown", from->order);
-	if (from->private_len > RTSAN_PRIVATE_MAX)
-		return refuse(ans, -EINVAL, "connection: private data of %u bytes, at most %u",
-			      from->private_len, RTSAN_PRIVATE_MAX);
-	to->order = from->order;
-	to->pkey = from->pkey;
-	to->window = from->window;
-	to->first_window = from->first_window;
-	to->max_txn = from->max_txn;
-	to->msg_limit = from->msg_limit;
-	to->rnr_ms = from->rnr_ms;
-	to->keepalive_ms = from->keepalive_ms;
-	to->private_len = from->private_len;
-	to->private_data = from->private_data;
-	return 0;
-}
-
-/* The queue pair of a request about connections, if nothing is wrong with it. */
-static int
-take_qp(struct app_port *port, struct app *a, uint32_t qpn, struct answer *ans)
-{
-	const char *fault;
-
-	if (find_qp(port, a, qpn) == NULL)
-		return refuse(ans, -ENOENT, "queue pair: none with number 0x%x", qpn);
-	fault = dpdk_qp_fault(port->ctx, qpn);
-	if (fault != NULL)
-		return refuse(ans, -EBADMSG, "queue pair: ended for an entry with %s", fault);
-	return 0;
-}
-
-static int
-serve_connect(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
-	      struct answer *ans)
-{
-	struct rtsan_conn_param param;
-	char peer[SHMQ_PEER + 1] = "";
-	int rc = take_qp(port, a, req->conn.id, ans);
-
-	(void)fd;
-	if (rc == 0)
-		rc = take_param(&req->conn.param, &param, ans);
-	if (rc == 0)
-		rc = check_conns(port, a, ans);
-	if (rc != 0)
-		return rc;
-	rc = check_conn(port, a, req->conn.service, param.pkey, ans);
-	if (rc != 0)
-		return rc;
-	memcpy(peer, req->conn.peer, SHMQ_PEER);
-	return dpdk_connect(port->ctx, req->conn.id, peer, req->conn.service, &param);
-}
-
-static int
-serve_accept(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
-	     struct answer *ans)
-{
-	struct app_request *r = find_request(port, a, req->conn.request);
-	struct rtsan_conn_param param;
-	int rc = take_qp(port, a, req->conn.id, ans);
-
-	(void)fd;
-	if (rc == 0)
-		rc = take_param(&req->conn.param, &param, ans);
-	if (rc != 0)
-		return rc;
-	if (r == NULL)
-		return refuse(ans, -ENOENT, "accept: no such request");
-	rc = check_conns(port, a, ans);
-	if (rc != 0)
-		return rc;
-	rc = dpdk_accept(port->ctx, req->conn.request, req->conn.id, &param);
-	if (rc == 0 || rc == -ENOENT)
-		r->app = NULL;
-	return rc;
-}
-
-static int
-serve_reject(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
-	     struct answer *ans)
-{
-	struct app_request *r = find_request(port, a, req->conn.request);
-	struct rtsan_conn_param param;
-	int rc = take_param(&req->conn.param, &param, ans);
-
-	(void)fd;
-	if (rc != 0)
-		return rc;
-	if (r == NULL)
-		return refuse(ans, -ENOENT, "reject: no such request");
-	r->app = NULL;
-	return dpdk_reject(port->ctx, req->conn.request, param.private_data, param.private_len);
-}
-
-static int
-serve_disconnect(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
-		 struct answer *ans)
-{
-	(void)fd;
-	if (find_qp(port, a, req->id) == NULL)
-		return refuse(ans, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	return dpdk_disconnect(port->ctx, req->id);
 }
 
 /* ---- sockets ---- */
 
 static int
-serve_sock(struct app_port *port, struct app *a, const struct shmq_req *req, int fd,
+serve_sock(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
 	   struct answer *ans)
 {
-	return socks_serve(port, a, req, fd, ans->rep, &ans->fd);
+	return socks_serve(port, a, req, p, &ans->rep, &ans->fd);
 }
 
 /* ---- requests ---- */
 
 /* All but the hello, which chooses the port. */
-static int (*const serve[])(struct app_port *port, struct app *a, const struct shmq_req *req,
-			    int fd, struct answer *ans) = {
+static app_serve_fn *const serve[] = {
 	[SHMQ_MR_ADD] = serve_mr_add,
 	[SHMQ_MR_DEL] = serve_mr_del,
 	[SHMQ_CQ_CREATE] = serve_cq_create,
 	[SHMQ_CQ_DESTROY] = serve_cq_destroy,
 	[SHMQ_QP_CREATE] = serve_qp_create,
 	[SHMQ_QP_DESTROY] = serve_qp_destroy,
-	[SHMQ_LISTEN] = serve_listen,
-	[SHMQ_UNLISTEN] = serve_unlisten,
-	[SHMQ_CONNECT] = serve_connect,
-	[SHMQ_ACCEPT] = serve_accept,
-	[SHMQ_REJECT] = serve_reject,
-	[SHMQ_DISCONNECT] = serve_disconnect,
+	[SHMQ_LISTEN] = app_conn_listen,
+	[SHMQ_UNLISTEN] = app_conn_unlisten,
+	[SHMQ_CONNECT] = app_conn_connect,
+	[SHMQ_ACCEPT] = app_conn_accept,
+	[SHMQ_REJECT] = app_conn_reject,
+	[SHMQ_DISCONNECT] = app_conn_disconnect,
 	[SHMQ_CQ_FD] = serve_cq_fd,
 	[SHMQ_EVENT_FD] = serve_event_fd,
 	[SHMQ_WAKE_FD] = serve_wake_fd,
@@ -750,47 +562,62 @@ static const bool is_begin[SHMQ_TYPES] = {
 };
 
 static int
-serve_one(struct apps *all, struct app *a, const struct shmq_req *req, int fd, struct answer *ans)
+serve_one(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p)
 {
 	bool is_hello = req->type == SHMQ_HELLO;
+	struct answer *ans = &a->ans;
 
+	memset(&ans->rep, 0, sizeof(ans->rep));
+	ans->fd = -1;
+	rtsan_error_clear();
 	if (req->magic != SHMQ_MAGIC)
-		return refuse(ans, -EPROTO, "not a request");
+		return app_refuse(ans, -EPROTO, "not a request");
 	if (req->abi != SHMQ_ABI)
-		return refuse(ans, -EPROTO, "the daemon speaks version %u, the library %u",
-			      SHMQ_ABI,
-			      req->abi);
+		return app_refuse(ans, -EPROTO, "the daemon speaks version %u, the library %u",
+				  SHMQ_ABI,
+				  req->abi);
 	if (!is_hello && (req->type >= RTE_DIM(serve) || serve[req->type] == NULL))
-		return refuse(ans, -EPROTO, "request of an unknown kind, %u", req->type);
+		return app_refuse(ans, -EPROTO, "request of an unknown kind, %u", req->type);
 	if (all->closing && is_begin[req->type])
-		return refuse(ans, -ESHUTDOWN, "the daemon is about to end");
+		return app_refuse(ans, -ESHUTDOWN, "the daemon is about to end");
 	if (is_hello)
 		return serve_hello(all, a, req, ans);
 	if (!a->attached)
-		return refuse(ans, -EPROTO, "no hello before");
-	return serve[req->type](a->port, a, req, fd, ans);
+		return app_refuse(ans, -EPROTO, "no hello before");
+	return serve[req->type](a->port, a, req, p, ans);
 }
 
 void
-app_serve(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
-	  struct shmq_rep *rep, int *out_fd)
+app_answer(struct apps *all, struct app *a, int rc)
 {
-	struct answer ans = {.rep = rep, .fd = -1};
-	int rc;
+	struct answer *ans = &a->ans;
 
-	memset(rep, 0, sizeof(*rep));
-	rtsan_error_clear();
-	rc = serve_one(all, a, req, fd, &ans);
+	if (rc == -EINPROGRESS)
+		return;
 	if (rc != 0) {
 		/* one that failed after it had made its memory keeps none of it */
-		if (ans.fd >= 0)
-			close(ans.fd);
-		ans.fd = -1;
-		if (rep->text[0] == '\0' && rtsan_error_is_set())
-			snprintf(rep->text, sizeof(rep->text), "%s", rtsan_error());
+		if (ans->fd >= 0)
+			close(ans->fd);
+		ans->fd = -1;
+		if (ans->rep.text[0] == '\0' && rtsan_error_is_set())
+			snprintf(ans->rep.text, sizeof(ans->rep.text), "%s", rtsan_error());
 	}
-	rep->magic = SHMQ_MAGIC;
-	rep->abi = SHMQ_ABI;
-	rep->rc = rc;
-	*out_fd = ans.fd;
+	ans->rep.magic = SHMQ_MAGIC;
+	ans->rep.abi = SHMQ_ABI;
+	ans->rep.rc = rc;
+	/* one that asks without reading the answers is of no use */
+	a->over |= shmq_send(a->sock, &ans->rep, sizeof(ans->rep), ans->fd, false) != 0;
+	app_end_job(all, a);
+}
+
+void
+app_serve(struct apps *all, struct app *a, const struct shmq_req *req)
+{
+	app_answer(all, a, serve_one(all, a, req, NULL));
+}
+
+void
+app_serve_passed(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p)
+{
+	app_answer(all, a, serve_one(all, a, req, p));
 }

@@ -15,6 +15,7 @@
 
 #include "app_port.h"
 #include "conf.h"
+#include "helper.h"
 #include "shmq.h"
 #include "socks.h"
 
@@ -27,6 +28,21 @@ struct app_event {
 
 #define APP_NAME 16 /* the kernel's length */
 
+/** The answer to one request. */
+struct answer {
+	struct shmq_rep rep;
+	int fd; /**< that goes with it, or -1 */
+};
+
+/** What came with a request, as a helper has seen it; there is none without a descriptor. */
+struct passed {
+	struct helper *helper;
+	const struct helper_facts *facts;
+	int32_t handle;  /**< the helper's for a socket, or -1: closed unless somebody takes it */
+	int memory;      /**< memory that is as it should be, or -1; stays the caller's */
+	const char *why; /**< what is wrong with memory */
+};
+
 struct app {
 	struct app_port *port; /**< that it chose; NULL: it has said nothing yet */
 	uint16_t id;           /**< of that port's, once attached */
@@ -37,7 +53,14 @@ struct app {
 	struct partition_user user;
 	bool attached;          /**< has said hello */
 	bool over;              /**< to be destroyed */
-	bool is_paused;         /**< the server does not read its requests for the moment */
+	uint64_t job;           /**< its request that is under way and not answered; 0: none */
+	uint64_t job_ns;        /**< since when; or since when it is paused */
+	struct helper *asked;   /**< that it waits for; NULL: it waits for its memory */
+	struct answer ans;      /**< as far as it is known */
+	struct app_mem growing; /**< a region that is being mapped */
+	struct shmq_req grows;  /**< the request for it */
+	uint64_t grown_at;      /**< its last step; see nb_grown */
+	bool is_paused;         /**< its requests are not read for the moment */
 	uint64_t hello_ns;      /**< until then it must say hello */
 	struct app_mem ctl_mem; /**< and *ctl*, the same, once attached */
 	struct shmq_ctl *ctl;
@@ -62,6 +85,9 @@ struct apps {
 	list;
 	bool closing; /**< nothing new is begun */
 	uint32_t nb, nb_attached;
+	int epoll;         /**< where their sockets are watched */
+	uint64_t last_job; /**< that was given away */
+	uint64_t nb_grown; /**< steps of regions that are mapped */
 };
 
 /** Without ports. */
@@ -73,23 +99,30 @@ void apps_fini(struct apps *all);
 
 /**
  * Somebody has connected: *sock* is the application's now. NULL: no more of them, or no
- * memory.
+ * memory; then it is closed.
  */
 struct app *app_create(struct apps *all, int sock, uint64_t now_ns);
-/** Close *sock*, at the other end of which is *uid*; without waiting for what lies in it. */
-void app_hang_up(int sock, uid_t uid);
 /** It is gone: so is everything that it held. */
 void app_destroy(struct apps *all, struct app *a);
 /**
- * Do what it asks.
+ * Its next request. One with descriptors stays where it is: the helper of its user fetches it, and
+ * until it is answered no other one is read.
  *
- * @param fd
- *   What came with it, or -1; stays the caller's.
- * @param out_fd
- *   What goes with the answer, or -1; is the caller's.
+ * @return
+ *   1: it is in *req*; 0: a helper fetches it; -EAGAIN: there is none; -EBUSY: not now, its user's
+ *   helper is late, or has none; -ENOTCONN, -EPROTO: it is of no use any more.
  */
-void app_serve(struct apps *all, struct app *a, const struct shmq_req *req, int fd,
-	       struct shmq_rep *rep, int *out_fd);
+int app_next(struct apps *all, struct app *a, struct shmq_req *req);
+/** Do what a request asks for that came without descriptors, and answer it. */
+void app_serve(struct apps *all, struct app *a, const struct shmq_req *req);
+/** A helper has answered a question. Its descriptor *fd*, or -1, is the callee's. */
+void apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
+/** A helper has ended. */
+void apps_helper_gone(struct apps *all, struct helper *h);
+/** What has waited for too long, or goes in steps: when to call again. */
+uint64_t apps_step(struct apps *all, uint64_t now_ns);
+/** Does an application wait for the answer to a request? */
+bool apps_are_waiting(const struct apps *all);
 /**
  * Give events of the engines to those they are for, and be woken for the next ones. True: some
  * have no room, try again soon.

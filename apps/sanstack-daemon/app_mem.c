@@ -1,12 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * DESIGN NOTES
+ *
+ * To map a region of 4 GiB takes a second, and to free it half of one, in which nobody else would
+ * be served. So page tables come and go in steps of STEP bytes; and the last close(), which frees
+ * the memory, is a helper's.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "app_mem.h"
+#include "helper.h"
 #include "shmq.h"
 #include "shmq_guard.h"
+
+#define STEP ((size_t)8 << 20)
+
+/** Memory that goes in steps. */
+struct going {
+	struct app_mem m;
+	uid_t uid;
+	STAILQ_ENTRY(going)
+	link;
+};
+
+static STAILQ_HEAD(, going) all_going = STAILQ_HEAD_INITIALIZER(all_going);
 
 /* Mapped; *m* keeps a descriptor of its own. */
 static int
@@ -26,21 +51,31 @@ app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16_t owner
 {
 	int rc;
 
-	*m = (struct app_mem){.bytes = bytes};
+	*m = (struct app_mem){.bytes = bytes, .populated = bytes};
 	rc = shmq_mem_create(name, bytes, &m->mem, out_fd);
 	return rc == 0 ? keep(m, *out_fd, owner) : rc;
 }
 
 int
-app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner,
-	       const char **why)
+app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner)
 {
 	int rc;
 
-	*m = (struct app_mem){.bytes = bytes, .offset = offset};
-	rc = shmq_mem_map(fd, offset, bytes, &m->mem, why);
-	*why = rc == 0 ? "can't be kept" : *why;
+	*m = (struct app_mem){.bytes = bytes, .offset = offset, .is_theirs = true};
+	rc = shmq_mem_map(fd, offset, bytes, &m->mem);
 	return rc == 0 ? keep(m, fd, owner) : rc;
+}
+
+int
+app_mem_populate(struct app_mem *m)
+{
+	size_t n = RTE_MIN(m->bytes - m->populated, STEP);
+	int rc = shmq_mem_populate((uint8_t *)m->mem + m->populated, n);
+
+	if (rc != 0)
+		return rc;
+	m->populated += n;
+	return m->populated < m->bytes;
 }
 
 int
@@ -53,13 +88,47 @@ app_mem_take(struct app_mem *m, uint16_t owner)
 	return rc;
 }
 
-void
-app_mem_end(struct app_mem *m)
+static void
+end_now(const struct app_mem *m)
 {
+	shmq_mem_unmap(m->mem, m->bytes);
+	close(m->fd);
+}
+
+void
+app_mem_end(struct app_mem *m, uid_t uid)
+{
+	struct going *g;
+
 	if (m->mem == NULL)
 		return;
 	shmq_guard_del(m->guard);
-	shmq_mem_unmap(m->mem, m->bytes);
-	close(m->fd); /* of a memfd: at once */
+	g = m->is_theirs ? malloc(sizeof(*g)) : NULL;
+	if (g == NULL) {
+		end_now(m);
+	} else {
+		*g = (struct going){.m = *m, .uid = uid};
+		STAILQ_INSERT_TAIL(&all_going, g, link);
+	}
 	m->mem = NULL;
+}
+
+bool
+app_mem_step(void)
+{
+	struct going *g = STAILQ_FIRST(&all_going);
+	size_t n;
+
+	if (g == NULL)
+		return false;
+	n = RTE_MIN(g->m.bytes, STEP);
+	shmq_mem_unmap(g->m.mem, n);
+	g->m.mem = (uint8_t *)g->m.mem + n;
+	g->m.bytes -= n;
+	if (g->m.bytes == 0) {
+		helpers_close(g->m.fd, g->uid);
+		STAILQ_REMOVE_HEAD(&all_going, link);
+		free(g);
+	}
+	return !STAILQ_EMPTY(&all_going);
 }

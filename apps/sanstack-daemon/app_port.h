@@ -80,6 +80,7 @@ struct app_port {
 	struct app_request *requests; /**< see app_port_request() */
 	struct sock_entry *socks;     /**< max_socks of them; see socks.h */
 	uint32_t nb_socks;
+	uint32_t last_sock;        /**< number of the last one */
 	uint64_t nb_streams[2];    /**< that were connected; and accepted */
 	uint64_t nb_socks_refused; /**< for lack of room */
 	int epoll;                 /**< where their descriptors are watched */

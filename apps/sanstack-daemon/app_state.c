@@ -230,6 +230,7 @@ load_app(struct apps *all, struct state *st)
 		return -EPROTO;
 	}
 	a->port = port != NO_PORT ? &all->ports[port] : NULL;
+	a->is_paused = false;
 	a->sock = state_get_fd(st, a->sock);
 	a->wake_sock = state_get_fd(st, a->wake_sock);
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "app_priv.h"
-#include "closer.h"
 #include "san_assert.h"
+#include "logging.h"
 #include "san_log.h"
 #include "san_time.h"
 #include "shmq_guard.h"
@@ -89,6 +89,33 @@ strangers_of(const struct apps *all, uid_t uid)
 	return n;
 }
 
+static bool
+has_app(const struct apps *all, uid_t uid)
+{
+	const struct app *a;
+
+	LIST_FOREACH(a, &all->list, link)
+		if (a->uid == uid)
+			return true;
+	return false;
+}
+
+/* The helper of its user takes what lies unread in it, and ends with its last application. */
+static void
+hang_up(const struct apps *all, int sock, uid_t uid)
+{
+	helpers_hang_up(sock, uid);
+	if (!has_app(all, uid))
+		helpers_leave(uid);
+}
+
+static bool
+has_room(const struct apps *all, uid_t uid)
+{
+	return all->nb - all->nb_attached < all->conf->strangers &&
+		strangers_of(all, uid) < all->conf->strangers - all->conf->strangers / 4;
+}
+
 struct app *
 app_create(struct apps *all, int sock, uint64_t now_ns)
 {
@@ -98,18 +125,21 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	int i;
 
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	if (all->nb - all->nb_attached >= all->conf->strangers ||
-	    strangers_of(all, cred.uid) >= all->conf->strangers - all->conf->strangers / 4)
+	shmq_peek_init(sock);
+	a = has_room(all, cred.uid) ? calloc(1, sizeof(*a)) : NULL;
+	if (a == NULL) {
+		LOG_OF(cred.uid, WARNING, "pid=%d uid=%u: connections=%u: one more is refused",
+		       (int)cred.pid, cred.uid, all->nb);
+		hang_up(all, sock, cred.uid);
 		return NULL;
-	a = calloc(1, sizeof(*a));
-	if (a == NULL)
-		return NULL;
+	}
 	a->hello_ns = now_ns + HELLO_NS;
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
 	partition_user_of(sock, &a->user);
 	a->wake_sock = -1;
+	a->ans.fd = -1;
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		a->wake_fds[i] = -1;
 	read_name(a);
@@ -117,23 +147,6 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	all->nb++;
 	LIST_INSERT_HEAD(&all->list, a, link);
 	return a;
-}
-
-/* What its user passed and we have not read would go with the socket, and may take its time. */
-void
-app_hang_up(int sock, uid_t uid)
-{
-	int rc, fds[SHMQ_FDS];
-	struct shmq_req req;
-	uint32_t nb;
-
-	shmq_hang_up(sock);
-	do {
-		rc = shmq_recv_fds(sock, &req, sizeof(req), fds, &nb);
-		while (nb > 0)
-			closer_put(fds[--nb], uid);
-	} while (rc == 0 || rc == -EPROTO);
-	close(sock);
 }
 
 static void
@@ -186,7 +199,7 @@ app_destroy(struct apps *all, struct app *a)
 		release(a->port, a);
 	if (a->ctl != NULL) {
 		dpdk_app_del(a->port->ctx, a->id);
-		app_mem_end(&a->ctl_mem);
+		app_mem_end(&a->ctl_mem, a->uid);
 		socks_left(a->port);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
@@ -194,8 +207,8 @@ app_destroy(struct apps *all, struct app *a)
 		free(ev);
 	}
 	if (a->attached) {
-		SAN_LOG(DRIVER, INFO, "app=%u port=%s pid=%d gone", a->id, a->port->name,
-			(int)a->pid);
+		LOG_OF(a->uid, INFO, "app=%u port=%s pid=%d gone", a->id, a->port->name,
+		       (int)a->pid);
 		all->nb_attached--;
 		a->port->nb_attached--;
 	}
@@ -206,9 +219,12 @@ app_destroy(struct apps *all, struct app *a)
 		close(a->wake_sock);
 	if (a->id != 0)
 		a->port->used[a->id] = false;
-	app_hang_up(a->sock, a->uid);
+	if (a->ans.fd >= 0)
+		close(a->ans.fd);
+	app_mem_end(&a->growing, a->uid);
 	LIST_REMOVE(a, link);
 	all->nb--;
+	hang_up(all, a->sock, a->uid);
 	free(a);
 }
 
@@ -415,9 +431,9 @@ apps_failed(struct apps *all)
 		LIST_FOREACH(a, &all->list, link) {
 			if (a->ctl == NULL || app_port_guard_id(a->port, a->id) != id || a->over)
 				continue;
-			SAN_LOG(DRIVER, ERR, "app=%u port=%s pid=%d: its memory failed (SIGBUS); "
-					     "it ends",
-				a->id, a->port->name, (int)a->pid);
+			LOG_OF(a->uid, ERR, "app=%u port=%s pid=%d: its memory failed (SIGBUS); "
+					    "it ends",
+			       a->id, a->port->name, (int)a->pid);
 			a->over = true;
 		}
 	}
@@ -435,8 +451,8 @@ apps_strangers(struct apps *all, uint64_t now_ns)
 		if (a->attached || a->over)
 			continue;
 		if (now_ns >= a->hello_ns) {
-			SAN_LOG(DRIVER, WARNING, "pid=%d uid=%u: connected and said nothing",
-				(int)a->pid, a->uid);
+			LOG_OF(a->uid, WARNING, "pid=%d uid=%u: connected and said nothing",
+			       (int)a->pid, a->uid);
 			a->over = true;
 		} else {
 			next_ns = san_time_min(next_ns, a->hello_ns);

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "closer.h"
 #include "drain.h"
 #include "engine_clock.h"
 #include "san_log.h"
@@ -64,7 +63,7 @@ drain_signal(struct server *s)
 	s->phase = SERVER_DRAINING;
 	s->phase_ns = now_ns + s->conf.drain_ms * SAN_NS_PER_MS;
 	notify_stopping();
-	closer_put(s->listener, (uid_t)-1); /* with those that nobody took */
+	helpers_close(s->listener, (uid_t)-1); /* with those that nobody took */
 	if (unlink(s->conf.socket) != 0)
 		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.socket, strerror(errno));
 	apps_close(&s->all);

@@ -6,21 +6,35 @@
  */
 
 #include <errno.h>
+#include <paths.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <systemd/sd-daemon.h>
 
+#include "engine_clock.h"
 #include "logging.h"
+#include "san_time.h"
 
-static _Atomic uint32_t target; /* threads of EAL log, too */
-static bool to_journal;         /* standard error is */
+#define LINE_BYTES ((size_t)3900) /* of a message: with its head no more than PIPE_BUF */
+#define LINE_ROOM  4096
+#define EACH_NS    (LOGGING_EACH * SAN_NS_PER_S)
+
+static _Atomic uint32_t target;  /* threads of EAL log, too */
+static bool to_journal;          /* standard error is */
+static _Atomic uint32_t nb_lost; /* messages that could not be written */
+static int syslog_fd = -1;       /* messages come one at a time: the stream has a lock */
 
 /* It says by which device and inode it knows the stream that it gave us. */
 static bool
@@ -34,21 +48,132 @@ is_journal(void)
 		fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
+static int
+open_syslog(void)
+{
+	const struct sockaddr_un addr = {.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/*
+ * Is there room, without waiting? A pipe or a stream that has any has room for PIPE_BUF bytes,
+ * which is more than a line; a file always has.
+ */
+static bool
+is_ready(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLOUT) != 0;
+}
+
+static bool
+to_stderr(int level, const char *text, int len)
+{
+	if (!is_ready(STDERR_FILENO))
+		return false;
+	if (to_journal)
+		return dprintf(STDERR_FILENO, "<%d>%.*s", level, len, text) > 0;
+	return write(STDERR_FILENO, text, (size_t)len) > 0;
+}
+
+/* syslog(3) would wait while its reader does not read. */
+static bool
+to_syslog(int level, const char *text, int len)
+{
+	char line[LINE_ROOM], date[32];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	strftime(date, sizeof(date), "%b %e %T", localtime_r(&now, &tm));
+	snprintf(line, sizeof(line), "<%d>%s %s[%d]: %.*s", LOG_DAEMON | level, date,
+		 program_invocation_short_name, (int)getpid(), len, text);
+	if (syslog_fd < 0)
+		syslog_fd = open_syslog();
+	len = (int)strnlen(line, sizeof(line));
+	if (send(syslog_fd, line, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL) == len)
+		return true;
+	if (errno == ECONNREFUSED || errno == ENOTCONN) { /* its reader is another one now */
+		close(syslog_fd);
+		syslog_fd = -1;
+	}
+	return false;
+}
+
+static bool
+put(int level, const char *text, int len)
+{
+	return target == CONF_LOG_SYSLOG ? to_syslog(level, text, len) :
+					   to_stderr(level, text, len);
+}
+
 static ssize_t
 write_line(void *cookie, const char *text, size_t len)
 {
 	int level = rte_log_cur_msg_loglevel() - 1; /* syslog's begin with 0 */
-	ssize_t n = (ssize_t)len;
+	uint32_t lost = nb_lost;
+	char note[64];
+	int n;
 
 	(void)cookie;
-	if (target == CONF_LOG_SYSLOG)
-		syslog(level, "%.*s", (int)len, text);
-	else if (to_journal)
-		dprintf(STDERR_FILENO, "<%d>%.*s", level, (int)len, text);
-	else
-		n = write(STDERR_FILENO, text, len);
-	/* one that can't be written is lost: a stream in error would lose all that follow */
-	return n < 0 ? (ssize_t)len : n;
+	n = snprintf(note, sizeof(note), "%u messages are lost\n", lost);
+	if (lost != 0 && put(LOG_WARNING, note, n))
+		nb_lost -= lost;
+	if ((lost != 0 && nb_lost >= lost) || !put(level, text, (int)RTE_MIN(len, LINE_BYTES)))
+		nb_lost++;
+	/* a stream in error would lose all that follow */
+	return (ssize_t)len;
+}
+
+/* ---- each user's share ---- */
+
+/* Its own; or that of whoever has logged nothing there for longest. */
+static struct logging_share *
+share_of(struct logging_place *place, uid_t uid)
+{
+	struct logging_share *s = &place->of[0];
+	int i;
+
+	for (i = 0; i < LOGGING_USERS; i++) {
+		if (place->of[i].since_ns != 0 && place->of[i].uid == uid)
+			return &place->of[i];
+		if (place->of[i].since_ns < s->since_ns)
+			s = &place->of[i];
+	}
+	return s;
+}
+
+bool
+logging_may(struct logging_place *place, uid_t uid)
+{
+	uint64_t now_ns = san_engine_clock_monotonic(), more;
+	struct logging_share *s = share_of(place, uid);
+
+	if (s->since_ns == 0 || s->uid != uid) {
+		/* many users together get what one gets */
+		more = s->since_ns == 0 ? LOGGING_BURST : (now_ns - s->since_ns) / EACH_NS;
+		*s = (struct logging_share){.uid = uid, .since_ns = now_ns};
+	} else {
+		more = (now_ns - s->since_ns) / EACH_NS;
+		s->since_ns += more * EACH_NS;
+	}
+	s->nb = (uint32_t)RTE_MIN(s->nb + more, (uint64_t)LOGGING_BURST);
+	if (s->nb == 0) {
+		s->nb_lost++;
+		return false;
+	}
+	s->nb--;
+	if (s->nb_lost != 0)
+		SAN_LOG(DRIVER, NOTICE, "uid=%u: %u messages like the next one are left out", uid,
+			s->nb_lost);
+	s->nb_lost = 0;
+	return true;
 }
 
 int

@@ -27,6 +27,7 @@
 #include "app_state.h"
 #include "app_telemetry.h"
 #include "harden.h"
+#include "helper.h"
 #include "logging.h"
 #include "ports.h"
 #include "san_log.h"
@@ -182,7 +183,7 @@ drop_rights(const struct conf *conf, const struct harden_user *u)
 		die("%s", err);
 	warn_of(conf->socket);
 	warn_of(conf->pidfile);
-	if (conf->seccomp != 0 && sandbox_enter(err, sizeof(err)) != 0)
+	if (conf->seccomp != 0 && sandbox_enter(SANDBOX_DAEMON, err, sizeof(err)) != 0)
 		die("%s", err);
 }
 
@@ -259,6 +260,8 @@ start(struct server *s)
 
 	if (harden_find(&user, s->conf.user, err, sizeof(err)) != 0)
 		die("%s", err);
+	if (helpers_fork(&user, s->conf.seccomp != 0) != 0)
+		die("helpers: %s", strerror(errno));
 	if (logging_open(&s->conf) != 0)
 		die("no memory");
 	s->signals = open_signals(); /* before threads are, which inherit what is blocked */
@@ -266,6 +269,7 @@ start(struct server *s)
 	s->spare = eventfd(0, EFD_CLOEXEC);
 	raise_descriptors();
 	apps_init(&s->all, &s->conf);
+	s->all.epoll = s->epoll;
 	if (s->takes_over && takeover_find(&s->conf))
 		take_ports(s);
 	else
@@ -273,7 +277,7 @@ start(struct server *s)
 	logging_apply(&s->conf);
 	if (server_watch(s, s->signals, &s->signals) != 0 ||
 	    server_watch(s, s->listener, &s->listener) != 0 ||
-	    server_watch(s, s->guard, &s->guard) != 0)
+	    server_watch(s, s->guard, &s->guard) != 0 || server_open_helpers(s) != 0)
 		die("epoll, or one more thread: %s", strerror(errno));
 	drop_rights(&s->conf, &user);
 	begin(s);

@@ -184,18 +184,111 @@ static const int absent[] = {
 	CALL(openat2),
 };
 
+/**
+ * A helper's: what helper_run.c and helper_look.c call, and no more. The process that forks helpers
+ * has these, too.
+ */
+static const int of_helpers[] = {
+	CALL(bind),
+	CALL(brk),
+	CALL(clock_gettime),
+	CALL(close),
+	CALL(connect),
+	CALL(epoll_create1),
+	CALL(epoll_ctl),
+	CALL(epoll_pwait),
+	CALL(epoll_wait),
+	CALL(exit),
+	CALL(exit_group),
+	CALL(fcntl),
+	CALL(fstat),
+	CALL(fstatfs),
+	CALL(futex),
+	CALL(getpeername),
+	CALL(getpid),
+	CALL(getrandom),
+	CALL(getsockname),
+	CALL(getsockopt),
+	CALL(munmap),
+	CALL(newfstatat),
+	CALL(poll),
+	CALL(ppoll),
+	CALL(read),
+	CALL(recvfrom),
+	CALL(recvmsg),
+	CALL(restart_syscall),
+	CALL(rt_sigaction),
+	CALL(rt_sigprocmask),
+	CALL(rt_sigreturn),
+	CALL(sendmsg),
+	CALL(sendto),
+	CALL(setsockopt),
+};
+
+static const struct sandbox_if of_helpers_if[] = {
+	{CALL(mmap), 2, PROT_EXEC, 0},
+	{CALL(socket), 0, UINT32_MAX, AF_UNIX}, /* of which network namespace are we? */
+};
+
+/** Beside these, of the process that forks them. */
+static const int of_forker[] = {
+	CALL(clone),
+	CALL(gettid),
+	CALL(mprotect),
+	CALL(prctl),
+	CALL(seccomp),
+	CALL(set_robust_list),
+	CALL(set_tid_address),
+	CALL(rseq),
+	CALL(write), /* the title */
+};
+
 static int
-add_rules(scmp_filter_ctx ctx)
+allow(scmp_filter_ctx ctx, const int *calls, size_t nb)
 {
 	int rc = 0;
 	size_t i;
 
-	for (i = 0; i < RTE_DIM(allowed) && rc == 0; i++)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
-	for (i = 0; i < RTE_DIM(allowed_if) && rc == 0; i++)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed_if[i].call, 1,
-				      SCMP_CMP64(allowed_if[i].arg, SCMP_CMP_MASKED_EQ,
-						 allowed_if[i].mask, allowed_if[i].value));
+	for (i = 0; i < nb && rc == 0; i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
+	return rc;
+}
+
+static int
+allow_if(scmp_filter_ctx ctx, const struct sandbox_if *calls, size_t nb)
+{
+	int rc = 0;
+	size_t i;
+
+	for (i = 0; i < nb && rc == 0; i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i].call, 1,
+				      SCMP_CMP64(calls[i].arg, SCMP_CMP_MASKED_EQ, calls[i].mask,
+						 calls[i].value));
+	return rc;
+}
+
+static int
+add_helper_rules(scmp_filter_ctx ctx, enum sandbox_of who)
+{
+	int rc = allow(ctx, of_helpers, RTE_DIM(of_helpers));
+
+	if (rc == 0)
+		rc = allow_if(ctx, of_helpers_if, RTE_DIM(of_helpers_if));
+	if (rc == 0 && who == SANDBOX_FORKER)
+		rc = allow(ctx, of_forker, RTE_DIM(of_forker));
+	if (rc == 0)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
+	return rc;
+}
+
+static int
+add_rules(scmp_filter_ctx ctx)
+{
+	int rc = allow(ctx, allowed, RTE_DIM(allowed));
+	size_t i;
+
+	if (rc == 0)
+		rc = allow_if(ctx, allowed_if, RTE_DIM(allowed_if));
 	for (i = 0; i < RTE_DIM(absent) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
 	if (rc == 0) /* tokens of carried TCP sockets */
@@ -210,7 +303,7 @@ add_rules(scmp_filter_ctx ctx)
 }
 
 int
-sandbox_enter(char *err, size_t err_len)
+sandbox_enter(enum sandbox_of who, char *err, size_t err_len)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx == NULL ? -ENOMEM : 0;
@@ -222,7 +315,7 @@ sandbox_enter(char *err, size_t err_len)
 	if (rc == 0) /* a search, not a walk, for each call */
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (rc == 0)
-		rc = add_rules(ctx);
+		rc = who == SANDBOX_DAEMON ? add_rules(ctx) : add_helper_rules(ctx, who);
 	if (rc == 0)
 		rc = seccomp_load(ctx);
 	seccomp_release(ctx);

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "app_telemetry.h"
-#include "closer.h"
 #include "drain.h"
 #include "engine_clock.h"
 #include "logging.h"
@@ -45,11 +44,11 @@ refuse_one(struct server *s)
 
 	if (errno != EMFILE && errno != ENFILE)
 		return;
-	SAN_LOG(DRIVER, WARNING, "connections=%u: no descriptor for one more", s->all.nb);
+	LOG_OF((uid_t)-1, WARNING, "connections=%u: no descriptor for one more", s->all.nb);
 	close(s->spare);
 	sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (sock >= 0)
-		app_hang_up(sock, (uid_t)-1);
+	if (sock >= 0 && shmq_peek_init(sock) == 0)
+		helpers_hang_up(sock, (uid_t)-1);
 	s->spare = eventfd(0, EFD_CLOEXEC);
 }
 
@@ -70,102 +69,34 @@ take_app(struct server *s)
 	 */
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	a = app_create(&s->all, sock, san_engine_clock_monotonic());
-	if (a == NULL) {
-		SAN_LOG(DRIVER, WARNING, "connections=%u: one more is refused", s->all.nb);
-		app_hang_up(sock, (uid_t)-1);
+	if (a == NULL)
 		return;
-	}
 	if (server_watch(s, sock, a) != 0)
 		a->over = true;
 }
 
-/* *out_fd* goes with it. */
-static int
-answer(const struct app *a, const struct shmq_rep *rep, int out_fd)
-{
-	int rc;
-
-	rc = shmq_send(a->sock, rep, sizeof(*rep), out_fd, false);
-	if (out_fd >= 0)
-		close(out_fd);
-	return rc == -EAGAIN ? -EPROTO : rc; /* it asks without reading the answers */
-}
-
-/* 0: there may be more. */
-static int
-serve_one(struct server *s, struct app *a)
-{
-	int fds[SHMQ_FDS], rc, out_fd;
-	struct shmq_req req;
-	struct shmq_rep rep;
-	uint32_t nb, i;
-	bool is_asked;
-
-	rc = shmq_recv_fds(a->sock, &req, sizeof(req), fds, &nb);
-	is_asked = rc == 0 && !takeover_is_request(&req);
-	if (is_asked)
-		app_serve(&s->all, a, &req, nb == 1 ? fds[0] : -1, &rep, &out_fd);
-	else if (rc == 0)
-		takeover_hear(s, a, &req);
-	for (i = 0; i < nb; i++)
-		closer_put(fds[i], a->uid);
-	if (is_asked)
-		rc = answer(a, &rep, out_fd);
-	return rc;
-}
-
-/*
- * Descriptors of its user wait to be closed. Its next requests wait in the kernel until they are:
- * a descriptor may take long, or the closing thread gets no CPU.
- */
-static void
-pause_app(const struct server *s, struct app *a)
-{
-	epoll_ctl(s->epoll, EPOLL_CTL_DEL, a->sock, NULL);
-	a->is_paused = true;
-}
-
-/* When to look again. */
-static uint64_t
-resume_apps(struct server *s)
-{
-	uint64_t due_ns = SAN_TIME_NEVER;
-	struct app *a;
-
-	LIST_FOREACH(a, &s->all.list, link) {
-		struct pollfd p = {.fd = a->sock};
-
-		if (!a->is_paused || a->over)
-			continue;
-		if (poll(&p, 1, 0) > 0) { /* hung up */
-			a->over = true;
-		} else if (closer_waiting(a->uid) < CLOSER_EACH) {
-			a->is_paused = false;
-			a->over = server_watch(s, a->sock, a) != 0;
-		} else {
-			due_ns = san_engine_clock_monotonic() + LATE_NS;
-		}
-	}
-	return due_ns;
-}
-
-/* What it asks may take long, a large region most: then others have their turn. */
+/* What it asks may take long: then others have their turn. */
 static void
 serve(struct server *s, struct app *a)
 {
 	uint64_t end_ns = san_engine_clock_monotonic() + SERVE_NS;
-	int i, rc = 0;
+	struct shmq_req req;
+	int i, rc = 1;
 
-	for (i = 0; i < SERVE_MAX && rc == 0 && !a->over; i++) {
-		if (closer_waiting(a->uid) >= CLOSER_EACH) {
-			pause_app(s, a);
-			return;
-		}
-		rc = serve_one(s, a);
+	if (a->is_paused) { /* of its socket only the end is heard */
+		a->over = true;
+		return;
+	}
+	for (i = 0; i < SERVE_MAX && rc == 1 && !a->over && s->taker == NULL; i++) {
+		rc = app_next(&s->all, a, &req);
+		if (rc == 1 && takeover_is_request(&req))
+			takeover_hear(s, a, &req);
+		else if (rc == 1)
+			app_serve(&s->all, a, &req);
 		if (san_engine_clock_monotonic() > end_ns)
 			break;
 	}
-	if (rc != 0 && rc != -EAGAIN)
+	if (rc < 0 && rc != -EAGAIN && rc != -EBUSY)
 		a->over = true;
 }
 
@@ -225,6 +156,39 @@ on_signal(struct server *s)
 	}
 }
 
+/* ---- helpers ---- */
+
+static void
+on_answer(void *ctx, struct helper *h, const struct helper_msg *m, int fd)
+{
+	apps_heard(&((struct server *)ctx)->all, h, m, fd);
+}
+
+static void
+on_dgram(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len)
+{
+	socks_dgram(&((struct server *)ctx)->all, d, data, len);
+}
+
+static void
+on_end(void *ctx, struct helper *h)
+{
+	apps_helper_gone(&((struct server *)ctx)->all, h);
+}
+
+int
+server_open_helpers(struct server *s)
+{
+	static const struct helper_ops ops = {
+		.heard = on_answer,
+		.dgram = on_dgram,
+		.gone = on_end,
+	};
+
+	s->helpers = helpers_open(&ops, s);
+	return s->helpers < 0 ? s->helpers : server_watch(s, s->helpers, &s->helpers);
+}
+
 /* ---- the loop ---- */
 
 /* What is due; until when we may sleep. */
@@ -237,8 +201,9 @@ on_time(struct server *s)
 	due_ns = san_time_min(due_ns, notify_watchdog(&s->notify, &s->all, now_ns));
 	due_ns = san_time_min(due_ns, drain_step(s, now_ns));
 	due_ns = san_time_min(due_ns, socks_bury(&s->all, now_ns));
-	due_ns = san_time_min(due_ns, resume_apps(s));
+	due_ns = san_time_min(due_ns, apps_step(&s->all, now_ns));
 	bury(s);
+	due_ns = san_time_min(due_ns, helpers_step(now_ns));
 	if (s->phase == SERVER_SERVING && s->nb_told != s->all.nb_attached) {
 		s->nb_told = s->all.nb_attached;
 		notify_status(&s->all);
@@ -273,7 +238,7 @@ server_run(struct server *s)
 		for (i = 0; i < n; i++) {
 			bool is_late = san_engine_clock_monotonic() > end_ns;
 
-			if (socks_event(&ev[i], is_late) || is_late)
+			if (socks_event(&ev[i]) || is_late)
 				continue;
 			if (ev[i].data.ptr == &s->signals)
 				on_signal(s);
@@ -281,13 +246,16 @@ server_run(struct server *s)
 				take_app(s);
 			else if (ev[i].data.ptr == &s->guard)
 				apps_failed(&s->all);
+			else if (ev[i].data.ptr == &s->helpers)
+				helpers_serve();
 			else if (ev[i].data.ptr != &s->all)
 				serve(s, ev[i].data.ptr);
 		}
 		due_ns = apps_events(&s->all) ? san_engine_clock_monotonic() + LATE_NS :
 						SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));
-		if (s->taker != NULL) {
+		/* what is under way is answered before */
+		if (s->taker != NULL && !apps_are_waiting(&s->all)) {
 			takeover_give(s);
 			due_ns = 0;
 		}

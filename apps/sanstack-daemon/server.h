@@ -26,13 +26,14 @@ struct server {
 	struct notify notify;
 	struct pidfh *pidfile; /**< or NULL */
 	int epoll;
-	int listener, signals, guard; /**< watched; the place of each says which it is */
-	int spare;                    /**< a descriptor for when there are no others */
-	bool takes_over;              /**< --takeover */
-	bool is_taken;                /**< at the end: by another daemon, nothing is ours */
-	bool is_lost;                 /**< nor could it go on itself: nobody serves */
-	struct app *taker;            /**< a daemon that asks for all that we have, or NULL */
-	int other;                    /**< the daemon that we take over from; -1: none */
+	/* watched; the place of each says which it is */
+	int listener, signals, guard, helpers;
+	int spare;         /**< a descriptor for when there are no others */
+	bool takes_over;   /**< --takeover */
+	bool is_taken;     /**< at the end: by another daemon, nothing is ours */
+	bool is_lost;      /**< nor could it go on itself: nobody serves */
+	struct app *taker; /**< a daemon that asks for all that we have, or NULL */
+	int other;         /**< the daemon that we take over from; -1: none */
 	pid_t other_pid;
 	uint64_t parked_ns; /**< since when its applications wait */
 	enum server_phase phase;
@@ -42,6 +43,8 @@ struct server {
 
 /** Watch *fd*; *what* comes with its events. 0 or -errno. */
 int server_watch(const struct server *s, int fd, void *what);
+/** Helpers can be had from now on; see helpers_fork(). 0 or -errno. */
+int server_open_helpers(struct server *s);
 /** Until it is OVER. */
 void server_run(struct server *s);
 

@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "engine.h"
 #include "sock_filter.h"
 
 #define LOOPBACK    1 /* index of the kernel's device, in each namespace */
@@ -21,9 +20,10 @@
 #define DROP        BPF_STMT(BPF_RET | BPF_K, 0)
 
 int
-sock_filter_port(int fd, const struct san_engine_port *port, bool local_only)
+sock_filter_port(int fd, const struct helper_filter *what)
 {
-	uint32_t if_index = san_engine_if_index(port), whole = san_engine_whole_v4(port);
+	uint32_t if_index = what->if_index, whole = what->whole_v4;
+	bool local_only = what->local_only != 0;
 	struct sock_filter code[] = {
 		LOAD_DEVICE,
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, if_index, 0, 5),

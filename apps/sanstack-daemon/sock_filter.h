@@ -8,14 +8,12 @@
  * come by the port, for otherwise it would be there twice (UDP-4).
  */
 
-#include <stdbool.h>
-
-struct san_engine_port;
+#include "helper_msg.h"
 
 /**
- * Nothing that *port* has as well; with *local_only* nothing of other devices than the loopback
+ * Nothing that the port has as well; with *local_only* nothing of other devices than the loopback
  * device either. 0, or -errno.
  */
-int sock_filter_port(int fd, const struct san_engine_port *port, bool local_only);
+int sock_filter_port(int fd, const struct helper_filter *what);
 
 #endif /* DAEMON_SOCK_FILTER_H */

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "app.h"
-#include "closer.h"
 #include "engine_clock.h"
 #include "rtsan_priv.h"
 #include "san_time.h"
@@ -30,14 +29,9 @@
 #include "socks_tell.h"
 #include "socks_token.h"
 
-#ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71
-#endif
-
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
 #define POLL_MAX    64                  /* pairs that are looked at at once */
 #define TAG_PAIR    ((uintptr_t)1)      /* of what comes with an event */
-#define TAG_KERNEL  ((uintptr_t)2)
 #define TAG_TOKEN   ((uintptr_t)3)
 #define TAGS        ((uintptr_t)3)
 
@@ -49,24 +43,6 @@ socks_engine(const struct app_port *port)
 }
 
 /* ---- what the kernel says of a socket ---- */
-
-int
-socks_int(int fd, int level, int name)
-{
-	int v = -1;
-	socklen_t len = sizeof(v);
-
-	return getsockopt(fd, level, name, &v, &len) == 0 ? v : -1;
-}
-
-uint64_t
-socks_cookie(int fd, int name)
-{
-	uint64_t v = 0;
-	socklen_t len = sizeof(v);
-
-	return getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : 0;
-}
 
 void
 socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
@@ -124,33 +100,57 @@ socks_refuse(struct shmq_rep *rep, int rc, const char *text)
 	return rc;
 }
 
-/* Can it be carried at all? */
 int
-socks_check_kernel(const struct app_port *port, int fd, int protocol, struct shmq_rep *rep)
+socks_check_kernel(const struct app_port *port, const struct helper_facts *facts, int protocol,
+		   struct shmq_rep *rep)
 {
-	static uint64_t our_net;
-	socklen_t filter = 0;
-	int device, domain = socks_int(fd, SOL_SOCKET, SO_DOMAIN), own;
-
-	if (our_net == 0 && (own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
-		our_net = socks_cookie(own, SO_NETNS_COOKIE);
-		close(own);
-	}
-	if ((domain != AF_INET && domain != AF_INET6) ||
-	    socks_int(fd, SOL_SOCKET, SO_PROTOCOL) != protocol)
+	if ((facts->domain != AF_INET && facts->domain != AF_INET6) || facts->protocol != protocol)
 		return socks_refuse(rep, -EPROTONOSUPPORT,
 				    "neither IPv4 nor IPv6, or of another protocol");
-	/* a kernel that can't say so might have it from where its name means nothing */
-	if (our_net == 0 || socks_cookie(fd, SO_NETNS_COOKIE) != our_net)
+	if (!facts->is_our_net)
 		return socks_refuse(rep, -EXDEV, "of another network namespace than the daemon's");
 	/* two of one name may be on two devices: only one of them would have a right to ours */
-	device = socks_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
-	if (device != 0 && device != (int)san_engine_if_index(port->ctx->port))
+	if (facts->device != 0 && facts->device != (int)san_engine_if_index(port->ctx->port))
 		return socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
-	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &filter) != 0 || filter != 0)
+	if (facts->has_filter)
 		return socks_refuse(rep, -EOPNOTSUPP, "it has a filter of its own");
 	return 0;
 }
+
+/* ---- helpers ---- */
+
+struct helper_sock
+socks_name(const struct sock_entry *s)
+{
+	return (struct helper_sock){
+		.port = s->port->index,
+		.place = (uint32_t)(s - s->port->socks),
+		.number = s->number,
+	};
+}
+
+int
+socks_ask(const struct sock_entry *s, struct helper_msg *m, const struct app *a)
+{
+	int rc;
+
+	m->job = a->job;
+	m->handle = s->kernel;
+	m->sock = socks_name(s);
+	rc = helper_ask(s->helper, m, m->op == HELPER_GIVE ? a->sock : -1);
+	return rc == 0 ? -EINPROGRESS : rc;
+}
+
+void
+socks_keep(struct sock_entry *s, struct passed *p)
+{
+	s->helper = p->helper;
+	s->kernel = p->handle;
+	s->kernel_inode = p->facts->inode;
+	p->handle = -1;
+}
+
+/* ---- come ---- */
 
 /* ---- come ---- */
 
@@ -176,22 +176,6 @@ socks_watch_token(const struct sock_entry *s)
 	};
 
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 ? 0 : -errno;
-}
-
-int
-socks_watch(const struct sock_entry *s)
-{
-	/* of some it is readable for ever, for nothing: errors that nobody asked for, an end */
-	struct epoll_event kernel = {
-		.events = EPOLLIN | EPOLLET,
-		.data = {.ptr = (void *)((uintptr_t)s | TAG_KERNEL)},
-	};
-
-	int rc = socks_watch_pair(s);
-
-	if (rc == 0 && epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->kernel, &kernel) != 0)
-		rc = -errno;
-	return rc;
 }
 
 uint32_t
@@ -240,6 +224,7 @@ socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
 		s++;
 	*s = (struct sock_entry){
 		.port = port,
+		.number = ++port->last_sock,
 		.uid = uid,
 		.kernel = -1,
 		.pair = -1,
@@ -252,9 +237,8 @@ socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
 }
 
 struct sock_entry *
-socks_find(const struct app_port *port, int fd, bool is_kernel)
+socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel)
 {
-	uint64_t cookie = fd >= 0 ? socks_cookie(fd, SO_COOKIE) : 0;
 	uint32_t i;
 
 	for (i = 0; i < port->max_socks && cookie != 0; i++) {
@@ -266,37 +250,20 @@ socks_find(const struct app_port *port, int fd, bool is_kernel)
 	return NULL;
 }
 
-/*
- * Others may have borrowed the kernel's: closing ours would not end its events. One of TCP may
- * linger.
- */
-static void
-end_kernel(const struct sock_entry *s)
-{
-	if (s->kernel < 0)
-		return;
-	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->kernel, NULL);
-	if (s->kind == SOCKS_DGRAM)
-		close(s->kernel);
-	else
-		closer_put(s->kernel, s->uid);
-}
-
 void
 socks_release(struct sock_entry *s)
 {
-	if (s->kernel >= 0 && s->kind == SOCKS_DGRAM)
-		socks_udp_leave(s);
 	if (s->pair >= 0) {
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
-		app_hang_up(s->pair, s->uid);
+		helpers_hang_up(s->pair, s->uid);
 	}
 	if (s->token >= 0)
 		close(s->token);
-	end_kernel(s);
+	if (s->kernel >= 0)
+		helper_close(s->helper, s->kernel);
 	if (s->held >= 0)
 		close(s->held);
-	app_mem_end(&s->mem);
+	app_mem_end(&s->mem, s->uid);
 	s->port->nb_socks--;
 	s->port = NULL;
 }
@@ -308,8 +275,7 @@ socks_pair(struct sock_entry *s, int *shadow)
 
 	if (rc != 0)
 		return rc;
-	s->shadow = socks_cookie(*shadow, SO_COOKIE);
-	s->inode = socks_tell_inode(*shadow);
+	s->inode = socks_pair_ids(*shadow, &s->shadow);
 	return 0;
 }
 
@@ -361,7 +327,7 @@ is_so(int fd, short event)
 }
 
 bool
-socks_event(const struct epoll_event *ev, bool is_late)
+socks_event(const struct epoll_event *ev)
 {
 	uintptr_t what = (uintptr_t)ev->data.ptr;
 	struct sock_entry *s = (struct sock_entry *)(what & ~TAGS);
@@ -370,12 +336,6 @@ socks_event(const struct epoll_event *ev, bool is_late)
 		return false;
 	if (s->port == NULL)
 		return true; /* gone meanwhile */
-	if ((what & TAGS) == TAG_KERNEL) {
-		s->has_more = true;
-		if (!is_late)
-			socks_udp_pump(s);
-		return true;
-	}
 	s->has_sent = true;
 	if ((what & TAGS) == TAG_TOKEN && is_so(s->token, POLLIN)) {
 		s->is_over = s->held >= 0; /* who was to accept it will not */
@@ -415,12 +375,8 @@ look_after(struct sock_entry *s, uint64_t now_ns)
 {
 	if (s->has_sent)
 		s->has_sent = socks_pair_read(s);
-	if (s->has_more && !s->is_over)
-		socks_udp_pump(s);
 	if (!s->is_over)
-		return s->has_more  ? now_ns :
-			s->has_sent ? now_ns + LINGER_STEP :
-				      socks_token_look(s, now_ns);
+		return s->has_sent ? now_ns + LINGER_STEP : socks_token_look(s, now_ns);
 	if (!may_end(s, now_ns))
 		return now_ns + LINGER_STEP;
 	end(s);
@@ -481,11 +437,11 @@ static int
 serve_settle(struct app_port *port, uid_t uid)
 {
 	/* one that still has to be closed may be all that keeps a socket from its end: so first */
-	bool is_soon = closer_waiting(uid) != 0;
+	bool is_soon = helpers_are_closing(uid);
 
 	hear_all(port);
 	is_soon |= release_all(port, uid, san_engine_clock_monotonic());
-	return is_soon || closer_waiting(uid) != 0 ? -EBUSY : 0;
+	return is_soon || helpers_are_closing(uid) ? -EBUSY : 0;
 }
 
 uint64_t
@@ -518,15 +474,46 @@ serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
 	return *out_fd < 0 ? -errno : 0;
 }
 
+/* Its helper sends the answer. */
 static int
-serve_kernel(const struct sock_entry *s, int *out_fd)
+serve_kernel(const struct sock_entry *s, const struct app *a)
 {
-	*out_fd = fcntl(s->kernel, F_DUPFD_CLOEXEC, 0);
-	return *out_fd < 0 ? -errno : 0;
+	struct helper_msg m = {
+		.op = HELPER_GIVE,
+		.rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI},
+	};
+
+	return s->kernel >= 0 ? socks_ask(s, &m, a) : -EBADF;
 }
 
 static int
-serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
+serve_sync(const struct sock_entry *s, const struct app *a)
+{
+	struct helper_msg m = {.op = HELPER_LOOK};
+
+	/* what there is to know of a stream does not change */
+	return s->kind == SOCKS_DGRAM ? socks_ask(s, &m, a) : 0;
+}
+
+/* About one that is carried already. */
+static int
+serve_carried(struct sock_entry *s, const struct app *a, const struct shmq_req *req,
+	      struct shmq_rep *rep, int *out_fd)
+{
+	switch (req->type) {
+	case SHMQ_SOCK_FIND:
+		return serve_find(s, rep, out_fd);
+	case SHMQ_SOCK_KERNEL:
+		return serve_kernel(s, a);
+	case SHMQ_SOCK_SYNC:
+		return serve_sync(s, a);
+	default:
+		return s->kind == SOCKS_DGRAM ? socks_udp_group(s, req, rep) : 0;
+	}
+}
+
+static int
+serve(struct app_port *port, const struct app *a, const struct shmq_req *req, struct passed *p,
       struct shmq_rep *rep, int *out_fd)
 {
 	struct sock_entry *s;
@@ -536,21 +523,17 @@ serve(struct app_port *port, const struct app *a, const struct shmq_req *req, in
 	if (req->type == SHMQ_SOCK_SETTLE)
 		return serve_settle(port, a->uid);
 	if (req->type == SHMQ_SOCK_CLOSED)
-		return closer_waiting(a->uid) != 0 ? -EBUSY : 0;
+		return helpers_are_closing(a->uid) ? -EBUSY : 0;
+	if (p == NULL || p->handle < 0)
+		return socks_refuse(rep, -EBADF, "no descriptor of it");
 	if (req->type == SHMQ_SOCK_CARRY)
-		return socks_udp_carry(port, a, req, fd, rep, out_fd);
+		return socks_udp_carry(port, a, req, p, rep, out_fd);
 	if (req->type >= SHMQ_SOCK_LISTEN)
-		return socks_tcp_serve(port, a, req, fd, rep, out_fd);
-	s = socks_find(port, fd, false);
+		return socks_tcp_serve(port, a, req, p, rep, out_fd);
+	s = socks_find(port, p->facts->cookie, false);
 	if (s == NULL)
 		return socks_refuse(rep, -ENOENT, "not carried here");
-	if (req->type == SHMQ_SOCK_FIND)
-		return serve_find(s, rep, out_fd);
-	if (req->type == SHMQ_SOCK_KERNEL)
-		return serve_kernel(s, out_fd);
-	if (s->kind != SOCKS_DGRAM)
-		return 0; /* what there is to know of a stream does not change */
-	return socks_udp_change(s, req, rep);
+	return serve_carried(s, a, req, rep, out_fd);
 }
 
 /* Does it ask for one to be carried? */
@@ -560,18 +543,93 @@ is_wish(uint32_t type)
 	return type == SHMQ_SOCK_CARRY || type == SHMQ_SOCK_LISTEN || type == SHMQ_SOCK_CONNECT;
 }
 
-int
-socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
-	    struct shmq_rep *rep, int *out_fd)
+/* A wish that is not fulfilled: why not. */
+static int
+tell(int rc, uint64_t inode, struct shmq_rep *rep)
 {
-	int rc = serve(port, a, req, fd, rep, out_fd);
-
-	if (rc != 0 && is_wish(req->type) && rep->text[0] == '\0')
+	if (rc == 0 || rc == -EINPROGRESS)
+		return rc;
+	if (rep->text[0] == '\0')
 		snprintf(rep->text, sizeof(rep->text), "%s",
 			 rtsan_error_is_set() ? rtsan_error() : strerror(-rc));
-	if (rc != 0 && is_wish(req->type))
-		socks_tell_refused(fd, rep->text);
+	socks_tell_refused(inode, rep->text);
 	return rc;
+}
+
+int
+socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
+	    struct passed *p, struct shmq_rep *rep, int *out_fd)
+{
+	int rc = serve(port, a, req, p, rep, out_fd);
+
+	return is_wish(req->type) && p != NULL ? tell(rc, p->facts->inode, rep) : rc;
+}
+
+/* ---- what helpers say ---- */
+
+/* NULL: it is not there any more. */
+static struct sock_entry *
+named(const struct apps *all, const struct helper_sock *name)
+{
+	const struct app_port *port = &all->ports[name->port];
+	struct sock_entry *s;
+
+	if (name->port >= all->nb_ports || name->place >= port->max_socks)
+		return NULL;
+	s = &port->socks[name->place];
+	return s->port != NULL && s->number == name->number ? s : NULL;
+}
+
+int
+socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep)
+{
+	struct sock_entry *s = named(all, &m->sock);
+	uint64_t inode;
+
+	if (s == NULL)
+		return -ECANCELED;
+	inode = s->kernel_inode;
+	switch (m->op) {
+	case HELPER_CARRY:
+		return tell(socks_udp_carried(s, m, rep), inode, rep);
+	case HELPER_BIND:
+		return tell(socks_tcp_bound(s, m, rep), inode, rep);
+	case HELPER_DISCARD:
+		s->is_discarding = false;
+		return 0;
+	default:
+		return socks_udp_rename(s, &m->facts, rep);
+	}
+}
+
+void
+socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len)
+{
+	struct sock_entry *s = named(all, &d->sock);
+
+	if (s != NULL && s->kind == SOCKS_DGRAM && !s->is_over)
+		socks_udp_give(s, d, data, len);
+}
+
+void
+socks_helper_gone(struct apps *all, const struct helper *h)
+{
+	struct sock_entry *s;
+	uint32_t i, k;
+
+	for (i = 0; i < all->nb_ports; i++) {
+		for (k = 0; k < all->ports[i].max_socks; k++) {
+			s = &all->ports[i].socks[k];
+			if (s->port == NULL)
+				continue;
+			if (s->uid == helper_uid(h))
+				s->is_discarding = false;
+			if (s->helper != h)
+				continue;
+			s->kernel = -1;
+			end(s);
+		}
+	}
 }
 
 static int

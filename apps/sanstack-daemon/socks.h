@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Sockets of programs that are carried (UDP-1, UDP-7). The kernel's own socket is kept here: it
- * has the name, so that nobody else can, receives what comes another way than by the port, and has
- * the options. In its place the program has one end of a pair of sockets: inherited, passed on,
+ * Sockets of programs that are carried (UDP-1, UDP-7). The kernel's own socket is kept by a helper:
+ * it has the name, so that nobody else can, receives what comes another way than by the port, and
+ * has the options. In its place the program has one end of a pair of sockets: inherited, passed on,
  * closed or killed with its process, the kernel counts who has it, and when it was the last the
  * other end, which is ours, hangs up.
  */
@@ -17,14 +17,15 @@
 #include <sys/types.h>
 
 #include "app_mem.h"
+#include "helper_msg.h"
 #include "shmq.h"
 
 struct app;
 struct app_port;
 struct apps;
+struct helper;
+struct passed;
 struct rtsan_provider_event;
-
-#define SOCKS_MORE 3 /* options of the kernel's socket that are turned on */
 
 /** Behind it a TCP port: services by which daemons find each other's, and which nobody else has. */
 #define SOCKS_SERVICE 0x53414e5443500000ull
@@ -47,20 +48,21 @@ struct sock_entry {
 	uint32_t id;
 	uid_t uid;
 	uint16_t family;
-	bool has_sent; /**< its end of the pair has: something is there to be read */
-	bool has_more; /**< the kernel's has datagrams that its turn was too short for */
-	bool is_over;  /**< nobody has it: it goes when all is sent */
-	bool asks_more;
-	int had[SOCKS_MORE]; /**< what they were before */
+	uint32_t number;    /**< which one of its place: see struct helper_sock */
+	bool has_sent;      /**< its end of the pair has: something is there to be read */
+	bool is_discarding; /**< a helper takes the next message of the pair, for its descriptors */
+	bool is_over;       /**< nobody has it: it goes when all is sent */
 	uint64_t over_ns;
-	int kernel;
+	struct helper *helper; /**< who has the kernel's socket */
+	int32_t kernel;        /**< its handle, or -1 */
+	uint64_t kernel_inode;
 	int pair;                /**< our end */
 	uint64_t cookie, shadow; /**< of the kernel's socket, and of what stands for it */
 	uint64_t inode;          /**< of what its programs have */
 	struct app_mem mem;      /**< struct san_sock_shm */
 	/* TCP: see socks_tcp.c */
 	uint32_t qpn;
-	uint16_t tcp_port;   /**< a listener's; of who was accepted: that listener's */
+	uint16_t tcp_port;   /**< a listener's, also of what it accepted; else the peer's */
 	uint16_t token_port; /**< our token's own; 0: there is none, or its program has it */
 	uint8_t ip[16];      /**< a listener's; of who connects: the peer's; accepted: ours */
 	bool is_asleep;      /**< a listener whose program takes nothing, or has not the library */
@@ -75,18 +77,23 @@ struct sock_entry {
 /**
  * What an application asks for.
  *
- * @param fd
- *   The socket it is about, or -1; stays the caller's.
+ * @param p
+ *   The socket it is about, or NULL; its handle is -1 afterwards if it is kept.
  * @param out_fd
  *   What goes with the answer, the caller's; or -1.
+ * @return
+ *   0; -EINPROGRESS: a helper has to do something first, see socks_heard(); or -errno.
  */
-int socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
-		struct shmq_rep *rep, int *out_fd);
-/**
- * Is what came with event *ev* a socket's? Then it is looked after: now, or if it *is_late*,
- * by the next socks_bury(); it does not come again.
- */
-bool socks_event(const struct epoll_event *ev, bool is_late);
+int socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
+		struct passed *p, struct shmq_rep *rep, int *out_fd);
+/** A helper's answer about a socket: to CARRY, BIND, LOOK, DISCARD; or CHANGED. As above. */
+int socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep);
+/** The kernel's socket has received a datagram, or has an error. */
+void socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len);
+/** A helper has ended, and with it the kernel's sockets that it had: so do ours. */
+void socks_helper_gone(struct apps *all, const struct helper *h);
+/** Is what came with event *ev* a socket's? Then the next socks_bury() looks after it. */
+bool socks_event(const struct epoll_event *ev);
 /** Is it about a carried stream? Then it is done. */
 bool socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
 /** Sockets that nobody has, and have sent all: when to look again. */

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "closer.h"
 #include "sock_shm.h"
 #include "socks_pair.h"
 #include "socks_priv.h"
@@ -38,7 +38,6 @@ socks_pair_make(int *ours, int *theirs)
 {
 	/* of bytes that wake one is enough, or for edges as many as the kernel has datagrams */
 	const int wakes = 100000, full = (SAN_SOCK_FULL + 64) / 2; /* the kernel doubles it */
-	const int on = 1;
 	int fds[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
@@ -47,9 +46,9 @@ socks_pair_make(int *ours, int *theirs)
 	*theirs = fds[1];
 	setsockopt(*ours, SOL_SOCKET, SO_SNDBUF, &wakes, sizeof(wakes));
 	setsockopt(*theirs, SOL_SOCKET, SO_SNDBUF, &full, sizeof(full));
-	/* so a message without bytes says who sent it, and the end does not */
-	setsockopt(*ours, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	rc = name_pair(*ours);
+	rc = shmq_peek_init(*ours);
+	if (rc == 0)
+		rc = name_pair(*ours);
 	if (rc == 0)
 		return 0;
 	close(*ours);
@@ -58,45 +57,45 @@ socks_pair_make(int *ours, int *theirs)
 	return rc;
 }
 
-/*
- * What was written to the program's end of the pair, up to *size* bytes; its length, or -1: nothing
- * more. Sockets may come with it that linger when they are closed, so they are not closed here.
- */
-static ssize_t
-take(const struct sock_entry *s, void *data, size_t size)
+uint64_t
+socks_pair_ids(int end, uint64_t *cookie)
 {
-	union {
-		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {data, size};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
-	};
-	ssize_t n = recvmsg(s->pair, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-	struct cmsghdr *c;
-	size_t at;
-	int fd;
+	socklen_t len = sizeof(*cookie);
+	struct stat st;
 
-	for (c = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL; c != NULL; c = CMSG_NXTHDR(&msg, c)) {
-		if (c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (at = CMSG_LEN(0); at < c->cmsg_len; at += sizeof(fd)) {
-			memcpy(&fd, (const char *)c + at, sizeof(fd));
-			closer_put(fd, s->uid);
-		}
-	}
-	return n == 0 && msg.msg_controllen == 0 ? -1 : n;
+	if (fstat(end, &st) != 0 ||
+	    getsockopt(end, SOL_SOCKET, SO_COOKIE, cookie, &len) != 0)
+		return 0;
+	return st.st_ino;
+}
+
+/** What was written to the program's end of the pair, and is next. */
+struct next {
+	size_t len;
+	bool is_full; /**< it waits for room: see san_sock_is_full() */
+	bool has_fds;
+};
+
+/* Of what waits for room no more than its head is ever copied. False: there is nothing. */
+static bool
+peek(const struct sock_entry *s, struct next *next)
+{
+	uint8_t head[SAN_SOCK_NUDGE];
+	int rc = shmq_peek(s->pair, head, sizeof(head), &next->has_fds);
+	ssize_t n = recv(s->pair, NULL, 0, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+
+	if ((rc != 0 && rc != -EPROTO) || n < 0)
+		return false;
+	next->len = (size_t)n;
+	next->is_full = next->len >= sizeof(head) && san_sock_is_full(head, next->len);
+	return true;
 }
 
 /* Is there room for the next message? For one that waits for it: now, not a moment ago. */
 static bool
 may_read(struct sock_entry *s, bool is_full)
 {
-	if (closer_waiting(s->uid) >= CLOSER_EACH)
+	if (s->is_discarding)
 		return false;
 	if (s->kind == SOCKS_LISTENER)
 		return true;
@@ -107,40 +106,56 @@ may_read(struct sock_entry *s, bool is_full)
 							   SAN_SOCK_TX_BYTES);
 }
 
-/* Is it what waits for room? Of that no more than its head is ever copied. False: there is none. */
-static bool
-peek(const struct sock_entry *s, bool *is_full)
+/* What was written by who did not know for what it writes. It stays in the pair. */
+static void
+pass_on(struct sock_entry *s, const struct next *next)
 {
-	uint8_t head[SAN_SOCK_NUDGE];
-	ssize_t n = recv(s->pair, head, sizeof(head), MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+	static uint8_t data[SAN_SOCK_ASIDE];
+	const struct helper_dgram d = {.handle = s->kernel};
+	ssize_t n;
 
-	*is_full = n >= (ssize_t)sizeof(head) && san_sock_is_full(head, (size_t)n);
-	return n >= 0;
+	if (next->is_full || s->kind == SOCKS_LISTENER)
+		return;
+	n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
+	if (n > 0 && s->kind == SOCKS_STREAM)
+		socks_tcp_aside(s, data, (size_t)n);
+	else if (n >= 0 && s->kind == SOCKS_DGRAM && s->kernel >= 0)
+		helper_send(s->helper, &d, data, (size_t)n);
+}
+
+/* A helper takes what comes with descriptors, and closes them. False: it can't. */
+static bool
+take(struct sock_entry *s, struct helper *h)
+{
+	const struct helper_msg m = {.op = HELPER_DISCARD, .sock = socks_name(s)};
+
+	if (h == NULL) {
+		shmq_skip(s->pair);
+		return true;
+	}
+	s->is_discarding = helper_ask(h, &m, s->pair) == 0;
+	return s->is_discarding;
 }
 
 bool
 socks_pair_read(struct sock_entry *s)
 {
-	static uint8_t data[SAN_SOCK_ASIDE];
-	bool is_full;
-	ssize_t n;
+	struct helper *h = NULL;
+	struct next next;
 	int i;
 
 	for (i = 0; i < READ_MAX; i++) {
-		if (!peek(s, &is_full))
+		if (!peek(s, &next))
 			return false;
-		if (!may_read(s, is_full))
+		if (!may_read(s, next.is_full) ||
+		    (next.has_fds && (h = helper_of(s->uid)) == NULL))
 			return true;
 		/* its program sees it taken when it goes: what it writes then goes behind it */
-		if (s->kind == SOCKS_STREAM && !is_full &&
-		    (n = recv(s->pair, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT)) > 0)
-			socks_tcp_aside(s, data, (size_t)n);
-		n = take(s, data, is_full ? SAN_SOCK_NUDGE : sizeof(data));
-		if (n < 0)
+		pass_on(s, &next);
+		if (!take(s, next.has_fds ? h : NULL)) {
+			s->is_over = true; /* else it would be read again */
 			return false;
-		if (s->kind == SOCKS_DGRAM && !is_full)
-			/* lost, as datagrams may be, if it does not go now */
-			send(s->kernel, data, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		}
 	}
 	return true;
 }

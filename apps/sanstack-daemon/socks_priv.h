@@ -16,9 +16,12 @@
 struct san_engine *socks_engine(const struct app_port *port);
 /** *rc*, with a text. */
 int socks_refuse(struct shmq_rep *rep, int rc, const char *text);
-/** An option of the kernel's socket; -1, or 0: it has none. */
-int socks_int(int fd, int level, int name);
-uint64_t socks_cookie(int fd, int name);
+/** How helpers call it. */
+struct helper_sock socks_name(const struct sock_entry *s);
+/** Ask the helper that has the kernel's socket; -EINPROGRESS, or -errno: it is not asked. */
+int socks_ask(const struct sock_entry *s, struct helper_msg *m, const struct app *a);
+/** Keep the socket that was passed: it is the kernel's of *s*. */
+void socks_keep(struct sock_entry *s, struct passed *p);
 void socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
 			 uint32_t *scope);
 void socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port,
@@ -26,15 +29,16 @@ void socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t 
 bool socks_is_any(const struct san_ip *ip);
 /** Is it an address of the port? */
 bool socks_is_ours(const struct app_port *port, const struct san_ip *ip);
-/** Can the kernel's socket *fd* be carried at all? 0 or -errno with a text. */
-int socks_check_kernel(const struct app_port *port, int fd, int protocol, struct shmq_rep *rep);
+/** Can the kernel's socket be carried at all? 0 or -errno with a text. */
+int socks_check_kernel(const struct app_port *port, const struct helper_facts *facts, int protocol,
+		       struct shmq_rep *rep);
 /** Bytes that programs and the lcore share. */
 #define SOCKS_BYTES        san_sock_shm_bytes(SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES)
 #define SOCKS_STREAM_BYTES san_sock_stream_bytes(SAN_SOCK_STREAM_RX_BYTES, SAN_SOCK_STREAM_TX_BYTES)
 /** An entry with nothing in it, for one that will have *bytes*; NULL with a text. */
 struct sock_entry *socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep);
 /** By the kernel's socket, or by what stands for it; NULL: there is none. */
-struct sock_entry *socks_find(const struct app_port *port, int fd, bool is_kernel);
+struct sock_entry *socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel);
 /** And back, with what it has. */
 void socks_release(struct sock_entry *s);
 /** What programs share with the lcore; *type*: SOCK_STREAM ... */
@@ -44,20 +48,21 @@ int socks_pair(struct sock_entry *s, int *shadow);
 /** It is over when nobody has the other end of its pair any more, or of its token. */
 int socks_watch_pair(const struct sock_entry *s);
 int socks_watch_token(const struct sock_entry *s);
-/** Its pair, and what comes to the kernel's socket. */
-int socks_watch(const struct sock_entry *s);
 
 /* ---- socks_udp.c ---- */
 
 /** CARRY: see socks_serve(). */
-int socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
-		    struct shmq_rep *rep, int *out_fd);
-/** SYNC, GROUP. */
-int socks_udp_change(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep);
-/** What the kernel's socket has received goes to the program. */
-void socks_udp_pump(struct sock_entry *s);
-/** A program whose socket can't be carried after all goes on with the kernel's, as it was. */
-void socks_udp_leave(const struct sock_entry *s);
+int socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req,
+		    struct passed *p, struct shmq_rep *rep, int *out_fd);
+/** The answer to what socks_udp_carry() has asked. */
+int socks_udp_carried(struct sock_entry *s, const struct helper_msg *m, struct shmq_rep *rep);
+/** The kernel's socket has this name now, and these options. */
+int socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep);
+/** GROUP. */
+int socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep);
+/** A datagram, or an error, of the kernel's socket goes to the program. */
+void socks_udp_give(struct sock_entry *s, const struct helper_dgram *d, const void *data,
+		    uint32_t len);
 /** Nobody has it any more: may it go, now that what was sent has gone? */
 bool socks_udp_may_end(struct sock_entry *s, uint64_t now_ns);
 /** The lcore forgets it. */
@@ -66,8 +71,10 @@ void socks_udp_end(struct sock_entry *s);
 /* ---- socks_tcp.c ---- */
 
 /** LISTEN, CONNECT, ACCEPT: see socks_serve(). */
-int socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
-		    struct shmq_rep *rep, int *out_fd);
+int socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
+		    struct passed *p, struct shmq_rep *rep, int *out_fd);
+/** The kernel has given a socket that is to connect its name. */
+int socks_tcp_bound(struct sock_entry *s, const struct helper_msg *m, struct shmq_rep *rep);
 /** Nobody has it any more: may it go, now that what was sent is there? */
 bool socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns);
 /**

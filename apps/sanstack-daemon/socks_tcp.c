@@ -15,9 +15,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -200,7 +198,7 @@ is_unknown(const struct san_ip *ip, uid_t uid, uint64_t now_ns)
 static void
 not_there(const struct sock_entry *s)
 {
-	socks_tell_refused(s->kernel, "no daemon has answered at the peer");
+	socks_tell_refused(s->kernel_inode, "no daemon has answered at the peer");
 	memcpy(unknown[next_unknown].ip.b, s->ip, sizeof(s->ip));
 	unknown[next_unknown].uid = s->uid;
 	unknown[next_unknown].until_ns = san_engine_clock_monotonic() + UNKNOWN_NS;
@@ -303,25 +301,23 @@ is_room_for_listener(const struct app_port *port, uid_t uid)
 }
 
 static int
-serve_listen(struct app_port *port, const struct app *a, int fd, struct shmq_rep *rep, int *out_fd)
+serve_listen(struct app_port *port, const struct app *a, const struct helper_facts *facts,
+	     struct shmq_rep *rep, int *out_fd)
 {
-	struct sockaddr_storage ss;
-	socklen_t len = sizeof(ss);
 	struct sock_entry *s;
 	struct san_ip ip;
 	uint16_t tcp_port;
 	uint32_t scope;
 	int rc;
 
-	if (socks_int(fd, SOL_SOCKET, SO_ACCEPTCONN) != 1 ||
-	    getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
+	if (!facts->listens || facts->local.ss_family == 0)
 		return socks_refuse(rep, -EINVAL, "it does not listen");
-	socks_from_sockaddr(&ss, &ip, &tcp_port, &scope);
+	socks_from_sockaddr(&facts->local, &ip, &tcp_port, &scope);
 	if (!socks_is_any(&ip) && !socks_is_ours(port, &ip))
 		return socks_refuse(rep, -EADDRNOTAVAIL,
 				    "bound to an address that is not the port's");
-	if (ss.ss_family == AF_INET6 && !san_ip_is_v4(&ip) &&
-	    (!socks_is_any(&ip) || socks_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 1))
+	if (facts->domain == AF_INET6 && !san_ip_is_v4(&ip) &&
+	    (!socks_is_any(&ip) || facts->v6only))
 		return socks_refuse(rep, -EOPNOTSUPP, "tokens are of IPv4, and it takes IPv6 only");
 	if (!socks_token_can())
 		return socks_refuse(rep, -ENETDOWN, "no tokens: is the loopback device up?");
@@ -333,7 +329,7 @@ serve_listen(struct app_port *port, const struct app *a, int fd, struct shmq_rep
 	s->kind = SOCKS_LISTENER;
 	memcpy(s->ip, ip.b, sizeof(s->ip));
 	rc = socks_pair(s, out_fd);
-	s->inode = socks_tell_inode(fd); /* the kernel's it stays */
+	s->inode = facts->inode; /* the kernel's it stays */
 	if (rc == 0)
 		rc = socks_watch_pair(s);
 	if (rc == 0)
@@ -432,50 +428,42 @@ do_source(struct san_engine *e, void *arg)
 	return rc;
 }
 
-/* The kernel gives it a port, with the address from which we reach *dst*. */
+/* The kernel gives it a port, with the address from which we reach its peer. */
 static int
-bind_to_source(const struct sock_entry *s, const struct san_ip *dst, struct sockaddr_storage *ss)
+ask_name(const struct sock_entry *s, const struct app *a, uint16_t family)
 {
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
-	struct sockaddr_in *in = (struct sockaddr_in *)ss;
-	socklen_t len = ss->ss_family == AF_INET ? sizeof(*in) : sizeof(*in6);
-	struct san_ip ip = *dst;
+	struct helper_msg m = {.op = HELPER_BIND, .source = {.ss_family = family}};
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&m.source;
+	struct sockaddr_in *in = (struct sockaddr_in *)&m.source;
+	struct san_ip ip;
 	int rc;
 
+	memcpy(ip.b, s->ip, sizeof(ip.b));
 	rc = san_engine_call(socks_engine(s->port), do_source, &ip);
 	if (rc != 0)
 		return rc;
-	if (ss->ss_family == AF_INET)
+	if (family == AF_INET)
 		memcpy(&in->sin_addr, ip.b + 12, sizeof(in->sin_addr));
 	else
 		memcpy(&in6->sin6_addr, ip.b, sizeof(in6->sin6_addr));
-	if (bind(s->kernel, (const struct sockaddr *)ss, len) != 0 ||
-	    getsockname(s->kernel, (struct sockaddr *)ss, &len) != 0)
-		return -errno;
-	return 0;
+	return socks_ask(s, &m, a);
 }
 
+/* It has its name. */
 static int
-begin_connect(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
+begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep)
 {
 	struct san_sock_shm *shm = s->mem.mem;
 	struct rtsan_conn_param param = {0};
 	struct hello h = {.sport = 0};
-	struct sockaddr_storage ss;
-	socklen_t len = sizeof(ss);
 	char text[SAN_INET_TEXT];
 	struct san_ip ip, dst;
 	uint16_t port;
 	uint32_t scope;
-	int rc;
+	int rc = 0;
 
-	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
-	rc = getsockname(s->kernel, (struct sockaddr *)&ss, &len) == 0 ? 0 : -errno;
-	if (rc == 0 && ((const struct sockaddr_in *)&ss)->sin_port == 0) /* also IPv6's */
-		rc = bind_to_source(s, &dst, &ss);
-	if (rc != 0)
-		return rc;
-	socks_from_sockaddr(&ss, &ip, &port, &scope);
+	memcpy(dst.b, s->ip, sizeof(dst.b));
+	socks_from_sockaddr(&facts->local, &ip, &port, &scope);
 	if (socks_is_any(&ip)) { /* its program chose the port alone */
 		ip = dst;
 		rc = san_engine_call(socks_engine(s->port), do_source, &ip);
@@ -483,24 +471,34 @@ begin_connect(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep 
 	if (rc != 0 || port == 0 || !socks_is_ours(s->port, &ip))
 		return socks_refuse(rep, -EADDRNOTAVAIL,
 				    "bound to an address that is not the port's");
-	memcpy(s->ip, dst.b, sizeof(s->ip));
-	socks_fill_addr(&shm->local, &ip, port, ss.ss_family, scope);
-	socks_fill_addr(&shm->peer, &dst, req->sock.peer_port, ss.ss_family, 0);
+	socks_fill_addr(&shm->local, &ip, port, facts->local.ss_family, scope);
+	socks_fill_addr(&shm->peer, &dst, s->tcp_port, facts->local.ss_family, 0);
+	rep->sock.id = s->id;
+	rep->sock.bytes = s->mem.bytes;
 	memcpy(h.magic, magic, sizeof(h.magic));
 	memcpy(h.dst, dst.b, sizeof(h.dst));
 	h.sport = htons(port);
 	param.private_data = &h;
 	param.private_len = sizeof(h);
 	return dpdk_connect(s->port->ctx, s->qpn, san_inet_text(&dst, text),
-			    SOCKS_SERVICE | req->sock.peer_port, &param);
+			    SOCKS_SERVICE | s->tcp_port, &param);
+}
+
+int
+socks_tcp_bound(struct sock_entry *s, const struct helper_msg *m, struct shmq_rep *rep)
+{
+	int rc = m->rc == 0 ? begin_connect(s, &m->facts, rep) : m->rc;
+
+	if (rc != 0)
+		discard(s);
+	return rc;
 }
 
 static int
-serve_connect(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
-	      struct shmq_rep *rep, int *out_fd)
+serve_connect(struct app_port *port, const struct app *a, const struct shmq_req *req,
+	      struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
-	struct tcp_info info = {0};
-	socklen_t len = sizeof(info);
+	const struct sockaddr_in *local = (const struct sockaddr_in *)&p->facts->local;
 	struct sock_entry *s;
 	struct san_ip dst;
 	int rc;
@@ -508,44 +506,40 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
 	if (is_unknown(&dst, a->uid, san_engine_clock_monotonic()))
 		return socks_refuse(rep, -EHOSTUNREACH, "nobody has answered there");
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_state != TCP_CLOSE)
+	if (!p->facts->is_closed || p->facts->local.ss_family == 0)
 		return socks_refuse(rep, -EISCONN, "it connects, or listens, already");
 	s = socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
-	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	s->connects = true;
 	s->began_ns = san_engine_clock_monotonic();
-	rc = s->kernel < 0 ? -errno : stream_make(s, app_port_guard_id(port, a->id), out_fd);
-	if (rc == 0)
-		rc = begin_connect(s, req, rep);
-	if (rc != 0) {
-		if (*out_fd >= 0)
-			close(*out_fd);
-		*out_fd = -1;
+	s->tcp_port = req->sock.peer_port;
+	memcpy(s->ip, dst.b, sizeof(s->ip));
+	socks_keep(s, p);
+	rc = stream_make(s, app_port_guard_id(port, a->id), out_fd);
+	if (rc == 0) /* the port is at the same place in IPv6's */
+		rc = local->sin_port == 0 ? ask_name(s, a, p->facts->local.ss_family) :
+					    begin_connect(s, p->facts, rep);
+	if (rc != 0 && rc != -EINPROGRESS)
 		discard(s);
-		return rc;
-	}
-	rep->sock.id = s->id;
-	rep->sock.bytes = s->mem.bytes;
-	return 0;
+	return rc;
 }
 
 int
-socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req, int fd,
-		struct shmq_rep *rep, int *out_fd)
+socks_tcp_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
+		struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
-	int rc = socks_check_kernel(port, fd, IPPROTO_TCP, rep);
+	int rc = socks_check_kernel(port, p->facts, IPPROTO_TCP, rep);
 
 	if (rc != 0)
 		return rc;
 	if (req->type == SHMQ_SOCK_ACCEPT)
-		return socks_token_claim(port, fd, rep, out_fd);
+		return socks_token_claim(port, p, rep, out_fd);
 	if (!partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
 		return socks_refuse(rep, -EACCES, "the partition is not for this user");
 	if (req->type == SHMQ_SOCK_LISTEN)
-		return serve_listen(port, a, fd, rep, out_fd);
-	return serve_connect(port, a, req, fd, rep, out_fd);
+		return serve_listen(port, a, p->facts, rep, out_fd);
+	return serve_connect(port, a, req, p, rep, out_fd);
 }
 
 /* ---- what the engine says ---- */
@@ -576,7 +570,8 @@ socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from)
 		if (from->ev.type == RTSAN_EV_UNREACHABLE)
 			not_there(s);
 		else
-			socks_tell_refused(s->kernel, "nobody listens there with the library");
+			socks_tell_refused(s->kernel_inode,
+					   "nobody listens there with the library");
 		call(s, do_refuse, ECONNREFUSED);
 	}
 	return true;

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "app.h"
 #include "inet.h"
@@ -20,18 +19,9 @@ static struct {
 } reasons[REASONS];
 static uint32_t next_reason;
 
-uint64_t
-socks_tell_inode(int fd)
-{
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
-}
-
 void
-socks_tell_refused(int fd, const char *why)
+socks_tell_refused(uint64_t inode, const char *why)
 {
-	uint64_t inode = socks_tell_inode(fd);
 	uint32_t i;
 
 	if (inode == 0)
@@ -129,7 +119,7 @@ add_sock(struct rte_tel_data *d, const struct sock_entry *s, uint32_t number)
 	rte_tel_data_add_dict_u64(one, "uid", s->uid);
 	rte_tel_data_add_dict_u64(one, "accepted", s->token >= 0);
 	rte_tel_data_add_dict_u64(one, "inode", s->inode);
-	rte_tel_data_add_dict_u64(one, "kernel_inode", socks_tell_inode(s->kernel));
+	rte_tel_data_add_dict_u64(one, "kernel_inode", s->kernel_inode);
 	snprintf(name, sizeof(name), "%u", number);
 	return rte_tel_data_add_dict_container(d, name, one, 0);
 }

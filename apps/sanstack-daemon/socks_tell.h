@@ -10,12 +10,8 @@
 
 struct app_port;
 
-/** By which /proc knows a socket; 0: none. */
-uint64_t socks_tell_inode(int fd);
-/**
- * The kernel's socket *fd* was to be carried and is not: why. Only the last ones are kept.
- */
-void socks_tell_refused(int fd, const char *why);
+/** Why the kernel's socket of *inode* is not carried, as was asked. Only the last ones are kept. */
+void socks_tell_refused(uint64_t inode, const char *why);
 
 /** How many, and what they take. */
 int socks_tell_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from);

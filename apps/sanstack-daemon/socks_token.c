@@ -9,7 +9,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
@@ -143,57 +142,60 @@ socks_token_look(struct sock_entry *s, uint64_t now_ns)
 
 /* ---- it was accepted ---- */
 
-static bool
-read_name(int fd, bool peer, struct san_ip *ip, uint16_t *port)
+static void
+name_of(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port)
 {
-	struct sockaddr_storage ss;
-	socklen_t len = sizeof(ss);
 	uint32_t scope;
 
-	if ((peer ? getpeername : getsockname)(fd, (struct sockaddr *)&ss, &len) != 0)
-		return false;
-	socks_from_sockaddr(&ss, ip, port, &scope);
-	return true;
+	socks_from_sockaddr(ss, ip, port, &scope);
 }
 
-/* Is *fd* the other end of the connection whose end is *token*? Both are of our namespace. */
 static bool
-is_other_end(int fd, int token)
+is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	uint16_t port[2];
 	struct san_ip ip[2];
-	int peer;
 
-	for (peer = 0; peer < 2; peer++)
-		if (!read_name(fd, peer, &ip[0], &port[0]) ||
-		    !read_name(token, !peer, &ip[1], &port[1]) || port[0] != port[1] ||
-		    !san_ip_eq(&ip[0], &ip[1]))
-			return false;
-	return true;
+	name_of(a, &ip[0], &port[0]);
+	name_of(b, &ip[1], &port[1]);
+	return port[0] == port[1] && san_ip_eq(&ip[0], &ip[1]);
+}
+
+/* Is it the other end of the connection whose end is *token*? Both are of our namespace. */
+static bool
+is_other_end(const struct helper_facts *facts, int token)
+{
+	struct sockaddr_storage own, peer;
+	socklen_t len = sizeof(own);
+
+	if (getsockname(token, (struct sockaddr *)&own, &len) != 0)
+		return false;
+	len = sizeof(peer);
+	return getpeername(token, (struct sockaddr *)&peer, &len) == 0 &&
+		is_same(&facts->local, &peer) && is_same(&facts->peer, &own);
 }
 
 /* A program has accepted one of ours. */
 int
-socks_token_claim(struct app_port *port, int fd, struct shmq_rep *rep, int *out_fd)
+socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
 	struct sock_entry *s = NULL, *one;
 	struct san_ip ip;
 	uint16_t token_port;
 	uint32_t i;
 
-	if (!read_name(fd, true, &ip, &token_port))
+	if (p->facts->peer.ss_family == 0)
 		return socks_refuse(rep, -ENOTCONN, "not connected any more");
+	name_of(&p->facts->peer, &ip, &token_port);
 	for (i = 0; i < port->max_socks && s == NULL; i++) {
 		one = &port->socks[i];
 		if (one->port != NULL && one->token_port == token_port && one->held >= 0 &&
-		    !one->is_over && is_other_end(fd, one->token))
+		    !one->is_over && is_other_end(p->facts, one->token))
 			s = one;
 	}
 	if (s == NULL)
 		return socks_refuse(rep, -ENOENT, "nothing of ours");
-	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (s->kernel < 0)
-		return -errno;
+	socks_keep(s, p);
 	s->token_port = 0;
 	set_asleep(port, s->tcp_port, false);
 	rep->sock.id = s->id;

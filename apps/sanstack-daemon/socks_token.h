@@ -10,6 +10,7 @@
 #include "shmq.h"
 
 struct app_port;
+struct passed;
 struct sock_entry;
 
 /** Can there be any? Not where the loopback device is down. */
@@ -18,7 +19,7 @@ bool socks_token_can(void);
 void socks_token_offer(struct sock_entry *s, uint64_t now_ns);
 /** What there is to do for one that waits to be accepted; when to look again. */
 uint64_t socks_token_look(struct sock_entry *s, uint64_t now_ns);
-/** A program has accepted *fd*: if a token, it gets what stands for the stream. 0 or -errno. */
-int socks_token_claim(struct app_port *port, int fd, struct shmq_rep *rep, int *out_fd);
+/** A program has accepted it: if a token, it gets what stands for the stream. 0 or -errno. */
+int socks_token_claim(struct app_port *port, struct passed *p, struct shmq_rep *rep, int *out_fd);
 
 #endif /* DAEMON_SOCKS_TOKEN_H */

@@ -7,17 +7,15 @@
  * DESIGN NOTES
  *
  * Where the port's device is the kernel's, too, the kernel has a copy of each datagram for the
- * socket that it knows. A filter on that socket drops what came by this device (sock_filter.c).
+ * socket that it knows. A filter on that socket drops what came by this device (sock_filter.c). A
+ * helper sets it, and passes on what passes it.
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "san_time.h"
-#include "sock_filter.h"
 #include "socks_priv.h"
 
 #define LINGER_NS (1 * SAN_NS_PER_S) /* what was sent may still go */
@@ -26,40 +24,28 @@
 /* ---- what the kernel says of one ---- */
 
 /* Into *names*, for the lcore, and into *shm*, for programs. */
-static int
-read_names(int fd, uid_t uid, struct san_sock_names *n, struct san_sock_shm *shm)
+static void
+take_names(const struct helper_facts *facts, uid_t uid, struct san_sock_names *n,
+	   struct san_sock_shm *shm)
 {
-	struct sockaddr_storage ss;
-	socklen_t len = sizeof(ss);
 	uint32_t scope;
-	int v;
 
-	memset(n, 0, sizeof(*n));
-	if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
-		return -errno;
-	socks_from_sockaddr(&ss, &n->local, &n->port, &scope);
-	n->family = ss.ss_family;
+	*n = (struct san_sock_names){
+		.family = facts->local.ss_family,
+		.user = uid,
+		.reuseport = facts->reuseport,
+		.v6only = facts->v6only,
+		.hops = facts->hops,
+		.df = facts->df,
+		.tos = facts->tos,
+	};
+	socks_from_sockaddr(&facts->local, &n->local, &n->port, &scope);
 	socks_fill_addr(&shm->local, &n->local, n->port, n->family, scope);
-	len = sizeof(ss);
-	if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0) {
-		socks_from_sockaddr(&ss, &n->peer, &n->peer_port, &scope);
-		socks_fill_addr(&shm->peer, &n->peer, n->peer_port, n->family, scope);
-	} else {
-		shm->peer.family = 0;
-	}
-	n->user = uid;
-	n->reuseport = socks_int(fd, SOL_SOCKET, SO_REUSEPORT) > 0;
-	n->v6only = n->family == AF_INET6 && socks_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) > 0;
-	v = n->family == AF_INET ? socks_int(fd, IPPROTO_IP, IP_TTL) :
-				   socks_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS);
-	n->hops = v > 0 && v <= UINT8_MAX ? (uint8_t)v : 0;
-	v = n->family == AF_INET ? socks_int(fd, IPPROTO_IP, IP_MTU_DISCOVER) :
-				   socks_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER);
-	n->df = v == IP_PMTUDISC_DO || v == IP_PMTUDISC_PROBE; /* IPv6 has the same values */
-	v = n->family == AF_INET ? socks_int(fd, IPPROTO_IP, IP_TOS) :
-				   socks_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
-	n->tos = v > 0 ? (uint8_t)v : 0;
-	return 0;
+	shm->peer.family = 0;
+	if (facts->peer.ss_family == 0)
+		return;
+	socks_from_sockaddr(&facts->peer, &n->peer, &n->peer_port, &scope);
+	socks_fill_addr(&shm->peer, &n->peer, n->peer_port, n->family, scope);
 }
 
 static int
@@ -186,132 +172,128 @@ do_has_sent(struct san_engine *e, void *arg)
 
 /* ---- come ---- */
 
-/* What the pump has to know of each datagram, by family. */
-static const struct {
-	int level, name;
-} more[2][SOCKS_MORE] = {
-	{{IPPROTO_IP, IP_PKTINFO}, {IPPROTO_IP, IP_RECVTTL}, {IPPROTO_IP, IP_RECVTOS}},
-	{{IPPROTO_IPV6, IPV6_RECVPKTINFO},
-	 {IPPROTO_IPV6, IPV6_RECVHOPLIMIT},
-	 {IPPROTO_IPV6, IPV6_RECVTCLASS}},
-};
-
-static void
-ask_more(struct sock_entry *s)
-{
-	const int on = 1;
-	int i, v6 = s->family == AF_INET6;
-
-	for (i = 0; i < SOCKS_MORE; i++) {
-		s->had[i] = socks_int(s->kernel, more[v6][i].level, more[v6][i].name);
-		setsockopt(s->kernel, more[v6][i].level, more[v6][i].name, &on, sizeof(on));
-	}
-	s->asks_more = true;
-}
-
-void
-socks_udp_leave(const struct sock_entry *s)
-{
-	int i, v6 = s->family == AF_INET6;
-	const int none = 0;
-
-	setsockopt(s->kernel, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
-	for (i = 0; i < SOCKS_MORE && s->asks_more; i++)
-		setsockopt(s->kernel, more[v6][i].level, more[v6][i].name, &s->had[i], sizeof(int));
-}
-
-/* Its memory, its pair, and our own descriptor of the kernel's. */
+/* Its memory, its pair, and its place on the lcore. */
 static int
-make(struct sock_entry *s, uint16_t guard, int fd, int *shadow)
+make(struct sock_entry *s, uint16_t guard, const struct helper_facts *facts, struct shmq_rep *rep,
+     int *shadow)
 {
+	struct san_sock_names names;
+	struct sock_call call = {.s = s, .names = &names};
+	struct san_sock_shm *shm;
 	int rc = socks_memory(s, guard, SOCK_DGRAM);
 
 	if (rc != 0)
 		return rc;
-	s->kernel = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return s->kernel < 0 ? -errno : socks_pair(s, shadow);
-}
-
-static int
-begin(struct app_port *port, struct sock_entry *s, bool local_only, struct shmq_rep *rep)
-{
-	struct san_sock_shm *shm = s->mem.mem;
-	struct san_sock_names names;
-	struct sock_call call = {.s = s, .names = &names};
-	int rc;
-
-	rc = read_names(s->kernel, s->uid, &names, shm);
-	if (rc == 0)
-		rc = check_names(port, &names, rep);
-	if (rc != 0)
-		return rc;
+	shm = s->mem.mem;
+	take_names(facts, s->uid, &names, shm);
 	s->family = names.family;
-	atomic_init(&shm->nonblock, (fcntl(s->kernel, F_GETFL) & O_NONBLOCK) != 0);
-	rc = san_engine_call(socks_engine(port), do_add, &call);
+	atomic_init(&shm->nonblock, facts->nonblock);
+	rc = check_names(s->port, &names, rep);
+	if (rc == 0)
+		rc = socks_pair(s, shadow);
+	if (rc == 0)
+		rc = san_engine_call(socks_engine(s->port), do_add, &call);
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
-	rc = sock_filter_port(s->kernel, port->ctx->port, local_only);
-	if (rc == 0)
-		rc = socks_watch(s);
+	rc = socks_watch_pair(s);
 	if (rc != 0)
-		san_engine_call(socks_engine(port), do_del, &call);
-	else
-		ask_more(s);
+		san_engine_call(socks_engine(s->port), do_del, &call);
 	return rc;
 }
 
+/* What the port receives the kernel's socket need not receive as well. */
+static int
+ask_carry(const struct sock_entry *s, const struct app *a, bool local_only)
+{
+	const struct san_engine_port *port = s->port->ctx->port;
+	struct helper_msg m = {
+		.op = HELPER_CARRY,
+		.filter = {
+			.if_index = san_engine_if_index(port),
+			.whole_v4 = san_engine_whole_v4(port),
+			.local_only = local_only,
+		},
+	};
+
+	return socks_ask(s, &m, a);
+}
+
+static void
+discard(struct sock_entry *s)
+{
+	socks_udp_end(s);
+	socks_release(s);
+}
+
 int
-socks_udp_carry(struct app_port *port, const struct app *a,
-		const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
+socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req,
+		struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
 	struct sock_entry *s;
-	int rc = socks_check_kernel(port, fd, IPPROTO_UDP, rep), shadow = -1;
+	int rc = socks_check_kernel(port, p->facts, IPPROTO_UDP, rep);
 
 	if (rc != 0)
 		return rc;
-	if (socks_find(port, fd, true) != NULL)
+	if (socks_find(port, p->facts->cookie, true) != NULL)
 		return socks_refuse(rep, -EALREADY, "it is carried");
 	s = socks_take(port, a->uid, SOCKS_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
-	s->cookie = socks_cookie(fd, SO_COOKIE);
-	rc = make(s, app_port_guard_id(port, a->id), fd, &shadow);
-	if (rc == 0)
-		rc = begin(port, s, req->sock.local_only != 0, rep);
+	s->cookie = p->facts->cookie;
+	rc = make(s, app_port_guard_id(port, a->id), p->facts, rep, out_fd);
 	if (rc != 0) {
-		if (shadow >= 0)
-			close(shadow);
 		socks_release(s);
 		return rc;
 	}
+	socks_keep(s, p);
+	rc = ask_carry(s, a, req->sock.local_only != 0);
+	if (rc != -EINPROGRESS)
+		discard(s);
+	return rc;
+}
+
+int
+socks_udp_carried(struct sock_entry *s, const struct helper_msg *m, struct shmq_rep *rep)
+{
+	int rc = m->rc;
+
+	if (rc != 0)
+		socks_refuse(rep, rc,
+			     rc == -EADDRINUSE ? "another socket got its port" :
+						 strerror(-rc));
+	else /* to hold its name may have changed it */
+		rc = socks_udp_rename(s, &m->facts, rep);
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
-	*out_fd = shadow;
-	return 0;
+	if (rc != 0)
+		discard(s);
+	return rc;
 }
 
 /* ---- what changes ---- */
 
-static int
-serve_sync(struct sock_entry *s, struct shmq_rep *rep)
+int
+socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep)
 {
 	struct san_sock_names names;
 	struct sock_call call = {.s = s, .names = &names};
-	int rc = read_names(s->kernel, s->uid, &names, s->mem.mem);
+	int rc;
 
-	if (rc != 0)
-		return rc;
+	take_names(facts, s->uid, &names, s->mem.mem);
 	/* what the kernel calls something else, or nothing, gets nothing by the port any more */
 	rc = check_names(s->port, &names, rep);
+	if (rc == 0 && facts->device != 0 &&
+	    facts->device != (int)san_engine_if_index(s->port->ctx->port))
+		rc = socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
 	if (rc != 0)
 		names.port = 0;
 	san_engine_call(socks_engine(s->port), do_name, &call);
 	return rc;
 }
 
-static int
-serve_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
+int
+socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
 {
 	struct san_ip group;
 	struct sock_call call = {.s = s, .group = &group};
@@ -325,88 +307,30 @@ serve_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *r
 	return rc == 0 ? 0 : socks_refuse(rep, rc, "the port can't be in that group");
 }
 
-int
-socks_udp_change(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
-{
-	return req->type == SHMQ_SOCK_GROUP ? serve_group(s, req, rep) : serve_sync(s, rep);
-}
-
 /* ---- what comes another way ---- */
 
-static void
-read_control(struct msghdr *msg, struct san_inet_dgram *d, uint32_t *if_index)
-{
-	struct cmsghdr *c;
-	int v;
-
-	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-			const struct in_pktinfo *info = (const void *)CMSG_DATA(c);
-
-			memcpy(d->dst.b + 12, &info->ipi_addr, 4);
-			*if_index = (uint32_t)info->ipi_ifindex;
-		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-			const struct in6_pktinfo *info = (const void *)CMSG_DATA(c);
-
-			memcpy(d->dst.b, &info->ipi6_addr, 16);
-			*if_index = info->ipi6_ifindex;
-		} else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
-			   (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT)) {
-			memcpy(&v, CMSG_DATA(c), sizeof(v));
-			d->hops = (uint8_t)v;
-		} else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
-			d->tos = *CMSG_DATA(c);
-		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
-			memcpy(&v, CMSG_DATA(c), sizeof(v));
-			d->tos = (uint8_t)v;
-		}
-	}
-}
-
-/* One datagram of the kernel's. False: there is none. */
-static bool
-pump_one(struct sock_entry *s)
-{
-	static uint8_t data[SAN_SOCK_DGRAM + 1], control[512];
-	const struct san_sock_shm *shm = s->mem.mem;
-	struct sockaddr_storage from;
-	struct iovec iov = {data, sizeof(data)};
-	struct msghdr msg = {
-		.msg_name = &from,
-		.msg_namelen = sizeof(from),
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct san_inet_dgram d = {.dst = {.b = {[10] = 0xff, [11] = 0xff}}};
-	struct sock_call call = {.s = s, .dgram = &d, .data = data};
-	ssize_t n = recvmsg(s->kernel, &msg, MSG_DONTWAIT);
-	uint32_t scope;
-
-	if (n < 0 && errno == EAGAIN)
-		return false;
-	if (n < 0) {
-		call.err = errno;
-		san_engine_call(socks_engine(s->port), do_fail, &call);
-		return true;
-	}
-	socks_from_sockaddr(&from, &d.src, &d.sport, &scope);
-	d.dport = shm->local.port;
-	read_control(&msg, &d, &call.if_index);
-	call.len = (uint32_t)n;
-	san_engine_call(socks_engine(s->port), do_give, &call);
-	return true;
-}
-
 void
-socks_udp_pump(struct sock_entry *s)
+socks_udp_give(struct sock_entry *s, const struct helper_dgram *d, const void *data, uint32_t len)
 {
-	int i;
+	const struct san_sock_shm *shm = s->mem.mem;
+	struct san_inet_dgram dgram = {
+		.sport = d->sport,
+		.dport = shm->local.port,
+		.hops = d->hops,
+		.tos = d->tos,
+	};
+	struct sock_call call = {
+		.s = s,
+		.dgram = &dgram,
+		.data = data,
+		.len = len,
+		.if_index = d->if_index,
+		.err = d->err,
+	};
 
-	for (i = 0; i < PUMP_MAX && pump_one(s); i++)
-		;
-	s->has_more = i == PUMP_MAX;
+	memcpy(dgram.src.b, d->src, sizeof(dgram.src.b));
+	memcpy(dgram.dst.b, d->dst, sizeof(dgram.dst.b));
+	san_engine_call(socks_engine(s->port), d->err != 0 ? do_fail : do_give, &call);
 }
 
 /* ---- go ---- */

@@ -16,6 +16,7 @@
 #include "engine_clock.h"
 #include "layout.h"
 #include "ports.h"
+#include "logging.h"
 #include "san_log.h"
 #include "shmq_guard.h"
 #include "takeover.h"
@@ -311,7 +312,7 @@ takeover_hear(struct server *s, struct app *a, const struct shmq_req *req)
 	}
 	/* nobody is waited for who may not ask */
 	reply(a->sock, rc, why, false);
-	SAN_LOG(DRIVER, WARNING, "pid=%d can't take over: %s", (int)a->pid, why);
+	LOG_OF(a->uid, WARNING, "pid=%d can't take over: %s", (int)a->pid, why);
 	a->over = true;
 }
 

@@ -244,10 +244,24 @@ int shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
  */
 int shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
 /**
- * Likewise, without waiting, for who does not close a stranger's descriptors himself: all that
- * came are in *fds*, and the caller's, whatever is returned. On 0 there is one at most.
+ * Likewise, without waiting: all descriptors that came are in *fds*, and the caller's, whatever is
+ * returned. On 0 there is one at most.
  */
 int shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
+/** Before shmq_peek(): each message of *sock* says who sent it from now on. 0 or -errno. */
+int shmq_peek_init(int sock);
+/**
+ * Look at the next message and leave it where it is, without waiting: so its descriptors do not
+ * become ours. After shmq_peek_init() only.
+ *
+ * @param has_fds
+ *   Descriptors come with it; also set if -EPROTO is returned.
+ * @return
+ *   Like shmq_recv().
+ */
+int shmq_peek(int sock, void *msg, size_t size, bool *has_fds);
+/** Take the message that shmq_peek() has seen to come without descriptors. */
+void shmq_skip(int sock);
 /** Likewise from who is trusted: waits, and there may be as many as a message has. */
 int shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
 /**
@@ -279,16 +293,20 @@ int shmq_pair_drain(int theirs);
  */
 int shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
 /**
- * Map *bytes* of a memfd of another process, which must not become shorter, from *offset*
- * on, all of it there.
+ * Can *bytes* from *offset* on of another process's descriptor be mapped: is it a memfd that does
+ * not become shorter, with all of it there? May block, if it is none.
  *
  * @param why
  *   What is wrong with it, on error.
  * @return
- *   0; -ENOMEM; -EINVAL: no memfd, not sealed, too short, with holes, on huge pages, or an offset
- *   that is no multiple of a page.
+ *   0; -EINVAL: no memfd, not sealed, too short, with holes, on huge pages, or an offset that is
+ *   no multiple of a page.
  */
-int shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why);
+int shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why);
+/** Map what shmq_mem_check() has found right; then call shmq_mem_populate(). 0 or -errno. */
+int shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out);
+/** Fill in the page tables of a part of a mapping: 4 GiB take a second. 0 or -errno. */
+int shmq_mem_populate(void *mem, size_t bytes);
 void shmq_mem_unmap(void *mem, size_t bytes);
 
 /**

@@ -61,12 +61,12 @@ map_at(int fd, uint64_t offset, size_t bytes, uintptr_t at, int flags, void **ou
 }
 
 static int
-map(int fd, uint64_t offset, size_t bytes, void **out)
+map(int fd, uint64_t offset, size_t bytes, int flags, void **out)
 {
 	int i, rc = -EEXIST;
 
 	for (i = 0; i < PLACE_TRIES && rc == -EEXIST; i++) {
-		rc = map_at(fd, offset, bytes, next_place(bytes), MAP_POPULATE, out);
+		rc = map_at(fd, offset, bytes, next_place(bytes), flags, out);
 		/* further and further: what is there may be large */
 		if (rc == -EEXIST && places.bytes >> i > PLACE_STEP)
 			places.next += PLACE_STEP << i;
@@ -92,7 +92,7 @@ shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
 	if (*fd < 0)
 		return -errno;
 	if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS_OURS) == 0)
-		rc = map(*fd, 0, bytes, out);
+		rc = map(*fd, 0, bytes, MAP_POPULATE, out);
 	if (rc != 0) {
 		close(*fd);
 		*fd = -1;
@@ -101,10 +101,10 @@ shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
 }
 
 int
-shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why)
+shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	int seals = fcntl(fd, F_GET_SEALS), rc;
+	int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs fs;
 	struct stat st;
 
@@ -117,6 +117,10 @@ shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why
 	*why = "could become shorter: it needs the seal F_SEAL_SHRINK";
 	if ((seals & F_SEAL_SHRINK) == 0)
 		return -EINVAL;
+	*why = "can't be written to";
+	if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0 ||
+	    (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+		return -EINVAL;
 	*why = "has fewer bytes than the region";
 	if (offset > (uint64_t)st.st_size || bytes > (uint64_t)st.st_size - offset)
 		return -EINVAL;
@@ -124,11 +128,19 @@ shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out, const char **why
 	if ((uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size)
 		return -EINVAL;
 	*why = "the offset is no multiple of a page";
-	if (offset % page != 0)
-		return -EINVAL;
-	*why = "can't be mapped";
-	rc = map(fd, offset, bytes, out);
-	return rc == -EACCES || rc == -EPERM ? -EINVAL : rc;
+	return offset % page != 0 ? -EINVAL : 0;
+}
+
+int
+shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out)
+{
+	return map(fd, offset, bytes, 0, out);
+}
+
+int
+shmq_mem_populate(void *mem, size_t bytes)
+{
+	return madvise(mem, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
 }
 
 void

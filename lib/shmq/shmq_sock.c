@@ -52,7 +52,7 @@ take_fds(struct msghdr *m, int fds[SHMQ_FDS])
 	return n;
 }
 
-/* A message has it, the end has not, where shmq_hang_up() asks for it. */
+/* A message has it, the end has not, where shmq_peek_init() asks for it. */
 static bool
 has_ucred(struct msghdr *m)
 {
@@ -103,13 +103,54 @@ shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb
 	return receive(sock, msg, size, fds, nb_fds, SHMQ_FDS, 0);
 }
 
-void
-shmq_hang_up(int sock)
+int
+shmq_peek(int sock, void *msg, size_t size, bool *has_fds)
+{
+	/* filled by what shmq_peek_init() asks for: no descriptor finds room */
+	union {
+		char buf[CMSG_SPACE(sizeof(struct ucred))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = msg, .iov_len = size};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	ssize_t n;
+
+	*has_fds = false;
+	do
+		n = recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -ENOTCONN : -errno;
+	*has_fds = (m.msg_flags & MSG_CTRUNC) != 0;
+	if (n == (ssize_t)size && (m.msg_flags & MSG_TRUNC) == 0)
+		return 0;
+	return n == 0 && !*has_fds && !has_ucred(&m) ? -ENOTCONN : -EPROTO;
+}
+
+int
+shmq_peek_init(int sock)
 {
 	const int on = 1;
 
+	return setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0 ? 0 : -errno;
+}
+
+void
+shmq_skip(int sock)
+{
+	recv(sock, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
+}
+
+void
+shmq_hang_up(int sock)
+{
 	shutdown(sock, SHUT_RDWR);
-	setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	shmq_peek_init(sock);
 }
 
 int

@@ -96,12 +96,18 @@ def bound(ns, proto, port):
                for r in rows(ns, proto))
 
 
+def is_helper(pid):
+    """A daemon's process, which ends with it."""
+    with open(f'/proc/{pid}/comm', encoding='utf-8') as f:
+        return f.read().startswith('san-helper')
+
+
 def processes(ns):
-    """All in a namespace but the one that holds it."""
+    """All in a namespace but the one that holds it, and helpers of daemons."""
     mine = Namespace.link(ns.pid)
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
-            if pid != ns.pid and Namespace.link(pid) == mine:
+            if pid != ns.pid and Namespace.link(pid) == mine and not is_helper(pid):
                 yield int(pid)
         except OSError:
             pass        # it has gone

@@ -3,7 +3,6 @@
 """Descriptors that programs pass to the daemon, by every way there is and slow to close, and
 descriptors that it has no more of: others notice nothing, and none is left in it. (SYS-5)"""
 
-import contextlib
 import os
 import resource
 import select
@@ -19,7 +18,7 @@ from test_daemon import CQ_CREATE, HELLO, LISTEN, MR_ADD, REP, ask, dial, mr_bod
 from test_service import AsNobody
 
 CQ_FD, EVENT_FD = 14, 15
-UNREAD = 6          # answers that its socket holds
+FLOOD = 20
 FDS = 128           # that a daemon may have which is to run out of them
 HELLO_FDS = 8       # more than a hello needs
 LINGER_S = 60       # until close() returns although the peer takes nothing
@@ -53,6 +52,10 @@ def is_served(s):
         return 'backlog' in ask(s, request(LISTEN))[1]
     except TimeoutError:
         return False
+
+
+def text_of(answer):
+    return answer[64:].partition(b'\0')[0].decode()
 
 
 def read_one(s):
@@ -156,7 +159,9 @@ def slow_close(work, ways):
     """Descriptors whose close() takes very long: others notice nothing, and they go."""
     daemon = Daemon(work, 'server')
     good = attach(daemon)
-    check(is_served(good), 'nothing has happened yet')  # what came with its hello is closed by now
+    with open('/dev/null', 'rb') as null:
+        pass_one(good, [null.fileno()])
+    check('no memfd' in text_of(good.recv(REP)), 'now it has a helper')
     before = daemon.held()
     for get, how in ways:
         bad = attach(daemon)
@@ -176,22 +181,9 @@ def slow_close(work, ways):
     daemon.stop()
 
 
-def answers_of(bad, good, most):
-    """How many of *most* come while another user is served often."""
-    nb = 0
-    for _ in range(3000):
-        check(is_served(good), 'another user')
-        with contextlib.suppress(BlockingIOError):
-            while nb < most and bad.recv(4096):
-                nb += 1
-        if nb == most:
-            break
-    return nb
-
-
 def flood(work):
-    """The requests of a program that passes such descriptors on and on wait until some are closed;
-    another user is served meanwhile."""
+    """The requests of a program that passes such descriptors on and on wait until they are closed,
+    but for the one that is told so; another user is served meanwhile."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server')
     os.chmod(daemon.path, 0o666)
@@ -199,24 +191,23 @@ def flood(work):
         bad = dial(daemon)
     check(ask(bad, request(HELLO))[0] == 0, 'hello')
     good = attach(daemon)
-    pairs = [lingering() for _ in range(80)]
-    passed = nb = 0
-    bad.setblocking(False)
-    while nb == passed < len(pairs):
-        halt(daemon.process)    # else the last to close may be we; it ends the close under way
-        for slow, _ in pairs[passed:nb + UNREAD]:
-            pass_one(bad, [slow.fileno()])
-            slow.close()
-            passed += 1
-        daemon.process.popen.send_signal(signal.SIGCONT)
-        nb += answers_of(bad, good, passed - nb)
-    check(20 <= nb < passed < len(pairs), f'{nb} answers to {passed}')
+    pairs = [lingering() for _ in range(FLOOD)]
+    halt(daemon.process)    # else the last to close may be we
+    for slow, _ in pairs:
+        pass_one(bad, [slow.fileno()])
+        slow.close()
+    daemon.process.popen.send_signal(signal.SIGCONT)
+    bad.settimeout(PATIENCE)
+    check('no memfd' in text_of(bad.recv(REP)), 'the first one')
+    check('holds up' in text_of(bad.recv(REP)), 'the one behind it')
+    for _ in range(1000):
+        check(is_served(good), 'another user')
+    check(not select.select([bad], [], [], 0)[0], 'one more is answered')
     for slow, peer in pairs:
         peer.close()        # what lingered is closed now
         slow.close()
-    bad.settimeout(PATIENCE)
-    for _ in range(passed - nb):
-        check(bad.recv(4096), 'it is not served any more')
+    for _ in range(FLOOD - 2):
+        check(bad.recv(REP), 'it is not served any more')
     check(is_served(bad), 'it is not served any more')
     good.close()
     bad.close()

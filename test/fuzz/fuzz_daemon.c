@@ -17,6 +17,8 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -26,8 +28,9 @@
 #include <rte_dev.h>
 
 #include "app.h"
-#include "closer.h"
 #include "engine_priv.h"
+#include "harden.h"
+#include "helper.h"
 #include "rtsan_priv.h"
 #include "san_assert.h"
 #define TEST_EAL_MB "128"
@@ -85,7 +88,7 @@ static struct apps all;
 static struct app_port *port; /**< its only one */
 static struct san_engine *e;
 static struct liar liars[NB_APPS];
-static int region_fd;
+static int region_fd, helpers_fd;
 static uint32_t nb_inputs; /**< that left nothing */
 
 static uint8_t
@@ -121,6 +124,45 @@ take32(struct input *in)
 /* ---- what there is once ---- */
 
 static void
+on_answer(void *ctx, struct helper *h, const struct helper_msg *m, int fd)
+{
+	(void)ctx;
+	apps_heard(&all, h, m, fd);
+}
+
+static void
+on_dgram(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len)
+{
+	(void)ctx;
+	socks_dgram(&all, d, data, len);
+}
+
+/* Whatever is passed to it, it goes on. */
+static void
+on_end(void *ctx, struct helper *h)
+{
+	(void)ctx;
+	(void)h;
+	SAN_VERIFY(false);
+}
+
+/* A process of its own: forked before there are threads. */
+static void
+open_helpers(void)
+{
+	static const struct helper_ops ops = {
+		.heard = on_answer,
+		.dgram = on_dgram,
+		.gone = on_end,
+	};
+	const struct harden_user same = {.given = false};
+
+	SAN_VERIFY(helpers_fork(&same, false) == 0);
+	helpers_fd = helpers_open(&ops, NULL);
+	SAN_VERIFY(helpers_fd >= 0 && helper_of(getuid()) != NULL);
+}
+
+static void
 open_port(void)
 {
 	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
@@ -140,6 +182,7 @@ open_port(void)
 	uint16_t id;
 	int rc;
 
+	open_helpers();
 	test_eal_init();
 	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
 	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
@@ -147,6 +190,7 @@ open_port(void)
 	rc = dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, rtsan_provider_host(), &ctx);
 	SAN_VERIFY(rc == 0);
 	apps_init(&all, &conf);
+	all.epoll = epoll_create1(EPOLL_CLOEXEC);
 	SAN_VERIFY(apps_add_port(&all, "0", NULL, ctx) == 0);
 	SAN_VERIFY(app_port_join(&all.ports[0], ctx) == 0);
 	port = &all.ports[0];
@@ -192,8 +236,8 @@ held(bool maps)
 	DIR *d = opendir("/proc/self/fd");
 	FILE *f;
 
-	while (closer_waiting(getuid()) != 0)
-		sched_yield();
+	while (helpers_are_closing(getuid()) || app_mem_step())
+		helpers_serve();
 	while (readdir(d) != NULL)
 		h.fds++;
 	closedir(d);
@@ -243,6 +287,7 @@ remember(struct share *list, uint32_t *nb, uint32_t id, int fd)
 static void
 attach(struct liar *l)
 {
+	struct epoll_event ev = {.events = EPOLLIN};
 	int ends[2];
 
 	if (l->app != NULL)
@@ -252,6 +297,7 @@ attach(struct liar *l)
 	l->waiter = -1;
 	l->app = app_create(&all, ends[0], 0);
 	SAN_VERIFY(l->app != NULL);
+	SAN_VERIFY(epoll_ctl(all.epoll, EPOLL_CTL_ADD, ends[0], &ev) == 0);
 	l->sock = ends[1];
 }
 
@@ -334,6 +380,37 @@ some_fd(uint8_t kind)
 	}
 }
 
+/* As the server does. */
+static void
+serve(struct app *a)
+{
+	struct pollfd p = {.fd = helpers_fd, .events = POLLIN};
+	struct shmq_req req;
+	int rc = app_next(&all, a, &req);
+
+	if (rc == 1)
+		app_serve(&all, a, &req);
+	a->over |= rc < 0;
+	while (a->job != 0) {
+		if (a->growing.mem == NULL)
+			poll(&p, 1, -1);
+		helpers_serve();
+		apps_step(&all, san_engine_clock_monotonic());
+	}
+}
+
+/* False: it is hung up on instead, because descriptors came with its first word. */
+static bool
+is_answered(struct liar *l, const struct shmq_req *req, int fd, struct shmq_rep *rep, int *out_fd)
+{
+	SAN_VERIFY(shmq_send(l->sock, req, sizeof(*req), fd, false) == 0);
+	serve(l->app);
+	if (shmq_recv(l->sock, rep, sizeof(*rep), out_fd, false) == 0)
+		return true;
+	SAN_VERIFY(l->app->over && !l->app->attached);
+	return false;
+}
+
 static void
 ask(struct liar *l, const struct shmq_req *req, int fd)
 {
@@ -342,9 +419,7 @@ ask(struct liar *l, const struct shmq_req *req, int fd)
 
 	if (l->app->over) { /* the server serves it no more */
 		detach(l);
-	} else {
-		memset(&rep, 0xa5, sizeof(rep));
-		app_serve(&all, l->app, req, fd, &rep, &out_fd);
+	} else if (is_answered(l, req, fd, &rep, &out_fd)) {
 		SAN_VERIFY(rep.magic == SHMQ_MAGIC && rep.abi == SHMQ_ABI && rep.rc <= 0);
 		SAN_VERIFY(memchr(rep.text, '\0', sizeof(rep.text)) != NULL && rep.pad == 0);
 		SAN_VERIFY(rep.rc == 0 || out_fd < 0);

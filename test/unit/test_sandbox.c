@@ -28,6 +28,7 @@
 
 static int (*volatile call)(void);
 static volatile bool begin, other_thread;
+static enum sandbox_of who;
 
 /* 0 or -errno. */
 static int
@@ -58,7 +59,7 @@ child(void)
 	if (pthread_create(&thread, NULL, thread_main, &rc) != 0)
 		_exit(200);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (sandbox_enter(err, sizeof(err)) != 0)
+	if (sandbox_enter(who, err, sizeof(err)) != 0)
 		_exit(201);
 	begin = true;
 	if (!other_thread)
@@ -222,6 +223,7 @@ sandbox_enter__refused(void **state)
 	size_t i;
 
 	(void)state;
+	who = SANDBOX_DAEMON;
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		if (run(calls[i], false) != -EPERM)
 			fail_msg("call %zu is not refused", i);
@@ -284,6 +286,7 @@ static void
 sandbox_enter__allowed(void **state)
 {
 	(void)state;
+	who = SANDBOX_DAEMON;
 	assert_int_equal(run(do_thread, false), 0);
 	assert_int_equal(run(do_thread, true), 0);
 	assert_int_equal(run(do_memfd, false), 0);
@@ -292,11 +295,56 @@ sandbox_enter__allowed(void **state)
 	assert_int_equal(run(do_token, false), 0);
 }
 
+/* ---- a helper ---- */
+
+/* What it does all day. */
+static int
+do_look(void)
+{
+	int ends[2], v;
+	socklen_t len = sizeof(v);
+
+	return result(getsockopt(STDIN_FILENO, SOL_SOCKET, SO_DOMAIN, &v, &len)) == -ENOTSOCK ?
+		0 :
+		result(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+}
+
+static void
+sandbox_enter__helper(void **state)
+{
+	int (*const calls[])(void) = {
+		do_exec,
+		do_fork,
+		do_thread,
+		do_udp,
+		do_tcp6,
+		do_netlink,
+		do_ptrace,
+		do_exec_memory,
+		do_read_other,
+		do_kill,
+		do_setuid,
+		do_bpf,
+		do_mount,
+		do_memfd,
+		do_file,
+	};
+	size_t i;
+
+	(void)state;
+	who = SANDBOX_HELPER;
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (run(calls[i], false) >= 0)
+			fail_msg("call %zu is not refused", i);
+	assert_int_equal(run(do_look, false), 0);
+}
+
 UNIT_TEST(test_sandbox)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sandbox_enter__refused),
 		cmocka_unit_test(sandbox_enter__allowed),
+		cmocka_unit_test(sandbox_enter__helper),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,48 @@ shmq_recv_fds__all_of_them(void **state)
 	assert_int_equal(nb_fds(), before);
 }
 
+/* Descriptors of a message that is looked at stay in it. */
+static void
+shmq_peek__leaves_descriptors(void **state)
+{
+	int before = nb_fds(), fds[SHMQ_FDS];
+	char in[SIZE];
+	bool has_fds;
+	uint32_t nb;
+
+	(void)state;
+	assert_int_equal(shmq_peek_init(ends[1]), 0);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -EAGAIN);
+	send_raw(SIZE, 0);
+	send_raw(SIZE, 1);
+	send_raw(0, 64);
+	send_raw(0, 0);
+	send_raw(2 * SIZE, 0);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), 0);
+	assert_false(has_fds);
+	shmq_skip(ends[1]);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), 0);
+	assert_true(has_fds);
+	assert_int_equal(nb_fds(), before);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
+	close(fds[0]);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -EPROTO);
+	assert_true(has_fds);
+	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
+	while (nb > 0)
+		close(fds[--nb]);
+	/* no bytes are not the end */
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -EPROTO);
+	assert_false(has_fds);
+	shmq_skip(ends[1]);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -EPROTO);
+	assert_false(has_fds);
+	shmq_skip(ends[1]);
+	shmq_hang_up(ends[1]);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -ENOTCONN);
+	assert_int_equal(nb_fds(), before);
+}
+
 /* Messages of no bytes are not the end; nothing comes after it. */
 static void
 shmq_hang_up__all_that_came(void **state)
@@ -172,11 +214,13 @@ shmq_mem_create__sealed(void **state)
 
 	(void)state;
 	assert_int_equal(shmq_mem_create("test", 5000, &mem, &fd), 0);
+	assert_int_equal(shmq_mem_check(fd, 0, 5000, &why), 0);
 	((uint8_t *)mem)[4999] = 42;
 	assert_int_equal(ftruncate(fd, 100), -1);
 	assert_int_equal(ftruncate(fd, 100000), -1);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
-	assert_int_equal(shmq_mem_map(fd, 0, 5000, &again, &why), 0);
+	assert_int_equal(shmq_mem_map(fd, 0, 5000, &again), 0);
+	assert_int_equal(shmq_mem_populate(again, 5000), 0);
 	assert_int_equal(((uint8_t *)again)[4999], 42);
 	shmq_mem_unmap(again, 5000);
 	shmq_mem_unmap(mem, 5000);
@@ -187,15 +231,14 @@ static void
 assert_refused(int fd, uint64_t offset, size_t bytes, const char *text)
 {
 	const char *why = "";
-	void *mem;
 
-	assert_int_equal(shmq_mem_map(fd, offset, bytes, &mem, &why), -EINVAL);
+	assert_int_equal(shmq_mem_check(fd, offset, bytes, &why), -EINVAL);
 	if (strstr(why, text) == NULL)
 		fail_msg("\"%s\", not \"%s\"", why, text);
 }
 
 static void
-shmq_mem_map__of_others(void **state)
+shmq_mem_check__of_others(void **state)
 {
 	int bare = memfd_create("bare", MFD_ALLOW_SEALING);
 	int good = memfd_create("good", MFD_ALLOW_SEALING);
@@ -219,7 +262,7 @@ shmq_mem_map__of_others(void **state)
 	assert_refused(holes, 0, 4096, "has holes");
 	/* nobody may write to it */
 	assert_int_equal(fcntl(good, F_ADD_SEALS, F_SEAL_WRITE), 0);
-	assert_refused(good, 0, 4096, "can't be mapped");
+	assert_refused(good, 0, 4096, "can't be written to");
 	close(bare);
 	close(good);
 	close(holes);
@@ -234,9 +277,10 @@ UNIT_TEST(test_shmq)
 		TEST(shmq_recv__with_and_without_descriptor),
 		TEST(shmq_recv__something_else),
 		TEST(shmq_recv_fds__all_of_them),
+		TEST(shmq_peek__leaves_descriptors),
 		TEST(shmq_hang_up__all_that_came),
 		TEST(shmq_mem_create__sealed),
-		TEST(shmq_mem_map__of_others),
+		TEST(shmq_mem_check__of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

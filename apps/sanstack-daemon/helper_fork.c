@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <bsd/unistd.h>
+
+#include "harden.h"
+#include "helper_fork.h"
+#include "helper_run.h"
+#include "sandbox.h"
+#include "shmq.h"
+
+/** With the helper's ends of its channels. */
+struct request {
+	uid_t uid;
+};
+
+/* ---- the process ---- */
+
+/*
+ * It has nothing of the daemon's, least of all a pipe that somebody reads to its end. It ends with
+ * the daemon, and so do helpers with it. Signals to the whole group are the daemon's.
+ */
+static void
+separate(int sock)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t all;
+
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	dup2(sock, STDERR_FILENO + 1);
+	closefrom(STDERR_FILENO + 2);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	signal(SIGCHLD, SIG_IGN); /* nobody waits for helpers */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void __attribute__((noreturn))
+be_helper(uid_t uid, int control, int data, bool seccomp)
+{
+	char err[256];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "san-helper");
+	setproctitle("helper of user %u", uid);
+	if (seccomp && sandbox_enter(SANDBOX_HELPER, err, sizeof(err)) != 0)
+		_exit(1);
+	helper_run(control, data);
+}
+
+static void __attribute__((noreturn))
+run(int sock, bool seccomp)
+{
+	int fds[SHMQ_FDS];
+	struct request req;
+	uint32_t nb;
+
+	while (shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0 && nb == 2) {
+		if (fork() == 0) {
+			close(sock);
+			be_helper(req.uid, fds[0], fds[1], seccomp);
+		}
+		close(fds[0]);
+		close(fds[1]);
+	}
+	_exit(0);
+}
+
+int
+helper_fork_init(const struct harden_user *user, bool seccomp)
+{
+	int fds[2], rc;
+	char err[256];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		if (harden_drop(user, err, sizeof(err)) != 0)
+			_exit(1);
+		separate(fds[1]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, "san-helpers");
+		setproctitle("helpers");
+		if (seccomp && sandbox_enter(SANDBOX_FORKER, err, sizeof(err)) != 0)
+			_exit(1);
+		run(STDERR_FILENO + 1, seccomp);
+	}
+	rc = pid < 0 ? -errno : fds[0];
+	close(fds[1]);
+	if (rc < 0)
+		close(fds[0]);
+	return rc;
+}
+
+/* ---- the daemon ---- */
+
+static int
+pass(int forker, uid_t uid, const int fds[2])
+{
+	union {
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct request req = {.uid = uid};
+	struct iovec iov = {.iov_base = &req, .iov_len = sizeof(req)};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+	return sendmsg(forker, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(req) ? 0 : -errno;
+}
+
+int
+helper_fork(int forker, uid_t uid, int *control, int *data)
+{
+	int ours[2] = {-1, -1}, theirs[2] = {-1, -1}, i, fds[2], rc = 0;
+
+	for (i = 0; i < 2 && rc == 0; i++) {
+		rc = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : -errno;
+		ours[i] = rc == 0 ? fds[0] : -1;
+		theirs[i] = rc == 0 ? fds[1] : -1;
+	}
+	if (rc == 0)
+		rc = pass(forker, uid, theirs);
+	for (i = 0; i < 2; i++) {
+		if (theirs[i] >= 0)
+			close(theirs[i]);
+		if (ours[i] >= 0 && rc != 0)
+			close(ours[i]);
+	}
+	*control = ours[0];
+	*data = ours[1];
+	return rc;
+}

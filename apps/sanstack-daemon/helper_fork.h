@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DAEMON_HELPER_FORK_H
+#define DAEMON_HELPER_FORK_H
+
+/** @file The process that forks helpers: small, without rights, forked first of all. (SYS-6) */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct harden_user;
+
+/** Fork it. Returns our end of its socket, or -errno. */
+int helper_fork_init(const struct harden_user *user, bool seccomp);
+/** Have it fork a helper of *uid*. 0, with our ends of the helper's channels, or -errno. */
+int helper_fork(int forker, uid_t uid, int *control, int *data);
+
+#endif /* DAEMON_HELPER_FORK_H */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "helper_look.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+int
+helper_int(int fd, int level, int name)
+{
+	int v = -1;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, level, name, &v, &len) == 0 ? v : -1;
+}
+
+static uint64_t
+cookie_of(int fd, int name)
+{
+	uint64_t v = 0;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : 0;
+}
+
+/* A kernel that can't say so might have the socket from where its name means nothing. */
+static bool
+is_our_net(int fd)
+{
+	static uint64_t ours;
+	int own;
+
+	if (ours == 0 && (own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
+		ours = cookie_of(own, SO_NETNS_COOKIE);
+		close(own);
+	}
+	return ours != 0 && cookie_of(fd, SO_NETNS_COOKIE) == ours;
+}
+
+static bool
+has_filter(int fd)
+{
+	socklen_t len = 0;
+
+	return getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &len) != 0 || len != 0;
+}
+
+static bool
+is_closed(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+		info.tcpi_state == TCP_CLOSE;
+}
+
+static void
+look_at_names(int fd, struct helper_facts *f)
+{
+	socklen_t len = sizeof(f->local);
+
+	if (getsockname(fd, (struct sockaddr *)&f->local, &len) != 0)
+		f->local.ss_family = 0;
+	len = sizeof(f->peer);
+	if (getpeername(fd, (struct sockaddr *)&f->peer, &len) != 0)
+		f->peer.ss_family = 0;
+}
+
+/* What it sends with. */
+static void
+look_at_sending(int fd, struct helper_facts *f)
+{
+	bool v4 = f->domain == AF_INET;
+	int v;
+
+	v = v4 ? helper_int(fd, IPPROTO_IP, IP_TTL) :
+		 helper_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS);
+	f->hops = v > 0 && v <= UINT8_MAX ? (uint8_t)v : 0;
+	v = v4 ? helper_int(fd, IPPROTO_IP, IP_MTU_DISCOVER) :
+		 helper_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER);
+	f->df = v == IP_PMTUDISC_DO || v == IP_PMTUDISC_PROBE; /* IPv6 has the same values */
+	v = v4 ? helper_int(fd, IPPROTO_IP, IP_TOS) : helper_int(fd, IPPROTO_IPV6, IPV6_TCLASS);
+	f->tos = v > 0 ? (uint8_t)v : 0;
+}
+
+void
+helper_look(int fd, struct helper_facts *f)
+{
+	struct stat st;
+
+	memset(f, 0, sizeof(*f));
+	f->inode = fstat(fd, &st) == 0 ? st.st_ino : 0;
+	f->domain = helper_int(fd, SOL_SOCKET, SO_DOMAIN);
+	f->protocol = helper_int(fd, SOL_SOCKET, SO_PROTOCOL);
+	if (f->domain < 0)
+		return;
+	f->cookie = cookie_of(fd, SO_COOKIE);
+	if (f->domain != AF_INET && f->domain != AF_INET6)
+		return;
+	f->is_our_net = is_our_net(fd);
+	f->device = helper_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
+	f->has_filter = has_filter(fd);
+	f->reuseport = helper_int(fd, SOL_SOCKET, SO_REUSEPORT) > 0;
+	f->v6only = f->domain == AF_INET6 && helper_int(fd, IPPROTO_IPV6, IPV6_V6ONLY) > 0;
+	f->nonblock = (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
+	f->listens = helper_int(fd, SOL_SOCKET, SO_ACCEPTCONN) == 1;
+	f->is_closed = f->protocol == IPPROTO_TCP && is_closed(fd);
+	look_at_names(fd, f);
+	look_at_sending(fd, f);
+}
+
+/* ---- a name that stays ---- */
+
+static bool
+name_of(int fd, struct sockaddr_storage *ss)
+{
+	socklen_t len = sizeof(*ss);
+
+	return getsockname(fd, (struct sockaddr *)ss, &len) == 0;
+}
+
+/* Of both families the port is at the same place. */
+static in_port_t *
+port_of(struct sockaddr_storage *ss)
+{
+	return &((struct sockaddr_in *)ss)->sin_port;
+}
+
+int
+helper_hold_name(int fd)
+{
+	const struct sockaddr none = {.sa_family = AF_UNSPEC};
+	int device = helper_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
+	struct sockaddr_storage before, after, peer;
+	socklen_t len = sizeof(peer);
+	bool has_peer = getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
+
+	if (!name_of(fd, &before) || connect(fd, &none, sizeof(none)) != 0 ||
+	    !name_of(fd, &after))
+		return -errno;
+	/* the kernel has forgotten the device, too */
+	if (device > 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &device, sizeof(device)) != 0)
+		return -errno;
+	if (*port_of(&after) == 0) {
+		*port_of(&after) = *port_of(&before);
+		if (bind(fd, (const struct sockaddr *)&after, sizeof(after)) != 0)
+			return -errno;
+	}
+	return !has_peer || connect(fd, (const struct sockaddr *)&peer, len) == 0 ? 0 : -errno;
+}

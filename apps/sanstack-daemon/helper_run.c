@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DESIGN NOTES
+ *
+ * Any system call here may block for as long as a hostile program likes: its socket is locked while
+ * the kernel reads from a file of its own FUSE mount, its descriptor takes long to close. Then this
+ * process stands still, and only programs of the same user wait for it. Questions come before
+ * datagrams, and an answer is sent before the descriptors of its message are closed.
+ */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "helper_look.h"
+#include "helper_msg.h"
+#include "helper_run.h"
+#include "sock_filter.h"
+
+#define EVENTS    32
+#define PUMP_MAX  32   /* datagrams of one socket before the next one's turn */
+#define VERIFY_MS 1000 /* between looks at the names of carried sockets */
+#define OPTIONS   3    /* of a carried socket that are turned on */
+
+/** A UDP socket that is carried. */
+struct carried {
+	int fd;
+	struct helper_sock sock;
+	int family;
+	int had[OPTIONS]; /**< its options before */
+	int device;       /**< that it is bound to */
+	struct sockaddr_storage local;
+	bool is_ready; /**< it may have datagrams */
+	LIST_ENTRY(carried)
+	link;
+};
+
+static struct {
+	int control, data, epoll;
+	bool is_full; /* the daemon has not read the datagrams that it has */
+	LIST_HEAD(, carried)
+	carried;
+} us;
+
+/* ---- the daemon's end ---- */
+
+static void
+answer(const struct helper_msg *m, int fd)
+{
+	if (shmq_send(us.control, m, sizeof(*m), fd, true) != 0)
+		_exit(0); /* it has gone */
+}
+
+static void
+close_all(const int *fds, uint32_t nb)
+{
+	while (nb > 0)
+		close(fds[--nb]);
+}
+
+/* ---- questions ---- */
+
+/* Memory goes to the daemon, if it is as it should be; then it can do the daemon no harm. */
+static int
+fetch_memory(struct helper_msg *m, int fd)
+{
+	const char *why;
+
+	if (shmq_mem_check(fd, m->req.mr.offset, m->req.mr.length, &why) == 0)
+		return fd;
+	snprintf(m->why, sizeof(m->why), "%s", why);
+	return -1;
+}
+
+static bool
+is_about_socket(uint32_t type)
+{
+	return type >= SHMQ_SOCK_CARRY && type < SHMQ_TYPES;
+}
+
+static void
+serve_fetch(struct helper_msg *m, int sock)
+{
+	int fds[SHMQ_FDS], memory = -1;
+	uint32_t nb;
+
+	memset(&m->req, 0, sizeof(m->req));
+	m->why[0] = '\0';
+	m->handle = -1;
+	m->rc = shmq_recv_fds(sock, &m->req, sizeof(m->req), fds, &nb);
+	if (m->rc == 0 && nb == 1 && m->req.type == SHMQ_MR_ADD)
+		memory = fetch_memory(m, fds[0]);
+	if (m->rc == 0 && nb == 1 && is_about_socket(m->req.type)) {
+		helper_look(fds[0], &m->facts);
+		m->handle = fds[--nb];
+	}
+	answer(m, memory);
+	close_all(fds, nb);
+}
+
+static void
+serve_discard(struct helper_msg *m, int sock)
+{
+	int fds[SHMQ_FDS];
+	struct shmq_req any;
+	uint32_t nb;
+
+	shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
+	answer(m, -1);
+	close_all(fds, nb);
+}
+
+/* ---- carried sockets ---- */
+
+/* What has to be known of each datagram, by family. */
+static const struct {
+	int level, name;
+} options[2][OPTIONS] = {
+	{{IPPROTO_IP, IP_PKTINFO}, {IPPROTO_IP, IP_RECVTTL}, {IPPROTO_IP, IP_RECVTOS}},
+	{{IPPROTO_IPV6, IPV6_RECVPKTINFO},
+	 {IPPROTO_IPV6, IPV6_RECVHOPLIMIT},
+	 {IPPROTO_IPV6, IPV6_RECVTCLASS}},
+};
+
+static struct carried *
+find(int fd)
+{
+	struct carried *c;
+
+	LIST_FOREACH(c, &us.carried, link)
+		if (c->fd == fd)
+			return c;
+	return NULL;
+}
+
+static void
+turn_options_on(struct carried *c)
+{
+	int i, v6 = c->family == AF_INET6;
+	const int on = 1;
+
+	for (i = 0; i < OPTIONS; i++) {
+		c->had[i] = helper_int(c->fd, options[v6][i].level, options[v6][i].name);
+		setsockopt(c->fd, options[v6][i].level, options[v6][i].name, &on, sizeof(on));
+	}
+}
+
+/* Of some it is readable for ever, for nothing: errors that nobody asked for, an end. */
+static int
+watch(int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data = {.fd = fd}};
+
+	return epoll_ctl(us.epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+/* Others may have borrowed the socket, or its program keeps it: they have it as it was. */
+static void
+restore(int fd)
+{
+	struct carried *c = find(fd);
+	const int none = 0;
+	int i;
+
+	if (c == NULL)
+		return;
+	/* a close() would not end its events */
+	epoll_ctl(us.epoll, EPOLL_CTL_DEL, fd, NULL);
+	setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+	for (i = 0; i < OPTIONS; i++)
+		setsockopt(fd, options[c->family == AF_INET6][i].level,
+			   options[c->family == AF_INET6][i].name, &c->had[i], sizeof(int));
+	LIST_REMOVE(c, link);
+	free(c);
+}
+
+static int
+carry(struct helper_msg *m)
+{
+	struct helper_filter filter = m->filter;
+	struct carried *c = calloc(1, sizeof(*c));
+	int rc = c != NULL ? helper_hold_name(m->handle) : -ENOMEM;
+
+	if (rc != 0) {
+		free(c);
+		return rc;
+	}
+	helper_look(m->handle, &m->facts);
+	c->fd = m->handle;
+	c->sock = m->sock;
+	c->family = m->facts.domain;
+	c->device = m->facts.device;
+	c->local = m->facts.local;
+	c->is_ready = true;
+	turn_options_on(c);
+	LIST_INSERT_HEAD(&us.carried, c, link);
+	rc = sock_filter_port(m->handle, &filter);
+	if (rc == 0)
+		rc = watch(m->handle);
+	if (rc != 0)
+		restore(m->handle);
+	return rc;
+}
+static int
+bind_to(struct helper_msg *m)
+{
+	struct sockaddr_storage source = m->source;
+	int rc = 0;
+
+	if (bind(m->handle, (const struct sockaddr *)&source, sizeof(source)) != 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = helper_hold_name(m->handle);
+	helper_look(m->handle, &m->facts);
+	return rc;
+}
+
+static void
+serve(struct helper_msg *m, int sock)
+{
+	switch (m->op) {
+	case HELPER_FETCH:
+		serve_fetch(m, sock);
+		break;
+	case HELPER_DISCARD:
+		serve_discard(m, sock);
+		break;
+	case HELPER_GIVE:
+		m->rc = shmq_send(sock, &m->rep, sizeof(m->rep), m->handle, false);
+		answer(m, -1);
+		break;
+	case HELPER_LOOK:
+		helper_look(m->handle, &m->facts);
+		answer(m, -1);
+		break;
+	case HELPER_CARRY:
+		m->rc = carry(m);
+		answer(m, -1);
+		break;
+	case HELPER_BIND:
+		m->rc = bind_to(m);
+		answer(m, -1);
+		break;
+	case HELPER_CLOSE: /* the answer says that it is done */
+		restore(m->handle);
+		close(m->handle);
+		answer(m, -1);
+		break;
+	default: /* CLOSE_FD: below */
+		break;
+	}
+	if (sock >= 0)
+		close(sock);
+	if (m->op == HELPER_CLOSE_FD)
+		answer(m, -1);
+}
+
+/* ---- datagrams ---- */
+
+static void
+read_control(struct msghdr *msg, struct helper_dgram *d)
+{
+	struct cmsghdr *c;
+	int v;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			const struct in_pktinfo *info = (const void *)CMSG_DATA(c);
+
+			memcpy(d->dst + 12, &info->ipi_addr, 4);
+			d->if_index = (uint32_t)info->ipi_ifindex;
+		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			const struct in6_pktinfo *info = (const void *)CMSG_DATA(c);
+
+			memcpy(d->dst, &info->ipi6_addr, 16);
+			d->if_index = info->ipi6_ifindex;
+		} else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+			   (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT)) {
+			memcpy(&v, CMSG_DATA(c), sizeof(v));
+			d->hops = (uint8_t)v;
+		} else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+			d->tos = *CMSG_DATA(c);
+		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+			memcpy(&v, CMSG_DATA(c), sizeof(v));
+			d->tos = (uint8_t)v;
+		}
+	}
+}
+
+static void
+read_source(const struct sockaddr_storage *from, struct helper_dgram *d)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+
+	if (from->ss_family == AF_INET) {
+		memcpy(d->src + 12, &in->sin_addr, 4);
+		d->sport = ntohs(in->sin_port);
+	} else {
+		memcpy(d->src, &in6->sin6_addr, 16);
+		d->sport = ntohs(in6->sin6_port);
+	}
+}
+
+/* Is there room for one more? A datagram that is received and finds none would be lost. */
+static bool
+has_room(void)
+{
+	struct pollfd p = {.fd = us.data, .events = POLLOUT};
+
+	us.is_full = poll(&p, 1, 0) <= 0;
+	return !us.is_full;
+}
+
+/* One datagram, or an error. False: there is none. */
+static bool
+pump_one(const struct carried *c)
+{
+	static uint8_t control[512];
+	static struct {
+		struct helper_dgram d;
+		uint8_t bytes[HELPER_DGRAM];
+	} out;
+	struct sockaddr_storage from = {.ss_family = AF_INET};
+	struct iovec iov = {out.bytes, sizeof(out.bytes)};
+	struct msghdr msg = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
+
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	out.d = (struct helper_dgram){
+		.sock = c->sock,
+		.handle = c->fd,
+		.err = n < 0 ? errno : 0,
+		.src = {[10] = 0xff, [11] = 0xff},
+		.dst = {[10] = 0xff, [11] = 0xff},
+	};
+	if (n >= 0) {
+		read_source(&from, &out.d);
+		read_control(&msg, &out.d);
+	}
+	send(us.data, &out, sizeof(out.d) + (n > 0 ? (size_t)n : 0), MSG_DONTWAIT | MSG_NOSIGNAL);
+	return true;
+}
+
+/* A turn of each. True: there may be more. */
+static bool
+pump(void)
+{
+	struct carried *c;
+	bool more = false;
+	int i;
+
+	LIST_FOREACH(c, &us.carried, link) {
+		for (i = 0; i < PUMP_MAX && c->is_ready && has_room(); i++)
+			c->is_ready = pump_one(c);
+		more |= c->is_ready;
+	}
+	return more && !us.is_full;
+}
+
+/* What a program wrote without the library; lost, as datagrams may be, if it does not go now. */
+static void
+send_one(void)
+{
+	static uint8_t in[sizeof(struct helper_dgram) + HELPER_DGRAM];
+	struct helper_dgram d;
+	ssize_t n = recv(us.data, in, sizeof(in), MSG_DONTWAIT);
+
+	if (n < (ssize_t)sizeof(d))
+		return;
+	memcpy(&d, in, sizeof(d));
+	if (find(d.handle) != NULL)
+		send(d.handle, in + sizeof(d), (size_t)n - sizeof(d), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* ---- names ---- */
+
+/* The program still has the socket, and may change what the kernel calls it. */
+static void
+verify(void)
+{
+	struct helper_msg m = {.op = HELPER_CHANGED};
+	struct carried *c;
+
+	LIST_FOREACH(c, &us.carried, link) {
+		helper_look(c->fd, &m.facts);
+		if (m.facts.device == c->device &&
+		    memcmp(&m.facts.local, &c->local, sizeof(c->local)) == 0)
+			continue;
+		c->device = m.facts.device;
+		c->local = m.facts.local;
+		m.handle = c->fd;
+		m.sock = c->sock;
+		answer(&m, -1);
+	}
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* ---- the loop ---- */
+
+static void
+serve_control(void)
+{
+	struct helper_msg m;
+	int sock, rc;
+
+	while ((rc = shmq_recv(us.control, &m, sizeof(m), &sock, false)) == 0)
+		serve(&m, sock);
+	if (rc != -EAGAIN)
+		_exit(0);
+}
+
+static void
+on_event(const struct epoll_event *ev)
+{
+	struct carried *c;
+
+	if (ev->data.fd == us.control) {
+		serve_control();
+	} else if (ev->data.fd == us.data) {
+		us.is_full = us.is_full && (ev->events & EPOLLOUT) == 0;
+		send_one();
+	} else {
+		c = find(ev->data.fd);
+		if (c != NULL)
+			c->is_ready = true;
+	}
+}
+
+/* Room for datagrams is waited for only while there is none. */
+static void
+watch_data(bool for_room)
+{
+	struct epoll_event ev = {
+		.events = for_room ? EPOLLIN | EPOLLOUT : EPOLLIN,
+		.data = {.fd = us.data},
+	};
+
+	epoll_ctl(us.epoll, EPOLL_CTL_MOD, us.data, &ev);
+}
+
+void
+helper_run(int control, int data)
+{
+	struct epoll_event ev[EVENTS], in = {.events = EPOLLIN, .data = {.fd = control}};
+	uint64_t verified_ms = now_ms();
+	bool more = false;
+	int i, n;
+
+	us.control = control;
+	us.data = data;
+	us.epoll = epoll_create1(EPOLL_CLOEXEC);
+	epoll_ctl(us.epoll, EPOLL_CTL_ADD, control, &in);
+	in.data.fd = data;
+	epoll_ctl(us.epoll, EPOLL_CTL_ADD, data, &in);
+	for (;;) {
+		watch_data(us.is_full);
+		n = epoll_wait(us.epoll, ev, EVENTS,
+			       more                            ? 0 :
+				       LIST_EMPTY(&us.carried) ? -1 :
+								 VERIFY_MS);
+		for (i = 0; i < n; i++)
+			on_event(&ev[i]);
+		more = pump();
+		if (now_ms() - verified_ms >= VERIFY_MS) {
+			verify();
+			verified_ms = now_ms();
+		}
+	}
+}

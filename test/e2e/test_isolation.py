@@ -1,0 +1,387 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a hostile program of another user can't do to the daemon and to other programs: hold it up
+in the kernel, keep names that the kernel has given to others, fill its log. (SYS-6, SYS-7, SYS-9)"""
+
+import contextlib
+import ctypes
+import fcntl
+import mmap
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+
+import sock
+from daemon import Daemon, alone
+from e2e import PATIENCE, Tests, check, need_namespaces, until_true
+from sock import OUR_IP, PEER_IP
+from test_daemon import HELLO, LISTEN, MR_ADD, REP, ask, dial, memfd, mr_body, request
+from test_descriptors import halt, is_served, text_of
+from test_service import AsNobody
+
+CARRY, FIND, SYNC, KERNEL = 17, 18, 19, 20
+SOCK_LISTEN, CONNECT, ACCEPT = 22, 23, 24
+LIBC = ctypes.CDLL(None, use_errno=True)
+USERFAULTFD, UFFD_API, UFFD_REGISTER, UFFD_ZERO = 323, 0xc018aa3f, 0xc020aa00, 0xc020aa04
+SIZE = 65536        # of memory that does not come
+MSG_MORE = 0x8000
+RX_TAIL, RX_HEAD = 128, 192     # in struct san_sock_shm
+
+
+class Lock:
+    """A socket that the kernel keeps locked: send() reads from memory that does not come, until the
+    context ends. kill -9 does not end who waits for the lock."""
+
+    def __init__(self, s, flags):
+        self.s, self.flags = s, flags
+
+    def __enter__(self):
+        self.fault = LIBC.syscall(USERFAULTFD, os.O_CLOEXEC)
+        check(self.fault >= 0, f'userfaultfd: {os.strerror(ctypes.get_errno())}')
+        fcntl.ioctl(self.fault, UFFD_API, struct.pack('<QQQ', 0xaa, 0, 0))
+        self.memory = mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.at = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        fcntl.ioctl(self.fault, UFFD_REGISTER, struct.pack('<QQQQ', self.at, SIZE, 1, 0))
+        self.sends = threading.Thread(target=LIBC.send, args=(
+            self.s.fileno(), ctypes.c_void_p(self.at), ctypes.c_size_t(1000), self.flags))
+        self.sends.start()
+        # the fault is there: the lock is held
+        check(select.select([self.fault], [], [], PATIENCE)[0], 'send() does not read')
+        return self
+
+    def __exit__(self, *_):
+        fcntl.ioctl(self.fault, UFFD_ZERO, struct.pack('<QQQq', self.at, SIZE, 0, 0))
+        self.sends.join()
+        os.close(self.fault)
+
+
+def sock_body(local_only=1, peer=b'\0' * 16, port=0):
+    return struct.pack('<BB16s16sH', local_only, 0, b'\0' * 16, peer, port)
+
+
+def v4(ip):
+    return b'\0' * 10 + b'\xff\xff' + socket.inet_aton(ip)
+
+
+def attach(daemon):
+    s = dial(daemon)
+    check(ask(s, request(HELLO))[0] == 0, 'hello')
+    return s
+
+
+def pass_fd(s, kind, fd, body=sock_body()):
+    """A request with a descriptor; its answer is not read."""
+    socket.send_fds(s, [request(kind, body)], [fd])
+
+
+def answer(s):
+    """Its result, its text, and the descriptor that came with it."""
+    data, fds, _, _ = socket.recv_fds(s, REP, 1)
+    return struct.unpack_from('<i', data, 8)[0], text_of(data), fds[0] if fds else -1
+
+
+def opened(daemon):
+    """For other users, too."""
+    os.chmod(daemon.work.dir, 0o755)
+    os.chmod(daemon.path, 0o666)
+    return daemon
+
+
+# ---- held up in the kernel ----
+
+@contextlib.contextmanager
+def udp_pair():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(('127.0.0.1', 0))
+        s.connect(('127.0.0.1', 9))
+        yield s
+
+
+@contextlib.contextmanager
+def tcp_pair():
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        with socket.create_connection(listener.getsockname()) as s:
+            yield s
+
+
+def locked(work):
+    """Requests about a socket that is locked: others are served as if there were none, and who asked
+    is told in time, as often as it asks; then it is served as before."""
+    daemon = opened(Daemon(work, 'server', 'conns = 64\nsockets = 16'))
+    good = attach(daemon)
+    with AsNobody():
+        bad = attach(daemon)
+    for kind, pair, flags in [
+            (CARRY, udp_pair, MSG_MORE), (SYNC, udp_pair, MSG_MORE), (KERNEL, udp_pair, MSG_MORE),
+            (SOCK_LISTEN, tcp_pair, 0), (CONNECT, tcp_pair, 0), (ACCEPT, tcp_pair, 0)]:
+        with AsNobody():    # its threads change who they are together: not while one is blocked
+            other = dial(daemon)
+        with pair() as s, other, Lock(s, flags):
+            pass_fd(bad, kind, s.fileno())
+            for _ in range(1000):
+                check(is_served(good), f'{kind}: another user')
+            check(not select.select([bad], [], [], 0)[0], f'{kind}: it was not locked')
+            check('holds up' in answer(bad)[1], f'{kind}: its answer')
+            pass_fd(bad, kind, s.fileno())      # waits for the one before
+            check(ask(other, request(HELLO))[0] == 0, f'{kind}: another program of the user')
+            check(is_served(other), f'{kind}: without descriptors')
+        check(answer(bad)[0] < 0, f'{kind}: once it is not locked any more')
+    good.close()
+    bad.close()
+    daemon.stop()
+
+
+def outlived(work):
+    """A helper that is held up keeps neither its daemon alive nor another one from starting, and has
+    nothing of the daemon's."""
+    daemon = opened(Daemon(work, 'server', 'conns = 64\nsockets = 16'))
+    with AsNobody():
+        bad = attach(daemon)
+    with udp_pair() as s, Lock(s, MSG_MORE):
+        pass_fd(bad, CARRY, s.fileno())
+        helper = until_true('a helper', lambda: helpers(daemon.process.pid))[0]
+        until_true('it is held up', lambda: state(helper) == 'D')
+        check(holds(helper) <= {'/dev/null', 'socket', 'anon_inode'}, f'{holds(helper)}')
+        with open(f'/proc/{helper}/maps', encoding='utf-8') as f:
+            check('hugepage' not in (maps := f.read()) and 'memfd' not in maps, 'it maps memory')
+        daemon.process.popen.send_signal(signal.SIGKILL)
+        daemon.process.wait()
+        check(state(helper) == 'D', 'it has ended')
+        os.unlink(work.path('memif.sock'))      # what DPDK leaves
+        daemon = opened(daemon.again())
+        good = attach(daemon)
+        check(is_served(good), 'the next daemon')
+    good.close()
+    bad.close()
+    daemon.stop()
+
+
+def children(pid):
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
+        return [int(p) for p in f.read().split()]
+
+
+def helpers(pid):
+    """Of a daemon: children of the process that forks them."""
+    return [h for forker in children(pid) for h in children(forker)]
+
+
+def state(pid):
+    try:
+        with open(f'/proc/{pid}/stat', encoding='ascii') as f:
+            return f.read().rpartition(')')[2].split()[0]
+    except OSError:
+        return None
+
+
+def holds(pid):
+    folder = f'/proc/{pid}/fd'
+    return {os.readlink(f'{folder}/{fd}').partition(':')[0] for fd in os.listdir(folder)}
+
+
+# ---- large memory ----
+
+def large(work):
+    """Regions that take long to map, and to free: others are served in between."""
+    size, nb = 512 << 20, 3
+    daemon = opened(Daemon(work, 'server', limits='bytes = 4G'))
+    good = attach(daemon)
+    fd = memfd(size)
+    bad = []
+    for _ in range(nb):
+        with AsNobody():
+            bad.append(attach(daemon))
+    halt(daemon.process)
+    for s in bad:
+        socket.send_fds(s, [request(MR_ADD, mr_body(size))], [fd])
+    daemon.process.popen.send_signal(signal.SIGCONT)
+    served, waits = 0, set(bad)
+    while waits:
+        check(is_served(good), 'another user')
+        served += 1
+        for s in select.select(list(waits), [], [], 0)[0]:
+            check(answer(s)[0] == 0, 'a large region')
+            waits.remove(s)
+    check(served > nb * 10, f'another user was served {served} times while they were mapped')
+    os.close(fd)
+    before = served
+    for s in bad:
+        s.close()
+    until_true('they are freed', lambda: is_served(good) and not maps_large(daemon))
+    good.close()
+    daemon.stop()
+    print(f'# {before} other requests')
+
+
+def maps_large(daemon):
+    with open(f'/proc/{daemon.process.pid}/maps', encoding='utf-8') as f:
+        return 'memfd:hostile' in f.read()
+
+
+# ---- names ----
+
+def carry(daemon, s):
+    """What stands for it."""
+    bad = attach(daemon)
+    pass_fd(bad, CARRY, s.fileno())
+    rc, why, shadow = answer(bad)
+    check(rc == 0, f'carry: {why}')
+    return bad, socket.socket(fileno=shadow)
+
+
+def disconnect(s):
+    check(LIBC.connect(s.fileno(), struct.pack('<H14x', socket.AF_UNSPEC), 16) == 0, 'AF_UNSPEC')
+
+
+def carried_port(daemon, port):
+    """Is it carried by that name?"""
+    return any(isinstance(one, dict) and one['local'].endswith(f':{port}')
+               for one in daemon.ask('sock_list').values())
+
+
+@contextlib.contextmanager
+def inside(ns):
+    """Sockets that are made in it are of that namespace."""
+    with open('/proc/self/ns/net', 'rb') as ours, open(f'/proc/{ns.pid}/ns/net', 'rb') as theirs:
+        check(LIBC.setns(theirs.fileno(), 0) == 0, 'setns')
+        try:
+            yield
+        finally:
+            check(LIBC.setns(ours.fileno(), 0) == 0, 'setns')
+
+
+def kept_name(pair):
+    """A port that the kernel chose stays the socket's, whatever its program does with it."""
+    daemon = opened(pair.daemons['us'])
+    with inside(pair.at_us):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for connect in (False, True):
+        with s.dup() as mine:
+            mine.bind((OUR_IP, 0)) if not connect else mine.connect((PEER_IP, 9))
+            name, device = mine.getsockname(), 0
+            bad, shadow = carry(daemon, mine)
+            disconnect(mine)
+            check(mine.getsockname()[1] == name[1], f'it has {mine.getsockname()}, not {name}')
+        s.close()
+        try:
+            other.bind((OUR_IP, name[1]))
+            check(False, 'another socket has its port')
+        except OSError as e:
+            check('in use' in str(e), str(e))
+        shadow.close()
+        bad.close()
+        until_true('its port is free', lambda: can_bind(other, (OUR_IP, name[1])))
+        other.close()
+        with inside(pair.at_us):
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.close()
+    other.close()
+
+
+def can_bind(s, name):
+    try:
+        s.bind(name)
+        return True
+    except OSError:
+        return False
+
+
+def moved_name(pair):
+    """A socket that its program binds to another device has its name there only; by the port it
+    gets nothing any more."""
+    daemon = opened(pair.daemons['us'])
+    with inside(pair.at_us):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((OUR_IP, 0))
+    port = s.getsockname()[1]
+    bad, shadow = carry(daemon, s)
+    pass_fd(bad, FIND, shadow.fileno())
+    ring = mmap.mmap(answer(bad)[2], 4096)
+    with inside(pair.at_peer):
+        peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    until_true('it receives', lambda: receives(peer, port, ring))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'lo')
+    until_true('it receives no more', lambda: not receives(peer, port, ring))
+    for x in (s, shadow, bad, peer):
+        x.close()
+
+
+def receives(peer, port, ring):
+    """Does the carried socket get one of ten datagrams that the port gets?"""
+    before = ring[RX_HEAD:RX_HEAD + 4] = ring[RX_TAIL:RX_TAIL + 4]      # it has read them
+    for _ in range(10):
+        peer.sendto(b'x', (OUR_IP, port))
+    time.sleep(0.1)     # for what should not come
+    return ring[RX_TAIL:RX_TAIL + 4] != before
+
+
+# ---- the log ----
+
+def flooded(work):
+    """A user that connects and is refused without end fills no log; another user's messages come."""
+    daemon = opened(Daemon(work, 'server', limits='strangers = 8'))
+    with AsNobody():
+        mute = [dial(daemon) for _ in range(8)]
+        for _ in range(3000):
+            with contextlib.suppress(OSError):
+                dial(daemon).close()
+    lines = daemon.process.err().count('one more is refused')
+    check(0 < lines < 100, f'{lines} messages')
+    for s in mute:
+        s.close()
+    daemon.stop()
+
+
+# Its standard error is a pipe that is full, and that nobody reads.
+UNREAD = """
+import os, sys
+r, w = os.pipe()
+os.set_inheritable(r, True)
+os.set_blocking(w, False)
+try:
+    while os.write(w, bytes(4096)): pass
+except BlockingIOError: pass
+os.set_blocking(w, True)
+os.dup2(w, 2)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def unread_log(work):
+    """Nobody reads its messages: it goes on."""
+    daemon = opened(Daemon(work, 'server', limits='strangers = 8',
+                           wrap=[sock.PYTHON, '-c', UNREAD]))
+    with AsNobody():
+        mute = [dial(daemon) for _ in range(8)]     # two of them are refused, which is logged
+    good = attach(daemon)
+    check(is_served(good), 'another user')
+    for s in mute:
+        s.close()
+    good.close()
+    daemon.stop()
+
+
+def main():
+    tests = Tests()
+    need_namespaces()
+    tests.add('sockets that are locked', alone, locked)
+    tests.add('a helper that outlives its daemon', alone, outlived)
+    tests.add('large regions', alone, large)
+    for name, test in (('a port that the kernel chose', kept_name),
+                       ('a name on another device', moved_name)):
+        tests.add(name, sock.may_fail(lambda test=test: test(sock.shared(sock.CLIENT))))
+    tests.add('a flooded log', alone, flooded)
+    tests.add('a log that nobody reads', alone, unread_log)
+    tests.add('daemons end', sock.stop_shared)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
