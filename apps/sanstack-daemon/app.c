@@ -270,7 +270,7 @@ app_grow(struct app *a)
 		return -EINPROGRESS;
 	rc = rc == 0 ? add_region(a, &a->ans) :
 		       app_refuse(&a->ans, rc, "region: its memory can't be mapped");
-	app_mem_end(&a->growing, a->uid);
+	app_mem_end(&a->growing);
 	return rc;
 }
 
@@ -283,7 +283,7 @@ app_del_mr(struct app_port *port, struct app_mr *mr)
 		return rc;
 	mr->app->nb_mrs--;
 	mr->app->bytes -= mr->mem.bytes;
-	app_mem_end(&mr->mem, mr->app->uid);
+	app_mem_end(&mr->mem);
 	mr->app = NULL;
 	return 0;
 }
@@ -334,7 +334,7 @@ serve_cq_create(struct app_port *port, struct app *a, const struct shmq_req *req
 	q->wake_sock = -1;
 	rc = dpdk_cq_create(port->ctx, depth, q->mem.mem, &q->cq);
 	if (rc != 0) {
-		app_mem_end(&q->mem, a->uid);
+		app_mem_end(&q->mem);
 		return rc;
 	}
 	q->app = a;
@@ -355,7 +355,7 @@ app_del_cq(struct app_port *port, struct app_cq *q)
 	if (q->wake_sock >= 0)
 		close(q->wake_sock);
 	q->app->bytes -= q->mem.bytes;
-	app_mem_end(&q->mem, q->app->uid);
+	app_mem_end(&q->mem);
 	q->app->nb_cqs--;
 	q->app = NULL;
 	return 0;
@@ -441,7 +441,7 @@ make_qp(struct app_port *port, struct app *a, struct rtsan_provider_qp *conf, st
 	conf->wq = mem.mem;
 	rc = dpdk_qp_create(port->ctx, a->id, conf);
 	if (rc != 0) {
-		app_mem_end(&mem, a->uid);
+		app_mem_end(&mem);
 		return rc;
 	}
 	port->qps[SAN_QPN_INDEX(conf->qp)] = (struct app_qp){
@@ -490,7 +490,7 @@ app_del_qp(struct app_port *port, struct app_qp *q)
 {
 	dpdk_qp_destroy(port->ctx, q->qpn);
 	q->app->bytes -= q->mem.bytes + q->stream_bytes;
-	app_mem_end(&q->mem, q->app->uid);
+	app_mem_end(&q->mem);
 	q->app->nb_qps--;
 	q->app = NULL;
 }

@@ -56,6 +56,8 @@ struct app {
 	uint64_t job;           /**< its request that is under way and not answered; 0: none */
 	uint64_t job_ns;        /**< since when; or since when it is paused */
 	struct helper *asked;   /**< that it waits for; NULL: it waits for its memory */
+	bool is_told;           /**< its answer is an error, and the helper has not done yet */
+	bool is_answered;       /**< its helper is to answer it, or has */
 	struct answer ans;      /**< as far as it is known */
 	struct app_mem growing; /**< a region that is being mapped */
 	struct shmq_req grows;  /**< the request for it */
@@ -117,8 +119,10 @@ int app_next(struct apps *all, struct app *a, struct shmq_req *req);
 void app_serve(struct apps *all, struct app *a, const struct shmq_req *req);
 /** A helper has answered a question. Its descriptor *fd*, or -1, is the callee's. */
 void apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
-/** A helper has ended. */
-void apps_helper_gone(struct apps *all, struct helper *h);
+/** A helper has ended; see helper_ops. */
+void apps_helper_gone(struct apps *all, struct helper *h, bool has_begun);
+/** Nothing that takes long is begun, or goes on: another daemon takes over. */
+void apps_hurry(struct apps *all);
 /** What has waited for too long, or goes in steps: when to call again. */
 uint64_t apps_step(struct apps *all, uint64_t now_ns);
 /** Does an application wait for the answer to a request? */

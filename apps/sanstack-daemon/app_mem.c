@@ -26,7 +26,6 @@
 /** Memory that goes in steps. */
 struct going {
 	struct app_mem m;
-	uid_t uid;
 	STAILQ_ENTRY(going)
 	link;
 };
@@ -96,7 +95,7 @@ end_now(const struct app_mem *m)
 }
 
 void
-app_mem_end(struct app_mem *m, uid_t uid)
+app_mem_end(struct app_mem *m)
 {
 	struct going *g;
 
@@ -107,7 +106,10 @@ app_mem_end(struct app_mem *m, uid_t uid)
 	if (g == NULL) {
 		end_now(m);
 	} else {
-		*g = (struct going){.m = *m, .uid = uid};
+		/* where there are no page tables there is nothing to do */
+		shmq_mem_unmap((uint8_t *)m->mem + m->populated, m->bytes - m->populated);
+		m->bytes = m->populated;
+		g->m = *m;
 		STAILQ_INSERT_TAIL(&all_going, g, link);
 	}
 	m->mem = NULL;
@@ -122,11 +124,12 @@ app_mem_step(void)
 	if (g == NULL)
 		return false;
 	n = RTE_MIN(g->m.bytes, STEP);
-	shmq_mem_unmap(g->m.mem, n);
+	if (n != 0)
+		shmq_mem_unmap(g->m.mem, n);
 	g->m.mem = (uint8_t *)g->m.mem + n;
 	g->m.bytes -= n;
 	if (g->m.bytes == 0) {
-		helpers_close(g->m.fd, g->uid);
+		helpers_close(g->m.fd);
 		STAILQ_REMOVE_HEAD(&all_going, link);
 		free(g);
 	}

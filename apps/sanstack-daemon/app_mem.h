@@ -46,8 +46,8 @@ int app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uin
 int app_mem_populate(struct app_mem *m);
 /** What another process had: *m* is as it was there, but for the descriptor. */
 int app_mem_take(struct app_mem *m, uint16_t owner);
-/** Nobody touches it any more. What the application made goes in steps, and ends in a helper. */
-void app_mem_end(struct app_mem *m, uid_t uid);
+/** Nobody touches it any more. What the application made goes in steps, and is closed elsewhere. */
+void app_mem_end(struct app_mem *m);
 /** A part of what goes in steps. True: call again. */
 bool app_mem_step(void);
 

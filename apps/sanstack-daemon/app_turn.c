@@ -6,8 +6,9 @@
  * DESIGN NOTES
  *
  * Of one application one request is under way at a time. Meanwhile its next ones wait in the
- * kernel, and its socket is watched for its end alone. A request is answered at the latest
- * HELPER_LATE_NS after its helper was asked to fetch it; but a large region takes longer.
+ * kernel, and its socket is watched for its end alone. A request that a helper fetches is answered
+ * at the latest HELPER_LATE_NS after the helper was asked; the next one is read when the helper has
+ * done with it, or else the same message might be fetched twice.
  */
 
 #include <errno.h>
@@ -42,6 +43,7 @@ app_end_job(struct apps *all, struct app *a)
 	a->ans.fd = -1;
 	a->job = 0;
 	a->asked = NULL;
+	a->is_told = a->is_answered = false;
 	set_paused(all, a, false);
 }
 
@@ -50,7 +52,7 @@ fetch(struct apps *all, struct app *a)
 {
 	struct helper_msg m = {.op = HELPER_FETCH, .job = all->last_job + 1};
 	uint64_t now_ns = san_engine_clock_monotonic();
-	struct helper *h = helper_of(a->uid);
+	struct helper *h = helper_of(a->uid, true);
 
 	set_paused(all, a, true);
 	a->job_ns = now_ns;
@@ -94,8 +96,7 @@ find_job(const struct apps *all, uint64_t job)
 
 /* *a* is NULL if nobody waits for it any more. */
 static void
-fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_msg *m, int memory,
-	uid_t uid)
+fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_msg *m, int memory)
 {
 	struct passed p = {
 		.helper = h,
@@ -108,30 +109,32 @@ fetched(struct apps *all, struct app *a, struct helper *h, const struct helper_m
 
 	if (a != NULL && m->rc != 0) {
 		a->over = true;
-		app_end_job(all, a);
-	} else if (a != NULL) {
+	} else if (a != NULL && !a->is_told) {
 		app_serve_passed(all, a, &m->req, &p);
 		is_kept = a->growing.mem != NULL;
 		a->grown_at = all->nb_grown;
 	}
+	if (a != NULL && (a->over || a->is_told))
+		app_end_job(all, a);
 	if (p.handle >= 0)
 		helper_close(h, p.handle);
 	if (memory >= 0 && is_kept)
 		close(memory); /* not the last one */
 	else if (memory >= 0)
-		helpers_close(memory, uid);
+		helpers_close(memory);
 }
 
 void
 apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd)
 {
 	struct app *a = find_job(all, m->job);
+	bool is_wanted = a != NULL && !a->is_told;
 	struct answer none = {.fd = -1};
 	int rc;
 
 	switch (m->op) {
 	case HELPER_FETCH:
-		fetched(all, a, h, m, fd, helper_uid(h));
+		fetched(all, a, h, m, fd);
 		break;
 	case HELPER_GIVE: /* it has answered */
 		if (a == NULL)
@@ -140,38 +143,71 @@ apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int f
 		app_end_job(all, a);
 		break;
 	case HELPER_CLOSE:
-	case HELPER_CLOSE_FD:
 		break;
 	default:
-		rc = socks_heard(all, m, a != NULL ? &a->ans.rep : &none.rep);
-		if (a != NULL)
+		rc = socks_heard(all, m, is_wanted ? &a->ans.rep : &none.rep, is_wanted);
+		if (is_wanted)
 			app_answer(all, a, rc);
+		else if (a != NULL)
+			app_end_job(all, a);
 		break;
 	}
 }
 
-/* The answer is the daemon's own. */
+/* The answer is the daemon's own, and an error; what the helper does is not over. */
 static void
-give_up(struct apps *all, struct app *a, int rc, const char *why)
+tell(struct app *a, int rc, const char *why)
 {
-	snprintf(a->ans.rep.text, sizeof(a->ans.rep.text), "%s", why);
-	app_answer(all, a, rc);
+	struct answer *ans = &a->ans;
+
+	if (ans->fd >= 0)
+		close(ans->fd);
+	ans->fd = -1;
+	ans->rep = (struct shmq_rep){.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .rc = rc};
+	snprintf(ans->rep.text, sizeof(ans->rep.text), "%s", why);
+	a->over |= shmq_send(a->sock, &ans->rep, sizeof(ans->rep), -1, false) != 0;
+	a->is_told = true;
 }
 
 void
-apps_helper_gone(struct apps *all, struct helper *h)
+apps_helper_gone(struct apps *all, struct helper *h, bool has_begun)
 {
 	struct app *a;
 
 	socks_helper_gone(all, h);
-	LIST_FOREACH(a, &all->list, link)
-		if (a->asked == h)
-			give_up(all, a, -EIO, "what came with it ended its user's helper");
+	LIST_FOREACH(a, &all->list, link) {
+		if (a->asked != h)
+			continue;
+		a->over |= has_begun; /* is its message still there? */
+		app_end_job(all, a);
+	}
 }
 
 /* ---- what takes its time ---- */
 
-/* A step of one region, of whoever had none for longest: when to call again. */
+/* When the user has had its last step. */
+static uint64_t
+last_step(const struct apps *all, uid_t uid)
+{
+	const struct app *a;
+	uint64_t last = 0;
+
+	LIST_FOREACH(a, &all->list, link)
+		if (a->uid == uid)
+			last = RTE_MAX(last, a->grown_at);
+	return last;
+}
+
+/* Users take turns, and so do the applications of one. */
+static bool
+is_before(const struct apps *all, const struct app *a, const struct app *b)
+{
+	uint64_t of_a = last_step(all, a->uid), of_b = last_step(all, b->uid);
+
+	return of_a != of_b ? of_a < of_b : a->grown_at < b->grown_at;
+}
+
+/* A step of one region: when to call again. */
 static uint64_t
 grow_one(struct apps *all, uint64_t now_ns)
 {
@@ -179,7 +215,7 @@ grow_one(struct apps *all, uint64_t now_ns)
 
 	LIST_FOREACH(a, &all->list, link)
 		if (a->growing.mem != NULL && !a->over &&
-		    (next == NULL || a->grown_at < next->grown_at))
+		    (next == NULL || is_before(all, a, next)))
 			next = a;
 	if (next == NULL)
 		return SAN_TIME_NEVER;
@@ -200,11 +236,14 @@ look_at(struct apps *all, struct app *a, uint64_t now_ns)
 		set_paused(all, a, false);
 		return SAN_TIME_NEVER;
 	}
-	if (a->asked == NULL)
+	if (a->asked == NULL || a->is_told)
 		return SAN_TIME_NEVER;
 	if (now_ns - a->job_ns < HELPER_LATE_NS)
 		return a->job_ns + HELPER_LATE_NS;
-	give_up(all, a, -ETIMEDOUT, "a descriptor of this user's programs holds up the kernel");
+	if (a->is_answered)
+		a->over = true; /* two answers would be worse */
+	else
+		tell(a, -ETIMEDOUT, "a descriptor of this user's programs holds up the kernel");
 	return SAN_TIME_NEVER;
 }
 
@@ -217,6 +256,22 @@ apps_step(struct apps *all, uint64_t now_ns)
 	LIST_FOREACH(a, &all->list, link)
 		due_ns = san_time_min(due_ns, look_at(all, a, now_ns));
 	return app_mem_step() ? now_ns : due_ns;
+}
+
+void
+apps_hurry(struct apps *all)
+{
+	struct app *a;
+
+	LIST_FOREACH(a, &all->list, link) {
+		/* its message may still be there, and would be answered again */
+		a->over |= a->is_told;
+		if (a->growing.mem == NULL)
+			continue;
+		app_mem_end(&a->growing);
+		snprintf(a->ans.rep.text, sizeof(a->ans.rep.text), "another daemon takes over");
+		app_answer(all, a, -EAGAIN);
+	}
 }
 
 bool

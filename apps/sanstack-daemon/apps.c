@@ -100,15 +100,6 @@ has_app(const struct apps *all, uid_t uid)
 	return false;
 }
 
-/* The helper of its user takes what lies unread in it, and ends with its last application. */
-static void
-hang_up(const struct apps *all, int sock, uid_t uid)
-{
-	helpers_hang_up(sock, uid);
-	if (!has_app(all, uid))
-		helpers_leave(uid);
-}
-
 static bool
 has_room(const struct apps *all, uid_t uid)
 {
@@ -130,7 +121,7 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	if (a == NULL) {
 		LOG_OF(cred.uid, WARNING, "pid=%d uid=%u: connections=%u: one more is refused",
 		       (int)cred.pid, cred.uid, all->nb);
-		hang_up(all, sock, cred.uid);
+		helpers_hang_up(sock);
 		return NULL;
 	}
 	a->hello_ns = now_ns + HELLO_NS;
@@ -199,7 +190,7 @@ app_destroy(struct apps *all, struct app *a)
 		release(a->port, a);
 	if (a->ctl != NULL) {
 		dpdk_app_del(a->port->ctx, a->id);
-		app_mem_end(&a->ctl_mem, a->uid);
+		app_mem_end(&a->ctl_mem);
 		socks_left(a->port);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
@@ -221,10 +212,12 @@ app_destroy(struct apps *all, struct app *a)
 		a->port->used[a->id] = false;
 	if (a->ans.fd >= 0)
 		close(a->ans.fd);
-	app_mem_end(&a->growing, a->uid);
+	app_mem_end(&a->growing);
 	LIST_REMOVE(a, link);
 	all->nb--;
-	hang_up(all, a->sock, a->uid);
+	helpers_hang_up(a->sock);
+	if (!has_app(all, a->uid))
+		helpers_leave(a->uid);
 	free(a);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "drain.h"
@@ -63,7 +64,9 @@ drain_signal(struct server *s)
 	s->phase = SERVER_DRAINING;
 	s->phase_ns = now_ns + s->conf.drain_ms * SAN_NS_PER_MS;
 	notify_stopping();
-	helpers_close(s->listener, (uid_t)-1); /* with those that nobody took */
+	/* with those that nobody took; the file stays where it is closed, and would be heard */
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
+	helpers_close(s->listener);
 	if (unlink(s->conf.socket) != 0)
 		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.socket, strerror(errno));
 	apps_close(&s->all);

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * DESIGN NOTES
+ *
+ * A helper counts until its process has ended, also when it has nothing to do any more: its last
+ * answer comes before it closes the descriptors of that message, and close() may block.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,9 +25,9 @@
 #include "san_time.h"
 
 #define EVENTS   16
-#define HEAR_MAX 32                    /* messages of one helper before the next one's turn */
-#define AGAIN_NS (100 * SAN_NS_PER_MS) /* until what no helper can close is tried again */
-#define TAG_DATA ((uintptr_t)1)        /* of an event: the data channel */
+#define HEAR_MAX 32                   /* messages of one helper before the next one's turn */
+#define AGAIN_NS (10 * SAN_NS_PER_MS) /* until what could not be sent is sent again */
+#define TAG_DATA ((uintptr_t)1)       /* of an event: the data channel */
 
 /** A question for which the channel had no room; it has its own descriptor. */
 struct outgoing {
@@ -37,18 +45,19 @@ struct helper {
 	uint32_t nb_handles; /**< that it has */
 	uint64_t since_ns;   /**< when the oldest question became the next one to be answered */
 	bool was_late;       /**< the log has it */
+	bool has_begun;      /**< its process runs: it may have fetched a message */
 	bool is_unused;      /**< its user has no application */
-	bool is_gone;
+	bool is_ending;      /**< it has been told to end */
+	bool is_gone;        /**< its process has ended */
 	STAILQ_HEAD(, outgoing)
 	outgoing;
 	LIST_ENTRY(helper)
 	link;
 };
 
-/** A descriptor that no helper could close so far. */
+/** A descriptor that is to be closed elsewhere, and could not be passed on so far. */
 struct unclosed {
 	int fd;
-	uid_t uid;
 	STAILQ_ENTRY(unclosed)
 	link;
 };
@@ -59,8 +68,7 @@ static struct {
 	const struct helper_ops *ops;
 	void *ctx;
 	uint32_t nb;
-	bool was_none; /* the log has it */
-	bool is_over;  /* the process that forks them has ended */
+	bool is_over; /* the process that forks them has ended */
 	LIST_HEAD(, helper)
 	all;
 	STAILQ_HEAD(, unclosed)
@@ -83,17 +91,10 @@ helpers_open(const struct helper_ops *ops, void *ctx)
 	return helpers.epoll < 0 ? -errno : helpers.epoll;
 }
 
-/* ---- one comes and goes ---- */
-
-static struct helper *
-find(uid_t uid)
+uint32_t
+helpers_nb(void)
 {
-	struct helper *h;
-
-	LIST_FOREACH(h, &helpers.all, link)
-		if (h->uid == uid && !h->is_gone)
-			return h;
-	return NULL;
+	return helpers.nb;
 }
 
 bool
@@ -108,47 +109,27 @@ helper_uid(const struct helper *h)
 	return h->uid;
 }
 
-static bool
-is_idle(const struct helper *h)
-{
-	return h->nb_handles == 0 && h->nb_asked == 0;
-}
+/* ---- one comes and goes ---- */
 
-static void
-end(struct helper *h)
-{
-	struct outgoing *o;
-
-	while ((o = STAILQ_FIRST(&h->outgoing)) != NULL) {
-		STAILQ_REMOVE_HEAD(&h->outgoing, link);
-		if (o->fd >= 0)
-			close(o->fd);
-		free(o);
-	}
-	close(h->control);
-	close(h->data);
-	LIST_REMOVE(h, link);
-	free(h);
-}
-
-/* Events that name it may be under way: see bury(). */
-static void
-set_gone(struct helper *h)
-{
-	if (h->is_gone)
-		return;
-	h->is_gone = true;
-	helpers.nb--;
-}
-
-static void
-end_idle(void)
+static struct helper *
+find(uid_t uid)
 {
 	struct helper *h;
 
 	LIST_FOREACH(h, &helpers.all, link)
-		if (is_idle(h))
-			set_gone(h);
+		if (h->uid == uid && !h->is_gone)
+			return h;
+	return NULL;
+}
+
+/* Have it end when it has done what it was asked; its end is heard. */
+static void
+end_unused(struct helper *h)
+{
+	if (!h->is_unused || h->is_ending || h->nb_handles != 0 || h->nb_asked != 0)
+		return;
+	h->is_ending = true;
+	shutdown(h->control, SHUT_WR);
 }
 
 void
@@ -159,8 +140,7 @@ helpers_leave(uid_t uid)
 	if (h == NULL)
 		return;
 	h->is_unused = true;
-	if (is_idle(h))
-		set_gone(h);
+	end_unused(h);
 }
 
 static int
@@ -171,14 +151,23 @@ watch(int op, int fd, uint32_t events, uintptr_t what)
 	return epoll_ctl(helpers.epoll, op, fd, &ev) == 0 ? 0 : -errno;
 }
 
-/* Once, until one can be had again. */
+/* Its process has ended. */
 static void
-log_none(uid_t uid, const char *why)
+discard(struct helper *h)
 {
-	if (!helpers.was_none)
-		SAN_LOG(DRIVER, ERR, "uid=%u: no helper: %s", uid,
-			why);
-	helpers.was_none = true;
+	struct outgoing *o;
+
+	while ((o = STAILQ_FIRST(&h->outgoing)) != NULL) {
+		STAILQ_REMOVE_HEAD(&h->outgoing, link);
+		if (o->fd >= 0)
+			helpers_close(o->fd); /* it may be the last of its file by now */
+		free(o);
+	}
+	close(h->control);
+	close(h->data);
+	LIST_REMOVE(h, link);
+	helpers.nb--;
+	free(h);
 }
 
 static struct helper *
@@ -188,12 +177,11 @@ start(uid_t uid)
 	int rc = h == NULL ? -ENOMEM : helper_fork(helpers.forker, uid, &h->control, &h->data);
 
 	if (rc != 0) {
-		helpers.is_over = rc == -EPIPE;
-		log_none(uid, strerror(-rc));
+		helpers.is_over |= rc == -EPIPE;
+		LOG_OF(uid, ERR, "uid=%u: no helper: %s", uid, strerror(-rc));
 		free(h);
 		return NULL;
 	}
-	helpers.was_none = false;
 	h->uid = uid;
 	h->is_unused = true;
 	STAILQ_INIT(&h->outgoing);
@@ -204,34 +192,22 @@ start(uid_t uid)
 		rc = watch(EPOLL_CTL_ADD, h->data, EPOLLIN, (uintptr_t)h | TAG_DATA);
 	if (rc == 0)
 		return h;
-	helpers.nb--;
-	end(h);
-	return NULL;
-}
-
-/* It ends when it has nothing to do, unless its user has an application. */
-static struct helper *
-find_or_start(uid_t uid)
-{
-	struct helper *h = find(uid);
-
-	if (h != NULL)
-		return h;
-	if (helpers.nb == HELPERS_MAX)
-		end_idle();
-	if (helpers.nb < HELPERS_MAX)
-		return start(uid);
-	log_none(uid, "all are in use");
+	discard(h);
 	return NULL;
 }
 
 struct helper *
-helper_of(uid_t uid)
+helper_of(uid_t uid, bool has_app)
 {
-	struct helper *h = find_or_start(uid);
+	struct helper *h = find(uid);
 
-	if (h != NULL)
-		h->is_unused = false;
+	if (h == NULL && helpers.nb == HELPERS_MAX)
+		LOG_OF(uid, WARNING, "uid=%u: no helper: all %u are in use", uid, helpers.nb);
+	if (h == NULL && helpers.nb < HELPERS_MAX)
+		h = start(uid);
+	if (h == NULL || h->is_ending)
+		return NULL;
+	h->is_unused = h->is_unused && !has_app;
 	return h;
 }
 
@@ -240,7 +216,7 @@ helper_of(uid_t uid)
 static bool
 is_closing(uint32_t op)
 {
-	return op == HELPER_CLOSE || op == HELPER_CLOSE_FD || op == HELPER_DISCARD;
+	return op == HELPER_CLOSE || op == HELPER_DISCARD;
 }
 
 static int
@@ -257,8 +233,6 @@ put_off(struct helper *h, const struct helper_msg *m, int fd)
 	}
 	o->m = *m;
 	o->fd = own;
-	if (STAILQ_EMPTY(&h->outgoing))
-		watch(EPOLL_CTL_MOD, h->control, EPOLLIN | EPOLLOUT, (uintptr_t)h);
 	STAILQ_INSERT_TAIL(&h->outgoing, o, link);
 	return 0;
 }
@@ -269,10 +243,9 @@ helper_ask(struct helper *h, const struct helper_msg *m, int fd)
 	int rc = STAILQ_EMPTY(&h->outgoing) ? shmq_send(h->control, m, sizeof(*m), fd, false) :
 					      -EAGAIN;
 
-	/* of one that has ended its end is heard soon */
-	if (rc != 0 && rc != -EPIPE && rc != -ECONNRESET)
-		rc = put_off(h, m, fd);
-	if (rc == -ENOMEM || rc == -EMFILE)
+	if (rc == -EAGAIN || (rc != 0 && fd < 0))
+		rc = put_off(h, m, fd); /* also of one that has ended: that is heard soon */
+	if (rc != 0)
 		return rc;
 	if (h->nb_asked++ == 0)
 		h->since_ns = san_engine_clock_monotonic();
@@ -289,11 +262,9 @@ send_outgoing(struct helper *h)
 	       shmq_send(h->control, &o->m, sizeof(o->m), o->fd, false) == 0) {
 		STAILQ_REMOVE_HEAD(&h->outgoing, link);
 		if (o->fd >= 0)
-			close(o->fd);
+			close(o->fd); /* its file is under way */
 		free(o);
 	}
-	if (o == NULL)
-		watch(EPOLL_CTL_MOD, h->control, EPOLLIN, (uintptr_t)h);
 }
 
 void
@@ -302,7 +273,7 @@ helper_close(struct helper *h, int32_t handle)
 	const struct helper_msg m = {.op = HELPER_CLOSE, .handle = handle};
 
 	if (helper_ask(h, &m, -1) != 0)
-		SAN_LOG(DRIVER, ERR, "uid=%u: no memory to close handle=%d", h->uid, handle);
+		LOG_OF(h->uid, ERR, "uid=%u: no memory to close handle=%d", h->uid, handle);
 }
 
 void
@@ -317,10 +288,18 @@ helper_send(struct helper *h, const struct helper_dgram *d, const void *data, si
 
 /* ---- answers ---- */
 
+/* Has nobody asked? */
+static bool
+is_unasked(uint32_t op)
+{
+	return op == HELPER_BEGUN || op == HELPER_CHANGED;
+}
+
 static void
 hear(struct helper *h, const struct helper_msg *m, int fd)
 {
-	if (m->op != HELPER_CHANGED) {
+	h->has_begun = true;
+	if (!is_unasked(m->op)) {
 		h->nb_asked--;
 		h->nb_closing -= is_closing(m->op);
 		h->since_ns = san_engine_clock_monotonic();
@@ -332,7 +311,8 @@ hear(struct helper *h, const struct helper_msg *m, int fd)
 	if (h->was_late)
 		LOG_OF(h->uid, NOTICE, "uid=%u: its helper goes on", h->uid);
 	h->was_late = false;
-	helpers.ops->heard(helpers.ctx, h, m, fd);
+	if (m->op != HELPER_BEGUN)
+		helpers.ops->heard(helpers.ctx, h, m, fd);
 }
 
 static void
@@ -341,13 +321,14 @@ hear_control(struct helper *h)
 	struct helper_msg m;
 	int i, fd, rc = 0;
 
-	for (i = 0; i < HEAR_MAX && rc == 0; i++) {
+	/* that of one which has ended is -ENOTCONN, before its last answers and after them */
+	for (i = 0; i < HEAR_MAX && (rc == 0 || (rc == -ENOTCONN && i == 1)); i++) {
 		rc = shmq_recv(h->control, &m, sizeof(m), &fd, false);
 		if (rc == 0)
 			hear(h, &m, fd);
 	}
-	if ((rc != 0 && rc != -EAGAIN) || (h->is_unused && is_idle(h)))
-		set_gone(h);
+	h->is_gone |= rc != 0 && rc != -EAGAIN;
+	end_unused(h);
 }
 
 static void
@@ -367,6 +348,7 @@ hear_data(const struct helper *h)
 	}
 }
 
+/* Events that name one may be under way before. */
 static void
 bury(void)
 {
@@ -376,11 +358,11 @@ bury(void)
 		next = LIST_NEXT(h, link);
 		if (!h->is_gone)
 			continue;
-		if (!is_idle(h)) {
-			SAN_LOG(DRIVER, ERR, "uid=%u: its helper has ended", h->uid);
-			helpers.ops->gone(helpers.ctx, h);
+		if (!h->is_ending) {
+			LOG_OF(h->uid, ERR, "uid=%u: its helper has ended", h->uid);
+			helpers.ops->gone(helpers.ctx, h, h->has_begun);
 		}
-		end(h);
+		discard(h);
 	}
 }
 
@@ -394,13 +376,9 @@ helpers_serve(void)
 		uintptr_t what = (uintptr_t)ev[i].data.ptr;
 		struct helper *h = (struct helper *)(what & ~TAG_DATA);
 
-		if ((what & TAG_DATA) != 0) {
+		if ((what & TAG_DATA) != 0)
 			hear_data(h);
-			continue;
-		}
-		if ((ev[i].events & EPOLLOUT) != 0)
-			send_outgoing(h);
-		if ((ev[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
+		else
 			hear_control(h);
 	}
 	bury();
@@ -439,47 +417,53 @@ close_empty(int sock)
 	return true;
 }
 
-static bool
-have_closed(int fd, uid_t uid)
-{
-	const struct helper_msg m = {.op = HELPER_CLOSE_FD};
-	struct helper *h = find_or_start(uid);
-
-	if (h == NULL || helper_ask(h, &m, fd) != 0)
-		return false;
-	close(fd); /* not the last one: the helper's is under way */
-	return true;
-}
-
 void
-helpers_close(int fd, uid_t uid)
+helpers_close(int fd)
 {
 	struct unclosed *u;
 
-	if (have_closed(fd, uid))
+	if (STAILQ_EMPTY(&helpers.unclosed) && helper_fork_close(helpers.forker, fd) == 0) {
+		close(fd); /* its file is under way */
 		return;
+	}
 	u = malloc(sizeof(*u));
 	if (u == NULL)
 		return; /* it stays open: there is nothing better */
-	*u = (struct unclosed){.fd = fd, .uid = uid};
+	u->fd = fd;
 	STAILQ_INSERT_TAIL(&helpers.unclosed, u, link);
 }
 
 void
-helpers_hang_up(int sock, uid_t uid)
+helpers_hang_up(int sock)
 {
 	shmq_hang_up(sock);
 	if (!close_empty(sock))
-		helpers_close(sock, uid);
+		helpers_close(sock);
 }
+
+static void
+close_unclosed(void)
+{
+	struct unclosed *u;
+
+	while ((u = STAILQ_FIRST(&helpers.unclosed)) != NULL &&
+	       helper_fork_close(helpers.forker, u->fd) == 0) {
+		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
+		close(u->fd);
+		free(u);
+	}
+}
+
+/* ---- time ---- */
 
 static void
 log_late(struct helper *h, uint64_t now_ns)
 {
 	if (h->was_late || !helper_is_late(h, now_ns))
 		return;
-	LOG_OF(h->uid, WARNING, "uid=%u: a descriptor of its programs holds up its helper; "
-				"requests with descriptors wait",
+	LOG_OF(h->uid, WARNING,
+	       "uid=%u: a descriptor of its programs holds up its helper; requests with "
+	       "descriptors wait",
 	       h->uid);
 	h->was_late = true;
 }
@@ -487,18 +471,16 @@ log_late(struct helper *h, uint64_t now_ns)
 uint64_t
 helpers_step(uint64_t now_ns)
 {
-	struct unclosed *u, *next;
 	struct helper *h;
+	bool waits;
 
-	for (u = STAILQ_FIRST(&helpers.unclosed); u != NULL; u = next) {
-		next = STAILQ_NEXT(u, link);
-		if (!have_closed(u->fd, u->uid))
-			continue;
-		STAILQ_REMOVE(&helpers.unclosed, u, unclosed, link);
-		free(u);
-	}
-	LIST_FOREACH(h, &helpers.all, link)
+	close_unclosed();
+	waits = !STAILQ_EMPTY(&helpers.unclosed);
+	LIST_FOREACH(h, &helpers.all, link) {
+		send_outgoing(h);
+		waits |= !STAILQ_EMPTY(&h->outgoing);
 		log_late(h, now_ns);
+	}
 	bury();
-	return STAILQ_EMPTY(&helpers.unclosed) ? SAN_TIME_NEVER : now_ns + AGAIN_NS;
+	return waits ? now_ns + AGAIN_NS : SAN_TIME_NEVER;
 }

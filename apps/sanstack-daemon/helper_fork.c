@@ -17,9 +17,10 @@
 #include "sandbox.h"
 #include "shmq.h"
 
-/** With the helper's ends of its channels. */
+/** With the helper's ends of its channels; or with what is to be closed. */
 struct request {
 	uid_t uid;
+	uint32_t closes;
 };
 
 /* ---- the process ---- */
@@ -58,6 +59,35 @@ be_helper(uid_t uid, int control, int data, bool seccomp)
 	helper_run(control, data);
 }
 
+static void
+close_both(const int fds[2])
+{
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/*
+ * The last close() of *fd* is that of a child that ends: it waits until ours is over, which is when
+ * the other end of the pipe is closed.
+ */
+static void
+close_elsewhere(int fd)
+{
+	int ends[2];
+	char byte;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return; /* until we end ourselves */
+	if (fork() == 0) {
+		close(ends[1]);
+		if (read(ends[0], &byte, 1) != 0)
+			_exit(1);
+		_exit(0);
+	}
+	close(fd);
+	close_both(ends);
+}
+
 static void __attribute__((noreturn))
 run(int sock, bool seccomp)
 {
@@ -65,13 +95,17 @@ run(int sock, bool seccomp)
 	struct request req;
 	uint32_t nb;
 
-	while (shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0 && nb == 2) {
-		if (fork() == 0) {
+	while (shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0) {
+		if (req.closes != 0 && nb == 1) {
+			close_elsewhere(fds[0]);
+			continue;
+		}
+		if (nb == 2 && fork() == 0) {
 			close(sock);
 			be_helper(req.uid, fds[0], fds[1], seccomp);
 		}
-		close(fds[0]);
-		close(fds[1]);
+		while (nb > 0)
+			close(fds[--nb]);
 	}
 	_exit(0);
 }
@@ -107,32 +141,40 @@ helper_fork_init(const struct harden_user *user, bool seccomp)
 /* ---- the daemon ---- */
 
 static int
-pass(int forker, uid_t uid, const int fds[2])
+pass(int forker, const struct request *req, const int *fds, uint32_t nb)
 {
 	union {
 		char buf[CMSG_SPACE(2 * sizeof(int))];
 		struct cmsghdr align;
 	} control = {{0}};
-	struct request req = {.uid = uid};
-	struct iovec iov = {.iov_base = &req, .iov_len = sizeof(req)};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)req, .iov_len = sizeof(*req)};
 	struct msghdr m = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
+		.msg_controllen = CMSG_SPACE(nb * sizeof(int)),
 	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(2 * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
-	return sendmsg(forker, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(req) ? 0 : -errno;
+	c->cmsg_len = CMSG_LEN(nb * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, nb * sizeof(int));
+	return sendmsg(forker, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*req) ? 0 : -errno;
+}
+
+int
+helper_fork_close(int forker, int fd)
+{
+	const struct request req = {.closes = 1};
+
+	return pass(forker, &req, &fd, 1);
 }
 
 int
 helper_fork(int forker, uid_t uid, int *control, int *data)
 {
+	const struct request req = {.uid = uid};
 	int ours[2] = {-1, -1}, theirs[2] = {-1, -1}, i, fds[2], rc = 0;
 
 	for (i = 0; i < 2 && rc == 0; i++) {
@@ -141,7 +183,7 @@ helper_fork(int forker, uid_t uid, int *control, int *data)
 		theirs[i] = rc == 0 ? fds[1] : -1;
 	}
 	if (rc == 0)
-		rc = pass(forker, uid, theirs);
+		rc = pass(forker, &req, theirs, 2);
 	for (i = 0; i < 2; i++) {
 		if (theirs[i] >= 0)
 			close(theirs[i]);

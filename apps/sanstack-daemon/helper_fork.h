@@ -13,5 +13,10 @@ struct harden_user;
 int helper_fork_init(const struct harden_user *user, bool seccomp);
 /** Have it fork a helper of *uid*. 0, with our ends of the helper's channels, or -errno. */
 int helper_fork(int forker, uid_t uid, int *control, int *data);
+/**
+ * Have *fd*, which stays the caller's, closed by a process that ends with it: such a process does
+ * not wait for sockets that linger. 0; -EAGAIN: not now; or -errno.
+ */
+int helper_fork_close(int forker, int fd);
 
 #endif /* DAEMON_HELPER_FORK_H */

@@ -11,7 +11,7 @@ void helper_look(int fd, struct helper_facts *facts);
 /** An option of a socket; -1: it has none. */
 int helper_int(int fd, int level, int name);
 /**
- * Make a bound socket keep its port whatever its program does but close it: one that the kernel
+ * Make a bound UDP socket keep its port whatever its program does but close it: one that the kernel
  * chose is given back by connect(AF_UNSPEC), one that bind() named is not. (SYS-7)
  *
  * @return

@@ -21,21 +21,19 @@ enum helper_op {
 	HELPER_FETCH = 1,
 	/** Receive one message of the socket that comes along; close the descriptors in it. */
 	HELPER_DISCARD,
-	/** Close the descriptor that comes along, and what lies in it. */
-	HELPER_CLOSE_FD,
-	/** Close a handle. */
+	/** Close a handle; one that was carried is as it was before. */
 	HELPER_CLOSE,
 	/** Say once more what the kernel says of a handle. */
 	HELPER_LOOK,
 	/** A UDP socket is carried: hold its name, filter it, and pass on what it receives. */
 	HELPER_CARRY,
-	/** As before HELPER_CARRY; and close it. */
-	HELPER_RESTORE,
 	/** Bind a TCP socket to an address, with a port that the kernel chooses. */
 	HELPER_BIND,
 	/** Send an answer, with a handle, to the application whose socket comes along. */
 	HELPER_GIVE,
 	HELPER_OPS,
+	/** Unasked, and first: the process runs. */
+	HELPER_BEGUN,
 	/** Unasked: the name of a carried socket, or its device, has changed. */
 	HELPER_CHANGED,
 };

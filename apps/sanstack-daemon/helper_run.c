@@ -26,10 +26,11 @@
 #include "helper_run.h"
 #include "sock_filter.h"
 
-#define EVENTS    32
-#define PUMP_MAX  32   /* datagrams of one socket before the next one's turn */
-#define VERIFY_MS 1000 /* between looks at the names of carried sockets */
-#define OPTIONS   3    /* of a carried socket that are turned on */
+#define EVENTS     32
+#define PUMP_MAX   32   /* datagrams of one socket before the next one's turn */
+#define VERIFY_MS  1000 /* between looks at the names of carried sockets */
+#define OPTIONS    3    /* of a carried socket that are turned on */
+#define BIND_TRIES 100  /* of a port that another socket gets first */
 
 /** A UDP socket that is carried. */
 struct carried {
@@ -53,11 +54,18 @@ static struct {
 
 /* ---- the daemon's end ---- */
 
+/* Too many descriptors of the daemon's user may be under way: then the answer comes without. */
 static void
-answer(const struct helper_msg *m, int fd)
+answer(struct helper_msg *m, int fd)
 {
-	if (shmq_send(us.control, m, sizeof(*m), fd, true) != 0)
-		_exit(0); /* it has gone */
+	int rc = shmq_send(us.control, m, sizeof(*m), fd, true);
+
+	if (rc != 0 && fd >= 0) {
+		snprintf(m->why, sizeof(m->why), "can't be passed on: %s", strerror(-rc));
+		rc = shmq_send(us.control, m, sizeof(*m), -1, true);
+	}
+	if (rc != 0)
+		_exit(0); /* the daemon has gone */
 }
 
 static void
@@ -115,8 +123,8 @@ serve_discard(struct helper_msg *m, int sock)
 	uint32_t nb;
 
 	shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
+	close_all(fds, nb); /* who waits for what it has closed waits for this answer */
 	answer(m, -1);
-	close_all(fds, nb);
 }
 
 /* ---- carried sockets ---- */
@@ -210,18 +218,66 @@ carry(struct helper_msg *m)
 		restore(m->handle);
 	return rc;
 }
+/* The address of *m*, with a port that is free: what bind() names the program cannot give back. */
+static int
+bind_once(const struct helper_msg *m)
+{
+	struct sockaddr_storage name = m->source;
+	socklen_t len = sizeof(name);
+	int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&name, sizeof(name)) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&name, &len) != 0)
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	if (rc == 0 && bind(m->handle, (const struct sockaddr *)&name, sizeof(name)) != 0)
+		rc = -errno;
+	return rc;
+}
+
 static int
 bind_to(struct helper_msg *m)
 {
-	struct sockaddr_storage source = m->source;
-	int rc = 0;
+	int i, rc = -EADDRINUSE;
 
-	if (bind(m->handle, (const struct sockaddr *)&source, sizeof(source)) != 0)
-		rc = -errno;
-	if (rc == 0)
-		rc = helper_hold_name(m->handle);
+	for (i = 0; i < BIND_TRIES && rc == -EADDRINUSE; i++)
+		rc = bind_once(m);
 	helper_look(m->handle, &m->facts);
 	return rc;
+}
+
+/* The answer is a socket's, or, if it can't be passed, an error. */
+static int
+give(struct helper_msg *m, int sock)
+{
+	int rc = shmq_send(sock, &m->rep, sizeof(m->rep), m->handle, false);
+
+	if (rc != -ETOOMANYREFS)
+		return rc;
+	m->rep.rc = rc;
+	return shmq_send(sock, &m->rep, sizeof(m->rep), -1, false);
+}
+
+/*
+ * What a program wrote without the library; lost, as datagrams may be, if it does not go now.
+ * False: there is none.
+ */
+static bool
+send_one(void)
+{
+	static uint8_t in[sizeof(struct helper_dgram) + HELPER_DGRAM];
+	const struct carried *c;
+	struct helper_dgram d;
+	ssize_t n = recv(us.data, in, sizeof(in), MSG_DONTWAIT);
+
+	if (n < (ssize_t)sizeof(d))
+		return false;
+	memcpy(&d, in, sizeof(d));
+	c = find(d.handle);
+	if (c != NULL && c->sock.number == d.sock.number)
+		send(d.handle, in + sizeof(d), (size_t)n - sizeof(d), MSG_DONTWAIT | MSG_NOSIGNAL);
+	return true;
 }
 
 static void
@@ -235,7 +291,7 @@ serve(struct helper_msg *m, int sock)
 		serve_discard(m, sock);
 		break;
 	case HELPER_GIVE:
-		m->rc = shmq_send(sock, &m->rep, sizeof(m->rep), m->handle, false);
+		m->rc = give(m, sock);
 		answer(m, -1);
 		break;
 	case HELPER_LOOK:
@@ -250,18 +306,16 @@ serve(struct helper_msg *m, int sock)
 		m->rc = bind_to(m);
 		answer(m, -1);
 		break;
-	case HELPER_CLOSE: /* the answer says that it is done */
+	default: /* CLOSE: the answer says that it is done */
+		while (send_one())
+			;
 		restore(m->handle);
 		close(m->handle);
 		answer(m, -1);
 		break;
-	default: /* CLOSE_FD: below */
-		break;
 	}
 	if (sock >= 0)
 		close(sock);
-	if (m->op == HELPER_CLOSE_FD)
-		answer(m, -1);
 }
 
 /* ---- datagrams ---- */
@@ -375,21 +429,6 @@ pump(void)
 	return more && !us.is_full;
 }
 
-/* What a program wrote without the library; lost, as datagrams may be, if it does not go now. */
-static void
-send_one(void)
-{
-	static uint8_t in[sizeof(struct helper_dgram) + HELPER_DGRAM];
-	struct helper_dgram d;
-	ssize_t n = recv(us.data, in, sizeof(in), MSG_DONTWAIT);
-
-	if (n < (ssize_t)sizeof(d))
-		return;
-	memcpy(&d, in, sizeof(d));
-	if (find(d.handle) != NULL)
-		send(d.handle, in + sizeof(d), (size_t)n - sizeof(d), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 /* ---- names ---- */
 
 /* The program still has the socket, and may change what the kernel calls it. */
@@ -432,7 +471,7 @@ serve_control(void)
 	while ((rc = shmq_recv(us.control, &m, sizeof(m), &sock, false)) == 0)
 		serve(&m, sock);
 	if (rc != -EAGAIN)
-		_exit(0);
+		_exit(0); /* the daemon has gone, or wants no more */
 }
 
 static void
@@ -468,6 +507,7 @@ void
 helper_run(int control, int data)
 {
 	struct epoll_event ev[EVENTS], in = {.events = EPOLLIN, .data = {.fd = control}};
+	struct helper_msg begun = {.op = HELPER_BEGUN};
 	uint64_t verified_ms = now_ms();
 	bool more = false;
 	int i, n;
@@ -475,6 +515,7 @@ helper_run(int control, int data)
 	us.control = control;
 	us.data = data;
 	us.epoll = epoll_create1(EPOLL_CLOEXEC);
+	answer(&begun, -1);
 	epoll_ctl(us.epoll, EPOLL_CTL_ADD, control, &in);
 	in.data.fd = data;
 	epoll_ctl(us.epoll, EPOLL_CTL_ADD, data, &in);

@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -125,7 +126,7 @@ open_signals(void)
 	return fd;
 }
 
-/* Who waits has one of ours, and there may be many of them. */
+/* Programs that wait have one of ours each; helpers have the sockets that are carried. */
 static void
 raise_descriptors(void)
 {
@@ -252,6 +253,19 @@ begin(struct server *s)
 	take_pidfile(s);
 }
 
+/* What is opened from now on is no descriptor that somebody writes messages to. */
+static void
+open_stdio(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 static void
 start(struct server *s)
 {
@@ -260,6 +274,7 @@ start(struct server *s)
 
 	if (harden_find(&user, s->conf.user, err, sizeof(err)) != 0)
 		die("%s", err);
+	raise_descriptors();
 	if (helpers_fork(&user, s->conf.seccomp != 0) != 0)
 		die("helpers: %s", strerror(errno));
 	if (logging_open(&s->conf) != 0)
@@ -267,7 +282,6 @@ start(struct server *s)
 	s->signals = open_signals(); /* before threads are, which inherit what is blocked */
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->spare = eventfd(0, EFD_CLOEXEC);
-	raise_descriptors();
 	apps_init(&s->all, &s->conf);
 	s->all.epoll = s->epoll;
 	if (s->takes_over && takeover_find(&s->conf))
@@ -336,6 +350,7 @@ main(int argc, char **argv)
 	char err[512];
 	int c;
 
+	open_stdio();
 	notify_init(argc, argv);
 	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
 		if (c == 'c')

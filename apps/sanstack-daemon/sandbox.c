@@ -230,17 +230,28 @@ static const struct sandbox_if of_helpers_if[] = {
 	{CALL(socket), 0, UINT32_MAX, AF_UNIX}, /* of which network namespace are we? */
 };
 
+/** Of the process that forks them: no new namespaces. */
+#define CLONE_NEW                                                                     \
+	(CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | \
+	 CLONE_NEWUSER | CLONE_NEWUTS)
+
+static const struct sandbox_if of_forker_if[] = {
+	{CALL(clone), 0, CLONE_NEW, 0},
+	{CALL(mprotect), 2, PROT_EXEC, 0},
+	{CALL(prctl), 0, UINT32_MAX, PR_SET_NAME},
+	{CALL(prctl), 0, UINT32_MAX, PR_SET_NO_NEW_PRIVS},
+	{CALL(prctl), 0, UINT32_MAX, PR_SET_PDEATHSIG},
+	{CALL(prctl), 0, UINT32_MAX, PR_SET_SECCOMP},
+};
+
 /** Beside these, of the process that forks them. */
 static const int of_forker[] = {
-	CALL(clone),
 	CALL(gettid),
-	CALL(mprotect),
-	CALL(prctl),
+	CALL(pipe2),
+	CALL(rseq),
 	CALL(seccomp),
 	CALL(set_robust_list),
 	CALL(set_tid_address),
-	CALL(rseq),
-	CALL(write), /* the title */
 };
 
 static int
@@ -268,6 +279,15 @@ allow_if(scmp_filter_ctx ctx, const struct sandbox_if *calls, size_t nb)
 }
 
 static int
+allow_tcp(scmp_filter_ctx ctx, int family)
+{
+	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(socket), 3,
+				SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)family),
+				SCMP_A1(SCMP_CMP_MASKED_EQ, TYPE_MASK, SOCK_STREAM),
+				SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, 0));
+}
+
+static int
 add_helper_rules(scmp_filter_ctx ctx, enum sandbox_of who)
 {
 	int rc = allow(ctx, of_helpers, RTE_DIM(of_helpers));
@@ -276,6 +296,12 @@ add_helper_rules(scmp_filter_ctx ctx, enum sandbox_of who)
 		rc = allow_if(ctx, of_helpers_if, RTE_DIM(of_helpers_if));
 	if (rc == 0 && who == SANDBOX_FORKER)
 		rc = allow(ctx, of_forker, RTE_DIM(of_forker));
+	if (rc == 0 && who == SANDBOX_FORKER)
+		rc = allow_if(ctx, of_forker_if, RTE_DIM(of_forker_if));
+	if (rc == 0)
+		rc = allow_tcp(ctx, AF_INET);
+	if (rc == 0)
+		rc = allow_tcp(ctx, AF_INET6);
 	if (rc == 0)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
 	return rc;
@@ -292,10 +318,7 @@ add_rules(scmp_filter_ctx ctx)
 	for (i = 0; i < RTE_DIM(absent) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
 	if (rc == 0) /* tokens of carried TCP sockets */
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(socket), 3,
-				      SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_INET),
-				      SCMP_A1(SCMP_CMP_MASKED_EQ, TYPE_MASK, SOCK_STREAM),
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, 0));
+		rc = allow_tcp(ctx, AF_INET);
 	if (rc == 0) /* a signal to ourselves only: abort() */
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, CALL(tgkill), 1,
 				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));

@@ -48,7 +48,7 @@ refuse_one(struct server *s)
 	close(s->spare);
 	sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (sock >= 0 && shmq_peek_init(sock) == 0)
-		helpers_hang_up(sock, (uid_t)-1);
+		helpers_hang_up(sock);
 	s->spare = eventfd(0, EFD_CLOEXEC);
 }
 
@@ -87,6 +87,8 @@ serve(struct server *s, struct app *a)
 		a->over = true;
 		return;
 	}
+	if (a == s->taker) /* it waits for us: it has ended */
+		a->over = true;
 	for (i = 0; i < SERVE_MAX && rc == 1 && !a->over && s->taker == NULL; i++) {
 		rc = app_next(&s->all, a, &req);
 		if (rc == 1 && takeover_is_request(&req))
@@ -171,9 +173,9 @@ on_dgram(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len
 }
 
 static void
-on_end(void *ctx, struct helper *h)
+on_end(void *ctx, struct helper *h, bool has_begun)
 {
-	apps_helper_gone(&((struct server *)ctx)->all, h);
+	apps_helper_gone(&((struct server *)ctx)->all, h, has_begun);
 }
 
 int
@@ -255,6 +257,10 @@ server_run(struct server *s)
 						SAN_TIME_NEVER;
 		due_ns = san_time_min(due_ns, on_time(s));
 		/* what is under way is answered before */
+		if (s->taker != NULL) {
+			apps_hurry(&s->all);
+			bury(s);
+		}
 		if (s->taker != NULL && !apps_are_waiting(&s->all)) {
 			takeover_give(s);
 			due_ns = 0;

@@ -152,8 +152,6 @@ socks_keep(struct sock_entry *s, struct passed *p)
 
 /* ---- come ---- */
 
-/* ---- come ---- */
-
 /* What is there may stay for a while; its end is always told. */
 int
 socks_watch_pair(const struct sock_entry *s)
@@ -255,7 +253,7 @@ socks_release(struct sock_entry *s)
 {
 	if (s->pair >= 0) {
 		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
-		helpers_hang_up(s->pair, s->uid);
+		helpers_hang_up(s->pair);
 	}
 	if (s->token >= 0)
 		close(s->token);
@@ -263,7 +261,7 @@ socks_release(struct sock_entry *s)
 		helper_close(s->helper, s->kernel);
 	if (s->held >= 0)
 		close(s->held);
-	app_mem_end(&s->mem, s->uid);
+	app_mem_end(&s->mem);
 	s->port->nb_socks--;
 	s->port = NULL;
 }
@@ -476,14 +474,17 @@ serve_find(struct sock_entry *s, struct shmq_rep *rep, int *out_fd)
 
 /* Its helper sends the answer. */
 static int
-serve_kernel(const struct sock_entry *s, const struct app *a)
+serve_kernel(const struct sock_entry *s, struct app *a)
 {
 	struct helper_msg m = {
 		.op = HELPER_GIVE,
 		.rep = {.magic = SHMQ_MAGIC, .abi = SHMQ_ABI},
 	};
 
-	return s->kernel >= 0 ? socks_ask(s, &m, a) : -EBADF;
+	int rc = s->kernel >= 0 ? socks_ask(s, &m, a) : -EBADF;
+
+	a->is_answered = rc == -EINPROGRESS;
+	return rc;
 }
 
 static int
@@ -497,7 +498,7 @@ serve_sync(const struct sock_entry *s, const struct app *a)
 
 /* About one that is carried already. */
 static int
-serve_carried(struct sock_entry *s, const struct app *a, const struct shmq_req *req,
+serve_carried(struct sock_entry *s, struct app *a, const struct shmq_req *req,
 	      struct shmq_rep *rep, int *out_fd)
 {
 	switch (req->type) {
@@ -513,7 +514,7 @@ serve_carried(struct sock_entry *s, const struct app *a, const struct shmq_req *
 }
 
 static int
-serve(struct app_port *port, const struct app *a, const struct shmq_req *req, struct passed *p,
+serve(struct app_port *port, struct app *a, const struct shmq_req *req, struct passed *p,
       struct shmq_rep *rep, int *out_fd)
 {
 	struct sock_entry *s;
@@ -557,7 +558,7 @@ tell(int rc, uint64_t inode, struct shmq_rep *rep)
 }
 
 int
-socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
+socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
 	    struct passed *p, struct shmq_rep *rep, int *out_fd)
 {
 	int rc = serve(port, a, req, p, rep, out_fd);
@@ -571,17 +572,16 @@ socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *r
 static struct sock_entry *
 named(const struct apps *all, const struct helper_sock *name)
 {
-	const struct app_port *port = &all->ports[name->port];
 	struct sock_entry *s;
 
-	if (name->port >= all->nb_ports || name->place >= port->max_socks)
+	if (name->port >= all->nb_ports || name->place >= all->ports[name->port].max_socks)
 		return NULL;
-	s = &port->socks[name->place];
+	s = &all->ports[name->port].socks[name->place];
 	return s->port != NULL && s->number == name->number ? s : NULL;
 }
 
 int
-socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep)
+socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep, bool is_wanted)
 {
 	struct sock_entry *s = named(all, &m->sock);
 	uint64_t inode;
@@ -589,6 +589,10 @@ socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep)
 	if (s == NULL)
 		return -ECANCELED;
 	inode = s->kernel_inode;
+	if (!is_wanted && (m->op == HELPER_CARRY || m->op == HELPER_BIND)) {
+		end(s);
+		return -ECANCELED;
+	}
 	switch (m->op) {
 	case HELPER_CARRY:
 		return tell(socks_udp_carried(s, m, rep), inode, rep);
@@ -596,6 +600,7 @@ socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep)
 		return tell(socks_tcp_bound(s, m, rep), inode, rep);
 	case HELPER_DISCARD:
 		s->is_discarding = false;
+		s->has_sent = true; /* there may be more */
 		return 0;
 	default:
 		return socks_udp_rename(s, &m->facts, rep);
@@ -622,12 +627,11 @@ socks_helper_gone(struct apps *all, const struct helper *h)
 			s = &all->ports[i].socks[k];
 			if (s->port == NULL)
 				continue;
-			if (s->uid == helper_uid(h))
-				s->is_discarding = false;
-			if (s->helper != h)
-				continue;
-			s->kernel = -1;
-			end(s);
+			if (s->helper == h)
+				s->kernel = -1;
+			/* what it should have taken from the pair may have been passed on */
+			if (s->helper == h || (s->is_discarding && s->uid == helper_uid(h)))
+				end(s);
 		}
 	}
 }

@@ -84,10 +84,16 @@ struct sock_entry {
  * @return
  *   0; -EINPROGRESS: a helper has to do something first, see socks_heard(); or -errno.
  */
-int socks_serve(struct app_port *port, const struct app *a, const struct shmq_req *req,
+int socks_serve(struct app_port *port, struct app *a, const struct shmq_req *req,
 		struct passed *p, struct shmq_rep *rep, int *out_fd);
-/** A helper's answer about a socket: to CARRY, BIND, LOOK, DISCARD; or CHANGED. As above. */
-int socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep);
+/**
+ * A helper's answer about a socket: to CARRY, BIND, LOOK, DISCARD; or CHANGED. As above.
+ *
+ * @param is_wanted
+ *   An application waits for it; else what is not carried yet is not carried any more.
+ */
+int socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep,
+		bool is_wanted);
 /** The kernel's socket has received a datagram, or has an error. */
 void socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len);
 /** A helper has ended, and with it the kernel's sockets that it had: so do ours. */

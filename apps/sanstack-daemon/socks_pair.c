@@ -95,8 +95,6 @@ peek(const struct sock_entry *s, struct next *next)
 static bool
 may_read(struct sock_entry *s, bool is_full)
 {
-	if (s->is_discarding)
-		return false;
 	if (s->kind == SOCKS_LISTENER)
 		return true;
 	if (s->kind == SOCKS_STREAM && !is_full && !socks_tcp_aside(s, NULL, 0))
@@ -111,7 +109,7 @@ static void
 pass_on(struct sock_entry *s, const struct next *next)
 {
 	static uint8_t data[SAN_SOCK_ASIDE];
-	const struct helper_dgram d = {.handle = s->kernel};
+	const struct helper_dgram d = {.sock = socks_name(s), .handle = s->kernel};
 	ssize_t n;
 
 	if (next->is_full || s->kind == SOCKS_LISTENER)
@@ -144,11 +142,11 @@ socks_pair_read(struct sock_entry *s)
 	struct next next;
 	int i;
 
-	for (i = 0; i < READ_MAX; i++) {
+	for (i = 0; i < READ_MAX && !s->is_discarding; i++) {
 		if (!peek(s, &next))
 			return false;
 		if (!may_read(s, next.is_full) ||
-		    (next.has_fds && (h = helper_of(s->uid)) == NULL))
+		    (next.has_fds && (h = helper_of(s->uid, false)) == NULL))
 			return true;
 		/* its program sees it taken when it goes: what it writes then goes behind it */
 		pass_on(s, &next);
@@ -157,5 +155,5 @@ socks_pair_read(struct sock_entry *s)
 			return false;
 		}
 	}
-	return true;
+	return !s->is_discarding;
 }

@@ -54,7 +54,7 @@ int socks_watch_token(const struct sock_entry *s);
 /** CARRY: see socks_serve(). */
 int socks_udp_carry(struct app_port *port, const struct app *a, const struct shmq_req *req,
 		    struct passed *p, struct shmq_rep *rep, int *out_fd);
-/** The answer to what socks_udp_carry() has asked. */
+/** The answer to what socks_udp_carry() has asked; on error it is gone. */
 int socks_udp_carried(struct sock_entry *s, const struct helper_msg *m, struct shmq_rep *rep);
 /** The kernel's socket has this name now, and these options. */
 int socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct shmq_rep *rep);

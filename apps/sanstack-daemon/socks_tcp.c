@@ -480,6 +480,8 @@ begin_connect(struct sock_entry *s, const struct helper_facts *facts, struct shm
 	h.sport = htons(port);
 	param.private_data = &h;
 	param.private_len = sizeof(h);
+	s->connects = true;
+	s->began_ns = san_engine_clock_monotonic();
 	return dpdk_connect(s->port->ctx, s->qpn, san_inet_text(&dst, text),
 			    SOCKS_SERVICE | s->tcp_port, &param);
 }
@@ -511,8 +513,6 @@ serve_connect(struct app_port *port, const struct app *a, const struct shmq_req 
 	s = socks_take(port, a->uid, SOCKS_STREAM_BYTES, rep);
 	if (s == NULL)
 		return -ENOSPC;
-	s->connects = true;
-	s->began_ns = san_engine_clock_monotonic();
 	s->tcp_port = req->sock.peer_port;
 	memcpy(s->ip, dst.b, sizeof(s->ip));
 	socks_keep(s, p);

@@ -19,7 +19,6 @@
 #include "socks_priv.h"
 
 #define LINGER_NS (1 * SAN_NS_PER_S) /* what was sent may still go */
-#define PUMP_MAX  32                 /* datagrams of one kernel socket before the next one's */
 
 /* ---- what the kernel says of one ---- */
 
@@ -189,6 +188,7 @@ make(struct sock_entry *s, uint16_t guard, const struct helper_facts *facts, str
 	s->family = names.family;
 	atomic_init(&shm->nonblock, facts->nonblock);
 	rc = check_names(s->port, &names, rep);
+	names.port = 0; /* it gets nothing before its name is held */
 	if (rc == 0)
 		rc = socks_pair(s, shadow);
 	if (rc == 0)
@@ -262,7 +262,7 @@ socks_udp_carried(struct sock_entry *s, const struct helper_msg *m, struct shmq_
 		socks_refuse(rep, rc,
 			     rc == -EADDRINUSE ? "another socket got its port" :
 						 strerror(-rc));
-	else /* to hold its name may have changed it */
+	else
 		rc = socks_udp_rename(s, &m->facts, rep);
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
