@@ -59,7 +59,7 @@ has_word(const struct eal_args *a, const char *word)
 int
 ports_start_eal(const struct conf *conf, bool bare)
 {
-	static char in_memory[] = "--in-memory", no_pci[] = "--no-pci";
+	static char in_memory[] = "--in-memory", no_files[] = "--no-shconf", no_pci[] = "--no-pci";
 	struct eal_args a;
 	int rc = split(&a, conf);
 
@@ -68,8 +68,8 @@ ports_start_eal(const struct conf *conf, bool bare)
 	if (bare) {
 		a.nb_devices = dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
 		/* files in the places that the other daemon has them would be its */
-		if (!has_word(&a, in_memory) && !has_word(&a, "--no-shconf"))
-			a.words[a.nb_words++] = in_memory;
+		if (!has_word(&a, in_memory) && !has_word(&a, no_files))
+			a.words[a.nb_words++] = has_word(&a, "--no-huge") ? no_files : in_memory;
 		/* what was not named is not ours either */
 		if (!has_word(&a, no_pci) && a.nb_devices != 0)
 			a.words[a.nb_words++] = no_pci;

@@ -29,6 +29,8 @@ struct given {
 	uint64_t parked_ns; /**< CLOCK_MONOTONIC: applications wait since then */
 	int32_t pid;
 	int32_t listener; /**< place of the descriptor */
+	/** Likewise; nobody else can have their UDP ports in between. */
+	int32_t guards[SAN_ENGINE_GUARDS];
 };
 
 /* ---- both ---- */
@@ -129,10 +131,17 @@ static int
 load(struct server *s, struct state *st)
 {
 	struct given given;
-	int rc;
+	uint32_t i;
+	int rc, fd;
 
 	state_get(st, &given, sizeof(given));
 	s->listener = state_get_fd(st, given.listener);
+	for (i = 0; i < SAN_ENGINE_GUARDS; i++) {
+		fd = state_get_fd(st, given.guards[i]);
+		rc = fd >= 0 ? san_engine_guard_adopt(fd) : 0;
+		if (rc != 0)
+			return rc;
+	}
 	s->parked_ns = given.parked_ns;
 	s->other_pid = given.pid;
 	rc = apps_load_ports(&s->all, st);
@@ -228,10 +237,13 @@ hand_over(const struct server *s, int sock, uint64_t parked_ns)
 {
 	struct given given = {.parked_ns = parked_ns, .pid = getpid()};
 	struct state st = {.failed = false};
+	int rc, fd, guards[SAN_ENGINE_GUARDS];
+	uint32_t i, nb = san_engine_guards(guards);
 	struct shmq_req req;
-	int rc, fd;
 
 	given.listener = state_put_fd(&st, s->listener);
+	for (i = 0; i < SAN_ENGINE_GUARDS; i++)
+		given.guards[i] = state_put_fd(&st, i < nb ? guards[i] : -1);
 	state_put(&st, &given, sizeof(given));
 	apps_save(&s->all, &st);
 	rc = state_send(&st, sock);

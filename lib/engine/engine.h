@@ -29,6 +29,7 @@
 #define SAN_ENGINE_LCORES 16  /**< of a port, at most: a CID has 4 bits for them */
 #define SAN_ENGINE_APPS   256 /**< applications of a port, at most */
 #define SAN_ENGINE_NAME   32  /**< bytes of a port's name, with its end */
+#define SAN_ENGINE_GUARDS 16  /**< UDP ports of a process, at most */
 
 enum san_engine_idle_policy {
 	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, else poll */
@@ -93,6 +94,17 @@ int san_engine_start(struct san_engine_port *p, const char **why);
 /** Tell peers of connections still open, stop, release everything; the port is closed. */
 void san_engine_close(struct san_engine_port *p);
 
+/**
+ * The sockets that keep the transport's UDP ports in the kernel, also while a port is parked: for
+ * the process that goes on with it, so that no other one gets a UDP port in between. They stay
+ * the engine's.
+ *
+ * @return
+ *   Their number.
+ */
+uint32_t san_engine_guards(int fds[SAN_ENGINE_GUARDS]);
+/** Have *fd*, from another process's san_engine_guards(). 0: the engine's now; -EINVAL, -ENOSPC. */
+int san_engine_guard_adopt(int fd);
 /**
  * Live restart: stop, say nothing to anybody, close the port; connections, queue pairs and regions
  * lie in conf.core.mem. san_engine_open() with the same memory, there or in another process, goes

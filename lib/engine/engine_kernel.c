@@ -50,26 +50,116 @@ san_engine_kernel_shares(const struct san_engine_port *p)
 	return shares;
 }
 
-int
-san_engine_kernel_guard(struct san_engine_port *p, const char **why)
+/* ---- guards ---- */
+
+/** The transport's UDP port in the kernel, for all ports of the process that have that number. */
+struct guard {
+	uint16_t udp_port; /**< 0: free */
+	uint32_t nb;       /**< ports that use it; 0: parked */
+	int fd;
+};
+
+static struct guard guards[SAN_ENGINE_GUARDS];
+
+static struct guard *
+find_guard(uint16_t udp_port)
+{
+	uint32_t i;
+
+	for (i = 0; i < SAN_ENGINE_GUARDS; i++)
+		if (guards[i].udp_port == udp_port)
+			return &guards[i];
+	return NULL;
+}
+
+/* Of IPv4, too; or of that alone where the kernel has no IPv6. */
+static int
+guard_socket(uint16_t udp_port)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	const struct sock_fprog filter = {.len = 1, .filter = &nothing};
-	const struct sockaddr_in6 any = {
+	const struct sockaddr_in any = {
+		.sin_family = AF_INET,
+		.sin_port = rte_cpu_to_be_16(udp_port),
+	};
+	const struct sockaddr_in6 any6 = {
 		.sin6_family = AF_INET6,
-		.sin6_port = rte_cpu_to_be_16(p->conf.core.udp_port),
+		.sin6_port = rte_cpu_to_be_16(udp_port),
 	};
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	bool v4 = fd < 0 && errno == EAFNOSUPPORT;
 
-	*why = "the transport's UDP port is another program's in the kernel";
+	if (v4)
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 &&
-	    bind(fd, (const struct sockaddr *)&any, sizeof(any)) == 0) {
-		p->guard_fd = fd;
-		return 0;
-	}
+	    (v4 ? bind(fd, (const struct sockaddr *)&any, sizeof(any)) :
+		  bind(fd, (const struct sockaddr *)&any6, sizeof(any6))) == 0)
+		return fd;
 	rc = -errno;
 	if (fd >= 0)
 		close(fd);
 	return rc;
+}
+
+int
+san_engine_kernel_guard(struct san_engine_port *p, const char **why)
+{
+	struct guard *g = find_guard(p->conf.core.udp_port);
+	int fd;
+
+	if (g == NULL) {
+		g = find_guard(0);
+		*why = "too many UDP ports of the transport";
+		if (g == NULL)
+			return -ENOSPC;
+		fd = guard_socket(p->conf.core.udp_port);
+		if (fd < 0) {
+			*why = san_engine_kernel_holder(p->conf.core.udp_port);
+			return fd;
+		}
+		*g = (struct guard){.udp_port = p->conf.core.udp_port, .fd = fd};
+	}
+	g->nb++;
+	p->is_guarded = true;
+	return 0;
+}
+
+void
+san_engine_kernel_unguard(struct san_engine_port *p, bool parks)
+{
+	struct guard *g = p->is_guarded ? find_guard(p->conf.core.udp_port) : NULL;
+
+	p->is_guarded = false;
+	if (g == NULL || --g->nb != 0 || parks)
+		return;
+	close(g->fd);
+	g->udp_port = 0;
+}
+
+uint32_t
+san_engine_guards(int fds[SAN_ENGINE_GUARDS])
+{
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < SAN_ENGINE_GUARDS; i++)
+		if (guards[i].udp_port != 0)
+			fds[nb++] = guards[i].fd;
+	return nb;
+}
+
+int
+san_engine_guard_adopt(int fd)
+{
+	struct sockaddr_in6 name = {.sin6_family = 0};
+	socklen_t len = sizeof(name);
+	struct guard *g = find_guard(0);
+
+	/* of both families the port is at the same place */
+	if (getsockname(fd, (struct sockaddr *)&name, &len) != 0 || name.sin6_port == 0)
+		return -EINVAL;
+	if (g == NULL)
+		return -ENOSPC;
+	*g = (struct guard){.udp_port = rte_be_to_cpu_16(name.sin6_port), .fd = fd};
+	return 0;
 }

@@ -193,7 +193,7 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 		return -ENOMEM;
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
-	p->event_fd = p->guard_fd = p->mac_fd = -1;
+	p->event_fd = p->mac_fd = -1;
 	rc = make_image(p, why);
 	if (rc != 0) {
 		free(p);
@@ -274,14 +274,13 @@ san_engine_halt(struct san_engine_port *p)
 
 /* The engines have ended. */
 static void
-release(struct san_engine_port *p)
+release(struct san_engine_port *p, bool parks)
 {
 	san_engine_lanes_destroy(p);
 	san_engine_port_close(p);
 	if (p->event_fd >= 0)
 		close(p->event_fd);
-	if (p->guard_fd >= 0)
-		close(p->guard_fd);
+	san_engine_kernel_unguard(p, parks);
 	free(p);
 }
 
@@ -300,7 +299,7 @@ san_engine_close(struct san_engine_port *p)
 	if (mem != NULL)
 		san_mem_set_root(mem, NULL);
 	san_mem_end(mem, p->image);
-	release(p);
+	release(p, false);
 }
 
 void
@@ -314,7 +313,7 @@ san_engine_park(struct san_engine_port *p)
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_rest(p->engines[i]);
 	atomic_store(&p->image->state, SAN_IMAGE_PARKED);
-	release(p);
+	release(p, true);
 }
 
 /* ---- small things ---- */

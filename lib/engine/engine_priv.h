@@ -79,7 +79,7 @@ struct san_engine_port {
 	uint32_t if_index; /**< of the kernel's device behind it; 0: there is none */
 	uint32_t whole_v4; /**< see struct san_engine_mtu */
 	bool is_shared;    /**< the kernel has our address there: it answers for us */
-	int guard_fd;      /**< see san_engine_kernel_guard(); -1: not needed */
+	bool is_guarded;   /**< see san_engine_kernel_guard() */
 	struct san_engine_gate gate;
 	struct san_engine_memif memif;
 	struct san_engine_conf conf;
@@ -265,6 +265,13 @@ void san_engine_mac_follow(struct san_engine *e);
 bool san_engine_kernel_shares(const struct san_engine_port *p);
 /** Keep the kernel from answering the transport's packets, of which it gets copies. */
 int san_engine_kernel_guard(struct san_engine_port *p, const char **why);
+/** No longer, if *p* did; one that is parked leaves the guard for the next. */
+void san_engine_kernel_unguard(struct san_engine_port *p, bool parks);
+
+/* ---- engine_holder.c ---- */
+
+/** A text that says which process has this UDP port in the kernel, until the next call. */
+const char *san_engine_kernel_holder(uint16_t udp_port);
 
 /* ---- engine_handover.c ---- */
 
