@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "app_port.h"
@@ -50,6 +51,7 @@ struct app {
 	int sock;
 	pid_t pid;
 	uid_t uid;
+	struct ucred said; /**< who sent its last request */
 	struct partition_user user;
 	bool attached;          /**< has said hello */
 	bool over;              /**< to be destroyed */

@@ -72,7 +72,7 @@ app_next(struct apps *all, struct app *a, struct shmq_req *req)
 
 	if (a->job != 0)
 		return -EBUSY;
-	rc = shmq_peek(a->sock, req, sizeof(*req), &has_fds);
+	rc = shmq_peek(a->sock, req, sizeof(*req), &has_fds, &a->said);
 	if (has_fds) /* the first word has none */
 		return a->attached && helpers_are_there() ? fetch(all, a) : -EPROTO;
 	if (rc != 0)

@@ -408,7 +408,7 @@ close_empty(int sock)
 	bool has_fds;
 	int rc;
 
-	while ((rc = shmq_peek(sock, &any, sizeof(any), &has_fds)) == 0 || rc == -EPROTO) {
+	while ((rc = shmq_peek(sock, &any, sizeof(any), &has_fds, NULL)) == 0 || rc == -EPROTO) {
 		if (has_fds)
 			return false;
 		shmq_skip(sock);

@@ -274,6 +274,7 @@ start(struct server *s)
 
 	if (harden_find(&user, s->conf.user, err, sizeof(err)) != 0)
 		die("%s", err);
+	s->user = user.given ? user.uid : geteuid();
 	raise_descriptors();
 	if (helpers_fork(&user, s->conf.seccomp != 0) != 0)
 		die("helpers: %s", strerror(errno));

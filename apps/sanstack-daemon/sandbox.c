@@ -129,6 +129,7 @@ static const int allowed[] = {
 	CALL(futex),
 	CALL(get_robust_list),
 	CALL(getcpu),
+	CALL(pidfd_open), /* is who takes over of our namespaces? */
 	CALL(membarrier),
 	CALL(restart_syscall),
 	CALL(rseq),

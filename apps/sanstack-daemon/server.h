@@ -25,6 +25,7 @@ struct server {
 	const char *conf_path;
 	struct notify notify;
 	struct pidfh *pidfile; /**< or NULL */
+	uid_t user;            /**< who we become, or are */
 	int epoll;
 	/* watched; the place of each says which it is */
 	int listener, signals, guard, helpers;

@@ -81,7 +81,7 @@ static bool
 peek(const struct sock_entry *s, struct next *next)
 {
 	uint8_t head[SAN_SOCK_NUDGE];
-	int rc = shmq_peek(s->pair, head, sizeof(head), &next->has_fds);
+	int rc = shmq_peek(s->pair, head, sizeof(head), &next->has_fds, NULL);
 	ssize_t n = recv(s->pair, NULL, 0, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
 
 	if ((rc != 0 && rc != -EPROTO) || n < 0)

@@ -2,14 +2,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_common.h>
 #include <rte_version.h>
 
 #include "app_state.h"
@@ -23,6 +28,7 @@
 
 #define WAIT_S      4 /* for the other one, in each step: less than half of a usual watchdog */
 #define LEAVE_TRIES 5 /* of WAIT_S, until one that failed has left */
+#define FIRST_PID   1
 
 /** First of the state. */
 struct given {
@@ -111,13 +117,19 @@ takeover_find(const struct conf *conf)
 	return sock >= 0;
 }
 
+/*
+ * Who has CAP_SYS_ADMIN where the other daemon lives says so by speaking for the first process there:
+ * the kernel lets nobody else.
+ */
 static int
 ask(int sock, const struct shmq_req *req)
 {
 	struct shmq_rep rep = {.rc = 0};
 	int fd, rc;
 
-	rc = shmq_send(sock, req, sizeof(*req), -1, true);
+	rc = shmq_send_as(sock, req, sizeof(*req), FIRST_PID);
+	if (rc == -EPERM)
+		rc = shmq_send(sock, req, sizeof(*req), -1, true);
 	if (rc == 0)
 		rc = shmq_recv(sock, &rep, sizeof(rep), &fd, true);
 	if (rc == 0 && rep.rc == 0)
@@ -150,18 +162,55 @@ load(struct server *s, struct state *st)
 	return rc == 0 ? apps_load(&s->all, st) : rc;
 }
 
+/* Could somebody else have put a socket there? */
+static int
+check_folder(const struct server *s)
+{
+	char copy[sizeof(s->conf.socket)];
+	const char *folder;
+	struct stat st;
+
+	strcpy(copy, s->conf.socket);
+	folder = dirname(copy);
+	if (stat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == s->user) &&
+	    (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+		return 0;
+	return rtsan_provider_host()->fail(-EPERM,
+					   "%s: others may write there: a socket in it may be theirs",
+					   folder);
+}
+
+/* It made its socket when it started, as root or as the user that we are. */
+static int
+check_other(int sock)
+{
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+
+	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	if (cred.uid == 0 || cred.uid == geteuid())
+		return 0;
+	return rtsan_provider_host()->fail(-EPERM, "user %u serves it, who is not root",
+					   cred.uid);
+}
+
 int
 takeover_receive(struct server *s)
 {
 	struct shmq_req req = request(&s->conf);
 	struct state st;
-	int rc;
+	int rc = check_folder(s);
+
+	if (rc != 0)
+		return rc;
 
 	/* not before now: who connects and says nothing is not kept for long */
 	s->other = dial(&s->conf);
 	if (s->other < 0)
 		return rtsan_provider_host()->fail(-ENOTCONN, "the daemon that served is gone");
-	rc = ask(s->other, &req);
+	rc = check_other(s->other);
+	if (rc == 0)
+		rc = ask(s->other, &req);
 	if (rc != 0)
 		return rc;
 	rc = state_recv(&st, s->other);
@@ -200,6 +249,47 @@ takeover_is_request(const struct shmq_req *req)
 	return req->magic == SHMQ_MAGIC && req->abi == SHMQ_ABI && req->type == SHMQ_TAKEOVER;
 }
 
+static bool
+is_same_file(const char *a, const char *b)
+{
+	struct stat st[2];
+
+	return stat(a, &st[0]) == 0 && stat(b, &st[1]) == 0 && st[0].st_dev == st[1].st_dev &&
+		st[0].st_ino == st[1].st_ino;
+}
+
+/* A number of a process may be another one's by now, but not while it is open. */
+static bool
+is_of_our_namespaces(pid_t pid)
+{
+	static const char *const kinds[] = {"mnt", "pid", "user"};
+	struct pollfd p = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+	char theirs[64], ours[64];
+	bool is_same = p.fd >= 0;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(kinds) && is_same; i++) {
+		snprintf(theirs, sizeof(theirs), "/proc/%d/ns/%s", (int)pid, kinds[i]);
+		snprintf(ours, sizeof(ours), "/proc/self/ns/%s", kinds[i]);
+		is_same = is_same_file(theirs, ours);
+	}
+	is_same = is_same && poll(&p, 1, 0) == 0; /* it lives */
+	if (p.fd >= 0)
+		close(p.fd);
+	return is_same;
+}
+
+/*
+ * Who can speak for the first process of our PID namespace has CAP_SYS_ADMIN there: root of this
+ * host, and not of a container. Without that it must be the user that we are, where we are.
+ */
+static bool
+may_take(const struct app *a)
+{
+	return (a->uid == 0 && a->said.pid == FIRST_PID) ||
+		(a->uid == geteuid() && is_of_our_namespaces(a->said.pid));
+}
+
 /* NULL: nothing speaks against it. */
 static const char *
 objection(const struct server *s, const struct app *a, const struct shmq_req *req, int *rc)
@@ -208,8 +298,8 @@ objection(const struct server *s, const struct app *a, const struct shmq_req *re
 
 	describe(&s->conf, ours);
 	*rc = -EPERM;
-	if (a->uid != 0 && a->uid != geteuid())
-		return "only root, or the user that it runs as, may take over";
+	if (!may_take(a))
+		return "only root of this host, or the user that it runs as, may take over";
 	*rc = -EBUSY;
 	if (s->phase != SERVER_SERVING || a->attached || s->taker != NULL)
 		return "it is about to end, or another one asks";

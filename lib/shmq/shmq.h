@@ -19,10 +19,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "san_bells.h"
 #include "san_spsc.h"
 #include "san_wr.h"
+
+struct ucred;
 
 #define SHMQ_MAGIC   0x716d6873u /* "shmq" */
 #define SHMQ_ABI     7           /**< changes with any layout of this file or what it includes */
@@ -235,6 +238,11 @@ shmq_bells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t nb_bells)
 /** A message, with *fd* or without (-1). 0; -EAGAIN: no room, without waiting; or -errno. */
 int shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
 /**
+ * A message that says it is from process *pid*: the kernel lets nobody do that for another process
+ * without CAP_SYS_ADMIN in the PID namespace. 0, -EPERM or -errno.
+ */
+int shmq_send_as(int sock, const void *msg, size_t size, pid_t pid);
+/**
  * A message of exactly *size* bytes, and the descriptor that came with it or -1.
  *
  * @return
@@ -256,10 +264,12 @@ int shmq_peek_init(int sock);
  *
  * @param has_fds
  *   Descriptors come with it; also set if -EPROTO is returned.
+ * @param from
+ *   Who sent it, as the kernel has checked it; or NULL.
  * @return
  *   Like shmq_recv().
  */
-int shmq_peek(int sock, void *msg, size_t size, bool *has_fds);
+int shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from);
 /** Take the message that shmq_peek() has seen to come without descriptors. */
 void shmq_skip(int sock);
 /** Likewise from who is trusted: waits, and there may be as many as a message has. */

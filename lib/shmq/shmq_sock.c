@@ -35,6 +35,30 @@ shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
 						-EPROTO;
 }
 
+int
+shmq_send_as(int sock, const void *msg, size_t size, pid_t pid)
+{
+	const struct ucred cred = {.pid = pid, .uid = getuid(), .gid = getgid()};
+	union {
+		char buf[CMSG_SPACE(sizeof(cred))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = size};
+	struct msghdr m = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_CREDENTIALS;
+	c->cmsg_len = CMSG_LEN(sizeof(cred));
+	memcpy(CMSG_DATA(c), &cred, sizeof(cred));
+	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -errno;
+}
+
 /* All descriptors of a message; their number. */
 static uint32_t
 take_fds(struct msghdr *m, int fds[SHMQ_FDS])
@@ -104,7 +128,7 @@ shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb
 }
 
 int
-shmq_peek(int sock, void *msg, size_t size, bool *has_fds)
+shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from)
 {
 	/* filled by what shmq_peek_init() asks for: no descriptor finds room */
 	union {
@@ -127,6 +151,8 @@ shmq_peek(int sock, void *msg, size_t size, bool *has_fds)
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
 	*has_fds = (m.msg_flags & MSG_CTRUNC) != 0;
+	if (from != NULL && has_ucred(&m))
+		memcpy(from, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(*from));
 	if (n == (ssize_t)size && (m.msg_flags & MSG_TRUNC) == 0)
 		return 0;
 	return n == 0 && !*has_fds && !has_ucred(&m) ? -ENOTCONN : -EPROTO;

@@ -18,7 +18,7 @@ import time
 
 import sock
 from daemon import Daemon, alone
-from e2e import PATIENCE, Tests, check, need_namespaces, until_true
+from e2e import PATIENCE, Process, Tests, check, need_namespaces, until_true
 from sock import OUR_IP, PEER_IP
 from test_daemon import HELLO, LISTEN, MR_ADD, REP, ask, dial, memfd, mr_body, request
 from test_descriptors import halt, is_served, text_of
@@ -322,6 +322,41 @@ def receives(peer, port, ring):
     return ring[RX_TAIL:RX_TAIL + 4] != before
 
 
+# ---- the transport's UDP port ----
+
+GRAB = """
+import os, socket
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+print('ready', flush=True)
+while True:
+    try:
+        s.bind(('0.0.0.0', 4791)); print('has it', flush=True); break
+    except OSError: pass
+import time; time.sleep(1000)
+"""
+
+
+def wanted_port(pair):
+    """Another program wants it all the time. In a takeover it does not get it; and of a daemon that
+    finds it taken the message says who has it."""
+    daemon = opened(pair.daemons['us'])
+    grab = Process(pair.work, 'grab', [*pair.at_us.exec(), sock.PYTHON, '-c', GRAB])
+    grab.wait_text('ready')
+    for _ in range(3):
+        old, daemon = daemon, daemon.again('--takeover')
+        check(old.process.wait() == 0, f'the old one: {old.process.tail()}')
+    check('has it' not in grab.out(), 'it has the port')
+    daemon.stop()
+    grab.wait_text('has it')
+    args = [a for a in daemon.process.popen.args if a != '--takeover']
+    again = Process(pair.work, 'again', args)
+    text = f'UDP port 4791 is that of pid={grab.pid} (python3'
+    check(again.wait() == 1 and text in again.err(), again.tail())
+    grab.kill()
+    pair.daemons['us'] = daemon.again('--takeover')
+
+
 # ---- the log ----
 
 def flooded(work):
@@ -375,7 +410,8 @@ def main():
     tests.add('a helper that outlives its daemon', alone, outlived)
     tests.add('large regions', alone, large)
     for name, test in (('a port that the kernel chose', kept_name),
-                       ('a name on another device', moved_name)):
+                       ('a name on another device', moved_name),
+                       ('a port that is wanted', wanted_port)):
         tests.add(name, sock.may_fail(lambda test=test: test(sock.shared(sock.CLIENT))))
     tests.add('a flooded log', alone, flooded)
     tests.add('a log that nobody reads', alone, unread_log)

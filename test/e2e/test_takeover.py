@@ -20,9 +20,9 @@ from asleep import wait_asleep
 from daemon import DAEMON, IP, PINGPONG, Attached, Daemon, alone, connected
 from e2e import (BUILD, IS_CHECK, PATIENCE, SANITIZE, SLOW, Process, Server, Tests, Veth, check,
                  load, need_namespaces, until_true)
-from test_daemon import HELLO, ask, dial, request
+from test_daemon import HELLO, REP, ask, dial, request
 from test_ports import NAMES, Two
-from test_service import NOBODY, Manager, check_threads
+from test_service import NOBODY, AsNobody, Manager, check_threads
 
 PROGRAM = os.path.join(BUILD, 'test/e2e/takeover')
 TAKEOVER = 256
@@ -393,9 +393,20 @@ def can_not_open(work):
     link.stop()
 
 
+def say_as(s, pid, message):
+    """As that process, for which it takes the rights of root."""
+    s.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS,
+                           struct.pack('iII', pid, os.getuid(), os.getgid()))])
+
+
+def answer(s):
+    data = s.recv(REP)
+    return struct.unpack_from('<i', data, 8)[0], data[64:].partition(b'\0')[0].decode()
+
+
 def refused(work):
     """In words; and the daemon has not stopped for it."""
-    os.chmod(work.dir, 0o777)
+    os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server', SLEEP, log='driver = notice')
     before = daemon.held()
     os.chmod(daemon.path, 0o777)
@@ -409,19 +420,56 @@ def refused(work):
     new = Process(work, 'nobody', [
         'setpriv', '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups', '--',
         program, '--config', daemon.conf, '--takeover'], {'XDG_RUNTIME_DIR': run})
-    check(new.wait() == 1 and 'only root, or the user that it runs as' in new.err(), new.tail())
+    check(new.wait() == 1 and 'only root of this host' in new.err(), new.tail())
     s = dial(daemon)
     check(ask(s, request(HELLO))[0] == 0, 'hello')
     rc, why = ask(s, request(TAKEOVER, b'any layout'))
     check(rc < 0 and why, f'an application may take over: {rc} {why}')
     s.close()
     for layout in (b'', b'\xff' * 40, b'x' * 40):
-        s = dial(daemon)
-        rc, why = ask(s, request(TAKEOVER, layout))
-        check(rc < 0 and 'structures are others' in why, f'{rc} {why}')
-        s.close()
+        for pid, text in ((os.getpid(), 'only root of this host'), (1, 'structures are others')):
+            with dial(daemon) as s:
+                say_as(s, pid, request(TAKEOVER, layout))
+                rc, why = answer(s)
+                check(rc < 0 and text in why, f'{rc} {why}')
     daemon.settle(before)
     check('resum' not in daemon.process.err(), daemon.process.err())
+    daemon.stop()
+
+
+def without_rights(work):
+    """Root of a container, with nothing but its number, is not root of this host; a process of the
+    user that the daemon runs as, where that runs, is."""
+    container = ['unshare', '--mount', '--pid', '--fork', '--mount-proc']
+    powerless = ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs']
+    daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
+    new = next_one(daemon, wrap=container + powerless)
+    check(new.wait() == 1 and 'only root of this host' in new.err(), new.tail())
+    check(daemon.process.is_alive(), daemon.process.tail())
+    new = next_one(daemon, wrap=powerless)
+    check(daemon.process.wait() == 0, f'{daemon.process.tail()} {new.tail()}')
+    new.wait_text('ready')
+    check(new.stop() == 0, new.tail())
+
+
+def false_daemon(work):
+    """Who serves the socket must be root, or the user of the new one, and nobody else may be able
+    to put a socket there."""
+    os.chmod(work.dir, 0o755)
+    daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
+    folder = work.path('folder')
+    os.mkdir(folder)
+    os.chown(folder, NOBODY, -1)
+    conf = conf_with(daemon, 'false.conf', (daemon.path, f'{folder}/sock'))
+    with AsNobody(), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(f'{folder}/sock')
+        s.listen()
+        os.seteuid(0)
+        new = next_one(daemon, conf)
+        check(new.wait() == 1 and 'others may write there' in new.err(), new.tail())
+        os.chown(folder, 0, -1)
+        new = next_one(daemon, conf)
+        check(new.wait() == 1 and f'user {NOBODY} serves it' in new.err(), new.tail())
     daemon.stop()
 
 
@@ -451,7 +499,7 @@ def silent(work):
     def ask_once():
         said = daemon.process.err().count('we go on')
         with dial(daemon) as s:
-            s.send(question)
+            say_as(s, 1, question)
             check(struct.unpack_from('<i', s.recv(1000), 8)[0] == 0, 'it is not taken for a daemon')
             until_true(daemon.process.tail,
                        lambda: daemon.process.err().count('we go on') > said)
@@ -484,7 +532,8 @@ def nobody_there(work):
 
 def as_service(work):
     """Another user, the filter, a pidfile, the service manager: all as before."""
-    os.chmod(work.dir, 0o777)
+    os.chmod(work.dir, 0o755)
+    os.chown(work.dir, NOBODY, -1)
     path, manager = work.path('pid'), Manager(work)
     os.chmod(manager.path, 0o777)
     os.environ['NOTIFY_SOCKET'] = manager.path
@@ -560,6 +609,8 @@ def main():
             (tests.add_long, 'the new one is killed', new_one_killed),
             (tests.add, 'the new one can\'t open the port', can_not_open),
             (tests.add, 'refused', refused),
+            (tests.add, 'without rights', without_rights),
+            (tests.add, 'a false daemon', false_daemon),
             (tests.add_long, 'who asks and says no more', silent),
             (tests.add, 'nobody is there', nobody_there),
             (tests.add, 'as a service', as_service),

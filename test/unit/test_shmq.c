@@ -137,40 +137,43 @@ static void
 shmq_peek__leaves_descriptors(void **state)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
+	struct ucred from = {.pid = 0};
 	char in[SIZE];
 	bool has_fds;
 	uint32_t nb;
 
 	(void)state;
 	assert_int_equal(shmq_peek_init(ends[1]), 0);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -EAGAIN);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EAGAIN);
 	send_raw(SIZE, 0);
 	send_raw(SIZE, 1);
 	send_raw(0, 64);
 	send_raw(0, 0);
 	send_raw(2 * SIZE, 0);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), 0);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, &from), 0);
 	assert_false(has_fds);
+	assert_int_equal(from.pid, getpid());
+	assert_int_equal(from.uid, getuid());
 	shmq_skip(ends[1]);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), 0);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
 	assert_true(has_fds);
 	assert_int_equal(nb_fds(), before);
 	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
 	close(fds[0]);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -EPROTO);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
 	assert_true(has_fds);
 	assert_int_equal(shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
 	while (nb > 0)
 		close(fds[--nb]);
 	/* no bytes are not the end */
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -EPROTO);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
 	assert_false(has_fds);
 	shmq_skip(ends[1]);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -EPROTO);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
 	assert_false(has_fds);
 	shmq_skip(ends[1]);
 	shmq_hang_up(ends[1]);
-	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds), -ENOTCONN);
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -ENOTCONN);
 	assert_int_equal(nb_fds(), before);
 }
 
