@@ -228,6 +228,8 @@ serve_mr_add(struct app_port *port, struct app *a, const struct shmq_req *req, s
 	rc = check_bytes(port, a, "region", req->mr.length, ans);
 	if (rc == 0 && p->why[0] != '\0')
 		return app_refuse(ans, -EINVAL, "region: its memory %s", p->why);
+	if (rc == 0 && p->memory < 0)
+		return app_refuse(ans, -EMFILE, "region: the daemon has no descriptor left");
 	if (rc == 0)
 		rc = app_mem_import(&a->growing, p->memory, req->mr.offset, req->mr.length,
 				    guard_of(a));

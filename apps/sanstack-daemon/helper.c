@@ -324,6 +324,8 @@ hear_control(struct helper *h)
 	/* that of one which has ended is -ENOTCONN, before its last answers and after them */
 	for (i = 0; i < HEAR_MAX && (rc == 0 || (rc == -ENOTCONN && i == 1)); i++) {
 		rc = shmq_recv(h->control, &m, sizeof(m), &fd, false);
+		if (rc == -EPROTO)
+			rc = 0; /* its descriptor is lost: we have no room for one more */
 		if (rc == 0)
 			hear(h, &m, fd);
 	}

@@ -62,16 +62,19 @@ struct sock_entry {
 	struct app_mem mem;      /**< struct san_sock_shm */
 	/* TCP: see socks_tcp.c */
 	uint32_t qpn;
-	uint16_t tcp_port;   /**< a listener's, also of what it accepted; else the peer's */
-	uint16_t token_port; /**< our token's own; 0: there is none, or its program has it */
-	uint8_t ip[16];      /**< a listener's; of who connects: the peer's; accepted: ours */
-	bool is_asleep;      /**< a listener whose program takes nothing, or has not the library */
-	bool connects;       /**< and has no answer yet */
-	bool wants_token;    /**< the listener's queue is full */
-	bool was_missed;     /**< nobody has accepted it for long */
-	uint64_t began_ns;   /**< since when */
-	int token;           /**< our end of the kernel's connection to the listener, or -1 */
-	int held;            /**< what will stand for it, until a program accepts it; or -1 */
+	uint16_t tcp_port;       /**< a listener's, also of what it accepted; else the peer's */
+	uint16_t token_port;     /**< our token's own; 0: there is none, or its program has it */
+	uint8_t ip[16];          /**< a listener's; of who connects: the peer's; accepted: ours */
+	uint32_t nb_groups;      /**< that a datagram socket is in */
+	bool to_any;             /**< accepted: by a listener of all addresses */
+	uint64_t listener_inode; /**< which is this one */
+	bool is_asleep;          /**< a listener whose program takes nothing, or has not the library */
+	bool connects;           /**< and has no answer yet */
+	bool wants_token;        /**< the listener's queue is full */
+	bool was_missed;         /**< nobody has accepted it for long */
+	uint64_t began_ns;       /**< since when */
+	int token;               /**< our end of the kernel's connection to the listener, or -1 */
+	int held;                /**< what will stand for it, until a program accepts it; or -1 */
 };
 
 /**

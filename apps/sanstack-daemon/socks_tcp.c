@@ -387,7 +387,7 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 	const struct sock_entry *listener;
 	struct sock_entry *s;
 	struct shmq_rep nobody;
-	struct san_ip dst;
+	struct san_ip dst, any;
 	struct hello h;
 	int rc;
 
@@ -408,6 +408,9 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 		name_peer(s, ev, &h, tcp_port);
 		memcpy(s->ip, dst.b, sizeof(s->ip));
 		s->tcp_port = tcp_port;
+		memcpy(any.b, listener->ip, sizeof(any.b));
+		s->to_any = socks_is_any(&any);
+		s->listener_inode = listener->inode;
 		rc = dpdk_accept(port->ctx, ev->request, s->qpn, NULL);
 	}
 	if (rc != 0)

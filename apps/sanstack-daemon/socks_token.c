@@ -9,7 +9,9 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,9 +19,10 @@
 #include "socks_priv.h"
 #include "socks_token.h"
 
-#define OFFER_NS (10 * SAN_NS_PER_MS)
-#define WAIT_NS  (60 * SAN_NS_PER_S) /* for a place in the queue */
-#define CLAIM_NS (5 * SAN_NS_PER_S)  /* for a program to accept, before others are sent to it */
+#define STATE_LISTEN 10 /* in /proc/net/tcp */
+#define OFFER_NS     (10 * SAN_NS_PER_MS)
+#define WAIT_NS      (60 * SAN_NS_PER_S) /* for a place in the queue */
+#define CLAIM_NS     (5 * SAN_NS_PER_S)  /* for a program to accept, before others are sent to it */
 
 /* One that has its name and nothing else. 0 or -errno. */
 static int
@@ -74,11 +77,46 @@ connect_to(int fd, uint32_t ip, uint16_t tcp_port)
 		.sin_port = htons(tcp_port),
 		.sin_addr.s_addr = htonl(ip),
 	};
-	socklen_t len = sizeof(to);
+	socklen_t len = sizeof(to), err_len = sizeof(int);
+	int err = 0;
 
 	if (connect(fd, (const struct sockaddr *)&to, len) != 0 && errno != EINPROGRESS)
 		return -errno;
-	return getpeername(fd, (struct sockaddr *)&to, &len) == 0 ? 0 : -EAGAIN;
+	if (getpeername(fd, (struct sockaddr *)&to, &len) == 0)
+		return 0;
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &err_len);
+	return err != 0 ? -err : -EAGAIN;
+}
+
+/* Does the kernel's listener of *inode* take connections to any address of *tcp_port*, now? */
+static bool
+is_listening(const char *table, uint64_t inode, uint16_t tcp_port)
+{
+	unsigned int port, state;
+	char line[256], ip[33];
+	FILE *f = fopen(table, "re");
+	bool is = false;
+	uint64_t one;
+
+	if (f == NULL)
+		return false;
+	while (!is && fgets(line, sizeof(line), f) != NULL)
+		is = sscanf(line, " %*u: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %" SCNu64, ip,
+			    &port, &state, &one) == 4 &&
+			one == inode && port == tcp_port && state == STATE_LISTEN &&
+			strspn(ip, "0") == strlen(ip);
+	fclose(f);
+	return is;
+}
+
+/*
+ * Where the kernel does not have the address that the peer meant, another one of this host stands for
+ * it; but not to a listener that would not have taken a connection to that address.
+ */
+static bool
+may_be_loopback(const struct sock_entry *s)
+{
+	return s->to_any && (is_listening("/proc/net/tcp", s->listener_inode, s->tcp_port) || is_listening("/proc/net/tcp6", s->listener_inode, s->tcp_port));
 }
 
 /* To the address that the peer meant, if the kernel has it, too. */
@@ -95,7 +133,7 @@ make_token(struct sock_entry *s)
 	memcpy(dst.b, s->ip, sizeof(dst.b));
 	memcpy(&ip, dst.b + 12, sizeof(ip));
 	rc = san_ip_is_v4(&dst) ? connect_to(s->token, ntohl(ip), s->tcp_port) : -EADDRNOTAVAIL;
-	if (rc != 0 && rc != -EAGAIN)
+	if (rc != 0 && rc != -EAGAIN && may_be_loopback(s))
 		rc = connect_to(s->token, INADDR_LOOPBACK, s->tcp_port);
 	return rc == 0 ? socks_watch_token(s) : rc;
 }

@@ -292,16 +292,32 @@ socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct 
 	return rc;
 }
 
+/* Of the port's groups a user may be in a quarter. */
+static bool
+may_join(const struct app_port *port, uid_t uid)
+{
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < port->max_socks; i++)
+		if (port->socks[i].port != NULL && port->socks[i].uid == uid)
+			nb += port->socks[i].nb_groups;
+	return nb < san_engine_conf_of(port->ctx->port)->core.inet.max_groups / 4;
+}
+
 int
 socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_rep *rep)
 {
+	bool leaves = req->sock.leaves != 0;
 	struct san_ip group;
 	struct sock_call call = {.s = s, .group = &group};
 	int rc;
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
-	rc = san_engine_call(socks_engine(s->port), req->sock.leaves != 0 ? do_leave : do_join,
-			     &call);
+	if (!leaves && !may_join(s->port, s->uid))
+		return socks_refuse(rep, -ENOBUFS, "its user's are in all groups that they may be");
+	rc = san_engine_call(socks_engine(s->port), leaves ? do_leave : do_join, &call);
+	if (rc == 0)
+		s->nb_groups += leaves ? -1u : 1u;
 	if (rc == 0)
 		rc = san_engine_groups(s->port->ctx->port);
 	return rc == 0 ? 0 : socks_refuse(rep, rc, "the port can't be in that group");

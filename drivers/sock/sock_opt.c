@@ -116,8 +116,17 @@ about_group(int level, int name, const void *value, socklen_t len, uint8_t group
 	return true;
 }
 
+/* How a group is left that *name* has joined. */
+static int
+leave_of(int name)
+{
+	return name == MCAST_JOIN_GROUP   ? MCAST_LEAVE_GROUP :
+		name == IP_ADD_MEMBERSHIP ? IP_DROP_MEMBERSHIP :
+					    IPV6_LEAVE_GROUP;
+}
+
 /* The kernel's socket is in it or out of it: so is what is carried. */
-static void
+static int
 follow(int fd, const uint8_t group[16], bool leaves)
 {
 	struct shmq_req req = {0};
@@ -125,7 +134,7 @@ follow(int fd, const uint8_t group[16], bool leaves)
 
 	req.sock.leaves = leaves;
 	memcpy(req.sock.group, group, 16);
-	sock_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
+	return sock_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
 }
 
 int
@@ -152,9 +161,15 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	if (kernel < 0)
 		return fail(ENETDOWN);
 	rc = REAL(setsockopt)(kernel, level, name, value, len);
-	if (rc == 0 && about_group(level, name, value, len, group, &leaves))
-		follow(fd, group, leaves);
-	else if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
+	if (rc == 0 && about_group(level, name, value, len, group, &leaves)) {
+		if (follow(fd, group, leaves) == 0 || leaves)
+			return 0;
+		/* nothing of it would come by the port: as if the kernel had no room for one more */
+		REAL(setsockopt)
+		(kernel, level, leave_of(name), value, len);
+		return fail(ENOBUFS);
+	}
+	if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
 		REAL(setsockopt)
 	(fd, level, name, value, len);
 	else if (rc == 0 && f->is_udp)

@@ -24,7 +24,7 @@ from test_daemon import HELLO, LISTEN, MR_ADD, REP, ask, dial, memfd, mr_body, r
 from test_descriptors import halt, is_served, text_of
 from test_service import AsNobody
 
-CARRY, FIND, SYNC, KERNEL = 17, 18, 19, 20
+CARRY, FIND, SYNC, KERNEL, SOCK_GROUP = 17, 18, 19, 20, 21
 SOCK_LISTEN, CONNECT, ACCEPT = 22, 23, 24
 LIBC = ctypes.CDLL(None, use_errno=True)
 USERFAULTFD, UFFD_API, UFFD_REGISTER, UFFD_ZERO = 323, 0xc018aa3f, 0xc020aa00, 0xc020aa04
@@ -322,6 +322,75 @@ def receives(peer, port, ring):
     return ring[RX_TAIL:RX_TAIL + 4] != before
 
 
+def stale_listener(pair):
+    """A listener that is closed, of which the daemon has not heard, brings nobody from the network to
+    a listener of the loopback device on that port."""
+    daemon = opened(pair.daemons['us'])
+    for address, here in ((OUR_IP, True), ('0.0.0.0', True), ('0.0.0.0', False)):
+        with inside(pair.at_us):
+            mine, other = socket.socket(), socket.socket()
+        mine.bind((address, 0))
+        mine.listen()
+        port = mine.getsockname()[1]
+        bad = attach(daemon)
+        pass_fd(bad, SOCK_LISTEN, mine.fileno())
+        rc, why, lease = answer(bad)
+        check(rc == 0, why)
+        mine.close()
+        until_true('it is closed', lambda: can_bind(other, ('127.0.0.1', port)))
+        other.listen()
+        if not here:    # the kernel does not have the port's address
+            pair.at_us.run('ip', 'address', 'del', f'{OUR_IP}/24', 'dev', 'a0')
+        out = pair.server(sock.PYTHON, '-c', f"""
+import socket
+try: socket.create_connection(("{OUR_IP}", {port}), 20).recv(1); print("over")
+except OSError as e: print("over", e)
+""", text='over').out()
+        check(not select.select([other], [], [], 0)[0], f'{address}: it gets a connection: {out}')
+        if not here:
+            pair.at_us.run('ip', 'address', 'add', f'{OUR_IP}/24', 'dev', 'a0')
+        os.close(lease)
+        bad.close()
+        other.close()
+
+
+def crowded_groups(pair):
+    """Sockets of one user are in a quarter of the groups that the port can be in; a program of that
+    user is told so, others join."""
+    daemon = opened(pair.daemons['us'])
+    program = f"""
+import socket
+nb = 0
+try:
+    for _ in range(4):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("{OUR_IP}", 0))
+        globals()[f"s{{nb}}"] = s
+        s.sendto(b"x", ("{PEER_IP}", 9))
+        for _ in range(20):
+            s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
+                         socket.inet_aton(f"239.1.1.{{nb}}") + socket.inet_aton("{OUR_IP}"))
+            nb += 1
+except OSError as e: print(nb, e.errno)
+"""
+    pair.kernels = 4    # datagrams that nobody receives
+    check(pair.client(sock.PYTHON, '-c', program) == '16 105\n', 'as many as it may, then ENOBUFS')
+    socks = []
+    for join in (16, 0):
+        with inside(pair.at_us):
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind((OUR_IP, 0))
+        with AsNobody() if join else contextlib.nullcontext():
+            bad, shadow = carry(daemon, s)
+        for i in range(join + 1):
+            body = struct.pack('<BB16s16sH', 0, 0, v4(f'239.2.{join}.{i}'), b'', 0)
+            pass_fd(bad, SOCK_GROUP, shadow.fileno(), body)
+            rc, why, _ = answer(bad)
+            check((rc == 0) == (i < join or not join), f'{i}: {why}')
+        socks += [s, shadow, bad]
+    for s in socks:
+        s.close()
+
+
 # ---- the transport's UDP port ----
 
 GRAB = """
@@ -413,6 +482,9 @@ def main():
                        ('a name on another device', moved_name),
                        ('a port that is wanted', wanted_port)):
         tests.add(name, sock.may_fail(lambda test=test: test(sock.shared(sock.CLIENT))))
+    tests.add('crowded groups', sock.may_fail(lambda: crowded_groups(sock.shared(sock.CLIENT))))
+    tests.add('a stale listener', sock.may_fail(lambda: stale_listener(
+        sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
     tests.add('a flooded log', alone, flooded)
     tests.add('a log that nobody reads', alone, unread_log)
     tests.add('daemons end', sock.stop_shared)
