@@ -55,7 +55,7 @@ struct helper {
 	link;
 };
 
-/** A descriptor that is to be closed elsewhere, and could not be passed on so far. */
+/** A descriptor that is to be closed elsewhere. */
 struct unclosed {
 	int fd;
 	STAILQ_ENTRY(unclosed)
@@ -422,13 +422,8 @@ close_empty(int sock)
 void
 helpers_close(int fd)
 {
-	struct unclosed *u;
+	struct unclosed *u = malloc(sizeof(*u));
 
-	if (STAILQ_EMPTY(&helpers.unclosed) && helper_fork_close(helpers.forker, fd) == 0) {
-		close(fd); /* its file is under way */
-		return;
-	}
-	u = malloc(sizeof(*u));
 	if (u == NULL)
 		return; /* it stays open: there is nothing better */
 	u->fd = fd;
@@ -443,17 +438,26 @@ helpers_hang_up(int sock)
 		helpers_close(sock);
 }
 
-static void
-close_unclosed(void)
+/* The next ones, as many as one process is forked for. False: there are none, or not now. */
+static bool
+close_some(void)
 {
+	int fds[HELPER_CLOSE_MAX];
 	struct unclosed *u;
+	uint32_t nb = 0, i;
 
-	while ((u = STAILQ_FIRST(&helpers.unclosed)) != NULL &&
-	       helper_fork_close(helpers.forker, u->fd) == 0) {
+	STAILQ_FOREACH(u, &helpers.unclosed, link)
+		if (nb < HELPER_CLOSE_MAX)
+			fds[nb++] = u->fd;
+	if (nb == 0 || helper_fork_close(helpers.forker, fds, nb) != 0)
+		return false;
+	for (i = 0; i < nb; i++) {
+		u = STAILQ_FIRST(&helpers.unclosed);
 		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
-		close(u->fd);
+		close(u->fd); /* its file is under way */
 		free(u);
 	}
+	return true;
 }
 
 /* ---- time ---- */
@@ -476,7 +480,8 @@ helpers_step(uint64_t now_ns)
 	struct helper *h;
 	bool waits;
 
-	close_unclosed();
+	while (close_some())
+		;
 	waits = !STAILQ_EMPTY(&helpers.unclosed);
 	LIST_FOREACH(h, &helpers.all, link) {
 		send_outgoing(h);

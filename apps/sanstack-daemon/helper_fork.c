@@ -59,19 +59,12 @@ be_helper(uid_t uid, int control, int data, bool seccomp)
 	helper_run(control, data);
 }
 
-static void
-close_both(const int fds[2])
-{
-	close(fds[0]);
-	close(fds[1]);
-}
-
 /*
- * The last close() of *fd* is that of a child that ends: it waits until ours is over, which is when
- * the other end of the pipe is closed.
+ * The last close() of each is that of a child that ends. It waits until ours are over, when the
+ * other end of the pipe is closed.
  */
 static void
-close_elsewhere(int fd)
+close_elsewhere(const int *fds, uint32_t nb)
 {
 	int ends[2];
 	char byte;
@@ -84,8 +77,10 @@ close_elsewhere(int fd)
 			_exit(1);
 		_exit(0);
 	}
-	close(fd);
-	close_both(ends);
+	while (nb > 0)
+		close(fds[--nb]);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 static void __attribute__((noreturn))
@@ -96,8 +91,8 @@ run(int sock, bool seccomp)
 	uint32_t nb;
 
 	while (shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0) {
-		if (req.closes != 0 && nb == 1) {
-			close_elsewhere(fds[0]);
+		if (req.closes != 0) {
+			close_elsewhere(fds, nb);
 			continue;
 		}
 		if (nb == 2 && fork() == 0) {
@@ -144,7 +139,7 @@ static int
 pass(int forker, const struct request *req, const int *fds, uint32_t nb)
 {
 	union {
-		char buf[CMSG_SPACE(2 * sizeof(int))];
+		char buf[CMSG_SPACE(HELPER_CLOSE_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control = {{0}};
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)req, .iov_len = sizeof(*req)};
@@ -164,11 +159,11 @@ pass(int forker, const struct request *req, const int *fds, uint32_t nb)
 }
 
 int
-helper_fork_close(int forker, int fd)
+helper_fork_close(int forker, const int *fds, uint32_t nb)
 {
 	const struct request req = {.closes = 1};
 
-	return pass(forker, &req, &fd, 1);
+	return pass(forker, &req, fds, nb);
 }
 
 int

@@ -68,7 +68,7 @@ struct sock_entry {
 	uint32_t nb_groups;      /**< that a datagram socket is in */
 	bool to_any;             /**< accepted: by a listener of all addresses */
 	uint64_t listener_inode; /**< which is this one */
-	bool is_asleep;          /**< a listener whose program takes nothing, or has not the library */
+	bool is_asleep;          /**< a listener whose program accepts nothing, or has no library */
 	bool connects;           /**< and has no answer yet */
 	bool wants_token;        /**< the listener's queue is full */
 	bool was_missed;         /**< nobody has accepted it for long */

@@ -110,13 +110,15 @@ is_listening(const char *table, uint64_t inode, uint16_t tcp_port)
 }
 
 /*
- * Where the kernel does not have the address that the peer meant, another one of this host stands for
+ * Where the kernel does not have the address that the peer meant, the loopback address stands for
  * it; but not to a listener that would not have taken a connection to that address.
  */
 static bool
 may_be_loopback(const struct sock_entry *s)
 {
-	return s->to_any && (is_listening("/proc/net/tcp", s->listener_inode, s->tcp_port) || is_listening("/proc/net/tcp6", s->listener_inode, s->tcp_port));
+	return s->to_any &&
+		(is_listening("/proc/net/tcp", s->listener_inode, s->tcp_port) ||
+		 is_listening("/proc/net/tcp6", s->listener_inode, s->tcp_port));
 }
 
 /* To the address that the peer meant, if the kernel has it, too. */

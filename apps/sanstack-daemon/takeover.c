@@ -118,8 +118,8 @@ takeover_find(const struct conf *conf)
 }
 
 /*
- * Who has CAP_SYS_ADMIN where the other daemon lives says so by speaking for the first process there:
- * the kernel lets nobody else.
+ * Prove CAP_SYS_ADMIN in the PID namespace: the kernel lets nobody else speak for the first process
+ * there.
  */
 static int
 ask(int sock, const struct shmq_req *req)
@@ -176,7 +176,7 @@ check_folder(const struct server *s)
 	    (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
 		return 0;
 	return rtsan_provider_host()->fail(-EPERM,
-					   "%s: others may write there: a socket in it may be theirs",
+					   "%s: others may write there; its socket may be theirs",
 					   folder);
 }
 

@@ -164,7 +164,7 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	if (rc == 0 && about_group(level, name, value, len, group, &leaves)) {
 		if (follow(fd, group, leaves) == 0 || leaves)
 			return 0;
-		/* nothing of it would come by the port: as if the kernel had no room for one more */
+		/* nothing of it would come by the port: as the kernel says that it has no room */
 		REAL(setsockopt)
 		(kernel, level, leave_of(name), value, len);
 		return fail(ENOBUFS);
