@@ -26,6 +26,7 @@
 #include "rtsan_priv.h"
 #include "logging.h"
 #include "san_log.h"
+#include "users.h"
 
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 
@@ -91,7 +92,7 @@ check_bytes(const struct app_port *port, const struct app *a, const char *what, 
 static int
 check_qps(struct app_port *port, const struct app *a, struct answer *ans)
 {
-	uint32_t nb_orphans = dpdk_user_orphans(port->ctx, a->uid);
+	uint32_t nb_orphans = dpdk_user_orphans(port->ctx, a->owner);
 
 	if (a->nb_qps + nb_orphans < app_port_qps_each(port))
 		return 0;
@@ -126,17 +127,17 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 		if (a->wake_fds[i] < 0)
 			return -errno;
 	}
-	return dpdk_app_add(port->ctx, a->id, a->uid, bells, a->wake_fds);
+	return dpdk_app_add(port->ctx, a->id, a->owner, bells, a->wake_fds);
 }
 
 static uint32_t
-count_of(const struct apps *all, uid_t uid)
+count_of(const struct apps *all, uid_t owner)
 {
 	const struct app *a;
 	uint32_t n = 0;
 
 	LIST_FOREACH(a, &all->list, link)
-		if (a->attached && a->uid == uid)
+		if (a->attached && a->owner == owner)
 			n++;
 	return n;
 }
@@ -184,6 +185,7 @@ static int
 serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct answer *ans)
 {
 	struct app_port *port;
+	uint32_t nb = count_of(all, a->owner);
 	int rc;
 
 	if (a->attached)
@@ -194,10 +196,14 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	if (port->nb_attached >= all->conf->apps)
 		return app_refuse(ans, -EUSERS, "port %s serves %u applications, its limit",
 				  port->name, port->nb_attached);
-	if (count_of(all, a->uid) >= all->conf->apps_per_uid)
+	if (!users_may(a->owner, nb, port->nb_attached, all->conf->apps))
+		return app_refuse(ans, -EUSERS, "port %s serves %u applications of user %u, its "
+						"share",
+				  port->name, nb, a->owner);
+	if (nb >= all->conf->apps_per_uid)
 		return app_refuse(ans, -EUSERS, "the daemon serves %u applications of user %u, "
 						"the limit",
-				  count_of(all, a->uid), a->uid);
+				  nb, a->owner);
 	rc = make_ctl(port, a, &ans->fd);
 	if (rc != 0) {
 		a->over = true; /* half of it is there */
@@ -206,7 +212,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	a->attached = true;
 	all->nb_attached++;
 	port->nb_attached++;
-	LOG_OF(a->uid, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
+	LOG_OF(a->owner, INFO, "app=%u port=%s pid=%d uid=%u attached", a->id, port->name,
 	       (int)a->pid, a->uid);
 	fill_hello(port, a, &ans->rep);
 	return 0;

@@ -51,6 +51,7 @@ struct app {
 	int sock;
 	pid_t pid;
 	uid_t uid;
+	uid_t owner;       /**< whose share of limits it has; see users_owner() */
 	struct ucred said; /**< who sent its last request */
 	struct partition_user user;
 	bool attached;          /**< has said hello */

@@ -357,7 +357,7 @@ attach(const struct app *a)
 		/* who was told that its lcore sleeps is told again when it does */
 		san_bells_awake(bells[i]);
 	}
-	return dpdk_app_add(port->ctx, a->id, a->uid, bells, a->wake_fds);
+	return dpdk_app_add(port->ctx, a->id, a->owner, bells, a->wake_fds);
 }
 
 int

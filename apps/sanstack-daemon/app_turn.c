@@ -52,7 +52,7 @@ fetch(struct apps *all, struct app *a)
 {
 	struct helper_msg m = {.op = HELPER_FETCH, .job = all->last_job + 1};
 	uint64_t now_ns = san_engine_clock_monotonic();
-	struct helper *h = helper_of(a->uid, true);
+	struct helper *h = helper_of(a->owner, true);
 
 	set_paused(all, a, true);
 	a->job_ns = now_ns;
@@ -187,13 +187,13 @@ apps_helper_gone(struct apps *all, struct helper *h, bool has_begun)
 
 /* When the user has had its last step. */
 static uint64_t
-last_step(const struct apps *all, uid_t uid)
+last_step(const struct apps *all, uid_t owner)
 {
 	const struct app *a;
 	uint64_t last = 0;
 
 	LIST_FOREACH(a, &all->list, link)
-		if (a->uid == uid)
+		if (a->owner == owner)
 			last = RTE_MAX(last, a->grown_at);
 	return last;
 }
@@ -202,7 +202,7 @@ last_step(const struct apps *all, uid_t uid)
 static bool
 is_before(const struct apps *all, const struct app *a, const struct app *b)
 {
-	uint64_t of_a = last_step(all, a->uid), of_b = last_step(all, b->uid);
+	uint64_t of_a = last_step(all, a->owner), of_b = last_step(all, b->owner);
 
 	return of_a != of_b ? of_a < of_b : a->grown_at < b->grown_at;
 }

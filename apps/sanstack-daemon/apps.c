@@ -15,6 +15,7 @@
 #include "san_log.h"
 #include "san_time.h"
 #include "shmq_guard.h"
+#include "users.h"
 
 #define HELLO_NS  (5 * SAN_NS_PER_S) /* for the first word */
 #define LATE_EACH 4                  /* events of a queue pair that nobody has read */
@@ -79,32 +80,32 @@ read_name(struct app *a)
 }
 
 static uint32_t
-strangers_of(const struct apps *all, uid_t uid)
+strangers_of(const struct apps *all, uid_t owner)
 {
 	const struct app *a;
 	uint32_t n = 0;
 
 	LIST_FOREACH(a, &all->list, link)
-		n += !a->attached && a->uid == uid;
+		n += !a->attached && a->owner == owner;
 	return n;
 }
 
 static bool
-has_app(const struct apps *all, uid_t uid)
+has_app(const struct apps *all, uid_t owner)
 {
 	const struct app *a;
 
 	LIST_FOREACH(a, &all->list, link)
-		if (a->uid == uid)
+		if (a->owner == owner)
 			return true;
 	return false;
 }
 
 static bool
-has_room(const struct apps *all, uid_t uid)
+has_room(const struct apps *all, uid_t owner)
 {
-	return all->nb - all->nb_attached < all->conf->strangers &&
-		strangers_of(all, uid) < all->conf->strangers - all->conf->strangers / 4;
+	return users_may(owner, strangers_of(all, owner), all->nb - all->nb_attached,
+			 all->conf->strangers);
 }
 
 struct app *
@@ -117,9 +118,10 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	shmq_peek_init(sock);
-	a = has_room(all, cred.uid) ? calloc(1, sizeof(*a)) : NULL;
+	a = has_room(all, users_owner(cred.uid)) ? calloc(1, sizeof(*a)) : NULL;
 	if (a == NULL) {
-		LOG_OF(cred.uid, WARNING, "pid=%d uid=%u: connections=%u: one more is refused",
+		LOG_OF(users_owner(cred.uid), WARNING,
+		       "pid=%d uid=%u: connections=%u: one more is refused",
 		       (int)cred.pid, cred.uid, all->nb);
 		helpers_hang_up(sock);
 		return NULL;
@@ -128,6 +130,7 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
+	a->owner = users_owner(cred.uid);
 	partition_user_of(sock, &a->user);
 	a->wake_sock = -1;
 	a->ans.fd = -1;
@@ -198,7 +201,7 @@ app_destroy(struct apps *all, struct app *a)
 		free(ev);
 	}
 	if (a->attached) {
-		LOG_OF(a->uid, INFO, "app=%u port=%s pid=%d gone", a->id, a->port->name,
+		LOG_OF(a->owner, INFO, "app=%u port=%s pid=%d gone", a->id, a->port->name,
 		       (int)a->pid);
 		all->nb_attached--;
 		a->port->nb_attached--;
@@ -216,8 +219,8 @@ app_destroy(struct apps *all, struct app *a)
 	LIST_REMOVE(a, link);
 	all->nb--;
 	helpers_hang_up(a->sock);
-	if (!has_app(all, a->uid))
-		helpers_leave(a->uid);
+	if (!has_app(all, a->owner))
+		helpers_leave(a->owner);
 	free(a);
 }
 
@@ -424,8 +427,8 @@ apps_failed(struct apps *all)
 		LIST_FOREACH(a, &all->list, link) {
 			if (a->ctl == NULL || app_port_guard_id(a->port, a->id) != id || a->over)
 				continue;
-			LOG_OF(a->uid, ERR, "app=%u port=%s pid=%d: its memory failed (SIGBUS); "
-					    "it ends",
+			LOG_OF(a->owner, ERR, "app=%u port=%s pid=%d: its memory failed (SIGBUS); "
+					      "it ends",
 			       a->id, a->port->name, (int)a->pid);
 			a->over = true;
 		}
@@ -444,7 +447,7 @@ apps_strangers(struct apps *all, uint64_t now_ns)
 		if (a->attached || a->over)
 			continue;
 		if (now_ns >= a->hello_ns) {
-			LOG_OF(a->uid, WARNING, "pid=%d uid=%u: connected and said nothing",
+			LOG_OF(a->owner, WARNING, "pid=%d uid=%u: connected and said nothing",
 			       (int)a->pid, a->uid);
 			a->over = true;
 		} else {

@@ -36,6 +36,7 @@
 #include "server.h"
 #include "shmq_guard.h"
 #include "takeover.h"
+#include "users.h"
 
 #define BACKLOG        64
 #define PIDFILE_TRIES  200
@@ -274,6 +275,7 @@ start(struct server *s)
 
 	if (harden_find(&user, s->conf.user, err, sizeof(err)) != 0)
 		die("%s", err);
+	users_read(SUBUID);
 	s->user = user.given ? user.uid : geteuid();
 	raise_descriptors();
 	if (helpers_fork(&user, s->conf.seccomp != 0) != 0)

@@ -28,6 +28,7 @@
 #include "socks_priv.h"
 #include "socks_tell.h"
 #include "socks_token.h"
+#include "users.h"
 
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* until it is looked at again */
 #define POLL_MAX    64                  /* pairs that are looked at at once */
@@ -177,7 +178,7 @@ socks_watch_token(const struct sock_entry *s)
 }
 
 uint32_t
-socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes)
+socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes)
 {
 	uint32_t i, nb = 0;
 
@@ -185,7 +186,7 @@ socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes)
 	for (i = 0; i < port->max_socks; i++) {
 		const struct sock_entry *s = &port->socks[i];
 
-		if (s->port == NULL || (uid != NULL && s->uid != *uid))
+		if (s->port == NULL || (owner != NULL && s->owner != *owner))
 			continue;
 		*bytes += s->mem.bytes;
 		nb++;
@@ -193,15 +194,15 @@ socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes)
 	return nb;
 }
 
-/* Room for one of *uid* that takes *need* bytes. */
+/* Room for one of *owner* that takes *need* bytes. */
 static int
-check_room(struct app_port *port, uid_t uid, size_t need, struct shmq_rep *rep)
+check_room(struct app_port *port, uid_t owner, size_t need, struct shmq_rep *rep)
 {
 	uint64_t bytes;
-	uint32_t nb = socks_count(port, &uid, &bytes);
+	uint32_t nb = socks_count(port, &owner, &bytes);
 	const char *why = NULL;
 
-	if (port->nb_socks == port->max_socks || nb >= RTE_MAX(port->max_socks / 4 * 3, 1u))
+	if (!users_may(owner, nb, port->nb_socks, port->max_socks))
 		why = "no room for one more; see sockets=";
 	else if (bytes + need > port->conf->sock_bytes)
 		why = "its user's have all memory that they may have; see sock_bytes=";
@@ -216,7 +217,7 @@ socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
 {
 	struct sock_entry *s = port->socks;
 
-	if (check_room(port, uid, bytes, rep) != 0)
+	if (check_room(port, users_owner(uid), bytes, rep) != 0)
 		return NULL;
 	while (s->port != NULL)
 		s++;
@@ -224,6 +225,7 @@ socks_take(struct app_port *port, uid_t uid, size_t bytes, struct shmq_rep *rep)
 		.port = port,
 		.number = ++port->last_sock,
 		.uid = uid,
+		.owner = users_owner(uid),
 		.kernel = -1,
 		.pair = -1,
 		.held = -1,
@@ -406,11 +408,11 @@ hear_all(struct app_port *port)
 }
 
 /*
- * Release the sockets that have ended. True if one of *uid* still waits for the lcore to send its
+ * Release the sockets that have ended. True if one of *owner* still waits for the lcore to send its
  * last datagrams: its port will be free then.
  */
 static bool
-release_all(struct app_port *port, uid_t uid, uint64_t now_ns)
+release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
 {
 	bool is_soon = false;
 	struct sock_entry *s;
@@ -421,7 +423,7 @@ release_all(struct app_port *port, uid_t uid, uint64_t now_ns)
 		if (s->port == NULL || !s->is_over)
 			continue;
 		look_after(s, now_ns);
-		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM && s->uid == uid;
+		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM && s->owner == owner;
 	}
 	return is_soon;
 }
@@ -432,14 +434,14 @@ release_all(struct app_port *port, uid_t uid, uint64_t now_ns)
  * not gone yet; the program asks again.
  */
 static int
-serve_settle(struct app_port *port, uid_t uid)
+serve_settle(struct app_port *port, uid_t owner)
 {
 	/* one that still has to be closed may be all that keeps a socket from its end: so first */
-	bool is_soon = helpers_are_closing(uid);
+	bool is_soon = helpers_are_closing(owner);
 
 	hear_all(port);
-	is_soon |= release_all(port, uid, san_engine_clock_monotonic());
-	return is_soon || helpers_are_closing(uid) ? -EBUSY : 0;
+	is_soon |= release_all(port, owner, san_engine_clock_monotonic());
+	return is_soon || helpers_are_closing(owner) ? -EBUSY : 0;
 }
 
 uint64_t
@@ -522,9 +524,9 @@ serve(struct app_port *port, struct app *a, const struct shmq_req *req, struct p
 	if (port->max_socks == 0)
 		return socks_refuse(rep, -EOPNOTSUPP, "the port carries none; see sockets=");
 	if (req->type == SHMQ_SOCK_SETTLE)
-		return serve_settle(port, a->uid);
+		return serve_settle(port, a->owner);
 	if (req->type == SHMQ_SOCK_CLOSED)
-		return helpers_are_closing(a->uid) ? -EBUSY : 0;
+		return helpers_are_closing(a->owner) ? -EBUSY : 0;
 	if (p == NULL || p->handle < 0)
 		return socks_refuse(rep, -EBADF, "no descriptor of it");
 	if (req->type == SHMQ_SOCK_CARRY)
@@ -630,7 +632,7 @@ socks_helper_gone(struct apps *all, const struct helper *h)
 			if (s->helper == h)
 				s->kernel = -1;
 			/* what it should have taken from the pair may have been passed on */
-			if (s->helper == h || (s->is_discarding && s->uid == helper_uid(h)))
+			if (s->helper == h || (s->is_discarding && s->owner == helper_uid(h)))
 				end(s);
 		}
 	}

@@ -47,6 +47,7 @@ struct sock_entry {
 	uint8_t kind;          /**< enum socks_kind */
 	uint32_t id;
 	uid_t uid;
+	uid_t owner; /**< whose share of limits it has; see users_owner() */
 	uint16_t family;
 	uint32_t number;    /**< which one of its place: see struct helper_sock */
 	bool has_sent;      /**< its end of the pair has: something is there to be read */
@@ -107,8 +108,8 @@ bool socks_event(const struct epoll_event *ev);
 bool socks_conn_event(struct app_port *port, const struct rtsan_provider_event *from);
 /** Sockets that nobody has, and have sent all: when to look again. */
 uint64_t socks_bury(struct apps *all, uint64_t now_ns);
-/** Sockets of *uid*, or of all (NULL): how many, and *bytes* of memory that they take. */
-uint32_t socks_count(const struct app_port *port, const uid_t *uid, uint64_t *bytes);
+/** Sockets of *owner*, or of all (NULL): how many, and *bytes* of memory that they take. */
+uint32_t socks_count(const struct app_port *port, const uid_t *owner, uint64_t *bytes);
 /** A program has gone: what it wrote and rang for at last goes, too. */
 void socks_left(struct app_port *port);
 /** The port closes: all of its sockets go. */

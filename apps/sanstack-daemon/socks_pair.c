@@ -146,7 +146,7 @@ socks_pair_read(struct sock_entry *s)
 		if (!peek(s, &next))
 			return false;
 		if (!may_read(s, next.is_full) ||
-		    (next.has_fds && (h = helper_of(s->uid, false)) == NULL))
+		    (next.has_fds && (h = helper_of(s->owner, false)) == NULL))
 			return true;
 		/* its program sees it taken when it goes: what it writes then goes behind it */
 		pass_on(s, &next);

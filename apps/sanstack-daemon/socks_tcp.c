@@ -284,7 +284,7 @@ socks_tcp_may_end(struct sock_entry *s, uint64_t now_ns)
 
 /* Of those that the transport has, some are left for others, and for other users. */
 static bool
-is_room_for_listener(const struct app_port *port, uid_t uid)
+is_room_for_listener(const struct app_port *port, uid_t owner)
 {
 	uint32_t max = san_engine_conf_of(port->ctx->port)->core.cm.max_listeners, i;
 	uint32_t nb = 0, own = 0;
@@ -295,7 +295,7 @@ is_room_for_listener(const struct app_port *port, uid_t uid)
 		if (s->port == NULL || s->kind != SOCKS_LISTENER)
 			continue;
 		nb++;
-		own += s->uid == uid;
+		own += s->owner == owner;
 	}
 	return nb < max / 4 * 3 && own < max / 2;
 }
@@ -321,7 +321,7 @@ serve_listen(struct app_port *port, const struct app *a, const struct helper_fac
 		return socks_refuse(rep, -EOPNOTSUPP, "tokens are of IPv4, and it takes IPv6 only");
 	if (!socks_token_can())
 		return socks_refuse(rep, -ENETDOWN, "no tokens: is the loopback device up?");
-	if (!is_room_for_listener(port, a->uid))
+	if (!is_room_for_listener(port, a->owner))
 		return socks_refuse(rep, -ENOSPC, "no room for one more listener");
 	s = socks_take(port, a->uid, 0, rep);
 	if (s == NULL)

@@ -294,12 +294,12 @@ socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct 
 
 /* Of the port's groups a user may be in a quarter. */
 static bool
-may_join(const struct app_port *port, uid_t uid)
+may_join(const struct app_port *port, uid_t owner)
 {
 	uint32_t i, nb = 0;
 
 	for (i = 0; i < port->max_socks; i++)
-		if (port->socks[i].port != NULL && port->socks[i].uid == uid)
+		if (port->socks[i].port != NULL && port->socks[i].owner == owner)
 			nb += port->socks[i].nb_groups;
 	return nb < san_engine_conf_of(port->ctx->port)->core.inet.max_groups / 4;
 }
@@ -313,7 +313,7 @@ socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_re
 	int rc;
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
-	if (!leaves && !may_join(s->port, s->uid))
+	if (!leaves && !may_join(s->port, s->owner))
 		return socks_refuse(rep, -ENOBUFS, "its user's are in all groups that they may be");
 	rc = san_engine_call(socks_engine(s->port), leaves ? do_leave : do_join, &call);
 	if (rc == 0)

@@ -414,7 +414,7 @@ takeover_hear(struct server *s, struct app *a, const struct shmq_req *req)
 	}
 	/* nobody is waited for who may not ask */
 	reply(a->sock, rc, why, false);
-	LOG_OF(a->uid, WARNING, "pid=%d can't take over: %s", (int)a->pid, why);
+	LOG_OF(a->owner, WARNING, "pid=%d can't take over: %s", (int)a->pid, why);
 	a->over = true;
 }
 

@@ -425,6 +425,37 @@ def wanted_port(pair):
     pair.daemons['us'] = daemon.again('--takeover')
 
 
+# ---- shares ----
+
+def subordinate(work):
+    """Subordinate users of one user have one share together; another user and root get theirs."""
+    os.chmod(work.dir, 0o755)
+    subuid = work.path('subuid')
+    with open(subuid, 'w', encoding='utf-8') as f:
+        f.write('65534:100000:65536\n')
+    daemon = opened(Daemon(work, 'server', limits='strangers = 32', wrap=[
+        'unshare', '--mount', 'sh', '-c', f'mount --bind {subuid} /etc/subuid && exec "$@"', 'sh']))
+    mute = []
+    for uid in [*range(100000, 100020), 65534]:
+        os.seteuid(uid)
+        mute += [dial(daemon) for _ in range(2)]
+        os.seteuid(0)
+    for uid in (5, 0):
+        os.seteuid(uid)
+        with dial(daemon) as s:
+            check(ask(s, request(HELLO))[0] == 0, f'user {uid} is not served')
+        os.seteuid(0)
+    served = sum(is_open(s) for s in mute)
+    check(served == 23, f'{served} connections')    # three quarters of all but root's
+    for s in mute:
+        s.close()
+    daemon.stop()
+
+
+def is_open(s):
+    return not select.select([s], [], [], 0)[0]
+
+
 # ---- the log ----
 
 def flooded(work):
@@ -484,6 +515,7 @@ def main():
     tests.add('crowded groups', sock.may_fail(lambda: crowded_groups(sock.shared(sock.CLIENT))))
     tests.add('a stale listener', sock.may_fail(lambda: stale_listener(
         sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
+    tests.add('subordinate users', alone, subordinate)
     tests.add('a flooded log', alone, flooded)
     tests.add('a log that nobody reads', alone, unread_log)
     tests.add('daemons end', sock.stop_shared)

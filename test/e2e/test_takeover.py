@@ -452,6 +452,19 @@ def without_rights(work):
     check(new.stop() == 0, new.tail())
 
 
+def with_files(work):
+    """As README says: of a daemon that has EAL's files, and no huge pages."""
+    daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
+    conf = conf_with(daemon, 'files.conf', ('--no-shconf', ''))
+    daemon.stop()
+    old = Process(work, 'old', [DAEMON, '--config', conf])
+    old.wait_text('ready')
+    new = next_one(daemon, conf)
+    check(old.wait() == 0, f'{old.tail()} {new.tail()}')
+    new.wait_text('ready')
+    check(new.stop() == 0, new.tail())
+
+
 def false_daemon(work):
     """Who serves the socket must be root, or the user of the new one, and nobody else may be able
     to put a socket there."""
@@ -611,6 +624,7 @@ def main():
             (tests.add, 'refused', refused),
             (tests.add, 'without rights', without_rights),
             (tests.add, 'a false daemon', false_daemon),
+            (tests.add, 'with files of EAL', with_files),
             (tests.add_long, 'who asks and says no more', silent),
             (tests.add, 'nobody is there', nobody_there),
             (tests.add, 'as a service', as_service),

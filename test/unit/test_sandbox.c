@@ -56,7 +56,8 @@ child(void)
 	char err[256];
 	int rc = 0;
 
-	if (pthread_create(&thread, NULL, thread_main, &rc) != 0)
+	/* a helper has no other thread: one that begins behind its filter ends the process */
+	if (who == SANDBOX_DAEMON && pthread_create(&thread, NULL, thread_main, &rc) != 0)
 		_exit(200);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (sandbox_enter(who, err, sizeof(err)) != 0)
@@ -317,7 +318,6 @@ sandbox_enter__helper(void **state)
 		do_fork,
 		do_thread,
 		do_udp,
-		do_tcp6,
 		do_netlink,
 		do_ptrace,
 		do_exec_memory,
@@ -332,9 +332,6 @@ sandbox_enter__helper(void **state)
 	size_t i;
 
 	(void)state;
-#ifdef __SANITIZE_ADDRESS__
-	skip(); /* what the sanitizers do at the end is refused, too */
-#endif
 	who = SANDBOX_HELPER;
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (run(calls[i], false) >= 0)
