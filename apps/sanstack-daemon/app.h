@@ -124,7 +124,7 @@ void app_serve(struct apps *all, struct app *a, const struct shmq_req *req);
 void apps_heard(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
 /** A helper has ended; see helper_ops. */
 void apps_helper_gone(struct apps *all, struct helper *h, bool has_begun);
-/** Nothing that takes long is begun, or goes on: another daemon takes over. */
+/** Nothing that takes longer than HELPER_LATE_NS goes on: another daemon takes over. */
 void apps_hurry(struct apps *all);
 /** What has waited for too long, or goes in steps: when to call again. */
 uint64_t apps_step(struct apps *all, uint64_t now_ns);

@@ -174,12 +174,14 @@ apps_helper_gone(struct apps *all, struct helper *h, bool has_begun)
 {
 	struct app *a;
 
-	socks_helper_gone(all, h);
+	socks_helper_gone(all, h, has_begun);
 	LIST_FOREACH(a, &all->list, link) {
 		if (a->asked != h)
 			continue;
 		a->over |= has_begun; /* is its message still there? */
 		app_end_job(all, a);
+		set_paused(all, a, true); /* it is not fetched again at once */
+		a->job_ns = san_engine_clock_monotonic();
 	}
 }
 
@@ -261,12 +263,13 @@ apps_step(struct apps *all, uint64_t now_ns)
 void
 apps_hurry(struct apps *all)
 {
+	uint64_t now_ns = san_engine_clock_monotonic();
 	struct app *a;
 
 	LIST_FOREACH(a, &all->list, link) {
 		/* its message may still be there, and would be answered again */
 		a->over |= a->is_told;
-		if (a->growing.mem == NULL)
+		if (a->growing.mem == NULL || now_ns - a->job_ns < HELPER_LATE_NS)
 			continue;
 		app_mem_end(&a->growing);
 		snprintf(a->ans.rep.text, sizeof(a->ans.rep.text), "another daemon takes over");

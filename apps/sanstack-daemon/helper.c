@@ -196,11 +196,25 @@ start(uid_t uid)
 	return NULL;
 }
 
+/* They come again when they are asked again. */
+static void
+end_idle(void)
+{
+	struct helper *h;
+
+	LIST_FOREACH(h, &helpers.all, link) {
+		h->is_unused |= h->nb_handles == 0 && h->nb_asked == 0;
+		end_unused(h);
+	}
+}
+
 struct helper *
 helper_of(uid_t uid, bool has_app)
 {
 	struct helper *h = find(uid);
 
+	if (h == NULL && helpers.nb == HELPERS_MAX)
+		end_idle();
 	if (h == NULL && helpers.nb == HELPERS_MAX)
 		LOG_OF(uid, WARNING, "uid=%u: no helper: all %u are in use", uid, helpers.nb);
 	if (h == NULL && helpers.nb < HELPERS_MAX)
@@ -445,11 +459,22 @@ close_some(void)
 	int fds[HELPER_CLOSE_MAX];
 	struct unclosed *u;
 	uint32_t nb = 0, i;
+	int rc;
 
 	STAILQ_FOREACH(u, &helpers.unclosed, link)
 		if (nb < HELPER_CLOSE_MAX)
 			fds[nb++] = u->fd;
-	if (nb == 0 || helper_fork_close(helpers.forker, fds, nb) != 0)
+	if (nb == 0)
+		return false;
+	rc = helper_fork_close(helpers.forker, fds, nb);
+	if (rc != 0 && rc != -EAGAIN && nb > 1)
+		rc = helper_fork_close(helpers.forker, fds, nb = 1);
+	if (rc != 0 && rc != -EAGAIN) { /* it waits behind the others */
+		u = STAILQ_FIRST(&helpers.unclosed);
+		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
+		STAILQ_INSERT_TAIL(&helpers.unclosed, u, link);
+	}
+	if (rc != 0)
 		return false;
 	for (i = 0; i < nb; i++) {
 		u = STAILQ_FIRST(&helpers.unclosed);

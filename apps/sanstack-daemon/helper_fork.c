@@ -64,20 +64,23 @@ be_helper(uid_t uid, int control, int data, bool seccomp)
  * other end of the pipe is closed.
  */
 static void
-close_elsewhere(const int *fds, uint32_t nb)
+close_elsewhere(int sock, const int *fds, uint32_t nb)
 {
 	int ends[2];
+	pid_t pid;
 	char byte;
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
-		return; /* until we end ourselves */
-	if (fork() == 0) {
+		return; /* they stay open until we end ourselves */
+	pid = fork();
+	if (pid == 0) {
+		close(sock);
 		close(ends[1]);
 		if (read(ends[0], &byte, 1) != 0)
 			_exit(1);
 		_exit(0);
 	}
-	while (nb > 0)
+	while (pid > 0 && nb > 0)
 		close(fds[--nb]);
 	close(ends[0]);
 	close(ends[1]);
@@ -92,7 +95,7 @@ run(int sock, bool seccomp)
 
 	while (shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0) {
 		if (req.closes != 0) {
-			close_elsewhere(fds, nb);
+			close_elsewhere(sock, fds, nb);
 			continue;
 		}
 		if (nb == 2 && fork() == 0) {

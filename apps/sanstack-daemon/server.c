@@ -19,7 +19,6 @@
 #include "san_log.h"
 #include "server.h"
 #include "takeover.h"
-#include "users.h"
 
 #define EVENTS     64                  /* that are taken at once */
 #define LATE_NS    (1 * SAN_NS_PER_MS) /* until events are tried again that found no room */
@@ -139,7 +138,6 @@ reload(struct server *s)
 		SAN_LOG(DRIVER, ERR, "%s; the configuration stays as it was", err);
 	} else {
 		conf_apply(&s->conf, &next, report);
-		users_read(SUBUID);
 		logging_apply(&s->conf);
 		SAN_LOG(DRIVER, NOTICE, "%s is read again", s->conf_path);
 	}

@@ -619,7 +619,7 @@ socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, ui
 }
 
 void
-socks_helper_gone(struct apps *all, const struct helper *h)
+socks_helper_gone(struct apps *all, const struct helper *h, bool has_begun)
 {
 	struct sock_entry *s;
 	uint32_t i, k;
@@ -631,6 +631,8 @@ socks_helper_gone(struct apps *all, const struct helper *h)
 				continue;
 			if (s->helper == h)
 				s->kernel = -1;
+			if (!has_begun && s->owner == helper_uid(h))
+				s->is_discarding = false;
 			/* what it should have taken from the pair may have been passed on */
 			if (s->helper == h || (s->is_discarding && s->owner == helper_uid(h)))
 				end(s);

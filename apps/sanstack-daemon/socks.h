@@ -19,6 +19,7 @@
 #include "app_mem.h"
 #include "helper_msg.h"
 #include "shmq.h"
+#include "sock.h"
 
 struct app;
 struct app_port;
@@ -63,10 +64,11 @@ struct sock_entry {
 	struct app_mem mem;      /**< struct san_sock_shm */
 	/* TCP: see socks_tcp.c */
 	uint32_t qpn;
-	uint16_t tcp_port;       /**< a listener's, also of what it accepted; else the peer's */
-	uint16_t token_port;     /**< our token's own; 0: there is none, or its program has it */
-	uint8_t ip[16];          /**< a listener's; of who connects: the peer's; accepted: ours */
-	uint32_t nb_groups;      /**< that a datagram socket is in */
+	uint16_t tcp_port;   /**< a listener's, also of what it accepted; else the peer's */
+	uint16_t token_port; /**< our token's own; 0: there is none, or its program has it */
+	uint8_t ip[16];      /**< a listener's; of who connects: the peer's; accepted: ours */
+	uint32_t nb_groups;  /**< that a datagram socket is in, and which */
+	uint8_t groups[SAN_SOCK_GROUPS][16];
 	bool to_any;             /**< accepted: by a listener of all addresses */
 	uint64_t listener_inode; /**< which is this one */
 	bool is_asleep;          /**< a listener whose program accepts nothing, or has no library */
@@ -100,8 +102,8 @@ int socks_heard(struct apps *all, const struct helper_msg *m, struct shmq_rep *r
 		bool is_wanted);
 /** The kernel's socket has received a datagram, or has an error. */
 void socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len);
-/** A helper has ended, and with it the kernel's sockets that it had: so do ours. */
-void socks_helper_gone(struct apps *all, const struct helper *h);
+/** A helper has ended, and with it the kernel's sockets that it had: so do ours. See helper_ops. */
+void socks_helper_gone(struct apps *all, const struct helper *h, bool has_begun);
 /** Is what came with event *ev* a socket's? Then the next socks_bury() looks after it. */
 bool socks_event(const struct epoll_event *ev);
 /** Is it about a carried stream? Then it is done. */

@@ -63,7 +63,7 @@ do_add(struct san_engine *e, void *arg)
 	struct san_core_stream_conf conf = {
 		.qp = {.sq_depth = SQ_DEPTH, .rq_depth = RQ_DEPTH},
 		.is_sock = true,
-		.user = s->uid,
+		.user = s->owner,
 	};
 	int rc;
 

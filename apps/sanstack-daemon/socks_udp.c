@@ -292,16 +292,56 @@ socks_udp_rename(struct sock_entry *s, const struct helper_facts *facts, struct 
 	return rc;
 }
 
-/* Of the port's groups a user may be in a quarter. */
-static bool
-may_join(const struct app_port *port, uid_t owner)
+/* Its place among the groups of *s*; beyond the last one: it is not there. */
+static uint32_t
+place_of(const struct sock_entry *s, const uint8_t group[16])
 {
-	uint32_t i, nb = 0;
+	uint32_t i;
 
-	for (i = 0; i < port->max_socks; i++)
+	for (i = 0; i < s->nb_groups && memcmp(s->groups[i], group, 16) != 0; i++)
+		;
+	return i;
+}
+
+static void
+note_group(struct sock_entry *s, const uint8_t group[16], bool leaves)
+{
+	uint32_t i = place_of(s, group);
+
+	if (leaves && i < s->nb_groups)
+		memcpy(s->groups[i], s->groups[--s->nb_groups], 16);
+	else if (!leaves && i == s->nb_groups && i < SAN_SOCK_GROUPS)
+		memcpy(s->groups[s->nb_groups++], group, 16);
+}
+
+/* Groups of *s* that no socket of the same user before it is in, and that are not *group*. */
+static uint32_t
+count_new(const struct app_port *port, const struct sock_entry *s, const uint8_t group[16])
+{
+	const struct sock_entry *o;
+	uint32_t i, nb = 0;
+	bool is_new;
+
+	for (i = 0; i < s->nb_groups; i++) {
+		is_new = memcmp(s->groups[i], group, 16) != 0;
+		for (o = port->socks; o != s && is_new; o++)
+			is_new = o->port == NULL || o->owner != s->owner ||
+				place_of(o, s->groups[i]) == o->nb_groups;
+		nb += is_new;
+	}
+	return nb;
+}
+
+/* Of the port's groups a user may be in a quarter, with as many sockets as it likes. */
+static bool
+may_join(const struct app_port *port, uid_t owner, const uint8_t group[16])
+{
+	uint32_t i, nb = 0, max = san_engine_conf_of(port->ctx->port)->core.inet.max_groups / 4;
+
+	for (i = 0; i < port->max_socks && nb < max; i++)
 		if (port->socks[i].port != NULL && port->socks[i].owner == owner)
-			nb += port->socks[i].nb_groups;
-	return nb < san_engine_conf_of(port->ctx->port)->core.inet.max_groups / 4;
+			nb += count_new(port, &port->socks[i], group);
+	return nb < max;
 }
 
 int
@@ -313,11 +353,13 @@ socks_udp_group(struct sock_entry *s, const struct shmq_req *req, struct shmq_re
 	int rc;
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
-	if (!leaves && !may_join(s->port, s->owner))
+	if (!leaves && !may_join(s->port, s->owner, group.b))
 		return socks_refuse(rep, -ENOBUFS, "its user's are in all groups that they may be");
 	rc = san_engine_call(socks_engine(s->port), leaves ? do_leave : do_join, &call);
+	if (!leaves && rc == -EADDRINUSE)
+		return 0; /* by another device of the kernel's */
 	if (rc == 0)
-		s->nb_groups += leaves ? -1u : 1u;
+		note_group(s, group.b, leaves);
 	if (rc == 0)
 		rc = san_engine_groups(s->port->ctx->port);
 	return rc == 0 ? 0 : socks_refuse(rep, rc, "the port can't be in that group");

@@ -142,12 +142,15 @@ shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from)
 		.msg_control = control.buf,
 		.msg_controllen = sizeof(control.buf),
 	};
+	bool is_reset = false;
 	ssize_t n;
 
 	*has_fds = false;
-	do
+	/* a peer that has left with answers unread makes an error, once, before its messages */
+	do {
 		n = recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+		is_reset = n < 0 && errno == ECONNRESET && !is_reset;
+	} while (n < 0 && (errno == EINTR || is_reset));
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
 	*has_fds = (m.msg_flags & MSG_CTRUNC) != 0;

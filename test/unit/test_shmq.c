@@ -177,6 +177,23 @@ shmq_peek__leaves_descriptors(void **state)
 	assert_int_equal(nb_fds(), before);
 }
 
+/* One that leaves an answer unread makes an error: its messages are there all the same. */
+static void
+shmq_peek__peer_left(void **state)
+{
+	char in[SIZE] = "";
+	bool has_fds;
+
+	(void)state;
+	assert_int_equal(shmq_peek_init(ends[1]), 0);
+	assert_int_equal(shmq_send(ends[1], in, SIZE, -1, false), 0);
+	send_raw(SIZE, 1);
+	close(ends[0]);
+	ends[0] = open("/dev/null", O_RDWR); /* for the teardown */
+	assert_int_equal(shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
+	assert_true(has_fds);
+}
+
 /* Messages of no bytes are not the end; nothing comes after it. */
 static void
 shmq_hang_up__all_that_came(void **state)
@@ -281,6 +298,7 @@ UNIT_TEST(test_shmq)
 		TEST(shmq_recv__something_else),
 		TEST(shmq_recv_fds__all_of_them),
 		TEST(shmq_peek__leaves_descriptors),
+		TEST(shmq_peek__peer_left),
 		TEST(shmq_hang_up__all_that_came),
 		TEST(shmq_mem_create__sealed),
 		TEST(shmq_mem_check__of_others),
