@@ -613,9 +613,7 @@ app_answer(struct apps *all, struct app *a, int rc)
 	ans->rep.magic = SHMQ_MAGIC;
 	ans->rep.abi = SHMQ_ABI;
 	ans->rep.rc = rc;
-	/* one that asks without reading the answers is of no use */
-	a->over |= shmq_send(a->sock, &ans->rep, sizeof(ans->rep), ans->fd, false) != 0;
-	app_end_job(all, a);
+	app_send(all, a);
 }
 
 void

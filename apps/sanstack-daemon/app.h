@@ -61,6 +61,7 @@ struct app {
 	struct helper *asked;   /**< that it waits for; NULL: it waits for its memory */
 	bool is_told;           /**< its answer is an error, and the helper has not done yet */
 	bool is_answered;       /**< its helper is to answer it, or has */
+	bool is_unsent;         /**< its answer waits: too many descriptors are under way */
 	struct answer ans;      /**< as far as it is known */
 	struct app_mem growing; /**< a region that is being mapped */
 	struct shmq_req grows;  /**< the request for it */

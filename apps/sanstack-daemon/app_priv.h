@@ -29,6 +29,8 @@ void app_serve_passed(struct apps *all, struct app *a, const struct shmq_req *re
 int app_grow(struct app *a);
 /** The answer to its request; -EINPROGRESS: there is none yet. */
 void app_answer(struct apps *all, struct app *a, int rc);
+/** Send the answer that it has, now or as soon as its descriptor may be under way. */
+void app_send(struct apps *all, struct app *a);
 /** Its request is answered: the next one may come. */
 void app_end_job(struct apps *all, struct app *a);
 

@@ -21,6 +21,7 @@
 #include "engine_clock.h"
 #include "san_time.h"
 
+#define SEND_NS  (10 * SAN_NS_PER_S)  /* for an answer that can't be sent */
 #define PAUSE_NS (10 * SAN_NS_PER_MS) /* until a request that could not be fetched is tried again */
 
 /* Its end is always heard. */
@@ -43,8 +44,29 @@ app_end_job(struct apps *all, struct app *a)
 	a->ans.fd = -1;
 	a->job = 0;
 	a->asked = NULL;
-	a->is_told = a->is_answered = false;
+	a->is_told = a->is_answered = a->is_unsent = false;
 	set_paused(all, a, false);
+}
+
+/*
+ * Descriptors that are under way count for the daemon's user, in all of its programs. Too many of
+ * them are not this one's fault.
+ */
+void
+app_send(struct apps *all, struct app *a)
+{
+	const struct answer *ans = &a->ans;
+	int rc = shmq_send(a->sock, &ans->rep, sizeof(ans->rep), ans->fd, false);
+
+	if (rc != -ETOOMANYREFS) {
+		a->over |= rc != 0; /* one that asks without reading the answers is of no use */
+		app_end_job(all, a);
+		return;
+	}
+	if (!a->is_unsent)
+		a->job_ns = san_engine_clock_monotonic();
+	a->is_unsent = true;
+	set_paused(all, a, true);
 }
 
 static int
@@ -70,7 +92,7 @@ app_next(struct apps *all, struct app *a, struct shmq_req *req)
 	bool has_fds;
 	int rc;
 
-	if (a->job != 0)
+	if (a->job != 0 || a->is_unsent)
 		return -EBUSY;
 	rc = shmq_peek(a->sock, req, sizeof(*req), &has_fds, &a->said);
 	if (has_fds) /* the first word has none */
@@ -232,6 +254,14 @@ look_at(struct apps *all, struct app *a, uint64_t now_ns)
 {
 	if (!a->is_paused || a->over)
 		return SAN_TIME_NEVER;
+	if (a->is_unsent && now_ns - a->job_ns < SEND_NS) {
+		app_send(all, a);
+		return now_ns + PAUSE_NS;
+	}
+	if (a->is_unsent) {
+		a->over = true;
+		return SAN_TIME_NEVER;
+	}
 	if (a->job == 0) { /* it could not be fetched */
 		if (now_ns - a->job_ns < PAUSE_NS)
 			return a->job_ns + PAUSE_NS;
@@ -283,7 +313,7 @@ apps_are_waiting(const struct apps *all)
 	const struct app *a;
 
 	LIST_FOREACH(a, &all->list, link)
-		if (a->job != 0 && !a->over)
+		if ((a->job != 0 || a->is_unsent) && !a->over)
 			return true;
 	return false;
 }

@@ -35,11 +35,12 @@ struct logging_place {
 bool logging_may(struct logging_place *place, uid_t uid);
 
 /** A message that a program of *uid* causes; by the main thread only. (SYS-9) */
-#define LOG_OF(uid, level, ...)                              \
-	do {                                                 \
-		static struct logging_place place_;          \
-		if (logging_may(&place_, (uid)))             \
-			SAN_LOG(DRIVER, level, __VA_ARGS__); \
+#define LOG_OF(uid, level, ...)                                                             \
+	do {                                                                                \
+		static struct logging_place place_;                                         \
+		uint32_t type_ = (uint32_t)san_log_type[SAN_LOG_DRIVER];                    \
+		if (rte_log_can_log(type_, RTE_LOG_##level) && logging_may(&place_, (uid))) \
+			SAN_LOG(DRIVER, level, __VA_ARGS__);                                \
 	} while (0)
 
 /** Before EAL starts, whose messages go there, too. 0 or -ENOMEM. */
