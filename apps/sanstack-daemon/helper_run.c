@@ -30,7 +30,9 @@
 #define PUMP_MAX   32   /* datagrams of one socket before the next one's turn */
 #define VERIFY_MS  1000 /* between looks at the names of carried sockets */
 #define OPTIONS    3    /* of a carried socket that are turned on */
-#define BIND_TRIES 100  /* of a port that another socket gets first */
+#define SEND_TRIES 100
+#define SEND_MS    10  /* until an answer is sent again */
+#define BIND_TRIES 100 /* of a port that another socket gets first */
 
 /** A UDP socket that is carried. */
 struct carried {
@@ -58,8 +60,12 @@ static struct {
 static void
 answer(struct helper_msg *m, int fd)
 {
-	int rc = shmq_send(us.control, m, sizeof(*m), fd, true);
+	int i, rc = shmq_send(us.control, m, sizeof(*m), fd, true);
 
+	for (i = 0; i < SEND_TRIES && rc == -ETOOMANYREFS; i++) {
+		poll(NULL, 0, SEND_MS);
+		rc = shmq_send(us.control, m, sizeof(*m), fd, true);
+	}
 	if (rc != 0 && fd >= 0) {
 		snprintf(m->why, sizeof(m->why), "can't be passed on: %s", strerror(-rc));
 		rc = shmq_send(us.control, m, sizeof(*m), -1, true);
