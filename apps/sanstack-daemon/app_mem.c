@@ -5,7 +5,7 @@
  *
  * To map a region of 4 GiB takes a second, and to free it half of one, in which nobody else would
  * be served. So page tables come and go in steps of STEP bytes; and the last close(), which frees
- * the memory, is a helper's.
+ * the memory, is another process's (helpers_close()).
  */
 
 #include <errno.h>

@@ -366,7 +366,7 @@ hear_data(const struct helper *h)
 
 /* Events that name one may be under way before. */
 static void
-bury(void)
+reap(void)
 {
 	struct helper *h, *next;
 
@@ -397,7 +397,7 @@ helpers_serve(void)
 		else
 			hear_control(h);
 	}
-	bury();
+	reap();
 }
 
 bool
@@ -513,6 +513,6 @@ helpers_step(uint64_t now_ns)
 		waits |= !STAILQ_EMPTY(&h->outgoing);
 		log_late(h, now_ns);
 	}
-	bury();
+	reap();
 	return waits ? now_ns + AGAIN_NS : SAN_TIME_NEVER;
 }

@@ -168,7 +168,7 @@ turn_options_on(struct carried *c)
 	}
 }
 
-/* Of some it is readable for ever, for nothing: errors that nobody asked for, an end. */
+/* Edges only: a socket with an error that nobody takes, or with an end, stays readable. */
 static int
 watch(int fd)
 {
@@ -224,6 +224,7 @@ carry(struct helper_msg *m)
 		restore(m->handle);
 	return rc;
 }
+
 /* The address of *m*, with a port that is free: what bind() names the program cannot give back. */
 static int
 bind_once(const struct helper_msg *m)

@@ -133,7 +133,7 @@ write_line(void *cookie, const char *text, size_t len)
 
 /* ---- each user's share ---- */
 
-/* Its own; or that of whoever has logged nothing there for longest. */
+/* Its own; or that of the user whose last message there is the oldest. */
 static struct logging_share *
 share_of(struct logging_place *place, uid_t uid)
 {
@@ -170,7 +170,7 @@ logging_may(struct logging_place *place, uid_t uid)
 	}
 	s->nb--;
 	if (s->nb_lost != 0)
-		SAN_LOG(DRIVER, NOTICE, "uid=%u: %u messages like the next one are left out", uid,
+		SAN_LOG(DRIVER, NOTICE, "uid=%u: %u messages like the next one were left out", uid,
 			s->nb_lost);
 	s->nb_lost = 0;
 	return true;

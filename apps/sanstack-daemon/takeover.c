@@ -280,8 +280,8 @@ is_of_our_namespaces(pid_t pid)
 }
 
 /*
- * Who can speak for the first process of our PID namespace has CAP_SYS_ADMIN there: root of this
- * host, and not of a container. Without that it must be the user that we are, where we are.
+ * A process that can speak for the first one of our PID namespace has CAP_SYS_ADMIN there: it is
+ * root of this host, and not of a container. Any other one must be of our user and namespaces.
  */
 static bool
 may_take(const struct app *a)
