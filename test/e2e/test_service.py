@@ -63,6 +63,16 @@ class Manager:
         return said
 
 
+def wait_title(daemon, nb):
+    """Until the process's title says how many applications there are."""
+    want = f'sanstack-daemon: serving {nb} applications on {daemon.path}'
+
+    def title():
+        with open(f'/proc/{daemon.process.pid}/cmdline', encoding='utf-8') as f:
+            return f.read()
+    until_true(title, lambda: title().startswith(want))
+
+
 def told(work):
     """READY, STATUS, RELOADING and STOPPING, each when it is true; and the process's title."""
     manager = Manager(work)
@@ -71,9 +81,7 @@ def told(work):
     s = dial(daemon)
     check(ask(s, request(HELLO))[0] == 0, 'hello')
     manager.wait(f'STATUS=serving 1 applications on {daemon.path}')
-    with open(f'/proc/{daemon.process.pid}/cmdline', encoding='utf-8') as f:
-        title = f.read()
-    check(title.startswith(f'sanstack-daemon: serving 1 applications on {daemon.path}'), title)
+    wait_title(daemon, 1)
     s.close()
     manager.wait('STATUS=serving 0')
     daemon.process.signal('HUP')
