@@ -98,7 +98,7 @@ struct apps {
 
 /** Without ports. */
 void apps_init(struct apps *all, const struct conf *conf);
-/** 0 or -errno with a text in rtsan_error(); then *ctx* stays the caller's. */
+/** Its device is open. 0 or -errno with a text in rtsan_error(); then *ctx* stays the caller's. */
 int apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dpdk_ctx *ctx);
 /** Without applications; ports are closed before. */
 void apps_fini(struct apps *all);

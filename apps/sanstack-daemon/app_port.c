@@ -9,39 +9,32 @@
 
 int
 app_port_init(struct app_port *port, const char *name, const struct conf *conf,
-	      const struct rtsan_caps *caps)
-{
-	memset(port, 0, sizeof(*port));
-	port->name = name;
-	port->conf = conf;
-	port->caps = *caps;
-	port->lcore_qps = port->caps.max_qps / port->caps.nb_lcores;
-	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
-	port->cqs = calloc(port->caps.max_cqs, sizeof(*port->cqs));
-	port->mrs = calloc(port->caps.max_mrs, sizeof(*port->mrs));
-	port->requests = calloc(port->caps.max_qps, sizeof(*port->requests));
-	LIST_INIT(&port->listeners);
-	if (port->qps != NULL && port->cqs != NULL && port->mrs != NULL && port->requests != NULL)
-		return 0;
-	app_port_fini(port);
-	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
-}
-
-int
-app_port_join(struct app_port *port, struct dpdk_ctx *ctx)
+	      struct dpdk_ctx *ctx)
 {
 	uint32_t max_conns = san_engine_conf_of(ctx->port)->core.pdl.max_conns;
 
+	rtsan_provider_dpdk.ops->query(ctx, &port->caps);
 	port->ctx = ctx;
+	port->name = name;
+	port->conf = conf;
+	port->lcore_qps = port->caps.max_qps / port->caps.nb_lcores;
 	port->max_conns = max_conns * port->caps.nb_lcores;
 	port->slot_mask = san_pdl_slot_mask(max_conns);
 	port->yields = san_engine_yields(ctx->port);
 	port->sleeps = san_engine_sleeps(ctx->port);
 	port->max_socks = san_engine_max_socks(ctx->port);
 	port->nb_bells = port->lcore_qps + port->max_socks;
-	if (port->socks == NULL)
-		port->socks = calloc(RTE_MAX(port->max_socks, 1u), sizeof(*port->socks));
-	return port->socks != NULL ? 0 : -ENOMEM;
+	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
+	port->cqs = calloc(port->caps.max_cqs, sizeof(*port->cqs));
+	port->mrs = calloc(port->caps.max_mrs, sizeof(*port->mrs));
+	port->requests = calloc(port->caps.max_qps, sizeof(*port->requests));
+	port->socks = calloc(RTE_MAX(port->max_socks, 1u), sizeof(*port->socks));
+	LIST_INIT(&port->listeners);
+	if (port->qps != NULL && port->cqs != NULL && port->mrs != NULL && port->requests != NULL &&
+	    port->socks != NULL)
+		return 0;
+	app_port_fini(port);
+	return rtsan_provider_host()->fail(-ENOMEM, "no memory for the tables of applications");
 }
 
 void
@@ -52,6 +45,7 @@ app_port_fini(struct app_port *port)
 	free(port->cqs);
 	free(port->mrs);
 	free(port->requests);
+	port->max_socks = 0;
 }
 
 uint16_t

@@ -59,10 +59,11 @@ struct app_request {
 
 struct app_port {
 	const char *name;
-	uint16_t index;       /**< among the daemon's */
-	struct dpdk_ctx *ctx; /**< NULL: parked */
-	struct san_mem *mem;  /**< where its state lies; NULL: nobody can take it over */
-	int mem_fd;           /**< of *mem*; or -1 */
+	uint16_t index;            /**< among the daemon's */
+	struct dpdk_ctx *ctx;      /**< NULL: parked, and its device is not open */
+	struct rte_ether_addr mac; /**< while it is parked: that peers know it by */
+	struct san_mem *mem;       /**< where its state lies; NULL: nobody can take it over */
+	int mem_fd;                /**< of *mem*; or -1 */
 	const struct conf *conf;
 	struct rtsan_caps caps;
 	uint32_t lcore_qps;
@@ -89,11 +90,12 @@ struct app_port {
 	uint16_t last_id;           /**< that was given away: they take turns, with what rests */
 };
 
-/** 0 or -errno with a text in rtsan_error(). *name* and *conf* stay the caller's. */
+/**
+ * Its device is open. *port* is zeros, but for what says where its state lies; *name* and *conf*
+ * stay the caller's. 0 or -ENOMEM with a text in rtsan_error().
+ */
 int app_port_init(struct app_port *port, const char *name, const struct conf *conf,
-		  const struct rtsan_caps *caps);
-/** It is open; or it is again, after it was parked. -ENOMEM. */
-int app_port_join(struct app_port *port, struct dpdk_ctx *ctx);
+		  struct dpdk_ctx *ctx);
 /** Without applications. */
 void app_port_fini(struct app_port *port);
 

@@ -17,6 +17,8 @@ typedef int app_serve_fn(struct app_port *port, struct app *a, const struct shmq
 app_serve_fn app_conn_listen, app_conn_unlisten, app_conn_connect, app_conn_accept,
 	app_conn_reject, app_conn_disconnect;
 
+/** Whose socket it is, as the kernel says; it has said nothing. NULL: no memory. */
+struct app *app_add(struct apps *all, int sock);
 /** *rc*, with a text. */
 int app_refuse(struct answer *ans, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

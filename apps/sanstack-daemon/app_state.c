@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Structures go as they are, with places of descriptors instead of descriptors and numbers of
- * applications instead of pointers to them. Pointers into memory that both daemons map, the
- * engine's and the applications', stay what they are.
+ * DESIGN NOTES
+ *
+ * Records of fixed size, without pointers: places in memory are offsets from where such memory may
+ * lie, descriptors are places among those that come with the state, an application is its port and
+ * number. What the kernel says of an application, and what can be counted, is not in them.
+ *
+ * Everything is checked as if a peer had sent it, with one exception: the memory of the engines,
+ * which has pointers in it. Whoever could change that is the user that we are, with no more rights.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "app_priv.h"
 #include "app_state.h"
+#include "ports.h"
+#include "san_seq.h"
 
 #define NO_PORT UINT16_MAX
 
@@ -23,6 +33,13 @@ enum saved_kind {
 	SAVED_REQUEST,
 };
 
+struct saved_mem {
+	uint64_t at; /**< from PORTS_SHARE_FROM on */
+	uint64_t bytes, offset, populated;
+	int32_t fd;
+	uint32_t is_theirs;
+};
+
 /** Before each thing that an application holds. */
 struct saved {
 	uint32_t kind; /**< enum saved_kind */
@@ -31,18 +48,66 @@ struct saved {
 	uint32_t pad;
 };
 
+struct saved_qp {
+	uint64_t stream_bytes;
+	struct saved_mem mem;
+	uint32_t qpn, pad;
+};
+
+struct saved_cq {
+	uint64_t cq; /**< offset in the port's memory */
+	struct saved_mem mem;
+	int32_t wake_sock, pad;
+};
+
+struct saved_mr {
+	struct saved_mem mem;
+	uint32_t key, pad;
+};
+
+struct saved_listener {
+	uint64_t service;
+	uint32_t id, cookie;
+	uint32_t pkey, pad;
+};
+
+struct saved_request {
+	uint64_t request;
+};
+
 struct saved_port {
-	char name[SAN_ENGINE_NAME];
-	uintptr_t at;
-	size_t max;
-	int fd;
-	struct rtsan_caps caps;
+	uint64_t at; /**< from PORTS_STATE_FROM on */
+	uint64_t bytes;
+	int32_t fd;
 	uint32_t next_listener;
-	bool used[SAN_ENGINE_APPS];
-	uint16_t last_id;
+	uint32_t last_id, pad;
+};
+
+struct saved_app {
+	uint64_t hello_ns;
+	struct saved_mem ctl_mem;
+	uint32_t attached, id;
+	uint32_t ev_tail, ev_head; /**< san_spsc_prod */
+	int32_t sock, wake_sock;
+	int32_t wake_fds[SAN_ENGINE_LCORES];
+	uint32_t nb_late; /**< struct shmq_event that follow */
+	uint32_t port;    /**< or NO_PORT */
 };
 
 /* ---- save ---- */
+
+static struct saved_mem
+saved_mem(const struct app_mem *m, struct state *st)
+{
+	return (struct saved_mem){
+		.at = (uintptr_t)m->mem - PORTS_SHARE_FROM,
+		.bytes = m->bytes,
+		.offset = m->offset,
+		.populated = m->populated,
+		.fd = state_put_fd(st, m->fd),
+		.is_theirs = m->is_theirs,
+	};
+}
 
 static void
 save_thing(struct state *st, enum saved_kind kind, uint32_t index, const struct app *a,
@@ -55,26 +120,88 @@ save_thing(struct state *st, enum saved_kind kind, uint32_t index, const struct 
 }
 
 static void
-save_queues(const struct app_port *port, struct state *st)
+save_cqs(const struct app_port *port, struct state *st)
 {
-	struct app_qp qp;
-	struct app_cq cq;
+	const struct app_cq *cq;
 	uint32_t i;
 
 	for (i = 0; i < port->caps.max_cqs; i++) {
-		cq = port->cqs[i];
-		if (cq.app == NULL)
+		struct saved_cq s;
+
+		cq = &port->cqs[i];
+		if (cq->app == NULL)
 			continue;
-		cq.mem.fd = state_put_fd(st, cq.mem.fd);
-		cq.wake_sock = state_put_fd(st, cq.wake_sock);
-		save_thing(st, SAVED_CQ, i, cq.app, &cq, sizeof(cq));
+		s = (struct saved_cq){
+			.cq = (uintptr_t)cq->cq - (uintptr_t)port->mem,
+			.mem = saved_mem(&cq->mem, st),
+			.wake_sock = state_put_fd(st, cq->wake_sock),
+		};
+		save_thing(st, SAVED_CQ, i, cq->app, &s, sizeof(s));
+	}
+}
+
+static void
+save_qps(const struct app_port *port, struct state *st)
+{
+	const struct app_qp *qp;
+	uint32_t i;
+
+	for (i = 0; i < port->caps.max_qps; i++) {
+		struct saved_qp s;
+
+		qp = &port->qps[i];
+		if (qp->app == NULL)
+			continue;
+		s = (struct saved_qp){
+			.qpn = qp->qpn,
+			.stream_bytes = qp->stream_bytes,
+			.mem = saved_mem(&qp->mem, st),
+		};
+		save_thing(st, SAVED_QP, i, qp->app, &s, sizeof(s));
+	}
+}
+
+static void
+save_mrs(const struct app_port *port, struct state *st)
+{
+	const struct app_mr *mr;
+	uint32_t i;
+
+	for (i = 0; i < port->caps.max_mrs; i++) {
+		struct saved_mr s;
+
+		mr = &port->mrs[i];
+		if (mr->app == NULL)
+			continue;
+		s = (struct saved_mr){.key = mr->key, .mem = saved_mem(&mr->mem, st)};
+		save_thing(st, SAVED_MR, i, mr->app, &s, sizeof(s));
+	}
+}
+
+static void
+save_conns(const struct app_port *port, struct state *st)
+{
+	const struct app_request *r;
+	const struct app_listener *l;
+	uint32_t i;
+
+	LIST_FOREACH(l, &port->listeners, link) {
+		const struct saved_listener s = {
+			.id = l->id,
+			.cookie = l->cookie,
+			.service = l->service,
+			.pkey = l->pkey,
+		};
+
+		save_thing(st, SAVED_LISTENER, 0, l->app, &s, sizeof(s));
 	}
 	for (i = 0; i < port->caps.max_qps; i++) {
-		qp = port->qps[i];
-		if (qp.app == NULL)
-			continue;
-		qp.mem.fd = state_put_fd(st, qp.mem.fd);
-		save_thing(st, SAVED_QP, i, qp.app, &qp, sizeof(qp));
+		struct saved_request s;
+
+		r = &port->requests[i];
+		s = (struct saved_request){.request = r->request};
+		if (r->app != NULL)
+			save_thing(st, SAVED_REQUEST, i, r->app, &s, sizeof(s));
 	}
 }
 
@@ -82,61 +209,50 @@ static void
 save_things(const struct app_port *port, struct state *st)
 {
 	const struct saved end = {.kind = SAVED_END};
-	const struct app_request *r;
-	const struct app_listener *l;
-	struct app_mr mr;
-	uint32_t i;
 
-	save_queues(port, st);
-	for (i = 0; i < port->caps.max_mrs; i++) {
-		mr = port->mrs[i];
-		if (mr.app == NULL)
-			continue;
-		mr.mem.fd = state_put_fd(st, mr.mem.fd);
-		save_thing(st, SAVED_MR, i, mr.app, &mr, sizeof(mr));
-	}
-	LIST_FOREACH(l, &port->listeners, link)
-		save_thing(st, SAVED_LISTENER, 0, l->app, l, sizeof(*l));
-	for (i = 0; i < port->caps.max_qps; i++) {
-		r = &port->requests[i];
-		if (r->app != NULL)
-			save_thing(st, SAVED_REQUEST, i, r->app, r, sizeof(*r));
-	}
+	save_cqs(port, st);
+	save_qps(port, st);
+	save_mrs(port, st);
+	save_conns(port, st);
 	state_put(st, &end, sizeof(end));
 }
 
 static void
 save_port(const struct app_port *port, struct state *st)
 {
-	struct saved_port s = {
-		.at = (uintptr_t)port->mem,
-		.max = san_mem_max(port->mem),
+	const struct saved_port s = {
+		.at = (uintptr_t)port->mem - PORTS_STATE_FROM,
+		.bytes = san_mem_max(port->mem),
 		.fd = state_put_fd(st, port->mem_fd),
-		.caps = port->caps,
 		.next_listener = port->next_listener,
 		.last_id = port->last_id,
 	};
 
-	strcpy(s.name, port->name);
-	memcpy(s.used, port->used, sizeof(s.used));
 	state_put(st, &s, sizeof(s));
 }
 
 static void
 save_app(const struct app *a, struct state *st)
 {
-	uint16_t port = a->port != NULL ? a->port->index : NO_PORT;
 	const struct app_event *late;
-	struct app copy = *a;
+	struct saved_app s = {
+		.port = a->port != NULL ? a->port->index : NO_PORT,
+		.attached = a->attached,
+		.id = a->id,
+		.hello_ns = a->hello_ns,
+		.ev_tail = a->events.tail,
+		.ev_head = a->events.head_seen,
+		.sock = state_put_fd(st, a->sock),
+		.wake_sock = state_put_fd(st, a->wake_sock),
+		.nb_late = a->nb_late,
+	};
 	int i;
 
-	copy.sock = state_put_fd(st, a->sock);
-	copy.wake_sock = state_put_fd(st, a->wake_sock);
-	copy.ctl_mem.fd = a->ctl != NULL ? state_put_fd(st, a->ctl_mem.fd) : -1;
+	if (a->attached)
+		s.ctl_mem = saved_mem(&a->ctl_mem, st);
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
-		copy.wake_fds[i] = state_put_fd(st, a->wake_fds[i]);
-	state_put(st, &port, sizeof(port));
-	state_put(st, &copy, sizeof(copy));
+		s.wake_fds[i] = state_put_fd(st, a->wake_fds[i]);
+	state_put(st, &s, sizeof(s));
 	STAILQ_FOREACH(late, &a->late, link)
 		state_put(st, &late->ev, sizeof(late->ev));
 }
@@ -147,7 +263,6 @@ apps_save(const struct apps *all, struct state *st)
 	const struct app *a;
 	uint32_t i, nb = 0;
 
-	state_put(st, &all->nb_ports, sizeof(all->nb_ports));
 	for (i = 0; i < all->nb_ports; i++)
 		save_port(&all->ports[i], st);
 	LIST_FOREACH(a, &all->list, link)
@@ -162,86 +277,143 @@ apps_save(const struct apps *all, struct state *st)
 
 /* ---- load ---- */
 
-static int
-take_mem(struct app_mem *m, const struct app *a, struct state *st)
+/* Within *room* bytes, and of whole pages. */
+static bool
+is_place(uint64_t at, uint64_t bytes, uint64_t room)
 {
-	m->fd = state_get_fd(st, m->fd);
-	return st->failed ? -EPROTO : app_mem_take(m, app_port_guard_id(a->port, a->id));
+	return at <= room && bytes <= room - at && bytes != 0 &&
+		at % (uint64_t)sysconf(_SC_PAGESIZE) == 0;
+}
+
+/* As long as it is used; a file of ours cannot become shorter. */
+static bool
+has_bytes(int fd, uint64_t offset, uint64_t bytes)
+{
+	struct stat file;
+
+	return fd >= 0 && fstat(fd, &file) == 0 && offset <= (uint64_t)file.st_size &&
+		bytes <= (uint64_t)file.st_size - offset;
 }
 
 static int
-load_port(struct apps *all, struct state *st)
+load_mem(struct app_mem *m, const struct saved_mem *s, const struct app *a, struct state *st)
 {
-	struct app_port *port = &all->ports[all->nb_ports];
+	int rc;
+
+	*m = (struct app_mem){
+		.mem = (void *)(PORTS_SHARE_FROM + s->at),
+		.bytes = s->bytes,
+		.offset = s->offset,
+		.populated = s->populated,
+		.is_theirs = s->is_theirs != 0,
+	};
+	if (!is_place(s->at, s->bytes, PORTS_SHARE_BYTES) || s->populated > s->bytes) {
+		*m = (struct app_mem){.fd = -1};
+		return state_fail(st, "memory: where it lies");
+	}
+	m->fd = state_get_fd(st, s->fd);
+	rc = has_bytes(m->fd, m->offset, m->bytes) ? 0 : state_fail(st, "memory: its file");
+	if (rc == 0)
+		rc = app_mem_take(m, app_port_guard_id(a->port, a->id));
+	if (rc != 0) {
+		if (m->fd >= 0)
+			close(m->fd);
+		*m = (struct app_mem){.fd = -1};
+	}
+	return rc;
+}
+
+static int
+load_port(struct apps *all, uint32_t i, struct state *st)
+{
+	const char *name = all->conf->ports[i].name;
+	struct app_port *port = &all->ports[i];
 	struct saved_port s;
 	struct san_mem *mem;
 	int rc, fd;
 
 	state_get(st, &s, sizeof(s));
-	if (st->failed || all->nb_ports >= all->conf->nb_ports)
-		return -EPROTO;
 	fd = state_get_fd(st, s.fd);
-	rc = san_mem_open(fd, s.at, s.max, &mem);
-	if (rc != 0)
+	if (!is_place(s.at, s.bytes, PORTS_STATE_BYTES) || !has_bytes(fd, 0, s.bytes))
+		rc = state_fail(st, "port: its memory");
+	else
+		rc = san_mem_open(fd, PORTS_STATE_FROM + s.at, s.bytes, &mem);
+	if (rc != 0) {
+		if (fd >= 0)
+			close(fd);
 		return rc;
-	/* the names are those of our own file: it says the same, or we would not be here */
-	rc = app_port_init(port, all->conf->ports[all->nb_ports].name, all->conf, &s.caps);
-	if (rc != 0)
-		return rc;
-	port->mem = mem;
+	}
 	port->mem_fd = fd;
-	port->index = (uint16_t)all->nb_ports++;
+	rc = apps_add_port(all, name, mem, port->ctx);
 	port->next_listener = s.next_listener;
-	port->last_id = s.last_id;
-	memcpy(port->used, s.used, sizeof(port->used));
-	return 0;
+	port->last_id = (uint16_t)(s.last_id % SAN_ENGINE_APPS);
+	return rc;
 }
 
 static int
-load_late(struct app *a, struct state *st)
+load_late(struct app *a, uint32_t nb, struct state *st)
 {
 	struct app_event *late;
-	uint32_t i;
 
-	STAILQ_INIT(&a->late);
-	for (i = 0; i < a->nb_late; i++) {
+	for (; nb > 0 && !st->failed; nb--) {
 		late = malloc(sizeof(*late));
 		if (late == NULL)
 			return -ENOMEM;
 		state_get(st, &late->ev, sizeof(late->ev));
 		STAILQ_INSERT_TAIL(&a->late, late, link);
+		a->nb_late++;
 	}
 	return 0;
 }
 
 static int
+load_attached(struct apps *all, struct app *a, const struct saved_app *s, struct state *st)
+{
+	struct app_port *port = &all->ports[s->port < all->nb_ports ? s->port : 0];
+	uint32_t i;
+	int rc;
+
+	if (s->port >= all->nb_ports || s->id == 0 || s->id >= SAN_ENGINE_APPS || port->used[s->id])
+		return state_fail(st, "application: its number");
+	if (s->ctl_mem.bytes != shmq_ctl_bytes(port->caps.nb_lcores, port->nb_bells))
+		return state_fail(st, "application: its memory");
+	a->port = port;
+	a->id = (uint16_t)s->id;
+	rc = load_mem(&a->ctl_mem, &s->ctl_mem, a, st);
+	if (rc != 0)
+		return rc;
+	a->ctl = a->ctl_mem.mem;
+	a->attached = true;
+	all->nb_attached++;
+	port->nb_attached++;
+	port->used[a->id] = true;
+	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
+	a->events.tail = s->ev_tail;
+	a->events.head_seen = s->ev_head;
+	a->wake_sock = state_get_fd(st, s->wake_sock);
+	for (i = 0; i < SAN_ENGINE_LCORES; i++)
+		a->wake_fds[i] = state_get_fd(st, s->wake_fds[i]);
+	return load_late(a, s->nb_late, st);
+}
+
+static int
 load_app(struct apps *all, struct state *st)
 {
-	struct app *a = malloc(sizeof(*a));
-	uint16_t port;
-	int i, rc;
+	struct saved_app s;
+	struct app *a;
+	int sock;
 
-	if (a == NULL)
+	state_get(st, &s, sizeof(s));
+	sock = state_get_fd(st, s.sock);
+	if (sock < 0)
+		return state_fail(st, "application: its socket");
+	a = app_add(all, sock);
+	if (a == NULL) {
+		close(sock);
 		return -ENOMEM;
-	state_get(st, &port, sizeof(port));
-	state_get(st, a, sizeof(*a));
-	if (st->failed || (port != NO_PORT && port >= all->nb_ports)) {
-		free(a);
-		return -EPROTO;
 	}
-	a->port = port != NO_PORT ? &all->ports[port] : NULL;
-	a->is_paused = false;
-	a->sock = state_get_fd(st, a->sock);
-	a->wake_sock = state_get_fd(st, a->wake_sock);
-	for (i = 0; i < SAN_ENGINE_LCORES; i++)
-		a->wake_fds[i] = state_get_fd(st, a->wake_fds[i]);
-	rc = load_late(a, st);
-	LIST_INSERT_HEAD(&all->list, a, link);
-	all->nb++;
-	all->nb_attached += a->attached;
-	if (a->attached)
-		a->port->nb_attached++;
-	return rc == 0 && a->ctl != NULL ? take_mem(&a->ctl_mem, a, st) : rc;
+	a->hello_ns = s.hello_ns;
+	return s.attached != 0 ? load_attached(all, a, &s, st) : 0;
 }
 
 static struct app *
@@ -256,48 +428,125 @@ find_app(const struct apps *all, const struct app_port *port, uint32_t id)
 }
 
 static int
+load_qp(struct app_port *port, uint32_t index, struct app *a, struct state *st)
+{
+	struct saved_qp s;
+	struct app_qp *qp;
+	int rc;
+
+	state_get(st, &s, sizeof(s));
+	if (index >= port->caps.max_qps || SAN_QPN_INDEX(s.qpn) != index ||
+	    port->qps[index].app != NULL)
+		return state_fail(st, "queue pair: its number");
+	qp = &port->qps[index];
+	rc = load_mem(&qp->mem, &s.mem, a, st);
+	if (rc != 0)
+		return rc;
+	qp->app = a;
+	qp->qpn = s.qpn;
+	qp->stream_bytes = s.stream_bytes;
+	a->nb_qps++;
+	a->bytes += qp->mem.bytes + qp->stream_bytes;
+	return 0;
+}
+
+static int
+load_cq(struct app_port *port, uint32_t index, struct app *a, struct state *st)
+{
+	struct saved_cq s;
+	struct app_cq *cq;
+	int rc;
+
+	state_get(st, &s, sizeof(s));
+	if (index >= port->caps.max_cqs || port->cqs[index].app != NULL)
+		return state_fail(st, "completion queue: its number");
+	if (s.cq >= san_mem_max(port->mem) || s.cq % sizeof(uint64_t) != 0)
+		return state_fail(st, "completion queue: where it lies");
+	cq = &port->cqs[index];
+	rc = load_mem(&cq->mem, &s.mem, a, st);
+	if (rc != 0)
+		return rc;
+	cq->app = a;
+	cq->cq = (uint8_t *)port->mem + s.cq;
+	cq->wake_sock = state_get_fd(st, s.wake_sock);
+	a->nb_cqs++;
+	a->bytes += cq->mem.bytes;
+	return 0;
+}
+
+static int
+load_mr(struct app_port *port, uint32_t index, struct app *a, struct state *st)
+{
+	struct saved_mr s;
+	struct app_mr *mr;
+	int rc;
+
+	state_get(st, &s, sizeof(s));
+	if (index >= port->caps.max_mrs || (s.key & (port->caps.max_mrs - 1)) != index ||
+	    port->mrs[index].app != NULL)
+		return state_fail(st, "region: its number");
+	mr = &port->mrs[index];
+	rc = load_mem(&mr->mem, &s.mem, a, st);
+	if (rc != 0)
+		return rc;
+	mr->app = a;
+	mr->key = s.key;
+	a->nb_mrs++;
+	a->bytes += mr->mem.bytes;
+	return 0;
+}
+
+static int
 load_listener(struct app_port *port, struct app *a, struct state *st)
 {
+	struct saved_listener s;
 	struct app_listener *l = malloc(sizeof(*l));
 
 	if (l == NULL)
 		return -ENOMEM;
-	state_get(st, l, sizeof(*l));
-	l->app = a;
+	state_get(st, &s, sizeof(s));
+	*l = (struct app_listener){
+		.app = a,
+		.id = s.id,
+		.cookie = s.cookie,
+		.service = s.service,
+		.pkey = (uint16_t)s.pkey,
+	};
 	LIST_INSERT_HEAD(&port->listeners, l, link);
+	a->nb_listeners++;
+	return 0;
+}
+
+static int
+load_request(struct app_port *port, uint32_t index, struct app *a, struct state *st)
+{
+	struct saved_request s;
+	struct app_request *r;
+
+	state_get(st, &s, sizeof(s));
+	r = app_port_request(port, s.request);
+	if (index >= port->caps.max_qps || r != &port->requests[index] || r->app != NULL)
+		return state_fail(st, "connection request: its number");
+	*r = (struct app_request){.request = s.request, .app = a};
 	return 0;
 }
 
 static int
 load_thing(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
 {
-	struct app_request *r = &port->requests[s->index % port->caps.max_qps];
-	struct app_qp *qp = &port->qps[s->index % port->caps.max_qps];
-	struct app_cq *cq = &port->cqs[s->index % port->caps.max_cqs];
-	struct app_mr *mr = &port->mrs[s->index % port->caps.max_mrs];
-
 	switch (s->kind) {
 	case SAVED_QP:
-		state_get(st, qp, sizeof(*qp));
-		qp->app = a;
-		return take_mem(&qp->mem, a, st);
+		return load_qp(port, s->index, a, st);
 	case SAVED_CQ:
-		state_get(st, cq, sizeof(*cq));
-		cq->app = a;
-		cq->wake_sock = state_get_fd(st, cq->wake_sock);
-		return take_mem(&cq->mem, a, st);
+		return load_cq(port, s->index, a, st);
 	case SAVED_MR:
-		state_get(st, mr, sizeof(*mr));
-		mr->app = a;
-		return take_mem(&mr->mem, a, st);
+		return load_mr(port, s->index, a, st);
 	case SAVED_LISTENER:
 		return load_listener(port, a, st);
 	case SAVED_REQUEST:
-		state_get(st, r, sizeof(*r));
-		r->app = a;
-		return 0;
+		return load_request(port, s->index, a, st);
 	default:
-		return -EPROTO;
+		return state_fail(st, "a thing of unknown kind");
 	}
 }
 
@@ -313,19 +562,19 @@ load_things(const struct apps *all, struct app_port *port, struct state *st)
 		if (rc != 0 || st->failed || s.kind == SAVED_END)
 			return st->failed ? -EPROTO : rc;
 		a = find_app(all, port, s.app);
-		rc = a != NULL ? load_thing(port, &s, a, st) : -EPROTO;
+		rc = a != NULL ? load_thing(port, &s, a, st) :
+				 state_fail(st, "a thing of no application");
 	}
 }
 
 int
 apps_load_ports(struct apps *all, struct state *st)
 {
-	uint32_t nb_ports, i;
+	uint32_t i;
 	int rc = 0;
 
-	state_get(st, &nb_ports, sizeof(nb_ports));
-	for (i = 0; rc == 0 && i < nb_ports; i++)
-		rc = load_port(all, st);
+	for (i = 0; rc == 0 && i < all->conf->nb_ports; i++)
+		rc = load_port(all, i, st);
 	return rc;
 }
 
@@ -336,10 +585,12 @@ apps_load(struct apps *all, struct state *st)
 	int rc = 0;
 
 	state_get(st, &nb, sizeof(nb));
-	for (i = 0; rc == 0 && i < nb; i++)
+	for (i = 0; rc == 0 && !st->failed && i < nb; i++)
 		rc = load_app(all, st);
 	for (i = 0; rc == 0 && i < all->nb_ports; i++)
 		rc = load_things(all, &all->ports[i], st);
+	if (rc == 0 && state_left(st) != 0)
+		rc = state_fail(st, "more than there should be");
 	return st->failed ? -EPROTO : rc;
 }
 

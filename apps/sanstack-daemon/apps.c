@@ -34,14 +34,12 @@ int
 apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dpdk_ctx *ctx)
 {
 	struct app_port *port = &all->ports[all->nb_ports];
-	struct rtsan_caps caps;
-	int rc;
+	int rc = app_port_init(port, name, all->conf, ctx);
 
-	rtsan_provider_dpdk.ops->query(ctx, &caps);
-	rc = app_port_init(port, name, all->conf, &caps);
 	if (rc != 0)
 		return rc;
 	port->mem = mem;
+	port->epoll = all->epoll;
 	port->index = (uint16_t)all->nb_ports++;
 	return 0;
 }
@@ -109,24 +107,17 @@ has_room(const struct apps *all, uid_t owner)
 }
 
 struct app *
-app_create(struct apps *all, int sock, uint64_t now_ns)
+app_add(struct apps *all, int sock)
 {
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
-	struct app *a;
+	struct app *a = calloc(1, sizeof(*a));
 	int i;
 
+	if (a == NULL)
+		return NULL;
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	shmq_peek_init(sock);
-	a = has_room(all, users_owner(cred.uid)) ? calloc(1, sizeof(*a)) : NULL;
-	if (a == NULL) {
-		LOG_OF(users_owner(cred.uid), WARNING,
-		       "pid=%d uid=%u: connections=%u: one more is refused",
-		       (int)cred.pid, cred.uid, all->nb);
-		helpers_hang_up(sock);
-		return NULL;
-	}
-	a->hello_ns = now_ns + HELLO_NS;
 	a->sock = sock;
 	a->pid = cred.pid;
 	a->uid = cred.uid;
@@ -140,6 +131,26 @@ app_create(struct apps *all, int sock, uint64_t now_ns)
 	STAILQ_INIT(&a->late);
 	all->nb++;
 	LIST_INSERT_HEAD(&all->list, a, link);
+	return a;
+}
+
+struct app *
+app_create(struct apps *all, int sock, uint64_t now_ns)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	struct app *a;
+
+	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	a = has_room(all, users_owner(cred.uid)) ? app_add(all, sock) : NULL;
+	if (a == NULL) {
+		LOG_OF(users_owner(cred.uid), WARNING,
+		       "pid=%d uid=%u: connections=%u: one more is refused", (int)cred.pid,
+		       cred.uid, all->nb);
+		helpers_hang_up(sock);
+		return NULL;
+	}
+	a->hello_ns = now_ns + HELLO_NS;
 	return a;
 }
 

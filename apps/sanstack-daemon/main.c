@@ -204,15 +204,23 @@ make_ports(struct server *s)
 
 /* Until takeover_commit() they are another daemon's, which waits for us to fail. */
 static void
-take_ports(struct server *s)
+take_devices(struct server *s)
 {
-	struct app *a;
-
 	if (ports_start_eal(&s->conf, true) != 0 || ports_warm(&s->conf) != 0 ||
 	    takeover_receive(s) != 0)
 		die("%s", rtsan_error());
 	taking = s;
-	if (ports_probe(&s->conf) != 0 || ports_open(s) != 0)
+	if (ports_probe(&s->conf) != 0 || ports_open_devices(s) != 0)
+		die("%s", rtsan_error());
+}
+
+/* Without rights: what the other one gives us could be anything. */
+static void
+take_state(struct server *s)
+{
+	struct app *a;
+
+	if (takeover_load(s) != 0 || ports_resume(s) != 0)
 		die("%s", rtsan_error());
 	if (apps_attach(&s->all) != 0)
 		die("an application's queues can't be watched");
@@ -288,15 +296,17 @@ start(struct server *s)
 	apps_init(&s->all, &s->conf);
 	s->all.epoll = s->epoll;
 	if (s->takes_over && takeover_find(&s->conf))
-		take_ports(s);
+		take_devices(s);
 	else
 		make_ports(s);
 	logging_apply(&s->conf);
+	drop_rights(&s->conf, &user);
+	if (taking != NULL)
+		take_state(s);
 	if (server_watch(s, s->signals, &s->signals) != 0 ||
 	    server_watch(s, s->listener, &s->listener) != 0 ||
 	    server_watch(s, s->guard, &s->guard) != 0 || server_open_helpers(s) != 0)
 		die("epoll, or one more thread: %s", strerror(errno));
-	drop_rights(&s->conf, &user);
 	begin(s);
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
 	fflush(stdout);

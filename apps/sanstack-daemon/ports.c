@@ -13,16 +13,8 @@
 #include "san_log.h"
 #include "socks.h"
 
-/*
- * Places in the address space that nobody else uses: programs, their libraries and heaps lie
- * above or below, EAL's memory below. The first are for the state of ports, each with room for
- * more than it can need; the others for what applications share with us.
- */
-#define STATE_FROM  0x200000000000
-#define STATE_BYTES ((size_t)64 << 30)
-#define STATE_NB    256
-#define SHARE_FROM  0x300000000000
-#define SHARE_BYTES ((size_t)32 << 40)
+#define STATE_EACH ((size_t)64 << 30) /* of PORTS_STATE_BYTES */
+#define STATE_NB   (PORTS_STATE_BYTES / STATE_EACH)
 
 /** What EAL is told, in words. */
 struct eal_args {
@@ -124,63 +116,103 @@ static struct san_mem *
 new_state(int *fd)
 {
 	struct san_mem *mem = NULL;
-	uint32_t i, first = arc4random_uniform(STATE_NB);
+	uint32_t i, first = arc4random_uniform((uint32_t)STATE_NB);
 	int rc = -EEXIST;
 
 	for (i = 0; i < STATE_NB && rc == -EEXIST; i++)
-		rc = san_mem_create(STATE_FROM + (first + i) % STATE_NB * STATE_BYTES,
-				    STATE_BYTES, fd, &mem);
+		rc = san_mem_create(PORTS_STATE_FROM + (first + i) % STATE_NB * STATE_EACH,
+				    STATE_EACH, fd, &mem);
 	if (rc != 0)
 		SAN_LOG(DRIVER, WARNING, "state: %s; a new daemon can't take over", strerror(-rc));
 	return mem;
 }
 
+/* Which port an error is about. */
+static int
+fail_of(const struct conf_port *conf, int rc)
+{
+	char section[64], why[256];
+
+	conf_port_section(conf, section, sizeof(section));
+	snprintf(why, sizeof(why), "%s", rtsan_error());
+	return rtsan_provider_host()->fail(rc, "[%s] %s", section, why);
+}
+
+static int
+watch(struct server *s, const struct dpdk_ctx *ctx)
+{
+	return server_watch(s, san_engine_event_fd(ctx->port), &s->all) == 0 ?
+		0 :
+		rtsan_provider_host()->fail(-errno, "epoll: %s", strerror(errno));
+}
+
 static int
 open_port(struct server *s, uint32_t i)
 {
-	const struct rtsan_host *host = rtsan_provider_host();
 	const struct conf_port *conf = &s->conf.ports[i];
 	struct app_port *port = &s->all.ports[i];
-	int fd = port->mem_fd;
-	struct san_mem *mem = port->mem;
 	struct dpdk_ctx *ctx;
 	int rc;
 
-	if (i >= s->all.nb_ports) {
-		fd = -1;
-		mem = s->conf.takeover != 0 ? new_state(&fd) : NULL;
-	}
-	if (mem != NULL)
-		shmq_mem_place(SHARE_FROM, SHARE_BYTES);
-	rc = dpdk_ctx_open(conf->name, conf->words, conf->nb_words, mem, host, &ctx);
-	if (rc == 0 && i >= s->all.nb_ports)
-		rc = apps_add_port(&s->all, conf->name, mem, ctx);
-	if (rc != 0)
-		return rc;
-	port->mem_fd = fd;
-	port->epoll = s->epoll;
-	rc = app_port_join(port, ctx);
-	if (rc != 0)
-		return host->fail(rc, "no memory for the table of sockets");
-	return server_watch(s, san_engine_event_fd(ctx->port), &s->all) == 0 ?
-		0 :
-		host->fail(-errno, "epoll: %s", strerror(errno));
+	port->mem_fd = -1;
+	port->mem = s->conf.takeover != 0 ? new_state(&port->mem_fd) : NULL;
+	if (port->mem != NULL)
+		shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
+	rc = dpdk_ctx_open(conf->name, conf->words, conf->nb_words, port->mem,
+			   rtsan_provider_host(), &ctx);
+	if (rc == 0)
+		rc = apps_add_port(&s->all, conf->name, port->mem, ctx);
+	return rc == 0 ? watch(s, ctx) : rc;
 }
 
 int
 ports_open(struct server *s)
 {
-	char section[64], why[256];
 	uint32_t i;
 	int rc;
 
 	for (i = 0; i < s->conf.nb_ports; i++) {
 		rc = open_port(s, i);
-		if (rc == 0)
+		if (rc != 0)
+			return fail_of(&s->conf.ports[i], rc);
+	}
+	return 0;
+}
+
+int
+ports_open_devices(struct server *s)
+{
+	const struct conf_port *conf;
+	struct app_port *port;
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < s->conf.nb_ports; i++) {
+		conf = &s->conf.ports[i];
+		port = &s->all.ports[i];
+		if (port->ctx != NULL)
 			continue;
-		conf_port_section(&s->conf.ports[i], section, sizeof(section));
-		snprintf(why, sizeof(why), "%s", rtsan_error());
-		return rtsan_provider_host()->fail(rc, "[%s] %s", section, why);
+		rc = dpdk_ctx_open_device(conf->name, conf->words, conf->nb_words, &port->mac,
+					  rtsan_provider_host(), &port->ctx);
+		if (rc == 0)
+			rc = watch(s, port->ctx);
+		if (rc != 0)
+			return fail_of(conf, rc);
+	}
+	return 0;
+}
+
+int
+ports_resume(struct server *s)
+{
+	uint32_t i;
+	int rc;
+
+	shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
+	for (i = 0; i < s->all.nb_ports; i++) {
+		rc = dpdk_ctx_resume(s->all.ports[i].ctx, s->all.ports[i].mem);
+		if (rc != 0)
+			return fail_of(&s->conf.ports[i], rc);
 	}
 	return 0;
 }
@@ -211,14 +243,20 @@ ports_can_park(const struct server *s)
 void
 ports_park(struct server *s)
 {
+	struct app_port *port;
 	uint32_t i;
 
-	for (i = 0; i < s->all.nb_ports; i++) {
-		if (s->all.ports[i].ctx != NULL) {
-			socks_close(&s->all.ports[i]);
-			dpdk_ctx_park(s->all.ports[i].ctx);
-		}
-		s->all.ports[i].ctx = NULL;
+	for (i = 0; i < s->conf.nb_ports; i++) {
+		port = &s->all.ports[i];
+		if (port->ctx == NULL)
+			continue;
+		socks_close(port);
+		port->mac = san_engine_mac(port->ctx->port);
+		dpdk_ctx_park(port->ctx);
+		if (san_engine_is_shareable(port->ctx->port))
+			continue;
+		dpdk_ctx_close(port->ctx);
+		port->ctx = NULL;
 	}
 }
 

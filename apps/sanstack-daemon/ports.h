@@ -10,6 +10,16 @@
 
 #include "server.h"
 
+/*
+ * Places in the address space that nobody else uses: programs, their libraries and heaps lie
+ * above or below, EAL's memory below. The first are for the state of ports, each with room for
+ * more than it can need; the others for what applications share with us.
+ */
+#define PORTS_STATE_FROM  0x200000000000
+#define PORTS_STATE_BYTES ((size_t)16 << 40)
+#define PORTS_SHARE_FROM  0x300000000000
+#define PORTS_SHARE_BYTES ((size_t)32 << 40)
+
 /** *bare*: without devices, which another daemon has. 0, or see rtsan_error(). */
 int ports_start_eal(const struct conf *conf, bool bare);
 /**
@@ -19,11 +29,18 @@ int ports_start_eal(const struct conf *conf, bool bare);
 int ports_warm(const struct conf *conf);
 /** Devices that are not here yet. 0, or see rtsan_error(). */
 int ports_probe(const struct conf *conf);
-/** All of them, new or from what was parked; lcores wait. 0, or see rtsan_error(). */
+/** All of them, new; lcores wait. 0, or see rtsan_error(). */
 int ports_open(struct server *s);
+/** The devices of parked ports, as far as they are not open. 0, or see rtsan_error(). */
+int ports_open_devices(struct server *s);
+/** What was parked goes on, on open devices; lcores wait. 0, or see rtsan_error(). */
+int ports_resume(struct server *s);
 /** Their lcores begin. */
 int ports_begin(struct server *s);
-/** Those that are open stop, and lie in their memory; devices are free. */
+/**
+ * Those that are open stop, and lie in their memory; devices that another process could not open
+ * meanwhile are closed.
+ */
 void ports_park(struct server *s);
 /** Who had begun to go on with them is dead. */
 void ports_reclaim(struct server *s);

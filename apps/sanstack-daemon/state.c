@@ -19,6 +19,9 @@ struct state_msg {
 	uint32_t pad;
 };
 
+#define BYTES_MAX ((uint64_t)1 << 30)
+#define FDS_MAX   (1u << 20) /* the kernel lets no process have more, but if told so */
+
 /* ---- put ---- */
 
 static bool
@@ -73,7 +76,7 @@ void
 state_get(struct state *st, void *p, size_t len)
 {
 	if (len > st->len - st->at) {
-		st->failed = true;
+		state_fail(st, "too short");
 		st->at = st->len;
 		memset(p, 0, len);
 		return;
@@ -89,13 +92,28 @@ state_get_fd(struct state *st, int place)
 
 	if (place < 0)
 		return -1;
-	if ((uint32_t)place >= st->nb_fds) {
-		st->failed = true;
+	fd = (uint32_t)place < st->nb_fds ? st->fds[place] : -1;
+	if (fd < 0) {
+		state_fail(st, "a descriptor that did not come, or came once");
 		return -1;
 	}
-	fd = st->fds[place];
 	st->fds[place] = -1;
 	return fd;
+}
+
+size_t
+state_left(const struct state *st)
+{
+	return st->len - st->at;
+}
+
+int
+state_fail(struct state *st, const char *why)
+{
+	if (!st->failed)
+		st->why = why;
+	st->failed = true;
+	return -EPROTO;
 }
 
 /* ---- over a socket ---- */
@@ -211,11 +229,15 @@ state_recv(struct state *st, int sock)
 	rc = shmq_recv(sock, &msg, sizeof(msg), &fd, true);
 	if (rc != 0)
 		return rc;
-	st->len = st->room = msg.len;
-	st->fds_room = msg.nb_fds;
-	st->data = malloc(msg.len + 1);
-	st->fds = malloc(((size_t)msg.nb_fds + 1) * sizeof(int));
-	rc = st->data != NULL && st->fds != NULL ? read_file(st, fd) : -ENOMEM;
+	if (fd < 0 || msg.len > BYTES_MAX || msg.nb_fds > FDS_MAX) {
+		rc = -EPROTO;
+	} else {
+		st->len = st->room = msg.len;
+		st->fds_room = msg.nb_fds;
+		st->data = malloc(msg.len + 1);
+		st->fds = malloc(((size_t)msg.nb_fds + 1) * sizeof(int));
+		rc = st->data != NULL && st->fds != NULL ? read_file(st, fd) : -ENOMEM;
+	}
 	if (fd >= 0)
 		close(fd);
 	while (rc == 0 && st->nb_fds < msg.nb_fds)

@@ -4,9 +4,8 @@
 
 /**
  * @file
- * What one daemon tells the one that takes over: bytes and descriptors, in the order in which
- * they were put. Both were built from the same headers (takeover.h), so structures go as they
- * are; pointers of the old process mean nothing in the new one. (SYS-2)
+ * What one daemon gives the one that takes over: bytes and descriptors, in the order in which
+ * they were put. Who gets them trusts neither. (SYS-2, SYS-8)
  */
 
 #include <stdbool.h>
@@ -19,7 +18,8 @@ struct state {
 	size_t at; /**< what is got next */
 	int *fds;
 	uint32_t nb_fds, fds_room;
-	bool failed; /**< no memory; or got more than was put */
+	bool failed;     /**< no memory; or what was got is not as it should be */
+	const char *why; /**< what was wrong with it first; or NULL */
 };
 
 void state_put(struct state *st, const void *p, size_t len);
@@ -30,10 +30,14 @@ int state_put_fd(struct state *st, int fd);
 void state_get(struct state *st, void *p, size_t len);
 /** The descriptor of a place, the caller's from now on; -1 for -1. */
 int state_get_fd(struct state *st, int place);
+/** Bytes that were not got yet. */
+size_t state_left(const struct state *st);
+/** What was got is not as it should be: *why*, a literal. -EPROTO. */
+int state_fail(struct state *st, const char *why);
 
 /** Over a SEQPACKET socket. 0, -ENOMEM, or -errno. */
 int state_send(const struct state *st, int sock);
-/** Waits. 0, -ENOTCONN: the other end has closed, -EPROTO. */
+/** Waits. 0, -ENOTCONN: the other end has closed, -EPROTO; state_free() in either case. */
 int state_recv(struct state *st, int sock);
 /** Descriptors that were received and not got are closed; what was put stays open. */
 void state_free(struct state *st, bool received);

@@ -30,13 +30,17 @@
 #define LEAVE_TRIES 5 /* of WAIT_S, until one that failed has left */
 #define FIRST_PID   1
 
-/** First of the state. */
+/**
+ * What a new daemon needs to open the ports' devices. All the rest comes behind it, and is not
+ * looked at before rights are dropped.
+ */
 struct given {
 	uint64_t parked_ns; /**< CLOCK_MONOTONIC: applications wait since then */
 	int32_t pid;
 	int32_t listener; /**< place of the descriptor */
 	/** Likewise; nobody else can have their UDP ports in between. */
 	int32_t guards[SAN_ENGINE_GUARDS];
+	struct rte_ether_addr macs[CONF_PORTS_MAX];
 };
 
 /* ---- both ---- */
@@ -139,8 +143,24 @@ ask(int sock, const struct shmq_req *req)
 					   rc != 0 ? strerror(-rc) : rep.text);
 }
 
+/* The next part of what the other one gives. */
 static int
-load(struct server *s, struct state *st)
+receive(struct server *s, struct state *st, int (*load)(struct server *s, struct state *st))
+{
+	int rc = state_recv(st, s->other);
+	const char *why;
+
+	if (rc == 0)
+		rc = load(s, st);
+	why = st->why;
+	state_free(st, true);
+	return rc == 0 ? 0 :
+			 rtsan_provider_host()->fail(rc, "its state: %s",
+						     why != NULL ? why : strerror(-rc));
+}
+
+static int
+load_given(struct server *s, struct state *st)
 {
 	struct given given;
 	uint32_t i;
@@ -148,15 +168,26 @@ load(struct server *s, struct state *st)
 
 	state_get(st, &given, sizeof(given));
 	s->listener = state_get_fd(st, given.listener);
+	if (s->listener < 0)
+		return state_fail(st, "no socket to listen on");
 	for (i = 0; i < SAN_ENGINE_GUARDS; i++) {
 		fd = state_get_fd(st, given.guards[i]);
 		rc = fd >= 0 ? san_engine_guard_adopt(fd) : 0;
 		if (rc != 0)
 			return rc;
 	}
+	for (i = 0; i < s->conf.nb_ports; i++)
+		s->all.ports[i].mac = given.macs[i];
 	s->parked_ns = given.parked_ns;
 	s->other_pid = given.pid;
-	rc = apps_load_ports(&s->all, st);
+	return st->failed ? -EPROTO : 0;
+}
+
+static int
+load_apps(struct server *s, struct state *st)
+{
+	int rc = apps_load_ports(&s->all, st);
+
 	if (rc == 0 && shmq_guard_init(apps_ranges(&s->all), &s->guard) != 0)
 		rc = -errno;
 	return rc == 0 ? apps_load(&s->all, st) : rc;
@@ -213,12 +244,15 @@ takeover_receive(struct server *s)
 		rc = ask(s->other, &req);
 	if (rc != 0)
 		return rc;
-	rc = state_recv(&st, s->other);
-	if (rc == 0)
-		rc = load(s, &st);
-	state_free(&st, true);
-	return rc == 0 ? 0 :
-			 rtsan_provider_host()->fail(rc, "its state: %s", strerror(-rc));
+	return receive(s, &st, load_given);
+}
+
+int
+takeover_load(struct server *s)
+{
+	struct state st;
+
+	return receive(s, &st, load_apps);
 }
 
 int
@@ -321,23 +355,46 @@ reply(int sock, int rc, const char *why, bool wait)
 	return shmq_send(sock, &rep, sizeof(rep), -1, wait);
 }
 
-/* 0: the new one has all, and this one must not touch anything any more. */
 static int
-hand_over(const struct server *s, int sock, uint64_t parked_ns)
+send_given(const struct server *s, int sock, uint64_t parked_ns)
 {
 	struct given given = {.parked_ns = parked_ns, .pid = getpid()};
 	struct state st = {.failed = false};
-	int rc, fd, guards[SAN_ENGINE_GUARDS];
+	int rc, guards[SAN_ENGINE_GUARDS];
 	uint32_t i, nb = san_engine_guards(guards);
-	struct shmq_req req;
 
 	given.listener = state_put_fd(&st, s->listener);
 	for (i = 0; i < SAN_ENGINE_GUARDS; i++)
 		given.guards[i] = state_put_fd(&st, i < nb ? guards[i] : -1);
+	for (i = 0; i < s->conf.nb_ports; i++)
+		given.macs[i] = s->all.ports[i].mac;
 	state_put(&st, &given, sizeof(given));
+	rc = state_send(&st, sock);
+	state_free(&st, false);
+	return rc;
+}
+
+static int
+send_apps(const struct server *s, int sock)
+{
+	struct state st = {.failed = false};
+	int rc;
+
 	apps_save(&s->all, &st);
 	rc = state_send(&st, sock);
 	state_free(&st, false);
+	return rc;
+}
+
+/* 0: the new one has all, and this one must not touch anything any more. */
+static int
+hand_over(const struct server *s, int sock, uint64_t parked_ns)
+{
+	int fd, rc = send_given(s, sock, parked_ns);
+	struct shmq_req req;
+
+	if (rc == 0)
+		rc = send_apps(s, sock);
 	if (rc == 0)
 		rc = shmq_recv(sock, &req, sizeof(req), &fd, true);
 	if (rc == 0 && fd >= 0)
@@ -374,7 +431,9 @@ open_again(struct server *s)
 	int rc = ports_probe(&s->conf);
 
 	if (rc == 0)
-		rc = ports_open(s);
+		rc = ports_open_devices(s);
+	if (rc == 0)
+		rc = ports_resume(s);
 	if (rc == 0)
 		rc = apps_attach(&s->all);
 	return rc;

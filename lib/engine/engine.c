@@ -218,7 +218,7 @@ forget_process(struct san_engine *e)
 	for (i = 0; i < e->conf.ulp.max_qps; i++)
 		if (e->qps[i].fault != NULL)
 			e->qps[i].fault = "something wrong, before the daemon was restarted";
-	e->dozes = e->capturing = false;
+	e->dozes = false;
 	e->impair_tx = e->impair_rx = (struct san_engine_impair){0};
 	e->bells = NULL;
 	e->calls = NULL;
@@ -245,6 +245,7 @@ san_engine_create(struct san_engine_port *p, uint32_t id, struct san_engine **ou
 	e->has_queue = id < p->nb_queues;
 	e->rx_burst = e->tx_burst = ENGINE_BURST;
 	e->is_alone = p->conf.nb_lcores == 1;
+	e->capturing = p->capture != NULL;
 	e->port = p;
 	e->port_id = p->id;
 	e->epoll = e->wake_fd = -1;

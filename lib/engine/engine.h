@@ -56,6 +56,8 @@ struct san_engine_conf {
 	uint32_t pool_size;                 /**< mbufs; see san_engine_pool_min() */
 	bool own_lcore;                     /**< runs on *lcores*, else the caller polls */
 	bool waits;                         /**< ... but not before san_engine_start() */
+	bool resumes;                       /**< the device only, for san_engine_resume() */
+	struct rte_ether_addr mac;          /**< that peers know the port by; zeros: none yet */
 	uint32_t nb_lcores;                 /**< 1 if the caller polls */
 	uint32_t lcores[SAN_ENGINE_LCORES]; /**< of EAL */
 	uint8_t idle;                       /**< enum san_engine_idle_policy */
@@ -73,9 +75,8 @@ void san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns);
 uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
 
 /**
- * Take the port, make the cores, start the lcores. If conf->core.mem holds a port that was
- * parked, that goes on; of *conf* only what belongs to the process and to the device counts then.
- * Of several processes one can; for the others it is -EBUSY. -EOWNERDEAD: it died at that.
+ * Open the port, make the cores, start the lcores. With conf->resumes only the port is opened:
+ * this may need rights that the rest does not.
  *
  * @param why
  *   What is wrong, on error.
@@ -85,13 +86,25 @@ uint32_t san_engine_pool_min(const struct san_engine_conf *conf);
 int san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
 		    const char **why);
 /**
+ * Go on with what was parked in *mem*, on a port without cores: opened with conf->resumes, or
+ * parked by this process. Of its configuration only what belongs to the process and to the device
+ * counts. After an error the port is as before.
+ *
+ * @return
+ *   0, -EINVAL, -ENOMEM; -EBUSY: another process goes on with it; -EOWNERDEAD: it died at that.
+ */
+int san_engine_resume(struct san_engine_port *p, struct san_mem *mem, const char **why);
+/**
  * The memory that san_engine_open() with *conf* will take is touched, which without hugepages takes
  * some 50 ms: for who has little time then.
  */
 void san_engine_warm(const struct san_engine_conf *conf);
 /** Lcores that were told to wait begin. 0, -EINVAL, -EBUSY; then close or park it. */
 int san_engine_start(struct san_engine_port *p, const char **why);
-/** Tell peers of connections still open, stop, release everything; the port is closed. */
+/**
+ * Tell peers of connections still open, stop, release everything; the port is closed. One that is
+ * parked goes without a word.
+ */
 void san_engine_close(struct san_engine_port *p);
 
 /**
@@ -106,12 +119,17 @@ uint32_t san_engine_guards(int fds[SAN_ENGINE_GUARDS]);
 /** Have *fd*, from another process's san_engine_guards(). 0: the engine's now; -EINVAL, -ENOSPC. */
 int san_engine_guard_adopt(int fd);
 /**
- * Live restart: stop, say nothing to anybody, close the port; connections, queue pairs and regions
- * lie in conf.core.mem. san_engine_open() with the same memory, there or in another process, goes
- * on with them, when all that applications share is mapped where it was. Who attached is there, but
- * is not looked at before san_engine_app_add(); and nobody is woken before he is watched for.
+ * Live restart: stop, and say nothing to anybody. Connections, queue pairs and regions lie in
+ * conf.core.mem; the port stays open, without cores. san_engine_resume() with the same memory, here
+ * or in another process, goes on with them, when all that applications share is mapped where it
+ * was. Who attached is there, but is not looked at before san_engine_app_add(); and nobody is woken
+ * before he is watched for.
  */
 void san_engine_park(struct san_engine_port *p);
+/** Can another process have the port's device while this one has it? */
+bool san_engine_is_shareable(const struct san_engine_port *p);
+/** The port's MAC address. Any thread. */
+struct rte_ether_addr san_engine_mac(const struct san_engine_port *p);
 /** Who wanted to go on with what is parked in *mem* is dead: another one may. */
 void san_engine_reclaim(struct san_mem *mem);
 

@@ -148,7 +148,7 @@ make_pool(const struct san_engine_port *p)
 	uint32_t frame = p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 
 	snprintf(name, sizeof(name), "san_cap_%u", p->id);
-	return rte_pktmbuf_pool_create(name, CAPTURE_POOL * RTE_MAX(p->nb_engines, 1u), 0, 0,
+	return rte_pktmbuf_pool_create(name, CAPTURE_POOL * p->conf.nb_lcores, 0, 0,
 				       (uint16_t)rte_pcapng_mbuf_size(frame), SOCKET_ID_ANY);
 }
 

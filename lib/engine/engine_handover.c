@@ -77,8 +77,11 @@ san_engine_lanes_destroy(struct san_engine_port *p)
 
 	for (from = 0; from < SAN_ENGINE_LCORES; from++) {
 		free_lane(p->tx_lanes[from]);
-		for (to = 0; to < SAN_ENGINE_LCORES; to++)
+		p->tx_lanes[from] = NULL;
+		for (to = 0; to < SAN_ENGINE_LCORES; to++) {
 			free_lane(p->rx_lanes[from][to].ring);
+			p->rx_lanes[from][to].ring = NULL;
+		}
 	}
 }
 

@@ -40,13 +40,10 @@ san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
 static int
 make_engines(struct san_engine_port *p, const char **why)
 {
-	const struct san_tl_conf *tl = &p->conf.core.tl;
 	uint32_t i;
 	int rc;
 
 	atomic_store(&p->image->state, SAN_IMAGE_IN_USE);
-	if (!p->resumes)
-		san_tl_lend_init(&p->image->lend, tl->budget_bytes, p->conf.nb_lcores);
 	for (i = 0; i < p->conf.nb_lcores; i++) {
 		rc = san_engine_create(p, i, &p->engines[i], why);
 		if (rc != 0)
@@ -126,25 +123,12 @@ san_engine_reclaim(struct san_mem *mem)
 	atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_PARKED);
 }
 
-/* New, or that of a port that was parked. */
+/* Of a port that was never open. */
 static int
 make_image(struct san_engine_port *p, const char **why)
 {
 	struct san_mem *mem = p->conf.core.mem;
 
-	p->image = mem != NULL ? san_mem_root(mem) : NULL;
-	p->resumes = p->image != NULL;
-	*why = "parked with another number of lcores";
-	if (p->resumes && p->image->nb_engines != p->conf.nb_lcores)
-		return -EINVAL;
-	*why = "parked with room for other numbers of connections, queues or regions";
-	if (p->resumes && !has_room_of(p->image->engines[0], &p->conf.core))
-		return -EINVAL;
-	*why = "no such worker lcore, or it is busy";
-	if (!has_lcores(&p->conf))
-		return -EINVAL;
-	if (p->resumes)
-		return claim(p->image, why);
 	*why = "no memory";
 	p->image = san_mem_aligned(mem, sizeof(*p->image));
 	if (p->image == NULL)
@@ -153,24 +137,57 @@ make_image(struct san_engine_port *p, const char **why)
 		san_mem_set_root(mem, p->image);
 	p->image->nb_engines = p->conf.nb_lcores;
 	san_engine_clock_init(&p->image->clock);
+	san_tl_lend_init(&p->image->lend, p->conf.core.tl.budget_bytes, p->conf.nb_lcores);
+	return 0;
+}
+
+/* That of a port that was parked. */
+static int
+find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
+{
+	struct san_engine_image *image = san_mem_root(mem);
+	int rc;
+
+	*why = "nothing is parked there";
+	if (image == NULL)
+		return -EINVAL;
+	*why = "parked with another number of lcores";
+	if (image->nb_engines != p->conf.nb_lcores)
+		return -EINVAL;
+	*why = "parked with room for other numbers of connections, queues or regions";
+	if (!has_room_of(image->engines[0], &p->conf.core))
+		return -EINVAL;
+	rc = claim(image, why);
+	if (rc != 0)
+		return rc;
+	p->image = image;
+	p->conf.core.mem = mem;
 	return 0;
 }
 
 static int
-build(struct san_engine_port *p, const char **why)
+open_device(struct san_engine_port *p, const char **why)
 {
-	int rc;
-
 	p->idle = san_engine_idle_choose(p->conf.idle);
 	p->sleeps = p->idle == SAN_IDLE_SLEEP || p->idle == SAN_IDLE_INTERRUPT;
 	*why = "no descriptor for events";
 	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (p->event_fd < 0)
-		return -errno;
-	rc = san_engine_port_open(p, why);
+	return p->event_fd >= 0 ? san_engine_port_open(p, why) : -errno;
+}
+
+/* The image is there. */
+static int
+begin(struct san_engine_port *p, const char **why)
+{
+	int rc;
+
+	atomic_store(&p->stop, false);
+	rc = make_engines(p, why);
+	if (rc == 0 && p->conf.own_lcore && !p->conf.waits)
+		rc = san_engine_start(p, why);
 	if (rc == 0)
-		rc = make_engines(p, why);
-	return rc == 0 && p->conf.own_lcore && !p->conf.waits ? san_engine_start(p, why) : rc;
+		san_engine_telemetry_add(p);
+	return rc;
 }
 
 int
@@ -187,28 +204,44 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 	*why = "pool is smaller than what the queues and the reorder engine may hold";
 	if (conf->pool_size < san_engine_pool_min(conf))
 		return -EINVAL;
+	*why = "no such worker lcore, or it is busy";
+	if (!has_lcores(conf))
+		return -EINVAL;
 	*why = "no memory";
 	p = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*p), RTE_CACHE_LINE_SIZE));
 	if (p == NULL)
 		return -ENOMEM;
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
+	p->resumes = conf->resumes;
+	if (p->resumes)
+		p->conf.core.mem = NULL; /* see san_engine_resume() */
 	p->event_fd = p->mac_fd = -1;
-	rc = make_image(p, why);
+	rc = open_device(p, why);
+	if (rc == 0 && !conf->resumes) {
+		rc = make_image(p, why);
+		if (rc == 0)
+			rc = begin(p, why);
+	}
 	if (rc != 0) {
-		free(p);
+		san_engine_close(p);
 		return rc;
 	}
-	rc = build(p, why);
-	if (rc != 0 && p->resumes)
-		san_engine_park(p);
-	else if (rc != 0)
-		san_engine_close(p);
-	if (rc != 0)
-		return rc;
-	san_engine_telemetry_add(p);
 	*out = p;
 	return 0;
+}
+
+int
+san_engine_resume(struct san_engine_port *p, struct san_mem *mem, const char **why)
+{
+	int rc = find_image(p, mem, why);
+
+	if (rc != 0)
+		return rc;
+	rc = begin(p, why);
+	if (rc != 0)
+		san_engine_park(p);
+	return rc;
 }
 
 /* ---- close ---- */
@@ -272,18 +305,6 @@ san_engine_halt(struct san_engine_port *p)
 	san_engine_port_shut(p);
 }
 
-/* The engines have ended. */
-static void
-release(struct san_engine_port *p, bool parks)
-{
-	san_engine_lanes_destroy(p);
-	san_engine_port_close(p);
-	if (p->event_fd >= 0)
-		close(p->event_fd);
-	san_engine_kernel_unguard(p, parks);
-	free(p);
-}
-
 void
 san_engine_close(struct san_engine_port *p)
 {
@@ -291,15 +312,22 @@ san_engine_close(struct san_engine_port *p)
 	uint32_t i;
 
 	stop_lcores(p);
-	say_farewell(p);
+	if (p->nb_engines != 0)
+		say_farewell(p);
 	san_engine_capture(p, NULL);
 	san_engine_trace_save();
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_destroy(p->engines[i]);
-	if (mem != NULL)
+	if (p->image != NULL && mem != NULL)
 		san_mem_set_root(mem, NULL);
 	san_mem_end(mem, p->image);
-	release(p, false);
+	san_engine_lanes_destroy(p);
+	san_engine_port_close(p);
+	if (p->event_fd >= 0)
+		close(p->event_fd);
+	/* what goes on with it elsewhere needs its guard */
+	san_engine_kernel_unguard(p, p->resumes);
+	free(p);
 }
 
 void
@@ -312,8 +340,13 @@ san_engine_park(struct san_engine_port *p)
 	san_engine_trace_save();
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_rest(p->engines[i]);
-	atomic_store(&p->image->state, SAN_IMAGE_PARKED);
-	release(p, true);
+	p->nb_engines = 0;
+	san_engine_lanes_destroy(p);
+	if (p->image != NULL)
+		atomic_store(&p->image->state, SAN_IMAGE_PARKED);
+	p->image = NULL;
+	p->conf.core.mem = NULL;
+	p->resumes = true;
 }
 
 /* ---- small things ---- */
@@ -373,6 +406,12 @@ san_engine_event_arm(struct san_engine_port *p)
 
 	eventfd_read(p->event_fd, &n); /* it does not block */
 	atomic_store(&p->event_armed, true);
+}
+
+bool
+san_engine_is_shareable(const struct san_engine_port *p)
+{
+	return strcmp(p->driver, "net_af_packet") == 0;
 }
 
 bool

@@ -311,7 +311,7 @@ start_device(struct san_engine_port *p, const struct rte_eth_dev_info *info)
 static int
 start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
 {
-	struct rte_ether_addr mac, before;
+	struct rte_ether_addr mac;
 	int rc;
 
 	*why = is_memif(p) ? "the port does not start; is the other side there first?" :
@@ -327,11 +327,10 @@ start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char
 	rc = rte_eth_macaddr_get(p->id, &mac);
 	if (rc != 0)
 		return rc;
-	/* peers know it by the one that it had, should the device have drawn a new one */
-	before = p->resumes ? p->image->engines[0]->conf.inet.mac : mac;
-	if (!rte_is_same_ether_addr(&mac, &before) &&
-	    rte_eth_dev_default_mac_addr_set(p->id, &before) == 0)
-		mac = before;
+	/* the device may have drawn a new one */
+	if (!rte_is_zero_ether_addr(&p->conf.mac) && !rte_is_same_ether_addr(&mac, &p->conf.mac) &&
+	    rte_eth_dev_default_mac_addr_set(p->id, &p->conf.mac) == 0)
+		mac = p->conf.mac;
 	san_engine_mac_set(p, &mac);
 	san_engine_mac_watch(p);
 	return 0;

@@ -83,8 +83,8 @@ struct san_engine_port {
 	struct san_engine_gate gate;
 	struct san_engine_memif memif;
 	struct san_engine_conf conf;
-	struct san_engine_image *image;
-	bool resumes; /**< the image was there: a port that was parked goes on */
+	struct san_engine_image *image; /**< NULL: it has no cores */
+	bool resumes;                   /**< what was parked goes on with it, or is to */
 	struct rte_mempool *pool;
 	struct san_engine_capture *capture;
 	_Atomic bool stop;
@@ -250,8 +250,7 @@ void san_engine_sock_wake(struct san_engine *e);
 
 /* ---- engine_mac.c ---- */
 
-/** The port's MAC address. */
-struct rte_ether_addr san_engine_mac(const struct san_engine_port *p);
+/** See san_engine_mac(). */
 void san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac);
 /** Follow it where the kernel may change it, until it is no longer watched. */
 void san_engine_mac_watch(struct san_engine_port *p);

@@ -20,9 +20,9 @@ from asleep import wait_asleep
 from daemon import DAEMON, IP, PINGPONG, Attached, Daemon, alone, connected
 from e2e import (BUILD, IS_CHECK, PATIENCE, SANITIZE, SLOW, Process, Server, Tests, Veth, check,
                  load, need_namespaces, until_true)
-from test_daemon import HELLO, REP, ask, dial, request
+from test_daemon import ABI, HELLO, MAGIC, REP, ask, dial, request
 from test_ports import NAMES, Two
-from test_service import NOBODY, AsNobody, Manager, check_threads
+from test_service import NOBODY, AsNobody, Manager, check_threads, wait_title
 
 PROGRAM = os.path.join(BUILD, 'test/e2e/takeover')
 TAKEOVER = 256
@@ -370,20 +370,18 @@ def new_one_killed(work):
     link.stop()
 
 
-def can_not_open(work):
+def can_not_open(work, kind, changes):
     """A new one that can't have the port says why, and the old one goes on; a good one follows."""
-    link = Attached(work)
+    link = kind(work)
     server = Server(link)
     client = start_load(link, MODES[0])
     daemon = link.daemons['client']
-    cases = [
-        ([('net_memif0,role=client', 'net_nonsense0,role=client')], 'net_nonsense0'),
-        ([('-m 256', '-m 20')], 'memory'),
-    ]
-    for i, (changes, text) in enumerate(cases):
-        new = next_one(daemon, conf_with(daemon, f'bad{i}.conf', *changes))
+    for i, (change, text) in enumerate(changes):
+        new = next_one(daemon, conf_with(daemon, f'bad{i}.conf', change),
+                       link.end('client').get('wrap', ()))
         check(new.wait() == 1 and text in new.err(), new.tail())
         print(f'# {new.err().strip().splitlines()[-1]}', flush=True)
+        until_true(daemon.process.tail, lambda: 'we go on' in daemon.process.err())
         check(daemon.process.is_alive(), daemon.process.tail())
         must_move(link.daemons['server'], client, server.process)
     link.daemons['client'] = takeover(daemon)
@@ -486,6 +484,66 @@ def false_daemon(work):
     daemon.stop()
 
 
+GIVEN = '<Qii16i48s'    # takeover.c: struct given, without another port's guards
+STATE = '<QII'
+
+
+def send_state(sock, data, fds=()):
+    """As state.c sends it."""
+    memory = os.memfd_create('state')
+    os.write(memory, data)
+    socket.send_fds(sock, [struct.pack(STATE, len(data), len(fds), 0)], [memory])
+    os.close(memory)
+    if fds:
+        socket.send_fds(sock, [b'\0'], fds)
+
+
+def has_rights(process):
+    with open(f'/proc/{process.pid}/status', encoding='ascii') as f:
+        return int(re.search(r'CapPrm:\t(\w+)', f.read())[1], 16) != 0
+
+
+def lying_daemon(work):
+    """A daemon gives what no daemon would. The new one has no rights any more when it looks at what
+    applications hold; it names what is wrong, and ends."""
+    daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
+    path = work.path('lying.sock')
+    conf = conf_with(daemon, 'lying.conf', (daemon.path, path))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen()
+    listener.settimeout(PATIENCE)
+    memory = os.memfd_create('memory')
+    os.truncate(memory, 1 << 36)
+    port = struct.pack('<QQiIII', 0, 1 << 36, 0, 1, 0, 0)
+    cases = [
+        (None, [], 'no socket to listen on'),
+        (b'', [], 'too short'),
+        (b'\xff' * 4000, [], 'port: its memory'),
+        (b'A' * 4000, [memory], 'a descriptor that did not come'),
+        (struct.pack('<QQiIII', 0, 1 << 37, 0, 1, 0, 0), [memory], 'port: its memory'),
+        (port, [memory], 'too short'),
+        (port + struct.pack('<I', 9) + b'\xff' * 900, [memory], 'application: its socket'),
+        (port + struct.pack('<I', 0) + b'\7' * 900, [memory], 'a thing of no application'),
+        (port + bytes(20), [memory], 'nothing is parked there'),
+        (port + bytes(21), [memory], 'more than there should be'),
+    ]
+    for data, fds, text in cases:
+        new = next_one(daemon, conf)
+        listener.accept()[0].close()       # it looks first whether anybody is there
+        with listener.accept()[0] as s:
+            s.recv(1000)
+            s.send(struct.pack('<II', MAGIC, ABI).ljust(REP, b'\0'))
+            place = 0 if data is not None else -1
+            send_state(s, struct.pack(GIVEN, 0, 1, place, *[-1] * 16, bytes(48)),
+                       [listener.fileno()])
+            if data is not None:
+                until_true('it reads with all its rights', lambda: not has_rights(new))
+                send_state(s, data, fds)
+            check(new.wait() == 1 and text in new.err(), f'{text}: {new.tail()}')
+    daemon.stop()
+
+
 def asked(daemon):
     """What a new daemon asks it, as it comes to somebody else."""
     path = daemon.work.path('false.sock')
@@ -560,10 +618,7 @@ def as_service(work):
             check_threads(daemon, NOBODY, '2')
             with open(path, encoding='utf-8') as f:
                 check(int(f.read()) == daemon.process.pid, 'the pidfile names another one')
-            with open(f'/proc/{daemon.process.pid}/cmdline', encoding='utf-8') as f:
-                title = f.read()
-            check(title.startswith(f'sanstack-daemon: serving 2 applications on {daemon.path}'),
-                  title)
+            wait_title(daemon, 2)
             manager.wait('READY=1')
             for p in pair:
                 check(p.is_alive(), p.tail())
@@ -620,10 +675,16 @@ def main():
             (tests.add_long, 'programs killed', killed_around),
             (tests.add_long, 'two ports', two_ports),
             (tests.add_long, 'the new one is killed', new_one_killed),
-            (tests.add, 'the new one can\'t open the port', can_not_open),
+            (tests.add, 'the new one can\'t open the port', functools.partial(
+                can_not_open, kind=Attached, changes=[
+                    (('net_memif0,role=client', 'net_nonsense0,role=client'), 'net_nonsense0'),
+                    (('-m 256', '-m 20'), 'memory')])),
+            (tests.add, 'the new one can\'t open the kernel\'s device', functools.partial(
+                can_not_open, kind=Kernel, changes=[(('-m 256', '-m 20'), 'memory')])),
             (tests.add, 'refused', refused),
             (tests.add, 'without rights', without_rights),
             (tests.add, 'a false daemon', false_daemon),
+            (tests.add, 'a daemon that lies', lying_daemon),
             (tests.add, 'with files of EAL', with_files),
             (tests.add_long, 'who asks and says no more', silent),
             (tests.add, 'nobody is there', nobody_there),

@@ -193,7 +193,6 @@ open_port(void)
 	apps_init(&all, &conf);
 	all.epoll = epoll_create1(EPOLL_CLOEXEC);
 	SAN_VERIFY(apps_add_port(&all, "0", NULL, ctx) == 0);
-	SAN_VERIFY(app_port_join(&all.ports[0], ctx) == 0);
 	port = &all.ports[0];
 	e = san_engine_at(ctx->port, 0);
 	/* it stands still unless we move it, and no clock of the machine ever catches up */

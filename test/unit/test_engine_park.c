@@ -60,13 +60,41 @@ attach(void)
 		assert_int_equal(san_engine_app_add(e, apps[i].id, USER, apps[i].bells, -1), 0);
 }
 
-/* The engine is left and taken up; applications attach again, all else is as it was. */
+/* The port as another process finds it: its device is new. */
+static void
+open_device(void)
+{
+	san_engine_close(port);
+	rte_eal_hotplug_remove("vdev", "net_ring0");
+	conf.resumes = true;
+	assert_int_equal(open_port(), 0);
+	conf.resumes = false;
+}
+
+static int
+resume(void)
+{
+	const char *why = "";
+	int rc = san_engine_resume(port, state_mem, &why);
+
+	e = port->engines[0];
+	return rc;
+}
+
+/*
+ * The engine is left and taken up, there or elsewhere; applications attach again, all else is as it
+ * was.
+ */
 static void
 park(void)
 {
+	static bool leaves;
+
 	san_engine_park(port);
-	rte_eal_hotplug_remove("vdev", "net_ring0");
-	assert_int_equal(open_port(), 0);
+	leaves = !leaves;
+	if (leaves)
+		open_device();
+	assert_int_equal(resume(), 0);
 	attach();
 }
 
@@ -143,8 +171,8 @@ san_engine_park__posted_meanwhile(void **state)
 	post_one(0);
 	san_engine_park(port);
 	post_one(1);
-	rte_eal_hotplug_remove("vdev", "net_ring0");
-	assert_int_equal(open_port(), 0);
+	open_device();
+	assert_int_equal(resume(), 0);
 	attach();
 	post_one(2);
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
@@ -152,34 +180,57 @@ san_engine_park__posted_meanwhile(void **state)
 	assert_int_equal(next_wc(&apps[0]).wr_id, 2);
 }
 
-/* It can't go on with fewer lcores or without a device: it stays parked, and can later. */
+/* It can't go on with fewer lcores or with nothing: it stays parked, and can later. */
 static void
-san_engine_park__what_fails(void **state)
+san_engine_resume__what_fails(void **state)
 {
-	struct san_engine_conf other;
+	struct san_engine_image *image = san_mem_root(state_mem);
 	const char *why = "";
 
 	(void)state;
 	post_one(0);
 	san_engine_park(port);
-	rte_eal_hotplug_remove("vdev", "net_ring0");
-	other = conf;
-	assert_int_equal(san_engine_open(&other, &port, &why), -ENODEV);
-	other.nb_lcores = 2;
-	other.own_lcore = true;
-	other.pool_size = san_engine_pool_min(&other);
-	assert_int_equal(san_engine_open(&other, &port, &why), -EINVAL);
+	image->nb_engines = 2;
+	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
 	assert_string_equal(why, "parked with another number of lcores");
-	assert_int_equal(open_port(), 0);
+	image->nb_engines = 1;
+	port->conf.core.pdl.max_conns *= 2;
+	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
+	assert_non_null(strstr(why, "other numbers of connections"));
+	port->conf.core.pdl.max_conns /= 2;
+	san_mem_set_root(state_mem, NULL);
+	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
+	assert_string_equal(why, "nothing is parked there");
+	san_mem_set_root(state_mem, image);
+	/* a value that the engine refuses, when half of it is there */
+	port->conf.impair_tx.drop = 2 * SAN_IMPAIR_ALWAYS;
+	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
+	port->conf.impair_tx.drop = conf.impair_tx.drop;
+	assert_int_equal(resume(), 0);
 	attach();
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
 
-static int
-open_anew(void)
+/* A device that can't be opened leaves what is parked as it is. */
+static void
+san_engine_open__parked(void **state)
 {
+	struct san_engine_conf other = conf;
+	const char *why = "";
+
+	(void)state;
+	post_one(0);
+	san_engine_park(port);
+	san_engine_close(port);
 	rte_eal_hotplug_remove("vdev", "net_ring0");
-	return open_port();
+	other.resumes = true;
+	assert_int_equal(san_engine_open(&other, &port, &why), -ENODEV);
+	conf.resumes = true;
+	assert_int_equal(open_port(), 0);
+	conf.resumes = false;
+	assert_int_equal(resume(), 0);
+	attach();
+	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
 
 /* One may go on; who died at that leaves it to another one, if he had not begun. */
@@ -194,14 +245,14 @@ san_engine_reclaim__one_at_a_time(void **state)
 	san_engine_reclaim(state_mem);
 	san_engine_park(port);
 	assert_int_equal(atomic_exchange(&image->state, SAN_IMAGE_CLAIMED), SAN_IMAGE_PARKED);
-	assert_int_not_equal(open_anew(), 0);
+	assert_int_equal(resume(), -EBUSY);
 	assert_int_equal(atomic_exchange(&image->state, SAN_IMAGE_IN_USE), SAN_IMAGE_CLAIMED);
-	assert_int_not_equal(open_anew(), 0);
+	assert_int_equal(resume(), -EOWNERDEAD);
 	san_engine_reclaim(state_mem);
-	assert_int_not_equal(open_anew(), 0);
+	assert_int_equal(resume(), -EOWNERDEAD);
 	atomic_store(&image->state, SAN_IMAGE_CLAIMED);
 	san_engine_reclaim(state_mem);
-	assert_int_equal(open_anew(), 0);
+	assert_int_equal(resume(), 0);
 	attach();
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
@@ -211,7 +262,8 @@ UNIT_TEST(test_engine_park)
 	const struct CMUnitTest tests[] = {
 		TEST(san_engine_park__in_the_middle),
 		TEST(san_engine_park__posted_meanwhile),
-		TEST(san_engine_park__what_fails),
+		TEST(san_engine_resume__what_fails),
+		TEST(san_engine_open__parked),
 		TEST(san_engine_reclaim__one_at_a_time),
 	};
 

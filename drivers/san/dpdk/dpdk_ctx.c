@@ -15,6 +15,7 @@
 #include <rte_lcore.h>
 
 #include "dpdk_priv.h"
+#include "engine_capture.h"
 
 static _Atomic bool claimed;
 static LIST_HEAD(, dpdk_ctx) opened = LIST_HEAD_INITIALIZER(opened);
@@ -94,13 +95,52 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 		return 0;
 	rc = san_engine_capture(ctx->port, conf->capture);
 	if (rc != 0) {
-		if (conf->engine.core.mem != NULL)
-			san_engine_park(ctx->port);
-		else
-			san_engine_close(ctx->port);
+		san_engine_close(ctx->port);
 		dpdk_eal_remove(dev);
 		return host->fail(rc, "capture=%s: %s", conf->capture, strerror(-rc));
 	}
+	return 0;
+}
+
+static void
+count_qps(struct dpdk_ctx *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < san_engine_count(ctx->port); i++)
+		ctx->nb_qps[i] = san_engine_nb_qps(san_engine_at(ctx->port, i));
+}
+
+static int
+open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
+	struct dpdk_ctx **out)
+{
+	struct dpdk_ctx *ctx = calloc(1, sizeof(*ctx));
+	const struct san_ulp_conf *ulp = &conf->engine.core.ulp;
+	int rc = ctx != NULL ? 0 : -ENOMEM;
+
+	snprintf(conf->engine.name, sizeof(conf->engine.name), "%s", name);
+	if (rc == 0)
+		rc = find_port(conf, host);
+	if (rc == 0)
+		rc = find_lcore(conf, host);
+	if (rc == 0)
+		rc = make_engine(conf, host, ctx);
+	if (rc != 0) {
+		free(ctx);
+		return rc;
+	}
+	ctx->host = host;
+	ctx->param = conf->param;
+	strcpy(ctx->capture, conf->capture);
+	ctx->nb_engines = conf->engine.nb_lcores;
+	ctx->qp_shift = ctx->nb_engines > 1 ? rte_log2_u32(ulp->max_qps) : SAN_QPN_INDEX_BITS;
+	ctx->max_qps = ctx->nb_engines * ulp->max_qps;
+	ctx->max_cqs = ulp->max_cqs;
+	ctx->max_mrs = ulp->max_mrs;
+	count_qps(ctx);
+	LIST_INSERT_HEAD(&opened, ctx, link);
+	*out = ctx;
 	return 0;
 }
 
@@ -109,43 +149,48 @@ dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem
 	      const struct rtsan_host *host, struct dpdk_ctx **out)
 {
 	struct dpdk_conf *conf = malloc(sizeof(*conf));
-	struct dpdk_ctx *ctx = calloc(1, sizeof(*ctx));
-	int rc = -ENOMEM;
-	uint32_t i;
+	int rc = conf != NULL ? dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
 
-	if (conf == NULL || ctx == NULL)
-		goto fail;
-	rc = dpdk_conf_read(conf, words, nb_words, host);
-	snprintf(conf->engine.name, sizeof(conf->engine.name), "%s", name);
-	conf->engine.core.mem = mem;
-	conf->engine.waits = mem != NULL;
-	if (rc == 0)
-		rc = find_port(conf, host);
-	if (rc == 0)
-		rc = find_lcore(conf, host);
-	if (rc == 0)
-		rc = make_engine(conf, host, ctx);
-	if (rc != 0)
-		goto fail;
-	ctx->host = host;
-	ctx->param = conf->param;
-	ctx->nb_engines = san_engine_count(ctx->port);
-	for (i = 0; i < ctx->nb_engines; i++)
-		ctx->nb_qps[i] = san_engine_nb_qps(san_engine_at(ctx->port, i));
-	ctx->qp_shift = ctx->nb_engines > 1 ? rte_log2_u32(conf->engine.core.ulp.max_qps) :
-					      SAN_QPN_INDEX_BITS;
-	ctx->max_qps = ctx->nb_engines * conf->engine.core.ulp.max_qps;
-	ctx->max_cqs = conf->engine.core.ulp.max_cqs;
-	ctx->max_mrs = conf->engine.core.ulp.max_mrs;
-	free(conf);
-	LIST_INSERT_HEAD(&opened, ctx, link);
-	*out = ctx;
-	return 0;
-
-fail:
-	free(ctx);
+	if (rc == 0) {
+		conf->engine.core.mem = mem;
+		conf->engine.waits = mem != NULL;
+		rc = open_as(conf, name, host, out);
+	}
 	free(conf);
 	return rc;
+}
+
+int
+dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
+		     const struct rte_ether_addr *mac, const struct rtsan_host *host,
+		     struct dpdk_ctx **out)
+{
+	struct dpdk_conf *conf = malloc(sizeof(*conf));
+	int rc = conf != NULL ? dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
+
+	if (rc == 0) {
+		conf->engine.resumes = conf->engine.waits = true;
+		conf->engine.mac = *mac;
+		rc = open_as(conf, name, host, out);
+	}
+	free(conf);
+	return rc;
+}
+
+int
+dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
+{
+	struct san_engine_capture_view view;
+	const char *why = "";
+	int rc = san_engine_resume(ctx->port, mem, &why);
+
+	if (rc != 0)
+		return ctx->host->fail(rc, "%s (%s)", why, strerror(-rc));
+	count_qps(ctx);
+	/* to park it has ended the capture */
+	if (ctx->capture[0] != '\0' && !san_engine_capture_show(ctx->port, &view))
+		san_engine_capture(ctx->port, ctx->capture);
+	return 0;
 }
 
 int
@@ -172,12 +217,7 @@ dpdk_ctx_start(struct dpdk_ctx *ctx)
 void
 dpdk_ctx_park(struct dpdk_ctx *ctx)
 {
-	struct rte_device *dev = dpdk_eal_device(san_engine_conf_of(ctx->port)->port_id);
-
-	LIST_REMOVE(ctx, link);
 	san_engine_park(ctx->port);
-	dpdk_eal_remove(dev);
-	free(ctx);
 }
 
 void

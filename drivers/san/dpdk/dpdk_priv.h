@@ -46,6 +46,7 @@ struct dpdk_ctx {
 	uint32_t qp_shift;    /**< of the index in a queue pair's number: its engine */
 	uint32_t next_engine; /**< where the next queue pair goes, if nothing else decides */
 	uint32_t nb_qps[SAN_ENGINE_LCORES];
+	char capture[DPDK_PATH_MAX]; /**< of the port arguments */
 	LIST_ENTRY(dpdk_ctx)
 	link;
 };
@@ -114,12 +115,21 @@ void dpdk_ctx_unclaim(void);
  */
 int dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
 		  const struct rtsan_host *host, struct dpdk_ctx **out);
+/**
+ * Likewise the device only, for a port that was parked; dpdk_ctx_resume() follows. *mac* is the one
+ * that peers know it by.
+ */
+int dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
+			 const struct rte_ether_addr *mac, const struct rtsan_host *host,
+			 struct dpdk_ctx **out);
+/** What was parked in *mem* goes on, with dpdk_ctx_start(). 0, or see san_engine_resume(). */
+int dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem);
 /** Before another process has given up the device: see san_engine_warm(). */
 int dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host);
 /** Of one with *mem*: lcores begin. */
 int dpdk_ctx_start(struct dpdk_ctx *ctx);
 void dpdk_ctx_close(struct dpdk_ctx *ctx);
-/** Live restart: it lies in its *mem* now, for dpdk_ctx_open(), here or in another process. */
+/** Live restart: it lies in its *mem* now, for dpdk_ctx_resume(), here or in another process. */
 void dpdk_ctx_park(struct dpdk_ctx *ctx);
 /** The process ends with contexts open. */
 void dpdk_ctx_halt(void);

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a new daemon gets from the one that it takes over from: that of a real daemon, with bytes of
+ * the input in it. Each three bytes of the input are a place and what stands there; the first byte
+ * says where it ends. Whatever it is, it is taken or refused, and nothing stays.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+
+#include "app_priv.h"
+#include "app_state.h"
+#include "ports.h"
+#include "san_assert.h"
+#include "shmq_guard.h"
+
+#define TEST_EAL_MB "128"
+#include "unit/test_eal.h"
+
+#define OWN_IP  "10.0.0.1"
+#define BYTES   ((size_t)64 << 10)
+#define STATE   ((size_t)64 << 20)
+#define NB_APPS 2
+
+static struct conf conf = {.nb_ports = 1, .ports = {{.name = "0"}}};
+static struct apps all;
+static struct dpdk_ctx *ctx;
+static struct state base; /* as it is saved */
+
+/* ---- a daemon with two applications ---- */
+
+static void
+make_mem(struct app_mem *m)
+{
+	int fd;
+
+	SAN_VERIFY(app_mem_create(m, "fuzz-state", BYTES, 1, &fd) == 0);
+	close(fd);
+}
+
+static int
+some_socket(void)
+{
+	int ends[2];
+
+	SAN_VERIFY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+	close(ends[1]);
+	return ends[0];
+}
+
+static void
+make_app(uint16_t id)
+{
+	struct app_event *late = calloc(1, sizeof(*late));
+	struct app_port *port = &all.ports[0];
+	struct app *a = app_add(&all, some_socket());
+	size_t bytes = shmq_ctl_bytes(port->caps.nb_lcores, port->nb_bells);
+	int fd;
+
+	SAN_VERIFY(late != NULL && a != NULL);
+	a->port = port;
+	a->id = id;
+	a->attached = true;
+	SAN_VERIFY(app_mem_create(&a->ctl_mem, "fuzz-state", bytes, id, &fd) == 0);
+	close(fd);
+	a->wake_sock = some_socket();
+	STAILQ_INSERT_TAIL(&a->late, late, link);
+	a->nb_late = 1;
+}
+
+static void
+make_things(uint16_t id)
+{
+	struct app_listener *l = calloc(1, sizeof(*l));
+	struct app_port *port = &all.ports[0];
+	struct app *a = LIST_FIRST(&all.list);
+	uint64_t request = id; /* slot and generation */
+
+	SAN_VERIFY(l != NULL);
+	*l = (struct app_listener){.app = a, .id = id, .service = 7};
+	LIST_INSERT_HEAD(&port->listeners, l, link);
+	*app_port_request(port, request) = (struct app_request){.request = request, .app = a};
+	port->qps[id] = (struct app_qp){.app = a, .qpn = id};
+	make_mem(&port->qps[id].mem);
+	port->cqs[id] = (struct app_cq){
+		.app = a,
+		.cq = (uint8_t *)port->mem + 4096,
+		.wake_sock = some_socket(),
+	};
+	make_mem(&port->cqs[id].mem);
+	port->mrs[id] = (struct app_mr){.app = a, .key = id};
+	make_mem(&port->mrs[id].mem);
+}
+
+static void
+make_port(void)
+{
+	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
+	char *words[] = {
+		"port=net_ring0",
+		"ip=" OWN_IP "/24",
+		"poll=caller",
+		"conns=16",
+		"cqs=16",
+		"regions=16",
+		"held=64",
+		"rxd=64",
+		"txd=64",
+	};
+	uint16_t id;
+
+	test_eal_init();
+	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
+	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
+	SAN_VERIFY(rte_eth_dev_mac_addr_add(id, &mac, 0) == 0);
+	SAN_VERIFY(dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, rtsan_provider_host(),
+				 &ctx) == 0);
+}
+
+/* ---- what is taken goes again ---- */
+
+static void
+drop_mem(struct app_mem *m)
+{
+	if (m->mem == NULL)
+		return;
+	shmq_guard_del(m->guard);
+	shmq_mem_unmap(m->mem, m->bytes);
+	close(m->fd);
+	m->mem = NULL;
+}
+
+static void
+drop_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void
+drop_app(struct app *a)
+{
+	struct app_event *late;
+	int i;
+
+	while ((late = STAILQ_FIRST(&a->late)) != NULL) {
+		STAILQ_REMOVE_HEAD(&a->late, link);
+		free(late);
+	}
+	drop_mem(&a->ctl_mem);
+	drop_fd(a->sock);
+	drop_fd(a->wake_sock);
+	for (i = 0; i < SAN_ENGINE_LCORES; i++)
+		drop_fd(a->wake_fds[i]);
+	LIST_REMOVE(a, link);
+	free(a);
+}
+
+static void
+drop_port(struct app_port *port)
+{
+	struct app_listener *l;
+	uint32_t i;
+
+	for (i = 0; i < port->caps.max_qps; i++)
+		drop_mem(&port->qps[i].mem);
+	for (i = 0; i < port->caps.max_mrs; i++)
+		drop_mem(&port->mrs[i].mem);
+	for (i = 0; i < port->caps.max_cqs; i++) {
+		drop_mem(&port->cqs[i].mem);
+		if (port->cqs[i].app != NULL)
+			drop_fd(port->cqs[i].wake_sock);
+	}
+	while ((l = LIST_FIRST(&port->listeners)) != NULL) {
+		LIST_REMOVE(l, link);
+		free(l);
+	}
+	san_mem_close(port->mem);
+	close(port->mem_fd);
+	app_port_fini(port);
+}
+
+static void
+drop_all(void)
+{
+	struct app *a;
+
+	while ((a = LIST_FIRST(&all.list)) != NULL)
+		drop_app(a);
+	while (all.nb_ports > 0)
+		drop_port(&all.ports[--all.nb_ports]);
+	apps_init(&all, &conf);
+	all.ports[0].ctx = ctx;
+}
+
+/* ---- once ---- */
+
+static uint32_t
+nb_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	uint32_t n = 0;
+
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* *st* is as it was put, with descriptors of its own. */
+static void
+copy_base(struct state *st)
+{
+	uint32_t i;
+
+	*st = base;
+	st->data = malloc(base.len + 1);
+	st->fds = malloc(base.nb_fds * sizeof(int));
+	SAN_VERIFY(st->data != NULL && st->fds != NULL);
+	memcpy(st->data, base.data, base.len);
+	for (i = 0; i < base.nb_fds; i++)
+		SAN_VERIFY((st->fds[i] = fcntl(base.fds[i], F_DUPFD_CLOEXEC, 0)) >= 0);
+}
+
+static int
+take(struct state *st)
+{
+	int rc = apps_load_ports(&all, st);
+
+	return rc == 0 ? apps_load(&all, st) : rc;
+}
+
+static bool
+lies_in(const void *p, uint64_t from, uint64_t bytes)
+{
+	return (uintptr_t)p >= from && (uintptr_t)p - from < bytes;
+}
+
+/* What was taken is ours, and counted. */
+static void
+check(void)
+{
+	const struct app_port *port = &all.ports[0];
+	uint32_t i, nb = 0, nb_mrs = 0;
+	const struct app *a;
+
+	for (i = 0; i < port->caps.max_cqs && all.nb_ports != 0; i++)
+		SAN_VERIFY(port->cqs[i].app == NULL ||
+			   lies_in(port->cqs[i].cq, (uintptr_t)port->mem, STATE));
+	for (i = 0; i < port->caps.max_mrs && all.nb_ports != 0; i++) {
+		if (port->mrs[i].app == NULL)
+			continue;
+		SAN_VERIFY(lies_in(port->mrs[i].mem.mem, PORTS_SHARE_FROM, PORTS_SHARE_BYTES));
+		nb_mrs++;
+	}
+	LIST_FOREACH(a, &all.list, link) {
+		SAN_VERIFY(!a->attached || (a->id != 0 && a->id < SAN_ENGINE_APPS));
+		nb += a->attached;
+		nb_mrs -= a->nb_mrs;
+	}
+	SAN_VERIFY(nb == all.nb_attached && nb_mrs == 0);
+}
+
+/* What a daemon saves, another one has: it would save the same. */
+static void
+check_base(void)
+{
+	struct state st, again = {.failed = false};
+
+	copy_base(&st);
+	SAN_VERIFY(take(&st) == 0 && !st.failed);
+	SAN_VERIFY(all.nb == NB_APPS && all.nb_attached == NB_APPS);
+	apps_save(&all, &again);
+	SAN_VERIFY(again.len == base.len && again.nb_fds == base.nb_fds);
+	state_free(&again, false);
+	state_free(&st, true);
+	drop_all();
+}
+
+static void
+make_base(void)
+{
+	struct app_port *port = &all.ports[0];
+	uint32_t i, ranges;
+	uint16_t id;
+	int event_fd;
+
+	make_port();
+	apps_init(&all, &conf);
+	shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
+	SAN_VERIFY(san_mem_create(PORTS_STATE_FROM, STATE, &port->mem_fd, &port->mem) == 0);
+	SAN_VERIFY(apps_add_port(&all, "0", port->mem, ctx) == 0);
+	ranges = apps_ranges(&all);
+	SAN_VERIFY(shmq_guard_init(ranges, &event_fd) == 0);
+	for (id = 1; id <= NB_APPS; id++) {
+		make_app(id);
+		make_things(id);
+	}
+	apps_save(&all, &base);
+	SAN_VERIFY(!base.failed);
+	for (i = 0; i < base.nb_fds; i++)
+		SAN_VERIFY((base.fds[i] = fcntl(base.fds[i], F_DUPFD_CLOEXEC, 0)) >= 0);
+	drop_all();
+	check_base();
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint32_t fds;
+	struct state st;
+	size_t i;
+	int rc;
+
+	if (base.data == NULL) {
+		make_base();
+		fds = nb_fds();
+	}
+	copy_base(&st);
+	if (size > 0 && data[0] != 0)
+		st.len = st.len * data[0] / UINT8_MAX;
+	for (i = 1; i + 2 < size; i += 3)
+		st.data[(data[i] | data[i + 1] << 8) % base.len] = data[i + 2];
+	rc = take(&st);
+	SAN_VERIFY(st.failed == (st.why != NULL) && (!st.failed || rc != 0));
+	check();
+	state_free(&st, true);
+	drop_all();
+	SAN_VERIFY(nb_fds() == fds);
+	return 0;
+}
