@@ -30,7 +30,7 @@ local op_names = {
 }
 local kind_names = {[0] = "push", [1] = "send", [2] = "push with immediate"}
 local status_names = {
-	[0] = "ok", [1] = "rnr", [2] = "bad_key", [3] = "bounds", [4] = "rights", [5] = "length",
+	[0] = "ok", [1] = "rnr", [2] = "access", [5] = "length",
 	[6] = "revoked", [7] = "align", [8] = "resource", [9] = "refused", [10] = "aborted",
 }
 local atomic_names = {[1] = "fetch and add", [2] = "compare and swap"}

@@ -35,7 +35,7 @@ has_reason(struct sim_world *w, const struct sim_note *n)
 	switch (n->wc->status) {
 	case SAN_ST_OK:
 		return !n->op->bad;
-	case SAN_ST_BAD_KEY:
+	case SAN_ST_ACCESS:
 		return n->op->bad || gone;
 	case SAN_ST_REVOKED:
 		return gone;

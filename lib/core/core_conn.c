@@ -39,6 +39,7 @@ conn_established(struct san_core *core, const struct san_cm_change *cev, uint64_
 {
 	struct core_stream *s = san_core_stream_at(core, (uint32_t)cev->cookie);
 	const struct san_cm_agreed *a = san_cm_agreed(core->cm, cev->slot);
+	const struct san_pdl_conn *c = &core->pdl->conns[cev->slot];
 	const struct san_tl_peer peer = {
 		.ordered = a->pdl.ordered,
 		.relaxed = a->pdl.relaxed,
@@ -53,8 +54,7 @@ conn_established(struct san_core *core, const struct san_cm_change *cev, uint64_
 	};
 
 	san_tl_conn_open(core->tl, cev->slot, &peer);
-	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot,
-			core->pdl->conns[cev->slot].pkey);
+	san_ulp_qp_bind(core->ulp, (uint32_t)cev->cookie, cev->slot, c->pkey, &c->path.dst);
 	if (a->pdl.ends)
 		san_ulp_qp_end_on_error(core->ulp, (uint32_t)cev->cookie);
 	if (s != NULL)

@@ -105,6 +105,7 @@ share(struct san_core_conf *core, uint32_t id, uint32_t nb)
 	core->inet.announce = true;
 	core->pdl.budget_pkts = RTE_MAX(core->pdl.budget_pkts / nb, 1u);
 	core->cm.rate_per_ms = RTE_MAX(core->cm.rate_per_ms / nb, 1u);
+	core->ulp.guesses_per_hour = RTE_MAX(core->ulp.guesses_per_hour / nb, 2u);
 	core->tl.nacks_per_ms = RTE_MAX(core->tl.nacks_per_ms / nb, 1u);
 	/* a piece that is more than may be pulled waits until nothing else is */
 	core->ulp.pull_piece = RTE_MIN(core->ulp.pull_piece,

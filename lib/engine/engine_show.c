@@ -125,6 +125,7 @@ static const struct counter {
 	ULP("bounds_errors", nb_bounds_errors),
 	ULP("rights_errors", nb_rights_errors),
 	ULP("revoked", nb_revoked),
+	ULP("guessers", nb_guessers),
 	CAM("cam_inserts", nb_inserts),
 	CAM("cam_lookups", nb_lookups),
 	CAM("cam_hits", nb_hits),

@@ -196,9 +196,7 @@ enum rtsan_wc_opcode {
 enum rtsan_wc_status {
 	RTSAN_WC_SUCCESS = 0,
 	RTSAN_WC_RNR_RETRY_EXC = 1, /**< the peer posted no receive in time */
-	RTSAN_WC_REM_KEY = 2,       /**< the peer has no region with that key */
-	RTSAN_WC_REM_BOUNDS = 3,    /**< outside the peer's region */
-	RTSAN_WC_REM_RIGHTS = 4,    /**< the peer's region does not allow it */
+	RTSAN_WC_REM_ACCESS = 2,    /**< no such region, or it is shorter, or forbids it */
 	RTSAN_WC_REM_LENGTH = 5,    /**< longer than the peer's posted receive */
 	RTSAN_WC_REM_REVOKED = 6,   /**< the peer revoked the region meanwhile */
 	RTSAN_WC_REM_ALIGN = 7,     /**< atomic on an address that is no multiple of 8 */
@@ -215,8 +213,6 @@ enum rtsan_wc_status {
 	RTSAN_WC_SHUTDOWN = 70,   /**< posted behind rtsan_stream_shutdown() */
 	RTSAN_WC_PROTOCOL = 71,   /**< the peer broke the rules; the connection has ended */
 	RTSAN_WC_INVALID = 72,    /**< a value out of range */
-	/* of providers that do not say more */
-	RTSAN_WC_REM_ACCESS = 73, /**< one of REM_KEY, _BOUNDS, _RIGHTS and _REVOKED */
 };
 
 struct rtsan_wc {

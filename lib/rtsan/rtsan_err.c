@@ -57,9 +57,7 @@ rtsan_error(void)
 static const char *const status_names[] = {
 	[RTSAN_WC_SUCCESS] = "success",
 	[RTSAN_WC_RNR_RETRY_EXC] = "rnr_retry_exceeded",
-	[RTSAN_WC_REM_KEY] = "remote_key",
-	[RTSAN_WC_REM_BOUNDS] = "remote_bounds",
-	[RTSAN_WC_REM_RIGHTS] = "remote_rights",
+	[RTSAN_WC_REM_ACCESS] = "remote_access",
 	[RTSAN_WC_REM_LENGTH] = "remote_length",
 	[RTSAN_WC_REM_REVOKED] = "remote_revoked",
 	[RTSAN_WC_REM_ALIGN] = "remote_align",
@@ -75,15 +73,12 @@ static const char *const status_names[] = {
 	[RTSAN_WC_SHUTDOWN] = "shutdown",
 	[RTSAN_WC_PROTOCOL] = "protocol",
 	[RTSAN_WC_INVALID] = "invalid",
-	[RTSAN_WC_REM_ACCESS] = "remote_access",
 };
 
 static const char *const status_texts[] = {
 	[RTSAN_WC_SUCCESS] = "done",
 	[RTSAN_WC_RNR_RETRY_EXC] = "the peer posted no receive in time",
-	[RTSAN_WC_REM_KEY] = "the peer has no region with that key",
-	[RTSAN_WC_REM_BOUNDS] = "outside the peer's region",
-	[RTSAN_WC_REM_RIGHTS] = "the peer's region does not allow it",
+	[RTSAN_WC_REM_ACCESS] = "the peer has no such region, or it is shorter, or forbids it",
 	[RTSAN_WC_REM_LENGTH] = "longer than the receive that the peer had posted",
 	[RTSAN_WC_REM_REVOKED] = "the peer revoked the region meanwhile",
 	[RTSAN_WC_REM_ALIGN] = "atomic on an address that is no multiple of 8",
@@ -99,7 +94,6 @@ static const char *const status_texts[] = {
 	[RTSAN_WC_SHUTDOWN] = "the stream was shut before",
 	[RTSAN_WC_PROTOCOL] = "the peer broke the protocol of streams; the connection has ended",
 	[RTSAN_WC_INVALID] = "a value is out of range, or the device refused it",
-	[RTSAN_WC_REM_ACCESS] = "the peer has no such region, or it is shorter, or forbids it",
 };
 
 static const char *const reason_texts[] = {

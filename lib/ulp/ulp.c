@@ -20,6 +20,7 @@ san_ulp_conf_default(struct san_ulp_conf *conf)
 		.max_mrs = 4096,
 		.max_stream_mrs = 4096,
 		.pull_piece = 64 * 1024,
+		.guesses_per_hour = 1000,
 	};
 }
 
@@ -33,7 +34,8 @@ is_valid(const struct san_ulp_conf *conf)
 		rte_is_power_of_2(conf->max_mrs) && rte_is_power_of_2(conf->max_stream_mrs) &&
 		conf->max_mrs <= SAN_ULP_MRS_MAX &&
 		conf->max_stream_mrs <= SAN_ULP_MRS_MAX - conf->max_mrs &&
-		conf->pull_piece > 0 && conf->pull_piece <= SAN_WIRE_LENGTH_MAX &&
+		conf->guesses_per_hour > 1 && conf->pull_piece > 0 &&
+		conf->pull_piece <= SAN_WIRE_LENGTH_MAX &&
 		conf->secret32 != NULL;
 }
 
@@ -60,7 +62,7 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 	ulp->qp_gens = san_mem_calloc(mem, conf->max_qps, sizeof(ulp->qp_gens[0]));
 	ulp->qp_of_slot = san_mem_calloc(mem, conf->max_conns, sizeof(ulp->qp_of_slot[0]));
 	if (ulp->mrs == NULL || ulp->cqs == NULL || ulp->qps == NULL || ulp->qp_gens == NULL ||
-	    ulp->qp_of_slot == NULL) {
+	    ulp->qp_of_slot == NULL || san_ulp_guess_init(ulp) != 0) {
 		san_ulp_destroy(ulp);
 		return -ENOMEM;
 	}
@@ -92,6 +94,7 @@ san_ulp_destroy(struct san_ulp *ulp)
 		LIST_REMOVE(cq, own_link);
 		san_ulp_cq_free(ulp, cq);
 	}
+	san_ulp_guess_fini(ulp);
 	san_mem_end(mem, ulp->qp_of_slot);
 	san_mem_end(mem, ulp->qps);
 	san_mem_end(mem, ulp->qp_gens);

@@ -38,6 +38,7 @@ struct san_ulp_conf {
 	uint32_t max_mrs;                /**< power of two */
 	uint32_t max_stream_mrs;         /**< of streams, beside those; power of two */
 	uint32_t pull_piece;             /**< bytes: longer pulls go in pieces (design, rule 6) */
+	uint32_t guesses_per_hour;       /**< of a peer host and an application; see ulp_guess.c */
 	uint32_t (*secret32)(void *arg); /**< keys */
 	void *secret_arg;
 	struct san_mem *mem; /**< for all of its state; NULL: the heap */
@@ -49,6 +50,7 @@ struct san_ulp_stats {
 	uint64_t nb_placed_bytes;
 	uint64_t nb_rnr; /**< pushReq refused: no receive or no CQ slot */
 	uint64_t nb_key_errors, nb_bounds_errors, nb_rights_errors, nb_revoked;
+	uint64_t nb_guessers; /**< connections that ended for them */
 };
 
 /** What was transferred, and completed without an error: messages, and bytes of programs. */
@@ -99,7 +101,7 @@ int san_ulp_mr_add(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base,
 /** The same region with the same *key* on another lcore. -EEXIST: its place is taken. */
 int san_ulp_mr_copy(struct san_ulp *ulp, void *addr, uint64_t len, uint64_t base, uint8_t rights,
 		    uint16_t pkey, uint32_t key);
-/** The key dies at once: later accesses get BAD_KEY, accesses under way REVOKED. -ENOENT. */
+/** The key dies at once: later accesses get ACCESS, accesses under way REVOKED. -ENOENT. */
 int san_ulp_mr_del(struct san_ulp *ulp, uint32_t key);
 /** It is *owner*'s; regions are nobody's (0) until then. -ENOENT. */
 int san_ulp_mr_give(struct san_ulp *ulp, uint32_t key, uint16_t owner);
@@ -202,8 +204,9 @@ int san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn);
  * in their CQ yet.
  */
 int san_ulp_qp_renew(struct san_ulp *ulp, uint32_t qpn);
-/** The connection of *slot* is open and carries this queue pair from now on. */
-int san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey);
+/** The connection of *slot* to *peer* is open and carries this queue pair from now on. */
+int san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey,
+		    const struct san_ip *peer);
 /** Bound: after the first request in error all others are flushed (RT-40). */
 void san_ulp_qp_end_on_error(struct san_ulp *ulp, uint32_t qpn);
 /** A queue pair whose connection must end for that, once each; SAN_QPN_NONE: there is none. */

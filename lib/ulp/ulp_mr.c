@@ -208,29 +208,49 @@ is_for(const struct san_ulp_mr *mr, const struct san_ulp_qp *qp)
 	return mr->owner == qp->owner;
 }
 
-uint8_t
-san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key, uint64_t addr,
-	       uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
+enum access {
+	ACCESS_OK = 0,
+	ACCESS_KEY, /**< also a key of another partition or application (RT-29) */
+	ACCESS_BOUNDS,
+	ACCESS_RIGHTS,
+};
+
+static inline enum access
+look(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key, uint64_t addr,
+     uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
 {
 	struct san_ulp_mr *mr = find(ulp, key);
 
-	/* A key of another partition or application is not told from one that never was (RT-29). */
 	if (mr == NULL || mr->pkey != qp->pkey || !is_for(mr, qp))
-		return SAN_ST_BAD_KEY;
+		return ACCESS_KEY;
 	if (!san_ulp_mr_has(mr, addr, len))
-		return SAN_ST_BOUNDS;
+		return ACCESS_BOUNDS;
 	*out = mr;
-	return (mr->rights & right) != 0 ? SAN_ST_OK : SAN_ST_RIGHTS;
+	return (mr->rights & right) != 0 ? ACCESS_OK : ACCESS_RIGHTS;
+}
+
+bool
+san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key, uint64_t addr,
+	       uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
+{
+	return qp->is_known && look(ulp, qp, key, addr, len, right, out) == ACCESS_OK;
 }
 
 uint8_t
 san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
-		  const struct san_ulp_qp *qp, enum san_ulp_right right, struct san_ulp_mr **out)
+		  struct san_ulp_qp *qp, enum san_ulp_right right, struct san_ulp_mr **out)
 {
-	uint8_t status = san_ulp_mr_may(ulp, qp, r->key, r->addr, len, right, out);
+	enum access found = ACCESS_KEY;
 
-	ulp->stats.nb_key_errors += status == SAN_ST_BAD_KEY;
-	ulp->stats.nb_bounds_errors += status == SAN_ST_BOUNDS;
-	ulp->stats.nb_rights_errors += status == SAN_ST_RIGHTS;
-	return status;
+	if (qp->is_known || !san_ulp_guess_is_over(ulp, qp))
+		found = look(ulp, qp, r->key, r->addr, len, right, out);
+	if (likely(found == ACCESS_OK)) {
+		qp->is_known = true;
+		return SAN_ST_OK;
+	}
+	ulp->stats.nb_key_errors += found == ACCESS_KEY;
+	ulp->stats.nb_bounds_errors += found == ACCESS_BOUNDS;
+	ulp->stats.nb_rights_errors += found == ACCESS_RIGHTS;
+	san_ulp_guess(ulp, qp);
+	return SAN_ST_ACCESS; /* it does not tell the peer how near it was */
 }

@@ -68,7 +68,7 @@ recv_of(const struct san_ulp_qp *qp, const struct san_tl_rxn *r)
 
 /** Checked access to a region; nothing at all, with key 0, needs no region. */
 static uint8_t
-open_region(struct san_ulp *ulp, const struct san_ulp_qp *qp, struct san_tl_rxn *r,
+open_region(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r,
 	    enum san_ulp_right right)
 {
 	struct san_ulp_mr *mr;
@@ -146,7 +146,7 @@ uint8_t
 san_tl_ulp_push_check(void *arg, struct san_tl_rxn *r)
 {
 	struct san_ulp *ulp = arg;
-	const struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
+	struct san_ulp_qp *qp = san_ulp_qp_at(ulp, r->slot);
 
 	r->ulp_ref = 0;
 	r->ulp_gen = 0;
@@ -209,7 +209,7 @@ san_tl_ulp_push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct r
 		return SAN_ST_OK;
 	/* push_req let *length* bytes in, whatever this packet says */
 	if (unlikely(offset > r->length || len > r->length - offset))
-		return SAN_ST_BOUNDS;
+		return SAN_ST_LENGTH;
 	if (r->kind == SAN_KIND_SEND) {
 		struct san_ulp_rqe *e = recv_of(san_ulp_qp_at(ulp, r->slot), r);
 
@@ -296,8 +296,7 @@ may_push(const struct san_ulp *ulp, const struct san_wire_pkt *p, struct san_ulp
 	if (p->length == 0 && p->key == 0)
 		return true;
 	if (x->mr == NULL || x->mr->key != p->key) {
-		if (san_ulp_mr_may(ulp, x->qp, p->key, p->addr, p->length, SAN_RIGHT_PUSH, &mr) !=
-		    SAN_ST_OK)
+		if (!san_ulp_mr_may(ulp, x->qp, p->key, p->addr, p->length, SAN_RIGHT_PUSH, &mr))
 			return false;
 		x->mr = mr;
 	} else if (!san_ulp_mr_has(x->mr, p->addr, p->length)) {

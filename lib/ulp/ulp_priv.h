@@ -136,6 +136,7 @@ struct san_ulp_qp {
 	bool blocked;   /**< tl had no room for the first of *sq*; it will call room() */
 	bool ends;      /**< its connection ends with the first error (RT-40) */
 	bool failed;    /**< that has happened: what completes from now on is flushed */
+	bool is_known;  /**< its peer has named a region rightly */
 	uint8_t listed; /**< enum san_ulp_qp_list */
 	TAILQ_ENTRY(san_ulp_qp)
 	link; /**< of that list */
@@ -157,6 +158,9 @@ struct san_ulp_qp {
 	uint32_t nb_set_aside; /**< receives promised to solicited sends (design, rule 4) */
 	uint64_t nb_rx, rx_bytes;
 	uint64_t cookie;
+	/* see ulp_guess.c */
+	struct san_ip peer;
+	uint32_t nb_guesses;
 };
 
 static inline void
@@ -193,6 +197,8 @@ struct san_ulp {
 	struct san_ulp_cq *own_rung; /**< likewise the lcore's own */
 	LIST_HEAD(, san_ulp_cq)
 	owns;
+	struct san_ulp_guesser *guessers;
+	uint32_t guess_seed;
 	struct san_ulp_stats stats;
 };
 
@@ -207,13 +213,16 @@ san_ulp_mr_index(const struct san_ulp *ulp, uint32_t key)
 	return key & (ulp->conf.max_mrs - 1);
 }
 
-/** May the peer of *qp* do this to these bytes? Then *out* is their region. Counts nothing. */
-uint8_t san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key,
-		       uint64_t addr, uint64_t len, enum san_ulp_right right,
-		       struct san_ulp_mr **out);
-/** The region that *r* names by key, address and length, for *right*; or why not. */
+/**
+ * May the peer of *qp*, if it is known, do this to these bytes? Then *out* is their region. Counts
+ * nothing: who may not, or is not known, has to call san_ulp_mr_access().
+ */
+bool san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key,
+		    uint64_t addr, uint64_t len, enum san_ulp_right right,
+		    struct san_ulp_mr **out);
+/** The region that *r* names by key, address and length, for *right*. SAN_ST_OK, SAN_ST_ACCESS. */
 uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
-			  const struct san_ulp_qp *qp, enum san_ulp_right right,
+			  struct san_ulp_qp *qp, enum san_ulp_right right,
 			  struct san_ulp_mr **out);
 
 /** Are these bytes inside? addr + len may wrap: differences are compared only. */
@@ -230,6 +239,15 @@ san_ulp_mr_at(const struct san_ulp_mr *mr, uint64_t addr)
 {
 	return mr->addr + (addr - mr->base);
 }
+
+/* ---- ulp_guess.c ---- */
+
+int san_ulp_guess_init(struct san_ulp *ulp);
+void san_ulp_guess_fini(struct san_ulp *ulp);
+/** Has the host of its peer spent what it may, for this application? */
+bool san_ulp_guess_is_over(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
+/** Its peer was refused; one time too often, and its connection ends. */
+void san_ulp_guess(struct san_ulp *ulp, struct san_ulp_qp *qp);
 
 /* ---- ulp_cq.c ---- */
 

@@ -204,7 +204,8 @@ san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn)
 }
 
 int
-san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey)
+san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey,
+		const struct san_ip *peer)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
 
@@ -219,8 +220,9 @@ san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey)
 	qp->slot = slot;
 	qp->pkey = pkey;
 	qp->blocked = false;
-	qp->ends = qp->failed = false;
-	qp->nb_set_aside = 0;
+	qp->ends = qp->failed = qp->is_known = false;
+	qp->nb_set_aside = qp->nb_guesses = 0;
+	qp->peer = *peer;
 	ulp->qp_of_slot[slot] = qp;
 	san_ulp_qp_mark(ulp, qp);
 	return 0;

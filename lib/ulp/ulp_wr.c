@@ -308,7 +308,7 @@ san_tl_ulp_pull_place(void *arg, const struct san_tl_txn *t, uint32_t offset, st
 	} else {
 		/* never into the next piece, whatever the peer says */
 		if (offset > t->req.length || len > t->req.length - offset)
-			return SAN_ST_BOUNDS;
+			return SAN_ST_LENGTH;
 		offset += (uint32_t)t->req.cookie; /* where the piece begins */
 		n = san_ulp_sgl_scatter_mbuf(&e->sgl, offset, m, off, len);
 	}

@@ -83,10 +83,8 @@ enum san_wire_atomic {
 enum san_wire_status {
 	SAN_ST_OK = 0,
 	SAN_ST_RNR = 1,      /**< NACK: withdraw, wait, resend; grant: gave up waiting */
-	SAN_ST_BAD_KEY = 2,  /**< no region has this key */
-	SAN_ST_BOUNDS = 3,   /**< outside the region */
-	SAN_ST_RIGHTS = 4,   /**< the region does not allow it */
-	SAN_ST_LENGTH = 5,   /**< longer than the posted receive */
+	SAN_ST_ACCESS = 2,   /**< no region has this key, reaches so far and allows it */
+	SAN_ST_LENGTH = 5,   /**< longer than the posted receive; 3 and 4 are not used */
 	SAN_ST_REVOKED = 6,  /**< the region was revoked in flight */
 	SAN_ST_ALIGN = 7,    /**< atomic on an address that is no multiple of 8 */
 	SAN_ST_RESOURCE = 8, /**< no resources for it; retry may help */

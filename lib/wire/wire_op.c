@@ -78,9 +78,7 @@ static_assert(RTE_DIM(san_wire_ops) == WIRE_NB_OPS, "every packet type");
 static const char *const status_names[] = {
 	[SAN_ST_OK] = "ok",
 	[SAN_ST_RNR] = "rnr",
-	[SAN_ST_BAD_KEY] = "bad_key",
-	[SAN_ST_BOUNDS] = "bounds",
-	[SAN_ST_RIGHTS] = "rights",
+	[SAN_ST_ACCESS] = "access",
 	[SAN_ST_LENGTH] = "length",
 	[SAN_ST_REVOKED] = "revoked",
 	[SAN_ST_ALIGN] = "align",
@@ -129,7 +127,8 @@ san_wire_op_name(uint8_t op)
 const char *
 san_wire_status_name(uint8_t status)
 {
-	return status < SAN_ST_MAX ? status_names[status] : "unknown";
+	return status < SAN_ST_MAX && status_names[status] != NULL ? status_names[status] :
+								     "unknown";
 }
 
 const char *

@@ -325,7 +325,7 @@ test_dereg(void)
 	if (!caps.ends_on_error) { /* a refusal, and the connection lives on */
 		CHECK(post(RTSAN_WR_PUSH, 3, src, 8, place.rkey ^ 0x10000) == 1);
 		wc = completion(__LINE__);
-		CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_REM_KEY);
+		CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_REM_ACCESS);
 	}
 	CHECK(rtsan_mr_dereg(src) == 0);
 }

@@ -175,13 +175,10 @@ expect(struct client *c, uint8_t opcode, uint32_t length, uint64_t addr, uint32_
 static bool
 is_called(const struct client *c, int got, int status)
 {
-	bool is_access = status == RTSAN_WC_REM_KEY || status == RTSAN_WC_REM_BOUNDS ||
-		status == RTSAN_WC_REM_RIGHTS || status == RTSAN_WC_REM_REVOKED;
-
 	if (got == status || !c->caps.ends_on_error)
 		return got == status;
 	/* Soft-RoCE has one word for a message that is too long and a lack of anything */
-	return (is_access && got == RTSAN_WC_REM_ACCESS) ||
+	return (status == RTSAN_WC_REM_REVOKED && got == RTSAN_WC_REM_ACCESS) ||
 		(status == RTSAN_WC_REM_LENGTH && got == RTSAN_WC_REM_RESOURCE);
 }
 
@@ -304,10 +301,10 @@ case_key(struct client *c)
 		return -1;
 	addr = c->offer.addr[ALL];
 	key = c->offer.rkey[ALL] ^ 0x5a5a5a5a;
-	if (expect_refused(c, RTSAN_WR_PUSH, 100, addr, key, RTSAN_WC_REM_KEY) < 0 ||
-	    expect_refused(c, RTSAN_WR_PUSH, 100000, addr, key, RTSAN_WC_REM_KEY) < 0 ||
-	    expect_refused(c, RTSAN_WR_PULL, 100, addr, key, RTSAN_WC_REM_KEY) < 0 ||
-	    expect_refused_atomic(c, RTSAN_WR_FETCH_ADD, addr, key, RTSAN_WC_REM_KEY) < 0 ||
+	if (expect_refused(c, RTSAN_WR_PUSH, 100, addr, key, RTSAN_WC_REM_ACCESS) < 0 ||
+	    expect_refused(c, RTSAN_WR_PUSH, 100000, addr, key, RTSAN_WC_REM_ACCESS) < 0 ||
+	    expect_refused(c, RTSAN_WR_PULL, 100, addr, key, RTSAN_WC_REM_ACCESS) < 0 ||
+	    expect_refused_atomic(c, RTSAN_WR_FETCH_ADD, addr, key, RTSAN_WC_REM_ACCESS) < 0 ||
 	    lives_on(c) < 0)
 		return -1;
 	return disconnected(c);
@@ -317,7 +314,7 @@ static int
 case_bounds(struct client *c)
 {
 	static const uint8_t ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
-	const int status = RTSAN_WC_REM_BOUNDS;
+	const int status = RTSAN_WC_REM_ACCESS;
 	uint64_t addr;
 	uint32_t key;
 	size_t i;
@@ -347,13 +344,13 @@ case_rights(struct client *c)
 	if (connected(c, PLAIN) < 0)
 		return -1;
 	if (expect_refused(c, RTSAN_WR_PUSH, 100, o->addr[PULL_ONLY], o->rkey[PULL_ONLY],
-			   RTSAN_WC_REM_RIGHTS) < 0 ||
+			   RTSAN_WC_REM_ACCESS) < 0 ||
 	    expect_refused(c, RTSAN_WR_PULL, 100, o->addr[PUSH_ONLY], o->rkey[PUSH_ONLY],
-			   RTSAN_WC_REM_RIGHTS) < 0 ||
+			   RTSAN_WC_REM_ACCESS) < 0 ||
 	    expect_refused(c, RTSAN_WR_PULL, 100, o->addr[NO_RIGHTS], o->rkey[NO_RIGHTS],
-			   RTSAN_WC_REM_RIGHTS) < 0 ||
+			   RTSAN_WC_REM_ACCESS) < 0 ||
 	    expect_refused_atomic(c, RTSAN_WR_CMP_SWAP, o->addr[PULL_ONLY], o->rkey[PULL_ONLY],
-				  RTSAN_WC_REM_RIGHTS) < 0 ||
+				  RTSAN_WC_REM_ACCESS) < 0 ||
 	    lives_on(c) < 0)
 		return -1;
 	return disconnected(c);
@@ -488,10 +485,10 @@ revoke_with(struct client *c, uint8_t opcode)
 	if (status < 0)
 		return wrong(c, "a request never completes");
 	c->behaviour = PLAIN; /* of another connection, should there be one */
-	if (refused(c, status, status == RTSAN_WC_REM_KEY ? status : RTSAN_WC_REM_REVOKED) < 0)
+	if (refused(c, status, status == RTSAN_WC_REM_ACCESS ? status : RTSAN_WC_REM_REVOKED) < 0)
 		return -1;
 	/* From now on the key is unknown. */
-	if (expect_refused(c, opcode, 100, addr, key, RTSAN_WC_REM_KEY) < 0 || lives_on(c) < 0)
+	if (expect_refused(c, opcode, 100, addr, key, RTSAN_WC_REM_ACCESS) < 0 || lives_on(c) < 0)
 		return -1;
 	return disconnected(c);
 }

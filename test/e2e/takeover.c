@@ -270,7 +270,7 @@ end_regions(void)
 
 	if (rtsan_mr_dereg(server.mr) != 0)
 		die("region stays");
-	if (work(IDLE, RTSAN_WR_PUSH, to, key) != RTSAN_WC_REM_KEY)
+	if (work(IDLE, RTSAN_WR_PUSH, to, key) != RTSAN_WC_REM_ACCESS)
 		die("the key of a region that is gone is taken");
 	end_pair(IDLE);
 	if (rtsan_mr_dereg(client.mr) != 0)

@@ -58,7 +58,7 @@ draw_txn(struct model_dir *d, uint32_t id, uint32_t mix)
 {
 	struct model_txn *x = &d->txns[id];
 	uint32_t what = mix < 4 ? mix : below(4);
-	static const uint8_t codes[] = {SAN_ST_BAD_KEY, SAN_ST_BOUNDS, SAN_ST_REVOKED};
+	static const uint8_t codes[] = {SAN_ST_ACCESS, SAN_ST_LENGTH, SAN_ST_REVOKED};
 
 	memset(x, 0, sizeof(*x));
 	x->req.type = what < 2 ? SAN_TL_PUSH : what == 2 ? SAN_TL_PULL :

@@ -41,6 +41,7 @@ static struct {
 } target;
 
 static struct san_prng prng;
+static const struct san_ip peer = {{[15] = 1}};
 static struct san_ulp *ulp;
 static struct san_ulp_cq *cq[2];
 static uint32_t qps[NB_QPS];
@@ -242,7 +243,7 @@ step(void)
 	switch (san_prng_below(&prng, 14)) {
 	case 0:
 		if (!bound[i])
-			bound[i] = san_ulp_qp_bind(ulp, qps[i], (uint16_t)i, 1) == 0;
+			bound[i] = san_ulp_qp_bind(ulp, qps[i], (uint16_t)i, 1, &peer) == 0;
 		break;
 	case 1:
 		if (san_prng_below(&prng, 4) == 0)
@@ -259,7 +260,7 @@ step(void)
 		break;
 	case 7:
 	case 8:
-		complete(san_prng_below(&prng, 6) == 0 ? SAN_ST_BOUNDS : SAN_ST_OK);
+		complete(san_prng_below(&prng, 6) == 0 ? SAN_ST_ACCESS : SAN_ST_OK);
 		break;
 	case 9:
 		tl.room = san_prng_below(&prng, 8);
@@ -320,7 +321,7 @@ run(uint64_t seed)
 	/* the end of all connections: everything that was taken must come out */
 	for (i = 0; i < NB_QPS; i++) {
 		if (!bound[i])
-			bound[i] = san_ulp_qp_bind(ulp, qps[i], (uint16_t)i, 1) == 0;
+			bound[i] = san_ulp_qp_bind(ulp, qps[i], (uint16_t)i, 1, &peer) == 0;
 		disconnect(i);
 	}
 	for (i = 0; i < 200; i++) {

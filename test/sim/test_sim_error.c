@@ -68,15 +68,15 @@ sim_error__bad_key_bounds_rights(void **state)
 			if (ops[i] != SAN_WR_PUSH && k > 0)
 				continue;
 			refused_between_good_ones(&p, ops[i], len, b, p.kb ^ 0x40000000, ways[k],
-						  SAN_ST_BAD_KEY);
+						  SAN_ST_ACCESS);
 			refused_between_good_ones(&p, ops[i], len, b + LEN - len + 8, p.kb, ways[k],
-						  SAN_ST_BOUNDS);
+						  SAN_ST_ACCESS);
 			refused_between_good_ones(&p, ops[i], len, UINT64_MAX - 7, p.kb, ways[k],
-						  SAN_ST_BOUNDS);
+						  SAN_ST_ACCESS);
 			ro = world_mr(p.w, 1, p.b, LEN, 0);
-			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_RIGHTS);
+			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
 			world_mr_del(p.w, 1, ro);
-			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_BAD_KEY);
+			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
 		}
 	}
 	refused_between_good_ones(&p, SAN_WR_FETCH_ADD, 8, (uint64_t)(uintptr_t)p.b + 4, p.kb, 0,
@@ -194,7 +194,7 @@ sim_error__region_revoked_in_flight(void **state)
 		world_mr_del(p.w, 1, key);
 		free(big); /* a sanitizer would see any later access */
 		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_BAD_KEY);
+		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_ACCESS);
 		pair_post(&p, true, SAN_WR_PUSH, 0, 3000, 2, 0);
 		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 		pair_close(&p);

@@ -178,7 +178,7 @@ ends_on_error(enum san_ulp_op refused, enum san_ulp_op later, uint8_t flags, boo
 		pair_wait(&p, true, false, &wc);
 		assert_int_equal(wc.wr_id, i);
 		if (i == BAD)
-			assert_int_equal(wc.status, SAN_ST_BAD_KEY);
+			assert_int_equal(wc.status, SAN_ST_ACCESS);
 		else
 			assert_int_equal(wc.status, i > BAD && ends ? SAN_WC_ST_FLUSHED : 0);
 		if (i < BAD || (!ends && i > BAD && later == SAN_WR_PUSH))

@@ -27,10 +27,55 @@ sim_hostile__wrong_key_is_granted_nothing(void **state)
 		world_wr(&wr, SAN_WR_PUSH, p.a, 4 * MIB, (uint64_t)(uintptr_t)p.b,
 			 p.kb ^ 0x40000000, i, flags[i]);
 		world_post(p.w, p.qa, &wr);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_BAD_KEY);
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_ACCESS);
 		assert_int_equal(san_core_tl(p.w->node[1].core)->stats.nb_grants, 0);
 		assert_true(p.w->node[1].nb_rx - before <= 4);
 	}
+	pair_close(&p);
+}
+
+/*
+ * A peer that tries keys: each is refused in the same way, be it wrong or too long or without a
+ * right, and with the 64th its connection ends. Who connects anew does not get further than its
+ * host's budget. (SYS-5)
+ */
+static void
+sim_hostile__keys_are_not_guessed(void **state)
+{
+	static const uint8_t ops[] = {SAN_WR_PULL, SAN_WR_PUSH, SAN_WR_FETCH_ADD};
+	uint64_t b, refused = 0, before = 0;
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+	struct san_ulp_wr wr;
+	struct pair p;
+	uint32_t i, n;
+
+	(void)state;
+	world_conf_default(&conf);
+	world_param_default(&param);
+	pair_open(&p, &conf, true, 4096);
+	b = (uint64_t)(uintptr_t)p.b;
+	for (n = 0; n < 30; n++) {
+		for (i = 0; !p.w->qp[p.qa].disconnected; i++) {
+			bool is_key = i % 2 != 0;
+
+			world_wr(&wr, ops[i % 3], p.a, 8, is_key ? b + 4096 : b,
+				 is_key ? p.kb : p.kb ^ (i + 1) << 16, i, 0);
+			world_post(p.w, p.qa, &wr);
+			wc.status = 0;
+			pair_wait(&p, true, false, &wc);
+			assert_true(wc.status == SAN_ST_ACCESS || wc.status == SAN_WC_ST_FLUSHED);
+		}
+		assert_in_range(i, 64, 66);
+		refused = san_ulp_stats(san_core_ulp(p.w->node[1].core))->nb_bounds_errors;
+		if (refused == before)
+			break;
+		before = refused;
+		world_connect(p.w, 0, 1, &param, &param, &p.qa, &p.qb);
+	}
+	/* half of an hour's looks come at once, and half of those with the key itself */
+	assert_in_range(refused, 1000 / 2 / 2 - 2, 1000 / 2 / 2 + 2);
 	pair_close(&p);
 }
 
@@ -505,6 +550,7 @@ UNIT_TEST(test_sim_hostile)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_hostile__wrong_key_is_granted_nothing),
+		cmocka_unit_test(sim_hostile__keys_are_not_guessed),
 		cmocka_unit_test(sim_hostile__silent_connections_stop_nobody),
 		cmocka_unit_test(sim_hostile__ten_thousand_silent_connections),
 		cmocka_unit_test(sim_hostile__heads_that_do_not_go_on),

@@ -234,7 +234,7 @@ sim_pack__one_is_wrong(void **state)
 	post_batch(&p, 0, 9, 4);
 	for (i = 0; i < 9; i++) {
 		assert_int_equal(pair_wait(&p, true, false, &wc),
-				 i == 4 ? SAN_ST_BAD_KEY : SAN_ST_OK);
+				 i == 4 ? SAN_ST_ACCESS : SAN_ST_OK);
 		assert_int_equal(wc.wr_id, i);
 	}
 	assert_int_equal(s.nb_unpack, 1);

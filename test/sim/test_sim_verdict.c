@@ -198,7 +198,7 @@ sim_verdict__last_waits_for_the_ulp_ack(void **state)
 		world_mr_del(p.w, 1, p.kb);
 		l.stop = true;
 		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_BAD_KEY);
+		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_ACCESS);
 		p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
 		pair_close(&p);
 	}
@@ -229,7 +229,7 @@ sim_verdict__held_is_not_acknowledged(void **state)
 	assert_true(san_core_tl(p.w->node[1].core)->nb_held >= 3);
 	l.stop = true;
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_BAD_KEY);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_ACCESS);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_LENGTH);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(wc.wr_id, 3);

@@ -208,7 +208,7 @@ san_ulp_mr_access__of_others(void **state)
 	wr.nb_sge = 1;
 	wr.length = wr.sge[0].len = 64;
 	post(&apps[0], &wr);
-	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_BAD_KEY);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_ACCESS);
 	assert_int_equal(san_ulp_mr_give(ulp, key, 2), 0);
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);

@@ -468,9 +468,7 @@ sim_check_complete__statuses_have_reasons(void **state)
 {
 	static const uint8_t never[] = {
 		SAN_ST_RNR,
-		SAN_ST_BAD_KEY,
-		SAN_ST_BOUNDS,
-		SAN_ST_RIGHTS,
+		SAN_ST_ACCESS,
 		SAN_ST_LENGTH,
 		SAN_ST_REVOKED,
 		SAN_ST_ALIGN,
@@ -501,13 +499,13 @@ sim_check_complete__statuses_with_reasons(void **state)
 	complete(post(SAN_WR_SEND), SAN_ST_RNR);
 	op = post(SAN_WR_PUSH);
 	op->bad = true;
-	complete(op, SAN_ST_BAD_KEY);
+	complete(op, SAN_ST_ACCESS);
 	op = post(SAN_WR_PUSH);
 	sim_load_new_life(w, side(1));
 	complete(op, SAN_ST_REVOKED);
 	op = post(SAN_WR_PUSH);
 	sim_load_new_life(w, side(1));
-	complete(op, SAN_ST_BAD_KEY);
+	complete(op, SAN_ST_ACCESS);
 	assert_fine();
 }
 
@@ -612,7 +610,7 @@ sim_check_place__without_a_right_to(void **state)
 	op = post(SAN_WR_PUSH);
 	op->bad = true;
 	place(op);
-	complete(op, SAN_ST_BAD_KEY);
+	complete(op, SAN_ST_ACCESS);
 	assert_fails("place", "written without a right to");
 }
 

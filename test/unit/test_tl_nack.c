@@ -82,8 +82,8 @@ san_tl_nack__budget_of_a_host(void **state)
 	pair.h[0].side = 0;
 	tl->now_ns = pair.now;
 	for (i = 0; i < 2000; i++)
-		san_tl_nack(tl, pair_tc(1), i, 0, SAN_ST_BAD_KEY);
-	san_tl_nack(tl, &tl->conns[slot[1]], 0, 0, SAN_ST_BAD_KEY);
+		san_tl_nack(tl, pair_tc(1), i, 0, SAN_ST_ACCESS);
+	san_tl_nack(tl, &tl->conns[slot[1]], 0, 0, SAN_ST_ACCESS);
 	for (i = 0; san_tl_nack_next(tl, &from, &p); i++)
 		n += from == slot[1];
 	assert_int_equal(n, 1);
@@ -91,7 +91,7 @@ san_tl_nack__budget_of_a_host(void **state)
 	/* 10 ms, in each 500 */
 	for (i = n = 0; i < 10000; i++) {
 		tl->now_ns += SAN_NS_PER_US;
-		san_tl_nack(tl, pair_tc(1), i, 0, SAN_ST_BAD_KEY);
+		san_tl_nack(tl, pair_tc(1), i, 0, SAN_ST_ACCESS);
 		while (san_tl_nack_next(tl, &from, &p))
 			n++;
 	}
@@ -199,7 +199,7 @@ san_tl_rx_nack__stale(void **state)
 	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE); /* a duplicate */
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 1);
 	assert_int_equal(pair.h[0].pdl->stats.nb_withdrawn, 1);
-	p->status = SAN_ST_BAD_KEY; /* of a PSN that is RESYNC by now */
+	p->status = SAN_ST_ACCESS; /* of a PSN that is RESYNC by now */
 	assert_int_equal(pair_rx(0, i), SAN_DROP_NACK_STALE);
 }
 
@@ -364,7 +364,7 @@ complete_in_error__the_connection_lives(void **state)
 	uint32_t i;
 
 	(void)state;
-	pair.f[1].push_req = SAN_ST_BAD_KEY;
+	pair.f[1].push_req = SAN_ST_ACCESS;
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 2500), 0);
 	assert_int_equal(PUSH(1), 0);
 	assert_int_equal(pair_tx(0), 4);
@@ -374,10 +374,10 @@ complete_in_error__the_connection_lives(void **state)
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_ABORTED); /* each packet of it */
 	assert_int_equal(pair_rx(1, 3), SAN_DROP_NONE);
 	pair_tx(1);
-	assert_int_equal(pair_pkt(pair_find(SAN_OP_NACK, 1))->status, SAN_ST_BAD_KEY);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_NACK, 1))->status, SAN_ST_ACCESS);
 	pair_settle(); /* and both NACKs were lost */
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_BAD_KEY);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_ACCESS);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
 	assert_true(pair.h[0].pdl->stats.nb_resync_tx >= 3);
 	for (i = 0; i < 64; i++) { /* N later nobody can ask for it any more */
@@ -420,7 +420,7 @@ san_tl_refused_get__table(void **state)
 	uint32_t i;
 
 	(void)state;
-	pair.f[1].push_req = SAN_ST_RIGHTS;
+	pair.f[1].push_req = SAN_ST_ACCESS;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_tx(0), 1);
 	pair_rx(1, 0);

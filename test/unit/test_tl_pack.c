@@ -346,7 +346,7 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 	l.pack = pack;
 	pair_open(&l, NULL);
 	pair.f[1].nb_recvs = 20;
-	pair.f[1].bad = SAN_ST_BOUNDS;
+	pair.f[1].bad = SAN_ST_ACCESS;
 	pair.f[1].bad_rsn = pair_rsn(san_prng_below(&g, 64));
 	for (i = 0; i < 60; i++) {
 		uint32_t what = san_prng_below(&g, 12), len = san_prng_below(&g, 300);

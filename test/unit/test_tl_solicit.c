@@ -93,7 +93,7 @@ refused_before_the_first_grant(void)
 		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 1500), 0);
 	assert_int_equal(pair_tx(0), 3);
 	pair_rx(1, 0);
-	pair.f[1].push_check = SAN_ST_BAD_KEY;
+	pair.f[1].push_check = SAN_ST_ACCESS;
 	pair_rx(1, 1);
 	pair.f[1].push_check = SAN_ST_OK;
 	pair_rx(1, 2);
@@ -103,7 +103,7 @@ refused_before_the_first_grant(void)
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(pair.f[0].status[i],
-				 pair.f[0].cookie[i] == 1 ? SAN_ST_BAD_KEY : SAN_ST_OK);
+				 pair.f[0].cookie[i] == 1 ? SAN_ST_ACCESS : SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_push_req, 2);
 	assert_int_equal(tl->budget_used, 0);
 }
@@ -130,7 +130,7 @@ san_tl_grant_refuse__ahead_of_its_turn(void **state)
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 1500), 0);
 	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 1500), 0);
 	assert_int_equal(pair_tx(0), 2);
-	pair.f[1].push_check = SAN_ST_BOUNDS;
+	pair.f[1].push_check = SAN_ST_ACCESS;
 	pair_rx(1, 1);
 	pair.f[1].push_check = SAN_ST_OK;
 	pair_rx(1, 0);
@@ -138,7 +138,7 @@ san_tl_grant_refuse__ahead_of_its_turn(void **state)
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
-	assert_int_equal(pair.f[0].status[1], SAN_ST_BOUNDS);
+	assert_int_equal(pair.f[0].status[1], SAN_ST_ACCESS);
 }
 
 /* RT-16: grants in SSN order, however the requests arrive. */
@@ -402,11 +402,11 @@ san_tl_push_undo__refused(void **state)
 	(void)state;
 	one_waits();
 	pair_xfer(1);
-	pair.f[1].push_req = SAN_ST_BAD_KEY; /* and what was set aside is given back */
+	pair.f[1].push_req = SAN_ST_ACCESS; /* and what was set aside is given back */
 	pair_tx(0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_ABORTED);
 	pair.f[1].push_req = SAN_ST_OK;
-	second_is_sent(SAN_ST_BAD_KEY);
+	second_is_sent(SAN_ST_ACCESS);
 }
 
 /* Design, rules 4 and 5: after the initiator's RNR time a grant with a status, reliably. */

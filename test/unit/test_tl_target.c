@@ -417,16 +417,16 @@ static void
 san_tl_rx_request__pull_refused(void **state)
 {
 	(void)state;
-	pair.f[1].pull_req = SAN_ST_RIGHTS;
+	pair.f[1].pull_req = SAN_ST_ACCESS;
 	assert_int_equal(pair_pull(1, 1500), 0);
 	assert_int_equal(PUSH(2), 0);
 	pair_xfer(0);
 	pair_tx(1);
 	assert_int_not_equal(pair_find(SAN_OP_PULL_DATA, 0), UINT32_MAX);
-	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_DATA, 0))->status, SAN_ST_RIGHTS);
+	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_DATA, 0))->status, SAN_ST_ACCESS);
 	pair_settle(); /* it was lost once */
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_RIGHTS);
+	assert_int_equal(pair.f[0].status[0], SAN_ST_ACCESS);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_pull_req, 1);
 }
@@ -689,7 +689,7 @@ san_tl_refused_set__no_memory_ends_it(void **state)
 	pair_open(&l, NULL);
 	pair.h[1].tl->nb_free_refused = 0;
 	pair.h[1].tl->conf.max_refused = 0;
-	pair.f[1].push_req = SAN_ST_BAD_KEY;
+	pair.f[1].push_req = SAN_ST_ACCESS;
 	assert_int_equal(PUSH(0), 0);
 	pair_tx(0);
 	pair_rx(1, 0);

@@ -82,7 +82,7 @@ unpack_by_bad_key(void)
 
 	for (i = 0; i < 6; i++)
 		PUSH(i);
-	pair.f[1].bad = SAN_ST_BAD_KEY;
+	pair.f[1].bad = SAN_ST_ACCESS;
 	pair.f[1].bad_rsn = pair_rsn(3);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
@@ -92,7 +92,7 @@ unpack_by_bad_key(void)
 	for (i = 0; i < 6; i++) {
 		bool bad = pair.f[0].cookie[i] == 3;
 
-		assert_int_equal(pair.f[0].status[i], bad ? SAN_ST_BAD_KEY : SAN_ST_OK);
+		assert_int_equal(pair.f[0].status[i], bad ? SAN_ST_ACCESS : SAN_ST_OK);
 		nb_ok += !bad;
 	}
 	assert_int_equal(nb_ok, 5);
@@ -388,7 +388,7 @@ san_tl_rx_nack__of_a_packed_packet(void **state)
 	PUSH(1);
 	pair_tx(0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
-	san_tl_nack(pair.h[1].tl, pair_tc(1), pair_pkt(0)->psn, pair_rsn(0), SAN_ST_BAD_KEY);
+	san_tl_nack(pair.h[1].tl, pair_tc(1), pair_pkt(0)->psn, pair_rsn(0), SAN_ST_ACCESS);
 	pair_tx(1);
 	p = pair_pkt(pair_find(SAN_OP_NACK, 0));
 	p->data_ebsn = pair.c[0]->tx[SAN_WIN_DATA].base; /* before the ACK */

@@ -39,12 +39,14 @@ san_ulp_create__refuses_bad_values(void **state)
 static void
 san_ulp_conf_default__is_valid(void **state)
 {
+	struct san_prng prng = {.state = 1};
 	struct san_ulp_conf conf;
 	struct san_ulp *ulp;
 
 	(void)state;
 	san_ulp_conf_default(&conf);
 	conf.secret32 = test_secret32;
+	conf.secret_arg = &prng;
 	assert_int_equal(san_ulp_create(&conf, &ulp), 0);
 	san_ulp_check(ulp);
 	san_ulp_destroy(ulp);
@@ -62,7 +64,7 @@ san_ulp_destroy__whatever_is_under_way(void **state)
 
 	(void)state;
 	test_ulp_open(&t, 8, 8, 16);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 8, 0, SAN_RIGHT_PUSH, PKEY, &key), 0);
 	assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	fake.room = 0;

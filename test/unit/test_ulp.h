@@ -27,6 +27,7 @@
 #define PKEY      0x8001
 
 struct fake_tl {
+	struct san_tl tl;                  /**< of which only the time is looked at */
 	struct san_tl_txn txns[FAKE_TXNS]; /**< as submitted */
 	uint32_t nb_txns;
 	uint32_t room;       /**< submits that still succeed */
@@ -38,6 +39,8 @@ struct fake_tl {
 };
 
 extern struct fake_tl fake;
+
+static const struct san_ip peer = {{[15] = 1}};
 
 static inline void
 fake_cmpl(uint32_t i, uint8_t status)
@@ -85,7 +88,7 @@ test_ulp_open(struct test_ulp *t, uint32_t sq_depth, uint32_t rq_depth, uint32_t
 
 	test_ulp_conf(t, &conf);
 	assert_int_equal(san_ulp_create(&conf, &t->ulp), 0);
-	san_ulp_set_tl(t->ulp, NULL, NULL);
+	san_ulp_set_tl(t->ulp, &fake.tl, NULL);
 	assert_int_equal(san_ulp_cq_create(t->ulp, cq_depth, &t->send_cq), 0);
 	assert_int_equal(san_ulp_cq_create(t->ulp, cq_depth, &t->recv_cq), 0);
 	qp_conf.send_cq = t->send_cq;
@@ -112,7 +115,7 @@ test_ulp_setup(void **state)
 	if (t == NULL)
 		return -1;
 	test_ulp_open(t, 8, 8, 16);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY, &peer), 0);
 	*state = t;
 	return 0;
 }

@@ -130,11 +130,11 @@ san_ulp_mr_add__dead_key_stays_dead(void **state)
 	key = add(t, SAN_RIGHT_PULL, PKEY);
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
 	assert_int_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x68880001);
-	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_ACCESS);
 	follow(t, stuck, 1);
 	assert_int_equal(san_ulp_mr_del(t->ulp, 0x68880001), 0);
 	assert_int_not_equal(add(t, SAN_RIGHT_PULL, PKEY), 0x68880001);
-	assert_int_equal(try_pull(t, 0x68880001, BASE, 1), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, 0x68880001, BASE, 1), SAN_ST_ACCESS);
 }
 
 static void
@@ -159,12 +159,12 @@ san_ulp_mr_access__key_and_partition(void **state)
 	uint32_t other = add(t, SAN_RIGHT_PULL, PKEY + 1);
 
 	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_OK);
-	assert_int_equal(try_pull(t, mine ^ 0x80000000, BASE, LEN), SAN_ST_BAD_KEY);
-	assert_int_equal(try_pull(t, 0, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, mine ^ 0x80000000, BASE, LEN), SAN_ST_ACCESS);
+	assert_int_equal(try_pull(t, 0, BASE, LEN), SAN_ST_ACCESS);
 	/* RT-29: another partition's region is no region at all */
-	assert_int_equal(try_pull(t, other, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, other, BASE, LEN), SAN_ST_ACCESS);
 	assert_int_equal(san_ulp_mr_del(t->ulp, mine), 0);
-	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_ACCESS);
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_key_errors, 4);
 }
 
@@ -180,16 +180,16 @@ san_ulp_mr_access__bounds(void **state)
 		{BASE, 0, SAN_ST_OK},
 		{BASE + LEN, 0, SAN_ST_OK},
 		{BASE + LEN - 1, 1, SAN_ST_OK},
-		{BASE, LEN + 1, SAN_ST_BOUNDS},
-		{BASE + 1, LEN, SAN_ST_BOUNDS},
-		{BASE + LEN, 1, SAN_ST_BOUNDS},
-		{BASE + LEN + 1, 0, SAN_ST_BOUNDS},
-		{BASE - 1, 2, SAN_ST_BOUNDS},
-		{BASE - 1, 0, SAN_ST_BOUNDS},
-		{0, 1, SAN_ST_BOUNDS},
-		{UINT64_MAX, 1, SAN_ST_BOUNDS},
-		{UINT64_MAX - 10, UINT32_MAX, SAN_ST_BOUNDS}, /* end wraps */
-		{BASE + 1, UINT32_MAX, SAN_ST_BOUNDS},
+		{BASE, LEN + 1, SAN_ST_ACCESS},
+		{BASE + 1, LEN, SAN_ST_ACCESS},
+		{BASE + LEN, 1, SAN_ST_ACCESS},
+		{BASE + LEN + 1, 0, SAN_ST_ACCESS},
+		{BASE - 1, 2, SAN_ST_ACCESS},
+		{BASE - 1, 0, SAN_ST_ACCESS},
+		{0, 1, SAN_ST_ACCESS},
+		{UINT64_MAX, 1, SAN_ST_ACCESS},
+		{UINT64_MAX - 10, UINT32_MAX, SAN_ST_ACCESS}, /* end wraps */
+		{BASE + 1, UINT32_MAX, SAN_ST_ACCESS},
 	};
 	struct test_ulp *t = *state;
 	uint32_t key = add(t, SAN_RIGHT_PULL, PKEY);
@@ -198,7 +198,7 @@ san_ulp_mr_access__bounds(void **state)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(try_pull(t, key, cases[i].addr, cases[i].length), cases[i].status);
-		nb_bad += cases[i].status == SAN_ST_BOUNDS;
+		nb_bad += cases[i].status == SAN_ST_ACCESS;
 	}
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_bounds_errors, nb_bad);
 }
@@ -220,11 +220,11 @@ san_ulp_mr_access__each_right_alone(void **state)
 		pull.key = key;
 		atomic.key = key;
 		assert_int_equal(san_tl_ulp_push_req(t->ulp, &push),
-				 rights & SAN_RIGHT_PUSH ? SAN_ST_OK : SAN_ST_RIGHTS);
+				 rights & SAN_RIGHT_PUSH ? SAN_ST_OK : SAN_ST_ACCESS);
 		assert_int_equal(san_tl_ulp_pull_req(t->ulp, &pull),
-				 rights & SAN_RIGHT_PULL ? SAN_ST_OK : SAN_ST_RIGHTS);
+				 rights & SAN_RIGHT_PULL ? SAN_ST_OK : SAN_ST_ACCESS);
 		assert_int_equal(san_tl_ulp_atomic(t->ulp, &atomic),
-				 rights & SAN_RIGHT_ATOMIC ? SAN_ST_OK : SAN_ST_RIGHTS);
+				 rights & SAN_RIGHT_ATOMIC ? SAN_ST_OK : SAN_ST_ACCESS);
 		assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
 	}
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_rights_errors, 12);
@@ -310,25 +310,25 @@ san_ulp_mr_add_stream__peer_only(void **state)
 	assert_int_equal(
 		san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, SAN_RIGHT_PULL, &key), 0);
 	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
-	assert_int_equal(try_pull(t, key, 1, LEN), SAN_ST_BOUNDS);
+	assert_int_equal(try_pull(t, key, 1, LEN), SAN_ST_ACCESS);
 	assert_null(san_ulp_mr_find(t->ulp, key, 0, 0, 1));
 	/* of the program's, its peer reaches nothing any more when the program has gone */
 	program = add(t, SAN_RIGHT_PULL, PKEY);
 	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_OK);
 	san_ulp_qp_disown(t->ulp, t->qp);
-	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_ACCESS);
 	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
 	/* another queue pair with the same peer is another one */
 	san_ulp_qp_unbind(t->ulp, t->qp);
 	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &other), 0);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, other, SLOT, PKEY), 0);
-	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_BAD_KEY);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, other, SLOT, PKEY, &peer), 0);
+	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_ACCESS);
 	san_ulp_qp_unbind(t->ulp, other);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY, &peer), 0);
 	san_ulp_qp_unbind(t->ulp, t->qp);
 	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, 0, &key), -EINVAL);
 	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp + 1, mem, LEN, 0, &key), -EINVAL);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY, &peer), 0);
 }
 
 UNIT_TEST(test_ulp_mr)

@@ -153,9 +153,9 @@ push_place__never_beyond_what_was_let_in(void **state)
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 50, key, BASE);
 
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
-	assert_int_equal(place(t, &r, 0, 0, 51), SAN_ST_BOUNDS);
-	assert_int_equal(place(t, &r, 50, 0, 1), SAN_ST_BOUNDS);
-	assert_int_equal(place(t, &r, UINT32_MAX, 0, 2), SAN_ST_BOUNDS);
+	assert_int_equal(place(t, &r, 0, 0, 51), SAN_ST_LENGTH);
+	assert_int_equal(place(t, &r, 50, 0, 1), SAN_ST_LENGTH);
+	assert_int_equal(place(t, &r, UINT32_MAX, 0, 2), SAN_ST_LENGTH);
 	assert_int_equal(place(t, &r, 0, 0, 50), SAN_ST_OK);
 	assert_int_equal(mem[50], 0);
 }
@@ -178,7 +178,7 @@ push_place__revoked(void **state)
 	assert_int_equal(place(t, &r, 25, 25, 25), SAN_ST_REVOKED);
 	assert_int_equal(mem[25], 0);
 	assert_int_equal(san_ulp_stats(t->ulp)->nb_revoked, 2);
-	assert_int_equal(push_req(t, &r), SAN_ST_BAD_KEY);
+	assert_int_equal(push_req(t, &r), SAN_ST_ACCESS);
 }
 
 static void
@@ -191,9 +191,9 @@ push_req__zero_length(void **state)
 	/* nothing, nowhere: a signal needs no region */
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(place(t, &r, 0, 0, 0), SAN_ST_OK);
-	assert_int_equal(place(t, &r, 0, 0, 1), SAN_ST_BOUNDS);
+	assert_int_equal(place(t, &r, 0, 0, 1), SAN_ST_LENGTH);
 	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
-	assert_int_equal(push_req(t, &wrong), SAN_ST_BAD_KEY);
+	assert_int_equal(push_req(t, &wrong), SAN_ST_ACCESS);
 }
 
 static void
@@ -265,7 +265,7 @@ send__without_cq_entry(void **state)
 
 	(void)state;
 	test_ulp_open(&t, 8, 8, 2);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 3; i++) {
 		test_post_recv(&t, i, mem, 8);
 		r[i] = test_push(SAN_KIND_SEND, 8, 0, 0);
@@ -384,9 +384,9 @@ push_imm__key_before_receive(void **state)
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH_IMM, 40, key ^ 0x100, BASE);
 
 	/* what will never do does not wait for a receive, nor take one */
-	assert_int_equal(push_req(t, &r), SAN_ST_BAD_KEY);
+	assert_int_equal(push_req(t, &r), SAN_ST_ACCESS);
 	test_post_recv(t, 3, mem, 8);
-	assert_int_equal(push_req(t, &r), SAN_ST_BAD_KEY);
+	assert_int_equal(push_req(t, &r), SAN_ST_ACCESS);
 	r.key = key;
 	assert_int_equal(push_req(t, &r), SAN_ST_OK);
 	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
@@ -484,11 +484,11 @@ atomic__refusals(void **state)
 		uint64_t addr;
 		uint8_t status;
 	} cases[] = {
-		{key ^ 0x1000, BASE, SAN_ST_BAD_KEY},
-		{other, BASE, SAN_ST_RIGHTS},
+		{key ^ 0x1000, BASE, SAN_ST_ACCESS},
+		{other, BASE, SAN_ST_ACCESS},
 		{key, BASE + 4, SAN_ST_ALIGN},
-		{key, BASE + sizeof(words) - 4, SAN_ST_BOUNDS},
-		{key, BASE + sizeof(words), SAN_ST_BOUNDS},
+		{key, BASE + sizeof(words) - 4, SAN_ST_ACCESS},
+		{key, BASE + sizeof(words), SAN_ST_ACCESS},
 		{key, BASE + sizeof(words) - 8, SAN_ST_OK},
 	};
 	struct san_tl_rxn r;
@@ -557,7 +557,7 @@ san_ulp_qp_view__traffic(void **state)
 	fake_cmpl(1, SAN_ST_OK);
 	assert_true(san_ulp_qp_view(t->ulp, t->qp, &v));
 	assert_int_equal(v.nb_requests, 1);
-	fake_cmpl(2, SAN_ST_BAD_KEY);
+	fake_cmpl(2, SAN_ST_ACCESS);
 	assert_true(san_ulp_qp_view(t->ulp, t->qp, &v));
 	assert_true(v.is_bound);
 	assert_int_equal(v.nb_requests, 0);
@@ -578,6 +578,7 @@ express(struct test_ulp *t, enum san_wire_kind kind, uint32_t key, uint64_t addr
 	};
 	struct san_ulp_express x;
 
+	t->ulp->qps[0]->is_known = true; /* see test_ulp_guess.c */
 	san_ulp_express_start(t->ulp, SLOT, &x);
 	return san_ulp_express(t->ulp, &p, &x);
 }
@@ -634,6 +635,7 @@ express__same_region_again(void **state)
 	};
 	struct san_ulp_express x;
 
+	t->ulp->qps[0]->is_known = true;
 	san_ulp_express_start(t->ulp, SLOT, &x);
 	assert_true(san_ulp_express(t->ulp, &p, &x));
 	p.addr = BASE + sizeof(words) - 8;

@@ -147,11 +147,11 @@ san_ulp_qp_bind__one_to_one(void **state)
 	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT), t->qp);
 	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), UINT32_MAX);
 	assert_int_equal(san_ulp_qp_of(t->ulp, 8), UINT32_MAX);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, SLOT, PKEY), -EBUSY);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY), -EBUSY);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, 8, PKEY), -EINVAL);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, 99, SLOT + 1, PKEY), -EINVAL);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, SLOT + 1, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, SLOT, PKEY, &peer), -EBUSY);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY, &peer), -EBUSY);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, 8, PKEY, &peer), -EINVAL);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, 99, SLOT + 1, PKEY, &peer), -EINVAL);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, SLOT + 1, PKEY, &peer), 0);
 	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), qp);
 	san_ulp_qp_unbind(t->ulp, qp);
 	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), UINT32_MAX);
@@ -175,7 +175,7 @@ san_ulp_qp_bind__submits_what_waited(void **state)
 	san_ulp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 0);
 	assert_int_equal(fake.nb_recv_posted, 0);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	assert_int_equal(fake.nb_txns, 0);
 	san_ulp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
@@ -253,13 +253,13 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 
 	(void)state;
 	test_ulp_open(&t, 8, 16, 4);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	post_recvs(&t, 1, 10);
 	san_ulp_qp_unbind(t.ulp, t.qp);
 	san_ulp_check(t.ulp);
 	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
 	assert_false(san_ulp_has_work(t.ulp)); /* until the program polls */
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), -EBUSY);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), -EBUSY);
 	expect_flushed(t.recv_cq, SAN_WC_RECV, 1, 4);
 	san_ulp_pump(t.ulp, 0);
 	san_ulp_pump(t.ulp, 0);
@@ -267,7 +267,7 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 	san_ulp_pump(t.ulp, 0);
 	expect_flushed(t.recv_cq, SAN_WC_RECV, 9, 2);
 	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	test_ulp_close(&t);
 }
 
@@ -326,7 +326,7 @@ san_ulp_qp_unbind__later_posts_are_flushed(void **state)
 	expect_flushed(t->recv_cq, SAN_WC_RECV, 4, 2);
 	assert_int_equal(fake.nb_txns, 0);
 	/* a new connection makes it usable again */
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY, &peer), 0);
 	assert_int_equal(san_ulp_post(t->ulp, t->qp, &wr, 1, 0), 1);
 	assert_int_equal(fake.nb_txns, 1);
 	assert_int_equal(fake.txns[0].slot, SLOT + 1);
@@ -379,7 +379,8 @@ san_ulp_qp_destroy__leaves_the_pump(void **state)
 		for (i = 0; i < 3; i++) {
 			assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp[i]), 0);
 			assert_int_equal(san_ulp_post(t->ulp, qp[i], &wr, 1, 0), 1);
-			assert_int_equal(san_ulp_qp_bind(t->ulp, qp[i], (uint16_t)(4 + i), PKEY),
+			assert_int_equal(san_ulp_qp_bind(t->ulp, qp[i], (uint16_t)(4 + i), PKEY,
+							 &peer),
 					 0);
 		}
 		/* unbind leaves the mark, destroy must not */

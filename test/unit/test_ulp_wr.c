@@ -139,9 +139,9 @@ san_ulp_post__unsignaled_success_is_silent(void **state)
 	}
 	test_poll_none(t->send_cq);
 	post(t, &wr);
-	fake_cmpl(100, SAN_ST_BOUNDS);
+	fake_cmpl(100, SAN_ST_ACCESS);
 	wc = test_poll_one(t->send_cq);
-	assert_int_equal(wc.status, SAN_ST_BOUNDS);
+	assert_int_equal(wc.status, SAN_ST_ACCESS);
 	assert_int_equal(wc.byte_len, 0);
 }
 
@@ -176,7 +176,7 @@ san_ulp_post__takes_what_the_cq_holds(void **state)
 
 	(void)state;
 	test_ulp_open(&t, 8, 8, 4);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 8; i++)
 		wr[i] = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_post(t.ulp, t.qp, wr, 8, 0), 4);
@@ -200,7 +200,7 @@ san_ulp_post__deepest_queue(void **state)
 
 	(void)state;
 	test_ulp_open(&t, 4096, 4096, 4096);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY), 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 4096; i++) {
 		wr = test_wr(SAN_WR_SEND, i, SAN_WR_SIGNALED);
 		assert_int_equal(san_ulp_post(t.ulp, t.qp, &wr, 1, 0), 1);
@@ -324,7 +324,7 @@ san_ulp_wr_cmpl__first_error_of_the_pieces(void **state)
 	fake_cmpl(0, SAN_ST_OK);
 	fake_cmpl(1, SAN_ST_REVOKED);
 	test_poll_none(t->send_cq);
-	fake_cmpl(2, SAN_ST_BAD_KEY);
+	fake_cmpl(2, SAN_ST_ACCESS);
 	wc = test_poll_one(t->send_cq);
 	assert_int_equal(wc.status, SAN_ST_REVOKED);
 	assert_int_equal(wc.byte_len, 0);
@@ -343,7 +343,7 @@ san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 	post(t, &wr);
 	post(t, &next);
 	san_ulp_pump(t->ulp, 0); /* it was marked as it was bound */
-	fake_cmpl(0, SAN_ST_RIGHTS);
+	fake_cmpl(0, SAN_ST_ACCESS);
 	san_ulp_check(t->ulp);
 	test_poll_none(t->send_cq);
 	assert_int_equal(fake.nb_unwanted, 1); /* what it waited for it need not */
@@ -351,8 +351,8 @@ san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	assert_int_equal(fake.txns[2].req.kind, SAN_KIND_SEND);
-	fake_cmpl(1, SAN_ST_RIGHTS);
-	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_RIGHTS);
+	fake_cmpl(1, SAN_ST_ACCESS);
+	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_ACCESS);
 	fake_cmpl(2, SAN_ST_OK);
 	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
 	assert_int_equal(fake.nb_unwanted, 1);
@@ -371,13 +371,13 @@ san_ulp_wr_cmpl__error_of_the_last_that_waits(void **state)
 	post(t, &wr);
 	fake_cmpl(0, SAN_ST_OK);
 	assert_int_equal(fake.nb_unwanted, 0);
-	fake_cmpl(1, SAN_ST_RIGHTS);
+	fake_cmpl(1, SAN_ST_ACCESS);
 	assert_int_equal(fake.nb_unwanted, 1);
-	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_RIGHTS);
+	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_ACCESS);
 	fake.room = 1;
 	post(t, &next); /* nobody calls room() for that */
 	assert_int_equal(fake.nb_txns, 3);
-	fake_cmpl(2, SAN_ST_RIGHTS); /* whole, and nothing waits */
+	fake_cmpl(2, SAN_ST_ACCESS); /* whole, and nothing waits */
 	assert_int_equal(fake.nb_unwanted, 1);
 	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
 }
@@ -393,13 +393,13 @@ san_ulp_wr_cmpl__error_after_room(void **state)
 	fake.room = 2;
 	post(t, &wr);
 	san_tl_ulp_room(t->ulp, SLOT);
-	fake_cmpl(0, SAN_ST_RIGHTS);
+	fake_cmpl(0, SAN_ST_ACCESS);
 	assert_int_equal(fake.nb_unwanted, 1);
 	fake.room = 1;
 	san_ulp_pump(t->ulp, 0);
 	assert_int_equal(fake.nb_txns, 2);
 	fake_cmpl(1, SAN_ST_OK);
-	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_RIGHTS);
+	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_ACCESS);
 }
 
 static void
@@ -530,9 +530,9 @@ san_ulp_wr_place__stays_inside(void **state)
 	memset(data, 0xaa, sizeof(data));
 	post(t, &wr);
 	/* piece 0 may not touch piece 1's bytes */
-	assert_int_equal(place(t, 0, 950, data, 51), SAN_ST_BOUNDS);
-	assert_int_equal(place(t, 0, 1001, data, 1), SAN_ST_BOUNDS);
-	assert_int_equal(place(t, 0, UINT32_MAX, data, 2), SAN_ST_BOUNDS);
+	assert_int_equal(place(t, 0, 950, data, 51), SAN_ST_LENGTH);
+	assert_int_equal(place(t, 0, 1001, data, 1), SAN_ST_LENGTH);
+	assert_int_equal(place(t, 0, UINT32_MAX, data, 2), SAN_ST_LENGTH);
 	assert_int_equal(buf[950], 0);
 	assert_int_equal(place(t, 0, 950, data, 50), SAN_ST_OK);
 	assert_int_equal(buf[999], 0xaa);
@@ -610,10 +610,10 @@ san_ulp_wr_cmpl__run(void **state)
 	assert_int_equal(wc[1].wr_id, 2);
 	san_ulp_qp_end_on_error(x->ulp, x->qp);
 	post(x, &wr);
-	fake_cmpl(3, SAN_ST_BOUNDS);
+	fake_cmpl(3, SAN_ST_ACCESS);
 	fake_cmpl(4, SAN_ST_OK); /* it was done before the peer refused the other */
 	assert_int_equal(san_ulp_cq_poll(x->send_cq, wc, 4), 2);
-	assert_int_equal(wc[0].status, SAN_ST_BOUNDS);
+	assert_int_equal(wc[0].status, SAN_ST_ACCESS);
 	assert_int_equal(wc[1].status, SAN_WC_ST_FLUSHED);
 	assert_int_equal(san_ulp_next_failed(x->ulp), x->qp);
 }

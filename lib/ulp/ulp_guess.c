@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A peer can't find out keys of regions by trying them (SYS-5): a key has 31 random bits. What a
+ * peer may not touch, for whatever reason, is refused in one way. The 64th refusal ends a
+ * connection. All connections of a host to one application have a budget of refusals; when it is
+ * spent, a connection that has never named a region rightly is refused without a look at the
+ * regions, and one that has ends with its next refusal.
+ *
+ * DESIGN NOTES
+ *
+ * Connections that have named a region go on, so that one program of a host can't lock out all
+ * others there by guessing.
+ *
+ * The table is a cache of sets. Who is thrown out has spent least of its budget, and an attacker
+ * cannot choose a set, whose hash has a secret seed. It lives as long as the lcore, not the
+ * connection.
+ */
+
+#include <errno.h>
+
+#include <rte_jhash.h>
+
+#include "san_rate.h"
+#include "san_time.h"
+#include "ulp_priv.h"
+
+#define SETS     128
+#define WAYS     8
+#define CONN_MAX 64 /* refusals of a connection: it ends */
+#define HOUR_NS  (3600 * SAN_NS_PER_S)
+
+struct san_ulp_guesser {
+	struct san_ip ip;
+	uint64_t spent_ns; /**< see san_rate_take(); an hour is added to all times */
+	uint16_t owner;
+	bool used;
+};
+
+int
+san_ulp_guess_init(struct san_ulp *ulp)
+{
+	ulp->guessers = san_mem_calloc(ulp->conf.mem, SETS * WAYS, sizeof(*ulp->guessers));
+	ulp->guess_seed = ulp->conf.secret32(ulp->conf.secret_arg);
+	return ulp->guessers != NULL ? 0 : -ENOMEM;
+}
+
+void
+san_ulp_guess_fini(struct san_ulp *ulp)
+{
+	san_mem_end(ulp->conf.mem, ulp->guessers);
+}
+
+static bool
+is_of(const struct san_ulp_guesser *g, const struct san_ulp_qp *qp)
+{
+	return g->used && g->owner == qp->owner && san_ip_eq(&g->ip, &qp->peer);
+}
+
+/* That of the peer's host and our application, or the one that gives way to it. */
+static struct san_ulp_guesser *
+find(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
+{
+	uint32_t hash = rte_jhash(qp->peer.b, sizeof(qp->peer.b), ulp->guess_seed ^ qp->owner);
+	struct san_ulp_guesser *set = &ulp->guessers[hash % SETS * WAYS], *least = set;
+	uint32_t i;
+
+	for (i = 0; i < WAYS; i++) {
+		if (is_of(&set[i], qp))
+			return &set[i];
+		if (set[i].spent_ns < least->spent_ns)
+			least = &set[i];
+	}
+	return least;
+}
+
+/* A refusal each so often; half of an hour's at once. */
+static uint64_t
+each_ns(const struct san_ulp *ulp)
+{
+	return 2 * HOUR_NS / ulp->conf.guesses_per_hour;
+}
+
+bool
+san_ulp_guess_is_over(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
+{
+	const struct san_ulp_guesser *g = find(ulp, qp);
+
+	return is_of(g, qp) && g->spent_ns + each_ns(ulp) > ulp->tl->now_ns + HOUR_NS;
+}
+
+void
+san_ulp_guess(struct san_ulp *ulp, struct san_ulp_qp *qp)
+{
+	struct san_ulp_guesser *g = find(ulp, qp);
+	bool may;
+
+	if (!is_of(g, qp))
+		*g = (struct san_ulp_guesser){.ip = qp->peer, .owner = qp->owner, .used = true};
+	may = san_rate_take(&g->spent_ns, each_ns(ulp), ulp->conf.guesses_per_hour / 2,
+			    ulp->tl->now_ns + HOUR_NS);
+	if ((++qp->nb_guesses < CONN_MAX && (may || !qp->is_known)) || qp->failed)
+		return;
+	ulp->stats.nb_guessers++;
+	san_ulp_qp_fail(ulp, qp);
+}
