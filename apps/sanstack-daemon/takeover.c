@@ -123,7 +123,7 @@ takeover_find(const struct conf *conf)
 
 /*
  * Prove CAP_SYS_ADMIN in the PID namespace: the kernel lets nobody else speak for the first process
- * there.
+ * there. Without it, name ourselves: the kernel does not, before the other one has told it to.
  */
 static int
 ask(int sock, const struct shmq_req *req)
@@ -133,7 +133,7 @@ ask(int sock, const struct shmq_req *req)
 
 	rc = shmq_send_as(sock, req, sizeof(*req), FIRST_PID);
 	if (rc == -EPERM)
-		rc = shmq_send(sock, req, sizeof(*req), -1, true);
+		rc = shmq_send_as(sock, req, sizeof(*req), getpid());
 	if (rc == 0)
 		rc = shmq_recv(sock, &rep, sizeof(rep), &fd, true);
 	if (rc == 0 && rep.rc == 0)
