@@ -130,18 +130,6 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 	return dpdk_app_add(port->ctx, a->id, a->owner, bells, a->wake_fds);
 }
 
-static uint32_t
-count_of(const struct apps *all, uid_t owner)
-{
-	const struct app *a;
-	uint32_t n = 0;
-
-	LIST_FOREACH(a, &all->list, link)
-		if (a->attached && a->owner == owner)
-			n++;
-	return n;
-}
-
 /* The one that is asked for. NULL: there is none, and *ans* says which there are. */
 static struct app_port *
 find_port(struct apps *all, const struct shmq_req *req, struct answer *ans)
@@ -185,7 +173,7 @@ static int
 serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct answer *ans)
 {
 	struct app_port *port;
-	uint32_t nb = count_of(all, a->owner);
+	uint32_t nb;
 	int rc;
 
 	if (a->attached)
@@ -193,17 +181,16 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req, struct 
 	port = find_port(all, req, ans);
 	if (port == NULL)
 		return -ENODEV;
-	if (port->nb_attached >= all->conf->apps)
-		return app_refuse(ans, -EUSERS, "port %s serves %u applications, its limit",
-				  port->name, port->nb_attached);
-	if (!users_may(a->owner, nb, port->nb_attached, all->conf->apps))
-		return app_refuse(ans, -EUSERS, "port %s serves %u applications of user %u, its "
-						"share",
-				  port->name, nb, a->owner);
-	if (nb >= all->conf->apps_per_uid)
-		return app_refuse(ans, -EUSERS, "the daemon serves %u applications of user %u, "
-						"the limit",
-				  nb, a->owner);
+	nb = apps_of(all, a->owner);
+	if (!apps_have_place(port, a->owner, 0)) {
+		LOG_OF(a->owner, WARNING,
+		       "port=%s pid=%d uid=%u: applications=%u of %u: one more is refused",
+		       port->name, (int)a->pid, a->uid, nb, port->nb_attached);
+		return app_refuse(ans, -EUSERS,
+				  "port %s serves %u applications, %u of them of user %u; see "
+				  "apps= and apps_per_uid=",
+				  port->name, port->nb_attached, nb, a->owner);
+	}
 	rc = make_ctl(port, a, &ans->fd);
 	if (rc != 0) {
 		a->over = true; /* half of it is there */

@@ -129,6 +129,10 @@ void apps_helper_gone(struct apps *all, struct helper *h, bool has_begun);
 void apps_hurry(struct apps *all);
 /** What has waited for too long, or goes in steps: when to call again. */
 uint64_t apps_step(struct apps *all, uint64_t now_ns);
+/** Attached ones of *owner*, on all ports. */
+uint32_t apps_of(const struct apps *all, uid_t owner);
+/** May one more application of *owner* attach to *port*, and as many as *waiting* before it? */
+bool apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting);
 /** Does an application wait for the answer to a request? */
 bool apps_are_waiting(const struct apps *all);
 /**

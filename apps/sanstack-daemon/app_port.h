@@ -18,6 +18,7 @@
 #include "dpdk_priv.h"
 
 struct app;
+struct apps;
 
 /* What applications hold, by number; app is NULL: free. */
 struct app_qp {
@@ -59,6 +60,7 @@ struct app_request {
 
 struct app_port {
 	const char *name;
+	const struct apps *all;    /**< that it is one of the ports of */
 	uint16_t index;            /**< among the daemon's */
 	struct dpdk_ctx *ctx;      /**< NULL: parked, and its device is not open */
 	struct rte_ether_addr mac; /**< while it is parked: that peers know it by */

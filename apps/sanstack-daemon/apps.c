@@ -39,6 +39,7 @@ apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dp
 	if (rc != 0)
 		return rc;
 	port->mem = mem;
+	port->all = all;
 	port->epoll = all->epoll;
 	port->index = (uint16_t)all->nb_ports++;
 	return 0;
@@ -104,6 +105,26 @@ has_room(const struct apps *all, uid_t owner)
 {
 	return users_may(owner, strangers_of(all, owner), all->nb - all->nb_attached,
 			 all->conf->strangers);
+}
+
+uint32_t
+apps_of(const struct apps *all, uid_t owner)
+{
+	const struct app *a;
+	uint32_t n = 0;
+
+	LIST_FOREACH(a, &all->list, link)
+		n += a->attached && a->owner == owner;
+	return n;
+}
+
+bool
+apps_have_place(const struct app_port *port, uid_t owner, uint32_t waiting)
+{
+	uint32_t nb = apps_of(port->all, owner) + waiting;
+
+	return nb < port->conf->apps_per_uid &&
+		users_may(owner, nb, port->nb_attached + waiting, port->conf->apps);
 }
 
 struct app *

@@ -371,7 +371,7 @@ conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 		.seccomp = 1,
 		.takeover = 1,
 		.drain_ms = 10000,
-		.apps = 64,
+		.apps = SAN_ENGINE_APPS - 1,
 		.apps_per_uid = SAN_ENGINE_APPS - 1,
 		.strangers = 64,
 		.app_cqs = 256,

@@ -135,6 +135,13 @@ take(struct sock_entry *s, struct helper *h)
 	return s->is_discarding;
 }
 
+static int
+do_ring(struct san_engine *e, void *arg)
+{
+	san_sock_ring(san_core_socks(san_engine_core(e)), ((const struct sock_entry *)arg)->id);
+	return 0;
+}
+
 bool
 socks_pair_read(struct sock_entry *s)
 {
@@ -145,6 +152,8 @@ socks_pair_read(struct sock_entry *s)
 	for (i = 0; i < READ_MAX && !s->is_discarding; i++) {
 		if (!peek(s, &next))
 			return false;
+		if (next.is_full && s->kind != SOCKS_LISTENER)
+			san_engine_call(socks_engine(s->port), do_ring, s);
 		if (!may_read(s, next.is_full) ||
 		    (next.has_fds && (h = helper_of(s->owner, false)) == NULL))
 			return true;

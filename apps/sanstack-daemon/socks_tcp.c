@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "engine_clock.h"
+#include "logging.h"
 #include "san_time.h"
 #include "socks_priv.h"
 #include "socks_tell.h"
@@ -364,6 +365,33 @@ find_listener(const struct app_port *port, uint16_t tcp_port, const struct san_i
 	return NULL;
 }
 
+/*
+ * Is there a place for the program that will accept one more stream? It may be one that is not
+ * attached, as may be those that will accept what waits already. Without a place the peer goes on
+ * with the kernel's connect().
+ */
+static bool
+has_place(const struct app_port *port, const struct sock_entry *listener)
+{
+	const struct sock_entry *s;
+	uint32_t i, nb = 0;
+	bool has;
+
+	for (i = 0; i < port->max_socks; i++) {
+		s = &port->socks[i];
+		nb += s->port != NULL && s->kind == SOCKS_STREAM && s->held >= 0 &&
+			s->owner == listener->owner;
+	}
+	has = apps_have_place(port, listener->owner, nb);
+	if (!has) {
+		LOG_OF(listener->owner, WARNING,
+		       "port=%s tcp=%u user=%u: no place for a program that accepts: the kernel's",
+		       port->name, listener->tcp_port, listener->owner);
+		socks_tell_refused(listener->inode, "no place for programs that accept");
+	}
+	return has;
+}
+
 /* ---- a peer connects ---- */
 
 static void
@@ -400,6 +428,8 @@ accept_request(struct app_port *port, const struct rtsan_event *ev, uint16_t tcp
 		NULL;
 	if (listener == NULL)
 		return -ECONNREFUSED;
+	if (!has_place(port, listener))
+		return -EUSERS;
 	s = socks_take(port, listener->uid, SOCKS_STREAM_BYTES, &nobody);
 	if (s == NULL)
 		return -ENOSPC;

@@ -26,6 +26,7 @@
 #include "sock_own.h"
 #include "sock_real.h"
 #include "sock_route.h"
+#include "sock_shm.h"
 
 #define AGAIN_S 5 /* until a daemon that was not there is asked for again */
 
@@ -41,6 +42,7 @@ static struct {
 	_Atomic int sock; /* -1: not attached */
 	time_t failed;
 	struct view *_Atomic view; /* NULL: not attached */
+	const struct view *before; /* our parent's, before fork(); or NULL */
 } us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
 
 /* Nor may it be cancelled there. */
@@ -211,8 +213,10 @@ sock_detach(void)
 	/* of the threads that the parent had only we are left, and nobody held the lock but us */
 	pthread_mutex_init(&us.lock, NULL);
 	us.failed = 0;
-	if (v != NULL)
+	if (v != NULL) {
 		sock_own_close(v->wake_fd);
+		us.before = v;
+	}
 	hang_up();
 }
 
@@ -247,6 +251,19 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 	return rc;
 }
 
+/* A child for which the daemon has no place: it rings for us when it reads this. */
+static void
+ring_by_pair(const struct sock_file *f)
+{
+	static const uint8_t mark[SAN_SOCK_NUDGE] = SAN_SOCK_MARK;
+	int fd = sock_next_fd(f, 0), was = errno;
+
+	if (fd >= 0)
+		REAL(send)
+	(fd, mark, sizeof(mark), MSG_DONTWAIT | MSG_NOSIGNAL);
+	errno = was;
+}
+
 void
 sock_bell(const struct sock_file *f)
 {
@@ -255,8 +272,10 @@ sock_bell(const struct sock_file *f)
 	uint32_t nb_qps;
 	int wake_fd;
 
-	if (sock_attach() != 0)
+	if (sock_attach() != 0) {
+		ring_by_pair(f);
 		return;
+	}
 	v = view();
 	if (v == NULL || f->id >= v->hello.hello.max_socks)
 		return; /* it was another daemon's */
@@ -311,8 +330,12 @@ sock_is_reached(const uint8_t ip[16])
 	const struct view *v;
 	uint32_t i;
 
-	/* a child that has inherited the socket is not attached yet */
-	if (sock_attach() != 0 || (v = view()) == NULL)
+	/* a child that has inherited the socket is not attached yet, and may not find a place */
+	sock_attach();
+	v = view();
+	if (v == NULL)
+		v = us.before;
+	if (v == NULL)
 		return false;
 	ctl = v->ctl;
 	for (i = 0; i < ctl->nb_addrs; i++)

@@ -461,6 +461,56 @@ def subordinate(work):
     daemon.stop()
 
 
+PLACES, CHILDREN = 4, 12
+
+PREFORK = """
+import os, signal, socket
+kind = socket.{kind}
+s = socket.socket(socket.AF_INET, kind)
+s.bind(('{ip}', {port}))
+if kind == socket.SOCK_STREAM: s.listen(100)
+for i in range({children}):
+    if os.fork() == 0:
+        if kind == socket.SOCK_STREAM:
+            c = s.accept()[0]
+            c.sendall(c.recv(100))
+        else:
+            s.sendto(*s.recvfrom(100))
+        signal.pause()
+print('ready', flush=True)
+signal.pause()
+"""
+ASK = """
+import socket
+kind, got, socks = socket.{kind}, 0, []
+for i in range({children}):
+    c = socket.socket(socket.AF_INET, kind)
+    c.settimeout(30)
+    c.connect(('{ip}', {port}))
+    c.sendall(b'question')
+    socks.append(c)
+    if kind == socket.SOCK_DGRAM: got += c.recv(100) == b'question'
+if kind == socket.SOCK_STREAM: got = sum(c.recv(100) == b'question' for c in socks)
+print(got)
+"""
+
+
+def more_children(kind, port):
+    """Children of a server share its socket, and the daemon has places for some of them: each
+    serves. What they accept beyond is the kernel's; that is said."""
+    words = {'kind': kind, 'ip': PEER_IP, 'port': port, 'children': CHILDREN}
+    pair = sock.shared(sock.CLIENT, proto='tcp' if kind == 'SOCK_STREAM' else 'udp', daemons=2,
+                       limits=f'apps = {PLACES}')
+    pair.server(sock.PYTHON, '-c', PREFORK.format(**words), text='ready', port=port)
+    out = pair.client(sock.PYTHON, '-c', ASK.format(**words))
+    check(out == f'{CHILDREN}\n', out)
+    daemon = pair.daemons['peer']
+    check('is refused' in daemon.process.err() or 'no place' in daemon.process.err(),
+          daemon.process.err())
+    if kind == 'SOCK_STREAM':
+        check('no place' in str(daemon.ask('sock_reasons')), daemon.ask('sock_reasons'))
+
+
 def is_open(s):
     return not select.select([s], [], [], 0)[0]
 
@@ -525,6 +575,9 @@ def main():
     tests.add('a stale listener', sock.may_fail(lambda: stale_listener(
         sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
     tests.add('subordinate users', alone, subordinate)
+    for kind, port in (('SOCK_STREAM', 8081), ('SOCK_DGRAM', 8082)):
+        tests.add(f'more children than places: {kind}', sock.may_fail(
+            lambda kind=kind, port=port: more_children(kind, port)))
     tests.add('a flooded log', alone, flooded)
     tests.add('a log that nobody reads', alone, unread_log)
     tests.add('daemons end', sock.stop_shared)

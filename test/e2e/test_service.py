@@ -485,7 +485,7 @@ def of_one_user(work):
     for s in mine[:2]:
         check(ask(s, request(HELLO))[0] == 0, 'hello')
     rc, why = ask(mine[2], request(HELLO))
-    check(rc < 0 and 'serves 2 applications of user 0' in why, why)
+    check(rc < 0 and '2 of them of user 0' in why, why)
     with AsNobody():
         other = dial(daemon)
     check(ask(other, request(HELLO))[0] == 0, 'another user')
