@@ -239,7 +239,7 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 		sock_conf_tell("a socket stays with the kernel", "another thread waits for it");
 		return;
 	}
-	if (!is_wanted(fd, f, to, &action))
+	if (atomic_load(&f->stays) || !is_wanted(fd, f, to, &action))
 		return;
 	rc = sock_attach();
 	bits = sock_opt_bits(fd); /* the daemon turns on more */

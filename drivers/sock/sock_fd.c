@@ -128,6 +128,7 @@ sock_track(int fd, int domain, bool is_udp)
 	atomic_store(&f->carried, false);
 	atomic_store(&f->is_chosen, false);
 	atomic_store(&f->is_kernels, false);
+	atomic_store(&f->stays, false);
 	f->domain = domain;
 	f->is_udp = is_udp;
 	f->is_stdio = false;

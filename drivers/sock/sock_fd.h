@@ -34,6 +34,7 @@ struct sock_file {
 	_Atomic bool carried;
 	_Atomic bool is_chosen;  /**< rules have been asked: to send does not ask them again */
 	_Atomic bool is_kernels; /**< by the name that it has: it is not looked at again */
+	_Atomic bool stays;      /**< by an option: see sock_hooks_is_kernels() */
 	int domain;
 	bool is_udp;              /**< or TCP */
 	bool is_stdio;            /**< inherited: who has not the library may write, too */

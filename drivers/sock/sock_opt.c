@@ -8,6 +8,7 @@
 
 #include "sock_attach.h"
 #include "sock_carry.h"
+#include "sock_hooks.h"
 #include "sock_opt.h"
 #include "sock_real.h"
 #include "sock_ring.h"
@@ -157,6 +158,9 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 			atomic_fetch_and(&f->shm->options, ~bit);
 		return 0;
 	}
+	/* as from a kernel without it: programs go on without, and know that they do */
+	if (sock_hooks_is_kernels(level, name))
+		return fail(ENOPROTOOPT);
 	kernel = sock_kernel(fd, f);
 	if (kernel < 0)
 		return fail(ENETDOWN);

@@ -24,6 +24,7 @@
 #include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_fd.h"
+#include "sock_hooks.h"
 #include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_own.h"
@@ -215,7 +216,7 @@ getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 EXPORT int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	struct sock_file *f = ours(fd);
+	struct sock_file *f = sock_get(fd);
 	int rc;
 
 	if (f == NULL)
@@ -224,7 +225,9 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 		rc = sock_opt_set(fd, f, level, name, value, len);
 	} else {
 		rc = REAL(setsockopt)(fd, level, name, value, len);
-		if (rc == 0)
+		if (rc == 0 && sock_hooks_is_kernels(level, name))
+			atomic_store(&f->stays, true);
+		else if (rc == 0)
 			sock_opt_early(f, level, name, value, len);
 	}
 	sock_put(f);

@@ -13,6 +13,7 @@
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
+#include "sock_hooks.h"
 #include "sock_opt.h"
 #include "sock_own.h"
 #include "sock_real.h"
@@ -28,7 +29,7 @@ is_wanted(int fd, const struct sock_file *f, const struct sockaddr *local,
 {
 	enum sock_action action;
 
-	if (sock_conf_is_idle())
+	if (sock_conf_is_idle() || atomic_load(&f->stays))
 		return false;
 	action = sock_conf_action(IPPROTO_TCP, sock_is_v6only(fd, f), local, remote, true);
 	return action == SOCK_CARRY || action == SOCK_BOTH;
@@ -101,7 +102,8 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 	bool up;
 
 	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, sock_bound_to(fd, &local), sa) ||
-	    sock_attach() != 0 || !sock_is_reached(req.sock.peer)) {
+	    sock_attach() != 0 || !sock_is_reached(req.sock.peer) ||
+	    !sock_hooks_connect(fd, sa, len)) {
 		errno = was;
 		return false;
 	}

@@ -12,6 +12,7 @@
 #include "sock_attach.h"
 #include "sock_carry.h"
 #include "sock_conf.h"
+#include "sock_hooks.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_udp.h"
@@ -179,6 +180,8 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		return fail(EPIPE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0) {
 		rc = read_name(f, msg, &head);
+		if (rc == 0)
+			rc = sock_hooks_send(fd, f, msg->msg_name, msg->msg_namelen);
 		if (rc != 0)
 			return fail(rc);
 	} else if (shm->peer.family == 0) {

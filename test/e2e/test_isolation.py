@@ -5,6 +5,7 @@ in the kernel, keep names that the kernel has given to others, fill its log. (SY
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
@@ -434,6 +435,102 @@ def wanted_port(pair):
     pair.daemons['us'] = daemon.again('--takeover')
 
 
+# ---- what the kernel would have asked ----
+
+# In a control group of its own, whose hook for sendto() refuses.
+HOOK = """
+import ctypes, os, socket, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+
+def bpf(command, attr):
+    buf = ctypes.create_string_buffer(attr, len(attr))
+    fd = libc.syscall(321, command, buf, len(attr))
+    if fd < 0: sys.exit(os.strerror(ctypes.get_errno()))
+    return fd
+
+group = '{folder}/group'
+os.mkdir('{folder}')
+if libc.unshare(0x20000) or libc.mount(b'none', b'/', None, 0x44000, None) or \\
+        libc.mount(b'none', b'{folder}', b'cgroup2', 0, None): sys.exit('no cgroup2')
+os.makedirs(group + str(os.getpid()))
+with open(group + str(os.getpid()) + '/cgroup.procs', 'w') as f: f.write('0')
+code = ctypes.create_string_buffer(bytes.fromhex('b700000000000000' '9500000000000000'), 16)
+name = ctypes.create_string_buffer(b'GPL')
+prog = bpf(5, struct.pack('<IIQQIIQII16sII', 18, 2, ctypes.addressof(code),
+                          ctypes.addressof(name), 0, 0, 0, 0, 0, b'', 0, 14))
+bpf(8, struct.pack('<IIII', os.open(group + str(os.getpid()), os.O_RDONLY), prog, 14, 0))
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('{ours}', 0))
+try:
+    for _ in range(3): s.sendto(b'x', ('{peer}', 8085))
+    print('it may')
+except OSError as e: print(e.errno)
+"""
+
+# With Landlock, which lets it connect to nothing.
+LANDLOCK = """
+import ctypes, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.syscall(444, None, 0, 1) < 4: print('too old')
+rules = libc.syscall(444, struct.pack('<QQ', 0, 2), 16, 0)
+libc.prctl(38, 1, 0, 0, 0)
+libc.syscall(446, rules, 0)
+s = socket.socket()
+try:
+    s.connect(('{peer}', 8084))
+    print('it may')
+except OSError as e: print(e.errno)
+"""
+SERVER = f"""
+import socket
+s = socket.create_server(("{PEER_IP}", {{port}}))
+print("ready", flush=True)
+socks = []
+while True: socks.append(s.accept())
+"""
+
+
+def hook_of_sendto(pair):
+    """A control group's hook is asked before a carried socket sends to an address."""
+    out = pair.client(sock.PYTHON, '-c',
+                      HOOK.format(folder=pair.path('cgroup'), ours=OUR_IP, peer=PEER_IP))
+    check(out == f'{errno.EPERM}\n', out)
+
+
+def hook_of_connect(pair):
+    """A security module is asked before a carried socket connects."""
+    pair.server(sock.PYTHON, '-c', SERVER.format(port=8084), text='ready', port=8084)
+    out = pair.client(sock.PYTHON, '-c', LANDLOCK.format(peer=PEER_IP))
+    check(out == f'{errno.EACCES}\n' or 'too old' in out, out)
+
+
+UNSIGNED = """
+import socket, struct
+def refused(s, option, value):
+    try: s.setsockopt(socket.IPPROTO_TCP, option, value)
+    except OSError as e: return e.errno
+key = struct.pack('<HH4s120sHHI80s', 2, 0, socket.inet_aton('{peer}'), b'', 0, 3, 0, b'key')
+s = socket.create_connection(('{peer}', {port}))
+print(refused(s, 31, b'tls'), refused(s, 14, key))
+s = socket.socket()
+s.settimeout(2)
+s.setsockopt(socket.IPPROTO_TCP, 14, key)
+try:
+    s.connect(('{peer}', {port}))
+    print('without a signature')
+except TimeoutError: print('not without')
+"""
+
+
+def unsigned(pair):
+    """What asks for encryption or signatures of the kernel's TCP is refused once it is carried; a
+    socket that asked before is not carried."""
+    port = 8083
+    pair.server(sock.PYTHON, '-c', SERVER.format(port=port), text='ready', port=port)
+    out = pair.client(sock.PYTHON, '-c', UNSIGNED.format(peer=PEER_IP, port=port))
+    check(out == f'{errno.ENOPROTOOPT} {errno.ENOPROTOOPT}\nnot without\n', out)
+
+
 # ---- shares ----
 
 def subordinate(work):
@@ -573,6 +670,12 @@ def main():
         tests.add(name, sock.may_fail(lambda test=test: test(sock.shared(sock.CLIENT))))
     tests.add('crowded groups', sock.may_fail(lambda: crowded_groups(sock.shared(sock.CLIENT))))
     tests.add('a stale listener', sock.may_fail(lambda: stale_listener(
+        sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
+    tests.add('a hook of sendto()', sock.may_fail(lambda: hook_of_sendto(
+        sock.shared(sock.CLIENT))))
+    tests.add('a security module', sock.may_fail(lambda: hook_of_connect(
+        sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
+    tests.add('encryption and signatures', sock.may_fail(lambda: unsigned(
         sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
     tests.add('subordinate users', alone, subordinate)
     for kind, port in (('SOCK_STREAM', 8081), ('SOCK_DGRAM', 8082)):

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOCK_HOOKS_H
+#define SOCK_HOOKS_H
+
+/**
+ * @file
+ * What the kernel would have asked somebody else: a security module, Landlock, a control group's
+ * hooks for connect() and sendto(). They are asked all the same, or the socket is the kernel's.
+ * (UDP-9, SYS-7)
+ */
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+struct sock_file;
+
+/**
+ * May this program connect TCP socket *fd* to *sa*? No packet goes, and the socket is as it was.
+ * False: it may not, or nobody can be asked: the kernel's connect() will say which.
+ */
+bool sock_hooks_connect(int fd, const struct sockaddr *sa, socklen_t len);
+/** May it send to *to* from *f*, at *fd*? Asked once for each address, roughly. 0 or errno. */
+int sock_hooks_send(int fd, struct sock_file *f, const struct sockaddr *to, socklen_t len);
+/**
+ * Is it an option by which the kernel does something to what is sent that we do not: encryption,
+ * signatures, policies? A socket that has it is the kernel's, and one that is carried can't have it.
+ */
+bool sock_hooks_is_kernels(int level, int name);
+
+#endif /* SOCK_HOOKS_H */
