@@ -130,6 +130,8 @@ fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 	conf->ulp.max_cqs = 2;
 	conf->inet.max_neighbours = RTE_MAX(conf->inet.max_neighbours, 2 * nb_conns);
 	SET(conf->ulp.pull_piece, hc->pull_piece);
+	/* whoever asks for what is refused does so to see that all else goes on */
+	conf->ulp.guesses_per_conn = conf->ulp.guesses_per_hour = UINT32_MAX;
 	conf->express = hc->express;
 	if (!hc->pack)
 		conf->cm.features &= ~SAN_CM_FEAT_PACK;

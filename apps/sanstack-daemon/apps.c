@@ -226,6 +226,7 @@ app_destroy(struct apps *all, struct app *a)
 	if (a->ctl != NULL) {
 		dpdk_app_del(a->port->ctx, a->id);
 		app_mem_end(&a->ctl_mem);
+		shmq_guard_disown(app_port_guard_id(a->port, a->id));
 		socks_left(a->port);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {

@@ -3,9 +3,9 @@
 /*
  * DESIGN NOTES
  *
- * A TCP socket asks without sending by TCP_FASTOPEN_CONNECT: connect() goes as far as the first SYN,
- * which it leaves to the first write(); connect() to no address undoes it. A UDP socket does by an
- * empty message that is for confirming the neighbour alone (MSG_PROBE).
+ * A TCP socket asks without sending by TCP_FASTOPEN_CONNECT: connect() goes as far as the first
+ * SYN, which it leaves to the first write(); connect() to no address undoes it. A UDP socket does
+ * by an empty message that is for confirming the neighbour alone (MSG_PROBE).
  *
  * Filters of packets (IPAddressDeny= of systemd) can only be asked with a packet, and are not.
  */
@@ -107,6 +107,17 @@ hash(const struct sock_file *f, const uint8_t *p, socklen_t len)
 	return h | 1;
 }
 
+/* 0 or errno. */
+static int
+probe(int kernel, const struct sockaddr *to, socklen_t len)
+{
+	const int flags = MSG_PROBE_ONLY | MSG_CONFIRM | MSG_DONTWAIT;
+
+	if (REAL(sendto)(kernel, "", 0, flags, to, len) >= 0)
+		return 0;
+	return errno == EPERM || errno == EACCES ? errno : 0;
+}
+
 int
 sock_hooks_send(int fd, struct sock_file *f, const struct sockaddr *to, socklen_t len)
 {
@@ -118,10 +129,9 @@ sock_hooks_send(int fd, struct sock_file *f, const struct sockaddr *to, socklen_
 	if (atomic_load_explicit(place, memory_order_relaxed) == h)
 		return 0;
 	kernel = sock_kernel(fd, f);
-	if (kernel >= 0 && REAL(sendto)(kernel, "", 0, MSG_PROBE_ONLY | MSG_CONFIRM | MSG_DONTWAIT, to, len) < 0 &&
-	    (errno == EPERM || errno == EACCES))
-		err = errno;
-	else
+	if (kernel >= 0)
+		err = probe(kernel, to, len);
+	if (err == 0)
 		atomic_store_explicit(place, h, memory_order_relaxed);
 	errno = was;
 	return err;

@@ -23,7 +23,7 @@ bool sock_hooks_connect(int fd, const struct sockaddr *sa, socklen_t len);
 int sock_hooks_send(int fd, struct sock_file *f, const struct sockaddr *to, socklen_t len);
 /**
  * Is it an option by which the kernel does something to what is sent that we do not: encryption,
- * signatures, policies? A socket that has it is the kernel's, and one that is carried can't have it.
+ * signatures, policies? A socket that has it is the kernel's; one that is carried can't have it.
  */
 bool sock_hooks_is_kernels(int level, int name);
 

@@ -107,8 +107,8 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 		return -ENOMEM;
 	in->conf = *conf;
 	san_prng_seed(&in->prng, conf->prng_seed);
-	in->ip_id = (uint16_t)san_prng_u64(&in->prng);
-	in->frag_id = (uint32_t)san_prng_u64(&in->prng);
+	for (i = 0; i < INET_IDS; i++)
+		in->ids[i] = (uint32_t)san_prng_u64(&in->prng);
 	in->hash_seed = (uint32_t)san_prng_u64(&in->prng);
 	for (i = 0; i < INET_ANSWER_MAX; i++)
 		san_inet_rate_init(&in->answers[i], SAN_NS_PER_S / conf->answers_per_s,

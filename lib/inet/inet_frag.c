@@ -60,9 +60,14 @@ split(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu, struct rte_mb
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	bool v4 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
 	uint32_t hdr = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN), step = step_of(v4, mtu);
-	uint32_t len = rte_pktmbuf_pkt_len(m) - hdr, id = in->frag_id++, at, n, k = 0;
+	uint32_t len = rte_pktmbuf_pkt_len(m) - hdr, id = 0, at, n, k = 0;
 	struct rte_mbuf *f;
+	struct san_ip dst;
 
+	if (!v4) {
+		memcpy(dst.b, ((const struct rte_ipv6_hdr *)(eth + 1))->dst_addr, sizeof(dst.b));
+		id = san_inet_id(in, &dst);
+	}
 	for (at = 0; at < len; at += step) {
 		n = RTE_MIN(len - at, step);
 		f = k < INET_NB_FRAGS ?

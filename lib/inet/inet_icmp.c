@@ -77,7 +77,7 @@ echo_reply_v4(struct san_inet *in, const struct inet_rx *rx)
 	memcpy(&out->src_addr, inet_raw(&rx->dst), sizeof(out->src_addr));
 	memcpy(&out->dst_addr, inet_raw(&rx->src), sizeof(out->dst_addr));
 	out->type_of_service &= (uint8_t)~ECN_BITS;
-	out->packet_id = rte_cpu_to_be_16(in->ip_id++);
+	out->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_id(in, &rx->src));
 	out->fragment_offset = 0;
 	out->time_to_live = INET_HOPS_OUT;
 	out->hdr_checksum = 0;

@@ -66,7 +66,7 @@ put(struct san_inet *in, const struct igmp_msg *msg, uint32_t len, const struct 
 	ip->version_ihl = IPVERSION << 4 | (V4_LEN + OPT_LEN) / 4;
 	ip->type_of_service = TOS_CONTROL;
 	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + OPT_LEN + len));
-	ip->packet_id = rte_cpu_to_be_16(in->ip_id++);
+	ip->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_id(in, dst));
 	ip->time_to_live = 1;
 	ip->next_proto_id = INET_PROTO_IGMP;
 	memcpy(&ip->src_addr, inet_raw(&src->ip), sizeof(ip->src_addr));

@@ -12,6 +12,7 @@
 
 #include <rte_common.h>
 
+#include "inet_hash.h"
 #include "inet_priv.h"
 
 #define V4_HDR_MAX 60
@@ -25,6 +26,12 @@
 #define EXT_LEN    256 /* bytes of one */
 #define TLV_PAD1   0
 #define TLV_ACT    0xc0 /* a host that does not know the option drops the packet */
+
+uint32_t
+san_inet_id(struct san_inet *in, const struct san_ip *dst)
+{
+	return in->ids[san_inet_hash(dst, in->hash_seed) % INET_IDS]++;
+}
 
 /* (rte_raw_cksum_mbuf() of DPDK 22.11 is wrong when a segment begins with an odd byte) */
 uint16_t

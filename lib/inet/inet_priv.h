@@ -31,7 +31,8 @@
 #define INET_PATH_MIN_V4 552 /**< no path is taken to be narrower, whatever is said of it */
 #define INET_PATH_MIN_V6 1280
 #define INET_NB_FRAGS    128 /**< of the longest datagram over the narrowest path */
-#define INET_PROTO_V6    58  /**< ICMPv6 */
+#define INET_IDS         256
+#define INET_PROTO_V6    58 /**< ICMPv6 */
 #define INET_PROTO_IGMP  2
 #define INET_PROTO_FRAG  44
 #define INET_PROTO_UDP   17
@@ -127,10 +128,8 @@ struct san_inet {
 	struct inet_neigh_list states[INET_NEIGH_MAX]; /**< longest in it first */
 	struct inet_wait *waits;
 	uint32_t wait_free;
-	/* inet_udp.c */
-	uint16_t ip_id;
-	/* inet_frag.c */
-	uint32_t frag_id; /* of IPv6 */
+	/* inet_ip.c */
+	uint32_t ids[INET_IDS]; /**< see san_inet_id() */
 	/* inet_whole.c */
 	struct inet_partial *partials;
 	struct inet_piece *pieces;
@@ -268,6 +267,12 @@ void san_inet_nd_ask(struct san_inet *in, const struct san_ip *target,
 enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type);
 
 /* ---- inet_ip.c ---- */
+
+/**
+ * The identification of the next packet to *dst*: consecutive for some addresses of which nobody
+ * knows which they are, so that nobody finds out from his own what we send to others.
+ */
+uint32_t san_inet_id(struct san_inet *in, const struct san_ip *dst);
 
 /** Internet checksum, not inverted, of *len* bytes at *off*; 0: they are not all there. */
 uint16_t san_inet_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len);

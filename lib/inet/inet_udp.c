@@ -153,7 +153,7 @@ put_ip(struct san_inet *in, const struct udp_out *x, void *to)
 	v4->version_ihl = RTE_IPV4_VHL_DEF;
 	v4->type_of_service = d->tos;
 	v4->total_length = rte_cpu_to_be_16((uint16_t)(x->ip_len + x->len));
-	v4->packet_id = rte_cpu_to_be_16(in->ip_id++);
+	v4->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_id(in, &d->dst));
 	v4->fragment_offset = d->df ? RTE_BE16(RTE_IPV4_HDR_DF_FLAG) : 0;
 	v4->time_to_live = x->hops;
 	v4->next_proto_id = INET_PROTO_UDP;

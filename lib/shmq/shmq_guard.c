@@ -141,6 +141,16 @@ shmq_guard_del(uint32_t range)
 	guard.free = range;
 }
 
+void
+shmq_guard_disown(uint16_t owner)
+{
+	uint32_t i;
+
+	for (i = 0; i < guard.max; i++)
+		if (guard.ranges[i].owner == owner)
+			guard.ranges[i].owner = SHMQ_GUARD_NOBODY;
+}
+
 bool
 shmq_guard_failed(uint16_t *owner)
 {

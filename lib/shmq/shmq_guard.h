@@ -17,7 +17,8 @@
 #include <stdint.h>
 #include <stddef.h>
 
-#define SHMQ_GUARD_NONE UINT32_MAX
+#define SHMQ_GUARD_NONE   UINT32_MAX
+#define SHMQ_GUARD_NOBODY 0 /**< owner of what its owner has left behind */
 
 /**
  * Once in a process; takes SIGBUS, which elsewhere than in a range ends us as ever.
@@ -39,6 +40,8 @@ int shmq_guard_init(uint32_t max, int *event_fd);
 uint32_t shmq_guard_add(void *mem, size_t bytes, uint16_t owner);
 /** Before it is unmapped, and when nobody touches it any more. */
 void shmq_guard_del(uint32_t range);
+/** What *owner* has left behind is nobody's: another one will have its number. */
+void shmq_guard_disown(uint16_t owner);
 /** True: memory of *owner* has failed; each range is told of once. */
 bool shmq_guard_failed(uint16_t *owner);
 

@@ -20,6 +20,7 @@ san_ulp_conf_default(struct san_ulp_conf *conf)
 		.max_mrs = 4096,
 		.max_stream_mrs = 4096,
 		.pull_piece = 64 * 1024,
+		.guesses_per_conn = 64,
 		.guesses_per_hour = 1000,
 	};
 }
@@ -34,7 +35,7 @@ is_valid(const struct san_ulp_conf *conf)
 		rte_is_power_of_2(conf->max_mrs) && rte_is_power_of_2(conf->max_stream_mrs) &&
 		conf->max_mrs <= SAN_ULP_MRS_MAX &&
 		conf->max_stream_mrs <= SAN_ULP_MRS_MAX - conf->max_mrs &&
-		conf->guesses_per_hour > 1 && conf->pull_piece > 0 &&
+		conf->guesses_per_conn > 0 && conf->guesses_per_hour > 1 && conf->pull_piece > 0 &&
 		conf->pull_piece <= SAN_WIRE_LENGTH_MAX &&
 		conf->secret32 != NULL;
 }

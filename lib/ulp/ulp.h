@@ -38,7 +38,8 @@ struct san_ulp_conf {
 	uint32_t max_mrs;                /**< power of two */
 	uint32_t max_stream_mrs;         /**< of streams, beside those; power of two */
 	uint32_t pull_piece;             /**< bytes: longer pulls go in pieces (design, rule 6) */
-	uint32_t guesses_per_hour;       /**< of a peer host and an application; see ulp_guess.c */
+	uint32_t guesses_per_conn;       /**< see ulp_guess.c */
+	uint32_t guesses_per_hour;       /**< of a peer host and an application */
 	uint32_t (*secret32)(void *arg); /**< keys */
 	void *secret_arg;
 	struct san_mem *mem; /**< for all of its state; NULL: the heap */

@@ -25,10 +25,9 @@
 #include "san_time.h"
 #include "ulp_priv.h"
 
-#define SETS     128
-#define WAYS     8
-#define CONN_MAX 64 /* refusals of a connection: it ends */
-#define HOUR_NS  (3600 * SAN_NS_PER_S)
+#define SETS    128
+#define WAYS    8
+#define HOUR_NS (3600 * SAN_NS_PER_S)
 
 struct san_ulp_guesser {
 	struct san_ip ip;
@@ -99,7 +98,7 @@ san_ulp_guess(struct san_ulp *ulp, struct san_ulp_qp *qp)
 		*g = (struct san_ulp_guesser){.ip = qp->peer, .owner = qp->owner, .used = true};
 	may = san_rate_take(&g->spent_ns, each_ns(ulp), ulp->conf.guesses_per_hour / 2,
 			    ulp->tl->now_ns + HOUR_NS);
-	if ((++qp->nb_guesses < CONN_MAX && (may || !qp->is_known)) || qp->failed)
+	if ((++qp->nb_guesses < ulp->conf.guesses_per_conn && (may || !qp->is_known)) || qp->failed)
 		return;
 	ulp->stats.nb_guessers++;
 	san_ulp_qp_fail(ulp, qp);

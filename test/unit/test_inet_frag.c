@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "inet_host.h"
+#include "inet_priv.h"
 
 #define NB_FRAMES 160
 
@@ -306,6 +307,22 @@ echo__long_no_room(void **state)
 	assert_int_equal(take_sent(), 0);
 }
 
+/* Who knows the identification of what it gets learns nothing of what others get. */
+static void
+san_inet_id__of_each(void **state)
+{
+	struct san_ip one = inet_ip("10.0.0.1"), other = inet_ip("10.0.0.2");
+	uint32_t id[2], i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		id[i] = san_inet_id(h.in, &one);
+		san_inet_id(h.in, &other);
+	}
+	assert_int_equal(id[0] + 1, id[1]);
+	assert_int_not_equal(san_inet_id(h.in, &other), id[1] + 1);
+}
+
 UNIT_TEST(test_inet_frag)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
@@ -318,6 +335,7 @@ UNIT_TEST(test_inet_frag)
 		TEST(split__waits),
 		TEST(echo__long),
 		TEST(echo__long_no_room),
+		TEST(san_inet_id__of_each),
 	};
 
 	pool = test_eal_pool("inet_frag", 511, 2048);

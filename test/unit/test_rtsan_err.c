@@ -44,8 +44,8 @@ rtsan_fail_else__keeps_the_better_text(void **state)
 static void
 rtsan_status__all_named(void **state)
 {
-	static const uint8_t statuses[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
-					   10, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73};
+	static const uint8_t statuses[] = {0, 1, 2, 5, 6, 7, 8, 9, 10,
+					   64, 65, 66, 67, 68, 69, 70, 71, 72};
 	size_t i, k;
 
 	(void)state;
@@ -57,7 +57,9 @@ rtsan_status__all_named(void **state)
 						rtsan_status_name(statuses[k]));
 	}
 	assert_string_equal(rtsan_status_name(11), "unknown");
-	assert_string_equal(rtsan_status_name(RTSAN_WC_REM_ACCESS + 1), "unknown");
+	assert_string_equal(rtsan_status_name(3), "unknown");
+	assert_string_equal(rtsan_status_name(4), "unknown");
+	assert_string_equal(rtsan_status_name(73), "unknown");
 	assert_string_equal(rtsan_status_text(255), "unknown");
 }
 

@@ -155,6 +155,24 @@ is_sent(volatile uint8_t *mem)
 	pause();
 }
 
+/* Another one that has its number by then is not told of what it left behind. */
+static void
+shmq_guard_disown__left_behind(void **state)
+{
+	volatile uint8_t *mem = failing(0);
+	uint32_t range = shmq_guard_add((void *)mem, BYTES, 7);
+	uint16_t owner = 7;
+
+	(void)state;
+	sigaction(SIGBUS, &guards, NULL);
+	shmq_guard_disown(7);
+	mem[0] = 1;
+	assert_true(shmq_guard_failed(&owner));
+	assert_int_equal(owner, SHMQ_GUARD_NOBODY);
+	shmq_guard_del(range);
+	munmap((void *)mem, BYTES);
+}
+
 static void
 shmq_guard__not_ours(void **state)
 {
@@ -184,6 +202,7 @@ UNIT_TEST(test_shmq_guard)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shmq_guard__page_fails),
 		cmocka_unit_test(shmq_guard__any_thread),
+		cmocka_unit_test(shmq_guard_disown__left_behind),
 		cmocka_unit_test(shmq_guard__not_ours),
 		cmocka_unit_test(shmq_guard_add__no_more),
 	};

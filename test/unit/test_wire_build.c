@@ -446,7 +446,7 @@ names__every_value(void **state)
 	assert_string_equal(san_wire_op_name(0), "unknown");
 	for (i = 0; i < 256; i++) {
 		assert_int_equal(strcmp(san_wire_status_name((uint8_t)i), "unknown") == 0,
-				 i >= SAN_ST_MAX);
+				 i >= SAN_ST_MAX || i == 3 || i == 4);
 		assert_int_equal(strcmp(san_wire_cm_reason_name((uint8_t)i), "unknown") == 0,
 				 i >= SAN_CM_R_MAX);
 	}
