@@ -21,7 +21,7 @@ import sock
 from daemon import Daemon, alone
 from e2e import PATIENCE, Process, Tests, check, need_namespaces, until_true
 from sock import OUR_IP, PEER_IP
-from test_daemon import HELLO, LISTEN, MR_ADD, REP, ask, dial, memfd, mr_body, request
+from test_daemon import CQ_CREATE, HELLO, LISTEN, MR_ADD, REP, ask, dial, memfd, mr_body, request
 from test_descriptors import halt, is_served, text_of
 from test_service import AsNobody
 
@@ -400,6 +400,50 @@ except OSError as e: print(nb, e.errno)
         s.close()
 
 
+# ---- sockets that are flooded ----
+
+FLOODED = 60
+FLOOD = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+n, data = 0, bytes(60000)
+while True:
+    for port in map(int, sys.argv[1:]):
+        try: s.sendto(data, ('127.0.0.1', port))
+        except OSError: pass
+    n += 1
+    if n == 10: print('flooding', flush=True)
+"""
+
+
+def flooded_sockets(pair):
+    """A user has many sockets flooded by the kernel: others are served meanwhile."""
+    daemon = opened(pair.daemons['us'])
+    with AsNobody():
+        bad = attach(daemon)
+    held, ports = [], []
+    for _ in range(FLOODED):
+        with inside(pair.at_us):
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind(('0.0.0.0', 0))
+        pass_fd(bad, CARRY, s.fileno(), sock_body(0))
+        rc, why, shadow = answer(bad)
+        check(rc == 0, why)
+        held += [s, socket.socket(fileno=shadow)]
+        ports.append(str(s.getsockname()[1]))
+    flood = Process(pair.work, 'flood', [*pair.at_us.exec(), sock.PYTHON, '-c', FLOOD, *ports])
+    flood.wait_text('flooding')
+    for _ in range(20):
+        with dial(daemon) as s:
+            check(ask(s, request(HELLO))[0] == 0, 'hello')
+            check(ask(s, request(CQ_CREATE, struct.pack('<I', 16)))[0] == 0, 'a queue')
+    check(flood.is_alive(), flood.tail())
+    flood.kill()
+    bad.close()
+    for s in held:
+        s.close()
+
+
 # ---- the transport's UDP port ----
 
 GRAB = """
@@ -677,6 +721,8 @@ def main():
         sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
     tests.add('encryption and signatures', sock.may_fail(lambda: unsigned(
         sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
+    tests.add('flooded sockets', sock.may_fail(lambda: flooded_sockets(
+        sock.shared(sock.CLIENT))))
     tests.add('subordinate users', alone, subordinate)
     for kind, port in (('SOCK_STREAM', 8081), ('SOCK_DGRAM', 8082)):
         tests.add(f'more children than places: {kind}', sock.may_fail(
