@@ -138,35 +138,12 @@ helper_fork_init(const struct harden_user *user, bool seccomp)
 
 /* ---- the daemon ---- */
 
-static int
-pass(int forker, const struct request *req, const int *fds, uint32_t nb)
-{
-	union {
-		char buf[CMSG_SPACE(HELPER_CLOSE_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)req, .iov_len = sizeof(*req)};
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = CMSG_SPACE(nb * sizeof(int)),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(nb * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, nb * sizeof(int));
-	return sendmsg(forker, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*req) ? 0 : -errno;
-}
-
 int
 helper_fork_close(int forker, const int *fds, uint32_t nb)
 {
 	const struct request req = {.closes = 1};
 
-	return pass(forker, &req, fds, nb);
+	return shmq_send_many(forker, &req, sizeof(req), fds, nb, false);
 }
 
 int
@@ -181,7 +158,7 @@ helper_fork(int forker, uid_t uid, int *control, int *data)
 		theirs[i] = rc == 0 ? fds[1] : -1;
 	}
 	if (rc == 0)
-		rc = pass(forker, &req, theirs, 2);
+		rc = shmq_send_many(forker, &req, sizeof(req), theirs, 2, false);
 	for (i = 0; i < 2; i++) {
 		if (theirs[i] >= 0)
 			close(theirs[i]);

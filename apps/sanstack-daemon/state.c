@@ -118,34 +118,6 @@ state_fail(struct state *st, const char *why)
 
 /* ---- over a socket ---- */
 
-static int
-send_fds(int sock, const int *fds, uint32_t nb)
-{
-	union {
-		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	char byte = 0;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = CMSG_SPACE(nb * sizeof(int)),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	ssize_t n;
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(nb * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, nb * sizeof(int));
-	do
-		n = sendmsg(sock, &m, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n == 1 ? 0 : -errno;
-}
-
 /* A memfd with all bytes, or -errno. */
 static int
 file_of(const struct state *st)
@@ -168,6 +140,7 @@ int
 state_send(const struct state *st, int sock)
 {
 	struct state_msg msg = {.len = st->len, .nb_fds = st->nb_fds};
+	const char byte = 0;
 	uint32_t at, nb;
 	int fd, rc;
 
@@ -180,7 +153,7 @@ state_send(const struct state *st, int sock)
 	close(fd);
 	for (at = 0; rc == 0 && at < st->nb_fds; at += nb) {
 		nb = RTE_MIN(st->nb_fds - at, (uint32_t)SHMQ_FDS);
-		rc = send_fds(sock, &st->fds[at], nb);
+		rc = shmq_send_many(sock, &byte, 1, &st->fds[at], nb, true);
 	}
 	return rc;
 }

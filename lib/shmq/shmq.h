@@ -235,6 +235,8 @@ shmq_bells(struct shmq_ctl *ctl, uint32_t lcore, uint32_t nb_bells)
 
 /* ---- shmq_sock.c ---- */
 
+/** A message with *nb* descriptors, SHMQ_FDS at most. Like shmq_send(). */
+int shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb, bool wait);
 /** A message, with *fd* or without (-1). 0; -EAGAIN: no room, without waiting; or -errno. */
 int shmq_send(int sock, const void *msg, size_t size, int fd, bool wait);
 /**

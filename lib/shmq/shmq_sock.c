@@ -8,31 +8,38 @@
 #include "shmq.h"
 
 int
-shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
+shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb, bool wait)
 {
 	union {
-		char buf[CMSG_SPACE(sizeof(int))];
+		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int))];
 		struct cmsghdr align;
-	} control = {{0}};
+	} control;
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = size};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *c;
 	ssize_t n;
 
-	if (fd >= 0) {
+	if (nb != 0) {
 		m.msg_control = control.buf;
-		m.msg_controllen = sizeof(control.buf);
+		m.msg_controllen = CMSG_SPACE(nb * sizeof(int));
+		memset(control.buf, 0, m.msg_controllen);
 		c = CMSG_FIRSTHDR(&m);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+		c->cmsg_len = CMSG_LEN(nb * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nb * sizeof(int));
 	}
 	do
 		n = sendmsg(sock, &m, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
 	while (n < 0 && errno == EINTR);
 	return n == (ssize_t)size ? 0 : n < 0 ? -errno :
 						-EPROTO;
+}
+
+int
+shmq_send(int sock, const void *msg, size_t size, int fd, bool wait)
+{
+	return shmq_send_many(sock, msg, size, &fd, fd >= 0, wait);
 }
 
 int
