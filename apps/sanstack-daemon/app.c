@@ -112,6 +112,8 @@ make_ctl(struct app_port *port, struct app *a, int *fd)
 
 	a->port = port;
 	a->id = app_port_take_id(port);
+	if (a->id == 0)
+		return -EUSERS;
 	rc = app_mem_create(&a->ctl_mem, "sanstack-ctl",
 			    shmq_ctl_bytes(port->caps.nb_lcores, port->nb_bells), guard_of(a), fd);
 	if (rc != 0)

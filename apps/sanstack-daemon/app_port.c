@@ -51,11 +51,16 @@ app_port_fini(struct app_port *port)
 uint16_t
 app_port_take_id(struct app_port *port)
 {
-	do /* there are as many as the limit allows, at least */
+	uint32_t i;
+
+	for (i = 1; i < SAN_ENGINE_APPS; i++) {
 		port->last_id = port->last_id + 1 < SAN_ENGINE_APPS ? port->last_id + 1 : 1;
-	while (port->used[port->last_id]);
-	port->used[port->last_id] = true;
-	return port->last_id;
+		if (port->used[port->last_id])
+			continue;
+		port->used[port->last_id] = true;
+		return port->last_id;
+	}
+	return 0;
 }
 
 static_assert(CONF_PORTS_MAX * SAN_ENGINE_APPS <= UINT16_MAX + 1, "they have room");

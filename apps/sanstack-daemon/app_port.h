@@ -101,7 +101,7 @@ int app_port_init(struct app_port *port, const char *name, const struct conf *co
 /** Without applications. */
 void app_port_fini(struct app_port *port);
 
-/** A number for one more application; there is one. */
+/** A number for one more application; 0: all are in use, by those that are about to go. */
 uint16_t app_port_take_id(struct app_port *port);
 /** What *id* is called where numbers of all ports meet: shmq_guard_add(). */
 uint16_t app_port_guard_id(const struct app_port *port, uint16_t id);

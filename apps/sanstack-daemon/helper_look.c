@@ -77,6 +77,19 @@ look_at_names(int fd, struct helper_facts *f)
 		f->peer.ss_family = 0;
 }
 
+/*
+ * A socket that was connected and is not any more still tells the port that it had, which may be
+ * another one's by now. One that has it can't be bound again.
+ */
+static void
+hold_port(int fd, struct helper_facts *f)
+{
+	/* of both families it is at the same place */
+	if (((const struct sockaddr_in *)&f->local)->sin_port != 0 &&
+	    bind(fd, (const struct sockaddr *)&f->local, sizeof(f->local)) != 0 && errno != EINVAL)
+		f->local.ss_family = 0;
+}
+
 /* What it sends with. */
 static void
 look_at_sending(int fd, struct helper_facts *f)
@@ -117,6 +130,8 @@ helper_look(int fd, struct helper_facts *f)
 	f->listens = helper_int(fd, SOL_SOCKET, SO_ACCEPTCONN) == 1;
 	f->is_closed = f->protocol == IPPROTO_TCP && is_closed(fd);
 	look_at_names(fd, f);
+	if (f->is_closed && f->local.ss_family != 0)
+		hold_port(fd, f);
 	look_at_sending(fd, f);
 }
 

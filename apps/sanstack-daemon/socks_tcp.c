@@ -382,7 +382,8 @@ has_place(const struct app_port *port, const struct sock_entry *listener)
 		nb += s->port != NULL && s->kind == SOCKS_STREAM && s->held >= 0 &&
 			s->owner == listener->owner;
 	}
-	has = apps_have_place(port, listener->owner, nb);
+	/* where there may be one program, it is the one that listens */
+	has = port->conf->apps_per_uid == 1 || apps_have_place(port, listener->owner, nb);
 	if (!has) {
 		LOG_OF(listener->owner, WARNING,
 		       "port=%s tcp=%u user=%u: no place for a program that accepts: the kernel's",

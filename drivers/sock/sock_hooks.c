@@ -3,9 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * A TCP socket asks without sending by TCP_FASTOPEN_CONNECT: connect() goes as far as the first
- * SYN, which it leaves to the first write(); connect() to no address undoes it. A UDP socket does
- * by an empty message that is for confirming the neighbour alone (MSG_PROBE).
+ * They are asked by a socket of our own, because to ask changes one. A TCP socket does it without
+ * sending by TCP_FASTOPEN_CONNECT: connect() goes as far as the first SYN, which it leaves to the
+ * first write(). A UDP socket does by an empty message that is for confirming the neighbour alone
+ * (MSG_PROBE).
  *
  * Filters of packets (IPAddressDeny= of systemd) can only be asked with a packet, and are not.
  */
@@ -17,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sock_carry.h"
+#include "sock_conf.h"
 #include "sock_fd.h"
 #include "sock_hooks.h"
 #include "sock_real.h"
@@ -63,32 +64,37 @@ sock_hooks_is_kernels(int level, int name)
 	return false;
 }
 
-/* ---- TCP ---- */
-
 static int
-set(int fd, int name, int v)
+own_socket(const struct sock_file *f, int type)
 {
-	return REAL(setsockopt)(fd, IPPROTO_TCP, name, &v, sizeof(v));
+	return REAL(socket)(f->domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-bool
-sock_hooks_connect(int fd, const struct sockaddr *sa, socklen_t len)
+static bool
+is_refused(int err)
 {
-	static const struct sockaddr none = {.sa_family = AF_UNSPEC};
-	socklen_t size = sizeof(int);
-	int was = errno, had = 0;
+	return err == EPERM || err == EACCES;
+}
+
+/* ---- TCP ---- */
+
+bool
+sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen_t len)
+{
+	const int on = 1;
+	int fd = own_socket(f, SOCK_STREAM), was = errno;
 	bool may;
 
-	REAL(getsockopt)
-	(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &had, &size);
-	may = set(fd, TCP_FASTOPEN_CONNECT, 1) == 0 && set(fd, TCP_FASTOPEN_NO_COOKIE, 1) == 0;
-	if (may && REAL(connect)(fd, sa, len) == 0)
-		REAL(connect)
-	(fd, &none, sizeof(none));
-	else if (may)
-		may = errno != EPERM && errno != EACCES;
-	set(fd, TCP_FASTOPEN_NO_COOKIE, 0);
-	set(fd, TCP_FASTOPEN_CONNECT, had);
+	may = fd >= 0 &&
+		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) == 0 &&
+		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, &on, sizeof(on)) == 0;
+	if (!may)
+		sock_conf_tell("a connection is the kernel's",
+			       "nobody can be asked: net.ipv4.tcp_fastopen lacks 1");
+	else if (REAL(connect)(fd, sa, len) != 0)
+		may = !is_refused(errno);
+	REAL(close)
+	(fd);
 	errno = was;
 	return may;
 }
@@ -107,32 +113,26 @@ hash(const struct sock_file *f, const uint8_t *p, socklen_t len)
 	return h | 1;
 }
 
-/* 0 or errno. */
-static int
-probe(int kernel, const struct sockaddr *to, socklen_t len)
-{
-	const int flags = MSG_PROBE_ONLY | MSG_CONFIRM | MSG_DONTWAIT;
-
-	if (REAL(sendto)(kernel, "", 0, flags, to, len) >= 0)
-		return 0;
-	return errno == EPERM || errno == EACCES ? errno : 0;
-}
-
 int
-sock_hooks_send(int fd, struct sock_file *f, const struct sockaddr *to, socklen_t len)
+sock_hooks_send(const struct sock_file *f, const struct sockaddr *to, socklen_t len)
 {
 	static _Atomic uint64_t asked[1 << ASKED_BITS];
+	const int flags = MSG_PROBE_ONLY | MSG_CONFIRM | MSG_DONTWAIT;
 	uint64_t h = hash(f, (const uint8_t *)to, len);
 	_Atomic uint64_t *place = &asked[h >> (64 - ASKED_BITS)];
-	int kernel, was = errno, err = 0;
+	int fd, was = errno, err = 0;
 
 	if (atomic_load_explicit(place, memory_order_relaxed) == h)
 		return 0;
-	kernel = sock_kernel(fd, f);
-	if (kernel >= 0)
-		err = probe(kernel, to, len);
-	if (err == 0)
+	fd = own_socket(f, SOCK_DGRAM);
+	if (fd < 0)
+		return errno;
+	if (REAL(sendto)(fd, "", 0, flags, to, len) < 0 && is_refused(errno))
+		err = errno;
+	else
 		atomic_store_explicit(place, h, memory_order_relaxed);
+	REAL(close)
+	(fd);
 	errno = was;
 	return err;
 }

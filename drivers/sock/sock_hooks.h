@@ -15,12 +15,12 @@
 struct sock_file;
 
 /**
- * May this program connect TCP socket *fd* to *sa*? No packet goes, and the socket is as it was.
- * False: it may not, or nobody can be asked: the kernel's connect() will say which.
+ * May this program connect TCP socket *f* to *sa*? No packet goes. False: it may not, or nobody can
+ * be asked: the kernel's connect() will say which.
  */
-bool sock_hooks_connect(int fd, const struct sockaddr *sa, socklen_t len);
-/** May it send to *to* from *f*, at *fd*? Asked once for each address, roughly. 0 or errno. */
-int sock_hooks_send(int fd, struct sock_file *f, const struct sockaddr *to, socklen_t len);
+bool sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen_t len);
+/** May it send to *to* from *f*? Asked once for each address, roughly. 0 or errno. */
+int sock_hooks_send(const struct sock_file *f, const struct sockaddr *to, socklen_t len);
 /**
  * Is it an option by which the kernel does something to what is sent that we do not: encryption,
  * signatures, policies? A socket that has it is the kernel's; one that is carried can't have it.

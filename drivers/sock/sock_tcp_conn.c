@@ -103,7 +103,7 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 
 	if (!read_peer(f, sa, len, &req) || !is_wanted(fd, f, sock_bound_to(fd, &local), sa) ||
 	    sock_attach() != 0 || !sock_is_reached(req.sock.peer) ||
-	    !sock_hooks_connect(fd, sa, len)) {
+	    !sock_hooks_connect(f, sa, len)) {
 		errno = was;
 		return false;
 	}

@@ -181,7 +181,7 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	if (msg->msg_name != NULL && msg->msg_namelen != 0) {
 		rc = read_name(f, msg, &head);
 		if (rc == 0)
-			rc = sock_hooks_send(fd, f, msg->msg_name, msg->msg_namelen);
+			rc = sock_hooks_send(f, msg->msg_name, msg->msg_namelen);
 		if (rc != 0)
 			return fail(rc);
 	} else if (shm->peer.family == 0) {

@@ -152,11 +152,14 @@ int
 san_engine_guard_adopt(int fd)
 {
 	struct sockaddr_in6 name = {.sin6_family = 0};
-	socklen_t len = sizeof(name);
+	socklen_t len = sizeof(name), type_len = sizeof(int), filter_len = 0;
 	struct guard *g = find_guard(0);
+	int type = 0;
 
-	/* of both families the port is at the same place */
-	if (getsockname(fd, (struct sockaddr *)&name, &len) != 0 || name.sin6_port == 0)
+	/* of both families the port is at the same place; and it is as guard_socket() makes it */
+	if (getsockname(fd, (struct sockaddr *)&name, &len) != 0 || name.sin6_port == 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) != 0 || type != SOCK_DGRAM ||
+	    getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &filter_len) != 0 || filter_len != 1)
 		return -EINVAL;
 	if (g == NULL)
 		return -ENOSPC;

@@ -82,12 +82,18 @@ is_tap(const struct san_engine_port *p)
 	return p->driver != NULL && strcmp(p->driver, "net_tap") == 0;
 }
 
+bool
+san_engine_mac_is_own(const struct san_engine_port *p)
+{
+	return p->if_index == 0 || is_tap(p);
+}
+
 void
 san_engine_mac_watch(struct san_engine_port *p)
 {
 	struct ifreq req;
 
-	if (p->if_index == 0 || is_tap(p))
+	if (san_engine_mac_is_own(p))
 		return;
 	/* of a family that the daemon may have, and still asks about devices */
 	p->mac_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -217,6 +217,8 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 	if (p->resumes)
 		p->conf.core.mem = NULL; /* see san_engine_resume() */
 	p->event_fd = p->mac_fd = -1;
+	p->id = conf->port_id;
+	p->driver = "";
 	rc = open_device(p, why);
 	if (rc == 0 && !conf->resumes) {
 		rc = make_image(p, why);

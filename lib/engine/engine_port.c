@@ -327,8 +327,9 @@ start(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char
 	rc = rte_eth_macaddr_get(p->id, &mac);
 	if (rc != 0)
 		return rc;
-	/* the device may have drawn a new one */
+	/* the device may have drawn a new one; that of a device of the kernel's stays what it is */
 	if (!rte_is_zero_ether_addr(&p->conf.mac) && !rte_is_same_ether_addr(&mac, &p->conf.mac) &&
+	    san_engine_mac_is_own(p) &&
 	    rte_eth_dev_default_mac_addr_set(p->id, &p->conf.mac) == 0)
 		mac = p->conf.mac;
 	san_engine_mac_set(p, &mac);
@@ -342,8 +343,6 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	struct rte_eth_dev_info info;
 	int rc;
 
-	p->id = p->conf.port_id;
-	p->driver = "";
 	p->nb_rxd = p->conf.nb_rxd;
 	p->nb_txd = p->conf.nb_txd;
 	*why = "no such port";

@@ -250,6 +250,8 @@ void san_engine_sock_wake(struct san_engine *e);
 
 /* ---- engine_mac.c ---- */
 
+/** Is it the port's alone, and no kernel's device's? */
+bool san_engine_mac_is_own(const struct san_engine_port *p);
 /** See san_engine_mac(). */
 void san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac);
 /** Follow it where the kernel may change it, until it is no longer watched. */

@@ -18,6 +18,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include <rte_jhash.h>
 
@@ -27,6 +28,7 @@
 
 #define SETS    128
 #define WAYS    8
+#define NET_LEN 8 /* bytes of an IPv6 address that name the network */
 #define HOUR_NS (3600 * SAN_NS_PER_S)
 
 struct san_ulp_guesser {
@@ -50,17 +52,31 @@ san_ulp_guess_fini(struct san_ulp *ulp)
 	san_mem_end(ulp->conf.mem, ulp->guessers);
 }
 
+/* A host may have all addresses of its network in IPv6. */
+static struct san_ip
+host_of(const struct san_ulp_qp *qp)
+{
+	struct san_ip ip = qp->peer;
+
+	if (!san_ip_is_v4(&ip))
+		memset(&ip.b[NET_LEN], 0, sizeof(ip.b) - NET_LEN);
+	return ip;
+}
+
 static bool
 is_of(const struct san_ulp_guesser *g, const struct san_ulp_qp *qp)
 {
-	return g->used && g->owner == qp->owner && san_ip_eq(&g->ip, &qp->peer);
+	struct san_ip ip = host_of(qp);
+
+	return g->used && g->owner == qp->owner && san_ip_eq(&g->ip, &ip);
 }
 
 /* That of the peer's host and our application, or the one that gives way to it. */
 static struct san_ulp_guesser *
 find(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 {
-	uint32_t hash = rte_jhash(qp->peer.b, sizeof(qp->peer.b), ulp->guess_seed ^ qp->owner);
+	struct san_ip ip = host_of(qp);
+	uint32_t hash = rte_jhash(ip.b, sizeof(ip.b), ulp->guess_seed ^ qp->owner);
 	struct san_ulp_guesser *set = &ulp->guessers[hash % SETS * WAYS], *least = set;
 	uint32_t i;
 
@@ -95,7 +111,7 @@ san_ulp_guess(struct san_ulp *ulp, struct san_ulp_qp *qp)
 	bool may;
 
 	if (!is_of(g, qp))
-		*g = (struct san_ulp_guesser){.ip = qp->peer, .owner = qp->owner, .used = true};
+		*g = (struct san_ulp_guesser){.ip = host_of(qp), .owner = qp->owner, .used = true};
 	may = san_rate_take(&g->spent_ns, each_ns(ulp), ulp->conf.guesses_per_hour / 2,
 			    ulp->tl->now_ns + HOUR_NS);
 	if ((++qp->nb_guesses < ulp->conf.guesses_per_conn && (may || !qp->is_known)) || qp->failed)

@@ -199,11 +199,18 @@ san_ulp_nb_mrs(const struct san_ulp *ulp)
 	return ulp->nb_mrs + ulp->nb_stream_mrs;
 }
 
+/* Of a stream: its peer is told the key, and it is no use to anybody else. */
+static inline bool
+is_stream(uint32_t key)
+{
+	return unlikely((key & SAN_ULP_KEY_STREAM) != 0);
+}
+
 /* A program's region is for all peers of its queue pairs, a stream's for one. */
 static inline bool
 is_for(const struct san_ulp_mr *mr, const struct san_ulp_qp *qp)
 {
-	if (unlikely((mr->key & SAN_ULP_KEY_STREAM) != 0))
+	if (is_stream(mr->key))
 		return mr->qpn == qp->qpn;
 	return mr->owner == qp->owner;
 }
@@ -233,7 +240,8 @@ bool
 san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key, uint64_t addr,
 	       uint64_t len, enum san_ulp_right right, struct san_ulp_mr **out)
 {
-	return qp->is_known && look(ulp, qp, key, addr, len, right, out) == ACCESS_OK;
+	return !qp->failed && (qp->is_known || is_stream(key)) &&
+		look(ulp, qp, key, addr, len, right, out) == ACCESS_OK;
 }
 
 uint8_t
@@ -242,10 +250,10 @@ san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint64_t len,
 {
 	enum access found = ACCESS_KEY;
 
-	if (qp->is_known || !san_ulp_guess_is_over(ulp, qp))
+	if (!qp->failed && (qp->is_known || is_stream(r->key) || !san_ulp_guess_is_over(ulp, qp)))
 		found = look(ulp, qp, r->key, r->addr, len, right, out);
 	if (likely(found == ACCESS_OK)) {
-		qp->is_known = true;
+		qp->is_known |= !is_stream(r->key);
 		return SAN_ST_OK;
 	}
 	ulp->stats.nb_key_errors += found == ACCESS_KEY;

@@ -294,6 +294,26 @@ def kept_name(pair):
     other.close()
 
 
+def stale_port(pair):
+    """A TCP socket tells the port that it had after it has given it back: it is not carried by a
+    name that is another one's by then."""
+    daemon = opened(pair.daemons['us'])
+    with inside(pair.at_us):
+        mine, other = socket.socket(), socket.socket()
+    for option in (30, 34):     # TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_NO_COOKIE
+        mine.setsockopt(socket.IPPROTO_TCP, option, 1)
+    mine.connect((PEER_IP, 9))
+    disconnect(mine)
+    name = mine.getsockname()
+    other.bind(('0.0.0.0', name[1]))
+    bad = attach(daemon)
+    pass_fd(bad, CONNECT, mine.fileno(), sock_body(0, v4(PEER_IP), 9))
+    rc, why, _ = answer(bad)
+    check(name[1] != 0 and rc < 0, f'{name} is carried: {rc} {why}')
+    for s in (mine, other, bad):
+        s.close()
+
+
 def can_bind(s, name):
     try:
         s.bind(name)
@@ -712,6 +732,8 @@ def main():
                        ('a name on another device', moved_name),
                        ('a port that is wanted', wanted_port)):
         tests.add(name, sock.may_fail(lambda test=test: test(sock.shared(sock.CLIENT))))
+    tests.add('a port that was given back', sock.may_fail(lambda: stale_port(
+        sock.shared(sock.CLIENT, proto='tcp', daemons=2))))
     tests.add('crowded groups', sock.may_fail(lambda: crowded_groups(sock.shared(sock.CLIENT))))
     tests.add('a stale listener', sock.may_fail(lambda: stale_listener(
         sock.shared(sock.CLIENT, proto='tcp', daemons=2))))

@@ -16,6 +16,7 @@
 
 #include "dpdk_priv.h"
 #include "engine_capture.h"
+#include "san_log.h"
 
 static _Atomic bool claimed;
 static LIST_HEAD(, dpdk_ctx) opened = LIST_HEAD_INITIALIZER(opened);
@@ -188,8 +189,11 @@ dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 		return ctx->host->fail(rc, "%s (%s)", why, strerror(-rc));
 	count_qps(ctx);
 	/* to park it has ended the capture */
-	if (ctx->capture[0] != '\0' && !san_engine_capture_show(ctx->port, &view))
-		san_engine_capture(ctx->port, ctx->capture);
+	if (ctx->capture[0] != '\0' && !san_engine_capture_show(ctx->port, &view)) {
+		rc = san_engine_capture(ctx->port, ctx->capture);
+		if (rc != 0)
+			SAN_LOG(DRIVER, WARNING, "capture=%s: %s", ctx->capture, strerror(-rc));
+	}
 	return 0;
 }
 
