@@ -250,7 +250,7 @@ check(void)
 {
 	const struct app_port *port = &all.ports[0];
 	uint32_t i, nb = 0, nb_mrs = 0;
-	const struct app *a;
+	const struct app *a, *other;
 
 	for (i = 0; i < port->caps.max_cqs && all.nb_ports != 0; i++)
 		SAN_VERIFY(port->cqs[i].app == NULL ||
@@ -263,6 +263,8 @@ check(void)
 	}
 	LIST_FOREACH(a, &all.list, link) {
 		SAN_VERIFY(!a->attached || (a->id != 0 && a->id < SAN_ENGINE_APPS));
+		for (other = LIST_NEXT(a, link); other != NULL; other = LIST_NEXT(other, link))
+			SAN_VERIFY(!a->attached || !other->attached || a->id != other->id);
 		nb += a->attached;
 		nb_mrs -= a->nb_mrs;
 	}
@@ -283,6 +285,35 @@ check_base(void)
 	state_free(&again, false);
 	state_free(&st, true);
 	drop_all();
+}
+
+/* Taken, or refused; nothing stays. *st* is the caller's copy. */
+static void
+try(struct state *st)
+{
+	int rc = take(st);
+
+	SAN_VERIFY(st->failed == (st->why != NULL) && (!st->failed || rc != 0));
+	check();
+	state_free(st, true);
+	drop_all();
+}
+
+/* Each byte has another value. */
+static void
+check_bytes(void)
+{
+	static const uint8_t values[] = {0, 1, 2, 0x7f, 0xff};
+	struct state st;
+	size_t at, i;
+
+	for (at = 0; at < base.len; at++) {
+		for (i = 0; i < RTE_DIM(values); i++) {
+			copy_base(&st);
+			st.data[at] = values[i];
+			try(&st);
+		}
+	}
 }
 
 static void
@@ -310,6 +341,7 @@ make_base(void)
 		SAN_VERIFY((base.fds[i] = fcntl(base.fds[i], F_DUPFD_CLOEXEC, 0)) >= 0);
 	drop_all();
 	check_base();
+	check_bytes();
 }
 
 int
@@ -318,7 +350,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static uint32_t fds;
 	struct state st;
 	size_t i;
-	int rc;
 
 	if (base.data == NULL) {
 		make_base();
@@ -329,11 +360,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		st.len = st.len * data[0] / UINT8_MAX;
 	for (i = 1; i + 2 < size; i += 3)
 		st.data[(data[i] | data[i + 1] << 8) % base.len] = data[i + 2];
-	rc = take(&st);
-	SAN_VERIFY(st.failed == (st.why != NULL) && (!st.failed || rc != 0));
-	check();
-	state_free(&st, true);
-	drop_all();
+	try(&st);
 	SAN_VERIFY(nb_fds() == fds);
 	return 0;
 }
