@@ -3,10 +3,9 @@
 /*
  * DESIGN NOTES
  *
- * They are asked by a socket of our own, because to ask changes one. A TCP socket does it without
- * sending by TCP_FASTOPEN_CONNECT: connect() goes as far as the first SYN, which it leaves to the
- * first write(). A UDP socket does by an empty message that is for confirming the neighbour alone
- * (MSG_PROBE).
+ * A socket of our own asks, because asking changes it. TCP asks without sending by
+ * TCP_FASTOPEN_CONNECT: connect() goes as far as the first SYN, which it leaves to the first
+ * write(). UDP asks by an empty message that only confirms the neighbour (MSG_PROBE).
  *
  * Filters of packets (IPAddressDeny= of systemd) can only be asked with a packet, and are not.
  */
