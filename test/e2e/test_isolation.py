@@ -514,8 +514,9 @@ def bpf(command, attr):
 
 group = '{folder}/group'
 os.mkdir('{folder}')
-if libc.unshare(0x20000) or libc.mount(b'none', b'/', None, 0x44000, None) or \\
-        libc.mount(b'none', b'{folder}', b'cgroup2', 0, None): sys.exit('no cgroup2')
+if libc.unshare(0x20000): sys.exit('no mounts')
+libc.mount(b'none', b'/', None, 0x44000, None)      # in a chroot it is no mount point
+if libc.mount(b'none', b'{folder}', b'cgroup2', 0, None): sys.exit('no cgroup2')
 os.makedirs(group + str(os.getpid()))
 with open(group + str(os.getpid()) + '/cgroup.procs', 'w') as f: f.write('0')
 code = ctypes.create_string_buffer(bytes.fromhex('b700000000000000' '9500000000000000'), 16)
@@ -604,7 +605,9 @@ def subordinate(work):
     with open(subuid, 'w', encoding='utf-8') as f:
         f.write('65534:100000:65536\n')
     daemon = opened(Daemon(work, 'server', limits='strangers = 32', wrap=[
-        'unshare', '--mount', 'sh', '-c', f'mount --bind {subuid} /etc/subuid && exec "$@"', 'sh']))
+        'unshare', '--mount', '--propagation', 'unchanged', 'sh', '-c', f"""
+mount --make-rprivate / 2>/dev/null    # in a chroot it is no mount point
+mount --bind {subuid} /etc/subuid && exec "$@" """, 'sh']))
     mute = []
     for uid in [*range(100000, 100020), 65534]:
         os.seteuid(uid)

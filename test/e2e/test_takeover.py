@@ -438,7 +438,8 @@ def refused(work):
 def without_rights(work):
     """Root of a container, with nothing but its number, is not root of this host; a process of the
     user that the daemon runs as, where that runs, is."""
-    container = ['unshare', '--mount', '--pid', '--fork', '--mount-proc']
+    container = ['unshare', '--mount', '--propagation', 'unchanged', '--pid', '--fork',
+                 '--mount-proc']
     powerless = ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs']
     daemon = Daemon(work, 'server', SLEEP, vdev='--vdev=net_null0,no-rx=1')
     new = next_one(daemon, wrap=container + powerless)
