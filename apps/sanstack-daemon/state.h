@@ -5,7 +5,7 @@
 /**
  * @file
  * What one daemon gives the one that takes over: bytes and descriptors, in the order in which
- * they were put. Who gets them trusts neither. (SYS-2, SYS-8)
+ * they were put. The receiver checks both. (SYS-2, SYS-8)
  */
 
 #include <stdbool.h>

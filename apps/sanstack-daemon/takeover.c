@@ -145,15 +145,16 @@ ask(int sock, const struct shmq_req *req)
 
 /* The next part of what the other one gives. */
 static int
-receive(struct server *s, struct state *st, int (*load)(struct server *s, struct state *st))
+receive(struct server *s, int (*load)(struct server *s, struct state *st))
 {
-	int rc = state_recv(st, s->other);
+	struct state st;
+	int rc = state_recv(&st, s->other);
 	const char *why;
 
 	if (rc == 0)
-		rc = load(s, st);
-	why = st->why;
-	state_free(st, true);
+		rc = load(s, &st);
+	why = st.why;
+	state_free(&st, true);
 	return rc == 0 ? 0 :
 			 rtsan_provider_host()->fail(rc, "its state: %s",
 						     why != NULL ? why : strerror(-rc));
@@ -229,7 +230,6 @@ int
 takeover_receive(struct server *s)
 {
 	struct shmq_req req = request(&s->conf);
-	struct state st;
 	int rc = check_folder(s);
 
 	if (rc != 0)
@@ -244,15 +244,13 @@ takeover_receive(struct server *s)
 		rc = ask(s->other, &req);
 	if (rc != 0)
 		return rc;
-	return receive(s, &st, load_given);
+	return receive(s, load_given);
 }
 
 int
 takeover_load(struct server *s)
 {
-	struct state st;
-
-	return receive(s, &st, load_apps);
+	return receive(s, load_apps);
 }
 
 int

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -21,21 +22,13 @@
 #include "sock_fd.h"
 #include "sock_hooks.h"
 #include "sock_real.h"
+#include "sock_shm.h"
 
 #define ASKED_BITS 10
 
-#ifndef TCP_FASTOPEN_NO_COOKIE
-#define TCP_FASTOPEN_NO_COOKIE 34
-#endif
-#ifndef TCP_ULP
-#define TCP_ULP 31
-#endif
-#ifndef TCP_MD5SIG_EXT
-#define TCP_MD5SIG_EXT 32
-#endif
+/* Of the kernel's headers: the C library's have not all of them. */
 #define TCP_AO_ADD_KEY 38
-#define MSG_PROBE_ONLY 0x10 /* MSG_PROBE of the kernel's headers */
-#define UDP_ENCAP_PORT 100  /* UDP_ENCAP */
+#define MSG_PROBE_ONLY 0x10 /* MSG_PROBE */
 
 static const struct {
 	int level, name;
@@ -45,7 +38,7 @@ static const struct {
 	{IPPROTO_TCP, TCP_MD5SIG_EXT},
 	{IPPROTO_TCP, TCP_AO_ADD_KEY},
 	{IPPROTO_TCP, TCP_REPAIR},
-	{IPPROTO_UDP, UDP_ENCAP_PORT},
+	{IPPROTO_UDP, UDP_ENCAP},
 	{IPPROTO_IP, IP_IPSEC_POLICY},
 	{IPPROTO_IP, IP_XFRM_POLICY},
 	{IPPROTO_IPV6, IPV6_IPSEC_POLICY},
@@ -100,24 +93,24 @@ sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen
 
 /* ---- UDP ---- */
 
-/* Which address of which socket; never 0. FNV-1a. */
+/* Of an address and a socket; never 0. */
 static uint64_t
-hash(const struct sock_file *f, const uint8_t *p, socklen_t len)
+hash(const struct sock_file *f, const uint8_t ip[16], uint16_t port)
 {
-	uint64_t h = 0xcbf29ce484222325 ^ (uintptr_t)f;
-	socklen_t i;
+	const uint64_t odd = 0x9e3779b97f4a7c15; /* high bits depend on all that are below */
+	uint64_t w[2];
 
-	for (i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3;
-	return h | 1;
+	memcpy(w, ip, sizeof(w));
+	return (((w[0] ^ (uintptr_t)f) * odd ^ w[1]) * odd ^ port) * odd | 1;
 }
 
 int
-sock_hooks_send(const struct sock_file *f, const struct sockaddr *to, socklen_t len)
+sock_hooks_send(const struct sock_file *f, const struct san_sock_rec *rec,
+		const struct sockaddr *to, socklen_t len)
 {
 	static _Atomic uint64_t asked[1 << ASKED_BITS];
 	const int flags = MSG_PROBE_ONLY | MSG_CONFIRM | MSG_DONTWAIT;
-	uint64_t h = hash(f, (const uint8_t *)to, len);
+	uint64_t h = hash(f, rec->dst, rec->dport);
 	_Atomic uint64_t *place = &asked[h >> (64 - ASKED_BITS)];
 	int fd, was = errno, err = 0;
 

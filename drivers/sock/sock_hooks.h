@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+struct san_sock_rec;
 struct sock_file;
 
 /**
@@ -19,8 +20,9 @@ struct sock_file;
  * be asked: the kernel's connect() will say which.
  */
 bool sock_hooks_connect(const struct sock_file *f, const struct sockaddr *sa, socklen_t len);
-/** May it send to *to* from *f*? Asked once for each address, roughly. 0 or errno. */
-int sock_hooks_send(const struct sock_file *f, const struct sockaddr *to, socklen_t len);
+/** May it send to *to*, the address in *rec*? Asked once for each, roughly. 0 or errno. */
+int sock_hooks_send(const struct sock_file *f, const struct san_sock_rec *rec,
+		    const struct sockaddr *to, socklen_t len);
 /**
  * Is it an option by which the kernel does something to what is sent that we do not: encryption,
  * signatures, policies? A socket that has it is the kernel's; one that is carried can't have it.

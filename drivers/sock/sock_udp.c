@@ -180,8 +180,6 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 		return fail(EPIPE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0) {
 		rc = read_name(f, msg, &head);
-		if (rc == 0)
-			rc = sock_hooks_send(f, msg->msg_name, msg->msg_namelen);
 		if (rc != 0)
 			return fail(rc);
 	} else if (shm->peer.family == 0) {
@@ -196,6 +194,9 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	if (!read_control(f, msg, &head) || (flags & MSG_MORE) != 0 ||
 	    !sock_is_reached(head.dst))
 		return send_kernel(fd, f, msg, flags);
+	if (msg->msg_name != NULL && msg->msg_namelen != 0 &&
+	    (rc = sock_hooks_send(f, &head, msg->msg_name, msg->msg_namelen)) != 0)
+		return fail(rc);
 	head.bytes = (uint32_t)len;
 	while ((rc = put(f, &head, msg)) != 0) {
 		if (atomic_load(&shm->gone) != 0)

@@ -269,8 +269,8 @@ enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint
 /* ---- inet_ip.c ---- */
 
 /**
- * The identification of the next packet to *dst*: consecutive for some addresses of which nobody
- * knows which they are, so that nobody finds out from his own what we send to others.
+ * The identification of the next packet to *dst*. Addresses share sequences by a secret hash, so a
+ * receiver does not learn how many packets other hosts get.
  */
 uint32_t san_inet_id(struct san_inet *in, const struct san_ip *dst);
 

@@ -34,8 +34,8 @@
  * **Room.** A program that finds no room sets *full*, and sends from its end of the pair a message
  * of SAN_SOCK_FULL bytes that begins with SAN_SOCK_MARK, by which that is full, too: the kernel
  * does not say writable any more, and who sends one more, of SAN_SOCK_NUDGE bytes, sleeps. The
- * daemon reads them when half of the ring is free again. Each time it finds one it rings, for who
- * has no bell: a child that was forked when the daemon had no place for it.
+ * daemon reads them when half of the ring is free again. Each time it finds one it rings for
+ * the sender, which may be a child for which the daemon had no place and which has no bell.
  */
 
 #include <stdatomic.h>

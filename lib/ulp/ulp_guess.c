@@ -12,9 +12,9 @@
  * Connections that have named a region go on, so that one program of a host can't lock out all
  * others there by guessing.
  *
- * The table is a cache of sets. Who is thrown out has spent least of its budget, and an attacker
- * cannot choose a set, whose hash has a secret seed. It lives as long as the lcore, not the
- * connection.
+ * The table is a cache of sets. A new host replaces the one that has spent the least of its budget.
+ * An attacker cannot choose a set, because the hash has a secret seed. An entry outlives its
+ * connections.
  */
 
 #include <errno.h>

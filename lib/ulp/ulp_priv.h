@@ -215,7 +215,7 @@ san_ulp_mr_index(const struct san_ulp *ulp, uint32_t key)
 
 /**
  * May the peer of *qp*, if it is known, do this to these bytes? Then *out* is their region. Counts
- * nothing: who may not, or is not known, has to call san_ulp_mr_access().
+ * nothing: if it is false, san_ulp_mr_access() decides.
  */
 bool san_ulp_mr_may(const struct san_ulp *ulp, const struct san_ulp_qp *qp, uint32_t key,
 		    uint64_t addr, uint64_t len, enum san_ulp_right right,

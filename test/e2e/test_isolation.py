@@ -19,7 +19,8 @@ import time
 
 import sock
 from daemon import Daemon, alone
-from e2e import PATIENCE, Process, Tests, check, need_namespaces, until_true
+from e2e import (BUILD, PATIENCE, SOURCE, Process, Tests, check, need_namespaces,
+                 until_true)
 from sock import OUR_IP, PEER_IP
 from test_daemon import CQ_CREATE, HELLO, LISTEN, MR_ADD, REP, ask, dial, memfd, mr_body, request
 from test_descriptors import halt, is_served, text_of
@@ -672,7 +673,10 @@ def more_children(kind, port):
     check('is refused' in daemon.process.err() or 'no place' in daemon.process.err(),
           daemon.process.err())
     if kind == 'SOCK_STREAM':
-        check('no place' in str(daemon.ask('sock_reasons')), daemon.ask('sock_reasons'))
+        shown = pair.on('server', '/usr/bin/env', f'PATH={BUILD}/apps/sansock:/usr/bin',
+                        sock.PYTHON, os.path.join(SOURCE, 'usertools/sanctl'), '--socket',
+                        f'{daemon.runtime_dir()}/dpdk_telemetry.v2', 'sockets')
+        check('no place for programs that accept' in shown, shown)
 
 
 def is_open(s):

@@ -366,7 +366,8 @@ say(errno.errorcode[t.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)])
 
 # A mechanism each: names, ends, room, resets, the C library, descriptors of others, sharing.
 QUICK = ['names', 'half closed', 'waiting bytes', 'without blocking', 'lingering',
-         'reset behind bytes', 'written by the C library', 'streams of two directions', 'a stream and a full peer',
+         'reset behind bytes', 'written by the C library', 'streams of two directions',
+         'a stream and a full peer',
          'a listener that was inherited', 'spliced', 'peek and parts', 'unread when closed',
          'children', 'passed on', 'threads', 'a file', 'shared port', 'nobody listens']
 

@@ -307,7 +307,7 @@ echo__long_no_room(void **state)
 	assert_int_equal(take_sent(), 0);
 }
 
-/* Who knows the identification of what it gets learns nothing of what others get. */
+/* A receiver learns nothing about packets to other hosts from the identifications it sees. */
 static void
 san_inet_id__of_each(void **state)
 {

@@ -197,7 +197,7 @@ guess__of_an_application(void **state)
 	assert_int_equal(pull(t, key), SAN_ST_OK);
 }
 
-/* Who has spent all is remembered, however many hosts spend one. */
+/* A host that has spent its budget is remembered, however many hosts spend a part of theirs. */
 static void
 guess__remembered(void **state)
 {
