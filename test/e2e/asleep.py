@@ -14,7 +14,11 @@ LOOK_S = 0.01
 def look(pid, tid):
     """{thread: (its state, how often it was switched)} of a process and its descendants."""
     seen = {}
-    for thread in [str(tid)] if tid else os.listdir(f'/proc/{pid}/task'):
+    try:
+        threads = [str(tid)] if tid else os.listdir(f'/proc/{pid}/task')
+    except FileNotFoundError:
+        return seen     # it has ended
+    for thread in threads:
         folder = f'/proc/{pid}/task/{thread}'
         try:
             with open(f'{folder}/status', encoding='utf-8', errors='replace') as f:

@@ -126,8 +126,9 @@ class Process:
         self.popen.wait()
 
     def tail(self):
-        text = self.out()[-1500:] + self.err()[-1500:]
-        return text.strip() or '(no output)'
+        """The end of its output, and how it has ended, if it has."""
+        text = (self.out()[-1500:] + self.err()[-1500:]).strip() or '(no output)'
+        return text if self.is_alive() else f'{text} (ended with {self.popen.returncode})'
 
 
 class Work:
