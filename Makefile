@@ -5,8 +5,8 @@ BUILD ?= build
 BUILD_ASAN ?= build-asan
 PREFIX ?= /usr/local
 
-.PHONY: all build tests with-tests demo check check-all bench experiments soak endurance \
-	check-verbs check-mutants install deps clean
+.PHONY: all build tests with-tests with-prefix demo check check-all bench experiments soak \
+	endurance check-verbs check-mutants install uninstall deps clean help
 .NOTPARALLEL:
 
 all: build
@@ -92,8 +92,28 @@ endurance: tests
 check-mutants: deps-check-all
 	@/usr/bin/python3 devtools/check_mutants.py
 
-install: build
+# Into PREFIX, or below DESTDIR; root's installation is known to the loader at once.
+install: with-prefix build
 	@meson install -C $(BUILD) --no-rebuild
+	@$(LDCONFIG)
+
+# What the last make install of BUILD has put there.
+uninstall:
+	@ninja -C $(BUILD) uninstall
+	@$(LDCONFIG)
+
+LDCONFIG = test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || PATH="$$PATH:/sbin:/usr/sbin" ldconfig
+
+# A folder that was made for another PREFIX than what is asked for gets that.
+with-prefix:
+	@test "$(origin PREFIX)" = file || test ! -f $(BUILD)/build.ninja || \
+		meson configure --prefix $(PREFIX) $(BUILD)
+
+help:
+	@echo 'Targets, and what may be set:'
+	@awk '/^# /{text = text "\n    " substr($$0, 3); next} \
+		/^[a-z][a-z-]*:/ && !/^with-/{split($$1, name, ":"); if (text != "") print "  " name[1] text} \
+		!/^[A-Z_]+ \?=/{text = ""}' Makefile
 
 clean:
 	rm -rf $(BUILD) $(BUILD_ASAN)

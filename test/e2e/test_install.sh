@@ -77,4 +77,41 @@ for program in shared static; do
 	[ $? = 1 ] && echo "$out" | grep -q librtsan-nosuch.so || fail "$program: $out"
 done
 LD_LIBRARY_PATH=$root_lib "$dir/tool" || fail "a program with librtsan-dpdk does not run"
+[ $failed = 0 ] || exit 1
+
+# ---- make install, as root, on a machine whose /usr/local and /etc are copies (SYS-10) ----
+[ "$SAN_SANITIZE" = 0 ] && [ "$(id -u)" = 0 ] || exit 0
+cat >"$dir/machine" <<'END'
+set -eu
+mount -t tmpfs upper "$1"
+for at in /usr/local /etc; do
+	mkdir -p "$1$at/upper" "$1$at/work"
+	mount -t overlay overlay -o "lowerdir=$at,upperdir=$1$at/upper,workdir=$1$at/work" $at
+done
+find /usr/local ! -type d | sort >"$1/before"
+unset LD_LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR RTSAN_PROVIDER_PATH
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+run_make() {
+	make -C "$SAN_SOURCE_DIR" -o build -o with-prefix "BUILD=$SAN_BUILD_DIR" "$2" >"$1/log" 2>&1 && return
+	cat "$1/log"
+	exit 1
+}
+run_make "$1" install
+sanbench --version
+sansock --version
+sanctl --help >/dev/null
+test -s /usr/local/share/man/man8/sanstack-daemon.8
+test -s /usr/local/share/doc/sanstack/README.md
+test -s /usr/local/share/sanstack/sanstack.lua
+cd "$1"
+# shellcheck disable=SC2046
+cc -o pingpong /usr/local/share/doc/sanstack/examples/pingpong.c \
+	/usr/local/share/doc/sanstack/examples/ex.c $(pkg-config --cflags --libs librtsan)
+./pingpong client unix:/nosuch/daemon.sock 10.0.0.1 2>&1 | grep -q 'unix:.*No such file'
+run_make "$1" uninstall
+find /usr/local ! -type d | sort | diff "$1/before" -
+END
+mkdir "$dir/machine.d"
+unshare --mount sh "$dir/machine" "$dir/machine.d" ||
+	fail "make install, make uninstall: not as on a fresh machine"
 exit $failed
