@@ -95,13 +95,14 @@ peek(const struct sock_entry *s, struct next *next)
 static bool
 may_read(struct sock_entry *s, bool is_full)
 {
+	uint32_t size = s->kind == SOCKS_STREAM ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
+
 	if (s->kind == SOCKS_LISTENER)
 		return true;
-	if (s->kind == SOCKS_STREAM && !is_full && !socks_tcp_aside(s, NULL, 0))
-		return false;
-	return san_sock_has_room(s->mem.mem,
-				 s->kind == SOCKS_STREAM ? SAN_SOCK_STREAM_TX_BYTES :
-							   SAN_SOCK_TX_BYTES);
+	if (is_full)
+		return san_sock_need_not_wait(s->mem.mem, size);
+	return (s->kind != SOCKS_STREAM || socks_tcp_aside(s, NULL, 0)) &&
+		san_sock_has_room(s->mem.mem, size);
 }
 
 /* What was written by who did not know for what it writes. It stays in the pair. */

@@ -74,11 +74,19 @@ struct san_cm_param {
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
 };
 
+/** How the silence of an open connection is noticed. */
+struct san_cm_keepalive {
+	uint32_t idle_ms;  /**< of silence until the first PROBE; 0: never */
+	uint32_t every_ms; /**< between two of them */
+	uint8_t probes;    /**< unanswered ones until the peer counts as gone */
+	bool is_lazy;      /**< not while a packet is unacknowledged, which has timeouts */
+};
+
 struct san_cm_conf {
 	uint32_t max_conns;
 	uint16_t max_listeners;
 	uint8_t max_retries;      /**< of one CM message */
-	uint8_t keepalive_probes; /**< unanswered PROBEs until the peer counts as gone */
+	uint8_t keepalive_probes; /**< san_cm_keepalive.probes, until it is set */
 	uint64_t retry_ns;        /**< doubled with every retry, up to SAN_CM_RETRY_MAX_NS */
 	uint64_t cookie_slot_ns;  /**< a cookie is good for this and the next slot */
 	uint64_t drain_ns;        /**< a disconnect waits so long without progress */
@@ -226,6 +234,12 @@ bool san_cm_change_next(struct san_cm *cm, struct san_cm_change *change);
  * there is always room; nobody else gets the slot until the last of them was taken.
  */
 bool san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev);
+/**
+ * From now on the silence of connection *slot* is noticed so; before, as san_cm_param and conf say.
+ * No effect on one that is not open.
+ */
+void san_cm_set_keepalive(struct san_cm *cm, uint16_t slot, const struct san_cm_keepalive *k,
+			  uint64_t now_ns);
 /** The connection's timer fired: retries, keep-alive, time-wait, drain limit. */
 void san_cm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /**

@@ -1,49 +1,70 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Keep-alive (RT-24): decides that a PROBE is due; packet delivery sends it and
- * the peer's answer shows in last_rx_ns. A peer that leaves keepalive_probes of
- * them unanswered is gone.
+ * Keep-alive (RT-24, UDP-12): decides that a PROBE is due; packet delivery sends it and the peer's
+ * answer shows in last_rx_ns. A peer that leaves as many of them unanswered as it may is gone.
  *
- * Timer: cm_deadline_ns of an ESTABLISHED connection. It is not moved with every
- * packet received, which would cost the hot path a cache line: it fires once per
- * interval and looks how long the silence really was.
+ * Timer: cm_deadline_ns of an ESTABLISHED connection. It is not moved with every packet received,
+ * which would cost the hot path a cache line: it fires once per interval and looks how long the
+ * silence really was.
  */
 
 #include "cm_priv.h"
 
-static inline uint64_t
-keepalive_ns(const struct san_cm_conn *c)
+static void
+begin(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
 {
-	return c->keepalive_ms * SAN_NS_PER_MS;
+	uint64_t idle_ns = c->keepalive.idle_ms * SAN_NS_PER_MS;
+
+	c->probes = 0;
+	san_cm_timer(cm, c, idle_ns != 0 ? now_ns + idle_ns : SAN_TIME_NEVER);
 }
 
 void
 san_cm_keepalive_start(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
 {
-	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	c->keepalive = (struct san_cm_keepalive){
+		.idle_ms = c->keepalive_ms,
+		.every_ms = c->keepalive_ms,
+		.probes = cm->conf.keepalive_probes,
+	};
+	cm_pdl_conn(cm, c)->last_rx_ns = now_ns;
+	begin(cm, c, now_ns);
+}
 
-	c->probes = 0;
-	pc->last_rx_ns = now_ns;
-	san_cm_timer(cm, c, c->keepalive_ms != 0 ? now_ns + keepalive_ns(c) : SAN_TIME_NEVER);
+void
+san_cm_set_keepalive(struct san_cm *cm, uint16_t slot, const struct san_cm_keepalive *k,
+		     uint64_t now_ns)
+{
+	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+
+	if (c == NULL || c->state != SAN_CM_ESTABLISHED)
+		return;
+	c->keepalive = *k;
+	begin(cm, c, now_ns);
 }
 
 bool
 san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns)
 {
 	struct san_pdl_conn *pc = cm_pdl_conn(cm, c);
+	uint64_t idle_ns = c->keepalive.idle_ms * SAN_NS_PER_MS;
 
 	if (c->probes != 0 && pc->last_rx_ns != c->probe_seen_ns)
 		c->probes = 0;
-	if (c->probes == 0 && now_ns - pc->last_rx_ns < keepalive_ns(c)) {
-		san_cm_timer(cm, c, pc->last_rx_ns + keepalive_ns(c));
+	if (c->keepalive.is_lazy && pc->txb != NULL) {
+		begin(cm, c, now_ns);
 		return true;
 	}
-	if (c->probes >= cm->conf.keepalive_probes)
+	if (c->probes == 0 && now_ns - pc->last_rx_ns < idle_ns) {
+		san_cm_timer(cm, c, pc->last_rx_ns + idle_ns);
+		return true;
+	}
+	if (c->probes >= c->keepalive.probes)
 		return false;
 	c->probes++;
 	c->probe_seen_ns = pc->last_rx_ns;
 	san_pdl_probe_now(cm->pdl, pc);
-	san_cm_timer(cm, c, now_ns + keepalive_ns(c));
+	san_cm_timer(cm, c, now_ns + c->keepalive.every_ms * SAN_NS_PER_MS);
 	return true;
 }

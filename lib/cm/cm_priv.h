@@ -100,12 +100,13 @@ struct san_cm_conn {
 	bool is_taken:1;        /**< about to move to another lcore (cm_move.c) */
 	bool in_tx:1, in_ev:1, in_change:1, in_resolving:1, in_hash:1;
 	uint16_t slot;
-	uint16_t listener;           /**< WAIT_ACCEPT: index */
-	uint16_t keepalive_ms;       /**< 0: never */
-	uint16_t private_idx;        /**< ESTABLISHED waits with private data: where it is */
-	uint32_t xid;                /**< of the attempt */
-	uint32_t hash_next;          /**< slot, or CM_NO_SLOT */
-	uint32_t drained_to;         /**< DRAINING: progress when its timer was set */
+	uint16_t listener;     /**< WAIT_ACCEPT: index */
+	uint16_t keepalive_ms; /**< offered */
+	uint16_t private_idx;  /**< ESTABLISHED waits with private data: where it is */
+	uint32_t xid;          /**< of the attempt */
+	uint32_t hash_next;    /**< slot, or CM_NO_SLOT */
+	uint32_t drained_to;   /**< DRAINING: progress when its timer was set */
+	struct san_cm_keepalive keepalive;
 	uint32_t peer_cid, peer_tag; /**< where we send to; 0 = not yet known */
 	struct san_ip peer;
 	uint64_t cookie; /**< the ULP's */
@@ -120,7 +121,7 @@ struct san_cm_conn {
 	TAILQ_ENTRY(san_cm_conn)
 	change_link; /**< or, before there is any change, of those that lack a MAC address */
 };
-static_assert(sizeof(struct san_cm_conn) <= 120, "doc/architecture.md: what a connection costs");
+static_assert(sizeof(struct san_cm_conn) <= 136, "doc/architecture.md: what a connection costs");
 
 TAILQ_HEAD(cm_conn_list, san_cm_conn);
 
@@ -296,7 +297,7 @@ bool san_cm_cookie_valid(const struct san_cm *cm, const struct san_wire_pkt *p,
 
 /* ---- cm_keepalive.c ---- */
 
-/** Start watching an open connection. */
+/** Start watching an open connection, as it was offered. */
 void san_cm_keepalive_start(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns);
 /** Its timer fired. False: the peer is gone. */
 bool san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns);

@@ -107,12 +107,19 @@ sock_post_recv(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
 	return san_core_post_recv(arg, qp, r, n, now_ns);
 }
 
+static void
+sock_set_patience(void *arg, uint32_t qp, const struct san_sock_patience *p, uint64_t now_ns)
+{
+	san_core_set_patience(arg, qp, p, now_ns);
+}
+
 void
 san_core_set_sock_work(struct san_core *core)
 {
 	const struct san_sock_work work = {
 		.post = sock_post,
 		.post_recv = sock_post_recv,
+		.set_patience = sock_set_patience,
 		.arg = core,
 	};
 

@@ -146,6 +146,12 @@ int san_core_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t 
  * connection.
  */
 void san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns);
+/**
+ * How long a silence of its peer an open connection bears, in place of what san_cm_param and conf
+ * say. A peer that has restarted is noticed all the same. Harmless without a connection. (UDP-12)
+ */
+void san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_patience *p,
+			   uint64_t now_ns);
 
 /* ---- layers, for owners that configure and show ---- */
 struct san_ulp *san_core_ulp(struct san_core *core);

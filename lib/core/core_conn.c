@@ -357,6 +357,24 @@ san_core_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 	san_core_cm_events(core, now_ns);
 }
 
+void
+san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_patience *p,
+		      uint64_t now_ns)
+{
+	const struct san_cm_keepalive k = {
+		.idle_ms = p->idle_ms,
+		.every_ms = p->every_ms,
+		.probes = p->probes,
+		.is_lazy = true,
+	};
+	uint32_t slot = core->slot_of_qp[place_of(core, qp)];
+
+	if (slot == NO_SLOT)
+		return;
+	core->pdl->conns[slot].patience_ms = p->timeout_ms;
+	san_cm_set_keepalive(core->cm, (uint16_t)slot, &k, now_ns);
+}
+
 /*
  * Drained: no work of ours, and none of the peer's; or only the peer's for as long
  * as a drain may go without progress. It may go on asking for ever.

@@ -231,6 +231,8 @@ struct san_pdl_conn {
 	/* path (RT-28) */
 	struct san_wire_path path;
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that steer to the peer's lcore */
+	/** Silence that ends it; 0: as many retries as conf says. (RT-7) */
+	uint32_t patience_ms;
 	/* counters of the connection, for show */
 	uint64_t nb_tx_pkts, nb_rx_pkts;
 	uint32_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup;

@@ -398,12 +398,19 @@ is_too_far(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t
 		san_pdl_tick(now_ns) - c->oow_tick <= san_pdl_tick((uint32_t)now_ns - e->sent_ts);
 }
 
+/* It outlasts its retries, for so long a silence; they go on as often as the last ones. (UDP-12) */
+static bool
+is_patient(const struct san_pdl_conn *c, uint64_t now_ns)
+{
+	return now_ns - c->last_rx_ns < c->patience_ms * SAN_NS_PER_MS;
+}
+
 /* One more retry; false when they are exhausted. */
 static bool
 retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
 	if (e->retries >= pdl->conf.max_retries) {
-		if (is_too_far(c, e, now_ns))
+		if (is_too_far(c, e, now_ns) || is_patient(c, now_ns))
 			return true;
 		pdl->stats.nb_failed += !c->failed;
 		c->failed = true;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <rte_common.h>
 
@@ -159,6 +160,15 @@ san_sock_stats(const struct san_socks *all, uint32_t id)
 	return &all->socks[id].stats;
 }
 
+/* A stream of which nothing more is read: it stays readable, and the kernel has to say so. */
+static bool
+has_end(const struct sock *s)
+{
+	return s->stream.has_fin ||
+		(san_sock_is_stream(s) &&
+		 (atomic_load_explicit(&s->shm->shut, memory_order_relaxed) & (SHUT_RD + 1)) != 0);
+}
+
 void
 san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 {
@@ -169,7 +179,7 @@ san_sock_mirror(struct san_socks *all, struct sock *s, bool is_new)
 	if (likely(atomic_load_explicit(&s->shm->armed, memory_order_relaxed) == 0))
 		return;
 	is_new = is_new && atomic_load_explicit(&s->shm->edges, memory_order_relaxed) != 0;
-	is_new = is_new || (s->stream.has_fin && !s->stream.fin_told);
+	is_new = is_new || (has_end(s) && !s->stream.fin_told);
 	if ((!atomic_compare_exchange_strong(&s->shm->mirrored, &untold, SAN_SOCK_TO_TELL) &&
 	     !is_new) ||
 	    s->is_woken)
@@ -190,7 +200,7 @@ san_sock_rung(struct san_socks *all, bool *ends)
 		all->wake_head = s->wake_next;
 		s->is_woken = false;
 		state = SAN_SOCK_TO_TELL;
-		*ends = s->stream.has_fin;
+		*ends = has_end(s);
 		if (*ends) { /* which stays */
 			s->stream.fin_told = true;
 			atomic_store(&s->shm->mirrored, SAN_SOCK_TOLD);
@@ -234,7 +244,7 @@ san_sock_room(struct san_socks *all, struct sock *s)
 {
 	/* without a fence: who waits and was not seen looks himself, somewhat later */
 	if (likely(atomic_load_explicit(&s->shm->full, memory_order_relaxed) == 0) ||
-	    !san_sock_has_room(s->shm, s->tx_mask + 1))
+	    !san_sock_need_not_wait(s->shm, s->tx_mask + 1))
 		return;
 	atomic_store_explicit(&s->shm->full, 0, memory_order_relaxed);
 	all->has_room = true;

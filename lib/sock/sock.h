@@ -40,12 +40,21 @@ struct san_sock_stats {
 	uint64_t nb_tx_bad;  /**< could not be sent: its program has the error */
 };
 
+/** How long a silence of its peer a stream bears. */
+struct san_sock_patience {
+	uint32_t timeout_ms;        /**< with data under way */
+	uint32_t idle_ms, every_ms; /**< without: until a probe, and the next one; 0: for ever */
+	uint8_t probes;             /**< that stay unanswered */
+};
+
 /** Where streams post their work: see core.h. */
 struct san_sock_work {
 	uint32_t (*post)(void *arg, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
 			 uint64_t now_ns);
 	uint32_t (*post_recv)(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
 			      uint64_t now_ns);
+	void (*set_patience)(void *arg, uint32_t qp, const struct san_sock_patience *p,
+			     uint64_t now_ns);
 	void *arg;
 };
 

@@ -16,12 +16,13 @@ struct sock_stream {
 	uint32_t tx_posted; /**< between tx_head and the ring's tail */
 	uint32_t first, nb_sends;
 	uint32_t len[SOCK_SENDS]; /**< of what is under way; 0: it is not from the ring */
+	uint32_t nb_patience;     /**< of the shared memory, when it was last looked at */
 	bool has_aside;           /**< is under way */
 	bool is_up;
 	bool is_over;      /**< nothing is sent any more */
 	bool has_recv;     /**< is posted */
 	bool has_fin;      /**< nothing comes any more */
-	bool fin_told;     /**< the kernel knows */
+	bool fin_told;     /**< the kernel knows, of that or of shutdown() */
 	bool shut_posted;  /**< our end is */
 	bool shut_done;    /**< the peer has it */
 	bool is_abandoned; /**< see san_sock_shut() */

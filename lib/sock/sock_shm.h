@@ -43,6 +43,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define SAN_SOCK_ABI      5
 #define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
@@ -59,6 +60,8 @@
 /* Of a stream: who writes has more to do with each byte than who only waits for it. */
 #define SAN_SOCK_STREAM_RX_BYTES (256u << 10)
 #define SAN_SOCK_STREAM_TX_BYTES (512u << 10)
+
+#define SAN_SOCK_TIMEOUT_MS 924600u /**< Linux sends a segment so long (15 retries) */
 
 /** An address as programs name it; IPv4 within IPv6. */
 struct san_sock_addr {
@@ -123,6 +126,10 @@ struct san_sock_shm {
 	_Atomic uint32_t options; /**< enum san_sock_option */
 	_Atomic uint32_t shut;    /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
 	_Atomic uint32_t linger;  /**< SO_LINGER of a stream: seconds + 1; or 0 */
+	/* of a stream: how long a silence it bears; see struct san_sock_patience */
+	_Atomic uint32_t nb_patience;             /**< how often what follows was written */
+	_Atomic uint32_t timeout_ms;              /**< TCP_USER_TIMEOUT; 0: SAN_SOCK_TIMEOUT_MS */
+	_Atomic uint32_t idle_s, every_s, probes; /**< keep-alive; idle_s 0: none */
 };
 
 enum san_sock_mirrored {
@@ -246,6 +253,14 @@ san_sock_has_room(const struct san_sock_shm *shm, uint32_t size)
 
 	return atomic_load_explicit(&shm->tx_tail, memory_order_relaxed) - head <=
 		san_sock_roomy(size);
+}
+
+/** Need a writer not wait for room, or no longer? Behind shutdown() none comes. (UDP-10) */
+static inline bool
+san_sock_need_not_wait(const struct san_sock_shm *shm, uint32_t size)
+{
+	return san_sock_has_room(shm, size) ||
+		(atomic_load_explicit(&shm->shut, memory_order_acquire) & (SHUT_WR + 1)) != 0;
 }
 
 /** Is a message of *len* bytes, that begins with *data*, what waits for room? */

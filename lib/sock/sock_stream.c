@@ -218,6 +218,39 @@ sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
 	post_sends(all, s, now_ns);
 }
 
+/* ---- patience ---- */
+
+/* As its program asked for it, or as TCP has it. (UDP-12) */
+static void
+set_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
+{
+	const struct san_sock_shm *shm = s->shm;
+	uint32_t timeout_ms = atomic_load_explicit(&shm->timeout_ms, memory_order_relaxed);
+	uint32_t idle_s = atomic_load_explicit(&shm->idle_s, memory_order_relaxed);
+	uint32_t every_s = atomic_load_explicit(&shm->every_s, memory_order_relaxed);
+	uint32_t probes = atomic_load_explicit(&shm->probes, memory_order_relaxed);
+	const struct san_sock_patience p = {
+		.timeout_ms = timeout_ms != 0 ? timeout_ms : SAN_SOCK_TIMEOUT_MS,
+		.idle_ms = RTE_MIN(idle_s, 32767u) * 1000, /* as Linux has them at most */
+		.every_ms = RTE_MAX(RTE_MIN(every_s, 32767u), 1u) * 1000,
+		.probes = (uint8_t)RTE_MAX(RTE_MIN(probes, 127u), 1u),
+	};
+
+	all->work.set_patience(all->work.arg, s->stream.qp, &p, now_ns);
+}
+
+static void
+look_at_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
+{
+	/* pairs with the release of who has written the rest */
+	uint32_t nb = atomic_load_explicit(&s->shm->nb_patience, memory_order_acquire);
+
+	if (likely(nb == s->stream.nb_patience) || !s->stream.is_up || s->stream.is_over)
+		return;
+	s->stream.nb_patience = nb;
+	set_patience(all, s, now_ns);
+}
+
 /* ---- what happens ---- */
 
 static int
@@ -259,8 +292,11 @@ san_sock_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc, u
 void
 san_sock_stream_visit(struct san_socks *all, struct sock *s, uint64_t now_ns)
 {
+	look_at_patience(all, s, now_ns);
 	post_sends(all, s, now_ns);
 	post_recv(all, s, now_ns);
+	if (unlikely(wants_end(s)))
+		san_sock_room(all, s);
 	/* who rang may have found something when it armed, or took the last before it */
 	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
 	    s->stream.has_fin || s->stream.is_over ||
@@ -291,6 +327,7 @@ san_sock_up(struct san_socks *all, uint32_t id, uint64_t now_ns)
 	if (s->stream.is_over)
 		return;
 	s->stream.is_up = true;
+	set_patience(all, s, now_ns);
 	atomic_store_explicit(&s->shm->state, SAN_SOCK_UP, memory_order_release);
 	san_sock_mirror(all, s, true);
 	post_recv(all, s, now_ns);

@@ -25,6 +25,8 @@ static struct {
 	struct san_ulp_wr wr[MAX];
 	struct san_ulp_recv recv[MAX];
 	uint32_t nb_wr, nb_recv, room;
+	struct san_sock_patience patience;
+	uint32_t nb_patience;
 } qp;
 
 static uint32_t
@@ -51,10 +53,24 @@ post_recv(void *arg, uint32_t number, const struct san_ulp_recv *r, uint32_t n, 
 	return 1;
 }
 
+static void
+set_patience(void *arg, uint32_t number, const struct san_sock_patience *p, uint64_t now_ns)
+{
+	(void)arg;
+	(void)now_ns;
+	assert_int_equal(number, QP);
+	qp.patience = *p;
+	qp.nb_patience++;
+}
+
 static int
 setup(void **state)
 {
-	const struct san_sock_work work = {.post = post, .post_recv = post_recv};
+	const struct san_sock_work work = {
+		.post = post,
+		.post_recv = post_recv,
+		.set_patience = set_patience,
+	};
 
 	(void)state;
 	memset(&qp, 0, sizeof(qp));
@@ -271,6 +287,56 @@ mirror__what_there_is(void **state)
 		sends(atomic_load(&shm->tx_head));
 	assert_true(san_socks_has_room(all));
 	assert_int_equal(atomic_load(&shm->full), 0);
+}
+
+/* Behind shutdown() there is nothing to wait for, room or not. (UDP-10) */
+static void
+room__not_behind_an_end(void **state)
+{
+	(void)state;
+	san_sock_up(all, id, 0);
+	program_writes(RING);
+	atomic_store(&shm->full, 1);
+	san_sock_ring(all, id);
+	san_socks_pump(all, NULL, 0);
+	assert_false(san_socks_has_room(all));
+	atomic_store(&shm->shut, SHUT_RD + 1);
+	san_sock_ring(all, id);
+	san_socks_pump(all, NULL, 0);
+	assert_false(san_socks_has_room(all));
+	atomic_store(&shm->shut, SHUT_WR + 1);
+	san_sock_ring(all, id);
+	san_socks_pump(all, NULL, 0);
+	assert_true(san_socks_has_room(all));
+	assert_int_equal(atomic_load(&shm->full), 0);
+}
+
+/* TCP's, until its program says otherwise; what makes no sense is brought into bounds. (UDP-12) */
+static void
+patience__as_it_is_asked_for(void **state)
+{
+	(void)state;
+	assert_int_equal(qp.nb_patience, 0);
+	san_sock_up(all, id, 0);
+	assert_int_equal(qp.nb_patience, 1);
+	assert_int_equal(qp.patience.timeout_ms, SAN_SOCK_TIMEOUT_MS);
+	assert_int_equal(qp.patience.idle_ms, 0);
+	program_writes(1);
+	assert_int_equal(qp.nb_patience, 1);
+	atomic_store(&shm->timeout_ms, 5000);
+	atomic_store(&shm->idle_s, 60);
+	atomic_store(&shm->every_s, 0);
+	atomic_store(&shm->probes, 1000);
+	program_writes(1);
+	assert_int_equal(qp.nb_patience, 1); /* it has not said that they are written */
+	atomic_store(&shm->nb_patience, 1);
+	program_writes(1);
+	program_writes(1);
+	assert_int_equal(qp.nb_patience, 2);
+	assert_int_equal(qp.patience.timeout_ms, 5000);
+	assert_int_equal(qp.patience.idle_ms, 60000);
+	assert_int_equal(qp.patience.every_ms, 1000);
+	assert_int_equal(qp.patience.probes, 127);
 }
 
 /* Who has written, rung and gone takes his bells with him. */
@@ -521,6 +587,8 @@ UNIT_TEST(test_sock_stream)
 		TEST(send__few_at_a_time),
 		TEST(recv__waits_for_room),
 		TEST(mirror__what_there_is),
+		TEST(room__not_behind_an_end),
+		TEST(patience__as_it_is_asked_for),
 		TEST(end__orderly),
 		TEST(end__abandoned),
 		TEST(bytes__without_a_bell),

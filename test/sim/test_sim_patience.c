@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Connections of carried sockets bear a silence as TCP does. (UDP-12) */
+
+#include "unit.h"
+
+#include "pair.h"
+
+#define LEN   65536
+#define OUT_S 20
+#define MS    SAN_NS_PER_MS
+#define SEC   SAN_NS_PER_S
+
+static const struct san_sock_patience as_tcp = {.timeout_ms = OUT_S * 1000};
+static bool is_cut;
+
+static int
+cut(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
+{
+	(void)w;
+	(void)from;
+	(void)to;
+	(void)m;
+	(void)arg;
+	return is_cut ? 0 : 1;
+}
+
+static void
+set(struct pair *p, const struct san_sock_patience *patience)
+{
+	uint32_t q[] = {p->qa, p->qb}, i;
+
+	for (i = 0; i < 2; i++)
+		san_core_set_patience(p->w->node[i].core, p->w->qp[q[i]].qp, patience,
+				      p->w->now_ns);
+}
+
+static void
+open_pair(struct pair *p, const struct san_sock_patience *patience)
+{
+	struct san_cm_param param;
+	struct world_conf conf;
+	struct san_ulp_wc wc;
+
+	world_conf_default(&conf);
+	world_param_default(&param);
+	param.keepalive_ms = 1000;
+	pair_open_param(p, &conf, &param, &param, LEN);
+	is_cut = false;
+	p->w->filter = cut;
+	set(p, patience);
+	pair_post(p, true, SAN_WR_PUSH, 0, 100, 0, 0); /* an RTT sample */
+	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+}
+
+static bool
+is_up(const struct pair *p)
+{
+	return !p->w->qp[p->qa].disconnected && !p->w->qp[p->qb].disconnected;
+}
+
+/* Both ways, with data under way: it goes on when the link does, at once. */
+static void
+sim_patience__link_down(void **state)
+{
+	struct san_ulp_wc wc;
+	uint64_t back_ns;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, &as_tcp);
+	is_cut = true;
+	world_pattern(p.a, LEN / 2, 1);
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN / 2, 1, 0);
+	pair_post(&p, false, SAN_WR_PUSH, LEN / 2, LEN / 2, 2, 0);
+	world_run_for(p.w, 18 * SEC);
+	assert_true(is_up(&p));
+	is_cut = false;
+	back_ns = p.w->now_ns;
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+	assert_true(world_pattern_ok(p.b, LEN / 2, 1));
+	/* once more by each end: the longest timeout and its jitter, twice */
+	assert_in_range(p.w->now_ns - back_ns, 0, 2 * SEC);
+	pair_close(&p);
+}
+
+/* Without data: for ever, both ends. */
+static void
+sim_patience__idle(void **state)
+{
+	struct san_ulp_wc wc;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, &as_tcp);
+	is_cut = true;
+	world_run_for(p.w, 100 * SEC);
+	assert_true(is_up(&p));
+	is_cut = false;
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	pair_close(&p);
+}
+
+/* TCP_USER_TIMEOUT. */
+static void
+sim_patience__ends(void **state)
+{
+	struct san_ulp_wc wc;
+	struct pair p;
+	uint64_t at_ns;
+
+	(void)state;
+	open_pair(&p, &as_tcp);
+	is_cut = true;
+	at_ns = p.w->now_ns;
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	assert_true(world_wait(p.w, p.qa, false, &wc, 2 * OUT_S * SEC));
+	assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
+	assert_in_range(p.w->now_ns - at_ns, OUT_S * SEC - SEC, OUT_S * SEC + SEC);
+	is_cut = false;
+	/* the other end, which has nothing under way, hears of it when it sends */
+	pair_post(&p, false, SAN_WR_PUSH, 0, 100, 2, 0);
+	assert_int_not_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+	pair_close(&p);
+}
+
+/* SO_KEEPALIVE: after *idle_ms*, and *probes* of them without an answer. */
+static void
+sim_patience__keepalive(void **state)
+{
+	const struct san_sock_patience keeps = {
+		.timeout_ms = 900000, .idle_ms = 20000, .every_ms = 5000, .probes = 3};
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, &keeps);
+	world_run_for(p.w, 100 * SEC);
+	assert_true(is_up(&p)); /* answered ones */
+	is_cut = true;
+	world_run_for(p.w, 14 * SEC); /* three times 5 s at least */
+	assert_true(is_up(&p));
+	world_run_for(p.w, 22 * SEC); /* and 20 s before at most */
+	assert_true(p.w->qp[p.qa].disconnected && p.w->qp[p.qb].disconnected);
+	is_cut = false;
+	world_run_for(p.w, 2 * SEC);
+	pair_close(&p);
+}
+
+/* While data is under way it is not asked: TCP does not, either. */
+static void
+sim_patience__keepalive_waits_for_data(void **state)
+{
+	const struct san_sock_patience keeps = {
+		.timeout_ms = 900000, .idle_ms = 2000, .every_ms = 1000, .probes = 3};
+	struct san_ulp_wc wc;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, &keeps);
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(&p, false, SAN_WR_PUSH, 0, LEN, 2, 0);
+	is_cut = true;
+	world_run_for(p.w, 100 * SEC);
+	assert_true(is_up(&p));
+	is_cut = false;
+	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+	pair_close(&p);
+}
+
+/* Patience is for a peer that may come back: one that has restarted says that it does not. */
+static void
+sim_patience__peer_restarts(void **state)
+{
+	struct san_ulp_wc wc;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, &as_tcp);
+	world_node_kill(p.w, 1);
+	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	world_run_for(p.w, 10 * SEC);
+	assert_false(p.w->qp[p.qa].disconnected);
+	world_node_start(p.w, 1);
+	assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	world_run_for(p.w, SEC);
+	assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_STALE);
+	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
+	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
+	pair_close(&p);
+}
+
+UNIT_TEST(test_sim_patience)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_patience__link_down),
+		cmocka_unit_test(sim_patience__idle),
+		cmocka_unit_test(sim_patience__ends),
+		cmocka_unit_test(sim_patience__keepalive),
+		cmocka_unit_test(sim_patience__keepalive_waits_for_data),
+		cmocka_unit_test(sim_patience__peer_restarts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
