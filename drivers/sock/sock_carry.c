@@ -28,6 +28,7 @@
 #include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_own.h"
+#include "sock_owner.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 
@@ -221,28 +222,15 @@ look_up_peer(const struct sock_file *f)
 		sock_is_reached(f->shm->peer.ip);
 }
 
-void
-sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
+/* While nobody has it pinned. 0 or -errno. */
+static int
+carry(int fd, struct sock_file *f, enum sock_action action)
 {
 	struct shmq_req req = {0};
-	enum sock_action action;
 	struct shmq_rep rep;
-	int shadow, rc, was = errno;
-	uint32_t bits;
+	int shadow, rc = sock_attach();
+	uint32_t bits = sock_opt_bits(fd); /* the daemon turns on more */
 
-	if (atomic_load(&f->carried))
-		return;
-	atomic_store(&f->is_chosen, true);
-	atomic_store(&f->is_kernels, !sock_conf_may_drop());
-	if (atomic_load(&f->nb_waits) != 0) { /* see sock_begin_wait() */
-		atomic_store(&f->is_kernels, true);
-		sock_conf_tell("a socket stays with the kernel", "another thread waits for it");
-		return;
-	}
-	if (atomic_load(&f->stays) || !is_wanted(fd, f, to, &action))
-		return;
-	rc = sock_attach();
-	bits = sock_opt_bits(fd); /* the daemon turns on more */
 	req.sock.local_only = action == SOCK_CARRY;
 	if (rc == 0)
 		rc = sock_ask(SHMQ_SOCK_CARRY, fd, &req, &rep, &shadow);
@@ -250,6 +238,7 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 		rc = sock_carry_map(f, shadow);
 		if (rc == 0) {
 			atomic_store(&f->shm->options, bits);
+			atomic_store(&f->kernel, sock_own_dup(fd, &f->kernel));
 			sock_opt_times(fd, shadow);
 			sock_carry_replace(f, shadow);
 			sock_opt_inherit(fd, f);
@@ -258,9 +247,100 @@ sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
 		REAL(close)
 		(shadow);
 	}
+	return rc;
+}
+
+void
+sock_carry(int fd, struct sock_file *f, const struct sockaddr *to)
+{
+	static const char what[] = "a socket stays with the kernel";
+	struct sock_change change;
+	enum sock_action action;
+	int rc = 0, was = errno;
+
+	if (atomic_load(&f->carried))
+		return;
+	if (!atomic_load(&f->stays) && is_wanted(fd, f, to, &action)) {
+		if (sock_change_begin(&change, f)) {
+			if (!atomic_load(&f->carried)) /* by another thread meanwhile */
+				rc = carry(fd, f, action);
+			sock_change_end(&change);
+		} else {
+			sock_conf_tell(what, "another thread waits for it");
+		}
+	}
 	if (rc != 0)
-		sock_conf_say("a socket stays with the kernel", rc);
+		sock_conf_say(what, rc);
+	atomic_store(&f->is_kernels, !atomic_load(&f->carried) && !sock_conf_may_drop());
+	sock_owner_chosen(f);
 	errno = was;
+}
+
+/* ---- the daemon has gone ---- */
+
+static void
+enter_sets(struct sock_file *f)
+{
+	struct epoll_event ev;
+	int i;
+
+	for (i = 0; i < SOCK_SETS; i++) {
+		ev = (struct epoll_event){.events = f->sets[i].events,
+					  .data = {.u64 = f->sets[i].data}};
+		if (f->sets[i].epfd >= 0)
+			REAL(epoll_ctl)
+		(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
+	}
+}
+
+/* At all numbers of *f* stands the kernel's socket again: as a new file, which nobody else has. */
+static struct sock_file *
+replace_back(struct sock_file *f)
+{
+	int fd, first = -1, kernel = atomic_load(&f->kernel);
+	struct sock_file *now;
+	bool cloexec;
+
+	sock_opt_restore(kernel, f);
+	leave_sets(f);
+	while ((fd = sock_next_fd(f, 0)) >= 0) {
+		cloexec = (REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC) != 0;
+		sock_epoll_leave(fd);
+		REAL(dup3)
+		(kernel, fd, cloexec ? O_CLOEXEC : 0);
+		if (first < 0)
+			sock_track(fd, f->domain, true);
+		else
+			sock_dup(first, fd);
+		first = first < 0 ? fd : first;
+	}
+	now = sock_get(first);
+	if (now == NULL)
+		return NULL;
+	memcpy(now->sets, f->sets, sizeof(now->sets));
+	enter_sets(now);
+	return now;
+}
+
+bool
+sock_return(int fd, struct sock_file *f)
+{
+	struct sock_file *now = NULL;
+	struct sock_change change;
+	int was = errno;
+
+	if (!f->is_udp || atomic_load(&f->shm->gone) == 0 || atomic_load(&f->kernel) < 0 ||
+	    !sock_change_begin(&change, f))
+		return false;
+	if (sock_number(fd, f) == fd) /* else another thread was faster */
+		now = replace_back(f);
+	sock_change_end(&change);
+	if (now != NULL) {
+		sock_carry(sock_next_fd(now, 0), now, NULL); /* there may be a new daemon */
+		sock_put(now);
+	}
+	errno = was;
+	return true;
 }
 
 bool
@@ -367,7 +447,7 @@ sock_adopt_all(void)
 		uint8_t type;
 		char name[];
 	} * d;
-	_Alignas(8) char buf[4096];
+	_Alignas(8) char buf[1024];
 	long n, at;
 	int dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd",
 			       O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -51,6 +51,14 @@ int sock_carry_map(struct sock_file *f, int shadow);
 /** From now on *shadow* stands wherever the kernel's socket stood. */
 void sock_carry_replace(struct sock_file *f, int shadow);
 bool sock_is_v6only(int fd, const struct sock_file *f);
+/**
+ * The daemon that served the UDP socket *f*, which *fd* was, has gone: the kernel serves it from
+ * now on, or a new daemon does. What was on its way is lost, as UDP may lose it. (UDP-10)
+ *
+ * @return
+ *   False: nothing has changed. True: what is at *fd* now serves the call; *f* does not any more.
+ */
+bool sock_return(int fd, struct sock_file *f);
 /** The kernel's own socket behind a carried one, borrowed for as long as *f* is; -1: not now. */
 int sock_kernel(int fd, struct sock_file *f);
 /** The kernel's was named anew, or has other options. */

@@ -32,7 +32,8 @@ say(const char *text)
 static void
 load(void)
 {
-	char path[4096], err[SOCK_ERR_MAX];
+	static char path[4096]; /* once, and not on a small stack */
+	char err[SOCK_ERR_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	const char *name;
 	bool is_off;

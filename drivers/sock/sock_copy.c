@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "sock_real.h"
+#include "sock_room.h"
 #include "sock_switch.h"
 
 static ssize_t
@@ -24,19 +26,23 @@ fail(int err)
 }
 
 /* A file's bytes; it goes on by as many as were sent. */
-static __attribute__((noinline)) ssize_t
+static ssize_t
 copy_file(int fd, int from, off_t *offset, size_t size)
 {
 	off_t at = offset != NULL ? *offset : lseek(from, 0, SEEK_CUR);
-	char buf[SAN_SOCK_DGRAM];
+	struct sock_room room;
 	ssize_t n;
 
 	if (at < 0)
 		return fail(errno == ESPIPE ? EINVAL : errno);
-	n = pread(from, buf, size < sizeof(buf) ? size : sizeof(buf), at);
-	if (n <= 0)
-		return n;
-	n = send(fd, buf, (size_t)n, 0);
+	sock_room_take(&room, SAN_SOCK_DGRAM);
+	if (room.mem == NULL)
+		return fail(ENOMEM);
+	pthread_cleanup_push(sock_room_give, &room);
+	n = pread(from, room.mem, size < room.bytes ? size : room.bytes, at);
+	if (n > 0)
+		n = send(fd, room.mem, (size_t)n, 0);
+	pthread_cleanup_pop(1);
 	if (n > 0 && offset != NULL)
 		*offset += n;
 	else if (n > 0)
@@ -47,10 +53,10 @@ copy_file(int fd, int from, off_t *offset, size_t size)
 EXPORT ssize_t
 sendfile(int fd, int from, off_t *offset, size_t size)
 {
-	struct sock_file *f = carried(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 
 	if (f == NULL)
-		return REAL(sendfile)(fd, from, offset, size);
+		return BY_KERNEL(pinned, REAL(sendfile)(fd, from, offset, size));
 	sock_put(f);
 	return copy_file(fd, from, offset, size);
 }
@@ -88,26 +94,42 @@ wait_for(int fd, short events, bool may_wait)
 						    0;
 }
 
-/*
- * What is read of a pipe can't be put back: so it is not read before there is room for it, and
- * if another thread was faster, waits for that.
- */
-static __attribute__((noinline)) ssize_t
-from_pipe(int pipe, int fd, const struct sock_file *f, size_t size, bool may_wait)
+/* All of *n* bytes, which can't be put back. */
+static ssize_t
+send_all(int fd, const uint8_t *buf, ssize_t n)
 {
-	char buf[SAN_SOCK_DGRAM];
-	ssize_t n, k = 0, done;
+	ssize_t k, done;
 
-	if (wait_for(fd, POLLOUT, may_wait && atomic_load(&f->shm->nonblock) == 0) != 0 ||
-	    wait_for(pipe, POLLIN, may_wait && blocks(pipe)) != 0)
-		return -1;
-	n = REAL(read)(pipe, buf, size < sizeof(buf) ? size : sizeof(buf));
 	for (done = 0; done < n; done += k) {
 		k = send(fd, buf + done, (size_t)(n - done), 0);
 		if (k < 0 && (errno != EAGAIN || wait_for(fd, POLLOUT, true) != 0))
 			return done > 0 ? done : -1;
 		k = k < 0 ? 0 : k;
 	}
+	return n;
+}
+
+/*
+ * A pipe is not read before there is room for what it has. If another thread was faster to fill
+ * that, we wait for more.
+ */
+static ssize_t
+from_pipe(int pipe, int fd, const struct sock_file *f, size_t size, bool may_wait)
+{
+	struct sock_room room;
+	ssize_t n;
+
+	if (wait_for(fd, POLLOUT, may_wait && atomic_load(&f->shm->nonblock) == 0) != 0 ||
+	    wait_for(pipe, POLLIN, may_wait && blocks(pipe)) != 0)
+		return -1;
+	sock_room_take(&room, SAN_SOCK_DGRAM);
+	if (room.mem == NULL)
+		return fail(ENOMEM);
+	pthread_cleanup_push(sock_room_give, &room);
+	n = REAL(read)(pipe, room.mem, size < room.bytes ? size : room.bytes);
+	if (n > 0)
+		n = send_all(fd, room.mem, n);
+	pthread_cleanup_pop(1);
 	return n;
 }
 
@@ -122,19 +144,26 @@ room_in(int pipe)
 	return (size_t)(used == 0 ? REAL(fcntl)(pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
 }
 
-static __attribute__((noinline)) ssize_t
+static ssize_t
 to_pipe(int fd, int pipe, size_t size, bool may_wait)
 {
-	char buf[SAN_SOCK_DGRAM];
-	size_t room;
+	struct sock_room room;
+	size_t most;
 	ssize_t n;
 
 	if (wait_for(pipe, POLLOUT, may_wait && blocks(pipe)) != 0)
 		return -1;
-	room = room_in(pipe);
-	room = room < sizeof(buf) ? room : sizeof(buf);
-	n = recv(fd, buf, size < room ? size : room, may_wait ? 0 : MSG_DONTWAIT);
-	return n <= 0 ? n : REAL(write)(pipe, buf, (size_t)n);
+	sock_room_take(&room, SAN_SOCK_DGRAM);
+	if (room.mem == NULL)
+		return fail(ENOMEM);
+	pthread_cleanup_push(sock_room_give, &room);
+	most = room_in(pipe);
+	most = most < size ? most : size;
+	n = recv(fd, room.mem, most < room.bytes ? most : room.bytes, may_wait ? 0 : MSG_DONTWAIT);
+	if (n > 0)
+		n = REAL(write)(pipe, room.mem, (size_t)n);
+	pthread_cleanup_pop(1);
+	return n;
 }
 
 /* 0: as far as can be seen it can be done; or errno. */
@@ -150,13 +179,16 @@ check_splice(const struct sock_file *in, const struct sock_file *out, int other,
 EXPORT ssize_t
 splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned int flags)
 {
-	struct sock_file *in = carried(from), *out = carried(to);
+	struct sock_file *pins[2], *in = carried(from, &pins[0]), *out = carried(to, &pins[1]);
 	bool may_wait = (flags & SPLICE_F_NONBLOCK) == 0;
 	ssize_t n;
 	int err;
 
-	if (in == NULL && out == NULL)
-		return REAL(splice)(from, from_at, to, to_at, size, flags);
+	if (in == NULL && out == NULL) {
+		n = BY_KERNEL(pins[0], REAL(splice)(from, from_at, to, to_at, size, flags));
+		sock_unpin(pins[1]);
+		return n;
+	}
 	err = check_splice(in, out, in != NULL ? to : from, from_at, to_at);
 	if (err != 0)
 		n = fail(err);
@@ -170,5 +202,7 @@ splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned i
 		sock_put(in);
 	if (out != NULL)
 		sock_put(out);
+	sock_unpin(pins[0]);
+	sock_unpin(pins[1]);
 	return n;
 }

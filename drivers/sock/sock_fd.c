@@ -61,6 +61,13 @@ sock_get(int fd)
 	return NULL;
 }
 
+static void
+close_gate(struct sock_file *f)
+{
+	sock_own_close(atomic_exchange(&f->gate[0], -1));
+	sock_own_close(atomic_exchange(&f->gate[1], -1));
+}
+
 void
 sock_put(struct sock_file *f)
 {
@@ -74,6 +81,7 @@ sock_put(struct sock_file *f)
 		munmap(f->shm, f->bytes);
 	sock_own_close(f->kernel);
 	sock_own_close(f->lease);
+	close_gate(f);
 	/* only now somebody else may have it */
 	atomic_store(&f->refs, 0);
 }
@@ -137,7 +145,8 @@ sock_track(int fd, int domain, bool is_udp)
 	f->kernel = f->lease = -1;
 	f->nb_early = 0;
 	f->item = 0;
-	f->nb_waits = 0;
+	f->pins = 0;
+	f->gate[0] = f->gate[1] = -1;
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;
 	put_at(fd, (uint32_t)(f - files) + 1);
@@ -181,9 +190,11 @@ sock_fd_recount(void (*hold)(void))
 	int fd;
 
 	for (i = 0; i < nb; i++) {
-		if (atomic_load(&files[i].refs) != 0)
+		if (atomic_load(&files[i].refs) != 0) {
 			atomic_store(&files[i].refs, 1); /* ours, for a moment */
-		atomic_store(&files[i].nb_waits, 0);
+			close_gate(&files[i]);           /* nobody waits there */
+		}
+		atomic_store(&files[i].pins, 0);
 	}
 	for (fd = 0; fd <= atomic_load(&highest); fd++)
 		if (atomic_load(&table[fd]) != 0)
@@ -213,4 +224,14 @@ sock_next_fd(const struct sock_file *f, int fd)
 		if (atomic_load(&table[fd]) == at)
 			return fd;
 	return -1;
+}
+
+int
+sock_number(int fd, const struct sock_file *f)
+{
+	uint32_t at = (uint32_t)(f - files) + 1;
+
+	return in_table(fd) && atomic_load_explicit(&table[fd], memory_order_relaxed) == at ?
+		fd :
+		sock_next_fd(f, 0);
 }

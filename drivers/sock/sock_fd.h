@@ -41,13 +41,14 @@ struct sock_file {
 	struct san_sock_shm *shm; /**< once it is carried */
 	size_t bytes;
 	uint32_t id, rx_bytes, tx_bytes; /**< as they were then: others may write there */
-	_Atomic int kernel;              /**< the kernel's own, borrowed; -1: not yet */
+	_Atomic int kernel;              /**< the kernel's own; -1: not yet */
 	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
 	_Atomic uint32_t item;           /**< in an epoll set: sock_eset.c; or 0 */
 	uint32_t nb_empty;               /**< reads that found nothing, roughly */
 	uint32_t nb_refused;             /**< writes that found no room */
 	uint32_t nb_errors;              /**< errors that were taken */
-	_Atomic uint32_t nb_waits;       /**< calls that may wait for what the kernel has of it */
+	_Atomic uint32_t pins;           /**< calls that the kernel serves: sock_owner.c */
+	_Atomic int gate[2];             /**< likewise; or -1 */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_early;
 	uint8_t early[SOCK_EARLY][16];
@@ -89,6 +90,11 @@ void sock_dup(int from, int to);
 void sock_forget(int fd);
 /** All from *first* to *last*. */
 void sock_forget_range(unsigned int first, unsigned int last);
+/**
+ * A number of *f* for a call that began with *fd*, which another thread may have closed meanwhile,
+ * or have made something else. -1: it has none any more.
+ */
+int sock_number(int fd, const struct sock_file *f);
 /** The next descriptor of *f* from *fd* on, or -1. */
 int sock_next_fd(const struct sock_file *f, int fd);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -178,19 +179,46 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 	(fd, level, name, value, len);
 	else if (rc == 0 && f->is_udp)
 		sock_sync(fd, f);
-	else if (rc == 0 && level == SOL_SOCKET && name == SO_LINGER)
-		sock_opt_linger(kernel, f);
+	else if (rc == 0 && (level == SOL_SOCKET || level == IPPROTO_TCP))
+		sock_opt_stream(kernel, f);
 	return rc;
 }
 
+static uint32_t
+number(int kernel, int level, int name)
+{
+	uint32_t v = 0;
+	socklen_t len = sizeof(v);
+
+	return REAL(getsockopt)(kernel, level, name, &v, &len) == 0 ? v : 0;
+}
+
+static void
+tell_patience(int kernel, struct sock_file *f)
+{
+	uint32_t timeout_ms = number(kernel, IPPROTO_TCP, TCP_USER_TIMEOUT);
+	bool probes = number(kernel, SOL_SOCKET, SO_KEEPALIVE) != 0;
+	struct san_sock_shm *shm = f->shm;
+
+	if (timeout_ms == 0 && !probes && atomic_load(&shm->nb_patience) == 0)
+		return; /* as it is without */
+	atomic_store(&shm->timeout_ms, timeout_ms);
+	atomic_store(&shm->idle_s, probes ? number(kernel, IPPROTO_TCP, TCP_KEEPIDLE) : 0);
+	atomic_store(&shm->every_s, number(kernel, IPPROTO_TCP, TCP_KEEPINTVL));
+	atomic_store(&shm->probes, number(kernel, IPPROTO_TCP, TCP_KEEPCNT));
+	atomic_fetch_add(&shm->nb_patience, 1);
+	sock_bell(f);
+}
+
 void
-sock_opt_linger(int kernel, struct sock_file *f)
+sock_opt_stream(int kernel, struct sock_file *f)
 {
 	struct linger l = {0};
 	socklen_t len = sizeof(l);
 
 	if (REAL(getsockopt)(kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
 		atomic_store(&f->shm->linger, l.l_onoff == 0 ? 0 : (uint32_t)l.l_linger + 1);
+	tell_patience(kernel, f);
 }
 
 void
@@ -221,6 +249,25 @@ sock_opt_bits(int fd)
 			bits |= ours[i].bit;
 	}
 	return bits;
+}
+
+void
+sock_opt_restore(int kernel, const struct sock_file *f)
+{
+	uint32_t bits = atomic_load(&f->shm->options);
+	int flags = REAL(fcntl)(kernel, F_GETFL), none = 0, v;
+	size_t i;
+
+	REAL(setsockopt)
+	(kernel, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+		v = (bits & ours[i].bit) != 0;
+		REAL(setsockopt)
+		(kernel, ours[i].level, ours[i].name, &v, sizeof(v));
+	}
+	flags = atomic_load(&f->shm->nonblock) != 0 ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+	REAL(fcntl)
+	(kernel, F_SETFL, flags);
 }
 
 void

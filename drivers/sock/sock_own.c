@@ -40,6 +40,15 @@ sock_own(int fd, _Atomic int *holder)
 	return fd;
 }
 
+int
+sock_own_dup(int fd, _Atomic int *holder)
+{
+	int high = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+
+	set(high, holder);
+	return high;
+}
+
 void
 sock_own_close(int fd)
 {

@@ -80,12 +80,20 @@ sock_has_something(const struct san_sock_shm *shm)
 		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
-/* Nothing more comes to the descriptor: the stream has ended, or if not, the daemon has. */
+/* The daemon is gone. A stream that has no end is reset by that. */
+static void
+lost(struct san_sock_shm *shm)
+{
+	if (atomic_exchange(&shm->gone, 1) == 0 && shm->type == SOCK_STREAM)
+		atomic_store(&shm->error, ECONNRESET);
+}
+
+/* Nothing more comes to the descriptor: the stream has an end, or if not, the daemon is gone. */
 static void
 closed(struct san_sock_shm *shm)
 {
-	if (atomic_load(&shm->fin) == 0)
-		atomic_store(&shm->gone, 1);
+	if (atomic_load(&shm->fin) == 0 && (atomic_load(&shm->shut) & (SHUT_RD + 1)) == 0)
+		lost(shm);
 }
 
 bool
@@ -97,6 +105,7 @@ sock_is_deserted(int fd, struct sock_file *f)
 
 	if (++f->nb_empty % (is_told ? EMPTY_TOLD : EMPTY) != 0)
 		return false;
+	fd = sock_number(fd, f);
 	n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL);
 	if (n == 0)
 		closed(f->shm);
@@ -156,6 +165,7 @@ sock_wait_something(int fd, struct sock_file *f)
 	atomic_fetch_add(&shm->armed, 1);
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
+	fd = sock_number(fd, f);
 	pthread_cleanup_push(leave_asleep, f);
 	if (!sock_has_something(shm))
 		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
@@ -176,6 +186,7 @@ send_mark(int fd, struct sock_file *f, size_t len, int flags)
 	static const uint8_t full[SAN_SOCK_FULL] = SAN_SOCK_MARK;
 	ssize_t n;
 
+	fd = sock_number(fd, f);
 	if ((flags & MSG_DONTWAIT) != 0) { /* under locks, maybe: nobody is cancelled here */
 		n = REAL(syscall)(SYS_sendto, fd, full, len, flags | MSG_NOSIGNAL, NULL, 0);
 	} else {
@@ -187,7 +198,7 @@ send_mark(int fd, struct sock_file *f, size_t len, int flags)
 		return 0;
 	if (errno != EPIPE && errno != ECONNRESET)
 		return errno;
-	atomic_store(&f->shm->gone, 1); /* the daemon is */
+	lost(f->shm);
 	return ENETDOWN;
 }
 
@@ -260,12 +271,14 @@ sock_wait_aside(int fd, const struct sock_file *f)
  * it would not give the lock back. One that comes later still is read by sock_settle().
  */
 static void
-untell(int fd, struct san_sock_shm *shm)
+untell(int fd, struct sock_file *f)
 {
+	struct san_sock_shm *shm = f->shm;
 	uint32_t nb = 0, tries;
 	char byte;
 	long n = -1;
 
+	fd = sock_number(fd, f);
 	/* the first may be on its way still */
 	for (tries = 0; tries < TELL_TRIES && nb == 0 && n != 0; tries++)
 		do {
@@ -287,7 +300,7 @@ sock_unmirror(int fd, struct sock_file *f)
 	    sock_has_something(shm))
 		return;
 	if (!atomic_compare_exchange_strong(&shm->mirrored, &state, SAN_SOCK_UNTOLD)) {
-		untell(fd, shm);
+		untell(fd, f);
 		atomic_store(&shm->mirrored, SAN_SOCK_UNTOLD);
 	}
 	atomic_thread_fence(memory_order_seq_cst);
@@ -307,7 +320,7 @@ sock_settle(int fd, struct sock_file *f, bool is_told)
 	/* an edge that came too late */
 	if (is_told && atomic_load(&f->shm->mirrored) == SAN_SOCK_UNTOLD &&
 	    !sock_has_something(f->shm))
-		untell(fd, f->shm);
+		untell(fd, f);
 	sock_unmirror(fd, f);
 	sock_unlock_rx(f, key);
 }

@@ -14,6 +14,7 @@
  */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -23,6 +24,7 @@
 #include <wchar.h>
 
 #include "sock_real.h"
+#include "sock_room.h"
 #include "sock_stdio.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
@@ -152,7 +154,7 @@ sock_stdio_at(int fd)
 	struct sock_file *f;
 	FILE *ours, *real;
 
-	if (fd < 0 || fd >= NB_STD || (f = carried(fd)) == NULL)
+	if (fd < 0 || fd >= NB_STD || (f = carried_now(fd)) == NULL)
 		return;
 	sock_put(f);
 	ours = standard[fd].ours;
@@ -294,18 +296,29 @@ freopen64(const char *path, const char *mode, FILE *file)
 static int
 print(int fd, int flag, const char *format, va_list ap)
 {
-	struct stream s = {.fd = fd};
-	FILE *file = make(&s, "w", NULL);
-	int n;
+	struct sock_room room;
+	struct stream *s;
+	FILE *file;
+	int n = -1;
 
-	if (file == NULL)
+	sock_room_take(&room, sizeof(*s));
+	s = room.mem;
+	if (s == NULL) {
+		errno = ENOMEM;
 		return -1;
-	n = __vfprintf_chk(file, flag, format, ap);
-	if (fflush(file) != 0)
-		n = -1;
-	s.fd = -1;
-	REAL(fclose)
-	(file);
+	}
+	pthread_cleanup_push(sock_room_give, &room);
+	*s = (struct stream){.fd = fd};
+	file = make(s, "w", NULL);
+	if (file != NULL) {
+		n = __vfprintf_chk(file, flag, format, ap);
+		if (fflush(file) != 0)
+			n = -1;
+		s->fd = -1;
+		REAL(fclose)
+		(file);
+	}
+	pthread_cleanup_pop(1);
 	return n;
 }
 

@@ -29,6 +29,7 @@
 #include "sock_opt.h"
 #include "sock_own.h"
 #include "sock_real.h"
+#include "sock_room.h"
 #include "sock_stdio.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
@@ -166,8 +167,10 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 		rc = 0;
 	} else {
 		rc = REAL(connect)(fd, sa, len);
-		if (rc == 0)
+		if (rc == 0 && f->is_udp)
 			sock_carry(fd, f, NULL);
+		else if (rc == 0)
+			atomic_store(&f->stays, true);
 	}
 	sock_put(f);
 	sock_stdio_at(fd);
@@ -177,11 +180,11 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 EXPORT int
 getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	struct sock_file *f = carried(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 	int rc;
 
 	if (f == NULL)
-		return REAL(getsockname)(fd, sa, len);
+		return BY_KERNEL(pinned, REAL(getsockname)(fd, sa, len));
 	rc = sock_opt_name(fd, f, false, sa, len);
 	sock_put(f);
 	return rc;
@@ -190,11 +193,11 @@ getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 EXPORT int
 getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	struct sock_file *f = carried(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 	int rc;
 
 	if (f == NULL)
-		return REAL(getpeername)(fd, sa, len);
+		return BY_KERNEL(pinned, REAL(getpeername)(fd, sa, len));
 	rc = sock_opt_name(fd, f, true, sa, len);
 	sock_put(f);
 	return rc;
@@ -203,11 +206,11 @@ getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 EXPORT int
 getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
-	struct sock_file *f = carried(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 	int rc;
 
 	if (f == NULL)
-		return REAL(getsockopt)(fd, level, name, value, len);
+		return BY_KERNEL(pinned, REAL(getsockopt)(fd, level, name, value, len));
 	rc = sock_opt_get(fd, f, level, name, value, len);
 	sock_put(f);
 	return rc;
@@ -216,32 +219,31 @@ getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 EXPORT int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 	int rc;
 
-	if (f == NULL)
-		return REAL(setsockopt)(fd, level, name, value, len);
-	if (atomic_load_explicit(&f->carried, memory_order_acquire)) {
+	if (f != NULL) {
 		rc = sock_opt_set(fd, f, level, name, value, len);
-	} else {
-		rc = REAL(setsockopt)(fd, level, name, value, len);
-		if (rc == 0 && sock_hooks_is_kernels(level, name))
-			atomic_store(&f->stays, true);
-		else if (rc == 0)
-			sock_opt_early(f, level, name, value, len);
+		sock_put(f);
+		return rc;
 	}
-	sock_put(f);
+	rc = REAL(setsockopt)(fd, level, name, value, len);
+	if (rc == 0 && pinned != NULL && sock_hooks_is_kernels(level, name))
+		atomic_store(&pinned->stays, true);
+	else if (rc == 0 && pinned != NULL)
+		sock_opt_early(pinned, level, name, value, len);
+	sock_unpin(pinned);
 	return rc;
 }
 
 EXPORT int
 shutdown(int fd, int how)
 {
-	struct sock_file *f = carried(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 	int rc;
 
 	if (f == NULL)
-		return REAL(shutdown)(fd, how);
+		return BY_KERNEL(pinned, REAL(shutdown)(fd, how));
 	rc = sock_opt_shutdown(fd, f, how);
 	sock_put(f);
 	return rc;
@@ -250,16 +252,17 @@ shutdown(int fd, int how)
 EXPORT int
 close(int fd)
 {
-	struct sock_file *f;
+	struct sock_file *f, *pinned;
 	int rc;
 
 	if (sock_is_own(fd)) {
 		errno = EBADF;
 		return -1;
 	}
-	f = carried(fd);
+	f = carried(fd, &pinned);
 	sock_forget(fd);
 	rc = REAL(close)(fd);
+	sock_unpin(pinned);
 	if (f != NULL && rc == 0 && !f->is_udp)
 		sock_tcp_linger(f);
 	if (f != NULL)
@@ -285,12 +288,24 @@ closefrom(int first)
 	(first);
 }
 
+/* The number *to* is what *from* is. */
 static void
 same(int from, int to)
 {
 	sock_epoll_expose(from);
 	sock_dup(from, to);
 	sock_stdio_at(to);
+}
+
+/* What is at a number does not change its owner, until sock_unpin(); NULL: nothing that could. */
+static struct sock_file *
+pin_at(int fd)
+{
+	struct sock_file *pinned, *f = carried(fd, &pinned);
+
+	if (f != NULL)
+		sock_put(f);
+	return pinned;
 }
 
 /* *to* is about to be what *from* is, if that is anything. */
@@ -306,44 +321,47 @@ make_way(int from, int to)
 	errno = was;
 }
 
+/* *rc*, of a call that has made *to* what *from* is, which both were pinned meanwhile. */
+static int
+made_same(int from, int rc, struct sock_file *at_from, struct sock_file *at_to)
+{
+	if (rc >= 0)
+		same(from, rc);
+	sock_unpin(at_from);
+	sock_unpin(at_to);
+	return rc;
+}
+
 EXPORT int
 dup(int fd)
 {
-	int to = REAL(dup)(fd);
+	struct sock_file *pinned = pin_at(fd);
 
-	if (to >= 0)
-		same(fd, to);
-	return to;
+	return made_same(fd, REAL(dup)(fd), pinned, NULL);
 }
 
 EXPORT int
 dup2(int fd, int to)
 {
-	int rc;
+	struct sock_file *at_fd = pin_at(fd), *at_to = pin_at(to);
 
 	make_way(fd, to);
-	rc = REAL(dup2)(fd, to);
-	if (rc >= 0)
-		same(fd, to);
-	return rc;
+	return made_same(fd, REAL(dup2)(fd, to), at_fd, at_to);
 }
 
 EXPORT int
 dup3(int fd, int to, int flags)
 {
-	int rc;
+	struct sock_file *at_fd = pin_at(fd), *at_to = pin_at(to);
 
 	make_way(fd, to);
-	rc = REAL(dup3)(fd, to, flags);
-	if (rc >= 0)
-		same(fd, to);
-	return rc;
+	return made_same(fd, REAL(dup3)(fd, to, flags), at_fd, at_to);
 }
 
 static int
 control(int fd, int cmd, void *arg)
 {
-	struct sock_file *f = carried(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 	int rc;
 
 	if (f != NULL) {
@@ -351,10 +369,9 @@ control(int fd, int cmd, void *arg)
 		sock_put(f);
 		return rc;
 	}
-	rc = REAL(fcntl)(fd, cmd, arg);
-	if (rc >= 0 && (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC))
-		same(fd, rc);
-	return rc;
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+		return made_same(fd, REAL(fcntl)(fd, cmd, arg), pinned, NULL);
+	return BY_KERNEL(pinned, REAL(fcntl)(fd, cmd, arg));
 }
 
 EXPORT int
@@ -384,7 +401,7 @@ fcntl64(int fd, int cmd, ...)
 EXPORT int
 ioctl(int fd, unsigned long request, ...)
 {
-	struct sock_file *f = carried(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 	va_list ap;
 	void *arg;
 	int rc;
@@ -393,326 +410,10 @@ ioctl(int fd, unsigned long request, ...)
 	arg = va_arg(ap, void *);
 	va_end(ap);
 	if (f == NULL)
-		return REAL(ioctl)(fd, request, arg);
+		return BY_KERNEL(pinned, REAL(ioctl)(fd, request, arg));
 	rc = sock_opt_ioctl(fd, f, request, arg);
 	sock_put(f);
 	return rc;
-}
-
-/* ---- receive ---- */
-
-static ssize_t
-take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
-{
-	return f->is_udp ? sock_udp_recv(fd, f, msg, flags) : sock_tcp_recv(fd, f, msg, flags);
-}
-
-/* Descriptors came: carried sockets may be among them. */
-static void
-adopt(struct msghdr *msg)
-{
-	struct cmsghdr *c;
-	size_t i, nb;
-	int fd;
-
-	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		nb = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
-		for (i = 0; i < nb; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			sock_adopt(fd);
-		}
-	}
-}
-
-EXPORT ssize_t
-recvmsg(int fd, struct msghdr *msg, int flags)
-{
-	struct sock_file *f = carried(fd);
-	ssize_t n;
-
-	if (f == NULL) {
-		n = BY_KERNEL(fd, REAL(recvmsg)(fd, msg, flags));
-		if (n >= 0 && msg->msg_controllen != 0 && !sock_conf_is_idle() &&
-		    !sock_is_daemons(fd))
-			adopt(msg);
-		return n;
-	}
-	if (msg == NULL) {
-		errno = EFAULT;
-		n = -1;
-	} else {
-		n = take(fd, f, msg, flags);
-	}
-	sock_put(f);
-	return n;
-}
-
-static ssize_t
-receive(int fd, struct sock_file *f, const struct iovec *iov, size_t nb_iov, int flags,
-	struct sockaddr *sa, socklen_t *len)
-{
-	struct msghdr msg = {
-		.msg_name = sa,
-		.msg_namelen = sa != NULL && len != NULL ? *len : 0,
-		.msg_iov = (struct iovec *)iov,
-		.msg_iovlen = nb_iov,
-	};
-	ssize_t n = take(fd, f, &msg, flags);
-
-	if (n >= 0 && sa != NULL && len != NULL)
-		*len = msg.msg_namelen;
-	sock_put(f);
-	return n;
-}
-
-EXPORT ssize_t
-recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *sa, socklen_t *len)
-{
-	struct sock_file *f = carried(fd);
-	const struct iovec iov = {buf, size};
-
-	return f == NULL ? BY_KERNEL(fd, REAL(recvfrom)(fd, buf, size, flags, sa, len)) :
-			   receive(fd, f, &iov, 1, flags, sa, len);
-}
-
-EXPORT ssize_t
-recv(int fd, void *buf, size_t size, int flags)
-{
-	struct sock_file *f = carried(fd);
-	const struct iovec iov = {buf, size};
-
-	return f == NULL ? BY_KERNEL(fd, REAL(recv)(fd, buf, size, flags)) :
-			   receive(fd, f, &iov, 1, flags, NULL, NULL);
-}
-
-EXPORT ssize_t
-read(int fd, void *buf, size_t size)
-{
-	struct sock_file *f = carried(fd);
-	const struct iovec iov = {buf, size};
-
-	if (f == NULL || size == 0) { /* of nothing it takes nothing, unlike recv() */
-		if (f != NULL)
-			sock_put(f);
-		return BY_KERNEL(fd, REAL(read)(fd, buf, size));
-	}
-	return receive(fd, f, &iov, 1, 0, NULL, NULL);
-}
-
-EXPORT ssize_t
-readv(int fd, const struct iovec *iov, int nb_iov)
-{
-	struct sock_file *f = carried(fd);
-
-	return f == NULL ? BY_KERNEL(fd, REAL(readv)(fd, iov, nb_iov)) :
-			   receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
-}
-
-/* Their checks for buffers that are too small are the compiler's, with what it knows of them. */
-EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
-EXPORT ssize_t
-__recv_chk(int fd, void *buf, size_t size, size_t room, int flags)
-{
-	if (size > room)
-		__builtin_trap();
-	return recv(fd, buf, size, flags);
-}
-
-EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
-			      struct sockaddr *sa, socklen_t *len);
-EXPORT ssize_t
-__recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags, struct sockaddr *sa,
-	       socklen_t *len)
-{
-	if (size > room)
-		__builtin_trap();
-	return recvfrom(fd, buf, size, flags, sa, len);
-}
-
-EXPORT ssize_t __read_chk(int fd, void *buf, size_t size, size_t room);
-EXPORT ssize_t
-__read_chk(int fd, void *buf, size_t size, size_t room)
-{
-	if (size > room)
-		__builtin_trap();
-	return read(fd, buf, size);
-}
-
-EXPORT int
-recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
-{
-	struct sock_file *f = carried(fd);
-	struct timespec until, now;
-	unsigned int i;
-	ssize_t n = 0;
-
-	if (f == NULL)
-		return BY_KERNEL(fd, REAL(recvmmsg)(fd, msgs, nb, flags, timeout));
-	if (timeout != NULL) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		timespecadd(&until, timeout, &until);
-	}
-	for (i = 0; i < nb; i++) {
-		/* the time is looked at between datagrams, as in the kernel */
-		if (i != 0 && timeout != NULL && clock_gettime(CLOCK_MONOTONIC, &now) == 0 &&
-		    timespeccmp(&now, &until, >=))
-			break;
-		n = take(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
-		if (n < 0)
-			break;
-		msgs[i].msg_len = (unsigned int)n;
-		if ((flags & MSG_WAITFORONE) != 0)
-			flags |= MSG_DONTWAIT;
-	}
-	sock_put(f);
-	return i != 0 || nb == 0 ? (int)i : -1;
-}
-
-/* ---- send ---- */
-
-/* Is it the kernel's? One that sends before it has a name gets one, and may come to be carried. */
-static bool
-is_kernels(int fd, struct sock_file *f, const struct sockaddr *to)
-{
-	if (atomic_load_explicit(&f->carried, memory_order_acquire))
-		return false;
-	if (to != NULL && sock_is_refused(fd, f, NULL, to)) {
-		errno = EPERM;
-		return false;
-	}
-	sock_carry_first(fd, f, to);
-	return !atomic_load(&f->carried);
-}
-
-/* It has sent *n* as the kernel's. */
-static ssize_t
-by_kernel(struct sock_file *f, ssize_t n)
-{
-	sock_put(f);
-	return n;
-}
-
-/* As one that is carried, or is refused. */
-static ssize_t
-give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
-{
-	ssize_t n = -1;
-
-	if (atomic_load_explicit(&f->carried, memory_order_acquire))
-		n = f->is_udp ? sock_udp_send(fd, f, msg, flags) :
-				sock_tcp_send(fd, f, msg, flags);
-	sock_put(f);
-	return n;
-}
-
-EXPORT ssize_t
-sendmsg(int fd, const struct msghdr *msg, int flags)
-{
-	struct sock_file *f = sender(fd);
-
-	if (f == NULL) {
-		if (!sock_is_bad(msg, sizeof(*msg)) && msg->msg_controllen != 0)
-			sock_epoll_sent(msg);
-		return REAL(sendmsg)(fd, msg, flags);
-	}
-	if (sock_is_bad(msg, sizeof(*msg))) {
-		sock_put(f);
-		errno = EFAULT;
-		return -1;
-	}
-	if (is_kernels(fd, f, sock_goes_to(msg)))
-		return by_kernel(f, REAL(sendmsg)(fd, msg, flags));
-	return give(fd, f, msg, flags);
-}
-
-EXPORT ssize_t
-sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *sa, socklen_t len)
-{
-	struct iovec iov = {(void *)buf, size};
-	const struct msghdr msg = {
-		.msg_name = (void *)sa,
-		.msg_namelen = sa != NULL ? len : 0,
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-	};
-	struct sock_file *f = sender(fd);
-
-	if (f == NULL)
-		return REAL(sendto)(fd, buf, size, flags, sa, len);
-	if (is_kernels(fd, f, sock_goes_to(&msg)))
-		return by_kernel(f, REAL(sendto)(fd, buf, size, flags, sa, len));
-	return give(fd, f, &msg, flags);
-}
-
-EXPORT ssize_t
-send(int fd, const void *buf, size_t size, int flags)
-{
-	struct iovec iov = {(void *)buf, size};
-	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct sock_file *f = sender(fd);
-
-	if (f == NULL)
-		return REAL(send)(fd, buf, size, flags);
-	if (is_kernels(fd, f, NULL))
-		return by_kernel(f, REAL(send)(fd, buf, size, flags));
-	return give(fd, f, &msg, flags);
-}
-
-EXPORT ssize_t
-write(int fd, const void *buf, size_t size)
-{
-	struct iovec iov = {(void *)buf, size};
-	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct sock_file *f = sender(fd);
-
-	if (f == NULL)
-		return REAL(write)(fd, buf, size);
-	if (is_kernels(fd, f, NULL))
-		return by_kernel(f, REAL(write)(fd, buf, size));
-	return give(fd, f, &msg, 0);
-}
-
-EXPORT ssize_t
-writev(int fd, const struct iovec *iov, int nb_iov)
-{
-	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
-	struct sock_file *f = sender(fd);
-
-	if (f == NULL)
-		return REAL(writev)(fd, iov, nb_iov);
-	if (is_kernels(fd, f, NULL))
-		return by_kernel(f, REAL(writev)(fd, iov, nb_iov));
-	return give(fd, f, &msg, 0);
-}
-
-static int
-send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
-{
-	unsigned int i;
-	ssize_t n;
-
-	for (i = 0; i < nb; i++) {
-		n = sendmsg(fd, &msgs[i].msg_hdr, flags);
-		if (n < 0)
-			break;
-		msgs[i].msg_len = (unsigned int)n;
-	}
-	return i != 0 || nb == 0 ? (int)i : -1;
-}
-
-EXPORT int
-sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
-{
-	struct sock_file *f = sender(fd);
-
-	if (f == NULL)
-		return REAL(sendmmsg)(fd, msgs, nb, flags);
-	if (nb != 0 && !sock_is_bad(msgs, nb) && is_kernels(fd, f, sock_goes_to(&msgs[0].msg_hdr)))
-		return (int)by_kernel(f, REAL(sendmmsg)(fd, msgs, nb, flags));
-	sock_put(f);
-	return send_each(fd, msgs, nb, flags);
 }
 
 /* ---- calls by number: libuv makes some so ---- */
@@ -774,10 +475,19 @@ syscall(long number, ...)
 /* ---- the process ---- */
 
 static void
+begin_fork(void)
+{
+	sock_change_hold();
+	sock_epoll_share();
+}
+
+static void
 begin_child(void)
 {
+	sock_change_begin_child();
 	sock_fd_begin();
 	sock_lock_detach();
+	sock_room_begin_child();
 	sock_epoll_begin_child();
 	sock_fd_recount(sock_epoll_hold);
 	sock_detach();
@@ -787,7 +497,7 @@ static __attribute__((constructor)) void
 begin(void)
 {
 	sock_fd_begin();
-	pthread_atfork(sock_epoll_share, NULL, begin_child);
+	pthread_atfork(begin_fork, sock_change_release, begin_child);
 	if (sock_conf_is_idle())
 		return;
 	sock_adopt_all();

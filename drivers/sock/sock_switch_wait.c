@@ -129,21 +129,22 @@ epoll_create1(int flags)
 EXPORT int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct sock_file *f = sock_get(fd);
+	struct sock_file *pinned, *f = carried(fd, &pinned);
 	int rc;
 
-	if (f == NULL) {
-		sock_epoll_expose(fd);
-		return REAL(epoll_ctl)(epfd, op, fd, ev);
-	}
-	if (atomic_load(&f->carried)) {
+	if (f != NULL) {
 		rc = sock_epoll_ctl(epfd, op, fd, f, ev);
-	} else {
-		rc = REAL(epoll_ctl)(epfd, op, fd, ev);
-		if (rc == 0)
+		if (rc == 0) /* for sock_return() */
 			sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+		sock_put(f);
+		return rc;
 	}
-	sock_put(f);
+	if (pinned == NULL)
+		sock_epoll_expose(fd);
+	rc = REAL(epoll_ctl)(epfd, op, fd, ev);
+	if (rc == 0 && pinned != NULL)
+		sock_carry_set(pinned, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+	sock_unpin(pinned);
 	return rc;
 }
 

@@ -82,7 +82,7 @@ check_send(struct sock_file *f, ssize_t done)
 	    (err = done != 0 ? EPIPE : sock_take_error(f)) != 0)
 		return err;
 	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
-		return ECONNRESET;
+		return EPIPE;
 	/* one that was accepted may come up somewhat later */
 	return atomic_load_explicit(&shm->state, memory_order_relaxed) > SAN_SOCK_UP ||
 			(atomic_load_explicit(&shm->shut, memory_order_relaxed) & (SHUT_WR + 1)) !=

@@ -16,6 +16,7 @@
 #include "sock_hooks.h"
 #include "sock_opt.h"
 #include "sock_own.h"
+#include "sock_owner.h"
 #include "sock_real.h"
 #include "sock_ring.h"
 #include "sock_tcp.h"
@@ -97,6 +98,7 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 {
 	struct shmq_req req = {0};
 	struct sockaddr_storage local;
+	struct sock_change change;
 	struct shmq_rep rep = {0};
 	int shadow, rc, was = errno;
 	bool up;
@@ -113,11 +115,12 @@ sock_tcp_connect(int fd, struct sock_file *f, const struct sockaddr *sa, socklen
 		return false;
 	}
 	rc = sock_carry_map(f, shadow);
-	up = rc == 0 && comes_up(f, shadow);
+	up = rc == 0 && comes_up(f, shadow) && sock_change_begin(&change, f);
 	if (up) {
 		sock_opt_times(fd, shadow);
-		sock_opt_linger(fd, f);
+		sock_opt_stream(fd, f);
 		sock_carry_replace(f, shadow);
+		sock_change_end(&change);
 	} else if (rc == 0) {
 		sock_conf_tell(BY_KERNEL, "the peer's daemon has nobody there, or is none");
 		munmap(f->shm, f->bytes);
@@ -194,7 +197,7 @@ take_place(int fd, int domain)
 	rc = f == NULL ? -ENFILE : sock_carry_map(f, shadow);
 	if (rc == 0) {
 		sock_opt_times(fd, shadow);
-		sock_opt_linger(fd, f);
+		sock_opt_stream(fd, f);
 		sock_carry_replace(f, shadow);
 	}
 	REAL(close)

@@ -421,6 +421,7 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
+	bool is_over;
 	short is = 0;
 
 	if ((events & (POLLOUT | POLLWRNORM)) != 0 && sock_is_writable(fd, f))
@@ -433,9 +434,11 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 	if ((shut & (SHUT_RD + 1)) != 0)
 		is |= POLLIN | POLLRDNORM | POLLRDHUP;
 	is &= events;
-	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0)
+	/* the next call goes on with the kernel's, if there is one: see sock_return() */
+	is_over = atomic_load(&shm->gone) != 0 && atomic_load(&f->kernel) < 0;
+	if (atomic_load(&shm->error) != 0 || is_over)
 		is |= POLLERR;
-	if (atomic_load(&shm->gone) != 0 || shut == (SHUT_RD + 1 + SHUT_WR + 1))
+	if (is_over || shut == (SHUT_RD + 1 + SHUT_WR + 1))
 		is |= POLLHUP;
 	return is;
 }

@@ -3,20 +3,22 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "sock_carry.h"
 #include "sock_conf.h"
 #include "sock_epoll.h"
 #include "sock_fd.h"
 #include "sock_real.h"
+#include "sock_room.h"
 #include "sock_switch.h"
 #include "sock_tcp.h"
 #include "sock_udp.h"
 #include "sock_wait.h"
 
 #define NS_PER_S 1000000000ll
-#define HELD     64 /* files of a call that need no memory of their own */
+#define SHORT_NS 20000000ll
+#define FEW      32 /* descriptors of a call that need no memory of their own */
 
 /*
  * Is it carried, or may it come to be? Then who waits for it says so. A set of which the kernel
@@ -32,7 +34,7 @@ concerns(int fd)
 	f = sock_get(fd);
 	if (f == NULL)
 		return false;
-	does = atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->is_kernels));
+	does = atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->stays));
 	sock_put(f);
 	return does;
 }
@@ -97,6 +99,19 @@ look_one(int fd, struct sock_file *f, short events, bool is_told)
 			   sock_tcp_poll(fd, f, events, is_told);
 }
 
+/* The carried socket, to be given back; or NULL: the kernel knows about it. */
+static struct sock_file *
+served(struct pollfd *p)
+{
+	struct sock_file *f = p->fd >= 0 ? carried_now(p->fd) : NULL;
+
+	if (f == NULL || !sock_return(p->fd, f))
+		return f;
+	sock_put(f);
+	p->revents = 0; /* that its daemon has gone is no event */
+	return carried_now(p->fd);
+}
+
 /* What is ready of the carried ones; *nb_others*: descriptors that the kernel knows about. */
 static int
 look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
@@ -107,7 +122,7 @@ look(struct pollfd *fds, nfds_t n, bool is_told, nfds_t *nb_others)
 
 	*nb_others = 0;
 	for (i = 0; i < n; i++) {
-		f = fds[i].fd >= 0 ? carried(fds[i].fd) : NULL;
+		f = served(&fds[i]);
 		if (f == NULL) {
 			*nb_others += fds[i].fd >= 0;
 			if (fds[i].fd < 0)
@@ -137,7 +152,9 @@ struct one {
 struct held {
 	nfds_t nb;
 	struct one *all;
-	struct one few[HELD];
+	struct one few[FEW];
+	struct sock_room room;
+	bool is_short; /* one of them may come to be carried: it does not wait long */
 };
 
 static void
@@ -148,11 +165,12 @@ release(void *arg)
 	while (h->nb > 0) {
 		h->nb--;
 		h->all[h->nb].fd->events = h->all[h->nb].events;
-		atomic_fetch_sub(h->all[h->nb].count, 1);
+		if (h->all[h->nb].count != NULL)
+			atomic_fetch_sub(h->all[h->nb].count, 1);
 		sock_put(h->all[h->nb].f);
 	}
 	if (h->all != h->few)
-		free(h->all);
+		sock_room_give(&h->room);
 }
 
 /* A stream that has not ended yet: of one that has the kernel would say so for ever. */
@@ -163,30 +181,65 @@ tells_end(const struct sock_file *f)
 		(atomic_load(&f->shm->shut) & (SHUT_RD + 1)) == 0;
 }
 
+/* Where a wait for it is counted, which it is now; NULL: nowhere. */
+static _Atomic uint32_t *
+count(struct sock_file *f)
+{
+	if (!atomic_load(&f->stays) && sock_pin(f))
+		return &f->pins;
+	if (!atomic_load(&f->carried))
+		return NULL;
+	atomic_fetch_add(&f->shm->armed, 1);
+	return &f->shm->armed;
+}
+
+/* It has no name yet: by that it is chosen who has it. */
+static bool
+is_undecided(const struct sock_file *f)
+{
+	return f->is_udp && !atomic_load(&f->is_chosen) && !atomic_load(&f->carried);
+}
+
 static int
 hold(struct held *h, struct pollfd *fds, nfds_t n)
 {
-	_Atomic uint32_t *count;
 	struct sock_file *f;
 	nfds_t i;
 
 	h->nb = 0;
-	h->all = n > HELD ? malloc(n * sizeof(struct one)) : h->few;
+	h->is_short = false;
+	h->all = h->few;
+	if (n > FEW) {
+		sock_room_take(&h->room, n * sizeof(struct one));
+		h->all = h->room.mem;
+	}
 	if (h->all == NULL)
 		return ENOMEM;
 	for (i = 0; i < n; i++) {
 		f = fds[i].fd >= 0 ? sock_get(fds[i].fd) : NULL;
 		if (f == NULL)
 			continue;
-		count = atomic_load(&f->carried) ? &f->shm->armed : &f->nb_waits;
-		atomic_fetch_add(count, 1);
-		h->all[h->nb++] = (struct one){f, count, &fds[i], fds[i].events};
+		if (is_undecided(f)) {
+			sock_put(f);
+			h->is_short = true;
+			continue;
+		}
+		h->all[h->nb++] = (struct one){f, count(f), &fds[i], fds[i].events};
 		if (tells_end(f))
 			fds[i].events |= POLLRDHUP;
 	}
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
 	return 0;
+}
+
+/* Until when to wait before the next look. */
+static int64_t
+soon(const struct held *h, int64_t until)
+{
+	int64_t short_ns = h->is_short ? now_ns() + SHORT_NS : INT64_MAX;
+
+	return until < short_ns ? until : short_ns;
 }
 
 /* What the kernel says of the others, and we of ours. */
@@ -229,7 +282,7 @@ sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, con
 		if (look(fds, n, false, &others) != 0)
 			rc = REAL(ppoll)(fds, n, &zero, mask);
 		else
-			rc = REAL(ppoll)(fds, n, left(until, &ts), mask);
+			rc = REAL(ppoll)(fds, n, left(soon(&held, until), &ts), mask);
 		err = errno;
 		pthread_cleanup_pop(1);
 		errno = err;
@@ -290,28 +343,52 @@ mark(fd_set *set, int fd, bool is)
 	return 0;
 }
 
-int
-sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
-		 const sigset_t *mask)
+/* What poll() says of *fds*, as select() says it. */
+static int
+mark_all(const struct pollfd *fds, nfds_t nb, fd_set *in, fd_set *out, fd_set *except)
 {
-	struct pollfd fds[FD_SETSIZE];
-	nfds_t i, nb = to_poll(n, in, out, except, fds);
-	int rc = sock_wait_poll(fds, nb, timeout, mask);
+	int rc = 0;
+	nfds_t i;
 
-	if (rc < 0)
-		return rc;
 	for (i = 0; i < nb; i++) {
 		if ((fds[i].revents & POLLNVAL) != 0) {
 			errno = EBADF;
 			return -1;
 		}
 	}
-	for (i = 0, rc = 0; i < nb; i++) {
+	for (i = 0; i < nb; i++) {
 		short is = fds[i].revents;
 
 		rc += mark(in, fds[i].fd, (is & (POLLIN | POLLHUP | POLLERR)) != 0);
 		rc += mark(out, fds[i].fd, (is & (POLLOUT | POLLERR)) != 0);
 		rc += mark(except, fds[i].fd, (is & POLLPRI) != 0);
 	}
+	return rc;
+}
+
+int
+sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	struct sock_room room = {NULL, 0};
+	struct pollfd few[FEW], *fds = few;
+	nfds_t nb;
+	int rc;
+
+	if (n > FEW) {
+		n = n < FD_SETSIZE ? n : FD_SETSIZE;
+		sock_room_take(&room, (size_t)n * sizeof(*fds));
+		fds = room.mem;
+	}
+	if (fds == NULL) {
+		errno = ENOMEM;
+		return -1;
+	}
+	pthread_cleanup_push(sock_room_give, &room);
+	nb = to_poll(n, in, out, except, fds);
+	rc = sock_wait_poll(fds, nb, timeout, mask);
+	if (rc >= 0)
+		rc = mark_all(fds, nb, in, out, except);
+	pthread_cleanup_pop(1);
 	return rc;
 }

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "sock_opt.h"
+#include "sock_owner.h"
+#include "sock_own.h"
+#include "sock_real.h"
+
+#define CHANGING  (1u << 31) /* of *pins*: the owner may change */
+#define STEP_NS   100000
+#define PIN_STEPS 200   /* 20 ms: calls that do not wait have ended by then */
+#define ALL_STEPS 10000 /* a second */
+
+/* Changes that are under way; or CHANGING: none may begin. */
+static _Atomic uint32_t changes;
+
+static void
+step(void)
+{
+	static const struct timespec ts = {.tv_nsec = STEP_NS};
+
+	REAL(syscall)
+	(SYS_nanosleep, &ts, NULL); /* no point where a thread is cancelled */
+}
+
+/* ---- pins ---- */
+
+bool
+sock_pin(struct sock_file *f)
+{
+	uint32_t pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
+
+	while (!atomic_load_explicit(&f->carried, memory_order_acquire)) {
+		if ((pins & CHANGING) != 0) {
+			step();
+			pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
+		} else if (atomic_compare_exchange_weak(&f->pins, &pins, pins + 1)) {
+			/* it may have changed between the two looks */
+			if (!atomic_load(&f->carried))
+				return true;
+			atomic_fetch_sub(&f->pins, 1);
+		}
+	}
+	return false;
+}
+
+void
+sock_unpin(struct sock_file *f)
+{
+	if (f == NULL)
+		return;
+	atomic_fetch_sub(&f->pins, 1);
+	sock_put(f);
+}
+
+/* ---- changes ---- */
+
+/* From 0 to *to*, in at most so many steps. */
+static bool
+take(_Atomic uint32_t *word, uint32_t to, int steps)
+{
+	uint32_t none = 0;
+
+	while (!atomic_compare_exchange_strong(word, &none, to)) {
+		if (steps-- == 0)
+			return false;
+		step();
+		none = 0;
+	}
+	return true;
+}
+
+static void
+begin_one(void)
+{
+	uint32_t nb = atomic_load(&changes);
+
+	do {
+		while ((nb & CHANGING) != 0) {
+			step();
+			nb = atomic_load(&changes);
+		}
+	} while (!atomic_compare_exchange_weak(&changes, &nb, nb + 1));
+}
+
+static void
+resume(const struct sock_change *change)
+{
+	pthread_sigmask(SIG_SETMASK, &change->signals, NULL);
+	pthread_setcancelstate(change->cancel, NULL);
+}
+
+bool
+sock_change_begin(struct sock_change *change, struct sock_file *f)
+{
+	sigset_t all;
+
+	change->f = f;
+	/* a signal handler that called us would wait for itself */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &change->cancel);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &change->signals);
+	begin_one();
+	if (take(&f->pins, CHANGING, PIN_STEPS))
+		return true;
+	atomic_fetch_sub(&changes, 1);
+	resume(change);
+	return false;
+}
+
+/* Whoever waits at the gate goes on. */
+static void
+open_gate(struct sock_file *f)
+{
+	sock_own_close(atomic_exchange(&f->gate[1], -1));
+}
+
+void
+sock_owner_chosen(struct sock_file *f)
+{
+	atomic_store(&f->is_chosen, true);
+	open_gate(f);
+}
+
+void
+sock_change_end(struct sock_change *change)
+{
+	atomic_fetch_and(&change->f->pins, ~CHANGING);
+	atomic_fetch_sub(&changes, 1);
+	resume(change);
+}
+
+/* A thread that changes one for longer is waiting for a daemon that does not answer. */
+void
+sock_change_hold(void)
+{
+	if (!take(&changes, CHANGING, ALL_STEPS))
+		atomic_fetch_or(&changes, CHANGING);
+}
+
+void
+sock_change_release(void)
+{
+	atomic_fetch_and(&changes, ~CHANGING);
+}
+
+void
+sock_change_begin_child(void)
+{
+	atomic_store(&changes, 0);
+}
+
+/* ---- the gate ---- */
+
+static int
+make_gate(int fd, struct sock_file *f)
+{
+	int ends[2], none = -1;
+
+	if (atomic_load(&f->gate[0]) >= 0)
+		return 0;
+	if (REAL(socketpair)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return -1;
+	sock_opt_times(fd, ends[0]);
+	ends[0] = sock_own(ends[0], &f->gate[0]);
+	ends[1] = sock_own(ends[1], &f->gate[1]);
+	if (!atomic_compare_exchange_strong(&f->gate[0], &none, ends[0])) {
+		sock_own_close(ends[0]);
+		sock_own_close(ends[1]);
+		return 0;
+	}
+	atomic_store(&f->gate[1], ends[1]);
+	if (atomic_load(&f->is_chosen)) /* meanwhile, by who saw no gate */
+		open_gate(f);
+	return 0;
+}
+
+static void
+put(void *f)
+{
+	sock_put(f);
+}
+
+int
+sock_gate_wait(int fd, struct sock_file *f)
+{
+	ssize_t n;
+	char byte;
+	int err;
+
+	if ((REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) != 0 || make_gate(fd, f) != 0)
+		return -1;
+	atomic_fetch_sub(&f->pins, 1);
+	pthread_cleanup_push(put, f); /* SO_RCVTIMEO, signals, cancellation are the kernel's */
+	n = REAL(recv)(atomic_load(&f->gate[0]), &byte, 1, 0);
+	err = n < 0 ? errno : 0;
+	pthread_cleanup_pop(1);
+	return err;
+}

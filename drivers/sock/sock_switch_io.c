@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Of the functions that programs call, those that receive and send. (UDP-1) */
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <bsd/sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sock_attach.h"
+#include "sock_carry.h"
+#include "sock_conf.h"
+#include "sock_epoll.h"
+#include "sock_opt.h"
+#include "sock_real.h"
+#include "sock_ring.h"
+#include "sock_switch.h"
+#include "sock_tcp.h"
+#include "sock_udp.h"
+
+/* ---- receive ---- */
+
+/*
+ * The carried socket at *fd*, or NULL and what is pinned: see carried(). A call that would wait in
+ * the kernel for a socket without a name waits here until the owner is chosen. 0, or -1 and errno.
+ */
+static int
+receiver(int fd, int flags, struct sock_file **f, struct sock_file **pinned)
+{
+	int err;
+
+	for (;;) {
+		*f = carried(fd, pinned);
+		if (*pinned == NULL || !(*pinned)->is_udp || (flags & MSG_DONTWAIT) != 0 ||
+		    atomic_load_explicit(&(*pinned)->is_chosen, memory_order_relaxed))
+			return 0;
+		err = sock_gate_wait(fd, *pinned);
+		if (err < 0)
+			return 0;
+		if (err > 0) {
+			errno = err;
+			return -1;
+		}
+	}
+}
+
+static ssize_t
+take(int fd, struct sock_file *f, struct msghdr *msg, int flags)
+{
+	ssize_t n = f->is_udp ? sock_udp_recv(fd, f, msg, flags) :
+				sock_tcp_recv(fd, f, msg, flags);
+
+	/* the call begins anew where it was served by a daemon that has gone */
+	return n < 0 && errno == ENETDOWN && sock_return(fd, f) ? recvmsg(fd, msg, flags) : n;
+}
+
+/* Descriptors came: carried sockets may be among them. */
+static void
+adopt(struct msghdr *msg)
+{
+	struct cmsghdr *c;
+	size_t i, nb;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		nb = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+		for (i = 0; i < nb; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+			sock_adopt(fd);
+		}
+	}
+}
+
+EXPORT ssize_t
+recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct sock_file *f, *pinned;
+	ssize_t n;
+
+	if (receiver(fd, flags, &f, &pinned) != 0)
+		return -1;
+	if (f == NULL) {
+		n = BY_KERNEL(pinned, REAL(recvmsg)(fd, msg, flags));
+		if (n >= 0 && msg->msg_controllen != 0 && !sock_conf_is_idle() &&
+		    !sock_is_daemons(fd))
+			adopt(msg);
+		return n;
+	}
+	if (msg == NULL) {
+		errno = EFAULT;
+		n = -1;
+	} else {
+		n = take(fd, f, msg, flags);
+	}
+	sock_put(f);
+	return n;
+}
+
+static ssize_t
+receive(int fd, struct sock_file *f, const struct iovec *iov, size_t nb_iov, int flags,
+	struct sockaddr *sa, socklen_t *len)
+{
+	struct msghdr msg = {
+		.msg_name = sa,
+		.msg_namelen = sa != NULL && len != NULL ? *len : 0,
+		.msg_iov = (struct iovec *)iov,
+		.msg_iovlen = nb_iov,
+	};
+	ssize_t n = take(fd, f, &msg, flags);
+
+	if (n >= 0 && sa != NULL && len != NULL)
+		*len = msg.msg_namelen;
+	sock_put(f);
+	return n;
+}
+
+EXPORT ssize_t
+recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *sa, socklen_t *len)
+{
+	const struct iovec iov = {buf, size};
+	struct sock_file *f, *pinned;
+
+	if (receiver(fd, flags, &f, &pinned) != 0)
+		return -1;
+	return f == NULL ? BY_KERNEL(pinned, REAL(recvfrom)(fd, buf, size, flags, sa, len)) :
+			   receive(fd, f, &iov, 1, flags, sa, len);
+}
+
+EXPORT ssize_t
+recv(int fd, void *buf, size_t size, int flags)
+{
+	const struct iovec iov = {buf, size};
+	struct sock_file *f, *pinned;
+
+	if (receiver(fd, flags, &f, &pinned) != 0)
+		return -1;
+	return f == NULL ? BY_KERNEL(pinned, REAL(recv)(fd, buf, size, flags)) :
+			   receive(fd, f, &iov, 1, flags, NULL, NULL);
+}
+
+EXPORT ssize_t
+read(int fd, void *buf, size_t size)
+{
+	const struct iovec iov = {buf, size};
+	struct sock_file *f, *pinned;
+
+	if (receiver(fd, size == 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
+		return -1;
+	if (f == NULL || size == 0) { /* of nothing it takes nothing, unlike recv() */
+		if (f != NULL)
+			sock_put(f);
+		return BY_KERNEL(pinned, REAL(read)(fd, buf, size));
+	}
+	return receive(fd, f, &iov, 1, 0, NULL, NULL);
+}
+
+EXPORT ssize_t
+readv(int fd, const struct iovec *iov, int nb_iov)
+{
+	struct sock_file *f, *pinned;
+
+	if (receiver(fd, 0, &f, &pinned) != 0)
+		return -1;
+	return f == NULL ? BY_KERNEL(pinned, REAL(readv)(fd, iov, nb_iov)) :
+			   receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
+}
+
+/* Their checks for buffers that are too small are the compiler's, with what it knows of them. */
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
+EXPORT ssize_t
+__recv_chk(int fd, void *buf, size_t size, size_t room, int flags)
+{
+	if (size > room)
+		__builtin_trap();
+	return recv(fd, buf, size, flags);
+}
+
+EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
+			      struct sockaddr *sa, socklen_t *len);
+EXPORT ssize_t
+__recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags, struct sockaddr *sa,
+	       socklen_t *len)
+{
+	if (size > room)
+		__builtin_trap();
+	return recvfrom(fd, buf, size, flags, sa, len);
+}
+
+EXPORT ssize_t __read_chk(int fd, void *buf, size_t size, size_t room);
+EXPORT ssize_t
+__read_chk(int fd, void *buf, size_t size, size_t room)
+{
+	if (size > room)
+		__builtin_trap();
+	return read(fd, buf, size);
+}
+
+EXPORT int
+recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
+{
+	struct timespec until, now;
+	struct sock_file *f, *pinned;
+	unsigned int i;
+	ssize_t n = 0;
+
+	if (receiver(fd, flags, &f, &pinned) != 0)
+		return -1;
+	if (f == NULL)
+		return BY_KERNEL(pinned, REAL(recvmmsg)(fd, msgs, nb, flags, timeout));
+	if (timeout != NULL) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		timespecadd(&until, timeout, &until);
+	}
+	for (i = 0; i < nb; i++) {
+		/* the time is looked at between datagrams, as in the kernel */
+		if (i != 0 && timeout != NULL && clock_gettime(CLOCK_MONOTONIC, &now) == 0 &&
+		    timespeccmp(&now, &until, >=))
+			break;
+		n = take(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
+		if (n < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)n;
+		if ((flags & MSG_WAITFORONE) != 0)
+			flags |= MSG_DONTWAIT;
+	}
+	sock_put(f);
+	return i != 0 || nb == 0 ? (int)i : -1;
+}
+
+/* ---- send ---- */
+
+/*
+ * The carried socket at *fd*, or NULL and what is pinned: see carried(). A socket that sends before
+ * it has a name gets one, and may become carried by that. 0; or -1 and errno: a rule refuses *to*.
+ */
+static int
+sender(int fd, const struct sockaddr *to, struct sock_file **f, struct sock_file **pinned)
+{
+	struct sock_file *at = sock_get(fd);
+
+	*f = *pinned = NULL;
+	if (__builtin_expect(at == NULL, 1))
+		return 0;
+	if (at->is_udp && !atomic_load_explicit(&at->carried, memory_order_acquire) &&
+	    !atomic_load_explicit(&at->is_kernels, memory_order_relaxed)) {
+		if (to != NULL && sock_is_refused(fd, at, NULL, to)) {
+			sock_put(at);
+			errno = EPERM;
+			return -1;
+		}
+		sock_carry_first(fd, at, to);
+	}
+	*f = pin(at, pinned);
+	return 0;
+}
+
+static ssize_t
+give(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
+{
+	ssize_t n = f->is_udp ? sock_udp_send(fd, f, msg, flags) :
+				sock_tcp_send(fd, f, msg, flags);
+
+	if (n < 0 && errno == ENETDOWN && sock_return(fd, f))
+		n = sendmsg(fd, msg, flags);
+	sock_put(f);
+	return n;
+}
+
+EXPORT ssize_t
+sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	bool is_bad = sock_is_bad(msg, sizeof(*msg));
+	struct sock_file *f, *pinned;
+	ssize_t n;
+
+	if (sender(fd, is_bad ? NULL : sock_goes_to(msg), &f, &pinned) != 0)
+		return -1;
+	if (f == NULL) {
+		n = BY_KERNEL(pinned, REAL(sendmsg)(fd, msg, flags));
+		/* what the kernel has taken can be read */
+		if (n >= 0 && msg->msg_controllen != 0 && !sock_conf_is_idle())
+			sock_epoll_sent(msg);
+		return n;
+	}
+	if (is_bad) {
+		sock_put(f);
+		errno = EFAULT;
+		return -1;
+	}
+	return give(fd, f, msg, flags);
+}
+
+EXPORT ssize_t
+sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *sa, socklen_t len)
+{
+	struct iovec iov = {(void *)buf, size};
+	const struct msghdr msg = {
+		.msg_name = (void *)sa,
+		.msg_namelen = sa != NULL ? len : 0,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+	};
+	struct sock_file *f, *pinned;
+
+	if (sender(fd, sock_goes_to(&msg), &f, &pinned) != 0)
+		return -1;
+	return f == NULL ? BY_KERNEL(pinned, REAL(sendto)(fd, buf, size, flags, sa, len)) :
+			   give(fd, f, &msg, flags);
+}
+
+EXPORT ssize_t
+send(int fd, const void *buf, size_t size, int flags)
+{
+	struct iovec iov = {(void *)buf, size};
+	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct sock_file *f, *pinned;
+
+	if (sender(fd, NULL, &f, &pinned) != 0)
+		return -1;
+	return f == NULL ? BY_KERNEL(pinned, REAL(send)(fd, buf, size, flags)) :
+			   give(fd, f, &msg, flags);
+}
+
+EXPORT ssize_t
+write(int fd, const void *buf, size_t size)
+{
+	struct iovec iov = {(void *)buf, size};
+	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct sock_file *f, *pinned;
+
+	if (sender(fd, NULL, &f, &pinned) != 0)
+		return -1;
+	return f == NULL ? BY_KERNEL(pinned, REAL(write)(fd, buf, size)) : give(fd, f, &msg, 0);
+}
+
+EXPORT ssize_t
+writev(int fd, const struct iovec *iov, int nb_iov)
+{
+	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
+	struct sock_file *f, *pinned;
+
+	if (sender(fd, NULL, &f, &pinned) != 0)
+		return -1;
+	return f == NULL ? BY_KERNEL(pinned, REAL(writev)(fd, iov, nb_iov)) :
+			   give(fd, f, &msg, 0);
+}
+
+static int
+send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
+{
+	unsigned int i;
+	ssize_t n;
+
+	for (i = 0; i < nb; i++) {
+		n = sendmsg(fd, &msgs[i].msg_hdr, flags);
+		if (n < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)n;
+	}
+	return i != 0 || nb == 0 ? (int)i : -1;
+}
+
+EXPORT int
+sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
+{
+	bool is_bad = nb == 0 || sock_is_bad(msgs, nb);
+	struct sock_file *f, *pinned;
+
+	if (sender(fd, is_bad ? NULL : sock_goes_to(&msgs[0].msg_hdr), &f, &pinned) != 0)
+		return -1;
+	/* by each of them a rule may refuse */
+	if (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed))
+		if (f == NULL)
+			return BY_KERNEL(pinned, REAL(sendmmsg)(fd, msgs, nb, flags));
+	sock_unpin(pinned);
+	if (f != NULL)
+		sock_put(f);
+	return send_each(fd, msgs, nb, flags);
+}
