@@ -78,7 +78,7 @@ struct san_cm_param {
 struct san_cm_keepalive {
 	uint32_t idle_ms;  /**< of silence until the first PROBE; 0: never */
 	uint32_t every_ms; /**< between two of them */
-	uint8_t probes;    /**< unanswered ones until the peer counts as gone */
+	uint8_t probes;    /**< unanswered ones until the peer counts as gone; 0: never */
 	bool is_lazy;      /**< not while a packet is unacknowledged, which has timeouts */
 };
 

@@ -567,7 +567,7 @@ check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 	SAN_VERIFY(c->in_resolving == (c->state == SAN_CM_RESOLVING));
 	SAN_VERIFY((c->state == SAN_CM_WAIT_ACCEPT) == (c->listener != CM_NO_LISTENER));
 	SAN_VERIFY(c->retries <= cm->conf.max_retries);
-	SAN_VERIFY(c->probes <= c->keepalive.probes);
+	SAN_VERIFY(c->probes <= RTE_MAX(c->keepalive.probes, 1));
 	SAN_VERIFY(!c->in_hash ||
 		   san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag) == c);
 }

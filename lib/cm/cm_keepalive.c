@@ -60,9 +60,9 @@ san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now
 		san_cm_timer(cm, c, pc->last_rx_ns + idle_ns);
 		return true;
 	}
-	if (c->probes >= c->keepalive.probes)
+	if (c->keepalive.probes != 0 && c->probes >= c->keepalive.probes)
 		return false;
-	c->probes++;
+	c->probes = RTE_MIN(c->probes + 1, RTE_MAX(c->keepalive.probes, 1));
 	c->probe_seen_ns = pc->last_rx_ns;
 	san_pdl_probe_now(cm->pdl, pc);
 	san_cm_timer(cm, c, now_ns + c->keepalive.every_ms * SAN_NS_PER_MS);

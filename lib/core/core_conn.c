@@ -371,7 +371,8 @@ san_core_set_patience(struct san_core *core, uint32_t qp, const struct san_sock_
 
 	if (slot == NO_SLOT)
 		return;
-	core->pdl->conns[slot].patience_ms = p->timeout_ms;
+	core->pdl->conns[slot].patience = (uint16_t)RTE_MIN(
+		p->timeout_ms / SAN_PDL_PATIENCE_MS + 1, (uint32_t)UINT16_MAX);
 	san_cm_set_keepalive(core->cm, (uint16_t)slot, &k, now_ns);
 }
 

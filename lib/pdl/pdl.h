@@ -140,6 +140,8 @@ struct san_pdl_ackst {
 	uint64_t last_ns;     /**< when the last dedicated ACK went: one per RTT (RT-25) */
 };
 
+#define SAN_PDL_PATIENCE_MS 250
+
 #define SAN_PDL_SETUP 192 /**< bytes lent to whoever sets a connection up */
 
 struct san_pdl_conn {
@@ -231,8 +233,9 @@ struct san_pdl_conn {
 	/* path (RT-28) */
 	struct san_wire_path path;
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that steer to the peer's lcore */
-	/** Silence that ends it; 0: as many retries as conf says. (RT-7) */
-	uint32_t patience_ms;
+	/** In SAN_PDL_PATIENCE_MS; 0: as many retries as conf says. (RT-7) */
+	uint16_t patience;
+	uint32_t stalled_ms; /**< first retry of the last silence, by the clock's low bits */
 	/* counters of the connection, for show */
 	uint64_t nb_tx_pkts, nb_rx_pkts;
 	uint32_t nb_rtx, nb_early, nb_tlp, nb_rto, nb_dup;

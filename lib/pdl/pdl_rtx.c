@@ -398,26 +398,31 @@ is_too_far(const struct san_pdl_conn *c, const struct san_pdl_entry *e, uint64_t
 		san_pdl_tick(now_ns) - c->oow_tick <= san_pdl_tick((uint32_t)now_ns - e->sent_ts);
 }
 
-/* It outlasts its retries, for so long a silence; they go on as often as the last ones. (UDP-12) */
+/* Does a carried socket bear its peer's silence on? It counts from the first retry. (UDP-12) */
 static bool
-is_patient(const struct san_pdl_conn *c, uint64_t now_ns)
+is_patient(struct san_pdl_conn *c, uint64_t now_ns)
 {
-	return now_ns - c->last_rx_ns < c->patience_ms * SAN_NS_PER_MS;
+	uint32_t now_ms = (uint32_t)(now_ns / SAN_NS_PER_MS);
+	uint32_t heard_ms = (uint32_t)(c->last_rx_ns / SAN_NS_PER_MS);
+
+	if ((int32_t)(c->stalled_ms - heard_ms) <= 0)
+		c->stalled_ms = now_ms;
+	return now_ms - c->stalled_ms < c->patience * SAN_PDL_PATIENCE_MS;
 }
 
 /* One more retry; false when they are exhausted. */
 static bool
 retry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
 {
-	if (e->retries >= pdl->conf.max_retries) {
-		if (is_too_far(c, e, now_ns) || is_patient(c, now_ns))
+	if (c->patience != 0 ? !is_patient(c, now_ns) : e->retries >= pdl->conf.max_retries) {
+		if (is_too_far(c, e, now_ns))
 			return true;
 		pdl->stats.nb_failed += !c->failed;
 		c->failed = true;
 		c->too_narrow = san_pdl_pmtu_is_to_blame(c, e, now_ns);
 		return false;
 	}
-	e->retries++;
+	e->retries = RTE_MIN(e->retries + 1, pdl->conf.max_retries);
 	c->rtt.backoff = RTE_MAX(c->rtt.backoff, e->retries);
 	return true;
 }

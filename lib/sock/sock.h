@@ -43,8 +43,8 @@ struct san_sock_stats {
 /** How long a silence of its peer a stream bears. */
 struct san_sock_patience {
 	uint32_t timeout_ms;        /**< with data under way */
-	uint32_t idle_ms, every_ms; /**< without: until a probe, and the next one; 0: for ever */
-	uint8_t probes;             /**< that stay unanswered */
+	uint32_t idle_ms, every_ms; /**< without: until a probe, and the next one; 0: none goes */
+	uint8_t probes;             /**< that stay unanswered at most; 0: for ever */
 };
 
 /** Where streams post their work: see core.h. */

@@ -220,6 +220,22 @@ sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
 
 /* ---- patience ---- */
 
+#define RARE_MS 30000u /* between probes that only ask whether the peer has restarted */
+
+/* SO_KEEPALIVE. With TCP_USER_TIMEOUT it is that, and not TCP_KEEPCNT, which ends it. */
+static void
+keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, uint32_t every_s,
+	   uint32_t probes)
+{
+	p->idle_ms = RTE_MIN(idle_s, 32767u) * 1000; /* as Linux has them at most */
+	p->every_ms = RTE_MAX(RTE_MIN(every_s, 32767u), 1u) * 1000;
+	if (timeout_ms != 0)
+		probes = timeout_ms > p->idle_ms ?
+			(timeout_ms - p->idle_ms + p->every_ms - 1) / p->every_ms :
+			1;
+	p->probes = (uint8_t)RTE_MAX(RTE_MIN(probes, 127u), 1u);
+}
+
 /* As its program asked for it, or as TCP has it. (UDP-12) */
 static void
 set_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
@@ -227,15 +243,16 @@ set_patience(struct san_socks *all, struct sock *s, uint64_t now_ns)
 	const struct san_sock_shm *shm = s->shm;
 	uint32_t timeout_ms = atomic_load_explicit(&shm->timeout_ms, memory_order_relaxed);
 	uint32_t idle_s = atomic_load_explicit(&shm->idle_s, memory_order_relaxed);
-	uint32_t every_s = atomic_load_explicit(&shm->every_s, memory_order_relaxed);
-	uint32_t probes = atomic_load_explicit(&shm->probes, memory_order_relaxed);
-	const struct san_sock_patience p = {
+	struct san_sock_patience p = {
 		.timeout_ms = timeout_ms != 0 ? timeout_ms : SAN_SOCK_TIMEOUT_MS,
-		.idle_ms = RTE_MIN(idle_s, 32767u) * 1000, /* as Linux has them at most */
-		.every_ms = RTE_MAX(RTE_MIN(every_s, 32767u), 1u) * 1000,
-		.probes = (uint8_t)RTE_MAX(RTE_MIN(probes, 127u), 1u),
+		.idle_ms = RARE_MS,
+		.every_ms = RARE_MS,
 	};
 
+	if (idle_s != 0)
+		keep_alive(&p, timeout_ms, idle_s,
+			   atomic_load_explicit(&shm->every_s, memory_order_relaxed),
+			   atomic_load_explicit(&shm->probes, memory_order_relaxed));
 	all->work.set_patience(all->work.arg, s->stream.qp, &p, now_ns);
 }
 

@@ -85,7 +85,7 @@ sim_patience__link_down(void **state)
 	pair_close(&p);
 }
 
-/* Without data: for ever, both ends. */
+/* Without data: for ever, both ends; and the silence before there was data does not count. */
 static void
 sim_patience__idle(void **state)
 {
@@ -97,33 +97,65 @@ sim_patience__idle(void **state)
 	is_cut = true;
 	world_run_for(p.w, 100 * SEC);
 	assert_true(is_up(&p));
-	is_cut = false;
 	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+	world_run_for(p.w, 18 * SEC);
+	assert_true(is_up(&p));
+	is_cut = false;
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	pair_close(&p);
 }
 
-/* TCP_USER_TIMEOUT. */
+/* Probes that nothing answers end nothing, and one that is answered tells of a restart. */
+static void
+sim_patience__rare_probes(void **state)
+{
+	const struct san_sock_patience rare = {
+		.timeout_ms = OUT_S * 1000, .idle_ms = 30000, .every_ms = 30000};
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, &rare);
+	is_cut = true;
+	world_run_for(p.w, 1000 * SEC);
+	assert_true(is_up(&p));
+	world_node_kill(p.w, 1);
+	world_node_start(p.w, 1);
+	is_cut = false;
+	world_run_for(p.w, 31 * SEC);
+	assert_true(p.w->qp[p.qa].disconnected);
+	assert_int_equal(p.w->qp[p.qa].reason, SAN_CM_R_STALE);
+	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
+	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
+	pair_close(&p);
+}
+
+/* TCP_USER_TIMEOUT, a long one and one that is shorter than the transport's own retries. */
 static void
 sim_patience__ends(void **state)
 {
+	static const uint32_t seconds[] = {OUT_S, 2};
+	struct san_sock_patience patience = {.timeout_ms = 0};
 	struct san_ulp_wc wc;
 	struct pair p;
 	uint64_t at_ns;
+	uint32_t i;
 
 	(void)state;
-	open_pair(&p, &as_tcp);
-	is_cut = true;
-	at_ns = p.w->now_ns;
-	pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
-	assert_true(world_wait(p.w, p.qa, false, &wc, 2 * OUT_S * SEC));
-	assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
-	assert_in_range(p.w->now_ns - at_ns, OUT_S * SEC - SEC, OUT_S * SEC + SEC);
-	is_cut = false;
-	/* the other end, which has nothing under way, hears of it when it sends */
-	pair_post(&p, false, SAN_WR_PUSH, 0, 100, 2, 0);
-	assert_int_not_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
-	pair_close(&p);
+	for (i = 0; i < 2; i++) {
+		patience.timeout_ms = seconds[i] * 1000;
+		open_pair(&p, &patience);
+		is_cut = true;
+		at_ns = p.w->now_ns;
+		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+		assert_true(world_wait(p.w, p.qa, false, &wc, 2 * OUT_S * SEC));
+		assert_int_equal(wc.status, SAN_WC_ST_RETRY_EXC);
+		assert_in_range(p.w->now_ns - at_ns, seconds[i] * SEC, seconds[i] * SEC + SEC);
+		is_cut = false;
+		/* the other end, which has nothing under way, hears of it when it sends */
+		pair_post(&p, false, SAN_WR_PUSH, 0, 100, 2, 0);
+		assert_int_not_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+		pair_close(&p);
+	}
 }
 
 /* SO_KEEPALIVE: after *idle_ms*, and *probes* of them without an answer. */
@@ -197,6 +229,7 @@ UNIT_TEST(test_sim_patience)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_patience__link_down),
 		cmocka_unit_test(sim_patience__idle),
+		cmocka_unit_test(sim_patience__rare_probes),
 		cmocka_unit_test(sim_patience__ends),
 		cmocka_unit_test(sim_patience__keepalive),
 		cmocka_unit_test(sim_patience__keepalive_waits_for_data),

@@ -320,7 +320,7 @@ patience__as_it_is_asked_for(void **state)
 	san_sock_up(all, id, 0);
 	assert_int_equal(qp.nb_patience, 1);
 	assert_int_equal(qp.patience.timeout_ms, SAN_SOCK_TIMEOUT_MS);
-	assert_int_equal(qp.patience.idle_ms, 0);
+	assert_int_equal(qp.patience.probes, 0); /* none ends it */
 	program_writes(1);
 	assert_int_equal(qp.nb_patience, 1);
 	atomic_store(&shm->timeout_ms, 5000);
@@ -336,6 +336,15 @@ patience__as_it_is_asked_for(void **state)
 	assert_int_equal(qp.patience.timeout_ms, 5000);
 	assert_int_equal(qp.patience.idle_ms, 60000);
 	assert_int_equal(qp.patience.every_ms, 1000);
+	assert_int_equal(qp.patience.probes, 1); /* it ends by its time-out */
+	atomic_store(&shm->timeout_ms, 90000);
+	atomic_store(&shm->every_s, 10);
+	atomic_store(&shm->nb_patience, 2);
+	program_writes(1);
+	assert_int_equal(qp.patience.probes, 3);
+	atomic_store(&shm->timeout_ms, 0);
+	atomic_store(&shm->nb_patience, 3);
+	program_writes(1);
 	assert_int_equal(qp.patience.probes, 127);
 }
 
