@@ -70,15 +70,8 @@ ex_close(struct ex *ex)
 /* ---- connections ---- */
 
 static void
-wait_event(struct ex *ex, enum rtsan_event_type want)
+next_event(struct ex *ex)
 {
-	static const char *const names[] = {
-		[RTSAN_EV_CONNECT_REQUEST] = "somebody connects",
-		[RTSAN_EV_ESTABLISHED] = "connected",
-		[RTSAN_EV_REJECTED] = "refused",
-		[RTSAN_EV_UNREACHABLE] = "unreachable",
-		[RTSAN_EV_DISCONNECTED] = "disconnected",
-	};
 	uint64_t until = ex_now_ns() + PATIENCE_NS;
 	int rc;
 
@@ -91,8 +84,28 @@ wait_event(struct ex *ex, enum rtsan_event_type want)
 	}
 	if (rc < 0)
 		ex_die(ex, "%s", rtsan_error());
+}
+
+static void
+expect(struct ex *ex, enum rtsan_event_type want)
+{
+	static const char *const names[] = {
+		[RTSAN_EV_CONNECT_REQUEST] = "somebody connects",
+		[RTSAN_EV_ESTABLISHED] = "connected",
+		[RTSAN_EV_REJECTED] = "refused",
+		[RTSAN_EV_UNREACHABLE] = "unreachable",
+		[RTSAN_EV_DISCONNECTED] = "disconnected",
+	};
+
 	if (ex->ev.type != want)
 		ex_die(ex, "%s: %s", names[ex->ev.type], rtsan_reason_text(ex->ev.reason));
+}
+
+static void
+wait_event(struct ex *ex, enum rtsan_event_type want)
+{
+	next_event(ex);
+	expect(ex, want);
 }
 
 void
@@ -119,10 +132,19 @@ void
 ex_connect(struct ex *ex, const char *peer, const void *data, uint16_t len)
 {
 	struct rtsan_conn_param param = {.private_data = data, .private_len = len};
+	const struct timespec pause = {.tv_nsec = 100000000};
+	uint64_t until = ex_now_ns() + PATIENCE_NS;
 
-	if (rtsan_connect(ex->qp, peer, EX_SERVICE, &param) != 0)
-		ex_die(ex, "%s", rtsan_error());
-	wait_event(ex, RTSAN_EV_ESTABLISHED);
+	/* the server may have been started a moment ago */
+	do {
+		if (ex->ev.type == RTSAN_EV_REJECTED)
+			nanosleep(&pause, NULL);
+		if (rtsan_connect(ex->qp, peer, EX_SERVICE, &param) != 0)
+			ex_die(ex, "%s", rtsan_error());
+		next_event(ex);
+	} while (ex->ev.type == RTSAN_EV_REJECTED && ex->ev.reason == RTSAN_R_NO_LISTENER &&
+		 ex_now_ns() < until);
+	expect(ex, RTSAN_EV_ESTABLISHED);
 }
 
 void

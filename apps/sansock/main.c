@@ -92,19 +92,21 @@ find_program(const char *name, char *path, size_t len)
 
 /* ---- run ---- */
 
-/* Beside this program, or where it is installed. */
+/* Beside this program, in a build folder, or where it is installed. */
 static bool
 find_library(char *path, size_t len)
 {
+	static const char *const places[] = {"", "../../drivers/sock/"};
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	size_t i;
 
-	if (n > 0) {
-		self[n] = '\0';
-		self[last_part(self) - self] = '\0';
-		if (snprintf(path, len, "%s" LIBRARY, self) < (int)len && access(path, R_OK) == 0)
+	self[n > 0 ? n : 0] = '\0';
+	self[last_part(self) - self] = '\0';
+	for (i = 0; n > 0 && i < sizeof(places) / sizeof(places[0]); i++)
+		if (snprintf(path, len, "%s%s" LIBRARY, self, places[i]) < (int)len &&
+		    access(path, R_OK) == 0)
 			return true;
-	}
 	snprintf(path, len, "%s", SANSOCK_LIBDIR "/" LIBRARY);
 	return access(path, R_OK) == 0;
 }
@@ -185,6 +187,9 @@ cmd_check(int argc, char **argv)
 		printf("%s: never matches: all of it is in %s\n", place, first);
 		status = STATUS_NEVER;
 	}
+	if (rules.nb_rules == 0 && access(rules.file, F_OK) != 0)
+		return tell(STATUS_FAILED, "%s: %s: every socket is the kernel's", rules.file,
+			    strerror(errno));
 	printf("%s: %u rules\n", rules.file, rules.nb_rules);
 	return status;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rtsan_priv.h"
 
@@ -34,29 +35,44 @@ rtsan_provider_priv(const struct rtsan_ctx *ctx, const struct rtsan_provider *pr
 	return ctx->provider == provider ? ctx->priv : NULL;
 }
 
+/* Of *file* in one of *dirs*, between colons. *err*: of the last one that has such a file. */
+static void *
+load_from(const char *dirs, const char *file, char *err, size_t err_len)
+{
+	char path[4096];
+	size_t len;
+	void *dl;
+
+	for (; dirs != NULL && *dirs != '\0'; dirs += len + (dirs[len] == ':')) {
+		len = strcspn(dirs, ":");
+		snprintf(path, sizeof(path), "%.*s/%s", (int)len, dirs, file);
+		if (access(path, F_OK) != 0)
+			continue;
+		dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (dl != NULL)
+			return dl;
+		snprintf(err, err_len, "%s", dlerror());
+	}
+	return NULL;
+}
+
 /* Default path first; an environment variable is for what is not installed there. */
 static void *
 load(const char *name)
 {
-	const char *dir = secure_getenv("RTSAN_PROVIDER_PATH");
-	char file[NAME_MAX_LEN + 32], path[4096], first[256];
+	char file[NAME_MAX_LEN + 32], err[256];
 	void *dl;
 
 	snprintf(file, sizeof(file), "librtsan-%s.so", name);
 	dl = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	if (dl != NULL)
 		return dl;
-	snprintf(first, sizeof(first), "%s", dlerror());
-	if (dir != NULL && dir[0] != '\0') {
-		snprintf(path, sizeof(path), "%s/%s", dir, file);
-		dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		if (dl != NULL)
-			return dl;
-		snprintf(first, sizeof(first), "%s", dlerror());
-	}
-	rtsan_fail(-ENOENT, "provider \"%s\": %s (RTSAN_PROVIDER_PATH names another folder)", name,
-		   first);
-	return NULL;
+	snprintf(err, sizeof(err), "%s", dlerror());
+	dl = load_from(secure_getenv("RTSAN_PROVIDER_PATH"), file, err, sizeof(err));
+	if (dl == NULL)
+		rtsan_fail(-ENOENT, "provider \"%s\": %s (RTSAN_PROVIDER_PATH names other folders)",
+			   name, err);
+	return dl;
 }
 
 /*

@@ -19,6 +19,7 @@
 #include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_log.h>
 #include <rte_ethdev.h>
 
 #include "dpdk_priv.h"
@@ -148,6 +149,8 @@ dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 	}
 	for (i = 0; i < argc; i++)
 		copy[i] = argv[i]; /* EAL changes their order */
+	/* what goes well is no news; --log-level=lib.*:info among the arguments shows it */
+	rte_log_set_level_pattern("lib.*", RTE_LOG_WARNING);
 	if (rte_eal_init(argc, copy) < 0) {
 		free(args);
 		return host->fail(rte_errno == ENOMEM ? -ENOMEM : -EINVAL,

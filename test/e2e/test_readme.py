@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the documents have as commands (```sh) is run as it stands, file by file, each in one shell on
+a machine of its own: /tmp and /run are empty, no network but what the commands make. (SYS-2)
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+from e2e import BUILD, PATIENCE, SOURCE, Skipped, Tests, check, need_namespaces
+
+# What it says if it went well.
+SAYS = {
+    'README.md': ['10000 round trips.*10000 round trips', 'ready.*ready', r'"?ok"?|Gb/s', '200 runs'],
+    'doc/sockets.md': ['hello', r'tcp .* yes'],
+}
+NEEDS = {'README.md': (), 'doc/sockets.md': ('redis-server', 'redis-cli', 'ethtool')}
+MACHINE = """
+mount -t tmpfs -o mode=1777 tmp /tmp; mount -t tmpfs -o mode=755 run /run; ip link set lo up
+set -euo pipefail
+"""
+
+
+def blocks(name):
+    with open(os.path.join(SOURCE, name), encoding='utf-8') as f:
+        return re.findall(r'^```sh\n(.*?)^```$', f.read(), re.DOTALL | re.MULTILINE)
+
+
+def run(name):
+    missing = [n for n in NEEDS[name] if subprocess.run(['which', n], stdout=subprocess.DEVNULL,
+                                                        check=False).returncode != 0]
+    if missing:
+        raise Skipped(f'{", ".join(missing)} not installed')
+    script = MACHINE + '\n'.join(blocks(name)) + '\nexit 0\n'
+    env = {'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME': '/root',
+           'SAN_BUILD_DIR': BUILD}
+    done = subprocess.run(['unshare', '--net', '--pid', '--mount', '--fork', '--mount-proc', '--kill-child',
+                           'bash', '-c', script], cwd=SOURCE, env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors='replace',
+                          timeout=3 * PATIENCE, check=False)
+    check(done.returncode == 0, f'ended with {done.returncode}: {done.stdout[-3000:]}')
+    for what in SAYS[name]:
+        check(re.search(what, done.stdout, re.DOTALL), f'not "{what}": {done.stdout[-3000:]}')
+
+
+def main():
+    need_namespaces()
+    tests = Tests()
+    for name in SAYS:
+        tests.add(name, run, name)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
