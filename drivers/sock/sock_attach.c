@@ -226,6 +226,12 @@ sock_is_daemons(int fd)
 	return fd == us.sock;
 }
 
+static bool
+is_gone(int rc)
+{
+	return rc == -ENOTCONN || rc == -EPIPE || rc == -ECONNRESET;
+}
+
 int
 sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep, int *got)
 {
@@ -237,8 +243,13 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 	rc = attach_locked();
 	if (rc == 0) {
 		rc = exchange(req, fd, rep, &came);
+		if (is_gone(rc)) { /* there may be the next one */
+			hang_up();
+			rc = attach_locked();
+			rc = rc == 0 ? exchange(req, fd, rep, &came) : rc;
+		}
 		/* of one that answers too late the next answer would be the wrong one */
-		if (rc == -ENOTCONN || rc == -EPIPE || rc == -ECONNRESET || rc == -EAGAIN)
+		if (is_gone(rc) || rc == -EAGAIN)
 			hang_up();
 		if (rc == 0 && got != NULL)
 			*got = came;

@@ -298,11 +298,13 @@ static struct sock_file *
 replace_back(struct sock_file *f)
 {
 	int fd, first = -1, kernel = atomic_load(&f->kernel);
+	struct sock_set sets[SOCK_SETS];
 	struct sock_file *now;
 	bool cloexec;
 
 	sock_opt_restore(kernel, f);
 	leave_sets(f);
+	memcpy(sets, f->sets, sizeof(sets));
 	while ((fd = sock_next_fd(f, 0)) >= 0) {
 		cloexec = (REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC) != 0;
 		sock_epoll_leave(fd);
@@ -317,9 +319,33 @@ replace_back(struct sock_file *f)
 	now = sock_get(first);
 	if (now == NULL)
 		return NULL;
-	memcpy(now->sets, f->sets, sizeof(now->sets));
+	now->line = f->line;
+	memcpy(now->sets, sets, sizeof(sets));
+	memcpy(now->early, f->early, sizeof(f->early));
+	now->nb_early = f->nb_early;
 	enter_sets(now);
 	return now;
+}
+
+/* Does what is at *fd* stand for *f* now? */
+static bool
+is_successor(int fd, const struct sock_file *f)
+{
+	struct sock_file *now = sock_get(fd);
+	bool is = now != NULL && now != f && now->line == f->line;
+
+	if (now != NULL)
+		sock_put(now);
+	return is;
+}
+
+static int64_t
+now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_sec;
 }
 
 bool
@@ -329,18 +355,35 @@ sock_return(int fd, struct sock_file *f)
 	struct sock_change change;
 	int was = errno;
 
+	/* without a device of the kernel's nothing would come by it */
 	if (!f->is_udp || atomic_load(&f->shm->gone) == 0 || atomic_load(&f->kernel) < 0 ||
-	    !sock_change_begin(&change, f))
+	    f->shm->if_index == 0 || !sock_is_us())
 		return false;
-	if (sock_number(fd, f) == fd) /* else another thread was faster */
-		now = replace_back(f);
-	sock_change_end(&change);
+	if (sock_number(fd, f) == fd && sock_change_begin(&change, f)) {
+		/* of a child only one goes on with what both have */
+		if (sock_number(fd, f) == fd && atomic_exchange(&f->shm->is_returned, 1) == 0)
+			now = replace_back(f);
+		sock_change_end(&change);
+	}
 	if (now != NULL) {
+		atomic_store(&now->retry_s, now_s() + 1);
 		sock_carry(sock_next_fd(now, 0), now, NULL); /* there may be a new daemon */
 		sock_put(now);
 	}
 	errno = was;
-	return true;
+	return is_successor(fd, f);
+}
+
+void
+sock_carry_again(int fd, struct sock_file *f)
+{
+	int64_t at = atomic_load_explicit(&f->retry_s, memory_order_relaxed), s;
+
+	if (at == 0 || atomic_load(&f->carried) || atomic_load(&f->pins) != 0)
+		return;
+	s = now_s();
+	if (s >= at && atomic_compare_exchange_strong(&f->retry_s, &at, s + 1))
+		sock_carry(fd, f, NULL);
 }
 
 bool

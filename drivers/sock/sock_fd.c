@@ -17,6 +17,8 @@ static _Atomic uint32_t hint;    /* where a free one is looked for first */
 static _Atomic uint32_t nb_used; /* files from there on were never taken */
 static _Atomic int highest = -1; /* descriptor that is in the table */
 
+static _Atomic uint32_t lines;
+
 static pid_t owner;
 void (*sock_fd_leaves)(int fd, struct sock_file *f);
 
@@ -105,6 +107,17 @@ take_free(void)
 	return NULL;
 }
 
+/* Sets forget a number that is closed. */
+static void
+leave_sets(struct sock_file *f, int fd)
+{
+	int i;
+
+	for (i = 0; i < SOCK_SETS; i++)
+		if (f->sets[i].fd == fd)
+			f->sets[i].epfd = -1;
+}
+
 static void
 put_at(int fd, uint32_t at)
 {
@@ -115,6 +128,7 @@ put_at(int fd, uint32_t at)
 		;
 	if (was == 0)
 		return;
+	leave_sets(&files[was - 1], fd);
 	if (sock_fd_leaves != NULL)
 		sock_fd_leaves(fd, &files[was - 1]);
 	sock_put(&files[was - 1]);
@@ -137,6 +151,8 @@ sock_track(int fd, int domain, bool is_udp)
 	atomic_store(&f->is_chosen, false);
 	atomic_store(&f->is_kernels, false);
 	atomic_store(&f->stays, false);
+	atomic_store(&f->retry_s, 0);
+	f->line = atomic_fetch_add(&lines, 1);
 	f->domain = domain;
 	f->is_udp = is_udp;
 	f->is_stdio = false;

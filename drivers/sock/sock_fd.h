@@ -44,6 +44,8 @@ struct sock_file {
 	_Atomic int kernel;              /**< the kernel's own; -1: not yet */
 	_Atomic int lease;               /**< of a listener that the daemon knows; or -1 */
 	_Atomic uint32_t item;           /**< in an epoll set: sock_eset.c; or 0 */
+	uint32_t line;                   /**< it has a successor's, too: sock_return() */
+	_Atomic int64_t retry_s;         /**< a new daemon is asked from then on; 0: not */
 	uint32_t nb_empty;               /**< reads that found nothing, roughly */
 	uint32_t nb_refused;             /**< writes that found no room */
 	uint32_t nb_errors;              /**< errors that were taken */

@@ -167,14 +167,16 @@ sock_opt_set(int fd, struct sock_file *f, int level, int name, const void *value
 		return fail(ENETDOWN);
 	rc = REAL(setsockopt)(kernel, level, name, value, len);
 	if (rc == 0 && about_group(level, name, value, len, group, &leaves)) {
-		if (follow(fd, group, leaves) == 0 || leaves)
+		if (follow(fd, group, leaves) == 0 || leaves) {
+			sock_opt_early(f, level, name, value, len); /* for sock_return() */
 			return 0;
+		}
 		/* nothing of it would come by the port: as the kernel says that it has no room */
 		REAL(setsockopt)
 		(kernel, level, leave_of(name), value, len);
 		return fail(ENOBUFS);
 	}
-	if (rc == 0 && is_time(level, name)) /* by which sleep_until() waits */
+	if (rc == 0 && is_time(level, name)) /* by which a call waits */
 		REAL(setsockopt)
 	(fd, level, name, value, len);
 	else if (rc == 0 && f->is_udp)
@@ -260,11 +262,15 @@ sock_opt_restore(int kernel, const struct sock_file *f)
 
 	REAL(setsockopt)
 	(kernel, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
-	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-		v = (bits & ours[i].bit) != 0;
-		REAL(setsockopt)
-		(kernel, ours[i].level, ours[i].name, &v, sizeof(v));
-	}
+	/* one that is turned off may turn off another one: those that are on come last */
+	for (v = 0; v < 2; v++)
+		for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+			if (((bits & ours[i].bit) != 0) == (v != 0))
+				REAL(setsockopt)
+	(kernel, ours[i].level, ours[i].name, &v, sizeof(v));
+	if ((atomic_load(&f->shm->shut) & (SHUT_RD + 1)) != 0)
+		REAL(shutdown)
+	(kernel, SHUT_RD);
 	flags = atomic_load(&f->shm->nonblock) != 0 ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
 	REAL(fcntl)
 	(kernel, F_SETFL, flags);
@@ -384,7 +390,5 @@ sock_opt_fcntl(int fd, struct sock_file *f, int cmd, void *arg)
 
 	if (cmd == F_SETFL && rc == 0)
 		atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
-	else if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && rc >= 0)
-		sock_dup(fd, rc);
 	return rc;
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "sock_fd.h"
 #include "sock_own.h"
@@ -26,14 +28,21 @@ set(int fd, _Atomic int *holder)
 		;
 }
 
+/* No point where a thread is cancelled. */
+static void
+hang_up(int fd)
+{
+	REAL(syscall)
+	(SYS_close, fd);
+}
+
 int
 sock_own(int fd, _Atomic int *holder)
 {
 	int high = fd < 0 ? -1 : REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
 
 	if (high >= 0) {
-		REAL(close)
-		(fd);
+		hang_up(fd);
 		fd = high;
 	}
 	set(fd, holder);
@@ -44,7 +53,14 @@ int
 sock_own_dup(int fd, _Atomic int *holder)
 {
 	int high = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	struct rlimit limit;
 
+	/* the program's own numbers must not get scarce by that */
+	if (high >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	    (rlim_t)high >= limit.rlim_cur - limit.rlim_cur / 8) {
+		hang_up(high);
+		high = -1;
+	}
 	set(high, holder);
 	return high;
 }
@@ -55,8 +71,7 @@ sock_own_close(int fd)
 	if (fd < 0)
 		return;
 	set(fd, NULL);
-	REAL(close)
-	(fd);
+	hang_up(fd);
 }
 
 bool

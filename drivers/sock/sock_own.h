@@ -20,7 +20,7 @@
  *   What it is called now.
  */
 int sock_own(int fd, _Atomic int *holder);
-/** A second number of *fd*, which is ours; -1: there is none. */
+/** A second number of *fd*, which is ours; -1: there is none, or few are left for the program. */
 int sock_own_dup(int fd, _Atomic int *holder);
 /** Close one of ours; -1: nothing. */
 void sock_own_close(int fd);

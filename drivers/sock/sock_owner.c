@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "sock_carry.h"
+#include "sock_lock.h"
 #include "sock_opt.h"
 #include "sock_owner.h"
 #include "sock_own.h"
@@ -16,8 +18,9 @@
 #define PIN_STEPS 200   /* 20 ms: calls that do not wait have ended by then */
 #define ALL_STEPS 10000 /* a second */
 
-/* Changes that are under way; or CHANGING: none may begin. */
+/* Changes that are under way; or CHANGING: none may begin but those of *forker*. */
 static _Atomic uint32_t changes;
+static _Atomic uint32_t forker;
 
 static void
 step(void)
@@ -52,10 +55,28 @@ sock_pin(struct sock_file *f)
 void
 sock_unpin(struct sock_file *f)
 {
+	uint32_t pins;
+
 	if (f == NULL)
 		return;
-	atomic_fetch_sub(&f->pins, 1);
+	pins = atomic_load(&f->pins);
+	/* none is left in a child of a signal handler that interrupted the call */
+	while ((pins & ~CHANGING) != 0 && !atomic_compare_exchange_weak(&f->pins, &pins, pins - 1))
+		;
 	sock_put(f);
+}
+
+void
+sock_pin_any(struct sock_file *f)
+{
+	uint32_t pins = atomic_load(&f->pins);
+
+	do {
+		while ((pins & CHANGING) != 0) {
+			step();
+			pins = atomic_load(&f->pins);
+		}
+	} while (!atomic_compare_exchange_weak(&f->pins, &pins, pins + 1));
 }
 
 /* ---- changes ---- */
@@ -81,7 +102,8 @@ begin_one(void)
 	uint32_t nb = atomic_load(&changes);
 
 	do {
-		while ((nb & CHANGING) != 0) {
+		/* what others do before fork() is done after sock_change_hold() */
+		while ((nb & CHANGING) != 0 && atomic_load(&forker) != sock_lock_thread()) {
 			step();
 			nb = atomic_load(&changes);
 		}
@@ -141,17 +163,20 @@ sock_change_hold(void)
 {
 	if (!take(&changes, CHANGING, ALL_STEPS))
 		atomic_fetch_or(&changes, CHANGING);
+	atomic_store(&forker, sock_lock_thread());
 }
 
 void
 sock_change_release(void)
 {
+	atomic_store(&forker, 0);
 	atomic_fetch_and(&changes, ~CHANGING);
 }
 
 void
 sock_change_begin_child(void)
 {
+	atomic_store(&forker, 0);
 	atomic_store(&changes, 0);
 }
 
@@ -162,8 +187,10 @@ make_gate(int fd, struct sock_file *f)
 {
 	int ends[2], none = -1;
 
-	if (atomic_load(&f->gate[0]) >= 0)
+	if (atomic_load(&f->gate[0]) >= 0) {
+		sock_opt_times(fd, atomic_load(&f->gate[0]));
 		return 0;
+	}
 	if (REAL(socketpair)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
 	sock_opt_times(fd, ends[0]);
@@ -189,11 +216,14 @@ put(void *f)
 int
 sock_gate_wait(int fd, struct sock_file *f)
 {
+	struct sockaddr_storage ss;
 	ssize_t n;
 	char byte;
 	int err;
 
-	if ((REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) != 0 || make_gate(fd, f) != 0)
+	/* one that has a name was named by somebody else */
+	if ((REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) != 0 || sock_bound_to(fd, &ss) != NULL ||
+	    make_gate(fd, f) != 0)
 		return -1;
 	atomic_fetch_sub(&f->pins, 1);
 	pthread_cleanup_push(put, f); /* SO_RCVTIMEO, signals, cancellation are the kernel's */

@@ -28,6 +28,8 @@ struct sock_change {
 
 /** Pin *f*, to which the caller has a reference. False: the daemon serves it, from now on. */
 bool sock_pin(struct sock_file *f);
+/** Pin *f*, whoever serves it: its numbers change. */
+void sock_pin_any(struct sock_file *f);
 /** Unpin *f* and give the reference back; NULL: nothing. */
 void sock_unpin(struct sock_file *f);
 

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -90,9 +91,15 @@ lost(struct san_sock_shm *shm)
 
 /* Nothing more comes to the descriptor: the stream has an end, or if not, the daemon is gone. */
 static void
-closed(struct san_sock_shm *shm)
+closed(int fd, struct san_sock_shm *shm)
 {
-	if (atomic_load(&shm->fin) == 0 && (atomic_load(&shm->shut) & (SHUT_RD + 1)) == 0)
+	struct pollfd p = {.fd = fd};
+
+	if (atomic_load(&shm->fin) != 0)
+		return;
+	/* our own shutdown() is an end, too, behind which the daemon still takes what is sent */
+	if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) == 0 ||
+	    (REAL(poll)(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0))
 		lost(shm);
 }
 
@@ -108,7 +115,7 @@ sock_is_deserted(int fd, struct sock_file *f)
 	fd = sock_number(fd, f);
 	n = REAL(syscall)(SYS_recvfrom, fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL, NULL);
 	if (n == 0)
-		closed(f->shm);
+		closed(fd, f->shm);
 	else if (n > 0) /* it came too late for who took what it told of */
 		sock_settle(fd, f, true);
 	return n == 0;
@@ -173,7 +180,7 @@ sock_wait_something(int fd, struct sock_file *f)
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);
 	if (n == 0)
-		closed(shm);
+		closed(fd, shm);
 	else if (n > 0 && !sock_has_something(shm))
 		sock_settle(fd, f, true); /* what was told has been taken, or came too late */
 	return n < 0 ? err : 0;
@@ -287,7 +294,7 @@ untell(int fd, struct sock_file *f)
 			/* there is but one, if nobody wants edges */
 		} while (n > 0 && atomic_load_explicit(&shm->edges, memory_order_relaxed) != 0);
 	if (n == 0)
-		closed(shm);
+		closed(fd, shm);
 }
 
 void

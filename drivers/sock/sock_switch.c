@@ -154,6 +154,7 @@ EXPORT int
 connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct sock_file *f = sock_get(fd);
+	struct sockaddr_storage local;
 	int rc;
 
 	if (f == NULL)
@@ -167,7 +168,8 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 		rc = 0;
 	} else {
 		rc = REAL(connect)(fd, sa, len);
-		if (rc == 0 && f->is_udp)
+		/* one that fails may leave a name, too */
+		if (f->is_udp && (rc == 0 || sock_bound_to(fd, &local) != NULL))
 			sock_carry(fd, f, NULL);
 		else if (rc == 0)
 			atomic_store(&f->stays, true);
@@ -242,28 +244,45 @@ shutdown(int fd, int how)
 	struct sock_file *pinned, *f = carried(fd, &pinned);
 	int rc;
 
-	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(shutdown)(fd, how));
-	rc = sock_opt_shutdown(fd, f, how);
-	sock_put(f);
+	if (f != NULL) {
+		rc = sock_opt_shutdown(fd, f, how);
+		sock_put(f);
+		return rc;
+	}
+	rc = REAL(shutdown)(fd, how);
+	if (pinned != NULL && pinned->is_udp) /* the kernel says ENOTCONN, and does it */
+		sock_owner_chosen(pinned);
+	sock_unpin(pinned);
 	return rc;
+}
+
+/* What is at a number, which is about to change, keeps its owner until sock_unpin(); or NULL. */
+static struct sock_file *
+pin_at(int fd)
+{
+	struct sock_file *f = sock_get(fd);
+
+	if (f != NULL)
+		sock_pin_any(f);
+	return f;
 }
 
 EXPORT int
 close(int fd)
 {
-	struct sock_file *f, *pinned;
+	struct sock_file *f;
 	int rc;
 
 	if (sock_is_own(fd)) {
 		errno = EBADF;
 		return -1;
 	}
-	f = carried(fd, &pinned);
+	f = pin_at(fd);
+	if (f != NULL)
+		sock_hold(f);
 	sock_forget(fd);
-	rc = REAL(close)(fd);
-	sock_unpin(pinned);
-	if (f != NULL && rc == 0 && !f->is_udp)
+	rc = BY_KERNEL(f, REAL(close)(fd));
+	if (f != NULL && rc == 0 && !f->is_udp && atomic_load(&f->carried))
 		sock_tcp_linger(f);
 	if (f != NULL)
 		sock_put(f);
@@ -295,17 +314,6 @@ same(int from, int to)
 	sock_epoll_expose(from);
 	sock_dup(from, to);
 	sock_stdio_at(to);
-}
-
-/* What is at a number does not change its owner, until sock_unpin(); NULL: nothing that could. */
-static struct sock_file *
-pin_at(int fd)
-{
-	struct sock_file *pinned, *f = carried(fd, &pinned);
-
-	if (f != NULL)
-		sock_put(f);
-	return pinned;
 }
 
 /* *to* is about to be what *from* is, if that is anything. */
@@ -361,17 +369,19 @@ dup3(int fd, int to, int flags)
 static int
 control(int fd, int cmd, void *arg)
 {
-	struct sock_file *pinned, *f = carried(fd, &pinned);
+	struct sock_file *pinned, *f;
 	int rc;
 
-	if (f != NULL) {
-		rc = sock_opt_fcntl(fd, f, cmd, arg);
-		sock_put(f);
-		return rc;
-	}
-	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
+		pinned = pin_at(fd);
 		return made_same(fd, REAL(fcntl)(fd, cmd, arg), pinned, NULL);
-	return BY_KERNEL(pinned, REAL(fcntl)(fd, cmd, arg));
+	}
+	f = carried(fd, &pinned);
+	if (f == NULL)
+		return BY_KERNEL(pinned, REAL(fcntl)(fd, cmd, arg));
+	rc = sock_opt_fcntl(fd, f, cmd, arg);
+	sock_put(f);
+	return rc;
 }
 
 EXPORT int

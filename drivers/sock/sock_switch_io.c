@@ -34,7 +34,12 @@ receiver(int fd, int flags, struct sock_file **f, struct sock_file **pinned)
 	int err;
 
 	for (;;) {
-		*f = carried(fd, pinned);
+		*f = sock_get(fd);
+		*pinned = NULL;
+		if (__builtin_expect(*f == NULL, 1))
+			return 0;
+		sock_carry_again(fd, *f);
+		*f = pin(*f, pinned);
 		if (*pinned == NULL || !(*pinned)->is_udp || (flags & MSG_DONTWAIT) != 0 ||
 		    atomic_load_explicit(&(*pinned)->is_chosen, memory_order_relaxed))
 			return 0;
@@ -247,6 +252,7 @@ sender(int fd, const struct sockaddr *to, struct sock_file **f, struct sock_file
 	*f = *pinned = NULL;
 	if (__builtin_expect(at == NULL, 1))
 		return 0;
+	sock_carry_again(fd, at);
 	if (at->is_udp && !atomic_load_explicit(&at->carried, memory_order_acquire) &&
 	    !atomic_load_explicit(&at->is_kernels, memory_order_relaxed)) {
 		if (to != NULL && sock_is_refused(fd, at, NULL, to)) {

@@ -109,6 +109,8 @@ sock_tcp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 			continue;
 		}
 		err = n < 0 ? EAGAIN : sock_wait_room(fd, f, flags);
+		if (err == ENETDOWN) /* a stream is reset by that */
+			err = check_send(f, done);
 		if (err != 0)
 			break;
 	}

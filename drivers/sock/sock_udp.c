@@ -191,6 +191,8 @@ sock_udp_send(int fd, struct sock_file *f, const struct msghdr *msg, int flags)
 	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
 	    (err = sock_take_error(f)) != 0)
 		return fail(err);
+	if (atomic_load_explicit(&shm->gone, memory_order_relaxed) != 0)
+		return fail(ENETDOWN);
 	if (!read_control(f, msg, &head) || (flags & MSG_MORE) != 0 ||
 	    !sock_is_reached(head.dst))
 		return send_kernel(fd, f, msg, flags);
@@ -421,7 +423,6 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
-	bool is_over;
 	short is = 0;
 
 	if ((events & (POLLOUT | POLLWRNORM)) != 0 && sock_is_writable(fd, f))
@@ -434,11 +435,9 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 	if ((shut & (SHUT_RD + 1)) != 0)
 		is |= POLLIN | POLLRDNORM | POLLRDHUP;
 	is &= events;
-	/* the next call goes on with the kernel's, if there is one: see sock_return() */
-	is_over = atomic_load(&shm->gone) != 0 && atomic_load(&f->kernel) < 0;
-	if (atomic_load(&shm->error) != 0 || is_over)
+	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0)
 		is |= POLLERR;
-	if (is_over || shut == (SHUT_RD + 1 + SHUT_WR + 1))
+	if (atomic_load(&shm->gone) != 0 || shut == (SHUT_RD + 1 + SHUT_WR + 1))
 		is |= POLLHUP;
 	return is;
 }

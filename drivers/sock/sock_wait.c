@@ -105,7 +105,9 @@ served(struct pollfd *p)
 {
 	struct sock_file *f = p->fd >= 0 ? carried_now(p->fd) : NULL;
 
-	if (f == NULL || !sock_return(p->fd, f))
+	/* what has come is read first */
+	if (f == NULL || atomic_load(&f->shm->rx_tail) != atomic_load(&f->shm->rx_head) ||
+	    !sock_return(p->fd, f))
 		return f;
 	sock_put(f);
 	p->revents = 0; /* that its daemon has gone is no event */

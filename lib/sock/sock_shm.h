@@ -123,9 +123,10 @@ struct san_sock_shm {
 	_Alignas(64) struct san_sock_lock rx_lock;
 	_Alignas(64) struct san_sock_lock tx_lock;
 	_Alignas(64) _Atomic uint32_t nonblock;
-	_Atomic uint32_t options; /**< enum san_sock_option */
-	_Atomic uint32_t shut;    /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
-	_Atomic uint32_t linger;  /**< SO_LINGER of a stream: seconds + 1; or 0 */
+	_Atomic uint32_t options;     /**< enum san_sock_option */
+	_Atomic uint32_t shut;        /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
+	_Atomic uint32_t linger;      /**< SO_LINGER of a stream: seconds + 1; or 0 */
+	_Atomic uint32_t is_returned; /**< to the kernel, by one of those who have it */
 	/* of a stream: how long a silence it bears; see struct san_sock_patience */
 	_Atomic uint32_t nb_patience;             /**< how often what follows was written */
 	_Atomic uint32_t timeout_ms;              /**< TCP_USER_TIMEOUT; 0: SAN_SOCK_TIMEOUT_MS */
