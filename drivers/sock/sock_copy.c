@@ -184,10 +184,11 @@ splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned i
 	ssize_t n;
 	int err;
 
-	if (in == NULL && out == NULL)
-		return BY_KERNEL(
-			pins[0],
-			BY_KERNEL(pins[1], REAL(splice)(from, from_at, to, to_at, size, flags)));
+	if (in == NULL && out == NULL) {
+		__attribute__((cleanup(sock_unpin_at))) struct sock_file *also = pins[1];
+
+		return BY_KERNEL(pins[0], REAL(splice)(from, from_at, to, to_at, size, flags));
+	}
 	err = check_splice(in, out, in != NULL ? to : from, from_at, to_at);
 	if (err != 0)
 		n = fail(err);

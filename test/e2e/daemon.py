@@ -240,7 +240,7 @@ def connected(work, specs, options=('-w',), rounds='100000000', peer=IP['server'
             client = Process(work, 'client', [*wrap, PINGPONG, *options, 'client', specs[1],
                                               peer, rounds])
         return False
-    until_true(lambda: f'connected: {server.tail()}', is_connected)
+    until_true(lambda: f'connected: {server.tail()}; the client: {client.tail()}', is_connected)
     return server, client
 
 
