@@ -86,7 +86,8 @@ set -eu
 mount -t tmpfs upper "$1"
 for at in /usr/local /etc; do
 	mkdir -p "$1$at/upper" "$1$at/work"
-	mount -t overlay overlay -o "lowerdir=$at,upperdir=$1$at/upper,workdir=$1$at/work" $at
+	mount -t overlay overlay -o "lowerdir=$at,upperdir=$1$at/upper,workdir=$1$at/work" $at ||
+		exit 42
 done
 find /usr/local ! -type d | sort >"$1/before"
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR RTSAN_PROVIDER_PATH
@@ -112,6 +113,10 @@ run_make "$1" uninstall
 find /usr/local ! -type d | sort | diff "$1/before" -
 END
 mkdir "$dir/machine.d"
-unshare --mount sh "$dir/machine" "$dir/machine.d" ||
-	fail "make install, make uninstall: not as on a fresh machine"
+unshare --mount sh "$dir/machine" "$dir/machine.d"
+case $? in
+0) ;;
+42) echo "make install, make uninstall: not tried, overlays can't be mounted here" ;;
+*) fail "make install, make uninstall: not as on a fresh machine" ;;
+esac
 exit $failed
