@@ -70,8 +70,9 @@ unlock(const struct held *h)
 	pthread_setcancelstate(h->cancel, NULL);
 }
 
+/* 0: *rep* is an answer. */
 static int
-exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+talk(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
 	int rc;
 
@@ -83,6 +84,14 @@ exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 		rc = shmq_recv(us.sock, rep, sizeof(*rep), got, true);
 	if (rc == 0 && (rep->magic != SHMQ_MAGIC || rep->abi != SHMQ_ABI))
 		rc = -EPROTO;
+	return rc;
+}
+
+static int
+exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+{
+	int rc = talk(req, fd, rep, got);
+
 	return rc == 0 ? rep->rc : rc;
 }
 
@@ -242,15 +251,17 @@ sock_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep
 	lock(&old);
 	rc = attach_locked();
 	if (rc == 0) {
-		rc = exchange(req, fd, rep, &came);
+		rc = talk(req, fd, rep, &came);
 		if (is_gone(rc)) { /* there may be the next one */
 			hang_up();
 			rc = attach_locked();
-			rc = rc == 0 ? exchange(req, fd, rep, &came) : rc;
+			rc = rc == 0 ? talk(req, fd, rep, &came) : rc;
 		}
 		/* of one that answers too late the next answer would be the wrong one */
 		if (is_gone(rc) || rc == -EAGAIN)
 			hang_up();
+		else if (rc == 0)
+			rc = rep->rc;
 		if (rc == 0 && got != NULL)
 			*got = came;
 		else if (came >= 0)

@@ -311,7 +311,7 @@ replace_back(struct sock_file *f)
 		REAL(dup3)
 		(kernel, fd, cloexec ? O_CLOEXEC : 0);
 		if (first < 0)
-			sock_track(fd, f->domain, true);
+			sock_succeed(fd, f);
 		else
 			sock_dup(first, fd);
 		first = first < 0 ? fd : first;
@@ -319,7 +319,6 @@ replace_back(struct sock_file *f)
 	now = sock_get(first);
 	if (now == NULL)
 		return NULL;
-	now->line = f->line;
 	memcpy(now->sets, sets, sizeof(sets));
 	memcpy(now->early, f->early, sizeof(f->early));
 	now->nb_early = f->nb_early;
@@ -349,22 +348,29 @@ now_s(void)
 }
 
 bool
+sock_may_return(const struct sock_file *f)
+{
+	/*
+	 * Without a device of the kernel's nothing would come by it. Of a program and its children
+	 * one goes on with what all of them have.
+	 */
+	return f->is_udp && atomic_load(&f->shm->gone) != 0 && atomic_load(&f->kernel) >= 0 &&
+		f->shm->if_index != 0 && atomic_load(&f->shm->is_returned) == 0 && sock_is_us();
+}
+
+bool
 sock_return(int fd, struct sock_file *f)
 {
 	struct sock_file *now = NULL;
 	struct sock_change change;
 	int was = errno;
 
-	/* without a device of the kernel's nothing would come by it */
-	if (!f->is_udp || atomic_load(&f->shm->gone) == 0 || atomic_load(&f->kernel) < 0 ||
-	    f->shm->if_index == 0 || !sock_is_us())
-		return false;
-	if (sock_number(fd, f) == fd && sock_change_begin(&change, f)) {
-		/* of a child only one goes on with what both have */
+	if (sock_may_return(f) && sock_number(fd, f) == fd && sock_change_begin(&change, f)) {
 		if (sock_number(fd, f) == fd && atomic_exchange(&f->shm->is_returned, 1) == 0)
 			now = replace_back(f);
 		sock_change_end(&change);
 	}
+	sock_change_wait(f); /* another thread may be about it */
 	if (now != NULL) {
 		atomic_store(&now->retry_s, now_s() + 1);
 		sock_carry(sock_next_fd(now, 0), now, NULL); /* there may be a new daemon */

@@ -59,6 +59,8 @@ bool sock_is_v6only(int fd, const struct sock_file *f);
  *   False: nothing has changed. True: what is at *fd* now serves the call; *f* does not any more.
  */
 bool sock_return(int fd, struct sock_file *f);
+/** Would it, now? */
+bool sock_may_return(const struct sock_file *f);
 /** One that was returned: once in a second it is asked whether there is a new daemon. */
 void sock_carry_again(int fd, struct sock_file *f);
 /** The kernel's own socket behind a carried one, for as long as *f* is; -1: not now. */

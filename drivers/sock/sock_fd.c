@@ -134,8 +134,8 @@ put_at(int fd, uint32_t at)
 	sock_put(&files[was - 1]);
 }
 
-void
-sock_track(int fd, int domain, bool is_udp)
+static void
+track(int fd, int domain, bool is_udp, uint32_t line)
 {
 	struct sock_file *f;
 	int i;
@@ -152,7 +152,7 @@ sock_track(int fd, int domain, bool is_udp)
 	atomic_store(&f->is_kernels, false);
 	atomic_store(&f->stays, false);
 	atomic_store(&f->retry_s, 0);
-	f->line = atomic_fetch_add(&lines, 1);
+	f->line = line;
 	f->domain = domain;
 	f->is_udp = is_udp;
 	f->is_stdio = false;
@@ -166,6 +166,18 @@ sock_track(int fd, int domain, bool is_udp)
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;
 	put_at(fd, (uint32_t)(f - files) + 1);
+}
+
+void
+sock_track(int fd, int domain, bool is_udp)
+{
+	track(fd, domain, is_udp, atomic_fetch_add(&lines, 1));
+}
+
+void
+sock_succeed(int fd, const struct sock_file *f)
+{
+	track(fd, f->domain, f->is_udp, f->line);
 }
 
 void

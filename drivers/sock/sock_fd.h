@@ -86,6 +86,8 @@ sock_hold(struct sock_file *f)
 }
 /** A socket of the kernel's is at *fd*: it may come to be carried. */
 void sock_track(int fd, int domain, bool is_udp);
+/** ... which stands for *f* from now on. */
+void sock_succeed(int fd, const struct sock_file *f);
 /** *to*, which the kernel has just made or made anew, is what *from* is. */
 void sock_dup(int from, int to);
 /** The kernel gave *fd* to something else, or closed it. */

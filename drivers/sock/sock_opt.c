@@ -226,14 +226,21 @@ sock_opt_stream(int kernel, struct sock_file *f)
 void
 sock_opt_early(struct sock_file *f, int level, int name, const void *value, socklen_t len)
 {
-	uint32_t at = atomic_load(&f->nb_early);
+	uint32_t nb = atomic_load(&f->nb_early), i;
 	uint8_t group[16];
 	bool leaves;
 
-	if (!about_group(level, name, value, len, group, &leaves) || leaves || at == SOCK_EARLY)
+	if (!about_group(level, name, value, len, group, &leaves))
 		return;
-	memcpy(f->early[at], group, sizeof(group));
-	atomic_store(&f->nb_early, at + 1);
+	for (i = 0; i < nb && memcmp(f->early[i], group, sizeof(group)) != 0; i++)
+		;
+	if (leaves && i < nb) {
+		memcpy(f->early[i], f->early[nb - 1], sizeof(group));
+		atomic_store(&f->nb_early, nb - 1);
+	} else if (!leaves && i == nb && nb < SOCK_EARLY) {
+		memcpy(f->early[nb], group, sizeof(group));
+		atomic_store(&f->nb_early, nb + 1);
+	}
 }
 
 uint32_t

@@ -55,15 +55,26 @@ sock_pin(struct sock_file *f)
 void
 sock_unpin(struct sock_file *f)
 {
-	uint32_t pins;
-
 	if (f == NULL)
 		return;
-	pins = atomic_load(&f->pins);
-	/* none is left in a child of a signal handler that interrupted the call */
-	while ((pins & ~CHANGING) != 0 && !atomic_compare_exchange_weak(&f->pins, &pins, pins - 1))
-		;
+	sock_count_down(&f->pins);
 	sock_put(f);
+}
+
+void
+sock_count_down(_Atomic uint32_t *count)
+{
+	uint32_t nb = atomic_load(count);
+
+	while ((nb & ~CHANGING) != 0 && !atomic_compare_exchange_weak(count, &nb, nb - 1))
+		;
+}
+
+void
+sock_change_wait(const struct sock_file *f)
+{
+	while ((atomic_load(&f->pins) & CHANGING) != 0)
+		step();
 }
 
 void
@@ -213,6 +224,20 @@ put(void *f)
 	sock_put(f);
 }
 
+/* It has a name: another thread is about to choose; or another process has named it. */
+static void
+choose(int fd, struct sock_file *f)
+{
+	int i;
+
+	sock_count_down(&f->pins);
+	for (i = 0; i < PIN_STEPS && !atomic_load(&f->is_chosen); i++)
+		step();
+	if (!atomic_load(&f->is_chosen))
+		sock_carry(fd, f, NULL);
+	sock_put(f);
+}
+
 int
 sock_gate_wait(int fd, struct sock_file *f)
 {
@@ -221,11 +246,15 @@ sock_gate_wait(int fd, struct sock_file *f)
 	char byte;
 	int err;
 
-	/* one that has a name was named by somebody else */
-	if ((REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) != 0 || sock_bound_to(fd, &ss) != NULL ||
-	    make_gate(fd, f) != 0)
+	if ((REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) != 0)
 		return -1;
-	atomic_fetch_sub(&f->pins, 1);
+	if (sock_bound_to(fd, &ss) != NULL) {
+		choose(fd, f);
+		return 0;
+	}
+	if (make_gate(fd, f) != 0)
+		return -1;
+	sock_count_down(&f->pins);
 	pthread_cleanup_push(put, f); /* SO_RCVTIMEO, signals, cancellation are the kernel's */
 	n = REAL(recv)(atomic_load(&f->gate[0]), &byte, 1, 0);
 	err = n < 0 ? errno : 0;

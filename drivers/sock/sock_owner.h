@@ -32,6 +32,11 @@ bool sock_pin(struct sock_file *f);
 void sock_pin_any(struct sock_file *f);
 /** Unpin *f* and give the reference back; NULL: nothing. */
 void sock_unpin(struct sock_file *f);
+/**
+ * Of calls that are counted, one less. Not below 0: in a child that a signal handler made, the call
+ * that it interrupted is not counted any more.
+ */
+void sock_count_down(_Atomic uint32_t *count);
 
 /**
  * The owner of *f* may change until sock_change_end().
@@ -40,6 +45,8 @@ void sock_unpin(struct sock_file *f);
  *   False: another thread's call has it pinned, and does not end soon.
  */
 bool sock_change_begin(struct sock_change *change, struct sock_file *f);
+/** Until *f* is not being changed. */
+void sock_change_wait(const struct sock_file *f);
 /** *f->carried* says whose it is. */
 void sock_change_end(struct sock_change *change);
 /** The owner of *f* is chosen, by its name: whoever waits at its gate goes on. */

@@ -250,7 +250,8 @@ shutdown(int fd, int how)
 		return rc;
 	}
 	rc = REAL(shutdown)(fd, how);
-	if (pinned != NULL && pinned->is_udp) /* the kernel says ENOTCONN, and does it */
+	/* the kernel says ENOTCONN, and does it */
+	if (pinned != NULL && pinned->is_udp && (rc == 0 || errno == ENOTCONN))
 		sock_owner_chosen(pinned);
 	sock_unpin(pinned);
 	return rc;

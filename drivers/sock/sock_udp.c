@@ -423,6 +423,9 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 {
 	struct san_sock_shm *shm = f->shm;
 	uint32_t shut = atomic_load(&shm->shut);
+	/* a read goes on with the kernel's socket, and nothing else would tell that it may */
+	bool is_over = atomic_load(&shm->gone) != 0 &&
+		((events & (POLLIN | POLLRDNORM)) == 0 || !sock_may_return(f));
 	short is = 0;
 
 	if ((events & (POLLOUT | POLLWRNORM)) != 0 && sock_is_writable(fd, f))
@@ -435,9 +438,9 @@ sock_udp_poll(int fd, struct sock_file *f, short events, bool is_told)
 	if ((shut & (SHUT_RD + 1)) != 0)
 		is |= POLLIN | POLLRDNORM | POLLRDHUP;
 	is &= events;
-	if (atomic_load(&shm->error) != 0 || atomic_load(&shm->gone) != 0)
+	if (atomic_load(&shm->error) != 0 || is_over)
 		is |= POLLERR;
-	if (atomic_load(&shm->gone) != 0 || shut == (SHUT_RD + 1 + SHUT_WR + 1))
+	if (is_over || shut == (SHUT_RD + 1 + SHUT_WR + 1))
 		is |= POLLHUP;
 	return is;
 }

@@ -105,8 +105,10 @@ served(struct pollfd *p)
 {
 	struct sock_file *f = p->fd >= 0 ? carried_now(p->fd) : NULL;
 
-	/* what has come is read first */
-	if (f == NULL || atomic_load(&f->shm->rx_tail) != atomic_load(&f->shm->rx_head) ||
+	/* what has come is read first, if it is read */
+	if (f == NULL ||
+	    ((p->events & POLLIN) != 0 &&
+	     atomic_load(&f->shm->rx_tail) != atomic_load(&f->shm->rx_head)) ||
 	    !sock_return(p->fd, f))
 		return f;
 	sock_put(f);
@@ -168,7 +170,7 @@ release(void *arg)
 		h->nb--;
 		h->all[h->nb].fd->events = h->all[h->nb].events;
 		if (h->all[h->nb].count != NULL)
-			atomic_fetch_sub(h->all[h->nb].count, 1);
+			sock_count_down(h->all[h->nb].count);
 		sock_put(h->all[h->nb].f);
 	}
 	if (h->all != h->few)

@@ -405,7 +405,8 @@ is_patient(struct san_pdl_conn *c, uint64_t now_ns)
 	uint32_t now_ms = (uint32_t)(now_ns / SAN_NS_PER_MS);
 	uint32_t heard_ms = (uint32_t)(c->last_rx_ns / SAN_NS_PER_MS);
 
-	if ((int32_t)(c->stalled_ms - heard_ms) <= 0)
+	/* one that is not between the two is an older silence's */
+	if (c->stalled_ms - heard_ms - 1 >= now_ms - heard_ms)
 		c->stalled_ms = now_ms;
 	return now_ms - c->stalled_ms < c->patience * SAN_PDL_PATIENCE_MS;
 }

@@ -220,20 +220,25 @@ sent(struct san_socks *all, struct sock *s, uint64_t now_ns)
 
 /* ---- patience ---- */
 
-#define RARE_MS 30000u /* between probes that only ask whether the peer has restarted */
+#define RARE_MS     30000u /* between probes that only ask whether the peer has restarted */
+#define PROBES_MAX  127u   /* and seconds, as Linux has them */
+#define SECONDS_MAX 32767u
 
 /* SO_KEEPALIVE. With TCP_USER_TIMEOUT it is that, and not TCP_KEEPCNT, which ends it. */
 static void
 keep_alive(struct san_sock_patience *p, uint32_t timeout_ms, uint32_t idle_s, uint32_t every_s,
 	   uint32_t probes)
 {
-	p->idle_ms = RTE_MIN(idle_s, 32767u) * 1000; /* as Linux has them at most */
-	p->every_ms = RTE_MAX(RTE_MIN(every_s, 32767u), 1u) * 1000;
-	if (timeout_ms != 0)
-		probes = timeout_ms > p->idle_ms ?
-			(timeout_ms - p->idle_ms + p->every_ms - 1) / p->every_ms :
-			1;
-	p->probes = (uint8_t)RTE_MAX(RTE_MIN(probes, 127u), 1u);
+	uint32_t rest_ms;
+
+	p->idle_ms = RTE_MIN(idle_s, SECONDS_MAX) * 1000;
+	p->every_ms = RTE_MAX(RTE_MIN(every_s, SECONDS_MAX), 1u) * 1000;
+	if (timeout_ms != 0) {
+		rest_ms = timeout_ms > p->idle_ms ? timeout_ms - p->idle_ms : 1;
+		p->every_ms = RTE_MAX(p->every_ms, rest_ms / PROBES_MAX + 1);
+		probes = (rest_ms - 1) / p->every_ms + 1;
+	}
+	p->probes = (uint8_t)RTE_MAX(RTE_MIN(probes, PROBES_MAX), 1u);
 }
 
 /* As its program asked for it, or as TCP has it. (UDP-12) */

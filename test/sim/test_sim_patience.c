@@ -105,6 +105,32 @@ sim_patience__idle(void **state)
 	pair_close(&p);
 }
 
+/* A silence of weeks ago is no part of this one: the clock's low bits come again. */
+static void
+sim_patience__old_silence(void **state)
+{
+	static const uint32_t stalled_ms[] = {0, 1000, 1u << 30, INT32_MAX, 1u << 31, UINT32_MAX};
+	struct san_ulp_wc wc;
+	struct san_pdl *pdl;
+	struct pair p;
+	uint32_t i, k;
+
+	(void)state;
+	for (i = 0; i < sizeof(stalled_ms) / sizeof(stalled_ms[0]); i++) {
+		open_pair(&p, &as_tcp);
+		pdl = san_core_pdl(p.w->node[0].core);
+		for (k = 0; k < pdl->conf.max_conns; k++)
+			pdl->conns[k].stalled_ms = stalled_ms[i];
+		is_cut = true;
+		pair_post(&p, true, SAN_WR_PUSH, 0, LEN, 1, 0);
+		world_run_for(p.w, 15 * SEC);
+		assert_true(is_up(&p));
+		is_cut = false;
+		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		pair_close(&p);
+	}
+}
+
 /* Probes that nothing answers end nothing, and one that is answered tells of a restart. */
 static void
 sim_patience__rare_probes(void **state)
@@ -229,6 +255,7 @@ UNIT_TEST(test_sim_patience)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sim_patience__link_down),
 		cmocka_unit_test(sim_patience__idle),
+		cmocka_unit_test(sim_patience__old_silence),
 		cmocka_unit_test(sim_patience__rare_probes),
 		cmocka_unit_test(sim_patience__ends),
 		cmocka_unit_test(sim_patience__keepalive),

@@ -342,6 +342,12 @@ patience__as_it_is_asked_for(void **state)
 	atomic_store(&shm->nb_patience, 2);
 	program_writes(1);
 	assert_int_equal(qp.patience.probes, 3);
+	atomic_store(&shm->idle_s, 1);
+	atomic_store(&shm->every_s, 1);
+	atomic_store(&shm->timeout_ms, 600000);
+	atomic_store(&shm->nb_patience, 4);
+	program_writes(1);
+	assert_in_range(qp.patience.probes * qp.patience.every_ms, 599000, 604000);
 	atomic_store(&shm->timeout_ms, 0);
 	atomic_store(&shm->nb_patience, 3);
 	program_writes(1);
