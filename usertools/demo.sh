@@ -104,6 +104,7 @@ wait_for() {
 
 start_server() {
 	local left=400
+	: >"$work/server.log" # not that the one before listened
 	"$bench" --lcores="0@$cpu_server" --no-pci --file-prefix="${prefix}s" "${memory[@]}" \
 		--log-level=error \
 		--vdev="net_memif0,role=server,id=0,socket=$work/memif,socket-abstract=no,bsize=2048,rsize=10,mac=02:00:00:00:77:01" \
