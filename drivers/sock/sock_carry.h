@@ -61,7 +61,7 @@ bool sock_is_v6only(int fd, const struct sock_file *f);
 bool sock_return(int fd, struct sock_file *f);
 /** Would it, now? */
 bool sock_may_return(const struct sock_file *f);
-/** One that was returned: once in a second it is asked whether there is a new daemon. */
+/** One that was returned, and is used: a new daemon may take it. Tries once in a second at most. */
 void sock_carry_again(int fd, struct sock_file *f);
 /** The kernel's own socket behind a carried one, for as long as *f* is; -1: not now. */
 int sock_kernel(int fd, struct sock_file *f);

@@ -146,7 +146,7 @@ sock_change_begin(struct sock_change *change, struct sock_file *f)
 	return false;
 }
 
-/* Whoever waits at the gate goes on. */
+/* Wake the threads that wait at the gate. */
 static void
 open_gate(struct sock_file *f)
 {

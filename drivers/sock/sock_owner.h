@@ -49,7 +49,7 @@ bool sock_change_begin(struct sock_change *change, struct sock_file *f);
 void sock_change_wait(const struct sock_file *f);
 /** *f->carried* says whose it is. */
 void sock_change_end(struct sock_change *change);
-/** The owner of *f* is chosen, by its name: whoever waits at its gate goes on. */
+/** The owner of *f* is chosen, by its name. Wakes the threads that wait at its gate. */
 void sock_owner_chosen(struct sock_file *f);
 /** Around fork(): no socket is being changed when the child comes into being. */
 void sock_change_hold(void);

@@ -5,7 +5,7 @@
 /**
  * @file
  * Memory for one call. A thread of a program may have a stack of 16 KiB, and a signal handler may
- * not call malloc(): what is too large for the one is taken here. (UDP-13)
+ * not call malloc(): what is too large for the one is taken here. (UDP-1)
  */
 
 #include <stddef.h>

@@ -197,7 +197,7 @@ count(struct sock_file *f)
 	return &f->shm->armed;
 }
 
-/* It has no name yet: by that it is chosen who has it. */
+/* Its owner is not chosen before it has a name. */
 static bool
 is_undecided(const struct sock_file *f)
 {
