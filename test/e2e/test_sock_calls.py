@@ -84,10 +84,15 @@ def settle(t):
     for pid in pids: wait_asleep(pid); wait_thread(t)
 def outcome(what, change, wanted):
     s, ep, wait, done = dial(), select.epoll(), waits[what], []
-    if what.endswith("full"): fill(s)
     if hasattr(wait, "mask"): ep.register(s, wait.mask)
-    t = threading.Thread(target=lambda: done.append(attempt(wait, s, ep)), daemon=True)
-    pids.clear(); t.start(); settle(t)
+    def start():
+        if what.endswith("full"): fill(s)
+        t = threading.Thread(target=lambda: done.append(attempt(wait, s, ep)), daemon=True)
+        done.clear(); pids.clear(); t.start(); settle(t)
+        return t
+    t = start()
+    # a peer that is slow to take what is on its way leaves room again
+    while done and what.endswith("full"): t = start()
     if done: return "did not wait: " + done[0]
     changes[change](s); kept.append(s)
     # the kernel wakes a thread at once; what it is to hear of somebody else comes later
